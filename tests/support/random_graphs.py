@@ -1531,6 +1531,131 @@ def odd_outputs(g):
 
 
 @piece(weight=2)
+def activated(g):
+    """Conv or Gemm, and an activation behind it with parameters of its own, or computed ones."""
+    if g.chance(0.6):
+        x = g.input((g.pick(1, 2), g.pick(1, 2, 3), *(g.pick(3, 5) for _ in range(g.pick(1, 2)))))
+        y = g.conv(x)
+    else:
+        k, n = g.pick(1, 3, 5), g.pick(1, 3)
+        x = g.take(rank=2)
+        k = x.dims[1]
+        y = g.node("Gemm", [x, g.weight(k, n), g.weight(n)], (x.dims[0], n), soft=True, alpha=g.pick(1.0, 0.5))
+    g.also(y)
+    way = g.pick("Relu", "Sigmoid", "Tanh", "LeakyRelu", "HardSigmoid", "Clip", "Elu", "Selu", "Softplus", "ThresholdedRelu")
+    g.hazard(f"activation: {way}")
+    if way == "Clip":
+        low, high = g.pick((None, 0.5), (-0.5, None), (-0.25, 0.75))
+        if low is not None and g.chance(0.3):
+            g.hazard("Clip by a computed bound")
+            bound = g.node("ReduceMax", [g.take(soft=False)], (), keepdims=0)
+            return g.give(g.node("Clip", [y, bound], y.dims, soft=True))
+        return g.give(g.clip(y, low, high))
+    given = {"LeakyRelu": ["alpha"], "HardSigmoid": ["alpha", "beta"], "Elu": ["alpha"], "Selu": ["alpha", "gamma"]}
+    if way == "ThresholdedRelu":  # it jumps
+        return g.give(g.node("Neg", [y], y.dims))
+    return g.give(g.unary(way, y, **{key: g.pick(0.3, 0.7) for key in given.get(way, []) if g.chance(0.7)}))
+
+
+@piece(weight=2)
+def residual(g):
+    """A norm of a sum that others may go on with, native or spelled out."""
+    n = g.pick(3, 5, 7)
+    x = g.input((*g.dims(2), n) if g.chance(0.8) else (g.size(), n))
+    other = g.input((1,) * (len(x.dims) - 1) + (n,)) if g.chance(0.2) else g.unary("Sigmoid", x, soft=True)
+    if other.dims != x.dims:
+        g.hazard("sum that broadcasts")
+    if g.chance(0.5):
+        other = g.binary("Add", other, g.weight(n))
+    total = g.binary("Add", x, other)
+    if g.chance(0.5):
+        g.hazard("sum that others use")
+        g.give(total)
+    last = len(x.dims) - 1
+    gain = g.weight(n)
+    if g.chance(0.2):
+        g.hazard("gain that is computed")
+        gain = g.unary("Tanh", g.input((n,)), soft=True)
+    epsilon = g.pick(1e-5, 1e-3)
+    if g.opset >= 17 and g.chance(0.4):
+        inputs = [total, gain, *([g.weight(n)] if g.chance(0.7) else [])]
+        return g.give(g.node("LayerNormalization", inputs, x.dims, soft=True, axis=g.pick(-1, last), epsilon=epsilon))
+    if g.opset >= 23 and g.chance(0.5):
+        return g.give(g.node("RMSNormalization", [total, gain], x.dims, soft=True, axis=-1, epsilon=epsilon))
+    simple = g.chance(0.6)
+    value = total if simple else g.node("Sub", [total, g.reduce("ReduceMean", total, last)], x.dims, soft=True)
+    square = g.by("Pow", value, 2) if g.chance(0.7) else g.node("Mul", [value, value], x.dims)
+    root = g.unary("Sqrt", g.by("Add", g.reduce("ReduceMean", square, last), epsilon), soft=True)
+    g.also(root)
+    if g.chance(0.4):
+        y = g.binary("Mul", value, g.unary("Reciprocal", root))
+    else:
+        y = g.node("Div", [value, root], x.dims)
+    y = g.binary("Mul", y, gain)
+    g.give(y if simple else g.binary("Add", y, g.weight(n)))
+
+
+@piece(weight=2)
+def packed_attention(g):
+    """Attention with its projections, as exporters write it; sometimes with what fusions must see."""
+    batch, rows, width, heads, size = g.pick(1, 2), g.pick(1, 3, 5), g.pick(2, 3), 2, g.pick(2, 4)
+    x = g.input((batch, rows, width))
+    memory, columns = x, rows
+    if g.chance(0.3):
+        g.hazard("attention to another value")
+        columns = g.pick(1, 3, 7)
+        memory = g.input((batch, columns, width))
+    biased = g.pick("all", "none", "some")
+    sides = []
+    for place, (of, length) in enumerate(((x, rows), (memory, columns), (memory, columns))):
+        depth = size + (2 if place == 2 and g.chance(0.2) else 0)
+        y = g.node("MatMul", [of, g.weight(width, heads * depth)], (batch, length, heads * depth), soft=True)
+        if biased == "all" or (biased == "some" and g.chance(0.5)):
+            y = g.binary("Add", y, g.weight(heads * depth))
+        if g.chance(0.1):
+            g.also(y, "projection that others use")
+        y = g.reshape(y, (batch, length, heads, depth), (0, 0, heads, depth))
+        sides.append((y, depth))
+    (q, _), (k, _), (v, depth) = sides
+    q, v = g.transpose(q, (0, 2, 1, 3)), g.transpose(v, (0, 2, 1, 3))
+    if g.chance(0.5):
+        k = g.transpose(k, (0, 2, 3, 1))
+    else:
+        k = g.transpose(g.transpose(k, (0, 2, 1, 3)), (0, 1, 3, 2))
+    where = g.pick("scores", "q", "both")
+    if where != "scores":
+        q = g.by("Mul", q, 0.7)
+    if where == "both":
+        k = g.by("Mul", k, 0.7)
+    scores = g.node("MatMul", [q, k], (batch, heads, rows, columns), soft=True)
+    if where == "scores":
+        scores = g.by("Div", scores, 2)
+    if g.chance(0.1):
+        g.also(scores, "scores that others use")
+    way = g.pick("none", "any", "columns", "lowest", "infinite", "rows and columns")
+    g.hazard(f"mask: {way}")
+    if way != "none":
+        dims = {"columns": (batch, 1, 1, columns), "any": (batch, heads, rows, columns), "rows and columns": (rows, columns)}
+        mask = g.input(dims.get(way, (batch, 1, rows, columns)))
+        if way in ("lowest", "infinite"):
+            low = np.array(-np.inf if way == "infinite" else np.finfo(np.float32).min, np.float32)
+            seen = g.node("Greater", [mask, g.constant(np.array(0, np.float32))], mask.dims, bool)
+            zero = g.constant(np.array(0, np.float32), fixed=True)
+            mask = g.node("Where", [seen, zero, g.constant(low, fixed=True)], mask.dims, FLOAT, soft=False)
+        scores = g.node("Add", [mask, scores] if g.chance(0.5) else [scores, mask], scores.dims, soft=True)
+    p = g.node("Softmax", [scores], scores.dims, soft=True, axis=g.pick(-1, 3))
+    if way == "infinite" or g.chance(0.2):
+        nan = g.node("IsNaN", [p], p.dims, bool)
+        p = g.node("Where", [nan, g.constant(np.array(0, np.float32), fixed=True), p], p.dims, FLOAT, soft=True)
+    y = g.node("MatMul", [p, v], (batch, heads, rows, depth), soft=True)
+    y = g.transpose(y, (0, 2, 1, 3))
+    if g.chance(0.1):
+        g.also(y, "heads that others use")
+    target = g.pick((0, 0, heads * depth), (batch, rows, heads * depth), (0, 0, -1))
+    g.give(g.soften(g.reshape(y, (batch, rows, heads * depth), target)))
+
+
+@piece(weight=2)
 def integers(g):
     """Arithmetic of integers: what does nothing, what is the same twice, what wraps."""
     dtype = np.dtype(g.pick(np.int64, np.int64, np.int32, np.int32, np.uint8, np.int8))
@@ -1752,6 +1877,22 @@ def large_weights(g):
         other = g.transpose(g.constant(array), [1, 0])
         y = g.binary("Add", y, g.node("MatMul", [g.by("Mul", x, 0.5), other], (x.dims[0], n), soft=True))
     g.give(g.norm(y, n) if way == "norm" else y)
+
+
+@piece()
+def folded_gemm(g):
+    """A Gemm between Reshapes, with a factor, a row for a bias or another Reshape behind it sometimes."""
+    x = g.input(g.dims(3))
+    a, b, k = x.dims
+    n = g.pick(1, 3, 5)
+    rows = g.reshape(x, (a * b, k), (-1, k))
+    dims = g.pick((n,), (n,), (1, n), (a * b, n), None)
+    inputs = [rows, g.weight(k, n), *([] if dims is None else [g.weight(*dims)])]
+    attributes = {"alpha": 0.5} if g.chance(0.15) else {"beta": 2.0} if g.chance(0.1) else {}
+    y = g.node("Gemm", inputs, (a * b, n), soft=True, **attributes)
+    g.also(y)
+    after = g.pick((a, b, n), (a, b, n), (b, a, n), (a, 1, b, n))
+    g.give(g.reshape(y, after))
 
 
 # Pieces whose operators the runtime has in double and in float16 too, and that know of no other floats.

@@ -26,17 +26,6 @@ struct run {
   uint32_t mask_of, mask, mask_graph; // the last mask that was made, and for which
 };
 
-// What becomes one node.
-struct found {
-  uint32_t q, k, v;
-  uint32_t perm[4]; // to be applied to k where `turns`
-  bool turns;
-  double scale;
-  struct attention_scores scores;
-  uint32_t mask_of; // the value that is added; NO_ID: none
-  struct attention_mask mask;
-};
-
 // ---- scores ------------------------------------------------------------------------------------
 
 // Steps over Mul and Div by one number, which it takes in; with `alone`, over values that have one user.
@@ -84,7 +73,7 @@ static uint32_t through_rank_3(struct kit *k, uint32_t value) {
 }
 
 // What k is, of which `value` [.., d, t] is the transpose.
-static void find_keys(struct kit *k, uint32_t value, uint32_t rank, struct found *f) {
+static void find_keys(struct kit *k, uint32_t value, uint32_t rank, struct attention_found *f) {
   const int64_t *perm;
   uint32_t n;
   value = unscaled(k, value, false, &f->scale);
@@ -112,7 +101,7 @@ static void find_keys(struct kit *k, uint32_t value, uint32_t rank, struct found
 }
 
 // Products of queries and keys, times a number. NULL, or why they are none.
-static const char *find_scores(struct kit *k, uint32_t value, struct found *f) {
+static const char *find_scores(struct kit *k, uint32_t value, struct attention_found *f) {
   struct infer_type q, kt;
   f->scale = 1;
   const uint32_t product = unscaled(k, value, true, &f->scale), node = kit_maker(k, product);
@@ -154,7 +143,7 @@ static uint32_t unguarded(struct kit *k, uint32_t value, bool *guarded) {
 }
 
 // A MatMul of Softmax and values: is it a candidate at all?
-static bool weights_of(struct kit *k, uint32_t node, bool *guarded, uint32_t *softmax) {
+bool attention_weights(struct kit *k, uint32_t node, bool *guarded, uint32_t *softmax) {
   if (kit_op(k, node) != OP_MatMul || kit_in(k, node, 0) == NO_ID) return false;
   const uint32_t p = unguarded(k, kit_in(k, node, 0), guarded);
   *softmax = kit_maker(k, p);
@@ -169,7 +158,8 @@ static bool used_elsewhere(struct kit *k, uint32_t node, uint32_t softmax, bool 
   return kit_sole_user(k, is_nan) != kit_maker(k, p) || kit_use_count(k, s, 3) != 2;
 }
 
-static const char *find(struct kit *k, uint32_t node, uint32_t softmax, struct found *f) {
+const char *attention_find(struct kit *k, uint32_t node, uint32_t softmax, bool any_mask,
+                           struct attention_found *f) {
   const uint32_t graph = k->m->nodes[node].graph, x = kit_in(k, softmax, 0);
   struct infer_type t;
   int64_t axis;
@@ -189,14 +179,14 @@ static const char *find(struct kit *k, uint32_t node, uint32_t softmax, struct f
     // Of scores alone it is asked what they are; a mask that looks like scores has other users.
     const char *here =
         kit_sole_user(k, value) == NO_ID ? "used_elsewhere" : find_scores(k, value, f);
-    if (!here) here = attention_mask_find(k, f->mask_of, &f->scores, &f->mask);
+    if (!here && !any_mask) here = attention_mask_find(k, f->mask_of, &f->scores, &f->mask);
     if (!here) return known_alike(k, value, x) ? NULL : "mask_shape";
     if (!why || strcmp(why, "scores") == 0 || strcmp(why, "used_elsewhere") == 0) why = here;
   }
   return why;
 }
 
-static bool all_available(struct kit *k, uint32_t node, const struct found *f) {
+static bool all_available(struct kit *k, uint32_t node, const struct attention_found *f) {
   const uint32_t graph = k->m->nodes[node].graph;
   const uint32_t list[] = {f->q, f->k, f->v, f->mask_of != NO_ID ? f->mask.value : f->q};
   for (uint32_t i = 0; i < sizeof list / sizeof *list; i++)
@@ -206,7 +196,7 @@ static bool all_available(struct kit *k, uint32_t node, const struct found *f) {
 
 // ---- the new node ------------------------------------------------------------------------------
 
-static uint32_t mask_for(struct run *r, const struct found *f) {
+static uint32_t mask_for(struct run *r, const struct attention_found *f) {
   if (f->mask_of == NO_ID) return NO_ID;
   if (r->mask_of != f->mask_of || r->mask_graph != r->k.graph || f->mask.rows || f->mask.columns ||
       r->k.m->values[r->mask].flags & VALUE_DEAD) {
@@ -217,7 +207,7 @@ static uint32_t mask_for(struct run *r, const struct found *f) {
   return r->mask;
 }
 
-static void fuse(struct run *r, uint32_t node, const struct found *f) {
+static void fuse(struct run *r, uint32_t node, const struct attention_found *f) {
   struct kit *k = &r->k;
   const uint32_t weights = kit_maker(k, kit_in(k, node, 0)), rank = f->scores.type.rank;
   struct edit_attr attrs[4] = {{.name = "scale", .type = ATTR_FLOAT, .f = (float)f->scale}};
@@ -249,11 +239,12 @@ static void fuse(struct run *r, uint32_t node, const struct found *f) {
 
 static void visit(struct kit *k, uint32_t node) {
   struct run *r = (struct run *)k;
-  struct found f = {.mask_of = NO_ID};
+  struct attention_found f = {.mask_of = NO_ID};
   uint32_t softmax;
   if (kit_op(k, node) == OP_Attention) *TABLE_PUSH(r, made) = node;
-  if (!weights_of(k, node, &f.scores.guarded, &softmax)) return;
-  const char *why = find(k, node, softmax, &f);
+  if (!attention_weights(k, node, &f.scores.guarded, &softmax)) return;
+  const char *why = kit_opset(k, k->m->nodes[node].graph) < 23 ? "opset_too_old" : NULL;
+  if (!why) why = attention_find(k, node, softmax, false, &f);
   if (!why && !all_available(k, node, &f)) why = "used_elsewhere";
   if (!why && kit_opset(k, k->m->nodes[node].graph) < 23) why = "opset_too_old";
   if (why)

@@ -83,32 +83,24 @@ bool attention_kv_heads(struct kit *k, uint32_t node) {
 
 // ---- heads in the last dim ---------------------------------------------------------------------
 
-// How [b, h, s, d] comes of [b, s, h*d].
-struct packing {
-  uint32_t x;      // of three dims; NO_ID: `parted` [b, s, h, d] is to be reshaped
-  uint32_t parted; // what the Transpose turns
-  uint32_t rotary; // the RotaryEmbedding behind it; NO_ID: none
-  int64_t heads, size;
-};
-
-static bool swaps_heads(struct kit *k, uint32_t node) {
+bool attention_swaps_heads(struct kit *k, uint32_t node) {
   const int64_t *perm;
   uint32_t n;
   return kit_op(k, node) == OP_Transpose && kit_perm(k, node, &perm, &n) && n == 4 &&
          perm[0] == 0 && perm[1] == 2 && perm[2] == 1;
 }
 
-static bool find_packing(struct kit *k, uint32_t value, struct packing *p) {
+bool attention_packing_find(struct kit *k, uint32_t value, struct attention_packing *p) {
   struct infer_type t, z, x;
   struct dims *d = infer_dims(k->env->infer);
-  *p = (struct packing){.x = NO_ID, .rotary = NO_ID};
+  *p = (struct attention_packing){.x = NO_ID, .rotary = NO_ID};
   if (kit_maker_op(k, value) == OP_RotaryEmbedding) {
     p->rotary = kit_maker(k, value);
     if (kit_sole_user(k, value) == NO_ID || !kit_attrs_copyable(k, p->rotary)) return false;
     value = kit_in(k, p->rotary, 0);
   }
   const uint32_t turn = kit_maker(k, value);
-  if (!known_dims(k, value, &t) || t.rank != 4 || !swaps_heads(k, turn)) return false;
+  if (!known_dims(k, value, &t) || t.rank != 4 || !attention_swaps_heads(k, turn)) return false;
   p->parted = kit_in(k, turn, 0);
   if (!known_dims(k, p->parted, &z) || !dims_is_number(d, t.dims[1], &p->heads) ||
       !dims_is_number(d, t.dims[3], &p->size) || p->heads < 1 || p->size < 1)
@@ -124,7 +116,7 @@ static bool find_packing(struct kit *k, uint32_t value, struct packing *p) {
   return p->x != NO_ID || kit_sole_user(k, value) != NO_ID;
 }
 
-static uint32_t packed(struct kit *k, const struct packing *p) {
+static uint32_t packed(struct kit *k, const struct attention_packing *p) {
   uint32_t x = p->x, in[4];
   if (x == NO_ID) {
     const int64_t target[3] = {0, 0, p->heads * p->size};
@@ -147,7 +139,7 @@ static uint32_t packed(struct kit *k, const struct packing *p) {
 }
 
 // Does the target of the Reshape mean the same for [b, s, h*d] as for [b, s, h, d]?
-static bool keeps_meaning(struct kit *k, uint32_t reshape) {
+bool attention_keeps_meaning(struct kit *k, uint32_t reshape) {
   dim_id list[RECIPE_MAX_RANK];
   uint32_t n;
   int64_t x;
@@ -159,7 +151,8 @@ static bool keeps_meaning(struct kit *k, uint32_t reshape) {
 }
 
 // Is what the Reshape makes [b, s, h*d]?
-static bool joins_heads(struct kit *k, uint32_t reshape, const struct infer_type *q, int64_t last) {
+bool attention_joins_heads(struct kit *k, uint32_t reshape, const struct infer_type *q,
+                           int64_t last) {
   struct infer_type y;
   int64_t n;
   return known_dims(k, kit_out(k, reshape, 0), &y) && y.rank == 3 &&
@@ -169,22 +162,23 @@ static bool joins_heads(struct kit *k, uint32_t reshape, const struct infer_type
 
 bool attention_packed(struct kit *k, uint32_t node) {
   struct infer_type q, v;
-  struct packing p[3];
+  struct attention_packing p[3];
   if (!is_plain(k, node, &q, &v)) return false;
   const uint32_t turn = kit_sole_user(k, kit_out(k, node, 0)), graph = k->m->nodes[node].graph;
-  if (turn == NO_ID || !swaps_heads(k, turn) || k->m->nodes[turn].graph != graph) return false;
+  if (turn == NO_ID || !attention_swaps_heads(k, turn) || k->m->nodes[turn].graph != graph)
+    return false;
   const uint32_t reshape = kit_sole_user(k, kit_out(k, turn, 0));
   if (kit_op(k, reshape) != OP_Reshape || k->m->nodes[reshape].graph != graph ||
       kit_in(k, reshape, 0) != kit_out(k, turn, 0) || kit_in(k, reshape, 1) == kit_out(k, turn, 0))
     return false;
   for (uint32_t i = 0; i < 3; i++) {
-    if (!find_packing(k, kit_in(k, node, i), &p[i])) return false;
+    if (!attention_packing_find(k, kit_in(k, node, i), &p[i])) return false;
     const uint32_t x = p[i].x != NO_ID ? p[i].x : p[i].parted;
     if (!kit_available(k, x, graph, node) || kit_may_be_left_out(k->m, x)) return false;
     if (p[i].rotary != NO_ID && kit_n_in(k, p[i].rotary) > 4) return false;
   }
-  const bool joins = joins_heads(k, reshape, &q, p[0].heads * p[2].size);
-  if (p[1].heads != p[2].heads || (!joins && !keeps_meaning(k, reshape))) return false;
+  const bool joins = attention_joins_heads(k, reshape, &q, p[0].heads * p[2].size);
+  if (p[1].heads != p[2].heads || (!joins && !attention_keeps_meaning(k, reshape))) return false;
   // ONNX Runtime before 1.25 computes that wrongly in float16.
   if (p[0].heads != p[1].heads && q.dtype != DTYPE_FLOAT) return false;
 

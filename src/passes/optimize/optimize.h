@@ -5,7 +5,11 @@
 #include "pass.h"
 
 extern const struct pass optimize_attention, optimize_constants, optimize_fold_if,
-    optimize_fold_large, optimize_fold_small, optimize_no_effect, optimize_qkv_merge,
-    optimize_rotary, optimize_shapes;
+    optimize_fold_large, optimize_fold_small, optimize_linear, optimize_no_effect,
+    optimize_qkv_merge, optimize_rotary, optimize_shapes;
+
+// Of the family ort: operators of ONNX Runtime's own that need more than rules.
+extern const struct pass ort_attention, ort_fused_conv, ort_fused_gemm, ort_rotary,
+    ort_skip_layer_norm;
 
 #endif

@@ -13,6 +13,9 @@
 //   angles ─▶ Concat(a, a) ─▶ Cos ─▶ Unsqueeze ─▶ cos    ──▶    angles ─▶ Cos
 //
 // A cache that is shared by the whole batch is repeated for it, as the operator wants it.
+//
+// The pass ort/rotary makes the operator of ONNX Runtime's own of the same, for models below opset 23: it takes rows of a
+// cache [s,h], from position 0 on, and so only what the whole batch shares.
 #include "known.h"
 #include "optimize.h"
 
@@ -27,6 +30,7 @@ struct half {
 struct run {
   struct kit k; // first: a visit is given it
   TABLE(struct half, halves);
+  bool foreign; // com.microsoft's
 };
 
 // A cache: the operators between the value that is doubled, or the constant, and what is multiplied.
@@ -389,6 +393,19 @@ static uint32_t base_of(struct kit *k, const struct cache *c, const struct found
   return kit_new_tensor(k, "cache", recipe_reshape(k->r, c->recipe, dims, 3));
 }
 
+// The same of one that the batch shares, as [s, h].
+static uint32_t rows_of(struct kit *k, const struct cache *c, const struct found *f) {
+  int64_t dims[2] = {-1, 0};
+  is_number(k, f->type.dims[3], &dims[1]);
+  dims[1] /= 2;
+  if (c->from == NO_ID) {
+    is_number(k, f->type.dims[2], &dims[0]);
+    return kit_new_tensor(k, "cache", recipe_reshape(k->r, c->recipe, dims, 2));
+  }
+  if (c->at.rank == 2) return c->from;
+  return kit_make(k, OP_Reshape, KIT_IN(c->from, kit_new_ints(k, "shape", dims, 2)));
+}
+
 static uint32_t repeated(struct kit *k, uint32_t value, const struct found *f) {
   int64_t list[3] = {0, 1, 1};
   if (is_number(k, f->type.dims[0], &list[0]))
@@ -430,8 +447,8 @@ static uint32_t half_for(struct run *r, const struct cache *c, const struct foun
   const dim_id wanted = dims_find(infer_dims(k->env->infer), f->type.dims[0]);
   uint32_t value = remembered(r, c, wanted, k->before);
   if (value != NO_ID) return value;
-  value = base_of(k, c, f);
-  if (!known_same(k, batch, wanted)) value = repeated(k, value, f);
+  value = r->foreign ? rows_of(k, c, f) : base_of(k, c, f);
+  if (!r->foreign && !known_same(k, batch, wanted)) value = repeated(k, value, f);
   for (uint32_t i = c->n_nodes; i-- > 0;)
     value = again(k, c->nodes[i], value);
   *TABLE_PUSH(r, halves) = (struct half){c->value, k->graph, value, wanted};
@@ -457,23 +474,28 @@ static bool available(struct kit *k, uint32_t node, const struct found *f) {
 
 static void fuse(struct run *r, uint32_t node, const struct found *f, const dim_id batch[2]) {
   struct kit *k = &r->k;
-  uint32_t makers[2], in[3] = {f->x, NO_ID, NO_ID};
+  uint32_t makers[2], in[4] = {f->x, NO_ID, NO_ID, NO_ID};
+  const int64_t first = 0;
   kit_site(k, node, "rotary");
   kit_converted(k, node, "rotary");
   for (uint32_t i = 0; i < 2; i++)
     makers[i] = kit_maker(k, kit_in(k, node, i));
-  in[1] = half_for(r, &f->cos, f, batch[0]);
-  in[2] = half_for(r, &f->sin, f, batch[1]);
+  in[r->foreign ? 2 : 1] = half_for(r, &f->cos, f, batch[0]);
+  in[r->foreign ? 3 : 2] = half_for(r, &f->sin, f, batch[1]);
   // ONNX Runtime before 1.24 wants the heads where only a part is turned.
   struct edit_attr heads = {.name = "num_heads", .type = ATTR_INT};
-  const struct kit_new spec = {.op = OP_RotaryEmbedding,
+  const struct kit_new spec = {.op = r->foreign ? OP_ms_RotaryEmbedding : OP_RotaryEmbedding,
                                .in = in,
-                               .n_in = 3,
+                               .n_in = r->foreign ? 4 : 3,
                                .attrs = &heads,
-                               .n_attrs = is_number(k, f->type.dims[1], &heads.i),
+                               .n_attrs = !r->foreign && is_number(k, f->type.dims[1], &heads.i),
                                .attrs_of = NO_ID,
                                .as = node,
                                .n_out = 1};
+  if (r->foreign) {
+    in[1] = kit_new_ints(k, "position", &first, 1);
+    kit_import(k, k->graph, "com.microsoft", 1);
+  }
   kit_put(k, &spec);
   for (uint32_t i = 0; i < 2; i++)
     kit_sweep(k, makers[i]);
@@ -519,6 +541,15 @@ static bool widen(struct kit *k, uint32_t node) {
   return true;
 }
 
+// Is it for the operator of ONNX Runtime's own: float32, and the batch shares the caches?
+static const char *is_foreign(struct kit *k, const struct found *f, const dim_id batch[2]) {
+  int64_t n;
+  if (f->type.dtype != DTYPE_FLOAT) return "not_float32";
+  for (uint32_t i = 0; i < 2; i++)
+    if (!is_number(k, batch[i], &n) || n != 1) return "cache_shape";
+  return NULL;
+}
+
 // ---- the walk ----------------------------------------------------------------------------------
 
 static void visit(struct kit *k, uint32_t node) {
@@ -530,28 +561,43 @@ static void visit(struct kit *k, uint32_t node) {
   if (op == OP_Concat && kit_maker_op(k, kit_in(k, node, 0)) != OP_Sub &&
       kit_maker_op(k, kit_in(k, node, 0)) != OP_RotaryEmbedding)
     return;
-  if (op == OP_Concat && kit_opset(k, k->m->nodes[node].graph) >= 23 && widen(k, node)) return;
+  if (r->foreign && kit_opset(k, k->m->nodes[node].graph) >= 23) return;
+  if (op == OP_Concat && !r->foreign && kit_opset(k, k->m->nodes[node].graph) >= 23 &&
+      widen(k, node))
+    return;
   arena_reset(&k->site);
   const char *why = op == OP_Add ? find_sum(k, node, &f) : find_pair(k, node, &f);
   if (why && !*why) return;
-  if (!why && kit_opset(k, k->m->nodes[node].graph) < 23) why = "opset_too_old";
+  if (!why && !r->foreign && kit_opset(k, k->m->nodes[node].graph) < 23) why = "opset_too_old";
   if (!why && !available(k, node, &f)) why = "used_elsewhere";
   if (!why && (!has_form(k, &f.cos, &f, &batch[0]) || !has_form(k, &f.sin, &f, &batch[1])))
     why = "cache_shape";
+  if (!why && r->foreign) why = is_foreign(k, &f, batch);
   if (why)
     kit_skipped(k, node, why);
   else
     fuse(r, node, &f, batch);
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  struct run r = {0};
-  (void)result;
+static int walk(struct pass_env *env, const struct name_filter *nodes, bool foreign,
+                struct err *err) {
+  struct run r = {.foreign = foreign};
   kit_init(&r.k, env, env->pass->name);
   kit_infer(&r.k);
-  kit_visit(&r.k, with, visit);
+  kit_visit(&r.k, nodes, visit);
   TABLE_FREE(&r, halves);
   return kit_done(&r.k, err);
+}
+
+static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+  (void)result;
+  return walk(env, with, false, err);
+}
+
+static int run_foreign(struct pass_env *env, void *with, struct pass_result *result,
+                       struct err *err) {
+  (void)result;
+  return walk(env, with, true, err);
 }
 
 const struct pass optimize_rotary = {
@@ -565,4 +611,17 @@ const struct pass optimize_rotary = {
     .exactness = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,
     .run = run,
+};
+
+const struct pass ort_rotary = {
+    .name = "ort/rotary",
+    .summary = "make com.microsoft's RotaryEmbedding, where the model is too old for ONNX's",
+    .about =
+        "Makes one RotaryEmbedding of x * cos + Concat(-x[h:], x[:h]) * sin below opset 23, where "
+        "both halves of the caches are known to be equal and the batch shares them.",
+    .needs = "float32",
+    .promises = "the same results up to rounding",
+    .exactness = EXACTNESS_ROUNDING,
+    NAME_FILTER_ALONE,
+    .run = run_foreign,
 };

@@ -36,4 +36,37 @@ uint32_t attention_mask_make(struct kit *k, const struct attention_mask *mask, u
 bool attention_kv_heads(struct kit *k, uint32_t node);
 bool attention_packed(struct kit *k, uint32_t node);
 
+// What becomes one node: MatMuls of four or three dims, Softmax between.
+struct attention_found {
+  uint32_t q, k, v;
+  uint32_t perm[4]; // to be applied to k where `turns`
+  bool turns;
+  double scale;
+  struct attention_scores scores;
+  uint32_t mask_of; // the value that is added; NO_ID: none
+  struct attention_mask mask;
+};
+// Is it a MatMul of a Softmax (the node *softmax) and values? *guarded: with Where(IsNaN(p), 0, p) between.
+bool attention_weights(struct kit *k, uint32_t node, bool *guarded, uint32_t *softmax);
+// The rest of such a node (f->scores.guarded is given, f->mask_of NO_ID): NULL, or why it is no attention, a stable word.
+// `any_mask`: f->mask_of may be anything, and f->mask is not filled.
+const char *attention_find(struct kit *k, uint32_t node, uint32_t softmax, bool any_mask,
+                           struct attention_found *f);
+
+// How [b, h, s, d] comes of [b, s, h*d].
+struct attention_packing {
+  uint32_t x;      // of three dims; NO_ID: `parted` [b, s, h, d] is to be reshaped
+  uint32_t parted; // what the Transpose turns
+  uint32_t rotary; // the RotaryEmbedding behind it; NO_ID: none
+  int64_t heads, size;
+};
+bool attention_packing_find(struct kit *k, uint32_t value, struct attention_packing *p);
+// Is it Transpose<perm=[0,2,1,3]>?
+bool attention_swaps_heads(struct kit *k, uint32_t node);
+// Is what the Reshape makes [b, s, last], for queries q [b, h, s, d]?
+bool attention_joins_heads(struct kit *k, uint32_t reshape, const struct infer_type *q,
+                           int64_t last);
+// Does the target of the Reshape mean the same for [b, s, h*d] as for [b, s, h, d]?
+bool attention_keeps_meaning(struct kit *k, uint32_t reshape);
+
 #endif
