@@ -43,6 +43,7 @@ class Arm:
     opset: int = 0  # 0: any
     overrides: bool = True  # whether callers may give what the model has an initializer for
     without: tuple = ()  # pieces
+    only: tuple = ()  # one of these pieces a graph
 
 
 NOISE = ("random_pairs",)  # ONNX Runtime has no kernels for those of opset 22
@@ -53,6 +54,7 @@ ARMS = {
     "newest": Arm(("optimize",), "T", 2, opset=24, without=NOISE),
     "raised": Arm(("optimize", "--opset", "24"), "T", 2, without=NOISE),
     "onnxruntime": Arm(("optimize", "--goal", "onnxruntime"), "T", 3),
+    "sums": Arm(("optimize", "--goal", "onnxruntime"), "T", opset=18, only=("behind_adds", "layer_norm", "gelu")),
     "quantization": Arm(("optimize", "--goal", "quantization"), "T"),
     "preprocess": Arm(("preprocess",), "T", 2),
     "constant": Arm(("optimize", "--inputs-are-constant"), "T", overrides=False),
@@ -87,7 +89,7 @@ class Found:
 
 def case_of(arm, seed, pieces=None):
     how = ARMS[arm]
-    case = random_graphs.random_graph(seed, pieces, how.opset or None, how.dtype, how.without)
+    case = random_graphs.random_graph(seed, pieces or how.only, how.opset or None, how.dtype, how.without)
     if not how.overrides:
         constant = {tensor.name for tensor in case.model.graph.initializer}
         case.feeds = [{name: x for name, x in feed.items() if name not in constant} for feed in case.feeds[:2]]
