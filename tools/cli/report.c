@@ -38,7 +38,15 @@ double report_clock(void) {
   return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+// One buffer for all that is said at once. C libraries differ in what a write that fails amid a printf
+// leaves of its errno; behind a flush it is known.
+static void hold_stdout(void) {
+  static char buffer[1 << 16];
+  setvbuf(stdout, buffer, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, sizeof buffer);
+}
+
 void report_open(bool quiet, enum report_progress progress) {
+  hold_stdout();
   const char *term = getenv("TERM"), *no_colour = getenv("NO_COLOR");
   bool screen = isatty(STDERR_FILENO) && term && *term && strcmp(term, "dumb") != 0;
   talk.quiet = quiet;
