@@ -204,7 +204,7 @@ int rules_equal(const struct rules_value *a, const struct rules_value *b);
 // Is every element of a constant equal to the literal?
 bool rules_is_literal(struct rules_run *run, uint32_t value, const struct rules_literal *literal);
 
-// ---- evaluating (rules_eval.c, rules_functions.c)
+// ---- evaluating (rules_eval.c; rules_functions.h)
 // ---------------------------------------------------
 
 // Runs a program over the registers. UNKNOWN where something is not known or cannot be made.
