@@ -62,8 +62,8 @@ static void warn_of_what_was_said(struct writing *w) {
                    : arena_printf(&w->k.site, "%s (and %u more)", w->why.msg, w->said - 1);
   kit_warn(&w->k, sentence,
            w->o->declared == INFER_KEEP
-               ? "what is declared is kept; declared=refine writes what was inferred"
-               : "what was inferred is written; declared=keep keeps what is declared");
+               ? "what is declared is kept; --declared refine writes what was inferred"
+               : "what was inferred is written; --declared keep keeps what is declared");
 }
 
 // ---- dims as they are written ----------------------------------------------------------------------
@@ -362,7 +362,7 @@ static int set_dims(struct writing *w, struct err *err) {
       const char *few = few_dims(w);
       err_fill(err, ERR_USAGE, "no input has a dim called '%s'", quote(name).s);
       return few ? err_hint(err, "named dims of the inputs: %s", few)
-                 : err_hint(err, "no dim of an input has a name; set_shape sets whole shapes");
+                 : err_hint(err, "no dim of an input has a name; --set-shape gives whole shapes");
     }
     if (!dims_unite(d, symbol, dims_number(d, n))) {
       err_fill(err, ERR_USAGE, "the dim '%s' cannot be %lld", quote(name).s, (long long)n);
@@ -531,7 +531,7 @@ static int judge(struct writing *w, struct err *err) {
   struct err why = {0};
   if (w->said && w->o->declared == DECLARED_REFUSE) {
     err_fill(&why, ERR_MODEL, "%s", w->why.msg);
-    err_fill_hint(&why, "declared=refine writes what was inferred instead");
+    err_fill_hint(&why, "--declared refine writes what was inferred instead");
     return refuse(w->k.env, &why, err);
   }
   if (w->shapeless && w->o->strict) {
@@ -539,7 +539,7 @@ static int judge(struct writing *w, struct err *err) {
     err_fill(&why, ERR_FAIL, "%u value%s %s no known shape (%s); the first is '%s'", w->shapeless,
              w->shapeless == 1 ? "" : "s", w->shapeless == 1 ? "has" : "have", reasons(w),
              quote(first).s);
-    err_fill_hint(&why, "without strict, such values stay without a shape");
+    err_fill_hint(&why, "without --strict, such values stay without a shape");
     return refuse(w->k.env, &why, err);
   }
   return 0;
