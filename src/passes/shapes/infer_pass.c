@@ -38,6 +38,7 @@ struct writing {
   // contradictions
   uint32_t said;
   struct err why; // of the first
+  bool of_node;   // which cannot run; else of a value
   // without a shape: values, why, and the first of them
   uint32_t shapeless, shapeless_why[INFER_WHYS], first_shapeless;
 };
@@ -47,12 +48,13 @@ struct writing {
 static void say(void *ctx, uint32_t node, uint32_t value, const char *sentence) {
   struct writing *w = ctx;
   const struct model *m = w->k.m;
-  const bool of_node = node != NO_ID;
-  const struct span name =
-      of_node ? model_name(m, m->nodes[node].name) : model_value_name(m, value);
   if (w->said++ > 0) return;
-  err_set(&w->why, ERR_MODEL, "%s %s: %s", of_node ? "node" : "value",
-          arena_printf(&w->k.site, "'%.*s'", (int)name.n, name.at), sentence);
+  w->of_node = node != NO_ID;
+  if (w->of_node)
+    err_set(&w->why, ERR_MODEL, "%s cannot run with these inputs: %s", model_node_words(m, node).s,
+            sentence);
+  else
+    err_set(&w->why, ERR_MODEL, "value '%s': %s", quote(model_value_name(m, value)).s, sentence);
 }
 
 static void warn_of_what_was_said(struct writing *w) {
@@ -61,7 +63,8 @@ static void warn_of_what_was_said(struct writing *w) {
       w->said == 1 ? w->why.msg
                    : arena_printf(&w->k.site, "%s (and %u more)", w->why.msg, w->said - 1);
   kit_warn(&w->k, sentence,
-           w->o->declared == INFER_KEEP
+           w->of_node ? "'weir check' names them all"
+           : w->o->declared == INFER_KEEP
                ? "what is declared is kept; --declared refine writes what was inferred"
                : "what was inferred is written; --declared keep keeps what is declared");
 }
