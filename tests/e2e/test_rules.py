@@ -58,6 +58,7 @@ class Graph:
         self.ops = {compiler.fill(t[2], row) for t in trees if t[0] == "op" and t in list(compiler.walk(rule.pattern))}
         self.fixed = {x[1] for t in compiler.walk(rule.where) if t[0] == "call" and t[1] in ("consts", "number", "all") for x in t[2]}
         self.fixed |= {x[1] for t in compiler.walk(rule.result) if t[0] == "call" and t[1] == "number" for x in t[2]}
+        self.reduced = None  # the axes of the first reduction, which are those of the others
         self.rank = rng.choice([1, 2, 2, 3, 3])
         self.dims = [rng.choice([2, 3, 3, 1]) for _ in range(self.rank)]
         if "Transpose" in self.ops and rng.random() < 0.5:
@@ -115,9 +116,11 @@ class Graph:
             ("Slice", 4): [[1]],
             ("Pad", 1): [[0] * 2 * self.rank, [0, 0, 1, 1, 0, 0, 0, 1], [0, 0, 0, 1, 0, 0, 1, 0]],
             ("Pad", 3): [list(range(self.rank))],
+            ("Gather", 1): [0, -1, [0], [0, -1]],
         }.get((op, slot))
         if op.startswith("Reduce") and slot == 1:
-            some = [[-1], [self.rank - 1], [0], [1, 2]]
+            some = [self.reduced] if self.reduced else [[-1], [self.rank - 1], [0], [1, 2]]
+            self.reduced = rng.choice(some)
         if some:
             return np.array(rng.choice(some), np.int64)
         weights = {("Conv", 1): (3, 2, 2, 2), ("ConvTranspose", 1): (2, 3, 2, 2), ("Conv", 2): (3,), ("ConvTranspose", 2): (3,), ("Dropout", 1): (), ("Clip", 1): (), ("Clip", 2): ()}.get((op, slot))
@@ -195,6 +198,8 @@ class Graph:
             return self.constant(np.full(shape, number, element))
         if kind == "alt":
             return self.operand(self.rng.choice(p[1]), op, slot)
+        if kind == "any":
+            return self.variable(f"_{len(self.names)}", op, slot)
         assert kind == "op", kind
         return self.node(p)
 

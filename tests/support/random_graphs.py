@@ -667,6 +667,81 @@ def transposes(g):
     g.give(y)
 
 
+def _behind(perm):
+    """What undoes a Transpose."""
+    return [perm.index(axis) for axis in range(len(perm))]
+
+
+@piece(weight=3)
+def sinks(g):
+    """A Transpose, what it may go through, and what undoes it, or not quite."""
+    x = g.take(rank=g.pick(2, 3, 4))
+    perm = list(range(len(x.dims)))
+    g.random.shuffle(perm)
+    y = g.transpose(x, perm)
+    g.also(y)
+    axis, back = g.random.randrange(len(y.dims)), list(perm)
+    way = g.pick("concat", "concat", "concat", "pad", "pad", "slice", "softmax", "squeeze", "unsqueeze", "reduce", "reduce", "arg", "gather")
+    if way == "concat":
+        parts = [y]
+        for _ in range(g.pick(1, 1, 2)):
+            part = g.pick("alike", "alike", "constant", "other")
+            if part == "alike":
+                parts.append(g.transpose(g.input(x.dims), perm))
+                g.values.pop()
+            elif part == "constant":
+                parts.append(g.weight(*y.dims))
+            else:
+                g.hazard("not transposed alike")
+                parts.append(g.input(y.dims))
+                g.values.pop()
+        if g.chance(0.2):
+            parts.append(y)
+        g.random.shuffle(parts)
+        y = g.concat(parts, axis)
+    elif way == "pad":
+        begin, end = [g.pick(0, 1, 2) for _ in y.dims], [g.pick(0, 0, 1) for _ in y.dims]
+        mode = g.pick("constant", "constant", "edge")
+        value = [g.constant(np.array(g.pick(-1.5, 0), np.float32))] if mode == "constant" and g.chance(0.5) else []
+        if g.opset >= 18 and g.chance(0.5):
+            g.hazard("Pad with axes")
+            axes = g.random.sample(range(len(y.dims)), g.random.randint(1, len(y.dims)))
+            pads = [begin[each] for each in axes] + [end[each] for each in axes]
+            dims = [size + (begin[each] + end[each] if each in axes else 0) for each, size in enumerate(y.dims)]
+            y = g.node("Pad", [y, g.ints(*pads), *(value or [None]), g.ints(*(each - g.pick(0, len(dims)) for each in axes))], dims, mode=mode)
+        else:
+            y = g.node("Pad", [y, g.ints(*begin, *end), *value], [sum(each) for each in zip(y.dims, begin, end)], mode=mode)
+    elif way == "slice":
+        y = g.slice(y, axis, g.pick(0, -1), 1 << 31)
+    elif way == "softmax":
+        if g.opset < 13:
+            axis = len(y.dims) - 1  # earlier versions take all axes from that one on for one
+        y = g.unary(g.pick("Softmax", "LogSoftmax"), y, soft=True, axis=axis - (len(y.dims) if g.opset >= 13 and g.chance(0.5) else 0))
+    elif way == "squeeze" and 1 in y.dims:
+        axis = y.dims.index(1)
+        y = g.axes("Squeeze", y, [axis], (*y.dims[:axis], *y.dims[axis + 1 :]))
+        back = [each - (each > perm[axis]) for place, each in enumerate(perm) if place != axis]
+    elif way == "unsqueeze":
+        y = g.unsqueeze(y, axis)
+        back = [each + (each >= axis) for each in perm]
+        back.insert(axis, axis)
+    elif way == "reduce":
+        kept = int(g.chance(0.6))
+        y = g.reduce(g.pick("ReduceMax", "ReduceMin", "ReduceMean", "ReduceSum"), y, axis, keepdims=kept)
+        if not kept:
+            back = [each - (each > perm[axis]) for place, each in enumerate(perm) if place != axis]
+    elif way == "arg" and not x.soft:
+        dims = (*y.dims[:axis], 1, *y.dims[axis + 1 :])
+        y = g.cast(g.node(g.pick("ArgMax", "ArgMin"), [y], dims, np.int64, axis=axis, keepdims=1), np.float32)
+    elif way == "gather":
+        y = g.node("Gather", [y, g.constant(np.array(-1), fixed=True)], (*y.dims[:axis], *y.dims[axis + 1 :]), axis=axis)
+        back = [each - (each > perm[axis]) for place, each in enumerate(perm) if place != axis]
+    g.also(y)
+    if len(y.dims) > 1 and g.chance(0.8):
+        y = g.transpose(y, _behind(back) if g.chance(0.7) else g.random.sample(range(len(back)), len(back)))
+    g.give(y)
+
+
 @piece(weight=2)
 def reshapes(g):
     x = g.take(rank=g.pick(2, 3, 4))
@@ -1427,6 +1502,41 @@ def spelled_out(g):
     g.give(g.node("Div", [g.node("Sub", [x, mean], x.dims), root], x.dims))
 
 
+@piece(weight=2)
+def softmax_parts(g):
+    """Softmax as JAX writes it, or with another axis, without the maximum, with parts that others use."""
+    x = g.take(rank=g.pick(2, 3))
+    axis = g.random.choice([len(x.dims) - 1, len(x.dims) - 1, g.random.randrange(len(x.dims))])
+    other = axis
+    if g.chance(0.2):
+        g.hazard("Softmax over two axes")
+        other = g.random.randrange(len(x.dims))
+    kept = g.chance(0.6)
+
+    def reduced(op_type, value, axis):
+        out = g.reduce(op_type, value, axis, keepdims=int(kept))
+        return out if kept else g.unsqueeze(out, axis) if g.chance(0.5) else g.reshape(out, (*x.dims[:axis], 1, *x.dims[axis + 1 :]))
+
+    if g.chance(0.85):
+        most = reduced("ReduceMax", x, axis)
+        if g.chance(0.5):
+            least = g.constant(np.full((1,) * g.pick(0, 1), g.pick(-np.inf, -np.inf, 0.25), np.float32))
+            most = g.node("Max", g.pick([most, least], [least, most]), most.dims)
+        g.also(most)
+        lower = g.node("Sub", [x, most], x.dims)
+    else:
+        g.hazard("Exp of what is not lowered")
+        lower = x
+    g.also(lower)
+    power = g.unary("Exp", lower, soft=True)
+    g.also(power)
+    total = reduced("ReduceSum", power, other)
+    g.also(total)
+    if g.chance(0.3):
+        return g.give(g.node("Sub", [lower, g.unary("Log", total, soft=True)], x.dims, soft=True))
+    g.give(g.node("Div", [power, total], x.dims, soft=True))
+
+
 @piece()
 def softmax_argmax(g):
     x = g.take(rank=2, soft=False, least=2)
@@ -1898,7 +2008,7 @@ def folded_gemm(g):
 # Pieces whose operators the runtime has in double and in float16 too, and that know of no other floats.
 IN_DOUBLE = {
     "gemm_norm", "matmul_norm", "transposes", "reshapes", "slices", "concats", "nothings", "matmul_add", "projections",
-    "transposed_weights", "silu", "layer_norm", "rms_norm", "reciprocals", "spelled_out",
+    "transposed_weights", "silu", "layer_norm", "rms_norm", "reciprocals", "spelled_out", "sinks", "softmax_parts",
 }  # fmt: skip
 IN_HALF = IN_DOUBLE | {"conv_norm", "conv_norm_shared", "norm_first", "conv_affine", "pad_window", "attention_forms", "rotary_forms"}
 

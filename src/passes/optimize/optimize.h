@@ -4,7 +4,7 @@
 
 #include "pass.h"
 
-extern const struct pass optimize_attention, optimize_constants, optimize_fold_if,
+extern const struct pass optimize_attention, optimize_concat, optimize_constants, optimize_fold_if,
     optimize_fold_large, optimize_fold_small, optimize_linear, optimize_no_effect,
     optimize_qkv_merge, optimize_rotary, optimize_shapes;
 

@@ -928,6 +928,14 @@ def asks_fits(where, name):
     return bool(where) and where[0] == "call" and where[1] == "fits" and where[2][0] == ("name", name)
 
 
+def always(p):
+    """The operators of a pattern that are there whatever alternatives are taken."""
+    if p[0] == "op":
+        yield p
+        for x in p[5]:
+            yield from always(x)
+
+
 class Writer:
     def __init__(self, book, schema):
         self.book, self.schema = book, schema
@@ -946,7 +954,7 @@ class Writer:
         """A rule whose table's row cannot be told from its operators is written once for every row."""
         if "{" in rule.pattern[2] or len(rule.rows) == 1:
             return [rule]
-        ops = [t[2] for t in walk(rule.pattern) if t[0] == "op" and "{" in t[2]]
+        ops = [t[2] for t in always(rule.pattern) if "{" in t[2]]
         if ops and len({fill(ops[0], row) for row in rule.rows}) == len(rule.rows):
             return [rule]
         return [Rule(**{**rule.__dict__, "rows": [row]}) for row in rule.rows]

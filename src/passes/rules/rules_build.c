@@ -345,8 +345,10 @@ struct rules_type rules_infer(struct rules_run *run, const struct rules_term *no
 struct rules_value rules_new_node(struct rules_run *run, enum op op, const struct rules_value *args,
                                   uint32_t n_args, uint32_t attrs_of, const struct edit_attr *attrs,
                                   uint32_t n_attrs) {
-  // What a rule says of older versions of its root holds of what it makes of it, too.
-  const bool meant = run->rule->since && op == kit_op(&run->k, run->nodes[0]);
+  // What a rule says of older versions of its operators holds of those that it makes, too.
+  bool meant = false;
+  for (uint32_t i = 0; run->rule->since && i < run->n_nodes; i++)
+    meant = meant || op == kit_op(&run->k, run->nodes[i]);
   if (!meant &&
       !rules_floor(run, op, n_args > 0 ? rules_type_of(run, &args[0]).dtype : DTYPE_UNDEFINED))
     return rules_unknown();
@@ -488,7 +490,8 @@ bool rules_place(struct rules_run *run, const struct rules_value *result) {
     }
   }
   for (uint32_t i = 1; i < run->n_nodes; i++)
-    if (!(k->m->nodes[run->nodes[i]].flags & NODE_DEAD)) kit_sweep(k, run->nodes[i]);
+    if (run->nodes[i] != NO_ID && !(k->m->nodes[run->nodes[i]].flags & NODE_DEAD))
+      kit_sweep(k, run->nodes[i]);
   for (uint32_t i = 0; i < n_in; i++)
     if (in[i] != NO_ID) sweep_value(run, in[i]);
   return true;

@@ -82,6 +82,33 @@ struct rules_value rules_call_drop(struct rules_run *run, const struct rules_val
   }
   return rules_list(list, m);
 }
+struct rules_value rules_call_grow(struct rules_run *run, const struct rules_value *a, uint32_t n) {
+  (void)n;
+  if (!is_perm(a) || a[1].kind != RULES_LIST || a->n + a[1].n > RECIPE_MAX_RANK)
+    return rules_unknown();
+  const uint32_t rank = a->n + a[1].n;
+  uint64_t added = 0;
+  for (uint32_t i = 0; i < a[1].n; i++) {
+    const int64_t axis = a[1].list[i] < 0 ? a[1].list[i] + rank : a[1].list[i];
+    if (axis < 0 || axis >= rank || added >> axis & 1) return rules_unknown();
+    added |= (uint64_t)1 << axis;
+  }
+  int64_t *list = rules_room(run, rank), old[RECIPE_MAX_RANK];
+  for (uint32_t i = 0, m = 0; i < rank; i++)
+    if (!(added >> i & 1)) old[m++] = i;
+  for (uint32_t i = 0, m = 0; i < rank; i++)
+    list[i] = added >> i & 1 ? (int64_t)i : old[a->list[m++]];
+  return rules_list(list, rank);
+}
+struct rules_value rules_call_pads_at(struct rules_run *run, const struct rules_value *a,
+                                      uint32_t n) {
+  (void)n;
+  if (a->kind != RULES_LIST || !is_perm(a + 1) || a->n != 2 * a[1].n) return rules_unknown();
+  int64_t *list = rules_room(run, a->n);
+  for (uint32_t i = 0; i < a->n; i++)
+    list[a[1].list[i % a[1].n] + (i < a[1].n ? 0 : a[1].n)] = a->list[i];
+  return rules_list(list, a->n);
+}
 struct rules_value rules_call_swap_last(struct rules_run *run, const struct rules_value *a,
                                         uint32_t n) {
   (void)n;
@@ -276,9 +303,9 @@ struct rules_value rules_call_through(struct rules_run *run, const struct rules_
   return (struct rules_value){.kind = RULES_PAIR, .n = 2 * o.n, .list = both};
 }
 
-// ---- operands of which some are transposed: the fields p, x (transposed by p) or c (not) --------
+// ---- operands of which some are transposed: the fields p, x (transposed by p) or c (not); or p, x, s (the result)
 
-enum { FIELD_P, FIELD_X, FIELD_C };
+enum { FIELD_P, FIELD_X, FIELD_C, FIELD_S = FIELD_C };
 
 struct rules_value rules_call_lead(struct rules_run *run, const struct rules_value *a, uint32_t n) {
   (void)n;
@@ -304,6 +331,20 @@ struct rules_value rules_call_lead(struct rules_run *run, const struct rules_val
       return (struct rules_value){0};
   }
   return lead;
+}
+
+struct rules_value rules_call_fewer(struct rules_run *run, const struct rules_value *a,
+                                    uint32_t n) {
+  (void)n;
+  if (a->kind != RULES_EACH || a->fields != 3 || a->n < 2) return rules_int(0);
+  for (uint32_t e = 0; e < a->n; e++) {
+    const struct rules_value *v = &a->each[e * 3];
+    if (!is_perm(v) || rules_equal(v, &a->each[FIELD_P]) != 1) return rules_int(0);
+    if (v[FIELD_S].kind != RULES_TENSOR || kit_use_count(&run->k, v[FIELD_S].id, 2) != 1 ||
+        kit_is_output(&run->k, v[FIELD_S].id))
+      return rules_int(0);
+  }
+  return rules_int(1);
 }
 
 struct rules_value rules_call_fits(struct rules_run *run, const struct rules_value *a, uint32_t n) {

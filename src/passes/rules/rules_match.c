@@ -233,6 +233,8 @@ static bool run_program(struct rules_run *run, uint32_t from, uint32_t here) {
           kit_out(k, node, 0) != value)
         return false;
       if (!is_op(run, op, w[4]) || !rules_meant(run, op, node)) return false;
+      while (run->n_nodes < w[1])
+        run->nodes[run->n_nodes++] = NO_ID; // of an alternative that is not taken
       run->nodes[w[1]] = node;
       run->flipped[w[1]] = false;
       if (run->n_nodes <= w[1]) run->n_nodes = w[1] + 1u;

@@ -87,6 +87,10 @@ struct rules_value rules_call_sole(struct rules_run *run, const struct rules_val
   if (a->kind != RULES_TENSOR) return rules_unknown();
   return rules_int(kit_use_count(&run->k, a->id, 2) == 1 && !kit_is_output(&run->k, a->id));
 }
+struct rules_value rules_call_uses(struct rules_run *run, const struct rules_value *a, uint32_t n) {
+  (void)n;
+  return a->kind == RULES_TENSOR ? rules_int(kit_use_count(&run->k, a->id, 16)) : rules_unknown();
+}
 struct rules_value rules_call_unused(struct rules_run *run, const struct rules_value *a,
                                      uint32_t n) {
   (void)n;
@@ -339,6 +343,32 @@ struct rules_value rules_call_trailing(struct rules_run *run, const struct rules
     seen |= (uint64_t)1 << back;
   }
   return rules_int(-(int64_t)axes.n);
+}
+
+struct rules_value rules_call_one_axis(struct rules_run *run, const struct rules_value *a,
+                                       uint32_t n) {
+  (void)n;
+  const struct rules_type t = rules_type_of(run, a);
+  const struct rules_value axes = a[1].kind == RULES_ABSENT ? rules_call_ints(run, a + 2, 1) : a[1];
+  if (axes.kind != RULES_LIST) return rules_unknown();
+  if (axes.n != 1) return rules_int(0);
+  if (axes.list[0] >= 0 && !t.ranked) return rules_unknown();
+  const int64_t axis = axes.list[0] < 0 ? axes.list[0] : axes.list[0] - (int64_t)t.rank;
+  return rules_int(axis < 0 && (!t.ranked || axis >= -(int64_t)t.rank) ? axis : 0);
+}
+
+struct rules_value rules_call_kept(struct rules_run *run, const struct rules_value *a, uint32_t n) {
+  (void)n;
+  const struct rules_type y = rules_type_of(run, a), x = rules_type_of(run, a + 1);
+  if (!x.ranked || !y.ranked || a[2].kind != RULES_INT) return rules_unknown();
+  const int64_t axis = a[2].i < 0 ? a[2].i + x.rank : a[2].i;
+  if (y.rank != x.rank || axis < 0 || axis >= x.rank || y.dims[axis] != 1) return rules_int(0);
+  for (uint32_t i = 0; i < x.rank; i++) {
+    const struct rules_value p = rules_int(x.dims[i]), q = rules_int(y.dims[i]);
+    const int same = i == axis ? 1 : rules_equal(&p, &q);
+    if (same != 1) return same == 0 ? rules_int(0) : rules_unknown();
+  }
+  return rules_int(1);
 }
 
 // One element; or as many as `wanted` along the axis `at`, counted from the end, and no other.

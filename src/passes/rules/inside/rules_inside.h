@@ -118,7 +118,7 @@ struct rules_run {
   const struct rules_rule *rule;
   uint32_t row, first_row; // first_row: as the entry has it
   struct rules_value registers[RULES_REGISTERS];
-  uint32_t nodes[RULES_NODES], n_nodes;
+  uint32_t nodes[RULES_NODES], n_nodes; // NO_ID: of an alternative that was not taken
   bool flipped[RULES_NODES];
   uint8_t choices[RULES_CHOICES], limits[RULES_CHOICES];
   uint32_t n_choices, at_choice;
