@@ -3,6 +3,7 @@
 WEIR names the program, WEIR_FAULT_PROGRAM the one with fault injection linked in; `tools/test` sets both.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -150,14 +151,45 @@ def pool():
         yield threads
 
 
+def in_memory():
+    """A folder in memory, as a context; None where there can be none."""
+    if not os.access("/dev/shm", os.W_OK):
+        return None
+    return tempfile.TemporaryDirectory(prefix="weir-e2e-", dir="/dev/shm")
+
+
 @pytest.fixture
 def quick_folder(tmp_path):
     """For thousands of tiny models: in memory where that can be, since every run of weir waits for the disk."""
-    if not os.access("/dev/shm", os.W_OK):
-        yield tmp_path
-        return
-    with tempfile.TemporaryDirectory(prefix="weir-e2e-", dir="/dev/shm") as folder:
+    with in_memory() or contextlib.nullcontext(tmp_path) as folder:
         yield Path(folder)
+
+
+def is_small(node):
+    return node.get_closest_marker("in_memory") is not None
+
+
+@pytest.fixture
+def tmp_path(request, tmp_path, monkeypatch):
+    """pytest's own; of tests marked with in_memory a folder in memory, where tempfile makes its folders too."""
+    with is_small(request.node) and in_memory() or contextlib.nullcontext(tmp_path) as folder:
+        if folder != tmp_path:
+            monkeypatch.setattr(tempfile, "tempdir", folder)
+        yield Path(folder)
+
+
+@pytest.fixture(scope="module")
+def module_folder(request, tmp_path_factory):
+    """The same for what all tests of a module share."""
+    with is_small(request.node) and in_memory() or contextlib.nullcontext(tmp_path_factory.mktemp("module")) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(autouse=True)
+def tempfiles_in_memory(request):
+    """Tests marked with in_memory have their tmp_path whether they name it or not: helpers ask tempfile."""
+    if is_small(request.node):
+        request.getfixturevalue("tmp_path")
 
 
 # ---- encoders that several tests share, in a folder that goes when the session ends

@@ -14,6 +14,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+pytestmark = pytest.mark.in_memory
+
 EXPORTS = pathlib.Path(__file__).parents[1] / "data" / "exports"
 MODELS = sorted(path.name for path in EXPORTS.glob("*.onnx") if "-eager-dynamo" not in path.name)
 TOLERANCE = 3e-3  # of the largest value; float16 has 2^-11 an operation

@@ -16,6 +16,8 @@ from onnx import TensorProto, helper, numpy_helper
 import peaks
 from conftest import built_tool
 
+pytestmark = pytest.mark.in_memory
+
 TOOL = built_tool("rules_tool_folds")
 LEVELS = ["exact", "zero", "rounding", "never"]
 MIB = 1 << 20

@@ -14,6 +14,8 @@ from onnx import TensorProto, helper
 import shape_oracle
 from conftest import DATA, package_models, program
 
+pytestmark = pytest.mark.in_memory
+
 EXPORTS = sorted((DATA / "exports").glob("*.onnx"))
 PARAKEET = {
     DATA / "parakeet-dynamo" / "encoder-model.onnx": 274,

@@ -13,6 +13,8 @@ from onnx import TensorProto, helper
 
 from conftest import built_tool
 
+pytestmark = pytest.mark.in_memory
+
 TOOL = built_tool("infer_tool")
 onnxruntime.set_default_logger_severity(4)
 DTYPES = {"float": TensorProto.FLOAT, "int64": TensorProto.INT64, "int32": TensorProto.INT32, "uint8": TensorProto.UINT8,

@@ -17,6 +17,8 @@ import runtimes
 from conftest import DATA, TESTS, package_models, program
 from test_targets import ALL
 
+pytestmark = pytest.mark.in_memory
+
 # Nodes, bodies included, and who left them: onnxruntime's quant_pre_process (without symbolic shapes where it fails with
 # them), onnxslim, onnxsim, onnxoptimizer, onnxscript, of the versions in runtimes.PEERS.
 LEAST = {
@@ -84,19 +86,14 @@ def path_of(name):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("nodes")
-
-
-@pytest.fixture(scope="module")
-def optimized(weir, folder):
+def optimized(weir, module_folder):
     """The path of what a command makes of the copy of a model; each is made once."""
 
     def make(name, command, *words):
-        out = folder / "-".join([name, command, *(word.strip("-") for word in words)])
+        out = module_folder / "-".join([name, command, *(word.strip("-") for word in words)])
         out = out.with_name(f"{out.name}.onnx")
         if not out.exists():
-            copy = folder / f"{name}.onnx"
+            copy = module_folder / f"{name}.onnx"
             if not copy.exists():
                 peers.with_numbers(path_of(name), copy)
             weir(command, copy, out, *words)
@@ -122,10 +119,10 @@ def test_exporters_meet(optimized, one, other, opset):
     assert peers.nodes(optimized(one, "optimize", "--opset", opset)) <= peers.nodes(optimized(other, "optimize"))
 
 
-def test_copies_have_other_numbers(folder, optimized):
+def test_copies_have_other_numbers(module_folder, optimized):
     """Untrained exports have zeros for biases: whoever drops the additions is found out."""
     optimized("parakeet-dynamo", "optimize")
-    assert "off by" in peers.wrong(path_of("parakeet-dynamo"), folder / "parakeet-dynamo.onnx", path_of("parakeet-dynamo"))
+    assert "off by" in peers.wrong(path_of("parakeet-dynamo"), module_folder / "parakeet-dynamo.onnx", path_of("parakeet-dynamo"))
 
 
 @pytest.mark.skipif(not ALL, reason="with tools/test --all")

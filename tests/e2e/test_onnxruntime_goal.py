@@ -17,6 +17,8 @@ import shape_oracle
 from conftest import package_models, program
 from test_optimize_rounding import EXPORTS, NAMES, feeds
 
+pytestmark = pytest.mark.in_memory
+
 ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 VERSIONS = list(runtimes.ONNXRUNTIME) if ALL else list(runtimes.ONNXRUNTIME)[:1]
 # What two blocks of each become, in the order of opsets: below 23 and from there on.
@@ -51,13 +53,12 @@ def shaken(name):
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory, weir):
+def made(module_folder, weir):
     """{export: what is made of it}, of all."""
-    folder = tmp_path_factory.mktemp("goal")
     for name in NAMES:
-        onnx.save(shaken(name), folder / f"{name}.onnx")
-        weir("optimize", folder / f"{name}.onnx", folder / f"{name}.out.onnx", "--goal", "onnxruntime")
-    return folder
+        onnx.save(shaken(name), module_folder / f"{name}.onnx")
+        weir("optimize", module_folder / f"{name}.onnx", module_folder / f"{name}.out.onnx", "--goal", "onnxruntime")
+    return module_folder
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -17,6 +17,8 @@ from onnx import TensorProto, helper, numpy_helper
 from random_graphs import compare, random_graph, session
 from shape_oracle import bindings_for, inputs_at
 
+pytestmark = pytest.mark.in_memory
+
 FLOAT, HALF, INT64, BOOL = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT64, TensorProto.BOOL
 TARGETS = [13, 18, 21, 23]
 

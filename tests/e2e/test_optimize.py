@@ -10,6 +10,8 @@ import shape_oracle
 from conftest import DATA, package_models, program
 from test_preprocess import EXPORTS, MODELS, is_same, key_of, operators
 
+pytestmark = pytest.mark.in_memory
+
 BERT = EXPORTS / "bert-eager-torchscript-17.onnx"
 
 

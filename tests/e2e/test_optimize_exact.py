@@ -13,6 +13,8 @@ import pytest
 import random_graphs
 from conftest import DATA, package_models
 
+pytestmark = pytest.mark.in_memory
+
 EXPORTS = sorted((DATA / "exports").glob("*.onnx"))
 ENCODERS = [DATA / f"parakeet-{name}" / "encoder-model.onnx" for name in ("dynamo", "torchscript")]
 FAMILY = ("constants", "fold-if", "fold-small", "shapes", "no-effect", "fold-large")

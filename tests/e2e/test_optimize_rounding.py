@@ -21,6 +21,8 @@ TESTS = Path(__file__).resolve().parents[1]
 sys.path.append(str(TESTS / "support"))
 import random_graphs  # noqa: E402
 
+pytestmark = pytest.mark.in_memory
+
 EXPORTS = TESTS / "data" / "exports"
 # What is left of a spelling must be nothing: {model: (operator, how many, what is gone)}.
 FUSED = {

@@ -7,6 +7,7 @@ import collections
 import inspect
 import json
 import logging
+import os
 import shutil
 import subprocess
 import sys
@@ -27,10 +28,13 @@ import peaks
 import shape_oracle
 from conftest import DATA, package_models, program
 
+pytestmark = pytest.mark.in_memory
+
 EXPORTS = DATA / "exports"
 BERT = EXPORTS / "bert-eager-torchscript-17.onnx"
 CNN = EXPORTS / "cnn-kept-torchscript-17.onnx"
 MIB = 1 << 20
+ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 
 
 def key_of(model):
@@ -400,13 +404,17 @@ def test_memory(sparse_encoder, tmp_path, command):
     assert done.peak_bytes <= 64 * MIB + said["weir"]["index_bytes"], (done.peak_bytes, said["weir"])
 
 
-def test_memory_control(sparse_encoder, tmp_path):
-    """A run that reads everything first takes what the model has: the bound can fail."""
-    done, said = peak_of(("preprocess",), sparse_encoder, "load", tmp_path)
-    assert done.peak_bytes > max(1 << 30, 64 * MIB + said["weir"]["index_bytes"])
+def test_memory_control(large_folder, tmp_path):
+    """A run that reads everything first takes what the model has, of which a sixth is enough: the bound can fail."""
+    path = large_folder / "sixth" / "encoder-model.onnx"
+    path.parent.mkdir()
+    make_encoder.make_encoder(path, make_encoder.Shape(), size=400_000_000, sparse=True)
+    done, said = peak_of(("preprocess",), path, "load", tmp_path)
+    shutil.rmtree(path.parent)
+    assert done.peak_bytes > max(300 * MIB, 64 * MIB + said["weir"]["index_bytes"])
 
 
-@pytest.mark.parametrize("command", ["preprocess", "optimize"])
+@pytest.mark.parametrize("command", ["preprocess", "optimize"] if ALL else ["preprocess"])
 def test_memory_under_a_limit(sparse_encoder, tmp_path, command):
     """With 64 MiB of data and no more; who reads everything first ends there."""
     limits = {"data": 64 * MIB}

@@ -16,6 +16,8 @@ from onnx import TensorProto, helper, numpy_helper
 import runtimes
 from conftest import DATA
 
+pytestmark = pytest.mark.in_memory
+
 ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 OLDEST, *BETWEEN, NEWEST = runtimes.ONNXRUNTIME
 VERSIONS = [OLDEST, *BETWEEN, NEWEST] if ALL else [OLDEST, NEWEST]
@@ -164,8 +166,8 @@ class Written:
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory, weir):
-    return Written(tmp_path_factory.mktemp("formats"), weir)
+def written(module_folder, weir):
+    return Written(module_folder, weir)
 
 
 def minor(version):

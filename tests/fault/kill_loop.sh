@@ -12,12 +12,14 @@ weir=$1 model=$2 mode=$3
 dir=$(mktemp -d) || exit 2
 trap 'rm -rf "$dir"' EXIT
 
+# What lies there before each run is written once, then copied.
+mkdir "$dir/old"
+split=()
+[ "$mode" != split ] || split=(--split 150K)
+[ "$mode" = fresh ] || "$weir" convert "$model" "$dir/old/m.onnx" "${split[@]}" --quiet >/dev/null || exit 2
 prepare() {
   rm -rf "$dir/out"
-  mkdir "$dir/out"
-  local split=()
-  [ "$mode" != split ] || split=(--split 150K)
-  [ "$mode" = fresh ] || "$weir" convert "$model" "$dir/out/m.onnx" "${split[@]}" --quiet >/dev/null
+  cp -a "$dir/old" "$dir/out"
 }
 run() {
   case $mode in
