@@ -87,14 +87,8 @@ static void report_shape(void *ctx, uint32_t node, uint32_t value, const char *s
     report_fault(s->c, FAULT_WARNING, place, sentence, NULL);
     return;
   }
-  const struct model_node *n = &m->nodes[node];
-  const uint32_t out = model_output(m, n, 0);
-  const struct span name =
-      model_name(m, n->name).n ? model_name(m, n->name) : model_value_name(m, out);
-  snprintf(place, sizeof place, "node %s'%s' (%s)", model_name(m, n->name).n ? "" : "that makes ",
-           quote(name).s, quote(model_name(m, n->op_type)).s);
   snprintf(message, sizeof message, "cannot run with these inputs: %s", sentence);
-  report_fault(s->c, FAULT_ERROR, place, message, NULL);
+  report_fault(s->c, FAULT_ERROR, model_node_words(m, node).s, message, NULL);
 }
 
 // Readers that know the dtype too refuse the model.

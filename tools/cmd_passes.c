@@ -116,6 +116,7 @@ static void print_steps(void) {
     was = in_rounds;
     printf("  %s%s\n", step,
            goals == GOAL_ONNXRUNTIME      ? "  (only with --goal onnxruntime)"
+           : goals == GOAL_ONNX           ? "  (only with --goal onnx)"
            : !(goals & GOAL_QUANTIZATION) ? "  (not with --goal quantization)"
                                           : "");
   }

@@ -53,6 +53,7 @@ void infer_free(struct infer *in) {
   TABLE_FREE(in, changed);
   schema_names_done(&in->names);
   TABLE_FREE(in, by_name);
+  TABLE_FREE(in, nameless);
   TABLE_FREE(in, name_of);
   arena_free(&in->scratch);
   dims_free(in->d);

@@ -239,6 +239,19 @@ static bool is_of_inputs(const struct infer *in, dim_id d) {
   return d < in->input_dims;
 }
 
+// Is it a dim of an input that has no name? Callers choose what it is, whatever is declared of what comes of it.
+static bool is_nameless(const struct infer *in, dim_id d) {
+  uint32_t from = 0, to = in->n_nameless;
+  while (from < to) {
+    const uint32_t mid = from + (to - from) / 2;
+    if (in->nameless[mid] < d)
+      from = mid + 1;
+    else
+      to = mid;
+  }
+  return from < in->n_nameless && in->nameless[from] == d;
+}
+
 static dim_id settle_dim(struct infer *in, uint32_t value, dim_id found, dim_id said) {
   int64_t n;
   if (found != NO_ID) found = dims_find(in->d, found);
@@ -261,7 +274,7 @@ static dim_id settle_dim(struct infer *in, uint32_t value, dim_id found, dim_id 
   if (keep) return said;
   if (dims_is_number(in->d, found, &n)) return found;
   if (dims_is_number(in->d, said, &n)) {
-    if (!is_of_inputs(in, found) && dims_is_symbol(in->d, found, NULL))
+    if (!is_of_inputs(in, found) && !is_nameless(in, found) && dims_is_symbol(in->d, found, NULL))
       infer_unite(in, found, said);
     return said;
   }
@@ -521,6 +534,10 @@ void infer_source(struct infer *in, uint32_t value) {
     for (uint32_t i = 0; i < t.rank; i++)
       dims[i] = t.dims[i] == NO_ID && t.kind == INFER_TENSOR ? dims_fresh(in->d, in->o.least_dim)
                                                              : t.dims[i];
+  const struct model_value *v = &in->m->values[value];
+  for (uint32_t i = 0; t.ranked && i < t.rank; i++)
+    if (dims[i] != t.dims[i] && v->kind == VALUE_INPUT && v->graph == in->m->main_graph)
+      *TABLE_PUSH(in, nameless) = dims[i];
   const bool known = t.ranked && t.dtype != DTYPE_UNDEFINED;
   row = infer_row_at(in, value);
   *row = (struct infer_row){.shape = t.ranked ? infer_shape_of(in, dims, t.rank) : 0,

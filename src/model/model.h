@@ -363,6 +363,11 @@ static inline const int64_t *model_dims(const struct model *m, const struct mode
   return m->dims + t->dims;
 }
 struct span model_value_name(const struct model *m, uint32_t value); // "" for NO_ID
+// For messages: node 'a' (MatMul); of one without a name, node that makes 'y' (MatMul).
+struct node_words {
+  char s[448];
+};
+struct node_words model_node_words(const struct model *m, uint32_t node);
 // The main graph, function or training graph that a graph lies in; itself if it lies in none.
 static inline uint32_t model_root_graph(const struct model *m, uint32_t graph) {
   while (m->graphs[graph].kind == GRAPH_SUB && m->graphs[graph].parent != NO_ID)

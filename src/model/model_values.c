@@ -17,6 +17,7 @@
 #include "model_memory.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 #define ELSEWHERE (NO_ID - 1)
 
@@ -155,6 +156,16 @@ void model_revive_value(struct model *m, uint32_t value) {
 
 struct span model_value_name(const struct model *m, uint32_t value) {
   return value == NO_ID ? span_of("", 0) : model_name(m, m->values[value].name);
+}
+
+struct node_words model_node_words(const struct model *m, uint32_t node) {
+  const struct model_node *n = &m->nodes[node];
+  const struct span name = model_name(m, n->name);
+  struct node_words words;
+  snprintf(words.s, sizeof words.s, "node %s'%s' (%s)", name.n ? "" : "that makes ",
+           quote(name.n ? name : model_value_name(m, model_output(m, n, 0))).s,
+           quote(model_name(m, n->op_type)).s);
+  return words;
 }
 
 // ---- uses --------------------------------------------------------------------------------------

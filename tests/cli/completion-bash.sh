@@ -19,3 +19,5 @@ bash ask.bash weir passes fu
 bash ask.bash weir passes --j
 bash ask.bash weir --help
 bash ask.bash weir shrink --output-dir a
+bash ask.bash weir optimize a b --only optimize/at
+bash ask.bash weir optimize a b --skip ti

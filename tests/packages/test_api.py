@@ -132,7 +132,7 @@ def without(document, here):
 
 
 CALLS = {
-    "inspect": [(["MODEL"], {"tensors": True, "tree": True}), (["MODEL"], {})],
+    "inspect": [(["MODEL"], {"tensors": True, "tree": True}), (["MODEL"], {"values": True}), (["MODEL"], {})],
     "check": [(["MODEL"], {})],
     "conv2matmul": [(["MODEL", "OUT"], {"extended_conv1x1": True, "form": "flat", "edit_log": "LOG"}), (["MODEL", "OUT"], {"strict_compat": True})],
     "quantize": [
@@ -142,9 +142,9 @@ CALLS = {
         (["MODEL"], {"dry_run": True}),
     ],
     "shrink": [(["MODEL"], {"output_dir": "OUT", "method": "float_weights", "levels": 16}), (["MODEL"], {"info": True})],
-    "cast": [(["MODEL", "OUT"], {"to": "float16", "min_elements": 1000}), (["MODEL"], {"to": "bfloat16", "output": "OUT"})],
-    "infer": [(["MODEL", "OUT"], {"set_dim": ["t=40"], "declared": "override"}), (["MODEL"], {"dry_run": True})],
-    "optimize": [(["MODEL", "OUT"], {"skip": ["fuse", "tidy/*"], "rounds": 3, "exactness": "exact"}), (["MODEL", "OUT"], {"goal": "onnxruntime"})],
+    "cast": [(["MODEL", "OUT"], {"to": "float16", "min_elements": 1000}), (["MODEL"], {"to": "bfloat16", "output": "OUT"}), (["MODEL", "OUT"], {"to": "float16", "graph": True, "keep_io": True, "keep_op": ["Conv", "Softmax"], "on_overflow": "clip", "target": "webgpu"})],
+    "infer": [(["MODEL", "OUT"], {"set_dim": ["t=40"], "declared": "override"}), (["MODEL"], {"dry_run": True, "strict": True})],
+    "optimize": [(["MODEL", "OUT"], {"skip": ["fuse", "tidy/*"], "rounds": 3, "exactness": "exact"}), (["MODEL", "OUT"], {"goal": "onnxruntime", "opset": 18, "only": "tidy", "fold_limit": "64KiB"})],
     "preprocess": [(["MODEL", "OUT"], {"skip_onnx_shape": True, "verbose": 1, "int_max": 1000000}), (["MODEL", "OUT"], {"data_file": "weights.bin"})],
     "measure": [(["MODEL"], {"candidates": ["4:64", "8:64:sym"], "include": "*"})],
     "run": [(["MODEL", "OUT"], {"pass_": ["conv2matmul", "tidy", "quantize:block_size=32,exclude=a\\,b"], "exactness": "zero"})],

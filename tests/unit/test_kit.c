@@ -41,6 +41,8 @@ static void test_op_of_nodes(void **state) {
   const uint32_t ms = build_node(&t->b, "Gelu", "", "x", "e");
   const uint32_t unknown = build_node(&t->b, "Addition", "", "x", "f");
   const uint32_t silu = build_node(&t->b, "Silu", "", "x", "g");
+  const uint32_t three = build_node(&t->b, "Add", "", "x y x", "h");
+  const uint32_t many = build_node(&t->b, "Concat", "", "x y x y", "i");
   build_domain(&t->b, plain, "ai.onnx");
   build_domain(&t->b, other, "my.domain");
   build_domain(&t->b, ms, "com.microsoft");
@@ -53,6 +55,8 @@ static void test_op_of_nodes(void **state) {
   assert_int_equal(kit_op(&k, ms), OP_ms_Gelu);
   assert_int_equal(kit_op(&k, unknown), OP_NONE);
   assert_int_equal(kit_op(&k, silu), OP_ops_Silu);
+  assert_int_equal(kit_op(&k, three), OP_NONE); // more inputs than the operator has
+  assert_int_equal(kit_op(&k, many), OP_Concat);
   assert_int_equal(kit_op(&k, NO_ID), OP_NONE);
   // Operators and domains that only an edit brings.
   const uint32_t x = value(t, "x");

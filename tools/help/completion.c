@@ -7,6 +7,7 @@
 #include "completion.h"
 
 #include "help.h"
+#include "optimize_steps.h"
 #include "passes.h"
 #include "targets.h"
 
@@ -44,10 +45,16 @@ static bool names_passes(const struct cli_option_row *row) {
   return strcmp(row->name, cli_option_row(OPT_PASS)->name) == 0;
 }
 
+// --only and --skip name steps of `weir optimize`.
+static bool names_steps(const struct cli_option_row *row) {
+  return strcmp(row->name, cli_option_row(OPT_ONLY)->name) == 0 ||
+         strcmp(row->name, cli_option_row(OPT_SKIP)->name) == 0;
+}
+
 // The words that an option takes, as far as they are known.
 static bool offers_words(const struct cli_option_row *row) {
-  return row->kind == CLI_CHOICE || row->kind == CLI_MAYBE || names_passes(row) || row->offers ||
-         (row->kind == CLI_LIST && strchr(row->metavar, ','));
+  return row->kind == CLI_CHOICE || row->kind == CLI_MAYBE || names_passes(row) ||
+         names_steps(row) || row->offers || (row->kind == CLI_LIST && strchr(row->metavar, ','));
 }
 
 // What `weir help` and `weir passes` take.
@@ -56,9 +63,33 @@ static void put_commands(FILE *to) {
     fprintf(to, "%s%s", c ? " " : "", cli_command_row(c)->name);
 }
 
+// A family stands for its passes, and its name is before them.
 static void put_passes(FILE *to) {
-  for (uint32_t i = 0; i < passes_count(); i++)
-    fprintf(to, "%s%s", i ? " " : "", passes_at(i)->name);
+  for (uint32_t i = 0; i < passes_count(); i++) {
+    const struct pass *pass = passes_at(i);
+    const struct span family = passes_family(pass);
+    if (i) fputc(' ', to);
+    if (!span_is(family, pass->name) && passes_named(family, 0) == pass)
+      fprintf(to, "%.*s ", (int)family.n, (const char *)family.at);
+    fputs(pass->name, to);
+  }
+}
+
+// Likewise; steps of a family do not lie side by side.
+static void put_steps(FILE *to) {
+  const char *step;
+  bool in_rounds;
+  uint32_t goals;
+  for (uint32_t i = 0; (step = optimize_steps_name(i, &in_rounds, &goals)); i++)
+    fprintf(to, "%s%s", i ? " " : "", step);
+  for (uint32_t i = 0; (step = optimize_steps_name(i, &in_rounds, &goals)); i++) {
+    const struct span family = span_of(step, strcspn(step, "/"));
+    bool seen = false;
+    const char *other;
+    for (uint32_t k = 0; k < i && (other = optimize_steps_name(k, &in_rounds, &goals)); k++)
+      seen = seen || span_eq(family, span_of(other, strcspn(other, "/")));
+    if (!seen) fprintf(to, " %.*s", (int)family.n, (const char *)family.at);
+  }
 }
 
 static void put_words(FILE *to, const struct cli_option_row *row) {
@@ -68,6 +99,8 @@ static void put_words(FILE *to, const struct cli_option_row *row) {
       fprintf(to, "%s%.*s", k ? " " : "", (int)word.n, (const char *)word.at);
   } else if (names_passes(row)) {
     put_passes(to);
+  } else if (names_steps(row)) {
+    put_steps(to);
   } else if (row->offers) {
     fputs(row->offers, to);
   } else {

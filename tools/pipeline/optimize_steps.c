@@ -37,22 +37,44 @@ static bool named(const char *const *patterns, uint32_t n, const char *name) {
   return false;
 }
 
+// "gelu" of "optimize/gelu".
+static const char *behind_family(const char *name) {
+  const char *slash = strchr(name, '/');
+  return slash ? slash + 1 : name;
+}
+
 static int check_patterns(const char *const *patterns, uint32_t n, const char *option,
                           struct err *err) {
   for (uint32_t i = 0; i < n; i++) {
     struct guess g = guess_start(patterns[i]);
+    const char *meant = NULL;
     bool found = false;
     for (uint32_t k = 0; k < STEPS && !found; k++) {
       found = matches(patterns[i], steps[k].pass);
       guess_try(&g, steps[k].pass);
+      if (strcmp(patterns[i], behind_family(steps[k].pass)) == 0 && !meant) meant = steps[k].pass;
     }
     if (found) continue;
     err_fill(err, ERR_USAGE, "--%s %s: optimizing has no such step", option,
              quote_str(patterns[i]).s);
-    if (g.best) return err_hint(err, "did you mean '%s'?", g.best);
+    if (meant || g.best) return err_hint(err, "did you mean '%s'?", meant ? meant : g.best);
     return err_hint(err, "'weir passes optimize' lists the steps");
   }
   return 0;
+}
+
+// --only names no step that is for the goal, or --skip takes all of them away.
+static int no_step_is_left(const struct optimize_asked *asked, struct err *err) {
+  uint32_t others = 0;
+  for (uint32_t i = 0; i < STEPS; i++)
+    if (named(asked->only, asked->n_only, steps[i].pass) &&
+        !named(asked->skip, asked->n_skip, steps[i].pass))
+      others |= steps[i].goals;
+  err_fill(err, ERR_USAGE, "--only leaves no step for this goal");
+  if (others)
+    return err_hint(err, "these steps are for --goal %s",
+                    others & GOAL_ONNX ? "onnx" : "onnxruntime");
+  return err_hint(err, "--skip takes away all that --only names");
 }
 
 // What the user asked for and one step has an option for.
@@ -90,6 +112,7 @@ int optimize_steps_add(struct pipeline *p, const struct optimize_asked *asked, s
   if (check_patterns(asked->only, asked->n_only, "only", err) ||
       check_patterns(asked->skip, asked->n_skip, "skip", err) || optimize_steps_list(p, asked, err))
     return -1;
+  if (asked->n_only && p->n_steps == before) return no_step_is_left(asked, err);
   for (uint32_t i = before; i < p->n_steps; i++)
     if (pass_values_read(&p->steps[i].values, &p->arena, err)) return -1;
   return 0;

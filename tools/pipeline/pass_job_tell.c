@@ -132,13 +132,23 @@ static void tell_clipped(struct text *t, const struct quantized *q) {
     add(t, " (%lu elements of %lu weights clipped)", elements, weights);
 }
 
-// Steps that change the graph: conv2matmul by what it does, others by their names.
+static bool infers(const struct pass_job *pj, uint32_t step) {
+  return strcmp(pj->pipeline.steps[step].values.pass->name, "infer") == 0;
+}
+
+// Steps that change the graph: conv2matmul by what it does, others by their names, and last what infer wrote, which
+// changes no node.
 static void tell_changes(struct text *t, const struct pass_job *pj) {
   uint32_t shown = 0, more = 0;
+  uint64_t declared = 0;
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++) {
     const struct pass *pass = pj->pipeline.steps[i].values.pass;
     const uint64_t n = pass_job_count(pj, i).converted;
     if (pass->stores || n == 0) continue;
+    if (infers(pj, i)) {
+      declared = n; // the last one speaks of what is left
+      continue;
+    }
     if (shown == PASSES_SHOWN)
       more++;
     else if (strcmp(pass->name, "conv2matmul") == 0)
@@ -148,6 +158,7 @@ static void tell_changes(struct text *t, const struct pass_job *pj) {
     shown += shown < PASSES_SHOWN;
   }
   if (more) add(t, ", more by %u other pass%s", more, more == 1 ? "" : "es");
+  if (declared) add(t, "%stypes and shapes of %lu value%s", comma(t), declared, plural(declared));
 }
 
 // ---- what was kept ------------------------------------------------------------------------------
@@ -175,10 +186,6 @@ static void tell_held_back(struct text *t, const struct pass_job *pj) {
     add(t, "%s%s (less exact than --exactness)", comma(t), first);
   else if (first)
     add(t, "%s%lu rewrites, such as %s (less exact than --exactness)", comma(t), rewrites, first);
-}
-
-static bool infers(const struct pass_job *pj, uint32_t step) {
-  return strcmp(pj->pipeline.steps[step].values.pass->name, "infer") == 0;
 }
 
 // Nodes that were left as they were, by reason.

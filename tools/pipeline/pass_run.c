@@ -160,7 +160,9 @@ static int run_repeat(struct pass_run *r, const struct pipeline_repeat *repeat, 
   snprintf(sentence, sizeof sentence,
            "repeated passes still changed the model after %u round%s and were stopped",
            repeat->rounds, plural(repeat->rounds));
-  r->env.warn(r->env.warn_ctx, sentence, "repeat=ROUNDS(...) or 'rounds' sets another limit");
+  r->env.warn(
+      r->env.warn_ctx, sentence,
+      "--rounds of 'weir optimize', or repeat=ROUNDS(...) in a pipeline, sets another limit");
   return 0;
 }
 

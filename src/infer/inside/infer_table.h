@@ -85,8 +85,9 @@ struct infer {
   bool defaults;            // some function has attributes with values of its own
   uint32_t
       input_dims; // expressions with a smaller id are made of symbols of the main graph's inputs
-  uint32_t first_new; // nodes from this one on came since the last walk
-  uint32_t assumed;   // value + 1, 0: none (infer_assume)
+  TABLE(dim_id, nameless); // symbols of dims of inputs that have no name, in order
+  uint32_t first_new;      // nodes from this one on came since the last walk
+  uint32_t assumed;        // value + 1, 0: none (infer_assume)
   bool assumed_is, contradicted;
   bool only_new; // infer_more: nodes whose values have rows are not visited
 };

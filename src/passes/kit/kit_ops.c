@@ -7,7 +7,8 @@
 // than the table makes it be filled again, which happens as often as an operator's name is new.
 //
 // Where a function of the model has the name of an operator, ONNX leaves it to the runtime which of
-// them a node means: it is none of the operators here.
+// them a node means: it is none of the operators here. Nor is a node with more inputs than its operator has in any
+// version: what passes gather of a node's inputs has the operator's bounds.
 #include "kit_inside.h"
 
 #include <assert.h>
@@ -90,7 +91,11 @@ enum op kit_op(struct kit *k, uint32_t node) {
       if (++domain == KIT_DOMAINS) return OP_NONE;
     while (n->domain != in->domain[domain]);
   }
-  return slot_of(in, key_of(n->op_type, domain))->op;
+  const enum op op = slot_of(in, key_of(n->op_type, domain))->op;
+  if (n->n_in > rows[op].max_in && rows[op].max_in != KIT_ANY &&
+      kit_n_in(k, node) > rows[op].max_in)
+    return OP_NONE;
+  return op;
 }
 
 uint32_t kit_maker(const struct kit *k, uint32_t value) {

@@ -23,15 +23,13 @@ int64_t kit_opset_of(const struct kit *k, const char *domain, uint32_t graph) {
 
 int kit_refuse_raise(const struct kit *k, uint32_t node, int64_t from, int64_t to,
                      const struct schema_change *c, const char *hint, struct err *err) {
-  const struct model_node *n = &k->m->nodes[node];
-  const struct quoted name = quote(model_name(k->m, n->name));
-  const struct quoted op = quote(model_name(k->m, n->op_type));
+  const struct node_words words = model_node_words(k->m, node);
   if (c->since_version == 0)
-    err_set(err, ERR_FAIL, "node '%s' (%s) keeps the model at opset %lld, %lld is needed: %s",
-            name.s, op.s, (long long)from, (long long)to, c->why);
+    err_set(err, ERR_FAIL, "%s keeps the model at opset %lld, but %lld is needed: %s", words.s,
+            (long long)from, (long long)to, c->why);
   else
-    err_set(err, ERR_FAIL, "node '%s' (%s) changed between opset %lld and %lld, in %lld: %s",
-            name.s, op.s, (long long)from, (long long)to, (long long)c->since_version, c->why);
+    err_set(err, ERR_FAIL, "%s changed between opset %lld and %lld, in %lld: %s", words.s,
+            (long long)from, (long long)to, (long long)c->since_version, c->why);
   if (hint) return err_hint(err, "%s; or export the model with opset %lld", hint, (long long)to);
   return err_hint(err, "export the model with opset %lld", (long long)to);
 }

@@ -155,8 +155,8 @@ static bool is_causal(struct kit *k, uint32_t c, bool denies) {
     case OP_Greater: return denies && counts_along(k, a, 0) && counts_along(k, b, 1);
     case OP_Less: return denies && counts_along(k, a, 1) && counts_along(k, b, 0);
     case OP_Equal:
-      return denies && ((is_triangle(k, a, false, 1) && all_are(k, b, 0)) ||
-                        (is_triangle(k, b, false, 1) && all_are(k, a, 0)));
+      return denies && ((is_triangle(k, a, false, 1) && all_are(k, b, 0) && same_end(k, c, a)) ||
+                        (is_triangle(k, b, false, 1) && all_are(k, a, 0) && same_end(k, c, b)));
     case OP_Cast: return !denies && is_triangle(k, a, false, 1);
     case OP_Trilu: return !denies && is_triangle(k, c, false, 1);
     default: return false;
@@ -196,22 +196,43 @@ static bool all_one(struct kit *k, const struct infer_type *t) {
   return true;
 }
 
+static bool same_rank(struct kit *k, uint32_t a, uint32_t b) {
+  struct infer_type x, y;
+  return known_dims(k, a, &x) && known_dims(k, b, &y) && x.rank == y.rank;
+}
+
+// Where(c, number, other) or Where(c, other, number), of which the other is not known.
+static const char *of_hiding(struct kit *k, uint32_t node, uint32_t slot, double number,
+                             bool guarded, struct attention_mask *out) {
+  struct infer_type of, t;
+  // One number for all that is masked, which nobody knows.
+  if (!known_dims(k, kit_in(k, node, 3 - slot), &of) || !known_dims(k, out->value, &t) ||
+      all_one(k, &of))
+    return "masked_rows";
+  if (number > hiding(t.dtype)) return NULL;
+  if (isinf(number) || t.dtype != DTYPE_FLOAT)
+    return guarded && isinf(number) ? NULL : "masked_rows";
+  if (of.rank != t.rank && !same_rank(k, kit_in(k, node, 0), out->value)) return "mask_shape";
+  out->kind = ATTENTION_LOWEST;
+  out->slot = slot;
+  return NULL;
+}
+
 // Where(c, 0, number) or Where(c, number, 0).
 static const char *of_where(struct kit *k, uint32_t node, bool guarded,
                             struct attention_mask *out) {
   const uint32_t c = kit_in(k, node, 0);
   struct kit_number a, b;
   struct infer_type t, of;
-  for (uint32_t i = 1; i < 3; i++) {
-    struct kit_number *x = i == 1 ? &a : &b;
-    if (kit_const_number(k, kit_in(k, node, i), x)) continue;
-    // One number for all that is masked, which nobody knows.
-    return !known_dims(k, kit_in(k, node, i), &t) || all_one(k, &t) ? "masked_rows" : NULL;
-  }
+  const bool known[] = {kit_const_number(k, kit_in(k, node, 1), &a),
+                        kit_const_number(k, kit_in(k, node, 2), &b)};
+  if (!known_dims(k, out->value, &t)) return NULL;
+  if (known[0] != known[1])
+    return of_hiding(k, node, known[0] ? 1 : 2, known[0] ? a.d : b.d, guarded, out);
+  if (!known[0]) return NULL;
   const bool denies = b.d == 0;
   const double number = denies ? a.d : b.d;
-  if ((!denies && a.d != 0) || !known_dims(k, c, &of) || !known_dims(k, out->value, &t))
-    return NULL;
+  if ((!denies && a.d != 0) || !known_dims(k, c, &of)) return NULL;
   if (all_are(k, c, !denies)) {
     out->kind = ATTENTION_NO_MASK;
     return NULL;
@@ -231,11 +252,6 @@ static const char *of_where(struct kit *k, uint32_t node, bool guarded,
     out->value = c;
   }
   return NULL;
-}
-
-static bool same_rank(struct kit *k, uint32_t a, uint32_t b) {
-  struct infer_type x, y;
-  return known_dims(k, a, &x) && known_dims(k, b, &y) && x.rank == y.rank;
 }
 
 static const char *look(struct kit *k, bool guarded, struct attention_mask *out) {
@@ -296,9 +312,10 @@ const char *attention_mask_find(struct kit *k, uint32_t value, const struct atte
     if (i == 2 && !known_same(k, mine, its)) out->rows = true;
   }
   const char *why = look(k, s->guarded, out);
-  // Of rows and columns that differ in number versions of ONNX Runtime think differently. No row is empty.
+  // Of rows and columns that differ in number versions of ONNX Runtime think differently; one row that is broadcast is
+  // the same for all. No row is empty.
   if (!why && out->kind == ATTENTION_CAUSAL &&
-      !known_same(k, s->type.dims[rank - 2], s->type.dims[rank - 1]))
+      (out->rows || out->columns || !known_same(k, s->type.dims[rank - 2], s->type.dims[rank - 1])))
     out->kind = ATTENTION_AS_IS;
   return why;
 }

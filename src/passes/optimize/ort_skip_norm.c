@@ -9,7 +9,7 @@
 // LayerNormalization, RMSNormalization, and both as exporters spell them out, since ONNX has them from opset 17 and 23 only and
 // the runtime has these two always: SkipLayerNormalization, SkipSimplifiedLayerNormalization.
 //
-// The runtime wants x and y of equal dims [b,s,h], gain and bias of [h]. In float32 alone: of float16 the sum would be
+// The runtime wants x and y of equal dims [b,s,h], gain and bias of [h], an epsilon that is not negative. In float32 alone: of float16 the sum would be
 // rounded where it was not, or the other way round.
 #include "optimize.h"
 
@@ -260,7 +260,7 @@ static void merge(struct kit *k, const struct norm *norm, uint32_t add) {
 static void visit(struct kit *k, uint32_t node) {
   struct norm norm;
   struct infer_type t;
-  if (!is_norm(k, node, &norm)) return;
+  if (!is_norm(k, node, &norm) || !(norm.epsilon >= 0)) return;
   const uint32_t add = kit_maker(k, norm.x);
   if (kit_op(k, add) != OP_Add || k->m->nodes[add].graph != k->m->nodes[node].graph) return;
   if (!known_dims(k, norm.x, &t) || t.rank != 3 || t.dtype != DTYPE_FLOAT ||

@@ -25,6 +25,7 @@ enum { STEPS = 12 };
 struct half {
   uint32_t of, graph, value;
   dim_id batch;
+  bool whole; // of a cache that is a half already
 };
 
 struct run {
@@ -433,7 +434,7 @@ static uint32_t again(struct kit *k, uint32_t node, uint32_t value) {
 static uint32_t remembered(struct run *r, const struct cache *c, dim_id batch, uint32_t node) {
   for (uint32_t i = r->n_halves; i-- > 0 && r->n_halves - i <= 2 * STEPS;) {
     const struct half *h = &r->halves[i];
-    if (h->of == c->value && h->batch == batch && h->graph == r->k.graph &&
+    if (h->of == c->value && h->whole == c->half && h->batch == batch && h->graph == r->k.graph &&
         !(r->k.m->values[h->value].flags & VALUE_DEAD) &&
         kit_available(&r->k, h->value, h->graph, node))
       return h->value;
@@ -451,7 +452,7 @@ static uint32_t half_for(struct run *r, const struct cache *c, const struct foun
   if (!r->foreign && !known_same(k, batch, wanted)) value = repeated(k, value, f);
   for (uint32_t i = c->n_nodes; i-- > 0;)
     value = again(k, c->nodes[i], value);
-  *TABLE_PUSH(r, halves) = (struct half){c->value, k->graph, value, wanted};
+  *TABLE_PUSH(r, halves) = (struct half){c->value, k->graph, value, wanted, c->half};
   return value;
 }
 

@@ -38,6 +38,7 @@ struct writing {
   // contradictions
   uint32_t said;
   struct err why; // of the first
+  bool of_node;   // which cannot run; else of a value
   // without a shape: values, why, and the first of them
   uint32_t shapeless, shapeless_why[INFER_WHYS], first_shapeless;
 };
@@ -47,12 +48,13 @@ struct writing {
 static void say(void *ctx, uint32_t node, uint32_t value, const char *sentence) {
   struct writing *w = ctx;
   const struct model *m = w->k.m;
-  const bool of_node = node != NO_ID;
-  const struct span name =
-      of_node ? model_name(m, m->nodes[node].name) : model_value_name(m, value);
   if (w->said++ > 0) return;
-  err_set(&w->why, ERR_MODEL, "%s %s: %s", of_node ? "node" : "value",
-          arena_printf(&w->k.site, "'%.*s'", (int)name.n, name.at), sentence);
+  w->of_node = node != NO_ID;
+  if (w->of_node)
+    err_set(&w->why, ERR_MODEL, "%s cannot run with these inputs: %s", model_node_words(m, node).s,
+            sentence);
+  else
+    err_set(&w->why, ERR_MODEL, "value '%s': %s", quote(model_value_name(m, value)).s, sentence);
 }
 
 static void warn_of_what_was_said(struct writing *w) {
@@ -61,9 +63,10 @@ static void warn_of_what_was_said(struct writing *w) {
       w->said == 1 ? w->why.msg
                    : arena_printf(&w->k.site, "%s (and %u more)", w->why.msg, w->said - 1);
   kit_warn(&w->k, sentence,
-           w->o->declared == INFER_KEEP
-               ? "what is declared is kept; declared=refine writes what was inferred"
-               : "what was inferred is written; declared=keep keeps what is declared");
+           w->of_node ? "'weir check' names them all"
+           : w->o->declared == INFER_KEEP
+               ? "what is declared is kept; --declared refine writes what was inferred"
+               : "what was inferred is written; --declared keep keeps what is declared");
 }
 
 // ---- dims as they are written ----------------------------------------------------------------------
@@ -362,7 +365,7 @@ static int set_dims(struct writing *w, struct err *err) {
       const char *few = few_dims(w);
       err_fill(err, ERR_USAGE, "no input has a dim called '%s'", quote(name).s);
       return few ? err_hint(err, "named dims of the inputs: %s", few)
-                 : err_hint(err, "no dim of an input has a name; set_shape sets whole shapes");
+                 : err_hint(err, "no dim of an input has a name; --set-shape gives whole shapes");
     }
     if (!dims_unite(d, symbol, dims_number(d, n))) {
       err_fill(err, ERR_USAGE, "the dim '%s' cannot be %lld", quote(name).s, (long long)n);
@@ -531,7 +534,7 @@ static int judge(struct writing *w, struct err *err) {
   struct err why = {0};
   if (w->said && w->o->declared == DECLARED_REFUSE) {
     err_fill(&why, ERR_MODEL, "%s", w->why.msg);
-    err_fill_hint(&why, "declared=refine writes what was inferred instead");
+    err_fill_hint(&why, "--declared refine writes what was inferred instead");
     return refuse(w->k.env, &why, err);
   }
   if (w->shapeless && w->o->strict) {
@@ -539,7 +542,7 @@ static int judge(struct writing *w, struct err *err) {
     err_fill(&why, ERR_FAIL, "%u value%s %s no known shape (%s); the first is '%s'", w->shapeless,
              w->shapeless == 1 ? "" : "s", w->shapeless == 1 ? "has" : "have", reasons(w),
              quote(first).s);
-    err_fill_hint(&why, "without strict, such values stay without a shape");
+    err_fill_hint(&why, "without --strict, such values stay without a shape");
     return refuse(w->k.env, &why, err);
   }
   return 0;
