@@ -225,6 +225,8 @@ class Graph:
         ins = self.operands(p[5], op)
         while ins and not ins[-1]:
             ins.pop()
+        if op == "Where":
+            ins = [self.constant(self.numbers(self.dims) > 0), *ins[:2]]
         if op in ("Add", "Mul") and self.rng.random() < 0.5:
             ins.reverse()
         attributes = {key: self.attribute(op, key, value) for key, value in p[3].items()}

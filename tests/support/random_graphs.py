@@ -681,8 +681,15 @@ def sinks(g):
     y = g.transpose(x, perm)
     g.also(y)
     axis, back = g.random.randrange(len(y.dims)), list(perm)
-    way = g.pick("concat", "concat", "concat", "pad", "pad", "slice", "softmax", "squeeze", "unsqueeze", "reduce", "reduce", "arg", "gather")
-    if way == "concat":
+    way = g.pick("concat", "concat", "concat", "pad", "pad", "slice", "softmax", "squeeze", "unsqueeze", "reduce", "reduce", "arg", "gather", "clip", "where")
+    if way == "clip":
+        y = g.clip(y, -0.5, g.pick(0.5, 0.5, None))
+    elif way == "where":
+        g.hazard("constant by axis between Transposes")
+        dims = g.pick(y.dims, y.dims[-1:], (y.dims[0], *(1 for _ in y.dims[1:])))
+        condition = g.constant(g.numbers(dims) > 0)
+        y = g.node("Where", [condition, y, g.weight(*g.pick((), y.dims[-1:]))], y.dims, FLOAT, soft=y.soft)
+    elif way == "concat":
         parts = [y]
         for _ in range(g.pick(1, 1, 2)):
             part = g.pick("alike", "alike", "constant", "other")
@@ -1259,7 +1266,13 @@ def attention(g):
         mask = g.input(g.pick((length, length), (batch, 1, 1, length), (batch, 1, length, length)), names=names)
         g.values.pop()
         scores = g.binary("Add", scores, mask)
-    weights = g.unary("Softmax", scores, axis=3 if g.chance(0.3) else -1)
+    if g.chance(0.3):
+        g.hazard("Softmax in its parts")
+        lower = g.node("Sub", [scores, g.reduce("ReduceMax", scores, 3)], scores.dims)
+        power = g.unary("Exp", lower)
+        weights = g.node("Div", [power, g.reduce("ReduceSum", power, 3)], scores.dims)
+    else:
+        weights = g.unary("Softmax", scores, axis=3 if g.chance(0.3) else -1)
     g.also(weights)
     y = g.node("MatMul", [weights, v], (batch, heads, length, width), soft=True)
     y = g.transpose(y, [0, 2, 1, 3])
