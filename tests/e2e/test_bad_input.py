@@ -24,7 +24,7 @@ RSS_LIMIT = 200 << 20
 CASES = bad_models.cases()
 OPERATORS = re.compile(
     "there is no operator|came with opset|deprecated since|only ONNX Runtime|puts?, but|has no name, but|has attribute '|required "
-    "attribute|its attribute|takes them of one type|must be|does not take as|cannot run with these inputs"
+    "attribute|its attribute|takes them of one type|must be|does not take as|cannot run with these inputs|it is declared to be"
 )
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 

@@ -69,6 +69,15 @@ void kit_visit(struct kit *k, const struct name_filter *nodes,
     }
 }
 
+int kit_walk(struct pass_env *env, const struct name_filter *nodes,
+             void (*visit)(struct kit *k, uint32_t node), struct err *err) {
+  struct kit k;
+  kit_init(&k, env, env->pass->name);
+  kit_infer(&k);
+  kit_visit(&k, nodes, visit);
+  return kit_done(&k, err);
+}
+
 // ---- maps --------------------------------------------------------------------------------------
 
 static uint32_t slot_of(const struct kit_map *map, uint32_t id) {

@@ -65,6 +65,9 @@ bool kit_graph(const struct kit *k, uint32_t *g);
 // patterns that no node has. `visit` may remove its node and those before it.
 void kit_visit(struct kit *k, const struct name_filter *nodes,
                void (*visit)(struct kit *k, uint32_t node));
+// A pass that is nothing but that, over what inference knows: kit_init, kit_infer, kit_visit, kit_done.
+int kit_walk(struct pass_env *env, const struct name_filter *nodes,
+             void (*visit)(struct kit *k, uint32_t node), struct err *err);
 
 // ---- operators (kit_ops.c) -----------------------------------------------------------------------
 

@@ -26,11 +26,6 @@ static double hiding(enum dtype dtype) {
   return dtype == DTYPE_FLOAT ? (double)-FLT_MAX : -1000;
 }
 
-static bool is_one(struct kit *k, dim_id d) {
-  int64_t n;
-  return d != NO_ID && dims_is_number(infer_dims(k->env->infer), d, &n) && n == 1;
-}
-
 // ---- which row sees which column ---------------------------------------------------------------
 
 // Have both the same last two dims?
@@ -86,7 +81,7 @@ static bool counts_along(struct kit *k, uint32_t value, uint32_t back) {
   int64_t x;
   if (!known_dims(k, value, &t) || t.rank <= back) return false;
   for (uint32_t i = 0; i < t.rank; i++)
-    if (i != t.rank - 1 - back && !is_one(k, t.dims[i])) return false;
+    if (i != t.rank - 1 - back && !known_one(k, t.dims[i])) return false;
   if (known_list(k, value, list, MOST, &n)) {
     for (uint32_t i = 0; i < n; i++)
       if (!dims_is_number(infer_dims(k->env->infer), list[i], &x) || x != i) return false;
@@ -192,7 +187,7 @@ static const char *of_constant(struct kit *k, struct attention_mask *out, bool g
 
 static bool all_one(struct kit *k, const struct infer_type *t) {
   for (uint32_t i = 0; i < t->rank; i++)
-    if (!is_one(k, t->dims[i])) return false;
+    if (!known_one(k, t->dims[i])) return false;
   return true;
 }
 
@@ -303,11 +298,11 @@ const char *attention_mask_find(struct kit *k, uint32_t value, const struct atte
   out->rows = t.rank == 1;
   if (t.dtype != s->type.dtype) return "float_type";
   // Of scores of rank 3 the first dim is Attention's batch, which a mask of rank 3 has no place for.
-  if (t.rank == 0 || t.rank > rank || (rank == 3 && t.rank == 3 && !is_one(k, t.dims[0])))
+  if (t.rank == 0 || t.rank > rank || (rank == 3 && t.rank == 3 && !known_one(k, t.dims[0])))
     return "mask_shape";
   for (uint32_t i = 1; i <= t.rank; i++) {
     const dim_id mine = t.dims[t.rank - i], its = s->type.dims[rank - i];
-    if (!is_one(k, mine) && !known_same(k, mine, its)) return "mask_shape";
+    if (!known_one(k, mine) && !known_same(k, mine, its)) return "mask_shape";
     if (i == 1 && !known_same(k, mine, its)) out->columns = true;
     if (i == 2 && !known_same(k, mine, its)) out->rows = true;
   }

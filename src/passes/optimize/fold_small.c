@@ -121,12 +121,8 @@ static void fold(struct kit *k, uint32_t node) {
 }
 
 static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  struct kit k;
   (void)result;
-  kit_init(&k, env, env->pass->name);
-  kit_infer(&k);
-  kit_visit(&k, with, fold);
-  return kit_done(&k, err);
+  return kit_walk(env, with, fold, err);
 }
 
 const struct pass optimize_fold_small = {

@@ -34,6 +34,15 @@ bool known_dims(struct kit *k, uint32_t value, struct infer_type *out) {
          out->ranked;
 }
 
+bool known_size(struct kit *k, dim_id d, int64_t *n) {
+  return d != NO_ID && dims_is_number(infer_dims(k->env->infer), d, n);
+}
+
+bool known_one(struct kit *k, dim_id d) {
+  int64_t n;
+  return known_size(k, d, &n) && n == 1;
+}
+
 bool known_same(struct kit *k, dim_id a, dim_id b) {
   return a != NO_ID && b != NO_ID && dims_equal(infer_dims(k->env->infer), a, b) == DIMS_YES;
 }

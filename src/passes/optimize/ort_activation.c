@@ -133,23 +133,14 @@ static void visit_gemm(struct kit *k, uint32_t node) {
   visit(k, node, OP_Gemm);
 }
 
-static int walk(struct pass_env *env, const struct name_filter *nodes,
-                void (*one)(struct kit *k, uint32_t node), struct err *err) {
-  struct kit k;
-  kit_init(&k, env, env->pass->name);
-  kit_infer(&k);
-  kit_visit(&k, nodes, one);
-  return kit_done(&k, err);
-}
-
 static int run_conv(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
   (void)result;
-  return walk(env, with, visit_conv, err);
+  return kit_walk(env, with, visit_conv, err);
 }
 
 static int run_gemm(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
   (void)result;
-  return walk(env, with, visit_gemm, err);
+  return kit_walk(env, with, visit_gemm, err);
 }
 
 const struct pass ort_fused_conv = {

@@ -49,13 +49,7 @@ struct plan {
 // ---- what there is -------------------------------------------------------------------------------
 
 static bool number_at(struct kit *k, const struct infer_type *t, uint32_t axis, int64_t *n) {
-  return axis < t->rank && t->dims[axis] != NO_ID &&
-         dims_is_number(infer_dims(k->env->infer), t->dims[axis], n) && *n >= 1;
-}
-
-static bool is_one(struct kit *k, dim_id d) {
-  int64_t n;
-  return d != NO_ID && dims_is_number(infer_dims(k->env->infer), d, &n) && n == 1;
+  return axis < t->rank && known_size(k, t->dims[axis], n) && *n >= 1;
 }
 
 // The same of keys that are turned at once: k [b,t,h,d], which [0,2,1,3] would make heads of.
@@ -159,7 +153,8 @@ static const char *find_mask(struct kit *k, struct plan *p) {
   if (!known_dims(k, p->f.mask_of, &t) || t.dtype != DTYPE_FLOAT || t.rank < 1 || t.rank > 4)
     return "mask_shape";
   for (uint32_t i = 1; i <= t.rank; i++)
-    if (!is_one(k, t.dims[t.rank - i]) && !known_same(k, t.dims[t.rank - i], scores->dims[4 - i]))
+    if (!known_one(k, t.dims[t.rank - i]) &&
+        !known_same(k, t.dims[t.rank - i], scores->dims[4 - i]))
       return "mask_shape";
   p->guards = p->f.scores.guarded && !is_finite(k, p->f.mask_of);
   return NULL;

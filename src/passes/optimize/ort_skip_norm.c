@@ -272,12 +272,8 @@ static void visit(struct kit *k, uint32_t node) {
 }
 
 static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  struct kit k;
   (void)result;
-  kit_init(&k, env, env->pass->name);
-  kit_infer(&k);
-  kit_visit(&k, with, visit);
-  return kit_done(&k, err);
+  return kit_walk(env, with, visit, err);
 }
 
 const struct pass ort_skip_layer_norm = {

@@ -51,10 +51,6 @@ struct found {
   struct cache cos, sin;
 };
 
-static bool is_number(struct kit *k, dim_id d, int64_t *n) {
-  return d != NO_ID && dims_is_number(infer_dims(k->env->infer), d, n);
-}
-
 // ---- halves of x -------------------------------------------------------------------------------
 
 // A part of the last axis of `of`, which begins at `from` and is `n` long.
@@ -74,7 +70,7 @@ static bool part_of_slice(struct kit *k, uint32_t value, const struct infer_type
       (kit_in(k, node, 4) != NO_ID && !known_number(k, kit_in(k, node, 4), &step)))
     return false;
   if (step != 1 || (axis != -1 && axis != (int64_t)t->rank - 1)) return false;
-  if (!known_dims(k, p->of, &x) || x.rank != t->rank || !is_number(k, x.dims[x.rank - 1], &d))
+  if (!known_dims(k, p->of, &x) || x.rank != t->rank || !known_size(k, x.dims[x.rank - 1], &d))
     return false;
   if (p->from < 0) p->from += d;
   return p->from >= 0 && p->from + p->n <= d;
@@ -90,7 +86,7 @@ static bool part_of_split(struct kit *k, uint32_t value, const struct infer_type
   if (!kit_attr_int(k, node, "axis", 0, &axis) || (axis != -1 && axis != (int64_t)t->rank - 1))
     return false;
   for (uint32_t i = 0; i < k->m->nodes[node].n_out && kit_out(k, node, i) != value; i++) {
-    if (!known_dims(k, kit_out(k, node, i), &x) || !is_number(k, x.dims[x.rank - 1], &d))
+    if (!known_dims(k, kit_out(k, node, i), &x) || !known_size(k, x.dims[x.rank - 1], &d))
       return false;
     p->from += d;
   }
@@ -99,7 +95,7 @@ static bool part_of_split(struct kit *k, uint32_t value, const struct infer_type
 
 static bool find_part(struct kit *k, uint32_t value, struct part *p) {
   struct infer_type t;
-  if (!known_dims(k, value, &t) || t.rank == 0 || !is_number(k, t.dims[t.rank - 1], &p->n))
+  if (!known_dims(k, value, &t) || t.rank == 0 || !known_size(k, t.dims[t.rank - 1], &p->n))
     return false;
   const enum op op = kit_maker_op(k, value);
   return op == OP_Slice ? part_of_slice(k, value, &t, p)
@@ -112,7 +108,7 @@ static uint32_t halves_of(struct kit *k, uint32_t low, uint32_t high) {
   struct infer_type x;
   int64_t d;
   if (!find_part(k, low, &a) || !find_part(k, high, &b) || a.of != b.of ||
-      !known_dims(k, a.of, &x) || !is_number(k, x.dims[x.rank - 1], &d))
+      !known_dims(k, a.of, &x) || !known_size(k, x.dims[x.rank - 1], &d))
     return NO_ID;
   return a.from == 0 && a.n == b.n && b.from == a.n && d == 2 * a.n ? a.of : NO_ID;
 }
@@ -170,9 +166,9 @@ static bool only_ones(struct kit *k, uint32_t from, uint32_t to) {
   if (!known_dims(k, from, &x) || !known_dims(k, to, &y) || x.rank == 0 || y.rank == 0)
     return false;
   while (i < x.rank || j < y.rank) {
-    if (i < x.rank && is_number(k, x.dims[i], &n) && n == 1)
+    if (i < x.rank && known_size(k, x.dims[i], &n) && n == 1)
       i++;
-    else if (j < y.rank && is_number(k, y.dims[j], &n) && n == 1)
+    else if (j < y.rank && known_size(k, y.dims[j], &n) && n == 1)
       j++;
     else if (i == x.rank || j == y.rank || !known_same(k, x.dims[i++], y.dims[j++]))
       return false;
@@ -241,8 +237,8 @@ static const char *find_cache(struct kit *k, uint32_t value, const struct infer_
   if (!known_dims(k, value, &t) || t.rank < 2 || t.rank > 4) return "cache_shape";
   const dim_id *d = t.dims + t.rank;
   if (!known_same(k, d[-1], last) || !known_same(k, d[-2], x->dims[2])) return "cache_shape";
-  if (t.rank > 2 && (!is_number(k, d[-3], &one) || one != 1)) return "cache_shape";
-  if (t.rank > 3 && !known_same(k, d[-4], x->dims[0]) && (!is_number(k, d[-4], &one) || one != 1))
+  if (t.rank > 2 && (!known_size(k, d[-3], &one) || one != 1)) return "cache_shape";
+  if (t.rank > 3 && !known_same(k, d[-4], x->dims[0]) && (!known_size(k, d[-4], &one) || one != 1))
     return "cache_shape";
   if (!c->half) return find_half(k, c);
   c->from = value;
@@ -256,7 +252,7 @@ static const char *find_caches(struct kit *k, uint32_t cos, uint32_t sin, bool h
   int64_t d;
   if (x->rank != 4) return "rank";
   if (x->dtype != DTYPE_FLOAT && x->dtype != DTYPE_FLOAT16) return "float_type";
-  if (!is_number(k, x->dims[3], &d) || d < 2 || d % 2 != 0) return "dims";
+  if (!known_size(k, x->dims[3], &d) || d < 2 || d % 2 != 0) return "dims";
   const dim_id last = half ? dims_number(infer_dims(k->env->infer), d / 2) : x->dims[3];
   f->cos.half = f->sin.half = half;
   const char *why = find_cache(k, cos, x, last, &f->cos);
@@ -344,8 +340,8 @@ static dim_id batch_of(struct kit *k, const struct infer_type *t, const struct i
   struct dims *d = infer_dims(k->env->infer);
   if (t->rank < 2 || t->rank > 4 || !known_same(k, t->dims[t->rank - 2], x->dims[2])) return NO_ID;
   if (t->rank == 2) return dims_number(d, 1);
-  if (t->rank == 4 && (!is_number(k, t->dims[1], &one) || one != 1)) return NO_ID;
-  return known_same(k, t->dims[0], x->dims[0]) || (is_number(k, t->dims[0], &one) && one == 1)
+  if (t->rank == 4 && (!known_size(k, t->dims[1], &one) || one != 1)) return NO_ID;
+  return known_same(k, t->dims[0], x->dims[0]) || (known_size(k, t->dims[0], &one) && one == 1)
              ? t->dims[0]
              : NO_ID;
 }
@@ -372,11 +368,11 @@ static bool has_form(struct kit *k, struct cache *c, const struct found *f, dim_
     *batch = batch_of(k, &c->at, &f->type);
     return *batch != NO_ID;
   }
-  if (!is_number(k, f->type.dims[2], &length) || !is_number(k, f->type.dims[3], &h)) return false;
+  if (!known_size(k, f->type.dims[2], &length) || !known_size(k, f->type.dims[3], &h)) return false;
   const uint64_t each = (uint64_t)length * (uint64_t)h / 2, all = k->r->rows[c->recipe].count;
   if (each == 0 || all % each != 0) return false;
   *batch = dims_number(infer_dims(k->env->infer), (int64_t)(all / each));
-  return all == each || (is_number(k, f->type.dims[0], &n) && (uint64_t)n == all / each);
+  return all == each || (known_size(k, f->type.dims[0], &n) && (uint64_t)n == all / each);
 }
 
 static uint32_t base_of(struct kit *k, const struct cache *c, const struct found *f) {
@@ -387,8 +383,8 @@ static uint32_t base_of(struct kit *k, const struct cache *c, const struct found
     return kit_make(k, c->at.rank == 2 ? OP_Unsqueeze : OP_Squeeze,
                     KIT_IN(c->from, kit_new_ints(k, "axes", &axis, 1)));
   }
-  is_number(k, f->type.dims[2], &dims[1]);
-  is_number(k, f->type.dims[3], &dims[2]);
+  known_size(k, f->type.dims[2], &dims[1]);
+  known_size(k, f->type.dims[3], &dims[2]);
   dims[2] /= 2;
   dims[0] = (int64_t)k->r->rows[c->recipe].count / (dims[1] * dims[2]);
   return kit_new_tensor(k, "cache", recipe_reshape(k->r, c->recipe, dims, 3));
@@ -397,10 +393,10 @@ static uint32_t base_of(struct kit *k, const struct cache *c, const struct found
 // The same of one that the batch shares, as [s, h].
 static uint32_t rows_of(struct kit *k, const struct cache *c, const struct found *f) {
   int64_t dims[2] = {-1, 0};
-  is_number(k, f->type.dims[3], &dims[1]);
+  known_size(k, f->type.dims[3], &dims[1]);
   dims[1] /= 2;
   if (c->from == NO_ID) {
-    is_number(k, f->type.dims[2], &dims[0]);
+    known_size(k, f->type.dims[2], &dims[0]);
     return kit_new_tensor(k, "cache", recipe_reshape(k->r, c->recipe, dims, 2));
   }
   if (c->at.rank == 2) return c->from;
@@ -409,7 +405,7 @@ static uint32_t rows_of(struct kit *k, const struct cache *c, const struct found
 
 static uint32_t repeated(struct kit *k, uint32_t value, const struct found *f) {
   int64_t list[3] = {0, 1, 1};
-  if (is_number(k, f->type.dims[0], &list[0]))
+  if (known_size(k, f->type.dims[0], &list[0]))
     return kit_make(k, OP_Expand, KIT_IN(value, kit_new_ints(k, "shape", list, 3)));
   uint32_t of = f->x, axis = 0;
   known_source(k, &of, &axis);
@@ -489,7 +485,7 @@ static void fuse(struct run *r, uint32_t node, const struct found *f, const dim_
                                .in = in,
                                .n_in = r->foreign ? 4 : 3,
                                .attrs = &heads,
-                               .n_attrs = !r->foreign && is_number(k, f->type.dims[1], &heads.i),
+                               .n_attrs = !r->foreign && known_size(k, f->type.dims[1], &heads.i),
                                .attrs_of = NO_ID,
                                .as = node,
                                .n_out = 1};
@@ -516,7 +512,7 @@ static bool widen(struct kit *k, uint32_t node) {
       !kit_attr_int(k, node, "axis", 0, &axis) || !find_part(k, kit_in(k, rotary, 0), &a) ||
       !find_part(k, kit_in(k, node, 1), &b) || a.of != b.of || !known_dims(k, a.of, &x))
     return false;
-  if (x.rank != 4 || (axis != -1 && axis != 3) || !is_number(k, x.dims[3], &d) || a.from != 0 ||
+  if (x.rank != 4 || (axis != -1 && axis != 3) || !known_size(k, x.dims[3], &d) || a.from != 0 ||
       b.from != a.n || a.n + b.n != d || !kit_available(k, a.of, k->m->nodes[node].graph, node))
     return false;
   uint32_t in[4];
@@ -547,7 +543,7 @@ static const char *is_foreign(struct kit *k, const struct found *f, const dim_id
   int64_t n;
   if (f->type.dtype != DTYPE_FLOAT) return "not_float32";
   for (uint32_t i = 0; i < 2; i++)
-    if (!is_number(k, batch[i], &n) || n != 1) return "cache_shape";
+    if (!known_size(k, batch[i], &n) || n != 1) return "cache_shape";
   return NULL;
 }
 

@@ -212,10 +212,6 @@ static bool computed(struct kit *k, uint32_t value) {
          k->m->values[value].kind == VALUE_NODE_OUTPUT;
 }
 
-static bool is_one(struct kit *k, dim_id e, int64_t *x) {
-  return e != NO_ID && dims_is_number(infer_dims(k->env->infer), e, x);
-}
-
 // A target that makes of `from` what the node makes. One that has 0s copies dims, whatever allowzero is.
 static bool reshape_target(struct kit *k, uint32_t node, uint32_t from, int64_t *list,
                            uint32_t *n) {
@@ -225,7 +221,7 @@ static bool reshape_target(struct kit *k, uint32_t node, uint32_t from, int64_t 
   const bool ranked = known_dims(k, from, &x);
   *n = y.rank;
   for (uint32_t i = 0; i < y.rank; i++) {
-    if (is_one(k, y.dims[i], &list[i])) {
+    if (known_size(k, y.dims[i], &list[i])) {
       if (list[i] == 0) return false;
       continue;
     }
@@ -249,7 +245,7 @@ static bool expand_target(struct kit *k, uint32_t node, int64_t *list, uint32_t 
     return false;
   *n = y.rank;
   for (uint32_t i = 0; i < y.rank; i++) {
-    if (is_one(k, y.dims[i], &list[i])) continue;
+    if (known_size(k, y.dims[i], &list[i])) continue;
     const uint32_t more = y.rank - x.rank;
     if (i < more || !known_same(k, x.dims[i - more], y.dims[i])) return false;
     list[i] = 1;

@@ -13,6 +13,9 @@ bool known_list(struct kit *k, uint32_t value, dim_id *list, uint32_t most, uint
 bool known_all(struct kit *k, uint32_t value, int64_t number);
 // A tensor's type of known rank.
 bool known_dims(struct kit *k, uint32_t value, struct infer_type *out);
+// A dim, or an element of a list, that is a number; that is 1.
+bool known_size(struct kit *k, dim_id d, int64_t *n);
+bool known_one(struct kit *k, dim_id d);
 // Two dims that are equal in every run.
 bool known_same(struct kit *k, dim_id a, dim_id b);
 // Have both values equal dims, and equal types of elements?
