@@ -132,6 +132,30 @@ def test_a_cap_of_exact_bits_holds_it_back(weir, quick_folder):
     assert [n.op_type for n in kept.graph.node] == ["Conv", "BatchNormalization"]
 
 
+@pytest.mark.parametrize("command", ["optimize", "run"])
+def test_products_out_of_the_range_of_float16_are_not_made(weir, quick_folder, command):
+    """100 · 10 / sqrt(1e-5) is infinite there; its neighbours are folded, and what runs gives the same."""
+    values, nodes, x = {}, [], "x"
+    for number, (weight, gain, var) in enumerate([(0.1, 1, 1), (100, 10, 1e-5), (0.2, 2, 1)]):
+        w, vectors = f"w{number}", [f"{name}{number}" for name in ("gain", "shift", "mean", "var")]
+        values[w] = np.full((2, 2, 1, 1), weight, np.float16)
+        values.update(zip(vectors, (np.full(2, each, np.float16) for each in (gain, 0, 0, var))))
+        nodes.append(helper.make_node("Conv", [x, w], [f"h{number}"], name=f"conv{number}"))
+        nodes.append(helper.make_node("BatchNormalization", [f"h{number}", *vectors], [f"y{number}"], name=f"norm{number}"))
+        x = f"y{number}"
+    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT16, [1, 2, 3, 3]) for name in ("x", x)]
+    graph = helper.make_graph(nodes, "g", infos[:1], infos[1:], [numpy_helper.from_array(a, n) for n, a in values.items()])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    onnx.save(model, quick_folder / "in.onnx")
+    words = ["--pass", "fuse/bn"] if command == "run" else []
+    done = weir(command, quick_folder / "in.onnx", quick_folder / "out.onnx", *words, "--report-json", quick_folder / "r.json")
+    assert done.code == 0 and '"range"' in (quick_folder / "r.json").read_text()
+    made = onnx.load(quick_folder / "out.onnx")
+    assert [node.op_type for node in made.graph.node] == ["Conv", "Conv", "BatchNormalization", "Conv"]
+    signal = np.random.default_rng(3).uniform(-1e-3, 1e-3, (1, 2, 3, 3)).astype(np.float16)
+    np.testing.assert_allclose(outputs(made, signal), outputs(model, signal), rtol=5e-3, atol=1e-4)
+
+
 def test_a_large_weight_streams(quick_folder):
     """48 MiB of weights in 8 MiB, and the bytes are numpy's: each step rounded as it is there."""
     rng = np.random.default_rng(5)

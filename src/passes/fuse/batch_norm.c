@@ -15,8 +15,10 @@
 //
 // A weight that others use too would be stored twice, so it is left alone, and so is whatever is not
 // known at planning: scales that are computed, a normalization in training. In a model with training
-// information all of them stay: it names the weights that it would change.
+// information all of them stay: it names the weights that it would change. Of float16 the products are looked
+// at first, since those that are out of its range would be infinities: the fold is left then.
 #include "dead_ends.h"
+#include "findings.h"
 #include "kit.h"
 #include "name_filter.h"
 
@@ -157,15 +159,13 @@ static uint32_t new_weight(struct kit *k, const struct folding *f, uint32_t fact
   const uint32_t product =
       map2(k, RECIPE_MAP_MUL, in_groups, recipe_reshape(k->r, factor, ones, rank + 1));
   dims[1] = first;
-  return recipe_cast(k->r, recipe_reshape(k->r, product, dims + 1, rank), f->dtype);
+  return recipe_reshape(k->r, product, dims + 1, rank);
 }
 
-static void fold(struct kit *k, uint32_t bn, const struct folding *f) {
-  uint32_t params[4], tensor;
-  for (uint32_t i = 0; i < 4; i++)
-    params[i] = kit_in(k, bn, i + 1);
-  const uint32_t scale = vector(k, params[0], f), shift = vector(k, params[1], f),
-                 mean = vector(k, params[2], f), var = vector(k, params[3], f);
+// The new weight and bias, in the type that they are computed in.
+static void folded(struct kit *k, uint32_t bn, const struct folding *f, uint32_t made[2]) {
+  const uint32_t scale = vector(k, kit_in(k, bn, 1), f), shift = vector(k, kit_in(k, bn, 2), f),
+                 mean = vector(k, kit_in(k, bn, 3), f), var = vector(k, kit_in(k, bn, 4), f);
   const uint32_t wide = map2(k, RECIPE_MAP_ADD, var, number(k, f, f->epsilon));
   const uint32_t root = recipe_map(k->r, RECIPE_MAP_SQRT, &wide);
   const uint32_t factor = map2(k, RECIPE_MAP_DIV, scale, root);
@@ -177,9 +177,17 @@ static void fold(struct kit *k, uint32_t bn, const struct folding *f) {
   } else {
     centre = recipe_map(k->r, RECIPE_MAP_NEG, &mean);
   }
-  const uint32_t moved = map2(k, RECIPE_MAP_ADD, map2(k, RECIPE_MAP_MUL, centre, factor), shift);
-  const uint32_t bias_recipe = recipe_cast(k->r, moved, f->dtype);
-  const uint32_t weight_recipe = new_weight(k, f, factor);
+  made[1] = map2(k, RECIPE_MAP_ADD, map2(k, RECIPE_MAP_MUL, centre, factor), shift);
+  made[0] = new_weight(k, f, factor);
+}
+
+static void fold(struct kit *k, uint32_t bn, const struct folding *f) {
+  uint32_t params[4], tensor, made[2];
+  for (uint32_t i = 0; i < 4; i++)
+    params[i] = kit_in(k, bn, i + 1);
+  folded(k, bn, f, made);
+  const uint32_t bias_recipe = recipe_cast(k->r, made[1], f->dtype);
+  const uint32_t weight_recipe = recipe_cast(k->r, made[0], f->dtype);
 
   const bool constant = kit_constant(k, f->weight, &tensor);
   assert(constant);
@@ -205,6 +213,48 @@ static void fold(struct kit *k, uint32_t bn, const struct folding *f) {
     dead_ends_drop(k->e, params[i]);
 }
 
+// ---- float16 -----------------------------------------------------------------------------------
+
+// The normalizations of float16 that can be folded, in the order of the walk, and what becomes of them.
+struct ranges {
+  TABLE(uint32_t, nodes);
+  TABLE(uint32_t, of); // weight and bias of each
+  struct facts *found; // NULL: nobody can be asked
+  uint32_t next;
+};
+
+static int look(struct kit *k, const struct name_filter *nodes, struct ranges *r, struct err *err) {
+  for (uint32_t g = 0; kit_graph(k, &g); g++)
+    for (uint32_t n = k->m->graphs[g].first_node; n != NO_ID; n = k->m->nodes[n].next) {
+      struct folding f;
+      uint32_t made[2];
+      if (kit_op(k, n) != OP_BatchNormalization) continue;
+      if (name_filter_refuses(nodes, model_name_str(k->m, k->m->nodes[n].name))) continue;
+      arena_reset(&k->site);
+      if (find(k, n, &f) || f.dtype != DTYPE_FLOAT16) continue;
+      folded(k, n, &f, made);
+      *TABLE_PUSH(r, nodes) = n;
+      *TABLE_PUSH(r, of) = made[0];
+      *TABLE_PUSH(r, of) = made[1];
+    }
+  if (r->n_nodes == 0 || !k->env->ask) return 0;
+  r->found = arena_zalloc(k->env->scratch, r->n_of * sizeof *r->found);
+  return findings_ask(k->env, r->of, r->n_of, false, r->found, err);
+}
+
+// One that only a fold made possible was not looked at: a later run finds it.
+static bool in_range(struct ranges *r, uint32_t bn) {
+  const double most = 65504;
+  if (!r->found) return true;
+  while (r->next < r->n_nodes && r->nodes[r->next] != bn)
+    r->next++;
+  for (uint32_t i = 0; i < 2 && r->next < r->n_nodes; i++) {
+    const struct facts *x = &r->found[2 * r->next + i];
+    if (!facts_finite(x) || x->most > most || x->least < -most) return false;
+  }
+  return r->next < r->n_nodes;
+}
+
 // ---- the pass ----------------------------------------------------------------------------------
 
 static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
@@ -213,7 +263,9 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   (void)result;
   kit_init(&k, env, env->pass->name);
   name_filter_warn(&nodes, 1, env);
-  for (uint32_t g = 0; kit_graph(&k, &g); g++)
+  struct ranges r = {0};
+  int rc = look(&k, nodes, &r, err);
+  for (uint32_t g = 0; rc == 0 && kit_graph(&k, &g); g++)
     for (uint32_t n = k.m->graphs[g].first_node, next; n != NO_ID; n = next) {
       struct folding f;
       next = k.m->nodes[n].next;
@@ -221,6 +273,7 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
       arena_reset(&k.site);
       const char *obstacle = name_filter_refuses(nodes, model_name_str(k.m, k.m->nodes[n].name));
       if (!obstacle) obstacle = find(&k, n, &f);
+      if (!obstacle && f.dtype == DTYPE_FLOAT16 && !in_range(&r, n)) obstacle = "range";
       if (!obstacle && name_filter_excludes(nodes, model_name_str(k.m, k.m->nodes[f.maker].name)))
         obstacle = "excluded";
       if (obstacle) {
@@ -231,7 +284,9 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
       kit_report(&k, &(struct kit_report){.node = n, .reason = "folded", .weight = f.weight + 1});
       fold(&k, n, &f);
     }
-  return kit_done(&k, err);
+  TABLE_FREE(&r, nodes);
+  TABLE_FREE(&r, of);
+  return kit_done(&k, err) < 0 ? -1 : rc;
 }
 
 static const struct pass batch_norm = {
