@@ -366,7 +366,9 @@ def test_random_graphs(weir, tmp_path, seed):
     case = random_graph(seed, opset=11 + seed % 12)
     source, result = tmp_path / "in.onnx", tmp_path / "out.onnx"
     onnx.save(case.model, source)
-    raised(weir, source, result, 23)
+    # ONNX Runtime has no kernels for what came with opset 22 of these.
+    noisy = any(node.op_type.startswith("Random") for node in case.model.graph.node)
+    raised(weir, source, result, 21 if noisy else 23)
     # Kernels of a newer version may round otherwise.
     assert compare(case.model, str(result), "T", case.feeds) == []
 
