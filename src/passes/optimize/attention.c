@@ -243,10 +243,10 @@ static void visit(struct kit *k, uint32_t node) {
   uint32_t softmax;
   if (kit_op(k, node) == OP_Attention) *TABLE_PUSH(r, made) = node;
   if (!attention_weights(k, node, &f.scores.guarded, &softmax)) return;
-  const char *why = kit_opset(k, k->m->nodes[node].graph) < 23 ? "opset_too_old" : NULL;
+  const char *why = kit_opset(k, k->m->nodes[node].graph) < 23 ? "opset_below_23" : NULL;
   if (!why) why = attention_find(k, node, softmax, false, &f);
   if (!why && !all_available(k, node, &f)) why = "used_elsewhere";
-  if (!why && kit_opset(k, k->m->nodes[node].graph) < 23) why = "opset_too_old";
+  if (!why && kit_opset(k, k->m->nodes[node].graph) < 23) why = "opset_below_23";
   if (why)
     kit_skipped(k, node, why);
   else

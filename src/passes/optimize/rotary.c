@@ -565,7 +565,7 @@ static void visit(struct kit *k, uint32_t node) {
   arena_reset(&k->site);
   const char *why = op == OP_Add ? find_sum(k, node, &f) : find_pair(k, node, &f);
   if (why && !*why) return;
-  if (!why && !r->foreign && kit_opset(k, k->m->nodes[node].graph) < 23) why = "opset_too_old";
+  if (!why && !r->foreign && kit_opset(k, k->m->nodes[node].graph) < 23) why = "opset_below_23";
   if (!why && !available(k, node, &f)) why = "used_elsewhere";
   if (!why && (!has_form(k, &f.cos, &f, &batch[0]) || !has_form(k, &f.sin, &f, &batch[1])))
     why = "cache_shape";
