@@ -10,9 +10,8 @@ enum { NAMES_SAID = 8 };
 static bool input_type(const struct model *m, uint32_t i, struct model_type *t) {
   const uint32_t value = m->graph_io[m->graphs[m->main_graph].inputs + i];
   if (value == NO_ID || m->values[value].kind != VALUE_INPUT) return false;
-  for (uint32_t x = m->values[value].info; x != NO_ID; x = m->infos[x].next)
-    if (!(m->infos[x].flags & INFO_DEAD) && m->infos[x].flags & INFO_TENSOR)
-      return model_types_get(NULL, m, value, t);
+  MODEL_EACH_INFO (m, value, x)
+    if (m->infos[x].flags & INFO_TENSOR) return model_types_get(NULL, m, value, t);
   return false;
 }
 

@@ -162,14 +162,12 @@ const char *attention_find(struct kit *k, uint32_t node, uint32_t softmax, bool 
                            struct attention_found *f) {
   const uint32_t graph = k->m->nodes[node].graph, x = kit_in(k, softmax, 0);
   struct infer_type t;
-  int64_t axis;
   f->v = kit_in(k, node, 1);
   if (used_elsewhere(k, node, softmax, f->scores.guarded) || kit_sole_user(k, x) == NO_ID)
     return "used_elsewhere";
   if (k->m->nodes[softmax].graph != graph || f->v == NO_ID) return "used_elsewhere";
   if (!known_dims(k, x, &t)) return "dims";
-  if (!kit_attr_int(k, softmax, "axis", -1, &axis) || (axis != -1 && axis != (int64_t)t.rank - 1))
-    return "axis";
+  if (!known_along_last(k, softmax, -1, t.rank)) return "axis";
   const uint32_t add = kit_maker(k, x);
   if (kit_maker_op(k, x) != OP_Add) return find_scores(k, x, f);
   const char *why = NULL;
@@ -246,7 +244,6 @@ static void visit(struct kit *k, uint32_t node) {
   const char *why = kit_opset(k, k->m->nodes[node].graph) < 23 ? "opset_below_23" : NULL;
   if (!why) why = attention_find(k, node, softmax, false, &f);
   if (!why && !all_available(k, node, &f)) why = "used_elsewhere";
-  if (!why && kit_opset(k, k->m->nodes[node].graph) < 23) why = "opset_below_23";
   if (why)
     kit_skipped(k, node, why);
   else

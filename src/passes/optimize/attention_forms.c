@@ -31,10 +31,9 @@ static uint32_t once(struct kit *k, uint32_t value, int64_t *heads) {
         (i != 1 && !known_same(k, at.dims[i], y.dims[i])))
       return NO_ID;
   }
-  int64_t h, one, all;
-  struct dims *d = infer_dims(k->env->infer);
-  if (!dims_is_number(d, u.dims[2], &one) || one != 1 || !dims_is_number(d, at.dims[1], &h) ||
-      !dims_is_number(d, y.dims[1], &all) || h < 1 || all % h != 0)
+  int64_t h, all;
+  if (!known_one(k, u.dims[2]) || !known_size(k, at.dims[1], &h) ||
+      !known_size(k, y.dims[1], &all) || h < 1 || all % h != 0)
     return NO_ID;
   *heads = h;
   return x;
@@ -57,10 +56,8 @@ bool attention_kv_heads(struct kit *k, uint32_t node) {
   int64_t heads[2], all;
   if (!is_plain(k, node, &q, &v)) return false;
   // ONNX Runtime before 1.25 takes such a mask for one of the heads of keys.
-  if (kit_in(k, node, 3) != NO_ID &&
-      (!known_dims(k, kit_in(k, node, 3), &mask) ||
-       (mask.rank > 2 &&
-        (!dims_is_number(infer_dims(k->env->infer), mask.dims[mask.rank - 3], &all) || all != 1))))
+  if (kit_in(k, node, 3) != NO_ID && (!known_dims(k, kit_in(k, node, 3), &mask) ||
+                                      (mask.rank > 2 && !known_one(k, mask.dims[mask.rank - 3]))))
     return false;
   for (uint32_t i = 0; i < 2; i++) {
     x[i] = once(k, kit_in(k, node, i + 1), &heads[i]);
@@ -69,7 +66,7 @@ bool attention_kv_heads(struct kit *k, uint32_t node) {
       return false;
   }
   if (heads[0] != heads[1] || !known_same(k, q.dims[1], v.dims[1]) ||
-      !dims_is_number(infer_dims(k->env->infer), q.dims[1], &all))
+      !known_size(k, q.dims[1], &all))
     return false;
   kit_site(k, node, "kv_heads");
   kit_converted(k, node, "kv_heads");
@@ -90,9 +87,20 @@ bool attention_swaps_heads(struct kit *k, uint32_t node) {
          perm[0] == 0 && perm[1] == 2 && perm[2] == 1;
 }
 
+void attention_unparted(struct kit *k, struct attention_packing *p) {
+  struct infer_type t, x;
+  int64_t packed;
+  p->x = NO_ID;
+  if (kit_maker_op(k, p->parted) != OP_Reshape || !known_dims(k, p->parted, &t)) return;
+  const uint32_t from = kit_in(k, kit_maker(k, p->parted), 0);
+  if (known_dims(k, from, &x) && x.rank == 3 && known_same(k, x.dims[0], t.dims[0]) &&
+      known_same(k, x.dims[1], t.dims[1]) && known_size(k, x.dims[2], &packed) &&
+      packed / p->heads == p->size && packed % p->heads == 0)
+    p->x = from;
+}
+
 bool attention_packing_find(struct kit *k, uint32_t value, struct attention_packing *p) {
-  struct infer_type t, z, x;
-  struct dims *d = infer_dims(k->env->infer);
+  struct infer_type t, z;
   *p = (struct attention_packing){.x = NO_ID, .rotary = NO_ID};
   if (kit_maker_op(k, value) == OP_RotaryEmbedding) {
     p->rotary = kit_maker(k, value);
@@ -102,17 +110,10 @@ bool attention_packing_find(struct kit *k, uint32_t value, struct attention_pack
   const uint32_t turn = kit_maker(k, value);
   if (!known_dims(k, value, &t) || t.rank != 4 || !attention_swaps_heads(k, turn)) return false;
   p->parted = kit_in(k, turn, 0);
-  if (!known_dims(k, p->parted, &z) || !dims_is_number(d, t.dims[1], &p->heads) ||
-      !dims_is_number(d, t.dims[3], &p->size) || p->heads < 1 || p->size < 1)
+  if (!known_dims(k, p->parted, &z) || !known_size(k, t.dims[1], &p->heads) ||
+      !known_size(k, t.dims[3], &p->size) || p->heads < 1 || p->size < 1)
     return false;
-  int64_t packed;
-  if (kit_maker_op(k, p->parted) == OP_Reshape) {
-    const uint32_t from = kit_in(k, kit_maker(k, p->parted), 0);
-    if (known_dims(k, from, &x) && x.rank == 3 && known_same(k, x.dims[0], z.dims[0]) &&
-        known_same(k, x.dims[1], z.dims[1]) && dims_is_number(d, x.dims[2], &packed) &&
-        packed / p->heads == p->size && packed % p->heads == 0)
-      p->x = from;
-  }
+  attention_unparted(k, p);
   return p->x != NO_ID || kit_sole_user(k, value) != NO_ID;
 }
 
@@ -157,7 +158,7 @@ bool attention_joins_heads(struct kit *k, uint32_t reshape, const struct infer_t
   int64_t n;
   return known_dims(k, kit_out(k, reshape, 0), &y) && y.rank == 3 &&
          known_same(k, y.dims[0], q->dims[0]) && known_same(k, y.dims[1], q->dims[2]) &&
-         dims_is_number(infer_dims(k->env->infer), y.dims[2], &n) && n == last;
+         known_size(k, y.dims[2], &n) && n == last;
 }
 
 bool attention_packed(struct kit *k, uint32_t node) {

@@ -84,7 +84,7 @@ static bool counts_along(struct kit *k, uint32_t value, uint32_t back) {
     if (i != t.rank - 1 - back && !known_one(k, t.dims[i])) return false;
   if (known_list(k, value, list, MOST, &n)) {
     for (uint32_t i = 0; i < n; i++)
-      if (!dims_is_number(infer_dims(k->env->infer), list[i], &x) || x != i) return false;
+      if (!known_size(k, list[i], &x) || x != i) return false;
     return true;
   }
   for (uint32_t i = 0; i < STEPS; i++) {
@@ -116,15 +116,14 @@ static bool small_is_causal(struct kit *k, uint32_t value, bool on) {
   dim_id list[MOST];
   uint32_t n;
   int64_t rows, columns, x;
-  struct dims *d = infer_dims(k->env->infer);
   if (!known_dims(k, value, &t) || t.rank < 2 || !known_list(k, value, list, MOST, &n))
     return false;
-  if (!dims_is_number(d, t.dims[t.rank - 1], &columns) ||
-      !dims_is_number(d, t.dims[t.rank - 2], &rows) || columns < 1 || rows < 1)
+  if (!known_size(k, t.dims[t.rank - 1], &columns) || !known_size(k, t.dims[t.rank - 2], &rows) ||
+      columns < 1 || rows < 1)
     return false;
   for (uint32_t i = 0; i < n; i++) {
     const bool sees = i % columns <= i / columns % rows;
-    if (!dims_is_number(d, list[i], &x) || (x != 0) != (sees == on)) return false;
+    if (!known_size(k, list[i], &x) || (x != 0) != (sees == on)) return false;
   }
   return n > 0;
 }
@@ -170,7 +169,7 @@ static const char *of_constant(struct kit *k, struct attention_mask *out, bool g
   int64_t columns;
   bool zeros = true;
   if (!known_dims(k, out->value, &t) || t.rank == 0 ||
-      !dims_is_number(infer_dims(k->env->infer), t.dims[t.rank - 1], &columns) || columns < 1 ||
+      !known_size(k, t.dims[t.rank - 1], &columns) || columns < 1 ||
       !kit_const_floats(k, out->value, &list, &n))
     return NULL;
   for (uint32_t row = 0; row + columns <= n; row += (uint32_t)columns) {
@@ -323,7 +322,7 @@ static int64_t length_of(struct kit *k, uint32_t value, uint32_t back, uint32_t 
   int64_t n;
   *open = NO_ID;
   known_dims(k, value, &t);
-  if (dims_is_number(infer_dims(k->env->infer), t.dims[t.rank - back], &n)) return n;
+  if (known_size(k, t.dims[t.rank - back], &n)) return n;
   uint32_t axis = t.rank - back;
   known_source(k, &value, &axis);
   *open = kit_make(k, OP_Shape, KIT_IN(value), KIT_INT("start", axis), KIT_INT("end", axis + 1));

@@ -25,7 +25,7 @@ bool known_all(struct kit *k, uint32_t value, int64_t number) {
   int64_t x;
   if (!known_list(k, value, list, MOST, &n)) return false;
   for (uint32_t i = 0; i < n; i++)
-    if (!dims_is_number(infer_dims(k->env->infer), list[i], &x) || x != number) return false;
+    if (!known_size(k, list[i], &x) || x != number) return false;
   return true;
 }
 
@@ -41,6 +41,11 @@ bool known_size(struct kit *k, dim_id d, int64_t *n) {
 bool known_one(struct kit *k, dim_id d) {
   int64_t n;
   return known_size(k, d, &n) && n == 1;
+}
+
+bool known_along_last(struct kit *k, uint32_t node, int64_t absent, uint32_t rank) {
+  int64_t axis;
+  return kit_attr_int(k, node, "axis", absent, &axis) && (axis == -1 || axis == (int64_t)rank - 1);
 }
 
 bool known_same(struct kit *k, dim_id a, dim_id b) {

@@ -32,13 +32,12 @@ static bool moves_nothing(struct kit *k, uint32_t node) {
   struct infer_type t;
   const int64_t *perm;
   uint32_t n;
-  int64_t last = -1, d;
+  int64_t last = -1;
   if (!known_dims(k, kit_in(k, node, 0), &t) || !kit_perm(k, node, &perm, &n) || n != t.rank)
     return false;
   for (uint32_t i = 0; i < n; i++) {
     if (perm[i] < 0 || perm[i] >= n) return false;
-    const dim_id dim = t.dims[perm[i]];
-    if (dim != NO_ID && dims_is_number(infer_dims(k->env->infer), dim, &d) && d == 1) continue;
+    if (known_one(k, t.dims[perm[i]])) continue;
     if (perm[i] < last) return false;
     last = perm[i];
   }
@@ -85,7 +84,7 @@ static bool target(struct kit *k, uint32_t x, uint32_t y, int64_t *list, uint32_
   if (!known_dims(k, x, &from) || !known_dims(k, y, &to) || to.rank > RECIPE_MAX_RANK) return false;
   *n = to.rank;
   for (uint32_t i = 0; i < to.rank; i++) {
-    if (to.dims[i] != NO_ID && dims_is_number(infer_dims(k->env->infer), to.dims[i], &list[i])) {
+    if (known_size(k, to.dims[i], &list[i])) {
       if (list[i] == 0) return false;
       continue;
     }

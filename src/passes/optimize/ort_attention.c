@@ -54,20 +54,14 @@ static bool number_at(struct kit *k, const struct infer_type *t, uint32_t axis, 
 
 // The same of keys that are turned at once: k [b,t,h,d], which [0,2,1,3] would make heads of.
 static bool turned_keys(struct kit *k, const struct attention_found *f, struct side *s) {
-  struct infer_type t, x;
-  int64_t packed;
+  struct infer_type t;
   if (!f->turns || f->perm[0] != 0 || f->perm[1] != 2 || f->perm[2] != 1 || f->perm[3] != 3)
     return false;
-  s->packing = (struct attention_packing){.x = NO_ID, .parted = f->k, .rotary = NO_ID};
+  s->packing = (struct attention_packing){.parted = f->k, .rotary = NO_ID};
   if (!known_dims(k, f->k, &t) || t.rank != 4 || !number_at(k, &t, 2, &s->packing.heads) ||
       !number_at(k, &t, 3, &s->packing.size))
     return false;
-  if (kit_maker_op(k, f->k) != OP_Reshape) return true;
-  const uint32_t from = kit_in(k, kit_maker(k, f->k), 0);
-  if (known_dims(k, from, &x) && x.rank == 3 && known_same(k, x.dims[0], t.dims[0]) &&
-      known_same(k, x.dims[1], t.dims[1]) && number_at(k, &x, 2, &packed) &&
-      packed % s->packing.heads == 0 && packed / s->packing.heads == s->packing.size)
-    s->packing.x = from;
+  attention_unparted(k, &s->packing);
   return true;
 }
 
@@ -207,7 +201,7 @@ static int64_t length_of(struct kit *k, const struct plan *p, uint32_t which, di
   int64_t n;
   uint32_t rank, value = p->f.mask_of, axis = axis_of(k, value, length, &rank);
   *open = NO_ID;
-  if (dims_is_number(infer_dims(k->env->infer), length, &n)) return n;
+  if (known_size(k, length, &n)) return n;
   if (axis == rank) {
     value = source_of(&p->side[which]);
     axis = axis_of(k, value, length, &rank);
@@ -454,8 +448,7 @@ static void take_product(struct kit *k, uint32_t node) {
   struct infer_type x, w, b;
   const uint32_t split = kit_maker(k, kit_in(k, node, Q));
   if (kit_op(k, split) != OP_Split || kit_n_out(k, split) != SIDES ||
-      kit_in(k, node, BIAS) != NO_ID || !kit_attr_int(k, split, "axis", 0, &axis) ||
-      (axis != -1 && axis != 2))
+      kit_in(k, node, BIAS) != NO_ID || !known_along_last(k, split, 0, 3))
     return;
   for (uint32_t i = 0; i < SIDES; i++) {
     sizes[i] = width_of(k, node, kit_in(k, node, i));

@@ -153,7 +153,7 @@ static bool spelled_out(struct kit *k, uint32_t node, struct norm *out) {
 
 static bool is_norm(struct kit *k, uint32_t node, struct norm *out) {
   const enum op op = kit_op(k, node);
-  int64_t axis, stash;
+  int64_t stash;
   struct infer_type t;
   *out = (struct norm){.root = node};
   if (op != OP_LayerNormalization && op != OP_RMSNormalization) return spelled_out(k, node, out);
@@ -163,10 +163,9 @@ static bool is_norm(struct kit *k, uint32_t node, struct norm *out) {
   out->users[0] = node;
   out->n_users = 1;
   out->simplified = op == OP_RMSNormalization;
-  return kit_n_out(k, node) == 1 && kit_attr_int(k, node, "axis", -1, &axis) &&
-         kit_attr_int(k, node, "stash_type", 1, &stash) && stash == 1 &&
+  return kit_n_out(k, node) == 1 && kit_attr_int(k, node, "stash_type", 1, &stash) && stash == 1 &&
          kit_attr_float(k, node, "epsilon", 1e-5f, &out->epsilon) && known_dims(k, out->x, &t) &&
-         (axis == -1 || axis == t.rank - 1);
+         known_along_last(k, node, -1, t.rank);
 }
 
 // ---- the sum -------------------------------------------------------------------------------------

@@ -79,12 +79,11 @@ static bool part_of_slice(struct kit *k, uint32_t value, const struct infer_type
 static bool part_of_split(struct kit *k, uint32_t value, const struct infer_type *t,
                           struct part *p) {
   const uint32_t node = kit_maker(k, value);
-  int64_t axis, d;
+  int64_t d;
   struct infer_type x;
   p->of = kit_in(k, node, 0);
   p->from = 0;
-  if (!kit_attr_int(k, node, "axis", 0, &axis) || (axis != -1 && axis != (int64_t)t->rank - 1))
-    return false;
+  if (!known_along_last(k, node, 0, t->rank)) return false;
   for (uint32_t i = 0; i < k->m->nodes[node].n_out && kit_out(k, node, i) != value; i++) {
     if (!known_dims(k, kit_out(k, node, i), &x) || !known_size(k, x.dims[x.rank - 1], &d))
       return false;
@@ -162,13 +161,12 @@ static uint32_t half_of_elements(struct kit *k, uint32_t value) {
 static bool only_ones(struct kit *k, uint32_t from, uint32_t to) {
   struct infer_type x, y;
   uint32_t i = 0, j = 0;
-  int64_t n;
   if (!known_dims(k, from, &x) || !known_dims(k, to, &y) || x.rank == 0 || y.rank == 0)
     return false;
   while (i < x.rank || j < y.rank) {
-    if (i < x.rank && known_size(k, x.dims[i], &n) && n == 1)
+    if (i < x.rank && known_one(k, x.dims[i]))
       i++;
-    else if (j < y.rank && known_size(k, y.dims[j], &n) && n == 1)
+    else if (j < y.rank && known_one(k, y.dims[j]))
       j++;
     else if (i == x.rank || j == y.rank || !known_same(k, x.dims[i++], y.dims[j++]))
       return false;
@@ -202,7 +200,6 @@ static const char *find_half(struct kit *k, struct cache *c) {
     const uint32_t node = kit_maker(k, value);
     const enum op op = kit_maker_op(k, value);
     struct infer_type t;
-    int64_t axis;
     if (kit_constant(k, value, &tensor)) {
       c->recipe = half_of_recipe(k, kit_recipe(k, value));
       if (c->recipe == NO_ID) c->recipe = half_of_elements(k, value);
@@ -214,9 +211,7 @@ static const char *find_half(struct kit *k, struct cache *c) {
       continue;
     }
     if (op == OP_Concat && kit_n_in(k, node) == 2 && kit_in(k, node, 0) == kit_in(k, node, 1)) {
-      if (!known_dims(k, value, &t) || !kit_attr_int(k, node, "axis", -1, &axis) ||
-          (axis != -1 && axis != (int64_t)t.rank - 1))
-        return "halves";
+      if (!known_dims(k, value, &t) || !known_along_last(k, node, -1, t.rank)) return "halves";
       c->from = kit_in(k, node, 0);
       return known_dims(k, c->from, &c->at) ? NULL : "halves";
     }
@@ -232,14 +227,12 @@ static const char *find_half(struct kit *k, struct cache *c) {
 static const char *find_cache(struct kit *k, uint32_t value, const struct infer_type *x,
                               dim_id last, struct cache *c) {
   struct infer_type t;
-  int64_t one;
   *c = (struct cache){.value = value, .from = NO_ID, .recipe = NO_ID, .half = c->half};
   if (!known_dims(k, value, &t) || t.rank < 2 || t.rank > 4) return "cache_shape";
   const dim_id *d = t.dims + t.rank;
   if (!known_same(k, d[-1], last) || !known_same(k, d[-2], x->dims[2])) return "cache_shape";
-  if (t.rank > 2 && (!known_size(k, d[-3], &one) || one != 1)) return "cache_shape";
-  if (t.rank > 3 && !known_same(k, d[-4], x->dims[0]) && (!known_size(k, d[-4], &one) || one != 1))
-    return "cache_shape";
+  if (t.rank > 2 && !known_one(k, d[-3])) return "cache_shape";
+  if (t.rank > 3 && !known_same(k, d[-4], x->dims[0]) && !known_one(k, d[-4])) return "cache_shape";
   if (!c->half) return find_half(k, c);
   c->from = value;
   c->at = t;
@@ -268,11 +261,9 @@ static bool alone(struct kit *k, uint32_t value) {
 // Concat(Neg(x[h:]), x[:h]): x, or NO_ID.
 static uint32_t turned(struct kit *k, uint32_t value) {
   const uint32_t node = kit_maker(k, value), neg = kit_in(k, node, 0);
-  int64_t axis;
   struct infer_type t;
   if (kit_maker_op(k, value) != OP_Concat || kit_n_in(k, node) != 2 || !known_dims(k, value, &t) ||
-      !kit_attr_int(k, node, "axis", 0, &axis) || (axis != -1 && axis != (int64_t)t.rank - 1) ||
-      kit_maker_op(k, neg) != OP_Neg)
+      !known_along_last(k, node, 0, t.rank) || kit_maker_op(k, neg) != OP_Neg)
     return NO_ID;
   return halves_of(k, kit_in(k, node, 1), kit_in(k, kit_maker(k, neg), 0));
 }
@@ -309,7 +300,6 @@ static bool factors(struct kit *k, uint32_t value, uint32_t in[2]) {
 static const char *find_pair(struct kit *k, uint32_t node, struct found *f) {
   uint32_t real[2][2], imag[2][2];
   const uint32_t sub = kit_maker(k, kit_in(k, node, 0)), add = kit_maker(k, kit_in(k, node, 1));
-  int64_t axis;
   if (kit_op(k, sub) != OP_Sub || kit_op(k, add) != OP_Add || kit_n_in(k, node) != 2) return "";
   for (uint32_t i = 0; i < 2; i++)
     if (!factors(k, kit_in(k, sub, i), real[i]) || !factors(k, kit_in(k, add, i), imag[i]))
@@ -323,8 +313,7 @@ static const char *find_pair(struct kit *k, uint32_t node, struct found *f) {
     if (!((by_cos[0] == high && by_cos[1] == cos) || (by_cos[1] == high && by_cos[0] == cos)) ||
         !((by_sin[0] == low && by_sin[1] == sin) || (by_sin[1] == low && by_sin[0] == sin)))
       continue;
-    if (!known_dims(k, f->x, &f->type) || !kit_attr_int(k, node, "axis", 0, &axis) ||
-        (axis != -1 && axis != (int64_t)f->type.rank - 1))
+    if (!known_dims(k, f->x, &f->type) || !known_along_last(k, node, 0, f->type.rank))
       return "dims";
     if (!alone(k, kit_in(k, node, 0)) || !alone(k, kit_in(k, node, 1))) return "used_elsewhere";
     return find_caches(k, cos, sin, true, f);
@@ -336,14 +325,11 @@ static const char *find_pair(struct kit *k, uint32_t node, struct found *f) {
 
 // The dim of the batch in a cache of these dims, of 2 to 4 axes, as [n, s, h]; NO_ID: it is none such.
 static dim_id batch_of(struct kit *k, const struct infer_type *t, const struct infer_type *x) {
-  int64_t one;
   struct dims *d = infer_dims(k->env->infer);
   if (t->rank < 2 || t->rank > 4 || !known_same(k, t->dims[t->rank - 2], x->dims[2])) return NO_ID;
   if (t->rank == 2) return dims_number(d, 1);
-  if (t->rank == 4 && (!known_size(k, t->dims[1], &one) || one != 1)) return NO_ID;
-  return known_same(k, t->dims[0], x->dims[0]) || (known_size(k, t->dims[0], &one) && one == 1)
-             ? t->dims[0]
-             : NO_ID;
+  if (t->rank == 4 && !known_one(k, t->dims[1])) return NO_ID;
+  return known_same(k, t->dims[0], x->dims[0]) || known_one(k, t->dims[0]) ? t->dims[0] : NO_ID;
 }
 
 // Where a Reshape of one with a batch only adds axes of length 1, what it is given.
@@ -505,15 +491,16 @@ static bool widen(struct kit *k, uint32_t node) {
   const uint32_t rotary = kit_maker(k, kit_in(k, node, 0));
   struct part a, b;
   struct infer_type x;
-  int64_t axis, r, d;
+  int64_t r, d;
   if (kit_op(k, rotary) != OP_RotaryEmbedding || kit_n_in(k, node) != 2 ||
       !alone(k, kit_in(k, node, 0)) || !kit_attrs_copyable(k, rotary) ||
       !kit_attr_int(k, rotary, "rotary_embedding_dim", 0, &r) || r != 0 ||
-      !kit_attr_int(k, node, "axis", 0, &axis) || !find_part(k, kit_in(k, rotary, 0), &a) ||
-      !find_part(k, kit_in(k, node, 1), &b) || a.of != b.of || !known_dims(k, a.of, &x))
+      !find_part(k, kit_in(k, rotary, 0), &a) || !find_part(k, kit_in(k, node, 1), &b) ||
+      a.of != b.of || !known_dims(k, a.of, &x))
     return false;
-  if (x.rank != 4 || (axis != -1 && axis != 3) || !known_size(k, x.dims[3], &d) || a.from != 0 ||
-      b.from != a.n || a.n + b.n != d || !kit_available(k, a.of, k->m->nodes[node].graph, node))
+  if (x.rank != 4 || !known_along_last(k, node, 0, 4) || !known_size(k, x.dims[3], &d) ||
+      a.from != 0 || b.from != a.n || a.n + b.n != d ||
+      !kit_available(k, a.of, k->m->nodes[node].graph, node))
     return false;
   uint32_t in[4];
   const uint32_t n = kit_n_in(k, rotary);
@@ -540,10 +527,9 @@ static bool widen(struct kit *k, uint32_t node) {
 
 // Is it for the operator of ONNX Runtime's own: float32, and the batch shares the caches?
 static const char *is_foreign(struct kit *k, const struct found *f, const dim_id batch[2]) {
-  int64_t n;
   if (f->type.dtype != DTYPE_FLOAT) return "not_float32";
   for (uint32_t i = 0; i < 2; i++)
-    if (!known_size(k, batch[i], &n) || n != 1) return "cache_shape";
+    if (!known_one(k, batch[i])) return "cache_shape";
   return NULL;
 }
 

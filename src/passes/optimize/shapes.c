@@ -19,6 +19,7 @@
 
 #include "known.h"
 #include "name_filter.h"
+#include "value_set.h"
 
 enum { MOST = 64, PLACES = 4 };
 
@@ -35,8 +36,7 @@ struct shaper {
   uint64_t held_back;
   TABLE(struct spot, places); // hash table of the graph at hand; at most PLACES of a dim
   uint32_t n_filled;
-  TABLE(uint32_t, lists); // hash table of small values of the graph at hand: value + 1
-  uint32_t n_listed;
+  struct value_set lists; // small values of the graph at hand
 };
 
 // ---- tables ------------------------------------------------------------------------------------
@@ -90,10 +90,10 @@ static void enter_value(struct shaper *s, uint32_t value) {
 
 static void empty(struct shaper *s, uint32_t graph) {
   s->graph = graph;
-  s->n_filled = s->n_listed = 0;
+  s->n_filled = 0;
   for (uint32_t i = 0; i < s->n_places; i++)
     s->places[i].dim = NO_ID;
-  if (s->n_lists) memset(s->lists, 0, s->n_lists * sizeof *s->lists);
+  value_set_clear(&s->lists);
 }
 
 // ---- what a value's elements are ---------------------------------------------------------------
@@ -133,39 +133,23 @@ static uint64_t hash_small(const struct small *x) {
   return h;
 }
 
-static void put_list(struct shaper *s, uint64_t hash, uint32_t value) {
-  uint64_t at = hash;
-  while (s->lists[at & (s->n_lists - 1)])
-    at++;
-  s->lists[at & (s->n_lists - 1)] = value + 1;
-  s->n_listed++;
-}
-
-static void grow_lists(struct shaper *s) {
-  uint32_t *old = s->lists;
-  const uint32_t n = s->n_lists;
-  const size_t cap = s->lists_cap;
+static bool small_start(void *ctx, uint32_t value, uint64_t *at) {
   struct small x;
-  s->lists = NULL;
-  s->n_lists = s->n_listed = 0;
-  s->lists_cap = 0;
-  const uint32_t room = n > 0 ? 2 * n : 64;
-  TABLE_ADD(s, lists, room);
-  for (uint32_t i = 0; i < n; i++)
-    if (old[i] && small_of(s, old[i] - 1, &x)) put_list(s, hash_small(&x), old[i] - 1);
-  table_free(old, cap, sizeof *old);
+  if (!small_of(ctx, value, &x)) return false;
+  *at = hash_small(&x);
+  return true;
 }
 
 // A value before the node with these elements; else NO_ID, and `value` is one from now on. It takes the place of a
 // dead one on the way, if there is any: a list that thousands of targets have dies with each of them.
 static uint32_t find_list(struct shaper *s, const struct small *x, uint32_t node, uint32_t value) {
-  if (s->n_listed >= s->n_lists / 2) grow_lists(s);
+  value_set_room(&s->lists, small_start, s);
   uint32_t *dead = NULL;
   struct small y;
   for (uint64_t at = hash_small(x);; at++, s->k.m->work.lists_seen++) {
-    uint32_t *slot = &s->lists[at & (s->n_lists - 1)];
+    uint32_t *slot = value_set_slot(&s->lists, at);
     if (*slot == 0) {
-      s->n_listed += !dead;
+      s->lists.n_filled += !dead;
       *(dead ? dead : slot) = value + 1;
       return NO_ID;
     }
@@ -463,7 +447,7 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
     walk(&s, g);
   result->held_back = s.held_back;
   TABLE_FREE(&s, places);
-  TABLE_FREE(&s, lists);
+  value_set_free(&s.lists);
   return kit_done(&s.k, err);
 }
 

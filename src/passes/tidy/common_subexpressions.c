@@ -26,6 +26,7 @@
 #include "effects.h"
 #include "name_filter.h"
 #include "tidy.h"
+#include "value_set.h"
 
 enum { DEEPEST = 101 }; // graphs lie at most 100 deep (load)
 
@@ -48,8 +49,7 @@ struct walk {
   TABLE(struct met, met);
   TABLE(uint32_t, slots);     // met + 1
   TABLE(uint32_t, stand_ins); // by value: the first constant met with its elements + 1, or 0
-  TABLE(uint32_t, constants); // hash table of those: value + 1
-  uint32_t n_constants_met;
+  struct value_set constants; // those
 };
 
 // ---- equal nodes -------------------------------------------------------------------------------
@@ -111,50 +111,32 @@ static uint64_t constant_hash(const struct model *m, const struct model_tensor *
   return mix(h, raw.at, raw.n);
 }
 
-static void put_constant(struct walk *w, uint64_t hash, uint32_t value) {
-  uint64_t at = hash ^ hash >> 32;
-  while (w->constants[at & (w->n_constants - 1)])
-    at++;
-  w->constants[at & (w->n_constants - 1)] = value + 1;
-  w->n_constants_met++;
-}
-
-static void grow_constants(struct walk *w) {
-  uint32_t *old = w->constants;
-  const uint32_t n = w->n_constants;
-  const size_t cap = w->constants_cap;
-  w->constants = NULL;
-  w->n_constants = w->n_constants_met = 0;
-  w->constants_cap = 0;
-  const uint32_t room = n > 0 ? 2 * n : 64;
-  TABLE_ADD(w, constants, room);
-  for (uint32_t i = 0; i < n; i++) {
-    const struct model_tensor *t;
-    struct span raw;
-    if (old[i] && constant(w->k, old[i] - 1, &t, &raw))
-      put_constant(w, constant_hash(w->k->m, t, raw), old[i] - 1);
-  }
-  table_free(old, cap, sizeof *old);
+static bool constant_start(void *ctx, uint32_t value, uint64_t *at) {
+  const struct kit *k = ctx;
+  const struct model_tensor *t;
+  struct span raw;
+  if (!constant(k, value, &t, &raw)) return false;
+  const uint64_t hash = constant_hash(k->m, t, raw);
+  *at = hash ^ hash >> 32;
+  return true;
 }
 
 // What the input of a node is compared by: of constants with equal elements the first.
 static uint32_t stand_in(struct walk *w, uint32_t value) {
-  const struct model_tensor *t;
-  struct span raw;
+  uint64_t start;
   if (value == NO_ID || value >= w->n_stand_ins) return value;
   if (w->stand_ins[value]) return w->stand_ins[value] - 1;
   w->stand_ins[value] = value + 1;
-  if (!constant(w->k, value, &t, &raw)) return value;
-  if (w->n_constants_met >= w->n_constants / 2) grow_constants(w);
-  const uint64_t hash = constant_hash(w->k->m, t, raw);
-  for (uint64_t at = hash ^ hash >> 32;; at++) {
-    const uint32_t slot = w->constants[at & (w->n_constants - 1)];
+  if (!constant_start(w->k, value, &start)) return value;
+  value_set_room(&w->constants, constant_start, w->k);
+  for (uint64_t at = start;; at++) {
+    const uint32_t slot = *value_set_slot(&w->constants, at);
     if (!slot) break;
     if (!same_constant(w->k, slot - 1, value)) continue;
     w->stand_ins[value] = slot;
     return slot - 1;
   }
-  put_constant(w, hash, value);
+  value_set_put(&w->constants, start, value);
   return value;
 }
 
@@ -354,7 +336,7 @@ int common_subexpressions(struct pass_env *env, const struct name_filter *nodes,
   TABLE_FREE(&w, met);
   TABLE_FREE(&w, slots);
   TABLE_FREE(&w, stand_ins);
-  TABLE_FREE(&w, constants);
+  value_set_free(&w.constants);
   return kit_done(&k, err);
 }
 

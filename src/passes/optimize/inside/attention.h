@@ -61,6 +61,8 @@ struct attention_packing {
   int64_t heads, size;
 };
 bool attention_packing_find(struct kit *k, uint32_t value, struct attention_packing *p);
+// Sets p->x: what a Reshape makes p->parted of, whose heads and size are given; NO_ID: it is none such.
+void attention_unparted(struct kit *k, struct attention_packing *p);
 // Is it Transpose<perm=[0,2,1,3]>?
 bool attention_swaps_heads(struct kit *k, uint32_t node);
 // Is what the Reshape makes [b, s, last], for queries q [b, h, s, d]?

@@ -16,6 +16,8 @@ bool known_dims(struct kit *k, uint32_t value, struct infer_type *out);
 // A dim, or an element of a list, that is a number; that is 1.
 bool known_size(struct kit *k, dim_id d, int64_t *n);
 bool known_one(struct kit *k, dim_id d);
+// Is the attribute axis of a node (`absent`: what it is where the node has none) the last one of so many?
+bool known_along_last(struct kit *k, uint32_t node, int64_t absent, uint32_t rank);
 // Two dims that are equal in every run.
 bool known_same(struct kit *k, dim_id a, dim_id b);
 // Have both values equal dims, and equal types of elements?
