@@ -1,0 +1,46 @@
+// A part of a model as a model of its own, written into a folder: what verification of sites runs.
+//
+//      model                       part
+//   x ─▶ A ─▶ B ─▶ C ─▶ y       b ─▶ C' ─▶ …      nodes as they are (bodies and called functions too), inputs with
+//            w ─┘                 w ─┘            types, constants by recipe, outputs
+//
+// Bytes of constants come from the sources by recipe, a piece at a time (eval.h); nothing is kept in memory.
+#ifndef WEIR_PART_H
+#define WEIR_PART_H
+
+#include "model.h"
+#include "recipe.h"
+#include "sources.h"
+
+struct part_input {
+  uint32_t value;
+  enum dtype dtype;
+  const int64_t *dims; // of this run: inputs are declared with numbers
+  uint32_t rank;
+};
+
+struct part {
+  const struct model *m;
+  struct recipes *r;     // that the model's tensors speak of; gets rows for what the source has as it is
+  uint32_t graph;        // that the nodes lie in: its imports hold
+  const uint32_t *nodes; // in topological order
+  uint32_t n_nodes;
+  const struct part_input *inputs;
+  uint32_t n_inputs;
+  const struct model_constant *constants; // become initializers, named as constants[i].value of the model
+  uint32_t n_constants;
+  const uint32_t *outputs; // values; a constant or an input among them goes through an Identity
+  const char *const *output_names; // as the part calls them; NULL: as the model does
+  uint32_t n_outputs;
+};
+
+// Memory of a model that cutting many parts of it needs: proportional to the model, once.
+struct part_cutter;
+int part_cutter_open(struct part_cutter **out, const struct model *m, struct recipes *r, struct sources *sources, uint64_t memory,
+                     struct err *err);
+void part_cutter_close(struct part_cutter *c);
+// Writes folder/<name>.onnx and, if its tensors are larger than 16 MiB together, folder/<name>.onnx.data. Nothing is synced.
+// Bytes written go to *bytes. ERR_FAIL: it cannot be cut, *err says why in one sentence.
+int part_write(struct part_cutter *c, const struct part *part, int folder, const char *name, uint64_t *bytes, struct err *err);
+
+#endif

@@ -1,0 +1,46 @@
+// What edits changed, as parts of the source and of the result with the same boundary.
+//
+//   source (as loaded)          result (as edited: its first rows are those of the source)
+//   x ─▶ Conv ─▶ Relu ─▶ y      x ─▶ Transpose ─▶ MatMul ─▶ Transpose ─▶ Relu ─▶ y
+//        └before┘                   └──────────after───────────┘
+//
+// A node is changed if it died, came, or has other inputs, outputs or attributes than it was loaded with. Groups of
+// edits (edit_groups.h) say which belong together and why. Groups that share a node, or meet at a value that only one
+// of the two models has, are one site: until every boundary value is in both. A constant whose elements are another
+// recipe is a site too, of no nodes: its elements are compared.
+#ifndef WEIR_SITES_H
+#define WEIR_SITES_H
+
+#include "edit_groups.h"
+#include "infer.h"
+#include "model.h"
+
+struct site_pair {
+  uint32_t before, after; // values of the source and of the result
+};
+
+struct site {
+  const uint32_t *groups; // numbers from 1 on, ascending; of the edit log
+  uint32_t n_groups;
+  uint32_t graph;
+  const uint32_t *before, *after; // nodes in topological order
+  uint32_t n_before, n_after;
+  const struct site_pair *inputs, *outputs; // boundary; constants are none of the inputs
+  uint32_t n_inputs, n_outputs;
+  const struct model_constant *constants[2]; // that the nodes before and after read
+  uint32_t n_constants[2];
+  const char *why_not; // it cannot be verified alone: a reason for people; NULL: it can
+};
+
+struct sites {
+  struct site *list; // in the order of the first node of each in the source
+  uint32_t n;
+  uint32_t unchanged_groups; // groups that changed no computation (value_info, metadata, order)
+};
+
+// `source` and `result` have equal rows as far as the source goes. All in *a. Linear in what changed, and one walk over both.
+void sites_find(const struct model *source, const struct model *result, const struct edit_groups *groups, struct arena *a, struct sites *out);
+// Names for people: of the first node that people know (named, before), else of the output. In *a.
+const char *site_name(const struct model *source, const struct site *s, struct arena *a);
+
+#endif

@@ -1,0 +1,57 @@
+// Inputs for a model, or a part of one: drawn from a seed, of types and sizes that fit, with values that its nodes can
+// take.
+//
+//   signal float[batch,128,t]   normal numbers                    t one number everywhere
+//   length int64[batch]         as long as the axis that it is the length of (named so, or compared with its Range)
+//   ids    int64[batch,n]       from 0 to what the Gather's table has, less one
+//   mask   bool, or 0 and 1     what is compared with zero, cast to bool, or reaches an attention's mask
+//
+// Every array's stream depends on the seed and its name alone: leaving one out changes no other.
+#ifndef WEIR_DRAW_H
+#define WEIR_DRAW_H
+
+#include "array.h"
+#include "infer.h"
+
+struct draw_shape { // --shape name=1x128x200
+  const char *name;
+  const int64_t *dims;
+  uint32_t rank;
+};
+
+struct draw_options {
+  uint64_t seed;
+  int64_t length; // for the axis that says how long the input is (time, tokens); 0: one of our own
+  const struct draw_shape *shapes; // of inputs; they bind symbols too
+  uint32_t n_shapes;
+  const char *signal, *lengths; // names of the inputs that are that, where the user says so; or NULL
+  int64_t channels; // of the signal's axis 1 where it is not known; 0: from the model
+};
+
+// Numbers for symbols: one for each, the same for a whole case.
+struct draw;
+
+// Binds symbols. `in` is inferred. Sizes: batch 1 (2 where nothing forbids it is not tried), length as asked for. ERR_USAGE for a
+// shape that does not fit; the message names the input.
+int draw_open(struct draw **out, struct infer *in, const struct model *m, const struct draw_options *o, struct err *err);
+void draw_close(struct draw *d);
+
+enum draw_end {
+  DRAW_DONE,
+  DRAW_CANNOT // `why` says it: no tensor, rank not known, a type that nothing is drawn of
+};
+
+// The value `value` as an array: dims and, where inference knows the elements (shapes, axes), exactly these; else drawn
+// by what its users in `graph` want of it. In *a, named as the value. `users`: nodes whose wants count (sorted ids of a part); n 0: all.
+enum draw_end draw_value(struct draw *d, uint32_t value, const uint32_t *users, uint32_t n_users, struct arena *a, struct array *out, char why[256]);
+// The same elements in another float type, as both sides of a cast model are given: rounded so that both hold them
+// exactly.
+bool draw_retype(const struct array *x, enum dtype to, struct arena *a, struct array *out);
+
+// All inputs of the main graph that have no initializer (optional ones of that kind are left out), in order.
+enum draw_end draw_inputs(struct draw *d, struct arena *a, struct arrays *out, char why[256]);
+
+// What symbols were bound to, for reports: "batch=1, time=64".
+const char *draw_words(const struct draw *d, struct arena *a);
+
+#endif
