@@ -48,8 +48,9 @@ struct runtime_model {
   uint32_t n_inputs, n_outputs;
 };
 
-// Opens the model at `path` (its external data beside it); closes the one before. Lists live until then.
-enum runtime_end runtime_load(struct runtime *r, const char *path, struct runtime_model *out, struct err *err);
+// Opens the model at `path`; closes the one before. Lists live until then. `data_folder`: where the files of its external
+// data lie; NULL: beside it.
+enum runtime_end runtime_load(struct runtime *r, const char *path, const char *data_folder, struct runtime_model *out, struct err *err);
 // Runs it. `wanted`: names of outputs, NULL: all of them. Results lie in *a, those of more than 1 MiB in files without
 // a name, closed by the next runtime_release.
 enum runtime_end runtime_run(struct runtime *r, const struct arrays *inputs, const char *const *wanted, uint32_t n_wanted,
