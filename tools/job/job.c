@@ -15,12 +15,14 @@
 #include "put_in_place.h"
 #include "report.h"
 #include "stop.h"
+#include "verify_job.h"
 #include "version.h"
 
 #include <unistd.h>
 
 void job_close(struct job *job) {
   job_stage_end(job, false);
+  verify_job_end(job);
   job_text_drop(&job->log);
   job_text_drop(&job->report_file);
   if (job->planned) plan_free(&job->plan);
@@ -81,6 +83,11 @@ static int seal(struct job *job, const struct carry_out *c, struct staging *st, 
   return rc;
 }
 
+// Before anything has its name. What is resumed was not verified either.
+static int verify(struct job *job, const struct staging *st, struct err *err) {
+  return verify_job_run(job, arena_printf(&job->arena, "%s/%s", job->out.folder, st->name), err);
+}
+
 static int run_and_seal(struct job *job, struct err *err) {
   struct carried made;
   struct seal_report report = {0};
@@ -124,6 +131,7 @@ static int run_and_seal(struct job *job, struct err *err) {
   job->stats = made.stats;
   job->all_made = made.all_made;
   if (job->all_made) job->n_errors = run_errors(&job->plan, &made.st, &job->arena, &job->errors);
+  if (rc == 0) rc = verify(job, &made.st, err);
   if (rc == 0) rc = seal(job, &c, &made.st, err);
   if (rc)
     carry_out_leave(&c, &made, err);

@@ -99,6 +99,7 @@ struct job {
   uint32_t n_errors;
   bool all_made;       // every unit of the plan is recorded
   bool unchanged;      // the outputs were there already, byte for byte: none was touched
+  struct verify *verify; // --verify: what runs it, and what was found (verify_job.h); NULL
   const char *resumed; // "units": finished ones were taken over; "seal": only renames were left;
                        // NULL: all was done by this run
   struct job_ahead ahead;

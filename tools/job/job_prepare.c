@@ -11,6 +11,7 @@
 #include "report.h"
 #include "size_words.h"
 #include "unfinished.h"
+#include "verify_job.h"
 
 int job_load(struct job *job, struct err *err) {
   const struct sources_options options = {.allow_links = cli_flag(job->args, OPT_ALLOW_LINKS)};
@@ -51,6 +52,7 @@ int job_open(struct job *job, const struct cli_args *args, struct err *err) {
     err_fill_hint(err, "the default is 48MiB");
   }
   if (rc == 0) rc = job_output_check_name(job, err);
+  if (rc == 0) rc = verify_job_begin(job, err);
   if (rc == 0) rc = job_load(job, err);
   if (rc == 0) rc = job_output_open(job, err);
   if (rc == 0 && job_output_check(job, &why)) rc = job_refused(job, &why, err);
@@ -86,6 +88,7 @@ int job_begin_edits(struct job *job, const char *command, const char *options, s
   digest_start(job->log_digest);
   if (job_check_data_file(job, err) || job_check_files(job, err) || open_records(job, err))
     return -1;
+  if (verify_job_wants_groups(job)) edit_groups_keep(&job->edits);
   job->edits.sink = log_sink;
   job->edits.sink_ctx = job;
   job_layout_write(job, &layout);

@@ -1,0 +1,105 @@
+// weir verify: is the model that came out the same model?
+//
+//   weir verify SRC OUT              both whole, on the same inputs
+//   weir verify SRC --edits LOG      what each group of edits changed, before and after
+//   weir verify SRC --inputs DIR     against the outputs that were saved with the inputs
+#include "commands.h"
+#include "load.h"
+#include "replay_log.h"
+#include "report.h"
+#include "verify.h"
+
+static int check_options(const struct cli_args *args, struct err *err) {
+  const bool edits = cli_given(args, OPT_EDITS), out = cli_operand(args, "OUT");
+  if (edits && out)
+    return err_set(err, ERR_USAGE,
+                   "--edits compares the model with what its edits make of it: leave out '%s'",
+                   quote_path(cli_operand(args, "OUT")).s);
+  if (!edits && !out && !cli_given(args, OPT_INPUTS)) {
+    err_fill(err, ERR_USAGE, "there is nothing to compare the model with");
+    return err_hint(err, "name the result (OUT), or an edit log (--edits), or inputs with expected "
+                         "outputs (--inputs)");
+  }
+  if (cli_given(args, OPT_SITES) && !edits)
+    return err_set(err, ERR_USAGE, "--sites has no effect without --edits");
+  if (edits &&
+      (cli_flag(args, OPT_LAYERS) || cli_given(args, OPT_SAVE_CASE) || cli_given(args, OPT_INPUTS)))
+    return err_set(err, ERR_USAGE, "%s is about whole models, not about --edits",
+                   cli_flag(args, OPT_LAYERS)       ? "--layers"
+                   : cli_given(args, OPT_SAVE_CASE) ? "--save-case"
+                                                    : "--inputs");
+  return 0;
+}
+
+static int load_again(struct job *job, struct model *source, struct err *err) {
+  const struct load_options load = {.warnings = NULL};
+  return load_model(source, job->sources, &load, err);
+}
+
+// The log's edits on a job without an output, and the source beside it.
+static int verify_edits(struct verify *v, const struct cli_args *args, struct err *err) {
+  struct job job = {.args = args,
+                    .in_path = cli_operand(args, "SRC"),
+                    .out.dest = -1,
+                    .began = report_clock(),
+                    .memory = cli_size(args, OPT_MEMORY)};
+  struct replay_log log;
+  struct model source;
+  struct recipes recipes;
+  model_init(&job.model);
+  model_init(&source);
+  recipes_init(&job.recipes);
+  recipes_init(&recipes);
+  edits_init(&job.edits, &job.model, &job.recipes);
+  int rc = replay_log_open(&log, cli_string(args, OPT_EDITS), err);
+  if (rc == 0) rc = job_load(&job, err);
+  if (rc == 0) rc = replay_log_check_source(&log, &job, err);
+  edit_groups_keep(&job.edits);
+  if (rc == 0) rc = replay_log_lines(&log, &job, cli_flag(args, OPT_PARTIAL), err);
+  if (rc == 0) rc = load_again(&job, &source, err);
+  const struct verify_edited e = {.source = &source,
+                                  .result = &job.model,
+                                  .source_recipes = &recipes,
+                                  .recipes = &job.recipes,
+                                  .sources = job.sources,
+                                  .edits = &job.edits};
+  if (rc == 0) rc = verify_sites(v, &e, err);
+  replay_log_close(&log);
+  recipes_free(&recipes);
+  model_free(&source);
+  job_close(&job);
+  return rc;
+}
+
+static void print_json(const struct verify *v, const struct err *verdict) {
+  struct json_out j = {.indent = 2};
+  report_json_begin(&j);
+  if (verdict->kind != ERR_NONE) report_json_put_error(&j, verdict);
+  verify_write(&v->found, &j);
+  json_end_object(&j);
+  report_json_end(&j);
+}
+
+int cmd_verify(const struct cli_args *args, struct err *err) {
+  struct verify_options o;
+  struct verify v = {.scratch_fd = -1};
+  struct arena arena = {0};
+  int rc = check_options(args, err);
+  if (rc == 0) rc = verify_options_take(&o, args, &arena, err);
+  if (rc == 0) rc = verify_begin(&v, &o, err);
+  if (rc == 0 && o.scope == VERIFY_SITES)
+    rc = verify_edits(&v, args, err);
+  else if (rc == 0)
+    rc = verify_models(&v, cli_operand(args, "SRC"), cli_operand(args, "OUT"),
+                       cli_flag(args, OPT_ALLOW_LINKS), err);
+  if (rc == 0) {
+    rc = verify_judge(&v, err);
+    if (cli_flag(args, OPT_JSON))
+      print_json(&v, err);
+    else
+      verify_tell(&v, cli_flag(args, OPT_QUIET));
+  }
+  verify_end(&v);
+  arena_free(&arena);
+  return rc;
+}
