@@ -39,7 +39,8 @@ struct sites {
 };
 
 // `source` and `result` have equal rows as far as the source goes. All in *a. Linear in what changed, and one walk over both.
-void sites_find(const struct model *source, const struct model *result, const struct edit_groups *groups, struct arena *a, struct sites *out);
+void sites_find(const struct model *source, const struct model *result,
+                const struct edit_groups *groups, struct arena *a, struct sites *out);
 // Names for people: of the first node that people know (named, before), else of the output. In *a.
 const char *site_name(const struct model *source, const struct site *s, struct arena *a);
 
