@@ -4,10 +4,8 @@
 //   weir verify SRC --edits LOG      what each group of edits changed, before and after
 //   weir verify SRC --inputs DIR     against the outputs that were saved with the inputs
 #include "commands.h"
-#include "load.h"
-#include "replay_log.h"
 #include "report.h"
-#include "verify.h"
+#include "verify_replay.h"
 
 static int check_options(const struct cli_args *args, struct err *err) {
   const bool edits = cli_given(args, OPT_EDITS), out = cli_operand(args, "OUT");
@@ -31,43 +29,18 @@ static int check_options(const struct cli_args *args, struct err *err) {
   return 0;
 }
 
-static int load_again(struct job *job, struct model *source, struct err *err) {
-  const struct load_options load = {.warnings = NULL};
-  return load_model(source, job->sources, &load, err);
-}
-
-// The log's edits on a job without an output, and the source beside it.
 static int verify_edits(struct verify *v, const struct cli_args *args, struct err *err) {
-  struct job job = {.args = args,
-                    .in_path = cli_operand(args, "SRC"),
-                    .out.dest = -1,
-                    .began = report_clock(),
-                    .memory = cli_size(args, OPT_MEMORY)};
-  struct replay_log log;
-  struct model source;
-  struct recipes recipes;
-  model_init(&job.model);
-  model_init(&source);
-  recipes_init(&job.recipes);
-  recipes_init(&recipes);
-  edits_init(&job.edits, &job.model, &job.recipes);
-  int rc = replay_log_open(&log, cli_string(args, OPT_EDITS), err);
-  if (rc == 0) rc = job_load(&job, err);
-  if (rc == 0) rc = replay_log_check_source(&log, &job, err);
-  edit_groups_keep(&job.edits);
-  if (rc == 0) rc = replay_log_lines(&log, &job, cli_flag(args, OPT_PARTIAL), err);
-  if (rc == 0) rc = load_again(&job, &source, err);
-  const struct verify_edited e = {.source = &source,
-                                  .result = &job.model,
-                                  .source_recipes = &recipes,
-                                  .recipes = &job.recipes,
-                                  .sources = job.sources,
-                                  .edits = &job.edits};
-  if (rc == 0) rc = verify_sites(v, &e, err);
-  replay_log_close(&log);
-  recipes_free(&recipes);
-  model_free(&source);
-  job_close(&job);
+  const char *log = cli_string(args, OPT_EDITS), *model = cli_operand(args, "SRC");
+  struct verify_replay x;
+  int rc = verify_replay_open(&x, args, model, log, 0, cli_flag(args, OPT_PARTIAL), err);
+  if (rc == 0) {
+    struct verify_edited e = verify_replay_edited(&x);
+    e.model = model;
+    e.log = cli_is_stream(log) ? NULL : log;
+    e.args = args;
+    rc = verify_sites(v, &e, err);
+  }
+  verify_replay_close(&x);
   return rc;
 }
 

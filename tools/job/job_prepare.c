@@ -65,6 +65,7 @@ int job_open(struct job *job, const struct cli_args *args, struct err *err) {
 static int log_sink(void *ctx, struct span line) {
   struct job *job = ctx;
   digest_add(job->log_digest, line.at, line.n);
+  verify_job_line(job, line);
   return job_text_is_open(&job->log) ? job_text_add(&job->log, line) : 0;
 }
 
@@ -88,7 +89,7 @@ int job_begin_edits(struct job *job, const char *command, const char *options, s
   digest_start(job->log_digest);
   if (job_check_data_file(job, err) || job_check_files(job, err) || open_records(job, err))
     return -1;
-  if (verify_job_wants_groups(job)) edit_groups_keep(&job->edits);
+  verify_job_begin_edits(job);
   job->edits.sink = log_sink;
   job->edits.sink_ctx = job;
   job_layout_write(job, &layout);

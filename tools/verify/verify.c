@@ -45,6 +45,8 @@ int verify_begin(struct verify *v, const struct verify_options *o, struct err *e
 // The runtime lets go of its files before the folder is removed, in which nothing lies then.
 void verify_end(struct verify *v) {
   if (v->runtime) runtime_close(v->runtime);
+  if (v->log) fclose(v->log);
+  if (v->log_path) (void)unlink(v->log_path);
   if (v->scratch_fd >= 0) close(v->scratch_fd);
   if (v->scratch && *v->scratch) (void)rmdir(v->scratch);
   TABLE_FREE(&v->found, rows);

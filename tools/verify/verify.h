@@ -18,6 +18,8 @@
 #include "sources.h"
 #include "verified.h"
 
+#include <stdio.h>
+
 enum verify_scope { VERIFY_NOTHING = 0, VERIFY_SITES = 1, VERIFY_MODEL = 2, VERIFY_ALL = 3 };
 
 struct verify_options {
@@ -51,6 +53,8 @@ struct verify {
   struct runtime *runtime;
   char *scratch; // a folder of its own
   int scratch_fd;
+  FILE *log; // of a job: the lines of its edit log (verify_job.h); NULL
+  const char *log_path;
   struct arena arena; // of inputs and results
   struct verified found;
   double began;
@@ -69,8 +73,14 @@ struct verify_edited {
   struct recipes *source_recipes, *recipes; // that their tensors speak of
   struct sources *sources;
   const struct edits *edits; // with groups (edit_groups_keep)
+  // Where these edits can be replayed from, to find out which of several groups is at fault; NULL: nowhere.
+  const char *log, *model;
+  const struct cli_args *args;
 };
 int verify_sites(struct verify *v, const struct verify_edited *e, struct err *err);
+// Only those that have edits of one of these groups (ascending), without a word on the terminal.
+int verify_sites_of(struct verify *v, const struct verify_edited *e, const uint32_t *groups,
+                    uint32_t n, struct err *err);
 
 // The bounds where the user gave none, with their words. result_is: what the result's weights are.
 struct verify_bounds {

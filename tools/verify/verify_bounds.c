@@ -13,10 +13,6 @@
 #include <math.h>
 #include <string.h>
 
-struct verify_bounds verify_bounds_given(const struct verify_options *o) {
-  return (struct verify_bounds){o->bounds, o->bounds_words};
-}
-
 static double least_sqnr(uint32_t bits) {
   if (bits >= 16) return 40;
   if (bits >= 8) return 20;

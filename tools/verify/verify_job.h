@@ -8,8 +8,10 @@
 // Reads the options, and starts the runtime if --verify is given: job->verify then. ERR_USAGE, ERR_RUNTIME.
 int verify_job_begin(struct job *job, struct err *err);
 void verify_job_end(struct job *job);
-// Are groups of edits needed (edit_groups_keep)?
-bool verify_job_wants_groups(const struct job *job);
+// The edits begin, perhaps again: what each group of them does is kept (edit_groups.h), and so are the lines of the log,
+// which are told as they are written.
+void verify_job_begin_edits(struct job *job);
+void verify_job_line(struct job *job, struct span line);
 // Verifies the output that lies in `folder`. ERR_FAIL: it is not the same, or that could not be found out.
 int verify_job_run(struct job *job, const char *folder, struct err *err);
 // The line that onnx-conv2matmul ends a verification with.

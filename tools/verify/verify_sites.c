@@ -12,6 +12,7 @@
 #include "part.h"
 #include "report.h"
 #include "sites.h"
+#include "verify_replay.h"
 
 #include <errno.h>
 #include <math.h>
@@ -34,6 +35,8 @@ struct site_run {
   bool has_pattern;
   uint64_t picked; // of the sites, this many, spread evenly; 0: all
   uint64_t bytes_done, bytes_total;
+  const uint32_t *groups; // sites of these alone; NULL: of all
+  uint32_t n_groups;
 };
 
 static const struct model *model_of(const struct site_run *r, int side) {
@@ -62,8 +65,17 @@ static const char *pass_of(const struct site_run *r, uint32_t group) {
   return g->rows[group - 1 - g->first].pass;
 }
 
+static bool has_group(const struct site_run *r, const struct site *s) {
+  for (uint32_t i = 0, k = 0; i < s->n_groups && k < r->n_groups;) {
+    if (s->groups[i] == r->groups[k]) return true;
+    *(s->groups[i] < r->groups[k] ? &i : &k) += 1;
+  }
+  return false;
+}
+
 static bool is_chosen(struct site_run *r, uint32_t i, const char *name) {
   const struct site *s = &r->sites.list[i];
+  if (r->groups) return has_group(r, s);
   if (r->picked && r->picked < r->sites.n)
     return i * r->picked / r->sites.n != (i + (uint64_t)1) * r->picked / r->sites.n;
   if (!r->has_pattern || name_pattern_matches(&r->pattern, name)) return true;
@@ -328,6 +340,7 @@ static const char *joined(const char *const *names, uint32_t n, struct arena *a)
 }
 
 static void tick(struct site_run *r, const char *name) {
+  if (r->groups) return;
   const struct work_told told = {.bytes_done = r->bytes_done,
                                  .bytes_total = r->bytes_total,
                                  .work_done = (double)r->bytes_done,
@@ -349,6 +362,8 @@ static int verify_one(struct site_run *r, uint32_t i, struct err *err) {
   if (is_chosen(r, i, name)) {
     tick(r, name);
     rc = look_at(r, s, &row, &a, err);
+    if (rc == 0 && row.end == VERIFIED_FAILED && !r->groups)
+      row.fault = verify_fault(r->v, r->e, s->groups, s->n_groups, &f->arena);
     row.seconds = report_clock() - began;
     if (rc == 0) {
       *TABLE_PUSH(f, rows) = row;
@@ -387,13 +402,12 @@ static int open_all(struct site_run *r, struct err *err) {
   return 0;
 }
 
-int verify_sites(struct verify *v, const struct verify_edited *e, struct err *err) {
-  struct site_run r = {.v = v, .e = e};
+int verify_sites_of(struct verify *v, const struct verify_edited *e, const uint32_t *groups,
+                    uint32_t n, struct err *err) {
+  struct site_run r = {.v = v, .e = e, .groups = groups, .n_groups = n};
   int rc = open_all(&r, err);
-  report_begin("verifying");
   for (uint32_t i = 0; i < r.sites.n && rc == 0; i++)
     rc = verify_one(&r, i, err);
-  report_end();
   if (r.draw) draw_close(r.draw);
   for (int side = 0; side < SIDES; side++) {
     if (r.cutter[side]) part_cutter_close(r.cutter[side]);
@@ -401,6 +415,13 @@ int verify_sites(struct verify *v, const struct verify_edited *e, struct err *er
   }
   if (r.has_pattern) name_pattern_done(&r.pattern);
   arena_free(&r.arena);
+  return rc;
+}
+
+int verify_sites(struct verify *v, const struct verify_edited *e, struct err *err) {
+  report_begin("verifying");
+  const int rc = verify_sites_of(v, e, NULL, 0, err);
+  report_end();
   v->found.peak_memory[0] = report_peak_memory();
   v->found.peak_memory[1] = runtime_peak_memory(v->runtime);
   v->found.seconds = report_clock() - v->began;
