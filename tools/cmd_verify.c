@@ -2,17 +2,15 @@
 //
 //   weir verify SRC OUT              both whole, on the same inputs
 //   weir verify SRC --edits LOG      what each group of edits changed, before and after
+//   weir verify SRC OUT --edits LOG  the same, with what OUT has as the part after
 //   weir verify SRC --inputs DIR     against the outputs that were saved with the inputs
 #include "commands.h"
 #include "report.h"
 #include "verify_replay.h"
+#include "verify_written.h"
 
 static int check_options(const struct cli_args *args, struct err *err) {
   const bool edits = cli_given(args, OPT_EDITS), out = cli_operand(args, "OUT");
-  if (edits && out)
-    return err_set(err, ERR_USAGE,
-                   "--edits compares the model with what its edits make of it: leave out '%s'",
-                   quote_path(cli_operand(args, "OUT")).s);
   if (!edits && !out && !cli_given(args, OPT_INPUTS)) {
     err_fill(err, ERR_USAGE, "there is nothing to compare the model with");
     return err_hint(err, "name the result (OUT), or an edit log (--edits), or inputs with expected "
@@ -31,15 +29,21 @@ static int check_options(const struct cli_args *args, struct err *err) {
 
 static int verify_edits(struct verify *v, const struct cli_args *args, struct err *err) {
   const char *log = cli_string(args, OPT_EDITS), *model = cli_operand(args, "SRC");
+  const char *out = cli_operand(args, "OUT");
+  struct verify_written written = {.sources = NULL};
   struct verify_replay x;
   int rc = verify_replay_open(&x, args, model, log, 0, cli_flag(args, OPT_PARTIAL), err);
+  if (rc == 0 && out)
+    rc = verify_written_open(&written, out, cli_flag(args, OPT_ALLOW_LINKS), &x.job.model, err);
   if (rc == 0) {
     struct verify_edited e = verify_replay_edited(&x);
+    e.written = out ? &written : NULL;
     e.model = model;
     e.log = cli_is_stream(log) ? NULL : log;
     e.args = args;
     rc = verify_sites(v, &e, err);
   }
+  if (out) verify_written_close(&written);
   verify_replay_close(&x);
   return rc;
 }

@@ -73,6 +73,8 @@ struct verify_edited {
   struct recipes *source_recipes, *recipes; // that their tensors speak of
   struct sources *sources;
   const struct edits *edits; // with groups (edit_groups_keep)
+  struct verify_written
+      *written; // the output itself (verify_written.h); NULL: what edits say of it
   // Where these edits can be replayed from, to find out which of several groups is at fault; NULL: nowhere.
   const char *log, *model;
   const struct cli_args *args;

@@ -3,6 +3,7 @@
 #include "verify_job.h"
 
 #include "report.h"
+#include "verify_written.h"
 
 int verify_job_begin(struct job *job, struct err *err) {
   struct verify_options o;
@@ -33,7 +34,10 @@ void verify_job_line(struct job *job, struct span line) {
   v->log = NULL;
 }
 
-static int verify_edits(struct job *job, struct err *err) {
+// What lies in the staging folder; of a run that writes nothing, what its recipes give.
+static int verify_edits(struct job *job, const char *path, struct err *err) {
+  const bool writes = job->mode != IO_NULL;
+  struct verify_written written = {.sources = NULL};
   const struct load_options load = {.warnings = NULL};
   struct model source;
   struct recipes recipes;
@@ -42,8 +46,12 @@ static int verify_edits(struct job *job, struct err *err) {
   model_init(&source);
   recipes_init(&recipes);
   int rc = load_model(&source, job->sources, &load, err);
+  if (rc == 0 && writes)
+    rc =
+        verify_written_open(&written, path, cli_flag(job->args, OPT_ALLOW_LINKS), &job->model, err);
   const struct verify_edited e = {.source = &source,
                                   .result = &job->model,
+                                  .written = writes ? &written : NULL,
                                   .source_recipes = &recipes,
                                   .recipes = &job->recipes,
                                   .sources = job->sources,
@@ -52,6 +60,7 @@ static int verify_edits(struct job *job, struct err *err) {
                                   .model = job->in_path,
                                   .args = job->args};
   if (rc == 0) rc = verify_sites(job->verify, &e, err);
+  if (writes) verify_written_close(&written);
   recipes_free(&recipes);
   model_free(&source);
   return rc;
@@ -60,12 +69,11 @@ static int verify_edits(struct job *job, struct err *err) {
 int verify_job_run(struct job *job, const char *folder, struct err *err) {
   struct verify *v = job->verify;
   if (!v) return 0;
-  if (v->options.scope & VERIFY_SITES && verify_edits(job, err)) return -1;
-  if (v->options.scope & VERIFY_MODEL) {
-    const char *result = arena_printf(&job->arena, "%s/%s", folder, job->out.onnx_name);
-    if (verify_models(v, job->in_path, result, cli_flag(job->args, OPT_ALLOW_LINKS), err))
-      return -1;
-  }
+  const char *result = arena_printf(&job->arena, "%s/%s", folder, job->out.onnx_name);
+  if (v->options.scope & VERIFY_SITES && verify_edits(job, result, err)) return -1;
+  if (v->options.scope & VERIFY_MODEL &&
+      verify_models(v, job->in_path, result, cli_flag(job->args, OPT_ALLOW_LINKS), err))
+    return -1;
   return verify_judge(v, err);
 }
 

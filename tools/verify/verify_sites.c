@@ -13,6 +13,7 @@
 #include "report.h"
 #include "sites.h"
 #include "verify_replay.h"
+#include "verify_written.h"
 
 #include <errno.h>
 #include <math.h>
@@ -39,8 +40,19 @@ struct site_run {
   uint32_t n_groups;
 };
 
+// The side after is cut out of what was written, where something was.
 static const struct model *model_of(const struct site_run *r, int side) {
-  return side == BEFORE ? r->e->source : r->e->result;
+  const struct verify_written *w = r->e->written;
+  return side == BEFORE ? r->e->source : w ? &w->model : r->e->result;
+}
+
+static struct recipes *recipes_of(const struct site_run *r, int side) {
+  struct verify_written *w = r->e->written;
+  return side == BEFORE ? r->e->source_recipes : w ? &w->recipes : r->e->recipes;
+}
+
+static struct sources *sources_of(const struct site_run *r, int side) {
+  return side == AFTER && r->e->written ? r->e->written->sources : r->e->sources;
 }
 
 // ---- which sites -------------------------------------------------------------------------------
@@ -103,7 +115,9 @@ static uint64_t constant_bytes(const struct site_run *r, const struct site *s) {
   uint64_t n = 0;
   for (int side = 0; side < SIDES; side++)
     for (uint32_t i = 0; i < s->n_constants[side]; i++)
-      n += model_of(r, side)->tensors[s->constants[side][i].tensor].bytes;
+      n += (side == BEFORE ? r->e->source : r->e->result)
+               ->tensors[s->constants[side][i].tensor]
+               .bytes;
   return n + 1;
 }
 
@@ -159,7 +173,7 @@ static bool draw_pair(struct site_run *r, const struct site *s, const struct sit
     return false;
   const enum dtype to = dtype_in(r->infer[AFTER], p->after);
   x[AFTER] = x[BEFORE];
-  x[AFTER].name = arena_string(a, model_value_name(r->e->result, p->after));
+  x[AFTER].name = arena_string(a, model_value_name(model_of(r, AFTER), p->after));
   if (to == DTYPE_UNDEFINED || to == x[BEFORE].dtype) return true;
   // Elements that both types hold: through the other type and back.
   struct array there, back;
@@ -206,8 +220,9 @@ static struct part part_of(const struct site_run *r, const struct site *s, const
                             arena_string(a, model_value_name(r->e->source, s->outputs[i].before)));
   }
   return (struct part){.m = model_of(r, side),
-                       .r = side == BEFORE ? r->e->source_recipes : r->e->recipes,
-                       .graph = s->graph,
+                       .r = recipes_of(r, side),
+                       .graph = side == AFTER && r->e->written ? r->e->written->graph_of[s->graph]
+                                                               : s->graph,
                        .nodes = side == BEFORE ? s->before : s->after,
                        .n_nodes = side == BEFORE ? s->n_before : s->n_after,
                        .inputs = f->inputs[side],
@@ -302,6 +317,15 @@ static int look_at(struct site_run *r, const struct site *s, struct verified_row
   if (s->why_not) {
     not_verified(row, kept, "", s->why_not);
     return 0;
+  }
+  struct site written;
+  if (r->e->written) {
+    if (!verify_written_site(r->e->written, s, a, &written)) {
+      not_verified(row, kept, "",
+                   "the output does not have all of it under the names that edits gave");
+      return 0;
+    }
+    s = &written;
   }
   if (!draw_feeds(r, s, a, &f, why)) {
     not_verified(row, kept, "no inputs can be drawn: ", why);
