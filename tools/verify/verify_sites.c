@@ -413,9 +413,8 @@ static int open_all(struct site_run *r, struct err *err) {
   for (int side = 0; side < SIDES; side++) {
     r->infer[side] = infer_new(model_of(r, side), &infer);
     infer_all(r->infer[side], NULL);
-    if (part_cutter_open(&r->cutter[side], model_of(r, side),
-                         side == BEFORE ? r->e->source_recipes : r->e->recipes, r->e->sources,
-                         o->memory, err))
+    if (part_cutter_open(&r->cutter[side], model_of(r, side), recipes_of(r, side),
+                         sources_of(r, side), o->memory, err))
       return -1;
   }
   if (draw_open(&r->draw, r->infer[BEFORE], r->e->source, &draw, err)) return -1;
