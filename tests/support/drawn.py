@@ -11,6 +11,7 @@ from pathlib import Path
 
 import ml_dtypes
 import numpy as np
+import onnx
 import onnxruntime as ort
 
 DTYPES = {
@@ -20,6 +21,10 @@ DTYPES = {
     "float8e5m2": ml_dtypes.float8_e5m2, "float8e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
     "float8e8m0": ml_dtypes.float8_e8m0fnu,
 } | {f"{sign}int{bits}": np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)}  # fmt: skip
+
+
+RAW = {np.dtype(each).name: f"u{np.dtype(each).itemsize}" for each in DTYPES.values() if np.dtype(each).kind not in "fbiuc"}
+RAW |= {np.dtype(each).name: f"u{np.dtype(each).itemsize}" for name, each in DTYPES.items() if "float8" in name or name == "bfloat16"}
 
 
 class Drawn:
@@ -44,6 +49,24 @@ def draw(tool, model, *options):
         return Drawn(json.loads(run.stdout), Path(folder))
 
 
+def ort_value(array):
+    """Types that NumPy does not have of itself go by their number in ONNX."""
+    if array.dtype.kind != "V" and array.dtype.name not in RAW:
+        return ort.OrtValue.ortvalue_from_numpy(array)
+    number = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+    return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array.view(RAW[array.dtype.name]), number)
+
+
+def to_numpy(value):
+    """An array, or None for what is none, or of a type that NumPy does not have."""
+    if not value.is_tensor():
+        return None
+    try:
+        return value.numpy()
+    except RuntimeError:
+        return None
+
+
 def run(model, arrays):
     """The outputs of the model by name. Raises what the runtime raises."""
     options = ort.SessionOptions()
@@ -52,8 +75,9 @@ def run(model, arrays):
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     source = str(model) if isinstance(model, (str, Path)) else model.SerializeToString()
     session = ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-    names = [each.name for each in session.get_outputs()]
-    return dict(zip(names, session.run(None, arrays)))
+    feeds = {name: ort_value(array) for name, array in arrays.items()}
+    outputs = session.run_with_ort_values(None, feeds)
+    return {each.name: to_numpy(value) for each, value in zip(session.get_outputs(), outputs)}
 
 
 def not_finite(outputs):

@@ -192,12 +192,24 @@ static void draw_integers(struct story *t) {
     put_int(&t->s, (int64_t)(draw_chance_next(&t->c) >> (64 - bits)));
 }
 
+// Shapes, axes and the like, of those that follow from what a node makes.
+static bool put_asked(struct story *t) {
+  double list[ARRAY_MAX_RANK];
+  if (t->w.asks_node == NO_ID || t->n > ARRAY_MAX_RANK || t->x->rank > 1) return false;
+  if (!draw_asks(t->d, t->w.asks_node, t->w.asks_slot, (uint32_t)t->n, list)) return false;
+  for (uint32_t i = 0; i < t->n; i++)
+    put(&t->s, list[i]);
+  return true;
+}
+
 static void draw_ints(struct story *t) {
   const struct draw_want *w = &t->w;
   const bool few = t->x->rank <= 1;
   const char *lengths = t->d->o.lengths;
   if (t->asked->input && lengths && span_is(model_value_name(t->d->m, t->asked->value), lengths))
     draw_lengths(t);
+  else if (w->fixed)
+    draw_one_of(t);
   else if (w->trips || w->condition)
     draw_below(t, w->condition ? 1 : 2, w->condition ? 2 : 4);
   else if (called(t, "position"))
@@ -208,6 +220,8 @@ static void draw_ints(struct story *t) {
     draw_below(t, (int64_t)w->low, (int64_t)w->high + 1);
   else if (called(t, "mask"))
     draw_int_mask(t);
+  else if (put_asked(t))
+    return;
   else if (few && (called(t, "len") || called(t, "num_")))
     draw_lengths(t);
   else if (few && w->n_equals)
@@ -218,6 +232,8 @@ static void draw_ints(struct story *t) {
     draw_lengths(t);
   else if (called(t, "sample_rate") || strcmp(t->name, "sr") == 0)
     draw_below(t, 16000, 16001);
+  else if (t->range.known && !isinf(t->range.low) && !isinf(t->range.high))
+    draw_below(t, (int64_t)t->range.low, (int64_t)t->range.high + 1);
   else
     draw_integers(t);
 }
@@ -249,6 +265,7 @@ static float away_from_zero(float x) {
 static void draw_floats(struct story *t) {
   const struct draw_want *w = &t->w;
   float low = w->low, high = w->high;
+  if (put_asked(t)) return;
   if (t->range.n_either == 2) {
     const float *e = t->range.either, keep = fabsf(e[0]) <= fabsf(e[1]) ? e[0] : e[1];
     draw_mask(t, keep, keep == e[0] ? e[1] : e[0]);

@@ -37,6 +37,9 @@ enum want_kind {
   WANT_DIM_0_OF,
   WANT_KEYS_LESS_ONE,
   WANT_KEYS,
+  WANT_ALL_KEYS,
+  WANT_WRITE,
+  WANT_HERTZ,
   WANT_TRIPS,
   WANT_CONDITION,
   WANT_RATIO,
@@ -282,8 +285,14 @@ static int64_t keys(struct walk *k) {
 }
 
 static void fixed(struct draw_want *w, int64_t n) {
+  w->fixed = true;
   w->n_equals = 1;
   w->equals[0] = n;
+}
+
+static void write_at(struct walk *k) {
+  const int64_t axis = attr(k, "axis", -2);
+  index_below(k, dim(k, 0, axis) - dim(k, 1, axis) + 1);
 }
 
 static void take(struct walk *k, const struct want_row *row) {
@@ -324,7 +333,10 @@ static void take(struct walk *k, const struct want_row *row) {
   case WANT_FIRST:
     if (direct) integers(w, 0, 0);
     break;
-  case WANT_LENGTH: w->length = w->counts = true; break;
+  case WANT_LENGTH:
+    w->length = true;
+    asks(k);
+    break;
   case WANT_STEP:
     if (direct) integers(w, 1, 1);
     break;
@@ -336,6 +348,9 @@ static void take(struct walk *k, const struct want_row *row) {
   case WANT_KEYS:
     if (direct) fixed(w, keys(k));
     break;
+  case WANT_ALL_KEYS: fixed(w, dim(k, 1, -2)); break;
+  case WANT_WRITE: write_at(k); break;
+  case WANT_HERTZ: between(w, 1000, 4000); break;
   case WANT_TRIPS: w->trips = true; break;
   case WANT_CONDITION: w->condition = true; break;
   case WANT_RATIO: between(w, 0, 0.5f); break;

@@ -30,6 +30,7 @@ struct draw_want {
   int64_t index_low;           // … and not below this
   int64_t equals[DRAW_EQUALS]; // constants that it is compared with
   uint32_t n_equals;
+  bool fixed;    // it is equals[0]
   bool mask;          // 1 keeps an element, 0 takes it out
   bool inverted;      // … or the other way round
   bool additive;      // … by adding: 0 keeps
@@ -92,6 +93,9 @@ int draw_bind(struct draw *d, struct err *err);
 // What the nodes that read `value` want; `users` as draw_value has it.
 void draw_want_of(struct draw *d, uint32_t value, const uint32_t *users, uint32_t n_users,
                   struct draw_want *out);
+
+// n elements of the input `slot` of a node, where they follow from what it makes. False: they do not.
+bool draw_asks(struct draw *d, uint32_t node, uint32_t slot, uint32_t n, double *list);
 
 // Between what numbers the elements lie because of how they are made.
 struct draw_range {
