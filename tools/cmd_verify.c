@@ -62,7 +62,7 @@ int cmd_verify(const struct cli_args *args, struct err *err) {
   struct verify v = {.scratch_fd = -1};
   struct arena arena = {0};
   int rc = check_options(args, err);
-  if (rc == 0) rc = verify_options_take(&o, args, &arena, err);
+  if (rc == 0) rc = verify_options_take(&o, args, NULL, &arena, err);
   if (rc == 0) rc = verify_begin(&v, &o, err);
   if (rc == 0 && o.scope == VERIFY_SITES)
     rc = verify_edits(&v, args, err);

@@ -213,13 +213,13 @@ int job_finish(struct job *job, struct err *err) {
   return -1;
 }
 
-int job_command(const struct cli_args *args,
+int job_command(const struct cli_args *args, const struct pipeline *pipeline,
                 int (*edit)(struct job *job, void *ctx, struct err *err), void *ctx,
                 struct err *err) {
   struct job job;
   int rc;
   if (job_finish_seal(args, &rc, err)) return rc;
-  if (job_open(&job, args, err)) return -1;
+  if (job_open(&job, args, pipeline, err)) return -1;
   rc = edit(&job, ctx, err);
   if (rc == 0) rc = job_finish(&job, err);
   job_close(&job);

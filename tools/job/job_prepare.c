@@ -22,7 +22,8 @@ int job_load(struct job *job, struct err *err) {
   return rc;
 }
 
-int job_open(struct job *job, const struct cli_args *args, struct err *err) {
+int job_open(struct job *job, const struct cli_args *args, const struct pipeline *pipeline,
+             struct err *err) {
   struct err why = {0};
   *job = (struct job){.args = args,
                       .in_path = cli_operand(args, "IN"),
@@ -52,7 +53,7 @@ int job_open(struct job *job, const struct cli_args *args, struct err *err) {
     err_fill_hint(err, "the default is 48MiB");
   }
   if (rc == 0) rc = job_output_check_name(job, err);
-  if (rc == 0) rc = verify_job_begin(job, err);
+  if (rc == 0) rc = verify_job_begin(job, pipeline, err);
   if (rc == 0) rc = job_load(job, err);
   if (rc == 0) rc = job_output_open(job, err);
   if (rc == 0 && job_output_check(job, &why)) rc = job_refused(job, &why, err);

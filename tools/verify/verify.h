@@ -14,6 +14,7 @@
 #include "draw.h"
 #include "edit_groups.h"
 #include "json.h"
+#include "pipeline.h"
 #include "runtime.h"
 #include "sources.h"
 #include "verified.h"
@@ -40,13 +41,16 @@ struct verify_options {
   const char *signal, *length;   // names of inputs
   int64_t channels;              // 0: from the model
   int64_t output, length_output; // which outputs are compared, and which are lengths; -1: all, none
+  const struct pipeline
+      *pipeline; // whose steps say how what they changed is verified; NULL: none does
   struct runtime_options runtime;
   uint64_t memory; // for reading weights
 };
 
 // The options of `weir verify`, or of a command that verifies what it writes (--verify). ERR_USAGE.
-int verify_options_take(struct verify_options *o, const struct cli_args *args, struct arena *a,
-                        struct err *err);
+// pipeline: of a command that runs one; NULL: there is none.
+int verify_options_take(struct verify_options *o, const struct cli_args *args,
+                        const struct pipeline *pipeline, struct arena *a, struct err *err);
 
 struct verify {
   struct verify_options options;

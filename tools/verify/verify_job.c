@@ -5,9 +5,9 @@
 #include "report.h"
 #include "verify_written.h"
 
-int verify_job_begin(struct job *job, struct err *err) {
+int verify_job_begin(struct job *job, const struct pipeline *pipeline, struct err *err) {
   struct verify_options o;
-  if (verify_options_take(&o, job->args, &job->arena, err)) return -1;
+  if (verify_options_take(&o, job->args, pipeline, &job->arena, err)) return -1;
   if (o.scope == VERIFY_NOTHING) return 0;
   job->verify = arena_zalloc(&job->arena, sizeof *job->verify);
   return verify_begin(job->verify, &o, err);
@@ -74,7 +74,8 @@ int verify_job_run(struct job *job, const char *folder, struct err *err) {
   if (v->options.scope & VERIFY_MODEL &&
       verify_models(v, job->in_path, result, cli_flag(job->args, OPT_ALLOW_LINKS), err))
     return -1;
-  return verify_judge(v, err);
+  if (verify_judge(v, err) == 0) return 0;
+  return err_hint(err, "nothing was written to '%s'", quote_path(job->out.path).s);
 }
 
 // verify_ok=True max_abs=2.384186e-07 max_mean_abs=… seed=102 lengths=64,80

@@ -195,17 +195,24 @@ static enum verify_scope scope_of(const struct cli_args *args) {
   return strict || needless(args) ? VERIFY_MODEL : VERIFY_SITES;
 }
 
-int verify_options_take(struct verify_options *o, const struct cli_args *args, struct arena *a,
-                        struct err *err) {
+// --verify says what is looked at; a pipeline that says how asks for it too.
+static enum verify_scope asked_scope(const struct cli_args *args, const struct pipeline *p) {
+  if (cli_given(args, OPT_VERIFY)) return scope_of(args);
+  if (!p || !pipeline_verifies(p)) return VERIFY_NOTHING;
+  return p->verify_models ? VERIFY_MODEL : VERIFY_SITES;
+}
+
+int verify_options_take(struct verify_options *o, const struct cli_args *args,
+                        const struct pipeline *pipeline, struct arena *a, struct err *err) {
   const struct taking t = {o, args, a, err};
   *o = (struct verify_options){.seed = USUAL_SEED, .memory = cli_size(args, OPT_MEMORY)};
   if (args->command != CLI_verify) {
     const char *alone = needless(args);
-    if (!cli_given(args, OPT_VERIFY)) {
-      if (!alone) return 0;
+    o->scope = asked_scope(args, pipeline);
+    if (o->scope == VERIFY_NOTHING && alone)
       return err_set(err, ERR_USAGE, "--%s has no effect without --verify", alone);
-    }
-    o->scope = scope_of(args);
+    if (o->scope == VERIFY_NOTHING) return 0;
+    o->pipeline = pipeline;
   } else {
     o->scope = cli_string(args, OPT_EDITS) ? VERIFY_SITES : VERIFY_MODEL;
     o->layers = cli_flag(args, OPT_LAYERS);
@@ -213,6 +220,7 @@ int verify_options_take(struct verify_options *o, const struct cli_args *args, s
     o->sites = cli_string(args, OPT_SITES);
   }
   o->inputs = text(&t, &twin_inputs);
+  if (!o->inputs && pipeline) o->inputs = pipeline->reference;
   if (cli_given(args, of(&t, &twin_seed))) o->seed = cli_count(args, of(&t, &twin_seed));
   if (take_lengths(&t) || take_shapes(&t) || take_bounds(&t) || take_share(&t) || take_runtime(&t))
     return -1;

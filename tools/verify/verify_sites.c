@@ -77,25 +77,6 @@ static const char *pass_of(const struct site_run *r, uint32_t group) {
   return g->rows[group - 1 - g->first].pass;
 }
 
-static bool has_group(const struct site_run *r, const struct site *s) {
-  for (uint32_t i = 0, k = 0; i < s->n_groups && k < r->n_groups;) {
-    if (s->groups[i] == r->groups[k]) return true;
-    *(s->groups[i] < r->groups[k] ? &i : &k) += 1;
-  }
-  return false;
-}
-
-static bool is_chosen(struct site_run *r, uint32_t i, const char *name) {
-  const struct site *s = &r->sites.list[i];
-  if (r->groups) return has_group(r, s);
-  if (r->picked && r->picked < r->sites.n)
-    return i * r->picked / r->sites.n != (i + (uint64_t)1) * r->picked / r->sites.n;
-  if (!r->has_pattern || name_pattern_matches(&r->pattern, name)) return true;
-  for (uint32_t k = 0; k < s->n_groups; k++)
-    if (name_pattern_matches(&r->pattern, pass_of(r, s->groups[k]))) return true;
-  return false;
-}
-
 // The passes of a site, each once, as far as there is room.
 enum { SITE_PASSES = 16 };
 static uint32_t passes_of(const struct site_run *r, const struct site *s,
@@ -109,6 +90,54 @@ static uint32_t passes_of(const struct site_run *r, const struct site *s,
     if (k == n && n < SITE_PASSES) names[n++] = pass;
   }
   return n;
+}
+
+// Bounds of the pipeline, where one of the site's passes has some: the loosest kind of them.
+static int looseness(const struct compare_bounds *b) {
+  return b->equal ? 0 : b->rtol >= 0 ? 1 : 2;
+}
+
+// OFF: none of its passes is to be verified.
+static enum pipeline_proof proof_of(const struct site_run *r, const char *const *names, uint32_t n,
+                                    struct verify_bounds *out) {
+  const struct pipeline *p = r->v->options.pipeline;
+  enum pipeline_proof proof = n ? PIPELINE_PROOF_OFF : PIPELINE_PROOF_PROMISE;
+  if (!p || !pipeline_verifies(p)) return PIPELINE_PROOF_PROMISE;
+  for (uint32_t i = 0; i < n; i++) {
+    const struct pipeline_verify v = pipeline_verify_of(p, names[i]);
+    if (v.proof <= PIPELINE_PROOF_OFF ||
+        (v.proof == PIPELINE_PROOF_PROMISE && proof == PIPELINE_PROOF_BOUNDS))
+      continue;
+    if (proof != PIPELINE_PROOF_BOUNDS ||
+        (v.proof == PIPELINE_PROOF_BOUNDS && looseness(&v.bounds) > looseness(&out->bounds)))
+      *out = (struct verify_bounds){v.bounds, NULL};
+    proof = v.proof;
+  }
+  if (proof == PIPELINE_PROOF_BOUNDS)
+    out->words = verify_bounds_words(&out->bounds, &r->v->found.arena);
+  return proof;
+}
+
+static bool has_group(const struct site_run *r, const struct site *s) {
+  for (uint32_t i = 0, k = 0; i < s->n_groups && k < r->n_groups;) {
+    if (s->groups[i] == r->groups[k]) return true;
+    *(s->groups[i] < r->groups[k] ? &i : &k) += 1;
+  }
+  return false;
+}
+
+static bool is_chosen(struct site_run *r, uint32_t i, const char *name) {
+  const struct site *s = &r->sites.list[i];
+  const char *names[SITE_PASSES];
+  struct verify_bounds ignored;
+  if (r->groups) return has_group(r, s);
+  if (proof_of(r, names, passes_of(r, s, names), &ignored) == PIPELINE_PROOF_OFF) return false;
+  if (r->picked && r->picked < r->sites.n)
+    return i * r->picked / r->sites.n != (i + (uint64_t)1) * r->picked / r->sites.n;
+  if (!r->has_pattern || name_pattern_matches(&r->pattern, name)) return true;
+  for (uint32_t k = 0; k < s->n_groups; k++)
+    if (name_pattern_matches(&r->pattern, pass_of(r, s->groups[k]))) return true;
+  return false;
 }
 
 static uint64_t constant_bytes(const struct site_run *r, const struct site *s) {
