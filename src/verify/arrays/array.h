@@ -34,9 +34,11 @@ struct array {
   const uint8_t *at;   // in memory; NULL: in the file, or strings
   int file;            // descriptor that pread takes, which somebody else closes; -1: in memory
   uint64_t offset;     // of the first byte in the file
-  const struct span *strings;  // dtype STRING: `count` of them
-  const struct array *items;   // SEQUENCE
+  const struct span *strings; // dtype STRING: `count` of them
+  const struct array *items;  // SEQUENCE
   uint32_t n_items;
+  bool
+      either; // from a file that does not say whether it is a sequence, of one or none, or an optional
 };
 
 struct arrays {
@@ -44,12 +46,18 @@ struct arrays {
   uint32_t n;
 };
 
+// Elements and bytes of a tensor (bytes: 0 for strings). False: too many elements or dims, a negative dim, or
+// a type without a byte form.
+bool array_sizes(enum dtype dtype, uint32_t rank, const int64_t *dims, uint64_t *count,
+                 uint64_t *bytes);
 // A tensor in memory of the arena, with elements to be filled (through the result) and count and bytes
 // computed. NULL: the dims have too many elements, or the type has no byte form.
 uint8_t *array_make(struct array *x, const char *name, enum dtype dtype, uint32_t rank,
                     const int64_t *dims, struct arena *a);
 // Bytes [off, off + n) of the elements. ERR_INPUT if the file became shorter, ERR_IO.
 int array_read(const struct array *x, uint64_t off, void *buf, size_t n, struct err *err);
+// What is `either` becomes what the model wants: the optional holds the item, or nothing. Without effect on others.
+void array_settle(struct array *x, bool optional);
 // The array of that name, or NULL.
 const struct array *array_named(const struct arrays *x, const char *name);
 // "float[1,128,64]" for messages.

@@ -28,18 +28,21 @@ struct array_cases {
 // Arrays larger than 1 MiB that lie stored in their file stay there, in descriptors that array_files_close closes;
 // what is deflated is inflated into a file without a name in `scratch_folder` if it is larger than that.
 struct array_files; // holds descriptors
-int array_files_read(struct array_files **out, const char *path, const char *scratch_folder, uint64_t most,
-                     struct arena *a, struct array_cases *cases, struct err *err);
+int array_files_read(struct array_files **out, const char *path, const char *scratch_folder,
+                     uint64_t most, struct arena *a, struct array_cases *cases, struct err *err);
 void array_files_close(struct array_files *f);
 
 // Writes a case as folder/test_data_set_<k>/input_<i>.pb, output_<i>.pb. The folder may be there; a data set of
 // that number must not. Whole or not at all.
-int array_files_write_case(const char *folder, uint32_t k, const struct arrays *inputs, const struct arrays *outputs,
-                           struct err *err);
+int array_files_write_case(const char *folder, uint32_t k, const struct arrays *inputs,
+                           const struct arrays *outputs, struct err *err);
 
 // For fuzzing: one file's content in memory.
-int array_files_parse_npz(struct span content, uint64_t most, struct arena *a, struct arrays *out, struct err *err);
-int array_files_parse_npy(struct span content, uint64_t most, struct arena *a, struct array *out, struct err *err);
-int array_files_parse_pb(struct span content, uint64_t most, struct arena *a, struct array *out, struct err *err);
+int array_files_parse_npz(struct span content, uint64_t most, struct arena *a, struct arrays *out,
+                          struct err *err);
+int array_files_parse_npy(struct span content, uint64_t most, struct arena *a, struct array *out,
+                          struct err *err);
+int array_files_parse_pb(struct span content, uint64_t most, struct arena *a, struct array *out,
+                         struct err *err);
 
 #endif

@@ -1,0 +1,97 @@
+// Arrays in memory and in files.
+//
+//   who makes one        where its elements lie
+//   array_make           in the arena, row-major, types below a byte packed from the low bits up
+//   array_files.h        a stretch of the file they were found in, or of one without a name
+//   the runtime          the same
+//
+// Whoever reads elements goes through array_read, or through `at` where they are in memory. Nothing here
+// closes a descriptor.
+#include "array.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+bool array_sizes(enum dtype dtype, uint32_t rank, const int64_t *dims, uint64_t *count,
+                 uint64_t *bytes) {
+  *bytes = 0;
+  if (rank > ARRAY_MAX_RANK || !dims_product(dims, rank, count)) return false;
+  return dtype == DTYPE_STRING || dtype_bytes(dtype, *count, bytes);
+}
+
+uint8_t *array_make(struct array *x, const char *name, enum dtype dtype, uint32_t rank,
+                    const int64_t *dims, struct arena *a) {
+  uint64_t count, bytes;
+  if (dtype == DTYPE_STRING || !array_sizes(dtype, rank, dims, &count, &bytes)) return NULL;
+  int64_t *own = arena_alloc(a, (rank + 1) * sizeof *own);
+  for (uint32_t i = 0; i < rank; i++)
+    own[i] = dims[i];
+  uint8_t *at = arena_alloc(a, (size_t)bytes + 1);
+  if (bytes) at[bytes - 1] = 0; // bits behind the last element of types below a byte
+  *x = (struct array){.name = arena_string(a, span_str(name)),
+                      .kind = ARRAY_TENSOR,
+                      .dtype = dtype,
+                      .rank = rank,
+                      .dims = own,
+                      .count = count,
+                      .bytes = bytes,
+                      .at = at,
+                      .file = -1};
+  return at;
+}
+
+static int read_file(const struct array *x, uint64_t off, uint8_t *buf, size_t n, struct err *err) {
+  for (; n > 0;) {
+    const ssize_t got = pread(x->file, buf, n, (off_t)(x->offset + off));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0)
+      return err_errno(err, errno, ERR_IO, "the elements of array '%s' cannot be read",
+                       quote_str(x->name).s);
+    if (got == 0)
+      return err_set(err, ERR_INPUT, "the file that holds array '%s' became shorter",
+                     quote_str(x->name).s);
+    buf += got;
+    off += (uint64_t)got;
+    n -= (size_t)got;
+  }
+  return 0;
+}
+
+int array_read(const struct array *x, uint64_t off, void *buf, size_t n, struct err *err) {
+  assert(x->kind == ARRAY_TENSOR && range_fits(off, n, x->bytes));
+  if (n == 0) return 0;
+  if (!x->at) return read_file(x, off, buf, n, err);
+  memcpy(buf, x->at + off, n);
+  return 0;
+}
+
+void array_settle(struct array *x, bool optional) {
+  if (!x->either) return;
+  x->either = false;
+  if (!optional) return;
+  const char *name = x->name;
+  if (x->n_items == 0)
+    *x = (struct array){.name = name, .kind = ARRAY_NOTHING, .file = -1};
+  else
+    *x = x->items[0];
+  if (*name) x->name = name;
+}
+
+const struct array *array_named(const struct arrays *x, const char *name) {
+  for (uint32_t i = 0; i < x->n; i++)
+    if (strcmp(x->list[i].name, name) == 0) return &x->list[i];
+  return NULL;
+}
+
+struct array_words array_words(const struct array *x) {
+  struct array_words w;
+  if (x->kind == ARRAY_NOTHING)
+    snprintf(w.s, sizeof w.s, "nothing");
+  else if (x->kind == ARRAY_SEQUENCE)
+    snprintf(w.s, sizeof w.s, "a sequence of %u", x->n_items);
+  else
+    snprintf(w.s, sizeof w.s, "%s%.130s", dtype_name(x->dtype), quote_dims(x->dims, x->rank).s);
+  return w;
+}

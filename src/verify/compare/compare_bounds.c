@@ -1,0 +1,191 @@
+// Bounds of figures: words for them, and the judgement.
+//
+// A bound is met if the figure is on its side or equal to it; a figure that is no number meets none. What is
+// wrong is said with the number seen and the bound, all of it as far as the line goes.
+#include "compare.h"
+
+#include "compare_parts.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct compare_bounds compare_nothing(void) {
+  return (struct compare_bounds){.rtol = -1,
+                                 .atol = -1,
+                                 .max_abs = -1,
+                                 .mean_abs = -1,
+                                 .least_cosine = NAN,
+                                 .least_sqnr_db = NAN,
+                                 .least_top1 = NAN,
+                                 .most_relative = NAN,
+                                 .most_p99 = NAN,
+                                 .most_p999 = NAN,
+                                 .nonfinite = true};
+}
+
+bool compare_wants_close(const struct compare_bounds *b) {
+  return b->rtol >= 0 || b->atol >= 0;
+}
+
+// ---- judgement ---------------------------------------------------------------------------------
+
+struct verdict {
+  char *why; // 256
+  size_t n;
+  bool failed;
+};
+
+static void fail(struct verdict *v, const char *fmt, ...) ERR_PRINTF(2, 3);
+static void fail(struct verdict *v, const char *fmt, ...) {
+  char text[200];
+  va_list args;
+  va_start(args, fmt);
+  const int n = vsnprintf(text, sizeof text, fmt, args);
+  va_end(args);
+  v->failed = true;
+  if (n < 0 || v->n + (size_t)n + 3 > COMPARE_WHY) return;
+  v->n += (size_t)snprintf(v->why + v->n, COMPARE_WHY - v->n, "%s%s", v->n ? ", " : "", text);
+}
+
+static void at_most(struct verdict *v, const char *what, double seen, double bound) {
+  if (isnan(bound) || seen <= bound) return;
+  fail(v, "%s %.3g is above %.3g", what, seen, bound);
+}
+
+static void at_least(struct verdict *v, const char *what, double seen, double bound,
+                     const char *unit) {
+  if (isnan(bound) || seen >= bound) return;
+  fail(v, "%s %.6g%s is below %.6g%s", what, seen, unit, bound, unit);
+}
+
+static double asked_above_zero(double bound) {
+  return bound < 0 ? NAN : bound;
+}
+
+static void judge_nonfinite(struct verdict *v, const struct compare_figures *f,
+                            const struct compare_bounds *b) {
+  if (f->nonfinite_apart) {
+    fail(v,
+         "%llu element%s not finite in one of the two alone or of another kind, the first is "
+         "element %llu",
+         (unsigned long long)f->nonfinite_apart, f->nonfinite_apart == 1 ? " is" : "s are",
+         (unsigned long long)f->first_apart);
+    return;
+  }
+  if (b->nonfinite) return;
+  static const char *const of[2] = {"reference", "result"};
+  for (unsigned s = 0; s < 2; s++) {
+    if (!f->nonfinite[s]) continue;
+    fail(v, "%llu element%s of the %s not finite, the first is element %llu",
+         (unsigned long long)f->nonfinite[s], f->nonfinite[s] == 1 ? "" : "s", of[s],
+         (unsigned long long)f->first_nonfinite[s]);
+    return;
+  }
+}
+
+static uint64_t unequal_of(const struct compare_figures *f, bool zeros_equal) {
+  return f->unequal - (zeros_equal ? f->unequal_zeros : 0);
+}
+
+static void judge_equal(struct verdict *v, const struct compare_figures *f,
+                        const struct compare_bounds *b) {
+  const uint64_t unequal = unequal_of(f, b->zeros_equal);
+  if (!b->equal || !unequal) return;
+  fail(v, "%llu of %llu element%s differ%s (max abs %.3g at element %llu)",
+       (unsigned long long)unequal, (unsigned long long)f->count, plural(f->count),
+       unequal == 1 ? "s" : "", f->max_abs, (unsigned long long)f->first_worst);
+}
+
+// Without rows there is no largest element of one: what is there must be equal.
+static void judge_top1(struct verdict *v, const struct compare_figures *f,
+                       const struct compare_bounds *b) {
+  if (isnan(b->least_top1)) return;
+  if (f->has_top1)
+    at_least(v, "top-1 agreement", f->top1, b->least_top1, "");
+  else if (unequal_of(f, true))
+    fail(v,
+         "there are no rows whose largest element top-1 could compare, and %llu of %llu "
+         "element%s differ%s",
+         (unsigned long long)unequal_of(f, true), (unsigned long long)f->count, plural(f->count),
+         unequal_of(f, true) == 1 ? "s" : "");
+}
+
+enum compare_end compare_judge(const struct compare_figures *f, const struct compare_bounds *b,
+                               char why[COMPARE_WHY]) {
+  why[0] = 0;
+  struct verdict v = {.why = why};
+  judge_nonfinite(&v, f, b);
+  judge_equal(&v, f, b);
+  if (compare_wants_close(b) && f->beyond)
+    fail(&v, "%llu of %llu element%s beyond rtol %.3g and atol %.3g", (unsigned long long)f->beyond,
+         (unsigned long long)f->count, f->count == 1 ? " is" : "s are", b->rtol < 0 ? 0 : b->rtol,
+         b->atol < 0 ? 0 : b->atol);
+  at_most(&v, "max abs", f->max_abs, asked_above_zero(b->max_abs));
+  at_most(&v, "mean abs", f->mean_abs, asked_above_zero(b->mean_abs));
+  at_most(&v, "p99", f->p99_abs, b->most_p99);
+  at_most(&v, "p99.9", f->p999_abs, b->most_p999);
+  at_most(&v, "relative", f->relative, b->most_relative);
+  at_least(&v, "cosine", f->cosine, b->least_cosine, "");
+  at_least(&v, "SQNR", f->sqnr_db, b->least_sqnr_db, " dB");
+  judge_top1(&v, f, b);
+  return v.failed ? COMPARE_FAILED : COMPARE_PASSED;
+}
+
+// ---- words -------------------------------------------------------------------------------------
+
+static const struct metric {
+  const char *name;
+  size_t member;
+  bool least;    // a bound from below
+  bool any_sign; // else it is ≥ 0
+} metrics[] = {
+    {"max_abs", offsetof(struct compare_bounds, max_abs), false, false},
+    {"mean_abs", offsetof(struct compare_bounds, mean_abs), false, false},
+    {"p99", offsetof(struct compare_bounds, most_p99), false, false},
+    {"p999", offsetof(struct compare_bounds, most_p999), false, false},
+    {"relative", offsetof(struct compare_bounds, most_relative), false, false},
+    {"cosine", offsetof(struct compare_bounds, least_cosine), true, true},
+    {"sqnr", offsetof(struct compare_bounds, least_sqnr_db), true, true},
+    {"top1", offsetof(struct compare_bounds, least_top1), true, false},
+};
+enum { METRICS = sizeof metrics / sizeof *metrics };
+
+static const struct metric *metric_of(struct span name) {
+  for (unsigned i = 0; i < METRICS; i++)
+    if (span_is(name, metrics[i].name)) return &metrics[i];
+  return NULL;
+}
+
+static int no_metric(const char *word, struct err *err) {
+  err_set(err, ERR_USAGE, "'%s' is no metric with a bound", quote_str(word).s);
+  return err_hint(err, "write one as max_abs=1e-3, mean_abs=1e-4, p99=…, p999=…, relative=…, "
+                       "cosine=0.999, sqnr=20 or top1=0.99");
+}
+
+int compare_take_metric(struct compare_bounds *b, const char *word, struct err *err) {
+  const size_t n = strcspn(word, "<>=");
+  const struct metric *m = metric_of(span_of(word, n));
+  const char *sign = word + n;
+  const bool below = *sign == '<', above = *sign == '>';
+  if (below || above) sign++;
+  if (!m || *sign != '=') return no_metric(word, err);
+  if (m->least ? below : above) {
+    err_set(err, ERR_USAGE, "the bound of '%s' is one from %s", m->name,
+            m->least ? "below" : "above");
+    return err_hint(err, "write %s%s%s", m->name, m->least ? ">=" : "<=", sign + 1);
+  }
+  char *end;
+  const double bound = strtod(sign + 1, &end);
+  if (end == sign + 1 || *end || !isfinite(bound) || (!m->any_sign && bound < 0))
+    return err_set(err, ERR_USAGE, "the bound of '%s' is '%s', which is no number%s", m->name,
+                   quote_str(sign + 1).s, m->any_sign ? "" : " from 0 on");
+  if ((m->member == offsetof(struct compare_bounds, least_cosine) ||
+       m->member == offsetof(struct compare_bounds, least_top1)) &&
+      bound > 1)
+    return err_set(err, ERR_USAGE, "the bound of '%s' is %s, but it is at most 1", m->name,
+                   quote_str(sign + 1).s);
+  memcpy((char *)b + m->member, &bound, sizeof bound);
+  return 0;
+}

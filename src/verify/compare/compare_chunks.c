@@ -1,0 +1,149 @@
+// Two arrays side by side, a chunk at a time (compare_parts.h).
+//
+// What lies in memory is used where it is; of files, a stretch of each is read. Elements become doubles by
+// the arithmetic of Cast, which is exact for every type but 64-bit integers: the differences of those are
+// taken of the integers.
+#include "compare_parts.h"
+
+#include "kernels_convert.h"
+
+#include <float.h>
+#include <math.h>
+
+enum { STRETCH_BYTES = 1 << 20, ROOM = COMPARE_CHUNK + 8 };
+
+struct compare_reader {
+  const volatile int *stop;
+  uint8_t *stretch[2]; // NULL until one is needed
+  uint8_t wide[2][COMPARE_CHUNK];
+  double v[2][ROOM];
+  struct compare_chunk c;
+  struct arena *a;
+};
+
+struct compare_reader *compare_chunks_open(struct arena *a, const volatile int *stop) {
+  struct compare_reader *r = arena_zalloc(a, sizeof *r);
+  r->stop = stop;
+  r->a = a;
+  return r;
+}
+
+// Elements below a byte, of which the first begins at a byte; low bits first.
+static void unpack(uint8_t *out, const uint8_t *in, size_t n, uint32_t bits) {
+  const uint32_t mask = (1u << bits) - 1;
+  uint32_t held = 0, n_held = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (n_held < bits) {
+      held |= (uint32_t)*in++ << n_held;
+      n_held += 8;
+    }
+    out[i] = (uint8_t)(held & mask);
+    held >>= bits;
+    n_held -= bits;
+  }
+}
+
+static void normalise(uint8_t *out, const uint8_t *in, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    out[i] = in[i] != 0;
+}
+
+static bool all_finite(const double *x, size_t n) {
+  uint64_t bad[4] = {0};
+  for (size_t i = 0; i < n; i += 4)
+    for (unsigned j = 0; j < 4; j++)
+      bad[j] += !(fabs(x[i + j]) <= DBL_MAX);
+  return !(bad[0] | bad[1] | bad[2] | bad[3]);
+}
+
+static void clear_behind(double *x, size_t n) {
+  for (size_t i = n; i < round_up(n, 8); i++)
+    x[i] = 0;
+}
+
+static uint64_t distance(uint64_t x, uint64_t y) {
+  return x > y ? x - y : y - x;
+}
+
+static void integer_differences(struct compare_chunk *c, enum dtype t) {
+  const uint64_t flip = t == DTYPE_INT64 ? UINT64_C(1) << 63 : 0; // puts negative ones below
+  for (size_t i = 0; i < c->n; i++) {
+    uint64_t x[2];
+    memcpy(&x[0], c->wide[0] + i * 8, 8);
+    memcpy(&x[1], c->wide[1] + i * 8, 8);
+    c->d[i] = (double)distance(x[0] ^ flip, x[1] ^ flip);
+  }
+}
+
+static void differences(struct compare_chunk *c, enum dtype t) {
+  if (c->same) {
+    memset(c->d, 0, round_up(c->n, 8) * sizeof *c->d);
+    return;
+  }
+  if (t == DTYPE_INT64 || t == DTYPE_UINT64)
+    integer_differences(c, t);
+  else
+    for (size_t i = 0; i < c->n; i++)
+      c->d[i] = fabs(c->v[1][i] - c->v[0][i]);
+  for (size_t i = 0; !c->finite && i < c->n; i++)
+    if (!isfinite(c->v[0][i]) || !isfinite(c->v[1][i])) c->d[i] = 0;
+  clear_behind(c->d, c->n);
+}
+
+// The chunk of n elements at these bytes.
+static void fill(struct compare_reader *r, const uint8_t *const raw[2], size_t n, enum dtype t) {
+  struct compare_chunk *c = &r->c;
+  const uint32_t bits = dtype_bits(t);
+  c->n = n;
+  c->width = bits < 8 ? 1 : bits / 8;
+  for (unsigned s = 0; s < 2; s++) {
+    c->wide[s] = bits < 8 || t == DTYPE_BOOL ? r->wide[s] : raw[s];
+    if (bits < 8) unpack(r->wide[s], raw[s], n, bits);
+    if (t == DTYPE_BOOL) normalise(r->wide[s], raw[s], n);
+  }
+  c->same = memcmp(c->wide[0], c->wide[1], n * c->width) == 0;
+  c->finite = true;
+  const struct kernels_cast to_double = {.from = (uint8_t)t, .to = DTYPE_DOUBLE};
+  for (unsigned s = 0; s < 2; s++) {
+    c->v[s] = r->v[c->same ? 0 : s];
+    if (s && c->same) break;
+    kernels_convert(r->v[s], c->wide[s], n, &to_double);
+    clear_behind(r->v[s], n);
+    c->finite &= all_finite(r->v[s], round_up(n, 8));
+  }
+  differences(c, t);
+}
+
+// Bytes of a stretch of both: in memory, or read.
+static int stretch(struct compare_reader *r, const struct compare_pair *p, uint64_t off, size_t n,
+                   const uint8_t *at[2], struct err *err) {
+  if (r->stop && *r->stop) return err_set(err, ERR_RETRY, "interrupted while comparing arrays");
+  for (unsigned s = 0; s < 2; s++) {
+    const struct array *x = p->of[s];
+    at[s] = x->at ? x->at + off : NULL;
+    if (at[s]) continue;
+    if (!r->stretch[s]) r->stretch[s] = arena_alloc(r->a, STRETCH_BYTES);
+    if (array_read(x, off, r->stretch[s], n, err) != 0) return -1;
+    at[s] = r->stretch[s];
+  }
+  return 0;
+}
+
+int compare_chunks(struct compare_reader *r, const struct compare_pair *p,
+                   void (*use)(void *ctx, const struct compare_chunk *c), void *ctx,
+                   struct err *err) {
+  const uint64_t bits = dtype_bits(p->dtype);
+  const uint64_t elements = STRETCH_BYTES / (COMPARE_CHUNK * bits / 8) * COMPARE_CHUNK;
+  for (uint64_t first = 0; first < p->count; first += elements) {
+    const uint64_t n = min_u64(elements, p->count - first);
+    const uint8_t *at[2];
+    if (stretch(r, p, first * bits / 8, (size_t)((n * bits + 7) / 8), at, err) != 0) return -1;
+    for (uint64_t i = 0; i < n; i += COMPARE_CHUNK) {
+      const uint8_t *const raw[2] = {at[0] + i * bits / 8, at[1] + i * bits / 8};
+      r->c.first = first + i;
+      fill(r, raw, (size_t)min_u64(COMPARE_CHUNK, n - i), p->dtype);
+      use(ctx, &r->c);
+    }
+  }
+  return 0;
+}
