@@ -136,13 +136,13 @@ enum draw_end draw_value(struct draw *d, uint32_t value, const uint32_t *users, 
   int64_t dims[ARRAY_MAX_RANK];
   uint32_t rank;
   uint64_t count, bytes;
-  const struct span name = model_value_name(d->m, value);
   if (check_type(d, value, &t, why) != DRAW_DONE) return DRAW_CANNOT;
   if (!draw_dims(d, value, dims, &rank)) return cannot(why, "its dims have no number that fits");
   if (!dims_product(dims, rank, &count) || !dtype_bytes(t.dtype, count, &bytes) ||
       bytes > DRAW_BYTES_MAX)
     return cannot(why, "it is larger than what is drawn");
-  uint8_t *at = array_make(out, arena_string(a, name), t.dtype, rank, dims, a);
+  uint8_t *at =
+      array_make(out, model_name_str(d->m, d->m->values[value].name), t.dtype, rank, dims, a);
   if (!at) return cannot(why, "its type has no elements that can be drawn");
   draw_elements(d, &(struct draw_asked){value, users, n_users, input_of(d, value)}, out, at);
   return DRAW_DONE;

@@ -50,6 +50,8 @@ static bool is_one_of(const char *s, const char *const *words, bool whole) {
 
 // By its own name; ROLE_OTHER: it says nothing.
 static enum draw_role role_by_name(const char *s, bool integer) {
+  // audio_signal_dynamic_axes_1, state_dim_1: an exporter's name for an axis of an input.
+  if (has_word(s, "dynamic") || has_word(s, "dim_") || has_word(s, "dim-")) return ROLE_OTHER;
   static const char *const batch[] = {"batch", NULL}, *const batch_alone[] = {"n", "b", "bs", NULL};
   static const char *const image[] = {"height", "width", NULL}, *const image_alone[] = {"h", "w",
                                                                                         NULL};
@@ -66,7 +68,17 @@ static enum draw_role role_by_name(const char *s, bool integer) {
   return ROLE_OTHER;
 }
 
-static enum draw_role role_by_place(const char *input, const struct infer_type *t, uint32_t axis) {
+static bool has_cache(const struct draw *d) {
+  char name[64];
+  for (uint32_t i = 0; i < d->n_inputs; i++) {
+    lower(model_value_name(d->m, d->inputs[i].value), name, sizeof name);
+    if (is_cache(name) && d->inputs[i].type.rank >= 3) return true;
+  }
+  return false;
+}
+
+static enum draw_role role_by_place(const struct draw *d, const char *input,
+                                    const struct infer_type *t, uint32_t axis) {
   const uint32_t rank = t->rank;
   const bool integer = dtype_is_integer(t->dtype) && t->dtype != DTYPE_UINT8;
   const enum draw_role length = integer ? ROLE_TOKENS : ROLE_TIME;
@@ -75,6 +87,7 @@ static enum draw_role role_by_place(const char *input, const struct infer_type *
   if (rank == 1) return has_word(input, "len") ? ROLE_BATCH : length;
   if (axis == 0 || (axis == 1 && rank == 3 && is_state(input))) return ROLE_BATCH;
   if (rank == 4) return axis == 1 && t->dtype != DTYPE_UINT8 ? ROLE_CHANNEL : ROLE_IMAGE;
+  if (has_word(input, "mask") && has_cache(d)) return ROLE_TOTAL; // what is cached, and what is new
   return rank > 4 ? ROLE_OTHER : length;
 }
 
@@ -92,7 +105,7 @@ static void add_symbol(struct draw *d, dim_id symbol, const struct draw_input *x
   lower(name, word, sizeof word);
   lower(input, of, sizeof of);
   enum draw_role role = role_by_name(word, dtype_is_integer(x->type.dtype));
-  if (role == ROLE_OTHER) role = role_by_place(of, &x->type, axis);
+  if (role == ROLE_OTHER) role = role_by_place(d, of, &x->type, axis);
   *TABLE_PUSH(d, symbols) = (struct draw_symbol){
       .words = name.n ? arena_printf(&d->arena, "%s", quote(name).s)
                       : arena_printf(&d->arena, "%s[%u]", quote(input).s, axis),
@@ -257,7 +270,7 @@ static int64_t first_of_role(const struct draw *d, uint32_t role, uint32_t or_ro
 static bool candidate(const struct draw *d, uint32_t symbol, uint32_t at, int64_t *out) {
   static const int64_t batch[] = {1, 2, 4, 0}, channel[] = {3, 1, 4, 64, 80, 128, 16, 32, 256, 0};
   static const int64_t image[] = {224, 256, 64, 32, 48, 128, 320, 384, 512, 640, 96, 16, 0};
-  static const int64_t tokens[] = {16, 8, 12, 32, 64, 1, 2, 4, 128, 256, 512, 2048, 0};
+  static const int64_t tokens[] = {16, 8, 12, 32, 64, 1, 2, 4, 128, 256, 512, 0};
   static const int64_t time[] = {64, 128, 256, 512, 576, 1024, 100,  400,  480,   160, 32,
                                  16, 8,   4,   2,   1,   1536, 3000, 4096, 16000, 0};
   static const int64_t past[] = {8, 16, 4, 1, 0},
@@ -306,6 +319,28 @@ static bool set_input(struct draw *d, struct infer *in, const struct draw_input 
   return infer_set_input(in, x->value, dims, rank);
 }
 
+// Does a recurrent layer begin with states of another batch? ONNX Runtime refuses them; inference does not ask.
+static bool differs_in_batch(struct draw *d, struct infer *in, uint32_t node) {
+  struct infer_type x, state;
+  int64_t layout, batch, is;
+  const struct model_node *n = &d->m->nodes[node];
+  if (n->flags & NODE_DEAD || n->n_in < 6) return false;
+  if (!model_op_is(d->m, node, "LSTM") && !model_op_is(d->m, node, "GRU") &&
+      !model_op_is(d->m, node, "RNN"))
+    return false;
+  if (!model_attr_int(d->m, node, "layout", 0, &layout) ||
+      !infer_type_of(in, model_input(d->m, n, 0), &x) || x.rank != 3 ||
+      !dims_is_number(infer_dims(in), dims_find(infer_dims(in), x.dims[layout ? 0 : 1]), &batch))
+    return false;
+  for (uint32_t slot = 5; slot < 7; slot++)
+    if (infer_type_of(in, model_input(d->m, n, slot), &state) && state.rank == 3 &&
+        dims_is_number(infer_dims(in), dims_find(infer_dims(in), state.dims[layout ? 0 : 1]),
+                       &is) &&
+        is != batch)
+      return true;
+  return false;
+}
+
 // What is wrong: values of nodes that cannot take what they are given, and dims that are 0.
 static uint32_t wrong(struct draw *d, struct infer *in) {
   const struct model *m = d->m;
@@ -321,6 +356,8 @@ static uint32_t wrong(struct draw *d, struct infer *in) {
     for (uint32_t k = 0; k < t.rank; k++)
       n += dims_is_number(infer_dims(in), dims_find(infer_dims(in), t.dims[k]), &dim) && dim == 0;
   }
+  for (uint32_t node = 0; node < m->n_nodes; node++)
+    n += differs_in_batch(d, in, node);
   return n;
 }
 
