@@ -35,7 +35,9 @@ struct site {
 struct sites {
   struct site *list; // in the order of the first node of each in the source
   uint32_t n;
-  uint32_t unchanged_groups; // groups that changed no computation (value_info, metadata, order)
+  uint32_t
+      unchanged_groups; // groups that changed no computation (value_info, metadata, order, what nothing used)
+  uint64_t looked; // at rows: for tests of what must stay linear
 };
 
 // `source` and `result` have equal rows as far as the source goes. All in *a. Linear in what changed, and one walk over both.
