@@ -172,6 +172,18 @@ static void do_input(const char *spec, bool by_file) {
     x->at = at;
 }
 
+static void forget_inputs(void) {
+  for (uint32_t i = 0; i < n_inputs; i++)
+    if (inputs[i].file >= 0) close(inputs[i].file);
+  n_inputs = n_wanted = 0;
+}
+
+static void do_close(void) {
+  forget_inputs();
+  runtime_close(runtime);
+  runtime = NULL;
+}
+
 static void do_sequence(const char *name, uint32_t n) {
   struct array *items = arena_alloc(&arena, n * sizeof *items + 1);
   if (n > n_inputs) give_up("too few inputs");
@@ -246,11 +258,11 @@ static void do_run(const char *prefix) {
 static int do_word(const char *word, char **rest) {
   if (!strcmp(word, "--optimized")) return options.optimized = true, 0;
   if (!strcmp(word, "--open")) return do_open(), 0;
-  if (!strcmp(word, "--clear")) return n_inputs = n_wanted = 0, 0;
+  if (!strcmp(word, "--clear")) return forget_inputs(), 0;
   if (!strcmp(word, "--release")) return runtime_release(runtime), 0;
   if (!strcmp(word, "--stop")) return stop = 15, 0;
   if (!strcmp(word, "--mark")) return do_mark(), 0;
-  if (!strcmp(word, "--close")) return runtime_close(runtime), runtime = NULL, 0;
+  if (!strcmp(word, "--close")) return do_close(), 0;
   if (!strcmp(word, "--peak"))
     return printf("{\"did\": \"peak\", \"bytes\": %llu}\n",
                   (unsigned long long)runtime_peak_memory(runtime)),
@@ -283,7 +295,7 @@ int main(int argc, char **argv) {
     i += took;
     fflush(stdout);
   }
-  runtime_close(runtime);
+  do_close();
   arena_free(&arena);
   return 0;
 }
