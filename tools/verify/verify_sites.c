@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 enum { BEFORE, AFTER, SIDES };
+enum { GROWN_LEVELS = 32 };
 static const char *const side_names[SIDES] = {"before", "after"};
 
 struct site_run {
@@ -179,7 +180,7 @@ static uint32_t least_bits(const struct model *m, const uint32_t *nodes, uint32_
 static uint32_t new_bits(const struct site_run *r, const struct site *s) {
   const uint32_t before = least_bits(r->e->source, s->before, s->n_before, s->constants[BEFORE],
                                      s->n_constants[BEFORE]),
-                 after = least_bits(r->e->result, s->after, s->n_after, s->constants[AFTER],
+                 after = least_bits(model_of(r, AFTER), s->after, s->n_after, s->constants[AFTER],
                                     s->n_constants[AFTER]);
   return after < before ? after : 0;
 }
@@ -218,6 +219,33 @@ static bool draw_pair(struct site_run *r, const struct site *s, const struct sit
   return true;
 }
 
+// Of two values of the source that are one in the result, or the other way round, both have the same elements: the first
+// pair before this one that has one of its values, or `i`.
+static uint32_t fed_already(const struct site *s, uint32_t i) {
+  for (uint32_t k = 0; k < i; k++)
+    if (s->inputs[k].before == s->inputs[i].before || s->inputs[k].after == s->inputs[i].after)
+      return k;
+  return i;
+}
+
+static bool feed_again(const struct site_run *r, const struct site *s, uint32_t i,
+                       const struct feeds *f, uint32_t same, struct arena *a, struct array x[SIDES],
+                       char why[256]) {
+  const struct site_pair *p = &s->inputs[i];
+  for (int side = 0; side < SIDES; side++)
+    x[side] = f->of[side].list[same];
+  x[BEFORE].name = arena_string(a, model_value_name(r->e->source, p->before));
+  x[AFTER].name = arena_string(a, model_value_name(model_of(r, AFTER), p->after));
+  const enum dtype to[SIDES] = {dtype_in(r->infer[BEFORE], p->before),
+                                dtype_in(r->infer[AFTER], p->after)};
+  for (int side = 0; side < SIDES; side++)
+    if (to[side] != DTYPE_UNDEFINED && to[side] != x[side].dtype) {
+      snprintf(why, 256, "'%.200s' is of two types", quote_str(x[side].name).s);
+      return false;
+    }
+  return true;
+}
+
 static bool draw_feeds(struct site_run *r, const struct site *s, struct arena *a, struct feeds *f,
                        char why[256]) {
   for (int side = 0; side < SIDES; side++) {
@@ -227,7 +255,10 @@ static bool draw_feeds(struct site_run *r, const struct site *s, struct arena *a
   }
   for (uint32_t i = 0; i < s->n_inputs; i++) {
     struct array x[SIDES];
-    if (!draw_pair(r, s, &s->inputs[i], a, x, why)) return false;
+    const uint32_t same = fed_already(s, i);
+    if (same < i ? !feed_again(r, s, i, f, same, a, x, why)
+                 : !draw_pair(r, s, &s->inputs[i], a, x, why))
+      return false;
     for (int side = 0; side < SIDES; side++) {
       const uint32_t value = side == BEFORE ? s->inputs[i].before : s->inputs[i].after;
       f->of[side].list[i] = x[side];
@@ -337,8 +368,8 @@ static void not_verified(struct verified_row *row, struct arena *a, const char *
   row->why = arena_printf(a, "%s%s", what, why);
 }
 
-static int look_at(struct site_run *r, const struct site *s, struct verified_row *row,
-                   struct arena *a, struct err *err) {
+static int look_once(struct site_run *r, const struct site *s, struct verified_row *row,
+                     struct arena *a, struct err *err) {
   struct arena *kept = &r->v->found.arena;
   struct feeds f;
   struct arrays out[SIDES] = {{0}};
@@ -381,6 +412,25 @@ static int look_at(struct site_run *r, const struct site *s, struct verified_row
     return 0;
   }
   return compare_outputs(r, s, out, row, err);
+}
+
+// What differs, or does not run, with arrays that were drawn one by one may be right with arrays that hang together as they do
+// in the model: the site is looked at again with more and more of what is around it. The first answer is told if none is good.
+static int look_at(struct site_run *r, const struct site *s, struct verified_row *row,
+                   struct arena *a, struct err *err) {
+  struct site larger;
+  if (look_once(r, s, row, a, err)) return -1;
+  for (uint32_t levels = 1; levels <= GROWN_LEVELS && row->end != VERIFIED_PASSED && !s->why_not;
+       levels *= 2) {
+    struct verified_row again = *row;
+    if (!sites_grow(r->e->source, r->e->result, &r->sites, s, levels, a, &larger)) break;
+    again.figures = (struct compare_figures){.count = 0};
+    again.why = NULL;
+    if (look_once(r, &larger, &again, a, err)) return -1;
+    if (again.end == VERIFIED_PASSED || (again.end == VERIFIED_FAILED && row->end == VERIFIED_NOT))
+      *row = again;
+  }
+  return 0;
 }
 
 // ---- all of them -------------------------------------------------------------------------------

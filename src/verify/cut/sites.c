@@ -311,6 +311,14 @@ void sites_find(const struct model *source, const struct model *result,
   for (uint32_t i = 0; i < c.n_parent; i++)
     if (d.of[i] != NO_ID) d.of[i] = site_of[d.of[i]];
   name_groups(&c, d.of, a, out);
+  bool *same = arena_zalloc(a, source->n_nodes + (size_t)1);
+  for (uint32_t i = 0; i < source->n_nodes; i++)
+    same[i] = c.el[BEFORE][i] == NO_ID && !(result->nodes[i].flags & NODE_DEAD);
+  out->same = same;
+  for (int side = 0; side < 2; side++) {
+    const size_t bytes = c.m[side]->n_nodes * sizeof(uint32_t);
+    out->place[side] = memcpy(arena_alloc(a, bytes + 1), c.place[side], bytes);
+  }
   out->looked = c.looked;
   close_cut(&c);
 }
