@@ -315,6 +315,9 @@ void sites_find(const struct model *source, const struct model *result,
   for (uint32_t i = 0; i < source->n_nodes; i++)
     same[i] = c.el[BEFORE][i] == NO_ID && !(result->nodes[i].flags & NODE_DEAD);
   out->same = same;
+  const size_t values = result->n_values * sizeof(uint32_t);
+  out->to = memcpy(arena_alloc(a, values + 1), c.to, values);
+  out->from = memcpy(arena_alloc(a, values + 1), c.from, values);
   for (int side = 0; side < 2; side++) {
     const size_t bytes = c.m[side]->n_nodes * sizeof(uint32_t);
     out->place[side] = memcpy(arena_alloc(a, bytes + 1), c.place[side], bytes);

@@ -41,6 +41,8 @@ struct sites {
   // For sites_grow: by node of the source, whether the result has it unchanged; by node of each, its place in its graph.
   const bool *same;
   const uint32_t *place[2];
+  const uint32_t *to,
+      *from; // by value: what took its place in the result, and what it took the place of; or NO_ID
 };
 
 // `source` and `result` have equal rows as far as the source goes. All in *a. Linear in what changed, and one walk over both.

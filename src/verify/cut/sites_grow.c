@@ -44,28 +44,16 @@ static void add_constant(struct grown *g, int side, uint32_t value) {
   g->bytes += g->m[side]->tensors[c.tensor].bytes;
 }
 
-static bool is_listed(const struct site_pair *list, uint32_t n, uint32_t value) {
-  for (uint32_t i = 0; i < n; i++)
-    if (list[i].before == value && list[i].after == value) return true;
-  return false;
-}
-
-// The node that makes both of a pair, and may be added; NO_ID: none.
-static uint32_t maker_of(const struct grown *g, struct site_pair p, uint32_t graph) {
-  if (p.before != p.after || p.before >= g->m[BEFORE]->n_values) return NO_ID;
-  const struct model_value *v = &g->m[BEFORE]->values[p.before];
-  if (v->kind != VALUE_NODE_OUTPUT || v->graph != graph || !g->all->same[v->def]) return NO_ID;
-  for (uint32_t i = 0; i < g->m[BEFORE]->nodes[v->def].n_attrs; i++) { // bodies read what they like
-    const struct model_attr *a = &g->m[BEFORE]->attrs[g->m[BEFORE]->nodes[v->def].attrs + i];
-    if (a->type == ATTR_GRAPH || a->type == ATTR_GRAPHS) return NO_ID;
+// The node of that graph that makes a value, and may be added: one with bodies reads what it likes. NO_ID: none.
+static uint32_t maker_of(const struct grown *g, int side, uint32_t value, uint32_t graph) {
+  const struct model *m = g->m[side];
+  const struct model_value *v = &m->values[value];
+  if (v->kind != VALUE_NODE_OUTPUT || m->nodes[v->def].graph != graph) return NO_ID;
+  for (uint32_t i = 0; i < m->nodes[v->def].n_attrs; i++) {
+    const struct model_attr *a = &m->attrs[m->nodes[v->def].attrs + i];
+    if (!(a->flags & ATTR_DEAD) && (a->type == ATTR_GRAPH || a->type == ATTR_GRAPHS)) return NO_ID;
   }
   return v->def;
-}
-
-static void add_node(struct grown *g, uint32_t node) {
-  for (int side = 0; side < 2; side++)
-    if (!has_node(g, side, node)) *TABLE_PUSH(&g->side[side], nodes) = node;
-  g->n_added++;
 }
 
 static bool made_by(const struct grown *g, int side, uint32_t value) {
@@ -73,43 +61,89 @@ static bool made_by(const struct grown *g, int side, uint32_t value) {
   return v->kind == VALUE_NODE_OUTPUT && has_node(g, side, v->def);
 }
 
-static void add_reads(struct grown *g, uint32_t node) {
-  const struct model *m = g->m[BEFORE];
+static bool is_there(const struct model *m, uint32_t value) {
+  return value < m->n_values && !(m->values[value].flags & VALUE_DEAD) &&
+         m->values[value].kind != VALUE_UNDEFINED;
+}
+
+// The value of the other side that stands for this one.
+static uint32_t counterpart(const struct grown *g, int side, uint32_t value) {
+  if (is_there(g->m[!side], value)) return value;
+  const uint32_t other = side == BEFORE ? g->all->to[value] : g->all->from[value];
+  return other != NO_ID && is_there(g->m[!side], other) ? other : NO_ID;
+}
+
+// Has all that a node reads something on the other side that stands for it?
+static bool can_add(const struct grown *g, int side, uint32_t node) {
+  const struct model *m = g->m[side];
   for (uint32_t i = 0; i < m->nodes[node].n_in; i++) {
     const uint32_t value = model_input(m, &m->nodes[node], i);
     struct model_constant c;
-    if (value == NO_ID) continue;
+    if (value == NO_ID || made_by(g, side, value) || model_resolve_constant(m, value, &c)) continue;
+    const uint32_t other = counterpart(g, side, value);
+    if (other == NO_ID || model_resolve_constant(g->m[!side], other, &c)) return false;
+  }
+  return true;
+}
+
+// What the node reads becomes inputs, and constants of its side.
+static void add_node(struct grown *g, int side, uint32_t node) {
+  const struct model *m = g->m[side];
+  if (has_node(g, side, node)) return;
+  *TABLE_PUSH(&g->side[side], nodes) = node;
+  g->n_added++;
+  for (uint32_t i = 0; i < m->nodes[node].n_in; i++) {
+    const uint32_t value = model_input(m, &m->nodes[node], i);
+    struct model_constant c;
+    if (value == NO_ID || made_by(g, side, value)) continue;
     if (model_resolve_constant(m, value, &c)) {
-      add_constant(g, BEFORE, value);
-      add_constant(g, AFTER, value);
-    } else if (!is_listed(g->next, g->n_next, value)) {
-      *TABLE_PUSH(g, next) = (struct site_pair){value, value};
+      add_constant(g, side, value);
+      continue;
     }
+    const uint32_t other = counterpart(g, side, value);
+    *TABLE_PUSH(g, next) =
+        side == BEFORE ? (struct site_pair){value, other} : (struct site_pair){other, value};
   }
 }
 
-// One level: whatever makes an input comes in, and what it reads are the inputs. False: nothing was added.
-static bool grow_level(struct grown *g, uint32_t graph) {
-  const uint32_t before = g->n_added;
-  g->n_next = 0;
-  for (uint32_t i = 0; i < g->n_inputs; i++) {
-    const uint32_t node = maker_of(g, g->inputs[i], graph);
-    if (node != NO_ID && !has_node(g, BEFORE, node)) {
-      add_node(g, node);
-      add_reads(g, node);
-    } else if (node == NO_ID) {
-      *TABLE_PUSH(g, next) = g->inputs[i];
-    }
-  }
+// Inputs that are made inside of both by now go, and so do those that are listed already.
+static void settle(struct grown *g) {
   g->n_inputs = 0;
   for (uint32_t i = 0; i < g->n_next; i++) {
     const struct site_pair p = g->next[i];
-    bool there = made_by(g, BEFORE, p.before) && made_by(g, AFTER, p.after);
-    for (uint32_t k = 0; k < g->n_inputs && !there; k++)
-      there = g->inputs[k].before == p.before && g->inputs[k].after == p.after;
-    if (!there) *TABLE_PUSH(g, inputs) = p;
+    bool listed = made_by(g, BEFORE, p.before) && made_by(g, AFTER, p.after);
+    for (uint32_t k = 0; k < g->n_inputs && !listed; k++)
+      listed = g->inputs[k].before == p.before && g->inputs[k].after == p.after;
+    if (!listed) *TABLE_PUSH(g, inputs) = p;
   }
-  return g->n_added > before;
+}
+
+// One level: what makes an input comes in, on both sides, and what it reads are the inputs. all: of every input; else of those
+// that one side makes already. False: it cannot be.
+static bool grow_level(struct grown *g, uint32_t graph, bool all) {
+  bool fits = true;
+  g->n_next = 0;
+  for (uint32_t i = 0; i < g->n_inputs && fits; i++) {
+    const struct site_pair p = g->inputs[i];
+    const bool half = made_by(g, BEFORE, p.before) != made_by(g, AFTER, p.after);
+    const uint32_t x = maker_of(g, BEFORE, p.before, graph), y = maker_of(g, AFTER, p.after, graph);
+    const bool can = x != NO_ID && y != NO_ID && can_add(g, BEFORE, x) && can_add(g, AFTER, y);
+    if (can && (all || half)) {
+      add_node(g, BEFORE, x);
+      add_node(g, AFTER, y);
+    }
+    fits = can || !half;
+    *TABLE_PUSH(g, next) = p;
+  }
+  settle(g);
+  return fits && g->n_added <= GROWN_NODES && g->n_inputs <= GROWN_READS;
+}
+
+static bool is_half(const struct grown *g) {
+  for (uint32_t i = 0; i < g->n_inputs; i++)
+    if (made_by(g, BEFORE, g->inputs[i].before) != made_by(g, AFTER, g->inputs[i].after))
+      return true;
+  return false;
 }
 
 static const uint32_t *sorting; // places: qsort has no context
@@ -157,12 +191,13 @@ static void end(struct grown *g, const struct site *s, struct arena *a, struct s
 bool sites_grow(const struct model *source, const struct model *result, const struct sites *all,
                 const struct site *s, uint32_t levels, struct arena *a, struct site *out) {
   struct grown g = {.m = {source, result}, .all = all};
-  uint32_t level = 0;
+  bool fits = !s->why_not;
   begin(&g, s);
-  while (level < levels && g.n_inputs < GROWN_READS && grow_level(&g, s->graph))
-    level++;
-  const bool fits =
-      g.n_added > 0 && g.n_added <= GROWN_NODES && g.bytes <= grown_bytes && !s->why_not;
+  for (uint32_t level = 0; level < levels && fits; level++)
+    fits = grow_level(&g, s->graph, true);
+  while (fits && is_half(&g))
+    fits = grow_level(&g, s->graph, false);
+  fits = fits && g.n_added > 0 && g.bytes <= grown_bytes;
   if (fits) end(&g, s, a, out);
   for (int side = 0; side < 2; side++) {
     TABLE_FREE(&g.side[side], nodes);
