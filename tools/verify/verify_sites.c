@@ -337,11 +337,11 @@ static int compare_outputs(struct site_run *r, const struct site *s, const struc
   for (uint32_t i = 0; i < s->n_outputs; i++) {
     struct compare_result got;
     const struct array *x = &out[BEFORE].list[i], *y = &out[AFTER].list[i];
-    const struct verify_bounds b =
-        r->v->options.bounds_words
-            ? (struct verify_bounds){r->v->options.bounds, r->v->options.bounds_words}
-            : verify_bounds_of_site(names, n, bits, y->dtype, a);
+    struct verify_bounds b = {r->v->options.bounds, r->v->options.bounds_words};
+    if (!b.words && proof_of(r, names, n, &b) != PIPELINE_PROOF_BOUNDS)
+      b = verify_bounds_of_site(names, n, bits, y->dtype, a);
     // A type that became another one on purpose is compared as numbers.
+    b.bounds.retyped = true;
     if (compare_arrays(x, y, &b.bounds, r->v->options.runtime.stop, &got, err)) return -1;
     if (is_worse(&got, &row->figures)) {
       row->figures = got.figures;
