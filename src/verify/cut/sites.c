@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 enum {
-  JOIN_ROUNDS = 4,   // in which boundaries may join sites
+  JOIN_ROUNDS = 16,  // in which boundaries may join sites
   LIFT_ROUNDS = 128, // more than graphs nest
 };
 

@@ -4,10 +4,11 @@
 //            └──▶ n1 ─▶ y1
 //
 // Both parts are given the same arrays, whatever these are. So an input that only one of them reads is a
-// question: y1 above is a value that both models have, but before reads a alone. What it has to do with
-// the other inputs, nodes that did not change say; they are added to both parts, the last one first,
-// until both read the same (n1), or too many came: then none stays. If each part reads something that the
-// other does not, and sites make that, they are joined instead.
+// question: y1 above is a value that both models have, but before reads a alone. So is one that a part hands
+// on, while the other computes what it stands for from something else. What such a value has to do with the
+// other inputs, nodes that did not change say; they are added to both parts, the last one first, until
+// no question is left (n1), or too many came: then none stays. If each part asks for something, and sites
+// make that, they are joined instead; and so they are where a part reads what the other one computes.
 //
 // What is read and constant is a constant of the part. Two pairs may share a value: both are given one
 // array.
@@ -16,8 +17,10 @@
 #include <stdlib.h>
 
 enum {
-  ADDED_MOST = 48,  // nodes that did not change, in a part
-  READS_MOST = 512, // inputs of a part that nodes are added to
+  ADDED_MOST = 48, // nodes that did not change, in a part
+  READS_MOST = 512,
+  WALK_MOST = 512, // nodes within a part that a claim is followed through
+                   // inputs of a part that nodes are added to
 };
 
 struct sites_boundary {
@@ -36,8 +39,13 @@ struct sites_boundary {
   } constants[2];
   TABLE(uint32_t, nodes); // added
   TABLE(struct site_pair, pairs);
-  TABLE(uint32_t, alone); // values that one side reads: before's first
-  uint32_t alone_before;
+  struct {
+    TABLE(uint32_t, list);
+  } alone[2]; // values that one side reads
+  // Of walks within the part, from what a claim is about.
+  uint32_t walk;
+  uint32_t *walked; // by node
+  TABLE(uint32_t, way);
 };
 
 static uint32_t *zeros(struct arena *a, size_t n) {
@@ -55,6 +63,7 @@ struct sites_boundary *sites_boundary_new(struct sites_cut *c) {
   }
   b->paired = zeros(&scratch, values);
   b->added = zeros(&scratch, c->m[AFTER]->n_nodes);
+  b->walked = zeros(&scratch, c->m[AFTER]->n_nodes);
   b->scratch = scratch;
   return b;
 }
@@ -66,7 +75,9 @@ void sites_boundary_free(struct sites_boundary *b) {
   TABLE_FREE(&b->constants[AFTER], list);
   TABLE_FREE(b, nodes);
   TABLE_FREE(b, pairs);
-  TABLE_FREE(b, alone);
+  TABLE_FREE(&b->alone[BEFORE], list);
+  TABLE_FREE(&b->alone[AFTER], list);
+  TABLE_FREE(b, way);
   struct arena scratch = b->scratch; // *b lies in it
   arena_free(&scratch);
 }
@@ -128,7 +139,7 @@ static void pair_before(struct sites_boundary *b, uint32_t value) {
   if (after != NO_ID) {
     b->paired[after] = b->stamp;
   } else {
-    *TABLE_PUSH(b, alone) = value;
+    *TABLE_PUSH(&b->alone[BEFORE], list) = value;
     after = sites_there(b->c, AFTER, value) ? value : now;
   }
   *TABLE_PUSH(b, pairs) = (struct site_pair){value, after};
@@ -137,19 +148,59 @@ static void pair_before(struct sites_boundary *b, uint32_t value) {
 static void pair_after(struct sites_boundary *b, uint32_t value) {
   if (b->paired[value] == b->stamp) return;
   const bool there = sites_there(b->c, BEFORE, value);
-  *TABLE_PUSH(b, alone) = value;
+  *TABLE_PUSH(&b->alone[AFTER], list) = value;
   *TABLE_PUSH(b, pairs) = (struct site_pair){there ? value : b->c->from[value], value};
 }
 
+// Is `at`, read on that side, given the same array as `from`, which the other one reads?
+static bool in_place(const struct sites_boundary *b, int side, uint32_t at, uint32_t from) {
+  if (!is_read(b, side, at)) return false;
+  return sites_forward(b->c, side == BEFORE ? at : from) == (side == BEFORE ? from : at);
+}
+
+// Is `value`, which the part computes on that side, computed from what the other reads as `from`?
+static bool comes_from(struct sites_boundary *b, int side, uint32_t value, uint32_t from) {
+  struct sites_cut *c = b->c;
+  uint32_t steps = 0;
+  b->walk++;
+  b->n_way = 0;
+  *TABLE_PUSH(b, way) = value;
+  while (b->n_way > 0) {
+    const uint32_t at = b->way[--b->n_way];
+    if (at == from || in_place(b, side, at, from) || steps == WALK_MOST) return true;
+    if (!made_inside(b, side, at)) continue;
+    const uint32_t maker = sites_maker(c, side, at);
+    const uint32_t node = maker != NO_ID ? maker : c->m[side]->values[at].def;
+    if (b->walked[node] == b->walk) continue;
+    b->walked[node] = b->walk;
+    steps++;
+    sites_reads(c, side, node);
+    for (uint32_t i = 0; i < c->n_reads; i++)
+      *TABLE_PUSH(b, way) = c->reads[i];
+  }
+  return false;
+}
+
+// Of a claim of which a side hands on what it reads, and the other computes from something else.
+static void ask_for_claim(struct sites_boundary *b, const struct sites_claim *claim) {
+  const uint32_t of[2] = {claim->before, claim->after};
+  for (int side = 0; side < 2; side++) {
+    if (!is_read(b, side, of[side]) || !made_inside(b, !side, of[!side])) continue;
+    if (side == AFTER && b->paired[of[side]] != b->stamp) continue; // asked for already
+    if (!comes_from(b, !side, of[!side], of[side])) *TABLE_PUSH(&b->alone[side], list) = of[side];
+  }
+}
+
 static void pair_all(struct sites_boundary *b) {
-  b->n_pairs = b->n_alone = 0;
+  b->n_pairs = b->alone[BEFORE].n_list = b->alone[AFTER].n_list = 0;
   for (uint32_t i = 0; i < b->n_after; i++)
     b->paired[b->after[i]] = 0;
   for (uint32_t i = 0; i < b->n_before; i++)
     if (is_read(b, BEFORE, b->before[i])) pair_before(b, b->before[i]);
-  b->alone_before = b->n_alone;
   for (uint32_t i = 0; i < b->n_after; i++)
     if (is_read(b, AFTER, b->after[i])) pair_after(b, b->after[i]);
+  for (uint32_t i = 0; i < b->draft->n_claims; i++)
+    ask_for_claim(b, &b->c->claims[b->draft->claims[i]]);
 }
 
 // ---- nodes around ------------------------------------------------------------------------------
@@ -192,33 +243,45 @@ static void add_node(struct sites_boundary *b, uint32_t node) {
   }
 }
 
-// True: both sides read the same now, as far as nodes of the graph make it.
+static uint32_t n_alone(const struct sites_boundary *b) {
+  return b->alone[BEFORE].n_list + b->alone[AFTER].n_list;
+}
+
+// True: both sides read the same now.
 static bool add_around(struct sites_boundary *b) {
   for (;;) {
     uint32_t last = NO_ID;
     pair_all(b);
-    for (uint32_t i = 0; i < b->n_alone; i++) {
-      const uint32_t node = addable(b, i < b->alone_before ? BEFORE : AFTER, b->alone[i]);
-      if (node == NO_ID) continue;
-      if (last == NO_ID || b->c->place[BEFORE][node] > b->c->place[BEFORE][last]) last = node;
-    }
-    if (b->n_alone == 0) return true;
+    for (int side = 0; side < 2; side++)
+      for (uint32_t i = 0; i < b->alone[side].n_list; i++) {
+        const uint32_t node = addable(b, side, b->alone[side].list[i]);
+        if (node == NO_ID) continue;
+        if (last == NO_ID || b->c->place[BEFORE][node] > b->c->place[BEFORE][last]) last = node;
+      }
+    if (n_alone(b) == 0) return true;
     if (last == NO_ID || b->n_nodes == ADDED_MOST || b->n_pairs > READS_MOST) return false;
     add_node(b, last);
   }
 }
 
+// Does the other side compute what takes its place there?
+static bool made_across(struct sites_boundary *b, int side, uint32_t value) {
+  const uint32_t other = side == BEFORE ? sites_forward(b->c, value) : b->c->from[value];
+  if (sites_there(b->c, !side, value) && made_inside(b, !side, value)) return true;
+  return other != NO_ID && sites_there(b->c, !side, other) && made_inside(b, !side, other);
+}
+
 // Joins sites that make what one side alone reads.
 static bool join_alone(struct sites_boundary *b) {
+  const bool both = b->alone[BEFORE].n_list > 0 && b->alone[AFTER].n_list > 0;
   bool any = false;
-  if (b->alone_before == 0 || b->alone_before == b->n_alone) return false;
-  for (uint32_t i = 0; i < b->n_alone; i++) {
-    const int side = i < b->alone_before ? BEFORE : AFTER;
-    const uint32_t maker = sites_maker(b->c, side, b->alone[i]);
-    if (maker == NO_ID || b->c->m[AFTER]->nodes[maker].graph != b->draft->graph) continue;
-    if (sites_join_root(b->c, maker) == sites_join_root(b->c, b->draft->root)) continue;
-    any |= sites_join(b->c, b->draft->root, maker);
-  }
+  for (int side = 0; side < 2; side++)
+    for (uint32_t i = 0; i < b->alone[side].n_list; i++) {
+      const uint32_t value = b->alone[side].list[i], maker = sites_maker(b->c, side, value);
+      if (maker == NO_ID || b->c->m[AFTER]->nodes[maker].graph != b->draft->graph) continue;
+      if (sites_join_root(b->c, maker) == sites_join_root(b->c, b->draft->root)) continue;
+      if (both || made_across(b, side, value)) any |= sites_join(b->c, b->draft->root, maker);
+    }
   return any;
 }
 
@@ -285,14 +348,18 @@ static bool fixed_elsewhere(const struct sites_boundary *b, struct site_pair p) 
           b->fixed[BEFORE][p.before] == b->stamp);
 }
 
-static const char *why_not(const struct sites_boundary *b, const struct site *s) {
+static const char *why_not(struct sites_boundary *b, const struct site *s) {
   const bool no_nodes = s->n_before == 0 && s->n_after == 0;
   for (uint32_t i = 0; i < s->n_inputs; i++) {
     if (s->inputs[i].before == NO_ID) return "it reads a value that only the result has";
     if (s->inputs[i].after == NO_ID) return "it reads a value that only the source has";
     if (fixed_elsewhere(b, s->inputs[i])) return "it reads a value that is a constant on one side";
   }
-  if (no_nodes && b->n_alone > 0)
+  for (int side = 0; side < 2; side++)
+    for (uint32_t i = 0; i < b->alone[side].n_list; i++)
+      if (made_across(b, side, b->alone[side].list[i]))
+        return "one side reads what the other one computes";
+  if (no_nodes && n_alone(b) > 0)
     return "one value took the place of another, and what both come from is too far away";
   return NULL;
 }
