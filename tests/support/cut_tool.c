@@ -114,53 +114,66 @@ static const char *name_of(const struct tool *t, int side, uint32_t value) {
   return value == NO_ID ? NULL : model_name_str(&t->m[side], t->m[side].values[value].name);
 }
 
-static void put_elements(struct tool *t, uint32_t before, uint32_t after) {
-  const struct infer_number *list;
-  uint32_t n;
-  int64_t x;
-  if (!infer_numbers(t->in[0], before, &list, &n) && !infer_numbers(t->in[1], after, &list, &n))
+// Where inference knows them all, as numbers.
+static void put_elements(struct tool *t, const uint32_t ids[2]) {
+  for (int side = 0; side < 2; side++) {
+    const struct infer_number *list;
+    uint32_t n, known = 0;
+    int64_t x;
+    if (ids[side] == NO_ID || !infer_numbers(t->in[side], ids[side], &list, &n)) continue;
+    struct dims *dims = infer_dims(t->in[side]);
+    while (known < n && list[known].num != NO_ID && list[known].den == 1 &&
+           dims_is_number(dims, list[known].num, &x))
+      known++;
+    if (known < n) continue;
+    json_put_array(&t->j, "elements");
+    for (uint32_t i = 0; i < n; i++) {
+      dims_is_number(dims, list[i].num, &x);
+      json_int(&t->j, x);
+    }
+    json_end_array(&t->j);
     return;
-  struct infer *in = infer_numbers(t->in[0], before, &list, &n) ? t->in[0] : t->in[1];
-  infer_numbers(in, in == t->in[0] ? before : after, &list, &n);
-  for (uint32_t i = 0; i < n; i++)
-    if (list[i].num == NO_ID || list[i].den != 1 ||
-        !dims_is_number(infer_dims(in), list[i].num, &x))
-      return;
-  json_put_array(&t->j, "elements");
-  for (uint32_t i = 0; i < n; i++) {
-    dims_is_number(infer_dims(in), list[i].num, &x);
-    json_int(&t->j, x);
   }
-  json_end_array(&t->j);
 }
 
-static const char *put_inputs(struct tool *t, const struct site *s, struct part_input *inputs[2]) {
+// Inputs of both sides, n[side] of them: without those that a side has not.
+static const char *put_inputs(struct tool *t, const struct site *s, struct part_input *inputs[2],
+                              uint32_t n[2]) {
   const char *why = NULL;
   for (int side = 0; side < 2; side++)
     inputs[side] = arena_alloc(&t->arena, s->n_inputs * sizeof **inputs + 1);
+  n[0] = n[1] = 0;
   json_put_array(&t->j, "inputs");
   for (uint32_t i = 0; i < s->n_inputs; i++) {
     const uint32_t ids[2] = {s->inputs[i].before, s->inputs[i].after};
+    const char *unknown = NULL;
+    int64_t *dims = NULL;
+    uint32_t rank = 0;
     json_object(&t->j);
     json_put_text(&t->j, "before", name_of(t, 0, ids[0]));
     json_put_text(&t->j, "after", name_of(t, 1, ids[1]));
     json_put_array(&t->j, "dtypes");
-    int64_t *dims = NULL;
-    uint32_t rank = 0;
     for (int side = 0; side < 2; side++) {
-      struct part_input *in = &inputs[side][i];
+      struct part_input *in = &inputs[side][n[side]];
       int64_t *own;
-      const char *not = type_of(t, side, ids[side], &in->dtype, &own, &rank);
-      if (not &&!dims && !why) why = not ;
-      if (!dims && !not ) dims = own;
-      in->value = ids[side];
-      in->dims = dims;
-      in->rank = rank;
-      json_text(&t->j, not ? NULL : dtype_name(in->dtype));
+      uint32_t own_rank;
+      const char *no = ids[side] == NO_ID
+                           ? "there is none"
+                           : type_of(t, side, ids[side], &in->dtype, &own, &own_rank);
+      json_text(&t->j, no ? NULL : dtype_name(in->dtype));
+      if (ids[side] != NO_ID && no) unknown = no;
+      if (no) continue;
+      if (!dims) {
+        dims = own;
+        rank = own_rank;
+      }
+      *in = (struct part_input){ids[side], in->dtype, dims, rank};
+      n[side]++;
     }
     json_end_array(&t->j);
     if (dims) json_put_ints(&t->j, "dims", dims, rank);
-    put_elements(t, ids[0], ids[1]);
+    if (unknown) why = unknown;
+    put_elements(t, ids);
     json_end_object(&t->j);
   }
   json_end_array(&t->j);
@@ -180,7 +193,7 @@ static void output_type(struct tool *t, int side, uint32_t value, struct part_in
 }
 
 static const char *write_parts(struct tool *t, const struct site *s, uint32_t number,
-                               struct part_input *inputs[2]) {
+                               struct part_input *inputs[2], const uint32_t n[2]) {
   uint64_t bytes[2] = {0};
   struct part part[2];
   for (int side = 0; side < 2; side++) {
@@ -196,7 +209,7 @@ static const char *write_parts(struct tool *t, const struct site *s, uint32_t nu
                                .nodes = side ? s->after : s->before,
                                .n_nodes = side ? s->n_after : s->n_before,
                                .inputs = inputs[side],
-                               .n_inputs = s->n_inputs,
+                               .n_inputs = n[side],
                                .constants = s->constants[side],
                                .n_constants = s->n_constants[side],
                                .outputs = outputs,
@@ -236,6 +249,7 @@ static void put_nodes(struct tool *t, const struct site *s) {
 static void put_site(struct tool *t, const struct site *s, uint32_t number) {
   const struct edit_groups *g = t->e.groups;
   struct part_input *inputs[2];
+  uint32_t n[2];
   json_object(&t->j);
   json_put_text(&t->j, "name", site_name(&t->m[0], s, &t->arena));
   json_put_uint(&t->j, "graph", s->graph);
@@ -248,10 +262,11 @@ static void put_site(struct tool *t, const struct site *s, uint32_t number) {
     json_text(&t->j, g->rows[s->groups[i] - g->first - 1].pass);
   json_end_array(&t->j);
   put_nodes(t, s);
-  const char *why = s->why_not, *type = put_inputs(t, s, inputs);
+  const char *why = s->why_not, *type = put_inputs(t, s, inputs, n);
   if (!why) why = type;
-  if (!why) why = write_parts(t, s, number, inputs);
+  if (!why) why = write_parts(t, s, number, inputs, n);
   json_put_text(&t->j, "why_not", why);
+  json_put_text(&t->j, "doubt", s->doubt);
   json_end_object(&t->j);
 }
 

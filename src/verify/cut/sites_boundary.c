@@ -1,14 +1,14 @@
 // The boundary of a site: what its two parts are given, and what is compared.
 //
 //   before   a ─▶ n2 ─▶ y2         after   a ─▶ n1 ─▶ y1            claim (y2, y1): n2 did what n1 does
-//            └──▶ n1 ─▶ y1
 //
-// Both parts are given the same arrays, whatever these are. So an input that only one of them reads is a
-// question: y1 above is a value that both models have, but before reads a alone. So is one that a part hands
-// on, while the other computes what it stands for from something else. What such a value has to do with the
-// other inputs, nodes that did not change say; they are added to both parts, the last one first, until
-// no question is left (n1), or too many came: then none stays. If each part asks for something, and sites
-// make that, they are joined instead; and so they are where a part reads what the other one computes.
+// Both parts are given the same arrays, whatever these are. So inputs that only one of them reads are a
+// question: y1 above is a value that both models have, n1 did not change, and before reads a alone. So is
+// a value that a part hands on while the other computes what it stands for from something else, and one
+// that a part reads while the other computes it. What such a value has to do with the other inputs, the nodes
+// say that make it, whether they changed or not: they come into the part of that side, the last one first,
+// until no question is left (n1), or what is left is a shape, which is the same whoever asks. If too many
+// came, none stays, and the site is in doubt.
 //
 // What is read and constant is a constant of the part. Two pairs may share a value: both are given one
 // array.
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 
 enum {
-  ADDED_MOST = 48, // nodes that did not change, in a part
+  ADDED_MOST = 64, // nodes of others, in both parts
   READS_MOST = 512,
   WALK_MOST = 512, // nodes within a part that a claim is followed through
                    // inputs of a part that nodes are added to
@@ -29,19 +29,22 @@ struct sites_boundary {
   const struct sites_draft *draft;
   uint32_t stamp;
   uint32_t *read[2],
-      *fixed[2];    // by value: stamp of the part that reads it, as an input or a constant
-  uint32_t *paired; // by value after
-  uint32_t *added;  // by node
+      *fixed[2];      // by value: stamp of the part that reads it, as an input or a constant
+  uint32_t *paired;   // by value after
+  uint32_t *added[2]; // by node
   TABLE(uint32_t, before);
   TABLE(uint32_t, after); // what the sides read: values that lost their stamp count no more
   struct {
     TABLE(struct model_constant, list);
   } constants[2];
-  TABLE(uint32_t, nodes); // added
   TABLE(struct site_pair, pairs);
   struct {
     TABLE(uint32_t, list);
-  } alone[2]; // values that one side reads
+  } alone[2]; // values that one side reads, or hands on
+  struct {
+    TABLE(uint32_t, list);
+  } nodes[2]; // added
+  bool asked; // of what is handed on, or computed on the other side
   // Of walks within the part, from what a claim is about.
   uint32_t walk;
   uint32_t *walked; // by node
@@ -60,9 +63,9 @@ struct sites_boundary *sites_boundary_new(struct sites_cut *c) {
   for (int side = 0; side < 2; side++) {
     b->read[side] = zeros(&scratch, values);
     b->fixed[side] = zeros(&scratch, values);
+    b->added[side] = zeros(&scratch, c->m[AFTER]->n_nodes);
   }
   b->paired = zeros(&scratch, values);
-  b->added = zeros(&scratch, c->m[AFTER]->n_nodes);
   b->walked = zeros(&scratch, c->m[AFTER]->n_nodes);
   b->scratch = scratch;
   return b;
@@ -73,7 +76,8 @@ void sites_boundary_free(struct sites_boundary *b) {
   TABLE_FREE(b, after);
   TABLE_FREE(&b->constants[BEFORE], list);
   TABLE_FREE(&b->constants[AFTER], list);
-  TABLE_FREE(b, nodes);
+  TABLE_FREE(&b->nodes[BEFORE], list);
+  TABLE_FREE(&b->nodes[AFTER], list);
   TABLE_FREE(b, pairs);
   TABLE_FREE(&b->alone[BEFORE], list);
   TABLE_FREE(&b->alone[AFTER], list);
@@ -86,9 +90,10 @@ void sites_boundary_free(struct sites_boundary *b) {
 
 static bool made_inside(struct sites_boundary *b, int side, uint32_t value) {
   const struct model_value *v = &b->c->m[side]->values[value];
+  if (v->kind != VALUE_NODE_OUTPUT) return false;
+  if (b->added[side][v->def] == b->stamp) return true;
   const uint32_t maker = sites_maker(b->c, side, value);
-  if (maker != NO_ID) return sites_join_root(b->c, maker) == b->draft->root;
-  return v->kind == VALUE_NODE_OUTPUT && b->added[v->def] == b->stamp;
+  return maker != NO_ID && sites_join_root(b->c, maker) == b->draft->root;
 }
 
 static void read_value(struct sites_boundary *b, int side, uint32_t value) {
@@ -113,7 +118,8 @@ static void read_all(struct sites_boundary *b) {
   struct sites_cut *c = b->c;
   const struct sites_draft *d = b->draft;
   b->stamp++;
-  b->n_before = b->n_after = b->n_nodes = 0;
+  b->n_before = b->n_after = 0;
+  b->nodes[BEFORE].n_list = b->nodes[AFTER].n_list = 0;
   b->constants[BEFORE].n_list = b->constants[AFTER].n_list = 0;
   for (int side = 0; side < 2; side++)
     for (uint32_t i = 0; i < d->n[side]; i++) {
@@ -191,6 +197,13 @@ static void ask_for_claim(struct sites_boundary *b, const struct sites_claim *cl
   }
 }
 
+// Does the other side compute what takes its place there?
+static bool made_across(struct sites_boundary *b, int side, uint32_t value) {
+  const uint32_t other = side == BEFORE ? sites_forward(b->c, value) : b->c->from[value];
+  if (sites_there(b->c, !side, value) && made_inside(b, !side, value)) return true;
+  return other != NO_ID && sites_there(b->c, !side, other) && made_inside(b, !side, other);
+}
+
 static void pair_all(struct sites_boundary *b) {
   b->n_pairs = b->alone[BEFORE].n_list = b->alone[AFTER].n_list = 0;
   for (uint32_t i = 0; i < b->n_after; i++)
@@ -199,90 +212,80 @@ static void pair_all(struct sites_boundary *b) {
     if (is_read(b, BEFORE, b->before[i])) pair_before(b, b->before[i]);
   for (uint32_t i = 0; i < b->n_after; i++)
     if (is_read(b, AFTER, b->after[i])) pair_after(b, b->after[i]);
+  b->asked = b->alone[BEFORE].n_list > 0 && b->alone[AFTER].n_list > 0;
+  for (int side = 0; side < 2; side++)
+    for (uint32_t i = 0; i < b->alone[side].n_list && !b->asked; i++)
+      b->asked = made_across(b, side, b->alone[side].list[i]);
   for (uint32_t i = 0; i < b->draft->n_claims; i++)
     ask_for_claim(b, &b->c->claims[b->draft->claims[i]]);
 }
 
 // ---- nodes around ------------------------------------------------------------------------------
 
-// Is the value one of two that are given one array by other names?
-static bool is_renamed(const struct sites_boundary *b, uint32_t value) {
-  const uint32_t now = sites_forward(b->c, value), was = b->c->from[value];
-  return (is_read(b, BEFORE, value) && is_read(b, AFTER, now)) ||
-         (is_read(b, AFTER, value) && is_read(b, BEFORE, was) && was != value);
+enum addable {
+  ADD,
+  ADD_NEVER,
+  ADD_NOT
+}; // NEVER: nothing is behind it; NOT: what is cannot be added
+
+static enum addable addable(const struct sites_boundary *b, int side, uint32_t value,
+                            uint32_t *node) {
+  const struct model *m = b->c->m[side];
+  if (m->values[value].kind != VALUE_NODE_OUTPUT) return ADD_NEVER;
+  *node = m->values[value].def;
+  if (m->nodes[*node].graph != b->draft->graph || model_op_is(m, *node, "Shape") ||
+      model_op_is(m, *node, "Size"))
+    return ADD_NEVER;
+  return sites_has_bodies(m, *node) ? ADD_NOT : ADD;
 }
 
-// The node that makes it on both sides, if it may be added; else NO_ID.
-static uint32_t addable(const struct sites_boundary *b, int side, uint32_t value) {
-  const struct sites_cut *c = b->c;
-  const struct model *s = c->m[BEFORE];
-  if (value >= c->m[side]->n_values || c->m[side]->values[value].kind != VALUE_NODE_OUTPUT)
-    return NO_ID;
-  const uint32_t node = c->m[side]->values[value].def;
-  if (node >= s->n_nodes || c->el[side][node] != NO_ID) return NO_ID;
-  if (c->m[AFTER]->nodes[node].flags & NODE_DEAD || s->nodes[node].graph != b->draft->graph)
-    return NO_ID;
-  if (sites_has_bodies(s, node)) return NO_ID;
-  for (uint32_t i = 0; i < s->nodes[node].n_out; i++) {
-    const uint32_t out = model_output(s, &s->nodes[node], i);
-    if (out != NO_ID && is_renamed(b, out)) return NO_ID;
-  }
-  return node;
+static void add_node(struct sites_boundary *b, int side, uint32_t node) {
+  const struct model *m = b->c->m[side];
+  const struct model_node *n = &m->nodes[node];
+  b->added[side][node] = b->stamp;
+  *TABLE_PUSH(&b->nodes[side], list) = node;
+  for (uint32_t i = 0; i < n->n_out; i++)
+    if (model_output(m, n, i) != NO_ID) b->read[side][model_output(m, n, i)] = 0;
+  for (uint32_t i = 0; i < n->n_in; i++)
+    if (model_input(m, n, i) != NO_ID) read_value(b, side, model_input(m, n, i));
 }
 
-static void add_node(struct sites_boundary *b, uint32_t node) {
-  b->added[node] = b->stamp;
-  *TABLE_PUSH(b, nodes) = node;
-  for (int side = 0; side < 2; side++) {
-    const struct model *m = b->c->m[side];
-    const struct model_node *n = &m->nodes[node];
-    for (uint32_t i = 0; i < n->n_out; i++)
-      if (model_output(m, n, i) != NO_ID) b->read[side][model_output(m, n, i)] = 0;
-    for (uint32_t i = 0; i < n->n_in; i++)
-      if (model_input(m, n, i) != NO_ID) read_value(b, side, model_input(m, n, i));
-  }
+// Both sides, where both read it: a value that is handed on is made on the other side too.
+static void add_maker(struct sites_boundary *b, int side, uint32_t value) {
+  uint32_t node;
+  add_node(b, side, b->c->m[side]->values[value].def);
+  const uint32_t other = value;
+  if (!is_read(b, !side, other) || addable(b, !side, other, &node) != ADD) return;
+  add_node(b, !side, node);
 }
 
-static uint32_t n_alone(const struct sites_boundary *b) {
-  return b->alone[BEFORE].n_list + b->alone[AFTER].n_list;
+// Where the nodes of both sides stand, as far as that can be compared.
+static uint32_t rank_of(const struct sites_boundary *b, int side, uint32_t node) {
+  return b->c->rank[side][node];
 }
 
-// True: both sides read the same now.
+// True: no question is left.
 static bool add_around(struct sites_boundary *b) {
   for (;;) {
-    uint32_t last = NO_ID;
+    uint32_t last = NO_ID, at = 0, node;
+    int last_side = 0;
+    bool left = false;
     pair_all(b);
+    if (!b->asked) return true;
     for (int side = 0; side < 2; side++)
       for (uint32_t i = 0; i < b->alone[side].n_list; i++) {
-        const uint32_t node = addable(b, side, b->alone[side].list[i]);
-        if (node == NO_ID) continue;
-        if (last == NO_ID || b->c->place[BEFORE][node] > b->c->place[BEFORE][last]) last = node;
+        const enum addable may = addable(b, side, b->alone[side].list[i], &node);
+        left |= may == ADD_NOT;
+        if (may != ADD || (last != NO_ID && rank_of(b, side, node) <= at)) continue;
+        last = b->alone[side].list[i];
+        last_side = side;
+        at = rank_of(b, side, node);
       }
-    if (n_alone(b) == 0) return true;
-    if (last == NO_ID || b->n_nodes == ADDED_MOST || b->n_pairs > READS_MOST) return false;
-    add_node(b, last);
+    if (last == NO_ID) return !left;
+    if (b->nodes[BEFORE].n_list + b->nodes[AFTER].n_list >= ADDED_MOST || b->n_pairs > READS_MOST)
+      return false;
+    add_maker(b, last_side, last);
   }
-}
-
-// Does the other side compute what takes its place there?
-static bool made_across(struct sites_boundary *b, int side, uint32_t value) {
-  const uint32_t other = side == BEFORE ? sites_forward(b->c, value) : b->c->from[value];
-  if (sites_there(b->c, !side, value) && made_inside(b, !side, value)) return true;
-  return other != NO_ID && sites_there(b->c, !side, other) && made_inside(b, !side, other);
-}
-
-// Joins sites that make what one side alone reads.
-static bool join_alone(struct sites_boundary *b) {
-  const bool both = b->alone[BEFORE].n_list > 0 && b->alone[AFTER].n_list > 0;
-  bool any = false;
-  for (int side = 0; side < 2; side++)
-    for (uint32_t i = 0; i < b->alone[side].n_list; i++) {
-      const uint32_t value = b->alone[side].list[i], maker = sites_maker(b->c, side, value);
-      if (maker == NO_ID || b->c->m[AFTER]->nodes[maker].graph != b->draft->graph) continue;
-      if (sites_join_root(b->c, maker) == sites_join_root(b->c, b->draft->root)) continue;
-      if (both || made_across(b, side, value)) any |= sites_join(b->c, b->draft->root, maker);
-    }
-  return any;
 }
 
 // ---- the site ----------------------------------------------------------------------------------
@@ -299,11 +302,12 @@ static int by_place(const void *x, const void *y) {
 // The nodes of a side in order, those around among them.
 static const uint32_t *nodes_of(struct sites_boundary *b, int side, struct arena *a, uint32_t *n) {
   const struct sites_draft *d = b->draft;
-  *n = d->n[side] + b->n_nodes;
+  const uint32_t added = b->nodes[side].n_list;
+  *n = d->n[side] + added;
   uint32_t *list = arena_alloc(a, *n * sizeof *list + 1);
   if (d->n[side]) memcpy(list, d->nodes[side], d->n[side] * sizeof *list);
-  if (b->n_nodes == 0) return list;
-  memcpy(list + d->n[side], b->nodes, b->n_nodes * sizeof *list);
+  if (added == 0) return list;
+  memcpy(list + d->n[side], b->nodes[side].list, added * sizeof *list);
   sorting = b->c;
   sorting_side = side;
   qsort(list, *n, sizeof *list, by_place);
@@ -340,40 +344,30 @@ static void find_outputs(struct sites_boundary *b, struct arena *a, struct site 
 
 // Is what one side reads a constant of the other?
 static bool fixed_elsewhere(const struct sites_boundary *b, struct site_pair p) {
-  const uint32_t now = p.before != NO_ID ? sites_forward(b->c, p.before) : NO_ID;
-  return (p.before != NO_ID && is_read(b, BEFORE, p.before) &&
-          ((b->fixed[AFTER][p.before] == b->stamp) ||
-           (now != NO_ID && b->fixed[AFTER][now] == b->stamp))) ||
-         (p.after != NO_ID && is_read(b, AFTER, p.after) && p.before != NO_ID &&
-          b->fixed[BEFORE][p.before] == b->stamp);
+  const uint32_t now = sites_forward(b->c, p.before);
+  if (is_read(b, BEFORE, p.before) &&
+      (b->fixed[AFTER][p.before] == b->stamp || (now != NO_ID && b->fixed[AFTER][now] == b->stamp)))
+    return true;
+  return is_read(b, AFTER, p.after) && b->fixed[BEFORE][p.before] == b->stamp;
 }
 
-static const char *why_not(struct sites_boundary *b, const struct site *s) {
-  const bool no_nodes = s->n_before == 0 && s->n_after == 0;
-  for (uint32_t i = 0; i < s->n_inputs; i++) {
-    if (s->inputs[i].before == NO_ID) return "it reads a value that only the result has";
-    if (s->inputs[i].after == NO_ID) return "it reads a value that only the source has";
-    if (fixed_elsewhere(b, s->inputs[i])) return "it reads a value that is a constant on one side";
-  }
-  for (int side = 0; side < 2; side++)
-    for (uint32_t i = 0; i < b->alone[side].n_list; i++)
-      if (made_across(b, side, b->alone[side].list[i]))
-        return "one side reads what the other one computes";
-  if (no_nodes && n_alone(b) > 0)
-    return "one value took the place of another, and what both come from is too far away";
+static const char *doubt_of(const struct sites_boundary *b, const struct site *s, bool settled) {
+  if (!settled) return "what its inputs have to do with each other is decided too far away";
+  for (uint32_t i = 0; i < s->n_inputs; i++)
+    if (s->inputs[i].before != NO_ID && s->inputs[i].after != NO_ID &&
+        fixed_elsewhere(b, s->inputs[i]))
+      return "one of its inputs is a constant on the other side";
   return NULL;
 }
 
-bool sites_boundary_find(struct sites_boundary *b, const struct sites_draft *draft, bool join,
-                         struct arena *a, struct site *out) {
+void sites_boundary_find(struct sites_boundary *b, const struct sites_draft *draft, struct arena *a,
+                         struct site *out) {
   b->draft = draft;
   read_all(b);
-  if (!add_around(b)) {
-    if (b->n_nodes > 0) {
-      read_all(b);
-      pair_all(b);
-    }
-    if (join && join_alone(b)) return true;
+  const bool settled = add_around(b);
+  if (!settled && b->nodes[BEFORE].n_list + b->nodes[AFTER].n_list > 0) {
+    read_all(b);
+    pair_all(b);
   }
   *out = (struct site){.graph = draft->graph};
   out->before = nodes_of(b, BEFORE, a, &out->n_before);
@@ -386,6 +380,5 @@ bool sites_boundary_find(struct sites_boundary *b, const struct sites_draft *dra
         keep(a, b->constants[side].list, out->n_constants[side] * sizeof *out->constants[side]);
   }
   find_outputs(b, a, out);
-  out->why_not = why_not(b, out);
-  return false;
+  out->doubt = doubt_of(b, out, settled);
 }
