@@ -15,8 +15,10 @@
 #include "infer.h"
 #include "model.h"
 
+// Values of the source and of the result. Pairs of inputs that share a value are given one array. Of an input
+// NO_ID: that side has none.
 struct site_pair {
-  uint32_t before, after; // values of the source and of the result
+  uint32_t before, after;
 };
 
 struct site {
@@ -30,6 +32,9 @@ struct site {
   const struct model_constant *constants[2]; // that the nodes before and after read
   uint32_t n_constants[2];
   const char *why_not; // it cannot be verified alone: a reason for people; NULL: it can
+  // Its parts may differ though the edits are right, for what the inputs have to do with each other: if they
+  // do, this is why that proves nothing. NULL: none.
+  const char *doubt;
 };
 
 struct sites {
