@@ -5,7 +5,7 @@
 //
 // FOLDER gets <site>.before.onnx and <site>.after.onnx, and standard output one JSON object:
 //
-//   {"model":…,"unchanged_groups":N,"looked":N,"nodes":N,"sites":[{"name":…,"graph":0,"groups":[1],
+//   {"model":…,"unchanged_groups":N,"unchanged":["tidy/dead"],"looked":N,"nodes":N,"sites":[{"name":…,"graph":0,"groups":[1],
 //    "passes":["fuse/gelu"],"nodes":[5,1],"inputs":[{"before":"x","after":"x","dtypes":["float","float"],
 //    "dims":[1,4],"elements":[…]}],"outputs":[["y","y"]],"bytes":[123,99]}]}
 //
@@ -298,6 +298,19 @@ static void run(struct tool *t, const char *path, struct err *err) {
   must(pass_run(&p, &t->arena, err), err);
 }
 
+// Passes and reasons of the groups that no site has.
+static void put_unchanged(struct tool *t, const struct sites *sites) {
+  const struct edit_groups *g = t->e.groups;
+  bool *named = arena_zalloc(&t->arena, g->n_rows + (size_t)1);
+  for (uint32_t i = 0; i < sites->n; i++)
+    for (uint32_t k = 0; k < sites->list[i].n_groups; k++)
+      named[sites->list[i].groups[k] - g->first - 1] = true;
+  json_put_array(&t->j, "unchanged");
+  for (uint32_t i = 0; i < g->n_rows; i++)
+    if (!named[i]) json_text(&t->j, g->rows[i].pass);
+  json_end_array(&t->j);
+}
+
 static void tell(struct tool *t, const char *path, struct err *err) {
   struct sites sites;
   sites_find(&t->m[0], &t->m[1], t->e.groups, &t->arena, &sites);
@@ -309,6 +322,7 @@ static void tell(struct tool *t, const char *path, struct err *err) {
   json_put_text(&t->j, "model", path);
   json_put_uint(&t->j, "groups", t->e.group);
   json_put_uint(&t->j, "unchanged_groups", sites.unchanged_groups);
+  put_unchanged(t, &sites);
   json_put_uint(&t->j, "looked", sites.looked);
   json_put_uint(&t->j, "nodes", t->m[1].n_nodes);
   json_put_array(&t->j, "sites");

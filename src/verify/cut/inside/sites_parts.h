@@ -17,6 +17,14 @@ struct sites_claim {
   bool demanded; // by what is not in its site
 };
 
+// Rows of lists.
+struct sites_call {
+  uint32_t node, next;
+};
+struct sites_guest {
+  uint32_t site, next;
+};
+
 // Elements are what sites are unions of: nodes by id, and behind them claims.
 struct sites_cut {
   const struct model *m[2];
@@ -33,7 +41,12 @@ struct sites_cut {
   uint32_t *place[2]; // by node: in the order of its graph
   uint32_t
       *rank[2]; // by node: its place in the source, or of a new one that of what stands before it
-  bool lifted;  // something was forced: all is to be found again
+  uint32_t *calls_of; // by function: its calls
+  uint32_t *lent;     // by function: the last group that its calls were said to be of
+  TABLE(struct sites_call, calls);
+  uint32_t *guest_of; // by node: sites that it is in the parts of
+  TABLE(struct sites_guest, guests);
+  bool lifted; // something was forced: all is to be found again
   // The partition.
   TABLE(uint32_t, parent);
   TABLE(uint32_t, graph); // by root: that its nodes lie in, or NO_ID
@@ -59,6 +72,8 @@ uint32_t sites_forward(const struct sites_cut *c, uint32_t value);
 // Values that a node reads from outside of itself, bodies included: into c->reads.
 void sites_reads(struct sites_cut *c, int side, uint32_t node);
 bool sites_constant(struct sites_cut *c, int side, uint32_t value, struct model_constant *out);
+// The function that the graph lies in, or NO_ID.
+uint32_t sites_function_of(const struct model *m, uint32_t graph);
 bool sites_has_bodies(const struct model *m, uint32_t node);
 
 // ---- sites_join.c ----
