@@ -145,19 +145,20 @@ static int by_key(const void *x, const void *y) {
 
 static uint32_t find_boundaries(struct sites_cut *c, struct drafts *d, struct arena *a,
                                 struct found **list) {
-  struct sites_boundary *b = sites_boundary_new(c);
   uint32_t n = 0;
+  c->boundary = sites_boundary_new(c);
   find_drafts(c, d, &c->scratch);
   *list = arena_alloc(&c->scratch, (d->n + (size_t)1) * sizeof **list);
   for (uint32_t i = 0; i < d->n; i++) {
     struct found *f = &(*list)[n];
-    sites_boundary_find(b, &d->list[i], a, &f->site);
+    sites_boundary_find(c->boundary, &d->list[i], 0, a, &f->site);
     if (f->site.n_outputs == 0) continue;
     f->key = key_of(c, &f->site);
     f->draft = i;
     n++;
   }
-  sites_boundary_free(b);
+  c->drafts = d->list;
+  c->n_drafts = d->n;
   return n;
 }
 
@@ -320,7 +321,10 @@ static void open_cut(struct sites_cut *c) {
   sites_changed_forwards(c);
 }
 
-static void close_cut(struct sites_cut *c) {
+void sites_done(struct sites *s) {
+  struct sites_cut *c = s->cut;
+  if (!c) return;
+  sites_boundary_free(c->boundary);
   TABLE_FREE(c, parent);
   TABLE_FREE(c, graph);
   TABLE_FREE(c, claims);
@@ -328,37 +332,61 @@ static void close_cut(struct sites_cut *c) {
   TABLE_FREE(c, bodies);
   TABLE_FREE(c, calls);
   TABLE_FREE(c, guests);
-  arena_free(&c->scratch);
+  struct arena scratch = c->scratch; // *c lies in it
+  arena_free(&scratch);
+  s->cut = NULL;
+}
+
+static struct sites_cut *new_cut(const struct model *source, const struct model *result,
+                                 const struct edit_groups *groups) {
+  struct arena scratch = {0};
+  struct sites_cut *c = arena_zalloc(&scratch, sizeof *c);
+  *c = (struct sites_cut){.m = {source, result}, .groups = groups, .scratch = scratch};
+  open_cut(c);
+  return c;
 }
 
 void sites_find(const struct model *source, const struct model *result,
                 const struct edit_groups *groups, struct arena *a, struct sites *out) {
-  struct sites_cut c = {.m = {source, result}, .groups = groups};
+  struct sites_cut *c = new_cut(source, result, groups);
   struct drafts d = {0};
   struct found *found;
-  *out = (struct sites){0};
-  open_cut(&c);
+  *out = (struct sites){.cut = c};
   for (uint32_t round = 0; round < LIFT_ROUNDS; round++) {
-    c.lifted = false;
-    sites_changed_calls(&c);
-    sites_changed_find(&c);
-    sites_join_all(&c);
-    if (!c.lifted) break;
+    c->lifted = false;
+    sites_changed_calls(c);
+    sites_changed_find(c);
+    sites_join_all(c);
+    if (!c->lifted) break;
   }
-  out->n = find_boundaries(&c, &d, a, &found);
+  out->n = find_boundaries(c, &d, a, &found);
   if (out->n) qsort(found, out->n, sizeof *found, by_key);
   out->list = arena_alloc(a, (out->n + (size_t)1) * sizeof *out->list);
-  uint32_t *site_of = arena_alloc(&c.scratch, (d.n + (size_t)1) * sizeof *site_of);
+  c->draft_of = arena_alloc(&c->scratch, (out->n + (size_t)1) * sizeof *c->draft_of);
+  uint32_t *site_of = arena_alloc(&c->scratch, (d.n + (size_t)1) * sizeof *site_of);
   memset(site_of, 0xff, (d.n + (size_t)1) * sizeof *site_of);
   for (uint32_t i = 0; i < out->n; i++) {
     out->list[i] = found[i].site;
     site_of[found[i].draft] = i;
+    c->draft_of[i] = found[i].draft;
   }
-  for (uint32_t i = 0; i < c.n_parent; i++)
+  for (uint32_t i = 0; i < c->n_parent; i++)
     if (d.of[i] != NO_ID) d.of[i] = site_of[d.of[i]];
-  name_groups(&c, d.of, a, out);
-  out->looked = c.looked;
-  close_cut(&c);
+  name_groups(c, d.of, a, out);
+  out->looked = c->looked;
+}
+
+static bool same_nodes(const struct site *x, const struct site *y) {
+  return x->n_before == y->n_before && x->n_after == y->n_after;
+}
+
+bool sites_widen(struct sites *s, uint32_t site, uint32_t layers, struct arena *a,
+                 struct site *out) {
+  const struct site *of = &s->list[site];
+  sites_boundary_find(s->cut->boundary, &s->cut->drafts[s->cut->draft_of[site]], layers, a, out);
+  out->groups = of->groups;
+  out->n_groups = of->n_groups;
+  return !same_nodes(of, out);
 }
 
 const char *site_name(const struct model *source, const struct site *s, struct arena *a) {
