@@ -221,7 +221,7 @@ static void test_doubles_at_their_ends(void **state) {
 static void test_nothing_there(void **state) {
   (void)state;
   const int64_t none[2] = {0, 5}, other[2] = {5, 0};
-  const struct array a = floats(2, none, NULL), b = floats(2, other, NULL);
+  const struct array a = floats(2, none, &(float){0}), b = floats(2, other, &(float){0});
   const struct compare_figures f = figures(&a, &a);
   assert_true(f.count == 0 && f.max_abs == 0 && f.cosine == 1 && !f.has_top1);
   const struct compare_bounds bounds = compare_nothing();
