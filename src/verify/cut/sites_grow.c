@@ -47,6 +47,7 @@ static void add_constant(struct grown *g, int side, uint32_t value) {
 // The node of that graph that makes a value, and may be added: one with bodies reads what it likes. NO_ID: none.
 static uint32_t maker_of(const struct grown *g, int side, uint32_t value, uint32_t graph) {
   const struct model *m = g->m[side];
+  if (value == NO_ID) return NO_ID;
   const struct model_value *v = &m->values[value];
   if (v->kind != VALUE_NODE_OUTPUT || m->nodes[v->def].graph != graph) return NO_ID;
   for (uint32_t i = 0; i < m->nodes[v->def].n_attrs; i++) {
@@ -56,7 +57,9 @@ static uint32_t maker_of(const struct grown *g, int side, uint32_t value, uint32
   return v->def;
 }
 
+// NO_ID: there is nothing to be made.
 static bool made_by(const struct grown *g, int side, uint32_t value) {
+  if (value == NO_ID) return true;
   const struct model_value *v = &g->m[side]->values[value];
   return v->kind == VALUE_NODE_OUTPUT && has_node(g, side, v->def);
 }
@@ -118,6 +121,11 @@ static void settle(struct grown *g) {
   }
 }
 
+static bool is_half_made(const struct grown *g, struct site_pair p) {
+  if (p.before == NO_ID || p.after == NO_ID) return false;
+  return made_by(g, BEFORE, p.before) != made_by(g, AFTER, p.after);
+}
+
 // One level: what makes an input comes in, on both sides, and what it reads are the inputs. all: of every input; else of those
 // that one side makes already. False: it cannot be.
 static bool grow_level(struct grown *g, uint32_t graph, bool all) {
@@ -125,7 +133,7 @@ static bool grow_level(struct grown *g, uint32_t graph, bool all) {
   g->n_next = 0;
   for (uint32_t i = 0; i < g->n_inputs && fits; i++) {
     const struct site_pair p = g->inputs[i];
-    const bool half = made_by(g, BEFORE, p.before) != made_by(g, AFTER, p.after);
+    const bool half = is_half_made(g, p);
     const uint32_t x = maker_of(g, BEFORE, p.before, graph), y = maker_of(g, AFTER, p.after, graph);
     const bool can = x != NO_ID && y != NO_ID && can_add(g, BEFORE, x) && can_add(g, AFTER, y);
     if (can && (all || half)) {
@@ -141,8 +149,7 @@ static bool grow_level(struct grown *g, uint32_t graph, bool all) {
 
 static bool is_half(const struct grown *g) {
   for (uint32_t i = 0; i < g->n_inputs; i++)
-    if (made_by(g, BEFORE, g->inputs[i].before) != made_by(g, AFTER, g->inputs[i].after))
-      return true;
+    if (is_half_made(g, g->inputs[i])) return true;
   return false;
 }
 
