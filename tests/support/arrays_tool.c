@@ -141,6 +141,8 @@ static int take_bounds(char **words, int n, struct compare_bounds *b, struct err
       b->equal = true;
     } else if (strcmp(words[i], "zeros") == 0) {
       b->zeros_equal = true;
+    } else if (strcmp(words[i], "retyped") == 0) {
+      b->retyped = true;
     } else if (strcmp(words[i], "finite") == 0) {
       b->nonfinite = false;
     } else if (strcmp(words[i], "free") == 0) {
