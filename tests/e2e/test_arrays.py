@@ -402,8 +402,8 @@ def test_tensors(tmp_path):
         assert back.name == tensor.name
 
 
-def write(path, folder, k):
-    tool("write", path, folder, folder / "case", k)
+def write(path, folder, k, *more):
+    tool("write", path, folder, folder / "case", k, *more)
     done = folder / "case" / f"test_data_set_{k}"
     made = (done / "input_0.pb").rename(folder / "made.pb")
     done.rmdir()
@@ -443,6 +443,9 @@ def test_optionals(tmp_path):
         path.write_bytes(numpy_helper.from_optional(held, "named").SerializeToString())
         assert shapes(read(path, tmp_path, "optional")) == kinds
         assert shapes(read(path, tmp_path)) == [("sequence", 1), *kinds]
+        back = onnx.OptionalProto.FromString(write(path, tmp_path, 0, "optional").read_bytes())
+        assert (back.name, back.elem_type) == ("named", 3 if isinstance(held, list) else 1)
+        np.testing.assert_equal(numpy_helper.to_optional(back), held)
     path.write_bytes(numpy_helper.from_optional(None).SerializeToString())
     assert shapes(read(path, tmp_path)) == [("nothing", 0)]
     made = onnx.OptionalProto.FromString(write(path, tmp_path, 0).read_bytes())

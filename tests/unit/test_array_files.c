@@ -95,6 +95,14 @@ static void test_settle(void **state) {
   array_settle(&y, true);
   assert_true(y.kind == ARRAY_TENSOR && y.count == 3);
   assert_string_equal(y.name, "o");
+  struct array nested = {
+      .name = "", .kind = ARRAY_SEQUENCE, .items = &x, .n_items = 1, .either = true, .file = -1};
+  struct array again = nested, third = nested;
+  array_settle_like(&nested, &x); // an optional that holds a sequence
+  assert_true(nested.kind == ARRAY_SEQUENCE && nested.items[0].kind == ARRAY_TENSOR &&
+              nested.optional);
+  array_settle_like(&again, &third); // a sequence of sequences
+  assert_true(again.items[0].kind == ARRAY_SEQUENCE && !again.either && !again.optional);
   array_settle(&none, true);
   assert_int_equal(none.kind, ARRAY_NOTHING);
   assert_string_equal(array_words(&none).s, "nothing");
