@@ -28,15 +28,16 @@ RAW |= {np.dtype(each).name: f"u{np.dtype(each).itemsize}" for name, each in DTY
 
 
 class Drawn:
-    """What draw_tool says of a model, and its arrays by name; `cannot`: why there are none."""
+    """What draw_tool says of a model or a node, and its arrays by name; `cannot`: why there are none."""
 
     def __init__(self, said, folder):
         self.sizes = said.get("sizes")
         self.cannot = said.get("error") or said.get("cannot")
         self.arrays = {}
+        self.nodes = {each["node"]: Drawn(each, folder) for each in said.get("nodes", [])}
         for each in said.get("inputs", []):
-            if each["dtype"] not in DTYPES:
-                self.cannot = f"{each['dtype']} has no type in NumPy"
+            if "cannot" in each or each["dtype"] not in DTYPES:
+                self.cannot = each.get("cannot", f"{each.get('dtype')} has no type in NumPy")
                 return
             elements = np.fromfile(folder / each["file"], DTYPES[each["dtype"]])
             self.arrays[each["name"]] = elements.reshape(each["dims"])
@@ -78,6 +79,31 @@ def run(model, arrays):
     feeds = {name: ort_value(array) for name, array in arrays.items()}
     outputs = session.run_with_ort_values(None, feeds)
     return {each.name: to_numpy(value) for each, value in zip(session.get_outputs(), outputs)}
+
+
+class Alone:
+    """Single nodes of a model's main graph as models: what is drawn becomes inputs, constants come along."""
+
+    def __init__(self, model):
+        self.model = model
+        self.tensors = {tensor.name: tensor for tensor in model.graph.initializer}
+        self.makers = {name: node for node in model.graph.node for name in node.output}
+
+    def of(self, node, arrays):
+        inputs = [onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+                  for name, array in arrays.items()]  # fmt: skip
+        nodes, tensors, seen = [node], [], set(arrays)
+        for each in nodes:  # it grows: constants behind Identity nodes
+            for name in each.input:
+                if name and name not in seen:
+                    seen.add(name)
+                    nodes += [self.makers[name]] if name in self.makers else []
+                    tensors += [self.tensors[name]] if name in self.tensors else []
+        outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
+        graph = onnx.helper.make_graph(nodes[::-1], "alone", inputs, outputs, tensors)
+        return onnx.helper.make_model(
+            graph, opset_imports=self.model.opset_import, functions=self.model.functions, ir_version=self.model.ir_version
+        )
 
 
 def not_finite(outputs):

@@ -158,7 +158,7 @@ static void draw_positions(struct story *t) {
 static void draw_mask(struct story *t, double keep, double drop) {
   const int64_t row = row_of(t->x);
   for (uint64_t i = 0; i < t->n;) {
-    const int64_t kept = row - (row >= 4 ? draw_chance_below(&t->c, row / 4 + 1) : 0);
+    const int64_t kept = row - (row >= 4 && !t->w.full ? draw_chance_below(&t->c, row / 4 + 1) : 0);
     for (int64_t k = 0; k < row && i < t->n; k++, i++)
       put(&t->s, k < kept ? keep : drop);
   }

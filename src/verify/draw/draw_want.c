@@ -17,6 +17,7 @@ enum want_kind {
   WANT_DIFFERENCE,
   WANT_PRODUCT,
   WANT_NOT,
+  WANT_COUNTED,
   WANT_INDEX,
   WANT_LAST,
   WANT_INDEX_ND,
@@ -342,7 +343,12 @@ static void take(struct walk *k, const struct want_row *row) {
     break;
   case WANT_TIME_OF: integers(w, 1, (float)dim(k, 0, attr(k, "time_axis", 0))); break;
   case WANT_DIM_0_OF: integers(w, 1, (float)dim(k, 0, 0)); break;
+  case WANT_COUNTED:
+    k->at.exact = false;
+    pass(k, k->at);
+    break;
   case WANT_KEYS_LESS_ONE:
+    w->full |= !direct;
     if (direct) fixed(w, keys(k) - 1);
     break;
   case WANT_KEYS:
