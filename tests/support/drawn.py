@@ -43,11 +43,22 @@ class Drawn:
             self.arrays[each["name"]] = elements.reshape(each["dims"])
 
 
+def draw_all(tool, models, *options):
+    """What is drawn for each of the models, in one call."""
+    with tempfile.TemporaryDirectory() as top:
+        folders = [Path(top, str(i)) for i in range(len(models))]
+        pairs = []
+        for model, folder in zip(models, folders):
+            folder.mkdir()
+            pairs += [str(model), str(folder)]
+        done = subprocess.run([tool, *map(str, options), *pairs], capture_output=True, text=True)
+        assert done.returncode == 0, done
+        return [Drawn(json.loads(line), folder) for line, folder in zip(done.stdout.splitlines(), folders, strict=True)]
+
+
 def draw(tool, model, *options):
-    with tempfile.TemporaryDirectory() as folder:
-        run = subprocess.run([tool, *map(str, options), str(model), folder], capture_output=True, text=True)
-        assert run.returncode == 0, run
-        return Drawn(json.loads(run.stdout), Path(folder))
+    [drawn] = draw_all(tool, [model], *options)
+    return drawn
 
 
 def ort_value(array):
@@ -104,6 +115,28 @@ class Alone:
         return onnx.helper.make_model(
             graph, opset_imports=self.model.opset_import, functions=self.model.functions, ir_version=self.model.ir_version
         )
+
+
+def naive(model, size=4, most=1000):
+    """What somebody would give who knows nothing but types: a control."""
+    rng, arrays = np.random.default_rng(0), {}
+    constants = {tensor.name for tensor in model.graph.initializer}
+    for value in model.graph.input:
+        tensor = value.type.tensor_type
+        dims = [dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else size for dim in tensor.shape.dim]
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+        numbers = rng.integers(0, 2 if dtype.kind == "b" else most, dims) if dtype.kind in "biu" else rng.standard_normal(dims)
+        if value.name not in constants:
+            arrays[value.name] = np.asarray(numbers).astype(dtype)
+    return arrays
+
+
+def runs(model, arrays):
+    try:
+        run(model, arrays)
+    except Exception:  # whatever the bindings make of an error of the runtime
+        return False
+    return True
 
 
 def not_finite(outputs):

@@ -36,7 +36,6 @@ static void forget(void) {
 static int setup(void **state) {
   (void)state;
   t = (struct bench){0};
-  model_init(&t.m);
   return 0;
 }
 
