@@ -58,26 +58,30 @@ def test_images_of_other_sizes():
         assert not not_finite(run(path, given.arrays)), path
 
 
-# ---- single nodes
+# ---- sites
 
 
-def alone(path):
-    """The nodes of a model that fail, or give NaN, each on what is drawn for it alone; and how many there are."""
+def sites(path, many):
+    """Each `many` nodes of a model that stand behind each other, on what is drawn for them: those that fail, or give NaN;
+    and how many there are."""
     model, wrong, n = onnx.load(path), [], 0
-    given, single = draw(TOOL, path, "--nodes", 1).nodes, Alone(model)
+    given, alone = draw(TOOL, path, "--nodes", many).nodes, Alone(model)
     assert len(given) == len(model.graph.node)
-    for node, (_, each) in zip(model.graph.node, sorted(given.items())):
-        if node.op_type == "Constant" or any(a.type == onnx.AttributeProto.GRAPH for a in node.attribute):
+    for i, (_, each) in enumerate(sorted(given.items())):
+        site = model.graph.node[i : i + many]
+        if any(a.type == onnx.AttributeProto.GRAPH for node in site for a in node.attribute):
+            continue
+        if all(node.op_type == "Constant" for node in site):
             continue
         n += 1
-        assert not each.cannot, (node.name, each.cannot)
+        assert not each.cannot, (site[0].name, each.cannot)
         try:
-            outputs = run(single.of(node, each.arrays), each.arrays)
+            outputs = run(alone.of(site, each.arrays), each.arrays)
         except Exception as error:
-            wrong.append(f"{node.name} ({node.op_type}): {error}")
+            wrong.append(f"{site[0].name} ({site[0].op_type}): {error}")
             continue
         if any(array is not None and array.dtype.kind == "f" and np.isnan(array).any() for array in outputs.values()):
-            wrong.append(f"{node.name} ({node.op_type}): NaN")
+            wrong.append(f"{site[0].name} ({site[0].op_type}): NaN")
     return wrong, n
 
 
@@ -85,9 +89,10 @@ FEW = ("bert-sdpa-dynamo-18", "gpt2-eager-torchscript-17", "llama-rows-dynamo-23
        "cnn-kept-dynamo-18", "silero_vad_op18_ifless", "ch_ppocr_mobile_v2.0_cls_mobile")  # fmt: skip
 
 
+@pytest.mark.parametrize("many", [1, 5])
 @pytest.mark.parametrize("path", [path for path in REAL if ALL or path.stem in FEW], ids=lambda path: path.stem)
-def test_each_node_runs_alone(path):
-    wrong, n = alone(path)
+def test_sites_run(path, many):
+    wrong, n = sites(path, many)
     assert not wrong and n > 2, "\n".join(wrong)
 
 

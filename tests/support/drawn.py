@@ -93,24 +93,24 @@ def run(model, arrays):
 
 
 class Alone:
-    """Single nodes of a model's main graph as models: what is drawn becomes inputs, constants come along."""
+    """Some nodes of a model's main graph as a model: what is drawn becomes inputs, constants come along."""
 
     def __init__(self, model):
         self.model = model
         self.tensors = {tensor.name: tensor for tensor in model.graph.initializer}
         self.makers = {name: node for node in model.graph.node for name in node.output}
 
-    def of(self, node, arrays):
+    def of(self, site, arrays):
         inputs = [onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
                   for name, array in arrays.items()]  # fmt: skip
-        nodes, tensors, seen = [node], [], set(arrays)
+        nodes, tensors, seen = list(site[::-1]), [], {*arrays, *(name for node in site for name in node.output)}
         for each in nodes:  # it grows: constants behind Identity nodes
             for name in each.input:
                 if name and name not in seen:
                     seen.add(name)
                     nodes += [self.makers[name]] if name in self.makers else []
                     tensors += [self.tensors[name]] if name in self.tensors else []
-        outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
+        outputs = [onnx.ValueInfoProto(name=name) for node in site for name in node.output if name]
         graph = onnx.helper.make_graph(nodes[::-1], "alone", inputs, outputs, tensors)
         return onnx.helper.make_model(
             graph, opset_imports=self.model.opset_import, functions=self.model.functions, ir_version=self.model.ir_version

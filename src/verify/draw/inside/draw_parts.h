@@ -36,6 +36,7 @@ struct draw_want {
   bool additive;      // … by adding: 0 keeps
   bool full;          // nothing is taken out: its sum says how many there are
   bool length;        // as long as something
+  int64_t length_of;  // … as so many; 0: not known
   bool condition;     // of a Loop: go on
   bool trips;         // how often a Loop turns
   bool counts;        // small and positive: dims, repeats, sizes
