@@ -81,8 +81,8 @@ static void put_ops(struct html_out *o, const struct census *c) {
   if (shown < changed) html_put(o, "<p class=\"note\">And %u more.</p>\n", changed - shown);
   const uint32_t same = c->n_ops - changed, all = same < OPS_SHOWN ? same : OPS_SHOWN;
   if (same == 0) return;
-  html_put(o, "<details><summary>%u operator%s as many as before</summary>\n", same,
-           same == 1 ? " that is there as often as before, and" : "s that are there as often as before, and");
+  html_put(o, "<details><summary>%u operator%s as often as before</summary>\n", same,
+           same == 1 ? " is there" : "s are there");
   put_ops_head(o, "Nodes by operator, those that did not change in number");
   for (uint32_t i = 0; i < all; i++)
     put_op(o, &c->ops[changed + i], most);
@@ -235,7 +235,14 @@ static const struct html_column site_columns[S_COLUMNS] = {
 struct sites {
   const struct pass_job *pj;
   const uint32_t *at;
+  struct arena *words; // two: of this row and the one before
 };
+
+static struct span why_of(const struct pass_job_site *s, struct arena *a) {
+  arena_reset(a);
+  const char *words = pass_job_reason_words(s->reason, a);
+  return span_str(words ? words : s->reason);
+}
 
 static void put_site(const void *ctx, uint32_t i, struct html_cell *cells) {
   const struct sites *sites = ctx;
@@ -244,7 +251,7 @@ static void put_site(const void *ctx, uint32_t i, struct html_cell *cells) {
   cells[S_OP].text = span_str(s->op_type);
   cells[S_PASS].text = span_str(sites->pj->pipeline.steps[s->step].values.pass->name);
   cells[S_STATUS].text = span_str(s->status);
-  cells[S_WHY].text = span_str(s->reason);
+  if (!pass_job_converted(s)) cells[S_WHY].text = why_of(s, &sites->words[i % 2]);
   cells[S_TENSOR].text = s->tensor;
 }
 
@@ -255,7 +262,8 @@ void html_sites(struct html_out *o, const struct run_report *r) {
   uint32_t n = 0, *at = arena_alloc(&a, pj->n_sites * sizeof *at + 1);
   for (uint32_t i = 0; i < pj->n_sites; i++)
     if (!pj->sites[i].gone) at[n++] = i;
-  const struct sites sites = {pj, at};
+  struct arena words[2] = {{0}};
+  const struct sites sites = {pj, at, words};
   html_raw(o, "<section id=\"nodes\"><h2>Every node that was looked at</h2>\n");
   html_table(o, &(struct html_table){.id = "sites",
                                      .caption = "Nodes and weights that passes looked at",
@@ -266,5 +274,7 @@ void html_sites(struct html_out *o, const struct run_report *r) {
                                      .row = put_site,
                                      .ctx = &sites});
   html_raw(o, "</section>\n");
+  arena_free(&words[0]);
+  arena_free(&words[1]);
   arena_free(&a);
 }

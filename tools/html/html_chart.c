@@ -5,13 +5,12 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { WIDTH = 760, HEIGHT = 260, LEFT = 62, RIGHT = 14, TOP = 12, BOTTOM = 40, STRETCHES = 240 };
+enum { WIDTH = 520, HEIGHT = 240, LEFT = 66, RIGHT = 10, TOP = 12, BOTTOM = 42, STRETCHES = 200 };
 
 struct frame {
   const struct html_lines *chart;
-  double low, high; // of y, on the chart's scale
+  double low, high, step; // of y, on the chart's scale
   uint32_t longest;
-  char scratch[64];
 };
 
 static double scaled(const struct html_lines *c, double y) {
@@ -57,14 +56,14 @@ static bool find_range(struct frame *f) {
     f->low -= 1;
     f->high += 1;
   }
-  const double step = step_of(f);
-  f->low = floor(f->low / step) * step;
-  f->high = ceil(f->high / step) * step;
+  f->step = step_of(f);
+  f->low = floor(f->low / f->step) * f->step;
+  f->high = ceil(f->high / f->step) * f->step;
   return true;
 }
 
 static void put_axes(struct html_out *o, const struct frame *f) {
-  const double step = step_of(f);
+  const double step = f->step;
   html_raw(o, "<g class=\"axes\">\n");
   for (uint32_t i = 0; f->low + i * step <= f->high + step / 2; i++) {
     const double y = f->low + i * step, at = y_of(f, y);

@@ -7,6 +7,7 @@
 // load: what the page needs is in it.
 #include "html_page.h"
 
+#include "hints.h"
 #include "html_files.h"
 #include "html_parts.h"
 #include "pass_job.h"
@@ -76,7 +77,7 @@ static void put_headline(struct html_out *o, const struct run_report *r) {
     put_card(o, "Nodes", arena_printf(&a, "%lu \xe2\x86\x92 %lu", r->census.nodes[0], r->census.nodes[1]),
              "with those of bodies and functions");
   if (r->stored.n_rows)
-    put_card(o, "Tensors in another form", arena_printf(&a, "%u", r->stored.n_rows), "each with its error below");
+    put_card(o, "Tensors converted", arena_printf(&a, "%u", r->stored.n_rows), "each with its error below");
   if (r->verified) {
     const struct verified *v = r->verified;
     put_card(o, "Verification", arena_printf(&a, "%lu of %lu passed", v->n_passed, v->n_passed + v->n_failed + v->n_not),
@@ -97,17 +98,19 @@ static void put_headline(struct html_out *o, const struct run_report *r) {
   arena_free(&a);
 }
 
-static void put_notice(struct html_out *o, const char *style, const char *title, const char *text) {
-  html_put(o, "<p class=\"notice %s\"><strong>%s</strong> ", style, title);
-  html_put(o, "%s</p>\n", text);
+static void put_notice(struct html_out *o, const char *style, const char *title, const char *text,
+                       const char *hint) {
+  html_put(o, "<p class=\"notice %s\"><strong>%s</strong> %s", style, title, text);
+  if (hint && *hint) html_put(o, "<br><small>Hint: %s</small>", hint);
+  html_raw(o, "</p>\n");
 }
 
 static void put_warnings(struct html_out *o, const struct run_report *r) {
-  if (r->refusal) put_notice(o, "bad", "Error:", r->refusal->msg);
+  if (r->refusal) put_notice(o, "bad", "Error:", r->refusal->msg, hints_of(r->refusal).s);
   for (uint32_t i = 0; i < r->n_warnings; i++)
-    put_notice(o, "warn", "Warning:", r->warnings[i]);
+    put_notice(o, "warn", "Warning:", r->warnings[i], NULL);
   for (uint32_t i = 0; r->passes && i < r->passes->n_warnings; i++)
-    put_notice(o, "warn", "Warning:", r->passes->warnings[i].sentence);
+    put_notice(o, "warn", "Warning:", r->passes->warnings[i].sentence, r->passes->warnings[i].hint);
 }
 
 // ---- how to make it again ----------------------------------------------------------------------
