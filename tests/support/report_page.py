@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 ELEMENTS = set(
-    "html head meta title style body main header footer section div p span h1 h2 h3 dl dt dd small strong b i bdi code pre ul li "
+    "html head meta title style body main header footer section div p span h1 h2 h3 dl dt dd small strong b i br bdi code pre ul li "
     "table caption thead tbody tr th td details summary figure figcaption svg g line text path circle rect title script".split()
 )
 POLICY = re.compile(

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 void html_flush(struct html_out *o) {
   if (o->n) o->sink.put(o->sink.ctx, span_of(o->buffer, o->n));
@@ -109,18 +110,26 @@ size_t html_shared(struct span a, struct span b) {
   return n;
 }
 
+// Counts are whole, and exact below 2^53.
+static const char *digits_of(double x, char room[32]) {
+  const bool whole = x == floor(x) && fabs(x) < 9007199254740992.0;
+  snprintf(room, 32, whole ? "%.0f" : "%.7g", x);
+  return room;
+}
+
+double html_number(double x) {
+  char room[32];
+  return isfinite(x) ? strtod(digits_of(x, room), NULL) : x;
+}
+
 void html_json_number(struct html_out *o, double x) {
-  char digits[32];
+  char room[32];
   if (isnan(x))
     html_raw(o, "\"nan\"");
   else if (isinf(x))
     html_raw(o, x < 0 ? "\"-inf\"" : "\"inf\"");
-  else {
-    // Counts are whole, and exact below 2^53.
-    const bool whole = x == floor(x) && fabs(x) < 9007199254740992.0;
-    snprintf(digits, sizeof digits, whole ? "%.0f" : "%.7g", x);
-    html_raw(o, digits);
-  }
+  else
+    html_raw(o, digits_of(x, room));
 }
 
 // ---- markup with texts in it --------------------------------------------------------------------

@@ -41,7 +41,9 @@ void html_put(struct html_out *o, const char *markup, ...) __attribute__((format
 void html_json(struct html_out *o, struct span text, size_t from);
 // How many bytes two texts begin with alike, of those that look the same in both forms.
 size_t html_shared(struct span a, struct span b);
-// The shortest of at most 7 digits, as JSON has it; "inf", "-inf" and "nan" are strings.
+// As JSON has it; "inf", "-inf" and "nan" are strings.
 void html_json_number(struct html_out *o, double x);
+// What is left of a number in 7 digits, or whole: what pages have.
+double html_number(double x);
 
 #endif

@@ -63,7 +63,7 @@ static void put_plain_row(struct html_out *o, const struct html_table *t,
     } else if (cells[c].unknown) {
       html_raw(o, "<td class=\"number\">\xe2\x80\x93</td>");
     } else {
-      html_put(o, "<td class=\"number\">%s</td>", html_words(cells[c].number, form).s);
+      html_put(o, "<td class=\"number\">%s</td>", html_words(html_number(cells[c].number), form).s);
     }
   }
   html_raw(o, "</tr>\n");

@@ -5,17 +5,24 @@
   var MINUS = '\u2212', DASH = '\u2013', PRINTED = 200, SPARE = 10;
   var UNITS = ['kB', 'MB', 'GB', 'TB', 'PB', 'EB'];
 
+  // Halves go to the even digit, as they do in C.
+  function round(x, digits, way) {
+    var all = x[way](60), end = all.search(/e|$/), cut = all.indexOf('.') + 1 + digits;
+    if (!/^50*$/.test(all.slice(cut, end))) return x[way](digits);
+    var low = all.slice(0, digits ? cut : cut - 1);
+    return Number(low.slice(-1)) % 2 ? x[way](digits) : low + all.slice(end);
+  }
   // As quote_bytes and html_words have them.
   function bytes(x) {
     var unit = 0;
     if (x < 1000) return x.toFixed(0) + ' bytes';
     for (x /= 1000; x >= 999.95 && unit + 1 < UNITS.length; unit++) x /= 1000;
-    return x.toFixed(x < 9.995 ? 2 : x < 99.95 ? 1 : 0) + ' ' + UNITS[unit];
+    return round(x, x < 9.995 ? 2 : x < 99.95 ? 1 : 0, 'toFixed') + ' ' + UNITS[unit];
   }
   function short(x) {
     if (x === 0) return '0';
-    var parts = x.toExponential(2).split('e'), power = Number(parts[1]);
-    if (power >= -4 && power < 3) return String(Number(x.toPrecision(3)));
+    var near = round(x, 2, 'toExponential'), parts = near.split('e'), power = Number(parts[1]);
+    if (power >= -4 && power < 3) return String(Number(near));
     return Number(parts[0]) + 'e' + (power < 0 ? '-' : '+') + (Math.abs(power) < 10 ? '0' : '') + Math.abs(power);
   }
   function words(x, form) {
@@ -25,8 +32,8 @@
     if (x === Infinity || x === -Infinity) return (x < 0 ? MINUS : '') + '\u221e';
     if (form === 'bytes') return bytes(x);
     if (form === 'count') return x.toFixed(0);
-    if (form === 'one') return x.toFixed(1);
-    if (form === 'six') return x.toFixed(6);
+    if (form === 'one') return round(x, 1, 'toFixed');
+    if (form === 'six') return round(x, 6, 'toFixed');
     return short(x);
   }
   function isText(form) { return form === 'name' || form === 'word'; }
