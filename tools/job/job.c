@@ -69,6 +69,15 @@ int job_beside_bytes(const struct job *job, uint64_t *bytes, struct err *err) {
   return 0;
 }
 
+// As it is if another process completes the seal.
+static void write_kept_page(void *ctx, struct html_sink sink) {
+  struct job *job = ctx;
+  const char *resumed = job->resumed;
+  job->resumed = "seal";
+  html_page(run_report_of(job), sink);
+  job->resumed = resumed;
+}
+
 static int seal(struct job *job, const struct carry_out *c, struct staging *st, struct err *err) {
   struct json_out report = {.indent = 2};
   run_report_take_digests(job, st);
@@ -82,6 +91,7 @@ static int seal(struct job *job, const struct carry_out *c, struct staging *st, 
   struct put_in_place x = in_place(job);
   x.work = c->work;
   x.report = span_of(report.text, report.n);
+  if (job->page_file.path) x.page = (struct kept_page){write_kept_page, job};
   const int rc = put_in_place(&x, st, &job->unchanged, err);
   json_done(&report);
   return rc;
