@@ -122,7 +122,7 @@ class Page(HTMLParser):
         while at < len(flat):
             row = {}
             for c, form in enumerate(table["forms"]):
-                if form in ("name", "word"):
+                if form in ("name", "word", "state"):
                     last[c] = last[c][: flat[at]] + flat[at + 1]
                     row[table["titles"][c]] = last[c]
                     at += 2

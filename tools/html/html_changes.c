@@ -20,8 +20,9 @@ static void put_step(struct html_out *o, const struct pass_job *pj, uint32_t ste
   struct arena a = {0};
   html_put(o, "<tr><td><code>%s</code><small>%s</small></td>", s->values.pass->name,
            s->values.pass->summary);
-  html_put(o, "<td class=\"number\">%lu</td><td class=\"number\">%lu</td><td class=\"number\">%lu</td>",
-           n.converted, n.skipped, came ? came->held_back : 0);
+  html_put(
+      o, "<td class=\"number\">%lu</td><td class=\"number\">%lu</td><td class=\"number\">%lu</td>",
+      n.converted, n.skipped, came ? came->held_back : 0);
   html_put(o, "<td><details><summary>options</summary><code>%s</code></details></td></tr>\n",
            pass_values_json(&s->values, &a));
   arena_free(&a);
@@ -29,9 +30,12 @@ static void put_step(struct html_out *o, const struct pass_job *pj, uint32_t ste
 
 static void put_steps(struct html_out *o, const struct pass_job *pj) {
   uint32_t idle = 0;
-  html_raw(o, "<h3>Steps</h3>\n<div class=\"scroll\"><table>\n<caption>Passes that changed something, in the order in "
-              "which they ran</caption>\n<thead><tr><th scope=\"col\">Pass</th><th scope=\"col\" class=\"number\">"
-              "Changed</th><th scope=\"col\" class=\"number\">Left as it was</th><th scope=\"col\" class=\"number\">"
+  html_raw(o, "<h3>Steps</h3>\n<div class=\"scroll\"><table>\n<caption>Passes that changed "
+              "something, in the order in "
+              "which they ran</caption>\n<thead><tr><th scope=\"col\">Pass</th><th scope=\"col\" "
+              "class=\"number\">"
+              "Changed</th><th scope=\"col\" class=\"number\">Left as it was</th><th scope=\"col\" "
+              "class=\"number\">"
               "Held back</th><th scope=\"col\">How</th></tr></thead>\n<tbody>\n");
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++) {
     if (pj->pipeline.n_steps > 1 && pass_job_count(pj, i).converted == 0)
@@ -40,15 +44,18 @@ static void put_steps(struct html_out *o, const struct pass_job *pj) {
       put_step(o, pj, i);
   }
   html_raw(o, "</tbody></table></div>\n");
-  if (idle) html_put(o, "<p class=\"note\">%u further pass%s found nothing to change.</p>\n", idle,
-                     idle == 1 ? "" : "es");
+  if (idle)
+    html_put(o, "<p class=\"note\">%u further pass%s found nothing to change.</p>\n", idle,
+             idle == 1 ? "" : "es");
 }
 
 static void put_op(struct html_out *o, const struct census_op *op, uint64_t most) {
   html_put(o, "<tr><th scope=\"row\"><bdi>%s</bdi></th>", op->name);
   html_put(o, "<td class=\"number\">%lu</td><td class=\"number\">%lu</td>", op->before, op->after);
   html_put(o, "<td class=\"number\">%s%lu</td><td class=\"wide\">",
-           op->after > op->before ? "+" : op->after < op->before ? "\xe2\x88\x92" : "",
+           op->after > op->before   ? "+"
+           : op->after < op->before ? "\xe2\x88\x92"
+                                    : "",
            max_u64(op->before, op->after) - min_u64(op->before, op->after));
   html_before_after(o, (double)op->before / (double)most, (double)op->after / (double)most);
   html_raw(o, "</td></tr>\n");
@@ -56,8 +63,10 @@ static void put_op(struct html_out *o, const struct census_op *op, uint64_t most
 
 static void put_ops_head(struct html_out *o, const char *caption) {
   html_put(o,
-           "<div class=\"scroll\"><table class=\"ops\">\n<caption>%s</caption>\n<thead><tr><th scope=\"col\">Operator</th>"
-           "<th scope=\"col\" class=\"number\">Before</th><th scope=\"col\" class=\"number\">After</th><th scope=\"col\" "
+           "<div class=\"scroll\"><table class=\"ops\">\n<caption>%s</caption>\n<thead><tr><th "
+           "scope=\"col\">Operator</th>"
+           "<th scope=\"col\" class=\"number\">Before</th><th scope=\"col\" "
+           "class=\"number\">After</th><th scope=\"col\" "
            "class=\"number\">Change</th><th scope=\"col\"><span class=\"key before\">before</span> "
            "<span class=\"key after\">after</span></th></tr></thead>\n<tbody>\n",
            caption);
@@ -104,13 +113,14 @@ void html_changes(struct html_out *o, const struct run_report *r) {
 enum { COLOURS = 8 };
 
 static int by_bytes(const void *a, const void *b) {
-  const struct census_type *x = *(const struct census_type *const *)a, *y = *(const struct census_type *const *)b;
+  const struct census_type *x = *(const struct census_type *const *)a,
+                           *y = *(const struct census_type *const *)b;
   const uint64_t p = max_u64(x->bytes[0], x->bytes[1]), q = max_u64(y->bytes[0], y->bytes[1]);
   return p > q ? -1 : p < q ? 1 : x < y ? -1 : x > y;
 }
 
-static void put_stack(struct html_out *o, const struct census *c, const struct census_type **rows, uint32_t n,
-                      enum census_when when, uint64_t most) {
+static void put_stack(struct html_out *o, const struct census *c, const struct census_type **rows,
+                      uint32_t n, enum census_when when, uint64_t most) {
   struct html_share shares[CENSUS_TYPES];
   uint64_t all = 0;
   for (uint32_t i = 0; i < n; i++) {
@@ -139,22 +149,29 @@ void html_types(struct html_out *o, const struct run_report *r) {
   if (most == 0) return;
   qsort(rows, n, sizeof *rows, by_bytes);
   html_raw(o, "<section id=\"types\"><h2>Size by dtype</h2>\n"
-              "<p>Bytes of all constants in the model, wherever they lie. Codes of 4 bits are often stored as uint8, two in "
+              "<p>Bytes of all constants in the model, wherever they lie. Codes of 4 bits are "
+              "often stored as uint8, two in "
               "a byte.</p>\n");
   put_stack(o, c, rows, n, CENSUS_BEFORE, most);
   put_stack(o, c, rows, n, CENSUS_AFTER, most);
-  html_raw(o, "<div class=\"scroll\"><table>\n<caption>Constants by dtype</caption>\n<thead><tr><th scope=\"col\">Dtype</th>"
-              "<th scope=\"col\" class=\"number\">Before</th><th scope=\"col\" class=\"number\">After</th>"
-              "<th scope=\"col\" class=\"number\">Tensors before</th><th scope=\"col\" class=\"number\">after</th></tr>"
-              "</thead>\n<tbody>\n");
+  html_raw(
+      o,
+      "<div class=\"scroll\"><table>\n<caption>Constants by dtype</caption>\n<thead><tr><th "
+      "scope=\"col\">Dtype</th>"
+      "<th scope=\"col\" class=\"number\">Before</th><th scope=\"col\" class=\"number\">After</th>"
+      "<th scope=\"col\" class=\"number\">Tensors before</th><th scope=\"col\" "
+      "class=\"number\">after</th></tr>"
+      "</thead>\n<tbody>\n");
   for (uint32_t i = 0; i < n; i++) {
-    html_put(o, "<tr><th scope=\"row\"><svg class=\"swatch\" viewBox=\"0 0 10 10\" aria-hidden=\"true\"><rect class=\"c%u\" "
-                "width=\"10\" height=\"10\" rx=\"2\"/></svg> %s</th>",
+    html_put(o,
+             "<tr><th scope=\"row\"><svg class=\"swatch\" viewBox=\"0 0 10 10\" "
+             "aria-hidden=\"true\"><rect class=\"c%u\" "
+             "width=\"10\" height=\"10\" rx=\"2\"/></svg> %s</th>",
              i < COLOURS ? i : COLOURS - 1, dtype_name((enum dtype)(rows[i] - c->types)));
     html_put(o, "<td class=\"number\">%s</td>", quote_bytes(rows[i]->bytes[0]).s);
     html_put(o, "<td class=\"number\">%s</td>", quote_bytes(rows[i]->bytes[1]).s);
-    html_put(o, "<td class=\"number\">%lu</td><td class=\"number\">%lu</td></tr>\n", rows[i]->tensors[0],
-             rows[i]->tensors[1]);
+    html_put(o, "<td class=\"number\">%lu</td><td class=\"number\">%lu</td></tr>\n",
+             rows[i]->tensors[0], rows[i]->tensors[1]);
   }
   html_raw(o, "</tbody></table></div></section>\n");
 }
@@ -174,7 +191,8 @@ static int by_reason(const void *a, const void *b) {
 }
 
 static bool is_together(const struct pass_job_site *x, const struct pass_job_site *y) {
-  return x->step == y->step && strcmp(x->reason, y->reason) == 0 && strcmp(x->op_type, y->op_type) == 0;
+  return x->step == y->step && strcmp(x->reason, y->reason) == 0 &&
+         strcmp(x->op_type, y->op_type) == 0;
 }
 
 static void put_group(struct html_out *o, const struct pass_job *pj, const uint32_t *at, uint32_t n,
@@ -182,17 +200,21 @@ static void put_group(struct html_out *o, const struct pass_job *pj, const uint3
   const struct pass_job_site *first = &pj->sites[at[0]];
   const bool infers = pass_job_infers(pj, first->step);
   html_put(o, "<details><summary><b>%u %s</b> ", n, first->op_type);
-  html_put(o, infers ? "without a known shape: %s " : "%s ", pass_job_reason_words(first->reason, a));
-  html_put(o, "<small>%s</small></summary>\n<ul class=\"names\">", pj->pipeline.steps[first->step].values.pass->name);
+  html_put(o, infers ? "without a known shape: %s " : "%s ",
+           pass_job_reason_words(first->reason, a));
+  html_put(o, "<small>%s</small></summary>\n<ul class=\"names\">",
+           pj->pipeline.steps[first->step].values.pass->name);
   for (uint32_t i = 0; i < n && i < NAMES_SHOWN; i++) {
     const struct pass_job_site *s = &pj->sites[at[i]];
     html_put(o, "<li><bdi>%s</bdi>", s->name);
-    if (s->layer != s->name && strcmp(s->layer, s->name) != 0) html_put(o, " <small>used by <bdi>%s</bdi></small>", s->layer);
+    if (s->layer != s->name && strcmp(s->layer, s->name) != 0)
+      html_put(o, " <small>used by <bdi>%s</bdi></small>", s->layer);
     html_raw(o, "</li>\n");
   }
   html_raw(o, "</ul>\n");
   if (n > NAMES_SHOWN)
-    html_put(o, "<p class=\"note\">And %u more: in the table of all nodes below.</p>\n", n - NAMES_SHOWN);
+    html_put(o, "<p class=\"note\">And %u more: in the table of all nodes below.</p>\n",
+             n - NAMES_SHOWN);
   html_raw(o, "</details>\n");
 }
 
@@ -217,7 +239,9 @@ void html_kept(struct html_out *o, const struct run_report *r) {
     else
       more++;
   }
-  if (more) html_put(o, "<p class=\"note\">And %u more groups: in the table of all nodes below.</p>\n", more);
+  if (more)
+    html_put(o, "<p class=\"note\">And %u more groups: in the table of all nodes below.</p>\n",
+             more);
   if (n) html_raw(o, "</section>\n");
   arena_free(&a);
 }
@@ -227,9 +251,9 @@ void html_kept(struct html_out *o, const struct run_report *r) {
 enum { S_NAME, S_OP, S_PASS, S_STATUS, S_WHY, S_TENSOR, S_COLUMNS };
 
 static const struct html_column site_columns[S_COLUMNS] = {
-    [S_NAME] = {"Node", HTML_NAME, NULL},   [S_OP] = {"Operator", HTML_NAME, NULL},
-    [S_PASS] = {"Pass", HTML_WORD, NULL},   [S_STATUS] = {"Result", HTML_WORD, NULL},
-    [S_WHY] = {"Why", HTML_WORD, NULL},     [S_TENSOR] = {"Tensor", HTML_NAME, NULL},
+    [S_NAME] = {"Node", HTML_NAME, NULL}, [S_OP] = {"Operator", HTML_NAME, NULL},
+    [S_PASS] = {"Pass", HTML_WORD, NULL}, [S_STATUS] = {"Result", HTML_WORD, NULL},
+    [S_WHY] = {"Why", HTML_WORD, NULL},   [S_TENSOR] = {"Tensor", HTML_NAME, NULL},
 };
 
 struct sites {

@@ -31,7 +31,10 @@ static double y_of(const struct frame *f, double y) {
 static double step_of(const struct frame *f) {
   const double rough = (f->high - f->low) / 5, tens = pow(10, floor(log10(rough)));
   if (f->chart->logarithmic) return fmax(1, ceil(rough));
-  return rough <= tens ? tens : rough <= 2 * tens ? 2 * tens : rough <= 5 * tens ? 5 * tens : 10 * tens;
+  return rough <= tens       ? tens
+         : rough <= 2 * tens ? 2 * tens
+         : rough <= 5 * tens ? 5 * tens
+                             : 10 * tens;
 }
 
 static bool find_range(struct frame *f) {
@@ -77,13 +80,15 @@ static void put_axes(struct html_out *o, const struct frame *f) {
   }
   html_put(o, "<text x=\"%u\" y=\"%u\" text-anchor=\"middle\">%s</text>",
            (unsigned)(LEFT + (WIDTH - LEFT - RIGHT) / 2), (unsigned)(HEIGHT - 10), f->chart->x);
-  html_put(o, "<text transform=\"translate(14 %u) rotate(-90)\" text-anchor=\"middle\">%s</text></g>\n",
-           (unsigned)(TOP + (HEIGHT - TOP - BOTTOM) / 2), f->chart->y);
+  html_put(
+      o, "<text transform=\"translate(14 %u) rotate(-90)\" text-anchor=\"middle\">%s</text></g>\n",
+      (unsigned)(TOP + (HEIGHT - TOP - BOTTOM) / 2), f->chart->y);
 }
 
 static void put_point(struct html_out *o, const struct frame *f, const struct html_series *s,
                       uint32_t i, bool *pen) {
-  html_put(o, *pen ? " %.1f %.1f" : "M%.1f %.1f", x_of(f, s, i), y_of(f, scaled(f->chart, s->y[i])));
+  html_put(o, *pen ? " %.1f %.1f" : "M%.1f %.1f", x_of(f, s, i),
+           y_of(f, scaled(f->chart, s->y[i])));
   *pen = true;
 }
 
@@ -123,8 +128,8 @@ static void put_line(struct html_out *o, const struct frame *f, uint32_t k) {
   }
   html_raw(o, "\"/>\n");
   if (any && points < 2)
-    html_put(o, "<circle class=\"dot c%u\" r=\"4\" cx=\"%.1f\" cy=\"%.1f\"/>\n", k, x_of(f, s, only),
-             y_of(f, scaled(f->chart, s->y[only])));
+    html_put(o, "<circle class=\"dot c%u\" r=\"4\" cx=\"%.1f\" cy=\"%.1f\"/>\n", k,
+             x_of(f, s, only), y_of(f, scaled(f->chart, s->y[only])));
   if (s->usual > 0)
     html_put(o, "<line class=\"usual c%u\" x1=\"%u\" x2=\"%u\" y1=\"%.1f\" y2=\"%.1f\"/>\n", k,
              (unsigned)LEFT, (unsigned)(WIDTH - RIGHT), y_of(f, s->usual), y_of(f, s->usual));
@@ -133,8 +138,10 @@ static void put_line(struct html_out *o, const struct frame *f, uint32_t k) {
 void html_lines(struct html_out *o, const struct html_lines *chart) {
   struct frame f = {.chart = chart};
   if (!find_range(&f)) return;
-  html_put(o, "<figure><figcaption>%s</figcaption>\n<svg class=\"lines\" viewBox=\"0 0 %u %u\" role=\"img\" "
-              "aria-label=\"%s\">\n",
+  html_put(o,
+           "<figure><figcaption>%s</figcaption>\n<svg class=\"lines\" viewBox=\"0 0 %u %u\" "
+           "role=\"img\" "
+           "aria-label=\"%s\">\n",
            chart->title, (unsigned)WIDTH, (unsigned)HEIGHT, chart->title);
   put_axes(o, &f);
   for (uint32_t k = 0; k < chart->n_series; k++)
@@ -143,9 +150,11 @@ void html_lines(struct html_out *o, const struct html_lines *chart) {
   bool usual = false;
   html_raw(o, "<ul class=\"legend\">");
   for (uint32_t k = 0; k < chart->n_series; k++) {
-    html_put(o, "<li><svg class=\"swatch\" viewBox=\"0 0 10 10\" aria-hidden=\"true\"><rect class=\"c%u\" "
-                "width=\"10\" height=\"10\" rx=\"2\"/></svg> %s</li>",
-             k, chart->series[k].name);
+    html_put(
+        o,
+        "<li><svg class=\"swatch\" viewBox=\"0 0 10 10\" aria-hidden=\"true\"><rect class=\"c%u\" "
+        "width=\"10\" height=\"10\" rx=\"2\"/></svg> %s</li>",
+        k, chart->series[k].name);
     usual = usual || chart->series[k].usual > 0;
   }
   if (usual) html_raw(o, "<li class=\"note\">dashed: what is usual</li>");
@@ -154,18 +163,24 @@ void html_lines(struct html_out *o, const struct html_lines *chart) {
 
 void html_before_after(struct html_out *o, double before, double after) {
   html_put(o,
-           "<svg class=\"bars\" viewBox=\"0 0 200 18\" preserveAspectRatio=\"none\" aria-hidden=\"true\">"
+           "<svg class=\"bars\" viewBox=\"0 0 200 18\" preserveAspectRatio=\"none\" "
+           "aria-hidden=\"true\">"
            "<rect class=\"before\" y=\"1\" height=\"7\" width=\"%.2f\"/>"
            "<rect class=\"after\" y=\"10\" height=\"7\" width=\"%.2f\"/></svg>",
            200 * before, 200 * after);
 }
 
-void html_stack(struct html_out *o, const char *title, const struct html_share *shares, uint32_t n) {
+void html_stack(struct html_out *o, const char *title, const struct html_share *shares,
+                uint32_t n) {
   double at = 0;
-  html_put(o, "<svg class=\"stack\" viewBox=\"0 0 1000 28\" preserveAspectRatio=\"none\" role=\"img\" "
-              "aria-label=\"%s\">", title);
+  html_put(o,
+           "<svg class=\"stack\" viewBox=\"0 0 1000 28\" preserveAspectRatio=\"none\" role=\"img\" "
+           "aria-label=\"%s\">",
+           title);
   for (uint32_t i = 0; i < n; i++) {
-    html_put(o, "<rect class=\"c%u\" x=\"%.2f\" width=\"%.2f\" height=\"28\"><title>%s: %.1f %%</title></rect>",
+    html_put(o,
+             "<rect class=\"c%u\" x=\"%.2f\" width=\"%.2f\" height=\"28\"><title>%s: %.1f "
+             "%%</title></rect>",
              shares[i].colour, 1000 * at, 1000 * shares[i].share, shares[i].name,
              100 * shares[i].share);
     at += shares[i].share;

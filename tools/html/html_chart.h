@@ -14,10 +14,10 @@ struct html_series {
 enum { HTML_SERIES_MAX = 6 };
 
 struct html_lines {
-  const char *title;  // what it shows, for who cannot see it too
-  const char *x, *y;  // words at the axes
-  bool logarithmic;   // values above 0; others have no point
-  bool stretched;     // every series takes the whole width (ranks of its own); else x is a place
+  const char *title; // what it shows, for who cannot see it too
+  const char *x, *y; // words at the axes
+  bool logarithmic;  // values above 0; others have no point
+  bool stretched;    // every series takes the whole width (ranks of its own); else x is a place
   const struct html_series *series;
   uint32_t n_series;
 };

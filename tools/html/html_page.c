@@ -19,17 +19,19 @@ static void put_lines(struct html_out *o, const char *const *lines) {
 }
 
 static void put_head(struct html_out *o, const struct run_report *r) {
-  html_raw(o, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-              "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src ");
+  html_raw(o,
+           "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+           "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src ");
   html_raw(o, html_page_css_hash);
   html_raw(o, "; script-src ");
   html_raw(o, html_page_js_hash);
   html_raw(o, "; base-uri 'none'; form-action 'none'\">\n"
               "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-              "<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n"
+              "<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" "
+              "content=\"no-referrer\">\n"
               "<meta name=\"robots\" content=\"noindex\">\n");
-  html_put(o, "<meta name=\"generator\" content=\"weir %s\">\n<title>%s: weir %s</title>\n<style>", r->version, r->model,
-           r->command);
+  html_put(o, "<meta name=\"generator\" content=\"weir %s\">\n<title>%s: weir %s</title>\n<style>",
+           r->version, r->model, r->command);
   put_lines(o, html_page_css);
   html_raw(o, "</style>\n</head>\n<body>\n");
 }
@@ -37,19 +39,23 @@ static void put_head(struct html_out *o, const struct run_report *r) {
 // ---- what came of it ---------------------------------------------------------------------------
 
 static void put_card(struct html_out *o, const char *title, const char *value, const char *more) {
-  html_put(o, "<div class=\"card\"><dt>%s</dt><dd>%s<small>%s</small></dd></div>\n", title, value, more);
+  html_put(o, "<div class=\"card\"><dt>%s</dt><dd>%s<small>%s</small></dd></div>\n", title, value,
+           more);
 }
 
 static void put_size(struct html_out *o, const struct run_report *r, struct arena *a) {
   if (r->bytes_before == 0 && r->bytes_after == 0) return;
   const double share = r->bytes_before ? (double)r->bytes_after / (double)r->bytes_before : 1;
-  html_put(o, "<div class=\"card size\"><dt>Size</dt><dd>%s \xe2\x86\x92 ", quote_bytes(r->bytes_before).s);
+  html_put(o, "<div class=\"card size\"><dt>Size</dt><dd>%s \xe2\x86\x92 ",
+           quote_bytes(r->bytes_before).s);
   html_put(o, "<b>%s</b><small>%s</small>", quote_bytes(r->bytes_after).s,
            arena_printf(a, "%.1f %% of the input", 100 * share));
   const double longest = share > 1 ? share : 1;
-  html_put(o, "<svg class=\"bars\" viewBox=\"0 0 200 18\" preserveAspectRatio=\"none\" aria-hidden=\"true\">"
-              "<rect class=\"before\" y=\"1\" height=\"7\" width=\"%.2f\"/>"
-              "<rect class=\"after\" y=\"10\" height=\"7\" width=\"%.2f\"/></svg></dd></div>\n",
+  html_put(o,
+           "<svg class=\"bars\" viewBox=\"0 0 200 18\" preserveAspectRatio=\"none\" "
+           "aria-hidden=\"true\">"
+           "<rect class=\"before\" y=\"1\" height=\"7\" width=\"%.2f\"/>"
+           "<rect class=\"after\" y=\"10\" height=\"7\" width=\"%.2f\"/></svg></dd></div>\n",
            200 / longest, 200 * share / longest);
 }
 
@@ -68,23 +74,29 @@ static void put_told(struct html_out *o, const char *title, const char *text) {
 static void put_headline(struct html_out *o, const struct run_report *r) {
   struct arena a = {0};
   const struct html_verdict status = status_of(r);
-  html_put(o, "<header>\n<p class=\"made\">weir %s</p>\n<h1><bdi>%s</bdi></h1>\n", r->command, r->model);
+  html_put(o, "<header>\n<p class=\"made\">weir %s</p>\n<h1><bdi>%s</bdi></h1>\n", r->command,
+           r->model);
   html_put(o, "<p><span class=\"badge %s\">%s</span></p>\n", status.style, status.word);
   if (r->told.did) html_put(o, "<p class=\"did\">%s</p>\n", r->told.did);
   html_raw(o, "</header>\n<dl class=\"cards\">\n");
   put_size(o, r, &a);
   if (r->census.n_ops)
-    put_card(o, "Nodes", arena_printf(&a, "%lu \xe2\x86\x92 %lu", r->census.nodes[0], r->census.nodes[1]),
+    put_card(o, "Nodes",
+             arena_printf(&a, "%lu \xe2\x86\x92 %lu", r->census.nodes[0], r->census.nodes[1]),
              "with those of bodies and functions");
   if (r->stored.n_rows)
-    put_card(o, "Tensors converted", arena_printf(&a, "%u", r->stored.n_rows), "each with its error below");
+    put_card(o, "Tensors converted", arena_printf(&a, "%u", r->stored.n_rows),
+             "each with its error below");
   if (r->verified) {
     const struct verified *v = r->verified;
-    put_card(o, "Verification", arena_printf(&a, "%lu of %lu passed", v->n_passed, v->n_passed + v->n_failed + v->n_not),
-             arena_printf(&a, "%lu failed, %lu not verified", v->n_failed, v->n_not));
+    put_card(
+        o, "Verification",
+        arena_printf(&a, "%lu of %lu passed", v->n_passed, v->n_passed + v->n_failed + v->n_not),
+        arena_printf(&a, "%lu failed, %lu not verified", v->n_failed, v->n_not));
   }
   if (r->seconds > 0)
-    put_card(o, "Time", report_seconds(r->seconds).s, r->resumed ? "a part was taken over from an interrupted run" : "");
+    put_card(o, "Time", report_seconds(r->seconds).s,
+             r->resumed ? "a part was taken over from an interrupted run" : "");
   if (r->peak_memory) put_card(o, "Peak memory", quote_bytes(r->peak_memory).s, "of weir itself");
   html_raw(o, "</dl>\n");
   if (r->told.worst || r->told.kept || r->told.shapeless || r->needs) {
@@ -115,16 +127,19 @@ static void put_warnings(struct html_out *o, const struct run_report *r) {
 
 // ---- how to make it again ----------------------------------------------------------------------
 
-static void put_files(struct html_out *o, const char *caption, const struct run_file *files, uint32_t n,
-                      bool digests) {
+static void put_files(struct html_out *o, const char *caption, const struct run_file *files,
+                      uint32_t n, bool digests) {
   if (n == 0) return;
-  html_put(o, "<div class=\"scroll\"><table>\n<caption>%s</caption>\n<thead><tr><th scope=\"col\">File</th>"
-              "<th scope=\"col\" class=\"number\">Bytes</th>",
-           caption);
+  html_put(
+      o,
+      "<div class=\"scroll\"><table>\n<caption>%s</caption>\n<thead><tr><th scope=\"col\">File</th>"
+      "<th scope=\"col\" class=\"number\">Bytes</th>",
+      caption);
   if (digests) html_raw(o, "<th scope=\"col\">SHA-256</th>");
   html_raw(o, "</tr></thead>\n<tbody>\n");
   for (uint32_t i = 0; i < n; i++) {
-    html_put(o, "<tr><th scope=\"row\"><bdi>%s</bdi></th><td class=\"number\">%lu</td>", files[i].name, files[i].size);
+    html_put(o, "<tr><th scope=\"row\"><bdi>%s</bdi></th><td class=\"number\">%lu</td>",
+             files[i].name, files[i].size);
     if (digests && files[i].sha256)
       html_put(o, "<td><code class=\"digest\">%s</code></td>", files[i].sha256);
     else if (digests && files[i].shards)
@@ -137,13 +152,15 @@ static void put_files(struct html_out *o, const char *caption, const struct run_
 }
 
 static void put_digest(struct html_out *o, const char *title, const char *hex) {
-  if (hex && *hex) html_put(o, "<dt>%s</dt><dd><code class=\"digest\">%s</code></dd>\n", title, hex);
+  if (hex && *hex)
+    html_put(o, "<dt>%s</dt><dd><code class=\"digest\">%s</code></dd>\n", title, hex);
 }
 
 static void put_reproduce(struct html_out *o, const struct run_report *r) {
   html_raw(o, "<section id=\"reproduce\"><h2>How to make it again</h2>\n");
   if (r->command_line)
-    html_put(o, "<p>The command, as it was given:</p>\n<pre tabindex=\"0\"><code>%s</code></pre>\n", r->command_line);
+    html_put(o, "<p>The command, as it was given:</p>\n<pre tabindex=\"0\"><code>%s</code></pre>\n",
+             r->command_line);
   html_raw(o, "<dl class=\"told\">\n");
   if (r->version) html_put(o, "<dt>Version</dt><dd>weir %s</dd>\n", r->version);
   put_digest(o, "Plan", r->plan_id);
@@ -151,10 +168,14 @@ static void put_reproduce(struct html_out *o, const struct run_report *r) {
   put_digest(o, "Input's metadata", r->meta_sha256);
   put_digest(o, "Output", r->root);
   if (r->manifest && !r->dry && !r->refusal)
-    html_put(o, "<dt>Manifest</dt><dd><bdi>%s</bdi> (<code>weir audit</code> checks the files against it)</dd>\n", r->manifest);
+    html_put(o,
+             "<dt>Manifest</dt><dd><bdi>%s</bdi> (<code>weir audit</code> checks the files against "
+             "it)</dd>\n",
+             r->manifest);
   html_raw(o, "</dl>\n");
   put_files(o, "Input", r->inputs, r->n_inputs, false);
-  put_files(o, r->dry ? "Output, as planned" : "Output", r->outputs, r->n_outputs, !r->dry && !r->refusal);
+  put_files(o, r->dry ? "Output, as planned" : "Output", r->outputs, r->n_outputs,
+            !r->dry && !r->refusal);
   html_raw(o, "</section>\n");
 }
 
@@ -173,8 +194,9 @@ void html_page(const struct run_report *r, struct html_sink sink) {
   html_kept(&o, r);
   html_sites(&o, r);
   put_reproduce(&o, r);
-  html_raw(&o, "</main>\n<footer><p>Made by weir. What the figures mean is in <i>report.md</i> of its "
-               "documentation. This page loads nothing from anywhere.</p></footer>\n<script>");
+  html_raw(&o,
+           "</main>\n<footer><p>Made by weir. What the figures mean is in <i>report.md</i> of its "
+           "documentation. This page loads nothing from anywhere.</p></footer>\n<script>");
   put_lines(&o, html_page_js);
   html_raw(&o, "</script>\n</body>\n</html>\n");
   html_flush(&o);

@@ -7,12 +7,12 @@
 #include <stdio.h>
 
 static const char *const forms[] = {
-    [HTML_NAME] = "name", [HTML_WORD] = "word", [HTML_COUNT] = "count", [HTML_BYTES] = "bytes",
-    [HTML_ONE] = "one",   [HTML_SIX] = "six",   [HTML_SHORT] = "short",
+    [HTML_NAME] = "name",   [HTML_WORD] = "word", [HTML_STATE] = "state", [HTML_COUNT] = "count",
+    [HTML_BYTES] = "bytes", [HTML_ONE] = "one",   [HTML_SIX] = "six",     [HTML_SHORT] = "short",
 };
 
 static bool is_text(enum html_form form) {
-  return form == HTML_NAME || form == HTML_WORD;
+  return form == HTML_NAME || form == HTML_WORD || form == HTML_STATE;
 }
 
 struct quoted html_words(double x, enum html_form form) {
@@ -56,8 +56,11 @@ static void put_plain_row(struct html_out *o, const struct html_table *t,
       html_raw(o, "<td class=\"name\"><bdi>");
       html_text(o, cells[c].text);
       html_raw(o, "</bdi></td>");
-    } else if (form == HTML_WORD) {
-      html_raw(o, "<td>");
+    } else if (is_text(form)) {
+      html_raw(o, form == HTML_STATE && span_is(cells[c].text, "failed") ? "<td class=\"bad\">"
+                  : form == HTML_STATE && span_is(cells[c].text, "not verified")
+                      ? "<td class=\"warn\">"
+                      : "<td>");
       html_text(o, cells[c].text);
       html_raw(o, "</td>");
     } else if (cells[c].unknown) {
@@ -110,7 +113,8 @@ void html_table(struct html_out *o, const struct html_table *t) {
   html_raw(o, "</tbody></table></div>\n");
   if (plain < t->n_rows)
     html_put(o,
-             "<p class=\"note more\">The first %u of %u rows%s. With scripts allowed, all rows are here, "
+             "<p class=\"note more\">The first %u of %u rows%s. With scripts allowed, all rows are "
+             "here, "
              "to be sorted and searched.</p>\n",
              plain, t->n_rows, t->sorted_by == NO_ID ? "" : ", lowest first");
   put_rows(o, t);

@@ -8,15 +8,29 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { T_NAME, T_LAYER, T_STORED, T_DIMS, T_SQNR, T_COSINE, T_MAX, T_RMSE, T_BEFORE, T_AFTER, T_COLUMNS };
+enum {
+  T_NAME,
+  T_LAYER,
+  T_STORED,
+  T_DIMS,
+  T_SQNR,
+  T_COSINE,
+  T_MAX,
+  T_RMSE,
+  T_BEFORE,
+  T_AFTER,
+  T_COLUMNS
+};
 
 static const struct html_column columns[T_COLUMNS] = {
     [T_NAME] = {"Tensor", HTML_NAME, "The initializer in the input"},
     [T_LAYER] = {"First used by", HTML_NAME, "The first node that uses it"},
     [T_STORED] = {"Stored as", HTML_WORD, "What it became"},
     [T_DIMS] = {"Dims", HTML_WORD, NULL},
-    [T_SQNR] = {"SQNR, dB", HTML_ONE, "Signal to quantization noise: higher is better; 6 dB are about one bit"},
-    [T_COSINE] = {"Cosine", HTML_SIX, "Of the angle between the tensor before and after: 1 is the same direction"},
+    [T_SQNR] = {"SQNR, dB", HTML_ONE,
+                "Signal to quantization noise: higher is better; 6 dB are about one bit"},
+    [T_COSINE] = {"Cosine", HTML_SIX,
+                  "Of the angle between the tensor before and after: 1 is the same direction"},
     [T_MAX] = {"Max abs error", HTML_SHORT, "The largest difference of an element"},
     [T_RMSE] = {"RMSE", HTML_SHORT, "Root of the mean squared difference"},
     [T_BEFORE] = {"Before", HTML_BYTES, "Bytes"},
@@ -25,7 +39,7 @@ static const struct html_column columns[T_COLUMNS] = {
 
 struct rows {
   const struct run_report *r;
-  const char **stored; // by row: how it is stored
+  const char **stored;                 // by row: how it is stored
   char (*dims)[sizeof(struct quoted)]; // two: of this row and the one before
 };
 
@@ -153,7 +167,8 @@ static void put_curves(struct html_out *o, const struct rows *rows, struct arena
                                   .stretched = true,
                                   .series = db,
                                   .n_series = n};
-  const struct html_lines largest = {.title = "Largest error of an element, by tensor, lowest first",
+  const struct html_lines largest = {.title =
+                                         "Largest error of an element, by tensor, lowest first",
                                      .x = "tensors, by rank",
                                      .y = "max abs error",
                                      .logarithmic = true,
@@ -164,7 +179,8 @@ static void put_curves(struct html_out *o, const struct rows *rows, struct arena
   html_lines(o, &largest);
   html_raw(o, "</div>\n");
   if (others)
-    html_put(o, "<p class=\"note\">%u tensors in further forms are in the table only.</p>\n", others);
+    html_put(o, "<p class=\"note\">%u tensors in further forms are in the table only.</p>\n",
+             others);
 }
 
 void html_tensors(struct html_out *o, const struct run_report *r) {
@@ -176,10 +192,12 @@ void html_tensors(struct html_out *o, const struct run_report *r) {
   for (uint32_t i = 0; i < r->stored.n_rows; i++)
     any = any || r->stored.rows[i].has_figures;
   if (any)
-    html_raw(o, "<p>How far what is stored is from what the input had. Higher SQNR is better: it falls by about 6 dB "
+    html_raw(o, "<p>How far what is stored is from what the input had. Higher SQNR is better: it "
+                "falls by about 6 dB "
                 "with each bit less. What that does to the outputs depends on the model.</p>\n");
   else
-    html_raw(o, "<p>Errors are summed while the weights are written, so they are not known here.</p>\n");
+    html_raw(
+        o, "<p>Errors are summed while the weights are written, so they are not known here.</p>\n");
   put_curves(o, &rows, &a);
   const struct html_table table = {.id = "tensors",
                                    .caption = "Tensors stored in another form",

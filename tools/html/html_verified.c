@@ -6,12 +6,25 @@
 
 #include <math.h>
 
-enum { V_NAME, V_OF, V_END, V_BOUNDS, V_MAX, V_MEAN, V_P99, V_COSINE, V_SQNR, V_TOP1, V_WHY, V_COLUMNS };
+enum {
+  V_NAME,
+  V_END,
+  V_WHY,
+  V_OF,
+  V_BOUNDS,
+  V_MAX,
+  V_MEAN,
+  V_P99,
+  V_COSINE,
+  V_SQNR,
+  V_TOP1,
+  V_COLUMNS
+};
 
 static const struct html_column columns[V_COLUMNS] = {
     [V_NAME] = {"What was compared", HTML_NAME, "A site of the change, or an output of the model"},
     [V_OF] = {"Of", HTML_NAME, "The passes and rules of the site, or the case"},
-    [V_END] = {"Result", HTML_WORD, NULL},
+    [V_END] = {"Result", HTML_STATE, NULL},
     [V_BOUNDS] = {"Asked for", HTML_NAME, "What it had to meet"},
     [V_MAX] = {"Max abs", HTML_SHORT, "The largest difference of an element"},
     [V_MEAN] = {"Mean abs", HTML_SHORT, "The mean difference"},
@@ -124,9 +137,12 @@ static void put_layers(struct html_out *o, const struct verified *v, struct aren
     most[i] = f->count ? f->relative : (double)NAN;
   }
   const struct html_series curve = {.name = "SQNR", .y = db, .n = v->n_layers};
-  const struct html_series relative = {.name = "max abs error / largest value", .y = most, .n = v->n_layers};
-  html_raw(o, "<h3>Error layer by layer</h3>\n<p>Values that both models have, in the order of the graph. Where a curve "
-              "turns for the worse, the error comes in; values that are the same on both sides have no point.</p>\n"
+  const struct html_series relative = {
+      .name = "max abs error / largest value", .y = most, .n = v->n_layers};
+  html_raw(o, "<h3>Error layer by layer</h3>\n<p>Values that both models have, in the order of the "
+              "graph. Where a curve "
+              "turns for the worse, the error comes in; values that are the same on both sides "
+              "have no point.</p>\n"
               "<div class=\"charts\">");
   html_lines(o, &(struct html_lines){.title = "SQNR along the graph (higher is better)",
                                      .x = "place in the graph",
@@ -159,10 +175,12 @@ void html_verified(struct html_out *o, const struct verified *v) {
   const uint64_t all = v->n_passed + v->n_failed + v->n_not;
   const bool sites = v->scope && strcmp(v->scope, "sites") == 0;
   html_raw(o, "<section id=\"verification\"><h2>Verification</h2>\n");
-  html_put(o, "<p class=\"verdict %s\"><strong>%s</strong>: ", html_verdict(v).style, html_verdict(v).word);
+  html_put(o, "<p class=\"verdict %s\"><strong>%s</strong>: ", html_verdict(v).style,
+           html_verdict(v).word);
   html_put(o, "%lu of %lu %s passed, %lu failed, %lu not verified", v->n_passed, all,
            sites ? "sites" : "outputs", v->n_failed, v->n_not);
-  if (all) html_put(o, " (%.1f %% verified)", 100.0 * (double)(v->n_passed + v->n_failed) / (double)all);
+  if (all)
+    html_put(o, " (%.1f %% verified)", 100.0 * (double)(v->n_passed + v->n_failed) / (double)all);
   html_raw(o, ".</p>\n");
   html_put(o, "<p>%s, with the same inputs, in ONNX Runtime %s; seed %lu",
            sites ? "Each site of the change was run before and after, as two small models"

@@ -36,7 +36,8 @@
     if (form === 'six') return round(x, 6, 'toFixed');
     return short(x);
   }
-  function isText(form) { return form === 'name' || form === 'word'; }
+  function isText(form) { return form === 'name' || form === 'word' || form === 'state'; }
+  var STATES = {failed: 'bad', 'not verified': 'warn'};
 
   function read(flat, forms) {
     var special = {inf: Infinity, '-inf': -Infinity, nan: NaN}, rows = [], last = forms.map(function () { return ''; }), at = 0;
@@ -107,7 +108,8 @@
           element('bdi', td, text);
         } else {
           td.textContent = text;
-          if (forms[c] !== 'word') td.className = 'number';
+          if (!isText(forms[c])) td.className = 'number';
+          else if (forms[c] === 'state' && STATES[text]) td.className = STATES[text];
         }
       }
     }

@@ -96,7 +96,8 @@ struct job {
   struct job_text log;         // --edit-log
   struct job_text report_file; // --report-json
   struct job_text page_file;   // --report-html
-  bool counted_before;         // the model's operators and dtypes were counted, in `census`, as it was loaded
+  bool
+      counted_before; // the model's operators and dtypes were counted, in `census`, as it was loaded
   struct census census;
   char edits_sha256[DIGEST_HEX];
   // what came of it
@@ -122,7 +123,7 @@ struct job {
   // the command's part of what all reports are made of; may be NULL
   void (*collect)(struct job *job, struct run_report *r);
   struct run_report *said; // run_report_of
-  void *ctx; // the command's own
+  void *ctx;               // the command's own
 };
 
 // Opens everything and loads IN. On failure nothing stays open and nothing was written.

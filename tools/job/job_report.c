@@ -216,8 +216,7 @@ void job_report_print(struct job *job) {
     print_padding(&job->plan, before, after);
     printf(")");
     if (!dry)
-      printf(" in %s, %s of memory", report_seconds(r->seconds).s,
-             quote_bytes(r->peak_memory).s);
+      printf(" in %s, %s of memory", report_seconds(r->seconds).s, quote_bytes(r->peak_memory).s);
     printf("\n");
     if (told.worst) printf("  worst  %s\n", told.worst);
     if (told.kept) printf("  kept   %s\n", told.kept);

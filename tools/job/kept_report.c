@@ -75,7 +75,9 @@ int kept_report_put_page(const struct staging *st, const struct kept_page *page,
   uint8_t sum[DIGEST_BYTES];
   struct stat at;
   if (!page->write)
-    return fstatat(st->folder, STAGING_PAGE, &at, AT_SYMLINK_NOFOLLOW) ? 0 : remove_old(st, STAGING_PAGE, err);
+    return fstatat(st->folder, STAGING_PAGE, &at, AT_SYMLINK_NOFOLLOW)
+               ? 0
+               : remove_old(st, STAGING_PAGE, err);
   if (companion_open(&to.file, st->folder, STAGING_PAGE, err)) return -1;
   to.sum = digest_new();
   digest_start(to.sum);

@@ -181,7 +181,8 @@ static void tell_held_back(struct text *t, const struct pass_job *pj) {
 // What an earlier round of a repeat took is no longer there to be taken.
 static bool is_left(const struct pass_job *pj, const struct pass_job_site *s) {
   return !s->gone && !pass_job_converted(s) &&
-         !(pj->pipeline.steps[s->step].repeat != NO_ID && strcmp(s->reason, "already_quantized") == 0);
+         !(pj->pipeline.steps[s->step].repeat != NO_ID &&
+           strcmp(s->reason, "already_quantized") == 0);
 }
 
 bool pass_job_kept_site(const struct pass_job *pj, const struct pass_job_site *s, struct arena *a) {
@@ -249,7 +250,8 @@ static const char *worst_text(const struct quantized *q, struct arena *a) {
   const double usual = quantized_usual_db(worst);
   const char *layer = quote_str(worst->layer).s;
   if (usual == 0) return arena_printf(a, "%s  %.1f dB", layer, db);
-  return arena_printf(a, "%s  %.1f dB  (usual for %u bits: about %.0f)", layer, db, worst->scheme.bits, usual);
+  return arena_printf(a, "%s  %.1f dB  (usual for %u bits: about %.0f)", layer, db,
+                      worst->scheme.bits, usual);
 }
 
 // ---- what else could be done --------------------------------------------------------------------

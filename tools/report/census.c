@@ -18,7 +18,8 @@ static int by_kind(const void *a, const void *b) {
 static const char *name_of(struct census *c, const struct model *m, struct kind kind) {
   const struct span op = model_name(m, kind.op_type), domain = model_name(m, kind.domain);
   const char *name = arena_string(&c->arena, op);
-  return domain.n ? arena_printf(&c->arena, "%s (%s)", name, arena_string(&c->arena, domain)) : name;
+  return domain.n ? arena_printf(&c->arena, "%s (%s)", name, arena_string(&c->arena, domain))
+                  : name;
 }
 
 static void count_nodes(struct census *c, const struct model *m, enum census_when when) {

@@ -20,7 +20,8 @@ static const char *hex_of(struct arena *a, const uint8_t digest[DIGEST_BYTES]) {
 static void list_files(struct run_report *r, const struct job *job) {
   const struct plan *p = &job->plan;
   for (uint32_t i = 0; i < p->n_sources; i++)
-    *TABLE_PUSH(r, inputs) = (struct run_file){.name = p->sources[i].name, .size = p->sources[i].size};
+    *TABLE_PUSH(r, inputs) =
+        (struct run_file){.name = p->sources[i].name, .size = p->sources[i].size};
   // The plan has the .onnx last.
   for (uint32_t k = 0; k < p->n_outputs; k++) {
     const struct plan_output *out = &p->outputs[k ? k - 1 : p->n_outputs - 1];

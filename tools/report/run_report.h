@@ -25,28 +25,28 @@ struct run_report {
   const char *command;      // "quantize"
   const char *command_line; // as it was given, quoted for a shell; NULL: not known
   const char *version;
-  const char *model;    // base name of what it is about
-  bool dry;             // nothing was written
-  bool unchanged;       // the outputs were there already
+  const char *model;         // base name of what it is about
+  bool dry;                  // nothing was written
+  bool unchanged;            // the outputs were there already
   const struct err *refusal; // what refused the run, or would have; NULL: nothing
   struct job_told told;
   const char *resumed;  // as in the JSON report
   double seconds;       // so far
   uint64_t peak_memory; // bytes, so far; 0: not known
   uint64_t bytes_before, bytes_after;
-  struct census census; // n_ops 0: it was not counted
-  const struct pass_job *passes;  // steps, sites and their warnings; NULL: the command runs none
-  const struct recipes *recipes;  // of `stored`
-  struct quantized stored;        // tensors in another form, with their errors
-  const char *const *warnings;    // beside those of steps
+  struct census census;          // n_ops 0: it was not counted
+  const struct pass_job *passes; // steps, sites and their warnings; NULL: the command runs none
+  const struct recipes *recipes; // of `stored`
+  struct quantized stored;       // tensors in another form, with their errors
+  const char *const *warnings;   // beside those of steps
   uint32_t n_warnings;
   TABLE(struct run_file, inputs);
   TABLE(struct run_file, outputs); // the .onnx first
-  const char *manifest;    // its name; NULL: there is none
-  const char *root;        // digest that the manifest gives the output, in hex; NULL: none, or not known
+  const char *manifest;            // its name; NULL: there is none
+  const char *root; // digest that the manifest gives the output, in hex; NULL: none, or not known
   const char *plan_id, *edits_sha256, *meta_sha256; // in hex; NULL: there is none
-  const char *needs;       // "ONNX Runtime 1.23 or newer (…)"; NULL: any
-  const struct verified *verified; // NULL: nothing was verified
+  const char *needs;                                // "ONNX Runtime 1.23 or newer (…)"; NULL: any
+  const struct verified *verified;                  // NULL: nothing was verified
   struct arena arena;
 };
 
