@@ -232,7 +232,28 @@ def test_the_page_of_many_tensors_stays_small(weir, tmp_path):
     assert len(page.source) / len(rows) < 150 * 2  # two tables: 100 000 rows of both stay below 15 MB each
 
 
-# ---- the end of an interrupted run
+# ---- what docs/report.md says
+
+
+USUAL = re.findall(r"^\| (BERT|GPT-2|Llama|ViT) \(export\) \|(.*\(.*)\|$", (SOURCE.parents[3] / "docs" / "report.md").read_text(), re.M)
+
+
+@pytest.mark.parametrize("name, cells", USUAL, ids=[name for name, _ in USUAL])
+def test_what_is_usual_is_what_it_is(weir, tmp_path, name, cells):
+    model = next((SOURCE.parents[1] / "exports").glob(f"{name.replace('-', '').lower()}-sdpa-dynamo-18.onnx"))
+    for (bits, block), cell in zip(((8, 32), (4, 32), (4, 128), (2, 32)), cells.split("|"), strict=True):
+        words = ["--bits", bits, "--block-size", block, "--op-types", "MatMul,Gemm,Gather", "--min-elements", 1, "--force"]
+        report = weir.report("quantize", model, tmp_path / "o.onnx", *map(str, words))
+        found = sorted(tensor["error"]["sqnr_db"] for step in report["passes"] for tensor in step["tensors"])
+        wanted = [float(number) for number in re.findall(r"[\d.]+", cell)]
+        assert np.allclose([np.median(found), found[0], found[-1]], wanted, atol=0.06), (cell, np.median(found), found[0], found[-1])
+
+
+def test_the_page_of_the_docs_names_four_models():
+    assert len(USUAL) == 4
+
+
+# ---- where it cannot be written
 
 
 def test_a_page_that_cannot_be_written_fails_as_the_json_report_does(weir, tmp_path):
