@@ -166,7 +166,11 @@ def test_contrast(browser, page, dark):
 
 def test_it_prints(browser, page):
     opened(browser, page)
+    kept = [row["Node"] for row in report_page.read(page).rows("sites") if row["Why"] == "kernel larger than 1x1"]
+    browser.ask("addEventListener('beforeprint', () => { window.printed = document.querySelector('#kept').innerText })")
     paper = browser.paper()
+    assert kept and all(name in browser.ask("window.printed") for name in kept)  # what is folded on a screen, too
+    assert browser.ask("document.querySelectorAll('details[open]').length") == 0
     assert paper.startswith(b"%PDF-") and paper.count(b"/Type /Page\n") + paper.count(b"/Type /Page ") < 40
 
 

@@ -190,5 +190,20 @@
     draw(true);
   }
 
+  // On paper nothing can be unfolded.
+  function unfold() {
+    Array.prototype.forEach.call(document.querySelectorAll('details:not([open])'), function (d) {
+      d.open = true;
+      d.setAttribute('data-unfolded', '');
+    });
+  }
+  function fold() {
+    Array.prototype.forEach.call(document.querySelectorAll('details[data-unfolded]'), function (d) {
+      d.open = false;
+      d.removeAttribute('data-unfolded');
+    });
+  }
+  window.addEventListener('beforeprint', unfold);
+  window.addEventListener('afterprint', fold);
   Array.prototype.forEach.call(document.querySelectorAll('.table'), revive);
 })();
