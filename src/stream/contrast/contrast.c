@@ -184,7 +184,7 @@ static struct figures look(struct contrast_found *f, const double *x, const doub
   for (size_t i = 0; i < n; i++) {
     const bool equal = same(x[i], y[i]);
     const double v = x[i], e = equal ? 0 : v - y[i], size = fabs(e);
-    leaf.nonfinite += !isfinite(v);
+    leaf.nonfinite += isfinite(v) ? 0 : 1;
     if (isfinite(v) || !equal) {
       leaf.vv += v * v;
       leaf.ve += v * e;
