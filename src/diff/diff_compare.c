@@ -111,10 +111,24 @@ static int compare_attrs(struct diff *d, uint32_t a, uint32_t b, struct err *err
 
 // ---- nodes -------------------------------------------------------------------------------------
 
+// Constants, also behind Identity nodes, that are twins or hold the same few elements: one of several
+// equal ones was used instead.
+static bool same_constant(const struct diff *d, uint32_t a, uint32_t b) {
+  const struct model *ma = d->m[DIFF_A], *mb = d->m[DIFF_B];
+  struct model_constant x, y;
+  struct span p, q;
+  if (!model_resolve_constant(ma, a, &x) || !model_resolve_constant(mb, b, &y)) return false;
+  if (d->tensors[DIFF_A][x.tensor] == y.tensor && d->values[DIFF_A][x.value] == y.value)
+    return true;
+  return model_small_value(ma, x.tensor, &p) && model_small_value(mb, y.tensor, &q) &&
+         same_tensor_form(d, x.tensor, y.tensor);
+}
+
 static bool same_value(const struct diff *d, uint32_t a, uint32_t b) {
   if (a == NO_ID || b == NO_ID) return a == b;
-  if (d->values[DIFF_A][a] != NO_ID || d->values[DIFF_B][b] != NO_ID)
-    return d->values[DIFF_A][a] == b;
+  if (d->values[DIFF_A][a] == b) return true;
+  if (d->values[DIFF_A][a] != NO_ID || d->values[DIFF_B][b] != NO_ID) return same_constant(d, a, b);
+  if (same_constant(d, a, b)) return true;
   return d->m[DIFF_A]->values[a].kind == VALUE_UNDEFINED &&
          d->m[DIFF_B]->values[b].kind == VALUE_UNDEFINED &&
          diff_name(d, DIFF_A, d->m[DIFF_A]->values[a].name) ==

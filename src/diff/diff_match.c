@@ -30,6 +30,7 @@ struct pairing {
   struct diff_scratch *s;
   uint32_t graph[DIFF_SIDES];
   enum { IDLE, FORWARD, BACKWARD } sweep;
+  bool proven; // names are known to hold: nodes of other names are other nodes
 };
 
 struct diff_scratch *diff_scratch_new(struct diff *d) {
@@ -82,6 +83,13 @@ static uint64_t value_key(const struct pairing *p, uint32_t side, uint32_t value
 static uint32_t first_output_name(const struct model *m, uint32_t node) {
   const uint32_t out = model_output(m, &m->nodes[node], 0);
   return out == NO_ID ? m->empty : m->values[out].name;
+}
+
+// The value of B's graph that has the name of one of A's; NO_ID.
+static uint32_t twin_named(const struct pairing *p, uint32_t value) {
+  const struct model *b = p->d->m[DIFF_B];
+  const uint32_t name = model_find_name(b, model_value_name(p->d->m[DIFF_A], value));
+  return name == NO_ID ? NO_ID : model_value_in(b, p->graph[DIFF_B], name);
 }
 
 // ---- pairs -------------------------------------------------------------------------------------
@@ -327,7 +335,8 @@ static void sweeps(struct pairing *p) {
 // ---- names -------------------------------------------------------------------------------------
 
 // Do twins that structure has found bear the same names? Few twins say nothing.
-static bool names_hold(const struct pairing *p, bool own) {
+enum trust { NAMES_CHANGED, NAMES_UNTRIED, NAMES_HOLD };
+static enum trust names_hold(const struct pairing *p, bool own) {
   const struct diff *d = p->d;
   const struct model *a = d->m[DIFF_A], *b = d->m[DIFF_B];
   const struct diff_list *l = &p->s->side[DIFF_A];
@@ -341,7 +350,8 @@ static bool names_hold(const struct pairing *p, bool own) {
     both++;
     same += diff_name(d, DIFF_A, p1) == diff_name(d, DIFF_B, p2);
   }
-  return both < TRUST_LEAST || same * 10 >= both * 9;
+  if (both < TRUST_LEAST) return NAMES_UNTRIED;
+  return same * 10 >= both * 9 ? NAMES_HOLD : NAMES_CHANGED;
 }
 
 enum of_what { NAME_OF_OUTPUT, NAME_OWN, AROUND };
@@ -380,6 +390,36 @@ static void by_names(struct pairing *p, enum of_what what, bool any_op) {
   pair_equal_keys(p, true, any_op, by[what]);
 }
 
+// Two nodes that each have names, of which none is the other's, where names hold.
+static bool are_others(const struct pairing *p, uint32_t a, uint32_t b) {
+  const struct model *ma = p->d->m[DIFF_A], *mb = p->d->m[DIFF_B];
+  const uint32_t own_a = ma->nodes[a].name, own_b = mb->nodes[b].name;
+  const uint32_t out_a = first_output_name(ma, a), out_b = first_output_name(mb, b);
+  if (!p->proven || own_a == ma->empty || own_b == mb->empty) return false;
+  return diff_name(p->d, DIFF_A, own_a) != diff_name(p->d, DIFF_B, own_b) &&
+         diff_name(p->d, DIFF_A, out_a) != diff_name(p->d, DIFF_B, out_b);
+}
+
+// Values of one name are the same to who uses them, whatever makes them now.
+static void values_by_names(struct pairing *p) {
+  struct diff *d = p->d;
+  const struct model *a = d->m[DIFF_A], *b = d->m[DIFF_B];
+  const struct diff_list *l = &p->s->side[DIFF_A];
+  for (uint32_t i = 0; i < l->n_nodes; i++) {
+    const struct model_node *n = &a->nodes[l->nodes[i]];
+    for (uint32_t k = 0; k < n->n_in + n->n_out; k++) {
+      const uint32_t v = a->refs[n->refs + k].value;
+      d->steps++;
+      if (v == NO_ID || d->values[DIFF_A][v] != NO_ID || a->values[v].graph != p->graph[DIFF_A])
+        continue;
+      const uint32_t twin = twin_named(p, v);
+      if (twin != NO_ID && d->values[DIFF_B][twin] == NO_ID &&
+          !(b->values[twin].flags & VALUE_DEAD))
+        diff_pair_values(d, v, twin);
+    }
+  }
+}
+
 // ---- neighbours --------------------------------------------------------------------------------
 
 // The only user without a twin of this value at this slot with this operator; NO_ID: none, or many.
@@ -410,7 +450,8 @@ static void pair_users(struct pairing *p, uint32_t va, uint32_t vb) {
     const uint64_t op = diff_keys_op(p->d, DIFF_A, user);
     const uint32_t slot = r - m->nodes[user].refs;
     const uint32_t twin = only_user(p, DIFF_B, vb, slot, op);
-    if (twin == NO_ID || only_user(p, DIFF_A, va, slot, op) != user) continue;
+    if (twin == NO_ID || only_user(p, DIFF_A, va, slot, op) != user || are_others(p, user, twin))
+      continue;
     pair_nodes(p, user, twin, DIFF_BY_PLACE);
     *TABLE_PUSH(p->s, order) = user;
   }
@@ -420,7 +461,7 @@ static void pair_makers(struct pairing *p, uint32_t va, uint32_t vb) {
   const uint32_t a = maker(p, DIFF_A, va), b = maker(p, DIFF_B, vb);
   p->d->steps++;
   if (a == NO_ID || b == NO_ID || has_twin(p, DIFF_A, a) || has_twin(p, DIFF_B, b)) return;
-  if (diff_keys_op(p->d, DIFF_A, a) != diff_keys_op(p->d, DIFF_B, b)) return;
+  if (diff_keys_op(p->d, DIFF_A, a) != diff_keys_op(p->d, DIFF_B, b) || are_others(p, a, b)) return;
   pair_nodes(p, a, b, DIFF_BY_PLACE);
   *TABLE_PUSH(p->s, order) = a;
 }
@@ -446,6 +487,7 @@ static void by_neighbours(struct pairing *p) {
 // ---- order -------------------------------------------------------------------------------------
 
 static bool alike(const struct pairing *p, uint32_t a, uint32_t b, bool exactly) {
+  if (are_others(p, a, b)) return false;
   if (exactly) return p->s->key[DIFF_A][a] == p->s->key[DIFF_B][b];
   return diff_keys_op(p->d, DIFF_A, a) == diff_keys_op(p->d, DIFF_B, b);
 }
@@ -537,12 +579,6 @@ static void count_moved(struct pairing *p) {
 
 static bool is_plain_input(const struct model *m, uint32_t value) {
   return value != NO_ID && m->values[value].kind != VALUE_INITIALIZER;
-}
-
-static uint32_t twin_named(const struct pairing *p, uint32_t value) {
-  const struct model *b = p->d->m[DIFF_B];
-  const uint32_t name = model_find_name(b, model_value_name(p->d->m[DIFF_A], value));
-  return name == NO_ID ? NO_ID : model_value_in(b, p->graph[DIFF_B], name);
 }
 
 static void pair_inputs(struct pairing *p) {
@@ -699,12 +735,16 @@ void diff_match_graphs(struct diff *d, uint32_t a, uint32_t b) {
   pair_outputs(&p);
   pair_constants(&p);
   sweeps(&p);
-  const bool outputs = names_hold(&p, false), own = names_hold(&p, true);
+  const enum trust out = names_hold(&p, false), self = names_hold(&p, true);
+  const bool outputs = out != NAMES_CHANGED, own = self != NAMES_CHANGED;
+  p.proven = out == NAMES_HOLD && self == NAMES_HOLD;
   for (int any_op = 0; any_op < 2; any_op++) {
     if (outputs) by_names(&p, NAME_OF_OUTPUT, any_op);
     if (own) by_names(&p, NAME_OWN, any_op);
     if (outputs || own) sweeps(&p);
   }
+  if (outputs) values_by_names(&p);
+  sweeps(&p);
   by_neighbours(&p);
   sweeps(&p);
   by_order(&p, true);

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { SHOWN = 10, DETAILS_SHOWN = 8, VALUE_SHOWN = 60 };
+enum { SHOWN = 10, DETAILS_SHOWN = 12, VALUE_SHOWN = 60, EXAMPLES = 3 };
 
 struct text {
   struct diffing *x;
@@ -64,6 +64,7 @@ static const char *counted(struct diffing *x, uint64_t n, const char *what) {
 // ---- counts ------------------------------------------------------------------------------------
 
 struct sums {
+  uint64_t lines, infos; // of the model as a whole, without declared types; these
   uint64_t changed, renamed_only, alone[DIFF_SIDES];
   uint64_t same, differ, renamed, transposed, recast, tensors_alone[DIFF_SIDES], unknown, moved,
       rehomed;
@@ -73,8 +74,15 @@ static bool only_renamed(const struct diffing *x, const struct diff_change *c) {
   return c->n == 1 && x->d.details[c->first].what == DIFF_RENAMED;
 }
 
+static bool is_info(const struct diff_line *l) {
+  return strcmp(l->what, "value_info") == 0;
+}
+
 static struct sums sum_up(const struct diffing *x) {
   struct sums s = {0};
+  for (uint32_t i = 0; i < x->d.n_lines; i++)
+    s.infos += is_info(&x->d.lines[i]);
+  s.lines = x->d.n_lines - s.infos;
   for (uint32_t i = 0; i < x->d.n_changes; i++) {
     const bool renamed = only_renamed(x, &x->d.changes[i]);
     s.renamed_only += renamed;
@@ -105,10 +113,6 @@ static struct sums sum_up(const struct diffing *x) {
   return s;
 }
 
-static void add_words(struct diffing *x, const char **list, uint64_t n, const char *what) {
-  if (n) *list = arena_printf(&x->arena, "%s%s%s", *list, **list ? ", " : "", counted(x, n, what));
-}
-
 static void add_of(struct diffing *x, const char **list, uint64_t n, const char *noun,
                    const char *rest) {
   if (n)
@@ -126,8 +130,8 @@ static void print_answer(struct text *t, const struct sums *s) {
     putchar('\n');
     return;
   }
-  add_words(x, &list, x->d.n_lines, "difference");
-  if (x->d.n_lines) list = arena_printf(&x->arena, "%s of the model as a whole", list);
+  add_of(x, &list, s->lines, "difference", "of the model as a whole");
+  add_of(x, &list, s->infos, "value", "declared otherwise");
   add_of(x, &list, s->changed, "node", "changed");
   add_of(x, &list, s->alone[0], "node", "only in the first");
   add_of(x, &list, s->alone[1], "node", "only in the second");
@@ -187,6 +191,7 @@ static void print_lines(struct text *t) {
       begin_list(t);
       kind = l->what;
     }
+    if (is_info(l) && !t->all) continue;
     if (!more(t)) continue;
     mark(t, !l->was ? '+' : !l->is ? '-' : '~');
     printf("%s%s%s: ", l->what, *l->name ? " " : "", *l->name ? quote_str(l->name).s : "");
@@ -196,6 +201,17 @@ static void print_lines(struct text *t) {
       printf("%s\n", cut(x, l->was ? l->was : l->is));
   }
   end_list(t);
+  if (t->all) return;
+  for (int sign = 0; sign < 3; sign++) {
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < x->d.n_lines; i++) {
+      const struct diff_line *l = &x->d.lines[i];
+      n += is_info(l) && (!l->was ? 1 : !l->is ? 2 : 0) == sign;
+    }
+    if (n == 0) continue;
+    mark(t, "~+-"[sign]);
+    printf("value_info of %s (--all)\n", counted(x, n, "value"));
+  }
 }
 
 static void print_ops(struct text *t) {
@@ -275,6 +291,100 @@ static void print_change(struct text *t, const struct diff_change *c) {
   }
 }
 
+// Changes of one kind are told together: the same operators, attributes and slots.
+struct group {
+  uint64_t key;
+  uint32_t change;
+};
+
+static uint64_t mix(uint64_t h, uint64_t x) {
+  return (h ^ x) * 0x9e3779b97f4a7c15u ^ h >> 29;
+}
+
+static uint64_t kind_of(const struct diffing *x, const struct diff_change *c) {
+  uint64_t h = 1;
+  for (uint32_t s = 0; s < DIFF_SIDES; s++)
+    h = mix(h, x->d.names[s][x->side[s].model.nodes[c->node[s]].op_type]);
+  for (uint32_t i = 0; i < c->n; i++) {
+    const struct diff_detail *e = &x->d.details[c->first + i];
+    h = mix(h, e->what);
+    if (e->what == DIFF_ATTR) {
+      const uint32_t s = e->a == NO_ID;
+      h = mix(h, x->d.names[s][x->side[s].model.attrs[s ? e->b : e->a].name]);
+    } else if (e->what == DIFF_INPUT || e->what == DIFF_OUTPUT) {
+      h = mix(h, e->a == NO_ID ? e->b : e->a);
+    }
+  }
+  return h;
+}
+
+static int by_kind(const void *pa, const void *pb) {
+  const struct group *a = pa, *b = pb;
+  if (a->key != b->key) return a->key < b->key ? -1 : 1;
+  return (a->change > b->change) - (a->change < b->change);
+}
+
+static void print_kind(struct text *t, const struct group *g, uint32_t n) {
+  struct diffing *x = t->x;
+  const struct diff_change *c = &x->d.changes[g->change];
+  const struct model *a = &x->side[0].model, *b = &x->side[1].model;
+  mark(t, '~');
+  printf("%u × %s", n, quote(model_name(a, a->nodes[c->node[0]].op_type)).s);
+  const char *before = ": ";
+  for (uint32_t i = 0; i < c->n; i++) {
+    const struct diff_detail *e = &x->d.details[c->first + i];
+    const uint32_t s = e->a == NO_ID;
+    if (e->what == DIFF_OP) {
+      printf(" -> %s", quote(model_name(b, b->nodes[c->node[1]].op_type)).s);
+      continue;
+    }
+    fputs(before, stdout);
+    before = ", ";
+    if (e->what == DIFF_ATTR)
+      printf("%s",
+             quote(model_name(&x->side[s].model, x->side[s].model.attrs[s ? e->b : e->a].name)).s);
+    else if (e->what == DIFF_INPUT || e->what == DIFF_OUTPUT)
+      printf("%s %u", e->what == DIFF_INPUT ? "input" : "output", s ? e->b : e->a);
+    else
+      fputs(e->what == DIFF_RENAMED ? "name" : "other fields", stdout);
+  }
+  putchar('\n');
+  for (uint32_t i = 0; i < n && i < EXAMPLES; i++)
+    printf("      %s\n", model_node_words(a, x->d.changes[g[i].change].node[0]).s);
+  if (n > EXAMPLES) printf("      … and %u more (--all)\n", n - EXAMPLES);
+}
+
+static void print_changes(struct text *t) {
+  struct diffing *x = t->x;
+  const size_t room = x->d.n_changes + (size_t)1;
+  struct group *g = arena_alloc(&x->arena, room * sizeof *g);
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < x->d.n_changes; i++)
+    if (!only_renamed(x, &x->d.changes[i]))
+      g[n++] = (struct group){t->all ? i : kind_of(x, &x->d.changes[i]), i};
+  qsort(g, n, sizeof *g, by_kind);
+  // Groups in the order of their first changes.
+  uint32_t *size = arena_zalloc(&x->arena, room * sizeof *size);
+  uint32_t *first = arena_zalloc(&x->arena, room * sizeof *first);
+  for (uint32_t i = 0, k; i < n; i = k) {
+    for (k = i; k < n && g[k].key == g[i].key; k++)
+      ;
+    size[g[i].change] = k - i;
+    first[g[i].change] = i;
+  }
+  begin_list(t);
+  for (uint32_t i = 0; i < x->d.n_changes; i++) {
+    if (size[i] == 0) continue;
+    if (size[i] > EXAMPLES) {
+      if (more(t)) print_kind(t, g + first[i], size[i]);
+      continue;
+    }
+    for (uint32_t k = 0; k < size[i]; k++)
+      if (more(t)) print_change(t, &x->d.changes[g[first[i] + k].change]);
+  }
+  end_list(t);
+}
+
 static void print_alone(struct text *t, uint32_t side) {
   struct diffing *x = t->x;
   const struct model *m = &x->side[side].model;
@@ -309,10 +419,7 @@ static void print_nodes(struct text *t, const struct sums *s) {
       0)
     return;
   title(t, "Nodes");
-  begin_list(t);
-  for (uint32_t i = 0; i < x->d.n_changes; i++)
-    if (!only_renamed(x, &x->d.changes[i]) && more(t)) print_change(t, &x->d.changes[i]);
-  end_list(t);
+  print_changes(t);
   print_alone(t, DIFF_A);
   print_alone(t, DIFF_B);
   print_renamed_nodes(t);
