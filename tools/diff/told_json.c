@@ -216,7 +216,6 @@ static void put_tensors(struct diffing *x, struct json_out *j) {
   for (uint32_t i = 0; i < x->n_rows; i++)
     same += !told_row_differs(&x->rows[i]) && x->rows[i].verdict == WEIGHED_SAME;
   json_put_object(j, "tensors");
-  json_put_uint(j, "bytes_read", x->stats.bytes_read);
   json_put_uint(j, "by_manifests", x->by_manifest);
   json_put_uint(j, "same", same);
   json_put_uint(j, "same_place", x->same_place);

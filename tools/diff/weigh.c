@@ -265,6 +265,11 @@ static int take_samples(struct weighing *w, uint32_t side, struct candidates *c,
   return 0;
 }
 
+static int by_tensor(const void *pa, const void *pb) {
+  const struct weighed *a = pa, *b = pb;
+  return (a->tensor[0] > b->tensor[0]) - (a->tensor[0] < b->tensor[0]);
+}
+
 // Of equal keys and samples the k-th of A with the k-th of B; those that are the same become twins.
 static int pair_candidates(struct weighing *w, struct candidates c[DIFF_SIDES], enum weighed_by by,
                            struct err *err) {
@@ -305,6 +310,7 @@ static int pair_candidates(struct weighing *w, struct candidates c[DIFF_SIDES], 
     x->rows[kept++] = x->rows[i];
   }
   x->n_rows = kept;
+  if (kept > first) qsort(x->rows + first, kept - first, sizeof *x->rows, by_tensor);
   return 0;
 }
 
