@@ -5,6 +5,8 @@
 #include "load.h"
 #include "unfinished.h"
 
+#include <stdio.h>
+
 static int read_onnx(void *ctx, uint32_t side, uint64_t off, void *buf, size_t n, struct err *err) {
   struct diffing *x = ctx;
   return sources_read(x->side[side].sources, 0, off, buf, n, err);
@@ -21,8 +23,11 @@ static int load_side(struct diffing *x, uint32_t side, struct err *err) {
   if (sources_open(&m->sources, m->path, &options, err)) return -1;
   if (load_model(&m->model, m->sources, &load, err)) {
     (void)unfinished_explains(m->path, err);
-    if (err->kind == ERR_INPUT)
-      err_fill_hint(err, "--weights none compares the structure without the data files");
+    if (err->kind == ERR_INPUT && err->reason == REASON_NONE) {
+      const size_t n = strlen(err->hint);
+      snprintf(err->hint + n, sizeof err->hint - n,
+               "%s--weights none compares the structure without the data files", n ? "; " : "");
+    }
     return -1;
   }
   for (uint32_t f = 0; f < sources_count(m->sources); f++) {
