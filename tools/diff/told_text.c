@@ -93,7 +93,7 @@ static struct sums sum_up(const struct diffing *x) {
       s.alone[k] += told_node_alone(x, k, i);
   for (uint32_t i = 0; i < x->n_rows; i++) {
     const struct weighed *row = &x->rows[i];
-    s.moved += row->moved;
+    s.moved += row->moved && row->by != WEIGHED_RECAST;
     s.rehomed += row->rehomed;
     if (row->by == WEIGHED_NOTHING)
       s.tensors_alone[row->tensor[0] == NO_ID]++;
@@ -346,7 +346,7 @@ static void print_kind(struct text *t, const struct group *g, uint32_t n) {
     else if (e->what == DIFF_INPUT || e->what == DIFF_OUTPUT)
       printf("%s %u", e->what == DIFF_INPUT ? "input" : "output", s ? e->b : e->a);
     else
-      fputs(e->what == DIFF_RENAMED ? "name" : "other fields", stdout);
+      fputs(e->what == DIFF_RENAMED ? "name" : "doc_string or metadata", stdout);
   }
   putchar('\n');
   for (uint32_t i = 0; i < n && i < EXAMPLES; i++)
@@ -431,6 +431,15 @@ static void print_nodes(struct text *t, const struct sums *s) {
 
 // ---- tensors -----------------------------------------------------------------------------------
 
+static void print_sums(const struct contrast_found *f) {
+  const double db = figures_sqnr_db(&f->figures);
+  if (isfinite(db)) printf("SQNR %.2f dB, cosine %.6f, ", db, figures_cosine(&f->figures));
+  printf("max error %.3g, mean %.3g", f->figures.max_error,
+         f->figures.elements ? f->sum_abs / (double)f->figures.elements : 0.0);
+  if (f->figures.nonfinite) printf(", %lu not finite", f->figures.nonfinite);
+  putchar('\n');
+}
+
 static void print_figures(const struct weighed *row) {
   const struct contrast_found *f = &row->found;
   if (!row->figures) return;
@@ -438,23 +447,18 @@ static void print_figures(const struct weighed *row) {
     printf("      the same values\n");
     return;
   }
-  printf("      %lu of %lu elements differ, the first at %lu; ", f->differing, f->figures.elements,
-         f->first);
-  printf("max error %.3g, mean %.3g", f->figures.max_error,
-         f->figures.elements ? f->sum_abs / (double)f->figures.elements : 0.0);
-  const double db = figures_sqnr_db(&f->figures);
-  if (isfinite(db)) printf(", SQNR %.2f dB, cosine %.6f", db, figures_cosine(&f->figures));
-  if (f->figures.nonfinite) printf(", %lu not finite", f->figures.nonfinite);
-  putchar('\n');
+  fputs("      ", stdout);
+  if (row->by != WEIGHED_RECAST) // of quantized weights nearly all do
+    printf("%lu of %lu elements differ, the first at %lu; ", f->differing, f->figures.elements,
+           f->first);
+  print_sums(f);
 }
 
 static void print_roots(struct diffing *x, const struct weighed *row, uint32_t side) {
+  if (row->form[side]) printf("%s: ", row->form[side]);
   for (uint32_t i = 0; i < WEIGHED_ROOTS && row->roots[side][i] != NO_ID; i++)
     printf("%s'%s'", i ? ", " : "", quote_str(told_tensor(x, side, row->roots[side][i])).s);
-  if (row->form[side])
-    printf(" (%s)", row->form[side]);
-  else
-    printf(" %s", told_type(x, side, row->roots[side][0]));
+  if (!row->form[side]) printf(" %s", told_type(x, side, row->roots[side][0]));
 }
 
 static void print_pair(struct diffing *x, const struct weighed *row) {
@@ -499,27 +503,64 @@ static int rank(const struct weighed *row) {
   return told_row_differs(row) ? 3 : 6;
 }
 
+// Those that lost most come first; of the others the order of the model stays.
+static int by_loss(const void *pa, const void *pb, void *ctx) {
+  const struct diffing *x = ctx;
+  const uint32_t i = *(const uint32_t *)pa, k = *(const uint32_t *)pb;
+  const struct weighed *a = &x->rows[i], *b = &x->rows[k];
+  double p = a->figures ? figures_sqnr_db(&a->found.figures) : INFINITY;
+  double q = b->figures ? figures_sqnr_db(&b->found.figures) : INFINITY;
+  if (isnan(p)) p = -INFINITY;
+  if (isnan(q)) q = -INFINITY;
+  if (p != q) return p < q ? -1 : 1;
+  return (i > k) - (i < k);
+}
+
+static void print_together(const struct text *t, const uint32_t *rows, uint32_t n) {
+  struct contrast_found sum = {0};
+  uint64_t tensors = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    const struct weighed *row = &t->x->rows[rows[i]];
+    if (!row->figures) continue;
+    tensors++;
+    sum.figures = figures_join(&sum.figures, &row->found.figures);
+    sum.sum_abs += row->found.sum_abs;
+  }
+  if (tensors < 2) return;
+  printf("    these %lu together: ", tensors);
+  print_sums(&sum);
+}
+
+static void print_kind_of_tensors(struct text *t, int kind) {
+  struct diffing *x = t->x;
+  uint32_t *rows = arena_alloc(&x->arena, (x->n_rows + (size_t)1) * sizeof *rows), n = 0;
+  for (uint32_t i = 0; i < x->n_rows; i++)
+    if (rank(&x->rows[i]) == kind) rows[n++] = i;
+  if (kind < 2 && !t->all) qsort_r(rows, n, sizeof *rows, by_loss, x);
+  begin_list(t);
+  for (uint32_t i = 0; i < n; i++) {
+    const struct weighed *row = &x->rows[rows[i]];
+    if (!more(t)) continue;
+    if (kind < 4) {
+      print_row(t, row);
+      continue;
+    }
+    const uint32_t side = kind == 5;
+    mark(t, side ? '+' : '-');
+    printf("'%s' %s\n", quote_str(told_tensor(x, side, row->tensor[side])).s,
+           told_type(x, side, row->tensor[side]));
+  }
+  end_list(t);
+  if (kind < 2) print_together(t, rows, n);
+}
+
 static void print_tensors(struct text *t, const struct sums *s) {
   struct diffing *x = t->x;
   if (x->n_rows == 0) return;
   title(t, "Tensors");
   if (s->same) printf("    %s the same\n", counted(x, s->same, "tensor"));
-  for (int kind = 0; kind < 6; kind++) {
-    begin_list(t);
-    for (uint32_t i = 0; i < x->n_rows; i++) {
-      const struct weighed *row = &x->rows[i];
-      if (rank(row) != kind || !more(t)) continue;
-      if (kind < 4) {
-        print_row(t, row);
-        continue;
-      }
-      const uint32_t side = kind == 5;
-      mark(t, side ? '+' : '-');
-      printf("'%s' %s\n", quote_str(told_tensor(x, side, row->tensor[side])).s,
-             told_type(x, side, row->tensor[side]));
-    }
-    end_list(t);
-  }
+  for (int kind = 0; kind < 6; kind++)
+    print_kind_of_tensors(t, kind);
   if (s->moved) {
     uint64_t out = 0;
     for (uint32_t i = 0; i < x->n_rows; i++)
