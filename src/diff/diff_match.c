@@ -222,6 +222,7 @@ static uint64_t users_key(const struct pairing *p, uint32_t side, uint32_t node)
     for (uint32_t r = v == NO_ID ? NO_ID : m->values[v].first_use; r != NO_ID;
          r = m->refs[r].next) {
       const uint32_t user = m->refs[r].node, twin = p->d->nodes[side][user];
+      p->d->steps++;
       if (m->nodes[user].graph != p->graph[side] || twin == NO_ID) continue;
       users += diff_mix(side == DIFF_A ? user : twin, r - m->nodes[user].refs) | 1;
       known++;
@@ -294,6 +295,7 @@ static uint32_t waits_for(const struct pairing *p, uint32_t side, uint32_t node)
     for (uint32_t r = v == NO_ID ? NO_ID : m->values[v].first_use; r != NO_ID;
          r = m->refs[r].next) {
       const uint32_t user = m->refs[r].node;
+      p->d->steps++;
       count += m->nodes[user].graph == p->graph[side] && !has_twin(p, side, user);
     }
   }
@@ -429,6 +431,7 @@ static uint32_t only_user(const struct pairing *p, uint32_t side, uint32_t value
   uint32_t found = NO_ID, looked = 0;
   for (uint32_t r = m->values[value].first_use; r != NO_ID; r = m->refs[r].next) {
     const uint32_t user = m->refs[r].node;
+    p->d->steps++;
     if (++looked > USES_LOOKED_AT) return NO_ID;
     if (m->nodes[user].graph != p->graph[side] || has_twin(p, side, user) ||
         r - m->nodes[user].refs != slot || diff_keys_op(p->d, side, user) != op)

@@ -105,6 +105,8 @@ void told_json(struct diffing *x);
 const char *told_attr(struct diffing *x, uint32_t side, uint32_t attr);
 const char *told_graph(struct diffing *x, uint32_t side, uint32_t graph);
 const char *told_tensor(struct diffing *x, uint32_t side, uint32_t tensor);
+// The name of the first node that uses it: people know layers, not tensors. "": none has one.
+const char *told_layer(struct diffing *x, const struct weighed *row);
 const char *told_type(struct diffing *x, uint32_t side, uint32_t tensor);
 
 // Operators and how many of each, by name.

@@ -31,6 +31,17 @@ const char *told_tensor(struct diffing *x, uint32_t side, uint32_t tensor) {
                       model_name_str(m, a->name));
 }
 
+const char *told_layer(struct diffing *x, const struct weighed *row) {
+  for (uint32_t s = 0; s < DIFF_SIDES; s++) {
+    const struct model *m = &x->side[s].model;
+    const uint32_t value = row->tensor[s] == NO_ID ? NO_ID : diff_tensor_value(m, row->tensor[s]);
+    const uint32_t use = value == NO_ID ? NO_ID : m->values[value].first_use;
+    if (use != NO_ID && m->nodes[m->refs[use].node].name != m->empty)
+      return model_name_str(m, m->nodes[m->refs[use].node].name);
+  }
+  return "";
+}
+
 // "" for the main graph; else the node or function that it lies in.
 const char *told_graph(struct diffing *x, uint32_t side, uint32_t graph) {
   const struct model *m = &x->side[side].model;

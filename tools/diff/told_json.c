@@ -226,6 +226,7 @@ static void put_tensors(struct diffing *x, struct json_out *j) {
     json_object(j);
     put_side(x, j, "was", row, DIFF_A);
     put_side(x, j, "is", row, DIFF_B);
+    json_put_text(j, "layer", told_layer(x, row));
     json_put_text(j, "matched_by", by_names[row->by]);
     json_put_text(j, "values", verdicts[row->verdict]);
     json_put_bool(j, "by_manifest", row->trusted);

@@ -440,14 +440,16 @@ static void print_sums(const struct contrast_found *f) {
   putchar('\n');
 }
 
-static void print_figures(const struct weighed *row) {
+static void print_figures(struct diffing *x, const struct weighed *row) {
   const struct contrast_found *f = &row->found;
+  const char *layer = told_layer(x, row);
   if (!row->figures) return;
   if (!f->differs) {
     printf("      the same values\n");
     return;
   }
   fputs("      ", stdout);
+  if (*layer) printf("%s: ", quote_str(layer).s);
   if (row->by != WEIGHED_RECAST) // of quantized weights nearly all do
     printf("%lu of %lu elements differ, the first at %lu; ", f->differing, f->figures.elements,
            f->first);
@@ -492,7 +494,7 @@ static void print_row(struct text *t, const struct weighed *row) {
     print_pair(x, row);
     puts(said(row));
   }
-  print_figures(row);
+  print_figures(x, row);
 }
 
 static int rank(const struct weighed *row) {
