@@ -155,6 +155,7 @@ CALLS = {
     "replay": [(["EDITS", "MODEL", "OUT"], {})],
     "clean": [(["FOLDER"], {"yes": True})],
     "audit": [(["WRITTEN"], {})],
+    "diff": [(["MODEL", "MODEL"], {}), (["MODEL", "WRITTEN"], {"weights": "values", "trust_manifests": True})],
 }
 
 
