@@ -196,6 +196,12 @@ static int write_file(struct ort_results *r, const uint8_t *at, uint64_t n, stru
   return 0;
 }
 
+// Bits behind the last element of a packed type: the runtime leaves there what was in memory before.
+static void clear_rest(uint8_t *at, const struct frame_array *x, uint64_t count, uint64_t bytes) {
+  const uint64_t used = count * dtype_bits(x->dtype) % 8;
+  if (used > 0) at[bytes - 1] &= (uint8_t)((1u << used) - 1);
+}
+
 static int take_elements(struct ort_results *r, struct ort_value *value, struct frame_array *out,
                          struct ort_failure *f) {
   uint64_t count, bytes;
@@ -208,6 +214,7 @@ static int take_elements(struct ort_results *r, struct ort_value *value, struct 
   if (bytes > 0 && !at)
     return ort_fail(f, FRAME_REFUSED, "output '%s' has no elements in memory",
                     quote_str(out->name).s);
+  if (bytes > 0) clear_rest(at, out, count, bytes);
   if (bytes > r->inline_bytes || bytes > r->room) return write_file(r, at, bytes, out, f);
   r->room -= bytes;
   out->place = FRAME_INLINE;
