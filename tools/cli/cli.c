@@ -362,12 +362,6 @@ static int misplaced_option(const struct cli_args *args, const char *name, uint3
 
 static int unknown_option(const struct cli_args *args, const char *name, struct err *err) {
   const char *command = command_rows[args->command].name;
-  // The options of the tool whose command line this is compatible with.
-  if (args->command == CLI_conv2matmul && strncmp(name, "verify", 6) == 0) {
-    err_fill(err, ERR_USAGE, "--%s is not available: this version of weir does not run models",
-             quote_str(name).s);
-    return err_hint(err, "leave it out, and compare input and output in a runtime");
-  }
   enum cli_command one = CLI_COMMANDS;
   const uint32_t others = commands_with(name, &one);
   if (others) return misplaced_option(args, name, others, one, err);

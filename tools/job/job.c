@@ -15,12 +15,14 @@
 #include "put_in_place.h"
 #include "report.h"
 #include "stop.h"
+#include "verify_job.h"
 #include "version.h"
 
 #include <unistd.h>
 
 void job_close(struct job *job) {
   job_stage_end(job, false);
+  verify_job_end(job);
   job_text_drop(&job->log);
   job_text_drop(&job->report_file);
   if (job->planned) plan_free(&job->plan);
@@ -81,6 +83,11 @@ static int seal(struct job *job, const struct carry_out *c, struct staging *st, 
   return rc;
 }
 
+// Before anything has its name. What is resumed was not verified either.
+static int verify(struct job *job, const struct staging *st, struct err *err) {
+  return verify_job_run(job, arena_printf(&job->arena, "%s/%s", job->out.folder, st->name), err);
+}
+
 static int run_and_seal(struct job *job, struct err *err) {
   struct carried made;
   struct seal_report report = {0};
@@ -124,6 +131,7 @@ static int run_and_seal(struct job *job, struct err *err) {
   job->stats = made.stats;
   job->all_made = made.all_made;
   if (job->all_made) job->n_errors = run_errors(&job->plan, &made.st, &job->arena, &job->errors);
+  if (rc == 0) rc = verify(job, &made.st, err);
   if (rc == 0) rc = seal(job, &c, &made.st, err);
   if (rc)
     carry_out_leave(&c, &made, err);
@@ -205,13 +213,13 @@ int job_finish(struct job *job, struct err *err) {
   return -1;
 }
 
-int job_command(const struct cli_args *args,
+int job_command(const struct cli_args *args, const struct pipeline *pipeline,
                 int (*edit)(struct job *job, void *ctx, struct err *err), void *ctx,
                 struct err *err) {
   struct job job;
   int rc;
   if (job_finish_seal(args, &rc, err)) return rc;
-  if (job_open(&job, args, err)) return -1;
+  if (job_open(&job, args, pipeline, err)) return -1;
   rc = edit(&job, ctx, err);
   if (rc == 0) rc = job_finish(&job, err);
   job_close(&job);

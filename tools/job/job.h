@@ -97,10 +97,11 @@ struct job {
   struct run_stats stats;
   struct run_error *errors; // of what the run quantized; in the arena
   uint32_t n_errors;
-  bool all_made;       // every unit of the plan is recorded
-  bool unchanged;      // the outputs were there already, byte for byte: none was touched
-  const char *resumed; // "units": finished ones were taken over; "seal": only renames were left;
-                       // NULL: all was done by this run
+  bool all_made;         // every unit of the plan is recorded
+  bool unchanged;        // the outputs were there already, byte for byte: none was touched
+  struct verify *verify; // --verify: what runs it, and what was found (verify_job.h); NULL
+  const char *resumed;   // "units": finished ones were taken over; "seal": only renames were left;
+                         // NULL: all was done by this run
   struct job_ahead ahead;
   struct err refusal;  // the first thing that would refuse the run
   bool no_such_output; // the model and its weights refuse it: no run would have these edits
@@ -114,8 +115,11 @@ struct job {
   void *ctx; // the command's own
 };
 
-// Opens everything and loads IN. On failure nothing stays open and nothing was written.
-int job_open(struct job *job, const struct cli_args *args, struct err *err);
+// Opens everything and loads IN. On failure nothing stays open and nothing was written. pipeline: of a command that has
+// one, which may say how it is verified; or NULL.
+struct pipeline;
+int job_open(struct job *job, const struct cli_args *args, const struct pipeline *pipeline,
+             struct err *err);
 // Starts the edit log. `command` and `options` (a JSON object) name what makes the edits.
 int job_begin_edits(struct job *job, const char *command, const char *options, struct err *err);
 // The model as it was loaded, with no edit and no record of one: job_begin_edits comes next. What stages
@@ -125,7 +129,7 @@ int job_planned_bytes(struct job *job, uint64_t *bytes, struct err *err);
 int job_finish(struct job *job, struct err *err);
 // All of it: opens a job, lets `edit` begin and make its edits, finishes and closes; or completes the
 // seal of an interrupted run (job_finish_seal).
-int job_command(const struct cli_args *args,
+int job_command(const struct cli_args *args, const struct pipeline *pipeline,
                 int (*edit)(struct job *job, void *ctx, struct err *err), void *ctx,
                 struct err *err);
 // Bytes of manifest and companion, once the plan is prepared.

@@ -11,6 +11,7 @@
 #include "report.h"
 #include "size_words.h"
 #include "unfinished.h"
+#include "verify_job.h"
 
 int job_load(struct job *job, struct err *err) {
   const struct sources_options options = {.allow_links = cli_flag(job->args, OPT_ALLOW_LINKS)};
@@ -21,7 +22,8 @@ int job_load(struct job *job, struct err *err) {
   return rc;
 }
 
-int job_open(struct job *job, const struct cli_args *args, struct err *err) {
+int job_open(struct job *job, const struct cli_args *args, const struct pipeline *pipeline,
+             struct err *err) {
   struct err why = {0};
   *job = (struct job){.args = args,
                       .in_path = cli_operand(args, "IN"),
@@ -51,6 +53,7 @@ int job_open(struct job *job, const struct cli_args *args, struct err *err) {
     err_fill_hint(err, "the default is 48MiB");
   }
   if (rc == 0) rc = job_output_check_name(job, err);
+  if (rc == 0) rc = verify_job_begin(job, pipeline, err);
   if (rc == 0) rc = job_load(job, err);
   if (rc == 0) rc = job_output_open(job, err);
   if (rc == 0 && job_output_check(job, &why)) rc = job_refused(job, &why, err);
@@ -63,6 +66,7 @@ int job_open(struct job *job, const struct cli_args *args, struct err *err) {
 static int log_sink(void *ctx, struct span line) {
   struct job *job = ctx;
   digest_add(job->log_digest, line.at, line.n);
+  verify_job_line(job, line);
   return job_text_is_open(&job->log) ? job_text_add(&job->log, line) : 0;
 }
 
@@ -86,6 +90,7 @@ int job_begin_edits(struct job *job, const char *command, const char *options, s
   digest_start(job->log_digest);
   if (job_check_data_file(job, err) || job_check_files(job, err) || open_records(job, err))
     return -1;
+  verify_job_begin_edits(job);
   job->edits.sink = log_sink;
   job->edits.sink_ctx = job;
   job_layout_write(job, &layout);

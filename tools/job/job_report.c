@@ -10,6 +10,7 @@
 #include "job_stage.h"
 #include "report.h"
 #include "runtime_needs.h"
+#include "verify_job.h"
 #include "version.h"
 
 #include <fcntl.h>
@@ -120,6 +121,7 @@ void job_report_write(struct job *job, struct json_out *j) {
     report_json_begin(j);
   if (job->refusal.kind != ERR_NONE && !job->plain_report) report_json_put_error(j, &job->refusal);
   if (job->report) job->report(job, j);
+  if (job->verify && !job->plain_report) verify_write(&job->verify->found, j);
   if (!job->plain_report) write_common(job, j);
   json_end_object(j);
 }
@@ -205,6 +207,7 @@ void job_report_print(struct job *job) {
   if (cli_flag(job->args, OPT_QUIET)) return;
   if (job->tell) job->tell(job, &told);
   if (told.line) {
+    if (job->verify && !dry) verify_job_print_compatible(job);
     printf("%s\n", told.line);
     if (!dry) return;
   } else {
@@ -219,6 +222,7 @@ void job_report_print(struct job *job) {
     if (told.worst) printf("  worst  %s\n", told.worst);
     if (told.kept) printf("  kept   %s\n", told.kept);
     if (told.shapeless) printf("  no shape  %s\n", told.shapeless);
+    if (job->verify && !dry) verify_tell(job->verify, true);
   }
   if (dry)
     job_dry_run_print(job);

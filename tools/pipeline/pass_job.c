@@ -427,7 +427,7 @@ static int edit(struct job *job, void *ctx, struct err *err) {
 int pass_job_command(struct pass_job *pj, const struct cli_args *args, struct err *err) {
   if (pipeline_check(&pj->pipeline, err)) return -1;
   pass_job_tell_targets(pj);
-  return job_command(args, edit, pj, err);
+  return job_command(args, &pj->pipeline, edit, pj, err);
 }
 
 int pass_job_flags_command(const struct cli_args *args, struct err *err) {

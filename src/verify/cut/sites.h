@@ -35,11 +35,14 @@ struct site {
 struct sites {
   struct site *list; // in the order of the first node of each in the source
   uint32_t n;
-  uint32_t unchanged_groups; // groups that changed no computation (value_info, metadata, order)
+  uint32_t
+      unchanged_groups; // groups that changed no computation (value_info, metadata, order, what nothing used)
+  uint64_t looked; // at rows: for tests of what must stay linear
 };
 
 // `source` and `result` have equal rows as far as the source goes. All in *a. Linear in what changed, and one walk over both.
-void sites_find(const struct model *source, const struct model *result, const struct edit_groups *groups, struct arena *a, struct sites *out);
+void sites_find(const struct model *source, const struct model *result,
+                const struct edit_groups *groups, struct arena *a, struct sites *out);
 // Names for people: of the first node that people know (named, before), else of the output. In *a.
 const char *site_name(const struct model *source, const struct site *s, struct arena *a);
 

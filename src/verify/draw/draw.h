@@ -24,7 +24,8 @@ struct draw_options {
   int64_t length; // for the axis that says how long the input is (time, tokens); 0: one of our own
   const struct draw_shape *shapes; // of inputs; they bind symbols too
   uint32_t n_shapes;
-  const char *signal, *lengths; // names of the inputs that are that, where the user says so; or NULL
+  const char *signal,
+      *lengths;     // names of the inputs that are that, where the user says so; or NULL
   int64_t channels; // of the signal's axis 1 where it is not known; 0: from the model
 };
 
@@ -33,7 +34,8 @@ struct draw;
 
 // Binds symbols. `in` is inferred. Sizes: batch 1 (2 where nothing forbids it is not tried), length as asked for. ERR_USAGE for a
 // shape that does not fit; the message names the input.
-int draw_open(struct draw **out, struct infer *in, const struct model *m, const struct draw_options *o, struct err *err);
+int draw_open(struct draw **out, struct infer *in, const struct model *m,
+              const struct draw_options *o, struct err *err);
 void draw_close(struct draw *d);
 
 enum draw_end {
@@ -43,7 +45,8 @@ enum draw_end {
 
 // The value `value` as an array: dims and, where inference knows the elements (shapes, axes), exactly these; else drawn
 // by what its users in `graph` want of it. In *a, named as the value. `users`: nodes whose wants count (sorted ids of a part); n 0: all.
-enum draw_end draw_value(struct draw *d, uint32_t value, const uint32_t *users, uint32_t n_users, struct arena *a, struct array *out, char why[256]);
+enum draw_end draw_value(struct draw *d, uint32_t value, const uint32_t *users, uint32_t n_users,
+                         struct arena *a, struct array *out, char why[256]);
 // The same elements in another float type, as both sides of a cast model are given: rounded so that both hold them
 // exactly.
 bool draw_retype(const struct array *x, enum dtype to, struct arena *a, struct array *out);
