@@ -41,10 +41,10 @@ static const char *variable(const char *name) {
 
 #if defined __x86_64__
 enum { OUR_MACHINE = EM_X86_64 };
-#define OUR_TRIPLET "x86_64-linux-gnu"
+#define OF_OUR_MACHINE "lib/x86_64-linux-gnu"
 #elif defined __aarch64__
 enum { OUR_MACHINE = EM_AARCH64 };
-#define OUR_TRIPLET "aarch64-linux-gnu"
+#define OF_OUR_MACHINE "lib/aarch64-linux-gnu"
 #endif
 
 static int not_a_library(const char *path, const char *why, struct err *err) {
@@ -106,7 +106,7 @@ static const char *newest_in(const char *prefix, struct arena *a) {
                                        "lib/python3*/dist-packages/onnxruntime/capi",
                                        "onnxruntime/capi",
                                        "lib",
-                                       "lib/" OUR_TRIPLET};
+                                       OF_OUR_MACHINE};
   const char *best = NULL;
   if (strpbrk(prefix, "*?[\\")) return NULL; // not a pattern of ours
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) {

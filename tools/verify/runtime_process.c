@@ -336,7 +336,7 @@ static enum runtime_end exchange(struct talk *t) {
       t->err = err;
       return give_up(t, stop ? RUNTIME_STOPPED : RUNTIME_LATE);
     }
-    is = step(t, limit - gone < LOOK_MS ? (int)(limit - gone) + 1 : LOOK_MS);
+    is = step(t, limit - gone < (double)LOOK_MS ? (int)(limit - gone) + 1 : LOOK_MS);
   }
   t->err = err;
   if (is == STEP_ANSWERED && t->sent < t->request->n_bytes) {
