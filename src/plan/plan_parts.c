@@ -34,8 +34,8 @@ struct part_declared {
 };
 
 struct part_output {
-  uint32_t value;
-  enum dtype dtype;
+  struct part_declared type;
+  bool ranked;
   const char *name; // NULL: the value's
 };
 
@@ -288,13 +288,18 @@ void plan_parts_node(struct plan_parts *p, uint32_t node) {
   take_graphs(p);
 }
 
+static uint32_t put_dims(struct plan_parts *p, const int64_t *dims, uint32_t rank) {
+  const uint32_t at = TABLE_ADD(p, dims, rank);
+  for (uint32_t i = 0; i < rank; i++)
+    p->dims[at + i] = dims[i];
+  return at;
+}
+
 void plan_parts_input(struct plan_parts *p, uint32_t value, enum dtype dtype, const int64_t *dims,
                       uint32_t rank) {
   if (p->given[value]) return;
   p->given[value] = true;
-  const uint32_t at = TABLE_ADD(p, dims, rank);
-  for (uint32_t i = 0; i < rank; i++)
-    p->dims[at + i] = dims[i];
+  const uint32_t at = put_dims(p, dims, rank);
   *TABLE_PUSH(p, inputs) = (struct part_declared){value, dtype, at, rank};
 }
 
@@ -303,9 +308,13 @@ void plan_parts_constant(struct plan_parts *p, uint32_t value,
   *TABLE_PUSH(p, constants) = (struct part_constant){value, *constant};
 }
 
-void plan_parts_output(struct plan_parts *p, uint32_t value, const char *name, enum dtype dtype) {
+void plan_parts_output(struct plan_parts *p, uint32_t value, const char *name, enum dtype dtype,
+                       const int64_t *dims, uint32_t rank) {
+  const uint32_t at = dims ? put_dims(p, dims, rank) : 0;
   *TABLE_PUSH(p, outputs) =
-      (struct part_output){value, dtype, name ? arena_string(&p->texts, span_str(name)) : NULL};
+      (struct part_output){{value, dtype, at, dims ? rank : 0},
+                           dims != NULL,
+                           name ? arena_string(&p->texts, span_str(name)) : NULL};
 }
 
 // ---- constants ---------------------------------------------------------------------------------
@@ -353,52 +362,53 @@ static void emit_declared(struct plan_parts *p, struct rope *to, uint32_t field,
   rope_message_field(&p->pool, to, field, body);
 }
 
-static struct rope tensor_type(struct plan_parts *p, enum dtype dtype, const struct rope *shape) {
+static struct rope tensor_type(struct plan_parts *p, const struct part_declared *d, bool ranked) {
   struct rope tensor = rope_empty(), type = rope_empty(), field = rope_empty();
-  rope_varint_field(&p->pool, &tensor, ONNX_TYPE_TENSOR_elem_type, dtype);
-  if (shape) rope_message_field(&p->pool, &tensor, ONNX_TYPE_TENSOR_shape, *shape);
+  struct rope shape = rope_empty();
+  for (uint32_t i = 0; i < d->rank; i++) {
+    struct rope dim = rope_empty();
+    const int64_t n = p->dims[d->dims + i];
+    if (n >= 0) rope_varint_field(&p->pool, &dim, ONNX_DIM_dim_value, (uint64_t)n);
+    rope_message_field(&p->pool, &shape, ONNX_SHAPE_dim, dim);
+  }
+  rope_varint_field(&p->pool, &tensor, ONNX_TYPE_TENSOR_elem_type, d->dtype);
+  if (ranked) rope_message_field(&p->pool, &tensor, ONNX_TYPE_TENSOR_shape, shape);
   rope_message_field(&p->pool, &type, ONNX_TYPE_tensor_type, tensor);
   rope_message_field(&p->pool, &field, ONNX_INFO_type, type);
   return field;
 }
 
 static void emit_inputs(struct plan_parts *p, struct rope *to) {
-  for (uint32_t i = 0; i < p->n_inputs; i++) {
-    const struct part_declared *d = &p->inputs[i];
-    struct rope shape = rope_empty();
-    for (uint32_t k = 0; k < d->rank; k++) {
-      struct rope dim = rope_empty();
-      rope_varint_field(&p->pool, &dim, ONNX_DIM_dim_value, (uint64_t)p->dims[d->dims + k]);
-      rope_message_field(&p->pool, &shape, ONNX_SHAPE_dim, dim);
-    }
-    emit_declared(p, to, ONNX_GRAPH_input, model_value_name(p->m, d->value),
-                  tensor_type(p, d->dtype, &shape));
-  }
+  for (uint32_t i = 0; i < p->n_inputs; i++)
+    emit_declared(p, to, ONNX_GRAPH_input, model_value_name(p->m, p->inputs[i].value),
+                  tensor_type(p, &p->inputs[i], true));
 }
 
 // What is declared of the value: its element type; whole, if it is no tensor.
 static struct rope declared_type(struct plan_parts *p, const struct part_output *o) {
   const struct model *m = p->m;
   struct rope type = rope_empty();
-  if (o->dtype != DTYPE_UNDEFINED) return tensor_type(p, o->dtype, NULL);
-  MODEL_EACH_INFO (m, o->value, i) {
-    if (m->infos[i].flags & INFO_TENSOR) return tensor_type(p, (enum dtype)m->infos[i].dtype, NULL);
-    if (m->infos[i].type.len == 0) continue;
-    rope_copy(&p->pool, &type, m->infos[i].type);
+  if (o->type.dtype != DTYPE_UNDEFINED) return tensor_type(p, &o->type, o->ranked);
+  MODEL_EACH_INFO (m, o->type.value, i) {
+    const struct model_info *info = &m->infos[i];
+    if (info->flags & INFO_TENSOR)
+      return tensor_type(p, &(struct part_declared){.dtype = (enum dtype)info->dtype}, false);
+    if (info->type.len == 0) continue;
+    rope_copy(&p->pool, &type, info->type);
     break;
   }
   return type;
 }
 
 static bool is_renamed(const struct plan_parts *p, const struct part_output *o) {
-  return o->name && !span_is(model_value_name(p->m, o->value), o->name);
+  return o->name && !span_is(model_value_name(p->m, o->type.value), o->name);
 }
 
 static void emit_outputs(struct plan_parts *p, struct rope *to) {
   for (uint32_t i = 0; i < p->n_outputs; i++) {
     const struct part_output *o = &p->outputs[i];
     emit_declared(p, to, ONNX_GRAPH_output,
-                  o->name ? span_str(o->name) : model_value_name(p->m, o->value),
+                  o->name ? span_str(o->name) : model_value_name(p->m, o->type.value),
                   declared_type(p, o));
   }
 }
@@ -410,7 +420,7 @@ static bool emit_identities(struct plan_parts *p, struct rope *to) {
     const struct part_output *o = &p->outputs[i];
     if (!is_renamed(p, o)) continue;
     struct rope body = rope_empty();
-    rope_bytes_field(&p->pool, &body, ONNX_NODE_input, model_value_name(p->m, o->value));
+    rope_bytes_field(&p->pool, &body, ONNX_NODE_input, model_value_name(p->m, o->type.value));
     rope_bytes_field(&p->pool, &body, ONNX_NODE_output, span_str(o->name));
     rope_bytes_field(&p->pool, &body, ONNX_NODE_op_type, span_str("Identity"));
     rope_message_field(&p->pool, to, ONNX_GRAPH_node, body);

@@ -4,7 +4,7 @@
 //   plan_parts_input(p, x, DTYPE_FLOAT, dims, 3);        declared with these numbers
 //   plan_parts_constant(p, w, &constant);                an initializer
 //   plan_parts_node(p, conv);                            as emission of the model writes it
-//   plan_parts_output(p, y, NULL, DTYPE_FLOAT);
+//   plan_parts_output(p, y, NULL, DTYPE_FLOAT, dims, 3);
 //   plan_parts_end(p, "part.onnx", &plan, &err);
 //
 // Graphs inside the nodes come with them, and functions that they call, by whatever way. What was
@@ -33,8 +33,9 @@ void plan_parts_constant(struct plan_parts *p, uint32_t value,
 void plan_parts_node(struct plan_parts *p, uint32_t node);
 // `name` NULL: the value's own. By another name than its own it goes through an Identity: what
 // is an input, a constant or an output already must have one. dtype UNDEFINED: as the model
-// declares it, or not declared at all.
-void plan_parts_output(struct plan_parts *p, uint32_t value, const char *name, enum dtype dtype);
+// declares it, or not declared at all. dims NULL: of no known rank; -1: not known.
+void plan_parts_output(struct plan_parts *p, uint32_t value, const char *name, enum dtype dtype,
+                       const int64_t *dims, uint32_t rank);
 // The plan is valid until the next begin: segments of the data file, if there is one, and of `name`.
 // It has no tensors, sources and texts. ERR_FAIL: it cannot be cut, *err says why in one sentence.
 int plan_parts_end(struct plan_parts *p, const char *name, const struct plan **plan,

@@ -22,13 +22,14 @@
 #include <unistd.h>
 
 enum { BEFORE, AFTER, SIDES };
+enum { GROWN_LEVELS = 32 };
 static const char *const side_names[SIDES] = {"before", "after"};
 
 struct site_run {
   struct verify *v;
   const struct verify_edited *e;
   struct infer *infer[SIDES];
-  struct draw *draw;
+  struct draw *draw[SIDES];
   struct part_cutter *cutter[SIDES];
   struct sites sites;
   struct arena arena; // of the sites
@@ -179,7 +180,7 @@ static uint32_t least_bits(const struct model *m, const uint32_t *nodes, uint32_
 static uint32_t new_bits(const struct site_run *r, const struct site *s) {
   const uint32_t before = least_bits(r->e->source, s->before, s->n_before, s->constants[BEFORE],
                                      s->n_constants[BEFORE]),
-                 after = least_bits(r->e->result, s->after, s->n_after, s->constants[AFTER],
+                 after = least_bits(model_of(r, AFTER), s->after, s->n_after, s->constants[AFTER],
                                     s->n_constants[AFTER]);
   return after < before ? after : 0;
 }
@@ -196,43 +197,101 @@ static enum dtype dtype_in(struct infer *in, uint32_t value) {
   return infer_type_of(in, value, &t) && t.kind == INFER_TENSOR ? t.dtype : DTYPE_UNDEFINED;
 }
 
+// Elements for a value that one side alone reads: as the source has it, if it does.
+static bool draw_alone(struct site_run *r, const struct site *s, int side, uint32_t value,
+                       struct arena *a, struct array *x, char why[256]) {
+  const struct model *m = model_of(r, side), *source = r->e->source;
+  const uint32_t name =
+      side == BEFORE ? NO_ID : model_find_name(source, model_value_name(m, value));
+  const uint32_t there = side == BEFORE  ? value
+                         : name == NO_ID ? NO_ID
+                                         : model_value_in(source, s->graph, name);
+  if (there != NO_ID)
+    return draw_value(r->draw[BEFORE], there, s->before, s->n_before, a, x, why) == DRAW_DONE;
+  return draw_value(r->draw[AFTER], value, s->after, s->n_after, a, x, why) == DRAW_DONE;
+}
+
 static bool draw_pair(struct site_run *r, const struct site *s, const struct site_pair *p,
                       struct arena *a, struct array x[SIDES], char why[256]) {
-  if (draw_value(r->draw, p->before, s->before, s->n_before, a, &x[BEFORE], why) != DRAW_DONE)
+  if (p->before == NO_ID || p->after == NO_ID) {
+    const int side = p->before == NO_ID ? AFTER : BEFORE;
+    if (!draw_alone(r, s, side, side == BEFORE ? p->before : p->after, a, &x[side], why))
+      return false;
+    x[!side] = x[side];
+    return true;
+  }
+  if (draw_value(r->draw[BEFORE], p->before, s->before, s->n_before, a, &x[BEFORE], why) !=
+      DRAW_DONE)
     return false;
   const enum dtype to = dtype_in(r->infer[AFTER], p->after);
   x[AFTER] = x[BEFORE];
-  x[AFTER].name = arena_string(a, model_value_name(model_of(r, AFTER), p->after));
   if (to == DTYPE_UNDEFINED || to == x[BEFORE].dtype) return true;
   // Elements that both types hold: through the other type and back.
   struct array there, back;
   if (!draw_retype(&x[BEFORE], to, a, &there) || !draw_retype(&there, x[BEFORE].dtype, a, &back)) {
-    snprintf(why, 256, "'%s' is %s before and %s after", quote_str(x[BEFORE].name).s,
-             dtype_name(x[BEFORE].dtype), dtype_name(to));
+    snprintf(why, 256, "a value is %s before and %s after", dtype_name(x[BEFORE].dtype),
+             dtype_name(to));
     return false;
   }
-  there.name = x[AFTER].name;
-  back.name = x[BEFORE].name;
   x[BEFORE] = back;
   x[AFTER] = there;
   return true;
 }
 
+// Of two values of the source that are one in the result, or the other way round, both have the same elements: the first
+// pair before this one that has one of its values, or `i`.
+static uint32_t fed_already(const struct site *s, uint32_t i) {
+  const struct site_pair *p = s->inputs;
+  for (uint32_t k = 0; k < i; k++)
+    if ((p[i].before != NO_ID && p[k].before == p[i].before) ||
+        (p[i].after != NO_ID && p[k].after == p[i].after))
+      return k;
+  return i;
+}
+
+// The arrays of pair `same`, for another pair: of the types that its values have.
+static bool feed_again(const struct site_run *r, const struct site_pair *p,
+                       const struct array fed[SIDES], struct array x[SIDES], char why[256]) {
+  const uint32_t value[SIDES] = {p->before, p->after};
+  for (int side = 0; side < SIDES; side++) {
+    x[side] = fed[side];
+    const enum dtype to =
+        value[side] == NO_ID ? DTYPE_UNDEFINED : dtype_in(r->infer[side], value[side]);
+    if (to == DTYPE_UNDEFINED || to == x[side].dtype) continue;
+    snprintf(why, 256, "values that are one have two types, %s and %s", dtype_name(to),
+             dtype_name(x[side].dtype));
+    return false;
+  }
+  return true;
+}
+
+// Inputs of a side: those that it reads.
+static void add_feed(const struct site_run *r, struct feeds *f, int side, uint32_t value,
+                     struct array x, struct arena *a) {
+  struct arrays *list = &f->of[side];
+  if (value == NO_ID) return;
+  x.name = arena_string(a, model_value_name(model_of(r, side), value));
+  if (array_named(list, x.name)) return; // two pairs may share a value
+  f->inputs[side][list->n] = (struct part_input){value, x.dtype, x.dims, x.rank};
+  list->list[list->n++] = x;
+}
+
 static bool draw_feeds(struct site_run *r, const struct site *s, struct arena *a, struct feeds *f,
                        char why[256]) {
+  struct array(*drawn)[SIDES] = arena_zalloc(a, (s->n_inputs + (size_t)1) * sizeof *drawn);
   for (int side = 0; side < SIDES; side++) {
-    f->of[side] = (struct arrays){arena_zalloc(a, (s->n_inputs + (size_t)1) * sizeof(struct array)),
-                                  s->n_inputs};
+    f->of[side] =
+        (struct arrays){arena_zalloc(a, (s->n_inputs + (size_t)1) * sizeof(struct array)), 0};
     f->inputs[side] = arena_zalloc(a, (s->n_inputs + (size_t)1) * sizeof(struct part_input));
   }
   for (uint32_t i = 0; i < s->n_inputs; i++) {
-    struct array x[SIDES];
-    if (!draw_pair(r, s, &s->inputs[i], a, x, why)) return false;
-    for (int side = 0; side < SIDES; side++) {
-      const uint32_t value = side == BEFORE ? s->inputs[i].before : s->inputs[i].after;
-      f->of[side].list[i] = x[side];
-      f->inputs[side][i] = (struct part_input){value, x[side].dtype, x[side].dims, x[side].rank};
-    }
+    const struct site_pair *p = &s->inputs[i];
+    const uint32_t same = fed_already(s, i);
+    if (same < i ? !feed_again(r, p, drawn[same], drawn[i], why)
+                 : !draw_pair(r, s, p, a, drawn[i], why))
+      return false;
+    add_feed(r, f, BEFORE, p->before, drawn[i][BEFORE], a);
+    add_feed(r, f, AFTER, p->after, drawn[i][AFTER], a);
   }
   return true;
 }
@@ -249,13 +308,12 @@ static struct part part_of(const struct site_run *r, const struct site *s, const
                             arena_string(a, model_value_name(r->e->source, s->outputs[i].before)));
   }
   return (struct part){.m = model_of(r, side),
-                       .r = recipes_of(r, side),
                        .graph = side == AFTER && r->e->written ? r->e->written->graph_of[s->graph]
                                                                : s->graph,
                        .nodes = side == BEFORE ? s->before : s->after,
                        .n_nodes = side == BEFORE ? s->n_before : s->n_after,
                        .inputs = f->inputs[side],
-                       .n_inputs = s->n_inputs,
+                       .n_inputs = f->of[side].n,
                        .constants = s->constants[side],
                        .n_constants = s->n_constants[side],
                        .outputs = outputs,
@@ -306,11 +364,11 @@ static int compare_outputs(struct site_run *r, const struct site *s, const struc
   for (uint32_t i = 0; i < s->n_outputs; i++) {
     struct compare_result got;
     const struct array *x = &out[BEFORE].list[i], *y = &out[AFTER].list[i];
-    const struct verify_bounds b =
-        r->v->options.bounds_words
-            ? (struct verify_bounds){r->v->options.bounds, r->v->options.bounds_words}
-            : verify_bounds_of_site(names, n, bits, y->dtype, a);
+    struct verify_bounds b = {r->v->options.bounds, r->v->options.bounds_words};
+    if (!b.words && proof_of(r, names, n, &b) != PIPELINE_PROOF_BOUNDS)
+      b = verify_bounds_of_site(names, n, bits, y->dtype, a);
     // A type that became another one on purpose is compared as numbers.
+    b.bounds.retyped = true;
     if (compare_arrays(x, y, &b.bounds, r->v->options.runtime.stop, &got, err)) return -1;
     if (is_worse(&got, &row->figures)) {
       row->figures = got.figures;
@@ -337,8 +395,8 @@ static void not_verified(struct verified_row *row, struct arena *a, const char *
   row->why = arena_printf(a, "%s%s", what, why);
 }
 
-static int look_at(struct site_run *r, const struct site *s, struct verified_row *row,
-                   struct arena *a, struct err *err) {
+static int look_once(struct site_run *r, const struct site *s, struct verified_row *row,
+                     struct arena *a, struct err *err) {
   struct arena *kept = &r->v->found.arena;
   struct feeds f;
   struct arrays out[SIDES] = {{0}};
@@ -381,6 +439,25 @@ static int look_at(struct site_run *r, const struct site *s, struct verified_row
     return 0;
   }
   return compare_outputs(r, s, out, row, err);
+}
+
+// What differs, or does not run, with arrays that were drawn one by one may be right with arrays that hang together as they do
+// in the model: the site is looked at again with more and more of what is around it. The first answer is told if none is good.
+static int look_at(struct site_run *r, const struct site *s, struct verified_row *row,
+                   struct arena *a, struct err *err) {
+  struct site larger;
+  if (look_once(r, s, row, a, err)) return -1;
+  for (uint32_t levels = 1; levels <= GROWN_LEVELS && row->end != VERIFIED_PASSED && !s->why_not;
+       levels *= 2) {
+    struct verified_row again = *row;
+    if (!sites_grow(r->e->source, r->e->result, &r->sites, s, levels, a, &larger)) break;
+    again.figures = (struct compare_figures){.count = 0};
+    again.why = NULL;
+    if (look_once(r, &larger, &again, a, err)) return -1;
+    if (again.end == VERIFIED_PASSED || (again.end == VERIFIED_FAILED && row->end == VERIFIED_NOT))
+      *row = again;
+  }
+  return 0;
 }
 
 // ---- all of them -------------------------------------------------------------------------------
@@ -446,8 +523,9 @@ static int open_all(struct site_run *r, struct err *err) {
                          sources_of(r, side), o->memory, err))
       return -1;
   }
-  if (draw_open(&r->draw, r->infer[BEFORE], r->e->source, &draw, err)) return -1;
-  if (!r->v->found.sizes) r->v->found.sizes = draw_words(r->draw, &r->v->found.arena);
+  for (int side = 0; side < SIDES; side++)
+    if (draw_open(&r->draw[side], r->infer[side], model_of(r, side), &draw, err)) return -1;
+  if (!r->v->found.sizes) r->v->found.sizes = draw_words(r->draw[BEFORE], &r->v->found.arena);
   sites_find(r->e->source, r->e->result, r->e->edits->groups, &r->arena, &r->sites);
   for (uint32_t i = 0; i < r->sites.n; i++)
     r->bytes_total += constant_bytes(r, &r->sites.list[i]);
@@ -460,8 +538,8 @@ int verify_sites_of(struct verify *v, const struct verify_edited *e, const uint3
   int rc = open_all(&r, err);
   for (uint32_t i = 0; i < r.sites.n && rc == 0; i++)
     rc = verify_one(&r, i, err);
-  if (r.draw) draw_close(r.draw);
   for (int side = 0; side < SIDES; side++) {
+    if (r.draw[side]) draw_close(r.draw[side]);
     if (r.cutter[side]) part_cutter_close(r.cutter[side]);
     if (r.infer[side]) infer_free(r.infer[side]);
   }

@@ -144,8 +144,9 @@ static bool map_pairs(const struct verify_written *w, const struct site_pair *of
                       struct arena *a, const struct site_pair **out) {
   struct site_pair *list = arena_alloc(a, (n + (size_t)1) * sizeof *list);
   for (uint32_t i = 0; i < n; i++) {
-    list[i] = (struct site_pair){of[i].before, w->value_of[of[i].after]};
-    if (list[i].after == NO_ID) return false;
+    const uint32_t after = of[i].after == NO_ID ? NO_ID : w->value_of[of[i].after];
+    if (after == NO_ID && of[i].after != NO_ID) return false;
+    list[i] = (struct site_pair){of[i].before, after};
   }
   *out = list;
   return true;

@@ -126,11 +126,13 @@ static void list_part(struct part_cutter *c, const struct part *part) {
   for (uint32_t i = 0; i < part->n_nodes; i++)
     plan_parts_node(c->parts, part->nodes[i]);
   arena_reset(&c->names);
-  for (uint32_t i = 0; i < part->n_outputs; i++)
-    plan_parts_output(c->parts, part->outputs[i],
-                      part->output_names ? part->output_names[i]
-                                         : part_output_name(part, i, &c->names),
-                      part->output_dtypes ? part->output_dtypes[i] : DTYPE_UNDEFINED);
+  for (uint32_t i = 0; i < part->n_outputs; i++) {
+    const struct part_input none = {.dtype = DTYPE_UNDEFINED};
+    const struct part_input *type = part->output_types ? &part->output_types[i] : &none;
+    const char *name =
+        part->output_names ? part->output_names[i] : part_output_name(part, i, &c->names);
+    plan_parts_output(c->parts, part->outputs[i], name, type->dtype, type->dims, type->rank);
+  }
 }
 
 int part_write(struct part_cutter *c, const struct part *part, int folder, const char *name,

@@ -21,9 +21,7 @@ struct part_input {
 
 struct part {
   const struct model *m;
-  struct recipes
-      *r;         // that the model's tensors speak of; gets rows for what the source has as it is
-  uint32_t graph; // that the nodes lie in: its imports hold
+  uint32_t graph;        // that the nodes lie in: its imports hold
   const uint32_t *nodes; // in topological order
   uint32_t n_nodes;
   const struct part_input *inputs;
@@ -33,8 +31,9 @@ struct part {
   uint32_t n_constants;
   const uint32_t *outputs; // values; a constant or an input among them goes through an Identity
   const char *const *output_names; // as the part calls them; NULL: as part_output_name
-  const enum dtype
-      *output_dtypes; // as declared; UNDEFINED, or NULL: as the model declares them, if it does
+  // As declared, one for each output: dtype UNDEFINED: as the model declares it, if it does; dims NULL: of
+  // no known rank; -1: not known. NULL: nothing is known.
+  const struct part_input *output_types;
   uint32_t n_outputs;
 };
 
@@ -44,6 +43,7 @@ const char *part_output_name(const struct part *part, uint32_t i, struct arena *
 
 // Memory of a model that cutting many parts of it needs: proportional to the model, once.
 struct part_cutter;
+// `r`: that the model's tensors speak of; gets rows for what the source has as it is.
 int part_cutter_open(struct part_cutter **out, const struct model *m, struct recipes *r,
                      struct sources *sources, uint64_t memory, struct err *err);
 void part_cutter_close(struct part_cutter *c);

@@ -3,7 +3,7 @@
 //   what changed (sites_changed.c) ──▶ what must be one site (sites_join.c) ──▶ nodes by site
 //        ▲ a node around bodies or a function has to change as one │              │
 //        └──────────────────────────────────────────────────────────┘             ▼
-//   groups by site ◀── sites in order ◀── boundaries (sites_boundary.c), some more joined
+//   groups by site ◀── sites in order ◀── boundaries (sites_boundary.c)
 //
 // A site that nobody demands anything of is none: nothing uses what it computed (tidy/dead), or it
 // computes nothing (an Identity behind a weight that went).
@@ -15,7 +15,6 @@
 #include <stdlib.h>
 
 enum {
-  JOIN_ROUNDS = 4,   // in which boundaries may join sites
   LIFT_ROUNDS = 128, // more than graphs nest
 };
 
@@ -144,33 +143,20 @@ static int by_key(const void *x, const void *y) {
   return (a->draft > b->draft) - (a->draft < b->draft);
 }
 
-// Gives how many there are; in the last round none is joined any more.
 static uint32_t find_boundaries(struct sites_cut *c, struct drafts *d, struct arena *a,
                                 struct found **list) {
   struct sites_boundary *b = sites_boundary_new(c);
-  struct arena lists = {0};
   uint32_t n = 0;
-  for (uint32_t round = 1; round <= JOIN_ROUNDS; round++) {
-    const bool join = round < JOIN_ROUNDS;
-    bool joined = false;
-    arena_reset(&lists);
-    find_drafts(c, d, &lists);
-    *list = arena_alloc(&c->scratch, (d->n + (size_t)1) * sizeof **list);
-    n = 0;
-    for (uint32_t i = 0; i < d->n; i++) {
-      struct found *f = &(*list)[n];
-      // Of one that was joined to another by now, the other finds it all in the next round.
-      if (sites_join_root(c, d->list[i].root) != d->list[i].root) continue;
-      if (sites_boundary_find(b, &d->list[i], join, a, &f->site))
-        joined = true;
-      else if (f->site.n_outputs > 0)
-        *f = (struct found){.site = f->site, .key = key_of(c, &f->site), .draft = i}, n++;
-    }
-    if (!joined) break;
+  find_drafts(c, d, &c->scratch);
+  *list = arena_alloc(&c->scratch, (d->n + (size_t)1) * sizeof **list);
+  for (uint32_t i = 0; i < d->n; i++) {
+    struct found *f = &(*list)[n];
+    sites_boundary_find(b, &d->list[i], a, &f->site);
+    if (f->site.n_outputs == 0) continue;
+    f->key = key_of(c, &f->site);
+    f->draft = i;
+    n++;
   }
-  d->of = memcpy(arena_alloc(&c->scratch, (c->n_parent + (size_t)1) * sizeof *d->of), d->of,
-                 c->n_parent * sizeof *d->of);
-  arena_free(&lists);
   sites_boundary_free(b);
   return n;
 }
@@ -270,6 +256,7 @@ static void open_cut(struct sites_cut *c) {
     c->cover[side] = arena_alloc(&c->scratch, graphs * sizeof(uint32_t));
     c->el[side] = arena_alloc(&c->scratch, nodes * sizeof(uint32_t));
     c->place[side] = arena_zalloc(&c->scratch, nodes * sizeof(uint32_t));
+    c->rank[side] = arena_zalloc(&c->scratch, nodes * sizeof(uint32_t));
     memset(c->el[side], 0xff, nodes * sizeof(uint32_t));
     memset(c->cover[side], 0xff, graphs * sizeof(uint32_t));
   }
@@ -311,6 +298,17 @@ void sites_find(const struct model *source, const struct model *result,
   for (uint32_t i = 0; i < c.n_parent; i++)
     if (d.of[i] != NO_ID) d.of[i] = site_of[d.of[i]];
   name_groups(&c, d.of, a, out);
+  bool *same = arena_zalloc(a, source->n_nodes + (size_t)1);
+  for (uint32_t i = 0; i < source->n_nodes; i++)
+    same[i] = c.el[BEFORE][i] == NO_ID && !(result->nodes[i].flags & NODE_DEAD);
+  out->same = same;
+  const size_t values = result->n_values * sizeof(uint32_t);
+  out->to = memcpy(arena_alloc(a, values + 1), c.to, values);
+  out->from = memcpy(arena_alloc(a, values + 1), c.from, values);
+  for (int side = 0; side < 2; side++) {
+    const size_t bytes = c.m[side]->n_nodes * sizeof(uint32_t);
+    out->place[side] = memcpy(arena_alloc(a, bytes + 1), c.place[side], bytes);
+  }
   out->looked = c.looked;
   close_cut(&c);
 }

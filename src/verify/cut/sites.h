@@ -15,8 +15,10 @@
 #include "infer.h"
 #include "model.h"
 
+// Values of the source and of the result. Pairs of inputs that share a value are given one array. Of an input
+// NO_ID: that side has none.
 struct site_pair {
-  uint32_t before, after; // values of the source and of the result
+  uint32_t before, after;
 };
 
 struct site {
@@ -30,6 +32,9 @@ struct site {
   const struct model_constant *constants[2]; // that the nodes before and after read
   uint32_t n_constants[2];
   const char *why_not; // it cannot be verified alone: a reason for people; NULL: it can
+  // Its parts may differ though the edits are right, for what the inputs have to do with each other: if they
+  // do, this is why that proves nothing. NULL: none.
+  const char *doubt;
 };
 
 struct sites {
@@ -38,11 +43,21 @@ struct sites {
   uint32_t
       unchanged_groups; // groups that changed no computation (value_info, metadata, order, what nothing used)
   uint64_t looked; // at rows: for tests of what must stay linear
+  // For sites_grow: by node of the source, whether the result has it unchanged; by node of each, its place in its graph.
+  const bool *same;
+  const uint32_t *place[2];
+  const uint32_t *to,
+      *from; // by value: what took its place in the result, and what it took the place of; or NO_ID
 };
 
 // `source` and `result` have equal rows as far as the source goes. All in *a. Linear in what changed, and one walk over both.
 void sites_find(const struct model *source, const struct model *result,
                 const struct edit_groups *groups, struct arena *a, struct sites *out);
+// The site with the nodes around it that make its inputs, `levels` of them one behind the other, as far as they are the same in
+// both models: a rewrite may rest on how its inputs hang together, which arrays that are drawn one by one do not know. False: there
+// is nothing to add, or too much.
+bool sites_grow(const struct model *source, const struct model *result, const struct sites *all,
+                const struct site *s, uint32_t levels, struct arena *a, struct site *out);
 // Names for people: of the first node that people know (named, before), else of the output. In *a.
 const char *site_name(const struct model *source, const struct site *s, struct arena *a);
 

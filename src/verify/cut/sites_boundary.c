@@ -1,13 +1,14 @@
 // The boundary of a site: what its two parts are given, and what is compared.
 //
 //   before   a ─▶ n2 ─▶ y2         after   a ─▶ n1 ─▶ y1            claim (y2, y1): n2 did what n1 does
-//            └──▶ n1 ─▶ y1
 //
-// Both parts are given the same arrays, whatever these are. So an input that only one of them reads is a
-// question: y1 above is a value that both models have, but before reads a alone. What it has to do with
-// the other inputs, nodes that did not change say; they are added to both parts, the last one first,
-// until both read the same (n1), or too many came: then none stays. If each part reads something that the
-// other does not, and sites make that, they are joined instead.
+// Both parts are given the same arrays, whatever these are. So inputs that only one of them reads are a
+// question: y1 above is a value that both models have, n1 did not change, and before reads a alone. So is
+// a value that a part hands on while the other computes what it stands for from something else, and one
+// that a part reads while the other computes it. What such a value has to do with the other inputs, the nodes
+// say that make it, whether they changed or not: they come into the part of that side, the last one first,
+// until no question is left (n1), or what is left is a shape, which is the same whoever asks. If too many
+// came, none stays, and the site is in doubt.
 //
 // What is read and constant is a constant of the part. Two pairs may share a value: both are given one
 // array.
@@ -16,8 +17,10 @@
 #include <stdlib.h>
 
 enum {
-  ADDED_MOST = 48,  // nodes that did not change, in a part
-  READS_MOST = 512, // inputs of a part that nodes are added to
+  ADDED_MOST = 64, // nodes of others, in both parts
+  READS_MOST = 512,
+  WALK_MOST = 512, // nodes within a part that a claim is followed through
+                   // inputs of a part that nodes are added to
 };
 
 struct sites_boundary {
@@ -26,18 +29,26 @@ struct sites_boundary {
   const struct sites_draft *draft;
   uint32_t stamp;
   uint32_t *read[2],
-      *fixed[2];    // by value: stamp of the part that reads it, as an input or a constant
-  uint32_t *paired; // by value after
-  uint32_t *added;  // by node
+      *fixed[2];      // by value: stamp of the part that reads it, as an input or a constant
+  uint32_t *paired;   // by value after
+  uint32_t *added[2]; // by node
   TABLE(uint32_t, before);
   TABLE(uint32_t, after); // what the sides read: values that lost their stamp count no more
   struct {
     TABLE(struct model_constant, list);
   } constants[2];
-  TABLE(uint32_t, nodes); // added
   TABLE(struct site_pair, pairs);
-  TABLE(uint32_t, alone); // values that one side reads: before's first
-  uint32_t alone_before;
+  struct {
+    TABLE(uint32_t, list);
+  } alone[2]; // values that one side reads, or hands on
+  struct {
+    TABLE(uint32_t, list);
+  } nodes[2]; // added
+  bool asked; // of what is handed on, or computed on the other side
+  // Of walks within the part, from what a claim is about.
+  uint32_t walk;
+  uint32_t *walked; // by node
+  TABLE(uint32_t, way);
 };
 
 static uint32_t *zeros(struct arena *a, size_t n) {
@@ -52,9 +63,10 @@ struct sites_boundary *sites_boundary_new(struct sites_cut *c) {
   for (int side = 0; side < 2; side++) {
     b->read[side] = zeros(&scratch, values);
     b->fixed[side] = zeros(&scratch, values);
+    b->added[side] = zeros(&scratch, c->m[AFTER]->n_nodes);
   }
   b->paired = zeros(&scratch, values);
-  b->added = zeros(&scratch, c->m[AFTER]->n_nodes);
+  b->walked = zeros(&scratch, c->m[AFTER]->n_nodes);
   b->scratch = scratch;
   return b;
 }
@@ -64,9 +76,12 @@ void sites_boundary_free(struct sites_boundary *b) {
   TABLE_FREE(b, after);
   TABLE_FREE(&b->constants[BEFORE], list);
   TABLE_FREE(&b->constants[AFTER], list);
-  TABLE_FREE(b, nodes);
+  TABLE_FREE(&b->nodes[BEFORE], list);
+  TABLE_FREE(&b->nodes[AFTER], list);
   TABLE_FREE(b, pairs);
-  TABLE_FREE(b, alone);
+  TABLE_FREE(&b->alone[BEFORE], list);
+  TABLE_FREE(&b->alone[AFTER], list);
+  TABLE_FREE(b, way);
   struct arena scratch = b->scratch; // *b lies in it
   arena_free(&scratch);
 }
@@ -75,9 +90,10 @@ void sites_boundary_free(struct sites_boundary *b) {
 
 static bool made_inside(struct sites_boundary *b, int side, uint32_t value) {
   const struct model_value *v = &b->c->m[side]->values[value];
+  if (v->kind != VALUE_NODE_OUTPUT) return false;
+  if (b->added[side][v->def] == b->stamp) return true;
   const uint32_t maker = sites_maker(b->c, side, value);
-  if (maker != NO_ID) return sites_join_root(b->c, maker) == b->draft->root;
-  return v->kind == VALUE_NODE_OUTPUT && b->added[v->def] == b->stamp;
+  return maker != NO_ID && sites_join_root(b->c, maker) == b->draft->root;
 }
 
 static void read_value(struct sites_boundary *b, int side, uint32_t value) {
@@ -102,7 +118,8 @@ static void read_all(struct sites_boundary *b) {
   struct sites_cut *c = b->c;
   const struct sites_draft *d = b->draft;
   b->stamp++;
-  b->n_before = b->n_after = b->n_nodes = 0;
+  b->n_before = b->n_after = 0;
+  b->nodes[BEFORE].n_list = b->nodes[AFTER].n_list = 0;
   b->constants[BEFORE].n_list = b->constants[AFTER].n_list = 0;
   for (int side = 0; side < 2; side++)
     for (uint32_t i = 0; i < d->n[side]; i++) {
@@ -128,7 +145,7 @@ static void pair_before(struct sites_boundary *b, uint32_t value) {
   if (after != NO_ID) {
     b->paired[after] = b->stamp;
   } else {
-    *TABLE_PUSH(b, alone) = value;
+    *TABLE_PUSH(&b->alone[BEFORE], list) = value;
     after = sites_there(b->c, AFTER, value) ? value : now;
   }
   *TABLE_PUSH(b, pairs) = (struct site_pair){value, after};
@@ -137,89 +154,138 @@ static void pair_before(struct sites_boundary *b, uint32_t value) {
 static void pair_after(struct sites_boundary *b, uint32_t value) {
   if (b->paired[value] == b->stamp) return;
   const bool there = sites_there(b->c, BEFORE, value);
-  *TABLE_PUSH(b, alone) = value;
+  *TABLE_PUSH(&b->alone[AFTER], list) = value;
   *TABLE_PUSH(b, pairs) = (struct site_pair){there ? value : b->c->from[value], value};
 }
 
+// Is `at`, read on that side, given the same array as `from`, which the other one reads?
+static bool in_place(const struct sites_boundary *b, int side, uint32_t at, uint32_t from) {
+  if (!is_read(b, side, at)) return false;
+  return sites_forward(b->c, side == BEFORE ? at : from) == (side == BEFORE ? from : at);
+}
+
+// Is `value`, which the part computes on that side, computed from what the other reads as `from`?
+static bool comes_from(struct sites_boundary *b, int side, uint32_t value, uint32_t from) {
+  struct sites_cut *c = b->c;
+  uint32_t steps = 0;
+  b->walk++;
+  b->n_way = 0;
+  *TABLE_PUSH(b, way) = value;
+  while (b->n_way > 0) {
+    const uint32_t at = b->way[--b->n_way];
+    if (at == from || in_place(b, side, at, from) || steps == WALK_MOST) return true;
+    if (!made_inside(b, side, at)) continue;
+    const uint32_t maker = sites_maker(c, side, at);
+    const uint32_t node = maker != NO_ID ? maker : c->m[side]->values[at].def;
+    if (b->walked[node] == b->walk) continue;
+    b->walked[node] = b->walk;
+    steps++;
+    sites_reads(c, side, node);
+    for (uint32_t i = 0; i < c->n_reads; i++)
+      *TABLE_PUSH(b, way) = c->reads[i];
+  }
+  return false;
+}
+
+// Of a claim of which a side hands on what it reads, and the other computes from something else.
+static void ask_for_claim(struct sites_boundary *b, const struct sites_claim *claim) {
+  const uint32_t of[2] = {claim->before, claim->after};
+  for (int side = 0; side < 2; side++) {
+    if (!is_read(b, side, of[side]) || !made_inside(b, !side, of[!side])) continue;
+    if (side == AFTER && b->paired[of[side]] != b->stamp) continue; // asked for already
+    if (!comes_from(b, !side, of[!side], of[side])) *TABLE_PUSH(&b->alone[side], list) = of[side];
+  }
+}
+
+// Does the other side compute what takes its place there?
+static bool made_across(struct sites_boundary *b, int side, uint32_t value) {
+  const uint32_t other = side == BEFORE ? sites_forward(b->c, value) : b->c->from[value];
+  if (sites_there(b->c, !side, value) && made_inside(b, !side, value)) return true;
+  return other != NO_ID && sites_there(b->c, !side, other) && made_inside(b, !side, other);
+}
+
 static void pair_all(struct sites_boundary *b) {
-  b->n_pairs = b->n_alone = 0;
+  b->n_pairs = b->alone[BEFORE].n_list = b->alone[AFTER].n_list = 0;
   for (uint32_t i = 0; i < b->n_after; i++)
     b->paired[b->after[i]] = 0;
   for (uint32_t i = 0; i < b->n_before; i++)
     if (is_read(b, BEFORE, b->before[i])) pair_before(b, b->before[i]);
-  b->alone_before = b->n_alone;
   for (uint32_t i = 0; i < b->n_after; i++)
     if (is_read(b, AFTER, b->after[i])) pair_after(b, b->after[i]);
+  b->asked = b->alone[BEFORE].n_list > 0 && b->alone[AFTER].n_list > 0;
+  for (int side = 0; side < 2; side++)
+    for (uint32_t i = 0; i < b->alone[side].n_list && !b->asked; i++)
+      b->asked = made_across(b, side, b->alone[side].list[i]);
+  for (uint32_t i = 0; i < b->draft->n_claims; i++)
+    ask_for_claim(b, &b->c->claims[b->draft->claims[i]]);
 }
 
 // ---- nodes around ------------------------------------------------------------------------------
 
-// Is the value one of two that are given one array by other names?
-static bool is_renamed(const struct sites_boundary *b, uint32_t value) {
-  const uint32_t now = sites_forward(b->c, value), was = b->c->from[value];
-  return (is_read(b, BEFORE, value) && is_read(b, AFTER, now)) ||
-         (is_read(b, AFTER, value) && is_read(b, BEFORE, was) && was != value);
+enum addable {
+  ADD,
+  ADD_NEVER,
+  ADD_NOT
+}; // NEVER: nothing is behind it; NOT: what is cannot be added
+
+static enum addable addable(const struct sites_boundary *b, int side, uint32_t value,
+                            uint32_t *node) {
+  const struct model *m = b->c->m[side];
+  if (m->values[value].kind != VALUE_NODE_OUTPUT) return ADD_NEVER;
+  *node = m->values[value].def;
+  if (m->nodes[*node].graph != b->draft->graph || model_op_is(m, *node, "Shape") ||
+      model_op_is(m, *node, "Size"))
+    return ADD_NEVER;
+  return sites_has_bodies(m, *node) ? ADD_NOT : ADD;
 }
 
-// The node that makes it on both sides, if it may be added; else NO_ID.
-static uint32_t addable(const struct sites_boundary *b, int side, uint32_t value) {
-  const struct sites_cut *c = b->c;
-  const struct model *s = c->m[BEFORE];
-  if (value >= c->m[side]->n_values || c->m[side]->values[value].kind != VALUE_NODE_OUTPUT)
-    return NO_ID;
-  const uint32_t node = c->m[side]->values[value].def;
-  if (node >= s->n_nodes || c->el[side][node] != NO_ID) return NO_ID;
-  if (c->m[AFTER]->nodes[node].flags & NODE_DEAD || s->nodes[node].graph != b->draft->graph)
-    return NO_ID;
-  if (sites_has_bodies(s, node)) return NO_ID;
-  for (uint32_t i = 0; i < s->nodes[node].n_out; i++) {
-    const uint32_t out = model_output(s, &s->nodes[node], i);
-    if (out != NO_ID && is_renamed(b, out)) return NO_ID;
-  }
-  return node;
+static void add_node(struct sites_boundary *b, int side, uint32_t node) {
+  const struct model *m = b->c->m[side];
+  const struct model_node *n = &m->nodes[node];
+  b->added[side][node] = b->stamp;
+  *TABLE_PUSH(&b->nodes[side], list) = node;
+  for (uint32_t i = 0; i < n->n_out; i++)
+    if (model_output(m, n, i) != NO_ID) b->read[side][model_output(m, n, i)] = 0;
+  for (uint32_t i = 0; i < n->n_in; i++)
+    if (model_input(m, n, i) != NO_ID) read_value(b, side, model_input(m, n, i));
 }
 
-static void add_node(struct sites_boundary *b, uint32_t node) {
-  b->added[node] = b->stamp;
-  *TABLE_PUSH(b, nodes) = node;
-  for (int side = 0; side < 2; side++) {
-    const struct model *m = b->c->m[side];
-    const struct model_node *n = &m->nodes[node];
-    for (uint32_t i = 0; i < n->n_out; i++)
-      if (model_output(m, n, i) != NO_ID) b->read[side][model_output(m, n, i)] = 0;
-    for (uint32_t i = 0; i < n->n_in; i++)
-      if (model_input(m, n, i) != NO_ID) read_value(b, side, model_input(m, n, i));
-  }
+// Both sides, where both read it: a value that is handed on is made on the other side too.
+static void add_maker(struct sites_boundary *b, int side, uint32_t value) {
+  uint32_t node;
+  add_node(b, side, b->c->m[side]->values[value].def);
+  const uint32_t other = value;
+  if (!is_read(b, !side, other) || addable(b, !side, other, &node) != ADD) return;
+  add_node(b, !side, node);
 }
 
-// True: both sides read the same now, as far as nodes of the graph make it.
+// Where the nodes of both sides stand, as far as that can be compared.
+static uint32_t rank_of(const struct sites_boundary *b, int side, uint32_t node) {
+  return b->c->rank[side][node];
+}
+
+// True: no question is left.
 static bool add_around(struct sites_boundary *b) {
   for (;;) {
-    uint32_t last = NO_ID;
+    uint32_t last = NO_ID, at = 0, node;
+    int last_side = 0;
+    bool left = false;
     pair_all(b);
-    for (uint32_t i = 0; i < b->n_alone; i++) {
-      const uint32_t node = addable(b, i < b->alone_before ? BEFORE : AFTER, b->alone[i]);
-      if (node == NO_ID) continue;
-      if (last == NO_ID || b->c->place[BEFORE][node] > b->c->place[BEFORE][last]) last = node;
-    }
-    if (b->n_alone == 0) return true;
-    if (last == NO_ID || b->n_nodes == ADDED_MOST || b->n_pairs > READS_MOST) return false;
-    add_node(b, last);
+    if (!b->asked) return true;
+    for (int side = 0; side < 2; side++)
+      for (uint32_t i = 0; i < b->alone[side].n_list; i++) {
+        const enum addable may = addable(b, side, b->alone[side].list[i], &node);
+        left |= may == ADD_NOT;
+        if (may != ADD || (last != NO_ID && rank_of(b, side, node) <= at)) continue;
+        last = b->alone[side].list[i];
+        last_side = side;
+        at = rank_of(b, side, node);
+      }
+    if (last == NO_ID) return !left;
+    if (b->nodes[BEFORE].n_list + b->nodes[AFTER].n_list >= ADDED_MOST || b->n_pairs > READS_MOST)
+      return false;
+    add_maker(b, last_side, last);
   }
-}
-
-// Joins sites that make what one side alone reads.
-static bool join_alone(struct sites_boundary *b) {
-  bool any = false;
-  if (b->alone_before == 0 || b->alone_before == b->n_alone) return false;
-  for (uint32_t i = 0; i < b->n_alone; i++) {
-    const int side = i < b->alone_before ? BEFORE : AFTER;
-    const uint32_t maker = sites_maker(b->c, side, b->alone[i]);
-    if (maker == NO_ID || b->c->m[AFTER]->nodes[maker].graph != b->draft->graph) continue;
-    if (sites_join_root(b->c, maker) == sites_join_root(b->c, b->draft->root)) continue;
-    any |= sites_join(b->c, b->draft->root, maker);
-  }
-  return any;
 }
 
 // ---- the site ----------------------------------------------------------------------------------
@@ -236,11 +302,12 @@ static int by_place(const void *x, const void *y) {
 // The nodes of a side in order, those around among them.
 static const uint32_t *nodes_of(struct sites_boundary *b, int side, struct arena *a, uint32_t *n) {
   const struct sites_draft *d = b->draft;
-  *n = d->n[side] + b->n_nodes;
+  const uint32_t added = b->nodes[side].n_list;
+  *n = d->n[side] + added;
   uint32_t *list = arena_alloc(a, *n * sizeof *list + 1);
   if (d->n[side]) memcpy(list, d->nodes[side], d->n[side] * sizeof *list);
-  if (b->n_nodes == 0) return list;
-  memcpy(list + d->n[side], b->nodes, b->n_nodes * sizeof *list);
+  if (added == 0) return list;
+  memcpy(list + d->n[side], b->nodes[side].list, added * sizeof *list);
   sorting = b->c;
   sorting_side = side;
   qsort(list, *n, sizeof *list, by_place);
@@ -277,36 +344,30 @@ static void find_outputs(struct sites_boundary *b, struct arena *a, struct site 
 
 // Is what one side reads a constant of the other?
 static bool fixed_elsewhere(const struct sites_boundary *b, struct site_pair p) {
-  const uint32_t now = p.before != NO_ID ? sites_forward(b->c, p.before) : NO_ID;
-  return (p.before != NO_ID && is_read(b, BEFORE, p.before) &&
-          ((b->fixed[AFTER][p.before] == b->stamp) ||
-           (now != NO_ID && b->fixed[AFTER][now] == b->stamp))) ||
-         (p.after != NO_ID && is_read(b, AFTER, p.after) && p.before != NO_ID &&
-          b->fixed[BEFORE][p.before] == b->stamp);
+  const uint32_t now = sites_forward(b->c, p.before);
+  if (is_read(b, BEFORE, p.before) &&
+      (b->fixed[AFTER][p.before] == b->stamp || (now != NO_ID && b->fixed[AFTER][now] == b->stamp)))
+    return true;
+  return is_read(b, AFTER, p.after) && b->fixed[BEFORE][p.before] == b->stamp;
 }
 
-static const char *why_not(const struct sites_boundary *b, const struct site *s) {
-  const bool no_nodes = s->n_before == 0 && s->n_after == 0;
-  for (uint32_t i = 0; i < s->n_inputs; i++) {
-    if (s->inputs[i].before == NO_ID) return "it reads a value that only the result has";
-    if (s->inputs[i].after == NO_ID) return "it reads a value that only the source has";
-    if (fixed_elsewhere(b, s->inputs[i])) return "it reads a value that is a constant on one side";
-  }
-  if (no_nodes && b->n_alone > 0)
-    return "one value took the place of another, and what both come from is too far away";
+static const char *doubt_of(const struct sites_boundary *b, const struct site *s, bool settled) {
+  if (!settled) return "what its inputs have to do with each other is decided too far away";
+  for (uint32_t i = 0; i < s->n_inputs; i++)
+    if (s->inputs[i].before != NO_ID && s->inputs[i].after != NO_ID &&
+        fixed_elsewhere(b, s->inputs[i]))
+      return "one of its inputs is a constant on the other side";
   return NULL;
 }
 
-bool sites_boundary_find(struct sites_boundary *b, const struct sites_draft *draft, bool join,
-                         struct arena *a, struct site *out) {
+void sites_boundary_find(struct sites_boundary *b, const struct sites_draft *draft, struct arena *a,
+                         struct site *out) {
   b->draft = draft;
   read_all(b);
-  if (!add_around(b)) {
-    if (b->n_nodes > 0) {
-      read_all(b);
-      pair_all(b);
-    }
-    if (join && join_alone(b)) return true;
+  const bool settled = add_around(b);
+  if (!settled && b->nodes[BEFORE].n_list + b->nodes[AFTER].n_list > 0) {
+    read_all(b);
+    pair_all(b);
   }
   *out = (struct site){.graph = draft->graph};
   out->before = nodes_of(b, BEFORE, a, &out->n_before);
@@ -319,6 +380,5 @@ bool sites_boundary_find(struct sites_boundary *b, const struct sites_draft *dra
         keep(a, b->constants[side].list, out->n_constants[side] * sizeof *out->constants[side]);
   }
   find_outputs(b, a, out);
-  out->why_not = why_not(b, out);
-  return false;
+  out->doubt = doubt_of(b, out, settled);
 }

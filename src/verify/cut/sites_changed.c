@@ -182,11 +182,13 @@ static void find_side(struct sites_cut *c, int side) {
     if (graph->kind == GRAPH_FUNCTION || graph->kind == GRAPH_TRAINING)
       c->cover[side][g] = SITES_IN_FUNCTION;
     if (side == AFTER && !c->live[g]) continue;
-    uint32_t place = 0;
+    uint32_t place = 0, rank = 0;
     for (uint32_t n = graph->first_node; n != NO_ID; n = m->nodes[n].next) {
       const bool loaded = n < c->m[BEFORE]->n_nodes;
       const bool gone = loaded && e->nodes[n].flags & NODE_DEAD;
       c->place[side][n] = place++;
+      if (loaded) rank = c->place[BEFORE][n];
+      c->rank[side][n] = rank;
       c->looked++;
       if (c->cover[side][g] != NO_ID)
         c->el[side][n] = c->cover[side][g];

@@ -109,7 +109,7 @@ static void demand_pair(struct sites_cut *c, uint32_t before, uint32_t after) {
   }
   const bool same = fixed && fixed_after && s.tensor == e.tensor;
   if (same && !(c->m[AFTER]->tensors[e.tensor].flags & TENSOR_REPLACED)) return;
-  const uint32_t claim = sites_join_claim(c, before, after); // which may move the claims
+  const uint32_t claim = sites_join_claim(c, before, after); // the table may move
   c->claims[claim].demanded = true;
 }
 

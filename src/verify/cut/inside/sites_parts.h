@@ -31,7 +31,9 @@ struct sites_cut {
   uint32_t *cover[2]; // by graph: the element that it is a body of, or NO_ID
   uint32_t *el[2];    // by node: its element, or NO_ID: unchanged
   uint32_t *place[2]; // by node: in the order of its graph
-  bool lifted;        // something was forced: all is to be found again
+  uint32_t
+      *rank[2]; // by node: its place in the source, or of a new one that of what stands before it
+  bool lifted;  // something was forced: all is to be found again
   // The partition.
   TABLE(uint32_t, parent);
   TABLE(uint32_t, graph); // by root: that its nodes lie in, or NO_ID
@@ -80,9 +82,8 @@ struct sites_boundary;
 struct sites_boundary *sites_boundary_new(struct sites_cut *c);
 void sites_boundary_free(struct sites_boundary *b);
 // Inputs, outputs and constants of the site, and nodes of its surroundings where only they say how its
-// inputs hang together. `join`: sites that it would need instead may be joined; true if one was, and
-// then nothing was found.
-bool sites_boundary_find(struct sites_boundary *b, const struct sites_draft *draft, bool join,
-                         struct arena *a, struct site *out);
+// inputs hang together. In *a.
+void sites_boundary_find(struct sites_boundary *b, const struct sites_draft *draft, struct arena *a,
+                         struct site *out);
 
 #endif
