@@ -29,7 +29,7 @@ from conftest import ROOT, SAMPLE, WAIT
 from installed import package_models
 
 OPERANDS = {"IN": "input", "OUT": "output", "IN...": "inputs", "MODEL": "model", "MODEL|MANIFEST": "model", "EDITS": "edits"}
-OPERANDS |= {"DIR": "folder", "NAME": "name", "TARGET": "target"}
+OPERANDS |= {"DIR": "folder", "NAME": "name", "TARGET": "target", "SRC": "source"}
 
 
 def is_for_people(option):
@@ -83,6 +83,7 @@ def test_types_of_keywords(weir, tables):
         "number": [int, None],
         "size": [int, str, None],
         "text": [str, None],
+        "figure": [float, str, None],
         "name": [str, None],
         "list": [str, typing.Sequence[str], None],
     }
@@ -97,10 +98,12 @@ def test_types_of_keywords(weir, tables):
                 [words] = [each for each in (found, *typing.get_args(found)) if typing.get_origin(each) is typing.Literal]
                 assert [str(each) for each in typing.get_args(words)] == option["choices"]
                 assert all(isinstance(each, int) == str(each).isdigit() for each in typing.get_args(words))
+            elif option["kind"] == "maybe":
+                assert found == typing.Union[bool, None, typing.Literal[tuple(option["choices"])]]
             elif option["kind"] in ("file", "stream", "folder"):
                 assert str in typing.get_args(found) and typing.get_args(path)[0] in typing.get_args(found)
             else:
-                wanted = kinds["size"] if option["metavar"] == "SIZE" else kinds[option["kind"]]
+                wanted = kinds[{"SIZE": "size", "X": "figure"}.get(option["metavar"], option["kind"])]
                 wanted = [*wanted, None] if option["takes_false"] else wanted
                 assert found == (typing.Union[tuple(wanted)] if len(wanted) > 1 else wanted[0]), option["name"]
 
@@ -120,7 +123,7 @@ def tree(folder):
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-OF_THE_MACHINE = {"seconds", "peak_memory_bytes", "index_bytes", "peak_memory_limit_bytes", "source_bytes_read", "disk_free_bytes", "bytes_cloned"}
+OF_THE_MACHINE = {"runtime_peak_memory_bytes", "seconds", "peak_memory_bytes", "index_bytes", "peak_memory_limit_bytes", "source_bytes_read", "disk_free_bytes", "bytes_cloned"}
 
 
 def without(document, here):
@@ -156,6 +159,7 @@ CALLS = {
     "clean": [(["FOLDER"], {"yes": True})],
     "audit": [(["WRITTEN"], {})],
     "diff": [(["MODEL", "MODEL"], {}), (["MODEL", "WRITTEN"], {"weights": "values", "trust_manifests": True})],
+    "verify": [(["MODEL", "WRITTEN"], {"layers": True, "seed": 7, "metric": ["cosine=0.9", "relative=0.5"]}), (["MODEL"], {"edits": "EDITS", "sites": "3"})],
 }
 
 
@@ -170,7 +174,7 @@ def test_every_command_has_a_call(tables):
 
 
 @pytest.mark.parametrize("name, n", [(name, n) for name in CALLS for n in range(len(CALLS[name]))])
-def test_same_as_the_command_line(weir, ordinary, tmp_path, name, n):
+def test_same_as_the_command_line(weir, ordinary, runtime, tmp_path, name, n):
     """Files and documents; the command line is that of the ordinary build."""
     operands, options = CALLS[name][n]
     results = []
@@ -655,7 +659,7 @@ sys.exit(done.failed)
 """
 
 
-def test_page(python, encoder, tmp_path):
+def test_page(python, encoder, runtime, tmp_path):
     """The examples of docs/python.md, one after the other, in a folder that has a model."""
     for path in encoder.parent.iterdir():
         shutil.copy(path, tmp_path)

@@ -69,8 +69,7 @@ struct pipeline_step *pipeline_add(struct pipeline *p, struct span name, uint32_
   const uint32_t first = p->n_steps;
   for (*n = 0; pass; pass = passes_named(name, ++*n)) {
     struct pipeline_step *step = TABLE_PUSH(p, steps);
-    step->repeat = p->open;
-    step->named = 0;
+    *step = (struct pipeline_step){.repeat = p->open};
     pass_values_start(&step->values, pass, &p->arena);
     if (state_target(p, &step->values, err)) return NULL;
   }

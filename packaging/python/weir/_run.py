@@ -195,10 +195,13 @@ def _documents(text: bytes, lines: bool) -> List[Dict[str, Any]]:
         return []
 
 
+_OF_A_FAILURE = {"schema", "command", "model", "error"}  # a document with more tells what was found nevertheless
+
+
 def _records(make: Callable[[Dict[str, Any]], R], documents: Sequence[Dict[str, Any]]) -> List[R]:
     """None if one has another form."""
     try:
-        return [make(each) for each in documents if "error" not in each]
+        return [make(each) for each in documents if "error" not in each or not set(each) <= _OF_A_FAILURE]
     except (AttributeError, KeyError, TypeError, ValueError):
         return []
 
