@@ -59,7 +59,7 @@ def feeds_of(site, seed):
         known = [arrays[each] for each in enumerate(names) if each in arrays and each[1] is not None]
         array = known[0] if known else draw(rng, given)
         for side, name in enumerate(names):
-            if name is None:
+            if name is None or given["default"]:
                 continue
             arrays[side, name] = array
             feeds[side][name] = array.astype(dtype_of(given["dtypes"][side]))
