@@ -87,7 +87,7 @@ def too_far(expected, got):
     finite = np.isfinite(x)
     if not finite.any():
         return 0.0
-    return float(np.abs(x - y)[finite].max() / max(1e-6, np.abs(x[finite]).max()))
+    return float(np.abs(x[finite] - y[finite]).max() / max(1e-6, np.abs(x[finite]).max()))
 
 
 def run_site(folder, number, site, check):
