@@ -59,7 +59,7 @@ def feeds_of(site, seed):
         known = [arrays[each] for each in enumerate(names) if each in arrays and each[1] is not None]
         array = known[0] if known else draw(rng, given)
         for side, name in enumerate(names):
-            if name is None:
+            if name is None or given["default"]:
                 continue
             arrays[side, name] = array
             feeds[side][name] = array.astype(dtype_of(given["dtypes"][side]))
@@ -87,7 +87,7 @@ def too_far(expected, got):
     finite = np.isfinite(x)
     if not finite.any():
         return 0.0
-    return float(np.abs(x - y)[finite].max() / max(1e-6, np.abs(x[finite]).max()))
+    return float(np.abs(x[finite] - y[finite]).max() / max(1e-6, np.abs(x[finite]).max()))
 
 
 def run_site(folder, number, site, check):

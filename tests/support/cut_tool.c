@@ -159,6 +159,14 @@ static void put_elements(struct tool *t, const uint32_t ids[2]) {
   }
 }
 
+// Is it one of the constants of a side too?
+static bool has_default(const struct site *s, const uint32_t ids[2]) {
+  for (int side = 0; side < 2; side++)
+    for (uint32_t i = 0; i < s->n_constants[side]; i++)
+      if (s->constants[side][i].value == ids[side]) return true;
+  return false;
+}
+
 // Inputs of both sides, n[side] of them: without those that a side has not.
 static const char *put_inputs(struct tool *t, const struct site *s, struct part_input *inputs[2],
                               uint32_t n[2]) {
@@ -197,6 +205,7 @@ static const char *put_inputs(struct tool *t, const struct site *s, struct part_
     if (dims) json_put_ints(&t->j, "dims", dims, rank);
     if (unknown) why = unknown;
     put_elements(t, ids);
+    json_put_bool(&t->j, "default", has_default(s, ids));
     json_end_object(&t->j);
   }
   json_end_array(&t->j);

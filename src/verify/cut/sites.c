@@ -189,11 +189,13 @@ static void lend_node(struct hands *h, struct sites_cut *c, uint32_t node, uint3
   if (!(e->nodes[node].flags & NODE_DEAD)) lend(h, c, c->el[AFTER][node], group);
 }
 
-// Claims about a value of the source.
+// Claims about a value of the source, and about what Identity nodes make of it if it is a constant.
 static void lend_forward(struct hands *h, struct sites_cut *c, uint32_t from, uint32_t group) {
   if (from >= c->m[BEFORE]->n_values) return;
   for (uint32_t i = c->claim_of[from]; i != NO_ID; i = c->claims[i].next)
     if (c->claims[i].demanded) lend(h, c, c->m[AFTER]->n_nodes + i, group);
+  for (uint32_t i = c->alias_of[from]; i != NO_ID; i = c->aliases[i].next)
+    lend(h, c, c->m[AFTER]->n_nodes + c->aliases[i].claim, group);
 }
 
 // Of what a Constant node gave, and what gives it now.
@@ -279,10 +281,25 @@ static void find_guests(struct sites_cut *c, const struct sites *sites) {
     }
 }
 
+// Claims about constants behind Identity nodes, by where those begin.
+static void find_aliases(struct sites_cut *c) {
+  const size_t bytes = (c->m[AFTER]->n_values + (size_t)1) * sizeof *c->alias_of;
+  struct model_constant found;
+  c->alias_of = arena_alloc(&c->scratch, bytes);
+  memset(c->alias_of, 0xff, bytes);
+  for (uint32_t i = 0; i < c->n_claims; i++) {
+    if (!c->claims[i].demanded || !sites_constant(c, BEFORE, c->claims[i].before, &found)) continue;
+    if (found.value == c->claims[i].before) continue;
+    *TABLE_PUSH(c, aliases) = (struct sites_alias){i, c->alias_of[found.value]};
+    c->alias_of[found.value] = c->n_aliases - 1;
+  }
+}
+
 static void name_groups(struct sites_cut *c, const uint32_t *site_of, struct arena *a,
                         struct sites *out) {
   struct hands h = {.site_of = site_of};
   find_guests(c, out);
+  find_aliases(c);
   for (uint32_t i = 0; i < c->groups->n_rows; i++) {
     const uint32_t before = h.n_list;
     lend_row(&h, c, i);
@@ -304,6 +321,7 @@ static void name_groups(struct sites_cut *c, const uint32_t *site_of, struct are
 
 static void open_cut(struct sites_cut *c) {
   const struct model *s = c->m[BEFORE], *e = c->m[AFTER];
+  c->within = arena_zalloc(&c->scratch, (e->n_graphs + (size_t)1) * sizeof *c->within);
   c->live = model_live_graphs(e, &c->scratch);
   c->forced = arena_zalloc(&c->scratch, e->n_nodes + (size_t)1);
   c->claim_of = arena_alloc(&c->scratch, (e->n_values + (size_t)1) * sizeof *c->claim_of);
@@ -332,6 +350,7 @@ void sites_done(struct sites *s) {
   TABLE_FREE(c, bodies);
   TABLE_FREE(c, calls);
   TABLE_FREE(c, guests);
+  TABLE_FREE(c, aliases);
   struct arena scratch = c->scratch; // *c lies in it
   arena_free(&scratch);
   s->cut = NULL;

@@ -27,9 +27,12 @@ struct site {
   uint32_t graph;
   const uint32_t *before, *after; // nodes in topological order
   uint32_t n_before, n_after;
-  const struct site_pair *inputs, *outputs; // boundary; constants are none of the inputs
+  const struct site_pair *inputs, *outputs; // boundary
   uint32_t n_inputs, n_outputs;
-  const struct model_constant *constants[2]; // that the nodes before and after read
+  // That the nodes before and after read. One that is an input too is its default: an initializer that callers of the
+  // model may override. (Edits may hold for what it is and not for anything else: left out of what the part is given,
+  // it is that.)
+  const struct model_constant *constants[2];
   uint32_t n_constants[2];
   const char *why_not; // it cannot be verified alone: a reason for people; NULL: it can
   // Its parts may differ though the edits are right, for what the inputs have to do with each other: if they

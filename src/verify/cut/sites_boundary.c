@@ -352,11 +352,11 @@ static bool fixed_elsewhere(const struct sites_boundary *b, struct site_pair p) 
   return is_read(b, AFTER, p.after) && b->fixed[BEFORE][p.before] == b->stamp;
 }
 
-static const char *doubt_of(const struct sites_boundary *b, const struct site *s, bool settled) {
+static const char *doubt_of(const struct sites_boundary *b, bool settled) {
   if (!settled) return "what its inputs have to do with each other is decided too far away";
-  for (uint32_t i = 0; i < s->n_inputs; i++)
-    if (s->inputs[i].before != NO_ID && s->inputs[i].after != NO_ID &&
-        fixed_elsewhere(b, s->inputs[i]))
+  for (uint32_t i = 0; i < b->n_pairs; i++)
+    if (b->pairs[i].before != NO_ID && b->pairs[i].after != NO_ID &&
+        fixed_elsewhere(b, b->pairs[i]))
       return "one of its inputs is a constant on the other side";
   return NULL;
 }
@@ -377,6 +377,20 @@ static bool add_layer(struct sites_boundary *b) {
   return any;
 }
 
+// An initializer that callers may override is an input with a default.
+static void keep_defaults(struct sites_boundary *b) {
+  for (uint32_t i = 0; i < b->n_pairs; i++)
+    for (int side = 0; side < 2; side++) {
+      const struct model *m = b->c->m[side];
+      const uint32_t value = side == BEFORE ? b->pairs[i].before : b->pairs[i].after;
+      if (value == NO_ID || b->fixed[side][value] == b->stamp) continue;
+      const struct model_value *v = &m->values[value];
+      if (v->kind != VALUE_INITIALIZER || m->tensors[v->def].flags & TENSOR_SPARSE) continue;
+      b->fixed[side][value] = b->stamp;
+      *TABLE_PUSH(&b->constants[side], list) = (struct model_constant){v->def, value, NO_ID};
+    }
+}
+
 void sites_boundary_find(struct sites_boundary *b, const struct sites_draft *draft, uint32_t layers,
                          struct arena *a, struct site *out) {
   b->draft = draft;
@@ -390,7 +404,8 @@ void sites_boundary_find(struct sites_boundary *b, const struct sites_draft *dra
     read_all(b);
     pair_all(b);
   }
-  *out = (struct site){.graph = draft->graph};
+  *out = (struct site){.graph = draft->graph, .doubt = doubt_of(b, settled)};
+  keep_defaults(b);
   out->before = nodes_of(b, BEFORE, a, &out->n_before);
   out->after = nodes_of(b, AFTER, a, &out->n_after);
   out->inputs = keep(a, b->pairs, b->n_pairs * sizeof *b->pairs);
@@ -401,5 +416,4 @@ void sites_boundary_find(struct sites_boundary *b, const struct sites_draft *dra
         keep(a, b->constants[side].list, out->n_constants[side] * sizeof *out->constants[side]);
   }
   find_outputs(b, a, out);
-  out->doubt = doubt_of(b, out, settled);
 }

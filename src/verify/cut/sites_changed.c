@@ -211,8 +211,10 @@ static void push_bodies(struct sites_cut *c, const struct model *m, uint32_t nod
     const struct model_attr *a = &m->attrs[n->attrs + i];
     const bool graphs = a->type == ATTR_GRAPH || a->type == ATTR_GRAPHS;
     if (a->flags & ATTR_DEAD || !graphs || a->first == NO_ID) continue;
-    for (uint32_t k = 0; k < a->count; k++)
+    for (uint32_t k = 0; k < a->count; k++) {
       *TABLE_PUSH(c, bodies) = a->first + k;
+      c->within[a->first + k] = c->reading;
+    }
   }
 }
 
@@ -225,25 +227,26 @@ bool sites_has_bodies(const struct model *m, uint32_t node) {
   return false;
 }
 
-static void note_read(struct sites_cut *c, int side, uint32_t node, uint32_t value) {
+static void note_read(struct sites_cut *c, const struct model *m, uint32_t value) {
   c->looked++;
-  if (value == NO_ID) return;
-  if (c->cover[side][c->m[side]->values[value].graph] != node) *TABLE_PUSH(c, reads) = value;
+  if (value != NO_ID && c->within[m->values[value].graph] != c->reading)
+    *TABLE_PUSH(c, reads) = value;
 }
 
 void sites_reads(struct sites_cut *c, int side, uint32_t node) {
   const struct model *m = c->m[side];
   c->n_reads = c->n_bodies = 0;
+  c->reading++;
   for (uint32_t i = 0; i < m->nodes[node].n_in; i++)
-    note_read(c, side, node, model_input(m, &m->nodes[node], i));
+    note_read(c, m, model_input(m, &m->nodes[node], i));
   push_bodies(c, m, node);
   while (c->n_bodies > 0) {
     const struct model_graph *g = &m->graphs[c->bodies[--c->n_bodies]];
     for (uint32_t i = 0; i < g->n_outputs; i++)
-      note_read(c, side, node, m->graph_io[g->outputs + i]);
+      note_read(c, m, m->graph_io[g->outputs + i]);
     for (uint32_t n = g->first_node; n != NO_ID; n = m->nodes[n].next) {
       for (uint32_t i = 0; i < m->nodes[n].n_in; i++)
-        note_read(c, side, node, model_input(m, &m->nodes[n], i));
+        note_read(c, m, model_input(m, &m->nodes[n], i));
       push_bodies(c, m, n);
     }
   }

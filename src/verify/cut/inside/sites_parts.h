@@ -24,6 +24,9 @@ struct sites_call {
 struct sites_guest {
   uint32_t site, next;
 };
+struct sites_alias {
+  uint32_t claim, next;
+};
 
 // A site in the making.
 struct sites_draft {
@@ -55,6 +58,8 @@ struct sites_cut {
   TABLE(struct sites_call, calls);
   uint32_t *guest_of; // by node: sites that it is in the parts of
   TABLE(struct sites_guest, guests);
+  uint32_t *alias_of; // by value: claims about what Identity nodes make of it
+  TABLE(struct sites_alias, aliases);
   bool lifted; // something was forced: all is to be found again
   // The partition.
   TABLE(uint32_t, parent);
@@ -68,6 +73,8 @@ struct sites_cut {
   struct sites_boundary *boundary;
   TABLE(uint32_t, reads);  // what sites_reads found
   TABLE(uint32_t, bodies); // work list
+  uint32_t reading;        // how often anything was read
+  uint32_t *within;        // by graph: the last reading that it was a body in
 };
 
 // ---- sites_changed.c ----
