@@ -350,7 +350,7 @@ static void put_unchanged(struct tool *t, const struct sites *sites) {
 
 static void tell(struct tool *t, const char *path, struct err *err) {
   struct sites sites;
-  sites_find(&t->m[0], &t->m[1], t->e.groups, &t->arena, &sites);
+  sites_find(&t->m[0], &t->m[1], t->e.groups, NULL, &t->arena, &sites);
   for (int side = 0; side < 2; side++) {
     t->in[side] = infer_with_sizes(t, &t->m[side]);
     must(part_cutter_open(&t->cutter[side], &t->m[side], &t->r, t->sources, 16 << 20, err), err);

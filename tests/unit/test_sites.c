@@ -116,7 +116,7 @@ static const char *text_of(struct fixture *f, const struct site *s) {
 static void expect(struct fixture *f, const char *lines) {
   const char *text = "";
   build_check(&f->m[1]);
-  sites_find(&f->m[0], &f->m[1], f->e.groups, &f->a, &f->sites);
+  sites_find(&f->m[0], &f->m[1], f->e.groups, NULL, &f->a, &f->sites);
   for (uint32_t i = 0; i < f->sites.n; i++)
     text = arena_printf(&f->a, "%s%s\n", text, text_of(f, &f->sites.list[i]));
   assert_string_equal(text, lines);
@@ -269,7 +269,7 @@ static void test_a_circle_of_forwards(void **state) {
   edit_set_input(&f.e, maker(&f, "y"), 0, value(&f, "b"));
   edit_set_input(&f.e, maker(&f, "u"), 0, value(&f, "b"));
   edit_replace_uses(&f.e, value(&f, "a"), value(&f, "b"));
-  sites_find(&f.m[0], &f.m[1], f.e.groups, &f.a, &f.sites);
+  sites_find(&f.m[0], &f.m[1], f.e.groups, NULL, &f.a, &f.sites);
   assert_true(f.sites.n > 0);
   for (uint32_t i = 0; i < f.sites.n; i++)
     assert_true(f.sites.list[i].n_outputs > 0);
@@ -491,7 +491,7 @@ static double rows_looked_at(uint32_t n) {
     if (i % 2 == 1) edit_replace_uses(&f.e, v, f.m[1].n_values - 1);
     edit_remove_node(&f.e, node);
   }
-  sites_find(&f.m[0], &f.m[1], f.e.groups, &f.a, &f.sites);
+  sites_find(&f.m[0], &f.m[1], f.e.groups, NULL, &f.a, &f.sites);
   assert_true(f.sites.n > n / 4);
   const double rows = (double)f.sites.looked / n;
   done(&f);

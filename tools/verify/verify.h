@@ -95,9 +95,10 @@ struct verify_bounds {
 };
 struct verify_bounds verify_bounds_of_models(const struct model *source,
                                              const struct model *result);
-// names: the passes of the site. bits: of the narrowest weights that came; 0: none are narrower than they were.
+// names: the passes of the site. bits: of the narrowest weights that came; 0: none are narrower than they were. before,
+// after: what the output's type is.
 struct verify_bounds verify_bounds_of_site(const char *const *passes, uint32_t n, uint32_t bits,
-                                           enum dtype dtype, struct arena *a);
+                                           enum dtype before, enum dtype after, struct arena *a);
 
 // "max abs 3e-05, cosine 0.99"
 const char *verify_bounds_words(const struct compare_bounds *b, struct arena *a);

@@ -31,7 +31,7 @@ static double relative_of(enum dtype t) {
 
 // The pass that changes most.
 struct verify_bounds verify_bounds_of_site(const char *const *names, uint32_t n, uint32_t bits,
-                                           enum dtype dtype, struct arena *a) {
+                                           enum dtype before, enum dtype after, struct arena *a) {
   enum exactness loosest = EXACTNESS_EXACT;
   bool stores = false;
   for (uint32_t i = 0; i < n; i++) {
@@ -46,18 +46,22 @@ struct verify_bounds verify_bounds_of_site(const char *const *names, uint32_t n,
   }
   struct verify_bounds b = {.bounds = compare_nothing()};
   b.bounds.nonfinite = true;
-  if (stores && bits) {
+  const bool narrowed = before != after && dtype_bits(after) < dtype_bits(before);
+  if (narrowed && bits != 8 && dtype_is_float(after)) {
+    b.bounds.least_sqnr_db = after == DTYPE_FLOAT16 ? 30 : 18;
+    b.words = arena_printf(a, "SQNR of %g dB (%s)", b.bounds.least_sqnr_db, dtype_name(after));
+  } else if (stores && bits) {
     b.bounds.least_sqnr_db = least_sqnr(bits);
     b.words = arena_printf(a, "SQNR of %g dB (weights of %u bits)", b.bounds.least_sqnr_db, bits);
   } else if (stores) {
     b.bounds.least_cosine = 0.9;
     b.words = "cosine of 0.9";
-  } else if (loosest <= EXACTNESS_ZERO || !dtype_is_float(dtype)) {
+  } else if (loosest <= EXACTNESS_ZERO || !dtype_is_float(after)) {
     b.bounds.equal = true;
     b.bounds.zeros_equal = loosest == EXACTNESS_ZERO;
     b.words = loosest == EXACTNESS_ZERO ? "equal but for the sign of zeros" : "equal";
   } else {
-    b.bounds.most_relative = relative_of(dtype);
+    b.bounds.most_relative = relative_of(after);
     b.words = arena_printf(a, "relative error of %g", b.bounds.most_relative);
   }
   return b;

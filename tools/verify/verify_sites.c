@@ -83,8 +83,10 @@ enum { SITE_PASSES = 16 };
 static uint32_t passes_of(const struct site_run *r, const struct site *s,
                           const char *names[SITE_PASSES]) {
   uint32_t n = 0;
-  for (uint32_t i = 0; i < s->n_groups; i++) {
-    const char *pass = pass_of(r, s->groups[i]);
+  const struct edit_groups *g = r->e->edits->groups;
+  // What changed its type alone has no group: it is the work of all.
+  for (uint32_t i = 0; i < (s->n_groups ? s->n_groups : g->n_rows); i++) {
+    const char *pass = s->n_groups ? pass_of(r, s->groups[i]) : g->rows[i].pass;
     uint32_t k = 0;
     while (k < n && strcmp(names[k], pass) != 0)
       k++;
@@ -366,7 +368,7 @@ static int compare_outputs(struct site_run *r, const struct site *s, const struc
     const struct array *x = &out[BEFORE].list[i], *y = &out[AFTER].list[i];
     struct verify_bounds b = {r->v->options.bounds, r->v->options.bounds_words};
     if (!b.words && proof_of(r, names, n, &b) != PIPELINE_PROOF_BOUNDS)
-      b = verify_bounds_of_site(names, n, bits, y->dtype, a);
+      b = verify_bounds_of_site(names, n, bits, x->dtype, y->dtype, a);
     // A type that became another one on purpose is compared as numbers.
     b.bounds.retyped = true;
     if (compare_arrays(x, y, &b.bounds, r->v->options.runtime.stop, &got, err)) return -1;
@@ -562,6 +564,20 @@ static int verify_one(struct site_run *r, uint32_t i, struct err *err) {
   return rc;
 }
 
+// By value of the source: does the result compute it in another type?
+static const bool *find_retyped(struct site_run *r) {
+  const struct model *m = r->e->source;
+  const struct verify_written *w = r->e->written;
+  bool *retyped = arena_zalloc(&r->arena, m->n_values + (size_t)1);
+  for (uint32_t i = 0; i < m->n_values; i++) {
+    const uint32_t after = w ? w->value_of[i] : i;
+    if (r->e->result->values[i].flags & VALUE_DEAD || after == NO_ID) continue;
+    const enum dtype was = dtype_in(r->infer[BEFORE], i), is = dtype_in(r->infer[AFTER], after);
+    retyped[i] = was != DTYPE_UNDEFINED && is != DTYPE_UNDEFINED && was != is;
+  }
+  return retyped;
+}
+
 static int open_all(struct site_run *r, struct err *err) {
   const struct verify_options *o = &r->v->options;
   const struct infer_options infer = {INFER_REFINE, 1, INT64_MAX, false};
@@ -580,7 +596,8 @@ static int open_all(struct site_run *r, struct err *err) {
   for (int side = 0; side < SIDES; side++)
     if (draw_open(&r->draw[side], r->infer[side], model_of(r, side), &draw, err)) return -1;
   if (!r->v->found.sizes) r->v->found.sizes = draw_words(r->draw[BEFORE], &r->v->found.arena);
-  sites_find(r->e->source, r->e->result, r->e->edits->groups, &r->arena, &r->sites);
+  sites_find(r->e->source, r->e->result, r->e->edits->groups, find_retyped(r), &r->arena,
+             &r->sites);
   for (uint32_t i = 0; i < r->sites.n; i++)
     r->bytes_total += constant_bytes(r, &r->sites.list[i]);
   return 0;

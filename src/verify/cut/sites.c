@@ -366,8 +366,10 @@ static struct sites_cut *new_cut(const struct model *source, const struct model 
 }
 
 void sites_find(const struct model *source, const struct model *result,
-                const struct edit_groups *groups, struct arena *a, struct sites *out) {
+                const struct edit_groups *groups, const bool *retyped, struct arena *a,
+                struct sites *out) {
   struct sites_cut *c = new_cut(source, result, groups);
+  c->retyped = retyped;
   struct drafts d = {0};
   struct found *found;
   *out = (struct sites){.cut = c};

@@ -51,8 +51,11 @@ struct sites {
 
 // `source` and `result` have equal rows as far as the source goes, and outlive *out, as `groups` does. All in *a but
 // what sites_done frees. Linear in what changed, and one walk over both.
+// retyped: by value of the source, whether the result computes it in another type, so that a node that reads or makes it
+// changed too; NULL: none is.
 void sites_find(const struct model *source, const struct model *result,
-                const struct edit_groups *groups, struct arena *a, struct sites *out);
+                const struct edit_groups *groups, const bool *retyped, struct arena *a,
+                struct sites *out);
 void sites_done(struct sites *s);
 // The site again, with more of what is around it in both parts: the nodes that make its inputs, `layers` deep. For
 // parts that differ, or cannot run, since the edits were right for what those nodes can make alone (an Abs behind a

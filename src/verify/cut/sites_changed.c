@@ -150,10 +150,19 @@ static bool same_attrs(struct sites_cut *c, uint32_t node) {
   return true;
 }
 
+// Does it compute in another type?
+static bool retyped(const struct sites_cut *c, const struct model_node *n) {
+  for (uint32_t i = 0; c->retyped && i < n->n_in + n->n_out; i++) {
+    const uint32_t value = c->m[BEFORE]->refs[n->refs + i].value;
+    if (value != NO_ID && c->retyped[value]) return true;
+  }
+  return false;
+}
+
 static bool changed(struct sites_cut *c, uint32_t node) {
   const struct model_node *s = &c->m[BEFORE]->nodes[node], *e = &c->m[AFTER]->nodes[node];
   c->looked++;
-  if (c->forced[node]) return true;
+  if (c->forced[node] || retyped(c, s)) return true;
   if (!(e->flags & NODE_DIRTY)) return false;
   return !same_slots(c, s, e) || !same_attrs(c, node);
 }

@@ -46,11 +46,12 @@ struct sites_cut {
   // By value of the result: what took its place in the end, or NO_ID; and one of those that it took
   // the place of.
   uint32_t *to, *from;
-  const bool *live;   // graphs of the result
-  bool *forced;       // by node: counts as changed, for what changed in its body or function
-  uint32_t *cover[2]; // by graph: the element that it is a body of, or NO_ID
-  uint32_t *el[2];    // by node: its element, or NO_ID: unchanged
-  uint32_t *place[2]; // by node: in the order of its graph
+  const bool *live;    // graphs of the result
+  const bool *retyped; // by value of the source; NULL: none
+  bool *forced;        // by node: counts as changed, for what changed in its body or function
+  uint32_t *cover[2];  // by graph: the element that it is a body of, or NO_ID
+  uint32_t *el[2];     // by node: its element, or NO_ID: unchanged
+  uint32_t *place[2];  // by node: in the order of its graph
   uint32_t
       *rank[2]; // by node: its place in the source, or of a new one that of what stands before it
   uint32_t *calls_of; // by function: its calls
