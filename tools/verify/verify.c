@@ -56,6 +56,11 @@ void verify_end(struct verify *v) {
   *v = (struct verify){.scratch_fd = -1};
 }
 
+bool verify_lacks_kernel(const struct err *cause) {
+  return strstr(cause->msg, "Could not find an implementation for") ||
+         strstr(cause->msg, "NOT_IMPLEMENTED");
+}
+
 static const struct verified_row *first_of(const struct verified *f, enum verified_end end) {
   for (uint32_t i = 0; i < f->n_rows; i++)
     if (f->rows[i].end == end) return &f->rows[i];

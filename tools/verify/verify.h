@@ -52,6 +52,9 @@ struct verify_options {
 int verify_options_take(struct verify_options *o, const struct cli_args *args,
                         const struct pipeline *pipeline, struct arena *a, struct err *err);
 
+// Did the runtime refuse a model for a kernel that it does not have, on this processor? That says nothing of the model.
+bool verify_lacks_kernel(const struct err *cause);
+
 struct verify {
   struct verify_options options;
   struct runtime *runtime;

@@ -37,6 +37,7 @@ struct site_run {
   bool has_pattern;
   uint64_t picked; // of the sites, this many, spread evenly; 0: all
   uint64_t bytes_done, bytes_total;
+  bool lacks_kernel;      // the runtime did, for the part that was run last
   const uint32_t *groups; // sites of these alone; NULL: of all
   uint32_t n_groups;
 };
@@ -421,12 +422,22 @@ static int any_flat(const struct arrays *x, uint32_t first, bool *flat, struct e
   return 0;
 }
 
+// "Add(14)"
+static const char *lacking(const struct err *cause, struct arena *a) {
+  static const char before[] = "implementation for ";
+  const char *at = strstr(cause->msg, before);
+  if (!at) return "an operator";
+  at += sizeof before - 1;
+  return arena_string(a, span_of(at, strcspn(at, " ")));
+}
+
 static int look_once(struct site_run *r, const struct site *s, uint32_t own_outputs,
                      struct verified_row *row, struct arena *a, struct err *err) {
   struct arena *kept = &r->v->found.arena;
   struct feeds f;
   struct arrays out[SIDES] = {{0}};
   char why[256];
+  r->lacks_kernel = false;
   if (s->why_not) {
     not_verified(row, kept, "", s->why_not);
     return 0;
@@ -453,7 +464,10 @@ static int look_once(struct site_run *r, const struct site *s, uint32_t own_outp
       return -1;
     }
     if (end == RUNTIME_DONE) continue;
-    if (side == BEFORE || end == RUNTIME_BROKEN) {
+    r->lacks_kernel = verify_lacks_kernel(&cause);
+    if (r->lacks_kernel) {
+      not_verified(row, kept, "ONNX Runtime has no kernel for these types of ", lacking(&cause, a));
+    } else if (side == BEFORE || end == RUNTIME_BROKEN) {
       not_verified(row, kept,
                    side == BEFORE ? "the part before does not run: "
                                   : "the part after cannot be run: ",
@@ -501,7 +515,7 @@ static int look_at(struct site_run *r, uint32_t i, struct verified_row *row, str
   const struct site *s = &r->sites.list[i];
   struct site wide;
   if (look_once(r, s, s->n_outputs, row, a, err)) return -1;
-  if (row->end == VERIFIED_FAILED && s->n_inputs < 2 && !s->doubt) return 0;
+  if (r->lacks_kernel || (row->end == VERIFIED_FAILED && s->n_inputs < 2 && !s->doubt)) return 0;
   for (uint32_t layers = 1; layers <= WIDEST && row->end != VERIFIED_PASSED && !s->why_not;
        layers *= 2) {
     struct verified_row again = *row;

@@ -106,6 +106,14 @@ static const uint8_t *widened(struct compare_reader *r, unsigned s, const uint8_
   return bits < 8 || t == DTYPE_BOOL ? r->wide[s] : raw;
 }
 
+// What float16 cannot hold is taken for its largest number, which is what stands for it there: masks add the lowest number of
+// a type.
+static void clip(double *x, size_t n, enum dtype other) {
+  const double largest = 65504;
+  for (size_t i = 0; other == DTYPE_FLOAT16 && i < n; i++)
+    if (isfinite(x[i])) x[i] = x[i] > largest ? largest : x[i] < -largest ? -largest : x[i];
+}
+
 // The chunk of n elements at these bytes.
 static void fill(struct compare_reader *r, const uint8_t *const raw[2], size_t n,
                  const enum dtype t[2]) {
@@ -117,6 +125,7 @@ static void fill(struct compare_reader *r, const uint8_t *const raw[2], size_t n
     c->wide[s] = widened(r, s, raw[s], n, t[s]);
     if (t[0] == t[1]) continue;
     to_doubles(r, s, c->wide[s], n, t[s]);
+    clip(r->v[s], n, t[!s]);
     c->wide[s] = (const uint8_t *)r->v[s];
     c->width = sizeof *r->v[s];
   }
