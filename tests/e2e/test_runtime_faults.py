@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from conftest import built_tool
-from test_runtime import OLDEST, Tool, done, library_of
+from test_runtime import OLDEST, Tool, done, library_of, lives
 
 pytestmark = pytest.mark.in_memory
 
@@ -113,13 +113,6 @@ def test_a_signal_to_weir_ends_the_wait(stub):
     is_end(run, "stopped", RETRY, "interrupted while weir-ort ran 'm.onnx'")
 
 
-def lives(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
 @pytest.mark.parametrize("end", ["exit", "hang"])
 def test_what_a_runtime_starts_dies_with_it(stub, tmp_path, end):
     """The child has weir-ort's end of the connection too: that it is open does not keep the client waiting."""
@@ -139,6 +132,13 @@ def test_memory_has_a_limit(stub):
     assert run["hint"] == "it may have needed more memory than the 256MiB that it has"
     _, _, run = once(stub("memory@Run"))
     assert done(run)
+
+
+def test_memory_has_a_limit_while_a_model_is_loaded(stub):
+    """It is looked at, and the process is ended; it would not end by itself."""
+    how = "memory@CreateSession,hang@CreateSession"
+    _, load = stub(how).do("--memory", str(256 << 20), "--open", "--load", "m.onnx").said()
+    is_end(load, "died", FAILED, "weir-ort needed more than 256MiB of memory while it loaded 'm.onnx'")
 
 
 def test_peak_memory_is_told(stub):

@@ -13,14 +13,15 @@ enum verified_end {
 
 // A site (scope sites), or an output of a case (scope model).
 struct verified_row {
-  const char *name;  // of the site or the output, for people
-  const char *of;    // the passes and rules of the site, joined by ", "; or the case
+  const char *name;   // of the site or the output, for people
+  const char *of;     // the passes and rules of the site, joined by ", "; or the case
   const char *bounds; // what was asked: "equal", "max abs 3e-05, mean abs 2e-06"
   enum verified_end end;
   struct compare_figures figures; // of the worst output; count 0: there are none
-  const char *why;   // FAILED, NOT; else NULL
-  const char *fault; // FAILED: the edit group that alone is at fault, as "group 17 (fuse/bn)"; NULL: not known
-  double seconds;    // of both runs
+  const char *why;                // FAILED, NOT; else NULL
+  const char *
+      fault; // FAILED: the edit group that alone is at fault, as "group 17 (fuse/bn)"; NULL: not known
+  double seconds; // of both runs
 };
 
 // A value that both models have, in the order of the graph (--layers).
@@ -34,7 +35,7 @@ struct verified {
   const char *scope;   // "sites", "model"
   const char *runtime; // version
   uint64_t seed;
-  const char *sizes;   // "batch=1, time=64"; NULL
+  const char *sizes; // "batch=1, time=64"; NULL
   TABLE(struct verified_row, rows);
   TABLE(struct verified_layer, layers);
   uint64_t n_passed, n_failed, n_not;
