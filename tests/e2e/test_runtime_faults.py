@@ -303,6 +303,13 @@ def test_a_library_that_everybody_can_write_to_is_loaded_only_if_it_is_named(tmp
         assert line["hint"] == "chmod o-w, or name the library with --onnxruntime FILE if you trust it"
         assert done(opened(tmp_path, "--library", library, **env))
         path.chmod(was)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    library.rename(elsewhere / "lib.so")
+    library.symlink_to(elsewhere / "lib.so")
+    assert done(opened(tmp_path, **env))
+    elsewhere.chmod(0o777)
+    assert opened(tmp_path, **env)["message"].startswith(f"everybody can write to '{elsewhere}'")
 
 
 # ---- the program -----------------------------------------------------------------------------------------------------------
@@ -474,6 +481,12 @@ def test_it_closes_stderr_and_talks_a_lot_before(fake):
     code = "os.write(2, b'x' * 1000 + b'\\nlast\\n'); os.close(2)\ndef bye(): os._exit(5)\nanswers['run'] = bye"
     _, _, run = once(fake(code))
     is_end(run, "died", FAILED, "weir-ort ended with exit code 5 while it ran 'm.onnx': last")
+
+
+def test_it_talks_without_end_on_stderr(fake):
+    code = "def talk():\n  while True: os.write(2, b'x' * 65536)\nanswers['run'] = talk"
+    _, _, run = fake(code).do("--seconds", "0.3", "--open", "--load", "m.onnx").run().said()
+    is_end(run, "late", FAILED, "weir-ort timed out after 0.3 s while it ran 'm.onnx'")
 
 
 def test_another_protocol(fake, tmp_path):

@@ -180,7 +180,7 @@ static void a_body_has_a_limit(void **state) {
   struct frame_array list = x;
   struct frame_buffer b = {0};
   struct err err = {0};
-  uint8_t *bytes = arena_zalloc(&arena, FRAME_MAX_BODY);
+  uint8_t *bytes = arena_alloc(&arena, FRAME_MAX_BODY); // not looked at
   list.bytes = span_of(bytes, FRAME_MAX_BODY);
   const struct frame f = {FRAME_ran, .ran = {{&list, 1}, 0}};
   assert_int_equal(frame_encode(&b, &f, &err), -1);

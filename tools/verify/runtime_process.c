@@ -29,7 +29,7 @@
 
 extern char **environ;
 
-enum { FIRST_FREE = 10, LOOK_MS = 100, LOOK_AT_MEMORY_MS = 10, GRACE_MS = 2000 };
+enum { FIRST_FREE = 10, LOOK_MS = 100, LOOK_AT_MEMORY_MS = 10, GRACE_MS = 2000, MOST_PIECES = 64 };
 
 // ---- start ----------------------------------------------------------------------------------------
 
@@ -147,18 +147,20 @@ void runtime_process_unlimit(struct runtime_process *p) {
   if (p->pid != 0) set_data_limit(p->pid, RLIM_INFINITY);
 }
 
-// What is in the pipe of its stderr: the end of it is kept.
+// What is in the pipe of its stderr: the end of it is kept. Who talks without end is not listened to without end.
 static void hear(struct runtime_process *p) {
   char piece[4096];
   ssize_t got = -1;
-  while (p->said >= 0 && (got = read(p->said, piece, sizeof piece)) > 0) {
+  for (int i = 0; i < MOST_PIECES && p->said >= 0; i++) {
+    got = read(p->said, piece, sizeof piece);
+    if (got <= 0) break;
     const size_t n = (size_t)got < sizeof p->last ? (size_t)got : sizeof p->last;
     const size_t keep = p->n_last + n <= sizeof p->last ? p->n_last : sizeof p->last - n;
     memmove(p->last, p->last + p->n_last - keep, keep);
     memcpy(p->last + keep, piece + got - n, n);
     p->n_last = keep + n;
   }
-  if (got == 0) { // it closed its stderr, or is dead
+  if (got == 0 && p->said >= 0) { // it closed its stderr, or is dead
     close(p->said);
     p->said = -1;
   }
