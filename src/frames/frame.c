@@ -73,7 +73,8 @@ bool frame_array_size(const struct frame_array *x, uint64_t *count, uint64_t *by
 // ---- to bytes -----------------------------------------------------------------------------------
 
 static void put(struct frame_buffer *b, const void *at, size_t n) {
-  if (n == 0) return;
+  if (n > FRAME_HEAD + (size_t)FRAME_MAX_BODY - b->n_bytes) b->full = true;
+  if (n == 0 || b->full) return;
   TABLE_ROOM(b, bytes, n);
   memcpy(b->bytes + b->n_bytes, at, n);
   b->n_bytes += n;
@@ -171,16 +172,17 @@ int frame_encode(struct frame_buffer *b, const struct frame *f, struct err *err)
   const struct message *m = message_of(f->kind);
   assert(m);
   b->n_bytes = 0;
+  b->full = false;
   put(b, magic, sizeof magic);
   put_uint(b, f->kind, 2);
   put_uint(b, 0, 2);
   put_uint(b, 0, 8); // the length, below
   for (uint32_t i = 0; i < m->n; i++)
     put_field(b, m->fields[i].type, (const uint8_t *)f + m->fields[i].at);
+  if (b->full)
+    return err_set(err, ERR_FAIL, "a message '%s' is longer than %s", m->name,
+                   size_words_of(FRAME_MAX_BODY).s);
   const uint64_t body = b->n_bytes - FRAME_HEAD;
-  if (body > FRAME_MAX_BODY)
-    return err_set(err, ERR_FAIL, "a message '%s' of %s is longer than %s", m->name,
-                   quote_bytes(body).s, size_words_of(FRAME_MAX_BODY).s);
   for (size_t i = 0; i < 8; i++)
     b->bytes[8 + i] = (uint8_t)(body >> 8 * i);
   return 0;

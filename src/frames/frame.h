@@ -134,6 +134,7 @@ struct frame_words frame_kind_words(uint32_t kind);
 // Bytes to be sent. Starts zeroed.
 struct frame_buffer {
   TABLE_BIG(uint8_t, bytes);
+  bool full; // there was more than a message can have
 };
 void frame_buffer_done(struct frame_buffer *b);
 

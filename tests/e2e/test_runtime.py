@@ -10,6 +10,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import ml_dtypes
@@ -106,8 +107,11 @@ def tool(tmp_path, version):
     return Tool(tmp_path, version[0])
 
 
-def loaded(numbers):
-    return numpy_helper.to_array(numbers) if isinstance(numbers, TensorProto) else numbers
+def lives(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def elements(output, dtype):
@@ -413,3 +417,53 @@ def test_the_runtimes_own_rewrites_can_be_asked_for(tool, tmp_path):
     tool.do("--optimized", "--threads", "2", "--open", "--load", path).array("image", "float", image).run()
     _, load, run = tool.said()
     assert done(load) and done(run)
+
+
+# ---- limits ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_model_that_wants_more_memory_than_there_is(tool, tmp_path):
+    """The runtime says it, in the words of its language, and the next run goes on; without a limit it has the memory."""
+    node = helper.make_node("ConstantOfShape", ["n"], ["zeros"], value=helper.make_tensor("v", TensorProto.FLOAT, [1], [0]))
+    sum_of = helper.make_node("ReduceSum", ["zeros"], ["s"], keepdims=0)
+    model = save(tmp_path / "m.onnx", [node, sum_of], [tensor("n", TensorProto.INT64, [1])], [tensor("s", TensorProto.FLOAT, [])])
+    large, small = (np.array([n], np.int64) for n in (200_000_000, 1000))
+    tool.do("--memory", str(512 << 20), "--open", "--load", model).array("n", "int64", large).run("large")
+    tool.do("--clear").array("n", "int64", small).run("small")
+    _, _, refused, fine = tool.said()
+    assert refused["end"] == "refused" and "bad" in refused["message"] and "alloc" in refused["message"]
+    assert elements(done(fine)["outputs"][0], np.float32) == 0
+
+
+def test_external_data_is_mapped_and_not_copied(tool, tmp_path):
+    """128 MiB of weights that one row is taken of: neither the limit of memory nor the peak has room for them."""
+    rows = np.zeros((32768, 1024), np.float32)
+    rows[7] = 7
+    io = [tensor("i", TensorProto.INT64, [1]), tensor("y", TensorProto.FLOAT, [1, 1024])]
+    weights = [numpy_helper.from_array(rows, "w")]
+    model = save(tmp_path / "m.onnx", [helper.make_node("Gather", ["w", "i"], ["y"])], io[:1], io[1:], weights, save_as_external_data=True, location="w.data")
+    tool.do("--memory", str(100 << 20), "--open", "--load", model).array("i", "int64", np.array([7])).run().do("--peak")
+    _, load, run, peak = tool.said()
+    assert done(load) and elements(done(run)["outputs"][0], np.float32).tolist() == [[7.0] * 1024]
+    assert peak["bytes"] < 100 << 20
+
+
+def test_a_client_that_is_killed_leaves_nothing(tool, tmp_path, version):
+    """A model that computes for hours: weir-ort sees the connection close and ends in the middle of it."""
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["go"], ["on"]), helper.make_node("Sin", ["x"], ["y"])],
+        "body",
+        [tensor("i", TensorProto.INT64, []), tensor("go", TensorProto.BOOL, []), tensor("x", TensorProto.FLOAT, ["n"])],
+        [tensor("on", TensorProto.BOOL, []), tensor("y", TensorProto.FLOAT, ["n"])],
+    )
+    for_ever = numpy_helper.from_array(np.array(2**62, np.int64), "count")
+    io = [tensor(name, TensorProto.FLOAT, ["n"]) for name in ("x", "y")]
+    model = save(tmp_path / "m.onnx", [helper.make_node("Loop", ["count", "", "x"], ["y"], body=body)], io[:1], io[1:], [for_ever])
+    words = tool.do("--open", "--load", model).array("x", "float", np.ones(8, np.float32)).run().words
+    running = subprocess.Popen([tool.program, *words], env={**os.environ, **tool.environment}, stdout=subprocess.PIPE, text=True)
+    assert done(json.loads(running.stdout.readline())) and done(json.loads(running.stdout.readline()))
+    [child] = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()
+    running.kill()
+    running.communicate()
+    while lives(child):
+        time.sleep(0.01)

@@ -17,10 +17,11 @@ import numpy as np
 import pytest
 
 from conftest import built_tool
-from test_runtime import OLDEST, Tool, done, library_of
+from test_runtime import OLDEST, Tool, done, library_of, lives
 
 pytestmark = pytest.mark.in_memory
 
+ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = built_tool("libort_stub.so")
 FAILED, NO_RUNTIME, RETRY = 1, 69, 75
 PIP = "pip install onnxruntime (1.20 or newer), or name its library with --onnxruntime FILE or WEIR_ONNXRUNTIME"
@@ -112,13 +113,6 @@ def test_a_signal_to_weir_ends_the_wait(stub):
     is_end(run, "stopped", RETRY, "interrupted while weir-ort ran 'm.onnx'")
 
 
-def lives(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
 @pytest.mark.parametrize("end", ["exit", "hang"])
 def test_what_a_runtime_starts_dies_with_it(stub, tmp_path, end):
     """The child has weir-ort's end of the connection too: that it is open does not keep the client waiting."""
@@ -138,6 +132,13 @@ def test_memory_has_a_limit(stub):
     assert run["hint"] == "it may have needed more memory than the 256MiB that it has"
     _, _, run = once(stub("memory@Run"))
     assert done(run)
+
+
+def test_memory_has_a_limit_while_a_model_is_loaded(stub):
+    """It is looked at, and the process is ended; it would not end by itself."""
+    how = "memory@CreateSession,hang@CreateSession"
+    _, load = stub(how).do("--memory", str(256 << 20), "--open", "--load", "m.onnx").said()
+    is_end(load, "died", FAILED, "weir-ort needed more than 256MiB of memory while it loaded 'm.onnx'")
 
 
 def test_peak_memory_is_told(stub):
@@ -302,6 +303,13 @@ def test_a_library_that_everybody_can_write_to_is_loaded_only_if_it_is_named(tmp
         assert line["hint"] == "chmod o-w, or name the library with --onnxruntime FILE if you trust it"
         assert done(opened(tmp_path, "--library", library, **env))
         path.chmod(was)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    library.rename(elsewhere / "lib.so")
+    library.symlink_to(elsewhere / "lib.so")
+    assert done(opened(tmp_path, **env))
+    elsewhere.chmod(0o777)
+    assert opened(tmp_path, **env)["message"].startswith(f"everybody can write to '{elsewhere}'")
 
 
 # ---- the program -----------------------------------------------------------------------------------------------------------
@@ -475,6 +483,12 @@ def test_it_closes_stderr_and_talks_a_lot_before(fake):
     is_end(run, "died", FAILED, "weir-ort ended with exit code 5 while it ran 'm.onnx': last")
 
 
+def test_it_talks_without_end_on_stderr(fake):
+    code = "def talk():\n  while True: os.write(2, b'x' * 65536)\nanswers['run'] = talk"
+    _, _, run = fake(code).do("--seconds", "0.3", "--open", "--load", "m.onnx").run().said()
+    is_end(run, "late", FAILED, "weir-ort timed out after 0.3 s while it ran 'm.onnx'")
+
+
 def test_another_protocol(fake, tmp_path):
     tool = fake("answers['hello'] = frame(2, NUMBER(2) + text('1.20.0') + NUMBER(20) + text('/fake'))").do("--open")
     [line] = tool.said()
@@ -521,9 +535,6 @@ def spoken(*frames, **environment):
     return done.returncode, found
 
 
-HELLO = frame(1, struct.pack("<Q", 1))
-
-
 def test_weir_ort_doubts_its_requests():
     hello = frame(1, struct.pack("<Q", 1) + text(str(LIBRARY)))
     opening = frame(3, text("m.onnx") + text("") + struct.pack("<QQI", 1, 0, 0))
@@ -543,3 +554,12 @@ def test_weir_ort_doubts_its_requests():
     assert spoken(hello, b"junk that is no frame at all") == (70, [(2,)])
     assert spoken(hello, opening[:-1]) == (70, [(2,)])
     assert spoken(hello, *[opening] * 65) == (0, [(2,), *[(4,)] * 64, (10, misused)])
+
+
+def test_the_page_says_what_messages_there_are():
+    rows, found = (ROOT / "src/frames/frame_messages.def").read_text(), []
+    for stem, number in re.findall(r"^MESSAGE\((\w+), (\d+)\)", rows, re.M):
+        fields = re.findall(rf"^FIELD\({stem}, (\w+), (\w+)\)", rows, re.M)
+        found.append(f"| {number} | {stem} | {', '.join(' '.join(field) for field in fields)} |")
+    page = (ROOT / "docs/weir-ort.md").read_text()
+    assert re.findall(r"^\| \d+ \| .*$", page, re.M) == found

@@ -88,7 +88,7 @@ static int tell_library(const struct runtime *r, const struct frame_of_failed *f
 }
 
 static enum runtime_end start(struct runtime *r, struct err *err) {
-  const struct runtime_process_start how = {r->program, r->inputs, r->outputs, r->o.memory_bytes};
+  const struct runtime_process_start how = {r->program, r->inputs, r->outputs};
   struct frame f = {.kind = FRAME_hello, .hello = {FRAME_PROTOCOL, r->library}};
   if (runtime_process_start(&r->process, &how, err) < 0) return RUNTIME_DIED;
   const char *doing =
@@ -231,8 +231,10 @@ enum runtime_end runtime_load(struct runtime *r, const char *path, const char *d
                              .threads = r->o.threads ? r->o.threads : 1,
                              .optimized = r->o.optimized}};
   const char *doing = arena_printf(&r->scratch, "loaded '%s'", quote_path(path).s);
+  runtime_process_unlimit(&r->process); // files of weights count as data, and are not known yet
   end = ask(r, &f, FRAME_opened, doing, err);
   if (end != RUNTIME_DONE) return end;
+  if (r->o.memory_bytes > 0) runtime_process_limit(&r->process, r->o.memory_bytes);
   if (f.kind == FRAME_failed) return refused(r, &f.failed, "load", err);
   r->session = f.opened.session;
   out->inputs = take_values(&r->lists, &f.opened.inputs);

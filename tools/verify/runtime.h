@@ -8,13 +8,12 @@
 struct runtime;
 
 struct runtime_options {
-  const char *library; // --onnxruntime FILE; NULL: searched (docs/verify.md)
-  uint32_t threads;    // of the runtime; 0: 1
-  bool optimized;      // the runtime's own rewrites on; else off
-  uint64_t
-      memory_bytes; // address space that the process may have for data (RLIMIT_DATA); 0: no limit
-  double seconds;   // that a request may take; 0: 600
-  const char *scratch;      // folder for outputs that are large
+  const char *library;   // --onnxruntime FILE; NULL: searched (docs/weir-ort.md)
+  uint32_t threads;      // of the runtime; 0: 1
+  bool optimized;        // the runtime's own rewrites on; else off
+  uint64_t memory_bytes; // that the process may have, without mapped files of weights; 0: no limit
+  double seconds;        // that a request may take; 0: 600
+  const char *scratch;   // folder for outputs that are large
   const volatile int *stop; // signals: the request is given up, ERR_RETRY
 };
 

@@ -194,16 +194,26 @@ static const char *of_python(struct arena *a) {
   return found ? found : of_user(a);
 }
 
-// A folder with the sticky bit keeps its files from being replaced, but not new ones from being put there.
+static bool everybody_writes(const char *path) {
+  struct stat st;
+  return stat(path, &st) == 0 && (st.st_mode & S_IWOTH);
+}
+
+// The file itself, the folder where it was found, and the one that a link leads to. (A folder's sticky bit keeps its files from
+// being replaced, but not new ones from being put there.)
 static int check_nobody_else_writes(const char *path, struct arena *a, struct err *err) {
-  struct stat file, folder;
-  if (stat(path, &file) < 0 || stat(arena_folder(a, path), &folder) < 0)
-    return not_a_library(path, err_errno_words(errno), err);
-  if (!((file.st_mode | folder.st_mode) & S_IWOTH)) return 0;
-  err_set(err, ERR_RUNTIME,
-          "everybody can write to '%s', where ONNX Runtime was found: it is not loaded",
-          quote_path(file.st_mode & S_IWOTH ? path : arena_folder(a, path)).s);
-  return err_hint(err, "chmod o-w, or name the library with --onnxruntime FILE if you trust it");
+  char *real = realpath(path, NULL);
+  const char *leads_to = real ? arena_string(a, span_str(real)) : path;
+  const char *const places[] = {leads_to, arena_folder(a, leads_to), arena_folder(a, path)};
+  free(real);
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    if (!everybody_writes(places[i])) continue;
+    err_set(err, ERR_RUNTIME,
+            "everybody can write to '%s', where ONNX Runtime was found: it is not loaded",
+            quote_path(places[i]).s);
+    return err_hint(err, "chmod o-w, or name the library with --onnxruntime FILE if you trust it");
+  }
+  return 0;
 }
 
 int runtime_find_library(const char *asked, struct arena *a, const char **out, struct err *err) {

@@ -4,7 +4,7 @@
 //        ◀── pipe: its stderr ──                              (the last line says why, when it dies)
 //
 // A wait ends by the answer, by the end of the process, by the deadline or by a signal to us, which is looked at ten times a
-// second: it may have come to another thread. Then nothing of the process is left: its group is killed, and it is
+// second: it may have come to another thread. Where memory is limited, its own is looked at more often. Then nothing of the process is left: its group is killed, and it is
 // reaped.
 //
 // It has a group of its own, so that Ctrl-C at a terminal reaches us alone, and what a runtime starts dies with it.
@@ -30,7 +30,7 @@
 
 extern char **environ;
 
-enum { FIRST_FREE = 10, LOOK_MS = 100, GRACE_MS = 2000 };
+enum { FIRST_FREE = 10, LOOK_MS = 100, LOOK_AT_MEMORY_MS = 10, GRACE_MS = 2000, MOST_PIECES = 64 };
 
 // ---- start ----------------------------------------------------------------------------------------
 
@@ -71,12 +71,6 @@ static int spawn(const struct runtime_process_start *how, int its, int says, pid
   return cause;
 }
 
-// Before it was asked anything, it has opened no library.
-static void limit_memory(pid_t pid, uint64_t bytes) {
-  const struct rlimit limit = {bytes, bytes};
-  if (bytes > 0) prlimit(pid, RLIMIT_DATA, &limit, NULL);
-}
-
 // The program was there a moment ago: what is not there is what would load it.
 static int cannot_start(const char *program, int cause, struct err *err) {
   if (cause != ENOENT)
@@ -115,36 +109,72 @@ int runtime_process_start(struct runtime_process *p, const struct runtime_proces
   p->socket = pair[0];
   p->said = ends[0];
   p->n_last = 0;
-  limit_memory(p->pid, how->memory_bytes);
   return 0;
 }
 
 // ---- end ------------------------------------------------------------------------------------------
 
-void runtime_process_look(struct runtime_process *p) {
+struct sizes {
+  uint64_t peak;      // resident, so far
+  uint64_t anonymous; // resident and not of a file: what the limit is of
+  uint64_t
+      data; // what RLIMIT_DATA counts: with mapped files that could be written to, as those of weights
+};
+
+static bool sizes_of(pid_t pid, struct sizes *out) {
+  static const char *const rows[] = {"VmHWM: %llu kB", "RssAnon: %llu kB", "VmData: %llu kB"};
+  uint64_t *const to[] = {&out->peak, &out->anonymous, &out->data};
   char path[64], line[256];
   unsigned long long kib;
-  if (p->pid == 0) return;
-  snprintf(path, sizeof path, "/proc/%ld/status", (long)p->pid);
+  uint32_t found = 0;
+  snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
   FILE *f = fopen(path, "re");
-  if (!f) return;
-  while (fgets(line, sizeof line, f))
-    if (sscanf(line, "VmHWM: %llu kB", &kib) == 1) p->peak = max_u64(p->peak, kib * 1024);
-  fclose(f);
+  while (f && fgets(line, sizeof line, f))
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+      if (sscanf(line, rows[i], &kib) == 1) {
+        *to[i] = kib * 1024;
+        found++;
+      }
+  if (f) fclose(f);
+  return found == sizeof rows / sizeof *rows;
 }
 
-// What is in the pipe of its stderr: the end of it is kept.
+void runtime_process_look(struct runtime_process *p) {
+  struct sizes now;
+  if (p->pid != 0 && sizes_of(p->pid, &now)) p->peak = max_u64(p->peak, now.peak);
+}
+
+static void set_data_limit(pid_t pid, rlim_t bytes) {
+  struct rlimit limit;
+  if (prlimit(pid, RLIMIT_DATA, NULL, &limit) < 0) return;
+  limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
+  prlimit(pid, RLIMIT_DATA, &limit, NULL);
+}
+
+void runtime_process_limit(struct runtime_process *p, uint64_t bytes) {
+  struct sizes now;
+  if (p->pid == 0 || !sizes_of(p->pid, &now)) return;
+  set_data_limit(p->pid, now.data + (bytes > now.anonymous ? bytes - now.anonymous : 0));
+}
+
+void runtime_process_unlimit(struct runtime_process *p) {
+  if (p->pid != 0) set_data_limit(p->pid, RLIM_INFINITY);
+}
+
+// What is in the pipe of its stderr: the end of it is kept. Who talks without end is not listened to without end.
 static void hear(struct runtime_process *p) {
   char piece[4096];
   ssize_t got = -1;
-  while (p->said >= 0 && (got = read(p->said, piece, sizeof piece)) > 0) {
+  for (int i = 0; i < MOST_PIECES && p->said >= 0; i++) {
+    got = read(p->said, piece, sizeof piece);
+    if (got <= 0) break;
     const size_t n = (size_t)got < sizeof p->last ? (size_t)got : sizeof p->last;
     const size_t keep = p->n_last + n <= sizeof p->last ? p->n_last : sizeof p->last - n;
     memmove(p->last, p->last + p->n_last - keep, keep);
     memcpy(p->last + keep, piece + got - n, n);
     p->n_last = keep + n;
   }
-  if (got == 0) { // it closed its stderr, or is dead
+  if (got == 0 && p->said >= 0) { // it closed its stderr, or is dead
     close(p->said);
     p->said = -1;
   }
@@ -304,6 +334,9 @@ static enum runtime_end give_up(struct talk *t, enum runtime_end end) {
   finish(t->p, 0);
   if (end == RUNTIME_STOPPED)
     err_fill(t->err, ERR_RETRY, "interrupted while weir-ort %s", how->doing);
+  if (end == RUNTIME_DIED)
+    err_fill(t->err, ERR_FAIL, "weir-ort needed more than %s of memory while it %s",
+             size_words_of(how->memory_bytes).s, how->doing);
   if (end == RUNTIME_LATE)
     err_fill(t->err, ERR_FAIL, "weir-ort timed out after %g s while it %s", how->seconds,
              how->doing);
@@ -343,6 +376,12 @@ static enum step step_or_death(struct talk *t, int wait_ms) {
   return is == STEP_ON && progress(t) == before ? STEP_DEAD : is;
 }
 
+static bool is_too_large(const struct talk *t) {
+  struct sizes now;
+  return t->how->memory_bytes > 0 && sizes_of(t->p->pid, &now) &&
+         now.anonymous > t->how->memory_bytes;
+}
+
 static enum runtime_end exchange(struct talk *t) {
   struct err *const err = t->err;
   struct err wrong = {0};
@@ -350,14 +389,18 @@ static enum runtime_end exchange(struct talk *t) {
   enum step is = STEP_ON;
   const uint64_t start = threads_clock_ms();
   const double limit = t->how->seconds * 1000;
+  const int look_ms = t->how->memory_bytes > 0 ? LOOK_AT_MEMORY_MS : LOOK_MS;
   while (is == STEP_ON) {
     const double gone = (double)(threads_clock_ms() - start);
-    const bool stop = threads_must_stop(t->how->stop);
-    if (stop || gone >= limit) {
+    const enum runtime_end end = threads_must_stop(t->how->stop) ? RUNTIME_STOPPED
+                                 : gone >= limit                 ? RUNTIME_LATE
+                                 : is_too_large(t)               ? RUNTIME_DIED
+                                                                 : RUNTIME_DONE;
+    if (end != RUNTIME_DONE) {
       t->err = err;
-      return give_up(t, stop ? RUNTIME_STOPPED : RUNTIME_LATE);
+      return give_up(t, end);
     }
-    is = step_or_death(t, limit - gone < (double)LOOK_MS ? (int)(limit - gone) + 1 : LOOK_MS);
+    is = step_or_death(t, limit - gone < (double)look_ms ? (int)(limit - gone) + 1 : look_ms);
   }
   t->err = err;
   if (is == STEP_ANSWERED && t->sent < t->request->n_bytes) {

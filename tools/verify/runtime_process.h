@@ -21,7 +21,6 @@ struct runtime_process {
 struct runtime_process_start {
   const char *program;
   int inputs, outputs; // files of large arrays
-  uint64_t memory_bytes;
 };
 // ERR_RUNTIME: it cannot be started; ERR_RETRY: the system has no room for a process now.
 int runtime_process_start(struct runtime_process *p, const struct runtime_process_start *how,
@@ -29,7 +28,7 @@ int runtime_process_start(struct runtime_process *p, const struct runtime_proces
 
 struct runtime_process_ask {
   double seconds;
-  uint64_t memory_bytes; // for words only
+  uint64_t memory_bytes; // it is ended if it has more that is of no file; 0: no limit
   const volatile int *stop;
   const char *doing; // for messages: "ran 'x.onnx'"
 };
@@ -39,7 +38,11 @@ enum runtime_end runtime_process_ask(struct runtime_process *p,
                                      const struct runtime_process_ask *how,
                                      const struct frame_buffer *request, struct frame_buffer *in,
                                      struct frame *f, struct arena *a, struct err *err);
-// Looks at its memory.
+// From now on it may get as much memory as is left of `bytes`, and is told so where it asks for more. What is mapped now
+// counts for nothing if it is of a file. And: no more limit of that kind.
+void runtime_process_limit(struct runtime_process *p, uint64_t bytes);
+void runtime_process_unlimit(struct runtime_process *p);
+// Looks at its peak.
 void runtime_process_look(struct runtime_process *p);
 // Ends it. Nothing happens if there is none.
 void runtime_process_end(struct runtime_process *p);

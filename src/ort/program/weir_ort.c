@@ -16,7 +16,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -74,9 +74,11 @@ int main(int argc, char **argv) {
     perror("weir-ort");
     return EXIT_SYSTEM;
   }
+  const struct rlimit none = {0, 0};
   pthread_t watcher;
   if (is_socket(requests)) pthread_create(&watcher, NULL, watch_client, NULL);
-  prctl(PR_SET_DUMPABLE, 0); // a crash is told to weir, and leaves no image of the weights behind
+  setrlimit(RLIMIT_CORE,
+            &none); // a crash is told to weir, and leaves no image of the weights behind
   const struct ort_files files = {file_or_none(FILE_OF_INPUTS), file_or_none(FILE_OF_OUTPUTS)};
   _exit(ort_serve(requests, answers, files));
 }
