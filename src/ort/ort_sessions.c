@@ -124,6 +124,7 @@ static int describe_one(const struct ort *o, const struct ort_session *session,
   struct ort_type_info *info = NULL;
   char *name = NULL;
   if (ort_check(o, side->name(session, i, o->allocator, &name), f) < 0) return -1;
+  if (!name) return ort_fail(f, FRAME_REFUSED, "it has no name for an input or output");
   out->name = arena_string(a, span_str(name));
   if (ort_check(o, o->AllocatorFree(o->allocator, name), f) < 0) return -1;
   if (ort_check(o, side->type(session, i, &info), f) < 0) return -1;

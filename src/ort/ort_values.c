@@ -160,7 +160,7 @@ static int take_strings(struct ort_results *r, struct ort_value *value, uint64_t
   for (uint64_t i = 0; i < count; i++) {
     size_t n = 0;
     if (ort_check(o, o->GetStringTensorElementLength(value, i, &n), f) < 0) return -1;
-    if ((all += n) > FRAME_MAX_BODY)
+    if (n > FRAME_MAX_BODY || (all += n) > FRAME_MAX_BODY)
       return ort_fail(f, FRAME_NO_ROOM, "the strings of output '%s' are too long for one message",
                       quote_str(out->name).s);
     char *at = arena_alloc(r->a, n + 1);

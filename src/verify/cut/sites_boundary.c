@@ -246,8 +246,9 @@ static void add_node(struct sites_boundary *b, int side, uint32_t node) {
   *TABLE_PUSH(&b->nodes[side], list) = node;
   for (uint32_t i = 0; i < n->n_out; i++)
     if (model_output(m, n, i) != NO_ID) b->read[side][model_output(m, n, i)] = 0;
-  for (uint32_t i = 0; i < n->n_in; i++)
-    if (model_input(m, n, i) != NO_ID) read_value(b, side, model_input(m, n, i));
+  sites_reads(b->c, side, node);
+  for (uint32_t i = 0; i < b->c->n_reads; i++)
+    read_value(b, side, b->c->reads[i]);
 }
 
 // Both sides, where both read it: a value that is handed on is made on the other side too.
@@ -360,12 +361,32 @@ static const char *doubt_of(const struct sites_boundary *b, const struct site *s
   return NULL;
 }
 
-void sites_boundary_find(struct sites_boundary *b, const struct sites_draft *draft, struct arena *a,
-                         struct site *out) {
+// Takes in the makers of all inputs. False: there is none to take in.
+static bool add_layer(struct sites_boundary *b) {
+  const uint32_t n = b->n_pairs;
+  uint32_t node;
+  bool any = false;
+  for (uint32_t i = 0; i < n; i++)
+    for (int side = 0; side < 2; side++) {
+      const uint32_t value = side == BEFORE ? b->pairs[i].before : b->pairs[i].after;
+      if (!is_read(b, side, value) || addable(b, side, value, &node) == ADD_NEVER) continue;
+      if (b->added[side][node] == b->stamp) continue;
+      add_node(b, side, node);
+      any = true;
+    }
+  return any;
+}
+
+void sites_boundary_find(struct sites_boundary *b, const struct sites_draft *draft, uint32_t layers,
+                         struct arena *a, struct site *out) {
   b->draft = draft;
   read_all(b);
-  const bool settled = add_around(b);
-  if (!settled && b->nodes[BEFORE].n_list + b->nodes[AFTER].n_list > 0) {
+  bool settled = add_around(b);
+  for (uint32_t i = 0; i < layers && add_layer(b); i++) {
+    pair_all(b);
+    settled = !b->asked;
+  }
+  if (!settled && layers == 0 && b->nodes[BEFORE].n_list + b->nodes[AFTER].n_list > 0) {
     read_all(b);
     pair_all(b);
   }
