@@ -343,7 +343,7 @@ static enum runtime_end exchange(struct talk *t) {
       t->err = err;
       return give_up(t, stop ? RUNTIME_STOPPED : RUNTIME_LATE);
     }
-    is = step_or_death(t, limit - gone < LOOK_MS ? (int)(limit - gone) + 1 : LOOK_MS);
+    is = step_or_death(t, limit - gone < (double)LOOK_MS ? (int)(limit - gone) + 1 : LOOK_MS);
   }
   t->err = err;
   if (is == STEP_ANSWERED && t->sent < t->request->n_bytes) {
