@@ -249,7 +249,12 @@ static void test_judgement(void **state) {
   b.max_abs = 3e-5;
   assert_int_equal(compare_judge(&f, &b, why), COMPARE_FAILED);
   assert_string_equal(why, "max abs 0.00031 is above 3e-05");
+  b.max_abs = 3.09999e-4;
+  assert_int_equal(compare_judge(&f, &b, why), COMPARE_FAILED);
+  assert_string_equal(why, "max abs 0.00031 is above 0.000309999");
   b.max_abs = -1;
+  b.most_p99 = b.most_p999 = b.most_relative = -1; // none
+  assert_int_equal(compare_judge(&f, &b, why), COMPARE_PASSED);
   b.least_cosine = -1; // a figure that is no number meets no bound
   assert_int_equal(compare_judge(&f, &b, why), COMPARE_FAILED);
   b = compare_nothing();
