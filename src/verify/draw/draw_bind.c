@@ -171,8 +171,11 @@ static bool solve(struct draw *d, dim_id e, int64_t n) {
   int64_t is;
   if (n_open == 0) return value_of(d, e, &is) && is == n;
   if (n_open > 1) return true; // another input's shape may say more; looked at again at the end
-  const int64_t first = dims_is_symbol(infer_dims(d->in), e, NULL) ? n : 0;
-  for (int64_t x = first; x <= first + INVERT_UP_TO; x++) {
+  if (dims_is_symbol(infer_dims(d->in), e, NULL)) {
+    settle(d, symbol, n);
+    return true;
+  }
+  for (int64_t x = 0; x <= INVERT_UP_TO; x++) {
     d->bound[symbol].value = x;
     if (!value_of(d, e, &is) || is != n) continue;
     settle(d, symbol, x);
@@ -263,7 +266,8 @@ static void take_sizes(struct draw *d) {
 
 static int64_t first_of_role(const struct draw *d, uint32_t role, uint32_t or_role) {
   for (uint32_t i = 0; i < d->n_symbols; i++)
-    if (d->symbols[i].role == role || d->symbols[i].role == or_role) return d->bound[i].value;
+    if (d->symbols[i].role == role || d->symbols[i].role == or_role)
+      return d->bound[i].value < INVERT_UP_TO ? d->bound[i].value : INVERT_UP_TO;
   return 0;
 }
 
