@@ -264,8 +264,8 @@ static void users_bind(void **state) {
   assert_string_equal(sizes(), "b=2, t=37");
 }
 
-static const char *refused(const char *text, const struct draw_shape *shape) {
-  const struct draw_options o = {.shapes = shape, .n_shapes = 1};
+static const char *refused(const char *text, const struct draw_shape *shapes, uint32_t n) {
+  const struct draw_options o = {.shapes = shapes, .n_shapes = n};
   forget();
   setup(NULL);
   t.o = o;
@@ -277,18 +277,24 @@ static const char *refused(const char *text, const struct draw_shape *shape) {
 
 static void shapes_that_do_not_fit(void **state) {
   (void)state;
-  const char *text = "input x: float[b,8,t*2]\ninput u: float[t]\noutput y: float[?,?,?]\ny = Relu(x)\n";
+  const char *text =
+      "input x: float[b,8,t*2]\ninput u: float[t]\noutput y: float[?,?,?]\ny = Relu(x)\n";
   static const int64_t wide[] = {1, 9, 4}, odd[] = {1, 8, 5}, none[] = {1, 8, -1};
-  assert_string_equal(refused(text, &(struct draw_shape){"x", wide, 3}),
-                      "input 'x': axis 1 is 8 in the model, and cannot be 9");
-  assert_string_equal(refused(text, &(struct draw_shape){"x", odd, 3}),
-                      "input 'x': axis 2 is 2*t in the model, and cannot be 5");
-  assert_string_equal(refused(text, &(struct draw_shape){"x", wide, 2}),
+  assert_string_equal(refused(text, &(struct draw_shape){"x", wide, 3}, 1),
+                      "input 'x': axis 1 is 8 in the model and cannot be 9");
+  assert_string_equal(refused(text, &(struct draw_shape){"x", odd, 3}, 1),
+                      "input 'x': axis 2 is 2*t in the model and cannot be 5");
+  assert_string_equal(refused(text, &(struct draw_shape){"x", wide, 2}, 1),
                       "input 'x' has 3 dims in the model, and 2 in the shape given");
-  assert_string_equal(refused(text, &(struct draw_shape){"x", none, 3}),
+  assert_string_equal(refused(text, &(struct draw_shape){"x", none, 3}, 1),
                       "input 'x': -1 is no size");
-  assert_string_equal(refused(text, &(struct draw_shape){"z", wide, 3}),
+  assert_string_equal(refused(text, &(struct draw_shape){"z", wide, 3}, 1),
                       "a shape is given for 'z', and no input is called that");
+  static const int64_t even[] = {1, 8, 6}, other[] = {4};
+  const struct draw_shape both[] = {{"x", even, 3}, {"u", other, 1}};
+  assert_string_equal(
+      refused(text, both, 2),
+      "input 'u': axis 0 is t in the model, which another size makes 3, and cannot be 4");
 }
 
 static void the_length_is_as_asked_for(void **state) {

@@ -186,9 +186,16 @@ static bool solve(struct draw *d, dim_id e, int64_t n) {
 
 static int refuse_dim(struct draw *d, const struct draw_input *x, uint32_t axis, struct err *err) {
   struct arena a = {0};
-  const struct span text = dims_text(infer_dims(d->in), dim_of(d, x, axis), &a);
-  err_set(err, ERR_USAGE, "input '%s': axis %u is %.*s in the model, and cannot be %lld",
-          quote(model_value_name(d->m, x->value)).s, axis, (int)text.n, text.at,
+  const dim_id e = dim_of(d, x, axis);
+  const struct span text = dims_text(infer_dims(d->in), e, &a);
+  uint32_t n_open;
+  int64_t is;
+  const bool bound = open_symbol(d, e, &n_open) == NO_ID && value_of(d, e, &is) &&
+                     !dims_is_number(infer_dims(d->in), e, &(int64_t){0});
+  const char *already =
+      bound ? arena_printf(&a, ", which another size makes %lld,", (long long)is) : "";
+  err_set(err, ERR_USAGE, "input '%s': axis %u is %.*s in the model%s and cannot be %lld",
+          quote(model_value_name(d->m, x->value)).s, axis, (int)text.n, text.at, already,
           (long long)x->shape->dims[axis]);
   arena_free(&a);
   return -1;
