@@ -222,7 +222,7 @@ static void draw_ints(struct story *t) {
     draw_int_mask(t);
   else if (put_asked(t))
     return;
-  else if (few && (called(t, "len") || called(t, "num_")))
+  else if (few && called(t, "len"))
     draw_lengths(t, signal_length(t));
   else if (few && w->n_equals)
     draw_one_of(t);
