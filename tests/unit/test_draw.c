@@ -388,6 +388,29 @@ static void masks_keep_something_in_each_row(void **state) {
     assert_int_equal(whole(&n, row * 8), 1);
 }
 
+static void keys_are_as_many_as_there_are(void **state) {
+  (void)state;
+  const char *of = "opset 18\nopset com.microsoft 1\ninput q: float[b,s,16]\ninput k: "
+                   "float[b,s,8]\ninput past: float[b,1,past,8]\n%s"
+                   "y, pk, pv = com.microsoft::GroupQueryAttention<num_heads=2, kv_num_heads=1>(q, "
+                   "k, k, past, past, seqlens_k, total)\n"
+                   "output y: float[?,?,?]\n";
+  char text[1024];
+  snprintf(text, sizeof text, of, "input seqlens_k: int32[b]\ninput total: int32[]\n");
+  given(text);
+  assert_string_equal(sizes(), "b=1, s=64, past=8");
+  assert_string_equal(list_of("seqlens_k"), "71");
+  assert_string_equal(list_of("total"), "72");
+  // A mask whose ones are counted has no zeros.
+  snprintf(text, sizeof text, of,
+           "input attention_mask: int64[b,past+s]\ninput total: int32[]\none = int64[] {1}\naxis = "
+           "int64[1] {1}\n"
+           "sum = ReduceSum<keepdims=0>(attention_mask, axis)\nless = Sub(sum, one)\nseqlens_k = "
+           "Cast<to=6>(less)\n");
+  instead(text);
+  assert_whole_between("attention_mask", 1, 1);
+}
+
 static void what_else_integers_are(void **state) {
   (void)state;
   given("input x: float[1,5,16]\ninput signal_len: int64[1]\ninput sr: int64[]\ninput d: "
@@ -570,6 +593,7 @@ int main(void) {
       TEST(indices_stay_in_their_tables),
       TEST(indices_through_bodies_and_functions),
       TEST(masks_keep_something_in_each_row),
+      TEST(keys_are_as_many_as_there_are),
       TEST(what_else_integers_are),
       TEST(shapes_follow_from_what_comes_out),
       TEST(what_inference_knows_is_what_it_is),
