@@ -359,6 +359,17 @@ static void indices_through_bodies_and_functions(void **state) {
   assert_whole_between("ids", 0, 4);
 }
 
+static void indices_out_of_branches(void **state) {
+  (void)state;
+  given("input ids: int64[40]\ninput c: bool[]\ntable = float[7,4] fill 1\nlow = int64[] {-2}\n"
+        "z = If<then_branch=graph, else_branch=graph>(c)\n  graph then_branch\n    output r: "
+        "int64[40]\n    r = Add(ids, low)\n"
+        "  graph else_branch\n    output q: int64[40]\n    q = Identity(ids)\ny = Gather(table, "
+        "z)\noutput y: float[?,?]\n");
+  assert_whole_between("ids", 2, 6);
+  assert_whole_between("r", 0, 6);
+}
+
 static void masks_keep_something_in_each_row(void **state) {
   (void)state;
   given("input attention_mask: int64[50,8]\none = float[] {1}\nf = Cast<to=1>(attention_mask)\ni = "
@@ -592,6 +603,7 @@ int main(void) {
       TEST(a_rank_that_is_given),
       TEST(indices_stay_in_their_tables),
       TEST(indices_through_bodies_and_functions),
+      TEST(indices_out_of_branches),
       TEST(masks_keep_something_in_each_row),
       TEST(keys_are_as_many_as_there_are),
       TEST(what_else_integers_are),

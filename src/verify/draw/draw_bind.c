@@ -7,9 +7,8 @@
 // What a role is follows from the name of the symbol ("past_sequence_length"), else from where it stands ([b, C, t]).
 // Each role has a list of candidates, the likely one first. Whether they fit (a Reshape divides, a window is no longer
 // than what it slides over, two parts that meet are equally long) is known by inferring the model once more with numbers
-// and counting what is wrong (draw_fit.c). One symbol after
-// another is tried with its candidates until nothing is wrong, or a budget of nodes is used up; the best is kept.
-// What users said is never changed.
+// and counting what is wrong (draw_fit.c). One symbol after another is tried with its candidates until nothing is wrong,
+// or a budget of nodes is used up; the best is kept. What users said is never changed.
 #include "draw_parts.h"
 
 #include <ctype.h>

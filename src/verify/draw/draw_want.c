@@ -5,7 +5,8 @@
 //
 // A walk from the value along operators that hand elements on (draw_wants.def), with what was done to them on the way:
 // index = mul x + add. Bodies of Loop, Scan and If and functions of the model are entered where the value goes into
-// them. The walk looks at each value once, and at so many of them at most: what it has not seen wants nothing.
+// them, and branches of an If are left where it comes out. The walk looks at a value once for each way in which it comes
+// about, and at so many of them at most: what it has not seen wants nothing.
 #include "draw_parts.h"
 
 #include <math.h>
@@ -89,17 +90,22 @@ struct walk {
   struct step at; // and the use that is looked at
   uint32_t node, slot;
   TABLE(struct step, steps);
-  uint32_t seen[SLOTS]; // value + 1, open addressing
+  uint32_t seen[SLOTS]; // step + 1, open addressing
 };
+
+static bool same_step(const struct step *a, const struct step *b) {
+  return a->value == b->value && a->mul == b->mul && a->add == b->add &&
+         a->inverted == b->inverted && a->exact == b->exact;
+}
 
 static void go(struct walk *k, uint32_t value, struct step s) {
   if (value == NO_ID || k->n_steps >= WALK_AT_MOST) return;
-  uint32_t slot = value * 0x9e3779b9u % SLOTS;
-  for (; k->seen[slot]; slot = (slot + 1) % SLOTS)
-    if (k->seen[slot] == value + 1) return;
-  k->seen[slot] = value + 1;
   s.value = value;
+  uint32_t slot = (value + (uint32_t)s.add) * 0x9e3779b9u % SLOTS;
+  for (; k->seen[slot]; slot = (slot + 1) % SLOTS)
+    if (same_step(&k->steps[k->seen[slot] - 1], &s)) return;
   *TABLE_PUSH(k, steps) = s;
+  k->seen[slot] = k->n_steps;
 }
 
 static void pass(struct walk *k, struct step s) {
@@ -466,6 +472,19 @@ static bool counts(const struct walk *k, uint32_t node) {
   return low < k->n_users && k->users[low] == node;
 }
 
+// What a branch of an If gives is what the If gives.
+static void out_of_branch(struct walk *k) {
+  const struct model *m = k->d->m;
+  const struct model_value *v = &m->values[k->at.value];
+  const struct model_graph *g = &m->graphs[v->graph];
+  if (v->n_graph_outputs == 0 || g->kind != GRAPH_SUB || g->owner == NO_ID) return;
+  const uint32_t node = m->attrs[g->owner].node;
+  if (node == NO_ID || !model_op_is(m, node, "If") || !counts(k, node)) return;
+  for (uint32_t i = 0; i < g->n_outputs; i++)
+    if (m->graph_io[g->outputs + i] == k->at.value)
+      go(k, model_output(m, &m->nodes[node], i), k->at);
+}
+
 static void look(struct walk *k, uint32_t ref) {
   const struct model *m = k->d->m;
   k->node = m->refs[ref].node;
@@ -494,6 +513,8 @@ void draw_want_of(struct draw *d, uint32_t value, const uint32_t *users, uint32_
       k.at = at;
       look(&k, ref);
     }
+    k.at = at;
+    out_of_branch(&k);
   }
   TABLE_FREE(&k, steps);
 }
