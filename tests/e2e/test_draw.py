@@ -86,7 +86,7 @@ def sites(path, many):
 
 
 FEW = ("bert-sdpa-dynamo-18", "gpt2-eager-torchscript-17", "llama-rows-dynamo-23", "vit-sdpa-torchscript-14",
-       "cnn-kept-dynamo-18", "silero_vad_op18_ifless", "ch_ppocr_mobile_v2.0_cls_mobile")  # fmt: skip
+       "cnn-kept-dynamo-18", "silero_vad_openvino_16k")  # fmt: skip
 
 
 @pytest.mark.parametrize("many", [1, 5])
@@ -158,11 +158,11 @@ def backend_cases():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cases = {case.name: case for case in [*collect_nodes(None), *collect_models()] if case.model is not None}
-    for name, case in cases.items():
+    for i, (name, case) in enumerate(sorted(cases.items())):
         inputs = case.model.graph.input
         tensors = all(each.type.WhichOneof("value") == "tensor_type" and each.type.tensor_type.elem_type != TensorProto.STRING
                       for each in inputs)  # fmt: skip
-        if inputs and tensors and case.data_sets and (ALL or "expanded" not in name):
+        if inputs and tensors and case.data_sets and (ALL or i % 2):
             yield name, case
 
 
@@ -180,6 +180,6 @@ def test_models_of_onnx_run(tmp_path, capsys):
     naively = sum(runs(path, naive(case.model, most=10)) for _, case, path in cases)
     with capsys.disabled():
         print(f" {len(cases) - len(fail)} of {len(cases)} run on what is drawn, {naively} on anything ", end="")
-    assert len(cases) > 1000
+    assert len(cases) > 600
     assert len(fail) <= 0.01 * len(cases), fail
     assert naively <= 0.85 * len(cases)

@@ -264,8 +264,8 @@ static void users_bind(void **state) {
   assert_string_equal(sizes(), "b=2, t=37");
 }
 
-static const char *refused(const char *text, const struct draw_shape *shape) {
-  const struct draw_options o = {.shapes = shape, .n_shapes = 1};
+static const char *refused(const char *text, const struct draw_shape *shapes, uint32_t n) {
+  const struct draw_options o = {.shapes = shapes, .n_shapes = n};
   forget();
   setup(NULL);
   t.o = o;
@@ -277,18 +277,24 @@ static const char *refused(const char *text, const struct draw_shape *shape) {
 
 static void shapes_that_do_not_fit(void **state) {
   (void)state;
-  const char *text = "input x: float[b,8,t*2]\ninput u: float[t]\noutput y: float[?,?,?]\ny = Relu(x)\n";
+  const char *text =
+      "input x: float[b,8,t*2]\ninput u: float[t]\noutput y: float[?,?,?]\ny = Relu(x)\n";
   static const int64_t wide[] = {1, 9, 4}, odd[] = {1, 8, 5}, none[] = {1, 8, -1};
-  assert_string_equal(refused(text, &(struct draw_shape){"x", wide, 3}),
-                      "input 'x': axis 1 is 8 in the model, and cannot be 9");
-  assert_string_equal(refused(text, &(struct draw_shape){"x", odd, 3}),
-                      "input 'x': axis 2 is 2*t in the model, and cannot be 5");
-  assert_string_equal(refused(text, &(struct draw_shape){"x", wide, 2}),
+  assert_string_equal(refused(text, &(struct draw_shape){"x", wide, 3}, 1),
+                      "input 'x': axis 1 is 8 in the model and cannot be 9");
+  assert_string_equal(refused(text, &(struct draw_shape){"x", odd, 3}, 1),
+                      "input 'x': axis 2 is 2*t in the model and cannot be 5");
+  assert_string_equal(refused(text, &(struct draw_shape){"x", wide, 2}, 1),
                       "input 'x' has 3 dims in the model, and 2 in the shape given");
-  assert_string_equal(refused(text, &(struct draw_shape){"x", none, 3}),
+  assert_string_equal(refused(text, &(struct draw_shape){"x", none, 3}, 1),
                       "input 'x': -1 is no size");
-  assert_string_equal(refused(text, &(struct draw_shape){"z", wide, 3}),
+  assert_string_equal(refused(text, &(struct draw_shape){"z", wide, 3}, 1),
                       "a shape is given for 'z', and no input is called that");
+  static const int64_t even[] = {1, 8, 6}, other[] = {4};
+  const struct draw_shape both[] = {{"x", even, 3}, {"u", other, 1}};
+  assert_string_equal(
+      refused(text, both, 2),
+      "input 'u': axis 0 is t in the model, which another size makes 3, and cannot be 4");
 }
 
 static void the_length_is_as_asked_for(void **state) {
@@ -353,6 +359,17 @@ static void indices_through_bodies_and_functions(void **state) {
   assert_whole_between("ids", 0, 4);
 }
 
+static void indices_out_of_branches(void **state) {
+  (void)state;
+  given("input ids: int64[40]\ninput c: bool[]\ntable = float[7,4] fill 1\nlow = int64[] {-2}\n"
+        "z = If<then_branch=graph, else_branch=graph>(c)\n  graph then_branch\n    output r: "
+        "int64[40]\n    r = Add(ids, low)\n"
+        "  graph else_branch\n    output q: int64[40]\n    q = Identity(ids)\ny = Gather(table, "
+        "z)\noutput y: float[?,?]\n");
+  assert_whole_between("ids", 2, 6);
+  assert_whole_between("r", 0, 6);
+}
+
 static void masks_keep_something_in_each_row(void **state) {
   (void)state;
   given("input attention_mask: int64[50,8]\none = float[] {1}\nf = Cast<to=1>(attention_mask)\ni = "
@@ -380,6 +397,29 @@ static void masks_keep_something_in_each_row(void **state) {
   const struct array n = drawn("m");
   for (uint64_t row = 0; row < 20; row++)
     assert_int_equal(whole(&n, row * 8), 1);
+}
+
+static void keys_are_as_many_as_there_are(void **state) {
+  (void)state;
+  const char *of = "opset 18\nopset com.microsoft 1\ninput q: float[b,s,16]\ninput k: "
+                   "float[b,s,8]\ninput past: float[b,1,past,8]\n%s"
+                   "y, pk, pv = com.microsoft::GroupQueryAttention<num_heads=2, kv_num_heads=1>(q, "
+                   "k, k, past, past, seqlens_k, total)\n"
+                   "output y: float[?,?,?]\n";
+  char text[1024];
+  snprintf(text, sizeof text, of, "input seqlens_k: int32[b]\ninput total: int32[]\n");
+  given(text);
+  assert_string_equal(sizes(), "b=1, s=64, past=8");
+  assert_string_equal(list_of("seqlens_k"), "71");
+  assert_string_equal(list_of("total"), "72");
+  // A mask whose ones are counted has no zeros.
+  snprintf(text, sizeof text, of,
+           "input attention_mask: int64[b,past+s]\ninput total: int32[]\none = int64[] {1}\naxis = "
+           "int64[1] {1}\n"
+           "sum = ReduceSum<keepdims=0>(attention_mask, axis)\nless = Sub(sum, one)\nseqlens_k = "
+           "Cast<to=6>(less)\n");
+  instead(text);
+  assert_whole_between("attention_mask", 1, 1);
 }
 
 static void what_else_integers_are(void **state) {
@@ -563,7 +603,9 @@ int main(void) {
       TEST(a_rank_that_is_given),
       TEST(indices_stay_in_their_tables),
       TEST(indices_through_bodies_and_functions),
+      TEST(indices_out_of_branches),
       TEST(masks_keep_something_in_each_row),
+      TEST(keys_are_as_many_as_there_are),
       TEST(what_else_integers_are),
       TEST(shapes_follow_from_what_comes_out),
       TEST(what_inference_knows_is_what_it_is),

@@ -29,7 +29,7 @@ struct draw_options {
   int64_t channels; // of the signal's axis 1 where it is not known; 0: from the model
 };
 
-// Numbers for symbols: one for each, the same for a whole case.
+// Numbers for symbols: one for each, the same for a whole case. For one thread at a time, as inference is.
 struct draw;
 
 // Binds symbols. `in` is inferred; it, the model and what the options name are kept until draw_close, and the model's rows

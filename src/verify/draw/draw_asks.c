@@ -120,7 +120,7 @@ static bool axes_of(struct ask *k, uint32_t n, double *axes) {
   if (draw_known(k->d, slot_of(k, 3), axes, ARRAY_MAX_RANK, &given) && given == n) {
     for (uint32_t i = 0; i < n; i++) {
       if (axes[i] < 0) axes[i] += k->in_rank;
-      if (axes[i] < 0 || axes[i] >= k->in_rank) return false;
+      if (!(axes[i] >= 0 && axes[i] < k->in_rank)) return false;
     }
     return true;
   }
@@ -132,7 +132,7 @@ static bool pads(struct ask *k) {
   const uint32_t half = k->n / 2;
   if (!axes_of(k, half, axes)) return false;
   for (uint32_t i = 0; i < half; i++) {
-    const int64_t more = k->out[(uint32_t)axes[i]] - k->in[(uint32_t)axes[i]];
+    const int64_t more = k->out[(uint32_t)axes[i]] - k->in[(uint32_t)axes[i]]; // both are ≥ 0
     k->list[i] = (double)(more / 2);
     k->list[half + i] = (double)(more - more / 2);
   }

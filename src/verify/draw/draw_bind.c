@@ -7,17 +7,15 @@
 // What a role is follows from the name of the symbol ("past_sequence_length"), else from where it stands ([b, C, t]).
 // Each role has a list of candidates, the likely one first. Whether they fit (a Reshape divides, a window is no longer
 // than what it slides over, two parts that meet are equally long) is known by inferring the model once more with numbers
-// and counting the nodes that cannot take what they are given, in bodies too, and dims that became 0. One symbol after
-// another is tried with its candidates until nothing is wrong, or a budget of nodes is used up; the best is kept.
-// What users said is never changed.
+// and counting what is wrong (draw_fit.c). One symbol after another is tried with its candidates until nothing is wrong,
+// or a budget of nodes is used up; the best is kept. What users said is never changed.
 #include "draw_parts.h"
 
 #include <ctype.h>
 
 enum { TRIALS = 64, TRIALS_LEAST = 6, NODES_AT_MOST = 1 << 20 };
-enum {
-  INVERT_UP_TO = 1 << 16
-}; // numbers that are tried for a symbol whose expression has a given value
+// Numbers that are tried for a symbol whose expression has a given value; the most that is added up for a total.
+enum { NUMBERS = 1 << 16 };
 
 // ---- roles -------------------------------------------------------------------------------------------
 
@@ -171,8 +169,11 @@ static bool solve(struct draw *d, dim_id e, int64_t n) {
   int64_t is;
   if (n_open == 0) return value_of(d, e, &is) && is == n;
   if (n_open > 1) return true; // another input's shape may say more; looked at again at the end
-  const int64_t first = dims_is_symbol(infer_dims(d->in), e, NULL) ? n : 0;
-  for (int64_t x = first; x <= first + INVERT_UP_TO; x++) {
+  if (dims_is_symbol(infer_dims(d->in), e, NULL)) {
+    settle(d, symbol, n);
+    return true;
+  }
+  for (int64_t x = 0; x <= NUMBERS; x++) {
     d->bound[symbol].value = x;
     if (!value_of(d, e, &is) || is != n) continue;
     settle(d, symbol, x);
@@ -183,9 +184,16 @@ static bool solve(struct draw *d, dim_id e, int64_t n) {
 
 static int refuse_dim(struct draw *d, const struct draw_input *x, uint32_t axis, struct err *err) {
   struct arena a = {0};
-  const struct span text = dims_text(infer_dims(d->in), dim_of(d, x, axis), &a);
-  err_set(err, ERR_USAGE, "input '%s': axis %u is %.*s in the model, and cannot be %lld",
-          quote(model_value_name(d->m, x->value)).s, axis, (int)text.n, text.at,
+  const dim_id e = dim_of(d, x, axis);
+  const struct span text = dims_text(infer_dims(d->in), e, &a);
+  uint32_t n_open;
+  int64_t is;
+  const bool bound = open_symbol(d, e, &n_open) == NO_ID && value_of(d, e, &is) &&
+                     !dims_is_number(infer_dims(d->in), e, &(int64_t){0});
+  const char *already =
+      bound ? arena_printf(&a, ", which another size makes %lld,", (long long)is) : "";
+  err_set(err, ERR_USAGE, "input '%s': axis %u is %.*s in the model%s and cannot be %lld",
+          quote(model_value_name(d->m, x->value)).s, axis, (int)text.n, text.at, already,
           (long long)x->shape->dims[axis]);
   arena_free(&a);
   return -1;
@@ -263,18 +271,19 @@ static void take_sizes(struct draw *d) {
 
 static int64_t first_of_role(const struct draw *d, uint32_t role, uint32_t or_role) {
   for (uint32_t i = 0; i < d->n_symbols; i++)
-    if (d->symbols[i].role == role || d->symbols[i].role == or_role) return d->bound[i].value;
+    if (d->symbols[i].role == role || d->symbols[i].role == or_role)
+      return d->bound[i].value < NUMBERS ? d->bound[i].value : NUMBERS;
   return 0;
 }
 
-// Candidate `at` of a symbol; 0 past the last, but the first of ROLE_PAST's may be it too.
+// Candidate `at` of a symbol; false past the last.
 static bool candidate(const struct draw *d, uint32_t symbol, uint32_t at, int64_t *out) {
   static const int64_t batch[] = {1, 2, 4, 0}, channel[] = {3, 1, 4, 64, 80, 128, 16, 32, 256, 0};
   static const int64_t image[] = {224, 256, 64, 32, 48, 128, 320, 384, 512, 640, 96, 16, 0};
   static const int64_t tokens[] = {16, 8, 12, 32, 64, 1, 2, 4, 128, 256, 512, 0};
   static const int64_t time[] = {64, 128, 256, 512, 576, 1024, 100,  400,  480,   160, 32,
                                  16, 8,   4,   2,   1,   1536, 3000, 4096, 16000, 0};
-  static const int64_t past[] = {8, 16, 4, 1, 0},
+  static const int64_t past[] = {8, 16, 4, 1, 2, 0},
                        other[] = {8, 4, 16, 2, 1, 3, 5, 6, 12, 32, 64, 128, 0};
   static const int64_t *const lists[] = {
       [ROLE_BATCH] = batch, [ROLE_CHANNEL] = channel, [ROLE_IMAGE] = image, [ROLE_TOKENS] = tokens,
@@ -320,71 +329,6 @@ static bool set_input(struct draw *d, struct infer *in, const struct draw_input 
   return infer_set_input(in, x->value, dims, rank);
 }
 
-// Does a recurrent layer begin with states of another batch? ONNX Runtime refuses them; inference does not ask.
-static bool differs_in_batch(struct draw *d, struct infer *in, uint32_t node) {
-  struct infer_type x, state;
-  int64_t layout, batch, is;
-  const struct model_node *n = &d->m->nodes[node];
-  if (n->flags & NODE_DEAD || n->n_in < 6) return false;
-  if (!model_op_is(d->m, node, "LSTM") && !model_op_is(d->m, node, "GRU") &&
-      !model_op_is(d->m, node, "RNN"))
-    return false;
-  if (!model_attr_int(d->m, node, "layout", 0, &layout) ||
-      !infer_type_of(in, model_input(d->m, n, 0), &x) || x.rank != 3 ||
-      !dims_is_number(infer_dims(in), dims_find(infer_dims(in), x.dims[layout ? 0 : 1]), &batch))
-    return false;
-  for (uint32_t slot = 5; slot < 7; slot++)
-    if (infer_type_of(in, model_input(d->m, n, slot), &state) && state.rank == 3 &&
-        dims_is_number(infer_dims(in), dims_find(infer_dims(in), state.dims[layout ? 0 : 1]),
-                       &is) &&
-        is != batch)
-      return true;
-  return false;
-}
-
-// Does a Gather look beyond its table? Positions that are counted up to the length do, where the table is short.
-static bool looks_beyond(struct draw *d, struct infer *in, uint32_t node) {
-  const struct model_node *n = &d->m->nodes[node];
-  const struct infer_number *list;
-  struct infer_type data;
-  int64_t axis, rows, x;
-  uint32_t many;
-  if (n->flags & NODE_DEAD || !model_op_is(d->m, node, "Gather") ||
-      !model_attr_int(d->m, node, "axis", 0, &axis) ||
-      !infer_type_of(in, model_input(d->m, n, 0), &data) || !data.ranked)
-    return false;
-  if (axis < 0) axis += data.rank;
-  if (axis < 0 || axis >= data.rank ||
-      !dims_is_number(infer_dims(in), dims_find(infer_dims(in), data.dims[axis]), &rows) ||
-      !infer_numbers(in, model_input(d->m, n, 1), &list, &many))
-    return false;
-  for (uint32_t i = 0; i < many; i++)
-    if (list[i].num != NO_ID && list[i].den == 1 &&
-        dims_is_number(infer_dims(in), list[i].num, &x) && (x >= rows || x < -rows))
-      return true;
-  return false;
-}
-
-// What is wrong: values of nodes that cannot take what they are given, and dims that are 0.
-static uint32_t wrong(struct draw *d, struct infer *in) {
-  const struct model *m = d->m;
-  uint32_t n = 0;
-  for (uint32_t v = 0; v < m->n_values; v++) {
-    struct infer_type t;
-    int64_t dim;
-    if (m->values[v].flags & VALUE_DEAD || m->values[v].kind != VALUE_NODE_OUTPUT) continue;
-    n += infer_why(in, v) == INFER_WHY_INVALID;
-    if (!infer_type_of(in, v, &t) || !t.ranked ||
-        model_resolve_constant(m, v, &(struct model_constant){0}))
-      continue;
-    for (uint32_t k = 0; k < t.rank; k++)
-      n += dims_is_number(infer_dims(in), dims_find(infer_dims(in), t.dims[k]), &dim) && dim == 0;
-  }
-  for (uint32_t node = 0; node < m->n_nodes; node++)
-    n += differs_in_batch(d, in, node) || looks_beyond(d, in, node);
-  return n;
-}
-
 static struct infer *infer_with_numbers(struct draw *d) {
   struct infer *in = infer_new(d->m, NULL);
   for (uint32_t i = 0; i < d->n_inputs; i++)
@@ -406,7 +350,7 @@ static bool try_sizes(struct draw *d, struct search *s) {
   if (s->trials == 0) return false;
   s->trials--;
   struct infer *in = infer_with_numbers(d);
-  const uint32_t n = in ? wrong(d, in) : UINT32_MAX;
+  const uint32_t n = in ? draw_fit_wrong(d, in) : UINT32_MAX;
   const bool better = in && (n < s->least || !d->sized);
   if (better) {
     infer_free(d->sized);
@@ -449,7 +393,7 @@ static void try_role(struct draw *d, uint32_t role, struct search *s) {
 
 static void search(struct draw *d) {
   const uint32_t nodes = d->m->n_nodes + 1, many = NODES_AT_MOST / nodes;
-  struct search s = {.least = UINT32_MAX, .floor = wrong(d, d->in)};
+  struct search s = {.least = UINT32_MAX, .floor = draw_fit_wrong(d, d->in)};
   s.trials = many > TRIALS ? TRIALS : many < TRIALS_LEAST ? TRIALS_LEAST : many;
   try_sizes(d, &s);
   static const uint8_t order[] = {ROLE_TIME,  ROLE_TOKENS,  ROLE_IMAGE, ROLE_TOTAL,

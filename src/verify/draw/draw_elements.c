@@ -4,7 +4,7 @@
 // readers does not contradict it; indices; what it is compared with; small numbers. Floats are normal, or lie
 // between the numbers that their producer and their readers allow.
 //
-//   draw ──▶ int64 or float, 4096 at a time ──▶ kernels_convert ──▶ wide elements ──▶ packed (below 8 bits)
+//   draw ──▶ int64 or float, 1024 at a time ──▶ kernels_convert ──▶ wide elements ──▶ packed (below 8 bits)
 #include "draw_elements.h"
 
 #include "kernels_convert.h"
@@ -12,7 +12,7 @@
 #include <ctype.h>
 #include <math.h>
 
-enum { CHUNK = 4096, SMALL_NUMBERS = 10, KNOWN_AT_MOST = 1024, FAR = 1000, NORMAL_AT_MOST = 6 };
+enum { CHUNK = 1024, SMALL_NUMBERS = 10, KNOWN_AT_MOST = 1024, FAR = 1000, NORMAL_AT_MOST = 6 };
 
 // ---- where elements go -----------------------------------------------------------------------------------
 
@@ -69,7 +69,7 @@ static void put_float(struct sink *s, float x) {
 
 static void put(struct sink *s, double x) {
   if (s->integers)
-    put_int(s, (int64_t)x);
+    put_int(s, x >= 0x1p63 ? INT64_MAX : x > -0x1p63 ? (int64_t)x : INT64_MIN);
   else
     put_float(s, (float)x);
 }
@@ -136,7 +136,8 @@ static void draw_lengths(struct story *t, int64_t whole) {
 
 static int64_t past_length(const struct story *t) {
   for (uint32_t i = 0; i < t->d->n_symbols; i++)
-    if (t->d->symbols[i].role == ROLE_PAST) return t->d->bound[i].value;
+    if (t->d->symbols[i].role == ROLE_PAST && t->d->bound[i].value < (int64_t)DRAW_BYTES_MAX)
+      return t->d->bound[i].value;
   return 0;
 }
 
@@ -221,7 +222,7 @@ static void draw_ints(struct story *t) {
     draw_int_mask(t);
   else if (put_asked(t))
     return;
-  else if (few && (called(t, "len") || called(t, "num_")))
+  else if (few && called(t, "len"))
     draw_lengths(t, signal_length(t));
   else if (few && w->n_equals)
     draw_one_of(t);
@@ -233,7 +234,7 @@ static void draw_ints(struct story *t) {
     draw_lengths(t, signal_length(t));
   else if (called(t, "sample_rate") || strcmp(t->name, "sr") == 0)
     draw_below(t, 16000, 16001);
-  else if (t->range.known && !isinf(t->range.low) && !isinf(t->range.high))
+  else if (t->range.known && t->range.low > -0x1p40f && t->range.high < 0x1p40f)
     draw_below(t, (int64_t)t->range.low, (int64_t)t->range.high + 1);
   else
     draw_integers(t);

@@ -5,7 +5,8 @@
 //
 // A walk from the value along operators that hand elements on (draw_wants.def), with what was done to them on the way:
 // index = mul x + add. Bodies of Loop, Scan and If and functions of the model are entered where the value goes into
-// them. The walk looks at each value once, and at so many of them at most: what it has not seen wants nothing.
+// them, and branches of an If are left where it comes out. The walk looks at a value once for each way in which it comes
+// about, and at so many of them at most: what it has not seen wants nothing.
 #include "draw_parts.h"
 
 #include <math.h>
@@ -59,7 +60,7 @@ enum want_kind {
   WANT_BASE,
 };
 
-enum { ANY = -1, WALK_AT_MOST = 2048, SLOTS = 8192, KNOWN_AT_MOST = 1024 };
+enum { ANY = -1, WALK_AT_MOST = 2048, SLOTS = 4096, KNOWN_AT_MOST = 1024 };
 
 static const struct want_row {
   const char *op;
@@ -89,17 +90,22 @@ struct walk {
   struct step at; // and the use that is looked at
   uint32_t node, slot;
   TABLE(struct step, steps);
-  uint32_t seen[SLOTS]; // value + 1, open addressing
+  uint32_t seen[SLOTS]; // step + 1, open addressing
 };
+
+static bool same_step(const struct step *a, const struct step *b) {
+  return a->value == b->value && a->mul == b->mul && a->add == b->add &&
+         a->inverted == b->inverted && a->exact == b->exact;
+}
 
 static void go(struct walk *k, uint32_t value, struct step s) {
   if (value == NO_ID || k->n_steps >= WALK_AT_MOST) return;
-  uint32_t slot = value * 0x9e3779b9u % SLOTS;
-  for (; k->seen[slot]; slot = (slot + 1) % SLOTS)
-    if (k->seen[slot] == value + 1) return;
-  k->seen[slot] = value + 1;
   s.value = value;
+  uint32_t slot = (value + (uint32_t)s.add) * 0x9e3779b9u % SLOTS;
+  for (; k->seen[slot]; slot = (slot + 1) % SLOTS)
+    if (same_step(&k->steps[k->seen[slot] - 1], &s)) return;
   *TABLE_PUSH(k, steps) = s;
+  k->seen[slot] = k->n_steps;
 }
 
 static void pass(struct walk *k, struct step s) {
@@ -110,6 +116,23 @@ static void pass(struct walk *k, struct step s) {
 
 static uint32_t input(const struct walk *k, uint32_t slot) {
   return model_input(k->d->m, &k->d->m->nodes[k->node], slot);
+}
+
+#define LARGE ((int64_t)1 << 40) // what is larger is no index, and is not reckoned with
+
+static bool whole(double x, int64_t *out) {
+  if (!(x > -(double)LARGE && x < (double)LARGE)) return false;
+  *out = (int64_t)x;
+  return true;
+}
+
+static void move(struct step *s, int64_t mul, int64_t add) {
+  int64_t m, a;
+  if (__builtin_mul_overflow(s->mul, mul, &m) || __builtin_mul_overflow(s->add, mul, &a) ||
+      __builtin_add_overflow(a, add, &a) || m > LARGE || a > LARGE || a < -LARGE)
+    s->exact = false;
+  else
+    s->mul = m, s->add = a;
 }
 
 // The other operand of a node with two; its one number in *x, where it is a constant of one element.
@@ -140,7 +163,7 @@ static int64_t dim(struct walk *k, uint32_t slot, int64_t axis) {
   const uint32_t value = input(k, slot);
   if (value == NO_ID || !draw_dims(k->d, value, dims, &rank)) return 0;
   if (axis < 0) axis += rank;
-  return axis >= 0 && axis < rank ? dims[axis] : 0;
+  return axis >= 0 && axis < rank ? (dims[axis] < LARGE ? dims[axis] : LARGE) : 0;
 }
 
 static int64_t attr(const struct walk *k, const char *name, int64_t fallback) {
@@ -152,9 +175,9 @@ static void index_nd(struct walk *k, uint32_t data) {
   int64_t dims[ARRAY_MAX_RANK];
   uint32_t rank;
   const int64_t first = attr(k, "batch_dims", 0), depth = dim(k, k->slot, -1);
-  if (!draw_dims(k->d, input(k, data), dims, &rank)) return;
+  if (!draw_dims(k->d, input(k, data), dims, &rank) || first < 0 || first > rank) return;
   for (int64_t i = 0; i < depth && first + i < rank; i++)
-    index_below(k, dims[first + i]);
+    index_below(k, dims[first + i] < LARGE ? dims[first + i] : LARGE);
 }
 
 static void unpool(struct walk *k) {
@@ -162,7 +185,7 @@ static void unpool(struct walk *k) {
   uint32_t rank;
   if (!draw_dims(k->d, input(k, 0), dims, &rank)) return;
   for (uint32_t i = 0; i < rank; i++)
-    n *= dims[i] < 1 << 15 ? dims[i] : 1;
+    if (__builtin_mul_overflow(n, dims[i], &n) || n > LARGE) return;
   index_below(k, n);
 }
 
@@ -178,7 +201,8 @@ static void one_hot(struct walk *k) {
     const int64_t at = axis < 0 ? axis + rank : axis;
     if (at >= 0 && at < rank) depth = (double)dims[at];
   }
-  index_below(k, (int64_t)depth);
+  int64_t end;
+  if (whole(depth, &end)) index_below(k, end);
 }
 
 static bool is_integer(struct walk *k, uint32_t value) {
@@ -202,15 +226,14 @@ static void choose(struct walk *k) {
 // To numbers of which the largest is known, that is added; of others it is taken that they are as large as these are.
 static void add_unknown(struct walk *k, struct step *s, int32_t sign) {
   double list[KNOWN_AT_MOST], most = 0;
+  int64_t x;
   uint32_t n;
   if (draw_known(k->d, input(k, 1 - k->slot), list, KNOWN_AT_MOST, &n)) {
     for (uint32_t i = 0; i < n; i++)
       most = sign * list[i] > most ? sign * list[i] : most;
-    s->add += (int64_t)most;
-  } else if (s->mul < 1 << 30) {
-    s->mul *= 2;
-    s->add *= 2;
-  }
+    move(s, 1, whole(most, &x) ? x : LARGE);
+  } else
+    move(s, 2, 0);
 }
 
 static void sum(struct walk *k, int32_t sign) {
@@ -224,10 +247,11 @@ static void sum(struct walk *k, int32_t sign) {
     pass(k, s);
     return;
   }
+  int64_t moved;
   if (sign < 0 && k->slot == 1)
     s.exact = false;
-  else if (other_number(k, &x))
-    s.add += sign * (int64_t)x;
+  else if (other_number(k, &x) && whole(x, &moved))
+    move(&s, 1, sign * moved);
   else
     add_unknown(k, &s, sign);
   pass(k, s);
@@ -240,10 +264,10 @@ static void product(struct walk *k) {
     pass(k, s);
     return;
   }
-  if (other_number(k, &x) && x >= 1 && x < 1 << 30 && s.mul < 1 << 30) {
-    s.mul *= (int64_t)x;
-    s.add *= (int64_t)x;
-  } else
+  int64_t by;
+  if (other_number(k, &x) && whole(x, &by) && by >= 1)
+    move(&s, by, 0);
+  else
     s.exact = false;
   pass(k, s);
 }
@@ -252,13 +276,12 @@ static void equal(struct walk *k) {
   double x[DRAW_EQUALS];
   uint32_t n;
   struct step s = k->at;
-  if (!draw_known(k->d, input(k, 1 - k->slot), x, DRAW_EQUALS, &n)) {
-    k->w->length |= false;
-    return;
-  }
+  if (!draw_known(k->d, input(k, 1 - k->slot), x, DRAW_EQUALS, &n)) return;
   if (n == 1 && x[0] == 0) s.inverted = !s.inverted;
-  for (uint32_t i = 0; i < n && k->w->n_equals < DRAW_EQUALS && s.exact && s.mul == 1; i++)
-    k->w->equals[k->w->n_equals++] = (int64_t)x[i] - s.add;
+  for (uint32_t i = 0; i < n && k->w->n_equals < DRAW_EQUALS; i++) {
+    int64_t is;
+    if (s.exact && s.mul == 1 && whole(x[i], &is)) k->w->equals[k->w->n_equals++] = is - s.add;
+  }
   pass(k, s);
 }
 
@@ -449,6 +472,19 @@ static bool counts(const struct walk *k, uint32_t node) {
   return low < k->n_users && k->users[low] == node;
 }
 
+// What a branch of an If gives is what the If gives.
+static void out_of_branch(struct walk *k) {
+  const struct model *m = k->d->m;
+  const struct model_value *v = &m->values[k->at.value];
+  const struct model_graph *g = &m->graphs[v->graph];
+  if (v->n_graph_outputs == 0 || g->kind != GRAPH_SUB || g->owner == NO_ID) return;
+  const uint32_t node = m->attrs[g->owner].node;
+  if (node == NO_ID || !model_op_is(m, node, "If") || !counts(k, node)) return;
+  for (uint32_t i = 0; i < g->n_outputs; i++)
+    if (m->graph_io[g->outputs + i] == k->at.value)
+      go(k, model_output(m, &m->nodes[node], i), k->at);
+}
+
 static void look(struct walk *k, uint32_t ref) {
   const struct model *m = k->d->m;
   k->node = m->refs[ref].node;
@@ -477,6 +513,8 @@ void draw_want_of(struct draw *d, uint32_t value, const uint32_t *users, uint32_
       k.at = at;
       look(&k, ref);
     }
+    k.at = at;
+    out_of_branch(&k);
   }
   TABLE_FREE(&k, steps);
 }

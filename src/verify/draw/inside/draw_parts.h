@@ -92,6 +92,9 @@ struct draw {
 // Binds the symbols of the inputs and makes d->sized.
 int draw_bind(struct draw *d, struct err *err);
 
+// What is wrong about a model that was inferred with the numbers of a case: the less the better.
+uint32_t draw_fit_wrong(struct draw *d, struct infer *in);
+
 // What the nodes that read `value` want; `users` as draw_value has it.
 void draw_want_of(struct draw *d, uint32_t value, const uint32_t *users, uint32_t n_users,
                   struct draw_want *out);
