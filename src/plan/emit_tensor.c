@@ -71,7 +71,8 @@ void emit_tensor_as(struct emission *e, struct rope *to, uint32_t field, uint32_
     rope_varint_field(e->pool, &body, ONNX_TENSOR_dims, (uint64_t)dims[i]);
   rope_varint_field(e->pool, &body, ONNX_TENSOR_data_type, t->dtype);
   emit_name(e, &body, ONNX_TENSOR_name, name);
-  emit_kept_fields(e, &body, KEPT_TENSOR, id);
+  // An empty name that the source spells out is kept too, and would be the last one to count.
+  if (name == t->name) emit_kept_fields(e, &body, KEPT_TENSOR, id);
   if (e->x->of[id] == PLACE_SIDECAR)
     emit_sidecar(e, &body, id);
   else if (e->x->recipe[id] == NO_ID)

@@ -226,6 +226,17 @@ def test_strings_of_a_constant_node_stay_a_node(tmp_path):
     assert told["sites"] and all(site["why_not"] is None for site in told["sites"])
 
 
+def test_a_constant_whose_tensor_spells_out_that_it_has_no_name(tmp_path):
+    value = numpy_helper.from_array(np.array([1, 2], np.float32))
+    value.name = ""
+    nodes = [helper.make_node("Constant", [], ["c"], value=value), helper.make_node("Add", ["x", "c"], ["y"])]
+    path = save(tmp_path / "m.onnx", nodes, [info("x", [2])], [info("y", [2])])
+    spelled = path.read_bytes()
+    assert b"\x42\x00" in spelled  # field 8, no bytes
+    (site,) = cut(path, "optimize/constants")
+    assert site["nodes"] == [[], []]
+
+
 # ---- what is wrong is found
 
 
