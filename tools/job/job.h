@@ -64,6 +64,7 @@ struct job_told {
 };
 
 struct run_report; // run_report.h
+struct verified;   // verified.h
 
 struct job {
   const struct cli_args *args;
@@ -123,8 +124,9 @@ struct job {
   void (*hint)(struct job *job);
   // the command's part of what all reports are made of; may be NULL
   void (*collect)(struct job *job, struct run_report *r);
-  struct run_report *said; // run_report_of
-  void *ctx;               // the command's own
+  struct run_report *said;         // run_report_of
+  const struct verified *verified; // what a verification of the output found; NULL: there was none
+  void *ctx;                       // the command's own
 };
 
 // Opens everything and loads IN. On failure nothing stays open and nothing was written. pipeline: of a command that has

@@ -341,8 +341,8 @@ static int make_edits(struct job *job, struct pass_job *pj, const int64_t *overc
 // least error is made again if it was not the last. One pass of a pipeline may have a budget: of two
 // nobody could say whose count was wrong, nor who is to have what is left.
 
-enum { ROUNDS = 6, WORTH = 1000 };   // a thousandth of the budget is worth a round
-#define SMALLEST (-(int64_t)1 << 62) // an overcount for which nothing is small enough
+enum { ROUNDS = 6, WORTH = 1000 };     // a thousandth of the budget is worth a round
+#define SMALLEST (-((int64_t)1 << 62)) // an overcount for which nothing is small enough
 
 struct budget_round {
   bool first;

@@ -66,6 +66,7 @@ const struct run_report *run_report_of(struct job *job) {
   }
   r->refusal = job->refusal.kind == ERR_NONE ? NULL : &job->refusal;
   r->unchanged = job->unchanged;
+  r->verified = job->verified;
   r->resumed = job->resumed;
   r->warnings = job->warnings;
   r->n_warnings = job->n_warnings;
