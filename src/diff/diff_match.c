@@ -23,7 +23,7 @@
 
 #include <stdlib.h>
 
-enum { USES_LOOKED_AT = 64, CELLS_MAX = 4096, TRUST_LEAST = 8 };
+enum { USES_LOOKED_AT = 64, CELLS_MAX = 4096, TRUST_LEAST = 8, RUN = 4, AHEAD = 48, LOOKS = 64 };
 
 struct pairing {
   struct diff *d;
@@ -495,14 +495,49 @@ static bool alike(const struct pairing *p, uint32_t a, uint32_t b, bool exactly)
   return diff_keys_op(p->d, DIFF_A, a) == diff_keys_op(p->d, DIFF_B, b);
 }
 
-// The longest common subsequence of two runs; where they are long, their common beginning.
+// Do the next few of both follow each other alike?
+static bool run_alike(const struct pairing *p, const uint32_t *a, uint32_t na, const uint32_t *b,
+                      uint32_t nb, bool exactly) {
+  const uint32_t n = na < nb ? na : nb;
+  for (uint32_t i = 0; i < n && i < RUN; i++)
+    if (!alike(p, a[i], b[i], exactly)) return false;
+  return n > 0;
+}
+
+// Long runs, side by side: where they part, the nearest place at which they come together again. Looks
+// at no more than so many places for each node, however different they are.
+static void align_long(struct pairing *p, const uint32_t *a, uint32_t na, const uint32_t *b,
+                       uint32_t nb, bool exactly) {
+  const uint64_t budget = (uint64_t)LOOKS * ((uint64_t)na + nb);
+  uint64_t looks = 0;
+  for (uint32_t i = 0, k = 0; i < na && k < nb && looks < budget;) {
+    uint32_t skip_a = 0, skip_b = 0;
+    looks++;
+    if (alike(p, a[i], b[k], exactly)) {
+      pair_nodes(p, a[i++], b[k++], DIFF_BY_PLACE);
+      continue;
+    }
+    bool found = false;
+    for (uint32_t far = 1; far <= AHEAD && !found; far++)
+      for (uint32_t da = 0; da <= far && !found; da++) {
+        const uint32_t db = far - da;
+        if (i + da >= na || k + db >= nb) continue;
+        looks++;
+        found = run_alike(p, a + i + da, na - i - da, b + k + db, nb - k - db, exactly);
+        skip_a = da;
+        skip_b = db;
+      }
+    i += found ? skip_a : 1;
+    k += found ? skip_b : 1;
+  }
+  p->d->steps += looks;
+}
+
+// The longest common subsequence of two runs.
 static void align(struct pairing *p, const uint32_t *a, uint32_t na, const uint32_t *b, uint32_t nb,
                   bool exactly) {
   if ((uint64_t)na * nb > CELLS_MAX) {
-    const uint32_t n = na < nb ? na : nb;
-    p->d->steps += n;
-    for (uint32_t i = 0; i < n && alike(p, a[i], b[i], exactly); i++)
-      pair_nodes(p, a[i], b[i], DIFF_BY_PLACE);
+    align_long(p, a, na, b, nb, exactly);
     return;
   }
   const uint32_t width = nb + 1;

@@ -720,6 +720,64 @@ def test_hostile_names(pair):
     assert "\x1b" not in text and "\u202e" not in text
 
 
+ODD = [0, 1, 3, 8, 33, -1, -2, 1 << 31, (1 << 31) - 1, 1 << 62, -(1 << 63), (1 << 63) - 1]
+
+
+def odd_model(rng):
+    """A product with a weight in one of the forms that diff looks behind, with odd attributes and dims."""
+
+    def array(name, *dims, dtype=np.float32):
+        return numpy_helper.from_array((np.random.default_rng(rng.randrange(99)).standard_normal(dims) * 9).astype(dtype), name)
+
+    def odd(**given):
+        return {key: rng.choice(ODD) if rng.random() < 0.25 else value for key, value in given.items()}
+
+    k, n, block, bits = rng.choice([16, 33, 64]), rng.choice([1, 16, 33]), rng.choice([16, 32]), rng.choice([2, 4, 8])
+    blocks = -(-k // block)
+    form = rng.choice(["plain", "nbits", "gather", "chain", "chain", "conv", "gemm"])
+    if form == "nbits":
+        weights = [array("w_Q4", n, blocks, block * bits // 8, dtype=np.uint8), array("s", n * blocks + rng.choice([0, 0, 1]))]
+        weights += rng.choice([[], [array("z", n * -(-blocks * bits // 8), dtype=np.uint8)], [array("z", n * blocks)]])
+        names_ = ["x", *(each.name for each in weights)]
+        nodes = [helper.make_node("MatMulNBits", names_, ["y"], domain="com.microsoft", **odd(K=k, N=n, bits=bits, block_size=block))]
+    elif form == "gather":
+        weights = [array("w", n, k, dtype=np.uint8), array("s", n, -(-k * 8 // bits // block))]
+        nodes = [helper.make_node("GatherBlockQuantized", ["w", "i", "s"], ["y"], domain="com.microsoft", **odd(bits=bits, block_size=block, quantize_axis=1))]
+    elif form == "chain":
+        codes = array("c", *rng.choice([[k, n], [n], [], [2, k, n]]), dtype=rng.choice([np.int8, np.uint8, np.int32]))
+        weights = [codes, array("s", *rng.choice([[], [1], [n], [k], [blocks, n], [0]])), array("e", *rng.choice([[], [1], [n], [3, 5]]))]
+        attributes = {key: rng.choice(ODD) for key in ("axis", "block_size") if rng.random() < 0.5}
+        perm = {} if rng.random() < 0.5 else {"perm": [rng.choice([0, 1, 2, -1, 1 << 40]) for _ in range(2)]}
+        nodes = [
+            helper.make_node("DequantizeLinear", ["c", "s"], ["d"], **attributes),
+            helper.make_node("Transpose", ["d"], ["t"], **perm),
+            helper.make_node(rng.choice(["Mul", "Add", "Sub", "Div"]), rng.choice([["t", "e"], ["e", "t"]]), ["m"]),
+            helper.make_node("Cast", ["m"], ["v"], to=rng.choice([1, 10, 7, 8, 99, 0])),
+            helper.make_node("MatMul", ["x", "v"], ["y"]),
+        ]
+    else:
+        dims = {"plain": [k, n], "conv": [n, k, *rng.choice([[], [1], [1, 1], [3], [0]])], "gemm": rng.choice([[k, n], [n, k], [k]])}[form]
+        weights = [array("w", *dims)]
+        op = {"plain": "MatMul", "conv": "Conv", "gemm": "Gemm"}[form]
+        nodes = [helper.make_node(op, ["x", "w"], ["y"], **({"transB": rng.choice([0, 1, 5])} if form == "gemm" else {}))]
+    inputs = [helper.make_tensor_value_info("x", 1, None), helper.make_tensor_value_info("i", 7, None)]
+    graph = helper.make_graph(nodes, "g", inputs, [helper.make_tensor_value_info("y", 1, None)], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)], ir_version=10)
+
+
+def test_odd_attributes(weir, tmp_path):
+    """What is looked behind was never checked: no number in it may end the program."""
+    rng = random.Random(1)
+    codes = set()
+    for _ in range(250):
+        for name in ("a.onnx", "b.onnx"):
+            onnx.save(odd_model(rng), tmp_path / name)
+        done = weir("diff", tmp_path / "a.onnx", tmp_path / "b.onnx", "--weights", "values", "--jobs", "1", code=None)
+        codes.add(done.code)
+        assert done.code in (0, 1, 65), done.said
+    assert 1 in codes
+
+
 def test_colours_only_on_a_terminal(weir, tmp_path):
     onnx.save(chain(), tmp_path / "a.onnx")
     other = chain()

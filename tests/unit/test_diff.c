@@ -49,6 +49,7 @@ struct plan_of {
   enum form form;
   uint32_t n;
   uint32_t without;  // this node is left out; NO_ID: none
+  uint32_t every;    // and one of so many; 0: none
   const char *names; // of values and nodes: a letter, or NULL: no node has a name
   bool other_ops;    // every 97th node is of another operator
 };
@@ -66,7 +67,7 @@ static void build_many(const struct plan_of *p, struct model *m) {
   char in[96] = "x", out[64], name[64];
   uint32_t number = 0;
   for (uint32_t i = 0; i < p->n; i++) {
-    if (i == p->without) continue;
+    if (i == p->without || (p->every && i % p->every == p->every / 2)) continue;
     snprintf(out, sizeof out, i + 1 == p->n ? "y" : "%s%u", p->names ? p->names : "v", number);
     snprintf(name, sizeof name, "%s_%u", p->names ? p->names : "", number);
     if (p->form == TWINS) snprintf(in, sizeof in, "x");
@@ -124,6 +125,20 @@ static void test_one_goes_and_all_numbers_shift(void **state) {
   }
 }
 
+// Several go: between the first and the last neither end of the graph tells anything.
+static void test_some_go_and_all_numbers_shift(void **state) {
+  (void)state;
+  struct two t;
+  const struct plan_of a = {.form = CHAIN, .n = 20000, .without = NO_ID, .names = "p"};
+  struct plan_of b = a;
+  b.every = 1000;
+  b.names = "q";
+  match_many(&t, &a, &b);
+  assert_int_equal(without_twin(&t, 0), 20);
+  assert_int_equal(without_twin(&t, 1), 0);
+  done(&t);
+}
+
 // ---- the work ----------------------------------------------------------------------------------
 
 static uint64_t steps_of(enum form form, uint32_t n, bool other_ops, const char *names) {
@@ -155,6 +170,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_names_tell_nothing),
       cmocka_unit_test(test_one_goes_and_all_numbers_shift),
+      cmocka_unit_test(test_some_go_and_all_numbers_shift),
       cmocka_unit_test(test_linear),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,10 +79,10 @@ static bool dequantize(struct diffing_model *x, uint32_t node, struct expressed 
     return false;
   const uint32_t rank = row(x, e->recipe)->rank;
   if (axis < 0) axis += rank;
-  if (axis < 0 || block < 0) return false;
-  q.axis = row(x, q.scales)->rank == 0 || row(x, q.scales)->count == 1 ? RECIPE_PER_TENSOR
-                                                                       : (uint32_t)axis;
-  if (q.axis != RECIPE_PER_TENSOR && q.axis >= rank) return false;
+  if (block < 0) return false;
+  const bool one = row(x, q.scales)->count == 1;
+  if (!one && (axis < 0 || axis >= rank)) return false;
+  q.axis = one ? RECIPE_PER_TENSOR : (uint32_t)axis;
   q.block = (uint64_t)block;
   if (q.axis == RECIPE_PER_TENSOR) {
     const int64_t none[1] = {1};
@@ -297,8 +297,9 @@ static bool gather(struct diffing_model *x, uint32_t node, struct arena *arena,
       !edit_tensor_readable(&x->edits, scales))
     return false;
   struct recipe_dequantization q = {.zeros = NO_ID, .block = (uint64_t)block};
-  q.axis = (uint32_t)(axis < 0 ? axis + t->rank : axis);
-  if (q.axis >= t->rank) return false;
+  if (axis < 0) axis += t->rank;
+  if (axis < 0 || axis >= t->rank) return false;
+  q.axis = (uint32_t)axis;
   q.scales = edit_tensor_recipe(&x->edits, scales);
   memcpy(dims, model_dims(m, t), t->rank * sizeof *dims);
   e->recipe = edit_tensor_recipe(&x->edits, codes);
