@@ -7,6 +7,8 @@
 // than the bytes that are there can fill: an entry of a list has at least four bytes.
 #include "frame.h"
 
+#include "size_words.h"
+
 #include <assert.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -178,7 +180,7 @@ int frame_encode(struct frame_buffer *b, const struct frame *f, struct err *err)
   const uint64_t body = b->n_bytes - FRAME_HEAD;
   if (body > FRAME_MAX_BODY)
     return err_set(err, ERR_FAIL, "a message '%s' of %s is longer than %s", m->name,
-                   quote_bytes(body).s, quote_bytes(FRAME_MAX_BODY).s);
+                   quote_bytes(body).s, size_words_of(FRAME_MAX_BODY).s);
   for (size_t i = 0; i < 8; i++)
     b->bytes[8 + i] = (uint8_t)(body >> 8 * i);
   return 0;
@@ -363,7 +365,8 @@ int frame_head(const uint8_t *head, enum frame_kind *kind, uint64_t *body, struc
   *kind = (enum frame_kind)number;
   if (*body > FRAME_MAX_BODY)
     return err_set(err, ERR_FAIL, "message '%s' says that it has %s: the limit is %s",
-                   frame_kind_words(number).s, quote_bytes(*body).s, quote_bytes(FRAME_MAX_BODY).s);
+                   frame_kind_words(number).s, quote_bytes(*body).s,
+                   size_words_of(FRAME_MAX_BODY).s);
   return 0;
 }
 

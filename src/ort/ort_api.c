@@ -62,7 +62,7 @@ static int make_rest(struct ort *o, struct ort_failure *f) {
 int ort_open(struct ort *o, const char *library, struct ort_failure *f) {
   const struct ort_base *(*get_base)(void) = NULL;
   void *const handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-  if (!handle) return ort_fail(f, FRAME_NO_LIBRARY, "%s", dlerror());
+  if (!handle) return ort_fail(f, FRAME_NO_LIBRARY, "ONNX Runtime cannot be loaded: %s", dlerror());
   find_path(o, handle, library);
   set_function(&get_base, dlsym(handle, "OrtGetApiBase"));
   const struct ort_base *base = get_base ? get_base() : NULL;

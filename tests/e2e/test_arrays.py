@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import os
 import struct
 import subprocess
 import zipfile
@@ -169,6 +170,10 @@ def test_cases_of_a_folder(tmp_path):
     empty.mkdir()
     assert "neither test_data_set_*/input_*.pb nor *.npz" in refused(empty, tmp_path, code=66)
     assert "cannot open" in refused(tmp_path / "missing.npz", tmp_path, code=66)
+    os.mkfifo(tmp_path / "pipe.npz")
+    assert "'{}' is not a regular file".format(tmp_path / "pipe.npz") in refused(tmp_path / "pipe.npz", tmp_path, code=66)
+    (tmp_path / "folder.npz").mkdir()
+    assert "folder.npz' has neither" in refused(tmp_path / "folder.npz", tmp_path, code=66)
     assert "neither a .npz nor a .npy" in refused(empty.parent / "other.txt", tmp_path)
 
 
@@ -397,8 +402,8 @@ def test_tensors(tmp_path):
         assert back.name == tensor.name
 
 
-def write(path, folder, k):
-    tool("write", path, folder, folder / "case", k)
+def write(path, folder, k, *more):
+    tool("write", path, folder, folder / "case", k, *more)
     done = folder / "case" / f"test_data_set_{k}"
     made = (done / "input_0.pb").rename(folder / "made.pb")
     done.rmdir()
@@ -438,6 +443,9 @@ def test_optionals(tmp_path):
         path.write_bytes(numpy_helper.from_optional(held, "named").SerializeToString())
         assert shapes(read(path, tmp_path, "optional")) == kinds
         assert shapes(read(path, tmp_path)) == [("sequence", 1), *kinds]
+        back = onnx.OptionalProto.FromString(write(path, tmp_path, 0, "optional").read_bytes())
+        assert (back.name, back.elem_type) == ("named", 3 if isinstance(held, list) else 1)
+        np.testing.assert_equal(numpy_helper.to_optional(back), held)
     path.write_bytes(numpy_helper.from_optional(None).SerializeToString())
     assert shapes(read(path, tmp_path)) == [("nothing", 0)]
     made = onnx.OptionalProto.FromString(write(path, tmp_path, 0).read_bytes())
@@ -696,6 +704,23 @@ def test_small_types(tmp_path, dtype):
         want.pop("beyond")
         check(got, want)
         assert got["unequal"] == int((r != x).sum())
+
+
+def test_two_float_types(tmp_path):
+    random = np.random.default_rng(9)
+    for shape in ((7,), (3, 1100), (2, 200000)):
+        r = random.standard_normal(shape).astype(np.float32)
+        for dtype in (np.float64, np.float16, ml_dtypes.bfloat16, ml_dtypes.float4_e2m1fn):
+            x = r.astype(dtype)
+            sides = numpy_helper.from_array(r), numpy_helper.from_array(x)
+            got = compare_messages(tmp_path, *sides, "free", "retyped")
+            want = expected(r, x.astype(np.float64))
+            want.pop("beyond")
+            check(got, want)
+            assert got["unequal"] == int((r.astype(np.float64) != x.astype(np.float64)).sum())
+            assert compare_messages(tmp_path, *sides, "free")["end"] == "different"
+    pair = numpy_helper.from_array(np.zeros(3, np.float32)), numpy_helper.from_array(np.zeros(3, np.int32))
+    assert compare_messages(tmp_path, *pair, "retyped")["end"] == "different"
 
 
 def test_sequences_and_strings(tmp_path):

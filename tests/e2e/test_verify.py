@@ -199,9 +199,18 @@ def test_some_sites(weir, tmp_path):
 def test_a_damaged_output_is_found_by_its_site(weir, tmp_path):
     log, out = tmp_path / "edits.jsonl", tmp_path / "out.onnx"
     weir("conv2matmul", ENCODER, out, "--edit-log", log, "--inline", "--no-manifest")
-    bad = damage(out, tmp_path / "bad.onnx", flip_sign)
-    done = weir("verify", ENCODER, bad, "--edits", log, "--max-abs", "1e-6", code=1)
-    assert "verification failed" in done.err and "conv2matmul" in done.err
+    before = {each.name for each in onnx.load(ENCODER).graph.initializer}
+
+    def change(model):
+        weight = next(each for each in model.graph.initializer if each.name not in before and each.data_type == TensorProto.FLOAT)
+        raw = bytearray(weight.raw_data)
+        raw[3] ^= 0x80
+        weight.raw_data = bytes(raw)
+
+    bad = damage(out, tmp_path / "bad.onnx", change)
+    done = weir("verify", ENCODER, bad, "--edits", log, code=1)
+    assert "verification failed" in done.err and "(conv2matmul)" in done.err
+    assert done.out.count("failed") >= 1 and "5 of 6 sites" in done.out
 
 
 # ---- commands that write ---------------------------------------------------------------------------------------------

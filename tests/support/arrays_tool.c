@@ -4,7 +4,7 @@
 //   arrays_tool compare A B SCRATCH [METRIC…] the arrays of the first case of A and B, in pairs; metrics as bounds
 //   arrays_tool write PATH SCRATCH FOLDER K  the first case of PATH as FOLDER/test_data_set_K
 //
-// Optional: a last word "optional" after read settles what is either for an optional.
+// A last word "optional" after read and write settles what is either for an optional.
 #include "array_files.h"
 #include "compare.h"
 
@@ -141,6 +141,8 @@ static int take_bounds(char **words, int n, struct compare_bounds *b, struct err
       b->equal = true;
     } else if (strcmp(words[i], "zeros") == 0) {
       b->zeros_equal = true;
+    } else if (strcmp(words[i], "retyped") == 0) {
+      b->retyped = true;
     } else if (strcmp(words[i], "finite") == 0) {
       b->nonfinite = false;
     } else if (strcmp(words[i], "free") == 0) {
@@ -166,11 +168,13 @@ static int run_compare(char **words, int n, struct arena *a, struct err *err) {
   return bad;
 }
 
-static int run_write(char **words, struct arena *a, struct err *err) {
+static int run_write(char **words, bool optional, struct arena *a, struct err *err) {
   struct array_files *files;
   struct array_cases cases;
   if (array_files_read(&files, words[0], words[1], UINT64_C(1) << 40, a, &cases, err) != 0)
     return -1;
+  for (uint32_t i = 0; optional && i < cases.list[0].inputs.n; i++)
+    array_settle(&cases.list[0].inputs.list[i], true);
   const int bad = array_files_write_case(words[2], (uint32_t)strtoul(words[3], NULL, 10),
                                          &cases.list[0].inputs, &cases.list[0].outputs, err);
   array_files_close(files);
@@ -185,8 +189,8 @@ int main(int argc, char **argv) {
     bad = run_read(argv + 2, argc - 2, &a, &err);
   else if (argc >= 5 && strcmp(argv[1], "compare") == 0)
     bad = run_compare(argv + 2, argc - 2, &a, &err);
-  else if (argc == 6 && strcmp(argv[1], "write") == 0)
-    bad = run_write(argv + 2, &a, &err);
+  else if (argc >= 6 && strcmp(argv[1], "write") == 0)
+    bad = run_write(argv + 2, argc > 6, &a, &err);
   arena_free(&a);
   return bad < 0 ? fail(&err) : bad;
 }

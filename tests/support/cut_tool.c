@@ -1,15 +1,16 @@
 // Runs passes on a model, finds what they changed, and writes every site as two models, for tests that run
 // both:
 //
-//   cut_tool [--size NAME=N]… MODEL FOLDER STEP…       STEP: as behind --pass; "optimize": all of it
+//   cut_tool [--size NAME=N]… [--layers N] MODEL FOLDER STEP…    STEP: as behind --pass; "optimize": all of it
 //
 // FOLDER gets <site>.before.onnx and <site>.after.onnx, and standard output one JSON object:
 //
-//   {"model":…,"unchanged_groups":N,"looked":N,"nodes":N,"sites":[{"name":…,"graph":0,"groups":[1],
+//   {"model":…,"unchanged_groups":N,"unchanged":["tidy/dead"],"looked":N,"nodes":N,"sites":[{"name":…,"graph":0,"groups":[1],
 //    "passes":["fuse/gelu"],"nodes":[5,1],"inputs":[{"before":"x","after":"x","dtypes":["float","float"],
 //    "dims":[1,4],"elements":[…]}],"outputs":[["y","y"]],"bytes":[123,99]}]}
 //
-// or, of a site that is not written, "why_not". Dims that are symbols are N, 4 where nobody says it. What
+// or, of a site that is not written, "why_not". Layers: how much sites are widened. Dims that are symbols are N,
+// those of an input called NAME are "--size NAME=1x4", and 4 where nobody says it. What
 // inference knows of an input's elements is there as "elements".
 #include "edit_groups.h"
 #include "eval.h"
@@ -38,9 +39,10 @@ struct tool {
   struct infer *in[2];
   struct part_cutter *cutter[2];
   const char *sizes[SIZES]; // NAME=N
-  uint32_t n_sizes;
+  uint32_t n_sizes, layers;
   struct json_out j;
   int folder;
+  bool typed; // the ranks of all outputs of the site are known
 };
 
 static void must(int rc, const struct err *err) {
@@ -65,11 +67,26 @@ static int read_tensor(void *ctx, uint32_t tensor, uint8_t *out, size_t n, struc
 
 // ---- sizes -------------------------------------------------------------------------------------
 
-static int64_t size_of(const struct tool *t, struct span name) {
+// What stands behind "NAME=", or NULL.
+static const char *size_text(const struct tool *t, struct span name) {
   for (uint32_t i = 0; i < t->n_sizes; i++)
     if (strncmp(t->sizes[i], (const char *)name.at, name.n) == 0 && t->sizes[i][name.n] == '=')
-      return atoll(t->sizes[i] + name.n + 1);
-  return SIZE_DEFAULT;
+      return t->sizes[i] + name.n + 1;
+  return NULL;
+}
+
+static int64_t size_of(const struct tool *t, struct model_dim d, const struct model *m) {
+  const char *text = d.value < 0 ? size_text(t, model_name(m, d.param)) : NULL;
+  return d.value >= 0 ? d.value : text ? atoll(text) : SIZE_DEFAULT;
+}
+
+// "2x3": as many as there are; none for "".
+static uint32_t numbers_of(struct dims *in, const char *text, dim_id **dims, struct arena *a) {
+  uint32_t n = 0;
+  *dims = arena_alloc(a, (strlen(text) + 1) * sizeof **dims);
+  for (char *end = NULL; *text; text = *end ? end + 1 : end)
+    (*dims)[n++] = dims_number(in, strtoll(text, &end, 10));
+  return n;
 }
 
 // Declared shapes of the inputs, with numbers for what is none.
@@ -78,14 +95,20 @@ static struct infer *infer_with_sizes(struct tool *t, const struct model *m) {
   const struct model_graph *g = &m->graphs[m->main_graph];
   for (uint32_t i = 0; i < g->n_inputs; i++) {
     const uint32_t value = m->graph_io[g->inputs + i], info = model_info_at(m, value, INFO_INPUT);
-    if (info == NO_ID || !(m->infos[info].flags & INFO_SHAPED)) continue;
-    dim_id *dims = arena_alloc(&t->arena, m->infos[info].rank * sizeof *dims + 1);
-    for (uint32_t k = 0; k < m->infos[info].rank; k++) {
-      const struct model_dim d = m->info_dims[m->infos[info].dims + k];
-      dims[k] =
-          dims_number(infer_dims(in), d.value >= 0 ? d.value : size_of(t, model_name(m, d.param)));
+    const char *text = size_text(t, model_value_name(m, value));
+    uint32_t rank = 0;
+    dim_id *dims;
+    if (text) {
+      rank = numbers_of(infer_dims(in), text, &dims, &t->arena);
+    } else if (info != NO_ID && m->infos[info].flags & INFO_SHAPED) {
+      rank = m->infos[info].rank;
+      dims = arena_alloc(&t->arena, rank * sizeof *dims + 1);
+      for (uint32_t k = 0; k < rank; k++)
+        dims[k] = dims_number(infer_dims(in), size_of(t, m->info_dims[m->infos[info].dims + k], m));
+    } else {
+      continue;
     }
-    infer_set_input(in, value, dims, m->infos[info].rank);
+    infer_set_input(in, value, dims, rank);
   }
   infer_all(in, NULL);
   return in;
@@ -136,6 +159,14 @@ static void put_elements(struct tool *t, const uint32_t ids[2]) {
   }
 }
 
+// Is it one of the constants of a side too?
+static bool has_default(const struct site *s, const uint32_t ids[2]) {
+  for (int side = 0; side < 2; side++)
+    for (uint32_t i = 0; i < s->n_constants[side]; i++)
+      if (s->constants[side][i].value == ids[side]) return true;
+  return false;
+}
+
 // Inputs of both sides, n[side] of them: without those that a side has not.
 static const char *put_inputs(struct tool *t, const struct site *s, struct part_input *inputs[2],
                               uint32_t n[2]) {
@@ -174,6 +205,7 @@ static const char *put_inputs(struct tool *t, const struct site *s, struct part_
     if (dims) json_put_ints(&t->j, "dims", dims, rank);
     if (unknown) why = unknown;
     put_elements(t, ids);
+    json_put_bool(&t->j, "default", has_default(s, ids));
     json_end_object(&t->j);
   }
   json_end_array(&t->j);
@@ -182,6 +214,8 @@ static const char *put_inputs(struct tool *t, const struct site *s, struct part_
 
 static void output_type(struct tool *t, int side, uint32_t value, struct part_input *out) {
   struct infer_type type;
+  const bool known = t->typed;
+  t->typed = false;
   if (!infer_type_of(t->in[side], value, &type) || type.kind != INFER_TENSOR) return;
   out->dtype = type.dtype;
   if (!type.ranked) return;
@@ -190,6 +224,7 @@ static void output_type(struct tool *t, int side, uint32_t value, struct part_in
     if (!dims_is_number(infer_dims(t->in[side]), type.dims[i], &dims[i])) dims[i] = -1;
   out->dims = dims;
   out->rank = type.rank;
+  t->typed = known && type.dtype != DTYPE_UNDEFINED;
 }
 
 static const char *write_parts(struct tool *t, const struct site *s, uint32_t number,
@@ -250,6 +285,7 @@ static void put_site(struct tool *t, const struct site *s, uint32_t number) {
   const struct edit_groups *g = t->e.groups;
   struct part_input *inputs[2];
   uint32_t n[2];
+  t->typed = true;
   json_object(&t->j);
   json_put_text(&t->j, "name", site_name(&t->m[0], s, &t->arena));
   json_put_uint(&t->j, "graph", s->graph);
@@ -267,6 +303,7 @@ static void put_site(struct tool *t, const struct site *s, uint32_t number) {
   if (!why) why = write_parts(t, s, number, inputs, n);
   json_put_text(&t->j, "why_not", why);
   json_put_text(&t->j, "doubt", s->doubt);
+  json_put_bool(&t->j, "typed", t->typed);
   json_end_object(&t->j);
 }
 
@@ -298,6 +335,19 @@ static void run(struct tool *t, const char *path, struct err *err) {
   must(pass_run(&p, &t->arena, err), err);
 }
 
+// Passes and reasons of the groups that no site has.
+static void put_unchanged(struct tool *t, const struct sites *sites) {
+  const struct edit_groups *g = t->e.groups;
+  bool *named = arena_zalloc(&t->arena, g->n_rows + (size_t)1);
+  for (uint32_t i = 0; i < sites->n; i++)
+    for (uint32_t k = 0; k < sites->list[i].n_groups; k++)
+      named[sites->list[i].groups[k] - g->first - 1] = true;
+  json_put_array(&t->j, "unchanged");
+  for (uint32_t i = 0; i < g->n_rows; i++)
+    if (!named[i]) json_text(&t->j, g->rows[i].pass);
+  json_end_array(&t->j);
+}
+
 static void tell(struct tool *t, const char *path, struct err *err) {
   struct sites sites;
   sites_find(&t->m[0], &t->m[1], t->e.groups, &t->arena, &sites);
@@ -309,22 +359,30 @@ static void tell(struct tool *t, const char *path, struct err *err) {
   json_put_text(&t->j, "model", path);
   json_put_uint(&t->j, "groups", t->e.group);
   json_put_uint(&t->j, "unchanged_groups", sites.unchanged_groups);
+  put_unchanged(t, &sites);
   json_put_uint(&t->j, "looked", sites.looked);
   json_put_uint(&t->j, "nodes", t->m[1].n_nodes);
   json_put_array(&t->j, "sites");
-  for (uint32_t i = 0; i < sites.n; i++)
-    put_site(t, &sites.list[i], i);
+  for (uint32_t i = 0; i < sites.n; i++) {
+    struct site wider = sites.list[i];
+    if (t->layers) sites_widen(&sites, i, t->layers, &t->arena, &wider);
+    put_site(t, &wider, i);
+  }
   json_end_array(&t->j);
   json_end_object(&t->j);
   puts(t->j.text);
+  sites_done(&sites);
 }
 
 int main(int argc, char **argv) {
   struct tool t = {0};
   struct err err = {0};
   int i = 1;
-  for (; i + 1 < argc && strcmp(argv[i], "--size") == 0; i += 2)
-    if (t.n_sizes < SIZES) t.sizes[t.n_sizes++] = argv[i + 1];
+  for (; i + 1 < argc && strncmp(argv[i], "--", 2) == 0; i += 2)
+    if (strcmp(argv[i], "--layers") == 0)
+      t.layers = (uint32_t)atoi(argv[i + 1]);
+    else if (t.n_sizes < SIZES)
+      t.sizes[t.n_sizes++] = argv[i + 1];
   if (argc - i < 3) return 2;
   const char *path = argv[i], *folder = argv[i + 1];
   pipeline_init(&t.p);

@@ -28,25 +28,37 @@ RAW |= {np.dtype(each).name: f"u{np.dtype(each).itemsize}" for name, each in DTY
 
 
 class Drawn:
-    """What draw_tool says of a model, and its arrays by name; `cannot`: why there are none."""
+    """What draw_tool says of a model or a node, and its arrays by name; `cannot`: why there are none."""
 
     def __init__(self, said, folder):
         self.sizes = said.get("sizes")
         self.cannot = said.get("error") or said.get("cannot")
         self.arrays = {}
+        self.nodes = {each["node"]: Drawn(each, folder) for each in said.get("nodes", [])}
         for each in said.get("inputs", []):
-            if each["dtype"] not in DTYPES:
-                self.cannot = f"{each['dtype']} has no type in NumPy"
+            if "cannot" in each or each["dtype"] not in DTYPES:
+                self.cannot = each.get("cannot", f"{each.get('dtype')} has no type in NumPy")
                 return
             elements = np.fromfile(folder / each["file"], DTYPES[each["dtype"]])
             self.arrays[each["name"]] = elements.reshape(each["dims"])
 
 
+def draw_all(tool, models, *options):
+    """What is drawn for each of the models, in one call."""
+    with tempfile.TemporaryDirectory() as top:
+        folders = [Path(top, str(i)) for i in range(len(models))]
+        pairs = []
+        for model, folder in zip(models, folders):
+            folder.mkdir()
+            pairs += [str(model), str(folder)]
+        done = subprocess.run([tool, *map(str, options), *pairs], capture_output=True, text=True)
+        assert done.returncode == 0, done
+        return [Drawn(json.loads(line), folder) for line, folder in zip(done.stdout.splitlines(), folders, strict=True)]
+
+
 def draw(tool, model, *options):
-    with tempfile.TemporaryDirectory() as folder:
-        run = subprocess.run([tool, *map(str, options), str(model), folder], capture_output=True, text=True)
-        assert run.returncode == 0, run
-        return Drawn(json.loads(run.stdout), Path(folder))
+    [drawn] = draw_all(tool, [model], *options)
+    return drawn
 
 
 def ort_value(array):
@@ -78,6 +90,53 @@ def run(model, arrays):
     feeds = {name: ort_value(array) for name, array in arrays.items()}
     outputs = session.run_with_ort_values(None, feeds)
     return {each.name: to_numpy(value) for each, value in zip(session.get_outputs(), outputs)}
+
+
+class Alone:
+    """Some nodes of a model's main graph as a model: what is drawn becomes inputs, constants come along."""
+
+    def __init__(self, model):
+        self.model = model
+        self.tensors = {tensor.name: tensor for tensor in model.graph.initializer}
+        self.makers = {name: node for node in model.graph.node for name in node.output}
+
+    def of(self, site, arrays):
+        inputs = [onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+                  for name, array in arrays.items()]  # fmt: skip
+        nodes, tensors, seen = list(site[::-1]), [], {*arrays, *(name for node in site for name in node.output)}
+        for each in nodes:  # it grows: constants behind Identity nodes
+            for name in each.input:
+                if name and name not in seen:
+                    seen.add(name)
+                    nodes += [self.makers[name]] if name in self.makers else []
+                    tensors += [self.tensors[name]] if name in self.tensors else []
+        outputs = [onnx.ValueInfoProto(name=name) for node in site for name in node.output if name]
+        graph = onnx.helper.make_graph(nodes[::-1], "alone", inputs, outputs, tensors)
+        return onnx.helper.make_model(
+            graph, opset_imports=self.model.opset_import, functions=self.model.functions, ir_version=self.model.ir_version
+        )
+
+
+def naive(model, size=4, most=1000):
+    """What somebody would give who knows nothing but types: a control."""
+    rng, arrays = np.random.default_rng(0), {}
+    constants = {tensor.name for tensor in model.graph.initializer}
+    for value in model.graph.input:
+        tensor = value.type.tensor_type
+        dims = [dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else size for dim in tensor.shape.dim]
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+        numbers = rng.integers(0, 2 if dtype.kind == "b" else most, dims) if dtype.kind in "biu" else rng.standard_normal(dims)
+        if value.name not in constants:
+            arrays[value.name] = np.asarray(numbers).astype(dtype)
+    return arrays
+
+
+def runs(model, arrays):
+    try:
+        run(model, arrays)
+    except Exception:  # whatever the bindings make of an error of the runtime
+        return False
+    return True
 
 
 def not_finite(outputs):

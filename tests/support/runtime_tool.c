@@ -91,7 +91,9 @@ static void do_open(void) {
   begin_line("open", end == 0 ? "done" : "failed", &err);
   if (end == 0) {
     const struct runtime_about about = runtime_about(runtime);
-    printf(", \"version\": \"%s\", \"library\": ", about.version);
+    printf(", \"version\": ");
+    print_text(about.version);
+    printf(", \"library\": ");
     print_text(about.library);
   }
   printf("}\n");

@@ -606,7 +606,7 @@ static bool is_on_stdout(const struct cli_args *args, enum cli_option o) {
 }
 
 static const enum cli_option on_stdout[] = {OPT_JSON, OPT_REPORT_JSON_STDOUT, OPT_REPORT_JSON,
-                                            OPT_EDIT_LOG};
+                                            OPT_REPORT_HTML, OPT_EDIT_LOG};
 
 static int check_stdout(const struct cli_args *args, struct err *err) {
   const size_t n = sizeof on_stdout / sizeof on_stdout[0];
@@ -620,7 +620,7 @@ static int check_stdout(const struct cli_args *args, struct err *err) {
 
 bool cli_stdout_is_taken(const struct cli_args *args) {
   return is_on_stdout(args, OPT_JSON) || is_on_stdout(args, OPT_REPORT_JSON) ||
-         is_on_stdout(args, OPT_EDIT_LOG);
+         is_on_stdout(args, OPT_REPORT_HTML) || is_on_stdout(args, OPT_EDIT_LOG);
 }
 
 void cli_free(struct cli_args *args) {
@@ -765,6 +765,13 @@ const char *cli_output(const struct cli_args *args) {
 
 bool cli_lacks_output(const struct cli_args *args) {
   return !cli_operand(args, "OUT") && !cli_given(args, OPT_OUTPUT) && !cli_given(args, OPT_INPLACE);
+}
+
+char *cli_given_line(const struct cli_args *args, struct arena *arena) {
+  char *line = arena_printf(arena, "weir");
+  for (int i = 1; i < args->argc; i++)
+    line = arena_printf(arena, "%s %s", line, cli_words_quote(args->argv[i], arena));
+  return line;
 }
 
 char *cli_resume_command(const struct cli_args *args, struct arena *arena) {

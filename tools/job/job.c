@@ -12,8 +12,10 @@
 #include "engine.h"
 #include "job_stage.h"
 #include "name_scan.h"
+#include "html_page.h"
 #include "put_in_place.h"
 #include "report.h"
+#include "run_report.h"
 #include "stop.h"
 #include "verify_job.h"
 #include "version.h"
@@ -25,6 +27,9 @@ void job_close(struct job *job) {
   verify_job_end(job);
   job_text_drop(&job->log);
   job_text_drop(&job->report_file);
+  job_text_drop(&job->page_file);
+  census_free(&job->census);
+  if (job->said) run_report_free(job->said);
   if (job->planned) plan_free(&job->plan);
   edits_free(&job->edits);
   recipes_free(&job->recipes);
@@ -66,8 +71,18 @@ int job_beside_bytes(const struct job *job, uint64_t *bytes, struct err *err) {
   return 0;
 }
 
+// As it is if another process completes the seal.
+static void write_kept_page(void *ctx, struct html_sink sink) {
+  struct job *job = ctx;
+  const char *resumed = job->resumed;
+  job->resumed = "seal";
+  html_page(run_report_of(job), sink);
+  job->resumed = resumed;
+}
+
 static int seal(struct job *job, const struct carry_out *c, struct staging *st, struct err *err) {
   struct json_out report = {.indent = 2};
+  run_report_take_digests(job, st);
   if (job_wants_report(job->args)) { // as it is if another process completes the seal
     const char *resumed = job->resumed;
     job->resumed = "seal";
@@ -78,6 +93,7 @@ static int seal(struct job *job, const struct carry_out *c, struct staging *st, 
   struct put_in_place x = in_place(job);
   x.work = c->work;
   x.report = span_of(report.text, report.n);
+  if (job->page_file.path) x.page = (struct kept_page){write_kept_page, job};
   const int rc = put_in_place(&x, st, &job->unchanged, err);
   json_done(&report);
   return rc;
@@ -174,6 +190,18 @@ static void warn_of_data_names(struct job *job) {
            looked);
 }
 
+static void put_page(void *ctx, struct span piece) {
+  (void)job_text_add(ctx, piece); // which keeps what failed
+}
+
+static int write_page(struct job *job, struct err *err) {
+  struct job_text *page = &job->page_file;
+  if (!page->path) return 0;
+  if (job_text_start(page, err)) return -1;
+  html_page(run_report_of(job), (struct html_sink){put_page, page});
+  return job_text_check(page, err) ? -1 : job_text_publish(page, err);
+}
+
 static int write_json_report(struct job *job, struct err *err) {
   int rc = 0;
   if (job->report_file.path) {
@@ -197,15 +225,17 @@ int job_finish(struct job *job, struct err *err) {
   if (!job->nothing_to_write && run_and_seal(job, err)) {
     // A run that looked at everything and then said no: the report has all of the reason.
     struct err ignored = {0};
-    if (!job->all_made || err->kind != ERR_FAIL || !job_wants_report(job->args)) return -1;
+    if (!job->all_made || err->kind != ERR_FAIL) return -1;
     job->refusal = *err;
     (void)write_json_report(job, &ignored);
+    (void)write_page(job, &ignored);
     return -1;
   }
   if (job->nothing_to_write && job_look_ahead(job, err)) return -1;
   if (job->nothing_to_write) warn_of_data_names(job);
   warn_of_name(job);
-  const int rc = write_json_report(job, err);
+  int rc = write_json_report(job, err);
+  if (rc == 0) rc = write_page(job, err);
   if (!cli_stdout_is_taken(job->args)) job_report_print(job);
   if (rc) return -1;
   if (job->refusal.kind == ERR_NONE) return 0;

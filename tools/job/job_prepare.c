@@ -57,6 +57,10 @@ int job_open(struct job *job, const struct cli_args *args, const struct pipeline
   if (rc == 0) rc = job_load(job, err);
   if (rc == 0) rc = job_output_open(job, err);
   if (rc == 0 && job_output_check(job, &why)) rc = job_refused(job, &why, err);
+  if (rc == 0 && cli_given(args, OPT_REPORT_HTML)) {
+    census_count(&job->census, &job->model, CENSUS_BEFORE);
+    job->counted_before = true;
+  }
   if (rc) job_close(job);
   return rc;
 }
@@ -75,11 +79,13 @@ static int open_records(struct job *job, struct err *err) {
   const char *log = cli_string(job->args, OPT_EDIT_LOG);
   const char *plan = cli_string(job->args, OPT_PLAN_OUT);
   const char *report = cli_string(job->args, OPT_REPORT_JSON);
+  const char *page = cli_string(job->args, OPT_REPORT_HTML);
   if (plan && (job_text_foresee(plan, err) ||
                job_text_foresee(arena_printf(&job->arena, "%s.bin", plan), err)))
     return -1;
   if (log && job_text_open(&job->log, log, &job->arena, err)) return -1;
-  return report ? job_text_reserve(&job->report_file, report, &job->arena, err) : 0;
+  if (report && job_text_reserve(&job->report_file, report, &job->arena, err)) return -1;
+  return page ? job_text_reserve(&job->page_file, page, &job->arena, err) : 0;
 }
 
 int job_begin_edits(struct job *job, const char *command, const char *options, struct err *err) {
@@ -105,6 +111,7 @@ int job_begin_again(struct job *job, struct err *err) {
   const struct load_options load = {.warnings = &job->flaws};
   job_text_drop(&job->log);
   job_text_drop(&job->report_file);
+  job_text_drop(&job->page_file);
   digest_free(job->log_digest);
   job->log_digest = NULL;
   edits_free(&job->edits);

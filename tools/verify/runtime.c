@@ -77,14 +77,13 @@ static enum runtime_end ask(struct runtime *r, struct frame *f, enum frame_kind 
   return RUNTIME_BROKEN;
 }
 
-static int tell_library(const struct runtime *r, const struct frame_of_failed *f, struct err *err) {
-  const bool searched = !strchr(r->library, '/');
+static int tell_library(const struct runtime *r, const struct frame_of_failed *f, struct arena *a,
+                        struct err *err) {
+  const bool searched = !strchr(r->library, '/'); // by the dynamic loader, at last
   if (f->code == FRAME_NO_LIBRARY && searched)
     err_fill(err, ERR_RUNTIME, "ONNX Runtime was not found");
-  else if (f->code == FRAME_NO_LIBRARY)
-    err_fill(err, ERR_RUNTIME, "ONNX Runtime cannot be loaded: %.700s", f->text);
   else
-    err_fill(err, ERR_RUNTIME, "%.900s", f->text);
+    err_fill(err, ERR_RUNTIME, "%s", tidy(a, f->text));
   return runtime_find_hint(err);
 }
 
@@ -92,10 +91,12 @@ static enum runtime_end start(struct runtime *r, struct err *err) {
   const struct runtime_process_start how = {r->program, r->inputs, r->outputs, r->o.memory_bytes};
   struct frame f = {.kind = FRAME_hello, .hello = {FRAME_PROTOCOL, r->library}};
   if (runtime_process_start(&r->process, &how, err) < 0) return RUNTIME_DIED;
-  const enum runtime_end end = ask(r, &f, FRAME_ready, "loaded ONNX Runtime", err);
+  const char *doing =
+      arena_printf(&r->scratch, "loaded ONNX Runtime ('%s')", quote_path(r->library).s);
+  const enum runtime_end end = ask(r, &f, FRAME_ready, doing, err);
   if (end != RUNTIME_DONE) return end;
   if (f.kind == FRAME_failed) {
-    tell_library(r, &f.failed, err);
+    tell_library(r, &f.failed, &r->scratch, err);
     runtime_process_end(&r->process);
     return RUNTIME_REFUSED;
   }

@@ -11,6 +11,7 @@
 #include "runtime_process.h"
 
 #include "runtime_find.h"
+#include "size_words.h"
 #include "threads.h"
 
 #include <assert.h>
@@ -233,7 +234,7 @@ static void tell_death(const struct runtime_process *p, const struct runtime_pro
              how->doing, colon, words.s);
   if (how->memory_bytes > 0)
     err_fill_hint(err, "it may have needed more memory than the %s that it has",
-                  quote_bytes(how->memory_bytes).s);
+                  size_words_of(how->memory_bytes).s);
 }
 
 // ---- a request --------------------------------------------------------------------------------------
@@ -322,6 +323,26 @@ static enum runtime_end broken(struct talk *t, const struct err *cause) {
   return RUNTIME_BROKEN;
 }
 
+// Is it dead? Its end of the connection may be kept open by a process that it started.
+static bool is_dead(const struct runtime_process *p) {
+  siginfo_t info = {0};
+  return waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+         info.si_pid == p->pid;
+}
+
+static size_t progress(const struct talk *t) {
+  return t->sent + t->n_head + t->in->n_bytes;
+}
+
+// One step. If nothing comes: a look at who should send it, and then at what it sent at last.
+static enum step step_or_death(struct talk *t, int wait_ms) {
+  const size_t before = progress(t);
+  enum step is = step(t, wait_ms);
+  if (is != STEP_ON || progress(t) != before || !is_dead(t->p)) return is;
+  is = step(t, 0);
+  return is == STEP_ON && progress(t) == before ? STEP_DEAD : is;
+}
+
 static enum runtime_end exchange(struct talk *t) {
   struct err *const err = t->err;
   struct err wrong = {0};
@@ -336,7 +357,7 @@ static enum runtime_end exchange(struct talk *t) {
       t->err = err;
       return give_up(t, stop ? RUNTIME_STOPPED : RUNTIME_LATE);
     }
-    is = step(t, limit - gone < (double)LOOK_MS ? (int)(limit - gone) + 1 : LOOK_MS);
+    is = step_or_death(t, limit - gone < (double)LOOK_MS ? (int)(limit - gone) + 1 : LOOK_MS);
   }
   t->err = err;
   if (is == STEP_ANSWERED && t->sent < t->request->n_bytes) {

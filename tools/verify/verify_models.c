@@ -127,6 +127,8 @@ static int take_given(struct verify_run *r, struct array_case *c, struct err *er
       return err_hint(err, "'weir inspect MODEL' lists its inputs");
     }
     x->name = arena_string(&r->v->arena, model_value_name(m, value));
+    struct infer_type t;
+    array_settle(x, infer_type_of(r->infer, value, &t) && t.kind == INFER_OPTIONAL);
     if (check_given(r, c, x, value, err)) return -1;
   }
   for (uint32_t i = 0; i < g->n_inputs; i++) {
@@ -190,6 +192,8 @@ static int run_side(struct verify_run *r, struct side *s, struct err *err) {
       end =
           runtime_run(v->runtime, &r->cases[i].inputs, NULL, 0, &v->arena, &s->results[i], &cause);
     }
+    for (uint32_t k = 0; end == RUNTIME_DONE && k < s->results[i].n && k < model.n_outputs; k++)
+      s->results[i].list[k].optional = model.outputs[k].optional;
     if (end == RUNTIME_DONE) continue;
     if (not_run(r, end, &cause, &s->why[i], err)) return -1;
     if (end == RUNTIME_REFUSED && i + 1 < r->n_cases && s->results) { // other sizes may run
@@ -285,7 +289,7 @@ static int compare_expected(struct verify_run *r, uint32_t i, struct err *err) {
     return 0;
   }
   for (uint32_t k = 0; k < c->outputs.n && !r->side[0].why[i]; k++) {
-    const struct array *x = &c->outputs.list[k];
+    struct array *x = &c->outputs.list[k];
     const struct array *have = *x->name ? array_named(a, x->name) : k < a->n ? &a->list[k] : NULL;
     struct verified_row *row = add_row(r, have ? have->name : x->name, c);
     row->of = arena_printf(&r->v->found.arena, "%s, expected", c->name);
@@ -293,6 +297,7 @@ static int compare_expected(struct verify_run *r, uint32_t i, struct err *err) {
       end_row(r, row, VERIFIED_FAILED, "the model has no such output");
       continue;
     }
+    array_settle_like(x, have);
     if (compare_arrays(x, have, &r->judged, r->v->options.runtime.stop, &got, err)) return -1;
     row->figures = got.figures;
     end_row(r, row, got.end == COMPARE_PASSED ? VERIFIED_PASSED : VERIFIED_FAILED, got.why);

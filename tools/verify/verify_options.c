@@ -116,16 +116,7 @@ static int take_bounds(const struct taking *t) {
                      text(t, &twin_mean_abs) || n > 0;
   // conv2matmul's four go together: what is not given has the default of that tool.
   if (t->args->command == CLI_conv2matmul && n == 0)
-    *b = (struct compare_bounds){.rtol = 3e-5,
-                                 .atol = 3e-5,
-                                 .max_abs = 3e-5,
-                                 .mean_abs = 2e-6,
-                                 .least_cosine = NAN,
-                                 .least_sqnr_db = NAN,
-                                 .least_top1 = NAN,
-                                 .most_relative = -1,
-                                 .most_p99 = -1,
-                                 .most_p999 = -1};
+    b->rtol = 3e-5, b->atol = 3e-5, b->max_abs = 3e-5, b->mean_abs = 2e-6;
   if (take_number(t, &twin_rtol, &b->rtol) || take_number(t, &twin_atol, &b->atol) ||
       take_number(t, &twin_max_abs, &b->max_abs) || take_number(t, &twin_mean_abs, &b->mean_abs))
     return -1;
@@ -184,6 +175,17 @@ static const char *needless(const struct cli_args *args) {
   return NULL;
 }
 
+// An option that onnx-conv2matmul has too.
+static bool is_compatible(const struct cli_args *args) {
+  static const enum cli_option known[] = {
+      OPT_VERIFY_LENGTHS, OPT_VERIFY_SEED,          OPT_VERIFY_RTOL,     OPT_VERIFY_ATOL,
+      OPT_VERIFY_MAX_ABS, OPT_VERIFY_MEAN_ABS,      OPT_VERIFY_SIGNAL,   OPT_VERIFY_LENGTH,
+      OPT_VERIFY_OUTPUT,  OPT_VERIFY_LENGTH_OUTPUT, OPT_VERIFY_CHANNELS, OPT_VERIFY_DETERMINISTIC};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (cli_given(args, known[i])) return true;
+  return false;
+}
+
 // On conv2matmul the bare flag means the whole model where options of that tool say how.
 static enum verify_scope scope_of(const struct cli_args *args) {
   const char *word = cli_string(args, OPT_VERIFY);
@@ -192,7 +194,7 @@ static enum verify_scope scope_of(const struct cli_args *args) {
   if (word) return VERIFY_SITES;
   if (args->command != CLI_conv2matmul) return VERIFY_SITES;
   const bool strict = cli_flag(args, cli_pass_option(args->command, "strict-compat"));
-  return strict || needless(args) ? VERIFY_MODEL : VERIFY_SITES;
+  return strict || is_compatible(args) ? VERIFY_MODEL : VERIFY_SITES;
 }
 
 // --verify says what is looked at; a pipeline that says how asks for it too.

@@ -16,6 +16,7 @@ int verify_replay_open(struct verify_replay *x, const struct cli_args *args, con
   *x = (struct verify_replay){.job = {.args = args,
                                       .in_path = model,
                                       .out.dest = -1,
+                                      .nothing_to_write = true,
                                       .began = report_clock(),
                                       .memory = cli_size(args, OPT_MEMORY)}};
   model_init(&x->job.model);

@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 enum { BEFORE, AFTER, SIDES };
-enum { GROWN_LEVELS = 32 };
+enum { WIDEST = 32 };
 static const char *const side_names[SIDES] = {"before", "after"};
 
 struct site_run {
@@ -395,8 +395,32 @@ static void not_verified(struct verified_row *row, struct arena *a, const char *
   row->why = arena_printf(a, "%s%s", what, why);
 }
 
-static int look_once(struct site_run *r, const struct site *s, struct verified_row *row,
-                     struct arena *a, struct err *err) {
+// Floats that are all the same, as behind a mask that lets nothing through: what is given such proves nothing.
+static int is_flat(const struct array *x, bool *flat, struct err *err) {
+  enum { LOOKED = 1 << 16 };
+  const uint32_t width = dtype_bits(x->dtype) / 8;
+  const size_t n = x->bytes < LOOKED ? (size_t)x->bytes : LOOKED;
+  *flat = false;
+  if (x->kind != ARRAY_TENSOR || !dtype_is_plain_float(x->dtype) || x->count < 8) return 0;
+  struct arena scratch = {0};
+  uint8_t *at = arena_alloc(&scratch, LOOKED);
+  const int rc = array_read(x, 0, at, n, err);
+  *flat = rc == 0;
+  for (size_t i = width; i + width <= n && *flat; i += width)
+    *flat = memcmp(at, at + i, width) == 0;
+  arena_free(&scratch);
+  return rc;
+}
+
+static int any_flat(const struct arrays *x, uint32_t first, bool *flat, struct err *err) {
+  *flat = false;
+  for (uint32_t i = first; i < x->n && !*flat; i++)
+    if (is_flat(&x->list[i], flat, err)) return -1;
+  return 0;
+}
+
+static int look_once(struct site_run *r, const struct site *s, uint32_t own_outputs,
+                     struct verified_row *row, struct arena *a, struct err *err) {
   struct arena *kept = &r->v->found.arena;
   struct feeds f;
   struct arrays out[SIDES] = {{0}};
@@ -438,25 +462,55 @@ static int look_once(struct site_run *r, const struct site *s, struct verified_r
     }
     return 0;
   }
-  return compare_outputs(r, s, out, row, err);
+  // Of a part that was grown: are its inputs still such that something can be seen?
+  bool flat;
+  if (any_flat(&out[BEFORE], own_outputs, &flat, err)) return -1;
+  if (!flat) return compare_outputs(r, s, out, row, err);
+  not_verified(row, kept, "",
+               "with its surroundings, the part is given numbers that are all the same");
+  return 0;
+}
+
+static bool is_made(const struct model *m, const uint32_t *nodes, uint32_t n, uint32_t value) {
+  if (value == NO_ID || m->values[value].kind != VALUE_NODE_OUTPUT) return false;
+  for (uint32_t i = 0; i < n; i++)
+    if (nodes[i] == m->values[value].def) return true;
+  return false;
+}
+
+// The inputs of before that are computed now are outputs too, behind the others.
+static void add_outputs(const struct site_run *r, const struct site *s, struct arena *a,
+                        struct site *wide) {
+  struct site_pair *list = arena_alloc(a, (s->n_outputs + (size_t)s->n_inputs + 1) * sizeof *list);
+  uint32_t n = s->n_outputs;
+  memcpy(list, s->outputs, n * sizeof *list);
+  for (uint32_t i = 0; i < s->n_inputs; i++)
+    if (is_made(r->e->source, wide->before, wide->n_before, s->inputs[i].before) &&
+        is_made(r->e->result, wide->after, wide->n_after, s->inputs[i].after))
+      list[n++] = s->inputs[i];
+  wide->outputs = list;
+  wide->n_outputs = n;
 }
 
 // What differs, or does not run, with arrays that were drawn one by one may be right with arrays that hang together as they do
 // in the model: the site is looked at again with more and more of what is around it. The first answer is told if none is good.
-static int look_at(struct site_run *r, const struct site *s, struct verified_row *row,
-                   struct arena *a, struct err *err) {
-  struct site larger;
-  if (look_once(r, s, row, a, err)) return -1;
-  for (uint32_t levels = 1; levels <= GROWN_LEVELS && row->end != VERIFIED_PASSED && !s->why_not;
-       levels *= 2) {
+static int look_at(struct site_run *r, uint32_t i, struct verified_row *row, struct arena *a,
+                   struct err *err) {
+  const struct site *s = &r->sites.list[i];
+  struct site wide;
+  if (look_once(r, s, s->n_outputs, row, a, err)) return -1;
+  if (row->end == VERIFIED_FAILED && s->n_inputs < 2 && !s->doubt) return 0;
+  for (uint32_t layers = 1; layers <= WIDEST && row->end != VERIFIED_PASSED && !s->why_not;
+       layers *= 2) {
     struct verified_row again = *row;
-    if (!sites_grow(r->e->source, r->e->result, &r->sites, s, levels, a, &larger)) break;
+    if (!sites_widen(&r->sites, i, layers, a, &wide)) break;
+    add_outputs(r, s, a, &wide);
     again.figures = (struct compare_figures){.count = 0};
     again.why = NULL;
-    if (look_once(r, &larger, &again, a, err)) return -1;
-    if (again.end == VERIFIED_PASSED || (again.end == VERIFIED_FAILED && row->end == VERIFIED_NOT))
-      *row = again;
+    if (look_once(r, &wide, s->n_outputs, &again, a, err)) return -1;
+    if (again.end == VERIFIED_PASSED) *row = again;
   }
+  if (row->end == VERIFIED_FAILED && s->doubt) not_verified(row, &r->v->found.arena, "", s->doubt);
   return 0;
 }
 
@@ -491,7 +545,7 @@ static int verify_one(struct site_run *r, uint32_t i, struct err *err) {
   int rc = 0;
   if (is_chosen(r, i, name)) {
     tick(r, name);
-    rc = look_at(r, s, &row, &a, err);
+    rc = look_at(r, i, &row, &a, err);
     if (rc == 0 && row.end == VERIFIED_FAILED && !r->groups)
       row.fault = verify_fault(r->v, r->e, s->groups, s->n_groups, &f->arena);
     row.seconds = report_clock() - began;
@@ -543,6 +597,7 @@ int verify_sites_of(struct verify *v, const struct verify_edited *e, const uint3
     if (r.cutter[side]) part_cutter_close(r.cutter[side]);
     if (r.infer[side]) infer_free(r.infer[side]);
   }
+  sites_done(&r.sites);
   if (r.has_pattern) name_pattern_done(&r.pattern);
   arena_free(&r.arena);
   return rc;

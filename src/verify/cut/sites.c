@@ -145,19 +145,20 @@ static int by_key(const void *x, const void *y) {
 
 static uint32_t find_boundaries(struct sites_cut *c, struct drafts *d, struct arena *a,
                                 struct found **list) {
-  struct sites_boundary *b = sites_boundary_new(c);
   uint32_t n = 0;
+  c->boundary = sites_boundary_new(c);
   find_drafts(c, d, &c->scratch);
   *list = arena_alloc(&c->scratch, (d->n + (size_t)1) * sizeof **list);
   for (uint32_t i = 0; i < d->n; i++) {
     struct found *f = &(*list)[n];
-    sites_boundary_find(b, &d->list[i], a, &f->site);
+    sites_boundary_find(c->boundary, &d->list[i], 0, a, &f->site);
     if (f->site.n_outputs == 0) continue;
     f->key = key_of(c, &f->site);
     f->draft = i;
     n++;
   }
-  sites_boundary_free(b);
+  c->drafts = d->list;
+  c->n_drafts = d->n;
   return n;
 }
 
@@ -179,41 +180,82 @@ static void lend(struct hands *h, struct sites_cut *c, uint32_t element, uint32_
   if (site != NO_ID) *TABLE_PUSH(h, list) = (struct hand){site, group};
 }
 
+// The site of a node, and those that it is a guest of.
 static void lend_node(struct hands *h, struct sites_cut *c, uint32_t node, uint32_t group) {
   const struct model *s = c->m[BEFORE], *e = c->m[AFTER];
+  for (uint32_t i = c->guest_of[node]; i != NO_ID; i = c->guests[i].next)
+    *TABLE_PUSH(h, list) = (struct hand){c->guests[i].site, group};
   if (node < s->n_nodes) lend(h, c, c->el[BEFORE][node], group);
   if (!(e->nodes[node].flags & NODE_DEAD)) lend(h, c, c->el[AFTER][node], group);
 }
 
+// Claims about a value of the source, and about what Identity nodes make of it if it is a constant.
 static void lend_forward(struct hands *h, struct sites_cut *c, uint32_t from, uint32_t group) {
   if (from >= c->m[BEFORE]->n_values) return;
   for (uint32_t i = c->claim_of[from]; i != NO_ID; i = c->claims[i].next)
     if (c->claims[i].demanded) lend(h, c, c->m[AFTER]->n_nodes + i, group);
+  for (uint32_t i = c->alias_of[from]; i != NO_ID; i = c->aliases[i].next)
+    lend(h, c, c->m[AFTER]->n_nodes + c->aliases[i].claim, group);
 }
 
-// Nodes in functions stand for their calls: every site that has one is the group's too.
-static void lend_calls(struct hands *h, struct sites_cut *c, uint32_t node, uint32_t group) {
-  const uint32_t el = node < c->m[BEFORE]->n_nodes ? c->el[BEFORE][node] : c->el[AFTER][node];
-  if (el != SITES_IN_FUNCTION) return;
-  for (uint32_t n = 0; n < c->m[BEFORE]->n_nodes; n++)
-    if (c->forced[n] && c->el[BEFORE][n] == n) lend(h, c, n, group);
+// Of what a Constant node gave, and what gives it now.
+static void lend_constant(struct hands *h, struct sites_cut *c, uint32_t node, uint32_t group) {
+  const struct model *s = c->m[BEFORE];
+  if (node < s->n_nodes && model_op_is(s, node, "Constant"))
+    lend_forward(h, c, model_output(s, &s->nodes[node], 0), group);
+}
+
+static void lend_tensor(struct hands *h, struct sites_cut *c, uint32_t tensor, uint32_t group) {
+  const struct model *e = c->m[AFTER];
+  const struct model_tensor *t = &e->tensors[tensor];
+  if (t->home == HOME_INITIALIZER)
+    lend_forward(h, c, t->owner, group);
+  else if (t->home == HOME_ATTRIBUTE && t->owner != NO_ID && e->attrs[t->owner].node != NO_ID)
+    lend_constant(h, c, e->attrs[t->owner].node, group);
+}
+
+// Nodes of functions stand for the calls that changed with them, and those for calls of the function
+// that they are in.
+static void lend_calls(struct hands *h, struct sites_cut *c, uint32_t function, uint32_t group) {
+  if (function == NO_ID || function >= c->m[BEFORE]->n_functions) return;
+  c->n_bodies = 0;
+  *TABLE_PUSH(c, bodies) = function;
+  while (c->n_bodies > 0) {
+    const uint32_t of = c->bodies[--c->n_bodies];
+    if (c->lent[of] == group) continue;
+    c->lent[of] = group;
+    for (uint32_t i = c->calls_of[of]; i != NO_ID; i = c->calls[i].next) {
+      const uint32_t node = c->calls[i].node;
+      const uint32_t in = sites_function_of(c->m[BEFORE], c->m[BEFORE]->nodes[node].graph);
+      lend_node(h, c, node, group);
+      if (in != NO_ID) *TABLE_PUSH(c, bodies) = in;
+    }
+  }
+}
+
+static void lend_nodes(struct hands *h, struct sites_cut *c, const uint32_t *nodes, uint32_t n,
+                       uint32_t group) {
+  uint32_t last = NO_ID;
+  for (uint32_t i = 0; i < n; i++) {
+    const uint32_t function = sites_function_of(c->m[AFTER], c->m[AFTER]->nodes[nodes[i]].graph);
+    lend_node(h, c, nodes[i], group);
+    lend_constant(h, c, nodes[i], group);
+    if (function != last) lend_calls(h, c, function, group);
+    last = function;
+  }
 }
 
 static void lend_row(struct hands *h, struct sites_cut *c, uint32_t row) {
   const struct edit_groups *g = c->groups;
   const struct edit_group_row *x = &g->rows[row];
   const uint32_t group = g->first + 1 + row;
-  for (uint32_t i = 0; i < x->n_removed; i++)
-    lend_node(h, c, g->removed[x->removed + i], group);
-  for (uint32_t i = 0; i < x->n_made; i++)
-    lend_node(h, c, g->made[x->made + i], group);
-  for (uint32_t i = 0; i < x->n_changed; i++)
-    lend_node(h, c, g->changed[x->changed + i], group);
+  lend_nodes(h, c, g->removed + x->removed, x->n_removed, group);
+  lend_nodes(h, c, g->made + x->made, x->n_made, group);
+  lend_nodes(h, c, g->changed + x->changed, x->n_changed, group);
   for (uint32_t i = 0; i < x->n_forwards; i++)
     lend_forward(h, c, g->forwards[x->forwards + i].from, group);
-  if (x->n_removed) lend_calls(h, c, g->removed[x->removed], group);
-  if (x->n_made) lend_calls(h, c, g->made[x->made], group);
-  if (x->n_changed) lend_calls(h, c, g->changed[x->changed], group);
+  for (uint32_t i = 0; i < x->n_replaced; i++)
+    lend_tensor(h, c, g->replaced[x->replaced + i], group);
 }
 
 static int by_site(const void *x, const void *y) {
@@ -222,9 +264,42 @@ static int by_site(const void *x, const void *y) {
   return (a->group > b->group) - (a->group < b->group);
 }
 
+// Nodes that changed may be in parts of other sites too.
+static void find_guests(struct sites_cut *c, const struct sites *sites) {
+  c->guest_of = arena_alloc(&c->scratch, (c->m[AFTER]->n_nodes + (size_t)1) * sizeof *c->guest_of);
+  memset(c->guest_of, 0xff, (c->m[AFTER]->n_nodes + (size_t)1) * sizeof *c->guest_of);
+  for (uint32_t i = 0; i < sites->n; i++)
+    for (int side = 0; side < 2; side++) {
+      const struct site *s = &sites->list[i];
+      const uint32_t *nodes = side == BEFORE ? s->before : s->after;
+      const uint32_t n = side == BEFORE ? s->n_before : s->n_after;
+      for (uint32_t k = 0; k < n; k++) {
+        if (c->el[side][nodes[k]] == NO_ID) continue;
+        *TABLE_PUSH(c, guests) = (struct sites_guest){i, c->guest_of[nodes[k]]};
+        c->guest_of[nodes[k]] = c->n_guests - 1;
+      }
+    }
+}
+
+// Claims about constants behind Identity nodes, by where those begin.
+static void find_aliases(struct sites_cut *c) {
+  const size_t bytes = (c->m[AFTER]->n_values + (size_t)1) * sizeof *c->alias_of;
+  struct model_constant found;
+  c->alias_of = arena_alloc(&c->scratch, bytes);
+  memset(c->alias_of, 0xff, bytes);
+  for (uint32_t i = 0; i < c->n_claims; i++) {
+    if (!c->claims[i].demanded || !sites_constant(c, BEFORE, c->claims[i].before, &found)) continue;
+    if (found.value == c->claims[i].before) continue;
+    *TABLE_PUSH(c, aliases) = (struct sites_alias){i, c->alias_of[found.value]};
+    c->alias_of[found.value] = c->n_aliases - 1;
+  }
+}
+
 static void name_groups(struct sites_cut *c, const uint32_t *site_of, struct arena *a,
                         struct sites *out) {
   struct hands h = {.site_of = site_of};
+  find_guests(c, out);
+  find_aliases(c);
   for (uint32_t i = 0; i < c->groups->n_rows; i++) {
     const uint32_t before = h.n_list;
     lend_row(&h, c, i);
@@ -246,6 +321,7 @@ static void name_groups(struct sites_cut *c, const uint32_t *site_of, struct are
 
 static void open_cut(struct sites_cut *c) {
   const struct model *s = c->m[BEFORE], *e = c->m[AFTER];
+  c->within = arena_zalloc(&c->scratch, (e->n_graphs + (size_t)1) * sizeof *c->within);
   c->live = model_live_graphs(e, &c->scratch);
   c->forced = arena_zalloc(&c->scratch, e->n_nodes + (size_t)1);
   c->claim_of = arena_alloc(&c->scratch, (e->n_values + (size_t)1) * sizeof *c->claim_of);
@@ -263,54 +339,73 @@ static void open_cut(struct sites_cut *c) {
   sites_changed_forwards(c);
 }
 
-static void close_cut(struct sites_cut *c) {
+void sites_done(struct sites *s) {
+  struct sites_cut *c = s->cut;
+  if (!c) return;
+  sites_boundary_free(c->boundary);
   TABLE_FREE(c, parent);
   TABLE_FREE(c, graph);
   TABLE_FREE(c, claims);
   TABLE_FREE(c, reads);
   TABLE_FREE(c, bodies);
-  arena_free(&c->scratch);
+  TABLE_FREE(c, calls);
+  TABLE_FREE(c, guests);
+  TABLE_FREE(c, aliases);
+  struct arena scratch = c->scratch; // *c lies in it
+  arena_free(&scratch);
+  s->cut = NULL;
+}
+
+static struct sites_cut *new_cut(const struct model *source, const struct model *result,
+                                 const struct edit_groups *groups) {
+  struct arena scratch = {0};
+  struct sites_cut *c = arena_zalloc(&scratch, sizeof *c);
+  *c = (struct sites_cut){.m = {source, result}, .groups = groups, .scratch = scratch};
+  open_cut(c);
+  return c;
 }
 
 void sites_find(const struct model *source, const struct model *result,
                 const struct edit_groups *groups, struct arena *a, struct sites *out) {
-  struct sites_cut c = {.m = {source, result}, .groups = groups};
+  struct sites_cut *c = new_cut(source, result, groups);
   struct drafts d = {0};
   struct found *found;
-  *out = (struct sites){0};
-  open_cut(&c);
+  *out = (struct sites){.cut = c};
   for (uint32_t round = 0; round < LIFT_ROUNDS; round++) {
-    c.lifted = false;
-    sites_changed_calls(&c);
-    sites_changed_find(&c);
-    sites_join_all(&c);
-    if (!c.lifted) break;
+    c->lifted = false;
+    sites_changed_calls(c);
+    sites_changed_find(c);
+    sites_join_all(c);
+    if (!c->lifted) break;
   }
-  out->n = find_boundaries(&c, &d, a, &found);
+  out->n = find_boundaries(c, &d, a, &found);
   if (out->n) qsort(found, out->n, sizeof *found, by_key);
   out->list = arena_alloc(a, (out->n + (size_t)1) * sizeof *out->list);
-  uint32_t *site_of = arena_alloc(&c.scratch, (d.n + (size_t)1) * sizeof *site_of);
+  c->draft_of = arena_alloc(&c->scratch, (out->n + (size_t)1) * sizeof *c->draft_of);
+  uint32_t *site_of = arena_alloc(&c->scratch, (d.n + (size_t)1) * sizeof *site_of);
   memset(site_of, 0xff, (d.n + (size_t)1) * sizeof *site_of);
   for (uint32_t i = 0; i < out->n; i++) {
     out->list[i] = found[i].site;
     site_of[found[i].draft] = i;
+    c->draft_of[i] = found[i].draft;
   }
-  for (uint32_t i = 0; i < c.n_parent; i++)
+  for (uint32_t i = 0; i < c->n_parent; i++)
     if (d.of[i] != NO_ID) d.of[i] = site_of[d.of[i]];
-  name_groups(&c, d.of, a, out);
-  bool *same = arena_zalloc(a, source->n_nodes + (size_t)1);
-  for (uint32_t i = 0; i < source->n_nodes; i++)
-    same[i] = c.el[BEFORE][i] == NO_ID && !(result->nodes[i].flags & NODE_DEAD);
-  out->same = same;
-  const size_t values = result->n_values * sizeof(uint32_t);
-  out->to = memcpy(arena_alloc(a, values + 1), c.to, values);
-  out->from = memcpy(arena_alloc(a, values + 1), c.from, values);
-  for (int side = 0; side < 2; side++) {
-    const size_t bytes = c.m[side]->n_nodes * sizeof(uint32_t);
-    out->place[side] = memcpy(arena_alloc(a, bytes + 1), c.place[side], bytes);
-  }
-  out->looked = c.looked;
-  close_cut(&c);
+  name_groups(c, d.of, a, out);
+  out->looked = c->looked;
+}
+
+static bool same_nodes(const struct site *x, const struct site *y) {
+  return x->n_before == y->n_before && x->n_after == y->n_after;
+}
+
+bool sites_widen(struct sites *s, uint32_t site, uint32_t layers, struct arena *a,
+                 struct site *out) {
+  const struct site *of = &s->list[site];
+  sites_boundary_find(s->cut->boundary, &s->cut->drafts[s->cut->draft_of[site]], layers, a, out);
+  out->groups = of->groups;
+  out->n_groups = of->n_groups;
+  return !same_nodes(of, out);
 }
 
 const char *site_name(const struct model *source, const struct site *s, struct arena *a) {

@@ -27,9 +27,12 @@ struct site {
   uint32_t graph;
   const uint32_t *before, *after; // nodes in topological order
   uint32_t n_before, n_after;
-  const struct site_pair *inputs, *outputs; // boundary; constants are none of the inputs
+  const struct site_pair *inputs, *outputs; // boundary
   uint32_t n_inputs, n_outputs;
-  const struct model_constant *constants[2]; // that the nodes before and after read
+  // That the nodes before and after read. One that is an input too is its default: an initializer that callers of the
+  // model may override. (Edits may hold for what it is and not for anything else: left out of what the part is given,
+  // it is that.)
+  const struct model_constant *constants[2];
   uint32_t n_constants[2];
   const char *why_not; // it cannot be verified alone: a reason for people; NULL: it can
   // Its parts may differ though the edits are right, for what the inputs have to do with each other: if they
@@ -42,22 +45,20 @@ struct sites {
   uint32_t n;
   uint32_t
       unchanged_groups; // groups that changed no computation (value_info, metadata, order, what nothing used)
-  uint64_t looked; // at rows: for tests of what must stay linear
-  // For sites_grow: by node of the source, whether the result has it unchanged; by node of each, its place in its graph.
-  const bool *same;
-  const uint32_t *place[2];
-  const uint32_t *to,
-      *from; // by value: what took its place in the result, and what it took the place of; or NO_ID
+  uint64_t looked;       // at rows: for tests of what must stay linear
+  struct sites_cut *cut; // what was found on the way, for sites_widen
 };
 
-// `source` and `result` have equal rows as far as the source goes. All in *a. Linear in what changed, and one walk over both.
+// `source` and `result` have equal rows as far as the source goes, and outlive *out, as `groups` does. All in *a but
+// what sites_done frees. Linear in what changed, and one walk over both.
 void sites_find(const struct model *source, const struct model *result,
                 const struct edit_groups *groups, struct arena *a, struct sites *out);
-// The site with the nodes around it that make its inputs, `levels` of them one behind the other, as far as they are the same in
-// both models: a rewrite may rest on how its inputs hang together, which arrays that are drawn one by one do not know. False: there
-// is nothing to add, or too much.
-bool sites_grow(const struct model *source, const struct model *result, const struct sites *all,
-                const struct site *s, uint32_t levels, struct arena *a, struct site *out);
+void sites_done(struct sites *s);
+// The site again, with more of what is around it in both parts: the nodes that make its inputs, `layers` deep. For
+// parts that differ, or cannot run, since the edits were right for what those nodes can make alone (an Abs behind a
+// Relu), or since nothing is known of an input. False: there is nothing more to take in. In *a.
+bool sites_widen(struct sites *s, uint32_t site, uint32_t layers, struct arena *a,
+                 struct site *out);
 // Names for people: of the first node that people know (named, before), else of the output. In *a.
 const char *site_name(const struct model *source, const struct site *s, struct arena *a);
 

@@ -246,8 +246,9 @@ static void add_node(struct sites_boundary *b, int side, uint32_t node) {
   *TABLE_PUSH(&b->nodes[side], list) = node;
   for (uint32_t i = 0; i < n->n_out; i++)
     if (model_output(m, n, i) != NO_ID) b->read[side][model_output(m, n, i)] = 0;
-  for (uint32_t i = 0; i < n->n_in; i++)
-    if (model_input(m, n, i) != NO_ID) read_value(b, side, model_input(m, n, i));
+  sites_reads(b->c, side, node);
+  for (uint32_t i = 0; i < b->c->n_reads; i++)
+    read_value(b, side, b->c->reads[i]);
 }
 
 // Both sides, where both read it: a value that is handed on is made on the other side too.
@@ -351,25 +352,60 @@ static bool fixed_elsewhere(const struct sites_boundary *b, struct site_pair p) 
   return is_read(b, AFTER, p.after) && b->fixed[BEFORE][p.before] == b->stamp;
 }
 
-static const char *doubt_of(const struct sites_boundary *b, const struct site *s, bool settled) {
+static const char *doubt_of(const struct sites_boundary *b, bool settled) {
   if (!settled) return "what its inputs have to do with each other is decided too far away";
-  for (uint32_t i = 0; i < s->n_inputs; i++)
-    if (s->inputs[i].before != NO_ID && s->inputs[i].after != NO_ID &&
-        fixed_elsewhere(b, s->inputs[i]))
+  for (uint32_t i = 0; i < b->n_pairs; i++)
+    if (b->pairs[i].before != NO_ID && b->pairs[i].after != NO_ID &&
+        fixed_elsewhere(b, b->pairs[i]))
       return "one of its inputs is a constant on the other side";
   return NULL;
 }
 
-void sites_boundary_find(struct sites_boundary *b, const struct sites_draft *draft, struct arena *a,
-                         struct site *out) {
+// Takes in the makers of all inputs. False: there is none to take in.
+static bool add_layer(struct sites_boundary *b) {
+  const uint32_t n = b->n_pairs;
+  uint32_t node;
+  bool any = false;
+  for (uint32_t i = 0; i < n; i++)
+    for (int side = 0; side < 2; side++) {
+      const uint32_t value = side == BEFORE ? b->pairs[i].before : b->pairs[i].after;
+      if (!is_read(b, side, value) || addable(b, side, value, &node) == ADD_NEVER) continue;
+      if (b->added[side][node] == b->stamp) continue;
+      add_node(b, side, node);
+      any = true;
+    }
+  return any;
+}
+
+// An initializer that callers may override is an input with a default.
+static void keep_defaults(struct sites_boundary *b) {
+  for (uint32_t i = 0; i < b->n_pairs; i++)
+    for (int side = 0; side < 2; side++) {
+      const struct model *m = b->c->m[side];
+      const uint32_t value = side == BEFORE ? b->pairs[i].before : b->pairs[i].after;
+      if (value == NO_ID || b->fixed[side][value] == b->stamp) continue;
+      const struct model_value *v = &m->values[value];
+      if (v->kind != VALUE_INITIALIZER || m->tensors[v->def].flags & TENSOR_SPARSE) continue;
+      b->fixed[side][value] = b->stamp;
+      *TABLE_PUSH(&b->constants[side], list) = (struct model_constant){v->def, value, NO_ID};
+    }
+}
+
+void sites_boundary_find(struct sites_boundary *b, const struct sites_draft *draft, uint32_t layers,
+                         struct arena *a, struct site *out) {
   b->draft = draft;
   read_all(b);
-  const bool settled = add_around(b);
-  if (!settled && b->nodes[BEFORE].n_list + b->nodes[AFTER].n_list > 0) {
+  bool settled = add_around(b);
+  for (uint32_t i = 0; i < layers && add_layer(b); i++) {
+    pair_all(b);
+    settled = !b->asked;
+  }
+  if (!settled && layers == 0 && b->nodes[BEFORE].n_list + b->nodes[AFTER].n_list > 0) {
     read_all(b);
     pair_all(b);
   }
-  *out = (struct site){.graph = draft->graph};
+  *out = (struct site){.graph = draft->graph, .doubt = doubt_of(b, settled)};
+  keep_defaults(b);
   out->before = nodes_of(b, BEFORE, a, &out->n_before);
   out->after = nodes_of(b, AFTER, a, &out->n_after);
   out->inputs = keep(a, b->pairs, b->n_pairs * sizeof *b->pairs);
@@ -380,5 +416,4 @@ void sites_boundary_find(struct sites_boundary *b, const struct sites_draft *dra
         keep(a, b->constants[side].list, out->n_constants[side] * sizeof *out->constants[side]);
   }
   find_outputs(b, a, out);
-  out->doubt = doubt_of(b, out, settled);
 }

@@ -211,8 +211,10 @@ static void push_bodies(struct sites_cut *c, const struct model *m, uint32_t nod
     const struct model_attr *a = &m->attrs[n->attrs + i];
     const bool graphs = a->type == ATTR_GRAPH || a->type == ATTR_GRAPHS;
     if (a->flags & ATTR_DEAD || !graphs || a->first == NO_ID) continue;
-    for (uint32_t k = 0; k < a->count; k++)
+    for (uint32_t k = 0; k < a->count; k++) {
       *TABLE_PUSH(c, bodies) = a->first + k;
+      c->within[a->first + k] = c->reading;
+    }
   }
 }
 
@@ -225,25 +227,26 @@ bool sites_has_bodies(const struct model *m, uint32_t node) {
   return false;
 }
 
-static void note_read(struct sites_cut *c, int side, uint32_t node, uint32_t value) {
+static void note_read(struct sites_cut *c, const struct model *m, uint32_t value) {
   c->looked++;
-  if (value == NO_ID) return;
-  if (c->cover[side][c->m[side]->values[value].graph] != node) *TABLE_PUSH(c, reads) = value;
+  if (value != NO_ID && c->within[m->values[value].graph] != c->reading)
+    *TABLE_PUSH(c, reads) = value;
 }
 
 void sites_reads(struct sites_cut *c, int side, uint32_t node) {
   const struct model *m = c->m[side];
   c->n_reads = c->n_bodies = 0;
+  c->reading++;
   for (uint32_t i = 0; i < m->nodes[node].n_in; i++)
-    note_read(c, side, node, model_input(m, &m->nodes[node], i));
+    note_read(c, m, model_input(m, &m->nodes[node], i));
   push_bodies(c, m, node);
   while (c->n_bodies > 0) {
     const struct model_graph *g = &m->graphs[c->bodies[--c->n_bodies]];
     for (uint32_t i = 0; i < g->n_outputs; i++)
-      note_read(c, side, node, m->graph_io[g->outputs + i]);
+      note_read(c, m, m->graph_io[g->outputs + i]);
     for (uint32_t n = g->first_node; n != NO_ID; n = m->nodes[n].next) {
       for (uint32_t i = 0; i < m->nodes[n].n_in; i++)
-        note_read(c, side, node, model_input(m, &m->nodes[n], i));
+        note_read(c, m, model_input(m, &m->nodes[n], i));
       push_bodies(c, m, n);
     }
   }
@@ -276,8 +279,7 @@ static bool graph_changed(struct sites_cut *c, uint32_t graph) {
   return false;
 }
 
-// The function that the graph lies in, or NO_ID.
-static uint32_t function_of(const struct model *m, uint32_t graph) {
+uint32_t sites_function_of(const struct model *m, uint32_t graph) {
   const uint32_t root = model_root_graph(m, graph);
   return m->graphs[root].kind == GRAPH_FUNCTION ? m->graphs[root].owner : NO_ID;
 }
@@ -294,27 +296,28 @@ void sites_changed_calls(struct sites_cut *c) {
   model_calls_init(&calls[BEFORE], b);
   model_calls_init(&calls[AFTER], m);
   bool *is = arena_zalloc(&c->scratch, m->n_functions + (size_t)1);
-  uint32_t *head = arena_alloc(&c->scratch, (m->n_functions + (size_t)1) * sizeof *head);
-  uint32_t *next = arena_alloc(&c->scratch, (b->n_nodes + (size_t)1) * sizeof *next);
-  memset(head, 0xff, (m->n_functions + (size_t)1) * sizeof *head);
+  c->calls_of = arena_alloc(&c->scratch, (m->n_functions + (size_t)1) * sizeof *c->calls_of);
+  c->lent = arena_zalloc(&c->scratch, (m->n_functions + (size_t)1) * sizeof *c->lent);
+  memset(c->calls_of, 0xff, (m->n_functions + (size_t)1) * sizeof *c->calls_of);
+  c->n_calls = 0;
   for (uint32_t n = 0; n < b->n_nodes; n++) {
     if (m->nodes[n].flags & NODE_DEAD) continue;
     const uint32_t f = model_calls_callee(&calls[BEFORE], n);
     if (f != model_calls_callee(&calls[AFTER], n)) c->forced[n] = true;
     if (f == NO_ID) continue;
-    next[n] = head[f];
-    head[f] = n;
+    *TABLE_PUSH(c, calls) = (struct sites_call){n, c->calls_of[f]};
+    c->calls_of[f] = c->n_calls - 1;
   }
   for (uint32_t g = 0; g < b->n_graphs; g++) {
-    const uint32_t f = function_of(b, g);
+    const uint32_t f = sites_function_of(b, g);
     if (f == NO_ID || is[f]) continue;
     if (!graph_changed(c, g) && !(m->functions[f].flags & FUNCTION_OPSETS_DIRTY)) continue;
     is[f] = true;
     *TABLE_PUSH(&w, list) = f;
   }
   while (w.n_list > 0)
-    for (uint32_t n = head[w.list[--w.n_list]]; n != NO_ID; n = next[n]) {
-      const uint32_t in = function_of(b, b->nodes[n].graph);
+    for (uint32_t i = c->calls_of[w.list[--w.n_list]]; i != NO_ID; i = c->calls[i].next) {
+      const uint32_t n = c->calls[i].node, in = sites_function_of(b, b->nodes[n].graph);
       c->forced[n] = true;
       if (in == NO_ID || is[in]) continue;
       is[in] = true;

@@ -155,7 +155,7 @@ enum draw_end draw_inputs(struct draw *d, struct arena *a, struct arrays *out, c
     const uint32_t value = d->inputs[i].value;
     char reason[256];
     if (draw_value(d, value, NULL, 0, a, &out->list[out->n], reason) != DRAW_DONE) {
-      snprintf(why, 256, "nothing can be drawn for input %.100s: %.100s",
+      snprintf(why, 256, "nothing can be drawn for input '%.100s': %.100s",
                quote(model_value_name(d->m, value)).s, reason);
       return DRAW_CANNOT;
     }

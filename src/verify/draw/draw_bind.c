@@ -184,7 +184,7 @@ static bool solve(struct draw *d, dim_id e, int64_t n) {
 static int refuse_dim(struct draw *d, const struct draw_input *x, uint32_t axis, struct err *err) {
   struct arena a = {0};
   const struct span text = dims_text(infer_dims(d->in), dim_of(d, x, axis), &a);
-  err_set(err, ERR_USAGE, "input %s: axis %u is %.*s in the model, and cannot be %lld",
+  err_set(err, ERR_USAGE, "input '%s': axis %u is %.*s in the model, and cannot be %lld",
           quote(model_value_name(d->m, x->value)).s, axis, (int)text.n, text.at,
           (long long)x->shape->dims[axis]);
   arena_free(&a);
@@ -194,7 +194,8 @@ static int refuse_dim(struct draw *d, const struct draw_input *x, uint32_t axis,
 static int take_shape(struct draw *d, const struct draw_input *x, struct err *err) {
   if (!x->type.ranked) return 0;
   if (x->type.rank != x->shape->rank)
-    return err_set(err, ERR_USAGE, "input %s has %u dim%s in the model, and %u in the shape given",
+    return err_set(err, ERR_USAGE,
+                   "input '%s' has %u dim%s in the model, and %u in the shape given",
                    quote(model_value_name(d->m, x->value)).s, x->type.rank, plural(x->type.rank),
                    x->shape->rank);
   for (uint32_t k = 0; k < x->type.rank; k++)
@@ -210,12 +211,12 @@ static int take_shapes(struct draw *d, struct err *err) {
     for (uint32_t k = 0; k < d->n_inputs && !of; k++)
       if (span_is(model_value_name(d->m, d->inputs[k].value), s->name)) of = &d->inputs[k];
     if (!of)
-      return err_set(err, ERR_USAGE, "a shape is given for %s, and no input is called that",
+      return err_set(err, ERR_USAGE, "a shape is given for '%s', and no input is called that",
                      quote_str(s->name).s);
     of->shape = s;
     for (uint32_t k = 0; k < s->rank; k++)
       if (s->dims[k] < 0)
-        return err_set(err, ERR_USAGE, "input %s: %lld is no size", quote_str(s->name).s,
+        return err_set(err, ERR_USAGE, "input '%s': %lld is no size", quote_str(s->name).s,
                        (long long)s->dims[k]);
   }
   for (uint32_t turn = 0; turn < 2; turn++)
@@ -341,6 +342,29 @@ static bool differs_in_batch(struct draw *d, struct infer *in, uint32_t node) {
   return false;
 }
 
+// Does a Gather look beyond its table? Positions that are counted up to the length do, where the table is short.
+static bool looks_beyond(struct draw *d, struct infer *in, uint32_t node) {
+  const struct model_node *n = &d->m->nodes[node];
+  const struct infer_number *list;
+  struct infer_type data;
+  int64_t axis, rows, x;
+  uint32_t many;
+  if (n->flags & NODE_DEAD || !model_op_is(d->m, node, "Gather") ||
+      !model_attr_int(d->m, node, "axis", 0, &axis) ||
+      !infer_type_of(in, model_input(d->m, n, 0), &data) || !data.ranked)
+    return false;
+  if (axis < 0) axis += data.rank;
+  if (axis < 0 || axis >= data.rank ||
+      !dims_is_number(infer_dims(in), dims_find(infer_dims(in), data.dims[axis]), &rows) ||
+      !infer_numbers(in, model_input(d->m, n, 1), &list, &many))
+    return false;
+  for (uint32_t i = 0; i < many; i++)
+    if (list[i].num != NO_ID && list[i].den == 1 &&
+        dims_is_number(infer_dims(in), list[i].num, &x) && (x >= rows || x < -rows))
+      return true;
+  return false;
+}
+
 // What is wrong: values of nodes that cannot take what they are given, and dims that are 0.
 static uint32_t wrong(struct draw *d, struct infer *in) {
   const struct model *m = d->m;
@@ -357,7 +381,7 @@ static uint32_t wrong(struct draw *d, struct infer *in) {
       n += dims_is_number(infer_dims(in), dims_find(infer_dims(in), t.dims[k]), &dim) && dim == 0;
   }
   for (uint32_t node = 0; node < m->n_nodes; node++)
-    n += differs_in_batch(d, in, node);
+    n += differs_in_batch(d, in, node) || looks_beyond(d, in, node);
   return n;
 }
 

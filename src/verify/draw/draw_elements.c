@@ -12,7 +12,7 @@
 #include <ctype.h>
 #include <math.h>
 
-enum { CHUNK = 4096, SMALL_NUMBERS = 10, KNOWN_AT_MOST = 1024 };
+enum { CHUNK = 4096, SMALL_NUMBERS = 10, KNOWN_AT_MOST = 1024, FAR = 1000, NORMAL_AT_MOST = 6 };
 
 // ---- where elements go -----------------------------------------------------------------------------------
 
@@ -129,8 +129,7 @@ static int64_t signal_length(const struct story *t) {
   return x ? x->dims[x->length_axis] : SMALL_NUMBERS;
 }
 
-static void draw_lengths(struct story *t) {
-  const int64_t whole = signal_length(t);
+static void draw_lengths(struct story *t, int64_t whole) {
   for (uint64_t i = 0; i < t->n; i++)
     put(&t->s, i == 0 ? (double)whole : (double)(whole - draw_chance_below(&t->c, whole / 2 + 1)));
 }
@@ -158,7 +157,7 @@ static void draw_positions(struct story *t) {
 static void draw_mask(struct story *t, double keep, double drop) {
   const int64_t row = row_of(t->x);
   for (uint64_t i = 0; i < t->n;) {
-    const int64_t kept = row - (row >= 4 ? draw_chance_below(&t->c, row / 4 + 1) : 0);
+    const int64_t kept = row - (row >= 4 && !t->w.full ? draw_chance_below(&t->c, row / 4 + 1) : 0);
     for (int64_t k = 0; k < row && i < t->n; k++, i++)
       put(&t->s, k < kept ? keep : drop);
   }
@@ -207,7 +206,7 @@ static void draw_ints(struct story *t) {
   const bool few = t->x->rank <= 1;
   const char *lengths = t->d->o.lengths;
   if (t->asked->input && lengths && span_is(model_value_name(t->d->m, t->asked->value), lengths))
-    draw_lengths(t);
+    draw_lengths(t, signal_length(t));
   else if (w->fixed)
     draw_one_of(t);
   else if (w->trips || w->condition)
@@ -223,13 +222,15 @@ static void draw_ints(struct story *t) {
   else if (put_asked(t))
     return;
   else if (few && (called(t, "len") || called(t, "num_")))
-    draw_lengths(t);
+    draw_lengths(t, signal_length(t));
   else if (few && w->n_equals)
     draw_one_of(t);
   else if (w->mask)
     draw_int_mask(t);
+  else if (w->length && w->length_of > 1)
+    draw_lengths(t, w->length_of);
   else if (few && w->length && t->asked->input)
-    draw_lengths(t);
+    draw_lengths(t, signal_length(t));
   else if (called(t, "sample_rate") || strcmp(t->name, "sr") == 0)
     draw_below(t, 16000, 16001);
   else if (t->range.known && !isinf(t->range.low) && !isinf(t->range.high))
@@ -250,7 +251,7 @@ static void draw_bools(struct story *t) {
     draw_below(t, 0, 2);
 }
 
-// Between low and high; beyond none of them, normal on the open side.
+// Between low and high; beyond none of them, normal on the open side. What is far away is no bound.
 static float between(struct draw_chance *c, float low, float high) {
   if (isinf(low) && isinf(high)) return draw_chance_normal(c);
   if (!isinf(low) && !isinf(high)) return low + (high - low) * draw_chance_unit(c);
@@ -280,6 +281,9 @@ static void draw_floats(struct story *t) {
     if (t->range.high < high) high = t->range.high;
     if (low > high) low = t->range.low, high = t->range.high;
   }
+  if (low < -FAR) low = -INFINITY;
+  if (high > FAR) high = INFINITY;
+  if (low <= -NORMAL_AT_MOST && high >= NORMAL_AT_MOST) low = -INFINITY, high = INFINITY;
   for (uint64_t i = 0; i < t->n; i++) {
     const float x = between(&t->c, low, high), y = away_from_zero(x);
     put_float(&t->s, w->nonzero && y <= high ? y : x);

@@ -17,6 +17,7 @@ enum want_kind {
   WANT_DIFFERENCE,
   WANT_PRODUCT,
   WANT_NOT,
+  WANT_COUNTED,
   WANT_INDEX,
   WANT_LAST,
   WANT_INDEX_ND,
@@ -58,7 +59,7 @@ enum want_kind {
   WANT_BASE,
 };
 
-enum { ANY = -1, WALK_AT_MOST = 2048, SLOTS = 8192 };
+enum { ANY = -1, WALK_AT_MOST = 2048, SLOTS = 8192, KNOWN_AT_MOST = 1024 };
 
 static const struct want_row {
   const char *op;
@@ -198,7 +199,21 @@ static void choose(struct walk *k) {
   if (very_negative(k, 2)) k->w->inverted = k->at.inverted;
 }
 
-static void sum(struct walk *k, int64_t sign) {
+// To numbers of which the largest is known, that is added; of others it is taken that they are as large as these are.
+static void add_unknown(struct walk *k, struct step *s, int32_t sign) {
+  double list[KNOWN_AT_MOST], most = 0;
+  uint32_t n;
+  if (draw_known(k->d, input(k, 1 - k->slot), list, KNOWN_AT_MOST, &n)) {
+    for (uint32_t i = 0; i < n; i++)
+      most = sign * list[i] > most ? sign * list[i] : most;
+    s->add += (int64_t)most;
+  } else if (s->mul < 1 << 30) {
+    s->mul *= 2;
+    s->add *= 2;
+  }
+}
+
+static void sum(struct walk *k, int32_t sign) {
   double x;
   struct step s = k->at;
   const bool integer = is_integer(k, k->at.value);
@@ -209,10 +224,12 @@ static void sum(struct walk *k, int64_t sign) {
     pass(k, s);
     return;
   }
-  if (other_number(k, &x) && !(sign < 0 && k->slot == 1))
+  if (sign < 0 && k->slot == 1)
+    s.exact = false;
+  else if (other_number(k, &x))
     s.add += sign * (int64_t)x;
   else
-    s.exact = false;
+    add_unknown(k, &s, sign);
   pass(k, s);
 }
 
@@ -245,12 +262,16 @@ static void equal(struct walk *k) {
   pass(k, s);
 }
 
+// With numbers that are counted up along the last axis: as long as that is.
 static void compare(struct walk *k) {
   double x;
-  if (other_number(k, &x))
+  if (other_number(k, &x)) {
     pass(k, k->at);
-  else if (is_integer(k, k->at.value))
-    k->w->length = true;
+    return;
+  }
+  if (!is_integer(k, k->at.value)) return;
+  k->w->length = true;
+  if (k->at.exact && k->at.mul == 1 && k->at.add == 0) k->w->length_of = dim(k, 1 - k->slot, -1);
 }
 
 static void between(struct draw_want *w, float low, float high) {
@@ -342,7 +363,12 @@ static void take(struct walk *k, const struct want_row *row) {
     break;
   case WANT_TIME_OF: integers(w, 1, (float)dim(k, 0, attr(k, "time_axis", 0))); break;
   case WANT_DIM_0_OF: integers(w, 1, (float)dim(k, 0, 0)); break;
+  case WANT_COUNTED:
+    k->at.exact = false;
+    pass(k, k->at);
+    break;
   case WANT_KEYS_LESS_ONE:
+    w->full |= !direct;
     if (direct) fixed(w, keys(k) - 1);
     break;
   case WANT_KEYS:

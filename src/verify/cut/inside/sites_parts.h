@@ -17,6 +17,26 @@ struct sites_claim {
   bool demanded; // by what is not in its site
 };
 
+// Rows of lists.
+struct sites_call {
+  uint32_t node, next;
+};
+struct sites_guest {
+  uint32_t site, next;
+};
+struct sites_alias {
+  uint32_t claim, next;
+};
+
+// A site in the making.
+struct sites_draft {
+  const uint32_t *nodes[2]; // in order
+  uint32_t n[2];
+  const uint32_t *claims; // demanded ones
+  uint32_t n_claims;
+  uint32_t root, graph;
+};
+
 // Elements are what sites are unions of: nodes by id, and behind them claims.
 struct sites_cut {
   const struct model *m[2];
@@ -33,15 +53,28 @@ struct sites_cut {
   uint32_t *place[2]; // by node: in the order of its graph
   uint32_t
       *rank[2]; // by node: its place in the source, or of a new one that of what stands before it
-  bool lifted;  // something was forced: all is to be found again
+  uint32_t *calls_of; // by function: its calls
+  uint32_t *lent;     // by function: the last group that its calls were said to be of
+  TABLE(struct sites_call, calls);
+  uint32_t *guest_of; // by node: sites that it is in the parts of
+  TABLE(struct sites_guest, guests);
+  uint32_t *alias_of; // by value: claims about what Identity nodes make of it
+  TABLE(struct sites_alias, aliases);
+  bool lifted; // something was forced: all is to be found again
   // The partition.
   TABLE(uint32_t, parent);
   TABLE(uint32_t, graph); // by root: that its nodes lie in, or NO_ID
   TABLE(struct sites_claim, claims);
-  uint32_t *claim_of;      // by value before: the first claim
-  bool *demanded;          // by value: it is in both, and used outside of the site that makes it
+  uint32_t *claim_of; // by value before: the first claim
+  bool *demanded;     // by value: it is in both, and used outside of the site that makes it
+  struct sites_draft *drafts;
+  uint32_t n_drafts;
+  uint32_t *draft_of; // by site
+  struct sites_boundary *boundary;
   TABLE(uint32_t, reads);  // what sites_reads found
   TABLE(uint32_t, bodies); // work list
+  uint32_t reading;        // how often anything was read
+  uint32_t *within;        // by graph: the last reading that it was a body in
 };
 
 // ---- sites_changed.c ----
@@ -59,6 +92,8 @@ uint32_t sites_forward(const struct sites_cut *c, uint32_t value);
 // Values that a node reads from outside of itself, bodies included: into c->reads.
 void sites_reads(struct sites_cut *c, int side, uint32_t node);
 bool sites_constant(struct sites_cut *c, int side, uint32_t value, struct model_constant *out);
+// The function that the graph lies in, or NO_ID.
+uint32_t sites_function_of(const struct model *m, uint32_t graph);
 bool sites_has_bodies(const struct model *m, uint32_t node);
 
 // ---- sites_join.c ----
@@ -70,20 +105,12 @@ uint32_t sites_join_claim(struct sites_cut *c, uint32_t before, uint32_t after);
 void sites_join_all(struct sites_cut *c);
 
 // ---- sites_boundary.c ----
-// A site in the making.
-struct sites_draft {
-  const uint32_t *nodes[2]; // in order
-  uint32_t n[2];
-  const uint32_t *claims; // demanded ones
-  uint32_t n_claims;
-  uint32_t root, graph;
-};
 struct sites_boundary;
 struct sites_boundary *sites_boundary_new(struct sites_cut *c);
 void sites_boundary_free(struct sites_boundary *b);
 // Inputs, outputs and constants of the site, and nodes of its surroundings where only they say how its
-// inputs hang together. In *a.
-void sites_boundary_find(struct sites_boundary *b, const struct sites_draft *draft, struct arena *a,
-                         struct site *out);
+// inputs hang together; besides, the nodes that make its inputs, `layers` deep. In *a.
+void sites_boundary_find(struct sites_boundary *b, const struct sites_draft *draft, uint32_t layers,
+                         struct arena *a, struct site *out);
 
 #endif

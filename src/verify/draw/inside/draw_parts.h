@@ -30,11 +30,13 @@ struct draw_want {
   int64_t index_low;           // … and not below this
   int64_t equals[DRAW_EQUALS]; // constants that it is compared with
   uint32_t n_equals;
-  bool fixed;    // it is equals[0]
+  bool fixed;         // it is equals[0]
   bool mask;          // 1 keeps an element, 0 takes it out
   bool inverted;      // … or the other way round
   bool additive;      // … by adding: 0 keeps
+  bool full;          // nothing is taken out: its sum says how many there are
   bool length;        // as long as something
+  int64_t length_of;  // … as so many; 0: not known
   bool condition;     // of a Loop: go on
   bool trips;         // how often a Loop turns
   bool counts;        // small and positive: dims, repeats, sizes
