@@ -28,8 +28,10 @@ from shell import Done, Shell  # noqa: E402
 DATA = TESTS / "data"
 
 # What the program would take from whoever runs the tests.
-for variable in ("WEIR_MEMORY", "WEIR_JOBS", "WEIR_IO"):
+for variable in ("WEIR_MEMORY", "WEIR_JOBS", "WEIR_IO", "WEIR_ONNXRUNTIME", "WEIR_ORT"):
     os.environ.pop(variable, None)
+# ONNX Runtime is that of the tests' own environment, found as a user's is.
+os.environ["VIRTUAL_ENV"] = sys.prefix
 
 # Who runs the tests in the background of a script has SIGINT ignored, which children inherit.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -46,6 +48,11 @@ def program(variable):
 def built_tool(name):
     """A program of the tests themselves: they are built beside weir-fault, whichever program WEIR is."""
     return Path(program("WEIR_FAULT_PROGRAM")).parent / name
+
+
+# weir-ort lies beside the plain build of weir, which is not the program that all tests are of.
+if "WEIR_FAULT_PROGRAM" in os.environ:
+    os.environ["WEIR_ORT"] = os.path.abspath(Path(os.environ["WEIR_FAULT_PROGRAM"]).parent.parent / "weir-ort")
 
 
 def copy_model(source, folder):

@@ -21,6 +21,7 @@ from test_runtime import OLDEST, Tool, done, library_of
 
 pytestmark = pytest.mark.in_memory
 
+ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = built_tool("libort_stub.so")
 FAILED, NO_RUNTIME, RETRY = 1, 69, 75
 PIP = "pip install onnxruntime (1.20 or newer), or name its library with --onnxruntime FILE or WEIR_ONNXRUNTIME"
@@ -521,9 +522,6 @@ def spoken(*frames, **environment):
     return done.returncode, found
 
 
-HELLO = frame(1, struct.pack("<Q", 1))
-
-
 def test_weir_ort_doubts_its_requests():
     hello = frame(1, struct.pack("<Q", 1) + text(str(LIBRARY)))
     opening = frame(3, text("m.onnx") + text("") + struct.pack("<QQI", 1, 0, 0))
@@ -543,3 +541,12 @@ def test_weir_ort_doubts_its_requests():
     assert spoken(hello, b"junk that is no frame at all") == (70, [(2,)])
     assert spoken(hello, opening[:-1]) == (70, [(2,)])
     assert spoken(hello, *[opening] * 65) == (0, [(2,), *[(4,)] * 64, (10, misused)])
+
+
+def test_the_page_says_what_messages_there_are():
+    rows, found = (ROOT / "src/frames/frame_messages.def").read_text(), []
+    for stem, number in re.findall(r"^MESSAGE\((\w+), (\d+)\)", rows, re.M):
+        fields = re.findall(rf"^FIELD\({stem}, (\w+), (\w+)\)", rows, re.M)
+        found.append(f"| {number} | {stem} | {', '.join(' '.join(field) for field in fields)} |")
+    page = (ROOT / "docs/weir-ort.md").read_text()
+    assert re.findall(r"^\| \d+ \| .*$", page, re.M) == found
