@@ -127,7 +127,9 @@ OF_THE_MACHINE = {"runtime_peak_memory_bytes", "seconds", "peak_memory_bytes", "
 
 
 def without(document, here):
-    """A document without what differs from run to run, and without the folder it was made in."""
+    """A document without what differs from run to run or by libm's last digit, and without the folder it was made in."""
+    if isinstance(document, float):
+        return float(f"{document:.14g}")
     if isinstance(document, dict):
         return {key: without(value, here) for key, value in document.items() if key not in OF_THE_MACHINE}
     if isinstance(document, list):
