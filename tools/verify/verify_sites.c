@@ -13,6 +13,7 @@
 #include "report.h"
 #include "sites.h"
 #include "verify_replay.h"
+#include "verify_weights.h"
 #include "verify_written.h"
 
 #include <errno.h>
@@ -487,6 +488,52 @@ static int look_once(struct site_run *r, const struct site *s, uint32_t own_outp
   return 0;
 }
 
+// What edits say of how weights of a site were quantized.
+static void add_quantization(const struct site_run *r, const struct site *s,
+                             struct verify_weights *w) {
+  const struct model *m = r->e->result;
+  for (uint32_t i = 0; i < s->n_constants[AFTER]; i++) {
+    const struct model_tensor *t = &m->tensors[s->constants[AFTER][i].tensor];
+    if (!(t->flags & (TENSOR_NEW | TENSOR_REPLACED)) || t->recipe == NO_ID ||
+        r->e->recipes->rows[t->recipe].kind != RECIPE_QUANTIZE)
+      continue;
+    const struct recipe_quantization q = recipe_quantization_of(r->e->recipes, t->recipe);
+    w->searched = w->searched || q.format == FORMAT_NBITS_RTN || q.format == FORMAT_NBITS_KQUANT ||
+                  q.format == FORMAT_NBITS_KQUANT_BEST || q.format == FORMAT_NBITS_HQQ;
+    if (q.format != FORMAT_LEVELS) continue;
+    w->levels = q.levels;
+    w->levels_axis = q.axis;
+  }
+}
+
+// Weights of the output that hold less than those of the source, where the site is judged by what such weights usually give.
+static int look_at_weights(struct site_run *r, const struct site *s, struct verified_row *row,
+                           struct arena *a, struct err *err) {
+  const struct verify_edited *e = r->e;
+  const char *names[SITE_PASSES];
+  struct verify_bounds ignored;
+  struct site written;
+  struct verify_weights_found found;
+  if (!e->written || row->end != VERIFIED_PASSED || r->v->options.bounds_words ||
+      proof_of(r, names, passes_of(r, s, names), &ignored) == PIPELINE_PROOF_BOUNDS ||
+      !verify_written_site(e->written, s, a, &written))
+    return 0;
+  struct verify_weights w = {.m = {e->source, &e->written->model},
+                             .sources = {e->sources, e->written->sources},
+                             .site = &written,
+                             .memory = r->v->options.memory,
+                             .stop = r->v->options.runtime.stop};
+  add_quantization(r, s, &w);
+  if (!w.levels && !new_bits(r, &written)) return 0;
+  if (verify_weights_look(&w, a, &found, err)) return -1;
+  if (found.n == 0 || found.most <= found.allowed) return 0;
+  row->end = VERIFIED_FAILED;
+  row->why = arena_printf(&r->v->found.arena,
+                          "%s: element %llu is off by %.3g times what rounding explains",
+                          found.what, (unsigned long long)found.place, found.most);
+  return 0;
+}
+
 static bool is_made(const struct model *m, const uint32_t *nodes, uint32_t n, uint32_t value) {
   if (value == NO_ID || m->values[value].kind != VALUE_NODE_OUTPUT) return false;
   for (uint32_t i = 0; i < n; i++)
@@ -562,6 +609,7 @@ static int verify_one(struct site_run *r, uint32_t i, struct err *err) {
   if (is_chosen(r, i, name)) {
     tick(r, name);
     rc = look_at(r, i, &row, &a, err);
+    if (rc == 0) rc = look_at_weights(r, s, &row, &a, err);
     if (rc == 0 && row.end == VERIFIED_FAILED && !r->groups)
       row.fault = verify_fault(r->v, r->e, s->groups, s->n_groups, &f->arena);
     row.seconds = report_clock() - began;
