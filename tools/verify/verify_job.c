@@ -69,6 +69,7 @@ static int verify_edits(struct job *job, const char *path, struct err *err) {
 int verify_job_run(struct job *job, const char *folder, struct err *err) {
   struct verify *v = job->verify;
   if (!v) return 0;
+  job->verified = &v->found;
   const char *result = arena_printf(&job->arena, "%s/%s", folder, job->out.onnx_name);
   if (v->options.scope & VERIFY_SITES && verify_edits(job, result, err)) return -1;
   if (v->options.scope & VERIFY_MODEL &&
