@@ -119,7 +119,9 @@ static void print_layers(const struct verified *f) {
 
 static void print_share(const struct verified *f) {
   const uint64_t all = f->n_passed + f->n_failed + f->n_not;
-  const char *what = strcmp(f->scope, "model") == 0 ? "output" : "site";
+  const char *what = strcmp(f->scope, "model") == 0   ? all == 1 ? "output" : "outputs"
+                     : strcmp(f->scope, "sites") == 0 ? all == 1 ? "site" : "sites"
+                                                      : "sites and outputs";
   if (all == 0) {
     printf("verified: no edit changes what is computed\n");
     return;
@@ -128,7 +130,7 @@ static void print_share(const struct verified *f) {
          f->runtime, f->sizes && *f->sizes ? ", " : "", f->sizes ? f->sizes : "", f->seed,
          report_seconds(f->seconds).s, quote_bytes(f->peak_memory[0]).s,
          quote_bytes(f->peak_memory[1]).s);
-  printf("verified: %lu of %lu %s%s (%.1f %%)", f->n_passed, all, what, plural(all),
+  printf("verified: %lu of %lu %s (%.1f %%)", f->n_passed, all, what,
          100 * (double)f->n_passed / (double)all);
   if (f->n_failed) printf(", %lu failed", f->n_failed);
   if (f->n_not) printf(", %lu not verified", f->n_not);
