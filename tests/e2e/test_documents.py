@@ -84,6 +84,7 @@ def test_reports(weir, tmp_path):
         ("targets", ["targets"]),
         ("targets", ["targets", "webgpu"]),
         ("shrink-info", ["shrink", SOURCE, "--info"]),
+        ("diff", ["diff", SOURCE, SOURCE]),
     ],
 )
 def test_answers(weir, name, words):
@@ -132,6 +133,15 @@ def test_audit_and_clean(weir, tmp_path):
     is_valid(weir("clean", tmp_path, "--json").json(), "clean")
 
 
+@pytest.mark.parametrize("words", [["quantize"], ["conv2matmul"], ["cast", "--to", "float16"], ["optimize"]], ids=lambda words: words[0])
+def test_diff(weir, tmp_path, words):
+    out = tmp_path / "out.onnx"
+    weir(*words, SOURCE, out)
+    for weights in ("none", "digest", "values"):
+        said = is_valid(weir("diff", SOURCE, out, "--weights", weights, "--json", code=1).json(), "diff")
+        assert not said["equal"] and said["weights"] == weights and said["other"] == str(out)
+
+
 FAILURES = [
     ["inspect", "nothere.onnx"],
     ["check", "nothere.onnx"],
@@ -151,6 +161,8 @@ FAILURES = [
     ["replay", "nothere.jsonl", SOURCE, "out.onnx"],
     ["clean", "nothere"],
     ["audit", "nothere.onnx"],
+    ["diff", SOURCE, "nothere.onnx"],
+    ["diff", SOURCE, SOURCE, "--weights", "all"],
 ]
 
 

@@ -26,7 +26,7 @@ from conftest import ALL, ROOT
 
 MODEL = ROOT / "tests/data/tied/model.onnx"
 MAINTAINER = r"Ann O'Bob | Söns & \1"  # letters that sed, the shell and awk would take for their own
-LINKED = ["cJSON", "liburing", "libyaml", "musl", "openssl", "protobuf-c"]
+LINKED = ["cJSON", "liburing", "libyaml", "musl", "openssl", "protobuf-c", "zlib"]
 only_all = pytest.mark.skipif(not ALL, reason="takes minutes: tools/test --all")
 
 

@@ -108,7 +108,7 @@ def test_bill_of_materials(archive):
     program = archive.read(next(name for name in archive.namelist() if name.endswith("/scripts/weir")))
     assert own["hashes"] == [{"alg": "SHA-256", "content": hashlib.sha256(program).hexdigest()}]
     parts = {part["name"]: part for part in bill["components"]}
-    assert {"protobuf-c", "liburing", "cjson", "libyaml", "openssl", "musl"} <= set(parts)
+    assert {"protobuf-c", "liburing", "cjson", "libyaml", "zlib", "openssl", "musl"} <= set(parts)
     assert all(part["version"] for part in parts.values())
     assert parts["openssl"]["purl"].startswith("pkg:generic/openssl@") and parts["cjson"]["purl"].startswith("pkg:deb/debian/cjson@")
     assert bill["dependencies"][0] == {"ref": own["bom-ref"], "dependsOn": [part["bom-ref"] for part in bill["components"]]}

@@ -8,12 +8,13 @@
 struct runtime;
 
 struct runtime_options {
-  const char *library;    // --onnxruntime FILE; NULL: searched (docs/verify.md)
-  uint32_t threads;       // of the runtime; 0: 1
-  bool optimized;         // the runtime's own rewrites on; else off
-  uint64_t memory_bytes;  // address space that the process may have for data (RLIMIT_DATA); 0: no limit
-  double seconds;         // that a request may take; 0: 600
-  const char *scratch;    // folder for outputs that are large
+  const char *library; // --onnxruntime FILE; NULL: searched (docs/verify.md)
+  uint32_t threads;    // of the runtime; 0: 1
+  bool optimized;      // the runtime's own rewrites on; else off
+  uint64_t
+      memory_bytes; // address space that the process may have for data (RLIMIT_DATA); 0: no limit
+  double seconds;   // that a request may take; 0: 600
+  const char *scratch;      // folder for outputs that are large
   const volatile int *stop; // signals: the request is given up, ERR_RETRY
 };
 
@@ -31,12 +32,19 @@ void runtime_close(struct runtime *r);
 // How a request ended. In all cases but DONE *err has the sentence: of REFUSED what the runtime said, of DIED the
 // signal or exit code and what was being done, of LATE the seconds. After DIED and LATE the process is gone and the
 // next runtime_load starts another. BROKEN: it answered something else than it should.
-enum runtime_end { RUNTIME_DONE, RUNTIME_REFUSED, RUNTIME_DIED, RUNTIME_LATE, RUNTIME_BROKEN, RUNTIME_STOPPED };
+enum runtime_end {
+  RUNTIME_DONE,
+  RUNTIME_REFUSED,
+  RUNTIME_DIED,
+  RUNTIME_LATE,
+  RUNTIME_BROKEN,
+  RUNTIME_STOPPED
+};
 
 struct runtime_value {
   const char *name;
   enum array_kind kind;
-  bool known;        // of a kind that arrays have; else it is a map or opaque
+  bool known; // of a kind that arrays have; else it is a map or opaque
   bool optional;
   enum dtype dtype;
   bool ranked;
@@ -50,11 +58,13 @@ struct runtime_model {
 
 // Opens the model at `path`; closes the one before. Lists live until then. `data_folder`: where the files of its external
 // data lie; NULL: beside it.
-enum runtime_end runtime_load(struct runtime *r, const char *path, const char *data_folder, struct runtime_model *out, struct err *err);
+enum runtime_end runtime_load(struct runtime *r, const char *path, const char *data_folder,
+                              struct runtime_model *out, struct err *err);
 // Runs it. `wanted`: names of outputs, NULL: all of them. Results lie in *a, those of more than 1 MiB in files without
 // a name, closed by the next runtime_release.
-enum runtime_end runtime_run(struct runtime *r, const struct arrays *inputs, const char *const *wanted, uint32_t n_wanted,
-                             struct arena *a, struct arrays *results, struct err *err);
+enum runtime_end runtime_run(struct runtime *r, const struct arrays *inputs,
+                             const char *const *wanted, uint32_t n_wanted, struct arena *a,
+                             struct arrays *results, struct err *err);
 void runtime_release(struct runtime *r);
 // Peak resident memory of the process so far, bytes (0: not known).
 uint64_t runtime_peak_memory(struct runtime *r);

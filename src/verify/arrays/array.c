@@ -77,6 +77,15 @@ void array_settle(struct array *x, bool optional) {
   else
     *x = x->items[0];
   if (*name) x->name = name;
+  x->optional = true;
+}
+
+static bool is_nested(const struct array *x) {
+  return x->kind == ARRAY_SEQUENCE && x->n_items > 0 && x->items[0].kind == ARRAY_SEQUENCE;
+}
+
+void array_settle_like(struct array *x, const struct array *like) {
+  array_settle(x, like->kind != ARRAY_SEQUENCE || (is_nested(x) && !is_nested(like)));
 }
 
 const struct array *array_named(const struct arrays *x, const char *name) {

@@ -2,7 +2,7 @@
 //
 //   folder/test_data_set_<k>/input_0.pb …, output_0.pb …
 //
-// each a TensorProto, a SequenceProto, or an OptionalProto that holds nothing. The set grows under another
+// each a TensorProto, SequenceProto or OptionalProto. The set grows under another
 // name beside and takes its own when it is whole; one of that name is never replaced.
 //
 // Elements go as raw_data, a stretch at a time; strings as string_data. Lengths stand in front of what they
@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -176,8 +177,13 @@ static void list_parts(struct parts *p, const struct array *x) {
 }
 
 static void put_array(struct writer *w, const struct array *x) {
+  // An optional that holds something is, on the wire, a sequence of that.
+  struct array item = *x;
+  item.name = "";
+  const struct array held = {
+      .name = x->name, .kind = ARRAY_SEQUENCE, .items = &item, .n_items = 1, .file = -1};
   struct parts p = {0};
-  list_parts(&p, x);
+  list_parts(&p, x->optional && x->kind != ARRAY_NOTHING ? &held : x);
   for (uint32_t i = 0; i < p.n_rows && !w->bad; i++) {
     const struct array *at = p.rows[i].x;
     if (i > 0) put_lead(w, value_field(at), p.rows[i].bytes);

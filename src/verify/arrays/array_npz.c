@@ -266,6 +266,7 @@ static int by_place(const void *a, const void *b) {
 
 static int check_apart(struct archive *z, struct err *err) {
   const uint32_t n = z->n_rows;
+  if (n == 0) return 0;
   qsort(z->rows, n, sizeof *z->rows, by_offset);
   for (uint32_t i = 1; i < n; i++)
     if (z->rows[i].header < z->rows[i - 1].off + z->rows[i - 1].packed)

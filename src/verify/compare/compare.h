@@ -26,10 +26,11 @@ struct compare_bounds {
   double max_abs, mean_abs; // < 0: not asked for
   double least_cosine;      // > 1: … is never met; NAN: not asked for. The same of the following
   double least_sqnr_db, least_top1;
-  double most_relative, most_p99, most_p999;
-  bool equal;       // bit for bit, but that NaNs are equal to each other
-  bool zeros_equal; // with equal: 0 and -0 too
-  bool nonfinite;   // elements that are not finite may be there, on both sides at the same places
+  double most_relative, most_p99, most_p999; // < 0: not asked for, too
+  bool equal;                                // bit for bit, but that NaNs are equal to each other
+  bool zeros_equal;                          // with equal: 0 and -0 too
+  bool retyped;   // two float types are compared as the numbers they hold
+  bool nonfinite; // elements that are not finite may be there, on both sides at the same places
 };
 // No bound at all; elements may be other than finite where both sides are the same.
 struct compare_bounds compare_nothing(void);

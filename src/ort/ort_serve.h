@@ -1,0 +1,10 @@
+// The service: requests come on one descriptor, answers go out on another (docs/weir-ort.md).
+#ifndef WEIR_ORT_SERVE_H
+#define WEIR_ORT_SERVE_H
+
+#include "ort_values.h"
+
+// Serves until the requests end. Gives the program's exit code: 0; 70 if what came is no request or no answer can be sent.
+int ort_serve(int requests, int answers, struct ort_files files);
+
+#endif

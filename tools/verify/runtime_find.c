@@ -1,0 +1,227 @@
+// The search is by names of files alone: no Python is started, nothing is loaded.
+//
+//   --onnxruntime, WEIR_ONNXRUNTIME ──▶ that file, or an error
+//   a Python environment's folder P ──▶ P/{lib,lib64}/python3*/{site-packages,dist-packages}/onnxruntime/capi/libonnxruntime.so.*
+//       VIRTUAL_ENV; CONDA_PREFIX; the folder above that of the first python3 or python in PATH, as it is named there and
+//       where links lead; PYTHONUSERBASE, or ~/.local
+//   "libonnxruntime.so.1" ──▶ the dynamic loader's affair, in weir-ort
+//
+// Of several in one environment the newest is taken. A library that was named is taken as it is, if it is one; one
+// that was found must not be a file that everybody can write to, nor lie in such a folder: whoever put it there
+// would run as us. Entries of PATH that are not absolute are passed over for the same reason.
+#include "runtime_find.h"
+
+#include "span.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int runtime_find_hint(struct err *err) {
+  return err_hint(err, "pip install onnxruntime (1.20 or newer), or name its library with "
+                       "--onnxruntime FILE or " RUNTIME_FIND_LIBRARY);
+}
+
+static const char *variable(const char *name) {
+  const char *value = getenv(name);
+  return value && *value ? value : NULL;
+}
+
+// ---- is it a library? ---------------------------------------------------------------------------
+
+#if defined __x86_64__
+enum { OUR_MACHINE = EM_X86_64 };
+#elif defined __aarch64__
+enum { OUR_MACHINE = EM_AARCH64 };
+#endif
+
+static int not_a_library(const char *path, const char *why, struct err *err) {
+  err_set(err, ERR_RUNTIME, "'%s' is no library of ONNX Runtime for this machine: %s",
+          quote_path(path).s, why);
+  return runtime_find_hint(err);
+}
+
+static int check_head(const char *path, int fd, struct err *err) {
+  Elf64_Ehdr head;
+  const ssize_t got = pread(fd, &head, sizeof head, 0);
+  if (got < (ssize_t)sizeof head || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
+    return not_a_library(path, "it is not an ELF file", err);
+  if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != OUR_MACHINE)
+    return not_a_library(path, "it is for another kind of processor", err);
+  if (head.e_type != ET_DYN) return not_a_library(path, "it is not a shared library", err);
+  return 0;
+}
+
+// O_NONBLOCK: a pipe with nobody at its other end is an answer, not a wait.
+static int check_library(const char *path, struct err *err) {
+  struct stat st;
+  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0 || fstat(fd, &st) < 0) {
+    const int cause = errno;
+    if (fd >= 0) close(fd);
+    return not_a_library(path, err_errno_words(cause), err);
+  }
+  const int end = S_ISREG(st.st_mode) ? check_head(path, fd, err)
+                                      : not_a_library(path, "it is not a regular file", err);
+  close(fd);
+  return end;
+}
+
+// ---- what Python has ------------------------------------------------------------------------------
+
+// Compares names as versions: runs of digits by their number.
+static int compare_versions(const char *a, const char *b) {
+  while (*a && *b) {
+    char *end_a, *end_b;
+    if (*a >= '0' && *a <= '9' && *b >= '0' && *b <= '9') {
+      const unsigned long x = strtoul(a, &end_a, 10), y = strtoul(b, &end_b, 10);
+      if (x != y) return x < y ? -1 : 1;
+      a = end_a;
+      b = end_b;
+    } else if (*a != *b) {
+      return *a < *b ? -1 : 1;
+    } else {
+      a++, b++;
+    }
+  }
+  return (*a != 0) - (*b != 0);
+}
+
+// The newest library of that environment, or NULL.
+static const char *newest_in(const char *prefix, struct arena *a) {
+  static const char *const places[] = {"/lib/python3*/site-packages",
+                                       "/lib64/python3*/site-packages",
+                                       "/lib/python3*/dist-packages"};
+  const char *best = NULL;
+  if (strpbrk(prefix, "*?[\\")) return NULL; // not a pattern of ours
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    glob_t found = {0};
+    const char *pattern =
+        arena_printf(a, "%s%s/onnxruntime/capi/libonnxruntime.so.[0-9]*", prefix, places[i]);
+    if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0)
+      for (size_t k = 0; k < found.gl_pathc; k++)
+        if (!best || compare_versions(path_base(best), path_base(found.gl_pathv[k])) < 0)
+          best = arena_string(a, span_str(found.gl_pathv[k]));
+    globfree(&found);
+  }
+  return best;
+}
+
+// Calls try(ctx, folder) for the folders of PATH, in order, until it gives something.
+static const char *in_path(const char *(*try)(const char *folder, struct arena *a),
+                           struct arena *a) {
+  const char *path = variable("PATH");
+  while (path && *path) {
+    const size_t n = strcspn(path, ":");
+    const char *folder = arena_string(a, span_of(path, n));
+    const char *found = folder[0] == '/' ? try(folder, a) : NULL;
+    if (found) return found;
+    path += n + (path[n] == ':');
+  }
+  return NULL;
+}
+
+static bool is_program(const char *path) {
+  struct stat st;
+  return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
+static const char *python_in(const char *folder, struct arena *a) {
+  const char *three = arena_printf(a, "%s/python3", folder);
+  const char *plain = arena_printf(a, "%s/python", folder);
+  return is_program(three) ? three : is_program(plain) ? plain : NULL;
+}
+
+static const char *above_its_folder(const char *program, struct arena *a) {
+  return arena_folder(a, arena_folder(a, program));
+}
+
+static const char *of_first_python(struct arena *a) {
+  const char *python = in_path(python_in, a);
+  if (!python) return NULL;
+  const char *prefix = above_its_folder(python, a);
+  const char *found = newest_in(prefix, a);
+  if (!found && strcmp(prefix, "/usr") == 0) found = newest_in("/usr/local", a); // Debian's pip
+  char *real = found ? NULL : realpath(python, NULL);
+  if (real) found = newest_in(above_its_folder(arena_string(a, span_str(real)), a), a);
+  free(real);
+  return found;
+}
+
+static const char *of_user(struct arena *a) {
+  const char *base = variable("PYTHONUSERBASE"), *home = variable("HOME");
+  if (base) return newest_in(base, a);
+  return home ? newest_in(arena_printf(a, "%s/.local", home), a) : NULL;
+}
+
+static const char *of_python(struct arena *a) {
+  static const char *const environments[] = {"VIRTUAL_ENV", "CONDA_PREFIX"};
+  for (size_t i = 0; i < sizeof environments / sizeof *environments; i++) {
+    const char *prefix = variable(environments[i]);
+    const char *found = prefix ? newest_in(prefix, a) : NULL;
+    if (found) return found;
+  }
+  const char *found = of_first_python(a);
+  return found ? found : of_user(a);
+}
+
+// A folder with the sticky bit keeps its files from being replaced, but not new ones from being put there.
+static int check_nobody_else_writes(const char *path, struct arena *a, struct err *err) {
+  struct stat file, folder;
+  if (stat(path, &file) < 0 || stat(arena_folder(a, path), &folder) < 0)
+    return not_a_library(path, err_errno_words(errno), err);
+  if (!((file.st_mode | folder.st_mode) & S_IWOTH)) return 0;
+  err_set(err, ERR_RUNTIME,
+          "everybody can write to '%s', where ONNX Runtime was found: it is not loaded",
+          quote_path(file.st_mode & S_IWOTH ? path : arena_folder(a, path)).s);
+  return err_hint(err, "chmod o-w, or name the library with --onnxruntime FILE if you trust it");
+}
+
+int runtime_find_library(const char *asked, struct arena *a, const char **out, struct err *err) {
+  const char *named = asked ? asked : variable(RUNTIME_FIND_LIBRARY);
+  *out = named ? named : of_python(a);
+  if (!*out) {
+    *out = "libonnxruntime.so.1";
+    return 0;
+  }
+  if (!named && check_nobody_else_writes(*out, a, err) < 0) return -1;
+  // A name without a slash would be looked for elsewhere than here.
+  if (!strchr(*out, '/')) *out = arena_printf(a, "./%s", *out);
+  return check_library(*out, err);
+}
+
+// ---- the program ----------------------------------------------------------------------------------
+
+static const char *program_in(const char *folder, struct arena *a) {
+  const char *path = arena_printf(a, "%s/weir-ort", folder);
+  return is_program(path) ? path : NULL;
+}
+
+static const char *beside_us(struct arena *a) {
+  char self[4096];
+  const ssize_t n = readlink("/proc/self/exe", self, sizeof self);
+  if (n <= 0 || n == sizeof self) return NULL;
+  const char *folder = arena_folder(a, arena_string(a, span_of(self, (size_t)n)));
+  const char *found = program_in(folder, a);
+  return found ? found : program_in(arena_printf(a, "%s/../libexec/weir", folder), a);
+}
+
+int runtime_find_program(struct arena *a, const char **out, struct err *err) {
+  const char *named = variable(RUNTIME_FIND_PROGRAM);
+  if (named && !is_program(named)) {
+    err_set(err, ERR_RUNTIME, RUNTIME_FIND_PROGRAM " names '%s', which is not a program",
+            quote_path(named).s);
+    return err_hint(err, "it names weir-ort, which opens ONNX Runtime for weir");
+  }
+  *out = named ? arena_string(a, span_str(named)) : beside_us(a);
+  if (!*out) *out = in_path(program_in, a);
+  if (*out) return 0;
+  err_set(err, ERR_RUNTIME, "weir-ort, the program that opens ONNX Runtime, was not found");
+  return err_hint(err, "it is installed with weir: beside it or in ../libexec/weir; if it lies "
+                       "elsewhere, " RUNTIME_FIND_PROGRAM " names it");
+}

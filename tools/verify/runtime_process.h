@@ -1,0 +1,47 @@
+// The process of weir-ort: started under limits, sent a message, waited for. Whatever it does, the wait ends and the process is
+// reaped.
+#ifndef WEIR_RUNTIME_PROCESS_H
+#define WEIR_RUNTIME_PROCESS_H
+
+#include "frame.h"
+#include "runtime.h"
+
+#include <sys/types.h>
+
+enum { RUNTIME_PROCESS_SAID = 512 };
+
+struct runtime_process {
+  pid_t pid;                       // 0: there is none
+  int socket, said;                // its stdin and stdout; its stderr
+  char last[RUNTIME_PROCESS_SAID]; // what it said at last, on stderr
+  size_t n_last;
+  uint64_t peak; // resident memory of the processes so far, as far as it was looked at
+};
+
+struct runtime_process_start {
+  const char *program;
+  int inputs, outputs; // files of large arrays
+  uint64_t memory_bytes;
+};
+// ERR_RUNTIME: it cannot be started; ERR_RETRY: the system has no room for a process now.
+int runtime_process_start(struct runtime_process *p, const struct runtime_process_start *how,
+                          struct err *err);
+
+struct runtime_process_ask {
+  double seconds;
+  uint64_t memory_bytes; // for words only
+  const volatile int *stop;
+  const char *doing; // for messages: "ran 'x.onnx'"
+};
+// Sends the request and receives the answer into *f: its lists lie in *a, its elements in *in. In all ends but DONE the process is
+// gone.
+enum runtime_end runtime_process_ask(struct runtime_process *p,
+                                     const struct runtime_process_ask *how,
+                                     const struct frame_buffer *request, struct frame_buffer *in,
+                                     struct frame *f, struct arena *a, struct err *err);
+// Looks at its memory.
+void runtime_process_look(struct runtime_process *p);
+// Ends it. Nothing happens if there is none.
+void runtime_process_end(struct runtime_process *p);
+
+#endif
