@@ -97,13 +97,23 @@ static uint32_t claim_root(struct sites_cut *c, uint32_t claim) {
   return sites_join_root(c, c->m[AFTER]->n_nodes + claim);
 }
 
+// Is it made on both sides by a node that did not change? Then what that reads is what must be equal.
+static bool made_alike(const struct sites_cut *c, uint32_t value) {
+  const struct model *s = c->m[BEFORE], *e = c->m[AFTER];
+  if (value >= s->n_values || s->values[value].kind != VALUE_NODE_OUTPUT) return false;
+  const uint32_t node = s->values[value].def;
+  return e->values[value].kind == VALUE_NODE_OUTPUT && e->values[value].def == node &&
+         c->el[BEFORE][node] == NO_ID && !(e->nodes[node].flags & NODE_DEAD) &&
+         s->nodes[node].n_in > 0;
+}
+
 // The same place reads `before` in the source and `after` in the result, and nothing there changed.
 static void demand_pair(struct sites_cut *c, uint32_t before, uint32_t after) {
   struct model_constant s, e;
   if (before == NO_ID || after == NO_ID) return;
   const bool fixed = sites_constant(c, BEFORE, before, &s);
   const bool fixed_after = sites_constant(c, AFTER, after, &e);
-  if (before == after && !fixed && !fixed_after) {
+  if (before == after && ((!fixed && !fixed_after) || made_alike(c, before))) {
     c->demanded[before] = true;
     return;
   }
