@@ -215,7 +215,7 @@ static int compare_elements(struct worker *w, const struct part *x, struct contr
     const size_t n = (size_t)min_u64(LEAF, x->n - done);
     if (stopped(t)) return 0;
     for (uint32_t s = 0; s < CONTRAST_SIDES; s++) {
-      const struct kernels_cast widen = {.from = type[s], .to = DTYPE_DOUBLE};
+      const struct kernels_cast widen = {.from = (uint8_t)type[s], .to = DTYPE_DOUBLE};
       if (eval_read(task[s], (x->first + done) * each[s], w->b->raw[s], n * each[s], err))
         return -1;
       kernels_convert(w->b->wide[s], w->b->raw[s], n, &widen);

@@ -12,7 +12,8 @@
 #include <ctype.h>
 #include <math.h>
 
-enum { CHUNK = 4096, SMALL_NUMBERS = 10, KNOWN_AT_MOST = 1024, FAR = 1000, NORMAL_AT_MOST = 6 };
+enum { CHUNK = 4096, SMALL_NUMBERS = 10, KNOWN_AT_MOST = 1024 };
+static const float FAR = 1000, NORMAL_AT_MOST = 6;
 
 // ---- where elements go -----------------------------------------------------------------------------------
 
