@@ -63,7 +63,7 @@ static void print_rows(const struct verified *f, struct arena *a) {
   if (n == 0) return;
   printf("%-*s  %9s  %9s  %9s  %7s  %9s  %s\n", width,
          strcmp(f->scope, "model") == 0 ? "output" : "site", "max abs", "mean abs", "relative",
-         "SQNR dB", "cosine", "");
+         "SQNR dB", "cosine", "verdict");
   for (uint32_t i = 0; i < shown && report_stdout_alive(); i++) {
     printf("%-*s  ", width, quote_str(list[i]->name).s);
     print_figures(&list[i]->figures);
@@ -126,10 +126,10 @@ static void print_share(const struct verified *f) {
     printf("verified: no edit changes what is computed\n");
     return;
   }
-  printf("verified with ONNX Runtime %s%s%s: seed %lu, %s, %s of memory and %s in the runtime\n",
-         f->runtime, f->sizes && *f->sizes ? ", " : "", f->sizes ? f->sizes : "", f->seed,
-         report_seconds(f->seconds).s, quote_bytes(f->peak_memory[0]).s,
-         quote_bytes(f->peak_memory[1]).s);
+  printf("verified with ONNX Runtime %s: ", f->runtime);
+  if (f->sizes && *f->sizes) printf("%s, seed %lu, ", f->sizes, f->seed);
+  printf("%s, %s of memory and %s in the runtime\n", report_seconds(f->seconds).s,
+         quote_bytes(f->peak_memory[0]).s, quote_bytes(f->peak_memory[1]).s);
   printf("verified: %lu of %lu %s (%.1f %%)", f->n_passed, all, what,
          100 * (double)f->n_passed / (double)all);
   if (f->n_failed) printf(", %lu failed", f->n_failed);
