@@ -22,5 +22,5 @@ static int edit(struct job *job, void *ctx, struct err *err) {
 }
 
 int cmd_convert(const struct cli_args *args, struct err *err) {
-  return job_command(args, edit, NULL, err);
+  return job_command(args, NULL, edit, NULL, err);
 }

@@ -19,7 +19,7 @@ static bool any_converted(const struct pass_job *pj) {
 }
 
 // The nodes without a shape, as the last inference left them: --verbose.
-static void tell(struct job *job, struct job_told *told) {
+static void hint(struct job *job) {
   const struct pass_job *pj = job->ctx;
   const uint64_t verbose = cli_count(job->args, OPT_VERBOSE);
   uint32_t last = NO_ID, shown = 0, more = 0;
@@ -37,6 +37,11 @@ static void tell(struct job *job, struct job_told *told) {
                   quote_str(s->name).s, pass_job_reason_words(s->reason, &job->arena));
   }
   if (more) report_notice("and for %u more (--verbose 3 lists all)", more);
+  pass_job_hint(job);
+}
+
+static void tell(struct job *job, struct job_told *told) {
+  const struct pass_job *pj = job->ctx;
   pass_job_tell_nodes(job, told);
   if (job->edits.n > 0 && !any_converted(pj)) told->did = "marked as preprocessed";
 }
@@ -66,6 +71,7 @@ int cmd_preprocess(const struct cli_args *args, struct err *err) {
   struct pass_job pj;
   pass_job_init(&pj);
   pj.tell = tell;
+  pj.hint = hint;
   if (cli_flag(args, OPT_AUTO_MERGE))
     report_hint("--auto-merge has no effect: dims are taken to be equal only where they must be");
   if (cli_flag(args, OPT_STRICT) && cli_flag(args, OPT_SKIP_ONNX_SHAPE) &&

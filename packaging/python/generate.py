@@ -25,7 +25,7 @@ WIDTH = 120
 PROGRESS = "progress: called with a weir.Progress when a piece of work begins, once a second, and when it ends"
 NUMBERS = {"count": "int", "figure": "float"}  # those of common.json that may come as strings
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
-OPERANDS = {"IN": "input", "OUT": "output", "DIR": "folder"}
+OPERANDS = {"IN": "input", "OUT": "output", "DIR": "folder", "SRC": "source"}
 NAMES = {"NAME", "TARGET"}  # operands that are no paths
 HEAD = '"""{}\n\nMade by packaging/python/generate.py when the package was built.\n"""\n\nfrom __future__ import annotations\n\n'
 
@@ -204,6 +204,8 @@ def option_type(option):
         of = "Union[str, Sequence[str]]"
     elif kind == "size" or option["metavar"] == "SIZE":
         of = "Union[int, str]"
+    elif option["metavar"] == "X":
+        of = "Union[float, str]"
     else:
         of = "int" if kind in ("count", "number") else "str"
     return (of, None) if option["required"] else (f"Optional[{of}]", "None")

@@ -113,6 +113,8 @@ struct dims_binding {
 // has it.
 bool dims_value(struct dims *d, dim_id e, const struct dims_binding *of, uint32_t n,
                 int64_t *value);
+// A symbol of the expression, as it is, that has no value among these; NO_ID: they all have one.
+dim_id dims_unbound(struct dims *d, dim_id e, const struct dims_binding *of, uint32_t n);
 
 // Puts an expression in place of a symbol: for values of symbols that a user gives, and bodies of
 // functions. NO_ID: a step divides by 0.

@@ -123,6 +123,20 @@ bool dims_value(struct dims *d, dim_id e, const struct dims_binding *of, uint32_
   return value_of_sum(d, e, &w, values, value);
 }
 
+dim_id dims_unbound(struct dims *d, dim_id e, const struct dims_binding *of, uint32_t n) {
+  struct dims_walk w;
+  if (e == NO_ID) return NO_ID;
+  dims_walk(d, e, UINT64_MAX, &w);
+  for (uint32_t i = 0; i < w.n; i++) {
+    const struct dims_atom *a = &d->atoms[w.atoms[i]];
+    uint32_t k = 0;
+    while (k < n && of[k].symbol != a->alone)
+      k++;
+    if (k == n && !is_quotient(a) && !is_choice(a)) return a->alone;
+  }
+  return NO_ID;
+}
+
 // ---- with others in their place --------------------------------------------------------------------------
 
 static dim_id rebuild_sum(struct dims *d, dim_id e, const struct dims_walk *w, const dim_id *by) {

@@ -25,6 +25,7 @@ void edit_groups_done(struct edits *e) {
   table_free(g->made, g->made_cap, sizeof *g->made);
   table_free(g->changed, g->changed_cap, sizeof *g->changed);
   table_free(g->forwards, g->forwards_cap, sizeof *g->forwards);
+  table_free(g->replaced, g->replaced_cap, sizeof *g->replaced);
   arena_free(&g->texts);
   table_free(g, g->self_cap, sizeof *g);
   e->groups = NULL;
@@ -47,7 +48,8 @@ void edit_groups_begin(struct edits *e, const char *pass, uint32_t site, const c
                                         .removed = g->n_removed,
                                         .made = g->n_made,
                                         .changed = g->n_changed,
-                                        .forwards = g->n_forwards};
+                                        .forwards = g->n_forwards,
+                                        .replaced = g->n_replaced};
 }
 
 static struct edit_group_row *newest(struct edits *e) {
@@ -71,6 +73,14 @@ void edit_groups_changed(struct edits *e, uint32_t node) {
   const uint32_t at = TABLE_ADD(e->groups, changed, 1);
   e->groups->changed[at] = node;
   row->n_changed++;
+}
+
+void edit_groups_replaced(struct edits *e, uint32_t tensor) {
+  struct edit_group_row *row = newest(e);
+  if (!row) return;
+  const uint32_t at = TABLE_ADD(e->groups, replaced, 1);
+  e->groups->replaced[at] = tensor;
+  row->n_replaced++;
 }
 
 void edit_groups_forwarded(struct edits *e, uint32_t from, uint32_t to) {

@@ -24,6 +24,7 @@ struct edit_group_row {
   uint32_t made, n_made;         // nodes that came
   uint32_t changed, n_changed;   // nodes that stayed and got other inputs, outputs or attributes
   uint32_t forwards, n_forwards; // uses that went over: pairs (from, to) of values
+  uint32_t replaced, n_replaced; // tensors that stayed and got other elements
 };
 
 struct edit_forwarded {
@@ -38,6 +39,7 @@ struct edit_groups {
   TABLE(uint32_t, made);
   TABLE(uint32_t, changed);
   TABLE(struct edit_forwarded, forwards);
+  TABLE(uint32_t, replaced);
   struct arena texts;
 };
 
@@ -61,6 +63,7 @@ void edit_groups_made(struct edits *e, uint32_t node);
 void edit_groups_removing(struct edits *e, uint32_t node); // before it dies
 void edit_groups_changed(struct edits *e, uint32_t node);
 void edit_groups_forwarded(struct edits *e, uint32_t from, uint32_t to);
+void edit_groups_replaced(struct edits *e, uint32_t tensor);
 void edit_groups_done(struct edits *e);
 
 #endif

@@ -96,6 +96,7 @@ void edit_apply_replace_tensor(struct edits *e, struct edit_asked *x) {
     m->tensors[tensor].flags |= TENSOR_REPLACED;
   }
   edit_make_data(e, tensor, x->recipe);
+  edit_groups_replaced(e, tensor);
   const struct model_tensor *t = &m->tensors[tensor];
   if (t->home == HOME_ATTRIBUTE) {
     become_value(m, t->owner);

@@ -29,14 +29,9 @@ static void emit_slots(struct emission *e, struct rope *to, uint32_t field, uint
   }
 }
 
-static void emit_node(struct emission *e, struct rope *to, uint32_t id) {
+void emit_node_again(struct emission *e, struct rope *to, uint32_t field, uint32_t id) {
   const struct model_node *n = &e->m->nodes[id];
-  const bool in_function = e->m->graphs[n->graph].kind == GRAPH_FUNCTION;
   struct rope body = rope_empty();
-  if (!emit_node_changes(e, id)) {
-    rope_copy(e->pool, to, n->src);
-    return;
-  }
   emit_slots(e, &body, ONNX_NODE_input, n->refs, n->n_in);
   emit_slots(e, &body, ONNX_NODE_output, n->refs + n->n_in, n->n_out);
   emit_name(e, &body, ONNX_NODE_name, n->name);
@@ -46,7 +41,16 @@ static void emit_node(struct emission *e, struct rope *to, uint32_t id) {
   emit_kept_fields(e, &body, KEPT_NODE, id);
   emit_name(e, &body, ONNX_NODE_domain, n->domain);
   emit_name(e, &body, ONNX_NODE_overload, n->overload);
-  rope_message_field(e->pool, to, in_function ? ONNX_FUNCTION_node : ONNX_GRAPH_node, body);
+  rope_message_field(e->pool, to, field, body);
+}
+
+void emit_node(struct emission *e, struct rope *to, uint32_t id) {
+  const struct model_node *n = &e->m->nodes[id];
+  const bool in_function = e->m->graphs[n->graph].kind == GRAPH_FUNCTION;
+  if (!emit_node_changes(e, id))
+    rope_copy(e->pool, to, n->src);
+  else
+    emit_node_again(e, to, in_function ? ONNX_FUNCTION_node : ONNX_GRAPH_node, id);
 }
 
 // ---- value infos -------------------------------------------------------------------------------
@@ -144,8 +148,7 @@ static void walk_tensors(struct emission *e, struct rope *to, const struct model
 }
 
 static void new_tensors(struct emission *e, struct rope *to, uint32_t graph) {
-  uint32_t id = e->made->tensor_head[graph];
-  for (; id != NO_ID; id = e->made->tensor_next[id - e->m->loaded_tensors])
+  for (uint32_t id = emit_first_made(e, graph); id != NO_ID; id = emit_next_made(e, id))
     emit_tensor(e, to, ONNX_GRAPH_initializer, id);
 }
 
@@ -198,7 +201,7 @@ static void walk_function_io(struct emission *e, struct rope *to, struct walk *w
 }
 
 // The first of the defaults that lies at or behind `off`.
-static uint32_t first_default(const struct emission *e, uint64_t off) {
+uint32_t emit_first_default(const struct emission *e, uint64_t off) {
   uint32_t low = 0, high = e->n_defaults;
   while (low < high) {
     uint32_t middle = low + (high - low) / 2;
@@ -216,14 +219,14 @@ static void walk_function_attrs(struct emission *e, struct rope *to,
   const struct model *m = e->m;
   for (uint32_t i = 0; i < item->count; i++) {
     struct place run = m->others[item->first + i];
-    for (uint32_t k = first_default(e, run.off); k < e->n_defaults; k++) {
+    for (uint32_t k = emit_first_default(e, run.off); k < e->n_defaults; k++) {
       if (m->attrs[e->defaults[k]].src.off - run.off >= run.len) break;
       emit_attr(e, to, ONNX_FUNCTION_attribute_proto, e->defaults[k]);
     }
   }
 }
 
-static void emit_opset(struct emission *e, struct rope *to, uint32_t field, uint32_t id) {
+void emit_opset(struct emission *e, struct rope *to, uint32_t field, uint32_t id) {
   const struct model_opset *o = &e->m->opsets[id];
   struct rope body = rope_empty();
   rope_bytes_field(e->pool, &body, ONNX_OPSET_domain, model_name(e->m, o->domain));
@@ -305,7 +308,7 @@ static void emit_graph(struct emission *e, struct rope *to, uint32_t field, uint
 
 // ---- functions and the model -------------------------------------------------------------------
 
-static void emit_function(struct emission *e, struct rope *to, uint32_t id) {
+void emit_function(struct emission *e, struct rope *to, uint32_t id) {
   const struct model_function *f = &e->m->functions[id];
   const struct model_graph *g = &e->m->graphs[f->graph];
   struct rope body = rope_empty();
@@ -421,15 +424,29 @@ static void list_defaults(struct emission *e, struct arena *scratch) {
   e->defaults = list;
 }
 
+void emit_begin(struct emission *e, struct arena *a) {
+  const struct model *m = e->m;
+  struct emit_new *made = arena_alloc(a, sizeof *made);
+  list_by_graph(m, m->loaded_tensors, m->n_tensors, &made->tensor_head, &made->tensor_next,
+                new_initializer_graph, a);
+  list_by_graph(m, m->loaded_infos, m->n_infos, &made->info_head, &made->info_next, new_info_graph,
+                a);
+  e->made = made;
+  list_defaults(e, a);
+}
+
+uint32_t emit_first_made(const struct emission *e, uint32_t graph) {
+  return e->made->tensor_head[graph];
+}
+
+uint32_t emit_next_made(const struct emission *e, uint32_t tensor) {
+  return e->made->tensor_next[tensor - e->m->loaded_tensors];
+}
+
 struct rope emit_model(struct rope_pool *pool, const struct model *m, const struct placement *x) {
   struct arena scratch = {0};
-  struct emit_new made;
-  list_by_graph(m, m->loaded_tensors, m->n_tensors, &made.tensor_head, &made.tensor_next,
-                new_initializer_graph, &scratch);
-  list_by_graph(m, m->loaded_infos, m->n_infos, &made.info_head, &made.info_next, new_info_graph,
-                &scratch);
-  struct emission e = {.pool = pool, .m = m, .x = x, .made = &made};
-  list_defaults(&e, &scratch);
+  struct emission e = {.pool = pool, .m = m, .x = x};
+  emit_begin(&e, &scratch);
   struct rope body = rope_empty();
   uint32_t changed =
       m->dirty & (MODEL_DIRTY_OPSETS | MODEL_DIRTY_METADATA | MODEL_DIRTY_IR_VERSION);

@@ -62,19 +62,15 @@ static void emit_strings(struct emission *e, struct rope *to, uint32_t id) {
     rope_extent(e->pool, to, pieces[i].at, NO_ID);
 }
 
-// `field` is what the tensor's holder calls it.
-void emit_tensor(struct emission *e, struct rope *to, uint32_t field, uint32_t id) {
+void emit_tensor_as(struct emission *e, struct rope *to, uint32_t field, uint32_t id,
+                    uint32_t name) {
   const struct model_tensor *t = &e->m->tensors[id];
   struct rope body = rope_empty();
-  if (e->x->of[id] == PLACE_COPY) {
-    rope_copy(e->pool, to, t->src);
-    return;
-  }
   const int64_t *dims = model_dims(e->m, t);
   for (uint32_t i = 0; i < t->rank; i++)
     rope_varint_field(e->pool, &body, ONNX_TENSOR_dims, (uint64_t)dims[i]);
   rope_varint_field(e->pool, &body, ONNX_TENSOR_data_type, t->dtype);
-  emit_name(e, &body, ONNX_TENSOR_name, t->name);
+  emit_name(e, &body, ONNX_TENSOR_name, name);
   emit_kept_fields(e, &body, KEPT_TENSOR, id);
   if (e->x->of[id] == PLACE_SIDECAR)
     emit_sidecar(e, &body, id);
@@ -83,6 +79,14 @@ void emit_tensor(struct emission *e, struct rope *to, uint32_t field, uint32_t i
   else
     emit_raw_data(e, &body, id);
   rope_message_field(e->pool, to, field, body);
+}
+
+void emit_tensor(struct emission *e, struct rope *to, uint32_t field, uint32_t id) {
+  const struct model_tensor *t = &e->m->tensors[id];
+  if (e->x->of[id] == PLACE_COPY)
+    rope_copy(e->pool, to, t->src);
+  else
+    emit_tensor_as(e, to, field, id, t->name);
 }
 
 void emit_sparse(struct emission *e, struct rope *to, uint32_t field, uint32_t id) {

@@ -14,12 +14,12 @@
 
 #include <assert.h>
 
-static bool has_payload(const struct model_tensor *t) {
+bool placement_has_payload(const struct model_tensor *t) {
   return t->encoding != ENCODING_STRINGS && dtype_bits((enum dtype)t->dtype) != 0;
 }
 
 // Tensors that stand for a list attribute (Constant's value_floats …) have no TensorProto to move.
-static bool is_list_attribute(const struct model *m, const struct model_tensor *t) {
+bool placement_is_list(const struct model *m, const struct model_tensor *t) {
   if (t->home != HOME_ATTRIBUTE || t->owner == NO_ID) return false;
   switch ((enum attr_type)m->attrs[t->owner].type) {
   case ATTR_TENSOR:
@@ -32,10 +32,10 @@ static bool is_list_attribute(const struct model *m, const struct model_tensor *
 
 static enum tensor_place place_of(const struct model *m, const struct model_tensor *t,
                                   const struct plan_layout *layout, bool all) {
-  if (is_list_attribute(m, t)) return PLACE_COPY;
+  if (placement_is_list(m, t)) return PLACE_COPY;
   bool made = t->flags & (TENSOR_NEW | TENSOR_REPLACED | TENSOR_DIRTY);
   bool external = t->flags & TENSOR_EXTERNAL;
-  if (!made && !has_payload(t)) return PLACE_COPY;
+  if (!made && !placement_has_payload(t)) return PLACE_COPY;
   bool large = t->bytes >= max_u64(layout->inline_below, 1);
   bool may = t->home == HOME_INITIALIZER || external || all;
   if (layout->form == PLAN_DATA_EXTERNAL && large && may) return PLACE_SIDECAR;
@@ -107,7 +107,7 @@ static uint32_t use_recipe(struct plan *p, uint32_t id) {
   return id;
 }
 
-static uint32_t plain_recipe(struct recipes *to, const struct model *m, uint32_t tensor) {
+uint32_t placement_plain_recipe(struct recipes *to, const struct model *m, uint32_t tensor) {
   const struct model_tensor *t = &m->tensors[tensor];
   int64_t flat = 0;
   uint64_t count;
@@ -248,8 +248,9 @@ int placement_decide(struct placement *x, struct plan *p, const struct model *m,
     x->of[i] = (uint8_t)place_of(m, t, layout, all);
     if (x->of[i] == PLACE_COPY) continue;
     x->recipe[i] = t->recipe != NO_ID ? t->recipe
-                   : has_payload(t)   ? use_recipe(p, plain_recipe(p->recipes, m, i))
-                                      : NO_ID;
+                   : placement_has_payload(t)
+                       ? use_recipe(p, placement_plain_recipe(p->recipes, m, i))
+                       : NO_ID;
     if (t->home == HOME_ATTRIBUTE)
       dirty_attr(x, m, t->owner);
     else if (t->graph != NO_ID)

@@ -30,4 +30,11 @@ int placement_decide(struct placement *x, struct plan *p, const struct model *m,
                      const struct plan_layout *layout, bool all, struct err *err);
 void placement_free(struct placement *x);
 
+// Has it elements that a recipe gives: not so strings.
+bool placement_has_payload(const struct model_tensor *t);
+// Does it stand for a list attribute (Constant's value_floats …)? Then there is no TensorProto to move.
+bool placement_is_list(const struct model *m, const struct model_tensor *t);
+// The recipe of a tensor's elements as loaded.
+uint32_t placement_plain_recipe(struct recipes *to, const struct model *m, uint32_t tensor);
+
 #endif

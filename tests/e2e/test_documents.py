@@ -7,6 +7,7 @@ import json
 import re
 from pathlib import Path
 
+import onnxruntime
 import pytest
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
@@ -26,6 +27,11 @@ def closed(schema):
     if isinstance(shut.get("properties"), dict) and shut.get("type") == "object":
         shut.setdefault("additionalProperties", False)
     return shut
+
+
+def onnxruntime_library():
+    [library] = Path(onnxruntime.__file__).parent.glob("capi/libonnxruntime.so.*")
+    return library
 
 
 REGISTRY = Registry().with_resources((f"{name}.json", Resource.from_contents(closed(s))) for name, s in SCHEMAS.items())
@@ -84,6 +90,7 @@ def test_reports(weir, tmp_path):
         ("targets", ["targets"]),
         ("targets", ["targets", "webgpu"]),
         ("shrink-info", ["shrink", SOURCE, "--info"]),
+        ("diff", ["diff", SOURCE, SOURCE]),
     ],
 )
 def test_answers(weir, name, words):
@@ -91,6 +98,21 @@ def test_answers(weir, name, words):
     assert said["schema"] == 1 and said["command"] == words[0]
     with pytest.raises(ValidationError):  # a member that is written, but not in the schema, is found
         is_valid({**said, "another": 1}, name)
+
+
+def test_a_verification(weir, tmp_path):
+    """Of whole models with their layers, of the sites of a log, and with the report of what was written; also of a failure."""
+    log, out, other = tmp_path / "log.jsonl", tmp_path / "out.onnx", tmp_path / "other.onnx"
+    runtime = ["--onnxruntime", onnxruntime_library()]
+    wrote = weir("conv2matmul", SOURCE, out, "--edit-log", log, "--verify=sites", "--json", *runtime).json()
+    sites = is_valid(weir("verify", SOURCE, "--edits", log, "--json", *runtime).json(), "verify")["verification"]
+    assert is_valid(wrote, "report")["verification"]["rows"] == sites["rows"] != [] and sites["scope"] == "sites"
+    whole = is_valid(weir("verify", SOURCE, out, "--layers", "--json", *runtime).json(), "verify")["verification"]
+    assert whole["scope"] == "model" and whole["passed"] == len(whole["rows"]) and whole["layers"]
+    weir("quantize", SOURCE, other, "--block-size", "32")
+    failed = is_valid(weir("verify", SOURCE, other, "--max-abs", "0", "--json", *runtime, code=1).json(), "verify")
+    assert failed["error"]["code"] == 1 and failed["verification"]["failed"] > 0
+    assert all(row["why"] for row in failed["verification"]["rows"] if row["status"] == "failed")
 
 
 def test_tables(weir):
@@ -132,6 +154,15 @@ def test_audit_and_clean(weir, tmp_path):
     is_valid(weir("clean", tmp_path, "--json").json(), "clean")
 
 
+@pytest.mark.parametrize("words", [["quantize"], ["conv2matmul"], ["cast", "--to", "float16"], ["optimize"]], ids=lambda words: words[0])
+def test_diff(weir, tmp_path, words):
+    out = tmp_path / "out.onnx"
+    weir(*words, SOURCE, out)
+    for weights in ("none", "digest", "values"):
+        said = is_valid(weir("diff", SOURCE, out, "--weights", weights, "--json", code=1).json(), "diff")
+        assert not said["equal"] and said["weights"] == weights and said["other"] == str(out)
+
+
 FAILURES = [
     ["inspect", "nothere.onnx"],
     ["check", "nothere.onnx"],
@@ -151,6 +182,10 @@ FAILURES = [
     ["replay", "nothere.jsonl", SOURCE, "out.onnx"],
     ["clean", "nothere"],
     ["audit", "nothere.onnx"],
+    ["diff", SOURCE, "nothere.onnx"],
+    ["diff", SOURCE, SOURCE, "--weights", "all"],
+    ["verify", SOURCE],
+    ["verify", SOURCE, SOURCE, "--onnxruntime", "nothere.so"],
 ]
 
 

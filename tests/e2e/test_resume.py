@@ -20,6 +20,7 @@ import pytest
 
 import compare
 import make_encoder
+import report_page
 from conftest import before_record, program, read_only_folder
 
 UNITS = 8  # of the medium encoder: seven of data, one of metadata
@@ -549,7 +550,7 @@ def half_sealed(weir_fault, setting, folder, *options):
     move = len(moves) - moves[::-1].index("model.onnx")
     here = setting.make(folder / "half")
     words = [*setting.words(here), *options]
-    kept = 1 if options else 0  # a report that is kept is one more
+    kept = 1 if "--report-json" in options else 0  # a report that is kept is one more
     weir_fault(*words, env={"WEIR_FAULT": f"kill:renameat2:{move + kept}"}, code=-signal.SIGKILL)
     return here
 
@@ -586,6 +587,25 @@ def test_report_of_a_completed_seal_that_kept_none(weir, weir_fault, quick_folde
         "version": said["weir"]["version"],
     }
     assert compare.folder_bytes(here / "out") == setting.files
+
+
+@pytest.mark.parametrize("how", ["kept", "changed", "never"])
+def test_page_of_a_completed_seal(weir, weir_fault, quick_folder, how):
+    """It is that of the run that did the work; or, where none was kept or it was changed, it has the files and the plan."""
+    setting = Setting(weir, "inplace", quick_folder)
+    words = [] if how == "never" else ["--report-html", quick_folder / "r.html"]
+    here = half_sealed(weir_fault, setting, quick_folder, *words)
+    [staging] = staging_folders(setting.target(here).parent)
+    assert (staging / "report.html").exists() == (how != "never")
+    if how == "changed":
+        text = (staging / "report.html").read_text()
+        (staging / "report.html").write_text(text.replace("<h1>", "<h1>x"))
+    done = weir(*setting.words(here), "--resume", "--report-html", quick_folder / "r.html")
+    page = report_page.read(quick_folder / "r.html")
+    assert ("the page that the interrupted run kept was changed or damaged" in done.err) == (how == "changed")
+    assert ("What changed" in page.text()) == (how == "kept") and ("only its files are known" in page.text()) == (how != "kept")
+    assert "model.onnx.data" in page.text() and "model.onnx.manifest.json" in page.text()
+    assert compare.folder_bytes(setting.target(here).parent) == setting.files
 
 
 @pytest.mark.parametrize("how", ["another number", "cut", "another check", "of another run", "not JSON"])

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import onnxruntime
 import pytest
 
 TESTS = Path(__file__).resolve().parent.parent
@@ -52,6 +53,13 @@ def ordinary():
         return done.stdout
 
     return run
+
+
+@pytest.fixture
+def runtime(monkeypatch):
+    """The tests' own ONNX Runtime is what is found, in an environment that has none too."""
+    [library] = Path(onnxruntime.__file__).parent.glob("capi/libonnxruntime.so.*")
+    monkeypatch.setenv("WEIR_ONNXRUNTIME", os.fspath(library))
 
 
 @pytest.fixture(scope="session")

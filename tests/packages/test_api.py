@@ -9,6 +9,7 @@ import logging
 import math
 import os
 import pickle
+import re
 import shutil
 import signal
 import subprocess
@@ -28,7 +29,7 @@ from conftest import ROOT, SAMPLE, WAIT
 from installed import package_models
 
 OPERANDS = {"IN": "input", "OUT": "output", "IN...": "inputs", "MODEL": "model", "MODEL|MANIFEST": "model", "EDITS": "edits"}
-OPERANDS |= {"DIR": "folder", "NAME": "name", "TARGET": "target"}
+OPERANDS |= {"DIR": "folder", "NAME": "name", "TARGET": "target", "SRC": "source"}
 
 
 def is_for_people(option):
@@ -82,6 +83,7 @@ def test_types_of_keywords(weir, tables):
         "number": [int, None],
         "size": [int, str, None],
         "text": [str, None],
+        "figure": [float, str, None],
         "name": [str, None],
         "list": [str, typing.Sequence[str], None],
     }
@@ -96,10 +98,12 @@ def test_types_of_keywords(weir, tables):
                 [words] = [each for each in (found, *typing.get_args(found)) if typing.get_origin(each) is typing.Literal]
                 assert [str(each) for each in typing.get_args(words)] == option["choices"]
                 assert all(isinstance(each, int) == str(each).isdigit() for each in typing.get_args(words))
+            elif option["kind"] == "maybe":
+                assert found == typing.Union[bool, None, typing.Literal[tuple(option["choices"])]]
             elif option["kind"] in ("file", "stream", "folder"):
                 assert str in typing.get_args(found) and typing.get_args(path)[0] in typing.get_args(found)
             else:
-                wanted = kinds["size"] if option["metavar"] == "SIZE" else kinds[option["kind"]]
+                wanted = kinds[{"SIZE": "size", "X": "figure"}.get(option["metavar"], option["kind"])]
                 wanted = [*wanted, None] if option["takes_false"] else wanted
                 assert found == (typing.Union[tuple(wanted)] if len(wanted) > 1 else wanted[0]), option["name"]
 
@@ -119,7 +123,7 @@ def tree(folder):
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-OF_THE_MACHINE = {"seconds", "peak_memory_bytes", "index_bytes", "peak_memory_limit_bytes", "source_bytes_read", "disk_free_bytes", "bytes_cloned"}
+OF_THE_MACHINE = {"runtime_peak_memory_bytes", "seconds", "peak_memory_bytes", "index_bytes", "peak_memory_limit_bytes", "source_bytes_read", "disk_free_bytes", "bytes_cloned"}
 
 
 def without(document, here):
@@ -143,7 +147,7 @@ CALLS = {
     ],
     "shrink": [(["MODEL"], {"output_dir": "OUT", "method": "float_weights", "levels": 16}), (["MODEL"], {"info": True})],
     "cast": [(["MODEL", "OUT"], {"to": "float16", "min_elements": 1000}), (["MODEL"], {"to": "bfloat16", "output": "OUT"}), (["MODEL", "OUT"], {"to": "float16", "graph": True, "keep_io": True, "keep_op": ["Conv", "Softmax"], "on_overflow": "clip", "target": "webgpu"})],
-    "infer": [(["MODEL", "OUT"], {"set_dim": ["t=40"], "declared": "override"}), (["MODEL"], {"dry_run": True, "strict": True})],
+    "infer": [(["MODEL", "OUT"], {"set_dim": ["t=40"], "declared": "override", "report_html": "LOG"}), (["MODEL"], {"dry_run": True, "strict": True})],
     "optimize": [(["MODEL", "OUT"], {"skip": ["fuse", "tidy/*"], "rounds": 3, "exactness": "exact"}), (["MODEL", "OUT"], {"goal": "onnxruntime", "opset": 18, "only": "tidy", "fold_limit": "64KiB"})],
     "preprocess": [(["MODEL", "OUT"], {"skip_onnx_shape": True, "verbose": 1, "int_max": 1000000}), (["MODEL", "OUT"], {"data_file": "weights.bin"})],
     "measure": [(["MODEL"], {"candidates": ["4:64", "8:64:sym"], "include": "*"})],
@@ -154,6 +158,8 @@ CALLS = {
     "replay": [(["EDITS", "MODEL", "OUT"], {})],
     "clean": [(["FOLDER"], {"yes": True})],
     "audit": [(["WRITTEN"], {})],
+    "diff": [(["MODEL", "MODEL"], {}), (["MODEL", "WRITTEN"], {"weights": "values", "trust_manifests": True})],
+    "verify": [(["MODEL", "WRITTEN"], {"layers": True, "seed": 7, "metric": ["cosine=0.9", "relative=0.5"]}), (["MODEL"], {"edits": "EDITS", "sites": "3"})],
 }
 
 
@@ -168,7 +174,7 @@ def test_every_command_has_a_call(tables):
 
 
 @pytest.mark.parametrize("name, n", [(name, n) for name in CALLS for n in range(len(CALLS[name]))])
-def test_same_as_the_command_line(weir, ordinary, tmp_path, name, n):
+def test_same_as_the_command_line(weir, ordinary, runtime, tmp_path, name, n):
     """Files and documents; the command line is that of the ordinary build."""
     operands, options = CALLS[name][n]
     results = []
@@ -190,6 +196,10 @@ def test_same_as_the_command_line(weir, ordinary, tmp_path, name, n):
         if "report_json" in options:
             without_time = without(json.loads((here / "log").read_text()), here)
             (here / "log").write_text(json.dumps(without_time))
+        if "report_html" in options:  # without the command line, its paths, times and memory
+            blocks = re.findall(r'<script type="application/json".*?</script>', (here / "log").read_text(), re.S)
+            assert blocks
+            (here / "log").write_text("".join(blocks))
         results.append((without(document, here), {k: v for k, v in tree(here).items()}))
     assert results[0] == results[1]
     assert (len(results[0][1]) > 4) == ("OUT" in [*operands, *options.values()]) or "LOG" in options.values()
@@ -649,7 +659,7 @@ sys.exit(done.failed)
 """
 
 
-def test_page(python, encoder, tmp_path):
+def test_page(python, encoder, runtime, tmp_path):
     """The examples of docs/python.md, one after the other, in a folder that has a model."""
     for path in encoder.parent.iterdir():
         shutil.copy(path, tmp_path)

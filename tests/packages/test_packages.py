@@ -26,7 +26,7 @@ from conftest import ALL, ROOT
 
 MODEL = ROOT / "tests/data/tied/model.onnx"
 MAINTAINER = r"Ann O'Bob | Söns & \1"  # letters that sed, the shell and awk would take for their own
-LINKED = ["cJSON", "liburing", "libyaml", "musl", "openssl", "protobuf-c"]
+LINKED = ["cJSON", "liburing", "libyaml", "musl", "openssl", "protobuf-c", "zlib"]
 only_all = pytest.mark.skipif(not ALL, reason="takes minutes: tools/test --all")
 
 
@@ -56,7 +56,7 @@ def in_root():
     enter = ["chroot"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "chroot"]
     if subprocess.run([*enter, "/", "/bin/true"], stderr=subprocess.DEVNULL).returncode:
         pytest.skip("no folder can be made the root of a process here")
-    return lambda root, *words: run(*enter, root, *words)
+    return lambda root, *words, code=0: run(*enter, root, *words, code=code)
 
 
 def program_headers(data):
@@ -67,7 +67,7 @@ def program_headers(data):
 
 
 def digests(folder):
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir()) if path.is_file()}
 
 
 def quantized(ordinary, folder):
@@ -90,9 +90,36 @@ def test_the_program_needs_nothing(static, ordinary, tmp_path, in_root):
     assert digests(root / "m") == quantized(ordinary, tmp_path / "ordinary")
 
 
+def refused(in_root, root, program, model):
+    """What `weir verify` says there, where no model can be run."""
+    said = json.loads(in_root(root, program, "verify", model, model, "--json", code=69))["error"]
+    return said["message"], said["hint"]
+
+
+def test_verify_where_there_is_no_glibc(static, tmp_path, in_root):
+    """As in Alpine: weir-ort is there and cannot start; the rest of weir does not need it."""
+    root = tmp_path / "root"
+    root.mkdir()
+    for path in (static, MODEL):
+        shutil.copy(path, root)
+    message, hint = refused(in_root, root, "/weir", "/model.onnx")
+    assert message == "weir-ort, the program that opens ONNX Runtime, was not found" and "WEIR_ORT" in hint
+    shutil.copy(static.with_name("weir-ort"), root)
+    message, hint = refused(in_root, root, "/weir", "/model.onnx")
+    assert message == "cannot start '/weir-ort': the dynamic loader that it needs is not on this system" and "glibc" in hint
+
+
+def test_where_weir_ort_is_put(static, tmp_path):
+    """Beside the program, also where that is copied to another place."""
+    made = packaged("static", "x86_64", tmp_path)
+    assert made == tmp_path / "weir"
+    assert digests(tmp_path) == {name: sha for name, sha in digests(static.parent).items() if name in ("weir", "weir-ort")}
+
+
 def test_the_program_says_the_same_version(static, ordinary):
     ours, theirs = run(static, "--version"), run(ordinary, "--version")
     assert ours.splitlines()[0] == theirs.splitlines()[0]
+    assert run(static.with_name("weir-ort"), "--version") == ours.splitlines()[0].replace("weir", "weir-ort") + "\n"
 
 
 def test_licences_of_what_is_linked_in(static, ordinary):
@@ -143,6 +170,7 @@ def test_the_image(static, ordinary, tmp_path, in_root):
     assert all(f"usr/share/doc/weir/licenses/{name}.txt" in names for name in LINKED)
     shutil.copy(MODEL, root / "models/in.onnx")
     in_root(root, "/bin/weir", "quantize", "/models/in.onnx", "/models/out.onnx", "--block-size", "32")
+    assert "weir-ort" in refused(in_root, root, "/bin/weir", "/models/in.onnx")[0]
     (root / "models/.keep").unlink()
     assert digests(root / "models") == quantized(ordinary, tmp_path / "ordinary")
     again = packaged("image", "x86_64", tmp_path / "again.tar")
@@ -171,9 +199,10 @@ def test_the_containerfile(static, ordinary, tmp_path):
 
 @only_all
 def test_the_static_build_is_reproducible(static, tmp_path):
-    first = static.read_bytes()
+    first = [static.read_bytes(), static.with_name("weir-ort").read_bytes()]
     shutil.rmtree(static.parent)
-    assert packaged("static").read_bytes() == first
+    again = packaged("static")
+    assert [again.read_bytes(), again.with_name("weir-ort").read_bytes()] == first
 
 
 @pytest.fixture(scope="session")
@@ -194,7 +223,7 @@ def test_the_debian_package(deb):
     said = run("lintian", "--allow-root", "--suppress-tags", ours, deb)
     assert said == "", said
     names = run("dpkg-deb", "--contents", deb)
-    for name in ("usr/bin/weir", "man1/weir-quantize.1.gz", "completions/weir", "doc/weir/changelog.gz", "doc/weir/changelog.Debian.gz", "doc/weir/schema/"):
+    for name in ("usr/bin/weir", "usr/libexec/weir/weir-ort", "man1/weir-quantize.1.gz", "completions/weir", "doc/weir/changelog.gz", "doc/weir/changelog.Debian.gz", "doc/weir/schema/"):
         assert name in names
     assert "libssl3" in run("dpkg-deb", "--field", deb, "Depends")
     assert run("dpkg-deb", "--field", deb, "Maintainer") == f"{MAINTAINER} <ann@example.org>\n"
@@ -238,6 +267,9 @@ def test_the_debian_package_in_an_empty_debian(deb, ordinary, debian, tmp_path):
     shutil.copy(deb, root / "weir.deb")
     shutil.copy(MODEL, root / "in.onnx")
     bash("apt-get install -y -qq --no-install-recommends /weir.deb; weir quantize /in.onnx /out.onnx --block-size 32")
+    bash("weir verify /in.onnx /out.onnx 2>/said && exit 1 || [ $? = 69 ]; grep 'ONNX Runtime was not found' /said")
+    bash("apt-get install -y -qq --no-install-recommends python3-pip && pip install --quiet --break-system-packages onnxruntime")
+    bash("weir verify /in.onnx /out.onnx | grep 'verified with ONNX Runtime'")
     made = {name: hashlib.sha256((root / name).read_bytes()).hexdigest() for name in ("out.onnx", "out.onnx.manifest.json")}
     wanted = quantized(ordinary, tmp_path / "ordinary")
     assert all(wanted[name] == sha for name, sha in made.items())

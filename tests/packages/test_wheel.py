@@ -37,6 +37,19 @@ def in_info(archive, name):
     return archive.read(path)
 
 
+# Where installers put them: PREFIX/bin/weir, PREFIX/libexec/weir/weir-ort.
+PROGRAMS = {"weir": ".data/scripts/weir", "weir-ort": ".data/data/libexec/weir/weir-ort"}
+
+
+def program_name(archive, name):
+    [path] = [each for each in archive.namelist() if each.endswith(PROGRAMS[name])]
+    return path
+
+
+def program(archive, name):
+    return archive.read(program_name(archive, name))
+
+
 def metadata(archive):
     return HeaderParser().parsestr(in_info(archive, "METADATA").decode())
 
@@ -48,13 +61,13 @@ def test_names(wheel, archive):
     assert tags == [f"py3-none-manylinux2014_{ARCH}", f"py3-none-musllinux_1_1_{ARCH}"]
     names = archive.namelist()
     assert len(names) == len(set(names)) and not [name for name in names if name.endswith(("/", ".pyc"))]
-    assert f"onnx_weir-{version}.data/scripts/weir" in names and "weir/py.typed" in names
+    assert {program_name(archive, each) for each in PROGRAMS} < set(names) and "weir/py.typed" in names
 
 
 def test_modes(archive):
     """A zip entry without the type of a file loses its mode when it is installed."""
     for entry in archive.infolist():
-        is_program = entry.filename.endswith("/scripts/weir")
+        is_program = entry.filename.endswith(tuple(PROGRAMS.values()))
         assert entry.external_attr >> 16 == stat.S_IFREG | (0o755 if is_program else 0o644), entry.filename
 
 
@@ -74,7 +87,8 @@ def test_metadata(archive):
     said = metadata(archive)
     [version] = re.findall(r"project\(weir VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())
     assert said["Name"] == "onnx-weir" and said["Version"] == version and said["Requires-Python"] == ">=3.9"
-    assert said.get_all("Requires-Dist") is None
+    assert said.get_all("Requires-Dist") == ['onnxruntime>=1.20; extra == "verify"']
+    assert said.get_all("Provides-Extra") == ["verify"]
 
 
 def test_description(archive):
@@ -105,30 +119,61 @@ def test_bill_of_materials(archive):
     bill = json.loads(in_info(archive, "sboms/onnx_weir.cyclonedx.json"))
     assert bill["bomFormat"] == "CycloneDX" and bill["specVersion"] == "1.5"
     own = bill["metadata"]["component"]
-    program = archive.read(next(name for name in archive.namelist() if name.endswith("/scripts/weir")))
-    assert own["hashes"] == [{"alg": "SHA-256", "content": hashlib.sha256(program).hexdigest()}]
+    [runner] = own["components"]
+    for part, name in ((own, "weir"), (runner, "weir-ort")):
+        assert part["hashes"] == [{"alg": "SHA-256", "content": hashlib.sha256(program(archive, name)).hexdigest()}]
+        assert part["version"] == metadata(archive)["Version"]
+    assert runner["name"] == "weir-ort"
     parts = {part["name"]: part for part in bill["components"]}
-    assert {"protobuf-c", "liburing", "cjson", "libyaml", "openssl", "musl"} <= set(parts)
+    assert {"protobuf-c", "liburing", "cjson", "libyaml", "zlib", "openssl", "musl"} <= set(parts)
     assert all(part["version"] for part in parts.values())
     assert parts["openssl"]["purl"].startswith("pkg:generic/openssl@") and parts["cjson"]["purl"].startswith("pkg:deb/debian/cjson@")
     assert bill["dependencies"][0] == {"ref": own["bom-ref"], "dependsOn": [part["bom-ref"] for part in bill["components"]]}
 
 
-def interpreter_of(program):
-    """What an ELF program asks the system to load it with, or None."""
-    (start,) = struct.unpack_from("<Q", program, 32)
-    size, count = struct.unpack_from("<HH", program, 54)
+def segment_of(content, wanted):
+    """The bytes of an ELF file's segment of that type, or None."""
+    (start,) = struct.unpack_from("<Q", content, 32)
+    size, count = struct.unpack_from("<HH", content, 54)
     for n in range(count):
-        kind, _, offset, _, _, length = struct.unpack_from("<IIQQQQ", program, start + n * size)
-        if kind == 3:
-            return program[offset : offset + length]
+        kind, _, offset, _, _, length = struct.unpack_from("<IIQQQQ", content, start + n * size)
+        if kind == wanted:
+            return content[offset : offset + length]
     return None
 
 
+def interpreter_of(content):
+    """What an ELF program asks the system to load it with, or None."""
+    return segment_of(content, 3)
+
+
 def test_program_is_static(archive):
-    program = archive.read(next(name for name in archive.namelist() if name.endswith("/scripts/weir")))
-    assert program[:4] == b"\x7fELF" and interpreter_of(program) is None
+    content = program(archive, "weir")
+    assert content[:4] == b"\x7fELF" and interpreter_of(content) is None
     assert interpreter_of(Path(shutil.which("env")).read_bytes()), "a program that is not static is to be told"
+
+
+C_LIBRARY = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+
+
+def needed(path):
+    """The libraries that an ELF file names, and the newest version of glibc that it wants."""
+    said = subprocess.run(["readelf", "--wide", "--dynamic", "--version-info", path], capture_output=True, text=True, check=True).stdout
+    versions = [tuple(map(int, each.split("."))) for each in re.findall(r"Name: GLIBC_([\d.]+)", said)]
+    return set(re.findall(r"\(NEEDED\).*\[(.*)\]", said)), max(versions), " PIE" in said
+
+
+def test_weir_ort_runs_with_every_glibc_of_the_tag(archive, tmp_path):
+    """manylinux2014 is glibc 2.17; nothing but the C library is asked for, which every such system has."""
+    path = tmp_path / "weir-ort"
+    path.write_bytes(program(archive, "weir-ort"))
+    path.chmod(0o755)
+    libraries, newest, is_pie = needed(path)
+    assert libraries and libraries <= C_LIBRARY and newest <= (2, 17) and is_pie
+    said = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
+    assert said == f"weir-ort {metadata(archive)['Version']}\n"
+    libraries, newest, _ = needed(os.environ["WEIR"])  # control: the ordinary program
+    assert not libraries <= C_LIBRARY and newest > (2, 17)
 
 
 def test_no_path_of_this_machine(archive):
@@ -137,7 +182,7 @@ def test_no_path_of_this_machine(archive):
     for name in archive.namelist():
         content = archive.read(name)
         assert os.fsencode(ROOT) not in content and os.fsencode(cache) not in content, name
-    assert b"src/base/" in archive.read(next(name for name in archive.namelist() if name.endswith("/scripts/weir")))
+    assert all(b"src/base/" in program(archive, name) for name in PROGRAMS)
 
 
 def test_built_again(wheel, tmp_path):
@@ -161,9 +206,9 @@ def test_old_interpreters(archive, wheel, tmp_path):
             ast.parse(archive.read(name), name, feature_version=(3, 9))
     archive.extractall(tmp_path, [name for name in archive.namelist() if name.startswith("weir/")])
     (tmp_path / "bin").mkdir()
-    program = tmp_path / "bin" / "weir"
-    program.write_bytes(archive.read(next(name for name in archive.namelist() if name.endswith("/scripts/weir"))))
-    program.chmod(0o755)
+    path = tmp_path / "bin" / "weir"
+    path.write_bytes(program(archive, "weir"))
+    path.chmod(0o755)
     for minor in range(9, 16):
         words = [f"python3.{minor}", "-W", "error", "-c", "import weir; print(weir.passes('conv2matmul').passes[0].name)"]
         if not shutil.which(words[0]) or subprocess.run([words[0], "-c", ""], capture_output=True).returncode:
@@ -218,10 +263,16 @@ def test_aarch64(archive, ordinary, tmp_path):
         assert names and all(archive.read(name) == other.read(name) for name in names)
         tags = HeaderParser().parsestr(in_info(other, "WHEEL").decode()).get_all("Tag")
         assert tags == ["py3-none-manylinux2014_aarch64", "py3-none-musllinux_1_1_aarch64"]
-        program = tmp_path / "weir"
-        program.write_bytes(other.read(next(name for name in other.namelist() if name.endswith("/scripts/weir"))))
-    assert interpreter_of(program.read_bytes()) is None and program.read_bytes()[18] == 183  # EM_AARCH64
-    program.chmod(0o755)
+        for name in PROGRAMS:
+            (tmp_path / name).write_bytes(program(other, name))
+            (tmp_path / name).chmod(0o755)
+    weir, ort = tmp_path / "weir", tmp_path / "weir-ort"
+    assert interpreter_of(weir.read_bytes()) is None and weir.read_bytes()[18] == 183  # EM_AARCH64
+    assert interpreter_of(ort.read_bytes()) == b"/lib/ld-linux-aarch64.so.1\0" and ort.read_bytes()[18] == 183
+    libraries, newest, is_pie = needed(ort)
+    assert libraries <= C_LIBRARY and newest <= (2, 17) and is_pie
+    said = subprocess.run(["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", ort, "--version"], capture_output=True, text=True, check=True)
+    assert said.stdout == f"weir-ort {metadata(archive)['Version']}\n"
     for command, *options in (["quantize", "--block-size", "32"], ["conv2matmul"], ["cast", "--to", "float16"]):
         digests = []
         for name in ("here", "there"):
@@ -230,7 +281,7 @@ def test_aarch64(archive, ordinary, tmp_path):
             if name == "here":
                 ordinary(*words)
             else:
-                subprocess.run(["qemu-aarch64", program, *words], check=True, capture_output=True)
+                subprocess.run(["qemu-aarch64", weir, *words], check=True, capture_output=True)
             digests.append({path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (tmp_path / name).iterdir()})
             shutil.rmtree(tmp_path / name)
         assert digests[0] == digests[1] and len(digests[0]) == 3

@@ -49,7 +49,7 @@ static int apply(const char *words, const char *level, const struct cli_args *ar
   uint64_t *by_rule = calloc(rules_count(&RULES_BOOK) + 1, sizeof *by_rule);
   struct job job;
   struct arena scratch = {0};
-  int rc = job_open(&job, args, err);
+  int rc = job_open(&job, args, NULL, err);
   if (rc != 0) return rc;
   struct pass_env env = {.m = &job.model,
                          .edits = &job.edits,

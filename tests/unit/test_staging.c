@@ -314,8 +314,9 @@ static void test_live_folder_is_busy(void **state) {
 
 static void test_reserved_names_are_refused(void **state) {
   (void)state;
-  static const char *const names[] = {"plan.json", "header.json", "lock",  "records.7",
-                                      "a/b",       "seal.json",   "x.tmp", "report.json"};
+  static const char *const names[] = {"plan.json", "header.json", "lock",
+                                      "records.7", "a/b",         "seal.json",
+                                      "x.tmp",     "report.json", "report.html"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     struct toy_shape shape = toy_shape(&toy);
     shape.data_name = names[i];

@@ -362,12 +362,6 @@ static int misplaced_option(const struct cli_args *args, const char *name, uint3
 
 static int unknown_option(const struct cli_args *args, const char *name, struct err *err) {
   const char *command = command_rows[args->command].name;
-  // The options of the tool whose command line this is compatible with.
-  if (args->command == CLI_conv2matmul && strncmp(name, "verify", 6) == 0) {
-    err_fill(err, ERR_USAGE, "--%s is not available: this version of weir does not run models",
-             quote_str(name).s);
-    return err_hint(err, "leave it out, and compare input and output in a runtime");
-  }
   enum cli_command one = CLI_COMMANDS;
   const uint32_t others = commands_with(name, &one);
   if (others) return misplaced_option(args, name, others, one, err);
@@ -612,7 +606,7 @@ static bool is_on_stdout(const struct cli_args *args, enum cli_option o) {
 }
 
 static const enum cli_option on_stdout[] = {OPT_JSON, OPT_REPORT_JSON_STDOUT, OPT_REPORT_JSON,
-                                            OPT_EDIT_LOG};
+                                            OPT_REPORT_HTML, OPT_EDIT_LOG};
 
 static int check_stdout(const struct cli_args *args, struct err *err) {
   const size_t n = sizeof on_stdout / sizeof on_stdout[0];
@@ -626,7 +620,7 @@ static int check_stdout(const struct cli_args *args, struct err *err) {
 
 bool cli_stdout_is_taken(const struct cli_args *args) {
   return is_on_stdout(args, OPT_JSON) || is_on_stdout(args, OPT_REPORT_JSON) ||
-         is_on_stdout(args, OPT_EDIT_LOG);
+         is_on_stdout(args, OPT_REPORT_HTML) || is_on_stdout(args, OPT_EDIT_LOG);
 }
 
 void cli_free(struct cli_args *args) {
@@ -771,6 +765,13 @@ const char *cli_output(const struct cli_args *args) {
 
 bool cli_lacks_output(const struct cli_args *args) {
   return !cli_operand(args, "OUT") && !cli_given(args, OPT_OUTPUT) && !cli_given(args, OPT_INPLACE);
+}
+
+char *cli_given_line(const struct cli_args *args, struct arena *arena) {
+  char *line = arena_printf(arena, "weir");
+  for (int i = 1; i < args->argc; i++)
+    line = arena_printf(arena, "%s %s", line, cli_words_quote(args->argv[i], arena));
+  return line;
 }
 
 char *cli_resume_command(const struct cli_args *args, struct arena *arena) {

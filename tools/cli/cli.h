@@ -54,6 +54,7 @@ enum cli_group {
   CLI_OWN,
   CLI_LAYOUT,
   CLI_OUTPUT,
+  CLI_VERIFICATION,
   CLI_RECORDS,
   CLI_READING,
   CLI_RESOURCES,
@@ -186,6 +187,8 @@ bool cli_is_stream(const char *path);
 // True if standard output is a record's or the report's alone: nothing is printed for people then.
 bool cli_stdout_is_taken(const struct cli_args *args);
 
+// This command line as it was given, its words quoted for a shell.
+char *cli_given_line(const struct cli_args *args, struct arena *arena);
 // This command line again, to go on with what it began: without --resume, which happens by itself, and
 // --fresh, its words quoted for a shell. (shrink has --resume: it must know that outputs which are there
 // were made by it.)

@@ -15,14 +15,15 @@ const char *const help_what_weir_is =
     "the weights on disk, and writes the changed model as a stream.";
 
 const char *const help_group_titles[CLI_GROUPS] = {
-    [CLI_OWN] = "Options",       [CLI_LAYOUT] = "Layout",   [CLI_OUTPUT] = "Output",
-    [CLI_RECORDS] = "Records",   [CLI_READING] = "Reading", [CLI_RESOURCES] = "Resources",
-    [CLI_MESSAGES] = "Messages",
+    [CLI_OWN] = "Options",         [CLI_LAYOUT] = "Layout",
+    [CLI_OUTPUT] = "Output",       [CLI_VERIFICATION] = "Verification",
+    [CLI_RECORDS] = "Records",     [CLI_READING] = "Reading",
+    [CLI_RESOURCES] = "Resources", [CLI_MESSAGES] = "Messages",
 };
 
 const struct help_exit_code help_exit_codes[] = {
     {ERR_NONE, "done"},
-    {ERR_FAIL, "audit found damage, or the request is impossible for this model"},
+    {ERR_FAIL, "audit found damage, diff a difference, or the request is impossible for this model"},
     {ERR_USAGE, "the command line is wrong"},
     {ERR_MODEL, "the model, log or manifest is malformed"},
     {ERR_INPUT, "an input is missing, is not what was expected, or changed during the run"},

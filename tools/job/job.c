@@ -12,17 +12,24 @@
 #include "engine.h"
 #include "job_stage.h"
 #include "name_scan.h"
+#include "html_page.h"
 #include "put_in_place.h"
 #include "report.h"
+#include "run_report.h"
 #include "stop.h"
+#include "verify_job.h"
 #include "version.h"
 
 #include <unistd.h>
 
 void job_close(struct job *job) {
   job_stage_end(job, false);
+  verify_job_end(job);
   job_text_drop(&job->log);
   job_text_drop(&job->report_file);
+  job_text_drop(&job->page_file);
+  census_free(&job->census);
+  if (job->said) run_report_free(job->said);
   if (job->planned) plan_free(&job->plan);
   edits_free(&job->edits);
   recipes_free(&job->recipes);
@@ -64,8 +71,18 @@ int job_beside_bytes(const struct job *job, uint64_t *bytes, struct err *err) {
   return 0;
 }
 
+// As it is if another process completes the seal.
+static void write_kept_page(void *ctx, struct html_sink sink) {
+  struct job *job = ctx;
+  const char *resumed = job->resumed;
+  job->resumed = "seal";
+  html_page(run_report_of(job), sink);
+  job->resumed = resumed;
+}
+
 static int seal(struct job *job, const struct carry_out *c, struct staging *st, struct err *err) {
   struct json_out report = {.indent = 2};
+  run_report_take_digests(job, st);
   if (job_wants_report(job->args)) { // as it is if another process completes the seal
     const char *resumed = job->resumed;
     job->resumed = "seal";
@@ -76,9 +93,15 @@ static int seal(struct job *job, const struct carry_out *c, struct staging *st, 
   struct put_in_place x = in_place(job);
   x.work = c->work;
   x.report = span_of(report.text, report.n);
+  if (job->page_file.path) x.page = (struct kept_page){write_kept_page, job};
   const int rc = put_in_place(&x, st, &job->unchanged, err);
   json_done(&report);
   return rc;
+}
+
+// Before anything has its name. What is resumed was not verified either.
+static int verify(struct job *job, const struct staging *st, struct err *err) {
+  return verify_job_run(job, arena_printf(&job->arena, "%s/%s", job->out.folder, st->name), err);
 }
 
 static int run_and_seal(struct job *job, struct err *err) {
@@ -124,6 +147,7 @@ static int run_and_seal(struct job *job, struct err *err) {
   job->stats = made.stats;
   job->all_made = made.all_made;
   if (job->all_made) job->n_errors = run_errors(&job->plan, &made.st, &job->arena, &job->errors);
+  if (rc == 0) rc = verify(job, &made.st, err);
   if (rc == 0) rc = seal(job, &c, &made.st, err);
   if (rc)
     carry_out_leave(&c, &made, err);
@@ -166,6 +190,18 @@ static void warn_of_data_names(struct job *job) {
            looked);
 }
 
+static void put_page(void *ctx, struct span piece) {
+  (void)job_text_add(ctx, piece); // which keeps what failed
+}
+
+static int write_page(struct job *job, struct err *err) {
+  struct job_text *page = &job->page_file;
+  if (!page->path) return 0;
+  if (job_text_start(page, err)) return -1;
+  html_page(run_report_of(job), (struct html_sink){put_page, page});
+  return job_text_check(page, err) ? -1 : job_text_publish(page, err);
+}
+
 static int write_json_report(struct job *job, struct err *err) {
   int rc = 0;
   if (job->report_file.path) {
@@ -189,15 +225,17 @@ int job_finish(struct job *job, struct err *err) {
   if (!job->nothing_to_write && run_and_seal(job, err)) {
     // A run that looked at everything and then said no: the report has all of the reason.
     struct err ignored = {0};
-    if (!job->all_made || err->kind != ERR_FAIL || !job_wants_report(job->args)) return -1;
+    if (!job->all_made || err->kind != ERR_FAIL) return -1;
     job->refusal = *err;
     (void)write_json_report(job, &ignored);
+    (void)write_page(job, &ignored);
     return -1;
   }
   if (job->nothing_to_write && job_look_ahead(job, err)) return -1;
   if (job->nothing_to_write) warn_of_data_names(job);
   warn_of_name(job);
-  const int rc = write_json_report(job, err);
+  int rc = write_json_report(job, err);
+  if (rc == 0) rc = write_page(job, err);
   if (!cli_stdout_is_taken(job->args)) job_report_print(job);
   if (rc) return -1;
   if (job->refusal.kind == ERR_NONE) return 0;
@@ -205,13 +243,13 @@ int job_finish(struct job *job, struct err *err) {
   return -1;
 }
 
-int job_command(const struct cli_args *args,
+int job_command(const struct cli_args *args, const struct pipeline *pipeline,
                 int (*edit)(struct job *job, void *ctx, struct err *err), void *ctx,
                 struct err *err) {
   struct job job;
   int rc;
   if (job_finish_seal(args, &rc, err)) return rc;
-  if (job_open(&job, args, err)) return -1;
+  if (job_open(&job, args, pipeline, err)) return -1;
   rc = edit(&job, ctx, err);
   if (rc == 0) rc = job_finish(&job, err);
   job_close(&job);

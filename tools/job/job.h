@@ -10,6 +10,7 @@
 #define WEIR_JOB_H
 
 #include "artifact.h"
+#include "census.h"
 #include "cli.h"
 #include "edit_log.h"
 #include "load.h"
@@ -62,6 +63,8 @@ struct job_told {
   const char *line;      // this line and nothing else, for scripts made for another tool; or NULL
 };
 
+struct run_report; // run_report.h
+
 struct job {
   const struct cli_args *args;
   struct arena arena;
@@ -92,15 +95,20 @@ struct job {
   struct digest *log_digest;
   struct job_text log;         // --edit-log
   struct job_text report_file; // --report-json
+  struct job_text page_file;   // --report-html
+  bool
+      counted_before; // the model's operators and dtypes were counted, in `census`, as it was loaded
+  struct census census;
   char edits_sha256[DIGEST_HEX];
   // what came of it
   struct run_stats stats;
   struct run_error *errors; // of what the run quantized; in the arena
   uint32_t n_errors;
-  bool all_made;       // every unit of the plan is recorded
-  bool unchanged;      // the outputs were there already, byte for byte: none was touched
-  const char *resumed; // "units": finished ones were taken over; "seal": only renames were left;
-                       // NULL: all was done by this run
+  bool all_made;         // every unit of the plan is recorded
+  bool unchanged;        // the outputs were there already, byte for byte: none was touched
+  struct verify *verify; // --verify: what runs it, and what was found (verify_job.h); NULL
+  const char *resumed;   // "units": finished ones were taken over; "seal": only renames were left;
+                         // NULL: all was done by this run
   struct job_ahead ahead;
   struct err refusal;  // the first thing that would refuse the run
   bool no_such_output; // the model and its weights refuse it: no run would have these edits
@@ -111,11 +119,19 @@ struct job {
   bool plain_report; // nothing but the command's own members
   // what it says for people; texts in job->arena
   void (*tell)(struct job *job, struct job_told *told);
-  void *ctx; // the command's own
+  // prints what else could be done, before the lines that end a run; may be NULL
+  void (*hint)(struct job *job);
+  // the command's part of what all reports are made of; may be NULL
+  void (*collect)(struct job *job, struct run_report *r);
+  struct run_report *said; // run_report_of
+  void *ctx;               // the command's own
 };
 
-// Opens everything and loads IN. On failure nothing stays open and nothing was written.
-int job_open(struct job *job, const struct cli_args *args, struct err *err);
+// Opens everything and loads IN. On failure nothing stays open and nothing was written. pipeline: of a command that has
+// one, which may say how it is verified; or NULL.
+struct pipeline;
+int job_open(struct job *job, const struct cli_args *args, const struct pipeline *pipeline,
+             struct err *err);
 // Starts the edit log. `command` and `options` (a JSON object) name what makes the edits.
 int job_begin_edits(struct job *job, const char *command, const char *options, struct err *err);
 // The model as it was loaded, with no edit and no record of one: job_begin_edits comes next. What stages
@@ -125,7 +141,7 @@ int job_planned_bytes(struct job *job, uint64_t *bytes, struct err *err);
 int job_finish(struct job *job, struct err *err);
 // All of it: opens a job, lets `edit` begin and make its edits, finishes and closes; or completes the
 // seal of an interrupted run (job_finish_seal).
-int job_command(const struct cli_args *args,
+int job_command(const struct cli_args *args, const struct pipeline *pipeline,
                 int (*edit)(struct job *job, void *ctx, struct err *err), void *ctx,
                 struct err *err);
 // Bytes of manifest and companion, once the plan is prepared.
@@ -225,13 +241,15 @@ int job_write_file(const char *path, struct span text, struct err *err);
 // is no plain file is only looked at, and opened when its text is there: a link's target keeps its
 // old content until then.
 int job_text_reserve(struct job_text *t, const char *path, struct arena *a, struct err *err);
+// Opens a text that was reserved and is not open yet: pieces come next.
+int job_text_start(struct job_text *t, struct err *err);
 // Gives a text that was opened or reserved its only content, and publishes it.
 int job_text_end(struct job_text *t, struct span text, struct err *err);
 // Could it be opened? Makes nothing.
 int job_text_foresee(const char *path, struct err *err);
 // Is it a file of the input's, or one that the command reads beside it (a log, a pipeline)?
 bool job_reads(const struct job *job, const struct stat *st);
-// ERR_USAGE if --edit-log, --plan-out or --report-json would write over a file that is read, one of
+// ERR_USAGE if --edit-log, --plan-out, --report-json or --report-html would write over a file that is read, one of
 // the output's (as far as its names are known: all of them once planned), or one another's.
 int job_check_files(struct job *job, struct err *err);
 // ERR_USAGE if a data file has a name of another file of the output. Before the plan: the first, if it

@@ -1,4 +1,4 @@
-// The files that a job writes beside its outputs: the edit log, the plan, the report.
+// The files that a job writes beside its outputs: the edit log, the plan, the reports.
 //
 // A text grows under a temporary name (F.part) and takes its own when it is whole. What is no plain
 // file (a device, a pipe, a link such as /dev/stdout) is written as it is: a rename would replace
@@ -96,9 +96,14 @@ int job_text_check(const struct job_text *t, struct err *err) {
   return cannot_write(t->path, err);
 }
 
+int job_text_start(struct job_text *t, struct err *err) {
+  if (t->on_stdout || t->file || (t->file = fopen(t->path, "we"))) return 0;
+  return cannot_write(t->path, err);
+}
+
 int job_text_end(struct job_text *t, struct span text, struct err *err) {
   if (t->on_stdout) return job_text_add(t, text);
-  if (!t->file && !(t->file = fopen(t->path, "we"))) return cannot_write(t->path, err);
+  if (job_text_start(t, err)) return -1;
   if (!put(t->file, text)) return cannot_write(t->path, err);
   return job_text_publish(t, err);
 }
@@ -182,14 +187,16 @@ struct record {
   const char *option, *path;
 };
 
-enum { RECORDS_MAX = 8 };
+enum { RECORDS_MAX = 10 };
 
 static uint32_t list_records(struct job *job, struct record out[RECORDS_MAX]) {
   static const struct {
     enum cli_option option;
     const char *tail;
   } rows[] = {
-      {OPT_EDIT_LOG, ""}, {OPT_PLAN_OUT, ""}, {OPT_PLAN_OUT, ".bin"}, {OPT_REPORT_JSON, ""}};
+      {OPT_EDIT_LOG, ""},    {OPT_PLAN_OUT, ""},    {OPT_PLAN_OUT, ".bin"},
+      {OPT_REPORT_JSON, ""}, {OPT_REPORT_HTML, ""},
+  };
   uint32_t n = 0;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     const char *given = cli_string(job->args, rows[i].option);

@@ -11,6 +11,7 @@
 #include "report.h"
 #include "size_words.h"
 #include "unfinished.h"
+#include "verify_job.h"
 
 int job_load(struct job *job, struct err *err) {
   const struct sources_options options = {.allow_links = cli_flag(job->args, OPT_ALLOW_LINKS)};
@@ -21,7 +22,8 @@ int job_load(struct job *job, struct err *err) {
   return rc;
 }
 
-int job_open(struct job *job, const struct cli_args *args, struct err *err) {
+int job_open(struct job *job, const struct cli_args *args, const struct pipeline *pipeline,
+             struct err *err) {
   struct err why = {0};
   *job = (struct job){.args = args,
                       .in_path = cli_operand(args, "IN"),
@@ -51,9 +53,14 @@ int job_open(struct job *job, const struct cli_args *args, struct err *err) {
     err_fill_hint(err, "the default is 48MiB");
   }
   if (rc == 0) rc = job_output_check_name(job, err);
+  if (rc == 0) rc = verify_job_begin(job, pipeline, err);
   if (rc == 0) rc = job_load(job, err);
   if (rc == 0) rc = job_output_open(job, err);
   if (rc == 0 && job_output_check(job, &why)) rc = job_refused(job, &why, err);
+  if (rc == 0 && cli_given(args, OPT_REPORT_HTML)) {
+    census_count(&job->census, &job->model, CENSUS_BEFORE);
+    job->counted_before = true;
+  }
   if (rc) job_close(job);
   return rc;
 }
@@ -63,6 +70,7 @@ int job_open(struct job *job, const struct cli_args *args, struct err *err) {
 static int log_sink(void *ctx, struct span line) {
   struct job *job = ctx;
   digest_add(job->log_digest, line.at, line.n);
+  verify_job_line(job, line);
   return job_text_is_open(&job->log) ? job_text_add(&job->log, line) : 0;
 }
 
@@ -71,11 +79,13 @@ static int open_records(struct job *job, struct err *err) {
   const char *log = cli_string(job->args, OPT_EDIT_LOG);
   const char *plan = cli_string(job->args, OPT_PLAN_OUT);
   const char *report = cli_string(job->args, OPT_REPORT_JSON);
+  const char *page = cli_string(job->args, OPT_REPORT_HTML);
   if (plan && (job_text_foresee(plan, err) ||
                job_text_foresee(arena_printf(&job->arena, "%s.bin", plan), err)))
     return -1;
   if (log && job_text_open(&job->log, log, &job->arena, err)) return -1;
-  return report ? job_text_reserve(&job->report_file, report, &job->arena, err) : 0;
+  if (report && job_text_reserve(&job->report_file, report, &job->arena, err)) return -1;
+  return page ? job_text_reserve(&job->page_file, page, &job->arena, err) : 0;
 }
 
 int job_begin_edits(struct job *job, const char *command, const char *options, struct err *err) {
@@ -86,6 +96,7 @@ int job_begin_edits(struct job *job, const char *command, const char *options, s
   digest_start(job->log_digest);
   if (job_check_data_file(job, err) || job_check_files(job, err) || open_records(job, err))
     return -1;
+  verify_job_begin_edits(job);
   job->edits.sink = log_sink;
   job->edits.sink_ctx = job;
   job_layout_write(job, &layout);
@@ -100,6 +111,7 @@ int job_begin_again(struct job *job, struct err *err) {
   const struct load_options load = {.warnings = &job->flaws};
   job_text_drop(&job->log);
   job_text_drop(&job->report_file);
+  job_text_drop(&job->page_file);
   digest_free(job->log_digest);
   job->log_digest = NULL;
   edits_free(&job->edits);

@@ -9,7 +9,9 @@
 #include "hints.h"
 #include "job_stage.h"
 #include "report.h"
+#include "run_report.h"
 #include "runtime_needs.h"
+#include "verify_job.h"
 #include "version.h"
 
 #include <fcntl.h>
@@ -37,7 +39,8 @@ static void write_refusal(const struct err *why, struct json_out *j) {
   json_end_object(j);
 }
 
-static void write_common(const struct job *job, struct json_out *j) {
+static void write_common(struct job *job, struct json_out *j) {
+  const struct run_report *r = run_report_of(job);
   const bool dry = job->nothing_to_write;
   const struct job_ahead *ahead = &job->ahead;
   json_put_object(j, "weir");
@@ -50,8 +53,8 @@ static void write_common(const struct job *job, struct json_out *j) {
   json_put_uint(j, "edits", job->edits.n);
   json_put_uint(j, "index_bytes", job->index_bytes);
   json_put_array(j, "input");
-  for (uint32_t i = 0; i < job->plan.n_sources; i++)
-    job_report_file(j, job->plan.sources[i].name, job->plan.sources[i].size);
+  for (uint32_t i = 0; i < r->n_inputs; i++)
+    job_report_file(j, r->inputs[i].name, r->inputs[i].size);
   json_end_array(j);
   json_put_text(j, "io", job->stats.ring_lost ? "uring, then sync" : io_mode_name(job->mode));
   json_put_uint(j, "jobs", job->stats.jobs);
@@ -70,21 +73,21 @@ static void write_common(const struct job *job, struct json_out *j) {
   json_end_array(j);
   if (dry) json_put_bool(j, "output_exists", ahead->output_exists);
   if (dry) json_put_bool(j, "output_folder_writable", ahead->folder_writable);
-  json_put_uint(j, "peak_memory_bytes", report_peak_memory());
+  json_put_uint(j, "peak_memory_bytes", r->peak_memory);
   json_put_uint(j, "peak_memory_limit_bytes", job_memory_limit(job));
-  json_put_hex(j, "plan_id", job->plan.id, DIGEST_BYTES);
+  json_put_text(j, "plan_id", r->plan_id);
   json_put_text(j, "recorded_as", job->command);
   if (dry || job->refusal.kind != ERR_NONE) write_refusal(&job->refusal, j);
   json_put_text(j, "resumed", job->resumed);
-  json_put_double(j, "seconds", report_clock() - job->began);
+  json_put_double(j, "seconds", r->seconds);
   json_put_uint(j, "source_bytes_read", job->stats.source_bytes_read);
   job_stage_write(job, j);
   json_put_uint(j, "units", plan_unit_count(&job->plan));
   json_put_uint(j, "units_resumed", job->stats.units_skipped);
-  json_put_text(j, "version", version_number);
+  json_put_text(j, "version", r->version);
   json_put_array(j, "warnings");
-  for (uint32_t i = 0; i < job->n_warnings; i++)
-    json_text(j, job->warnings[i]);
+  for (uint32_t i = 0; i < r->n_warnings; i++)
+    json_text(j, r->warnings[i]);
   json_end_array(j);
   json_end_object(j);
 }
@@ -120,6 +123,7 @@ void job_report_write(struct job *job, struct json_out *j) {
     report_json_begin(j);
   if (job->refusal.kind != ERR_NONE && !job->plain_report) report_json_put_error(j, &job->refusal);
   if (job->report) job->report(job, j);
+  if (job->verify && !job->plain_report) verify_write(&job->verify->found, j);
   if (!job->plain_report) write_common(job, j);
   json_end_object(j);
 }
@@ -199,26 +203,28 @@ static void print_padding(const struct plan *p, uint64_t before, uint64_t after)
 
 // Five lines at most.
 void job_report_print(struct job *job) {
-  const uint64_t before = job_input_bytes(job), after = plan_total_bytes(&job->plan);
   const bool dry = job->nothing_to_write;
-  struct job_told told = {.did = "nothing changed"};
   if (cli_flag(job->args, OPT_QUIET)) return;
-  if (job->tell) job->tell(job, &told);
+  const struct run_report *r = run_report_of(job);
+  const struct job_told told = r->told;
+  if (job->hint) job->hint(job);
   if (told.line) {
+    if (job->verify && !dry) verify_job_print_compatible(job);
     printf("%s\n", told.line);
     if (!dry) return;
   } else {
+    const uint64_t before = r->bytes_before, after = r->bytes_after;
     printf("%s%s: %s -> %s (%.1f %%", dry ? "dry run: " : "", told.did, quote_bytes(before).s,
            quote_bytes(after).s, before ? 100.0 * (double)after / (double)before : 100.0);
     print_padding(&job->plan, before, after);
     printf(")");
     if (!dry)
-      printf(" in %s, %s of memory", report_seconds(report_clock() - job->began).s,
-             quote_bytes(report_peak_memory()).s);
+      printf(" in %s, %s of memory", report_seconds(r->seconds).s, quote_bytes(r->peak_memory).s);
     printf("\n");
     if (told.worst) printf("  worst  %s\n", told.worst);
     if (told.kept) printf("  kept   %s\n", told.kept);
     if (told.shapeless) printf("  no shape  %s\n", told.shapeless);
+    if (job->verify && !dry) verify_tell(job->verify, true);
   }
   if (dry)
     job_dry_run_print(job);

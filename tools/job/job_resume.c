@@ -2,6 +2,7 @@
 //
 //   kill in the seal ─▶ .OUT.<plan id>.weir/seal.json   all that is left to do
 //                                          /report.json  the report of that run, if it was to write one
+//                                          /report.html  the same as a page
 //
 // It is completed before anything is loaded, by the command that was interrupted, given again, or by any
 // other one for this output with --resume; --fresh gives it up. With --inplace its input is gone already. So the
@@ -11,10 +12,12 @@
 // own report (--strict-compat) holds nothing of that, so it is refused, before anything is moved.
 #include "carry_out.h"
 #include "fs.h"
+#include "html_page.h"
 #include "job.h"
 #include "kept_report.h"
 #include "put_in_place.h"
 #include "report.h"
+#include "run_report.h"
 #include "seal_intent.h"
 #include "stop.h"
 #include "version.h"
@@ -29,6 +32,9 @@ struct ending {
   struct job_text file; // --report-json
   struct span kept;     // report.json of the interrupted run; at NULL: there is none
   struct json_out made; // the report where there is none
+  struct job_text page; // --report-html
+  struct span kept_page;
+  struct run_report known; // what is known where no page was kept
 };
 
 static void put_known(struct json_out *j, const struct ending *e, const struct seal_intent *s) {
@@ -57,13 +63,65 @@ static void put_known(struct json_out *j, const struct ending *e, const struct s
   json_newline(j);
 }
 
+static void take_known(struct ending *e, const struct seal_intent *s) {
+  struct run_report *r = &e->known;
+  char manifest[256];
+  r->command = cli_command_row(e->job->args->command)->name;
+  r->command_line = cli_given_line(e->job->args, &r->arena);
+  r->version = version_number;
+  r->model = path_base(cli_operand(e->job->args, "IN"));
+  r->resumed = "seal";
+  r->told.did = "An interrupted run was completed. It kept no page, so only its files are known.";
+  manifest_name(manifest, e->job->out.onnx_name);
+  for (uint32_t i = 0; s && i < s->n_moves; i++) {
+    const char *name = arena_string(&r->arena, span_str(s->moves[i].name));
+    if (strcmp(name, manifest) == 0)
+      r->manifest = name;
+    else if (s->moves[i].role != SEAL_COMPANION)
+      *TABLE_PUSH(r, outputs) = (struct run_file){.name = name, .size = s->moves[i].size};
+  }
+  if (!s) return;
+  char *id = arena_alloc(&r->arena, DIGEST_HEX);
+  hex_encode(s->plan_id, DIGEST_BYTES, id);
+  r->plan_id = id;
+}
+
+static int prepare_page(struct ending *e, struct err *err) {
+  const char *path = cli_string(e->job->args, OPT_REPORT_HTML);
+  struct seal_intent s;
+  struct err ignored = {0};
+  bool changed;
+  if (!path) return 0;
+  if (job_text_reserve(&e->page, path, &e->job->arena, err)) return -1;
+  e->kept_page = kept_report_take(&e->st, STAGING_PAGE, &changed);
+  if (e->kept_page.at) return 0;
+  if (changed)
+    report_notice("the page that the interrupted run kept was changed or damaged, so this one has "
+                  "only what is known without it");
+  const bool read = seal_intent_read(&s, e->st.folder, e->st.name, &ignored) == 0;
+  take_known(e, read ? &s : NULL);
+  if (read) seal_intent_free(&s);
+  return 0;
+}
+
+static void put_page(void *ctx, struct span piece) {
+  (void)job_text_add(ctx, piece);
+}
+
+static int write_page(struct ending *e, struct err *err) {
+  if (e->kept_page.at) return job_text_end(&e->page, e->kept_page, err);
+  if (job_text_start(&e->page, err)) return -1;
+  html_page(&e->known, (struct html_sink){put_page, &e->page});
+  return job_text_check(&e->page, err) ? -1 : job_text_publish(&e->page, err);
+}
+
 static int prepare_report(struct ending *e, struct err *err) {
   const struct cli_args *args = e->job->args;
   const char *path = cli_string(args, OPT_REPORT_JSON);
   if (!job_wants_report(args)) return 0;
   if (path && job_text_reserve(&e->file, path, &e->job->arena, err)) return -1;
   bool changed;
-  e->kept = kept_report_take(&e->st, &changed);
+  e->kept = kept_report_take(&e->st, STAGING_REPORT, &changed);
   if (e->kept.at) return 0;
   if (changed)
     report_notice(
@@ -110,6 +168,7 @@ static int finish_found(struct job *job, const char *name, struct err *err) {
   int rc = staging_check_version(&e.st, version_number, err);
   if (rc == 0) rc = carry_out_check_seal(&work, &e.st, err);
   if (rc == 0) rc = prepare_report(&e, err);
+  if (rc == 0) rc = prepare_page(&e, err);
   if (rc == 0) rc = seal_finish(&e.st, &report, err);
   staging_close(&e.st);
   if (rc == 0) {
@@ -118,8 +177,12 @@ static int finish_found(struct job *job, const char *name, struct err *err) {
     const struct span text = e.kept.at ? e.kept : span_of(e.made.text, e.made.n);
     if (job_report_to_stdout(job->args)) print_report(job->args, text);
     if (e.file.path) rc = job_text_end(&e.file, text, err);
+    if (rc == 0 && e.page.path) rc = write_page(&e, err);
   }
   job_text_drop(&e.file);
+  job_text_drop(&e.page);
+  if (e.kept_page.at) fs_free(e.kept_page);
+  run_report_free(&e.known);
   if (e.kept.at) fs_free(e.kept);
   json_done(&e.made);
   return rc;

@@ -144,6 +144,7 @@ int job_stage_run(struct job *job, const struct pass_question *q, struct json_ou
 // The stage, run or found again, in the job's list; NULL if it failed.
 static struct job_stage *answer(struct job *job, const struct stage_row *row,
                                 const struct pass_question *q, struct err *err) {
+  const bool keeps = !job->nothing_to_write;
   struct json_out question = {0};
   assert(row); // passes ask stages that there are
   json_array(&question);
@@ -155,8 +156,8 @@ static struct job_stage *answer(struct job *job, const struct stage_row *row,
                                            .resume_command =
                                                cli_resume_command(job->args, &job->arena),
                                            .version = version_number,
-                                           .resume = cli_flag(job->args, OPT_RESUME),
-                                           .fresh = cli_flag(job->args, OPT_FRESH),
+                                           .resume = keeps && cli_flag(job->args, OPT_RESUME),
+                                           .fresh = keeps && cli_flag(job->args, OPT_FRESH),
                                            .sources = job->sources,
                                            .meta_sha256 = job->model.meta_sha256,
                                            .stage = row->name,
@@ -169,7 +170,7 @@ static struct job_stage *answer(struct job *job, const struct stage_row *row,
   stage->name = row->name;
   stage->n = q->n;
   if (job_choose_io(job, err)) return NULL;
-  if (job->nothing_to_write || job->mode == IO_NULL)
+  if (!keeps || job->mode == IO_NULL)
     artifact_open_null(&stage->artifact, &request);
   else if (artifact_open(&stage->artifact, &request, err))
     return NULL;

@@ -11,10 +11,13 @@
 #include "kept_report.h"
 
 #include "arena.h"
+#include "companion.h"
 #include "fs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 enum { REPORT_MAX_BYTES = 1 << 30 };
 
@@ -23,22 +26,27 @@ struct check {
   size_t n;
 };
 
-static struct check check_of(struct span report) {
-  uint8_t sum[DIGEST_BYTES];
+static struct check check_for(const uint8_t sum[DIGEST_BYTES]) {
   char hex[DIGEST_HEX];
   struct check c;
-  digest_of(report.at, report.n, sum);
-  hex_encode(sum, sizeof sum, hex);
+  hex_encode(sum, DIGEST_BYTES, hex);
   c.n = (size_t)snprintf(c.line, sizeof c.line, "{\"sha256\":\"%s\"}\n", hex);
   return c;
 }
 
+static struct check check_of(struct span report) {
+  uint8_t sum[DIGEST_BYTES];
+  digest_of(report.at, report.n, sum);
+  return check_for(sum);
+}
+
+static int remove_old(const struct staging *st, const char *name, struct err *err) {
+  if (fs_ops->unlinkat(st->folder, name, 0) == 0 || errno == ENOENT) return 0;
+  return err_errno(err, errno, ERR_IO, "cannot remove '%s' in '%s'", name, quote_str(st->name).s);
+}
+
 int kept_report_put(const struct staging *st, struct span report, struct err *err) {
-  if (report.n == 0) {
-    if (fs_ops->unlinkat(st->folder, STAGING_REPORT, 0) == 0 || errno == ENOENT) return 0;
-    return err_errno(err, errno, ERR_IO, "cannot remove '%s' in '%s'", STAGING_REPORT,
-                     quote_str(st->name).s);
-  }
+  if (report.n == 0) return remove_old(st, STAGING_REPORT, err);
   const struct check check = check_of(report);
   struct arena scratch = {0};
   uint8_t *text = arena_alloc(&scratch, report.n + check.n);
@@ -46,6 +54,42 @@ int kept_report_put(const struct staging *st, struct span report, struct err *er
   memcpy(text + report.n, check.line, check.n);
   const int rc = fs_put_file(st->folder, STAGING_REPORT, span_of(text, report.n + check.n), err);
   arena_free(&scratch);
+  return rc;
+}
+
+// A page on its way.
+struct page_file {
+  struct companion *file;
+  struct digest *sum; // of what went there
+  struct err err;     // the first
+};
+
+static void put_piece(void *ctx, struct span piece) {
+  struct page_file *to = ctx;
+  digest_add(to->sum, piece.at, piece.n);
+  if (to->err.kind == ERR_NONE) (void)companion_add(to->file, piece, &to->err);
+}
+
+int kept_report_put_page(const struct staging *st, const struct kept_page *page, struct err *err) {
+  struct page_file to = {.err = {0}};
+  uint8_t sum[DIGEST_BYTES];
+  struct stat at;
+  if (!page->write)
+    return fstatat(st->folder, STAGING_PAGE, &at, AT_SYMLINK_NOFOLLOW)
+               ? 0
+               : remove_old(st, STAGING_PAGE, err);
+  if (companion_open(&to.file, st->folder, STAGING_PAGE, err)) return -1;
+  to.sum = digest_new();
+  digest_start(to.sum);
+  page->write(page->ctx, (struct html_sink){put_piece, &to});
+  digest_end(to.sum, sum);
+  const struct check check = check_for(sum);
+  int rc = to.err.kind == ERR_NONE ? 0 : -1;
+  if (rc) *err = to.err;
+  if (rc == 0) rc = companion_add(to.file, span_of(check.line, check.n), err);
+  if (rc == 0) rc = companion_end(to.file, err);
+  companion_close(to.file);
+  digest_free(to.sum);
   return rc;
 }
 
@@ -59,11 +103,11 @@ static bool is_whole(struct span *text) {
   return true;
 }
 
-struct span kept_report_take(const struct staging *st, bool *changed) {
+struct span kept_report_take(const struct staging *st, const char *name, bool *changed) {
   struct err why = {0};
   struct span text;
   *changed = false;
-  if (fs_read_own(st->folder, STAGING_REPORT, REPORT_MAX_BYTES, st->name, &text, &why)) {
+  if (fs_read_own(st->folder, name, REPORT_MAX_BYTES, st->name, &text, &why)) {
     *changed = why.kind != ERR_NONE;
     return span_of(NULL, 0);
   }

@@ -8,7 +8,6 @@
 #include "put_in_place.h"
 
 #include "companion.h"
-#include "kept_report.h"
 #include "manifest.h"
 #include "report.h"
 #include "stop.h"
@@ -165,6 +164,7 @@ int put_in_place(const struct put_in_place *x, struct staging *st, bool *unchang
                                          .manifest_bytes = manifest.n,
                                          .tensors = tensors};
     rc = kept_report_put(st, x->report, err);
+    if (rc == 0) rc = kept_report_put_page(st, &x->page, err);
     if (rc == 0) rc = seal_run(st, x->plan, &options, &report, err);
   }
   *unchanged = rc == 0 && report.unchanged;

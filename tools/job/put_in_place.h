@@ -3,6 +3,7 @@
 #ifndef WEIR_PUT_IN_PLACE_H
 #define WEIR_PUT_IN_PLACE_H
 
+#include "kept_report.h"
 #include "run.h"
 #include "seal.h"
 #include "staging.h"
@@ -16,6 +17,7 @@ struct put_in_place {
   const char *edits_sha256; // of the edit log, in hex; NULL: there was none
   struct span report;       // for who completes the seal, should this process be killed in it; or
                             // nothing
+  struct kept_page page;    // likewise
 };
 
 // Tells the user of old data that a seal did not remove.

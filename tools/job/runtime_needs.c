@@ -37,17 +37,24 @@ void runtime_needs_write(const struct model *m, struct json_out *j) {
   arena_free(&scratch);
 }
 
-void runtime_needs_print(const struct model *m, const char *before, const char *after,
-                         const char *otherwise) {
-  struct arena scratch = {0};
+const char *runtime_needs_words(const struct model *m, struct arena *a) {
   struct target_needs needs;
   target_needs(m, &needs);
   if (never(&needs))
-    printf("%sONNX Runtime does not run it on a CPU (%s)%s", before,
-           target_features_words(never(&needs), &scratch), after);
-  else if (needs.ort > TARGET_OLDEST)
-    printf("%sneeds ONNX Runtime 1.%u or newer (%s)%s", before, needs.ort,
-           target_needs_words(&needs, &scratch), after);
+    return arena_printf(a, "ONNX Runtime does not run it on a CPU (%s)",
+                        target_features_words(never(&needs), a));
+  if (needs.ort > TARGET_OLDEST)
+    return arena_printf(a, "needs ONNX Runtime 1.%u or newer (%s)", needs.ort,
+                        target_needs_words(&needs, a));
+  return NULL;
+}
+
+void runtime_needs_print(const struct model *m, const char *before, const char *after,
+                         const char *otherwise) {
+  struct arena scratch = {0};
+  const char *words = runtime_needs_words(m, &scratch);
+  if (words)
+    printf("%s%s%s", before, words, after);
   else
     printf("%s", otherwise);
   arena_free(&scratch);

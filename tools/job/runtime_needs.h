@@ -9,8 +9,10 @@
 // The member "needs": "onnxruntime" is null where every version that weir knows of does, or none: "why" then says
 // what none runs on a CPU.
 void runtime_needs_write(const struct model *m, struct json_out *j);
-// "<before>needs ONNX Runtime 1.23 or newer (8-bit MatMulNBits)<after>", "<before>ONNX Runtime does not run it on a CPU
-// (bfloat16 arithmetic)<after>", or `otherwise` where every version that weir knows of does.
+// "needs ONNX Runtime 1.23 or newer (8-bit MatMulNBits)", "ONNX Runtime does not run it on a CPU (bfloat16 arithmetic)":
+// in *a; NULL: every version that weir knows of does.
+const char *runtime_needs_words(const struct model *m, struct arena *a);
+// That between `before` and `after`, or `otherwise`.
 void runtime_needs_print(const struct model *m, const char *before, const char *after,
                          const char *otherwise);
 

@@ -11,7 +11,7 @@
 #include "target_dims.h"
 
 void pass_job_init(struct pass_job *pj) {
-  *pj = (struct pass_job){.report = pass_job_report, .tell = pass_job_tell};
+  *pj = (struct pass_job){.report = pass_job_report, .tell = pass_job_tell, .hint = pass_job_hint};
   pipeline_init(&pj->pipeline);
 }
 
@@ -418,6 +418,8 @@ static int edit(struct job *job, void *ctx, struct err *err) {
   job->report = pj->report;
   job->plain_report = pj->plain_report;
   job->tell = pj->tell;
+  job->hint = pj->hint;
+  job->collect = pass_job_collect;
   job->ctx = pj;
   if (make_edits(job, pj, NULL, &run, err)) return -1;
   if (run.output_limit && keep_budget(job, pj, &run, err)) return -1;
@@ -427,7 +429,7 @@ static int edit(struct job *job, void *ctx, struct err *err) {
 int pass_job_command(struct pass_job *pj, const struct cli_args *args, struct err *err) {
   if (pipeline_check(&pj->pipeline, err)) return -1;
   pass_job_tell_targets(pj);
-  return job_command(args, edit, pj, err);
+  return job_command(args, &pj->pipeline, edit, pj, err);
 }
 
 int pass_job_flags_command(const struct cli_args *args, struct err *err) {

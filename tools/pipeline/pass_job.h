@@ -37,6 +37,7 @@ struct pass_job {
   void (*report)(struct job *job, struct json_out *j);
   bool plain_report;
   void (*tell)(struct job *job, struct job_told *told);
+  void (*hint)(struct job *job);
   struct arena arena;
 };
 
@@ -83,10 +84,19 @@ void pass_job_words(const struct pass_job *pj, uint32_t step, const char *chosen
                     struct pass_job_words *out);
 
 // pass_job_report.c. job->ctx is the pass_job.
+// The passes' part of what all reports are made of.
+void pass_job_collect(struct job *job, struct run_report *r);
 // The member "passes" of the report (docs/files.md).
 void pass_job_report(struct job *job, struct json_out *j);
 // pass_job_tell.c. What all steps did together, the worst layer, and what was kept as it was.
 void pass_job_tell(struct job *job, struct job_told *told);
+// Is it a node that was kept as it was, and that people are told of? Not one that a later round took, nor where there
+// was nothing to take.
+bool pass_job_kept_site(const struct pass_job *pj, const struct pass_job_site *s, struct arena *a);
+// Does the step infer types and shapes? It keeps nothing: it says what is not known.
+bool pass_job_infers(const struct pass_job *pj, uint32_t step);
+// What else could be done, and is not.
+void pass_job_hint(struct job *job);
 // With the numbers of nodes before and after, bodies and functions included.
 void pass_job_tell_nodes(struct job *job, struct job_told *told);
 // A reason as people read it: a literal, or in *a. NULL: it is not said.

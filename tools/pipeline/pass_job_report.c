@@ -1,7 +1,7 @@
 // What passes did, for programs: the member "passes" of the report, an object a step, with every
 // site it looked at.
 #include "passes.h"
-#include "quantized.h"
+#include "run_report.h"
 
 static void write_site(struct json_out *j, const struct pass *pass, const struct pass_job_site *s) {
   json_object(j);
@@ -62,13 +62,15 @@ static void write_step(struct job *job, const struct quantized *q, uint32_t step
   json_end_object(j);
 }
 
+void pass_job_collect(struct job *job, struct run_report *r) {
+  r->passes = job->ctx;
+  quantized_list(&r->stored, job, r->passes);
+}
+
 void pass_job_report(struct job *job, struct json_out *j) {
-  const struct pass_job *pj = job->ctx;
-  struct quantized q = {0};
-  quantized_list(&q, job, pj);
+  const struct run_report *r = run_report_of(job);
   json_put_array(j, "passes");
-  for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
-    write_step(job, &q, i, j);
+  for (uint32_t i = 0; i < r->passes->pipeline.n_steps; i++)
+    write_step(job, &r->stored, i, j);
   json_end_array(j);
-  quantized_free(&q);
 }

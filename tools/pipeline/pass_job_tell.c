@@ -8,8 +8,8 @@
 // taken (a product of two activations has no weight) is not said.
 #include "outlook.h"
 #include "pass_job.h"
-#include "quantized.h"
 #include "report.h"
+#include "run_report.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -76,23 +76,13 @@ static void count_in(struct groups *g, const void *thing, uint32_t step, const c
   g->at[k].count = max_u64(g->at[k].count, g->at[k].of_step);
 }
 
-// "4 bits in blocks of 64, symmetric"
-static const char *scheme_words(const struct recipe_quantization *s, struct arena *a) {
-  const char *symmetric = s->symmetric ? ", symmetric" : "";
-  if (s->format == FORMAT_LEVELS) return arena_printf(a, "%u values", s->levels);
-  if (s->format == FORMAT_SHRINK || s->format == FORMAT_AFFINE)
-    return s->axis == RECIPE_PER_TENSOR ? "int8" : "int8 by channel";
-  if (s->block == 0) return arena_printf(a, "%u bits by channel%s", s->bits, symmetric);
-  return arena_printf(a, "%u bits in blocks of %lu%s", s->bits, s->block, symmetric);
-}
-
 static void tell_quantized(struct text *t, const struct quantized *q, struct arena *a) {
   struct groups g = {.n = 0};
   uint64_t all = 0;
   for (uint32_t i = 0; i < q->n_rows; i++) {
     if (!q->rows[i].has_scheme) continue;
     all++;
-    count_in(&g, &q->rows[i], 0, "", scheme_words(&q->rows[i].scheme, a));
+    count_in(&g, &q->rows[i], 0, "", quantized_scheme_words(&q->rows[i].scheme, a));
   }
   if (all == 0) return;
   add(t, "%s%lu weight%s quantized", comma(t), all, plural(all));
@@ -132,7 +122,7 @@ static void tell_clipped(struct text *t, const struct quantized *q) {
     add(t, " (%lu elements of %lu weights clipped)", elements, weights);
 }
 
-static bool infers(const struct pass_job *pj, uint32_t step) {
+bool pass_job_infers(const struct pass_job *pj, uint32_t step) {
   return strcmp(pj->pipeline.steps[step].values.pass->name, "infer") == 0;
 }
 
@@ -145,7 +135,7 @@ static void tell_changes(struct text *t, const struct pass_job *pj) {
     const struct pass *pass = pj->pipeline.steps[i].values.pass;
     const uint64_t n = pass_job_count(pj, i).converted;
     if (pass->stores || n == 0) continue;
-    if (infers(pj, i)) {
+    if (pass_job_infers(pj, i)) {
       declared = n; // the last one speaks of what is left
       continue;
     }
@@ -188,6 +178,17 @@ static void tell_held_back(struct text *t, const struct pass_job *pj) {
     add(t, "%s%lu rewrites, such as %s (less exact than --exactness)", comma(t), rewrites, first);
 }
 
+// What an earlier round of a repeat took is no longer there to be taken.
+static bool is_left(const struct pass_job *pj, const struct pass_job_site *s) {
+  return !s->gone && !pass_job_converted(s) &&
+         !(pj->pipeline.steps[s->step].repeat != NO_ID &&
+           strcmp(s->reason, "already_quantized") == 0);
+}
+
+bool pass_job_kept_site(const struct pass_job *pj, const struct pass_job_site *s, struct arena *a) {
+  return is_left(pj, s) && pass_job_reason_words(s->reason, a) != NULL;
+}
+
 // Nodes that were left as they were, by reason.
 static void list_kept(struct text *t, const struct pass_job *pj, uint32_t step,
                       struct arena *arena) {
@@ -195,11 +196,8 @@ static void list_kept(struct text *t, const struct pass_job *pj, uint32_t step,
   uint64_t more = 0;
   for (uint32_t i = 0; i < pj->n_sites; i++) {
     const struct pass_job_site *s = &pj->sites[i];
-    if (s->gone || pass_job_converted(s) || (step != PASS_JOB_ALL_STEPS && s->step != step))
-      continue;
-    if (step == PASS_JOB_ALL_STEPS && infers(pj, s->step)) continue;
-    if (pj->pipeline.steps[s->step].repeat != NO_ID && strcmp(s->reason, "already_quantized") == 0)
-      continue; // by the round before
+    if (!is_left(pj, s) || (step != PASS_JOB_ALL_STEPS && s->step != step)) continue;
+    if (step == PASS_JOB_ALL_STEPS && pass_job_infers(pj, s->step)) continue;
     const bool weight =
         strcmp(s->op_type, "Initializer") == 0 || strcmp(s->op_type, "Constant") == 0;
     count_in(&g, s, s->step, weight ? "weights" : s->op_type, s->reason);
@@ -237,29 +235,23 @@ static const char *shapeless_text(const struct pass_job *pj, struct arena *arena
   struct text t = {.n = 0};
   uint32_t last = NO_ID;
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
-    if (infers(pj, i)) last = i;
+    if (pass_job_infers(pj, i)) last = i;
   if (last != NO_ID) list_kept(&t, pj, last, arena);
   return kept_text(&t, arena);
 }
 
 // ---- all of it ----------------------------------------------------------------------------------
 
-// What weights lose as a rule with so many bits in blocks, in dB: as far as that can be said. Medians
-// over blocks of 32 to 128, of normally distributed numbers as of the weights of speech and OCR models.
-static const char *usual(const struct quantized_tensor *t) {
-  if (!t->has_scheme || t->scheme.block == 0) return "";
-  return t->scheme.bits == 2   ? "  (usual for 2 bits: about 7)"
-         : t->scheme.bits == 4 ? "  (usual for 4 bits: about 21)"
-         : t->scheme.bits == 8 ? "  (usual for 8 bits: about 45)"
-                               : "";
-}
-
 static const char *worst_text(const struct quantized *q, struct arena *a) {
   const struct quantized_tensor *worst = quantized_worst(q);
   if (!worst) return NULL;
   const double db = figures_sqnr_db(&worst->figures);
   if (isinf(db) && db > 0) return NULL; // nothing was lost
-  return arena_printf(a, "%s  %.1f dB%s", quote_str(worst->layer).s, db, usual(worst));
+  const double usual = quantized_usual_db(worst);
+  const char *layer = quote_str(worst->layer).s;
+  if (usual == 0) return arena_printf(a, "%s  %.1f dB", layer, db);
+  return arena_printf(a, "%s  %.1f dB  (usual for %u bits: about %.0f)", layer, db,
+                      worst->scheme.bits, usual);
 }
 
 // ---- what else could be done --------------------------------------------------------------------
@@ -273,11 +265,9 @@ static bool hint_op_types(struct job *job, uint32_t step) {
   uint32_t others = MATMULNBITS_ALL_OPS & ~o->op_types;
   uint64_t bytes, taken = 0;
   const char *words = outlook_words(&job->model, &others, &job->arena, &bytes);
-  struct quantized q = {0};
-  quantized_list(&q, job, pj);
-  for (uint32_t i = 0; i < q.n_rows; i++)
-    if (q.rows[i].step == step) taken += q.rows[i].bytes_before;
-  quantized_free(&q);
+  const struct quantized *q = &run_report_of(job)->stored;
+  for (uint32_t i = 0; i < q->n_rows; i++)
+    if (q->rows[i].step == step) taken += q->rows[i].bytes_before;
   if (!words || bytes < WORTH_BYTES || bytes < taken) return false;
   const bool run = pj->pipeline.n_steps > 1 || cli_pass(job->args->command) != v->pass;
   report_hint("%s would be taken with %s%s", words, run ? "op_types=" : "--op-types ",
@@ -285,7 +275,7 @@ static bool hint_op_types(struct job *job, uint32_t step) {
   return true;
 }
 
-static void hint(struct job *job) {
+void pass_job_hint(struct job *job) {
   const struct pass_job *pj = job->ctx;
   bool hinted = false;
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
@@ -298,22 +288,19 @@ static void hint(struct job *job) {
 
 void pass_job_tell(struct job *job, struct job_told *told) {
   const struct pass_job *pj = job->ctx;
-  struct quantized q = {0};
+  const struct quantized *q = &run_report_of(job)->stored;
   struct text did = {.n = 0};
-  quantized_list(&q, job, pj);
   tell_changes(&did, pj);
-  tell_quantized(&did, &q, &job->arena);
-  tell_cast(&did, &q, job);
-  tell_clipped(&did, &q);
+  tell_quantized(&did, q, &job->arena);
+  tell_cast(&did, q, job);
+  tell_clipped(&did, q);
   if (did.n)
     told->did = kept_text(&did, &job->arena);
   else if (job->edits.n)
     told->did = "only types, opsets or other metadata changed";
-  told->worst = worst_text(&q, &job->arena);
+  told->worst = worst_text(q, &job->arena);
   told->kept = pass_job_kept(pj, PASS_JOB_ALL_STEPS, &job->arena);
   told->shapeless = shapeless_text(pj, &job->arena);
-  quantized_free(&q);
-  hint(job);
 }
 
 void pass_job_tell_nodes(struct job *job, struct job_told *told) {

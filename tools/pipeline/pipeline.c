@@ -69,8 +69,7 @@ struct pipeline_step *pipeline_add(struct pipeline *p, struct span name, uint32_
   const uint32_t first = p->n_steps;
   for (*n = 0; pass; pass = passes_named(name, ++*n)) {
     struct pipeline_step *step = TABLE_PUSH(p, steps);
-    step->repeat = p->open;
-    step->named = 0;
+    *step = (struct pipeline_step){.repeat = p->open};
     pass_values_start(&step->values, pass, &p->arena);
     if (state_target(p, &step->values, err)) return NULL;
   }
@@ -231,4 +230,27 @@ const char *pipeline_options(struct pipeline *p) {
   json_end_array(&j);
   json_end_object(&j);
   return json_take(&j, &p->arena);
+}
+
+// ---- verification ------------------------------------------------------------------------------
+
+static struct pipeline_verify of_step(const struct pipeline *p, uint32_t i) {
+  return p->steps[i].verify.proof == PIPELINE_PROOF_OPEN ? p->verify : p->steps[i].verify;
+}
+
+bool pipeline_verifies(const struct pipeline *p) {
+  for (uint32_t i = 0; i < p->n_steps; i++)
+    if (of_step(p, i).proof > PIPELINE_PROOF_OFF) return true;
+  return false;
+}
+
+// Steps of one pass that differ in it: what it promises counts for more than to be left alone, and bounds for
+// more than what it promises.
+struct pipeline_verify pipeline_verify_of(const struct pipeline *p, const char *pass) {
+  struct pipeline_verify all = {.proof = PIPELINE_PROOF_OPEN};
+  for (uint32_t i = 0; i < p->n_steps; i++) {
+    const struct pipeline_verify v = of_step(p, i);
+    if (strcmp(p->steps[i].values.pass->name, pass) == 0 && v.proof > all.proof) all = v;
+  }
+  return all;
 }

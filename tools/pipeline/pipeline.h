@@ -3,6 +3,7 @@
 #ifndef WEIR_PIPELINE_H
 #define WEIR_PIPELINE_H
 
+#include "compare.h"
 #include "pass_values.h"
 #include "targets.h"
 
@@ -12,8 +13,21 @@ enum {
   PIPELINE_ROUNDS = 64,          // of a repeat that says no limit of its own
 };
 
+// How what passes changed is verified (the key "verify" of a file).
+enum pipeline_proof {
+  PIPELINE_PROOF_OPEN, // nothing said: what holds for all passes
+  PIPELINE_PROOF_OFF,
+  PIPELINE_PROOF_PROMISE, // by what the pass promises
+  PIPELINE_PROOF_BOUNDS,
+};
+struct pipeline_verify {
+  enum pipeline_proof proof;
+  struct compare_bounds bounds; // of BOUNDS
+};
+
 struct pipeline_step {
   struct pass_values values;
+  struct pipeline_verify verify;
   uint32_t repeat; // which it belongs to; NO_ID: it runs once
   uint32_t named;  // how many steps, from this one on, its name stood for; 0: it is not the first
 };
@@ -29,9 +43,12 @@ struct pipeline {
   const struct target *target; // of all steps that have one and name none; NULL: nobody said
   TABLE(struct pipeline_step, steps);
   TABLE(struct pipeline_repeat, repeats);
-  enum exactness exactness; // the cap
-  uint32_t open;            // the repeat that further steps go into; NO_ID: none
-  struct arena arena;       // of the values
+  enum exactness exactness;      // the cap
+  struct pipeline_verify verify; // of steps that say nothing
+  bool verify_models;            // whole models too ("verify_on: model")
+  const char *reference;         // arrays to run them on ("reference"); NULL: drawn
+  uint32_t open;                 // the repeat that further steps go into; NO_ID: none
+  struct arena arena;            // of the values
 };
 
 void pipeline_init(struct pipeline *p);
@@ -63,6 +80,11 @@ int pipeline_add_text(struct pipeline *p, const char *text, struct err *err);
 int pipeline_parse(struct pipeline *p, struct span text, const char *name, struct err *err);
 // The same for a file, or for standard input (path "-"). ERR_INPUT if it cannot be read.
 int pipeline_read(struct pipeline *p, const char *path, struct err *err);
+
+// Does any step ask to be verified?
+bool pipeline_verifies(const struct pipeline *p);
+// How steps of that pass are verified, the loosest of them.
+struct pipeline_verify pipeline_verify_of(const struct pipeline *p, const char *pass);
 
 // What steps mean together, once all are there: two must not have the same option about all of the
 // output (pass_option.of_output). ERR_USAGE.

@@ -22,8 +22,10 @@
 #include "pipeline.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
 
@@ -194,6 +196,115 @@ static int read_options(struct reader *r, struct pass_values **list, uint32_t n,
   return next(r);
 }
 
+// ---- verification ------------------------------------------------------------------------------
+//
+//   verify: equality | tolerance | promise | off
+//   verify: {tolerance: {rtol: 1e-5, atol: 1e-8}}
+//   verify: {metric: {cosine: [0.99, 1], max_abs: [0, 1e-3]}}
+
+static int read_number(struct reader *r, double *out) {
+  char text[64], *end;
+  const struct span w = at_event(r, YAML_SCALAR_EVENT) ? word(r) : span_of("", 0);
+  snprintf(text, sizeof text, "%.*s", (int)(w.n < sizeof text ? w.n : sizeof text - 1),
+           (const char *)w.at);
+  const bool least = strcmp(text, "-.inf") == 0 || strcmp(text, "-inf") == 0;
+  const bool most = strcmp(text, ".inf") == 0 || strcmp(text, "inf") == 0;
+  *out = least ? -INFINITY : most ? INFINITY : strtod(text, &end);
+  if (!least && !most && (w.n == 0 || *end != '\0' || isnan(*out)))
+    return refuse_kind(r, "a number");
+  return next(r);
+}
+
+static int read_tolerance(struct reader *r, struct compare_bounds *b) {
+  b->rtol = 1e-5; // NumPy's
+  b->atol = 1e-8;
+  if (is_null(r)) return next(r);
+  if (!at_event(r, YAML_MAPPING_START_EVENT))
+    return refuse_kind(r, "a mapping with 'rtol' and 'atol'");
+  if (next(r)) return -1;
+  while (!at_event(r, YAML_MAPPING_END_EVENT)) {
+    const bool rtol = at_event(r, YAML_SCALAR_EVENT) && span_is(word(r), "rtol");
+    if (!rtol && !(at_event(r, YAML_SCALAR_EVENT) && span_is(word(r), "atol")))
+      return refuse(r, "a tolerance has 'rtol' and 'atol'");
+    if (next(r) || read_number(r, rtol ? &b->rtol : &b->atol)) return -1;
+  }
+  return next(r);
+}
+
+// A metric's name, and [least, most]: of those that are better when they are larger the least counts, of
+// others the most.
+static int read_metric(struct reader *r, struct compare_bounds *b) {
+  static const struct {
+    const char *name, *ours;
+    bool larger;
+  } metrics[] = {{"cosine", "cosine", true},
+                 {"sqnr", "sqnr", true},
+                 {"top1", "top1", true},
+                 {"accuracy", "top1", true},
+                 {"relative", "relative", false},
+                 {"p99", "p99", false},
+                 {"p999", "p999", false},
+                 {"max_abs", "max_abs", false},
+                 {"max_abs_error", "max_abs", false},
+                 {"mean_abs", "mean_abs", false}};
+  const yaml_mark_t at = r->event.start_mark;
+  struct err why = {0};
+  double range[2];
+  size_t k = 0;
+  if (!at_event(r, YAML_SCALAR_EVENT)) return refuse_kind(r, "the name of a metric");
+  while (k < sizeof metrics / sizeof *metrics && !span_is(word(r), metrics[k].name))
+    k++;
+  if (k == sizeof metrics / sizeof *metrics) {
+    (void)refuse(r, "there is no metric '%s'", quote(word(r)).s);
+    return err_hint(r->err, "cosine, sqnr, top1, relative, p99, p999, max_abs, mean_abs");
+  }
+  if (next(r)) return -1;
+  if (!at_event(r, YAML_SEQUENCE_START_EVENT))
+    return refuse_kind(r, "a list of the least and the most");
+  if (next(r) || read_number(r, &range[0]) || read_number(r, &range[1])) return -1;
+  if (!at_event(r, YAML_SEQUENCE_END_EVENT)) return refuse_kind(r, "the end of the list");
+  const double bound = metrics[k].larger ? range[0] : range[1];
+  if (isfinite(bound) &&
+      compare_take_metric(b, arena_printf(&r->p->arena, "%s=%.17g", metrics[k].ours, bound), &why))
+    return refuse_word(r, at, &why);
+  return next(r);
+}
+
+static int read_metrics(struct reader *r, struct compare_bounds *b) {
+  if (!at_event(r, YAML_MAPPING_START_EVENT)) return refuse_kind(r, "a mapping of metrics");
+  if (next(r)) return -1;
+  while (!at_event(r, YAML_MAPPING_END_EVENT))
+    if (read_metric(r, b)) return -1;
+  return next(r);
+}
+
+static int read_verify(struct reader *r, struct pipeline_verify *v) {
+  *v = (struct pipeline_verify){PIPELINE_PROOF_BOUNDS, compare_nothing()};
+  if (at_event(r, YAML_SCALAR_EVENT)) {
+    v->bounds.equal = span_is(word(r), "equality");
+    if (span_is(word(r), "off") || span_is(word(r), "false") || is_null(r))
+      v->proof = PIPELINE_PROOF_OFF;
+    else if (span_is(word(r), "promise"))
+      v->proof = PIPELINE_PROOF_PROMISE;
+    else if (span_is(word(r), "tolerance"))
+      v->bounds.rtol = 1e-5, v->bounds.atol = 1e-8;
+    else if (!v->bounds.equal)
+      return refuse(r, "'verify' is equality, tolerance, metric, promise or off");
+    return next(r);
+  }
+  if (!at_event(r, YAML_MAPPING_START_EVENT)) return refuse_kind(r, "how to verify");
+  if (next(r)) return -1;
+  while (!at_event(r, YAML_MAPPING_END_EVENT)) {
+    const bool tolerance = at_event(r, YAML_SCALAR_EVENT) && span_is(word(r), "tolerance");
+    if (!tolerance && !(at_event(r, YAML_SCALAR_EVENT) && span_is(word(r), "metric")))
+      return refuse(r, "'verify' is equality, tolerance, metric, promise or off");
+    if (next(r) || (tolerance ? read_tolerance : read_metrics)(r, &v->bounds)) return -1;
+  }
+  return next(r);
+}
+
+// ---- passes ------------------------------------------------------------------------------------
+
 // Behind the key of a mapping of one pass, or of a repeat.
 static int end_mapping(struct reader *r) {
   if (at_event(r, YAML_MAPPING_END_EVENT)) return next(r);
@@ -215,6 +326,11 @@ static int read_pass(struct reader *r, bool has_options) {
   if (has_options && read_options(r, pipeline_values(r->p, steps, n), n, family)) return -1;
   for (uint32_t i = 0; i < n; i++)
     if (pass_values_read(&steps[i].values, &r->p->arena, &why)) return refuse_word(r, at, &why);
+  if (has_options && at_event(r, YAML_SCALAR_EVENT) && span_is(word(r), "verify")) {
+    if (next(r) || read_verify(r, &steps->verify)) return -1;
+    for (uint32_t i = 1; i < n; i++)
+      steps[i].verify = steps->verify;
+  }
   return has_options ? end_mapping(r) : 0;
 }
 
@@ -277,28 +393,57 @@ static int read_target(struct reader *r) {
   return next(r);
 }
 
+static int read_verify_on(struct reader *r) {
+  const bool model = at_event(r, YAML_SCALAR_EVENT) && span_is(word(r), "model");
+  if (!model && !(at_event(r, YAML_SCALAR_EVENT) && span_is(word(r), "sites")))
+    return refuse(r, "'verify_on' is sites or model");
+  r->p->verify_models = model;
+  return next(r);
+}
+
+static int read_reference(struct reader *r) {
+  if (!at_event(r, YAML_SCALAR_EVENT) || word(r).n == 0)
+    return refuse_kind(r, "a file or folder of arrays");
+  r->p->reference = arena_string(&r->p->arena, word(r));
+  return next(r);
+}
+
+static int read_all_verify(struct reader *r) {
+  return read_verify(r, &r->p->verify);
+}
+
+static int read_all_steps(struct reader *r) {
+  return read_steps(r, false);
+}
+
 static int read_top(struct reader *r) {
+  static const struct {
+    const char *name;
+    int (*read)(struct reader *r);
+  } keys[] = {{"passes", read_all_steps},    {"exactness", read_exactness},
+              {"target", read_target},       {"verify", read_all_verify},
+              {"verify_on", read_verify_on}, {"reference", read_reference}};
+  enum { KEYS = sizeof keys / sizeof *keys };
   if (!at_event(r, YAML_MAPPING_START_EVENT))
     return refuse_kind(r, "a mapping with the key 'passes'");
   yaml_mark_t start = r->event.start_mark;
-  bool passes = false, exactness = false, target = false;
+  bool seen[KEYS] = {false};
   if (next(r)) return -1;
   while (!at_event(r, YAML_MAPPING_END_EVENT)) {
+    size_t k = 0;
     if (!at_event(r, YAML_SCALAR_EVENT)) return refuse_kind(r, "the key 'passes'");
-    const bool is_exactness = span_is(word(r), "exactness");
-    const bool is_target = span_is(word(r), "target");
-    const bool known = is_exactness || is_target || span_is(word(r), "passes");
-    bool *seen = is_exactness ? &exactness : is_target ? &target : &passes;
-    if (!known || *seen) {
-      (void)refuse(r, known ? "a second key '%s'" : "unknown key '%s'", quote(word(r)).s);
-      return err_hint(r->err, "the keys are 'passes', 'exactness' and 'target'");
+    while (k < KEYS && !span_is(word(r), keys[k].name))
+      k++;
+    if (k == KEYS || seen[k]) {
+      (void)refuse(r, k < KEYS ? "a second key '%s'" : "unknown key '%s'", quote(word(r)).s);
+      return err_hint(
+          r->err,
+          "the keys are 'passes', 'exactness', 'target', 'verify', 'verify_on' and 'reference'");
     }
-    *seen = true;
-    if (next(r)) return -1;
-    if (is_exactness ? read_exactness(r) : is_target ? read_target(r) : read_steps(r, false))
-      return -1;
+    seen[k] = true;
+    if (next(r) || keys[k].read(r)) return -1;
   }
-  if (!passes) return refuse_at(r, start, "the key 'passes' is missing");
+  if (!seen[0]) return refuse_at(r, start, "the key 'passes' is missing");
   return next(r);
 }
 

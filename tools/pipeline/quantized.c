@@ -159,3 +159,19 @@ const struct quantized_tensor *quantized_worst(const struct quantized *q) {
     if (counts(&q->rows[i]) && (!worst || rank(&q->rows[i]) < rank(worst))) worst = &q->rows[i];
   return worst;
 }
+
+const char *quantized_scheme_words(const struct recipe_quantization *s, struct arena *a) {
+  const char *symmetric = s->symmetric ? ", symmetric" : "";
+  if (s->format == FORMAT_LEVELS) return arena_printf(a, "%u values", s->levels);
+  if (s->format == FORMAT_SHRINK || s->format == FORMAT_AFFINE)
+    return s->axis == RECIPE_PER_TENSOR ? "int8" : "int8 by channel";
+  if (s->block == 0) return arena_printf(a, "%u bits by channel%s", s->bits, symmetric);
+  return arena_printf(a, "%u bits in blocks of %lu%s", s->bits, s->block, symmetric);
+}
+
+// Medians over blocks of 32 to 128, of normally distributed numbers as of the weights of speech and OCR
+// models.
+double quantized_usual_db(const struct quantized_tensor *t) {
+  if (!t->has_scheme || t->scheme.block == 0) return 0;
+  return t->scheme.bits == 2 ? 7 : t->scheme.bits == 4 ? 21 : t->scheme.bits == 8 ? 45 : 0;
+}

@@ -34,6 +34,10 @@ void quantized_free(struct quantized *q);
 // The member "tensors" of a step's object in the report.
 void quantized_write(const struct quantized *q, const struct job *job, uint32_t step,
                      struct json_out *j);
+// "4 bits in blocks of 64, symmetric": a literal, or in *a.
+const char *quantized_scheme_words(const struct recipe_quantization *s, struct arena *a);
+// What weights lose as a rule with so many bits in blocks, in dB, as far as that can be said; else 0.
+double quantized_usual_db(const struct quantized_tensor *t);
 // The one with the least SQNR, the first of equals; NULL where no error is known. Not of a cast: numbers alone, and
 // tensors with clipped elements.
 const struct quantized_tensor *quantized_worst(const struct quantized *q);

@@ -1,10 +1,15 @@
 // The search is by names of files alone: no Python is started, nothing is loaded.
 //
 //   --onnxruntime, WEIR_ONNXRUNTIME ──▶ that file, or an error
-//   a Python environment's folder P ──▶ P/{lib,lib64}/python3*/{site-packages,dist-packages}/onnxruntime/capi/libonnxruntime.so.*
-//       VIRTUAL_ENV; CONDA_PREFIX; the folder above that of the first python3 or python in PATH, as it is named there and
-//       where links lead; PYTHONUSERBASE, or ~/.local
+//   an environment's folder P ──▶ P/{lib,lib64}/python3*/{site-packages,dist-packages}/onnxruntime/capi/libonnxruntime.so.*
+//                                 P/onnxruntime/capi (pip install --target), P/lib (conda), P/lib/x86_64-linux-gnu (Debian)
+//       our own, where P/bin/weir is us, if it is a virtual environment or conda's; VIRTUAL_ENV; CONDA_PREFIX; our own of
+//       another kind; the folder above that of the first python3 or python in PATH, as it is named there and where links
+//       lead; PYTHONUSERBASE, or ~/.local
 //   "libonnxruntime.so.1" ──▶ the dynamic loader's affair, in weir-ort
+//
+// The environment that weir was installed into comes before the one that is active, since Python calls weir by its path, and
+// whoever else does so means that one. A system's weir (/usr/bin) belongs to no environment: there the active one is meant.
 //
 // Of several in one environment the newest is taken. A library that was named is taken as it is, if it is one; one
 // that was found must not be a file that everybody can write to, nor lie in such a folder: whoever put it there
@@ -36,8 +41,10 @@ static const char *variable(const char *name) {
 
 #if defined __x86_64__
 enum { OUR_MACHINE = EM_X86_64 };
+#define OF_OUR_MACHINE "lib/x86_64-linux-gnu"
 #elif defined __aarch64__
 enum { OUR_MACHINE = EM_AARCH64 };
+#define OF_OUR_MACHINE "lib/aarch64-linux-gnu"
 #endif
 
 static int not_a_library(const char *path, const char *why, struct err *err) {
@@ -94,15 +101,17 @@ static int compare_versions(const char *a, const char *b) {
 
 // The newest library of that environment, or NULL.
 static const char *newest_in(const char *prefix, struct arena *a) {
-  static const char *const places[] = {"/lib/python3*/site-packages",
-                                       "/lib64/python3*/site-packages",
-                                       "/lib/python3*/dist-packages"};
+  static const char *const places[] = {"lib/python3*/site-packages/onnxruntime/capi",
+                                       "lib64/python3*/site-packages/onnxruntime/capi",
+                                       "lib/python3*/dist-packages/onnxruntime/capi",
+                                       "onnxruntime/capi",
+                                       "lib",
+                                       OF_OUR_MACHINE};
   const char *best = NULL;
   if (strpbrk(prefix, "*?[\\")) return NULL; // not a pattern of ours
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
     glob_t found = {0};
-    const char *pattern =
-        arena_printf(a, "%s%s/onnxruntime/capi/libonnxruntime.so.[0-9]*", prefix, places[i]);
+    const char *pattern = arena_printf(a, "%s/%s/libonnxruntime.so.[0-9]*", prefix, places[i]);
     if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0)
       for (size_t k = 0; k < found.gl_pathc; k++)
         if (!best || compare_versions(path_base(best), path_base(found.gl_pathv[k])) < 0)
@@ -141,6 +150,19 @@ static const char *above_its_folder(const char *program, struct arena *a) {
   return arena_folder(a, arena_folder(a, program));
 }
 
+// Our own path, links resolved, or NULL.
+static const char *ourselves(struct arena *a) {
+  char self[4096];
+  const ssize_t n = readlink("/proc/self/exe", self, sizeof self);
+  return n <= 0 || n == sizeof self ? NULL : arena_string(a, span_of(self, (size_t)n));
+}
+
+// Virtual environments have the one, conda's the other.
+static bool is_environment(const char *prefix, struct arena *a) {
+  return access(arena_printf(a, "%s/pyvenv.cfg", prefix), F_OK) == 0 ||
+         access(arena_printf(a, "%s/conda-meta", prefix), F_OK) == 0;
+}
+
 static const char *of_first_python(struct arena *a) {
   const char *python = in_path(python_in, a);
   if (!python) return NULL;
@@ -160,10 +182,12 @@ static const char *of_user(struct arena *a) {
 }
 
 static const char *of_python(struct arena *a) {
-  static const char *const environments[] = {"VIRTUAL_ENV", "CONDA_PREFIX"};
-  for (size_t i = 0; i < sizeof environments / sizeof *environments; i++) {
-    const char *prefix = variable(environments[i]);
-    const char *found = prefix ? newest_in(prefix, a) : NULL;
+  const char *us = ourselves(a);
+  const char *own = us ? above_its_folder(us, a) : NULL;
+  const char *const prefixes[] = {own && is_environment(own, a) ? own : NULL,
+                                  variable("VIRTUAL_ENV"), variable("CONDA_PREFIX"), own};
+  for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+    const char *found = prefixes[i] ? newest_in(prefixes[i], a) : NULL;
     if (found) return found;
   }
   const char *found = of_first_python(a);
@@ -213,12 +237,11 @@ static const char *program_in(const char *folder, struct arena *a) {
 }
 
 static const char *beside_us(struct arena *a) {
-  char self[4096];
-  const ssize_t n = readlink("/proc/self/exe", self, sizeof self);
-  if (n <= 0 || n == sizeof self) return NULL;
-  const char *folder = arena_folder(a, arena_string(a, span_of(self, (size_t)n)));
+  const char *us = ourselves(a);
+  if (!us) return NULL;
+  const char *folder = arena_folder(a, us);
   const char *found = program_in(folder, a);
-  return found ? found : program_in(arena_printf(a, "%s/../libexec/weir", folder), a);
+  return found ? found : program_in(arena_printf(a, "%s/libexec/weir", arena_folder(a, folder)), a);
 }
 
 int runtime_find_program(struct arena *a, const char **out, struct err *err) {

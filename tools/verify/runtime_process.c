@@ -10,6 +10,7 @@
 // It has a group of its own, so that Ctrl-C at a terminal reaches us alone, and what a runtime starts dies with it.
 #include "runtime_process.h"
 
+#include "runtime_find.h"
 #include "size_words.h"
 #include "threads.h"
 
@@ -70,6 +71,19 @@ static int spawn(const struct runtime_process_start *how, int its, int says, pid
   return cause;
 }
 
+// The program was there a moment ago: what is not there is what would load it.
+static int cannot_start(const char *program, int cause, struct err *err) {
+  if (cause != ENOENT)
+    return err_errno(err, cause, ERR_RUNTIME, "cannot start '%s'", quote_path(program).s);
+  err_set(err, ERR_RUNTIME,
+          "cannot start '%s': the dynamic loader that it needs is not on this system",
+          quote_path(program).s);
+  return err_hint(
+      err, "weir-ort and ONNX Runtime's packages are built for glibc, which Alpine and empty "
+           "images lack: "
+           "verify elsewhere, or build weir-ort there and name it with " RUNTIME_FIND_PROGRAM);
+}
+
 int runtime_process_start(struct runtime_process *p, const struct runtime_process_start *how,
                           struct err *err) {
   int pair[2] = {-1, -1}, ends[2] = {-1, -1}, cause = 0;
@@ -88,7 +102,7 @@ int runtime_process_start(struct runtime_process *p, const struct runtime_proces
     close_if_open(pair[0]);
     close_if_open(ends[0]);
     p->pid = 0;
-    return err_errno(err, cause, ERR_RUNTIME, "cannot start '%s'", quote_path(how->program).s);
+    return cannot_start(how->program, cause, err);
   }
   fcntl(pair[0], F_SETFL, O_NONBLOCK);
   fcntl(ends[0], F_SETFL, O_NONBLOCK);
@@ -386,7 +400,7 @@ static enum runtime_end exchange(struct talk *t) {
       t->err = err;
       return give_up(t, end);
     }
-    is = step_or_death(t, limit - gone < look_ms ? (int)(limit - gone) + 1 : look_ms);
+    is = step_or_death(t, limit - gone < (double)look_ms ? (int)(limit - gone) + 1 : look_ms);
   }
   t->err = err;
   if (is == STEP_ANSWERED && t->sent < t->request->n_bytes) {

@@ -11,8 +11,8 @@ class WeirError(Exception):
 
     ``code`` is the exit code, ``message`` says in one sentence what was wrong, ``hint`` what can be done about it (or
     is None). ``reports`` are the documents that the program wrote nevertheless: the damage that an audit found, the
-    faults that a check found, the models that ``shrink`` wrote although another one failed. ``report`` is the first of
-    them, or None.
+    faults that a check found, the figures of models that did not verify, the models that ``shrink`` wrote although
+    another one failed. ``report`` is the first of them, or None.
     """
 
     def __init__(self, message: str, hint: Optional[str] = None, code: int = 1, reports: Sequence[Any] = ()) -> None:
@@ -31,7 +31,7 @@ class WeirError(Exception):
 
 
 class FailedError(WeirError):
-    """An audit found damage, or the request is impossible for this model (exit code 1)."""
+    """An audit found damage, a model did not verify, or the request is impossible for this model (exit code 1)."""
 
 
 class UsageError(WeirError):

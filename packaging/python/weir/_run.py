@@ -195,10 +195,13 @@ def _documents(text: bytes, lines: bool) -> List[Dict[str, Any]]:
         return []
 
 
+_OF_A_FAILURE = {"schema", "command", "model", "error"}  # a document with more tells what was found nevertheless
+
+
 def _records(make: Callable[[Dict[str, Any]], R], documents: Sequence[Dict[str, Any]]) -> List[R]:
     """None if one has another form."""
     try:
-        return [make(each) for each in documents if "error" not in each]
+        return [make(each) for each in documents if "error" not in each or not set(each) <= _OF_A_FAILURE]
     except (AttributeError, KeyError, TypeError, ValueError):
         return []
 
@@ -253,7 +256,8 @@ def call(
     made = _records(make, documents)
     if code == 0 and not made and (text.strip() or not lines):
         raise InternalError(f"weir {command} ended well, but without a document that can be read", None, 70)
-    if code != 0:
+    differs = command == "diff" and code == 1 and bool(made)  # an answer, as diff(1) gives it
+    if code != 0 and not differs:
         failure = _failure(command, code, documents, made, said)
         try:
             said.warn()

@@ -70,15 +70,29 @@ static struct shard_row *sorted_shards(const struct plan *p, struct arena *a, ui
   return rows;
 }
 
-static void put_subject(struct json_out *out, const struct manifest_input *in,
-                        const struct shard_row *rows, uint32_t n) {
-  uint8_t root[DIGEST_BYTES];
+static void digest_root(const uint8_t (*units)[DIGEST_BYTES], const struct shard_row *rows,
+                        uint32_t n, uint8_t root[DIGEST_BYTES]) {
   struct digest *d = digest_new();
   digest_start(d);
   for (uint32_t i = 0; i < n; i++)
-    digest_add(d, in->unit_digests[rows[i].unit], DIGEST_BYTES);
+    digest_add(d, units[rows[i].unit], DIGEST_BYTES);
   digest_end(d, root);
   digest_free(d);
+}
+
+void manifest_root(const struct plan *p, const uint8_t (*units)[DIGEST_BYTES],
+                   uint8_t root[DIGEST_BYTES]) {
+  struct arena scratch = {0};
+  uint32_t n;
+  const struct shard_row *rows = sorted_shards(p, &scratch, &n);
+  digest_root(units, rows, n, root);
+  arena_free(&scratch);
+}
+
+static void put_subject(struct json_out *out, const struct manifest_input *in,
+                        const struct shard_row *rows, uint32_t n) {
+  uint8_t root[DIGEST_BYTES];
+  digest_root(in->unit_digests, rows, n, root);
   json_put_array(out, "subject");
   json_object(out);
   json_put_text(out, "name", in->plan->outputs[in->plan->n_outputs - 1].name);

@@ -19,6 +19,9 @@ struct manifest_input {
 };
 // ERR_USAGE if an output's name cannot be expressed (manifest_can_name); p->id is set.
 int manifest_write(struct json_out *out, const struct manifest_input *in, struct err *err);
+// The digest that it gives the output as a whole.
+void manifest_root(const struct plan *p, const uint8_t (*units)[DIGEST_BYTES],
+                   uint8_t root[DIGEST_BYTES]);
 // A ':' or '/' in a name has no form in a manifest. To be asked before anything is run.
 bool manifest_can_name(const char *output);
 // `<onnx>.manifest.json` and `<onnx>.tensors.jsonl`.

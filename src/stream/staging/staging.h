@@ -7,6 +7,7 @@
 //   records.<n>          unit records, one file a writer, one line a unit, appended after fdatasync
 //   seal.json            written first by the seal: the renames to be made (an unfinished seal)
 //   report.json          what the run's report says, and its digest, for who completes a seal (by the caller)
+//   report.html          the same as a page
 //   <outputs>            preallocated
 //
 // Every record carries the SHA-256 of header.json, so records made over other sources never count.
@@ -26,6 +27,7 @@ enum { STAGING_NAME_MAX = 256, STAGING_WRITERS_MAX = 16 };
 enum { STAGING_FILE_MAX = 250 }; // bytes of a file's name: the folder takes 255, ".tmp" among them
 
 #define STAGING_REPORT "report.json"
+#define STAGING_PAGE "report.html"
 
 struct staging {
   int folder;                  // descriptor of the staging folder, -1: null engine, nothing on disk

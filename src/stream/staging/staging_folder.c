@@ -51,9 +51,9 @@ bool staging_name_is(const char *name, const char *onnx_name, bool *done) {
 }
 
 bool staging_name_reserved(const char *name) {
-  static const char *const own[] = {"plan.json",    "plan.bin",     "header.json",
-                                    STAGING_REPORT, "lock",         "seal.json",
-                                    "artifacts",    "passage.onnx", "passage.copy"};
+  static const char *const own[] = {"plan.json",    "plan.bin",    "header.json", STAGING_REPORT,
+                                    STAGING_PAGE,   "lock",        "seal.json",   "artifacts",
+                                    "passage.onnx", "passage.copy"};
   for (size_t i = 0; i < sizeof own / sizeof *own; i++)
     if (strcmp(name, own[i]) == 0) return true;
   size_t rest;

@@ -67,6 +67,27 @@ int array_read(const struct array *x, uint64_t off, void *buf, size_t n, struct 
   return 0;
 }
 
+void array_settle(struct array *x, bool optional) {
+  if (!x->either) return;
+  x->either = false;
+  if (!optional) return;
+  const char *name = x->name;
+  if (x->n_items == 0)
+    *x = (struct array){.name = name, .kind = ARRAY_NOTHING, .file = -1};
+  else
+    *x = x->items[0];
+  if (*name) x->name = name;
+  x->optional = true;
+}
+
+static bool is_nested(const struct array *x) {
+  return x->kind == ARRAY_SEQUENCE && x->n_items > 0 && x->items[0].kind == ARRAY_SEQUENCE;
+}
+
+void array_settle_like(struct array *x, const struct array *like) {
+  array_settle(x, like->kind != ARRAY_SEQUENCE || (is_nested(x) && !is_nested(like)));
+}
+
 const struct array *array_named(const struct arrays *x, const char *name) {
   for (uint32_t i = 0; i < x->n; i++)
     if (strcmp(x->list[i].name, name) == 0) return &x->list[i];

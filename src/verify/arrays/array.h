@@ -37,6 +37,9 @@ struct array {
   const struct span *strings; // dtype STRING: `count` of them
   const struct array *items;  // SEQUENCE
   uint32_t n_items;
+  bool
+      either; // from a file that does not say whether it is a sequence, of one or none, or an optional
+  bool optional; // what an optional holds, which it is written as again
 };
 
 struct arrays {
@@ -54,6 +57,10 @@ uint8_t *array_make(struct array *x, const char *name, enum dtype dtype, uint32_
                     const int64_t *dims, struct arena *a);
 // Bytes [off, off + n) of the elements. ERR_INPUT if the file became shorter, ERR_IO.
 int array_read(const struct array *x, uint64_t off, void *buf, size_t n, struct err *err);
+// What is `either` becomes what the model wants: the optional holds the item, or nothing. Without effect on others.
+void array_settle(struct array *x, bool optional);
+// The same where an array of what the model wants is there: the one that it is compared with.
+void array_settle_like(struct array *x, const struct array *like);
 // The array of that name, or NULL.
 const struct array *array_named(const struct arrays *x, const char *name);
 // "float[1,128,64]" for messages.

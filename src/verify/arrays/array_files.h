@@ -5,8 +5,12 @@
 //   test_data_set_<k>/          of ONNX's own tests: input_<i>.pb and output_<i>.pb, a TensorProto (or SequenceProto,
 //                               OptionalProto) each, whose name may be empty: then the i-th input's counts
 //
-// Nothing is trusted: every size is checked against what is there and against `most` bytes. Messages name the file
-// and the member.
+// Nothing is trusted: every size is checked against what is there and against `most` bytes of elements in all. Messages
+// name the file and the array. Refused, with the reason: objects (pickles), types without a name (ml_dtypes in a .npy),
+// more than 64 MiB that lie in Fortran order or the other byte order, and that many strings.
+//
+// A .pb does not say which message it is. What can be nothing but a tensor is one; a sequence of one item or none may as
+// well be an optional: array_settle, which wants to know the model's type, decides.
 #ifndef WEIR_ARRAY_FILES_H
 #define WEIR_ARRAY_FILES_H
 
@@ -23,7 +27,7 @@ struct array_cases {
   uint32_t n;
 };
 
-// Reads `path`: a .npz or .npy (one case; arrays of a .npz that are not inputs are refused by who knows the model), or
+// Reads `path`: a .npz, .npy or .pb (one case; arrays of a .npz that are not inputs are refused by who knows the model), or
 // a folder with test_data_set_* folders, or such a folder itself, or one of *.npz (a case each, in order of names).
 // Arrays larger than 1 MiB that lie stored in their file stay there, in descriptors that array_files_close closes;
 // what is deflated is inflated into a file without a name in `scratch_folder` if it is larger than that.

@@ -340,12 +340,13 @@ static enum dtype part_dtype(enum dtype t) {
 }
 
 // Is there anything to be compared? Else *why says what is different.
-static bool comparable(const struct array *r, const struct array *x, char *why) {
+static bool comparable(const struct array *r, const struct array *x, bool retyped, char *why) {
   const struct array_words a = array_words(r), b = array_words(x);
   if (r->kind == x->kind && r->kind == ARRAY_NOTHING) return true;
   if (r->kind == x->kind && r->kind == ARRAY_SEQUENCE && r->n_items == x->n_items) return true;
-  if (r->kind == x->kind && r->kind == ARRAY_TENSOR && r->dtype == x->dtype && same_dims(r, x))
-    return true;
+  const bool typed =
+      r->dtype == x->dtype || (retyped && dtype_is_float(r->dtype) && dtype_is_float(x->dtype));
+  if (r->kind == x->kind && r->kind == ARRAY_TENSOR && typed && same_dims(r, x)) return true;
   const int n = snprintf(why, COMPARE_WHY, "%.110s and %.110s", a.s, b.s);
   assert(n >= 0);
   return false;
@@ -360,13 +361,13 @@ struct both_list {
 
 // Flattens items of items too, the first one first.
 static bool list_pairs(struct pair_list *l, const struct array *reference,
-                       const struct array *result, char *why) {
+                       const struct array *result, bool retyped, char *why) {
   struct both_list todo = {0};
   *TABLE_PUSH(&todo, rows) = (struct both){{reference, result}};
   bool fine = true;
   for (; fine && todo.n_rows > 0;) {
     const struct both at = todo.rows[--todo.n_rows];
-    fine = comparable(at.of[0], at.of[1], why);
+    fine = comparable(at.of[0], at.of[1], retyped, why);
     if (!fine || at.of[0]->kind == ARRAY_NOTHING) continue;
     if (at.of[0]->kind == ARRAY_SEQUENCE) {
       for (uint32_t i = at.of[0]->n_items; i-- > 0;)
@@ -375,8 +376,8 @@ static bool list_pairs(struct pair_list *l, const struct array *reference,
     }
     const enum dtype part = part_dtype(at.of[0]->dtype);
     const uint64_t parts = part == at.of[0]->dtype ? 1 : 2;
-    *TABLE_PUSH(l, pairs) =
-        (struct compare_pair){{at.of[0], at.of[1]}, part, at.of[0]->count * parts};
+    *TABLE_PUSH(l, pairs) = (struct compare_pair){
+        {at.of[0], at.of[1]}, {part, part_dtype(at.of[1]->dtype)}, at.of[0]->count * parts};
   }
   TABLE_FREE(&todo, rows);
   return fine;
@@ -422,7 +423,7 @@ static int read_all(struct state *st, const struct pair_list *l, struct compare_
   st->base = 0;
   for (uint32_t i = 0; i < l->n_pairs; i++) {
     const struct compare_pair *p = &l->pairs[i];
-    if (p->dtype == DTYPE_STRING) {
+    if (p->dtype[0] == DTYPE_STRING) {
       if (first)
         see_strings(st, p);
       else
@@ -497,7 +498,7 @@ int compare_arrays(const struct array *reference, const struct array *result,
   struct arena a = {0};
   struct state st = {.b = bounds};
   int bad = 0;
-  if (!list_pairs(&l, reference, result, out->why)) {
+  if (!list_pairs(&l, reference, result, bounds->retyped, out->why)) {
     out->end = COMPARE_DIFFERENT;
   } else {
     bad = figures(&st, &l, compare_chunks_open(&a, stop), &a, err);

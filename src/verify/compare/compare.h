@@ -29,7 +29,9 @@ struct compare_bounds {
   double most_relative, most_p99, most_p999;
   bool equal;       // bit for bit, but that NaNs are equal to each other
   bool zeros_equal; // with equal: 0 and -0 too
-  bool nonfinite;   // elements that are not finite may be there, on both sides at the same places
+  bool
+      retyped; // two float types are compared as the numbers they hold; beyond float16, as its largest
+  bool nonfinite; // elements that are not finite may be there, on both sides at the same places
 };
 // No bound at all; elements may be other than finite where both sides are the same.
 struct compare_bounds compare_nothing(void);

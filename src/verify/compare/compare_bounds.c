@@ -78,9 +78,9 @@ static void judge_nonfinite(struct verdict *v, const struct compare_figures *f,
   static const char *const of[2] = {"reference", "result"};
   for (unsigned s = 0; s < 2; s++) {
     if (!f->nonfinite[s]) continue;
-    fail(v, "%llu element%s of the %s not finite, the first is element %llu",
-         (unsigned long long)f->nonfinite[s], f->nonfinite[s] == 1 ? "" : "s", of[s],
-         (unsigned long long)f->first_nonfinite[s]);
+    fail(v, "%llu element%s of the %s %s not finite, the first is element %llu",
+         (unsigned long long)f->nonfinite[s], plural(f->nonfinite[s]), of[s],
+         f->nonfinite[s] == 1 ? "is" : "are", (unsigned long long)f->first_nonfinite[s]);
     return;
   }
 }

@@ -90,40 +90,67 @@ static void differences(struct compare_chunk *c, enum dtype t) {
   clear_behind(c->d, c->n);
 }
 
-// The chunk of n elements at these bytes.
-static void fill(struct compare_reader *r, const uint8_t *const raw[2], size_t n, enum dtype t) {
-  struct compare_chunk *c = &r->c;
+static void to_doubles(struct compare_reader *r, unsigned s, const uint8_t *wide, size_t n,
+                       enum dtype t) {
+  const struct kernels_cast to_double = {.from = (uint8_t)t, .to = DTYPE_DOUBLE};
+  kernels_convert(r->v[s], wide, n, &to_double);
+  clear_behind(r->v[s], n);
+}
+
+// One byte or more an element.
+static const uint8_t *widened(struct compare_reader *r, unsigned s, const uint8_t *raw, size_t n,
+                              enum dtype t) {
   const uint32_t bits = dtype_bits(t);
+  if (bits < 8) unpack(r->wide[s], raw, n, bits);
+  if (t == DTYPE_BOOL) normalise(r->wide[s], raw, n);
+  return bits < 8 || t == DTYPE_BOOL ? r->wide[s] : raw;
+}
+
+// What float16 cannot hold is taken for its largest number, which is what stands for it there: masks add the lowest number of
+// a type.
+static void clip(double *x, size_t n, enum dtype other) {
+  const double largest = 65504;
+  for (size_t i = 0; other == DTYPE_FLOAT16 && i < n; i++)
+    if (isfinite(x[i])) x[i] = x[i] > largest ? largest : x[i] < -largest ? -largest : x[i];
+}
+
+// The chunk of n elements at these bytes.
+static void fill(struct compare_reader *r, const uint8_t *const raw[2], size_t n,
+                 const enum dtype t[2]) {
+  struct compare_chunk *c = &r->c;
+  const uint32_t bits = dtype_bits(t[0]);
   c->n = n;
   c->width = bits < 8 ? 1 : bits / 8;
   for (unsigned s = 0; s < 2; s++) {
-    c->wide[s] = bits < 8 || t == DTYPE_BOOL ? r->wide[s] : raw[s];
-    if (bits < 8) unpack(r->wide[s], raw[s], n, bits);
-    if (t == DTYPE_BOOL) normalise(r->wide[s], raw[s], n);
+    c->wide[s] = widened(r, s, raw[s], n, t[s]);
+    if (t[0] == t[1]) continue;
+    to_doubles(r, s, c->wide[s], n, t[s]);
+    clip(r->v[s], n, t[!s]);
+    c->wide[s] = (const uint8_t *)r->v[s];
+    c->width = sizeof *r->v[s];
   }
   c->same = memcmp(c->wide[0], c->wide[1], n * c->width) == 0;
   c->finite = true;
-  const struct kernels_cast to_double = {.from = (uint8_t)t, .to = DTYPE_DOUBLE};
   for (unsigned s = 0; s < 2; s++) {
     c->v[s] = r->v[c->same ? 0 : s];
     if (s && c->same) break;
-    kernels_convert(r->v[s], c->wide[s], n, &to_double);
-    clear_behind(r->v[s], n);
+    if (t[0] == t[1]) to_doubles(r, s, c->wide[s], n, t[s]);
     c->finite &= all_finite(r->v[s], round_up(n, 8));
   }
-  differences(c, t);
+  differences(c, t[0] == t[1] ? t[0] : DTYPE_DOUBLE);
 }
 
-// Bytes of a stretch of both: in memory, or read.
-static int stretch(struct compare_reader *r, const struct compare_pair *p, uint64_t off, size_t n,
-                   const uint8_t *at[2], struct err *err) {
+// Elements from `first` on, of both: in memory, or read.
+static int stretch(struct compare_reader *r, const struct compare_pair *p, uint64_t first,
+                   uint64_t elements, const uint8_t *at[2], struct err *err) {
   if (r->stop && *r->stop) return err_set(err, ERR_RETRY, "interrupted while comparing arrays");
   for (unsigned s = 0; s < 2; s++) {
     const struct array *x = p->of[s];
+    const uint64_t bits = dtype_bits(p->dtype[s]), off = first * bits / 8;
     at[s] = x->at ? x->at + off : NULL;
     if (at[s]) continue;
     if (!r->stretch[s]) r->stretch[s] = arena_alloc(r->a, STRETCH_BYTES);
-    if (array_read(x, off, r->stretch[s], n, err) != 0) return -1;
+    if (array_read(x, off, r->stretch[s], (size_t)((elements * bits + 7) / 8), err) != 0) return -1;
     at[s] = r->stretch[s];
   }
   return 0;
@@ -132,14 +159,15 @@ static int stretch(struct compare_reader *r, const struct compare_pair *p, uint6
 int compare_chunks(struct compare_reader *r, const struct compare_pair *p,
                    void (*use)(void *ctx, const struct compare_chunk *c), void *ctx,
                    struct err *err) {
-  const uint64_t bits = dtype_bits(p->dtype);
-  const uint64_t elements = STRETCH_BYTES / (COMPARE_CHUNK * bits / 8) * COMPARE_CHUNK;
+  const uint64_t bits[2] = {dtype_bits(p->dtype[0]), dtype_bits(p->dtype[1])};
+  const uint64_t wider = bits[0] > bits[1] ? bits[0] : bits[1];
+  const uint64_t elements = STRETCH_BYTES / (COMPARE_CHUNK * wider / 8) * COMPARE_CHUNK;
   for (uint64_t first = 0; first < p->count; first += elements) {
     const uint64_t n = min_u64(elements, p->count - first);
     const uint8_t *at[2];
-    if (stretch(r, p, first * bits / 8, (size_t)((n * bits + 7) / 8), at, err) != 0) return -1;
+    if (stretch(r, p, first, n, at, err) != 0) return -1;
     for (uint64_t i = 0; i < n; i += COMPARE_CHUNK) {
-      const uint8_t *const raw[2] = {at[0] + i * bits / 8, at[1] + i * bits / 8};
+      const uint8_t *const raw[2] = {at[0] + i * bits[0] / 8, at[1] + i * bits[1] / 8};
       r->c.first = first + i;
       fill(r, raw, (size_t)min_u64(COMPARE_CHUNK, n - i), p->dtype);
       use(ctx, &r->c);

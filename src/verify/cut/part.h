@@ -21,26 +21,35 @@ struct part_input {
 
 struct part {
   const struct model *m;
-  struct recipes *r;     // that the model's tensors speak of; gets rows for what the source has as it is
   uint32_t graph;        // that the nodes lie in: its imports hold
   const uint32_t *nodes; // in topological order
   uint32_t n_nodes;
   const struct part_input *inputs;
   uint32_t n_inputs;
-  const struct model_constant *constants; // become initializers, named as constants[i].value of the model
+  // Become initializers, named as constants[i].value: what nodes read, perhaps behind Identity nodes.
+  const struct model_constant *constants;
   uint32_t n_constants;
   const uint32_t *outputs; // values; a constant or an input among them goes through an Identity
-  const char *const *output_names; // as the part calls them; NULL: as the model does
+  const char *const *output_names; // as the part calls them; NULL: as part_output_name
+  // As declared, one for each output: dtype UNDEFINED: as the model declares it, if it does; dims NULL: of
+  // no known rank; -1: not known. NULL: nothing is known.
+  const struct part_input *output_types;
   uint32_t n_outputs;
 };
 
+// The model's name of output i, where that is free: it is not of a constant or an input, or of an output
+// before. Else "<name>_out<i>". In *a.
+const char *part_output_name(const struct part *part, uint32_t i, struct arena *a);
+
 // Memory of a model that cutting many parts of it needs: proportional to the model, once.
 struct part_cutter;
-int part_cutter_open(struct part_cutter **out, const struct model *m, struct recipes *r, struct sources *sources, uint64_t memory,
-                     struct err *err);
+// `r`: that the model's tensors speak of; gets rows for what the source has as it is.
+int part_cutter_open(struct part_cutter **out, const struct model *m, struct recipes *r,
+                     struct sources *sources, uint64_t memory, struct err *err);
 void part_cutter_close(struct part_cutter *c);
-// Writes folder/<name>.onnx and, if its tensors are larger than 16 MiB together, folder/<name>.onnx.data. Nothing is synced.
+// Writes folder/<name>.onnx and, if its constants are larger than 16 MiB together, folder/<name>.onnx.data. Nothing is synced.
 // Bytes written go to *bytes. ERR_FAIL: it cannot be cut, *err says why in one sentence.
-int part_write(struct part_cutter *c, const struct part *part, int folder, const char *name, uint64_t *bytes, struct err *err);
+int part_write(struct part_cutter *c, const struct part *part, int folder, const char *name,
+               uint64_t *bytes, struct err *err);
 
 #endif

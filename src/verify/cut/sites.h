@@ -15,8 +15,10 @@
 #include "infer.h"
 #include "model.h"
 
+// Values of the source and of the result. Pairs of inputs that share a value are given one array. Of an input
+// NO_ID: that side has none.
 struct site_pair {
-  uint32_t before, after; // values of the source and of the result
+  uint32_t before, after;
 };
 
 struct site {
@@ -25,21 +27,41 @@ struct site {
   uint32_t graph;
   const uint32_t *before, *after; // nodes in topological order
   uint32_t n_before, n_after;
-  const struct site_pair *inputs, *outputs; // boundary; constants are none of the inputs
+  const struct site_pair *inputs, *outputs; // boundary
   uint32_t n_inputs, n_outputs;
-  const struct model_constant *constants[2]; // that the nodes before and after read
+  // That the nodes before and after read. One that is an input too is its default: an initializer that callers of the
+  // model may override. (Edits may hold for what it is and not for anything else: left out of what the part is given,
+  // it is that.)
+  const struct model_constant *constants[2];
   uint32_t n_constants[2];
   const char *why_not; // it cannot be verified alone: a reason for people; NULL: it can
+  // Its parts may differ though the edits are right, for what the inputs have to do with each other: if they
+  // do, this is why that proves nothing. NULL: none.
+  const char *doubt;
 };
 
 struct sites {
   struct site *list; // in the order of the first node of each in the source
   uint32_t n;
-  uint32_t unchanged_groups; // groups that changed no computation (value_info, metadata, order)
+  uint32_t
+      unchanged_groups; // groups that changed no computation (value_info, metadata, order, what nothing used)
+  uint64_t looked;       // at rows: for tests of what must stay linear
+  struct sites_cut *cut; // what was found on the way, for sites_widen
 };
 
-// `source` and `result` have equal rows as far as the source goes. All in *a. Linear in what changed, and one walk over both.
-void sites_find(const struct model *source, const struct model *result, const struct edit_groups *groups, struct arena *a, struct sites *out);
+// `source` and `result` have equal rows as far as the source goes, and outlive *out, as `groups` does. All in *a but
+// what sites_done frees. Linear in what changed, and one walk over both.
+// retyped: by value of the source, whether the result computes it in another type, so that a node that reads or makes it
+// changed too; NULL: none is.
+void sites_find(const struct model *source, const struct model *result,
+                const struct edit_groups *groups, const bool *retyped, struct arena *a,
+                struct sites *out);
+void sites_done(struct sites *s);
+// The site again, with more of what is around it in both parts: the nodes that make its inputs, `layers` deep. For
+// parts that differ, or cannot run, since the edits were right for what those nodes can make alone (an Abs behind a
+// Relu), or since nothing is known of an input. False: there is nothing more to take in. In *a.
+bool sites_widen(struct sites *s, uint32_t site, uint32_t layers, struct arena *a,
+                 struct site *out);
 // Names for people: of the first node that people know (named, before), else of the output. In *a.
 const char *site_name(const struct model *source, const struct site *s, struct arena *a);
 

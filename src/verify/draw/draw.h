@@ -24,34 +24,41 @@ struct draw_options {
   int64_t length; // for the axis that says how long the input is (time, tokens); 0: one of our own
   const struct draw_shape *shapes; // of inputs; they bind symbols too
   uint32_t n_shapes;
-  const char *signal, *lengths; // names of the inputs that are that, where the user says so; or NULL
+  const char *signal,
+      *lengths;     // names of the inputs that are that, where the user says so; or NULL
   int64_t channels; // of the signal's axis 1 where it is not known; 0: from the model
 };
 
 // Numbers for symbols: one for each, the same for a whole case.
 struct draw;
 
-// Binds symbols. `in` is inferred. Sizes: batch 1 (2 where nothing forbids it is not tried), length as asked for. ERR_USAGE for a
-// shape that does not fit; the message names the input.
-int draw_open(struct draw **out, struct infer *in, const struct model *m, const struct draw_options *o, struct err *err);
-void draw_close(struct draw *d);
+// Binds symbols. `in` is inferred; it, the model and what the options name are kept until draw_close, and the model's rows
+// that there are do not change. Sizes: a batch of one; the length as asked for; else what fits, found by inferring the
+// model again with numbers, a bounded number of times. ERR_USAGE for a shape that does not fit; the message names the input.
+int draw_open(struct draw **out, struct infer *in, const struct model *m,
+              const struct draw_options *o, struct err *err);
+void draw_close(struct draw *d); // may be NULL
 
 enum draw_end {
   DRAW_DONE,
   DRAW_CANNOT // `why` says it: no tensor, rank not known, a type that nothing is drawn of
 };
 
-// The value `value` as an array: dims and, where inference knows the elements (shapes, axes), exactly these; else drawn
-// by what its users in `graph` want of it. In *a, named as the value. `users`: nodes whose wants count (sorted ids of a part); n 0: all.
-enum draw_end draw_value(struct draw *d, uint32_t value, const uint32_t *users, uint32_t n_users, struct arena *a, struct array *out, char why[256]);
-// The same elements in another float type, as both sides of a cast model are given: rounded so that both hold them
-// exactly.
+// The value `value`, of any graph, as an array: its dims, and where inference knows the elements (shapes, axes) these; else
+// elements that its readers take, between what numbers its maker gives. In *a, named as the value. `users`: nodes whose
+// wants count (sorted ids of a part); n_users 0: all. Sizes that depend on elements are small numbers, the same
+// for the whole case. At most 1 GiB. `why`: "it is a sequence", "its rank is not known".
+enum draw_end draw_value(struct draw *d, uint32_t value, const uint32_t *users, uint32_t n_users,
+                         struct arena *a, struct array *out, char why[256]);
+// The same elements in another type of whole bytes, rounded; what is too large becomes the largest (float8) or infinite.
+// What a narrower type makes of an array, given back in the array's own type, both types hold exactly: what both
+// sides of a cast model are given. False: one of them is no number of whole bytes, or the array is not in memory.
 bool draw_retype(const struct array *x, enum dtype to, struct arena *a, struct array *out);
 
-// All inputs of the main graph that have no initializer (optional ones of that kind are left out), in order.
+// All inputs of the main graph that have no initializer, in order. `why` names the input that cannot be drawn.
 enum draw_end draw_inputs(struct draw *d, struct arena *a, struct arrays *out, char why[256]);
 
-// What symbols were bound to, for reports: "batch=1, time=64".
+// What symbols were bound to, for reports: "batch=1, time=64"; one without a name is "x[2]", of input and axis.
 const char *draw_words(const struct draw *d, struct arena *a);
 
 #endif

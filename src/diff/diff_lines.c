@@ -1,0 +1,378 @@
+// What is neither a node nor a tensor: versions, metadata, inputs and outputs, declared types,
+// functions.
+#include "diff_parts.h"
+
+#include <stdio.h>
+
+static const char *text_of(struct diff *d, uint32_t side, uint32_t name) {
+  return model_name_str(d->m[side], name);
+}
+
+static void line(struct diff *d, const char *what, const char *name, const char *was,
+                 const char *is) {
+  *TABLE_PUSH(d, lines) = (struct diff_line){what, name, was, is};
+}
+
+// One line where two texts differ; NULL: not there.
+static void compare_texts(struct diff *d, const char *what, const char *name, const char *was,
+                          const char *is) {
+  d->steps++;
+  if (was && is && strcmp(was, is) == 0) return;
+  if (was || is) line(d, what, name, was, is);
+}
+
+static const char *number(struct diff *d, int64_t n) {
+  return arena_printf(&d->arena, "%lld", (long long)n);
+}
+
+// ---- opsets and metadata -----------------------------------------------------------------------
+
+struct imports {
+  const struct model_opset *at;
+  uint32_t n;
+};
+
+static int64_t version_of(const struct diff *d, uint32_t side, struct imports l, uint32_t domain) {
+  for (uint32_t i = 0; i < l.n; i++)
+    if (diff_name(d, side, l.at[i].domain) == domain) return l.at[i].version;
+  return 0;
+}
+
+static void compare_imports(struct diff *d, const struct imports l[DIFF_SIDES],
+                            const char *function) {
+  for (uint32_t s = 0; s < DIFF_SIDES; s++)
+    for (uint32_t i = 0; i < l[s].n; i++) {
+      const uint32_t domain = diff_name(d, s, l[s].at[i].domain);
+      const int64_t here = l[s].at[i].version, there = version_of(d, !s, l[!s], domain);
+      const char *name = text_of(d, s, l[s].at[i].domain);
+      d->steps++;
+      if (here == there || (s == DIFF_B && there)) continue;
+      if (!*name) name = "ai.onnx";
+      if (function) name = arena_printf(&d->arena, "%s (function %s)", name, function);
+      line(d, "opset", name, s == DIFF_A ? number(d, here) : NULL,
+           s == DIFF_B ? number(d, here)
+           : there     ? number(d, there)
+                       : NULL);
+    }
+}
+
+// Keys may be many: looked up by the number of their name.
+static void compare_metadata(struct diff *d) {
+  uint32_t *of = arena_alloc(&d->arena, (d->n_names + (size_t)1) * sizeof *of);
+  memset(of, 0xff, (d->n_names + (size_t)1) * sizeof *of);
+  const struct model *a = d->m[DIFF_A], *b = d->m[DIFF_B];
+  for (uint32_t i = 0; i < b->n_metadata; i++)
+    of[diff_name(d, DIFF_B, b->metadata[i].key)] = i;
+  for (uint32_t i = 0; i < a->n_metadata; i++) {
+    const uint32_t key = diff_name(d, DIFF_A, a->metadata[i].key), twin = of[key];
+    compare_texts(d, "metadata", text_of(d, DIFF_A, a->metadata[i].key),
+                  text_of(d, DIFF_A, a->metadata[i].value),
+                  twin == NO_ID ? NULL : text_of(d, DIFF_B, b->metadata[twin].value));
+    of[key] = NO_ID;
+  }
+  for (uint32_t i = 0; i < b->n_metadata; i++)
+    if (of[diff_name(d, DIFF_B, b->metadata[i].key)] == i)
+      line(d, "metadata", text_of(d, DIFF_B, b->metadata[i].key), NULL,
+           text_of(d, DIFF_B, b->metadata[i].value));
+}
+
+// ---- fields of the model that no row holds -----------------------------------------------------
+
+enum { LOOK_BYTES = 4096, FIELDS = 27 };
+
+static const char *const field_names[FIELDS] = {
+    [2] = "producer_name", [3] = "producer_version", [4] = "domain",
+    [5] = "model_version", [6] = "doc_string",       [26] = "configuration"};
+
+static bool take_varint(struct span *s, uint64_t *out) {
+  *out = 0;
+  for (unsigned shift = 0; shift < 64 && s->n > 0; shift += 7) {
+    const uint8_t b = *s->at;
+    *s = span_of(s->at + 1, s->n - 1);
+    *out |= (uint64_t)(b & 0x7f) << shift;
+    if (b < 0x80) return true;
+  }
+  return false;
+}
+
+// Steps over fields, whose framing was checked by load.
+static void take_fields(struct diff *d, struct span s, const char *fields[FIELDS]) {
+  uint64_t tag, n;
+  while (take_varint(&s, &tag)) {
+    const uint64_t field = tag >> 3;
+    if ((tag & 7) != 0 && (tag & 7) != 2) return;
+    if (!take_varint(&s, &n)) return;
+    if ((tag & 7) == 0) {
+      if (field < FIELDS && field_names[field]) fields[field] = number(d, (int64_t)n);
+      continue;
+    }
+    if (n > s.n) n = s.n; // cut
+    if (field < FIELDS && field_names[field])
+      fields[field] = arena_string(&d->arena, span_of(s.at, (size_t)n));
+    s = span_of(s.at + n, s.n - (size_t)n);
+  }
+}
+
+static int read_fields(struct diff *d, uint32_t side, const char *fields[FIELDS], struct err *err) {
+  const struct model *m = d->m[side];
+  uint8_t bytes[LOOK_BYTES];
+  for (uint32_t i = 0; i < m->model_n_items; i++) {
+    const struct model_item *item = &m->items[m->model_items + i];
+    for (uint32_t k = 0; item->kind == ITEM_OTHER && k < item->count; k++) {
+      const struct place at = m->others[item->first + k];
+      const size_t n = (size_t)min_u64(at.len, LOOK_BYTES);
+      if (d->read(d->ctx, side, at.off, bytes, n, err)) return -1;
+      take_fields(d, span_of(bytes, n), fields);
+    }
+  }
+  return 0;
+}
+
+static int compare_fields(struct diff *d, struct err *err) {
+  const char *fields[DIFF_SIDES][FIELDS] = {{NULL}};
+  for (uint32_t s = 0; s < DIFF_SIDES; s++)
+    if (read_fields(d, s, fields[s], err)) return -1;
+  for (uint32_t i = 0; i < FIELDS; i++)
+    if (field_names[i]) compare_texts(d, field_names[i], "", fields[0][i], fields[1][i]);
+  return 0;
+}
+
+// ---- types -------------------------------------------------------------------------------------
+
+// "float[1,t,?]"; NULL: no info.
+static const char *type_text(struct diff *d, uint32_t side, uint32_t info) {
+  const struct model *m = d->m[side];
+  if (info == NO_ID) return NULL;
+  const struct model_info *x = &m->infos[info];
+  const char *around = x->flags & INFO_SEQUENCE   ? "sequence of "
+                       : x->flags & INFO_OPTIONAL ? "optional "
+                                                  : "";
+  if (!(x->flags & (INFO_TENSOR | INFO_SEQUENCE | INFO_OPTIONAL)))
+    return x->type.len ? "another type" : "no type";
+  char *text = arena_printf(&d->arena, "%s%s", around, dtype_name((enum dtype)x->dtype));
+  if (!(x->flags & (INFO_SHAPED | INFO_HELD_SHAPED)))
+    return arena_printf(&d->arena, "%s of unknown shape", text);
+  struct {
+    TABLE_BIG(char, at);
+  } out = {0};
+  for (uint32_t i = 0; i < x->rank; i++) {
+    const struct model_dim dim = m->info_dims[x->dims + i];
+    char room[32];
+    const char *word = dim.value >= 0          ? room
+                       : dim.param == m->empty ? "?"
+                                               : model_name_str(m, dim.param);
+    if (dim.value >= 0) snprintf(room, sizeof room, "%lld", (long long)dim.value);
+    const size_t n = strlen(word);
+    TABLE_ROOM(&out, at, n + 1);
+    if (i) out.at[out.n_at++] = ',';
+    memcpy(out.at + out.n_at, word, n);
+    out.n_at += n;
+  }
+  text = arena_printf(&d->arena, "%s[%.*s]", text, (int)out.n_at, out.n_at ? out.at : "");
+  TABLE_FREE(&out, at);
+  return text;
+}
+
+static int compare_infos(struct diff *d, const char *what, uint32_t a, uint32_t b,
+                         enum info_home home, struct err *err) {
+  const struct model *ma = d->m[DIFF_A], *mb = d->m[DIFF_B];
+  const uint32_t x = a == NO_ID ? NO_ID : model_info_at(ma, a, home);
+  const uint32_t y = b == NO_ID ? NO_ID : model_info_at(mb, b, home);
+  const char *name =
+      a == NO_ID ? model_name_str(mb, mb->values[b].name) : model_name_str(ma, ma->values[a].name);
+  const char *was = type_text(d, DIFF_A, x), *is = type_text(d, DIFF_B, y);
+  if (home != INFO_VALUE) { // those of outputs may be left out
+    if (a != NO_ID && !was) was = "no type";
+    if (b != NO_ID && !is) is = "no type";
+  }
+  bool differ = false;
+  if (was && is && strcmp(was, is) == 0) {
+    if (x == NO_ID || y == NO_ID || strcmp(was, "another type") != 0) return 0;
+    if (diff_bytes_differ(d, ma->infos[x].type, mb->infos[y].type, &differ, err)) return -1;
+    if (differ) line(d, what, name, "another type", "yet another type");
+    return 0;
+  }
+  compare_texts(d, what, name, was, is);
+  return 0;
+}
+
+// ---- inputs and outputs ------------------------------------------------------------------------
+
+static bool initializer(const struct model *m, uint32_t value) {
+  return m->values[value].kind == VALUE_INITIALIZER;
+}
+
+static const char *renamed(struct diff *d, uint32_t side, uint32_t value) {
+  return arena_printf(&d->arena, "named %s",
+                      model_name_str(d->m[side], d->m[side]->values[value].name));
+}
+
+static int compare_inputs(struct diff *d, const struct model_graph *ga,
+                          const struct model_graph *gb, struct err *err) {
+  const struct model *a = d->m[DIFF_A], *b = d->m[DIFF_B];
+  uint64_t listed[DIFF_SIDES] = {0};
+  for (uint32_t i = 0; i < ga->n_inputs; i++) {
+    const uint32_t x = a->graph_io[ga->inputs + i], y = x == NO_ID ? NO_ID : d->values[DIFF_A][x];
+    if (x == NO_ID) continue;
+    if (initializer(a, x)) {
+      listed[DIFF_A]++;
+      continue;
+    }
+    if (compare_infos(d, "input", x, y, INFO_INPUT, err)) return -1;
+    if (y != NO_ID &&
+        diff_name(d, DIFF_A, a->values[x].name) != diff_name(d, DIFF_B, b->values[y].name))
+      line(d, "input", text_of(d, DIFF_A, a->values[x].name), renamed(d, DIFF_A, x),
+           renamed(d, DIFF_B, y));
+  }
+  for (uint32_t i = 0; i < gb->n_inputs; i++) {
+    const uint32_t y = b->graph_io[gb->inputs + i];
+    if (y == NO_ID) continue;
+    listed[DIFF_B] += initializer(b, y);
+    if (!initializer(b, y) && d->values[DIFF_B][y] == NO_ID &&
+        compare_infos(d, "input", NO_ID, y, INFO_INPUT, err))
+      return -1;
+  }
+  if (listed[DIFF_A] != listed[DIFF_B])
+    line(d, "inputs", "initializers listed as inputs", number(d, (int64_t)listed[DIFF_A]),
+         number(d, (int64_t)listed[DIFF_B]));
+  return 0;
+}
+
+// Outputs of one name are the same output, whatever makes them; others are compared by their place
+// where none of them has a name of the other side.
+static int compare_outputs(struct diff *d, uint32_t a, uint32_t b, struct err *err) {
+  const struct model *m[DIFF_SIDES] = {d->m[DIFF_A], d->m[DIFF_B]};
+  const struct model_graph *g[DIFF_SIDES] = {&m[0]->graphs[a], &m[1]->graphs[b]};
+  for (uint32_t s = 0; s < DIFF_SIDES; s++)
+    for (uint32_t i = 0; i < g[s]->n_outputs; i++) {
+      const uint32_t v = m[s]->graph_io[g[s]->outputs + i];
+      if (v == NO_ID) continue;
+      const uint32_t name = model_find_name(m[!s], model_value_name(m[s], v));
+      const uint32_t other = name == NO_ID ? NO_ID : model_value_in(m[!s], s ? a : b, name);
+      const bool there = other != NO_ID && m[!s]->values[other].flags & VALUE_IS_OUTPUT;
+      const char *word = text_of(d, s, m[s]->values[v].name);
+      d->steps++;
+      if (s == DIFF_A && there && compare_infos(d, "output", v, other, INFO_OUTPUT, err)) return -1;
+      if (s == DIFF_A && there && d->values[DIFF_A][v] != other)
+        line(d, "output", word, "made by another node", "than its twin");
+      if (!there && compare_infos(d, "output", s ? NO_ID : v, s ? v : NO_ID, INFO_OUTPUT, err))
+        return -1;
+    }
+  return 0;
+}
+
+static int compare_order_of_io(struct diff *d, const struct model_graph *ga,
+                               const struct model_graph *gb) {
+  const struct model *a = d->m[DIFF_A], *b = d->m[DIFF_B];
+  bool inputs = ga->n_inputs == gb->n_inputs, outputs = ga->n_outputs == gb->n_outputs;
+  bool moved = false;
+  for (uint32_t i = 0; inputs && i < ga->n_inputs; i++) {
+    const uint32_t x = a->graph_io[ga->inputs + i], y = b->graph_io[gb->inputs + i];
+    moved |= x != NO_ID && y != NO_ID && d->values[DIFF_A][x] != y && d->values[DIFF_A][x] != NO_ID;
+  }
+  if (moved) line(d, "inputs", "order", "as in the first model", "another");
+  moved = false;
+  for (uint32_t i = 0; outputs && i < ga->n_outputs; i++) {
+    const uint32_t x = a->graph_io[ga->outputs + i], y = b->graph_io[gb->outputs + i];
+    if (x == NO_ID || y == NO_ID) continue;
+    const uint32_t name = model_find_name(b, model_value_name(a, x));
+    moved |= name != NO_ID && b->values[y].name != name;
+  }
+  if (moved) line(d, "outputs", "order", "as in the first model", "another");
+  return 0;
+}
+
+// ---- graphs and functions ----------------------------------------------------------------------
+
+static struct place other_of(const struct model *m, const struct model_graph *g, uint32_t *item,
+                             uint32_t *k) {
+  for (; *item < g->n_items; (*item)++, *k = 0) {
+    const struct model_item *x = &m->items[g->items + *item];
+    if (x->kind != ITEM_OTHER) continue;
+    if (*k < x->count) return m->others[x->first + (*k)++];
+  }
+  return (struct place){0, 0};
+}
+
+// doc_string, quantization annotations, metadata of the graph, unknown fields.
+static int compare_other(struct diff *d, uint32_t a, uint32_t b, struct err *err) {
+  const struct model_graph *ga = &d->m[DIFF_A]->graphs[a], *gb = &d->m[DIFF_B]->graphs[b];
+  uint32_t at[4] = {0};
+  bool differ = false;
+  for (bool more = true; more && !differ;) {
+    const struct place x = other_of(d->m[DIFF_A], ga, &at[0], &at[1]);
+    const struct place y = other_of(d->m[DIFF_B], gb, &at[2], &at[3]);
+    more = x.len || y.len;
+    if (more && diff_bytes_differ(d, x, y, &differ, err)) return -1;
+  }
+  if (differ)
+    line(d, "graph", text_of(d, DIFF_A, ga->name), "doc_string, annotations or metadata", "others");
+  return 0;
+}
+
+static int compare_graphs(struct diff *d, uint32_t a, uint32_t b, struct err *err) {
+  const struct model_graph *ga = &d->m[DIFF_A]->graphs[a], *gb = &d->m[DIFF_B]->graphs[b];
+  if (ga->kind == GRAPH_MAIN)
+    compare_texts(d, "graph name", "", text_of(d, DIFF_A, ga->name), text_of(d, DIFF_B, gb->name));
+  if (compare_inputs(d, ga, gb, err) || compare_outputs(d, a, b, err) ||
+      compare_order_of_io(d, ga, gb))
+    return -1;
+  return compare_other(d, a, b, err);
+}
+
+static const char *function_name(struct diff *d, uint32_t side, uint32_t f) {
+  const struct model_function *x = &d->m[side]->functions[f];
+  const char *domain = text_of(d, side, x->domain), *overload = text_of(d, side, x->overload);
+  return arena_printf(&d->arena, "%s%s%s%s%s", domain, *domain ? "." : "",
+                      text_of(d, side, x->name), *overload ? ":" : "", overload);
+}
+
+static const char *nodes_in(struct diff *d, uint32_t side, uint32_t f) {
+  const struct model *m = d->m[side];
+  uint64_t n = 0;
+  for (uint32_t i = m->graphs[m->functions[f].graph].first_node; i != NO_ID; i = m->nodes[i].next)
+    n++;
+  return arena_printf(&d->arena, "%lu node%s", n, plural(n));
+}
+
+static void compare_functions(struct diff *d) {
+  for (uint32_t s = 0; s < DIFF_SIDES; s++)
+    for (uint32_t f = 0; f < d->m[s]->n_functions; f++) {
+      const uint32_t twin = d->functions[s][f];
+      d->steps++;
+      if (twin == NO_ID) {
+        const char *words = nodes_in(d, s, f);
+        line(d, "function", function_name(d, s, f), s ? NULL : words, s ? words : NULL);
+      } else if (s == DIFF_A) {
+        const struct model_function *x = &d->m[0]->functions[f], *y = &d->m[1]->functions[twin];
+        const struct imports both[] = {{d->m[0]->opsets + x->opsets, x->n_opsets},
+                                       {d->m[1]->opsets + y->opsets, y->n_opsets}};
+        compare_imports(d, both, function_name(d, s, f));
+      }
+    }
+}
+
+// ---- the whole ---------------------------------------------------------------------------------
+
+static int compare_value_infos(struct diff *d, struct err *err) {
+  const struct model *a = d->m[DIFF_A], *b = d->m[DIFF_B];
+  for (uint32_t v = 0; v < a->n_values; v++)
+    if (d->values[DIFF_A][v] != NO_ID &&
+        compare_infos(d, "value_info", v, d->values[DIFF_A][v], INFO_VALUE, err))
+      return -1;
+  d->steps += a->n_values + b->n_values;
+  return 0;
+}
+
+int diff_lines_compare(struct diff *d, struct err *err) {
+  const struct model *a = d->m[DIFF_A], *b = d->m[DIFF_B];
+  const struct imports both[] = {{a->opsets, a->n_model_opsets}, {b->opsets, b->n_model_opsets}};
+  compare_texts(d, "ir_version", "", number(d, a->ir_version), number(d, b->ir_version));
+  compare_imports(d, both, NULL);
+  if (compare_fields(d, err)) return -1;
+  compare_metadata(d);
+  compare_functions(d);
+  for (uint32_t g = 0; g < a->n_graphs; g++)
+    if (d->graphs[DIFF_A][g] != NO_ID && compare_graphs(d, g, d->graphs[DIFF_A][g], err)) return -1;
+  return compare_value_infos(d, err);
+}

@@ -1,0 +1,66 @@
+// Inside of diff: what its files share.
+#ifndef WEIR_DIFF_PARTS_H
+#define WEIR_DIFF_PARTS_H
+
+#include "diff.h"
+#include "err.h"
+
+static inline uint64_t diff_mix(uint64_t h, uint64_t x) {
+  h ^= x + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
+  h *= 0xff51afd7ed558ccdu;
+  return h ^ h >> 32;
+}
+
+// The number of a name in both models; equal exactly for equal names.
+static inline uint32_t diff_name(const struct diff *d, uint32_t side, uint32_t name) {
+  return d->names[side][name];
+}
+
+// ---- keys (diff_keys.c) ------------------------------------------------------------------------
+
+// Of the operator and its attributes (without their bodies): equal ones have equal keys.
+uint64_t diff_keys_op(const struct diff *d, uint32_t side, uint32_t node);
+uint64_t diff_keys_node(struct diff *d, uint32_t side, uint32_t node);
+// Of a constant that has no twin yet: what its metadata says.
+uint64_t diff_keys_tensor(const struct diff *d, uint32_t side, uint32_t tensor);
+
+// ---- pairs of graphs (diff_match.c) ------------------------------------------------------------
+
+// What lasts from graph to graph, so that many small ones cost no more than one large one.
+struct diff_ready {
+  uint64_t key;
+  uint32_t node;
+};
+struct diff_list {
+  TABLE(uint32_t, nodes); // of the graph, without Constants
+  TABLE(struct diff_ready, now);
+  TABLE(struct diff_ready, next);
+};
+struct diff_scratch {
+  struct diff_list side[DIFF_SIDES];
+  uint32_t *pending[DIFF_SIDES]; // by node: what it waits for
+  uint64_t *key[DIFF_SIDES];     // by node, of this graph
+  uint64_t *listed[DIFF_SIDES];  // by value: of the twin outputs that list it
+  TABLE(uint32_t, lengths);      // of alignments
+  TABLE(uint32_t, order);
+};
+struct diff_scratch *diff_scratch_new(struct diff *d);
+void diff_scratch_free(struct diff_scratch *s);
+
+// Pairs two graphs and what is in them.
+void diff_match_graphs(struct diff *d, uint32_t a, uint32_t b);
+
+// ---- other parts of a model (diff_lines.c) -----------------------------------------------------
+
+int diff_lines_compare(struct diff *d, struct err *err);
+
+// ---- bytes of the .onnx (diff_bytes.c) ---------------------------------------------------------
+
+// Are these the same bytes?
+int diff_bytes_differ(struct diff *d, struct place a, struct place b, bool *differ,
+                      struct err *err);
+// The fields that no row holds, of two rows of one kind.
+int diff_bytes_kept(struct diff *d, enum kept_of of, uint32_t a, uint32_t b, bool *differ,
+                    struct err *err);
+
+#endif

@@ -1,0 +1,306 @@
+// Reads what people keep inputs and outputs in: finds the files of each case, and gives each to the reader
+// of its format (array_formats.h), which is told by its first bytes.
+//
+// A file stays open as long as an array lies in it, the one without a name as long as any does.
+#include "array_files.h"
+
+#include "array_formats.h"
+#include "table.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { CASES_MOST = 10000, ARRAYS_MOST = 10000 };
+
+struct array_files {
+  struct space s;
+  struct arena *a;
+  TABLE(struct array_case, cases);
+  TABLE(int, open);
+};
+
+// ---- one file ----------------------------------------------------------------------------------
+
+static int open_file(const char *path, struct feed_file *file, struct feed *f, struct err *err) {
+  struct stat at;
+  file->stays = false;
+  file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (file->fd < 0) return err_errno(err, errno, ERR_INPUT, "cannot open '%s'", quote_path(path).s);
+  int bad = 0;
+  if (fstat(file->fd, &at) != 0)
+    bad = err_errno(err, errno, ERR_IO, "cannot examine '%s'", quote_path(path).s);
+  else if (!S_ISREG(at.st_mode))
+    bad = err_set(err, ERR_INPUT, "'%s' is not a regular file", quote_path(path).s);
+  if (bad) {
+    close(file->fd);
+    return -1;
+  }
+  *f = (struct feed){.path = path, .file = file, .len = (uint64_t)at.st_size};
+  return 0;
+}
+
+static void close_file(struct array_files *x, const struct feed_file *file) {
+  if (file->stays)
+    *TABLE_PUSH(x, open) = file->fd;
+  else
+    close(file->fd);
+}
+
+static int unknown_format(const struct feed *f, struct err *err) {
+  feed_error(f, err, "it is neither a .npz nor a .npy");
+  return err_hint(err, "give a .npz of arrays named as the model's inputs, or a folder of "
+                       "test_data_set_*/input_*.pb");
+}
+
+// A file by its content: .npz, .npy, or one message if it is called .pb.
+static int read_by_content(struct array_files *x, const struct feed *f, struct arrays *out,
+                           struct err *err) {
+  uint8_t lead[8];
+  const size_t n = (size_t)min_u64(f->len, sizeof lead);
+  if (feed_read(f, 0, lead, n, err) != 0) return -1;
+  if (npz_begins(lead, n)) return npz_read(f, &x->s, out, err);
+  const bool npy = npy_begins(lead, n);
+  if (!npy && !str_ends(f->path, ".pb")) return unknown_format(f, err);
+  *out = (struct arrays){.list = arena_zalloc(x->a, sizeof *out->list), .n = 1};
+  return npy ? npy_read(f, "", &x->s, out->list, err) : pb_read(f, &x->s, out->list, err);
+}
+
+static int read_file_case(struct array_files *x, const char *path, struct err *err) {
+  struct feed_file file;
+  struct feed f;
+  struct array_case c = {.name = arena_string(x->a, span_str(path_base(path)))};
+  if (open_file(path, &file, &f, err) != 0) return -1;
+  const int bad = read_by_content(x, &f, &c.inputs, err);
+  close_file(x, &file);
+  if (bad) return -1;
+  *TABLE_PUSH(x, cases) = c;
+  return 0;
+}
+
+// ---- folders -----------------------------------------------------------------------------------
+
+struct listing {
+  TABLE(const char *, names);
+};
+
+static int list_folder(const char *path, struct arena *a, struct listing *l, struct err *err) {
+  DIR *d = opendir(path);
+  if (!d) return err_errno(err, errno, ERR_INPUT, "cannot open '%s'", quote_path(path).s);
+  errno = 0;
+  for (const struct dirent *e; (e = readdir(d)); errno = 0)
+    if (e->d_name[0] != '.') *TABLE_PUSH(l, names) = arena_string(a, span_str(e->d_name));
+  const int bad = errno ? err_errno(err, errno, ERR_IO, "cannot list '%s'", quote_path(path).s) : 0;
+  closedir(d);
+  return bad;
+}
+
+// The number in "<before>N<behind>", digits alone; false for other names.
+static bool number_in(const char *name, const char *before, const char *behind, uint64_t *n) {
+  const size_t b = strlen(before), all = strlen(name), e = strlen(behind);
+  if (all < b + e + 1 || memcmp(name, before, b) != 0 || !str_ends(name, behind)) return false;
+  return span_decimal(span_of(name + b, all - b - e), n);
+}
+
+static bool has_numbered(const struct listing *l, const char *before, const char *behind) {
+  uint64_t n;
+  for (uint32_t i = 0; i < l->n_names; i++)
+    if (number_in(l->names[i], before, behind, &n)) return true;
+  return false;
+}
+
+static int read_message(struct array_files *x, const char *path, struct array *out,
+                        struct err *err) {
+  struct feed_file file;
+  struct feed f;
+  if (open_file(path, &file, &f, err) != 0) return -1;
+  const int bad = pb_read(&f, &x->s, out, err);
+  close_file(x, &file);
+  return bad;
+}
+
+// <before>0.pb, <before>1.pb … without a gap.
+static int read_numbered(struct array_files *x, const char *folder, const struct listing *l,
+                         const char *before, struct arrays *out, struct err *err) {
+  uint64_t n, count = 0, most = 0;
+  for (uint32_t i = 0; i < l->n_names; i++) {
+    if (!number_in(l->names[i], before, ".pb", &n)) continue;
+    count++;
+    most = max_u64(most, n);
+  }
+  if (count > ARRAYS_MOST)
+    return err_set(err, ERR_MODEL, "'%s' has %llu files %s*.pb; at most %d are read",
+                   quote_path(folder).s, (unsigned long long)count, before, ARRAYS_MOST);
+  *out = (struct arrays){.list = arena_zalloc(x->a, (count + 1) * sizeof *out->list)};
+  for (; out->n < count; out->n++) {
+    const char *path = arena_printf(x->a, "%s/%s%u.pb", folder, before, out->n);
+    if (access(path, F_OK) != 0)
+      return err_set(err, ERR_INPUT, "'%s' has %s%llu.pb, but no %s%u.pb", quote_path(folder).s,
+                     before, (unsigned long long)most, before, out->n);
+    if (read_message(x, path, &out->list[out->n], err) != 0) return -1;
+  }
+  return 0;
+}
+
+static int read_data_set(struct array_files *x, const char *folder, const struct listing *l,
+                         struct err *err) {
+  struct array_case c = {.name = arena_string(x->a, span_str(path_base(folder)))};
+  if (read_numbered(x, folder, l, "input_", &c.inputs, err) != 0 ||
+      read_numbered(x, folder, l, "output_", &c.outputs, err) != 0)
+    return -1;
+  *TABLE_PUSH(x, cases) = c;
+  return 0;
+}
+
+struct numbered {
+  uint64_t n;
+  const char *name;
+};
+static int by_number(const void *a, const void *b) {
+  const struct numbered *x = a, *y = b;
+  return x->n != y->n ? (x->n > y->n) - (x->n < y->n) : strcmp(x->name, y->name);
+}
+static int by_name(const void *a, const void *b) {
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int too_many_cases(const char *path, struct err *err) {
+  return err_set(err, ERR_MODEL, "'%s' has more than %d cases", quote_path(path).s, CASES_MOST);
+}
+
+static int read_data_sets(struct array_files *x, const char *path, const struct listing *l,
+                          struct err *err) {
+  struct numbered *sets = arena_alloc(x->a, (l->n_names + 1) * sizeof *sets);
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < l->n_names; i++) {
+    sets[n].name = l->names[i];
+    n += number_in(l->names[i], "test_data_set_", "", &sets[n].n);
+  }
+  if (n > CASES_MOST) return too_many_cases(path, err);
+  qsort(sets, n, sizeof *sets, by_number);
+  int bad = 0;
+  for (uint32_t i = 0; bad == 0 && i < n; i++) {
+    const char *folder = arena_printf(x->a, "%s/%s", path, sets[i].name);
+    struct listing inside = {0};
+    bad = list_folder(folder, x->a, &inside, err);
+    if (bad == 0) bad = read_data_set(x, folder, &inside, err);
+    TABLE_FREE(&inside, names);
+  }
+  return bad;
+}
+
+static int read_archives(struct array_files *x, const char *path, struct listing *l,
+                         struct err *err) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < l->n_names; i++)
+    if (str_ends(l->names[i], ".npz")) l->names[n++] = l->names[i];
+  if (n == 0) {
+    err_set(err, ERR_INPUT, "'%s' has neither test_data_set_*/input_*.pb nor *.npz",
+            quote_path(path).s);
+    return err_hint(err, "a case is a .npz of arrays named as the model's inputs, or a folder "
+                         "test_data_set_0 with input_0.pb, input_1.pb …");
+  }
+  if (n > CASES_MOST) return too_many_cases(path, err);
+  qsort(l->names, n, sizeof *l->names, by_name);
+  for (uint32_t i = 0; i < n; i++)
+    if (read_file_case(x, arena_printf(x->a, "%s/%s", path, l->names[i]), err) != 0) return -1;
+  return 0;
+}
+
+static int read_listing(struct array_files *x, const char *path, struct listing *l,
+                        struct err *err) {
+  if (list_folder(path, x->a, l, err) != 0) return -1;
+  uint64_t n;
+  if (has_numbered(l, "input_", ".pb") || has_numbered(l, "output_", ".pb") ||
+      number_in(path_base(path), "test_data_set_", "", &n))
+    return read_data_set(x, path, l, err);
+  if (has_numbered(l, "test_data_set_", "")) return read_data_sets(x, path, l, err);
+  return read_archives(x, path, l, err);
+}
+
+static int read_folder(struct array_files *x, const char *path, struct err *err) {
+  struct listing l = {0};
+  const int bad = read_listing(x, path, &l, err);
+  TABLE_FREE(&l, names);
+  return bad;
+}
+
+// ---- the story ---------------------------------------------------------------------------------
+
+static struct space space_of(uint64_t most, const char *scratch, struct arena *a) {
+  return (struct space){
+      .a = a, .most = most, .left = most, .memory = FEED_MEMORY, .scratch = scratch, .file = -1};
+}
+
+// Names of messages end in no slash.
+static const char *without_slashes(const char *path, struct arena *a) {
+  size_t n = strlen(path);
+  while (n > 1 && path[n - 1] == '/')
+    n--;
+  return arena_string(a, span_of(path, n));
+}
+
+int array_files_read(struct array_files **out, const char *path, const char *scratch_folder,
+                     uint64_t most, struct arena *a, struct array_cases *cases, struct err *err) {
+  struct stat at;
+  *out = NULL;
+  *cases = (struct array_cases){0};
+  assert(scratch_folder);
+  path = without_slashes(path, a);
+  if (stat(path, &at) != 0)
+    return err_errno(err, errno, ERR_INPUT, "cannot open '%s'", quote_path(path).s);
+  struct array_files *x = arena_zalloc(a, sizeof *x);
+  x->a = a;
+  x->s = space_of(most, arena_string(a, span_str(scratch_folder)), a);
+  const int bad = S_ISDIR(at.st_mode) ? read_folder(x, path, err) : read_file_case(x, path, err);
+  if (bad) {
+    array_files_close(x);
+    return -1;
+  }
+  cases->n = x->n_cases;
+  cases->list = arena_zalloc(a, (x->n_cases + 1) * sizeof *cases->list);
+  for (uint32_t i = 0; i < x->n_cases; i++)
+    cases->list[i] = x->cases[i];
+  *out = x;
+  return 0;
+}
+
+void array_files_close(struct array_files *x) {
+  if (!x) return;
+  for (uint32_t i = 0; i < x->n_open; i++)
+    close(x->open[i]);
+  space_close(&x->s);
+  TABLE_FREE(x, open);
+  TABLE_FREE(x, cases);
+}
+
+static struct feed feed_of(struct span content) {
+  return (struct feed){
+      .path = "content", .at = content.at ? content.at : (const uint8_t *)"", .len = content.n};
+}
+
+int array_files_parse_npz(struct span content, uint64_t most, struct arena *a, struct arrays *out,
+                          struct err *err) {
+  struct space s = space_of(most, NULL, a);
+  const struct feed f = feed_of(content);
+  return npz_read(&f, &s, out, err);
+}
+
+int array_files_parse_npy(struct span content, uint64_t most, struct arena *a, struct array *out,
+                          struct err *err) {
+  struct space s = space_of(most, NULL, a);
+  const struct feed f = feed_of(content);
+  return npy_read(&f, "", &s, out, err);
+}
+
+int array_files_parse_pb(struct span content, uint64_t most, struct arena *a, struct array *out,
+                         struct err *err) {
+  struct space s = space_of(most, NULL, a);
+  const struct feed f = feed_of(content);
+  return pb_read(&f, &s, out, err);
+}

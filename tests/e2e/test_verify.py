@@ -1,0 +1,314 @@
+"""weir verify, and --verify of the commands that write: the same model, or a clear no.
+
+Whatever is said to be verified was run by ONNX Runtime; what is damaged on purpose must be found.
+"""
+
+import json
+import os
+import re
+import shutil
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from conftest import DATA, built_tool, package_models, program
+from test_preprocess import EXPORTS, MODELS
+
+pytestmark = pytest.mark.in_memory
+
+ENCODER = DATA / "parakeet-dynamo" / "encoder-model.onnx"
+BERT = EXPORTS / "bert-eager-torchscript-17.onnx"
+CNN = EXPORTS / "cnn-kept-torchscript-17.onnx"
+
+
+def found(weir, *words, code=0):
+    """What `weir verify --json` found."""
+    done = weir("verify", *words, "--json", code=code)
+    return json.loads(done.out)["verification"]
+
+
+def damage(source, to, change):
+    """A copy of a model with one thing changed by `change(model)`."""
+    model = onnx.load(source)
+    change(model)
+    onnx.save(model, to)
+    return to
+
+
+# ---- whole models ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_optimized_models_are_the_same(weir, tmp_path, path):
+    weir("optimize", path, tmp_path / "out.onnx", "--no-manifest")
+    of = found(weir, path, tmp_path / "out.onnx", "--metric", "relative=1e-4", "--require", "100%")
+    assert of["passed"] == len(of["rows"]) > 0 and of["failed"] == of["not_verified"] == 0
+    assert all(row["figures"]["elements"] > 0 for row in of["rows"])
+
+
+@pytest.mark.parametrize("package", ["rapidocr", "silero_vad", "magika"])
+def test_models_of_packages(weir, package):
+    for path in package_models(package):
+        of = found(weir, path, path, "--metric", "max_abs=0", "--require", "100%")
+        assert of["passed"] == len(of["rows"]) > 0, path.name
+
+
+def weight_of(model):
+    return max(model.graph.initializer, key=lambda each: len(each.raw_data))
+
+
+def flip_sign(model):
+    weight = weight_of(model)
+    raw = bytearray(weight.raw_data)
+    at = 4 * int(np.argmax(np.abs(np.frombuffer(weight.raw_data, np.float32)))) + 3
+    raw[at] ^= 0x80
+    weight.raw_data = bytes(raw)
+
+
+def test_another_weight_is_found(weir, tmp_path):
+    bad = damage(CNN, tmp_path / "bad.onnx", flip_sign)
+    done = weir("verify", CNN, bad, "--max-abs", "1e-7", code=1)
+    assert "verification failed" in done.err and "max abs" in done.err and "failed" in done.out
+    assert "(0.0 %)" in done.out.splitlines()[-1]
+    # The same with figures: what differs by little passes a bound that allows it.
+    of = found(weir, CNN, bad, "--metric", "cosine=0.1")
+    assert of["rows"][0]["figures"]["max_abs"] > 1e-7
+
+
+def test_figures_are_those_of_numpy(weir, tmp_path):
+    """On given inputs, against ONNX Runtime called from Python."""
+    bad = damage(CNN, tmp_path / "bad.onnx", flip_sign)
+    case = tmp_path / "case"
+    weir("verify", CNN, CNN, "--save-case", case)
+    inputs = {}
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    a, b = (onnxruntime.InferenceSession(str(path), options) for path in (CNN, bad))
+    for i, each in enumerate(a.get_inputs()):
+        with open(case / "test_data_set_0" / f"input_{i}.pb", "rb") as file:
+            inputs[each.name] = numpy_helper.to_array(TensorProto.FromString(file.read()))
+    x, y = (np.asarray(session.run(None, inputs)[0], np.float64) for session in (a, b))
+    [row] = found(weir, CNN, bad, "--inputs", case, "--metric", "cosine=0")["rows"][-1:]
+    figures, difference = row["figures"], np.abs(x - y)
+    assert figures["elements"] == x.size
+    assert figures["max_abs"] == difference.max()
+    assert figures["mean_abs"] == pytest.approx(difference.mean(), rel=1e-12)
+    assert figures["cosine"] == pytest.approx(float(x.ravel() @ y.ravel() / np.linalg.norm(x) / np.linalg.norm(y)), rel=1e-12)
+    assert figures["sqnr_db"] == pytest.approx(10 * np.log10((x**2).sum() / ((x - y) ** 2).sum()), rel=1e-9)
+
+
+def test_a_case_is_saved_and_taken(weir, tmp_path):
+    """The outputs that were saved are expected; another model does not give them."""
+    case = tmp_path / "case"
+    weir("verify", CNN, CNN, "--save-case", case)
+    assert sorted(path.name for path in (case / "test_data_set_0").iterdir()) == ["input_0.pb", "output_0.pb"]
+    of = found(weir, CNN, "--inputs", case, "--max-abs", "0")
+    assert of["passed"] == len(of["rows"]) == 1
+    bad = damage(CNN, tmp_path / "bad.onnx", flip_sign)
+    done = weir("verify", bad, "--inputs", case, "--max-abs", "1e-9", code=1)
+    assert "verification failed" in done.err
+    # What is there is not written over.
+    weir("verify", CNN, CNN, "--save-case", case, code=None)
+    assert found(weir, CNN, "--inputs", case, "--max-abs", "0")["passed"] == 1
+
+
+def test_the_same_seed_draws_the_same(weir, tmp_path):
+    for name, words in (("a", ()), ("b", ()), ("c", ("--seed", "7"))):
+        weir("verify", CNN, CNN, "--save-case", tmp_path / name, *words)
+    a, b, c = ((tmp_path / name / "test_data_set_0" / "input_0.pb").read_bytes() for name in "abc")
+    assert a == b != c
+
+
+def test_arrays_of_a_user(weir, tmp_path):
+    x = np.random.default_rng(0).normal(size=(2, 3, 32, 32)).astype(np.float32)
+    session = onnxruntime.InferenceSession(str(CNN))
+    name, shape = session.get_inputs()[0].name, session.get_inputs()[0].shape
+    x = np.random.default_rng(0).normal(size=[d if isinstance(d, int) else 2 for d in shape]).astype(np.float32)
+    np.savez(tmp_path / "a.npz", **{name: x})
+    np.savez_compressed(tmp_path / "b.npz", **{name: x})
+    for file in ("a.npz", "b.npz"):
+        assert found(weir, CNN, CNN, "--inputs", tmp_path / file)["passed"] > 0
+    wrong = {
+        "name.npz": ({"other": x}, "no such input"),
+        "dtype.npz": ({name: x.astype(np.float64)}, "takes float"),
+        "rank.npz": ({name: x[0]}, "dims"),
+        "more.npz": ({name: x, "other": x}, "no such input"),
+        "none.npz": ({}, "no array"),
+    }
+    for file, (arrays, words) in wrong.items():
+        np.savez(tmp_path / file, **arrays)
+        done = weir("verify", CNN, CNN, "--inputs", tmp_path / file, code=2)
+        assert words in done.err and file in done.err, file
+    (tmp_path / "cut.npz").write_bytes((tmp_path / "a.npz").read_bytes()[:-40])
+    assert "cut.npz" in weir("verify", CNN, CNN, "--inputs", tmp_path / "cut.npz", code=65).err
+
+
+def test_layers(weir, tmp_path):
+    weir("quantize", BERT, tmp_path / "q.onnx", "--no-manifest")
+    of = found(weir, BERT, tmp_path / "q.onnx", "--layers", "--metric", "cosine=0.5")
+    assert len(of["layers"]) > 40
+    first, last = of["layers"][0]["figures"], of["layers"][-1]["figures"]
+    assert first["sqnr_db"] == "Infinity" and last["sqnr_db"] < 60
+    done = weir("verify", BERT, tmp_path / "q.onnx", "--layers", "--metric", "cosine=0.5")
+    assert "layer by layer" in done.out
+
+
+# ---- site by site ----------------------------------------------------------------------------------------------------
+
+REWRITES = {
+    "conv2matmul": (ENCODER, ["conv2matmul"]),
+    "quantize": (ENCODER, ["quantize"]),
+    "qdq": (BERT, ["quantize", "--format", "qdq", "--opset", "auto"]),
+    "shrink": (BERT, ["shrink"]),
+    "cast": (BERT, ["cast", "--to", "float16"]),
+    "optimize": (BERT, ["optimize"]),
+    "attention": (BERT, ["optimize", "--opset", "23"]),
+    "onnxruntime": (BERT, ["optimize", "--goal", "onnxruntime"]),
+    "preprocess": (CNN, ["preprocess"]),
+}
+
+
+@pytest.mark.parametrize("name", REWRITES)
+def test_sites(weir, tmp_path, name):
+    """Every site of every kind of rewrite can be verified, while it is written and from its log."""
+    model, [command, *words] = REWRITES[name]
+    log, report = tmp_path / "edits.jsonl", tmp_path / "report.json"
+    out = ["--output", tmp_path / "out.onnx"] if command == "shrink" else [tmp_path / "out.onnx"]
+    weir(command, model, *out, *words, "--edit-log", log, "--verify", "--verify-require", "100%", "--report-json", report)
+    of = json.loads(report.read_text())["verification"]
+    assert of["passed"] == len(of["rows"]) > 0 and of["scope"] == "sites"
+    again = found(weir, model, "--edits", log, "--require", "100%")
+    assert [row["name"] for row in again["rows"]] == [row["name"] for row in of["rows"]]
+    assert found(weir, model, tmp_path / "out.onnx", "--edits", log, "--require", "100%")["passed"] == of["passed"]
+
+
+def test_some_sites(weir, tmp_path):
+    log = tmp_path / "edits.jsonl"
+    weir("quantize", ENCODER, tmp_path / "out.onnx", "--edit-log", log)
+    all_of = found(weir, ENCODER, "--edits", log)
+    three = found(weir, ENCODER, "--edits", log, "--sites", "3")
+    assert len(three["rows"]) == 3 < len(all_of["rows"])
+    by_name = found(weir, ENCODER, "--edits", log, "--sites", f"*{all_of['rows'][0]['name'][-12:]}")
+    assert 1 <= len(by_name["rows"]) < len(all_of["rows"])
+
+
+def test_a_damaged_output_is_found_by_its_site(weir, tmp_path):
+    log, out = tmp_path / "edits.jsonl", tmp_path / "out.onnx"
+    weir("conv2matmul", ENCODER, out, "--edit-log", log, "--inline", "--no-manifest")
+    before = {each.name for each in onnx.load(ENCODER).graph.initializer}
+
+    def change(model):
+        weight = next(each for each in model.graph.initializer if each.name not in before and each.data_type == TensorProto.FLOAT)
+        raw = bytearray(weight.raw_data)
+        raw[3] ^= 0x80
+        weight.raw_data = bytes(raw)
+
+    bad = damage(out, tmp_path / "bad.onnx", change)
+    done = weir("verify", ENCODER, bad, "--edits", log, code=1)
+    assert "verification failed" in done.err and "(conv2matmul)" in done.err
+    assert done.out.count("failed") >= 1 and "5 of 6 sites" in done.out
+
+
+# ---- commands that write ---------------------------------------------------------------------------------------------
+
+
+def test_nothing_gets_its_name_that_failed(weir, tmp_path):
+    before = sorted(os.listdir(tmp_path))
+    for scope in ("sites", "model"):
+        done = weir("quantize", BERT, tmp_path / "q.onnx", f"--verify={scope}", "--verify-max-abs-threshold", "0", code=1)
+        assert "verification failed" in done.err
+        assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_in_place_is_compared_with_the_original(weir, tmp_path):
+    model = tmp_path / "m.onnx"
+    shutil.copy(BERT, model)
+    weir("quantize", model, "--inplace", "--verify=model", "--verify-max-abs-threshold", "0", code=1)
+    assert model.read_bytes() == BERT.read_bytes()
+    weir("quantize", model, "--inplace", "--verify=all", "--verify-metric", "cosine=0.9")
+    assert model.read_bytes() != BERT.read_bytes()
+
+
+def test_without_a_runtime(weir, tmp_path):
+    nowhere = {"WEIR_ONNXRUNTIME": "", "VIRTUAL_ENV": "", "PATH": "/nonexistent", "HOME": str(tmp_path)}
+    done = weir("quantize", BERT, tmp_path / "q.onnx", "--verify", code=69, env=nowhere)
+    assert "pip install onnxruntime" in done.err and not (tmp_path / "q.onnx").exists()
+    done = weir("verify", BERT, BERT, code=69, env=nowhere)
+    assert "pip install onnxruntime" in done.err
+
+
+def test_options_go_together(weir, tmp_path):
+    for words, said in (
+        (["verify", BERT], "nothing to compare"),
+        (["verify", BERT, BERT, "--sites", "3"], "--edits"),
+        (["verify", BERT, BERT, "--rtol", "-1"], "number from 0"),
+        (["verify", BERT, BERT, "--metric", "beauty=1"], "beauty"),
+        (["verify", BERT, BERT, "--shape", "1x2"], "NAME=SHAPE"),
+        (["verify", BERT, BERT, "--lengths", "4,x"], "whole numbers"),
+        (["verify", BERT, BERT, "--require", "lots"], "100%"),
+        (["quantize", BERT, tmp_path / "q.onnx", "--verify-seed", "3"], "without --verify"),
+    ):
+        assert said in weir(*words, code=2).err, words
+
+
+def test_conv2matmul_as_its_users_know_it(weir, tmp_path):
+    """The options of onnx-conv2matmul, its closing line, and its five lengths."""
+    words = ["--verify", "--verify-lengths", "64,80", "--verify-rtol", "1e-4", "--verify-atol", "1e-4", "--verify-deterministic-cpu"]
+    done = weir("conv2matmul", ENCODER, tmp_path / "out.onnx", *words, "--strict-compat")
+    [line] = [line for line in done.out.splitlines() if line.startswith("verify_ok=")]
+    assert re.fullmatch(r"verify_ok=True( max(_mean|_p99|_p999)?_abs=\d\.\d{9}e[-+]\d\d){4} seed=102 lengths=64,80", line), line
+    report = tmp_path / "report.json"
+    weir("conv2matmul", ENCODER, tmp_path / "b.onnx", "--verify", "--verify-seed", "7", "--report-json", report)
+    of = json.loads(report.read_text())["verification"]
+    assert of["scope"] == "model" and of["seed"] == 7
+    assert {row["of"] for row in of["rows"]} == {f"length {n}" for n in (64, 80, 97, 128, 191)}
+    weir("conv2matmul", ENCODER, tmp_path / "c.onnx", "--verify", "--report-json", report)
+    assert json.loads(report.read_text())["verification"]["scope"] == "sites"
+
+
+# ---- what cannot be verified -----------------------------------------------------------------------------------------
+
+
+def model_of(nodes, inputs, outputs, initializers=(), **more):
+    graph = helper.make_graph(nodes, "g", inputs, outputs, list(initializers))
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("custom", 1)], ir_version=8, **more)
+
+
+def value(name, shape, dtype=TensorProto.FLOAT):
+    return helper.make_tensor_value_info(name, dtype, shape)
+
+
+def test_never_a_good_word_for_what_was_not_run(weir, tmp_path):
+    """An operator that the runtime lacks: the reason is said, and the exit code is 1."""
+    custom = tmp_path / "custom.onnx"
+    nodes = [helper.make_node("Mystery", ["x"], ["a"], domain="custom", name="strange"), helper.make_node("Identity", ["a"], ["y"])]
+    onnx.save(model_of(nodes, [value("x", [2])], [value("y", [2])]), custom)
+    done = weir("verify", custom, custom, code=1)
+    assert "nothing could be verified" in done.err and "Mystery" in done.err
+    assert "0 of 1" in done.out
+
+
+def test_outputs_that_are_not_finite(weir, tmp_path):
+    """A source that gives NaN is no reference; a result that does where the source does not has failed, and the place is said."""
+    log_of = [helper.make_node("Sub", ["x", "big"], ["a"]), helper.make_node("Log", ["a"], ["y"])]
+    big, small = (numpy_helper.from_array(np.float32(v), "big") for v in (100, -100))
+    for name, constant in (("nan", big), ("fine", small)):
+        onnx.save(model_of(log_of, [value("x", [4])], [value("y", [4])], [constant]), tmp_path / f"{name}.onnx")
+    done = weir("verify", tmp_path / "nan.onnx", tmp_path / "nan.onnx", code=1)
+    assert "no finite number" in done.err
+    done = weir("verify", tmp_path / "fine.onnx", tmp_path / "nan.onnx", code=1)
+    assert "verification failed" in done.err and "finite" in done.err
+    [row] = found(weir, tmp_path / "fine.onnx", tmp_path / "nan.onnx", code=1)["rows"]
+    assert row["figures"]["nonfinite_apart"] == 4 and row["figures"]["nonfinite_apart_at"] == 0
+
+
+def test_outputs_of_another_shape(weir, tmp_path):
+    for name, axis in (("a", 0), ("b", 1)):
+        node = helper.make_node("Concat", ["x", "x"], ["y"], axis=axis)
+        onnx.save(model_of([node], [value("x", [2, 3])], [value("y", None)]), tmp_path / f"{name}.onnx")
+    done = weir("verify", tmp_path / "a.onnx", tmp_path / "b.onnx", code=1)
+    assert "float[4,3]" in done.err and "float[2,6]" in done.err

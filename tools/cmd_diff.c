@@ -1,0 +1,47 @@
+// weir diff MODEL OTHER: what is different in two models.
+//
+// The steps are straight: load both, find twins, look at the weights, compare, tell. The exit code is
+// that of diff(1): 0 where nothing is different, 1 where something is; errors have the codes that
+// they have everywhere.
+#include "commands.h"
+#include "diffing.h"
+#include "report.h"
+
+static enum diffing_weights weights_of(const struct cli_args *args) {
+  const char *word = cli_string(args, OPT_WEIGHTS);
+  return word[0] == 'n' ? WEIGHTS_NONE : word[0] == 'v' ? WEIGHTS_VALUES : WEIGHTS_DIGEST;
+}
+
+static int check_memory(const struct diffing *x, struct err *err) {
+  const uint64_t given = cli_size(x->args, OPT_MEMORY);
+  if (x->weights == WEIGHTS_NONE || !given || given >= contrast_least_memory()) return 0;
+  err_set(err, ERR_USAGE, "%s %s is not enough: two models need %s",
+          cli_source(x->args, OPT_MEMORY).s, quote_bytes(given).s,
+          quote_bytes(contrast_least_memory()).s);
+  return err_hint(err, "the default is 48MiB");
+}
+
+int cmd_diff(const struct cli_args *args, struct err *err) {
+  struct diffing x = {
+      .args = args,
+      .side = {{.path = cli_operand(args, "MODEL")}, {.path = cli_operand(args, "OTHER")}},
+      .weights = weights_of(args),
+      .trusts = cli_flag(args, OPT_TRUST_MANIFESTS),
+      .began = report_clock()};
+  int rc = check_memory(&x, err);
+  if (rc == 0) rc = diffing_load(&x, err);
+  if (rc == 0) {
+    diff_match(&x.d);
+    rc = weigh(&x, err);
+  }
+  if (rc == 0) rc = diff_compare(&x.d, err);
+  if (rc == 0) {
+    if (cli_flag(args, OPT_JSON))
+      told_json(&x);
+    else if (!cli_flag(args, OPT_QUIET))
+      told_text(&x);
+    rc = told_equal(&x) ? 0 : ERR_FAIL;
+  }
+  diffing_done(&x);
+  return rc;
+}

@@ -1,0 +1,119 @@
+// weir diff: two models, what became of their nodes and tensors, and who tells it.
+//
+//   diffing_load ──▶ diff_match ──▶ weigh ──▶ diff_compare ──▶ told_text, told_json
+//   two models       twins          tensors   what differs
+#ifndef WEIR_DIFFING_H
+#define WEIR_DIFFING_H
+
+#include "cli.h"
+#include "contrast.h"
+#include "diff.h"
+#include "edit.h"
+
+enum diffing_weights { WEIGHTS_NONE, WEIGHTS_DIGEST, WEIGHTS_VALUES };
+
+struct diffing_model {
+  const char *path;
+  struct sources *sources;
+  struct model model;
+  struct recipes recipes;
+  struct edits edits;  // none is made: what gives tensors their recipes
+  uint64_t bytes;      // of all files
+  bool loaded, absent; // absent: a data file is
+};
+
+// How a tensor was found on the other side.
+enum weighed_by {
+  WEIGHED_NAME,
+  WEIGHED_PLACE,      // at the same slot of twin nodes
+  WEIGHED_BYTES,      // the same bytes under another name
+  WEIGHED_TRANSPOSED, // of a matrix, the same elements transposed
+  WEIGHED_RECAST,     // what twins compute with, after casts, dequantization and the like
+  WEIGHED_NOTHING,    // on one side only
+};
+
+enum weighed_verdict { WEIGHED_SAME, WEIGHED_DIFFERS, WEIGHED_UNKNOWN };
+
+enum { WEIGHED_ROOTS = 4 };
+
+// A tensor and what became of it.
+struct weighed {
+  uint32_t tensor[DIFF_SIDES];               // NO_ID: not there
+  uint8_t by, verdict;                       // enums above
+  bool renamed, moved;                       // moved: from inside the .onnx to a data file, or back
+  bool rehomed;                              // from a Constant node to an initializer, or back
+  bool dtype, dims;                          // they differ
+  bool figures;                              // `found` has them
+  bool trusted;                              // told by manifests
+  uint32_t roots[DIFF_SIDES][WEIGHED_ROOTS]; // RECAST: codes, scales, zero points …; NO_ID behind
+  const char *form[DIFF_SIDES];              // RECAST: how they stand for elements, or NULL: plain
+  uint32_t recipe[DIFF_SIDES];
+  struct contrast_found found;
+};
+
+struct diffing {
+  const struct cli_args *args;
+  struct diffing_model side[DIFF_SIDES];
+  struct diff d;
+  struct arena arena;
+  enum diffing_weights weights;
+  double began;
+  bool same_file;     // both names are one file
+  bool trusts;        // --trust-manifests
+  const char *unread; // why weights were not compared, or NULL
+  struct contrast_stats stats;
+  uint64_t same_place, by_manifest; // tensors that were not read
+  TABLE(struct weighed, rows);
+};
+
+int diffing_load(struct diffing *x, struct err *err);
+void diffing_done(struct diffing *x);
+
+// Finds all rows, and pairs tensors in x->d that hold the same under other names.
+int weigh(struct diffing *x, struct err *err);
+
+// Digests per tensor that manifests have: fills, by tensor id, offsets into `digests` + 1.
+struct trusted {
+  struct arena arena;
+  const uint8_t (**of[DIFF_SIDES])[32]; // by tensor id: one for each 64 MiB, or NULL
+  uint32_t *n[DIFF_SIDES];
+};
+int trusted_read(struct trusted *t, struct diffing *x, struct err *err);
+void trusted_done(struct trusted *t);
+
+// Elements that a node computes with at a slot, if they are constant: through Cast, DequantizeLinear
+// and the like, and inside of operators that hold codes themselves.
+struct expressed {
+  uint32_t recipe;
+  uint32_t roots[WEIGHED_ROOTS]; // NO_ID behind the last
+  const char *form;              // NULL: a plain tensor
+  bool transposed;               // stands for the transpose of the operand
+};
+bool express_slot(struct diffing_model *x, uint32_t node, uint32_t slot, struct arena *arena,
+                  struct expressed *out);
+// The slot of an operator's own codes (MatMulNBits, GatherBlockQuantized), or NO_ID.
+uint32_t express_codes_slot(const struct model *m, uint32_t node);
+
+// Does anything differ?
+bool told_equal(const struct diffing *x);
+// A node that has no twin, in a graph that has one; and a tensor that is not the same.
+bool told_node_alone(const struct diffing *x, uint32_t side, uint32_t node);
+bool told_row_differs(const struct weighed *row);
+void told_text(struct diffing *x);
+void told_json(struct diffing *x);
+// Shared by both: what an attribute holds, and where a graph is.
+const char *told_attr(struct diffing *x, uint32_t side, uint32_t attr);
+const char *told_graph(struct diffing *x, uint32_t side, uint32_t graph);
+const char *told_tensor(struct diffing *x, uint32_t side, uint32_t tensor);
+// The name of the first node that uses it: people know layers, not tensors. "": none has one.
+const char *told_layer(struct diffing *x, const struct weighed *row);
+const char *told_type(struct diffing *x, uint32_t side, uint32_t tensor);
+
+// Operators and how many of each, by name.
+struct told_op {
+  const char *name;
+  uint64_t n[DIFF_SIDES];
+};
+struct told_op *told_ops(struct diffing *x, uint32_t *n);
+
+#endif

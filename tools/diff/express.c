@@ -1,0 +1,364 @@
+// What a node computes with, as a recipe over constants, so that a weight and what it became can be
+// compared element by element:
+//
+//   w                                                      float32 [K,N]
+//   DequantizeLinear(codes, scales, zeros) ─ Transpose     the same dims, after them
+//   Cast(w16), Add(Mul(Cast(codes), scale), offset)        likewise
+//   MatMulNBits(x, codes, scales, zeros)                   its transpose [N,K], of its blocks
+//   GatherBlockQuantized(codes, …, scales, zeros)          the table
+//
+// Chains are followed for a few nodes, down the operand that is no constant itself. What is not one
+// of these gives no recipe: then nothing is said of its values.
+#include "diffing.h"
+
+enum { CHAIN_MAX = 8 };
+
+static bool op_is(const struct model *m, uint32_t node, const char *domain, const char *op) {
+  const struct model_node *n = &m->nodes[node];
+  return span_is(model_name(m, n->op_type), op) && span_is(model_name(m, n->domain), domain);
+}
+
+static bool add_root(struct expressed *e, uint32_t tensor) {
+  for (uint32_t i = 0; i < WEIGHED_ROOTS; i++) {
+    if (e->roots[i] == tensor) return true;
+    if (e->roots[i] != NO_ID) continue;
+    e->roots[i] = tensor;
+    return true;
+  }
+  return false;
+}
+
+// The recipe of a constant value.
+static bool constant(struct diffing_model *x, uint32_t value, struct expressed *e,
+                     uint32_t *recipe) {
+  const uint32_t tensor = diff_value_tensor(&x->model, value);
+  if (tensor == NO_ID || !edit_tensor_readable(&x->edits, tensor)) return false;
+  if (x->model.tensors[tensor].bytes == 0 || !add_root(e, tensor)) return false;
+  *recipe = edit_tensor_recipe(&x->edits, tensor);
+  return true;
+}
+
+static const struct recipe *row(const struct diffing_model *x, uint32_t recipe) {
+  return &x->recipes.rows[recipe];
+}
+
+// ---- chains ------------------------------------------------------------------------------------
+
+static bool is_binary(const struct model *m, uint32_t node) {
+  return model_op_is(m, node, "Mul") || model_op_is(m, node, "Add") ||
+         model_op_is(m, node, "Sub") || model_op_is(m, node, "Div");
+}
+
+// The slot that the chain goes on at.
+static uint32_t inner_slot(const struct model *m, uint32_t node) {
+  if (!is_binary(m, node)) return 0;
+  const uint32_t first = model_input(m, &m->nodes[node], 0);
+  return diff_value_tensor(m, first) != NO_ID &&
+                 diff_value_tensor(m, model_input(m, &m->nodes[node], 1)) == NO_ID
+             ? 1
+             : 0;
+}
+
+static bool is_link(const struct model *m, uint32_t node) {
+  static const char *const words[] = {"Identity", "Cast", "Transpose", "DequantizeLinear"};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (model_op_is(m, node, words[i])) return true;
+  return is_binary(m, node);
+}
+
+static bool dequantize(struct diffing_model *x, uint32_t node, struct expressed *e) {
+  const struct model *m = &x->model;
+  const struct model_node *n = &m->nodes[node];
+  int64_t axis, block;
+  struct recipe_dequantization q = {.zeros = NO_ID};
+  if (!model_attr_int(m, node, "axis", 1, &axis) ||
+      !model_attr_int(m, node, "block_size", 0, &block))
+    return false;
+  if (!constant(x, model_input(m, n, 1), e, &q.scales)) return false;
+  if (model_input(m, n, 2) != NO_ID && !constant(x, model_input(m, n, 2), e, &q.zeros))
+    return false;
+  const uint32_t rank = row(x, e->recipe)->rank;
+  if (axis < 0) axis += rank;
+  if (axis < 0 || block < 0) return false;
+  q.axis = row(x, q.scales)->rank == 0 || row(x, q.scales)->count == 1 ? RECIPE_PER_TENSOR
+                                                                       : (uint32_t)axis;
+  if (q.axis != RECIPE_PER_TENSOR && q.axis >= rank) return false;
+  q.block = (uint64_t)block;
+  if (q.axis == RECIPE_PER_TENSOR) {
+    const int64_t none[1] = {1};
+    q.block = 0;
+    q.scales = recipe_reshape(&x->recipes, q.scales, none, 0);
+    if (q.zeros != NO_ID && row(x, q.zeros)->count == 1)
+      q.zeros = recipe_reshape(&x->recipes, q.zeros, none, 0);
+  }
+  if (!recipe_can_dequantize(&x->recipes, e->recipe, &q)) return false;
+  e->recipe = recipe_dequantize(&x->recipes, e->recipe, &q);
+  return true;
+}
+
+static bool binary(struct diffing_model *x, uint32_t node, struct expressed *e) {
+  const struct model *m = &x->model;
+  const uint32_t slot = inner_slot(m, node);
+  uint32_t of[3] = {NO_ID, NO_ID, NO_ID}, other;
+  if (!constant(x, model_input(m, &m->nodes[node], !slot), e, &other)) return false;
+  of[slot] = e->recipe;
+  of[!slot] = other;
+  const enum recipe_map_op op = model_op_is(m, node, "Mul")   ? RECIPE_MAP_MUL
+                                : model_op_is(m, node, "Add") ? RECIPE_MAP_ADD
+                                : model_op_is(m, node, "Sub") ? RECIPE_MAP_SUB
+                                                              : RECIPE_MAP_DIV;
+  if (!recipe_can_map(&x->recipes, op, of)) return false;
+  e->recipe = recipe_map(&x->recipes, op, of);
+  return true;
+}
+
+static bool link_on(struct diffing_model *x, uint32_t node, struct expressed *e) {
+  const struct model *m = &x->model;
+  const uint32_t rank = row(x, e->recipe)->rank;
+  int64_t to, perm[RECIPE_MAX_RANK];
+  const int64_t *given;
+  uint32_t n;
+  if (!recipe_can_grow(&x->recipes, e->recipe)) return false;
+  if (model_op_is(m, node, "Identity")) return true;
+  if (model_op_is(m, node, "Cast")) {
+    if (!model_attr_int(m, node, "to", 0, &to) || !dtype_known(to) ||
+        !recipe_can_convert((enum dtype)row(x, e->recipe)->dtype, (enum dtype)to))
+      return false;
+    e->recipe = recipe_cast(&x->recipes, e->recipe, (enum dtype)to);
+    return true;
+  }
+  if (model_op_is(m, node, "Transpose")) {
+    uint64_t seen = 0;
+    if (!model_attr_ints(m, node, "perm", &given, &n) || (n && n != rank)) return false;
+    for (uint32_t i = 0; i < rank; i++) {
+      perm[i] = n ? given[i] : (int64_t)(rank - 1 - i);
+      if (perm[i] < 0 || perm[i] >= (int64_t)rank || seen >> perm[i] & 1) return false;
+      seen |= 1ull << perm[i];
+    }
+    e->recipe = recipe_transpose(&x->recipes, e->recipe, perm);
+    return true;
+  }
+  return model_op_is(m, node, "DequantizeLinear") ? dequantize(x, node, e) : binary(x, node, e);
+}
+
+static bool chain(struct diffing_model *x, uint32_t value, struct arena *arena,
+                  struct expressed *e) {
+  const struct model *m = &x->model;
+  uint32_t nodes[CHAIN_MAX], n = 0;
+  while (diff_value_tensor(m, value) == NO_ID) {
+    if (value == NO_ID || m->values[value].kind != VALUE_NODE_OUTPUT || n == CHAIN_MAX)
+      return false;
+    const uint32_t node = m->values[value].def;
+    if (!is_link(m, node)) return false;
+    nodes[n++] = node;
+    value = model_input(m, &m->nodes[node], inner_slot(m, node));
+    if (value == NO_ID) return false;
+  }
+  if (!constant(x, value, e, &e->recipe)) return false;
+  const enum dtype stored = (enum dtype)row(x, e->recipe)->dtype;
+  if (n == 0) return true;
+  const char *way = "";
+  for (uint32_t i = n; i-- > 0;) {
+    if (!link_on(x, nodes[i], e)) return false;
+    const char *op = model_name_str(m, m->nodes[nodes[i]].op_type);
+    way = arena_printf(arena, "%s%s%s", way, *way ? ", " : "", op);
+    int64_t block;
+    if (model_op_is(m, nodes[i], "DequantizeLinear") &&
+        model_attr_int(m, nodes[i], "block_size", 0, &block) && block > 0)
+      way = arena_printf(arena, "%s in blocks of %lld", way, (long long)block);
+  }
+  e->form = arena_printf(arena, "%s with %s", dtype_name(stored), way);
+  return true;
+}
+
+// ---- operators that hold codes -----------------------------------------------------------------
+
+// The bytes of a tensor as elements of another type.
+static bool reinterpret(struct diffing_model *x, uint32_t tensor, enum dtype type,
+                        const int64_t *dims, uint32_t rank, uint32_t *recipe) {
+  uint64_t count, bytes;
+  struct span small;
+  struct extent at;
+  if (!dims_product(dims, rank, &count) || !dtype_bytes(type, count, &bytes) ||
+      bytes != x->model.tensors[tensor].bytes || bytes == 0)
+    return false;
+  if (model_small_value(&x->model, tensor, &small)) {
+    *recipe = recipe_bytes(&x->recipes, type, dims, rank, small);
+    return true;
+  }
+  if (!model_plain_place(&x->model, tensor, &at)) return false;
+  const struct piece piece = {.at = at, .count = bytes, .checkpoint = NO_ID};
+  *recipe = recipe_extent(&x->recipes, type, dims, rank, ENCODING_RAW, &piece, 1, NULL);
+  return true;
+}
+
+static enum dtype code_type(int64_t bits) {
+  return bits == 2   ? DTYPE_UINT2
+         : bits == 4 ? DTYPE_UINT4
+         : bits == 8 ? DTYPE_UINT8
+                     : DTYPE_UNDEFINED;
+}
+
+static uint32_t middle(struct diffing_model *x, int64_t bits, const int64_t *dims, uint32_t rank) {
+  const uint8_t code = (uint8_t)(1u << (bits - 1));
+  return recipe_fill(&x->recipes, code_type(bits), dims, rank, span_of(&code, 1));
+}
+
+static uint32_t first_columns(struct diffing_model *x, uint32_t of, int64_t rows, int64_t columns) {
+  const int64_t starts[] = {0, 0}, steps[] = {1, 1}, dims[] = {rows, columns};
+  return recipe_slice(&x->recipes, of, starts, steps, dims);
+}
+
+static uint32_t tensor_at(const struct model *m, uint32_t node, uint32_t slot) {
+  return diff_value_tensor(m, model_input(m, &m->nodes[node], slot));
+}
+
+// (code - zero) * scale with a zero point of the scales' type, as hqq has it.
+static bool float_zeros(struct diffing_model *x, uint32_t codes, uint32_t scales, uint32_t zeros,
+                        const int64_t grid[3], uint32_t *out) {
+  struct recipes *r = &x->recipes;
+  const int64_t one[] = {grid[0], grid[1], 1}, flat[] = {grid[0], grid[1] * grid[2]};
+  if (!recipe_can_convert((enum dtype)row(x, codes)->dtype, DTYPE_FLOAT) ||
+      !dtype_is_plain_float((enum dtype)row(x, scales)->dtype))
+    return false;
+  uint32_t of[3] = {recipe_cast(r, recipe_reshape(r, codes, grid, 3), DTYPE_FLOAT),
+                    recipe_cast(r, recipe_reshape(r, zeros, one, 3), DTYPE_FLOAT), NO_ID};
+  if (!recipe_can_map(r, RECIPE_MAP_SUB, of)) return false;
+  of[0] = recipe_map(r, RECIPE_MAP_SUB, of);
+  of[1] = recipe_cast(r, recipe_reshape(r, scales, one, 3), DTYPE_FLOAT);
+  if (!recipe_can_map(r, RECIPE_MAP_MUL, of)) return false;
+  *out = recipe_reshape(r, recipe_map(r, RECIPE_MAP_MUL, of), flat, 2);
+  return true;
+}
+
+static bool nbits(struct diffing_model *x, uint32_t node, struct arena *arena,
+                  struct expressed *e) {
+  const struct model *m = &x->model;
+  const uint32_t codes = tensor_at(m, node, 1), scales = tensor_at(m, node, 2),
+                 zeros = tensor_at(m, node, 3);
+  const bool has_zeros = model_input(m, &m->nodes[node], 3) != NO_ID;
+  int64_t k, n, bits, block;
+  if (!model_attr_int(m, node, "K", 0, &k) || !model_attr_int(m, node, "N", 0, &n) ||
+      !model_attr_int(m, node, "bits", 4, &bits) ||
+      !model_attr_int(m, node, "block_size", 0, &block))
+    return false;
+  if (codes == NO_ID || scales == NO_ID || (has_zeros && zeros == NO_ID)) return false;
+  if (k <= 0 || n <= 0 || block <= 0 || k > INT32_MAX || n > INT32_MAX || block > INT32_MAX ||
+      code_type(bits) == DTYPE_UNDEFINED || model_input(m, &m->nodes[node], 4) != NO_ID)
+    return false;
+  const int64_t blocks = (k + block - 1) / block, grid[] = {n, blocks, block},
+                flat[] = {n, blocks * block}, each[] = {n, blocks};
+  struct recipe_dequantization q = {.zeros = NO_ID, .axis = 1, .block = (uint64_t)block};
+  uint32_t packed;
+  if (!reinterpret(x, codes, code_type(bits), flat, 2, &packed)) return false;
+  if (!edit_tensor_readable(&x->edits, scales)) return false;
+  if (row(x, edit_tensor_recipe(&x->edits, scales))->count != (uint64_t)(n * blocks)) return false;
+  q.scales = edit_tensor_recipe_as(&x->edits, scales, each, 2);
+  (void)(add_root(e, codes) && add_root(e, scales) && (!has_zeros || add_root(e, zeros)));
+  const char *kind = "without zero points";
+  if (has_zeros && dtype_is_plain_float((enum dtype)m->tensors[zeros].dtype)) {
+    const uint32_t z = edit_tensor_recipe(&x->edits, zeros);
+    if (row(x, z)->count != (uint64_t)(n * blocks)) return false;
+    if (!float_zeros(x, packed, q.scales, z, grid, &e->recipe)) return false;
+    kind = "with float zero points";
+  } else {
+    const int64_t per_byte = 8 / bits, line[] = {n, (blocks + per_byte - 1) / per_byte * per_byte};
+    q.zeros = middle(x, bits, each, 2);
+    if (has_zeros) {
+      uint32_t all;
+      if (!reinterpret(x, zeros, code_type(bits), line, 2, &all)) return false;
+      q.zeros = first_columns(x, all, n, blocks);
+      kind = "with zero points";
+    }
+    if (!recipe_can_dequantize(&x->recipes, packed, &q)) return false;
+    e->recipe = recipe_dequantize(&x->recipes, packed, &q);
+  }
+  if (blocks * block != k) e->recipe = first_columns(x, e->recipe, n, k);
+  e->transposed = true;
+  e->form = arena_printf(arena, "%lld bits in blocks of %lld (MatMulNBits, %s)", (long long)bits,
+                         (long long)block, kind);
+  return true;
+}
+
+static bool gather(struct diffing_model *x, uint32_t node, struct arena *arena,
+                   struct expressed *e) {
+  const struct model *m = &x->model;
+  const uint32_t codes = tensor_at(m, node, 0), scales = tensor_at(m, node, 2),
+                 zeros = tensor_at(m, node, 3);
+  const bool has_zeros = model_input(m, &m->nodes[node], 3) != NO_ID;
+  int64_t bits, block, axis, dims[RECIPE_MAX_RANK];
+  if (!model_attr_int(m, node, "bits", 4, &bits) ||
+      !model_attr_int(m, node, "block_size", 128, &block) ||
+      !model_attr_int(m, node, "quantize_axis", 1, &axis) || block <= 0)
+    return false;
+  if (codes == NO_ID || scales == NO_ID || (has_zeros && zeros == NO_ID)) return false;
+  const struct model_tensor *t = &m->tensors[codes];
+  if (t->rank == 0 || t->rank > RECIPE_MAX_RANK || !edit_tensor_readable(&x->edits, codes) ||
+      !edit_tensor_readable(&x->edits, scales))
+    return false;
+  struct recipe_dequantization q = {.zeros = NO_ID, .block = (uint64_t)block};
+  q.axis = (uint32_t)(axis < 0 ? axis + t->rank : axis);
+  if (q.axis >= t->rank) return false;
+  q.scales = edit_tensor_recipe(&x->edits, scales);
+  memcpy(dims, model_dims(m, t), t->rank * sizeof *dims);
+  e->recipe = edit_tensor_recipe(&x->edits, codes);
+  if (t->dtype == DTYPE_UINT8) {
+    if (code_type(bits) == DTYPE_UNDEFINED || dims[t->rank - 1] > INT32_MAX) return false;
+    dims[t->rank - 1] *= 8 / bits;
+    if (!reinterpret(x, codes, code_type(bits), dims, t->rank, &e->recipe)) return false;
+    const int64_t *each = recipe_dims(&x->recipes, q.scales);
+    const uint32_t rank = row(x, q.scales)->rank;
+    if (rank != t->rank) return false;
+    memcpy(dims, each, rank * sizeof *dims);
+    if (has_zeros && bits < 8 && dims[rank - 1] % (8 / bits)) return false;
+    q.zeros = middle(x, bits, dims, rank);
+    if (has_zeros && !reinterpret(x, zeros, code_type(bits), dims, rank, &q.zeros)) return false;
+  } else if (has_zeros) {
+    q.zeros = edit_tensor_recipe(&x->edits, zeros);
+  }
+  if (!recipe_can_dequantize(&x->recipes, e->recipe, &q)) return false;
+  e->recipe = recipe_dequantize(&x->recipes, e->recipe, &q);
+  (void)(add_root(e, codes) && add_root(e, scales) && (!has_zeros || add_root(e, zeros)));
+  e->form = arena_printf(arena, "%lld bits in blocks of %lld (GatherBlockQuantized)",
+                         (long long)bits, (long long)block);
+  return true;
+}
+
+// ---- slots -------------------------------------------------------------------------------------
+
+uint32_t express_codes_slot(const struct model *m, uint32_t node) {
+  if (op_is(m, node, "com.microsoft", "MatMulNBits")) return 1;
+  if (op_is(m, node, "com.microsoft", "GatherBlockQuantized")) return 0;
+  return NO_ID;
+}
+
+bool express_slot(struct diffing_model *x, uint32_t node, uint32_t slot, struct arena *arena,
+                  struct expressed *out) {
+  const struct model *m = &x->model;
+  struct expressed e = {.recipe = NO_ID};
+  for (uint32_t i = 0; i < WEIGHED_ROOTS; i++)
+    e.roots[i] = NO_ID;
+  bool ok;
+  if (op_is(m, node, "com.microsoft", "MatMulNBits") && slot == 1)
+    ok = nbits(x, node, arena, &e);
+  else if (op_is(m, node, "com.microsoft", "GatherBlockQuantized") && slot == 0)
+    ok = gather(x, node, arena, &e);
+  else
+    ok = chain(x, model_input(m, &m->nodes[node], slot), arena, &e);
+  if (!ok) return false;
+  // A Conv's pointwise kernel and a Gemm's transposed weight stand as [N,K] too.
+  int64_t transposed = 0;
+  const bool weight = slot == 1;
+  if (weight && model_op_is(m, node, "Gemm") && model_attr_int(m, node, "transB", 0, &transposed))
+    e.transposed = transposed != 0;
+  if (weight && model_op_is(m, node, "Conv") && row(x, e.recipe)->rank >= 2) {
+    const int64_t *dims = recipe_dims(&x->recipes, e.recipe);
+    const int64_t flat[] = {dims[0], dims[1]};
+    if ((uint64_t)flat[0] * (uint64_t)flat[1] == row(x, e.recipe)->count) {
+      e.recipe = recipe_reshape(&x->recipes, e.recipe, flat, 2);
+      e.transposed = true;
+    }
+  }
+  *out = e;
+  return true;
+}

@@ -1,0 +1,608 @@
+// For people: the answer first, then each kind of difference, the long lists cut.
+//
+//   different: 3 nodes changed, 1 added; 2 tensors changed
+//
+//   Model       opset ai.onnx: 17 -> 21
+//   Operators   MatMul 10 -> 0, …
+//   Nodes       ~ changed   - only in the first model   + only in the second
+//   Tensors     likewise, and renames
+//
+// Names are quoted: they come from files. Colours only where standard output is a terminal.
+#include "diffing.h"
+#include "report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { SHOWN = 10, DETAILS_SHOWN = 12, VALUE_SHOWN = 60, EXAMPLES = 3 };
+
+struct text {
+  struct diffing *x;
+  bool all, colour;
+  uint64_t shown, left; // of the list at hand
+};
+
+// ---- lines -------------------------------------------------------------------------------------
+
+static void mark(const struct text *t, char sign) {
+  const char *colour = sign == '+' ? "\033[32m" : sign == '-' ? "\033[31m" : "\033[33m";
+  if (t->colour)
+    printf("  %s%c\033[0m ", colour, sign);
+  else
+    printf("  %c ", sign);
+}
+
+static void title(const struct text *t, const char *words) {
+  printf(t->colour ? "\n\033[1m%s\033[0m\n" : "\n%s\n", words);
+}
+
+static void begin_list(struct text *t) {
+  t->shown = t->left = 0;
+}
+
+// May one more be listed?
+static bool more(struct text *t) {
+  if (!report_stdout_alive()) return false;
+  if (!t->all && t->shown == SHOWN) {
+    t->left++;
+    return false;
+  }
+  t->shown++;
+  return true;
+}
+
+static void end_list(const struct text *t) {
+  if (t->left) printf("    … and %lu more (--all)\n", t->left);
+}
+
+static const char *counted(struct diffing *x, uint64_t n, const char *what) {
+  return arena_printf(&x->arena, "%lu %s%s", n, what, plural(n));
+}
+
+// ---- counts ------------------------------------------------------------------------------------
+
+struct sums {
+  uint64_t lines, infos; // of the model as a whole, without declared types; these
+  uint64_t changed, renamed_only, alone[DIFF_SIDES];
+  uint64_t same, differ, renamed, transposed, recast, tensors_alone[DIFF_SIDES], unknown, moved,
+      rehomed;
+};
+
+static bool only_renamed(const struct diffing *x, const struct diff_change *c) {
+  return c->n == 1 && x->d.details[c->first].what == DIFF_RENAMED;
+}
+
+static bool is_info(const struct diff_line *l) {
+  return strcmp(l->what, "value_info") == 0;
+}
+
+static struct sums sum_up(const struct diffing *x) {
+  struct sums s = {0};
+  for (uint32_t i = 0; i < x->d.n_lines; i++)
+    s.infos += is_info(&x->d.lines[i]);
+  s.lines = x->d.n_lines - s.infos;
+  for (uint32_t i = 0; i < x->d.n_changes; i++) {
+    const bool renamed = only_renamed(x, &x->d.changes[i]);
+    s.renamed_only += renamed;
+    s.changed += !renamed;
+  }
+  for (uint32_t k = 0; k < DIFF_SIDES; k++)
+    for (uint32_t i = 0; i < x->side[k].model.n_nodes; i++)
+      s.alone[k] += told_node_alone(x, k, i);
+  for (uint32_t i = 0; i < x->n_rows; i++) {
+    const struct weighed *row = &x->rows[i];
+    s.moved += row->moved && row->by != WEIGHED_RECAST;
+    s.rehomed += row->rehomed;
+    if (row->by == WEIGHED_NOTHING)
+      s.tensors_alone[row->tensor[0] == NO_ID]++;
+    else if (row->by == WEIGHED_RECAST)
+      s.recast++;
+    else if (row->by == WEIGHED_TRANSPOSED)
+      s.transposed++;
+    else if (row->verdict == WEIGHED_DIFFERS || row->dtype || row->dims)
+      s.differ++;
+    else if (row->renamed)
+      s.renamed++;
+    else if (row->verdict == WEIGHED_UNKNOWN)
+      s.unknown++;
+    else
+      s.same++;
+  }
+  return s;
+}
+
+static void add_of(struct diffing *x, const char **list, uint64_t n, const char *noun,
+                   const char *rest) {
+  if (n)
+    *list =
+        arena_printf(&x->arena, "%s%s%s %s", *list, **list ? ", " : "", counted(x, n, noun), rest);
+}
+
+static void print_answer(struct text *t, const struct sums *s) {
+  struct diffing *x = t->x;
+  const char *list = "";
+  if (told_equal(x)) {
+    printf("the models are the same");
+    if (s->unknown)
+      printf(" as far as their structure goes: %s not compared", counted(x, s->unknown, "tensor"));
+    putchar('\n');
+    return;
+  }
+  add_of(x, &list, s->lines, "difference", "of the model as a whole");
+  add_of(x, &list, s->infos, "value", "declared otherwise");
+  add_of(x, &list, s->changed, "node", "changed");
+  add_of(x, &list, s->alone[0], "node", "only in the first");
+  add_of(x, &list, s->alone[1], "node", "only in the second");
+  add_of(x, &list, s->renamed_only, "node", "renamed");
+  add_of(x, &list, x->d.renamed_values, "value", "renamed");
+  add_of(x, &list, s->differ, "tensor", "changed");
+  add_of(x, &list, s->recast, "tensor", "stored in another form");
+  add_of(x, &list, s->transposed, "tensor", "transposed");
+  add_of(x, &list, s->renamed, "tensor", "renamed");
+  add_of(x, &list, s->rehomed, "constant", "moved between nodes and initializers");
+  add_of(x, &list, s->tensors_alone[0], "tensor", "only in the first");
+  add_of(x, &list, s->tensors_alone[1], "tensor", "only in the second");
+  printf("different: %s\n", list);
+}
+
+// ---- the model as a whole ----------------------------------------------------------------------
+
+static uint64_t live_nodes(const struct model *m) {
+  uint64_t n = 0;
+  for (uint32_t i = 0; i < m->n_nodes; i++)
+    n += !(m->nodes[i].flags & NODE_DEAD);
+  return n;
+}
+
+static void print_files(struct diffing *x) {
+  for (uint32_t s = 0; s < DIFF_SIDES; s++) {
+    const struct diffing_model *m = &x->side[s];
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < m->model.n_tensors; i++)
+      bytes += m->model.tensors[i].bytes;
+    const uint32_t files = sources_count(m->sources);
+    printf("%s  %s: %s in %u file%s, %s, %s of tensors%s\n", s ? "+" : "-", quote_path(m->path).s,
+           quote_bytes(m->bytes).s, files, plural(files), counted(x, live_nodes(&m->model), "node"),
+           quote_bytes(bytes).s, m->absent ? " (data files are missing)" : "");
+  }
+}
+
+static const char *cut(struct diffing *x, const char *value) {
+  if (!value) return "-";
+  const struct quoted q = quote_str(value);
+  size_t n = strlen(q.s), at = n < VALUE_SHOWN ? n : VALUE_SHOWN;
+  while (at > 0 && at < n && ((unsigned char)q.s[at] & 0xc0) == 0x80)
+    at--; // not within a character
+  return arena_printf(&x->arena, "%.*s%s", (int)at, q.s, at < n ? "…" : "");
+}
+
+static void print_lines(struct text *t) {
+  struct diffing *x = t->x;
+  if (x->d.n_lines == 0) return;
+  title(t, "Model");
+  const char *kind = "";
+  begin_list(t);
+  for (uint32_t i = 0; i < x->d.n_lines; i++) {
+    const struct diff_line *l = &x->d.lines[i];
+    if (strcmp(kind, l->what) != 0) { // each kind has a list of its own
+      end_list(t);
+      begin_list(t);
+      kind = l->what;
+    }
+    if (is_info(l) && !t->all) continue;
+    if (!more(t)) continue;
+    mark(t, !l->was ? '+' : !l->is ? '-' : '~');
+    printf("%s%s%s: ", l->what, *l->name ? " " : "", *l->name ? quote_str(l->name).s : "");
+    if (l->was && l->is)
+      printf("%s -> %s\n", cut(x, l->was), cut(x, l->is));
+    else
+      printf("%s\n", cut(x, l->was ? l->was : l->is));
+  }
+  end_list(t);
+  if (t->all) return;
+  for (int sign = 0; sign < 3; sign++) {
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < x->d.n_lines; i++) {
+      const struct diff_line *l = &x->d.lines[i];
+      n += is_info(l) && (!l->was ? 1 : !l->is ? 2 : 0) == sign;
+    }
+    if (n == 0) continue;
+    mark(t, "~+-"[sign]);
+    printf("value_info of %s (--all)\n", counted(x, n, "value"));
+  }
+}
+
+static void print_ops(struct text *t) {
+  uint32_t n;
+  const struct told_op *ops = told_ops(t->x, &n);
+  bool any = false;
+  begin_list(t);
+  for (uint32_t i = 0; i < n; i++) {
+    if (ops[i].n[0] == ops[i].n[1]) continue;
+    if (!any) title(t, "Operators");
+    any = true;
+    printf("  %-28s %8lu -> %lu\n", quote_str(ops[i].name).s, ops[i].n[0], ops[i].n[1]);
+  }
+}
+
+// ---- nodes -------------------------------------------------------------------------------------
+
+static void print_where(struct diffing *x, uint32_t side, uint32_t graph) {
+  const char *where = told_graph(x, side, graph);
+  if (*where) printf(" in %s", quote_str(where).s);
+}
+
+static void print_value(const struct model *m, const struct model_node *n, uint32_t slot,
+                        bool out) {
+  const uint32_t v = slot == NO_ID ? NO_ID
+                     : out         ? model_output(m, n, slot)
+                                   : model_input(m, n, slot);
+  if (v == NO_ID)
+    putchar('-');
+  else
+    printf("'%s'", quote(model_value_name(m, v)).s);
+}
+
+static void print_detail(struct diffing *x, const struct diff_change *c,
+                         const struct diff_detail *e) {
+  const struct model *a = &x->side[0].model, *b = &x->side[1].model;
+  const struct model_node *p = &a->nodes[c->node[0]], *q = &b->nodes[c->node[1]];
+  switch ((enum diff_what)e->what) {
+  case DIFF_OP: return; // in the node's own line
+  case DIFF_RENAMED: printf("      renamed: '%s'\n", quote(model_name(b, q->name)).s); return;
+  case DIFF_ATTR: {
+    const struct model_attr *at = e->a == NO_ID ? &b->attrs[e->b] : &a->attrs[e->a];
+    const char *was = e->a == NO_ID ? "-" : told_attr(x, 0, e->a);
+    const char *is = e->b == NO_ID ? "-" : told_attr(x, 1, e->b);
+    printf("      %s: %s -> %s%s\n", quote(model_name(e->a == NO_ID ? b : a, at->name)).s, was, is,
+           strcmp(was, is) == 0 ? " (another one)" : "");
+    return;
+  }
+  case DIFF_INPUT:
+  case DIFF_OUTPUT:
+    printf("      %s %u: ", e->what == DIFF_INPUT ? "input" : "output",
+           e->a == NO_ID ? e->b : e->a);
+    print_value(a, p, e->a, e->what == DIFF_OUTPUT);
+    fputs(" -> ", stdout);
+    print_value(b, q, e->b, e->what == DIFF_OUTPUT);
+    putchar('\n');
+    return;
+  case DIFF_NOTES: printf("      doc_string, metadata or unknown fields\n"); return;
+  }
+}
+
+static void print_change(struct text *t, const struct diff_change *c) {
+  struct diffing *x = t->x;
+  const struct model *a = &x->side[0].model, *b = &x->side[1].model;
+  mark(t, '~');
+  printf("%s", model_node_words(a, c->node[0]).s);
+  if (x->d.details[c->first].what == DIFF_OP)
+    printf(" -> %s", quote(model_name(b, b->nodes[c->node[1]].op_type)).s);
+  print_where(x, 0, a->nodes[c->node[0]].graph);
+  putchar('\n');
+  for (uint32_t i = 0; i < c->n; i++) {
+    if (!t->all && i == DETAILS_SHOWN) {
+      printf("      … and %u more (--all)\n", c->n - i);
+      break;
+    }
+    print_detail(x, c, &x->d.details[c->first + i]);
+  }
+}
+
+// Changes of one kind are told together: the same operators, attributes and slots.
+struct group {
+  uint64_t key;
+  uint32_t change;
+};
+
+static uint64_t mix(uint64_t h, uint64_t x) {
+  return (h ^ x) * 0x9e3779b97f4a7c15u ^ h >> 29;
+}
+
+static uint64_t kind_of(const struct diffing *x, const struct diff_change *c) {
+  uint64_t h = 1;
+  for (uint32_t s = 0; s < DIFF_SIDES; s++)
+    h = mix(h, x->d.names[s][x->side[s].model.nodes[c->node[s]].op_type]);
+  for (uint32_t i = 0; i < c->n; i++) {
+    const struct diff_detail *e = &x->d.details[c->first + i];
+    h = mix(h, e->what);
+    if (e->what == DIFF_ATTR) {
+      const uint32_t s = e->a == NO_ID;
+      h = mix(h, x->d.names[s][x->side[s].model.attrs[s ? e->b : e->a].name]);
+    } else if (e->what == DIFF_INPUT || e->what == DIFF_OUTPUT) {
+      h = mix(h, e->a == NO_ID ? e->b : e->a);
+    }
+  }
+  return h;
+}
+
+static int by_kind(const void *pa, const void *pb) {
+  const struct group *a = pa, *b = pb;
+  if (a->key != b->key) return a->key < b->key ? -1 : 1;
+  return (a->change > b->change) - (a->change < b->change);
+}
+
+static void print_kind(struct text *t, const struct group *g, uint32_t n) {
+  struct diffing *x = t->x;
+  const struct diff_change *c = &x->d.changes[g->change];
+  const struct model *a = &x->side[0].model, *b = &x->side[1].model;
+  mark(t, '~');
+  printf("%u × %s", n, quote(model_name(a, a->nodes[c->node[0]].op_type)).s);
+  const char *before = ": ";
+  for (uint32_t i = 0; i < c->n; i++) {
+    const struct diff_detail *e = &x->d.details[c->first + i];
+    const uint32_t s = e->a == NO_ID;
+    if (e->what == DIFF_OP) {
+      printf(" -> %s", quote(model_name(b, b->nodes[c->node[1]].op_type)).s);
+      continue;
+    }
+    fputs(before, stdout);
+    before = ", ";
+    if (e->what == DIFF_ATTR)
+      printf("%s",
+             quote(model_name(&x->side[s].model, x->side[s].model.attrs[s ? e->b : e->a].name)).s);
+    else if (e->what == DIFF_INPUT || e->what == DIFF_OUTPUT)
+      printf("%s %u", e->what == DIFF_INPUT ? "input" : "output", s ? e->b : e->a);
+    else
+      fputs(e->what == DIFF_RENAMED ? "name" : "doc_string or metadata", stdout);
+  }
+  putchar('\n');
+  for (uint32_t i = 0; i < n && i < EXAMPLES; i++)
+    printf("      %s\n", model_node_words(a, x->d.changes[g[i].change].node[0]).s);
+  if (n > EXAMPLES) printf("      … and %u more (--all)\n", n - EXAMPLES);
+}
+
+static void print_changes(struct text *t) {
+  struct diffing *x = t->x;
+  const size_t room = x->d.n_changes + (size_t)1;
+  struct group *g = arena_alloc(&x->arena, room * sizeof *g);
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < x->d.n_changes; i++)
+    if (!only_renamed(x, &x->d.changes[i]))
+      g[n++] = (struct group){t->all ? i : kind_of(x, &x->d.changes[i]), i};
+  qsort(g, n, sizeof *g, by_kind);
+  // Groups in the order of their first changes.
+  uint32_t *size = arena_zalloc(&x->arena, room * sizeof *size);
+  uint32_t *first = arena_zalloc(&x->arena, room * sizeof *first);
+  for (uint32_t i = 0, k; i < n; i = k) {
+    for (k = i; k < n && g[k].key == g[i].key; k++)
+      ;
+    size[g[i].change] = k - i;
+    first[g[i].change] = i;
+  }
+  begin_list(t);
+  for (uint32_t i = 0; i < x->d.n_changes; i++) {
+    if (size[i] == 0) continue;
+    if (size[i] > EXAMPLES) {
+      if (more(t)) print_kind(t, g + first[i], size[i]);
+      continue;
+    }
+    for (uint32_t k = 0; k < size[i]; k++)
+      if (more(t)) print_change(t, &x->d.changes[g[first[i] + k].change]);
+  }
+  end_list(t);
+}
+
+static void print_alone(struct text *t, uint32_t side) {
+  struct diffing *x = t->x;
+  const struct model *m = &x->side[side].model;
+  begin_list(t);
+  for (uint32_t i = 0; i < m->n_nodes; i++) {
+    if (!told_node_alone(x, side, i) || !more(t)) continue;
+    mark(t, side ? '+' : '-');
+    printf("%s", model_node_words(m, i).s);
+    print_where(x, side, m->nodes[i].graph);
+    putchar('\n');
+  }
+  end_list(t);
+}
+
+static void print_renamed_nodes(struct text *t) {
+  struct diffing *x = t->x;
+  begin_list(t);
+  for (uint32_t i = 0; i < x->d.n_changes; i++) {
+    const struct diff_change *c = &x->d.changes[i];
+    if (!only_renamed(x, c) || !more(t)) continue;
+    mark(t, '~');
+    printf("renamed: '%s' -> '%s'\n",
+           quote(model_name(&x->side[0].model, x->side[0].model.nodes[c->node[0]].name)).s,
+           quote(model_name(&x->side[1].model, x->side[1].model.nodes[c->node[1]].name)).s);
+  }
+  end_list(t);
+}
+
+static void print_nodes(struct text *t, const struct sums *s) {
+  struct diffing *x = t->x;
+  if (s->changed + s->renamed_only + s->alone[0] + s->alone[1] + x->d.moved + x->d.renamed_values ==
+      0)
+    return;
+  title(t, "Nodes");
+  print_changes(t);
+  print_alone(t, DIFF_A);
+  print_alone(t, DIFF_B);
+  print_renamed_nodes(t);
+  if (x->d.renamed_values)
+    printf("    %s between nodes renamed\n", counted(x, x->d.renamed_values, "value"));
+  if (x->d.moved)
+    printf("    %s elsewhere in the order of nodes\n", counted(x, x->d.moved, "node"));
+}
+
+// ---- tensors -----------------------------------------------------------------------------------
+
+static void print_sums(const struct contrast_found *f) {
+  const double db = figures_sqnr_db(&f->figures);
+  if (isfinite(db)) printf("SQNR %.2f dB, cosine %.6f, ", db, figures_cosine(&f->figures));
+  printf("max error %.3g, mean %.3g", f->figures.max_error,
+         f->figures.elements ? f->sum_abs / (double)f->figures.elements : 0.0);
+  if (f->figures.nonfinite) printf(", %lu not finite", f->figures.nonfinite);
+  putchar('\n');
+}
+
+static void print_figures(struct diffing *x, const struct weighed *row) {
+  const struct contrast_found *f = &row->found;
+  const char *layer = told_layer(x, row);
+  if (!row->figures) return;
+  if (!f->differs) {
+    printf("      the same values\n");
+    return;
+  }
+  fputs("      ", stdout);
+  if (*layer) printf("%s: ", quote_str(layer).s);
+  if (row->by != WEIGHED_RECAST) // of quantized weights nearly all do
+    printf("%lu of %lu elements differ, the first at %lu; ", f->differing, f->figures.elements,
+           f->first);
+  print_sums(f);
+}
+
+static void print_roots(struct diffing *x, const struct weighed *row, uint32_t side) {
+  if (row->form[side]) printf("%s: ", row->form[side]);
+  for (uint32_t i = 0; i < WEIGHED_ROOTS && row->roots[side][i] != NO_ID; i++)
+    printf("%s'%s'", i ? ", " : "", quote_str(told_tensor(x, side, row->roots[side][i])).s);
+  if (!row->form[side]) printf(" %s", told_type(x, side, row->roots[side][0]));
+}
+
+static void print_pair(struct diffing *x, const struct weighed *row) {
+  printf("'%s'", quote_str(told_tensor(x, 0, row->tensor[0])).s);
+  if (row->renamed) printf(" -> '%s'", quote_str(told_tensor(x, 1, row->tensor[1])).s);
+  printf(" %s", told_type(x, 0, row->tensor[0]));
+  if (row->dtype || row->dims) printf(" -> %s", told_type(x, 1, row->tensor[1]));
+  if (row->rehomed)
+    fputs(x->side[0].model.tensors[row->tensor[0]].home == HOME_INITIALIZER
+              ? ", an initializer -> a Constant node"
+              : ", a Constant node -> an initializer",
+          stdout);
+}
+
+static const char *said(const struct weighed *row) {
+  if (row->by == WEIGHED_TRANSPOSED) return " (the transpose, same values)";
+  if (row->verdict == WEIGHED_UNKNOWN) return " (bytes not compared)";
+  if (row->verdict == WEIGHED_SAME) return row->trusted ? " (same digest)" : " (same bytes)";
+  return row->dtype || row->dims ? "" : row->trusted ? " (another digest)" : " (other bytes)";
+}
+
+static void print_row(struct text *t, const struct weighed *row) {
+  struct diffing *x = t->x;
+  mark(t, '~');
+  if (row->by == WEIGHED_RECAST) {
+    print_roots(x, row, DIFF_A);
+    fputs(" -> ", stdout);
+    print_roots(x, row, DIFF_B);
+    putchar('\n');
+  } else {
+    print_pair(x, row);
+    puts(said(row));
+  }
+  print_figures(x, row);
+}
+
+static int rank(const struct weighed *row) {
+  if (row->by == WEIGHED_NOTHING) return row->tensor[0] == NO_ID ? 5 : 4;
+  if (row->by == WEIGHED_RECAST) return 1;
+  if (row->by == WEIGHED_TRANSPOSED) return 2;
+  if (row->verdict == WEIGHED_DIFFERS || row->dtype || row->dims) return 0;
+  return told_row_differs(row) ? 3 : 6;
+}
+
+// Those that lost most come first; of the others the order of the model stays.
+static int by_loss(const void *pa, const void *pb, void *ctx) {
+  const struct diffing *x = ctx;
+  const uint32_t i = *(const uint32_t *)pa, k = *(const uint32_t *)pb;
+  const struct weighed *a = &x->rows[i], *b = &x->rows[k];
+  double p = a->figures ? figures_sqnr_db(&a->found.figures) : INFINITY;
+  double q = b->figures ? figures_sqnr_db(&b->found.figures) : INFINITY;
+  if (isnan(p)) p = -INFINITY;
+  if (isnan(q)) q = -INFINITY;
+  if (p != q) return p < q ? -1 : 1;
+  return (i > k) - (i < k);
+}
+
+static void print_together(const struct text *t, const uint32_t *rows, uint32_t n) {
+  struct contrast_found sum = {0};
+  uint64_t tensors = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    const struct weighed *row = &t->x->rows[rows[i]];
+    if (!row->figures) continue;
+    tensors++;
+    sum.figures = figures_join(&sum.figures, &row->found.figures);
+    sum.sum_abs += row->found.sum_abs;
+  }
+  if (tensors < 2) return;
+  printf("    these %lu together: ", tensors);
+  print_sums(&sum);
+}
+
+static void print_kind_of_tensors(struct text *t, int kind) {
+  struct diffing *x = t->x;
+  uint32_t *rows = arena_alloc(&x->arena, (x->n_rows + (size_t)1) * sizeof *rows), n = 0;
+  for (uint32_t i = 0; i < x->n_rows; i++)
+    if (rank(&x->rows[i]) == kind) rows[n++] = i;
+  if (kind < 2 && !t->all) qsort_r(rows, n, sizeof *rows, by_loss, x);
+  begin_list(t);
+  for (uint32_t i = 0; i < n; i++) {
+    const struct weighed *row = &x->rows[rows[i]];
+    if (!more(t)) continue;
+    if (kind < 4) {
+      print_row(t, row);
+      continue;
+    }
+    const uint32_t side = kind == 5;
+    mark(t, side ? '+' : '-');
+    printf("'%s' %s\n", quote_str(told_tensor(x, side, row->tensor[side])).s,
+           told_type(x, side, row->tensor[side]));
+  }
+  end_list(t);
+  if (kind < 2) print_together(t, rows, n);
+}
+
+static void print_tensors(struct text *t, const struct sums *s) {
+  struct diffing *x = t->x;
+  if (x->n_rows == 0) return;
+  title(t, "Tensors");
+  if (s->same) printf("    %s the same\n", counted(x, s->same, "tensor"));
+  for (int kind = 0; kind < 6; kind++)
+    print_kind_of_tensors(t, kind);
+  if (s->moved) {
+    uint64_t out = 0;
+    for (uint32_t i = 0; i < x->n_rows; i++)
+      out += x->rows[i].moved &&
+             x->side[1].model.tensors[x->rows[i].tensor[1]].flags & TENSOR_EXTERNAL;
+    if (out)
+      printf("    %s moved from inside the .onnx to data files\n", counted(x, out, "tensor"));
+    if (s->moved > out)
+      printf("    %s moved from data files into the .onnx\n", counted(x, s->moved - out, "tensor"));
+  }
+}
+
+static void print_end(struct diffing *x, const struct sums *s) {
+  if (x->by_manifest)
+    printf("%s compared by the digests of their manifests, not read\n",
+           counted(x, x->by_manifest, "tensor"));
+  if (x->same_place)
+    printf("%s lie at the same place of the same file: not read\n",
+           counted(x, x->same_place, "tensor"));
+  if (s->unknown || x->weights == WEIGHTS_NONE) puts("weights were not compared (--weights none)");
+  printf("%s of weights read in %s, %s of memory\n", quote_bytes(x->stats.bytes_read).s,
+         report_seconds(report_clock() - x->began).s, quote_bytes(report_peak_memory()).s);
+}
+
+static bool in_colour(const struct cli_args *args) {
+  if (cli_flag(args, OPT_COLOR)) return true;
+  const char *no = getenv("NO_COLOR");
+  return !cli_flag(args, OPT_NO_COLOR) && isatty(STDOUT_FILENO) && !(no && *no);
+}
+
+void told_text(struct diffing *x) {
+  struct text t = {
+      .x = x, .all = cli_flag(x->args, OPT_ALL_DIFFERENCES), .colour = in_colour(x->args)};
+  const struct sums s = sum_up(x);
+  print_files(x);
+  print_answer(&t, &s);
+  print_lines(&t);
+  print_ops(&t);
+  print_nodes(&t, &s);
+  if (!told_equal(x) || s.moved) print_tensors(&t, &s);
+  putchar('\n');
+  print_end(x, &s);
+}

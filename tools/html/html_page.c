@@ -1,0 +1,203 @@
+// A page, from top to bottom:
+//
+//   head: policy, style │ what came of it │ warnings │ verification │ what changed │ sizes │ errors │ kept │ nodes │
+//   how to make it again │ script
+//
+// Sections are functions that write nothing where there is nothing to say (html_parts.h). The policy forbids every
+// load: what the page needs is in it.
+#include "html_page.h"
+
+#include "hints.h"
+#include "html_files.h"
+#include "html_parts.h"
+#include "pass_job.h"
+#include "report.h"
+
+static void put_lines(struct html_out *o, const char *const *lines) {
+  for (; *lines; lines++)
+    html_raw(o, *lines);
+}
+
+static void put_head(struct html_out *o, const struct run_report *r) {
+  html_raw(o,
+           "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+           "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src ");
+  html_raw(o, html_page_css_hash);
+  html_raw(o, "; script-src ");
+  html_raw(o, html_page_js_hash);
+  html_raw(o, "; base-uri 'none'; form-action 'none'\">\n"
+              "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+              "<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" "
+              "content=\"no-referrer\">\n"
+              "<meta name=\"robots\" content=\"noindex\">\n");
+  html_put(o, "<meta name=\"generator\" content=\"weir %s\">\n<title>%s: weir %s</title>\n<style>",
+           r->version, r->model, r->command);
+  put_lines(o, html_page_css);
+  html_raw(o, "</style>\n</head>\n<body>\n");
+}
+
+// ---- what came of it ---------------------------------------------------------------------------
+
+static void put_card(struct html_out *o, const char *title, const char *value, const char *more) {
+  html_put(o, "<div class=\"card\"><dt>%s</dt><dd>%s<small>%s</small></dd></div>\n", title, value,
+           more);
+}
+
+static void put_size(struct html_out *o, const struct run_report *r, struct arena *a) {
+  if (r->bytes_before == 0 && r->bytes_after == 0) return;
+  const double share = r->bytes_before ? (double)r->bytes_after / (double)r->bytes_before : 1;
+  html_put(o, "<div class=\"card size\"><dt>Size</dt><dd>%s \xe2\x86\x92 ",
+           quote_bytes(r->bytes_before).s);
+  html_put(o, "<b>%s</b><small>%s</small>", quote_bytes(r->bytes_after).s,
+           arena_printf(a, "%.1f %% of the input", 100 * share));
+  const double longest = share > 1 ? share : 1;
+  html_put(o,
+           "<svg class=\"bars\" viewBox=\"0 0 200 18\" preserveAspectRatio=\"none\" "
+           "aria-hidden=\"true\">"
+           "<rect class=\"before\" y=\"1\" height=\"7\" width=\"%.2f\"/>"
+           "<rect class=\"after\" y=\"10\" height=\"7\" width=\"%.2f\"/></svg></dd></div>\n",
+           200 / longest, 200 * share / longest);
+}
+
+static struct html_verdict status_of(const struct run_report *r) {
+  if (r->refusal) return (struct html_verdict){r->dry ? "would be refused" : "refused", "bad"};
+  if (r->verified) return html_verdict(r->verified);
+  if (r->dry) return (struct html_verdict){"dry run: nothing was written", "plain"};
+  if (r->unchanged) return (struct html_verdict){"unchanged: it was there already", "plain"};
+  return (struct html_verdict){"written", "good"};
+}
+
+static void put_told(struct html_out *o, const char *title, const char *text) {
+  if (text) html_put(o, "<dt>%s</dt><dd>%s</dd>\n", title, text);
+}
+
+static void put_headline(struct html_out *o, const struct run_report *r) {
+  struct arena a = {0};
+  const struct html_verdict status = status_of(r);
+  html_put(o, "<header>\n<p class=\"made\">weir %s</p>\n<h1><bdi>%s</bdi></h1>\n", r->command,
+           r->model);
+  html_put(o, "<p><span class=\"badge %s\">%s</span></p>\n", status.style, status.word);
+  if (r->told.did) html_put(o, "<p class=\"did\">%s</p>\n", r->told.did);
+  html_raw(o, "</header>\n<dl class=\"cards\">\n");
+  put_size(o, r, &a);
+  if (r->census.n_ops)
+    put_card(o, "Nodes",
+             arena_printf(&a, "%lu \xe2\x86\x92 %lu", r->census.nodes[0], r->census.nodes[1]),
+             "with those of bodies and functions");
+  if (r->stored.n_rows)
+    put_card(o, "Tensors converted", arena_printf(&a, "%u", r->stored.n_rows),
+             "each with its error below");
+  if (r->verified) {
+    const struct verified *v = r->verified;
+    put_card(
+        o, "Verification",
+        arena_printf(&a, "%lu of %lu passed", v->n_passed, v->n_passed + v->n_failed + v->n_not),
+        arena_printf(&a, "%lu failed, %lu not verified", v->n_failed, v->n_not));
+  }
+  if (r->seconds > 0)
+    put_card(o, "Time", report_seconds(r->seconds).s,
+             r->resumed ? "a part was taken over from an interrupted run" : "");
+  if (r->peak_memory) put_card(o, "Peak memory", quote_bytes(r->peak_memory).s, "of weir itself");
+  html_raw(o, "</dl>\n");
+  if (r->told.worst || r->told.kept || r->told.shapeless || r->needs) {
+    html_raw(o, "<dl class=\"told\">\n");
+    put_told(o, "Worst", r->told.worst);
+    put_told(o, "Kept", r->told.kept);
+    put_told(o, "No shape", r->told.shapeless);
+    put_told(o, "Runtime", r->needs);
+    html_raw(o, "</dl>\n");
+  }
+  arena_free(&a);
+}
+
+static void put_notice(struct html_out *o, const char *style, const char *title, const char *text,
+                       const char *hint) {
+  html_put(o, "<p class=\"notice %s\"><strong>%s</strong> %s", style, title, text);
+  if (hint && *hint) html_put(o, "<br><small>Hint: %s</small>", hint);
+  html_raw(o, "</p>\n");
+}
+
+static void put_warnings(struct html_out *o, const struct run_report *r) {
+  if (r->refusal) put_notice(o, "bad", "Error:", r->refusal->msg, hints_of(r->refusal).s);
+  for (uint32_t i = 0; i < r->n_warnings; i++)
+    put_notice(o, "warn", "Warning:", r->warnings[i], NULL);
+  for (uint32_t i = 0; r->passes && i < r->passes->n_warnings; i++)
+    put_notice(o, "warn", "Warning:", r->passes->warnings[i].sentence, r->passes->warnings[i].hint);
+}
+
+// ---- how to make it again ----------------------------------------------------------------------
+
+static void put_files(struct html_out *o, const char *caption, const struct run_file *files,
+                      uint32_t n, bool digests) {
+  if (n == 0) return;
+  html_put(
+      o,
+      "<div class=\"scroll\"><table>\n<caption>%s</caption>\n<thead><tr><th scope=\"col\">File</th>"
+      "<th scope=\"col\" class=\"number\">Bytes</th>",
+      caption);
+  if (digests) html_raw(o, "<th scope=\"col\">SHA-256</th>");
+  html_raw(o, "</tr></thead>\n<tbody>\n");
+  for (uint32_t i = 0; i < n; i++) {
+    html_put(o, "<tr><th scope=\"row\"><bdi>%s</bdi></th><td class=\"number\">%lu</td>",
+             files[i].name, files[i].size);
+    if (digests && files[i].sha256)
+      html_put(o, "<td><code class=\"digest\">%s</code></td>", files[i].sha256);
+    else if (digests && files[i].shards)
+      html_put(o, "<td>of %u parts, in the manifest</td>", files[i].shards);
+    else if (digests)
+      html_raw(o, "<td>\xe2\x80\x93</td>");
+    html_raw(o, "</tr>\n");
+  }
+  html_raw(o, "</tbody></table></div>\n");
+}
+
+static void put_digest(struct html_out *o, const char *title, const char *hex) {
+  if (hex && *hex)
+    html_put(o, "<dt>%s</dt><dd><code class=\"digest\">%s</code></dd>\n", title, hex);
+}
+
+static void put_reproduce(struct html_out *o, const struct run_report *r) {
+  html_raw(o, "<section id=\"reproduce\"><h2>How to make it again</h2>\n");
+  if (r->command_line)
+    html_put(o, "<p>The command, as it was given:</p>\n<pre tabindex=\"0\"><code>%s</code></pre>\n",
+             r->command_line);
+  html_raw(o, "<dl class=\"told\">\n");
+  if (r->version) html_put(o, "<dt>Version</dt><dd>weir %s</dd>\n", r->version);
+  put_digest(o, "Plan", r->plan_id);
+  put_digest(o, "Edits", r->edits_sha256);
+  put_digest(o, "Input's metadata", r->meta_sha256);
+  put_digest(o, "Output", r->root);
+  if (r->manifest && !r->dry && !r->refusal)
+    html_put(o,
+             "<dt>Manifest</dt><dd><bdi>%s</bdi> (<code>weir audit</code> checks the files against "
+             "it)</dd>\n",
+             r->manifest);
+  html_raw(o, "</dl>\n");
+  put_files(o, "Input", r->inputs, r->n_inputs, false);
+  put_files(o, r->dry ? "Output, as planned" : "Output", r->outputs, r->n_outputs,
+            !r->dry && !r->refusal);
+  html_raw(o, "</section>\n");
+}
+
+// ---- all of it ---------------------------------------------------------------------------------
+
+void html_page(const struct run_report *r, struct html_sink sink) {
+  struct html_out o = {.sink = sink};
+  put_head(&o, r);
+  html_raw(&o, "<main>\n");
+  put_headline(&o, r);
+  put_warnings(&o, r);
+  html_verified(&o, r->verified);
+  html_changes(&o, r);
+  html_types(&o, r);
+  html_tensors(&o, r);
+  html_kept(&o, r);
+  html_sites(&o, r);
+  put_reproduce(&o, r);
+  html_raw(&o,
+           "</main>\n<footer><p>Made by weir. What the figures mean is in <i>report.md</i> of its "
+           "documentation. This page loads nothing from anywhere.</p></footer>\n<script>");
+  put_lines(&o, html_page_js);
+  html_raw(&o, "</script>\n</body>\n</html>\n");
+  html_flush(&o);
+}

@@ -1,0 +1,24 @@
+// Sections of a page, in the order in which they stand. Each writes nothing where the report has nothing for it.
+#ifndef WEIR_HTML_PARTS_H
+#define WEIR_HTML_PARTS_H
+
+#include "html_out.h"
+#include "run_report.h"
+
+// html_verified.c: what a verification looked at, and the error layer by layer.
+void html_verified(struct html_out *o, const struct verified *v);
+// "verified", "failed" …, for the headline; and its class.
+struct html_verdict {
+  const char *word, *style;
+} html_verdict(const struct verified *v);
+
+// html_changes.c: steps, operators before and after, bytes by dtype, what was kept, every node that was looked at.
+void html_changes(struct html_out *o, const struct run_report *r);
+void html_types(struct html_out *o, const struct run_report *r);
+void html_kept(struct html_out *o, const struct run_report *r);
+void html_sites(struct html_out *o, const struct run_report *r);
+
+// html_tensors.c: the error of every tensor in another form.
+void html_tensors(struct html_out *o, const struct run_report *r);
+
+#endif

@@ -1,0 +1,205 @@
+// What was run on both sides, and how far the two were apart. Rows that failed come first, then those that were not
+// looked at: nobody has to search for them.
+#include "html_chart.h"
+#include "html_parts.h"
+#include "html_table.h"
+
+#include <math.h>
+
+enum {
+  V_NAME,
+  V_END,
+  V_WHY,
+  V_OF,
+  V_BOUNDS,
+  V_MAX,
+  V_MEAN,
+  V_P99,
+  V_COSINE,
+  V_SQNR,
+  V_TOP1,
+  V_COLUMNS
+};
+
+static const struct html_column columns[V_COLUMNS] = {
+    [V_NAME] = {"What was compared", HTML_NAME, "A site of the change, or an output of the model"},
+    [V_OF] = {"Of", HTML_NAME, "The passes and rules of the site, or the case"},
+    [V_END] = {"Result", HTML_STATE, NULL},
+    [V_BOUNDS] = {"Asked for", HTML_NAME, "What it had to meet"},
+    [V_MAX] = {"Max abs", HTML_SHORT, "The largest difference of an element"},
+    [V_MEAN] = {"Mean abs", HTML_SHORT, "The mean difference"},
+    [V_P99] = {"p99", HTML_SHORT, "99 % of the differences are not above it"},
+    [V_COSINE] = {"Cosine", HTML_SIX, "Of the angle between both: 1 is the same direction"},
+    [V_SQNR] = {"SQNR, dB", HTML_ONE, "Signal to noise; infinite where nothing differs"},
+    [V_TOP1] = {"Top-1", HTML_SIX, "Share of rows whose largest element is at the same place"},
+    [V_WHY] = {"Why", HTML_NAME, "Why it failed or was not verified"},
+};
+
+static const char *const ends[] = {
+    [VERIFIED_PASSED] = "passed", [VERIFIED_FAILED] = "failed", [VERIFIED_NOT] = "not verified"};
+
+struct rows {
+  const struct verified *v;
+  const uint32_t *order;
+  const char **why; // by row, with the group at fault
+};
+
+static struct span text_of(const char *s) {
+  return s ? span_str(s) : span_of(NULL, 0);
+}
+
+static struct html_cell number(const struct compare_figures *f, double x) {
+  return (struct html_cell){.number = x, .unknown = f->count == 0};
+}
+
+static void put_figures(const struct compare_figures *f, struct html_cell *cells) {
+  cells[0] = number(f, f->max_abs);
+  cells[1] = number(f, f->mean_abs);
+  cells[2] = number(f, f->p99_abs);
+  cells[3] = number(f, f->cosine);
+  cells[4] = number(f, f->sqnr_db);
+  cells[5] = number(f, f->top1);
+  cells[5].unknown = cells[5].unknown || !f->has_top1;
+}
+
+static void put_row(const void *ctx, uint32_t i, struct html_cell *cells) {
+  const struct rows *rows = ctx;
+  const struct verified_row *row = &rows->v->rows[rows->order[i]];
+  cells[V_NAME].text = text_of(row->name);
+  cells[V_OF].text = text_of(row->of);
+  cells[V_END].text = text_of(ends[row->end]);
+  cells[V_BOUNDS].text = text_of(row->bounds);
+  put_figures(&row->figures, &cells[V_MAX]);
+  cells[V_WHY].text = text_of(rows->why[rows->order[i]]);
+}
+
+// Failed, not looked at, passed; each in the order found.
+static const uint32_t *order_of(const struct verified *v, struct arena *a) {
+  static const enum verified_end turns[] = {VERIFIED_FAILED, VERIFIED_NOT, VERIFIED_PASSED};
+  uint32_t *order = arena_alloc(a, v->n_rows * sizeof *order + 1), n = 0;
+  for (size_t k = 0; k < sizeof turns / sizeof *turns; k++)
+    for (uint32_t i = 0; i < v->n_rows; i++)
+      if (v->rows[i].end == turns[k]) order[n++] = i;
+  return order;
+}
+
+static const char **reasons_of(const struct verified *v, struct arena *a) {
+  const char **why = arena_zalloc(a, v->n_rows * sizeof *why + 1);
+  for (uint32_t i = 0; i < v->n_rows; i++) {
+    const struct verified_row *row = &v->rows[i];
+    why[i] = row->why;
+    if (row->fault)
+      why[i] = arena_printf(a, "%s; at fault: %s", row->why ? row->why : "failed", row->fault);
+  }
+  return why;
+}
+
+struct html_verdict html_verdict(const struct verified *v) {
+  if (!v) return (struct html_verdict){"not verified", "plain"};
+  if (v->n_failed) return (struct html_verdict){"verification failed", "bad"};
+  if (v->n_passed == 0) return (struct html_verdict){"nothing could be verified", "bad"};
+  if (v->n_not) return (struct html_verdict){"partly verified", "warn"};
+  return (struct html_verdict){"verified", "good"};
+}
+
+// ---- layers ------------------------------------------------------------------------------------
+
+enum { L_PLACE, L_NODE, L_VALUE, L_MAX, L_MEAN, L_P99, L_COSINE, L_SQNR, L_TOP1, L_COLUMNS };
+
+static const struct html_column layer_columns[L_COLUMNS] = {
+    [L_PLACE] = {"Place", HTML_COUNT, "In the order of the graph"},
+    [L_NODE] = {"Node", HTML_NAME, NULL},
+    [L_VALUE] = {"Value", HTML_NAME, "The tensor that was compared"},
+    [L_MAX] = {"Max abs", HTML_SHORT, "The largest difference of an element"},
+    [L_MEAN] = {"Mean abs", HTML_SHORT, "The mean difference"},
+    [L_P99] = {"p99", HTML_SHORT, "99 % of the differences are not above it"},
+    [L_COSINE] = {"Cosine", HTML_SIX, NULL},
+    [L_SQNR] = {"SQNR, dB", HTML_ONE, NULL},
+    [L_TOP1] = {"Top-1", HTML_SIX, NULL},
+};
+
+static void put_layer(const void *ctx, uint32_t i, struct html_cell *cells) {
+  const struct verified *v = ctx;
+  const struct verified_layer *layer = &v->layers[i];
+  cells[L_PLACE].number = i + 1;
+  cells[L_NODE].text = text_of(layer->node);
+  cells[L_VALUE].text = text_of(layer->value);
+  put_figures(&layer->figures, &cells[L_MAX]);
+}
+
+static void put_layers(struct html_out *o, const struct verified *v, struct arena *a) {
+  double *db = arena_alloc(a, v->n_layers * sizeof *db + 1);
+  double *most = arena_alloc(a, v->n_layers * sizeof *most + 1);
+  if (v->n_layers == 0) return;
+  for (uint32_t i = 0; i < v->n_layers; i++) {
+    const struct compare_figures *f = &v->layers[i].figures;
+    db[i] = f->count ? f->sqnr_db : (double)NAN;
+    most[i] = f->count ? f->relative : (double)NAN;
+  }
+  const struct html_series curve = {.name = "SQNR", .y = db, .n = v->n_layers};
+  const struct html_series relative = {
+      .name = "max abs error / largest value", .y = most, .n = v->n_layers};
+  html_raw(o, "<h3>Error layer by layer</h3>\n<p>Values that both models have, in the order of the "
+              "graph. Where a curve "
+              "turns for the worse, the error comes in; values that are the same on both sides "
+              "have no point.</p>\n"
+              "<div class=\"charts\">");
+  html_lines(o, &(struct html_lines){.title = "SQNR along the graph (higher is better)",
+                                     .x = "place in the graph",
+                                     .y = "SQNR, dB",
+                                     .series = &curve,
+                                     .n_series = 1});
+  html_lines(o, &(struct html_lines){.title = "Relative error along the graph (lower is better)",
+                                     .x = "place in the graph",
+                                     .y = "relative error",
+                                     .logarithmic = true,
+                                     .series = &relative,
+                                     .n_series = 1});
+  html_raw(o, "</div>\n");
+  html_table(o, &(struct html_table){.id = "layers",
+                                     .caption = "Values that both models have",
+                                     .columns = layer_columns,
+                                     .n_columns = L_COLUMNS,
+                                     .n_rows = v->n_layers,
+                                     .sorted_by = NO_ID,
+                                     .row = put_layer,
+                                     .ctx = v});
+}
+
+// ---- all of it ---------------------------------------------------------------------------------
+
+void html_verified(struct html_out *o, const struct verified *v) {
+  if (!v) return;
+  struct arena a = {0};
+  const struct rows rows = {v, order_of(v, &a), reasons_of(v, &a)};
+  const uint64_t all = v->n_passed + v->n_failed + v->n_not;
+  const bool sites = v->scope && strcmp(v->scope, "sites") == 0;
+  html_raw(o, "<section id=\"verification\"><h2>Verification</h2>\n");
+  html_put(o, "<p class=\"verdict %s\"><strong>%s</strong>: ", html_verdict(v).style,
+           html_verdict(v).word);
+  html_put(o, "%lu of %lu %s passed, %lu failed, %lu not verified", v->n_passed, all,
+           sites ? "sites" : "outputs", v->n_failed, v->n_not);
+  if (all)
+    html_put(o, " (%.1f %% verified)", 100.0 * (double)(v->n_passed + v->n_failed) / (double)all);
+  html_raw(o, ".</p>\n");
+  html_put(o, "<p>%s, with the same inputs, in ONNX Runtime %s; seed %lu",
+           sites ? "Each site of the change was run before and after, as two small models"
+                 : "Both models were run",
+           v->runtime ? v->runtime : "(version not known)", v->seed);
+  if (v->sizes) html_put(o, "; %s", v->sizes);
+  html_put(o, ". It took %.1f s; peak memory %s", v->seconds, quote_bytes(v->peak_memory[0]).s);
+  html_put(o, " of weir and %s of the runtime.</p>\n", quote_bytes(v->peak_memory[1]).s);
+  if (v->n_rows)
+    html_table(o, &(struct html_table){.id = "verified",
+                                       .caption = sites ? "Sites, those that failed first"
+                                                        : "Outputs, those that failed first",
+                                       .columns = columns,
+                                       .n_columns = V_COLUMNS,
+                                       .n_rows = v->n_rows,
+                                       .sorted_by = NO_ID,
+                                       .row = put_row,
+                                       .ctx = &rows});
+  put_layers(o, v, &a);
+  html_raw(o, "</section>\n");
+  arena_free(&a);
+}

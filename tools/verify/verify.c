@@ -1,0 +1,91 @@
+// What verification of models and of sites share: the runtime, a folder for what is written on the way, the verdict.
+//
+// The folder lies where the system keeps large temporary files ($TMPDIR, else /var/tmp), not beside the models: their
+// disk may be full, or not ours to write on.
+#include "verify.h"
+
+#include "report.h"
+#include "stop.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int make_scratch(struct verify *v, struct err *err) {
+  const char *in = getenv("TMPDIR");
+  v->scratch = arena_printf(&v->arena, "%s/weir-verify-XXXXXX", in && *in ? in : "/var/tmp");
+  if (!mkdtemp(v->scratch)) {
+    const int errnum = errno;
+    v->scratch[0] = '\0';
+    err_errno(err, errnum, ERR_IO, "no folder for temporary files can be made in '%s'",
+              quote_path(in && *in ? in : "/var/tmp").s);
+    return err_hint(err, "set TMPDIR to a folder with room for the largest weights");
+  }
+  v->scratch_fd = open(v->scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (v->scratch_fd < 0)
+    return err_errno(err, errno, ERR_IO, "'%s' cannot be opened", quote_path(v->scratch).s);
+  return 0;
+}
+
+int verify_begin(struct verify *v, const struct verify_options *o, struct err *err) {
+  *v = (struct verify){.options = *o, .scratch_fd = -1, .began = report_clock()};
+  v->options.runtime.stop = stop_watch();
+  if (make_scratch(v, err)) return -1;
+  v->options.runtime.scratch = v->scratch;
+  if (runtime_open(&v->runtime, &v->options.runtime, err)) return -1;
+  v->found.runtime = arena_string(&v->found.arena, span_str(runtime_about(v->runtime).version));
+  v->found.seed = o->seed;
+  v->found.scope = o->scope == VERIFY_MODEL ? "model" : o->scope == VERIFY_SITES ? "sites" : "all";
+  return 0;
+}
+
+// The runtime lets go of its files before the folder is removed, in which nothing lies then.
+void verify_end(struct verify *v) {
+  if (v->runtime) runtime_close(v->runtime);
+  if (v->log) fclose(v->log);
+  if (v->log_path) (void)unlink(v->log_path);
+  if (v->scratch_fd >= 0) close(v->scratch_fd);
+  if (v->scratch && *v->scratch) (void)rmdir(v->scratch);
+  TABLE_FREE(&v->found, rows);
+  TABLE_FREE(&v->found, layers);
+  arena_free(&v->found.arena);
+  arena_free(&v->arena);
+  *v = (struct verify){.scratch_fd = -1};
+}
+
+bool verify_lacks_kernel(const struct err *cause) {
+  return strstr(cause->msg, "Could not find an implementation for") ||
+         strstr(cause->msg, "NOT_IMPLEMENTED");
+}
+
+static const struct verified_row *first_of(const struct verified *f, enum verified_end end) {
+  for (uint32_t i = 0; i < f->n_rows; i++)
+    if (f->rows[i].end == end) return &f->rows[i];
+  return NULL;
+}
+
+int verify_judge(const struct verify *v, struct err *err) {
+  const struct verified *f = &v->found;
+  const uint64_t all = f->n_passed + f->n_failed + f->n_not;
+  const struct verified_row *failed = first_of(f, VERIFIED_FAILED),
+                            *not = first_of(f, VERIFIED_NOT);
+  if (failed) {
+    err_fill(err, ERR_FAIL, "verification failed: '%s': %s", quote_str(failed->name).s,
+             failed->why);
+    return failed->fault ? err_hint(err, "it is the work of %s", failed->fault) : -1;
+  }
+  if (f->n_passed == 0 && all > 0) {
+    err_fill(err, ERR_FAIL, "nothing could be verified: '%s': %s", quote_str(not ->name).s,
+             not ->why);
+    return -1;
+  }
+  if (v->options.require >= 0 && (double)f->n_passed < v->options.require * (double)all) {
+    err_fill(err, ERR_FAIL, "%lu of %lu were verified (%.1f %%), less than the %g %% asked for",
+             f->n_passed, all, 100 * (double)f->n_passed / (double)all, 100 * v->options.require);
+    return err_hint(err, "not verified: '%s': %s", quote_str(not ->name).s, not ->why);
+  }
+  return 0;
+}

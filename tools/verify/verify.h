@@ -1,0 +1,116 @@
+// Verification: a model and what became of it are run on the same inputs and compared, whole or site by site.
+//
+//   verify_begin    the runtime is found and started: without it nothing else begins (ERR_RUNTIME)
+//   verify_models   both models, one after the other, on every case
+//   verify_sites    what each group of edits changed, cut out of both models (sites.h)
+//   verify_end
+//
+// What is found goes to a struct verified, which verify_tell prints and verify_write writes as JSON.
+#ifndef WEIR_VERIFY_H
+#define WEIR_VERIFY_H
+
+#include "cli.h"
+#include "compare.h"
+#include "draw.h"
+#include "edit_groups.h"
+#include "json.h"
+#include "pipeline.h"
+#include "runtime.h"
+#include "sources.h"
+#include "verified.h"
+
+#include <stdio.h>
+
+enum verify_scope { VERIFY_NOTHING = 0, VERIFY_SITES = 1, VERIFY_MODEL = 2, VERIFY_ALL = 3 };
+
+struct verify_options {
+  enum verify_scope scope;
+  const char *inputs; // a file or folder of arrays; NULL: drawn
+  int64_t *lengths;   // a case each
+  uint32_t n_lengths;
+  struct draw_shape *shapes;
+  uint32_t n_shapes;
+  uint64_t seed;
+  struct compare_bounds bounds;
+  const char *bounds_words; // as the user gave them; NULL: none, and defaults hold
+  bool finite;              // an element that is not finite is a failure, on whichever side
+  double require; // the least share that must have been verified, 0 to 1; < 0: not asked for
+  bool layers;
+  const char *save_case;
+  const char *sites;             // "all", a number, or a pattern of names; NULL: all
+  const char *signal, *length;   // names of inputs
+  int64_t channels;              // 0: from the model
+  int64_t output, length_output; // which outputs are compared, and which are lengths; -1: all, none
+  const struct pipeline
+      *pipeline; // whose steps say how what they changed is verified; NULL: none does
+  struct runtime_options runtime;
+  uint64_t memory; // for reading weights
+};
+
+// The options of `weir verify`, or of a command that verifies what it writes (--verify). ERR_USAGE.
+// pipeline: of a command that runs one; NULL: there is none.
+int verify_options_take(struct verify_options *o, const struct cli_args *args,
+                        const struct pipeline *pipeline, struct arena *a, struct err *err);
+
+// Did the runtime refuse a model for a kernel that it does not have, on this processor? That says nothing of the model.
+bool verify_lacks_kernel(const struct err *cause);
+
+struct verify {
+  struct verify_options options;
+  struct runtime *runtime;
+  char *scratch; // a folder of its own
+  int scratch_fd;
+  FILE *log; // of a job: the lines of its edit log (verify_job.h); NULL
+  const char *log_path;
+  struct arena arena; // of inputs and results
+  struct verified found;
+  double began;
+};
+
+int verify_begin(struct verify *v, const struct verify_options *o, struct err *err);
+void verify_end(struct verify *v);
+
+// source, result: paths of models. Adds rows to v->found. -1: it could not be carried out at all.
+int verify_models(struct verify *v, const char *source, const char *result, bool allow_links,
+                  struct err *err);
+
+// The model that edits were made of, loaded a second time, and the edited one (sites.h).
+struct verify_edited {
+  const struct model *source, *result;
+  struct recipes *source_recipes, *recipes; // that their tensors speak of
+  struct sources *sources;
+  const struct edits *edits; // with groups (edit_groups_keep)
+  struct verify_written
+      *written; // the output itself (verify_written.h); NULL: what edits say of it
+  // Where these edits can be replayed from, to find out which of several groups is at fault; NULL: nowhere.
+  const char *log, *model;
+  const struct cli_args *args;
+};
+int verify_sites(struct verify *v, const struct verify_edited *e, struct err *err);
+// Only those that have edits of one of these groups (ascending), without a word on the terminal.
+int verify_sites_of(struct verify *v, const struct verify_edited *e, const uint32_t *groups,
+                    uint32_t n, struct err *err);
+
+// The bounds where the user gave none, with their words. result_is: what the result's weights are.
+struct verify_bounds {
+  struct compare_bounds bounds;
+  const char *words;
+};
+struct verify_bounds verify_bounds_of_models(const struct model *source,
+                                             const struct model *result);
+// names: the passes of the site. bits: of the narrowest weights that came; 0: none are narrower than they were. before,
+// after: what the output's type is.
+struct verify_bounds verify_bounds_of_site(const char *const *passes, uint32_t n, uint32_t bits,
+                                           enum dtype before, enum dtype after, struct arena *a);
+
+// "max abs 3e-05, cosine 0.99"
+const char *verify_bounds_words(const struct compare_bounds *b, struct arena *a);
+
+// The verdict: 0, or -1 with ERR_FAIL: something failed, nothing was looked at, or less than was asked for.
+int verify_judge(const struct verify *v, struct err *err);
+// On standard output: `worst` rows, failed ones first, and the line with the share.
+void verify_tell(const struct verify *v, bool quiet);
+// Members of the open object: "verification": {…}.
+void verify_write(const struct verified *found, struct json_out *j);
+
+#endif

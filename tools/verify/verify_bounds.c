@@ -1,0 +1,152 @@
+// What two results are compared by where the user does not say.
+//
+//   equal                     passes that move elements and compute nothing new (exact, zero)
+//   relative, by type         passes that compute the same in another order (rounding, finite)
+//   SQNR, by bits             passes that store weights in fewer bits: their error is the purpose, and has figures of
+//                             its own; this asks whether what comes out is what such a weight gives
+//
+// A uniform quantizer of b bits leaves about 6 b dB where its range is used well; real weights have tails, and blocks
+// help. The floors lie well below that: what they catch is another weight, an offset, a sign, not a bad scheme.
+#include "passes.h"
+#include "verify.h"
+
+#include <math.h>
+#include <string.h>
+
+static double least_sqnr(uint32_t bits) {
+  if (bits >= 16) return 40;
+  if (bits >= 8) return 20;
+  return bits >= 4 ? 6 : bits == 3 ? 3 : 0;
+}
+
+// Of the largest element: what sums of a few thousand products in another order differ by.
+static double relative_of(enum dtype t) {
+  switch (t) {
+  case DTYPE_DOUBLE: return 1e-11;
+  case DTYPE_FLOAT16: return 1e-2;
+  case DTYPE_BFLOAT16: return 5e-2;
+  default: return 3e-5;
+  }
+}
+
+// The pass that changes most.
+struct verify_bounds verify_bounds_of_site(const char *const *names, uint32_t n, uint32_t bits,
+                                           enum dtype before, enum dtype after, struct arena *a) {
+  enum exactness loosest = EXACTNESS_EXACT;
+  bool stores = false;
+  for (uint32_t i = 0; i < n; i++) {
+    const struct pass *pass = passes_find(span_str(names[i]));
+    if (!pass) {
+      loosest = EXACTNESS_FINITE; // a log may name what this version does not have
+      continue;
+    }
+    stores = stores || pass->stores;
+    if (pass->exactness > loosest) loosest = pass->exactness;
+    if (pass->loosest > loosest) loosest = pass->loosest;
+  }
+  struct verify_bounds b = {.bounds = compare_nothing()};
+  b.bounds.nonfinite = true;
+  const bool narrowed = before != after && dtype_bits(after) < dtype_bits(before);
+  if (narrowed && bits != 8 && dtype_is_float(after)) {
+    b.bounds.least_sqnr_db = after == DTYPE_FLOAT16 ? 30 : 18;
+    b.words = arena_printf(a, "SQNR of %g dB (%s)", b.bounds.least_sqnr_db, dtype_name(after));
+  } else if (stores && bits) {
+    b.bounds.least_sqnr_db = least_sqnr(bits);
+    b.words = arena_printf(a, "SQNR of %g dB (weights of %u bits)", b.bounds.least_sqnr_db, bits);
+  } else if (stores) {
+    b.bounds.least_cosine = 0.9;
+    b.words = "cosine of 0.9";
+  } else if (loosest <= EXACTNESS_ZERO || !dtype_is_float(after)) {
+    b.bounds.equal = true;
+    b.bounds.zeros_equal = loosest == EXACTNESS_ZERO;
+    b.words = loosest == EXACTNESS_ZERO ? "equal but for the sign of zeros" : "equal";
+  } else {
+    b.bounds.most_relative = relative_of(after);
+    b.words = arena_printf(a, "relative error of %g", b.bounds.most_relative);
+  }
+  return b;
+}
+
+// ---- whole models ------------------------------------------------------------------------------
+
+// Do operators of the model compute with quantized weights or activations?
+static bool is_quantized(const struct model *m) {
+  static const char *const words[] = {
+      "MatMulNBits",           "DequantizeLinear",     "MatMulInteger", "ConvInteger",
+      "DynamicQuantizeLinear", "GatherBlockQuantized", "QMoE",          "MatMulBnb4",
+      "DynamicQuantizeMatMul", "MatMulIntegerToFloat"};
+  for (uint32_t i = 0; i < m->n_nodes; i++) {
+    if (m->nodes[i].flags & NODE_DEAD) continue;
+    const struct span op = model_name(m, m->nodes[i].op_type);
+    if (op.n > 7 && memcmp(op.at, "QLinear", 7) == 0) return true;
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+      if (span_is(op, words[k])) return true;
+  }
+  return false;
+}
+
+static uint64_t bytes_of(const struct model *m, enum dtype a, enum dtype b) {
+  uint64_t n = 0;
+  for (uint32_t i = 0; i < m->n_tensors; i++)
+    if (!(m->tensors[i].flags & TENSOR_DEAD) &&
+        (m->tensors[i].dtype == a || m->tensors[i].dtype == b))
+      n += m->tensors[i].bytes;
+  return n;
+}
+
+// Small integers that stand for weights, as `shrink` stores them.
+static bool has_codes(const struct model *source, const struct model *result) {
+  const uint64_t before = bytes_of(source, DTYPE_INT8, DTYPE_UINT8),
+                 after = bytes_of(result, DTYPE_INT8, DTYPE_UINT8);
+  const uint64_t floats = bytes_of(source, DTYPE_FLOAT, DTYPE_DOUBLE);
+  return after > before && after - before > floats / 64;
+}
+
+struct verify_bounds verify_bounds_of_models(const struct model *source,
+                                             const struct model *result) {
+  struct verify_bounds b = {.bounds = compare_nothing()};
+  const uint64_t half_before = bytes_of(source, DTYPE_FLOAT16, DTYPE_BFLOAT16),
+                 half_after = bytes_of(result, DTYPE_FLOAT16, DTYPE_BFLOAT16);
+  b.bounds.nonfinite = true;
+  if ((is_quantized(result) && !is_quantized(source)) || has_codes(source, result)) {
+    b.bounds.least_cosine = 0.95;
+    b.words = "cosine of 0.95 (weights are quantized)";
+  } else if (half_after > half_before) {
+    b.bounds.least_cosine = 0.999;
+    b.words = "cosine of 0.999 (weights of 16 bits)";
+  } else {
+    b.bounds.most_relative = half_after > 0 ? 2e-2 : 1e-4;
+    b.words = half_after > 0 ? "relative error of 0.02" : "relative error of 0.0001";
+  }
+  return b;
+}
+
+// ---- words -------------------------------------------------------------------------------------
+
+struct words {
+  char s[256];
+  size_t n;
+};
+
+// No bound: less than 0, or NaN.
+static void add(struct words *w, const char *name, double x, const char *unit) {
+  if (!(x >= 0) || w->n >= sizeof w->s) return;
+  w->n += (size_t)snprintf(w->s + w->n, sizeof w->s - w->n, "%s%s %g%s", w->n ? ", " : "", name, x,
+                           unit);
+}
+
+const char *verify_bounds_words(const struct compare_bounds *b, struct arena *a) {
+  struct words w = {.n = 0};
+  if (b->equal) w.n = (size_t)snprintf(w.s, sizeof w.s, "equal");
+  add(&w, "rtol", b->rtol, "");
+  add(&w, "atol", b->atol, "");
+  add(&w, "max abs", b->max_abs, "");
+  add(&w, "mean abs", b->mean_abs, "");
+  add(&w, "p99", b->most_p99, "");
+  add(&w, "p99.9", b->most_p999, "");
+  add(&w, "relative", b->most_relative, "");
+  add(&w, "cosine", b->least_cosine, "");
+  add(&w, "SQNR", b->least_sqnr_db, " dB");
+  add(&w, "top-1", b->least_top1, "");
+  return arena_string(a, span_str(w.s));
+}

@@ -1,0 +1,98 @@
+// The source is still where it was (with --inplace too): the output takes its name after this. So nothing is ever compared
+// with itself.
+#include "verify_job.h"
+
+#include "report.h"
+#include "verify_written.h"
+
+int verify_job_begin(struct job *job, const struct pipeline *pipeline, struct err *err) {
+  struct verify_options o;
+  if (verify_options_take(&o, job->args, pipeline, &job->arena, err)) return -1;
+  if (o.scope == VERIFY_NOTHING) return 0;
+  job->verify = arena_zalloc(&job->arena, sizeof *job->verify);
+  return verify_begin(job->verify, &o, err);
+}
+
+void verify_job_end(struct job *job) {
+  if (job->verify) verify_end(job->verify);
+  job->verify = NULL;
+}
+
+// A copy of the log, for who looks for the group at fault; without one nobody does.
+void verify_job_begin_edits(struct job *job) {
+  struct verify *v = job->verify;
+  if (!v || !(v->options.scope & VERIFY_SITES)) return;
+  edit_groups_keep(&job->edits);
+  v->log_path = arena_printf(&v->arena, "%s/edits.jsonl", v->scratch);
+  v->log = v->log ? freopen(v->log_path, "we", v->log) : fopen(v->log_path, "we");
+}
+
+void verify_job_line(struct job *job, struct span line) {
+  struct verify *v = job->verify;
+  if (!v || !v->log || fwrite(line.at, 1, line.n, v->log) == line.n) return;
+  fclose(v->log);
+  v->log = NULL;
+}
+
+// What lies in the staging folder; of a run that writes nothing, what its recipes give.
+static int verify_edits(struct job *job, const char *path, struct err *err) {
+  const bool writes = job->mode != IO_NULL;
+  struct verify_written written = {.sources = NULL};
+  const struct load_options load = {.warnings = NULL};
+  struct model source;
+  struct recipes recipes;
+  const char *log =
+      job->verify->log && fflush(job->verify->log) == 0 ? job->verify->log_path : NULL;
+  model_init(&source);
+  recipes_init(&recipes);
+  int rc = load_model(&source, job->sources, &load, err);
+  if (rc == 0 && writes)
+    rc =
+        verify_written_open(&written, path, cli_flag(job->args, OPT_ALLOW_LINKS), &job->model, err);
+  const struct verify_edited e = {.source = &source,
+                                  .result = &job->model,
+                                  .written = writes ? &written : NULL,
+                                  .source_recipes = &recipes,
+                                  .recipes = &job->recipes,
+                                  .sources = job->sources,
+                                  .edits = &job->edits,
+                                  .log = log,
+                                  .model = job->in_path,
+                                  .args = job->args};
+  if (rc == 0) rc = verify_sites(job->verify, &e, err);
+  if (writes) verify_written_close(&written);
+  recipes_free(&recipes);
+  model_free(&source);
+  return rc;
+}
+
+int verify_job_run(struct job *job, const char *folder, struct err *err) {
+  struct verify *v = job->verify;
+  if (!v) return 0;
+  const char *result = arena_printf(&job->arena, "%s/%s", folder, job->out.onnx_name);
+  if (v->options.scope & VERIFY_SITES && verify_edits(job, result, err)) return -1;
+  if (v->options.scope & VERIFY_MODEL &&
+      verify_models(v, job->in_path, result, cli_flag(job->args, OPT_ALLOW_LINKS), err))
+    return -1;
+  if (verify_judge(v, err) == 0) return 0;
+  return err_hint(err, "nothing was written to '%s'", quote_path(job->out.path).s);
+}
+
+// verify_ok=True max_abs=2.384186e-07 max_mean_abs=… seed=102 lengths=64,80
+void verify_job_print_compatible(const struct job *job) {
+  const struct verify *v = job->verify;
+  double most[4] = {0};
+  for (uint32_t i = 0; i < v->found.n_rows; i++) {
+    const struct compare_figures *f = &v->found.rows[i].figures;
+    const double of[4] = {f->max_abs, f->mean_abs, f->p99_abs, f->p999_abs};
+    for (int k = 0; k < 4; k++)
+      if (of[k] > most[k]) most[k] = of[k];
+  }
+  printf("verify_ok=%s max_abs=%.9e max_mean_abs=%.9e max_p99_abs=%.9e max_p999_abs=%.9e seed=%lu "
+         "lengths=",
+         v->found.n_failed || !v->found.n_passed ? "False" : "True", most[0], most[1], most[2],
+         most[3], v->options.seed);
+  for (uint32_t i = 0; i < v->options.n_lengths; i++)
+    printf("%s%ld", i ? "," : "", (long)v->options.lengths[i]);
+  printf("\n");
+}

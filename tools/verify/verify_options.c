@@ -1,0 +1,230 @@
+// The options of verification: of `weir verify`, and under names that begin with --verify- of the commands that write
+// models. Those of onnx-conv2matmul keep their names and defaults.
+#include "verify.h"
+
+#include "name_pattern.h"
+#include "report.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// What onnx-conv2matmul compares by.
+static const int64_t usual_lengths[] = {64, 80, 97, 128, 191};
+enum { USUAL_LENGTHS = sizeof usual_lengths / sizeof *usual_lengths, USUAL_SEED = 102 };
+
+// The same option under its two names.
+struct twin {
+  enum cli_option own, writers;
+};
+static const struct twin twin_inputs = {OPT_INPUTS, OPT_VERIFY_INPUTS},
+                         twin_lengths = {OPT_LENGTHS, OPT_VERIFY_LENGTHS},
+                         twin_shape = {OPT_SHAPE, OPT_VERIFY_SHAPE},
+                         twin_seed = {OPT_SEED, OPT_VERIFY_SEED},
+                         twin_rtol = {OPT_RTOL, OPT_VERIFY_RTOL},
+                         twin_atol = {OPT_ATOL, OPT_VERIFY_ATOL},
+                         twin_max_abs = {OPT_MAX_ABS, OPT_VERIFY_MAX_ABS},
+                         twin_mean_abs = {OPT_MEAN_ABS, OPT_VERIFY_MEAN_ABS},
+                         twin_metric = {OPT_METRIC, OPT_VERIFY_METRIC},
+                         twin_require = {OPT_REQUIRE, OPT_VERIFY_REQUIRE};
+
+struct taking {
+  struct verify_options *o;
+  const struct cli_args *args;
+  struct arena *a;
+  struct err *err;
+};
+
+static enum cli_option of(const struct taking *t, const struct twin *x) {
+  return t->args->command == CLI_verify ? x->own : x->writers;
+}
+
+static const char *text(const struct taking *t, const struct twin *x) {
+  return cli_string(t->args, of(t, x));
+}
+
+static int bad(const struct taking *t, enum cli_option o, const char *value, const char *wanted) {
+  return err_set(t->err, ERR_USAGE, "invalid value '%s' for %s: use %s", quote_str(value).s,
+                 cli_source(t->args, o).s, wanted);
+}
+
+// A number from 0 on. Not given: it stays.
+static int take_number(const struct taking *t, const struct twin *x, double *out) {
+  const char *word = text(t, x);
+  char *end;
+  if (!word) return 0;
+  errno = 0;
+  const double d = strtod(word, &end);
+  if (*word == '\0' || *end != '\0' || errno || !isfinite(d) || d < 0)
+    return bad(t, of(t, x), word, "a number from 0 on, such as 1e-4");
+  *out = d;
+  return 0;
+}
+
+// "64,80,97", "1x128x200": whole numbers from 1.
+static int take_list(const struct taking *t, enum cli_option o, const char *whole, const char *at,
+                     const char *between, int64_t **list, uint32_t *n) {
+  *list = arena_alloc(t->a, (strlen(at) + 1) * sizeof **list);
+  for (*n = 0;; at++) {
+    char *end;
+    errno = 0;
+    const long long x = strtoll(at, &end, 10);
+    if (end == at || errno || x < 1 || x > INT32_MAX || *at == '+' || *at == ' ')
+      return bad(t, o, whole, "whole numbers from 1 on");
+    (*list)[(*n)++] = x;
+    at = end;
+    if (*at == '\0') return 0;
+    if (!strchr(between, *at)) return bad(t, o, whole, "whole numbers from 1 on");
+  }
+}
+
+static int take_lengths(const struct taking *t) {
+  const char *word = text(t, &twin_lengths);
+  if (word)
+    return take_list(t, of(t, &twin_lengths), word, word, ",", &t->o->lengths, &t->o->n_lengths);
+  t->o->n_lengths = t->args->command == CLI_conv2matmul ? USUAL_LENGTHS : 1;
+  t->o->lengths = arena_zalloc(t->a, t->o->n_lengths * sizeof *t->o->lengths);
+  if (t->o->n_lengths > 1) memcpy(t->o->lengths, usual_lengths, sizeof usual_lengths);
+  return 0;
+}
+
+static int take_shapes(const struct taking *t) {
+  uint32_t n;
+  const char *const *list = cli_list(t->args, of(t, &twin_shape), &n);
+  t->o->shapes = arena_zalloc(t->a, (n + (size_t)1) * sizeof *t->o->shapes);
+  for (uint32_t i = 0; i < n; i++) {
+    struct draw_shape *s = &t->o->shapes[t->o->n_shapes++];
+    const char *equals = strrchr(list[i], '=');
+    int64_t *dims;
+    if (!equals || equals == list[i])
+      return bad(t, of(t, &twin_shape), list[i], "NAME=SHAPE, such as audio=1x128x200");
+    s->name = arena_string(t->a, span_of(list[i], (size_t)(equals - list[i])));
+    if (equals[1] && take_list(t, of(t, &twin_shape), list[i], equals + 1, "x,", &dims, &s->rank))
+      return -1;
+    s->dims = equals[1] ? dims : NULL;
+  }
+  return 0;
+}
+
+static int take_bounds(const struct taking *t) {
+  struct compare_bounds *b = &t->o->bounds;
+  uint32_t n;
+  const char *const *metrics = cli_list(t->args, of(t, &twin_metric), &n);
+  *b = compare_nothing();
+  const bool given = text(t, &twin_rtol) || text(t, &twin_atol) || text(t, &twin_max_abs) ||
+                     text(t, &twin_mean_abs) || n > 0;
+  // conv2matmul's four go together: what is not given has the default of that tool.
+  if (t->args->command == CLI_conv2matmul && n == 0)
+    b->rtol = 3e-5, b->atol = 3e-5, b->max_abs = 3e-5, b->mean_abs = 2e-6;
+  if (take_number(t, &twin_rtol, &b->rtol) || take_number(t, &twin_atol, &b->atol) ||
+      take_number(t, &twin_max_abs, &b->max_abs) || take_number(t, &twin_mean_abs, &b->mean_abs))
+    return -1;
+  if (b->rtol >= 0 && b->atol < 0) b->atol = 0;
+  if (b->atol >= 0 && b->rtol < 0) b->rtol = 0;
+  for (uint32_t i = 0; i < n; i++)
+    if (compare_take_metric(b, metrics[i], t->err)) return -1;
+  if (given) t->o->bounds_words = verify_bounds_words(b, t->a);
+  return 0;
+}
+
+static int take_share(const struct taking *t) {
+  const char *word = text(t, &twin_require);
+  char *end;
+  t->o->require = -1;
+  if (!word) return 0;
+  const double d = strtod(word, &end);
+  if (end == word || (*end != '%' && *end != '\0') || (*end == '%' && end[1] != '\0') ||
+      !(d >= 0 && d <= 100))
+    return bad(t, of(t, &twin_require), word, "a share such as 100%");
+  t->o->require = d / 100;
+  return 0;
+}
+
+static int take_runtime(const struct taking *t) {
+  struct runtime_options *r = &t->o->runtime;
+  *r = (struct runtime_options){.library = cli_string(t->args, OPT_ONNXRUNTIME),
+                                .threads = 1,
+                                .optimized = cli_flag(t->args, OPT_VERIFY_OPTIMIZED),
+                                .memory_bytes = cli_size(t->args, OPT_VERIFY_MEMORY),
+                                .seconds = cli_count(t->args, OPT_VERIFY_TIMEOUT)};
+  return 0;
+}
+
+// The options that only onnx-conv2matmul's users know.
+static int take_compatible(const struct taking *t) {
+  struct verify_options *o = t->o;
+  o->output = o->length_output = -1;
+  if (t->args->command != CLI_conv2matmul) return 0;
+  o->signal = cli_string(t->args, OPT_VERIFY_SIGNAL);
+  o->length = cli_string(t->args, OPT_VERIFY_LENGTH);
+  o->channels = cli_count(t->args, OPT_VERIFY_CHANNELS);
+  if (cli_given(t->args, OPT_VERIFY_OUTPUT)) o->output = cli_count(t->args, OPT_VERIFY_OUTPUT);
+  if (cli_given(t->args, OPT_VERIFY_LENGTH_OUTPUT))
+    o->length_output = cli_count(t->args, OPT_VERIFY_LENGTH_OUTPUT);
+  o->finite = true;
+  return 0;
+}
+
+// An option of --verify that is given without it.
+static const char *needless(const struct cli_args *args) {
+  for (uint32_t k = 0, o; (o = cli_option_at(args->command, k)) != CLI_NONE; k++)
+    if (o < CLI_OPTIONS && o != OPT_VERIFY && o != OPT_ONNXRUNTIME &&
+        cli_row(args->command, o).group == CLI_VERIFICATION && cli_given(args, o))
+      return cli_row(args->command, o).name;
+  return NULL;
+}
+
+// An option that onnx-conv2matmul has too.
+static bool is_compatible(const struct cli_args *args) {
+  static const enum cli_option known[] = {
+      OPT_VERIFY_LENGTHS, OPT_VERIFY_SEED,          OPT_VERIFY_RTOL,     OPT_VERIFY_ATOL,
+      OPT_VERIFY_MAX_ABS, OPT_VERIFY_MEAN_ABS,      OPT_VERIFY_SIGNAL,   OPT_VERIFY_LENGTH,
+      OPT_VERIFY_OUTPUT,  OPT_VERIFY_LENGTH_OUTPUT, OPT_VERIFY_CHANNELS, OPT_VERIFY_DETERMINISTIC};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (cli_given(args, known[i])) return true;
+  return false;
+}
+
+// On conv2matmul the bare flag means the whole model where options of that tool say how.
+static enum verify_scope scope_of(const struct cli_args *args) {
+  const char *word = cli_string(args, OPT_VERIFY);
+  if (word && strcmp(word, "model") == 0) return VERIFY_MODEL;
+  if (word && strcmp(word, "all") == 0) return VERIFY_ALL;
+  if (word) return VERIFY_SITES;
+  if (args->command != CLI_conv2matmul) return VERIFY_SITES;
+  const bool strict = cli_flag(args, cli_pass_option(args->command, "strict-compat"));
+  return strict || is_compatible(args) ? VERIFY_MODEL : VERIFY_SITES;
+}
+
+// --verify says what is looked at; a pipeline that says how asks for it too.
+static enum verify_scope asked_scope(const struct cli_args *args, const struct pipeline *p) {
+  if (cli_given(args, OPT_VERIFY)) return scope_of(args);
+  if (!p || !pipeline_verifies(p)) return VERIFY_NOTHING;
+  return p->verify_models ? VERIFY_MODEL : VERIFY_SITES;
+}
+
+int verify_options_take(struct verify_options *o, const struct cli_args *args,
+                        const struct pipeline *pipeline, struct arena *a, struct err *err) {
+  const struct taking t = {o, args, a, err};
+  *o = (struct verify_options){.seed = USUAL_SEED, .memory = cli_size(args, OPT_MEMORY)};
+  if (args->command != CLI_verify) {
+    const char *alone = needless(args);
+    o->scope = asked_scope(args, pipeline);
+    if (o->scope == VERIFY_NOTHING && alone)
+      return err_set(err, ERR_USAGE, "--%s has no effect without --verify", alone);
+    if (o->scope == VERIFY_NOTHING) return 0;
+    o->pipeline = pipeline;
+  } else {
+    o->scope = cli_string(args, OPT_EDITS) ? VERIFY_SITES : VERIFY_MODEL;
+    o->layers = cli_flag(args, OPT_LAYERS);
+    o->save_case = cli_string(args, OPT_SAVE_CASE);
+    o->sites = cli_string(args, OPT_SITES);
+  }
+  o->inputs = text(&t, &twin_inputs);
+  if (!o->inputs && pipeline) o->inputs = pipeline->reference;
+  if (cli_given(args, of(&t, &twin_seed))) o->seed = cli_count(args, of(&t, &twin_seed));
+  if (take_lengths(&t) || take_shapes(&t) || take_bounds(&t) || take_share(&t) || take_runtime(&t))
+    return -1;
+  return take_compatible(&t);
+}

@@ -1,0 +1,92 @@
+// Who is at fault, if a site of several groups differs: the log is replayed up to a group in the middle, the site as it is
+// then is verified, and so on. A dozen replays find one of thousands of groups.
+//
+//   groups   1  2  3  4  5  6  7  8       a site of 2, 3, 5, 8 differs
+//   up to 3  ok                           it is 5 or 8
+//   up to 5  differs                      it is 5
+#include "verify_replay.h"
+
+#include "replay_log.h"
+#include "report.h"
+
+int verify_replay_open(struct verify_replay *x, const struct cli_args *args, const char *model,
+                       const char *log, uint32_t groups, bool partial, struct err *err) {
+  const struct load_options load = {.warnings = NULL};
+  struct replay_log lines;
+  *x = (struct verify_replay){.job = {.args = args,
+                                      .in_path = model,
+                                      .out.dest = -1,
+                                      .nothing_to_write = true,
+                                      .began = report_clock(),
+                                      .memory = cli_size(args, OPT_MEMORY)}};
+  model_init(&x->job.model);
+  model_init(&x->source);
+  recipes_init(&x->job.recipes);
+  recipes_init(&x->source_recipes);
+  edits_init(&x->job.edits, &x->job.model, &x->job.recipes);
+  int rc = replay_log_open(&lines, log, err);
+  lines.groups = groups;
+  if (rc == 0) rc = job_load(&x->job, err);
+  if (rc == 0) rc = replay_log_check_source(&lines, &x->job, err);
+  edit_groups_keep(&x->job.edits);
+  if (rc == 0) rc = replay_log_lines(&lines, &x->job, partial, err);
+  if (rc == 0) rc = load_model(&x->source, x->job.sources, &load, err);
+  replay_log_close(&lines);
+  return rc;
+}
+
+void verify_replay_close(struct verify_replay *x) {
+  recipes_free(&x->source_recipes);
+  model_free(&x->source);
+  job_close(&x->job);
+}
+
+struct verify_edited verify_replay_edited(const struct verify_replay *x) {
+  return (struct verify_edited){.source = &x->source,
+                                .result = &x->job.model,
+                                .source_recipes = (struct recipes *)(uintptr_t)&x->source_recipes,
+                                .recipes = (struct recipes *)(uintptr_t)&x->job.recipes,
+                                .sources = x->job.sources,
+                                .edits = &x->job.edits};
+}
+
+// ---- who is at fault ---------------------------------------------------------------------------
+
+enum answer { NO, YES, NOBODY_KNOWS };
+
+// Does a site that has edits of these groups differ behind the first `upto` groups of the log?
+static enum answer differs(struct verify *v, const struct verify_edited *e, const uint32_t *groups,
+                           uint32_t n, uint32_t upto) {
+  struct verify_replay x;
+  struct verified found = {.n_rows = 0};
+  struct err ignored = {0};
+  enum answer answer = NOBODY_KNOWS;
+  int rc = verify_replay_open(&x, e->args, e->model, e->log, upto, true, &ignored);
+  if (rc == 0) {
+    const struct verified kept = v->found;
+    const struct verify_edited part = verify_replay_edited(&x);
+    v->found = (struct verified){.scope = kept.scope, .sizes = kept.sizes};
+    rc = verify_sites_of(v, &part, groups, n, &ignored);
+    found = v->found;
+    v->found = kept;
+  }
+  if (rc == 0 && found.n_not == 0) answer = found.n_failed > 0 ? YES : NO;
+  TABLE_FREE(&found, rows);
+  arena_free(&found.arena);
+  verify_replay_close(&x);
+  return answer;
+}
+
+const char *verify_fault(struct verify *v, const struct verify_edited *e, const uint32_t *groups,
+                         uint32_t n, struct arena *a) {
+  const struct edit_groups *g = e->edits->groups;
+  uint32_t low = 0, high = n - 1; // behind groups[high] it differs
+  if (n == 0 || (n > 1 && !e->log)) return NULL;
+  while (low < high) {
+    const uint32_t mid = low + (high - low) / 2;
+    const enum answer is = differs(v, e, groups, n, groups[mid]);
+    if (is == NOBODY_KNOWS) return NULL;
+    *(is == YES ? &high : &low) = is == YES ? mid : mid + 1;
+  }
+  return arena_printf(a, "group %u (%s)", groups[low], g->rows[groups[low] - 1 - g->first].pass);
+}

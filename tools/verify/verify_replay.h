@@ -1,0 +1,26 @@
+// A model and what a recorded run made of it, side by side in memory, without an output: the log's edits replayed, all or
+// those of its first groups.
+#ifndef WEIR_VERIFY_REPLAY_H
+#define WEIR_VERIFY_REPLAY_H
+
+#include "job.h"
+#include "verify.h"
+
+struct verify_replay {
+  struct job job; // as far as sources, model and edits go
+  struct model source;
+  struct recipes source_recipes;
+};
+
+// groups: of edits, 0: all of them. partial: the end of the log is not asked for. Close it in any case.
+int verify_replay_open(struct verify_replay *x, const struct cli_args *args, const char *model,
+                       const char *log, uint32_t groups, bool partial, struct err *err);
+void verify_replay_close(struct verify_replay *x);
+struct verify_edited verify_replay_edited(const struct verify_replay *x);
+
+// The group that alone makes a site differ: the first behind which the edits so far do. "group 17 (fuse/bn)" in *a, or NULL where that cannot be
+// found. `groups`: of the site, ascending; e->log has their edits.
+const char *verify_fault(struct verify *v, const struct verify_edited *e, const uint32_t *groups,
+                         uint32_t n, struct arena *a);
+
+#endif

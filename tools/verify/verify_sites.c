@@ -1,0 +1,645 @@
+// Site by site: what edits changed is cut out of the source and of the result as two small models, which are run one
+// after the other on the same inputs.
+//
+//   boundary values ── drawn ──┬─▶ before.onnx ─▶ r ┐
+//                              └─▶ after.onnx  ─▶ x ┴─▶ compared by what the passes of the site promise
+//
+// Memory is that of the largest site. What cannot be cut, fed or run is "not verified", with its reason: of a site that
+// nobody looked at nothing good is said.
+#include "verify.h"
+
+#include "name_pattern.h"
+#include "part.h"
+#include "report.h"
+#include "sites.h"
+#include "verify_replay.h"
+#include "verify_written.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BEFORE, AFTER, SIDES };
+enum { WIDEST = 32 };
+static const char *const side_names[SIDES] = {"before", "after"};
+
+struct site_run {
+  struct verify *v;
+  const struct verify_edited *e;
+  struct infer *infer[SIDES];
+  struct draw *draw[SIDES];
+  struct part_cutter *cutter[SIDES];
+  struct sites sites;
+  struct arena arena; // of the sites
+  struct name_pattern pattern;
+  bool has_pattern;
+  uint64_t picked; // of the sites, this many, spread evenly; 0: all
+  uint64_t bytes_done, bytes_total;
+  bool lacks_kernel;      // the runtime did, for the part that was run last
+  const uint32_t *groups; // sites of these alone; NULL: of all
+  uint32_t n_groups;
+};
+
+// The side after is cut out of what was written, where something was.
+static const struct model *model_of(const struct site_run *r, int side) {
+  const struct verify_written *w = r->e->written;
+  return side == BEFORE ? r->e->source : w ? &w->model : r->e->result;
+}
+
+static struct recipes *recipes_of(const struct site_run *r, int side) {
+  struct verify_written *w = r->e->written;
+  return side == BEFORE ? r->e->source_recipes : w ? &w->recipes : r->e->recipes;
+}
+
+static struct sources *sources_of(const struct site_run *r, int side) {
+  return side == AFTER && r->e->written ? r->e->written->sources : r->e->sources;
+}
+
+// ---- which sites -------------------------------------------------------------------------------
+
+static int read_choice(struct site_run *r, struct err *err) {
+  const char *word = r->v->options.sites;
+  char *end;
+  if (!word || strcmp(word, "all") == 0) return 0;
+  errno = 0;
+  const unsigned long long n = strtoull(word, &end, 10);
+  if (*end == '\0' && *word >= '0' && *word <= '9' && !errno) {
+    r->picked = n;
+    return n ? 0 : err_set(err, ERR_USAGE, "--sites 0 looks at nothing");
+  }
+  if (name_pattern_compile(&r->pattern, word, "--sites", err)) return -1;
+  r->has_pattern = true;
+  return 0;
+}
+
+static const char *pass_of(const struct site_run *r, uint32_t group) {
+  const struct edit_groups *g = r->e->edits->groups;
+  return g->rows[group - 1 - g->first].pass;
+}
+
+// The passes of a site, each once, as far as there is room.
+enum { SITE_PASSES = 16 };
+static uint32_t passes_of(const struct site_run *r, const struct site *s,
+                          const char *names[SITE_PASSES]) {
+  uint32_t n = 0;
+  const struct edit_groups *g = r->e->edits->groups;
+  // What changed its type alone has no group: it is the work of all.
+  for (uint32_t i = 0; i < (s->n_groups ? s->n_groups : g->n_rows); i++) {
+    const char *pass = s->n_groups ? pass_of(r, s->groups[i]) : g->rows[i].pass;
+    uint32_t k = 0;
+    while (k < n && strcmp(names[k], pass) != 0)
+      k++;
+    if (k == n && n < SITE_PASSES) names[n++] = pass;
+  }
+  return n;
+}
+
+// Bounds of the pipeline, where one of the site's passes has some: the loosest kind of them.
+static int looseness(const struct compare_bounds *b) {
+  return b->equal ? 0 : b->rtol >= 0 ? 1 : 2;
+}
+
+// OFF: none of its passes is to be verified.
+static enum pipeline_proof proof_of(const struct site_run *r, const char *const *names, uint32_t n,
+                                    struct verify_bounds *out) {
+  const struct pipeline *p = r->v->options.pipeline;
+  enum pipeline_proof proof = n ? PIPELINE_PROOF_OFF : PIPELINE_PROOF_PROMISE;
+  if (!p || !pipeline_verifies(p)) return PIPELINE_PROOF_PROMISE;
+  for (uint32_t i = 0; i < n; i++) {
+    const struct pipeline_verify v = pipeline_verify_of(p, names[i]);
+    if (v.proof <= PIPELINE_PROOF_OFF ||
+        (v.proof == PIPELINE_PROOF_PROMISE && proof == PIPELINE_PROOF_BOUNDS))
+      continue;
+    if (proof != PIPELINE_PROOF_BOUNDS ||
+        (v.proof == PIPELINE_PROOF_BOUNDS && looseness(&v.bounds) > looseness(&out->bounds)))
+      *out = (struct verify_bounds){v.bounds, NULL};
+    proof = v.proof;
+  }
+  if (proof == PIPELINE_PROOF_BOUNDS)
+    out->words = verify_bounds_words(&out->bounds, &r->v->found.arena);
+  return proof;
+}
+
+static bool has_group(const struct site_run *r, const struct site *s) {
+  for (uint32_t i = 0, k = 0; i < s->n_groups && k < r->n_groups;) {
+    if (s->groups[i] == r->groups[k]) return true;
+    *(s->groups[i] < r->groups[k] ? &i : &k) += 1;
+  }
+  return false;
+}
+
+static bool is_chosen(struct site_run *r, uint32_t i, const char *name) {
+  const struct site *s = &r->sites.list[i];
+  const char *names[SITE_PASSES];
+  struct verify_bounds ignored;
+  if (r->groups) return has_group(r, s);
+  if (proof_of(r, names, passes_of(r, s, names), &ignored) == PIPELINE_PROOF_OFF) return false;
+  if (r->picked && r->picked < r->sites.n)
+    return i * r->picked / r->sites.n != (i + (uint64_t)1) * r->picked / r->sites.n;
+  if (!r->has_pattern || name_pattern_matches(&r->pattern, name)) return true;
+  for (uint32_t k = 0; k < s->n_groups; k++)
+    if (name_pattern_matches(&r->pattern, pass_of(r, s->groups[k]))) return true;
+  return false;
+}
+
+static uint64_t constant_bytes(const struct site_run *r, const struct site *s) {
+  uint64_t n = 0;
+  for (int side = 0; side < SIDES; side++)
+    for (uint32_t i = 0; i < s->n_constants[side]; i++)
+      n += (side == BEFORE ? r->e->source : r->e->result)
+               ->tensors[s->constants[side][i].tensor]
+               .bytes;
+  return n + 1;
+}
+
+// ---- how narrow --------------------------------------------------------------------------------
+
+// The narrowest elements of a side that stand for weights: of MatMulNBits and its kin by the attribute.
+static uint32_t least_bits(const struct model *m, const uint32_t *nodes, uint32_t n,
+                           const struct model_constant *constants, uint32_t n_constants) {
+  uint32_t least = 64;
+  for (uint32_t i = 0; i < n; i++) {
+    const struct span op = model_name(m, m->nodes[nodes[i]].op_type);
+    int64_t bits;
+    if (!span_is(op, "MatMulNBits") && !span_is(op, "GatherBlockQuantized") && !span_is(op, "QMoE"))
+      continue;
+    if (model_attr_int(m, nodes[i], "bits", 4, &bits) && bits > 0 && bits < least)
+      least = (uint32_t)bits;
+  }
+  for (uint32_t i = 0; i < n_constants; i++) {
+    const struct model_tensor *t = &m->tensors[constants[i].tensor];
+    const uint32_t bits = dtype_bits(t->dtype);
+    // Shapes and axes are no weights, nor are scalars.
+    if (bits == 0 || t->dtype == DTYPE_INT64 || t->dtype == DTYPE_INT32 || t->dtype == DTYPE_BOOL ||
+        t->bytes < 16)
+      continue;
+    if (bits < least) least = bits;
+  }
+  return least;
+}
+
+static uint32_t new_bits(const struct site_run *r, const struct site *s) {
+  const uint32_t before = least_bits(r->e->source, s->before, s->n_before, s->constants[BEFORE],
+                                     s->n_constants[BEFORE]),
+                 after = least_bits(model_of(r, AFTER), s->after, s->n_after, s->constants[AFTER],
+                                    s->n_constants[AFTER]);
+  return after < before ? after : 0;
+}
+
+// ---- inputs ------------------------------------------------------------------------------------
+
+struct feeds {
+  struct arrays of[SIDES];
+  struct part_input *inputs[SIDES];
+};
+
+static enum dtype dtype_in(struct infer *in, uint32_t value) {
+  struct infer_type t;
+  return infer_type_of(in, value, &t) && t.kind == INFER_TENSOR ? t.dtype : DTYPE_UNDEFINED;
+}
+
+// Elements for a value that one side alone reads: as the source has it, if it does.
+static bool draw_alone(struct site_run *r, const struct site *s, int side, uint32_t value,
+                       struct arena *a, struct array *x, char why[256]) {
+  const struct model *m = model_of(r, side), *source = r->e->source;
+  const uint32_t name =
+      side == BEFORE ? NO_ID : model_find_name(source, model_value_name(m, value));
+  const uint32_t there = side == BEFORE  ? value
+                         : name == NO_ID ? NO_ID
+                                         : model_value_in(source, s->graph, name);
+  if (there != NO_ID)
+    return draw_value(r->draw[BEFORE], there, s->before, s->n_before, a, x, why) == DRAW_DONE;
+  return draw_value(r->draw[AFTER], value, s->after, s->n_after, a, x, why) == DRAW_DONE;
+}
+
+static bool draw_pair(struct site_run *r, const struct site *s, const struct site_pair *p,
+                      struct arena *a, struct array x[SIDES], char why[256]) {
+  if (p->before == NO_ID || p->after == NO_ID) {
+    const int side = p->before == NO_ID ? AFTER : BEFORE;
+    if (!draw_alone(r, s, side, side == BEFORE ? p->before : p->after, a, &x[side], why))
+      return false;
+    x[!side] = x[side];
+    return true;
+  }
+  if (draw_value(r->draw[BEFORE], p->before, s->before, s->n_before, a, &x[BEFORE], why) !=
+      DRAW_DONE)
+    return false;
+  const enum dtype to = dtype_in(r->infer[AFTER], p->after);
+  x[AFTER] = x[BEFORE];
+  if (to == DTYPE_UNDEFINED || to == x[BEFORE].dtype) return true;
+  // Elements that both types hold: through the other type and back.
+  struct array there, back;
+  if (!draw_retype(&x[BEFORE], to, a, &there) || !draw_retype(&there, x[BEFORE].dtype, a, &back)) {
+    snprintf(why, 256, "a value is %s before and %s after", dtype_name(x[BEFORE].dtype),
+             dtype_name(to));
+    return false;
+  }
+  x[BEFORE] = back;
+  x[AFTER] = there;
+  return true;
+}
+
+// Of two values of the source that are one in the result, or the other way round, both have the same elements: the first
+// pair before this one that has one of its values, or `i`.
+static uint32_t fed_already(const struct site *s, uint32_t i) {
+  const struct site_pair *p = s->inputs;
+  for (uint32_t k = 0; k < i; k++)
+    if ((p[i].before != NO_ID && p[k].before == p[i].before) ||
+        (p[i].after != NO_ID && p[k].after == p[i].after))
+      return k;
+  return i;
+}
+
+// The arrays of pair `same`, for another pair: of the types that its values have.
+static bool feed_again(const struct site_run *r, const struct site_pair *p,
+                       const struct array fed[SIDES], struct array x[SIDES], char why[256]) {
+  const uint32_t value[SIDES] = {p->before, p->after};
+  for (int side = 0; side < SIDES; side++) {
+    x[side] = fed[side];
+    const enum dtype to =
+        value[side] == NO_ID ? DTYPE_UNDEFINED : dtype_in(r->infer[side], value[side]);
+    if (to == DTYPE_UNDEFINED || to == x[side].dtype) continue;
+    snprintf(why, 256, "values that are one have two types, %s and %s", dtype_name(to),
+             dtype_name(x[side].dtype));
+    return false;
+  }
+  return true;
+}
+
+// Inputs of a side: those that it reads.
+static void add_feed(const struct site_run *r, struct feeds *f, int side, uint32_t value,
+                     struct array x, struct arena *a) {
+  struct arrays *list = &f->of[side];
+  if (value == NO_ID) return;
+  x.name = arena_string(a, model_value_name(model_of(r, side), value));
+  if (array_named(list, x.name)) return; // two pairs may share a value
+  f->inputs[side][list->n] = (struct part_input){value, x.dtype, x.dims, x.rank};
+  list->list[list->n++] = x;
+}
+
+static bool draw_feeds(struct site_run *r, const struct site *s, struct arena *a, struct feeds *f,
+                       char why[256]) {
+  struct array(*drawn)[SIDES] = arena_zalloc(a, (s->n_inputs + (size_t)1) * sizeof *drawn);
+  for (int side = 0; side < SIDES; side++) {
+    f->of[side] =
+        (struct arrays){arena_zalloc(a, (s->n_inputs + (size_t)1) * sizeof(struct array)), 0};
+    f->inputs[side] = arena_zalloc(a, (s->n_inputs + (size_t)1) * sizeof(struct part_input));
+  }
+  for (uint32_t i = 0; i < s->n_inputs; i++) {
+    const struct site_pair *p = &s->inputs[i];
+    const uint32_t same = fed_already(s, i);
+    if (same < i ? !feed_again(r, p, drawn[same], drawn[i], why)
+                 : !draw_pair(r, s, p, a, drawn[i], why))
+      return false;
+    add_feed(r, f, BEFORE, p->before, drawn[i][BEFORE], a);
+    add_feed(r, f, AFTER, p->after, drawn[i][AFTER], a);
+  }
+  return true;
+}
+
+// ---- runs --------------------------------------------------------------------------------------
+
+static struct part part_of(const struct site_run *r, const struct site *s, const struct feeds *f,
+                           int side, struct arena *a) {
+  uint32_t *outputs = arena_alloc(a, (s->n_outputs + (size_t)1) * sizeof *outputs);
+  const char **names = arena_alloc(a, (s->n_outputs + (size_t)1) * sizeof *names);
+  for (uint32_t i = 0; i < s->n_outputs; i++) {
+    outputs[i] = side == BEFORE ? s->outputs[i].before : s->outputs[i].after;
+    names[i] = arena_printf(a, "%u:%s", i,
+                            arena_string(a, model_value_name(r->e->source, s->outputs[i].before)));
+  }
+  return (struct part){.m = model_of(r, side),
+                       .graph = side == AFTER && r->e->written ? r->e->written->graph_of[s->graph]
+                                                               : s->graph,
+                       .nodes = side == BEFORE ? s->before : s->after,
+                       .n_nodes = side == BEFORE ? s->n_before : s->n_after,
+                       .inputs = f->inputs[side],
+                       .n_inputs = f->of[side].n,
+                       .constants = s->constants[side],
+                       .n_constants = s->n_constants[side],
+                       .outputs = outputs,
+                       .output_names = names,
+                       .n_outputs = s->n_outputs};
+}
+
+static void remove_part(const struct site_run *r, int side) {
+  char name[32];
+  snprintf(name, sizeof name, "%s.onnx", side_names[side]);
+  (void)unlinkat(r->v->scratch_fd, name, 0);
+  snprintf(name, sizeof name, "%s.onnx.data", side_names[side]);
+  (void)unlinkat(r->v->scratch_fd, name, 0);
+}
+
+// What came of running one side: an end, with its words in *cause.
+static enum runtime_end run_side(struct site_run *r, const struct part *p,
+                                 const struct arrays *inputs, int side, struct arena *a,
+                                 struct arrays *out, struct err *cause) {
+  struct verify *v = r->v;
+  struct runtime_model model;
+  uint64_t bytes;
+  if (part_write(r->cutter[side], p, v->scratch_fd, side_names[side], &bytes, cause)) {
+    remove_part(r, side);
+    return cause->kind == ERR_RETRY ? RUNTIME_STOPPED : RUNTIME_BROKEN;
+  }
+  enum runtime_end end = runtime_load(
+      v->runtime, arena_printf(a, "%s/%s.onnx", v->scratch, side_names[side]), NULL, &model, cause);
+  if (end == RUNTIME_DONE)
+    end = runtime_run(v->runtime, inputs, p->output_names, p->n_outputs, a, out, cause);
+  remove_part(r, side);
+  return end;
+}
+
+// Of several outputs the one that is worst.
+static bool is_worse(const struct compare_result *x, const struct compare_figures *than) {
+  if (x->end == COMPARE_DIFFERENT || than->count == 0) return true;
+  return x->figures.relative > than->relative || x->figures.nonfinite_apart > than->nonfinite_apart;
+}
+
+static int compare_outputs(struct site_run *r, const struct site *s, const struct arrays out[SIDES],
+                           struct verified_row *row, struct err *err) {
+  struct arena *a = &r->v->found.arena;
+  const char *names[SITE_PASSES];
+  const uint32_t n = passes_of(r, s, names), bits = new_bits(r, s);
+  uint32_t empty = 0;
+  row->end = VERIFIED_PASSED;
+  for (uint32_t i = 0; i < s->n_outputs; i++) {
+    struct compare_result got;
+    const struct array *x = &out[BEFORE].list[i], *y = &out[AFTER].list[i];
+    struct verify_bounds b = {r->v->options.bounds, r->v->options.bounds_words};
+    if (!b.words && proof_of(r, names, n, &b) != PIPELINE_PROOF_BOUNDS)
+      b = verify_bounds_of_site(names, n, bits, x->dtype, y->dtype, a);
+    // A type that became another one on purpose is compared as numbers.
+    b.bounds.retyped = true;
+    if (compare_arrays(x, y, &b.bounds, r->v->options.runtime.stop, &got, err)) return -1;
+    if (is_worse(&got, &row->figures)) {
+      row->figures = got.figures;
+      row->bounds = b.words;
+    }
+    empty += got.end != COMPARE_DIFFERENT && got.figures.count == got.figures.nonfinite[0];
+    if (got.end == COMPARE_PASSED || row->end == VERIFIED_FAILED) continue;
+    row->end = VERIFIED_FAILED;
+    row->figures = got.figures;
+    row->bounds = b.words;
+    row->why = arena_printf(a, "'%s': %s",
+                            quote(model_value_name(r->e->source, s->outputs[i].before)).s, got.why);
+  }
+  if (empty == s->n_outputs && row->end == VERIFIED_PASSED) {
+    row->end = VERIFIED_NOT;
+    row->why = "the part before gives no finite number for the inputs that were drawn";
+  }
+  return 0;
+}
+
+static void not_verified(struct verified_row *row, struct arena *a, const char *what,
+                         const char *why) {
+  row->end = VERIFIED_NOT;
+  row->why = arena_printf(a, "%s%s", what, why);
+}
+
+// Floats that are all the same, as behind a mask that lets nothing through: what is given such proves nothing.
+static int is_flat(const struct array *x, bool *flat, struct err *err) {
+  enum { LOOKED = 1 << 16 };
+  const uint32_t width = dtype_bits(x->dtype) / 8;
+  const size_t n = x->bytes < LOOKED ? (size_t)x->bytes : LOOKED;
+  *flat = false;
+  if (x->kind != ARRAY_TENSOR || !dtype_is_plain_float(x->dtype) || x->count < 8) return 0;
+  struct arena scratch = {0};
+  uint8_t *at = arena_alloc(&scratch, LOOKED);
+  const int rc = array_read(x, 0, at, n, err);
+  *flat = rc == 0;
+  for (size_t i = width; i + width <= n && *flat; i += width)
+    *flat = memcmp(at, at + i, width) == 0;
+  arena_free(&scratch);
+  return rc;
+}
+
+static int any_flat(const struct arrays *x, uint32_t first, bool *flat, struct err *err) {
+  *flat = false;
+  for (uint32_t i = first; i < x->n && !*flat; i++)
+    if (is_flat(&x->list[i], flat, err)) return -1;
+  return 0;
+}
+
+// "Add(14)"
+static const char *lacking(const struct err *cause, struct arena *a) {
+  static const char before[] = "implementation for ";
+  const char *at = strstr(cause->msg, before);
+  if (!at) return "an operator";
+  at += sizeof before - 1;
+  return arena_string(a, span_of(at, strcspn(at, " ")));
+}
+
+static int look_once(struct site_run *r, const struct site *s, uint32_t own_outputs,
+                     struct verified_row *row, struct arena *a, struct err *err) {
+  struct arena *kept = &r->v->found.arena;
+  struct feeds f;
+  struct arrays out[SIDES] = {{0}};
+  char why[256];
+  r->lacks_kernel = false;
+  if (s->why_not) {
+    not_verified(row, kept, "", s->why_not);
+    return 0;
+  }
+  struct site written;
+  if (r->e->written) {
+    if (!verify_written_site(r->e->written, s, a, &written)) {
+      not_verified(row, kept, "",
+                   "the output does not have all of it under the names that edits gave");
+      return 0;
+    }
+    s = &written;
+  }
+  if (!draw_feeds(r, s, a, &f, why)) {
+    not_verified(row, kept, "no inputs can be drawn: ", why);
+    return 0;
+  }
+  for (int side = 0; side < SIDES; side++) {
+    struct err cause = {0};
+    const struct part p = part_of(r, s, &f, side, a);
+    const enum runtime_end end = run_side(r, &p, &f.of[side], side, a, &out[side], &cause);
+    if (end == RUNTIME_STOPPED) {
+      *err = cause;
+      return -1;
+    }
+    if (end == RUNTIME_DONE) continue;
+    r->lacks_kernel = verify_lacks_kernel(&cause);
+    if (r->lacks_kernel) {
+      not_verified(row, kept, "ONNX Runtime has no kernel for these types of ", lacking(&cause, a));
+    } else if (side == BEFORE || end == RUNTIME_BROKEN) {
+      not_verified(row, kept,
+                   side == BEFORE ? "the part before does not run: "
+                                  : "the part after cannot be run: ",
+                   cause.msg);
+    } else {
+      row->end = VERIFIED_FAILED;
+      row->why = arena_printf(kept, "the part after does not run: %s", cause.msg);
+    }
+    return 0;
+  }
+  // Of a part that was grown: are its inputs still such that something can be seen?
+  bool flat;
+  if (any_flat(&out[BEFORE], own_outputs, &flat, err)) return -1;
+  if (!flat) return compare_outputs(r, s, out, row, err);
+  not_verified(row, kept, "",
+               "with its surroundings, the part is given numbers that are all the same");
+  return 0;
+}
+
+static bool is_made(const struct model *m, const uint32_t *nodes, uint32_t n, uint32_t value) {
+  if (value == NO_ID || m->values[value].kind != VALUE_NODE_OUTPUT) return false;
+  for (uint32_t i = 0; i < n; i++)
+    if (nodes[i] == m->values[value].def) return true;
+  return false;
+}
+
+// The inputs of before that are computed now are outputs too, behind the others.
+static void add_outputs(const struct site_run *r, const struct site *s, struct arena *a,
+                        struct site *wide) {
+  struct site_pair *list = arena_alloc(a, (s->n_outputs + (size_t)s->n_inputs + 1) * sizeof *list);
+  uint32_t n = s->n_outputs;
+  memcpy(list, s->outputs, n * sizeof *list);
+  for (uint32_t i = 0; i < s->n_inputs; i++)
+    if (is_made(r->e->source, wide->before, wide->n_before, s->inputs[i].before) &&
+        is_made(r->e->result, wide->after, wide->n_after, s->inputs[i].after))
+      list[n++] = s->inputs[i];
+  wide->outputs = list;
+  wide->n_outputs = n;
+}
+
+// What differs, or does not run, with arrays that were drawn one by one may be right with arrays that hang together as they do
+// in the model: the site is looked at again with more and more of what is around it. The first answer is told if none is good.
+static int look_at(struct site_run *r, uint32_t i, struct verified_row *row, struct arena *a,
+                   struct err *err) {
+  const struct site *s = &r->sites.list[i];
+  struct site wide;
+  if (look_once(r, s, s->n_outputs, row, a, err)) return -1;
+  if (r->lacks_kernel || (row->end == VERIFIED_FAILED && s->n_inputs < 2 && !s->doubt)) return 0;
+  for (uint32_t layers = 1; layers <= WIDEST && row->end != VERIFIED_PASSED && !s->why_not;
+       layers *= 2) {
+    struct verified_row again = *row;
+    if (!sites_widen(&r->sites, i, layers, a, &wide)) break;
+    add_outputs(r, s, a, &wide);
+    again.figures = (struct compare_figures){.count = 0};
+    again.why = NULL;
+    if (look_once(r, &wide, s->n_outputs, &again, a, err)) return -1;
+    if (again.end == VERIFIED_PASSED) *row = again;
+  }
+  if (row->end == VERIFIED_FAILED && s->doubt) not_verified(row, &r->v->found.arena, "", s->doubt);
+  return 0;
+}
+
+// ---- all of them -------------------------------------------------------------------------------
+
+static const char *joined(const char *const *names, uint32_t n, struct arena *a) {
+  const char *text = n ? names[0] : "no pass";
+  for (uint32_t i = 1; i < n; i++)
+    text = arena_printf(a, "%s, %s", text, names[i]);
+  return arena_string(a, span_str(text));
+}
+
+static void tick(struct site_run *r, const char *name) {
+  if (r->groups) return;
+  const struct work_told told = {.bytes_done = r->bytes_done,
+                                 .bytes_total = r->bytes_total,
+                                 .work_done = (double)r->bytes_done,
+                                 .work_total = (double)r->bytes_total,
+                                 .tensor = name};
+  report_tick(NULL, &told);
+}
+
+static int verify_one(struct site_run *r, uint32_t i, struct err *err) {
+  struct verified *f = &r->v->found;
+  const struct site *s = &r->sites.list[i];
+  struct arena a = {0};
+  const char *names[SITE_PASSES];
+  const char *name = site_name(r->e->source, s, &f->arena);
+  const double began = report_clock();
+  struct verified_row row = {
+      .name = name, .bounds = "", .of = joined(names, passes_of(r, s, names), &f->arena)};
+  int rc = 0;
+  if (is_chosen(r, i, name)) {
+    tick(r, name);
+    rc = look_at(r, i, &row, &a, err);
+    if (rc == 0 && row.end == VERIFIED_FAILED && !r->groups)
+      row.fault = verify_fault(r->v, r->e, s->groups, s->n_groups, &f->arena);
+    row.seconds = report_clock() - began;
+    if (rc == 0) {
+      *TABLE_PUSH(f, rows) = row;
+      *(row.end == VERIFIED_PASSED   ? &f->n_passed
+        : row.end == VERIFIED_FAILED ? &f->n_failed
+                                     : &f->n_not) += 1;
+    }
+  }
+  r->bytes_done += constant_bytes(r, s);
+  runtime_release(r->v->runtime);
+  arena_free(&a);
+  return rc;
+}
+
+// By value of the source: does the result compute it in another type?
+static const bool *find_retyped(struct site_run *r) {
+  const struct model *m = r->e->source;
+  const struct verify_written *w = r->e->written;
+  bool *retyped = arena_zalloc(&r->arena, m->n_values + (size_t)1);
+  for (uint32_t i = 0; i < m->n_values; i++) {
+    const uint32_t after = w ? w->value_of[i] : i;
+    if (r->e->result->values[i].flags & VALUE_DEAD || after == NO_ID) continue;
+    const enum dtype was = dtype_in(r->infer[BEFORE], i), is = dtype_in(r->infer[AFTER], after);
+    retyped[i] = was != DTYPE_UNDEFINED && is != DTYPE_UNDEFINED && was != is;
+  }
+  return retyped;
+}
+
+static int open_all(struct site_run *r, struct err *err) {
+  const struct verify_options *o = &r->v->options;
+  const struct infer_options infer = {INFER_REFINE, 1, INT64_MAX, false};
+  const struct draw_options draw = {.seed = o->seed,
+                                    .length = o->n_lengths ? o->lengths[0] : 0,
+                                    .shapes = o->shapes,
+                                    .n_shapes = o->n_shapes};
+  if (read_choice(r, err)) return -1;
+  for (int side = 0; side < SIDES; side++) {
+    r->infer[side] = infer_new(model_of(r, side), &infer);
+    infer_all(r->infer[side], NULL);
+    if (part_cutter_open(&r->cutter[side], model_of(r, side), recipes_of(r, side),
+                         sources_of(r, side), o->memory, err))
+      return -1;
+  }
+  for (int side = 0; side < SIDES; side++)
+    if (draw_open(&r->draw[side], r->infer[side], model_of(r, side), &draw, err)) return -1;
+  if (!r->v->found.sizes) r->v->found.sizes = draw_words(r->draw[BEFORE], &r->v->found.arena);
+  sites_find(r->e->source, r->e->result, r->e->edits->groups, find_retyped(r), &r->arena,
+             &r->sites);
+  for (uint32_t i = 0; i < r->sites.n; i++)
+    r->bytes_total += constant_bytes(r, &r->sites.list[i]);
+  return 0;
+}
+
+int verify_sites_of(struct verify *v, const struct verify_edited *e, const uint32_t *groups,
+                    uint32_t n, struct err *err) {
+  struct site_run r = {.v = v, .e = e, .groups = groups, .n_groups = n};
+  int rc = open_all(&r, err);
+  for (uint32_t i = 0; i < r.sites.n && rc == 0; i++)
+    rc = verify_one(&r, i, err);
+  for (int side = 0; side < SIDES; side++) {
+    if (r.draw[side]) draw_close(r.draw[side]);
+    if (r.cutter[side]) part_cutter_close(r.cutter[side]);
+    if (r.infer[side]) infer_free(r.infer[side]);
+  }
+  sites_done(&r.sites);
+  if (r.has_pattern) name_pattern_done(&r.pattern);
+  arena_free(&r.arena);
+  return rc;
+}
+
+int verify_sites(struct verify *v, const struct verify_edited *e, struct err *err) {
+  report_begin("verifying");
+  const int rc = verify_sites_of(v, e, NULL, 0, err);
+  report_end();
+  v->found.peak_memory[0] = report_peak_memory();
+  v->found.peak_memory[1] = runtime_peak_memory(v->runtime);
+  v->found.seconds = report_clock() - v->began;
+  return rc;
+}

@@ -1,0 +1,217 @@
+// What a verification found, for people and for programs.
+//
+// The last line says what share was verified: a script, and a reader in a hurry, look there. What was not verified is
+// counted by its reason.
+#include "report.h"
+#include "verify.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS_SHOWN = 20, REASONS_SHOWN = 8 };
+
+static const char *const end_words[] = {
+    [VERIFIED_PASSED] = "passed", [VERIFIED_FAILED] = "failed", [VERIFIED_NOT] = "not verified"};
+
+// ---- for people --------------------------------------------------------------------------------
+
+struct number {
+  char s[24];
+};
+
+static struct number db(double x) {
+  struct number n;
+  if (isinf(x) && x > 0)
+    snprintf(n.s, sizeof n.s, "equal");
+  else
+    snprintf(n.s, sizeof n.s, "%.1f", x);
+  return n;
+}
+
+static bool has_figures(const struct verified_row *r) {
+  return r->end != VERIFIED_NOT && r->figures.count > 0;
+}
+
+// Failed ones first, then by SQNR.
+static int compare_rows(const void *pa, const void *pb) {
+  const struct verified_row *a = *(const struct verified_row *const *)pa,
+                            *b = *(const struct verified_row *const *)pb;
+  const int fa = a->end == VERIFIED_FAILED, fb = b->end == VERIFIED_FAILED;
+  if (fa != fb) return fb - fa;
+  if (a->figures.sqnr_db != b->figures.sqnr_db)
+    return a->figures.sqnr_db < b->figures.sqnr_db ? -1 : 1;
+  return (a > b) - (a < b);
+}
+
+static void print_figures(const struct compare_figures *f) {
+  printf("%9.3g  %9.3g  %9.3g  %7s  %.7f", f->max_abs, f->mean_abs, f->relative, db(f->sqnr_db).s,
+         f->cosine);
+}
+
+static void print_rows(const struct verified *f, struct arena *a) {
+  const struct verified_row **list = arena_alloc(a, (f->n_rows + (size_t)1) * sizeof *list);
+  uint32_t n = 0;
+  int width = 6;
+  for (uint32_t i = 0; i < f->n_rows; i++)
+    if (has_figures(&f->rows[i])) list[n++] = &f->rows[i];
+  qsort(list, n, sizeof *list, compare_rows);
+  const uint32_t shown = n < ROWS_SHOWN ? n : ROWS_SHOWN;
+  for (uint32_t i = 0; i < shown; i++)
+    if ((int)strlen(quote_str(list[i]->name).s) > width)
+      width = (int)strlen(quote_str(list[i]->name).s);
+  if (n == 0) return;
+  printf("%-*s  %9s  %9s  %9s  %7s  %9s  %s\n", width,
+         strcmp(f->scope, "model") == 0 ? "output" : "site", "max abs", "mean abs", "relative",
+         "SQNR dB", "cosine", "");
+  for (uint32_t i = 0; i < shown && report_stdout_alive(); i++) {
+    printf("%-*s  ", width, quote_str(list[i]->name).s);
+    print_figures(&list[i]->figures);
+    printf("  %s (%s; %s)\n", end_words[list[i]->end], list[i]->of, list[i]->bounds);
+  }
+  if (shown < n) printf("the %u with the least SQNR of %u; --json lists all\n", shown, n);
+}
+
+static void print_failed(const struct verified *f) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < f->n_rows; i++) {
+    const struct verified_row *r = &f->rows[i];
+    if (r->end != VERIFIED_FAILED || n++ >= ROWS_SHOWN) continue;
+    printf("  failed  '%s' (%s): %s%s%s\n", quote_str(r->name).s, r->of, r->why,
+           r->fault ? "; the work of " : "", r->fault ? r->fault : "");
+  }
+  if (n > ROWS_SHOWN) printf("  failed  %u more\n", n - ROWS_SHOWN);
+}
+
+// By reason: how many, and the first.
+static void print_not(const struct verified *f, struct arena *a) {
+  const struct verified_row **first = arena_alloc(a, (f->n_rows + (size_t)1) * sizeof *first);
+  uint32_t *count = arena_zalloc(a, (f->n_rows + (size_t)1) * sizeof *count), n = 0, more = 0;
+  for (uint32_t i = 0; i < f->n_rows; i++) {
+    uint32_t k = 0;
+    if (f->rows[i].end != VERIFIED_NOT) continue;
+    while (k < n && strcmp(first[k]->why, f->rows[i].why) != 0)
+      k++;
+    if (k == REASONS_SHOWN) {
+      more++;
+      continue;
+    }
+    if (k == n) first[n++] = &f->rows[i];
+    count[k]++;
+  }
+  for (uint32_t k = 0; k < n; k++) {
+    printf("  not verified  '%s'", quote_str(first[k]->name).s);
+    if (count[k] > 1) printf(" and %u more", count[k] - 1);
+    printf(": %s\n", first[k]->why);
+  }
+  if (more) printf("  not verified  %u more, for other reasons\n", more);
+}
+
+static void print_layers(const struct verified *f) {
+  if (f->n_layers == 0) return;
+  printf("layer by layer:\nmax abs\tmean abs\trelative\tSQNR dB\tcosine\tlayer\n");
+  for (uint32_t i = 0; i < f->n_layers && report_stdout_alive(); i++) {
+    const struct compare_figures *x = &f->layers[i].figures;
+    printf("%.3g\t%.3g\t%.3g\t%s\t%.7f\t%s\n", x->max_abs, x->mean_abs, x->relative,
+           db(x->sqnr_db).s, x->cosine, quote_str(f->layers[i].node).s);
+  }
+}
+
+static void print_share(const struct verified *f) {
+  const uint64_t all = f->n_passed + f->n_failed + f->n_not;
+  const char *what = strcmp(f->scope, "model") == 0 ? "output" : "site";
+  if (all == 0) {
+    printf("verified: no edit changes what is computed\n");
+    return;
+  }
+  printf("verified with ONNX Runtime %s%s%s: seed %lu, %s, %s of memory and %s in the runtime\n",
+         f->runtime, f->sizes && *f->sizes ? ", " : "", f->sizes ? f->sizes : "", f->seed,
+         report_seconds(f->seconds).s, quote_bytes(f->peak_memory[0]).s,
+         quote_bytes(f->peak_memory[1]).s);
+  printf("verified: %lu of %lu %s%s (%.1f %%)", f->n_passed, all, what, plural(all),
+         100 * (double)f->n_passed / (double)all);
+  if (f->n_failed) printf(", %lu failed", f->n_failed);
+  if (f->n_not) printf(", %lu not verified", f->n_not);
+  printf("\n");
+}
+
+void verify_tell(const struct verify *v, bool brief) {
+  const struct verified *f = &v->found;
+  struct arena a = {0};
+  if (!brief) print_rows(f, &a);
+  print_failed(f);
+  print_not(f, &a);
+  print_layers(f);
+  print_share(f);
+  arena_free(&a);
+}
+
+// ---- for programs ------------------------------------------------------------------------------
+
+static void write_figures(const struct compare_figures *f, struct json_out *j) {
+  json_put_object(j, "figures");
+  json_put_double(j, "cosine", f->cosine);
+  json_put_uint(j, "elements", f->count);
+  json_put_double(j, "largest", f->largest);
+  json_put_double(j, "max_abs", f->max_abs);
+  json_put_double(j, "mean_abs", f->mean_abs);
+  json_put_known(j, "nonfinite_apart_at", f->nonfinite_apart > 0, f->first_apart);
+  json_put_uint(j, "nonfinite_apart", f->nonfinite_apart);
+  json_put_uint(j, "nonfinite_result", f->nonfinite[1]);
+  json_put_uint(j, "nonfinite_source", f->nonfinite[0]);
+  json_put_double(j, "p99", f->p99_abs);
+  json_put_double(j, "p999", f->p999_abs);
+  json_put_double(j, "relative", f->relative);
+  json_put_double(j, "sqnr_db", f->sqnr_db);
+  json_key(j, "top1");
+  if (f->has_top1)
+    json_double(j, f->top1);
+  else
+    json_null(j);
+  json_put_uint(j, "unequal", f->unequal);
+  json_put_uint(j, "worst_at", f->first_worst);
+  json_end_object(j);
+}
+
+static void write_row(const struct verified_row *r, struct json_out *j) {
+  json_object(j);
+  json_put_text(j, "bounds", r->bounds);
+  json_put_text(j, "fault", r->fault);
+  if (r->figures.count > 0)
+    write_figures(&r->figures, j);
+  else
+    json_put_null(j, "figures");
+  json_put_text(j, "name", r->name);
+  json_put_text(j, "of", r->of);
+  json_put_text(j, "status", r->end == VERIFIED_NOT ? "not_verified" : end_words[r->end]);
+  json_put_text(j, "why", r->why);
+  json_end_object(j);
+}
+
+void verify_write(const struct verified *f, struct json_out *j) {
+  json_put_object(j, "verification");
+  json_put_uint(j, "failed", f->n_failed);
+  json_put_array(j, "layers");
+  for (uint32_t i = 0; i < f->n_layers; i++) {
+    json_object(j);
+    write_figures(&f->layers[i].figures, j);
+    json_put_text(j, "node", f->layers[i].node);
+    json_put_text(j, "value", f->layers[i].value);
+    json_end_object(j);
+  }
+  json_end_array(j);
+  json_put_uint(j, "not_verified", f->n_not);
+  json_put_uint(j, "passed", f->n_passed);
+  json_put_uint(j, "peak_memory_bytes", f->peak_memory[0]);
+  json_put_array(j, "rows");
+  for (uint32_t i = 0; i < f->n_rows; i++)
+    write_row(&f->rows[i], j);
+  json_end_array(j);
+  json_put_text(j, "runtime", f->runtime);
+  json_put_uint(j, "runtime_peak_memory_bytes", f->peak_memory[1]);
+  json_put_text(j, "scope", f->scope);
+  json_put_double(j, "seconds", f->seconds);
+  json_put_uint(j, "seed", f->seed);
+  json_put_text(j, "sizes", f->sizes);
+  json_end_object(j);
+}

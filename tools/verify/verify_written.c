@@ -1,0 +1,177 @@
+// Emission writes nodes in the order of their list and keeps names, so the two models are walked side by side:
+//
+//   edited    n3 ─ n70 ─ n71 ─ n5 (If: then n9, else n10)
+//   written   n0 ─ n1  ─ n2  ─ n3 (If: then n4, else n5)
+//
+// Graphs wait in a list until their turn comes: bodies are found at the attributes of nodes that match.
+#include "verify_written.h"
+
+#include "load.h"
+
+struct pair {
+  uint32_t a, b; // graphs
+};
+
+struct matching {
+  const struct model *a, *b;
+  struct verify_written *w;
+  TABLE(struct pair, graphs);
+};
+
+static bool same_name(const struct matching *x, uint32_t a, uint32_t b) {
+  const struct span s = model_name(x->a, a), t = model_name(x->b, b);
+  return s.n == t.n && (s.n == 0 || memcmp(s.at, t.at, s.n) == 0);
+}
+
+static bool same_value(const struct matching *x, uint32_t a, uint32_t b) {
+  if (a == NO_ID || b == NO_ID) return a == b;
+  return same_name(x, x->a->values[a].name, x->b->values[b].name);
+}
+
+static void meet_graph(struct matching *x, uint32_t a, uint32_t b) {
+  *TABLE_PUSH(x, graphs) = (struct pair){a, b};
+  x->w->graph_of[a] = b;
+}
+
+static bool is_graph(const struct model_attr *t) {
+  return !(t->flags & ATTR_DEAD) && (t->type == ATTR_GRAPH || t->type == ATTR_GRAPHS) &&
+         t->first != NO_ID;
+}
+
+// Bodies of a pair of nodes, by the names of their attributes.
+static bool meet_bodies(struct matching *x, uint32_t a, uint32_t b) {
+  const struct model_node *n = &x->a->nodes[a];
+  for (uint32_t i = 0; i < n->n_attrs; i++) {
+    const struct model_attr *t = &x->a->attrs[n->attrs + i];
+    if (!is_graph(t)) continue;
+    const struct model_attr *u = model_attr_named(x->b, b, model_name_str(x->a, t->name));
+    if (!u || !is_graph(u) || u->count != t->count) return false;
+    for (uint32_t k = 0; k < t->count; k++)
+      meet_graph(x, t->first + k, u->first + k);
+  }
+  return true;
+}
+
+static bool meet_nodes(struct matching *x, uint32_t a, uint32_t b) {
+  const struct model_node *n = &x->a->nodes[a], *o = &x->b->nodes[b];
+  if (!same_name(x, n->op_type, o->op_type) || n->n_in != o->n_in || n->n_out != o->n_out)
+    return false;
+  for (uint32_t i = 0; i < n->n_in; i++)
+    if (!same_value(x, model_input(x->a, n, i), model_input(x->b, o, i))) return false;
+  for (uint32_t i = 0; i < n->n_out; i++)
+    if (!same_value(x, model_output(x->a, n, i), model_output(x->b, o, i))) return false;
+  x->w->node_of[a] = b;
+  return meet_bodies(x, a, b);
+}
+
+static int match_graph(struct matching *x, struct pair g, struct err *err) {
+  uint32_t a = x->a->graphs[g.a].first_node, b = x->b->graphs[g.b].first_node;
+  for (; a != NO_ID && b != NO_ID; a = x->a->nodes[a].next, b = x->b->nodes[b].next)
+    if (!meet_nodes(x, a, b))
+      return err_set(err, ERR_FAIL,
+                     "'%s' is not what the edits make of the model: it has %s where they have %s",
+                     quote_path(x->b->path).s, model_node_words(x->b, b).s,
+                     model_node_words(x->a, a).s);
+  if (a == b) return 0;
+  return err_set(err, ERR_FAIL, "'%s' is not what the edits make of the model: %s %s",
+                 quote_path(x->b->path).s,
+                 a != NO_ID ? model_node_words(x->a, a).s : model_node_words(x->b, b).s,
+                 a != NO_ID ? "is missing in it" : "is there too");
+}
+
+static void match_functions(struct matching *x) {
+  for (uint32_t i = 0; i < x->a->n_functions; i++) {
+    const struct model_function *f = &x->a->functions[i];
+    for (uint32_t k = 0; k < x->b->n_functions && !(f->flags & FUNCTION_DEAD); k++) {
+      const struct model_function *o = &x->b->functions[k];
+      if (same_name(x, f->name, o->name) && same_name(x, f->domain, o->domain) &&
+          same_name(x, f->overload, o->overload))
+        meet_graph(x, f->graph, o->graph);
+    }
+  }
+}
+
+static void match_values(struct matching *x) {
+  for (uint32_t i = 0; i < x->a->n_values; i++) {
+    const struct model_value *v = &x->a->values[i];
+    if (v->flags & VALUE_DEAD || x->w->graph_of[v->graph] == NO_ID) continue;
+    const uint32_t name = model_find_name(x->b, model_name(x->a, v->name));
+    if (name != NO_ID) x->w->value_of[i] = model_value_in(x->b, x->w->graph_of[v->graph], name);
+  }
+}
+
+static uint32_t *map_of(struct arena *a, uint32_t n) {
+  uint32_t *map = arena_alloc(a, (n + (size_t)1) * sizeof *map);
+  memset(map, 0xff, (n + (size_t)1) * sizeof *map);
+  return map;
+}
+
+int verify_written_open(struct verify_written *w, const char *path, bool allow_links,
+                        const struct model *edited, struct err *err) {
+  const struct sources_options options = {.allow_links = allow_links};
+  const struct load_options load = {.warnings = NULL};
+  *w = (struct verify_written){.sources = NULL};
+  model_init(&w->model);
+  recipes_init(&w->recipes);
+  if (sources_open(&w->sources, path, &options, err) ||
+      load_model(&w->model, w->sources, &load, err))
+    return -1;
+  struct matching x = {.a = edited, .b = &w->model, .w = w};
+  w->graph_of = map_of(&w->arena, edited->n_graphs);
+  w->node_of = map_of(&w->arena, edited->n_nodes);
+  w->value_of = map_of(&w->arena, edited->n_values);
+  int rc = 0;
+  if (edited->main_graph != NO_ID && w->model.main_graph != NO_ID)
+    meet_graph(&x, edited->main_graph, w->model.main_graph);
+  match_functions(&x);
+  for (uint32_t i = 0; i < x.n_graphs && rc == 0; i++)
+    rc = match_graph(&x, x.graphs[i], err);
+  match_values(&x);
+  TABLE_FREE(&x, graphs);
+  return rc;
+}
+
+void verify_written_close(struct verify_written *w) {
+  recipes_free(&w->recipes);
+  model_free(&w->model);
+  if (w->sources) sources_close(w->sources);
+  arena_free(&w->arena);
+}
+
+// ---- a site ------------------------------------------------------------------------------------
+
+static bool map_pairs(const struct verify_written *w, const struct site_pair *of, uint32_t n,
+                      struct arena *a, const struct site_pair **out) {
+  struct site_pair *list = arena_alloc(a, (n + (size_t)1) * sizeof *list);
+  for (uint32_t i = 0; i < n; i++) {
+    const uint32_t after = of[i].after == NO_ID ? NO_ID : w->value_of[of[i].after];
+    if (after == NO_ID && of[i].after != NO_ID) return false;
+    list[i] = (struct site_pair){of[i].before, after};
+  }
+  *out = list;
+  return true;
+}
+
+static bool map_constants(const struct verify_written *w, const struct model_constant *of,
+                          uint32_t n, struct arena *a, const struct model_constant **out) {
+  struct model_constant *list = arena_alloc(a, (n + (size_t)1) * sizeof *list);
+  for (uint32_t i = 0; i < n; i++) {
+    const uint32_t value = w->value_of[of[i].value];
+    if (value == NO_ID || !model_resolve_constant(&w->model, value, &list[i])) return false;
+    list[i].value = value;
+  }
+  *out = list;
+  return true;
+}
+
+bool verify_written_site(const struct verify_written *w, const struct site *s, struct arena *a,
+                         struct site *out) {
+  uint32_t *after = arena_alloc(a, (s->n_after + (size_t)1) * sizeof *after);
+  *out = *s;
+  for (uint32_t i = 0; i < s->n_after; i++)
+    if ((after[i] = w->node_of[s->after[i]]) == NO_ID) return false;
+  out->after = after;
+  return map_pairs(w, s->inputs, s->n_inputs, a, &out->inputs) &&
+         map_pairs(w, s->outputs, s->n_outputs, a, &out->outputs) &&
+         map_constants(w, s->constants[1], s->n_constants[1], a, &out->constants[1]);
+}
