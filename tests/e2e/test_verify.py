@@ -163,7 +163,7 @@ REWRITES = {
     "conv2matmul": (ENCODER, ["conv2matmul"]),
     "quantize": (ENCODER, ["quantize"]),
     "qdq": (BERT, ["quantize", "--format", "qdq", "--opset", "auto"]),
-    "shrink": (BERT, ["shrink"]),
+    "shrink": (BERT, ["shrink", "--min-elements", "256"]),
     "cast": (BERT, ["cast", "--to", "float16"]),
     "optimize": (BERT, ["optimize"]),
     "attention": (BERT, ["optimize", "--opset", "23"]),
