@@ -73,7 +73,11 @@ static int write_page(const struct verify *v, const struct cli_args *args,
                          .seconds = v->found.seconds,
                          .peak_memory = v->found.peak_memory[0],
                          .verified = &v->found};
+  const char *out = cli_operand(args, "OUT");
   r.command_line = cli_given_line(args, &r.arena);
+  r.told.did = out ? arena_printf(&r.arena, "compared with %s", path_base(out))
+               : v->options.scope == VERIFY_SITES ? "compared with what its edits make of it"
+                                                  : "compared with the outputs that were expected";
   if (job_text_start(to, err)) return -1;
   html_page(&r, (struct html_sink){put_page, to});
   run_report_free(&r);

@@ -109,8 +109,8 @@ struct verify_bounds verify_bounds_of_models(const struct model *source,
                  half_after = bytes_of(result, DTYPE_FLOAT16, DTYPE_BFLOAT16);
   b.bounds.nonfinite = true;
   if ((is_quantized(result) && !is_quantized(source)) || has_codes(source, result)) {
-    b.bounds.least_cosine = 0.95;
-    b.words = "cosine of 0.95 (weights are quantized)";
+    b.bounds.least_cosine = 0.9;
+    b.words = "cosine of 0.9 (weights are quantized)";
   } else if (half_after > half_before) {
     b.bounds.least_cosine = 0.999;
     b.words = "cosine of 0.999 (weights of 16 bits)";

@@ -41,7 +41,7 @@ static void list_layers(struct walking *w, struct infer *after) {
   w->list = arena_alloc(&w->arena, (m->n_values + (size_t)1) * sizeof *w->list);
   for (uint32_t node = m->graphs[m->main_graph].first_node; node != NO_ID;
        node = m->nodes[node].next)
-    for (uint32_t k = 0; k < m->nodes[node].n_out; k++) {
+    for (uint32_t k = 0; k < m->nodes[node].n_out && !model_op_is(m, node, "Constant"); k++) {
       const uint32_t value = model_output(m, &m->nodes[node], k);
       if (value == NO_ID || m->values[value].n_graph_outputs > 0) continue;
       const uint32_t name = model_find_name(x, model_value_name(m, value));

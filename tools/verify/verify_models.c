@@ -67,7 +67,10 @@ static int draw_case(struct verify_run *r, int64_t length, struct array_case *ou
   char why[256];
   if (draw_open(&d, r->infer, &r->side[0].model, &o, err)) return -1;
   const char *sizes = draw_words(d, &v->found.arena);
-  if (!v->found.sizes) v->found.sizes = sizes;
+  if (!v->found.sizes)
+    v->found.sizes = sizes;
+  else if (!strstr(v->found.sizes, sizes))
+    v->found.sizes = arena_printf(&v->found.arena, "%s; %s", v->found.sizes, sizes);
   out->name = length ? arena_printf(&v->found.arena, "length %ld", (long)length) : "drawn";
   const enum draw_end end = draw_inputs(d, &v->arena, &out->inputs, why);
   draw_close(d);

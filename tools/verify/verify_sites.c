@@ -610,6 +610,7 @@ int verify_sites_of(struct verify *v, const struct verify_edited *e, const uint3
   int rc = open_all(&r, err);
   for (uint32_t i = 0; i < r.sites.n && rc == 0; i++)
     rc = verify_one(&r, i, err);
+  if (rc == 0) tick(&r, NULL);
   for (int side = 0; side < SIDES; side++) {
     if (r.draw[side]) draw_close(r.draw[side]);
     if (r.cutter[side]) part_cutter_close(r.cutter[side]);

@@ -63,7 +63,7 @@ static void print_rows(const struct verified *f, struct arena *a) {
   if (n == 0) return;
   printf("%-*s  %9s  %9s  %9s  %7s  %9s  %s\n", width,
          strcmp(f->scope, "model") == 0 ? "output" : "site", "max abs", "mean abs", "relative",
-         "SQNR dB", "cosine", "");
+         "SQNR dB", "cosine", "verdict");
   for (uint32_t i = 0; i < shown && report_stdout_alive(); i++) {
     printf("%-*s  ", width, quote_str(list[i]->name).s);
     print_figures(&list[i]->figures);
@@ -119,17 +119,19 @@ static void print_layers(const struct verified *f) {
 
 static void print_share(const struct verified *f) {
   const uint64_t all = f->n_passed + f->n_failed + f->n_not;
-  const char *what = strcmp(f->scope, "model") == 0 ? "output" : "site";
+  const char *what = strcmp(f->scope, "model") == 0   ? all == 1 ? "output" : "outputs"
+                     : strcmp(f->scope, "sites") == 0 ? all == 1 ? "site" : "sites"
+                                                      : "sites and outputs";
   if (all == 0 && f->n_left)
     printf("verified: nothing, %lu site%s left out\n", f->n_left, f->n_left == 1 ? " is" : "s are");
   else if (all == 0)
     printf("verified: no edit changes what is computed\n");
   if (all == 0) return;
-  printf("verified with ONNX Runtime %s%s%s: seed %lu, %s, %s of memory and %s in the runtime\n",
-         f->runtime, f->sizes && *f->sizes ? ", " : "", f->sizes ? f->sizes : "", f->seed,
-         report_seconds(f->seconds).s, quote_bytes(f->peak_memory[0]).s,
-         quote_bytes(f->peak_memory[1]).s);
-  printf("verified: %lu of %lu %s%s (%.1f %%)", f->n_passed, all, what, plural(all),
+  printf("verified with ONNX Runtime %s: ", f->runtime);
+  if (f->sizes && *f->sizes) printf("%s, seed %lu, ", f->sizes, f->seed);
+  printf("%s, %s of memory and %s in the runtime\n", report_seconds(f->seconds).s,
+         quote_bytes(f->peak_memory[0]).s, quote_bytes(f->peak_memory[1]).s);
+  printf("verified: %lu of %lu %s (%.1f %%)", f->n_passed, all, what,
          100 * (double)f->n_passed / (double)all);
   if (f->n_failed) printf(", %lu failed", f->n_failed);
   if (f->n_not) printf(", %lu not verified", f->n_not);
