@@ -185,6 +185,8 @@ void html_verified(struct html_out *o, const struct verified *v) {
            v->n_failed, v->n_not);
   if (all)
     html_put(o, " (%.1f %% verified)", 100.0 * (double)(v->n_passed + v->n_failed) / (double)all);
+  if (v->n_left)
+    html_put(o, "; %lu site%s left out", v->n_left, v->n_left == 1 ? " was" : "s were");
   html_raw(o, ".</p>\n");
   html_put(o, "<p>%s, with the same inputs, in ONNX Runtime %s; seed %lu",
            both    ? "Each site of the change was run before and after, and so were both models"

@@ -90,6 +90,12 @@ int verify_judge(const struct verify *v, struct err *err) {
              not ->why);
     return -1;
   }
+  if (all == 0 && f->n_left > 0 && (v->options.sites || v->options.asked)) {
+    err_fill(err, ERR_FAIL, "nothing was verified: %s none of the %lu site%s",
+             v->options.sites ? "--sites names" : "the pipeline wants to have verified", f->n_left,
+             plural(f->n_left));
+    return v->options.sites ? err_hint(err, "without --sites all of them are verified") : -1;
+  }
   if (v->options.require >= 0 && (double)f->n_passed < v->options.require * (double)all) {
     err_fill(err, ERR_FAIL, "%lu of %lu were verified (%.1f %%), less than the %g %% asked for",
              f->n_passed, all, 100 * (double)f->n_passed / (double)all, 100 * v->options.require);

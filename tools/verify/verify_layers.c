@@ -159,7 +159,10 @@ static int run_chunk(struct walking *w, uint32_t first, uint32_t n, int side, st
   const char **wanted = arena_alloc(a, n * sizeof *wanted);
   for (uint32_t i = 0; i < n; i++)
     wanted[i] = arena_string(a, model_value_name(w->l->source, w->list[first + i].value));
-  if (write_copy(w, side, &more, err)) return -1;
+  if (write_copy(w, side, &more, err)) {
+    (void)unlinkat(v->scratch_fd, copy_name, 0);
+    return -1;
+  }
   *end = runtime_load(v->runtime, arena_printf(a, "%s/%s", v->scratch, copy_name),
                       folder_of(w->l->paths[side], a), &model, &cause);
   if (*end == RUNTIME_DONE) *end = runtime_run(v->runtime, w->l->inputs, wanted, n, a, out, &cause);
