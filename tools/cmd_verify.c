@@ -5,9 +5,11 @@
 //   weir verify SRC OUT --edits LOG  the same, with what OUT has as the part after
 //   weir verify SRC --inputs DIR     against the outputs that were saved with the inputs
 #include "commands.h"
+#include "html_page.h"
 #include "report.h"
 #include "verify_replay.h"
 #include "verify_written.h"
+#include "version.h"
 
 static int check_options(const struct cli_args *args, struct err *err) {
   const bool edits = cli_given(args, OPT_EDITS), out = cli_operand(args, "OUT");
@@ -48,34 +50,104 @@ static int verify_edits(struct verify *v, const struct cli_args *args, struct er
   return rc;
 }
 
+// ---- reports -----------------------------------------------------------------------------------
+
+static void write_json(const struct verify *v, const struct err *verdict, struct json_out *j) {
+  report_json_begin(j);
+  if (verdict->kind != ERR_NONE) report_json_put_error(j, verdict);
+  verify_write(&v->found, j);
+  json_end_object(j);
+}
+
+static void put_page(void *ctx, struct span piece) {
+  (void)job_text_add(ctx, piece); // which keeps what failed
+}
+
+static int write_page(const struct verify *v, const struct cli_args *args,
+                      const struct err *verdict, struct job_text *to, struct err *err) {
+  struct run_report r = {.command = "verify",
+                         .version = version_number,
+                         .model = path_base(cli_operand(args, "SRC")),
+                         .refusal = verdict->kind == ERR_NONE ? NULL : verdict,
+                         .told = {.did = "nothing changed"},
+                         .seconds = v->found.seconds,
+                         .peak_memory = v->found.peak_memory[0],
+                         .verified = &v->found};
+  const char *out = cli_operand(args, "OUT");
+  r.command_line = cli_given_line(args, &r.arena);
+  r.told.did = out ? arena_printf(&r.arena, "compared with %s", path_base(out))
+               : v->options.scope == VERIFY_SITES ? "compared with what its edits make of it"
+                                                  : "compared with the outputs that were expected";
+  if (job_text_start(to, err)) return -1;
+  html_page(&r, (struct html_sink){put_page, to});
+  run_report_free(&r);
+  return job_text_check(to, err) ? -1 : job_text_publish(to, err);
+}
+
+// Files of reports: opened before anything is run, so that hours are not in vain.
+struct records {
+  struct job_text json, page;
+};
+
+static int open_records(struct records *r, const struct cli_args *args, struct arena *a,
+                        struct err *err) {
+  const char *json = cli_string(args, OPT_REPORT_JSON), *page = cli_string(args, OPT_REPORT_HTML);
+  if (json && page && strcmp(json, page) == 0)
+    return err_set(err, ERR_USAGE, "--report-json and --report-html name the same file '%s'",
+                   quote_path(json).s);
+  if (json && job_text_reserve(&r->json, json, a, err)) return -1;
+  return page ? job_text_reserve(&r->page, page, a, err) : 0;
+}
+
+static int write_records(struct records *r, const struct verify *v, const struct cli_args *args,
+                         const struct err *verdict, struct err *err) {
+  if (r->json.path) {
+    struct json_out j = {.indent = 2};
+    write_json(v, verdict, &j);
+    json_newline(&j);
+    const int rc = job_text_end(&r->json, span_of(j.text, j.n), err);
+    json_done(&j);
+    if (rc) return -1;
+  }
+  return r->page.path ? write_page(v, args, verdict, &r->page, err) : 0;
+}
+
 static void print_json(const struct verify *v, const struct err *verdict) {
   struct json_out j = {.indent = 2};
-  report_json_begin(&j);
-  if (verdict->kind != ERR_NONE) report_json_put_error(&j, verdict);
-  verify_write(&v->found, &j);
-  json_end_object(&j);
+  write_json(v, verdict, &j);
   report_json_end(&j);
+}
+
+// What was found, in all forms that are asked for; the verdict goes first, then what failed on the way.
+static int tell(struct records *r, const struct verify *v, const struct cli_args *args,
+                struct err *err) {
+  struct err verdict = {0}, late = {0};
+  const int bad = verify_judge(v, &verdict), rc = write_records(r, v, args, &verdict, &late);
+  if (cli_flag(args, OPT_JSON))
+    print_json(v, &verdict);
+  else if (!cli_stdout_is_taken(args))
+    verify_tell(v, cli_flag(args, OPT_QUIET));
+  *err = bad ? verdict : late;
+  return bad ? -1 : rc;
 }
 
 int cmd_verify(const struct cli_args *args, struct err *err) {
   struct verify_options o;
   struct verify v = {.scratch_fd = -1};
+  struct records records = {.json = {.file = NULL}};
   struct arena arena = {0};
   int rc = check_options(args, err);
   if (rc == 0) rc = verify_options_take(&o, args, NULL, &arena, err);
+  if (rc == 0) rc = open_records(&records, args, &arena, err);
   if (rc == 0) rc = verify_begin(&v, &o, err);
   if (rc == 0 && o.scope == VERIFY_SITES)
     rc = verify_edits(&v, args, err);
   else if (rc == 0)
     rc = verify_models(&v, cli_operand(args, "SRC"), cli_operand(args, "OUT"),
                        cli_flag(args, OPT_ALLOW_LINKS), err);
-  if (rc == 0) {
-    rc = verify_judge(&v, err);
-    if (cli_flag(args, OPT_JSON))
-      print_json(&v, err);
-    else
-      verify_tell(&v, cli_flag(args, OPT_QUIET));
-  }
+  if (rc == 0) rc = tell(&records, &v, args, err);
+  job_text_drop(&records.json);
+  job_text_drop(&records.page);
   verify_end(&v);
   arena_free(&arena);
   return rc;

@@ -205,7 +205,7 @@ void diff_match(struct diff *d) {
     d->functions[s] = nobody(d, d->m[s]->n_functions);
   }
   d->node_by = arena_zalloc(&d->arena, a->n_nodes + (size_t)1);
-  d->scratch = diff_scratch_new(d);
+  d->scratch = diff_match_scratch(d);
   if (a->main_graph != NO_ID && b->main_graph != NO_ID)
     diff_match_graphs(d, a->main_graph, b->main_graph);
   match_functions(d);
@@ -229,7 +229,7 @@ void diff_match(struct diff *d) {
     d->steps += a->n_graphs;
   }
   match_sparse(d);
-  diff_scratch_free(d->scratch);
+  diff_match_scratch_done(d->scratch);
   d->scratch = NULL;
 }
 

@@ -33,7 +33,7 @@ struct pairing {
   bool proven; // names are known to hold: nodes of other names are other nodes
 };
 
-struct diff_scratch *diff_scratch_new(struct diff *d) {
+struct diff_scratch *diff_match_scratch(struct diff *d) {
   struct diff_scratch *s = arena_zalloc(&d->arena, sizeof *s);
   for (uint32_t k = 0; k < DIFF_SIDES; k++) {
     const struct model *m = d->m[k];
@@ -44,7 +44,7 @@ struct diff_scratch *diff_scratch_new(struct diff *d) {
   return s;
 }
 
-void diff_scratch_free(struct diff_scratch *s) {
+void diff_match_scratch_done(struct diff_scratch *s) {
   for (uint32_t k = 0; k < DIFF_SIDES; k++) {
     TABLE_FREE(&s->side[k], nodes);
     TABLE_FREE(&s->side[k], now);

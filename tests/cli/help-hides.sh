@@ -1,3 +1,2 @@
 # Hidden words are not in plain help.
 ! weir convert --help | grep -e null -e "|load"
-! weir conv2matmul --help | grep -e --verify

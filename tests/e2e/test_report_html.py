@@ -152,6 +152,13 @@ def test_on_standard_output_it_stands_alone(weir, tmp_path):
     assert "write to standard output" in done.err
 
 
+def test_one_page_is_of_one_model(weir, tmp_path):
+    for name in ("a", "b"):
+        make_chain(tmp_path / f"{name}.onnx", 3)
+    done = weir("shrink", tmp_path / "a.onnx", tmp_path / "b.onnx", "--report-html", tmp_path / "r.html", code=2)
+    assert "--report-html names one file, but there are 2 models" in done.err and not (tmp_path / "r.html").exists()
+
+
 # ---- names
 
 HOSTILE = [

@@ -278,6 +278,32 @@ def test_where_libraries_are_looked_for(tmp_path):
     assert opened(tmp_path, "--library", option, **env)["library"] == str(option)
 
 
+def test_the_environment_that_weir_was_installed_into_comes_first(tmp_path):
+    """If it is an environment; a prefix of another kind comes behind those that are active."""
+    env = nowhere(tmp_path)
+    prefix = tmp_path / "prefix"
+    own, active = installed(prefix), installed(tmp_path / "active")
+    (prefix / "bin").mkdir()
+    tool = Tool(tmp_path, {**env, "VIRTUAL_ENV": str(tmp_path / "active")})
+    tool.program = shutil.copy(built_tool("runtime_tool"), prefix / "bin")
+    tool.do("--open")
+    assert tool.said()[0]["library"] == str(active)
+    (prefix / "pyvenv.cfg").touch()
+    assert tool.said()[0]["library"] == str(own)
+    (prefix / "pyvenv.cfg").unlink()
+    del tool.environment["VIRTUAL_ENV"]
+    assert tool.said()[0]["library"] == str(own)
+
+
+@pytest.mark.parametrize("place", ["onnxruntime/capi", "lib", f"lib/{os.uname().machine}-linux-gnu"])
+def test_other_folders_of_an_environment(tmp_path, place):
+    library = tmp_path / "env" / place / "libonnxruntime.so.1.22.0"
+    library.parent.mkdir(parents=True)
+    library.symlink_to(LIBRARY)
+    env = {**nowhere(tmp_path), "VIRTUAL_ENV": str(tmp_path / "env")}
+    assert opened(tmp_path, **env)["library"] == str(library)
+
+
 def test_a_python_that_is_a_link_leads_to_its_own_packages(tmp_path):
     env = nowhere(tmp_path)
     with_python(tmp_path / "real")

@@ -163,7 +163,7 @@ REWRITES = {
     "conv2matmul": (ENCODER, ["conv2matmul"]),
     "quantize": (ENCODER, ["quantize"]),
     "qdq": (BERT, ["quantize", "--format", "qdq", "--opset", "auto"]),
-    "shrink": (BERT, ["shrink"]),
+    "shrink": (BERT, ["shrink", "--min-elements", "256"]),
     "cast": (BERT, ["cast", "--to", "float16"]),
     "optimize": (BERT, ["optimize"]),
     "attention": (BERT, ["optimize", "--opset", "23"]),
@@ -192,6 +192,10 @@ def test_some_sites(weir, tmp_path):
     all_of = found(weir, ENCODER, "--edits", log)
     three = found(weir, ENCODER, "--edits", log, "--sites", "3")
     assert len(three["rows"]) == 3 < len(all_of["rows"])
+    assert three["left_out"] == len(all_of["rows"]) - 3 and all_of["left_out"] == 0
+    # A pattern that fits nothing has not shown anything.
+    done = weir("verify", ENCODER, "--edits", log, "--sites", "no such *", code=1)
+    assert f"none of the {len(all_of['rows'])} sites" in done.err and "left out" in done.out
     by_name = found(weir, ENCODER, "--edits", log, "--sites", f"*{all_of['rows'][0]['name'][-12:]}")
     assert 1 <= len(by_name["rows"]) < len(all_of["rows"])
 
@@ -250,7 +254,11 @@ def test_options_go_together(weir, tmp_path):
         (["verify", BERT, BERT, "--shape", "1x2"], "NAME=SHAPE"),
         (["verify", BERT, BERT, "--lengths", "4,x"], "whole numbers"),
         (["verify", BERT, BERT, "--require", "lots"], "100%"),
+        (["verify", BERT, BERT, "--inputs", "x.npz", "--lengths", "3"], "inputs that are given"),
+        (["verify", BERT, BERT, "--inputs", "x.npz", "--shape", "x=3"], "inputs that are given"),
+        (["verify", BERT, "--edits", "x.jsonl", "--lengths", "3,4"], "one length"),
         (["quantize", BERT, tmp_path / "q.onnx", "--verify-seed", "3"], "without --verify"),
+        (["quantize", BERT, tmp_path / "q.onnx", "--verify", "--verify-inputs", "x.npz"], "about whole models"),
     ):
         assert said in weir(*words, code=2).err, words
 
@@ -290,6 +298,22 @@ def test_never_a_good_word_for_what_was_not_run(weir, tmp_path):
     done = weir("verify", custom, custom, code=1)
     assert "nothing could be verified" in done.err and "Mystery" in done.err
     assert "0 of 1" in done.out
+    # It is that for every length, not a model that was never opened.
+    rows = found(weir, custom, custom, "--lengths", "3,4,5", code=1)["rows"]
+    assert [row["status"] for row in rows] == ["not_verified"] * 3 and all("Mystery" in row["why"] for row in rows)
+
+
+def test_outputs_of_nothing(weir, tmp_path):
+    """No elements, or no outputs: there is nothing that could differ, so nothing is shown."""
+    node = helper.make_node("Relu", ["x"], ["y"])
+    onnx.save(model_of([node], [value("x", [0, 4])], [value("y", [0, 4])]), tmp_path / "empty.onnx")
+    onnx.save(model_of([node], [value("x", [4])], []), tmp_path / "none.onnx")
+    for name, said in (("empty", "no elements"), ("none", "no outputs")):
+        done = weir("verify", tmp_path / f"{name}.onnx", tmp_path / f"{name}.onnx", code=1)
+        assert said in done.err and "(0.0 %)" in done.out.splitlines()[-1], name
+    case = tmp_path / "case"
+    weir("verify", tmp_path / "empty.onnx", tmp_path / "empty.onnx", "--save-case", case, code=1)
+    assert "no elements" in weir("verify", tmp_path / "empty.onnx", "--inputs", case, code=1).err
 
 
 def test_outputs_that_are_not_finite(weir, tmp_path):

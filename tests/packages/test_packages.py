@@ -104,9 +104,11 @@ def test_verify_where_there_is_no_glibc(static, tmp_path, in_root):
         shutil.copy(path, root)
     message, hint = refused(in_root, root, "/weir", "/model.onnx")
     assert message == "weir-ort, the program that opens ONNX Runtime, was not found" and "WEIR_ORT" in hint
-    shutil.copy(static.with_name("weir-ort"), root)
+    for folder in ("var/tmp", "usr/bin"):  # of PATH: there is no /proc that would say where weir lies
+        (root / folder).mkdir(parents=True)
+    shutil.copy(static.with_name("weir-ort"), root / "usr/bin")
     message, hint = refused(in_root, root, "/weir", "/model.onnx")
-    assert message == "cannot start '/weir-ort': the dynamic loader that it needs is not on this system" and "glibc" in hint
+    assert message == "cannot start '/usr/bin/weir-ort': the dynamic loader that it needs is not on this system" and "glibc" in hint
 
 
 def test_where_weir_ort_is_put(static, tmp_path):

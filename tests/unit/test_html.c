@@ -356,6 +356,31 @@ static void test_verdicts(void **state) {
   expect_verdict(0, 0, 0, "nothing could be verified");
 }
 
+// Of a file that is longer than a unit there is no digest as a whole.
+static void test_outputs(void **state) {
+  (void)state;
+  struct run_file files[] = {{"m.onnx", 10, "abc123", 1}, {"m.onnx.data", 1U << 30, NULL, 16}};
+  struct run_report r = {.command = "convert",
+                         .version = "1",
+                         .model = "m",
+                         .root = "def456",
+                         .manifest = "m.onnx.manifest.json"};
+  r.outputs = files;
+  r.n_outputs = 2;
+  struct taken t = {0};
+  const char *page = page_of(&r, &t);
+  static const char *const there[] = {">abc123<", "of 16 parts, in the manifest", ">def456<",
+                                      "m.onnx.manifest.json", ">1073741824<"};
+  for (size_t i = 0; i < sizeof there / sizeof *there; i++)
+    if (!strstr(page, there[i])) fail_msg("the page lacks: %s", there[i]);
+  TABLE_FREE(&t, text);
+  r.dry = true; // nothing was written, so there are no digests of it
+  page = page_of(&r, &t);
+  assert_null(strstr(page, ">abc123<"));
+  assert_null(strstr(page, "weir audit"));
+  TABLE_FREE(&t, text);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_texts),
@@ -369,6 +394,7 @@ int main(void) {
       cmocka_unit_test(test_charts_of_odd_numbers),
       cmocka_unit_test(test_page_of_a_verification_alone),
       cmocka_unit_test(test_verdicts),
+      cmocka_unit_test(test_outputs),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,7 +61,7 @@ static void test_what_does_not_fit(void **state) {
   refuse("conv2matmul", "p.yaml:1:1: expected a mapping with the key 'passes' here", "");
   refuse("{}", "p.yaml:1:1: the key 'passes' is missing", "");
   refuse("pass: [conv2matmul]", "p.yaml:1:1: unknown key 'pass'",
-         "the keys are 'passes', 'exactness' and 'target'");
+         "the keys are 'passes', 'exactness', 'target', 'verify', 'verify_on' and 'reference'");
   refuse("passes: [conv2matmul]\npasses: [conv2matmul]", "p.yaml:2:1: a second key", "");
   refuse("passes: conv2matmul", "p.yaml:1:9: expected a list of passes here, found a word", "");
   refuse("passes: []", "p.yaml:1:9: the list of passes is empty", "");

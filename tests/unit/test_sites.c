@@ -331,6 +331,37 @@ static void test_a_constant_is_computed(void **state) {
   done(&f);
 }
 
+// x ─ Mul ─ a, by a weight behind an Identity that stays
+static void make_behind_identity(struct build *b, uint32_t n) {
+  const float w[] = {1, 2};
+  (void)n;
+  build_input(b, "x", DTYPE_FLOAT, "2");
+  build_floats(b, "w", "2", w);
+  build_node(b, "Identity", "id", "w", "v");
+  build_node(b, "Mul", "mul", "x v", "a");
+  build_node(b, "Add", "add", "a v", "y");
+  build_output(b, "y", DTYPE_FLOAT, "2");
+}
+
+// The Identity did not change: what it gives is a constant before, and computed after. A reader that changed
+// takes in how.
+static void test_a_constant_behind_an_identity_is_computed(void **state) {
+  (void)state;
+  struct fixture f;
+  begin(&f, make_behind_identity, 0);
+  edit_group(&f.e, "shrink", NO_ID, "");
+  edit_add_tensor(&f.e, 0, span_str("codes"), bytes(&f, 1, 2));
+  add(&f, "Dequantize", "codes", "weight", maker(&f, "v"));
+  edit_replace_uses(&f.e, value(&f, "w"), value(&f, "weight"));
+  const uint32_t mul = maker(&f, "a");
+  edit_group(&f.e, "other", mul, "");
+  edit_remove_node(&f.e, mul);
+  add(&f, "Product", "x v", "a", maker(&f, "y"));
+  expect(&f, "1: g0  > Dequantize: -> w=weight\n"
+             "1,2: g0 Mul > Dequantize,Identity,Product: x -> a\n");
+  done(&f);
+}
+
 // Where only one of its readers got it, that one is the site.
 static void test_a_reader_gets_another_constant(void **state) {
   (void)state;
@@ -518,6 +549,7 @@ int main(void) {
       cmocka_unit_test(test_other_elements),
       cmocka_unit_test(test_another_initializer),
       cmocka_unit_test(test_a_constant_is_computed),
+      cmocka_unit_test(test_a_constant_behind_an_identity_is_computed),
       cmocka_unit_test(test_a_reader_gets_another_constant),
       cmocka_unit_test(test_in_a_body),
       cmocka_unit_test(test_over_the_border_of_a_body),

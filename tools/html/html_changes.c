@@ -178,11 +178,10 @@ void html_types(struct html_out *o, const struct run_report *r) {
 
 // ---- what was kept -----------------------------------------------------------------------------
 
-static const struct pass_job *sorted_of; // of by_reason
-
-static int by_reason(const void *a, const void *b) {
+static int by_reason(const void *a, const void *b, void *ctx) {
+  const struct pass_job *pj = *(const struct pass_job *const *)ctx;
   const uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
-  const struct pass_job_site *x = &sorted_of->sites[i], *y = &sorted_of->sites[k];
+  const struct pass_job_site *x = &pj->sites[i], *y = &pj->sites[k];
   if (x->step != y->step) return x->step < y->step ? -1 : 1;
   const int reasons = strcmp(x->reason, y->reason);
   if (reasons) return reasons;
@@ -227,8 +226,7 @@ void html_kept(struct html_out *o, const struct run_report *r) {
   for (uint32_t i = 0; i < pj->n_sites; i++)
     if (pass_job_kept_site(pj, &pj->sites[i], &a)) at[n++] = i;
   if (n) {
-    sorted_of = pj;
-    qsort(at, n, sizeof *at, by_reason);
+    qsort_r(at, n, sizeof *at, by_reason, &pj);
     html_raw(o, "<section id=\"kept\"><h2>What was kept, and why</h2>\n");
   }
   for (uint32_t i = 0, first; i < n;) {

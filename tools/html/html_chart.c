@@ -20,11 +20,11 @@ static double scaled(const struct html_lines *c, double y) {
 
 static double x_of(const struct frame *f, const struct html_series *s, uint32_t i) {
   const uint32_t n = f->chart->stretched ? s->n : f->longest;
-  return LEFT + (WIDTH - LEFT - RIGHT) * (n > 1 ? (double)i / (n - 1) : 0.5);
+  return (double)LEFT + (double)(WIDTH - LEFT - RIGHT) * (n > 1 ? (double)i / (n - 1) : 0.5);
 }
 
 static double y_of(const struct frame *f, double y) {
-  return TOP + (HEIGHT - TOP - BOTTOM) * (f->high - y) / (f->high - f->low);
+  return (double)TOP + (double)(HEIGHT - TOP - BOTTOM) * (f->high - y) / (f->high - f->low);
 }
 
 // 1, 2 or 5 times a power of ten, so that at most six fit.

@@ -133,8 +133,10 @@ static void put_layers(struct html_out *o, const struct verified *v, struct aren
   if (v->n_layers == 0) return;
   for (uint32_t i = 0; i < v->n_layers; i++) {
     const struct compare_figures *f = &v->layers[i].figures;
-    db[i] = f->count ? f->sqnr_db : (double)NAN;
-    most[i] = f->count ? f->relative : (double)NAN;
+    // What differs by less than numbers of 64 bits can say, next to a mask of -1e38, is the same.
+    const bool told = f->count > 0 && f->relative > 1e-16;
+    db[i] = told ? f->sqnr_db : (double)NAN;
+    most[i] = told ? f->relative : (double)NAN;
   }
   const struct html_series curve = {.name = "SQNR", .y = db, .n = v->n_layers};
   const struct html_series relative = {
@@ -174,25 +176,29 @@ void html_verified(struct html_out *o, const struct verified *v) {
   const struct rows rows = {v, order_of(v, &a), reasons_of(v, &a)};
   const uint64_t all = v->n_passed + v->n_failed + v->n_not;
   const bool sites = v->scope && strcmp(v->scope, "sites") == 0;
+  const bool both = v->scope && strcmp(v->scope, "all") == 0;
+  const char *what = both ? "sites and outputs" : sites ? "sites" : "outputs";
   html_raw(o, "<section id=\"verification\"><h2>Verification</h2>\n");
   html_put(o, "<p class=\"verdict %s\"><strong>%s</strong>: ", html_verdict(v).style,
            html_verdict(v).word);
-  html_put(o, "%lu of %lu %s passed, %lu failed, %lu not verified", v->n_passed, all,
-           sites ? "sites" : "outputs", v->n_failed, v->n_not);
+  html_put(o, "%lu of %lu %s passed, %lu failed, %lu not verified", v->n_passed, all, what,
+           v->n_failed, v->n_not);
   if (all)
     html_put(o, " (%.1f %% verified)", 100.0 * (double)(v->n_passed + v->n_failed) / (double)all);
+  if (v->n_left)
+    html_put(o, "; %lu site%s left out", v->n_left, v->n_left == 1 ? " was" : "s were");
   html_raw(o, ".</p>\n");
   html_put(o, "<p>%s, with the same inputs, in ONNX Runtime %s; seed %lu",
-           sites ? "Each site of the change was run before and after, as two small models"
-                 : "Both models were run",
+           both    ? "Each site of the change was run before and after, and so were both models"
+           : sites ? "Each site of the change was run before and after, as two small models"
+                   : "Both models were run",
            v->runtime ? v->runtime : "(version not known)", v->seed);
   if (v->sizes) html_put(o, "; %s", v->sizes);
   html_put(o, ". It took %.1f s; peak memory %s", v->seconds, quote_bytes(v->peak_memory[0]).s);
   html_put(o, " of weir and %s of the runtime.</p>\n", quote_bytes(v->peak_memory[1]).s);
   if (v->n_rows)
     html_table(o, &(struct html_table){.id = "verified",
-                                       .caption = sites ? "Sites, those that failed first"
-                                                        : "Outputs, those that failed first",
+                                       .caption = "What was compared, those that failed first",
                                        .columns = columns,
                                        .n_columns = V_COLUMNS,
                                        .n_rows = v->n_rows,

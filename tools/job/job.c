@@ -82,7 +82,7 @@ static void write_kept_page(void *ctx, struct html_sink sink) {
 
 static int seal(struct job *job, const struct carry_out *c, struct staging *st, struct err *err) {
   struct json_out report = {.indent = 2};
-  run_report_take_digests(job, st);
+  if (job->page_file.path) run_report_take_digests(job, st);
   if (job_wants_report(job->args)) { // as it is if another process completes the seal
     const char *resumed = job->resumed;
     job->resumed = "seal";

@@ -248,9 +248,9 @@ static const char *worst_text(const struct quantized *q, struct arena *a) {
   const double db = figures_sqnr_db(&worst->figures);
   if (isinf(db) && db > 0) return NULL; // nothing was lost
   const double usual = quantized_usual_db(worst);
-  const char *layer = quote_str(worst->layer).s;
-  if (usual == 0) return arena_printf(a, "%s  %.1f dB", layer, db);
-  return arena_printf(a, "%s  %.1f dB  (usual for %u bits: about %.0f)", layer, db,
+  const struct quoted layer = quote_str(worst->layer);
+  if (usual == 0) return arena_printf(a, "%s  %.1f dB", layer.s, db);
+  return arena_printf(a, "%s  %.1f dB  (usual for %u bits: about %.0f)", layer.s, db,
                       worst->scheme.bits, usual);
 }
 

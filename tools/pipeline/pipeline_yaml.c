@@ -226,7 +226,11 @@ static int read_tolerance(struct reader *r, struct compare_bounds *b) {
     const bool rtol = at_event(r, YAML_SCALAR_EVENT) && span_is(word(r), "rtol");
     if (!rtol && !(at_event(r, YAML_SCALAR_EVENT) && span_is(word(r), "atol")))
       return refuse(r, "a tolerance has 'rtol' and 'atol'");
-    if (next(r) || read_number(r, rtol ? &b->rtol : &b->atol)) return -1;
+    double *to = rtol ? &b->rtol : &b->atol;
+    if (next(r)) return -1;
+    const yaml_mark_t at = r->event.start_mark;
+    if (read_number(r, to)) return -1;
+    if (!isfinite(*to) || *to < 0) return refuse_at(r, at, "a tolerance is a number from 0 on");
   }
   return next(r);
 }
@@ -264,8 +268,10 @@ static int read_metric(struct reader *r, struct compare_bounds *b) {
   if (next(r) || read_number(r, &range[0]) || read_number(r, &range[1])) return -1;
   if (!at_event(r, YAML_SEQUENCE_END_EVENT)) return refuse_kind(r, "the end of the list");
   const double bound = metrics[k].larger ? range[0] : range[1];
-  if (isfinite(bound) &&
-      compare_take_metric(b, arena_printf(&r->p->arena, "%s=%.17g", metrics[k].ours, bound), &why))
+  if (!isfinite(bound))
+    return refuse_at(r, at, "the range of '%s' has no %s, so it would allow everything",
+                     metrics[k].name, metrics[k].larger ? "least" : "most");
+  if (compare_take_metric(b, arena_printf(&r->p->arena, "%s=%.17g", metrics[k].ours, bound), &why))
     return refuse_word(r, at, &why);
   return next(r);
 }
@@ -273,6 +279,7 @@ static int read_metric(struct reader *r, struct compare_bounds *b) {
 static int read_metrics(struct reader *r, struct compare_bounds *b) {
   if (!at_event(r, YAML_MAPPING_START_EVENT)) return refuse_kind(r, "a mapping of metrics");
   if (next(r)) return -1;
+  if (at_event(r, YAML_MAPPING_END_EVENT)) return refuse(r, "no metric is named");
   while (!at_event(r, YAML_MAPPING_END_EVENT))
     if (read_metric(r, b)) return -1;
   return next(r);
@@ -294,6 +301,8 @@ static int read_verify(struct reader *r, struct pipeline_verify *v) {
   }
   if (!at_event(r, YAML_MAPPING_START_EVENT)) return refuse_kind(r, "how to verify");
   if (next(r)) return -1;
+  if (at_event(r, YAML_MAPPING_END_EVENT))
+    return refuse(r, "'verify' is equality, tolerance, metric, promise or off");
   while (!at_event(r, YAML_MAPPING_END_EVENT)) {
     const bool tolerance = at_event(r, YAML_SCALAR_EVENT) && span_is(word(r), "tolerance");
     if (!tolerance && !(at_event(r, YAML_SCALAR_EVENT) && span_is(word(r), "metric")))
@@ -416,18 +425,28 @@ static int read_all_steps(struct reader *r) {
   return read_steps(r, false);
 }
 
+// Does the key stand anywhere, be it as "off"?
+static bool says_verify(const struct pipeline *p) {
+  bool said = p->verify.proof != PIPELINE_PROOF_OPEN;
+  for (uint32_t i = 0; i < p->n_steps && !said; i++)
+    said = p->steps[i].verify.proof != PIPELINE_PROOF_OPEN;
+  return said;
+}
+
 static int read_top(struct reader *r) {
   static const struct {
     const char *name;
     int (*read)(struct reader *r);
-  } keys[] = {{"passes", read_all_steps},    {"exactness", read_exactness},
-              {"target", read_target},       {"verify", read_all_verify},
-              {"verify_on", read_verify_on}, {"reference", read_reference}};
+    bool of_verify; // says more of what 'verify' asks for
+  } keys[] = {{"passes", read_all_steps, false},   {"exactness", read_exactness, false},
+              {"target", read_target, false},      {"verify", read_all_verify, false},
+              {"verify_on", read_verify_on, true}, {"reference", read_reference, true}};
   enum { KEYS = sizeof keys / sizeof *keys };
   if (!at_event(r, YAML_MAPPING_START_EVENT))
     return refuse_kind(r, "a mapping with the key 'passes'");
   yaml_mark_t start = r->event.start_mark;
   bool seen[KEYS] = {false};
+  yaml_mark_t at[KEYS];
   if (next(r)) return -1;
   while (!at_event(r, YAML_MAPPING_END_EVENT)) {
     size_t k = 0;
@@ -441,9 +460,15 @@ static int read_top(struct reader *r) {
           "the keys are 'passes', 'exactness', 'target', 'verify', 'verify_on' and 'reference'");
     }
     seen[k] = true;
+    at[k] = r->event.start_mark;
     if (next(r) || keys[k].read(r)) return -1;
   }
   if (!seen[0]) return refuse_at(r, start, "the key 'passes' is missing");
+  for (size_t k = 0; k < KEYS; k++)
+    if (seen[k] && keys[k].of_verify && !says_verify(r->p)) {
+      (void)refuse_at(r, at[k], "'%s' has no effect without 'verify'", keys[k].name);
+      return err_hint(r->err, "'verify: promise' asks of every pass what it promises");
+    }
   return next(r);
 }
 

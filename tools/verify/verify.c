@@ -5,6 +5,7 @@
 #include "verify.h"
 
 #include "report.h"
+#include "runtime_find.h"
 #include "stop.h"
 
 #include <errno.h>
@@ -30,10 +31,17 @@ static int make_scratch(struct verify *v, struct err *err) {
   return 0;
 }
 
+// Where there is no runtime, that is said, and not what else it would have needed.
+static int check_runtime(struct verify *v, struct err *err) {
+  const char *found;
+  if (runtime_find_program(&v->arena, &found, err)) return -1;
+  return runtime_find_library(v->options.runtime.library, &v->arena, &found, err);
+}
+
 int verify_begin(struct verify *v, const struct verify_options *o, struct err *err) {
   *v = (struct verify){.options = *o, .scratch_fd = -1, .began = report_clock()};
   v->options.runtime.stop = stop_watch();
-  if (make_scratch(v, err)) return -1;
+  if (check_runtime(v, err) || make_scratch(v, err)) return -1;
   v->options.runtime.scratch = v->scratch;
   if (runtime_open(&v->runtime, &v->options.runtime, err)) return -1;
   v->found.runtime = arena_string(&v->found.arena, span_str(runtime_about(v->runtime).version));
@@ -81,6 +89,12 @@ int verify_judge(const struct verify *v, struct err *err) {
     err_fill(err, ERR_FAIL, "nothing could be verified: '%s': %s", quote_str(not ->name).s,
              not ->why);
     return -1;
+  }
+  if (all == 0 && f->n_left > 0 && (v->options.sites || v->options.asked)) {
+    err_fill(err, ERR_FAIL, "nothing was verified: %s none of the %lu site%s",
+             v->options.sites ? "--sites names" : "the pipeline wants to have verified", f->n_left,
+             plural(f->n_left));
+    return v->options.sites ? err_hint(err, "without --sites all of them are verified") : -1;
   }
   if (v->options.require >= 0 && (double)f->n_passed < v->options.require * (double)all) {
     err_fill(err, ERR_FAIL, "%lu of %lu were verified (%.1f %%), less than the %g %% asked for",

@@ -43,6 +43,7 @@ struct verify_options {
   int64_t output, length_output; // which outputs are compared, and which are lengths; -1: all, none
   const struct pipeline
       *pipeline; // whose steps say how what they changed is verified; NULL: none does
+  bool asked;    // by --verify: steps that say nothing of it are verified too, by what they promise
   struct runtime_options runtime;
   uint64_t memory; // for reading weights
 };
@@ -60,7 +61,8 @@ struct verify {
   struct runtime *runtime;
   char *scratch; // a folder of its own
   int scratch_fd;
-  FILE *log; // of a job: the lines of its edit log (verify_job.h); NULL
+  const char *step; // the pass behind which whole models are compared; NULL: all of them
+  FILE *log;        // of a job: the lines of its edit log (verify_job.h); NULL
   const char *log_path;
   struct arena arena; // of inputs and results
   struct verified found;
@@ -102,6 +104,11 @@ struct verify_bounds verify_bounds_of_models(const struct model *source,
 // after: what the output's type is.
 struct verify_bounds verify_bounds_of_site(const char *const *passes, uint32_t n, uint32_t bits,
                                            enum dtype before, enum dtype after, struct arena *a);
+
+// How the pipeline wants to have verified what these passes changed: the loosest bounds that it gives one of them
+// (*out then), else by what they promise, else not at all (OFF). Words lie in *a.
+enum pipeline_proof verify_proof_of(const struct verify_options *o, const char *const *passes,
+                                    uint32_t n, struct verify_bounds *out, struct arena *a);
 
 // "max abs 3e-05, cosine 0.99"
 const char *verify_bounds_words(const struct compare_bounds *b, struct arena *a);

@@ -109,8 +109,8 @@ struct verify_bounds verify_bounds_of_models(const struct model *source,
                  half_after = bytes_of(result, DTYPE_FLOAT16, DTYPE_BFLOAT16);
   b.bounds.nonfinite = true;
   if ((is_quantized(result) && !is_quantized(source)) || has_codes(source, result)) {
-    b.bounds.least_cosine = 0.95;
-    b.words = "cosine of 0.95 (weights are quantized)";
+    b.bounds.least_cosine = 0.9;
+    b.words = "cosine of 0.9 (weights are quantized)";
   } else if (half_after > half_before) {
     b.bounds.least_cosine = 0.999;
     b.words = "cosine of 0.999 (weights of 16 bits)";
@@ -119,6 +119,30 @@ struct verify_bounds verify_bounds_of_models(const struct model *source,
     b.words = half_after > 0 ? "relative error of 0.02" : "relative error of 0.0001";
   }
   return b;
+}
+
+// ---- pipelines ---------------------------------------------------------------------------------
+
+// Of several bounds those of the loosest kind hold.
+static int looseness(const struct compare_bounds *b) {
+  return b->equal ? 0 : b->rtol >= 0 ? 1 : 2;
+}
+
+enum pipeline_proof verify_proof_of(const struct verify_options *o, const char *const *passes,
+                                    uint32_t n, struct verify_bounds *out, struct arena *a) {
+  enum pipeline_proof proof = n ? PIPELINE_PROOF_OFF : PIPELINE_PROOF_PROMISE;
+  if (!o->pipeline) return PIPELINE_PROOF_PROMISE;
+  for (uint32_t i = 0; i < n; i++) {
+    struct pipeline_verify v = pipeline_verify_of(o->pipeline, passes[i]);
+    if (v.proof == PIPELINE_PROOF_OPEN && o->asked) v.proof = PIPELINE_PROOF_PROMISE;
+    if (v.proof <= PIPELINE_PROOF_OFF || v.proof < proof) continue;
+    if (v.proof == PIPELINE_PROOF_BOUNDS &&
+        (proof != PIPELINE_PROOF_BOUNDS || looseness(&v.bounds) > looseness(&out->bounds)))
+      *out = (struct verify_bounds){v.bounds, NULL};
+    proof = v.proof;
+  }
+  if (proof == PIPELINE_PROOF_BOUNDS) out->words = verify_bounds_words(&out->bounds, a);
+  return proof;
 }
 
 // ---- words -------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ static void list_layers(struct walking *w, struct infer *after) {
   w->list = arena_alloc(&w->arena, (m->n_values + (size_t)1) * sizeof *w->list);
   for (uint32_t node = m->graphs[m->main_graph].first_node; node != NO_ID;
        node = m->nodes[node].next)
-    for (uint32_t k = 0; k < m->nodes[node].n_out; k++) {
+    for (uint32_t k = 0; k < m->nodes[node].n_out && !model_op_is(m, node, "Constant"); k++) {
       const uint32_t value = model_output(m, &m->nodes[node], k);
       if (value == NO_ID || m->values[value].n_graph_outputs > 0) continue;
       const uint32_t name = model_find_name(x, model_value_name(m, value));
@@ -159,7 +159,10 @@ static int run_chunk(struct walking *w, uint32_t first, uint32_t n, int side, st
   const char **wanted = arena_alloc(a, n * sizeof *wanted);
   for (uint32_t i = 0; i < n; i++)
     wanted[i] = arena_string(a, model_value_name(w->l->source, w->list[first + i].value));
-  if (write_copy(w, side, &more, err)) return -1;
+  if (write_copy(w, side, &more, err)) {
+    (void)unlinkat(v->scratch_fd, copy_name, 0);
+    return -1;
+  }
   *end = runtime_load(v->runtime, arena_printf(a, "%s/%s", v->scratch, copy_name),
                       folder_of(w->l->paths[side], a), &model, &cause);
   if (*end == RUNTIME_DONE) *end = runtime_run(v->runtime, w->l->inputs, wanted, n, a, out, &cause);

@@ -67,7 +67,10 @@ static int draw_case(struct verify_run *r, int64_t length, struct array_case *ou
   char why[256];
   if (draw_open(&d, r->infer, &r->side[0].model, &o, err)) return -1;
   const char *sizes = draw_words(d, &v->found.arena);
-  if (!v->found.sizes) v->found.sizes = sizes;
+  if (!v->found.sizes)
+    v->found.sizes = sizes;
+  else if (!strstr(v->found.sizes, sizes))
+    v->found.sizes = arena_printf(&v->found.arena, "%s; %s", v->found.sizes, sizes);
   out->name = length ? arena_printf(&v->found.arena, "length %ld", (long)length) : "drawn";
   const enum draw_end end = draw_inputs(d, &v->arena, &out->inputs, why);
   draw_close(d);
@@ -186,9 +189,11 @@ static int run_side(struct verify_run *r, struct side *s, struct err *err) {
   struct err cause = {0};
   s->results = arena_zalloc(&v->arena, (r->n_cases + (size_t)1) * sizeof *s->results);
   s->why = arena_zalloc(&v->arena, (r->n_cases + (size_t)1) * sizeof *s->why);
-  enum runtime_end end = runtime_load(v->runtime, s->path, NULL, &model, &cause);
+  const enum runtime_end loaded = runtime_load(v->runtime, s->path, NULL, &model, &cause);
+  enum runtime_end end = loaded;
   for (uint32_t i = 0; i < r->n_cases; i++) {
-    if (end == RUNTIME_DONE || (i > 0 && !s->why[i - 1])) {
+    // Sizes that the model refuses are not those of the next case; what ended the process would end it again.
+    if (loaded == RUNTIME_DONE && (end == RUNTIME_DONE || end == RUNTIME_REFUSED)) {
       cause = (struct err){0};
       end =
           runtime_run(v->runtime, &r->cases[i].inputs, NULL, 0, &v->arena, &s->results[i], &cause);
@@ -198,13 +203,6 @@ static int run_side(struct verify_run *r, struct side *s, struct err *err) {
     if (end == RUNTIME_DONE) continue;
     if (not_run(r, end, &cause, &s->why[i], err)) return -1;
     s->lacks_kernel = s->lacks_kernel || verify_lacks_kernel(&cause);
-    if (end == RUNTIME_REFUSED && i + 1 < r->n_cases && s->results) { // other sizes may run
-      end = RUNTIME_DONE;
-      continue;
-    }
-    for (uint32_t k = i + 1; k < r->n_cases; k++)
-      s->why[k] = s->why[i];
-    return 0;
   }
   return 0;
 }
@@ -216,7 +214,9 @@ static struct verified_row *add_row(struct verify_run *r, const char *name,
   struct verified *f = &r->v->found;
   struct verified_row *row = TABLE_PUSH(f, rows);
   *row = (struct verified_row){
-      .name = arena_string(&f->arena, span_str(name)), .of = c->name, .bounds = r->bounds.words};
+      .name = arena_string(&f->arena, span_str(name)),
+      .of = r->v->step ? arena_printf(&f->arena, "%s, %s", r->v->step, c->name) : c->name,
+      .bounds = r->bounds.words};
   return row;
 }
 
@@ -227,6 +227,8 @@ static void end_row(struct verify_run *r, struct verified_row *row, enum verifie
   row->why = end == VERIFIED_PASSED ? NULL : arena_string(&f->arena, span_str(why));
   *(end == VERIFIED_PASSED ? &f->n_passed : end == VERIFIED_FAILED ? &f->n_failed : &f->n_not) += 1;
 }
+
+static const char no_elements[] = "it has no elements for these inputs";
 
 static bool is_all_nonfinite(const struct compare_figures *f) {
   return f->count > 0 && f->nonfinite[0] == f->count;
@@ -243,7 +245,9 @@ static int compare_output(struct verify_run *r, const struct array_case *c, cons
   }
   if (compare_arrays(a, b, &r->judged, r->v->options.runtime.stop, &got, err)) return -1;
   row->figures = got.figures;
-  if (got.end != COMPARE_DIFFERENT && is_all_nonfinite(&got.figures))
+  if (got.end == COMPARE_PASSED && got.figures.count == 0)
+    end_row(r, row, VERIFIED_NOT, no_elements);
+  else if (got.end != COMPARE_DIFFERENT && is_all_nonfinite(&got.figures))
     end_row(r, row, VERIFIED_NOT, "the source gives no finite number for these inputs");
   else if (got.end != COMPARE_DIFFERENT && r->v->options.finite &&
            got.figures.nonfinite[0] + got.figures.nonfinite[1] > 0)
@@ -258,6 +262,10 @@ static int compare_case(struct verify_run *r, uint32_t i, struct err *err) {
   const struct side *s = r->side;
   const struct arrays *a = &s[0].results[i], *b = &s[1].results[i];
   const int64_t only = r->v->options.output, lengths = r->v->options.length_output;
+  if (s[0].model.graphs[s[0].model.main_graph].n_outputs == 0) {
+    end_row(r, add_row(r, "outputs", c), VERIFIED_NOT, "the model has no outputs");
+    return 0;
+  }
   if (s[0].why[i]) {
     end_row(r, add_row(r, "outputs", c), VERIFIED_NOT,
             arena_printf(&r->v->found.arena, "the source does not run: %s", s[0].why[i]));
@@ -274,7 +282,6 @@ static int compare_case(struct verify_run *r, uint32_t i, struct err *err) {
     if (!other && a->n == b->n) other = &b->list[k];
     if (compare_output(r, c, &a->list[k], other, err)) return -1;
   }
-  if (a->n == 0) end_row(r, add_row(r, "outputs", c), VERIFIED_NOT, "the model has no outputs");
   return 0;
 }
 
@@ -302,7 +309,10 @@ static int compare_expected(struct verify_run *r, uint32_t i, struct err *err) {
     array_settle_like(x, have);
     if (compare_arrays(x, have, &r->judged, r->v->options.runtime.stop, &got, err)) return -1;
     row->figures = got.figures;
-    end_row(r, row, got.end == COMPARE_PASSED ? VERIFIED_PASSED : VERIFIED_FAILED, got.why);
+    if (got.end == COMPARE_PASSED && got.figures.count == 0)
+      end_row(r, row, VERIFIED_NOT, no_elements);
+    else
+      end_row(r, row, got.end == COMPARE_PASSED ? VERIFIED_PASSED : VERIFIED_FAILED, got.why);
   }
   return 0;
 }
@@ -326,6 +336,20 @@ static int check_output_numbers(const struct verify_run *r, struct err *err) {
   return 0;
 }
 
+// What the user says, else what the pipeline does, else what suits the two models.
+static struct verify_bounds bounds_of(const struct verify_run *r) {
+  const struct verify_options *o = &r->v->options;
+  struct arena *a = &r->v->found.arena;
+  struct verify_bounds b = {o->bounds, o->bounds_words};
+  if (b.words) return b;
+  const uint32_t n = o->pipeline ? o->pipeline->n_steps : 0;
+  const char **passes = arena_alloc(a, (n + (size_t)1) * sizeof *passes);
+  for (uint32_t i = 0; i < n; i++)
+    passes[i] = o->pipeline->steps[i].values.pass->name;
+  if (verify_proof_of(o, passes, n, &b, a) == PIPELINE_PROOF_BOUNDS) return b;
+  return verify_bounds_of_models(&r->side[0].model, &r->side[1].model);
+}
+
 static int run(struct verify_run *r, struct err *err) {
   struct verify *v = r->v;
   const struct infer_options o = {INFER_REFINE, 1, INT64_MAX, false};
@@ -334,9 +358,7 @@ static int run(struct verify_run *r, struct err *err) {
   if (check_output_numbers(r, err)) return -1;
   r->infer = infer_new(m, &o);
   infer_all(r->infer, NULL);
-  r->bounds = v->options.bounds_words
-                  ? (struct verify_bounds){v->options.bounds, v->options.bounds_words}
-                  : verify_bounds_of_models(m, &r->side[1].model);
+  r->bounds = bounds_of(r);
   r->judged = r->bounds.bounds;
   r->judged.nonfinite = !v->options.finite;
   if (find_cases(r, err) || run_side(r, &r->side[0], err)) return -1;

@@ -151,6 +151,31 @@ static int take_runtime(const struct taking *t) {
   return 0;
 }
 
+// What is given is not drawn too, and sites are drawn, of one size each.
+static int check_inputs(const struct taking *t) {
+  const struct verify_options *o = t->o;
+  const bool sites = !(o->scope & VERIFY_MODEL);
+  uint32_t n_shapes;
+  cli_list(t->args, of(t, &twin_shape), &n_shapes);
+  if (o->inputs && sites) {
+    if (text(t, &twin_inputs))
+      err_fill(t->err, ERR_USAGE, "%s is about whole models, not about sites",
+               cli_source(t->args, of(t, &twin_inputs)).s);
+    else
+      err_fill(t->err, ERR_USAGE,
+               "the pipeline's 'reference' is about whole models, not about "
+               "sites");
+    return err_hint(t->err, "'verify_on: model' in the pipeline, or --verify=model, runs these");
+  }
+  if (text(t, &twin_lengths) && o->n_lengths > 1 && sites)
+    return err_set(t->err, ERR_USAGE, "%s: sites are given inputs of one length",
+                   cli_source(t->args, of(t, &twin_lengths)).s);
+  if (o->inputs && (text(t, &twin_lengths) || n_shapes > 0))
+    return err_set(t->err, ERR_USAGE, "%s has no effect on inputs that are given",
+                   cli_source(t->args, of(t, n_shapes ? &twin_shape : &twin_lengths)).s);
+  return 0;
+}
+
 // The options that only onnx-conv2matmul's users know.
 static int take_compatible(const struct taking *t) {
   struct verify_options *o = t->o;
@@ -215,6 +240,7 @@ int verify_options_take(struct verify_options *o, const struct cli_args *args,
       return err_set(err, ERR_USAGE, "--%s has no effect without --verify", alone);
     if (o->scope == VERIFY_NOTHING) return 0;
     o->pipeline = pipeline;
+    o->asked = cli_given(args, OPT_VERIFY);
   } else {
     o->scope = cli_string(args, OPT_EDITS) ? VERIFY_SITES : VERIFY_MODEL;
     o->layers = cli_flag(args, OPT_LAYERS);
@@ -224,7 +250,8 @@ int verify_options_take(struct verify_options *o, const struct cli_args *args,
   o->inputs = text(&t, &twin_inputs);
   if (!o->inputs && pipeline) o->inputs = pipeline->reference;
   if (cli_given(args, of(&t, &twin_seed))) o->seed = cli_count(args, of(&t, &twin_seed));
-  if (take_lengths(&t) || take_shapes(&t) || take_bounds(&t) || take_share(&t) || take_runtime(&t))
+  if (take_lengths(&t) || take_shapes(&t) || take_bounds(&t) || take_share(&t) ||
+      take_runtime(&t) || check_inputs(&t))
     return -1;
   return take_compatible(&t);
 }

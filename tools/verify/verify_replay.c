@@ -88,5 +88,6 @@ const char *verify_fault(struct verify *v, const struct verify_edited *e, const 
     if (is == NOBODY_KNOWS) return NULL;
     *(is == YES ? &high : &low) = is == YES ? mid : mid + 1;
   }
-  return arena_printf(a, "group %u (%s)", groups[low], g->rows[groups[low] - 1 - g->first].pass);
+  return arena_printf(a, "group %u (%s)", groups[low],
+                      quote_str(g->rows[groups[low] - 1 - g->first].pass).s);
 }

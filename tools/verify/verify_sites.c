@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 enum { BEFORE, AFTER, SIDES };
-enum { WIDEST = 32 };
+enum { WIDEST = 32, FAULTS_SOUGHT = 16 };
 static const char *const side_names[SIDES] = {"before", "after"};
 
 struct site_run {
@@ -97,32 +97,6 @@ static uint32_t passes_of(const struct site_run *r, const struct site *s,
   return n;
 }
 
-// Bounds of the pipeline, where one of the site's passes has some: the loosest kind of them.
-static int looseness(const struct compare_bounds *b) {
-  return b->equal ? 0 : b->rtol >= 0 ? 1 : 2;
-}
-
-// OFF: none of its passes is to be verified.
-static enum pipeline_proof proof_of(const struct site_run *r, const char *const *names, uint32_t n,
-                                    struct verify_bounds *out) {
-  const struct pipeline *p = r->v->options.pipeline;
-  enum pipeline_proof proof = n ? PIPELINE_PROOF_OFF : PIPELINE_PROOF_PROMISE;
-  if (!p || !pipeline_verifies(p)) return PIPELINE_PROOF_PROMISE;
-  for (uint32_t i = 0; i < n; i++) {
-    const struct pipeline_verify v = pipeline_verify_of(p, names[i]);
-    if (v.proof <= PIPELINE_PROOF_OFF ||
-        (v.proof == PIPELINE_PROOF_PROMISE && proof == PIPELINE_PROOF_BOUNDS))
-      continue;
-    if (proof != PIPELINE_PROOF_BOUNDS ||
-        (v.proof == PIPELINE_PROOF_BOUNDS && looseness(&v.bounds) > looseness(&out->bounds)))
-      *out = (struct verify_bounds){v.bounds, NULL};
-    proof = v.proof;
-  }
-  if (proof == PIPELINE_PROOF_BOUNDS)
-    out->words = verify_bounds_words(&out->bounds, &r->v->found.arena);
-  return proof;
-}
-
 static bool has_group(const struct site_run *r, const struct site *s) {
   for (uint32_t i = 0, k = 0; i < s->n_groups && k < r->n_groups;) {
     if (s->groups[i] == r->groups[k]) return true;
@@ -136,7 +110,9 @@ static bool is_chosen(struct site_run *r, uint32_t i, const char *name) {
   const char *names[SITE_PASSES];
   struct verify_bounds ignored;
   if (r->groups) return has_group(r, s);
-  if (proof_of(r, names, passes_of(r, s, names), &ignored) == PIPELINE_PROOF_OFF) return false;
+  if (verify_proof_of(&r->v->options, names, passes_of(r, s, names), &ignored,
+                      &r->v->found.arena) == PIPELINE_PROOF_OFF)
+    return false;
   if (r->picked && r->picked < r->sites.n)
     return i * r->picked / r->sites.n != (i + (uint64_t)1) * r->picked / r->sites.n;
   if (!r->has_pattern || name_pattern_matches(&r->pattern, name)) return true;
@@ -333,6 +309,11 @@ static void remove_part(const struct site_run *r, int side) {
   (void)unlinkat(r->v->scratch_fd, name, 0);
 }
 
+// A signal, a full disk: it says nothing of the site, and the next one would fare no better.
+static bool is_of_the_machine(const struct err *cause) {
+  return cause->kind == ERR_RETRY || cause->kind == ERR_NOSPACE || cause->kind == ERR_IO;
+}
+
 // What came of running one side: an end, with its words in *cause.
 static enum runtime_end run_side(struct site_run *r, const struct part *p,
                                  const struct arrays *inputs, int side, struct arena *a,
@@ -342,7 +323,7 @@ static enum runtime_end run_side(struct site_run *r, const struct part *p,
   uint64_t bytes;
   if (part_write(r->cutter[side], p, v->scratch_fd, side_names[side], &bytes, cause)) {
     remove_part(r, side);
-    return cause->kind == ERR_RETRY ? RUNTIME_STOPPED : RUNTIME_BROKEN;
+    return is_of_the_machine(cause) ? RUNTIME_STOPPED : RUNTIME_BROKEN;
   }
   enum runtime_end end = runtime_load(
       v->runtime, arena_printf(a, "%s/%s.onnx", v->scratch, side_names[side]), NULL, &model, cause);
@@ -364,12 +345,13 @@ static int compare_outputs(struct site_run *r, const struct site *s, const struc
   const char *names[SITE_PASSES];
   const uint32_t n = passes_of(r, s, names), bits = new_bits(r, s);
   uint32_t empty = 0;
+  uint64_t elements = 0;
   row->end = VERIFIED_PASSED;
   for (uint32_t i = 0; i < s->n_outputs; i++) {
     struct compare_result got;
     const struct array *x = &out[BEFORE].list[i], *y = &out[AFTER].list[i];
     struct verify_bounds b = {r->v->options.bounds, r->v->options.bounds_words};
-    if (!b.words && proof_of(r, names, n, &b) != PIPELINE_PROOF_BOUNDS)
+    if (!b.words && verify_proof_of(&r->v->options, names, n, &b, a) != PIPELINE_PROOF_BOUNDS)
       b = verify_bounds_of_site(names, n, bits, x->dtype, y->dtype, a);
     // A type that became another one on purpose is compared as numbers.
     b.bounds.retyped = true;
@@ -378,6 +360,7 @@ static int compare_outputs(struct site_run *r, const struct site *s, const struc
       row->figures = got.figures;
       row->bounds = b.words;
     }
+    elements += x->count;
     empty += got.end != COMPARE_DIFFERENT && got.figures.count == got.figures.nonfinite[0];
     if (got.end == COMPARE_PASSED || row->end == VERIFIED_FAILED) continue;
     row->end = VERIFIED_FAILED;
@@ -388,7 +371,8 @@ static int compare_outputs(struct site_run *r, const struct site *s, const struc
   }
   if (empty == s->n_outputs && row->end == VERIFIED_PASSED) {
     row->end = VERIFIED_NOT;
-    row->why = "the part before gives no finite number for the inputs that were drawn";
+    row->why = elements ? "the part before gives no finite number for the inputs that were drawn"
+                        : "the part before gives no elements for the inputs that were drawn";
   }
   return 0;
 }
@@ -515,7 +499,8 @@ static int look_at_weights(struct site_run *r, const struct site *s, struct veri
   struct site written;
   struct verify_weights_found found;
   if (!e->written || row->end != VERIFIED_PASSED || r->v->options.bounds_words ||
-      proof_of(r, names, passes_of(r, s, names), &ignored) == PIPELINE_PROOF_BOUNDS ||
+      verify_proof_of(&r->v->options, names, passes_of(r, s, names), &ignored, a) ==
+          PIPELINE_PROOF_BOUNDS ||
       !verify_written_site(e->written, s, a, &written))
     return 0;
   struct verify_weights w = {.m = {e->source, &e->written->model},
@@ -610,7 +595,8 @@ static int verify_one(struct site_run *r, uint32_t i, struct err *err) {
     tick(r, name);
     rc = look_at(r, i, &row, &a, err);
     if (rc == 0) rc = look_at_weights(r, s, &row, &a, err);
-    if (rc == 0 && row.end == VERIFIED_FAILED && !r->groups)
+    // Each takes some replays of the log.
+    if (rc == 0 && row.end == VERIFIED_FAILED && !r->groups && f->n_failed < FAULTS_SOUGHT)
       row.fault = verify_fault(r->v, r->e, s->groups, s->n_groups, &f->arena);
     row.seconds = report_clock() - began;
     if (rc == 0) {
@@ -619,6 +605,8 @@ static int verify_one(struct site_run *r, uint32_t i, struct err *err) {
         : row.end == VERIFIED_FAILED ? &f->n_failed
                                      : &f->n_not) += 1;
     }
+  } else if (!r->groups) {
+    f->n_left++;
   }
   r->bytes_done += constant_bytes(r, s);
   runtime_release(r->v->runtime);
@@ -671,6 +659,7 @@ int verify_sites_of(struct verify *v, const struct verify_edited *e, const uint3
   int rc = open_all(&r, err);
   for (uint32_t i = 0; i < r.sites.n && rc == 0; i++)
     rc = verify_one(&r, i, err);
+  if (rc == 0) tick(&r, NULL);
   for (int side = 0; side < SIDES; side++) {
     if (r.draw[side]) draw_close(r.draw[side]);
     if (r.cutter[side]) part_cutter_close(r.cutter[side]);

@@ -63,11 +63,11 @@ static void print_rows(const struct verified *f, struct arena *a) {
   if (n == 0) return;
   printf("%-*s  %9s  %9s  %9s  %7s  %9s  %s\n", width,
          strcmp(f->scope, "model") == 0 ? "output" : "site", "max abs", "mean abs", "relative",
-         "SQNR dB", "cosine", "");
+         "SQNR dB", "cosine", "verdict");
   for (uint32_t i = 0; i < shown && report_stdout_alive(); i++) {
     printf("%-*s  ", width, quote_str(list[i]->name).s);
     print_figures(&list[i]->figures);
-    printf("  %s (%s; %s)\n", end_words[list[i]->end], list[i]->of, list[i]->bounds);
+    printf("  %s (%s; %s)\n", end_words[list[i]->end], quote_str(list[i]->of).s, list[i]->bounds);
   }
   if (shown < n) printf("the %u with the least SQNR of %u; --json lists all\n", shown, n);
 }
@@ -77,7 +77,7 @@ static void print_failed(const struct verified *f) {
   for (uint32_t i = 0; i < f->n_rows; i++) {
     const struct verified_row *r = &f->rows[i];
     if (r->end != VERIFIED_FAILED || n++ >= ROWS_SHOWN) continue;
-    printf("  failed  '%s' (%s): %s%s%s\n", quote_str(r->name).s, r->of, r->why,
+    printf("  failed  '%s' (%s): %s%s%s\n", quote_str(r->name).s, quote_str(r->of).s, r->why,
            r->fault ? "; the work of " : "", r->fault ? r->fault : "");
   }
   if (n > ROWS_SHOWN) printf("  failed  %u more\n", n - ROWS_SHOWN);
@@ -119,19 +119,23 @@ static void print_layers(const struct verified *f) {
 
 static void print_share(const struct verified *f) {
   const uint64_t all = f->n_passed + f->n_failed + f->n_not;
-  const char *what = strcmp(f->scope, "model") == 0 ? "output" : "site";
-  if (all == 0) {
+  const char *what = strcmp(f->scope, "model") == 0   ? all == 1 ? "output" : "outputs"
+                     : strcmp(f->scope, "sites") == 0 ? all == 1 ? "site" : "sites"
+                                                      : "sites and outputs";
+  if (all == 0 && f->n_left)
+    printf("verified: nothing, %lu site%s left out\n", f->n_left, f->n_left == 1 ? " is" : "s are");
+  else if (all == 0)
     printf("verified: no edit changes what is computed\n");
-    return;
-  }
-  printf("verified with ONNX Runtime %s%s%s: seed %lu, %s, %s of memory and %s in the runtime\n",
-         f->runtime, f->sizes && *f->sizes ? ", " : "", f->sizes ? f->sizes : "", f->seed,
-         report_seconds(f->seconds).s, quote_bytes(f->peak_memory[0]).s,
-         quote_bytes(f->peak_memory[1]).s);
-  printf("verified: %lu of %lu %s%s (%.1f %%)", f->n_passed, all, what, plural(all),
+  if (all == 0) return;
+  printf("verified with ONNX Runtime %s: ", f->runtime);
+  if (f->sizes && *f->sizes) printf("%s, seed %lu, ", f->sizes, f->seed);
+  printf("%s, %s of memory and %s in the runtime\n", report_seconds(f->seconds).s,
+         quote_bytes(f->peak_memory[0]).s, quote_bytes(f->peak_memory[1]).s);
+  printf("verified: %lu of %lu %s (%.1f %%)", f->n_passed, all, what,
          100 * (double)f->n_passed / (double)all);
   if (f->n_failed) printf(", %lu failed", f->n_failed);
   if (f->n_not) printf(", %lu not verified", f->n_not);
+  if (f->n_left) printf(", %lu left out", f->n_left);
   printf("\n");
 }
 
@@ -200,6 +204,7 @@ void verify_write(const struct verified *f, struct json_out *j) {
     json_end_object(j);
   }
   json_end_array(j);
+  json_put_uint(j, "left_out", f->n_left);
   json_put_uint(j, "not_verified", f->n_not);
   json_put_uint(j, "passed", f->n_passed);
   json_put_uint(j, "peak_memory_bytes", f->peak_memory[0]);

@@ -44,8 +44,8 @@ struct diff_scratch {
   TABLE(uint32_t, lengths);      // of alignments
   TABLE(uint32_t, order);
 };
-struct diff_scratch *diff_scratch_new(struct diff *d);
-void diff_scratch_free(struct diff_scratch *s);
+struct diff_scratch *diff_match_scratch(struct diff *d);
+void diff_match_scratch_done(struct diff_scratch *s);
 
 // Pairs two graphs and what is in them.
 void diff_match_graphs(struct diff *d, uint32_t a, uint32_t b);

@@ -351,6 +351,7 @@ void sites_done(struct sites *s) {
   TABLE_FREE(c, calls);
   TABLE_FREE(c, guests);
   TABLE_FREE(c, aliases);
+  TABLE_FREE(c, torn);
   struct arena scratch = c->scratch; // *c lies in it
   arena_free(&scratch);
   s->cut = NULL;
@@ -393,6 +394,10 @@ void sites_find(const struct model *source, const struct model *result,
   }
   for (uint32_t i = 0; i < c->n_parent; i++)
     if (d.of[i] != NO_ID) d.of[i] = site_of[d.of[i]];
+  for (uint32_t i = 0; i < c->n_torn; i++) {
+    const uint32_t at = d.of[sites_join_root(c, c->torn[i])];
+    if (at != NO_ID) out->list[at].why_not = "its nodes lie in graphs that no node is around";
+  }
   name_groups(c, d.of, a, out);
   out->looked = c->looked;
 }
@@ -407,6 +412,7 @@ bool sites_widen(struct sites *s, uint32_t site, uint32_t layers, struct arena *
   sites_boundary_find(s->cut->boundary, &s->cut->drafts[s->cut->draft_of[site]], layers, a, out);
   out->groups = of->groups;
   out->n_groups = of->n_groups;
+  out->why_not = of->why_not;
   return !same_nodes(of, out);
 }
 

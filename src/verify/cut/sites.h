@@ -4,10 +4,13 @@
 //   x ─▶ Conv ─▶ Relu ─▶ y      x ─▶ Transpose ─▶ MatMul ─▶ Transpose ─▶ Relu ─▶ y
 //        └before┘                   └──────────after───────────┘
 //
-// A node is changed if it died, came, or has other inputs, outputs or attributes than it was loaded with. Groups of
-// edits (edit_groups.h) say which belong together and why. Groups that share a node, or meet at a value that only one
-// of the two models has, are one site: until every boundary value is in both. A constant whose elements are another
-// recipe is a site too, of no nodes: its elements are compared.
+// A node is changed if it died, came, or has other inputs, outputs or attributes than it was loaded with. Nodes are
+// one site where they meet at a value that only one of the two models has, until every boundary value is in both, or
+// one took the place of the other (a forward). Groups of edits (edit_groups.h) say what a site is for: a site may be of
+// several, and a group may have had a hand in several sites. A constant whose elements are another recipe is a site too,
+// of no nodes: its elements are compared. What changed in a body is a site of the body, in a function one of each call.
+//
+// The models are equal if all sites are: what lies between them did not change.
 #ifndef WEIR_SITES_H
 #define WEIR_SITES_H
 
@@ -22,7 +25,7 @@ struct site_pair {
 };
 
 struct site {
-  const uint32_t *groups; // numbers from 1 on, ascending; of the edit log
+  const uint32_t *groups; // numbers from 1 on, ascending; of the edit log; those of guests too
   uint32_t n_groups;
   uint32_t graph;
   const uint32_t *before, *after; // nodes in topological order
@@ -43,10 +46,9 @@ struct site {
 struct sites {
   struct site *list; // in the order of the first node of each in the source
   uint32_t n;
-  uint32_t
-      unchanged_groups; // groups that changed no computation (value_info, metadata, order, what nothing used)
-  uint64_t looked;       // at rows: for tests of what must stay linear
-  struct sites_cut *cut; // what was found on the way, for sites_widen
+  uint32_t unchanged_groups; // that changed no computation: types, metadata, what nothing used
+  uint64_t looked;           // at rows: for tests of what must stay linear
+  struct sites_cut *cut;     // what was found on the way, for sites_widen
 };
 
 // `source` and `result` have equal rows as far as the source goes, and outlive *out, as `groups` does. All in *a but

@@ -197,11 +197,17 @@ static void ask_for_claim(struct sites_boundary *b, const struct sites_claim *cl
   }
 }
 
-// Does the other side compute what takes its place there?
+// Is it computed on the other side, or a constant there?
+static bool settled_across(struct sites_boundary *b, int side, uint32_t value) {
+  struct model_constant found;
+  return sites_there(b->c, side, value) &&
+         (sites_constant(b->c, side, value, &found) || made_inside(b, side, value));
+}
+
+// Does the other side settle what it is, or what takes its place there?
 static bool made_across(struct sites_boundary *b, int side, uint32_t value) {
   const uint32_t other = side == BEFORE ? sites_forward(b->c, value) : b->c->from[value];
-  if (sites_there(b->c, !side, value) && made_inside(b, !side, value)) return true;
-  return other != NO_ID && sites_there(b->c, !side, other) && made_inside(b, !side, other);
+  return settled_across(b, !side, value) || (other != NO_ID && settled_across(b, !side, other));
 }
 
 static void pair_all(struct sites_boundary *b) {
@@ -345,11 +351,10 @@ static void find_outputs(struct sites_boundary *b, struct arena *a, struct site 
 
 // Is what one side reads a constant of the other?
 static bool fixed_elsewhere(const struct sites_boundary *b, struct site_pair p) {
-  const uint32_t now = sites_forward(b->c, p.before);
-  if (is_read(b, BEFORE, p.before) &&
-      (b->fixed[AFTER][p.before] == b->stamp || (now != NO_ID && b->fixed[AFTER][now] == b->stamp)))
-    return true;
-  return is_read(b, AFTER, p.after) && b->fixed[BEFORE][p.before] == b->stamp;
+  struct model_constant found;
+  const bool before = is_read(b, BEFORE, p.before), after = is_read(b, AFTER, p.after);
+  return (before && !after && sites_constant(b->c, AFTER, p.after, &found)) ||
+         (after && !before && sites_constant(b->c, BEFORE, p.before, &found));
 }
 
 static const char *doubt_of(const struct sites_boundary *b, bool settled) {

@@ -42,7 +42,8 @@ static void force_within(struct sites_cut *c, uint32_t graph, uint32_t around) {
   c->lifted = true;
 }
 
-static void lift(struct sites_cut *c, uint32_t a, uint32_t b) {
+// False: no node is around both.
+static bool lift(struct sites_cut *c, uint32_t a, uint32_t b) {
   const struct model *m = c->m[AFTER];
   uint32_t x = a, y = b;
   while (x != y && x != NO_ID && y != NO_ID) // those around have lower numbers
@@ -50,16 +51,20 @@ static void lift(struct sites_cut *c, uint32_t a, uint32_t b) {
       x = m->graphs[x].parent;
     else
       y = m->graphs[y].parent;
-  if (x == NO_ID || y == NO_ID) return;
+  if (x == NO_ID || y == NO_ID) return false;
   force_within(c, a, x);
   force_within(c, b, x);
+  return c->lifted;
 }
 
 bool sites_join(struct sites_cut *c, uint32_t a, uint32_t b) {
   const uint32_t x = sites_join_root(c, a), y = sites_join_root(c, b);
   if (x == y) return true;
   if (c->graph[x] != NO_ID && c->graph[y] != NO_ID && c->graph[x] != c->graph[y]) {
-    lift(c, c->graph[x], c->graph[y]);
+    if (!lift(c, c->graph[x], c->graph[y])) {
+      *TABLE_PUSH(c, torn) = x;
+      *TABLE_PUSH(c, torn) = y;
+    }
     return false;
   }
   if (c->graph[x] == NO_ID) c->graph[x] = c->graph[y];
@@ -97,13 +102,23 @@ static uint32_t claim_root(struct sites_cut *c, uint32_t claim) {
   return sites_join_root(c, c->m[AFTER]->n_nodes + claim);
 }
 
+// Is it made on both sides by a node that did not change? Then what that reads is what must be equal.
+static bool made_alike(const struct sites_cut *c, uint32_t value) {
+  const struct model *s = c->m[BEFORE], *e = c->m[AFTER];
+  if (value >= s->n_values || s->values[value].kind != VALUE_NODE_OUTPUT) return false;
+  const uint32_t node = s->values[value].def;
+  return e->values[value].kind == VALUE_NODE_OUTPUT && e->values[value].def == node &&
+         c->el[BEFORE][node] == NO_ID && !(e->nodes[node].flags & NODE_DEAD) &&
+         s->nodes[node].n_in > 0;
+}
+
 // The same place reads `before` in the source and `after` in the result, and nothing there changed.
 static void demand_pair(struct sites_cut *c, uint32_t before, uint32_t after) {
   struct model_constant s, e;
   if (before == NO_ID || after == NO_ID) return;
   const bool fixed = sites_constant(c, BEFORE, before, &s);
   const bool fixed_after = sites_constant(c, AFTER, after, &e);
-  if (before == after && !fixed && !fixed_after) {
+  if (before == after && ((!fixed && !fixed_after) || made_alike(c, before))) {
     c->demanded[before] = true;
     return;
   }
@@ -212,7 +227,7 @@ static void demand_between(struct sites_cut *c) {
 
 void sites_join_all(struct sites_cut *c) {
   const struct model *e = c->m[AFTER];
-  c->n_parent = c->n_graph = c->n_claims = 0;
+  c->n_parent = c->n_graph = c->n_claims = c->n_torn = 0;
   TABLE_ADD(c, parent, e->n_nodes);
   TABLE_ADD(c, graph, e->n_nodes);
   for (uint32_t n = 0; n < e->n_nodes; n++) {

@@ -283,8 +283,9 @@ static void draw_floats(struct story *t) {
     if (low > high) low = t->range.low, high = t->range.high;
   }
   if (low < -FAR) low = -INFINITY;
-  if (high > FAR) high = INFINITY;
-  if (low <= -NORMAL_AT_MOST && high >= NORMAL_AT_MOST) low = -INFINITY, high = INFINITY;
+  if (high > (float)FAR) high = INFINITY;
+  if (low <= -(float)NORMAL_AT_MOST && high >= (float)NORMAL_AT_MOST)
+    low = -INFINITY, high = INFINITY;
   for (uint64_t i = 0; i < t->n; i++) {
     const float x = between(&t->c, low, high), y = away_from_zero(x);
     put_float(&t->s, w->nonzero && y <= high ? y : x);

@@ -68,6 +68,8 @@ struct sites_cut {
   TABLE(struct sites_claim, claims);
   uint32_t *claim_of; // by value before: the first claim
   bool *demanded;     // by value: it is in both, and used outside of the site that makes it
+  TABLE(uint32_t,
+        torn); // elements that no node is around together with another that they belong to
   struct sites_draft *drafts;
   uint32_t n_drafts;
   uint32_t *draft_of; // by site
@@ -99,7 +101,7 @@ bool sites_has_bodies(const struct model *m, uint32_t node);
 
 // ---- sites_join.c ----
 uint32_t sites_join_root(struct sites_cut *c, uint32_t element);
-// False: they lie in different graphs, and a node around them is forced.
+// False: they lie in different graphs, and a node around them is forced, or there is none: both are torn.
 bool sites_join(struct sites_cut *c, uint32_t a, uint32_t b);
 uint32_t sites_join_claim(struct sites_cut *c, uint32_t before, uint32_t after); // its number
 // All that must be one site, and what is demanded of it.
