@@ -388,13 +388,16 @@ static void not_verified(struct verified_row *row, struct arena *a, const char *
   row->why = arena_printf(a, "%s%s", what, why);
 }
 
-// Floats that are all the same, as behind a mask that lets nothing through: what is given such proves nothing.
+// Floats or bools that are all the same, as a mask that lets everything through, or what is behind one that lets nothing:
+// what is given such proves nothing.
 static int is_flat(const struct array *x, bool *flat, struct err *err) {
   enum { LOOKED = 1 << 16 };
   const uint32_t width = dtype_bits(x->dtype) / 8;
   const size_t n = x->bytes < LOOKED ? (size_t)x->bytes : LOOKED;
   *flat = false;
-  if (x->kind != ARRAY_TENSOR || !dtype_is_plain_float(x->dtype) || x->count < 8) return 0;
+  if (x->kind != ARRAY_TENSOR || x->count < 8 ||
+      !(dtype_is_plain_float(x->dtype) || x->dtype == DTYPE_BOOL))
+    return 0;
   struct arena scratch = {0};
   uint8_t *at = arena_alloc(&scratch, LOOKED);
   const int rc = array_read(x, 0, at, n, err);
