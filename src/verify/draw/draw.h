@@ -22,6 +22,7 @@ struct draw_shape { // --shape name=1x128x200
 struct draw_options {
   uint64_t seed;
   int64_t length; // for the axis that says how long the input is (time, tokens); 0: one of our own
+  int64_t batch;  // if it fits as well as a batch of one does; 0: that
   const struct draw_shape *shapes; // of inputs; they bind symbols too
   uint32_t n_shapes;
   const char *signal,
