@@ -190,6 +190,25 @@ def test_sites(weir, tmp_path, name):
     assert found(weir, model, tmp_path / "out.onnx", "--edits", log, "--require", "100%")["passed"] == of["passed"]
 
 
+def test_weights_of_few_values(weir, tmp_path):
+    """They keep their type, so that what they are is not to be seen in the output."""
+    words = ["--method", "float_weights", "--min-elements", "256", "--verify=all", "--report-json", tmp_path / "r.json"]
+    weir("shrink", BERT, "--output", tmp_path / "out.onnx", *words)
+    rows = json.loads((tmp_path / "r.json").read_text())["verification"]["rows"]
+    assert {row["status"] for row in rows} == {"passed"} and 0 < rows[-1]["figures"]["relative"]
+    assert "cosine" in rows[-1]["bounds"]
+
+
+def test_constants_that_are_infinite(weir, tmp_path):
+    """What a site of constants gives is all that there is of it: an infinity that stays one is no lack of numbers."""
+    path, log = tmp_path / "m.onnx", tmp_path / "edits.jsonl"
+    fill = helper.make_node("Constant", [], ["fill"], value=numpy_helper.from_array(np.full(3, -np.inf, np.float32)), name="fill")
+    nodes = [fill, helper.make_node("Max", ["x", "fill"], ["y"], name="max")]
+    onnx.save(model_of(nodes, [value("x", [3])], [value("y", [3])]), path)
+    weir("optimize", path, tmp_path / "out.onnx", "--edit-log", log, "--verify", "--verify-require", "100%")
+    assert found(weir, path, "--edits", log)["passed"] > 0
+
+
 def test_some_sites(weir, tmp_path):
     log = tmp_path / "edits.jsonl"
     weir("quantize", ENCODER, tmp_path / "out.onnx", "--edit-log", log)
