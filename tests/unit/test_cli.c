@@ -332,8 +332,6 @@ static void test_unknown_names(void **state) {
   refuse("--verison", "unknown option '--verison'", "did you mean --version?");
   refuse("convert a b -x", "no option '-x'", "./-x");
   refuse("--json", "unknown option '--json'", "come after the command");
-  refuse("conv2matmul a b --verify", "--verify is not available", "");
-  refuse("conv2matmul a b --verify-seed=1", "--verify-seed is not available", "");
 }
 
 static void test_values(void **state) {

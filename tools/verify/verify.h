@@ -61,7 +61,8 @@ struct verify {
   struct runtime *runtime;
   char *scratch; // a folder of its own
   int scratch_fd;
-  FILE *log; // of a job: the lines of its edit log (verify_job.h); NULL
+  const char *step; // the pass behind which whole models are compared; NULL: all of them
+  FILE *log;        // of a job: the lines of its edit log (verify_job.h); NULL
   const char *log_path;
   struct arena arena; // of inputs and results
   struct verified found;

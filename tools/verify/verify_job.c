@@ -3,6 +3,7 @@
 #include "verify_job.h"
 
 #include "report.h"
+#include "verify_steps.h"
 #include "verify_written.h"
 
 int verify_job_begin(struct job *job, const struct pipeline *pipeline, struct err *err) {
@@ -21,7 +22,7 @@ void verify_job_end(struct job *job) {
 // A copy of the log, for who looks for the group at fault; without one nobody does.
 void verify_job_begin_edits(struct job *job) {
   struct verify *v = job->verify;
-  if (!v || !(v->options.scope & VERIFY_SITES)) return;
+  if (!v || (!(v->options.scope & VERIFY_SITES) && !verify_steps_wanted(v))) return;
   edit_groups_keep(&job->edits);
   v->log_path = arena_printf(&v->arena, "%s/edits.jsonl", v->scratch);
   v->log = v->log ? freopen(v->log_path, "we", v->log) : fopen(v->log_path, "we");
@@ -34,6 +35,10 @@ void verify_job_line(struct job *job, struct span line) {
   v->log = NULL;
 }
 
+static const char *whole_log(struct verify *v) {
+  return v->log && fflush(v->log) == 0 ? v->log_path : NULL;
+}
+
 // What lies in the staging folder; of a run that writes nothing, what its recipes give.
 static int verify_edits(struct job *job, const char *path, struct err *err) {
   const bool writes = job->mode != IO_NULL;
@@ -41,8 +46,7 @@ static int verify_edits(struct job *job, const char *path, struct err *err) {
   const struct load_options load = {.warnings = NULL};
   struct model source;
   struct recipes recipes;
-  const char *log =
-      job->verify->log && fflush(job->verify->log) == 0 ? job->verify->log_path : NULL;
+  const char *log = whole_log(job->verify);
   model_init(&source);
   recipes_init(&recipes);
   int rc = load_model(&source, job->sources, &load, err);
@@ -72,8 +76,17 @@ int verify_job_run(struct job *job, const char *folder, struct err *err) {
   job->verified = &v->found;
   const char *result = arena_printf(&job->arena, "%s/%s", folder, job->out.onnx_name);
   if (v->options.scope & VERIFY_SITES && verify_edits(job, result, err)) return -1;
-  if (v->options.scope & VERIFY_MODEL &&
-      verify_models(v, job->in_path, result, cli_flag(job->args, OPT_ALLOW_LINKS), err))
+  if (v->options.scope & VERIFY_MODEL && job->mode == IO_NULL)
+    return err_set(err, ERR_USAGE, "--verify=model needs an output, and --io=null writes none");
+  if (verify_steps_wanted(v)) {
+    const struct verify_steps steps = {.v = v,
+                                       .groups = job->edits.groups,
+                                       .args = job->args,
+                                       .model = job->in_path,
+                                       .log = whole_log(v)};
+    if (verify_steps_run(&steps, err)) return -1;
+  } else if (v->options.scope & VERIFY_MODEL &&
+             verify_models(v, job->in_path, result, cli_flag(job->args, OPT_ALLOW_LINKS), err))
     return -1;
   if (verify_judge(v, err) == 0) return 0;
   return err_hint(err, "nothing was written to '%s'", quote_path(job->out.path).s);

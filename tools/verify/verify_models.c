@@ -214,7 +214,9 @@ static struct verified_row *add_row(struct verify_run *r, const char *name,
   struct verified *f = &r->v->found;
   struct verified_row *row = TABLE_PUSH(f, rows);
   *row = (struct verified_row){
-      .name = arena_string(&f->arena, span_str(name)), .of = c->name, .bounds = r->bounds.words};
+      .name = arena_string(&f->arena, span_str(name)),
+      .of = r->v->step ? arena_printf(&f->arena, "%s, %s", r->v->step, c->name) : c->name,
+      .bounds = r->bounds.words};
   return row;
 }
 

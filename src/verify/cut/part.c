@@ -95,6 +95,12 @@ static int write_output(struct part_cutter *c, const struct plan *plan, const st
 // ---- parts -------------------------------------------------------------------------------------
 
 // Is the value of output i there before that output is: is it given, or one of the outputs before?
+int part_write_plan(struct part_cutter *c, const struct plan *plan, int folder, struct err *err) {
+  for (uint32_t i = 0; i < plan->n_outputs; i++)
+    if (write_output(c, plan, &plan->outputs[i], folder, err)) return -1;
+  return 0;
+}
+
 static bool is_taken(const struct part *part, uint32_t i) {
   const uint32_t value = part->outputs[i];
   for (uint32_t k = 0; k < part->n_constants; k++)
@@ -141,7 +147,5 @@ int part_write(struct part_cutter *c, const struct part *part, int folder, const
   list_part(c, part);
   if (plan_parts_end(c->parts, arena_printf(&c->names, "%s.onnx", name), &plan, err)) return -1;
   *bytes = plan_total_bytes(plan);
-  for (uint32_t i = 0; i < plan->n_outputs; i++)
-    if (write_output(c, plan, &plan->outputs[i], folder, err)) return -1;
-  return 0;
+  return part_write_plan(c, plan, folder, err);
 }

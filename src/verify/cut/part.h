@@ -52,4 +52,8 @@ void part_cutter_close(struct part_cutter *c);
 int part_write(struct part_cutter *c, const struct part *part, int folder, const char *name,
                uint64_t *bytes, struct err *err);
 
+// The files of a whole model, by a plan over the cutter's table of recipes, into the folder.
+struct plan;
+int part_write_plan(struct part_cutter *c, const struct plan *plan, int folder, struct err *err);
+
 #endif
