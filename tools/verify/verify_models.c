@@ -347,7 +347,14 @@ static struct verify_bounds bounds_of(const struct verify_run *r) {
   for (uint32_t i = 0; i < n; i++)
     passes[i] = o->pipeline->steps[i].values.pass->name;
   if (verify_proof_of(o, passes, n, &b, a) == PIPELINE_PROOF_BOUNDS) return b;
-  return verify_bounds_of_models(&r->side[0].model, &r->side[1].model);
+  b = verify_bounds_of_models(&r->side[0].model, &r->side[1].model);
+  for (uint32_t i = 0; i < n && isnan(b.bounds.least_cosine); i++)
+    if (o->pipeline->steps[i].values.pass->stores) {
+      b.bounds.most_relative = NAN;
+      b.bounds.least_cosine = 0.9;
+      b.words = "cosine of 0.9 (weights have other values)";
+    }
+  return b;
 }
 
 static int run(struct verify_run *r, struct err *err) {
