@@ -172,6 +172,7 @@ REWRITES = {
     "optimize": (BERT, ["optimize"]),
     "attention": (BERT, ["optimize", "--opset", "23"]),
     "onnxruntime": (BERT, ["optimize", "--goal", "onnxruntime"]),
+    "onnxruntime-encoder": (ENCODER, ["optimize", "--goal", "onnxruntime"]),
     "preprocess": (CNN, ["preprocess"]),
 }
 
