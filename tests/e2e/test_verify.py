@@ -31,6 +31,10 @@ def found(weir, *words, code=0):
     return json.loads(done.out)["verification"]
 
 
+def found_with(weir, env, *words):
+    return json.loads(weir("verify", *words, "--json", env={key: str(value) for key, value in env.items()}).out)["verification"]
+
+
 def damage(source, to, change):
     """A copy of a model with one thing changed by `change(model)`."""
     model = onnx.load(source)
@@ -168,6 +172,7 @@ REWRITES = {
     "optimize": (BERT, ["optimize"]),
     "attention": (BERT, ["optimize", "--opset", "23"]),
     "onnxruntime": (BERT, ["optimize", "--goal", "onnxruntime"]),
+    "onnxruntime-encoder": (ENCODER, ["optimize", "--goal", "onnxruntime"]),
     "preprocess": (CNN, ["preprocess"]),
 }
 
@@ -184,6 +189,25 @@ def test_sites(weir, tmp_path, name):
     again = found(weir, model, "--edits", log, "--require", "100%")
     assert [row["name"] for row in again["rows"]] == [row["name"] for row in of["rows"]]
     assert found(weir, model, tmp_path / "out.onnx", "--edits", log, "--require", "100%")["passed"] == of["passed"]
+
+
+def test_weights_of_few_values(weir, tmp_path):
+    """They keep their type, so that what they are is not to be seen in the output."""
+    words = ["--method", "float_weights", "--min-elements", "256", "--verify=all", "--report-json", tmp_path / "r.json"]
+    weir("shrink", BERT, "--output", tmp_path / "out.onnx", *words)
+    rows = json.loads((tmp_path / "r.json").read_text())["verification"]["rows"]
+    assert {row["status"] for row in rows} == {"passed"} and 0 < rows[-1]["figures"]["relative"]
+    assert "cosine" in rows[-1]["bounds"]
+
+
+def test_constants_that_are_infinite(weir, tmp_path):
+    """What a site of constants gives is all that there is of it: an infinity that stays one is no lack of numbers."""
+    path, log = tmp_path / "m.onnx", tmp_path / "edits.jsonl"
+    fill = helper.make_node("Constant", [], ["fill"], value=numpy_helper.from_array(np.full(3, -np.inf, np.float32)), name="fill")
+    nodes = [fill, helper.make_node("Max", ["x", "fill"], ["y"], name="max")]
+    onnx.save(model_of(nodes, [value("x", [3])], [value("y", [3])]), path)
+    weir("optimize", path, tmp_path / "out.onnx", "--edit-log", log, "--verify", "--verify-require", "100%")
+    assert found(weir, path, "--edits", log)["passed"] > 0
 
 
 def test_some_sites(weir, tmp_path):
@@ -243,6 +267,14 @@ def test_without_a_runtime(weir, tmp_path):
     assert "pip install onnxruntime" in done.err and not (tmp_path / "q.onnx").exists()
     done = weir("verify", BERT, BERT, code=69, env=nowhere)
     assert "pip install onnxruntime" in done.err
+
+
+def test_the_runtime_tells_nobody(weir, tmp_path):
+    """ONNX Runtime from 1.29 on reports the models that it opens to its makers, and leaves a file of that session where temporary
+    files go: not when weir runs it, whatever the user's environment says."""
+    env = {"TMPDIR": tmp_path, "HOME": tmp_path, "XDG_CACHE_HOME": tmp_path, "ORT_DISABLE_TELEMETRY": "0", "CI": ""}
+    assert found_with(weir, env, CNN, CNN)["passed"] > 0
+    assert os.listdir(tmp_path) == []
 
 
 def test_options_go_together(weir, tmp_path):

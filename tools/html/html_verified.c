@@ -97,8 +97,11 @@ static const char **reasons_of(const struct verified *v, struct arena *a) {
 struct html_verdict html_verdict(const struct verified *v) {
   if (!v) return (struct html_verdict){"not verified", "plain"};
   if (v->n_failed) return (struct html_verdict){"verification failed", "bad"};
+  if (v->n_passed == 0 && v->n_not == 0)
+    return v->n_left ? (struct html_verdict){"nothing was verified", "warn"}
+                     : (struct html_verdict){"nothing to verify", "plain"};
   if (v->n_passed == 0) return (struct html_verdict){"nothing could be verified", "bad"};
-  if (v->n_not) return (struct html_verdict){"partly verified", "warn"};
+  if (v->n_not || v->n_left) return (struct html_verdict){"partly verified", "warn"};
   return (struct html_verdict){"verified", "good"};
 }
 

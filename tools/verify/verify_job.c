@@ -82,6 +82,7 @@ int verify_job_run(struct job *job, const char *folder, struct err *err) {
     const struct verify_steps steps = {.v = v,
                                        .groups = job->edits.groups,
                                        .args = job->args,
+                                       .result = result,
                                        .model = job->in_path,
                                        .log = whole_log(v)};
     if (verify_steps_run(&steps, err)) return -1;

@@ -327,7 +327,13 @@ static enum runtime_end run_side(struct site_run *r, const struct part *p,
   uint64_t bytes;
   if (part_write(r->cutter[side], p, v->scratch_fd, side_names[side], &bytes, cause)) {
     remove_part(r, side);
-    return is_of_the_machine(cause) ? RUNTIME_STOPPED : RUNTIME_BROKEN;
+    if (!is_of_the_machine(cause)) return RUNTIME_BROKEN;
+    if (cause->kind != ERR_RETRY) {
+      const char *why = arena_string(a, span_str(cause->msg));
+      err_fill(cause, cause->kind, "verification has no room in '%s' (TMPDIR): %s",
+               quote_path(v->scratch).s, why);
+    }
+    return RUNTIME_STOPPED;
   }
   enum runtime_end end = runtime_load(
       v->runtime, arena_printf(a, "%s/%s.onnx", v->scratch, side_names[side]), NULL, &model, cause);
@@ -373,7 +379,7 @@ static int compare_outputs(struct site_run *r, const struct site *s, const struc
     row->why = arena_printf(a, "'%s': %s",
                             quote(model_value_name(r->e->source, s->outputs[i].before)).s, got.why);
   }
-  // Constants that hold nothing else are what they are: nothing was drawn.
+  // Of constants alone that is all there is to see: an infinity is one before and after.
   if (empty == s->n_outputs && s->n_inputs > 0 && row->end == VERIFIED_PASSED) {
     row->end = VERIFIED_NOT;
     row->why = elements ? "the part before gives no finite number for the inputs that were drawn"

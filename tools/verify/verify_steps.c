@@ -3,7 +3,8 @@
 //   groups   1 2 3 │ 4 5 │ 6 … 19 │       the log, replayed up to 3, 5, 19
 //   pass     tidy  │ fuse│ quantize       source ~ model 3, model 3 ~ model 5, model 5 ~ model 19
 //
-// Every such model is written into the folder for temporary files, and removed when the next one was compared with it.
+// Every such model is written into the folder for temporary files, and removed when the next one was compared with it. The last
+// one is the output itself.
 #include "verify_steps.h"
 
 #include "part.h"
@@ -85,8 +86,9 @@ int verify_steps_run(const struct verify_steps *s, struct err *err) {
     const char *pass = g->rows[i].pass;
     const bool last = i + 1 == g->n_rows || strcmp(g->rows[i + 1].pass, pass) != 0;
     if (!last) continue;
-    after = (struct step_model){.n_files = 0};
-    rc = write_model(s, g->first + i + 1, odd ? "odd.onnx" : "even.onnx", &a, &after, err);
+    after = (struct step_model){.path = s->result};
+    if (i + 1 < g->n_rows)
+      rc = write_model(s, g->first + i + 1, odd ? "odd.onnx" : "even.onnx", &a, &after, err);
     const bool off = pipeline_verify_of(v->options.pipeline, pass).proof <= PIPELINE_PROOF_OFF;
     if (rc == 0 && !off) rc = compare(s, pass, before.path, after.path, err);
     remove_model(v, &before);

@@ -8,6 +8,7 @@ struct verify_steps {
   struct verify *v; // with a pipeline
   const struct edit_groups *groups;
   const struct cli_args *args;
+  const char *result;      // the output, where it lies
   const char *model, *log; // log: all lines of it, NULL where it could not be kept
 };
 

@@ -20,7 +20,7 @@ enum {
   ADDED_MOST = 64, // nodes of others, in both parts
   READS_MOST = 512,
   WALK_MOST = 512, // nodes within a part that a claim is followed through
-                   // inputs of a part that nodes are added to
+  AROUND_MOST = 64 // nodes outside of it that an input is followed through
 };
 
 struct sites_boundary {
@@ -147,6 +147,7 @@ static void pair_before(struct sites_boundary *b, uint32_t value) {
   } else {
     *TABLE_PUSH(&b->alone[BEFORE], list) = value;
     after = sites_there(b->c, AFTER, value) ? value : now;
+    if (after != NO_ID && made_inside(b, AFTER, after)) after = NO_ID;
   }
   *TABLE_PUSH(b, pairs) = (struct site_pair){value, after};
 }
@@ -154,8 +155,10 @@ static void pair_before(struct sites_boundary *b, uint32_t value) {
 static void pair_after(struct sites_boundary *b, uint32_t value) {
   if (b->paired[value] == b->stamp) return;
   const bool there = sites_there(b->c, BEFORE, value);
+  uint32_t before = there ? value : b->c->from[value];
   *TABLE_PUSH(&b->alone[AFTER], list) = value;
-  *TABLE_PUSH(b, pairs) = (struct site_pair){there ? value : b->c->from[value], value};
+  if (before != NO_ID && made_inside(b, BEFORE, before)) before = NO_ID;
+  *TABLE_PUSH(b, pairs) = (struct site_pair){before, value};
 }
 
 // Is `at`, read on that side, given the same array as `from`, which the other one reads?
@@ -210,6 +213,29 @@ static bool made_across(struct sites_boundary *b, int side, uint32_t value) {
   return settled_across(b, !side, value) || (other != NO_ID && settled_across(b, !side, other));
 }
 
+// Is it computed from what the part computes, by nodes that are not of the part?
+//
+//   before   n1 ─▶ y ─▶ (Transpose) ─▶ z ─▶ n2       after   n1 ─▶ y ─▶ n3
+static bool hangs_on_part(struct sites_boundary *b, int side, uint32_t value) {
+  struct sites_cut *c = b->c;
+  uint32_t steps = 0;
+  b->walk++;
+  b->n_way = 0;
+  *TABLE_PUSH(b, way) = value;
+  while (b->n_way > 0) {
+    const uint32_t at = b->way[--b->n_way];
+    if (made_inside(b, side, at)) return true;
+    const struct model_value *v = &c->m[side]->values[at];
+    if (v->kind != VALUE_NODE_OUTPUT || b->walked[v->def] == b->walk) continue;
+    if (++steps > AROUND_MOST) return false;
+    b->walked[v->def] = b->walk;
+    sites_reads(c, side, v->def);
+    for (uint32_t i = 0; i < c->n_reads; i++)
+      *TABLE_PUSH(b, way) = c->reads[i];
+  }
+  return false;
+}
+
 static void pair_all(struct sites_boundary *b) {
   b->n_pairs = b->alone[BEFORE].n_list = b->alone[AFTER].n_list = 0;
   for (uint32_t i = 0; i < b->n_after; i++)
@@ -221,7 +247,8 @@ static void pair_all(struct sites_boundary *b) {
   b->asked = b->alone[BEFORE].n_list > 0 && b->alone[AFTER].n_list > 0;
   for (int side = 0; side < 2; side++)
     for (uint32_t i = 0; i < b->alone[side].n_list && !b->asked; i++)
-      b->asked = made_across(b, side, b->alone[side].list[i]);
+      b->asked = made_across(b, side, b->alone[side].list[i]) ||
+                 hangs_on_part(b, side, b->alone[side].list[i]);
   for (uint32_t i = 0; i < b->draft->n_claims; i++)
     ask_for_claim(b, &b->c->claims[b->draft->claims[i]]);
 }
