@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 enum { BEFORE, AFTER, SIDES };
-enum { WIDEST = 32, FAULTS_SOUGHT = 16 };
+enum { WIDEST = 32, FAULTS_SOUGHT = 16, SITE_PASSES = 16 };
 static const char *const side_names[SIDES] = {"before", "after"};
 
 struct site_run {
@@ -40,6 +40,8 @@ struct site_run {
   bool lacks_kernel;      // the runtime did, for the part that was run last
   const uint32_t *groups; // sites of these alone; NULL: of all
   uint32_t n_groups;
+  const char *passes[SITE_PASSES]; // of all groups
+  uint32_t n_passes;
 };
 
 // The side after is cut out of what was written, where something was.
@@ -79,21 +81,22 @@ static const char *pass_of(const struct site_run *r, uint32_t group) {
   return g->rows[group - 1 - g->first].pass;
 }
 
-// The passes of a site, each once, as far as there is room.
-enum { SITE_PASSES = 16 };
+// Adds it to those that are there, as far as there is room.
+static void add_pass(const char *names[SITE_PASSES], uint32_t *n, const char *pass) {
+  for (uint32_t k = 0; k < *n; k++)
+    if (strcmp(names[k], pass) == 0) return;
+  if (*n < SITE_PASSES) names[(*n)++] = pass;
+}
+
+// The passes of a site, each once. What changed its type alone has no group: it is the work of all.
 static uint32_t passes_of(const struct site_run *r, const struct site *s,
                           const char *names[SITE_PASSES]) {
   uint32_t n = 0;
-  const struct edit_groups *g = r->e->edits->groups;
-  // What changed its type alone has no group: it is the work of all.
-  for (uint32_t i = 0; i < (s->n_groups ? s->n_groups : g->n_rows); i++) {
-    const char *pass = s->n_groups ? pass_of(r, s->groups[i]) : g->rows[i].pass;
-    uint32_t k = 0;
-    while (k < n && strcmp(names[k], pass) != 0)
-      k++;
-    if (k == n && n < SITE_PASSES) names[n++] = pass;
-  }
-  return n;
+  for (uint32_t i = 0; i < s->n_groups; i++)
+    add_pass(names, &n, pass_of(r, s->groups[i]));
+  if (s->n_groups > 0) return n;
+  memcpy(names, r->passes, r->n_passes * sizeof *names);
+  return r->n_passes;
 }
 
 static bool has_group(const struct site_run *r, const struct site *s) {
@@ -604,6 +607,8 @@ static int open_all(struct site_run *r, struct err *err) {
   for (int side = 0; side < SIDES; side++)
     if (draw_open(&r->draw[side], r->infer[side], model_of(r, side), &draw, err)) return -1;
   if (!r->v->found.sizes) r->v->found.sizes = draw_words(r->draw[BEFORE], &r->v->found.arena);
+  for (uint32_t i = 0; i < r->e->edits->groups->n_rows; i++)
+    add_pass(r->passes, &r->n_passes, r->e->edits->groups->rows[i].pass);
   sites_find(r->e->source, r->e->result, r->e->edits->groups, find_retyped(r), &r->arena,
              &r->sites);
   for (uint32_t i = 0; i < r->sites.n; i++)
