@@ -18,6 +18,8 @@ Python of that environment. How it measures: measure.py. Nothing here asserts.
   wide          one weight of 4 GiB (16384 x 65536) to 4 bit: memory, bytes read
   fold          a BatchNormalization folded into a Conv of 512 MiB: memory, bytes read
   int4-size     as size, with the job of int4
+  verify        sites of conv2matmul, and of it with 4 bits, against both models whole: seconds and memory
+  diff          two copies of the model, and two of which every tensor differs, against `cmp` of their data files
 """
 
 import argparse
@@ -115,6 +117,55 @@ def int4_peer(model, work, n):
     values = [t / o for t, o in zip(theirs.seconds, ours.seconds)]
     yield "times faster than both", sorted(values)[len(values) // 2], values, 20
     yield "times less memory", theirs.peak / ours.peak, [theirs.peak / ours.peak], 45
+
+
+def sites(model, work, n, words):
+    """Every site of a run against whole models: seconds are said as they are, since a person waits for them."""
+    out, log = work / "verified.onnx", work / "verified.jsonl"
+    peaks.run([weir(), *words[:1], str(model), str(out), *words[1:], "--edit-log", str(log), "--quiet"])
+    env = {**os.environ, "VIRTUAL_ENV": sys.prefix}
+    ours = Arm("sites", [[weir(), "verify", str(model), str(out), "--edits", str(log), "--require", "100%", "--quiet"]], env=env)
+    whole = Arm("whole", [[weir(), "verify", str(model), str(out), "--metric", "cosine=0.5", "--quiet"]], env=env)
+    rounds([ours, whole], n, files_of(model))
+    for path in work.glob("verified*"):
+        path.unlink()
+    yield "sites, s", sorted(ours.seconds)[len(ours.seconds) // 2], ours.seconds, None
+    yield "sites, peak memory of all processes, MB", ours.peak / 1e6, [ours.peak / 1e6], 300
+    yield "whole models, s", sorted(whole.seconds)[len(whole.seconds) // 2], whole.seconds, None
+    yield "whole models, peak memory of all processes, MB", whole.peak / 1e6, [whole.peak / 1e6], None
+
+
+def verify(model, work, n):
+    for words in (["conv2matmul", "--extended-conv1x1"], ["run", *INT4]):
+        for what, *rest in sites(model, work, n, words):
+            yield f"{words[0]}: {what}", *rest
+
+
+def change_every_tensor(model):
+    """Another last byte of each."""
+    with open(f"{model}.data", "r+b") as file:
+        for line in Path(f"{model}.tensors.jsonl").read_text().splitlines():
+            tensor = json.loads(line)
+            if tensor.get("file", "").endswith(".data") and tensor.get("length"):
+                at = tensor["offset"] + tensor["length"] - 1
+                byte = os.pread(file.fileno(), 1, at)[0] ^ 1
+                os.pwrite(file.fileno(), bytes([byte]), at)
+
+
+def diff(model, work, n):
+    first, second, copy = work / "a" / model.name, work / "b" / model.name, work / "copy.data"
+    for path in (first, second):
+        path.parent.mkdir()
+        peaks.run([weir(), "convert", str(model), str(path), "--tensor-digests", "--quiet"])
+    shutil.copyfile(f"{first}.data", copy)
+    for what in ("equal", "every tensor differs"):
+        base = Arm("cmp", [["cmp", f"{first}.data", str(copy)]])
+        ours = Arm("weir diff", [["sh", "-c", '"$0" diff "$1" "$2" --quiet || [ $? = 1 ]', weir(), str(first), str(second)]])
+        rounds([base, ours], n, [Path(f"{first}.data"), Path(f"{second}.data"), copy])
+        values = [o / b for o, b in zip(ours.seconds, base.seconds)]
+        yield f"{what}: diff / cmp", sorted(values)[len(values) // 2], values, 1.3
+        yield f"{what}: peak memory, MB", ours.peak / 1e6, [ours.peak / 1e6], None
+        change_every_tensor(second)
 
 
 def shrink(model, work, n):
@@ -217,7 +268,7 @@ def int4_size(_model, work, n):
 
 
 CLAIMS = {"conv2matmul": conv2matmul, "peer": peer, "convert": convert, "index": index, "size": size, "int4": int4,
-          "int4-peer": int4_peer, "shrink": shrink, "wide": wide, "fold": fold, "int4-size": int4_size}
+          "int4-peer": int4_peer, "shrink": shrink, "wide": wide, "fold": fold, "int4-size": int4_size, "verify": verify, "diff": diff}
 
 
 def main():

@@ -241,6 +241,13 @@ static uint32_t math_of(const struct model *m, uint32_t node) {
   return set;
 }
 
+static uint32_t fused_of(const struct model *m, uint32_t node) {
+  const struct model_node *n = &m->nodes[node];
+  const bool fused = span_is(model_name(m, n->op_type), "Attention") ||
+                     span_is(model_name(m, n->op_type), "MultiHeadAttention");
+  return fused && span_is(model_name(m, n->domain), "com.microsoft") ? HAS(FUSED_ATTENTION) : 0;
+}
+
 // The last row at or below `version` says what loads it.
 static uint32_t loads(const struct version *rows, size_t n, int64_t version) {
   uint32_t ort = TARGET_OLDEST;
@@ -272,7 +279,7 @@ void target_needs(const struct model *m, struct target_needs *out) {
   for (uint32_t i = 0; i < m->n_nodes; i++) {
     if (!model_live_node(m, graphs, i)) continue;
     if (form_of(m, i, &form)) need(out, target_form_needs(&form));
-    need(out, math_of(m, i));
+    need(out, math_of(m, i) | fused_of(m, i));
   }
   for (uint32_t i = 0; i < m->n_tensors; i++)
     if (m->tensors[i].dtype == DTYPE_BFLOAT16 && model_live_tensor(m, graphs, i))

@@ -19,7 +19,8 @@ enum target_feature {
 
 // Features of whole graphs, a bit each: said only of models that have them.
 #define TARGET_OF_GRAPHS                                                                           \
-  (1u << TARGET_FLOAT16_MATH | 1u << TARGET_BFLOAT16_MATH | 1u << TARGET_OPEN_DIMS)
+  (1u << TARGET_FLOAT16_MATH | 1u << TARGET_BFLOAT16_MATH | 1u << TARGET_OPEN_DIMS |               \
+   1u << TARGET_FUSED_ATTENTION)
 
 enum { TARGET_OLDEST = 20, TARGET_NEWEST = 31 }; // versions of ONNX Runtime that are known of
 

@@ -9,6 +9,7 @@
 #include "contrast.h"
 #include "diff.h"
 #include "edit.h"
+#include "express.h"
 
 enum diffing_weights { WEIGHTS_NONE, WEIGHTS_DIGEST, WEIGHTS_VALUES };
 
@@ -33,8 +34,6 @@ enum weighed_by {
 };
 
 enum weighed_verdict { WEIGHED_SAME, WEIGHED_DIFFERS, WEIGHED_UNKNOWN };
-
-enum { WEIGHED_ROOTS = 4 };
 
 // A tensor and what became of it.
 struct weighed {
@@ -80,19 +79,6 @@ struct trusted {
 };
 int trusted_read(struct trusted *t, struct diffing *x, struct err *err);
 void trusted_done(struct trusted *t);
-
-// Elements that a node computes with at a slot, if they are constant: through Cast, DequantizeLinear
-// and the like, and inside of operators that hold codes themselves.
-struct expressed {
-  uint32_t recipe;
-  uint32_t roots[WEIGHED_ROOTS]; // NO_ID behind the last
-  const char *form;              // NULL: a plain tensor
-  bool transposed;               // stands for the transpose of the operand
-};
-bool express_slot(struct diffing_model *x, uint32_t node, uint32_t slot, struct arena *arena,
-                  struct expressed *out);
-// The slot of an operator's own codes (MatMulNBits, GatherBlockQuantized), or NO_ID.
-uint32_t express_codes_slot(const struct model *m, uint32_t node);
 
 // Does anything differ?
 bool told_equal(const struct diffing *x);

@@ -9,7 +9,9 @@
 //
 // Chains are followed for a few nodes, down the operand that is no constant itself. What is not one
 // of these gives no recipe: then nothing is said of its values.
-#include "diffing.h"
+#include "express.h"
+
+#include "diff.h"
 
 enum { CHAIN_MAX = 8 };
 
@@ -29,17 +31,26 @@ static bool add_root(struct expressed *e, uint32_t tensor) {
 }
 
 // The recipe of a constant value.
-static bool constant(struct diffing_model *x, uint32_t value, struct expressed *e,
-                     uint32_t *recipe) {
-  const uint32_t tensor = diff_value_tensor(&x->model, value);
-  if (tensor == NO_ID || !edit_tensor_readable(&x->edits, tensor)) return false;
-  if (x->model.tensors[tensor].bytes == 0 || !add_root(e, tensor)) return false;
-  *recipe = edit_tensor_recipe(&x->edits, tensor);
+static bool constant(struct expressing *x, uint32_t value, struct expressed *e, uint32_t *recipe) {
+  const uint32_t tensor = diff_value_tensor(x->m, value);
+  if (tensor == NO_ID || !edit_tensor_readable(x->edits, tensor)) return false;
+  if (x->m->tensors[tensor].bytes == 0 || !add_root(e, tensor)) return false;
+  *recipe = edit_tensor_recipe(x->edits, tensor);
   return true;
 }
 
-static const struct recipe *row(const struct diffing_model *x, uint32_t recipe) {
-  return &x->recipes.rows[recipe];
+static const struct recipe *row(const struct expressing *x, uint32_t recipe) {
+  return &x->r->rows[recipe];
+}
+
+static bool is_code(enum dtype t) {
+  return dtype_is_integer(t) && dtype_bits(t) <= 8;
+}
+
+static void share(struct expressed *e, uint32_t bits, uint32_t axis, uint64_t block) {
+  e->bits = bits;
+  e->axis = axis;
+  e->block = block;
 }
 
 // ---- chains ------------------------------------------------------------------------------------
@@ -50,7 +61,7 @@ static bool is_binary(const struct model *m, uint32_t node) {
 }
 
 // The slot that the chain goes on at.
-static uint32_t inner_slot(const struct model *m, uint32_t node) {
+uint32_t express_link_slot(const struct model *m, uint32_t node) {
   if (!is_binary(m, node)) return 0;
   const uint32_t first = model_input(m, &m->nodes[node], 0);
   return diff_value_tensor(m, first) != NO_ID &&
@@ -59,15 +70,15 @@ static uint32_t inner_slot(const struct model *m, uint32_t node) {
              : 0;
 }
 
-static bool is_link(const struct model *m, uint32_t node) {
+bool express_is_link(const struct model *m, uint32_t node) {
   static const char *const words[] = {"Identity", "Cast", "Transpose", "DequantizeLinear"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (model_op_is(m, node, words[i])) return true;
   return is_binary(m, node);
 }
 
-static bool dequantize(struct diffing_model *x, uint32_t node, struct expressed *e) {
-  const struct model *m = &x->model;
+static bool dequantize(struct expressing *x, uint32_t node, struct expressed *e) {
+  const struct model *m = x->m;
   const struct model_node *n = &m->nodes[node];
   int64_t axis, block;
   struct recipe_dequantization q = {.zeros = NO_ID};
@@ -87,44 +98,62 @@ static bool dequantize(struct diffing_model *x, uint32_t node, struct expressed 
   if (q.axis == RECIPE_PER_TENSOR) {
     const int64_t none[1] = {1};
     q.block = 0;
-    q.scales = recipe_reshape(&x->recipes, q.scales, none, 0);
+    q.scales = recipe_reshape(x->r, q.scales, none, 0);
     if (q.zeros != NO_ID && row(x, q.zeros)->count == 1)
-      q.zeros = recipe_reshape(&x->recipes, q.zeros, none, 0);
+      q.zeros = recipe_reshape(x->r, q.zeros, none, 0);
   }
-  if (!recipe_can_dequantize(&x->recipes, e->recipe, &q)) return false;
-  e->recipe = recipe_dequantize(&x->recipes, e->recipe, &q);
+  if (!recipe_can_dequantize(x->r, e->recipe, &q)) return false;
+  e->computed = true;
+  share(e, dtype_bits((enum dtype)row(x, e->recipe)->dtype), q.axis, q.block);
+  e->recipe = recipe_dequantize(x->r, e->recipe, &q);
   return true;
 }
 
-static bool binary(struct diffing_model *x, uint32_t node, struct expressed *e) {
-  const struct model *m = &x->model;
-  const uint32_t slot = inner_slot(m, node);
+// Which axis a factor of the codes is spread along; those of one axis alone have channels.
+static void share_factor(const struct expressing *x, uint32_t factor, struct expressed *e) {
+  const struct recipe *f = row(x, factor), *codes = row(x, e->recipe);
+  uint32_t axis = RECIPE_PER_TENSOR;
+  e->bits = dtype_bits(e->stored);
+  for (uint32_t i = 0; i < f->rank; i++) {
+    if (recipe_dims(x->r, factor)[i] == 1) continue;
+    if (axis != RECIPE_PER_TENSOR || f->rank > codes->rank) e->bits = 0;
+    axis = i + codes->rank - f->rank;
+  }
+  e->axis = axis;
+  e->block = 0;
+}
+
+static bool binary(struct expressing *x, uint32_t node, struct expressed *e) {
+  const struct model *m = x->m;
+  const uint32_t slot = express_link_slot(m, node);
   uint32_t of[3] = {NO_ID, NO_ID, NO_ID}, other;
   if (!constant(x, model_input(m, &m->nodes[node], !slot), e, &other)) return false;
+  e->computed = true;
+  if (model_op_is(m, node, "Mul") && is_code(e->stored)) share_factor(x, other, e);
   of[slot] = e->recipe;
   of[!slot] = other;
   const enum recipe_map_op op = model_op_is(m, node, "Mul")   ? RECIPE_MAP_MUL
                                 : model_op_is(m, node, "Add") ? RECIPE_MAP_ADD
                                 : model_op_is(m, node, "Sub") ? RECIPE_MAP_SUB
                                                               : RECIPE_MAP_DIV;
-  if (!recipe_can_map(&x->recipes, op, of)) return false;
-  e->recipe = recipe_map(&x->recipes, op, of);
+  if (!recipe_can_map(x->r, op, of)) return false;
+  e->recipe = recipe_map(x->r, op, of);
   return true;
 }
 
-static bool link_on(struct diffing_model *x, uint32_t node, struct expressed *e) {
-  const struct model *m = &x->model;
+static bool link_on(struct expressing *x, uint32_t node, struct expressed *e) {
+  const struct model *m = x->m;
   const uint32_t rank = row(x, e->recipe)->rank;
   int64_t to, perm[RECIPE_MAX_RANK];
   const int64_t *given;
   uint32_t n;
-  if (!recipe_can_grow(&x->recipes, e->recipe)) return false;
+  if (!recipe_can_grow(x->r, e->recipe)) return false;
   if (model_op_is(m, node, "Identity")) return true;
   if (model_op_is(m, node, "Cast")) {
     if (!model_attr_int(m, node, "to", 0, &to) || !dtype_known(to) ||
         !recipe_can_convert((enum dtype)row(x, e->recipe)->dtype, (enum dtype)to))
       return false;
-    e->recipe = recipe_cast(&x->recipes, e->recipe, (enum dtype)to);
+    e->recipe = recipe_cast(x->r, e->recipe, (enum dtype)to);
     return true;
   }
   if (model_op_is(m, node, "Transpose")) {
@@ -135,27 +164,29 @@ static bool link_on(struct diffing_model *x, uint32_t node, struct expressed *e)
       if (perm[i] < 0 || perm[i] >= (int64_t)rank || seen >> perm[i] & 1) return false;
       seen |= 1ull << perm[i];
     }
-    e->recipe = recipe_transpose(&x->recipes, e->recipe, perm);
+    for (uint32_t i = 0, was = e->axis; i < rank; i++)
+      if (perm[i] == (int64_t)was) e->axis = i;
+    e->recipe = recipe_transpose(x->r, e->recipe, perm);
     return true;
   }
   return model_op_is(m, node, "DequantizeLinear") ? dequantize(x, node, e) : binary(x, node, e);
 }
 
-static bool chain(struct diffing_model *x, uint32_t value, struct arena *arena,
-                  struct expressed *e) {
-  const struct model *m = &x->model;
+static bool chain(struct expressing *x, uint32_t value, struct arena *arena, struct expressed *e) {
+  const struct model *m = x->m;
   uint32_t nodes[CHAIN_MAX], n = 0;
   while (diff_value_tensor(m, value) == NO_ID) {
     if (value == NO_ID || m->values[value].kind != VALUE_NODE_OUTPUT || n == CHAIN_MAX)
       return false;
     const uint32_t node = m->values[value].def;
-    if (!is_link(m, node)) return false;
+    if (!express_is_link(m, node)) return false;
     nodes[n++] = node;
-    value = model_input(m, &m->nodes[node], inner_slot(m, node));
+    value = model_input(m, &m->nodes[node], express_link_slot(m, node));
     if (value == NO_ID) return false;
   }
   if (!constant(x, value, e, &e->recipe)) return false;
   const enum dtype stored = (enum dtype)row(x, e->recipe)->dtype;
+  e->stored = stored;
   if (n == 0) return true;
   const char *way = "";
   for (uint32_t i = n; i-- > 0;) {
@@ -174,21 +205,21 @@ static bool chain(struct diffing_model *x, uint32_t value, struct arena *arena,
 // ---- operators that hold codes -----------------------------------------------------------------
 
 // The bytes of a tensor as elements of another type.
-static bool reinterpret(struct diffing_model *x, uint32_t tensor, enum dtype type,
-                        const int64_t *dims, uint32_t rank, uint32_t *recipe) {
+static bool reinterpret(struct expressing *x, uint32_t tensor, enum dtype type, const int64_t *dims,
+                        uint32_t rank, uint32_t *recipe) {
   uint64_t count, bytes;
   struct span small;
   struct extent at;
   if (!dims_product(dims, rank, &count) || !dtype_bytes(type, count, &bytes) ||
-      bytes != x->model.tensors[tensor].bytes || bytes == 0)
+      bytes != x->m->tensors[tensor].bytes || bytes == 0)
     return false;
-  if (model_small_value(&x->model, tensor, &small)) {
-    *recipe = recipe_bytes(&x->recipes, type, dims, rank, small);
+  if (model_small_value(x->m, tensor, &small)) {
+    *recipe = recipe_bytes(x->r, type, dims, rank, small);
     return true;
   }
-  if (!model_plain_place(&x->model, tensor, &at)) return false;
+  if (!model_plain_place(x->m, tensor, &at)) return false;
   const struct piece piece = {.at = at, .count = bytes, .checkpoint = NO_ID};
-  *recipe = recipe_extent(&x->recipes, type, dims, rank, ENCODING_RAW, &piece, 1, NULL);
+  *recipe = recipe_extent(x->r, type, dims, rank, ENCODING_RAW, &piece, 1, NULL);
   return true;
 }
 
@@ -199,14 +230,14 @@ static enum dtype code_type(int64_t bits) {
                      : DTYPE_UNDEFINED;
 }
 
-static uint32_t middle(struct diffing_model *x, int64_t bits, const int64_t *dims, uint32_t rank) {
+static uint32_t middle(struct expressing *x, int64_t bits, const int64_t *dims, uint32_t rank) {
   const uint8_t code = (uint8_t)(1u << (bits - 1));
-  return recipe_fill(&x->recipes, code_type(bits), dims, rank, span_of(&code, 1));
+  return recipe_fill(x->r, code_type(bits), dims, rank, span_of(&code, 1));
 }
 
-static uint32_t first_columns(struct diffing_model *x, uint32_t of, int64_t rows, int64_t columns) {
+static uint32_t first_columns(struct expressing *x, uint32_t of, int64_t rows, int64_t columns) {
   const int64_t starts[] = {0, 0}, steps[] = {1, 1}, dims[] = {rows, columns};
-  return recipe_slice(&x->recipes, of, starts, steps, dims);
+  return recipe_slice(x->r, of, starts, steps, dims);
 }
 
 static uint32_t tensor_at(const struct model *m, uint32_t node, uint32_t slot) {
@@ -214,9 +245,9 @@ static uint32_t tensor_at(const struct model *m, uint32_t node, uint32_t slot) {
 }
 
 // (code - zero) * scale with a zero point of the scales' type, as hqq has it.
-static bool float_zeros(struct diffing_model *x, uint32_t codes, uint32_t scales, uint32_t zeros,
+static bool float_zeros(struct expressing *x, uint32_t codes, uint32_t scales, uint32_t zeros,
                         const int64_t grid[3], uint32_t *out) {
-  struct recipes *r = &x->recipes;
+  struct recipes *r = x->r;
   const int64_t one[] = {grid[0], grid[1], 1}, flat[] = {grid[0], grid[1] * grid[2]};
   if (!recipe_can_convert((enum dtype)row(x, codes)->dtype, DTYPE_FLOAT) ||
       !dtype_is_plain_float((enum dtype)row(x, scales)->dtype))
@@ -231,9 +262,8 @@ static bool float_zeros(struct diffing_model *x, uint32_t codes, uint32_t scales
   return true;
 }
 
-static bool nbits(struct diffing_model *x, uint32_t node, struct arena *arena,
-                  struct expressed *e) {
-  const struct model *m = &x->model;
+static bool nbits(struct expressing *x, uint32_t node, struct arena *arena, struct expressed *e) {
+  const struct model *m = x->m;
   const uint32_t codes = tensor_at(m, node, 1), scales = tensor_at(m, node, 2),
                  zeros = tensor_at(m, node, 3);
   const bool has_zeros = model_input(m, &m->nodes[node], 3) != NO_ID;
@@ -251,13 +281,13 @@ static bool nbits(struct diffing_model *x, uint32_t node, struct arena *arena,
   struct recipe_dequantization q = {.zeros = NO_ID, .axis = 1, .block = (uint64_t)block};
   uint32_t packed;
   if (!reinterpret(x, codes, code_type(bits), flat, 2, &packed)) return false;
-  if (!edit_tensor_readable(&x->edits, scales)) return false;
-  if (row(x, edit_tensor_recipe(&x->edits, scales))->count != (uint64_t)(n * blocks)) return false;
-  q.scales = edit_tensor_recipe_as(&x->edits, scales, each, 2);
+  if (!edit_tensor_readable(x->edits, scales)) return false;
+  if (row(x, edit_tensor_recipe(x->edits, scales))->count != (uint64_t)(n * blocks)) return false;
+  q.scales = edit_tensor_recipe_as(x->edits, scales, each, 2);
   (void)(add_root(e, codes) && add_root(e, scales) && (!has_zeros || add_root(e, zeros)));
   const char *kind = "without zero points";
   if (has_zeros && dtype_is_plain_float((enum dtype)m->tensors[zeros].dtype)) {
-    const uint32_t z = edit_tensor_recipe(&x->edits, zeros);
+    const uint32_t z = edit_tensor_recipe(x->edits, zeros);
     if (row(x, z)->count != (uint64_t)(n * blocks)) return false;
     if (!float_zeros(x, packed, q.scales, z, grid, &e->recipe)) return false;
     kind = "with float zero points";
@@ -270,19 +300,19 @@ static bool nbits(struct diffing_model *x, uint32_t node, struct arena *arena,
       q.zeros = first_columns(x, all, n, blocks);
       kind = "with zero points";
     }
-    if (!recipe_can_dequantize(&x->recipes, packed, &q)) return false;
-    e->recipe = recipe_dequantize(&x->recipes, packed, &q);
+    if (!recipe_can_dequantize(x->r, packed, &q)) return false;
+    e->recipe = recipe_dequantize(x->r, packed, &q);
   }
   if (blocks * block != k) e->recipe = first_columns(x, e->recipe, n, k);
   e->transposed = true;
+  share(e, (uint32_t)bits, 1, (uint64_t)block);
   e->form = arena_printf(arena, "%lld bits in blocks of %lld (MatMulNBits, %s)", (long long)bits,
                          (long long)block, kind);
   return true;
 }
 
-static bool gather(struct diffing_model *x, uint32_t node, struct arena *arena,
-                   struct expressed *e) {
-  const struct model *m = &x->model;
+static bool gather(struct expressing *x, uint32_t node, struct arena *arena, struct expressed *e) {
+  const struct model *m = x->m;
   const uint32_t codes = tensor_at(m, node, 0), scales = tensor_at(m, node, 2),
                  zeros = tensor_at(m, node, 3);
   const bool has_zeros = model_input(m, &m->nodes[node], 3) != NO_ID;
@@ -293,21 +323,21 @@ static bool gather(struct diffing_model *x, uint32_t node, struct arena *arena,
     return false;
   if (codes == NO_ID || scales == NO_ID || (has_zeros && zeros == NO_ID)) return false;
   const struct model_tensor *t = &m->tensors[codes];
-  if (t->rank == 0 || t->rank > RECIPE_MAX_RANK || !edit_tensor_readable(&x->edits, codes) ||
-      !edit_tensor_readable(&x->edits, scales))
+  if (t->rank == 0 || t->rank > RECIPE_MAX_RANK || !edit_tensor_readable(x->edits, codes) ||
+      !edit_tensor_readable(x->edits, scales))
     return false;
   struct recipe_dequantization q = {.zeros = NO_ID, .block = (uint64_t)block};
   if (axis < 0) axis += t->rank;
   if (axis < 0 || axis >= t->rank) return false;
   q.axis = (uint32_t)axis;
-  q.scales = edit_tensor_recipe(&x->edits, scales);
+  q.scales = edit_tensor_recipe(x->edits, scales);
   memcpy(dims, model_dims(m, t), t->rank * sizeof *dims);
-  e->recipe = edit_tensor_recipe(&x->edits, codes);
+  e->recipe = edit_tensor_recipe(x->edits, codes);
   if (t->dtype == DTYPE_UINT8) {
     if (code_type(bits) == DTYPE_UNDEFINED || dims[t->rank - 1] > INT32_MAX) return false;
     dims[t->rank - 1] *= 8 / bits;
     if (!reinterpret(x, codes, code_type(bits), dims, t->rank, &e->recipe)) return false;
-    const int64_t *each = recipe_dims(&x->recipes, q.scales);
+    const int64_t *each = recipe_dims(x->r, q.scales);
     const uint32_t rank = row(x, q.scales)->rank;
     if (rank != t->rank) return false;
     memcpy(dims, each, rank * sizeof *dims);
@@ -315,11 +345,12 @@ static bool gather(struct diffing_model *x, uint32_t node, struct arena *arena,
     q.zeros = middle(x, bits, dims, rank);
     if (has_zeros && !reinterpret(x, zeros, code_type(bits), dims, rank, &q.zeros)) return false;
   } else if (has_zeros) {
-    q.zeros = edit_tensor_recipe(&x->edits, zeros);
+    q.zeros = edit_tensor_recipe(x->edits, zeros);
   }
-  if (!recipe_can_dequantize(&x->recipes, e->recipe, &q)) return false;
-  e->recipe = recipe_dequantize(&x->recipes, e->recipe, &q);
+  if (!recipe_can_dequantize(x->r, e->recipe, &q)) return false;
+  e->recipe = recipe_dequantize(x->r, e->recipe, &q);
   (void)(add_root(e, codes) && add_root(e, scales) && (!has_zeros || add_root(e, zeros)));
+  share(e, (uint32_t)bits, q.axis, q.block);
   e->form = arena_printf(arena, "%lld bits in blocks of %lld (GatherBlockQuantized)",
                          (long long)bits, (long long)block);
   return true;
@@ -333,12 +364,23 @@ uint32_t express_codes_slot(const struct model *m, uint32_t node) {
   return NO_ID;
 }
 
-bool express_slot(struct diffing_model *x, uint32_t node, uint32_t slot, struct arena *arena,
-                  struct expressed *out) {
-  const struct model *m = &x->model;
-  struct expressed e = {.recipe = NO_ID};
+static struct expressed nothing(void) {
+  struct expressed e = {.recipe = NO_ID, .axis = RECIPE_PER_TENSOR};
   for (uint32_t i = 0; i < WEIGHED_ROOTS; i++)
     e.roots[i] = NO_ID;
+  return e;
+}
+
+bool express_value(struct expressing *x, uint32_t value, struct arena *arena,
+                   struct expressed *out) {
+  *out = nothing();
+  return chain(x, value, arena, out);
+}
+
+bool express_slot(struct expressing *x, uint32_t node, uint32_t slot, struct arena *arena,
+                  struct expressed *out) {
+  const struct model *m = x->m;
+  struct expressed e = nothing();
   bool ok;
   if (op_is(m, node, "com.microsoft", "MatMulNBits") && slot == 1)
     ok = nbits(x, node, arena, &e);
@@ -353,10 +395,10 @@ bool express_slot(struct diffing_model *x, uint32_t node, uint32_t slot, struct 
   if (weight && model_op_is(m, node, "Gemm") && model_attr_int(m, node, "transB", 0, &transposed))
     e.transposed = transposed != 0;
   if (weight && model_op_is(m, node, "Conv") && row(x, e.recipe)->rank >= 2) {
-    const int64_t *dims = recipe_dims(&x->recipes, e.recipe);
+    const int64_t *dims = recipe_dims(x->r, e.recipe);
     const int64_t flat[] = {dims[0], dims[1]};
     if ((uint64_t)flat[0] * (uint64_t)flat[1] == row(x, e.recipe)->count) {
-      e.recipe = recipe_reshape(&x->recipes, e.recipe, flat, 2);
+      e.recipe = recipe_reshape(x->r, e.recipe, flat, 2);
       e.transposed = true;
     }
   }

@@ -443,8 +443,12 @@ static void weigh_slots(struct weighing *w, uint32_t a, uint32_t b) {
   for (uint32_t k = 0; k < ma->nodes[a].n_in && k < mb->nodes[b].n_in; k++) {
     struct expressed e[DIFF_SIDES];
     if ((ca != NO_ID && k != ca) || (cb != NO_ID && k != cb)) continue;
-    if (!express_slot(&x->side[0], a, k, &x->arena, &e[0]) ||
-        !express_slot(&x->side[1], b, k, &x->arena, &e[1]))
+    if (!express_slot(
+            &(struct expressing){&x->side[0].model, &x->side[0].recipes, &x->side[0].edits}, a, k,
+            &x->arena, &e[0]) ||
+        !express_slot(
+            &(struct expressing){&x->side[1].model, &x->side[1].recipes, &x->side[1].edits}, b, k,
+            &x->arena, &e[1]))
       continue;
     if (!any_free(x, 0, &e[0]) && !any_free(x, 1, &e[1]) && !codes_differ(w, e)) continue;
     if (is_weight(x, 0, &e[0]) && is_weight(x, 1, &e[1])) settle(w, e);
@@ -505,8 +509,12 @@ static void weigh_stems(struct weighing *w, uint32_t side) {
       struct expressed e[DIFF_SIDES];
       const uint32_t at =
           model_input(other, &other->nodes[user], 1) == diff_tensor_value(other, weight);
-      if (!express_slot(&x->side[side], n, slot, &x->arena, &e[side]) ||
-          !express_slot(&x->side[!side], user, at, &x->arena, &e[!side]))
+      if (!express_slot(&(struct expressing){&x->side[side].model, &x->side[side].recipes,
+                                             &x->side[side].edits},
+                        n, slot, &x->arena, &e[side]) ||
+          !express_slot(&(struct expressing){&x->side[!side].model, &x->side[!side].recipes,
+                                             &x->side[!side].edits},
+                        user, at, &x->arena, &e[!side]))
         continue;
       settle(w, e);
       break;

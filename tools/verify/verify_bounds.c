@@ -47,7 +47,7 @@ struct verify_bounds verify_bounds_of_site(const char *const *names, uint32_t n,
   struct verify_bounds b = {.bounds = compare_nothing()};
   b.bounds.nonfinite = true;
   const bool narrowed = before != after && dtype_bits(after) < dtype_bits(before);
-  if (narrowed && bits != 8 && dtype_is_float(after)) {
+  if (narrowed && (bits == 0 || bits >= 16) && dtype_is_float(after)) {
     b.bounds.least_sqnr_db = after == DTYPE_FLOAT16 ? 30 : 18;
     b.words = arena_printf(a, "SQNR of %g dB (%s)", b.bounds.least_sqnr_db, dtype_name(after));
   } else if (stores && bits) {

@@ -13,6 +13,7 @@
 #include "report.h"
 #include "sites.h"
 #include "verify_replay.h"
+#include "verify_weights.h"
 #include "verify_written.h"
 
 #include <errno.h>
@@ -23,6 +24,8 @@
 
 enum { BEFORE, AFTER, SIDES };
 enum { WIDEST = 32, FAULTS_SOUGHT = 16, SITE_PASSES = 16 };
+// In a batch of one nobody sees what mixes up its members, or takes it for another axis of one.
+enum { BATCH = 2 };
 static const char *const side_names[SIDES] = {"before", "after"};
 
 struct site_run {
@@ -30,6 +33,8 @@ struct site_run {
   const struct verify_edited *e;
   struct infer *infer[SIDES];
   struct draw *draw[SIDES];
+  struct draw *of_one
+      [SIDES]; // with a batch of one, where `draw` has another; NULL: it was not wanted so far
   struct part_cutter *cutter[SIDES];
   struct sites sites;
   struct arena arena; // of the sites
@@ -481,6 +486,53 @@ static int look_once(struct site_run *r, const struct site *s, uint32_t own_outp
   return 0;
 }
 
+// What edits say of how weights of a site were quantized.
+static void add_quantization(const struct site_run *r, const struct site *s,
+                             struct verify_weights *w) {
+  const struct model *m = r->e->result;
+  for (uint32_t i = 0; i < s->n_constants[AFTER]; i++) {
+    const struct model_tensor *t = &m->tensors[s->constants[AFTER][i].tensor];
+    if (!(t->flags & (TENSOR_NEW | TENSOR_REPLACED)) || t->recipe == NO_ID ||
+        r->e->recipes->rows[t->recipe].kind != RECIPE_QUANTIZE)
+      continue;
+    const struct recipe_quantization q = recipe_quantization_of(r->e->recipes, t->recipe);
+    w->searched = w->searched || q.format == FORMAT_NBITS_RTN || q.format == FORMAT_NBITS_KQUANT ||
+                  q.format == FORMAT_NBITS_KQUANT_BEST || q.format == FORMAT_NBITS_HQQ;
+    if (q.format != FORMAT_LEVELS) continue;
+    w->levels = q.levels;
+    w->levels_axis = q.axis;
+  }
+}
+
+// Weights of the output that hold less than those of the source, where the site is judged by what such weights usually give.
+static int look_at_weights(struct site_run *r, const struct site *s, struct verified_row *row,
+                           struct arena *a, struct err *err) {
+  const struct verify_edited *e = r->e;
+  const char *names[SITE_PASSES];
+  struct verify_bounds ignored;
+  struct site written;
+  struct verify_weights_found found;
+  if (!e->written || row->end != VERIFIED_PASSED || r->v->options.bounds_words ||
+      verify_proof_of(&r->v->options, names, passes_of(r, s, names), &ignored, a) ==
+          PIPELINE_PROOF_BOUNDS ||
+      !verify_written_site(e->written, s, a, &written))
+    return 0;
+  struct verify_weights w = {.m = {e->source, &e->written->model},
+                             .sources = {e->sources, e->written->sources},
+                             .site = &written,
+                             .memory = r->v->options.memory,
+                             .stop = r->v->options.runtime.stop};
+  add_quantization(r, s, &w);
+  if (!w.levels && !new_bits(r, &written)) return 0;
+  if (verify_weights_look(&w, a, &found, err)) return -1;
+  if (found.n == 0 || found.most <= found.allowed) return 0;
+  row->end = VERIFIED_FAILED;
+  row->why = arena_printf(&r->v->found.arena,
+                          "%s: element %llu is off by %.3g times what rounding explains",
+                          found.what, (unsigned long long)found.place, found.most);
+  return 0;
+}
+
 static bool is_made(const struct model *m, const uint32_t *nodes, uint32_t n, uint32_t value) {
   if (value == NO_ID || m->values[value].kind != VALUE_NODE_OUTPUT) return false;
   for (uint32_t i = 0; i < n; i++)
@@ -543,6 +595,52 @@ static void tick(struct site_run *r, const char *name) {
   report_tick(NULL, &told);
 }
 
+// The result has the sizes that fit the source. What they do not fit is perhaps why it is wrong; but where it cannot have them
+// (dims were set), both get what fits each.
+static int open_draws(struct site_run *r, int64_t batch, struct draw *out[SIDES], struct err *err) {
+  const struct verify_options *o = &r->v->options;
+  struct draw_options draw = {.seed = o->seed,
+                              .length = o->n_lengths ? o->lengths[0] : 0,
+                              .batch = batch,
+                              .shapes = o->shapes,
+                              .n_shapes = o->n_shapes};
+  struct draw_options same = draw;
+  struct draw_shape *shapes;
+  struct err ignored = {0};
+  if (draw_open(&out[BEFORE], r->infer[BEFORE], model_of(r, BEFORE), &draw, err)) return -1;
+  same.n_shapes = draw_shapes(out[BEFORE], &r->arena, &shapes);
+  same.shapes = shapes;
+  if (draw_open(&out[AFTER], r->infer[AFTER], model_of(r, AFTER), &same, &ignored) == 0) return 0;
+  draw_close(out[BEFORE]);
+  out[BEFORE] = NULL;
+  draw.batch = 0;
+  for (int side = 0; side < SIDES; side++)
+    if (draw_open(&out[side], r->infer[side], model_of(r, side), &draw, err)) return -1;
+  return 0;
+}
+
+static void close_draws(struct draw *draw[SIDES]) {
+  for (int side = 0; side < SIDES; side++) {
+    draw_close(draw[side]);
+    draw[side] = NULL;
+  }
+}
+
+// What cannot be run with this batch may be with one of one.
+static int look_at_sizes(struct site_run *r, uint32_t i, struct verified_row *row, struct arena *a,
+                         struct err *err) {
+  struct verified_row again = *row;
+  struct draw *kept[SIDES] = {r->draw[BEFORE], r->draw[AFTER]};
+  if (look_at(r, i, row, a, err)) return -1;
+  if (row->end != VERIFIED_NOT || r->lacks_kernel || r->sites.list[i].why_not) return 0;
+  if (!r->of_one[BEFORE] && open_draws(r, 0, r->of_one, err)) return -1;
+  memcpy(r->draw, r->of_one, sizeof kept);
+  const int rc = look_at(r, i, &again, a, err);
+  memcpy(r->draw, kept, sizeof kept);
+  if (rc == 0 && again.end != VERIFIED_NOT) *row = again;
+  return rc;
+}
+
 static int verify_one(struct site_run *r, uint32_t i, struct err *err) {
   struct verified *f = &r->v->found;
   const struct site *s = &r->sites.list[i];
@@ -555,7 +653,8 @@ static int verify_one(struct site_run *r, uint32_t i, struct err *err) {
   int rc = 0;
   if (is_chosen(r, i, name)) {
     tick(r, name);
-    rc = look_at(r, i, &row, &a, err);
+    rc = look_at_sizes(r, i, &row, &a, err);
+    if (rc == 0) rc = look_at_weights(r, s, &row, &a, err);
     // Each takes some replays of the log.
     if (rc == 0 && row.end == VERIFIED_FAILED && !r->groups && f->n_failed < FAULTS_SOUGHT)
       row.fault = verify_fault(r->v, r->e, s->groups, s->n_groups, &f->arena);
@@ -592,10 +691,6 @@ static const bool *find_retyped(struct site_run *r) {
 static int open_all(struct site_run *r, struct err *err) {
   const struct verify_options *o = &r->v->options;
   const struct infer_options infer = {INFER_REFINE, 1, INT64_MAX, false};
-  const struct draw_options draw = {.seed = o->seed,
-                                    .length = o->n_lengths ? o->lengths[0] : 0,
-                                    .shapes = o->shapes,
-                                    .n_shapes = o->n_shapes};
   if (read_choice(r, err)) return -1;
   for (int side = 0; side < SIDES; side++) {
     r->infer[side] = infer_new(model_of(r, side), &infer);
@@ -604,8 +699,7 @@ static int open_all(struct site_run *r, struct err *err) {
                          sources_of(r, side), o->memory, err))
       return -1;
   }
-  for (int side = 0; side < SIDES; side++)
-    if (draw_open(&r->draw[side], r->infer[side], model_of(r, side), &draw, err)) return -1;
+  if (open_draws(r, BATCH, r->draw, err)) return -1;
   if (!r->v->found.sizes) r->v->found.sizes = draw_words(r->draw[BEFORE], &r->v->found.arena);
   for (uint32_t i = 0; i < r->e->edits->groups->n_rows; i++)
     add_pass(r->passes, &r->n_passes, r->e->edits->groups->rows[i].pass);
@@ -623,8 +717,9 @@ int verify_sites_of(struct verify *v, const struct verify_edited *e, const uint3
   for (uint32_t i = 0; i < r.sites.n && rc == 0; i++)
     rc = verify_one(&r, i, err);
   if (rc == 0) tick(&r, NULL);
+  close_draws(r.draw);
+  close_draws(r.of_one);
   for (int side = 0; side < SIDES; side++) {
-    if (r.draw[side]) draw_close(r.draw[side]);
     if (r.cutter[side]) part_cutter_close(r.cutter[side]);
     if (r.infer[side]) infer_free(r.infer[side]);
   }

@@ -300,6 +300,7 @@ static uint32_t rank_of(const struct sites_boundary *b, int side, uint32_t node)
 
 // True: no question is left.
 static bool add_around(struct sites_boundary *b) {
+  const uint32_t most = b->nodes[BEFORE].n_list + b->nodes[AFTER].n_list + ADDED_MOST;
   for (;;) {
     uint32_t last = NO_ID, at = 0, node;
     int last_side = 0;
@@ -316,7 +317,7 @@ static bool add_around(struct sites_boundary *b) {
         at = rank_of(b, side, node);
       }
     if (last == NO_ID) return !left;
-    if (b->nodes[BEFORE].n_list + b->nodes[AFTER].n_list >= ADDED_MOST || b->n_pairs > READS_MOST)
+    if (b->nodes[BEFORE].n_list + b->nodes[AFTER].n_list >= most || b->n_pairs > READS_MOST)
       return false;
     add_maker(b, last_side, last);
   }
@@ -409,6 +410,15 @@ static bool add_layer(struct sites_boundary *b) {
   return any;
 }
 
+// What a side makes itself it is not given, whatever the other reads.
+static void leave_made(struct sites_boundary *b) {
+  for (uint32_t i = 0; i < b->n_pairs; i++) {
+    struct site_pair *p = &b->pairs[i];
+    if (p->before != NO_ID && made_inside(b, BEFORE, p->before)) p->before = NO_ID;
+    if (p->after != NO_ID && made_inside(b, AFTER, p->after)) p->after = NO_ID;
+  }
+}
+
 // An initializer that callers may override is an input with a default.
 static void keep_defaults(struct sites_boundary *b) {
   for (uint32_t i = 0; i < b->n_pairs; i++)
@@ -428,14 +438,14 @@ void sites_boundary_find(struct sites_boundary *b, const struct sites_draft *dra
   b->draft = draft;
   read_all(b);
   bool settled = add_around(b);
-  for (uint32_t i = 0; i < layers && add_layer(b); i++) {
+  for (uint32_t i = 0; i < layers && add_layer(b); i++)
     pair_all(b);
-    settled = !b->asked;
-  }
+  if (layers > 0) settled = add_around(b);
   if (!settled && layers == 0 && b->nodes[BEFORE].n_list + b->nodes[AFTER].n_list > 0) {
     read_all(b);
     pair_all(b);
   }
+  leave_made(b);
   *out = (struct site){.graph = draft->graph, .doubt = doubt_of(b, settled)};
   keep_defaults(b);
   out->before = nodes_of(b, BEFORE, a, &out->n_before);

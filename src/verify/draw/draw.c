@@ -164,6 +164,21 @@ enum draw_end draw_inputs(struct draw *d, struct arena *a, struct arrays *out, c
   return DRAW_DONE;
 }
 
+uint32_t draw_shapes(const struct draw *d, struct arena *a, struct draw_shape **out) {
+  struct draw_shape *list = arena_alloc(a, d->n_inputs * sizeof *list + 1);
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < d->n_inputs; i++) {
+    const struct draw_input *x = &d->inputs[i];
+    if (!x->dims) continue;
+    int64_t *dims = arena_alloc(a, x->type.rank * sizeof *dims + 1);
+    memcpy(dims, x->dims, x->type.rank * sizeof *dims);
+    list[n++] =
+        (struct draw_shape){arena_string(a, model_value_name(d->m, x->value)), dims, x->type.rank};
+  }
+  *out = list;
+  return n;
+}
+
 const char *draw_words(const struct draw *d, struct arena *a) {
   const char *words = "";
   for (uint32_t i = 0; i < d->n_symbols; i++)

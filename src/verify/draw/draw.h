@@ -22,6 +22,7 @@ struct draw_shape { // --shape name=1x128x200
 struct draw_options {
   uint64_t seed;
   int64_t length; // for the axis that says how long the input is (time, tokens); 0: one of our own
+  int64_t batch;  // if it fits as well as a batch of one does; 0: that
   const struct draw_shape *shapes; // of inputs; they bind symbols too
   uint32_t n_shapes;
   const char *signal,
@@ -57,6 +58,9 @@ bool draw_retype(const struct array *x, enum dtype to, struct arena *a, struct a
 
 // All inputs of the main graph that have no initializer, in order. `why` names the input that cannot be drawn.
 enum draw_end draw_inputs(struct draw *d, struct arena *a, struct arrays *out, char why[256]);
+
+// The shapes that inputs of the main graph have here, as options for another model: those that have dims. In *a; names too.
+uint32_t draw_shapes(const struct draw *d, struct arena *a, struct draw_shape **out);
 
 // What symbols were bound to, for reports: "batch=1, time=64"; one without a name is "x[2]", of input and axis.
 const char *draw_words(const struct draw *d, struct arena *a);

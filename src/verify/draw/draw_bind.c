@@ -391,6 +391,27 @@ static void try_role(struct draw *d, uint32_t role, struct search *s) {
   arena_free(&a);
 }
 
+static bool set_batch(struct draw *d, int64_t n) {
+  bool any = false;
+  for (uint32_t i = 0; i < d->n_symbols; i++) {
+    if (d->symbols[i].role != ROLE_BATCH || d->symbols[i].fixed) continue;
+    any = any || d->bound[i].value != n;
+    d->bound[i].value = n;
+  }
+  return any;
+}
+
+// The search over, with the batch that was asked for. What fits worse than a batch of one is given up.
+static void enlarge_batch(struct draw *d, const struct search *found) {
+  struct search s = {.least = found->least + 1, .floor = found->floor, .trials = 1};
+  struct arena a = {0};
+  struct dims_binding *was = arena_alloc(&a, d->n_bound * sizeof *was + 1);
+  memcpy(was, d->bound, d->n_bound * sizeof *was);
+  if (found->least != UINT32_MAX && set_batch(d, d->o.batch) && !try_sizes(d, &s))
+    memcpy(d->bound, was, d->n_bound * sizeof *was);
+  arena_free(&a);
+}
+
 static void search(struct draw *d) {
   const uint32_t nodes = d->m->n_nodes + 1, many = NODES_AT_MOST / nodes;
   struct search s = {.least = UINT32_MAX, .floor = draw_fit_wrong(d, d->in)};
@@ -403,6 +424,7 @@ static void search(struct draw *d) {
     for (uint32_t i = 0; i < d->n_symbols; i++)
       if (d->symbols[i].role == order[r] && !d->symbols[i].fixed) try_symbol(d, i, &s);
   }
+  if (d->o.batch > 1) enlarge_batch(d, &s);
 }
 
 // ---- all of it ----------------------------------------------------------------------------------------

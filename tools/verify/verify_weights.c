@@ -1,0 +1,344 @@
+//   source   w, transposed if codes lie so      row │ block │ block │ …
+//   written  DequantizeLinear, MatMulNBits …    row │ block │ block │ …    as a recipe (express.h), in the same order
+//                                                     └ range of w over 0, by 2^bits - 1: a step
+//
+// Rounding to the nearest code is off by half a step, and a zero point that was rounded too by another half; searches for
+// better scales (k_quant, hqq) give up a bit of the largest elements. A code whose high bit is wrong is off by half of all
+// steps. Where several weights of the source could be the one, the nearest counts: which one it must be is known by what
+// comes out of the site.
+#include "verify_weights.h"
+
+#include "diff.h"
+#include "eval.h"
+#include "express.h"
+#include "kernels_convert.h"
+#include "threads.h"
+
+#include <float.h>
+#include <math.h>
+
+enum { BEFORE, AFTER, SIDES };
+enum { PIECE = 1 << 14, EVAL_LEAST = 1 << 20 }; // elements; bytes
+
+struct pair {
+  uint32_t of[SIDES]; // recipes of the same dims, whose rows hold blocks
+  uint64_t count, row, block;
+  double steps; // that a block's range is cut into; 0: floats
+  double noise; // of scales and products, which are floats, in their largest
+  enum dtype float_type;
+  uint32_t weight; // pairs of one weight follow each other
+  const char *what;
+};
+
+struct looking {
+  const struct verify_weights *w;
+  struct recipes r[SIDES];
+  struct edits edits[SIDES];
+  struct io *io[SIDES];
+  struct eval *eval[SIDES];
+  struct arena *a;
+  TABLE(struct pair, pairs);
+  uint32_t n_weights;
+  struct held {
+    uint8_t raw[PIECE * 8];
+    double x[SIDES][PIECE];
+  } * held;
+};
+
+static struct expressing expressing(struct looking *k, int side) {
+  return (struct expressing){k->w->m[side], &k->r[side], &k->edits[side]};
+}
+
+// ---- which weights -----------------------------------------------------------------------------
+
+static uint32_t without_ones(const struct recipes *r, uint32_t recipe, int64_t *dims) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < r->rows[recipe].rank; i++)
+    if (recipe_dims(r, recipe)[i] != 1) dims[n++] = recipe_dims(r, recipe)[i];
+  return n;
+}
+
+static bool fits(const struct looking *k, uint32_t before, uint32_t after, bool turned) {
+  int64_t x[RECIPE_MAX_RANK], y[RECIPE_MAX_RANK];
+  const uint32_t n = without_ones(&k->r[BEFORE], before, x);
+  if (n != without_ones(&k->r[AFTER], after, y) || (turned && n != 2)) return false;
+  for (uint32_t i = 0; i < n; i++)
+    if (x[i] != y[turned ? n - 1 - i : i]) return false;
+  return true;
+}
+
+// The elements of a block behind one another: its axis last, or a channel's first.
+static uint32_t in_order(struct recipes *r, uint32_t recipe, const struct expressed *e) {
+  const uint32_t rank = r->rows[recipe].rank;
+  int64_t perm[RECIPE_MAX_RANK];
+  uint32_t n = 0;
+  if (e->axis >= rank || e->axis == (e->block ? rank - 1 : 0)) return recipe;
+  if (!e->block) perm[n++] = e->axis;
+  for (uint32_t i = 0; i < rank; i++)
+    if (i != e->axis) perm[n++] = i;
+  if (e->block) perm[n++] = e->axis;
+  return recipe_transpose(r, recipe, perm);
+}
+
+static void add_pair(struct looking *k, const struct expressed *e, uint32_t before, bool turned,
+                     const char *what) {
+  struct recipes *r = &k->r[BEFORE];
+  const struct recipe *row = &k->r[AFTER].rows[e->recipe];
+  const int64_t *dims = recipe_dims(&k->r[AFTER], e->recipe);
+  if (turned) {
+    int64_t flat[RECIPE_MAX_RANK];
+    const uint32_t n = without_ones(r, before, flat);
+    before = recipe_transpose(r, recipe_reshape(r, before, flat, n), (const int64_t[]){1, 0});
+  }
+  struct pair p = {.count = row->count,
+                   .row = row->count,
+                   .block = row->count,
+                   .steps = e->bits            ? (double)((1u << e->bits) - 1)
+                            : k->w->levels > 0 ? k->w->levels - 1
+                                               : 0,
+                   .float_type = e->stored,
+                   .weight = k->n_weights,
+                   .what = what};
+  if (e->axis < row->rank) {
+    p.row = e->block ? (uint64_t)dims[e->axis] : row->count / (uint64_t)dims[e->axis];
+    p.block = e->block ? min_u64(e->block, p.row) : p.row;
+  }
+  p.noise = row->dtype == DTYPE_FLOAT16 ? 0x1p-10 : row->dtype == DTYPE_BFLOAT16 ? 0x1p-7 : 1e-6;
+  before = recipe_reshape(r, before, dims, row->rank);
+  p.of[BEFORE] = in_order(r, before, e);
+  p.of[AFTER] = in_order(&k->r[AFTER], e->recipe, e);
+  *TABLE_PUSH(k, pairs) = p;
+}
+
+static void meet(struct looking *k, const struct expressed *e, uint32_t tensor) {
+  const struct model *m = k->w->m[BEFORE];
+  const enum dtype t = (enum dtype)m->tensors[tensor].dtype;
+  if (!dtype_is_plain_float(t) || !edit_tensor_readable(&k->edits[BEFORE], tensor) ||
+      m->tensors[tensor].bytes == 0 ||
+      (!e->bits && !k->w->levels && dtype_bits(e->stored) >= dtype_bits(t)))
+    return;
+  const uint32_t before = edit_tensor_recipe(&k->edits[BEFORE], tensor);
+  const char *how = e->form ? e->form : dtype_name(e->stored);
+  const char *what =
+      arena_printf(k->a, "the weight '%s' (%s)", quote(diff_tensor_name(m, tensor)).s, how);
+  for (int turned = 0; turned < 2; turned++)
+    if (fits(k, before, e->recipe, turned)) add_pair(k, e, before, turned, what);
+}
+
+// Of a value that stands for a weight now, with all weights of the source that it could be.
+static void meet_all(struct looking *k, struct expressed *e) {
+  const struct site *s = k->w->site;
+  const uint32_t first = k->n_pairs;
+  struct model_constant c;
+  const bool narrow = !e->computed && (e->stored == DTYPE_FLOAT16 || e->stored == DTYPE_BFLOAT16);
+  const bool levels = k->w->levels > 0 && !e->form;
+  if (levels) e->axis = k->w->levels_axis;
+  if ((!e->bits && !narrow && !levels) || k->r[AFTER].rows[e->recipe].count < 16 ||
+      !kernels_convert_takes((enum dtype)k->r[AFTER].rows[e->recipe].dtype))
+    return;
+  for (uint32_t i = 0; i < s->n_constants[BEFORE]; i++)
+    meet(k, e, s->constants[BEFORE][i].tensor);
+  for (uint32_t i = 0; i < s->n_outputs; i++)
+    if (s->outputs[i].before != NO_ID &&
+        model_resolve_constant(k->w->m[BEFORE], s->outputs[i].before, &c))
+      meet(k, e, c.tensor);
+  k->n_weights += k->n_pairs > first;
+}
+
+static void find_weights(struct looking *k) {
+  const struct site *s = k->w->site;
+  const struct model *m = k->w->m[AFTER];
+  struct expressing x = expressing(k, AFTER);
+  struct expressed e;
+  for (uint32_t i = 0; i < s->n_after; i++) {
+    const uint32_t node = s->after[i], codes = express_codes_slot(m, node);
+    if (express_is_link(m, node)) continue;
+    for (uint32_t slot = 0; slot < m->nodes[node].n_in; slot++)
+      if ((codes == NO_ID || slot == codes) && express_slot(&x, node, slot, k->a, &e))
+        meet_all(k, &e);
+  }
+  for (uint32_t i = 0; i < s->n_outputs; i++)
+    if (s->outputs[i].after != NO_ID && express_value(&x, s->outputs[i].after, k->a, &e))
+      meet_all(k, &e);
+}
+
+// ---- elements ----------------------------------------------------------------------------------
+
+static int open_side(struct looking *k, int side, struct err *err) {
+  const struct io_options io = {.mode = IO_SYNC, .tiles = 1, .tile_bytes = IO_CLONE_BLOCK};
+  if (io_open(&k->io[side], &io, k->w->sources[side], err)) return -1;
+  return eval_open(&k->eval[side], &k->r[side], k->io[side],
+                   (size_t)max_u64(k->w->memory / SIDES, EVAL_LEAST), err);
+}
+
+static int read_piece(struct looking *k, const struct pair *p, uint64_t at, size_t n,
+                      struct eval_task *task[SIDES], struct err *err) {
+  if (threads_must_stop(k->w->stop)) return err_set(err, ERR_RETRY, "stopped");
+  for (int side = 0; side < SIDES; side++) {
+    const enum dtype t = (enum dtype)k->r[side].rows[p->of[side]].dtype;
+    const size_t each = dtype_bits(t) / 8;
+    const struct kernels_cast widen = {.from = (uint8_t)t, .to = DTYPE_DOUBLE};
+    if (eval_read(task[side], at * each, k->held->raw, n * each, err)) return -1;
+    kernels_convert(k->held->x[side], k->held->raw, n, &widen);
+  }
+  return 0;
+}
+
+static void begin(struct looking *k, const struct pair *p, uint64_t at, uint64_t n,
+                  struct eval_task *task[SIDES]) {
+  for (int side = 0; side < SIDES; side++) {
+    const size_t each = dtype_bits((enum dtype)k->r[side].rows[p->of[side]].dtype) / 8;
+    task[side] =
+        eval_begin(k->eval[side], p->of[side], at * each, n * each, (struct eval_watcher){0});
+  }
+}
+
+struct range {
+  double low, high;   // with 0
+  double least, most; // without
+};
+
+static void widen(struct range *r, const double *x, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    if (!isfinite(x[i])) continue;
+    if (x[i] < r->low) r->low = x[i];
+    if (x[i] > r->high) r->high = x[i];
+    if (x[i] < r->least) r->least = x[i];
+    if (x[i] > r->most) r->most = x[i];
+  }
+}
+
+struct worst {
+  double most;
+  uint64_t place;
+};
+
+// Of elements that share a step. Both sides infinite or NaN: no error.
+static void judge(const struct pair *p, const struct range *r, const double *x, const double *y,
+                  size_t n, uint64_t at, bool searched, struct worst *worst) {
+  const double step = (r->high - r->low) / fmax(p->steps, 1),
+               noise = fmax(-r->low, r->high) * p->noise + DBL_MIN;
+  // Where ranges need not hold 0, zero points, which lie between the codes, do not reach those that lie far from it.
+  const double beyond = searched ? fmax(0, fmax(r->least, -r->most)) : 0;
+  const double last = p->float_type == DTYPE_FLOAT16 ? 0x1p-11 : 0x1p-8,
+               least = p->float_type == DTYPE_FLOAT16 ? 0x1p-25 : 0x1p-134;
+  for (size_t i = 0; i < n; i++) {
+    if (!isfinite(x[i])) continue;
+    const double off = fabs(x[i] - y[i]),
+                 unit = p->steps > 0 ? step + noise + beyond : fmax(fabs(x[i]) * last, least);
+    double is = off / unit;
+    // What is beyond the type became the largest that it has, or infinite, as was asked for.
+    if (p->steps == 0 && p->float_type == DTYPE_FLOAT16 && fabs(x[i]) > 65504 &&
+        fabs(y[i]) >= 65504 && signbit(x[i]) == signbit(y[i]))
+      is = 0;
+    if (isnan(is)) is = INFINITY;
+    if (is > worst->most) *worst = (struct worst){is, at + i};
+  }
+}
+
+// Blocks that fit a piece, several at once; none goes beyond its row.
+static int look_small(struct looking *k, const struct pair *p, struct worst *worst,
+                      struct err *err) {
+  struct eval_task *task[SIDES];
+  const uint64_t at_once = p->row <= PIECE ? PIECE / p->row * p->row : PIECE / p->block * p->block;
+  begin(k, p, 0, p->count, task);
+  for (uint64_t at = 0; at < p->count;) {
+    const uint64_t left = p->row <= PIECE ? p->count - at : p->row - at % p->row;
+    const size_t n = (size_t)min_u64(at_once, left);
+    if (read_piece(k, p, at, n, task, err)) return -1;
+    for (size_t i = 0; i < n;) {
+      const size_t in_row = (size_t)(p->row - (at + i) % p->row),
+                   m = (size_t)min_u64(min_u64(p->block, in_row), n - i);
+      struct range r = {0, 0, INFINITY, -INFINITY};
+      widen(&r, k->held->x[BEFORE] + i, m);
+      judge(p, &r, k->held->x[BEFORE] + i, k->held->x[AFTER] + i, m, at + i, k->w->searched, worst);
+      i += m;
+    }
+    at += n;
+  }
+  return 0;
+}
+
+// Blocks that do not, twice each: once for the range.
+static int look_large(struct looking *k, const struct pair *p, struct worst *worst,
+                      struct err *err) {
+  struct eval_task *task[SIDES];
+  for (uint64_t first = 0; first < p->count;) {
+    const uint64_t size = min_u64(p->block, p->row - first % p->row);
+    struct range r = {0, 0, INFINITY, -INFINITY};
+    for (int turn = 0; turn < 2; turn++) {
+      begin(k, p, first, size, task);
+      for (uint64_t done = 0; done < size; done += PIECE) {
+        const size_t n = (size_t)min_u64(PIECE, size - done);
+        if (read_piece(k, p, first + done, n, task, err)) return -1;
+        if (turn == 0)
+          widen(&r, k->held->x[BEFORE], n);
+        else
+          judge(p, &r, k->held->x[BEFORE], k->held->x[AFTER], n, first + done, k->w->searched,
+                worst);
+      }
+    }
+    first += size;
+  }
+  return 0;
+}
+
+// Rounding to nearest: half a step, and half a one for the zero point. Searches give up a bit of what is largest.
+static double allowed(const struct pair *p, bool searched) {
+  return p->steps == 0 ? 1.01 : searched ? 1.25 : 1.05;
+}
+
+static int look_all(struct looking *k, struct verify_weights_found *out, struct err *err) {
+  for (uint32_t i = 0; i < k->n_pairs;) {
+    const uint32_t weight = k->pairs[i].weight;
+    struct verify_weights_found best = {.most = INFINITY};
+    bool any = false;
+    for (; i < k->n_pairs && k->pairs[i].weight == weight; i++) {
+      const struct pair *p = &k->pairs[i];
+      struct worst worst = {0};
+      // Floats have a budget each: any piece will do.
+      struct pair floats = *p;
+      if (p->steps == 0) floats.row = floats.block = min_u64(p->count, PIECE);
+      if (any && best.most <= best.allowed) continue;
+      if (p->steps > 0 && p->block > PIECE ? look_large(k, p, &worst, err)
+                                           : look_small(k, p->steps > 0 ? p : &floats, &worst, err))
+        return -1;
+      if (any && worst.most >= best.most) continue;
+      any = true;
+      best = (struct verify_weights_found){.most = worst.most,
+                                           .allowed = allowed(p, k->w->searched),
+                                           .what = p->what,
+                                           .place = worst.place};
+    }
+    out->n++;
+    if (out->n == 1 || best.most / best.allowed > out->most / out->allowed) {
+      best.n = out->n;
+      *out = best;
+    }
+  }
+  return 0;
+}
+
+int verify_weights_look(const struct verify_weights *w, struct arena *a,
+                        struct verify_weights_found *out, struct err *err) {
+  struct looking k = {.w = w, .a = a};
+  int rc = 0;
+  *out = (struct verify_weights_found){.n = 0};
+  for (int side = 0; side < SIDES; side++) {
+    recipes_init(&k.r[side]);
+    edits_init(&k.edits[side], (struct model *)(uintptr_t)w->m[side], &k.r[side]);
+  }
+  find_weights(&k);
+  k.held = arena_alloc(a, sizeof *k.held);
+  for (int side = 0; side < SIDES && rc == 0 && k.n_pairs > 0; side++)
+    rc = open_side(&k, side, err);
+  if (rc == 0) rc = look_all(&k, out, err);
+  for (int side = 0; side < SIDES; side++) {
+    if (k.eval[side]) eval_close(k.eval[side]);
+    if (k.io[side]) io_close(k.io[side]);
+    edits_free(&k.edits[side]);
+    recipes_free(&k.r[side]);
+  }
+  TABLE_FREE(&k, pairs);
+  return rc;
+}

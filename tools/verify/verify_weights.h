@@ -1,0 +1,39 @@
+// Weights that a site stores in fewer bits, element by element beside those of the source.
+//
+// What comes out of a site says little of one element among thousands, where what was quantized differs by a lot anyway.
+// Here each has a budget of its own: what rounding to the codes of its block may cost, by the block's range in the
+// source and the bits of a code, whatever scales and zero points say. So one bit of one code is found, and of a scale or
+// a zero point, in a matrix of any size.
+#ifndef WEIR_VERIFY_WEIGHTS_H
+#define WEIR_VERIFY_WEIGHTS_H
+
+#include "model.h"
+#include "sites.h"
+#include "sources.h"
+
+struct verify_weights {
+  const struct model *m[2]; // of the source, and as written
+  struct sources *sources[2];
+  const struct site *site; // as written
+  // Of the quantization that edits speak of: scales are searched for, or ranges need not hold 0; and to how many values
+  // FORMAT_LEVELS moves elements, along which axis (0: it is another format).
+  bool searched;
+  uint32_t levels, levels_axis;
+  uint64_t memory;
+  const volatile int *stop;
+};
+
+struct verify_weights_found {
+  uint32_t n; // weights that were looked at
+  double
+      most; // the largest error of an element, in steps of its block; of floats in halves of its last bit
+  double allowed;   // more is none that rounding makes
+  const char *what; // whose element that is: "the weight 'w' (4 bits in blocks of 32)"
+  uint64_t place;   // row-major, in the order of codes
+};
+
+// What there is of such weights: those whose node and whose source are in the site. -1: they cannot be read.
+int verify_weights_look(const struct verify_weights *w, struct arena *a,
+                        struct verify_weights_found *out, struct err *err);
+
+#endif
