@@ -337,6 +337,13 @@ static int check_output_numbers(const struct verify_run *r, struct err *err) {
   return 0;
 }
 
+// Else there is nothing to compare with.
+static bool ran_once(const struct verify_run *r, const struct side *s) {
+  for (uint32_t i = 0; i < r->n_cases; i++)
+    if (!s->why[i]) return true;
+  return false;
+}
+
 // What the user says, else what the pipeline does, else what suits the two models.
 static struct verify_bounds bounds_of(const struct verify_run *r) {
   const struct verify_options *o = &r->v->options;
@@ -374,7 +381,7 @@ static int run(struct verify_run *r, struct err *err) {
   r->judged.nonfinite = !v->options.finite;
   if (find_cases(r, err) || run_side(r, &r->side[0], err)) return -1;
   if (v->options.save_case && save_cases(r, err)) return -1;
-  if (r->side[1].path && run_side(r, &r->side[1], err)) return -1;
+  if (r->side[1].path && ran_once(r, &r->side[0]) && run_side(r, &r->side[1], err)) return -1;
   for (uint32_t i = 0; i < r->n_cases; i++)
     if (compare_expected(r, i, err) || (r->side[1].path && compare_case(r, i, err))) return -1;
   if (!r->side[1].path || !v->options.layers || r->side[0].why[0] || r->side[1].why[0]) return 0;
