@@ -133,7 +133,12 @@ def cell(kind, judged):
     """How many mutants of a column there were, and which nets found every one of them."""
     of = [said for mutant, said in judged if mutant.kind == kind and said is not None]
     nets = [net for net in mutants.NETS if of and all(said.get(net) for said in of)]
-    return f"{len(of)}: {', '.join(nets)}" if of else ""
+    some = [net for net in mutants.NETS if any(said.get(net) for said in of)]
+    return f"{len(of)}: {', '.join(nets) or ' or '.join(some)}" if of else ""
+
+
+def without_model(text):
+    return re.sub(r"(, | or )model", "", text)
 
 
 def table(weir, made, pool, folder):
@@ -154,9 +159,9 @@ def test_the_table_of_the_page(weir, made, pool, tmp_path):
     lines = list(table(weir, made, pool, tmp_path))
     if os.environ.get("WEIR_WRITE_TABLE"):
         Path(os.environ["WEIR_WRITE_TABLE"]).write_text("\n".join(lines) + "\n")
-    page = PAGE.read_text()
+    page = without_model(PAGE.read_text())
     for line in lines:
-        assert line.replace(", model", "") in page.replace(", model", ""), line
+        assert without_model(line) in page, line
 
 
 def test_the_audit_finds_any_byte(weir, made, tmp_path):
