@@ -8,6 +8,7 @@ attribute, one permutation, one operand. `of_log(text)` alters one line of a log
 import copy
 import json
 import re
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,9 +20,10 @@ from onnx import AttributeProto, TensorProto, helper, numpy_helper
 NETS = ("structure", "audit", "sites", "model")
 SIGN, EXPONENT = 0x80, 0x08  # of the byte that has both: 16 times as much or as little, or more
 WIDTHS = {TensorProto.FLOAT: 4, TensorProto.DOUBLE: 8, TensorProto.FLOAT16: 2, TensorProto.BFLOAT16: 2}
+BIT = {TensorProto.BOOL: 0x01}
 HALVES = {TensorProto.BFLOAT16: ml_dtypes.bfloat16}
 # What says how a node is computed, and not what.
-NO_MEANING = {"accuracy_level", "op_name", "qk_matmul_output_mode", "softmax_precision"}
+NO_MEANING = {"accuracy_level", "op_name", "qk_matmul_output_mode", "softmax_precision", "allowzero"}
 
 
 @dataclass
@@ -116,11 +118,12 @@ def of_constant(tensor, role):
             yield Mutant(role, f"{tensor.name}[{at}] ^ sign", flipped(tensor.name, last, SIGN))
         else:
             yield Mutant("sign", f"{tensor.name}[{at}]", flipped(tensor.name, last, SIGN))
-        yield Mutant("exponent", f"{tensor.name}[{at}]", flipped(tensor.name, last, EXPONENT))
+        if abs(numbers_of(tensor)[at]) < 1e30:  # what masks masks at a millionth of it too
+            yield Mutant("exponent", f"{tensor.name}[{at}]", flipped(tensor.name, last, EXPONENT))
         return
     packed = role in ("codes", "zero point") and tensor.data_type in (TensorProto.UINT8, TensorProto.UINT4, TensorProto.INT4)
     at = n // 2
-    yield Mutant(role, f"{tensor.name}[{at}]", flipped(tensor.name, at, 0x08 if packed else 0x01 if role == "constant" else 0x40))
+    yield Mutant(role, f"{tensor.name}[{at}]", flipped(tensor.name, at, 0x08 if packed else BIT.get(tensor.data_type, 0x02) if role == "constant" else 0x40))
 
 
 # ---- one word of a node ----------------------------------------------------------------------------------------------
@@ -130,7 +133,10 @@ TRUTHS = {"transA", "transB", "keepdims", "allowzero", "is_causal", "unidirectio
 
 
 def other_number(x, name=""):
-    return 1 - x if name in TRUTHS else x + 1 if isinstance(x, int) else x * 1.5 + 0.1
+    """Ends that lie past the last are the same as the last: they are made smaller."""
+    if name in TRUTHS or name == "end":
+        return 1 - x if name in TRUTHS else x - 1
+    return x + 1 if isinstance(x, int) else x * 1.5 + 0.1
 
 
 def set_attribute(index, name, change):
@@ -243,26 +249,55 @@ def of_log(text):
 # ---- nets ------------------------------------------------------------------------------------------------------------
 
 
+def refused(done):
+    return done.err.splitlines()[0] if done.err else "exit code 1"
+
+
 def sites(weir, source, out, log, *words):
     """(groups and reasons of failed sites, how many were not verified); (None, text) where it could not begin."""
-    done = weir("verify", source, out, "--edits", log, "--partial", "--json", *words, code=None)
+    done = weir("verify", source, *([out] if out else []), "--edits", log, "--partial", "--json", *words, code=None)
     if done.code not in (0, 1) or not done.out.strip():
         return None, done.err
     of = json.loads(done.out)["verification"]
     return [row for row in of["rows"] if row["status"] == "failed"], of["not_verified"]
 
 
-def nets(weir, source, out, log=None, manifest=True):
-    """{net: "" or what it says} of an output that is wrong."""
-    said = {}
-    done = weir("check", out, code=None)
-    said["structure"] = "" if done.code == 0 else done.said
-    if manifest:
-        done = weir("audit", out, code=None)
-        said["audit"] = "" if done.code == 0 else done.said
-    if log:
-        failed, more = sites(weir, source, out, log)
-        said["sites"] = more if failed is None else failed
-    done = weir("verify", source, out, code=None)
-    said["model"] = "" if done.code == 0 else done.said
+def nets(weir, source, out, log, by_sites_alone=False):
+    """{net: what it says, empty if it found nothing} of an output that is wrong."""
+    failed, more = sites(weir, source, out, log)
+    said = {"sites": more if failed is None else failed}
+    if by_sites_alone and said["sites"]:
+        return said
+    for net, words in (("structure", ["check", out]), ("audit", ["audit", out]), ("model", ["verify", source, out])):
+        done = weir(*words, code=None)
+        said[net] = "" if done.code == 0 else refused(done)
     return said
+
+
+def same_files(a, b):
+    """Of two folders with outputs: are their models the same bytes?"""
+    return all(path.read_bytes() == (b / path.name).read_bytes() for path in a.glob("out.onnx*") if "manifest" not in path.name)
+
+
+def judge(weir, source, made, mutant, folder, by_sites_alone=False):
+    """What finds the mutant of what lies in `made` (out.onnx, log.jsonl), as `nets` says it; None: nothing is wrong with it."""
+    folder.mkdir()
+    try:
+        out, log = folder / "out.onnx", made / "log.jsonl"
+        if mutant.apply:
+            model = onnx.load(made / "out.onnx")
+            mutant.apply(model)
+            for path in made.glob("out.onnx*"):
+                shutil.copy(path, folder)
+            onnx.save(model, out)
+        else:
+            log = folder / "log.jsonl"
+            log.write_text(mutant.text)
+            done = weir("replay", log, source, out, "--partial", code=None)
+            if done.code:
+                return {"structure": refused(done)}
+            if same_files(made, folder):
+                return None
+        return nets(weir, source, out, log, by_sites_alone)
+    finally:
+        shutil.rmtree(folder)

@@ -17,7 +17,7 @@ int draw_open(struct draw **out, struct infer *in, const struct model *m,
               const struct draw_options *o, struct err *err) {
   struct arena a = {0};
   struct draw *d = arena_zalloc(&a, sizeof *d);
-  *d = (struct draw){.in = in, .m = m, .o = *o, .arena = a};
+  *d = (struct draw){.in = in, .m = m, .o = *o, .factor = 1, .arena = a};
   model_calls_init(&d->calls, m);
   if (draw_bind(d, err) < 0) {
     draw_close(d);
@@ -162,6 +162,10 @@ enum draw_end draw_inputs(struct draw *d, struct arena *a, struct arrays *out, c
     out->n++;
   }
   return DRAW_DONE;
+}
+
+void draw_enlarge(struct draw *d, float factor) {
+  d->factor = factor;
 }
 
 uint32_t draw_shapes(const struct draw *d, struct arena *a, struct draw_shape **out) {

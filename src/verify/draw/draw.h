@@ -59,6 +59,9 @@ bool draw_retype(const struct array *x, enum dtype to, struct arena *a, struct a
 // All inputs of the main graph that have no initializer, in order. `why` names the input that cannot be drawn.
 enum draw_end draw_inputs(struct draw *d, struct arena *a, struct arrays *out, char why[256]);
 
+// From now on normal numbers are so many times as large: beyond the bounds of a Clip behind a Conv. 1: as before.
+void draw_enlarge(struct draw *d, float factor);
+
 // The shapes that inputs of the main graph have here, as options for another model: those that have dims. In *a; names too.
 uint32_t draw_shapes(const struct draw *d, struct arena *a, struct draw_shape **out);
 

@@ -253,8 +253,8 @@ static void draw_bools(struct story *t) {
 }
 
 // Between low and high; beyond none of them, normal on the open side. What is far away is no bound.
-static float between(struct draw_chance *c, float low, float high) {
-  if (isinf(low) && isinf(high)) return draw_chance_normal(c);
+static float between(struct draw_chance *c, float low, float high, float factor) {
+  if (isinf(low) && isinf(high)) return draw_chance_normal(c) * factor;
   if (!isinf(low) && !isinf(high)) return low + (high - low) * draw_chance_unit(c);
   const float x = draw_chance_normal(c), size = x < 0 ? -x : x;
   return isinf(high) ? low + size : high - size;
@@ -287,7 +287,7 @@ static void draw_floats(struct story *t) {
   if (low <= -(float)NORMAL_AT_MOST && high >= (float)NORMAL_AT_MOST)
     low = -INFINITY, high = INFINITY;
   for (uint64_t i = 0; i < t->n; i++) {
-    const float x = between(&t->c, low, high), y = away_from_zero(x);
+    const float x = between(&t->c, low, high, t->d->factor), y = away_from_zero(x);
     put_float(&t->s, w->nonzero && y <= high ? y : x);
   }
 }

@@ -86,6 +86,7 @@ struct draw {
   TABLE(struct draw_input, inputs);
   TABLE(struct draw_symbol, symbols); // of `in`, and their numbers
   TABLE(struct dims_binding, bound);
+  float factor;                      // of normal numbers
   TABLE(struct dims_binding, small); // symbols of `sized`, of which nothing says a size
 };
 
