@@ -711,12 +711,8 @@ static int verify_one(struct site_run *r, uint32_t i, struct err *err) {
   int rc = 0;
   if (is_chosen(r, i, name)) {
     tick(r, name);
-<<<<<<< HEAD
-    rc = look_at_sizes(r, i, &row, &a, err);
-    if (rc == 0) rc = look_beyond(r, i, &row, &a, err);
-=======
     rc = look_if_alive(r, i, &row, &a, err);
->>>>>>> h/stranger
+    if (rc == 0 && !r->ended) rc = look_beyond(r, i, &row, &a, err);
     if (rc == 0) rc = look_at_weights(r, s, &row, &a, err);
     // Each takes some replays of the log.
     if (rc == 0 && row.end == VERIFIED_FAILED && !r->groups && !r->ended &&
