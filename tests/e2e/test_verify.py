@@ -352,6 +352,21 @@ def test_a_runtime_that_never_answers(weir, tmp_path):
     assert "the source does not run" in done.err and "timed out" in done.err
 
 
+def test_inputs_that_cannot_be_drawn(weir, tmp_path):
+    """Strings: the whole model is not verified, with that reason, and what can be looked at is."""
+    nodes = [helper.make_node("Identity", [x], [y]) for x, y in (("s", "s1"), ("f", "f1"))]
+    nodes += [helper.make_node("Identity", ["s1"], ["text"]), helper.make_node("Neg", ["f1"], ["y"])]
+    path, report = tmp_path / "m.onnx", tmp_path / "r.json"
+    ends = [value("text", [3], TensorProto.STRING), value("y", [3])]
+    onnx.save(model_of(nodes, [value("s", [3], TensorProto.STRING), value("f", [3])], ends), path)
+    done = weir("optimize", path, tmp_path / "out.onnx", "--verify=all", "--report-json", report)
+    rows = json.loads(report.read_text())["verification"]["rows"]
+    assert {row["status"] for row in rows if "strings" in (row["why"] or "")} == {"not_verified"} and rows[-1]["name"] == "outputs"
+    assert sum(row["status"] == "passed" for row in rows) == 1 and "--verify-inputs" in rows[-1]["why"]
+    assert "not verified" in done.out.splitlines()[-2]
+    assert "strings" in weir("verify", path, path, code=1).err
+
+
 def test_outputs_of_nothing(weir, tmp_path):
     """No elements, or no outputs: there is nothing that could differ, so nothing is shown."""
     node = helper.make_node("Relu", ["x"], ["y"])
