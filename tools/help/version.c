@@ -38,7 +38,8 @@ const char version_date[] = WEIR_DATE;
 
 void version_print(FILE *to) {
   fprintf(to, "weir %s\n", version_number);
-  fprintf(to, "built with libcrypto %s, liburing %s, protobuf-c %s, cJSON %s, libyaml %s, zlib %s\n",
+  fprintf(to,
+          "built with libcrypto %s, liburing %s, protobuf-c %s, cJSON %s, libyaml %s, zlib %s\n",
           WEIR_LIBCRYPTO, WEIR_LIBURING, WEIR_PROTOBUF_C, WEIR_CJSON, WEIR_LIBYAML, WEIR_ZLIB);
   fprintf(to, "instruction set: %s\n", kernels_isa_name());
   enum io_mode mode = IO_AUTO;

@@ -39,7 +39,8 @@ struct verified {
   TABLE(struct verified_row, rows);
   TABLE(struct verified_layer, layers);
   uint64_t n_passed, n_failed, n_not;
-  uint64_t n_left; // sites that nobody wanted to have verified (--sites, verify: off): they have no row
+  uint64_t
+      n_left; // sites that nobody wanted to have verified (--sites, verify: off): they have no row
   uint64_t peak_memory[2]; // bytes: of weir and of weir-ort
   double seconds;
   struct arena arena;

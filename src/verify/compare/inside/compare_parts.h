@@ -15,18 +15,19 @@ enum { COMPARE_CHUNK = 1024 };
 struct compare_chunk {
   uint64_t first; // element
   size_t n;
-  size_t width;                // bytes of a wide element
-  bool same;                   // all bytes are: v[1] is v[0], differences are 0
-  bool finite;                 // all of them are, on both sides
-  const uint8_t *wide[2];      // elements, those below a byte a byte each; doubles where there are two types
-  const double *v[2];          // as they are; behind them zeros up to a multiple of 8
+  size_t width; // bytes of a wide element
+  bool same;    // all bytes are: v[1] is v[0], differences are 0
+  bool finite;  // all of them are, on both sides
+  const uint8_t
+      *wide[2];       // elements, those below a byte a byte each; doubles where there are two types
+  const double *v[2]; // as they are; behind them zeros up to a multiple of 8
   double d[COMPARE_CHUNK + 8]; // 0 where a side is not finite; the same
 };
 
 struct compare_pair {
   const struct array *of[2]; // tensors of numbers
-  enum dtype dtype[2];       // float of a complex64, double of a complex128; two only of retyped ones
-  uint64_t count;            // of that type
+  enum dtype dtype[2]; // float of a complex64, double of a complex128; two only of retyped ones
+  uint64_t count;      // of that type
 };
 
 // Calls `use` for every chunk. -1 with ERR_RETRY if *stop became other than 0, or it could not be read.
