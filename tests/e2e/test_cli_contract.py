@@ -509,12 +509,6 @@ def test_plan_out(weir, tmp_path, encoder):
 # ---- the command line itself
 
 
-def test_verify_is_not_there_yet(weir, tmp_path, encoder):
-    for option in ("--verify", "--verify-lengths=64", "--verify-seed=1"):
-        assert "verify" in weir("conv2matmul", encoder, tmp_path / "out.onnx", option, code=2).err
-    assert "verify" not in weir("conv2matmul", "--help").out
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_two_examples(weir, command):
     out = weir(command, "--help").out

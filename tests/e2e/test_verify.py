@@ -335,6 +335,38 @@ def test_never_a_good_word_for_what_was_not_run(weir, tmp_path):
     assert [row["status"] for row in rows] == ["not_verified"] * 3 and all("Mystery" in row["why"] for row in rows)
 
 
+def test_a_runtime_that_never_answers(weir, tmp_path):
+    """It is waited for a few times, not once for each site."""
+    weights = [numpy_helper.from_array(np.ones((32, 32), np.float32) * (i + 1), f"w{i}") for i in range(9)]
+    nodes = [helper.make_node("MatMul", [f"x{i}", f"w{i}"], [f"x{i + 1}"], name=f"mm{i}") for i in range(9)]
+    onnx.save(model_of(nodes, [value("x0", [1, 32])], [value("x9", [1, 32])], weights), tmp_path / "m.onnx")
+    log = tmp_path / "edits.jsonl"
+    weir("quantize", tmp_path / "m.onnx", tmp_path / "q.onnx", "--edit-log", log)
+    env = {"WEIR_ONNXRUNTIME": str(built_tool("libort_stub.so")), "WEIR_ORT_STUB": "abort@Run"}
+    done = weir("verify", tmp_path / "m.onnx", "--edits", log, "--json", code=1, env=env)
+    why = [row["why"] for row in json.loads(done.out)["verification"]["rows"]]
+    assert len(why) == 9 and ["SIGABRT" in each for each in why] == [i < 4 for i in range(9)] and "not started again" in why[4]
+    # A model that did not run is nothing to compare with: the other is not run.
+    env["WEIR_ORT_STUB"] = "hang@Run"
+    done = weir("verify", tmp_path / "m.onnx", tmp_path / "q.onnx", "--runtime-timeout", "1", code=1, env=env)
+    assert "the source does not run" in done.err and "timed out" in done.err
+
+
+def test_inputs_that_cannot_be_drawn(weir, tmp_path):
+    """Strings: the whole model is not verified, with that reason, and what can be looked at is."""
+    nodes = [helper.make_node("Identity", [x], [y]) for x, y in (("s", "s1"), ("f", "f1"))]
+    nodes += [helper.make_node("Identity", ["s1"], ["text"]), helper.make_node("Neg", ["f1"], ["y"])]
+    path, report = tmp_path / "m.onnx", tmp_path / "r.json"
+    ends = [value("text", [3], TensorProto.STRING), value("y", [3])]
+    onnx.save(model_of(nodes, [value("s", [3], TensorProto.STRING), value("f", [3])], ends), path)
+    done = weir("optimize", path, tmp_path / "out.onnx", "--verify=all", "--report-json", report)
+    rows = json.loads(report.read_text())["verification"]["rows"]
+    assert {row["status"] for row in rows if "strings" in (row["why"] or "")} == {"not_verified"} and rows[-1]["name"] == "outputs"
+    assert sum(row["status"] == "passed" for row in rows) == 1 and "--verify-inputs" in rows[-1]["why"]
+    assert "not verified" in done.out.splitlines()[-2]
+    assert "strings" in weir("verify", path, path, code=1).err
+
+
 def test_outputs_of_nothing(weir, tmp_path):
     """No elements, or no outputs: there is nothing that could differ, so nothing is shown."""
     node = helper.make_node("Relu", ["x"], ["y"])

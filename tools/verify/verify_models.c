@@ -35,6 +35,7 @@ struct verify_run {
   struct array_files *files;
   struct array_case *cases;
   uint32_t n_cases;
+  const char **undrawn; // by case: why there are no inputs for it; NULL: all were given
   struct verify_bounds bounds;
   struct compare_bounds judged;
 };
@@ -76,9 +77,10 @@ static int draw_case(struct verify_run *r, int64_t length, struct array_case *ou
   const enum draw_end end = draw_inputs(d, &v->arena, &out->inputs, why);
   draw_close(d);
   if (end == DRAW_DONE) return 0;
-  err_fill(err, ERR_FAIL, "no inputs can be drawn for '%s': %s", quote_path(r->side[0].path).s,
-           why);
-  return err_hint(err, "give them (--inputs FILE.npz), or say a shape (--shape NAME=1x128x200)");
+  r->undrawn[out - r->cases] =
+      arena_printf(&v->found.arena, "no inputs can be drawn: %s; give them with %s", why,
+                   v->options.pipeline ? "--verify-inputs" : "--inputs");
+  return 0;
 }
 
 // An input of the model by name, or by place where the file has no names.
@@ -166,6 +168,7 @@ static int find_cases(struct verify_run *r, struct err *err) {
   }
   r->n_cases = o->n_lengths;
   r->cases = arena_zalloc(&v->arena, r->n_cases * sizeof *r->cases);
+  r->undrawn = arena_zalloc(&v->arena, r->n_cases * sizeof *r->undrawn);
   for (uint32_t i = 0; i < r->n_cases; i++)
     if (draw_case(r, o->lengths[i], &r->cases[i], err)) return -1;
   return 0;
@@ -193,6 +196,8 @@ static int run_side(struct verify_run *r, struct side *s, struct err *err) {
   const enum runtime_end loaded = runtime_load(v->runtime, s->path, NULL, &model, &cause);
   enum runtime_end end = loaded;
   for (uint32_t i = 0; i < r->n_cases; i++) {
+    s->why[i] = s == &r->side[1] ? r->side[0].why[i] : r->undrawn ? r->undrawn[i] : NULL;
+    if (s->why[i]) continue;
     // Sizes that the model refuses are not those of the next case; what ended the process would end it again.
     if (loaded == RUNTIME_DONE && (end == RUNTIME_DONE || end == RUNTIME_REFUSED)) {
       cause = (struct err){0};
@@ -267,6 +272,10 @@ static int compare_case(struct verify_run *r, uint32_t i, struct err *err) {
     end_row(r, add_row(r, "outputs", c), VERIFIED_NOT, "the model has no outputs");
     return 0;
   }
+  if (r->undrawn && r->undrawn[i]) {
+    end_row(r, add_row(r, "outputs", c), VERIFIED_NOT, r->undrawn[i]);
+    return 0;
+  }
   if (s[0].why[i]) {
     end_row(r, add_row(r, "outputs", c), VERIFIED_NOT,
             arena_printf(&r->v->found.arena, "the source does not run: %s", s[0].why[i]));
@@ -337,6 +346,13 @@ static int check_output_numbers(const struct verify_run *r, struct err *err) {
   return 0;
 }
 
+// Else there is nothing to compare with.
+static bool ran_once(const struct verify_run *r, const struct side *s) {
+  for (uint32_t i = 0; i < r->n_cases; i++)
+    if (!s->why[i]) return true;
+  return false;
+}
+
 // What the user says, else what the pipeline does, else what suits the two models.
 static struct verify_bounds bounds_of(const struct verify_run *r) {
   const struct verify_options *o = &r->v->options;
@@ -374,7 +390,7 @@ static int run(struct verify_run *r, struct err *err) {
   r->judged.nonfinite = !v->options.finite;
   if (find_cases(r, err) || run_side(r, &r->side[0], err)) return -1;
   if (v->options.save_case && save_cases(r, err)) return -1;
-  if (r->side[1].path && run_side(r, &r->side[1], err)) return -1;
+  if (r->side[1].path && ran_once(r, &r->side[0]) && run_side(r, &r->side[1], err)) return -1;
   for (uint32_t i = 0; i < r->n_cases; i++)
     if (compare_expected(r, i, err) || (r->side[1].path && compare_case(r, i, err))) return -1;
   if (!r->side[1].path || !v->options.layers || r->side[0].why[0] || r->side[1].why[0]) return 0;

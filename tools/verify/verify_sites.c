@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 enum { BEFORE, AFTER, SIDES };
-enum { WIDEST = 32, FAULTS_SOUGHT = 16 };
+enum { WIDEST = 32, FAULTS_SOUGHT = 16, SITE_PASSES = 16, ENDS_MOST = 4 };
 // In a batch of one nobody sees what mixes up its members, or takes it for another axis of one.
 enum { BATCH = 2 };
 static const char *const side_names[SIDES] = {"before", "after"};
@@ -43,8 +43,12 @@ struct site_run {
   uint64_t picked; // of the sites, this many, spread evenly; 0: all
   uint64_t bytes_done, bytes_total;
   bool lacks_kernel;      // the runtime did, for the part that was run last
+  bool ended;             // the runtime died or hung with it
+  uint32_t n_ended;       // sites in a row of which that holds
   const uint32_t *groups; // sites of these alone; NULL: of all
   uint32_t n_groups;
+  const char *passes[SITE_PASSES]; // of all groups
+  uint32_t n_passes;
 };
 
 // The side after is cut out of what was written, where something was.
@@ -84,21 +88,22 @@ static const char *pass_of(const struct site_run *r, uint32_t group) {
   return g->rows[group - 1 - g->first].pass;
 }
 
-// The passes of a site, each once, as far as there is room.
-enum { SITE_PASSES = 16 };
+// Adds it to those that are there, as far as there is room.
+static void add_pass(const char *names[SITE_PASSES], uint32_t *n, const char *pass) {
+  for (uint32_t k = 0; k < *n; k++)
+    if (strcmp(names[k], pass) == 0) return;
+  if (*n < SITE_PASSES) names[(*n)++] = pass;
+}
+
+// The passes of a site, each once. What changed its type alone has no group: it is the work of all.
 static uint32_t passes_of(const struct site_run *r, const struct site *s,
                           const char *names[SITE_PASSES]) {
   uint32_t n = 0;
-  const struct edit_groups *g = r->e->edits->groups;
-  // What changed its type alone has no group: it is the work of all.
-  for (uint32_t i = 0; i < (s->n_groups ? s->n_groups : g->n_rows); i++) {
-    const char *pass = s->n_groups ? pass_of(r, s->groups[i]) : g->rows[i].pass;
-    uint32_t k = 0;
-    while (k < n && strcmp(names[k], pass) != 0)
-      k++;
-    if (k == n && n < SITE_PASSES) names[n++] = pass;
-  }
-  return n;
+  for (uint32_t i = 0; i < s->n_groups; i++)
+    add_pass(names, &n, pass_of(r, s->groups[i]));
+  if (s->n_groups > 0) return n;
+  memcpy(names, r->passes, r->n_passes * sizeof *names);
+  return r->n_passes;
 }
 
 static bool has_group(const struct site_run *r, const struct site *s) {
@@ -436,7 +441,7 @@ static int look_once(struct site_run *r, const struct site *s, uint32_t own_outp
   struct feeds f;
   struct arrays out[SIDES] = {{0}};
   char why[256];
-  r->lacks_kernel = false;
+  r->lacks_kernel = r->ended = false;
   if (s->why_not) {
     not_verified(row, kept, "", s->why_not);
     return 0;
@@ -464,6 +469,7 @@ static int look_once(struct site_run *r, const struct site *s, uint32_t own_outp
     }
     if (end == RUNTIME_DONE) continue;
     r->lacks_kernel = verify_lacks_kernel(&cause);
+    r->ended = end == RUNTIME_DIED || end == RUNTIME_LATE;
     if (r->lacks_kernel) {
       not_verified(row, kept, "ONNX Runtime has no kernel for these types of ", lacking(&cause, a));
     } else if (side == BEFORE || end == RUNTIME_BROKEN) {
@@ -560,9 +566,10 @@ static int look_at(struct site_run *r, uint32_t i, struct verified_row *row, str
   const struct site *s = &r->sites.list[i];
   struct site wide;
   if (look_once(r, s, s->n_outputs, row, a, err)) return -1;
-  if (r->lacks_kernel || (row->end == VERIFIED_FAILED && s->n_inputs < 2 && !s->doubt)) return 0;
-  for (uint32_t layers = 1; layers <= WIDEST && row->end != VERIFIED_PASSED && !s->why_not;
-       layers *= 2) {
+  if (r->lacks_kernel || r->ended || (row->end == VERIFIED_FAILED && s->n_inputs < 2 && !s->doubt))
+    return 0;
+  for (uint32_t layers = 1;
+       layers <= WIDEST && row->end != VERIFIED_PASSED && !s->why_not && !r->ended; layers *= 2) {
     struct verified_row again = *row;
     if (!sites_widen(&r->sites, i, layers, a, &wide)) break;
     add_outputs(r, s, a, &wide);
@@ -669,12 +676,25 @@ static int look_at_sizes(struct site_run *r, uint32_t i, struct verified_row *ro
   struct verified_row again = *row;
   struct draw *kept[SIDES] = {r->draw[BEFORE], r->draw[AFTER]};
   if (look_at(r, i, row, a, err)) return -1;
-  if (row->end != VERIFIED_NOT || r->lacks_kernel || r->sites.list[i].why_not) return 0;
+  if (row->end != VERIFIED_NOT || r->lacks_kernel || r->ended || r->sites.list[i].why_not) return 0;
   if (!r->of_one[BEFORE] && open_draws(r, 0, r->of_one, err)) return -1;
   memcpy(r->draw, r->of_one, sizeof kept);
   const int rc = look_at(r, i, &again, a, err);
   memcpy(r->draw, kept, sizeof kept);
   if (rc == 0 && again.end != VERIFIED_NOT) *row = again;
+  return rc;
+}
+
+// A runtime that dies or hangs whatever it is given would take its time for every site.
+static int look_if_alive(struct site_run *r, uint32_t i, struct verified_row *row, struct arena *a,
+                         struct err *err) {
+  if (r->n_ended == ENDS_MOST) {
+    not_verified(row, &r->v->found.arena, "",
+                 "weir-ort died or timed out with the sites before it, and was not started again");
+    return 0;
+  }
+  const int rc = look_at_sizes(r, i, row, a, err);
+  r->n_ended = r->ended ? r->n_ended + 1 : 0;
   return rc;
 }
 
@@ -690,11 +710,12 @@ static int verify_one(struct site_run *r, uint32_t i, struct err *err) {
   int rc = 0;
   if (is_chosen(r, i, name)) {
     tick(r, name);
-    rc = look_at_sizes(r, i, &row, &a, err);
-    if (rc == 0) rc = look_beyond(r, i, &row, &a, err);
+    rc = look_if_alive(r, i, &row, &a, err);
+    if (rc == 0 && !r->ended) rc = look_beyond(r, i, &row, &a, err);
     if (rc == 0) rc = look_at_weights(r, s, &row, &a, err);
     // Each takes some replays of the log.
-    if (rc == 0 && row.end == VERIFIED_FAILED && !r->groups && f->n_failed < FAULTS_SOUGHT)
+    if (rc == 0 && row.end == VERIFIED_FAILED && !r->groups && !r->ended &&
+        f->n_failed < FAULTS_SOUGHT)
       row.fault = verify_fault(r->v, r->e, s->groups, s->n_groups, &f->arena);
     row.seconds = report_clock() - began;
     if (rc == 0) {
@@ -739,6 +760,8 @@ static int open_all(struct site_run *r, struct err *err) {
   }
   if (open_draws(r, BATCH, r->draw, err)) return -1;
   if (!r->v->found.sizes) r->v->found.sizes = draw_words(r->draw[BEFORE], &r->v->found.arena);
+  for (uint32_t i = 0; i < r->e->edits->groups->n_rows; i++)
+    add_pass(r->passes, &r->n_passes, r->e->edits->groups->rows[i].pass);
   sites_find(r->e->source, r->e->result, r->e->edits->groups, find_retyped(r), &r->arena,
              &r->sites);
   for (uint32_t i = 0; i < r->sites.n; i++)

@@ -405,7 +405,8 @@ static bool set_batch(struct draw *d, int64_t n) {
 static void enlarge_batch(struct draw *d, const struct search *found) {
   struct search s = {.least = found->least + 1, .floor = found->floor, .trials = 1};
   struct arena a = {0};
-  struct dims_binding *was = arena_alloc(&a, d->n_bound * sizeof *was + 1);
+  if (d->n_bound == 0) return; // no dim is open
+  struct dims_binding *was = arena_alloc(&a, d->n_bound * sizeof *was);
   memcpy(was, d->bound, d->n_bound * sizeof *was);
   if (found->least != UINT32_MAX && set_batch(d, d->o.batch) && !try_sizes(d, &s))
     memcpy(d->bound, was, d->n_bound * sizeof *was);
