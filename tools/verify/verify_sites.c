@@ -9,11 +9,11 @@
 #include "verify.h"
 
 #include "name_pattern.h"
+#include "narrowed.h"
 #include "part.h"
 #include "report.h"
 #include "sites.h"
 #include "verify_replay.h"
-#include "verify_weights.h"
 #include "verify_written.h"
 
 #include <errno.h>
@@ -493,8 +493,7 @@ static int look_once(struct site_run *r, const struct site *s, uint32_t own_outp
 }
 
 // What edits say of how weights of a site were quantized.
-static void add_quantization(const struct site_run *r, const struct site *s,
-                             struct verify_weights *w) {
+static void add_quantization(const struct site_run *r, const struct site *s, struct narrowed *w) {
   const struct model *m = r->e->result;
   for (uint32_t i = 0; i < s->n_constants[AFTER]; i++) {
     const struct model_tensor *t = &m->tensors[s->constants[AFTER][i].tensor];
@@ -517,20 +516,20 @@ static int look_at_weights(struct site_run *r, const struct site *s, struct veri
   const char *names[SITE_PASSES];
   struct verify_bounds ignored;
   struct site written;
-  struct verify_weights_found found;
+  struct narrowed_found found;
   if (!e->written || row->end != VERIFIED_PASSED || r->v->options.bounds_words ||
       verify_proof_of(&r->v->options, names, passes_of(r, s, names), &ignored, a) ==
           PIPELINE_PROOF_BOUNDS ||
       !verify_written_site(e->written, s, a, &written))
     return 0;
-  struct verify_weights w = {.m = {e->source, &e->written->model},
-                             .sources = {e->sources, e->written->sources},
-                             .site = &written,
-                             .memory = r->v->options.memory,
-                             .stop = r->v->options.runtime.stop};
+  struct narrowed w = {.m = {e->source, &e->written->model},
+                       .sources = {e->sources, e->written->sources},
+                       .site = &written,
+                       .memory = r->v->options.memory,
+                       .stop = r->v->options.runtime.stop};
   add_quantization(r, s, &w);
   if (!w.levels && !new_bits(r, &written)) return 0;
-  if (verify_weights_look(&w, a, &found, err)) return -1;
+  if (narrowed_look(&w, a, &found, err)) return -1;
   if (found.n == 0 || found.most <= found.allowed) return 0;
   row->end = VERIFIED_FAILED;
   row->why = arena_printf(&r->v->found.arena,

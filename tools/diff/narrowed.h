@@ -4,14 +4,14 @@
 // Here each has a budget of its own: what rounding to the codes of its block may cost, by the block's range in the
 // source and the bits of a code, whatever scales and zero points say. So one bit of one code is found, and of a scale or
 // a zero point, in a matrix of any size.
-#ifndef WEIR_VERIFY_WEIGHTS_H
-#define WEIR_VERIFY_WEIGHTS_H
+#ifndef WEIR_NARROWED_H
+#define WEIR_NARROWED_H
 
 #include "model.h"
 #include "sites.h"
 #include "sources.h"
 
-struct verify_weights {
+struct narrowed {
   const struct model *m[2]; // of the source, and as written
   struct sources *sources[2];
   const struct site *site; // as written
@@ -23,7 +23,7 @@ struct verify_weights {
   const volatile int *stop;
 };
 
-struct verify_weights_found {
+struct narrowed_found {
   uint32_t n; // weights that were looked at
   double
       most; // the largest error of an element, in steps of its block; of floats in halves of its last bit
@@ -33,7 +33,7 @@ struct verify_weights_found {
 };
 
 // What there is of such weights: those whose node and whose source are in the site. -1: they cannot be read.
-int verify_weights_look(const struct verify_weights *w, struct arena *a,
-                        struct verify_weights_found *out, struct err *err);
+int narrowed_look(const struct narrowed *w, struct arena *a, struct narrowed_found *out,
+                  struct err *err);
 
 #endif

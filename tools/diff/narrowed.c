@@ -6,7 +6,7 @@
 // better scales (k_quant, hqq) give up a bit of the largest elements. A code whose high bit is wrong is off by half of all
 // steps. Where several weights of the source could be the one, the nearest counts: which one it must be is known by what
 // comes out of the site.
-#include "verify_weights.h"
+#include "narrowed.h"
 
 #include "diff.h"
 #include "eval.h"
@@ -31,7 +31,7 @@ struct pair {
 };
 
 struct looking {
-  const struct verify_weights *w;
+  const struct narrowed *w;
   struct recipes r[SIDES];
   struct edits edits[SIDES];
   struct io *io[SIDES];
@@ -288,10 +288,10 @@ static double allowed(const struct pair *p, bool searched) {
   return p->steps == 0 ? 1.01 : searched ? 1.25 : 1.05;
 }
 
-static int look_all(struct looking *k, struct verify_weights_found *out, struct err *err) {
+static int look_all(struct looking *k, struct narrowed_found *out, struct err *err) {
   for (uint32_t i = 0; i < k->n_pairs;) {
     const uint32_t weight = k->pairs[i].weight;
-    struct verify_weights_found best = {.most = INFINITY};
+    struct narrowed_found best = {.most = INFINITY};
     bool any = false;
     for (; i < k->n_pairs && k->pairs[i].weight == weight; i++) {
       const struct pair *p = &k->pairs[i];
@@ -305,10 +305,10 @@ static int look_all(struct looking *k, struct verify_weights_found *out, struct 
         return -1;
       if (any && worst.most >= best.most) continue;
       any = true;
-      best = (struct verify_weights_found){.most = worst.most,
-                                           .allowed = allowed(p, k->w->searched),
-                                           .what = p->what,
-                                           .place = worst.place};
+      best = (struct narrowed_found){.most = worst.most,
+                                     .allowed = allowed(p, k->w->searched),
+                                     .what = p->what,
+                                     .place = worst.place};
     }
     out->n++;
     if (out->n == 1 || best.most / best.allowed > out->most / out->allowed) {
@@ -319,11 +319,11 @@ static int look_all(struct looking *k, struct verify_weights_found *out, struct 
   return 0;
 }
 
-int verify_weights_look(const struct verify_weights *w, struct arena *a,
-                        struct verify_weights_found *out, struct err *err) {
+int narrowed_look(const struct narrowed *w, struct arena *a, struct narrowed_found *out,
+                  struct err *err) {
   struct looking k = {.w = w, .a = a};
   int rc = 0;
-  *out = (struct verify_weights_found){.n = 0};
+  *out = (struct narrowed_found){.n = 0};
   for (int side = 0; side < SIDES; side++) {
     recipes_init(&k.r[side]);
     edits_init(&k.edits[side], (struct model *)(uintptr_t)w->m[side], &k.r[side]);
