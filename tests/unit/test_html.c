@@ -353,7 +353,7 @@ static void test_verdicts(void **state) {
   expect_verdict(2, 0, 1, "partly verified");
   expect_verdict(2, 1, 0, "verification failed");
   expect_verdict(0, 0, 3, "nothing could be verified");
-  expect_verdict(0, 0, 0, "nothing could be verified");
+  expect_verdict(0, 0, 0, "nothing to verify");
 }
 
 // Of a file that is longer than a unit there is no digest as a whole.
