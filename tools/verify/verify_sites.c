@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 enum { BEFORE, AFTER, SIDES };
-enum { WIDEST = 32, FAULTS_SOUGHT = 16, SITE_PASSES = 16, ENDS_MOST = 4 };
+enum { WIDEST = 32, ALONE_WIDEST = 2, FAULTS_SOUGHT = 16, SITE_PASSES = 16, ENDS_MOST = 4 };
 // In a batch of one nobody sees what mixes up its members, or takes it for another axis of one.
 enum { BATCH = 2 };
 static const char *const side_names[SIDES] = {"before", "after"};
@@ -560,16 +560,19 @@ static void add_outputs(const struct site_run *r, const struct site *s, struct a
 }
 
 // What differs, or does not run, with arrays that were drawn one by one may be right with arrays that hang together as they do
-// in the model: the site is looked at again with more and more of what is around it. The first answer is told if none is good.
+// in the model: the site is looked at again with more and more of what is around it. An input that is alone hangs together with
+// nothing, but may be what few functions give, such as whole numbers of Round: of it the next node or two say that. The first
+// answer is told if none is good.
 static int look_at(struct site_run *r, uint32_t i, struct verified_row *row, struct arena *a,
                    struct err *err) {
   const struct site *s = &r->sites.list[i];
   struct site wide;
   if (look_once(r, s, s->n_outputs, row, a, err)) return -1;
-  if (r->lacks_kernel || r->ended || (row->end == VERIFIED_FAILED && s->n_inputs < 2 && !s->doubt))
-    return 0;
-  for (uint32_t layers = 1;
-       layers <= WIDEST && row->end != VERIFIED_PASSED && !s->why_not && !r->ended; layers *= 2) {
+  const bool alone = row->end == VERIFIED_FAILED && s->n_inputs < 2 && !s->doubt;
+  if (r->lacks_kernel || r->ended) return 0;
+  for (uint32_t layers = 1; layers <= (alone ? ALONE_WIDEST : WIDEST) &&
+                            row->end != VERIFIED_PASSED && !s->why_not && !r->ended;
+       layers *= 2) {
     struct verified_row again = *row;
     if (!sites_widen(&r->sites, i, layers, a, &wide)) break;
     add_outputs(r, s, a, &wide);
