@@ -224,6 +224,29 @@ def test_some_sites(weir, tmp_path):
     assert 1 <= len(by_name["rows"]) < len(all_of["rows"])
 
 
+def test_the_same_is_found_by_several_processes(weir, tmp_path):
+    """Rows in the order of sites and every figure, of one process and of two; none is left behind."""
+    log, out = tmp_path / "edits.jsonl", tmp_path / "out.onnx"
+    weir("optimize", BERT, out, "--edit-log", log, "--no-manifest")
+    one, two = (found(weir, BERT, out, "--edits", log, "--jobs", jobs)["rows"] for jobs in ("1", "2"))
+    assert one == two and len(one) > 20
+    before = {each.name for each in onnx.load(BERT).graph.initializer}
+
+    def change(model):
+        for weight in model.graph.initializer:
+            if weight.name not in before and weight.data_type == TensorProto.FLOAT and len(weight.raw_data) > 1000:
+                raw = bytearray(weight.raw_data)
+                raw[3] ^= 0x80
+                weight.raw_data = bytes(raw)
+
+    bad = damage(out, tmp_path / "bad.onnx", change)
+    failed = [
+        [row["name"] for row in found(weir, BERT, bad, "--edits", log, "--jobs", jobs, code=1)["rows"] if row["status"] == "failed"]
+        for jobs in ("1", "2")
+    ]
+    assert failed[0] == failed[1] != []
+
+
 def test_a_damaged_output_is_found_by_its_site(weir, tmp_path):
     log, out = tmp_path / "edits.jsonl", tmp_path / "out.onnx"
     weir("conv2matmul", ENCODER, out, "--edit-log", log, "--inline", "--no-manifest")

@@ -46,6 +46,7 @@ struct verify_options {
   bool asked;    // by --verify: steps that say nothing of it are verified too, by what they promise
   struct runtime_options runtime;
   uint64_t memory; // for reading weights
+  uint32_t jobs;   // processes that look at sites
 };
 
 // The options of `weir verify`, or of a command that verifies what it writes (--verify). ERR_USAGE.

@@ -4,6 +4,7 @@
 
 #include "name_pattern.h"
 #include "report.h"
+#include "threads.h"
 
 #include <errno.h>
 #include <math.h>
@@ -12,7 +13,11 @@
 
 // What onnx-conv2matmul compares by.
 static const int64_t usual_lengths[] = {64, 80, 97, 128, 191};
-enum { USUAL_LENGTHS = sizeof usual_lengths / sizeof *usual_lengths, USUAL_SEED = 102 };
+enum {
+  USUAL_LENGTHS = sizeof usual_lengths / sizeof *usual_lengths,
+  USUAL_SEED = 102,
+  USUAL_JOBS = 2
+};
 
 // The same option under its two names.
 struct twin {
@@ -229,10 +234,18 @@ static enum verify_scope asked_scope(const struct cli_args *args, const struct p
   return p->verify_models ? VERIFY_MODEL : VERIFY_SITES;
 }
 
+// Each takes the memory of a runtime, so it is two where nobody says more, and never more than there are processors.
+static uint32_t jobs_of(const struct cli_args *args) {
+  const uint32_t asked = cli_count(args, OPT_JOBS), processors = threads_processors();
+  const uint32_t jobs = asked ? asked : USUAL_JOBS;
+  return jobs < processors ? jobs : processors;
+}
+
 int verify_options_take(struct verify_options *o, const struct cli_args *args,
                         const struct pipeline *pipeline, struct arena *a, struct err *err) {
   const struct taking t = {o, args, a, err};
-  *o = (struct verify_options){.seed = USUAL_SEED, .memory = cli_size(args, OPT_MEMORY)};
+  *o = (struct verify_options){
+      .seed = USUAL_SEED, .memory = cli_size(args, OPT_MEMORY), .jobs = jobs_of(args)};
   if (args->command != CLI_verify) {
     const char *alone = needless(args);
     o->scope = asked_scope(args, pipeline);

@@ -14,6 +14,7 @@
 #include "report.h"
 #include "sites.h"
 #include "verify_replay.h"
+#include "verify_wide.h"
 #include "verify_written.h"
 
 #include <errno.h>
@@ -23,7 +24,14 @@
 #include <unistd.h>
 
 enum { BEFORE, AFTER, SIDES };
-enum { WIDEST = 32, ALONE_WIDEST = 2, FAULTS_SOUGHT = 16, SITE_PASSES = 16, ENDS_MOST = 4 };
+enum {
+  WIDEST = 32,
+  ALONE_WIDEST = 2,
+  FAULTS_SOUGHT = 16,
+  SITE_PASSES = 16,
+  ENDS_MOST = 4,
+  FEW_SITES = 4
+};
 // In a batch of one nobody sees what mixes up its members, or takes it for another axis of one.
 enum { BATCH = 2 };
 static const char *const side_names[SIDES] = {"before", "after"};
@@ -42,6 +50,8 @@ struct site_run {
   bool has_pattern;
   uint64_t picked; // of the sites, this many, spread evenly; 0: all
   uint64_t bytes_done, bytes_total;
+  uint64_t *all_done;     // of all processes; NULL: there is this one
+  bool alone;             // another one tells of progress
   bool lacks_kernel;      // the runtime did, for the part that was run last
   bool ended;             // the runtime died or hung with it
   uint32_t n_ended;       // sites in a row of which that holds
@@ -633,10 +643,12 @@ static const char *joined(const char *const *names, uint32_t n, struct arena *a)
 }
 
 static void tick(struct site_run *r, const char *name) {
-  if (r->groups) return;
-  const struct work_told told = {.bytes_done = r->bytes_done,
+  if (r->groups || r->alone) return;
+  const uint64_t done =
+      r->all_done && name ? __atomic_load_n(r->all_done, __ATOMIC_RELAXED) : r->bytes_done;
+  const struct work_told told = {.bytes_done = done,
                                  .bytes_total = r->bytes_total,
-                                 .work_done = (double)r->bytes_done,
+                                 .work_done = (double)done,
                                  .work_total = (double)r->bytes_total,
                                  .tensor = name};
   report_tick(NULL, &told);
@@ -731,6 +743,7 @@ static int verify_one(struct site_run *r, uint32_t i, struct err *err) {
     f->n_left++;
   }
   r->bytes_done += constant_bytes(r, s);
+  if (r->all_done) __atomic_fetch_add(r->all_done, constant_bytes(r, s), __ATOMIC_RELAXED);
   runtime_release(r->v->runtime);
   arena_free(&a);
   return rc;
@@ -772,12 +785,43 @@ static int open_all(struct site_run *r, struct err *err) {
   return 0;
 }
 
+static int one_site(void *ctx, uint32_t i, struct err *err) {
+  return verify_one(ctx, i, err);
+}
+
+static void be_alone(void *ctx) {
+  struct site_run *r = ctx;
+  r->alone = true;
+}
+
+// Several at a time, if there are several and nobody looks for a group at fault.
+static int verify_all(struct site_run *r, struct err *err) {
+  const uint32_t jobs = r->v->options.jobs, most = r->sites.n / FEW_SITES;
+  struct verify_wide w = {.v = r->v,
+                          .jobs = jobs < most ? jobs : most,
+                          .n = r->sites.n,
+                          .one = one_site,
+                          .alone = be_alone,
+                          .ctx = r};
+  if (r->groups || w.jobs < 2) {
+    int rc = 0;
+    for (uint32_t i = 0; i < r->sites.n && rc == 0; i++)
+      rc = verify_one(r, i, err);
+    return rc;
+  }
+  r->all_done = verify_wide_counter();
+  const int rc = verify_wide_run(&w, err);
+  r->bytes_done = r->bytes_total;
+  verify_wide_counter_free(r->all_done);
+  r->all_done = NULL;
+  return rc;
+}
+
 int verify_sites_of(struct verify *v, const struct verify_edited *e, const uint32_t *groups,
                     uint32_t n, struct err *err) {
   struct site_run r = {.v = v, .e = e, .groups = groups, .n_groups = n};
   int rc = open_all(&r, err);
-  for (uint32_t i = 0; i < r.sites.n && rc == 0; i++)
-    rc = verify_one(&r, i, err);
+  if (rc == 0) rc = verify_all(&r, err);
   if (rc == 0) tick(&r, NULL);
   close_draws(r.draw);
   close_draws(r.of_one);
@@ -795,8 +839,8 @@ int verify_sites(struct verify *v, const struct verify_edited *e, struct err *er
   report_begin("verifying");
   const int rc = verify_sites_of(v, e, NULL, 0, err);
   report_end();
-  v->found.peak_memory[0] = report_peak_memory();
-  v->found.peak_memory[1] = runtime_peak_memory(v->runtime);
+  v->found.peak_memory[0] += report_peak_memory(); // to those of other processes
+  v->found.peak_memory[1] += runtime_peak_memory(v->runtime);
   v->found.seconds = report_clock() - v->began;
   return rc;
 }

@@ -1,0 +1,266 @@
+// What a site needs (inference, drawn inputs, recipes) is found before and belongs to one thread at a time; a process that is
+// forked has all of it as it is, and what it changes is its own.
+//
+//   weir ──▶ weir-ort        sites 0, 2, 5 …      rows ─┐
+//     ├─ weir ──▶ weir-ort   sites 1, 4 …         file ─┤─▶ in order
+//     └─ weir ──▶ weir-ort   sites 3 …            file ─┘
+//
+// The next site is a number that all of them count up. A process writes its rows to a file without a name and ends; what it is killed
+// by, the first one says. If that one ends, so do they.
+#include "verify_wide.h"
+
+#include "report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { JOBS_MOST = 64, TEXTS = 5 };
+
+struct shared {
+  uint32_t next, over; // the next site; nobody is to begin another
+};
+
+struct worker {
+  pid_t pid;
+  int file; // of its rows
+};
+
+// A row as a file has it: its texts, with a NUL each, follow.
+struct record {
+  uint32_t site, end;
+  uint32_t text[TEXTS]; // lengths with the NUL; 0: NULL
+  struct compare_figures figures;
+  double seconds;
+};
+
+struct ending {       // behind all rows
+  struct record mark; // its site is UINT32_MAX
+  int rc;
+  struct err err;
+  uint64_t n_left, peak_memory[2];
+};
+
+struct placed {
+  uint32_t site;
+  struct verified_row row;
+};
+
+struct gathering {
+  const struct verify_wide *w;
+  struct shared *shared;
+  struct worker workers[JOBS_MOST];
+  uint32_t n_workers;
+  TABLE(struct placed, rows);
+};
+
+uint64_t *verify_wide_counter(void) {
+  uint64_t *at = mmap(NULL, sizeof *at, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  return at == MAP_FAILED ? NULL : at;
+}
+
+void verify_wide_counter_free(uint64_t *counter) {
+  if (counter) munmap(counter, sizeof *counter);
+}
+
+// ---- rows --------------------------------------------------------------------------------------
+
+static void texts_of(struct verified_row *r, const char **texts[TEXTS]) {
+  texts[0] = &r->name;
+  texts[1] = &r->of;
+  texts[2] = &r->bounds;
+  texts[3] = &r->why;
+  texts[4] = &r->fault;
+}
+
+static bool write_all(int fd, const void *from, size_t n) {
+  for (const uint8_t *at = from; n > 0;) {
+    const ssize_t put = write(fd, at, n);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return false;
+    at += put;
+    n -= (size_t)put;
+  }
+  return true;
+}
+
+static bool write_row(int fd, uint32_t site, struct verified_row *row) {
+  struct record x = {
+      .site = site, .end = (uint32_t)row->end, .figures = row->figures, .seconds = row->seconds};
+  const char **texts[TEXTS];
+  texts_of(row, texts);
+  for (int i = 0; i < TEXTS; i++)
+    x.text[i] = *texts[i] ? (uint32_t)strlen(*texts[i]) + 1 : 0;
+  bool fine = write_all(fd, &x, sizeof x);
+  for (int i = 0; i < TEXTS && fine; i++)
+    if (*texts[i]) fine = write_all(fd, *texts[i], x.text[i]);
+  return fine;
+}
+
+static void count(struct verified *f, const struct verified_row *row) {
+  *(row->end == VERIFIED_PASSED   ? &f->n_passed
+    : row->end == VERIFIED_FAILED ? &f->n_failed
+                                  : &f->n_not) += 1;
+}
+
+// What a worker wrote; false if it is not whole.
+static bool take_rows(struct gathering *g, struct span text, struct ending *end) {
+  struct verified *f = &g->w->v->found;
+  for (size_t at = 0; text.n - at >= sizeof(struct record);) {
+    struct record x;
+    const char **texts[TEXTS];
+    memcpy(&x, text.at + at, sizeof x);
+    if (x.site == UINT32_MAX) {
+      if (text.n - at != sizeof *end) return false;
+      memcpy(end, text.at + at, sizeof *end);
+      return true;
+    }
+    at += sizeof x;
+    struct placed *p = TABLE_PUSH(g, rows);
+    *p = (struct placed){
+        x.site, {.end = (enum verified_end)x.end, .figures = x.figures, .seconds = x.seconds}};
+    texts_of(&p->row, texts);
+    for (int i = 0; i < TEXTS; i++) {
+      if (x.text[i] > text.n - at) return false;
+      if (x.text[i]) *texts[i] = arena_string(&f->arena, span_of(text.at + at, x.text[i] - 1));
+      at += x.text[i];
+    }
+    count(f, &p->row);
+  }
+  return false;
+}
+
+// ---- work --------------------------------------------------------------------------------------
+
+// Sites until there is none left, or somebody failed.
+static int work(struct gathering *g, int file, struct err *err) {
+  struct verified *f = &g->w->v->found;
+  for (;;) {
+    const uint32_t site = __atomic_fetch_add(&g->shared->next, 1, __ATOMIC_RELAXED),
+                   before = f->n_rows;
+    if (site >= g->w->n || __atomic_load_n(&g->shared->over, __ATOMIC_RELAXED)) return 0;
+    if (g->w->one(g->w->ctx, site, err)) return -1;
+    if (f->n_rows == before) continue;
+    if (file < 0)
+      *TABLE_PUSH(g, rows) = (struct placed){site, f->rows[before]};
+    else if (!write_row(file, site, &f->rows[before]))
+      return err_errno(err, errno, ERR_IO, "what was found cannot be kept in '%s'",
+                       quote_path(g->w->v->scratch).s);
+    f->n_rows = before;
+  }
+}
+
+static int own_scratch(struct verify *v, uint32_t k, struct err *err) {
+  char name[16];
+  snprintf(name, sizeof name, "w%u", k);
+  if (mkdirat(v->scratch_fd, name, 0700) == 0)
+    v->scratch_fd = openat(v->scratch_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  else
+    v->scratch_fd = -1;
+  if (v->scratch_fd < 0)
+    return err_errno(err, errno, ERR_IO, "'%s' cannot be used", quote_path(v->scratch).s);
+  v->scratch = arena_printf(&v->arena, "%s/%s", v->scratch, name);
+  v->options.runtime.scratch = v->scratch;
+  return 0;
+}
+
+// In the new process, which does not come back.
+static void be_worker(struct gathering *g, uint32_t k, pid_t parent, int file) {
+  struct verify *v = g->w->v;
+  struct ending end = {.mark = {.site = UINT32_MAX}};
+  struct err err = {0};
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(1);
+  v->found.n_rows = 0;
+  v->found.n_passed = v->found.n_failed = v->found.n_not = v->found.n_left = 0;
+  v->runtime = NULL;
+  g->w->alone(g->w->ctx);
+  end.rc = own_scratch(v, k, &err);
+  const bool made = end.rc == 0;
+  if (made) end.rc = runtime_open(&v->runtime, &v->options.runtime, &err);
+  if (end.rc == 0) end.rc = work(g, file, &err);
+  if (end.rc) __atomic_store_n(&g->shared->over, 1, __ATOMIC_RELAXED);
+  end.err = err;
+  end.n_left = v->found.n_left;
+  end.peak_memory[0] = report_peak_memory();
+  end.peak_memory[1] = v->runtime ? runtime_peak_memory(v->runtime) : 0;
+  if (v->runtime) runtime_close(v->runtime);
+  if (made) (void)rmdir(v->scratch);
+  _exit(write_all(file, &end, sizeof end) ? 0 : 1);
+}
+
+// As many as the system gives.
+static void start(struct gathering *g) {
+  const struct verify *v = g->w->v;
+  const pid_t parent = getpid();
+  fflush(NULL);
+  for (uint32_t k = 1; k < g->w->jobs && k < JOBS_MOST; k++) {
+    const int file = openat(v->scratch_fd, "rows", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file < 0) return;
+    (void)unlinkat(v->scratch_fd, "rows", 0);
+    const pid_t pid = fork();
+    if (pid == 0) be_worker(g, k, parent, file);
+    if (pid < 0) {
+      close(file);
+      return;
+    }
+    g->workers[g->n_workers++] = (struct worker){pid, file};
+  }
+}
+
+static int end_worker(struct gathering *g, const struct worker *x, struct err *err) {
+  struct verified *f = &g->w->v->found;
+  struct ending end = {.rc = 0};
+  struct stat st;
+  int status;
+  while (waitpid(x->pid, &status, 0) < 0 && errno == EINTR)
+    ;
+  const size_t n = fstat(x->file, &st) == 0 ? (size_t)st.st_size : 0;
+  void *at = n > 0 ? mmap(NULL, n, PROT_READ, MAP_PRIVATE, x->file, 0) : MAP_FAILED;
+  const bool whole = at != MAP_FAILED && take_rows(g, span_of(at, n), &end);
+  if (at != MAP_FAILED) munmap(at, n);
+  close(x->file);
+  if (!whole || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    return err_set(err, ERR_FAIL, "a process that verified sites ended before it was done (%s %d)",
+                   WIFSIGNALED(status) ? "signal" : "exit code",
+                   WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+  f->n_left += end.n_left;
+  f->peak_memory[0] += end.peak_memory[0];
+  f->peak_memory[1] += end.peak_memory[1];
+  if (end.rc && err->kind == ERR_NONE) *err = end.err;
+  return end.rc;
+}
+
+static int by_site(const void *pa, const void *pb) {
+  const struct placed *a = pa, *b = pb;
+  return (a->site > b->site) - (a->site < b->site);
+}
+
+int verify_wide_run(const struct verify_wide *w, struct err *err) {
+  struct gathering g = {.w = w};
+  struct verified *f = &w->v->found;
+  g.shared =
+      mmap(NULL, sizeof *g.shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (g.shared == MAP_FAILED)
+    return err_set(err, ERR_FAIL, "there is no memory to verify sites in");
+  start(&g);
+  int rc = work(&g, -1, err);
+  if (rc) __atomic_store_n(&g.shared->over, 1, __ATOMIC_RELAXED);
+  for (uint32_t i = 0; i < g.n_workers && rc; i++)
+    kill(g.workers[i].pid, SIGTERM);
+  for (uint32_t i = 0; i < g.n_workers; i++)
+    rc |= end_worker(&g, &g.workers[i], err);
+  if (g.n_rows) qsort(g.rows, g.n_rows, sizeof *g.rows, by_site);
+  for (uint32_t i = 0; i < g.n_rows; i++)
+    *TABLE_PUSH(f, rows) = g.rows[i].row;
+  TABLE_FREE(&g, rows);
+  munmap(g.shared, sizeof *g.shared);
+  return rc ? -1 : 0;
+}
