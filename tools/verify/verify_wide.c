@@ -11,6 +11,7 @@
 
 #include "report.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -215,6 +216,18 @@ static void start(struct gathering *g) {
   }
 }
 
+// The folder of a worker that could not do it itself; nothing but plain files lies in it.
+static void remove_scratch(const struct verify *v, uint32_t k) {
+  char name[16];
+  snprintf(name, sizeof name, "w%u", k);
+  const int fd = openat(v->scratch_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+  for (struct dirent *x; folder && (x = readdir(folder));)
+    (void)unlinkat(fd, x->d_name, 0);
+  if (folder) closedir(folder);
+  (void)unlinkat(v->scratch_fd, name, AT_REMOVEDIR);
+}
+
 static int end_worker(struct gathering *g, const struct worker *x, struct err *err) {
   struct verified *f = &g->w->v->found;
   struct ending end = {.rc = 0};
@@ -227,6 +240,7 @@ static int end_worker(struct gathering *g, const struct worker *x, struct err *e
   const bool whole = at != MAP_FAILED && take_rows(g, span_of(at, n), &end);
   if (at != MAP_FAILED) munmap(at, n);
   close(x->file);
+  remove_scratch(g->w->v, (uint32_t)(x - g->workers) + 1);
   if (!whole || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
     return err_set(err, ERR_FAIL, "a process that verified sites ended before it was done (%s %d)",
                    WIFSIGNALED(status) ? "signal" : "exit code",
