@@ -366,7 +366,7 @@ def test_a_runtime_that_never_answers(weir, tmp_path):
     log = tmp_path / "edits.jsonl"
     weir("quantize", tmp_path / "m.onnx", tmp_path / "q.onnx", "--edit-log", log)
     env = {"WEIR_ONNXRUNTIME": str(built_tool("libort_stub.so")), "WEIR_ORT_STUB": "abort@Run"}
-    done = weir("verify", tmp_path / "m.onnx", "--edits", log, "--json", code=1, env=env)
+    done = weir("verify", tmp_path / "m.onnx", "--edits", log, "--json", "--jobs", "1", code=1, env=env)
     why = [row["why"] for row in json.loads(done.out)["verification"]["rows"]]
     assert len(why) == 9 and ["SIGABRT" in each for each in why] == [i < 4 for i in range(9)] and "not started again" in why[4]
     # A model that did not run is nothing to compare with: the other is not run.
