@@ -25,9 +25,15 @@ static void write_pass(struct json_out *j, const struct pass *pass, struct arena
   static const char *const kinds[] = {
       [PASS_FLAG] = "flag",     [PASS_COUNT] = "count", [PASS_NUMBER] = "number",
       [PASS_CHOICE] = "choice", [PASS_TEXT] = "text",   [PASS_LIST] = "list"};
+  const struct span class = passes_class(pass);
   json_object(j);
   json_put_text(j, "about", pass->about);
   if (pass->also) json_put_text(j, "also", pass->also);
+  json_put_array(j, "classes");
+  if (class.n > 0) json_text(j, arena_string(a, class));
+  for (uint32_t k = 0; passes_word(pass->classes, k).n > 0; k++)
+    json_text(j, arena_string(a, passes_word(pass->classes, k)));
+  json_end_array(j);
   json_put_text(j, "exactness", exactness_name(pass->exactness));
   json_put_text(j, "exactness_loosest",
                 exactness_name(is_mixed(pass) ? pass->loosest : pass->exactness));
@@ -50,6 +56,14 @@ static void write_pass(struct json_out *j, const struct pass *pass, struct arena
   }
   json_end_array(j);
   json_put_text(j, "promises", pass->promises);
+  json_put_array(j, "rules");
+  for (uint32_t i = 0; pass->rules && pass->rules[i]; i++)
+    json_text(j, pass->rules[i]);
+  json_end_array(j);
+  json_put_array(j, "sets");
+  for (uint32_t k = 0; passes_word(pass->keys, k).n > 0; k++)
+    json_text(j, arena_string(a, passes_word(pass->keys, k)));
+  json_end_array(j);
   json_put_text(j, "summary", pass->summary);
   json_end_object(j);
 }
@@ -75,6 +89,11 @@ static void print_pass(const struct pass *pass, struct arena *a) {
   printf("Exactness: %s", exactness_name(pass->exactness));
   if (is_mixed(pass)) printf(" to %s, depending on the rewrite", exactness_name(pass->loosest));
   printf("\n");
+  if (pass->keys) printf("Sets: %s\n", pass->keys);
+  if (pass->classes) printf("Does what onnx-passes calls: %s\n", pass->classes);
+  if (pass->rules) printf("\nRules:\n");
+  for (uint32_t i = 0; pass->rules && pass->rules[i]; i++)
+    printf("  %s\n", pass->rules[i]);
   if (pass->n_options) printf("\nOptions:\n");
   for (uint32_t o = 0; o < pass->n_options; o++) {
     const struct pass_option *row = &pass->options[o];
@@ -122,10 +141,26 @@ static void print_steps(void) {
   }
 }
 
+enum { MANY = 20 }; // passes of a family that are not listed where nobody asked for it
+
+static uint32_t count(struct span family) {
+  uint32_t n = 0;
+  while (passes_named(family, n))
+    n++;
+  return n;
+}
+
 static void print_list(struct span name) {
   const struct pass *pass;
   for (struct listing at = {0}; (pass = next(&at, name));) {
     const struct span family = passes_family(pass);
+    const uint32_t n = name.n ? 0 : count(family);
+    if (n > MANY && !span_is(family, "optimize")) {
+      if (pass == passes_named(family, 0))
+        printf("  %.*s: %u passes, which 'weir passes %.*s' lists\n", (int)family.n,
+               (const char *)family.at, n, (int)family.n, (const char *)family.at);
+      continue;
+    }
     if (!span_is(family, pass->name) && pass == passes_named(family, 0))
       printf(span_is(family, "optimize")
                  ? "  %.*s: the name of the family runs these and others in rounds, as 'weir "

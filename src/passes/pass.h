@@ -178,6 +178,12 @@ struct pass_option {
 struct pass {
   const char *name; // "family/pass", or a word without a slash, which is a family of its own
   const char *also; // a name that it had before, accepted where names are read; NULL: none
+  // Sets that it belongs to besides its family, and classes of onnx-passes that it does, which are names for it too: words
+  // with blanks between them; NULL: none. A pass whose name ends in a class's (`algebraic/GroupAdd`) need not say it.
+  const char *keys, *classes;
+  const char *const
+      *rules;  // the texts of its rules, NULL behind the last; NULL: it is none of rules
+  bool infers; // of a pass of rules: types and shapes are inferred before it matches
   const char *summary, *about, *needs, *promises;
   // How exactly what is computed stays the same, given the weights that are stored. What a pass does to
   // weights because it was asked to (fewer bits, a narrower type) is no part of that: it is the

@@ -44,7 +44,7 @@ WHOLE = {"BitwiseNot", "BitwiseAnd", "BitwiseOr", "BitwiseXor"}
 
 def rules():
     book = compiler.Book()
-    for path in sorted(RULES.glob("*.rules")):
+    for path in sorted((RULES / "book").glob("*.rules")):
         compiler.read(path, book)
     return [(rule, row) for rule in book.rules for row in rule.rows[:: -(-len(rule.rows) // ROWS)]]
 

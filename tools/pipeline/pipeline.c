@@ -9,6 +9,7 @@
 // the same thing give the same plan.
 #include "pipeline.h"
 
+#include "groups.h"
 #include "json.h"
 #include "optimize_steps.h"
 #include "passes.h"
@@ -61,8 +62,37 @@ static struct pipeline_step *add_optimize(struct pipeline *p, uint32_t *n, struc
   return &p->steps[first];
 }
 
+static int add_words(struct pipeline *p, const char *words, struct err *err) {
+  for (uint32_t k = 0, n; passes_word(words, k).n > 0; k++) {
+    const struct span word = passes_word(words, k);
+    const size_t end = pass_values_up_to(word, ":");
+    struct pipeline_step *steps = pipeline_add(p, span_of(word.at, end), &n, err);
+    if (!steps) return -1;
+    const struct span options = span_of(word.at + end + 1, word.n - min_u64(word.n, end + 1));
+    if (end < word.n && pass_values_parse(&steps->values, options, &p->arena, err)) return -1;
+  }
+  return 0;
+}
+
+// Inside a repeat, what runs in rounds and behind them are steps of it.
+static struct pipeline_step *add_group(struct pipeline *p, const struct group *group, uint32_t *n,
+                                       struct err *err) {
+  const uint32_t first = p->n_steps;
+  const bool rounds = p->open == NO_ID && group->rounds[0];
+  if (rounds) pipeline_begin(p, PIPELINE_ROUNDS);
+  int rc = add_words(p, group->rounds, err);
+  if (rounds) pipeline_end(p);
+  if (rc == 0) rc = add_words(p, group->once, err);
+  *n = p->n_steps - first;
+  for (uint32_t i = first; i < p->n_steps; i++)
+    p->steps[i].named = i == first ? *n : 0;
+  return rc ? NULL : &p->steps[first];
+}
+
 struct pipeline_step *pipeline_add(struct pipeline *p, struct span name, uint32_t *n,
                                    struct err *err) {
+  const struct group *group = groups_find(name);
+  if (group) return add_group(p, group, n, err);
   const struct pass *pass = passes_known(name, err);
   if (!pass) return NULL;
   if (span_is(name, "optimize")) return add_optimize(p, n, err);

@@ -4,7 +4,7 @@
 //   families.def ──▶ nbits_passes, cast_passes, … ──▶ passes_at(0 … passes_count() - 1)
 //
 // A name with a slash belongs to the family before it ("tidy/identity"), and the family's name
-// stands for all of its passes; a name without one is a family of one pass. Passes of a family need
+// stands for all of its passes, as that of a set does (pass.keys); a name without one is a family of one pass. Passes of a family need
 // not come from one list. Searching is a walk over the lists: there are hundreds of passes at most, and
 // names are looked up once for each word of a user.
 #include "passes.h"
@@ -38,20 +38,75 @@ struct span passes_family(const struct pass *pass) {
   return span_of(pass->name, strcspn(pass->name, "/"));
 }
 
+struct span passes_word(const char *list, uint32_t k) {
+  struct span word = span_str("");
+  for (const char *at = list ? list : ""; *at;) {
+    word = span_of(at, strcspn(at, " "));
+    if (k-- == 0) return word;
+    at += word.n + strspn(at + word.n, " ");
+  }
+  return span_str("");
+}
+
+static bool has_word(const char *list, struct span word) {
+  for (uint32_t k = 0;; k++) {
+    const struct span w = passes_word(list, k);
+    if (w.n == 0) return false;
+    if (span_eq(w, word)) return true;
+  }
+}
+
+// Classes begin with a capital letter, and nothing else behind a slash does.
+struct span passes_class(const struct pass *pass) {
+  const char *slash = strchr(pass->name, '/');
+  return span_str(slash && slash[1] >= 'A' && slash[1] <= 'Z' ? slash + 1 : "");
+}
+
 bool passes_called(const struct pass *pass, struct span name) {
-  return span_is(name, pass->name) || (pass->also && span_is(name, pass->also));
+  if (span_is(name, pass->name) || (pass->also && span_is(name, pass->also))) return true;
+  const uint8_t *dot = name.n ? memrchr(name.at, '.', name.n) : NULL;
+  const struct span last = dot ? span_of(dot + 1, (size_t)(name.at + name.n - (dot + 1))) : name;
+  if (last.n == 0) return false;
+  return span_eq(last, passes_class(pass)) || has_word(pass->classes, last);
+}
+
+bool passes_is_in(const struct pass *pass, struct span set) {
+  return set.n > 0 && (span_eq(set, passes_family(pass)) || has_word(pass->keys, set));
+}
+
+// "family:reorder": what is behind the colon, which is no pass then.
+static bool is_set_only(struct span *name) {
+  static const char word[] = "family:";
+  if (name->n < sizeof word - 1 || memcmp(name->at, word, sizeof word - 1) != 0) return false;
+  *name = span_of(name->at + sizeof word - 1, name->n - (sizeof word - 1));
+  return true;
+}
+
+static const struct pass *called(struct span name) {
+  for (uint32_t l = 0; l < LISTS; l++)
+    for (const struct pass *const *p = lists[l]; *p; p++)
+      if (passes_called(*p, name)) return *p;
+  return NULL;
 }
 
 const struct pass *passes_named(struct span name, uint32_t k) {
+  const bool set_only = is_set_only(&name);
+  const struct pass *one = set_only ? NULL : called(name);
+  if (one) return k == 0 ? one : NULL;
   for (uint32_t l = 0; l < LISTS; l++)
     for (const struct pass *const *p = lists[l]; *p; p++)
-      if ((passes_called(*p, name) || span_eq(name, passes_family(*p))) && k-- == 0) return *p;
+      if (passes_is_in(*p, name) && k-- == 0) return *p;
   return NULL;
 }
 
 const struct pass *passes_find(struct span name) {
   const struct pass *p = passes_named(name, 0);
   return p && passes_called(p, name) ? p : NULL;
+}
+
+static void guess_words(struct guess *g, const char *list, struct arena *a) {
+  for (uint32_t k = 0; passes_word(list, k).n > 0; k++)
+    guess_try(g, arena_string(a, passes_word(list, k)));
 }
 
 const struct pass *passes_known(struct span name, struct err *err) {
@@ -63,6 +118,9 @@ const struct pass *passes_known(struct span name, struct err *err) {
     for (const struct pass *const *p = lists[l]; *p; p++) {
       guess_try(&g, (*p)->name);
       guess_try(&g, arena_string(&scratch, passes_family(*p)));
+      guess_try(&g, arena_string(&scratch, passes_class(*p)));
+      guess_words(&g, (*p)->keys, &scratch);
+      guess_words(&g, (*p)->classes, &scratch);
     }
   err_fill(err, ERR_USAGE, "there is no pass '%s'", quote(name).s);
   if (g.best)

@@ -48,6 +48,8 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 const struct pass optimize_constants = {
     .name = "optimize/constants",
+    .keys = "cleanup lift-constants",
+    .classes = "LiftConstantsToInitializers",
     .summary = "turn Constant nodes into initializers",
     .about =
         "Makes the value of every Constant node an initializer of its graph, under the same name. "

@@ -41,6 +41,7 @@ static const struct pass_option options[] = {
 
 const struct pass optimize_fold_large = {
     .name = "optimize/fold-large",
+    .keys = "fold-constants",
     .summary = "compute operators over constants in advance",
     .about = "Replaces operators whose inputs are all constants by their results, of any size: "
              "they are computed while the model is written. Larger results than --fold-limit are "

@@ -127,6 +127,7 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 const struct pass optimize_fold_small = {
     .name = "optimize/fold-small",
+    .keys = "fold-constants",
     .summary = "replace small values that do not depend on the inputs by constants",
     .about = "Replaces a node by a constant of at most 1024 elements where inference knows every "
              "element: sizes of static dims, what is computed of them, decided conditions. Inputs "

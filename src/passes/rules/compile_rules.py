@@ -843,7 +843,7 @@ def at(rule, what):
 def prove(book):
     groups = {}
     for rule in book.rules:
-        for key in rule.keys if rule.keys not in ([], ["none"]) else [rule.names[0]]:
+        for key in [key for key in rule.keys if key not in ("none", "infers")] or [rule.names[0]]:
             groups.setdefault(key, []).append(rule)
     checked = set()
     for rules in groups.values():
@@ -936,6 +936,16 @@ def always(p):
             yield from always(x)
 
 
+NEEDS = {False: "nothing", True: "types and shapes, which it infers"}
+
+
+def without_head(rule):
+    """A rule's text but for its name and summary: how exact, for what, what it matches and makes, and when."""
+    head, body = re.match(r'((?:"[^"]*"|::|[^:])*?)\s*:(?!:)\s*(.*)$', rule).groups()
+    words = re.sub(r'"[^"]*"', "", head).split()
+    return f"{' '.join(words[-1:] + words[1:-1])}: {body}"
+
+
 class Writer:
     def __init__(self, book, schema):
         self.book, self.schema = book, schema
@@ -943,7 +953,7 @@ class Writer:
         self.literals, self.passes, self.gates = Table(), Table(), Table(None)
         self.functions = list(schema.functions)
         self.code, self.cells, self.rules, self.entries = [], [], [], []
-        self.summaries, self.levels, self.least, self.keys = {}, {}, {}, {}
+        self.summaries, self.levels, self.least, self.keys, self.texts = {}, {}, {}, {}, {}
 
     def all(self):
         for rule in self.book.rules:
@@ -1014,7 +1024,12 @@ class Writer:
         self.levels[number] = max(self.levels.get(number, 0), self.now.level)
         self.least[number] = min(self.least.get(number, len(LEVELS)), self.now.level)
         if self.now.summary:
-            self.summaries[number] = fill(self.now.summary, row)
+            self.summaries.setdefault(number, fill(self.now.summary, row))
+        rule = without_head(self.now.text)
+        if "{" in column[-1]:
+            rule = fill(re.sub(r" for .*?(?=: )", "", rule, count=1), row)
+        if rule not in self.texts.setdefault(number, []):
+            self.texts[number].append(rule)
         self.keys.setdefault(number, []).extend(k for k in self.now.keys if k not in self.keys.get(number, []))
         return number
 
@@ -1236,9 +1251,15 @@ class Writer:
         lines = ['#include "rules_pass.h"', ""]
         for i, p in enumerate(self.passes.items):
             summary, level = self.summaries.get(i, ""), self.levels[i]
+            keys = [k for k in self.keys[i] if k not in ("none", "infers", p.split("/")[0])]
+            infers = "infers" in self.keys[i]
+            more = f".keys = {text(' '.join(keys))}, " if keys else ""
+            lines.append(f"static const char *const rules{i}[] = {{{', '.join(map(text, self.texts[i]))}, NULL}};")
+            more += f".rules = rules{i}, "
+            more += ".infers = true, " if infers else ""
             lines.append(
                 f"static const struct pass pass{i} = {{.name = {text(p)}, .summary = {text(summary)}, .about = {text(summary + '.')}, "
-                f".needs = \"nothing\", .promises = {text(promises[LEVELS[level]])}, .exactness = {self.least[i]}, .loosest = {level}, "
+                f"{more}.needs = {text(NEEDS[infers])}, .promises = {text(promises[LEVELS[level]])}, .exactness = {self.least[i]}, .loosest = {level}, "
                 "NAME_FILTER_ALONE, .run_together = rules_pass_run};"
             )
         rows = ", ".join(f"&pass{i}" for i in range(len(self.passes.items)))

@@ -4,9 +4,17 @@
 // rules is a mistake of the build and not of a user.
 #include "rules_pass.h"
 
+#include "kit.h"
 #include "rules.h"
 
 #include <assert.h>
+
+static void infer(struct pass_env *env, const char *name) {
+  struct kit k;
+  kit_init(&k, env, name);
+  kit_infer(&k);
+  kit_done(&k, NULL);
+}
 
 int rules_pass_run(struct pass_env *env, const struct pass *const *passes, void *const *options,
                    uint32_t n, struct pass_result *results, struct err *err) {
@@ -16,14 +24,17 @@ int rules_pass_run(struct pass_env *env, const struct pass *const *passes, void 
   const struct name_filter **filters = arena_zalloc(env->scratch, most * sizeof *filters);
   const struct name_filter **given = arena_zalloc(env->scratch, n * sizeof *given);
   uint32_t n_given = 0;
+  bool infers = false;
   for (uint32_t i = 0; i < n; i++) {
     const uint32_t pass = rules_named(&rules_house, span_str(passes[i]->name));
     assert(pass < most);
     on[pass] = true;
+    infers |= passes[i]->infers;
     if (name_filter_is_open(options[i])) continue;
     filters[pass] = given[n_given++] = options[i];
   }
   name_filter_warn(given, n_given, env);
+  if (infers) infer(env, passes[0]->name);
   const struct rules_options o = {
       .passes = on, .filters = n_given ? filters : NULL, .cap = env->exactness, .counts = counts};
   if (rules_run(&rules_house, env, passes[0]->name, &o, err)) return -1;

@@ -583,6 +583,8 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 static const struct pass infer = {
     .name = "infer",
+    .keys = "shape-inference",
+    .classes = "ShapeInference",
     .summary = "write the type and shape of every value that can be inferred",
     .about = "Infers types, shapes and small values through the whole model, bodies and functions "
              "included, and writes them as value_info. Dims are expressions of the symbols of the "

@@ -350,6 +350,8 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 const struct pass tidy_common_subexpressions = {
     .name = "tidy/common-subexpressions",
+    .keys = "eliminate eliminate-common-subexpression",
+    .classes = "EliminateCommonSubexpression",
     .summary = "merge nodes that compute the same",
     .about = "Nodes with the same operator, attributes and inputs are replaced by the first of "
              "them, including Constants with equal elements. "

@@ -269,6 +269,8 @@ static const struct pass_option options[] = {
 
 const struct pass tidy_equal_initializers = {
     .name = "tidy/equal-initializers",
+    .keys = "cleanup deduplicate-initializers",
+    .classes = "DeduplicateInitializers",
     .summary = "merge initializers with equal type, shape and bytes",
     .about = "Compares initializers by a sample of 64 KiB each, reads those whose samples are "
              "equal, and replaces equal ones by the first.",

@@ -31,6 +31,8 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 const struct pass tidy_inputs_are_constant = {
     .name = "inputs-are-constant",
+    .keys = "cleanup remove-initializers-from-inputs",
+    .classes = "RemoveInitializersFromInputs",
     .summary = "remove initializers from the list of inputs",
     .about = "Callers may override an initializer that the model also lists as an input (IR "
              "version 4 and later), so other passes do not change it. This pass removes it from "

@@ -81,6 +81,7 @@ static const struct pass_option options[] = {
 
 const struct pass tidy_unused_initializers = {
     .name = "tidy/unused-initializers",
+    .keys = "cleanup remove-unused remove-unused-nodes",
     .summary = "remove unused initializers and Constants",
     .about = "Removes every initializer and every Constant that no node uses and that is not an "
              "output: in the main graph, in subgraphs and in functions.",

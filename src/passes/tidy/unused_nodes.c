@@ -72,6 +72,8 @@ static const struct pass_option options[] = {
 
 const struct pass tidy_unused_nodes = {
     .name = "tidy/unused-nodes",
+    .keys = "cleanup remove-unused remove-unused-nodes",
+    .classes = "RemoveUnusedNodes",
     .summary = "remove nodes whose outputs are not used",
     .about = "Removes every node whose outputs are not used, and then the nodes that only it used: "
              "in the main graph, in subgraphs and in functions.",

@@ -1,0 +1,23 @@
+// The rows of groups.def, by name.
+#include "groups.h"
+
+#include <string.h>
+
+static const struct group groups[] = {
+#define GROUP(key, class, rounds, once) {key, class, rounds, once},
+#include "groups.def"
+#undef GROUP
+};
+enum { GROUPS = sizeof groups / sizeof *groups };
+
+const struct group *groups_at(uint32_t i) {
+  return i < GROUPS ? &groups[i] : NULL;
+}
+
+const struct group *groups_find(struct span name) {
+  const uint8_t *dot = name.n ? memrchr(name.at, '.', name.n) : NULL;
+  const struct span last = dot ? span_of(dot + 1, (size_t)(name.at + name.n - (dot + 1))) : name;
+  for (uint32_t i = 0; i < GROUPS && last.n > 0; i++)
+    if (span_is(name, groups[i].key) || span_is(last, groups[i].class)) return &groups[i];
+  return NULL;
+}
