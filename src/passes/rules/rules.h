@@ -27,6 +27,8 @@ uint32_t rules_n_passes(const struct rules_book *book);
 struct rules_about rules_about(const struct rules_book *book, uint32_t pass);
 // NO_ID for a name that no pass has.
 uint32_t rules_named(const struct rules_book *book, struct span name);
+// Where the first rule of a pass stands. Passes with the same place come from one template.
+const char *rules_template(const struct rules_book *book, uint32_t pass);
 
 // The rules in the order of their files: "tidy.rules:12". One that is written for several operators
 // may be several.

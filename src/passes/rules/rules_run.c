@@ -47,6 +47,13 @@ uint32_t rules_named(const struct rules_book *book, struct span name) {
   return NO_ID;
 }
 
+const char *rules_template(const struct rules_book *book, uint32_t pass) {
+  for (const struct rules_rule *r = book->rules; r < book->rules + book->n_rules; r++)
+    for (uint32_t row = 1; row <= r->n_rows; row++)
+      if (book->cells[r->cells + row * r->n_columns - 1] == pass) return r->place;
+  return NULL;
+}
+
 // ---- which entries a node is worth --------------------------------------------------------------
 
 static enum op class_of(struct rules_run *run, uint32_t value) {
