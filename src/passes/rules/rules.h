@@ -49,6 +49,7 @@ struct rules_options {
   // pass: any.
   const struct name_filter *const *filters;
   enum exactness cap;          // what is less exact is held back and counted
+  bool infers;                 // types and shapes are inferred first, where no pass before did
   bool once;                   // one walk: no second look at what was visited before
   uint32_t fuel;               // rewrites at one place; 0: RULES_FUEL
   struct rules_counts *counts; // by pass, added to; may be NULL

@@ -436,6 +436,7 @@ int rules_run(const struct rules_book *book, struct pass_env *env, const char *n
   struct rules_run run = {.book = book, .options = options};
   run.fuel = options->fuel && options->fuel < UINT8_MAX ? options->fuel : RULES_FUEL;
   kit_init(&run.k, env, name);
+  if (options->infers) kit_infer(&run.k);
   run.recent = arena_zalloc(&run.lists, book->n_passes + 1);
   run.hot = arena_zalloc(&run.lists, book->n_passes + 1);
   run.stopped = arena_zalloc(&run.lists, env->m->n_graphs + 1);
