@@ -84,11 +84,15 @@ static const char *read_pads(struct kit *k, uint32_t node, struct lower_window *
   const bool said = mode.n == 0 || span_is(mode, "NOTSET");
   if (!same && !said && !span_is(mode, "VALID")) return "attribute";
   for (uint32_t i = 0; i < w->rank; i++) {
-    const int64_t lacks = reach(w, i) - w->in[i] > 0 ? reach(w, i) - w->in[i] : 0;
+    const int64_t needs = reach(w, i) - w->in[i], lacks = needs > 0 ? needs : 0;
+    // Runtimes pad less than nothing where pooling leaves elements out.
+    if (same && needs < 0 && kit_op(k, node) != OP_Conv) return "auto_pad";
     w->before[i] = said ? pads[i] : same ? (upper ? lacks / 2 : lacks - lacks / 2) : 0;
     w->after[i] = said ? pads[w->rank + i] : same ? lacks - w->before[i] : 0;
     const int64_t padded = w->before[i] + w->in[i] + w->after[i];
     w->beyond[i] = reach(w, i) > padded ? reach(w, i) - padded : 0;
+    // Of a window that is larger than all there is, runtimes make what they like.
+    if (w->beyond[i] > 0 && (w->kernel[i] - 1) * w->dilations[i] + 1 > padded) return "window";
   }
   return NULL;
 }
