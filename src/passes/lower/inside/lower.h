@@ -4,6 +4,6 @@
 
 #include "pass.h"
 
-extern const struct pass lower_conv, lower_max_pool, lower_average_pool;
+extern const struct pass lower_conv, lower_max_pool, lower_average_pool, lower_layouts;
 
 #endif
