@@ -114,7 +114,7 @@ static uint32_t put_products(struct lower *l, const struct conv *c, const uint32
   const uint32_t index = lower_window_index(l, &c->w, c->in);
   split(k, last, c->groups, c->in, "split", parts);
   for (size_t i = 0; i < n; i++) {
-    const uint32_t columns = lower_window_columns(l, &c->w, parts[i], index, c->in);
+    const uint32_t columns = lower_window_columns(k, &c->w, parts[i], index);
     parts[i] = kit_make(k, OP_MatMul, KIT_IN(columns, matrices[i]));
   }
   if (n == 1) return *parts;

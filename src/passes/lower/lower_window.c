@@ -263,21 +263,11 @@ uint32_t lower_window_last(struct kit *k, const struct lower_window *w, uint32_t
   return kit_make(k, OP_Transpose, KIT_IN(padded_x), KIT_INTS("perm", perm, w->rank + 2));
 }
 
-uint32_t lower_window_columns(struct lower *l, const struct lower_window *w, uint32_t x,
-                              uint32_t index, int64_t channels) {
-  struct kit *k = &l->k;
-  struct model_dim dims[LOWER_WINDOW_AXES + 2] = {w->batch};
-  for (uint32_t i = 0; i < w->rank; i++)
-    dims[1 + i] = (struct model_dim){w->out[i], NO_ID};
-  dims[w->rank + 1] =
-      (struct model_dim){lower_window_product(w->kernel, w->rank) * channels, NO_ID};
-  const uint32_t y = kit_make(
-      k, OP_ops_Im2Col, KIT_IN(x, index), KIT_INTS("dilations", w->dilations, w->rank),
-      KIT_INTS("kernel_shape", w->kernel, w->rank), KIT_INTS("strides", w->strides, w->rank));
-  kit_note_type(
-      k, y,
-      &(struct model_type){.dtype = w->dtype, .ranked = true, .rank = w->rank + 2, .dims = dims});
-  return y;
+uint32_t lower_window_columns(struct kit *k, const struct lower_window *w, uint32_t x,
+                              uint32_t index) {
+  return kit_make(k, OP_ops_Im2Col, KIT_IN(x, index), KIT_INTS("dilations", w->dilations, w->rank),
+                  KIT_INTS("kernel_shape", w->kernel, w->rank),
+                  KIT_INTS("strides", w->strides, w->rank));
 }
 
 void lower_window_back(struct kit *k, const struct lower_window *w, uint32_t node, uint32_t last) {

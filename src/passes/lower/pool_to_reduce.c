@@ -27,8 +27,7 @@ static uint32_t put_windows(struct lower *l, const struct lower_window *w, uint3
   dims[w->rank + 2] = w->channels;
   kit_import(k, k->graph, kit_domain_name(KIT_PASSES), 1);
   const uint32_t last = lower_window_last(k, w, x, element);
-  const uint32_t columns =
-      lower_window_columns(l, w, last, lower_window_index(l, w, w->channels), w->channels);
+  const uint32_t columns = lower_window_columns(k, w, last, lower_window_index(l, w, w->channels));
   return kit_make(k, OP_Reshape, KIT_IN(columns, kit_new_ints(k, "shape", dims, w->rank + 3)));
 }
 

@@ -69,8 +69,8 @@ bool lower_window_index_fits(const struct lower_window *w, int64_t channels, uin
 // The parts, before k->before. x padded with the element, if there is something to pad, and transposed.
 uint32_t lower_window_last(struct kit *k, const struct lower_window *w, uint32_t x, double element);
 uint32_t lower_window_index(struct lower *l, const struct lower_window *w, int64_t channels);
-uint32_t lower_window_columns(struct lower *l, const struct lower_window *w, uint32_t x,
-                              uint32_t index, int64_t channels);
+uint32_t lower_window_columns(struct kit *k, const struct lower_window *w, uint32_t x,
+                              uint32_t index);
 // The node's place is taken by a Transpose of `last`, whose channels become axis 1 again.
 void lower_window_back(struct kit *k, const struct lower_window *w, uint32_t node, uint32_t last);
 
