@@ -15,28 +15,41 @@
 
 // ---- the walk ----------------------------------------------------------------------------------
 
+void stairs_begin(struct stairs *s, struct pass_env *env, void *options,
+                  struct pass_result *result) {
+  const struct name_filter *nodes = options;
+  *s = (struct stairs){.result = result, .options = options};
+  kit_init(&s->k, env, env->pass->name);
+  name_filter_warn(&nodes, 1, env);
+  kit_infer(&s->k);
+}
+
+void stairs_each(struct stairs *s, void (*visit)(struct stairs *s, uint32_t node)) {
+  struct kit *k = &s->k;
+  for (uint32_t g = 0; kit_graph(k, &g); g++)
+    for (uint32_t n = k->m->graphs[g].first_node, next; n != NO_ID; n = next) {
+      next = k->m->nodes[n].next;
+      if (s->err.kind != ERR_NONE) return;
+      arena_reset(&k->site);
+      arena_reset(&s->room);
+      if (!name_filter_refuses(s->options, model_name_str(k->m, k->m->nodes[n].name))) visit(s, n);
+    }
+}
+
+int stairs_end(struct stairs *s, struct err *err) {
+  arena_free(&s->room);
+  const int rc = kit_done(&s->k, err);
+  if (rc != 0 || s->err.kind == ERR_NONE) return rc;
+  *err = s->err;
+  return -1;
+}
+
 int stairs_walk(struct pass_env *env, void *options, struct pass_result *result,
                 void (*visit)(struct stairs *s, uint32_t node), struct err *err) {
-  struct stairs s = {.result = result, .options = options};
-  const struct name_filter *nodes = options;
-  kit_init(&s.k, env, env->pass->name);
-  name_filter_warn(&nodes, 1, env);
-  kit_infer(&s.k);
-  for (uint32_t g = 0; kit_graph(&s.k, &g); g++)
-    for (uint32_t n = s.k.m->graphs[g].first_node, next; n != NO_ID; n = next) {
-      next = s.k.m->nodes[n].next;
-      if (s.err.kind != ERR_NONE) break;
-      arena_reset(&s.k.site);
-      arena_reset(&s.room);
-      if (!name_filter_refuses(nodes, model_name_str(s.k.m, s.k.m->nodes[n].name))) visit(&s, n);
-    }
-  arena_free(&s.room);
-  const int rc = kit_done(&s.k, err);
-  if (rc == 0 && s.err.kind != ERR_NONE) {
-    *err = s.err;
-    return -1;
-  }
-  return rc;
+  struct stairs s;
+  stairs_begin(&s, env, options, result);
+  stairs_each(&s, visit);
+  return stairs_end(&s, err);
 }
 
 bool stairs_may(struct stairs *s, enum exactness level) {
@@ -131,7 +144,7 @@ uint64_t stairs_index(const struct stairs_array *array, const int64_t *dims, uin
 
 // ---- neighbours --------------------------------------------------------------------------------
 
-static double rounded(enum dtype dtype, double x) {
+double stairs_rounded(enum dtype dtype, double x) {
   uint8_t raw[8];
   struct kit_number n;
   kit_number_put(dtype, x, raw);
@@ -154,12 +167,12 @@ static double next_up(enum dtype dtype, double x) {
 }
 
 double stairs_at_least(enum dtype dtype, double x) {
-  const double near = rounded(dtype, x);
+  const double near = stairs_rounded(dtype, x);
   return near < x ? next_up(dtype, near) : near;
 }
 
 double stairs_above(enum dtype dtype, double x) {
-  const double near = rounded(dtype, x);
+  const double near = stairs_rounded(dtype, x);
   return near <= x ? next_up(dtype, near) : near;
 }
 

@@ -20,6 +20,7 @@ struct stairs {
   struct arena room; // until the next node
   struct pass_result *result;
   void *options;
+  const void *with; // the pass's own
   struct err err;
 };
 
@@ -27,6 +28,11 @@ struct stairs {
 // `visit` may remove its node and those before it.
 int stairs_walk(struct pass_env *env, void *options, struct pass_result *result,
                 void (*visit)(struct stairs *s, uint32_t node), struct err *err);
+// The same in parts.
+void stairs_begin(struct stairs *s, struct pass_env *env, void *options,
+                  struct pass_result *result);
+void stairs_each(struct stairs *s, void (*visit)(struct stairs *s, uint32_t node));
+int stairs_end(struct stairs *s, struct err *err);
 // May a rewrite of that level be made? Counts it as held back where not.
 bool stairs_may(struct stairs *s, enum exactness level);
 
@@ -54,7 +60,8 @@ bool stairs_same(const struct stairs_array *a, const struct stairs_array *b); //
 uint64_t stairs_index(const struct stairs_array *array, const int64_t *dims, uint32_t rank,
                       uint64_t i);
 
-// The nearest number of the type that is above x, or not below it: of float, double, float16, bfloat16.
+// x rounded to the type; the nearest number of it that is above x, or not below it: of float, double, float16, bfloat16.
+double stairs_rounded(enum dtype dtype, double x);
 double stairs_above(enum dtype dtype, double x);
 double stairs_at_least(enum dtype dtype, double x);
 
