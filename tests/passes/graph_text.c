@@ -163,6 +163,16 @@ static bool read_version(struct reading *r) {
   return true;
 }
 
+static bool read_metadata(struct reading *r) {
+  struct model *m = r->b.m;
+  const char *key = word(r, "=");
+  if (!take(r, "=")) return false;
+  skip(r);
+  m->metadata[TABLE_ADD(m, metadata, 1)] =
+      (struct model_metadata){model_intern(m, span_str(key)), model_intern(m, span_str(r->at))};
+  return true;
+}
+
 static bool read_declared(struct reading *r,
                           uint32_t (*put)(struct build *, const char *, enum dtype, const char *)) {
   const char *name = word(r, ":");
@@ -420,6 +430,7 @@ static bool read_line(struct reading *r, uint32_t indent) {
   }
   if (take(r, "function ")) return indent == 0 && read_function(r, indent);
   if (take(r, "opset ")) return read_version(r);
+  if (take(r, "metadata ")) return indent == 0 && read_metadata(r);
   if (take(r, "input ")) return read_declared(r, build_input);
   if (take(r, "output ")) return read_declared(r, build_output);
   if (take(r, "info ")) return read_declared(r, put_info);
@@ -775,6 +786,13 @@ const char *graph_text_write(struct edits *e, struct arena *a) {
   put_int(&w, e->m->ir_version);
   put(&w, "\n");
   put_opsets(&w, 0, e->m->n_model_opsets);
+  for (uint32_t i = 0; i < e->m->n_metadata; i++) {
+    put(&w, "metadata ");
+    put(&w, model_name_str(e->m, e->m->metadata[i].key));
+    put(&w, " = ");
+    put(&w, model_name_str(e->m, e->m->metadata[i].value));
+    put(&w, "\n");
+  }
   put_graph(&w, e->m->main_graph);
   for (uint32_t i = 0; i < e->m->n_functions; i++)
     if (!(e->m->functions[i].flags & FUNCTION_DEAD)) put_function(&w, &e->m->functions[i]);
