@@ -21,6 +21,8 @@ int cmd_run(const struct cli_args *args, struct err *err) {
   if (path && rc == 0) rc = pipeline_read(&pj.pipeline, path, err);
   for (uint32_t i = 0; i < n && rc == 0; i++)
     rc = pipeline_add_text(&pj.pipeline, texts[i], err);
+  if (rc == 0 && cli_flag(args, OPT_REPEAT))
+    pipeline_repeat_all(&pj.pipeline, cli_given(args, OPT_INPUTS_ARE_CONSTANT), PIPELINE_ROUNDS);
   if (!path && n == 0) {
     err_fill(err, ERR_USAGE, "'weir run' needs --pass or --config");
     rc = err_hint(err, "'weir passes' lists the passes");

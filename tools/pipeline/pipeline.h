@@ -11,6 +11,7 @@ enum {
   PIPELINE_MAX_BYTES = 64 << 10, // of a file
   PIPELINE_TARGETS = 8,          // different ones that are looked at
   PIPELINE_ROUNDS = 64,          // of a repeat that says no limit of its own
+  PIPELINE_DEPTH = 8,            // repeats inside one another
 };
 
 // How what passes changed is verified (the key "verify" of a file).
@@ -28,14 +29,14 @@ struct pipeline_verify {
 struct pipeline_step {
   struct pass_values values;
   struct pipeline_verify verify;
-  uint32_t repeat; // which it belongs to; NO_ID: it runs once
+  uint32_t repeat; // the innermost that it belongs to; NO_ID: it runs once
   uint32_t named;  // how many steps, from this one on, its name stood for; 0: it is not the first
 };
 
 // Steps first … first + n - 1 run in order, again and again, until none of them changed anything in a
-// round, at most `rounds` times.
+// round, at most `rounds` times. It has a step, and lies in another one or in none (NO_ID).
 struct pipeline_repeat {
-  uint32_t first, n, rounds;
+  uint32_t first, n, rounds, outer;
 };
 
 // pipeline_init begins one, pipeline_free frees.
@@ -47,7 +48,7 @@ struct pipeline {
   struct pipeline_verify verify; // of steps that say nothing
   bool verify_models;            // whole models too ("verify_on: model")
   const char *reference;         // arrays to run them on ("reference"); NULL: drawn
-  uint32_t open;                 // the repeat that further steps go into; NO_ID: none
+  uint32_t open;                 // the innermost repeat that further steps go into; NO_ID: none
   struct arena arena;            // of the values
 };
 
@@ -65,9 +66,15 @@ int pipeline_take_target(struct pipeline *p, const struct target *target, struct
 const struct target *pipeline_step_target(const struct pipeline *p, uint32_t step);
 // The values of n steps, as pass_values_*_family take them.
 struct pass_values **pipeline_values(struct pipeline *p, struct pipeline_step *steps, uint32_t n);
-// What follows up to pipeline_end is repeated.
+// What follows up to pipeline_end is repeated, inside the repeat that is open. One without a step is none.
 void pipeline_begin(struct pipeline *p, uint32_t rounds);
 void pipeline_end(struct pipeline *p);
+// How many repeats are open.
+uint32_t pipeline_depth(const struct pipeline *p);
+// All steps from `first` on, which stand in no repeat that begins before it, are repeated.
+void pipeline_repeat_all(struct pipeline *p, uint32_t first, uint32_t rounds);
+// Of the repeats of step i the outermost inside `open` (NO_ID: of all), which it lies in; NO_ID: none.
+uint32_t pipeline_next_repeat(const struct pipeline *p, uint32_t open, uint32_t i);
 // "NAME", "NAME:key=value,…" (pass_values_parse; a family's options go to those of its passes that have
 // them), or a repeat of such: "repeat(NAME,NAME)", with
 // semicolons between them where their options have commas, and "repeat=ROUNDS(…)" for another
