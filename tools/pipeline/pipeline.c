@@ -15,7 +15,8 @@
 #include "passes.h"
 
 void pipeline_init(struct pipeline *p) {
-  *p = (struct pipeline){.exactness = EXACTNESS_ROUNDING, .open = NO_ID};
+  *p = (struct pipeline){
+      .exactness = EXACTNESS_ROUNDING, .tolerance = compare_nothing(), .open = NO_ID};
 }
 
 void pipeline_free(struct pipeline *p) {
@@ -23,6 +24,11 @@ void pipeline_free(struct pipeline *p) {
     pass_values_done(&p->steps[i].values);
   TABLE_FREE(p, steps);
   TABLE_FREE(p, repeats);
+  TABLE_FREE(&p->inputs, list);
+  TABLE_FREE(&p->outputs, list);
+  TABLE_FREE(p, metrics);
+  TABLE_FREE(p, settings);
+  TABLE_FREE(p, notes);
   arena_free(&p->arena);
   pipeline_init(p);
 }
@@ -230,6 +236,49 @@ static const struct pass_option *of_output(const struct pipeline_step *step, con
     return &v->pass->options[o];
   }
   return NULL;
+}
+
+// The steps of its pass that say nothing of it take the value.
+static int take_setting(struct pipeline *p, const struct pipeline_setting *s, struct err *err) {
+  struct err why = {0};
+  const struct pass *pass = passes_find(span_str(s->pass));
+  const uint32_t o = pass ? pass_values_option(pass, span_str(s->option)) : NO_ID;
+  if (o == NO_ID) {
+    const char *sentence = arena_printf(
+        &p->arena, "%s: '%s' has no effect: no pass has such an option", s->place, s->key);
+    *TABLE_PUSH(p, notes) = (struct pipeline_note){sentence, NULL};
+    return 0;
+  }
+  for (uint32_t i = 0; i < p->n_steps; i++) {
+    struct pass_values *v = &p->steps[i].values;
+    if (v->pass != pass || v->of[o].given) continue;
+    pass_values_done(v);
+    for (uint32_t w = 0; w < s->n_words && why.kind == ERR_NONE; w++)
+      (void)pass_values_put(v, o, span_str(s->words[w]), &p->arena, &why);
+    if (why.kind == ERR_NONE) (void)pass_values_read(v, &p->arena, &why);
+    if (why.kind == ERR_NONE) continue;
+    (void)err_set(err, ERR_USAGE, "%s: %s", s->place, why.msg);
+    err_fill_hint_of(err, &why);
+    return -1;
+  }
+  return 0;
+}
+
+int pipeline_settle(struct pipeline *p, uint32_t first, bool repeat, struct err *err) {
+  for (uint32_t i = 0; i < p->n_settings; i++)
+    if (take_setting(p, &p->settings[i], err)) return -1;
+  if (repeat || p->exhaustive) pipeline_repeat_all(p, first, PIPELINE_ROUNDS);
+  return 0;
+}
+
+enum pipeline_point pipeline_point_of(const struct pipeline *p, uint32_t step) {
+  static const char *const names[] = {[POINT_EQUALITY] = "verify/VerifyEquality",
+                                      [POINT_TOLERANCE] = "verify/VerifyTolerance",
+                                      [POINT_METRIC] = "verify/VerifyMetric"};
+  const char *name = p->steps[step].values.pass->name;
+  for (enum pipeline_point k = POINT_EQUALITY; k <= POINT_METRIC; k++)
+    if (strcmp(name, names[k]) == 0) return k;
+  return POINT_NONE;
 }
 
 int pipeline_check(const struct pipeline *p, struct err *err) {

@@ -6,6 +6,7 @@
 #include "compare.h"
 #include "pass_values.h"
 #include "targets.h"
+#include "task_metric.h"
 
 enum {
   PIPELINE_MAX_BYTES = 64 << 10, // of a file
@@ -39,6 +40,27 @@ struct pipeline_repeat {
   uint32_t first, n, rounds, outer;
 };
 
+// A metric of a task: a number that says how well outputs of the whole model agree with those that are expected
+// (task_metric.h), and the range that it must lie in.
+struct pipeline_metric {
+  enum task_metric metric;
+  double least, most;
+  const char *place; // "file:line:column"
+};
+// A value for all steps of a pass that do not say it themselves.
+struct pipeline_setting {
+  const char *pass, *option;
+  const char **words; // one, or those of a list
+  uint32_t n_words;
+  const char *place, *key; // "file:line:column", "fold_constants.output_size_limit"
+};
+struct pipeline_note {
+  const char *sentence, *hint; // hint: or NULL
+};
+struct pipeline_paths {
+  TABLE(const char *, list);
+};
+
 // pipeline_init begins one, pipeline_free frees.
 struct pipeline {
   const struct target *target; // of all steps that have one and name none; NULL: nobody said
@@ -48,8 +70,17 @@ struct pipeline {
   struct pipeline_verify verify; // of steps that say nothing
   bool verify_models;            // whole models too ("verify_on: model")
   const char *reference;         // arrays to run them on ("reference"); NULL: drawn
-  uint32_t open;                 // the innermost repeat that further steps go into; NO_ID: none
-  struct arena arena;            // of the values
+  struct compare_bounds
+      tolerance; // of passes that promise less than the same numbers; rtol < 0: as they promise
+  struct pipeline_paths inputs, outputs; // arrays of the whole model, in order; files of them
+  TABLE(struct pipeline_metric, metrics);
+  bool exhaustive, verbose;
+  const char *checkpoint, *intermediates; // files of models on the way; NULL: none
+  TABLE(struct pipeline_setting, settings);
+  TABLE(struct pipeline_note, notes); // warnings, for when the run begins
+  const char *nothing;                // what a file without passes lacks; NULL
+  uint32_t open;      // the innermost repeat that further steps go into; NO_ID: none
+  struct arena arena; // of the values
 };
 
 void pipeline_init(struct pipeline *p);
@@ -92,6 +123,14 @@ int pipeline_read(struct pipeline *p, const char *path, struct err *err);
 bool pipeline_verifies(const struct pipeline *p);
 // How steps of that pass are verified, the loosest of them.
 struct pipeline_verify pipeline_verify_of(const struct pipeline *p, const char *pass);
+
+// What a file says of all passes reaches them, once all are there, those of the command line too: settings, and `exhaustive`
+// (or repeat: the same). first: the steps before it are not repeated. ERR_USAGE, with the place of a setting.
+int pipeline_settle(struct pipeline *p, uint32_t first, bool repeat, struct err *err);
+
+// Steps that change nothing, but look at the model there ("verify/VerifyTolerance").
+enum pipeline_point { POINT_NONE, POINT_EQUALITY, POINT_TOLERANCE, POINT_METRIC };
+enum pipeline_point pipeline_point_of(const struct pipeline *p, uint32_t step);
 
 // What steps mean together, once all are there: two must not have the same option about all of the
 // output (pass_option.of_output). ERR_USAGE.
