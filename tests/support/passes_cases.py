@@ -4,8 +4,9 @@
     passes_cases.py --weir build/plain/weir FOLDER [CLASS…]       a table, a row a class, then every case that wants a look
     passes_cases.py --weir … --exactness rounding FOLDER          with another cap than finite
     passes_cases.py --weir … --save OUT FOLDER CLASS              and keep what weir wrote, as OUT/<case>.onnx
+    passes_cases.py --weir … --left FILE FOLDER                   writes anew which cases are left to do; reasons stay
 
-FOLDER holds `index.jsonl`, a line a case: `pass` (a class of onnx-passes), `tag`, `before` and `after` (models; no
+FOLDER (or an archive of one, as tests/data/onnx-passes/cases.tar.xz) holds `index.jsonl`, a line a case: `pass` (a class of onnx-passes), `tag`, `before` and `after` (models; no
 `after` where the original raised or changed nothing), `fired`, `error`, `inputs` (name → "f32[2,N]{-1:1}": type, dims,
 range of random elements), and perhaps `config` (the configuration file's keys besides `passes`).
 
@@ -35,6 +36,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 import zlib
 from pathlib import Path
@@ -78,10 +80,10 @@ def is_op(node, *names):
 
 
 class Walk:
-    """Digests of all values of a model. With `loose`, constants count by type and shape, and lie in `constants`."""
+    """Digests of all values of a model. With `kinds`, a list, constants that differ in last bits are one of its members."""
 
-    def __init__(self, model, folded=False, loose=False):
-        self.folded, self.loose, self.constants = folded, loose, []
+    def __init__(self, model, folded=False, kinds=None):
+        self.folded, self.kinds = folded, kinds
         self.versions = {o.domain: o.version for o in model.opset_import}
         self.defaults = {}
         self.shapes, self.nodes = {}, 0
@@ -107,10 +109,13 @@ class Walk:
         return [known[value.name] for value in graph.output]
 
     def constant(self, array):
-        if not self.loose:
+        if self.kinds is None:
             return array_digest(array)
-        self.constants.append(array)
-        return text_digest("constant", str(array.dtype), array.shape)
+        for number, known in enumerate(self.kinds):
+            if known.dtype == array.dtype and known.shape == array.shape and near_enough(known, array):
+                return text_digest("constant", number)
+        self.kinds.append(array)
+        return text_digest("constant", len(self.kinds) - 1)
 
     def node(self, node, known, depth):
         if is_op(node, "Constant"):
@@ -282,21 +287,9 @@ def alike(first, second):
     first, second = fold(first), fold(second)
     if Walk(first, folded=True).outputs == Walk(second, folded=True).outputs:
         return "folded"
-    a, b = Walk(first, folded=True, loose=True), Walk(second, folded=True, loose=True)
-    if a.outputs != b.outputs:
-        return ""
-    return "rounded" if close_constants(a.constants, b.constants) else ""
-
-
-def close_constants(first, second):
-    """Whether constants in any order are the same but for last bits."""
-    left = list(second)
-    for array in first:
-        near = [i for i, b in enumerate(left) if b.dtype == array.dtype and b.shape == array.shape and near_enough(array, b)]
-        if not near:
-            return False
-        left.pop(near[0])
-    return not left
+    kinds = []
+    rounded = [Walk(model, folded=True, kinds=kinds).outputs for model in (first, second)]
+    return "rounded" if rounded[0] == rounded[1] else ""
 
 
 def near_enough(a, b):
@@ -432,7 +425,7 @@ class Cases:
     def __init__(self, weir, folder, exactness="finite", save=None):
         self.weir, self.folder, self.exactness, self.save = str(weir), Path(folder), exactness, save
         with open(self.folder / "index.jsonl", encoding="utf-8") as lines:
-            self.rows = [json.loads(line) for line in lines]
+            self.rows = [row for row in map(json.loads, lines) if "pass" in row]
 
     def model(self, row, which):
         return onnx.load(self.folder / row[which])
@@ -518,18 +511,56 @@ def table(verdicts):
             yield verdict.line()
 
 
+def read_left(path):
+    """What a list of cases that are left says: {(class, tag): (verdict, reason)}."""
+    found = {}
+    for line in Path(path).read_text(encoding="utf-8").splitlines():
+        said, _, reason = line.partition("  # ")
+        if said and not said.startswith("#"):
+            name, tag, word = said.split()
+            found[name, tag] = (word, reason)
+    return found
+
+
+def write_left(path, verdicts):
+    """The list anew: bad verdicts, and the reasons that it gave for them."""
+    text = Path(path).read_text(encoding="utf-8")
+    head = [line for line in text.splitlines() if line.startswith("#")]
+    reasons = read_left(path)
+    rows = []
+    for v in sorted(verdicts, key=lambda v: (v.name, v.tag)):
+        if v.word in BAD:
+            reason = reasons.get((v.name, v.tag), ("", ""))[1]
+            rows.append(f"{v.name} {v.tag} {v.word}" + (f"  # {reason}" if reason else ""))
+    Path(path).write_text("\n".join([*head, *rows]) + "\n", encoding="utf-8")
+
+
+def unpacked(path, folder):
+    """The folder of cases; an archive is unpacked into another."""
+    if Path(path).is_dir():
+        return path
+    with tarfile.open(path) as held:
+        held.extractall(folder, filter="data")
+    return folder
+
+
 def main(words):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weir", default="build/plain/weir")
     parser.add_argument("--exactness", default="finite")
     parser.add_argument("--save", metavar="FOLDER")
+    parser.add_argument("--left", metavar="FILE")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("folder")
     parser.add_argument("classes", nargs="*", metavar="CLASS")
     asked = parser.parse_args(words)
-    cases = Cases(os.path.abspath(asked.weir), asked.folder, asked.exactness, asked.save)
-    rows = [row for row in cases.rows if not asked.classes or row["pass"] in asked.classes]
-    found = all_verdicts(cases, rows, asked.processes)
+    with tempfile.TemporaryDirectory(prefix="weir-cases-") as folder:
+        held = unpacked(asked.folder, folder)
+        cases = Cases(os.path.abspath(asked.weir), held, asked.exactness, asked.save)
+        rows = [row for row in cases.rows if not asked.classes or row["pass"] in asked.classes]
+        found = all_verdicts(cases, rows, asked.processes)
+    if asked.left:
+        write_left(asked.left, found)
     print("\n".join(table(found)))
     return any(v.word in BAD for v in found)
 
