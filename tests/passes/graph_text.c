@@ -143,8 +143,16 @@ static bool read_version(struct reading *r) {
   const int64_t version = strtoll(*second ? second : first, NULL, 10);
   const uint32_t graph = r->b.graph;
   if (m->graphs[graph].kind == GRAPH_FUNCTION) {
-    m->opsets[m->functions[m->graphs[graph].owner].opsets].version = version;
-    return *domain == '\0';
+    struct model_function *f = &m->functions[m->graphs[graph].owner];
+    if (*domain == '\0') {
+      m->opsets[f->opsets].version = version;
+      return true;
+    }
+    if (f->opsets + f->n_opsets != m->n_opsets) return false;
+    f->n_opsets++;
+    m->opsets[TABLE_ADD(m, opsets, 1)] =
+        (struct model_opset){model_intern(m, span_str(domain)), version, 0};
+    return true;
   }
   for (uint32_t i = 0; i < m->n_model_opsets; i++)
     if (strcmp(model_name_str(m, m->opsets[i].domain), domain) == 0) {

@@ -27,6 +27,8 @@ uint32_t rules_n_passes(const struct rules_book *book);
 struct rules_about rules_about(const struct rules_book *book, uint32_t pass);
 // NO_ID for a name that no pass has.
 uint32_t rules_named(const struct rules_book *book, struct span name);
+// Where the first rule of a pass stands. Passes with the same place come from one template.
+const char *rules_template(const struct rules_book *book, uint32_t pass);
 
 // The rules in the order of their files: "tidy.rules:12". One that is written for several operators
 // may be several.
@@ -47,6 +49,7 @@ struct rules_options {
   // pass: any.
   const struct name_filter *const *filters;
   enum exactness cap;          // what is less exact is held back and counted
+  bool infers;                 // types and shapes are inferred first, where no pass before did
   bool once;                   // one walk: no second look at what was visited before
   uint32_t fuel;               // rewrites at one place; 0: RULES_FUEL
   struct rules_counts *counts; // by pass, added to; may be NULL
