@@ -40,9 +40,10 @@ static int run_mark(struct pass_env *env, void *options, struct pass_result *res
 static const struct pass checker = {
     .name = "checker/Checker",
     .summary = "stop if the model is not well-formed here",
-    .about = "Looks at names, order, operators and their versions, counts of inputs and outputs, "
-             "attributes and types, as 'weir check' does, of the model as the passes before it left "
-             "it. Ends the run if there is an error; nothing is written then.",
+    .about =
+        "Looks at names, order, operators and their versions, counts of inputs and outputs, "
+        "attributes and types, as 'weir check' does, of the model as the passes before it left "
+        "it. Ends the run if there is an error; nothing is written then.",
     .needs = "nothing",
     .promises = "the model stays as it is",
     .exactness = EXACTNESS_EXACT,
@@ -76,9 +77,10 @@ static const struct pass tolerance = {
 static const struct pass metric = {
     .name = "verify/VerifyMetric",
     .summary = "stop if a metric of the task is out of range here",
-    .about = "Runs the model as the passes before it left it, whole and on the inputs of the "
-             "pipeline file, in ONNX Runtime, and holds its outputs beside those that are expected, "
-             "by the metrics of the file. Nothing is written if one is out of its range.",
+    .about =
+        "Runs the model as the passes before it left it, whole and on the inputs of the "
+        "pipeline file, in ONNX Runtime, and holds its outputs beside those that are expected, "
+        "by the metrics of the file. Nothing is written if one is out of its range.",
     .needs = "ONNX Runtime, which can hold the model; metrics and expected outputs",
     .promises = "the model stays as it is",
     .exactness = EXACTNESS_EXACT,
