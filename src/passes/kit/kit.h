@@ -232,6 +232,9 @@ enum kit_answer kit_const_all(struct kit *k, uint32_t value, double number);
 // One element of that type in *out (its bits in the low end); its bytes, 0 if it has no such form.
 // Rounded to nearest even; integers saturate.
 size_t kit_number_put(enum dtype dtype, double x, uint8_t out[8]);
+// Number i of elements in RAW form; false for types that are no plain numbers (complex, strings,
+// float8 and smaller).
+bool kit_number_at(enum dtype dtype, const uint8_t *raw, uint64_t i, struct kit_number *out);
 
 // ---- order (kit_order.c) -------------------------------------------------------------------------
 
