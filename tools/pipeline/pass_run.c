@@ -21,6 +21,7 @@
 #include "pass_run.h"
 
 #include "check.h"
+#include "custom_ops.h"
 #include "infer.h"
 
 #include <assert.h>
@@ -179,7 +180,10 @@ static int run_all(struct pass_run *r, struct arena *arena, struct err *err) {
 }
 
 int pass_run(struct pass_run *r, struct arena *arena, struct err *err) {
+  const uint32_t n_nodes = r->env.m->n_nodes;
   const int rc = run_all(r, arena, err);
+  // Functions for what passes made of onnx_passes.ops and is still there.
+  if (rc == 0) custom_ops_complete(r->env.edits, n_nodes);
   infer_free(r->env.infer);
   model_types_done(&r->types);
   r->env.infer = NULL;
