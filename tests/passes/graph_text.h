@@ -21,6 +21,8 @@
 //   function local::f(a, b) -> r        model-local; its lines further in
 //     opset 17
 //     r = Add(a, b)
+//   function local::g<k, s=0.5>(a) -> r  one with attributes: of k there is no default
+//     r = Elu<alpha=@s:float>(a)        the function's s
 //   # what it shows                     to the end of the line, where it is the first thing there
 //
 // A node may stand before what makes its inputs. Without lines: IR version 8, opset 18.
