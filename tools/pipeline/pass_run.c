@@ -179,11 +179,22 @@ static int run_all(struct pass_run *r, struct arena *arena, struct err *err) {
   return 0;
 }
 
+// Functions for what passes made of onnx_passes.ops and is still there.
+static int complete(struct pass_run *r, uint32_t first, struct err *err) {
+  const uint64_t before = r->env.edits->n;
+  struct arena scratch = {0};
+  if (!r->env.pass) return 0; // none ran
+  r->env.scratch = &scratch;
+  int rc = custom_ops_complete(&r->env, first, err);
+  if (rc == 0 && r->env.edits->n > before) rc = check_step(r, r->env.pass, 1, err);
+  arena_free(&scratch);
+  return rc;
+}
+
 int pass_run(struct pass_run *r, struct arena *arena, struct err *err) {
   const uint32_t n_nodes = r->env.m->n_nodes;
-  const int rc = run_all(r, arena, err);
-  // Functions for what passes made of onnx_passes.ops and is still there.
-  if (rc == 0) custom_ops_complete(r->env.edits, n_nodes);
+  int rc = run_all(r, arena, err);
+  if (rc == 0) rc = complete(r, n_nodes, err);
   infer_free(r->env.infer);
   model_types_done(&r->types);
   r->env.infer = NULL;
