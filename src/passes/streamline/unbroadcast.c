@@ -1,4 +1,4 @@
-// The passes unbroadcast/UnbroadcastElementwise and UnbroadcastThresholds: constants without what broadcasting gives back.
+// The pass unbroadcast/UnbroadcastElementwise: constants without what broadcasting gives back.
 //
 //   Add(x, c)                  Add(x, c')                  c[2,3] with two equal rows is c'[3]
 //   [2,3] [2,3]
@@ -6,8 +6,6 @@
 // Along an axis all elements of which are alike one is enough, if another operand has the length there, so that the result
 // keeps it; and axes of length 1 in front are not needed where another operand has as many axes. Both are looked at for one
 // operand after the other: of two constants that hold a length for each other, the second keeps it.
-//
-// MultiThreshold(x, t, w) is elementwise over x with one more axis, along which its steps are summed.
 //
 // Bits are compared. Of constants that are not at hand the stage "facts" is asked whether they equal their own first slice,
 // of all of them at once; that takes 0 and -0 for one number, so where there are zeros the cap must allow that.
@@ -36,37 +34,24 @@ struct run {
   TABLE(struct made, made);
   TABLE(uint32_t, made_of); // by value: + 1
   uint64_t held_back;
-  bool thresholds; // of MultiThreshold, and no others
 };
 
 // ---- what the operands of a node hold ------------------------------------------------------------
 
-// MultiThreshold's first operand has one more axis, of length 1.
-static bool has_step_axis(struct kit *k, uint32_t node, uint32_t slot) {
-  return slot == 0 && kit_op(k, node) == OP_ops_MultiThreshold;
-}
-
-static bool rank_of(struct kit *k, uint32_t node, uint32_t slot, uint32_t *rank) {
-  if (!kit_rank(k, kit_in(k, node, slot), rank)) return false;
-  *rank += has_step_axis(k, node, slot);
-  return true;
-}
-
-// The dim that an operand has at an axis counted from the last, which is 0; {-1, NO_ID}: none that is known.
-static struct model_dim dim_at(struct kit *k, uint32_t node, uint32_t slot, uint32_t from_end) {
-  const struct model_dim none = {-1, NO_ID}, one = {1, k->m->empty};
-  const bool step = has_step_axis(k, node, slot);
+// The dim that an operand has at an axis counted from the last, which is 0, as a number; -1: none, or it is not known.
+static int64_t length_at(struct kit *k, uint32_t value, uint32_t from_end) {
   uint32_t rank;
-  if (!rank_of(k, node, slot, &rank) || from_end >= rank) return none;
-  if (step && from_end == 0) return one;
-  return kit_dim(k, kit_in(k, node, slot), -(int64_t)(from_end + 1 - step));
+  return kit_rank(k, value, &rank) && from_end < rank
+             ? kit_dim(k, value, -(int64_t)from_end - 1).value
+             : -1;
 }
 
 // Does another operand give the result that length at the axis?
 static bool is_held(struct kit *k, uint32_t node, uint32_t slot, uint32_t from_end,
                     int64_t length) {
   for (uint32_t i = 0; i < kit_n_in(k, node); i++)
-    if (kit_in(k, node, i) != kit_in(k, node, slot) && dim_at(k, node, i, from_end).value == length)
+    if (kit_in(k, node, i) != kit_in(k, node, slot) &&
+        length_at(k, kit_in(k, node, i), from_end) == length)
       return true;
   return false;
 }
@@ -74,7 +59,8 @@ static bool is_held(struct kit *k, uint32_t node, uint32_t slot, uint32_t from_e
 static bool is_rank_held(struct kit *k, uint32_t node, uint32_t slot, uint32_t rank) {
   uint32_t other;
   for (uint32_t i = 0; i < kit_n_in(k, node); i++)
-    if (kit_in(k, node, i) != kit_in(k, node, slot) && rank_of(k, node, i, &other) && other >= rank)
+    if (kit_in(k, node, i) != kit_in(k, node, slot) && kit_rank(k, kit_in(k, node, i), &other) &&
+        other >= rank)
       return true;
   return false;
 }
@@ -83,7 +69,7 @@ static bool is_rank_held(struct kit *k, uint32_t node, uint32_t slot, uint32_t r
 // operand, and not the other way; bounds of a Clip are scalars.
 static bool may_broadcast(struct kit *k, uint32_t node, uint32_t slot) {
   const enum op op = kit_op(k, node);
-  if (op == OP_PRelu || op == OP_ops_MultiThreshold) return slot > 0;
+  if (op == OP_PRelu) return slot > 0;
   return kit_op_has(op, KIT_ELEMENTWISE) && !kit_op_has(op, KIT_UNARY) && op != OP_Clip;
 }
 
@@ -266,16 +252,14 @@ static void walk(struct run *r, uint32_t graph,
                  void (*look)(struct run *r, uint32_t node, uint32_t slot)) {
   struct kit *k = &r->k;
   for (uint32_t n = k->m->graphs[graph].first_node; n != NO_ID; n = k->m->nodes[n].next) {
-    if ((kit_op(k, n) == OP_ops_MultiThreshold) != r->thresholds ||
-        name_filter_refuses(r->nodes, model_name_str(k->m, k->m->nodes[n].name)))
-      continue;
+    if (name_filter_refuses(r->nodes, model_name_str(k->m, k->m->nodes[n].name))) continue;
     for (uint32_t slot = 0; slot < kit_n_in(k, n); slot++)
       if (may_broadcast(k, n, slot)) look(r, n, slot);
   }
 }
 
 static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  struct run r = {.nodes = with, .thresholds = env->pass == &streamline_unbroadcast_thresholds};
+  struct run r = {.nodes = with};
   kit_init(&r.k, env, env->pass->name);
   kit_infer(&r.k);
   name_filter_warn(&r.nodes, 1, env);
@@ -298,21 +282,6 @@ const struct pass streamline_unbroadcast = {
         "store constants of elementwise operators without elements that broadcasting repeats",
     .about = "Of constants that elementwise operators take, keeps one element along each axis "
              "along which all are alike, "
-             "where another operand gives the result its length.",
-    .needs = "types and shapes, which it infers",
-    .promises = "all outputs of the model are unchanged",
-    .exactness = EXACTNESS_EXACT,
-    .loosest = EXACTNESS_ZERO,
-    NAME_FILTER_ALONE,
-    .run = run,
-};
-
-const struct pass streamline_unbroadcast_thresholds = {
-    .name = "unbroadcast/UnbroadcastThresholds",
-    .summary =
-        "store thresholds and weights of MultiThreshold without elements that broadcasting repeats",
-    .about = "Of the constants that MultiThreshold takes, keeps one element along each axis along "
-             "which all are alike, "
              "where another operand gives the result its length.",
     .needs = "types and shapes, which it infers",
     .promises = "all outputs of the model are unchanged",
