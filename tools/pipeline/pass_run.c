@@ -15,17 +15,21 @@
 // Passes that are one walk together (run_together) are one call where they are neighbours, with one
 // check behind it; what came of each is told apart by their results, and by the names in their sites.
 //
-// A repeat, which may lie in another one, ends with the first round in which none of its steps made an edit, by what is known if all is inferred anew. Passes that undo one
-// another would go on for ever: the limit of rounds ends that with a warning, and the model is whole
-// then as after any step.
+// A repeat, which may lie in another one, ends with the first round in which none of its steps made an edit, by what is
+// known if all is inferred anew. Passes that undo one another would go on for ever: a digest of what the model computes,
+// taken after each round, ends that where it comes again, with a warning that names them; and what grows without end, the
+// limit of rounds. The model is whole then as after any step.
 #include "pass_run.h"
 
 #include "check.h"
 #include "custom_ops.h"
 #include "infer.h"
+#include "kit.h"
 
 #include <assert.h>
 #include <stdio.h>
+
+enum { CIRCLE_NAMES = 6 };
 
 // The last one: which of them is new, nobody knows.
 static void keep_warning(void *ctx, enum fault_level level, const char *place, const char *message,
@@ -121,6 +125,8 @@ static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, struct err 
     const struct pass_result *result = &results[k++];
     const uint32_t round = r->steps[i].rounds++;
     r->steps[i].held_back = result->held_back; // of the last round: what stays held back
+    if (count > 1 ? result->rewrites > 0 : r->env.edits->n > before)
+      r->steps[i].changed = r->env.edits->n;
     if (result->half_empty) {
       r->steps[i].half_empty = result->half_empty;
       r->steps[i].fitting_block = result->fitting_block;
@@ -136,11 +142,17 @@ static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, struct err 
   return rc;
 }
 
+// What the model computed after a round.
+struct state {
+  uint64_t digest, edits; // how many edits there were
+};
+
 // A repeat that runs.
 struct turn {
   uint32_t repeat, round;
   uint64_t before; // edits when the round began
   bool edited;     // since all was inferred
+  TABLE(struct state, states);
 };
 
 static void begin_turn(const struct pass_run *r, struct turn *t, uint32_t repeat) {
@@ -158,11 +170,67 @@ static void warn_of_rounds(const struct pass_run *r, uint32_t rounds) {
       "--rounds of 'weir optimize', or repeat=ROUNDS(...) in a pipeline, sets another limit");
 }
 
+static uint64_t model_digest(struct pass_run *r) {
+  struct kit k;
+  struct err none = {0};
+  uint64_t digest = 0;
+  kit_init(&k, &r->env, "repeat");
+  for (uint32_t g = 0; kit_graph(&k, &g); g++)
+    digest = digest * 31 + kit_digest(&k, g);
+  kit_done(&k, &none);
+  return digest;
+}
+
+// Was the model after an earlier round what it is now? *since: how many edits there were then. An equal digest may
+// hide what a later round needs (a name, a type, where a constant is stored): so it counts if it was another in between,
+// or has been the same for three rounds.
+static bool goes_in_circles(struct pass_run *r, struct turn *t, uint64_t *since) {
+  const uint64_t now = model_digest(r);
+  const uint32_t n = t->n_states;
+  *TABLE_PUSH(t, states) = (struct state){now, r->env.edits->n};
+  bool another = false;
+  for (uint32_t i = n; i-- > 0;) {
+    another = another || t->states[i].digest != now;
+    if (t->states[i].digest != now || (!another && n - i < 2)) continue;
+    *since = t->states[i].edits;
+    return true;
+  }
+  return false;
+}
+
+static void warn_of_circle(struct pass_run *r, const struct turn *t, uint64_t since) {
+  const struct pipeline_repeat *repeat = &r->pipeline->repeats[t->repeat];
+  struct arena scratch = {0};
+  const char *names = "";
+  uint32_t n = 0;
+  if (!r->env.warn) return;
+  for (uint32_t i = repeat->first; i < repeat->first + repeat->n; i++) {
+    if (r->steps[i].changed <= since) continue;
+    const char *name = r->pipeline->steps[i].values.pass->name;
+    if (n++ < CIRCLE_NAMES)
+      names = arena_printf(&scratch, "%s%s%s", names, n > 1 ? ", " : "", name);
+  }
+  if (n > CIRCLE_NAMES) names = arena_printf(&scratch, "%s and %u more", names, n - CIRCLE_NAMES);
+  r->env.warn(
+      r->env.warn_ctx,
+      arena_printf(&scratch,
+                   "repeated passes undo one another, and were stopped after round %u with a "
+                   "model that they had made before: %s",
+                   t->round + 1, names),
+      "leave one of them out of the repeat");
+  arena_free(&scratch);
+}
+
 // The last step of a round ran: is there another one?
 static bool is_another_round(struct pass_run *r, struct turn *t) {
   const uint32_t rounds = r->pipeline->repeats[t->repeat].rounds;
+  uint64_t since;
   if (r->env.edits->n > t->before) {
     t->edited = true;
+    if (goes_in_circles(r, t, &since)) {
+      warn_of_circle(r, t, since);
+      return false;
+    }
   } else {
     if (!t->edited || !r->env.infer) return false;
     // What was inferred before an edit stays true, but more may be known now.
@@ -176,6 +244,10 @@ static bool is_another_round(struct pass_run *r, struct turn *t) {
   return false;
 }
 
+static void end_turn(struct turn *t) {
+  TABLE_FREE(t, states);
+}
+
 static int run_all(struct pass_run *r, struct arena *arena, struct err *err) {
   const struct pipeline *p = r->pipeline;
   struct turn turns[PIPELINE_DEPTH + 2]; // those that run, outer ones first
@@ -186,8 +258,12 @@ static int run_all(struct pass_run *r, struct arena *arena, struct err *err) {
          (next = pipeline_next_repeat(p, open, i)) != NO_ID; open = next)
       begin_turn(r, &turns[depth++], next);
     n = together(r, i, p->n_steps);
-    if (run_steps(r, i, n, err)) return -1;
-    for (i += n; depth > 0; depth--) {
+    if (run_steps(r, i, n, err)) {
+      while (depth > 0)
+        end_turn(&turns[--depth]);
+      return -1;
+    }
+    for (i += n; depth > 0; end_turn(&turns[--depth])) {
       const struct pipeline_repeat *repeat = &p->repeats[turns[depth - 1].repeat];
       if (i < repeat->first + repeat->n) break;
       if (!is_another_round(r, &turns[depth - 1])) continue;
