@@ -4,6 +4,7 @@
 #define WEIR_PIPELINE_H
 
 #include "compare.h"
+#include "own_rules.h"
 #include "pass_values.h"
 #include "targets.h"
 
@@ -47,6 +48,7 @@ struct pipeline {
   struct pipeline_verify verify; // of steps that say nothing
   bool verify_models;            // whole models too ("verify_on: model")
   const char *reference;         // arrays to run them on ("reference"); NULL: drawn
+  const struct own_rules *own;   // where passes of a user's own are from; NULL: there are none
   uint32_t open;                 // the repeat that further steps go into; NO_ID: none
   struct arena arena;            // of the values
 };
@@ -92,7 +94,8 @@ int pipeline_check(const struct pipeline *p, struct err *err);
 
 // How edit logs and plans name what was done. One step under the usual cap: its pass and the pass's
 // options. Anything else: "run" and {"passes":[{"name":…,"options":{…}},…]}, where a repeat is
-// {"repeat":[…],"rounds":…}, with "exactness" where the cap is not the usual one. Strings lie in the
+// {"repeat":[…],"rounds":…}, with "exactness" where the cap is not the usual one, and "rules" where there are passes
+// of a user's own (own_rules.h). Strings lie in the
 // pipeline or are literals.
 const char *pipeline_command(const struct pipeline *p);
 const char *pipeline_options(struct pipeline *p);

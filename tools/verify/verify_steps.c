@@ -39,7 +39,7 @@ static int write_model(const struct verify_steps *s, uint32_t groups, const char
   struct plan plan = {.n_outputs = 0};
   const struct plan_layout layout = {.onnx_name = name, .inline_below = 1024};
   bool planned = false;
-  int rc = verify_replay_open(&x, s->args, s->model, s->log, groups, true, err);
+  int rc = verify_replay_open(&x, s->args, s->model, s->log, groups, true, NULL, err);
   if (rc == 0) rc = edits_finish(&x.job.edits, err);
   if (rc == 0) rc = plan_build(&plan, &x.job.model, &x.job.recipes, &layout, err);
   planned = rc == 0;
