@@ -1,4 +1,4 @@
 // The list of the families about the functions of domain onnx_passes.ops, and about QONNX.
 #include "custom_ops_inside.h"
 
-const struct pass *const custom_ops_passes[] = {&custom_ops_inject, NULL};
+const struct pass *const custom_ops_passes[] = {&custom_ops_inject, &custom_ops_inline, NULL};
