@@ -143,8 +143,15 @@ static bool read_version(struct reading *r) {
   const int64_t version = strtoll(*second ? second : first, NULL, 10);
   const uint32_t graph = r->b.graph;
   if (m->graphs[graph].kind == GRAPH_FUNCTION) {
-    m->opsets[m->functions[m->graphs[graph].owner].opsets].version = version;
-    return *domain == '\0';
+    struct model_function *f = &m->functions[m->graphs[graph].owner];
+    uint32_t at = f->opsets;
+    if (*domain) { // the last function's run ends the table
+      at = TABLE_ADD(m, opsets, 1);
+      m->opsets[at] = (struct model_opset){model_intern(m, span_str(domain)), 0, 0};
+      f->n_opsets++;
+    }
+    m->opsets[at].version = version;
+    return true;
   }
   for (uint32_t i = 0; i < m->n_model_opsets; i++)
     if (strcmp(model_name_str(m, m->opsets[i].domain), domain) == 0) {

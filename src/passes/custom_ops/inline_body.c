@@ -561,6 +561,16 @@ static void give(struct inline_body *b, const struct result *r) {
   cover(b);
 }
 
+// Its name, or that of its first output.
+static struct span prefix_of(struct inline_body *b, uint32_t node) {
+  const struct model *m = b->k->m;
+  const struct model_node *n = &m->nodes[node];
+  struct span s = model_name(m, n->name);
+  for (uint32_t i = 0; s.n == 0 && i < n->n_out; i++)
+    s = model_value_name(m, model_output(m, n, i));
+  return span_of(arena_string(&b->arena, s), s.n);
+}
+
 const char *inline_body_put(struct inline_body *b, uint32_t node, uint32_t function) {
   struct kit *k = b->k;
   const struct model *m = k->m;
@@ -570,8 +580,7 @@ const char *inline_body_put(struct inline_body *b, uint32_t node, uint32_t funct
   cover(b);
   b->function = function;
   b->call++;
-  b->prefix = model_name(m, m->nodes[node].name);
-  b->prefix = span_of(arena_string(&b->arena, b->prefix), b->prefix.n);
+  b->prefix = prefix_of(b, node);
   struct result *results =
       arena_alloc(&b->arena, (m->nodes[node].n_out + (size_t)1) * sizeof *results);
   const char *why = bind_attributes(b, node);
