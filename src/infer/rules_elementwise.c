@@ -261,6 +261,7 @@ static enum arithmetic arithmetic_of(const struct infer_site *s) {
               {"Not", NOT},
               {"Abs", ABS},
               {"Relu", RELU}};
+  if (strcmp(s->op->domain, "onnx_passes.ops") == 0) return NONE; // has a Round of its own
   for (uint32_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (strcmp(s->op->name, rows[i].name) == 0) return rows[i].is;
   return NONE;
@@ -575,6 +576,24 @@ void infer_where(struct infer_site *s) {
   }
   infer_out_dims(s, 0, dtype, dims, rank);
   where_list(s, types, dtype);
+}
+
+// Thresholds, and weights of theirs, lie along a last axis that x does not have; the sum over it goes.
+void infer_multi_threshold(struct infer_site *s) {
+  struct infer_type types[3] = {0};
+  const dim_id *dims;
+  uint32_t rank;
+  const uint32_t n = infer_has(s, 2) ? 3 : 2;
+  for (uint32_t i = 0; i < n; i++)
+    infer_in(s, i, &types[i]);
+  infer_out_dtype(s, 0, DTYPE_FLOAT);
+  if (!types[0].ranked || types[0].rank >= INFER_RANK_MAX) return;
+  dim_id *wide = infer_dim_room(s, types[0].rank + 1);
+  if (types[0].rank) memcpy(wide, types[0].dims, types[0].rank * sizeof *wide);
+  wide[types[0].rank++] = infer_one(s);
+  types[0].dims = wide;
+  if (infer_broadcast(s, types, n, &dims, &rank) && rank > 0)
+    infer_out_dims(s, 0, DTYPE_FLOAT, dims, rank - 1);
 }
 
 // ---- casts -------------------------------------------------------------------------------------

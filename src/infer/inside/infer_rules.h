@@ -6,7 +6,7 @@
 
 // rules_elementwise.c
 infer_rule infer_same, infer_bool_like, infer_broadcasting, infer_broadcasting_quantized,
-    infer_multiply_integers, infer_where_quantized, infer_compare, infer_where, infer_cast,
+    infer_multiply_integers, infer_multi_threshold, infer_where_quantized, infer_compare, infer_where, infer_cast,
     infer_cast_like, infer_quantize, infer_dequantize, infer_dynamic_quantize;
 
 // rules_move.c
