@@ -4,9 +4,11 @@
 //   weir passes tidy         those of one family
 //   weir passes tidy/dead    all of one pass
 #include "commands.h"
+#include "groups.h"
 #include "help.h"
 #include "optimize_steps.h"
 #include "passes.h"
+#include "rules.h"
 #include "report.h"
 
 static const char *taken_by(const struct pass_option *row) {
@@ -19,6 +21,12 @@ static const char *preset_of(const struct pass_option *row) {
 
 static bool is_mixed(const struct pass *p) {
   return p->loosest > p->exactness;
+}
+
+// Where a pass that is rules is written: "algebraic.rules:7". NULL for others.
+static const char *place_of(const struct pass *pass) {
+  const uint32_t rule = pass->rules ? rules_named(&rules_house, span_str(pass->name)) : NO_ID;
+  return rule == NO_ID ? NULL : rules_template(&rules_house, rule);
 }
 
 static void write_pass(struct json_out *j, const struct pass *pass, struct arena *a) {
@@ -37,6 +45,7 @@ static void write_pass(struct json_out *j, const struct pass *pass, struct arena
   json_put_text(j, "exactness", exactness_name(pass->exactness));
   json_put_text(j, "exactness_loosest",
                 exactness_name(is_mixed(pass) ? pass->loosest : pass->exactness));
+  if (place_of(pass)) json_put_text(j, "from", place_of(pass));
   json_put_text(j, "name", pass->name);
   json_put_text(j, "needs", pass->needs);
   json_put_array(j, "options");
@@ -91,7 +100,7 @@ static void print_pass(const struct pass *pass, struct arena *a) {
   printf("\n");
   if (pass->keys) printf("Sets: %s\n", pass->keys);
   if (pass->classes) printf("Does what onnx-passes calls: %s\n", pass->classes);
-  if (pass->rules) printf("\nRules:\n");
+  if (place_of(pass)) printf("\nRules (%s):\n", place_of(pass));
   for (uint32_t i = 0; pass->rules && pass->rules[i]; i++)
     printf("  %s\n", pass->rules[i]);
   if (pass->n_options) printf("\nOptions:\n");
@@ -106,22 +115,27 @@ static void print_pass(const struct pass *pass, struct arena *a) {
          pass->n_options ? "[:key=value,...]" : "");
 }
 
-// Goes through those that the name stands for; without one (n 0) through all, family by family, since
-// passes of a family may come from several lists. Starts zeroed; NULL at the end.
-struct listing {
-  uint32_t i, k;
-};
-
-static const struct pass *next(struct listing *at, struct span name) {
-  if (name.n) return passes_named(name, at->k++);
-  for (; at->i < passes_count(); at->i++, at->k = 0) {
-    const struct pass *first = passes_at(at->i);
-    const struct span family = passes_family(first);
-    if (passes_named(family, 0) != first) continue;
-    const struct pass *pass = passes_named(family, at->k++);
-    if (pass) return pass;
+// Those that the name stands for; without one (n 0) all, family by family, since passes of a family may
+// come from several lists. NULL behind the last.
+static const struct pass **listed(struct span name, struct arena *a) {
+  const uint32_t all = passes_count();
+  const struct pass **list = arena_alloc(a, (all + (size_t)1) * sizeof *list);
+  uint32_t n = 0;
+  for (const struct pass *pass; name.n > 0 && (pass = passes_named(name, n));)
+    list[n++] = pass;
+  const struct pass **rest = arena_alloc(a, all * sizeof *rest);
+  for (uint32_t i = 0; i < all; i++)
+    rest[i] = name.n > 0 ? NULL : passes_at(i);
+  for (uint32_t i = 0; i < all; i++) {
+    const struct pass *first = rest[i];
+    for (uint32_t k = i; first && k < all; k++) {
+      if (!rest[k] || !span_eq(passes_family(rest[k]), passes_family(first))) continue;
+      list[n++] = rest[k];
+      rest[k] = NULL;
+    }
   }
-  return NULL;
+  list[n] = NULL;
+  return list;
 }
 
 // What 'weir optimize' runs, in order, and for which goals.
@@ -143,55 +157,97 @@ static void print_steps(void) {
 
 enum { MANY = 20 }; // passes of a family that are not listed where nobody asked for it
 
-static uint32_t count(struct span family) {
+// How many of the list, from here on, are of the family.
+static uint32_t of_family(const struct pass *const *list, struct span family) {
   uint32_t n = 0;
-  while (passes_named(family, n))
+  while (list[n] && span_eq(passes_family(list[n]), family))
     n++;
   return n;
 }
 
-static void print_list(struct span name) {
-  const struct pass *pass;
-  for (struct listing at = {0}; (pass = next(&at, name));) {
-    const struct span family = passes_family(pass);
-    const uint32_t n = name.n ? 0 : count(family);
-    if (n > MANY && !span_is(family, "optimize")) {
-      if (pass == passes_named(family, 0))
-        printf("  %.*s: %u passes, which 'weir passes %.*s' lists\n", (int)family.n,
-               (const char *)family.at, n, (int)family.n, (const char *)family.at);
+static void print_words(const char *label, const char *words) {
+  if (!words[0]) return;
+  printf("%s", label);
+  help_wrap(stdout, words, strlen(label), 0);
+}
+
+static void print_group(const struct group *group) {
+  printf("%s: a name for other passes", group->key[0] ? group->key : group->class);
+  printf(group->key[0] ? "; onnx-passes' %s\n\n" : "\n\n", group->class);
+  print_words("In rounds until nothing changes: ", group->rounds);
+  print_words(group->rounds[0] ? "Then, once: " : "Once: ", group->once);
+  printf("\nUse: weir run IN OUT --pass %s\n", group->key[0] ? group->key : group->class);
+}
+
+static void print_groups(void) {
+  const struct group *group;
+  printf("\nNames for several of these:\n");
+  for (uint32_t i = 0; (group = groups_at(i)); i++)
+    if (group->rounds[0]) help_entry(stdout, HELP_PASSES, group->key, group->rounds);
+}
+
+static void write_groups(struct json_out *j) {
+  const struct group *group;
+  json_put_array(j, "groups");
+  for (uint32_t i = 0; (group = groups_at(i)); i++) {
+    json_object(j);
+    json_put_text(j, "class", group->class);
+    json_put_text(j, "name", group->key[0] ? group->key : group->class);
+    json_put_text(j, "once", group->once);
+    json_put_text(j, "rounds", group->rounds);
+    json_end_object(j);
+  }
+  json_end_array(j);
+}
+
+static void print_list(const struct pass *const *list, bool all) {
+  for (uint32_t i = 0, n; list[i]; i += n) {
+    const struct span family = passes_family(list[i]);
+    const char *name = (const char *)family.at;
+    n = of_family(&list[i], family);
+    if (all && n > MANY && !span_is(family, "optimize")) {
+      printf("  %.*s: %u passes, which 'weir passes %.*s' lists\n", (int)family.n, name, n,
+             (int)family.n, name);
       continue;
     }
-    if (!span_is(family, pass->name) && pass == passes_named(family, 0))
-      printf(span_is(family, "optimize")
-                 ? "  %.*s: the name of the family runs these and others in rounds, as 'weir "
-                   "optimize' does\n"
-                 : "  %.*s: the name of the family runs all of these, in this order\n",
-             (int)family.n, (const char *)family.at);
-    help_entry(stdout, HELP_PASSES, pass->name, pass->summary);
+    if (span_is(family, "optimize"))
+      printf("  optimize: the name of the family runs these and others in rounds, as 'weir "
+             "optimize' does\n");
+    else if (!span_is(family, list[i]->name) && (all || passes_named(family, 0) == list[i]))
+      printf("  %.*s: the name of the family runs all of these, in this order\n", (int)family.n,
+             name);
+    for (uint32_t k = i; k < i + n; k++)
+      help_entry(stdout, HELP_PASSES, list[k]->name, list[k]->summary);
   }
-  if (span_is(name, "optimize")) print_steps();
-  printf("\n'weir passes NAME' describes one pass and its options.\n");
 }
 
 int cmd_passes(const struct cli_args *args, struct err *err) {
   struct arena scratch = {0};
   const char *operand = cli_operand(args, "NAME");
   const struct span name = span_str(operand ? operand : "");
-  if (operand && !passes_known(name, err)) return -1;
-  const struct pass *one = operand ? passes_find(name) : NULL, *pass;
+  const struct group *group = groups_find(name);
+  if (operand && !group && !passes_known(name, err)) return -1;
+  const struct pass *one = operand ? passes_find(name) : NULL;
+  const struct pass **list = listed(name, &scratch);
   if (cli_flag(args, OPT_JSON)) {
     struct json_out j = {.indent = 2};
     report_json_begin(&j);
+    if (!operand) write_groups(&j);
     json_put_array(&j, "passes");
-    for (struct listing at = {0}; (pass = next(&at, name));)
-      write_pass(&j, pass, &scratch);
+    for (uint32_t i = 0; list[i]; i++)
+      write_pass(&j, list[i], &scratch);
     json_end_array(&j);
     json_end_object(&j);
     report_json_end(&j);
+  } else if (group) {
+    print_group(group);
   } else if (one) {
     print_pass(one, &scratch);
   } else {
-    print_list(name);
+    print_list(list, !operand);
+    if (span_is(name, "optimize")) print_steps();
+    if (!operand) print_groups();
+    printf("\n'weir passes NAME' describes one pass and its options.\n");
   }
   arena_free(&scratch);
   return 0;

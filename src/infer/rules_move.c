@@ -391,15 +391,19 @@ void infer_transpose(struct infer_site *s) {
   uint32_t n;
   bool seen[INFER_RANK_MAX];
   if (!infer_in(s, 0, &x)) return;
-  if (!x.ranked || !infer_attr_ints(s, "perm", &perm, &n)) {
+  if (!infer_attr_ints(s, "perm", &perm, &n) || (!x.ranked && (!perm || n > INFER_RANK_MAX))) {
     infer_out_dtype(s, 0, x.dtype);
     return;
   }
-  if (perm && n != x.rank) {
+  if (perm && x.ranked && n != x.rank) {
     infer_invalid(s, "perm has %u axes, the input %u", n, x.rank);
     return;
   }
-  if (perm && !named(s, perm, n, x.rank, seen)) return;
+  if (perm && !named(s, perm, n, n, seen)) return;
+  if (!x.ranked) { // as many axes as there are named
+    infer_out_dims(s, 0, x.dtype, infer_dim_room(s, n), n);
+    return;
+  }
   dim_id *dims = infer_dim_room(s, x.rank);
   for (uint32_t i = 0; i < x.rank; i++)
     dims[i] = x.dims[perm ? (perm[i] < 0 ? perm[i] + x.rank : perm[i]) : x.rank - 1 - i];

@@ -1,4 +1,4 @@
-// Operators of com.microsoft and onnx_passes.ops whose dims are those of inputs, attributes and small values, put together: a text
+// Operators, most of them of com.microsoft, whose dims are those of inputs, attributes and small values, put together: a text
 // for each output says how.
 //
 //   "1.0 1.1 0.-1"      dims 0 and 1 of input 1, the last one of input 0

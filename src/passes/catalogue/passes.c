@@ -104,9 +104,13 @@ const struct pass *passes_find(struct span name) {
   return p && passes_called(p, name) ? p : NULL;
 }
 
+static void guess_span(struct guess *g, struct span word, struct arena *a) {
+  if (word.n > 0) guess_try(g, arena_string(a, word));
+}
+
 static void guess_words(struct guess *g, const char *list, struct arena *a) {
   for (uint32_t k = 0; passes_word(list, k).n > 0; k++)
-    guess_try(g, arena_string(a, passes_word(list, k)));
+    guess_span(g, passes_word(list, k), a);
 }
 
 const struct pass *passes_known(struct span name, struct err *err) {
@@ -118,12 +122,14 @@ const struct pass *passes_known(struct span name, struct err *err) {
     for (const struct pass *const *p = lists[l]; *p; p++) {
       guess_try(&g, (*p)->name);
       guess_try(&g, arena_string(&scratch, passes_family(*p)));
-      guess_try(&g, arena_string(&scratch, passes_class(*p)));
+      guess_span(&g, passes_class(*p), &scratch);
       guess_words(&g, (*p)->keys, &scratch);
       guess_words(&g, (*p)->classes, &scratch);
     }
   err_fill(err, ERR_USAGE, "there is no pass '%s'", quote(name).s);
-  if (g.best)
+  if (memchr(name.at, ',', name.n))
+    err_fill_hint(err, "one name each: --pass A --pass B");
+  else if (g.best)
     err_fill_hint(err, "did you mean '%s'?", g.best);
   else
     err_fill_hint(err, "'weir passes' lists the passes");

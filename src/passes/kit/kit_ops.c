@@ -7,9 +7,9 @@
 // than the table makes it be filled again, which happens as often as an operator's name is new.
 //
 // Where a function of the model has the name of an operator, ONNX leaves it to the runtime which of
-// them a node means: it is none of the operators here. But a function of onnx_passes.ops is what runtimes know of its
-// operator, and says nothing else. Nor is a node with more inputs than its operator has in any
-// version: what passes gather of a node's inputs has the operator's bounds.
+// them a node means: it is none of the operators here. Operators of onnx_passes.ops are functions, whose
+// meaning is published with their names: a model that has them brings their bodies. Nor is a node with more
+// inputs than its operator has in any version: what passes gather of a node's inputs has the operator's bounds.
 #include "kit_inside.h"
 
 #include <assert.h>
@@ -60,7 +60,8 @@ static void hide_behind_functions(struct kit *k) {
     const struct model_function *f = &m->functions[i];
     if (f->flags & FUNCTION_DEAD) continue;
     const enum op op = kit_op_named(model_name(m, f->domain), model_name(m, f->name));
-    if (op != OP_NONE && rows[op].domain != KIT_PASSES) slot_of(k->in, key_of(f->name, rows[op].domain))->op = OP_NONE;
+    if (op != OP_NONE && rows[op].domain != KIT_PASSES)
+      slot_of(k->in, key_of(f->name, rows[op].domain))->op = OP_NONE;
   }
 }
 

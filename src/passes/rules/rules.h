@@ -13,6 +13,7 @@
 #include "exactness.h"
 #include "name_filter.h"
 
+struct kit;
 struct rules_book;
 extern const struct rules_book rules_house;
 
@@ -27,6 +28,8 @@ uint32_t rules_n_passes(const struct rules_book *book);
 struct rules_about rules_about(const struct rules_book *book, uint32_t pass);
 // NO_ID for a name that no pass has.
 uint32_t rules_named(const struct rules_book *book, struct span name);
+// Where the first rule of a pass stands. Passes with the same place come from one template.
+const char *rules_template(const struct rules_book *book, uint32_t pass);
 
 // The rules in the order of their files: "tidy.rules:12". One that is written for several operators
 // may be several.
@@ -47,6 +50,7 @@ struct rules_options {
   // pass: any.
   const struct name_filter *const *filters;
   enum exactness cap;          // what is less exact is held back and counted
+  bool infers;                 // types and shapes are inferred first, where no pass before did
   bool once;                   // one walk: no second look at what was visited before
   uint32_t fuel;               // rewrites at one place; 0: RULES_FUEL
   struct rules_counts *counts; // by pass, added to; may be NULL
@@ -72,5 +76,18 @@ struct rules_fold_limits {
 // for which nothing is read. Not DequantizeLinear.
 int rules_fold_constants(struct pass_env *env, const struct rules_fold_limits *limits,
                          struct err *err);
+
+// ---- constants of constants, for passes in C -------------------------------------------------------
+
+// Recipes: elements are computed at once where all are at hand and the result is small, as rules do it. NO_ID
+// where there is no such recipe.
+uint32_t
+rules_constant(struct kit *k,
+               uint32_t value); // of a constant value: with its elements where they are at hand
+uint32_t rules_constant_slice(struct kit *k, uint32_t of, uint32_t axis, int64_t start,
+                              int64_t count);
+uint32_t rules_constant_concat(struct kit *k, const uint32_t *of, uint32_t n, uint32_t axis);
+uint32_t rules_constant_expand(struct kit *k, uint32_t of, const int64_t *dims, uint32_t rank);
+uint32_t rules_constant_reshape(struct kit *k, uint32_t of, const int64_t *dims, uint32_t rank);
 
 #endif

@@ -5,7 +5,7 @@
 //
 // An operator of several steps is computed in float32 where its type is narrower, and rounded once at
 // the end, as runtimes do. An Expand of constants stays a node unless it is tiny, and so do operators
-// of other domains and Shape. Elementwise results have the size that broadcasting gives them: of a row
+// of other domains but Im2Col, and Shape. Elementwise results have the size that broadcasting gives them: of a row
 // and a column that is a matrix.
 //
 // Not computed, so that the rule does not fire: products of matrices that are not at hand, since each
@@ -480,6 +480,27 @@ static struct rules_value gathered(struct rules_run *run, const struct rules_ter
   return rules_step_gather(run, &node->args[0], &node->args[1], axis);
 }
 
+// Im2Col(x, i) of onnx_passes.ops: of every batch the elements that the indices name. It repeats elements, so
+// only what stays small is computed.
+static enum rules_folded columns(struct rules_run *run, const struct rules_term *node,
+                                 struct rules_value *out) {
+  const struct rules_type of = rules_type_of(run, &node->args[0]),
+                          at = rules_type_of(run, &node->args[1]);
+  uint64_t count, bytes;
+  int64_t rows[2] = {0, 1};
+  if (of.rank < 1 || !at.ranked || !dims_product(at.dims, at.rank, &count)) return RULES_LEFT;
+  rows[0] = of.dims[0];
+  if (__builtin_mul_overflow(count, (uint64_t)rows[0], &count) ||
+      !dtype_bytes(of.dtype, count, &bytes) || bytes > RULES_FOLD_BYTES)
+    return RULES_LEFT;
+  for (uint32_t i = 1; i < of.rank; i++)
+    rows[1] *= of.dims[i];
+  const struct rules_value flat = rules_step_reshape(run, &node->args[0], rows, 2);
+  if (!known(&flat)) return RULES_LEFT;
+  *out = rules_step_gather(run, &flat, &node->args[1], 1);
+  return known(out) ? RULES_FOLDED : RULES_LEFT;
+}
+
 // One scale for all, one for each index of an axis, or one for each block along it.
 static struct rules_value dequantized(struct rules_run *run, const struct rules_term *node) {
   const struct rules_type codes = rules_type_of(run, &node->args[0]),
@@ -516,6 +537,7 @@ static enum rules_folded fold(struct rules_run *run, const struct rules_term *no
   case OP_DequantizeLinear: x = dequantized(run, node); break;
   case OP_MatMul: x = rules_step_matmul(run, node->args); break;
   case OP_Expand: return expanded(run, node, out);
+  case OP_ops_Im2Col: return columns(run, node, out);
   default:
     x = kit_op_has(node->op, KIT_REDUCES)       ? reduced(run, node)
         : kit_op_has(node->op, KIT_ELEMENTWISE) ? elementwise(run, node)
@@ -529,7 +551,8 @@ enum rules_folded rules_fold(struct rules_run *run, const struct rules_term *nod
   const struct kit_op_row *row = kit_op_row(node->op);
   if (node->n_args < row->min_in || (row->max_in != KIT_ANY && node->n_args > row->max_in))
     return RULES_STUCK;
-  if (row->domain != KIT_ONNX || node->op == OP_Shape) return RULES_LEFT;
+  if ((row->domain != KIT_ONNX && node->op != OP_ops_Im2Col) || node->op == OP_Shape)
+    return RULES_LEFT;
   for (uint32_t i = 0; i < node->n_args; i++)
     if (absent(node, i) ? i < row->min_in : !rules_type_of(run, &node->args[i]).ranked)
       return RULES_STUCK;

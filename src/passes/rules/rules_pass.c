@@ -4,17 +4,9 @@
 // rules is a mistake of the build and not of a user.
 #include "rules_pass.h"
 
-#include "kit.h"
 #include "rules.h"
 
 #include <assert.h>
-
-static void infer(struct pass_env *env, const char *name) {
-  struct kit k;
-  kit_init(&k, env, name);
-  kit_infer(&k);
-  kit_done(&k, NULL);
-}
 
 int rules_pass_run(struct pass_env *env, const struct pass *const *passes, void *const *options,
                    uint32_t n, struct pass_result *results, struct err *err) {
@@ -34,9 +26,11 @@ int rules_pass_run(struct pass_env *env, const struct pass *const *passes, void 
     filters[pass] = given[n_given++] = options[i];
   }
   name_filter_warn(given, n_given, env);
-  if (infers) infer(env, passes[0]->name);
-  const struct rules_options o = {
-      .passes = on, .filters = n_given ? filters : NULL, .cap = env->exactness, .counts = counts};
+  const struct rules_options o = {.passes = on,
+                                  .filters = n_given ? filters : NULL,
+                                  .cap = env->exactness,
+                                  .infers = infers,
+                                  .counts = counts};
   if (rules_run(&rules_house, env, passes[0]->name, &o, err)) return -1;
   for (uint32_t i = 0; i < n; i++)
     results[i].held_back = counts[rules_named(&rules_house, span_str(passes[i]->name))].held;

@@ -47,6 +47,13 @@ uint32_t rules_named(const struct rules_book *book, struct span name) {
   return NO_ID;
 }
 
+const char *rules_template(const struct rules_book *book, uint32_t pass) {
+  for (const struct rules_rule *r = book->rules; r < book->rules + book->n_rules; r++)
+    for (uint32_t row = 1; row <= r->n_rows; row++)
+      if (book->cells[r->cells + row * r->n_columns - 1] == pass) return r->place;
+  return NULL;
+}
+
 // ---- which entries a node is worth --------------------------------------------------------------
 
 static enum op class_of(struct rules_run *run, uint32_t value) {
@@ -429,6 +436,7 @@ int rules_run(const struct rules_book *book, struct pass_env *env, const char *n
   struct rules_run run = {.book = book, .options = options};
   run.fuel = options->fuel && options->fuel < UINT8_MAX ? options->fuel : RULES_FUEL;
   kit_init(&run.k, env, name);
+  if (options->infers) kit_infer(&run.k);
   run.recent = arena_zalloc(&run.lists, book->n_passes + 1);
   run.hot = arena_zalloc(&run.lists, book->n_passes + 1);
   run.stopped = arena_zalloc(&run.lists, env->m->n_graphs + 1);

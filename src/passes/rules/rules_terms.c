@@ -91,7 +91,10 @@ struct rules_value rules_call_spread(struct rules_run *run, const struct rules_v
   dims[0] = x.rank == o.rank ? x.dims[0] : 1;
   for (uint32_t i = 0; i < o.rank; i++)
     if (!rules_is_number(dims[i])) return rules_unknown();
-  return expanded(run, a, dims, o.rank);
+  // What Im2Col takes of a small constant is computed too.
+  const struct rules_value small =
+      rules_is_constant(run, a) ? rules_step_expand(run, a, dims, o.rank) : rules_unknown();
+  return small.kind == RULES_UNKNOWN ? expanded(run, a, dims, o.rank) : small;
 }
 
 struct rules_value rules_call_int(struct rules_run *run, const struct rules_value *a, uint32_t n) {
