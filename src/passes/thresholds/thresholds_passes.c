@@ -4,6 +4,7 @@
 const struct pass *const thresholds_passes[] = {
     &thresholds_annotate,
     &thresholds_from_round,
+    &thresholds_silu,
     &thresholds_fuse,
     &thresholds_fuse_segments,
     &thresholds_sort,
