@@ -40,6 +40,18 @@ BODIES = [
         "Swish <alpha: float = 1.0> (x) => (y) { a = Constant <value_float: float = @alpha> () c = CastLike (a, x) m = Mul (c, x) s = Sigmoid (m) y = Mul (x, s) }",
     )
 ]
+# MultiThreshold by how many inputs its nodes have: that without weights is no function that anybody published.
+THRESHOLDS = {
+    3: "(x, t, w) => (y) { i = Constant <value_ints: ints = [-1]> () u = Unsqueeze (x, i) g = GreaterOrEqual (u, t) c = Cast <to = 1> (g) m = Mul (w, c) y = ReduceSum <keepdims = 0> (m, i) }",
+    2: "(x, t) => (y) { i = Constant <value_ints: ints = [-1]> () u = Unsqueeze (x, i) g = GreaterOrEqual (u, t) c = Cast <to = 1> (g) y = ReduceSum <keepdims = 0> (c, i) }",
+}
+
+
+def bodies(nodes):
+    """Of the functions that the nodes may call."""
+    inputs = {len(node.input) for node in nodes if node.op_type == "MultiThreshold"}
+    text = '<domain: "onnx_passes.ops", opset_import: ["" : 17]> MultiThreshold '
+    return BODIES + [onnx.parser.parse_function(text + THRESHOLDS[n]) for n in inputs]
 
 
 class Graph:
@@ -282,7 +294,7 @@ class Graph:
         opsets = [helper.make_opsetid("", self.opset)] + [helper.make_opsetid(domain, 1) for domain in domains]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
         if "onnx_passes.ops" in domains:
-            model.functions.extend(BODIES)
+            model.functions.extend(bodies(self.nodes))
         try:
             model = onnx.shape_inference.infer_shapes(model, strict_mode=not foreign, data_prop=True)
             onnx.checker.check_model(model)
@@ -380,7 +392,7 @@ class Tool:
         fired = {line["rule"]: line["fired"] for line in said if "rule" in line}
         after = onnx.load(self.folder / "out.onnx")
         if any(node.domain == "onnx_passes.ops" for node in after.graph.node) and not after.functions:
-            after.functions.extend(BODIES)
+            after.functions.extend(bodies(after.graph.node))
         return after, fired, {line["pass"]: (line["fired"], line["held"]) for line in said if "pass" in line}
 
     def close(self):
