@@ -9,24 +9,27 @@
 // b the first on the right. Both are found by bisection in double, to the last bit, and rounded so that the comparison
 // stays on its side. Where runtimes round f otherwise, x that lie next to a or b are on the other side. The other
 // comparisons are this one, turned round or with the next number above c.
+//
+// x * Sigmoid(α * x) is the same curve, smaller by α in both directions: Swish, and what is left of Silu where a factor of x
+// went elsewhere.
 #include "dead_ends.h"
 #include "thresholds.h"
 
-static const double lowest_at = -1.2784645427610738; // x0, and f there: -W(1/e)
-static const double lowest = -0.27846454276107379;
+// Of Silu: x0, and f there, -W(1/e).
+static const double lowest_at = -1.2784645427610738, lowest = -0.27846454276107379;
 
-static double silu(double x) {
-  return x / (1 + exp(-x));
+static double swish(double x, double alpha) {
+  return x / (1 + exp(-alpha * x));
 }
 
 // ---- the inverse -------------------------------------------------------------------------------
 
 // Of ends of which f takes one below c and the other not: the latter, brought next to the former.
-static double meet(double below, double reached, double c) {
+static double meet(double below, double reached, double c, double alpha) {
   for (;;) {
     const double middle = below + (reached - below) / 2;
     if (middle == below || middle == reached) return reached;
-    if (silu(middle) >= c)
+    if (swish(middle, alpha) >= c)
       reached = middle;
     else
       below = middle;
@@ -34,37 +37,53 @@ static double meet(double below, double reached, double c) {
 }
 
 // The least number of the type from which on f is c or more.
-static double right_of(enum dtype dtype, double c) {
+static double right_of(enum dtype dtype, double c, double alpha) {
   if (isinf(c) || c == 0) return fabs(c);
-  return stairs_at_least(dtype, meet(lowest_at, fmax(c, 1) + 1, c));
+  return stairs_at_least(dtype, meet(lowest_at / alpha, fmax(c, 0) + 1 / alpha, c, alpha));
 }
 
 // The first number of the type behind those on the left that f takes to c or more.
-static double left_of(enum dtype dtype, double c) {
-  return stairs_above(dtype, meet(lowest_at, -1100, c));
+static double left_of(enum dtype dtype, double c, double alpha) {
+  return stairs_above(dtype, meet(lowest_at / alpha, -1100 / alpha, c, alpha));
 }
 
 // ---- matching ----------------------------------------------------------------------------------
 
-// x, where the value is x * Sigmoid(x); else NO_ID.
-static uint32_t silu_of(struct kit *k, uint32_t value) {
+// Is y the product of x and one number above 0, which is no reason for it to have other dims?
+static bool is_scaled(struct kit *k, uint32_t y, uint32_t x, double *by) {
+  const uint32_t node = kit_maker(k, y);
+  *by = 1;
+  if (y == x) return true;
+  for (uint32_t i = 0; i < 2 && kit_op(k, node) == OP_Mul; i++)
+    if (kit_in(k, node, i) == x && kit_const_scalar(k, kit_in(k, node, 1 - i), by))
+      return kit_broadcasts(k, kit_in(k, node, 1 - i), x);
+  return false;
+}
+
+// x and α, where the value is x * Sigmoid(α * x); else NO_ID.
+static uint32_t swish_of(struct kit *k, uint32_t value, double *alpha) {
   const uint32_t node = kit_maker(k, value);
   const enum op op = kit_op(k, node);
-  float alpha;
-  if (op == OP_ops_Silu) return kit_in(k, node, 0);
-  if (op == OP_ops_Swish || op == OP_Swish)
-    return kit_attr_float(k, node, "alpha", 1, &alpha) && alpha == 1 ? kit_in(k, node, 0) : NO_ID;
-  if (op != OP_Mul) return NO_ID;
-  for (uint32_t i = 0; i < 2; i++) {
-    const uint32_t x = kit_in(k, node, i), gate = kit_maker(k, kit_in(k, node, 1 - i));
-    if (kit_op(k, gate) == OP_Sigmoid && kit_in(k, gate, 0) == x) return x;
+  float of_swish = 1;
+  uint32_t x = NO_ID;
+  if (op == OP_ops_Silu || op == OP_ops_Swish || op == OP_Swish) {
+    if (op != OP_ops_Silu && !kit_attr_float(k, node, "alpha", 1, &of_swish)) return NO_ID;
+    *alpha = (double)of_swish;
+    x = kit_in(k, node, 0);
   }
-  return NO_ID;
+  for (uint32_t i = 0; i < 2 && op == OP_Mul && x == NO_ID; i++) {
+    const uint32_t gate = kit_maker(k, kit_in(k, node, 1 - i));
+    if (kit_op(k, gate) == OP_Sigmoid &&
+        is_scaled(k, kit_in(k, gate, 0), kit_in(k, node, i), alpha))
+      x = kit_in(k, node, i);
+  }
+  return *alpha >= 1e-30 && *alpha <= 1e30 ? x : NO_ID;
 }
 
 // f(x) >= c, or `turned` its opposite.
 struct comparison {
   uint32_t x, constant;
+  double alpha;
   struct stairs_array c;
   bool turned, risen; // risen: all c are 0 or more
 };
@@ -72,9 +91,9 @@ struct comparison {
 static const char *read(struct stairs *s, uint32_t node, struct comparison *m) {
   struct kit *k = &s->k;
   const enum op op = kit_op(k, node);
-  m->x = silu_of(k, kit_in(k, node, 0));
+  m->x = swish_of(k, kit_in(k, node, 0), &m->alpha);
   const bool right = m->x != NO_ID; // c is the right operand
-  if (!right) m->x = silu_of(k, kit_in(k, node, 1));
+  if (!right) m->x = swish_of(k, kit_in(k, node, 1), &m->alpha);
   if (m->x == NO_ID) return "not_constant";
   m->constant = kit_in(k, node, right);
   const char *why = stairs_read(s, m->constant, &m->c);
@@ -100,8 +119,11 @@ static void absorb(struct stairs *s, uint32_t node, const struct comparison *m) 
   b.at = arena_alloc(&s->room, b.count * sizeof *b.at);
   for (uint64_t i = 0; i < a.count; i++) {
     const double c = m->c.at[i];
-    a.at[i] = c >= 0 ? -(double)INFINITY : c <= lowest ? (double)INFINITY : left_of(a.dtype, c);
-    b.at[i] = c <= lowest ? (double)INFINITY : right_of(b.dtype, c);
+    const bool always = c <= lowest / m->alpha;
+    a.at[i] = c >= 0   ? -(double)INFINITY
+              : always ? (double)INFINITY
+                       : left_of(a.dtype, c, m->alpha);
+    b.at[i] = always ? (double)INFINITY : right_of(b.dtype, c, m->alpha);
   }
   const uint32_t right = stairs_write(s, "right", &b);
   if (m->risen) {
@@ -124,7 +146,7 @@ static void absorb(struct stairs *s, uint32_t node, const struct comparison *m) 
 
 static void visit(struct stairs *s, uint32_t node) {
   struct kit *k = &s->k;
-  struct comparison m;
+  struct comparison m = {.alpha = 1};
   const enum op op = kit_op(k, node);
   uint32_t tensor;
   if (op != OP_GreaterOrEqual && op != OP_LessOrEqual && op != OP_Less && op != OP_Greater) return;
@@ -152,7 +174,8 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 const struct pass thresholds_silu = {
     .name = "algebraic/AbsorbSiluIntoComparison",
     .summary = "compare what Silu is given instead of what it gives",
-    .about = "Replaces comparisons of x * Sigmoid(x), or of Silu, with constants by comparisons of "
+    .about = "Replaces comparisons of x * Sigmoid(x), of Silu and Swish with constants by "
+             "comparisons of "
              "x: one where the "
              "constants are 0 or more, else two and Xor, since Silu falls before it rises.",
     .needs = "constants of float types of at most 2^20 elements, none of them NaN",
