@@ -45,7 +45,8 @@ def stairs(x, thresholds, weights, dtype=np.float32):
     node = helper.make_node("MultiThreshold", ["x", "t", "w"], ["y"], "stairs", domain=DOMAIN)
     constants = {"t": np.asarray(thresholds, dtype), "w": np.asarray(weights, np.float32)}
     kind = KINDS[np.dtype(dtype)]
-    return model_of([node], [value("x", x, kind)], [value("y", None)], constants, functions=[onnx.parser.parse_function(BODY)])
+    y = np.broadcast_shapes((*x, 1), constants["t"].shape, constants["w"].shape)[:-1]
+    return model_of([node], [value("x", x, kind)], [value("y", y)], constants, functions=[onnx.parser.parse_function(BODY)])
 
 
 def reference(x, thresholds, weights):
