@@ -8,6 +8,7 @@
 #include "help.h"
 #include "optimize_steps.h"
 #include "passes.h"
+#include "rules.h"
 #include "report.h"
 
 static const char *taken_by(const struct pass_option *row) {
@@ -20,6 +21,12 @@ static const char *preset_of(const struct pass_option *row) {
 
 static bool is_mixed(const struct pass *p) {
   return p->loosest > p->exactness;
+}
+
+// Where a pass that is rules is written: "algebraic.rules:7". NULL for others.
+static const char *place_of(const struct pass *pass) {
+  const uint32_t rule = pass->rules ? rules_named(&rules_house, span_str(pass->name)) : NO_ID;
+  return rule == NO_ID ? NULL : rules_template(&rules_house, rule);
 }
 
 static void write_pass(struct json_out *j, const struct pass *pass, struct arena *a) {
@@ -38,6 +45,7 @@ static void write_pass(struct json_out *j, const struct pass *pass, struct arena
   json_put_text(j, "exactness", exactness_name(pass->exactness));
   json_put_text(j, "exactness_loosest",
                 exactness_name(is_mixed(pass) ? pass->loosest : pass->exactness));
+  if (place_of(pass)) json_put_text(j, "from", place_of(pass));
   json_put_text(j, "name", pass->name);
   json_put_text(j, "needs", pass->needs);
   json_put_array(j, "options");
@@ -92,7 +100,7 @@ static void print_pass(const struct pass *pass, struct arena *a) {
   printf("\n");
   if (pass->keys) printf("Sets: %s\n", pass->keys);
   if (pass->classes) printf("Does what onnx-passes calls: %s\n", pass->classes);
-  if (pass->rules) printf("\nRules:\n");
+  if (place_of(pass)) printf("\nRules (%s):\n", place_of(pass));
   for (uint32_t i = 0; pass->rules && pass->rules[i]; i++)
     printf("  %s\n", pass->rules[i]);
   if (pass->n_options) printf("\nOptions:\n");

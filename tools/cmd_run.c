@@ -6,6 +6,7 @@
 // before the model is opened.
 #include "commands.h"
 #include "pass_job.h"
+#include "report.h"
 
 int cmd_run(const struct cli_args *args, struct err *err) {
   const char *path = cli_string(args, OPT_CONFIG);
@@ -21,9 +22,18 @@ int cmd_run(const struct cli_args *args, struct err *err) {
   if (path && rc == 0) rc = pipeline_read(&pj.pipeline, path, err);
   for (uint32_t i = 0; i < n && rc == 0; i++)
     rc = pipeline_add_text(&pj.pipeline, texts[i], err);
-  if (!path && n == 0) {
-    err_fill(err, ERR_USAGE, "'weir run' needs --pass or --config");
-    rc = err_hint(err, "'weir passes' lists the passes");
+  if (rc == 0)
+    rc = pipeline_settle(&pj.pipeline, cli_given(args, OPT_INPUTS_ARE_CONSTANT),
+                         cli_flag(args, OPT_REPEAT), err);
+  if (rc == 0 && pj.pipeline.n_steps == cli_given(args, OPT_INPUTS_ARE_CONSTANT)) {
+    const char *nothing = pj.pipeline.nothing;
+    err_fill(err, ERR_USAGE, "%s", nothing ? nothing : "'weir run' needs --pass or --config");
+    rc = err_hint(err, nothing ? "--pass names them too; 'weir passes' lists the passes"
+                               : "'weir passes' lists the passes");
+  }
+  for (uint32_t i = 0; i < pj.pipeline.n_notes && rc == 0; i++) {
+    report_warning("%s", pj.pipeline.notes[i].sentence);
+    if (pj.pipeline.notes[i].hint) report_hint("%s", pj.pipeline.notes[i].hint);
   }
   pass_job_take_exactness(&pj, args); // over that of the file
   if (rc == 0) rc = pass_job_command(&pj, args, err);

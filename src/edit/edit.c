@@ -59,7 +59,7 @@ void edit_ask(struct edits *e, struct edit_asked *x) {
 
 void edit_take(struct edits *e, struct edit_asked *x) {
   const struct edit_kind_row *kind = &edit_kinds[x->kind];
-  const bool early = x->kind == EDIT_VALUE_RENAME;
+  const bool early = x->kind == EDIT_VALUE_RENAME || x->kind == EDIT_NODE_RENAME;
   // Names and dims may lie in the model's own tables, which move.
   for (const struct edit_field *f = kind->fields; f->keys; f++) {
     struct span *text = (void *)((uint8_t *)x + f->at);
@@ -127,6 +127,16 @@ void edit_apply_move_node(struct edits *e, struct edit_asked *x) {
   edit_rows_unlink_node(e->m, x->node);
   edit_rows_link_node(e->m, x->node, x->before);
   edit_rows_mark_graph(e->m, e->m->nodes[x->node].graph, GRAPH_DIRTY);
+}
+
+void edit_rename_node(struct edits *e, uint32_t node, struct span name) {
+  edit_ask(e, &(struct edit_asked){.kind = EDIT_NODE_RENAME, .node = node, .name = name});
+}
+
+void edit_apply_rename_node(struct edits *e, struct edit_asked *x) {
+  const uint32_t name = model_intern(e->m, x->name);
+  e->m->nodes[x->node].name = name;
+  edit_rows_mark_node(e->m, x->node);
 }
 
 void edit_set_input(struct edits *e, uint32_t node, uint32_t slot, uint32_t value) {

@@ -9,7 +9,7 @@
 // replay. New ids are numbered by creation, so a log replayed onto the same source makes the same
 // ids. No line speaks of a list position other than an input or output slot of a node.
 //
-// edit kinds: node.add node.remove node.move node.set_input node.set_output node.set_attr
+// edit kinds: node.add node.remove node.move node.rename node.set_input node.set_output node.set_attr
 //   tensor.add tensor.replace tensor.remove value.rename value.retype value.replace_uses
 //   graph.add_input graph.remove_input graph.set_output subgraph.add function.add function.remove function.opset
 //   opset ir_version metadata group artifact look
@@ -115,6 +115,7 @@ uint32_t edit_add_node(struct edits *e, const struct edit_node *spec); // node i
 // still used, else they die.
 void edit_remove_node(struct edits *e, uint32_t node);
 void edit_move_node(struct edits *e, uint32_t node, uint32_t before);
+void edit_rename_node(struct edits *e, uint32_t node, struct span name); // empty: it has none
 // Slot n_in (n_out) appends. What loses its last use and has no producer dies.
 void edit_set_input(struct edits *e, uint32_t node, uint32_t slot, uint32_t value);
 void edit_set_output(struct edits *e, uint32_t node, uint32_t slot, struct edit_output to);
@@ -165,7 +166,8 @@ uint32_t edit_add_function(struct edits *e, struct span domain, struct span name
 uint32_t edit_add_function_with(struct edits *e, struct span domain, struct span name,
                                 const struct edit_attr *attrs, uint32_t n_attrs);
 void edit_remove_function(struct edits *e, uint32_t function);
-// Adds or changes the model's import; function bodies have their own.
+// Adds or changes the model's import; function bodies have their own. Version 0 of another domain
+// than ai.onnx: the import, which is there, goes.
 void edit_set_opset(struct edits *e, struct span domain, int64_t version);
 void edit_set_function_opset(struct edits *e, uint32_t function, struct span domain,
                              int64_t version);

@@ -103,4 +103,7 @@ int edit_check_value(const struct edits *e, uint32_t value, struct err *err);
 int edit_check_graph(const struct edits *e, uint32_t graph, struct err *err);
 int edit_check_tensor(const struct edits *e, uint32_t tensor, struct err *err);
 
+// Which of the n imports from the first one on is the domain's; n: none.
+uint32_t edit_opset_row(const struct model *m, uint32_t first, uint32_t n, struct span domain);
+
 #endif

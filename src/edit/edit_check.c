@@ -244,6 +244,11 @@ int edit_check_move_node(const struct edits *e, const struct edit_asked *x, stru
   return check_before(e, e->m->nodes[x->node].graph, x->before, err);
 }
 
+int edit_check_rename_node(const struct edits *e, const struct edit_asked *x, struct err *err) {
+  if (edit_check_node(e, x->node, err)) return -1;
+  return check_text(x->name, "the name of a node", err);
+}
+
 static int check_slot(uint32_t slot, uint32_t n, const char *what, struct err *err) {
   if (slot <= n) return 0;
   return err_set(err, ERR_MODEL, "%s %u does not follow the %u there are", what, slot, n);
@@ -448,20 +453,26 @@ int edit_check_remove_function(const struct edits *e, const struct edit_asked *x
   return check_function(e, x->function, err) || check_function_names(e, x, err) ? -1 : 0;
 }
 
-static int check_opset(struct span domain, int64_t version, struct err *err) {
-  if (version < 1)
+// A list of n imports from the first one on; version 0 takes one away that must be there, and not ai.onnx.
+static int check_opset(const struct edits *e, uint32_t first, uint32_t n, struct span domain,
+                       int64_t version, struct err *err) {
+  const bool needed = domain.n == 0 || span_is(domain, "ai.onnx");
+  if (version < (needed ? 1 : 0))
     return err_set(err, ERR_MODEL, "opset version %lld is less than 1", (long long)version);
-  return check_text(domain, "the domain of an opset", err);
+  if (check_text(domain, "the domain of an opset", err)) return -1;
+  if (version > 0 || edit_opset_row(e->m, first, n, domain) < n) return 0;
+  return err_set(err, ERR_MODEL, "domain '%s' is not imported", quote(domain).s);
 }
 
 int edit_check_set_opset(const struct edits *e, const struct edit_asked *x, struct err *err) {
-  (void)e;
-  return check_opset(x->domain, x->number, err);
+  return check_opset(e, 0, e->m->n_model_opsets, x->domain, x->number, err);
 }
 
 int edit_check_set_function_opset(const struct edits *e, const struct edit_asked *x,
                                   struct err *err) {
-  if (check_function(e, x->function, err) || check_opset(x->import, x->number, err)) return -1;
+  if (check_function(e, x->function, err)) return -1;
+  const struct model_function *f = &e->m->functions[x->function];
+  if (check_opset(e, f->opsets, f->n_opsets, x->import, x->number, err)) return -1;
   return check_function_names(e, x, err);
 }
 

@@ -106,13 +106,35 @@ void edit_set_opset(struct edits *e, struct span domain, int64_t version) {
   edit_ask(e, &(struct edit_asked){.kind = EDIT_OPSET, .domain = domain, .number = version});
 }
 
+uint32_t edit_opset_row(const struct model *m, uint32_t first, uint32_t n, struct span domain) {
+  if (span_is(domain, "ai.onnx")) domain.n = 0;
+  const uint32_t name = model_find_name(m, domain);
+  uint32_t at = 0;
+  while (at < n && m->opsets[first + at].domain != name)
+    at++;
+  return at;
+}
+
+// Rows behind the model's own imports are functions'.
+static void drop_opset(struct model *m, uint32_t at) {
+  m->n_opsets--;
+  m->n_model_opsets--;
+  memmove(m->opsets + at, m->opsets + at + 1, (m->n_opsets - at) * sizeof *m->opsets);
+  for (uint32_t i = 0; i < m->n_functions; i++)
+    if (m->functions[i].opsets > at) m->functions[i].opsets--;
+  model_opsets_shifted(m);
+  m->dirty |= MODEL_DIRTY_OPSETS;
+}
+
 void edit_apply_set_opset(struct edits *e, struct edit_asked *x) {
   struct model *m = e->m;
+  const uint32_t at = edit_opset_row(m, 0, m->n_model_opsets, x->domain);
+  if (x->number == 0) {
+    drop_opset(m, at);
+    return;
+  }
   if (span_is(x->domain, "ai.onnx")) x->domain.n = 0;
   const uint32_t domain = model_intern(m, x->domain);
-  uint32_t at = 0;
-  while (at < m->n_model_opsets && m->opsets[at].domain != domain)
-    at++;
   if (at == m->n_model_opsets) {
     TABLE_ADD(m, opsets, 1);
     m->n_model_opsets++;
@@ -137,11 +159,18 @@ void edit_set_function_opset(struct edits *e, uint32_t function, struct span dom
 void edit_apply_set_function_opset(struct edits *e, struct edit_asked *x) {
   struct model *m = e->m;
   struct model_function *f = &m->functions[x->function];
+  const uint32_t at = edit_opset_row(m, f->opsets, f->n_opsets, x->import);
+  f->flags |= FUNCTION_OPSETS_DIRTY;
+  edit_rows_mark_graph(m, f->graph, GRAPH_DIRTY);
+  if (x->number == 0) { // its run ends one earlier
+    struct model_opset *rows = m->opsets + f->opsets;
+    f->n_opsets--;
+    memmove(rows + at, rows + at + 1, (f->n_opsets - at) * sizeof *rows);
+    model_opsets_shifted(m);
+    return;
+  }
   if (span_is(x->import, "ai.onnx")) x->import.n = 0;
   const uint32_t domain = model_intern(m, x->import);
-  uint32_t at = 0;
-  while (at < f->n_opsets && m->opsets[f->opsets + at].domain != domain)
-    at++;
   if (at == f->n_opsets) { // the run moves to the end of the table
     const uint32_t first = TABLE_ADD(m, opsets, f->n_opsets + 1);
     memmove(m->opsets + first, m->opsets + f->opsets, f->n_opsets * sizeof *m->opsets);
@@ -151,8 +180,6 @@ void edit_apply_set_function_opset(struct edits *e, struct edit_asked *x) {
     model_opsets_moved(m, first, f->n_opsets);
   }
   m->opsets[f->opsets + at].version = x->number;
-  f->flags |= FUNCTION_OPSETS_DIRTY;
-  edit_rows_mark_graph(m, f->graph, GRAPH_DIRTY);
 }
 
 // ---- the rest ----------------------------------------------------------------------------------

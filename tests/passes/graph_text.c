@@ -143,8 +143,16 @@ static bool read_version(struct reading *r) {
   const int64_t version = strtoll(*second ? second : first, NULL, 10);
   const uint32_t graph = r->b.graph;
   if (m->graphs[graph].kind == GRAPH_FUNCTION) {
-    m->opsets[m->functions[m->graphs[graph].owner].opsets].version = version;
-    return *domain == '\0';
+    struct model_function *f = &m->functions[m->graphs[graph].owner];
+    if (*domain == '\0') {
+      m->opsets[f->opsets].version = version;
+      return true;
+    }
+    if (f->opsets + f->n_opsets != m->n_opsets) return false;
+    f->n_opsets++;
+    m->opsets[TABLE_ADD(m, opsets, 1)] =
+        (struct model_opset){model_intern(m, span_str(domain)), version, 0};
+    return true;
   }
   for (uint32_t i = 0; i < m->n_model_opsets; i++)
     if (strcmp(model_name_str(m, m->opsets[i].domain), domain) == 0) {
@@ -152,6 +160,16 @@ static bool read_version(struct reading *r) {
       return true;
     }
   build_opset(&r->b, domain, version);
+  return true;
+}
+
+static bool read_metadata(struct reading *r) {
+  struct model *m = r->b.m;
+  const char *key = word(r, "=");
+  if (!take(r, "=")) return false;
+  skip(r);
+  m->metadata[TABLE_ADD(m, metadata, 1)] =
+      (struct model_metadata){model_intern(m, span_str(key)), model_intern(m, span_str(r->at))};
   return true;
 }
 
@@ -412,6 +430,7 @@ static bool read_line(struct reading *r, uint32_t indent) {
   }
   if (take(r, "function ")) return indent == 0 && read_function(r, indent);
   if (take(r, "opset ")) return read_version(r);
+  if (take(r, "metadata ")) return indent == 0 && read_metadata(r);
   if (take(r, "input ")) return read_declared(r, build_input);
   if (take(r, "output ")) return read_declared(r, build_output);
   if (take(r, "info ")) return read_declared(r, put_info);
@@ -767,6 +786,13 @@ const char *graph_text_write(struct edits *e, struct arena *a) {
   put_int(&w, e->m->ir_version);
   put(&w, "\n");
   put_opsets(&w, 0, e->m->n_model_opsets);
+  for (uint32_t i = 0; i < e->m->n_metadata; i++) {
+    put(&w, "metadata ");
+    put(&w, model_name_str(e->m, e->m->metadata[i].key));
+    put(&w, " = ");
+    put(&w, model_name_str(e->m, e->m->metadata[i].value));
+    put(&w, "\n");
+  }
   put_graph(&w, e->m->main_graph);
   for (uint32_t i = 0; i < e->m->n_functions; i++)
     if (!(e->m->functions[i].flags & FUNCTION_DEAD)) put_function(&w, &e->m->functions[i]);

@@ -2,6 +2,7 @@
 //
 //   ir 8                                the IR version
 //   opset 18      opset com.microsoft 1  imports; without a domain: of ai.onnx
+//   metadata range:x = [0, 1]            an entry of the model's metadata
 //   input x: float[1,C,T]               dims are numbers, names or ?; float[]: a scalar; float: of
 //   output y: float[1,?,T]              unknown rank; no type at all: "output y"
 //   info h: float[1,2,T]                a value that is declared in between

@@ -523,6 +523,34 @@ static void test_functions(void **state) {
   assert_true(m->nodes[SAMPLE_BODY].flags & NODE_DEAD);
 }
 
+static void test_imports_go(void **state) {
+  struct edit_sample *s = *state;
+  struct model *m = &s->m;
+  const uint32_t g = 3; // the body of function 0
+  const uint32_t before = m->functions[0].n_opsets;
+  edit_set_opset(&s->e, span_str("one"), 1);
+  edit_set_opset(&s->e, span_str("two"), 2);
+  edit_set_opset(&s->e, span_str("one"), 0);
+  assert_int_equal(model_opset_version(m, 0, span_str("one")), 0);
+  assert_int_equal(model_opset_version(m, 0, span_str("two")), 2);
+  assert_int_equal(model_opset_version(m, g, span_str("")), 17); // its rows moved with it
+  edit_set_function_opset(&s->e, 0, span_str("two"), 2);
+  assert_int_equal(m->functions[0].n_opsets, before + 1);
+  edit_set_function_opset(&s->e, 0, span_str("two"), 0);
+  assert_int_equal(m->functions[0].n_opsets, before);
+  assert_int_equal(model_opset_version(m, g, span_str("two")), 0);
+  assert_int_equal(model_opset_version(m, g, span_str("")), 17);
+}
+
+static void test_rename_node(void **state) {
+  struct edit_sample *s = *state;
+  edit_rename_node(&s->e, 0, span_str("called"));
+  assert_true(span_is(model_name(&s->m, s->m.nodes[0].name), "called"));
+  assert_true(s->m.nodes[0].flags & NODE_DIRTY);
+  edit_rename_node(&s->e, 0, span_of("", 0));
+  assert_int_equal(s->m.nodes[0].name, s->m.empty);
+}
+
 static void test_model_level(void **state) {
   struct edit_sample *s = *state;
   struct model *m = &s->m;
@@ -589,6 +617,8 @@ int main(void) {
       EDIT_TEST(test_subgraph),
       EDIT_TEST(test_functions),
       EDIT_TEST(test_model_level),
+      EDIT_TEST(test_imports_go),
+      EDIT_TEST(test_rename_node),
       EDIT_TEST(test_failed_sink),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,6 +127,12 @@ static void edit_graphs(struct edit_sample *s) {
   edit_set_function_opset(&s->e, f, span_str("ai.onnx"), 21);
   edit_set_opset(&s->e, span_str("ai.onnx"), 21);
   edit_set_opset(&s->e, span_str("com.microsoft"), 1);
+  edit_set_opset(&s->e, span_str("local"), 3);
+  edit_set_opset(&s->e, span_str("com.microsoft"), 0);
+  edit_set_function_opset(&s->e, f, span_str("local"), 1);
+  edit_set_function_opset(&s->e, f, span_str("local"), 0);
+  edit_rename_node(&s->e, 8, span_str("called"));
+  edit_rename_node(&s->e, 8, span_of("", 0));
   edit_set_ir_version(&s->e, 10);
   edit_set_metadata(&s->e, span_str("key"), span_str("v\xc3\xa9"));
   edit_set_metadata(&s->e, span_str("key"), span_of("", 0));
@@ -245,6 +251,14 @@ static const char *const lines_of_everything[] = {
     "\"name\":\"f\",\"import\":\"\",\"version\":21}",
     "{\"edit\":\"opset\",\"domain\":\"\",\"version\":21}",
     "{\"edit\":\"opset\",\"domain\":\"com.microsoft\",\"version\":1}",
+    "{\"edit\":\"opset\",\"domain\":\"local\",\"version\":3}",
+    "{\"edit\":\"opset\",\"domain\":\"com.microsoft\",\"version\":0}",
+    "{\"edit\":\"function.opset\",\"function\":\"f1\",\"graph\":\"g6\",\"domain\":\"local\","
+    "\"name\":\"f\",\"import\":\"local\",\"version\":1}",
+    "{\"edit\":\"function.opset\",\"function\":\"f1\",\"graph\":\"g6\",\"domain\":\"local\","
+    "\"name\":\"f\",\"import\":\"local\",\"version\":0}",
+    "{\"edit\":\"node.rename\",\"node\":\"g0/n8\",\"to\":\"called\"}",
+    "{\"edit\":\"node.rename\",\"node\":\"g0/n8\"}",
     "{\"edit\":\"ir_version\",\"version\":10}",
     "{\"edit\":\"metadata\",\"key\":\"key\",\"value\":\"v\xc3\xa9\"}",
     "{\"edit\":\"metadata\",\"key\":\"key\",\"value\":\"\"}",
@@ -533,6 +547,8 @@ static const struct bad_line bad_lines[] = {
      "less than 1"},
     {"{\"edit\":\"opset\",\"domain\":\"\",\"version\":0}", "less than 1"},
     {"{\"edit\":\"opset\",\"version\":1}", "'domain' is not"},
+    {"{\"edit\":\"opset\",\"domain\":\"x\",\"version\":0}", "'x' is not imported"},
+    {"{\"edit\":\"node.rename\",\"node\":\"g0/n99\",\"to\":\"a\"}", "n99"},
     {"{\"edit\":\"ir_version\",\"version\":\"x\"}", "'version' is not"},
     {"{\"edit\":\"metadata\",\"key\":\"\",\"value\":\"v\"}", "is empty"},
 };

@@ -54,7 +54,8 @@ static int teardown(void **state) {
 static void add(struct bench *t, const struct pass *pass) {
   struct pipeline_step *step = TABLE_PUSH(&t->p, steps);
   step->repeat = t->p.open;
-  if (t->p.open != NO_ID) t->p.repeats[t->p.open].n++;
+  for (uint32_t r = t->p.open; r != NO_ID; r = t->p.repeats[r].outer)
+    t->p.repeats[r].n++;
   pass_values_start(&step->values, pass, &t->p.arena);
   assert_int_equal(pass_values_read(&step->values, &t->p.arena, &t->err), 0);
 }
@@ -201,6 +202,28 @@ static void a_repeat_that_never_ends_is_stopped(void **state) {
   assert_int_equal(run.counted.bytes, 9); // of the first round
 }
 
+// The inner one runs to its end in every round of the outer one.
+static void repeats_lie_in_repeats(void **state) {
+  struct bench *t = *state;
+  add(t, &careful);
+  pipeline_begin(&t->p, 9);
+  pipeline_begin(&t->p, 9);
+  add(t, &renames);
+  add(t, &careful);
+  pipeline_end(&t->p);
+  add(t, &careful);
+  pipeline_begin(&t->p, 9); // one without a step is none
+  pipeline_end(&t->p);
+  pipeline_end(&t->p);
+  assert_int_equal(t->p.n_repeats, 2);
+  pipeline_repeat_all(&t->p, 0, 9);
+  struct pass_run run = run_of(t);
+  assert_int_equal(pass_run(&run, &t->arena, &t->err), 0);
+  assert_string_equal(t->begun, "0.0 1.0 2.0 1.1 2.1 3.0 1.2 2.2 3.1 0.1 1.3 2.3 3.2 ");
+  assert_int_equal(run.steps[1].rounds, 4);
+  assert_int_equal(t->n_warnings, 0);
+}
+
 static void neighbours_that_go_together_are_one_call(void **state) {
   struct bench *t = *state;
   calls = 0;
@@ -228,7 +251,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(a_pass_that_breaks_the_model_is_named),    CASE(what_is_above_the_cap_does_not_run),
       CASE(a_repeat_ends_when_nothing_changes),       CASE(a_repeat_that_never_ends_is_stopped),
-      CASE(neighbours_that_go_together_are_one_call),
+      CASE(neighbours_that_go_together_are_one_call), CASE(repeats_lie_in_repeats),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

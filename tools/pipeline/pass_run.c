@@ -15,7 +15,7 @@
 // Passes that are one walk together (run_together) are one call where they are neighbours, with one
 // check behind it; what came of each is told apart by their results, and by the names in their sites.
 //
-// A repeat ends with the first round in which none of its steps made an edit, by what is known if all is inferred anew. Passes that undo one
+// A repeat, which may lie in another one, ends with the first round in which none of its steps made an edit, by what is known if all is inferred anew. Passes that undo one
 // another would go on for ever: the limit of rounds ends that with a warning, and the model is whole
 // then as after any step.
 #include "pass_run.h"
@@ -92,8 +92,7 @@ static void infer_new_nodes(struct pass_run *r) {
 }
 
 // Steps first … first + n - 1, in one call.
-static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, uint32_t round,
-                     struct err *err) {
+static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, struct err *err) {
   struct arena lists = {0}, scratch = {0};
   const struct pass **passes = arena_zalloc(&lists, n * sizeof *passes);
   void **options = arena_zalloc(&lists, n * sizeof *options);
@@ -106,7 +105,7 @@ static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, uint32_t ro
     if (is_held_back(r, i)) continue;
     options[count] = r->pipeline->steps[i].values.options;
     passes[count++] = r->pipeline->steps[i].values.pass;
-    if (r->begin) r->begin(r->ctx, i, round);
+    if (r->begin) r->begin(r->ctx, i, r->steps[i].rounds);
   }
   r->env.pass = passes[0];
   r->env.exactness = r->pipeline->exactness;
@@ -120,7 +119,7 @@ static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, uint32_t ro
   for (uint32_t i = first, k = 0; i < first + n; i++) {
     if (is_held_back(r, i)) continue;
     const struct pass_result *result = &results[k++];
-    r->steps[i].rounds++;
+    const uint32_t round = r->steps[i].rounds++;
     r->steps[i].held_back = result->held_back; // of the last round: what stays held back
     if (result->half_empty) {
       r->steps[i].half_empty = result->half_empty;
@@ -137,53 +136,84 @@ static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, uint32_t ro
   return rc;
 }
 
-static int run_repeat(struct pass_run *r, const struct pipeline_repeat *repeat, struct err *err) {
-  const uint32_t end = repeat->first + repeat->n;
-  bool edited = false; // since all was inferred
-  for (uint32_t round = 0; round < repeat->rounds; round++) {
-    const uint64_t before = r->env.edits->n;
-    for (uint32_t i = repeat->first, n; i < end; i += n) {
-      n = together(r, i, end);
-      if (run_steps(r, i, n, round, err)) return -1;
-    }
-    if (r->env.edits->n > before) {
-      edited = true;
-      continue;
-    }
-    if (!edited || !r->env.infer) return 0;
-    // What was inferred before an edit stays true, but more may be known now.
-    infer_all(r->env.infer, NULL);
-    infer_fill(r->env.infer, r->env.m, &r->types);
-    edited = false;
-  }
-  if (!edited || !r->env.warn) return 0;
+// A repeat that runs.
+struct turn {
+  uint32_t repeat, round;
+  uint64_t before; // edits when the round began
+  bool edited;     // since all was inferred
+};
+
+static void begin_turn(const struct pass_run *r, struct turn *t, uint32_t repeat) {
+  *t = (struct turn){.repeat = repeat, .before = r->env.edits->n};
+}
+
+static void warn_of_rounds(const struct pass_run *r, uint32_t rounds) {
   char sentence[160];
+  if (!r->env.warn) return;
   snprintf(sentence, sizeof sentence,
-           "repeated passes still changed the model after %u round%s and were stopped",
-           repeat->rounds, plural(repeat->rounds));
+           "repeated passes still changed the model after %u round%s and were stopped", rounds,
+           plural(rounds));
   r->env.warn(
       r->env.warn_ctx, sentence,
       "--rounds of 'weir optimize', or repeat=ROUNDS(...) in a pipeline, sets another limit");
-  return 0;
+}
+
+// The last step of a round ran: is there another one?
+static bool is_another_round(struct pass_run *r, struct turn *t) {
+  const uint32_t rounds = r->pipeline->repeats[t->repeat].rounds;
+  if (r->env.edits->n > t->before) {
+    t->edited = true;
+  } else {
+    if (!t->edited || !r->env.infer) return false;
+    // What was inferred before an edit stays true, but more may be known now.
+    infer_all(r->env.infer, NULL);
+    infer_fill(r->env.infer, r->env.m, &r->types);
+    t->edited = false;
+  }
+  t->before = r->env.edits->n;
+  if (++t->round < rounds) return true;
+  if (t->edited) warn_of_rounds(r, rounds);
+  return false;
 }
 
 static int run_all(struct pass_run *r, struct arena *arena, struct err *err) {
   const struct pipeline *p = r->pipeline;
+  struct turn turns[PIPELINE_DEPTH + 2]; // those that run, outer ones first
+  uint32_t depth = 0, open, next;
   r->steps = arena_zalloc(arena, (p->n_steps + (size_t)1) * sizeof *r->steps);
-  for (uint32_t i = 0, n; i < p->n_steps; i += n) {
-    const uint32_t repeat = p->steps[i].repeat;
-    n = repeat == NO_ID ? together(r, i, p->n_steps) : p->repeats[repeat].n;
-    if (repeat == NO_ID ? run_steps(r, i, n, 0, err) : run_repeat(r, &p->repeats[repeat], err))
-      return -1;
+  for (uint32_t i = 0, n; i < p->n_steps;) {
+    for (open = depth ? turns[depth - 1].repeat : NO_ID;
+         (next = pipeline_next_repeat(p, open, i)) != NO_ID; open = next)
+      begin_turn(r, &turns[depth++], next);
+    n = together(r, i, p->n_steps);
+    if (run_steps(r, i, n, err)) return -1;
+    for (i += n; depth > 0; depth--) {
+      const struct pipeline_repeat *repeat = &p->repeats[turns[depth - 1].repeat];
+      if (i < repeat->first + repeat->n) break;
+      if (!is_another_round(r, &turns[depth - 1])) continue;
+      i = repeat->first;
+      break;
+    }
   }
   return 0;
 }
 
+// Functions for what passes made of onnx_passes.ops and is still there.
+static int complete(struct pass_run *r, uint32_t first, struct err *err) {
+  const uint64_t before = r->env.edits->n;
+  struct arena scratch = {0};
+  if (!r->env.pass) return 0; // none ran
+  r->env.scratch = &scratch;
+  int rc = custom_ops_complete(&r->env, first, err);
+  if (rc == 0 && r->env.edits->n > before) rc = check_step(r, r->env.pass, 1, err);
+  arena_free(&scratch);
+  return rc;
+}
+
 int pass_run(struct pass_run *r, struct arena *arena, struct err *err) {
   const uint32_t n_nodes = r->env.m->n_nodes;
-  const int rc = run_all(r, arena, err);
-  // Functions for what passes made of onnx_passes.ops and is still there.
-  if (rc == 0) custom_ops_complete(r->env.edits, n_nodes);
+  int rc = run_all(r, arena, err);
+  if (rc == 0) rc = complete(r, n_nodes, err);
   infer_free(r->env.infer);
   model_types_done(&r->types);
   r->env.infer = NULL;

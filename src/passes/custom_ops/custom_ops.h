@@ -5,11 +5,10 @@
 #ifndef WEIR_CUSTOM_OPS_H
 #define WEIR_CUSTOM_OPS_H
 
-#include "edit.h"
+#include "pass.h"
 
 // Adds the functions that nodes from `first` on call and the model does not have, those that they call in turn, and
-// the import of the domain. Functions import the model's opset of ai.onnx, but none below what their
-// operators need. Gives how many were added.
-uint32_t custom_ops_complete(struct edits *e, uint32_t first);
+// the import of the domain. A model whose opset lacks operators of a function is raised. -1: it cannot be (opset.h).
+int custom_ops_complete(struct pass_env *env, uint32_t first, struct err *err);
 
 #endif

@@ -4,12 +4,13 @@
 //
 // Nodes of new functions stand at the end of the table of nodes, so one walk over it meets what they call in turn.
 //
-// A function has the opset of the model, so that its body can take a call's place. One that needs a newer
-// opset imports that; a runtime takes it, and inlining raises the model first.
+// A function has the opset of the model, since ONNX Runtime puts its nodes into the graph as if they were of
+// that opset, whatever the function says. One that needs a newer opset raises the model.
 //
 // The text is the program's own: what does not fit in it is an assertion.
 #include "custom_ops.h"
 #include "custom_ops_inside.h"
+#include "opset.h"
 #include "weights.h"
 
 #include <assert.h>
@@ -280,17 +281,20 @@ static const char *text_of(struct span name) {
   return NULL;
 }
 
+static int64_t since_of(const char *text) {
+  return strtoll(strstr(text, "since ") + 6, NULL, 10);
+}
+
 static void make(struct edits *e, const char *text) {
   struct reading r = {.e = e, .at = text};
   struct edit_attr attrs[LIST];
   const struct span name = until(&r, " ");
   take(&r, "since ");
-  const int64_t since = strtoll(r.at, (char **)(uintptr_t)&r.at, 10);
+  until(&r, "<(");
   const uint32_t n_attrs = attributes(&r, attrs);
   const uint32_t f = edit_add_function_with(e, span_str(CUSTOM_OPS_DOMAIN), name, attrs, n_attrs);
   r.root = e->m->functions[f].graph;
-  if (model_opset_version(e->m, r.root, span_str("")) < since)
-    edit_set_function_opset(e, f, span_str(""), since);
+  assert(model_opset_version(e->m, r.root, span_str("")) >= since_of(text));
   inputs(&r, r.root);
   take(&r, "->");
   const char *outputs = r.at;
@@ -312,34 +316,44 @@ static bool has_function(const struct model *m, uint32_t domain, uint32_t name) 
   return false;
 }
 
-uint32_t custom_ops_complete(struct edits *e, uint32_t first) {
-  struct model *m = e->m;
-  uint32_t added = 0;
-  const uint32_t domain = model_find_name(m, span_str(CUSTOM_OPS_DOMAIN));
-  if (domain == NO_ID || m->main_graph == NO_ID) return 0;
-  for (uint32_t i = first, last = NO_ID; i < m->n_nodes; i++) {
-    const struct model_node *n = &m->nodes[i];
-    if (n->flags & NODE_DEAD || n->domain != domain || n->overload != m->empty) continue;
-    if (n->op_type == last) continue;
-    last = n->op_type;
-    const char *text = text_of(model_name(m, last));
-    if (!text || has_function(m, domain, last)) continue;
-    edit_group(e, "inject-ops", NO_ID, "function");
-    if (model_opset_version(m, m->main_graph, span_str(CUSTOM_OPS_DOMAIN)) < 1)
-      edit_set_opset(e, span_str(CUSTOM_OPS_DOMAIN), 1);
-    weights_raise_ir(e, FUNCTIONS_IR);
-    make(e, text);
-    added++;
+// Is it a call that no function of the model answers, but one of ours would?
+static const char *missing(const struct model *m, uint32_t node) {
+  const struct model_node *n = &m->nodes[node];
+  if (n->flags & NODE_DEAD || n->overload != m->empty ||
+      !span_is(model_name(m, n->domain), CUSTOM_OPS_DOMAIN) ||
+      has_function(m, n->domain, n->op_type))
+    return NULL;
+  return text_of(model_name(m, n->op_type));
+}
+
+static int add(struct pass_env *env, const char *text, struct err *err) {
+  struct edits *e = env->edits;
+  if (model_opset_version(e->m, e->m->main_graph, span_str("")) < since_of(text) &&
+      opset_raise(env, since_of(text), err))
+    return -1;
+  edit_group(e, "inject-ops", NO_ID, "function");
+  if (model_opset_version(e->m, e->m->main_graph, span_str(CUSTOM_OPS_DOMAIN)) < 1)
+    edit_set_opset(e, span_str(CUSTOM_OPS_DOMAIN), 1);
+  weights_raise_ir(e, FUNCTIONS_IR);
+  make(e, text);
+  return 0;
+}
+
+int custom_ops_complete(struct pass_env *env, uint32_t first, struct err *err) {
+  const struct model *m = env->m;
+  if (m->main_graph == NO_ID || model_find_name(m, span_str(CUSTOM_OPS_DOMAIN)) == NO_ID) return 0;
+  for (uint32_t i = first; i < m->n_nodes; i++) {
+    const char *text = missing(m, i);
+    if (text && add(env, text, err)) return -1;
   }
-  return added;
+  return 0;
 }
 
 // ---- the pass ----------------------------------------------------------------------------------
 
 static int run(struct pass_env *env, void *options, struct pass_result *result, struct err *err) {
-  (void)options, (void)result, (void)err;
-  custom_ops_complete(env->edits, 0);
-  return 0;
+  (void)options, (void)result;
+  return custom_ops_complete(env, 0, err);
 }
 
 const struct pass custom_ops_inject = {

@@ -16,7 +16,7 @@
 #include "custom_ops_inside.h"
 
 const char *const custom_ops_texts[] = {
-    "Silu since 13 (x) -> y\n"
+    "Silu since 7 (x) -> y\n"
     "s = Sigmoid(x)\n"
     "y = Mul(x, s)\n",
 
@@ -34,11 +34,11 @@ const char *const custom_ops_texts[] = {
     "weighted = Mul(weights, steps)\n"
     "y = ReduceSum<keepdims=0>(weighted, [-1])\n",
 
-    "Im2Col since 13 (x, indices) -> y\n"
+    "Im2Col since 9 (x, indices) -> y\n"
     "flat = Flatten(x)\n"
     "y = Gather<axis=1>(flat, indices)\n",
 
-    "LayoutConverter since 13 <assumes, perm> (x) -> y\n"
+    "LayoutConverter since 7 <assumes, perm> (x) -> y\n"
     "y = Transpose<perm=@perm:ints>(x)\n",
 
     "ArgSort since 13 <axis=-1> (x) -> indices\n"

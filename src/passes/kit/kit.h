@@ -232,6 +232,9 @@ enum kit_answer kit_const_all(struct kit *k, uint32_t value, double number);
 // One element of that type in *out (its bits in the low end); its bytes, 0 if it has no such form.
 // Rounded to nearest even; integers saturate.
 size_t kit_number_put(enum dtype dtype, double x, uint8_t out[8]);
+// Number i of elements in RAW form; false for types that are no plain numbers (complex, strings,
+// float8 and smaller).
+bool kit_number_at(enum dtype dtype, const uint8_t *raw, uint64_t i, struct kit_number *out);
 
 // ---- order (kit_order.c) -------------------------------------------------------------------------
 
@@ -413,6 +416,7 @@ struct kit_report {
   uint32_t place;     // position + 1 that is said in any case, 0: none
   uint32_t weight;    // value + 1 of the weight it is about, 0: none
   struct span tensor; // the weight's name; at NULL: that of `weight`
+  const char *what;   // about no node, nor a weight: what `tensor` is the name of ("Function")
   uint32_t codes;     // recipe + 1 of its codes, 0: none
   uint32_t of;        // with codes: the tensor whose place they take
   const char *chosen, *chosen_by;

@@ -48,7 +48,7 @@ void kit_report(struct kit *k, const struct kit_report *r) {
   struct pass_site site = {.node = r->node,
                            .index = NO_ID,
                            .graph = k->graph,
-                           .op_type = "Initializer",
+                           .op_type = r->what ? r->what : "Initializer",
                            .status = r->skipped ? "skipped" : "converted",
                            .reason = r->reason,
                            .flag = r->flag,

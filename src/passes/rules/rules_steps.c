@@ -557,16 +557,18 @@ static void product(enum dtype t, const uint8_t *row, const uint8_t *column, uin
 struct rules_value rules_step_matmul(struct rules_run *run, const struct rules_value *of) {
   struct array a, b;
   const struct rules_type left = rules_type_of(run, &of[0]), right = rules_type_of(run, &of[1]);
-  if (left.dtype != right.dtype || left.dtype == DTYPE_BOOL || left.rank < 2 || right.rank != 2 ||
-      left.dims[left.rank - 1] != right.dims[0])
+  if (left.dtype != right.dtype || left.dtype == DTYPE_BOOL || left.rank < 1 || right.rank < 1 ||
+      right.rank > 2 || left.dims[left.rank - 1] != right.dims[0])
     return rules_unknown();
   if (dtype_is_plain_float(left.dtype) && !allows(run, EXACTNESS_ROUNDING)) return rules_unknown();
   if (!array_of(run, &of[0], &a) || !array_of(run, &of[1], &b)) return rules_unknown();
   int64_t dims[RECIPE_MAX_RANK];
   memcpy(dims, left.dims, left.rank * sizeof *dims);
-  dims[left.rank - 1] = right.dims[1];
-  const struct rules_type t = typed(run, left.dtype, dims, left.rank);
-  const uint64_t depth = (uint64_t)right.dims[0], width = (uint64_t)right.dims[1];
+  const uint64_t depth = (uint64_t)right.dims[0];
+  const uint64_t width = right.rank == 2 ? (uint64_t)right.dims[1] : 1; // a vector is one column
+  if (right.rank == 2) dims[left.rank - 1] = right.dims[1];
+  const struct rules_type t =
+      typed(run, left.dtype, dims, right.rank == 2 ? left.rank : left.rank - 1);
   uint64_t count = 0;
   uint8_t *raw = room(run, &t);
   if (!raw) return rules_unknown();

@@ -63,9 +63,6 @@ struct kit_read {
   const uint8_t *at;
 };
 
-// Number i of elements in RAW form; false for types that are no plain numbers (complex, strings,
-// float8 and smaller).
-bool kit_number_at(enum dtype dtype, const uint8_t *raw, uint64_t i, struct kit_number *out);
 // The elements of a tensor, if at hand.
 bool kit_tensor_elements(struct kit *k, uint32_t tensor, struct span *raw);
 // The value as far as chains know it: elements in the site arena. False: not all are known.

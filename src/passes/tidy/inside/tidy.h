@@ -5,6 +5,8 @@
 #include "pass.h"
 
 extern const struct pass tidy_equal_initializers, tidy_common_subexpressions, tidy_unused_nodes,
-    tidy_unused_initializers, tidy_inputs_are_constant;
+    tidy_unused_initializers, tidy_inputs_are_constant,
+    tidy_lift_initializers, tidy_topological_sort, tidy_unique_names, tidy_unused_functions,
+    tidy_unused_opsets;
 
 #endif
