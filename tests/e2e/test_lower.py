@@ -262,6 +262,26 @@ def test_layouts_of_a_network(weir, tmp_path):
     assert len(after.graph.node) < len(made.graph.node)
 
 
+def test_layouts_of_a_configuration(weir, tmp_path):
+    """onnx-passes says them in its own form, axes of several letters among them."""
+    x = [value("u", [2]), value("x", [1, 3, 4, 5])]
+    model = model_of([helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Abs", ["u"], ["v"])], x, [value("y", [1, 3, 4, 5]), value("v", [2])])
+    onnx.save(model, tmp_path / "in.onnx")
+    (tmp_path / "c.yaml").write_text(
+        """
+passes: [convert-layouts]
+layouts:
+  inp: [null, {assumes: [N, C, H, W], perm: [0, 2, 3, 1]}]
+  out: [{perm: [0, 3, 1, 2], assumes: [batch, y, x, channels]}]
+"""
+    )
+    weir("run", tmp_path / "in.onnx", tmp_path / "out.onnx", "--inline", "--config", tmp_path / "c.yaml")
+    made = [node for node in onnx.load(tmp_path / "out.onnx").graph.node if node.op_type == "LayoutConverter"]
+    found = {node.input[0]: {a.name: helper.get_attribute_value(a) for a in node.attribute} for node in made}
+    assert found["x"] == {"assumes": [b"N", b"C", b"H", b"W"], "perm": [0, 2, 3, 1]} and len(found) == 2
+    assert {"assumes": [b"batch", b"y", b"x", b"channels"], "perm": [0, 3, 1, 2]} in found.values()
+
+
 @pytest.mark.parametrize(
     "words, said",
     [
