@@ -18,6 +18,9 @@
 // Of Silu: x0, and f there, -W(1/e).
 static const double lowest_at = -1.2784645427610738, lowest = -0.27846454276107379;
 
+// What f is far on the left, if anybody computes it: no threshold is meant to lie there.
+static const double underflow = 1e-30;
+
 static double swish(double x, double alpha) {
   return x / (1 + exp(-alpha * x));
 }
@@ -104,6 +107,7 @@ static const char *read(struct stairs *s, uint32_t node, struct comparison *m) {
   for (uint64_t i = 0; !why && i < m->c.count; i++) {
     if (isnan(m->c.at[i])) why = "nan";
     if (equal == m->turned) m->c.at[i] = stairs_above(m->c.dtype, m->c.at[i]); // f > c, f <= c
+    if (m->c.at[i] < 0 && m->c.at[i] > -underflow) m->c.at[i] = 0;
     m->risen = m->risen && m->c.at[i] >= 0;
   }
   return why;
@@ -178,7 +182,7 @@ const struct pass thresholds_silu = {
              "comparisons of "
              "x: one where the "
              "constants are 0 or more, else two and Xor, since Silu falls before it rises.",
-    .needs = "constants of float types of at most 2^20 elements, none of them NaN",
+    .needs = "constants of float types of at most 2^18 elements, none of them NaN",
     .promises = "the same results up to rounding of what is compared",
     .exactness = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,

@@ -1,0 +1,118 @@
+// The least operand that an operation takes to a threshold: what makes comparisons of sums and products comparisons of
+// their operand, without a rounded step between them.
+//
+//   x + y >= z    x >= least_sum(z, y)           and so for  x + y < z,  z <= x + y,  z > x + y
+//   x * a >= b    x >= least_factor(b, a)        a > 0
+//
+// Both operations keep order when they are rounded, so that there is such an x for every z, and it is found among the
+// numbers of the type by halving. z - y would be near it, and on the wrong side of a tie: x + 10 > 0 is not x >= -10.
+// Of NaN, which nothing reaches, it is NaN.
+#include "rules_functions.h"
+
+#include <math.h>
+
+enum { LEAST_BYTES = 4 << 20 }; // of a result: thresholds for each channel
+
+static double rounded(enum dtype t, double x) {
+  uint8_t raw[8] = {0};
+  rules_number_put(t, raw, 0, x);
+  return rules_number_get(t, raw, 0);
+}
+
+// The numbers of a type in order: 0 is 0, those below it are negative. Infinity is the last.
+static double number_at(enum dtype t, int64_t place) {
+  uint8_t raw[8];
+  const uint64_t bits = (uint64_t)(place < 0 ? -place : place);
+  memcpy(raw, &bits, 8);
+  const double x = rules_number_get(t, raw, 0);
+  return place < 0 ? -x : x;
+}
+
+static int64_t infinity_at(enum dtype t) {
+  uint8_t raw[8] = {0};
+  int64_t place;
+  rules_number_put(t, raw, 0, (double)INFINITY);
+  memcpy(&place, raw, 8);
+  return place;
+}
+
+static double sum(double x, double by) {
+  return x + by;
+}
+
+static double product(double x, double by) {
+  return x * by;
+}
+
+static double least(enum dtype t, double z, double by, double (*op)(double, double)) {
+  int64_t below = -infinity_at(t), reached = -below;
+  if (isnan(z)) return z;
+  if (op(number_at(t, below), by) >= z) return number_at(t, below);
+  while (reached != below + 1) {
+    const int64_t middle = below / 2 + reached / 2 + (below % 2 + reached % 2) / 2;
+    if (rounded(t, op(number_at(t, middle), by)) >= z)
+      reached = middle;
+    else
+      below = middle;
+  }
+  return number_at(t, reached);
+}
+
+// Broadcast as NumPy does: where in an operand the element lies that belongs to one of the result.
+static uint64_t place_in(const struct rules_type *of, const struct rules_type *in, uint64_t i) {
+  uint64_t at = 0, stride = 1;
+  for (uint32_t back = 1; back <= of->rank; back++) {
+    const uint64_t length = (uint64_t)in->dims[in->rank - back],
+                   own = (uint64_t)of->dims[of->rank - back];
+    if (own > 1) at += i % length * stride;
+    stride *= own;
+    i /= length;
+  }
+  return at;
+}
+
+static bool broadcast(struct rules_run *run, const struct rules_type *a, const struct rules_type *b,
+                      struct rules_type *out) {
+  const uint32_t rank = a->rank > b->rank ? a->rank : b->rank;
+  int64_t *dims = rules_room(run, rank);
+  for (uint32_t back = 1; back <= rank; back++) {
+    const int64_t x = back <= a->rank ? a->dims[a->rank - back] : 1,
+                  y = back <= b->rank ? b->dims[b->rank - back] : 1;
+    if (x != y && x != 1 && y != 1) return false;
+    dims[rank - back] = x == 1 ? y : x;
+  }
+  *out = (struct rules_type){a->dtype, true, rank, dims};
+  return true;
+}
+
+static struct rules_value of_all(struct rules_run *run, const struct rules_value *a,
+                                 double (*op)(double, double), double above) {
+  struct rules_type z, y, t;
+  struct span z_raw, y_raw;
+  uint64_t count, bytes;
+  if (!rules_elements(run, a, &z, &z_raw) || !rules_elements(run, a + 1, &y, &y_raw) ||
+      z.dtype != y.dtype || !dtype_is_plain_float(z.dtype) || !broadcast(run, &z, &y, &t) ||
+      !dims_product(t.dims, t.rank, &count) || !dtype_bytes(t.dtype, count, &bytes) ||
+      bytes > LEAST_BYTES)
+    return rules_unknown();
+  uint8_t *raw = arena_alloc(&run->match, (size_t)bytes + 8);
+  for (uint64_t i = 0; i < count; i++) {
+    const double by = rules_number_get(t.dtype, y_raw.at, place_in(&y, &t, i));
+    if (!isfinite(by) || !(by > above)) return rules_unknown();
+    const double threshold = rules_number_get(t.dtype, z_raw.at, place_in(&z, &t, i));
+    rules_number_put(t.dtype, raw, i, least(t.dtype, threshold, by, op));
+  }
+  return rules_new_const(run, t.dtype, t.dims, t.rank, span_of(raw, (size_t)bytes));
+}
+
+struct rules_value rules_call_least_sum(struct rules_run *run, const struct rules_value *a,
+                                        uint32_t n) {
+  (void)n;
+  return of_all(run, a, sum, -(double)INFINITY);
+}
+
+struct rules_value rules_call_least_factor(struct rules_run *run, const struct rules_value *a,
+                                           uint32_t n) {
+  (void)n;
+  return of_all(run, a, product, 0);
+}
