@@ -1,23 +1,17 @@
 // The least operand that an operation takes to a threshold: what makes comparisons of sums and products comparisons of
-// their operand, without a rounded step between them.
+// their operand, on the right side of every tie.
 //
 //   x + y >= z    x >= least_sum(z, y)           and so for  x + y < z,  z <= x + y,  z > x + y
 //   x * a >= b    x >= least_factor(b, a)        a > 0
 //
-// Both operations keep order when they are rounded, so that there is such an x for every z, and it is found among the
-// numbers of the type by halving. z - y would be near it, and on the wrong side of a tie: x + 10 > 0 is not x >= -10.
-// Of NaN, which nothing reaches, it is NaN.
+// It is z - y, or b / a, rounded up to the type: not to the nearest, which may be on the wrong side. x + 10 > 0, which is
+// x + 10 >= 1e-45, is not x >= -10. It is found by halving among the numbers of the type, with sums and products that
+// are not rounded (so a runtime that rounds them may differ where they lie next to z). Of NaN, which nothing reaches, it is NaN.
 #include "rules_functions.h"
 
 #include <math.h>
 
 enum { LEAST_BYTES = 4 << 20 }; // of a result: thresholds for each channel
-
-static double rounded(enum dtype t, double x) {
-  uint8_t raw[8] = {0};
-  rules_number_put(t, raw, 0, x);
-  return rules_number_get(t, raw, 0);
-}
 
 // The numbers of a type in order: 0 is 0, those below it are negative. Infinity is the last.
 static double number_at(enum dtype t, int64_t place) {
@@ -36,21 +30,24 @@ static int64_t infinity_at(enum dtype t) {
   return place;
 }
 
-static double sum(double x, double by) {
-  return x + by;
+// x + by >= z: the sum as one that is rounded and what that lost. A number of the type that lies between is met by neither.
+static bool sum_reaches(double x, double by, double z) {
+  const double s = x + by, other = s - x;
+  const double lost = (x - (s - other)) + (by - other);
+  return s > z || (s == z && (isinf(s) || lost >= 0));
 }
 
-static double product(double x, double by) {
-  return x * by;
+static bool product_reaches(double x, double by, double z) {
+  return isinf(x) || isinf(z) ? x * by >= z : fma(x, by, -z) >= 0;
 }
 
-static double least(enum dtype t, double z, double by, double (*op)(double, double)) {
+static double least(enum dtype t, double z, double by, bool (*reaches)(double, double, double)) {
   int64_t below = -infinity_at(t), reached = -below;
   if (isnan(z)) return z;
-  if (op(number_at(t, below), by) >= z) return number_at(t, below);
+  if (reaches(number_at(t, below), by, z)) return number_at(t, below);
   while (reached != below + 1) {
     const int64_t middle = below / 2 + reached / 2 + (below % 2 + reached % 2) / 2;
-    if (rounded(t, op(number_at(t, middle), by)) >= z)
+    if (reaches(number_at(t, middle), by, z))
       reached = middle;
     else
       below = middle;
@@ -86,7 +83,7 @@ static bool broadcast(struct rules_run *run, const struct rules_type *a, const s
 }
 
 static struct rules_value of_all(struct rules_run *run, const struct rules_value *a,
-                                 double (*op)(double, double), double above) {
+                                 bool (*reaches)(double, double, double), double above) {
   struct rules_type z, y, t;
   struct span z_raw, y_raw;
   uint64_t count, bytes;
@@ -100,7 +97,7 @@ static struct rules_value of_all(struct rules_run *run, const struct rules_value
     const double by = rules_number_get(t.dtype, y_raw.at, place_in(&y, &t, i));
     if (!isfinite(by) || !(by > above)) return rules_unknown();
     const double threshold = rules_number_get(t.dtype, z_raw.at, place_in(&z, &t, i));
-    rules_number_put(t.dtype, raw, i, least(t.dtype, threshold, by, op));
+    rules_number_put(t.dtype, raw, i, least(t.dtype, threshold, by, reaches));
   }
   return rules_new_const(run, t.dtype, t.dims, t.rank, span_of(raw, (size_t)bytes));
 }
@@ -108,11 +105,11 @@ static struct rules_value of_all(struct rules_run *run, const struct rules_value
 struct rules_value rules_call_least_sum(struct rules_run *run, const struct rules_value *a,
                                         uint32_t n) {
   (void)n;
-  return of_all(run, a, sum, -(double)INFINITY);
+  return of_all(run, a, sum_reaches, -(double)INFINITY);
 }
 
 struct rules_value rules_call_least_factor(struct rules_run *run, const struct rules_value *a,
                                            uint32_t n) {
   (void)n;
-  return of_all(run, a, product, 0);
+  return of_all(run, a, product_reaches, 0);
 }

@@ -18,9 +18,6 @@
 // Of Silu: x0, and f there, -W(1/e).
 static const double lowest_at = -1.2784645427610738, lowest = -0.27846454276107379;
 
-// What f is far on the left, if anybody computes it: no threshold is meant to lie there.
-static const double underflow = 1e-30;
-
 static double swish(double x, double alpha) {
   return x / (1 + exp(-alpha * x));
 }
@@ -107,7 +104,6 @@ static const char *read(struct stairs *s, uint32_t node, struct comparison *m) {
   for (uint64_t i = 0; !why && i < m->c.count; i++) {
     if (isnan(m->c.at[i])) why = "nan";
     if (equal == m->turned) m->c.at[i] = stairs_above(m->c.dtype, m->c.at[i]); // f > c, f <= c
-    if (m->c.at[i] < 0 && m->c.at[i] > -underflow) m->c.at[i] = 0;
     m->risen = m->risen && m->c.at[i] >= 0;
   }
   return why;
