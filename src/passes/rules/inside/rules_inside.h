@@ -123,6 +123,7 @@ struct rules_run {
   bool flipped[RULES_NODES];
   uint8_t choices[RULES_CHOICES], limits[RULES_CHOICES];
   uint32_t n_choices, at_choice;
+  uint64_t steps;           // words of patterns that were run
   TABLE(uint32_t, touched); // all nodes of the match but the first, where there are filters
 
   // The result at hand (rules_build.c).
