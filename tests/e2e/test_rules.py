@@ -16,7 +16,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from conftest import built_tool
-from rule_graphs import RULES, Graph, Tool, compiler, holds, inputs, run, session
+from rule_graphs import Graph, Tool, compiler, holds, inputs, pass_of, rules, run, session
 
 pytestmark = pytest.mark.in_memory
 
@@ -27,14 +27,8 @@ ROWS = 99 if LONG else 3  # of one template
 TRIES = 400  # for a row
 
 
-def rules():
-    book = compiler.Book()
-    for path in sorted((RULES / "book").glob("*.rules")):
-        compiler.read(path, book)
-    return [(rule, row) for rule in book.rules for row in rule.rows[:: -(-len(rule.rows) // ROWS)]]
-
-
-ALL = rules()
+BOOK = rules()
+ALL = [(rule, row) for rule in BOOK.rules for row in rule.rows[:: -(-len(rule.rows) // ROWS)]]
 
 
 @pytest.fixture(scope="module")
@@ -45,12 +39,12 @@ def tool(module_folder):
 
 
 def label(rule, row):
-    return compiler.fill(rule.names[0], row) + "@" + str(rule.line)
+    return f"{pass_of(BOOK, rule, row)}@{rule.line}"
 
 
 @pytest.mark.parametrize("rule,row", ALL, ids=[label(*each) for each in ALL])
 def test_fires_and_the_numbers_hold(weir, tool, rule, row, tmp_path):
-    name, level = compiler.fill(rule.names[0], row), compiler.LEVELS[rule.level]
+    name, level = pass_of(BOOK, rule, row), compiler.LEVELS[rule.level]
     place = f"{rule.file}:{rule.line}"
     rng = random.Random(zlib.crc32(label(rule, row).encode()))
     enough = -(-ENOUGH // min(len(rule.rows), ROWS))
