@@ -190,10 +190,11 @@ static int read_verify(struct config *c, struct pipeline_verify *v, bool all) {
   if (config_is(c, CONFIG_WORD)) return read_word(c, v, all);
   if (!config_is(c, CONFIG_MAPPING)) return config_refuse_kind(c, "how to verify");
   if (config_next(c)) return -1;
-  if (config_is(c, CONFIG_END_MAPPING)) {
+  if (all && config_is(c, CONFIG_END_MAPPING)) {
     v->proof = PIPELINE_PROOF_OFF;
     return config_next(c);
   }
+  if (config_is(c, CONFIG_END_MAPPING)) return unknown_way(c);
   while (!config_is(c, CONFIG_END_MAPPING)) {
     const bool tolerance = config_is_word(c, "tolerance"), metric = config_is_word(c, "metric");
     if (all && config_is_word(c, "metrics")) {
@@ -283,6 +284,15 @@ int config_verify_end(struct config *c, const struct config_event *verify_on,
                            verify_on ? "verify_on" : "reference");
     return err_hint(c->err, "'verify: promise' asks of every pass what it promises");
   }
+  if (p->n_metrics && !p->outputs.n_list)
+    config_note(c, c->at, "'reference: {inp: [...], out: [...]}' names .npy files of them",
+                "the metrics have no effect: there are no expected outputs");
+  if (p->outputs.n_list && !p->n_metrics)
+    config_note(c, c->at, "'verify: {metrics: {accuracy: [0.9, 1]}}' holds the model's beside them",
+                "the expected outputs ('out') have no effect: there are no metrics");
+  if (p->outputs.n_list && !p->inputs.n_list)
+    return config_refuse_at(c, reference ? reference : c->at,
+                            "'reference' has expected outputs, but no inputs ('inp') they are of");
   const struct compare_bounds *b = &p->verify.bounds;
   if (c->theirs && c->said_verify && p->verify.proof == PIPELINE_PROOF_BOUNDS && b->rtol >= 0) {
     p->tolerance = *b;

@@ -12,7 +12,7 @@ struct verify_replay {
   struct recipes source_recipes;
 };
 
-// groups: of edits, 0: all of them. partial: the end of the log is not asked for. Close it in any case.
+// groups: of edits, 0: all of them, REPLAY_LOG_NOTHING: none. partial: the end of the log is not asked for. Close it in any case.
 int verify_replay_open(struct verify_replay *x, const struct cli_args *args, const char *model,
                        const char *log, uint32_t groups, bool partial, struct err *err);
 void verify_replay_close(struct verify_replay *x);
