@@ -72,7 +72,7 @@ int kit_walk(struct pass_env *env, const struct name_filter *nodes,
 // ---- operators (kit_ops.c) -----------------------------------------------------------------------
 
 // In constant time. OP_NONE for a dead node, for one that may be a call (a function of the model has the
-// operator's name), and for one with more inputs than the operator has: kit_n_in is within its row's max_in.
+// operator's name, and the domain is not onnx_passes.ops), and for one with more inputs than the operator has: kit_n_in is within its row's max_in.
 enum op kit_op(struct kit *k, uint32_t node);
 // Node that makes the value and its operator: NO_ID and OP_NONE for inputs, initializers.
 uint32_t kit_maker(const struct kit *k, uint32_t value);
