@@ -323,7 +323,7 @@ static void visit_all(struct rules_run *run, uint32_t node) {
 // at powers of two: a circle comes round to one of those.
 static bool seen_before(struct rules_run *run, uint32_t turn) {
   if (turn > 16 && (turn & (turn - 1)) != 0) return false;
-  const uint64_t now = kit_digest(&run->k, run->graph);
+  const uint64_t now = rules_digest(run);
   for (uint32_t i = 0; i < run->n_seen; i++)
     if (run->seen[i] == now) return true;
   const uint32_t at = TABLE_ADD(run, seen, 1);
@@ -437,6 +437,7 @@ int rules_run(const struct rules_book *book, struct pass_env *env, const char *n
   table_free(run.burnt, run.burnt_cap, sizeof *run.burnt);
   table_free(run.queue, run.queue_cap, sizeof *run.queue);
   table_free(run.stack, run.stack_cap, sizeof *run.stack);
+  table_free(run.hashes, run.hashes_cap, sizeof *run.hashes);
   table_free(run.seen, run.seen_cap, sizeof *run.seen);
   arena_free(&run.match);
   arena_free(&run.lists);

@@ -142,6 +142,7 @@ struct rules_run {
   TABLE(uint8_t, burnt);
   TABLE(uint32_t, queue);
   TABLE(uint32_t, stack);
+  TABLE(uint64_t, hashes); // by value id (rules_digest.c)
   TABLE(uint64_t, seen);   // digests of earlier turns
   uint32_t fuel;
   uint64_t fired;
@@ -191,6 +192,11 @@ static inline bool rules_meant(struct rules_run *run, enum op op, uint32_t node)
   return rules_floor(run, op, DTYPE_UNDEFINED) ||
          rules_floor(run, op, kit_dtype(&run->k, kit_in(&run->k, node, 0)));
 }
+
+// ---- digests (rules_digest.c) ------------------------------------------------------------------
+
+// Of what the graph at hand computes, whatever its inner values are called and in which order its nodes stand.
+uint64_t rules_digest(struct rules_run *run);
 
 // ---- matching (rules_match.c)
 // ----------------------------------------------------------------------
