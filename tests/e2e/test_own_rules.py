@@ -202,7 +202,7 @@ WRONG = {
     "two kinds": ("m/a exact : Cast<to=x>(x) -> x ;", "1:24", "'x' names two kinds of things", None),
     "two lists of one name": ("m/a exact : Sum(each t: Max(each t: x)) -> x ;", "1:29", "an 'each' cannot stand in another one", None),
     "comparison": ("m/a exact : Add(x,y) -> x where x == y ;", "1:35", "'x == y' compares what cannot be compared", None),
-    "choice": ("m/a exact : Cast<to=t>(x) -> Cast<to=t>(rank(x) == 1 ? x : t) where rank(x) == 1 ;", "1:41", "'x' and 't' are not of one kind", None),
+    "choice": ("m/a exact : Cast<to=t>(x) -> Cast<to=t>(rank(x) == 1 ? x : t) where rank(x) == 1 ;", "1:54", "'x' and 't' are not of one kind", None),
     "attributes": ("m/a exact : Relu(x) -> Elu<*>(x) ;", "1:24", "'<*>' is not bound by the pattern", None),
     "twice": ("m/a exact : Elu<alpha=a,alpha=b>(x) -> x ;", "1:25", "'alpha' stands there twice", None),
     "attribute": ("m/a exact : Elu<alpha=0.5>(x) -> x ;", "1:23", "an attribute of a pattern is a whole number, a text, none or a name", "name it and compare it in the condition: alpha=f … where f == 0.5"),
