@@ -7,6 +7,7 @@
 // before the model is opened.
 #include "commands.h"
 #include "pass_job.h"
+#include "report.h"
 
 // All passes of a user's own, in the order of their files.
 static int add_own(struct pipeline *p, const struct own_rules *own, const char *file,
@@ -36,9 +37,19 @@ int cmd_run(const struct cli_args *args, struct err *err) {
   for (uint32_t i = 0; i < n && rc == 0; i++)
     rc = pipeline_add_text(&pj.pipeline, texts[i], err);
   if (n_rules > 0 && !path && n == 0 && rc == 0) rc = add_own(&pj.pipeline, &own, rules[0], err);
-  if (!path && n == 0 && n_rules == 0) {
-    err_fill(err, ERR_USAGE, "'weir run' needs --pass, --config or --rules");
-    rc = err_hint(err, "'weir passes' lists the passes");
+  if (rc == 0)
+    rc = pipeline_settle(&pj.pipeline, cli_given(args, OPT_INPUTS_ARE_CONSTANT),
+                         cli_flag(args, OPT_REPEAT), err);
+  if (rc == 0 && pj.pipeline.n_steps == cli_given(args, OPT_INPUTS_ARE_CONSTANT)) {
+    const char *nothing = pj.pipeline.nothing;
+    err_fill(err, ERR_USAGE, "%s",
+             nothing ? nothing : "'weir run' needs --pass, --config or --rules");
+    rc = err_hint(err, nothing ? "--pass names them too; 'weir passes' lists the passes"
+                               : "'weir passes' lists the passes");
+  }
+  for (uint32_t i = 0; i < pj.pipeline.n_notes && rc == 0; i++) {
+    report_warning("%s", pj.pipeline.notes[i].sentence);
+    if (pj.pipeline.notes[i].hint) report_hint("%s", pj.pipeline.notes[i].hint);
   }
   pass_job_take_exactness(&pj, args); // over that of the file
   if (rc == 0) rc = pass_job_command(&pj, args, err);

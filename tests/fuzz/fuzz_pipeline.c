@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   pipeline_init(&p);
   if (pipeline_parse(&p, span_of(data, n), "fuzz.yaml", &err) == 0) {
     struct json_value *doc = json_parse(span_str(pipeline_options(&p)), "options", &err);
-    if (p.n_steps == 0 || p.open != NO_ID || !json_is_object(doc)) abort();
+    if ((p.n_steps == 0) != (p.nothing != NULL) || p.open != NO_ID || !json_is_object(doc)) abort();
     json_free(doc);
   } else if (err.kind != ERR_USAGE || err.msg[0] == '\0') {
     abort();

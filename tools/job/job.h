@@ -60,6 +60,8 @@ struct job_told {
   const char *worst;     // the layer that lost most, and how much; NULL: none lost anything
   const char *kept;      // what stayed as it was, and why; NULL: nothing did
   const char *shapeless; // nodes whose shapes are not known, and why; NULL: none
+  const char **steps;    // a line for each step of many; NULL: they are few
+  uint32_t n_steps;
   const char *line;      // this line and nothing else, for scripts made for another tool; or NULL
 };
 
@@ -107,6 +109,7 @@ struct job {
   uint32_t n_errors;
   bool all_made;         // every unit of the plan is recorded
   bool unchanged;        // the outputs were there already, byte for byte: none was touched
+  struct points *points; // what the model was at each step (points.h); NULL: nobody asks
   struct verify *verify; // --verify: what runs it, and what was found (verify_job.h); NULL
   const char *resumed;   // "units": finished ones were taken over; "seal": only renames were left;
                          // NULL: all was done by this run

@@ -201,7 +201,7 @@ static void print_padding(const struct plan *p, uint64_t before, uint64_t after)
     printf(", %s of it for alignment", quote_bytes(padding).s);
 }
 
-// Five lines at most.
+// Five lines at most, and one for each step where there are many.
 void job_report_print(struct job *job) {
   const bool dry = job->nothing_to_write;
   if (cli_flag(job->args, OPT_QUIET)) return;
@@ -221,6 +221,8 @@ void job_report_print(struct job *job) {
     if (!dry)
       printf(" in %s, %s of memory", report_seconds(r->seconds).s, quote_bytes(r->peak_memory).s);
     printf("\n");
+    for (uint32_t i = 0; i < told.n_steps && report_stdout_alive(); i++)
+      printf("  %s\n", told.steps[i]);
     if (told.worst) printf("  worst  %s\n", told.worst);
     if (told.kept) printf("  kept   %s\n", told.kept);
     if (told.shapeless) printf("  no shape  %s\n", told.shapeless);

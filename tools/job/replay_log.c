@@ -70,6 +70,7 @@ static int check_end(const struct replay_log *in, const struct edits *e,
 static int replay_lines(struct replay_log *in, struct job *job, bool partial, struct err *err) {
   const bool ends = in->head.version >= EDIT_LOG_WITH_END;
   struct edit_log_ending end;
+  const uint32_t most = in->groups == REPLAY_LOG_NOTHING ? 0 : in->groups;
   struct err cause = {0};
   struct span line;
   int got;
@@ -81,7 +82,7 @@ static int replay_lines(struct replay_log *in, struct job *job, bool partial, st
       return not_all(in, "continues after the line that ends it", err);
     }
     if (edit_log_replay_line(&job->edits, line, in->number, &cause)) return in_log(in, &cause, err);
-    if (in->groups && job->edits.group > in->groups) return 0;
+    if (in->groups && job->edits.group > most) return 0;
   }
   if (got < 0) return -1;
   return ends && !partial ? not_all(in, "is cut off: its last line is missing", err) : 0;

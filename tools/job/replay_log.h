@@ -18,8 +18,10 @@ struct replay_log {
   struct digest *before; // of the lines before that
   struct edit_log_info head;
   bool has_head;
-  uint32_t groups; // stop behind so many groups of edits; 0: all lines
+  uint32_t
+      groups; // stop behind so many groups of edits; 0: all lines; REPLAY_LOG_NOTHING: no group
 };
+#define REPLAY_LOG_NOTHING UINT32_MAX
 
 // Opens the log ("-": standard input) and reads its head. ERR_INPUT, ERR_MODEL. Close it in any case.
 int replay_log_open(struct replay_log *in, const char *path, struct err *err);

@@ -99,11 +99,9 @@ static int add(struct pipeline *p, const struct optimize_asked *asked, int when,
 
 int optimize_steps_list(struct pipeline *p, const struct optimize_asked *asked, struct err *err) {
   const bool inside = p->open != NO_ID;
-  const uint32_t before = p->n_steps;
   if (!inside) pipeline_begin(p, asked->rounds);
   int rc = add(p, asked, ROUND, err);
   if (!inside) pipeline_end(p);
-  if (!inside && p->n_steps == before) p->n_repeats--;
   return rc ? -1 : add(p, asked, LAST, err);
 }
 

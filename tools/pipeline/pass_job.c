@@ -6,6 +6,7 @@
 #include "conv2matmul.h"
 #include "job_look.h"
 #include "job_stage.h"
+#include "points.h"
 #include "quantized.h"
 #include "report.h"
 #include "target_dims.h"
@@ -132,6 +133,7 @@ static void note_warning(void *ctx, const char *sentence, const char *hint) {
 static void begin_step(void *ctx, uint32_t step, uint32_t round) {
   struct pass_job *pj = ctx;
   pj->step = step;
+  points_step(pj->job, step);
   for (uint32_t i = 0; round > 0 && i < pj->n_sites; i++)
     if (pj->sites[i].step == step && !pass_job_converted(&pj->sites[i])) pj->sites[i].gone = true;
 }
@@ -317,6 +319,7 @@ static int make_edits(struct job *job, struct pass_job *pj, const int64_t *overc
                            .begin = begin_step,
                            .ctx = pj};
   run->env.overcount = overcount;
+  pj->job = job;
   pj->n_sites = 0;
   if (job_begin_edits(job, pipeline_command(&pj->pipeline), pipeline_options(&pj->pipeline), err))
     return -1;

@@ -32,6 +32,7 @@ struct pass_job {
   TABLE(struct pass_job_site, sites);
   TABLE(struct pass_job_warning, warnings);
   uint32_t step;               // the one that runs
+  struct job *job;             // that it runs for
   struct pass_run_step *steps; // what came of them; NULL: none ran yet
   // The job's, as in job.h: pass_job_report and pass_job_tell where the command sets no others.
   void (*report)(struct job *job, struct json_out *j);

@@ -151,6 +151,57 @@ static void tell_changes(struct text *t, const struct pass_job *pj) {
   if (declared) add(t, "%stypes and shapes of %lu value%s", comma(t), declared, plural(declared));
 }
 
+// ---- steps --------------------------------------------------------------------------------------
+
+// What steps of a pass did together: a pass may stand in many places of a long pipeline.
+struct pass_told {
+  const struct pass *pass;
+  uint64_t converted, held_back;
+  uint32_t steps, rounds; // rounds: how often they ran
+};
+
+static struct pass_told *told_of(struct pass_told *list, uint32_t *n, const struct pass *pass) {
+  for (uint32_t i = 0; i < *n; i++)
+    if (list[i].pass == pass) return &list[i];
+  list[*n] = (struct pass_told){.pass = pass};
+  return &list[(*n)++];
+}
+
+static const char *step_words(const struct pass_told *t, struct arena *a) {
+  const char *held =
+      t->held_back ? arena_printf(a, ", %lu held back by --exactness", t->held_back) : "";
+  const char *runs = t->rounds > 1 ? arena_printf(a, " in %u runs", t->rounds)
+                     : t->rounds   ? ""
+                                   : " (did not run)";
+  return arena_printf(a, "%7lu  %s%s%s", t->converted, t->pass->name, runs, held);
+}
+
+// A line for each pass that did something, in the order in which they first stand in the pipeline, and one for all; with
+// `every` those that did nothing too.
+static void tell_steps(const struct pass_job *pj, bool every, struct job_told *told,
+                       struct arena *a) {
+  const uint32_t n_steps = pj->pipeline.n_steps;
+  struct pass_told *list = arena_alloc(a, (n_steps + (size_t)1) * sizeof *list);
+  uint64_t *converted = arena_zalloc(a, (n_steps + (size_t)1) * sizeof *converted), all = 0;
+  uint32_t n = 0, did = 0;
+  for (uint32_t i = 0; i < pj->n_sites; i++)
+    converted[pj->sites[i].step] += pass_job_converted(&pj->sites[i]) && !pj->sites[i].gone;
+  for (uint32_t i = 0; i < n_steps; i++) {
+    struct pass_told *t = told_of(list, &n, pj->pipeline.steps[i].values.pass);
+    t->converted += converted[i];
+    t->held_back += pj->steps[i].held_back;
+    t->rounds += pj->steps[i].rounds;
+    t->steps++;
+    did += converted[i] > 0;
+    all += converted[i];
+  }
+  if (!every && did <= PASSES_SHOWN) return;
+  told->steps = arena_alloc(a, (n + (size_t)1) * sizeof *told->steps);
+  for (uint32_t i = 0; i < n; i++)
+    if (every || list[i].converted) told->steps[told->n_steps++] = step_words(&list[i], a);
+  told->did = arena_printf(a, "%lu change%s by %u of %u steps", all, plural(all), did, n_steps);
+}
+
 // ---- what was kept ------------------------------------------------------------------------------
 
 const char *pass_job_reason_words(const char *reason, struct arena *a) {
@@ -298,6 +349,9 @@ void pass_job_tell(struct job *job, struct job_told *told) {
     told->did = kept_text(&did, &job->arena);
   else if (job->edits.n)
     told->did = "only types, opsets or other metadata changed";
+  if (job->args->command == CLI_run && pj->steps && q->n_rows == 0)
+    tell_steps(pj, pj->pipeline.verbose || cli_flag(job->args, OPT_VERBOSE_STEPS), told,
+               &job->arena);
   told->worst = worst_text(q, &job->arena);
   told->kept = pass_job_kept(pj, PASS_JOB_ALL_STEPS, &job->arena);
   told->shapeless = shapeless_text(pj, &job->arena);

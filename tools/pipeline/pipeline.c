@@ -15,7 +15,8 @@
 #include "passes.h"
 
 void pipeline_init(struct pipeline *p) {
-  *p = (struct pipeline){.exactness = EXACTNESS_ROUNDING, .open = NO_ID};
+  *p = (struct pipeline){
+      .exactness = EXACTNESS_ROUNDING, .tolerance = compare_nothing(), .open = NO_ID};
 }
 
 void pipeline_free(struct pipeline *p) {
@@ -23,6 +24,11 @@ void pipeline_free(struct pipeline *p) {
     pass_values_done(&p->steps[i].values);
   TABLE_FREE(p, steps);
   TABLE_FREE(p, repeats);
+  TABLE_FREE(&p->inputs, list);
+  TABLE_FREE(&p->outputs, list);
+  TABLE_FREE(p, metrics);
+  TABLE_FREE(p, settings);
+  TABLE_FREE(p, notes);
   arena_free(&p->arena);
   pipeline_init(p);
 }
@@ -74,11 +80,11 @@ static int add_words(struct pipeline *p, const char *words, struct err *err) {
   return 0;
 }
 
-// Inside a repeat, what runs in rounds and behind them are steps of it.
+// What runs in rounds is a repeat of its own, also inside another one.
 static struct pipeline_step *add_group(struct pipeline *p, const struct group *group, uint32_t *n,
                                        struct err *err) {
   const uint32_t first = p->n_steps;
-  const bool rounds = p->open == NO_ID && group->rounds[0];
+  const bool rounds = group->rounds[0] && pipeline_depth(p) < PIPELINE_DEPTH;
   if (rounds) pipeline_begin(p, PIPELINE_ROUNDS);
   int rc = add_words(p, group->rounds, err);
   if (rounds) pipeline_end(p);
@@ -100,11 +106,12 @@ struct pipeline_step *pipeline_add(struct pipeline *p, struct span name, uint32_
   for (*n = 0; pass; pass = passes_named(name, ++*n)) {
     struct pipeline_step *step = TABLE_PUSH(p, steps);
     *step = (struct pipeline_step){.repeat = p->open};
+    for (uint32_t r = p->open; r != NO_ID; r = p->repeats[r].outer)
+      p->repeats[r].n++;
     pass_values_start(&step->values, pass, &p->arena);
     if (state_target(p, &step->values, err)) return NULL;
   }
   p->steps[first].named = *n;
-  if (p->open != NO_ID) p->repeats[p->open].n += *n;
   return &p->steps[first];
 }
 
@@ -116,12 +123,41 @@ struct pass_values **pipeline_values(struct pipeline *p, struct pipeline_step *s
 }
 
 void pipeline_begin(struct pipeline *p, uint32_t rounds) {
+  const uint32_t outer = p->open;
   p->open = TABLE_ADD(p, repeats, 1);
-  p->repeats[p->open] = (struct pipeline_repeat){.first = p->n_steps, .rounds = rounds};
+  p->repeats[p->open] =
+      (struct pipeline_repeat){.first = p->n_steps, .rounds = rounds, .outer = outer};
 }
 
 void pipeline_end(struct pipeline *p) {
-  p->open = NO_ID;
+  const struct pipeline_repeat r = p->repeats[p->open];
+  if (r.n == 0) p->n_repeats--; // it is the last one: those inside it went before it
+  p->open = r.outer;
+}
+
+uint32_t pipeline_depth(const struct pipeline *p) {
+  uint32_t n = 0;
+  for (uint32_t r = p->open; r != NO_ID; r = p->repeats[r].outer)
+    n++;
+  return n;
+}
+
+void pipeline_repeat_all(struct pipeline *p, uint32_t first, uint32_t rounds) {
+  if (first == p->n_steps) return;
+  const uint32_t all = TABLE_ADD(p, repeats, 1);
+  p->repeats[all] = (struct pipeline_repeat){
+      .first = first, .n = p->n_steps - first, .rounds = rounds, .outer = NO_ID};
+  for (uint32_t r = 0; r < all; r++)
+    if (p->repeats[r].outer == NO_ID && p->repeats[r].first >= first) p->repeats[r].outer = all;
+  for (uint32_t i = first; i < p->n_steps; i++)
+    if (p->steps[i].repeat == NO_ID) p->steps[i].repeat = all;
+}
+
+uint32_t pipeline_next_repeat(const struct pipeline *p, uint32_t open, uint32_t i) {
+  uint32_t next = NO_ID;
+  for (uint32_t r = p->steps[i].repeat; r != open && r != NO_ID; r = p->repeats[r].outer)
+    next = r;
+  return next;
 }
 
 // ---- words -------------------------------------------------------------------------------------
@@ -202,6 +238,49 @@ static const struct pass_option *of_output(const struct pipeline_step *step, con
   return NULL;
 }
 
+// The steps of its pass that say nothing of it take the value.
+static int take_setting(struct pipeline *p, const struct pipeline_setting *s, struct err *err) {
+  struct err why = {0};
+  const struct pass *pass = passes_find(span_str(s->pass));
+  const uint32_t o = pass ? pass_values_option(pass, span_str(s->option)) : NO_ID;
+  if (o == NO_ID) {
+    const char *sentence = arena_printf(
+        &p->arena, "%s: '%s' has no effect: no pass has such an option", s->place, s->key);
+    *TABLE_PUSH(p, notes) = (struct pipeline_note){sentence, NULL};
+    return 0;
+  }
+  for (uint32_t i = 0; i < p->n_steps; i++) {
+    struct pass_values *v = &p->steps[i].values;
+    if (v->pass != pass || v->of[o].given) continue;
+    pass_values_done(v);
+    for (uint32_t w = 0; w < s->n_words && why.kind == ERR_NONE; w++)
+      (void)pass_values_put(v, o, span_str(s->words[w]), &p->arena, &why);
+    if (why.kind == ERR_NONE) (void)pass_values_read(v, &p->arena, &why);
+    if (why.kind == ERR_NONE) continue;
+    (void)err_set(err, ERR_USAGE, "%s: %s", s->place, why.msg);
+    err_fill_hint_of(err, &why);
+    return -1;
+  }
+  return 0;
+}
+
+int pipeline_settle(struct pipeline *p, uint32_t first, bool repeat, struct err *err) {
+  for (uint32_t i = 0; i < p->n_settings; i++)
+    if (take_setting(p, &p->settings[i], err)) return -1;
+  if (repeat || p->exhaustive) pipeline_repeat_all(p, first, PIPELINE_ROUNDS);
+  return 0;
+}
+
+enum pipeline_point pipeline_point_of(const struct pipeline *p, uint32_t step) {
+  static const char *const names[] = {[POINT_EQUALITY] = "verify/VerifyEquality",
+                                      [POINT_TOLERANCE] = "verify/VerifyTolerance",
+                                      [POINT_METRIC] = "verify/VerifyMetric"};
+  const char *name = p->steps[step].values.pass->name;
+  for (enum pipeline_point k = POINT_EQUALITY; k <= POINT_METRIC; k++)
+    if (strcmp(name, names[k]) == 0) return k;
+  return POINT_NONE;
+}
+
 int pipeline_check(const struct pipeline *p, struct err *err) {
   const char *first = NULL, *text;
   for (uint32_t i = 0; i < p->n_steps; i++) {
@@ -237,6 +316,28 @@ const char *pipeline_command(const struct pipeline *p) {
   return is_one_pass(p) ? p->steps[0].values.pass->name : "run";
 }
 
+// Those that end before step i. The innermost that stays open.
+static uint32_t end_repeats(struct json_out *j, const struct pipeline *p, uint32_t open,
+                            uint32_t i) {
+  for (; open != NO_ID && p->repeats[open].first + p->repeats[open].n <= i;
+       open = p->repeats[open].outer) {
+    json_end_array(j);
+    json_put_uint(j, "rounds", p->repeats[open].rounds);
+    json_end_object(j);
+  }
+  return open;
+}
+
+// Those of step i that are not open yet, outer ones first: the innermost.
+static uint32_t begin_repeats(struct json_out *j, const struct pipeline *p, uint32_t open,
+                              uint32_t i) {
+  for (uint32_t next; (next = pipeline_next_repeat(p, open, i)) != NO_ID; open = next) {
+    json_object(j);
+    json_put_array(j, "repeat");
+  }
+  return open;
+}
+
 const char *pipeline_options(struct pipeline *p) {
   if (is_one_pass(p)) return pass_values_json(&p->steps[0].values, &p->arena);
   struct json_out j = {0};
@@ -244,26 +345,17 @@ const char *pipeline_options(struct pipeline *p) {
   if (p->exactness != EXACTNESS_ROUNDING)
     json_put_text(&j, "exactness", exactness_name(p->exactness));
   json_put_array(&j, "passes");
-  for (uint32_t i = 0, end; i < p->n_steps;) {
-    const struct pipeline_repeat *repeat =
-        p->steps[i].repeat == NO_ID ? NULL : &p->repeats[p->steps[i].repeat];
-    if (repeat) {
-      json_object(&j);
-      json_put_array(&j, "repeat");
-    }
-    for (end = i + (repeat ? repeat->n : 1); i < end; i++) {
-      const struct pass_values *v = &p->steps[i].values;
-      json_object(&j);
-      json_put_text(&j, "name", v->pass->name);
-      json_put_raw(&j, "options", span_str(pass_values_json(v, &p->arena)));
-      json_end_object(&j);
-    }
-    if (repeat) {
-      json_end_array(&j);
-      json_put_uint(&j, "rounds", repeat->rounds);
-      json_end_object(&j);
-    }
+  uint32_t open = NO_ID;
+  for (uint32_t i = 0; i < p->n_steps; i++) {
+    const struct pass_values *v = &p->steps[i].values;
+    open = end_repeats(&j, p, open, i);
+    open = begin_repeats(&j, p, open, i);
+    json_object(&j);
+    json_put_text(&j, "name", v->pass->name);
+    json_put_raw(&j, "options", span_str(pass_values_json(v, &p->arena)));
+    json_end_object(&j);
   }
+  end_repeats(&j, p, open, p->n_steps);
   json_end_array(&j);
   if (has_own(p)) own_rules_write(p->own, &j);
   json_end_object(&j);

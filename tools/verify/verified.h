@@ -22,6 +22,8 @@ struct verified_row {
   const char *
       fault; // FAILED: the edit group that alone is at fault, as "group 17 (fuse/bn)"; NULL: not known
   double seconds; // of both runs
+  bool has_value; // it is a metric of the task
+  double value;
 };
 
 // A value that both models have, in the order of the graph (--layers).

@@ -46,7 +46,9 @@ int verify_begin(struct verify *v, const struct verify_options *o, struct err *e
   if (runtime_open(&v->runtime, &v->options.runtime, err)) return -1;
   v->found.runtime = arena_string(&v->found.arena, span_str(runtime_about(v->runtime).version));
   v->found.seed = o->seed;
-  v->found.scope = o->scope == VERIFY_MODEL ? "model" : o->scope == VERIFY_SITES ? "sites" : "all";
+  v->found.scope = !(o->scope & VERIFY_SITES) ? "model"
+                   : o->scope == VERIFY_SITES ? "sites"
+                                              : "all";
   return 0;
 }
 

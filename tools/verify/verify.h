@@ -21,7 +21,17 @@
 
 #include <stdio.h>
 
-enum verify_scope { VERIFY_NOTHING = 0, VERIFY_SITES = 1, VERIFY_MODEL = 2, VERIFY_ALL = 3 };
+// POINTS: whole models, where steps of `verify` stand.
+enum verify_scope {
+  VERIFY_NOTHING = 0,
+  VERIFY_SITES = 1,
+  VERIFY_MODEL = 2,
+  VERIFY_ALL = 3,
+  VERIFY_POINTS = 4,
+};
+
+// Do whole models have to meet the metrics of the pipeline, beside the bounds or instead of them?
+enum verify_metrics { VERIFY_METRICS_TOO, VERIFY_NO_METRICS, VERIFY_METRICS_ALONE };
 
 struct verify_options {
   enum verify_scope scope;
@@ -62,8 +72,10 @@ struct verify {
   struct runtime *runtime;
   char *scratch; // a folder of its own
   int scratch_fd;
-  const char *step; // the pass behind which whole models are compared; NULL: all of them
-  FILE *log;        // of a job: the lines of its edit log (verify_job.h); NULL
+  const char *step;     // the pass behind which whole models are compared; NULL: all of them
+  uint32_t step_number; // of it in the pipeline, from 1; 0: it is not said
+  enum verify_metrics metrics;
+  FILE *log; // of a job: the lines of its edit log (verify_job.h); NULL
   const char *log_path;
   struct arena arena; // of inputs and results
   struct verified found;
@@ -110,6 +122,9 @@ struct verify_bounds verify_bounds_of_site(const char *const *passes, uint32_t n
 // (*out then), else by what they promise, else not at all (OFF). Words lie in *a.
 enum pipeline_proof verify_proof_of(const struct verify_options *o, const char *const *passes,
                                     uint32_t n, struct verify_bounds *out, struct arena *a);
+
+// Does the pipeline (NULL: there is none) say which metrics there are, and what is expected?
+bool verify_has_metrics(const struct pipeline *p);
 
 // "max abs 3e-05, cosine 0.99"
 const char *verify_bounds_words(const struct compare_bounds *b, struct arena *a);

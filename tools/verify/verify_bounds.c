@@ -128,6 +128,17 @@ static int looseness(const struct compare_bounds *b) {
   return b->equal ? 0 : b->rtol >= 0 ? 1 : 2;
 }
 
+// Does one of them promise less than the same numbers, and store no weights in another form, which has bounds of its own?
+static bool promise_less(const char *const *passes, uint32_t n) {
+  bool less = false;
+  for (uint32_t i = 0; i < n; i++) {
+    const struct pass *pass = passes_find(span_str(passes[i]));
+    if (pass && pass->stores) return false;
+    less = less || !pass || pass->exactness > EXACTNESS_ZERO || pass->loosest > EXACTNESS_ZERO;
+  }
+  return less;
+}
+
 enum pipeline_proof verify_proof_of(const struct verify_options *o, const char *const *passes,
                                     uint32_t n, struct verify_bounds *out, struct arena *a) {
   enum pipeline_proof proof = n ? PIPELINE_PROOF_OFF : PIPELINE_PROOF_PROMISE;
@@ -140,6 +151,11 @@ enum pipeline_proof verify_proof_of(const struct verify_options *o, const char *
         (proof != PIPELINE_PROOF_BOUNDS || looseness(&v.bounds) > looseness(&out->bounds)))
       *out = (struct verify_bounds){v.bounds, NULL};
     proof = v.proof;
+  }
+  if (proof == PIPELINE_PROOF_PROMISE && o->pipeline->tolerance.rtol >= 0 &&
+      promise_less(passes, n)) {
+    *out = (struct verify_bounds){o->pipeline->tolerance, NULL};
+    proof = PIPELINE_PROOF_BOUNDS;
   }
   if (proof == PIPELINE_PROOF_BOUNDS) out->words = verify_bounds_words(&out->bounds, a);
   return proof;

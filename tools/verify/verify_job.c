@@ -2,6 +2,7 @@
 // with itself.
 #include "verify_job.h"
 
+#include "points.h"
 #include "report.h"
 #include "verify_steps.h"
 #include "verify_written.h"
@@ -9,12 +10,14 @@
 int verify_job_begin(struct job *job, const struct pipeline *pipeline, struct err *err) {
   struct verify_options o;
   if (verify_options_take(&o, job->args, pipeline, &job->arena, err)) return -1;
+  points_begin(job, pipeline, o.scope & VERIFY_POINTS);
   if (o.scope == VERIFY_NOTHING) return 0;
   job->verify = arena_zalloc(&job->arena, sizeof *job->verify);
   return verify_begin(job->verify, &o, err);
 }
 
 void verify_job_end(struct job *job) {
+  points_end(job);
   if (job->verify) verify_end(job->verify);
   job->verify = NULL;
 }
@@ -22,6 +25,7 @@ void verify_job_end(struct job *job) {
 // A copy of the log, for who looks for the group at fault; without one nobody does.
 void verify_job_begin_edits(struct job *job) {
   struct verify *v = job->verify;
+  points_begin_edits(job);
   if (!v || (!(v->options.scope & VERIFY_SITES) && !verify_steps_wanted(v))) return;
   edit_groups_keep(&job->edits);
   v->log_path = arena_printf(&v->arena, "%s/edits.jsonl", v->scratch);
@@ -30,6 +34,7 @@ void verify_job_begin_edits(struct job *job) {
 
 void verify_job_line(struct job *job, struct span line) {
   struct verify *v = job->verify;
+  points_line(job, line);
   if (!v || !v->log || fwrite(line.at, 1, line.n, v->log) == line.n) return;
   fclose(v->log);
   v->log = NULL;
@@ -72,13 +77,17 @@ static int verify_edits(struct job *job, const char *path, struct err *err) {
 
 int verify_job_run(struct job *job, const char *folder, struct err *err) {
   struct verify *v = job->verify;
+  if (points_write_files(job, err)) return -1;
   if (!v) return 0;
   job->verified = &v->found;
   const char *result = arena_printf(&job->arena, "%s/%s", folder, job->out.onnx_name);
   if (v->options.scope & VERIFY_SITES && verify_edits(job, result, err)) return -1;
-  if (v->options.scope & VERIFY_MODEL && job->mode == IO_NULL)
+  if (v->options.scope & (VERIFY_MODEL | VERIFY_POINTS) && job->mode == IO_NULL)
     return err_set(err, ERR_USAGE, "--verify=model needs an output, and --io=null writes none");
-  if (verify_steps_wanted(v)) {
+  if (v->options.scope & VERIFY_POINTS && points_verify(job, v, result, err)) return -1;
+  if (v->options.scope & VERIFY_POINTS && v->found.n_failed) {
+    // What is wrong there is wrong in the end too.
+  } else if (verify_steps_wanted(v)) {
     const struct verify_steps steps = {.v = v,
                                        .groups = job->edits.groups,
                                        .args = job->args,

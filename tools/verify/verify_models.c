@@ -13,6 +13,7 @@
 #include "load.h"
 #include "passes.h"
 #include "report.h"
+#include "task_metric.h"
 #include "verify_layers.h"
 
 #include <math.h>
@@ -151,13 +152,28 @@ static int take_given(struct verify_run *r, struct array_case *c, struct err *er
 
 enum { INPUT_MOST = 1 << 30 };
 
+// Arrays that the pipeline lists; those of the command line count for more.
+static bool are_listed(const struct verify_options *o) {
+  return !o->inputs && o->pipeline && o->pipeline->inputs.n_list > 0;
+}
+
+static int read_cases(struct verify_run *r, struct array_cases *cases, struct err *err) {
+  struct verify *v = r->v;
+  const struct verify_options *o = &v->options;
+  if (!are_listed(o))
+    return array_files_read(&r->files, o->inputs, v->scratch, INPUT_MOST, &v->arena, cases, err);
+  const struct array_paths inputs = {o->pipeline->inputs.list, o->pipeline->inputs.n_list},
+                           outputs = {o->pipeline->outputs.list, o->pipeline->outputs.n_list};
+  return array_files_read_lists(&r->files, &inputs, &outputs, v->scratch, INPUT_MOST, &v->arena,
+                                cases, err);
+}
+
 static int find_cases(struct verify_run *r, struct err *err) {
   struct verify *v = r->v;
   const struct verify_options *o = &v->options;
-  if (o->inputs) {
+  if (o->inputs || are_listed(o)) {
     struct array_cases cases;
-    if (array_files_read(&r->files, o->inputs, v->scratch, INPUT_MOST, &v->arena, &cases, err))
-      return -1;
+    if (read_cases(r, &cases, err)) return -1;
     r->cases = cases.list;
     r->n_cases = cases.n;
     for (uint32_t i = 0; i < r->n_cases; i++)
@@ -196,7 +212,9 @@ static int run_side(struct verify_run *r, struct side *s, struct err *err) {
   const enum runtime_end loaded = runtime_load(v->runtime, s->path, NULL, &model, &cause);
   enum runtime_end end = loaded;
   for (uint32_t i = 0; i < r->n_cases; i++) {
-    s->why[i] = s == &r->side[1] ? r->side[0].why[i] : r->undrawn ? r->undrawn[i] : NULL;
+    s->why[i] = s == &r->side[1] && r->side[0].why ? r->side[0].why[i]
+                : r->undrawn                       ? r->undrawn[i]
+                                                   : NULL;
     if (s->why[i]) continue;
     // Sizes that the model refuses are not those of the next case; what ended the process would end it again.
     if (loaded == RUNTIME_DONE && (end == RUNTIME_DONE || end == RUNTIME_REFUSED)) {
@@ -219,10 +237,13 @@ static struct verified_row *add_row(struct verify_run *r, const char *name,
                                     const struct array_case *c) {
   struct verified *f = &r->v->found;
   struct verified_row *row = TABLE_PUSH(f, rows);
+  const char *of = c->name;
+  if (r->v->step && r->v->step_number)
+    of = arena_printf(&f->arena, "%s (step %u), %s", r->v->step, r->v->step_number, of);
+  else if (r->v->step)
+    of = arena_printf(&f->arena, "%s, %s", r->v->step, of);
   *row = (struct verified_row){
-      .name = arena_string(&f->arena, span_str(name)),
-      .of = r->v->step ? arena_printf(&f->arena, "%s, %s", r->v->step, c->name) : c->name,
-      .bounds = r->bounds.words};
+      .name = arena_string(&f->arena, span_str(name)), .of = of, .bounds = r->bounds.words};
   return row;
 }
 
@@ -307,6 +328,8 @@ static int compare_expected(struct verify_run *r, uint32_t i, struct err *err) {
                 : "there are no expected outputs");
     return 0;
   }
+  // What a pipeline expects is for metrics: it may be places of largest elements.
+  if (are_listed(&r->v->options)) return 0;
   for (uint32_t k = 0; k < c->outputs.n && !r->side[0].why[i]; k++) {
     struct array *x = &c->outputs.list[k];
     const struct array *have = *x->name ? array_named(a, x->name) : k < a->n ? &a->list[k] : NULL;
@@ -324,6 +347,71 @@ static int compare_expected(struct verify_run *r, uint32_t i, struct err *err) {
     else
       end_row(r, row, got.end == COMPARE_PASSED ? VERIFIED_PASSED : VERIFIED_FAILED, got.why);
   }
+  return 0;
+}
+
+// ---- metrics -----------------------------------------------------------------------------------
+
+bool verify_has_metrics(const struct pipeline *p) {
+  return p && p->n_metrics > 0 && p->outputs.n_list > 0;
+}
+
+// What is expected, in the order of the outputs, where the arrays have names.
+static bool order_expected(struct verify_run *r, const struct arrays *produced,
+                           const struct arrays *named, struct arrays *out, const char **why) {
+  struct arena *a = &r->v->found.arena;
+  *out = *named;
+  for (uint32_t k = 0; k < named->n; k++)
+    if (!*named->list[k].name) return true; // of a .npy: they go by their place
+  out->list = arena_zalloc(a, (named->n + (size_t)1) * sizeof *out->list);
+  out->n = 0;
+  for (uint32_t k = 0; k < produced->n; k++) {
+    const struct array *x = array_named(named, produced->list[k].name);
+    if (x && out->n == k) out->list[out->n++] = *x;
+  }
+  if (out->n == named->n) return true;
+  *why =
+      arena_printf(a, "the arrays that are expected are not named as the first outputs are ('%s')",
+                   quote_str(named->list[0].name).s);
+  return false;
+}
+
+static int judge_metric(struct verify_run *r, const struct array_case *c,
+                        const struct pipeline_metric *m, const struct arrays *produced,
+                        const char *unfit, struct err *err) {
+  struct arena *a = &r->v->found.arena;
+  const char *name = task_metric_name(m->metric);
+  char why[TASK_METRIC_WHY];
+  struct arrays expected;
+  double x = 0;
+  struct verified_row *row = add_row(r, name, c);
+  row->bounds = arena_printf(a, "from %g to %g", m->least, m->most);
+  if (unfit || !order_expected(r, produced, &c->outputs, &expected, &unfit)) {
+    end_row(r, row, VERIFIED_FAILED, unfit);
+    return 0;
+  }
+  const int rc = task_metric_value(m->metric, produced, &expected, &x, why, err);
+  if (rc < 0) return -1;
+  if (rc > 0) {
+    end_row(r, row, VERIFIED_FAILED, why);
+    return 0;
+  }
+  row->has_value = true;
+  row->value = x;
+  const bool fits = x >= m->least && x <= m->most;
+  end_row(r, row, fits ? VERIFIED_PASSED : VERIFIED_FAILED,
+          arena_printf(a, "%s %.9g is not within [%g, %g]", name, x, m->least, m->most));
+  return 0;
+}
+
+static int compare_metrics(struct verify_run *r, uint32_t i, struct err *err) {
+  const struct pipeline *p = r->v->options.pipeline;
+  const char *why = r->side[1].why[i];
+  if (r->v->metrics == VERIFY_NO_METRICS || !verify_has_metrics(p) || !are_listed(&r->v->options))
+    return 0;
+  if (why) why = arena_printf(&r->v->found.arena, "the model does not run: %s", why);
+  for (uint32_t k = 0; k < p->n_metrics; k++)
+    if (judge_metric(r, &r->cases[i], &p->metrics[k], &r->side[1].results[i], why, err)) return -1;
   return 0;
 }
 
@@ -388,11 +476,20 @@ static int run(struct verify_run *r, struct err *err) {
   r->bounds = bounds_of(r);
   r->judged = r->bounds.bounds;
   r->judged.nonfinite = !v->options.finite;
-  if (find_cases(r, err) || run_side(r, &r->side[0], err)) return -1;
+  if (find_cases(r, err)) return -1;
+  if (v->metrics == VERIFY_METRICS_ALONE) {
+    if (run_side(r, &r->side[1], err)) return -1;
+    for (uint32_t i = 0; i < r->n_cases; i++)
+      if (compare_metrics(r, i, err)) return -1;
+    return 0;
+  }
+  if (run_side(r, &r->side[0], err)) return -1;
   if (v->options.save_case && save_cases(r, err)) return -1;
   if (r->side[1].path && ran_once(r, &r->side[0]) && run_side(r, &r->side[1], err)) return -1;
   for (uint32_t i = 0; i < r->n_cases; i++)
-    if (compare_expected(r, i, err) || (r->side[1].path && compare_case(r, i, err))) return -1;
+    if (compare_expected(r, i, err) ||
+        (r->side[1].path && (compare_case(r, i, err) || compare_metrics(r, i, err))))
+      return -1;
   if (!r->side[1].path || !v->options.layers || r->side[0].why[0] || r->side[1].why[0]) return 0;
   const struct verify_layers layers = {.v = v,
                                        .source = m,

@@ -3,6 +3,7 @@
 #include "verify.h"
 
 #include "name_pattern.h"
+#include "points.h"
 #include "report.h"
 #include "threads.h"
 
@@ -159,7 +160,7 @@ static int take_runtime(const struct taking *t) {
 // What is given is not drawn too, and sites are drawn, of one size each.
 static int check_inputs(const struct taking *t) {
   const struct verify_options *o = t->o;
-  const bool sites = !(o->scope & VERIFY_MODEL);
+  const bool sites = !(o->scope & (VERIFY_MODEL | VERIFY_POINTS));
   uint32_t n_shapes;
   cli_list(t->args, of(t, &twin_shape), &n_shapes);
   if (o->inputs && sites) {
@@ -227,11 +228,13 @@ static enum verify_scope scope_of(const struct cli_args *args) {
   return strict || is_compatible(args) ? VERIFY_MODEL : VERIFY_SITES;
 }
 
-// --verify says what is looked at; a pipeline that says how asks for it too.
+// --verify says what is looked at; a pipeline that says how asks for it too. Arrays of the whole model are for it.
 static enum verify_scope asked_scope(const struct cli_args *args, const struct pipeline *p) {
-  if (cli_given(args, OPT_VERIFY)) return scope_of(args);
-  if (!p || !pipeline_verifies(p)) return VERIFY_NOTHING;
-  return p->verify_models ? VERIFY_MODEL : VERIFY_SITES;
+  const enum verify_scope points = points_are_verified(p) ? VERIFY_POINTS : VERIFY_NOTHING;
+  if (cli_given(args, OPT_VERIFY)) return scope_of(args) | points;
+  if (!p || !pipeline_verifies(p)) return points;
+  if (p->verify_models) return VERIFY_MODEL | points;
+  return (p->inputs.n_list ? VERIFY_ALL : VERIFY_SITES) | points;
 }
 
 // Each takes the memory of a runtime, so it is two where nobody says more, and never more than there are processors.

@@ -72,6 +72,21 @@ static void print_rows(const struct verified *f, struct arena *a) {
   if (shown < n) printf("the %u with the least SQNR of %u; --json lists all\n", shown, n);
 }
 
+// What it was the last time that it was looked at?
+static bool is_last(const struct verified *f, uint32_t i) {
+  for (uint32_t k = i + 1; k < f->n_rows; k++)
+    if (f->rows[k].has_value && strcmp(f->rows[k].name, f->rows[i].name) == 0) return false;
+  return true;
+}
+
+static void print_metrics(const struct verified *f) {
+  for (uint32_t i = 0; i < f->n_rows; i++) {
+    const struct verified_row *r = &f->rows[i];
+    if (r->has_value && r->end == VERIFIED_PASSED && is_last(f, i))
+      printf("  metric  %s %.9g (%s; %s)\n", r->name, r->value, quote_str(r->of).s, r->bounds);
+  }
+}
+
 static void print_failed(const struct verified *f) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < f->n_rows; i++) {
@@ -143,6 +158,7 @@ void verify_tell(const struct verify *v, bool brief) {
   const struct verified *f = &v->found;
   struct arena a = {0};
   if (!brief) print_rows(f, &a);
+  print_metrics(f);
   print_failed(f);
   print_not(f, &a);
   print_layers(f);
@@ -188,6 +204,7 @@ static void write_row(const struct verified_row *r, struct json_out *j) {
   json_put_text(j, "name", r->name);
   json_put_text(j, "of", r->of);
   json_put_text(j, "status", r->end == VERIFIED_NOT ? "not_verified" : end_words[r->end]);
+  if (r->has_value) json_put_double(j, "value", r->value);
   json_put_text(j, "why", r->why);
   json_end_object(j);
 }

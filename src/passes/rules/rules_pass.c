@@ -33,7 +33,10 @@ int rules_pass_run(struct pass_env *env, const struct pass *const *passes, void 
                                   .infers = infers,
                                   .counts = counts};
   if (rules_run(book, env, passes[0]->name, &o, err)) return -1;
-  for (uint32_t i = 0; i < n; i++)
-    results[i].held_back = counts[rules_named(book, span_str(passes[i]->name))].held;
+  for (uint32_t i = 0; i < n; i++) {
+    const uint32_t pass = rules_named(book, span_str(passes[i]->name));
+    results[i].held_back = counts[pass].held;
+    results[i].rewrites = counts[pass].fired;
+  }
   return 0;
 }

@@ -245,19 +245,19 @@ static const char *without_slashes(const char *path, struct arena *a) {
   return arena_string(a, span_of(path, n));
 }
 
-int array_files_read(struct array_files **out, const char *path, const char *scratch_folder,
-                     uint64_t most, struct arena *a, struct array_cases *cases, struct err *err) {
-  struct stat at;
-  *out = NULL;
-  *cases = (struct array_cases){0};
-  assert(scratch_folder);
-  path = without_slashes(path, a);
-  if (stat(path, &at) != 0)
-    return err_errno(err, errno, ERR_INPUT, "cannot open '%s'", quote_path(path).s);
+static struct array_files *begin(const char *scratch_folder, uint64_t most, struct arena *a) {
   struct array_files *x = arena_zalloc(a, sizeof *x);
+  assert(scratch_folder);
   x->a = a;
   x->s = space_of(most, arena_string(a, span_str(scratch_folder)), a);
-  const int bad = S_ISDIR(at.st_mode) ? read_folder(x, path, err) : read_file_case(x, path, err);
+  return x;
+}
+
+static int end(struct array_files *x, int bad, struct array_files **out,
+               struct array_cases *cases) {
+  struct arena *a = x->a;
+  *out = NULL;
+  *cases = (struct array_cases){0};
   if (bad) {
     array_files_close(x);
     return -1;
@@ -268,6 +268,48 @@ int array_files_read(struct array_files **out, const char *path, const char *scr
     cases->list[i] = x->cases[i];
   *out = x;
   return 0;
+}
+
+int array_files_read(struct array_files **out, const char *path, const char *scratch_folder,
+                     uint64_t most, struct arena *a, struct array_cases *cases, struct err *err) {
+  struct stat at;
+  *out = NULL;
+  path = without_slashes(path, a);
+  if (stat(path, &at) != 0)
+    return err_errno(err, errno, ERR_INPUT, "cannot open '%s'", quote_path(path).s);
+  struct array_files *x = begin(scratch_folder, most, a);
+  const int bad = S_ISDIR(at.st_mode) ? read_folder(x, path, err) : read_file_case(x, path, err);
+  return end(x, bad, out, cases);
+}
+
+static int read_list(struct array_files *x, const struct array_paths *paths, struct arrays *all,
+                     struct err *err) {
+  *all = (struct arrays){0};
+  for (uint32_t i = 0; i < paths->n; i++) {
+    struct feed_file file;
+    struct feed f;
+    struct arrays one;
+    if (open_file(arena_string(x->a, span_str(paths->list[i])), &file, &f, err) != 0) return -1;
+    const int bad = read_by_content(x, &f, &one, err);
+    close_file(x, &file);
+    if (bad) return -1;
+    struct array *list = arena_zalloc(x->a, (all->n + one.n + (size_t)1) * sizeof *list);
+    if (all->n) memcpy(list, all->list, all->n * sizeof *list);
+    if (one.n) memcpy(list + all->n, one.list, one.n * sizeof *list);
+    *all = (struct arrays){list, all->n + one.n};
+  }
+  return 0;
+}
+
+int array_files_read_lists(struct array_files **out, const struct array_paths *inputs,
+                           const struct array_paths *outputs, const char *scratch_folder,
+                           uint64_t most, struct arena *a, struct array_cases *cases,
+                           struct err *err) {
+  struct array_files *x = begin(scratch_folder, most, a);
+  struct array_case c = {.name = "reference"};
+  const int bad = read_list(x, inputs, &c.inputs, err) || read_list(x, outputs, &c.outputs, err);
+  if (!bad) *TABLE_PUSH(x, cases) = c;
+  return end(x, bad, out, cases);
 }
 
 void array_files_close(struct array_files *x) {

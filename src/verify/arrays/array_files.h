@@ -34,6 +34,15 @@ struct array_cases {
 struct array_files; // holds descriptors
 int array_files_read(struct array_files **out, const char *path, const char *scratch_folder,
                      uint64_t most, struct arena *a, struct array_cases *cases, struct err *err);
+// The same of files that are listed: one case, of the arrays of all files in order (a .npy's has no name).
+struct array_paths {
+  const char *const *list;
+  uint32_t n;
+};
+int array_files_read_lists(struct array_files **out, const struct array_paths *inputs,
+                           const struct array_paths *outputs, const char *scratch_folder,
+                           uint64_t most, struct arena *a, struct array_cases *cases,
+                           struct err *err);
 void array_files_close(struct array_files *f);
 
 // Writes a case as folder/test_data_set_<k>/input_<i>.pb, output_<i>.pb. The folder may be there; a data set of

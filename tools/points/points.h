@@ -1,0 +1,62 @@
+// What the model was at each step of a run: which edits came before it, kept while they are made, so that the model can be had
+// as it was there once more.
+//
+//   steps    0 cleanup   1 verify   2 streamline            3 verify
+//   groups   1 2 3       │          4 5 6 7 8 … 41 42       │
+//                        model behind group 3               model behind group 42
+//
+// Whoever wants the model at a step replays the log up to its group. Nothing is kept unless the pipeline has such a step, or
+// asks for files of models on the way.
+#ifndef WEIR_POINTS_H
+#define WEIR_POINTS_H
+
+#include "job.h"
+#include "pipeline.h"
+#include "plan.h"
+#include "verify.h"
+
+// A step that ran. Steps that are one call have the same group.
+struct points_row {
+  uint32_t step;
+  uint32_t group; // of edits that came before it
+};
+
+struct points {
+  const struct pipeline *pipeline;
+  int log; // a file without a name, with the lines of the edit log; -1: it could not be made
+  const char *log_path;
+  TABLE(struct points_row, rows);
+};
+
+// job->points, if the pipeline (NULL: there is none) wants it: with verified false, for files alone.
+void points_begin(struct job *job, const struct pipeline *pipeline, bool verified);
+void points_end(struct job *job);
+// The edits begin, perhaps again; a line of their log; a step begins.
+void points_begin_edits(struct job *job);
+void points_line(struct job *job, struct span line);
+void points_step(struct job *job, uint32_t step);
+
+// points_model.c. The model behind so many groups of a log, as files in a folder.
+struct points_model {
+  const char *path; // of its .onnx
+  const char *files[PLAN_DATA_FILES_MAX + 1];
+  uint32_t n_files;
+};
+struct points_source {
+  const struct cli_args *args;
+  const char *model, *log; // paths
+  uint64_t memory;
+};
+int points_write_model(const struct points_source *from, uint32_t group, const char *folder, int fd,
+                       const char *name, struct points_model *out, struct arena *a,
+                       struct err *err);
+void points_remove_model(int folder, const struct points_model *m);
+
+// points_files.c. The files that the pipeline asks for: the model behind each call that changed it, and before and after the
+// last one.
+int points_write_files(struct job *job, struct err *err);
+// points_verify.c. Steps of `verify`, in order, until one fails. result: the output, where it lies.
+bool points_are_verified(const struct pipeline *p); // is there one that is not turned off?
+int points_verify(struct job *job, struct verify *v, const char *result, struct err *err);
+
+#endif

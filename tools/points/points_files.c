@@ -1,0 +1,118 @@
+// Models on the way as files, for who wants to look at them: `logging` of a pipeline file.
+//
+//   keep_intermediates: DIR     DIR/00000041-GroupAdd.onnx …      behind each call that changed the model
+//   checkpoint: last.onnx       before-last.onnx, after-last.onnx   before and behind the last of these
+//
+// The number is that of the step in the order in which steps ran. Rules that are one walk together are one call, and
+// one file, named by their family. Each model has its own weights.
+#include "points.h"
+
+#include "replay_log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int open_folder(const char *path, bool make, int *fd, struct err *err) {
+  if (make && mkdir(path, 0777) && errno != EEXIST)
+    return err_errno(err, errno, ERR_IO, "the folder '%s' cannot be made", quote_path(path).s);
+  *fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (*fd < 0)
+    return err_errno(err, errno, ERR_IO, "the folder '%s' cannot be opened", quote_path(path).s);
+  return 0;
+}
+
+// Files of models are made for their owner alone, as parts are; these are for people.
+static int publish(int folder, const struct points_model *m, struct err *err) {
+  const mode_t mask = umask(0);
+  umask(mask);
+  for (uint32_t i = 0; i < m->n_files; i++)
+    if (fchmodat(folder, m->files[i], 0666 & ~mask, 0))
+      return err_errno(err, errno, ERR_IO, "cannot change '%s'", quote_str(m->files[i]).s);
+  return 0;
+}
+
+// Behind group `group`; the one before any is a copy of the source as weir writes it.
+static int write_at(struct job *job, uint32_t group, const char *folder, int fd, const char *name,
+                    struct err *err) {
+  const struct points *p = job->points;
+  const struct points_source from = {job->args, job->in_path, p->log_path, job->memory};
+  struct points_model model;
+  if (points_write_model(&from, group ? group : REPLAY_LOG_NOTHING, folder, fd, name, &model,
+                         &job->arena, err))
+    return -1;
+  return publish(fd, &model, err);
+}
+
+// The call that row i begins: one past its last row, and the group that it ended with.
+static uint32_t call_end(const struct job *job, uint32_t i, uint32_t *group) {
+  const struct points *p = job->points;
+  uint32_t k = i + 1;
+  while (k < p->n_rows && p->rows[k].group == p->rows[i].group)
+    k++;
+  *group = k < p->n_rows ? p->rows[k].group : job->edits.group;
+  return k;
+}
+
+// What changed the model between two groups: a class or pass, a family, or "several".
+static const char *name_of(struct job *job, uint32_t from, uint32_t to) {
+  const struct edit_groups *g = job->edits.groups;
+  const char *first = g->rows[from - g->first].pass;
+  bool one = true, family = true;
+  const size_t n = strcspn(first, "/");
+  for (uint32_t k = from; k < to; k++) {
+    const char *pass = g->rows[k - g->first].pass;
+    one = one && strcmp(pass, first) == 0;
+    family = family && strcspn(pass, "/") == n && strncmp(pass, first, n) == 0;
+  }
+  if (one) return first[n] ? first + n + 1 : first;
+  return family ? arena_string(&job->arena, span_of(first, n)) : "several";
+}
+
+static int write_intermediates(struct job *job, const char *folder, struct err *err) {
+  const struct points *p = job->points;
+  uint32_t group;
+  int fd, rc = open_folder(folder, true, &fd, err);
+  if (rc) return -1;
+  for (uint32_t i = 0, end; i < p->n_rows && rc == 0; i = end) {
+    end = call_end(job, i, &group);
+    if (group == p->rows[i].group) continue;
+    const char *name =
+        arena_printf(&job->arena, "%08u-%s.onnx", end - 1, name_of(job, p->rows[i].group, group));
+    rc = write_at(job, group, folder, fd, name, err);
+  }
+  close(fd);
+  return rc;
+}
+
+static int write_checkpoint(struct job *job, const char *path, struct err *err) {
+  const struct points *p = job->points;
+  const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+  const char *folder =
+      slash ? arena_string(&job->arena, span_of(path, (size_t)(slash - path + 1))) : ".";
+  uint32_t before = 0, after = 0, group;
+  int fd, rc = open_folder(folder, false, &fd, err);
+  if (rc) return -1;
+  for (uint32_t i = 0, end; i < p->n_rows; i = end) {
+    end = call_end(job, i, &group);
+    if (group == p->rows[i].group) continue;
+    before = p->rows[i].group;
+    after = group;
+  }
+  rc = write_at(job, before, folder, fd, arena_printf(&job->arena, "before-%s", base), err);
+  if (rc == 0)
+    rc = write_at(job, after, folder, fd, arena_printf(&job->arena, "after-%s", base), err);
+  close(fd);
+  return rc;
+}
+
+int points_write_files(struct job *job, struct err *err) {
+  const struct points *p = job->points;
+  if (!p || (!p->pipeline->checkpoint && !p->pipeline->intermediates)) return 0;
+  if (p->log < 0)
+    return err_set(err, ERR_IO, "the edits could not be kept in the folder for temporary files");
+  if (p->pipeline->intermediates && write_intermediates(job, p->pipeline->intermediates, err))
+    return -1;
+  return p->pipeline->checkpoint ? write_checkpoint(job, p->pipeline->checkpoint, err) : 0;
+}

@@ -1,0 +1,36 @@
+// A model on the way: the log is replayed up to a group, and what it is then is planned and written.
+#include "points.h"
+
+#include "part.h"
+#include "verify_replay.h"
+
+#include <unistd.h>
+
+void points_remove_model(int folder, const struct points_model *m) {
+  for (uint32_t i = 0; i < m->n_files; i++)
+    (void)unlinkat(folder, m->files[i], 0);
+}
+
+int points_write_model(const struct points_source *from, uint32_t group, const char *folder, int fd,
+                       const char *name, struct points_model *out, struct arena *a,
+                       struct err *err) {
+  struct verify_replay x;
+  struct part_cutter *c = NULL;
+  struct plan plan = {.n_outputs = 0};
+  const struct plan_layout layout = {.onnx_name = name, .inline_below = 1024};
+  bool planned = false;
+  *out = (struct points_model){.path = arena_printf(a, "%s/%s", folder, name)};
+  int rc = verify_replay_open(&x, from->args, from->model, from->log, group, true, NULL, err);
+  if (rc == 0) rc = edits_finish(&x.job.edits, err);
+  if (rc == 0) rc = plan_build(&plan, &x.job.model, &x.job.recipes, &layout, err);
+  planned = rc == 0;
+  for (uint32_t i = 0; planned && i < plan.n_outputs; i++)
+    out->files[out->n_files++] = arena_string(a, span_str(plan.outputs[i].name));
+  if (rc == 0)
+    rc = part_cutter_open(&c, &x.job.model, &x.job.recipes, x.job.sources, from->memory, err);
+  if (rc == 0) rc = part_write_plan(c, &plan, fd, err);
+  part_cutter_close(c);
+  if (planned) plan_free(&plan);
+  verify_replay_close(&x);
+  return rc;
+}
