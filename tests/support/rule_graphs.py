@@ -49,14 +49,23 @@ def pass_of(book, rule, row):
     return name
 
 
+# MultiThreshold by how many inputs its nodes have: that without weights is no function that anybody published.
+THRESHOLDS = {
+    3: "MultiThreshold (x, t, w) => (y) { i = Constant <value_ints: ints = [-1]> () u = Unsqueeze (x, i) g = GreaterOrEqual (u, t) c = Cast <to = 1> (g) m = Mul (w, c) y = ReduceSum <keepdims = 0> (m, i) }",
+    2: "MultiThreshold (x, t) => (y) { i = Constant <value_ints: ints = [-1]> () u = Unsqueeze (x, i) g = GreaterOrEqual (u, t) c = Cast <to = 1> (g) y = ReduceSum <keepdims = 0> (c, i) }",
+}
+
+
 def with_bodies(model):
     """What a runtime takes the operators of onnx_passes.ops for."""
     if any(node.domain == "onnx_passes.ops" for node in model.graph.node) and not model.functions:
+        inputs = {len(node.input) for node in model.graph.node if node.op_type == "MultiThreshold"}
         version = next(each.version for each in model.opset_import if not each.domain)
         for body in (
             "Im2Col <kernel_shape, strides, dilations> (x, i) => (y) { f = Flatten (x) y = Gather <axis: int = 1> (f, i) }",
             "Silu (x) => (y) { s = Sigmoid (x) y = Mul (x, s) }",
             "Swish <alpha: float = 1.0> (x) => (y) { a = Constant <value_float: float = @alpha> () c = CastLike (a, x) m = Mul (c, x) s = Sigmoid (m) y = Mul (x, s) }",
+            *(THRESHOLDS[n] for n in inputs),
         ):
             model.functions.append(onnx.parser.parse_function(f'<domain: "onnx_passes.ops", opset_import: ["" : {version}]> {body}'))
     return model
