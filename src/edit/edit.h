@@ -81,9 +81,12 @@ struct edit_attr {
   struct span s;
   const int64_t *ints;
   const float *floats;
-  uint32_t n;      // of ints or floats
+  const struct span *strings;
+  uint32_t n;      // of ints, floats or strings
   uint32_t recipe; // TENSOR: its elements
   uint32_t graph;  // GRAPH: made by edit_add_subgraph
+  // In a function: the attribute of it whose value this one has, of that type. NULL: it says its own.
+  const char *ref;
 };
 
 // An output of a node: an existing value of its graph without a producer (VALUE_UNDEFINED, as a
@@ -156,7 +159,12 @@ void edit_remove_graph_input(struct edits *e, uint32_t value);
 void edit_set_graph_output(struct edits *e, uint32_t graph, uint32_t position, uint32_t value);
 // An empty graph whose parent is `parent`; it hangs nowhere until a GRAPH attribute names it.
 uint32_t edit_add_subgraph(struct edits *e, uint32_t parent, struct span name);
+// An empty function that imports what the model imports. Its inputs and outputs are made as a graph's are.
 uint32_t edit_add_function(struct edits *e, struct span domain, struct span name); // function id
+// The same with attributes: of type UNDEFINED those that a call must give, the others with what their
+// absence means (no tensors, no graphs).
+uint32_t edit_add_function_with(struct edits *e, struct span domain, struct span name,
+                                const struct edit_attr *attrs, uint32_t n_attrs);
 void edit_remove_function(struct edits *e, uint32_t function);
 // Adds or changes the model's import; function bodies have their own. Version 0 of another domain
 // than ai.onnx: the import, which is there, goes.

@@ -60,9 +60,10 @@ enum edit_field_type {
   FIELD_INPUTS,     // of `spec`
   FIELD_OUTPUTS,
   FIELD_ATTRS,
-  FIELD_OUTPUT,  // an old value or a new one, `out` while it is asked for, null or absent: none
-  FIELD_ATTR,    // `attr_value` while it is asked for, null: removed
-  FIELD_RECIPES, // `of`
+  FIELD_DEFAULTS, // the same of a function, null: without a default
+  FIELD_OUTPUT,   // an old value or a new one, `out` while it is asked for, null or absent: none
+  FIELD_ATTR,     // `attr_value` while it is asked for, null: removed
+  FIELD_RECIPES,  // `of`
 };
 
 struct edit_field {
@@ -92,6 +93,9 @@ void edit_ask(struct edits *e, struct edit_asked *x);
 void edit_take(struct edits *e, struct edit_asked *x);
 // Writes its line, and hands it to the sink. Nothing if nobody records.
 void edit_line(struct edits *e, const struct edit_asked *x);
+
+// What a line calls the types that edits make, by type, up to ATTR_STRINGS.
+extern const char *const edit_attr_words[];
 
 // Parts of checks that others need.
 int edit_check_node(const struct edits *e, uint32_t node, struct err *err); // exists and lives

@@ -100,15 +100,29 @@ static int check_attr_graph(const struct edits *e, uint32_t graph, uint32_t hung
   return 0;
 }
 
+// Only a function has attributes that others can refer to.
+static int check_reference(const struct edits *e, uint32_t graph, const struct edit_attr *a,
+                           struct err *err) {
+  if (check_given(span_str(a->ref), "the name of a function's attribute", err)) return -1;
+  if (a->type == ATTR_UNDEFINED || a->type > ATTR_STRINGS)
+    return err_set(err, ERR_MODEL, "attribute '%s' has a type that no edit makes",
+                   quote_str(a->name).s);
+  if (e->m->graphs[model_root_graph(e->m, graph)].kind == GRAPH_FUNCTION) return 0;
+  return err_set(err, ERR_MODEL, "attribute '%s' refers to '%s', but graph g%u is in no function",
+                 quote_str(a->name).s, quote_str(a->ref).s, graph);
+}
+
 static int check_attr(const struct edits *e, uint32_t graph, const struct edit_attr *a,
                       struct err *err) {
   if (check_given(span_str(a->name), "the name of an attribute", err)) return -1;
+  if (a->ref) return check_reference(e, graph, a, err);
   switch (a->type) {
   case ATTR_FLOAT:
   case ATTR_INT:
   case ATTR_STRING:
   case ATTR_FLOATS:
-  case ATTR_INTS: return 0;
+  case ATTR_INTS:
+  case ATTR_STRINGS: return 0;
   case ATTR_TENSOR: return check_recipe(e, a->recipe, err);
   case ATTR_GRAPH: return check_attr_graph(e, a->graph, graph, err);
   default:
@@ -384,6 +398,24 @@ static bool is_function(const struct edits *e, const struct model_function *f,
          span_eq(model_name(e->m, f->name), x->name);
 }
 
+// Attributes of a new function: no graphs or tensors, which would hang nowhere.
+static int check_defaults(const struct edit_node *spec, struct err *err) {
+  if (spec->n_attrs > UINT16_MAX)
+    return err_set(err, ERR_MODEL, "%u attributes are more than %u", spec->n_attrs, UINT16_MAX);
+  for (uint32_t i = 0; i < spec->n_attrs; i++) {
+    const struct edit_attr *a = &spec->attrs[i];
+    if (check_given(span_str(a->name), "the name of an attribute", err)) return -1;
+    if (a->ref || a->type == ATTR_TENSOR || a->type == ATTR_GRAPH || a->type > ATTR_STRINGS)
+      return err_set(err, ERR_MODEL,
+                     "attribute '%s' of a function has a default that no edit makes",
+                     quote_str(a->name).s);
+    for (uint32_t k = 0; k < i; k++)
+      if (strcmp(spec->attrs[k].name, a->name) == 0)
+        return err_set(err, ERR_MODEL, "attribute '%s' is given twice", quote_str(a->name).s);
+  }
+  return 0;
+}
+
 int edit_check_add_function(const struct edits *e, const struct edit_asked *x, struct err *err) {
   const struct model *m = e->m;
   if (check_next('f', x->function, m->n_functions, err)) return -1;
@@ -396,7 +428,7 @@ int edit_check_add_function(const struct edits *e, const struct edit_asked *x, s
       return err_set(err, ERR_MODEL, "function '%s' of domain '%s' exists already",
                      quote(x->name).s, quote(x->domain).s);
   }
-  return 0;
+  return check_defaults(&x->spec, err);
 }
 
 static int check_function(const struct edits *e, uint32_t function, struct err *err) {

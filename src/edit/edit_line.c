@@ -116,14 +116,25 @@ static void put_float(struct json_out *j, float f) {
   json_double(j, (float)x == f ? x : (double)f);
 }
 
-// {"int":1}, {"tensor":…}, … of an attribute row; null for a dead one.
+const char *const edit_attr_words[] = {
+    [ATTR_UNDEFINED] = NULL,  [ATTR_FLOAT] = "float",   [ATTR_INT] = "int",
+    [ATTR_STRING] = "string", [ATTR_TENSOR] = "tensor", [ATTR_GRAPH] = "graph",
+    [ATTR_FLOATS] = "floats", [ATTR_INTS] = "ints",     [ATTR_STRINGS] = "strings"};
+
+// {"int":1}, {"tensor":…}, … of an attribute row; null for a dead one, and for one of a function that has no default.
 static void put_attr(struct edits *e, const struct model_attr *a) {
   struct json_out *j = &e->line;
-  if (a->flags & ATTR_DEAD) {
+  if (a->flags & ATTR_DEAD || (a->type == ATTR_UNDEFINED && a->ref_name == e->m->empty)) {
     json_null(j);
     return;
   }
   json_object(j);
+  if (a->ref_name != e->m->empty) {
+    json_put_string(j, "ref", model_name(e->m, a->ref_name));
+    json_put_text(j, "type", edit_attr_words[a->type]);
+    json_end_object(j);
+    return;
+  }
   switch ((enum attr_type)a->type) {
   case ATTR_INT: json_put_int(j, "int", a->u.i); break;
   case ATTR_FLOAT:
@@ -136,6 +147,12 @@ static void put_attr(struct edits *e, const struct model_attr *a) {
     json_put_array(j, "floats");
     for (uint32_t i = 0; i < a->count; i++)
       put_float(j, e->m->floats[a->first + i]);
+    json_end_array(j);
+    break;
+  case ATTR_STRINGS:
+    json_put_array(j, "strings");
+    for (uint32_t i = 0; i < a->count; i++)
+      json_string(j, model_name(e->m, e->m->strings[a->first + i]));
     json_end_array(j);
     break;
   case ATTR_TENSOR: put_data(e, a->first); break;
@@ -172,11 +189,11 @@ static void put_type(struct edits *e, const struct edit_asked *x) {
 
 // ---- the line ----------------------------------------------------------------------------------
 
-static void put_attrs(struct edits *e, const struct model_node *n) {
-  if (n->n_attrs == 0) return;
+static void put_attrs(struct edits *e, uint32_t first, uint32_t n) {
+  if (n == 0) return;
   json_put_object(&e->line, "attrs");
-  for (uint32_t i = 0; i < n->n_attrs; i++) {
-    const struct model_attr *a = &e->m->attrs[n->attrs + i];
+  for (uint32_t i = 0; i < n; i++) {
+    const struct model_attr *a = &e->m->attrs[first + i];
     json_key(&e->line, model_name_str(e->m, a->name));
     put_attr(e, a);
   }
@@ -224,7 +241,10 @@ static void put_field(struct edits *e, const struct edit_asked *x, const struct 
   case FIELD_OUTPUTS:
     put_slots(e, f->keys, m->nodes[x->node].refs + x->spec.n_in, x->spec.n_out);
     break;
-  case FIELD_ATTRS: put_attrs(e, &m->nodes[x->node]); break;
+  case FIELD_ATTRS: put_attrs(e, m->nodes[x->node].attrs, m->nodes[x->node].n_attrs); break;
+  case FIELD_DEFAULTS:
+    put_attrs(e, m->functions[x->function].attrs, m->functions[x->function].n_attrs);
+    break;
   case FIELD_ATTR:
     json_key(j, f->keys);
     put_attr(e, &m->attrs[*id]);

@@ -16,9 +16,21 @@ struct span edit_make_copy(struct edits *e, struct span s) {
   return span_of(arena_string(&e->scratch, s), s.n);
 }
 
+static const struct span *copy_strings(struct edits *e, const struct edit_attr *a) {
+  struct span *list = arena_alloc(&e->scratch, (a->n + (size_t)1) * sizeof *list);
+  for (uint32_t i = 0; i < a->n; i++)
+    list[i] = edit_make_copy(e, a->strings[i]);
+  return list;
+}
+
 static struct edit_attr copy_attr(struct edits *e, const struct edit_attr *a) {
   struct edit_attr c = *a;
   c.name = arena_string(&e->scratch, span_str(a->name));
+  if (a->ref) {
+    c.ref = arena_string(&e->scratch, span_str(a->ref));
+    return c;
+  }
+  if (a->type == ATTR_STRINGS) c.strings = copy_strings(e, a);
   if (a->type == ATTR_STRING) c.s = edit_make_copy(e, a->s);
   if (a->type == ATTR_INTS && a->n)
     c.ints =
@@ -194,17 +206,25 @@ static uint32_t attr_row(struct model *m, uint32_t node, const char *name) {
   return at;
 }
 
-uint32_t edit_make_attr(struct edits *e, uint32_t node, const struct edit_attr *spec) {
+static uint32_t put_strings(struct model *m, const struct edit_attr *a) {
+  const uint32_t first = TABLE_ADD(m, strings, a->n);
+  for (uint32_t i = 0; i < a->n; i++)
+    m->strings[first + i] = model_intern(m, a->strings[i]);
+  return first;
+}
+
+// What the attribute says, into its row. `a` is a copy.
+static void fill_attr(struct edits *e, uint32_t attr, const struct edit_attr *given) {
   struct model *m = e->m;
-  const struct edit_attr a = copy_attr(e, spec);
-  const uint32_t attr = attr_row(m, node, a.name);
+  const struct edit_attr a = *given;
   const uint32_t name = model_intern(m, span_str(a.name));
+  const uint32_t ref = a.ref ? model_intern(m, span_str(a.ref)) : m->empty;
   m->attrs[attr].name = name;
-  m->attrs[attr].node = node;
-  m->attrs[attr].ref_name = m->empty;
+  m->attrs[attr].ref_name = ref;
   m->attrs[attr].type = (uint8_t)a.type;
   uint32_t first = NO_ID, count = 1;
-  switch (a.type) {
+  switch (a.ref ? ATTR_UNDEFINED : a.type) {
+  case ATTR_UNDEFINED: count = 0; break;
   case ATTR_INT: m->attrs[attr].u.i = a.i; break;
   case ATTR_FLOAT: m->attrs[attr].u.f = a.f; break;
   case ATTR_STRING: m->attrs[attr].u.s = model_intern(m, a.s); break;
@@ -216,6 +236,10 @@ uint32_t edit_make_attr(struct edits *e, uint32_t node, const struct edit_attr *
     count = a.n;
     first = edit_rows_floats(m, a.floats, a.n);
     break;
+  case ATTR_STRINGS:
+    count = a.n;
+    first = put_strings(m, &a);
+    break;
   case ATTR_TENSOR:
     first = edit_make_tensor(e, m->nodes[m->attrs[attr].node].graph, m->empty, a.recipe);
     m->tensors[first].home = HOME_ATTRIBUTE;
@@ -224,9 +248,26 @@ uint32_t edit_make_attr(struct edits *e, uint32_t node, const struct edit_attr *
   }
   m->attrs[attr].count = count;
   m->attrs[attr].first = first;
-  own_content(m, attr);
-  edit_rows_mark_node(m, node);
+}
+
+uint32_t edit_make_attr(struct edits *e, uint32_t node, const struct edit_attr *spec) {
+  const struct edit_attr a = copy_attr(e, spec);
+  const uint32_t attr = attr_row(e->m, node, a.name);
+  e->m->attrs[attr].node = node;
+  fill_attr(e, attr, &a);
+  own_content(e->m, attr);
+  edit_rows_mark_node(e->m, node);
   return attr;
+}
+
+uint32_t edit_make_defaults(struct edits *e, const struct edit_attr *attrs, uint32_t n) {
+  const uint32_t first = TABLE_ADD(e->m, attrs, n);
+  for (uint32_t i = 0; i < n; i++) {
+    const struct edit_attr a = copy_attr(e, &attrs[i]);
+    e->m->attrs[first + i] = (struct model_attr){.node = NO_ID, .flags = ATTR_NEW};
+    fill_attr(e, first + i, &a);
+  }
+  return first;
 }
 
 // ---- nodes -------------------------------------------------------------------------------------

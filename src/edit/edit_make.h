@@ -10,6 +10,8 @@ uint32_t edit_make_node(struct edits *e, const struct edit_node *spec);
 uint32_t edit_make_output(struct edits *e, uint32_t graph, struct edit_output to);
 // Sets (or adds) an attribute; gives its row.
 uint32_t edit_make_attr(struct edits *e, uint32_t node, const struct edit_attr *a);
+// Attributes of a function, in a run of their own; gives the first.
+uint32_t edit_make_defaults(struct edits *e, const struct edit_attr *attrs, uint32_t n);
 // A tensor row whose elements are the recipe's; name: an id.
 uint32_t edit_make_tensor(struct edits *e, uint32_t graph, uint32_t name, uint32_t recipe);
 // Gives an existing row the recipe's elements, dtype and dims.

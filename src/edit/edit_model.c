@@ -5,6 +5,7 @@
 //
 // What is called "ai.onnx" elsewhere has no name here.
 #include "edit_asked.h"
+#include "edit_make.h"
 #include "edit_rows.h"
 
 #include <assert.h>
@@ -37,14 +38,20 @@ void edit_apply_add_subgraph(struct edits *e, struct edit_asked *x) {
 
 // ---- functions ---------------------------------------------------------------------------------
 
-uint32_t edit_add_function(struct edits *e, struct span domain, struct span name) {
+uint32_t edit_add_function_with(struct edits *e, struct span domain, struct span name,
+                                const struct edit_attr *attrs, uint32_t n_attrs) {
   struct edit_asked x = {.kind = EDIT_FUNCTION_ADD,
                          .function = e->m->n_functions,
                          .graph = e->m->n_graphs,
                          .domain = domain,
-                         .name = name};
+                         .name = name,
+                         .spec = {.attrs = attrs, .n_attrs = n_attrs}};
   edit_ask(e, &x);
   return x.function;
+}
+
+uint32_t edit_add_function(struct edits *e, struct span domain, struct span name) {
+  return edit_add_function_with(e, domain, name, NULL, 0);
 }
 
 void edit_apply_add_function(struct edits *e, struct edit_asked *x) {
@@ -52,6 +59,7 @@ void edit_apply_add_function(struct edits *e, struct edit_asked *x) {
   const uint32_t domain = model_intern(m, x->domain), name = model_intern(m, x->name);
   const uint32_t graph = add_graph(m, GRAPH_FUNCTION, name);
   const uint32_t function = TABLE_ADD(m, functions, 1);
+  const uint32_t attrs = edit_make_defaults(e, x->spec.attrs, x->spec.n_attrs);
   const uint32_t opsets = TABLE_ADD(m, opsets, m->n_model_opsets);
   for (uint32_t i = 0; i < m->n_model_opsets; i++) {
     m->opsets[opsets + i] = m->opsets[i];
@@ -64,6 +72,8 @@ void edit_apply_add_function(struct edits *e, struct edit_asked *x) {
                                                    .graph = graph,
                                                    .opsets = opsets,
                                                    .n_opsets = m->n_model_opsets,
+                                                   .attrs = attrs,
+                                                   .n_attrs = x->spec.n_attrs,
                                                    .flags = FUNCTION_NEW};
   m->graphs[graph].owner = function;
 }

@@ -306,18 +306,34 @@ static int read_ints(struct reading *in, const struct json_value *v, struct edit
   return 0;
 }
 
+static int read_strings(struct reading *in, const struct json_value *v, struct edit_attr *a) {
+  if (!json_is_array(v)) return missing(in, "strings", "a list");
+  struct span *list = arena_alloc(in->scratch, (json_count(v) + 1) * sizeof *list);
+  for (const struct json_value *c = json_first(v); c; c = json_next(c))
+    if (!json_as_string(c, &list[a->n++])) return missing(in, "strings", "a list of strings");
+  a->strings = list;
+  return 0;
+}
+
 static enum attr_type attr_type_of(const struct json_value *v) {
-  static const struct {
-    const char *key;
-    enum attr_type type;
-  } keys[] = {{"int", ATTR_INT},    {"float", ATTR_FLOAT},   {"string", ATTR_STRING},
-              {"ints", ATTR_INTS},  {"floats", ATTR_FLOATS}, {"tensor", ATTR_TENSOR},
-              {"graph", ATTR_GRAPH}};
   const size_t n = json_count(v);
-  for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-    if (json_get(v, keys[i].key) && n == (keys[i].type == ATTR_TENSOR ? 4u : 1u))
-      return keys[i].type;
+  for (enum attr_type t = ATTR_FLOAT; t <= ATTR_STRINGS; t++)
+    if (json_get(v, edit_attr_words[t]) && n == (t == ATTR_TENSOR ? 4u : 1u)) return t;
   return ATTR_UNDEFINED;
+}
+
+// {"ref":"alpha","type":"float"}
+static int read_ref(struct reading *in, const struct json_value *v, struct edit_attr *a) {
+  struct span ref, type;
+  if (read_keys(in, v, "ref type")) return -1;
+  if (!json_as_string(json_get(v, "ref"), &ref)) return missing(in, "ref", "a string");
+  if (memchr(ref.at, 0, ref.n))
+    return err_set(in->err, ERR_MODEL, "the name of a function's attribute has a NUL in it");
+  if (!json_as_string(json_get(v, "type"), &type)) return missing(in, "type", "a string");
+  a->ref = arena_string(in->scratch, ref);
+  for (a->type = ATTR_FLOAT; a->type <= ATTR_STRINGS; a->type++)
+    if (span_is(type, edit_attr_words[a->type])) return 0;
+  return err_set(in->err, ERR_MODEL, "'%s' is not a type of attributes", quote(type).s);
 }
 
 // {"int":1}, …; null: ATTR_UNDEFINED.
@@ -325,6 +341,7 @@ static int read_attr(struct reading *in, const struct json_value *v, const char 
                      uint32_t graph, struct edit_attr *a) {
   *a = (struct edit_attr){.name = name, .type = attr_type_of(v)};
   if (json_is_null(v)) return 0;
+  if (json_get(v, "ref")) return read_ref(in, v, a);
   switch (a->type) {
   case ATTR_INT: return json_as_int(json_first(v), &a->i) ? 0 : missing(in, "int", "an integer");
   case ATTR_FLOAT:
@@ -333,6 +350,7 @@ static int read_attr(struct reading *in, const struct json_value *v, const char 
     return json_as_string(json_first(v), &a->s) ? 0 : missing(in, "string", "a string");
   case ATTR_INTS: return read_ints(in, json_first(v), a);
   case ATTR_FLOATS: return read_floats(in, json_first(v), a);
+  case ATTR_STRINGS: return read_strings(in, json_first(v), a);
   case ATTR_TENSOR:
     if (read_keys(in, v, "tensor dtype dims recipe")) return -1;
     return read_new_tensor(in, v, graph, span_of("", 0), &a->recipe);
@@ -340,7 +358,7 @@ static int read_attr(struct reading *in, const struct json_value *v, const char 
   default:
     return err_set(in->err, ERR_MODEL,
                    "attribute '%s' is not of the form {\"int\":1} (or float, string, ints, floats, "
-                   "tensor, graph)",
+                   "strings, tensor, graph, ref)",
                    quote_str(name).s);
   }
 }
@@ -404,14 +422,15 @@ static int read_outputs(struct reading *in, const struct json_value *list, struc
   return 0;
 }
 
-static int read_attrs(struct reading *in, const struct json_value *list, struct edit_node *spec) {
+static int read_attrs(struct reading *in, const struct json_value *list, bool defaults,
+                      struct edit_node *spec) {
   if (!list) return 0;
   if (!json_is_object(list)) return missing(in, "attrs", "an object");
   struct edit_attr *attrs = arena_alloc(in->scratch, (json_count(list) + 1) * sizeof *attrs);
   for (const struct json_value *v = json_first(list); v; v = json_next(v)) {
     struct edit_attr *a = &attrs[spec->n_attrs++];
     if (read_attr(in, v, json_name(v), spec->graph, a)) return -1;
-    if (a->type == ATTR_UNDEFINED)
+    if (a->type == ATTR_UNDEFINED && !defaults)
       return err_set(in->err, ERR_MODEL, "attribute '%s' is null", quote_str(a->name).s);
   }
   spec->attrs = attrs;
@@ -470,7 +489,8 @@ static int read_field(struct reading *in, struct edit_asked *x, const struct edi
   case FIELD_TYPE: return read_type(in, x);
   case FIELD_INPUTS: return read_inputs(in, v, &x->spec);
   case FIELD_OUTPUTS: return read_outputs(in, v, &x->spec);
-  case FIELD_ATTRS: return read_attrs(in, v, &x->spec);
+  case FIELD_ATTRS: return read_attrs(in, v, false, &x->spec);
+  case FIELD_DEFAULTS: return read_attrs(in, v, true, &x->spec);
   case FIELD_OUTPUT:
     x->out = (struct edit_output){.value = NO_ID, .name = span_of("", 0)};
     return v ? read_output(in, v, in->e->m->nodes[x->node].graph, &x->out) : 0;

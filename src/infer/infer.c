@@ -140,10 +140,6 @@ static uint32_t callee(struct infer *in, uint32_t node) {
     model_calls_done(&in->callees);
     model_calls_init(&in->callees, in->m);
     in->n_functions = in->m->n_functions;
-    in->defaults = false;
-    for (uint32_t i = 0; i < in->m->n_attrs; i++)
-      if (in->m->attrs[i].node == NO_ID && !(in->m->attrs[i].flags & ATTR_DEAD))
-        in->defaults = true;
   }
   return model_calls_callee(&in->callees, node);
 }

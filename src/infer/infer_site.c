@@ -168,8 +168,7 @@ const struct model_attr *infer_attr(struct infer_site *s, const char *name) {
     const struct infer_call *c = &s->in->calls[call - 1];
     const struct model_attr *given =
         model_attr_named(s->m, c->node, model_name_str(s->m, a->ref_name));
-    // What the call does not give may have a default of the function's own, which is not looked at.
-    if (!given) return s->in->defaults ? a : NULL;
+    if (!given) return model_function_default(s->m, c->function, model_name(s->m, a->ref_name));
     a = given;
     call = c->outer;
   }

@@ -261,6 +261,7 @@ static enum arithmetic arithmetic_of(const struct infer_site *s) {
               {"Not", NOT},
               {"Abs", ABS},
               {"Relu", RELU}};
+  if (strcmp(s->op->domain, "onnx_passes.ops") == 0) return NONE; // has a Round of its own
   for (uint32_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (strcmp(s->op->name, rows[i].name) == 0) return rows[i].is;
   return NONE;
@@ -529,6 +530,25 @@ void infer_broadcasting_quantized(struct infer_site *s) {
 
 void infer_multiply_integers(struct infer_site *s) {
   broadcast_of(s, (const uint32_t[2]){0, 2}, 2, DTYPE_INT32);
+}
+
+// onnx_passes.ops: x with one more axis against thresholds and weights, summed along it.
+void infer_multi_threshold(struct infer_site *s) {
+  struct infer_type types[3];
+  const dim_id *dims;
+  uint32_t rank, n = 0;
+  for (uint32_t slot = 0; slot < s->n_in && slot < 3; slot++)
+    if (infer_has(s, slot)) infer_in(s, slot, &types[n++]);
+  if (n > 0 && types[0].ranked) {
+    dim_id *of_x = infer_dim_room(s, types[0].rank + 1);
+    if (types[0].rank > 0) memcpy(of_x, types[0].dims, types[0].rank * sizeof *of_x);
+    of_x[types[0].rank++] = infer_one(s);
+    types[0].dims = of_x;
+  }
+  if (n > 1 && infer_broadcast(s, types, n, &dims, &rank))
+    infer_out_dims(s, 0, DTYPE_FLOAT, dims, rank - 1);
+  else
+    infer_out_dtype(s, 0, DTYPE_FLOAT);
 }
 
 void infer_where_quantized(struct infer_site *s) {

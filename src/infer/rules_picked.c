@@ -1,4 +1,4 @@
-// Operators of com.microsoft whose dims are those of inputs, attributes and small values, put together: a text
+// Operators, most of them of com.microsoft, whose dims are those of inputs, attributes and small values, put together: a text
 // for each output says how.
 //
 //   "1.0 1.1 0.-1"      dims 0 and 1 of input 1, the last one of input 0
@@ -16,6 +16,7 @@ static const struct picked {
   const char *name;
   const char *outputs[4];
 } table[] = {
+    {"Any", {""}},
     {"BitmaskBiasDropout", {"=0", "?"}},
     {"BitmaskDropout", {"=0", "?"}},
     {"DecoderAttention", {"=0", "0.1 @num_heads ? ?", "0.1 @num_heads ? ?"}},
@@ -27,6 +28,7 @@ static const struct picked {
     {"GatedDeltaNet", {"0.0 ? ?", "=6"}},
     {"GatedRelativePositionBias", {"? @num_heads 2.2 2.3"}},
     {"GemmaRotaryEmbedding", {"=1", "=3"}},
+    {"Im2Col", {"0.0 =1"}},
     {"IsAllFinite", {""}},
     {"LinearAttentionGate", {"=0", "=0"}},
     {"MatMulBlockQuantizedFp4Weight", {"<0 1.0"}},

@@ -130,6 +130,15 @@ const struct model_attr *model_attr_named(const struct model *m, uint32_t node, 
   return NULL;
 }
 
+const struct model_attr *model_function_default(const struct model *m, uint32_t function,
+                                                struct span name) {
+  const struct model_function *f = &m->functions[function];
+  for (uint32_t i = f->attrs; i < f->attrs + f->n_attrs; i++)
+    if (m->attrs[i].type != ATTR_UNDEFINED && span_eq(model_name(m, m->attrs[i].name), name))
+      return &m->attrs[i];
+  return NULL;
+}
+
 // An attribute that refers to one of the enclosing function's has no value of its own.
 static bool has_value(const struct model *m, const struct model_attr *a, enum attr_type type) {
   return a->type == type && a->ref_name == m->empty;

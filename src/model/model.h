@@ -244,7 +244,10 @@ struct model_function {
   uint32_t name, domain, overload;
   uint32_t graph;            // its body
   uint32_t opsets, n_opsets; // in m->opsets
-  uint8_t flags;             // FUNCTION_*
+  // Its attributes that have a default, in m->attrs; of one that an edit made the others too, of type
+  // UNDEFINED.
+  uint32_t attrs, n_attrs;
+  uint8_t flags; // FUNCTION_*
 };
 enum { FUNCTION_DEAD = 1, FUNCTION_NEW = 2, FUNCTION_OPSETS_DIRTY = 4 };
 
@@ -413,6 +416,9 @@ bool model_attr_int(const struct model *m, uint32_t node, const char *name, int6
 // large to be held, or a Constant's value_ints (look at its tensor).
 bool model_attr_ints(const struct model *m, uint32_t node, const char *name, const int64_t **list,
                      uint32_t *n);
+// What the absence of its attribute means in a function of the model; NULL: it has no default.
+const struct model_attr *model_function_default(const struct model *m, uint32_t function,
+                                                struct span name);
 // A STRING attribute, `fallback` if absent.
 bool model_attr_string(const struct model *m, uint32_t node, const char *name, const char *fallback,
                        struct span *out);

@@ -115,6 +115,7 @@ struct pass_result {
   struct pass_counted counted; // where there is an output_limit
   uint64_t output_limit;       // bytes that all files of the output may have (of_output); 0: any
   uint64_t held_back;          // rewrites that the cap on exactness kept from being made
+  uint64_t rewrites;           // of passes that run together: those that were made
   // Quantized in blocks: weights whose stored blocks are at least half empty (nbits.h), and the least
   // block size that holds a column of each.
   uint32_t half_empty, fitting_block;
@@ -175,6 +176,7 @@ struct pass_option {
 
 // ---- a pass ------------------------------------------------------------------------------------
 
+struct rules_book;
 struct pass {
   const char *name; // "family/pass", or a word without a slash, which is a family of its own
   const char *also; // a name that it had before, accepted where names are read; NULL: none
@@ -183,6 +185,8 @@ struct pass {
   const char *keys, *classes;
   const char *const
       *rules;  // the texts of its rules, NULL behind the last; NULL: it is none of rules
+  // Where these are from; NULL: the house's book (rules.h).
+  const struct rules_book *book;
   bool infers; // of a pass of rules: types and shapes are inferred before it matches
   const char *summary, *about, *needs, *promises;
   // How exactly what is computed stays the same, given the weights that are stored. What a pass does to

@@ -308,6 +308,15 @@ static void emit_graph(struct emission *e, struct rope *to, uint32_t field, uint
 
 // ---- functions and the model -------------------------------------------------------------------
 
+// Attributes of a function that an edit made: names alone, and those with defaults.
+static void emit_new_attrs(struct emission *e, struct rope *to, const struct model_function *f) {
+  for (uint32_t i = f->attrs; i < f->attrs + f->n_attrs; i++)
+    if (e->m->attrs[i].type == ATTR_UNDEFINED)
+      rope_bytes_field(e->pool, to, ONNX_FUNCTION_attribute, model_name(e->m, e->m->attrs[i].name));
+    else
+      emit_attr(e, to, ONNX_FUNCTION_attribute_proto, i);
+}
+
 void emit_function(struct emission *e, struct rope *to, uint32_t id) {
   const struct model_function *f = &e->m->functions[id];
   const struct model_graph *g = &e->m->graphs[f->graph];
@@ -320,6 +329,7 @@ void emit_function(struct emission *e, struct rope *to, uint32_t id) {
   if (g->flags & GRAPH_NEW) { // loaded ones have their head among their items
     emit_name(e, &body, ONNX_FUNCTION_name, f->name);
     emit_function_io(e, &body, g);
+    emit_new_attrs(e, &body, f);
     emit_function_opsets(e, &body, f);
     emit_name(e, &body, ONNX_FUNCTION_domain, f->domain);
     emit_name(e, &body, ONNX_FUNCTION_overload, f->overload);
@@ -408,9 +418,10 @@ static uint32_t new_info_graph(const struct model *m, uint32_t id) {
   return i->home == INFO_VALUE && !(i->flags & INFO_DEAD) ? m->values[i->value].graph : NO_ID;
 }
 
-// Rows that an edit moved are left behind dead, and hang on no node either.
+// Rows that an edit moved are left behind dead, and hang on no node either; functions that edits made
+// name theirs.
 static bool is_default(const struct model_attr *a) {
-  return a->node == NO_ID && !(a->flags & ATTR_DEAD);
+  return a->node == NO_ID && !(a->flags & (ATTR_DEAD | ATTR_NEW));
 }
 
 static void list_defaults(struct emission *e, struct arena *scratch) {

@@ -1,22 +1,48 @@
 """The compiler of rules says where a rule is wrong, and what is wrong with it; what is right becomes tables."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from conftest import built_tool
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 RULES = SOURCE / "passes" / "rules"
+TESTS = SOURCE.parent / "tests"
 
 
-def compile_rules(folder, text):
-    """Of one file `t.rules`: (exit code, messages, the C file or None)."""
-    (folder / "t.rules").write_text(text)
-    tables = ["--schema", SOURCE / "schema", "--functions", RULES / "rules_functions.def", "--name", "book", "-o", folder / "t.c"]
-    done = subprocess.run([sys.executable, "-B", RULES / "compile_rules.py", *tables, folder / "t.rules"], capture_output=True, text=True)
-    made = folder / "t.c"
+def run(compiler, folder, files, name="book"):
+    """(exit code, messages, the C file or None) of the build's compiler (python) or that of weir (c)."""
+    made = folder / f"{compiler}.c"
+    made.unlink(missing_ok=True)
+    if compiler == "c":
+        program = [built_tool("rules_compiler")]
+    else:
+        program = [sys.executable, "-B", RULES / "compile_rules.py", "--schema", SOURCE / "schema", "--functions", RULES / "compile" / "rules_functions.def"]
+    done = subprocess.run([*program, "--name", name, "-o", made, *files], capture_output=True, text=True)
     return done.returncode, done.stderr, made.read_text() if made.exists() else None
+
+
+def compile_rules(compiler, folder, text):
+    """Of one file `t.rules`."""
+    (folder / "t.rules").write_text(text)
+    return run(compiler, folder, [folder / "t.rules"])
+
+
+def tables(made):
+    """What a C file says, by table: its tokens, numbers by their value."""
+    tokens = re.findall(r'"(?:\\.|[^"\\])*"|0x[0-9a-f]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?|\w+|[^\w\s,]', made.partition("\n\n")[2])
+    values = [float.fromhex(t) if t.startswith("0x") else float(t) if t[0].isdigit() else t for t in tokens]
+    found, table = {}, []
+    for value in values:
+        table.append(value)
+        if value == ";":
+            head = table[: table.index("=")] if "=" in table else table
+            found[" ".join(map(str, head))], table = table, []
+    assert not table
+    return found
 
 
 WRONG = {
@@ -57,12 +83,14 @@ WRONG = {
 }
 
 
+@pytest.mark.parametrize("compiler", ["python", "c"])
 @pytest.mark.parametrize("case", WRONG)
-def test_what_is_wrong_is_said(case, tmp_path):
+def test_what_is_wrong_is_said(case, compiler, tmp_path):
     text, message = WRONG[case]
-    code, said, made = compile_rules(tmp_path, text + "\n")
+    code, said, made = compile_rules(compiler, tmp_path, text + "\n")
     assert code == 1 and made is None
-    assert message in said and said.startswith("t.rules:")
+    assert said.startswith("t.rules:")
+    assert message in re.sub(r"^(t.rules:\d+):\d+", r"\1", said)
 
 
 RIGHT = {
@@ -80,20 +108,42 @@ RIGHT = {
 }
 
 
+@pytest.mark.parametrize("compiler", ["python", "c"])
 @pytest.mark.parametrize("case", RIGHT)
-def test_what_is_right_becomes_tables(case, tmp_path):
-    code, said, made = compile_rules(tmp_path, RIGHT[case])
+def test_what_is_right_becomes_tables(case, compiler, tmp_path):
+    code, said, made = compile_rules(compiler, tmp_path, RIGHT[case])
     assert (code, said) == (0, "")
     assert "const struct rules_book book" in made
 
 
+@pytest.mark.parametrize("case", RIGHT)
+def test_both_compilers_make_the_same_tables(case, tmp_path):
+    made = [compile_rules(compiler, tmp_path, RIGHT[case])[2] for compiler in ("python", "c")]
+    assert tables(made[0]) == tables(made[1])
+
+
+BOOKS = {path.stem: [path] for path in sorted((TESTS / "unit").glob("*.rules"))} | {"house": sorted((RULES / "book").glob("*.rules"))}
+
+
+@pytest.mark.parametrize("book", BOOKS)
+def test_both_compilers_make_the_same_books(book, tmp_path):
+    made = [run(compiler, tmp_path, BOOKS[book])[2] for compiler in ("python", "c")]
+    assert len(tables(made[0])["static const uint16_t code [ ]"]) > 30
+    assert tables(made[0]) == tables(made[1])
+
+
+def test_tables_that_differ_are_told_apart(tmp_path):
+    made = [compile_rules("c", tmp_path, text)[2] for text in ("a exact : Add(x,0) -> x ;", "a exact : Add(x,0.5) -> x ;")]
+    assert tables(made[0]) != tables(made[1])
+
+
 def test_templates_stay_tables(tmp_path):
     """A rule for eight operators is one program, with eight rows; four passes that it makes are named."""
-    _, _, made = compile_rules(tmp_path, RIGHT["templates"])
+    _, _, made = compile_rules("python", tmp_path, RIGHT["templates"])
     assert made.count('"t.rules:1"') == 1
     assert all(f'{{"a{name}", "{name.removeprefix("Bitwise")} of itself"' in made for name in ["And", "Or", "BitwiseAnd", "BitwiseOr"])
 
 
 def test_the_same_text_gives_the_same_tables(tmp_path):
-    made = [compile_rules(tmp_path, "\n".join(RIGHT[k] for k in ("templates", "alternatives")))[2] for _ in range(2)]
+    made = [compile_rules("c", tmp_path, "\n".join(RIGHT[k] for k in ("templates", "alternatives")))[2] for _ in range(2)]
     assert made[0] == made[1]

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { DEPTH = 16, LONGEST = 1 << 16 };
+enum { DEPTH = 16, LONGEST = 1 << 16, MOST_DEFAULTS = 16 };
 
 struct reading {
   struct build b;
@@ -163,6 +163,16 @@ static bool read_version(struct reading *r) {
   return true;
 }
 
+static bool read_metadata(struct reading *r) {
+  struct model *m = r->b.m;
+  const char *key = word(r, "=");
+  if (!take(r, "=")) return false;
+  skip(r);
+  m->metadata[TABLE_ADD(m, metadata, 1)] =
+      (struct model_metadata){model_intern(m, span_str(key)), model_intern(m, span_str(r->at))};
+  return true;
+}
+
 static bool read_declared(struct reading *r,
                           uint32_t (*put)(struct build *, const char *, enum dtype, const char *)) {
   const char *name = word(r, ":");
@@ -224,6 +234,37 @@ static void put_floats(struct reading *r, uint32_t node, const char *key, const 
   }
 }
 
+// ["N", "C"], behind the bracket.
+static void put_strings(struct reading *r, uint32_t node, const char *key, char *list) {
+  struct model *m = r->b.m;
+  const uint32_t at = build_attr_int(&r->b, node, key, 0);
+  m->attrs[at].type = ATTR_STRINGS;
+  m->attrs[at].first = m->n_strings;
+  m->attrs[at].count = 0;
+  for (char *quote, *end; (quote = strchr(list, '"')) && (end = strchr(quote + 1, '"'));
+       list = end + 1) {
+    *TABLE_PUSH(m, strings) = model_intern(m, span_of(quote + 1, (size_t)(end - quote - 1)));
+    m->attrs[at].count++;
+  }
+}
+
+static const char *const types[] = {"",      "float",  "int",  "string", "tensor",
+                                    "graph", "floats", "ints", "strings"};
+
+// @alpha:float, behind the @.
+static bool put_reference(struct reading *r, uint32_t node, const char *key) {
+  const uint32_t at = build_attr_int(&r->b, node, key, 0);
+  struct model_attr *a = &r->b.m->attrs[at];
+  a->first = NO_ID;
+  a->count = 0;
+  a->ref_name = model_intern(r->b.m, span_str(word(r, ":")));
+  if (!take(r, ":")) return false;
+  const char *type = word(r, ",>");
+  for (a->type = ATTR_FLOAT; a->type <= ATTR_STRINGS; a->type++)
+    if (strcmp(types[a->type], type) == 0) return true;
+  return false;
+}
+
 static bool read_attribute(struct reading *r, uint32_t node) {
   const char *key = word(r, "=");
   struct type t;
@@ -231,8 +272,13 @@ static bool read_attribute(struct reading *r, uint32_t node) {
   if (!take(r, "=")) return false;
   skip(r);
   if (take(r, "graph")) return true; // made where its lines are
+  if (take(r, "@")) return put_reference(r, node, key);
   if (take(r, "[")) {
     const char *list = word(r, "]");
+    if (*list == '"') {
+      put_strings(r, node, key, arena_string(r->arena, span_str(list)));
+      return take(r, "]");
+    }
     if (is_float(list))
       put_floats(r, node, key, list);
     else
@@ -316,13 +362,50 @@ static bool open_graph(struct reading *r, uint32_t indent) {
   return true;
 }
 
+// <must, alpha=0.5, mode="x"> of a function: rows that hang on no node.
+static bool read_defaults(struct reading *r, struct model_attr *list, uint32_t *n) {
+  struct model *m = r->b.m;
+  while (!take(r, ">")) {
+    if (*n == MOST_DEFAULTS) return false;
+    struct model_attr *a = &list[*n];
+    *a = (struct model_attr){.node = NO_ID, .ref_name = m->empty, .first = NO_ID};
+    a->name = model_intern(m, span_str(word(r, "=,>")));
+    const bool given = take(r, "=");
+    if (given && take(r, "\"")) {
+      a->type = ATTR_STRING;
+      a->u.s = model_intern(m, span_str(word(r, "\"")));
+      if (!take(r, "\"")) return false;
+    } else if (given) {
+      const char *x = word(r, ",>");
+      a->type = is_float(x) ? ATTR_FLOAT : ATTR_INT;
+      if (a->type == ATTR_FLOAT)
+        a->u.f = strtof(x, NULL);
+      else
+        a->u.i = strtoll(x, NULL, 10);
+    }
+    *n += given; // of a loaded function the rows do not say the others
+    take(r, ",");
+    skip(r);
+  }
+  return true;
+}
+
 static bool read_function(struct reading *r, uint32_t indent) {
-  const char *name = word(r, "("), *colons = strstr(name, "::");
+  struct model_attr defaults[MOST_DEFAULTS];
+  uint32_t n = 0;
+  const char *name = word(r, "<("), *colons = strstr(name, "::");
+  if (take(r, "<") && !read_defaults(r, defaults, &n)) return false;
   if (!take(r, "(") || !colons) return false;
   const char *in = word(r, ")");
   if (!take(r, ")") || !take(r, "->")) return false;
   const char *domain = arena_string(r->arena, span_of(name, (size_t)(colons - name)));
   build_enter_function(&r->b, domain, colons + 2, names(r, in), names(r, word(r, "")));
+  struct model *m = r->b.m;
+  struct model_function *f = &m->functions[m->n_functions - 1];
+  f->n_attrs = n;
+  f->attrs = TABLE_ADD(m, attrs, n);
+  for (uint32_t i = 0; i < n; i++)
+    m->attrs[f->attrs + i] = defaults[i];
   return open_graph(r, indent + 2);
 }
 
@@ -347,6 +430,7 @@ static bool read_line(struct reading *r, uint32_t indent) {
   }
   if (take(r, "function ")) return indent == 0 && read_function(r, indent);
   if (take(r, "opset ")) return read_version(r);
+  if (take(r, "metadata ")) return indent == 0 && read_metadata(r);
   if (take(r, "input ")) return read_declared(r, build_input);
   if (take(r, "output ")) return read_declared(r, build_output);
   if (take(r, "info ")) return read_declared(r, put_info);
@@ -530,6 +614,8 @@ static void put_attr(struct writing *w, const struct model_attr *a) {
   if (a->ref_name != m->empty) {
     put(w, "@");
     put(w, model_name_str(m, a->ref_name));
+    put(w, ":");
+    put(w, types[a->type]);
     return;
   }
   if (model_attr_is_constant(m, a)) {
@@ -556,6 +642,15 @@ static void put_attr(struct writing *w, const struct model_attr *a) {
         put_int(w, m->longs[a->first + i]);
       else
         put_float(w, (double)m->floats[a->first + i], "%.9g");
+    }
+    put(w, "]");
+    break;
+  case ATTR_STRINGS:
+    put(w, "[");
+    for (uint32_t i = 0; held && i < a->count; i++) {
+      put(w, i ? ",\"" : "\"");
+      put(w, model_name_str(m, m->strings[a->first + i]));
+      put(w, "\"");
     }
     put(w, "]");
     break;
@@ -660,6 +755,14 @@ static void put_function(struct writing *w, const struct model_function *f) {
   put(w, model_name_str(m, f->domain));
   put(w, "::");
   put(w, model_name_str(m, f->name));
+  for (uint32_t i = 0; i < f->n_attrs; i++) {
+    put(w, i ? ", " : "<");
+    if (m->attrs[f->attrs + i].type == ATTR_UNDEFINED)
+      put(w, model_name_str(m, m->attrs[f->attrs + i].name));
+    else
+      put_attr(w, &m->attrs[f->attrs + i]);
+  }
+  if (f->n_attrs) put(w, ">");
   put(w, "(");
   for (uint32_t i = 0; i < g->n_inputs; i++) {
     if (i) put(w, ", ");
@@ -683,6 +786,13 @@ const char *graph_text_write(struct edits *e, struct arena *a) {
   put_int(&w, e->m->ir_version);
   put(&w, "\n");
   put_opsets(&w, 0, e->m->n_model_opsets);
+  for (uint32_t i = 0; i < e->m->n_metadata; i++) {
+    put(&w, "metadata ");
+    put(&w, model_name_str(e->m, e->m->metadata[i].key));
+    put(&w, " = ");
+    put(&w, model_name_str(e->m, e->m->metadata[i].value));
+    put(&w, "\n");
+  }
   put_graph(&w, e->m->main_graph);
   for (uint32_t i = 0; i < e->m->n_functions; i++)
     if (!(e->m->functions[i].flags & FUNCTION_DEAD)) put_function(&w, &e->m->functions[i]);

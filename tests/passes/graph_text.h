@@ -2,6 +2,7 @@
 //
 //   ir 8                                the IR version
 //   opset 18      opset com.microsoft 1  imports; without a domain: of ai.onnx
+//   metadata range:x = [0, 1]            an entry of the model's metadata
 //   input x: float[1,C,T]               dims are numbers, names or ?; float[]: a scalar; float: of
 //   output y: float[1,?,T]              unknown rank; no type at all: "output y"
 //   info h: float[1,2,T]                a value that is declared in between
@@ -20,6 +21,8 @@
 //   function local::f(a, b) -> r        model-local; its lines further in
 //     opset 17
 //     r = Add(a, b)
+//   function local::g<k, s=0.5>(a) -> r  one with attributes: of k there is no default
+//     r = Elu<alpha=@s:float>(a)        the function's s
 //   # what it shows                     to the end of the line, where it is the first thing there
 //
 // A node may stand before what makes its inputs. Without lines: IR version 8, opset 18.

@@ -2,6 +2,10 @@
 //
 //   rules_tool PASSES LEVEL IN.onnx OUT.onnx [options of weir run]
 //   rules_tool list
+//   rules_tool serve
+//
+// `serve` takes what would be the command's words line by line from standard input, without quotes,
+// and ends each answer with {"done":exit code}: tests of thousands of models start one process.
 //
 // PASSES: names joined by commas, or "all". LEVEL: exact, zero, rounding, finite. Prints a JSON
 // object for each pass that fired or was held back and one for each rule that fired, and warnings
@@ -83,10 +87,10 @@ static int apply(const char *words, const char *level, const struct cli_args *ar
   return rc;
 }
 
-int main(int argc, char **argv) {
+// One model, with the words as they stand behind the program's name.
+static int one(int argc, char **argv) {
   struct cli_args args;
   struct err err = {0};
-  if (argc == 2 && strcmp(argv[1], "list") == 0) return list();
   if (argc < 5 || exactness_by_name(span_str(argv[2])) == EXACTNESSES) return 2;
   char *words[64] = {argv[0], "run", "--quiet"};
   int n = 3;
@@ -101,4 +105,25 @@ int main(int argc, char **argv) {
   if (rc < 0) fprintf(stderr, "%s\n", err.msg);
   cli_free(&args);
   return rc < 0 ? (int)err.kind : rc;
+}
+
+static int serve(char *program) {
+  char *line = NULL, *word, *rest;
+  size_t room = 0;
+  while (getline(&line, &room, stdin) > 0) {
+    char *words[64] = {program};
+    int n = 1;
+    for (word = strtok_r(line, " \n", &rest); word && n < 64; word = strtok_r(NULL, " \n", &rest))
+      words[n++] = word;
+    printf("{\"done\":%d}\n", one(n, words));
+    fflush(stdout);
+  }
+  free(line);
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  if (argc == 2 && strcmp(argv[1], "list") == 0) return list();
+  if (argc == 2 && strcmp(argv[1], "serve") == 0) return serve(argv[0]);
+  return one(argc, argv);
 }

@@ -138,11 +138,33 @@ static void edit_graphs(struct edit_sample *s) {
   edit_set_metadata(&s->e, span_str("key"), span_of("", 0));
 }
 
+// A function with attributes, and a node in it that refers to one.
+static void edit_function(struct edit_sample *s) {
+  const struct span words[] = {span_of("N\0", 2), span_str("")};
+  const struct edit_attr attrs[] = {
+      {.name = "must"},
+      {.name = "alpha", .type = ATTR_FLOAT, .f = 0.5f},
+      {.name = "axes", .type = ATTR_INTS},
+      {.name = "words", .type = ATTR_STRINGS, .strings = words, .n = 2},
+  };
+  const uint32_t f = edit_add_function_with(&s->e, span_str("local"), span_str("leaky"), attrs, 4);
+  const struct edit_attr refers = {.name = "alpha", .type = ATTR_FLOAT, .ref = "alpha"};
+  const struct edit_output out = {NO_ID, span_str("r")};
+  edit_add_node(&s->e, &(struct edit_node){.graph = s->m.functions[f].graph,
+                                           .before = NO_ID,
+                                           .op_type = span_str("LeakyRelu"),
+                                           .out = &out,
+                                           .n_out = 1,
+                                           .attrs = &refers,
+                                           .n_attrs = 1});
+}
+
 static void edit_everything(struct edit_sample *s) {
   edit_nodes(s);
   edit_tensors(s);
   edit_values(s);
   edit_graphs(s);
+  edit_function(s);
 }
 
 // ---- the lines ---------------------------------------------------------------------------------
@@ -240,6 +262,11 @@ static const char *const lines_of_everything[] = {
     "{\"edit\":\"ir_version\",\"version\":10}",
     "{\"edit\":\"metadata\",\"key\":\"key\",\"value\":\"v\xc3\xa9\"}",
     "{\"edit\":\"metadata\",\"key\":\"key\",\"value\":\"\"}",
+    "{\"edit\":\"function.add\",\"function\":\"f2\",\"graph\":\"g7\",\"domain\":\"local\","
+    "\"name\":\"leaky\",\"attrs\":{\"must\":null,\"alpha\":{\"float\":0.5},\"axes\":{\"ints\":[]},"
+    "\"words\":{\"strings\":[\"N\\u0000\",\"\"]}}}",
+    "{\"edit\":\"node.add\",\"node\":\"g7/n11\",\"op\":\"LeakyRelu\",\"in\":[],"
+    "\"out\":[\"g7/v27:r\"],\"attrs\":{\"alpha\":{\"ref\":\"alpha\",\"type\":\"float\"}}}",
 };
 enum { N_LINES = sizeof lines_of_everything / sizeof lines_of_everything[0] };
 
@@ -334,6 +361,20 @@ static const struct bad_line bad_lines[] = {
     {"{\"edit\":\"node.remove\",\"node\":\"g0/n0\",\"op\":\"Relu\"}", "n0 is a Conv, not a Relu"},
     {"{\"edit\":\"node.remove\",\"node\":\"g0/n0\",\"name\":\"conv2\",\"op\":\"Conv\"}",
      "not named 'conv2'"},
+    {"{\"edit\":\"node.set_attr\",\"node\":\"g0/n5\",\"attr\":\"a\",\"value\":{\"ref\":\"alpha\","
+     "\"type\":\"float\"}}",
+     "attribute 'a' refers to 'alpha', but graph g0 is in no function"},
+    {"{\"edit\":\"node.set_attr\",\"node\":\"g0/n5\",\"attr\":\"a\",\"value\":{\"ref\":\"alpha\","
+     "\"type\":\"tensors\"}}",
+     "'tensors' is not a type of attributes"},
+    {"{\"edit\":\"node.set_attr\",\"node\":\"g0/n5\",\"attr\":\"a\",\"value\":{\"ref\":\"alpha\"}}",
+     "'type' is not a string"},
+    {"{\"edit\":\"node.set_attr\",\"node\":\"g0/n5\",\"attr\":\"a\",\"value\":{\"strings\":[1]}}",
+     "'strings' is not a list of strings"},
+    {"{\"edit\":\"function.add\",\"function\":\"f1\",\"graph\":\"g4\",\"domain\":\"local\","
+     "\"name\":\"b\","
+     "\"attrs\":{\"g\":{\"graph\":\"g2\"}}}",
+     "attribute 'g' of a function has a default that no edit makes"},
     {"{\"edit\":\"node.remove\",\"node\":\"g0/n99\",\"op\":\"Conv\"}", "no 'g0/n99'"},
     {"{\"edit\":\"node.remove\",\"node\":\"g1/n0\",\"op\":\"Conv\"}", "no 'g1/n0'"},
     {"{\"edit\":\"node.remove\",\"node\":\"g0/n00\",\"op\":\"Conv\"}", "not an address"},

@@ -21,6 +21,7 @@ struct bench {
   struct arena arena;
   struct err err;
   uint32_t n_begun, n_warnings;
+  char warned[256];
   char begun[64]; // "step.round " of each step that ran
 };
 
@@ -69,6 +70,7 @@ static void begin(void *ctx, uint32_t step, uint32_t round) {
 static void warn(void *ctx, const char *sentence, const char *hint) {
   struct bench *t = ctx;
   assert_true(sentence[0] && hint[0]);
+  snprintf(t->warned, sizeof t->warned, "%s", sentence);
   t->n_warnings++;
 }
 
@@ -110,6 +112,69 @@ static int rename_always(struct pass_env *env, void *options, struct pass_result
   return 0;
 }
 
+// The first node, as another operator: the old one goes, and with `renamed` the new one has another name.
+static void make_anew(struct pass_env *env, const char *from, const char *to) {
+  const struct model *m = env->m;
+  const struct model_node old = m->nodes[m->graphs[0].first_node];
+  if (!span_is(model_name(m, old.op_type), from)) return;
+  const uint32_t in = m->refs[old.refs].value, out = model_output(m, &old, 0);
+  char name[24];
+  snprintf(name, sizeof name, "n%u", m->n_nodes);
+  edit_group(env->edits, env->pass->name, m->graphs[0].first_node, "anew");
+  edit_remove_node(env->edits, m->graphs[0].first_node);
+  edit_add_node(env->edits, &(struct edit_node){.before = m->graphs[0].first_node,
+                                                .name = span_str(name),
+                                                .op_type = span_str(to),
+                                                .in = &in,
+                                                .n_in = 1,
+                                                .out = &(struct edit_output){.value = out},
+                                                .n_out = 1});
+  const struct pass_site site = {.status = "converted", .reason = "anew"};
+  if (env->site) env->site(env->site_ctx, &site);
+}
+
+static int to_abs(struct pass_env *env, void *options, struct pass_result *result,
+                  struct err *err) {
+  (void)options, (void)result, (void)err;
+  make_anew(env, "Relu", "Abs");
+  return 0;
+}
+
+static int to_relu(struct pass_env *env, void *options, struct pass_result *result,
+                   struct err *err) {
+  (void)options, (void)result, (void)err;
+  make_anew(env, "Abs", "Relu");
+  return 0;
+}
+
+// Relu, Neg, Abs, Neg, Abs …: what makes Relu of Abs comes every other round.
+static int to_relu_or_neg(struct pass_env *env, void *options, struct pass_result *result,
+                          struct err *err) {
+  (void)options, (void)result, (void)err;
+  const struct model *m = env->m;
+  const bool negated = span_is(model_name(m, m->nodes[m->graphs[0].first_node].op_type), "Neg");
+  make_anew(env, negated ? "Neg" : "Abs", negated ? "Relu" : "Neg");
+  return 0;
+}
+
+// A Neg more in each round: no graph comes again.
+static int grow(struct pass_env *env, void *options, struct pass_result *result, struct err *err) {
+  (void)options, (void)result, (void)err;
+  const struct model *m = env->m;
+  const uint32_t in = m->graph_io[m->graphs[0].inputs];
+  char name[24];
+  snprintf(name, sizeof name, "grown%u", m->n_nodes);
+  edit_add_node(
+      env->edits,
+      &(struct edit_node){.before = m->graphs[0].first_node,
+                          .op_type = span_str("Neg"),
+                          .in = &in,
+                          .n_in = 1,
+                          .out = &(struct edit_output){.value = NO_ID, .name = span_str(name)},
+                          .n_out = 1});
+  return 0;
+}
+
 // Every step begins with an empty scratch.
 static int scratches(struct pass_env *env, void *options, struct pass_result *result,
                      struct err *err) {
@@ -141,6 +206,10 @@ static const struct pass breaks = {.name = "family/breaks", .run = disorder};
 static const struct pass renames = {
     .name = "renames", .exactness = EXACTNESS_ZERO, .run = rename_first};
 static const struct pass flickers = {.name = "flickers", .run = rename_always};
+static const struct pass there = {.name = "there", .run = to_abs};
+static const struct pass back = {.name = "back", .run = to_relu};
+static const struct pass around = {.name = "around", .run = to_relu_or_neg};
+static const struct pass grows = {.name = "grows", .run = grow};
 static const struct pass careful = {.name = "scratches", .run = scratches};
 
 // ---- tests -------------------------------------------------------------------------------------
@@ -202,6 +271,49 @@ static void a_repeat_that_never_ends_is_stopped(void **state) {
   assert_int_equal(run.counted.bytes, 9); // of the first round
 }
 
+// What was made anew three times is a circle; the passes that made it are named, others are not.
+static void passes_that_undo_each_other_are_stopped(void **state) {
+  struct bench *t = *state;
+  pipeline_begin(&t->p, 64);
+  add(t, &renames);
+  add(t, &there);
+  add(t, &careful);
+  add(t, &back);
+  pipeline_end(&t->p);
+  struct pass_run run = run_of(t);
+  assert_int_equal(pass_run(&run, &t->arena, &t->err), 0);
+  assert_int_equal(run.steps[1].rounds, 3);
+  assert_int_equal(t->n_warnings, 1);
+  assert_string_equal(t->warned,
+                      "passes undo each other's changes (there, back): after round 3 the "
+                      "model is what it was after round 2; the repeat was stopped");
+}
+
+static void a_circle_of_several_rounds_is_found(void **state) {
+  struct bench *t = *state;
+  pipeline_begin(&t->p, 64);
+  add(t, &there);
+  add(t, &around);
+  pipeline_end(&t->p);
+  struct pass_run run = run_of(t);
+  assert_int_equal(pass_run(&run, &t->arena, &t->err), 0);
+  assert_int_equal(run.steps[0].rounds, 5);
+  assert_string_equal(t->warned,
+                      "passes undo each other's changes (there, around): after round 5 the "
+                      "model is what it was after round 3; the repeat was stopped");
+}
+
+static void what_grows_is_no_circle(void **state) {
+  struct bench *t = *state;
+  pipeline_begin(&t->p, 7);
+  add(t, &grows);
+  pipeline_end(&t->p);
+  struct pass_run run = run_of(t);
+  assert_int_equal(pass_run(&run, &t->arena, &t->err), 0);
+  assert_int_equal(run.steps[0].rounds, 7);
+  assert_non_null(strstr(t->warned, "after 7 rounds"));
+}
+
 // The inner one runs to its end in every round of the outer one.
 static void repeats_lie_in_repeats(void **state) {
   struct bench *t = *state;
@@ -249,9 +361,15 @@ static void neighbours_that_go_together_are_one_call(void **state) {
 int main(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
   const struct CMUnitTest tests[] = {
-      CASE(a_pass_that_breaks_the_model_is_named),    CASE(what_is_above_the_cap_does_not_run),
-      CASE(a_repeat_ends_when_nothing_changes),       CASE(a_repeat_that_never_ends_is_stopped),
-      CASE(neighbours_that_go_together_are_one_call), CASE(repeats_lie_in_repeats),
+      CASE(a_pass_that_breaks_the_model_is_named),
+      CASE(what_is_above_the_cap_does_not_run),
+      CASE(a_repeat_ends_when_nothing_changes),
+      CASE(a_repeat_that_never_ends_is_stopped),
+      CASE(passes_that_undo_each_other_are_stopped),
+      CASE(a_circle_of_several_rounds_is_found),
+      CASE(what_grows_is_no_circle),
+      CASE(neighbours_that_go_together_are_one_call),
+      CASE(repeats_lie_in_repeats),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

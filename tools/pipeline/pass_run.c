@@ -16,15 +16,22 @@
 // check behind it; what came of each is told apart by their results, and by the names in their sites.
 //
 // A repeat, which may lie in another one, ends with the first round in which none of its steps made an edit, by what is known if all is inferred anew. Passes that undo one
-// another would go on for ever: the limit of rounds ends that with a warning, and the model is whole
-// then as after any step.
+// another would go on for ever. They are found by what the graphs compute (pass_state.h) after a round that
+// made something anew: what comes for the third time will come again, and the repeat stops with the names of
+// the passes that changed something since it came last. Twice is no proof: what else may be known by then
+// (types, answers about weights) can still lead elsewhere. Whatever else goes on ends with the limit of
+// rounds. The model is whole then as after any step.
 #include "pass_run.h"
 
 #include "check.h"
+#include "custom_ops.h"
 #include "infer.h"
+#include "pass_state.h"
+#include "rules_own.h"
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
 // The last one: which of them is new, nobody knows.
 static void keep_warning(void *ctx, enum fault_level level, const char *place, const char *message,
@@ -67,6 +74,13 @@ static bool says_otherwise(const struct pipeline_step *step, uint32_t n) {
   return false;
 }
 
+// May the step be one walk with each of the n steps before it?
+static bool goes_with(const struct pipeline_step *step, uint32_t n) {
+  for (uint32_t i = 1; i <= n; i++)
+    if (!rules_own_together((step - i)->values.pass, step->values.pass)) return false;
+  return true;
+}
+
 // How many steps from `first` on, before `end`, are one call. Held back ones between them are no
 // obstacle.
 static uint32_t together(const struct pass_run *r, uint32_t first, uint32_t end) {
@@ -75,7 +89,7 @@ static uint32_t together(const struct pass_run *r, uint32_t first, uint32_t end)
   while (steps[first].values.pass->run_together && first + n < end &&
          steps[first + n].repeat == steps[first].repeat &&
          steps[first + n].values.pass->run_together == steps[first].values.pass->run_together &&
-         !says_otherwise(&steps[first + n], n))
+         goes_with(&steps[first + n], n) && !says_otherwise(&steps[first + n], n))
     n++;
   return n;
 }
@@ -90,6 +104,36 @@ static void infer_new_nodes(struct pass_run *r) {
   r->env.types = &r->types;
 }
 
+static uint32_t rows(const struct pass_run *r) {
+  return r->env.m->n_nodes + r->env.m->n_tensors;
+}
+
+// Who hears of sites while steps run.
+struct listener {
+  struct pass_run *r;
+  uint32_t first, n; // steps
+  void (*site)(void *ctx, const struct pass_site *site);
+  void *ctx;
+};
+
+static void note_site(void *ctx, const struct pass_site *site) {
+  const struct listener *l = ctx;
+  const struct pass_run *r = l->r;
+  const char *name = site->pass ? site->pass : r->env.pass->name;
+  for (uint32_t i = l->first; i < l->first + l->n && strcmp(site->status, "skipped") != 0; i++)
+    if (strcmp(r->pipeline->steps[i].values.pass->name, name) == 0)
+      r->steps[i].changed_at = r->env.edits->n;
+  if (l->site) l->site(l->ctx, site);
+}
+
+static int call_passes(struct pass_run *r, const struct pass **passes, void **options, uint32_t n,
+                       struct pass_result *results, struct err *err) {
+  if (n == 0) return 0;
+  if (passes[0]->run_together)
+    return passes[0]->run_together(&r->env, passes, options, n, results, err);
+  return passes[0]->run(&r->env, options[0], results, err);
+}
+
 // Steps first … first + n - 1, in one call.
 static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, struct err *err) {
   struct arena lists = {0}, scratch = {0};
@@ -97,6 +141,7 @@ static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, struct err 
   void **options = arena_zalloc(&lists, n * sizeof *options);
   struct pass_result *results = arena_zalloc(&lists, n * sizeof *results);
   const uint64_t before = r->env.edits->n;
+  const uint32_t rows_before = rows(r);
   uint32_t count = 0;
   int rc = 0;
   for (uint32_t i = first; i < first + n; i++) {
@@ -109,16 +154,19 @@ static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, struct err 
   r->env.pass = passes[0];
   r->env.exactness = r->pipeline->exactness;
   r->env.scratch = &scratch;
-  if (count > 0 && passes[0]->run_together)
-    rc = passes[0]->run_together(&r->env, passes, options, count, results, err);
-  else if (count > 0)
-    rc = passes[0]->run(&r->env, options[0], results, err);
+  struct listener listener = {r, first, n, r->env.site, r->env.site_ctx};
+  r->env.site = note_site;
+  r->env.site_ctx = &listener;
+  rc = call_passes(r, passes, options, count, results, err);
+  r->env.site = listener.site;
+  r->env.site_ctx = listener.ctx;
   if (rc == 0 && r->env.edits->n > before) rc = check_step(r, passes[0], count, err);
   if (rc == 0) infer_new_nodes(r);
   for (uint32_t i = first, k = 0; i < first + n; i++) {
     if (is_held_back(r, i)) continue;
     const struct pass_result *result = &results[k++];
     const uint32_t round = r->steps[i].rounds++;
+    if (rows(r) == rows_before) r->steps[i].changed_at = 0; // of types or names: no circle
     r->steps[i].held_back = result->held_back; // of the last round: what stays held back
     if (result->half_empty) {
       r->steps[i].half_empty = result->half_empty;
@@ -135,15 +183,71 @@ static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, struct err 
   return rc;
 }
 
+// What the graphs computed after a round.
+struct state {
+  uint64_t digest, edits; // edits when it came last
+  uint32_t times, round;  // how often it came; after which round last, from 1
+};
+
 // A repeat that runs.
 struct turn {
   uint32_t repeat, round;
-  uint64_t before; // edits when the round began
-  bool edited;     // since all was inferred
+  uint64_t before;      // edits when the round began
+  uint32_t before_rows; // of nodes and tensors, likewise
+  bool edited;          // since all was inferred
+  TABLE(struct state, states);
 };
 
 static void begin_turn(const struct pass_run *r, struct turn *t, uint32_t repeat) {
-  *t = (struct turn){.repeat = repeat, .before = r->env.edits->n};
+  *t = (struct turn){.repeat = repeat, .before = r->env.edits->n, .before_rows = rows(r)};
+}
+
+static void end_turn(struct turn *t) {
+  TABLE_FREE(t, states);
+}
+
+enum { AGAIN = 3, NAMED = 4 };
+
+// Names the passes that changed something since `state` came last, a few of them.
+static void warn_of_circle(const struct pass_run *r, const struct turn *t,
+                           const struct state *state) {
+  const struct pipeline_repeat *repeat = &r->pipeline->repeats[t->repeat];
+  struct arena lists = {0};
+  const char *names = "";
+  uint32_t n = 0;
+  if (!r->env.warn) return;
+  for (uint32_t i = repeat->first; i < repeat->first + repeat->n; i++)
+    if (r->steps[i].changed_at >= state->edits && n++ < NAMED)
+      names = arena_printf(&lists, "%s%s%s", names, n > 1 ? ", " : "",
+                           r->pipeline->steps[i].values.pass->name);
+  if (n > NAMED) names = arena_printf(&lists, "%s and %u more", names, n - NAMED);
+  r->env.warn(
+      r->env.warn_ctx,
+      arena_printf(&lists,
+                   "passes undo each other's changes (%s): after round %u the model is what "
+                   "it was after round %u; the repeat was stopped",
+                   n ? names : "none says which", t->round + 1, state->round),
+      "run them in separate repeats, or leave one of them out");
+  arena_free(&lists);
+}
+
+// Is the round that ended part of a circle?
+static bool is_circle(const struct pass_run *r, struct turn *t) {
+  if (rows(r) == t->before_rows) return false;
+  const uint64_t digest = pass_state(r->env.m);
+  uint32_t i = 0;
+  while (i < t->n_states && t->states[i].digest != digest)
+    i++;
+  if (i == t->n_states) TABLE_ADD(t, states, 1);
+  struct state *state = &t->states[i];
+  state->digest = digest;
+  if (++state->times == AGAIN) {
+    warn_of_circle(r, t, state);
+    return true;
+  }
+  state->edits = r->env.edits->n;
+  state->round = t->round + 1;
+  return false;
 }
 
 static void warn_of_rounds(const struct pass_run *r, uint32_t rounds) {
@@ -161,6 +265,7 @@ static void warn_of_rounds(const struct pass_run *r, uint32_t rounds) {
 static bool is_another_round(struct pass_run *r, struct turn *t) {
   const uint32_t rounds = r->pipeline->repeats[t->repeat].rounds;
   if (r->env.edits->n > t->before) {
+    if (is_circle(r, t)) return false;
     t->edited = true;
   } else {
     if (!t->edited || !r->env.infer) return false;
@@ -170,35 +275,60 @@ static bool is_another_round(struct pass_run *r, struct turn *t) {
     t->edited = false;
   }
   t->before = r->env.edits->n;
+  t->before_rows = rows(r);
   if (++t->round < rounds) return true;
   if (t->edited) warn_of_rounds(r, rounds);
   return false;
+}
+
+// The step behind the n steps from `first` on: the next one, or where a repeat that ends there begins.
+static uint32_t step_behind(struct pass_run *r, uint32_t first, uint32_t n, struct turn *turns,
+                            uint32_t *depth) {
+  for (; *depth > 0; *depth -= 1) {
+    struct turn *t = &turns[*depth - 1];
+    const struct pipeline_repeat *repeat = &r->pipeline->repeats[t->repeat];
+    if (first + n < repeat->first + repeat->n) break;
+    if (is_another_round(r, t)) return repeat->first;
+    end_turn(t);
+  }
+  return first + n;
 }
 
 static int run_all(struct pass_run *r, struct arena *arena, struct err *err) {
   const struct pipeline *p = r->pipeline;
   struct turn turns[PIPELINE_DEPTH + 2]; // those that run, outer ones first
   uint32_t depth = 0, open, next;
+  int rc = 0;
   r->steps = arena_zalloc(arena, (p->n_steps + (size_t)1) * sizeof *r->steps);
-  for (uint32_t i = 0, n; i < p->n_steps;) {
+  for (uint32_t i = 0; rc == 0 && i < p->n_steps;) {
     for (open = depth ? turns[depth - 1].repeat : NO_ID;
          (next = pipeline_next_repeat(p, open, i)) != NO_ID; open = next)
       begin_turn(r, &turns[depth++], next);
-    n = together(r, i, p->n_steps);
-    if (run_steps(r, i, n, err)) return -1;
-    for (i += n; depth > 0; depth--) {
-      const struct pipeline_repeat *repeat = &p->repeats[turns[depth - 1].repeat];
-      if (i < repeat->first + repeat->n) break;
-      if (!is_another_round(r, &turns[depth - 1])) continue;
-      i = repeat->first;
-      break;
-    }
+    const uint32_t n = together(r, i, p->n_steps);
+    rc = run_steps(r, i, n, err);
+    if (rc == 0) i = step_behind(r, i, n, turns, &depth);
   }
-  return 0;
+  while (depth > 0)
+    end_turn(&turns[--depth]);
+  return rc;
+}
+
+// Functions for what passes made of onnx_passes.ops and is still there.
+static int complete(struct pass_run *r, uint32_t first, struct err *err) {
+  const uint64_t before = r->env.edits->n;
+  struct arena scratch = {0};
+  if (!r->env.pass) return 0; // none ran
+  r->env.scratch = &scratch;
+  int rc = custom_ops_complete(&r->env, first, err);
+  if (rc == 0 && r->env.edits->n > before) rc = check_step(r, r->env.pass, 1, err);
+  arena_free(&scratch);
+  return rc;
 }
 
 int pass_run(struct pass_run *r, struct arena *arena, struct err *err) {
-  const int rc = run_all(r, arena, err);
+  const uint32_t n_nodes = r->env.m->n_nodes;
+  int rc = run_all(r, arena, err);
+  if (rc == 0) rc = complete(r, n_nodes, err);
   infer_free(r->env.infer);
   model_types_done(&r->types);
   r->env.infer = NULL;

@@ -10,6 +10,7 @@ struct pass_run_step {
   uint32_t rounds;    // how often it ran; 0: the pass is held back
   uint64_t held_back; // rewrites that the cap kept from being made; a whole pass counts as one
   uint32_t half_empty, fitting_block; // of the last round that had some (pass_result)
+  uint64_t changed_at; // edits when it last changed more than types and names; 0: never
 };
 
 struct pass_run {

@@ -321,8 +321,15 @@ int pipeline_check(const struct pipeline *p, struct err *err) {
 
 // ---- canonical words ---------------------------------------------------------------------------
 
+// Is a pass of a user's own among them, whose rules are to be kept?
+static bool has_own(const struct pipeline *p) {
+  for (uint32_t i = 0; i < p->n_steps; i++)
+    if (p->steps[i].values.pass->book) return true;
+  return false;
+}
+
 static bool is_one_pass(const struct pipeline *p) {
-  return p->n_steps == 1 && p->n_repeats == 0 && p->exactness == EXACTNESS_ROUNDING;
+  return p->n_steps == 1 && !has_own(p) && p->n_repeats == 0 && p->exactness == EXACTNESS_ROUNDING;
 }
 
 const char *pipeline_command(const struct pipeline *p) {
@@ -370,6 +377,7 @@ const char *pipeline_options(struct pipeline *p) {
   }
   end_repeats(&j, p, open, p->n_steps);
   json_end_array(&j);
+  if (has_own(p)) own_rules_write(p->own, &j);
   json_end_object(&j);
   return json_take(&j, &p->arena);
 }

@@ -6,8 +6,9 @@
 
 // rules_elementwise.c
 infer_rule infer_same, infer_bool_like, infer_broadcasting, infer_broadcasting_quantized,
-    infer_multiply_integers, infer_where_quantized, infer_compare, infer_where, infer_cast,
-    infer_cast_like, infer_quantize, infer_dequantize, infer_dynamic_quantize;
+    infer_multiply_integers, infer_multi_threshold, infer_where_quantized, infer_compare,
+    infer_where, infer_cast, infer_cast_like, infer_quantize, infer_dequantize,
+    infer_dynamic_quantize;
 
 // rules_move.c
 infer_rule infer_constant, infer_shape, infer_size, infer_constant_of_shape, infer_range,

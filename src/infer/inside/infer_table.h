@@ -82,7 +82,6 @@ struct infer {
   uint64_t fills;           // rows that it has had, in all
   bool fill_all;            // it has had none: all rows count
   bool calls_limited;       // some call was not entered
-  bool defaults;            // some function has attributes with values of its own
   uint32_t
       input_dims; // expressions with a smaller id are made of symbols of the main graph's inputs
   TABLE(dim_id, nameless); // symbols of dims of inputs that have no name, in order

@@ -72,7 +72,7 @@ int kit_walk(struct pass_env *env, const struct name_filter *nodes,
 // ---- operators (kit_ops.c) -----------------------------------------------------------------------
 
 // In constant time. OP_NONE for a dead node, for one that may be a call (a function of the model has the
-// operator's name), and for one with more inputs than the operator has: kit_n_in is within its row's max_in.
+// operator's name, and the domain is not onnx_passes.ops), and for one with more inputs than the operator has: kit_n_in is within its row's max_in.
 enum op kit_op(struct kit *k, uint32_t node);
 // Node that makes the value and its operator: NO_ID and OP_NONE for inputs, initializers.
 uint32_t kit_maker(const struct kit *k, uint32_t value);
@@ -232,6 +232,9 @@ enum kit_answer kit_const_all(struct kit *k, uint32_t value, double number);
 // One element of that type in *out (its bits in the low end); its bytes, 0 if it has no such form.
 // Rounded to nearest even; integers saturate.
 size_t kit_number_put(enum dtype dtype, double x, uint8_t out[8]);
+// Number i of elements in RAW form; false for types that are no plain numbers (complex, strings,
+// float8 and smaller).
+bool kit_number_at(enum dtype dtype, const uint8_t *raw, uint64_t i, struct kit_number *out);
 
 // ---- order (kit_order.c) -------------------------------------------------------------------------
 
@@ -378,6 +381,12 @@ struct span kit_name(struct kit *k, const char *what);
 // Free names of one stem: names[i] is base, or base_1, …, and suffixes[i] behind it.
 void kit_name_family(struct kit *k, struct span base, const char *const *suffixes, uint32_t n,
                      struct span *names);
+
+// ---- digests (kit_digest.c) ----------------------------------------------------------------------
+
+// Of what a graph computes, whatever its inner values are called and in which order its nodes stand. Constants by
+// their recipes: what is computed alike, but stored otherwise, is another.
+uint64_t kit_digest(struct kit *k, uint32_t graph);
 
 // ---- versions (kit_versions.c) -------------------------------------------------------------------
 

@@ -300,7 +300,7 @@ bool kit_attrs_copyable(struct kit *k, uint32_t node) {
     struct kit_attr a = {0};
     if (row->flags & ATTR_DEAD) continue;
     if (read_attr(m, row, &a) != KIT_GIVEN) return false;
-    if (a.type == ATTR_STRINGS || a.type == ATTR_GRAPH) return false;
+    if (a.type == ATTR_GRAPH) return false;
     if (a.type == ATTR_TENSOR && !edit_tensor_readable(k->e, a.tensor)) return false;
   }
   return true;

@@ -74,6 +74,13 @@ void kit_name_family(struct kit *k, struct span base, const char *const *suffixe
 
 // ---- nodes ---------------------------------------------------------------------------------------
 
+static const struct span *strings_of(struct kit *k, const struct model_attr *row) {
+  struct span *list = arena_alloc(&k->site, (row->count + (size_t)1) * sizeof *list);
+  for (uint32_t i = 0; i < row->count; i++)
+    list[i] = model_name(k->m, k->m->strings[row->first + i]);
+  return list;
+}
+
 // Of one attribute as another node has it.
 static struct edit_attr copied(struct kit *k, const struct model_attr *row) {
   const struct model *m = k->m;
@@ -90,6 +97,10 @@ static struct edit_attr copied(struct kit *k, const struct model_attr *row) {
   case ATTR_FLOATS:
     a.n = row->count;
     a.floats = a.n ? m->floats + row->first : NULL;
+    break;
+  case ATTR_STRINGS:
+    a.n = row->count;
+    a.strings = strings_of(k, row);
     break;
   default:
     assert(a.type == ATTR_TENSOR); // kit_attrs_copyable was asked

@@ -11,6 +11,8 @@
 //
 // Ranks and types that rewrites need are inferred before the first edit: in between the nodes are
 // neither of the old version nor of the new.
+#include "opset.h"
+
 #include "model_calls.h"
 #include "opset_raising.h"
 #include "schema.h"
@@ -98,18 +100,10 @@ static int raise_all(struct run *w, int64_t version, struct err *err) {
   return 0;
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  const struct opset_options *o = with;
-  const int64_t version = (int64_t)o->version, newest = schema_newest(span_str(""));
+int opset_raise(struct pass_env *env, int64_t version, struct err *err) {
   const struct model *m = env->m;
   struct run w = {0};
   struct kit k;
-  (void)result;
-  if (version > newest) {
-    err_fill(err, ERR_USAGE, "opset %lld is not known: the newest is %lld", (long long)version,
-             (long long)newest);
-    return err_hint(err, "--opset 21 is what most runtimes load");
-  }
   kit_init(&k, env, env->pass->name);
   w.r.k = &k;
   model_calls_init(&w.calls, m);
@@ -123,6 +117,18 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   model_calls_done(&w.calls);
   arena_free(&w.look);
   return kit_done(&k, err) || rc ? -1 : 0;
+}
+
+static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+  const struct opset_options *o = with;
+  const int64_t version = (int64_t)o->version, newest = schema_newest(span_str(""));
+  (void)result;
+  if (version > newest) {
+    err_fill(err, ERR_USAGE, "opset %lld is not known: the newest is %lld", (long long)version,
+             (long long)newest);
+    return err_hint(err, "--opset 21 is what most runtimes load");
+  }
+  return opset_raise(env, version, err);
 }
 
 static const struct pass_option options[] = {

@@ -667,11 +667,11 @@ SUGAR = dict(Sub=4, Div=4, Flatten=3, Squeeze=3, Unsqueeze=3, Neg=2, Less=1, Les
 ALWAYS = dict(Transpose=16, Not=4, BitwiseNot=4, Where=1)  # weights: what moves out, whatever its operands
 CONSTANT = dict(Mul=8, Add=4, MatMul=2)  # with a constant operand
 PLAIN = dict(MatMul=1)  # without
-FROM_INPUT = {"Reshape", "Slice", "Split", "Im2Col", "Concat"}
+FROM_INPUT = {"Reshape", "Slice", "Split", "ops_Im2Col", "Concat"}
 COMPARISONS = {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"}
 STAY = {"Expand", "Shape"}  # nodes of constants may stay nodes (rules_fold.c)
 ANSWERED = {"common_scale"}  # a rule that asks for it makes what no longer has it
-FEEDS = set("Add Sub Mul Neg Clip Relu Sigmoid Silu Exp Log Pow".split())
+FEEDS = set("Add Sub Mul Neg Clip Relu Sigmoid ops_Silu Exp Log Pow".split())
 
 
 def simple(t, row, known):
@@ -705,7 +705,12 @@ def simple(t, row, known):
     args = [simple(x, row, known) for x in t[5] if x[0] != "none"]
     if args and all(a[0] == "x" and a[2] for a in args):
         return ("x", "#" + str(args), True)
-    return ("op", (t[1] + "_" if t[1] else "") + fill(t[2], row), t[3], args)
+    return ("op", called(t, row), t[3], args)
+
+
+def called(t, row):
+    """The operator of a tree, as the kit calls it: ops_Silu."""
+    return (t[1] + "_" if t[1] else "") + fill(t[2], row)
 
 
 def constants(where):
@@ -850,7 +855,7 @@ def prove(book):
         concrete = [(r, row) for r in rules for row in r.rows]
         by_root = {}
         for r, row in concrete:
-            by_root.setdefault(fill(r.pattern[2], row), []).append((r, row))
+            by_root.setdefault(called(r.pattern, row), []).append((r, row))
         for r, row in concrete:
             after = simple(r.result, row, {})
             for other, row_b in by_root.get(after[1] if after[0] == "op" else None, []):
@@ -876,7 +881,7 @@ def prove_order(concrete, upwards=False):
     for r, row in concrete:
         if smaller(r, row, upwards):
             continue
-        root = fill(r.pattern[2], row)
+        root = called(r.pattern, row)
         for n, _ in nodes_of(simple(r.result, row, constants(r.where)[0])):
             if n[1] == root:
                 raise at(r, f"the result is no smaller than the pattern and has {root} in it again: rewriting may not end")
@@ -1254,8 +1259,7 @@ class Writer:
             keys = [k for k in self.keys[i] if k not in ("none", "infers", p.split("/")[0])]
             infers = "infers" in self.keys[i]
             more = f".keys = {text(' '.join(keys))}, " if keys else ""
-            lines.append(f"static const char *const rules{i}[] = {{{', '.join(map(text, self.texts[i]))}, NULL}};")
-            more += f".rules = rules{i}, "
+            more += f".rules = texts{i}, "
             more += ".infers = true, " if infers else ""
             lines.append(
                 f"static const struct pass pass{i} = {{.name = {text(p)}, .summary = {text(summary)}, .about = {text(summary + '.')}, "
@@ -1288,7 +1292,10 @@ class Writer:
                 gates.append(hex(sum(1 << (o - 64 * w) for o in (g or []) if 64 * w <= o < 64 * w + 64)) + "u")
         table("uint8_t", "floors", [str(f) for f in self.schema.floors], 24)
         table("uint8_t", "real_floors", [str(f) for f in self.schema.real_floors], 24)
-        table("struct rules_pass", "passes", [row(text(p), text(self.summaries.get(i, "")), text(" ".join(self.keys[i])), self.levels[i]) for i, p in enumerate(self.passes.items)])
+        for i in range(len(self.passes.items)):
+            lines.append(f"static const char *const texts{i}[] = {{{', '.join(map(text, self.texts[i]))}, NULL}};")
+        about = [(text(p), text(self.summaries.get(i, "")), text(" ".join(self.keys[i])), self.levels[i], self.least[i]) for i, p in enumerate(self.passes.items)]
+        table("struct rules_pass", "passes", [row(*a, f"texts{i}") for i, a in enumerate(about)])
         table("struct rules_rule", "rules", [row(*("NO_ID" if x is None else x for x in r)) for r in self.rules])
         table("struct rules_entry", "entries", [row(r, b, row(g, h), either) for _, r, b, g, h, either in self.entries], 6)
         table("uint32_t", "roots", [str(r) for r in roots], 16)
@@ -1304,6 +1311,7 @@ class Writer:
             f"const struct rules_book {name} = {{",
             "    passes, rules, entries, roots, gates, floors, real_floors, literals, ints, floats, words, cells, code,",
             f"    {len(self.passes.items)}, {len(self.rules)}, {len(self.entries)}, {words_each}, {deepest},",
+            f"    {', '.join(str(len(t)) for t in (self.literals.items, self.ints.items, self.floats.items, self.words.items, self.cells, self.code, self.gates.items))},",
             "};",
             f'_Static_assert(OPS == {n_ops}, "made for other operators");',
         ]

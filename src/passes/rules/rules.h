@@ -13,6 +13,7 @@
 #include "exactness.h"
 #include "name_filter.h"
 
+struct kit;
 struct rules_book;
 extern const struct rules_book rules_house;
 
@@ -75,5 +76,18 @@ struct rules_fold_limits {
 // for which nothing is read. Not DequantizeLinear.
 int rules_fold_constants(struct pass_env *env, const struct rules_fold_limits *limits,
                          struct err *err);
+
+// ---- constants of constants, for passes in C -------------------------------------------------------
+
+// Recipes: elements are computed at once where all are at hand and the result is small, as rules do it. NO_ID
+// where there is no such recipe.
+uint32_t
+rules_constant(struct kit *k,
+               uint32_t value); // of a constant value: with its elements where they are at hand
+uint32_t rules_constant_slice(struct kit *k, uint32_t of, uint32_t axis, int64_t start,
+                              int64_t count);
+uint32_t rules_constant_concat(struct kit *k, const uint32_t *of, uint32_t n, uint32_t axis);
+uint32_t rules_constant_expand(struct kit *k, uint32_t of, const int64_t *dims, uint32_t rank);
+uint32_t rules_constant_reshape(struct kit *k, uint32_t of, const int64_t *dims, uint32_t rank);
 
 #endif

@@ -137,12 +137,26 @@ static const uint16_t *turn(struct machine *m, const uint16_t *w, uint32_t from)
   return w + 4 + w[3];
 }
 
-static bool attribute_of(const struct rules_value *v, const char *name, struct edit_attr *out) {
+// The model's names move when it is edited.
+static const struct span *texts_of(struct rules_run *run, const struct rules_value *v) {
+  struct span *texts = arena_alloc(&run->match, (v->n + (size_t)1) * sizeof *texts);
+  for (uint32_t i = 0; i < v->n; i++) {
+    const struct span name = model_name(run->k.m, (uint32_t)v->list[i]);
+    texts[i] = span_of(arena_string(&run->match, name), name.n);
+  }
+  return texts;
+}
+
+static bool attribute_of(struct rules_run *run, const struct rules_value *v, const char *name,
+                         struct edit_attr *out) {
   *out = (struct edit_attr){.name = name, .recipe = NO_ID, .graph = NO_ID};
   switch (v->kind) {
   case RULES_INT: out->type = ATTR_INT, out->i = v->i; return rules_is_number(v->i);
   case RULES_FLOAT: out->type = ATTR_FLOAT, out->f = (float)v->d; return true;
   case RULES_STRING: out->type = ATTR_STRING, out->s = rules_text(v); return true;
+  case RULES_TEXTS:
+    out->type = ATTR_STRINGS, out->strings = texts_of(run, v), out->n = v->n;
+    return true;
   case RULES_LIST:
     out->type = ATTR_INTS, out->ints = v->list, out->n = v->n;
     for (uint32_t i = 0; i < v->n; i++)
@@ -164,7 +178,7 @@ static void node(struct machine *m, const uint16_t *w) {
   for (uint32_t i = 0; i < n_values; i++) {
     const struct rules_value *v = &m->stack[m->n - n_values + i];
     if (v->kind == RULES_ABSENT) continue;
-    known = known && attribute_of(v, run->book->words[w[4 + i]], &attrs[n_attrs]);
+    known = known && attribute_of(run, v, run->book->words[w[4 + i]], &attrs[n_attrs]);
     n_attrs++;
   }
   m->n -= n_values;
@@ -174,7 +188,9 @@ static void node(struct machine *m, const uint16_t *w) {
   for (uint32_t i = first; i < m->n; i++)
     known = known && (m->stack[i].kind == RULES_ABSENT || m->stack[i].kind == RULES_TENSOR ||
                       m->stack[i].kind == RULES_TERM);
-  if (w[2] != RULES_NOTHING) attrs_of = run->registers[w[2]].id;
+  // Of an alternative that was not taken there are none.
+  if (w[2] != RULES_NOTHING && run->registers[w[2]].kind == RULES_NODE)
+    attrs_of = run->registers[w[2]].id;
   const struct rules_value made =
       known ? rules_new_node(run, (enum op)rules_cell(run, w[1]), m->stack + first, m->n - first,
                              attrs_of, attrs, n_attrs)

@@ -51,14 +51,17 @@ struct rules_value rules_call_inv(struct rules_run *run, const struct rules_valu
 }
 struct rules_value rules_call_at(struct rules_run *run, const struct rules_value *a, uint32_t n) {
   (void)n;
-  if (a->kind != RULES_LIST || a[1].kind != RULES_LIST) return rules_unknown();
+  if ((a->kind != RULES_LIST && a->kind != RULES_TEXTS) || a[1].kind != RULES_LIST)
+    return rules_unknown();
   int64_t *list = rules_room(run, a[1].n);
   for (uint32_t i = 0; i < a[1].n; i++) {
     const int64_t at = a[1].list[i] < 0 ? a[1].list[i] + a->n : a[1].list[i];
     if (at < 0 || at >= a->n) return rules_unknown();
     list[i] = a->list[at];
   }
-  return rules_list(list, a[1].n);
+  struct rules_value v = rules_list(list, a[1].n);
+  v.kind = a->kind;
+  return v;
 }
 struct rules_value rules_call_compose(struct rules_run *run, const struct rules_value *a,
                                       uint32_t n) {

@@ -71,6 +71,16 @@ static struct rules_value copied(struct rules_run *run, const int64_t *list, uin
   return rules_list(copy, n);
 }
 
+// Names stay what they are, whatever is edited.
+static struct rules_value texts(struct rules_run *run, const uint32_t *names, uint32_t n) {
+  int64_t *list = arena_alloc(&run->match, ((size_t)n + 1) * sizeof *list);
+  for (uint32_t i = 0; i < n; i++)
+    list[i] = names[i];
+  struct rules_value v = rules_list(list, n);
+  v.kind = RULES_TEXTS;
+  return v;
+}
+
 // An attribute as a value of the run: false where it is not known.
 static bool attribute(struct rules_run *run, uint32_t node, const char *word,
                       struct rules_value *out) {
@@ -91,6 +101,7 @@ static bool attribute(struct rules_run *run, uint32_t node, const char *word,
   case ATTR_INT: *out = rules_int(a.i); return true;
   case ATTR_FLOAT: *out = (struct rules_value){.kind = RULES_FLOAT, .d = (double)a.f}; return true;
   case ATTR_INTS: *out = copied(run, a.ints, a.n); return true;
+  case ATTR_STRINGS: *out = texts(run, a.strings, a.n); return true;
   case ATTR_STRING:
     *out = (struct rules_value){.kind = RULES_STRING,
                                 .n = (uint32_t)a.s.n,
@@ -118,6 +129,7 @@ int rules_equal(const struct rules_value *a, const struct rules_value *b) {
   case RULES_STRING: return span_eq(rules_text(a), rules_text(b));
   case RULES_TENSOR:
   case RULES_TERM: return a->id == b->id;
+  case RULES_TEXTS:
   case RULES_LIST: {
     if (a->n != b->n) return 0;
     int all = 1;

@@ -291,75 +291,13 @@ static void visit_all(struct rules_run *run, uint32_t node) {
   }
 }
 
-// ---- the digest of what a graph computes --------------------------------------------------------
-
-static uint64_t mix(uint64_t h, uint64_t x) {
-  h = (h ^ x) * 0x9E3779B97F4A7C15u;
-  return h ^ h >> 29;
-}
-
-static uint64_t text_hash(const struct model *m, uint32_t name) {
-  return span_hash(model_name(m, name));
-}
-
-// Constants by their recipe, so that the same number made twice is the same.
-static uint64_t source_hash(struct rules_run *run, uint32_t value) {
-  const struct model *m = run->k.m;
-  struct model_constant c;
-  if (model_resolve_constant(m, value, &c)) {
-    const struct model_tensor *t = &m->tensors[c.tensor];
-    return t->recipe != NO_ID ? mix(1, t->recipe) : mix(2, c.tensor);
-  }
-  return mix(3, text_hash(m, m->values[value].name));
-}
-
-static uint64_t node_hash(struct rules_run *run, const uint64_t *hashes, uint32_t node) {
-  struct kit *k = &run->k;
-  const struct model_node *n = &k->m->nodes[node];
-  const uint32_t n_in = kit_n_in(k, node);
-  uint64_t h = mix(mix(4, text_hash(k->m, n->op_type)), kit_attrs_hash(k, node)), sum = 0;
-  const bool turns = n_in == 2 && kit_op_has(kit_op(k, node), KIT_COMMUTATIVE);
-  for (uint32_t i = 0; i < n_in; i++) {
-    const uint32_t v = kit_in(k, node, i);
-    const uint64_t x = v == NO_ID                          ? 5
-                       : hashes[v] && !rules_const(run, v) ? hashes[v]
-                                                           : source_hash(run, v);
-    if (turns)
-      sum += mix(6, x);
-    else
-      h = mix(h, x);
-  }
-  return mix(h, sum);
-}
-
-static uint64_t digest(struct rules_run *run) {
-  const struct model *m = run->k.m;
-  const struct model_graph *g = &m->graphs[run->graph];
-  if (run->n_hashes < m->n_values) TABLE_ADD(run, hashes, m->n_values - run->n_hashes);
-  memset(run->hashes, 0, run->n_hashes * sizeof *run->hashes);
-  // All nodes count, in any order: what feeds the graphs inside reaches no output here.
-  uint64_t all = 0;
-  for (uint32_t n = g->first_node; n != NO_ID; n = m->nodes[n].next) {
-    const uint64_t h = node_hash(run, run->hashes, n);
-    all += mix(8, h);
-    for (uint32_t o = 0; o < m->nodes[n].n_out; o++) {
-      const uint32_t v = model_output(m, &m->nodes[n], o);
-      if (v != NO_ID) run->hashes[v] = mix(h, o) | 1;
-    }
-  }
-  uint64_t h = mix(7, all);
-  for (uint32_t i = 0; i < g->n_outputs; i++) {
-    const uint32_t v = m->graph_io[g->outputs + i];
-    h = mix(h, run->hashes[v] ? run->hashes[v] : source_hash(run, v));
-  }
-  return h;
-}
+// ---- guards -------------------------------------------------------------------------------------
 
 // Has the graph computed the same after an earlier turn? The first turns are all kept, later ones
 // at powers of two: a circle comes round to one of those.
 static bool seen_before(struct rules_run *run, uint32_t turn) {
   if (turn > 16 && (turn & (turn - 1)) != 0) return false;
-  const uint64_t now = digest(run);
+  const uint64_t now = kit_digest(&run->k, run->graph);
   for (uint32_t i = 0; i < run->n_seen; i++)
     if (run->seen[i] == now) return true;
   const uint32_t at = TABLE_ADD(run, seen, 1);
@@ -472,7 +410,6 @@ int rules_run(const struct rules_book *book, struct pass_env *env, const char *n
   table_free(run.burnt, run.burnt_cap, sizeof *run.burnt);
   table_free(run.queue, run.queue_cap, sizeof *run.queue);
   table_free(run.stack, run.stack_cap, sizeof *run.stack);
-  table_free(run.hashes, run.hashes_cap, sizeof *run.hashes);
   table_free(run.seen, run.seen_cap, sizeof *run.seen);
   arena_free(&run.match);
   arena_free(&run.lists);

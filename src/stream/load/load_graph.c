@@ -247,6 +247,8 @@ static int end_function(struct loader *l, struct frame *f) {
   g->name = function->name;
   if (flush_graph(l, f, g)) return -1;
   load_add_item(frame_above(l), ITEM_FUNCTIONS, f->row);
+  m->functions[f->row].attrs = m->n_attrs;
+  m->functions[f->row].n_attrs = f->n_attrs;
   return load_flush_attrs(l, f, NO_ID);
 }
 

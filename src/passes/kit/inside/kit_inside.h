@@ -54,6 +54,7 @@ struct kit_inside {
   // reports: of weights that a caller may replace; by node id, its place in its graph's source
   uint64_t n_overridable;
   TABLE(uint32_t, source_index);
+  TABLE(uint64_t, hashes); // by value id (kit_digest.c)
   // weights.c: by graph, the node before which new ones go, as id + 1; 0: not asked yet, or none
   TABLE(uint32_t, fronts);
 };
@@ -63,9 +64,6 @@ struct kit_read {
   const uint8_t *at;
 };
 
-// Number i of elements in RAW form; false for types that are no plain numbers (complex, strings,
-// float8 and smaller).
-bool kit_number_at(enum dtype dtype, const uint8_t *raw, uint64_t i, struct kit_number *out);
 // The elements of a tensor, if at hand.
 bool kit_tensor_elements(struct kit *k, uint32_t tensor, struct span *raw);
 // The value as far as chains know it: elements in the site arena. False: not all are known.

@@ -16,6 +16,7 @@ enum rules_kind {
   RULES_FLOAT,   // d
   RULES_LIST,    // n numbers at `list`; dims that are symbols: rules_symbol
   RULES_PAIR,    // two lists, n numbers in all: each has half of them
+  RULES_TEXTS,   // n name ids at `list`: an attribute that is a list of strings
   RULES_STRING,  // n bytes at `text`: rules_text
   RULES_WORD,    // literal
   RULES_TENSOR,  // id: a value of the model
@@ -140,7 +141,6 @@ struct rules_run {
   TABLE(uint8_t, burnt);
   TABLE(uint32_t, queue);
   TABLE(uint32_t, stack);
-  TABLE(uint64_t, hashes); // by value id
   TABLE(uint64_t, seen);   // digests of earlier turns
   uint32_t fuel;
   uint64_t fired;

@@ -81,7 +81,8 @@ struct rules_literal {
 
 struct rules_pass {
   const char *name, *summary, *keys; // keys: names of sets, separated by blanks
-  uint8_t exactness;                 // enum exactness: of its least exact rule
+  uint8_t exactness, most;  // enum exactness: of its least exact rule, and its most exact one
+  const char *const *texts; // its rules but for name and summary, NULL behind the last
 };
 
 struct rules_rule {
@@ -118,6 +119,7 @@ struct rules_book {
   const uint16_t *cells, *code;
   uint32_t n_passes, n_rules, n_entries, gate_words;
   uint32_t depth; // of the deepest rule
+  uint32_t n_literals, n_ints, n_floats, n_words, n_cells, n_code, n_gates;
 };
 
 #endif

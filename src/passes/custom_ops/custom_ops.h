@@ -1,0 +1,14 @@
+// Functions for the operators of onnx_passes.ops.
+//
+// No runtime has these operators: a model that uses them carries functions that say what they compute
+// (custom_ops_text.c). Passes just make the nodes; the driver completes the model when all have run.
+#ifndef WEIR_CUSTOM_OPS_H
+#define WEIR_CUSTOM_OPS_H
+
+#include "pass.h"
+
+// Adds the functions that nodes from `first` on call and the model does not have, those that they call in turn, and
+// the import of the domain. A model whose opset lacks operators of a function is raised. -1: it cannot be (opset.h).
+int custom_ops_complete(struct pass_env *env, uint32_t first, struct err *err);
+
+#endif

@@ -1,0 +1,373 @@
+// Functions of onnx_passes.ops, made from their text (custom_ops_text.c) where nodes call them.
+//
+//   node onnx_passes.ops::Quant ──▶ function Quant ──▶ its nodes, one of which is ops::Round ──▶ function Round
+//
+// Nodes of new functions stand at the end of the table of nodes, so one walk over it meets what they call in turn.
+//
+// A function has the opset of the model, since ONNX Runtime puts its nodes into the graph as if they were of
+// that opset, whatever the function says. One that needs a newer opset raises the model.
+//
+// The text is the program's own: what does not fit in it is an assertion.
+#include "custom_ops.h"
+#include "custom_ops_inside.h"
+#include "opset.h"
+#include "weights.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum { GRAPHS = 8, LIST = 16, FUNCTIONS_IR = 8 };
+
+// A graph that is being read, or that waits for its node.
+struct block {
+  uint32_t graph, parent;
+  struct span label;
+  const char *outputs;
+};
+
+struct reading {
+  struct edits *e;
+  const char *at; // in the text
+  uint32_t root;  // the function's body
+  struct block open[GRAPHS], waiting[GRAPHS];
+  uint32_t n_open, n_waiting;
+  struct arena a; // of a line
+};
+
+static bool take(struct reading *r, const char *word) {
+  while (*r->at == ' ')
+    r->at++;
+  const size_t n = strlen(word);
+  if (strncmp(r->at, word, n) != 0) return false;
+  r->at += n;
+  return true;
+}
+
+// Up to one of these characters, without blanks around.
+static struct span until(struct reading *r, const char *ends) {
+  take(r, "");
+  const char *at = r->at;
+  size_t n = strcspn(at, ends);
+  r->at += n;
+  while (n > 0 && at[n - 1] == ' ')
+    n--;
+  return span_of(at, n);
+}
+
+static uint32_t current(const struct reading *r) {
+  return r->n_open ? r->open[r->n_open - 1].graph : r->root;
+}
+
+// The value of that name as seen from here; NO_ID: there is none.
+static uint32_t named(const struct reading *r, struct span name) {
+  const uint32_t id = model_find_name(r->e->m, name);
+  return id == NO_ID ? NO_ID : model_lookup(r->e->m, current(r), id);
+}
+
+// ---- operands ----------------------------------------------------------------------------------
+
+static uint32_t add_node(struct reading *r, uint32_t graph, struct span domain, struct span op,
+                         const uint32_t *in, uint32_t n_in, const struct edit_output *out,
+                         uint32_t n_out, const struct edit_attr *attrs, uint32_t n_attrs) {
+  return edit_add_node(r->e, &(struct edit_node){.graph = graph,
+                                                 .before = NO_ID,
+                                                 .op_type = op,
+                                                 .domain = domain,
+                                                 .in = in,
+                                                 .n_in = n_in,
+                                                 .out = out,
+                                                 .n_out = n_out,
+                                                 .attrs = attrs,
+                                                 .n_attrs = n_attrs});
+}
+
+static uint32_t text_constant(struct reading *r, struct span name, struct span text) {
+  const struct edit_attr attr = {.name = "value_string", .type = ATTR_STRING, .s = text};
+  const struct edit_output out = {NO_ID, name};
+  const uint32_t node =
+      add_node(r, r->root, span_str(""), span_str("Constant"), NULL, 0, &out, 1, &attr, 1);
+  return model_output(r->e->m, &r->e->m->nodes[node], 0);
+}
+
+static uint32_t number_constant(struct reading *r, struct span name, const char *text) {
+  const bool list = *text == '[';
+  const size_t n = strlen(text);
+  const int64_t one = 1;
+  if (list || (!strpbrk(text, ".dn"))) {
+    const int64_t x = strtoll(text + list, NULL, 10);
+    return edit_add_tensor(r->e, r->root, name,
+                           recipe_bytes(r->e->r, DTYPE_INT64, &one, list, span_of(&x, sizeof x)));
+  }
+  const double x = strtod(text, NULL);
+  const float f = (float)x;
+  const bool wide = text[n - 1] == 'd';
+  return edit_add_tensor(r->e, r->root, name,
+                         recipe_bytes(r->e->r, wide ? DTYPE_DOUBLE : DTYPE_FLOAT, NULL, 0,
+                                      wide ? span_of(&x, sizeof x) : span_of(&f, sizeof f)));
+}
+
+// What stands for a number or a text, once in a function.
+static uint32_t literal(struct reading *r, struct span word) {
+  const char *text = arena_string(&r->a, word);
+  const char *colon = strchr(text, ':');
+  const char *plain = colon ? arena_string(&r->a, span_of(text, (size_t)(colon - text))) : text;
+  const bool is_text = *plain == '"';
+  const struct span inner = is_text ? span_of(plain + 1, strlen(plain) - 2) : span_str(plain);
+  const struct span name = span_str(arena_printf(&r->a, "const_%s", arena_string(&r->a, inner)));
+  uint32_t value = named(r, name);
+  if (value == NO_ID && is_text)
+    value = text_constant(r, name, inner);
+  else if (value == NO_ID)
+    value = number_constant(r, name, plain);
+  if (!colon) return value;
+  const struct span typed = span_str(arena_printf(&r->a, "const_%s_%s", plain, colon + 1));
+  const uint32_t there = named(r, typed);
+  if (there != NO_ID) return there;
+  const uint32_t in[2] = {value, named(r, span_str(colon + 1))};
+  const struct edit_output out = {NO_ID, typed};
+  const uint32_t node =
+      add_node(r, r->root, span_str(""), span_str("CastLike"), in, 2, &out, 1, NULL, 0);
+  return model_output(r->e->m, &r->e->m->nodes[node], 0);
+}
+
+static uint32_t operand(struct reading *r, struct span word) {
+  if (word.n == 0) return NO_ID;
+  const uint32_t value = named(r, word);
+  return value != NO_ID ? value : literal(r, word);
+}
+
+// ---- attributes --------------------------------------------------------------------------------
+
+static enum attr_type type_of(struct span word) {
+  static const char *const words[] = {
+      [ATTR_FLOAT] = "float",   [ATTR_INT] = "int",        [ATTR_STRING] = "string",
+      [ATTR_TENSOR] = "tensor", [ATTR_GRAPH] = "graph",    [ATTR_FLOATS] = "floats",
+      [ATTR_INTS] = "ints",     [ATTR_STRINGS] = "strings"};
+  for (enum attr_type t = ATTR_FLOAT; t <= ATTR_STRINGS; t++)
+    if (span_is(word, words[t])) return t;
+  assert(false);
+  return ATTR_UNDEFINED;
+}
+
+static uint32_t waiting_graph(struct reading *r, const char *label) {
+  for (uint32_t i = r->n_waiting; i-- > 0;) {
+    const struct block b = r->waiting[i];
+    if (b.parent != current(r) || !span_is(b.label, label)) continue;
+    memmove(&r->waiting[i], &r->waiting[i + 1], (--r->n_waiting - i) * sizeof *r->waiting);
+    return b.graph;
+  }
+  assert(false);
+  return NO_ID;
+}
+
+// name=value, or a name alone.
+static struct edit_attr attribute(struct reading *r) {
+  struct edit_attr a = {.name = arena_string(&r->a, until(r, "=,>"))};
+  if (!take(r, "=")) return a;
+  if (take(r, "@")) {
+    a.ref = arena_string(&r->a, until(r, ":"));
+    take(r, ":");
+    a.type = type_of(until(r, ",>"));
+  } else if (take(r, "\"")) {
+    a.type = ATTR_STRING;
+    a.s = until(r, "\"");
+    take(r, "\"");
+  } else {
+    const char *text = arena_string(&r->a, until(r, ",>"));
+    const bool real = strpbrk(text, ".e") && strcmp(text, "graph") != 0;
+    a.type = strcmp(text, "graph") == 0 ? ATTR_GRAPH : real ? ATTR_FLOAT : ATTR_INT;
+    if (a.type == ATTR_GRAPH) a.graph = waiting_graph(r, a.name);
+    if (a.type == ATTR_FLOAT) a.f = strtof(text, NULL);
+    if (a.type == ATTR_INT) a.i = strtoll(text, NULL, 10);
+  }
+  return a;
+}
+
+static uint32_t attributes(struct reading *r, struct edit_attr *list) {
+  uint32_t n = 0;
+  if (!take(r, "<")) return 0;
+  while (!take(r, ">")) {
+    assert(n < LIST);
+    list[n++] = attribute(r);
+    take(r, ",");
+  }
+  return n;
+}
+
+// ---- lines -------------------------------------------------------------------------------------
+
+// "(a, i:int64)", as inputs of a graph.
+static void inputs(struct reading *r, uint32_t graph) {
+  const bool opened = take(r, "(");
+  assert(opened);
+  while (!take(r, ")")) {
+    const struct span name = until(r, ",:)");
+    enum dtype dtype = DTYPE_UNDEFINED;
+    if (take(r, ":")) dtype = dtype_by_name(until(r, ",)"));
+    edit_add_graph_input(r->e, graph, name, dtype, NULL, dtype == DTYPE_UNDEFINED ? NO_ID : 0);
+    take(r, ",");
+  }
+}
+
+static void open_graph(struct reading *r) {
+  assert(r->n_open < GRAPHS);
+  struct block b = {.parent = current(r), .label = until(r, " ")};
+  b.graph = edit_add_subgraph(r->e, b.parent, b.label);
+  inputs(r, b.graph);
+  take(r, "->");
+  b.outputs = r->at;
+  r->open[r->n_open++] = b;
+}
+
+static void set_outputs(struct reading *r, uint32_t graph, const char *list) {
+  r->at = list;
+  for (uint32_t i = 0; *r->at != '\n' && *r->at; i++) {
+    const uint32_t value = named(r, until(r, ",\n"));
+    assert(value != NO_ID);
+    edit_set_graph_output(r->e, graph, i, value);
+    take(r, ",");
+  }
+}
+
+static void end_graph(struct reading *r) {
+  const char *at = r->at;
+  const struct block b = r->open[r->n_open - 1];
+  set_outputs(r, b.graph, b.outputs);
+  r->at = at;
+  r->n_open--;
+  assert(r->n_waiting < GRAPHS);
+  r->waiting[r->n_waiting++] = b;
+}
+
+static void node(struct reading *r) {
+  struct edit_output out[LIST];
+  struct edit_attr attrs[LIST];
+  uint32_t in[LIST], n_in = 0, n_out = 0;
+  while (!take(r, "=")) {
+    assert(n_out < LIST);
+    out[n_out++] = (struct edit_output){NO_ID, until(r, ",=")};
+    take(r, ",");
+  }
+  const struct span domain = span_str(take(r, "ops::") ? CUSTOM_OPS_DOMAIN : "");
+  const struct span op = until(r, "<(");
+  const uint32_t n_attrs = attributes(r, attrs);
+  const bool opened = take(r, "(");
+  assert(opened);
+  while (!take(r, ")")) {
+    assert(n_in < LIST);
+    in[n_in++] = operand(r, until(r, ",)"));
+    take(r, ",");
+  }
+  add_node(r, current(r), domain, op, in, n_in, out, n_out, attrs, n_attrs);
+}
+
+static void line(struct reading *r) {
+  if (take(r, "graph "))
+    open_graph(r);
+  else if (take(r, "end"))
+    end_graph(r);
+  else
+    node(r);
+  r->at = strchr(r->at, '\n') + 1;
+  arena_reset(&r->a);
+}
+
+// ---- a function --------------------------------------------------------------------------------
+
+// NULL: there is none of that name.
+static const char *text_of(struct span name) {
+  for (uint32_t i = 0; custom_ops_texts[i]; i++)
+    if (span_eq(span_of(custom_ops_texts[i], strcspn(custom_ops_texts[i], " ")), name))
+      return custom_ops_texts[i];
+  return NULL;
+}
+
+static int64_t since_of(const char *text) {
+  return strtoll(strstr(text, "since ") + 6, NULL, 10);
+}
+
+static void make(struct edits *e, const char *text) {
+  struct reading r = {.e = e, .at = text};
+  struct edit_attr attrs[LIST];
+  const struct span name = until(&r, " ");
+  take(&r, "since ");
+  until(&r, "<(");
+  const uint32_t n_attrs = attributes(&r, attrs);
+  const uint32_t f = edit_add_function_with(e, span_str(CUSTOM_OPS_DOMAIN), name, attrs, n_attrs);
+  r.root = e->m->functions[f].graph;
+  assert(model_opset_version(e->m, r.root, span_str("")) >= since_of(text));
+  inputs(&r, r.root);
+  take(&r, "->");
+  const char *outputs = r.at;
+  r.at = strchr(r.at, '\n') + 1;
+  while (*r.at)
+    line(&r);
+  assert(r.n_open == 0 && r.n_waiting == 0);
+  set_outputs(&r, r.root, outputs);
+  arena_free(&r.a);
+}
+
+static bool has_function(const struct model *m, uint32_t domain, uint32_t name) {
+  for (uint32_t i = 0; i < m->n_functions; i++) {
+    const struct model_function *f = &m->functions[i];
+    if (!(f->flags & FUNCTION_DEAD) && f->domain == domain && f->name == name &&
+        f->overload == m->empty)
+      return true;
+  }
+  return false;
+}
+
+// Is it a call that no function of the model answers, but one of ours would?
+static const char *missing(const struct model *m, uint32_t node) {
+  const struct model_node *n = &m->nodes[node];
+  if (n->flags & NODE_DEAD || n->overload != m->empty ||
+      !span_is(model_name(m, n->domain), CUSTOM_OPS_DOMAIN) ||
+      has_function(m, n->domain, n->op_type))
+    return NULL;
+  return text_of(model_name(m, n->op_type));
+}
+
+static int add(struct pass_env *env, const char *text, struct err *err) {
+  struct edits *e = env->edits;
+  if (model_opset_version(e->m, e->m->main_graph, span_str("")) < since_of(text) &&
+      opset_raise(env, since_of(text), err))
+    return -1;
+  edit_group(e, "inject-ops", NO_ID, "function");
+  if (model_opset_version(e->m, e->m->main_graph, span_str(CUSTOM_OPS_DOMAIN)) < 1)
+    edit_set_opset(e, span_str(CUSTOM_OPS_DOMAIN), 1);
+  weights_raise_ir(e, FUNCTIONS_IR);
+  make(e, text);
+  return 0;
+}
+
+int custom_ops_complete(struct pass_env *env, uint32_t first, struct err *err) {
+  const struct model *m = env->m;
+  if (m->main_graph == NO_ID || model_find_name(m, span_str(CUSTOM_OPS_DOMAIN)) == NO_ID) return 0;
+  for (uint32_t i = first; i < m->n_nodes; i++) {
+    const char *text = missing(m, i);
+    if (text && add(env, text, err)) return -1;
+  }
+  return 0;
+}
+
+// ---- the pass ----------------------------------------------------------------------------------
+
+static int run(struct pass_env *env, void *options, struct pass_result *result, struct err *err) {
+  (void)options, (void)result;
+  return custom_ops_complete(env, 0, err);
+}
+
+const struct pass custom_ops_inject = {
+    .name = "inject-ops/InjectCustomOps",
+    .summary = "add functions for the operators of onnx_passes.ops that the model uses",
+    .about =
+        "Adds functions that say, in operators of ONNX, what the model's operators of the domain "
+        "onnx_passes.ops compute, so that runtimes take the model. What passes make of that domain "
+        "gets its "
+        "functions without this pass.",
+    .needs = "nothing",
+    .promises = "all outputs of the model are unchanged",
+    .exactness = EXACTNESS_EXACT,
+    .run = run,
+};

@@ -1,0 +1,302 @@
+// decompose-thresholds: MultiThreshold as others that say the same and go up in steps of one, channel by channel.
+//
+//   Monotonicity   w = 1 -1 2      ──▶  MT(x, t where w > 0, w) - MT(x, t where w < 0, -w);  all w <= 0: -MT(x, t, -w)
+//   Multiplicity   w = 1 2 1       ──▶  w = 1 1 1 1, the second threshold twice
+//   Granularity    t[e,c,j]        ──▶  MT(x + b, u, w), t[e,c,j] = u[c,j] - b[e,c], b whole numbers
+//
+// A step that belongs to the other part of a decomposition goes, if it does in all rows; else its weight is 0 there, so that
+// the parts are what they should be at infinity too. Rows of unlike numbers of steps are filled up with thresholds that are
+// infinity: of finite inputs none reaches them. Thresholds are shifted only where the shift is exact: no others are made up
+// that come close.
+#include "thresholds.h"
+
+static void skip(struct stairs *s, uint32_t node, const char *why) {
+  if (strcmp(why, "not_constant") != 0) kit_skipped(&s->k, node, why);
+}
+
+static uint32_t put(struct stairs *s, uint32_t x, const struct stairs_array *t,
+                    const struct stairs_array *w, uint32_t as) {
+  const uint32_t thresholds = stairs_write(s, "thresholds", t),
+                 weights = stairs_write(s, "weights", w);
+  return stairs_put(s, x, thresholds, weights, as);
+}
+
+// ---- monotonicity ------------------------------------------------------------------------------
+
+// The steps of that sign, in magnitude: those that no row has go.
+static struct stairs_table part(struct stairs *s, const struct stairs_table *of, double sign) {
+  struct stairs_table p = *of;
+  bool *has = arena_zalloc(&s->room, of->n * sizeof *has);
+  const uint64_t count = of->rows * of->n;
+  uint64_t at = 0;
+  p.n = 0;
+  for (uint64_t i = 0; i < count; i++)
+    if (of->w[i] * sign > 0 && !has[i % of->n]) has[i % of->n] = true, p.n++;
+  p.t = arena_alloc(&s->room, count * sizeof *p.t);
+  p.w = arena_alloc(&s->room, count * sizeof *p.w);
+  for (uint64_t i = 0; i < count; i++) {
+    if (!has[i % of->n]) continue;
+    p.t[at] = of->t[i];
+    p.w[at++] = of->w[i] * sign > 0 ? fabs(of->w[i]) : 0;
+  }
+  p.dims[p.rank - 1] = (int64_t)p.n;
+  return p;
+}
+
+static uint32_t put_part(struct stairs *s, uint32_t x, const struct stairs_table *p) {
+  struct stairs_array t = stairs_thresholds(p), w = stairs_weights(p);
+  stairs_narrow(s, &t, &w, x);
+  stairs_narrow(s, &w, &t, x);
+  return put(s, x, &t, &w, NO_ID);
+}
+
+static void monotonicity(struct stairs *s, uint32_t node) {
+  struct kit *k = &s->k;
+  struct stairs_array t, w;
+  struct stairs_table table;
+  if (!stairs_is(s, node)) return;
+  const uint32_t x = kit_in(k, node, 0), old_t = kit_in(k, node, 1), old_w = kit_in(k, node, 2),
+                 y = kit_out(k, node, 0);
+  const char *why = stairs_read(s, old_w, &w);
+  bool up = false, down = false;
+  for (uint64_t i = 0; !why && i < w.count; i++) {
+    up = up || w.at[i] > 0;
+    down = down || w.at[i] < 0;
+  }
+  if (!why && !down) return; // it goes up, or nowhere
+  if (!why) why = stairs_of(s, node, &t, &w, &table);
+  if (why) {
+    skip(s, node, why);
+    return;
+  }
+  if (!stairs_may(s, stairs_sums_exactly(&table) ? EXACTNESS_ZERO : EXACTNESS_ROUNDING)) return;
+  stairs_site(s, node, "monotone");
+  if (!up) {
+    for (uint64_t i = 0; i < w.count; i++)
+      w.at[i] = fabs(w.at[i]);
+    const uint32_t rising = stairs_put(s, x, old_t, stairs_write(s, "weights", &w), NO_ID);
+    kit_note_like(k, rising, y);
+    kit_replace(k, node, OP_Neg, KIT_IN(rising));
+    stairs_drop(s, old_t, old_w);
+    return;
+  }
+  const struct stairs_table rises = part(s, &table, 1), falls = part(s, &table, -1);
+  const uint32_t a = put_part(s, x, &rises), b = put_part(s, x, &falls);
+  kit_note_like(k, a, y);
+  kit_note_like(k, b, y);
+  kit_replace(k, node, OP_Sub, KIT_IN(a, b));
+  stairs_drop(s, old_t, old_w);
+}
+
+// ---- multiplicity ------------------------------------------------------------------------------
+
+// How many steps of one a weight is: none where nothing finite reaches its threshold.
+static uint64_t times(const struct stairs_table *table, uint64_t i) {
+  const double t = table->t[i];
+  return isnan(t) || (isinf(t) && t > 0) ? 0 : (uint64_t)fabs(table->w[i]);
+}
+
+// The largest number of steps that a row has. `level`: how exact it is to write them one by one. 0 where weights are no
+// whole numbers, or nothing is gained.
+static uint64_t steps_of_one(const struct stairs_table *table, enum exactness *level) {
+  uint64_t most = 0, least = UINT64_MAX;
+  bool large = false, infinite = false;
+  for (uint64_t row = 0; row < table->rows; row++) {
+    uint64_t n = 0;
+    for (uint64_t i = row * table->n; i < (row + 1) * table->n; i++) {
+      if (nearbyint(table->w[i]) != table->w[i] || fabs(table->w[i]) > STAIRS_MOST) return 0;
+      n += times(table, i);
+      large = large || fabs(table->w[i]) > 1;
+      infinite = infinite || isinf(table->t[i]);
+    }
+    if (n > most) most = n;
+    if (n < least) least = n;
+  }
+  *level = infinite || least < most ? EXACTNESS_ROUNDING : EXACTNESS_EXACT;
+  return large || most < table->n ? most : 0;
+}
+
+static void multiplicity(struct stairs *s, uint32_t node) {
+  struct kit *k = &s->k;
+  struct stairs_array t, w;
+  struct stairs_table table;
+  enum exactness level = EXACTNESS_ROUNDING;
+  if (!stairs_is(s, node)) return;
+  const char *why = stairs_of(s, node, &t, &w, &table);
+  const uint64_t n = why ? 0 : steps_of_one(&table, &level);
+  if (n > STAIRS_MOST / table.rows) why = "too_large";
+  if (why) skip(s, node, why);
+  if (why || n == 0 || !stairs_may(s, level)) return;
+  struct stairs_table ones = table;
+  ones.n = n;
+  ones.dims[ones.rank - 1] = (int64_t)n;
+  ones.t = arena_alloc(&s->room, ones.rows * n * sizeof *ones.t);
+  ones.w = arena_alloc(&s->room, ones.rows * n * sizeof *ones.w);
+  for (uint64_t row = 0; row < table.rows; row++) {
+    uint64_t at = row * n;
+    for (uint64_t i = row * table.n; i < (row + 1) * table.n; i++)
+      for (uint64_t left = times(&table, i); left > 0; left--) {
+        ones.t[at] = table.t[i];
+        ones.w[at++] = table.w[i] < 0 ? -1 : 1;
+      }
+    for (; at < (row + 1) * n; at++) {
+      ones.t[at] = (double)INFINITY;
+      ones.w[at] = 1;
+    }
+  }
+  const uint32_t x = kit_in(k, node, 0), old_t = kit_in(k, node, 1), old_w = kit_in(k, node, 2);
+  t = stairs_thresholds(&ones);
+  w = stairs_weights(&ones);
+  stairs_site(s, node, "steps_of_one");
+  put(s, x, &t, &w, node);
+  stairs_drop(s, old_t, old_w);
+}
+
+// ---- granularity -------------------------------------------------------------------------------
+
+// A whole number that the type has beside x, so that x + by is no rounded sum.
+static bool shifts_exactly(enum dtype dtype, double x, double by) {
+  const double sum = x + by;
+  return isinf(x) || isnan(x) || (stairs_at_least(dtype, sum) == sum && sum - by == x);
+}
+
+// The shift b of a row t to the row u, by the first step that is finite in both: t[j] + b == u[j] for all of them.
+static bool shift_of(enum dtype dtype, const double *t, const double *u, uint64_t n, double *b) {
+  uint64_t j = 0;
+  while (j < n && !(isfinite(t[j]) && isfinite(u[j])))
+    j++;
+  *b = j < n ? u[j] - t[j] : 0;
+  if (nearbyint(*b) != *b || fabs(*b) > 0x1p53) return false;
+  for (j = 0; j < n; j++) {
+    if (!shifts_exactly(dtype, t[j], *b)) return false;
+    if (!(t[j] + *b == u[j] || (isnan(t[j]) && isnan(u[j])))) return false;
+  }
+  return stairs_at_least(dtype, *b) == *b;
+}
+
+// The row that stands for those of a channel: its first finite step is moved into [0, 1).
+static void canonical(enum dtype dtype, const double *t, uint64_t n, double *u) {
+  uint64_t j = 0;
+  bool exact = true;
+  while (j < n && !isfinite(t[j]))
+    j++;
+  const double by = j < n ? -floor(t[j]) : 0;
+  for (j = 0; j < n; j++)
+    exact = exact && shifts_exactly(dtype, t[j], by);
+  for (j = 0; j < n; j++)
+    u[j] = exact ? t[j] + by : t[j];
+}
+
+// t [E…,C,n] as u [C,n] and b [E…,C]. NULL, or why not.
+static const char *split(struct stairs *s, const struct stairs_array *t, struct stairs_array *u,
+                         struct stairs_array *b) {
+  const uint64_t n = (uint64_t)stairs_last(t), channels = (uint64_t)t->dims[t->rank - 2],
+                 rows = t->count / n;
+  *u = (struct stairs_array){.dtype = t->dtype, .rank = 2, .count = channels * n};
+  u->dims[0] = (int64_t)channels;
+  u->dims[1] = (int64_t)n;
+  u->at = arena_alloc(&s->room, u->count * sizeof *u->at);
+  *b = (struct stairs_array){.dtype = t->dtype, .rank = t->rank - 1, .count = rows};
+  memcpy(b->dims, t->dims, b->rank * sizeof *b->dims);
+  b->at = arena_alloc(&s->room, rows * sizeof *b->at);
+  for (uint64_t row = 0; row < rows; row++) {
+    double *own = u->at + row % channels * n;
+    if (row < channels) canonical(t->dtype, t->at + row * n, n, own);
+    if (!shift_of(t->dtype, t->at + row * n, own, n, &b->at[row])) return "no_whole_shift";
+  }
+  return NULL;
+}
+
+static void granularity(struct stairs *s, uint32_t node) {
+  struct kit *k = &s->k;
+  struct stairs_array t, w, u, b;
+  if (!stairs_is(s, node)) return;
+  const uint32_t x = kit_in(k, node, 0), old_t = kit_in(k, node, 1), old_w = kit_in(k, node, 2);
+  uint32_t weights = old_w;
+  const char *why = stairs_read(s, old_t, &t);
+  if (!why && !dtype_is_plain_float(t.dtype)) why = "dtype";
+  if (why) {
+    skip(s, node, why);
+    return;
+  }
+  // Weights that are not known may have an axis or not: the thresholds then keep theirs.
+  const bool known = stairs_read(s, weights, &w) == NULL;
+  if (!known) w = (struct stairs_array){.rank = 0};
+  stairs_narrow(s, &t, &w, x);
+  if (t.rank <= 2) return;
+  why = split(s, &t, &u, &b);
+  if (why) {
+    skip(s, node, why);
+    return;
+  }
+  if (!stairs_may(s, EXACTNESS_ROUNDING)) return;
+  const struct stairs_array none = {.rank = 0};
+  stairs_narrow(s, &u, known ? &w : &none, x);
+  const bool less_w = known && stairs_narrow(s, &w, &u, x);
+  stairs_site(s, node, "per_channel");
+  if (less_w) weights = stairs_write(s, "weights", &w);
+  const uint32_t bias = stairs_write(s, "bias", &b);
+  const uint32_t shifted = kit_make(k, OP_Add, KIT_IN(x, bias));
+  stairs_put(s, shifted, stairs_write(s, "thresholds", &u), weights, node);
+  stairs_drop(s, old_t, old_w);
+}
+
+// ---- the passes --------------------------------------------------------------------------------
+
+static int run_monotonicity(struct pass_env *env, void *with, struct pass_result *result,
+                            struct err *err) {
+  return stairs_walk(env, with, result, monotonicity, err);
+}
+
+static int run_multiplicity(struct pass_env *env, void *with, struct pass_result *result,
+                            struct err *err) {
+  return stairs_walk(env, with, result, multiplicity, err);
+}
+
+static int run_granularity(struct pass_env *env, void *with, struct pass_result *result,
+                           struct err *err) {
+  return stairs_walk(env, with, result, granularity, err);
+}
+
+const struct pass thresholds_by_monotonicity = {
+    .name = "decompose-thresholds/ThresholdMonotonicityDecomposition",
+    .summary = "replace MultiThreshold that goes up and down by a difference of two that go up",
+    .about = "Makes two MultiThreshold of one with positive and negative weights, and subtracts "
+             "the second from the "
+             "first; one that only goes down becomes the negative of one that goes up.",
+    .needs = "constant thresholds and weights of at most 2^20 elements",
+    .promises = "the same results except for the sign of zeros; the same up to rounding where "
+                "weights are no whole "
+                "numbers",
+    .exactness = EXACTNESS_ZERO,
+    .loosest = EXACTNESS_ROUNDING,
+    NAME_FILTER_ALONE,
+    .run = run_monotonicity,
+};
+
+const struct pass thresholds_by_multiplicity = {
+    .name = "decompose-thresholds/ThresholdMultiplicityDecomposition",
+    .summary = "replace steps of MultiThreshold that are larger than one by several of one",
+    .about = "Repeats thresholds with weights that are whole numbers as often as these say; those "
+             "of weight 0, and "
+             "those that are infinity, go. Rows with fewer steps are filled up with infinity.",
+    .needs = "constant thresholds, and constant weights that are whole numbers",
+    .promises = "the same results, for finite inputs",
+    .exactness = EXACTNESS_EXACT,
+    .loosest = EXACTNESS_ROUNDING,
+    NAME_FILTER_ALONE,
+    .run = run_multiplicity,
+};
+
+const struct pass thresholds_by_granularity = {
+    .name = "decompose-thresholds/ThresholdGranularityDecomposition",
+    .summary = "replace thresholds for each element by a bias and thresholds for each channel",
+    .about = "Where the thresholds of all elements of a channel are the same but for a whole "
+             "number, adds that number "
+             "to the input instead. Thresholds are never replaced by others that come close.",
+    .needs = "constant thresholds that differ by whole numbers, of which sums are exact",
+    .promises = "the same results up to rounding of the sum of input and bias",
+    .exactness = EXACTNESS_ROUNDING,
+    NAME_FILTER_ALONE,
+    .run = run_granularity,
+};
