@@ -23,7 +23,7 @@ DATA = pathlib.Path(__file__).parent.parent / "data" / "onnx-passes"
 
 REFERENCE = "reference:\n  inp: [x.npy]\n  out: [{}.npy]\n"
 
-# name: (configuration, words of the command line)
+# name: (configuration, words of the command line[, model])
 CONFIGS = {
     "names": (
         "imports:\n  - onnx_passes.passes.imports.qonnx\n  - onnx_passes.passes.inline.qonnx\n"
@@ -92,6 +92,24 @@ CONFIGS = {
     ),
     "missing-reference": ("passes: [eliminate]\nverify: {true: true}\nreference: {inp: [nowhere.npy]}\n", []),
     "bad-reference": ("passes: [eliminate]\nverify: {true: true}\nreference: {inp: [bad.npy]}\n", []),
+    "streamline": ("passes: [streamline]\n", []),
+    "streamline-verified": (
+        "imports: [onnx_passes.passes.streamline]\npasses: [checker, shape-inference, fold-constants, streamline, verify]\n"
+        "verify:\n  tolerance: {rtol: 1.0e-3, atol: 1.0e-5}\n  metrics: {max_abs_error: [0, 1.0e-4]}\n"
+        + REFERENCE.format("scores"),
+        [],
+    ),
+    "layouts": (
+        "passes: [convert-layouts]\nlayouts:\n  inp: [{assumes: [B, F], perm: [1, 0]}]\n  out: [null]\n",
+        [],
+    ),
+    "layouts-out": ("passes: [convert-layouts]\nlayouts: {out: [{assumes: [B, C], perm: [1, 0]}]}\n", []),
+    "thresholds": ("passes: [shape-inference, range-annotation, infer-thresholds]\n", [], "rounding"),
+    "few-thresholds": (
+        "passes: [shape-inference, range-annotation, infer-thresholds]\ninfer_thresholds: {max: 2}\n",
+        [],
+        "rounding",
+    ),
     "other-module": ("imports: [not_here.at_all]\npasses: [eliminate]\n", []),
     "unknown-pass": ("passes: [eliminat]\n", []),
 }
@@ -120,10 +138,24 @@ def model():
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
 
 
+def rounding_model():
+    """Values that are rounded between bounds."""
+    constants = [numpy_helper.from_array(np.float32(value), name) for value, name in ((0, "low"), (3, "high"), (2, "two"))]
+    nodes = [
+        helper.make_node("Mul", ["x", "two"], ["a"]),
+        helper.make_node("Clip", ["a", "low", "high"], ["b"]),
+        helper.make_node("Round", ["b"], ["y"]),
+    ]
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [20, 16]) for name in "xy")
+    graph = helper.make_graph(nodes, "g", [x], [y], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+
+
 def write_inputs(folder):
     """The model, its input, its scores, other scores nearby, and classes of which one is beyond the five best."""
     made = model()
     onnx.save(made, folder / "model.onnx")
+    onnx.save(rounding_model(), folder / "rounding.onnx")
     x = np.random.default_rng(8).normal(size=(20, 16)).astype(np.float32)
     w = numpy_helper.to_array(made.graph.initializer[0])
     scores = (x * np.float32(0.1) * np.float32(0.3)) @ w
@@ -178,11 +210,11 @@ def outline(made):
 
 def golden(python, name, folder):
     """What onnx-passes makes of one configuration, in a folder of its own."""
-    text, words = CONFIGS[name]
+    text, words, *other = CONFIGS[name]
     for path in DATA.glob("*.np[yz]"):
         shutil.copy(path, folder)
     (folder / "config.yaml").write_text(text)
-    call = [python, "-m", "onnx_passes", DATA / "model.onnx", *words, "-c", "config.yaml", "-o", "out.onnx"]
+    call = [python, "-m", "onnx_passes", DATA / f"{(other or ['model'])[0]}.onnx", *words, "-c", "config.yaml", "-o", "out.onnx"]
     done = subprocess.run(call, cwd=folder, capture_output=True, text=True, env={**os.environ, "PYTHONWARNINGS": "ignore"})
     to = DATA / name
     to.mkdir()
