@@ -76,6 +76,25 @@ def test_fires_and_the_numbers_hold(weir, tool, rule, row, tmp_path):
     assert found > 0, "fires on none of the graphs made from its pattern"
 
 
+@pytest.mark.parametrize("families", ["algebraic,eliminate", "algebraic,eliminate,reorder"])
+def test_together(tool, families):
+    """Rules that run together: on graphs made from each of them they come to an end, and the numbers hold."""
+    words = families.split(",")
+    names = {pass_of(BOOK, rule, row) for rule in BOOK.rules for row in rule.rows if rule.names[0].split("/")[0] in words}
+    rng, changed = random.Random(5), 0
+    for rule, row in (each for each in ALL if each[0].names[0].split("/")[0] in words):
+        for seed in range(20 if LONG else 1):
+            model = Graph(rule, row, rng).build()
+            if model is None:
+                continue
+            after, fired, _ = tool(model, ",".join(sorted(names)), "rounding")
+            given = inputs(model, "rounding", seed)
+            a = run(model, given) if fired else None
+            changed += a is not None
+            assert a is None or holds("rounding", a, run(after, given)), f"{fired}\n{onnx.printer.to_text(model)}\n{onnx.printer.to_text(after)}"
+    assert changed > 50
+
+
 def is_caught(tool, number, rule, row):
     """Does some graph on which the mutant fires compute something else? None: it fires on none."""
     rng, level, seen = random.Random(number), compiler.LEVELS[rule.level], None
