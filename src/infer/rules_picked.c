@@ -16,6 +16,7 @@ static const struct picked {
   const char *name;
   const char *outputs[4];
 } table[] = {
+    {"Any", {""}},
     {"BitmaskBiasDropout", {"=0", "?"}},
     {"BitmaskDropout", {"=0", "?"}},
     {"DecoderAttention", {"=0", "0.1 @num_heads ? ?", "0.1 @num_heads ? ?"}},

@@ -62,6 +62,11 @@ ARMS = {
     "half-exact": Arm(("optimize", "--exactness", "zero"), "T", dtype=np.float16),
     "half": Arm(("optimize",), "T", 2, dtype=np.float16),
     "double": Arm(("optimize",), "T", dtype=np.float64),
+    # What callers may override becomes constant: that is one of its steps.
+    "streamline": Arm(("run", "--pass", "streamline"), "T", 2, overrides=False),
+    "streamline-exact": Arm(("run", "--pass", "streamline", "--exactness", "exact"), "E", 2, overrides=False),
+    "streamline-zero": Arm(("run", "--pass", "streamline", "--exactness", "zero"), "Z", overrides=False),
+    "streamline-half": Arm(("run", "--pass", "streamline"), "T", dtype=np.float16, overrides=False),
     "shapes": Arm(("infer",), "", 2),
     "shapes-left": Arm(("optimize",), ""),
 }  # fmt: skip

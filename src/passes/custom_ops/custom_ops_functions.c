@@ -112,14 +112,16 @@ static uint32_t literal(struct reading *r, struct span word) {
   const char *text = arena_string(&r->a, word);
   const char *colon = strchr(text, ':');
   const char *plain = colon ? arena_string(&r->a, span_of(text, (size_t)(colon - text))) : text;
-  const struct span name = span_str(arena_printf(&r->a, "constant %s", plain));
+  const bool is_text = *plain == '"';
+  const struct span inner = is_text ? span_of(plain + 1, strlen(plain) - 2) : span_str(plain);
+  const struct span name = span_str(arena_printf(&r->a, "const_%s", arena_string(&r->a, inner)));
   uint32_t value = named(r, name);
-  if (value == NO_ID && *plain == '"')
-    value = text_constant(r, name, span_of(plain + 1, strlen(plain) - 2));
+  if (value == NO_ID && is_text)
+    value = text_constant(r, name, inner);
   else if (value == NO_ID)
     value = number_constant(r, name, plain);
   if (!colon) return value;
-  const struct span typed = span_str(arena_printf(&r->a, "constant %s", text));
+  const struct span typed = span_str(arena_printf(&r->a, "const_%s_%s", plain, colon + 1));
   const uint32_t there = named(r, typed);
   if (there != NO_ID) return there;
   const uint32_t in[2] = {value, named(r, span_str(colon + 1))};

@@ -58,8 +58,8 @@ struct kit {
 // was looked at could not be read (the answer then was "not known", and the run must not go on).
 void kit_init(struct kit *k, struct pass_env *env, const char *pass);
 int kit_done(struct kit *k, struct err *err);
-// The first graph at or after *g that lives and belongs to no training, among those that the model
-// had at kit_init: false behind the last.
+// The first graph at or after *g that lives and belongs to no training and to no function of onnx_passes.ops, among
+// those that the model had at kit_init: false behind the last.
 bool kit_graph(const struct kit *k, uint32_t *g);
 // Calls `visit` for the nodes of these graphs, in order, that the filter lets through, and warns of its
 // patterns that no node has. `visit` may remove its node and those before it.
@@ -72,7 +72,7 @@ int kit_walk(struct pass_env *env, const struct name_filter *nodes,
 // ---- operators (kit_ops.c) -----------------------------------------------------------------------
 
 // In constant time. OP_NONE for a dead node, for one that may be a call (a function of the model has the
-// operator's name), and for one with more inputs than the operator has: kit_n_in is within its row's max_in.
+// operator's name, and the domain is not onnx_passes.ops), and for one with more inputs than the operator has: kit_n_in is within its row's max_in.
 enum op kit_op(struct kit *k, uint32_t node);
 // Node that makes the value and its operator: NO_ID and OP_NONE for inputs, initializers.
 uint32_t kit_maker(const struct kit *k, uint32_t value);

@@ -1,0 +1,31 @@
+// What Quant and its kin say, and the nodes that do it.
+#ifndef WEIR_QUANT_RANGE_H
+#define WEIR_QUANT_RANGE_H
+
+#include "custom_ops_inside.h"
+
+// The attributes of a quantizer.
+struct quant_said {
+  bool is_signed, narrow;
+  enum custom_ops_rounding rounding;
+};
+// Of a node that says all of them. NULL, or a stable word: why it is left.
+const char *quant_said_of(struct kit *k, uint32_t node, struct quant_said *out);
+
+// The dtype that a quantizer computes in: that of the first of the node's n operands whose type is known. UNDEFINED: no
+// float, or of none it is.
+enum dtype quant_dtype(struct kit *k, uint32_t node, uint32_t n);
+
+// Least and most code of so many bits, as the type computes them. False: it is no whole number of bits, or the
+// type cannot hold what is computed.
+bool quant_range(const struct quant_said *said, enum dtype dtype, double bits, double *least,
+                 double *most);
+
+// The value between what so many bits can hold: nodes. `bits`: a value of the type, or of any, or a constant.
+uint32_t quant_clipped(struct kit *k, const struct quant_said *said, enum dtype dtype,
+                       uint32_t bits, uint32_t x);
+
+// `bits` in the dtype: itself, or a Cast.
+uint32_t quant_bits(struct kit *k, enum dtype dtype, uint32_t bits);
+
+#endif
