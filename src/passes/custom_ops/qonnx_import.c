@@ -1,7 +1,7 @@
 // The pass import-qonnx/ImportQONNX: operators of QONNX and Brevitas, which no runtime has, as ones that have functions, or
 // in operators of ONNX.
 //
-//   qonnx.custom_op.general::Quant, IntQuant      ─▶ onnx_passes.ops::Quant
+//   qonnx.custom_op.general::Quant, IntQuant      ─▶ onnx_passes.ops::Quant; operators of ONNX, if it rounds as that cannot
 //   …::BipolarQuant(x, s)                         ─▶ Where(x >= 0, s, -s)
 //   …::Trunc(x, s, z, in, out)                    ─▶ Mul(Sub(Floor(Div(Round(Add(Div(x, s), z)), 2^(in - out))), z), s)
 //   …::Trunc(x, s, z, in, t, out)                 ─▶ the same over 2^round(log2(t / s)), between what `out` bits hold,
@@ -86,13 +86,22 @@ static const char *import_quant(struct kit *k, uint32_t node) {
       !kit_attr_int(k, node, "narrow", -1, &narrow) || narrow < 0 || narrow > 1)
     return "attributes";
   if (!mode_of(k, node, "ROUND", mode)) return "rounding_mode";
+  const struct quant_said said = {is_signed, narrow, custom_ops_rounding_of(span_str(mode))};
+  const char *word = quant_word(said.rounding);
+  enum dtype dtype;
+  const char *why = word ? NULL : quant_left(k, node, &dtype);
+  if (why) return why;
   begin(k, node, "quant");
+  if (!word) {
+    quant_write(k, node, &said, dtype);
+    return NULL;
+  }
   kit_import(k, k->graph, CUSTOM_OPS_DOMAIN, 1);
   kit_replace(
       k, node, OP_ops_Quant,
       KIT_IN(kit_in(k, node, 0), kit_in(k, node, 1), kit_in(k, node, 2), kit_in(k, node, 3)),
       KIT_INT("signed", is_signed), KIT_INT("narrow", narrow),
-      KIT_STRING("rounding_mode", span_str(mode)));
+      KIT_STRING("rounding_mode", span_str(word)));
   return NULL;
 }
 

@@ -24,13 +24,9 @@ static bool all_constant(struct kit *k, uint32_t node) {
   return true;
 }
 
-// Why the quantizer is left; NULL: it can be written.
-static const char *read_quant(struct kit *k, uint32_t node, struct quant_said *said,
-                              enum dtype *dtype) {
+const char *quant_left(struct kit *k, uint32_t node, enum dtype *dtype) {
   int64_t dims[8];
   uint32_t rank;
-  const char *why = quant_said_of(k, node, said);
-  if (why) return why;
   for (uint32_t i = 0; i < 4; i++)
     if (kit_in(k, node, i) == NO_ID || kit_may_be_left_out(k->m, kit_in(k, node, i)))
       return "inputs";
@@ -83,20 +79,25 @@ static void finish(struct kit *k, uint32_t node, uint32_t codes) {
   dead_ends_drop(k->e, in[3]);
 }
 
+void quant_write(struct kit *k, uint32_t node, const struct quant_said *said, enum dtype dtype) {
+  const uint32_t d = kit_make(k, OP_Div, KIT_IN(kit_in(k, node, 0), kit_in(k, node, 1)));
+  const uint32_t q = kit_make(k, OP_Add, KIT_IN(d, kit_in(k, node, 2)));
+  finish(k, node, codes_of(k, said, dtype, kit_in(k, node, 3), q));
+}
+
 static void write_nodes(struct kit *k, uint32_t node) {
   struct quant_said said;
   enum dtype dtype;
   if (kit_op(k, node) != OP_ops_Quant || all_constant(k, node)) return;
-  const char *why = read_quant(k, node, &said, &dtype);
+  const char *why = quant_said_of(k, node, &said);
+  if (!why) why = quant_left(k, node, &dtype);
   kit_site(k, node, why ? why : "quant");
   if (why) {
     kit_skipped(k, node, why);
     return;
   }
   kit_converted(k, node, "quant");
-  const uint32_t d = kit_make(k, OP_Div, KIT_IN(kit_in(k, node, 0), kit_in(k, node, 1)));
-  const uint32_t q = kit_make(k, OP_Add, KIT_IN(d, kit_in(k, node, 2)));
-  finish(k, node, codes_of(k, &said, dtype, kit_in(k, node, 3), q));
+  quant_write(k, node, &said, dtype);
 }
 
 // ---- of constants ------------------------------------------------------------------------------
@@ -158,7 +159,8 @@ static void fold(struct kit *k, uint32_t node) {
   enum dtype dtype;
   uint32_t codes = NO_ID;
   if (kit_op(k, node) != OP_ops_Quant || !all_constant(k, node)) return;
-  const char *why = read_quant(k, node, &said, &dtype);
+  const char *why = quant_said_of(k, node, &said);
+  if (!why) why = quant_left(k, node, &dtype);
   if (!why) codes = codes_recipe(k, node, &said, dtype);
   if (!why && codes == NO_ID) why = "constant";
   kit_site(k, node, why ? why : "quant");

@@ -42,6 +42,16 @@ uint32_t custom_ops_round(struct kit *k, enum custom_ops_rounding how, uint32_t 
   return kit_make(k, OP_Mul, KIT_IN(sign, size));
 }
 
+// The modes of the operator itself; all other words are ROUND there.
+static const char *const published[CUSTOM_OPS_ROUNDINGS] = {[CUSTOM_OPS_ROUND] = "ROUND",
+                                                            [CUSTOM_OPS_CEIL] = "CEIL",
+                                                            [CUSTOM_OPS_FLOOR] = "FLOOR",
+                                                            [CUSTOM_OPS_TO_ZERO] = "ROUND_TO_ZERO"};
+
+const char *quant_word(enum custom_ops_rounding how) {
+  return published[how];
+}
+
 // 0 or 1, which the node must say.
 static bool flag_of(struct kit *k, uint32_t node, const char *name, bool *out) {
   int64_t x;
@@ -55,8 +65,10 @@ const char *quant_said_of(struct kit *k, uint32_t node, struct quant_said *out) 
   if (!flag_of(k, node, "signed", &out->is_signed) || !flag_of(k, node, "narrow", &out->narrow) ||
       !kit_attr_string(k, node, "rounding_mode", "", &mode) || mode.n == 0)
     return "attributes";
-  out->rounding = custom_ops_rounding_of(mode);
-  return out->rounding == CUSTOM_OPS_ROUNDINGS ? "rounding_mode" : NULL;
+  out->rounding = CUSTOM_OPS_ROUND;
+  for (enum custom_ops_rounding r = 0; r < CUSTOM_OPS_ROUNDINGS; r++)
+    if (published[r] && span_is(mode, published[r])) out->rounding = r;
+  return NULL;
 }
 
 enum dtype quant_dtype(struct kit *k, uint32_t node, uint32_t n) {
