@@ -62,7 +62,7 @@ static uint32_t codes_of(struct kit *k, const struct quant_said *said, enum dtyp
   const enum kit_answer sign = is_bipolar(k, said, bits);
   if (sign == KIT_YES) return bipolar(k, dtype, q);
   const uint32_t clipped = quant_clipped(k, said, dtype, bits, q);
-  const uint32_t rounded = custom_ops_round(k, said->rounding, clipped, dtype);
+  const uint32_t rounded = quant_round(k, said->rounding, clipped, dtype);
   if (sign == KIT_NO) return rounded;
   const uint32_t one = kit_new_scalar(k, "one", dtype, 1);
   const uint32_t is_one = kit_make(k, OP_Equal, KIT_IN(quant_bits(k, dtype, bits), one));
@@ -118,16 +118,16 @@ static uint32_t map_2(struct kit *k, enum recipe_map_op op, uint32_t a, uint32_t
   return map(k, op, a, b, NO_ID);
 }
 
-static uint32_t rounded_recipe(struct kit *k, enum custom_ops_rounding how, enum dtype dtype,
+static uint32_t rounded_recipe(struct kit *k, enum quant_rounding how, enum dtype dtype,
                                uint32_t x) {
-  if (how == CUSTOM_OPS_ROUND) return map_1(k, RECIPE_MAP_ROUND, x);
-  if (how == CUSTOM_OPS_CEIL) return map_1(k, RECIPE_MAP_CEIL, x);
-  if (how == CUSTOM_OPS_FLOOR) return map_1(k, RECIPE_MAP_FLOOR, x);
+  if (how == QUANT_ROUND) return map_1(k, RECIPE_MAP_ROUND, x);
+  if (how == QUANT_CEIL) return map_1(k, RECIPE_MAP_CEIL, x);
+  if (how == QUANT_FLOOR) return map_1(k, RECIPE_MAP_FLOOR, x);
   const uint32_t half = kit_scalar_recipe(k, dtype, 0.5);
   uint32_t size = map_1(k, RECIPE_MAP_ABS, x);
-  if (how == CUSTOM_OPS_HALF_UP) size = map_2(k, RECIPE_MAP_ADD, size, half);
-  if (how == CUSTOM_OPS_HALF_DOWN) size = map_2(k, RECIPE_MAP_SUB, size, half);
-  const bool up = how == CUSTOM_OPS_UP || how == CUSTOM_OPS_HALF_DOWN;
+  if (how == QUANT_HALF_UP) size = map_2(k, RECIPE_MAP_ADD, size, half);
+  if (how == QUANT_HALF_DOWN) size = map_2(k, RECIPE_MAP_SUB, size, half);
+  const bool up = how == QUANT_UP || how == QUANT_HALF_DOWN;
   size = map_1(k, up ? RECIPE_MAP_CEIL : RECIPE_MAP_FLOOR, size);
   return map_2(k, RECIPE_MAP_MUL, map_1(k, RECIPE_MAP_SIGN, x), size);
 }
