@@ -3,10 +3,12 @@
 //   weir passes              a line a pass; passes of a family under its name
 //   weir passes tidy         those of one family
 //   weir passes tidy/dead    all of one pass
+//   weir passes --rules F    those of a user's own
 #include "commands.h"
 #include "groups.h"
 #include "help.h"
 #include "optimize_steps.h"
+#include "own_rules.h"
 #include "passes.h"
 #include "rules.h"
 #include "report.h"
@@ -25,8 +27,9 @@ static bool is_mixed(const struct pass *p) {
 
 // Where a pass that is rules is written: "algebraic.rules:7". NULL for others.
 static const char *place_of(const struct pass *pass) {
-  const uint32_t rule = pass->rules ? rules_named(&rules_house, span_str(pass->name)) : NO_ID;
-  return rule == NO_ID ? NULL : rules_template(&rules_house, rule);
+  const struct rules_book *book = pass->book ? pass->book : &rules_house;
+  const uint32_t rule = pass->rules ? rules_named(book, span_str(pass->name)) : NO_ID;
+  return rule == NO_ID ? NULL : rules_template(book, rule);
 }
 
 static void write_pass(struct json_out *j, const struct pass *pass, struct arena *a) {
@@ -111,7 +114,7 @@ static void print_pass(const struct pass *pass, struct arena *a) {
     help_entry(stdout, HELP_OPTIONS,
                arena_printf(a, "%s=%s", pass_values_key(row, a), taken_by(row)), text);
   }
-  printf("\nUse: weir run IN OUT --pass %s%s\n", pass->name,
+  printf("\nUse: weir run IN OUT %s--pass %s%s\n", pass->book ? "--rules FILE " : "", pass->name,
          pass->n_options ? "[:key=value,...]" : "");
 }
 
@@ -221,34 +224,50 @@ static void print_list(const struct pass *const *list, bool all) {
   }
 }
 
-int cmd_passes(const struct cli_args *args, struct err *err) {
-  struct arena scratch = {0};
+static void write_passes(const struct pass *const *list, bool groups, struct arena *a) {
+  struct json_out j = {.indent = 2};
+  report_json_begin(&j);
+  if (groups) write_groups(&j);
+  json_put_array(&j, "passes");
+  for (uint32_t i = 0; list[i]; i++)
+    write_pass(&j, list[i], a);
+  json_end_array(&j);
+  json_end_object(&j);
+  report_json_end(&j);
+}
+
+// Without a name: all passes, or those of a user's own.
+static int show(const struct cli_args *args, const struct pass *const *own, struct err *err) {
   const char *operand = cli_operand(args, "NAME");
   const struct span name = span_str(operand ? operand : "");
   const struct group *group = groups_find(name);
   if (operand && !group && !passes_known(name, err)) return -1;
+  struct arena scratch = {0};
   const struct pass *one = operand ? passes_find(name) : NULL;
-  const struct pass **list = listed(name, &scratch);
+  const struct pass *const *list = !operand && own ? own : listed(name, &scratch);
+  const bool all = !operand && !own;
   if (cli_flag(args, OPT_JSON)) {
-    struct json_out j = {.indent = 2};
-    report_json_begin(&j);
-    if (!operand) write_groups(&j);
-    json_put_array(&j, "passes");
-    for (uint32_t i = 0; list[i]; i++)
-      write_pass(&j, list[i], &scratch);
-    json_end_array(&j);
-    json_end_object(&j);
-    report_json_end(&j);
+    write_passes(list, all, &scratch);
   } else if (group) {
     print_group(group);
   } else if (one) {
     print_pass(one, &scratch);
   } else {
-    print_list(list, !operand);
+    print_list(list, all);
     if (span_is(name, "optimize")) print_steps();
-    if (!operand) print_groups();
+    if (all) print_groups();
     printf("\n'weir passes NAME' describes one pass and its options.\n");
   }
   arena_free(&scratch);
   return 0;
+}
+
+int cmd_passes(const struct cli_args *args, struct err *err) {
+  struct own_rules own = {.passes = NULL};
+  uint32_t n;
+  const char *const *files = cli_list(args, OPT_RULES, &n);
+  int rc = own_rules_read(&own, files, n, err);
+  if (rc == 0) rc = show(args, own.passes, err);
+  own_rules_done(&own);
+  return rc;
 }

@@ -1,6 +1,7 @@
 // weir run: any passes in one go, named on the command line or in a pipeline file.
 //
 //   --pass … or --config FILE ──▶ steps ──▶ one model, one plan, one read, one write
+//   --rules FILE ──▶ passes beside those of the catalogue; all of them, where nothing else is named
 //
 // Each pass sees what those before it made. The steps are checked, each alone and all together,
 // before the model is opened.
@@ -8,26 +9,41 @@
 #include "pass_job.h"
 #include "report.h"
 
+// All passes of a user's own, in the order of their files.
+static int add_own(struct pipeline *p, const struct own_rules *own, const char *file,
+                   struct err *err) {
+  for (uint32_t i = 0; own->passes[i]; i++)
+    if (pipeline_add_text(p, own->passes[i]->name, err)) return -1;
+  return own->passes[0] ? 0
+                        : err_set(err, ERR_USAGE, "there is no rule in '%s'", quote_path(file).s);
+}
+
 int cmd_run(const struct cli_args *args, struct err *err) {
   const char *path = cli_string(args, OPT_CONFIG);
-  uint32_t n;
+  uint32_t n, n_rules;
   const char *const *texts = cli_list(args, OPT_PASS, &n);
+  const char *const *rules = cli_list(args, OPT_RULES, &n_rules);
+  struct own_rules own = {.passes = NULL};
   struct pass_job pj;
   int rc = 0;
   pass_job_init(&pj);
-  rc = pass_job_take_inputs(&pj, args, err);
+  rc = own_rules_read(&own, rules, n_rules, err);
+  pj.pipeline.own = &own;
+  if (rc == 0) rc = pass_job_take_inputs(&pj, args, err);
   const char *target = cli_string(args, OPT_TARGET);
   if (target && rc == 0)
     rc = pipeline_take_target(&pj.pipeline, targets_find(span_str(target)), err);
   if (path && rc == 0) rc = pipeline_read(&pj.pipeline, path, err);
   for (uint32_t i = 0; i < n && rc == 0; i++)
     rc = pipeline_add_text(&pj.pipeline, texts[i], err);
+  if (n_rules > 0 && !path && n == 0 && rc == 0) rc = add_own(&pj.pipeline, &own, rules[0], err);
   if (rc == 0)
     rc = pipeline_settle(&pj.pipeline, cli_given(args, OPT_INPUTS_ARE_CONSTANT),
                          cli_flag(args, OPT_REPEAT), err);
   if (rc == 0 && pj.pipeline.n_steps == cli_given(args, OPT_INPUTS_ARE_CONSTANT)) {
     const char *nothing = pj.pipeline.nothing;
-    err_fill(err, ERR_USAGE, "%s", nothing ? nothing : "'weir run' needs --pass or --config");
+    err_fill(err, ERR_USAGE, "%s",
+             nothing ? nothing : "'weir run' needs --pass, --config or --rules");
     rc = err_hint(err, nothing ? "--pass names them too; 'weir passes' lists the passes"
                                : "'weir passes' lists the passes");
   }
@@ -38,5 +54,6 @@ int cmd_run(const struct cli_args *args, struct err *err) {
   pass_job_take_exactness(&pj, args); // over that of the file
   if (rc == 0) rc = pass_job_command(&pj, args, err);
   pass_job_free(&pj);
+  own_rules_done(&own);
   return rc;
 }

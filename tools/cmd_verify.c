@@ -33,8 +33,9 @@ static int verify_edits(struct verify *v, const struct cli_args *args, struct er
   const char *log = cli_string(args, OPT_EDITS), *model = cli_operand(args, "SRC");
   const char *out = cli_operand(args, "OUT");
   struct verify_written written = {.sources = NULL};
+  struct own_rules own = {.passes = NULL};
   struct verify_replay x;
-  int rc = verify_replay_open(&x, args, model, log, 0, cli_flag(args, OPT_PARTIAL), err);
+  int rc = verify_replay_open(&x, args, model, log, 0, cli_flag(args, OPT_PARTIAL), &own, err);
   if (rc == 0 && out)
     rc = verify_written_open(&written, out, cli_flag(args, OPT_ALLOW_LINKS), &x.job.model, err);
   if (rc == 0) {
@@ -47,6 +48,7 @@ static int verify_edits(struct verify *v, const struct cli_args *args, struct er
   }
   if (out) verify_written_close(&written);
   verify_replay_close(&x);
+  own_rules_done(&own);
   return rc;
 }
 

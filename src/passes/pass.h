@@ -175,6 +175,7 @@ struct pass_option {
 
 // ---- a pass ------------------------------------------------------------------------------------
 
+struct rules_book;
 struct pass {
   const char *name; // "family/pass", or a word without a slash, which is a family of its own
   const char *also; // a name that it had before, accepted where names are read; NULL: none
@@ -183,6 +184,8 @@ struct pass {
   const char *keys, *classes;
   const char *const
       *rules;  // the texts of its rules, NULL behind the last; NULL: it is none of rules
+  // Where these are from; NULL: the house's book (rules.h).
+  const struct rules_book *book;
   bool infers; // of a pass of rules: types and shapes are inferred before it matches
   const char *summary, *about, *needs, *promises;
   // How exactly what is computed stays the same, given the weights that are stored. What a pass does to

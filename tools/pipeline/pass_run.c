@@ -27,6 +27,7 @@
 #include "custom_ops.h"
 #include "infer.h"
 #include "pass_state.h"
+#include "rules_own.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -73,6 +74,13 @@ static bool says_otherwise(const struct pipeline_step *step, uint32_t n) {
   return false;
 }
 
+// May the step be one walk with each of the n steps before it?
+static bool goes_with(const struct pipeline_step *step, uint32_t n) {
+  for (uint32_t i = 1; i <= n; i++)
+    if (!rules_own_together((step - i)->values.pass, step->values.pass)) return false;
+  return true;
+}
+
 // How many steps from `first` on, before `end`, are one call. Held back ones between them are no
 // obstacle.
 static uint32_t together(const struct pass_run *r, uint32_t first, uint32_t end) {
@@ -81,7 +89,7 @@ static uint32_t together(const struct pass_run *r, uint32_t first, uint32_t end)
   while (steps[first].values.pass->run_together && first + n < end &&
          steps[first + n].repeat == steps[first].repeat &&
          steps[first + n].values.pass->run_together == steps[first].values.pass->run_together &&
-         !says_otherwise(&steps[first + n], n))
+         goes_with(&steps[first + n], n) && !says_otherwise(&steps[first + n], n))
     n++;
   return n;
 }

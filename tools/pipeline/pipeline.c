@@ -10,6 +10,7 @@
 #include "pipeline.h"
 
 #include "groups.h"
+#include "guess.h"
 #include "json.h"
 #include "optimize_steps.h"
 #include "passes.h"
@@ -95,12 +96,31 @@ static struct pipeline_step *add_group(struct pipeline *p, const struct group *g
   return rc ? NULL : &p->steps[first];
 }
 
+// A name that is none: perhaps a group was meant, where no pass is nearer.
+static void guess_group(struct span name, struct err *err, struct arena *a) {
+  struct guess g = guess_start(arena_string(a, name));
+  const struct group *group;
+  if (strncmp(err->hint, "did you mean", strlen("did you mean")) == 0) return;
+  for (uint32_t i = 0; (group = groups_at(i)); i++) {
+    if (*group->key) guess_try(&g, group->key);
+    if (*group->class) guess_try(&g, group->class);
+  }
+  if (!g.best) return;
+  err->hint[0] = '\0';
+  err_fill_hint(err, "did you mean '%s'?", g.best);
+}
+
 struct pipeline_step *pipeline_add(struct pipeline *p, struct span name, uint32_t *n,
                                    struct err *err) {
   const struct group *group = groups_find(name);
   if (group) return add_group(p, group, n, err);
-  const struct pass *pass = passes_known(name, err);
-  if (!pass) return NULL;
+  struct err why = {0};
+  const struct pass *pass = passes_known(name, &why);
+  if (!pass) {
+    guess_group(name, &why, &p->arena);
+    *err = why;
+    return NULL;
+  }
   if (span_is(name, "optimize")) return add_optimize(p, n, err);
   const uint32_t first = p->n_steps;
   for (*n = 0; pass; pass = passes_named(name, ++*n)) {
@@ -301,8 +321,15 @@ int pipeline_check(const struct pipeline *p, struct err *err) {
 
 // ---- canonical words ---------------------------------------------------------------------------
 
+// Is a pass of a user's own among them, whose rules are to be kept?
+static bool has_own(const struct pipeline *p) {
+  for (uint32_t i = 0; i < p->n_steps; i++)
+    if (p->steps[i].values.pass->book) return true;
+  return false;
+}
+
 static bool is_one_pass(const struct pipeline *p) {
-  return p->n_steps == 1 && p->n_repeats == 0 && p->exactness == EXACTNESS_ROUNDING;
+  return p->n_steps == 1 && !has_own(p) && p->n_repeats == 0 && p->exactness == EXACTNESS_ROUNDING;
 }
 
 const char *pipeline_command(const struct pipeline *p) {
@@ -350,6 +377,7 @@ const char *pipeline_options(struct pipeline *p) {
   }
   end_repeats(&j, p, open, p->n_steps);
   json_end_array(&j);
+  if (has_own(p)) own_rules_write(p->own, &j);
   json_end_object(&j);
   return json_take(&j, &p->arena);
 }

@@ -20,7 +20,7 @@ int points_write_model(const struct points_source *from, uint32_t group, const c
   const struct plan_layout layout = {.onnx_name = name, .inline_below = 1024};
   bool planned = false;
   *out = (struct points_model){.path = arena_printf(a, "%s/%s", folder, name)};
-  int rc = verify_replay_open(&x, from->args, from->model, from->log, group, true, err);
+  int rc = verify_replay_open(&x, from->args, from->model, from->log, group, true, NULL, err);
   if (rc == 0) rc = edits_finish(&x.job.edits, err);
   if (rc == 0) rc = plan_build(&plan, &x.job.model, &x.job.recipes, &layout, err);
   planned = rc == 0;

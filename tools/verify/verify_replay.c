@@ -10,7 +10,8 @@
 #include "report.h"
 
 int verify_replay_open(struct verify_replay *x, const struct cli_args *args, const char *model,
-                       const char *log, uint32_t groups, bool partial, struct err *err) {
+                       const char *log, uint32_t groups, bool partial, struct own_rules *own,
+                       struct err *err) {
   const struct load_options load = {.warnings = NULL};
   struct replay_log lines;
   *x = (struct verify_replay){.job = {.args = args,
@@ -28,6 +29,7 @@ int verify_replay_open(struct verify_replay *x, const struct cli_args *args, con
   lines.groups = groups;
   if (rc == 0) rc = job_load(&x->job, err);
   if (rc == 0) rc = replay_log_check_source(&lines, &x->job, err);
+  if (rc == 0 && own) own_rules_read_log(own, lines.head.options);
   edit_groups_keep(&x->job.edits);
   if (rc == 0) rc = replay_log_lines(&lines, &x->job, partial, err);
   if (rc == 0) rc = load_model(&x->source, x->job.sources, &load, err);
@@ -61,7 +63,7 @@ static enum answer differs(struct verify *v, const struct verify_edited *e, cons
   struct verified found = {.n_rows = 0};
   struct err ignored = {0};
   enum answer answer = NOBODY_KNOWS;
-  int rc = verify_replay_open(&x, e->args, e->model, e->log, upto, true, &ignored);
+  int rc = verify_replay_open(&x, e->args, e->model, e->log, upto, true, NULL, &ignored);
   if (rc == 0) {
     const struct verified kept = v->found;
     const struct verify_edited part = verify_replay_edited(&x);

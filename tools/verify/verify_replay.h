@@ -4,6 +4,7 @@
 #define WEIR_VERIFY_REPLAY_H
 
 #include "job.h"
+#include "own_rules.h"
 #include "verify.h"
 
 struct verify_replay {
@@ -12,9 +13,11 @@ struct verify_replay {
   struct recipes source_recipes;
 };
 
-// groups: of edits, 0: all of them, REPLAY_LOG_NOTHING: none. partial: the end of the log is not asked for. Close it in any case.
+// groups: of edits, 0: all of them, REPLAY_LOG_NOTHING: none. partial: the end of the log is not asked for. own: gets the
+// rules that the log kept of a user's own; NULL: they are known. Close it in any case.
 int verify_replay_open(struct verify_replay *x, const struct cli_args *args, const char *model,
-                       const char *log, uint32_t groups, bool partial, struct err *err);
+                       const char *log, uint32_t groups, bool partial, struct own_rules *own,
+                       struct err *err);
 void verify_replay_close(struct verify_replay *x);
 struct verify_edited verify_replay_edited(const struct verify_replay *x);
 

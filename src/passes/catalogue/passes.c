@@ -19,17 +19,29 @@ static const struct pass *const *const lists[] = {
 
 enum { LISTS = sizeof lists / sizeof lists[0] };
 
+// Passes that a user brought along: behind all others.
+static const struct pass *const none[] = {NULL};
+static const struct pass *const *extra = none;
+
+void passes_extend(const struct pass *const *list) {
+  extra = list ? list : none;
+}
+
+static const struct pass *const *list_at(uint32_t l) {
+  return l < LISTS ? lists[l] : extra;
+}
+
 uint32_t passes_count(void) {
   uint32_t n = 0;
-  for (uint32_t i = 0; i < LISTS; i++)
-    for (const struct pass *const *p = lists[i]; *p; p++)
+  for (uint32_t i = 0; i <= LISTS; i++)
+    for (const struct pass *const *p = list_at(i); *p; p++)
       n++;
   return n;
 }
 
 const struct pass *passes_at(uint32_t i) {
-  for (uint32_t l = 0; l < LISTS; l++)
-    for (const struct pass *const *p = lists[l]; *p; p++)
+  for (uint32_t l = 0; l <= LISTS; l++)
+    for (const struct pass *const *p = list_at(l); *p; p++)
       if (i-- == 0) return *p;
   return NULL;
 }
@@ -83,8 +95,8 @@ static bool is_set_only(struct span *name) {
 }
 
 static const struct pass *called(struct span name) {
-  for (uint32_t l = 0; l < LISTS; l++)
-    for (const struct pass *const *p = lists[l]; *p; p++)
+  for (uint32_t l = 0; l <= LISTS; l++)
+    for (const struct pass *const *p = list_at(l); *p; p++)
       if (passes_called(*p, name)) return *p;
   return NULL;
 }
@@ -93,8 +105,8 @@ const struct pass *passes_named(struct span name, uint32_t k) {
   const bool set_only = is_set_only(&name);
   const struct pass *one = set_only ? NULL : called(name);
   if (one) return k == 0 ? one : NULL;
-  for (uint32_t l = 0; l < LISTS; l++)
-    for (const struct pass *const *p = lists[l]; *p; p++)
+  for (uint32_t l = 0; l <= LISTS; l++)
+    for (const struct pass *const *p = list_at(l); *p; p++)
       if (passes_is_in(*p, name) && k-- == 0) return *p;
   return NULL;
 }
@@ -118,10 +130,10 @@ const struct pass *passes_known(struct span name, struct err *err) {
   const struct pass *pass = passes_named(name, 0);
   if (pass) return pass;
   struct guess g = guess_start(arena_string(&scratch, name));
-  for (uint32_t l = 0; l < LISTS; l++)
-    for (const struct pass *const *p = lists[l]; *p; p++) {
-      guess_try(&g, (*p)->name);
+  for (uint32_t l = 0; l <= LISTS; l++)
+    for (const struct pass *const *p = list_at(l); *p; p++) {
       guess_try(&g, arena_string(&scratch, passes_family(*p)));
+      guess_try(&g, (*p)->name);
       guess_span(&g, passes_class(*p), &scratch);
       guess_words(&g, (*p)->keys, &scratch);
       guess_words(&g, (*p)->classes, &scratch);

@@ -5,6 +5,10 @@
 #include "pass.h"
 
 uint32_t passes_count(void);
+// Adds a list of passes, NULL behind the last, to those of the families, in the place of the one that was added before; NULL:
+// none. It is kept. To be called before any name is read, and for the whole process: names in logs and reports are
+// looked up where no command line is at hand.
+void passes_extend(const struct pass *const *list);
 const struct pass *passes_at(uint32_t i);
 // Is it the pass's name, the one that it had before, or that of a class of onnx-passes that it does, alone
 // ("GroupAdd") or behind a path ("streamline.algebraic.numeric.GroupAdd")? Not its family's.

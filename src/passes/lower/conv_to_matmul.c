@@ -71,8 +71,9 @@ static void lay_constant(struct lower *l, const struct conv *c, uint32_t of, uin
 }
 
 // n equal parts of x along its last axis.
-static void split(struct kit *k, uint32_t x, int64_t n, int64_t each, const char *what,
+static void split(struct lower *l, uint32_t x, int64_t n, int64_t each, const char *what,
                   uint32_t *parts) {
+  struct kit *k = &l->k;
   if (n == 1) {
     *parts = x;
     return;
@@ -80,8 +81,9 @@ static void split(struct kit *k, uint32_t x, int64_t n, int64_t each, const char
   int64_t *sizes = arena_alloc(&k->site, (size_t)n * sizeof *sizes);
   for (int64_t i = 0; i < n; i++)
     sizes[i] = each;
-  const uint32_t first = kit_make(k, OP_Split, KIT_IN(x, kit_new_ints(k, what, sizes, (uint32_t)n)),
-                                  KIT_INT("axis", -1), KIT_OUTPUTS((uint32_t)n));
+  const uint32_t first =
+      kit_make(k, OP_Split, KIT_IN(x, lower_window_ints(l, what, sizes, (uint32_t)n)),
+               KIT_INT("axis", -1), KIT_OUTPUTS((uint32_t)n));
   const uint32_t node = kit_maker(k, first);
   for (int64_t i = 0; i < n; i++)
     parts[i] = kit_out(k, node, (uint32_t)i);
@@ -99,9 +101,9 @@ static void lay_value(struct lower *l, const struct conv *c, uint32_t *matrices)
   const uint32_t last =
       kit_make(k, OP_Transpose, KIT_IN(c->weight), KIT_INTS("perm", perm, c->w.rank + 2));
   const uint32_t flat =
-      kit_make(k, OP_Reshape, KIT_IN(last, kit_new_ints(k, "weight_shape", matrix, 2)));
+      kit_make(k, OP_Reshape, KIT_IN(last, lower_window_ints(l, "weight_shape", matrix, 2)));
   const uint32_t turned = kit_make(k, OP_Transpose, KIT_IN(flat), KIT_INTS("perm", swap, 2));
-  split(k, turned, c->groups, c->out, "weight_split", matrices);
+  split(l, turned, c->groups, c->out, "weight_split", matrices);
 }
 
 // ---- the product -----------------------------------------------------------------------------------
@@ -110,9 +112,9 @@ static uint32_t put_products(struct lower *l, const struct conv *c, const uint32
   struct kit *k = &l->k;
   const size_t n = (size_t)c->groups;
   uint32_t *parts = arena_alloc(&k->site, n * sizeof *parts);
-  const uint32_t last = lower_window_last(k, &c->w, c->x, 0);
+  const uint32_t last = lower_window_last(l, &c->w, c->x, 0);
   const uint32_t index = lower_window_index(l, &c->w, c->in);
-  split(k, last, c->groups, c->in, "split", parts);
+  split(l, last, c->groups, c->in, "split", parts);
   for (size_t i = 0; i < n; i++) {
     const uint32_t columns = lower_window_columns(k, &c->w, parts[i], index);
     parts[i] = kit_make(k, OP_MatMul, KIT_IN(columns, matrices[i]));

@@ -1,5 +1,6 @@
 // The list of the families that make matrices of windows, and of layouts.
 #include "lower.h"
 
-const struct pass *const lower_passes[] = {&lower_conv, &lower_max_pool, &lower_average_pool,
-                                           &lower_layouts, NULL};
+const struct pass *const lower_passes[] = {&lower_conv,     &lower_global_average_pool,
+                                           &lower_max_pool, &lower_average_pool,
+                                           &lower_layouts,  NULL};

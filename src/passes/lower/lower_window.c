@@ -235,7 +235,14 @@ uint32_t lower_window_constant(struct lower *l, const char *what, uint32_t recip
   return value;
 }
 
-static uint32_t put_pad(struct kit *k, const struct lower_window *w, uint32_t x, double element) {
+uint32_t lower_window_ints(struct lower *l, const char *what, const int64_t *list, uint32_t n) {
+  const int64_t dim = n;
+  return lower_window_constant(
+      l, what, recipe_bytes(l->k.r, DTYPE_INT64, &dim, 1, span_of(list, n * sizeof *list)));
+}
+
+static uint32_t put_pad(struct lower *l, const struct lower_window *w, uint32_t x, double element) {
+  struct kit *k = &l->k;
   int64_t pads[2 * LOWER_WINDOW_AXES + 4] = {0}, axes[LOWER_WINDOW_AXES];
   const bool has_axes = kit_opset(k, k->graph) >= PAD_AXES_OPSET;
   const uint32_t skip = has_axes ? 0 : 2, n = w->rank + skip;
@@ -247,20 +254,22 @@ static uint32_t put_pad(struct kit *k, const struct lower_window *w, uint32_t x,
     any |= padded(w, i) != w->in[i];
   }
   if (!any) return x;
-  const uint32_t amounts = kit_new_ints(k, "pads", pads, 2 * n);
-  const uint32_t value = kit_new_scalar(k, "padding", w->dtype, element);
+  const uint32_t amounts = lower_window_ints(l, "pads", pads, 2 * n);
+  const uint32_t value =
+      lower_window_constant(l, "padding", kit_scalar_recipe(k, w->dtype, element));
   if (!has_axes) return kit_make(k, OP_Pad, KIT_IN(x, amounts, value));
-  return kit_make(k, OP_Pad, KIT_IN(x, amounts, value, kit_new_ints(k, "axes", axes, w->rank)));
+  return kit_make(k, OP_Pad,
+                  KIT_IN(x, amounts, value, lower_window_ints(l, "axes", axes, w->rank)));
 }
 
-uint32_t lower_window_last(struct kit *k, const struct lower_window *w, uint32_t x,
+uint32_t lower_window_last(struct lower *l, const struct lower_window *w, uint32_t x,
                            double element) {
   int64_t perm[LOWER_WINDOW_AXES + 2] = {0};
   for (uint32_t i = 0; i < w->rank; i++)
     perm[1 + i] = 2 + i;
   perm[w->rank + 1] = 1;
-  const uint32_t padded_x = put_pad(k, w, x, element);
-  return kit_make(k, OP_Transpose, KIT_IN(padded_x), KIT_INTS("perm", perm, w->rank + 2));
+  const uint32_t padded_x = put_pad(l, w, x, element);
+  return kit_make(&l->k, OP_Transpose, KIT_IN(padded_x), KIT_INTS("perm", perm, w->rank + 2));
 }
 
 uint32_t lower_window_columns(struct kit *k, const struct lower_window *w, uint32_t x,

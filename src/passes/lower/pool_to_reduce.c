@@ -1,5 +1,6 @@
 // lower-pooling/MaxPoolToReduceMax and lower-pooling/AveragePoolToReduceSum: pooling as a reduction of what its window
-// sees.
+// sees. And lower-pooling/ExplicitGlobalAveragePool, which gives the window of the whole input its size: no rule, since
+// AveragePool means other things before opset 19, but not of this window.
 //
 //   x [N,C,I…] ─ MaxPool ─▶ y [N,C,O…]
 //
@@ -26,9 +27,9 @@ static uint32_t put_windows(struct lower *l, const struct lower_window *w, uint3
   dims[w->rank + 1] = lower_window_product(w->kernel, w->rank);
   dims[w->rank + 2] = w->channels;
   kit_import(k, k->graph, kit_domain_name(KIT_PASSES), 1);
-  const uint32_t last = lower_window_last(k, w, x, element);
+  const uint32_t last = lower_window_last(l, w, x, element);
   const uint32_t columns = lower_window_columns(k, w, last, lower_window_index(l, w, w->channels));
-  return kit_make(k, OP_Reshape, KIT_IN(columns, kit_new_ints(k, "shape", dims, w->rank + 3)));
+  return kit_make(k, OP_Reshape, KIT_IN(columns, lower_window_ints(l, "shape", dims, w->rank + 3)));
 }
 
 static const char *match(struct lower *l, uint32_t node, struct lower_window *w) {
@@ -54,7 +55,7 @@ static const char *visit_max(struct lower *l, uint32_t node) {
   const int64_t axis = w.rank + 1;
   const uint32_t y =
       kit_opset(k, k->graph) >= REDUCE_AXES_OPSET
-          ? kit_make(k, OP_ReduceMax, KIT_IN(windows, kit_new_ints(k, "axis", &axis, 1)),
+          ? kit_make(k, OP_ReduceMax, KIT_IN(windows, lower_window_ints(l, "axis", &axis, 1)),
                      KIT_INT("keepdims", 0))
           : kit_make(k, OP_ReduceMax, KIT_IN(windows), KIT_INTS("axes", &axis, 1),
                      KIT_INT("keepdims", 0));
@@ -171,8 +172,9 @@ static const char *visit_average(struct lower *l, uint32_t node) {
   kit_converted(k, node, "average_pool");
   const uint32_t windows = put_windows(l, &a.w, kit_in(k, node, 0), 0);
   const int64_t axis = a.w.rank + 1;
-  const uint32_t sum = kit_make(k, OP_ReduceSum, KIT_IN(windows, kit_new_ints(k, "axis", &axis, 1)),
-                                KIT_INT("keepdims", 0));
+  const uint32_t sum =
+      kit_make(k, OP_ReduceSum, KIT_IN(windows, lower_window_ints(l, "axis", &axis, 1)),
+               KIT_INT("keepdims", 0));
   const uint32_t mean = kit_make(k, OP_Div, KIT_IN(sum, put_counts(l, &a)));
   lower_window_back(k, &a.w, node, mean);
   return NULL;
@@ -196,4 +198,39 @@ const struct pass lower_average_pool = {
     .exactness = EXACTNESS_ROUNDING,
     LOWER_OPTIONS,
     .run = run_average,
+};
+
+// ---- the mean of all -----------------------------------------------------------------------------------
+
+static void visit_global(struct kit *k, uint32_t node) {
+  int64_t window[LOWER_WINDOW_AXES];
+  uint32_t rank;
+  const uint32_t x = kit_in(k, node, 0);
+  if (kit_op(k, node) != OP_GlobalAveragePool || kit_opset(k, k->m->nodes[node].graph) < 7 ||
+      x == NO_ID || kit_may_be_left_out(k->m, x) || !kit_rank(k, x, &rank) || rank < 3 ||
+      rank > LOWER_WINDOW_AXES + 2)
+    return;
+  for (uint32_t i = 0; i + 2 < rank; i++)
+    if ((window[i] = kit_dim(k, x, 2 + i).value) < 1) return;
+  kit_site(k, node, "global");
+  kit_converted(k, node, "global");
+  kit_replace(k, node, OP_AveragePool, KIT_IN(x), KIT_INT("count_include_pad", 1),
+              KIT_INTS("kernel_shape", window, rank - 2));
+}
+
+static int run_global(struct pass_env *env, void *with, struct pass_result *result,
+                      struct err *err) {
+  (void)result;
+  return kit_walk(env, with, visit_global, err);
+}
+
+const struct pass lower_global_average_pool = {
+    .name = "lower-pooling/ExplicitGlobalAveragePool",
+    .summary = "replace GlobalAveragePool by AveragePool of the whole window",
+    .about = "Gives GlobalAveragePool its window: an AveragePool over all spatial dims.",
+    .needs = "known spatial dims (the batch may be of any size)",
+    .promises = "the same results up to rounding",
+    .exactness = EXACTNESS_ROUNDING,
+    NAME_FILTER_ALONE,
+    .run = run_global,
 };

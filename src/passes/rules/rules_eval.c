@@ -188,7 +188,9 @@ static void node(struct machine *m, const uint16_t *w) {
   for (uint32_t i = first; i < m->n; i++)
     known = known && (m->stack[i].kind == RULES_ABSENT || m->stack[i].kind == RULES_TENSOR ||
                       m->stack[i].kind == RULES_TERM);
-  if (w[2] != RULES_NOTHING) attrs_of = run->registers[w[2]].id;
+  // Of an alternative that was not taken there are none.
+  if (w[2] != RULES_NOTHING && run->registers[w[2]].kind == RULES_NODE)
+    attrs_of = run->registers[w[2]].id;
   const struct rules_value made =
       known ? rules_new_node(run, (enum op)rules_cell(run, w[1]), m->stack + first, m->n - first,
                              attrs_of, attrs, n_attrs)

@@ -1,5 +1,5 @@
 // Passes of the catalogue that are sets of rules. Neighbours in a pipeline run together, as one walk
-// to one fixpoint: of the house's book the rules of their names may fire, and what each held back is
+// to one fixpoint: of their book (the house's, or a user's: rules_own.h) the rules of their names may fire, and what each held back is
 // told apart by counts. The catalogue's rows and the book come from the same files, so a row without
 // rules is a mistake of the build and not of a user.
 #include "rules_pass.h"
@@ -10,7 +10,8 @@
 
 int rules_pass_run(struct pass_env *env, const struct pass *const *passes, void *const *options,
                    uint32_t n, struct pass_result *results, struct err *err) {
-  const uint32_t most = rules_n_passes(&rules_house);
+  const struct rules_book *book = passes[0]->book ? passes[0]->book : &rules_house;
+  const uint32_t most = rules_n_passes(book);
   bool *on = arena_zalloc(env->scratch, most * sizeof *on);
   struct rules_counts *counts = arena_zalloc(env->scratch, most * sizeof *counts);
   const struct name_filter **filters = arena_zalloc(env->scratch, most * sizeof *filters);
@@ -18,8 +19,8 @@ int rules_pass_run(struct pass_env *env, const struct pass *const *passes, void 
   uint32_t n_given = 0;
   bool infers = false;
   for (uint32_t i = 0; i < n; i++) {
-    const uint32_t pass = rules_named(&rules_house, span_str(passes[i]->name));
-    assert(pass < most);
+    const uint32_t pass = rules_named(book, span_str(passes[i]->name));
+    assert(pass < most && passes[i]->book == passes[0]->book);
     on[pass] = true;
     infers |= passes[i]->infers;
     if (name_filter_is_open(options[i])) continue;
@@ -31,8 +32,10 @@ int rules_pass_run(struct pass_env *env, const struct pass *const *passes, void 
                                   .cap = env->exactness,
                                   .infers = infers,
                                   .counts = counts};
-  if (rules_run(&rules_house, env, passes[0]->name, &o, err)) return -1;
-  for (uint32_t i = 0; i < n; i++)
-    results[i].held_back = counts[rules_named(&rules_house, span_str(passes[i]->name))].held;
+  if (rules_run(book, env, passes[0]->name, &o, err)) return -1;
+  for (uint32_t i = 0; i < n; i++) {
+    const uint32_t pass = rules_named(book, span_str(passes[i]->name));
+    results[i].held_back = counts[pass].held;
+  }
   return 0;
 }

@@ -173,6 +173,32 @@ static uint32_t *users(struct rules_run *run, uint32_t node, uint32_t *n) {
   return list;
 }
 
+// How often the place at hand was rewritten, as its least rewritten node knows: what moves on past nodes that are still as
+// the model had them, however far, is no circle. Of the others only those count that go with the match.
+static uint8_t spent(const struct rules_run *run, uint32_t root) {
+  uint8_t least = run->burnt[root];
+  for (uint32_t i = 1; i < run->n_nodes; i++) {
+    const uint32_t node = run->nodes[i];
+    if (node != NO_ID && run->burnt[node] < least &&
+        kit_sole_user(&run->k, kit_out(&run->k, node, 0)) != NO_ID)
+      least = run->burnt[node];
+  }
+  return least;
+}
+
+// The match was rewritten: how spent what came of it is. What is left of it is no less.
+static uint8_t burn(struct rules_run *run, uint32_t root) {
+  uint8_t least = run->burnt[root];
+  for (uint32_t i = 1; i < run->n_nodes; i++)
+    if (run->nodes[i] != NO_ID && !alive(run, run->nodes[i]) && run->burnt[run->nodes[i]] < least)
+      least = run->burnt[run->nodes[i]];
+  if (least < UINT8_MAX) least++;
+  for (uint32_t i = 1; i < run->n_nodes; i++)
+    if (run->nodes[i] != NO_ID && alive(run, run->nodes[i]) && run->burnt[run->nodes[i]] < least)
+      run->burnt[run->nodes[i]] = least;
+  return least;
+}
+
 static bool place(struct rules_run *run, const struct rules_value *result) {
   struct kit *k = &run->k;
   const uint32_t root = run->nodes[0], before = k->m->n_nodes, n_in = kit_n_in(k, root);
@@ -187,7 +213,7 @@ static bool place(struct rules_run *run, const struct rules_value *result) {
   if (run->options->counts) run->options->counts[pass].fired++;
   if (run->options->by_rule) run->options->by_rule[run->rule - run->book->rules]++;
   run->fired++;
-  const uint8_t burnt = run->burnt[root] < UINT8_MAX ? run->burnt[root] + 1u : UINT8_MAX;
+  const uint8_t burnt = burn(run, root);
   run->recent[pass] = true;
   if (burnt > run->fuel / 2) run->hot[pass] = true;
   for (uint32_t node = k->m->n_nodes; node-- > before;) {
@@ -220,7 +246,7 @@ static const char *refused(struct rules_run *run, uint16_t pass) {
 // Does only what is not known yet keep the rule at hand from firing?
 static bool may_fire(struct rules_run *run, uint32_t node, uint16_t pass) {
   return !refused(run, pass) && run->rule->exactness <= run->options->cap &&
-         run->burnt[node] < run->fuel;
+         spent(run, node) < run->fuel;
 }
 
 // Tries the rules that the node is worth, in the order of the files. True if one was placed.
@@ -272,7 +298,7 @@ static bool visit(struct rules_run *run, uint32_t node) {
         run->marks[node] |= COUNTED;
         break;
       }
-      if (run->burnt[node] >= run->fuel) {
+      if (spent(run, node) >= run->fuel) {
         run->out_of_fuel = true;
         break;
       }
@@ -291,75 +317,13 @@ static void visit_all(struct rules_run *run, uint32_t node) {
   }
 }
 
-// ---- the digest of what a graph computes --------------------------------------------------------
-
-static uint64_t mix(uint64_t h, uint64_t x) {
-  h = (h ^ x) * 0x9E3779B97F4A7C15u;
-  return h ^ h >> 29;
-}
-
-static uint64_t text_hash(const struct model *m, uint32_t name) {
-  return span_hash(model_name(m, name));
-}
-
-// Constants by their recipe, so that the same number made twice is the same.
-static uint64_t source_hash(struct rules_run *run, uint32_t value) {
-  const struct model *m = run->k.m;
-  struct model_constant c;
-  if (model_resolve_constant(m, value, &c)) {
-    const struct model_tensor *t = &m->tensors[c.tensor];
-    return t->recipe != NO_ID ? mix(1, t->recipe) : mix(2, c.tensor);
-  }
-  return mix(3, text_hash(m, m->values[value].name));
-}
-
-static uint64_t node_hash(struct rules_run *run, const uint64_t *hashes, uint32_t node) {
-  struct kit *k = &run->k;
-  const struct model_node *n = &k->m->nodes[node];
-  const uint32_t n_in = kit_n_in(k, node);
-  uint64_t h = mix(mix(4, text_hash(k->m, n->op_type)), kit_attrs_hash(k, node)), sum = 0;
-  const bool turns = n_in == 2 && kit_op_has(kit_op(k, node), KIT_COMMUTATIVE);
-  for (uint32_t i = 0; i < n_in; i++) {
-    const uint32_t v = kit_in(k, node, i);
-    const uint64_t x = v == NO_ID                          ? 5
-                       : hashes[v] && !rules_const(run, v) ? hashes[v]
-                                                           : source_hash(run, v);
-    if (turns)
-      sum += mix(6, x);
-    else
-      h = mix(h, x);
-  }
-  return mix(h, sum);
-}
-
-static uint64_t digest(struct rules_run *run) {
-  const struct model *m = run->k.m;
-  const struct model_graph *g = &m->graphs[run->graph];
-  if (run->n_hashes < m->n_values) TABLE_ADD(run, hashes, m->n_values - run->n_hashes);
-  memset(run->hashes, 0, run->n_hashes * sizeof *run->hashes);
-  // All nodes count, in any order: what feeds the graphs inside reaches no output here.
-  uint64_t all = 0;
-  for (uint32_t n = g->first_node; n != NO_ID; n = m->nodes[n].next) {
-    const uint64_t h = node_hash(run, run->hashes, n);
-    all += mix(8, h);
-    for (uint32_t o = 0; o < m->nodes[n].n_out; o++) {
-      const uint32_t v = model_output(m, &m->nodes[n], o);
-      if (v != NO_ID) run->hashes[v] = mix(h, o) | 1;
-    }
-  }
-  uint64_t h = mix(7, all);
-  for (uint32_t i = 0; i < g->n_outputs; i++) {
-    const uint32_t v = m->graph_io[g->outputs + i];
-    h = mix(h, run->hashes[v] ? run->hashes[v] : source_hash(run, v));
-  }
-  return h;
-}
+// ---- guards -------------------------------------------------------------------------------------
 
 // Has the graph computed the same after an earlier turn? The first turns are all kept, later ones
 // at powers of two: a circle comes round to one of those.
 static bool seen_before(struct rules_run *run, uint32_t turn) {
   if (turn > 16 && (turn & (turn - 1)) != 0) return false;
-  const uint64_t now = digest(run);
+  const uint64_t now = rules_digest(run);
   for (uint32_t i = 0; i < run->n_seen; i++)
     if (run->seen[i] == now) return true;
   const uint32_t at = TABLE_ADD(run, seen, 1);
@@ -454,6 +418,7 @@ int rules_run(const struct rules_book *book, struct pass_env *env, const char *n
     }
     asked = run.fired == fired ? rules_facts_ask(&run, err) : 0;
   } while (asked >= 0 && (run.fired != fired || asked > 0) && !options->once);
+  if (options->steps) *options->steps += run.steps;
   if (run.out_of_fuel) {
     char what[64];
     snprintf(what, sizeof what, "one place was rewritten %u times", run.fuel);

@@ -4,6 +4,7 @@
 
 #include "pass.h"
 
-extern const struct pass lower_conv, lower_max_pool, lower_average_pool, lower_layouts;
+extern const struct pass lower_conv, lower_max_pool, lower_average_pool, lower_global_average_pool,
+    lower_layouts;
 
 #endif

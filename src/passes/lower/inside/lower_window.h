@@ -67,15 +67,17 @@ bool lower_window_is_filled(const struct lower_window *w);
 bool lower_window_index_fits(const struct lower_window *w, int64_t channels, uint64_t limit);
 
 // The parts, before k->before. x padded with the element, if there is something to pad, and transposed.
-uint32_t lower_window_last(struct kit *k, const struct lower_window *w, uint32_t x, double element);
+uint32_t lower_window_last(struct lower *l, const struct lower_window *w, uint32_t x,
+                           double element);
 uint32_t lower_window_index(struct lower *l, const struct lower_window *w, int64_t channels);
 uint32_t lower_window_columns(struct kit *k, const struct lower_window *w, uint32_t x,
                               uint32_t index);
 // The node's place is taken by a Transpose of `last`, whose channels become axis 1 again.
 void lower_window_back(struct kit *k, const struct lower_window *w, uint32_t node, uint32_t last);
 
-// An initializer with the recipe, of the graph at hand, made once.
+// Constants of the graph at hand, each made once: of a recipe, and a list.
 uint32_t lower_window_constant(struct lower *l, const char *what, uint32_t recipe);
+uint32_t lower_window_ints(struct lower *l, const char *what, const int64_t *list, uint32_t n);
 int64_t lower_window_product(const int64_t *list, uint32_t n);
 
 #endif

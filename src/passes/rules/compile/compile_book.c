@@ -118,6 +118,14 @@ static uint32_t pass_of(struct compile_writer *w, uint32_t row) {
     return NO_ID;
   }
   const uint32_t pass = compile_book_id(w, &w->passes, name);
+  const char *objection = pass == w->n_about && c->naming.objection
+                              ? c->naming.objection(compile_text_of(c, name))
+                              : NULL;
+  if (objection) {
+    rules_compile_fail_rule(c, "%s", objection);
+    err_fill_hint(c->err, "give the rule a name and a family of its own");
+    return NO_ID;
+  }
   if (pass == w->n_about)
     *TABLE_PUSH(w, about) = (struct compile_pass){.summary = NO_ID, .least = EXACTNESSES};
   struct compile_pass *p = &w->about[pass];

@@ -238,7 +238,8 @@ static bool is_comparison(uint16_t op) {
 
 static bool feeds(uint16_t op) {
   return op == OP_Add || op == OP_Sub || op == OP_Mul || op == OP_Neg || op == OP_Clip ||
-         op == OP_Relu || op == OP_Sigmoid || op == OP_ops_Silu || op == OP_Exp || op == OP_Log || op == OP_Pow;
+         op == OP_Relu || op == OP_Sigmoid || op == OP_ops_Silu || op == OP_Exp || op == OP_Log ||
+         op == OP_Pow;
 }
 
 static const struct compile_term *operand_of(const struct compile *c, const struct compile_term *t,

@@ -446,6 +446,22 @@ static uint32_t line_of(struct compile *c, uint32_t at) {
   return c->line;
 }
 
+// FAMILY/NAME, and without a set the family is one.
+static int take_family(struct compile *c, struct compile_rule *r, struct piece name) {
+  const struct span s = word_span(c, name);
+  const uint8_t *slash = memchr(s.at, '/', s.n);
+  const struct span family = span_of(s.at, slash ? (size_t)(slash - s.at) : s.n);
+  if (!slash || slash + 1 == s.at + s.n || family.n == 0 || memchr(family.at, '{', family.n)) {
+    rules_compile_fail(c, place(c, name.at), "'%s' has no family", quote(s).s);
+    return err_hint(c->err, "a rule of your own is called FAMILY/NAME: mine/%s", quote(s).s);
+  }
+  if (r->n_keys > 0) return 0;
+  const uint32_t id = rules_compile_word(c, family);
+  r->keys = c->n_keys, r->n_keys = 1;
+  *TABLE_PUSH(c, keys) = id;
+  return 0;
+}
+
 static int read_rule(struct compile *c) {
   const uint32_t colon = find_colon(c);
   if (colon == NO_ID) return rules_compile_fail(c, place(c, 0), "a rule needs a ':'");
@@ -472,9 +488,12 @@ static int read_rule(struct compile *c) {
   if (h.n_names == 0)
     return rules_compile_fail(c, place(c, 0), "'%s' is not a name", quote(span_at(c, 0, colon)).s);
   if (make_rows(c, &r, h.loops, h.n_loops)) return -1;
+  if (elsewhere && c->naming.own)
+    return rules_compile_fail(c, place(c, body), "only rules can stand here, no 'proc' or 'group'");
   if (elsewhere) return 0; // what is C has its own place
   if (h.n_names > 1) return rules_compile_fail(c, place(c, h.names[1].at), "a rule has one name");
   r.name = intern(c, h.names[0]);
+  if (c->naming.own && take_family(c, &r, h.names[0])) return -1;
   r.level = (uint8_t)h.level;
   r.line = line_of(c, r.at);
   r.text = arena_string(c->out, span_at(c, 0, c->n_text));

@@ -73,7 +73,7 @@ static int fail(struct compile *c, uint32_t at, const char *fmt, va_list args) {
   uint32_t line, column;
   vsnprintf(what, sizeof what, fmt, args);
   place_of(c, at, &line, &column);
-  return err_set(c->err, ERR_MODEL, "%s:%u:%u: %s", c->texts[c->file].name, line, column, what);
+  return err_set(c->err, ERR_USAGE, "%s:%u:%u: %s", c->texts[c->file].name, line, column, what);
 }
 
 int rules_compile_fail(struct compile *c, uint32_t at, const char *fmt, ...) {
@@ -185,20 +185,20 @@ static int check_bytes(struct compile *c) {
   return 0;
 }
 
-int rules_compile_read(struct compile *c) {
+static int read_texts(struct compile *c) {
   uint64_t bytes = 0;
   for (c->file = 0; c->file < c->n_texts; c->file++) {
     bytes += c->texts[c->file].text.n;
     if (bytes > RULES_TEXT_BYTES)
-      return err_set(c->err, ERR_MODEL, "%s: more than %s of rules", c->texts[c->file].name,
-                     quote_bytes(RULES_TEXT_BYTES).s);
+      return err_set(c->err, ERR_USAGE, "%s: more than %d MiB of rules", c->texts[c->file].name,
+                     RULES_TEXT_BYTES >> 20);
     if (check_bytes(c) || compile_text_read(c, c->file)) return -1;
   }
   return 0;
 }
 
 static int compile_all(struct compile *c, struct rules_book *book) {
-  if (rules_compile_read(c)) return -1;
+  if (read_texts(c)) return -1;
   for (uint32_t i = 0; i < c->n_rules; i++) {
     c->rule = &c->rules[i];
     c->file = c->rule->file;
@@ -208,15 +208,15 @@ static int compile_all(struct compile *c, struct rules_book *book) {
   return compile_book(c, book);
 }
 
-void rules_compile_start(struct compile *c, const struct rules_text *texts, uint32_t n,
-                         struct arena *a, struct err *err) {
+static void start(struct compile *c, const struct rules_text *texts, uint32_t n, struct arena *a,
+                  struct err *err) {
   *c = (struct compile){.texts = texts, .n_texts = n, .out = a, .err = err};
   c->empty = rules_compile_word(c, span_str(""));
   c->none = rules_compile_word(c, span_str("none"));
   c->star = rules_compile_word(c, span_str("*"));
 }
 
-void rules_compile_end(struct compile *c) {
+static void end(struct compile *c) {
   TABLE_FREE(c, words);
   TABLE_FREE(c, slots);
   TABLE_FREE(c, text);
@@ -247,12 +247,13 @@ static void hint_rule(struct compile *c) {
            text.n > 300 ? " ..." : "");
 }
 
-int rules_compile(const struct rules_text *texts, uint32_t n, struct arena *a,
-                  struct rules_book *book, struct err *err) {
+int rules_compile(const struct rules_text *texts, uint32_t n, const struct rules_naming *naming,
+                  struct arena *a, struct rules_book *book, struct err *err) {
   struct compile c;
-  rules_compile_start(&c, texts, n, a, err);
+  start(&c, texts, n, a, err);
+  if (naming) c.naming = *naming;
   const int rc = compile_all(&c, book);
   if (rc) hint_rule(&c);
-  rules_compile_end(&c);
+  end(&c);
   return rc;
 }

@@ -23,10 +23,17 @@ struct rules_text {
 };
 enum { RULES_TEXT_BYTES = 1 << 20 }; // of all texts of a book
 
+// What a user's rules are called: own: FAMILY/NAME, and rules that are in no set are in that of their
+// family. objection: why a pass cannot have a name (a sentence), or NULL; may be NULL.
+struct rules_naming {
+  bool own;
+  const char *(*objection)(const char *name);
+};
+
 // Makes one book of n texts: lists, sets and spellings of one hold in those behind it. The book lies in
-// *a and keeps no pointer to the texts. ERR_MODEL: "my.rules:3:14: there is no operator 'Idenity'", the
+// *a and keeps no pointer to the texts. `naming`: of a user's rules, else NULL. ERR_USAGE: "my.rules:3:14: there is no operator 'Idenity'", the
 // column counted in characters from 1, and a hint.
-int rules_compile(const struct rules_text *texts, uint32_t n, struct arena *a,
-                  struct rules_book *book, struct err *err);
+int rules_compile(const struct rules_text *texts, uint32_t n, const struct rules_naming *naming,
+                  struct arena *a, struct rules_book *book, struct err *err);
 
 #endif

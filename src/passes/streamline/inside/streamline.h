@@ -6,7 +6,7 @@
 #include "kit.h"
 
 extern const struct pass streamline_past_split, streamline_past_concat, streamline_split_past;
-extern const struct pass streamline_unbroadcast, streamline_unbroadcast_thresholds;
+extern const struct pass streamline_unbroadcast;
 
 // ---- elementwise nodes that move (moves.c) -----------------------------------------------------------
 

@@ -137,6 +137,7 @@ struct compile_bound {
 struct compile {
   const struct rules_text *texts;
   uint32_t n_texts;
+  struct rules_naming naming;
   struct arena *out; // the book's
   struct arena own;
   struct err *err;
@@ -247,7 +248,7 @@ int compile_cases_read(struct compile *c);
 // 'c', 'v' or 0.
 char compile_cases_letter(const struct compile *c, uint32_t known, uint32_t name);
 // What is said for a rule without a condition.
-enum { COMPILE_KNOWS_NOTHING = NO_ID };
+#define COMPILE_KNOWS_NOTHING NO_ID
 
 int compile_proof(struct compile *c);
 // A pattern or result as a term. `known`: in compile.cases.
@@ -317,12 +318,5 @@ uint32_t compile_book_id(struct compile_writer *w, struct compile_ids *ids, uint
 // An operator or literal as a word of a program: itself or its column.
 uint16_t compile_book_op(struct compile_writer *w, const struct compile_tree *t);
 uint16_t compile_book_literal(struct compile_writer *w, const struct compile_tree *t);
-
-// ---- for those who want the trees ---------------------------------------------------------------------
-
-void rules_compile_start(struct compile *c, const struct rules_text *texts, uint32_t n,
-                         struct arena *a, struct err *err);
-int rules_compile_read(struct compile *c); // all texts
-void rules_compile_end(struct compile *c);
 
 #endif

@@ -200,7 +200,7 @@ int main(int argc, char **argv) {
     fprintf(stderr, "usage: rules_compiler --name BOOK -o OUT.c FILE.rules...\n");
     return 2;
   }
-  int rc = rules_compile(texts, n, &a, &book, &err) ? 1 : 0;
+  int rc = rules_compile(texts, n, NULL, &a, &book, &err) ? 1 : 0;
   if (rc) {
     fprintf(stderr, "%s\n", err.msg);
     if (err.hint[0]) fprintf(stderr, "hint: %s\n", err.hint);
