@@ -16,6 +16,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from conftest import built_tool
+import rule_mutants
 from rule_graphs import Graph, Tool, compiler, holds, inputs, pass_of, rules, run, session
 
 pytestmark = pytest.mark.in_memory
@@ -73,6 +74,38 @@ def test_fires_and_the_numbers_hold(weir, tool, rule, row, tmp_path):
         if found == enough:
             return
     assert found > 0, "fires on none of the graphs made from its pattern"
+
+
+def is_caught(tool, number, rule, row):
+    """Does some graph on which the mutant fires compute something else? None: it fires on none."""
+    rng, level, seen = random.Random(number), compiler.LEVELS[rule.level], None
+    for seed in range(TRIES):
+        model = Graph(rule, row, rng).build()
+        if model is None:
+            continue
+        after, fired, _ = tool(model, f"mutant/{number}", level)
+        given = inputs(model, level, seed)
+        a = run(model, given) if fired else None
+        if a is not None and not holds(level, a, run(after, given)):
+            return True
+        seen = seen if a is None else (seen or 0) + 1
+        if seen == 40:
+            return False
+    return None if seen is None else False
+
+
+MUTANTS = rule_mutants.mutants(BOOK)
+
+
+@pytest.mark.parametrize("part", range(8 if LONG else 1))  # of so many, or of ten
+def test_mistakes_are_caught(tmp_path, part):
+    """The control arm: rules with a mistake in what they make."""
+    tool = Tool(built_tool("rules_tool_mutants"), tmp_path, fuel=1)
+    looked = list(enumerate(MUTANTS))[part :: 8 if LONG else 10]
+    found = {f"mutant/{number} of {rule.file}:{rule.line} {row}": is_caught(tool, number, rule, row) for number, (rule, row, _) in looked}
+    tool.close()
+    assert [name for name, caught in found.items() if caught is False] == []
+    assert list(found.values()).count(True) > 0.9 * len(looked)  # a result that cannot be built fires nowhere
 
 
 def test_near_misses_stay(tool):
@@ -165,4 +198,4 @@ def test_what_a_repeat_warns_of_is_said_once(weir, tmp_path):
     """Opposites, each of which is stopped anew in every round."""
     matmul_and_add(tmp_path / "in.onnx")
     done = weir("run", tmp_path / "in.onnx", tmp_path / "out.onnx", "--pass", "repeat=5(fuse/gemm,unfuse/gemm)")
-    assert done.err.count("one place was rewritten 64 times") == 1 and done.err.count("changed the model after 5 rounds") == 1
+    assert done.err.count("one place was rewritten 64 times") == 1 and done.err.count("what it was after round") == 1

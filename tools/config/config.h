@@ -18,7 +18,7 @@ struct config {
   const struct config_event *at;
   // What the file says of itself.
   bool theirs;     // a key, or a form of one, that onnx-passes alone has
-  bool named;      // a pass
+  bool named;      // a pass by a name that it alone has
   bool other_name; // one by a name that onnx-passes has not
   bool alone;      // it is no file, and cannot import one
   bool said_exactness, said_verify;

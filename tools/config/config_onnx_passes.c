@@ -203,8 +203,8 @@ static int form_anything(struct config *c, struct value *v) {
   return config_skip(c);
 }
 
-// A list of words as one, or a word: "NCHW" of [N, C, H, W].
-static int joined(struct config *c, const char *wanted, const char *between, const char **out) {
+// A list of words as one, or a word: "N.C.H.W" of [N, C, H, W].
+static int joined(struct config *c, const char *wanted, const char **out) {
   const char *word;
   *out = "";
   if (config_is(c, CONFIG_WORD)) return config_text(c, wanted, out);
@@ -212,16 +212,16 @@ static int joined(struct config *c, const char *wanted, const char *between, con
   if (config_next(c)) return -1;
   while (!config_is(c, CONFIG_END_LIST)) {
     if (config_text(c, wanted, &word)) return -1;
-    *out = arena_printf(&c->p->arena, "%s%s%s", *out, **out ? between : "", word);
+    *out = arena_printf(&c->p->arena, "%s%s%s", *out, **out ? "." : "", word);
   }
   return config_next(c);
 }
 
-// {assumes: [N, C, H, W], perm: [0, 2, 3, 1]} as "NCHW:0x2x3x1", nothing as "null".
+// {assumes: [N, C, H, W], perm: [0, 2, 3, 1]} as "N.C.H.W/0.2.3.1", nothing as "-".
 static int read_layout(struct config *c, const char **out) {
   const struct config_event *at = c->at;
   const char *assumes = NULL, *perm = NULL;
-  *out = "null";
+  *out = "-";
   if (config_is_null(c)) return config_next(c);
   if (!config_is(c, CONFIG_MAPPING))
     return config_refuse_kind(c, "a mapping with 'assumes' and 'perm', or null");
@@ -231,12 +231,12 @@ static int read_layout(struct config *c, const char **out) {
     if (!is_perm && !config_is_word(c, "assumes"))
       return config_refuse(c, "a layout has 'assumes' and 'perm'");
     if (config_next(c)) return -1;
-    if (is_perm ? joined(c, "a list of axes", "x", &perm)
-                : joined(c, "a list of letters, one an axis", "", &assumes))
+    if (is_perm ? joined(c, "a list of axes", &perm)
+                : joined(c, "a list of words, one an axis", &assumes))
       return -1;
   }
   if (!assumes || !perm) return config_refuse_at(c, at, "a layout has 'assumes' and 'perm'");
-  *out = arena_printf(&c->p->arena, "%s:%s", assumes, perm);
+  *out = arena_printf(&c->p->arena, "%s/%s", assumes, perm);
   return config_next(c);
 }
 

@@ -112,13 +112,19 @@ static int end_mapping(struct config *c) {
                   "options go below the name, indented further; the next pass begins with '-'");
 }
 
-// Does onnx-passes have that name: a class, or a key of its registry? Families of classes are keys.
-static bool is_of_onnx_passes(struct span name) {
+// Who has that name: onnx-passes (a class, or a key of its registry, which families of classes are), weir alone, or both (a
+// pass without a family that does what a class does).
+enum owner { THEIRS, OURS, BOTH };
+static enum owner owner_of(struct span name) {
   const struct pass *pass = passes_named(name, 0);
-  if (groups_find(name)) return true;
-  if (!pass || span_is(name, "optimize")) return false;
-  if (!passes_called(pass, name) || span_is(name, pass->name)) return passes_class(pass).n > 0;
-  return !pass->also || !span_is(name, pass->also);
+  if (groups_find(name)) return THEIRS;
+  if (!pass || span_is(name, "optimize")) return OURS;
+  if (!passes_called(pass, name))
+    return span_eq(name, passes_family(pass)) && passes_class(pass).n == 0 ? OURS : THEIRS;
+  if (passes_class(pass).n > 0) return THEIRS;
+  if (pass->also && span_is(name, pass->also)) return OURS;
+  if (!span_is(name, pass->name)) return THEIRS;
+  return pass->classes && !strchr(pass->name, '/') ? BOTH : OURS;
 }
 
 // A pass or a family, as new steps; what options mean together has the place of the name.
@@ -130,8 +136,9 @@ static int read_pass(struct config *c, bool has_options) {
   struct pipeline_step *steps = pipeline_add(c->p, c->at->word, &n, &why);
   if (!steps) return config_refuse_word(c, at, &why);
   const bool family = !passes_called(steps->values.pass, c->at->word);
-  c->named = true;
-  c->other_name = c->other_name || !is_of_onnx_passes(c->at->word);
+  const enum owner owner = owner_of(c->at->word);
+  c->named = c->named || owner == THEIRS;
+  c->other_name = c->other_name || owner == OURS;
   if (config_next(c)) return -1;
   if (has_options && read_options(c, pipeline_values(c->p, steps, n), n, family)) return -1;
   for (uint32_t i = 0; i < n; i++)

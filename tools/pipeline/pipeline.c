@@ -10,6 +10,7 @@
 #include "pipeline.h"
 
 #include "groups.h"
+#include "guess.h"
 #include "json.h"
 #include "optimize_steps.h"
 #include "passes.h"
@@ -95,12 +96,31 @@ static struct pipeline_step *add_group(struct pipeline *p, const struct group *g
   return rc ? NULL : &p->steps[first];
 }
 
+// A name that is none: perhaps a group was meant, where no pass is nearer.
+static void guess_group(struct span name, struct err *err, struct arena *a) {
+  struct guess g = guess_start(arena_string(a, name));
+  const struct group *group;
+  if (strncmp(err->hint, "did you mean", strlen("did you mean")) == 0) return;
+  for (uint32_t i = 0; (group = groups_at(i)); i++) {
+    if (*group->key) guess_try(&g, group->key);
+    if (*group->class) guess_try(&g, group->class);
+  }
+  if (!g.best) return;
+  err->hint[0] = '\0';
+  err_fill_hint(err, "did you mean '%s'?", g.best);
+}
+
 struct pipeline_step *pipeline_add(struct pipeline *p, struct span name, uint32_t *n,
                                    struct err *err) {
   const struct group *group = groups_find(name);
   if (group) return add_group(p, group, n, err);
-  const struct pass *pass = passes_known(name, err);
-  if (!pass) return NULL;
+  struct err why = {0};
+  const struct pass *pass = passes_known(name, &why);
+  if (!pass) {
+    guess_group(name, &why, &p->arena);
+    *err = why;
+    return NULL;
+  }
   if (span_is(name, "optimize")) return add_optimize(p, n, err);
   const uint32_t first = p->n_steps;
   for (*n = 0; pass; pass = passes_named(name, ++*n)) {

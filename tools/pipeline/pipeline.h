@@ -114,7 +114,7 @@ uint32_t pipeline_next_repeat(const struct pipeline *p, uint32_t open, uint32_t 
 // limit. Values are read and checked.
 int pipeline_add_text(struct pipeline *p, const char *text, struct err *err);
 
-// pipeline_yaml.c: appends the steps of a YAML text (docs/pipelines.md says what it may hold);
+// tools/config/pipeline_yaml.c: appends the steps of a YAML text (docs/pipelines.md says what it may hold);
 // `name` stands before the line and column of messages. Every pass has its values checked, and a
 // refusal has the place of its name. ERR_USAGE for what does not fit.
 int pipeline_parse(struct pipeline *p, struct span text, const char *name, struct err *err);

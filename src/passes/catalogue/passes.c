@@ -132,8 +132,8 @@ const struct pass *passes_known(struct span name, struct err *err) {
   struct guess g = guess_start(arena_string(&scratch, name));
   for (uint32_t l = 0; l <= LISTS; l++)
     for (const struct pass *const *p = list_at(l); *p; p++) {
-      guess_try(&g, (*p)->name);
       guess_try(&g, arena_string(&scratch, passes_family(*p)));
+      guess_try(&g, (*p)->name);
       guess_span(&g, passes_class(*p), &scratch);
       guess_words(&g, (*p)->keys, &scratch);
       guess_words(&g, (*p)->classes, &scratch);

@@ -1,1 +1,0 @@
-weir run in.onnx out.onnx --pass conv2matmul --config p.yaml
