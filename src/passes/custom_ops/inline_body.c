@@ -122,7 +122,7 @@ static void want(struct inline_body *b, int what, uint32_t id) {
   for (uint32_t i = f->wants; i < f->wants + f->n_wants; i++)
     if ((int)b->wants[i].what == what && b->wants[i].id == id) return;
   struct inline_want *w = TABLE_PUSH(b, wants);
-  w->what = what;
+  w->what = (unsigned)what;
   w->id = id;
   f->n_wants++;
 }
@@ -303,7 +303,7 @@ uint32_t inline_body_callee(const struct inline_body *b, uint32_t node) {
 
 // ---- making anew -------------------------------------------------------------------------------
 
-enum { ABSENT = NO_ID - 1 };
+static const uint32_t ABSENT = NO_ID - 1;
 
 static struct span called(struct inline_body *b, struct span name) {
   if (b->prefix.n == 0 || name.n == 0) return name;
