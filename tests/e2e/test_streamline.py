@@ -5,14 +5,17 @@ The networks are those of tests/support/quantized_nets.py; the numbers of nodes 
 """
 
 import json
+import os
+import shutil
 
 import onnx
 import pytest
 
+import make_encoder
 import passes_cases
 import quantized_nets
 
-pytestmark = pytest.mark.in_memory
+ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 
 PREPARE = ["import-qonnx", "infer", "inline-qonnx", "inline-batchnorm", "inline-gemm", "infer"]
 LEFT = {"cnn": 34, "transformer": 59}  # nodes that onnx-passes leaves
@@ -54,3 +57,22 @@ def test_it_ends_by_itself(net):
     report = json.loads((net[1] / "report.json").read_text())
     assert report["weir"]["warnings"] == []
     assert all(each["warnings"] == [] for each in report["passes"])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not ALL, reason="with tools/test --all")
+def test_a_large_encoder_takes_the_memory_of_its_index(weir, large_folder):
+    """2.4 GB, nearly all of them holes: every site of its streamline is right, and neither takes more than the index and 64 MiB."""
+    folder = large_folder / "streamlined"
+    folder.mkdir()
+    model, log = folder / "encoder-model.onnx", folder / "edits.jsonl"
+    make_encoder.make_encoder(model, make_encoder.Shape(), size=2_400_000_000, sparse=True)
+    words = ["--pass", "streamline", "--io", "null", "--edit-log", log]
+    ran = weir.report("run", model, folder / "none.onnx", *words)["weir"]
+    assert ran["edits"] > 1000 and ran["warnings"] == []
+    assert ran["peak_memory_bytes"] < ran["index_bytes"] + (64 << 20)
+    words = ["--edits", log, "--sites", "40", "--jobs", "1", "--json"]
+    found = json.loads(weir("verify", model, *words).out)["verification"]
+    assert found["passed"] == len(found["rows"]) == 40
+    assert found["peak_memory_bytes"] < ran["index_bytes"] + (64 << 20)
+    shutil.rmtree(folder)
