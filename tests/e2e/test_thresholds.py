@@ -305,10 +305,11 @@ def test_trees_of_comparisons(through):
 # ---- the whole
 
 
+@pytest.mark.parametrize("batch", [4, "N"])
 @pytest.mark.parametrize("layers", [1, 3, 6])
-def test_a_quantized_network(through, layers):
-    """Round, Clip and activations are thresholds in the end, of each channel, in order; equal results."""
-    before = network(layers)
+def test_a_quantized_network(through, layers, batch):
+    """Round, Clip and activations are thresholds in the end, of each channel, in order; equal results, for any batch."""
+    before = network(layers, batch)
     after, report = through(before, "--pass", "streamline-thresholds")
     assert len(nodes_of(after, "MultiThreshold")) == layers
     assert not nodes_of(after, "Round", "Floor", "Ceil", "Clip", "Relu", "Sigmoid", "GreaterOrEqual", "Cast")
