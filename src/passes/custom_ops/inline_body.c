@@ -122,7 +122,7 @@ static void want(struct inline_body *b, enum inline_wants what, uint32_t id) {
   for (uint32_t i = f->wants; i < f->wants + f->n_wants; i++)
     if (b->wants[i].what == what && b->wants[i].id == id) return;
   struct inline_want *w = TABLE_PUSH(b, wants);
-  w->what = what;
+  w->what = (unsigned)what;
   w->id = id;
   f->n_wants++;
 }

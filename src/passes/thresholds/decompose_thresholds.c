@@ -104,7 +104,7 @@ static uint64_t steps_of_one(const struct stairs_table *table, enum exactness *l
   for (uint64_t row = 0; row < table->rows; row++) {
     uint64_t n = 0;
     for (uint64_t i = row * table->n; i < (row + 1) * table->n; i++) {
-      if (nearbyint(table->w[i]) != table->w[i] || fabs(table->w[i]) > STAIRS_MOST) return 0;
+      if (nearbyint(table->w[i]) != table->w[i] || fabs(table->w[i]) > (double)STAIRS_MOST) return 0;
       n += times(table, i);
       large = large || fabs(table->w[i]) > 1;
       infinite = infinite || isinf(table->t[i]);
