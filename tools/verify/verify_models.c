@@ -404,14 +404,17 @@ static int judge_metric(struct verify_run *r, const struct array_case *c,
   return 0;
 }
 
+// Where the source did not run, the result was not run either, and compare_case has said so.
 static int compare_metrics(struct verify_run *r, uint32_t i, struct err *err) {
   const struct pipeline *p = r->v->options.pipeline;
-  const char *why = r->side[1].why[i];
-  if (r->v->metrics == VERIFY_NO_METRICS || !verify_has_metrics(p) || !are_listed(&r->v->options))
+  const struct side *s = &r->side[1];
+  if (r->v->metrics == VERIFY_NO_METRICS || !verify_has_metrics(p) || !are_listed(&r->v->options) ||
+      !s->why)
     return 0;
-  if (why) why = arena_printf(&r->v->found.arena, "the model does not run: %s", why);
+  const char *why =
+      s->why[i] ? arena_printf(&r->v->found.arena, "the model does not run: %s", s->why[i]) : NULL;
   for (uint32_t k = 0; k < p->n_metrics; k++)
-    if (judge_metric(r, &r->cases[i], &p->metrics[k], &r->side[1].results[i], why, err)) return -1;
+    if (judge_metric(r, &r->cases[i], &p->metrics[k], &s->results[i], why, err)) return -1;
   return 0;
 }
 
