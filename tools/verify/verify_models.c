@@ -130,8 +130,12 @@ static int take_given(struct verify_run *r, struct array_case *c, struct err *er
     struct array *x = &c->inputs.list[i];
     const uint32_t value = input_at(m, x, i);
     if (value == NO_ID) {
-      err_fill(err, ERR_USAGE, "'%s' has the array '%s', but the model has no such input",
-               quote_str(c->name).s, quote_str(x->name).s);
+      if (*x->name)
+        err_fill(err, ERR_USAGE, "'%s' has the array '%s', but the model has no such input",
+                 quote_str(c->name).s, quote_str(x->name).s);
+      else
+        err_fill(err, ERR_USAGE, "'%s' has %u arrays, but the model takes %u", quote_str(c->name).s,
+                 c->inputs.n, i);
       return err_hint(err, "'weir inspect MODEL' lists its inputs");
     }
     x->name = arena_string(&r->v->arena, model_value_name(m, value));
