@@ -30,7 +30,8 @@ struct edit_artifact {
   uint8_t sha256[32];
 };
 
-// A tensor whose elements a pass looked at, beyond those that are at hand.
+// A tensor whose elements a pass looked at, beyond those that are at hand: of so many bytes at most.
+enum { EDIT_LOOK_MOST = 2 << 20 };
 struct edit_look {
   uint32_t tensor;
   uint8_t sha256[32]; // of its elements in RAW form

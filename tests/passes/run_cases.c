@@ -112,7 +112,8 @@ static const char *outcome(struct one *c, const char *head, struct err *err) {
                                  .warn_ctx = c,
                                  .read = read_kept,
                                  .read_ctx = c},
-                         .flaws = flaws};
+                         .flaws = flaws,
+                         .bare = true};
   if (pass_run(&run, &c->arena, &why)) {
     say(c, arena_printf(&c->arena, "error %d: %s", (int)why.kind, why.msg));
     after = "\n"; // what a failed run leaves is thrown away

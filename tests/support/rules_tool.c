@@ -9,7 +9,7 @@
 //
 // PASSES: names joined by commas, or "all". LEVEL: exact, zero, rounding, finite. Prints a JSON
 // object for each pass that fired or was held back and one for each rule that fired, and warnings
-// on standard error. The book is RULES_BOOK, given by the build.
+// on standard error. RULES_FUEL in the environment: rewrites at one place. The book is RULES_BOOK, given by the build.
 #include "cli.h"
 #include "job.h"
 #include "job_look.h"
@@ -63,11 +63,12 @@ static int apply(const char *words, const char *level, const struct cli_args *ar
                          .ask_ctx = &job,
                          .read = job_look,
                          .read_ctx = &job};
+  const char *fuel = getenv("RULES_FUEL");
   const struct rules_options options = {.passes = passes,
                                         .cap = exactness_by_name(span_str(level)),
                                         .counts = counts,
                                         .by_rule = by_rule,
-                                        .once = getenv("RULES_ONCE") != NULL};
+                                        .fuel = fuel ? (uint32_t)atoi(fuel) : 0};
   rc = job_begin_edits(&job, "rules", "{}", err);
   if (rc == 0) rc = rules_run(&RULES_BOOK, &env, "rules", &options, err);
   if (rc == 0) rc = job_finish(&job, err);

@@ -40,13 +40,21 @@ def model_of(nodes, inputs, outputs, constants, opset=19, functions=()):
     return model
 
 
+def many_stairs(rows, dtype=np.float32):
+    """Nodes of MultiThreshold, with their body, beside one another: `rows` are dims of x, thresholds, weights. Node i has the
+    input x<i> and the output y<i>."""
+    nodes, inputs, outputs, constants = [], [], [], {}
+    for i, (x, t, w) in enumerate(rows):
+        nodes.append(helper.make_node("MultiThreshold", [f"x{i}", f"t{i}", f"w{i}"], [f"y{i}"], f"stairs{i}", domain=DOMAIN))
+        constants[f"t{i}"], constants[f"w{i}"] = np.asarray(t, dtype), np.asarray(w, np.float32)
+        y = np.broadcast_shapes((*x, 1), np.shape(t), np.shape(w))[:-1]
+        inputs.append(value(f"x{i}", x, KINDS[np.dtype(dtype)]))
+        outputs.append(value(f"y{i}", y))
+    return model_of(nodes, inputs, outputs, constants, functions=[onnx.parser.parse_function(BODY)])
+
+
 def stairs(x, thresholds, weights, dtype=np.float32):
-    """One MultiThreshold, with its body: `x` are dims."""
-    node = helper.make_node("MultiThreshold", ["x", "t", "w"], ["y"], "stairs", domain=DOMAIN)
-    constants = {"t": np.asarray(thresholds, dtype), "w": np.asarray(weights, np.float32)}
-    kind = KINDS[np.dtype(dtype)]
-    y = np.broadcast_shapes((*x, 1), constants["t"].shape, constants["w"].shape)[:-1]
-    return model_of([node], [value("x", x, kind)], [value("y", y)], constants, functions=[onnx.parser.parse_function(BODY)])
+    return many_stairs([(x, thresholds, weights)], dtype)
 
 
 def reference(x, thresholds, weights):
@@ -67,10 +75,10 @@ def random_stairs(rng, x):
     return t, w.astype(np.float32)
 
 
-def numbers(rng, x, dtype=np.float32):
-    """Inputs: on thresholds, beside them, and far off; no NaN, no infinity."""
+def numbers(rng, x, dtype=np.float32, near=0.3):
+    """Inputs: on thresholds, that share of them beside one, and far off; no NaN, no infinity."""
     made = rng.choice([-3, -2, -1.5, -1, -0.5, -0.0, 0, 0.25, 0.5, 1, 2, 3], x).astype(dtype)
-    beside = rng.random(x) < 0.3
+    beside = rng.random(x) < near
     made[beside] = np.nextafter(made[beside], dtype(rng.choice([-10, 10])))
     return made
 

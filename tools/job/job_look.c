@@ -3,7 +3,7 @@
 //   pass ──▶ kit ──▶ job_look ──▶ recipe of the tensor ──▶ evaluator ──▶ elements
 //             └── a line in the edit log, with their digest
 //
-// A look is at most some ten KB, and blocks until it is read: no queue, no workers. It goes through
+// A look is mostly some ten KB (EDIT_LOOK_MOST at most), and blocks until it is read: no queue, no workers. It goes through
 // the evaluator as everything that is ever written does, so that any encoding and anything a pass
 // made of a vector before can be looked at. A replay reads the tensor again at the same place of the
 // log, where the model is the same.
@@ -13,7 +13,7 @@
 #include "eval.h"
 #include "job.h"
 
-enum { LOOK_BUDGET = 1 << 20, LOOK_MOST = 64 << 10 };
+enum { LOOK_BUDGET = 1 << 20 };
 
 int job_look(void *ctx, uint32_t tensor, uint8_t *out, size_t n, struct err *err) {
   const struct io_options options = {.mode = IO_SYNC, .tiles = 1, .tile_bytes = IO_CLONE_BLOCK};
@@ -36,10 +36,10 @@ int job_look_replay(void *ctx, const struct edit_look *look, struct err *err) {
   struct job *job = ctx;
   const struct model_tensor *t = &job->model.tensors[look->tensor];
   const struct quoted name = quote(model_name(&job->model, t->name));
-  if (!edit_tensor_readable(&job->edits, look->tensor) || t->bytes > LOOK_MOST)
+  if (!edit_tensor_readable(&job->edits, look->tensor) || t->bytes > EDIT_LOOK_MOST)
     return err_set(err, ERR_MODEL,
                    "tensor '%s' (%lu bytes) is too large to be read for an edit: the limit is %d",
-                   name.s, t->bytes, LOOK_MOST);
+                   name.s, t->bytes, EDIT_LOOK_MOST);
   struct arena arena = {0};
   uint8_t sha256[DIGEST_BYTES];
   const size_t n = (size_t)t->bytes;

@@ -317,7 +317,7 @@ static int run_all(struct pass_run *r, struct arena *arena, struct err *err) {
 static int complete(struct pass_run *r, uint32_t first, struct err *err) {
   const uint64_t before = r->env.edits->n;
   struct arena scratch = {0};
-  if (!r->env.pass) return 0; // none ran
+  if (r->bare || !r->env.pass) return 0; // none ran
   r->env.scratch = &scratch;
   int rc = custom_ops_complete(&r->env, first, err);
   if (rc == 0 && r->env.edits->n > before) rc = check_step(r, r->env.pass, 1, err);

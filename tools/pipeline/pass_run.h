@@ -19,6 +19,8 @@ struct pass_run {
   // passes may call.
   struct pass_env env;
   uint32_t flaws; // warnings of the model's structure, before the first step (load.h)
+  // No functions are added for operators of onnx_passes.ops that passes made: cases show what a pass does alone.
+  bool bare;
   // Told before a step runs, `round` from 0: sites and warnings that come now are its own, or of one
   // of several that were told one after the other (pass_site.pass says which). Or NULL.
   void (*begin)(void *ctx, uint32_t step, uint32_t round);

@@ -9,6 +9,7 @@
 // InlineQONNXQuant is for quantizers of values, FoldConstantQONNXQuant for those of constants: there the codes become a
 // constant of their own, a recipe over the weight that nobody reads now, and Sub and Mul stay as they are, so that what
 // follows sees whole numbers and a scale.
+#include "dead_ends.h"
 #include "opset.h"
 #include "quant_range.h"
 
@@ -73,9 +74,13 @@ static uint32_t codes_of(struct kit *k, const struct quant_said *said, enum dtyp
 }
 
 static void finish(struct kit *k, uint32_t node, uint32_t codes) {
-  const uint32_t scale = kit_in(k, node, 1), zero = kit_in(k, node, 2);
-  const uint32_t from_zero = kit_make(k, OP_Sub, KIT_IN(codes, zero));
-  kit_replace(k, node, OP_Mul, KIT_IN(from_zero, scale));
+  uint32_t in[4];
+  for (uint32_t i = 0; i < 4; i++)
+    in[i] = kit_in(k, node, i);
+  const uint32_t from_zero = kit_make(k, OP_Sub, KIT_IN(codes, in[2]));
+  kit_replace(k, node, OP_Mul, KIT_IN(from_zero, in[1]));
+  dead_ends_drop(k->e, in[0]); // the weight, if it was one
+  dead_ends_drop(k->e, in[3]);
 }
 
 static void write_nodes(struct kit *k, uint32_t node) {

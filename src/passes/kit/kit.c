@@ -46,7 +46,6 @@ int kit_done(struct kit *k, struct err *err) {
   TABLE_FREE(in, position);
   TABLE_FREE(in, source_index);
   TABLE_FREE(in, fronts);
-  TABLE_FREE(in, hashes);
   arena_free(&k->site);
   struct arena arena = in->arena; // it holds *in
   *k = (struct kit){0};
@@ -54,9 +53,19 @@ int kit_done(struct kit *k, struct err *err) {
   return rc;
 }
 
+// What an operator computes is no place for a pass: a rule that makes it would find itself there.
+static bool says_an_operator(const struct model *m, uint32_t graph) {
+  const uint32_t root = model_root_graph(m, graph);
+  if (m->graphs[root].kind != GRAPH_FUNCTION) return false;
+  const struct model_function *f = &m->functions[m->graphs[root].owner];
+  return span_is(model_name(m, f->domain), kit_domain_name(KIT_PASSES));
+}
+
 bool kit_graph(const struct kit *k, uint32_t *g) {
   for (; *g < k->in->n_graphs; ++*g)
-    if (!(k->m->graphs[*g].flags & GRAPH_DEAD) && !weights_in_training(k->m, *g)) return true;
+    if (!(k->m->graphs[*g].flags & GRAPH_DEAD) && !weights_in_training(k->m, *g) &&
+        !says_an_operator(k->m, *g))
+      return true;
   return false;
 }
 

@@ -58,8 +58,8 @@ struct kit {
 // was looked at could not be read (the answer then was "not known", and the run must not go on).
 void kit_init(struct kit *k, struct pass_env *env, const char *pass);
 int kit_done(struct kit *k, struct err *err);
-// The first graph at or after *g that lives and belongs to no training, among those that the model
-// had at kit_init: false behind the last.
+// The first graph at or after *g that lives and belongs to no training and to no function of onnx_passes.ops, among
+// those that the model had at kit_init: false behind the last.
 bool kit_graph(const struct kit *k, uint32_t *g);
 // Calls `visit` for the nodes of these graphs, in order, that the filter lets through, and warns of its
 // patterns that no node has. `visit` may remove its node and those before it.
@@ -381,12 +381,6 @@ struct span kit_name(struct kit *k, const char *what);
 // Free names of one stem: names[i] is base, or base_1, …, and suffixes[i] behind it.
 void kit_name_family(struct kit *k, struct span base, const char *const *suffixes, uint32_t n,
                      struct span *names);
-
-// ---- digests (kit_digest.c) ----------------------------------------------------------------------
-
-// Of what a graph computes, whatever its inner values are called and in which order its nodes stand. Constants by
-// their recipes: what is computed alike, but stored otherwise, is another.
-uint64_t kit_digest(struct kit *k, uint32_t graph);
 
 // ---- versions (kit_versions.c) -------------------------------------------------------------------
 

@@ -667,7 +667,7 @@ SUGAR = dict(Sub=4, Div=4, Flatten=3, Squeeze=3, Unsqueeze=3, Neg=2, Less=1, Les
 ALWAYS = dict(Transpose=16, Not=4, BitwiseNot=4, Where=1)  # weights: what moves out, whatever its operands
 CONSTANT = dict(Mul=8, Add=4, MatMul=2)  # with a constant operand
 PLAIN = dict(MatMul=1)  # without
-FROM_INPUT = {"Reshape", "Slice", "Split", "ops_Im2Col", "Concat"}
+FROM_INPUT = {"Reshape", "Unsqueeze", "Slice", "Split", "ops_Im2Col", "Concat"}
 COMPARISONS = {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"}
 STAY = {"Expand", "Shape"}  # nodes of constants may stay nodes (rules_fold.c)
 ANSWERED = {"common_scale"}  # a rule that asks for it makes what no longer has it

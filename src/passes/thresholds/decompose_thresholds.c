@@ -264,7 +264,7 @@ const struct pass thresholds_by_monotonicity = {
     .about = "Makes two MultiThreshold of one with positive and negative weights, and subtracts "
              "the second from the "
              "first; one that only goes down becomes the negative of one that goes up.",
-    .needs = "constant thresholds and weights of at most 2^20 elements",
+    .needs = "constant thresholds and weights of at most 2^18 elements",
     .promises = "the same results except for the sign of zeros; the same up to rounding where "
                 "weights are no whole "
                 "numbers",

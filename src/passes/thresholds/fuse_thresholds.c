@@ -389,7 +389,7 @@ const struct pass thresholds_fuse_segments = {
     .about = "Replaces ReduceSum along the last axis of weighted Xor, Not and comparisons of one "
              "value with constants by "
              "MultiThreshold whose steps go up and down, and a bias.",
-    .needs = "constant thresholds and weights of at most 2^20 elements",
+    .needs = "constant thresholds and weights of at most 2^18 elements",
     .promises = "the same results up to rounding, for inputs that are no NaN",
     .exactness = EXACTNESS_ZERO,
     .loosest = EXACTNESS_ROUNDING,

@@ -178,7 +178,7 @@ const struct pass thresholds_silu = {
              "comparisons of "
              "x: one where the "
              "constants are 0 or more, else two and Xor, since Silu falls before it rises.",
-    .needs = "constants of float types of at most 2^20 elements, none of them NaN",
+    .needs = "constants of float types of at most 2^18 elements, none of them NaN",
     .promises = "the same results up to rounding of what is compared",
     .exactness = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,

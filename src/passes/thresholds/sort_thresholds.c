@@ -72,7 +72,7 @@ const struct pass thresholds_sort = {
     .about = "Sorts constant thresholds along their last axis, each with its weight, and takes "
              "away what broadcasting "
              "brings back.",
-    .needs = "constant thresholds and weights of at most 2^20 elements",
+    .needs = "constant thresholds and weights of at most 2^18 elements",
     .promises = "the same results; the same up to rounding where weights are no whole numbers",
     .exactness = EXACTNESS_EXACT,
     .loosest = EXACTNESS_ROUNDING,

@@ -39,7 +39,7 @@ const struct pass thresholds_unbroadcast = {
     .about = "Keeps one of the rows of constant thresholds and weights that are alike, where "
              "broadcasting brings them "
              "back.",
-    .needs = "constant thresholds and weights of at most 2^20 elements",
+    .needs = "constant thresholds and weights of at most 2^18 elements",
     .promises = "the same results",
     .exactness = EXACTNESS_EXACT,
     NAME_FILTER_ALONE,

@@ -227,8 +227,8 @@ static uint32_t weight_of(uint16_t op, bool constant) {
 }
 
 static bool is_from_input(uint16_t op) {
-  return op == OP_Reshape || op == OP_Slice || op == OP_Split || op == OP_Concat ||
-         op == OP_ops_Im2Col;
+  return op == OP_Reshape || op == OP_Unsqueeze || op == OP_Slice || op == OP_Split ||
+         op == OP_Concat || op == OP_ops_Im2Col;
 }
 
 static bool is_comparison(uint16_t op) {

@@ -12,7 +12,7 @@
 #include <math.h>
 
 // Elements of a tensor of thresholds or weights that are looked at, and of one that is made.
-enum { STAIRS_MOST = 1 << 20 };
+enum { STAIRS_MOST = EDIT_LOOK_MOST / 8 };
 
 // One walk. `err`: of the first tensor that could not be read.
 struct stairs {
