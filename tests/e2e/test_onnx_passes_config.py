@@ -222,6 +222,23 @@ def test_metrics_are_numbers_of_numpy(run):
     assert "is double there, but the model takes float" in run(text.format("accuracy", "classes.npy"), code=2).err
 
 
+def test_arrays_that_are_not_fit(run):
+    text = "passes: [GroupMul]\nverify: {{tolerance: }}\nreference: {{inp: [{}]}}\n"
+    (run.folder / "short.npy").write_bytes((run.folder / "x.npy").read_bytes()[:100])
+    np.save(run.folder / "objects.npy", np.array([None, 1]))
+    np.save(run.folder / "wide.npy", np.zeros((20, 17), np.float32))
+    for files, code, said in [
+        ("x.npy, x.npy", 2, "'reference' has 2 arrays, but the model takes 1"),
+        ("short.npy", 65, "'short.npy': it ends in its header"),
+        ("objects.npy", 65, "objects.npy"),
+        ("wide.npy", 2, "dim 1 of input 'x' is 17 there, but the model takes 16"),
+        (".", 66, "'.' is not a regular file"),
+        ("nowhere.npz", 66, "cannot open 'nowhere.npz'"),
+    ]:
+        assert said in run(text.format(files), code=code).err
+        assert not run.out.exists()
+
+
 def test_metrics_that_nothing_is_held_against(run):
     done = run("passes: [verify]\nverify: {metrics: {accuracy: [0, 1]}}\nreference: {inp: [x.npy]}\n")
     assert "the metrics have no effect: there are no expected outputs" in done.err

@@ -175,8 +175,12 @@ static int take_given(struct verify_run *r, struct array_case *c, struct err *er
     struct array *x = &c->inputs.list[i];
     const uint32_t value = input_at(m, x, i);
     if (value == NO_ID) {
-      err_fill(err, ERR_USAGE, "'%s' has the array '%s', but the model has no such input",
-               quote_str(c->name).s, quote_str(x->name).s);
+      if (*x->name)
+        err_fill(err, ERR_USAGE, "'%s' has the array '%s', but the model has no such input",
+                 quote_str(c->name).s, quote_str(x->name).s);
+      else
+        err_fill(err, ERR_USAGE, "'%s' has %u arrays, but the model takes %u", quote_str(c->name).s,
+                 c->inputs.n, i);
       return err_hint(err, "'weir inspect MODEL' lists its inputs");
     }
     x->name = arena_string(&r->v->arena, model_value_name(m, value));
@@ -449,16 +453,17 @@ static int judge_metric(struct verify_run *r, const struct array_case *c,
   return 0;
 }
 
+// Where the source did not run, the result was not run either, and compare_case has said so.
 static int compare_metrics(struct verify_run *r, uint32_t i, struct err *err) {
   const struct pipeline *p = r->v->options.pipeline;
-  if (r->v->metrics == VERIFY_NO_METRICS || !verify_has_metrics(p) || !are_listed(&r->v->options))
+  const struct side *s = &r->side[1];
+  if (r->v->metrics == VERIFY_NO_METRICS || !verify_has_metrics(p) || !are_listed(&r->v->options) ||
+      !s->why)
     return 0;
-  const char *why = r->side[1].why ? r->side[1].why[i] : "its source did not";
-  if (why) why = arena_printf(&r->v->found.arena, "the model does not run: %s", why);
+  const char *why =
+      s->why[i] ? arena_printf(&r->v->found.arena, "the model does not run: %s", s->why[i]) : NULL;
   for (uint32_t k = 0; k < p->n_metrics; k++)
-    if (judge_metric(r, &r->cases[i], &p->metrics[k], why ? NULL : &r->side[1].results[i], why,
-                     err))
-      return -1;
+    if (judge_metric(r, &r->cases[i], &p->metrics[k], &s->results[i], why, err)) return -1;
   return 0;
 }
 
