@@ -5,6 +5,7 @@ What the operators of QONNX compute is written down here in NumPy, as the packag
 
 import itertools
 import json
+import os
 
 import numpy as np
 import onnx
@@ -12,13 +13,14 @@ import onnx.checker
 import onnx.parser
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from random_graphs import session
+from random_graphs import compare, random_graph, session
 
 pytestmark = pytest.mark.in_memory
 
+ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 OPS, QONNX, BREVITAS = "onnx_passes.ops", "qonnx.custom_op.general", "onnx.brevitas"
-MODES = ["ROUND", "HALF_EVEN", "CEIL", "FLOOR", "ROUND_TO_ZERO", "DOWN", "UP", "HALF_UP", "HALF_DOWN"]
+MODES = ["ROUND", "CEIL", "FLOOR", "ROUND_TO_ZERO", "ANY_OTHER"]
 
 SPECIAL = [-np.inf, -10, -2.5, -2, -1.5, -0.75, -0.5, -0.27, -0.25, -0.1, -0.0, 0, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2.5, 10, np.inf, np.nan]
 X = np.array(SPECIAL, np.float32)
@@ -240,7 +242,7 @@ def test_quantized_weights_are_recipes(weir, tmp_path):
 
 
 @pytest.mark.parametrize("domain", [QONNX, BREVITAS])
-@pytest.mark.parametrize(("op", "mode"), [("Quant", "ROUND"), ("IntQuant", "half_up"), ("Quant", "floor"), ("Quant", None)])
+@pytest.mark.parametrize(("op", "mode"), [("Quant", "ROUND"), ("IntQuant", "half_even"), ("Quant", "floor"), ("Quant", "down"), ("Quant", None)])
 def test_import_quant(weir, tmp_path, domain, op, mode):
     x = X[np.isfinite(X)]
     attributes = {"signed": 1, "narrow": 0} | ({"rounding_mode": mode} if mode else {})
@@ -251,6 +253,17 @@ def test_import_quant(weir, tmp_path, domain, op, mode):
     assert_equal(run(made, {"x": x})[0], expected)
     plain = passed(weir, tmp_path, model, "import-qonnx", "inline-qonnx", "remove-unused")
     assert_equal(run(plain, {"x": x})[0], expected)
+
+
+@pytest.mark.parametrize("mode", ["UP", "HALF_UP", "HALF_DOWN"])
+@pytest.mark.parametrize("bits", [1, 3])
+def test_import_quant_of_other_roundings(weir, tmp_path, mode, bits):
+    """The operator of onnx_passes.ops does not have them: they are written in operators of ONNX."""
+    x = X[np.isfinite(X)]
+    model = one("Quant", {"x": x}, {"signed": 1, "narrow": 1, "rounding_mode": mode}, {"s": f32(0.5), "z": f32(0), "n": f32(bits)}, domain=QONNX)
+    made = passed(weir, tmp_path, model, "import-qonnx")
+    assert not any(n.domain for n in made.graph.node) and not made.functions
+    assert_equal(run(made, {"x": x})[0], quant(x, f32(0.5), f32(0), bits, 1, 1, mode))
 
 
 def test_import_bipolar(weir, tmp_path):
@@ -408,3 +421,53 @@ def test_large_weights_are_not_read(weir, tmp_path):
     np.testing.assert_allclose(run(made, {"x": x})[0], run(model, {"x": x})[0], rtol=1e-5)
     report = json.loads(weir("run", tmp_path / "in.onnx", tmp_path / "json.onnx", "--pass", "InlineFunctions", "--json").out)
     assert report
+
+
+def names_in(nodes):
+    """All names that nodes and the graphs in them use."""
+    found = set()
+    for node in nodes:
+        found.update(node.input)
+        for attribute in node.attribute:
+            for graph in [attribute.g, *attribute.graphs]:
+                found |= names_in(graph.node) | {o.name for o in graph.output}
+    return found
+
+
+def as_functions(model, split):
+    """The model as a call of a function, which calls another one for the nodes from `split` on; initializers are Constants there."""
+    graph = model.graph
+    callers = {i.name for i in graph.input}
+    constants = [helper.make_node("Constant", [], [t.name], value=t) for t in graph.initializer if t.name not in callers]
+    first, second = [*constants, *graph.node[:split]], graph.node[split:]
+    made = {name for node in first for name in node.output if name} | callers
+    inner = sorted(names_in(second) & made)
+    wanted = [o.name for o in graph.output if o.name not in callers]
+    given = [name for name in wanted if any(name in node.output for node in second)]
+    opsets = [*model.opset_import, helper.make_opsetid("split", 1)]
+    body = [*first, *([helper.make_node("rest", inner, given, domain="split", name="rest")] if second else [])]
+    functions = [helper.make_function("split", "whole", sorted(callers), wanted, body, opsets)]
+    functions += [helper.make_function("split", "rest", inner, given, second, opsets)] if second else []
+    changed = onnx.ModelProto()
+    changed.CopyFrom(model)
+    del changed.graph.node[:], changed.graph.value_info[:]
+    kept = [t for t in graph.initializer if t.name in callers]
+    del changed.graph.initializer[:]
+    changed.graph.initializer.extend(kept)
+    changed.graph.node.append(helper.make_node("whole", sorted(callers), wanted, domain="split"))
+    changed.functions.extend(functions)
+    changed.opset_import.append(helper.make_opsetid("split", 1))
+    changed.ir_version = max(changed.ir_version, 8)
+    return changed
+
+
+@pytest.mark.parametrize("seed", range(300 if ALL else 24))
+def test_random_graphs_as_functions(weir, tmp_path, seed):
+    """Whatever a graph is made of: as the bodies of two functions, inlined, it is what it was, bit for bit."""
+    case = random_graph(seed)
+    onnx.save(case.model, tmp_path / "graph.onnx")
+    onnx.save(as_functions(case.model, seed % (len(case.model.graph.node) + 1)), tmp_path / "in.onnx")
+    weir("run", tmp_path / "in.onnx", tmp_path / "out.onnx", "--pass", "InlineFunctions")
+    made = onnx.load(tmp_path / "out.onnx")
+    assert not made.functions and not any(n.domain == "split" for n in made.graph.node)
+    assert compare(tmp_path / "graph.onnx", tmp_path / "out.onnx", "E", case.feeds) == []

@@ -198,6 +198,7 @@ WRONG = {
     "large number": ("m/a exact : Mul(x,99999999999999999999) -> x ;", "1:19", "99999999999999999999 does not fit in 64 bits", None),
     "arguments": ("m/a exact : Relu(x) -> x where same(x) ;", "1:32", "'same' takes 2 arguments, not 1", None),
     "more arguments": ("m/a exact : Relu(x) -> x where consts() ;", "1:32", "'consts' takes 1 or more arguments, not 0", None),
+    "operands": ("m/a exact : Relu(Relu(x)) -> Relu(x,x) ;", "1:30", "'Relu' takes 1 operand, not 2", None),
     "kinds": ("m/a exact : Relu(x) -> x where rank(rank(x)) == 1 ;", "1:37", "'rank(x)' is a number, but a tensor is wanted", None),
     "two kinds": ("m/a exact : Cast<to=x>(x) -> x ;", "1:24", "'x' names two kinds of things", None),
     "two lists of one name": ("m/a exact : Sum(each t: Max(each t: x)) -> x ;", "1:29", "an 'each' cannot stand in another one", None),

@@ -44,6 +44,12 @@ static bool take(struct reading *r, const char *word) {
   return true;
 }
 
+static void must(struct reading *r, const char *word) {
+  const bool there = take(r, word);
+  assert(there);
+  (void)there;
+}
+
 // Up to one of these characters, without blanks around.
 static struct span until(struct reading *r, const char *ends) {
   take(r, "");
@@ -199,8 +205,7 @@ static uint32_t attributes(struct reading *r, struct edit_attr *list) {
 
 // "(a, i:int64)", as inputs of a graph.
 static void inputs(struct reading *r, uint32_t graph) {
-  const bool opened = take(r, "(");
-  assert(opened);
+  must(r, "(");
   while (!take(r, ")")) {
     const struct span name = until(r, ",:)");
     enum dtype dtype = DTYPE_UNDEFINED;
@@ -252,8 +257,7 @@ static void node(struct reading *r) {
   const struct span domain = span_str(take(r, "ops::") ? CUSTOM_OPS_DOMAIN : "");
   const struct span op = until(r, "<(");
   const uint32_t n_attrs = attributes(r, attrs);
-  const bool opened = take(r, "(");
-  assert(opened);
+  must(r, "(");
   while (!take(r, ")")) {
     assert(n_in < LIST);
     in[n_in++] = operand(r, until(r, ",)"));

@@ -117,10 +117,10 @@ static void cover(struct inline_body *b) {
   if (b->n_callee_of < m->n_nodes) TABLE_ADD(b, callee_of, m->n_nodes - b->n_callee_of);
 }
 
-static void want(struct inline_body *b, int what, uint32_t id) {
+static void want(struct inline_body *b, enum inline_wants what, uint32_t id) {
   struct inline_function *f = &b->functions[b->function];
   for (uint32_t i = f->wants; i < f->wants + f->n_wants; i++)
-    if ((int)b->wants[i].what == what && b->wants[i].id == id) return;
+    if (b->wants[i].what == what && b->wants[i].id == id) return;
   struct inline_want *w = TABLE_PUSH(b, wants);
   w->what = what;
   w->id = id;
@@ -303,7 +303,7 @@ uint32_t inline_body_callee(const struct inline_body *b, uint32_t node) {
 
 // ---- making anew -------------------------------------------------------------------------------
 
-enum { ABSENT = NO_ID - 1 };
+static const uint32_t absent = NO_ID - 1; // stands for what a call leaves out
 
 static struct span called(struct inline_body *b, struct span name) {
   if (b->prefix.n == 0 || name.n == 0) return name;
@@ -334,7 +334,7 @@ static uint32_t stands_for(struct inline_body *b, uint32_t value) {
     note(b, value, add_tensor(b, graph, value, edit_tensor_recipe(b->k->e, m->values[value].def)));
   }
   const uint32_t stands = b->value_of[value] - 1;
-  return stands == ABSENT ? NO_ID : stands;
+  return stands == absent ? NO_ID : stands;
 }
 
 // What the call gives for an attribute of the function, or NULL.
@@ -511,7 +511,7 @@ static const char *bind_inputs(struct inline_body *b, uint32_t node) {
   if (m->nodes[node].n_in > g->n_inputs) return "inputs";
   for (uint32_t i = 0; i < g->n_inputs; i++) {
     const uint32_t given = model_input(m, &m->nodes[node], i);
-    note(b, input_of(m, root, i), given == NO_ID ? ABSENT : given);
+    note(b, input_of(m, root, i), given == NO_ID ? absent : given);
   }
   for (uint32_t i = f->wants; i < f->wants + f->n_wants; i++)
     if (b->wants[i].what == INLINE_INPUT && stands_for(b, b->wants[i].id) == NO_ID) return "inputs";

@@ -1,7 +1,7 @@
 // The pass import-qonnx/ImportQONNX: operators of QONNX and Brevitas, which no runtime has, as ones that have functions, or
 // in operators of ONNX.
 //
-//   qonnx.custom_op.general::Quant, IntQuant      ─▶ onnx_passes.ops::Quant
+//   qonnx.custom_op.general::Quant, IntQuant      ─▶ onnx_passes.ops::Quant; operators of ONNX, if it rounds as that cannot
 //   …::BipolarQuant(x, s)                         ─▶ Where(x >= 0, s, -s)
 //   …::Trunc(x, s, z, in, out)                    ─▶ Mul(Sub(Floor(Div(Round(Add(Div(x, s), z)), 2^(in - out))), z), s)
 //   …::Trunc(x, s, z, in, t, out)                 ─▶ the same over 2^round(log2(t / s)), between what `out` bits hold,
@@ -54,7 +54,7 @@ static bool mode_of(struct kit *k, uint32_t node, const char *fallback, char out
     out[i] = (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
   }
   out[mode.n] = 0;
-  return custom_ops_rounding_of(span_str(out)) != CUSTOM_OPS_ROUNDINGS;
+  return quant_rounding_of(span_str(out)) != QUANT_ROUNDINGS;
 }
 
 // Has it just so many inputs, all of which are there?
@@ -86,13 +86,22 @@ static const char *import_quant(struct kit *k, uint32_t node) {
       !kit_attr_int(k, node, "narrow", -1, &narrow) || narrow < 0 || narrow > 1)
     return "attributes";
   if (!mode_of(k, node, "ROUND", mode)) return "rounding_mode";
+  const struct quant_said said = {is_signed, narrow, quant_rounding_of(span_str(mode))};
+  const char *word = quant_word(said.rounding);
+  enum dtype dtype;
+  const char *why = word ? NULL : quant_left(k, node, &dtype);
+  if (why) return why;
   begin(k, node, "quant");
+  if (!word) {
+    quant_write(k, node, &said, dtype);
+    return NULL;
+  }
   kit_import(k, k->graph, CUSTOM_OPS_DOMAIN, 1);
   kit_replace(
       k, node, OP_ops_Quant,
       KIT_IN(kit_in(k, node, 0), kit_in(k, node, 1), kit_in(k, node, 2), kit_in(k, node, 3)),
       KIT_INT("signed", is_signed), KIT_INT("narrow", narrow),
-      KIT_STRING("rounding_mode", span_str(mode)));
+      KIT_STRING("rounding_mode", span_str(word)));
   return NULL;
 }
 
@@ -147,7 +156,7 @@ static const char *import_trunc(struct kit *k, uint32_t node) {
   if (!mode_of(k, node, "FLOOR", mode)) return "rounding_mode";
   const enum dtype dtype = type_of(k, node, 3);
   if (dtype == DTYPE_UNDEFINED) return "type";
-  said.rounding = custom_ops_rounding_of(span_str(mode));
+  said.rounding = quant_rounding_of(span_str(mode));
   said.is_signed = is_signed;
   said.narrow = narrow;
   begin(k, node, "trunc");
@@ -159,7 +168,7 @@ static const char *import_trunc(struct kit *k, uint32_t node) {
       to_scale ? cut_by_scales(k, dtype, scale, to) : cut_by_bits(k, dtype, kit_in(k, node, 3), to);
   uint32_t y = kit_make(k, OP_Div, KIT_IN(q, cut));
   if (to_scale) y = quant_clipped(k, &said, dtype, kit_in(k, node, 5), y);
-  y = custom_ops_round(k, said.rounding, y, dtype);
+  y = quant_round(k, said.rounding, y, dtype);
   const uint32_t less = to_scale ? kit_make(k, OP_Div, KIT_IN(zero, cut)) : zero;
   y = kit_make(k, OP_Sub, KIT_IN(y, less));
   kit_replace(k, node, OP_Mul, KIT_IN(y, to_scale ? to : scale));

@@ -24,13 +24,9 @@ static bool all_constant(struct kit *k, uint32_t node) {
   return true;
 }
 
-// Why the quantizer is left; NULL: it can be written.
-static const char *read_quant(struct kit *k, uint32_t node, struct quant_said *said,
-                              enum dtype *dtype) {
+const char *quant_left(struct kit *k, uint32_t node, enum dtype *dtype) {
   int64_t dims[8];
   uint32_t rank;
-  const char *why = quant_said_of(k, node, said);
-  if (why) return why;
   for (uint32_t i = 0; i < 4; i++)
     if (kit_in(k, node, i) == NO_ID || kit_may_be_left_out(k->m, kit_in(k, node, i)))
       return "inputs";
@@ -66,7 +62,7 @@ static uint32_t codes_of(struct kit *k, const struct quant_said *said, enum dtyp
   const enum kit_answer sign = is_bipolar(k, said, bits);
   if (sign == KIT_YES) return bipolar(k, dtype, q);
   const uint32_t clipped = quant_clipped(k, said, dtype, bits, q);
-  const uint32_t rounded = custom_ops_round(k, said->rounding, clipped, dtype);
+  const uint32_t rounded = quant_round(k, said->rounding, clipped, dtype);
   if (sign == KIT_NO) return rounded;
   const uint32_t one = kit_new_scalar(k, "one", dtype, 1);
   const uint32_t is_one = kit_make(k, OP_Equal, KIT_IN(quant_bits(k, dtype, bits), one));
@@ -83,20 +79,25 @@ static void finish(struct kit *k, uint32_t node, uint32_t codes) {
   dead_ends_drop(k->e, in[3]);
 }
 
+void quant_write(struct kit *k, uint32_t node, const struct quant_said *said, enum dtype dtype) {
+  const uint32_t d = kit_make(k, OP_Div, KIT_IN(kit_in(k, node, 0), kit_in(k, node, 1)));
+  const uint32_t q = kit_make(k, OP_Add, KIT_IN(d, kit_in(k, node, 2)));
+  finish(k, node, codes_of(k, said, dtype, kit_in(k, node, 3), q));
+}
+
 static void write_nodes(struct kit *k, uint32_t node) {
   struct quant_said said;
   enum dtype dtype;
   if (kit_op(k, node) != OP_ops_Quant || all_constant(k, node)) return;
-  const char *why = read_quant(k, node, &said, &dtype);
+  const char *why = quant_said_of(k, node, &said);
+  if (!why) why = quant_left(k, node, &dtype);
   kit_site(k, node, why ? why : "quant");
   if (why) {
     kit_skipped(k, node, why);
     return;
   }
   kit_converted(k, node, "quant");
-  const uint32_t d = kit_make(k, OP_Div, KIT_IN(kit_in(k, node, 0), kit_in(k, node, 1)));
-  const uint32_t q = kit_make(k, OP_Add, KIT_IN(d, kit_in(k, node, 2)));
-  finish(k, node, codes_of(k, &said, dtype, kit_in(k, node, 3), q));
+  quant_write(k, node, &said, dtype);
 }
 
 // ---- of constants ------------------------------------------------------------------------------
@@ -117,16 +118,16 @@ static uint32_t map_2(struct kit *k, enum recipe_map_op op, uint32_t a, uint32_t
   return map(k, op, a, b, NO_ID);
 }
 
-static uint32_t rounded_recipe(struct kit *k, enum custom_ops_rounding how, enum dtype dtype,
+static uint32_t rounded_recipe(struct kit *k, enum quant_rounding how, enum dtype dtype,
                                uint32_t x) {
-  if (how == CUSTOM_OPS_ROUND) return map_1(k, RECIPE_MAP_ROUND, x);
-  if (how == CUSTOM_OPS_CEIL) return map_1(k, RECIPE_MAP_CEIL, x);
-  if (how == CUSTOM_OPS_FLOOR) return map_1(k, RECIPE_MAP_FLOOR, x);
+  if (how == QUANT_ROUND) return map_1(k, RECIPE_MAP_ROUND, x);
+  if (how == QUANT_CEIL) return map_1(k, RECIPE_MAP_CEIL, x);
+  if (how == QUANT_FLOOR) return map_1(k, RECIPE_MAP_FLOOR, x);
   const uint32_t half = kit_scalar_recipe(k, dtype, 0.5);
   uint32_t size = map_1(k, RECIPE_MAP_ABS, x);
-  if (how == CUSTOM_OPS_HALF_UP) size = map_2(k, RECIPE_MAP_ADD, size, half);
-  if (how == CUSTOM_OPS_HALF_DOWN) size = map_2(k, RECIPE_MAP_SUB, size, half);
-  const bool up = how == CUSTOM_OPS_UP || how == CUSTOM_OPS_HALF_DOWN;
+  if (how == QUANT_HALF_UP) size = map_2(k, RECIPE_MAP_ADD, size, half);
+  if (how == QUANT_HALF_DOWN) size = map_2(k, RECIPE_MAP_SUB, size, half);
+  const bool up = how == QUANT_UP || how == QUANT_HALF_DOWN;
   size = map_1(k, up ? RECIPE_MAP_CEIL : RECIPE_MAP_FLOOR, size);
   return map_2(k, RECIPE_MAP_MUL, map_1(k, RECIPE_MAP_SIGN, x), size);
 }
@@ -158,7 +159,8 @@ static void fold(struct kit *k, uint32_t node) {
   enum dtype dtype;
   uint32_t codes = NO_ID;
   if (kit_op(k, node) != OP_ops_Quant || !all_constant(k, node)) return;
-  const char *why = read_quant(k, node, &said, &dtype);
+  const char *why = quant_said_of(k, node, &said);
+  if (!why) why = quant_left(k, node, &dtype);
   if (!why) codes = codes_recipe(k, node, &said, dtype);
   if (!why && codes == NO_ID) why = "constant";
   kit_site(k, node, why ? why : "quant");

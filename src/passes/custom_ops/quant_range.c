@@ -8,38 +8,42 @@
 
 #include <math.h>
 
-enum custom_ops_rounding custom_ops_rounding_of(struct span word) {
+enum quant_rounding quant_rounding_of(struct span word) {
   static const struct {
     const char *word;
-    enum custom_ops_rounding is;
-  } words[] = {{"ROUND", CUSTOM_OPS_ROUND},
-               {"HALF_EVEN", CUSTOM_OPS_ROUND},
-               {"CEIL", CUSTOM_OPS_CEIL},
-               {"FLOOR", CUSTOM_OPS_FLOOR},
-               {"ROUND_TO_ZERO", CUSTOM_OPS_TO_ZERO},
-               {"DOWN", CUSTOM_OPS_TO_ZERO},
-               {"UP", CUSTOM_OPS_UP},
-               {"HALF_UP", CUSTOM_OPS_HALF_UP},
-               {"HALF_DOWN", CUSTOM_OPS_HALF_DOWN}};
+    enum quant_rounding is;
+  } words[] = {
+      {"ROUND", QUANT_ROUND}, {"HALF_EVEN", QUANT_ROUND},       {"CEIL", QUANT_CEIL},
+      {"FLOOR", QUANT_FLOOR}, {"ROUND_TO_ZERO", QUANT_TO_ZERO}, {"DOWN", QUANT_TO_ZERO},
+      {"UP", QUANT_UP},       {"HALF_UP", QUANT_HALF_UP},       {"HALF_DOWN", QUANT_HALF_DOWN}};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (span_is(word, words[i].word)) return words[i].is;
-  return CUSTOM_OPS_ROUNDINGS;
+  return QUANT_ROUNDINGS;
 }
 
-uint32_t custom_ops_round(struct kit *k, enum custom_ops_rounding how, uint32_t x,
-                          enum dtype dtype) {
-  if (how == CUSTOM_OPS_ROUND) return kit_make(k, OP_Round, KIT_IN(x));
-  if (how == CUSTOM_OPS_CEIL) return kit_make(k, OP_Ceil, KIT_IN(x));
-  if (how == CUSTOM_OPS_FLOOR) return kit_make(k, OP_Floor, KIT_IN(x));
+uint32_t quant_round(struct kit *k, enum quant_rounding how, uint32_t x, enum dtype dtype) {
+  if (how == QUANT_ROUND) return kit_make(k, OP_Round, KIT_IN(x));
+  if (how == QUANT_CEIL) return kit_make(k, OP_Ceil, KIT_IN(x));
+  if (how == QUANT_FLOOR) return kit_make(k, OP_Floor, KIT_IN(x));
   const uint32_t sign = kit_make(k, OP_Sign, KIT_IN(x));
   uint32_t size = kit_make(k, OP_Abs, KIT_IN(x));
-  if (how == CUSTOM_OPS_HALF_UP)
+  if (how == QUANT_HALF_UP)
     size = kit_make(k, OP_Add, KIT_IN(size, kit_new_scalar(k, "half", dtype, 0.5)));
-  if (how == CUSTOM_OPS_HALF_DOWN)
+  if (how == QUANT_HALF_DOWN)
     size = kit_make(k, OP_Sub, KIT_IN(size, kit_new_scalar(k, "half", dtype, 0.5)));
-  const bool up = how == CUSTOM_OPS_UP || how == CUSTOM_OPS_HALF_DOWN;
+  const bool up = how == QUANT_UP || how == QUANT_HALF_DOWN;
   size = kit_make(k, up ? OP_Ceil : OP_Floor, KIT_IN(size));
   return kit_make(k, OP_Mul, KIT_IN(sign, size));
+}
+
+// The modes of the operator itself; all other words are ROUND there.
+static const char *const published[QUANT_ROUNDINGS] = {[QUANT_ROUND] = "ROUND",
+                                                       [QUANT_CEIL] = "CEIL",
+                                                       [QUANT_FLOOR] = "FLOOR",
+                                                       [QUANT_TO_ZERO] = "ROUND_TO_ZERO"};
+
+const char *quant_word(enum quant_rounding how) {
+  return published[how];
 }
 
 // 0 or 1, which the node must say.
@@ -55,8 +59,10 @@ const char *quant_said_of(struct kit *k, uint32_t node, struct quant_said *out) 
   if (!flag_of(k, node, "signed", &out->is_signed) || !flag_of(k, node, "narrow", &out->narrow) ||
       !kit_attr_string(k, node, "rounding_mode", "", &mode) || mode.n == 0)
     return "attributes";
-  out->rounding = custom_ops_rounding_of(mode);
-  return out->rounding == CUSTOM_OPS_ROUNDINGS ? "rounding_mode" : NULL;
+  out->rounding = QUANT_ROUND;
+  for (enum quant_rounding r = 0; r < QUANT_ROUNDINGS; r++)
+    if (published[r] && span_is(mode, published[r])) out->rounding = r;
+  return NULL;
 }
 
 enum dtype quant_dtype(struct kit *k, uint32_t node, uint32_t n) {

@@ -459,8 +459,9 @@ class Schema:
         import compile_schema
 
         self.numbers, self.commutes, self.floors, self.functions, self.most = {"": 0}, set(), [0], {}, [0]
+        self.least, self.written = [0], [""]
         self.real_floors = [0]
-        for name, domain, op, _, most, _ in compile_schema.kit_rows(compile_schema.load(schema)[0]):
+        for name, domain, op, least, most, _ in compile_schema.kit_rows(compile_schema.load(schema)[0]):
             self.numbers[name] = len(self.numbers)
             history = op.versions if domain == "ONNX" else []
             first = history[0].since if history else 0
@@ -468,6 +469,8 @@ class Schema:
             self.floors.append(max(changed))
             self.real_floors.append(max([first] + [each.since for each in history if each.change not in ("same", "floating")]))
             self.most.append(most)
+            self.least.append(least)
+            self.written.append(op.name)
             if "commutative" in op.flags:
                 self.commutes.add(name)
         for m in re.finditer(r'^RULES_FUNCTION\((\w+), "([^"]*)", "(\w)"\)', Path(functions).read_text(), re.M):
@@ -495,13 +498,23 @@ def check(rule, schema):
     ops = [t for t in walk([rule.pattern, rule.result, rule.where]) if t[0] == "op"]
     for row in rule.rows:
         for t in ops:
-            schema.op(t[1], fill(t[2], row))
+            check_operands(t, schema.op(t[1], fill(t[2], row)), schema)
         for t in walk([rule.pattern, rule.result, rule.where]):
             if t[0] in ("lit", "word") and not LITERAL.match(fill(t[1], row)):
                 raise RulesError(f"'{fill(t[1], row)}' is not a number, inf, true, false or ones")
     for t in walk(rule.pattern):
         if t[0] == "op" and t[5] and t[5][-1][0] in ("rest", "each") and len(t[5]) > 1:
             raise RulesError("operands that stand for many must stand alone")
+
+
+def check_operands(t, number, schema):
+    """As many operands as the operator has, where they do not stand for many."""
+    n, least, most = len(t[5]), schema.least[number], schema.most[number]
+    if least <= n <= most or any(x[0] in ("rest", "each", "for") for x in t[5]):
+        return
+    bound = least if n < least else most
+    which = "" if least == most else "at least " if n < least else "at most "
+    raise RulesError(f"'{schema.written[number]}' takes {which}{bound} operand{'s' * (bound != 1)}, not {n}")
 
 
 def bind(types, name, kind):

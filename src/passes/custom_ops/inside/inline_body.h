@@ -6,10 +6,11 @@
 #include "model_calls.h"
 
 // What a function wants of its calls.
+enum inline_wants { INLINE_ATTRIBUTE, INLINE_VALUE, INLINE_INPUT };
 struct inline_want {
-  enum { INLINE_ATTRIBUTE, INLINE_VALUE, INLINE_INPUT } what;
-  uint32_t
-      id; // ATTRIBUTE (a node may refer to it), VALUE (a Constant is it): a name; INPUT (must be given): a value
+  enum inline_wants what;
+  // ATTRIBUTE (a node may refer to it), VALUE (a Constant is it): a name; INPUT (must be given): a value.
+  uint32_t id;
 };
 
 struct inline_function {

@@ -4,13 +4,38 @@
 
 #include "custom_ops_inside.h"
 
+// The rounding modes of QONNX. The operator Quant has the first four; what it calls ROUND_TO_ZERO is QONNX's DOWN.
+enum quant_rounding {
+  QUANT_ROUND,
+  QUANT_CEIL,
+  QUANT_FLOOR,
+  QUANT_TO_ZERO,
+  QUANT_UP,
+  QUANT_HALF_UP,
+  QUANT_HALF_DOWN,
+  QUANT_ROUNDINGS, // how many; and what is none of them
+};
+// By QONNX's words, in upper case.
+enum quant_rounding quant_rounding_of(struct span word);
+// The value that is x, of that type, rounded: nodes.
+uint32_t quant_round(struct kit *k, enum quant_rounding how, uint32_t x, enum dtype dtype);
+
 // The attributes of a quantizer.
 struct quant_said {
   bool is_signed, narrow;
-  enum custom_ops_rounding rounding;
+  enum quant_rounding rounding;
 };
-// Of a node that says all of them. NULL, or a stable word: why it is left.
+// Of a Quant that says all of them; modes that the operator does not have are ROUND, as its function has it. NULL, or a
+// stable word: why it is left.
 const char *quant_said_of(struct kit *k, uint32_t node, struct quant_said *out);
+
+// What the operator Quant calls the mode; NULL: it does not have it.
+const char *quant_word(enum quant_rounding how);
+
+// Why a quantizer of four operands is left; NULL: `dtype` is what it computes in.
+const char *quant_left(struct kit *k, uint32_t node, enum dtype *dtype);
+// Nodes in place of the quantizer, which is the site.
+void quant_write(struct kit *k, uint32_t node, const struct quant_said *said, enum dtype dtype);
 
 // The dtype that a quantizer computes in: that of the first of the node's n operands whose type is known. UNDEFINED: no
 // float, or of none it is.

@@ -349,12 +349,31 @@ static bool is_too_large(struct span s) {
   return digits && !span_decimal(s, &n);
 }
 
+// As many operands as the operator has, where they do not stand for many.
+static int check_operands(struct compile *c, const struct compile_tree *t, enum op op) {
+  const struct compile_op *o = &rules_compile_ops[op];
+  uint32_t n = 0;
+  for (uint32_t x = t->first; x != NO_ID; x = c->trees[x].next, n++) {
+    const uint8_t kind = c->trees[x].kind;
+    if (kind == TREE_REST || kind == TREE_EACH || kind == TREE_FOR) return 0;
+  }
+  if (n >= o->least && (o->most == KIT_ANY || n <= o->most)) return 0;
+  const uint32_t bound = n < o->least ? o->least : o->most;
+  return rules_compile_fail(c, t->at, "'%s' takes %s%u operand%s, not %u", o->name,
+                            o->least == o->most ? ""
+                            : n < o->least      ? "at least "
+                                                : "at most ",
+                            bound, plural(bound), n);
+}
+
 static int check_row(struct compile *c, uint32_t row, uint32_t tree) {
   const struct compile_tree t = c->trees[tree];
   const uint32_t word = rules_compile_fill(c, c->rule, row, t.text, t.at);
   if (word == NO_ID) return -1;
-  if (t.kind == TREE_OP)
-    return rules_compile_op(c, t.domain, word) == OP_NONE ? refuse_operator(c, &t, word) : 0;
+  if (t.kind == TREE_OP) {
+    const enum op op = rules_compile_op(c, t.domain, word);
+    return op == OP_NONE ? refuse_operator(c, &t, word) : check_operands(c, &t, op);
+  }
   if (!compile_trees_is_literal(c->words[word], true)) return refuse_literal(c, &t, word);
   return is_too_large(c->words[word])
              ? rules_compile_fail(c, t.at, "%s does not fit in 64 bits", quote(c->words[word]).s)
