@@ -8,10 +8,15 @@ bool moves_constant(const struct kit *k, uint32_t value) {
   return kit_constant(k, value, &tensor);
 }
 
+// Of 0 and -0 runtimes take either for the least or the largest, as it suits what the operands look like.
+static bool keeps_bits(const struct kit *k, enum op op) {
+  return (op != OP_Min && op != OP_Max) || k->env->exactness >= EXACTNESS_ZERO;
+}
+
 bool moves_can(struct kit *k, uint32_t node, uint32_t graph) {
-  return node != NO_ID && kit_op_has(kit_op(k, node), KIT_ELEMENTWISE) &&
-         k->m->nodes[node].graph == graph && kit_n_in(k, node) > 0 && kit_n_out(k, node) == 1 &&
-         kit_attrs_copyable(k, node);
+  return node != NO_ID && keeps_bits(k, kit_op(k, node)) &&
+         kit_op_has(kit_op(k, node), KIT_ELEMENTWISE) && k->m->nodes[node].graph == graph &&
+         kit_n_in(k, node) > 0 && kit_n_out(k, node) == 1 && kit_attrs_copyable(k, node);
 }
 
 bool moves_alike(struct kit *k, uint32_t a, uint32_t b) {

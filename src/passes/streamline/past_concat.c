@@ -171,8 +171,9 @@ const struct pass streamline_past_concat = {
              "one get a factor of 1, "
              "or a summand of 0, where the others are scaled or shifted by constants.",
     .needs = "types and shapes, which it infers",
-    .promises = "the same bits for all inputs",
+    .promises = "the same bits for all inputs, but for the sign of zeros that Min and Max give",
     .exactness = EXACTNESS_EXACT,
+    .loosest = EXACTNESS_ZERO,
     NAME_FILTER_ALONE,
     .run = run,
 };

@@ -184,8 +184,9 @@ const struct pass streamline_past_split = {
              "each output of the Split "
              "that its result goes into.",
     .needs = "types and shapes, which it infers",
-    .promises = "the same bits for all inputs",
+    .promises = "the same bits for all inputs, but for the sign of zeros that Min and Max give",
     .exactness = EXACTNESS_EXACT,
+    .loosest = EXACTNESS_ZERO,
     NAME_FILTER_ALONE,
     .run = run,
 };

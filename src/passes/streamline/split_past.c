@@ -8,6 +8,7 @@
 // that. The other operands are joined as joins.c says; they must be there before the first of the nodes.
 #include "streamline.h"
 
+#include "dead_ends.h"
 #include "name_filter.h"
 
 struct run {
@@ -106,6 +107,9 @@ static uint32_t make(struct split *s, const struct joins *joins, const struct jo
   }
   for (uint32_t i = 0; i < s->n; i++)
     edit_set_output(k->e, made, i, out[i]);
+  for (uint32_t slot = 0; slot < s->n_in; slot++) // what only the old nodes took
+    for (uint32_t i = 0; i < s->n && joins[slot].values; i++)
+      dead_ends_drop(k->e, joins[slot].values[i]);
   kit_sweep(k, s->node);
   return made;
 }
@@ -148,8 +152,9 @@ const struct pass streamline_split_past = {
     .summary = "apply elementwise operators before a Split instead of behind it",
     .about = "Puts one elementwise operator before a Split whose outputs all go into like ones.",
     .needs = "types and shapes, which it infers",
-    .promises = "the same bits for all inputs",
+    .promises = "the same bits for all inputs, but for the sign of zeros that Min and Max give",
     .exactness = EXACTNESS_EXACT,
+    .loosest = EXACTNESS_ZERO,
     NAME_FILTER_ALONE,
     .run = run,
 };

@@ -11,7 +11,7 @@ extern const struct pass streamline_unbroadcast;
 // ---- elementwise nodes that move (moves.c) -----------------------------------------------------------
 
 bool moves_constant(const struct kit *k, uint32_t value);
-// An elementwise operator of the graph whose attributes can be copied.
+// An elementwise operator of the graph whose attributes can be copied, and which the cap on exactness lets move.
 bool moves_can(struct kit *k, uint32_t node, uint32_t graph);
 // Are both one operator with the same attributes and as many operands, left out alike?
 bool moves_alike(struct kit *k, uint32_t a, uint32_t b);
