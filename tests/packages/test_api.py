@@ -28,6 +28,7 @@ import make_encoder
 from conftest import ROOT, SAMPLE, WAIT
 from installed import package_models
 
+RULES = ROOT / "tests" / "unit" / "sample.rules"
 OPERANDS = {"IN": "input", "OUT": "output", "IN...": "inputs", "MODEL": "model", "MODEL|MANIFEST": "model", "EDITS": "edits"}
 OPERANDS |= {"DIR": "folder", "NAME": "name", "TARGET": "target", "SRC": "source", "OTHER": "other"}
 
@@ -153,8 +154,8 @@ CALLS = {
     "optimize": [(["MODEL", "OUT"], {"skip": ["fuse", "tidy/*"], "rounds": 3, "exactness": "exact"}), (["MODEL", "OUT"], {"goal": "onnxruntime", "opset": 18, "only": "tidy", "fold_limit": "64KiB"})],
     "preprocess": [(["MODEL", "OUT"], {"skip_onnx_shape": True, "verbose": 1, "int_max": 1000000}), (["MODEL", "OUT"], {"data_file": "weights.bin"})],
     "measure": [(["MODEL"], {"candidates": ["4:64", "8:64:sym"], "include": "*"})],
-    "run": [(["MODEL", "OUT"], {"pass_": ["conv2matmul", "tidy", "quantize:block_size=32,exclude=a\\,b"], "exactness": "zero"})],
-    "passes": [([], {}), (["quantize"], {})],
+    "run": [(["MODEL", "OUT"], {"pass_": ["conv2matmul", "tidy", "quantize:block_size=32,exclude=a\\,b"], "exactness": "zero"}), (["MODEL", "OUT"], {"rules": "RULES"})],
+    "passes": [([], {}), (["quantize"], {}), ([], {"rules": "RULES"})],
     "targets": [([], {}), (["webgpu"], {})],
     "convert": [(["MODEL", "OUT"], {"data_file": "weights.bin", "align": 4096, "plan_out": "LOG"}), (["MODEL", "OUT"], {"inline": True, "no_manifest": True})],
     "replay": [(["EDITS", "MODEL", "OUT"], {})],
@@ -183,7 +184,7 @@ def test_same_as_the_command_line(weir, ordinary, runtime, tmp_path, name, n):
     for here in (tmp_path / "api", tmp_path / "cli"):
         here.mkdir()
         (here / "w").mkdir()
-        words = {"MODEL": SAMPLE, "OUT": here / "out.onnx", "LOG": here / "log", "FOLDER": here, "WRITTEN": here / "w" / "w.onnx", "EDITS": here / "w" / "edits"}
+        words = {"MODEL": SAMPLE, "OUT": here / "out.onnx", "LOG": here / "log", "FOLDER": here, "WRITTEN": here / "w" / "w.onnx", "EDITS": here / "w" / "edits", "RULES": RULES}
         ordinary("cast", SAMPLE, words["WRITTEN"], "--to", "float16", "--edit-log", words["EDITS"])
         given = [words.get(word, word) for word in operands]
         chosen = {key: words.get(value, value) if isinstance(value, str) else value for key, value in options.items()}

@@ -23,7 +23,7 @@ DATA = pathlib.Path(__file__).parent.parent / "data" / "onnx-passes"
 
 REFERENCE = "reference:\n  inp: [x.npy]\n  out: [{}.npy]\n"
 
-# name: (configuration, words of the command line)
+# name: (configuration, words of the command line[, model])
 CONFIGS = {
     "names": (
         "imports:\n  - onnx_passes.passes.imports.qonnx\n  - onnx_passes.passes.inline.qonnx\n"
@@ -92,6 +92,24 @@ CONFIGS = {
     ),
     "missing-reference": ("passes: [eliminate]\nverify: {true: true}\nreference: {inp: [nowhere.npy]}\n", []),
     "bad-reference": ("passes: [eliminate]\nverify: {true: true}\nreference: {inp: [bad.npy]}\n", []),
+    "streamline": ("passes: [streamline]\n", []),
+    "streamline-verified": (
+        "imports: [onnx_passes.passes.streamline]\npasses: [checker, shape-inference, fold-constants, streamline, verify]\n"
+        "verify:\n  tolerance: {rtol: 1.0e-3, atol: 1.0e-5}\n  metrics: {max_abs_error: [0, 1.0e-4]}\n"
+        + REFERENCE.format("scores"),
+        [],
+    ),
+    "layouts": (
+        "passes: [convert-layouts]\nlayouts:\n  inp: [{assumes: [B, F], perm: [1, 0]}]\n  out: [null]\n",
+        [],
+    ),
+    "layouts-out": ("passes: [convert-layouts]\nlayouts: {out: [{assumes: [B, C], perm: [1, 0]}]}\n", []),
+    "thresholds": ("passes: [shape-inference, range-annotation, infer-thresholds, fold-constants, eliminate]\n", [], "rounding"),
+    "few-thresholds": (
+        "passes: [shape-inference, range-annotation, infer-thresholds, fold-constants, eliminate]\ninfer_thresholds: {max: 2}\n",
+        [],
+        "rounding",
+    ),
     "other-module": ("imports: [not_here.at_all]\npasses: [eliminate]\n", []),
     "unknown-pass": ("passes: [eliminat]\n", []),
 }
@@ -120,10 +138,24 @@ def model():
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
 
 
+def rounding_model():
+    """Values that are rounded between bounds."""
+    constants = [numpy_helper.from_array(np.float32(value), name) for value, name in ((0, "low"), (3, "high"), (2, "two"))]
+    nodes = [
+        helper.make_node("Mul", ["x", "two"], ["a"]),
+        helper.make_node("Clip", ["a", "low", "high"], ["b"]),
+        helper.make_node("Round", ["b"], ["y"]),
+    ]
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [20, 16]) for name in "xy")
+    graph = helper.make_graph(nodes, "g", [x], [y], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+
+
 def write_inputs(folder):
     """The model, its input, its scores, other scores nearby, and classes of which one is beyond the five best."""
     made = model()
     onnx.save(made, folder / "model.onnx")
+    onnx.save(rounding_model(), folder / "rounding.onnx")
     x = np.random.default_rng(8).normal(size=(20, 16)).astype(np.float32)
     w = numpy_helper.to_array(made.graph.initializer[0])
     scores = (x * np.float32(0.1) * np.float32(0.3)) @ w
@@ -149,9 +181,15 @@ def _constant(array):
     return _hash("constant", array.dtype.str, array.shape, array.tobytes())
 
 
+def is_idle(made, node, constants):
+    """An Expand to the dims of the model's input: nothing in these models has other ones before it has as many."""
+    dims = [dim.dim_value for dim in made.graph.input[0].type.tensor_type.shape.dim]
+    return node.op_type == "Expand" and node.input[1] in constants and constants[node.input[1]].tolist() == dims
+
+
 def outline(made):
     """A digest for each output of a model: what it is computed by, names and order of nodes aside. Constants that are computed
-    count as what they are, and Identity as what it is given."""
+    count as what they are, Identity and an idle Expand as what they are given."""
     known = {value.name: _hash("input", i) for i, value in enumerate(made.graph.input)}
     constants = {t.name: numpy_helper.to_array(t) for t in made.graph.initializer}
     known.update({name: _constant(array) for name, array in constants.items()})
@@ -162,7 +200,7 @@ def outline(made):
                 constants[name] = np.asarray(array)
                 known[name] = _constant(constants[name])
             continue
-        if node.op_type == "Identity":
+        if node.op_type == "Identity" or is_idle(made, node, constants):
             known[node.output[0]] = known[node.input[0]]
             continue
         inputs = [known[name] if name else "" for name in node.input]
@@ -178,11 +216,11 @@ def outline(made):
 
 def golden(python, name, folder):
     """What onnx-passes makes of one configuration, in a folder of its own."""
-    text, words = CONFIGS[name]
+    text, words, *other = CONFIGS[name]
     for path in DATA.glob("*.np[yz]"):
         shutil.copy(path, folder)
     (folder / "config.yaml").write_text(text)
-    call = [python, "-m", "onnx_passes", DATA / "model.onnx", *words, "-c", "config.yaml", "-o", "out.onnx"]
+    call = [python, "-m", "onnx_passes", DATA / f"{(other or ['model'])[0]}.onnx", *words, "-c", "config.yaml", "-o", "out.onnx"]
     done = subprocess.run(call, cwd=folder, capture_output=True, text=True, env={**os.environ, "PYTHONWARNINGS": "ignore"})
     to = DATA / name
     to.mkdir()

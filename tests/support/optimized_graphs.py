@@ -41,6 +41,7 @@ class Arm:
     share: int = 1
     dtype: type = np.float32
     opset: int = 0  # 0: any
+    odd: bool = True  # whether NaNs, infinities and the like are given where exactness is E or Z
     overrides: bool = True  # whether callers may give what the model has an initializer for
     without: tuple = ()  # pieces
     only: tuple = ()  # one of these pieces a graph
@@ -62,10 +63,11 @@ ARMS = {
     "half-exact": Arm(("optimize", "--exactness", "zero"), "T", dtype=np.float16),
     "half": Arm(("optimize",), "T", 2, dtype=np.float16),
     "double": Arm(("optimize",), "T", dtype=np.float64),
-    # What callers may override becomes constant: that is one of its steps.
+    # What callers may override becomes constant: that is one of its steps. Whether Where keeps the sign of a zero, and ReduceMin
+    # a NaN, depends in ONNX Runtime on how the operand lies, and Transposes move past both; numbers stay what they were.
     "streamline": Arm(("run", "--pass", "streamline"), "T", 2, overrides=False),
-    "streamline-exact": Arm(("run", "--pass", "streamline", "--exactness", "exact"), "E", 2, overrides=False),
-    "streamline-zero": Arm(("run", "--pass", "streamline", "--exactness", "zero"), "Z", overrides=False),
+    "streamline-exact": Arm(("run", "--pass", "streamline", "--exactness", "exact"), "Z", 2, odd=False, overrides=False),
+    "streamline-zero": Arm(("run", "--pass", "streamline", "--exactness", "zero"), "Z", odd=False, overrides=False),
     "streamline-half": Arm(("run", "--pass", "streamline"), "T", dtype=np.float16, overrides=False),
     "shapes": Arm(("infer",), "", 2),
     "shapes-left": Arm(("optimize",), ""),
@@ -98,7 +100,7 @@ def case_of(arm, seed, pieces=None):
     if not how.overrides:
         constant = {tensor.name for tensor in case.model.graph.initializer}
         case.feeds = [{name: x for name, x in feed.items() if name not in constant} for feed in case.feeds[:2]]
-    if how.exactness in ("E", "Z"):
+    if how.exactness in ("E", "Z") and how.odd:
         case.feeds.append(odd_numbers(case.feeds[0], seed))
     return case
 

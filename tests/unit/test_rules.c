@@ -1,5 +1,6 @@
 // Rules on graphs built by hand: what fires, what stays, what order it comes in, what is counted
 // and where it stops.
+#include "infer.h"
 #include "pass_bench.h"
 #include "rules.h"
 
@@ -17,6 +18,7 @@ enum { MOST_PASSES = 1024 };
 struct outcome {
   struct rules_counts counts[MOST_PASSES];
   char warned[512];
+  uint64_t steps;
 };
 
 static void note_warning(void *ctx, const char *sentence, const char *hint) {
@@ -25,23 +27,39 @@ static void note_warning(void *ctx, const char *sentence, const char *hint) {
   assert_non_null(hint);
 }
 
-// Runs the passes of that set (a word of their keys) over the bench's model; "" runs all.
-static struct outcome run(struct pass_bench *t, const struct rules_book *book, const char *set,
-                          enum exactness cap) {
+// Is one of the sets (words with blanks between) in the keys? "" is in all.
+static bool has_set(const char *keys, const char *sets) {
+  const bool all = !*sets;
+  char word[32];
+  for (int n; sscanf(sets, " %31s%n", word, &n) == 1; sets += n)
+    if (strstr(keys, word)) return true;
+  return all;
+}
+
+// Runs the passes of these sets over the bench's model; "" runs all.
+static struct outcome run_and_infer(struct pass_bench *t, const struct rules_book *book,
+                                    const char *set, enum exactness cap, bool infers) {
   static struct outcome o;
   bool passes[MOST_PASSES] = {0};
   struct err err = {0};
   memset(&o, 0, sizeof o);
   assert_true(rules_n_passes(book) <= MOST_PASSES);
   for (uint32_t p = 0; p < rules_n_passes(book); p++)
-    passes[p] = strstr(rules_about(book, p).keys, set) != NULL;
+    passes[p] = has_set(rules_about(book, p).keys, set);
   pass_bench_ready(t);
   t->env.warn = note_warning;
   t->env.warn_ctx = &o;
-  const struct rules_options options = {.passes = passes, .cap = cap, .counts = o.counts};
+  const struct rules_options options = {
+      .passes = passes, .cap = cap, .infers = infers, .counts = o.counts, .steps = &o.steps};
   assert_int_equal(rules_run(book, &t->env, "rules", &options, &err), 0);
+  infer_free(t->env.infer);
   build_check(&t->m);
   return o;
+}
+
+static struct outcome run(struct pass_bench *t, const struct rules_book *book, const char *set,
+                          enum exactness cap) {
+  return run_and_infer(t, book, set, cap, false);
 }
 
 static struct rules_counts of(const struct outcome *o, const struct rules_book *book,
@@ -263,6 +281,70 @@ static void growing_runs_out_of_fuel(void **state) {
   assert_int_equal(of(&o, &rules_circle, "grow/back").fired, 32);
 }
 
+// A node behind `x`, with another operand or "". Gives its output.
+static const char *follow(struct pass_bench *t, const char *op, const char *x, const char *other) {
+  const char *out = arena_printf(&t->arena, "v%u", t->m.n_nodes);
+  build_node(&t->b, op, "", arena_printf(&t->arena, "%s %s", x, other), out);
+  return out;
+}
+
+// A Reshape that goes past one node after the other, far more than 64, is no circle.
+static void what_moves_far_has_fuel(void **state) {
+  struct pass_bench *t = *state;
+  build_input(&t->b, "x", DTYPE_FLOAT, "2,3");
+  const char *at = "x";
+  for (uint32_t i = 0; i < 300; i++)
+    at = follow(t, "Relu", at, "");
+  build_ints(&t->b, "s", "2", (int64_t[]){3, 2});
+  build_node(&t->b, "Reshape", "", arena_printf(&t->arena, "%s s", at), "y");
+  build_output(&t->b, "y", DTYPE_FLOAT, "3,2");
+  const struct outcome o = run_and_infer(t, &rules_house, "reorder", EXACTNESS_EXACT, true);
+  assert_int_equal(of(&o, &rules_house, "reorder/MoveReluPastReshape").fired, 300);
+  assert_string_equal(o.warned, "");
+}
+
+// Blocks of scaled and shifted matrices, with Transposes that find one another.
+static uint64_t cost_of(struct pass_bench *t, uint32_t blocks) {
+  build_input(&t->b, "x", DTYPE_FLOAT, "1,2,2");
+  build_floats(&t->b, "w", "2,2", (float[]){1, 2, 3, 5});
+  build_floats(&t->b, "scale", "", (float[]){0.5});
+  build_floats(&t->b, "shift", "2", (float[]){3, 4});
+  const char *at = "x";
+  for (uint32_t i = 0; i < blocks; i++) {
+    const char *const before = at;
+    at = follow(t, "Mul", at, "scale");
+    at = follow(t, "Add", at, "shift");
+    at = follow(t, "Relu", at, "");
+    at = follow(t, "Transpose", at, "");
+    build_attr_ints(&t->b, t->m.n_nodes - 1, "perm", "0,2,1");
+    at = follow(t, "Div", at, "scale");
+    at = follow(t, "Transpose", at, "");
+    build_attr_ints(&t->b, t->m.n_nodes - 1, "perm", "0,2,1");
+    at = follow(t, "MatMul", at, "w");
+    at = follow(t, "Sub", at, "shift");
+    at = follow(t, "Sigmoid", at, "");
+    at = follow(t, "Add", at, before);
+  }
+  build_node(&t->b, "Relu", "", at, "y");
+  build_output(&t->b, "y", DTYPE_FLOAT, "1,2,2");
+  const struct outcome o = run_and_infer(t, &rules_house, "algebraic reorder eliminate factorize",
+                                         EXACTNESS_FINITE, true);
+  assert_string_equal(o.warned, "");
+  assert_in_range(of(&o, &rules_house, "algebraic/MoveMulPastAdd").fired, blocks, 4 * blocks);
+  return o.steps;
+}
+
+// Hundreds of rules cost what the few cost that a node's neighbours let through, and ten times the nodes ten times that.
+static void cost_is_linear(void **state) {
+  struct pass_bench *t = *state;
+  const uint64_t few = cost_of(t, 100);
+  pass_bench_teardown(state);
+  pass_bench_setup(state);
+  const uint64_t many = cost_of(*state, 1000);
+  assert_in_range(many, few, 101 * few / 10);
+  assert_in_range(many / 10000, 1, 300);
+}
+
 // Nodes of a version in which the operator meant something else match nothing: broadcasting had to
 // be asked for.
 static void older_versions_are_not_taken_for_new_ones(void **state) {
@@ -309,6 +391,8 @@ int main(void) {
       TEST(circles_come_round_to_a_digest),
       TEST(spinning_runs_out_of_fuel),
       TEST(growing_runs_out_of_fuel),
+      TEST(what_moves_far_has_fuel),
+      TEST(cost_is_linear),
       TEST(older_versions_are_not_taken_for_new_ones),
       TEST(types_travel),
   };

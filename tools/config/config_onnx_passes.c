@@ -116,7 +116,7 @@ static int read_module(struct config *c) {
     (void)config_refuse_at(c, at, "'%s' is a Python module, and weir runs no Python",
                            quote_str(word).s);
     return err_hint(c->err, "leave it out if its passes are built in ('weir passes' lists them); "
-                            "rewrites of your own can be rules of a file");
+                            "rewrites of your own can be rules of a file (--rules)");
   }
   const char *rest = word[n] ? word + n + 1 : "";
   struct guess g = guess_start(rest);
@@ -203,7 +203,7 @@ static int form_anything(struct config *c, struct value *v) {
   return config_skip(c);
 }
 
-// A list of words as one, or a word: "N.C.H.W" of [N, C, H, W].
+// A list of words as one, with dots between them, or a word: "N.C.H.W" of [N, C, H, W].
 static int joined(struct config *c, const char *wanted, const char **out) {
   const char *word;
   *out = "";
@@ -232,7 +232,7 @@ static int read_layout(struct config *c, const char **out) {
       return config_refuse(c, "a layout has 'assumes' and 'perm'");
     if (config_next(c)) return -1;
     if (is_perm ? joined(c, "a list of axes", &perm)
-                : joined(c, "a list of words, one an axis", &assumes))
+                : joined(c, "a list of letters, one an axis", &assumes))
       return -1;
   }
   if (!assumes || !perm) return config_refuse_at(c, at, "a layout has 'assumes' and 'perm'");

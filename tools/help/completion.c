@@ -37,7 +37,8 @@ static void put_fish(FILE *to, const char *text) {
 }
 
 static bool is_path(const struct cli_option_row *row) {
-  return row->kind == CLI_FILE || row->kind == CLI_STREAM || row->kind == CLI_FOLDER;
+  return row->kind == CLI_FILE || row->kind == CLI_STREAM || row->kind == CLI_FOLDER ||
+         (row->kind == CLI_LIST && strcmp(row->metavar, "FILE") == 0);
 }
 
 // --pass names passes.

@@ -31,8 +31,9 @@ struct side {
 
 struct verify_run {
   struct verify *v;
-  struct side side[2]; // source, result
-  struct infer *infer; // of the source
+  struct side side[2];        // source, result
+  struct infer *infer;        // of the source
+  struct infer *infer_result; // once it was wanted
   struct array_files *files;
   struct array_case *cases;
   uint32_t n_cases;
@@ -56,6 +57,50 @@ static void close_side(struct side *s) {
 
 // ---- cases -------------------------------------------------------------------------------------
 
+static struct infer *inferred(const struct model *m) {
+  const struct infer_options o = {INFER_REFINE, 1, INT64_MAX, false};
+  struct infer *in = infer_new(m, &o);
+  infer_all(in, NULL);
+  return in;
+}
+
+// Is every input declared alike in both models?
+static bool same_inputs(const struct verify_run *r) {
+  const struct model *a = &r->side[0].model, *b = &r->side[1].model;
+  const struct model_graph *g = &a->graphs[a->main_graph];
+  struct model_type t, u;
+  if (b->main_graph == NO_ID) return true;
+  for (uint32_t i = 0; i < g->n_inputs; i++) {
+    const uint32_t value = a->graph_io[g->inputs + i];
+    const uint32_t name = model_find_name(b, model_value_name(a, value));
+    const uint32_t other = name == NO_ID ? NO_ID : model_value_in(b, b->main_graph, name);
+    if (other == NO_ID || !model_types_get(NULL, a, value, &t) ||
+        !model_types_get(NULL, b, other, &u) || t.ranked != u.ranked ||
+        (t.ranked && t.rank != u.rank))
+      return false;
+    for (uint32_t k = 0; t.ranked && k < t.rank; k++)
+      if (model_type_dim(a, &t, k).value != model_type_dim(b, &u, k).value) return false;
+  }
+  return true;
+}
+
+// Of the source. Where the result cannot have what fits it (dims were set), what fits the result.
+static int open_draw(struct verify_run *r, const struct draw_options *o, struct draw **out,
+                     struct err *err) {
+  struct draw *both[2] = {NULL, NULL};
+  const struct model *const m[2] = {&r->side[0].model, &r->side[1].model};
+  struct err why = {0};
+  if (!r->side[1].path || same_inputs(r)) return draw_open(out, r->infer, m[0], o, err);
+  if (!r->infer_result) r->infer_result = inferred(m[1]);
+  struct infer *const in[2] = {r->infer, r->infer_result};
+  if (!draw_open_alike(both, in, m, 0, o, &r->v->arena, &why) &&
+      (why.kind != ERR_NONE || !draw_open_alike(both, in, m, 1, o, &r->v->arena, &why)))
+    return draw_open(out, r->infer, m[0], o, err);
+  draw_close(both[1]);
+  *out = both[0];
+  return 0;
+}
+
 static int draw_case(struct verify_run *r, int64_t length, struct array_case *out,
                      struct err *err) {
   struct verify *v = r->v;
@@ -68,7 +113,7 @@ static int draw_case(struct verify_run *r, int64_t length, struct array_case *ou
                                  .channels = v->options.channels};
   struct draw *d;
   char why[256];
-  if (draw_open(&d, r->infer, &r->side[0].model, &o, err)) return -1;
+  if (open_draw(r, &o, &d, err)) return -1;
   const char *sizes = draw_words(d, &v->found.arena);
   if (!v->found.sizes)
     v->found.sizes = sizes;
@@ -406,12 +451,14 @@ static int judge_metric(struct verify_run *r, const struct array_case *c,
 
 static int compare_metrics(struct verify_run *r, uint32_t i, struct err *err) {
   const struct pipeline *p = r->v->options.pipeline;
-  const char *why = r->side[1].why[i];
   if (r->v->metrics == VERIFY_NO_METRICS || !verify_has_metrics(p) || !are_listed(&r->v->options))
     return 0;
+  const char *why = r->side[1].why ? r->side[1].why[i] : "its source did not";
   if (why) why = arena_printf(&r->v->found.arena, "the model does not run: %s", why);
   for (uint32_t k = 0; k < p->n_metrics; k++)
-    if (judge_metric(r, &r->cases[i], &p->metrics[k], &r->side[1].results[i], why, err)) return -1;
+    if (judge_metric(r, &r->cases[i], &p->metrics[k], why ? NULL : &r->side[1].results[i], why,
+                     err))
+      return -1;
   return 0;
 }
 
@@ -467,12 +514,10 @@ static struct verify_bounds bounds_of(const struct verify_run *r) {
 
 static int run(struct verify_run *r, struct err *err) {
   struct verify *v = r->v;
-  const struct infer_options o = {INFER_REFINE, 1, INT64_MAX, false};
   const struct model *m = &r->side[0].model;
   if (m->main_graph == NO_ID) return err_set(err, ERR_MODEL, "the model has no graph");
   if (check_output_numbers(r, err)) return -1;
-  r->infer = infer_new(m, &o);
-  infer_all(r->infer, NULL);
+  r->infer = inferred(m);
   r->bounds = bounds_of(r);
   r->judged = r->bounds.bounds;
   r->judged.nonfinite = !v->options.finite;
@@ -510,6 +555,7 @@ int verify_models(struct verify *v, const char *source, const char *result, bool
   if (rc == 0) rc = run(&r, err);
   runtime_release(v->runtime);
   if (r.infer) infer_free(r.infer);
+  if (r.infer_result) infer_free(r.infer_result);
   if (r.files) array_files_close(r.files);
   close_side(&r.side[0]);
   close_side(&r.side[1]);

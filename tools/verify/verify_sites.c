@@ -655,7 +655,7 @@ static void tick(struct site_run *r, const char *name) {
 }
 
 // The result has the sizes that fit the source. What they do not fit is perhaps why it is wrong; but where it cannot have them
-// (dims were set), both get what fits each.
+// (dims were set), the source has those that fit the result, and at last both get what fits each.
 static int open_draws(struct site_run *r, int64_t batch, struct draw *out[SIDES], struct err *err) {
   const struct verify_options *o = &r->v->options;
   struct draw_options draw = {.seed = o->seed,
@@ -663,15 +663,14 @@ static int open_draws(struct site_run *r, int64_t batch, struct draw *out[SIDES]
                               .batch = batch,
                               .shapes = o->shapes,
                               .n_shapes = o->n_shapes};
-  struct draw_options same = draw;
-  struct draw_shape *shapes;
-  struct err ignored = {0};
-  if (draw_open(&out[BEFORE], r->infer[BEFORE], model_of(r, BEFORE), &draw, err)) return -1;
-  same.n_shapes = draw_shapes(out[BEFORE], &r->arena, &shapes);
-  same.shapes = shapes;
-  if (draw_open(&out[AFTER], r->infer[AFTER], model_of(r, AFTER), &same, &ignored) == 0) return 0;
-  draw_close(out[BEFORE]);
-  out[BEFORE] = NULL;
+  const struct model *const m[SIDES] = {model_of(r, BEFORE), model_of(r, AFTER)};
+  struct err why = {0};
+  if (draw_open_alike(out, r->infer, m, BEFORE, &draw, &r->arena, &why)) return 0;
+  if (why.kind != ERR_NONE) {
+    *err = why;
+    return -1;
+  }
+  if (draw_open_alike(out, r->infer, m, AFTER, &draw, &r->arena, &why)) return 0;
   draw.batch = 0;
   for (int side = 0; side < SIDES; side++)
     if (draw_open(&out[side], r->infer[side], model_of(r, side), &draw, err)) return -1;

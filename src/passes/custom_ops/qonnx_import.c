@@ -175,6 +175,20 @@ static bool channels_of(struct kit *k, uint32_t node, uint32_t rank, uint32_t *a
   return *axis < rank;
 }
 
+// Few of them are at hand for who asks.
+static uint32_t ones_recipe(struct kit *k, const int64_t *dims, uint32_t rank) {
+  float ones[SMALL_ANY_BYTES / sizeof(float)];
+  uint64_t n = 1;
+  for (uint32_t i = 0; i < rank; i++)
+    n *= (uint64_t)dims[i];
+  ones[0] = 1;
+  if (n > sizeof ones / sizeof *ones)
+    return recipe_fill(k->r, DTYPE_FLOAT, dims, rank, span_of(ones, sizeof *ones));
+  for (uint64_t i = 0; i < n; i++)
+    ones[i] = 1;
+  return recipe_bytes(k->r, DTYPE_FLOAT, dims, rank, span_of(ones, n * sizeof *ones));
+}
+
 static const char *import_thresholds(struct kit *k, uint32_t node) {
   enum { MOST = 16 };
   int64_t t[2], dims[MOST];
@@ -196,11 +210,9 @@ static const char *import_thresholds(struct kit *k, uint32_t node) {
   for (uint32_t i = 0; i < rank; i++)
     dims[i] = i == axis ? t[0] : 1;
   dims[rank] = t[1];
-  const float one = 1;
   const uint32_t lying =
       kit_new_tensor(k, "thresholds", recipe_reshape(k->r, thresholds, dims, rank + 1));
-  const uint32_t weights = kit_new_tensor(
-      k, "weights", recipe_fill(k->r, DTYPE_FLOAT, dims, rank + 1, span_of(&one, sizeof one)));
+  const uint32_t weights = kit_new_tensor(k, "weights", ones_recipe(k, dims, rank + 1));
   kit_import(k, k->graph, CUSTOM_OPS_DOMAIN, 1);
   const uint32_t steps = kit_make(k, OP_ops_MultiThreshold, KIT_IN(x, lying, weights));
   const uint32_t scaled = kit_make(

@@ -46,7 +46,6 @@ int kit_done(struct kit *k, struct err *err) {
   TABLE_FREE(in, position);
   TABLE_FREE(in, source_index);
   TABLE_FREE(in, fronts);
-  TABLE_FREE(in, hashes);
   arena_free(&k->site);
   struct arena arena = in->arena; // it holds *in
   *k = (struct kit){0};

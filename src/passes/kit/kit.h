@@ -382,12 +382,6 @@ struct span kit_name(struct kit *k, const char *what);
 void kit_name_family(struct kit *k, struct span base, const char *const *suffixes, uint32_t n,
                      struct span *names);
 
-// ---- digests (kit_digest.c) ----------------------------------------------------------------------
-
-// Of what a graph computes, whatever its inner values are called and in which order its nodes stand. Constants by
-// their recipes: what is computed alike, but stored otherwise, is another.
-uint64_t kit_digest(struct kit *k, uint32_t graph);
-
 // ---- versions (kit_versions.c) -------------------------------------------------------------------
 
 // Of ai.onnx, and of any domain, for nodes of a graph; 0: not imported.

@@ -55,6 +55,7 @@ struct rules_options {
   uint32_t fuel;               // rewrites at one place; 0: RULES_FUEL
   struct rules_counts *counts; // by pass, added to; may be NULL
   uint64_t *by_rule;           // how often each rule fired, added to; may be NULL
+  uint64_t *steps;             // what matching cost, in words of patterns, added to; may be NULL
 };
 enum { RULES_FUEL = 64 };
 

@@ -222,7 +222,7 @@ static bool each(struct rules_run *run, const uint16_t *w, uint32_t body) {
 static bool run_program(struct rules_run *run, uint32_t from, uint32_t here) {
   struct kit *k = &run->k;
   const uint16_t *w = run->book->code + from;
-  for (;;)
+  for (;; run->steps++)
     switch ((enum rules_pattern_word) * w) {
     case RULES_P_END:
     case RULES_P_EACH_END: return true;
@@ -335,6 +335,7 @@ static bool try_ways(struct rules_run *run, uint32_t row) {
 
 bool rules_match_first(struct rules_run *run, const struct rules_rule *rule, uint32_t row,
                        uint32_t node) {
+  run->steps++;
   run->rule = rule;
   run->nodes[0] = node;
   run->n_choices = 0;

@@ -36,7 +36,6 @@ int rules_pass_run(struct pass_env *env, const struct pass *const *passes, void 
   for (uint32_t i = 0; i < n; i++) {
     const uint32_t pass = rules_named(book, span_str(passes[i]->name));
     results[i].held_back = counts[pass].held;
-    results[i].rewrites = counts[pass].fired;
   }
   return 0;
 }

@@ -173,6 +173,32 @@ static uint32_t *users(struct rules_run *run, uint32_t node, uint32_t *n) {
   return list;
 }
 
+// How often the place at hand was rewritten, as its least rewritten node knows: what moves on past nodes that are still as
+// the model had them, however far, is no circle. Of the others only those count that go with the match.
+static uint8_t spent(const struct rules_run *run, uint32_t root) {
+  uint8_t least = run->burnt[root];
+  for (uint32_t i = 1; i < run->n_nodes; i++) {
+    const uint32_t node = run->nodes[i];
+    if (node != NO_ID && run->burnt[node] < least &&
+        kit_sole_user(&run->k, kit_out(&run->k, node, 0)) != NO_ID)
+      least = run->burnt[node];
+  }
+  return least;
+}
+
+// The match was rewritten: how spent what came of it is. What is left of it is no less.
+static uint8_t burn(struct rules_run *run, uint32_t root) {
+  uint8_t least = run->burnt[root];
+  for (uint32_t i = 1; i < run->n_nodes; i++)
+    if (run->nodes[i] != NO_ID && !alive(run, run->nodes[i]) && run->burnt[run->nodes[i]] < least)
+      least = run->burnt[run->nodes[i]];
+  if (least < UINT8_MAX) least++;
+  for (uint32_t i = 1; i < run->n_nodes; i++)
+    if (run->nodes[i] != NO_ID && alive(run, run->nodes[i]) && run->burnt[run->nodes[i]] < least)
+      run->burnt[run->nodes[i]] = least;
+  return least;
+}
+
 static bool place(struct rules_run *run, const struct rules_value *result) {
   struct kit *k = &run->k;
   const uint32_t root = run->nodes[0], before = k->m->n_nodes, n_in = kit_n_in(k, root);
@@ -187,7 +213,7 @@ static bool place(struct rules_run *run, const struct rules_value *result) {
   if (run->options->counts) run->options->counts[pass].fired++;
   if (run->options->by_rule) run->options->by_rule[run->rule - run->book->rules]++;
   run->fired++;
-  const uint8_t burnt = run->burnt[root] < UINT8_MAX ? run->burnt[root] + 1u : UINT8_MAX;
+  const uint8_t burnt = burn(run, root);
   run->recent[pass] = true;
   if (burnt > run->fuel / 2) run->hot[pass] = true;
   for (uint32_t node = k->m->n_nodes; node-- > before;) {
@@ -220,7 +246,7 @@ static const char *refused(struct rules_run *run, uint16_t pass) {
 // Does only what is not known yet keep the rule at hand from firing?
 static bool may_fire(struct rules_run *run, uint32_t node, uint16_t pass) {
   return !refused(run, pass) && run->rule->exactness <= run->options->cap &&
-         run->burnt[node] < run->fuel;
+         spent(run, node) < run->fuel;
 }
 
 // Tries the rules that the node is worth, in the order of the files. True if one was placed.
@@ -272,7 +298,7 @@ static bool visit(struct rules_run *run, uint32_t node) {
         run->marks[node] |= COUNTED;
         break;
       }
-      if (run->burnt[node] >= run->fuel) {
+      if (spent(run, node) >= run->fuel) {
         run->out_of_fuel = true;
         break;
       }
@@ -297,7 +323,7 @@ static void visit_all(struct rules_run *run, uint32_t node) {
 // at powers of two: a circle comes round to one of those.
 static bool seen_before(struct rules_run *run, uint32_t turn) {
   if (turn > 16 && (turn & (turn - 1)) != 0) return false;
-  const uint64_t now = kit_digest(&run->k, run->graph);
+  const uint64_t now = rules_digest(run);
   for (uint32_t i = 0; i < run->n_seen; i++)
     if (run->seen[i] == now) return true;
   const uint32_t at = TABLE_ADD(run, seen, 1);
@@ -392,6 +418,7 @@ int rules_run(const struct rules_book *book, struct pass_env *env, const char *n
     }
     asked = run.fired == fired ? rules_facts_ask(&run, err) : 0;
   } while (asked >= 0 && (run.fired != fired || asked > 0) && !options->once);
+  if (options->steps) *options->steps += run.steps;
   if (run.out_of_fuel) {
     char what[64];
     snprintf(what, sizeof what, "one place was rewritten %u times", run.fuel);
@@ -410,6 +437,7 @@ int rules_run(const struct rules_book *book, struct pass_env *env, const char *n
   table_free(run.burnt, run.burnt_cap, sizeof *run.burnt);
   table_free(run.queue, run.queue_cap, sizeof *run.queue);
   table_free(run.stack, run.stack_cap, sizeof *run.stack);
+  table_free(run.hashes, run.hashes_cap, sizeof *run.hashes);
   table_free(run.seen, run.seen_cap, sizeof *run.seen);
   arena_free(&run.match);
   arena_free(&run.lists);

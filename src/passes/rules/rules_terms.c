@@ -169,8 +169,9 @@ struct rules_value rules_call_sliced(struct rules_run *run, const struct rules_v
     lists[3][kept++] = given[3].kind == RULES_LIST ? given[3].list[i] : 1;
   }
   if (kept == 0) return *a;
-  for (uint32_t i = 0; i < 4; i++)
-    parts[i] = rules_new_ints(run, lists[i], kept);
+  for (uint32_t i = 0; i < 4; i++) // where all axes are sliced, as they are
+    parts[i] =
+        kept == given[0].n && x.rank == o.rank ? a[2 + i] : rules_new_ints(run, lists[i], kept);
   const struct rules_value args[5] = {a[0], parts[0], parts[1], parts[2], parts[3]};
   return rules_new_node(run, OP_Slice, args, 5, NO_ID, NULL, 0);
 }

@@ -183,6 +183,20 @@ uint32_t draw_shapes(const struct draw *d, struct arena *a, struct draw_shape **
   return n;
 }
 
+bool draw_open_alike(struct draw *out[2], struct infer *const in[2], const struct model *const m[2],
+                     int from, const struct draw_options *o, struct arena *a, struct err *err) {
+  struct draw_options same = *o;
+  struct draw_shape *shapes;
+  struct err ignored = {0};
+  if (draw_open(&out[from], in[from], m[from], o, err)) return false;
+  same.n_shapes = draw_shapes(out[from], a, &shapes);
+  same.shapes = shapes;
+  if (draw_open(&out[!from], in[!from], m[!from], &same, &ignored) == 0) return true;
+  draw_close(out[from]);
+  out[from] = NULL;
+  return false;
+}
+
 const char *draw_words(const struct draw *d, struct arena *a) {
   const char *words = "";
   for (uint32_t i = 0; i < d->n_symbols; i++)

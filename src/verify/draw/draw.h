@@ -38,6 +38,10 @@ struct draw;
 // model again with numbers, a bounded number of times. ERR_USAGE for a shape that does not fit; the message names the input.
 int draw_open(struct draw **out, struct infer *in, const struct model *m,
               const struct draw_options *o, struct err *err);
+// Two models with inputs of the same names: what fits one of them (`from`, 0 or 1), for both. False where the other cannot
+// have these shapes (*err is as it was), or the one has none (*err says why). The shapes lie in *a until both are closed.
+bool draw_open_alike(struct draw *out[2], struct infer *const in[2], const struct model *const m[2],
+                     int from, const struct draw_options *o, struct arena *a, struct err *err);
 void draw_close(struct draw *d); // may be NULL
 
 enum draw_end {

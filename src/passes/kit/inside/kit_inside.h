@@ -54,7 +54,6 @@ struct kit_inside {
   // reports: of weights that a caller may replace; by node id, its place in its graph's source
   uint64_t n_overridable;
   TABLE(uint32_t, source_index);
-  TABLE(uint64_t, hashes); // by value id (kit_digest.c)
   // weights.c: by graph, the node before which new ones go, as id + 1; 0: not asked yet, or none
   TABLE(uint32_t, fronts);
 };

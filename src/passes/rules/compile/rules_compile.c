@@ -190,8 +190,8 @@ static int read_texts(struct compile *c) {
   for (c->file = 0; c->file < c->n_texts; c->file++) {
     bytes += c->texts[c->file].text.n;
     if (bytes > RULES_TEXT_BYTES)
-      return err_set(c->err, ERR_USAGE, "%s: more than %s of rules", c->texts[c->file].name,
-                     quote_bytes(RULES_TEXT_BYTES).s);
+      return err_set(c->err, ERR_USAGE, "%s: more than %d MiB of rules", c->texts[c->file].name,
+                     RULES_TEXT_BYTES >> 20);
     if (check_bytes(c) || compile_text_read(c, c->file)) return -1;
   }
   return 0;

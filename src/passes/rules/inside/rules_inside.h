@@ -123,6 +123,7 @@ struct rules_run {
   bool flipped[RULES_NODES];
   uint8_t choices[RULES_CHOICES], limits[RULES_CHOICES];
   uint32_t n_choices, at_choice;
+  uint64_t steps;           // words of patterns that were run
   TABLE(uint32_t, touched); // all nodes of the match but the first, where there are filters
 
   // The result at hand (rules_build.c).
@@ -141,6 +142,7 @@ struct rules_run {
   TABLE(uint8_t, burnt);
   TABLE(uint32_t, queue);
   TABLE(uint32_t, stack);
+  TABLE(uint64_t, hashes); // by value id (rules_digest.c)
   TABLE(uint64_t, seen);   // digests of earlier turns
   uint32_t fuel;
   uint64_t fired;
@@ -190,6 +192,11 @@ static inline bool rules_meant(struct rules_run *run, enum op op, uint32_t node)
   return rules_floor(run, op, DTYPE_UNDEFINED) ||
          rules_floor(run, op, kit_dtype(&run->k, kit_in(&run->k, node, 0)));
 }
+
+// ---- digests (rules_digest.c) ------------------------------------------------------------------
+
+// Of what the graph at hand computes, whatever its inner values are called and in which order its nodes stand.
+uint64_t rules_digest(struct rules_run *run);
 
 // ---- matching (rules_match.c)
 // ----------------------------------------------------------------------

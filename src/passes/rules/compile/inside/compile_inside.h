@@ -248,7 +248,7 @@ int compile_cases_read(struct compile *c);
 // 'c', 'v' or 0.
 char compile_cases_letter(const struct compile *c, uint32_t known, uint32_t name);
 // What is said for a rule without a condition.
-enum { COMPILE_KNOWS_NOTHING = NO_ID };
+#define COMPILE_KNOWS_NOTHING NO_ID
 
 int compile_proof(struct compile *c);
 // A pattern or result as a term. `known`: in compile.cases.
