@@ -210,7 +210,7 @@ def test_a_range_that_a_user_says(through):
 
 
 def test_ranges_of_weights_are_read_as_a_stream(weir, large_folder):
-    """192 MB of weights: least and most of them, in a memory that does not hold them. The control: it is refused."""
+    """192 MB of weights: least and most of them, in a memory that does not hold them."""
     path, rows, columns = large_folder / "in.onnx", 48, MIB
     x, y = value("x", [1, columns]), value("y", [rows, columns])
     w = onnx.TensorProto(name="w", data_type=onnx.TensorProto.FLOAT, dims=[rows, columns], data_location=onnx.TensorProto.EXTERNAL)

@@ -97,14 +97,15 @@ static uint64_t times(const struct stairs_table *table, uint64_t i) {
 }
 
 // The largest number of steps that a row has. `level`: how exact it is to write them one by one. 0 where weights are no
-// whole numbers, or nothing is gained.
+// whole numbers, or nothing is gained; UINT64_MAX: more than there can be.
 static uint64_t steps_of_one(const struct stairs_table *table, enum exactness *level) {
   uint64_t most = 0, least = UINT64_MAX;
   bool large = false, infinite = false;
   for (uint64_t row = 0; row < table->rows; row++) {
     uint64_t n = 0;
     for (uint64_t i = row * table->n; i < (row + 1) * table->n; i++) {
-      if (nearbyint(table->w[i]) != table->w[i] || fabs(table->w[i]) > (double)STAIRS_MOST) return 0;
+      if (nearbyint(table->w[i]) != table->w[i]) return 0;
+      if (fabs(table->w[i]) > (double)STAIRS_MOST) return UINT64_MAX;
       n += times(table, i);
       large = large || fabs(table->w[i]) > 1;
       infinite = infinite || isinf(table->t[i]);

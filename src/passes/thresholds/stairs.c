@@ -24,17 +24,9 @@ void stairs_begin(struct stairs *s, struct pass_env *env, void *options,
   kit_infer(&s->k);
 }
 
-// The body of an operator of onnx_passes.ops is what the operator means: of its definition no node of it is made.
-static bool is_definition(const struct model *m, uint32_t graph) {
-  const struct model_graph *root = &m->graphs[model_root_graph(m, graph)];
-  return root->kind == GRAPH_FUNCTION &&
-         span_is(model_name(m, m->functions[root->owner].domain), kit_domain_name(KIT_PASSES));
-}
-
 void stairs_each(struct stairs *s, void (*visit)(struct stairs *s, uint32_t node)) {
   struct kit *k = &s->k;
-  for (uint32_t g = 0; kit_graph(k, &g); g++) {
-    if (is_definition(k->m, g)) continue;
+  for (uint32_t g = 0; kit_graph(k, &g); g++)
     for (uint32_t n = k->m->graphs[g].first_node, next; n != NO_ID; n = next) {
       next = k->m->nodes[n].next;
       if (s->err.kind != ERR_NONE) return;
@@ -42,7 +34,6 @@ void stairs_each(struct stairs *s, void (*visit)(struct stairs *s, uint32_t node
       arena_reset(&s->room);
       if (!name_filter_refuses(s->options, model_name_str(k->m, k->m->nodes[n].name))) visit(s, n);
     }
-  }
 }
 
 int stairs_end(struct stairs *s, struct err *err) {
