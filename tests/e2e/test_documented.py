@@ -91,9 +91,13 @@ def workplace(tmp_path, models):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_examples(page, workplace):
+    text = (ROOT / page).read_text().splitlines()
     for start, tag, lines in fences(page):
         place = f"{page}:{start}"
-        if tag == "sh":
+        said = re.search(r"In `([\w.]+)`:$", text[start - 4].rstrip())
+        if tag == "" and said:  # a file that the examples behind it use
+            workplace(f"cat > {said[1]} <<'END'\n" + "\n".join(lines) + "\nEND")
+        elif tag == "sh":
             done = workplace("\n".join(lines))
             assert done.code == 0, f"{place}: {done.said}"
         elif tag in ("console", "console exact"):

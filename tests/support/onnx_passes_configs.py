@@ -19,7 +19,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-DATA = pathlib.Path(__file__).parent.parent / "data" / "onnx-passes"
+DATA = pathlib.Path(__file__).parent.parent / "data" / "onnx-passes-configs"
 
 REFERENCE = "reference:\n  inp: [x.npy]\n  out: [{}.npy]\n"
 
