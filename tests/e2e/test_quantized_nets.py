@@ -76,3 +76,11 @@ def test_a_large_encoder_takes_the_memory_of_its_index(weir, large_folder):
     assert found["passed"] == len(found["rows"]) == 40
     assert found["peak_memory_bytes"] < ran["index_bytes"] + (64 << 20)
     shutil.rmtree(folder)
+
+
+@pytest.mark.skipif(not ALL, reason="with tools/test --all")
+def test_two_layers_of_an_encoder_have_no_more_nodes(weir, tmp_path):
+    """Than onnx-passes 0.4.1 leaves of them: `shape-inference fold-constants shape-inference streamline`."""
+    make_encoder.make_encoder(tmp_path / "encoder.onnx", make_encoder.Shape(layers=2), size=8_000_000, sparse=True)
+    weir("run", tmp_path / "encoder.onnx", tmp_path / "out.onnx", "--pass", "streamline", "--exactness", "finite")
+    assert len(onnx.load(tmp_path / "out.onnx", load_external_data=False).graph.node) <= 125
