@@ -213,10 +213,11 @@ static void print_list(const struct pass *const *list, bool all) {
              (int)family.n, name);
       continue;
     }
-    if (span_is(family, "optimize"))
+    const bool whole = passes_named(family, 0) == list[i];
+    if (whole && span_is(family, "optimize"))
       printf("  optimize: the name of the family runs these and others in rounds, as 'weir "
              "optimize' does\n");
-    else if (!span_is(family, list[i]->name) && (all || passes_named(family, 0) == list[i]))
+    else if (whole && !span_is(family, list[i]->name))
       printf("  %.*s: the name of the family runs all of these, in this order\n", (int)family.n,
              name);
     for (uint32_t k = i; k < i + n; k++)
