@@ -143,3 +143,17 @@ def test_metadata(weir, tmp_path):
     assert "\nMetadata\n  license                      MIT\n" in said
     assert "  long                         " + "\u00e4" * 30 + "...\n" in said and "\x1b" not in said
     assert weir("inspect", tmp_path / "m.onnx", "--json").json()["metadata"][0] == {"key": "license", "value": "MIT"}
+
+
+def test_quantizers_of_qonnx_are_told_how_to_come_in(weir, tmp_path):
+    quant = helper.make_node("Quant", ["x", "s", "z", "n"], ["y"], domain="qonnx.custom_op.general", signed=1, narrow=0, rounding_mode="ROUND")
+    value = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xy"]
+    constants = [numpy_helper.from_array(np.float32(x), name) for name, x in (("s", 0.5), ("z", 0), ("n", 4))]
+    graph = helper.make_graph([quant], "g", value[:1], value[1:], constants)
+    opsets = [helper.make_opsetid("", 13), helper.make_opsetid("qonnx.custom_op.general", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "q.onnx")
+    found = json.loads(weir("inspect", "--json", tmp_path / "q.onnx").out)
+    assert [(one["command"], one["sites"]) for one in found["advice"]] == [("run", 1)]
+    assert "--pass import-qonnx" in found["advice"][0]["text"]
+    weir("run", tmp_path / "q.onnx", tmp_path / "out.onnx", "--pass", "import-qonnx")
+    assert json.loads(weir("inspect", "--json", tmp_path / "out.onnx").out)["advice"] == []

@@ -8,7 +8,7 @@
 #include "sources.h"
 #include "tensor_map.h"
 
-enum { INSPECT_LARGEST = 10, INSPECT_ADVICE = 8, INSPECT_QUANTIZED = 16 };
+enum { INSPECT_LARGEST = 10, INSPECT_ADVICE = 9, INSPECT_QUANTIZED = 16 };
 
 struct inspect_sum {
   uint64_t tensors, bytes; // bytes of elements in RAW form

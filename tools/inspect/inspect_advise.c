@@ -61,6 +61,21 @@ static void advise_conv2matmul(struct inspect *in) {
          those);
 }
 
+// Quantizers that no runtime has (those of which the pass makes nothing are few).
+static void advise_import(struct inspect *in) {
+  const struct model *m = in->m;
+  uint64_t n = 0;
+  for (uint32_t i = 0; i < m->n_nodes; i++) {
+    const struct span domain = model_name(m, m->nodes[i].domain);
+    if (m->nodes[i].flags & NODE_DEAD) continue;
+    n += span_is(domain, "qonnx.custom_op.general") || span_is(domain, "onnx.brevitas");
+  }
+  if (n > 0)
+    advise(in, "run", n,
+           "%lu node%s of QONNX or Brevitas, which runtimes do not have: --pass import-qonnx", n,
+           plural(n));
+}
+
 // Bytes of data files that are in no tensor and more than padding.
 static uint64_t wasted(const struct inspect *in) {
   uint64_t waste = 0;
@@ -202,6 +217,7 @@ static void choose_next(struct inspect *in, const struct savings *shrunk) {
 }
 
 void inspect_advise(struct inspect *in) {
+  advise_import(in);
   advise_conv2matmul(in);
   advise_quantize(in);
   const struct model *m = in->m;
