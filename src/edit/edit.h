@@ -101,7 +101,7 @@ struct edit_output {
 struct edit_node {
   uint32_t graph;
   uint32_t before; // node id of the same graph, NO_ID: at the end
-  struct span name, op_type, domain;
+  struct span name, op_type, domain, overload; // overload: of a function of the model
   const uint32_t *in; // value ids, NO_ID for an input left out
   uint32_t n_in;
   const struct edit_output *out;
