@@ -101,13 +101,14 @@ struct edit_output {
 struct edit_node {
   uint32_t graph;
   uint32_t before; // node id of the same graph, NO_ID: at the end
-  struct span name, op_type, domain, overload; // overload: of a function of the model
+  struct span name, op_type, domain;
   const uint32_t *in; // value ids, NO_ID for an input left out
   uint32_t n_in;
   const struct edit_output *out;
   uint32_t n_out;
   const struct edit_attr *attrs;
   uint32_t n_attrs;
+  struct span overload; // of the function of the model that it calls
 };
 
 // Names and lists may point into the model: they are copied before anything moves.
