@@ -108,6 +108,7 @@ struct edit_node {
   uint32_t n_out;
   const struct edit_attr *attrs;
   uint32_t n_attrs;
+  struct span overload; // of the function of the model that it calls
 };
 
 // Names and lists may point into the model: they are copied before anything moves.

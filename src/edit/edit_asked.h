@@ -77,7 +77,7 @@ struct edit_kind_row {
   const char *word;
   int (*check)(const struct edits *e, const struct edit_asked *x, struct err *err);
   void (*apply)(struct edits *e, struct edit_asked *x);
-  struct edit_field fields[9];
+  struct edit_field fields[10];
 };
 extern const struct edit_kind_row edit_kinds[EDIT_KINDS];
 

@@ -203,6 +203,7 @@ int edit_check_add_node(const struct edits *e, const struct edit_asked *x, struc
   if (check_text(spec->name, "the name of a node", err)) return -1;
   if (check_given(spec->op_type, "the operator of a node", err)) return -1;
   if (check_text(spec->domain, "the domain of a node", err)) return -1;
+  if (check_text(spec->overload, "the overload of a node", err)) return -1;
   for (uint32_t i = 0; i < spec->n_in; i++)
     if (spec->in[i] != NO_ID && check_visible(e, spec->graph, spec->in[i], err)) return -1;
   for (uint32_t i = 0; i < spec->n_out; i++) {

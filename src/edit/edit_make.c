@@ -284,10 +284,11 @@ uint32_t edit_make_node(struct edits *e, const struct edit_node *given) {
   struct model *m = e->m;
   const struct edit_node spec = copy_node(e, given);
   const uint32_t node = TABLE_ADD(m, nodes, 1);
-  struct model_node row = {.graph = spec.graph, .flags = NODE_NEW, .overload = m->empty};
+  struct model_node row = {.graph = spec.graph, .flags = NODE_NEW};
   row.name = model_intern(m, spec.name);
   row.op_type = model_intern(m, spec.op_type);
   row.domain = model_intern(m, spec.domain);
+  row.overload = model_intern(m, spec.overload);
   row.attrs = m->n_attrs;
   m->nodes[node] = row;
   const uint32_t first = TABLE_ADD(m, refs, spec.n_in + spec.n_out);

@@ -471,3 +471,41 @@ def test_random_graphs_as_functions(weir, tmp_path, seed):
     made = onnx.load(tmp_path / "out.onnx")
     assert not made.functions and not any(n.domain == "split" for n in made.graph.node)
     assert compare(tmp_path / "graph.onnx", tmp_path / "out.onnx", "E", case.feeds) == []
+
+
+def test_calls_in_bodies_keep_their_overload(weir, tmp_path):
+    """What stays calls the function that it called, and not the one of that name without an overload."""
+    function, call = helper.make_function, helper.make_node
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("d", 1)]
+    sparse = helper.make_sparse_tensor(helper.make_tensor("v", FLOAT, [1], [5.0]), helper.make_tensor("i", INT64, [1], [1]), [2])
+    stays = [call("Constant", [], ["c"], sparse_value=sparse), call("Add", ["x", "c"], ["y"])]
+    functions = [
+        function("d", "F", ["x"], ["y"], [call("G", ["x"], ["h"], domain="d", overload="two"), call("G", ["h"], ["y"], domain="d", overload="one")], imports),
+        function("d", "G", ["x"], ["y"], stays, imports, overload="one"),
+        function("d", "G", ["x"], ["y"], [call("Neg", ["x"], ["y"])], imports, overload="two"),
+        function("d", "G", ["x"], ["y"], [call("Exp", ["x"], ["y"])], imports),
+    ]
+    model = model_of([call("F", ["x"], ["y"], domain="d", name="f")], [value("x", [2])], [value("y", [2])], opset=17, functions=functions, domains=("d",))
+    model.ir_version = 10
+    onnx.save(model, tmp_path / "in.onnx")
+    log = tmp_path / "log.jsonl"
+    weir("run", tmp_path / "in.onnx", tmp_path / "out.onnx", "--pass", "InlineFunctions", "--edit-log", log)
+    made = onnx.load(tmp_path / "out.onnx")
+    assert [(n.op_type, n.overload) for n in made.graph.node] == [("Neg", ""), ("G", "one")]
+    assert [f.overload for f in made.functions] == ["one"]
+    weir("replay", log, tmp_path / "in.onnx", tmp_path / "again.onnx")
+    assert (tmp_path / "again.onnx").read_bytes() == (tmp_path / "out.onnx").read_bytes()
+
+
+def test_names_of_calls_in_calls_have_an_end(weir, tmp_path):
+    """A chain of calls is a short file: what its names take is in proportion to it."""
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("d", 1)]
+    step = "é" * 300
+    functions = [
+        helper.make_function("d", f"F{i}", ["x"], ["y"], [helper.make_node(f"F{i + 1}", ["x"], ["y"], name=step, domain="d")], imports)
+        for i in range(8)
+    ]
+    functions.append(helper.make_function("d", "F8", ["x"], ["y"], [helper.make_node("Neg", ["x"], ["y"], name="neg")], imports))
+    model = model_of([helper.make_node("F0", ["x"], ["y"], domain="d", name=step)], [value("x", [2])], [value("y", [2])], opset=17, functions=functions, domains=("d",))
+    [node] = passed(weir, tmp_path, model, "InlineFunctions").graph.node
+    assert node.op_type == "Neg" and node.name.startswith(step + "/") and len(node.name.encode()) <= 1024 + len("/neg")

@@ -2,12 +2,13 @@
 (tests/data/onnx-passes, made by tests/support/onnx_passes_configs.py), and what a file says wrongly is said with its place."""
 
 import json
+import os
 import shutil
 
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 from onnx_passes_configs import CONFIGS, DATA, outline
 
 pytestmark = pytest.mark.in_memory
@@ -266,6 +267,25 @@ def test_models_on_the_way(run, weir):
     assert outline(onnx.load(run.folder / "after-last.onnx")) == outline(onnx.load(DATA / "model.onnx"))
     assert list((run.folder / "none").iterdir()) == []
     assert "the folder 'no/where' cannot be made" in run("passes: [GroupMul]\nlogging: {keep_intermediates: no/where}\n", code=74).err
+
+
+@pytest.mark.parametrize("name", ["before-last.onnx", "after-last.onnx", "before-last.onnx.data"])
+def test_a_checkpoint_never_replaces_what_is_read(weir, tmp_path, name):
+    """The source, also by another name of it, and its weights."""
+    weights = numpy_helper.from_array(np.ones((64, 64), np.float32), "w")
+    x, y = (helper.make_tensor_value_info(of, 1, [64, 64]) for of in "xy")
+    nodes = [helper.make_node("Neg", ["x"], ["a"]), helper.make_node("Neg", ["a"], ["b"]), helper.make_node("Add", ["b", "w"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [x], [y], [weights])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+    onnx.save(model, tmp_path / "in.onnx", save_as_external_data=True, location=name if name.endswith("data") else "w.bin", size_threshold=0)
+    if not name.endswith("data"):
+        os.link(tmp_path / "in.onnx", tmp_path / name)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    (tmp_path / "config.yaml").write_text("passes: [EliminateNeg]\nlogging: {checkpoint: last.onnx}\n")
+    done = weir("run", "in.onnx", "out.onnx", "--config", "config.yaml", code=2, cwd=tmp_path)
+    assert f"'{name}', a model on the way, would replace a file this command reads from" in done.err
+    assert not (tmp_path / "out.onnx").exists()
+    assert {of: (tmp_path / of).read_bytes() for of in before} == before
 
 
 def test_many_steps_are_readable(run):

@@ -4,7 +4,23 @@
 #include "part.h"
 #include "verify_replay.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
+
+// Files are made anew, whatever lies there: but not what the model is read from.
+static int check_places(const struct job *job, const struct plan *plan, int folder,
+                        struct err *err) {
+  struct stat st;
+  for (uint32_t i = 0; i < plan->n_outputs; i++) {
+    const char *name = plan->outputs[i].name;
+    if (fstatat(folder, name, &st, 0) || !job_reads(job, &st)) continue;
+    err_set(err, ERR_USAGE,
+            "'%s', a model on the way, would replace a file this command reads from",
+            quote_str(name).s);
+    return err_hint(err, "choose another name or folder in 'logging'");
+  }
+  return 0;
+}
 
 void points_remove_model(int folder, const struct points_model *m) {
   for (uint32_t i = 0; i < m->n_files; i++)
@@ -24,6 +40,7 @@ int points_write_model(const struct points_source *from, uint32_t group, const c
   if (rc == 0) rc = edits_finish(&x.job.edits, err);
   if (rc == 0) rc = plan_build(&plan, &x.job.model, &x.job.recipes, &layout, err);
   planned = rc == 0;
+  if (rc == 0) rc = check_places(&x.job, &plan, fd, err);
   for (uint32_t i = 0; planned && i < plan.n_outputs; i++)
     out->files[out->n_files++] = arena_string(a, span_str(plan.outputs[i].name));
   if (rc == 0)

@@ -21,6 +21,8 @@
 
 #include "weights.h"
 
+enum { PREFIX_BYTES = 1024 };
+
 // ---- attributes --------------------------------------------------------------------------------
 
 // A Constant that is one: no function of the model has the name.
@@ -114,7 +116,6 @@ static void cover(struct inline_body *b) {
   if (b->n_fresh < m->n_values) TABLE_ADD(b, fresh, m->n_values - b->n_fresh);
   if (b->n_graph_of < m->n_graphs) TABLE_ADD(b, graph_of, m->n_graphs - b->n_graph_of);
   if (b->n_constant_of < m->n_nodes) TABLE_ADD(b, constant_of, m->n_nodes - b->n_constant_of);
-  if (b->n_callee_of < m->n_nodes) TABLE_ADD(b, callee_of, m->n_nodes - b->n_callee_of);
 }
 
 static void want(struct inline_body *b, enum inline_wants what, uint32_t id) {
@@ -211,7 +212,6 @@ static const char *look_at_node(struct inline_body *b, uint32_t node) {
   const struct model *m = b->k->m;
   const struct model_node *n = &m->nodes[node];
   const char *why = NULL;
-  if (n->overload != m->empty && inline_body_callee(b, node) == NO_ID) return "overload";
   for (uint32_t i = 0; i < n->n_in && !why; i++)
     why = look_at_value(b, model_input(m, n, i));
   for (uint32_t i = 0; i < n->n_attrs && !why; i++) {
@@ -291,13 +291,10 @@ void inline_body_done(struct inline_body *b) {
   TABLE_FREE(b, fresh);
   TABLE_FREE(b, graph_of);
   TABLE_FREE(b, constant_of);
-  TABLE_FREE(b, callee_of);
   arena_free(&b->arena);
 }
 
-// Nodes that were made have no overload: whom they call is remembered.
 uint32_t inline_body_callee(const struct inline_body *b, uint32_t node) {
-  if (node < b->n_callee_of && b->callee_of[node]) return b->callee_of[node] - 1;
   return model_calls_callee(&b->calls, node);
 }
 
@@ -384,7 +381,6 @@ static void make_node(struct inline_body *b, const struct inline_frame *at, uint
     else if (value != NO_ID)
       out[i].name = free_value(b, value);
   }
-  const uint32_t callee = inline_body_callee(b, node);
   const struct edit_node spec = {.graph = at->to,
                                  .before = at->to == k->graph ? k->before : NO_ID,
                                  .name =
@@ -392,6 +388,7 @@ static void make_node(struct inline_body *b, const struct inline_frame *at, uint
                                                     called(b, model_name(m, old.name)), &b->arena),
                                  .op_type = model_name(m, old.op_type),
                                  .domain = model_name(m, old.domain),
+                                 .overload = model_name(m, old.overload),
                                  .in = in,
                                  .n_in = old.n_in,
                                  .out = out,
@@ -400,7 +397,6 @@ static void make_node(struct inline_body *b, const struct inline_frame *at, uint
                                  .n_attrs = attributes(b, node, attrs)};
   const uint32_t made = edit_add_node(k->e, &spec);
   cover(b);
-  if (callee != NO_ID) b->callee_of[made] = callee + 1;
   for (uint32_t i = 0; i < old.n_out; i++)
     if (model_output(m, &old, i) != NO_ID)
       note(b, model_output(m, &old, i), model_output(m, &m->nodes[made], i));
@@ -561,13 +557,17 @@ static void give(struct inline_body *b, const struct result *r) {
   cover(b);
 }
 
-// Its name, or that of its first output.
+// Its name, or that of its first output: the beginning, as calls in calls in calls give ever longer ones.
 static struct span prefix_of(struct inline_body *b, uint32_t node) {
   const struct model *m = b->k->m;
   const struct model_node *n = &m->nodes[node];
   struct span s = model_name(m, n->name);
   for (uint32_t i = 0; s.n == 0 && i < n->n_out; i++)
     s = model_value_name(m, model_output(m, n, i));
+  if (s.n > PREFIX_BYTES) { // up to a whole character
+    for (s.n = PREFIX_BYTES; s.n > 0 && (s.at[s.n] & 0xC0) == 0x80;)
+      s.n--;
+  }
   return span_of(arena_string(&b->arena, s), s.n);
 }
 

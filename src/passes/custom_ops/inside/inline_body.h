@@ -37,7 +37,6 @@ struct inline_body {
   TABLE(uint32_t, fresh);
   TABLE(uint32_t, graph_of);
   TABLE(uint32_t, constant_of); // by Constant node: 1 + the initializer that all calls share
-  TABLE(uint32_t, callee_of);   // by node made: 1 + the function that it calls
   struct edit_attr *bound;      // attributes of the call at hand
   uint32_t n_bound, function, call;
   struct span prefix; // of names
