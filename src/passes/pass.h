@@ -186,6 +186,7 @@ struct pass {
       *rules;  // the texts of its rules, NULL behind the last; NULL: it is none of rules
   // Where these are from; NULL: the house's book (rules.h).
   const struct rules_book *book;
+  uint32_t at; // which of that book's passes it is
   bool infers; // of a pass of rules: types and shapes are inferred before it matches
   const char *summary, *about, *needs, *promises;
   // How exactly what is computed stays the same, given the weights that are stored. What a pass does to

@@ -73,6 +73,7 @@ int rules_own(const struct rules_text *texts, uint32_t n,
   const struct pass **list = arena_zalloc(a, (book->n_passes + 1) * sizeof *list);
   for (uint32_t i = 0; i < book->n_passes; i++) {
     rows[i] = row_of(book, &book->passes[i], a);
+    rows[i].at = i;
     list[i] = &rows[i];
   }
   *passes = list;
@@ -80,8 +81,7 @@ int rules_own(const struct rules_text *texts, uint32_t n,
 }
 
 static const char *sets_of(const struct pass *pass) {
-  const uint32_t i = rules_named(pass->book, span_str(pass->name));
-  return pass->book->passes[i].keys;
+  return pass->book->passes[pass->at].keys;
 }
 
 bool rules_own_together(const struct pass *a, const struct pass *b) {

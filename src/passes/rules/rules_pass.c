@@ -8,6 +8,11 @@
 
 #include <assert.h>
 
+// Which of the book's passes it is.
+static uint32_t place_of(const struct rules_book *book, const struct pass *pass) {
+  return pass->book ? pass->at : rules_named(book, span_str(pass->name));
+}
+
 int rules_pass_run(struct pass_env *env, const struct pass *const *passes, void *const *options,
                    uint32_t n, struct pass_result *results, struct err *err) {
   const struct rules_book *book = passes[0]->book ? passes[0]->book : &rules_house;
@@ -19,7 +24,7 @@ int rules_pass_run(struct pass_env *env, const struct pass *const *passes, void 
   uint32_t n_given = 0;
   bool infers = false;
   for (uint32_t i = 0; i < n; i++) {
-    const uint32_t pass = rules_named(book, span_str(passes[i]->name));
+    const uint32_t pass = place_of(book, passes[i]);
     assert(pass < most && passes[i]->book == passes[0]->book);
     on[pass] = true;
     infers |= passes[i]->infers;
@@ -34,7 +39,7 @@ int rules_pass_run(struct pass_env *env, const struct pass *const *passes, void 
                                   .counts = counts};
   if (rules_run(book, env, passes[0]->name, &o, err)) return -1;
   for (uint32_t i = 0; i < n; i++) {
-    const uint32_t pass = rules_named(book, span_str(passes[i]->name));
+    const uint32_t pass = place_of(book, passes[i]);
     results[i].held_back = counts[pass].held;
   }
   return 0;

@@ -80,6 +80,15 @@ static bool decide_axis(struct kit *k, const struct joins *j, struct joins_plan 
   return true;
 }
 
+// Neutral numbers are new bytes: as many as their axes say, but no more than this.
+enum { NEUTRAL_BYTES = 1 << 20 };
+
+static bool is_small(enum dtype dtype, const int64_t *dims, uint32_t rank) {
+  uint64_t count, bytes;
+  return rank <= RECIPE_MAX_RANK && dims_product(dims, rank, &count) &&
+         dtype_bytes(dtype, count, &bytes) && bytes <= NEUTRAL_BYTES;
+}
+
 struct joins_plan joins_decide(struct kit *k, const struct joins *j) {
   struct joins_plan p = {.how = JOINS_NONE};
   if (is_shared(k, j)) return (struct joins_plan){.how = JOINS_SHARED};
@@ -97,6 +106,7 @@ struct joins_plan joins_decide(struct kit *k, const struct joins *j) {
       p.expands[i] = true;
     for (uint32_t d = 0; d < p.rank && p.expands[i]; d++)
       if (p.dims[(size_t)i * p.rank + d] < 0) return p;
+    if (j->values[i] == NO_ID && !is_small(p.dtype, p.dims + (size_t)i * p.rank, p.rank)) return p;
   }
   p.how = JOINS_CONCAT;
   return p;
