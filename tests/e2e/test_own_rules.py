@@ -305,3 +305,12 @@ def test_the_examples_of_the_page_are_rules(weir, rules):
     assert len(blocks) == 2
     for block in blocks:
         assert "  mine/" in weir("passes", "--rules", rules(block)).out
+
+
+def test_ways_to_match_are_limited_and_said(weir, rules, tmp_path):
+    """15 Adds, each of a value and itself, may be turned in 2^15 ways at each node."""
+    doubled = [("Add", f"{before} {before}", after, {}) for before, after in zip(["x", *(f"a{i}" for i in range(29))], [*(f"a{i}" for i in range(29)), "y"])]
+    text = f"mine/Adds exact : {'Add(' * 15}Neg(x){''.join(f',{name})' for name in 'abcdefghijklmno')} -> x ;\n"
+    done = weir("run", small(tmp_path, doubled), tmp_path / "out.onnx", "--rules", rules(text))
+    assert "more than 4096 ways to match at one node: mine/Adds" in done.err
+    assert operators(tmp_path / "out.onnx") == ["Add"] * 30

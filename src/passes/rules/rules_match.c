@@ -27,8 +27,12 @@ static uint32_t choose(struct rules_run *run, uint32_t n) {
   return run->choices[run->at_choice++];
 }
 
-// Counts up the digits behind the first `floor`: false if they are through.
+// Counts up the digits behind the first `floor`: false if they are through, or if a node took too many ways.
 static bool count_up(struct rules_run *run, uint32_t floor) {
+  if (++run->ways >= RULES_WAYS) {
+    run->too_many = run->n_choices > floor;
+    return false;
+  }
   while (run->n_choices > floor &&
          run->choices[run->n_choices - 1] + 1 == run->limits[run->n_choices - 1])
     run->n_choices--;
@@ -198,7 +202,7 @@ static bool run_program(struct rules_run *run, uint32_t from, uint32_t here);
 static bool each(struct rules_run *run, const uint16_t *w, uint32_t body) {
   const uint32_t n = n_operands(run, run->nodes[w[2]]), first = w[3], fields = w[4];
   struct rules_value *all = arena_alloc(&run->match, (n * fields + 1) * sizeof *all);
-  const uint32_t outer = run->n_choices, at = run->at_choice;
+  const uint32_t outer = run->n_choices, at = run->at_choice, ways = run->ways;
   for (uint32_t i = 0; i < n; i++) {
     bool found;
     const uint32_t touched = run->n_touched;
@@ -210,6 +214,7 @@ static bool each(struct rules_run *run, const uint16_t *w, uint32_t body) {
     } while (!found && count_up(run, outer));
     run->n_choices = outer;
     run->at_choice = at;
+    run->ways = ways; // of as many operands as there are
     if (!found) return false;
     memcpy(all + (size_t)i * fields, run->registers + first, fields * sizeof *all);
   }
@@ -338,7 +343,8 @@ bool rules_match_first(struct rules_run *run, const struct rules_rule *rule, uin
   run->steps++;
   run->rule = rule;
   run->nodes[0] = node;
-  run->n_choices = 0;
+  run->n_choices = run->ways = 0;
+  run->too_many = false;
   run->first_row = row;
   return try_ways(run, row);
 }

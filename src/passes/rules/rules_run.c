@@ -249,6 +249,13 @@ static bool may_fire(struct rules_run *run, uint32_t node, uint16_t pass) {
          spent(run, node) < run->fuel;
 }
 
+// A rule had more ways to match than were tried.
+static void note_lost(struct rules_run *run, const struct rules_entry *e) {
+  const struct rules_rule *r = &run->book->rules[e->rule];
+  const uint32_t row = e->row == RULES_NOTHING ? 0 : e->row;
+  run->lost[run->book->cells[r->cells + (row + 1) * r->n_columns - 1]] = true;
+}
+
 // Tries the rules that the node is worth, in the order of the files. True if one was placed.
 static bool visit(struct rules_run *run, uint32_t node) {
   struct kit *k = &run->k;
@@ -304,6 +311,7 @@ static bool visit(struct rules_run *run, uint32_t node) {
       }
       if (place(run, &result)) return true;
     }
+    if (run->too_many) note_lost(run, e);
   }
   return false;
 }
@@ -331,16 +339,33 @@ static bool seen_before(struct rules_run *run, uint32_t turn) {
   return false;
 }
 
-// Names the rules that `which` marks, a few of them.
-static void warn(struct rules_run *run, const bool *which, const char *what) {
-  struct arena *a = &run->lists;
-  const char *names = "";
+// The rules that `which` marks, a few of them; NULL: none.
+static const char *names_of(struct rules_run *run, const bool *which) {
+  const char *names = NULL;
   uint32_t n = 0;
   for (uint32_t p = 0; p < run->book->n_passes; p++)
     if (which[p] && n++ < 6)
-      names = arena_printf(a, "%s%s%s", names, n > 1 ? ", " : "", run->book->passes[p].name);
-  kit_warn(&run->k, arena_printf(a, "%s: %s; rewriting stopped", what, names),
+      names = arena_printf(&run->lists, "%s%s%s", names ? names : "", names ? ", " : "",
+                           run->book->passes[p].name);
+  return names;
+}
+
+static void warn(struct rules_run *run, const bool *which, const char *what) {
+  const char *names = names_of(run, which);
+  kit_warn(&run->k,
+           arena_printf(&run->lists, "%s: %s; rewriting stopped", what, names ? names : ""),
            "leave one of these out");
+}
+
+static void warn_lost(struct rules_run *run) {
+  const char *names = names_of(run, run->lost);
+  if (names)
+    kit_warn(&run->k,
+             arena_printf(
+                 &run->lists,
+                 "there are more than %d ways to match at one node: %s; the rest were not tried",
+                 (int)RULES_WAYS, names),
+             "write fewer commutative operators and alternatives into one pattern");
 }
 
 // ---- graphs -------------------------------------------------------------------------------------
@@ -403,6 +428,7 @@ int rules_run(const struct rules_book *book, struct pass_env *env, const char *n
   if (options->infers) kit_infer(&run.k);
   run.recent = arena_zalloc(&run.lists, book->n_passes + 1);
   run.hot = arena_zalloc(&run.lists, book->n_passes + 1);
+  run.lost = arena_zalloc(&run.lists, book->n_passes + 1);
   run.stopped = arena_zalloc(&run.lists, env->m->n_graphs + 1);
   choose_entries(&run);
   grow_candidates(&run);
@@ -424,6 +450,7 @@ int rules_run(const struct rules_book *book, struct pass_env *env, const char *n
     snprintf(what, sizeof what, "one place was rewritten %u times", run.fuel);
     warn(&run, run.hot, what);
   }
+  warn_lost(&run);
   table_free(run.candidates, run.candidates_cap, sizeof *run.candidates);
   table_free(run.kept, run.kept_cap, sizeof *run.kept);
   table_free(run.touched, run.touched_cap, sizeof *run.touched);

@@ -125,7 +125,7 @@ static void multiplicity(struct stairs *s, uint32_t node) {
   if (!stairs_is(s, node)) return;
   const char *why = stairs_of(s, node, &t, &w, &table);
   const uint64_t n = why ? 0 : steps_of_one(&table, &level);
-  if (n > STAIRS_MOST / table.rows) why = "too_large";
+  if (!why && n > STAIRS_MOST / table.rows) why = "too_large";
   if (why) skip(s, node, why);
   if (why || n == 0 || !stairs_may(s, level)) return;
   struct stairs_table ones = table;

@@ -13,7 +13,7 @@
 #include <math.h>
 
 enum { RULES_COLUMN = 0x8000, RULES_NOTHING = 0xffff, RULES_HERE = 255 };
-enum { RULES_REGISTERS = 32, RULES_NODES = 16, RULES_CHOICES = 16 };
+enum { RULES_REGISTERS = 32, RULES_NODES = 16, RULES_CHOICES = 16, RULES_WAYS = 4096 };
 
 // The words of a pattern, with what follows each: n a node's register, i one of its operands
 // (RULES_HERE: the one that EACH is at), r a register. Words to skip are counted from behind the

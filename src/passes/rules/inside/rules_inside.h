@@ -123,6 +123,8 @@ struct rules_run {
   bool flipped[RULES_NODES];
   uint8_t choices[RULES_CHOICES], limits[RULES_CHOICES];
   uint32_t n_choices, at_choice;
+  uint32_t ways; // tried of one rule at one node: at most RULES_WAYS
+  bool too_many; // there were more
   uint64_t steps;           // words of patterns that were run
   TABLE(uint32_t, touched); // all nodes of the match but the first, where there are filters
 
@@ -147,6 +149,7 @@ struct rules_run {
   uint32_t fuel;
   uint64_t fired;
   bool *recent, *hot; // by pass: fired in this turn; fired where much was rewritten
+  bool *lost;         // by pass: had more ways than were tried
   bool *stopped;      // by graph: what it computes came round
   bool out_of_fuel;
   bool missed; // a place that should be looked at again was not put down
