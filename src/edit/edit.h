@@ -62,8 +62,9 @@ struct edits {
   // of its elements as loaded, as id + 1, of tensors replaced since, by tensor id.
   TABLE(uint32_t, origin);
   TABLE(uint32_t, source_of);
-  TABLE(uint32_t, looked); // by tensor id: 1 + its recipe when it was looked at; 0: was not
-  struct arena scratch;    // of the edit being made
+  TABLE(uint32_t, looked);       // by tensor id: 1 + its recipe when it was looked at; 0: was not
+  uint32_t spare_of, spare_next; // edit_forward: a name id, and the first number to try behind it
+  struct arena scratch;          // of the edit being made
 };
 
 void edits_init(struct edits *e, struct model *m, struct recipes *r);

@@ -43,12 +43,17 @@ bool edit_can_forward(const struct edits *e, uint32_t from, uint32_t to) {
   return edit_check_replace_uses(e, &x, &err) == 0;
 }
 
-// A name that nothing in the model has. In the edits' scratch, which the renaming copies first.
+// A name that nothing in the model has. In the edits' scratch, which the renaming copies first. An output may be
+// forwarded as often as there are nodes: numbers that were tried are not tried again.
 static struct span spare_name(struct edits *e, uint32_t value) {
   const struct span name = model_value_name(e->m, value);
+  const uint32_t id = e->m->values[value].name;
   char *text = arena_printf(&e->scratch, "%.*s_before", (int)name.n, (const char *)name.at);
-  for (uint32_t i = 1; model_find_name(e->m, span_str(text)) != NO_ID; i++)
+  uint32_t i = e->spare_of == id && e->spare_next > 0 ? e->spare_next : 1;
+  for (; model_find_name(e->m, span_str(text)) != NO_ID; i++)
     text = arena_printf(&e->scratch, "%.*s_before_%u", (int)name.n, (const char *)name.at, i);
+  e->spare_of = id;
+  e->spare_next = i;
   return span_str(text);
 }
 

@@ -24,6 +24,26 @@ static uint32_t value(const struct pass_bench *t, const char *name) {
 
 // ---- forwarding ----------------------------------------------------------------------------------
 
+// An output may be forwarded as often as there are nodes: what was tried for a name is not tried again.
+static void test_an_output_forwarded_often(void **state) {
+  struct pass_bench *t = *state;
+  build_input(&t->b, "x", DTYPE_FLOAT, "2");
+  build_node(&t->b, "Neg", "", "x", "a");
+  build_node(&t->b, "Identity", "", "a", "b");
+  build_node(&t->b, "Identity", "", "b", "c");
+  build_node(&t->b, "Identity", "", "c", "y");
+  build_output(&t->b, "y", DTYPE_FLOAT, NULL);
+  pass_bench_ready(t);
+  static const char *const names[] = {"y_before", "y_before_1", "y_before_2"};
+  for (uint32_t i = 0; i < 3; i++) {
+    const uint32_t y = value(t, "y"), node = t->m.values[y].def;
+    assert_true(edit_forward(&t->e, y, t->m.refs[t->m.nodes[node].refs].value));
+    assert_true(span_is(model_value_name(&t->m, y), names[i]));
+    assert_int_equal(t->e.spare_next, i + 1);
+    edit_remove_node(&t->e, node);
+  }
+}
+
 static void test_forward_uses(void **state) {
   struct pass_bench *t = *state;
   build_input(&t->b, "x", DTYPE_FLOAT, "2");
@@ -448,6 +468,7 @@ int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, pass_bench_setup, pass_bench_teardown)
   const struct CMUnitTest tests[] = {
       TEST(test_forward_uses),
+      TEST(test_an_output_forwarded_often),
       TEST(test_forward_hidden),
       TEST(test_forward_output),
       TEST(test_forward_refused),

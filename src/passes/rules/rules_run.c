@@ -370,13 +370,22 @@ static void warn_lost(struct rules_run *run) {
 
 // ---- graphs -------------------------------------------------------------------------------------
 
-// Nodes that a rewrite removes stand before the one it is about: the walk's next one lives.
+// Nodes that a rewrite removes stand before the one it is about: the walk's next one lives. Not so in a graph
+// that is not sorted: there the walk goes on where it was, if that can be told.
 static void walk(struct rules_run *run) {
   const struct model *m = run->k.m;
   for (uint32_t n = m->graphs[run->graph].first_node, next; n != NO_ID; n = next) {
+    const uint32_t before = m->nodes[n].prev;
     next = m->nodes[n].next;
     visit_all(run, n);
-    if (next != NO_ID && !alive(run, next)) { // a graph that is not sorted
+    if (next == NO_ID || alive(run, next)) continue;
+    if (alive(run, n)) {
+      next = m->nodes[n].next;
+    } else if (before == NO_ID) {
+      next = m->graphs[run->graph].first_node;
+    } else if (alive(run, before)) {
+      next = m->nodes[before].next;
+    } else {
       run->missed = true;
       return;
     }
