@@ -17,6 +17,8 @@ Python of that environment. How it measures: measure.py. Nothing here asserts.
   shrink        weir shrink against onnx_shrink_ray (needs bench/requirements.txt)
   wide          one weight of 4 GiB (16384 x 65536) to 4 bit: memory, bytes read
   fold          a BatchNormalization folded into a Conv of 512 MiB: memory, bytes read
+  int8          weir run: conv2matmul and dynamic int8 in one go, against `cp` + `sync` of the source
+  int8-peer     the same against (MatMul only, without conv2matmul) onnxruntime's quantize_dynamic
   int4-size     as size, with the job of int4
   verify        sites of conv2matmul, and of it with 4 bits, against both models whole: seconds and memory
   diff          two copies of the model, and two of which every tensor differs, against `cmp` of their data files
@@ -47,6 +49,12 @@ QUANTIZE = (
     "q.process()\n"
     "q.model.save_model_to_file(sys.argv[2], True)\n"
 )
+DYNAMIC = (
+    "import sys\n"
+    "from onnxruntime.quantization import quantize_dynamic\n"
+    "quantize_dynamic(sys.argv[1], sys.argv[2], op_types_to_quantize=['MatMul'], per_channel=True, use_external_data_format=True)\n"
+)
+INT8 = ["--pass", "conv2matmul:extended_conv1x1=true", "--pass", "dynamic"]
 SHRINK = ["-m", "onnx_shrink_ray.shrink"]
 INT4 = ["--pass", "conv2matmul:extended_conv1x1=true", "--pass", "quantize:bits=4,block_size=64,symmetric=false"]
 ONNX_LOAD = "import sys, onnx\nonnx.load(sys.argv[1])\n"
@@ -103,6 +111,30 @@ def int4(model, work, n):
     yield "peak memory, MB", ours.peak / 1e6, [ours.peak / 1e6], None
     read = common["source_bytes_read"] / sum(f.stat().st_size for f in files)
     yield "bytes read / bytes of the model", read, [read], 1.02
+
+
+def int8(model, work, n):
+    files = files_of(model)
+    base = copy_and_sync(files, work / "copy")
+    report = work / "int8.json"
+    ours = weir_arm("weir run", ["run", str(model), *INT8, "--report-json", str(report), "-o"], work / "int8.onnx")
+    rounds([base, ours], n, files)
+    values = [o / b for o, b in zip(ours.seconds, base.seconds)]
+    yield "int8 / (cp + sync)", sorted(values)[len(values) // 2], values, 0.6
+    yield "peak memory, MB", ours.peak / 1e6, [ours.peak / 1e6], None
+    read = json.loads(report.read_text())["weir"]["source_bytes_read"] / sum(f.stat().st_size for f in files)
+    yield "bytes read / bytes of the model", read, [read], 1.02
+
+
+def int8_peer(model, work, n):
+    files = files_of(model)
+    out = work / "peer.onnx"
+    theirs = Arm("quantize_dynamic", [[sys.executable, "-c", DYNAMIC, str(model), str(out)]], [out, f"{out}.data"])
+    ours = weir_arm("weir dynamic", ["dynamic", str(model), "--op-types", "MatMul", "-o"], work / "int8.onnx")
+    rounds([theirs, ours], n, files)
+    values = [t / o for t, o in zip(theirs.seconds, ours.seconds)]
+    yield "times faster than quantize_dynamic", sorted(values)[len(values) // 2], values, 15
+    yield "times less memory", theirs.peak / ours.peak, [theirs.peak / ours.peak], 60
 
 
 def int4_peer(model, work, n):
@@ -268,7 +300,7 @@ def int4_size(_model, work, n):
 
 
 CLAIMS = {"conv2matmul": conv2matmul, "peer": peer, "convert": convert, "index": index, "size": size, "int4": int4,
-          "int4-peer": int4_peer, "shrink": shrink, "wide": wide, "fold": fold, "int4-size": int4_size, "verify": verify, "diff": diff}
+          "int4-peer": int4_peer, "int8": int8, "int8-peer": int8_peer, "shrink": shrink, "wide": wide, "fold": fold, "int4-size": int4_size, "verify": verify, "diff": diff}
 
 
 def main():

@@ -29,6 +29,8 @@ int cmd_run(const struct cli_args *args, struct err *err) {
   pass_job_init(&pj);
   rc = own_rules_read(&own, rules, n_rules, err);
   pj.pipeline.own = &own;
+  for (uint32_t i = 0; i < n_rules; i++)
+    *TABLE_PUSH(&pj.pipeline.read, list) = rules[i];
   if (rc == 0) rc = pass_job_take_inputs(&pj, args, err);
   const char *target = cli_string(args, OPT_TARGET);
   if (target && rc == 0)

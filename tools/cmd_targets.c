@@ -25,6 +25,7 @@ static void write_target(struct json_out *j, const struct target *t) {
   if (t->format) json_put_text(j, "format", t->format);
   if (t->symmetric) json_put_bool(j, "symmetric", true);
   json_end_object(j);
+  if (t->dynamic) json_put_text(j, "defaults_of_dynamic", t->dynamic);
   write_features(j, "does_not_run", target_lacks(t));
   write_features(j, "does_not_run_everywhere", t->warns);
   json_put_text(j, "name", t->name);
@@ -45,6 +46,7 @@ static void print_target(const struct target *t, struct arena *a) {
   printf("Defaults: ");
   help_wrap(stdout, *presets ? presets : "the defaults of quantize", 10, 10);
   if (t->candidates) printf("          --candidates %s\n", t->candidates);
+  if (t->dynamic) printf("Defaults of dynamic: %s\n", t->dynamic);
   print_features("Does not run: ", target_lacks(t), a);
   print_features("Does not run everywhere: ", t->warns, a);
   if (t->tried)
@@ -52,6 +54,7 @@ static void print_target(const struct target *t, struct arena *a) {
   else
     printf("Not tested: this is what its documentation says.\n");
   printf("\nUse: weir quantize IN OUT --target %s\n", t->name);
+  if (t->dynamic) printf("     weir dynamic IN OUT --target %s\n", t->name);
 }
 
 static int unknown(const char *name, struct err *err) {

@@ -167,7 +167,7 @@ class Documents:
 
     def source(self):
         for stem, schema in sorted(self.schemas.items()):
-            if stem not in ("common", "error", "tables"):
+            if stem not in ("common", "error", "tables") and "properties" in schema:  # else it is of the lines of a file
                 self.add_class(capital(stem), schema, (stem,), schema["title"])
         names = sorted(self.classes)
         return (

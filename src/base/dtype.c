@@ -48,6 +48,18 @@ bool dtype_is_integer(enum dtype t) {
   return dtype_known(t) && rows[t].kind == 'i';
 }
 
+bool dtype_is_signed(enum dtype t) {
+  switch (t) {
+  case DTYPE_INT2:
+  case DTYPE_INT4:
+  case DTYPE_INT8:
+  case DTYPE_INT16:
+  case DTYPE_INT32:
+  case DTYPE_INT64: return true;
+  default: return false;
+  }
+}
+
 bool dtype_is_float(enum dtype t) {
   return dtype_known(t) && rows[t].kind == 'f';
 }

@@ -22,6 +22,7 @@ uint32_t dtype_bits(enum dtype t);
 // The typed field of TensorProto that may hold it: 'F' 'I' 'L' 'D' 'U' 'S' (dtype.def).
 char dtype_field(enum dtype t);
 bool dtype_is_integer(enum dtype t); // bool, int*, uint*
+bool dtype_is_signed(enum dtype t);  // int*
 bool dtype_is_float(enum dtype t);   // float*, bfloat16, double
 // What operators compute in: float, double, float16, bfloat16; and these or whole bytes of integers.
 bool dtype_is_plain_float(enum dtype t);

@@ -1,7 +1,7 @@
 // Guesses at misspelt names, of options, commands and passes.
 //
 // The distance is that of "optimal string alignment": rows of the usual edit matrix, with one more
-// step for two neighbours swapped, which is what fingers do. Names are short, so three rows of 32
+// step for two neighbours swapped, which is what fingers do. Names are short, so three rows of 48
 // cells are enough, and longer words have no near name.
 //
 // A candidate that begins with the word given is near as well, if it is the only one.
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { WORD_MAX = 31 };
+enum { WORD_MAX = 47 };
 
 static uint32_t min_u32(uint32_t a, uint32_t b) {
   return a < b ? a : b;

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 // Edits (one letter added, dropped, changed, or two neighbours swapped) between two words; words
-// past 31 letters are infinitely far.
+// past 47 letters are infinitely far.
 uint32_t guess_distance(const char *a, const char *b);
 
 // The nearest of some candidates to a word: the one with the fewest edits, if they are at most a

@@ -111,6 +111,11 @@ static inline const char *plural(uint64_t n) {
 
 // 64-bit mix of bytes for hash tables; not for anything that leaves the process.
 uint64_t span_hash(struct span s);
+// One more word into such a hash; order counts.
+static inline uint64_t span_hash_mix(uint64_t h, uint64_t x) {
+  h = (h ^ x) * 0x9e3779b97f4a7c15u;
+  return h ^ h >> 31;
+}
 
 // Length in bytes of the valid UTF-8 character at s (1..4), or 0 if there is none.
 size_t utf8_length(struct span s, uint32_t *code_point);

@@ -72,7 +72,7 @@ void edit_take(struct edits *e, struct edit_asked *x) {
   kind->apply(e, x);
   if (!early) edit_line(e, x);
   arena_reset(&e->scratch);
-  e->n += x->kind > EDIT_LOOK;
+  e->n += x->kind > EDIT_SOURCE;
 }
 
 // Lines have a node's name beside its address, whether it was given or not.

@@ -10,9 +10,9 @@
 // ids. No line speaks of a list position other than an input or output slot of a node.
 //
 // edit kinds: node.add node.remove node.move node.rename node.set_input node.set_output node.set_attr
-//   tensor.add tensor.replace tensor.remove value.rename value.retype value.replace_uses
-//   graph.add_input graph.remove_input graph.set_output subgraph.add function.add function.remove function.opset
-//   opset ir_version metadata group artifact look
+//   tensor.add tensor.replace tensor.remove value.rename value.retype value.say_range
+//   value.replace_uses graph.add_input graph.remove_input graph.set_output subgraph.add function.add function.remove function.opset
+//   opset ir_version metadata group artifact look source
 #ifndef WEIR_EDIT_H
 #define WEIR_EDIT_H
 
@@ -37,6 +37,14 @@ struct edit_look {
   uint8_t sha256[32]; // of its elements in RAW form
 };
 
+// A file beside the model that recipes may read (row `file` of the sources).
+struct edit_source {
+  uint32_t file;
+  const char *name; // base name
+  uint64_t size;
+  uint8_t sha256[32];
+};
+
 struct edit_groups; // edit_groups.h
 
 struct edits {
@@ -57,11 +65,16 @@ struct edits {
   // The same at a look's line.
   int (*look)(void *ctx, const struct edit_look *look, struct err *err);
   void *look_ctx;
+  // Replay asks, at a source's line, for a file of this name that is what the line says: makes it row `file` of the
+  // sources. NULL: nobody looks for it, and no recipe can be read that names it.
+  int (*source)(void *ctx, const struct edit_source *source, struct err *err);
+  void *source_ctx;
   struct edit_groups *groups; // what each group did; NULL: not kept (edit_groups_keep)
   // Internal. The tensor whose own elements a recipe reads, as id + 1, by recipe id; and the recipe
   // of its elements as loaded, as id + 1, of tensors replaced since, by tensor id.
   TABLE(uint32_t, origin);
   TABLE(uint32_t, source_of);
+  uint32_t n_sources;            // companions that have their line
   TABLE(uint32_t, looked);       // by tensor id: 1 + its recipe when it was looked at; 0: was not
   uint32_t spare_of, spare_next; // edit_forward: a name id, and the first number to try behind it
   struct arena scratch;          // of the edit being made
@@ -145,6 +158,8 @@ void edit_rename_value(struct edits *e, uint32_t value, struct span name);
 // outputs stay).
 void edit_retype_value(struct edits *e, uint32_t value, enum dtype dtype,
                        const struct model_dim *dims, uint32_t rank);
+// What its declarations (one is made if there is none) say of between what numbers it lies, as metadata; empty: nothing.
+void edit_say_range(struct edits *e, uint32_t value, struct span range);
 void edit_replace_uses(struct edits *e, uint32_t from, uint32_t to); // node inputs only
 // Everything that was `from` becomes `to`: inputs of nodes, in its graph and those inside, and
 // outputs of its graph, whose names and declared types stay: `to` then takes over the name, and
@@ -196,6 +211,12 @@ void edit_artifact_recipe(struct edits *e, struct json_out *j, uint32_t recipe);
 //   {"edit":"look","tensor":"g0/t5:gamma","sha256":"…"}
 void edit_look(struct edits *e, const struct edit_look *look);
 bool edit_looked(const struct edits *e, uint32_t tensor); // as it is now
+
+// Records that recipes behind this line may have extents in a file that is no data file of the model, once a file:
+//   {"edit":"source","file":2,"name":"ranges.jsonl.data","size":4194304,"sha256":"…"}
+// It becomes the next row of m->files, if it is none yet: file is the number of rows then, or that of a companion.
+void edit_source(struct edits *e, const struct edit_source *source);
+bool edit_source_is_known(const struct edits *e, uint32_t file); // it has its line
 
 // Reports a sink failure, if any.
 int edits_finish(struct edits *e, struct err *err);

@@ -163,6 +163,26 @@ int edit_check_look(const struct edits *e, const struct edit_asked *x, struct er
   return err_set(err, ERR_MODEL, "tensor t%u already has a look", x->tensor);
 }
 
+// Companions have their lines in order, and come behind the files of the model.
+int edit_check_source(const struct edits *e, const struct edit_asked *x, struct err *err) {
+  const struct model *m = e->m;
+  uint32_t next = 0;
+  while (next < m->n_files && !m->files[next].companion)
+    next++;
+  next += e->n_sources;
+  if (x->slot != next)
+    return err_set(err, ERR_MODEL,
+                   "source %u does not follow the model's files: the next one is %u", x->slot,
+                   next);
+  if (x->name.n == 0 || has_nul(x->name) || memchr(x->name.at, '/', x->name.n))
+    return err_set(err, ERR_MODEL, "'%s' is not the name of a file", quote(x->name).s);
+  if (x->number < 0) return err_set(err, ERR_MODEL, "a source has a size below 0");
+  if (next < m->n_files &&
+      (m->files[next].size != (uint64_t)x->number || !span_is(x->name, m->files[next].name)))
+    return err_set(err, ERR_MODEL, "source %u is another file", x->slot);
+  return 0;
+}
+
 static int check_before(const struct edits *e, uint32_t graph, uint32_t before, struct err *err) {
   if (before == NO_ID) return 0;
   if (edit_check_node(e, before, err)) return -1;
@@ -338,6 +358,11 @@ static int check_dims(const struct edits *e, const struct edit_asked *x, struct 
 int edit_check_retype_value(const struct edits *e, const struct edit_asked *x, struct err *err) {
   if (edit_check_value(e, x->value, err)) return -1;
   return check_dims(e, x, err);
+}
+
+int edit_check_say_range(const struct edits *e, const struct edit_asked *x, struct err *err) {
+  if (edit_check_value(e, x->value, err)) return -1;
+  return check_text(x->text, "a range", err);
 }
 
 int edit_check_replace_uses(const struct edits *e, const struct edit_asked *x, struct err *err) {

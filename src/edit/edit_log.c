@@ -30,7 +30,7 @@ int edit_log_begin(struct edits *e, const struct edit_log_head *head, struct err
   json_put_text(j, "name", e->m->n_files > 0 ? e->m->files[0].name : "");
   json_put_text(j, "meta_sha256", hex);
   json_put_array(j, "files");
-  for (uint32_t i = 1; i < e->m->n_files; i++) {
+  for (uint32_t i = 1; i < e->m->n_files && !e->m->files[i].companion; i++) {
     json_object(j);
     json_put_text(j, "name", e->m->files[i].name);
     json_put_uint(j, "size", e->m->files[i].size);

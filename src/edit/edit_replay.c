@@ -515,6 +515,12 @@ static int find_again(const struct edits *e, const struct edit_asked *x, struct 
     memcpy(look.sha256, x->sha256, sizeof look.sha256);
     return e->look(e->look_ctx, &look, err);
   }
+  if (x->kind == EDIT_SOURCE && e->source) {
+    struct edit_source source = {
+        .file = x->slot, .name = (const char *)x->name.at, .size = (uint64_t)x->number};
+    memcpy(source.sha256, x->sha256, sizeof source.sha256);
+    return e->source(e->source_ctx, &source, err);
+  }
   return 0;
 }
 

@@ -57,6 +57,35 @@ void edit_apply_retype_value(struct edits *e, struct edit_asked *x) {
   edit_rows_mark_graph(m, m->values[x->value].graph, GRAPH_DIRTY);
 }
 
+void edit_say_range(struct edits *e, uint32_t value, struct span range) {
+  edit_ask(e, &(struct edit_asked){.kind = EDIT_VALUE_SAY_RANGE, .value = value, .text = range});
+}
+
+// A value_info with nothing in it but the name.
+static bool says_nothing(const struct model *m, uint32_t info) {
+  const struct model_info *i = &m->infos[info];
+  uint32_t n;
+  return i->home == INFO_VALUE && i->type.len == 0 && !(i->flags & INFO_TYPE) &&
+         !model_kept_fields(m, KEPT_INFO, info, &n);
+}
+
+void edit_apply_say_range(struct edits *e, struct edit_asked *x) {
+  struct model *m = e->m;
+  uint32_t range = model_intern(m, x->text);
+  MODEL_EACH_INFO (m, x->value, i) {
+    struct model_info *info = &m->infos[i];
+    if (info->range != range) info->flags |= INFO_DIRTY;
+    info->range = range;
+    if (range == m->empty && says_nothing(m, i)) info->flags |= INFO_DEAD;
+    range = m->empty; // it is said once
+  }
+  if (range != m->empty) {
+    const uint32_t info = edit_rows_add_info(m, x->value, INFO_VALUE);
+    m->infos[info].range = range;
+  }
+  edit_rows_mark_graph(m, m->values[x->value].graph, GRAPH_DIRTY);
+}
+
 void edit_replace_uses(struct edits *e, uint32_t from, uint32_t to) {
   edit_ask(e, &(struct edit_asked){.kind = EDIT_VALUE_REPLACE_USES, .from = from, .value = to});
 }
@@ -131,6 +160,7 @@ static void declare_output(struct model *m, uint32_t old, uint32_t value) {
   o->rank = known.rank;
   o->dtype = known.dtype;
   o->type = known.type;
+  if (known.range != m->empty) o->range = known.range;
   o->flags = (uint8_t)((o->flags & ~INFO_TYPE) | INFO_DIRTY | (known.flags & INFO_TYPE));
   m->infos[inner].flags |= INFO_DEAD;
 }

@@ -3,8 +3,8 @@
 // function. The choice is made when the first kernel is called and kept for the process.
 //
 // Features are asked of the processor *and* of the system (an operating system that does not save
-// the wide registers takes them away). KERNELS_AVX2 includes F16C: the conversions need both, and
-// every processor with the one has had the other. KERNELS_AVX512 is what Ice Lake and Zen 4 have:
+// the wide registers takes them away). KERNELS_AVX2 includes F16C and FMA: the conversions and the
+// sums of products need them, and every processor with the one has had the others. KERNELS_AVX512 is what Ice Lake and Zen 4 have:
 // F, BW, DQ, VL, VBMI and VBMI2; the processors with less of it are better off with AVX2.
 //
 // kernels_mask is for tests and for `--cpu`-like switches before any thread runs: every variant
@@ -12,6 +12,7 @@
 #include "kernels.h"
 
 #include "blocks.h"
+#include "gram.h"
 #include "kernels_table.h"
 
 #include <assert.h>
@@ -29,7 +30,8 @@ static uint32_t machine_features(void) {
   const unsigned avx512_b = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
   const unsigned avx512_c = bit_AVX512VBMI | bit_AVX512VBMI2;
   unsigned a, b, c, d, saved;
-  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !(c & bit_F16C)) return 0;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !(c & bit_F16C) || !(c & bit_FMA))
+    return 0;
   __asm__("xgetbv" : "=a"(saved), "=d"(d) : "c"(0));
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
   if ((saved & SAVES_YMM) != SAVES_YMM || !(b & bit_AVX2)) return 0;
@@ -185,6 +187,14 @@ size_t kernels_affine_range_f32(const float *in, size_t n, float *lo, float *hi)
   return table()->affine_range_f32(in, n, lo, hi);
 }
 
+bool kernels_linear_codes(void *out, const float *in, size_t n, const struct kernels_linear *m) {
+  return table()->linear_codes(out, in, n, m);
+}
+
+size_t kernels_linear_ranges(const float *in, size_t n, float *lo, float *hi) {
+  return table()->linear_ranges(in, n, lo, hi);
+}
+
 bool kernels_figure_pairs(struct kernels_lanes *sums, size_t first, const double *v,
                           const double *w, size_t n) {
   return table()->figure_pairs(sums, first, v, w, n);
@@ -198,4 +208,23 @@ bool kernels_figure_pairs_codes(struct kernels_lanes *sums, size_t first, const 
 bool kernels_figure_pairs_scaled(struct kernels_lanes *sums, size_t first, const float *v,
                                  const uint8_t *codes, size_t n, const struct kernels_scaled *m) {
   return table()->figure_pairs_scaled(sums, first, v, codes, n, m);
+}
+
+void kernels_products(double *c, size_t stride, const struct kernels_products *p, void *scratch) {
+  table()->gram_products(c, stride, p, scratch);
+}
+
+void kernels_add_scaled(double *y, const double *x, double a, size_t n) {
+  table()->gram_add_scaled(y, x, a, n);
+}
+
+void kernels_gram(double *tile, uint64_t k, uint64_t r, uint64_t c, const float *x, size_t stride,
+                  size_t rows, void *scratch) {
+  assert(c <= r && r < gram_tiles(k));
+  const struct kernels_products p = {.a = {x + r * GRAM_SIDE, 1, stride, false},
+                                     .b = {x + c * GRAM_SIDE, 1, stride, false},
+                                     .rows = (size_t)gram_side(k, r),
+                                     .columns = (size_t)gram_side(k, c),
+                                     .depth = rows};
+  table()->gram_products(tile, p.columns, &p, scratch);
 }

@@ -194,9 +194,29 @@ void kernels_affine_levels_f64(double *out, const double *in, size_t n,
 // The arithmetic of ONNX's QuantizeLinear: code = clamp(rint(x / scale) + zero, lo, hi).
 void kernels_affine_divide(uint8_t *out, const float *in, size_t n, float scale, float zero,
                            float lo, float hi);
+
+// ONNX's QuantizeLinear of elements with parameters that are given: code = clamp(rint(x / scale) + zero, lo,
+// hi), rint half to even, each operation rounded to float. Scales and zero points are one for all, or one
+// for each element. Elements should be finite: false if one is not (all codes are written). Scales are
+// finite and not 0.
+struct kernels_linear {
+  const float *scales, *zeros; // zeros NULL: 0
+  bool each;
+  float lo, hi;
+  uint8_t width; // bytes of a code: 1 or 2
+};
+bool kernels_linear_codes(void *out, const float *in, size_t n, const struct kernels_linear *m);
+// To int32, without zero points: the quotient is a double, and lo and hi are not looked at.
+bool kernels_linear_int32(void *out, const float *in, size_t n, const struct kernels_linear *m);
+// x / scale alone.
+bool kernels_linear_quotients(float *out, const float *in, size_t n,
+                              const struct kernels_linear *m);
+
 // Joins smallest and largest of n elements to *lo and *hi; gives how many are NaN or infinite,
 // which join nothing.
 size_t kernels_affine_range_f32(const float *in, size_t n, float *lo, float *hi);
+// The same of n columns, one element of each.
+size_t kernels_linear_ranges(const float *in, size_t n, float *lo, float *hi);
 size_t kernels_affine_range_f64(const double *in, size_t n, double *lo, double *hi);
 
 // ---- error figures of pairs ---------------------------------------------------------------------
@@ -239,5 +259,36 @@ void kernels_scaled_values(double *out, const uint8_t *codes, size_t n,
 // the lanes and `first` one too.
 bool kernels_figure_pairs_scaled(struct kernels_lanes *sums, size_t first, const float *v,
                                  const uint8_t *codes, size_t n, const struct kernels_scaled *m);
+
+// ---- sums of products in double -----------------------------------------------------------------
+//
+// Every step is one fused multiply-add, rounded once, and the steps of an element come in the order of k: so
+// nothing depends on how a product is cut along rows and columns, and depths may be added one after the other.
+// Elements are finite, and so are the sums.
+
+// The elements a(i, k) of a matrix: at[i * along + k * deep], floats or doubles.
+struct kernels_factor {
+  const void *at;
+  size_t along, deep;
+  bool is_double;
+};
+struct kernels_products {
+  struct kernels_factor a, b;
+  size_t rows, columns, depth;
+  bool subtract;
+};
+enum { KERNELS_PRODUCTS_SCRATCH = 8 * 256 * (120 + 528) }; // bytes, at a multiple of 64
+// c[i * stride + j] = fma(±a(i, k), b(j, k), c[i * stride + j]) for k from 0 on: i < rows, j < columns. Minus to
+// subtract.
+void kernels_products(double *c, size_t stride, const struct kernels_products *p, void *scratch);
+
+// y[i] = fma(a, x[i], y[i])
+void kernels_add_scaled(double *y, const double *x, double a, size_t n);
+
+// Adds XᵀX of `rows` rows of X to tile (r, c) of the second moments of k columns (base/gram.h): x[i * stride + j],
+// j < k, floats; the products of floats are exact in double, so each step rounds the sum alone. Rows that come in
+// several calls give the bytes of one.
+void kernels_gram(double *tile, uint64_t k, uint64_t r, uint64_t c, const float *x, size_t stride,
+                  size_t rows, void *scratch);
 
 #endif

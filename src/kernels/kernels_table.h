@@ -32,12 +32,16 @@ struct kernels_table {
                         float *hi);
   void (*affine_codes_f32)(int8_t *out, const float *in, size_t n, const struct kernels_affine *a);
   size_t (*affine_range_f32)(const float *in, size_t n, float *lo, float *hi);
+  bool (*linear_codes)(void *out, const float *in, size_t n, const struct kernels_linear *m);
+  size_t (*linear_ranges)(const float *in, size_t n, float *lo, float *hi);
   bool (*figure_pairs)(struct kernels_lanes *sums, size_t first, const double *v, const double *w,
                        size_t n);
   bool (*figure_pairs_codes)(struct kernels_lanes *sums, size_t first, const float *v,
                              const uint8_t *codes, size_t n, const struct kernels_stored *m);
   bool (*figure_pairs_scaled)(struct kernels_lanes *sums, size_t first, const float *v,
                               const uint8_t *codes, size_t n, const struct kernels_scaled *m);
+  void (*gram_products)(double *c, size_t stride, const struct kernels_products *p, void *scratch);
+  void (*gram_add_scaled)(double *y, const double *x, double a, size_t n);
   const char *isa; // of the most capable row in use
 };
 
@@ -91,6 +95,14 @@ KERNELS_SEARCH(neon);
   void affine_codes_f32_##isa(int8_t *out, const float *in, size_t n,                              \
                               const struct kernels_affine *a);                                     \
   size_t affine_range_f32_##isa(const float *in, size_t n, float *lo, float *hi)
+#define KERNELS_LINEAR(isa)                                                                        \
+  bool linear_codes_##isa(void *out, const float *in, size_t n, const struct kernels_linear *m);   \
+  size_t linear_ranges_##isa(const float *in, size_t n, float *lo, float *hi)
+KERNELS_LINEAR(portable);
+KERNELS_LINEAR(avx2);
+KERNELS_LINEAR(avx512);
+KERNELS_LINEAR(neon);
+
 KERNELS_AFFINE(portable);
 KERNELS_AFFINE(avx2);
 KERNELS_AFFINE(avx512);
@@ -107,5 +119,14 @@ KERNELS_FIGURE_PAIRS(portable);
 KERNELS_FIGURE_PAIRS(avx2);
 KERNELS_FIGURE_PAIRS(avx512);
 KERNELS_FIGURE_PAIRS(neon);
+
+#define KERNELS_GRAM(isa)                                                                          \
+  void gram_products_##isa(double *c, size_t stride, const struct kernels_products *p,             \
+                           void *scratch);                                                         \
+  void gram_add_scaled_##isa(double *y, const double *x, double a, size_t n)
+KERNELS_GRAM(portable);
+KERNELS_GRAM(avx2);
+KERNELS_GRAM(avx512);
+KERNELS_GRAM(neon);
 
 #endif

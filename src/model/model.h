@@ -185,6 +185,7 @@ struct model_info {
   uint8_t dtype;
   uint8_t home; // enum info_home
   uint8_t flags;
+  uint32_t range; // what the entry "range" of its metadata_props says; m->empty: there is none
   struct place src;
   struct place type; // its `type` field, tag included (len 0: absent)
 };
@@ -271,6 +272,7 @@ struct model_sparse {
 struct model_file {
   const char *name; // base name of the .onnx; else the location as written
   uint64_t size;
+  bool companion; // no data file of the model: named by the user, at any place (edit_source)
 };
 
 // A TrainingInfoProto: its graphs (NO_ID if absent) and its message; bindings are kept fields.

@@ -10,4 +10,7 @@ enum onnx_field {
 #undef FIELD
 };
 
+// The key of the metadata of a value (onnx-passes) behind which its range is said.
+#define ONNX_RANGE_KEY "range"
+
 #endif

@@ -66,6 +66,8 @@ struct pass_answer {
   uint8_t sha256[32];
 };
 
+struct ranges; // ranges.h
+
 struct pass_env {
   struct model *m;
   struct edits *edits;
@@ -90,6 +92,17 @@ struct pass_env {
   // where there are no weights at hand.
   int (*read)(void *ctx, uint32_t tensor, uint8_t *out, size_t n, struct err *err);
   void *read_ctx;
+  // Makes a file beside the model (RANGES.data) a source of the run, recorded in the edit log: recipes behind it may
+  // have extents in file *file. ERR_INPUT if its digest is another one. NULL where nothing is read.
+  int (*source)(void *ctx, const char *path, const uint8_t sha256[32], uint32_t *file,
+                struct err *err);
+  void *source_ctx;
+  // Files that the pass's options name (pass_option.reads), by the words of the option: what calibration found of the
+  // model's values; a text. The caller read them before the first pass, and records have their SHA-256. Valid until the
+  // pass returns. NULL where there are no files.
+  int (*ranges)(void *ctx, const char *path, const struct ranges **out, struct err *err);
+  int (*file)(void *ctx, const char *path, struct span *text, struct err *err);
+  void *files_ctx;
   // Refuses the run for *why. 0: the caller goes on as if all were well, for the figures of a run that
   // would fail (a dry run); else -1 with *err. NULL: -1.
   int (*refuse)(void *ctx, const struct err *why, struct err *err);
@@ -125,6 +138,10 @@ struct pass_result {
 // COUNT: a whole number from 1; NUMBER: from 0; both below 2^31. LIST: given several times, each
 // adds an element; a metavar with commas ("MatMul,Gemm") names the words that it takes, and commas
 // may join them. What is given replaces the preset, also of a list.
+// What file the words of a TEXT name: the caller reads it (pass_env), and records have its base name and SHA-256
+// instead: {"name":"r.jsonl","sha256":"…"}.
+enum pass_reads { PASS_READS_NOTHING, PASS_READS_RANGES, PASS_READS_TEXT };
+
 enum pass_kind { PASS_FLAG, PASS_COUNT, PASS_NUMBER, PASS_CHOICE, PASS_TEXT, PASS_LIST };
 
 // As a user gave it, or the preset.
@@ -136,6 +153,7 @@ struct pass_value {
   uint64_t number;   // FLAG (0, 1), COUNT, NUMBER
   const char **list; // LIST
   uint32_t n_list;
+  const char *sha256; // of the file that a TEXT names, in hex; NULL: it names none, or was not read
 };
 
 struct pass_option {
@@ -144,7 +162,7 @@ struct pass_option {
   const char *metavar; // NULL for flags; CHOICE: "a|b|c"
   const char *preset;  // as a user would write it, or NULL
   const char *help;
-  // Other words for words of the metavar: "half=float16 bf16=bfloat16"; NULL: none. Case never counts.
+  // Other words for words of the metavar: "half=float16 bf16=bfloat16"; NULL: none. Case never counts, and - is _.
   const char *also;
   // What completions offer where the metavar is a form: values, or how they begin, separated by blanks.
   const char *offers;
@@ -165,7 +183,8 @@ struct pass_option {
   const char
       *listed;    // CHOICE: the command that lists its words, which are too many for help; or NULL
   bool of_output; // about all files of the output: only one step of a pipeline may have it
-  bool later;     // came after the pass: where it is not given, records are as they were before
+  enum pass_reads reads; // TEXT: what it names
+  bool later; // came after the pass: where it is not given, records are as they were before
 };
 #define PASS_MEMBER(type, member)                                                                  \
   .at = offsetof(struct type, member), .bytes = sizeof(((struct type *)NULL)->member)
@@ -183,7 +202,7 @@ struct pass {
   // with blanks between them; NULL: none. A pass whose name ends in a class's (`algebraic/GroupAdd`) need not say it.
   const char *keys, *classes;
   const char *const
-      *rules;  // the texts of its rules, NULL behind the last; NULL: it is none of rules
+      *rules; // the texts of its rules, NULL behind the last; NULL: it is none of rules
   // Where these are from; NULL: the house's book (rules.h).
   const struct rules_book *book;
   uint32_t at; // which of that book's passes it is
@@ -202,6 +221,9 @@ struct pass {
   const char
       *stores; // what it makes of weights, in the closing line: "quantized", "cast"; NULL: it
                // stores none in another form
+  bool
+      activations; // it quantizes activations too, by ranges that were found before: how near the result is depends on
+      // what it is given
   // What stands in place of the preset of an option that is not given, where another one asks for it (a
   // target); NULL: its preset. Values are as the user gave them. NULL: presets are all there is.
   const char *(*instead)(const struct pass_value *values, uint32_t option);

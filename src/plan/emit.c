@@ -100,6 +100,9 @@ static void emit_info(struct emission *e, struct rope *to, uint32_t id) {
   else if (info->flags & INFO_TENSOR)
     rope_message_field(e->pool, &body, ONNX_INFO_type, emit_type(e, info));
   emit_kept_fields(e, &body, KEPT_INFO, id);
+  if (info->range != e->m->empty)
+    emit_entry(e, &body, ONNX_INFO_metadata_props, span_str(ONNX_RANGE_KEY),
+               model_name(e->m, info->range));
   rope_message_field(e->pool, to, info_field(e, v->graph, info->home), body);
 }
 

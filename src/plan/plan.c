@@ -315,7 +315,8 @@ static int choose_data_names(struct placement *x, struct plan *p, const struct m
     return err_because(err, REASON_DATA_NAME);
   }
   // In the source's style: x.onnx.data, or x.onnx_data. Of several, transformers.js finds the latter only.
-  const size_t n = m->n_files == 2 ? strlen(m->files[1].name) : 0;
+  const bool one = m->n_files >= 2 && (m->n_files == 2 || m->files[2].companion);
+  const size_t n = one && !m->files[1].companion ? strlen(m->files[1].name) : 0;
   const bool underscore =
       layout->split || (n >= 5 && strcmp(m->files[1].name + n - 5, "_data") == 0);
   name_data(x, p,

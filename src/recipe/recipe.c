@@ -160,26 +160,22 @@ static struct span elements_at(const struct recipes *r, const struct recipe *x) 
   return recipe_elements(&one, 0);
 }
 
-static uint64_t mix(uint64_t h, uint64_t x) {
-  h = (h ^ x) * 0x9e3779b97f4a7c15u;
-  return h ^ h >> 31;
-}
-
 static uint64_t row_hash(const struct recipes *r, const struct recipe *x) {
   const struct recipe_kind_row *k = &kinds[x->kind];
-  uint64_t h = mix(x->kind, (uint64_t)x->dtype << 16 | (uint64_t)x->encoding << 8 | x->rank);
+  uint64_t h =
+      span_hash_mix(x->kind, (uint64_t)x->dtype << 16 | (uint64_t)x->encoding << 8 | x->rank);
   for (uint32_t i = 0; i < x->rank; i++)
-    h = mix(h, (uint64_t)r->longs[x->dims + i]);
+    h = span_hash_mix(h, (uint64_t)r->longs[x->dims + i]);
   for (uint32_t i = 0; i < x->n_args; i++)
-    h = mix(h, r->args[x->args + i]);
+    h = span_hash_mix(h, r->args[x->args + i]);
   for (uint32_t i = 0; i < longs_of(x); i++)
-    h = mix(h, (uint64_t)r->longs[x->at + i]);
-  if (k->where == RECIPE_N) h = mix(h, x->n);
+    h = span_hash_mix(h, (uint64_t)r->longs[x->at + i]);
+  if (k->where == RECIPE_N) h = span_hash_mix(h, x->n);
   for (uint32_t i = 0; k->holds == RECIPE_PIECES && i < x->n; i++) {
     const struct piece *p = &r->pieces[x->at + i];
-    h = mix(mix(mix(h, p->at.off), p->at.len), p->at.file);
+    h = span_hash_mix(span_hash_mix(span_hash_mix(h, p->at.off), p->at.len), p->at.file);
   }
-  return mix(h, span_hash(elements_at(r, x)));
+  return span_hash_mix(h, span_hash(elements_at(r, x)));
 }
 
 static bool pieces_equal(const struct piece *a, const struct piece *b, uint32_t n) {

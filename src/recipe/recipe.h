@@ -16,14 +16,17 @@
 //   gather     elements of an operand by a small list of indices along one axis
 //   cast       elementwise conversion between number types
 //   quantize   one part (codes, scales, zeros) of its operand quantized by a row of formats.def
+//   quantize_by  the same by a format that also looks at statistics of what the operand is multiplied with
+//   awq        scales for rows of matrices that AWQ quantizes, by statistics of what they are multiplied with
 //   dequantize what codes, scales and zero points stand for
+//   quantize_linear codes by scales and zero points that are given: the inverse
 //   map        an elementwise operation of map_ops.def on operands that broadcast
 //   reduce     the sum, product, least or largest along axes, which go
 //
 // Construction canonicalizes: transpose of transpose composes, an identity perm or slice vanishes,
 // a transpose that only moves axes of length 1 becomes a reshape, reshape of reshape collapses and
 // a reshape of an extent, bytes or fill is that with other dims. What moves elements comes out above
-// what computes where it can (recipe_moves.c, recipe_math.c and recipe_quantize.c list it all). A
+// what computes where it can (recipe_moves.c, recipe_math.c, recipe_quantize*.c list it all). A
 // constructor gives what has the same elements: often not a row of its own kind.
 //
 // A kind is a row of kinds.def, two functions (may there be such a row; the row in canonical form)
@@ -216,12 +219,18 @@ enum recipe_part { PART_CODES, PART_SCALES, PART_ZEROS };
 // Every format says in formats.def what its parts look like.
 struct recipe_quantization {
   enum recipe_format format;
-  uint32_t bits;   // of a code
-  bool symmetric;  // no zero points
-  uint32_t axis;   // of the operand: the one that is cut into blocks; PER_TENSOR: none
-  uint64_t block;  // elements of a block along axis; 0: all of the axis is one block. Per-channel
-                   // formats (SHRINK, AFFINE): axis is the channel's, block is 0
+  uint32_t bits;  // of a code
+  bool symmetric; // no zero points
+  uint32_t axis;  // of the operand: the one that is cut into blocks; PER_TENSOR: none
+  uint64_t block; // elements of a block along axis; 0: all of the axis is one block. Per-channel
+      // formats (SHRINK, AFFINE; LINEAR without blocks): axis is the channel's, block is 0
   uint32_t levels; // LEVELS: how many values are left
+  // LINEAR:
+  enum dtype type; // of the codes: (u)int4, (u)int8, (u)int16, float8e4m3fn. Says what `bits` are
+  bool reduced;    // integers: one bit of the codes' range is left free
+  bool guarded; // below the smallest normal number of the operand's type a scale is 1 and its zero
+      // point 0, as onnxruntime makes it; else such a scale is rounded up, and only below the
+      // least number of the type 1
 };
 #define RECIPE_PER_TENSOR UINT32_MAX
 
@@ -234,14 +243,78 @@ uint32_t recipe_quantize(struct recipes *r, uint32_t of, const struct recipe_qua
                          enum recipe_part part);
 // Is there such a part of such an operand? What recipe_quantize takes for granted: the operand's
 // dtype and rank, bits (2, 4, 8; SHRINK and AFFINE 8), block (NBITS formats 16, 32, 64, 128 or 256;
-// QDQ and GATHER any), axis, levels (2 to 65536), and sizes that can be counted. There are no zeros
-// where the quantization is symmetric, except for NBITS_RTN and NBITS_KQUANT(_BEST), and LEVELS has codes
-// only.
+// QDQ, GATHER and LINEAR any), axis, levels (2 to 65536), type (LINEAR; float8 has neither blocks nor
+// `reduced`), and sizes that can be counted. There are no zeros where the quantization is symmetric,
+// except for NBITS_RTN, NBITS_KQUANT(_BEST) and LINEAR, and LEVELS has codes only.
 bool recipe_can_quantize(const struct recipes *r, uint32_t of, const struct recipe_quantization *q,
                          enum recipe_part part);
-// What a QUANTIZE row was made with.
+// The same for formats with statistics (recipe_takes_gram). gram: the second moments of what the matrix is multiplied with,
+// K of it at most GRAM_MOST; rows: of NBITS_CLIPPED the scales that its rows were multiplied by, else NO_ID.
+struct recipe_statistics {
+  uint32_t gram, rows;
+};
+uint32_t recipe_quantize_by(struct recipes *r, uint32_t of, const struct recipe_statistics *by,
+                            const struct recipe_quantization *q, enum recipe_part part);
+bool recipe_can_quantize_by(const struct recipes *r, uint32_t of,
+                            const struct recipe_statistics *by, const struct recipe_quantization *q,
+                            enum recipe_part part);
+bool recipe_takes_gram(enum recipe_format format);
+// Is it a QUANTIZE or QUANTIZE_BY row? Its first operand is what is quantized; and its statistics, NO_ID where it has
+// none.
+static inline bool recipe_quantizes(const struct recipes *r, uint32_t id) {
+  return r->rows[id].kind == RECIPE_QUANTIZE || r->rows[id].kind == RECIPE_QUANTIZE_BY;
+}
+struct recipe_statistics recipe_statistics_of(const struct recipes *r, uint32_t id);
+// Scales for the rows of matrices [K, N], float32 [K], as AWQ finds them for quantization of these bits, symmetry and block
+// (NBITS; Lin et al., 2023): mean^(i/20) / sqrt(largest * least), i from 0 to 19, the powers at least 1e-4, with which the
+// product of all matrices has the least error. means: of the magnitudes of what they are multiplied with, float32
+// [K]; errors are those of at most RECIPE_AWQ_COLUMNS columns of a matrix, as far apart as can be.
+enum { RECIPE_AWQ_COLUMNS = 512, RECIPE_AWQ_WAYS = 20 };
+struct recipe_awq {
+  uint32_t means, gram;
+  uint32_t bits;
+  bool symmetric;
+  uint64_t block;
+};
+uint32_t recipe_awq(struct recipes *r, const struct recipe_awq *a, const uint32_t *of, uint32_t n);
+struct recipe_awq recipe_awq_of(const struct recipes *r, uint32_t id);
+// What such a row was made with.
 struct recipe_quantization recipe_quantization_of(const struct recipes *r, uint32_t id);
 enum recipe_part recipe_part_of(const struct recipes *r, uint32_t id);
+
+// Codes by parameters that are given, as ONNX's QuantizeLinear: saturate(rint(x / scale) + zero), half to
+// even, the quotient a float32; to int32 (biases) a double; to float8 and float4: x / scale, saturated.
+// Elements: float32, float16, bfloat16. Scales: of these too, axis and block as in
+// recipe_dequantization, whose inverse this is. Types: int2 to int32, uint2 to uint16, float8 (not
+// e8m0), float4. Elements that are not finite, and scales that are 0 or not finite, are refused when
+// they are read.
+struct recipe_linear {
+  enum dtype type;
+  uint32_t scales;
+  uint32_t
+      zeros; // of the dims of the scales and of `type`, an integer other than int32; NO_ID: none
+  uint32_t axis; // RECIPE_PER_TENSOR: one scale for all
+  uint64_t block;
+};
+// Canonical: what moves elements of `of` moves the codes instead, where the scales allow it. The codes of
+// FORMAT_LINEAR are such a row, by the scales and zeros of that format.
+uint32_t recipe_quantize_linear(struct recipes *r, uint32_t of, const struct recipe_linear *q);
+bool recipe_can_quantize_linear(const struct recipes *r, uint32_t of,
+                                const struct recipe_linear *q);
+struct recipe_linear recipe_quantize_linear_of(const struct recipes *r, uint32_t id);
+// Are these codes of FORMAT_LINEAR: a row of that kind whose scales are the format's of the same operand?
+// Then *q says how.
+bool recipe_quantize_linear_found(const struct recipes *r, uint32_t id,
+                                  struct recipe_quantization *q);
+
+// Scales of a weight, enlarged where codes of a bias by x_scale * scale would overflow int32, as onnxruntime
+// does it: with least = 1.0001 * 2 max|bias| / (2^32 - 2), a scale w with 0 < x_scale * w < least becomes
+// w * (least / (x_scale * w)): in double, rounded to the scales' type. One scale: the largest |bias| of
+// all; a scale a channel: the channel's own. w_scales: [], [1] or [C]; x_scale: one element; bias: any number of
+// elements, or C. All of float32, float16 or bfloat16.
+uint32_t recipe_roomy_scales(struct recipes *r, uint32_t w_scales, uint32_t x_scale, uint32_t bias);
+bool recipe_can_have_roomy_scales(const struct recipes *r, uint32_t w_scales, uint32_t x_scale,
+                                  uint32_t bias);
 
 // Words of plans and logs, by their enum; NULL past the last one.
 const char *recipe_format_name(uint32_t format);

@@ -529,11 +529,10 @@ static bool is_code(enum dtype t) {
          is_number(t) && !dtype_is_plain_float(t);
 }
 
-// Have scales the dims that axis and block say?
-static bool scales_fit(const struct recipes *r, const struct recipe_asked *x) {
-  const struct recipe *codes = &r->rows[x->of[0]], *scales = &r->rows[x->of[1]];
-  const int64_t *dims = recipe_dims(r, x->of[0]), *own = recipe_dims(r, x->of[1]);
-  const int64_t axis = x->numbers[0], block = x->numbers[1];
+bool recipe_math_scales_fit(const struct recipes *r, uint32_t of, uint32_t scales_id, int64_t axis,
+                            int64_t block) {
+  const struct recipe *codes = &r->rows[of], *scales = &r->rows[scales_id];
+  const int64_t *dims = recipe_dims(r, of), *own = recipe_dims(r, scales_id);
   if (axis == RECIPE_PER_TENSOR) return scales->count == 1 && block == 0;
   if (axis < 0 || axis >= codes->rank || block < 0) return false;
   if (block == 0) return scales->rank == 1 && own[0] == dims[axis];
@@ -552,7 +551,7 @@ int recipe_math_dequantize_fits(const struct recipes *r, const struct recipe_ask
   if (!is_code((enum dtype)codes->dtype) || !dtype_is_plain_float(to) || to == DTYPE_DOUBLE)
     return err_set(err, ERR_MODEL, "a recipe dequantizes %s by %s, which is not offered",
                    dtype_name((enum dtype)codes->dtype), dtype_name(to));
-  if (!scales_fit(r, x))
+  if (!recipe_math_scales_fit(r, x->of[0], x->of[1], x->numbers[0], x->numbers[1]))
     return recipe_rows_bad(err, "is dequantized by scales that do not fit its codes");
   struct recipe_asked own;
   recipe_rows_ask(&own, r, RECIPE_DEQUANTIZE, x->of);

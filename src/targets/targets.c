@@ -90,6 +90,13 @@ uint32_t target_preset_of(const char *option) {
   return 0;
 }
 
+bool target_sets_dynamic(const struct target *t, const char *word) {
+  const size_t n = strlen(word);
+  for (const char *at = t ? t->dynamic : NULL; at && *at; at += strcspn(at, " "), at += *at == ' ')
+    if (strncmp(at, word, n) == 0 && (at[n] == ' ' || at[n] == 0)) return true;
+  return false;
+}
+
 static const char *joined(const char *words, const char *more, struct arena *a) {
   return *words ? arena_printf(a, "%s, %s", words, more) : more;
 }
@@ -248,6 +255,19 @@ static uint32_t fused_of(const struct model *m, uint32_t node) {
   return fused && span_is(model_name(m, n->domain), "com.microsoft") ? HAS(FUSED_ATTENTION) : 0;
 }
 
+static uint32_t dynamic_of(const struct model *m, uint32_t node) {
+  static const char *const fused[] = {"DynamicQuantizeMatMul", "DynamicQuantizeLSTM", "QAttention"};
+  const struct model_node *n = &m->nodes[node];
+  if (model_op_is(m, node, "DynamicQuantizeLinear")) return HAS(DYNAMIC_INT8);
+  if (model_op_is(m, node, "ConvInteger"))
+    return type_of(m, node, 1) == DTYPE_INT8 ? HAS(CONV_INTEGER_8) : 0;
+  for (size_t i = 0; i < sizeof fused / sizeof *fused; i++)
+    if (span_is(model_name(m, n->op_type), fused[i]) &&
+        span_is(model_name(m, n->domain), "com.microsoft"))
+      return HAS(DYNAMIC_INT8);
+  return 0;
+}
+
 // The last row at or below `version` says what loads it.
 static uint32_t loads(const struct version *rows, size_t n, int64_t version) {
   uint32_t ort = TARGET_OLDEST;
@@ -279,7 +299,7 @@ void target_needs(const struct model *m, struct target_needs *out) {
   for (uint32_t i = 0; i < m->n_nodes; i++) {
     if (!model_live_node(m, graphs, i)) continue;
     if (form_of(m, i, &form)) need(out, target_form_needs(&form));
-    need(out, math_of(m, i) | fused_of(m, i));
+    need(out, math_of(m, i) | fused_of(m, i) | dynamic_of(m, i));
   }
   for (uint32_t i = 0; i < m->n_tensors; i++)
     if (m->tensors[i].dtype == DTYPE_BFLOAT16 && model_live_tensor(m, graphs, i))

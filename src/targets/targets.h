@@ -20,7 +20,7 @@ enum target_feature {
 // Features of whole graphs, a bit each: said only of models that have them.
 #define TARGET_OF_GRAPHS                                                                           \
   (1u << TARGET_FLOAT16_MATH | 1u << TARGET_BFLOAT16_MATH | 1u << TARGET_OPEN_DIMS |               \
-   1u << TARGET_FUSED_ATTENTION)
+   1u << TARGET_FUSED_ATTENTION | 1u << TARGET_DYNAMIC_INT8 | 1u << TARGET_CONV_INTEGER_8)
 
 enum { TARGET_OLDEST = 20, TARGET_NEWEST = 31 }; // versions of ONNX Runtime that are known of
 
@@ -39,7 +39,10 @@ struct target {
   const char *candidates;
   uint32_t refuses, warns; // a bit per feature
   const char *tried;       // in what; NULL: nowhere
+  const char *dynamic;     // presets of the pass dynamic; NULL: none
 };
+// Is "option=value" among what the target sets of the pass dynamic? (t NULL: no.)
+bool target_sets_dynamic(const struct target *t, const char *word);
 
 // Of passes that have no presets for a target: its row of options says this, and whoever runs the pass
 // looks at what came of it.

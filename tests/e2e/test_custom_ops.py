@@ -395,6 +395,16 @@ def test_functions_that_grow_are_refused(weir, tmp_path):
     assert "more than 20000000 nodes" in told.err and not (tmp_path / "out.onnx").exists()
 
 
+def test_a_function_of_another_meaning_is_not_called(weir, tmp_path):
+    """A pass makes MultiThreshold, and the model has another function of that name."""
+    own = helper.make_function(OPS, "MultiThreshold", ["a", "c"], ["b"], [helper.make_node("Add", ["a", "c"], ["b"])], [helper.make_opsetid("", 19)])
+    nodes = [helper.make_node("Clip", ["x", "lo", "hi"], ["c"]), helper.make_node("Round", ["c"], ["y"])]
+    model = model_of(nodes, [value("x", [4])], [value("y", [4])], {"lo": f32(-2), "hi": f32(2)}, functions=[own])
+    onnx.save(model, tmp_path / "in.onnx")
+    told = weir("run", tmp_path / "in.onnx", tmp_path / "out.onnx", "--pass", "infer-thresholds", code=65)
+    assert "the model's own function 'onnx_passes.ops::MultiThreshold' has 2 inputs" in told.err
+
+
 def test_a_function_that_calls_itself_is_refused(weir, tmp_path):
     me = helper.make_function("local", "f", ["a"], ["r"], [helper.make_node("f", ["a"], ["r"], domain="local")], [helper.make_opsetid("local", 1)])
     model = model_of([helper.make_node("f", ["x"], ["y"], domain="local")], [value("x", [2])], [value("y", [2])], functions=[me], domains=("local",))

@@ -14,6 +14,7 @@ import re
 import shutil
 import sys
 
+import numpy as np
 import onnx
 import onnx.parser
 import pytest
@@ -24,7 +25,7 @@ from shell import Shell
 
 ROOT = TESTS.parent
 PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
-MODELS = ["encoder.onnx", "model.onnx", "in.onnx"]  # all the same small encoder; and that of tests/data
+MODELS = ["encoder.onnx", "model.onnx", "in.onnx", "qat.onnx"]  # all the same small encoder; and that of tests/data
 TIMES = re.compile(r"\d[\d.]* s, \d[\d.]* [kM]B of memory")
 VARIES = re.compile(r"(?<!\S)/\S+|\d[\d.,]*( [kMGT]?i?B)?")  # names of nodes; numbers and sizes
 
@@ -79,7 +80,23 @@ def models(tmp_path_factory):
         make_encoder.make_encoder(folder / name, size=2_000_000)
     shutil.copytree(DATA / "parakeet-dynamo", folder, dirs_exist_ok=True)
     shutil.copy(DATA / "tied" / "model.onnx", folder / "decoder.onnx")
+    make_samples(folder / "model.onnx", folder / "samples")
     return folder
+
+
+def make_samples(model, folder):
+    """What `weir calibrate` takes: two files with an array for each input."""
+    folder.mkdir()
+    inputs = onnx.load(model, load_external_data=False).graph.input
+    rng = np.random.default_rng(0)
+    for k in range(2):
+        arrays = {}
+        for value in inputs:
+            tensor = value.type.tensor_type
+            dims = [dim.dim_value or (1 if i == 0 else 64) for i, dim in enumerate(tensor.shape.dim)]
+            dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+            arrays[value.name] = rng.standard_normal(dims).astype(dtype) if dtype == np.float32 else np.full(dims, 64, dtype)
+        np.savez(folder / f"{k}.npz", **arrays)
 
 
 @pytest.fixture

@@ -115,6 +115,17 @@ def test_a_verification(weir, tmp_path):
     assert all(row["why"] for row in failed["verification"]["rows"] if row["status"] == "failed")
 
 
+def test_a_calibration(weir, tmp_path):
+    words = ["calibrate", SOURCE, "-o", tmp_path / "r", "--generate", "2", "--exclude", "audio*", "--onnxruntime", onnxruntime_library()]
+    said = is_valid(weir(*words, "--json").json(), "calibrate")
+    assert said["runs"] == said["samples"] == 2 and said["values"] > 0 and said["not_covered"][0]["reason"] == "excluded"
+    for line in (tmp_path / "r").read_text().splitlines():
+        is_valid(json.loads(line), "ranges")
+    found = events(weir(*words, "-f", "--quiet", "--method", "entropy", "--progress=json"))
+    assert {each["label"] for each in found} == {"ranges", "counting"} and found[-1]["share"] == 1
+    assert is_valid(weir(*words, "--json", code=2).json(), "error")["error"]["code"] == 2
+
+
 def test_tables(weir):
     """What the tables say is what --help says: the same options, in one order, with the same words."""
     said = is_valid(weir("--generate", "json").json(), "tables")

@@ -47,6 +47,8 @@ PASSES = {
     "shrink --per-channel": (BERT, ["shrink", *SMALL, "--per-channel"]),
     "shrink --form dequantize": (BERT, ["shrink", *SMALL, "--form", "dequantize"]),
     "shrink --method float_weights": (BERT, ["shrink", *SMALL, "--method", "float_weights"]),
+    "dynamic": (BERT, ["dynamic"]),
+    "dynamic --form integer": (BERT, ["dynamic", "--form", "integer"]),
     "cast --to float16": (BERT, ["cast", "--to", "float16"]),
     "cast --to bfloat16": (BERT, ["cast", "--to", "bfloat16"]),
     "cast --graph": (BERT, ["cast", "--to", "float16", "--graph"]),

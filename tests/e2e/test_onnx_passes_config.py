@@ -288,6 +288,29 @@ def test_a_checkpoint_never_replaces_what_is_read(weir, tmp_path, name):
     assert {of: (tmp_path / of).read_bytes() for of in before} == before
 
 
+@pytest.mark.parametrize("of", ["rules", "imported", "reference", "output"])
+def test_a_checkpoint_never_replaces_what_a_pipeline_names(weir, tmp_path, of):
+    """Files of rules, of steps and of arrays; and the output, which is not there yet."""
+    x, y = (helper.make_tensor_value_info(name, 1, [2]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("Neg", ["x"], ["a"]), helper.make_node("Neg", ["a"], ["y"])], "g", [x], [y])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9), tmp_path / "in.onnx")
+    texts = {"rules": "my/Twice exact : Neg(Neg(x)) -> x ;\n", "imported": "passes: [EliminateNeg]\n", "reference": "no arrays\n"}
+    config = "logging: {checkpoint: last.onnx}\n" + ("imports: [base.yaml]\n" if of == "imported" else "passes: [EliminateNeg]\n")
+    if of == "reference":
+        config += "reference: after-last.onnx\nverify: off\n"
+    (tmp_path / "config.yaml").write_text(config)
+    if of in texts:
+        (tmp_path / "after-last.onnx").write_text(texts[of])
+    if of == "imported":
+        os.link(tmp_path / "after-last.onnx", tmp_path / "base.yaml")
+    words = ["--rules", "after-last.onnx"] if of == "rules" else []
+    out = "after-last.onnx" if of == "output" else "out.onnx"
+    done = weir("run", "in.onnx", out, "--config", "config.yaml", *words, code=2, cwd=tmp_path)
+    would = "be a file of the output, too" if of == "output" else "replace a file this command reads from"
+    assert f"'after-last.onnx', a model on the way, would {would}" in done.err
+    assert not (tmp_path / out).exists() and (of == "output" or (tmp_path / "after-last.onnx").read_text() == texts[of])
+
+
 def test_many_steps_are_readable(run):
     done = run("passes: [algebraic, reorder, eliminate, cleanup]\n")
     lines = done.out.splitlines()

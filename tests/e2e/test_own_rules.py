@@ -161,6 +161,18 @@ def test_lists_of_one_file_are_known_in_the_next(weir, rules, tmp_path):
     assert "no list is called 'SAME'" in weir("passes", "--rules", second, "--rules", first, code=2).err
 
 
+@pytest.mark.parametrize("n", [2, 253, 254, 3000])
+def test_operands_of_any_number(weir, rules, tmp_path, n):
+    text = "mine/Up exact : Concat<axis=k>(each ts: Relu(x)) -> Relu(Concat<axis=k>(each t in ts: t.x)) ;\n"
+    nodes = [helper.make_node("Relu", [f"x{i}"], [f"r{i}"]) for i in range(n)]
+    nodes.append(helper.make_node("Concat", [f"r{i}" for i in range(n)], ["y"], axis=0))
+    ins = [helper.make_tensor_value_info(f"x{i}", TensorProto.FLOAT, [2]) for i in range(n)]
+    graph = helper.make_graph(nodes, "g", ins, [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2 * n])])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), tmp_path / "in.onnx")
+    weir("run", tmp_path / "in.onnx", tmp_path / "out.onnx", "--rules", rules(text))
+    assert operators(tmp_path / "out.onnx") == ["Concat", "Relu"]
+
+
 def test_opposites_in_different_sets_do_not_run_as_one_walk(weir, rules, tmp_path):
     """Two families are two sets: each runs to its end, one after the other."""
     path = rules("to/greater exact : Less(x,y) -> Greater(y,x) ;\nback/less exact : Greater(x,y) -> Less(y,x) ;\n")

@@ -58,6 +58,15 @@ def gather(path, dtype=np.float32):
     return save(path, [node], [ids], [helper.make_tensor_value_info("y", kind, [17, 256])], [table])
 
 
+def conv(path):
+    random = np.random.default_rng(3)
+    weight = numpy_helper.from_array(random.normal(size=(8, 16, 3, 3)).astype(np.float32), "w")
+    np.savez(path.with_suffix(".npz"), x=random.normal(size=(1, 16, 9, 9)).astype(np.float32))
+    node = helper.make_node("Conv", ["x", "w"], ["y"], "conv")
+    io = [helper.make_tensor_value_info(name, TensorProto.FLOAT, dims) for name, dims in (("x", [1, 16, 9, 9]), ("y", [1, 8, 7, 7]))]
+    return save(path, [node], io[:1], io[1:], [weight])
+
+
 # Name: the model, what weir is asked for, how near it comes.
 def quantizations():
     rows = {}
@@ -92,6 +101,12 @@ def quantizations():
 FORMATS = {
     **quantizations(),
     "by channel": ("matmul", ["quantize", "--format", "qdq", "--block-size", "channel", "--symmetric", "--bits", "8"], NEAR[8]),
+    "dynamic": ("matmul", ["dynamic"], NEAR[8]),
+    "dynamic integer": ("matmul", ["dynamic", "--form", "integer", "--weight-type", "uint8"], NEAR[8]),
+    "dynamic float16": ("half", ["dynamic"], NEAR[8]),
+    "dynamic Gather": ("gather", ["dynamic", "--op-types", "Gather"], NEAR[8]),
+    "ConvInteger int8": ("conv", ["dynamic", "--op-types", "Conv"], NEAR[8]),
+    "ConvInteger uint8": ("conv", ["dynamic", "--op-types", "Conv", "--weight-type", "uint8"], NEAR[8]),
     "cast float16": ("matmul", ["cast", "--to", "float16"], 0.002),
     "float16 graph": ("matmul", ["cast", "--to", "float16", "--graph", "--keep-io"], 0.005),
     "bfloat16 graph": ("matmul", ["cast", "--to", "bfloat16", "--graph", "--keep-io"], 0.02),
@@ -108,7 +123,7 @@ FORMATS = {
 # What a version runs although a later one, or another processor, does not: weir says the version from which on all do.
 MORE = {("DequantizeLinear 2 float16", "1.24"), ("accuracy level 4, 8", "1.22")}
 
-BASES = ["matmul", "half", "gather", "half_gather"]
+BASES = ["matmul", "half", "gather", "half_gather", "conv"]
 
 
 class Written:
@@ -119,6 +134,7 @@ class Written:
             "half": matmul(folder / "half.onnx", np.float16, rows),
         }
         self.sources["gather"] = gather(folder / "gather.onnx")
+        self.sources["conv"] = conv(folder / "conv.onnx")
         self.sources["half_gather"] = gather(folder / "half_gather.onnx", np.float16)
         for opset in range(21, 27):
             self.sources[f"opset{opset}"] = matmul(folder / f"opset{opset}.onnx", rows=rows, opset=opset, ir=10)

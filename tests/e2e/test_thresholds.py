@@ -209,6 +209,12 @@ def test_a_range_that_a_user_says(through):
 # ---- ranges
 
 
+def ranges_of(model):
+    """What the metadata of values says."""
+    infos = [*model.graph.input, *model.graph.output, *model.graph.value_info]
+    return {v.name: json.loads(p.value) for v in infos for p in v.metadata_props if p.key == "range"}
+
+
 def test_ranges_of_weights_are_read_as_a_stream(weir, large_folder):
     """192 MB of weights: least and most of them, in a memory that does not hold them."""
     path, rows, columns = large_folder / "in.onnx", 48, MIB
@@ -225,15 +231,15 @@ def test_ranges_of_weights_are_read_as_a_stream(weir, large_folder):
     done = measure("run", path, large_folder / "out.onnx", "--pass", "range-annotation", "--memory", "8M")
     assert done.code == 0, done.said
     assert done.peak < 64 * MIB < 4 * rows * columns
-    said = {p.key: json.loads(p.value) for p in onnx.load(large_folder / "out.onnx", load_external_data=False).metadata_props}
-    assert said == {"range:w": [-2.5, 7.25]}
+    assert ranges_of(onnx.load(large_folder / "out.onnx", load_external_data=False)) == {"w": [-2.5, 7.25]}
 
 
 def test_ranges_hold_on_what_a_runtime_computes(through):
     """Every value with a range lies in it, whatever finite numbers come in; the entries go again."""
     model = network()
     after, _ = through(model, "--pass", "range-annotation")
-    said = {p.key.removeprefix("range:"): json.loads(p.value) for p in after.metadata_props}
+    onnx.checker.check_model(after, full_check=True)
+    said = ranges_of(after)
     inner = [name for node in model.graph.node for name in node.output if name in said]
     assert len(inner) >= 7
     whole = onnx.ModelProto()
@@ -249,7 +255,30 @@ def test_ranges_hold_on_what_a_runtime_computes(through):
             lo, hi = said[name]
             assert (lo is None or array.min() >= lo) and (hi is None or array.max() <= hi), name
     clean, _ = through(after, "--pass", "CleanupRangeAnnotation")
-    assert not clean.metadata_props
+    assert not ranges_of(clean) and len(clean.graph.value_info) == len(model.graph.value_info)
+
+
+SAID = [("[-3.0, 3.0]", True), ("[[-3.0, -2.0], [[1.5], [3.0]]]", True), ("[-3, null]", False), ("[3, -3]", False), ("[-3, 3", False)]
+SAID += [("[[], 3]", False), ("[-3, 3, 4]", False), ("[NaN, 3]", False), ("[-3, 3] ", True), ("[-3, 3] x", False), ("[" * 9, False)]
+
+
+@pytest.mark.parametrize("text, known", SAID)
+def test_ranges_that_onnx_passes_wrote(through, text, known):
+    """They lie in the metadata of values, among others, which stay."""
+    model = model_of([helper.make_node("Round", ["x"], ["y"])], [value("x", [4])], [value("y", [4])], {})
+    x = model.graph.input[0]
+    x.doc_string = "about x"
+    for key, word in (("first", "1"), ("range", text), ("range", "[0, 0]"), ("long", "l" * 70000), ("last", "2")):
+        x.metadata_props.add(key=key, value=word)
+    after, _ = through(model, "--pass", "infer-thresholds")
+    assert bool(nodes_of(after, "MultiThreshold")) == known
+    assert after.graph.input[0] == x
+    if known:
+        feed = np.array([-3, -0.5, 2.5, 3], np.float32)
+        assert np.array_equal(run(after, x=feed), np.rint(feed))
+    clean, _ = through(model, "--pass", "CleanupRangeAnnotation")
+    del x.metadata_props[1]
+    assert clean == model
 
 
 # ---- comparisons

@@ -13,6 +13,7 @@
 #include "kernels_convert.h"
 #include "kernels_dequantize.h"
 #include "kernels_reduce.h"
+#include "kernels_tally.h"
 
 #include <float.h>
 #include <stdio.h>
@@ -270,6 +271,37 @@ static void affine_ranges(void) {
   end("affine ranges");
 }
 
+static void linear(void) {
+  static float in[AREA], scales[AREA], zeros[AREA], lo[AREA], hi[AREA];
+  static uint16_t codes[AREA];
+  begin();
+  for (int i = 0; i < CASES / 2; i++) {
+    struct kernels_linear m = {.scales = scales, .zeros = below(2) ? zeros : NULL};
+    m.each = below(2);
+    m.width = (uint8_t)(1 + below(2));
+    m.lo = m.width == 1 ? -128 : 0;
+    m.hi = m.width == 1 ? 127 : 65535;
+    const size_t n = AREA - below(100);
+    fill(in, AREA, KERNELS_F32, true);
+    for (size_t k = 0; k < AREA; k++) {
+      scales[k] = (float)(1 + below(1000)) / 256;
+      zeros[k] = (float)below(100);
+      lo[k] = hi[k] = (float)below(3);
+    }
+    bool finite = kernels_linear_codes(codes, in, n, &m);
+    put(codes, n * m.width);
+    finite &= kernels_linear_int32(lo, in, n, &m);
+    put(lo, n * sizeof *lo);
+    fill(in, AREA, KERNELS_F32, false);
+    const size_t bad = kernels_linear_ranges(in, n, scales, hi);
+    put(scales, n * sizeof *scales);
+    put(hi, n * sizeof *hi);
+    put(&bad, sizeof bad);
+    put(&finite, sizeof finite);
+  }
+  end("linear");
+}
+
 static void pairs(void) {
   static float in[AREA];
   static double wide[AREA], values[AREA];
@@ -320,6 +352,33 @@ static void scaled_pairs(void) {
     put(&finite, sizeof finite);
   }
   end("scaled pairs");
+}
+
+static void products(void) {
+  static float in[AREA];
+  static double wide[AREA], sums[AREA];
+  static _Alignas(64) uint8_t scratch[KERNELS_PRODUCTS_SCRATCH];
+  begin();
+  for (size_t k = 0; k < AREA; k++) {
+    in[k] = ((float)below(1 << 20) / 256 - 2048) / 16;
+    wide[k] = (double)in[k] / 3;
+    sums[k] = 0;
+  }
+  for (int i = 0; i < CASES; i++) {
+    const size_t rows = 1 + below(40), columns = 1 + below(AREA / 40), depth = below(40);
+    const struct kernels_products p = {.a = {below(2) ? (void *)wide : (void *)in, 1, rows, false},
+                                       .b = {wide, depth, 1, true},
+                                       .rows = rows,
+                                       .columns = columns,
+                                       .depth = depth,
+                                       .subtract = below(2)};
+    struct kernels_products q = p;
+    q.a.is_double = p.a.at == wide;
+    kernels_products(sums, columns, &q, scratch);
+    kernels_add_scaled(sums, wide, 0.3, rows * columns);
+    put(sums, sizeof sums);
+  }
+  end("products");
 }
 
 // ---- conversions and arithmetic of recipes -----------------------------------------------------
@@ -438,6 +497,33 @@ static void dequantizations(void) {
   end("dequantize");
 }
 
+static void tallies(void) {
+  enum { BINS = 300 };
+  static float edges[BINS + 1];
+  static const enum dtype types[] = {DTYPE_FLOAT, DTYPE_FLOAT16, DTYPE_BFLOAT16, DTYPE_DOUBLE};
+  begin();
+  for (int t = 0; t < 4; t++)
+    for (int round = 0; round < 4; round++) {
+      struct kernels_extremes x = kernels_tally_nothing();
+      uint64_t counts[BINS] = {0};
+      struct kernels_bins b = {.n = BINS, .magnitudes = round % 2, .edges = edges};
+      fill_type(operands[0], types[t]);
+      kernels_tally_extremes(&x, types[t], operands[0], ELEMENTS);
+      for (int i = 0; i <= BINS; i++)
+        edges[i] = (float)i * 0.01f + -1.5f;
+      if (round > 1) b.step = 0.01f;
+      kernels_tally_bins(counts, &b, types[t], operands[0], ELEMENTS);
+      put(&x.least, sizeof x.least);
+      put(&x.most, sizeof x.most);
+      put(&x.magnitude, sizeof x.magnitude);
+      put(&x.numbers, sizeof x.numbers);
+      put(&x.nans, sizeof x.nans);
+      put(&x.infinities, sizeof x.infinities);
+      put(counts, sizeof counts);
+    }
+  end("tally");
+}
+
 int main(int argc, char **argv) {
   if (argc > 1 && strcmp(argv[1], "portable") == 0) kernels_mask(0);
   transposes();
@@ -452,11 +538,14 @@ int main(int argc, char **argv) {
   given_codes();
   affine();
   affine_ranges();
+  linear();
   pairs();
   scaled_pairs();
+  products();
   conversions();
   maps();
   reductions();
   dequantizations();
+  tallies();
   return fflush(stdout) == 0 ? 0 : EXIT_FAILURE;
 }

@@ -25,6 +25,7 @@ import numpy as np
 import pytest
 
 import make_encoder
+import ranges_file
 from conftest import ROOT, SAMPLE, WAIT
 from installed import package_models
 
@@ -97,7 +98,8 @@ def test_types_of_keywords(weir, tables):
             found = hints[parameter(option)]
             if option["kind"] == "choice":
                 [words] = [each for each in (found, *typing.get_args(found)) if typing.get_origin(each) is typing.Literal]
-                assert [str(each) for each in typing.get_args(words)] == option["choices"]
+                # Their order does not count: typing keeps one Literal for the same words.
+                assert sorted(str(each) for each in typing.get_args(words)) == sorted(option["choices"])
                 assert all(isinstance(each, int) == str(each).isdigit() for each in typing.get_args(words))
             elif option["kind"] == "maybe":
                 assert found == typing.Union[bool, None, typing.Literal[tuple(option["choices"])]]
@@ -149,11 +151,15 @@ CALLS = {
         (["MODEL"], {"dry_run": True}),
     ],
     "shrink": [(["MODEL"], {"output_dir": "OUT", "method": "float_weights", "levels": 16}), (["MODEL"], {"info": True})],
+    "dynamic": [(["MODEL", "OUT"], {"op_types": ["MatMul", "LSTM"], "weight_type": "uint8", "reduce_range": True}), (["MODEL", "OUT"], {"compat": "onnxruntime", "per_channel": True, "nodes_to_exclude": ["a", "b"]})],
     "cast": [(["MODEL", "OUT"], {"to": "float16", "min_elements": 1000}), (["MODEL"], {"to": "bfloat16", "output": "OUT"}), (["MODEL", "OUT"], {"to": "float16", "graph": True, "keep_io": True, "keep_op": ["Conv", "Softmax"], "on_overflow": "clip", "target": "webgpu"})],
+    "requantize": [(["MODEL", "OUT"], {"to": "qoperator", "exclude": ["head*"]}), (["MODEL"], {"dry_run": True})],
+    "static": [(["MODEL", "OUT"], {"ranges": "RANGES", "op_types": ["Gemm"], "weight_type": "uint8", "quantize_bias": "false"}), (["MODEL"], {"ranges": "RANGES", "op_types": ["Gemm"], "per_tensor": True, "dry_run": True})],
     "infer": [(["MODEL", "OUT"], {"set_dim": ["t=40"], "declared": "override", "report_html": "LOG"}), (["MODEL"], {"dry_run": True, "strict": True})],
     "optimize": [(["MODEL", "OUT"], {"skip": ["fuse", "tidy/*"], "rounds": 3, "exactness": "exact"}), (["MODEL", "OUT"], {"goal": "onnxruntime", "opset": 18, "only": "tidy", "fold_limit": "64KiB"})],
     "preprocess": [(["MODEL", "OUT"], {"skip_onnx_shape": True, "verbose": 1, "int_max": 1000000}), (["MODEL", "OUT"], {"data_file": "weights.bin"})],
     "measure": [(["MODEL"], {"candidates": ["4:64", "8:64:sym"], "include": "*"})],
+    "smooth": [(["MODEL", "OUT"], {"ranges": "RANGES", "alpha": "auto"}), (["MODEL", "OUT"], {"ranges": "RANGES", "no_folding": True, "compat": "onnxruntime"})],
     "run": [(["MODEL", "OUT"], {"pass_": ["conv2matmul", "tidy", "quantize:block_size=32,exclude=a\\,b"], "exactness": "zero"}), (["MODEL", "OUT"], {"rules": "RULES"})],
     "passes": [([], {}), (["quantize"], {}), ([], {"rules": "RULES"})],
     "targets": [([], {}), (["webgpu"], {})],
@@ -162,6 +168,7 @@ CALLS = {
     "clean": [(["FOLDER"], {"yes": True})],
     "audit": [(["WRITTEN"], {})],
     "diff": [(["MODEL", "MODEL"], {}), (["MODEL", "WRITTEN"], {"weights": "values", "trust_manifests": True})],
+    "calibrate": [(["MODEL"], {"output": "OUT", "generate": 2, "method": "percentile=99.9"})],
     "verify": [(["MODEL", "WRITTEN"], {"layers": True, "seed": 7, "metric": ["cosine=0.9", "relative=0.5"]}), (["MODEL"], {"edits": "EDITS", "sites": "3"})],
 }
 
@@ -184,7 +191,8 @@ def test_same_as_the_command_line(weir, ordinary, runtime, tmp_path, name, n):
     for here in (tmp_path / "api", tmp_path / "cli"):
         here.mkdir()
         (here / "w").mkdir()
-        words = {"MODEL": SAMPLE, "OUT": here / "out.onnx", "LOG": here / "log", "FOLDER": here, "WRITTEN": here / "w" / "w.onnx", "EDITS": here / "w" / "edits", "RULES": RULES}
+        words = {"MODEL": SAMPLE, "OUT": here / "out.onnx", "LOG": here / "log", "FOLDER": here, "WRITTEN": here / "w" / "w.onnx", "EDITS": here / "w" / "edits", "RULES": RULES, "RANGES": tmp_path / "ranges.jsonl"}
+        ranges_file.write(words["RANGES"], {"audio_signal": [np.ones((1, 2, 2), np.float32)]})
         ordinary("cast", SAMPLE, words["WRITTEN"], "--to", "float16", "--edit-log", words["EDITS"])
         given = [words.get(word, word) for word in operands]
         chosen = {key: words.get(value, value) if isinstance(value, str) else value for key, value in options.items()}

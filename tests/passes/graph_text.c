@@ -177,9 +177,15 @@ static bool read_declared(struct reading *r,
                           uint32_t (*put)(struct build *, const char *, enum dtype, const char *)) {
   const char *name = word(r, ":");
   struct type t = {0};
-  if (take(r, ":") && !read_type(r, &t)) return false;
+  const bool more = take(r, ":");
+  skip(r);
+  const bool untyped = strncmp(r->at, "range ", 6) == 0;
+  if (more && !untyped && !read_type(r, &t)) return false;
   put(&r->b, name, t.dtype, t.dims);
-  return at_end(r);
+  if (!take(r, "range ")) return at_end(r);
+  struct model *m = r->b.m;
+  m->infos[m->n_infos - 1].range = model_intern(m, span_str(r->at));
+  return true;
 }
 
 static uint32_t put_info(struct build *b, const char *name, enum dtype dtype, const char *dims) {
@@ -580,7 +586,6 @@ static void put_tensor(struct writing *w, uint32_t tensor) {
 
 static void put_type(struct writing *w, const struct model_info *i) {
   if (!(i->flags & INFO_TENSOR)) return;
-  put(w, ": ");
   put(w, dtype_name((enum dtype)i->dtype));
   if (!(i->flags & INFO_SHAPED)) return;
   put(w, "[");
@@ -601,7 +606,12 @@ static void put_declared(struct writing *w, const char *what, uint32_t value, en
   put_value(w, value);
   for (uint32_t i = w->m->values[value].info; i != NO_ID; i = w->m->infos[i].next)
     if (!(w->m->infos[i].flags & INFO_DEAD) && w->m->infos[i].home == home) {
-      put_type(w, &w->m->infos[i]);
+      const struct model_info *info = &w->m->infos[i];
+      const bool ranged = info->range != w->m->empty;
+      if (info->flags & INFO_TENSOR || ranged) put(w, ": ");
+      put_type(w, info);
+      if (ranged) put(w, info->flags & INFO_TENSOR ? " range " : "range ");
+      if (ranged) put(w, model_name_str(w->m, info->range));
       break;
     }
   put(w, "\n");

@@ -6,6 +6,7 @@
 //   input x: float[1,C,T]               dims are numbers, names or ?; float[]: a scalar; float: of
 //   output y: float[1,?,T]              unknown rank; no type at all: "output y"
 //   info h: float[1,2,T]                a value that is declared in between
+//   input x: float[2] range [0, null]   one whose metadata says a range
 //   w = float[2,3] {1 2 3 4 5 6}        an initializer whose elements are at hand; of all equal ones:
 //   b = float[64,64] fill 0             "fill"; elements of float16 and the like are bits: 0x3c00
 //   big = float[4096,4096] large        one that stays in its data file: no pass can see it

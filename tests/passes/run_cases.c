@@ -95,11 +95,13 @@ static int read_head(struct one *c, const char *head, const char **model, struct
 }
 
 // The second and third part, or NULL with err: the case itself is wrong.
-static const char *outcome(struct one *c, const char *head, struct err *err) {
+// `folder`: where files lie that options name.
+static const char *outcome(struct one *c, const char *head, const char *folder, struct err *err) {
   const char *model, *after = "unchanged\n";
   struct err why = {0};
   uint32_t flaws;
-  if (read_head(c, head, &model, err) || graph_text_read(&c->m, model, &c->kept, &c->arena, err) ||
+  if (read_head(c, head, &model, err) || pipeline_read_files(&c->p, folder, err) ||
+      graph_text_read(&c->m, model, &c->kept, &c->arena, err) ||
       check_structure(&c->m, NULL, &flaws, err))
     return NULL;
   edits_init(&c->e, &c->m, &c->r);
@@ -111,7 +113,10 @@ static const char *outcome(struct one *c, const char *head, struct err *err) {
                                  .warn = note_warning,
                                  .warn_ctx = c,
                                  .read = read_kept,
-                                 .read_ctx = c},
+                                 .read_ctx = c,
+                                 .ranges = given_files_ranges,
+                                 .file = given_files_text,
+                                 .files_ctx = &c->p.files},
                          .flaws = flaws,
                          .bare = true};
   if (pass_run(&run, &c->arena, &why)) {
@@ -168,7 +173,7 @@ static bool run_case(const char *path, bool update) {
   const char *head =
       arena_string(&c.arena, cut ? span_of(all, (size_t)(cut - all)) : span_str(all));
   model_free(&c.m); // graph_text_read begins it
-  const char *got = outcome(&c, head, &err);
+  const char *got = outcome(&c, head, arena_folder(&c.arena, path), &err);
   if (!got) {
     printf("FAILED %s: %s\n", path, err.msg);
     good = false;

@@ -100,7 +100,7 @@ void build_opset(struct build *b, const char *domain, int64_t version) {
 
 uint32_t build_file(struct build *b, const char *name, uint64_t size) {
   const uint32_t at = TABLE_ADD(b->m, files, 1);
-  b->m->files[at] = (struct model_file){arena_string(&b->m->arena, span_str(name)), size};
+  b->m->files[at] = (struct model_file){.name = arena_string(&b->m->arena, span_str(name)), .size = size};
   return at;
 }
 

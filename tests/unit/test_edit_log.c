@@ -67,6 +67,19 @@ static void edit_nodes(struct edit_sample *s) {
                 &(struct edit_attr){.name = "value", .type = ATTR_TENSOR, .recipe = bytes});
 }
 
+// A file beside the model, and a recipe that reads it.
+static void edit_sources(struct edit_sample *s) {
+  const uint32_t file = s->m.n_files;
+  const int64_t two = 2;
+  const struct piece piece = {.at = {8, 16, file}, .count = 16, .checkpoint = NO_ID};
+  const struct edit_source source = {.file = file, .name = "r.data", .size = 24, .sha256 = {0xab}};
+  edit_source(&s->e, &source);
+  edit_source(&s->e, &source); // it has its line
+  assert_int_equal(s->m.n_files, file + 1);
+  edit_add_tensor(&s->e, 0, span_str("moments"),
+                  recipe_extent(&s->r, DTYPE_DOUBLE, &two, 1, ENCODING_RAW, &piece, 1, NULL));
+}
+
 static void edit_tensors(struct edit_sample *s) {
   const int64_t perm[] = {1, 0}, flat = 4096, befores[] = {1, 0}, afters[] = {0, 2};
   const float zero = 0;
@@ -98,6 +111,8 @@ static void edit_values(struct edit_sample *s) {
   edit_retype_value(&s->e, value(s, "y"), DTYPE_BFLOAT16, dims, 4);
   edit_retype_value(&s->e, value(s, "k"), DTYPE_STRING, NULL, NO_ID);
   edit_retype_value(&s->e, value(s, "k"), DTYPE_UNDEFINED, NULL, NO_ID);
+  edit_say_range(&s->e, value(s, "k"), span_str("[0, 1]"));
+  edit_say_range(&s->e, value(s, "k"), span_of("", 0));
   edit_replace_uses(&s->e, value(s, "zz:z"), value(s, "y"));
   edit_add_graph_input(&s->e, 0, span_str("mask"), DTYPE_BOOL, dims, 2);
   edit_add_graph_input(&s->e, 0, span_str("any"), DTYPE_UNDEFINED, NULL, NO_ID);
@@ -165,6 +180,7 @@ static void edit_everything(struct edit_sample *s) {
   edit_values(s);
   edit_graphs(s);
   edit_function(s);
+  edit_sources(s);
 }
 
 // ---- the lines ---------------------------------------------------------------------------------
@@ -228,6 +244,8 @@ static const char *const lines_of_everything[] = {
     "\"dims\":[3,\"5\",null,{\"size\":\"9007199254740993\"}]}",
     "{\"edit\":\"value.retype\",\"value\":\"g0/v11:k\",\"dtype\":\"string\"}",
     "{\"edit\":\"value.retype\",\"value\":\"g0/v11:k\",\"dtype\":null}",
+    "{\"edit\":\"value.say_range\",\"value\":\"g0/v11:k\",\"range\":\"[0, 1]\"}",
+    "{\"edit\":\"value.say_range\",\"value\":\"g0/v11:k\",\"range\":\"\"}",
     "{\"edit\":\"value.replace_uses\",\"from\":\"g0/v6:zz:z\",\"to\":\"g0/v5:y\"}",
     "{\"edit\":\"graph.add_input\",\"graph\":\"g0\",\"value\":\"g0/v24:mask\",\"dtype\":\"bool\","
     "\"dims\":[3,\"5\"]}",
@@ -267,6 +285,11 @@ static const char *const lines_of_everything[] = {
     "\"words\":{\"strings\":[\"N\\u0000\",\"\"]}}}",
     "{\"edit\":\"node.add\",\"node\":\"g7/n11\",\"op\":\"LeakyRelu\",\"in\":[],"
     "\"out\":[\"g7/v27:r\"],\"attrs\":{\"alpha\":{\"ref\":\"alpha\",\"type\":\"float\"}}}",
+    "{\"edit\":\"source\",\"file\":2,\"name\":\"r.data\",\"size\":24,"
+    "\"sha256\":\"ab00000000000000000000000000000000000000000000000000000000000000\"}",
+    "{\"edit\":\"tensor.add\",\"value\":\"g0/v28:moments\",\"tensor\":\"g0/t14:moments\","
+    "\"dtype\":\"double\",\"dims\":[2],\"recipe\":{\"extent\":[[2,8,16]],"
+    "\"encoding\":\"raw\",\"dtype\":\"double\",\"dims\":[2]}}",
 };
 enum { N_LINES = sizeof lines_of_everything / sizeof lines_of_everything[0] };
 
@@ -286,7 +309,7 @@ static void test_lines(void **state) {
   }
   assert_string_equal(at, "");
   assert_int_equal(s.e.group, 2);
-  assert_int_equal(s.e.n, N_LINES - 2);
+  assert_int_equal(s.e.n, N_LINES - 3);
   edit_sample_close(&s);
 }
 

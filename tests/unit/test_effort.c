@@ -40,6 +40,7 @@ static const struct kind {
     {"shrink", FORMAT_SHRINK, 8, 0, false, 0.63},
     {"shrink, dequantize", FORMAT_AFFINE, 8, 0, false, 2.74},
     {"levels", FORMAT_LEVELS, 8, 0, false, 3.50},
+    {"linear", FORMAT_LINEAR, 8, 0, false, 0.65},
     {"cast", FORMAT_NBITS, 0, 0, true, 0.67},
 };
 static const double ns_of_copying = 0.93; // a byte
@@ -72,6 +73,7 @@ static void add_weight(struct sim *s, const struct kind *kind, uint64_t off) {
       .block = kind->block,
       .axis = blocks ? 0 : RECIPE_PER_TENSOR,
       .levels = kind->format == FORMAT_LEVELS ? 256 : 0,
+      .type = kind->format == FORMAT_LINEAR ? DTYPE_UINT8 : DTYPE_UNDEFINED,
   };
   const uint32_t codes =
       kind->cast ? recipe_cast(r, of, DTYPE_FLOAT16) : recipe_quantize(r, of, &q, PART_CODES);
@@ -222,7 +224,7 @@ static void test_looks_come_true(void **state) {
     if (worst > 1.5) fail_msg("%s: off by a factor of %.2f", kinds[k].name, worst);
     n++;
   }
-  assert_int_equal(n, 3);
+  assert_int_equal(n, 4);
   assert_int_equal(kinds[13].format, FORMAT_SHRINK);
   assert_true(worst_of_giant(&kinds[13], false) > 2);
 }

@@ -87,6 +87,25 @@ static void read_part(uint32_t id, void *out) {
   eval_close(ev);
 }
 
+// Number i of a list of codes, a byte or two each.
+static double code_of(enum dtype type, const void *list, uint64_t i) {
+  uint16_t wide;
+  memcpy(&wide, (const uint8_t *)list + 2 * i * (type == DTYPE_UINT16), 2);
+  if (type == DTYPE_UINT16) return wide;
+  const uint8_t byte = ((const uint8_t *)list)[i];
+  return type == DTYPE_INT8 ? (double)(int8_t)byte : byte;
+}
+
+// Where each element has a scale of its own, and its code fits what kernels take, it is a float.
+static double decoded_linear(const struct recipe_quantization *q, const int64_t dims[2], uint64_t i,
+                             uint64_t channel) {
+  const double zero = code_of(q->type, zeros, channel), code = code_of(q->type, codes, i);
+  const bool each = q->axis == 1 || (q->axis == 0 && dims[1] == 1);
+  const double value = (code - zero) * (double)scales[channel];
+  const bool plain = q->type == DTYPE_UINT8 || (q->type == DTYPE_INT8 && q->symmetric);
+  return each && plain ? (double)((float)(code - zero) * scales[channel]) : value;
+}
+
 static double decoded(const struct recipe_quantization *q, const int64_t dims[2], uint64_t i) {
   const uint64_t row = i / (uint64_t)dims[1], column = i % (uint64_t)dims[1];
   const uint64_t channel = q->axis == 0 ? row : q->axis == 1 ? column : 0;
@@ -95,6 +114,7 @@ static double decoded(const struct recipe_quantization *q, const int64_t dims[2]
   if (q->format == FORMAT_LEVELS) return level;
   if (q->format == FORMAT_SHRINK)
     return (double)(int8_t)codes[i] * (double)scales[channel] + (double)zeros[channel];
+  if (q->format == FORMAT_LINEAR) return decoded_linear(q, dims, i, channel);
   if (q->format == FORMAT_AFFINE)
     return (codes[i] - (double)((uint8_t *)zeros)[channel]) * (double)scales[channel];
   const uint64_t blocks = ((uint64_t)dims[1] - 1) / q->block + 1;
@@ -163,12 +183,14 @@ static struct figures however(uint32_t id, uint64_t number) {
 static void test_formats(void **state) {
   (void)state;
   static const enum recipe_format formats[] = {FORMAT_SHRINK, FORMAT_LEVELS, FORMAT_AFFINE,
-                                               FORMAT_GATHER};
+                                               FORMAT_GATHER, FORMAT_LINEAR, FORMAT_LINEAR};
+  static const enum dtype types[] = {DTYPE_UINT8, DTYPE_INT8, DTYPE_UINT16};
   for (uint64_t number = 0; number < CASES; number++) {
-    struct recipe_quantization q = {.format = formats[chance_below(4)], .bits = 8};
+    struct recipe_quantization q = {.format = formats[chance_below(6)], .bits = 8};
     int64_t dims[2];
     const uint32_t of = make_weight(dims);
     q.axis = q.format == FORMAT_LEVELS || chance_below(2) ? RECIPE_PER_TENSOR : chance_below(2);
+    if (q.format == FORMAT_LINEAR) q.type = types[chance_below(3)], q.symmetric = chance_below(2);
     if (q.format == FORMAT_LEVELS) q.levels = 2 + 2 * chance_below(100);
     if (q.format == FORMAT_GATHER)
       q = (struct recipe_quantization){

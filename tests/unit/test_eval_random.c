@@ -12,6 +12,8 @@
 #include "kernels_map.h"
 #include "reduce_reference.h"
 
+#include <math.h>
+
 // clang-format off
 #include <setjmp.h>
 #include <stdarg.h>
@@ -477,22 +479,34 @@ static void add_gather(struct world *w, const struct node *of) {
   }
 }
 
+// Scales for the elements of a node: one, one for each index of *axis, or for each block of *block of these. Their dims and
+// rank; *axis is RECIPE_PER_TENSOR and *block 0 where they stay.
+static uint32_t chance_scales(const struct node *of, uint32_t *axis, uint64_t *block,
+                              int64_t *dims) {
+  if (of->rank == 0 || !chance_below(4)) return 0;
+  *axis = chance_below(of->rank);
+  dims[0] = of->dims[*axis];
+  if (!chance_below(2)) return 1;
+  *block = 1 + chance_below(10);
+  memcpy(dims, of->dims, sizeof of->dims);
+  dims[*axis] = (dims[*axis] + (int64_t)*block - 1) / (int64_t)*block;
+  return of->rank;
+}
+
+// Which of them is that of the element at c, which is changed.
+static uint64_t scale_at(const struct node *scales, uint32_t axis, uint64_t block, int64_t *c) {
+  if (axis == RECIPE_PER_TENSOR) return 0;
+  if (block == 0) return (uint64_t)c[axis];
+  c[axis] /= (int64_t)block;
+  return index_of(scales, c);
+}
+
 static void add_dequantize(struct world *w, const struct node *of) {
   static const enum dtype types[] = {DTYPE_FLOAT, DTYPE_FLOAT16, DTYPE_BFLOAT16};
   if (w->n + 3 > NODES_MAX) return;
   struct recipe_dequantization q = {.axis = RECIPE_PER_TENSOR, .zeros = NO_ID};
   int64_t dims[8], c[8];
-  uint32_t rank = 0;
-  if (of->rank > 0 && chance_below(4)) {
-    q.axis = chance_below(of->rank);
-    dims[rank++] = of->dims[q.axis];
-    if (chance_below(2)) {
-      q.block = 1 + chance_below(10);
-      rank = of->rank;
-      memcpy(dims, of->dims, sizeof dims);
-      dims[q.axis] = (dims[q.axis] + (int64_t)q.block - 1) / (int64_t)q.block;
-    }
-  }
+  const uint32_t rank = chance_scales(of, &q.axis, &q.block, dims);
   const enum dtype type = types[chance_below(3)];
   const uint32_t before = w->n;
   add_leaf(w, type, dims, rank);
@@ -515,12 +529,7 @@ static void add_dequantize(struct world *w, const struct node *of) {
       .codes = (uint8_t)of->dtype, .scales = (uint8_t)type, .out = (uint8_t)type};
   for (uint64_t at = 0; at < x->count; at++) {
     coordinates(x, at, c);
-    uint64_t by = 0;
-    if (q.axis != RECIPE_PER_TENSOR) by = (uint64_t)c[q.axis];
-    if (q.block) {
-      c[q.axis] /= (int64_t)q.block;
-      by = index_of(scales, c);
-    }
+    const uint64_t by = scale_at(scales, q.axis, q.block, c);
     const struct kernels_operand scale = {.at = element(scales, by)};
     const struct kernels_operand zero = {.at = zeros ? element(zeros, by) : NULL};
     kernels_dequantize(&d, element(x, at), element(of, at), scale, zero, 1);
@@ -597,10 +606,135 @@ static void add_quantize(struct world *w, const struct node *of) {
   }
 }
 
+// ---- linear quantization: spelled out ----
+
+static double value_of(const struct node *x, uint64_t at) {
+  const struct kernels_cast c = {.from = (uint8_t)x->dtype, .to = DTYPE_DOUBLE};
+  double v;
+  kernels_convert(&v, element(x, at), 1, &c);
+  return v;
+}
+
+static bool is_finite_float(const struct node *x) {
+  if (x->width > 4 || dtype_bits(x->dtype) < 16 || !dtype_is_float(x->dtype)) return false;
+  for (uint64_t i = 0; i < x->count; i++)
+    if (!isfinite(value_of(x, i))) return false;
+  return true;
+}
+
+static void linear_code(void *out, enum dtype type, double x, double scale, double zero) {
+  const double top = ldexp(1, (int)dtype_bits(type) - (int)dtype_is_signed(type)) - 1;
+  const double low = dtype_is_signed(type) ? -top - 1 : 0;
+  const float quotient = (float)x / (float)scale;
+  const double y =
+      type == DTYPE_INT32 ? rint(x / scale) : (double)((float)rint(quotient) + (float)zero);
+  const int32_t code = (int32_t)(y < low ? low : y > top ? top : y);
+  if (dtype_is_integer(type)) {
+    const uint32_t bits = (uint32_t)code & (uint32_t)((UINT64_C(1) << dtype_bits(type)) - 1);
+    memcpy(out, &bits, width_of(type));
+    return;
+  }
+  const struct kernels_cast c = {.from = DTYPE_FLOAT, .to = (uint8_t)type, .saturate = true};
+  kernels_convert(out, &quotient, 1, &c);
+}
+
+// A leaf of scales, none of them 0, or of zero points: some in float16.
+static uint32_t add_list(struct world *w, enum dtype type, const int64_t *dims, uint32_t rank) {
+  struct node *x = &w->nodes[w->n++];
+  set_shape(x, type, dims, rank);
+  for (uint64_t i = 0; i < x->count; i++) {
+    const float scale = (1 + (float)chance_below(50)) / (chance_below(2) ? 64 : -3);
+    const uint32_t bits = chance_below(1 << 16) & (uint32_t)((1 << dtype_bits(type) % 32) - 1);
+    const struct kernels_cast c = {.from = DTYPE_FLOAT, .to = (uint8_t)type};
+    memcpy(element(x, i), &bits, x->width < 4 ? x->width : 4);
+    if (dtype_is_float(type)) kernels_convert(element(x, i), &scale, 1, &c);
+  }
+  uint64_t n;
+  uint8_t *packed = packed_bytes(x, &n);
+  x->id = recipe_bytes(&w->r, type, dims, rank, span_of(packed, n));
+  free(packed);
+  return x->id;
+}
+
+static void add_linear(struct world *w, const struct node *of) {
+  static const enum dtype types[] = {
+      DTYPE_INT2,  DTYPE_UINT2,  DTYPE_INT4,  DTYPE_UINT4,        DTYPE_INT8,          DTYPE_UINT8,
+      DTYPE_INT16, DTYPE_UINT16, DTYPE_INT32, DTYPE_FLOAT8E4M3FN, DTYPE_FLOAT8E5M2FNUZ};
+  if (w->n + 3 > NODES_MAX || !is_finite_float(of)) return;
+  struct recipe_linear q = {
+      .type = types[chance_below(11)], .zeros = NO_ID, .axis = RECIPE_PER_TENSOR};
+  int64_t dims[8], c[8];
+  const uint32_t rank = chance_scales(of, &q.axis, &q.block, dims);
+  q.scales = add_list(w, chance_below(2) ? DTYPE_FLOAT : DTYPE_FLOAT16, dims, rank);
+  const struct node *scales = &w->nodes[w->n - 1], *zeros = NULL;
+  if (dtype_is_integer(q.type) && q.type != DTYPE_INT32 && chance_below(2)) {
+    q.zeros = add_list(w, q.type, dims, rank);
+    zeros = &w->nodes[w->n - 1];
+  }
+  assert_true(recipe_can_quantize_linear(&w->r, of->id, &q));
+  struct node *x = &w->nodes[w->n++];
+  set_shape(x, q.type, of->dims, of->rank);
+  x->id = recipe_quantize_linear(&w->r, of->id, &q);
+  for (uint64_t at = 0; at < x->count; at++) {
+    coordinates(x, at, c);
+    const uint64_t by = scale_at(scales, q.axis, q.block, c);
+    linear_code(element(x, at), q.type, value_of(of, at), value_of(scales, by),
+                zeros ? value_of(zeros, by) : 0);
+  }
+}
+
+// Scales of FORMAT_LINEAR (asymmetric uint8, by channel or block), and the codes that they give.
+static void add_linear_found(struct world *w, const struct node *of) {
+  if (w->n + 3 > NODES_MAX || of->rank == 0 || of->count == 0 || of->dtype != DTYPE_FLOAT ||
+      !is_finite_float(of))
+    return;
+  struct recipe_quantization q = {
+      .format = FORMAT_LINEAR, .type = DTYPE_UINT8, .axis = chance_below(of->rank)};
+  if (chance_below(2)) q.block = 1 + chance_below(20);
+  int64_t dims[8] = {of->dims[q.axis]}, c[8];
+  const int64_t block = q.block && (int64_t)q.block < of->dims[q.axis] ? (int64_t)q.block
+                        : q.block                                      ? of->dims[q.axis]
+                                                                       : 1;
+  if (q.block) memcpy(dims, of->dims, sizeof dims);
+  if (q.block) dims[q.axis] = (dims[q.axis] + block - 1) / block;
+  struct node *scales = &w->nodes[w->n++], *codes = &w->nodes[w->n++];
+  set_shape(scales, DTYPE_FLOAT, dims, q.block ? of->rank : 1);
+  set_shape(codes, DTYPE_UINT8, of->dims, of->rank);
+  scales->id = recipe_quantize(&w->r, of->id, &q, PART_SCALES);
+  codes->id = recipe_quantize(&w->r, of->id, &q, PART_CODES);
+  double *lo = calloc(scales->count, sizeof *lo), *hi = calloc(scales->count, sizeof *hi);
+  for (int round = 0; round < 2; round++)
+    for (uint64_t at = 0; at < of->count; at++) {
+      coordinates(of, at, c);
+      c[q.axis] /= block;
+      const uint64_t by = q.block ? index_of(scales, c) : (uint64_t)c[q.axis];
+      const double v = value_of(of, at);
+      if (round == 0) {
+        lo[by] = fmin(lo[by], v);
+        hi[by] = fmax(hi[by], v);
+        continue;
+      }
+      const double range = q.block ? (double)(float)(hi[by] - lo[by]) : hi[by] - lo[by];
+      float s = (float)(range / 255);
+      if (range / 255 < 0x1p-126) s = 1; // such elements are 0, or next to it
+      const double zero =
+          range / 255 < 0x1p-126 ? 0 : rint(0 - lo[by] / (q.block ? (double)s : range / 255));
+      memcpy(element(scales, by), &s, 4);
+      linear_code(element(codes, at), DTYPE_UINT8, v, (double)s, zero < 255 ? zero : 255);
+    }
+  bool usual = true;
+  for (uint64_t i = 0; i < scales->count; i++)
+    usual &= (hi[i] - lo[i] == 0 || hi[i] - lo[i] > 1e-30) && hi[i] - lo[i] < 1e38;
+  free(lo);
+  free(hi);
+  for (int i = 0; i < 2 && !usual; i++)
+    free(w->nodes[--w->n].elements);
+}
+
 static void add_operation(struct world *w) {
   uint32_t of = chance_below(3) ? w->n - 1 : chance_below(w->n);
   if (w->nodes[of].count > 4 * ELEMENTS_MAX) return;
-  switch (chance_below(19)) {
+  switch (chance_below(22)) {
   case 0:
   case 1: add_transpose(w, &w->nodes[of]); break;
   case 2: add_slice(w, &w->nodes[of]); break;
@@ -617,6 +751,9 @@ static void add_operation(struct world *w) {
   case 13: add_dequantize(w, &w->nodes[of]); break;
   case 14:
   case 15: add_reduce(w, &w->nodes[of]); break;
+  case 16:
+  case 17: add_linear(w, &w->nodes[of]); break;
+  case 18: add_linear_found(w, &w->nodes[of]); break;
   default: add_cast(w, &w->nodes[of]); break;
   }
 }

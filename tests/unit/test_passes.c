@@ -73,7 +73,7 @@ static void test_rows_are_sound(void **state) {
       const struct pass_option *row = &pass->options[o];
       assert_true((row->kind == PASS_FLAG) == (row->metavar == NULL));
       assert_int_equal(pass_values_option(pass, span_str(row->name)), o); // no two of a name
-      assert_true(strlen(row->name) <= 31);                               // guess_distance
+      assert_true(strlen(row->name) <= 47);                               // guess_distance
       assert_null(strpbrk(row->name, "= _"));
       assert_true(strlen(row->help) > 10 && row->help[strlen(row->help) - 1] != '.');
       if (!row->read && !fits(pass, row)) fail_msg("%s:%s has no room", pass->name, row->name);

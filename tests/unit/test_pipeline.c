@@ -366,6 +366,7 @@ static void test_what_does_not_fit_of_onnx_passes(void **state) {
   refuse("fold_constants: {}\nfold_constants: {}", "p.yaml:2:1: a second key 'fold_constants'", "");
   refuse("layouts: {inp: [{perm: [0]}]}", "p.yaml:1:17: a layout has 'assumes' and 'perm'", "");
   refuse("layouts: {inp: [{perms: [0]}]}", "p.yaml:1:18: a layout has 'assumes' and 'perm'", "");
+  refuse("layouts: {inp: [{perm: [0], assumes: [N], perm: [1]}]}", "it is given twice", "");
   refuse("layouts: {inp: 3}", "p.yaml:1:16: expected a list of layouts", "");
   refuse("reference: {in: [a.npy]}", "p.yaml:1:13: 'reference' has no key 'in'", "'inp'");
   refuse("reference: {inp: [[a.npy]]}", "p.yaml:1:19: expected the name of a .npy", "");
@@ -377,6 +378,7 @@ static void test_what_does_not_fit_of_onnx_passes(void **state) {
   refuse("verify: {metrics: {accuracy: [-.inf, .inf]}}", "would allow everything", "");
   refuse("verify: {metrics: {accuracy: [0, 1], accuracy: [0, 1]}}", "p.yaml:1:38: a second key",
          "");
+  refuse("verify: {tolerance: {rtol: 1, rtol: 2}}", "it is given twice", "");
   refuse("verify: {tolerances: {}}", "p.yaml:1:10: 'verify' is", "did you mean 'tolerance'?");
   refuse("passes:\n- GroupAdd:\n  verify: {metrics: {accuracy: [0, 1]}}", "p.yaml:3:12: ", "");
 }

@@ -304,6 +304,18 @@ static void build_arithmetic(uint32_t w, uint32_t t) {
   back = (struct recipe_dequantization){
       .scales = scalar(DTYPE_FLOAT16, 1), .zeros = NO_ID, .axis = RECIPE_PER_TENSOR};
   recipe_dequantize(&r, codes, &back);
+  const struct recipe_quantization found = {.format = FORMAT_LINEAR,
+                                            .type = DTYPE_UINT16,
+                                            .axis = 1,
+                                            .block = 2,
+                                            .reduced = true,
+                                            .guarded = true};
+  recipe_quantize(&r, t, &found, PART_CODES);
+  const struct recipe_linear bias = {.type = DTYPE_INT32,
+                                     .scales = scalar(DTYPE_FLOAT, 1),
+                                     .zeros = NO_ID,
+                                     .axis = RECIPE_PER_TENSOR};
+  recipe_quantize_linear(&r, w, &bias);
 }
 
 static void build_everything(void) {
@@ -327,7 +339,32 @@ static void build_everything(void) {
   recipe_quantize(&r, w, &q, PART_CODES);
   recipe_quantize(&r, w, &q, PART_ZEROS);
   recipe_quantize(&r, t, &all, PART_CODES);
+  q.format = FORMAT_NBITS_GPTQ;
+  const int64_t moments = 9;
+  const struct piece g = {.at = {8, 72, 1}, .count = 72, .checkpoint = NO_ID};
+  const uint32_t gram = recipe_extent(&r, DTYPE_DOUBLE, &moments, 1, ENCODING_RAW, &g, 1, NULL);
+  const struct recipe_statistics by = {gram, NO_ID};
+  const uint32_t codes = recipe_quantize_by(&r, w, &by, &q, PART_CODES);
+  assert_int_equal(recipe_statistics_of(&r, codes).gram, gram);
+  assert_false(recipe_can_quantize(&r, w, &q, PART_CODES));
+  assert_false(recipe_can_quantize_by(&r, t, &by, &q, PART_CODES)); // 5 rows
+  q.axis = 1;
+  assert_int_equal(recipe_quantize_by(&r, t, &by, &q, PART_CODES), codes);
+  q.axis = 0;
+  const int64_t three = 3;
+  const struct recipe_awq awq = {
+      .means = recipe_bytes(&r, DTYPE_FLOAT, &three, 1, span_of("012345678901", 12)),
+      .gram = gram,
+      .bits = 4,
+      .block = 32};
+  const uint32_t rows = recipe_awq(&r, &awq, both, 2);
+  assert_int_equal(r.rows[rows].count, 3);
+  assert_int_equal(recipe_awq_of(&r, rows).block, 32);
+  q.format = FORMAT_NBITS_CLIPPED;
+  assert_false(recipe_can_quantize_by(&r, w, &by, &q, PART_CODES));
+  recipe_quantize_by(&r, w, &(struct recipe_statistics){gram, rows}, &q, PART_ZEROS);
   q.format = FORMAT_QDQ;
+  assert_false(recipe_can_quantize_by(&r, w, &by, &q, PART_CODES));
   recipe_quantize(&r, t, &q, PART_SCALES);
   recipe_fill(&r, DTYPE_FLOAT, flat, 1, span_of(pad, 4));
   recipe_bytes(&r, DTYPE_FLOAT, NULL, 0, span_of(pad, 4));
@@ -557,6 +594,55 @@ static void dequantization_undoes_layouts_too(void **state) {
   assert_false(recipe_can_dequantize(&r, codes, &q));
 }
 
+static void linear_quantization_moves_to_where_its_operand_lies(void **state) {
+  (void)state;
+  static const int64_t swap[2] = {1, 0}, flat[1] = {15}, thin[3] = {5, 1, 3};
+  const uint32_t w = weight(3, 5), t = recipe_transpose(&r, w, swap);
+  struct recipe_quantization q = {
+      .format = FORMAT_LINEAR, .type = DTYPE_INT8, .symmetric = true, .axis = 0, .bits = 17};
+  struct recipe_quantization turned = q, back;
+  turned.axis = 1;
+  assert_true(recipe_can_quantize(&r, w, &q, PART_ZEROS));
+  const uint32_t codes = recipe_quantize(&r, w, &q, PART_CODES);
+  const uint32_t scales = recipe_quantize(&r, w, &q, PART_SCALES);
+  assert_type(codes, DTYPE_INT8, 2, (int64_t[]){3, 5});
+  assert_type(scales, DTYPE_FLOAT, 1, (int64_t[]){3});
+  // Zero points that are known: none for the codes.
+  assert_int_equal(r.rows[recipe_quantize(&r, w, &q, PART_ZEROS)].kind, RECIPE_FILL);
+  assert_int_equal(recipe_quantize_linear_of(&r, codes).zeros, NO_ID);
+  assert_int_equal(recipe_quantize_linear_of(&r, codes).scales, scales);
+  assert_true(recipe_quantize_linear_found(&r, codes, &back));
+  assert_int_equal(back.bits, 8);
+  assert_int_equal(recipe_quantize(&r, t, &turned, PART_CODES), recipe_transpose(&r, codes, swap));
+  assert_int_equal(recipe_quantize(&r, t, &turned, PART_SCALES), scales);
+  turned.axis = 2;
+  assert_int_equal(recipe_quantize(&r, recipe_reshape(&r, t, thin, 3), &turned, PART_CODES),
+                   recipe_reshape(&r, recipe_transpose(&r, codes, swap), thin, 3));
+  turned.axis = 1;
+  // An axis that is gone is none to go below.
+  const struct recipe_linear by = {.type = DTYPE_INT8,
+                                   .scales = scalar(DTYPE_FLOAT, 1),
+                                   .zeros = scalar(DTYPE_INT8, 1),
+                                   .axis = RECIPE_PER_TENSOR};
+  const uint32_t given = recipe_quantize_linear(&r, w, &by);
+  assert_false(recipe_quantize_linear_found(&r, given, &back));
+  assert_int_equal(recipe_quantize_linear(&r, recipe_reshape(&r, t, flat, 1), &by),
+                   recipe_reshape(&r, recipe_transpose(&r, given, swap), flat, 1));
+  // Scales of blocks lie as the operand does.
+  q.block = 2;
+  q.symmetric = turned.symmetric = false;
+  turned.block = 2;
+  for (enum recipe_part part = PART_CODES; part <= PART_ZEROS; part++)
+    assert_int_equal(recipe_quantize(&r, t, &turned, part),
+                     recipe_transpose(&r, recipe_quantize(&r, w, &q, part), swap));
+  assert_type(recipe_quantize(&r, w, &q, PART_SCALES), DTYPE_FLOAT, 2, (int64_t[]){2, 5});
+  // The sum of a deviation depends on the order of elements.
+  q = (struct recipe_quantization){
+      .format = FORMAT_LINEAR, .type = DTYPE_FLOAT8E4M3FN, .axis = RECIPE_PER_TENSOR};
+  assert_int_not_equal(recipe_quantize(&r, w, &q, PART_SCALES),
+                       recipe_quantize(&r, t, &q, PART_SCALES));
+}
+
 // What there is a row for is what there is a kernel for.
 static void what_can_be_asked_for_can_be_computed(void **state) {
   (void)state;
@@ -678,6 +764,28 @@ static const char *const refused[] = {
     "{\"gather\":[0,0],\"axis\":0}",
     "{\"dequantize\":[0,0]}",
     "{\"dequantize\":[0],\"axis\":0}",
+    "{\"quantize_linear\":[0],\"to\":\"int8\"}",
+    "{\"quantize_linear\":[0,0],\"to\":\"int8\"}",
+    "{\"quantize_linear\":[0,0],\"to\":\"int8\",\"axis\":2,\"block\":1}",
+    "{\"quantize_linear\":[0,0],\"to\":\"int8\",\"axis\":1,\"block\":\"18446744073709551615\"}",
+    "{\"quantize_linear\":[0,0],\"to\":\"int64\",\"axis\":1,\"block\":1}",
+    "{\"quantize_linear\":[0,0],\"to\":\"bool\",\"axis\":1,\"block\":1}",
+    "{\"quantize_linear\":[0,0,0],\"to\":\"int8\",\"axis\":1,\"block\":1}",
+    "{\"quantize_linear\":[0,0,0,0],\"to\":\"int8\",\"axis\":1,\"block\":1}",
+    QUANTIZE("scales", "linear", "\"bits\":8,\"symmetric\":true,\"block\":0"),
+    QUANTIZE("scales", "linear", "\"bits\":8,\"symmetric\":true,\"block\":0,\"type\":\"float\""),
+    QUANTIZE("scales", "linear",
+             "\"bits\":8,\"symmetric\":true,\"block\":0,\"type\":\"undefined\""),
+    QUANTIZE("scales", "linear", "\"bits\":8,\"symmetric\":true,\"block\":2,\"type\":\"int8\""),
+    QUANTIZE("scales", "linear",
+             "\"bits\":8,\"symmetric\":true,\"axis\":2,\"block\":0,\"type\":\"int8\""),
+    QUANTIZE(
+        "scales", "linear",
+        "\"bits\":8,\"symmetric\":false,\"block\":0,\"type\":\"float8e4m3fn\",\"reduced\":true"),
+    QUANTIZE("scales", "linear",
+             "\"bits\":8,\"symmetric\":false,\"axis\":1,\"block\":2,\"type\":\"float8e4m3fn\""),
+    QUANTIZE("scales", "linear",
+             "\"bits\":8,\"symmetric\":1,\"block\":0,\"type\":\"int8\",\"guarded\":1"),
     "{\"cast\":0,\"to\":\"float8e5m2\",\"saturated\":false}",
     "{\"cast\":0,\"to\":\"int8\",\"transpose\":0,\"perm\":[1,0]}",
     // not canonical: equals the operand, or an earlier row
@@ -752,6 +860,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(scales_of_a_tensor_do_not_move, setup, teardown),
       cmocka_unit_test_setup_teardown(what_does_not_matter_makes_no_other_row, setup, teardown),
       cmocka_unit_test_setup_teardown(what_cannot_be_quantized_is_known, setup, teardown),
+      cmocka_unit_test_setup_teardown(linear_quantization_moves_to_where_its_operand_lies, setup,
+                                      teardown),
       cmocka_unit_test_setup_teardown(maps_broadcast_and_have_types, setup, teardown),
       cmocka_unit_test_setup_teardown(maps_that_change_nothing_vanish, setup, teardown),
       cmocka_unit_test_setup_teardown(what_moves_elements_comes_out_above_a_map, setup, teardown),

@@ -31,8 +31,8 @@ static const struct cli_command_row command_rows[CLI_COMMANDS] = {
 
 #define ON(stem) (1u << CLI_##stem)
 #define REWRITERS                                                                                  \
-  (ON(conv2matmul) | ON(quantize) | ON(shrink) | ON(cast) | ON(infer) | ON(preprocess) |           \
-   ON(optimize) | ON(run))
+  (ON(conv2matmul) | ON(quantize) | ON(shrink) | ON(cast) | ON(dynamic) | ON(static) |             \
+   ON(smooth) | ON(requantize) | ON(infer) | ON(preprocess) | ON(optimize) | ON(run))
 #define WRITERS (REWRITERS | ON(convert) | ON(replay))
 #define ONE_MODEL_WRITERS (WRITERS & ~ON(shrink))
 #define ALL ((1u << CLI_COMMANDS) - 1)
@@ -62,20 +62,13 @@ const char *cli_variable(enum cli_option option) {
 static const struct {
   enum cli_option a, b;
 } exclusions[] = {
-    {OPT_EXTERNAL, OPT_INLINE},
-    {OPT_INLINE, OPT_DATA_FILE},
-    {OPT_INLINE, OPT_ALIGN},
-    {OPT_INLINE, OPT_SPLIT},
-    {OPT_QUIET, OPT_PROGRESS},
-    {OPT_DRY_RUN, OPT_RESUME},
-    {OPT_RESUME, OPT_FRESH},
-    {OPT_JSON, OPT_CSV},
-    {OPT_COLOR, OPT_NO_COLOR},
-    {OPT_JSON, OPT_REPORT_JSON_STDOUT},
-    {OPT_OUTPUT_DIR, OPT_OUTPUT},
-    {OPT_OUTPUT_DIR, OPT_INPLACE},
-    {OPT_SUFFIX, OPT_OUTPUT},
-    {OPT_SUFFIX, OPT_INPLACE},
+    {OPT_EXTERNAL, OPT_INLINE},   {OPT_INLINE, OPT_DATA_FILE},
+    {OPT_INLINE, OPT_ALIGN},      {OPT_INLINE, OPT_SPLIT},
+    {OPT_QUIET, OPT_PROGRESS},    {OPT_DRY_RUN, OPT_RESUME},
+    {OPT_RESUME, OPT_FRESH},      {OPT_JSON, OPT_CSV},
+    {OPT_COLOR, OPT_NO_COLOR},    {OPT_JSON, OPT_REPORT_JSON_STDOUT},
+    {OPT_OUTPUT_DIR, OPT_OUTPUT}, {OPT_OUTPUT_DIR, OPT_INPLACE},
+    {OPT_SUFFIX, OPT_OUTPUT},     {OPT_SUFFIX, OPT_INPLACE},
 };
 
 const struct cli_command_row *cli_command_row(enum cli_command command) {
@@ -140,7 +133,7 @@ struct cli_option_row cli_row(enum cli_command command, enum cli_option option) 
   }
   const struct pass_option *row = &cli_pass(command)->options[option - CLI_OPTIONS];
   return (struct cli_option_row){.name = row->name,
-                                 .kind = kinds[row->kind],
+                                 .kind = row->reads ? CLI_FILE : kinds[row->kind],
                                  .metavar = row->metavar,
                                  .preset = row->preset,
                                  .commands = 1u << command,
@@ -630,8 +623,9 @@ void cli_free(struct cli_args *args) {
 // an output: "model.onnx" becomes "model.int4.onnx".
 static int no_output(struct cli_args *args, struct err *err) {
   static const char *const kinds[CLI_COMMANDS] = {
-      [CLI_quantize] = "int4", [CLI_conv2matmul] = "matmul", [CLI_cast] = "fp16",
-      [CLI_infer] = "shaped",  [CLI_optimize] = "optimized", [CLI_preprocess] = "preprocessed"};
+      [CLI_quantize] = "int4",          [CLI_conv2matmul] = "matmul", [CLI_cast] = "fp16",
+      [CLI_dynamic] = "int8",           [CLI_infer] = "shaped",       [CLI_optimize] = "optimized",
+      [CLI_preprocess] = "preprocessed"};
   const char *in = cli_operand(args, "IN"), *kind = kinds[args->command];
   const size_t n = strlen(in) - (str_ends(in, ".onnx") ? strlen(".onnx") : 0);
   const char *out = arena_printf(&args->arena, "%.*s.%s.onnx", (int)n, in, kind ? kind : "new");

@@ -48,10 +48,15 @@ uint64_t progress_left(const struct progress *p) {
 void progress_line(char *line, size_t room, const struct progress *p) {
   const struct work_told *t = &p->told;
   const uint64_t rate = progress_rate(p), left = progress_left(p);
-  size_t n = (size_t)snprintf(line, room, "%-9s %3.0f %%  %s of %s", p->label ? p->label : "",
-                              progress_share(p) * 100, quote_bytes(t->bytes_done).s,
-                              quote_bytes(t->bytes_total).s);
-  if (rate > 0 && n < room)
+  size_t n = (size_t)snprintf(line, room, "%-9s %3.0f %%  ", p->label ? p->label : "",
+                              progress_share(p) * 100);
+  if (t->pieces && n < room)
+    n += (size_t)snprintf(line + n, room - n, "%lu of %lu %s", t->bytes_done, t->bytes_total,
+                          t->pieces);
+  else if (n < room)
+    n += (size_t)snprintf(line + n, room - n, "%s of %s", quote_bytes(t->bytes_done).s,
+                          quote_bytes(t->bytes_total).s);
+  if (rate > 0 && !t->pieces && n < room)
     n += (size_t)snprintf(line + n, room - n, "  %s/s", quote_bytes(rate).s);
   if (left != UINT64_MAX && n < room)
     n +=

@@ -230,6 +230,7 @@ static int read_layout(struct config *c, const char **out) {
     const bool is_perm = config_is_word(c, "perm");
     if (!is_perm && !config_is_word(c, "assumes"))
       return config_refuse(c, "a layout has 'assumes' and 'perm'");
+    if (is_perm ? perm : assumes) return config_refuse(c, "it is given twice");
     if (config_next(c)) return -1;
     if (is_perm ? joined(c, "a list of axes", &perm)
                 : joined(c, "a list of letters, one an axis", &assumes))

@@ -25,11 +25,14 @@ static int read_tolerance(struct config *c, struct compare_bounds *b) {
   if (!config_is(c, CONFIG_MAPPING))
     return config_refuse_kind(c, "a mapping with 'rtol' and 'atol'");
   if (config_next(c)) return -1;
+  bool given[3] = {false};
   while (!config_is(c, CONFIG_END_MAPPING)) {
     const bool rtol = config_is_word(c, "rtol"), nans = config_is_word(c, "equal_nan");
     bool equal = true;
     if (!rtol && !nans && !config_is_word(c, "atol"))
       return config_refuse(c, "a tolerance has 'rtol' and 'atol'");
+    if (given[rtol ? 0 : nans ? 1 : 2]) return config_refuse(c, "it is given twice");
+    given[rtol ? 0 : nans ? 1 : 2] = true;
     double *to = rtol ? &b->rtol : &b->atol;
     if (config_next(c)) return -1;
     const struct config_event *at = c->at;

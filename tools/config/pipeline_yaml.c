@@ -406,6 +406,7 @@ static int open_import(struct files *f, struct config *c, const struct config_ev
     }
   for (uint32_t k = 0; k < new; k++)
     if (is_same(&f->list[k], &f->list[new])) return 0; // it was read already
+  *TABLE_PUSH(&c->p->read, list) = f->list[new].path;
   f->list[new].scan = first_import(&f->list[new].events);
   f->open[f->depth++] = new;
   return 0;
@@ -427,6 +428,7 @@ int pipeline_read(struct pipeline *p, const char *path, struct err *err) {
   f->a = &p->arena;
   int rc = read_file(f, path, err);
   if (rc == 0) {
+    *TABLE_PUSH(&p->read, list) = path;
     f->list[0].scan = first_import(&f->list[0].events);
     f->open[f->depth++] = 0;
   }

@@ -3,9 +3,13 @@
 //
 //   w                                                      float32 [K,N]
 //   DequantizeLinear(codes, scales, zeros) ─ Transpose     the same dims, after them
+//   QuantizeLinear(w, scales, zeros) ─ DequantizeLinear    what a weight in training stands for
 //   Cast(w16), Add(Mul(Cast(codes), scale), offset)        likewise
 //   MatMulNBits(x, codes, scales, zeros)                   its transpose [N,K], of its blocks
 //   GatherBlockQuantized(codes, …, scales, zeros)          the table
+//   DynamicQuantizeMatMul(x, codes, scales, zeros)         the matrix, as it lies; QAttention's likewise
+//   MatMulInteger(x, codes, …) ─ Cast ─ Mul(x_s * scales)  the same, ConvInteger's too
+//   Gather(codes, …) ─ DequantizeLinear(scale, zero)       the table
 //
 // Chains are followed for a few nodes, down the operand that is no constant itself. What is not one
 // of these gives no recipe: then nothing is said of its values.
@@ -71,41 +75,69 @@ uint32_t express_link_slot(const struct model *m, uint32_t node) {
 }
 
 bool express_is_link(const struct model *m, uint32_t node) {
-  static const char *const words[] = {"Identity", "Cast", "Transpose", "DequantizeLinear"};
+  static const char *const words[] = {"Identity", "Cast", "Transpose", "QuantizeLinear",
+                                      "DequantizeLinear"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (model_op_is(m, node, words[i])) return true;
   return is_binary(m, node);
 }
 
-static bool dequantize(struct expressing *x, uint32_t node, struct expressed *e) {
+// Scales, zero points, axis and block of a QuantizeLinear or DequantizeLinear.
+static bool parameters_of(struct expressing *x, uint32_t node, struct expressed *e,
+                          struct recipe_dequantization *q) {
   const struct model *m = x->m;
   const struct model_node *n = &m->nodes[node];
   int64_t axis, block;
-  struct recipe_dequantization q = {.zeros = NO_ID};
+  *q = (struct recipe_dequantization){.zeros = NO_ID};
   if (!model_attr_int(m, node, "axis", 1, &axis) ||
       !model_attr_int(m, node, "block_size", 0, &block))
     return false;
-  if (!constant(x, model_input(m, n, 1), e, &q.scales)) return false;
-  if (model_input(m, n, 2) != NO_ID && !constant(x, model_input(m, n, 2), e, &q.zeros))
+  if (!constant(x, model_input(m, n, 1), e, &q->scales)) return false;
+  if (model_input(m, n, 2) != NO_ID && !constant(x, model_input(m, n, 2), e, &q->zeros))
     return false;
   const uint32_t rank = row(x, e->recipe)->rank;
   if (axis < 0) axis += rank;
   if (block < 0) return false;
-  const bool one = row(x, q.scales)->count == 1;
+  const bool one = row(x, q->scales)->count == 1;
   if (!one && (axis < 0 || axis >= rank)) return false;
-  q.axis = one ? RECIPE_PER_TENSOR : (uint32_t)axis;
-  q.block = (uint64_t)block;
-  if (q.axis == RECIPE_PER_TENSOR) {
+  q->axis = one ? RECIPE_PER_TENSOR : (uint32_t)axis;
+  q->block = (uint64_t)block;
+  if (q->axis == RECIPE_PER_TENSOR) {
     const int64_t none[1] = {1};
-    q.block = 0;
-    q.scales = recipe_reshape(x->r, q.scales, none, 0);
-    if (q.zeros != NO_ID && row(x, q.zeros)->count == 1)
-      q.zeros = recipe_reshape(x->r, q.zeros, none, 0);
+    q->block = 0;
+    q->scales = recipe_reshape(x->r, q->scales, none, 0);
+    if (q->zeros != NO_ID && row(x, q->zeros)->count == 1)
+      q->zeros = recipe_reshape(x->r, q->zeros, none, 0);
   }
-  if (!recipe_can_dequantize(x->r, e->recipe, &q)) return false;
+  return true;
+}
+
+static bool dequantize(struct expressing *x, uint32_t node, struct expressed *e) {
+  struct recipe_dequantization q;
+  if (!parameters_of(x, node, e, &q) || !recipe_can_dequantize(x->r, e->recipe, &q)) return false;
   e->computed = true;
   share(e, dtype_bits((enum dtype)row(x, e->recipe)->dtype), q.axis, q.block);
   e->recipe = recipe_dequantize(x->r, e->recipe, &q);
+  return true;
+}
+
+// What a weight is trained with: codes by parameters that are there.
+static bool quantize(struct expressing *x, uint32_t node, struct expressed *e) {
+  struct recipe_dequantization q;
+  int64_t type, saturates;
+  if (!model_attr_int(x->m, node, "output_dtype", 0, &type) ||
+      !model_attr_int(x->m, node, "saturate", 1, &saturates) || saturates != 1 ||
+      !parameters_of(x, node, e, &q))
+    return false;
+  struct recipe_linear by = {
+      .type = DTYPE_UINT8, .scales = q.scales, .zeros = q.zeros, .axis = q.axis, .block = q.block};
+  if (q.zeros != NO_ID)
+    by.type = (enum dtype)row(x, q.zeros)->dtype;
+  else if (dtype_known(type))
+    by.type = (enum dtype)type;
+  if (!recipe_can_quantize_linear(x->r, e->recipe, &by)) return false;
+  e->computed = true;
+  e->recipe = recipe_quantize_linear(x->r, e->recipe, &by);
   return true;
 }
 
@@ -169,6 +201,7 @@ static bool link_on(struct expressing *x, uint32_t node, struct expressed *e) {
     e->recipe = recipe_transpose(x->r, e->recipe, perm);
     return true;
   }
+  if (model_op_is(m, node, "QuantizeLinear")) return quantize(x, node, e);
   return model_op_is(m, node, "DequantizeLinear") ? dequantize(x, node, e) : binary(x, node, e);
 }
 
@@ -356,12 +389,110 @@ static bool gather(struct expressing *x, uint32_t node, struct arena *arena, str
   return true;
 }
 
+// ---- operators over codes, whose scales stand beside them or behind ------------------------------
+
+// Where a node's constant codes are, and the values of their scales and zero points.
+struct beside {
+  uint32_t slot, scales, zeros;
+  bool filters; // scales lie along the first axis, else along the last
+};
+
+static uint32_t only_user(const struct model *m, uint32_t value, const char *op) {
+  const uint32_t use = value == NO_ID ? NO_ID : m->values[value].first_use;
+  if (use == NO_ID || m->refs[use].next != NO_ID) return NO_ID;
+  return model_op_is(m, m->refs[use].node, op) ? m->refs[use].node : NO_ID;
+}
+
+static uint32_t first_output(const struct model *m, uint32_t node) {
+  return node == NO_ID ? NO_ID : model_output(m, &m->nodes[node], 0);
+}
+
+// The constant one of the two scales that Mul multiplies, behind a product of codes and its Cast.
+static uint32_t scales_behind(const struct model *m, uint32_t node) {
+  const uint32_t cast = only_user(m, first_output(m, node), "Cast");
+  const uint32_t mul = only_user(m, first_output(m, cast), "Mul");
+  if (mul == NO_ID) return NO_ID;
+  const uint32_t both = model_input(m, &m->nodes[mul], 1);
+  if (both == NO_ID || m->values[both].kind != VALUE_NODE_OUTPUT ||
+      !model_op_is(m, m->values[both].def, "Mul"))
+    return NO_ID;
+  return model_input(m, &m->nodes[m->values[both].def], 1);
+}
+
+static bool beside_of(const struct model *m, uint32_t node, struct beside *b) {
+  const struct model_node *n = &m->nodes[node];
+  *b = (struct beside){.slot = 1, .scales = NO_ID, .zeros = NO_ID};
+  if (op_is(m, node, "com.microsoft", "DynamicQuantizeMatMul")) {
+    b->scales = model_input(m, n, 2);
+    b->zeros = model_input(m, n, 3);
+  } else if (op_is(m, node, "com.microsoft", "QAttention")) {
+    b->scales = model_input(m, n, 4);
+    b->zeros = model_input(m, n, 7);
+  } else if (model_op_is(m, node, "MatMulInteger") || model_op_is(m, node, "ConvInteger")) {
+    b->scales = scales_behind(m, node);
+    b->zeros = model_input(m, n, 3);
+    b->filters = model_op_is(m, node, "ConvInteger");
+  } else if (model_op_is(m, node, "Gather")) {
+    const uint32_t behind = only_user(m, first_output(m, node), "DequantizeLinear");
+    b->slot = 0;
+    if (behind == NO_ID) return false;
+    b->scales = model_input(m, &m->nodes[behind], 1);
+    b->zeros = model_input(m, &m->nodes[behind], 2);
+  }
+  const uint32_t codes =
+      b->scales == NO_ID ? NO_ID : diff_value_tensor(m, model_input(m, n, b->slot));
+  return codes != NO_ID && diff_value_tensor(m, b->scales) != NO_ID &&
+         is_code((enum dtype)m->tensors[codes].dtype);
+}
+
+// Zero points as the scales lie: one for all is as many of it.
+static bool spread_zeros(struct expressing *x, uint32_t zeros, uint32_t scales, struct expressed *e,
+                         uint32_t *out) {
+  const uint32_t tensor = diff_value_tensor(x->m, zeros);
+  const struct recipe s = *row(x, scales);
+  int64_t dims[1] = {(int64_t)s.count};
+  struct span one;
+  if (!constant(x, zeros, e, out)) return false;
+  if (row(x, *out)->count == s.count) {
+    *out = recipe_reshape(x->r, *out, dims, s.rank);
+    return true;
+  }
+  if (row(x, *out)->count != 1 || !model_small_value(x->m, tensor, &one)) return false;
+  *out = recipe_fill(x->r, (enum dtype)row(x, *out)->dtype, dims, s.rank, one);
+  return true;
+}
+
+static bool over_codes(struct expressing *x, uint32_t node, const struct beside *b,
+                       struct arena *arena, struct expressed *e) {
+  const struct model *m = x->m;
+  struct recipe_dequantization q = {.zeros = NO_ID, .axis = RECIPE_PER_TENSOR};
+  if (!constant(x, model_input(m, &m->nodes[node], b->slot), e, &e->recipe) ||
+      !constant(x, b->scales, e, &q.scales))
+    return false;
+  const uint32_t rank = row(x, e->recipe)->rank;
+  const int64_t count[1] = {(int64_t)row(x, q.scales)->count};
+  const bool one = count[0] == 1;
+  if (!one && rank == 0) return false;
+  if (!one) q.axis = b->filters ? 0 : rank - 1;
+  q.scales = recipe_reshape(x->r, q.scales, count, !one);
+  if (b->zeros != NO_ID && !spread_zeros(x, b->zeros, q.scales, e, &q.zeros)) return false;
+  if (!recipe_can_dequantize(x->r, e->recipe, &q)) return false;
+  e->stored = (enum dtype)row(x, e->recipe)->dtype;
+  share(e, dtype_bits(e->stored), q.axis, 0);
+  e->form = arena_printf(arena, "%s%s (%s)", dtype_name(e->stored), one ? "" : " by channel",
+                         model_name_str(m, m->nodes[node].op_type));
+  e->recipe = recipe_dequantize(x->r, e->recipe, &q);
+  e->computed = true;
+  return true;
+}
+
 // ---- slots -------------------------------------------------------------------------------------
 
 uint32_t express_codes_slot(const struct model *m, uint32_t node) {
   if (op_is(m, node, "com.microsoft", "MatMulNBits")) return 1;
   if (op_is(m, node, "com.microsoft", "GatherBlockQuantized")) return 0;
-  return NO_ID;
+  struct beside b;
+  return beside_of(m, node, &b) ? b.slot : NO_ID;
 }
 
 static struct expressed nothing(void) {
@@ -381,11 +512,14 @@ bool express_slot(struct expressing *x, uint32_t node, uint32_t slot, struct are
                   struct expressed *out) {
   const struct model *m = x->m;
   struct expressed e = nothing();
+  struct beside b;
   bool ok;
   if (op_is(m, node, "com.microsoft", "MatMulNBits") && slot == 1)
     ok = nbits(x, node, arena, &e);
   else if (op_is(m, node, "com.microsoft", "GatherBlockQuantized") && slot == 0)
     ok = gather(x, node, arena, &e);
+  else if (beside_of(m, node, &b) && slot == b.slot)
+    ok = over_codes(x, node, &b, arena, &e);
   else
     ok = chain(x, model_input(m, &m->nodes[node], slot), arena, &e);
   if (!ok) return false;

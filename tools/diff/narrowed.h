@@ -17,7 +17,8 @@ struct narrowed {
   const struct site *site; // as written
   // Of the quantization that edits speak of: scales are searched for, or ranges need not hold 0; and to how many values
   // FORMAT_LEVELS moves elements, along which axis (0: it is another format).
-  bool searched;
+  // compensates: elements are not near those of the source each, but what comes of all of them is (GPTQ).
+  bool searched, compensates;
   uint32_t levels, levels_axis;
   uint64_t memory;
   const volatile int *stop;

@@ -62,9 +62,10 @@ struct job_told {
   const char *shapeless; // nodes whose shapes are not known, and why; NULL: none
   const char **steps;    // a line for each step of many; NULL: they are few
   uint32_t n_steps;
-  const char *line;      // this line and nothing else, for scripts made for another tool; or NULL
+  const char *line; // this line and nothing else, for scripts made for another tool; or NULL
 };
 
+struct given_files; // given_files.h
 struct run_report; // run_report.h
 struct verified;   // verified.h
 
@@ -72,11 +73,13 @@ struct job {
   const struct cli_args *args;
   struct arena arena;
   const char *in_path;
+  const char *replays; // the log that is replayed; NULL: none
   struct job_output out;
   double began;          // on report_clock
   bool nothing_to_write; // a dry run
   enum io_mode mode;     // IO_AUTO: not chosen yet
   uint64_t memory;
+  const struct given_files *given; // files that are read beside the model; NULL: there are none
   // what is prepared
   struct sources *sources;
   struct model model;
@@ -159,6 +162,8 @@ void job_close(struct job *job);
 // closes. prepare_plan: the end of the edits, and the plan: job->plan, its file and the log are whole. Neither is
 // written for a dry run that the model and its weights refuse: they would be of no run.
 int job_load(struct job *job, struct err *err);
+// Of job->command and job->options: what was asked for, as plans have it. In the arena.
+const char *job_passes_json(struct job *job);
 int job_prepare_plan(struct job *job, struct err *err);
 
 // job_layout.c: the options of the layout. take: over what job->layout has, as the command line says. write:
@@ -254,6 +259,8 @@ int job_text_end(struct job_text *t, struct span text, struct err *err);
 int job_text_foresee(const char *path, struct err *err);
 // Is it a file of the input's, or one that the command reads beside it (a log, a pipeline)?
 bool job_reads(const struct job *job, const struct stat *st);
+// Is a file of that name in the folder one that the job writes?
+bool job_writes(const struct job *job, int folder, const char *name);
 // ERR_USAGE if --edit-log, --plan-out, --report-json or --report-html would write over a file that is read, one of
 // the output's (as far as its names are known: all of them once planned), or one another's.
 int job_check_files(struct job *job, struct err *err);

@@ -9,6 +9,7 @@
 // name. Neither may two of them have one name, temporary names included.
 #include "job.h"
 
+#include "given_files.h"
 #include "report.h"
 #include "stop.h"
 
@@ -169,6 +170,12 @@ static bool is_same(const struct stat *a, const struct stat *b) {
   return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
+bool job_writes(const struct job *job, int folder, const char *name) {
+  struct stat st, dest;
+  return is_ours(job, name) && fstat(folder, &st) == 0 && fstat(job->out.dest, &dest) == 0 &&
+         is_same(&st, &dest);
+}
+
 bool job_reads(const struct job *job, const struct stat *st) {
   const bool piped = cli_option_belongs(OPT_CONFIG, job->args->command);
   const char *const beside[] = {cli_operand(job->args, "EDITS"),
@@ -179,7 +186,7 @@ bool job_reads(const struct job *job, const struct stat *st) {
     if (beside[i] && !cli_is_stream(beside[i]) && stat(beside[i], &other) == 0 &&
         S_ISREG(other.st_mode) && is_same(&other, st))
       return true;
-  return false;
+  return job->given && given_files_has(job->given, st);
 }
 
 // A path that a record is written under, in the end or on the way.

@@ -8,6 +8,7 @@
 #include "job.h"
 
 #include "job_stage.h"
+#include "pipeline.h"
 #include "report.h"
 #include "size_words.h"
 #include "unfinished.h"
@@ -29,6 +30,7 @@ int job_open(struct job *job, const struct cli_args *args, const struct pipeline
                       .in_path = cli_operand(args, "IN"),
                       .began = report_clock(),
                       .memory = cli_size(args, OPT_MEMORY),
+                      .given = pipeline ? &pipeline->files : NULL,
                       .nothing_to_write = cli_flag(args, OPT_DRY_RUN),
                       .out = {.dest = -1,
                               .absent = cli_lacks_output(args),
@@ -146,7 +148,7 @@ static int write_plan(struct job *job, struct err *err) {
 }
 
 // The name may come from a log that anybody wrote.
-static const char *passes_json(struct job *job) {
+const char *job_passes_json(struct job *job) {
   if (strcmp(job->command, "convert") == 0) return "[]";
   struct json_out j = {0};
   struct err ignored = {0};
@@ -171,7 +173,7 @@ static const char *passes_json(struct job *job) {
 
 static int build_plan(struct job *job, struct err *err) {
   job->out.taken = NULL;
-  job->layout.passes = passes_json(job);
+  job->layout.passes = job_passes_json(job);
   job->layout.artifacts = job_stage_artifacts(job);
   return plan_build(&job->plan, &job->model, &job->recipes, &job->layout, err);
 }

@@ -8,33 +8,10 @@
 #include "put_in_place.h"
 
 #include "companion.h"
+#include "hash_source.h"
 #include "manifest.h"
 #include "report.h"
-#include "stop.h"
 #include "version.h"
-
-enum { READ_BLOCK = 1 << 20 };
-
-static int hash_source(struct sources *s, uint32_t file, char hex[DIGEST_HEX], struct err *err) {
-  struct arena scratch = {0};
-  const uint64_t size = sources_size(s, file);
-  uint8_t *block = arena_alloc(&scratch, READ_BLOCK), sum[DIGEST_BYTES];
-  struct digest *d = digest_new();
-  digest_start(d);
-  int rc = 0;
-  for (uint64_t off = 0; off < size && rc == 0; off += READ_BLOCK) {
-    const size_t n = (size_t)min_u64(READ_BLOCK, size - off);
-    rc = *stop_watch() ? err_set(err, ERR_RETRY, "interrupted while hashing the input '%s'",
-                                 sources_shown(s, file).s)
-                       : sources_read(s, file, off, block, n, err);
-    if (rc == 0) digest_add(d, block, n);
-  }
-  digest_end(d, sum);
-  hex_encode(sum, sizeof sum, hex);
-  digest_free(d);
-  arena_free(&scratch);
-  return rc;
-}
 
 static int put_lines(void *ctx, struct span text, struct err *err) {
   return companion_add(ctx, text, err);
@@ -79,7 +56,9 @@ static int write_manifest(const struct put_in_place *x, const struct staging *st
   const char **inputs = arena_alloc(&a, n_inputs * sizeof *inputs + 1);
   int rc = 0;
   for (uint32_t i = 0; i < n_inputs && rc == 0; i++) {
-    rc = hash_source(x->sources, i, hex[i], err);
+    uint8_t sum[DIGEST_BYTES];
+    rc = hash_source(x->sources, i, sum, err);
+    hex_encode(sum, sizeof sum, hex[i]);
     inputs[i] = hex[i];
   }
   if (rc == 0)

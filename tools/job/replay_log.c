@@ -3,6 +3,7 @@
 
 #include "check.h"
 #include "job_look.h"
+#include "job_source.h"
 #include "job_stage.h"
 
 #include <errno.h>
@@ -113,6 +114,9 @@ int replay_log_lines(struct replay_log *in, struct job *job, bool partial, struc
   job->edits.artifact_ctx = job;
   job->edits.look = job_look_replay;
   job->edits.look_ctx = job;
+  job->edits.source = job_source_replay;
+  job->edits.source_ctx = job;
+  job->replays = in->path;
   if (replay_lines(in, job, partial, err)) return -1;
   if (check_structure(&job->model, NULL, NULL, &why) == 0) return 0;
   err_set(err, ERR_MODEL, "the edits of '%s' leave an invalid model: %s", quote_str(in->path).s,

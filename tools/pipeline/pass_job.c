@@ -5,6 +5,7 @@
 
 #include "conv2matmul.h"
 #include "job_look.h"
+#include "job_source.h"
 #include "job_stage.h"
 #include "points.h"
 #include "quantized.h"
@@ -176,6 +177,11 @@ struct pass_env pass_job_env(struct pass_job *pj, struct job *job) {
                            .ask_ctx = job,
                            .read = job_look,
                            .read_ctx = job,
+                           .source = job_source,
+                           .source_ctx = job,
+                           .ranges = given_files_ranges,
+                           .file = given_files_text,
+                           .files_ctx = &pj->pipeline.files,
                            .refuse = refuse,
                            .refuse_ctx = job};
 }
@@ -424,13 +430,15 @@ static int edit(struct job *job, void *ctx, struct err *err) {
   job->hint = pj->hint;
   job->collect = pass_job_collect;
   job->ctx = pj;
+  if (given_files_fit(&pj->pipeline.files, &job->model, note_warning, pj, err)) return -1;
   if (make_edits(job, pj, NULL, &run, err)) return -1;
   if (run.output_limit && keep_budget(job, pj, &run, err)) return -1;
   return check_targets(job, pj, err);
 }
 
 int pass_job_command(struct pass_job *pj, const struct cli_args *args, struct err *err) {
-  if (pipeline_check(&pj->pipeline, err)) return -1;
+  if (pipeline_check(&pj->pipeline, err) || pipeline_read_files(&pj->pipeline, NULL, err))
+    return -1;
   pass_job_tell_targets(pj);
   return job_command(args, &pj->pipeline, edit, pj, err);
 }

@@ -26,10 +26,12 @@ void pipeline_free(struct pipeline *p) {
   TABLE_FREE(p, steps);
   TABLE_FREE(p, repeats);
   TABLE_FREE(&p->inputs, list);
+  TABLE_FREE(&p->read, list);
   TABLE_FREE(&p->outputs, list);
   TABLE_FREE(p, metrics);
   TABLE_FREE(p, settings);
   TABLE_FREE(p, notes);
+  given_files_done(&p->files);
   arena_free(&p->arena);
   pipeline_init(p);
 }
@@ -316,6 +318,12 @@ int pipeline_check(const struct pipeline *p, struct err *err) {
     return err_hint(err, "let one pass take all that the %s is for, or give the other bits",
                     option->name);
   }
+  return 0;
+}
+
+int pipeline_read_files(struct pipeline *p, const char *folder, struct err *err) {
+  for (uint32_t i = 0; i < p->n_steps; i++)
+    if (given_files_take(&p->files, &p->steps[i].values, folder, err)) return -1;
   return 0;
 }
 

@@ -4,6 +4,7 @@
 #define WEIR_PIPELINE_H
 
 #include "compare.h"
+#include "given_files.h"
 #include "own_rules.h"
 #include "pass_values.h"
 #include "targets.h"
@@ -74,12 +75,14 @@ struct pipeline {
   struct compare_bounds
       tolerance; // of passes that promise less than the same numbers; rtol < 0: as they promise
   struct pipeline_paths inputs, outputs; // arrays of the whole model, in order; files of them
+  struct pipeline_paths read;            // files of steps and rules
   TABLE(struct pipeline_metric, metrics);
   bool exhaustive, verbose;
   const char *checkpoint, *intermediates; // files of models on the way; NULL: none
   TABLE(struct pipeline_setting, settings);
   TABLE(struct pipeline_note, notes); // warnings, for when the run begins
   const char *nothing;                // what a file without passes lacks; NULL
+  struct given_files files;           // that options of steps name
   const struct own_rules *own;        // where passes of a user's own are from; NULL: there are none
   uint32_t open;      // the innermost repeat that further steps go into; NO_ID: none
   struct arena arena; // of the values
@@ -137,6 +140,10 @@ enum pipeline_point pipeline_point_of(const struct pipeline *p, uint32_t step);
 // What steps mean together, once all are there: two must not have the same option about all of the
 // output (pass_option.of_output). ERR_USAGE.
 int pipeline_check(const struct pipeline *p, struct err *err);
+
+// Reads the files that options of steps name, from the folder (NULL: the one we are in). Records of the pipeline have their
+// digests from then on.
+int pipeline_read_files(struct pipeline *p, const char *folder, struct err *err);
 
 // How edit logs and plans name what was done. One step under the usual cap: its pass and the pass's
 // options. Anything else: "run" and {"passes":[{"name":…,"options":{…}},…]}, where a repeat is

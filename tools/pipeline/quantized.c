@@ -11,37 +11,58 @@
 
 // ---- rows --------------------------------------------------------------------------------------
 
-// Of the scales or the zero points; 0 where the format has none.
-static uint64_t part_bytes(struct recipes *r, uint32_t of, const struct recipe_quantization *q,
+// Of the scales or the zero points that go with codes; 0 where the format has none.
+static uint64_t part_bytes(struct recipes *r, uint32_t codes, const struct recipe_quantization *q,
                            enum recipe_part part) {
+  const uint32_t of = r->args[r->rows[codes].args];
+  const struct recipe_statistics by = recipe_statistics_of(r, codes);
   const bool has = q->format != FORMAT_LEVELS &&
                    (part == PART_SCALES || !q->symmetric || q->format == FORMAT_SHRINK);
-  return has ? r->rows[recipe_quantize(r, of, q, part)].bytes : 0;
+  if (!has) return 0;
+  return r
+      ->rows[by.gram == NO_ID ? recipe_quantize(r, of, q, part)
+                              : recipe_quantize_by(r, of, &by, q, part)]
+      .bytes;
 }
 
 // Casts on the way to a quantization (bfloat16 made float32 first) are part of it. Scales and zero
 // points are weights of their own to a pass behind the one that made them.
 static uint32_t source_of(const struct recipes *r, uint32_t id) {
-  while (r->rows[id].kind == RECIPE_CAST ||
-         (r->rows[id].kind == RECIPE_QUANTIZE && recipe_part_of(r, id) == PART_CODES))
+  while (r->rows[id].kind == RECIPE_CAST || r->rows[id].kind == RECIPE_QUANTIZE_LINEAR ||
+         (recipe_quantizes(r, id) && recipe_part_of(r, id) == PART_CODES))
     id = recipe_unmoved(r, r->args[r->rows[id].args]);
   return id;
 }
 
+// By parameters that were found, or are given.
+static void describe_linear(const struct recipes *r, uint32_t id, struct quantized_tensor *t) {
+  const struct recipe_linear q = recipe_quantize_linear_of(r, id);
+  t->has_scheme = true;
+  t->bytes_after += r->rows[q.scales].bytes + (q.zeros == NO_ID ? 0 : r->rows[q.zeros].bytes);
+  if (recipe_quantize_linear_found(r, id, &t->scheme)) return;
+  t->scheme = (struct recipe_quantization){.format = FORMAT_LINEAR,
+                                           .type = q.type,
+                                           .bits = dtype_bits(q.type),
+                                           .symmetric = q.zeros == NO_ID,
+                                           .axis = q.axis,
+                                           .block = q.block};
+}
+
 static struct quantized_tensor describe(struct recipes *r, const struct pass_job_site *s) {
   const uint32_t id = recipe_unmoved(r, s->codes);
-  const uint32_t of = r->rows[id].n_args ? r->args[r->rows[id].args] : id;
   struct quantized_tensor t = {.name = s->tensor,
                                .layer = s->layer,
                                .codes = id,
                                .step = s->step,
                                .bytes_after = r->rows[id].bytes,
                                .uses = 1};
-  if (r->rows[id].kind == RECIPE_QUANTIZE) {
+  if (recipe_quantizes(r, id)) {
     t.has_scheme = true;
     t.scheme = recipe_quantization_of(r, id);
-    t.bytes_after += part_bytes(r, of, &t.scheme, PART_SCALES);
-    t.bytes_after += part_bytes(r, of, &t.scheme, PART_ZEROS);
+    t.bytes_after += part_bytes(r, id, &t.scheme, PART_SCALES);
+    t.bytes_after += part_bytes(r, id, &t.scheme, PART_ZEROS);
+  } else if (r->rows[id].kind == RECIPE_QUANTIZE_LINEAR) {
+    describe_linear(r, id, &t);
   }
   t.of = source_of(r, id);
   t.bytes_before = r->rows[t.of].bytes;
@@ -163,6 +184,11 @@ const struct quantized_tensor *quantized_worst(const struct quantized *q) {
 const char *quantized_scheme_words(const struct recipe_quantization *s, struct arena *a) {
   const char *symmetric = s->symmetric ? ", symmetric" : "";
   if (s->format == FORMAT_LEVELS) return arena_printf(a, "%u values", s->levels);
+  if (s->format == FORMAT_LINEAR && s->block)
+    return arena_printf(a, "%s in blocks of %lu", dtype_name(s->type), s->block);
+  if (s->format == FORMAT_LINEAR)
+    return arena_printf(a, "%s%s", dtype_name(s->type),
+                        s->axis == RECIPE_PER_TENSOR ? "" : " by channel");
   if (s->format == FORMAT_SHRINK || s->format == FORMAT_AFFINE)
     return s->axis == RECIPE_PER_TENSOR ? "int8" : "int8 by channel";
   if (s->block == 0) return arena_printf(a, "%u bits by channel%s", s->bits, symmetric);

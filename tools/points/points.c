@@ -4,6 +4,7 @@
 // the process.
 #include "points.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -49,6 +50,7 @@ void points_line(struct job *job, struct span line) {
   if (!p || p->log < 0) return;
   for (size_t done = 0; done < line.n;) {
     const ssize_t n = write(p->log, line.at + done, line.n - done);
+    if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
       close(p->log);
       p->log = -1;

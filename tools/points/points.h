@@ -46,6 +46,8 @@ struct points_source {
   const struct cli_args *args;
   const char *model, *log; // paths
   uint64_t memory;
+  const struct job
+      *of; // whose files must stay as they are; NULL: the folder is one for such models alone
 };
 int points_write_model(const struct points_source *from, uint32_t group, const char *folder, int fd,
                        const char *name, struct points_model *out, struct arena *a,

@@ -7,16 +7,36 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// Files are made anew, whatever lies there: but not what the model is read from.
-static int check_places(const struct job *job, const struct plan *plan, int folder,
-                        struct err *err) {
+static bool is_one_of(const struct pipeline_paths *paths, const struct stat *st) {
+  struct stat other;
+  for (uint32_t i = 0; i < paths->n_list; i++)
+    if (stat(paths->list[i], &other) == 0 && other.st_dev == st->st_dev &&
+        other.st_ino == st->st_ino)
+      return true;
+  return false;
+}
+
+// Steps, rules and arrays that the pipeline names.
+static bool pipeline_reads(const struct pipeline *p, const struct stat *st) {
+  const char *reference[1] = {p->reference};
+  const struct pipeline_paths one = {.list = reference, .n_list = p->reference != NULL};
+  return is_one_of(&p->read, st) || is_one_of(&p->inputs, st) || is_one_of(&p->outputs, st) ||
+         is_one_of(&one, st);
+}
+
+// Files are made anew, whatever lies there: but not what is read, nor what the run writes itself.
+static int check_places(const struct points_source *from, const struct job *job,
+                        const struct plan *plan, int folder, struct err *err) {
   struct stat st;
   for (uint32_t i = 0; i < plan->n_outputs; i++) {
     const char *name = plan->outputs[i].name;
-    if (fstatat(folder, name, &st, 0) || !job_reads(job, &st)) continue;
-    err_set(err, ERR_USAGE,
-            "'%s', a model on the way, would replace a file this command reads from",
-            quote_str(name).s);
+    const bool ours = from->of && job_writes(from->of, folder, name);
+    const bool there = fstatat(folder, name, &st, 0) == 0;
+    const bool theirs = there && (job_reads(job, &st) ||
+                                  (from->of && pipeline_reads(from->of->points->pipeline, &st)));
+    if (!ours && !theirs) continue;
+    err_set(err, ERR_USAGE, "'%s', a model on the way, would %s", quote_str(name).s,
+            theirs ? "replace a file this command reads from" : "be a file of the output, too");
     return err_hint(err, "choose another name or folder in 'logging'");
   }
   return 0;
@@ -40,7 +60,7 @@ int points_write_model(const struct points_source *from, uint32_t group, const c
   if (rc == 0) rc = edits_finish(&x.job.edits, err);
   if (rc == 0) rc = plan_build(&plan, &x.job.model, &x.job.recipes, &layout, err);
   planned = rc == 0;
-  if (rc == 0) rc = check_places(&x.job, &plan, fd, err);
+  if (rc == 0) rc = check_places(from, &x.job, &plan, fd, err);
   for (uint32_t i = 0; planned && i < plan.n_outputs; i++)
     out->files[out->n_files++] = arena_string(a, span_str(plan.outputs[i].name));
   if (rc == 0)

@@ -53,7 +53,7 @@ static bool is_wanted(const struct points *p, uint32_t i) {
 
 int points_verify(struct job *job, struct verify *v, const char *result, struct err *err) {
   const struct points *p = job->points;
-  const struct points_source from = {job->args, job->in_path, p->log_path, v->options.memory};
+  const struct points_source from = {job->args, job->in_path, p->log_path, v->options.memory, NULL};
   struct arena a = {0};
   int rc = 0;
   for (uint32_t i = 0; i < p->n_rows && rc == 0 && v->found.n_failed == 0; i++) {

@@ -36,9 +36,10 @@ void shrink_inputs_free(struct shrink_inputs *s) {
 static const char *suffix_of(const struct cli_args *args) {
   const char *given = cli_string(args, OPT_SUFFIX);
   if (given) return given;
-  bool widens =
-      strcmp(cli_string(args, cli_pass_option(args->command, "method")), "f16_to_f32") == 0;
-  return widens ? "_f16_to_f32.onnx" : "_quantized_weights.onnx";
+  const char *method = cli_string(args, cli_pass_option(args->command, "method"));
+  if (strcmp(method, "f16_to_f32") == 0) return "_f16_to_f32.onnx";
+  return strcmp(method, "integer_activations") == 0 ? "_quantized_activations.onnx"
+                                                    : "_quantized_weights.onnx";
 }
 
 static const char *output_of(struct arena *a, const struct cli_args *args, const char *in) {

@@ -113,10 +113,11 @@ struct verify_bounds {
 };
 struct verify_bounds verify_bounds_of_models(const struct model *source,
                                              const struct model *result);
-// names: the passes of the site. bits: of the narrowest weights that came; 0: none are narrower than they were. before,
-// after: what the output's type is.
+// names: the passes of the site. bits: of the narrowest weights that came; 0: none are narrower than they were. uneven: last
+// bits depend on where an element lies. before, after: what the output's type is.
 struct verify_bounds verify_bounds_of_site(const char *const *passes, uint32_t n, uint32_t bits,
-                                           enum dtype before, enum dtype after, struct arena *a);
+                                           bool uneven, enum dtype before, enum dtype after,
+                                           struct arena *a);
 
 // How the pipeline wants to have verified what these passes changed: the loosest bounds that it gives one of them
 // (*out then), else by what they promise, else not at all (OFF). Words lie in *a.

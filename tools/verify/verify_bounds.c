@@ -1,7 +1,10 @@
 // What two results are compared by where the user does not say.
 //
 //   equal                     passes that move elements and compute nothing new (exact, zero)
-//   relative, by type         passes that compute the same in another order (rounding, finite)
+//   relative, by type         passes that compute the same in another order (rounding, finite), and those that move the
+//                             elements of functions that the runtime rounds by place (Atan before a Transpose, and behind it)
+//   one step                  the same, where the result is codes of 8 bits
+//   cosine                    passes that quantize activations by ranges
 //   SQNR, by bits             passes that store weights in fewer bits: their error is the purpose, and has figures of
 //                             its own; this asks whether what comes out is what such a weight gives
 //
@@ -31,9 +34,10 @@ static double relative_of(enum dtype t) {
 
 // The pass that changes most.
 struct verify_bounds verify_bounds_of_site(const char *const *names, uint32_t n, uint32_t bits,
-                                           enum dtype before, enum dtype after, struct arena *a) {
+                                           bool uneven, enum dtype before, enum dtype after,
+                                           struct arena *a) {
   enum exactness loosest = EXACTNESS_EXACT;
-  bool stores = false;
+  bool stores = false, activations = false;
   for (uint32_t i = 0; i < n; i++) {
     const struct pass *pass = passes_find(span_str(names[i]));
     if (!pass) {
@@ -41,6 +45,7 @@ struct verify_bounds verify_bounds_of_site(const char *const *names, uint32_t n,
       continue;
     }
     stores = stores || pass->stores;
+    activations = activations || pass->activations;
     if (pass->exactness > loosest) loosest = pass->exactness;
     if (pass->loosest > loosest) loosest = pass->loosest;
   }
@@ -50,13 +55,21 @@ struct verify_bounds verify_bounds_of_site(const char *const *names, uint32_t n,
   if (narrowed && (bits == 0 || bits >= 16) && dtype_is_float(after)) {
     b.bounds.least_sqnr_db = after == DTYPE_FLOAT16 ? 30 : 18;
     b.words = arena_printf(a, "SQNR of %g dB (%s)", b.bounds.least_sqnr_db, dtype_name(after));
+  } else if (activations) { // what is clipped depends on what is drawn
+    b.bounds.least_cosine = 0.9;
+    b.words = "cosine of 0.9 (activations are quantized)";
   } else if (stores && bits) {
     b.bounds.least_sqnr_db = least_sqnr(bits);
     b.words = arena_printf(a, "SQNR of %g dB (weights of %u bits)", b.bounds.least_sqnr_db, bits);
   } else if (stores) {
     b.bounds.least_cosine = 0.9;
     b.words = "cosine of 0.9";
-  } else if (loosest <= EXACTNESS_ZERO || !dtype_is_float(after)) {
+  } else if ((loosest > EXACTNESS_ZERO || uneven) &&
+             (after == DTYPE_INT8 || after == DTYPE_UINT8)) {
+    // A number between two codes goes to one or the other, by the last bit of a sum.
+    b.bounds.max_abs = 1;
+    b.words = "codes within one step";
+  } else if ((loosest <= EXACTNESS_ZERO && !uneven) || !dtype_is_float(after)) {
     b.bounds.equal = true;
     b.bounds.zeros_equal = loosest == EXACTNESS_ZERO;
     b.words = loosest == EXACTNESS_ZERO ? "equal but for the sign of zeros" : "equal";

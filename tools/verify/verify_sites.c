@@ -12,7 +12,9 @@
 #include "narrowed.h"
 #include "part.h"
 #include "report.h"
+#include "site_traits.h"
 #include "sites.h"
+#include "verify_codes.h"
 #include "verify_replay.h"
 #include "verify_wide.h"
 #include "verify_written.h"
@@ -152,36 +154,18 @@ static uint64_t constant_bytes(const struct site_run *r, const struct site *s) {
 
 // ---- how narrow --------------------------------------------------------------------------------
 
-// The narrowest elements of a side that stand for weights: of MatMulNBits and its kin by the attribute.
-static uint32_t least_bits(const struct model *m, const uint32_t *nodes, uint32_t n,
-                           const struct model_constant *constants, uint32_t n_constants) {
-  uint32_t least = 64;
-  for (uint32_t i = 0; i < n; i++) {
-    const struct span op = model_name(m, m->nodes[nodes[i]].op_type);
-    int64_t bits;
-    if (!span_is(op, "MatMulNBits") && !span_is(op, "GatherBlockQuantized") && !span_is(op, "QMoE"))
-      continue;
-    if (model_attr_int(m, nodes[i], "bits", 4, &bits) && bits > 0 && bits < least)
-      least = (uint32_t)bits;
-  }
-  for (uint32_t i = 0; i < n_constants; i++) {
-    const struct model_tensor *t = &m->tensors[constants[i].tensor];
-    const uint32_t bits = dtype_bits(t->dtype);
-    // Shapes and axes are no weights, nor are scalars.
-    if (bits == 0 || t->dtype == DTYPE_INT64 || t->dtype == DTYPE_INT32 || t->dtype == DTYPE_BOOL ||
-        t->bytes < 16)
-      continue;
-    if (bits < least) least = bits;
-  }
-  return least;
+static uint32_t new_bits(const struct site_run *r, const struct site *s) {
+  const uint32_t before = site_traits_bits(r->e->source, s->before, s->n_before,
+                                           s->constants[BEFORE], s->n_constants[BEFORE]),
+                 after = site_traits_bits(model_of(r, AFTER), s->after, s->n_after,
+                                          s->constants[AFTER], s->n_constants[AFTER]);
+  return after < before ? after : 0;
 }
 
-static uint32_t new_bits(const struct site_run *r, const struct site *s) {
-  const uint32_t before = least_bits(r->e->source, s->before, s->n_before, s->constants[BEFORE],
-                                     s->n_constants[BEFORE]),
-                 after = least_bits(model_of(r, AFTER), s->after, s->n_after, s->constants[AFTER],
-                                    s->n_constants[AFTER]);
-  return after < before ? after : 0;
+// On both sides: what is computed once and for all is no number of the runtime's.
+static bool is_uneven(const struct site_run *r, const struct site *s) {
+  return site_traits_uneven(r->e->source, s->before, s->n_before) &&
+         site_traits_uneven(model_of(r, AFTER), s->after, s->n_after);
 }
 
 // ---- inputs ------------------------------------------------------------------------------------
@@ -222,6 +206,7 @@ static bool draw_pair(struct site_run *r, const struct site *s, const struct sit
   if (draw_value(r->draw[BEFORE], p->before, s->before, s->n_before, a, &x[BEFORE], why) !=
       DRAW_DONE)
     return false;
+  verify_codes_fit(model_of(r, AFTER), p->after, a, &x[BEFORE]);
   const enum dtype to = dtype_in(r->infer[AFTER], p->after);
   x[AFTER] = x[BEFORE];
   if (to == DTYPE_UNDEFINED || to == x[BEFORE].dtype) return true;
@@ -369,6 +354,7 @@ static int compare_outputs(struct site_run *r, const struct site *s, const struc
   struct arena *a = &r->v->found.arena;
   const char *names[SITE_PASSES];
   const uint32_t n = passes_of(r, s, names), bits = new_bits(r, s);
+  const bool uneven = is_uneven(r, s);
   uint32_t empty = 0;
   uint64_t elements = 0;
   row->end = VERIFIED_PASSED;
@@ -377,7 +363,7 @@ static int compare_outputs(struct site_run *r, const struct site *s, const struc
     const struct array *x = &out[BEFORE].list[i], *y = &out[AFTER].list[i];
     struct verify_bounds b = {r->v->options.bounds, r->v->options.bounds_words};
     if (!b.words && verify_proof_of(&r->v->options, names, n, &b, a) != PIPELINE_PROOF_BOUNDS)
-      b = verify_bounds_of_site(names, n, bits, x->dtype, y->dtype, a);
+      b = verify_bounds_of_site(names, n, bits, uneven, x->dtype, y->dtype, a);
     // A type that became another one on purpose is compared as numbers.
     b.bounds.retyped = true;
     if (compare_arrays(x, y, &b.bounds, r->v->options.runtime.stop, &got, err)) return -1;
@@ -407,33 +393,6 @@ static void not_verified(struct verified_row *row, struct arena *a, const char *
                          const char *why) {
   row->end = VERIFIED_NOT;
   row->why = arena_printf(a, "%s%s", what, why);
-}
-
-// Floats or bools that are all the same, as a mask that lets everything through, or what is behind one that lets nothing:
-// what is given such proves nothing.
-static int is_flat(const struct array *x, bool *flat, struct err *err) {
-  enum { LOOKED = 1 << 16 };
-  const uint32_t width = dtype_bits(x->dtype) / 8;
-  const size_t n = x->bytes < LOOKED ? (size_t)x->bytes : LOOKED;
-  *flat = false;
-  if (x->kind != ARRAY_TENSOR || x->count < 8 ||
-      !(dtype_is_plain_float(x->dtype) || x->dtype == DTYPE_BOOL))
-    return 0;
-  struct arena scratch = {0};
-  uint8_t *at = arena_alloc(&scratch, LOOKED);
-  const int rc = array_read(x, 0, at, n, err);
-  *flat = rc == 0;
-  for (size_t i = width; i + width <= n && *flat; i += width)
-    *flat = memcmp(at, at + i, width) == 0;
-  arena_free(&scratch);
-  return rc;
-}
-
-static int any_flat(const struct arrays *x, uint32_t first, bool *flat, struct err *err) {
-  *flat = false;
-  for (uint32_t i = first; i < x->n && !*flat; i++)
-    if (is_flat(&x->list[i], flat, err)) return -1;
-  return 0;
 }
 
 // "Add(14)"
@@ -495,7 +454,7 @@ static int look_once(struct site_run *r, const struct site *s, uint32_t own_outp
   }
   // Of a part that was grown: are its inputs still such that something can be seen?
   bool flat;
-  if (any_flat(&out[BEFORE], own_outputs, &flat, err)) return -1;
+  if (site_traits_flat(&out[BEFORE], own_outputs, &flat, err)) return -1;
   if (!flat) return compare_outputs(r, s, out, row, err);
   not_verified(row, kept, "",
                "with its surroundings, the part is given numbers that are all the same");
@@ -508,11 +467,12 @@ static void add_quantization(const struct site_run *r, const struct site *s, str
   for (uint32_t i = 0; i < s->n_constants[AFTER]; i++) {
     const struct model_tensor *t = &m->tensors[s->constants[AFTER][i].tensor];
     if (!(t->flags & (TENSOR_NEW | TENSOR_REPLACED)) || t->recipe == NO_ID ||
-        r->e->recipes->rows[t->recipe].kind != RECIPE_QUANTIZE)
+        !recipe_quantizes(r->e->recipes, t->recipe))
       continue;
     const struct recipe_quantization q = recipe_quantization_of(r->e->recipes, t->recipe);
     w->searched = w->searched || q.format == FORMAT_NBITS_RTN || q.format == FORMAT_NBITS_KQUANT ||
                   q.format == FORMAT_NBITS_KQUANT_BEST || q.format == FORMAT_NBITS_HQQ;
+    w->compensates = w->compensates || recipe_takes_gram(q.format);
     if (q.format != FORMAT_LEVELS) continue;
     w->levels = q.levels;
     w->levels_axis = q.axis;
@@ -538,6 +498,8 @@ static int look_at_weights(struct site_run *r, const struct site *s, struct veri
                        .memory = r->v->options.memory,
                        .stop = r->v->options.runtime.stop};
   add_quantization(r, s, &w);
+  if (w.compensates)
+    return 0; // an element may be off by any number of steps; what comes out counts
   if (!w.levels && !new_bits(r, &written)) return 0;
   if (narrowed_look(&w, a, &found, err)) return -1;
   if (found.n == 0 || found.most <= found.allowed) return 0;
@@ -548,13 +510,6 @@ static int look_at_weights(struct site_run *r, const struct site *s, struct veri
   return 0;
 }
 
-static bool is_made(const struct model *m, const uint32_t *nodes, uint32_t n, uint32_t value) {
-  if (value == NO_ID || m->values[value].kind != VALUE_NODE_OUTPUT) return false;
-  for (uint32_t i = 0; i < n; i++)
-    if (nodes[i] == m->values[value].def) return true;
-  return false;
-}
-
 // The inputs of before that are computed now are outputs too, behind the others.
 static void add_outputs(const struct site_run *r, const struct site *s, struct arena *a,
                         struct site *wide) {
@@ -562,8 +517,8 @@ static void add_outputs(const struct site_run *r, const struct site *s, struct a
   uint32_t n = s->n_outputs;
   memcpy(list, s->outputs, n * sizeof *list);
   for (uint32_t i = 0; i < s->n_inputs; i++)
-    if (is_made(r->e->source, wide->before, wide->n_before, s->inputs[i].before) &&
-        is_made(r->e->result, wide->after, wide->n_after, s->inputs[i].after))
+    if (site_traits_made(r->e->source, wide->before, wide->n_before, s->inputs[i].before) &&
+        site_traits_made(r->e->result, wide->after, wide->n_after, s->inputs[i].after))
       list[n++] = s->inputs[i];
   wide->outputs = list;
   wide->n_outputs = n;
@@ -597,22 +552,11 @@ static int look_at(struct site_run *r, uint32_t i, struct verified_row *row, str
 
 // ---- bounds ------------------------------------------------------------------------------------
 
-// Does it compute something else of large numbers than of small ones, with bounds that are its own?
-static bool is_bounded(const struct model *m, uint32_t node) {
-  static const char *const words[] = {
-      "Clip",  "Min",       "Max",       "HardSigmoid",     "HardSwish",
-      "Relu6", "FusedConv", "FusedGemm", "ThresholdedRelu", "Shrink"};
-  const struct span op = model_name(m, m->nodes[node].op_type);
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (span_is(op, words[i])) return true;
-  return false;
-}
-
 static bool has_bounds(const struct site_run *r, const struct site *s) {
   for (uint32_t i = 0; i < s->n_before; i++)
-    if (is_bounded(r->e->source, s->before[i])) return true;
+    if (site_traits_bounded(r->e->source, s->before[i])) return true;
   for (uint32_t i = 0; i < s->n_after; i++)
-    if (is_bounded(r->e->result, s->after[i])) return true;
+    if (site_traits_bounded(r->e->result, s->after[i])) return true;
   return false;
 }
 

@@ -43,7 +43,7 @@ int verify_steps_run(const struct verify_steps *s, struct err *err) {
   const struct edit_groups *g = s->groups;
   struct verify *v = s->v;
   struct arena a = {0};
-  const struct points_source from = {s->args, s->model, s->log, v->options.memory};
+  const struct points_source from = {s->args, s->model, s->log, v->options.memory, NULL};
   struct points_model before = {.path = s->model}, after;
   int rc = 0;
   if (!s->log)

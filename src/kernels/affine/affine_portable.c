@@ -1,38 +1,20 @@
 // Affine quantization by tensor or channel, portable: what kernels.h says, spelled out.
 //
-// Rounding to the nearest integer, half to even, is an addition: a float of magnitude 2^23 to 2^24
-// has steps of 1, so x + 2^23 is x rounded to an integer (by the rounding that additions have), and
-// taking 2^23 away again is exact. Larger floats are integers already.
-//
-//   float     2^23          double    2^52
-//
 // Halves are computed in float and rounded after every operation. That is what a half operation
 // gives: a float has two bits more than twice those of a half, so rounding twice does no harm.
+#include "affine_rint.h"
 #include "kernels.h"
-
 #include "kernels_table.h"
 
 enum { CHUNK = 256 };
 
-static float rint_f32(float x) {
-  const float magic = 8388608.0f;
-  if (!(x < magic && x > -magic)) return x;
-  return x < 0 ? (x - magic) + magic : (x + magic) - magic;
-}
-
-static double rint_f64(double x) {
-  const double magic = 4503599627370496.0;
-  if (!(x < magic && x > -magic)) return x;
-  return x < 0 ? (x - magic) + magic : (x + magic) - magic;
-}
-
 static float step_f32(float x, const struct kernels_affine *a) {
-  const float y = rint_f32(x * (float)a->inverse * (float)a->steps) + (float)a->zero;
+  const float y = affine_rint_f32(x * (float)a->inverse * (float)a->steps) + (float)a->zero;
   return y < (float)a->lo ? (float)a->lo : y > (float)a->hi ? (float)a->hi : y;
 }
 
 static double step_f64(double x, const struct kernels_affine *a) {
-  const double y = rint_f64(x * a->inverse * a->steps) + a->zero;
+  const double y = affine_rint_f64(x * a->inverse * a->steps) + a->zero;
   return y < a->lo ? a->lo : y > a->hi ? a->hi : y;
 }
 
@@ -48,7 +30,7 @@ static void steps_f16(float *out, const float *in, size_t n, const struct kernel
   kernels_f32_to_f16(half, out, n);
   kernels_f16_to_f32(out, half, n);
   for (size_t i = 0; i < n; i++)
-    out[i] = rint_f32(out[i]) + (float)a->zero;
+    out[i] = affine_rint_f32(out[i]) + (float)a->zero;
   kernels_f32_to_f16(half, out, n);
   kernels_f16_to_f32(out, half, n);
   for (size_t i = 0; i < n; i++)
@@ -76,7 +58,7 @@ void kernels_affine_codes_f64(int8_t *out, const double *in, size_t n,
 void kernels_affine_divide(uint8_t *out, const float *in, size_t n, float scale, float zero,
                            float lo, float hi) {
   for (size_t i = 0; i < n; i++) {
-    const float y = rint_f32(in[i] / scale) + zero;
+    const float y = affine_rint_f32(in[i] / scale) + zero;
     out[i] = (uint8_t)(int32_t)(y < lo ? lo : y > hi ? hi : y);
   }
 }

@@ -182,18 +182,13 @@ static bounded *const from_floats[2][CARRIERS] = {
 #undef ONE
 };
 
-static bool is_signed(enum dtype t) {
-  return t == DTYPE_INT2 || t == DTYPE_INT4 || t == DTYPE_INT8 || t == DTYPE_INT16 ||
-         t == DTYPE_INT32 || t == DTYPE_INT64;
-}
-
 static size_t floats_to_integers(void *out, const void *in, size_t n, enum carrier from,
                                  enum dtype to) {
   const unsigned bits = dtype_bits(to);
   const double power = (double)(UINT64_C(1) << (bits - 1));
   // -2^63 - 1 is no double: the next one below -2^63 has nothing between the two.
-  const double above = !is_signed(to) ? -1 : bits == 64 ? -0x1.0000000000001p63 : -power - 1;
-  const double below = is_signed(to) ? power : 2 * power;
+  const double above = !dtype_is_signed(to) ? -1 : bits == 64 ? -0x1.0000000000001p63 : -power - 1;
+  const double below = dtype_is_signed(to) ? power : 2 * power;
   return from_floats[from == F64][carrier_of(to)](out, in, n, above, below);
 }
 

@@ -17,7 +17,7 @@
 #include "passes.h"
 
 #include <assert.h>
-#include <strings.h>
+#include <ctype.h>
 
 // ---- names -------------------------------------------------------------------------------------
 
@@ -115,17 +115,23 @@ struct span pass_values_word(const char *metavar, char between, uint32_t k) {
   }
 }
 
-static bool same_but_case(struct span a, struct span b) {
-  return a.n == b.n && strncasecmp((const char *)a.at, (const char *)b.at, a.n) == 0;
+static int plain_letter(uint8_t c) {
+  return c == '_' ? '-' : tolower(c);
+}
+
+// Case does not count, and - and _ are one letter.
+static bool same_letters(struct span a, struct span b) {
+  for (size_t i = 0; a.n == b.n && i < a.n; i++)
+    if (plain_letter(a.at[i]) != plain_letter(b.at[i])) return false;
+  return a.n == b.n;
 }
 
 bool pass_values_means(const char *also, struct span text, struct span word) {
-  if (same_but_case(text, word)) return true;
+  if (same_letters(text, word)) return true;
   struct span pair;
   for (uint32_t k = 0; also && (pair = pass_values_word(also, ' ', k)).n > 0; k++) {
     const size_t n = pass_values_up_to(pair, "=");
-    if (same_but_case(text, span_of(pair.at, n)) && span_eq(rest_of(pair, n + 1), word))
-      return true;
+    if (same_letters(text, span_of(pair.at, n)) && span_eq(rest_of(pair, n + 1), word)) return true;
   }
   return false;
 }
@@ -417,13 +423,26 @@ const char *pass_values_typed(const struct pass_values *v, uint32_t option, stru
 
 // ---- JSON --------------------------------------------------------------------------------------
 
+// A file by what is in it, not by where it lies.
+static void write_file(struct json_out *j, const struct pass_value *v) {
+  json_object(j);
+  json_put_text(j, "name", path_base(v->text));
+  json_put_text(j, "sha256", v->sha256);
+  json_end_object(j);
+}
+
 static void write_value(struct json_out *j, enum pass_kind kind, const struct pass_value *v) {
   switch (kind) {
   case PASS_FLAG: json_bool(j, v->number != 0); break;
   case PASS_COUNT:
   case PASS_NUMBER: json_uint(j, v->number); break;
-  case PASS_CHOICE:
-  case PASS_TEXT: json_text(j, v->text); break;
+  case PASS_CHOICE: json_text(j, v->text); break;
+  case PASS_TEXT:
+    if (v->sha256)
+      write_file(j, v);
+    else
+      json_text(j, v->text);
+    break;
   case PASS_LIST:
     json_array(j);
     for (uint32_t i = 0; i < v->n_list; i++)

@@ -56,7 +56,7 @@ void pass_values_done(struct pass_values *v);
 
 // Every option that has a value and means something beside the others, presets included, as a canonical JSON object: for edit logs and
 // plans, which must mean the same when a later version has other presets. Keys in the order of the
-// rows.
+// rows. A file that was read (pass_value.sha256) is {"name":…,"sha256":…}.
 const char *pass_values_json(const struct pass_values *v, struct arena *a);
 // What an option has, as a user types it: "--block-size 64", "symmetric=false"; and the value alone.
 const char *pass_values_typed(const struct pass_values *v, uint32_t option, struct arena *a);
@@ -65,7 +65,7 @@ const char *pass_values_text(const struct pass_values *v, uint32_t option, struc
 bool pass_values_has_effect(const struct pass_values *v, uint32_t option);
 // "key": the name with _ for -. In *a.
 const char *pass_values_key(const struct pass_option *row, struct arena *a);
-// Does a user's word mean this one of the row's? Case does not count; `also` as in struct pass_option.
+// Does a user's word mean this one of the row's? Case does not count, nor whether - or _ stands; `also` as in struct pass_option.
 bool pass_values_means(const char *also, struct span text, struct span word);
 // Word k of those that a metavar lists with `between` between them; n 0: there are fewer.
 struct span pass_values_word(const char *metavar, char between, uint32_t k);

@@ -279,12 +279,13 @@ static void line(struct reading *r) {
 
 // ---- a function --------------------------------------------------------------------------------
 
-// NULL: there is none of that name.
-static const char *text_of(struct span name) {
+enum { TEXTS = 32 };
+
+// The text of that name, by its place; NO_ID: there is none.
+static uint32_t text_of(struct span name) {
   for (uint32_t i = 0; custom_ops_texts[i]; i++)
-    if (span_eq(span_of(custom_ops_texts[i], strcspn(custom_ops_texts[i], " ")), name))
-      return custom_ops_texts[i];
-  return NULL;
+    if (span_eq(span_of(custom_ops_texts[i], strcspn(custom_ops_texts[i], " ")), name)) return i;
+  return NO_ID;
 }
 
 static int64_t since_of(const char *text) {
@@ -312,24 +313,42 @@ static void make(struct edits *e, const char *text) {
   arena_free(&r.a);
 }
 
-static bool has_function(const struct model *m, uint32_t domain, uint32_t name) {
+// By text, the model's function of its name, or NO_ID.
+static void find_functions(const struct model *m, uint32_t of[TEXTS]) {
+  for (uint32_t i = 0; custom_ops_texts[i]; i++) {
+    assert(i < TEXTS);
+    of[i] = NO_ID;
+  }
   for (uint32_t i = 0; i < m->n_functions; i++) {
     const struct model_function *f = &m->functions[i];
-    if (!(f->flags & FUNCTION_DEAD) && f->domain == domain && f->name == name &&
-        f->overload == m->empty)
-      return true;
+    if (f->flags & FUNCTION_DEAD || f->overload != m->empty ||
+        !span_is(model_name(m, f->domain), CUSTOM_OPS_DOMAIN))
+      continue;
+    const uint32_t text = text_of(model_name(m, f->name));
+    if (text != NO_ID) of[text] = i;
   }
-  return false;
 }
 
-// Is it a call that no function of the model answers, but one of ours would?
-static const char *missing(const struct model *m, uint32_t node) {
+// The text of the function that a node may call; NO_ID: it calls none of them.
+static uint32_t called(const struct model *m, uint32_t node) {
   const struct model_node *n = &m->nodes[node];
   if (n->flags & NODE_DEAD || n->overload != m->empty ||
-      !span_is(model_name(m, n->domain), CUSTOM_OPS_DOMAIN) ||
-      has_function(m, n->domain, n->op_type))
-    return NULL;
+      !span_is(model_name(m, n->domain), CUSTOM_OPS_DOMAIN))
+    return NO_ID;
   return text_of(model_name(m, n->op_type));
+}
+
+// A pass made a call of an operator, and the model has another function of its name.
+static int check_fits(const struct model *m, uint32_t node, uint32_t function, struct err *err) {
+  const struct model_node *n = &m->nodes[node];
+  const struct model_function *f = &m->functions[function];
+  const uint32_t takes = m->graphs[f->graph].n_inputs;
+  if (!(n->flags & NODE_NEW) || n->n_in <= takes) return 0;
+  err_fill(err, ERR_MODEL,
+           "the model's own function '" CUSTOM_OPS_DOMAIN "::%s' has %u inputs, which is not the "
+           "operator of that name, which has %u",
+           quote(model_name(m, f->name)).s, takes, n->n_in);
+  return err_hint(err, "give the model's function another domain");
 }
 
 static int add(struct pass_env *env, const char *text, struct err *err) {
@@ -347,10 +366,18 @@ static int add(struct pass_env *env, const char *text, struct err *err) {
 
 int custom_ops_complete(struct pass_env *env, uint32_t first, struct err *err) {
   const struct model *m = env->m;
+  uint32_t of[TEXTS];
   if (m->main_graph == NO_ID || model_find_name(m, span_str(CUSTOM_OPS_DOMAIN)) == NO_ID) return 0;
+  find_functions(m, of);
   for (uint32_t i = first; i < m->n_nodes; i++) {
-    const char *text = missing(m, i);
-    if (text && add(env, text, err)) return -1;
+    const uint32_t text = called(m, i);
+    if (text == NO_ID) continue;
+    if (of[text] != NO_ID) {
+      if (check_fits(m, i, of[text], err)) return -1;
+      continue;
+    }
+    if (add(env, custom_ops_texts[text], err)) return -1;
+    of[text] = m->n_functions - 1;
   }
   return 0;
 }

@@ -16,6 +16,7 @@
 #include "custom_ops_inside.h"
 #include "inline_body.h"
 #include "opset.h"
+#include "schema.h"
 #include "weights.h"
 
 #include <stdlib.h>
@@ -115,6 +116,15 @@ static int check_count(struct inliner *f, uint64_t nodes, struct err *err) {
 
 // ---- versions ----------------------------------------------------------------------------------
 
+// A function with the name of an operator of ONNX: runtimes take their own, whatever it says.
+static const char *is_hidden(const struct model *m, uint32_t function) {
+  const struct model_function *f = &m->functions[function];
+  return f->domain == m->empty && f->overload == m->empty &&
+                 schema_operator_of(span_str(""), model_name(m, f->name))
+             ? "named_as_operator"
+             : NULL;
+}
+
 // Why the function's imports cannot be those of the model; NULL: they can.
 static const char *import_all(struct inliner *f, uint32_t function) {
   const struct model *m = f->k.m;
@@ -168,6 +178,7 @@ static void walk(struct inliner *f, uint32_t graph, uint32_t loaded) {
     const char *why = n < loaded
                           ? name_filter_refuses(f->nodes, model_name_str(k->m, k->m->nodes[n].name))
                           : NULL;
+    if (!why) why = is_hidden(k->m, callee);
     if (!why) why = f->body.functions[callee].why;
     if (!why) why = import_all(f, callee);
     if (!why) why = inline_body_put(&f->body, n, callee);

@@ -8,9 +8,12 @@
 //
 // Where a function of the model has the name of an operator, ONNX leaves it to the runtime which of
 // them a node means: it is none of the operators here. Operators of onnx_passes.ops are functions, whose
-// meaning is published with their names: a model that has them brings their bodies. Nor is a node with more
+// meaning is published with their names: a model that has them brings their bodies, which may be written in several ways.
+// One with other inputs, outputs or attributes than the operator's is a function of the model's own. Nor is a node with more
 // inputs than its operator has in any version: what passes gather of a node's inputs has the operator's bounds.
 #include "kit_inside.h"
+
+#include "schema.h"
 
 #include <assert.h>
 
@@ -54,13 +57,25 @@ static uint64_t key_of(uint32_t name, enum kit_domain domain) {
   return (uint64_t)name * KIT_DOMAINS + domain + 1;
 }
 
+// Has the function what calls of the operator give?
+static bool has_signature(const struct model *m, const struct model_function *f, enum op op) {
+  const struct model_graph *g = &m->graphs[f->graph];
+  const struct schema_operator *row =
+      schema_operator_of(span_str(domains[rows[op].domain]), span_str(rows[op].name));
+  const struct schema_signature *said = row ? schema_at(row, 1) : NULL;
+  if (!said || g->n_inputs != rows[op].max_in || g->n_outputs != said->n_outputs) return false;
+  for (uint32_t i = 0; i < f->n_attrs; i++)
+    if (!schema_attribute_of(said, model_name(m, m->attrs[f->attrs + i].name))) return false;
+  return true;
+}
+
 static void hide_behind_functions(struct kit *k) {
   const struct model *m = k->m;
   for (uint32_t i = 0; i < m->n_functions; i++) {
     const struct model_function *f = &m->functions[i];
     if (f->flags & FUNCTION_DEAD) continue;
     const enum op op = kit_op_named(model_name(m, f->domain), model_name(m, f->name));
-    if (op != OP_NONE && rows[op].domain != KIT_PASSES)
+    if (op != OP_NONE && (rows[op].domain != KIT_PASSES || !has_signature(m, f, op)))
       slot_of(k->in, key_of(f->name, rows[op].domain))->op = OP_NONE;
   }
 }

@@ -37,6 +37,7 @@ static const char *match(struct lower *l, uint32_t node, struct conv *c) {
     return "attribute";
   c->out = out / c->groups;
   if (!dtype_is_float(c->w.dtype)) return "float_type";
+  if (!lower_window_pads_fit(&c->w, l->options->index_limit)) return "pads_limit";
   return lower_window_index_fits(&c->w, c->in, l->options->index_limit) ? NULL : "index_limit";
 }
 

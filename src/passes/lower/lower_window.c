@@ -32,7 +32,8 @@ static int read_limit(const struct pass_value *v, void *with, struct arena *a, s
 const struct pass_option lower_window_rows[3] = {
     NAME_FILTER_ROWS,
     {"index-limit", PASS_TEXT, "SIZE", "1GiB",
-     "the largest index of an Im2Col to write; nodes that need a larger one stay",
+     "the largest index of an Im2Col to write, and the most that pads add to a tensor; nodes "
+     "that need more stay",
      .read = read_limit},
 };
 
@@ -170,6 +171,15 @@ bool lower_window_index_fits(const struct lower_window *w, int64_t channels, uin
       return false;
   uint64_t bytes;
   return !__builtin_mul_overflow((uint64_t)count, sizeof(int64_t), &bytes) && bytes <= limit;
+}
+
+bool lower_window_pads_fit(const struct lower_window *w, uint64_t limit) {
+  double before = (double)w->channels, after = before;
+  for (uint32_t i = 0; i < w->rank; i++) {
+    before *= (double)w->in[i];
+    after *= (double)padded(w, i);
+  }
+  return (after - before) * dtype_bits(w->dtype) / 8 <= (double)limit;
 }
 
 // [0, by, 2*by, …], n of them: a list, or the sum of the digits of a longer one, cut at its end.

@@ -37,6 +37,7 @@ static const char *match(struct lower *l, uint32_t node, struct lower_window *w)
   if (kit_n_in(k, node) != 1) return "signature";
   const char *why = lower_window_of(k, node, w);
   if (why) return why;
+  if (!lower_window_pads_fit(w, l->options->index_limit)) return "pads_limit";
   return lower_window_index_fits(w, w->channels, l->options->index_limit) ? NULL : "index_limit";
 }
 

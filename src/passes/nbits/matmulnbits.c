@@ -160,6 +160,7 @@ static void begin(struct nbits_work *w, struct pass_env *env,
 static int end(struct nbits_work *w, struct list *list, int rc, struct err *err) {
   TABLE_FREE(list, sites);
   TABLE_FREE(w, tensors);
+  TABLE_FREE(w, shares);
   return kit_done(&w->k, err) ? -1 : rc;
 }
 
@@ -171,6 +172,7 @@ int pass_matmulnbits(struct pass_env *env, struct matmulnbits_options *options,
   begin(&w, env, options);
   find_sites(&w, options, &list);
   int rc = nbits_choose(&w, list.sites, list.n_sites, result, err);
+  if (rc == 0) rc = nbits_gram(&w, list.sites, list.n_sites, err);
   if (rc == 0) rc = nbits_raise(&w, list.sites, list.n_sites, err);
   if (rc == 0) tell_half_empty(&w, &list, result);
   if (rc == 0) rewrite_all(&w, &list);

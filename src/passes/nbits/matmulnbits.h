@@ -22,7 +22,9 @@ enum matmulnbits_algorithm {
   MATMULNBITS_RTN,
   MATMULNBITS_K_QUANT,
   MATMULNBITS_K_QUANT_BEST,
-  MATMULNBITS_HQQ
+  MATMULNBITS_HQQ,
+  MATMULNBITS_GPTQ,
+  MATMULNBITS_AWQ
 };
 // Operators, as bits of a mask.
 enum matmulnbits_op { MATMULNBITS_MATMUL = 1, MATMULNBITS_GEMM = 2, MATMULNBITS_GATHER = 4 };
@@ -65,6 +67,7 @@ struct matmulnbits_options {
   struct size_budget_gate *gates;
   uint32_t n_gates;
   enum matmulnbits_gate_action gate_action;
+  const char *ranges;  // the file of statistics, for gptq and awq
   bool skip_nonfinite; // weights with NaN or infinities are left alone; else the run refuses them
 };
 

@@ -339,8 +339,9 @@ uint32_t nbits_rewrite(struct nbits_work *w, const struct nbits_site *site) {
   w->y = kit_out(k, site->node, 0);
   w->node_name = arena_string(&k->site, model_name(k->m, n->name));
   w->weight_name = arena_string(&k->site, model_name(k->m, site->name));
+  if (site->share != NO_ID) w->x = nbits_scaled(w, w->x);
   // Nodes that replace this one go where it was, those for its input before it.
-  if (!nbits_stays(w->options, site)) k->before = n->next;
+  if (!nbits_stays(w->options, site)) k->before = k->m->nodes[site->node].next;
   const uint32_t id = nbits_stays(w->options, site)    ? dequantize_input(w)
                       : w->options->qdq                ? dequantize_matmul(w)
                       : site->op == MATMULNBITS_MATMUL ? rewrite_matmul(w)

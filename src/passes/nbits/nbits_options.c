@@ -87,18 +87,19 @@ int matmulnbits_override_parse(const char *text, struct matmulnbits_override *ou
 
 // ---- candidates --------------------------------------------------------------------------------
 
-static const char *const algorithms[] = {[MATMULNBITS_DEFAULT] = "default",
-                                         [MATMULNBITS_RTN] = "rtn",
-                                         [MATMULNBITS_K_QUANT] = "k_quant",
-                                         [MATMULNBITS_K_QUANT_BEST] = "k_quant_best",
-                                         [MATMULNBITS_HQQ] = "hqq"};
+static const char *const algorithms[] = {
+    [MATMULNBITS_DEFAULT] = "default", [MATMULNBITS_RTN] = "rtn",
+    [MATMULNBITS_K_QUANT] = "k_quant", [MATMULNBITS_K_QUANT_BEST] = "k_quant_best",
+    [MATMULNBITS_HQQ] = "hqq",         [MATMULNBITS_GPTQ] = "gptq",
+    [MATMULNBITS_AWQ] = "awq"};
 
 const char *matmulnbits_algorithm_name(enum matmulnbits_algorithm algorithm) {
   return algorithms[algorithm];
 }
 
 static bool algorithm_word(struct span word, enum matmulnbits_algorithm *out) {
-  for (size_t i = 0; i < sizeof algorithms / sizeof algorithms[0]; i++) {
+  // Candidates are measured by their weights alone, which says nothing of those behind hqq.
+  for (size_t i = 0; i <= MATMULNBITS_HQQ; i++) {
     if (!span_is(word, algorithms[i])) continue;
     *out = (enum matmulnbits_algorithm)i;
     return true;
@@ -216,7 +217,30 @@ static int check_hqq(const struct matmulnbits_options *o, struct err *err) {
                   "its zero points are floats, which ONNX Runtime supports for 2 and 4 bits only");
 }
 
+// What looks at statistics is measured by the output, not by the weights.
+static int check_gram(const struct matmulnbits_options *o, struct err *err) {
+  const char *name = matmulnbits_algorithm_name(o->scheme.algorithm);
+  const bool takes = o->scheme.algorithm >= MATMULNBITS_GPTQ;
+  if (!takes && o->ranges) {
+    err_set(err, ERR_USAGE, "--ranges needs --algorithm gptq or awq");
+    return err_hint(err, "the algorithm '%s' looks at the weights alone", name);
+  }
+  if (!takes) return 0;
+  if (!o->ranges) {
+    err_set(err, ERR_USAGE, "--algorithm %s needs --ranges", name);
+    return err_hint(err, "'weir calibrate IN -o RANGES --statistics gram' writes such a file");
+  }
+  if (o->budget == 0 && o->n_gates == 0) return 0;
+  err_set(err, ERR_USAGE, "--%s does not go with --algorithm %s", o->budget > 0 ? "budget" : "gate",
+          name);
+  return err_hint(err,
+                  "it judges by the errors of weights, and %s lets those grow for the sake of "
+                  "the output",
+                  name);
+}
+
 static int check_algorithm(const struct matmulnbits_options *o, struct err *err) {
+  if (check_gram(o, err)) return -1;
   if (has_algorithm(o) && o->op_types & MATMULNBITS_GATHER) {
     err_set(err, ERR_USAGE, "algorithms other than the default support MatMul and Gemm only");
     return err_hint(err, "remove Gather from --op-types, or use the default algorithm");

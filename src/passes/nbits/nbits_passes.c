@@ -143,9 +143,10 @@ static const struct pass_option options[] = {
                 "bits: 25)",
                 PASS_MEMBER(matmulnbits_options, qdq), .measured = true},
     [ALGORITHM] =
-        {"algorithm", PASS_CHOICE, "default|rtn|k_quant|k_quant_best|hqq", "default",
+        {"algorithm", PASS_CHOICE, "default|rtn|k_quant|k_quant_best|hqq|gptq|awq", "default",
          "how scales and zero points are chosen, as in onnxruntime's quantizer of that name; "
-         "k_quant_best: the better of k_quant and rtn for each block",
+         "k_quant_best: the better of k_quant and rtn for each block; gptq, awq: by the error of "
+         "the output, with the statistics in --ranges",
          PASS_MEMBER(matmulnbits_options, scheme.algorithm)},
     {"op-types", PASS_LIST, "MatMul,Gemm,Gather", "MatMul", "operators whose weights are quantized",
      .read = read_op_types, .measured = true},
@@ -186,6 +187,10 @@ static const struct pass_option options[] = {
      "what to do with weights that contain NaN or infinities: fail, or do not quantize them (skip "
      "reads the weights once more)",
      PASS_MEMBER(matmulnbits_options, skip_nonfinite)},
+    {"ranges", PASS_TEXT, "RANGES", NULL,
+     "for --algorithm gptq and awq: what 'weir calibrate --statistics gram' found of the values "
+     "that weights are multiplied with",
+     PASS_MEMBER(matmulnbits_options, ranges), .reads = PASS_READS_RANGES, .later = true},
     {"min-elements", PASS_NUMBER, "N", NULL, "do not quantize weights with fewer elements",
      PASS_MEMBER(matmulnbits_options, min_elements), .measured = true},
 };

@@ -12,9 +12,8 @@ uint64_t matmulnbits_bytes(const struct matmulnbits_scheme *s, uint64_t k, uint6
   return columns * (blocks * (s->block * s->bits / 8 + width) + (blocks * s->bits + 7) / 8);
 }
 
-// As a matrix of k rows, along which blocks run. False where its dims have no product.
-static bool shape_of(const struct model *m, const struct nbits_site *site, uint64_t *k,
-                     uint64_t *columns) {
+bool nbits_shape(const struct model *m, const struct nbits_site *site, uint64_t *k,
+                 uint64_t *columns) {
   const struct model_tensor *t = &m->tensors[site->weight.tensor];
   const int64_t *dims = model_dims(m, t);
   int64_t turned = 0;
@@ -32,7 +31,7 @@ static bool shape_of(const struct model *m, const struct nbits_site *site, uint6
 static uint64_t bytes_after(const struct model *m, const struct nbits_site *site) {
   const struct model_tensor *t = &m->tensors[site->weight.tensor];
   uint64_t k, columns;
-  if (!shape_of(m, site, &k, &columns)) return t->bytes;
+  if (!nbits_shape(m, site, &k, &columns)) return t->bytes;
   return matmulnbits_bytes(&site->scheme, k, columns, dtype_bits((enum dtype)t->dtype) / 8);
 }
 
@@ -82,7 +81,7 @@ void nbits_half_empty(const struct model *m, const struct matmulnbits_options *o
   uint8_t *seen = arena_zalloc(&scratch, m->n_tensors + (size_t)1); // by tensor
   uint64_t now = 0, then = 0, k, columns;
   for (uint32_t i = 0; i < n; i++) {
-    if (!may_be_half_empty(o, &sites[i]) || !shape_of(m, &sites[i], &k, &columns)) continue;
+    if (!may_be_half_empty(o, &sites[i]) || !nbits_shape(m, &sites[i], &k, &columns)) continue;
     if (2 * k > o->scheme.block) continue;
     if (out->block == 0) out->block = NBITS_LEAST_BLOCK;
     while (out->block < k)
@@ -93,7 +92,7 @@ void nbits_half_empty(const struct model *m, const struct matmulnbits_options *o
   for (uint32_t i = 0; out->weights > 0 && i < n; i++) {
     struct matmulnbits_scheme fitting = sites[i].scheme;
     fitting.block = out->block;
-    if (!may_be_half_empty(o, &sites[i]) || !shape_of(m, &sites[i], &k, &columns) ||
+    if (!may_be_half_empty(o, &sites[i]) || !nbits_shape(m, &sites[i], &k, &columns) ||
         seen[sites[i].weight.tensor] & SUMMED)
       continue;
     seen[sites[i].weight.tensor] |= SUMMED;

@@ -31,14 +31,18 @@ static struct naming naming_of(struct nbits_work *w, enum nbits_form form,
 }
 
 static enum recipe_format format_of(const struct nbits_work *w, enum nbits_form form) {
-  static const enum recipe_format by_algorithm[] = {[MATMULNBITS_DEFAULT] = FORMAT_NBITS,
-                                                    [MATMULNBITS_RTN] = FORMAT_NBITS_RTN,
-                                                    [MATMULNBITS_K_QUANT] = FORMAT_NBITS_KQUANT,
-                                                    [MATMULNBITS_K_QUANT_BEST] =
-                                                        FORMAT_NBITS_KQUANT_BEST,
-                                                    [MATMULNBITS_HQQ] = FORMAT_NBITS_HQQ};
+  static const enum recipe_format by_algorithm[] = {
+      [MATMULNBITS_DEFAULT] = FORMAT_NBITS,
+      [MATMULNBITS_RTN] = FORMAT_NBITS_RTN,
+      [MATMULNBITS_K_QUANT] = FORMAT_NBITS_KQUANT,
+      [MATMULNBITS_K_QUANT_BEST] = FORMAT_NBITS_KQUANT_BEST,
+      [MATMULNBITS_HQQ] = FORMAT_NBITS_HQQ,
+      [MATMULNBITS_GPTQ] = FORMAT_NBITS_GPTQ,
+      [MATMULNBITS_AWQ] = FORMAT_NBITS_CLIPPED};
+  // Before its statistics are looked up: for what its size is, and whether it is finite.
+  const bool plain = nbits_takes_gram(&w->site->scheme) && w->site->statistics.gram == NO_ID;
   switch (form) {
-  case NBITS_BLOB: return by_algorithm[w->site->scheme.algorithm];
+  case NBITS_BLOB: return plain ? FORMAT_NBITS : by_algorithm[w->site->scheme.algorithm];
   case NBITS_PACKED: return FORMAT_NBITS;
   case NBITS_TABLE: return FORMAT_GATHER;
   default: return FORMAT_QDQ;
@@ -57,7 +61,7 @@ static bool goes_through_float(const struct nbits_work *w, enum nbits_form form)
 }
 
 // The elements as the quantization takes them: a matrix, or a table of any rank.
-static uint32_t operand(struct nbits_work *w, enum nbits_form form, bool transposed) {
+static uint32_t plain_operand(struct nbits_work *w, enum nbits_form form, bool transposed) {
   static const int64_t swap[2] = {1, 0};
   struct edits *e = w->k.e;
   uint32_t tensor = w->site->weight.tensor;
@@ -69,6 +73,18 @@ static uint32_t operand(struct nbits_work *w, enum nbits_form form, bool transpo
   if (goes_through_float(w, form)) of = recipe_cast(e->r, of, DTYPE_FLOAT);
   if (form == NBITS_SWAPPED) transposed = !transposed;
   return transposed ? recipe_transpose(e->r, of, swap) : of;
+}
+
+// The same, with scaled rows where they are known.
+static uint32_t operand(struct nbits_work *w, enum nbits_form form, bool transposed) {
+  const uint32_t of = plain_operand(w, form, transposed);
+  return w->site->statistics.rows == NO_ID ? of : nbits_scale_rows(w, of);
+}
+
+uint32_t nbits_matrix(struct nbits_work *w) {
+  bool transposed;
+  const enum nbits_form form = nbits_form(w, &transposed);
+  return plain_operand(w, form, transposed);
 }
 
 // The axis of the operand that is cut into blocks.
@@ -84,6 +100,8 @@ static uint32_t quantize(struct nbits_work *w, enum nbits_form form, uint32_t of
                                   .symmetric = s->symmetric,
                                   .axis = axis_of(form),
                                   .block = s->block};
+  if (recipe_takes_gram(format))
+    return recipe_quantize_by(w->k.r, of, &w->site->statistics, &q, which);
   return recipe_quantize(w->k.r, of, &q, which);
 }
 
@@ -145,11 +163,15 @@ static void put_all(struct nbits_work *w, struct nbits_tensor *t) {
   if (names.codes_last) t->codes = put(w, names.codes, t->recipe);
 }
 
+static bool same_statistics(const struct nbits_tensor *t, const struct nbits_site *s) {
+  return t->statistics.gram == s->statistics.gram && t->statistics.rows == s->statistics.rows;
+}
+
 uint32_t nbits_tensor(struct nbits_work *w, enum nbits_form form, bool transposed) {
   uint32_t source = w->site->weight.tensor;
   for (uint32_t i = w->first[source]; i != NO_ID; i = w->tensors[i].next) {
     const struct nbits_tensor *t = &w->tensors[i];
-    if (t->form == form && t->transposed == transposed &&
+    if (t->form == form && t->transposed == transposed && same_statistics(t, w->site) &&
         matmulnbits_scheme_same(&t->scheme, &w->site->scheme))
       return i;
   }
@@ -157,6 +179,7 @@ uint32_t nbits_tensor(struct nbits_work *w, enum nbits_form form, bool transpose
                               .form = form,
                               .transposed = transposed,
                               .scheme = w->site->scheme,
+                              .statistics = w->site->statistics,
                               .dequantized = NO_ID,
                               .next = w->first[source]};
   put_all(w, &made);

@@ -39,7 +39,7 @@ bool measured_read(struct span text, uint32_t n, struct figures *figures) {
 static const char *stage_for(const struct recipes *r, const uint32_t *codes, uint32_t n) {
   for (uint32_t i = 0; i < n; i++) {
     uint32_t id = codes[i];
-    while (r->rows[id].kind != RECIPE_QUANTIZE)
+    while (!recipe_quantizes(r, id))
       id = r->args[r->rows[id].args];
     const enum recipe_format format = recipe_quantization_of(r, id).format;
     if (format == FORMAT_QDQ || format == FORMAT_GATHER) return MEASURED_STAGE_FIGURES;

@@ -6,11 +6,6 @@
 // Names of what is made in between do not count, nor does where nodes stand and how attributes are spelled.
 #include "rules_inside.h"
 
-static uint64_t mix(uint64_t h, uint64_t x) {
-  h = (h ^ x) * 0x9E3779B97F4A7C15u;
-  return h ^ h >> 29;
-}
-
 static uint64_t text_hash(const struct model *m, uint32_t name) {
   return span_hash(model_name(m, name));
 }
@@ -21,16 +16,18 @@ static uint64_t source_hash(struct rules_run *run, uint32_t value) {
   struct model_constant c;
   if (model_resolve_constant(m, value, &c)) {
     const struct model_tensor *t = &m->tensors[c.tensor];
-    return t->recipe != NO_ID ? mix(1, t->recipe) : mix(2, c.tensor);
+    return t->recipe != NO_ID ? span_hash_mix(1, t->recipe) : span_hash_mix(2, c.tensor);
   }
-  return mix(3, text_hash(m, m->values[value].name));
+  return span_hash_mix(3, text_hash(m, m->values[value].name));
 }
 
 static uint64_t node_hash(struct rules_run *run, const uint64_t *hashes, uint32_t node) {
   struct kit *k = &run->k;
   const struct model_node *n = &k->m->nodes[node];
   const uint32_t n_in = kit_n_in(k, node);
-  uint64_t h = mix(mix(4, text_hash(k->m, n->op_type)), kit_attrs_hash(k, node)), sum = 0;
+  uint64_t h = span_hash_mix(span_hash_mix(4, text_hash(k->m, n->op_type)),
+                             kit_attrs_hash(k, node)),
+           sum = 0;
   const bool turns = n_in == 2 && kit_op_has(kit_op(k, node), KIT_COMMUTATIVE);
   for (uint32_t i = 0; i < n_in; i++) {
     const uint32_t v = kit_in(k, node, i);
@@ -38,11 +35,11 @@ static uint64_t node_hash(struct rules_run *run, const uint64_t *hashes, uint32_
                        : hashes[v] && !rules_const(run, v) ? hashes[v]
                                                            : source_hash(run, v);
     if (turns)
-      sum += mix(6, x);
+      sum += span_hash_mix(6, x);
     else
-      h = mix(h, x);
+      h = span_hash_mix(h, x);
   }
-  return mix(h, sum);
+  return span_hash_mix(h, sum);
 }
 
 uint64_t rules_digest(struct rules_run *run) {
@@ -54,16 +51,16 @@ uint64_t rules_digest(struct rules_run *run) {
   uint64_t all = 0;
   for (uint32_t n = g->first_node; n != NO_ID; n = m->nodes[n].next) {
     const uint64_t h = node_hash(run, run->hashes, n);
-    all += mix(8, h);
+    all += span_hash_mix(8, h);
     for (uint32_t o = 0; o < m->nodes[n].n_out; o++) {
       const uint32_t v = model_output(m, &m->nodes[n], o);
-      if (v != NO_ID) run->hashes[v] = mix(h, o) | 1;
+      if (v != NO_ID) run->hashes[v] = span_hash_mix(h, o) | 1;
     }
   }
-  uint64_t h = mix(7, all);
+  uint64_t h = span_hash_mix(7, all);
   for (uint32_t i = 0; i < g->n_outputs; i++) {
     const uint32_t v = m->graph_io[g->outputs + i];
-    h = mix(h, run->hashes[v] ? run->hashes[v] : source_hash(run, v));
+    h = span_hash_mix(h, run->hashes[v] ? run->hashes[v] : source_hash(run, v));
   }
   return h;
 }

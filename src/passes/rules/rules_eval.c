@@ -13,20 +13,22 @@
 
 #include <assert.h>
 
-enum { STACK = 256 };
+enum { STACK = 64 };
 
 struct machine {
   struct rules_run *run;
-  struct rules_value stack[STACK];
-  uint32_t n;
+  struct rules_value *stack; // `small`, or one of the match at hand
+  uint32_t n, room;
   uint32_t turn; // of FOR
-  bool stuck;
+  struct rules_value small[STACK];
 };
 
 static void push(struct machine *m, struct rules_value v) {
-  if (m->n == STACK) { // a node of hundreds of operands
-    m->stuck = true;
-    return;
+  if (m->n == m->room) { // a node of many operands
+    struct rules_value *more = arena_alloc(&m->run->match, 2 * (size_t)m->room * sizeof *more);
+    memcpy(more, m->stack, m->n * sizeof *more);
+    m->stack = more;
+    m->room *= 2;
   }
   m->stack[m->n++] = v;
 }
@@ -206,12 +208,11 @@ static struct rules_value literal(const struct rules_literal *l) {
 
 struct rules_value rules_eval(struct rules_run *run, uint32_t program) {
   struct machine m; // the stack is not cleared: it is large, and this is called often
-  m.run = run, m.n = 0, m.turn = 0, m.stuck = false;
+  m.run = run, m.stack = m.small, m.n = 0, m.room = STACK, m.turn = 0;
   const struct rules_book *b = run->book;
   const uint16_t *w = b->code + program;
   struct rules_value x, y;
-  for (;;) {
-    if (m.stuck) return rules_unknown();
+  for (;;)
     switch ((enum rules_word) * w) {
     case RULES_E_END: return pop(&m);
     case RULES_E_SMALL: push(&m, rules_int(w[1])), w += 2; break;
@@ -285,5 +286,4 @@ struct rules_value rules_eval(struct rules_run *run, uint32_t program) {
       w += 4 + w[3];
       break;
     }
-  }
 }

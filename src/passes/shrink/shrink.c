@@ -18,6 +18,8 @@
 // makes come behind and are not looked at.
 #include "shrink_parts.h"
 
+#include "int8_dynamic.h"
+
 static bool is_shrinkable_type(enum dtype t) {
   return t == DTYPE_FLOAT || t == DTYPE_FLOAT16 || t == DTYPE_DOUBLE;
 }
@@ -95,11 +97,19 @@ int shrink_options_check(const struct shrink_options *o, struct err *err) {
     return err_set(err, ERR_USAGE, "--levels must be from %d to %d", SHRINK_MIN_LEVELS,
                    SHRINK_MAX_LEVELS);
   if (o->method == SHRINK_INTEGER_WEIGHTS) return 0;
-  if (o->per_channel)
+  if (o->per_channel && !o->compat)
     return err_set(err, ERR_USAGE, "--per-channel needs --method integer_weights");
   if (o->form == SHRINK_DEQUANTIZE)
     return err_set(err, ERR_USAGE, "--form dequantize needs --method integer_weights");
   return 0;
+}
+
+static int activations(struct pass_env *env, const struct shrink_options *o, struct err *err) {
+  const struct int8_dynamic_asked asked = {.compat = o->compat,
+                                           .is_unsigned = o->weight_type == 0,
+                                           .per_channel = o->per_channel,
+                                           .exclude = &o->exclude};
+  return int8_dynamic_activations(env, &asked, err);
 }
 
 static int check_axes(const struct pass_env *env, const struct shrink_options *o, struct err *err) {
@@ -116,7 +126,9 @@ int pass_shrink(struct pass_env *env, const struct shrink_options *options, stru
   const uint32_t n = env->m->n_tensors;
   struct weight w;
   int rc = 0;
-  if (shrink_options_check(options, err) || check_axes(env, options, err)) return -1;
+  if (shrink_options_check(options, err)) return -1;
+  if (o.method == SHRINK_INTEGER_ACTIVATIONS) return activations(env, options, err);
+  if (check_axes(env, options, err)) return -1;
   weights_warn_unmatched(env, &o.exclude);
   kit_init(&s.k, env, "shrink");
   if (o.per_channel && !o.axes) rc = shrink_axes(&s, &o, env->scratch, err);

@@ -5,6 +5,7 @@
 //                                  or        codes ─▶ DequantizeLinear(scale, zero point) ─▶ use
 //   float_weights     w ─▶ use     becomes   w of few distinct values ─▶ use
 //   f16_to_f32        all that is float16 becomes float32
+//   integer_activations   weights of products become int8, activations are quantized at run time (int8_dynamic.h)
 //
 // Names, formulas and the limit of 16384 elements are those of onnx_shrink_ray 0.0.11; where it
 // crashes, loses or breaks something this does not (docs/shrink.md lists the differences).
@@ -15,7 +16,12 @@
 #include "name_pattern.h"
 #include "pass.h"
 
-enum shrink_method { SHRINK_INTEGER_WEIGHTS, SHRINK_FLOAT_WEIGHTS, SHRINK_F16_TO_F32 };
+enum shrink_method {
+  SHRINK_INTEGER_WEIGHTS,
+  SHRINK_FLOAT_WEIGHTS,
+  SHRINK_F16_TO_F32,
+  SHRINK_INTEGER_ACTIVATIONS,
+};
 enum shrink_form { SHRINK_CAST_MUL_ADD, SHRINK_DEQUANTIZE };
 
 enum { SHRINK_MIN_ELEMENTS = 16384, SHRINK_MIN_LEVELS = 2, SHRINK_MAX_LEVELS = 65504 };
@@ -34,6 +40,9 @@ struct shrink_options {
   // Of integer_weights and float_weights: what is smaller, or has such a name, stays.
   uint64_t min_elements; // 0: SHRINK_MIN_ELEMENTS
   struct name_patterns exclude;
+  // integer_activations: types of weights, and whether the result is that of the existing tool.
+  uint32_t weight_type; // uint8|int8
+  bool compat;
 };
 
 // ERR_USAGE for options that do not go together: per_channel or dequantize with another method,

@@ -3,7 +3,7 @@
 #include "shrink.h"
 #include "targets.h"
 
-enum { METHOD, LEVELS, PER_CHANNEL, FORM, EXCLUDE, MIN_ELEMENTS };
+enum { METHOD, LEVELS, PER_CHANNEL, FORM, EXCLUDE, MIN_ELEMENTS, WEIGHT_TYPE = 7, COMPAT };
 
 static int read_exclude(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
   struct shrink_options *o = with;
@@ -17,12 +17,29 @@ static int read_min_elements(const struct pass_value *v, void *with, struct aren
   return 0;
 }
 
+enum { UINT8, INT8 };
+
+static int read_weight_type(const struct pass_value *v, void *with, struct arena *a,
+                            struct err *err) {
+  (void)a, (void)err;
+  ((struct shrink_options *)with)->weight_type = v->text ? v->choice : INT8;
+  return 0;
+}
+
+static int read_compat(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
+  (void)a, (void)err;
+  ((struct shrink_options *)with)->compat = v->text != NULL;
+  return 0;
+}
+
 static const struct pass_option options[] = {
-    [METHOD] = {"method", PASS_CHOICE, "integer_weights|float_weights|f16_to_f32",
-                "integer_weights",
-                "integer_weights: int8; float_weights: the same type, with few distinct values "
-                "(for later compression); f16_to_f32: float16 becomes float32",
-                PASS_MEMBER(shrink_options, method)},
+    [METHOD] =
+        {"method", PASS_CHOICE, "integer_weights|float_weights|f16_to_f32|integer_activations",
+         "integer_weights",
+         "integer_weights: int8; float_weights: the same type, with few distinct values "
+         "(for later compression); f16_to_f32: float16 becomes float32; integer_activations: "
+         "8-bit products, activations quantized at run time ('weir dynamic')",
+         PASS_MEMBER(shrink_options, method)},
     [LEVELS] = {"levels", PASS_COUNT, "N", "256",
                 "number of distinct values for float_weights, from 2 to 65504",
                 PASS_MEMBER(shrink_options, levels), .only_with = "method=float_weights"},
@@ -44,12 +61,32 @@ static const struct pass_option options[] = {
                       .read = read_min_elements},
     {"target", PASS_CHOICE, targets_joined + 1, NULL, TARGETS_ONLY_REFUSES,
      PASS_MEMBER(shrink_options, target), .listed = "weir targets"},
+    [WEIGHT_TYPE] = {"weight-type", PASS_CHOICE, "uint8|int8", NULL,
+                     "type of weights for integer_activations (default: int8; with --compat uint8)",
+                     .read = read_weight_type, .only_with = "method=integer_activations",
+                     .later = true},
+    [COMPAT] = {"compat", PASS_CHOICE, "onnxruntime", NULL,
+                "for integer_activations: what ONNX Shrink Ray makes by onnxruntime's "
+                "quantize_dynamic",
+                .read = read_compat, .only_with = "method=integer_activations", .later = true},
 };
+
+// onnx_shrink_ray's weights are uint8 where onnxruntime's are int8.
+static const char *instead(const struct pass_value *values, uint32_t option) {
+  return option == WEIGHT_TYPE && values[COMPAT].text ? "uint8" : NULL;
+}
 
 static int check(const void *with, const struct pass_value *values, struct err *err) {
   const struct shrink_options *o = with;
   if (values[LEVELS].given && o->method != SHRINK_FLOAT_WEIGHTS)
     return err_set(err, ERR_USAGE, "--levels needs --method float_weights");
+  if (o->method != SHRINK_INTEGER_ACTIVATIONS &&
+      (values[WEIGHT_TYPE].given || values[COMPAT].given))
+    return err_set(err, ERR_USAGE, "--%s needs --method integer_activations",
+                   options[values[COMPAT].given ? COMPAT : WEIGHT_TYPE].name);
+  if (o->method == SHRINK_INTEGER_ACTIVATIONS && values[MIN_ELEMENTS].given)
+    return err_set(err, ERR_USAGE,
+                   "--min-elements needs --method integer_weights or float_weights");
   if (o->method == SHRINK_F16_TO_F32 && (values[EXCLUDE].given || values[MIN_ELEMENTS].given))
     return err_set(err, ERR_USAGE, "--%s needs --method integer_weights or float_weights",
                    options[values[EXCLUDE].given ? EXCLUDE : MIN_ELEMENTS].name);
@@ -71,13 +108,15 @@ static const struct pass shrink = {
         "large float weights -> int8 with a float scale and offset, or fewer distinct values",
     .about = "ONNX Shrink Ray's methods: every float constant of 16384 elements or more becomes "
              "int8, followed by Cast, Mul and Add (or DequantizeLinear), or keeps its type with a "
-             "limited number of values; or everything that is float16 becomes float32.",
+             "limited number of values; or everything that is float16 becomes float32; or products "
+             "are made of 8-bit codes, and activations quantized at run time.",
     .needs = "nothing",
     .promises = "inputs and outputs of the model are unchanged, except that f16_to_f32 makes "
                 "float16 ones float32",
     .exactness = EXACTNESS_ROUNDING, // f16_to_f32 computes in another type
     .stores = "quantized",
     PASS_OPTIONS(options, shrink_options),
+    .instead = instead,
     .check = check,
     .run = run,
     .done = done,

@@ -194,21 +194,10 @@ static void fuse(struct stairs *s, uint32_t node) {
 
 // ---- segments ----------------------------------------------------------------------------------
 
-struct step {
-  double t, w;
-  uint64_t place;
-};
-
-static int by_threshold(const void *a, const void *b) {
-  const struct step *x = a, *y = b;
-  if (x->t < y->t || x->t > y->t) return x->t < y->t ? -1 : 1;
-  return x->place < y->place ? -1 : x->place > y->place;
-}
-
 // Stairs with their sum of what is always there.
 struct segments {
   struct stairs_table table; // dims of all leaves and weights; n as many as the longest row has
-  struct step *steps;        // of all rows, `room` for each
+  struct stairs_step *steps; // of all rows, `room` for each
   uint64_t *n_steps;         // by row
   double *bias;              // by row
   uint64_t room;
@@ -240,7 +229,7 @@ static const char *read_all(struct stairs *s, const struct summed *m, struct sta
 }
 
 // The steps of one place: those of the leaves in order, w and -w by turns.
-static void add_place(struct segments *g, const struct step *at, uint32_t n, uint64_t row,
+static void add_place(struct segments *g, const struct stairs_step *at, uint32_t n, uint64_t row,
                       double w) {
   double sign = g->turned ? -w : w;
   if (g->turned) g->bias[row] += w;
@@ -253,7 +242,8 @@ static void add_place(struct segments *g, const struct step *at, uint32_t n, uin
       g->bias[row] += sign;
       g->exact = false; // of NaN it is not reached
     } else {
-      g->steps[row * g->room + g->n_steps[row]] = (struct step){at[i].t, sign, g->n_steps[row]};
+      g->steps[row * g->room + g->n_steps[row]] =
+          (struct stairs_step){at[i].t, sign, g->n_steps[row]};
       g->n_steps[row]++;
     }
   }
@@ -267,21 +257,21 @@ static void sort_out(struct stairs *s, const struct summed *m, const struct stai
   g->n_steps = arena_zalloc(&s->room, all->rows * sizeof *g->n_steps);
   g->bias = arena_zalloc(&s->room, all->rows * sizeof *g->bias);
   for (uint64_t e = 0; e < all->rows * all->n; e++) {
-    struct step at[LEAVES];
+    struct stairs_step at[LEAVES];
     const double weight = w->at[stairs_index(w, all->dims, all->rank, e)];
     uint32_t n = 0;
     for (uint32_t i = 0; i < m->n; i++) {
       const double x = t[i].at[stairs_index(&t[i], all->dims, all->rank, e)];
       if (isnan(x)) continue; // never reached
-      at[n] = (struct step){x, 0, i};
+      at[n] = (struct stairs_step){x, 0, i};
       n++;
     }
-    qsort(at, n, sizeof *at, by_threshold);
+    qsort(at, n, sizeof *at, stairs_by_threshold);
     if (weight != 0) add_place(g, at, n, e / all->n, weight);
   }
   uint64_t most = 0;
   for (uint64_t row = 0; row < all->rows; row++) {
-    qsort(g->steps + row * g->room, g->n_steps[row], sizeof *g->steps, by_threshold);
+    qsort(g->steps + row * g->room, g->n_steps[row], sizeof *g->steps, stairs_by_threshold);
     if (g->n_steps[row] > most) most = g->n_steps[row];
   }
   g->table.n = most;
@@ -296,7 +286,7 @@ static void fill(struct stairs *s, struct segments *g) {
   for (uint64_t row = 0; row < table->rows; row++)
     for (uint64_t j = 0; j < table->n; j++) {
       const bool own = j < g->n_steps[row];
-      const struct step *step = &g->steps[row * g->room + j];
+      const struct stairs_step *step = &g->steps[row * g->room + j];
       table->t[row * table->n + j] = own ? step->t : (double)INFINITY;
       table->w[row * table->n + j] = own ? step->w : 0;
     }

@@ -1,17 +1,21 @@
-// range-annotation/RangeAnnotation and cleanup/CleanupRangeAnnotation: ranges of values, as entries of the model's metadata.
+// range-annotation/RangeAnnotation and cleanup/CleanupRangeAnnotation: ranges of values, as metadata of theirs.
 //
-//   range:t1 = [-4, 3]     range:x = [0, null]
+//   value_info t1   metadata_props: range = [-4, 3]
+//   input x         metadata_props: range = [0, null]
 //
-// An entry is made for each value of the main graph that has a bound: node outputs, inputs, constants. What has none but
-// those of its type (float, int8 …) gets none. Entries are read again by what needs ranges (ranges.c), so that a user can say
-// between what numbers an input lies; those are kept, where nothing narrower is known.
-#include "ranges.h"
+// A range is said of each value of the main graph that has a bound: node outputs, inputs, constants. Of what has none but
+// those of its type (float, int8 …) none is said. Ranges are read again by what needs them (sure_ranges.c), so that a user can say
+// between what numbers an input lies; those are kept, where nothing narrower is known. It is the form of onnx-passes, and goes
+// with a value that gets another name. Who cannot write metadata of a value may say it in the model's (range:x): that is read
+// and removed, but never made.
+#include "sure_ranges.h"
 #include "thresholds.h"
 
 #include <stdlib.h>
 
-static bool has_bound(const struct ranges *r, struct kit *k, uint32_t value) {
-  const struct range own = ranges_of(r, value), all = ranges_of_dtype(kit_dtype(k, value));
+static bool has_bound(const struct sure_ranges *r, struct kit *k, uint32_t value) {
+  const struct range own = sure_ranges_of(r, value),
+                     all = sure_ranges_of_dtype(kit_dtype(k, value));
   return own.lo > all.lo || own.hi < all.hi;
 }
 
@@ -34,44 +38,35 @@ static const char *words(struct kit *k, double bound) {
   return text;
 }
 
-// The entries that there are, by name id of their key: index + 1.
-struct said {
-  TABLE(uint32_t, of_key);
-};
+static bool says(const struct model *m, uint32_t value, const char *text) {
+  MODEL_EACH_INFO (m, value, i)
+    if (span_is(model_name(m, m->infos[i].range), text)) return true;
+  return false;
+}
 
-static bool says(const struct said *said, const struct model *m, const char *key,
-                 const char *text) {
-  const uint32_t id = model_find_name(m, span_str(key));
-  if (id == NO_ID || id >= said->n_of_key || said->of_key[id] == 0) return false;
-  return span_is(model_name(m, m->metadata[said->of_key[id] - 1].value), text);
+// Groups begin with the first change.
+static void say(struct kit *k, bool *began, uint32_t value, const char *text) {
+  if (!*began) edit_group(k->e, k->pass, NO_ID, "ranges");
+  *began = true;
+  edit_say_range(k->e, value, span_str(text));
 }
 
 static int annotate(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
   struct kit k;
-  struct ranges r;
-  struct said said = {0};
+  struct sure_ranges r;
   (void)with, (void)result;
   kit_init(&k, env, env->pass->name);
   kit_infer(&k);
-  const int rc = ranges_find(&r, &k, NULL, err);
-  TABLE_ADD(&said, of_key, k.m->n_name_at);
-  for (uint32_t i = 0; i < k.m->n_metadata; i++)
-    said.of_key[k.m->metadata[i].key] = i + 1;
+  const int rc = sure_ranges_find(&r, &k, NULL, err);
   bool began = false;
   for (uint32_t v = 0; rc == 0 && v < r.n_of; v++) {
     if (!is_used_or_made(k.m, v) || !has_bound(&r, &k, v)) continue;
     arena_reset(&k.site);
-    const struct range own = ranges_of(&r, v);
-    const char *key =
-        arena_printf(&k.site, RANGES_KEY "%s", model_name_str(k.m, k.m->values[v].name));
+    const struct range own = sure_ranges_of(&r, v);
     const char *text = arena_printf(&k.site, "[%s, %s]", words(&k, own.lo), words(&k, own.hi));
-    if (says(&said, k.m, key, text)) continue;
-    if (!began) edit_group(k.e, k.pass, NO_ID, "ranges");
-    began = true;
-    edit_set_metadata(k.e, span_str(key), span_str(text));
+    if (!says(k.m, v, text)) say(&k, &began, v, text);
   }
-  TABLE_FREE(&said, of_key);
-  ranges_done(&r);
+  sure_ranges_done(&r);
   return kit_done(&k, err) < 0 ? -1 : rc;
 }
 
@@ -80,10 +75,16 @@ static int cleanup(struct pass_env *env, void *with, struct pass_result *result,
   (void)with, (void)result;
   kit_init(&k, env, env->pass->name);
   bool began = false;
+  for (uint32_t i = 0; i < k.m->n_infos; i++) {
+    const struct model_info *info = &k.m->infos[i];
+    if (info->range != k.m->empty && !(info->flags & INFO_DEAD) && info->value != NO_ID)
+      say(&k, &began, info->value, "");
+  }
   // From the end, so that those behind do not move.
   for (uint32_t i = k.m->n_metadata; i-- > 0;) {
     const struct span key = model_name(k.m, k.m->metadata[i].key);
-    if (key.n < sizeof RANGES_KEY - 1 || memcmp(key.at, RANGES_KEY, sizeof RANGES_KEY - 1) != 0)
+    if (key.n < sizeof SURE_RANGES_KEY - 1 ||
+        memcmp(key.at, SURE_RANGES_KEY, sizeof SURE_RANGES_KEY - 1) != 0)
       continue;
     if (!began) edit_group(k.e, k.pass, NO_ID, "ranges");
     began = true;
@@ -95,11 +96,9 @@ static int cleanup(struct pass_env *env, void *with, struct pass_result *result,
 const struct pass thresholds_annotate = {
     .name = "range-annotation/RangeAnnotation",
     .summary = "say in the metadata between what numbers values lie",
-    .about = "Sets an entry range:NAME = [lo, hi] for every value of the main graph of which more "
-             "is known than its "
-             "type: constants, what Clip gives, and what follows. Entries that are there are taken "
-             "as true. Weights "
-             "are read once, a part at a time.",
+    .about = "Writes range = [lo, hi] into the metadata of every value of the main graph of which "
+             "more is known than its type: constants, what Clip gives, and what follows. Ranges "
+             "that are there are taken as true. Weights are read once, a part at a time.",
     .needs = "nothing",
     .promises = "nothing but metadata changes",
     .exactness = EXACTNESS_EXACT,
@@ -109,7 +108,8 @@ const struct pass thresholds_annotate = {
 const struct pass thresholds_cleanup = {
     .name = "cleanup/CleanupRangeAnnotation",
     .summary = "remove what range-annotation said in the metadata",
-    .about = "Removes all entries of the metadata whose key begins with range: .",
+    .about = "Removes the range from the metadata of all values, and all entries of the model's "
+             "metadata whose key begins with range: .",
     .needs = "nothing",
     .promises = "nothing but metadata changes",
     .exactness = EXACTNESS_EXACT,

@@ -7,8 +7,8 @@
 // MultiThreshold gives float32; x of another type gets its own back. NaN, which the one keeps and the other does not, is left
 // out of account.
 //
-// Ranges are found here (ranges.c): of Clip and what follows from it, of types, and of what the metadata says.
-#include "ranges.h"
+// Ranges are found here (sure_ranges.c): of Clip and what follows from it, of types, and of what the metadata says.
+#include "sure_ranges.h"
 #include "thresholds.h"
 
 struct round_options {
@@ -33,12 +33,12 @@ static double threshold(enum op op, enum dtype dtype, double n) {
   return nearbyint(t) < n ? stairs_above(dtype, t) : t;
 }
 
-static const char *obstacle(struct stairs *s, const struct ranges *r, uint32_t node,
+static const char *obstacle(struct stairs *s, const struct sure_ranges *r, uint32_t node,
                             uint32_t *steps) {
   const struct round_options *o = s->options;
   struct kit *k = &s->k;
   const uint32_t x = kit_in(k, node, 0);
-  const struct range range = ranges_of(r, x);
+  const struct range range = sure_ranges_of(r, x);
   const enum op op = kit_op(k, node);
   uint32_t rank;
   if (!dtype_is_plain_float(kit_dtype(k, x))) return "dtype";
@@ -52,12 +52,12 @@ static const char *obstacle(struct stairs *s, const struct ranges *r, uint32_t n
   return NULL;
 }
 
-static void convert(struct stairs *s, const struct ranges *r, uint32_t node, uint32_t steps) {
+static void convert(struct stairs *s, const struct sure_ranges *r, uint32_t node, uint32_t steps) {
   struct kit *k = &s->k;
   const enum op op = kit_op(k, node);
   const uint32_t x = kit_in(k, node, 0), y = kit_out(k, node, 0);
   const enum dtype dtype = kit_dtype(k, x);
-  const double least = rounded(op, ranges_of(r, x).lo);
+  const double least = rounded(op, sure_ranges_of(r, x).lo);
   uint32_t rank;
   kit_rank(k, x, &rank);
   struct stairs_array t = {.dtype = dtype, .rank = rank + 1, .count = steps};
@@ -92,7 +92,7 @@ static void convert(struct stairs *s, const struct ranges *r, uint32_t node, uin
 
 static void visit(struct stairs *s, uint32_t node) {
   struct kit *k = &s->k;
-  const struct ranges *r = s->with;
+  const struct sure_ranges *r = s->with;
   uint32_t steps;
   if (!is_rounding(k, node) || kit_out(k, node, 0) == NO_ID) return;
   const char *why = obstacle(s, r, node, &steps);
@@ -104,12 +104,12 @@ static void visit(struct stairs *s, uint32_t node) {
 
 static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
   struct stairs s;
-  struct ranges r;
+  struct sure_ranges r;
   stairs_begin(&s, env, with, result);
-  const int rc = ranges_find(&r, &s.k, is_rounding, err);
+  const int rc = sure_ranges_find(&r, &s.k, is_rounding, err);
   s.with = &r;
   if (rc == 0) stairs_each(&s, visit);
-  ranges_done(&r);
+  sure_ranges_done(&r);
   return stairs_end(&s, err) < 0 ? -1 : rc;
 }
 

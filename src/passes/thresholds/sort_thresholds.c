@@ -9,23 +9,11 @@
 
 #include <stdlib.h>
 
-struct step {
-  double t, w;
-  uint64_t place;
-};
-
-static int by_threshold(const void *a, const void *b) {
-  const struct step *x = a, *y = b;
-  if (isnan(x->t) != isnan(y->t)) return isnan(x->t) ? 1 : -1;
-  if (x->t < y->t || x->t > y->t) return x->t < y->t ? -1 : 1;
-  return x->place < y->place ? -1 : x->place > y->place;
-}
-
-static bool sort_row(struct step *room, double *t, double *w, uint64_t n) {
+static bool sort_row(struct stairs_step *room, double *t, double *w, uint64_t n) {
   bool moved = false;
   for (uint64_t j = 0; j < n; j++)
-    room[j] = (struct step){t[j], w[j], j};
-  qsort(room, n, sizeof *room, by_threshold);
+    room[j] = (struct stairs_step){t[j], w[j], j};
+  qsort(room, n, sizeof *room, stairs_by_threshold);
   for (uint64_t j = 0; j < n; j++) {
     moved = moved || room[j].place != j;
     t[j] = room[j].t;
@@ -44,7 +32,7 @@ static void visit(struct stairs *s, uint32_t node) {
     if (strcmp(why, "not_constant") != 0) kit_skipped(k, node, why);
     return;
   }
-  struct step *room = arena_alloc(&s->room, table.n * sizeof *room);
+  struct stairs_step *room = arena_alloc(&s->room, table.n * sizeof *room);
   bool moved = false;
   for (uint64_t row = 0; row < table.rows; row++)
     moved |= sort_row(room, table.t + row * table.n, table.w + row * table.n, table.n);

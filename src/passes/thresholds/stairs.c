@@ -324,3 +324,10 @@ void stairs_drop(struct stairs *s, uint32_t thresholds, uint32_t weights) {
   for (uint32_t i = 0; i < 2; i++)
     if (!(s->k.m->values[both[i]].flags & VALUE_DEAD)) dead_ends_drop(s->k.e, both[i]);
 }
+
+int stairs_by_threshold(const void *a, const void *b) {
+  const struct stairs_step *x = a, *y = b;
+  if (isnan(x->t) != isnan(y->t)) return isnan(x->t) ? 1 : -1;
+  if (x->t < y->t || x->t > y->t) return x->t < y->t ? -1 : 1;
+  return x->place < y->place ? -1 : x->place > y->place;
+}

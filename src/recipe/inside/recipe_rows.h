@@ -69,9 +69,12 @@ struct recipe_kind_row {
   int (*fits)(const struct recipes *r, const struct recipe_asked *x, struct err *err);
   // The row, or what it is in canonical form. It fits.
   uint32_t (*make)(struct recipes *r, const struct recipe_asked *x);
-  struct recipe_member members[8]; // key NULL: no more
+  struct recipe_member members[12]; // key NULL: no more
 };
 const struct recipe_kind_row *recipe_rows_kind(enum recipe_kind kind);
+
+// Names of element types by their numbers (recipe_quantize.c).
+const char *recipe_quantize_type_name(uint32_t i);
 
 #define KIND(id, name, holds, per_axis, numbers, where, stem, ...)                                 \
   int stem##_fits(const struct recipes *r, const struct recipe_asked *x, struct err *err);         \
@@ -92,6 +95,12 @@ bool recipe_rows_fit(const struct recipes *r, const struct recipe_asked *x);
 void recipe_rows_ask(struct recipe_asked *x, const struct recipes *r, enum recipe_kind kind,
                      const uint32_t *of);
 void recipe_rows_set_dims(struct recipe_asked *x, const int64_t *dims, uint32_t rank);
+// Have scales the dims that axis and block of a row that quantizes or dequantizes `of` say?
+bool recipe_math_scales_fit(const struct recipes *r, uint32_t of, uint32_t scales, int64_t axis,
+                            int64_t block);
+// Do two recipes have the same dims but for axes of length 1? Then *axis of `a` becomes that of `b`;
+// false too if it has no counterpart there.
+bool recipe_quantize_same_axes(const struct recipes *r, uint32_t a, uint32_t b, uint32_t *axis);
 // ERR_MODEL: "a recipe <what>".
 static inline int recipe_rows_bad(struct err *err, const char *what) {
   return err_set(err, ERR_MODEL, "a recipe %s", what);

@@ -11,12 +11,14 @@
 //                               gather                        (eval_pick.c)
 //                               transpose, slice: strided     (eval_view.c)
 //                               quantize                      (eval_quantize.c)
+//                               quantize_linear               (eval_linear.c)
 //                               extent                        (eval_leaf.c, eval_varint.c)
 //
 // Here the kinds of recipes meet: what makes the elements of each is a row of the table, and no room
 // below knows another one. The memory is shared out in eval_box.c.
 #include "eval.h"
 
+#include "eval_awq.h"
 #include "eval_math.h"
 #include "eval_parts.h"
 #include "eval_quantize.h"
@@ -46,6 +48,9 @@ static const struct eval_kind kinds[RECIPE_KINDS] = {
     [RECIPE_PAD] = {.elements = eval_join_pad},
     [RECIPE_CAST] = {.elements = eval_cast_elements},
     [RECIPE_QUANTIZE] = {.elements = eval_quantize_elements, .own = 1},
+    [RECIPE_QUANTIZE_BY] = {.elements = eval_quantize_elements, .own = 1},
+    [RECIPE_AWQ] = {.elements = eval_awq_elements, .own = 1},
+    [RECIPE_QUANTIZE_LINEAR] = {.elements = eval_linear_elements, .own = 1},
     [RECIPE_REDUCE] = {.elements = eval_reduce_elements, .own = 1},
     [RECIPE_DEQUANTIZE] = {.elements = eval_dequantize_elements, .own = 1},
     [RECIPE_GATHER] = {.elements = eval_pick_elements, .own = 1},
@@ -67,7 +72,8 @@ void eval_touch(struct eval *ev, const uint32_t *ids, uint32_t n) {
     const struct recipe *x = &ev->r->rows[ids ? ids[i] : i];
     if (x->kind == RECIPE_TRANSPOSE || x->kind == RECIPE_SLICE)
       most = max_u64(most, ev->r->rows[ev->r->args[x->args]].bytes);
-    if (x->kind == RECIPE_QUANTIZE) most = max_u64(most, 4 * x->bytes);
+    if (recipe_quantizes(ev->r, ids ? ids[i] : i) || x->kind == RECIPE_QUANTIZE_LINEAR)
+      most = max_u64(most, 4 * x->bytes);
     const bool computes = x->kind == RECIPE_MAP || x->kind == RECIPE_REDUCE ||
                           x->kind == RECIPE_GATHER || x->kind == RECIPE_DEQUANTIZE;
     for (uint32_t k = 0; k < x->n_args && computes; k++)

@@ -16,15 +16,16 @@ static uint32_t told_of(const struct recipes *r, uint32_t id, bool *in_order) {
     if (r->rows[id].kind == RECIPE_TRANSPOSE) *in_order = false;
   const struct recipe *x = &r->rows[id];
   if (x->count == 0) return NO_ID;
-  if (x->kind == RECIPE_QUANTIZE) {
+  if (recipe_quantizes(r, id)) {
     const bool by_column = recipe_is_nbits(recipe_quantization_of(r, id).format);
     return recipe_part_of(r, id) == PART_CODES && !by_column ? id : NO_ID;
   }
+  if (x->kind == RECIPE_QUANTIZE_LINEAR) return id;
   if (x->kind != RECIPE_CAST) return NO_ID;
   uint32_t of = r->args[x->args];
   if (!recipe_can_cast((enum dtype)r->rows[of].dtype, (enum dtype)x->dtype)) return NO_ID;
   of = recipe_unmoved(r, of);
-  return r->rows[of].kind == RECIPE_QUANTIZE ? NO_ID : id; // scales are no weights
+  return recipe_quantizes(r, of) ? NO_ID : id; // scales are no weights
 }
 
 static void begin_chunks(struct eval_task *t) {

@@ -38,6 +38,7 @@ struct source {
   int fd;                // -1: closed
   uint32_t older, newer; // of those that are open and not pinned; NO_ID ends the list
   bool name_only;        // never opened
+  bool companion;        // `path` is as the user gave it
   struct {
     enum err_kind kind; // ERR_NONE: nothing went wrong
     enum err_reason reason;
@@ -82,6 +83,7 @@ static bool same_print(struct fingerprint a, struct fingerprint b) {
 
 static struct quoted shown(const struct sources *s, const struct source *f) {
   if (f == s->rows) return quote_path(s->given);
+  if (f->companion) return quote_path(f->path);
   char path[2 * BENEATH_MAX + 2];
   const size_t n = strlen(s->given) - strlen(path_base(s->given));
   snprintf(path, sizeof path, "%.*s%s", (int)min_u64(n, BENEATH_MAX), s->given, f->name);
@@ -134,20 +136,25 @@ static bool close_oldest(struct sources *s) {
   return true;
 }
 
-static int open_main(struct sources *s, const char *name, struct stat *st, int *fd,
-                     struct err *err) {
-  const struct quoted q = quote_path(s->given);
-  *fd = openat(s->folder_fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+// A file that the user named, below a folder or AT_FDCWD.
+static int open_named(int folder, const char *name, struct quoted q, struct stat *st, int *fd,
+                      struct err *err) {
+  *fd = openat(folder, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (*fd < 0 && (errno == EMFILE || errno == ENFILE)) return -2;
   if (*fd < 0 && errno == ENOENT) return err_set(err, ERR_INPUT, "'%s' does not exist", q.s);
   if (*fd < 0) return err_errno(err, errno, ERR_INPUT, "'%s' cannot be opened", q.s);
   if (fstat(*fd, st)) st->st_mode = 0;
   if (!S_ISREG(st->st_mode)) {
-    const bool folder = S_ISDIR(st->st_mode);
+    const bool is_folder = S_ISDIR(st->st_mode);
     close(*fd);
-    return err_set(err, ERR_INPUT, "'%s' is %s", q.s, folder ? "a folder" : "not a regular file");
+    return err_set(err, ERR_INPUT, "'%s' is %s", q.s, is_folder ? "a folder" : "not a regular file");
   }
   return 0;
+}
+
+// Where its path begins.
+static int folder_of(const struct sources *s, const struct source *f) {
+  return f->companion ? AT_FDCWD : s->folder_fd;
 }
 
 // Opens a row's file, making room among the descriptors. The caller holds the lock.
@@ -156,9 +163,9 @@ static int open_row(struct sources *s, const struct source *f, struct stat *st, 
   while (s->n_open >= SOURCES_MAX_OPEN && close_oldest(s))
     ;
   for (;;) {
-    const int rc = f == s->rows
-                       ? open_main(s, f->path, st, fd, err)
-                       : beneath_open(s->folder_fd, f->path, s->how, shown(s, f).s, st, fd, err);
+    const bool named = f == s->rows || f->companion;
+    const int rc = named ? open_named(folder_of(s, f), f->path, shown(s, f), st, fd, err)
+                         : beneath_open(s->folder_fd, f->path, s->how, shown(s, f).s, st, fd, err);
     if (rc != -2) return rc;
     if (!close_oldest(s)) {
       err_set(err, ERR_RETRY, "'%s' cannot be opened: too many open files", shown(s, f).s);
@@ -219,9 +226,9 @@ static void refill_slots(struct sources *s, uint32_t n) {
   s->slots = table_grow(NULL, &s->slots_cap, n, sizeof *s->slots);
   s->n_slots = n;
   memset(s->slots, 0xff, n * sizeof *s->slots);
-  // Row 0 is the .onnx: named by the user, never found by a location.
+  // Row 0 is the .onnx: named by the user, as companions are, never found by a location.
   for (uint32_t i = 1; i < s->n; i++)
-    s->slots[find_slot(s, span_str(s->rows[i].name))] = i;
+    if (!s->rows[i].companion) s->slots[find_slot(s, span_str(s->rows[i].name))] = i;
 }
 
 static struct source *add_row(struct sources *s, struct span name, const char *path) {
@@ -267,6 +274,14 @@ int sources_add(struct sources *s, struct span location, uint32_t *file, struct 
 
 int sources_add_name(struct sources *s, struct span location, uint32_t *file, struct err *err) {
   return add(s, location, true, file, err);
+}
+
+int sources_add_companion(struct sources *s, const char *path, uint32_t *file, struct err *err) {
+  for (*file = 1; *file < s->n; ++*file)
+    if (s->rows[*file].companion && strcmp(s->rows[*file].path, path) == 0) return 0;
+  struct source *f = add_row(s, span_str(path_base(path)), path);
+  f->companion = true;
+  return open_first(s, f, err);
 }
 
 // ---- opening and closing ------------------------------------------------------------------------
@@ -337,6 +352,10 @@ const char *sources_name(const struct sources *s, uint32_t file) {
 
 const char *sources_given(const struct sources *s) {
   return s->given;
+}
+
+bool sources_is_companion(const struct sources *s, uint32_t file) {
+  return s->rows[file].companion;
 }
 
 bool sources_is_absent(const struct sources *s, uint32_t file) {
@@ -414,7 +433,8 @@ int sources_read(struct sources *s, uint32_t file, uint64_t off, void *buf, size
 // through the old descriptor, but a resumed run would not find it.
 static int check_unchanged(const struct sources *s, const struct source *f, struct err *err) {
   struct stat st;
-  if (fstatat(s->folder_fd, f->path, &st, 0)) // it is the file that matters, not how it is reached
+  if (fstatat(folder_of(s, f), f->path, &st,
+              0)) // it is the file that matters, not how it is reached
     return err_errno(err, errno, ERR_INPUT, "'%s' changed during the run", shown(s, f).s);
   const struct fingerprint now = fingerprint_of(&st);
   return same_print(now, f->print) ? 0 : changed(s, f, now, err);

@@ -37,6 +37,12 @@ void sources_close(struct sources *s);
 // folder, unless it leads to where the .onnx's own does (beneath.h), and nlink > 1 (ERR_PERMISSION).
 int sources_add(struct sources *s, struct span location, uint32_t *file, struct err *err);
 
+// A file beside the model that the user named, at any path, links included: what recipes may read besides. Its name
+// is the base name; a new row each time, unless one is there of the same file by this call. ERR_INPUT: missing, or not
+// a regular file.
+int sources_add_companion(struct sources *s, const char *path, uint32_t *file, struct err *err);
+bool sources_is_companion(const struct sources *s, uint32_t file);
+
 // As sources_add, by name only: nothing is opened, the size is 0. For looking at a model without
 // its data, or with what there is of it (load.h); such a file cannot be read. sources_add gives it
 // as it is from then on.

@@ -221,6 +221,10 @@ static int begin_message(struct loader *l, const struct schema_field *field,
   if (f->message == MESSAGE_LOCATION && ++around->n_entries > EXTERNAL_ENTRIES_MAX)
     return load_fatal(l, f->start, "a tensor has more than %d external_data entries",
                       EXTERNAL_ENTRIES_MAX);
+  if (f->message == MESSAGE_ENTRY && f->end - f->start > RANGE_MAX_BYTES) {
+    f->dropped = true;
+    return keep_field(l, around, frame_place(f));
+  }
   if (f->message != MESSAGE_TYPE || around->message != MESSAGE_INFO) return 0;
   if (around->type.len == 0)
     around->type = frame_place(f);
@@ -241,6 +245,12 @@ static int end_message(struct loader *l) {
       return load_fatal(l, wire_offset(&l->w), "the metadata is more than %lu bytes", most);
   } else if (!f->dropped) {
     struct frame *around = frame_above(l);
+    bool kept = false;
+    if (f->message == MESSAGE_ENTRY && load_keeps_entry(l, f, &kept)) return -1;
+    if (kept) {
+      l->depth--;
+      return keep_field(l, around, frame_place(f));
+    }
     if (check_skeleton(l, around, f->start, f->n_skeleton)) return -1;
     uint8_t *to = skeleton_header(around, f->field->number, WIRE_BYTES, f->n_skeleton);
     if (f->n_skeleton) memcpy(to, f->skeleton, f->n_skeleton);
@@ -392,7 +402,8 @@ static int load_all(struct loader *l) {
   for (uint32_t i = first; i < n; i++)
     m->files[i] =
         (struct model_file){.name = arena_string(&m->arena, span_str(sources_name(l->s, i))),
-                            .size = sources_size(l->s, i)};
+                            .size = sources_size(l->s, i),
+                            .companion = sources_is_companion(l->s, i)};
   if (load_resolve(l)) return -1;
   if (load_digest(l)) return -1;
   m->loaded_nodes = m->n_nodes;

@@ -155,6 +155,18 @@ static int take_type(struct loader *l, const Pb__Info *d, struct model_info *row
   return 0;
 }
 
+// Of the metadata of a value its range has a row's member, the rest is kept by its place.
+int load_keeps_entry(struct loader *l, struct frame *f, bool *kept) {
+  struct frame *around = frame_above(l);
+  const Pb__Entry *d = load_decode(l, f, &pb__entry__descriptor);
+  if (!d) return -1;
+  const struct span value = load_text(d->value);
+  *kept = !span_is(load_text(d->key), ONNX_RANGE_KEY) || value.n == 0 || span_has_nul(value) ||
+          around->n_entries > 0;
+  around->n_entries += !*kept;
+  return 0;
+}
+
 static enum info_home info_home(const struct frame *f, const struct frame *around) {
   if (around->message == MESSAGE_FUNCTION) return INFO_VALUE;
   return f->field->number == ONNX_GRAPH_input    ? INFO_INPUT
@@ -181,12 +193,14 @@ static int end_info(struct loader *l, struct frame *f) {
   struct model_info row = {.value = model_intern(m, name), // a name until load_resolve
                            .next = NO_ID,
                            .home = (uint8_t)home,
+                           .range = m->empty,
                            .src = frame_place(f),
                            .type = f->type};
   if (name.n == 0 && load_fault(l, home == INFO_VALUE ? FAULT_WARNING : FAULT_ERROR,
                                 load_place("value info", name, f->start).s, "has no name"))
     return -1;
   if (take_type(l, d, &row)) return -1;
+  if (d->n_metadata_props) row.range = model_intern(m, load_text(d->metadata_props[0]->value));
   if (name.n && home == INFO_INPUT) add_input(l, around, row.value);
   if (name.n && home == INFO_OUTPUT) *TABLE_PUSH(around, outputs) = row.value;
   const uint32_t id = TABLE_ADD(m, infos, 1);

@@ -52,7 +52,7 @@ static bool row_of(const struct recipes *r, uint32_t id, uint32_t *row) {
   while (r->rows[id].kind == RECIPE_TRANSPOSE || r->rows[id].kind == RECIPE_RESHAPE)
     id = r->args[r->rows[id].args];
   *row = id;
-  return r->rows[id].kind == RECIPE_QUANTIZE && recipe_part_of(r, id) == PART_CODES;
+  return recipe_quantizes(r, id) && recipe_part_of(r, id) == PART_CODES;
 }
 
 static enum kind kind_of(const struct recipe_quantization *q) {
@@ -65,6 +65,7 @@ bool measure_can(const struct recipes *r, uint32_t codes) {
   if (!row_of(r, codes, &row)) return false;
   const struct recipe_quantization q = recipe_quantization_of(r, row);
   const uint32_t of = r->args[r->rows[row].args];
+  if (recipe_takes_gram(q.format)) return false; // what it finds is worth keeping
   if (q.format == FORMAT_SHRINK) return q.axis != RECIPE_PER_TENSOR;
   if (q.format == FORMAT_QDQ && q.block == 0) return true;
   // A table's block has no turn of its own for its scale: it lies in one panel.

@@ -46,10 +46,10 @@ static double cost_of_kind(enum recipe_kind kind) {
 static double cost_of_row(const struct recipes *r, uint32_t id, const double *of) {
   const struct recipe *row = &r->rows[id];
   double cost = row->kind == RECIPE_EXTENT ? cost_of_reading * (double)row->bytes : 0;
-  if (row->kind == RECIPE_QUANTIZE && recipe_part_of(r, id) != PART_CODES) return 0;
+  if (recipe_quantizes(r, id) && recipe_part_of(r, id) != PART_CODES) return 0;
   for (uint32_t i = 0; i < row->n_args; i++)
     cost += of[r->args[row->args + i]];
-  if (row->kind == RECIPE_QUANTIZE)
+  if (recipe_quantizes(r, id))
     cost += cost_of_format(recipe_quantization_of(r, id).format) *
             (double)r->rows[r->args[row->args]].bytes;
   else
@@ -74,7 +74,9 @@ static int by_operand(const void *a, const void *b) {
 // Does such a look come before these codes? Blocks that are long may have one or not.
 static bool has_look(const struct recipes *r, uint32_t id) {
   enum { LONG = 1 << 12 };
-  if (r->rows[id].kind != RECIPE_QUANTIZE || recipe_part_of(r, id) != PART_CODES) return false;
+  struct recipe_quantization found;
+  if (recipe_quantize_linear_found(r, id, &found)) return found.block == 0;
+  if (!recipe_quantizes(r, id) || recipe_part_of(r, id) != PART_CODES) return false;
   const struct recipe_quantization q = recipe_quantization_of(r, id);
   const bool affine =
       q.format == FORMAT_SHRINK || q.format == FORMAT_LEVELS || q.format == FORMAT_AFFINE;

@@ -265,9 +265,9 @@ static int refuse_overflows(const struct run *r, struct arena *a, struct err *er
     const uint32_t id = recipe_unmoved(recipes, r->p->segments[list[i].segment].ref);
     const enum recipe_kind kind = (enum recipe_kind)recipes->rows[id].kind;
     if (kind == RECIPE_CAST && recipe_cast_clips(recipes, id)) continue;
-    if (kind != RECIPE_QUANTIZE)
+    if (kind == RECIPE_CAST)
       reason = REASON_RANGE_CAST;
-    else if (recipe_quantization_of(recipes, id).format == FORMAT_LEVELS)
+    else if (kind == RECIPE_QUANTIZE && recipe_quantization_of(recipes, id).format == FORMAT_LEVELS)
       reason = REASON_RANGE_LEVELS;
     else
       reason = REASON_RANGE_SCALES;
@@ -290,7 +290,8 @@ static unsigned per_cent_done(const struct run *r) {
 
 static struct run_doubts doubts_of(const struct recipes *r, uint32_t id) {
   const struct recipe *row = &r->rows[id];
-  if (row->kind == RECIPE_QUANTIZE) return (struct run_doubts){.nonfinite = true};
+  if (recipe_quantizes(r, id) || row->kind == RECIPE_QUANTIZE_LINEAR)
+    return (struct run_doubts){.nonfinite = true};
   if (row->kind != RECIPE_CAST || recipe_cast_clips(r, id)) return (struct run_doubts){0};
   const enum dtype from = (enum dtype)r->rows[r->args[row->args]].dtype,
                    to = (enum dtype)row->dtype;

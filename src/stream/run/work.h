@@ -12,6 +12,7 @@ struct work_told {
   uint64_t bytes_done, bytes_total, bytes_already;
   double work_done, work_total, work_already; // bytes by what they cost (effort.h)
   const char *tensor;                         // the name of the one that a worker is at, or NULL
+  const char *pieces; // what is counted where it is no bytes: "runs"; or NULL
 };
 
 struct work_progress {

@@ -204,6 +204,37 @@ fail:
   return -1;
 }
 
+// Is what lies in the folder of this request, and of the sources as they are?
+static int look_at_header(struct artifact *a, const struct artifact_request *q, bool *same,
+                          struct err *err) {
+  struct staging_header h;
+  struct err changed = {0};
+  if (staging_header_read(a->at.folder, q->version, &h, err)) return -1;
+  *same = staging_header_is_of(&h, a->id) &&
+          staging_header_same_sources(&h, q->sources, STAGING_HEADER_MEASURED, &changed) == 0;
+  const int bad = h.usable && !*same && q->resume && changed.kind != ERR_NONE ? -1 : 0;
+  if (bad) *err = changed;
+  staging_header_free(&h);
+  return bad;
+}
+
+int artifact_open_parts(struct artifact *a, const struct artifact_request *q, bool *kept,
+                        struct err *err) {
+  bool made;
+  *kept = false;
+  artifact_open_null(a, q);
+  if (open_own(a, q, STAGING_MAKE, &made, err)) goto fail;
+  if (!q->fresh && !made &&
+      (staging_check_version(&a->at, q->version, err) || staging_check_entries(&a->at, err) ||
+       look_at_header(a, q, kept, err)))
+    goto fail;
+  if (!*kept && set_up(a, q, err)) goto fail;
+  return 0;
+fail:
+  artifact_end(a, true);
+  return -1;
+}
+
 int artifact_put(struct artifact *a, struct span text, struct err *err) {
   char hex[DIGEST_HEX];
   uint8_t *copy = malloc(text.n + 1);

@@ -44,6 +44,11 @@ struct artifact {
 // ERR_INPUT. ERR_RETRY if another process is at it; what another version left in the stage's own folder
 // is refused as staging_open does. On failure nothing stays open.
 int artifact_open(struct artifact *a, const struct artifact_request *q, struct err *err);
+// A stage that keeps parts of its answer in the folder (a->at.folder), in files of its own, while it works. *kept: they
+// are there, of the same request, sources and version of weir; else the folder is empty but for lock and header. Errors
+// as above; the folder goes, or stays for a resume, by artifact_end.
+int artifact_open_parts(struct artifact *a, const struct artifact_request *q, bool *kept,
+                        struct err *err);
 // The same for a stage that leaves nothing on disk.
 void artifact_open_null(struct artifact *a, const struct artifact_request *q);
 // Keeps a copy of the finished text, durably where there is a folder, and its digest.

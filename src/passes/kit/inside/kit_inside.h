@@ -41,6 +41,7 @@ struct kit_inside {
   const struct schema_signature *signature[OPS]; // that was asked for last, and for which opset
   int64_t signature_opset[OPS];
   struct model_types types; // where env has none
+  bool types_filled;        // by inference
   // elements that were read: by tensor id, row + 1
   struct kit_map read_of;
   TABLE(struct kit_read, reads);

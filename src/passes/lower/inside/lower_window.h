@@ -66,6 +66,10 @@ bool lower_window_is_filled(const struct lower_window *w);
 // Can the index of so many channels be written, and how many bytes has it?
 bool lower_window_index_fits(const struct lower_window *w, int64_t channels, uint64_t limit);
 
+// Do the pads of one element of the batch fit in so many bytes? What no runtime can allocate is better not written: a Conv
+// makes no tensor of its pads.
+bool lower_window_pads_fit(const struct lower_window *w, uint64_t limit);
+
 // The parts, before k->before. x padded with the element, if there is something to pad, and transposed.
 uint32_t lower_window_last(struct lower *l, const struct lower_window *w, uint32_t x,
                            double element);

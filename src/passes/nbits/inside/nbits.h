@@ -19,6 +19,9 @@ struct nbits_site {
   uint32_t name;   // name id that new tensors are named by
   struct matmulnbits_scheme scheme;
   bool pinned; // an override says the scheme
+  struct recipe_statistics
+      statistics; // gptq, awq: of what the weight is multiplied with; else NO_ID
+  uint32_t share; // awq: of w->shares; else NO_ID
   // where a measurement decided
   const char *chosen_by; // "budget", "gate" or NULL
   struct figures figures;
@@ -51,6 +54,9 @@ struct nbits_half_empty {
 };
 void nbits_half_empty(const struct model *m, const struct matmulnbits_options *o,
                       const struct nbits_site *sites, uint32_t n, struct nbits_half_empty *out);
+// The weight as a matrix of k rows, along which blocks run. False where its dims have no product.
+bool nbits_shape(const struct model *m, const struct nbits_site *site, uint64_t *k,
+                 uint64_t *columns);
 // Does the product of x and the weight, quantized as a matrix, lack leading dims of MatMul(x, W)?
 bool nbits_needs_chain(const struct model *m, uint32_t weight, uint32_t x);
 // Is the node one that the pass looks at, and as which operator? 0: no.
@@ -71,11 +77,19 @@ struct nbits_tensor {
   enum nbits_form form; //
   bool transposed;      // the form is that of the tensor's transpose
   struct matmulnbits_scheme scheme;
+  struct recipe_statistics statistics;
   uint32_t codes, scales, zeros; // value ids; zeros NO_ID: without
   uint32_t recipe;               // of the codes
   int64_t axis_length;           // of the axis that is cut into blocks
   uint32_t dequantized;          // qdq: the value of the floats again, NO_ID: not made yet
   uint32_t next;                 // of the same source tensor, NO_ID ends it
+};
+
+// awq: a value whose weights have the scales of their rows in common, and the value divided by them.
+struct nbits_share {
+  uint32_t value, graph; // graph: of the nodes
+  struct matmulnbits_scheme scheme;
+  uint32_t scaled; // the value divided, made where its first node was; NO_ID: not yet
 };
 
 // One run of the pass. New nodes go to k.graph, before k.before.
@@ -84,6 +98,7 @@ struct nbits_work {
   const struct matmulnbits_options *options;
   bool measures; // only: all candidates count
   TABLE(struct nbits_tensor, tensors);
+  TABLE(struct nbits_share, shares);
   uint32_t *first; // of tensors, by source tensor id
   // of the site at hand
   const struct nbits_site *site;
@@ -108,6 +123,8 @@ enum nbits_form nbits_form(const struct nbits_work *w, bool *transposed);
 // What the site's weight would become, without an edit: the recipe of its codes, and the bytes of
 // all its tensors.
 uint32_t nbits_measurable(struct nbits_work *w);
+// The weight of a product as a matrix [K, N], as quantization takes it but for scales of its rows.
+uint32_t nbits_matrix(struct nbits_work *w);
 struct nbits_size {
   uint64_t bytes;
   uint64_t room; // the most that lies between them and what is before, in a data file
@@ -122,6 +139,14 @@ int nbits_choose(struct nbits_work *w, struct nbits_site *sites, uint32_t n,
 // Sites that no candidate is for do not convert any more.
 int nbits_measure(struct nbits_work *w, struct nbits_site *sites, uint32_t n,
                   const struct matmulnbits_listener *to, struct err *err);
+// nbits_gram.c. Does the scheme's algorithm look at second moments? And those of all sites that convert with such a
+// one. ERR_INPUT where they are missing or do not fit, ERR_USAGE for a weight with too many rows.
+bool nbits_takes_gram(const struct matmulnbits_scheme *s);
+int nbits_gram(struct nbits_work *w, struct nbits_site *sites, uint32_t n, struct err *err);
+// The value that the site's weight is multiplied with: w->x, or that divided by the scales of the weight's rows.
+uint32_t nbits_scaled(struct nbits_work *w, uint32_t x);
+// The weight (a matrix whose rows are k) with its rows scaled.
+uint32_t nbits_scale_rows(struct nbits_work *w, uint32_t of);
 // Does the converting site's node stay (qdq Gemm, Gather), with another input?
 bool nbits_stays(const struct matmulnbits_options *options, const struct nbits_site *site);
 // New nodes for the site's node, which is removed, if it does not stay. Gives the recipe of

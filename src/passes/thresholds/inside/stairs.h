@@ -105,4 +105,11 @@ uint32_t stairs_put(struct stairs *s, uint32_t x, uint32_t thresholds, uint32_t 
 // Behind a rewrite of a MultiThreshold: thresholds and weights that it had, and that nothing uses any more, go.
 void stairs_drop(struct stairs *s, uint32_t thresholds, uint32_t weights);
 
+// A threshold with its weight, and where it stood. For qsort: in ascending order, NaN last, equal ones as they stood.
+struct stairs_step {
+  double t, w;
+  uint64_t place;
+};
+int stairs_by_threshold(const void *a, const void *b);
+
 #endif

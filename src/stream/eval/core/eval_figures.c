@@ -77,7 +77,7 @@ static int add_one_by_one(const struct eval_task *t, struct eval_sums *s, uint64
       s->overflows++;
       continue;
     }
-    if (t->r->rows[t->chunks.id].kind == RECIPE_QUANTIZE && !t->measures)
+    if (t->r->rows[t->chunks.id].kind != RECIPE_CAST && !t->measures)
       return refuse_not_finite(t, at + i, v[i], err);
     s->nonfinite++;
   }

@@ -324,6 +324,7 @@ static void share_memory(const struct filling *f, bool with_sums, bool with_code
   if (with_codes) at += units * eval_layout_codes(f->z, h->to - h->from);
   h->zeros = at;
   at += n;
+  if (f->z->by.gram != NO_ID) h->work = f->room.rest + round_up((uint64_t)(at - f->room.rest), 64);
   assert(at <= f->room.rest + f->room.rest_bytes);
 }
 
@@ -332,16 +333,19 @@ static int choose(const struct filling *f, uint32_t id, uint64_t unit, uint64_t 
                   struct err *err) {
   struct eval_block_box *h = f->h;
   const struct eval_quantize *z = f->z;
-  const uint64_t room = f->room.rest_bytes, sums = z->packs ? sizeof *h->sums : 0;
+  const uint64_t room =
+      f->room.rest_bytes - (z->by.gram != NO_ID ? 64 : 0); // for where work begins
+  const uint64_t sums = z->packs ? sizeof *h->sums : 0;
   const uint64_t statistics = statistics_bytes(z);
   const bool codes = z->part == PART_CODES;
-  const uint64_t bytes =
-      z->cells * statistics + sums + (codes ? eval_layout_codes(z, z->cells) : 0);
+  const uint64_t bytes = z->cells * statistics + sums +
+                         (codes ? eval_layout_codes(z, z->cells) : 0) + eval_whole_column_bytes(z);
   const uint64_t column = z->inner == 1 ? f->most : f->room.tile_bytes / z->width;
   uint64_t fit = (room - min_u64(codes ? open_bytes(f) : 0, room)) / bytes;
   h->first = unit;
   h->from = 0;
   h->to = z->cells;
+  if (fit == 0 && z->by.gram != NO_ID) return eval_whole_refuse(z, room, bytes, err);
   if (fit == 0 || (!z->packs && z->block > column)) { // QDQ is long then
     const uint64_t each = statistics + (codes ? eval_layout_codes(z, 1) : 0);
     const uint64_t groups = z->by_column ? (room - sums) / each / z->group : 0;
@@ -358,7 +362,7 @@ static int choose(const struct filling *f, uint32_t id, uint64_t unit, uint64_t 
   }
   const uint64_t wanted = eval_quantize_wanted_end(f->t, id, eval_layout_start(z, unit));
   uint64_t end = eval_layout_unit(z, wanted - 1) + 1;
-  if (z->inner == 1 || !z->packs)
+  if ((z->inner == 1 || !z->packs) && z->by.gram == NO_ID)
     fit = min_u64(fit, max_u64((z->inner == 1 ? ROWS_BOX_BYTES : LINES_BOX_BYTES) / bytes, 1));
   // Of millions of short columns no box asks farther than it and its neighbour reach.
   if (!codes) end = eval_quantize_unknown_end(f->t, z, unit, min_u64(end, unit + 2 * fit));
@@ -512,7 +516,9 @@ static int fill(struct eval_task *t, struct eval_stripe_box *b, uint64_t unit, u
       share_memory(&f, is_wanted && w->next < w->end, codes, f.room.rest);
       if (h->sums && unit == w->next && h->from > 0 && h->from == w->next_block)
         h->sums[0] = w->sums;
-      failed = fill_box(&f, err) != 0 || eval_tell_columns(t, h, err) != 0;
+      failed =
+          (h->z.by.gram != NO_ID ? eval_whole_fill(t, h, &f.room, err) : fill_box(&f, err)) != 0 ||
+          eval_tell_columns(t, h, err) != 0;
     }
     if (!failed && !t->measures) publish(&f); // codes that are thrown away ask for nothing more
   }

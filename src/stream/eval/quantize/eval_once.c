@@ -27,8 +27,8 @@ static struct eval_cache_key key_of(const struct recipes *r, uint32_t id,
                                     enum eval_cache_kind kind) {
   const struct recipe *x = &r->rows[id];
   const uint64_t chunks = (x->count - 1) / EVAL_CHUNK + 1;
-  struct eval_cache_key key = {
-      .kind = kind, .of = id, .q = recipe_quantization_of(r, id), .units = chunks};
+  struct eval_cache_key key = {.kind = kind, .of = id, .units = chunks};
+  if (x->kind == RECIPE_QUANTIZE) key.q = recipe_quantization_of(r, id);
   if (kind == EVAL_CACHE_CODES) key.bytes[0] = EVAL_CHUNK / 8 * dtype_bits((enum dtype)x->dtype);
   if (kind == EVAL_CACHE_FIGURES) key.bytes[0] = sizeof(struct figures);
   if (kind == EVAL_CACHE_TURNS) key.units = (chunks - 1) / GROUP + 1;
@@ -44,8 +44,10 @@ void eval_once_begin(struct eval_task *t, uint32_t id) {
        id = r->args[r->rows[id].args])
     turned |= r->rows[id].kind == RECIPE_TRANSPOSE;
   const struct recipe *x = &r->rows[id];
-  if (!turned || !t->ev->cache || x->kind != RECIPE_QUANTIZE || x->count == 0) return;
-  if (recipe_part_of(r, id) != PART_CODES || recipe_is_nbits(recipe_quantization_of(r, id).format))
+  if (!turned || !t->ev->cache || x->count == 0) return;
+  if (!recipe_quantizes(r, id) && x->kind != RECIPE_QUANTIZE_LINEAR) return;
+  if (recipe_quantizes(r, id) && (recipe_part_of(r, id) != PART_CODES ||
+                                  recipe_is_nbits(recipe_quantization_of(r, id).format)))
     return;
   if (eval_width(r, id) == 1) t->once = id; // levels are as large as what they are made of
 }
@@ -157,7 +159,7 @@ int eval_once_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_
       if (make_group(t, chunk, err) != 0) return -1;
       if (!take(t, chunk, at, n, out)) {
         t->once = NO_ID; // from now on everything is made as it is asked for
-        return eval_quantize_elements(t, id, first, count, out, err);
+        return t->ev->kinds[t->r->rows[id].kind].elements(t, id, first, count, out, err);
       }
     }
     first += n;

@@ -18,6 +18,7 @@
 
 #include "eval_affine.h"
 #include "eval_figures.h"
+#include "eval_linear.h"
 #include "eval_once.h"
 
 #include <assert.h>
@@ -30,7 +31,10 @@ static enum kernels_float float_of(enum dtype t) {
 
 static enum kernels_rule rule_of(enum recipe_format format) {
   switch (format) {
-  case FORMAT_NBITS: return KERNELS_NBITS;
+  case FORMAT_NBITS:
+  case FORMAT_NBITS_GPTQ:
+  case FORMAT_NBITS_CLIPPED:
+    return KERNELS_NBITS; // its parameters, from what is left of the weights
   case FORMAT_NBITS_RTN: return KERNELS_RTN;
   case FORMAT_NBITS_KQUANT: return KERNELS_K_QUANT;
   case FORMAT_NBITS_KQUANT_BEST: return KERNELS_K_QUANT_BEST;
@@ -64,6 +68,8 @@ static void set_key(struct eval_quantize *z) {
   // A column of some dozens of elements is read again with its neighbours, in one read of many.
   const bool brief = z->by_column && z->direct && z->k <= BRIEF_ROWS;
   z->key = (struct eval_cache_key){.of = z->of,
+                                   .gram = z->by.gram,
+                                   .rows = z->by.rows,
                                    .brief = brief,
                                    .q = z->q,
                                    .units = scale_bytes <= UINT32_MAX ? z->units : 0,
@@ -72,6 +78,7 @@ static void set_key(struct eval_quantize *z) {
 
 void eval_quantize_of(const struct recipes *r, uint32_t id, struct eval_quantize *z) {
   *z = (struct eval_quantize){.of = r->args[r->rows[id].args],
+                              .by = recipe_statistics_of(r, id),
                               .q = recipe_quantization_of(r, id),
                               .part = recipe_part_of(r, id)};
   const struct recipe *x = &r->rows[z->of];
@@ -281,7 +288,8 @@ bool eval_quantize_known(struct eval_task *t, const struct eval_quantize *z, uin
 
 static bool is_affine(const struct recipes *r, uint32_t id) {
   const enum recipe_format format = recipe_quantization_of(r, id).format;
-  return format == FORMAT_SHRINK || format == FORMAT_LEVELS || format == FORMAT_AFFINE;
+  return format == FORMAT_SHRINK || format == FORMAT_LEVELS || format == FORMAT_AFFINE ||
+         format == FORMAT_LINEAR;
 }
 
 int eval_quantize_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_t count,
@@ -293,7 +301,10 @@ int eval_quantize_elements(struct eval_task *t, uint32_t id, uint64_t first, uin
                    t->ev->n_boxes);
   b->busy = true;
   if (is_affine(t->r, id)) {
-    const int bad = eval_affine_elements(t, b, first, count, out, err);
+    const struct recipe_quantization q = recipe_quantization_of(t->r, id);
+    const int bad = (q.format != FORMAT_LINEAR ? eval_affine_elements
+                     : q.block > 0             ? eval_linear_block_elements
+                                   : eval_linear_range_elements)(t, b, first, count, out, err);
     b->busy = false;
     return bad;
   }
@@ -310,16 +321,15 @@ int eval_quantize_elements(struct eval_task *t, uint32_t id, uint64_t first, uin
 // ---- what is wanted ----------------------------------------------------------------------------
 
 void eval_quantize_forget(struct eval *ev, uint32_t id) {
-  const struct recipe *x = &ev->r->rows[id];
-  if (x->kind != RECIPE_QUANTIZE || is_affine(ev->r, id)) return; // ranges hold for all
+  if (!recipe_quantizes(ev->r, id) || is_affine(ev->r, id)) return; // ranges hold for all
   for (uint32_t i = 0; i < ev->n_boxes; i++)
     if (ev->boxes[i].id == id) ev->boxes[i].count = 0;
 }
 
 // Are figures told of this recipe's columns?
 static bool has_columns(const struct recipes *r, uint32_t id) {
-  return r->rows[id].kind == RECIPE_QUANTIZE && recipe_part_of(r, id) == PART_CODES &&
-         r->rows[id].count > 0 && recipe_is_nbits(recipe_quantization_of(r, id).format);
+  return recipe_quantizes(r, id) && recipe_part_of(r, id) == PART_CODES && r->rows[id].count > 0 &&
+         recipe_is_nbits(recipe_quantization_of(r, id).format);
 }
 
 void eval_quantize_begin(struct eval_task *t) {

@@ -10,6 +10,7 @@
 // along k: one of outer and inner is 1 for a matrix. A column of W is one (outer, inner) pair.
 struct eval_quantize {
   uint32_t of;
+  struct recipe_statistics by; // gram NO_ID: there are none
   struct recipe_quantization q;
   enum recipe_part part;
   struct kernels_block_format f;
@@ -35,6 +36,7 @@ static inline enum eval_cache_part eval_quantize_cached(enum recipe_part part) {
 void eval_quantize_of(const struct recipes *r, uint32_t id, struct eval_quantize *z);
 
 eval_elements_fn eval_quantize_elements;
+eval_elements_fn eval_linear_elements; // rows of QUANTIZE_LINEAR (eval_linear.c)
 
 // What eval_begin and eval_end do for figures by column.
 void eval_quantize_begin(struct eval_task *t);

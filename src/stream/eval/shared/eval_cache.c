@@ -87,18 +87,21 @@ uint64_t eval_cache_wanted(const struct recipes *r, const uint32_t *ids, uint32_
     if (r->rows[id].kind == RECIPE_REDUCE)
       most =
           max_u64(most, 2 * r->rows[id].bytes + 64); // units are equal; the last one may be short
-    if (r->rows[id].kind != RECIPE_QUANTIZE) continue;
+    if (!recipe_quantizes(r, id)) continue;
     // A unit has at least a byte of them, and a bit of the bitmap.
-    const uint64_t bytes = recipe_part_of(r, id) == PART_ZEROS ? r->rows[id].bytes : 0;
+    uint64_t bytes = recipe_part_of(r, id) == PART_ZEROS ? r->rows[id].bytes : 0;
+    if (recipe_quantization_of(r, id).format == FORMAT_LINEAR)
+      bytes = 2 * sizeof(float) * r->rows[id].count; // ranges
     most = max_u64(most, bytes + bytes / 8 + 32);
   }
   return most;
 }
 
 bool eval_cache_same(const struct eval_cache_key *a, const struct eval_cache_key *b) {
-  return a->kind == b->kind && a->of == b->of && a->q.format == b->q.format &&
-         a->q.bits == b->q.bits && a->q.symmetric == b->q.symmetric && a->q.axis == b->q.axis &&
-         a->q.block == b->q.block && a->q.levels == b->q.levels;
+  return a->kind == b->kind && a->of == b->of && a->gram == b->gram && a->rows == b->rows &&
+         a->q.format == b->q.format && a->q.bits == b->q.bits && a->q.symmetric == b->q.symmetric &&
+         a->q.axis == b->q.axis && a->q.block == b->q.block && a->q.levels == b->q.levels &&
+         a->q.type == b->q.type && a->q.reduced == b->q.reduced && a->q.guarded == b->q.guarded;
 }
 
 // The newest first: that is the one at work.

@@ -19,6 +19,7 @@ enum eval_cache_kind {
   EVAL_CACHE_CODES,
   EVAL_CACHE_FIGURES,
   EVAL_CACHE_REDUCED,
+  EVAL_CACHE_FACTOR,
   EVAL_CACHE_TURNS
 };
 
@@ -27,8 +28,10 @@ enum eval_cache_part { EVAL_CACHE_FIRST, EVAL_CACHE_OTHER, EVAL_CACHE_PARTS };
 
 struct eval_cache_key {
   enum eval_cache_kind kind;
-  uint32_t
-      of; // the operand; of CODES and FIGURES the recipe of the codes, of REDUCED the reduction
+  // The operand; of CODES and FIGURES the recipe of the codes, of REDUCED the reduction, of FACTOR the second moments.
+  uint32_t of;
+  // Of STATISTICS that also come of second moments, and of scales of rows: their recipes, else NO_ID; 0 of others.
+  uint32_t gram, rows;
   struct recipe_quantization q; // as in the table of recipes
   uint64_t units;
   uint32_t bytes[EVAL_CACHE_PARTS]; // of a unit's parts; 0: it has none

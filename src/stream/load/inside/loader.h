@@ -20,7 +20,8 @@
 #include "onnx.pb-c.h"
 
 enum {
-  NAME_MAX_BYTES = 64 << 10, // of a name; also of an attribute list or string that is held
+  RANGE_MAX_BYTES = 64 << 10, // of metadata of a value that may be its range
+  NAME_MAX_BYTES = 64 << 10,  // of a name; also of an attribute list or string that is held
   RANK_MAX = 1024,
   EXTERNAL_ENTRIES_MAX = 16,
 };
@@ -71,7 +72,7 @@ struct frame {
   const struct schema_field *child_field;
   uint32_t first_child, n_children, reserved_children;
   uint32_t values, indices;
-  uint32_t n_entries;  // TENSOR: external_data
+  uint32_t n_entries;  // TENSOR: external_data; INFO: entries that its row holds
   struct place type;   // INFO
   struct place noname; // TENSOR: its name where that is given as empty
 };
@@ -137,6 +138,8 @@ static inline struct place frame_place(const struct frame *f) {
 void load_add_item(struct frame *f, enum item_kind kind, uint32_t first);
 // Appends a field that is copied as it stands: an item of `kind` that indexes m->others.
 void load_add_other(struct loader *l, struct frame *f, enum item_kind kind, struct place at);
+// Whether an entry of a value's metadata, which ends here, is kept by its place: all but its range. (load_graph.c)
+int load_keeps_entry(struct loader *l, struct frame *f, bool *kept);
 // Makes the empty name of a tensor one of its kept fields: rows cannot tell it from none, but a
 // tensor that is encoded anew keeps it. Only for a tensor whose last name, the one that counts, is
 // empty.

@@ -19,6 +19,7 @@ struct eval_block_box {
   uint8_t *zeros;
   float *float_zeros;        // NBITS_HQQ: instead
   struct kernels_sums *sums; // of columns; NULL: nobody asks
+  uint8_t *work;             // with statistics: behind all of these
   // NBITS, where sums are all that is wanted: of each of these, one after the other's columns.
   const struct eval_quantize *ways;
   uint32_t n_ways;
@@ -104,6 +105,33 @@ int eval_panel_close(struct eval_task *t, struct eval_panel *p, int failed, stru
 int eval_blocks_elements(struct eval_task *t, struct eval_stripe_box *b, uint64_t first,
                          uint64_t count, uint8_t *out, struct err *err);
 int eval_blocks_end(struct eval_task *t, struct eval_stripe_box *b, struct err *err);
+
+// ---- with statistics (eval_whole.c, eval_factor.c) ---------------------------------------------
+
+// Memory of a box that a column takes besides; 0 of formats that look at the weights alone.
+uint64_t eval_whole_column_bytes(const struct eval_quantize *z);
+// The error where no column fits; -1.
+int eval_whole_refuse(const struct eval_quantize *z, uint64_t room, uint64_t column,
+                      struct err *err);
+// Codes, scales, zero points and sums of a box's columns.
+int eval_whole_fill(struct eval_task *t, struct eval_block_box *h, const struct eval_room *room,
+                    struct err *err);
+
+// Memory for tiles, for as long as columns are quantized.
+struct eval_factor {
+  uint64_t k;
+  uint32_t gram;
+  struct eval_cache_key key;
+  double *tile;     // GRAM_SIDE * GRAM_SIDE
+  uint8_t *scratch; // KERNELS_PRODUCTS_SCRATCH
+  double *all;      // all tiles, where no cache keeps them; or NULL
+};
+int eval_factor_open(struct eval_factor *f, const struct eval_quantize *z, struct err *err);
+void eval_factor_close(struct eval_factor *f);
+// Tile (r, c), c <= r, of the lower triangular M with H = MᵀM into f->tile, rows of gram_side(k, c) elements. H: the
+// second moments, dampened. A value that was never other than 0 has a diagonal element below 0.
+int eval_factor_tile(struct eval_task *t, struct eval_factor *f, uint64_t r, uint64_t c,
+                     struct err *err);
 
 // ---- figures (eval_tell.c) ---------------------------------------------------------------------
 

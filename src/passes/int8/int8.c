@@ -1,0 +1,394 @@
+// Parameters, recipes and tensors of int8 with quantized activations: int8.h says what each is.
+//
+//   range ──int8_scale_zero──▶ scale, zero                           known now
+//   weight ──int8_found──▶ codes, scales, zeros                      known when the weight is read
+//   bias, x_scale, w_scales ──int8_bias──▶ codes, scales, zeros
+//
+// Activations have a range that is known, so their parameters are numbers; those of weights are recipes, since nothing
+// is read here. Where a weight's range has a floor no format says it: it is written as arithmetic on the weight's least
+// and largest elements, in the order and the types of compute_scale_zp.
+#include "int8.h"
+
+#include "ranges.h"
+#include "recipe.h"
+
+#include <float.h>
+#include <math.h>
+
+enum { MOST_LIST = 1 << 20 };
+
+// ---- types -------------------------------------------------------------------------------------
+
+bool int8_is_code_type(enum dtype type) {
+  switch (type) {
+  case DTYPE_INT4:
+  case DTYPE_UINT4:
+  case DTYPE_INT8:
+  case DTYPE_UINT8:
+  case DTYPE_INT16:
+  case DTYPE_UINT16:
+  case DTYPE_FLOAT8E4M3FN: return true;
+  default: return false;
+  }
+}
+
+static bool is_signed(enum dtype type) {
+  return type == DTYPE_INT4 || type == DTYPE_INT8 || type == DTYPE_INT16;
+}
+
+void int8_full_codes(enum dtype type, int64_t *least, int64_t *most) {
+  const int64_t n = (int64_t)1 << dtype_bits(type);
+  *least = is_signed(type) ? -n / 2 : 0;
+  *most = *least + n - 1;
+}
+
+void int8_codes_of(const struct int8_how *how, int64_t *least, int64_t *most) {
+  int8_full_codes(how->type, least, most);
+  const int64_t half = (*most - *least + 1) / 2;
+  const bool four = dtype_bits(how->type) == 4;
+  if (how->reduced && is_signed(how->type)) {
+    *least = -half / 2;
+    *most = four ? half / 2 - 1 : half / 2;
+  } else if (how->reduced) {
+    *most = half - 1;
+  } else if (how->symmetric && is_signed(how->type) && !four) {
+    *least = -*most;
+  }
+}
+
+// Least normal number, and least number above 0.
+static double least_normal(enum dtype type) {
+  switch (type) {
+  case DTYPE_FLOAT16: return 0x1p-14;
+  case DTYPE_DOUBLE: return DBL_MIN;
+  default: return FLT_MIN;
+  }
+}
+static double least_number(enum dtype type) {
+  switch (type) {
+  case DTYPE_FLOAT16: return 0x1p-24;
+  case DTYPE_BFLOAT16: return 0x1p-133;
+  case DTYPE_DOUBLE: return 0x1p-1074;
+  default: return 0x1p-149;
+  }
+}
+
+double int8_rounded(enum dtype type, double x) {
+  uint8_t bits[8] = {0};
+  struct kit_number n;
+  if (!kit_number_put(type, x, bits) || !kit_number_at(type, bits, 0, &n)) return x;
+  return n.d;
+}
+
+// ---- activations -------------------------------------------------------------------------------
+
+// A scale below the smallest normal number, as it is rather than 1: rounded up, so that nothing is clipped.
+static double small_scale(enum dtype type, double s) {
+  const double step = least_number(type);
+  return ceil(s / step) * step;
+}
+
+static void snapped(const struct int8_range *x, const struct int8_how *how,
+                    struct int8_params *out) {
+  const double least = fmin(x->least, 0);
+  double most = fmax(x->most, 0), scale;
+  if (how->has_floor && how->real_floor > 0) most = fmax(most, least + how->real_floor);
+  out->zero = least < 0 ? 128 : 0;
+  if (most <= least)
+    scale = 1.0 / 255;
+  else
+    scale = least < 0 ? fmax(-least / 128, most / 127) : most / 255;
+  scale = int8_rounded(DTYPE_FLOAT, scale);
+  if (how->has_floor && scale < how->real_floor / 255) scale = how->real_floor / 255;
+  out->scale = int8_rounded(x->type, scale);
+}
+
+// The standard deviation of all finite numbers of float8e4m3fn, as numpy.std gives it in float32.
+static const double FLOAT8_DEVIATION = 0x1.903b1cp+6;
+
+bool int8_scale_zero(const struct int8_range *x, const struct int8_how *how,
+                     struct int8_params *out) {
+  *out = (struct int8_params){.scale = 1};
+  if (how->type == DTYPE_FLOAT8E4M3FN) {
+    if (!x->has_deviation) return false;
+    const double scale = x->deviation / FLOAT8_DEVIATION;
+    out->scale =
+        x->type == DTYPE_DOUBLE ? scale : int8_rounded(x->type, int8_rounded(DTYPE_FLOAT, scale));
+    return true;
+  }
+  if (how->restricted && how->type == DTYPE_UINT8 && !how->symmetric) {
+    snapped(x, how, out);
+    return true;
+  }
+  double least = fmin(x->least, 0), most = fmax(x->most, 0);
+  int64_t low, high;
+  int8_codes_of(how, &low, &high);
+  if (how->has_floor)
+    most = fmax(most, int8_rounded(x->type, least + int8_rounded(x->type, how->real_floor)));
+  if (how->symmetric) {
+    most = fmax(-least, most);
+    least = -most;
+  }
+  const double scale = (most - least) / (double)(high - low);
+  if (how->guarded ? scale < least_normal(x->type) : !(scale > 0)) return true;
+  out->zero = (int64_t)(how->symmetric ? nearbyint((double)(low + high) / 2)
+                                       : nearbyint((double)low - least / scale));
+  out->scale =
+      scale < least_normal(x->type) ? small_scale(x->type, scale) : int8_rounded(x->type, scale);
+  return true;
+}
+
+// ---- recipes -----------------------------------------------------------------------------------
+
+uint32_t int8_floats(struct recipes *r, enum dtype type, const double *list, uint32_t n) {
+  const size_t bytes = dtype_bits(type) / 8, count = n == NO_ID ? 1 : n;
+  const int64_t dims[1] = {(int64_t)count};
+  struct arena a = {0};
+  uint8_t *out = arena_alloc(&a, count * bytes + 8);
+  for (size_t i = 0; i < count; i++) {
+    uint8_t bits[8] = {0};
+    kit_number_put(type, list[i], bits);
+    memcpy(out + i * bytes, bits, bytes);
+  }
+  const uint32_t made =
+      recipe_bytes(r, type, dims, n == NO_ID ? 0 : 1, span_of(out, count * bytes));
+  arena_free(&a);
+  return made;
+}
+
+uint32_t int8_codes(struct recipes *r, enum dtype type, const int64_t *list, uint32_t n) {
+  const size_t bits = dtype_bits(type), count = n == NO_ID ? 1 : n;
+  const int64_t dims[1] = {(int64_t)count};
+  const size_t bytes = (count * bits + 7) / 8;
+  struct arena a = {0};
+  uint8_t *out = arena_alloc(&a, bytes + 8);
+  memset(out, 0, bytes + 8);
+  for (size_t i = 0; i < count; i++) {
+    const uint64_t code = (uint64_t)list[i];
+    if (bits == 4)
+      out[i / 2] = (uint8_t)(out[i / 2] | (code & 15) << (i % 2 * 4));
+    else
+      for (size_t b = 0; b < bits / 8; b++)
+        out[i * (bits / 8) + b] = (uint8_t)(code >> (8 * b));
+  }
+  const uint32_t made = recipe_bytes(r, type, dims, n == NO_ID ? 0 : 1, span_of(out, bytes));
+  arena_free(&a);
+  return made;
+}
+
+static const struct int8_parts none = {NO_ID, NO_ID, NO_ID};
+
+struct int8_parts int8_found(struct recipes *r, uint32_t of, const struct int8_weight_as *as) {
+  const struct recipe_quantization q = {.format = FORMAT_LINEAR,
+                                        .bits = dtype_bits(as->type),
+                                        .symmetric = as->symmetric,
+                                        .axis = as->axis,
+                                        .block = as->block,
+                                        .type = as->type,
+                                        .reduced = as->reduced,
+                                        .guarded = as->guarded};
+  if (!recipe_can_quantize(r, of, &q, PART_CODES) || !recipe_can_quantize(r, of, &q, PART_SCALES) ||
+      !recipe_can_quantize(r, of, &q, PART_ZEROS))
+    return none;
+  return (struct int8_parts){recipe_quantize(r, of, &q, PART_CODES),
+                             recipe_quantize(r, of, &q, PART_SCALES),
+                             recipe_quantize(r, of, &q, PART_ZEROS)};
+}
+
+struct int8_parts int8_given(struct recipes *r, uint32_t of, const struct int8_weight_as *as,
+                             uint32_t scales, uint32_t zeros) {
+  const struct recipe_linear q = {.type = as->type,
+                                  .scales = scales,
+                                  .zeros = as->type == DTYPE_FLOAT8E4M3FN ? NO_ID : zeros,
+                                  .axis = as->axis,
+                                  .block = as->block};
+  if (!recipe_can_quantize_linear(r, of, &q)) return none;
+  return (struct int8_parts){recipe_quantize_linear(r, of, &q), scales, zeros};
+}
+
+static uint32_t map2(struct recipes *r, enum recipe_map_op op, uint32_t a, uint32_t b) {
+  const uint32_t of[2] = {a, b};
+  return recipe_map(r, op, of);
+}
+static uint32_t number(struct recipes *r, enum dtype type, double x) {
+  return int8_floats(r, type, &x, NO_ID);
+}
+
+static uint32_t extreme(struct recipes *r, uint32_t of, uint32_t axis, enum recipe_reduce_op op) {
+  const uint32_t rank = r->rows[of].rank;
+  struct recipe_reduction q = {.op = op};
+  for (uint32_t i = 0; i < rank; i++)
+    if (i != axis) q.axes |= (uint64_t)1 << i;
+  if (q.axes == 0) return of;
+  return recipe_can_reduce(r, of, &q) ? recipe_reduce(r, of, &q) : NO_ID;
+}
+
+struct int8_parts int8_ranged(struct recipes *r, uint32_t of, const struct int8_weight_as *as,
+                              double real_floor) {
+  const enum dtype type = (enum dtype)r->rows[of].dtype;
+  const struct int8_how how = {
+      .type = as->type, .symmetric = as->symmetric, .reduced = as->reduced};
+  uint32_t low = extreme(r, of, as->axis, RECIPE_MIN), high = extreme(r, of, as->axis, RECIPE_MAX);
+  if (low == NO_ID || high == NO_ID || as->block) return none;
+  const uint32_t zero = number(r, type, 0);
+  int64_t least, most;
+  int8_codes_of(&how, &least, &most);
+  low = map2(r, RECIPE_MAP_MIN, low, zero);
+  high = map2(r, RECIPE_MAP_MAX, map2(r, RECIPE_MAP_MAX, high, zero),
+              map2(r, RECIPE_MAP_ADD, low, number(r, type, real_floor)));
+  if (as->symmetric) {
+    high = map2(r, RECIPE_MAP_MAX, recipe_map(r, RECIPE_MAP_ABS, &low), high);
+    low = recipe_map(r, RECIPE_MAP_NEG, &high);
+  }
+  const uint32_t low64 = recipe_cast(r, low, DTYPE_DOUBLE);
+  const uint32_t width = map2(r, RECIPE_MAP_SUB, recipe_cast(r, high, DTYPE_DOUBLE), low64);
+  const uint32_t scale =
+      map2(r, RECIPE_MAP_DIV, width, number(r, DTYPE_DOUBLE, (double)(most - least)));
+  const uint32_t small =
+      map2(r, RECIPE_MAP_LESS, scale, number(r, DTYPE_DOUBLE, least_normal(type)));
+  const uint32_t scales[3] = {small, number(r, DTYPE_DOUBLE, 1), scale};
+  uint32_t zeros[3] = {small, number(r, DTYPE_DOUBLE, 0),
+                       number(r, DTYPE_DOUBLE, nearbyint((double)(least + most) / 2))};
+  if (!as->symmetric) {
+    zeros[2] = map2(r, RECIPE_MAP_SUB, number(r, DTYPE_DOUBLE, (double)least),
+                    map2(r, RECIPE_MAP_DIV, low64, scale));
+    zeros[2] = recipe_map(r, RECIPE_MAP_ROUND, &zeros[2]);
+  }
+  return int8_given(r, of, as, recipe_cast(r, recipe_map(r, RECIPE_MAP_WHERE, scales), type),
+                    recipe_cast(r, recipe_map(r, RECIPE_MAP_WHERE, zeros), as->type));
+}
+
+struct int8_parts int8_bias(struct recipes *r, uint32_t bias, uint32_t x_scale, uint32_t w_scales,
+                            double beta) {
+  const enum dtype type = (enum dtype)r->rows[bias].dtype;
+  const uint64_t n = r->rows[w_scales].count;
+  const uint32_t rank = r->rows[bias].rank;
+  const int64_t dims[1] = {(int64_t)n};
+  if (r->rows[w_scales].rank > 1 || r->rows[x_scale].count != 1 || n == 0 || n > MOST_LIST ||
+      (n > 1 && (rank == 0 || (uint64_t)recipe_dims(r, bias)[rank - 1] != n)))
+    return none;
+  if (r->rows[x_scale].dtype != type) x_scale = recipe_cast(r, x_scale, type);
+  if (r->rows[w_scales].dtype != type) w_scales = recipe_cast(r, w_scales, type);
+  uint32_t s = map2(r, RECIPE_MAP_MUL, recipe_reshape(r, x_scale, NULL, 0), w_scales);
+  if (beta != 1) s = map2(r, RECIPE_MAP_MUL, s, number(r, type, beta));
+  s = recipe_reshape(r, s, dims, 1);
+  const uint8_t zero[4] = {0};
+  const struct recipe_linear q = {.type = DTYPE_INT32,
+                                  .scales = n > 1 ? s : recipe_reshape(r, s, NULL, 0),
+                                  .zeros = NO_ID,
+                                  .axis = n > 1 ? rank - 1 : RECIPE_PER_TENSOR};
+  if (!recipe_can_quantize_linear(r, bias, &q)) return none;
+  return (struct int8_parts){recipe_quantize_linear(r, bias, &q), s,
+                             recipe_fill(r, DTYPE_INT32, dims, n > 1, span_of(zero, 4))};
+}
+
+// ---- ranges ------------------------------------------------------------------------------------
+
+// The slot whose elements, and no others but 0, are what the node gives; NO_ID: there is none.
+static uint32_t viewed(struct kit *k, uint32_t node) {
+  struct span mode;
+  double pad;
+  switch (kit_op(k, node)) {
+  case OP_Identity:
+  case OP_Transpose:
+  case OP_Reshape:
+  case OP_Flatten:
+  case OP_Squeeze:
+  case OP_Unsqueeze:
+  case OP_Slice: return kit_in(k, node, 0);
+  case OP_Pad:
+    if (!kit_attr_string(k, node, "mode", "constant", &mode)) return NO_ID;
+    if (!span_is(mode, "constant")) return kit_in(k, node, 0);
+    if (kit_in(k, node, 2) != NO_ID && (!kit_const_scalar(k, kit_in(k, node, 2), &pad) || pad != 0))
+      return NO_ID;
+    return kit_in(k, node, 0);
+  default: return NO_ID;
+  }
+}
+
+enum { MOST_VIEWS = 64 };
+
+bool int8_range_of(struct int8 *q, uint32_t value, struct int8_range *out) {
+  struct kit *k = q->k;
+  const enum dtype type = kit_dtype(k, value);
+  for (int i = 0; q->ranges && value != NO_ID && i < MOST_VIEWS; i++) {
+    const struct ranges_value *v = ranges_find(q->ranges, model_value_name(k->m, value));
+    if (v) {
+      *out = (struct int8_range){.type = v->type == DTYPE_UNDEFINED ? type : v->type,
+                                 .least = v->least,
+                                 .most = v->most,
+                                 .has_deviation = v->has_spread,
+                                 .deviation = v->deviation};
+      return true;
+    }
+    const uint32_t maker = kit_maker(k, value);
+    if (maker == NO_ID) return false;
+    value = viewed(k, maker);
+  }
+  return false;
+}
+
+// ---- tensors -----------------------------------------------------------------------------------
+
+struct int8_made {
+  uint32_t tensor;
+  struct int8_weight_as as;
+  struct int8_parts parts;
+};
+
+void int8_init(struct int8 *q, struct kit *k, const struct ranges *ranges) {
+  *q = (struct int8){.k = k, .ranges = ranges};
+}
+
+void int8_done(struct int8 *q) {
+  TABLE_FREE(q, made);
+}
+
+struct span int8_value_name(struct kit *k, struct span stem, const char *suffix) {
+  return kit_names_take(&k->names, KIT_VALUES, k->graph, kit_names_join(stem, suffix, &k->site),
+                        &k->site);
+}
+
+struct span int8_node_name(struct kit *k, struct span stem, const char *suffix) {
+  return kit_names_free(&k->names, KIT_NODES, k->graph, kit_names_join(stem, suffix, &k->site),
+                        &k->site);
+}
+
+uint32_t int8_tensor(struct kit *k, struct span stem, const char *suffix, uint32_t recipe,
+                     uint32_t weight) {
+  const struct span name = int8_value_name(k, stem, suffix);
+  if (weight == NO_ID) return edit_add_tensor(k->e, k->graph, name, recipe);
+  const uint32_t called = k->m->tensors[weight].name;
+  return edit_add_tensor_for(k->e, k->graph, name, recipe, weight, called);
+}
+
+static bool same_form(const struct int8_weight_as *a, const struct int8_weight_as *b) {
+  return a->type == b->type && a->symmetric == b->symmetric && a->reduced == b->reduced &&
+         a->guarded == b->guarded && a->axis == b->axis && a->block == b->block;
+}
+
+bool int8_weight(struct int8 *q, uint32_t value, const struct int8_weight_as *as,
+                 struct int8_parts *out) {
+  struct kit *k = q->k;
+  struct model_constant c;
+  if (!model_resolve_constant(k->m, value, &c) || !edit_tensor_readable(k->e, c.tensor))
+    return false;
+  for (uint32_t i = 0; i < q->n_made; i++)
+    if (q->made[i].tensor == c.tensor && same_form(&q->made[i].as, as)) {
+      *out = q->made[i].parts;
+      return true;
+    }
+  const uint32_t of = edit_tensor_recipe(k->e, c.tensor);
+  const struct int8_parts found = int8_found(k->r, of, as);
+  if (found.codes == NO_ID) return false;
+  const struct span name = model_value_name(k->m, c.value);
+  const struct span stem = span_of(arena_string(&k->site, name), name.n);
+  const uint32_t graph = k->graph;
+  k->graph = k->m->values[c.value].graph;
+  out->codes = int8_tensor(k, stem, "_quantized", found.codes, c.tensor);
+  out->scales = int8_tensor(k, stem, "_scale", found.scales, c.tensor);
+  out->zeros = int8_tensor(k, stem, "_zero_point", found.zeros, c.tensor);
+  k->graph = graph;
+  *TABLE_PUSH(q, made) = (struct int8_made){c.tensor, *as, *out};
+  return true;
+}

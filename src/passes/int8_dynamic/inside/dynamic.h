@@ -1,0 +1,214 @@
+// What the files of the pass `dynamic` share. For them only.
+#ifndef WEIR_DYNAMIC_H
+#define WEIR_DYNAMIC_H
+
+#include "kit.h"
+#include "recipe.h"
+
+// Operators that are quantized, a bit each.
+enum dynamic_op {
+  DYNAMIC_MATMUL = 1,
+  DYNAMIC_GEMM = 2,
+  DYNAMIC_LSTM = 4,
+  DYNAMIC_GATHER = 8,
+  DYNAMIC_CONV = 16,
+  DYNAMIC_ATTENTION = 32,
+  DYNAMIC_EMBED = 64, // EmbedLayerNormalization
+  DYNAMIC_TRANSPOSE = 128,
+};
+enum {
+  DYNAMIC_OWN_OPS =
+      DYNAMIC_MATMUL | DYNAMIC_GEMM | DYNAMIC_LSTM | DYNAMIC_GATHER | DYNAMIC_ATTENTION,
+  DYNAMIC_THEIR_OPS = DYNAMIC_MATMUL | DYNAMIC_LSTM | DYNAMIC_GATHER | DYNAMIC_CONV |
+                      DYNAMIC_ATTENTION | DYNAMIC_EMBED | DYNAMIC_TRANSPOSE,
+};
+
+enum dynamic_form { DYNAMIC_FUSED, DYNAMIC_INTEGER };
+enum dynamic_symmetry { DYNAMIC_BY_TYPE, DYNAMIC_SYMMETRIC, DYNAMIC_ASYMMETRIC };
+
+// --tensor: other words for weights of some names.
+struct target;
+struct dynamic_override {
+  struct name_pattern pattern;
+  bool has_type, has_axis, has_reduced;
+  bool is_unsigned, per_tensor, reduced;
+};
+
+struct dynamic_options {
+  struct name_filter nodes;    // the first member: name_filter.h
+  const struct target *target; // NULL: none
+  uint32_t op_types;
+  uint32_t weight_type; // int8|uint8
+  bool by_conv;         // uint8 if the model has a Conv, whatever it says
+  bool per_tensor, reduce_range;
+  uint32_t form; // enum dynamic_form
+  struct dynamic_override *overrides;
+  uint32_t n_overrides;
+  bool compat; // as onnxruntime's quantize_dynamic; what follows is only said with it
+  bool per_channel, enable_subgraph, any_matmul, force_quantize;
+  uint32_t weight_symmetric; // enum dynamic_symmetry
+  uint32_t activation_symmetric;
+  enum dtype default_type;                 // of values whose type is not known; UNDEFINED: none
+  const char *const *only, *const *except; // names of nodes
+  uint32_t n_only, n_except;
+};
+
+// ---- weights -----------------------------------------------------------------------------------
+
+// A constant that is quantized.
+struct dynamic_operand {
+  uint32_t tensor; // of its elements
+  uint32_t value;  // that they define
+  uint32_t read;   // that the node reads: `value`, or one behind Identity and Transpose
+  uint32_t named;  // whose name new tensors have
+  bool transposed; // the node reads the transpose of the matrix
+};
+
+// How its codes lie.
+//   PLAIN      as the weight
+//   FILTERS    the same; scales [M,1,…] for what Conv makes, one zero point for all channels
+//   RECURRENT  of LSTM: [D,4H,K] becomes [D,K,4H], scales [D] or [D,4H]
+enum dynamic_layout { DYNAMIC_PLAIN, DYNAMIC_FILTERS, DYNAMIC_RECURRENT };
+
+struct dynamic_as {
+  enum dtype type; // int8 or uint8
+  bool symmetric, reduced;
+  bool zeros; // a zero point is wanted even where it is 0
+  uint32_t
+      axis; // RECIPE_PER_TENSOR, or the channels' axis of the operand. RECURRENT: 0 for a scale a
+            // direction, 1 for one a row of each
+  enum dynamic_layout layout;
+};
+
+// What stands for the elements of a value: value ids.
+struct dynamic_codes {
+  uint32_t codes, scale, zero; // zero NO_ID: none is there
+  bool per_channel;
+  bool half; // the elements are float16; scales are float32 all the same
+};
+
+struct dynamic_stored {
+  uint32_t tensor;
+  bool transposed;
+  struct dynamic_as as;
+  struct dynamic_codes codes;
+  uint32_t recipe; // of the codes
+  uint32_t next;   // of the same tensor, + 1
+};
+
+// ---- one run -----------------------------------------------------------------------------------
+
+// With more products in a sum (255 * 127 each) it may pass the end of int32.
+enum { DYNAMIC_DEEPEST = 66311 };
+
+enum { DYNAMIC_WEIGHTS = 5 }; // the most constants that a node quantizes: EmbedLayerNormalization
+struct dynamic_site {
+  uint32_t node;
+  enum dynamic_op op;
+  const char *why; // why it stays, a stable word; NULL: it is quantized
+  struct dynamic_operand weights[DYNAMIC_WEIGHTS];
+  uint32_t
+      n_weights; // 0, where it is quantized: none is constant (only with any_matmul, or Conv in compat)
+  bool half;     // float16: computed between Casts
+  const struct dynamic_override *override;
+};
+
+// A Mul of two scales, for nodes without a name.
+struct dynamic_product {
+  uint32_t a, b, graph, out;
+};
+
+struct dynamic {
+  struct kit k;
+  const struct dynamic_options *o;
+  TABLE(uint32_t, of_value); // by value id: 1 + row of `codes`
+  TABLE(struct dynamic_codes, codes);
+  TABLE(uint32_t, of_tensor); // by tensor id: 1 + first row of `stored`
+  TABLE(struct dynamic_stored, stored);
+  TABLE(struct dynamic_product, products);
+  TABLE(uint32_t, hollow); // values that have codes in their place, and whose floats may be wanted
+  TABLE(uint32_t, wanted); // compat: constants in codes that nodes want as floats
+  TABLE(uint32_t, turned); // compat: by tensor id, 1 + the value of its transpose
+  uint32_t next;           // the node that the walk looks at next
+  // of the site at hand, valid until the next
+  const struct dynamic_site *site;
+  struct span node_name, y_name;
+  uint32_t recipe; // of the codes that it is reported with
+};
+
+// dynamic_weights.c ------------------------------------------------------------------------------
+// The constant in a slot: false and why not. `turned`: a Transpose of a matrix may stand between.
+bool dynamic_weights_find(struct dynamic *d, uint32_t node, uint32_t slot, bool turned,
+                          struct dynamic_operand *out, const char **why);
+// Its rank and dim i as the node reads it.
+uint32_t dynamic_weights_rank(const struct dynamic *d, const struct dynamic_operand *w);
+int64_t dynamic_weights_dim(const struct dynamic *d, const struct dynamic_operand *w, uint32_t i);
+// How weights of the site at hand are quantized; axis: the channels', if there is a scale for each.
+struct dynamic_as dynamic_weights_as(const struct dynamic *d, const struct dynamic_site *s,
+                                     uint32_t axis, enum dynamic_layout layout);
+// How a table that is gathered is: as onnxruntime quantizes activations.
+struct dynamic_as dynamic_weights_as_activation(const struct dynamic *d);
+// Its codes, made where they are not there yet.
+struct dynamic_codes dynamic_weights_store(struct dynamic *d, const struct dynamic_operand *w,
+                                           const struct dynamic_as *as);
+
+// dynamic_codes.c --------------------------------------------------------------------------------
+// What stands for the value in the codes of an activation (uint8): DynamicQuantizeLinear, or what there is already.
+struct dynamic_codes dynamic_codes_of(struct dynamic *d, uint32_t value);
+// Those that are there: NULL if there are none.
+const struct dynamic_codes *dynamic_codes_found(const struct dynamic *d, uint32_t value);
+void dynamic_codes_note(struct dynamic *d, uint32_t value, const struct dynamic_codes *codes);
+const char *dynamic_codes_match_gather(struct dynamic *d, struct dynamic_site *s);
+void dynamic_codes_gather(struct dynamic *d, const struct dynamic_site *s);
+const char *dynamic_codes_match_transpose(struct dynamic *d, struct dynamic_site *s);
+void dynamic_codes_transpose(struct dynamic *d, const struct dynamic_site *s);
+// compat: of a node that stays. Its constants that have become codes are wanted as floats.
+void dynamic_codes_want(struct dynamic *d, uint32_t node);
+// The value, to be read as floats by a node that is made now: where only codes are there, DequantizeLinear makes it
+// first (a value that nothing makes would go with the node that gives way). NO_ID stays it.
+uint32_t dynamic_codes_floats(struct dynamic *d, uint32_t value);
+// In the end: DequantizeLinear for what is still read as floats.
+void dynamic_codes_finish(struct dynamic *d);
+// Names and nodes. The name `stem` and `suffix`, of a value; of a node (none where the stem is none).
+struct edit_output dynamic_codes_output(struct dynamic *d, uint32_t graph, struct span stem,
+                                        const char *suffix);
+struct span dynamic_codes_called(struct dynamic *d, struct span stem, const char *suffix);
+// Where the last of new nodes puts what it makes: a node whose outputs it takes over, and which goes (NO_ID:
+// none), or a new value.
+struct dynamic_result {
+  uint32_t as;
+  struct edit_output out;
+};
+// That last node; with `half` it makes float32, and a Cast behind it what is wanted, under the name of the node and
+// `_cast`.
+void dynamic_codes_put(struct dynamic *d, const struct kit_new *spec,
+                       const struct dynamic_result *to, bool half);
+// A Cast to or from float16 around what computes in float32; as it is where it is not `half`.
+uint32_t dynamic_codes_widen(struct dynamic *d, uint32_t value, bool half);
+
+// dynamic_matmul.c -------------------------------------------------------------------------------
+const char *dynamic_matmul_match(struct dynamic *d, struct dynamic_site *s);
+void dynamic_matmul_convert(struct dynamic *d, const struct dynamic_site *s);
+const char *dynamic_matmul_match_gemm(struct dynamic *d, struct dynamic_site *s);
+void dynamic_matmul_convert_gemm(struct dynamic *d, const struct dynamic_site *s);
+// compat: every Gemm that is a product and a sum becomes these two.
+void dynamic_matmul_split_all(struct dynamic *d);
+// What comes behind MatMulInteger and ConvInteger: Cast, and the Muls with both scales.
+void dynamic_matmul_scaled(struct dynamic *d, uint32_t sums, const struct dynamic_codes *a,
+                           const struct dynamic_codes *b, const struct dynamic_result *to,
+                           bool half);
+
+// dynamic_conv.c, dynamic_lstm.c, dynamic_attention.c --------------------------------------------
+const char *dynamic_conv_match(struct dynamic *d, struct dynamic_site *s);
+void dynamic_conv_convert(struct dynamic *d, const struct dynamic_site *s);
+const char *dynamic_lstm_match(struct dynamic *d, struct dynamic_site *s);
+void dynamic_lstm_convert(struct dynamic *d, const struct dynamic_site *s);
+const char *dynamic_attention_match(struct dynamic *d, struct dynamic_site *s);
+void dynamic_attention_convert(struct dynamic *d, const struct dynamic_site *s);
+const char *dynamic_attention_match_embed(struct dynamic *d, struct dynamic_site *s);
+void dynamic_attention_convert_embed(struct dynamic *d, const struct dynamic_site *s);
+
+// dynamic.c --------------------------------------------------------------------------------------
+int dynamic_run(struct pass_env *env, const struct dynamic_options *o, struct err *err);
+
+#endif

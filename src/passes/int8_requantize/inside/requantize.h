@@ -1,0 +1,38 @@
+// requantize: quantized models from one form to another. What its parts share, and in which order they come:
+//
+//   fold          constants behind QuantizeLinear, FakeQuantize and converted modules become stored codes     (requantize_fold.c)
+//   to qoperator  DequantizeLinear → operator → QuantizeLinear becomes the operator on codes        (requantize_to_qoperator.c)
+//   to qdq        the operator on codes becomes DequantizeLinear → operator → QuantizeLinear              (requantize_to_qdq.c)
+//
+// The seam is run_requantize in requantize_passes.c: what folds comes first, and leaves DequantizeLinear of initializers, whose
+// scales and zero points are initializers too; what changes the form asks only for those. Each part walks the model itself, and
+// reports its own sites.
+#ifndef WEIR_REQUANTIZE_H
+#define WEIR_REQUANTIZE_H
+
+#include "kit.h"
+
+enum requantize_to { REQUANTIZE_QDQ, REQUANTIZE_QOPERATOR };
+
+struct requantize_options {
+  struct name_filter nodes;
+  enum requantize_to to;
+};
+
+// Calls `visit` for the nodes of every graph, in order, that there were when it began: it may remove and make others.
+void requantize_walk(struct kit *k, const struct requantize_options *options,
+                     void (*visit)(struct kit *k, const struct requantize_options *options,
+                                   uint32_t node));
+
+// Constants behind QuantizeLinear become stored codes, and what stands between codes and DequantizeLinear without doing
+// anything goes. First of all parts.
+void requantize_fold(struct kit *k, const struct requantize_options *options);
+
+// Types are known (kit_infer). Nodes that the filter does not let through stay as they are.
+void requantize_to_qoperator(struct kit *k, const struct requantize_options *options);
+// Has an operator on codes scales by channel? DequantizeLinear has them from opset 13 on.
+enum { REQUANTIZE_CHANNELS_OPSET = 13 };
+bool requantize_wants_channels(struct kit *k, const struct requantize_options *options);
+void requantize_to_qdq(struct kit *k, const struct requantize_options *options);
+
+#endif

@@ -1,0 +1,253 @@
+// The parts of static quantization: what is asked for, which nodes, which parameters values get, and how they are
+// written. One run:
+//
+//   static_begin       the opset that the types need; ranges; overrides
+//   static_mark        which values are quantized, and how they share           static_mark.c
+//   static_put         Q and DQ nodes, weights, biases                           static_put*.c
+//
+// The form of operators on codes (static_qoperator.c) takes the first of these, and goes its own way from there.
+//
+// Values are said by their id. `entries` are in the order in which they were marked, which is that of the
+// existing tool.
+#ifndef WEIR_STATIC_H
+#define WEIR_STATIC_H
+
+#include "int8.h"
+
+struct ranges;
+
+enum static_format { // as the words of --format
+  STATIC_QDQ,
+  STATIC_QOPERATOR,
+  STATIC_INT32_BIAS,
+  STATIC_FP32_BIAS,
+  STATIC_FP32_BIAS_QDQ
+};
+
+enum static_execution { STATIC_AS_QDQ, STATIC_AS_QLINEAR }; // of the three recipes for biases
+
+struct static_axis {
+  const char *op;
+  int64_t axis;
+};
+
+enum static_choice { STATIC_BY_TYPE, STATIC_TRUE, STATIC_FALSE };
+
+struct static_options {
+  struct name_filter nodes;
+  const char *ranges, *override; // paths
+  enum static_format format;
+  enum static_execution execution; // of the three recipes for biases
+  bool compat;
+  enum dtype activation, weight;
+  bool per_tensor, per_channel;
+  const char *const *ops; // NULL: the defaults
+  uint32_t n_ops;
+  // Extra options of quantize_static, each under its name there.
+  bool reduce_range, activation_symmetric, activation_restricted_asymmetric;
+  enum static_choice weight_symmetric;
+  bool has_real_floor;
+  double real_floor; // MinimumRealRange
+  bool calib_tensor_range_symmetric, force_quantize_no_input_check, add_qdq_pair_to_weight,
+      keep_float_bias, dedicated_qdq_pair, keep_removable_activations, disable_weight_adjust,
+      use_qdq_contrib_ops, sigmoid_nnapi;
+  const char *const *no_output; // OpTypesToExcludeOutputQuantization
+  uint32_t n_no_output;
+  struct static_axis *axes; // QDQOpTypePerChannelSupportToAxis
+  uint32_t n_axes;
+  uint64_t block;          // BlockSize; 0: none
+  enum dtype default_type; // DefaultTensorType, of values whose type is not known; UNDEFINED: none
+};
+
+// ---- overrides (static_override.c) ---------------------------------------------------------------
+
+// Of a tensor, or of one of its channels.
+struct static_override {
+  bool has_type, has_scale, has_symmetric, has_reduced, has_range, has_axis;
+  enum dtype type;
+  double scale, least, most;
+  int64_t zero, axis;
+  bool symmetric, reduced;
+};
+struct static_overrides {
+  uint32_t value;                   // id
+  const struct static_override *of; // one, or one a channel
+  uint32_t n;
+  // Activations: a second type, for all consumers, or those of these names.
+  const struct static_override *convert; // NULL: none
+  const struct span *receivers;
+  uint32_t n_receivers;
+  bool some_receive; // there is a list of them
+};
+
+// ---- the run -------------------------------------------------------------------------------------
+
+enum static_qdq {
+  STATIC_Q_OWN,
+  STATIC_Q_CONV,
+  STATIC_Q_GEMM,
+  STATIC_Q_MATMUL,
+  STATIC_Q_NORM,
+  STATIC_Q_SHARE,
+  STATIC_Q_MAXPOOL,
+  STATIC_Q_RESIZE,
+  STATIC_Q_REMOVABLE,
+  STATIC_Q_PAD,
+  STATIC_Q_SPLIT,
+  STATIC_Q_GATHER,
+  STATIC_Q_WHERE,
+  STATIC_Q_NEVER,
+};
+enum static_qop {
+  STATIC_O_FLOAT,
+  STATIC_O_CONV,
+  STATIC_O_GEMM,
+  STATIC_O_MATMUL,
+  STATIC_O_BINARY,
+  STATIC_O_CONCAT,
+  STATIC_O_ACTIVATION,
+  STATIC_O_GLOBAL_POOL,
+  STATIC_O_POOL,
+  STATIC_O_SOFTMAX,
+  STATIC_O_WHERE,
+  STATIC_O_RELU,
+  STATIC_O_DIRECT,
+  STATIC_O_MAXPOOL,
+  STATIC_O_RESIZE,
+  STATIC_O_SPLIT,
+  STATIC_O_PAD,
+  STATIC_O_GATHER,
+  STATIC_O_ARGMAX,
+  STATIC_O_EMBED,
+};
+struct static_op {
+  const char *name;
+  enum static_qdq qdq;
+  enum static_qop qop;
+  bool by_default; // with --compat onnxruntime
+};
+
+// Parameters of an activation: what its producer's Q has, and what some or all consumers get instead.
+struct static_params {
+  struct int8_params own, converted;
+  enum dtype type, converted_type, scale_type;
+  const struct static_overrides *with; // whose receivers there are; NULL: not converted
+};
+
+// What the codes of a constant are for an operator on codes, where overrides do not say otherwise.
+struct static_role {
+  enum dtype type;
+  bool symmetric, reduced;
+};
+
+// Marked for Q and DQ.
+struct static_entry {
+  uint32_t value;
+  bool gone;   // its node was removed, or what it was marked for is done
+  bool weight; // as a weight, not as an activation
+  bool per_tensor, per_channel;
+  uint32_t axis;
+  uint32_t provider; // value whose parameters it has; NO_ID: its own
+  uint32_t provider_node;
+  // Constants:
+  struct int8_weight_as as;
+  uint32_t scales, zeros;         // recipes
+  const struct static_role *role; // NULL: as Q and DQ want it
+};
+
+// A bias in int32.
+struct static_bias {
+  uint32_t value, node, slot, input, weight;
+  double alpha, beta;
+  bool is_zero; // all elements are known to be 0
+};
+
+// A weight with scales along another axis than the first of its nodes wants them: a copy of it.
+struct static_turned {
+  uint32_t value, axis, copy;
+};
+
+// A MatMul and the Add of its bias, for the recipes.
+struct static_linear {
+  uint32_t node, add, bias; // bias: a constant's value
+};
+
+// What a value got when it was written.
+struct static_made {
+  uint32_t scale, zero;                     // values; NO_ID: not written
+  uint32_t converted_scale, converted_zero; // NO_ID: not converted
+  const struct static_overrides *with;
+};
+
+struct static_run {
+  struct kit k;
+  struct int8 q;
+  const struct static_options *o;
+  const struct ranges *ranges;
+  uint32_t graph; // the main one
+  int64_t opset;
+  bool contrib;       // Q and DQ of com.microsoft
+  struct arena arena; // of the run
+  TABLE(struct static_overrides, overrides);
+  TABLE(uint32_t, override_of);    // by value id: 1 + which
+  TABLE(struct int8_range, range); // by value id; type UNDEFINED: none
+  TABLE(struct static_entry, entries);
+  TABLE(uint32_t, entry_of); // by value id: 1 + the living entry
+  TABLE(struct static_bias, biases);
+  TABLE(uint32_t, bias_of); // by value id: 1 + which
+  TABLE(struct static_linear, linears);
+  TABLE(struct static_turned, turned);
+  TABLE(struct static_made, made); // by value id
+  TABLE(uint32_t,
+        receivers); // nodes that were quantized, in order, for each input: pairs (value, node)
+};
+
+int static_pass(struct pass_env *env, const struct static_options *o, struct err *err);
+
+// The row of an operator's name, or NULL.
+const struct static_op *static_op_named(struct span name);
+// Is the node to be quantized: of an operator that is asked for, not excluded? Otherwise why not, a stable word; "" for an operator
+// that nobody asked for.
+bool static_takes(struct static_run *s, uint32_t node, const char **why);
+// A constant of float32 or float16: an initializer, or without compat a Constant too, behind Identity too.
+bool static_is_constant(struct static_run *s, uint32_t value);
+// The type of a value's elements; where none is known, that of the options.
+enum dtype static_dtype(struct static_run *s, uint32_t value);
+// A value of float32 or float16, or such a constant.
+bool static_is_float(struct static_run *s, uint32_t value);
+// May nobody quantize behind it?
+bool static_leaves_output(const struct static_run *s, uint32_t node);
+
+const struct static_overrides *static_override_of(const struct static_run *s, uint32_t value);
+int static_read_overrides(struct static_run *s, struct err *err);
+
+// The parameters of an activation by its range and its overrides: false if there is no range.
+bool static_params_of(struct static_run *s, uint32_t value, struct static_params *out);
+// Is a weight of an operator quantized by channel, and along which axis (`axis`: what the operator would have)?
+bool static_is_per_channel(struct static_run *s, uint32_t value, int64_t axis, const char *op,
+                           uint32_t *out);
+// Are weights of that type quantized symmetrically?
+bool static_is_weight_symmetric(const struct static_options *o, enum dtype type);
+// Scales, zero points and form of a constant: entry->as, scales, zeros. ERR_USAGE for overrides that do not fit it.
+int static_weight_params(struct static_run *s, struct static_entry *entry, struct err *err);
+// Codes of it by these.
+uint32_t static_weight_codes(struct static_run *s, const struct static_entry *entry);
+// Does the value's converted form go to that node?
+bool static_receives(const struct static_run *s, const struct static_overrides *with,
+                     uint32_t node);
+
+struct static_entry *static_entry_of(struct static_run *s, uint32_t value);
+// Marked, as any of them or as a bias?
+bool static_is_marked(struct static_run *s, uint32_t value);
+int static_mark(struct static_run *s, struct err *err);
+int static_put(struct static_run *s, struct err *err);
+// One of the three recipes for biases (static_recipes.c). Of a MatMul: then what it gives is not quantized; a bias behind it is noted.
+bool static_mark_linear(struct static_run *s, uint32_t node);
+void static_put_recipes(struct static_run *s);
+// The form of operators on codes (static_qoperator.c).
+int static_qoperator(struct static_run *s, struct err *err);
+
+// The largest range that 0 lies in, for nodes that give what is known: Softmax, what goes into Relu and Clip.
+void static_adjust_ranges(struct static_run *s);
+
+#endif

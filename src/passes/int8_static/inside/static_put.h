@@ -1,0 +1,36 @@
+// How Q and DQ are written, for those who write them: values, weights, biases, and the recipes of biases.
+#ifndef WEIR_STATIC_PUT_H
+#define WEIR_STATIC_PUT_H
+
+#include "static.h"
+
+// Scale and zero point (values) of a Q or DQ.
+struct static_form {
+  uint32_t scale, zero; // zero NO_ID: none
+  uint32_t axis;        // RECIPE_PER_TENSOR: none
+  uint64_t block;
+};
+
+// A Q or DQ at k.before; gives its output.
+uint32_t static_put_node(struct static_run *s, enum op op, const struct static_form *f, uint32_t in,
+                         struct edit_output out, struct span name);
+// The value's name, in k.site.
+struct span static_stem(struct static_run *s, uint32_t value);
+// Tensors <stem>_zero_point<suffix>, <stem>_scale<suffix>.
+struct static_form static_new_form(struct static_run *s, struct span stem, const char *suffix,
+                                   const struct int8_params *p, enum dtype scale_type,
+                                   enum dtype type);
+// The first node of the graph that uses the value, itself or in a body; NO_ID: none.
+uint32_t static_first_user(struct static_run *s, uint32_t value);
+// What was written for the value. Valid until the next call.
+struct static_made *static_made_of(struct static_run *s, uint32_t value);
+// The scale (and zero point) that this consumer sees; NO_ID: the value was not quantized.
+uint32_t static_scale_for(struct static_run *s, uint32_t value, uint32_t node, uint32_t *zero);
+// ERR_INPUT that names the value.
+int static_no_range(struct static_run *s, uint32_t value, struct err *err);
+
+// Scales of weights become so large that biases fit int32 (static_bias.c).
+void static_make_room(struct static_run *s);
+void static_put_biases(struct static_run *s);
+
+#endif

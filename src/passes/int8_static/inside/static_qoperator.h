@@ -1,0 +1,84 @@
+// The form of operators on codes: which values are there as codes, and how they come to be.
+//
+// A value is *held* where its codes are: behind a Q that was put for it, as a constant's codes, or as the result of an operator on
+// codes. The float value of the latter is gone; who still wants it gets a DQ in the end (static_qoperator_finish).
+#ifndef WEIR_STATIC_QOPERATOR_H
+#define WEIR_STATIC_QOPERATOR_H
+
+#include "static_put.h"
+
+struct static_held {
+  uint32_t codes, scale, zero; // values; codes NO_ID: not held
+  enum dtype type;
+  uint32_t axis;   // of scales by channel; RECIPE_PER_TENSOR: one scale
+  bool known;      // of one scale: what follows
+  double scale_is; // the numbers
+  int64_t zero_is;
+  bool constant; // of a constant, which is there as floats too
+  bool wanted;   // of a constant, compat: who takes it as floats comes behind those that took codes
+};
+
+// A constant in one form.
+struct static_coded {
+  uint32_t tensor;
+  struct static_entry entry; // value, form, recipes of scales and zero points
+  uint32_t codes_recipe;
+  struct static_held held;
+};
+
+// A bias in int32. With compat the first one stands for all that follow, and one that comes behind it as floats takes DQ.
+struct static_bias_codes {
+  uint32_t value, codes;
+  uint32_t scales, zeros; // recipes
+  bool wanted;
+};
+
+struct static_qoperator_run {
+  struct static_run *s;
+  uint32_t node;                   // that is looked at
+  bool reported;                   // it, with a weight
+  TABLE(struct static_held, held); // by value id
+  TABLE(uint32_t, order);          // values that are held, in order
+  TABLE(struct static_coded, coded);
+  TABLE(struct static_bias_codes, biases);
+};
+
+// ---- values (static_qoperator_values.c) ----------------------------------------------------------
+
+// What is held of the value, or NULL.
+struct static_held *static_qoperator_held(struct static_qoperator_run *q, uint32_t value);
+struct static_held *static_qoperator_hold(struct static_qoperator_run *q, uint32_t value,
+                                          const struct static_held *held);
+// Can an operator take it as codes?
+bool static_qoperator_can_take(struct static_qoperator_run *q, uint32_t value);
+// Its codes, with a Q before k.before where there are none yet. A constant has the type of activations.
+// NULL: they cannot be.
+const struct static_held *static_qoperator_take(struct static_qoperator_run *q, uint32_t value);
+// The same of a weight: of the weights' type where it is constant, by channel along `axis` (RECIPE_PER_TENSOR: one scale; may be
+// NO_ID where there are no channels). `type` UNDEFINED: that of the options. `bias` (or NO_ID) must fit int32 beside it and x.
+struct static_qoperator_weight {
+  uint32_t value;
+  enum dtype type;
+  uint32_t axis;
+  uint32_t bias; // value
+  const struct static_held *x;
+  double factor; // of the product of the scales, for the bias
+};
+const struct static_held *static_qoperator_take_weight(struct static_qoperator_run *q,
+                                                       const struct static_qoperator_weight *w);
+// Scale and zero point for a result: of its range, or those that are given.
+bool static_qoperator_result(struct static_qoperator_run *q, uint32_t value,
+                             const struct int8_params *given, struct static_held *out);
+// The codes of a bias beside x and w; NO_ID: its shape does not go with them.
+uint32_t static_qoperator_bias(struct static_qoperator_run *q, uint32_t bias,
+                               const struct static_held *x, const struct static_held *w,
+                               double factor);
+bool static_qoperator_can_bias(struct static_qoperator_run *q, uint32_t bias, uint32_t channels);
+
+// ---- operators (static_qoperator_nodes.c) --------------------------------------------------------
+
+// Makes the node one on codes: NULL, or why it stays float, a stable word ("": nothing is to be said). Nothing has changed then.
+const char *static_qoperator_compute(struct static_qoperator_run *q, uint32_t node,
+                                     enum static_qop kind);
+
+#endif

@@ -1,0 +1,184 @@
+// Biases in int32, with the scale that products of codes have:
+//
+//   b ─▶ node       becomes       b_quantized ─▶ DQ(x_scale · w_scale) ─▶ b ─▶ node
+//
+// Gemm multiplies the product by alpha and the bias by beta. Codes are RHE(beta·b / (alpha·x_scale·w_scale)), and beta
+// goes: so the node computes the same whether it runs as it stands or on codes, where nobody multiplies the bias. (The
+// existing tool has beta in the scale and in the node's place 1, and forgets alpha.)
+//
+// Where such a scale is so small that a code would overflow int32, the weight's scale is enlarged beforehand. Biases whose
+// shape does not go with the scales stay floats.
+#include "static_put.h"
+
+#include "dead_ends.h"
+#include "weights.h"
+
+static uint32_t times(struct recipes *r, uint32_t of, double by) {
+  if (by == 1) return of;
+  const uint32_t both[2] = {of, int8_floats(r, (enum dtype)r->rows[of].dtype, &by, NO_ID)};
+  return recipe_map(r, RECIPE_MAP_MUL, both);
+}
+
+static uint32_t bias_recipe(struct static_run *s, const struct static_bias *b) {
+  struct model_constant c;
+  model_resolve_constant(s->k.m, b->value, &c);
+  return times(s->k.r, edit_tensor_recipe(s->k.e, c.tensor), b->beta);
+}
+
+// ---- room ----------------------------------------------------------------------------------------
+
+// The scales of the bias's weight with room for it; NO_ID: it needs none.
+static uint32_t roomy(struct static_run *s, const struct static_bias *b, uint32_t scales) {
+  struct recipes *r = s->k.r;
+  struct static_params p;
+  if (!static_params_of(s, b->input, &p)) return NO_ID;
+  const bool converted = static_receives(s, p.with, b->node);
+  const double scale = (converted ? p.converted.scale : p.own.scale) * b->alpha;
+  const uint32_t bias = bias_recipe(s, b);
+  const uint32_t x = int8_floats(r, (enum dtype)r->rows[bias].dtype, &scale, NO_ID);
+  return recipe_can_have_roomy_scales(r, scales, x, bias) ? recipe_roomy_scales(r, scales, x, bias)
+                                                          : NO_ID;
+}
+
+// The weight of a bias that may need room: of a signed type, symmetric, not in blocks. A bias of zeros needs none.
+static struct static_entry *weight_of(struct static_run *s, const struct static_bias *b) {
+  struct static_entry *w = static_entry_of(s, b->weight);
+  if (!w || w->scales == NO_ID || !static_entry_of(s, b->input) || w->as.block || b->is_zero)
+    return NULL;
+  const bool is_signed = w->as.type == DTYPE_INT8 || w->as.type == DTYPE_INT16;
+  return is_signed && w->as.symmetric ? w : NULL;
+}
+
+// The largest of lists of scales, element by element.
+static uint32_t largest(struct recipes *r, const uint32_t *lists, uint32_t n) {
+  const struct recipe first = r->rows[lists[0]];
+  const int64_t dims[2] = {1, (int64_t)first.count};
+  struct arena a = {0};
+  uint32_t *rows = arena_alloc(&a, n * sizeof *rows);
+  for (uint32_t i = 0; i < n; i++)
+    rows[i] = recipe_reshape(r, lists[i], dims, 1 + first.rank);
+  const struct recipe_reduction q = {.op = RECIPE_MAX, .axes = 1};
+  const uint32_t all = recipe_concat(r, rows, n, 0);
+  arena_free(&a);
+  return recipe_reduce(r, all, &q);
+}
+
+// Where up to two nodes share a weight, one enlarges what the other left, as the existing tool does it. Of more the
+// largest scale is taken: recipes do not grow with the number of nodes.
+enum { NESTED = 2 };
+
+static void make_room(struct static_run *s, struct static_entry *w, const uint32_t *biases,
+                      uint32_t n) {
+  struct arena a = {0};
+  uint32_t *lists = arena_alloc(&a, (n + (size_t)1) * sizeof *lists), count = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    const uint32_t with = roomy(s, &s->biases[biases[i]], w->scales);
+    if (with == NO_ID) continue;
+    if (n <= NESTED) w->scales = with;
+    lists[count++] = with;
+  }
+  if (n > NESTED && count > 0) w->scales = largest(s->k.r, lists, count);
+  arena_free(&a);
+}
+
+void static_make_room(struct static_run *s) {
+  if (s->o->disable_weight_adjust) return;
+  struct arena a = {0};
+  const size_t room = s->n_biases + s->n_entries + (size_t)1;
+  uint32_t *first = arena_alloc(&a, room * sizeof *first); // by entry: its first bias + 1
+  uint32_t *last = arena_alloc(&a, room * sizeof *last),
+           *next = arena_alloc(&a, room * sizeof *next),
+           *list = arena_alloc(&a, room * sizeof *list);
+  for (size_t i = 0; i < room; i++)
+    first[i] = last[i] = next[i] = 0;
+  for (uint32_t i = 0; i < s->n_biases; i++) {
+    const struct static_entry *w = weight_of(s, &s->biases[i]);
+    if (!w) continue;
+    const size_t e = (size_t)(w - s->entries);
+    if (last[e])
+      next[last[e] - 1] = i + 1;
+    else
+      first[e] = i + 1;
+    last[e] = i + 1;
+  }
+  for (uint32_t e = 0; e < s->n_entries; e++) {
+    uint32_t n = 0;
+    for (uint32_t i = first[e]; i; i = next[i - 1])
+      list[n++] = i - 1;
+    if (n) make_room(s, &s->entries[e], list, n);
+  }
+  arena_free(&a);
+}
+
+// ---- biases --------------------------------------------------------------------------------------
+
+// The recipe of a scale that a node sees: of what was written here, or by the DQ of the model that makes it. NO_ID: none.
+static uint32_t scale_recipe(struct static_run *s, uint32_t value, uint32_t node) {
+  struct kit *k = &s->k;
+  uint32_t scale = static_scale_for(s, value, node, NULL);
+  if (scale == NO_ID && kit_maker_op(k, value) == OP_DequantizeLinear)
+    scale = kit_in(k, kit_maker(k, value), 1);
+  return scale == NO_ID ? NO_ID : kit_recipe(k, scale);
+}
+
+static void put_cast(struct static_run *s, const struct weight *w, uint32_t bias) {
+  struct kit *k = &s->k;
+  const enum dtype type = (enum dtype)k->m->tensors[w->tensor].dtype;
+  const struct span stem = static_stem(s, w->value);
+  const uint32_t wide =
+      int8_tensor(k, stem, "_quantized", recipe_cast(k->r, bias, DTYPE_FLOAT), w->tensor);
+  const struct edit_output out =
+      weights_output(k, w, int8_value_name(k, stem, "_DequantizeLinear_Output"),
+                     int8_value_name(k, stem, "_replaced"), true);
+  const uint32_t made = kit_make(k, OP_Cast, KIT_IN(wide), KIT_INT("to", type), KIT_OUT(out),
+                                 KIT_CALLED(int8_node_name(k, stem, "_DequantizeLinear")));
+  weights_replace(k, w, made);
+}
+
+static void put_bias(struct static_run *s, const struct static_bias *b) {
+  struct kit *k = &s->k;
+  struct model_constant c;
+  struct weight w;
+  model_resolve_constant(k->m, b->value, &c);
+  if (!weights_at(k->m, c.tensor, &w)) return;
+  const uint32_t bias = bias_recipe(s, b), x = scale_recipe(s, b->input, b->node),
+                 ws = scale_recipe(s, b->weight, b->node);
+  const bool float8 = s->o->weight == DTYPE_FLOAT8E4M3FN;
+  if (x == NO_ID || ws == NO_ID || (float8 && !s->o->compat)) {
+    kit_skipped(k, b->node, "float_bias");
+    return;
+  }
+  const uint32_t user = static_first_user(s, b->value);
+  kit_site(k, user, "bias");
+  k->graph = s->graph;
+  k->before = user;
+  if (float8) {
+    put_cast(s, &w, bias);
+    return;
+  }
+  const struct int8_parts parts = int8_bias(k->r, bias, times(k->r, x, b->alpha), ws, 1);
+  if (parts.codes == NO_ID) {
+    kit_skipped(k, b->node, "float_bias");
+    return;
+  }
+  const struct span stem = static_stem(s, b->value);
+  struct static_form f = {.axis = RECIPE_PER_TENSOR};
+  const uint32_t codes = int8_tensor(k, stem, "_quantized", parts.codes, c.tensor);
+  f.scale = int8_tensor(k, stem, "_quantized_scale", parts.scales, c.tensor);
+  f.zero = int8_tensor(k, stem, "_quantized_zero_point", parts.zeros, c.tensor);
+  if (k->r->rows[parts.scales].count > 1) f.axis = k->r->rows[parts.codes].rank - 1u;
+  const struct edit_output out =
+      weights_output(k, &w, int8_value_name(k, stem, "_DequantizeLinear_Output"),
+                     int8_value_name(k, stem, "_replaced"), true);
+  const uint32_t made = static_put_node(s, OP_DequantizeLinear, &f, codes, out,
+                                        kit_names_join(stem, "_DequantizeLinear", &k->site));
+  kit_note_like(k, made, b->value);
+  weights_replace(k, &w, made);
+  if (b->beta != 1)
+    edit_set_attr(k->e, b->node, &(struct edit_attr){.name = "beta", .type = ATTR_FLOAT, .f = 1});
+}
+
+void static_put_biases(struct static_run *s) {
+  for (uint32_t i = 0; i < s->n_biases; i++)
+    if (static_made_of(s, s->biases[i].value)->scale == NO_ID) put_bias(s, &s->biases[i]);
+}

@@ -1,0 +1,529 @@
+// Which values are quantized: the rules of the operators, one function for each of the words of static_ops.def.
+//
+//   Conv ─▶ a ─▶ Relu ─▶ b ─▶ MaxPool ─▶ c         marked: x, w, b (its own), c (as b); the Relu goes
+//
+// Marks are made in the order of the nodes, since rules ask what is marked already: an operator that passes its input through
+// takes part where its input does. A value that was marked and is to share another's parameters keeps its
+// place in the row. All of this is what onnxruntime's QDQQuantizer does, and where that is wrong it is right here:
+//
+//   Relu, Clip   go only where the codes themselves hold no more than they let through, and nobody else, in no body either,
+//                sees the value before them
+//   biases       belong to a node, not to a name: each node has its own
+//   constants    wherever they are (not with compat): an initializer, a Constant, behind Identity
+//   MatMul       a scale a column for matrices; one for vectors and batches (not with compat), whose axis 1 is no column
+#include "static.h"
+
+#include <math.h>
+
+#include "ranges.h"
+
+// ---- operators -----------------------------------------------------------------------------------
+
+static const struct static_op ops[] = {
+#define STATIC_OP(name, qdq, qop, by_default) {name, STATIC_Q_##qdq, STATIC_O_##qop, by_default},
+#include "static_ops.def"
+#undef STATIC_OP
+};
+static const struct static_op own = {"", STATIC_Q_OWN, STATIC_O_FLOAT, false};
+
+const struct static_op *static_op_named(struct span name) {
+  for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+    if (span_is(name, ops[i].name)) return &ops[i];
+  return NULL;
+}
+
+static bool is_listed(const struct static_options *o, struct span name) {
+  for (uint32_t i = 0; i < o->n_ops; i++) {
+    if (span_is(name, o->ops[i])) return true;
+    if (strcmp(o->ops[i], "all") != 0) continue;
+    const struct static_op *op = static_op_named(name);
+    if (op && op->by_default) return true;
+  }
+  return false;
+}
+
+bool static_takes(struct static_run *s, uint32_t node, const char **why) {
+  const struct model *m = s->k.m;
+  const struct span type = model_name(m, m->nodes[node].op_type);
+  const struct static_op *op = static_op_named(type);
+  *why = "";
+  if (!is_listed(s->o, type) || (op && op->qdq == STATIC_Q_NEVER)) return false;
+  *why = name_filter_refuses(&s->o->nodes, model_name_str(m, m->nodes[node].name));
+  return !*why;
+}
+
+bool static_leaves_output(const struct static_run *s, uint32_t node) {
+  const struct span type = model_name(s->k.m, s->k.m->nodes[node].op_type);
+  for (uint32_t i = 0; i < s->o->n_no_output; i++)
+    if (span_is(type, s->o->no_output[i])) return true;
+  return false;
+}
+
+// ---- values --------------------------------------------------------------------------------------
+
+static bool is_float_type(enum dtype t) {
+  return t == DTYPE_FLOAT || t == DTYPE_FLOAT16;
+}
+
+enum dtype static_dtype(struct static_run *s, uint32_t value) {
+  const enum dtype type = kit_dtype(&s->k, value);
+  return type == DTYPE_UNDEFINED ? s->o->default_type : type;
+}
+
+bool static_is_constant(struct static_run *s, uint32_t value) {
+  const struct model *m = s->k.m;
+  struct model_constant c;
+  if (value == NO_ID || !model_resolve_constant(m, value, &c)) return false;
+  if (s->o->compat && (c.node != NO_ID || c.value != value)) return false;
+  return is_float_type((enum dtype)m->tensors[c.tensor].dtype) &&
+         edit_tensor_readable(s->k.e, c.tensor);
+}
+
+bool static_is_float(struct static_run *s, uint32_t value) {
+  if (value == NO_ID || s->k.m->values[value].graph != s->graph) return false;
+  return static_is_constant(s, value) || is_float_type(static_dtype(s, value));
+}
+
+struct static_entry *static_entry_of(struct static_run *s, uint32_t value) {
+  if (value >= s->n_entry_of || s->entry_of[value] == 0) return NULL;
+  return &s->entries[s->entry_of[value] - 1];
+}
+
+bool static_is_marked(struct static_run *s, uint32_t value) {
+  return value != NO_ID &&
+         (static_entry_of(s, value) || (value < s->n_bias_of && s->bias_of[value] != 0));
+}
+
+// ---- marks ---------------------------------------------------------------------------------------
+
+// The entry of the value: a new one at the end, or the one that is there.
+static struct static_entry *entry_for(struct static_run *s, uint32_t value) {
+  struct static_entry *e = static_entry_of(s, value);
+  if (e) return e;
+  if (value >= s->n_entry_of) TABLE_ADD(s, entry_of, value + 1 - s->n_entry_of);
+  e = TABLE_PUSH(s, entries);
+  s->entry_of[value] = s->n_entries;
+  return e;
+}
+
+static const struct static_entry unmarked = {.provider = NO_ID, .scales = NO_ID, .zeros = NO_ID};
+
+static void mark(struct static_run *s, uint32_t value, bool weight) {
+  if (!static_is_float(s, value) || static_entry_of(s, value)) return;
+  struct static_entry *e = entry_for(s, value);
+  *e = unmarked;
+  e->value = value;
+  e->weight = weight;
+}
+
+static void mark_shared(struct static_run *s, uint32_t value, uint32_t provider, uint32_t node) {
+  if (!static_is_float(s, value)) return;
+  struct static_entry *e = entry_for(s, value);
+  *e = unmarked;
+  e->value = value;
+  e->provider = provider;
+  e->provider_node = node;
+}
+
+// A copy of the weight for nodes that want its scales along another axis than those before them: operators on codes take
+// scales for one a column, whatever the axis says. (The existing tool lets the last node decide.)
+static uint32_t turned_weight(struct static_run *s, uint32_t node, uint32_t slot, uint32_t along) {
+  struct kit *k = &s->k;
+  const uint32_t value = kit_in(k, node, slot);
+  struct model_constant c;
+  uint32_t made = NO_ID;
+  for (uint32_t i = 0; i < s->n_turned && made == NO_ID; i++)
+    if (s->turned[i].value == value && s->turned[i].axis == along) made = s->turned[i].copy;
+  if (made == NO_ID) {
+    model_resolve_constant(k->m, value, &c);
+    kit_site(k, node, "own_weight");
+    const struct span name = model_value_name(k->m, value);
+    const struct span wanted =
+        span_str(arena_printf(&k->site, "%.*s_axis%u", (int)name.n, (const char *)name.at, along));
+    made = edit_add_tensor(k->e, s->graph,
+                           kit_names_take(&k->names, KIT_VALUES, s->graph, wanted, &k->site),
+                           edit_tensor_recipe(k->e, c.tensor));
+    *TABLE_PUSH(s, turned) = (struct static_turned){value, along, made};
+  }
+  edit_set_input(k->e, node, slot, made);
+  return made;
+}
+
+static void mark_weight(struct static_run *s, uint32_t node, uint32_t slot, int64_t axis,
+                        const char *op) {
+  uint32_t along, value = kit_in(&s->k, node, slot);
+  if (value == NO_ID || !static_is_per_channel(s, value, axis, op, &along)) {
+    mark(s, value, true);
+    return;
+  }
+  const struct static_entry *there = static_entry_of(s, value);
+  if (!s->o->compat && there && there->per_channel && there->axis != along)
+    value = turned_weight(s, node, slot, along);
+  struct static_entry *e = entry_for(s, value);
+  *e = unmarked;
+  e->value = value;
+  e->weight = e->per_channel = true;
+  e->axis = along;
+}
+
+static void mark_output(struct static_run *s, uint32_t node) {
+  if (static_leaves_output(s, node)) return;
+  for (uint32_t i = 0; i < kit_n_out(&s->k, node); i++)
+    mark(s, kit_out(&s->k, node, i), false);
+}
+
+// ---- biases --------------------------------------------------------------------------------------
+
+// The number behind `stem` in an initializer's name; -1: none.
+static int64_t number_behind(struct span stem, struct span name) {
+  int64_t x = 0;
+  if (name.n <= stem.n || name.n > stem.n + 9 || memcmp(name.at, stem.at, stem.n) != 0) return -1;
+  for (size_t i = stem.n; i < name.n; i++) {
+    if (name.at[i] < '0' || name.at[i] > '9') return -1;
+    x = x * 10 + (name.at[i] - '0');
+  }
+  return x;
+}
+
+// A copy of the bias for this node alone, called as the existing tool calls it.
+static uint32_t own_bias(struct static_run *s, uint32_t node, uint32_t slot) {
+  struct kit *k = &s->k;
+  const uint32_t value = kit_in(k, node, slot);
+  int64_t most = -1;
+  struct model_constant c;
+  model_resolve_constant(k->m, value, &c);
+  kit_site(k, node, "own_bias");
+  const struct span name = model_value_name(k->m, c.value);
+  for (uint32_t i = 0; i < k->m->n_tensors; i++) {
+    const struct model_tensor *t = &k->m->tensors[i];
+    if (t->flags & TENSOR_DEAD || t->home != HOME_INITIALIZER || t->graph != s->graph) continue;
+    const int64_t x = number_behind(name, model_name(k->m, t->name));
+    if (x > most) most = x;
+  }
+  const struct span wanted = span_str(
+      arena_printf(&k->site, "%.*s%ld", (int)name.n, (const char *)name.at, (long)(most + 1)));
+  const uint32_t made = edit_add_tensor(
+      k->e, s->graph, kit_names_take(&k->names, KIT_VALUES, s->graph, wanted, &k->site),
+      edit_tensor_recipe(k->e, c.tensor));
+  edit_set_input(k->e, node, slot, made);
+  return made;
+}
+
+static void mark_bias(struct static_run *s, uint32_t node, double alpha, double beta) {
+  struct kit *k = &s->k;
+  uint32_t value = kit_in(k, node, 2);
+  if (value == NO_ID) return;
+  if (static_override_of(s, value)) {
+    mark_weight(s, node, 2, 0, NULL);
+    return;
+  }
+  if (!static_is_constant(s, value)) {
+    kit_skipped(k, node, "non_constant_bias");
+    return;
+  }
+  const bool is_zero = kit_const_all(k, value, 0) == KIT_YES;
+  const bool taken = value < s->n_bias_of && s->bias_of[value] != 0;
+  if (taken || (!s->o->compat && kit_use_count(k, value, 2) > 1)) value = own_bias(s, node, 2);
+  if (value >= s->n_bias_of) TABLE_ADD(s, bias_of, value + 1 - s->n_bias_of);
+  *TABLE_PUSH(s, biases) = (struct static_bias){.value = value,
+                                                .node = node,
+                                                .slot = 2,
+                                                .input = kit_in(k, node, 0),
+                                                .weight = kit_in(k, node, 1),
+                                                .alpha = alpha,
+                                                .beta = beta,
+                                                .is_zero = is_zero};
+  s->bias_of[value] = s->n_biases;
+}
+
+// ---- operators with weights ----------------------------------------------------------------------
+
+static const char *op_of(struct static_run *s, uint32_t node) {
+  return model_name_str(s->k.m, s->k.m->nodes[node].op_type);
+}
+
+static void mark_conv(struct static_run *s, uint32_t node) {
+  struct kit *k = &s->k;
+  mark(s, kit_in(k, node, 0), false);
+  mark_output(s, node);
+  mark_weight(s, node, 1, strcmp(op_of(s, node), "Conv") == 0 ? 0 : 1, NULL);
+  mark_bias(s, node, 1, 1);
+}
+
+static void mark_gemm(struct static_run *s, uint32_t node) {
+  struct kit *k = &s->k;
+  int64_t transposed = 0;
+  float alpha = 1, beta = 1;
+  mark(s, kit_in(k, node, 0), false);
+  mark_output(s, node);
+  const bool known = kit_attr_int(k, node, "transB", 0, &transposed) &&
+                     kit_attr_float(k, node, "alpha", 1, &alpha) &&
+                     kit_attr_float(k, node, "beta", 1, &beta);
+  mark_weight(s, node, 1, transposed > 0 ? 0 : 1, NULL);
+  if (known) mark_bias(s, node, alpha, beta);
+}
+
+static void mark_matmul(struct static_run *s, uint32_t node) {
+  struct kit *k = &s->k;
+  for (uint32_t i = 0; i < kit_n_in(k, node); i++) {
+    const uint32_t v = kit_in(k, node, i);
+    uint32_t rank;
+    if (!static_is_constant(s, v))
+      mark(s, v, false);
+    else if (s->o->compat || static_override_of(s, v) ||
+             (i == 1 && kit_rank(k, v, &rank) && rank == 2))
+      mark_weight(s, node, i, 1, "MatMul");
+    else
+      mark(s, v, true);
+  }
+  if (!static_mark_linear(s, node)) mark_output(s, node);
+}
+
+// The last recipe quantizes what the Add of a bias gives.
+static void mark_sums(struct static_run *s) {
+  for (uint32_t i = 0; i < s->n_linears && s->o->format == STATIC_FP32_BIAS_QDQ; i++)
+    mark(s, kit_out(&s->k, s->linears[i].add, 0), false);
+}
+
+static void mark_norm(struct static_run *s, uint32_t node) {
+  struct kit *k = &s->k;
+  const uint32_t scale = kit_in(k, node, 1);
+  mark(s, kit_in(k, node, 0), false);
+  if (static_is_constant(s, scale))
+    mark_weight(s, node, 1, 1, op_of(s, node));
+  else
+    mark(s, scale, false);
+  mark_bias(s, node, 1, 1);
+  mark_output(s, node);
+}
+
+// ---- operators that pass on ----------------------------------------------------------------------
+
+static void share(struct static_run *s, uint32_t node) {
+  struct kit *k = &s->k;
+  const uint32_t x = kit_in(k, node, 0);
+  if (s->o->force_quantize_no_input_check) mark(s, x, false);
+  if ((s->o->force_quantize_no_input_check || static_is_marked(s, x)) &&
+      !static_leaves_output(s, node))
+    mark_shared(s, kit_out(k, node, 0), x, node);
+}
+
+static void mark_gather(struct static_run *s, uint32_t node) {
+  struct kit *k = &s->k;
+  const uint32_t x = kit_in(k, node, 0);
+  if (static_is_constant(s, x) || s->o->force_quantize_no_input_check)
+    mark(s, x, false);
+  else if (!static_is_marked(s, x))
+    return;
+  mark_shared(s, kit_out(k, node, 0), x, node);
+}
+
+static void mark_split(struct static_run *s, uint32_t node) {
+  struct kit *k = &s->k;
+  const uint32_t x = kit_in(k, node, 0);
+  if (!static_is_marked(s, x)) mark(s, x, false);
+  for (uint32_t i = 0; i < kit_n_out(k, node) && !static_leaves_output(s, node); i++)
+    mark_shared(s, kit_out(k, node, i), x, node);
+}
+
+// Are the elements that it pads with known to be 0, or elements of the input?
+static bool pads_within(struct static_run *s, uint32_t node) {
+  struct kit *k = &s->k;
+  struct span mode;
+  double x = 0;
+  float value = 0;
+  if (!kit_attr_string(k, node, "mode", "constant", &mode)) return false;
+  if (span_is(mode, "reflect") || span_is(mode, "edge") || span_is(mode, "wrap")) return true;
+  if (!span_is(mode, "constant")) return false;
+  if (s->opset < 11) return kit_attr_float(k, node, "value", 0, &value) && value == 0;
+  return kit_in(k, node, 2) == NO_ID || (kit_const_scalar(k, kit_in(k, node, 2), &x) && x == 0);
+}
+
+static void mark_pad(struct static_run *s, uint32_t node) {
+  struct kit *k = &s->k;
+  for (uint32_t i = 0; i < kit_n_in(k, node); i++)
+    mark(s, kit_in(k, node, i), false);
+  if (static_leaves_output(s, node)) return;
+  if (pads_within(s, node))
+    mark_shared(s, kit_out(k, node, 0), kit_in(k, node, 0), node);
+  else
+    mark(s, kit_out(k, node, 0), false);
+}
+
+static void mark_where(struct static_run *s, uint32_t node) {
+  struct kit *k = &s->k;
+  const uint32_t a = kit_in(k, node, 1), b = kit_in(k, node, 2);
+  if (s->o->force_quantize_no_input_check) {
+    if (!static_is_marked(s, a)) mark(s, a, false);
+    if (!static_is_marked(s, b)) mark(s, b, false);
+  } else if (!static_is_marked(s, a) || !static_is_marked(s, b)) {
+    return;
+  }
+  mark_output(s, node);
+}
+
+// ---- operators that go ---------------------------------------------------------------------------
+
+// The bounds of a Clip or Relu; false: not known.
+static bool bounds_of(struct static_run *s, uint32_t node, double *low, double *high) {
+  struct kit *k = &s->k;
+  float x;
+  *low = -INFINITY;
+  *high = INFINITY;
+  if (strcmp(op_of(s, node), "Relu") == 0) {
+    *low = 0;
+    return true;
+  }
+  if (s->opset < 11) {
+    if (!kit_attr_float(k, node, "min", -INFINITY, &x)) return false;
+    *low = x;
+    if (!kit_attr_float(k, node, "max", INFINITY, &x)) return false;
+    *high = x;
+    return true;
+  }
+  return (kit_in(k, node, 1) == NO_ID || kit_const_scalar(k, kit_in(k, node, 1), low)) &&
+         (kit_in(k, node, 2) == NO_ID || kit_const_scalar(k, kit_in(k, node, 2), high));
+}
+
+// Do codes with these parameters hold no more than the node lets through, but for the rounding of the zero
+// point (half a step)?
+static bool clipped_by_codes(struct static_run *s, uint32_t node, const struct static_params *p) {
+  double low, high;
+  int64_t least, most;
+  if (!bounds_of(s, node, &low, &high) || p->type == DTYPE_FLOAT8E4M3FN) return false;
+  int8_full_codes(p->type, &least, &most);
+  const double from = (double)(least - p->own.zero) * p->own.scale,
+               to = (double)(most - p->own.zero) * p->own.scale, half = 0.501 * p->own.scale;
+  return from >= (low == 0 ? 0 : low - half) && to <= high + half;
+}
+
+static bool can_go(struct static_run *s, uint32_t node) {
+  struct kit *k = &s->k;
+  const uint32_t in = kit_in(k, node, 0), out = kit_out(k, node, 0);
+  struct static_params before, behind;
+  if (s->o->activation_symmetric || s->o->keep_removable_activations) return false;
+  if (!static_params_of(s, out, &behind) || !static_params_of(s, in, &before)) return false;
+  if (before.with || behind.with || kit_use_count(k, in, 2) != 1 || kit_is_output(k, in) ||
+      kit_unused(k, out))
+    return false;
+  return k->m->values[in].kind == VALUE_NODE_OUTPUT && k->m->values[in].graph == s->graph &&
+         clipped_by_codes(s, node, &behind);
+}
+
+// What makes its input makes its output instead.
+static void remove_activation(struct static_run *s, uint32_t node) {
+  struct kit *k = &s->k;
+  const uint32_t in = kit_in(k, node, 0), out = kit_out(k, node, 0), maker = kit_maker(k, in);
+  uint32_t slot = 0;
+  while (kit_out(k, maker, slot) != in)
+    slot++;
+  struct static_entry *e = static_entry_of(s, in);
+  if (e) {
+    e->gone = true;
+    s->entry_of[in] = 0;
+  }
+  kit_converted(k, node, "clipped_by_codes");
+  kit_site(k, node, "clipped_by_codes");
+  edit_remove_node(k->e, node);
+  edit_set_output(k->e, maker, slot, (struct edit_output){out, span_of("", 0)});
+}
+
+static void mark_removable(struct static_run *s, uint32_t node) {
+  struct kit *k = &s->k;
+  const uint32_t in = kit_in(k, node, 0), out = kit_out(k, node, 0);
+  const bool leaves = static_leaves_output(s, node);
+  if (!static_is_marked(s, in)) return;
+  if (can_go(s, node))
+    remove_activation(s, node);
+  else
+    mark(s, in, false);
+  if (!leaves) mark(s, out, false);
+}
+
+// ---- the walk ------------------------------------------------------------------------------------
+
+static void mark_own(struct static_run *s, uint32_t node) {
+  for (uint32_t i = 0; i < kit_n_in(&s->k, node); i++)
+    mark(s, kit_in(&s->k, node, i), false);
+  mark_output(s, node);
+}
+
+static void mark_node(struct static_run *s, uint32_t node) {
+  const struct static_op *op = static_op_named(model_name(s->k.m, s->k.m->nodes[node].op_type));
+  switch ((op ? op : &own)->qdq) {
+  case STATIC_Q_OWN: mark_own(s, node); break;
+  case STATIC_Q_CONV: mark_conv(s, node); break;
+  case STATIC_Q_GEMM: mark_gemm(s, node); break;
+  case STATIC_Q_MATMUL: mark_matmul(s, node); break;
+  case STATIC_Q_NORM: mark_norm(s, node); break;
+  case STATIC_Q_SHARE: share(s, node); break;
+  case STATIC_Q_MAXPOOL:
+    if (s->opset >= 12 && s->o->activation != DTYPE_FLOAT8E4M3FN) share(s, node);
+    break;
+  case STATIC_Q_RESIZE:
+    if (s->opset >= 11) share(s, node);
+    break;
+  case STATIC_Q_REMOVABLE: mark_removable(s, node); break;
+  case STATIC_Q_PAD: mark_pad(s, node); break;
+  case STATIC_Q_SPLIT: mark_split(s, node); break;
+  case STATIC_Q_GATHER: mark_gather(s, node); break;
+  case STATIC_Q_WHERE: mark_where(s, node); break;
+  case STATIC_Q_NEVER: break;
+  }
+}
+
+// Did the node get a mark, on its first input, and no weight, which is reported for itself?
+static bool is_done(struct static_run *s, uint32_t node) {
+  const uint32_t n = kit_n_in(&s->k, node);
+  for (uint32_t i = 0; i < n; i++)
+    if (static_is_constant(s, kit_in(&s->k, node, i)) &&
+        static_is_marked(s, kit_in(&s->k, node, i)))
+      return false;
+  return static_is_marked(s, kit_in(&s->k, node, 0)) ||
+         static_is_marked(s, kit_out(&s->k, node, 0));
+}
+
+int static_mark(struct static_run *s, struct err *err) {
+  struct kit *k = &s->k;
+  (void)err;
+  for (uint32_t n = k->m->graphs[s->graph].first_node, next; n != NO_ID; n = next) {
+    const char *why;
+    next = k->m->nodes[n].next;
+    if (!static_takes(s, n, &why)) {
+      if (*why) kit_skipped(k, n, why);
+      continue;
+    }
+    mark_node(s, n);
+    if (k->m->nodes[n].flags & NODE_DEAD) continue;
+    if (is_done(s, n)) kit_converted(k, n, "quantized");
+    for (uint32_t i = 0; i < kit_n_in(k, n); i++)
+      if (kit_in(k, n, i) != NO_ID) {
+        *TABLE_PUSH(s, receivers) = kit_in(k, n, i);
+        *TABLE_PUSH(s, receivers) = n;
+      }
+  }
+  mark_sums(s);
+  return 0;
+}
+
+// ---- ranges --------------------------------------------------------------------------------------
+
+// What goes into a Relu or Clip, and only there, needs no more range than what comes out; Softmax gives [0, 1].
+void static_adjust_ranges(struct static_run *s) {
+  struct kit *k = &s->k;
+  for (uint32_t n = k->m->graphs[s->graph].first_node; n != NO_ID; n = k->m->nodes[n].next) {
+    const char *why, *op = op_of(s, n);
+    const uint32_t in = kit_in(k, n, 0), out = kit_out(k, n, 0);
+    const bool clips = strcmp(op, "Relu") == 0 || strcmp(op, "Clip") == 0;
+    if ((!clips && strcmp(op, "Softmax") != 0) || in == NO_ID || out == NO_ID) continue;
+    if (!static_takes(s, n, &why)) continue;
+    if (!clips)
+      s->range[out] = (struct int8_range){.type = kit_dtype(k, out),
+                                          .most = 1,
+                                          .has_deviation = s->range[out].has_deviation,
+                                          .deviation = s->range[out].deviation};
+    else if (kit_use_count(k, in, 2) - kit_is_output(k, in) == 1 && s->range[in].type &&
+             s->range[out].type)
+      s->range[in] = s->range[out];
+  }
+}

@@ -1,0 +1,337 @@
+// The pass static as the catalogue has it: its row and its options. What it does is in static.c.
+#include "static.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+// What check() and instead() ask for by position.
+enum {
+  RANGES,
+  FORMAT,
+  EXECUTION,
+  ACTIVATION_TYPE,
+  WEIGHT_TYPE,
+  OP_TYPES,
+  PER_TENSOR,
+  OVERRIDE,
+  EXCLUDE,
+  INCLUDE,
+  COMPAT,
+  PER_CHANNEL,
+  REDUCE_RANGE,
+};
+
+#define TYPE_WORDS "uint8|int8|uint16|int16|uint4|int4|float8e4m3fn"
+#define OTHER_TYPE_WORDS                                                                           \
+  "QUInt8=uint8 QInt8=int8 QUInt16=uint16 QInt16=int16 QUInt4=uint4 QInt4=int4 "                   \
+  "QFLOAT8E4M3FN=float8e4m3fn"
+static const enum dtype type_of[] = {DTYPE_UINT8, DTYPE_INT8, DTYPE_UINT16,      DTYPE_INT16,
+                                     DTYPE_UINT4, DTYPE_INT4, DTYPE_FLOAT8E4M3FN};
+
+// ---- readers -------------------------------------------------------------------------------------
+
+static int read_ranges(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
+  (void)a;
+  ((struct static_options *)with)->ranges = v->text;
+  if (v->text) return 0;
+  err_set(err, ERR_USAGE, "static needs --ranges: what calibration found of the model's values");
+  return err_hint(err, "make it with 'weir calibrate IN -o RANGES --data ...'");
+}
+
+static int read_activation(const struct pass_value *v, void *with, struct arena *a,
+                           struct err *err) {
+  (void)a, (void)err;
+  ((struct static_options *)with)->activation = type_of[v->choice];
+  return 0;
+}
+
+static int read_weight(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
+  (void)a, (void)err;
+  ((struct static_options *)with)->weight = type_of[v->choice];
+  return 0;
+}
+
+static int read_ops(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
+  (void)a, (void)err;
+  ((struct static_options *)with)->ops = v->list;
+  ((struct static_options *)with)->n_ops = v->n_list;
+  return 0;
+}
+
+static int read_no_output(const struct pass_value *v, void *with, struct arena *a,
+                          struct err *err) {
+  (void)a, (void)err;
+  ((struct static_options *)with)->no_output = v->list;
+  ((struct static_options *)with)->n_no_output = v->n_list;
+  return 0;
+}
+
+static int read_compat(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
+  (void)a, (void)err;
+  ((struct static_options *)with)->compat = v->text != NULL;
+  return 0;
+}
+
+// Stands behind --per-tensor and --compat.
+static int read_per_channel(const struct pass_value *v, void *with, struct arena *a,
+                            struct err *err) {
+  (void)a, (void)err;
+  struct static_options *o = with;
+  o->per_channel = v->number || (!o->compat && !o->per_tensor);
+  return 0;
+}
+
+static int read_weight_symmetric(const struct pass_value *v, void *with, struct arena *a,
+                                 struct err *err) {
+  (void)a, (void)err;
+  if (v->text)
+    ((struct static_options *)with)->weight_symmetric = v->choice ? STATIC_FALSE : STATIC_TRUE;
+  return 0;
+}
+
+static int read_quantize_bias(const struct pass_value *v, void *with, struct arena *a,
+                              struct err *err) {
+  (void)a, (void)err;
+  ((struct static_options *)with)->keep_float_bias = v->choice == 1;
+  return 0;
+}
+
+static int read_real_floor(const struct pass_value *v, void *with, struct arena *a,
+                           struct err *err) {
+  struct static_options *o = with;
+  char *end;
+  (void)a;
+  if (!v->text) return 0;
+  o->real_floor = strtod(v->text, &end);
+  o->has_real_floor = true;
+  if (end > v->text && !*end && isfinite(o->real_floor) && o->real_floor >= 0) return 0;
+  err_set(err, ERR_USAGE, "--minimum-real-range '%s' is not a number from 0", quote_str(v->text).s);
+  return err_hint(err, "write --minimum-real-range 0.0001");
+}
+
+static int read_axis(const char *text, struct static_axis *to, struct arena *a, struct err *err) {
+  const char *sign = strrchr(text, '=');
+  char *end;
+  if (sign && sign > text && sign[1]) {
+    to->op = arena_string(a, span_of(text, (size_t)(sign - text)));
+    to->axis = strtol(sign + 1, &end, 10);
+    if (!*end && to->axis >= -64 && to->axis < 64) return 0;
+  }
+  err_set(err, ERR_USAGE, "--qdq-op-type-per-channel-support-to-axis '%s' is not OP=AXIS",
+          quote_str(text).s);
+  return err_hint(err, "write --qdq-op-type-per-channel-support-to-axis MatMul=0");
+}
+
+static int read_axes(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
+  struct static_options *o = with;
+  o->axes = arena_zalloc(a, (v->n_list + (size_t)1) * sizeof *o->axes);
+  for (; o->n_axes < v->n_list; o->n_axes++)
+    if (read_axis(v->list[o->n_axes], &o->axes[o->n_axes], a, err)) return -1;
+  return 0;
+}
+
+static int read_default_type(const struct pass_value *v, void *with, struct arena *a,
+                             struct err *err) {
+  (void)a, (void)err;
+  if (v->text)
+    ((struct static_options *)with)->default_type = v->choice ? DTYPE_FLOAT16 : DTYPE_FLOAT;
+  return 0;
+}
+
+// ---- the rows ------------------------------------------------------------------------------------
+
+static const struct pass_option options[] = {
+    [RANGES] = {"ranges", PASS_TEXT, "RANGES", NULL,
+                "what 'weir calibrate' found of the values; also the calibration cache of "
+                "onnxruntime, or a table of TensorRT",
+                .read = read_ranges, .required = true, .reads = PASS_READS_RANGES},
+    [FORMAT] = {"format", PASS_CHOICE, "qdq|qoperator|int32-bias|fp32-bias|fp32-bias-qdq", "qdq",
+                "qdq: QuantizeLinear and DequantizeLinear around operators that stay as they are; "
+                "qoperator: operators on codes, as QLinearConv; "
+                "the others: Neural Compressor's recipes for a MatMul with a bias, and qdq for "
+                "everything else",
+                PASS_MEMBER(static_options, format)},
+    [EXECUTION] =
+        {"execution", PASS_CHOICE, "qdq|qlinear", "qdq",
+         "how a recipe for biases is written: with DequantizeLinear before the MatMul where "
+         "it can be, or with operators on codes",
+         PASS_MEMBER(static_options, execution)},
+    [ACTIVATION_TYPE] = {"activation-type", PASS_CHOICE, TYPE_WORDS, "uint8",
+                         "type of quantized activations (with --compat: int8)",
+                         .also = OTHER_TYPE_WORDS, .read = read_activation},
+    [WEIGHT_TYPE] = {"weight-type", PASS_CHOICE, TYPE_WORDS, "int8", "type of quantized weights",
+                     .also = OTHER_TYPE_WORDS, .read = read_weight},
+    [OP_TYPES] = {"op-types", PASS_LIST, "OP", "Conv,MatMul,Gemm",
+                  "operators that are quantized; all: those that onnxruntime quantizes (with "
+                  "--compat: all)",
+                  .read = read_ops, .commas = true, .offers = "Conv MatMul Gemm all"},
+    [PER_TENSOR] = {"per-tensor", PASS_FLAG, NULL, NULL,
+                    "one scale for each weight instead of one for each output channel",
+                    PASS_MEMBER(static_options, per_tensor)},
+    [COMPAT] = {"compat", PASS_CHOICE, "onnxruntime", NULL,
+                "make what onnxruntime's quantize_static makes, byte for byte wherever that is "
+                "valid, with its defaults: int8 activations, one scale for each weight, all "
+                "operators",
+                .read = read_compat},
+    [PER_CHANNEL] = {"per-channel", PASS_FLAG, NULL, NULL,
+                     "a scale for each output channel of a weight, with --compat too",
+                     .read = read_per_channel},
+    [OVERRIDE] = {"override", PASS_TEXT, "FILE", NULL,
+                  "other types, parameters or ranges for single tensors: a JSON file as "
+                  "TensorQuantOverrides (docs/int8.md)",
+                  PASS_MEMBER(static_options, override), .reads = PASS_READS_TEXT},
+    [EXCLUDE] = {"exclude", PASS_LIST, "PATTERN", NULL,
+                 "do not quantize nodes that match: a glob, or re: and an extended regular "
+                 "expression; takes precedence over --include",
+                 .read = name_filter_exclude},
+    [INCLUDE] = {"include", PASS_LIST, "PATTERN", NULL, "only nodes that match",
+                 .read = name_filter_include},
+    [REDUCE_RANGE] = {"reduce-range", PASS_FLAG, NULL, NULL,
+                      "7 bits for weights: for x86 processors without VNNI, where sums of two "
+                      "products of 8 bits may be cut off",
+                      PASS_MEMBER(static_options, reduce_range)},
+    {"activation-symmetric", PASS_FLAG, NULL, NULL, "ranges of activations symmetric around 0",
+     PASS_MEMBER(static_options, activation_symmetric)},
+    {"activation-restricted-asymmetric", PASS_FLAG, NULL, NULL,
+     "uint8 activations: zero point 0, or 128 where the range goes below 0",
+     PASS_MEMBER(static_options, activation_restricted_asymmetric)},
+    {"weight-symmetric", PASS_CHOICE, "true|false", NULL,
+     "ranges of weights symmetric around 0 (default: those of signed types; with a scale for each "
+     "channel "
+     "always)",
+     .read = read_weight_symmetric},
+    {"minimum-real-range", PASS_TEXT, "X", NULL, "no range is narrower than X",
+     .read = read_real_floor},
+    {"calib-tensor-range-symmetric", PASS_FLAG, NULL, NULL,
+     "make the ranges of RANGES symmetric around 0",
+     PASS_MEMBER(static_options, calib_tensor_range_symmetric)},
+    {"force-quantize-no-input-check", PASS_FLAG, NULL, NULL,
+     "operators that pass their input through (Transpose, MaxPool, Gather ...) are quantized even "
+     "if "
+     "their input is not",
+     PASS_MEMBER(static_options, force_quantize_no_input_check)},
+    {"op-types-to-exclude-output-quantization", PASS_LIST, "OP", NULL,
+     "do not quantize what these operators give", .read = read_no_output, .commas = true},
+    {"add-qdq-pair-to-weight", PASS_FLAG, NULL, NULL,
+     "keep weights as floats, followed by QuantizeLinear and DequantizeLinear",
+     PASS_MEMBER(static_options, add_qdq_pair_to_weight)},
+    {"quantize-bias", PASS_CHOICE, "true|false", "true", "false: biases stay as they are",
+     .read = read_quantize_bias},
+    {"dedicated-qdq-pair", PASS_FLAG, NULL, NULL,
+     "a QuantizeLinear and DequantizeLinear of its own for each node that uses a value",
+     PASS_MEMBER(static_options, dedicated_qdq_pair)},
+    {"qdq-op-type-per-channel-support-to-axis", PASS_LIST, "OP=AXIS", NULL,
+     "the axis of the channels of an operator's weights: MatMul and the norms", .read = read_axes},
+    {"qdq-keep-removable-activations", PASS_FLAG, NULL, NULL,
+     "keep every Relu and Clip, also where the codes clip as they do",
+     PASS_MEMBER(static_options, keep_removable_activations)},
+    {"qdq-disable-weight-adjust-for-int32-bias", PASS_FLAG, NULL, NULL,
+     "do not enlarge the scale of a weight whose bias would overflow int32",
+     PASS_MEMBER(static_options, disable_weight_adjust)},
+    {"use-qdq-contrib-ops", PASS_FLAG, NULL, NULL,
+     "QuantizeLinear and DequantizeLinear of com.microsoft, which need no newer opset",
+     PASS_MEMBER(static_options, use_qdq_contrib_ops)},
+    {"block-size", PASS_COUNT, "N", NULL,
+     "a scale for every N elements of a weight of two dims (opset 21)",
+     PASS_MEMBER(static_options, block)},
+    {"default-tensor-type", PASS_CHOICE, "float|float16", NULL,
+     "the type of values for which none is known", .also = "float32=float",
+     .read = read_default_type},
+    {"extra-sigmoid-nnapi", PASS_FLAG, NULL, NULL,
+     "Sigmoid gives 1/256 and zero point 0 in the form of operators on codes, as NNAPI wants it",
+     PASS_MEMBER(static_options, sigmoid_nnapi)},
+};
+
+static const char *instead(const struct pass_value *values, uint32_t option) {
+  if (!values[COMPAT].text) return NULL;
+  return option == OP_TYPES ? "all" : option == ACTIVATION_TYPE ? "int8" : NULL;
+}
+
+static bool is_float8(enum dtype t) {
+  return t == DTYPE_FLOAT8E4M3FN;
+}
+
+static bool is_8_bits(enum dtype t) {
+  return t == DTYPE_INT8 || t == DTYPE_UINT8;
+}
+
+static int check_qoperator(const struct static_options *o, struct err *err) {
+  const struct {
+    bool given;
+    const char *name;
+  } others[] = {{o->block != 0, "block-size"},
+                {o->add_qdq_pair_to_weight, "add-qdq-pair-to-weight"},
+                {o->keep_float_bias, "quantize-bias"},
+                {o->dedicated_qdq_pair, "dedicated-qdq-pair"},
+                {o->n_axes > 0, "qdq-op-type-per-channel-support-to-axis"},
+                {o->n_no_output > 0, "op-types-to-exclude-output-quantization"},
+                {o->keep_removable_activations, "qdq-keep-removable-activations"},
+                {o->disable_weight_adjust, "qdq-disable-weight-adjust-for-int32-bias"},
+                {o->use_qdq_contrib_ops, "use-qdq-contrib-ops"}};
+  const enum dtype type = is_8_bits(o->activation) ? o->weight : o->activation;
+  if (!is_8_bits(type)) {
+    err_fill(err, ERR_USAGE, "--format qoperator takes int8 and uint8, not %s", dtype_name(type));
+    return err_hint(err, "--format qdq takes %s", dtype_name(type));
+  }
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    if (others[i].given) {
+      err_fill(err, ERR_USAGE, "--%s has no effect with --format qoperator", others[i].name);
+      return err_hint(err, "use --format qdq, or leave it out");
+    }
+  return 0;
+}
+
+static int check(const void *with, const struct pass_value *values, struct err *err) {
+  const struct static_options *o = with;
+  if (values[PER_TENSOR].number && values[PER_CHANNEL].number)
+    return err_set(err, ERR_USAGE, "--per-tensor and --per-channel exclude each other");
+  if (values[EXECUTION].given && (o->format == STATIC_QDQ || o->format == STATIC_QOPERATOR))
+    return err_set(err, ERR_USAGE,
+                   "--execution needs --format int32-bias, fp32-bias or fp32-bias-qdq");
+  if (is_float8(o->activation) != is_float8(o->weight)) {
+    err_fill(err, ERR_USAGE,
+             "--activation-type %s and --weight-type %s: float8 is for both or none",
+             dtype_name(o->activation), dtype_name(o->weight));
+    return err_hint(err, "--activation-type float8e4m3fn --weight-type float8e4m3fn");
+  }
+  if (is_float8(o->weight) && (o->reduce_range || o->block))
+    return err_set(err, ERR_USAGE,
+                   "--weight-type float8e4m3fn goes with neither --reduce-range nor "
+                   "--block-size");
+  if (o->format != STATIC_QDQ && o->format != STATIC_QOPERATOR &&
+      (dtype_bits(o->activation) != 8 || dtype_bits(o->weight) != 8 || is_float8(o->weight) ||
+       o->block || o->add_qdq_pair_to_weight))
+    return err_set(
+        err, ERR_USAGE,
+        "--format int32-bias, fp32-bias and fp32-bias-qdq take types of int8 and uint8, and "
+        "neither --block-size nor --add-qdq-pair-to-weight");
+  if (o->activation == DTYPE_INT8 && o->weight == DTYPE_UINT8) {
+    err_fill(err, ERR_USAGE, "--activation-type int8 with --weight-type uint8 runs nowhere");
+    return err_hint(err, "use uint8 activations, or int8 weights");
+  }
+  return o->format == STATIC_QOPERATOR ? check_qoperator(o, err) : 0;
+}
+
+static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+  (void)result;
+  return static_pass(env, with, err);
+}
+
+static const struct pass static_row = {
+    .name = "static",
+    .summary = "weights and activations -> int8 with scales that calibration found, in QDQ form",
+    .about = "Quantizes weights, and activations by the ranges that 'weir calibrate' found, as "
+             "onnxruntime's quantize_static does, whose models --compat makes.",
+    .needs = "the ranges of the model's values (RANGES)",
+    .promises = "inputs and outputs of the model are unchanged",
+    .exactness = EXACTNESS_ROUNDING,
+    .stores = "quantized",
+    .activations = true,
+    PASS_OPTIONS(options, static_options),
+    .instead = instead,
+    .check = check,
+    .run = run,
+    .done = name_filter_done,
+};
+
+const struct pass *const int8_static_passes[] = {&static_row, NULL};

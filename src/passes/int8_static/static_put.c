@@ -1,0 +1,421 @@
+// What was marked is written: Q and DQ nodes around values, codes and DQ in place of weights, and how names go.
+//
+//   producer ─▶ t ─▶ Q ─▶ DQ ─▶ t_DequantizeLinear_Output ─▶ consumers          a value
+//   producer ─▶ t_QuantizeLinear_Input ─▶ Q ─▶ DQ ─▶ t (an output)               an output of the graph: its name stays
+//   w_quantized ─▶ DQ ─▶ w_DequantizeLinear_Output ─▶ consumers                  a weight
+//   producer ─▶ Q ─┬─▶ DQ ─▶ some                                                 a value of two types
+//                  └─▶ DQ ─▶ Q ─▶ DQ ─▶ others
+//
+// First those with parameters of their own, then those that share, as often as it takes until no provider is left out,
+// then biases, whose scales are products of what was written. Bodies of If and Loop see what they saw.
+// Nodes stand right behind what makes their value; DQ of weights right before the first who uses them.
+#include "ranges.h"
+#include "static_put.h"
+
+#include "dead_ends.h"
+#include "weights.h"
+
+// ---- nodes ---------------------------------------------------------------------------------------
+
+uint32_t static_put_node(struct static_run *s, enum op op, const struct static_form *f, uint32_t in,
+                         struct edit_output out, struct span name) {
+  struct kit *k = &s->k;
+  const uint32_t inputs[3] = {in, f->scale, f->zero};
+  struct edit_attr attrs[2];
+  uint32_t n = 0;
+  if (f->axis != RECIPE_PER_TENSOR)
+    attrs[n++] = (struct edit_attr){.name = "axis", .type = ATTR_INT, .i = f->axis};
+  if (f->block)
+    attrs[n++] = (struct edit_attr){.name = "block_size", .type = ATTR_INT, .i = (int64_t)f->block};
+  if (s->contrib) op = op == OP_QuantizeLinear ? OP_ms_QuantizeLinear : OP_ms_DequantizeLinear;
+  const uint32_t node = kit_put(k, &(struct kit_new){.op = op,
+                                                     .in = inputs,
+                                                     .n_in = f->zero == NO_ID ? 2 : 3,
+                                                     .attrs = attrs,
+                                                     .n_attrs = n,
+                                                     .attrs_of = NO_ID,
+                                                     .as = NO_ID,
+                                                     .name = name,
+                                                     .called = true,
+                                                     .out = &out});
+  return kit_out(k, node, 0);
+}
+
+static struct edit_output new_value(struct static_run *s, struct span stem, const char *suffix) {
+  return (struct edit_output){NO_ID, int8_value_name(&s->k, stem, suffix)};
+}
+
+// Q or DQ called <stem><what>, with <stem><what>_Output.
+static uint32_t put_named(struct static_run *s, enum op op, const struct static_form *f,
+                          uint32_t in, struct span stem, const char *number) {
+  struct kit *k = &s->k;
+  const char *what = op == OP_QuantizeLinear ? "_QuantizeLinear" : "_DequantizeLinear";
+  const char *called = arena_printf(&k->site, "%s%s", what, number);
+  const char *output = arena_printf(&k->site, "%s_Output%s", what, number);
+  return static_put_node(s, op, f, in, new_value(s, stem, output),
+                         kit_names_join(stem, called, &k->site));
+}
+
+struct span static_stem(struct static_run *s, uint32_t value) {
+  const struct span name = model_value_name(s->k.m, value);
+  return span_of(arena_string(&s->k.site, name), name.n);
+}
+
+// New nodes go behind what makes the value: to the graph's begin if that is no node.
+static void place_behind(struct static_run *s, uint32_t value) {
+  struct kit *k = &s->k;
+  const uint32_t maker = kit_maker(k, value);
+  kit_site(k, maker, "quantized");
+  k->graph = s->graph;
+  k->before = maker == NO_ID ? k->m->graphs[s->graph].first_node : k->m->nodes[maker].next;
+}
+
+uint32_t static_first_user(struct static_run *s, uint32_t value) {
+  struct kit *k = &s->k;
+  uint32_t first = NO_ID;
+  for (struct kit_use u = kit_uses(k, value); kit_use(k, &u);) {
+    const uint32_t node = kit_node_around(k, u.node, s->graph);
+    if (node != NO_ID && (first == NO_ID || kit_before(k, node, first))) first = node;
+  }
+  return first;
+}
+
+static void place_before_users(struct static_run *s, uint32_t value) {
+  const uint32_t user = static_first_user(s, value);
+  kit_site(&s->k, user, "quantized");
+  s->k.graph = s->graph;
+  s->k.before = user;
+}
+
+// ---- uses ----------------------------------------------------------------------------------------
+
+struct uses {
+  TABLE(uint32_t, at); // pairs (node, slot)
+};
+
+// Those of nodes of the graph, not of bodies.
+static void list_uses(struct static_run *s, uint32_t value, struct uses *uses) {
+  for (struct kit_use u = kit_uses(&s->k, value); kit_use(&s->k, &u);) {
+    if (s->k.m->nodes[u.node].graph != s->graph) continue;
+    *TABLE_PUSH(uses, at) = u.node;
+    *TABLE_PUSH(uses, at) = u.slot;
+  }
+}
+
+// Nodes that take part (`which`): all, those that get the converted form, or those of a list that do not.
+enum part { ALL, RECEIVERS, OTHERS };
+static void move_uses(struct static_run *s, const struct uses *uses, uint32_t to, enum part which,
+                      const struct static_overrides *with) {
+  for (uint32_t i = 0; i + 1 < uses->n_at; i += 2)
+    if (which == ALL || (which == RECEIVERS) == static_receives(s, with, uses->at[i]))
+      edit_set_input(s->k.e, uses->at[i], uses->at[i + 1], to);
+}
+
+// ---- what was made -------------------------------------------------------------------------------
+
+struct static_made *static_made_of(struct static_run *s, uint32_t value) {
+  static const struct static_made nothing = {NO_ID, NO_ID, NO_ID, NO_ID, NULL};
+  for (uint32_t i = s->n_made; i <= value; i++)
+    *TABLE_PUSH(s, made) = nothing;
+  return &s->made[value];
+}
+
+static bool is_made(struct static_run *s, uint32_t value) {
+  return value != NO_ID && static_made_of(s, value)->scale != NO_ID;
+}
+
+uint32_t static_scale_for(struct static_run *s, uint32_t value, uint32_t node, uint32_t *zero) {
+  const struct static_made *m = static_made_of(s, value);
+  const bool converted = m->converted_scale != NO_ID && static_receives(s, m->with, node);
+  if (zero) *zero = converted ? m->converted_zero : m->zero;
+  return converted ? m->converted_scale : m->scale;
+}
+
+// ---- activations ---------------------------------------------------------------------------------
+
+struct static_form static_new_form(struct static_run *s, struct span stem, const char *suffix,
+                                   const struct int8_params *p, enum dtype scale_type,
+                                   enum dtype type) {
+  struct kit *k = &s->k;
+  const uint32_t zero = int8_codes(k->r, type, &p->zero, NO_ID),
+                 scale = int8_floats(k->r, scale_type, &p->scale, NO_ID);
+  const char *zeros = arena_printf(&k->site, "_zero_point%s", suffix),
+             *scales = arena_printf(&k->site, "_scale%s", suffix);
+  struct static_form f = {.axis = RECIPE_PER_TENSOR};
+  f.zero = int8_tensor(k, stem, zeros, zero, NO_ID);
+  f.scale = int8_tensor(k, stem, scales, scale, NO_ID);
+  return f;
+}
+
+static uint32_t n_receivers(const struct static_run *s, uint32_t value) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i + 1 < s->n_receivers; i += 2)
+    n += s->receivers[i] == value;
+  return n;
+}
+
+// A pair for each node that takes it.
+static void put_dedicated(struct static_run *s, uint32_t value, struct span stem,
+                          const struct static_form *f) {
+  struct kit *k = &s->k;
+  uint32_t i = 0;
+  for (uint32_t r = 0; r + 1 < s->n_receivers; r += 2) {
+    if (s->receivers[r] != value) continue;
+    const char *number = arena_printf(&k->site, "_%u", ++i);
+    const uint32_t q = put_named(s, OP_QuantizeLinear, f, value, stem, number);
+    const uint32_t dq = put_named(s, OP_DequantizeLinear, f, q, stem, number);
+    const uint32_t node = s->receivers[r + 1];
+    kit_note_like(k, dq, value);
+    for (uint32_t slot = 0; slot < kit_n_in(k, node); slot++)
+      if (kit_in(k, node, slot) == value) edit_set_input(k->e, node, slot, dq);
+  }
+}
+
+// Of an output of the graph: its maker makes another value, which this gives.
+static uint32_t take_name(struct static_run *s, uint32_t value, struct span stem) {
+  struct kit *k = &s->k;
+  const uint32_t maker = kit_maker(k, value);
+  uint32_t slot = 0;
+  while (kit_out(k, maker, slot) != value)
+    slot++;
+  edit_set_output(k->e, maker, slot, new_value(s, stem, "_QuantizeLinear_Input"));
+  const uint32_t made = kit_out(k, maker, slot);
+  kit_note_like(k, made, value);
+  return made;
+}
+
+static void put_pair(struct static_run *s, uint32_t value, struct span stem,
+                     const struct static_form *f) {
+  struct kit *k = &s->k;
+  struct uses uses = {0};
+  const bool is_output = kit_is_output(k, value);
+  const struct edit_output named = {value, span_of("", 0)};
+  if (is_output)
+    value = take_name(s, value, stem);
+  else
+    list_uses(s, value, &uses);
+  const uint32_t q = put_named(s, OP_QuantizeLinear, f, value, stem, "");
+  if (is_output) {
+    static_put_node(s, OP_DequantizeLinear, f, q, named,
+                    kit_names_join(stem, "_DequantizeLinear", &k->site));
+  } else {
+    const uint32_t dq = put_named(s, OP_DequantizeLinear, f, q, stem, "");
+    kit_note_like(k, dq, value);
+    move_uses(s, &uses, dq, ALL, NULL);
+  }
+  TABLE_FREE(&uses, at);
+}
+
+// A value of one type for its producer, and of another for some consumers or all.
+static void put_converted(struct static_run *s, uint32_t value, struct span stem,
+                          const struct static_form *f, const struct static_form *g,
+                          const struct static_overrides *with) {
+  struct kit *k = &s->k;
+  struct uses uses = {0};
+  const bool is_output = kit_is_output(k, value);
+  const struct edit_output named = {value, span_of("", 0)};
+  const struct span second = kit_names_join(stem, "_convert", &k->site);
+  bool all = true;
+  list_uses(s, value, &uses);
+  for (uint32_t i = 0; i + 1 < s->n_receivers; i += 2)
+    if (s->receivers[i] == value) all = all && static_receives(s, with, s->receivers[i + 1]);
+  const uint32_t source = is_output ? take_name(s, value, stem) : value;
+  const uint32_t q = put_named(s, OP_QuantizeLinear, f, source, stem, "");
+  uint32_t from, last;
+  if (is_output && !all)
+    from = static_put_node(s, OP_DequantizeLinear, f, q, named,
+                           kit_names_join(stem, "_DequantizeLinear", &k->site));
+  else
+    from = put_named(s, OP_DequantizeLinear, f, q, stem, "");
+  kit_note_like(k, from, source);
+  if (!all && !is_output) move_uses(s, &uses, from, OTHERS, with);
+  if (!all) {
+    const struct span clone = kit_names_join(stem, "_convert_clone_DequantizeLinear", &k->site);
+    from = static_put_node(s, OP_DequantizeLinear, f, q,
+                           new_value(s, second, "_QuantizeLinear_Input"), clone);
+  }
+  const uint32_t q2 = put_named(s, OP_QuantizeLinear, g, from, second, "");
+  if (is_output && all) {
+    static_put_node(s, OP_DequantizeLinear, g, q2, named,
+                    kit_names_join(second, "_DequantizeLinear", &k->site));
+  } else {
+    last = put_named(s, OP_DequantizeLinear, g, q2, second, "");
+    kit_note_like(k, last, source);
+    move_uses(s, &uses, last, RECEIVERS, with);
+  }
+  TABLE_FREE(&uses, at);
+}
+
+// Q and DQ for a value with scale and zero point as they are in *f.
+static void put_activation(struct static_run *s, uint32_t value, struct span stem,
+                           const struct static_form *f, const struct static_params *p) {
+  struct static_form g;
+  *static_made_of(s, value) = (struct static_made){f->scale, f->zero, NO_ID, NO_ID, NULL};
+  if (p && p->with) {
+    g = static_new_form(s, stem, "_convert", &p->converted, p->scale_type, p->converted_type);
+    *static_made_of(s, value) = (struct static_made){f->scale, f->zero, g.scale, g.zero, p->with};
+    put_converted(s, value, stem, f, &g, p->with);
+  } else if (s->o->dedicated_qdq_pair && n_receivers(s, value) > 1) {
+    put_dedicated(s, value, stem, f);
+  } else {
+    put_pair(s, value, stem, f);
+  }
+}
+
+int static_no_range(struct static_run *s, uint32_t value, struct err *err) {
+  const bool has = value < s->n_range && s->range[value].type != DTYPE_UNDEFINED;
+  const bool wants_spread = has && s->o->activation == DTYPE_FLOAT8E4M3FN;
+  const struct quoted name = quote(model_value_name(s->k.m, value));
+  if (wants_spread) {
+    err_fill(err, ERR_INPUT, "'%s' has no standard deviation of the value '%s', which float8 needs",
+             quote_path(s->o->ranges).s, name.s);
+    return err_hint(err, "run 'weir calibrate --method distribution'");
+  }
+  if (ranges_is_unfit(s->q.ranges, model_value_name(s->k.m, value))) {
+    err_fill(err, ERR_INPUT, "the range of the value '%s' in '%s' is not finite", name.s,
+             quote_path(s->o->ranges).s);
+    return err_hint(err, "give rmin and rmax for it in --override, or leave the nodes that use it "
+                         "out with --exclude");
+  }
+  if (has) {
+    const struct int8_range *r = &s->range[value];
+    err_fill(err, ERR_INPUT, "the range of '%s' in '%s', %g to %g, is too wide for %s", name.s,
+             quote_path(s->o->ranges).s, r->least, r->most, dtype_name(static_dtype(s, value)));
+    return err_hint(err, "the file is of a model of another type: calibrate this one");
+  }
+  err_fill(err, ERR_INPUT, "'%s' has no range of the value '%s', which is to be quantized",
+           quote_path(s->o->ranges).s, name.s);
+  return err_hint(
+      err,
+      "calibrate the model as the passes before this one leave it ('weir calibrate --pass ...'), "
+      "give rmin and rmax for it in --override, or leave the nodes that use it out with --exclude");
+}
+
+// Was it made by a DequantizeLinear of the model? Then it is quantized already.
+static bool is_dequantized(struct static_run *s, uint32_t value) {
+  const enum op op = kit_maker_op(&s->k, value);
+  return op == OP_DequantizeLinear || op == OP_ms_DequantizeLinear;
+}
+
+static int put_own(struct static_run *s, uint32_t value, struct err *err) {
+  struct static_params p;
+  if (is_dequantized(s, value)) return 0;
+  if (kit_is_output(&s->k, value) && kit_maker(&s->k, value) == NO_ID) return 0;
+  if (!static_params_of(s, value, &p)) return static_no_range(s, value, err);
+  place_behind(s, value);
+  const struct span stem = static_stem(s, value);
+  const struct static_form f = static_new_form(s, stem, "", &p.own, p.scale_type, p.type);
+  put_activation(s, value, stem, &f, &p);
+  return 0;
+}
+
+// ---- weights -------------------------------------------------------------------------------------
+
+static void report_weight(struct static_run *s, const struct static_entry *e, uint32_t codes) {
+  struct model_constant c;
+  model_resolve_constant(s->k.m, e->value, &c);
+  kit_report(&s->k, &(struct kit_report){.node = static_first_user(s, e->value),
+                                         .reason = "quantized",
+                                         .weight = c.value + 1,
+                                         .codes = codes + 1,
+                                         .of = c.tensor});
+}
+
+static void put_weight(struct static_run *s, const struct static_entry *e) {
+  struct kit *k = &s->k;
+  struct model_constant c;
+  struct uses uses = {0};
+  const uint32_t codes = static_weight_codes(s, e);
+  if (codes == NO_ID) return;
+  if (!s->o->add_qdq_pair_to_weight) report_weight(s, e, codes);
+  place_before_users(s, e->value);
+  model_resolve_constant(k->m, e->value, &c);
+  const struct span stem = static_stem(s, c.value);
+  struct static_form f = {.axis = e->as.axis, .block = e->as.block};
+  f.zero = int8_tensor(k, stem, "_zero_point", e->zeros, c.tensor);
+  f.scale = int8_tensor(k, stem, "_scale", e->scales, c.tensor);
+  list_uses(s, e->value, &uses);
+  uint32_t in = s->o->add_qdq_pair_to_weight
+                    ? put_named(s, OP_QuantizeLinear, &f, e->value, stem, "")
+                    : int8_tensor(k, stem, "_quantized", codes, c.tensor);
+  const uint32_t dq = put_named(s, OP_DequantizeLinear, &f, in, stem, "");
+  kit_note_like(k, dq, e->value);
+  move_uses(s, &uses, dq, ALL, NULL);
+  TABLE_FREE(&uses, at);
+  *static_made_of(s, e->value) = (struct static_made){f.scale, f.zero, NO_ID, NO_ID, NULL};
+  dead_ends_drop(k->e, e->value);
+}
+
+// ---- all of them ---------------------------------------------------------------------------------
+
+static int weights_params(struct static_run *s, struct err *err) {
+  for (uint32_t i = 0; i < s->n_entries; i++) {
+    struct static_entry *e = &s->entries[i];
+    if (!e->gone && e->provider == NO_ID && static_is_constant(s, e->value) &&
+        static_weight_params(s, e, err))
+      return -1;
+  }
+  return 0;
+}
+
+static int put_owners(struct static_run *s, struct err *err) {
+  for (uint32_t i = 0; i < s->n_entries; i++) {
+    struct static_entry *e = &s->entries[i];
+    if (e->gone || e->provider != NO_ID || is_made(s, e->value)) continue;
+    e->gone = true;
+    if (static_is_constant(s, e->value))
+      put_weight(s, e);
+    else if (put_own(s, e->value, err))
+      return -1;
+  }
+  return 0;
+}
+
+// Parameters of a table by channel are none for what is picked from it.
+static int put_sharer(struct static_run *s, const struct static_entry *e, struct err *err) {
+  struct static_params p;
+  struct static_form f = {.axis = RECIPE_PER_TENSOR};
+  uint32_t rank = 0;
+  f.scale = static_scale_for(s, e->provider, e->provider_node, &f.zero);
+  if (!kit_rank(&s->k, f.scale, &rank) || rank > 0) return put_own(s, e->value, err);
+  place_behind(s, e->value);
+  const bool known = static_params_of(s, e->value, &p);
+  put_activation(s, e->value, static_stem(s, e->value), &f, known ? &p : NULL);
+  return 0;
+}
+
+static int put_sharers(struct static_run *s, struct err *err) {
+  for (bool more = true; more;) {
+    more = false;
+    for (uint32_t i = 0; i < s->n_entries; i++) {
+      struct static_entry *e = &s->entries[i];
+      if (e->gone || e->provider == NO_ID || !is_made(s, e->provider)) continue;
+      e->gone = more = true;
+      if (!is_made(s, e->value) && !is_dequantized(s, e->value) && put_sharer(s, e, err)) return -1;
+    }
+  }
+  return 0;
+}
+
+// The existing tool leaves no initializer that nothing uses.
+static void drop_unused(struct static_run *s) {
+  struct kit *k = &s->k;
+  for (uint32_t i = 0; i < k->m->n_tensors; i++) {
+    const struct model_tensor *t = &k->m->tensors[i];
+    if (!(t->flags & TENSOR_DEAD) && t->home == HOME_INITIALIZER && t->graph == s->graph &&
+        dead_ends_unused(k->m, t->owner)) {
+      kit_site(k, NO_ID, "unused");
+      dead_ends_drop(k->e, t->owner);
+    }
+  }
+}
+
+int static_put(struct static_run *s, struct err *err) {
+  if (weights_params(s, err)) return -1;
+  static_make_room(s);
+  if (put_owners(s, err) || put_sharers(s, err)) return -1;
+  if (!s->o->keep_float_bias) static_put_biases(s);
+  static_put_recipes(s);
+  if (s->o->compat && !s->o->add_qdq_pair_to_weight) drop_unused(s);
+  return 0;
+}

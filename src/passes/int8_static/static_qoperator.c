@@ -1,0 +1,168 @@
+// Static quantization in the form of operators on codes.
+//
+//   x ─▶ Q ─▶ QLinearConv ─▶ QLinearAdd ─▶ Reshape ─▶ DQ ─▶ y
+//
+// One walk over the nodes of the main graph, in order. Each becomes an operator on codes (static_qoperator_nodes.c), or stays what it is;
+// then values that are there as codes alone, and are wanted as floats, get a DQ each, behind what makes the codes. All of this, names
+// too, is what onnxruntime's ONNXQuantizer does.
+//
+// A constant that is wanted as floats too stays. (compat: for those who come behind the first that took its codes, a DQ takes
+// its name.)
+#include "static_qoperator.h"
+
+#include "dead_ends.h"
+#include "weights.h"
+
+// ---- the walk ----------------------------------------------------------------------------------
+
+// Takes the node's operator floats, as far as that is asked before it is looked at?
+static bool takes_floats(struct static_qoperator_run *q, uint32_t node, enum static_qop kind) {
+  struct kit *k = &q->s->k;
+  const uint32_t a = kit_in(k, node, 0), b = kit_in(k, node, 1);
+  if (kind == STATIC_O_MATMUL || kind == STATIC_O_GEMM)
+    return static_is_float(q->s, a) || static_is_float(q->s, b);
+  if (kind == STATIC_O_WHERE) return static_is_float(q->s, b);
+  return kind == STATIC_O_EMBED || static_is_float(q->s, a);
+}
+
+// Who stays float wants floats of constants that are codes already.
+static void stay(struct static_qoperator_run *q, uint32_t node) {
+  struct kit *k = &q->s->k;
+  for (uint32_t i = 0; q->s->o->compat && i < kit_n_in(k, node); i++) {
+    struct static_held *h = static_qoperator_held(q, kit_in(k, node, i));
+    if (h && h->constant) h->wanted = true;
+    for (uint32_t b = 0; b < q->n_biases; b++)
+      if (q->biases[b].value == kit_in(k, node, i)) q->biases[b].wanted = true;
+  }
+}
+
+static void visit(struct static_qoperator_run *q, uint32_t node) {
+  struct kit *k = &q->s->k;
+  const struct static_op *op = static_op_named(model_name(k->m, k->m->nodes[node].op_type));
+  const char *why = "";
+  bool takes = static_takes(q->s, node, &why);
+  // Where is asked by nobody, if it is forced.
+  if (q->s->o->compat && q->s->o->force_quantize_no_input_check && op && op->qop == STATIC_O_WHERE)
+    takes = true;
+  if (takes && (!op || kit_op(k, node) == OP_NONE || !takes_floats(q, node, op->qop)))
+    takes = false;
+  q->node = node;
+  q->reported = false;
+  if (takes) {
+    why = static_qoperator_compute(q, node, op->qop);
+    if (!why && !q->reported) kit_converted(k, node, "quantized");
+    if (!why) return;
+  }
+  stay(q, node);
+  if (why && *why) kit_skipped(k, node, why);
+}
+
+// ---- floats that are wanted --------------------------------------------------------------------
+
+static void put_dequantize(struct static_qoperator_run *q, uint32_t value) {
+  struct static_run *s = q->s;
+  struct kit *k = &s->k;
+  const struct static_held h = q->held[value];
+  const uint32_t maker = kit_maker(k, h.codes);
+  kit_site(k, maker, "dequantized");
+  k->graph = s->graph;
+  k->before = maker == NO_ID ? k->m->graphs[s->graph].first_node : k->m->nodes[maker].next;
+  const struct span stem = static_stem(s, value);
+  const struct static_form f = {.scale = h.scale, .zero = h.zero, .axis = h.axis};
+  static_put_node(s, OP_DequantizeLinear, &f, h.codes, (struct edit_output){.value = value},
+                  kit_names_join(stem, "_DequantizeLinear", &k->site));
+}
+
+// A constant by the name that it had.
+static void put_constant(struct static_qoperator_run *q, uint32_t value,
+                         const struct static_form *f, uint32_t codes) {
+  struct static_run *s = q->s;
+  struct kit *k = &s->k;
+  struct model_constant c;
+  struct weight w;
+  if (!model_resolve_constant(k->m, value, &c) || !weights_at(k->m, c.tensor, &w)) return;
+  const struct span stem = static_stem(s, value);
+  const struct edit_output out = weights_output(k, &w, int8_value_name(k, stem, "_dequantized"),
+                                                int8_value_name(k, stem, "_replaced"), true);
+  const uint32_t made = static_put_node(s, OP_DequantizeLinear, f, codes, out,
+                                        kit_names_join(stem, "_DequantizeLinear", &k->site));
+  weights_replace(k, &w, made);
+}
+
+// False: nobody uses it.
+static bool begin_before_users(struct static_qoperator_run *q, uint32_t value) {
+  struct kit *k = &q->s->k;
+  if (k->m->values[value].flags & VALUE_DEAD || k->m->values[value].kind != VALUE_INITIALIZER)
+    return false;
+  const uint32_t user = static_first_user(q->s, value);
+  if (user == NO_ID) return false;
+  kit_site(k, user, "dequantized");
+  k->graph = q->s->graph;
+  k->before = user;
+  return true;
+}
+
+static void put_bias(struct static_qoperator_run *q, const struct static_bias_codes *b) {
+  struct kit *k = &q->s->k;
+  struct static_form f = {.axis = RECIPE_PER_TENSOR};
+  if (!b->wanted || !begin_before_users(q, b->value)) return;
+  const struct span stem = static_stem(q->s, b->value);
+  f.scale = int8_tensor(k, stem, "_quantized_scale", b->scales, NO_ID);
+  f.zero = int8_tensor(k, stem, "_quantized_zero_point", b->zeros, NO_ID);
+  if (k->r->rows[b->scales].count > 1) f.axis = 0;
+  put_constant(q, b->value, &f, b->codes);
+}
+
+static void finish(struct static_qoperator_run *q) {
+  struct kit *k = &q->s->k;
+  for (uint32_t i = 0; i < q->n_order; i++) {
+    const uint32_t value = q->order[i];
+    const struct static_held *h = &q->held[value];
+    const struct model_value *v = &k->m->values[value];
+    if (v->flags & VALUE_DEAD) continue;
+    if (h->constant && h->wanted && begin_before_users(q, value))
+      put_constant(q, value,
+                   &(struct static_form){.scale = h->scale, .zero = h->zero, .axis = h->axis},
+                   h->codes);
+    else if (!h->constant && v->kind == VALUE_UNDEFINED && !kit_unused(k, value))
+      put_dequantize(q, value);
+  }
+  for (uint32_t i = 0; i < q->n_biases; i++)
+    put_bias(q, &q->biases[i]);
+}
+
+// Constants that nobody uses any more.
+static void drop_constants(struct static_qoperator_run *q, const uint32_t *list, uint32_t n) {
+  struct kit *k = &q->s->k;
+  for (uint32_t i = 0; i < n; i++)
+    if (!(k->m->values[list[i]].flags & VALUE_DEAD)) {
+      kit_site(k, NO_ID, "unused");
+      dead_ends_drop(k->e, list[i]);
+    }
+}
+
+int static_qoperator(struct static_run *s, struct err *err) {
+  struct static_qoperator_run q = {.s = s};
+  struct kit *k = &s->k;
+  struct {
+    TABLE(uint32_t, nodes);
+    TABLE(uint32_t, constants);
+  } at = {0};
+  (void)err;
+  for (uint32_t n = k->m->graphs[s->graph].first_node; n != NO_ID; n = k->m->nodes[n].next) {
+    *TABLE_PUSH(&at, nodes) = n;
+    for (uint32_t i = 0; i < kit_n_in(k, n); i++)
+      if (static_is_constant(s, kit_in(k, n, i))) *TABLE_PUSH(&at, constants) = kit_in(k, n, i);
+  }
+  for (uint32_t i = 0; i < at.n_nodes; i++)
+    if (!(k->m->nodes[at.nodes[i]].flags & NODE_DEAD)) visit(&q, at.nodes[i]);
+  finish(&q);
+  drop_constants(&q, at.constants, at.n_constants);
+  TABLE_FREE(&at, nodes);
+  TABLE_FREE(&at, constants);
+  TABLE_FREE(&q, held);
+  TABLE_FREE(&q, order);
+  TABLE_FREE(&q, coded);
+  TABLE_FREE(&q, biases);
+  return 0;
+}

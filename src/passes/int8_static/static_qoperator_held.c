@@ -1,0 +1,220 @@
+// Values as codes: what is held of them, and how that is made (static_qoperator.h).
+//
+//   v          ─▶ Q ─▶ v_quantized                       a float value, when the first operator wants its codes
+//   w              w_quantized, w_scale, w_zero_point    a constant, once for each form that operators want it in
+//   b              b_quantized                           a bias: a node's own (compat: the first one's, whoever comes then)
+//
+// The existing tool knows a constant by its name alone: it has the form that the first operator wanted, whatever the next one
+// wants. So it is here with compat.
+#include "static_qoperator.h"
+
+// ---- what is held ------------------------------------------------------------------------------
+
+struct static_held *static_qoperator_held(struct static_qoperator_run *q, uint32_t value) {
+  if (value >= q->n_held || q->held[value].codes == NO_ID) return NULL;
+  return &q->held[value];
+}
+
+struct static_held *static_qoperator_hold(struct static_qoperator_run *q, uint32_t value,
+                                          const struct static_held *held) {
+  for (uint32_t i = q->n_held; i <= value; i++)
+    *TABLE_PUSH(q, held) = (struct static_held){.codes = NO_ID};
+  q->held[value] = *held;
+  *TABLE_PUSH(q, order) = value;
+  return &q->held[value];
+}
+
+// ---- activations -------------------------------------------------------------------------------
+
+bool static_qoperator_result(struct static_qoperator_run *q, uint32_t value,
+                             const struct int8_params *given, struct static_held *out) {
+  struct static_run *s = q->s;
+  struct static_params p;
+  if (!static_params_of(s, value, &p)) return false;
+  if (given) {
+    p.own = *given;
+    p.own.scale = int8_rounded(p.scale_type, given->scale);
+  }
+  if (given) p.type = s->o->activation;
+  *out = (struct static_held){.codes = NO_ID,
+                              .type = p.type,
+                              .axis = RECIPE_PER_TENSOR,
+                              .known = true,
+                              .scale_is = p.own.scale,
+                              .zero_is = p.own.zero};
+  const struct static_form f =
+      static_new_form(s, static_stem(s, value), "", &p.own, p.scale_type, p.type);
+  out->scale = f.scale;
+  out->zero = f.zero;
+  return true;
+}
+
+bool static_qoperator_can_take(struct static_qoperator_run *q, uint32_t value) {
+  struct static_params p;
+  if (value == NO_ID) return false;
+  return static_qoperator_held(q, value) || static_is_constant(q->s, value) ||
+         (static_is_float(q->s, value) && static_params_of(q->s, value, &p));
+}
+
+static const struct static_held *take_float(struct static_qoperator_run *q, uint32_t value) {
+  struct static_run *s = q->s;
+  struct static_held held;
+  if (!static_qoperator_result(q, value, NULL, &held)) return NULL;
+  const struct span stem = static_stem(s, value);
+  const struct static_form f = {.scale = held.scale, .zero = held.zero, .axis = RECIPE_PER_TENSOR};
+  const struct edit_output out = {NO_ID, int8_value_name(&s->k, stem, "_quantized")};
+  held.codes = static_put_node(s, OP_QuantizeLinear, &f, value, out,
+                               kit_names_join(stem, "_QuantizeLinear", &s->k.site));
+  return static_qoperator_hold(q, value, &held);
+}
+
+// ---- constants ---------------------------------------------------------------------------------
+
+static bool same_form(const struct int8_weight_as *a, const struct int8_weight_as *b) {
+  return a->type == b->type && a->axis == b->axis && a->symmetric == b->symmetric &&
+         a->reduced == b->reduced;
+}
+
+static uint32_t recipe_of(struct static_run *s, uint32_t value) {
+  struct model_constant c;
+  model_resolve_constant(s->k.m, value, &c);
+  return edit_tensor_recipe(s->k.e, c.tensor);
+}
+
+// Scales as large as the bias needs them. Gives whether they changed.
+static bool make_room(struct static_qoperator_run *q, struct static_coded *c,
+                      const struct static_qoperator_weight *w) {
+  struct static_run *s = q->s;
+  struct recipes *r = s->k.r;
+  if (w->bias == NO_ID || !w->x || !w->x->known || c->entry.as.type != DTYPE_INT8 ||
+      !c->entry.as.symmetric || (s->o->compat && s->o->weight != DTYPE_INT8))
+    return false;
+  const uint32_t bias = recipe_of(s, w->bias);
+  const double scale = w->x->scale_is * (s->o->compat ? 1 : w->factor);
+  const uint32_t x = int8_floats(r, (enum dtype)r->rows[bias].dtype, &scale, NO_ID);
+  if (!recipe_can_have_roomy_scales(r, c->entry.scales, x, bias)) return false;
+  const uint32_t roomy = recipe_roomy_scales(r, c->entry.scales, x, bias);
+  const bool changed = roomy != c->entry.scales;
+  c->entry.scales = roomy;
+  c->codes_recipe = static_weight_codes(s, &c->entry);
+  return changed;
+}
+
+// A constant that was written already, for another bias.
+static void write_again(struct static_qoperator_run *q, const struct static_coded *c) {
+  struct static_run *s = q->s;
+  struct model_constant tensor;
+  model_resolve_constant(s->k.m, c->held.scale, &tensor);
+  edit_replace_tensor(s->k.e, tensor.tensor, c->entry.scales);
+  model_resolve_constant(s->k.m, c->held.codes, &tensor);
+  edit_replace_tensor(s->k.e, tensor.tensor, c->codes_recipe);
+}
+
+static void write(struct static_qoperator_run *q, struct static_coded *c) {
+  struct static_run *s = q->s;
+  const struct span stem = static_stem(s, c->entry.value);
+  struct static_held *h = &c->held;
+  h->codes = int8_tensor(&s->k, stem, "_quantized", c->codes_recipe, c->tensor);
+  h->scale = int8_tensor(&s->k, stem, "_scale", c->entry.scales, c->tensor);
+  h->zero = int8_tensor(&s->k, stem, "_zero_point", c->entry.zeros, c->tensor);
+  q->reported = true;
+  kit_report(&s->k, &(struct kit_report){.node = q->node,
+                                         .reason = "quantized",
+                                         .weight = c->entry.value + 1,
+                                         .codes = c->codes_recipe + 1,
+                                         .of = c->tensor});
+}
+
+static const struct static_held *take_constant(struct static_qoperator_run *q,
+                                               const struct static_qoperator_weight *w,
+                                               const struct static_role *role, uint32_t axis) {
+  struct static_run *s = q->s;
+  struct model_constant at;
+  struct err err;
+  model_resolve_constant(s->k.m, w->value, &at);
+  struct static_coded new = {.tensor = at.tensor,
+                             .entry = {.value = at.value,
+                                       .weight = true,
+                                       .per_channel = axis != RECIPE_PER_TENSOR,
+                                       .axis = axis,
+                                       .provider = NO_ID,
+                                       .role = role}};
+  if (static_weight_params(s, &new.entry, &err)) return NULL;
+  new.codes_recipe = static_weight_codes(s, &new.entry);
+  if (new.codes_recipe == NO_ID) return NULL;
+  struct static_coded *c = NULL;
+  for (uint32_t i = 0; i < q->n_coded && !c; i++)
+    if (q->coded[i].tensor == at.tensor &&
+        (s->o->compat || same_form(&q->coded[i].entry.as, &new.entry.as)))
+      c = &q->coded[i];
+  if (c) {
+    if (make_room(q, c, w)) write_again(q, c);
+  } else {
+    c = TABLE_PUSH(q, coded);
+    *c = new;
+    c->held = (struct static_held){
+        .codes = NO_ID, .type = new.entry.as.type, .axis = new.entry.as.axis, .constant = true};
+    make_room(q, c, w);
+    write(q, c);
+  }
+  c->entry.role = NULL;
+  if (!static_qoperator_held(q, w->value)) static_qoperator_hold(q, w->value, &c->held);
+  return &c->held;
+}
+
+static struct static_role role_of(const struct static_qoperator_run *q, enum dtype type,
+                                  bool weight) {
+  const struct static_options *o = q->s->o;
+  return (struct static_role){.type = type,
+                              .symmetric = weight || type == o->weight
+                                               ? static_is_weight_symmetric(o, type)
+                                               : o->activation_symmetric,
+                              .reduced = weight && o->reduce_range};
+}
+
+const struct static_held *static_qoperator_take(struct static_qoperator_run *q, uint32_t value) {
+  const struct static_held *held = static_qoperator_held(q, value);
+  const struct static_role role = role_of(q, q->s->o->activation, false);
+  if (held && (!held->constant || q->s->o->compat)) return held;
+  if (!static_is_constant(q->s, value)) return take_float(q, value);
+  const struct static_qoperator_weight w = {.value = value, .bias = NO_ID};
+  return take_constant(q, &w, &role, RECIPE_PER_TENSOR);
+}
+
+const struct static_held *static_qoperator_take_weight(struct static_qoperator_run *q,
+                                                       const struct static_qoperator_weight *w) {
+  struct static_run *s = q->s;
+  const struct static_held *held = static_qoperator_held(q, w->value);
+  const enum dtype type = w->type == DTYPE_UNDEFINED ? s->o->weight : w->type;
+  const struct static_role role = role_of(q, type, true);
+  if (!static_is_constant(s, w->value)) return held ? held : take_float(q, w->value);
+  return take_constant(q, w, &role, w->axis);
+}
+
+// ---- biases ------------------------------------------------------------------------------------
+
+bool static_qoperator_can_bias(struct static_qoperator_run *q, uint32_t bias, uint32_t channels) {
+  if (!static_is_constant(q->s, bias)) return false;
+  const uint32_t of = recipe_of(q->s, bias), rank = q->s->k.r->rows[of].rank;
+  if (q->s->k.r->rows[of].count == 0) return false;
+  return channels == 1 || (rank > 0 && recipe_dims(q->s->k.r, of)[rank - 1] == (int64_t)channels);
+}
+
+uint32_t static_qoperator_bias(struct static_qoperator_run *q, uint32_t bias,
+                               const struct static_held *x, const struct static_held *w,
+                               double factor) {
+  struct kit *k = &q->s->k;
+  struct model_constant c;
+  for (uint32_t i = 0; q->s->o->compat && i < q->n_biases; i++)
+    if (q->biases[i].value == bias) return q->biases[i].codes;
+  model_resolve_constant(k->m, bias, &c);
+  const struct int8_parts parts =
+      int8_bias(k->r, edit_tensor_recipe(k->e, c.tensor), kit_recipe(k, x->scale),
+                kit_recipe(k, w->scale), factor);
+  if (parts.codes == NO_ID) return NO_ID;
+  const struct span stem = static_stem(q->s, c.value);
+  const uint32_t codes = int8_tensor(k, stem, "_quantized", parts.codes, c.tensor);
+  *TABLE_PUSH(q, biases) = (struct static_bias_codes){
+      .value = bias, .codes = codes, .scales = parts.scales, .zeros = parts.zeros};
+  return codes;
+}

@@ -1,0 +1,245 @@
+// A file of ranges, of whoever made it: opened once, told by its first bytes, read to its end with its digest.
+//
+//   {"weir_ranges": …     RANGES: lines, each read and forgotten before the next (ranges_own.c)
+//   {…                    the cache of onnxruntime: one JSON object (ranges_cache.c)
+//   TRT-8501-…            TensorRT's table: lines of text (ranges_tensorrt.c)
+//
+// Nothing of a file is trusted: sizes, names and numbers pass the functions below, and messages have the line. Lines
+// and files have limits, so that a file cannot make us take more memory than a few times its size, nor that without
+// end.
+#include "ranges_in.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+
+void ranges_in_fill(const struct ranges_in *in, struct err *err, const char *fmt, ...) {
+  char text[768];
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(text, sizeof text, fmt, args);
+  va_end(args);
+  err_fill(err, ERR_MODEL, "%s:%llu: %s", in->path, (unsigned long long)in->line, text);
+}
+
+static int read_failed(const struct ranges_in *in, struct err *err) {
+  return err_errno(err, errno ? errno : EIO, ERR_INPUT, "'%s' cannot be read", in->path);
+}
+
+int ranges_in_line(struct ranges_in *in, bool *ended, struct err *err) {
+  in->n_text = 0;
+  in->line++;
+  *ended = false;
+  for (int c; (c = getc_unlocked(in->f)) != '\n';) {
+    if (c == EOF && ferror(in->f)) return read_failed(in, err);
+    if (c == EOF && in->n_text == 0) {
+      *ended = true;
+      return 0;
+    }
+    if (c == EOF) return ranges_in_error(in, err, "the file ends in the middle of a line");
+    if (in->n_text == RANGES_LINE_BYTES)
+      return ranges_in_error(in, err, "the line is longer than %d MiB", RANGES_LINE_BYTES >> 20);
+    *TABLE_PUSH(in, text) = (char)c;
+  }
+  digest_add(in->digest, in->text, in->n_text);
+  digest_add(in->digest, "\n", 1);
+  return 0;
+}
+
+int ranges_in_whole(struct ranges_in *in, struct err *err) {
+  enum { PIECE = 1 << 16 };
+  in->n_text = 0;
+  in->line = 1;
+  for (;;) {
+    TABLE_ROOM(in, text, PIECE);
+    errno = 0;
+    const size_t n = fread(in->text + in->n_text, 1, PIECE, in->f);
+    if (n == 0 && ferror(in->f)) return read_failed(in, err);
+    if (n == 0) break;
+    in->n_text += n;
+    if (in->n_text > RANGES_WHOLE_BYTES)
+      return ranges_in_error(in, err, "the file is larger than %d MiB", RANGES_WHOLE_BYTES >> 20);
+  }
+  digest_add(in->digest, in->text, in->n_text);
+  return 0;
+}
+
+// ---- numbers -----------------------------------------------------------------------------------
+
+// Is x a multiple of 2^-`point` of at most `bits` significant bits?
+static bool fits(double x, int bits, int point) {
+  int exponent;
+  const double significand = frexp(x, &exponent);
+  const double scaled = ldexp(significand, bits);
+  if (scaled != trunc(scaled)) return false;
+  const double steps = ldexp(x, point);
+  return steps == trunc(steps);
+}
+
+bool ranges_in_exact(double x, enum dtype type) {
+  if (!isfinite(x)) return false;
+  if (type == DTYPE_FLOAT) return (double)(float)x == x;
+  if (type == DTYPE_FLOAT16) return fabs(x) <= 65504.0 && fits(x, 11, 24);
+  if (type == DTYPE_BFLOAT16) return (double)(float)x == x && fits(x, 8, 133);
+  return true;
+}
+
+double ranges_in_rounded(double x, enum dtype type) {
+  int exponent;
+  if (type == DTYPE_FLOAT) return (double)(float)x;
+  if (type == DTYPE_DOUBLE || !isfinite(x) || x == 0) return x;
+  // So many significant bits, in steps of no less than the least subnormal.
+  const bool half = type == DTYPE_FLOAT16;
+  const int bits = half ? 11 : 8, least = half ? -24 : -133;
+  frexp(x, &exponent);
+  const int step = exponent - bits < least ? least : exponent - bits;
+  const double rounded = ldexp(nearbyint(ldexp(x, -step)), step);
+  const double most = half ? 65504.0 : 0x1.fep127;
+  return fabs(rounded) > most ? copysign((double)INFINITY, x) : rounded;
+}
+
+struct ranges_value *ranges_in_value(const struct ranges_in *in, struct ranges *r, struct span name,
+                                     struct err *err) {
+  struct ranges_value *v = NULL;
+  if (name.n == 0 || name.n > RANGES_NAME_BYTES || span_has_nul(name))
+    ranges_in_fill(in, err, "the name of a value is empty, longer than %d KiB or has a NUL in it",
+                   RANGES_NAME_BYTES >> 10);
+  else if (!(v = ranges_add(r, name)))
+    ranges_in_fill(in, err, "the value '%s' is there twice", quote(name).s);
+  return v;
+}
+
+void ranges_in_settle(struct ranges_value *v) {
+  if (v->least <= v->most) return;
+  if (v->most > 0)
+    v->least = v->most;
+  else if (v->least < 0)
+    v->most = v->least;
+  else
+    v->least = v->most = 0;
+}
+
+int ranges_in_range(const struct ranges_in *in, const struct ranges_value *v, struct err *err) {
+  const struct quoted name = quote(v->name);
+  if (!isfinite(v->least) || !isfinite(v->most))
+    return ranges_in_error(in, err, "the range of '%s' is not finite", name.s);
+  if (v->least > v->most)
+    return ranges_in_error(in, err, "the least of '%s' (%.9g) is above its most (%.9g)", name.s,
+                           v->least, v->most);
+  if (!ranges_in_exact(v->least, v->type) || !ranges_in_exact(v->most, v->type))
+    return ranges_in_error(in, err, "the range of '%s' (%.17g to %.17g) is not of its type, %s",
+                           name.s, v->least, v->most, dtype_name(v->type));
+  return 0;
+}
+
+// ---- files -------------------------------------------------------------------------------------
+
+static int read_any(struct ranges_in *in, struct ranges *r, struct err *err) {
+  static const char own[] = "{\"weir_ranges\":", table[] = "TRT-";
+  char begin[sizeof own] = "";
+  errno = 0;
+  const size_t n = fread(begin, 1, sizeof own - 1, in->f);
+  if (n == 0 && ferror(in->f)) return read_failed(in, err);
+  if (n == 0) return ranges_in_error(in, err, "the file is empty");
+  rewind(in->f);
+  in->line = 0;
+  if (strcmp(begin, own) == 0) return ranges_own_read(in, r, err);
+  if (strncmp(begin, table, sizeof table - 1) == 0) return ranges_tensorrt_read(in, r, err);
+  return ranges_cache_read(in, r, err);
+}
+
+static int read_file(FILE *f, struct ranges *r, const char *path, struct err *err) {
+  const struct quoted shown = quote_path(path);
+  struct ranges_in in = {.f = f, .path = shown.s, .line = 1, .digest = digest_new()};
+  r->path = arena_string(&r->arena, span_str(path));
+  digest_start(in.digest);
+  const int rc = read_any(&in, r, err);
+  digest_end(in.digest, r->sha256);
+  digest_free(in.digest);
+  TABLE_FREE(&in, text);
+  return rc;
+}
+
+static int companion_is_another(const char *path, uint64_t is, uint64_t wanted, struct err *err) {
+  err_fill(err, ERR_INPUT, "'%s' has %llu bytes, and the file of ranges beside it says %llu",
+           quote_path(path).s, (unsigned long long)is, (unsigned long long)wanted);
+  return err_hint(err,
+                  "the two were not written together: copy both, or run 'weir calibrate' again");
+}
+
+static int look_at_data(struct ranges *r, struct err *err) {
+  struct stat st;
+  if (r->data_bytes == 0) return 0;
+  const char *path = ranges_data_path(r->path, &r->arena);
+  if (stat(path, &st)) {
+    err_fill_errno(err, errno, ERR_INPUT, "'%s', which has the Gram matrices, cannot be read",
+                   quote_path(path).s);
+    return err_hint(err, "it was written beside '%s': copy both", quote_path(r->path).s);
+  }
+  return (uint64_t)st.st_size == r->data_bytes
+             ? 0
+             : companion_is_another(path, (uint64_t)st.st_size, r->data_bytes, err);
+}
+
+int ranges_read(struct ranges *r, const char *path, struct err *err) {
+  FILE *f = fopen(path, "re");
+  struct stat st;
+  if (!f)
+    return err_errno(err, errno, ERR_INPUT, "the ranges '%s' cannot be read", quote_path(path).s);
+  int rc = fstat(fileno(f), &st) == 0 && S_ISREG(st.st_mode)
+               ? read_file(f, r, path, err)
+               : err_set(err, ERR_INPUT, "'%s' is not a plain file", quote_path(path).s);
+  fclose(f);
+  return rc ? rc : look_at_data(r, err);
+}
+
+int ranges_parse(struct ranges *r, struct span text, const char *path, struct err *err) {
+  struct arena room = {0};
+  // A stream over no bytes cannot be opened everywhere.
+  char *copy = arena_string(&room, text);
+  FILE *f = text.n ? fmemopen(copy, text.n, "r") : fopen("/dev/null", "re");
+  int rc = -1;
+  if (!f)
+    err_fill_errno(err, errno, ERR_INTERNAL, "no stream over %zu bytes", text.n);
+  else
+    rc = read_file(f, r, path, err);
+  if (f) fclose(f);
+  arena_free(&room);
+  return rc;
+}
+
+int ranges_check_data(const struct ranges *r, struct err *err) {
+  enum { PIECE = 1 << 20 };
+  struct arena room = {0};
+  uint8_t sum[DIGEST_BYTES];
+  size_t n;
+  if (r->data_bytes == 0 || !r->path) return 0;
+  const char *path = ranges_data_path(r->path, &room);
+  FILE *f = fopen(path, "re");
+  if (!f) {
+    err_fill_errno(err, errno, ERR_INPUT, "'%s' cannot be read", quote_path(path).s);
+    arena_free(&room);
+    return -1;
+  }
+  struct digest *d = digest_new();
+  uint8_t *piece = arena_alloc(&room, PIECE);
+  uint64_t bytes = 0;
+  digest_start(d);
+  for (; (n = fread(piece, 1, PIECE, f)) > 0; bytes += n)
+    digest_add(d, piece, n);
+  digest_end(d, sum);
+  digest_free(d);
+  int rc = ferror(f) ? err_errno(err, errno ? errno : EIO, ERR_INPUT, "'%s' cannot be read",
+                                 quote_path(path).s)
+                     : 0;
+  fclose(f);
+  if (rc == 0 && bytes != r->data_bytes) rc = companion_is_another(path, bytes, r->data_bytes, err);
+  if (rc == 0 && memcmp(sum, r->data_sha256, sizeof sum) != 0) {
+    err_fill(err, ERR_INPUT, "'%s' is not the file that was written with '%s': its SHA-256 differs",
+             quote_path(path).s, path_base(r->path));
+    rc = err_hint(err, "run 'weir calibrate' again");
+  }
+  arena_free(&room);
+  return rc;
+}

@@ -1,0 +1,209 @@
+// Codes by scales and zero points that are given, and the scales that leave room for a bias.
+//
+//   quantize_linear(reshape(W))          → reshape(quantize_linear(W))    one scale for all; or an axis,
+//                                                                        where only unit axes came or went
+//   quantize_linear(transpose(W, perm))  → transpose(quantize_linear(W, scales turned back), perm)
+//   a block longer than its axis         → a block as long as it
+//
+// as recipe_quantize.c does, and for the same reason.
+//
+// Roomy scales are no kind of their own but arithmetic of those there are, with the roundings that
+// onnxruntime has by NumPy's rules (a channel's |bias| is doubled and enlarged in its own type):
+//
+//   product = x_scale * w        least = 1.0001 * (2 * |bias|) / 4294967294
+//   where(0 < product and product < least, w * (least / product), w)
+#include "recipe_rows.h"
+
+#include <assert.h>
+
+static bool is_code(enum dtype t) {
+  switch (t) {
+  case DTYPE_FLOAT8E4M3FN:
+  case DTYPE_FLOAT8E4M3FNUZ:
+  case DTYPE_FLOAT8E5M2:
+  case DTYPE_FLOAT8E5M2FNUZ:
+  case DTYPE_FLOAT4E2M1: return true;
+  default:
+    return dtype_is_integer(t) && t != DTYPE_BOOL && t != DTYPE_UINT32 && dtype_bits(t) <= 32;
+  }
+}
+
+static bool is_operand(uint8_t dtype) {
+  return dtype_is_plain_float((enum dtype)dtype) && dtype != DTYPE_DOUBLE;
+}
+
+int recipe_quantize_linear_row_fits(const struct recipes *r, const struct recipe_asked *x,
+                                    struct err *err) {
+  if (x->n_of != 2 && x->n_of != 3)
+    return recipe_rows_bad(err, "is quantized by other than scales and perhaps zero points");
+  const struct recipe *of = &r->rows[x->of[0]], *scales = &r->rows[x->of[1]];
+  if (!is_code(x->dtype) || !is_operand(of->dtype) || !is_operand(scales->dtype))
+    return err_set(err, ERR_MODEL, "a recipe quantizes %s by %s to %s, which is not offered",
+                   dtype_name((enum dtype)of->dtype), dtype_name((enum dtype)scales->dtype),
+                   dtype_name(x->dtype));
+  if (!recipe_math_scales_fit(r, x->of[0], x->of[1], x->numbers[0], x->numbers[1]))
+    return recipe_rows_bad(err, "is quantized by scales that do not fit it");
+  struct recipe_asked own;
+  recipe_rows_ask(&own, r, RECIPE_QUANTIZE_LINEAR, x->of);
+  own.dtype = x->dtype;
+  if (recipe_rows_sized(&own, err)) return -1;
+  if (x->n_of == 2) return 0;
+  const struct recipe *zeros = &r->rows[x->of[2]];
+  if (zeros->dtype == (uint8_t)x->dtype && dtype_is_integer(x->dtype) && x->dtype != DTYPE_INT32 &&
+      recipe_has_dims(r, x->of[2], recipe_dims(r, x->of[1]), scales->rank))
+    return 0;
+  return recipe_rows_bad(err, "is quantized by zero points that do not fit its type and scales");
+}
+
+static struct recipe_linear linear_of(const struct recipe_asked *x) {
+  return (struct recipe_linear){.type = x->dtype,
+                                .scales = x->of[1],
+                                .zeros = x->n_of == 3 ? x->of[2] : NO_ID,
+                                .axis = (uint32_t)x->numbers[0],
+                                .block = (uint64_t)x->numbers[1]};
+}
+
+// Below a transpose of the operand. Scales of blocks lie as the operand does.
+static uint32_t below_transpose(struct recipes *r, uint32_t of, struct recipe_linear q) {
+  const struct recipe x = r->rows[of];
+  int64_t perm[RECIPE_MAX_RANK], back[RECIPE_MAX_RANK];
+  memcpy(perm, recipe_rows_axes(r, of, 0), x.rank * sizeof *perm);
+  for (uint32_t i = 0; i < x.rank; i++)
+    back[perm[i]] = i;
+  if (q.block > 0) {
+    q.scales = recipe_transpose(r, q.scales, back);
+    if (q.zeros != NO_ID) q.zeros = recipe_transpose(r, q.zeros, back);
+  }
+  if (q.axis != RECIPE_PER_TENSOR) q.axis = (uint32_t)perm[q.axis];
+  return recipe_transpose(r, recipe_quantize_linear(r, r->args[x.args], &q), perm);
+}
+
+// Below a reshape of the operand, if its axis is one there too; else NO_ID.
+static uint32_t below_reshape(struct recipes *r, uint32_t of, struct recipe_linear q) {
+  const uint32_t inner = r->args[r->rows[of].args];
+  int64_t dims[RECIPE_MAX_RANK];
+  const uint32_t rank = r->rows[of].rank;
+  if (q.block > 0) return NO_ID;
+  if (q.axis != RECIPE_PER_TENSOR && !recipe_quantize_same_axes(r, of, inner, &q.axis))
+    return NO_ID;
+  if (rank) memcpy(dims, recipe_dims(r, of), rank * sizeof *dims);
+  return recipe_reshape(r, recipe_quantize_linear(r, inner, &q), dims, rank);
+}
+
+uint32_t recipe_quantize_linear_row(struct recipes *r, const struct recipe_asked *asked) {
+  struct recipe_linear q = linear_of(asked);
+  const uint32_t of = asked->of[0];
+  uint32_t moved = NO_ID;
+  if (q.axis == RECIPE_PER_TENSOR) {
+    q.scales = recipe_reshape(r, q.scales, NULL, 0);
+    if (q.zeros != NO_ID) q.zeros = recipe_reshape(r, q.zeros, NULL, 0);
+  }
+  if (q.block > 0) q.block = min_u64(q.block, max_u64((uint64_t)recipe_dims(r, of)[q.axis], 1));
+  if (r->rows[of].kind == RECIPE_RESHAPE) moved = below_reshape(r, of, q);
+  if (r->rows[of].kind == RECIPE_TRANSPOSE) moved = below_transpose(r, of, q);
+  if (moved != NO_ID) return moved;
+  const uint32_t operands[3] = {of, q.scales, q.zeros};
+  struct recipe_asked x;
+  recipe_rows_ask(&x, r, RECIPE_QUANTIZE_LINEAR, operands);
+  x.dtype = q.type;
+  x.n_of = asked->n_of;
+  x.numbers[0] = q.axis;
+  x.numbers[1] = (int64_t)q.block;
+  return recipe_rows_put(r, &x);
+}
+
+static void ask(struct recipe_asked *x, const uint32_t of[3], const struct recipe_linear *q) {
+  x->kind = RECIPE_QUANTIZE_LINEAR;
+  x->dtype = q->type;
+  x->of = of;
+  x->n_of = of[2] == NO_ID ? 2 : 3;
+  x->numbers[0] = q->axis;
+  x->numbers[1] = q->block <= INT64_MAX ? (int64_t)q->block : INT64_MAX;
+}
+
+uint32_t recipe_quantize_linear(struct recipes *r, uint32_t of, const struct recipe_linear *q) {
+  const uint32_t list[3] = {of, q->scales, q->zeros};
+  struct recipe_asked x;
+  ask(&x, list, q);
+  return recipe_rows_make(r, &x);
+}
+
+bool recipe_can_quantize_linear(const struct recipes *r, uint32_t of,
+                                const struct recipe_linear *q) {
+  const uint32_t list[3] = {of, q->scales, q->zeros};
+  struct recipe_asked x;
+  ask(&x, list, q);
+  return recipe_rows_fit(r, &x);
+}
+
+struct recipe_linear recipe_quantize_linear_of(const struct recipes *r, uint32_t id) {
+  const struct recipe *x = &r->rows[id];
+  assert(x->kind == RECIPE_QUANTIZE_LINEAR);
+  return (struct recipe_linear){.type = (enum dtype)x->dtype,
+                                .scales = r->args[x->args + 1],
+                                .zeros = x->n_args == 3 ? r->args[x->args + 2] : NO_ID,
+                                .axis = (uint32_t)recipe_rows_number(r, id, 0),
+                                .block = (uint64_t)recipe_rows_number(r, id, 1)};
+}
+
+bool recipe_quantize_linear_found(const struct recipes *r, uint32_t id,
+                                  struct recipe_quantization *q) {
+  if (r->rows[id].kind != RECIPE_QUANTIZE_LINEAR) return false;
+  const uint32_t of = r->args[r->rows[id].args];
+  const uint32_t scales = recipe_unmoved(r, recipe_quantize_linear_of(r, id).scales);
+  const struct recipe *s = &r->rows[scales];
+  if (s->kind != RECIPE_QUANTIZE || recipe_part_of(r, scales) != PART_SCALES) return false;
+  *q = recipe_quantization_of(r, scales);
+  return q->format == FORMAT_LINEAR && recipe_unmoved(r, r->args[s->args]) == recipe_unmoved(r, of);
+}
+
+// ---- roomy scales ------------------------------------------------------------------------------
+
+bool recipe_can_have_roomy_scales(const struct recipes *r, uint32_t w_scales, uint32_t x_scale,
+                                  uint32_t bias) {
+  const struct recipe *w = &r->rows[w_scales], *x = &r->rows[x_scale], *b = &r->rows[bias];
+  return dtype_is_plain_float((enum dtype)w->dtype) && dtype_is_plain_float((enum dtype)x->dtype) &&
+         dtype_is_plain_float((enum dtype)b->dtype) && x->count == 1 && b->count > 0 &&
+         w->rank <= 1 && (w->count == 1 || w->count == b->count);
+}
+
+static uint32_t constant(struct recipes *r, double value, enum dtype type) {
+  return recipe_cast(r, recipe_bytes(r, DTYPE_DOUBLE, NULL, 0, span_of(&value, sizeof value)),
+                     type);
+}
+
+static uint32_t two(struct recipes *r, enum recipe_map_op op, uint32_t a, uint32_t b) {
+  const uint32_t of[2] = {a, b};
+  return recipe_map(r, op, of);
+}
+
+// The least products that codes of the bias have room with: one for all, or one for each channel.
+static uint32_t least_products(struct recipes *r, uint32_t bias, bool by_channel) {
+  const int64_t n = (int64_t)r->rows[bias].count;
+  uint32_t b = recipe_reshape(r, bias, &n, 1);
+  b = recipe_map(r, RECIPE_MAP_ABS, &b);
+  if (!by_channel) b = recipe_reduce(r, b, &(struct recipe_reduction){RECIPE_MAX, 1});
+  if (!by_channel) b = recipe_cast(r, b, DTYPE_DOUBLE);
+  const enum dtype type = (enum dtype)r->rows[b].dtype;
+  b = two(r, RECIPE_MAP_MUL, constant(r, 2, type), b);
+  b = two(r, RECIPE_MAP_MUL, constant(r, 1.0001, type), b);
+  return two(r, RECIPE_MAP_DIV, recipe_cast(r, b, DTYPE_DOUBLE),
+             constant(r, 4294967294.0, DTYPE_DOUBLE));
+}
+
+uint32_t recipe_roomy_scales(struct recipes *r, uint32_t w_scales, uint32_t x_scale,
+                             uint32_t bias) {
+  assert(recipe_can_have_roomy_scales(r, w_scales, x_scale, bias));
+  const struct recipe w = r->rows[w_scales];
+  const bool by_channel = w.rank == 1 && w.count == r->rows[bias].count;
+  const uint32_t wide = recipe_cast(r, w_scales, DTYPE_DOUBLE);
+  const uint32_t x = recipe_reshape(r, recipe_cast(r, x_scale, DTYPE_DOUBLE), NULL, 0);
+  const uint32_t least = least_products(r, bias, by_channel);
+  const uint32_t product = two(r, RECIPE_MAP_MUL, x, wide);
+  const uint32_t wanting =
+      two(r, RECIPE_MAP_AND, two(r, RECIPE_MAP_LESS, constant(r, 0, DTYPE_DOUBLE), product),
+          two(r, RECIPE_MAP_LESS, product, least));
+  const uint32_t larger = two(r, RECIPE_MAP_MUL, wide, two(r, RECIPE_MAP_DIV, least, product));
+  const uint32_t choice[3] = {wanting, larger, wide};
+  return recipe_cast(r, recipe_map(r, RECIPE_MAP_WHERE, choice), (enum dtype)w.dtype);
+}

@@ -1,0 +1,58 @@
+// Inside the evaluator: scale and zero point of FORMAT_LINEAR.
+#ifndef WEIR_EVAL_LINEAR_H
+#define WEIR_EVAL_LINEAR_H
+
+#include "eval_parts.h"
+
+// ---- of a range (eval_linear_grid.c) -----------------------------------------------------------
+
+struct eval_linear_grid {
+  double scale; // a value of the operand's type
+  double zero;  // a code
+};
+// From the smallest and largest element, finite both (lo > hi: there are none). False if the type cannot
+// hold the scale.
+bool eval_linear_grid_of(const struct recipe_quantization *q, enum dtype type, double lo, double hi,
+                         struct eval_linear_grid *g);
+// The codes that an integer type has.
+void eval_linear_range_of(enum dtype type, double *lo, double *hi);
+// The nearest value of float32, float16 or bfloat16.
+double eval_linear_round(enum dtype type, double x);
+// Writes the element of a part, scales or zeros: how many bytes.
+size_t eval_linear_put(const struct recipe_quantization *q, enum dtype type, enum recipe_part part,
+                       const struct eval_linear_grid *g, uint8_t *out);
+
+// ---- of a deviation (eval_linear_deviation.c) --------------------------------------------------
+
+// A sum of floats as NumPy's, of elements that come in any pieces.
+enum { EVAL_LINEAR_LEAF = 128 };
+struct eval_linear_half {
+  uint64_t n; // elements of both halves
+  bool is_second;
+  float sum; // of the first
+};
+struct eval_linear_sum {
+  uint32_t n_halves, have, wanted;
+  float sum; // when all have come
+  struct eval_linear_half halves[64];
+  float leaf[EVAL_LINEAR_LEAF];
+};
+void eval_linear_sum_begin(struct eval_linear_sum *s, uint64_t n);
+void eval_linear_sum_add(struct eval_linear_sum *s, const float *v, size_t n);
+// The scale of float8e4m3fn. Where all elements are equal, one that has a code for them.
+bool eval_linear_spread_of(enum dtype type, double mean, double deviation,
+                           struct eval_linear_grid *g);
+
+// ---- by tensor or channel (eval_linear_ranges.c) -----------------------------------------------
+
+// Scales or zero points of a row of FORMAT_LINEAR without blocks, through the box of its recipe.
+int eval_linear_range_elements(struct eval_task *t, struct eval_stripe_box *b, uint64_t first,
+                               uint64_t count, uint8_t *out, struct err *err);
+
+// ---- in blocks (eval_linear_blocks.c) ----------------------------------------------------------
+
+// Scales or zero points of a row of FORMAT_LINEAR that has blocks, through the box of its recipe.
+int eval_linear_block_elements(struct eval_task *t, struct eval_stripe_box *b, uint64_t first,
+                               uint64_t count, uint8_t *out, struct err *err);
+
+#endif

@@ -1,0 +1,52 @@
+// Inside quantization: columns that are made whole, by formats that look at statistics.
+#ifndef WEIR_EVAL_WHOLE_H
+#define WEIR_EVAL_WHOLE_H
+
+#include "eval_blocks.h"
+
+// A box of columns at work: arrays of `n` columns side by side, in the box behind what it holds.
+struct eval_whole {
+  struct eval_task *t;
+  struct eval_block_box *h;
+  const struct eval_quantize *z;
+  const struct eval_room *room;
+  size_t n, side, block; // columns; rows of a tile, of a group, at most
+  float *weights;        // of a tile of rows
+  float *group;          // of a group: what its parameters are found from
+  float *scales;         // of a group: what was found
+  uint8_t *zeros;
+  uint8_t *codes;
+  uint8_t *at; // memory that is left
+};
+
+// Rows [at, at + rows) of a tile, whose first row is row `first` of W.
+struct eval_group {
+  uint64_t first;
+  size_t at, rows;
+};
+
+// `bytes` of memory for each column.
+void *eval_whole_share(struct eval_whole *w, uint64_t bytes);
+// Rows [first, first + rows) of the columns into w->weights. Those that are not finite are told of by figures, and 0 here.
+int eval_whole_read(const struct eval_whole *w, uint64_t first, size_t rows, struct err *err);
+// The kernel's words for w->group, `rows` of it; the rule of MLAS on floats, with scales as they are stored.
+struct kernels_panel eval_whole_panel(const struct eval_whole *w, size_t rows);
+struct kernels_block_format eval_whole_format(const struct eval_quantize *z);
+// Figures of row l of a group: of the weights as they are.
+void eval_whole_figures(const struct eval_whole *w, const struct eval_group *g, size_t l);
+// Puts the group's codes, scales and zero points into the box.
+void eval_whole_put(const struct eval_whole *w, const struct eval_group *g);
+
+// The nearest whole number, half to even: of numbers far below 2^51.
+static inline double eval_whole_nearest(double x) {
+  const double big = 0x1.8p52;
+  return (x + big) - big;
+}
+
+// What becomes of the columns, by format (eval_gptq.c, eval_clipped.c), with so many bytes of doubles a column.
+uint64_t eval_gptq_column_bytes(const struct eval_quantize *z);
+int eval_gptq_fill(struct eval_whole *w, double *doubles, struct err *err);
+uint64_t eval_clipped_column_bytes(const struct eval_quantize *z);
+int eval_clipped_fill(struct eval_whole *w, double *doubles, struct err *err);
+
+#endif

@@ -1,0 +1,1 @@
+weir calibrate model.onnx -o ranges.jsonl

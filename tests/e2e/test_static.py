@@ -1,0 +1,583 @@
+"""weir static: weights and activations in int8 and its kin, with ranges that were found before.
+
+With --compat onnxruntime what comes out is what the installed quantize_static writes, node order aside, wherever that is valid: random
+models (int8_models.py; 500 with tools/test --all) under all of its options, from its own calibration cache. Where it is wrong, ours
+must be right: each case of that has a test. Without --compat the judge is the float model: at least as many dB as the tool's.
+"""
+
+import hashlib
+import json
+import os
+import random
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import int8_models
+from conftest import DATA
+from quantized_alike import alike
+from static_pair import Setup, flags, theirs
+
+pytestmark = pytest.mark.in_memory
+
+ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
+RANDOM = 500 if ALL else 40
+FLOAT = TensorProto.FLOAT
+TYPES = [("int8", "int8"), ("uint8", "int8"), ("uint8", "uint8"), ("uint8", "int8"), ("int16", "int8"), ("uint16", "int16"),
+         ("uint8", "int4"), ("uint8", "uint4")]  # fmt: skip
+EXTRAS = [("ActivationSymmetric", True, 0.15), ("ActivationRestrictedAsymmetric", True, 0.15), ("WeightSymmetric", True, 0.1),
+          ("WeightSymmetric", False, 0.1), ("MinimumRealRange", 0.5, 0.15), ("ForceQuantizeNoInputCheck", True, 0.2),
+          ("AddQDQPairToWeight", True, 0.1), ("QuantizeBias", False, 0.1), ("DedicatedQDQPair", True, 0.15),
+          ("OpTypesToExcludeOutputQuantization", ["MatMul", "Conv"], 0.15), ("QDQKeepRemovableActivations", True, 0.15),
+          ("QDQDisableWeightAdjustForInt32Bias", True, 0.1), ("UseQDQContribOps", True, 0.15),
+          ("QDQOpTypePerChannelSupportToAxis", {"MatMul": 0}, 0.1)]  # fmt: skip
+
+
+# ---- running ---------------------------------------------------------------------------------------------------------------------
+
+
+def run(path, feeds, raw=True):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    if raw:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"]).run(None, feeds)
+
+
+def decibels(expected, got):
+    signal = sum(float((np.asarray(a, np.float64) ** 2).sum()) for a in expected)
+    noise = sum(float(((np.asarray(a, np.float64) - b) ** 2).sum()) for a, b in zip(expected, got))
+    return 10 * np.log10(signal / noise) if noise and signal else 200
+
+
+def runs(path, feeds):
+    try:
+        run(path, feeds)
+    except Exception:  # the runtime raises what it likes
+        return False
+    return True
+
+
+class Model:
+    """A small graph, with one feed to calibrate with and be judged by."""
+
+    def __init__(self, folder, nodes, tensors, feeds, outputs=("y",), opset=17, dtype=FLOAT):
+        self.folder = folder
+        self.feeds = feeds
+        inputs = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape) for n, x in feeds.items()]
+        made = [helper.make_tensor_value_info(n, dtype, None) for n in outputs]
+        held = [numpy_helper.from_array(np.asarray(x), n) for n, x in tensors.items()]
+        graph = helper.make_graph(nodes, "g", inputs, made, held)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+        self.path = folder / "m.onnx"
+        onnx.save(model, self.path)
+        for out, x in zip(model.graph.output, run(self.path, feeds)):
+            out.CopyFrom(helper.make_tensor_value_info(out.name, dtype, x.shape))
+        onnx.checker.check_model(model)
+        onnx.save(model, self.path)
+        self.cache = folder / "cache.json"
+        self.calibrate()
+
+    def calibrate(self):
+        """Every float value's range, as a cache of the tool has them."""
+        model = onnx.load(self.path)
+        known = onnx.shape_inference.infer_shapes(model)
+        names = [i.name for i in known.graph.value_info if i.type.tensor_type.elem_type in (1, 10)]
+        listed = {o.name for o in model.graph.output}
+        model.graph.output.extend(helper.make_empty_tensor_value_info(n) for n in names if n not in listed)
+        onnx.save(model, self.folder / "all.onnx")
+        found = dict(zip([o.name for o in model.graph.output], run(self.folder / "all.onnx", self.feeds)))
+        found.update({n: x for n, x in self.feeds.items() if x.dtype.kind == "f"})
+        array = lambda x: {"data": [float(x)], "dtype": str(x.dtype), "CLS": "numpy.array"}  # noqa: E731
+        data = {n: {"lowest": array(x.min()), "highest": array(x.max()), "CLS": "TensorData"} for n, x in found.items()}
+        self.cache.write_text(json.dumps({
+            "CLS": "TensorsData", "data": data, "smooth_quant": False,
+            "calibration_method": {"CLS": "CalibrationMethod", "value": "CalibrationMethod.MinMax"}}))  # fmt: skip
+
+    def ours(self, weir, *words, ranges=None, code=0):
+        """The model that weir makes, loaded, and how many dB it has; for another exit code the error."""
+        out = self.folder / "ours.onnx"
+        done = weir("static", self.path, out, "--force", "--ranges", ranges or self.cache, *words, code=code)
+        if code:
+            return done.err
+        onnx.checker.check_model(out)
+        expected = run(self.path, self.feeds)
+        raw, optimized = (decibels(expected, run(out, self.feeds, raw)) for raw in (True, False))
+        return onnx.load(out), min(raw, optimized)
+
+    def theirs(self, **setup):
+        """How many dB the tool's model has; None: it fails or does not run."""
+        out = self.folder / "theirs.onnx"
+        if theirs(self.path, out, self.cache, Setup(**{"activation": "uint8", **setup})) or not runs(out, self.feeds):
+            return None
+        return decibels(run(self.path, self.feeds), run(out, self.feeds))
+
+
+def numbers(*dims, seed=0, scale=1.0):
+    return (np.random.default_rng([seed, *dims]).normal(0, scale, dims)).astype(np.float32)
+
+
+def ops(model):
+    return sorted(n.op_type for n in model.graph.node)
+
+
+# ---- beside the tool -------------------------------------------------------------------------------------------------------------
+
+
+def any_setup(seed):
+    r = random.Random(seed)
+    s = Setup(per_channel=r.random() < 0.5, reduce_range=r.random() < 0.2)
+    s.activation, s.weight = r.choice(TYPES)
+    s.ops = r.choice(((), (), (), ("Conv", "MatMul", "Gemm")))
+    for key, x, chance in EXTRAS:
+        if r.random() < chance:
+            s.extra[key] = x
+    return s
+
+
+def overridden(seed, model):
+    """Overrides of every kind for some of the model's tensors."""
+    r = random.Random(seed)
+    s = Setup(activation=r.choice(("uint8", "int8")), per_channel=r.random() < 0.3)
+    dims = {t.name: t.dims for t in model.graph.initializer if t.data_type == FLOAT and len(t.dims) > 0}
+    made = [o for n in model.graph.node for o in n.output if n.op_type != "If"]
+    users = {}
+    for node in model.graph.node:
+        for name in node.input:
+            users.setdefault(name, []).append(node.name)
+    for name in r.sample(sorted(dims), min(2, len(dims))):
+        axis = r.randrange(len(dims[name]))
+        s.overrides[name] = r.choice((
+            [{"quant_type": r.choice(("uint8", "int16", "int8")), "symmetric": r.random() < 0.5}],
+            [{"scale": 0.03, "zero_point": 3}], [{"rmin": -0.4, "rmax": 0.7, "reduce_range": True}],
+            [{"axis": axis - len(dims[name]), "quant_type": "int8"}],
+            [{"axis": axis, "scale": 0.01 * (i + 1), "zero_point": 0} for i in range(dims[name][axis])]))  # fmt: skip
+    for name in r.sample(made, min(3, len(made))):
+        named = [n for n in users.get(name, []) if n]
+        some = {"recv_nodes": named[:1]} if named and r.random() < 0.6 else {}
+        s.overrides[name] = r.choice((
+            [{"quant_type": "uint16"}], [{"scale": 0.05, "zero_point": 7}], [{"symmetric": True}], [{"rmin": -1.5, "rmax": 1.25}],
+            [{"convert": {"quant_type": "uint16", **some}}], [{"convert": {"quant_type": "uint16", "scale": 0.002, "zero_point": 9, **some}}],
+        ))  # fmt: skip
+    return s
+
+
+# Where the tool does not fail: blocks of matrices only; float8 without a Softmax, whose deviation it forgets, and without Relu.
+PIECES = {
+    "blocks": ("matmul", "matmul_add", "matmul_shared", "transpose", "reshape", "residual", "split"),
+    "float8": ("matmul", "matmul_add", "transpose", "reshape", "residual", "conv", "conv_bias", "depthwise", "average_pool"),
+}
+
+
+def case_of(seed):
+    """Model and setup: any options, overrides, blocks, float8."""
+    kind = ("any", "any", "any", "overrides", "any", "blocks", "any", "float8")[seed % 8]
+    case = int8_models.random_model(seed, pieces=PIECES.get(kind), opset={"blocks": 21, "float8": 20}.get(kind))
+    if kind == "any":
+        return kind, case, any_setup(seed)
+    if kind == "overrides":
+        return kind, case, overridden(seed, case.model)
+    if kind == "float8":
+        return kind, case, Setup("float8e4m3fn", "float8e4m3fn", per_channel=seed % 16 == 7)
+    r = random.Random(seed)
+    weight = r.choice(("int8", "uint8", "int4", "uint4", "int16"))
+    return kind, case, Setup("uint8", weight, per_channel=r.random() < 0.5, extra={"BlockSize": r.choice((4, 8, 16)), "QuantizeBias": False})
+
+
+def is_wrong_there(model, setup, out):
+    """What the tool's model is known to have wrong, or names that its converter of opsets makes; None: nothing."""
+    made = onnx.load(out)
+    nodes = model.graph.node
+    scaled = any(n.op_type == "Gemm" and len(n.input) == 3 and any(a.name in ("alpha", "beta") and a.f != 1 for a in n.attribute) for n in nodes)
+    if scaled:
+        return "a Gemm with alpha or beta"
+    opset = made.opset_import[0].version
+    has_axis = any(n.op_type == "DequantizeLinear" and not n.domain and any(a.name == "axis" for a in n.attribute) for n in made.graph.node)
+    if opset < 13 and has_axis:
+        return "an axis before opset 13"
+    if setup.activation.startswith("float8") and len([n for n in nodes if n.op_type in ("Relu", "Clip")]):
+        return "float8 codes below 0 behind a Relu"
+    if opset > model.opset_import[0].version and any(n.op_type == "Constant" for n in made.graph.node):
+        return "values that its converter of opsets names"
+    if any(n.op_type in ("QuantizeLinear", "DequantizeLinear") and not any(a.name == "axis" for a in n.attribute) and dims_of(made, n.input[1])
+           for n in made.graph.node):  # fmt: skip
+        return "a scale a channel without an axis"
+    return None
+
+
+def dims_of(model, name):
+    return next((len(t.dims) > 0 and t.dims[0] > 1 for t in model.graph.initializer if t.name == name), False)
+
+
+def test_random_models_as_the_tool_writes_them(weir, tmp_path, capfd):
+    compared, wrong, refused, by_kind = 0, {}, {}, {}
+    for seed in range(RANDOM):
+        kind, case, setup = case_of(seed)
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        onnx.save(case.model, folder / "m.onnx")
+        failure = theirs(folder / "m.onnx", folder / "theirs.onnx", folder / "cache.json", setup, [case.feeds(i) for i in range(2)])
+        if failure:
+            refused[failure[:60]] = refused.get(failure[:60], 0) + 1
+            continue
+        weir("static", folder / "m.onnx", folder / "ours.onnx", "--quiet", *flags(setup, folder / "cache.json", folder))
+        reason = is_wrong_there(case.model, setup, folder / "theirs.onnx")
+        if reason:
+            wrong[reason] = wrong.get(reason, 0) + 1
+            assert "If" in {n.op_type for n in case.model.graph.node} or runs(folder / "ours.onnx", case.feeds())
+            continue
+        assert alike(folder / "ours.onnx", folder / "theirs.onnx") == [], (seed, case.pieces, setup)
+        compared += 1
+        by_kind[kind] = by_kind.get(kind, 0) + 1
+    capfd.readouterr()
+    with capfd.disabled():
+        print(f"\n  {compared} of {RANDOM} equal ({by_kind}); wrong there: {wrong}; refused there: {refused}")
+    assert compared >= RANDOM * 0.6 and set(by_kind) == {"any", "overrides", "blocks", "float8"}
+
+
+EXPORTS = sorted((DATA / "exports").glob("*.onnx"))
+SMALL = [*(EXPORTS if ALL else EXPORTS[::5]), *(DATA / f"parakeet-{how}" / "encoder-model.onnx" for how in ("dynamo", "torchscript"))]
+
+
+def drawn(model):
+    """A feed of the exports and the small encoders: normal numbers, indices below 2, masks of ones, free dims of 12."""
+    rng, feeds = np.random.default_rng(5), {}
+    held = {t.name for t in model.graph.initializer}
+    for value in model.graph.input:
+        kind = value.type.tensor_type
+        dims = [d.dim_value or (1 if i == 0 else 12) for i, d in enumerate(kind.shape.dim)]
+        dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type)
+        if value.name not in held:
+            feeds[value.name] = rng.normal(0, 1, dims).astype(dtype) if dtype.kind == "f" else np.ones(dims, dtype)
+    return feeds
+
+
+@pytest.mark.parametrize("source", SMALL, ids=lambda p: f"{p.parent.name}-{p.stem}")
+def test_exports_as_the_tool_writes_them(weir, tmp_path, source):
+    feeds = [drawn(onnx.load(source, load_external_data=False))]
+    for i, setup in enumerate((Setup("uint8", per_channel=True), Setup(), Setup("uint8", ops=("Conv", "MatMul", "Gemm")))):
+        cache = tmp_path / f"{i}.json"
+        assert theirs(source, tmp_path / "t.onnx", cache, setup, feeds) is None
+        if "Infinity" in cache.read_text():
+            pytest.skip("masks of -inf: a file of ranges has none")
+        weir("static", source, tmp_path / "o.onnx", "--force", *flags(setup, cache, tmp_path))
+        assert is_wrong_there(onnx.load(source, load_external_data=False), setup, tmp_path / "t.onnx") is None
+        assert alike(tmp_path / "o.onnx", tmp_path / "t.onnx") == []
+
+
+def test_the_judge_sees_another_scale(weir, tmp_path):
+    """The control: the same model with another option is not alike."""
+    m = Model(tmp_path, [helper.make_node("MatMul", ["x", "w"], ["y"], "n")], {"w": numbers(8, 4)}, {"x": numbers(2, 8)})
+    weir("static", m.path, tmp_path / "a.onnx", "--ranges", m.cache, "--compat", "onnxruntime")
+    weir("static", m.path, tmp_path / "b.onnx", "--ranges", m.cache, "--compat", "onnxruntime", "--minimum-real-range", "50")
+    assert alike(tmp_path / "a.onnx", tmp_path / "b.onnx") != []
+
+
+# ---- without compat --------------------------------------------------------------------------------------------------------------
+
+FORMATS = [(), ("--op-types", "all"), ("--format", "int32-bias"), ("--format", "fp32-bias"), ("--format", "fp32-bias-qdq"),
+           ("--format", "int32-bias", "--execution", "qlinear"), ("--format", "fp32-bias", "--execution", "qlinear"),
+           ("--format", "fp32-bias-qdq", "--execution", "qlinear"), ("--per-tensor",), ("--block-size", "8"),
+           ("--activation-type", "uint16")]  # fmt: skip
+
+
+def test_random_models_run_and_are_near(weir, tmp_path):
+    """Every format runs, and is no worse than the tool's for the same operators, types and ranges."""
+    worst = []
+    for seed in range(100, 100 + RANDOM // 3):
+        case = int8_models.random_model(seed)
+        if "if" in case.pieces:
+            continue  # this runtime stops on some of these, the tool's too
+        source, out, cache = tmp_path / "m.onnx", tmp_path / "o.onnx", tmp_path / f"{seed}.json"
+        onnx.save(case.model, source)
+        feeds = [case.feeds(i) for i in range(2)]
+        assert theirs(source, tmp_path / "t.onnx", cache, Setup("uint8", per_channel=True), feeds) is None
+        expected = run(source, feeds[0])
+        tool = decibels(expected, run(tmp_path / "t.onnx", feeds[0])) if runs(tmp_path / "t.onnx", feeds[0]) else None
+        for i, words in enumerate(FORMATS):
+            if i > 1 and not ALL and (seed + i) % 3:
+                continue
+            weir("static", source, out, "--force", "--quiet", "--ranges", cache, *words)
+            onnx.checker.check_model(out)
+            found = decibels(expected, run(out, feeds[0]))
+            if i == 1 and tool is not None:
+                worst.append(found - tool)
+            assert found > 8, (seed, case.pieces, words, found)
+    assert len(worst) >= 2 and np.mean(worst) > -0.3, worst
+
+
+# ---- what the tool has wrong -----------------------------------------------------------------------------------------------------
+
+
+def linear(alpha=1.0, beta=1.0):
+    return helper.make_node("Gemm", ["x", "w", "b"], ["y"], "n", alpha=alpha, beta=beta)
+
+
+@pytest.mark.parametrize("compat", [(), ("--compat", "onnxruntime", "--activation-type", "uint8")])
+@pytest.mark.parametrize("alpha, beta", [(1.0, 0.5), (2.0, 1.0), (0.5, 3.0)])
+def test_gemm_with_alpha_and_beta(weir, tmp_path, alpha, beta, compat):
+    m = Model(tmp_path, [linear(alpha, beta)], {"w": numbers(8, 4), "b": numbers(4, scale=8)}, {"x": numbers(16, 8)})
+    model, found = m.ours(weir, *compat)
+    assert found > 30
+    assert all(a.f == 1 for n in model.graph.node if n.op_type == "Gemm" for a in n.attribute if a.name == "beta")
+    assert m.theirs(per_channel=True) < 15 or beta == 1  # alpha alone hurts it once it is fused
+
+
+def test_two_nodes_without_names_share_a_bias(weir, tmp_path):
+    nodes = [helper.make_node("Conv", ["x", "v", "b"], ["h"]), helper.make_node("Conv", ["h", "w", "b"], ["y"])]
+    tensors = {"v": numbers(4, 3, 1, 1), "w": numbers(4, 4, 1, 1, scale=0.01), "b": numbers(4)}
+    m = Model(tmp_path, nodes, tensors, {"x": numbers(1, 3, 5, 5, scale=3)})
+    model, found = m.ours(weir)
+    biases = [t for t in model.graph.initializer if t.data_type == TensorProto.INT32 and t.name.endswith("_quantized")]
+    assert len(biases) == 2 and found > 30
+    assert "b" not in {t.name for t in model.graph.initializer}  # nobody reads the float one
+
+
+def test_relu_of_a_value_that_another_node_reads(weir, tmp_path):
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"], "m"), helper.make_node("Relu", ["h"], ["r"], "r"),
+             helper.make_node("Add", ["h", "r"], ["y"], "a")]  # fmt: skip
+    m = Model(tmp_path, nodes, {"w": numbers(8, 4)}, {"x": numbers(16, 8)})
+    model, found = m.ours(weir, "--op-types", "all")
+    assert "Relu" in ops(model) and found > 30
+
+
+@pytest.mark.parametrize("low, high, goes", [(0.0, 100.0, True), (1.0, 6.0, False), (None, None, True)])
+def test_clip_goes_only_where_codes_clip(weir, tmp_path, low, high, goes):
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"], "m")]
+    nodes += [helper.make_node("Clip", ["h", "low", "high"], ["y"], "c") if low is not None else helper.make_node("Relu", ["h"], ["y"], "c")]
+    bounds = {"low": np.float32(low), "high": np.float32(high)} if low is not None else {}
+    m = Model(tmp_path, nodes, {"w": numbers(8, 4), **bounds}, {"x": numbers(16, 8, scale=2)})
+    for compat in ((), ("--compat", "onnxruntime", "--activation-type", "uint8")):
+        model, found = m.ours(weir, "--op-types", "all", *compat)
+        assert ("Clip" in ops(model) or "Relu" in ops(model)) != goes and found > 25
+    kept, _ = m.ours(weir, "--op-types", "all", "--qdq-keep-removable-activations")
+    assert "Clip" in ops(kept) or "Relu" in ops(kept)
+
+
+def test_names_that_are_taken(weir, tmp_path):
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["bn"], "m"), helper.make_node("Mul", ["bn", "bn_scale"], ["y"], "k")]
+    m = Model(tmp_path, nodes, {"w": numbers(8, 4), "bn_scale": np.float32(0.7)}, {"x": numbers(16, 8)})
+    model, found = m.ours(weir, "--per-tensor")
+    assert found > 30 and "bn_scale_1" in {t.name for t in model.graph.initializer}
+    worse = m.theirs(ops=("MatMul",))
+    assert worse is None or worse < found - 5
+
+
+@pytest.mark.parametrize("behind", ["Constant", "Identity"])
+def test_weights_that_are_no_initializers(weir, tmp_path, behind):
+    w = numbers(8, 4)
+    nodes = [helper.make_node("MatMul", ["x", "c"], ["y"], "m")]
+    if behind == "Constant":
+        nodes.insert(0, helper.make_node("Constant", [], ["c"], value=numpy_helper.from_array(w)))
+    else:
+        nodes.insert(0, helper.make_node("Identity", ["w"], ["c"]))
+    m = Model(tmp_path, nodes, {} if behind == "Constant" else {"w": w}, {"x": numbers(16, 8)})
+    model, found = m.ours(weir)
+    assert [t.dims for t in model.graph.initializer if t.data_type == TensorProto.INT8 and len(t.dims) == 2] == [[8, 4]]
+    assert found > 30 and behind not in ops(model)
+
+
+def test_channels_raise_the_opset(weir, tmp_path):
+    m = Model(tmp_path, [helper.make_node("MatMul", ["x", "w"], ["y"], "m")], {"w": numbers(8, 4)}, {"x": numbers(16, 8)}, opset=11)
+    model, found = m.ours(weir)
+    assert model.opset_import[0].version == 13 and found > 30
+    kept, _ = m.ours(weir, "--per-tensor")
+    assert kept.opset_import[0].version == 11
+    contrib, found = m.ours(weir, "--use-qdq-contrib-ops")
+    assert [o.version for o in contrib.opset_import if not o.domain] == [11] and found > 30
+    assert m.theirs(per_channel=True) is None
+
+
+def test_float16_raises_the_opset(weir, tmp_path):
+    w = numbers(8, 4).astype(np.float16)
+    m = Model(tmp_path, [helper.make_node("MatMul", ["x", "w"], ["y"], "m")], {"w": w}, {"x": numbers(16, 8).astype(np.float16)}, dtype=TensorProto.FLOAT16)
+    model, found = m.ours(weir)
+    assert model.opset_import[0].version == 19 and found > 30
+    assert m.theirs() is None
+
+
+def test_small_float16_weights_stay_what_they_are(weir, tmp_path):
+    w = (numbers(8, 4) * 0.002).astype(np.float16)
+    feeds = {"x": numbers(16, 8).astype(np.float16)}
+    m = Model(tmp_path, [helper.make_node("MatMul", ["x", "w"], ["y"], "m")], {"w": w}, feeds, opset=19, dtype=TensorProto.FLOAT16)
+    _, found = m.ours(weir)
+    assert found > 20
+    assert m.theirs() < 1  # all codes 0
+
+
+def test_ranges_made_symmetric(weir, tmp_path):
+    m = Model(tmp_path, [helper.make_node("MatMul", ["x", "w"], ["y"], "m")], {"w": numbers(8, 4)}, {"x": np.abs(numbers(16, 8))})
+    model, found = m.ours(weir, "--calib-tensor-range-symmetric")
+    tensors = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
+    assert tensors["x_scale"] == np.float32(2 * float(m.feeds["x"].max()) / 255) and tensors["x_zero_point"] in (127, 128) and found > 25
+
+
+def test_batches_of_weights_have_one_scale(weir, tmp_path):
+    m = Model(tmp_path, [helper.make_node("MatMul", ["x", "w"], ["y"], "m")], {"w": numbers(2, 8, 4)}, {"x": numbers(2, 5, 8)})
+    model, found = m.ours(weir)
+    assert next(t for t in model.graph.initializer if t.name == "w_scale").dims == [] and found > 30
+
+
+def test_a_bias_that_would_overflow(weir, tmp_path):
+    tensors = {"w": numbers(4, 3, 1, 1, scale=1e-7), "b": numbers(4, scale=40)}
+    m = Model(tmp_path, [helper.make_node("Conv", ["x", "w", "b"], ["y"], "n")], tensors, {"x": numbers(1, 3, 5, 5, scale=0.01)})
+    for words, channels in (((), True), (("--per-tensor",), False)):
+        model, found = m.ours(weir, *words)
+        codes = next(numpy_helper.to_array(t) for t in model.graph.initializer if t.name == "b_quantized")
+        assert found > 30 and np.abs(codes.astype(np.int64)).max() < 2**31 - 1
+        assert theirs(m.path, tmp_path / "t.onnx", m.cache, Setup(per_channel=channels)) is None
+        compat = ["--compat", "onnxruntime"] + ["--per-channel"] * channels
+        weir("static", m.path, tmp_path / "c.onnx", "--force", "--ranges", m.cache, *compat)
+        assert alike(tmp_path / "c.onnx", tmp_path / "t.onnx") == []
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 40])
+def test_many_biases_behind_one_weight(weir, tmp_path, n):
+    """Each asks for room in the weight's scale; what is written does not grow with their number."""
+    nodes, tensors = [], {"w": numbers(8, 8, scale=1e-7)}
+    for i in range(n):
+        nodes.append(helper.make_node("Gemm", [f"h{i}" if i else "x", "w", f"b{i}"], [f"h{i + 1}" if i < n - 1 else "y"], f"n{i}"))
+        tensors[f"b{i}"] = numbers(8, seed=i, scale=20 + i)
+    m = Model(tmp_path, nodes, tensors, {"x": numbers(4, 8, scale=0.01)})
+    model, found = m.ours(weir)
+    codes = [numpy_helper.to_array(t) for t in model.graph.initializer if t.data_type == TensorProto.INT32 and len(t.dims) and t.name.endswith("_quantized")]
+    assert len(codes) == n and found > 25 and max(np.abs(c.astype(np.int64)).max() for c in codes) < 2**31 - 1
+
+
+# ---- recipes for biases ----------------------------------------------------------------------------------------------------------
+
+RECIPES = {
+    ("int32-bias", "qdq"): ["Add", "Cast", "MatMulInteger", "Mul", "QuantizeLinear"],
+    ("int32-bias", "qlinear"): ["Add", "Cast", "MatMulInteger", "Mul", "QuantizeLinear"],
+    ("fp32-bias", "qdq"): ["Add", "DequantizeLinear", "DequantizeLinear", "MatMul", "QuantizeLinear"],
+    ("fp32-bias", "qlinear"): ["Add", "MatMulIntegerToFloat", "QuantizeLinear"],
+    ("fp32-bias-qdq", "qdq"): ["Add", "DequantizeLinear", "DequantizeLinear", "DequantizeLinear", "MatMul", "QuantizeLinear", "QuantizeLinear"],
+    ("fp32-bias-qdq", "qlinear"): ["Add", "DequantizeLinear", "MatMulIntegerToFloat", "QuantizeLinear", "QuantizeLinear"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form, execution", RECIPES)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_recipes(weir, tmp_path, form, execution, swapped):
+    w = np.array([((7 * i) % 31 - 11) / 8 for i in range(24)], np.float32).reshape(8, 3)
+    pair = ["b", "h"] if swapped else ["h", "b"]
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"], "m"), helper.make_node("Add", pair, ["y"], "a")]
+    m = Model(tmp_path, nodes, {"w": w, "b": numbers(3)}, {"x": numbers(16, 8)})
+    model, found = m.ours(weir, "--format", form, "--execution", execution)
+    assert ops(model) == RECIPES[form, execution] and found > 35
+    names = {n.name for n in model.graph.node}
+    quant = "_quant" if execution == "qlinear" else ""
+    if form == "int32-bias":
+        assert f"m{quant}_matmulinteger" in names and "m_bias_scale" in {t.name for t in model.graph.initializer}
+        scales = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
+        exact = numpy_helper.to_array(onnx.load(m.path).graph.initializer[1]).astype(np.float64) / scales["m_bias_scale"]
+        assert np.array_equal(scales["b_quantized"], np.rint(exact))
+    elif execution == "qlinear":
+        assert "m_quant_matmulintegertofloat" in names and {o.domain for o in model.opset_import} == {"", "com.microsoft"}
+        assert ("m_quant_quantizelinear" in names) == (form == "fp32-bias-qdq")
+
+
+# ---- refusals --------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small(tmp_path):
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"], "m"), helper.make_node("Relu", ["h"], ["y"], "r")]
+    return Model(tmp_path, nodes, {"w": numbers(8, 4)}, {"x": numbers(16, 8)})
+
+
+def test_a_value_without_a_range(weir, small):
+    cache = json.loads(small.cache.read_text())
+    del cache["data"]["h"]
+    small.cache.write_text(json.dumps(cache))
+    said = small.ours(weir, code=66)
+    assert "no range of the value 'h'" in said and "--exclude" in said
+    model, _ = small.ours(weir, "--op-types", "Gemm")
+    assert ops(model) == ["MatMul", "Relu"]
+
+
+def test_a_range_that_the_value_cannot_have(weir, small):
+    def line(value, kind, most):
+        return {"value": value, "type": kind, "min": "-" + most, "max": most, "elements": 1}
+
+    head = {"weir_ranges": 1, "weir": "0.2.0", "source": {"name": "m.onnx"}, "passes": [], "runtime": "1", "method": "minmax",
+            "samples": {"n": 1, "sha256": "00" * 32}}  # fmt: skip
+    lines = [head, line("x", "double", "0x1p+1000"), line("h", "float", "0x1p+0"), line("y", "float", "0x1p+0")]
+    text = "".join(json.dumps(x, separators=(",", ":")) + "\n" for x in lines)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    ranges = small.folder / "ranges"
+    ranges.write_text(text + json.dumps({"end": 3, "sha256": digest}) + "\n")
+    assert "the range of 'x'" in (said := small.ours(weir, ranges=ranges, code=66)) and "too wide for float" in said
+
+
+@pytest.mark.parametrize("words, said", [
+    (("--weight-type", "float8e4m3fn"), "float8 is for both or none"),
+    (("--activation-type", "int8", "--weight-type", "uint8"), "runs nowhere"),
+    (("--per-tensor", "--per-channel"), "exclude each other"),
+    (("--execution", "qlinear"), "--execution needs --format"),
+    (("--minimum-real-range", "wide"), "is not a number from 0"),
+    (("--qdq-op-type-per-channel-support-to-axis", "MatMul"), "is not OP=AXIS"),
+    (("--format", "int32-bias", "--activation-type", "uint16"), "take types of int8 and uint8"),
+])  # fmt: skip
+def test_options_that_do_not_go_together(weir, small, words, said):
+    assert said in small.ours(weir, *words, code=2)
+
+
+def test_a_weight_of_nodes_that_want_other_axes(weir, tmp_path):
+    """Operators on codes take scales for one a column: what is right as it stands must be right when it is fused."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"], "m"),
+             helper.make_node("Gemm", ["h", "w"], ["y"], "g", transB=1)]  # fmt: skip
+    weight = numbers(8, 8) * np.exp(np.arange(8) / 2 - 2).astype(np.float32)
+    model = Model(tmp_path, nodes, {"w": weight}, {"x": numbers(16, 8)}, ["h", "y"])
+    made, quality = model.ours(weir)
+    assert quality > 25
+    assert sorted(i.dims[0] for i in made.graph.initializer if i.data_type == TensorProto.INT8 and len(i.dims) == 2) == [8, 8]
+
+
+def test_given_zero_points_are_of_the_type_that_the_constant_gets(weir, tmp_path):
+    """A constant beside activations has their type, whatever the type of weights is."""
+    model = Model(tmp_path, [helper.make_node("Add", ["x", "c"], ["y"], "a")], {"c": numbers(8)}, {"x": numbers(16, 8)})
+    file = tmp_path / "o.json"
+    file.write_text(json.dumps({"c": [{"scale": 0.1, "zero_point": 200}]}))
+    model.ours(weir, "--op-types", "Add", "--override", file)
+    file.write_text(json.dumps({"c": [{"scale": 0.1, "zero_point": -5}]}))
+    said = model.ours(weir, "--op-types", "Add", "--override", file, code=2)
+    assert "zero_point -5 is not from 0 to 255, what uint8 holds" in said and "quant_type" in said
+
+
+def test_float8_wants_a_deviation(weir, small):
+    said = small.ours(weir, "--activation-type", "float8e4m3fn", "--weight-type", "float8e4m3fn", code=66)
+    assert "no standard deviation" in said and "--method distribution" in said
+
+
+@pytest.mark.parametrize("override, line, said", [
+    ({"nowhere": [{"quant_type": "uint16"}]}, 2, "no such tensor"),
+    ({"w": [{"quant_type": "int7"}]}, 3, "no quant_type 'int7'"),
+    ({"w": [{"scale": 0.1}]}, 3, "scale and zero_point must both be given"),
+    ({"w": [{"scale": 0.1, "zero_point": 0, "symmetric": True}]}, 3, "leave no room"),
+    ({"w": [{"scale": 0.1, "zero_point": 300}]}, 3, "zero_point 300 is not from -128 to 127"),
+    ({"w": [{"rmin": 1, "rmax": -1}]}, 3, "rmin is above rmax"),
+    ({"h": [{"scale": 1e-300, "zero_point": 0}]}, 3, "scale 1e-300 is too small for float"),
+    ({"h": [{"scale": 1e300, "zero_point": 0}]}, 3, "scale 1e+300 is too large for float"),
+    ({"h": [{"rmin": -1e300, "rmax": 1}]}, 3, "rmin -1e+300 is too large for float"),
+    ({"h": [{"convert": {"quant_type": "uint16", "recv_nodes": ["r"] * n}} for n in (4000, 1)]}, 2,
+     "overrides by channel need an axis"),
+    ({"w": [{"axis": 2}]}, 2, "axis 2 of a tensor of 2 dims"),
+    ({"w": [{"axis": 1, "rmin": -1, "rmax": 1}, {"rmin": -1, "rmax": 1}]}, 2, "2 overrides for 4 channels"),
+    ({"w": [{"axis": 1}] + [{"symmetric": True}] * 3}, 6, "must be those of the first channel"),
+    ({"w": [{"convert": {"quant_type": "uint16"}}]}, 3, "convert is for computed values"),
+    ({"h": [{"reduce_range": True}]}, 3, "reduce_range is for constants"),
+    ({"h": [{"axis": 0}]}, 3, "axis is for constants"),
+    ({"h": [{"convert": {"quant_type": "uint8"}}]}, 3, "which it has already"),
+    ({"h": [{"convert": {"quant_type": "uint16", "recv_nodes": ["none"]}}]}, 3, "no node 'none' uses it"),
+    ({"h": [{}], "w": [{"scle": 1}]}, 6, "no key 'scle'"),
+    ({"h": {}}, 2, "are not a list"),
+])  # fmt: skip
+def test_overrides_are_checked(weir, small, override, line, said):
+    file = small.folder / "o.json"
+    file.write_text(json.dumps(override, indent=1))
+    error = small.ours(weir, "--override", file, code=2)
+    assert said in error and f"o.json:{line}: " in error

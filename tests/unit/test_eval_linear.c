@@ -1,0 +1,531 @@
+// FORMAT_LINEAR, codes by given parameters and roomy scales: numbers of onnxruntime's tools
+// (linear_golden.def), which are the same however the operand lies and however much memory there is; what is
+// refused; how often operands are read.
+#include "eval_cache.h"
+#include "eval_parts.h"
+#include "eval_fixture.h"
+
+#include <math.h>
+
+#define LIST(...)                                                                                  \
+  { __VA_ARGS__ }
+
+enum { ELEMENTS = 24, ROWS = 4, COLUMNS = 6 };
+
+static float float_of(uint32_t bits) {
+  float x;
+  memcpy(&x, &bits, 4);
+  return x;
+}
+
+static uint32_t floats(struct fixture *f, const float *x, const int64_t *dims, uint32_t rank) {
+  uint64_t n = 0;
+  assert_true(dims_product(dims, rank, &n));
+  return recipe_bytes(&f->r, DTYPE_FLOAT, dims, rank, span_of(x, n * 4));
+}
+
+static uint32_t list(struct fixture *f, const uint32_t *bits, int64_t n, bool scalar) {
+  return recipe_bytes(&f->r, DTYPE_FLOAT, &n, !scalar, span_of(bits, (size_t)n * 4));
+}
+
+static uint32_t the_weight(struct fixture *f) {
+  static const int64_t dims[] = {ROWS, COLUMNS};
+  float w[ELEMENTS];
+  for (int i = 0; i < ELEMENTS; i++)
+    w[i] = (float)(7 * i % 31 - 11) / 8;
+  w[5] = 2.4999998f;
+  return floats(f, w, dims, 2);
+}
+
+static void begin(struct fixture *f) {
+  *f = (struct fixture){0};
+  recipes_init(&f->r);
+}
+
+// Code i of a tensor that is read as it is packed.
+static int32_t code_at(enum dtype type, const void *codes, size_t i) {
+  const uint8_t *at = codes;
+  int16_t wide;
+  switch (type) {
+  case DTYPE_UINT4: return at[i / 2] >> (i % 2 * 4) & 15;
+  case DTYPE_INT4: return ((at[i / 2] >> (i % 2 * 4) & 15) ^ 8) - 8;
+  case DTYPE_UINT8: return at[i];
+  case DTYPE_INT8: return (int8_t)at[i];
+  default: memcpy(&wide, at + 2 * i, 2); return type == DTYPE_UINT16 ? (uint16_t)wide : wide;
+  }
+}
+
+struct part_ids {
+  uint32_t codes, scales, zeros;
+};
+
+static struct part_ids parts_of(struct fixture *f, uint32_t w,
+                                const struct recipe_quantization *q) {
+  for (enum recipe_part part = PART_CODES; part <= PART_ZEROS; part++)
+    assert_true(recipe_can_quantize(&f->r, w, q, part));
+  return (struct part_ids){.codes = recipe_quantize(&f->r, w, q, PART_CODES),
+                           .scales = recipe_quantize(&f->r, w, q, PART_SCALES),
+                           .zeros = recipe_quantize(&f->r, w, q, PART_ZEROS)};
+}
+
+static struct recipe_quantization linear(enum dtype type, bool symmetric, uint32_t axis) {
+  return (struct recipe_quantization){
+      .format = FORMAT_LINEAR, .type = type, .symmetric = symmetric, .axis = axis};
+}
+
+static uint32_t read_bits(struct fixture *f, uint32_t id, uint64_t i) {
+  uint32_t bits = 0;
+  const size_t width = eval_width(&f->r, id);
+  read_ok(f, id, i * width, &bits, width);
+  return bits;
+}
+
+static int32_t read_code(struct fixture *f, uint32_t id, uint64_t i) {
+  uint8_t bytes[64];
+  read_ok(f, id, 0, bytes, (size_t)f->r.rows[id].bytes);
+  return code_at((enum dtype)f->r.rows[id].dtype, bytes, (size_t)i);
+}
+
+// ---- against onnxruntime -----------------------------------------------------------------------
+
+struct range_row {
+  uint32_t lo, hi;
+  enum dtype type;
+  bool symmetric, reduced;
+  int32_t zero;
+  uint32_t scale;
+};
+static const struct range_row ranges[] = {
+#define LINEAR_RANGE(lo, hi, type, ...) {lo, hi, DTYPE_##type, __VA_ARGS__},
+#include "linear_golden.def"
+};
+
+static void test_ranges(void **state) {
+  (void)state;
+  static const int64_t two = 2;
+  for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+    const struct range_row *row = &ranges[i];
+    struct fixture f;
+    begin(&f);
+    const float x[] = {float_of(row->lo), float_of(row->hi)};
+    struct recipe_quantization q = linear(row->type, row->symmetric, RECIPE_PER_TENSOR);
+    q.reduced = row->reduced;
+    q.guarded = true;
+    const struct part_ids p = parts_of(&f, floats(&f, x, &two, 1), &q);
+    open_eval(&f, EVAL_BUDGET_MIN);
+    if (read_bits(&f, p.scales, 0) != row->scale || read_code(&f, p.zeros, 0) != row->zero)
+      fail_msg("row %zu: scale %08x, zero point %d", i, read_bits(&f, p.scales, 0),
+               read_code(&f, p.zeros, 0));
+    close_all(&f);
+  }
+}
+
+struct tensor_row {
+  enum dtype type;
+  bool symmetric, reduced;
+  int32_t zero;
+  uint32_t scale;
+  int32_t codes[ELEMENTS];
+};
+static const struct tensor_row tensors[] = {
+#define LINEAR_TENSOR(type, symmetric, reduced, zero, scale, ...)                                  \
+  {DTYPE_##type, symmetric, reduced, zero, scale, {__VA_ARGS__}},
+#include "linear_golden.def"
+};
+
+static void check_codes(struct fixture *f, uint32_t id, const int32_t *want, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    const int32_t got = read_code(f, id, i);
+    if (got != want[i]) fail_msg("code %zu is %d, not %d", i, got, want[i]);
+  }
+}
+
+static void test_tensors(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
+    const struct tensor_row *row = &tensors[i];
+    struct fixture f;
+    begin(&f);
+    struct recipe_quantization q = linear(row->type, row->symmetric, RECIPE_PER_TENSOR);
+    q.reduced = row->reduced;
+    const struct part_ids p = parts_of(&f, the_weight(&f), &q);
+    open_eval(&f, EVAL_BUDGET_MIN);
+    assert_int_equal(f.r.rows[p.codes].dtype, row->type);
+    assert_int_equal(f.r.rows[p.scales].rank, 0);
+    assert_int_equal(read_bits(&f, p.scales, 0), row->scale);
+    assert_int_equal(read_code(&f, p.zeros, 0), row->zero);
+    check_codes(&f, p.codes, row->codes, ELEMENTS);
+    close_all(&f);
+  }
+}
+
+struct channel_row {
+  uint32_t axis, index, scale;
+  int32_t codes[COLUMNS];
+};
+static const struct channel_row channels[] = {
+#define LINEAR_CHANNEL(axis, index, scale, ...) {axis, index, scale, {__VA_ARGS__}},
+#include "linear_golden.def"
+};
+
+static void test_channels(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof channels / sizeof *channels; i++) {
+    const struct channel_row *row = &channels[i];
+    struct fixture f;
+    begin(&f);
+    const struct recipe_quantization q = linear(DTYPE_INT8, true, row->axis);
+    const struct part_ids p = parts_of(&f, the_weight(&f), &q);
+    open_eval(&f, EVAL_BUDGET_MIN);
+    assert_int_equal(read_bits(&f, p.scales, row->index), row->scale);
+    assert_int_equal(read_code(&f, p.zeros, row->index), 0);
+    for (uint32_t k = 0; k < (row->axis ? ROWS : COLUMNS); k++)
+      assert_int_equal(
+          read_code(&f, p.codes, row->axis ? k * COLUMNS + row->index : row->index * COLUMNS + k),
+          row->codes[k]);
+    close_all(&f);
+  }
+}
+
+struct half_row {
+  bool symmetric;
+  uint32_t scale;
+  int32_t zero;
+  int32_t codes[ELEMENTS];
+};
+static const struct half_row halves[] = {
+#define LINEAR_HALF(symmetric, scale, zero, ...) {symmetric, scale, zero, {__VA_ARGS__}},
+#include "linear_golden.def"
+};
+
+static void test_halves(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof halves / sizeof *halves; i++) {
+    const struct half_row *row = &halves[i];
+    struct fixture f;
+    begin(&f);
+    const struct recipe_quantization q = linear(DTYPE_INT8, row->symmetric, RECIPE_PER_TENSOR);
+    const struct part_ids p = parts_of(&f, recipe_cast(&f.r, the_weight(&f), DTYPE_FLOAT16), &q);
+    open_eval(&f, EVAL_BUDGET_MIN);
+    assert_int_equal(read_bits(&f, p.scales, 0), row->scale);
+    assert_int_equal(read_code(&f, p.zeros, 0), row->zero);
+    check_codes(&f, p.codes, row->codes, ELEMENTS);
+    close_all(&f);
+  }
+}
+
+struct block_row {
+  enum dtype type;
+  bool symmetric;
+  uint32_t scales[2 * COLUMNS];
+  int32_t zeros[2 * COLUMNS];
+  uint8_t codes[ELEMENTS];
+};
+static const struct block_row blocks[] = {
+#define LINEAR_BLOCKS(type, ...) {DTYPE_##type, __VA_ARGS__},
+#include "linear_golden.def"
+};
+
+// As it lies, and as the transpose of a matrix with rows for columns.
+static void test_blocks(void **state) {
+  (void)state;
+  static const int64_t swap[] = {1, 0}, turned_dims[] = {COLUMNS, ROWS};
+  for (size_t i = 0; i < 2 * sizeof blocks / sizeof *blocks; i++) {
+    const struct block_row *row = &blocks[i / 2];
+    struct fixture f;
+    begin(&f);
+    struct recipe_quantization q = linear(row->type, row->symmetric, 0);
+    q.block = 3;
+    q.guarded = true;
+    uint32_t w = the_weight(&f);
+    if (i % 2) {
+      float turned[ELEMENTS], x[ELEMENTS];
+      memcpy(x, recipe_elements(&f.r, w).at, sizeof x);
+      for (int k = 0; k < ELEMENTS; k++)
+        turned[k] = x[k % ROWS * COLUMNS + k / ROWS];
+      w = recipe_transpose(&f.r, floats(&f, turned, turned_dims, 2), swap);
+    }
+    const struct part_ids p = parts_of(&f, w, &q);
+    open_eval(&f, EVAL_BUDGET_MIN);
+    for (uint32_t k = 0; k < 2 * COLUMNS; k++) {
+      assert_int_equal(read_bits(&f, p.scales, k), row->scales[k]);
+      assert_int_equal(read_code(&f, p.zeros, k), row->zeros[k]);
+    }
+    for (uint32_t k = 0; k < ELEMENTS; k++)
+      assert_int_equal(read_code(&f, p.codes, k), code_at(row->type, row->codes, k));
+    close_all(&f);
+  }
+}
+
+struct float8_row {
+  uint32_t scale;
+  uint8_t codes[ELEMENTS];
+};
+static const struct float8_row float8 =
+#define LINEAR_FLOAT8(scale, ...)                                                                  \
+  {                                                                                                \
+    scale, {                                                                                       \
+      __VA_ARGS__                                                                                  \
+    }                                                                                              \
+  }
+#include "linear_golden.def"
+    ;
+
+static void test_float8(void **state) {
+  (void)state;
+  struct fixture f;
+  begin(&f);
+  const struct recipe_quantization q = linear(DTYPE_FLOAT8E4M3FN, true, RECIPE_PER_TENSOR);
+  const struct part_ids p = parts_of(&f, the_weight(&f), &q);
+  open_eval(&f, EVAL_BUDGET_MIN);
+  uint8_t codes[ELEMENTS];
+  read_ok(&f, p.codes, 0, codes, sizeof codes);
+  assert_int_equal(read_bits(&f, p.scales, 0), float8.scale);
+  assert_int_equal(read_bits(&f, p.zeros, 0), 0);
+  assert_memory_equal(codes, float8.codes, sizeof codes);
+  close_all(&f);
+}
+
+// The deviation of n made-up elements by numpy.std, over the unit.
+static void test_deviations(void **state) {
+  (void)state;
+  enum { MOST = 100003 };
+  static const struct {
+    int64_t n;
+    uint32_t scale;
+  } want[] = {{5, 0x3c488a6c},   {8, 0x3c24a9fb},   {9, 0x3c1b58b2},    {127, 0x3c08af2b},
+              {128, 0x3c082ae8}, {129, 0x3c07c97a}, {1000, 0x3c2bc3aa}, {MOST, 0x3c2e0250}};
+  float *x = calloc(2 * MOST, sizeof *x);
+  uint32_t s = 7;
+  for (int i = 0; i < MOST; i++) {
+    double sum = 0;
+    for (int k = 0; k < 2; k++) {
+      s = 1664525 * s + 1013904223;
+      sum += (double)(s >> 8) / 0x1p24 - 0.5;
+    }
+    x[i] = (float)(2 * sum * (i % 97 ? 1 : 8));
+  }
+  for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+    struct fixture f;
+    begin(&f);
+    const struct recipe_quantization q = linear(DTYPE_FLOAT8E4M3FN, false, RECIPE_PER_TENSOR);
+    const struct part_ids p = parts_of(&f, floats(&f, x, &want[i].n, 1), &q);
+    open_eval(&f, EVAL_BUDGET_MIN);
+    assert_int_equal(read_bits(&f, p.scales, 0), want[i].scale);
+    close_all(&f);
+  }
+  // A channel each, along an axis that does not lie together.
+  struct fixture f;
+  begin(&f);
+  static const int64_t dims[] = {1000, 2};
+  for (int i = 999; i >= 0; i--)
+    x[2 * i] = x[2 * i + 1] = x[i];
+  struct recipe_quantization q = linear(DTYPE_FLOAT8E4M3FN, false, 1);
+  const struct part_ids p = parts_of(&f, floats(&f, x, dims, 2), &q);
+  open_eval(&f, EVAL_BUDGET_MIN);
+  assert_int_equal(read_bits(&f, p.scales, 0), 0x3c2bc3aa);
+  assert_int_equal(read_bits(&f, p.scales, 1), 0x3c2bc3aa);
+  free(x);
+  close_all(&f);
+}
+
+struct bias_row {
+  uint32_t x_scale, w_scales[3], bias[3], roomy[3], scales[3];
+  int32_t codes[3];
+};
+static const struct bias_row biases[] = {
+#define LINEAR_BIAS(...) {__VA_ARGS__},
+#include "linear_golden.def"
+};
+
+static void test_biases(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof biases / sizeof *biases; i++) {
+    const struct bias_row *row = &biases[i];
+    const bool one = row->w_scales[1] == 0;
+    struct fixture f;
+    begin(&f);
+    const uint32_t x = list(&f, &row->x_scale, 1, true), b = list(&f, row->bias, 3, false);
+    const uint32_t w = list(&f, row->w_scales, one ? 1 : 3, one);
+    assert_true(recipe_can_have_roomy_scales(&f.r, w, x, b));
+    const uint32_t roomy = recipe_roomy_scales(&f.r, w, x, b);
+    const uint32_t scales = recipe_map(&f.r, RECIPE_MAP_MUL, (uint32_t[]){x, roomy});
+    const struct recipe_linear q = {
+        .type = DTYPE_INT32, .scales = scales, .zeros = NO_ID, .axis = one ? RECIPE_PER_TENSOR : 0};
+    assert_true(recipe_can_quantize_linear(&f.r, b, &q));
+    const uint32_t codes = recipe_quantize_linear(&f.r, b, &q);
+    open_eval(&f, EVAL_BUDGET_MIN);
+    for (uint32_t k = 0; k < 3; k++) {
+      assert_int_equal((int32_t)read_bits(&f, codes, k), row->codes[k]);
+      if (k > 0 && one) continue;
+      assert_int_equal(read_bits(&f, roomy, k), row->roomy[k]);
+      assert_int_equal(read_bits(&f, scales, k), row->scales[k]);
+    }
+    close_all(&f);
+  }
+}
+
+// ---- the ends of the type ----------------------------------------------------------------------
+
+// Float16, with onnxruntime's guard: a scale below 2^-14 is 1 and codes are 0. Without: subnormal scales.
+static void test_guard(void **state) {
+  (void)state;
+  static const int64_t n = 3;
+  static const struct {
+    float largest;
+    bool guarded, symmetric;
+    enum dtype type;
+    uint32_t scale; // bits
+    int32_t zero, code;
+  } rows[] = {{0.0074f, true, true, DTYPE_INT8, 0x3c00, 0, 0},
+              {0.0074f, false, true, DTYPE_INT8, 0x03d2, 0, 127},
+              {0.0074f, true, true, DTYPE_UINT8, 0x3c00, 0, 0},
+              {0.0074f, false, true, DTYPE_UINT8, 0x03ce, 128, 255},
+              {0.0079f, true, true, DTYPE_INT8, 0x0413, 0, 127},
+              {0, false, true, DTYPE_UINT8, 0x3c00, 128, 128},
+              {0, true, true, DTYPE_UINT8, 0x3c00, 0, 0},
+              {0, false, false, DTYPE_UINT8, 0x3c00, 0, 0},
+              {6e-8f, false, true, DTYPE_UINT8, 0x3c00, 128, 128},
+              {1e-5f, false, true, DTYPE_INT8, 0x0002, 0, 84}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    struct fixture f;
+    begin(&f);
+    const float x[] = {rows[i].largest, 0, -rows[i].largest};
+    struct recipe_quantization q = linear(rows[i].type, rows[i].symmetric, RECIPE_PER_TENSOR);
+    q.guarded = rows[i].guarded;
+    const uint32_t w = recipe_cast(&f.r, floats(&f, x, &n, 1), DTYPE_FLOAT16);
+    const struct part_ids p = parts_of(&f, w, &q);
+    open_eval(&f, EVAL_BUDGET_MIN);
+    if (read_bits(&f, p.scales, 0) != rows[i].scale || read_code(&f, p.zeros, 0) != rows[i].zero ||
+        read_code(&f, p.codes, 0) != rows[i].code)
+      fail_msg("row %zu: scale %04x, zero point %d, code %d", i, read_bits(&f, p.scales, 0),
+               read_code(&f, p.zeros, 0), read_code(&f, p.codes, 0));
+    close_all(&f);
+  }
+}
+
+static void check_refused(struct fixture *f, uint32_t id, const char *want) {
+  uint8_t buf[256];
+  struct err err = {0};
+  assert_int_equal(recipe_read(f->ev, id, 0, buf, (size_t)f->r.rows[id].bytes, &err), -1);
+  assert_int_equal(err.kind, ERR_FAIL);
+  if (!strstr(err.msg, want)) fail_msg("'%s' has no '%s'", err.msg, want);
+}
+
+static void test_what_is_refused(void **state) {
+  (void)state;
+  static const int64_t dims[] = {2, 2};
+  struct fixture f;
+  begin(&f);
+  const float infinite[] = {1, 2, 3, INFINITY}, wide[] = {3e38f, -3e38f, 1, 0};
+  const float fine[] = {1, 2, 3, 4}, odd[] = {1, 0}, nan[] = {1, NAN}, far[] = {INFINITY, 1};
+  const uint32_t w = floats(&f, infinite, dims, 2), ok = floats(&f, fine, dims, 2);
+  const struct recipe_quantization q = linear(DTYPE_INT8, true, RECIPE_PER_TENSOR);
+  struct recipe_quantization in_blocks = linear(DTYPE_INT8, true, 1), both = q;
+  in_blocks.block = 2;
+  both.symmetric = false;
+  both.type = DTYPE_UINT4;
+  open_eval(&f, EVAL_BUDGET_MIN);
+  const struct part_ids p = parts_of(&f, w, &q);
+  check_refused(&f, p.scales, "a weight of 4 elements has 1 that are NaN or infinite");
+  check_refused(&f, p.codes, "a weight of 4 elements has 1 that are NaN or infinite");
+  check_refused(&f, parts_of(&f, w, &in_blocks).scales, "elements that are NaN or infinite");
+  struct recipe_linear by = {
+      .type = DTYPE_INT8, .zeros = NO_ID, .scales = floats(&f, odd, dims, 1), .axis = 1};
+  check_refused(&f, recipe_quantize_linear(&f.r, ok, &by), "scale 1 of a weight is 0");
+  by.scales = floats(&f, nan, dims, 1);
+  check_refused(&f, recipe_quantize_linear(&f.r, ok, &by), "scale 1 of a weight is nan");
+  by.scales = floats(&f, far, dims, 1);
+  check_refused(&f, recipe_quantize_linear(&f.r, ok, &by), "scale 0 of a weight is inf");
+  by.scales = floats(&f, fine, dims, 1);
+  check_refused(&f, recipe_quantize_linear(&f.r, w, &by),
+                "element [1,1] of the weight is not finite");
+  // A range that float32 cannot hold the width of has a scale all the same.
+  const struct part_ids large = parts_of(&f, floats(&f, wide, dims, 2), &both);
+  assert_int_equal(read_code(&f, large.codes, 0), 15);
+  assert_int_equal(read_code(&f, large.codes, 1), 0);
+  close_all(&f);
+}
+
+// ---- memory ------------------------------------------------------------------------------------
+
+// Finite floats from made-up bits: floats of 16 bits are half as many.
+static uint32_t made_up_weight(struct fixture *f, const int64_t *dims, uint32_t rank) {
+  const uint32_t bits = made_up(f, DTYPE_UINT16, dims, rank, 4096);
+  return recipe_cast(&f->r, bits, DTYPE_FLOAT);
+}
+
+// Codes of a large weight, whatever the memory, the pieces and the order: those of one call a channel.
+static void test_memory_does_not_show(void **state) {
+  (void)state;
+  static const int64_t dims[] = {37, 41, 53};
+  enum { COUNT = 37 * 41 * 53 };
+  static const size_t budgets[] = {EVAL_BUDGET_MIN, 8 << 20};
+  static uint8_t want[COUNT], got[COUNT];
+  for (uint32_t way = 0; way < 8; way++) {
+    struct recipe_quantization q =
+        linear(DTYPE_UINT8, false, way % 4 == 3 ? RECIPE_PER_TENSOR : way % 4);
+    q.block = way >= 4 && way != 7 ? 5 : 0;
+    for (int i = 0; i < 2; i++) {
+      struct fixture f;
+      begin(&f);
+      const uint32_t w = made_up_weight(&f, dims, 3);
+      const struct part_ids p = parts_of(&f, w, &q);
+      open_eval(&f, budgets[i]);
+      struct eval_cache *cache = i ? eval_cache_open(1 << 20, (struct eval_cache_file){0}) : NULL;
+      eval_share(f.ev, cache);
+      read_ok(&f, p.codes, 0, i ? got : want, COUNT);
+      if (i) assert_memory_equal(got, want, COUNT);
+      for (uint64_t at = 0; i && at < COUNT; at += 7919)
+        read_ok(&f, p.codes, at, got + at, (size_t)min_u64(7919, COUNT - at));
+      if (i) assert_memory_equal(got, want, COUNT);
+      eval_cache_close(cache);
+      close_all(&f);
+    }
+  }
+}
+
+// Two reads of the weight for codes, scales and zero points of a tensor or channel, with what is kept.
+static void test_reads(void **state) {
+  (void)state;
+  static const int64_t dims[] = {512, 2048};
+  const uint64_t bytes = 512 * 2048 * 2;
+  static uint8_t codes[512 * 2048], rest[1 << 16];
+  for (uint32_t way = 0; way < 4; way++) {
+    struct fixture f;
+    begin(&f);
+    struct recipe_quantization q =
+        linear(DTYPE_UINT8, false, way == 2 ? RECIPE_PER_TENSOR : way % 2);
+    if (way == 3) q.block = 128;
+    const struct part_ids p = parts_of(&f, made_up_weight(&f, dims, 2), &q);
+    open_eval(&f, 4 << 20);
+    struct eval_cache *cache = eval_cache_open(1 << 20, (struct eval_cache_file){0});
+    eval_share(f.ev, cache);
+    read_ok(&f, p.codes, 0, codes, sizeof codes);
+    read_ok(&f, p.scales, 0, rest, (size_t)f.r.rows[p.scales].bytes);
+    read_ok(&f, p.zeros, 0, rest, (size_t)f.r.rows[p.zeros].bytes);
+    if (f.io.bytes > 2 * bytes * 101 / 100)
+      fail_msg("way %u: %llu bytes are read of %llu", way, (unsigned long long)f.io.bytes,
+               (unsigned long long)bytes);
+    eval_cache_close(cache);
+    close_all(&f);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_ranges),
+      cmocka_unit_test(test_tensors),
+      cmocka_unit_test(test_channels),
+      cmocka_unit_test(test_halves),
+      cmocka_unit_test(test_blocks),
+      cmocka_unit_test(test_float8),
+      cmocka_unit_test(test_deviations),
+      cmocka_unit_test(test_biases),
+      cmocka_unit_test(test_guard),
+      cmocka_unit_test(test_what_is_refused),
+      cmocka_unit_test(test_memory_does_not_show),
+      cmocka_unit_test(test_reads),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,417 @@
+// The order of things:
+//
+//   options ─▶ runtime found ─▶ model loaded, passes ─▶ values ─▶ samples looked at ─▶ staging folder
+//     ─▶ first read ─▶ second read ─▶ RANGES in its place, the staging folder gone
+//
+// Nothing is written before all of what can be refused was looked at, and RANGES is there whole or not at all.
+#include "calibrate_job.h"
+
+#include "fs.h"
+#include "given_files.h"
+#include "job_look.h"
+#include "job_stage.h"
+#include "report.h"
+#include "runtime_find.h"
+#include "stop.h"
+#include "threads.h"
+#include "version.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// ---- options ------------------------------------------------------------------------------------
+
+static int take_method(struct calibrate_job *j, const struct cli_args *args, struct err *err) {
+  struct range_how *how = &j->c.options.how;
+  const char *symmetric = cli_string(args, OPT_CALIBRATE_SYMMETRIC);
+  if (range_method_parse(how, span_str(cli_string(args, OPT_CALIBRATION_METHOD)), err)) return -1;
+  how->bins = cli_count(args, OPT_BINS);
+  how->moving_average = cli_flag(args, OPT_MOVING_AVERAGE);
+  if (cli_given(args, OPT_CALIBRATE_SYMMETRIC))
+    how->symmetric = !symmetric || strcmp(symmetric, "false") != 0;
+  return range_method_check(how, err);
+}
+
+static int take_options(struct calibrate_job *j, const struct cli_args *args, struct err *err) {
+  struct calibrate_options *o = &j->c.options;
+  const char *statistics = cli_string(args, OPT_STATISTICS);
+  uint32_t n_data;
+  cli_list(args, OPT_DATA, &n_data);
+  if (take_method(j, args, err)) return -1;
+  o->statistics = !statistics                          ? CALIBRATE_RANGES
+                  : strcmp(statistics, "channel") == 0 ? CALIBRATE_CHANNELS
+                                                       : CALIBRATE_GRAM;
+  o->skip_infinite = cli_flag(args, OPT_SKIP_INFINITE);
+  o->group_bytes = cli_size(args, OPT_GROUP);
+  o->memory = cli_size(args, OPT_MEMORY) / 3;
+  o->jobs = cli_count(args, OPT_JOBS);
+  if (o->jobs == 0) o->jobs = threads_processors();
+  j->out = cli_string(args, OPT_RANGES_OUT);
+  j->cache = cli_string(args, OPT_CACHE);
+  if (!j->out) {
+    err_fill(err, ERR_USAGE, "weir calibrate needs -o RANGES");
+    return err_hint(err, "such as: -o ranges.jsonl");
+  }
+  if (n_data == 0 && cli_count(args, OPT_GENERATE) == 0) {
+    err_fill(err, ERR_USAGE, "weir calibrate needs samples");
+    return err_hint(err, "--data names files of them, --generate N draws some");
+  }
+  return 0;
+}
+
+// ---- the model ----------------------------------------------------------------------------------
+
+// The stage, without an artifact that would stay.
+static int ask(void *ctx, const struct pass_question *q, struct pass_answer *answer,
+               struct err *err) {
+  struct calibrate_job *j = ctx;
+  struct json_out text = {0};
+  uint64_t read;
+  if (job_choose_io(&j->job, err)) return -1;
+  json_newline(&text); // instead of the head
+  const int rc = job_stage_run(&j->job, q, &text, &read, err);
+  answer->text = span_str(json_take(&text, &j->job.arena));
+  return rc;
+}
+
+static int take_passes(struct calibrate_job *j, const struct cli_args *args, struct err *err) {
+  struct pipeline *p = &j->pj.pipeline;
+  const char *path = cli_string(args, OPT_CONFIG);
+  uint32_t n;
+  const char *const *texts = cli_list(args, OPT_PASS, &n);
+  int rc = path ? pipeline_read(p, path, err) : 0;
+  for (uint32_t i = 0; i < n && rc == 0; i++)
+    rc = pipeline_add_text(p, texts[i], err);
+  if (rc == 0 && p->n_steps > 0) rc = pipeline_settle(p, false, false, err);
+  return rc == 0 ? pipeline_read_files(p, NULL, err) : rc;
+}
+
+static void warn(void *ctx, const char *sentence, const char *hint) {
+  (void)ctx;
+  report_warning("%s", sentence);
+  if (hint) report_hint("%s", hint);
+}
+
+static int run_passes(struct calibrate_job *j, struct err *err) {
+  struct pass_run run = {
+      .pipeline = &j->pj.pipeline, .env = pass_job_env(&j->pj, &j->job), .flaws = j->job.flaws};
+  if (j->pj.pipeline.n_steps == 0) return 0;
+  run.env.ask = ask;
+  run.env.ask_ctx = j;
+  j->pj.job = &j->job;
+  j->job.given = &j->pj.pipeline.files;
+  if (given_files_fit(&j->pj.pipeline.files, &j->job.model, warn, NULL, err)) return -1;
+  return pass_run(&run, &j->pj.arena, err);
+}
+
+static int load(struct calibrate_job *j, struct err *err) {
+  const struct infer_options o = {INFER_REFINE, 1, INT64_MAX, false};
+  uint32_t n;
+  if (job_load(&j->job, err) || run_passes(j, err)) return -1;
+  j->infer = infer_new(&j->job.model, &o);
+  infer_all(j->infer, NULL);
+  j->c.m = &j->job.model;
+  const char *const *excluded = cli_list(j->job.args, OPT_CALIBRATE_EXCLUDE, &n);
+  calibrate_values_find(&j->c.values, j->c.m, j->infer, j->c.options.statistics, excluded, n);
+  if (j->c.values.n_list > 0) return 0;
+  return err_set(err, ERR_FAIL, "'%s' has no float values to calibrate",
+                 quote_path(j->job.in_path).s);
+}
+
+// Where weights take less memory than this, they are packed as the runtime likes them, which is how onnxruntime's own
+// calibration runs a model: a product of one row may differ in its last bit otherwise.
+#define PACKED_MOST ((uint64_t)512 << 20)
+
+static bool is_mapped(const struct model *m) {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < m->n_tensors; i++)
+    if (!(m->tensors[i].flags & TENSOR_DEAD)) bytes += m->tensors[i].bytes;
+  return bytes > PACKED_MOST;
+}
+
+// ---- scratch, samples, staging --------------------------------------------------------------------
+
+static int make_scratch(struct calibrate_job *j, struct err *err) {
+  const char *in = getenv("TMPDIR");
+  if (!in || !*in) in = "/var/tmp";
+  j->scratch = arena_printf(&j->c.arena, "%s/weir-calibrate-XXXXXX", in);
+  if (!mkdtemp(j->scratch)) {
+    const int errnum = errno;
+    j->scratch = NULL;
+    err_errno(err, errnum, ERR_IO, "no folder for temporary files can be made in '%s'",
+              quote_path(in).s);
+    return err_hint(err, "set TMPDIR to a folder with room");
+  }
+  j->scratch_fd = open(j->scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  return j->scratch_fd < 0
+             ? err_errno(err, errno, ERR_IO, "'%s' cannot be opened", quote_path(j->scratch).s)
+             : 0;
+}
+
+static int open_samples(struct calibrate_job *j, struct err *err) {
+  const struct cli_args *args = j->job.args;
+  struct samples_options o = {.generate = cli_count(args, OPT_GENERATE),
+                              .draw = {.seed = cli_count(args, OPT_CALIBRATE_SEED)},
+                              .most = cli_count(args, OPT_SAMPLES),
+                              .scratch = j->scratch};
+  o.data = cli_list(args, OPT_DATA, &o.n_data);
+  if (samples_open(&j->c.samples, j->c.m, j->infer, &o, err)) return -1;
+  j->c.n_samples = samples_count(j->c.samples);
+  if (samples_left_out(j->c.samples) > 0)
+    report_notice("%lu more samples are left out (--samples)", samples_left_out(j->c.samples));
+  return 0;
+}
+
+static const char *passes_json(struct calibrate_job *j) {
+  struct pipeline *p = &j->pj.pipeline;
+  if (p->n_steps == 0) return "[]";
+  j->job.command = pipeline_command(p);
+  j->job.options = pipeline_options(p);
+  return job_passes_json(&j->job);
+}
+
+// All that decides what RANGES holds, beside the model.
+static const char *request(struct calibrate_job *j) {
+  const struct calibrate_options *o = &j->c.options;
+  const struct range_how *how = &o->how;
+  uint8_t sum[DIGEST_BYTES];
+  char hex[DIGEST_HEX];
+  uint32_t n;
+  samples_sha256(j->c.samples, sum);
+  hex_encode(sum, sizeof sum, hex);
+  char *text =
+      arena_printf(&j->c.arena, "%s %d %a %u %u %d %d %d %d %lu %s %u %s", hex, (int)how->method,
+                   how->percentile, how->bins, how->quantized_bins, how->symmetric,
+                   how->moving_average, (int)o->statistics, o->skip_infinite, o->group_bytes,
+                   runtime_about(j->c.runtime).version, o->jobs, passes_json(j));
+  const char *const *excluded = cli_list(j->job.args, OPT_CALIBRATE_EXCLUDE, &n);
+  for (uint32_t i = 0; i < n; i++)
+    text = arena_printf(&j->c.arena, "%s\n%s", text, excluded[i]);
+  return text;
+}
+
+static int check_place(struct calibrate_job *j, const char *path, struct err *err) {
+  struct stat at;
+  if (stat(path, &at)) return 0;
+  if (S_ISDIR(at.st_mode)) return err_set(err, ERR_USAGE, "'%s' is a folder", quote_path(path).s);
+  if (job_reads(&j->job, &at))
+    return err_set(err, ERR_USAGE, "'%s' is a file of the input", quote_path(path).s);
+  if (cli_flag(j->job.args, OPT_CALIBRATE_FORCE)) return 0;
+  err_set(err, ERR_USAGE, "'%s' exists", quote_path(path).s);
+  return err_because(err, REASON_EXISTS);
+}
+
+static int check_output(struct calibrate_job *j, struct err *err) {
+  if (j->cache && strcmp(j->cache, j->out) == 0)
+    return err_set(err, ERR_USAGE, "-o and --cache name the same file '%s'", quote_path(j->out).s);
+  if (check_place(j, j->out, err)) return -1;
+  if (j->cache && check_place(j, j->cache, err)) return -1;
+  return j->c.options.statistics == CALIBRATE_GRAM
+             ? check_place(j, ranges_data_path(j->out, &j->c.arena), err)
+             : 0;
+}
+
+static const char *folder_of(const char *path, struct arena *a) {
+  const char *base = path_base(path);
+  return base == path ? "." : arena_string(a, span_of(path, (size_t)(base - path)));
+}
+
+static int open_staging(struct calibrate_job *j, struct err *err) {
+  const struct cli_args *args = j->job.args;
+  const struct artifact_request q = {.dest_folder = folder_of(j->out, &j->c.arena),
+                                     .onnx_name = path_base(j->out),
+                                     .resume_command = cli_resume_command(args, &j->c.arena),
+                                     .version = version_number,
+                                     .fresh = cli_flag(args, OPT_FRESH),
+                                     .sources = j->job.sources,
+                                     .meta_sha256 = j->c.m->meta_sha256,
+                                     .stage = "calibrate",
+                                     .options = span_str(request(j))};
+  if (artifact_open_parts(&j->artifact, &q, &j->resumed, err)) return -1;
+  j->c.kept = j->artifact.at.folder;
+  return 0;
+}
+
+// What comes back of many values together must not be in memory with them.
+enum { INLINE_BYTES = 4096 };
+
+// ---- the runtime ----------------------------------------------------------------------------------
+
+static int find_runtime(struct calibrate_job *j, struct err *err) {
+  const struct cli_args *args = j->job.args;
+  const char *found;
+  j->runtime = (struct runtime_options){.library = cli_string(args, OPT_ONNXRUNTIME),
+                                        .threads = j->c.options.jobs,
+                                        .memory_bytes = cli_size(args, OPT_VERIFY_MEMORY),
+                                        .seconds = cli_count(args, OPT_VERIFY_TIMEOUT),
+                                        .inline_bytes = INLINE_BYTES,
+                                        .called = j->job.in_path,
+                                        .stop = j->c.stop};
+  if (runtime_find_program(&j->c.arena, &found, err)) return -1;
+  return runtime_find_library(j->runtime.library, &j->c.arena, &found, err);
+}
+
+static int open_model(struct calibrate_job *j, struct err *err) {
+  const struct calibrate_model_of of = {.m = j->c.m,
+                                        .recipes = &j->job.recipes,
+                                        .sources = j->job.sources,
+                                        .memory = j->job.memory,
+                                        .runtime = j->c.runtime,
+                                        .scratch = j->scratch,
+                                        .scratch_fd = j->scratch_fd};
+  if (calibrate_model_open(&j->c.model, &of, err)) return -1;
+  j->made_bytes = calibrate_model_made_bytes(j->c.model);
+  if (j->made_bytes > 0)
+    report_notice("weights that passes changed are written to '%s' for the time of the run: %s",
+                  quote_path(j->scratch).s, report_size(j->made_bytes).s);
+  return calibrate_model_write(j->c.model, err);
+}
+
+// ---- the result -----------------------------------------------------------------------------------
+
+static void fill_head(struct calibrate_job *j) {
+  struct ranges *r = &j->ranges;
+  const struct range_how *how = &j->c.options.how;
+  r->form = RANGES_OWN;
+  r->weir = version_number;
+  r->source = path_base(j->job.in_path);
+  r->has_model = true;
+  memcpy(r->meta_sha256, j->c.m->meta_sha256, DIGEST_BYTES);
+  r->passes = passes_json(j);
+  r->runtime = runtime_about(j->c.runtime).version;
+  r->method = how->method;
+  r->percentile = how->percentile;
+  r->bins = how->bins;
+  r->symmetric = how->symmetric;
+  r->moving_average = how->moving_average;
+  r->samples = j->c.n_samples;
+  samples_sha256(j->c.samples, r->samples_sha256);
+}
+
+static int sink(void *ctx, struct span line) {
+  return job_text_add(ctx, line);
+}
+
+static int move_data(struct calibrate_job *j, struct err *err) {
+  const char *path = ranges_data_path(j->out, &j->c.arena);
+  if (fs_ops->renameat2(j->c.kept, "data", AT_FDCWD, path, 0))
+    return err_errno(err, errno, ERR_IO, "'%s' cannot be written", quote_path(path).s);
+  return 0;
+}
+
+typedef int (*ranges_writer)(const struct ranges *r, int (*sink)(void *ctx, struct span text),
+                             void *ctx);
+
+static int write_text(struct calibrate_job *j, const char *path, ranges_writer write,
+                      struct err *err) {
+  struct job_text text = {0};
+  if (job_text_open(&text, path, &j->c.arena, err)) return -1;
+  (void)write(&j->ranges, sink, &text); // the text keeps what failed
+  int rc = job_text_check(&text, err);
+  if (rc == 0) rc = job_text_publish(&text, err);
+  job_text_drop(&text);
+  return rc;
+}
+
+// RANGES comes last: where it is, all of it is there.
+static int write_ranges(struct calibrate_job *j, struct err *err) {
+  if (j->ranges.data_bytes > 0 && move_data(j, err)) return -1;
+  if (j->cache && write_text(j, j->cache, ranges_write_cache, err)) return -1;
+  return write_text(j, j->out, ranges_write, err);
+}
+
+void calibrate_begin(struct calibrate *c, const char *label, uint64_t runs) {
+  report_end();
+  c->told[0] = 0;
+  c->told[1] = runs;
+  report_begin(label);
+}
+
+void calibrate_tick(struct calibrate *c) {
+  c->told[0]++;
+  const struct work_told told = {.bytes_done = c->told[0],
+                                 .bytes_total = c->told[1],
+                                 .work_done = (double)c->told[0],
+                                 .work_total = (double)c->told[1],
+                                 .pieces = "runs"};
+  report_tick(NULL, &told);
+}
+
+int calibrate_each_sample(struct calibrate *c, uint64_t kept, bool ticks,
+                          int (*run)(void *ctx, const struct arrays *inputs, const char *sample,
+                                     struct err *err),
+                          void *ctx, struct err *err) {
+  samples_rewind(c->samples);
+  for (uint64_t k = 0;; k++) {
+    const struct arrays *inputs;
+    const char *sample;
+    bool ended;
+    if (c->stop && *c->stop) return err_set(err, ERR_RETRY, "stopped by a signal");
+    if (samples_next(c->samples, &inputs, &sample, &ended, err)) return -1;
+    if (ended) return 0;
+    if (k >= kept && run(ctx, inputs, sample, err)) return -1;
+    if (ticks) calibrate_tick(c);
+  }
+}
+
+static int measure(struct calibrate_job *j, struct err *err) {
+  struct calibrate *c = &j->c;
+  if (calibrate_find_types(c, err)) return -1;
+  calibrate_begin(c, "ranges", c->n_samples);
+  if (calibrate_first(c, err)) return -1;
+  report_end();
+  calibrate_second_plan(c);
+  if (c->planned_runs > 0) calibrate_begin(c, "counting", c->planned_runs);
+  if (calibrate_second(c, err)) return -1;
+  report_end();
+  if (sources_unchanged(j->job.sources, err)) return -1;
+  fill_head(j);
+  return write_ranges(j, err);
+}
+
+int calibrate_job_run(struct calibrate_job *j, const struct cli_args *args, struct err *err) {
+  *j = (struct calibrate_job){.job = {.args = args,
+                                      .in_path = cli_operand(args, "IN"),
+                                      .out.dest = -1,
+                                      .began = report_clock(),
+                                      .memory = cli_size(args, OPT_MEMORY)},
+                              .scratch_fd = -1,
+                              .artifact = {.at = {.folder = -1}}};
+  j->c.ranges = &j->ranges;
+  j->c.stop = stop_watch();
+  pass_job_init(&j->pj);
+  model_init(&j->job.model);
+  recipes_init(&j->job.recipes);
+  edits_init(&j->job.edits, &j->job.model, &j->job.recipes);
+  ranges_init(&j->ranges);
+  if (take_options(j, args, err) || take_passes(j, args, err) || find_runtime(j, err) ||
+      load(j, err) || check_output(j, err) || make_scratch(j, err))
+    return -1;
+  j->runtime.scratch = j->scratch;
+  j->runtime.mapped = is_mapped(j->c.m);
+  if (runtime_open(&j->c.runtime, &j->runtime, err) || open_samples(j, err) ||
+      open_staging(j, err) || open_model(j, err))
+    return -1;
+  return measure(j, err);
+}
+
+void calibrate_job_close(struct calibrate_job *j, bool keep) {
+  report_end();
+  calibrate_model_close(j->c.model);
+  if (j->c.runtime) runtime_close(j->c.runtime);
+  samples_close(j->c.samples);
+  if (j->artifact.at.folder >= 0) artifact_end(&j->artifact, keep);
+  if (j->scratch_fd >= 0) close(j->scratch_fd);
+  if (j->scratch) (void)rmdir(j->scratch);
+  ranges_free(&j->ranges);
+  calibrate_values_free(&j->c.values);
+  TABLE_FREE(&j->c, groups);
+  infer_free(j->infer);
+  job_close(&j->job);
+  pass_job_free(&j->pj);
+  arena_free(&j->c.arena);
+}

@@ -1,0 +1,33 @@
+// weir calibrate, from options to files.
+#ifndef WEIR_CALIBRATE_JOB_H
+#define WEIR_CALIBRATE_JOB_H
+
+#include "calibrate.h"
+#include "pass_job.h"
+
+struct calibrate_job {
+  struct calibrate c;
+  struct job job;     // as far as sources, model and edits go
+  struct pass_job pj; // --pass, --config
+  struct infer *infer;
+  struct runtime_options runtime;
+  struct artifact artifact; // the staging folder
+  struct ranges ranges;
+  const char *out;   // RANGES
+  const char *cache; // of onnxruntime; NULL: none is written
+  char *scratch;
+  int scratch_fd;
+  uint64_t made_bytes;
+  bool resumed;
+};
+
+// Everything: *j is filled also where it fails, and is to be closed. ERR_RUNTIME without a runtime.
+int calibrate_job_run(struct calibrate_job *j, const struct cli_args *args, struct err *err);
+void calibrate_job_close(struct calibrate_job *j,
+                         bool keep); // keep: the staging folder stays, for a resume
+
+// calibrate_tell.c: lines for people; a document.
+void calibrate_tell(const struct calibrate_job *j);
+void calibrate_tell_json(const struct calibrate_job *j);
+
+#endif

@@ -1,0 +1,90 @@
+// record: u64 length | SHA-256 of what follows | bytes
+//
+// A record is synced before the next sample begins; one that was torn has another digest, and is written over.
+#include "calibrate_kept.h"
+
+#include "digest.h"
+#include "fs.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { HEAD = CALIBRATE_KEPT_HEAD };
+static_assert(HEAD == 8 + DIGEST_BYTES, "a length and a digest");
+#define MOST_BYTES ((size_t)4 << 30)
+
+static void put_head(uint8_t head[HEAD], struct span record) {
+  const uint64_t n = record.n;
+  memcpy(head, &n, sizeof n);
+  digest_of(record.at, record.n, head + sizeof n);
+}
+
+// The record at the beginning of `from`; false if it is not whole.
+static bool take(struct span from, struct span *record) {
+  uint64_t n;
+  uint8_t is[DIGEST_BYTES];
+  if (from.n < HEAD) return false;
+  memcpy(&n, from.at, sizeof n);
+  if (n > from.n - HEAD) return false;
+  *record = span_of(from.at + HEAD, (size_t)n);
+  digest_of(record->at, record->n, is);
+  return memcmp(is, from.at + sizeof n, DIGEST_BYTES) == 0;
+}
+
+int calibrate_log_open(struct calibrate_log *log, int folder, const char *name,
+                       bool (*each)(void *ctx, struct span record), void *ctx, struct err *err) {
+  struct span all = {0}, record;
+  size_t at = 0;
+  log->fd = -1;
+  if (fs_read_own(folder, name, MOST_BYTES, "the staging folder", &all, err) &&
+      err->kind != ERR_NONE)
+    return -1;
+  while (at < all.n && take(span_of(all.at + at, all.n - at), &record) && each(ctx, record))
+    at += HEAD + record.n;
+  const bool there = all.at != NULL;
+  if (there) fs_free(all);
+  log->end = at;
+  log->fd = there ? fs_open_own(folder, name, O_WRONLY, "the staging folder", err)
+                  : fs_make_own(folder, name, O_WRONLY, err);
+  if (log->fd < 0) return -1;
+  if (fs_ops->ftruncate(log->fd, (off_t)at) || lseek(log->fd, (off_t)at, SEEK_SET) < 0)
+    return err_errno(err, errno, ERR_IO, "what was found so far cannot be kept");
+  return 0;
+}
+
+int calibrate_log_add(struct calibrate_log *log, struct span record, struct err *err) {
+  uint8_t head[HEAD];
+  put_head(head, record);
+  if (fs_write_all(log->fd, head, sizeof head, "what was found so far", err) ||
+      fs_write_all(log->fd, record.at, record.n, "what was found so far", err))
+    return -1;
+  if (fs_ops->fdatasync(log->fd))
+    return err_errno(err, errno, ERR_IO, "what was found so far cannot be kept");
+  log->end += sizeof head + record.n;
+  return 0;
+}
+
+void calibrate_log_close(struct calibrate_log *log) {
+  if (log->fd >= 0) close(log->fd);
+  log->fd = -1;
+}
+
+int calibrate_kept_put(int folder, const char *name, uint8_t *room, size_t n, struct err *err) {
+  put_head(room, span_of(room + HEAD, n));
+  return fs_put_file(folder, name, span_of(room, HEAD + n), err);
+}
+
+bool calibrate_kept_get(int folder, const char *name, struct span *file, struct span *record) {
+  struct err ignored = {0};
+  *file = (struct span){0};
+  if (fs_read_own(folder, name, MOST_BYTES, "the staging folder", file, &ignored)) return false;
+  if (take(*file, record) && record->n + HEAD == file->n) return true;
+  fs_free(*file);
+  *file = (struct span){0};
+  return false;
+}

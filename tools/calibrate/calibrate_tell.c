@@ -1,0 +1,61 @@
+// What a calibration has to say when it is over.
+#include "calibrate_job.h"
+#include "report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static uint32_t count(const struct calibrate_values *v, enum calibrate_why why) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < v->n_uncovered; i++)
+    n += v->uncovered[i].why == why;
+  return n;
+}
+
+void calibrate_tell(const struct calibrate_job *j) {
+  const struct calibrate *c = &j->c;
+  printf("%u values in %lu sample%s: %s\n", c->ranges->n_values, c->n_samples, plural(c->n_samples),
+         quote_path(j->out).s);
+  for (uint32_t why = 0; why < CALIBRATE_WHYS; why++) {
+    const uint32_t n = count(&c->values, (enum calibrate_why)why);
+    if (n > 0)
+      printf("not covered: %u value%s %s\n", n, plural(n),
+             calibrate_why_words((enum calibrate_why)why));
+  }
+  if (c->nans > 0)
+    printf("%lu value%s had elements that are NaN: they count for nothing\n", c->nans,
+           plural(c->nans));
+  printf("%lu run%s", c->runs, plural(c->runs));
+  if (c->resumed_runs > 0) printf(" (%lu more by an earlier run)", c->resumed_runs);
+  printf(", %s, %s of memory, ONNX Runtime %s\n", report_seconds(report_clock() - j->job.began).s,
+         quote_bytes(report_peak_memory()).s, quote_bytes(runtime_peak_memory(c->runtime)).s);
+}
+
+void calibrate_tell_json(const struct calibrate_job *j) {
+  const struct calibrate *c = &j->c;
+  struct json_out o = {.indent = 2};
+  report_json_begin(&o);
+  json_put_uint(&o, "groups", c->n_groups);
+  json_put_text(&o, "method", ranges_method_name(c->options.how.method));
+  json_put_uint(&o, "nan_values", c->nans);
+  json_put_array(&o, "not_covered");
+  for (uint32_t i = 0; i < c->values.n_uncovered; i++) {
+    json_object(&o);
+    json_put_text(&o, "reason", calibrate_why_code(c->values.uncovered[i].why));
+    json_put_text(&o, "value", c->values.uncovered[i].name);
+    json_end_object(&o);
+  }
+  json_end_array(&o);
+  json_put_text(&o, "output", j->out);
+  json_put_uint(&o, "peak_memory_bytes", report_peak_memory());
+  json_put_uint(&o, "resumed_runs", c->resumed_runs);
+  json_put_uint(&o, "runs", c->runs);
+  json_put_text(&o, "runtime", runtime_about(c->runtime).version);
+  json_put_uint(&o, "runtime_peak_memory_bytes", runtime_peak_memory(c->runtime));
+  json_put_uint(&o, "samples", c->n_samples);
+  json_put_double(&o, "seconds", report_clock() - j->job.began);
+  json_put_uint(&o, "temporary_bytes", j->made_bytes);
+  json_put_uint(&o, "values", c->ranges->n_values);
+  json_end_object(&o);
+  report_json_end(&o);
+}

@@ -1,0 +1,16 @@
+// weir calibrate: what range every value of a model has, from runs on samples.
+#include "calibrate_job.h"
+#include "commands.h"
+
+int cmd_calibrate(const struct cli_args *args, struct err *err) {
+  struct calibrate_job j;
+  const int rc = calibrate_job_run(&j, args, err);
+  if (rc == 0 && cli_flag(args, OPT_JSON))
+    calibrate_tell_json(&j);
+  else if (rc == 0 && !cli_flag(args, OPT_QUIET))
+    calibrate_tell(&j);
+  // What another run can go on from; samples that do not fit will be others then.
+  calibrate_job_close(
+      &j, rc != 0 && (err->kind == ERR_RETRY || err->kind == ERR_IO || err->kind == ERR_NOSPACE));
+  return rc;
+}

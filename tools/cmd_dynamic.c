@@ -1,0 +1,10 @@
+// weir dynamic: weights in int8, activations quantized while the model runs.
+//
+// This is the pass of that name as a command: the pass chooses the weights, decides and edits, and its options are the
+// command's. All else is that of every command with passes (pass_job.h).
+#include "commands.h"
+#include "pass_job.h"
+
+int cmd_dynamic(const struct cli_args *args, struct err *err) {
+  return pass_job_flags_command(args, err);
+}

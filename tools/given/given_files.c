@@ -1,0 +1,189 @@
+// The list is short: a pipeline names one file or two. They are found by the words that named them.
+#include "given_files.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+
+static struct given_file *find(const struct given_files *g, const char *path,
+                               enum pass_reads reads) {
+  for (uint32_t i = 0; i < g->n; i++)
+    if (g->list[i]->reads == reads && strcmp(g->list[i]->path, path) == 0) return g->list[i];
+  return NULL;
+}
+
+static int read_text(struct given_files *g, struct given_file *f, struct err *err) {
+  FILE *from = fopen(f->opened, "re");
+  if (!from)
+    return err_errno(err, errno, ERR_INPUT, "'%s' cannot be read", quote_path(f->opened).s);
+  uint8_t *bytes = NULL;
+  size_t cap = 0, n = 0, got;
+  do {
+    bytes = table_grow(bytes, &cap, n + (1 << 16), 1);
+    errno = 0;
+    got = fread(bytes + n, 1, 1 << 16, from);
+    n += got;
+  } while (got > 0 && n <= GIVEN_TEXT_BYTES);
+  int rc = 0;
+  if (ferror(from))
+    rc = err_errno(err, errno ? errno : EIO, ERR_INPUT, "'%s' cannot be read",
+                   quote_path(f->opened).s);
+  else if (n > GIVEN_TEXT_BYTES)
+    rc = err_set(err, ERR_INPUT, "'%s' is larger than %d MiB", quote_path(f->opened).s,
+                 GIVEN_TEXT_BYTES >> 20);
+  fclose(from);
+  if (rc == 0) {
+    f->text = span_of(arena_string(&g->arena, span_of(bytes, n)), n);
+    digest_of(bytes, n, f->sha256);
+  }
+  table_free(bytes, cap, 1);
+  return rc;
+}
+
+static int read_ranges(struct given_file *f, struct err *err) {
+  if (ranges_read(&f->ranges, f->opened, err)) return -1;
+  memcpy(f->sha256, f->ranges.sha256, sizeof f->sha256);
+  return 0;
+}
+
+static struct given_file *add(struct given_files *g, const char *path, enum pass_reads reads,
+                              const char *folder) {
+  struct given_file **list = arena_alloc(&g->arena, (g->n + (size_t)1) * sizeof *list);
+  struct given_file *f = arena_zalloc(&g->arena, sizeof *f);
+  f->path = path;
+  f->reads = reads;
+  f->opened = folder && path[0] != '/' ? arena_printf(&g->arena, "%s/%s", folder, path) : path;
+  ranges_init(&f->ranges);
+  if (g->n) memcpy(list, g->list, g->n * sizeof *list);
+  list[g->n++] = f;
+  g->list = list;
+  return f;
+}
+
+int given_files_take(struct given_files *g, struct pass_values *v, const char *folder,
+                     struct err *err) {
+  for (uint32_t o = 0; o < v->pass->n_options; o++) {
+    const enum pass_reads reads = v->pass->options[o].reads;
+    const char *path = v->of[o].text;
+    if (reads == PASS_READS_NOTHING || !path) continue;
+    struct given_file *f = find(g, path, reads);
+    if (!f) {
+      f = add(g, path, reads, folder);
+      if (reads == PASS_READS_RANGES ? read_ranges(f, err) : read_text(g, f, err)) return -1;
+    }
+    char hex[DIGEST_HEX];
+    hex_encode(f->sha256, DIGEST_BYTES, hex);
+    v->of[o].sha256 = arena_string(&g->arena, span_str(hex));
+  }
+  return 0;
+}
+
+static bool is_at(const char *path, const struct stat *st) {
+  struct stat other;
+  return stat(path, &other) == 0 && other.st_dev == st->st_dev && other.st_ino == st->st_ino;
+}
+
+bool given_files_has(const struct given_files *g, const struct stat *st) {
+  struct arena room = {0};
+  bool has = false;
+  for (uint32_t i = 0; i < g->n && !has; i++)
+    has = is_at(g->list[i]->opened, st) ||
+          (g->list[i]->ranges.data_bytes && is_at(ranges_data_path(g->list[i]->opened, &room), st));
+  arena_free(&room);
+  return has;
+}
+
+void given_files_done(struct given_files *g) {
+  for (uint32_t i = 0; i < g->n; i++)
+    ranges_free(&g->list[i]->ranges);
+  arena_free(&g->arena);
+  *g = (struct given_files){.n = 0};
+}
+
+// ---- of this model? ----------------------------------------------------------------------------
+
+// How many of its values the main graph has; *missing: the first that it has not.
+static uint32_t shared_values(const struct ranges *r, const struct model *m, struct span *missing) {
+  uint32_t n = 0;
+  *missing = span_of(NULL, 0);
+  for (uint32_t i = 0; i < r->n_values; i++) {
+    const uint32_t name = model_find_name(m, r->values[i].name);
+    if (name != NO_ID && model_value_in(m, m->main_graph, name) != NO_ID)
+      n++;
+    else if (!missing->at)
+      *missing = r->values[i].name;
+  }
+  return n;
+}
+
+static int refuse_model(const struct ranges *r, const struct model *m, struct span missing,
+                        struct err *err) {
+  char theirs[DIGEST_HEX], ours[DIGEST_HEX];
+  hex_encode(r->meta_sha256, DIGEST_BYTES, theirs);
+  hex_encode(m->meta_sha256, DIGEST_BYTES, ours);
+  err_fill(err, ERR_INPUT,
+           "'%s' has the ranges of another model: of '%s' (metadata %.16s...), and this one "
+           "(metadata %.16s...) has no value '%s'",
+           quote_path(r->path).s, quote_str(r->source).s, theirs, ours, quote(missing).s);
+  return err_hint(err,
+                  "run 'weir calibrate' on this model; if it was made of '%s' by passes, give "
+                  "that one, and those passes before this one (weir run --pass ... --pass ...)",
+                  quote_str(r->source).s);
+}
+
+static int refuse_names(const struct ranges *r, struct err *err) {
+  err_fill(err, ERR_INPUT,
+           "'%s' has the ranges of another model: none of its %u values is in this one",
+           quote_path(r->path).s, r->n_values);
+  return err_hint(err, "calibrate this model, with 'weir calibrate' or what wrote the file");
+}
+
+static int fits(const struct ranges *r, const struct model *m,
+                void (*warn)(void *ctx, const char *sentence, const char *hint), void *ctx,
+                struct err *err) {
+  struct span missing;
+  struct arena room = {0};
+  if (r->has_model && memcmp(r->meta_sha256, m->meta_sha256, DIGEST_BYTES) == 0) return 0;
+  if (r->n_values == 0) return 0;
+  const uint32_t shared = shared_values(r, m, &missing);
+  if (r->has_model && missing.at) return refuse_model(r, m, missing, err);
+  if (shared == 0) return refuse_names(r, err);
+  if (r->has_model && warn)
+    warn(ctx,
+         arena_printf(&room,
+                      "'%s' has the ranges of another file, '%s', whose values have the same names",
+                      quote_path(r->path).s, quote_str(r->source).s),
+         "if this model's weights are others, run 'weir calibrate' on it");
+  arena_free(&room);
+  return 0;
+}
+
+int given_files_fit(const struct given_files *g, const struct model *m,
+                    void (*warn)(void *ctx, const char *sentence, const char *hint), void *ctx,
+                    struct err *err) {
+  for (uint32_t i = 0; i < g->n; i++)
+    if (g->list[i]->reads == PASS_READS_RANGES && fits(&g->list[i]->ranges, m, warn, ctx, err))
+      return -1;
+  return 0;
+}
+
+// ---- what passes call --------------------------------------------------------------------------
+
+static const struct given_file *given(void *ctx, const char *path, enum pass_reads reads,
+                                      struct err *err) {
+  const struct given_file *f = find(ctx, path, reads);
+  if (!f) err_fill(err, ERR_INTERNAL, "the file '%s' of a pass was not read", quote_path(path).s);
+  return f;
+}
+
+int given_files_ranges(void *ctx, const char *path, const struct ranges **out, struct err *err) {
+  const struct given_file *f = given(ctx, path, PASS_READS_RANGES, err);
+  *out = f ? &f->ranges : NULL;
+  return f ? 0 : -1;
+}
+
+int given_files_text(void *ctx, const char *path, struct span *out, struct err *err) {
+  const struct given_file *f = given(ctx, path, PASS_READS_TEXT, err);
+  *out = f ? f->text : span_of(NULL, 0);
+  return f ? 0 : -1;
+}
