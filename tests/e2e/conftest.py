@@ -210,6 +210,15 @@ def large_folder():
         yield Path(folder)
 
 
+@pytest.fixture
+def result_folder(large_folder):
+    """A folder of one test alone, on the disk; it goes with what lies in it."""
+    folder = large_folder / "result"
+    folder.mkdir()
+    yield folder
+    shutil.rmtree(folder)
+
+
 def encoder(folder, name, **how):
     path = folder / name / "encoder-model.onnx"
     path.parent.mkdir()

@@ -73,14 +73,6 @@ def sparse_encoders(large_folder):
         shutil.rmtree(path.parent)
 
 
-@pytest.fixture
-def result_folder(large_folder):
-    folder = large_folder / "result"
-    folder.mkdir()
-    yield folder
-    shutil.rmtree(folder)
-
-
 # ---- the encoder
 
 

@@ -336,7 +336,7 @@ def test_dynamic_behind_it(weir, tmp_path, alpha):
     assert found[1] > found[0] + 3.5, found
 
 
-def test_weights_are_streamed(weir, large_folder):
+def test_weights_are_streamed(weir, result_folder):
     """96 MB of weights that are scaled, and looked at for alpha: in a memory that does not hold them."""
     k, n = 3072, 8192
     rng = np.random.default_rng(0)
@@ -346,17 +346,17 @@ def test_weights_are_streamed(weir, large_folder):
     for key, said in (("location", "in.data"), ("offset", "0"), ("length", str(w.nbytes))):
         tensor.external_data.add(key=key, value=said)
     model.graph.initializer.append(tensor)
-    onnx.save(model, large_folder / "in.onnx")
-    (large_folder / "in.data").write_bytes(w.tobytes())
+    onnx.save(model, result_folder / "in.onnx")
+    (result_folder / "in.data").write_bytes(w.tobytes())
     a = rng.uniform(0.1, 20, k).astype(np.float32)
-    ranges = ranges_file.write(large_folder / "r.jsonl", {"x": [np.stack([a, -a])]}, {"x": -1})
+    ranges = ranges_file.write(result_folder / "r.jsonl", {"x": [np.stack([a, -a])]}, {"x": -1})
     for alpha in ("0.5", "auto"):
-        done = measure("smooth", large_folder / "in.onnx", large_folder / "out.onnx", "-f", "--ranges", ranges, "--alpha", alpha, "--memory", "8M")
+        done = measure("smooth", result_folder / "in.onnx", result_folder / "out.onnx", "-f", "--ranges", ranges, "--alpha", alpha, "--memory", "8M")
         assert done.code == 0, done.said
         assert done.peak < 48 << 20 < w.nbytes
-    weir("smooth", large_folder / "in.onnx", large_folder / "out.onnx", "--force", "--ranges", ranges)
+    weir("smooth", result_folder / "in.onnx", result_folder / "out.onnx", "--force", "--ranges", ranges)
     scales = np.sqrt(a) / np.sqrt(np.abs(w).max(1))
-    made = onnx.load(large_folder / "out.onnx")
+    made = onnx.load(result_folder / "out.onnx")
     got = constants_of(made)
     np.testing.assert_array_max_ulp(got["x_smooth_scale"], (1 / scales).astype(np.float32), 3)
     np.testing.assert_allclose(got["w"], w * scales[:, None], rtol=1e-6)

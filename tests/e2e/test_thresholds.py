@@ -215,23 +215,23 @@ def ranges_of(model):
     return {v.name: json.loads(p.value) for v in infos for p in v.metadata_props if p.key == "range"}
 
 
-def test_ranges_of_weights_are_read_as_a_stream(weir, large_folder):
+def test_ranges_of_weights_are_read_as_a_stream(weir, result_folder):
     """192 MB of weights: least and most of them, in a memory that does not hold them."""
-    path, rows, columns = large_folder / "in.onnx", 48, MIB
+    path, rows, columns = result_folder / "in.onnx", 48, MIB
     x, y = value("x", [1, columns]), value("y", [rows, columns])
     w = onnx.TensorProto(name="w", data_type=onnx.TensorProto.FLOAT, dims=[rows, columns], data_location=onnx.TensorProto.EXTERNAL)
     for key, said in (("location", "in.data"), ("offset", "0"), ("length", str(4 * rows * columns))):
         w.external_data.add(key=key, value=said)
     graph = helper.make_graph([helper.make_node("Mul", ["x", "w"], ["y"])], "g", [x], [y], [w])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9), path)
-    with open(large_folder / "in.data", "wb") as file:
+    with open(result_folder / "in.data", "wb") as file:
         file.truncate(4 * rows * columns)
         file.seek(4 * (7 * columns + 3))
         file.write(np.array([-2.5, 7.25], np.float32).tobytes())
-    done = measure("run", path, large_folder / "out.onnx", "--pass", "range-annotation", "--memory", "8M")
+    done = measure("run", path, result_folder / "out.onnx", "--pass", "range-annotation", "--memory", "8M")
     assert done.code == 0, done.said
     assert done.peak < 64 * MIB < 4 * rows * columns
-    assert ranges_of(onnx.load(large_folder / "out.onnx", load_external_data=False)) == {"w": [-2.5, 7.25]}
+    assert ranges_of(onnx.load(result_folder / "out.onnx", load_external_data=False)) == {"w": [-2.5, 7.25]}
 
 
 def test_ranges_hold_on_what_a_runtime_computes(through):
