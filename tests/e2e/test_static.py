@@ -581,3 +581,14 @@ def test_overrides_are_checked(weir, small, override, line, said):
     file.write_text(json.dumps(override, indent=1))
     error = small.ours(weir, "--override", file, code=2)
     assert said in error and f"o.json:{line}: " in error
+
+
+def test_verification_names_what_to_leave_out(weir, tmp_path):
+    """One in 256 of a Softmax over 30,000 classes is nothing: refused, with the node that is to stay as it is."""
+    nodes = [helper.make_node("Relu", ["x"], ["r"], "act"), helper.make_node("Softmax", ["r"], ["y"], "classes", axis=-1)]
+    x = np.random.default_rng(0).standard_normal((2, 30000)).astype(np.float32)
+    m = Model(tmp_path, nodes, {}, {"x": x})
+    said = m.ours(weir, "--op-types", "all", "--force-quantize-no-input-check", "--verify", code=1)
+    assert "'classes'" in said and "--exclude 'classes' leaves it as it is" in said
+    assert not (tmp_path / "ours.onnx").exists()
+    m.ours(weir, "--op-types", "all", "--force-quantize-no-input-check", "--verify", "--exclude", "classes")

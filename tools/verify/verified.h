@@ -21,6 +21,7 @@ struct verified_row {
   const char *why;                // FAILED, NOT; else NULL
   const char *
       fault; // FAILED: the edit group that alone is at fault, as "group 17 (fuse/bn)"; NULL: not known
+  bool loses;     // its passes store less or quantize, so that how much is lost may be a matter of taste
   double seconds; // of both runs
   bool has_value; // it is a metric of the task
   double value;

@@ -85,7 +85,10 @@ int verify_judge(const struct verify *v, struct err *err) {
   if (failed) {
     err_fill(err, ERR_FAIL, "verification failed: '%s': %s", quote_str(failed->name).s,
              failed->why);
-    return failed->fault ? err_hint(err, "it is the work of %s", failed->fault) : -1;
+    if (!failed->fault) return -1;
+    return failed->loses ? err_hint(err, "it is the work of %s; --exclude '%s' leaves it as it is",
+                                    failed->fault, quote_str(failed->name).s)
+                         : err_hint(err, "it is the work of %s", failed->fault);
   }
   if (f->n_passed == 0 && all > 0) {
     err_fill(err, ERR_FAIL, "nothing could be verified: '%s': %s", quote_str(not ->name).s,

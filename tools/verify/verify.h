@@ -119,6 +119,9 @@ struct verify_bounds verify_bounds_of_site(const char *const *passes, uint32_t n
                                            bool uneven, enum dtype before, enum dtype after,
                                            struct arena *a);
 
+// Whether one of these passes stores weights in fewer bits or quantizes activations.
+bool verify_loses(const char *const *passes, uint32_t n);
+
 // How the pipeline wants to have verified what these passes changed: the loosest bounds that it gives one of them
 // (*out then), else by what they promise, else not at all (OFF). Words lie in *a.
 enum pipeline_proof verify_proof_of(const struct verify_options *o, const char *const *passes,

@@ -32,6 +32,14 @@ static double relative_of(enum dtype t) {
   }
 }
 
+bool verify_loses(const char *const *names, uint32_t n) {
+  for (uint32_t i = 0; i < n; i++) {
+    const struct pass *pass = passes_find(span_str(names[i]));
+    if (pass && (pass->stores || pass->activations)) return true;
+  }
+  return false;
+}
+
 // The pass that changes most.
 struct verify_bounds verify_bounds_of_site(const char *const *names, uint32_t n, uint32_t bits,
                                            bool uneven, enum dtype before, enum dtype after,

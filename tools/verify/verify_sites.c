@@ -663,8 +663,11 @@ static int verify_one(struct site_run *r, uint32_t i, struct err *err) {
   const char *names[SITE_PASSES];
   const char *name = site_name(r->e->source, s, &f->arena);
   const double began = report_clock();
-  struct verified_row row = {
-      .name = name, .bounds = "", .of = joined(names, passes_of(r, s, names), &f->arena)};
+  const uint32_t n_names = passes_of(r, s, names);
+  struct verified_row row = {.name = name,
+                             .bounds = "",
+                             .of = joined(names, n_names, &f->arena),
+                             .loses = verify_loses(names, n_names)};
   int rc = 0;
   if (is_chosen(r, i, name)) {
     tick(r, name);

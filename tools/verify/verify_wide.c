@@ -36,7 +36,7 @@ struct worker {
 
 // A row as a file has it: its texts, with a NUL each, follow.
 struct record {
-  uint32_t site, end;
+  uint32_t site, end, loses;
   uint32_t text[TEXTS]; // lengths with the NUL; 0: NULL
   struct compare_figures figures;
   double seconds;
@@ -93,8 +93,11 @@ static bool write_all(int fd, const void *from, size_t n) {
 }
 
 static bool write_row(int fd, uint32_t site, struct verified_row *row) {
-  struct record x = {
-      .site = site, .end = (uint32_t)row->end, .figures = row->figures, .seconds = row->seconds};
+  struct record x = {.site = site,
+                     .end = (uint32_t)row->end,
+                     .loses = row->loses,
+                     .figures = row->figures,
+                     .seconds = row->seconds};
   const char **texts[TEXTS];
   texts_of(row, texts);
   for (int i = 0; i < TEXTS; i++)
@@ -125,8 +128,11 @@ static bool take_rows(struct gathering *g, struct span text, struct ending *end)
     }
     at += sizeof x;
     struct placed *p = TABLE_PUSH(g, rows);
-    *p = (struct placed){
-        x.site, {.end = (enum verified_end)x.end, .figures = x.figures, .seconds = x.seconds}};
+    *p = (struct placed){x.site,
+                         {.end = (enum verified_end)x.end,
+                          .figures = x.figures,
+                          .loses = x.loses != 0,
+                          .seconds = x.seconds}};
     texts_of(&p->row, texts);
     for (int i = 0; i < TEXTS; i++) {
       if (x.text[i] > text.n - at) return false;
