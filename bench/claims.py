@@ -19,6 +19,9 @@ Python of that environment. How it measures: measure.py. Nothing here asserts.
   fold          a BatchNormalization folded into a Conv of 512 MiB: memory, bytes read
   int8          weir run: conv2matmul and dynamic int8 in one go, against `cp` + `sync` of the source
   int8-peer     the same against (MatMul only, without conv2matmul) onnxruntime's quantize_dynamic
+  static        weir run: conv2matmul and static int8 (QDQ) with given ranges in one go, against `cp` + `sync` of the source
+  static-peer   the same against (MatMul only, without conv2matmul) onnxruntime's quantize_static, given its calibration cache
+  calibrate     a sample of weir calibrate, least and most alone and with histograms, against a run of the float model
   int4-size     as size, with the job of int4
   verify        sites of conv2matmul, and of it with 4 bits, against both models whole: seconds and memory
   diff          two copies of the model, and two of which every tensor differs, against `cmp` of their data files
@@ -53,6 +56,21 @@ DYNAMIC = (
     "import sys\n"
     "from onnxruntime.quantization import quantize_dynamic\n"
     "quantize_dynamic(sys.argv[1], sys.argv[2], op_types_to_quantize=['MatMul'], per_channel=True, use_external_data_format=True)\n"
+)
+STATIC = (
+    "import sys\n"
+    "from onnxruntime.quantization import QuantFormat, QuantType, quantize_static\n"
+    "quantize_static(sys.argv[1], sys.argv[2], None, op_types_to_quantize=['MatMul'], per_channel=True, quant_format=QuantFormat.QDQ,\n"
+    "                activation_type=QuantType.QUInt8, use_external_data_format=True, calibration_cache_path=sys.argv[3])\n"
+)
+FLOAT = (  # as weir-ort runs it: weights mapped, not packed anew
+    "import sys, numpy, onnxruntime\n"
+    "o = onnxruntime.SessionOptions()\n"
+    "o.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL\n"
+    "o.add_session_config_entry('session.disable_prepacking', '1')\n"
+    "s = onnxruntime.InferenceSession(sys.argv[1], o)\n"
+    "for path in sys.argv[2:]:\n"
+    "    s.run(None, dict(numpy.load(path)))\n"
 )
 INT8 = ["--pass", "conv2matmul:extended_conv1x1=true", "--pass", "dynamic"]
 SHRINK = ["-m", "onnx_shrink_ray.shrink"]
@@ -98,32 +116,102 @@ def peer(model, work, n):
     yield "times less memory", theirs.peak / ours.peak, [theirs.peak / ours.peak], 45
 
 
-def int4(model, work, n):
+def beside_copy(model, work, n, name, passes, bound):
     files = files_of(model)
     base = copy_and_sync(files, work / "copy")
-    report = work / "int4.json"
-    words = ["run", str(model), *INT4, "--report-json", str(report), "-o"]
-    ours = weir_arm("weir run", words, work / "int4.onnx")
+    report = work / f"{name}.json"
+    words = ["run", str(model), *passes, "--report-json", str(report), "-o"]
+    ours = weir_arm("weir run", words, work / f"{name}.onnx")
     rounds([base, ours], n, files)
     values = [o / b for o, b in zip(ours.seconds, base.seconds)]
-    yield "int4 / (cp + sync)", sorted(values)[len(values) // 2], values, 0.5
-    common = json.loads(report.read_text())["weir"]
-    yield "peak memory, MB", ours.peak / 1e6, [ours.peak / 1e6], None
-    read = common["source_bytes_read"] / sum(f.stat().st_size for f in files)
-    yield "bytes read / bytes of the model", read, [read], 1.02
-
-
-def int8(model, work, n):
-    files = files_of(model)
-    base = copy_and_sync(files, work / "copy")
-    report = work / "int8.json"
-    ours = weir_arm("weir run", ["run", str(model), *INT8, "--report-json", str(report), "-o"], work / "int8.onnx")
-    rounds([base, ours], n, files)
-    values = [o / b for o, b in zip(ours.seconds, base.seconds)]
-    yield "int8 / (cp + sync)", sorted(values)[len(values) // 2], values, 0.6
+    yield f"{name} / (cp + sync)", sorted(values)[len(values) // 2], values, bound
     yield "peak memory, MB", ours.peak / 1e6, [ours.peak / 1e6], None
     read = json.loads(report.read_text())["weir"]["source_bytes_read"] / sum(f.stat().st_size for f in files)
     yield "bytes read / bytes of the model", read, [read], 1.02
+
+
+def int4(model, work, n):
+    yield from beside_copy(model, work, n, "int4", INT4, 0.5)
+
+
+def int8(model, work, n):
+    yield from beside_copy(model, work, n, "int8", INT8, 0.6)
+
+
+def calibrated(model, work, *words):
+    """Ranges from one drawn sample, and the same as a cache of onnxruntime."""
+    out, cache = work / "ranges.jsonl", work / "cache.json"
+    done = peaks.run([weir(), "calibrate", str(model), "-o", str(out), "--cache", str(cache), "--generate", "1", "--quiet", "--force", *words],
+                     env={**os.environ, "VIRTUAL_ENV": sys.prefix})  # fmt: skip
+    if done.code:
+        raise SystemExit(done.err)
+    return str(out), str(cache)
+
+
+def static(model, work, n):
+    ranges, _ = calibrated(model, work, *INT8[:2])
+    yield from beside_copy(model, work, n, "static", [*INT8[:2], "--pass", f"static:ranges={ranges}"], 0.6)
+
+
+def static_peer(model, work, n):
+    files = files_of(model)
+    ranges, cache = calibrated(model, work)
+    out = work / "peer.onnx"
+    theirs = Arm("quantize_static", [[sys.executable, "-c", STATIC, str(model), str(out), cache]], [out, f"{out}.data"])
+    ours = weir_arm("weir static", ["static", str(model), "--op-types", "MatMul", "--ranges", ranges, "-o"], work / "static.onnx")
+    rounds([theirs, ours], n, files)
+    values = [t / o for t, o in zip(theirs.seconds, ours.seconds)]
+    yield "times faster than quantize_static", sorted(values)[len(values) // 2], values, 15
+    yield "times less memory", theirs.peak / ours.peak, [theirs.peak / ours.peak], 60
+
+
+def sample_files(model, folder, n):
+    """As many arrays of noise, 640 frames long, for each input."""
+    import numpy as np
+    import onnx
+
+    folder.mkdir(exist_ok=True)
+    paths = [folder / f"{i}.npz" for i in range(n)]
+    rng = np.random.default_rng(0)
+    for path in paths:
+        arrays = {}
+        for i in onnx.load(model, load_external_data=False).graph.input:
+            kind = i.type.tensor_type
+            sizes = [d.dim_value or (1 if k == 0 else 640) for k, d in enumerate(kind.shape.dim)]
+            dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)
+            arrays[i.name] = rng.standard_normal(sizes).astype(dtype) if dtype == np.float32 else np.full(sizes, 640 if sizes == [1] else 1, dtype)
+        np.savez(path, **arrays)
+    return [str(path) for path in paths]
+
+
+def calibrate(model, work, n):
+    """From runs of 2 and of 8 samples, so that what every process does once does not count."""
+    few, many = 2, 8
+    paths = sample_files(model, work / "samples", many)
+    env = {**os.environ, "VIRTUAL_ENV": sys.prefix}
+    out, report = work / "ranges.jsonl", work / "calibrate.json"
+    arms, runs = {}, {}
+    for method in ("minmax", "percentile"):
+        for k in (few, many):
+            words = ["calibrate", str(model), "-o", str(out), "--data", str(work / "samples"), "--samples", str(k), "--method", method, "--force"]
+            arms[method, k] = Arm(f"{method}, {k}", [[weir(), *words, "--quiet"]], [out], env=env)
+            done = peaks.run([weir(), *words, "--json"], env=env)
+            report = json.loads(done.out)
+            runs[method, k] = report["runs"]
+            yield f"{method}, {k} samples: peak memory of weir, MB", report["peak_memory_bytes"] / 1e6, [report["peak_memory_bytes"] / 1e6], 80
+            peak = report["runtime_peak_memory_bytes"] / 1e9
+            yield f"{method}, {k} samples: peak memory of the runtime, GB", peak, [peak], None
+    for k in (few, many):
+        arms["float", k] = Arm(f"float, {k}", [[sys.executable, "-c", FLOAT, str(model), *paths[:k]]])
+    rounds(list(arms.values()), n, files_of(model))
+
+    def each(what):
+        return [(b - a) / (many - few) for a, b in zip(arms[what, few].seconds, arms[what, many].seconds)]
+
+    for method in ("minmax", "percentile"):
+        share = (runs[method, many] - runs[method, few]) / (many - few)
+        values = [ours / share / theirs for ours, theirs in zip(each(method), each("float"))]
+        yield f"{method}: a run of {share:g} a sample / a run of the float model", sorted(values)[len(values) // 2], values, 1.3
 
 
 def int8_peer(model, work, n):
@@ -300,7 +388,8 @@ def int4_size(_model, work, n):
 
 
 CLAIMS = {"conv2matmul": conv2matmul, "peer": peer, "convert": convert, "index": index, "size": size, "int4": int4,
-          "int4-peer": int4_peer, "int8": int8, "int8-peer": int8_peer, "shrink": shrink, "wide": wide, "fold": fold, "int4-size": int4_size, "verify": verify, "diff": diff}
+          "int4-peer": int4_peer, "int8": int8, "int8-peer": int8_peer, "static": static, "static-peer": static_peer,
+          "calibrate": calibrate, "shrink": shrink, "wide": wide, "fold": fold, "int4-size": int4_size, "verify": verify, "diff": diff}
 
 
 def main():
