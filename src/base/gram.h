@@ -44,4 +44,17 @@ static inline uint64_t gram_elements(uint64_t k) {
   return k == 0 ? 0 : gram_at(k, last, last) + gram_side(k, last) * gram_side(k, last);
 }
 
+// What tile (r, c) of a factorization that begins with the last row of tiles takes, next to others; and all of them.
+static inline uint64_t gram_steps(uint64_t k, uint64_t r, uint64_t c) {
+  return gram_side(k, r) * gram_side(k, c) * (gram_tiles(k) - r);
+}
+
+static inline uint64_t gram_all_steps(uint64_t k) {
+  uint64_t all = 0;
+  for (uint64_t r = 0; r < gram_tiles(k); r++)
+    for (uint64_t c = 0; c <= r; c++)
+      all += gram_steps(k, r, c);
+  return all;
+}
+
 #endif

@@ -276,6 +276,13 @@ struct recipe_awq {
   bool symmetric;
   uint64_t block;
 };
+// How many columns of one with N are tried: every recipe_awq_step(N)-th.
+static inline uint64_t recipe_awq_step(uint64_t columns) {
+  return (columns - 1) / RECIPE_AWQ_COLUMNS + 1;
+}
+static inline uint64_t recipe_awq_tried(uint64_t columns) {
+  return columns ? (columns - 1) / recipe_awq_step(columns) + 1 : 0;
+}
 uint32_t recipe_awq(struct recipes *r, const struct recipe_awq *a, const uint32_t *of, uint32_t n);
 struct recipe_awq recipe_awq_of(const struct recipes *r, uint32_t id);
 // What such a row was made with.

@@ -146,7 +146,8 @@ def test_a_replay_reads_the_same_file_or_none(weir, one):
 
 
 def test_records_name_the_file(weir, one):
-    gptq(weir, one, "--hash-inputs", "--plan-out", one / "plan.json")
+    said = gptq(weir, one, "--hash-inputs", "--plan-out", one / "plan.json").out
+    assert "1.32 MB -> " in said, said  # of the model alone
     manifest = json.loads((one / "q.onnx.manifest.json").read_text())
     assert "r.jsonl.data" in json.dumps(manifest) and hashlib.sha256((one / "r.jsonl.data").read_bytes()).hexdigest() in json.dumps(manifest)
     assert "r.jsonl.data" in (one / "plan.json").read_text()

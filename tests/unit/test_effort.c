@@ -3,6 +3,7 @@
 // come true within a factor of 1.5 from the first tenth of the time on. Counted in bytes it does not: that
 // is the control.
 #include "effort.h"
+#include "gram.h"
 #include "progress.h"
 #include "toy.h"
 
@@ -252,6 +253,69 @@ static void test_looks_never_count_twice(void **state) {
   demolish(&s);
 }
 
+// ---- weights by statistics ---------------------------------------------------------------------
+
+// Two weights of one value, by GPTQ, or behind AWQ's scales.
+static void add_by_statistics(struct sim *s, bool awq, uint32_t *gram, uint32_t of[2]) {
+  *s = (struct sim){0};
+  plan_own_recipes(&s->p);
+  s->ns = arena_alloc(&s->arena, 8 * sizeof *s->ns);
+  toy_output(&s->p, "x.data");
+  struct recipes *r = s->p.recipes;
+  const int64_t elements = (int64_t)gram_elements(K), rows = K, column[2] = {K, 1};
+  const struct piece piece = {.at = {.file = 0, .off = 0, .len = (uint64_t)elements * 8}};
+  *gram = recipe_extent(r, DTYPE_DOUBLE, &elements, 1, ENCODING_RAW, &piece, 1, NULL);
+  uint32_t weights[2] = {weight(r, UINT64_C(1) << 30), weight(r, UINT64_C(1) << 31)};
+  const float means[K] = {0};
+  const struct recipe_awq a = {
+      .means = recipe_bytes(r, DTYPE_FLOAT, &rows, 1, span_of(means, sizeof means)),
+      .gram = *gram,
+      .bits = 4,
+      .block = 64};
+  const uint32_t scales = awq ? recipe_awq(r, &a, weights, 2) : NO_ID;
+  const struct recipe_quantization q = {
+      .format = awq ? FORMAT_NBITS_CLIPPED : FORMAT_NBITS_GPTQ, .bits = 4, .block = 64};
+  for (int i = 0; i < 2; i++) {
+    of[i] = weights[i];
+    if (awq)
+      of[i] = recipe_map(r, RECIPE_MAP_MUL,
+                         (uint32_t[]){weights[i], recipe_reshape(r, scales, column, 2)});
+    const struct recipe_statistics by = {.gram = *gram, .rows = scales};
+    const uint32_t codes = recipe_quantize_by(r, of[i], &by, &q, PART_CODES);
+    add(s, SEGMENT_RECIPE, codes, r->rows[codes].bytes, 1);
+  }
+  if (awq) *gram = scales;
+}
+
+// What all weights of a value wait for is counted once, and as it is found.
+static void test_what_weights_wait_for(void **state) {
+  (void)state;
+  for (int awq = 0; awq < 2; awq++) {
+    struct sim s;
+    uint32_t found, of[2];
+    add_by_statistics(&s, awq, &found, of);
+    struct effort e = effort_of_plan(&s.p, &s.arena);
+    const double all = effort_total(&e), first = e.before[1], second = all - first;
+    const double wait = awq ? 0.055 * K * K * 10 * (2 * 512) : 0.055 * K * K * K / 6;
+    assert_true(first - second > 0.999 * wait && first - second < 1.001 * wait);
+    double done = 0;
+    const uint64_t steps = awq ? 2 * 512 : gram_all_steps(K);
+    for (int i = 0; i < 4; i++) {
+      const double more = effort_looked(&e, found, steps / 4);
+      assert_true(more > 0.2499 * wait && more < 0.2501 * wait);
+      done += more;
+    }
+    assert_true(effort_looked(&e, found, steps) < 0.001 * wait);
+    // Columns that are made together, before the first byte of them is there.
+    const double looked = effort_looked(&e, of[1], (uint64_t)K * N * 4);
+    assert_true(awq ? looked == 0 : looked > 0.5 * second && looked < second);
+    done += looked;
+    done += effort_made(&e, 0, 0, s.p.outputs[0].size);
+    assert_true(done > 0.9999 * all && done < 1.0001 * all);
+    demolish(&s);
+  }
+}
+
 // However it is cut, the work adds up to the total.
 static void test_adds_up(void **state) {
   (void)state;
@@ -277,11 +341,9 @@ static void test_adds_up(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_time_left_comes_true),
-      cmocka_unit_test(test_bytes_are_no_measure),
-      cmocka_unit_test(test_looks_come_true),
-      cmocka_unit_test(test_looks_never_count_twice),
-      cmocka_unit_test(test_adds_up),
+      cmocka_unit_test(test_time_left_comes_true),  cmocka_unit_test(test_bytes_are_no_measure),
+      cmocka_unit_test(test_looks_come_true),       cmocka_unit_test(test_looks_never_count_twice),
+      cmocka_unit_test(test_what_weights_wait_for), cmocka_unit_test(test_adds_up),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

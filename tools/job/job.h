@@ -215,7 +215,7 @@ void job_dry_run_print(struct job *job);
 // else: true (and *rc is the command's result) if there was one for this output.
 bool job_finish_seal(const struct cli_args *args, int *rc, struct err *err);
 
-// Bytes of all files of the input.
+// Bytes of all files of the model.
 uint64_t job_input_bytes(const struct job *job);
 
 // job_report.c: the report as JSON (--report-json, --json) and the summary for people.

@@ -131,7 +131,7 @@ void job_report_write(struct job *job, struct json_out *j) {
 uint64_t job_input_bytes(const struct job *job) {
   uint64_t n = 0;
   for (uint32_t i = 0; i < job->plan.n_sources; i++)
-    n += job->plan.sources[i].size;
+    if (!sources_is_companion(job->sources, i)) n += job->plan.sources[i].size;
   return n;
 }
 

@@ -10,18 +10,26 @@
 // it came, or as far as codes were made, whichever is more, so that nobody needs to say which weights took it.
 //
 //   work done of a segment = (cost - look) * made + look * max(made, looked)      made, looked: shares, 0 .. 1
+//
+// What GPTQ and AWQ take grows with the rows of a weight, not only with its bytes. Of K rows and N columns, in products:
+//
+//   GPTQ          K² N / 2          columns are made together, and looked at in this sense
+//   its factor    K³ / 6            once for all weights of a value
+//   AWQ's scales  20 K² n / 2       once for all weights of a value; n: columns of each that are tried
 #include "effort.h"
+
+#include "gram.h"
 
 #include <stdlib.h>
 
 static const double cost_of_reading = 0.25, cost_of_writing = 0.75;
-static const double most = 1e18; // a DAG may be walked down in very many ways
+static const double cost_of_product = 0.055; // 20 a nanosecond, one worker with AVX2
+static const double most = 1e18;             // a DAG may be walked down in very many ways
 
 static double cost_of_format(enum recipe_format format) {
   switch (format) {
 #define EFFORT_FORMAT(id, hundredths)                                                              \
-  case FORMAT_##id:                                                                                \
-    return (hundredths) / 100.0;
+  case FORMAT_##id: return (hundredths) / 100.0;
 #define EFFORT_KIND(id, hundredths)
 #include "effort_costs.def"
 #undef EFFORT_FORMAT
@@ -34,13 +42,27 @@ static double cost_of_kind(enum recipe_kind kind) {
   switch (kind) {
 #define EFFORT_FORMAT(id, hundredths)
 #define EFFORT_KIND(id, hundredths)                                                                \
-  case RECIPE_##id:                                                                                \
-    return (hundredths) / 100.0;
+  case RECIPE_##id: return (hundredths) / 100.0;
 #include "effort_costs.def"
 #undef EFFORT_FORMAT
 #undef EFFORT_KIND
   default: return 0; // what moves elements
   }
+}
+
+static bool is_gptq(const struct recipes *r, uint32_t id) {
+  return recipe_quantizes(r, id) && recipe_part_of(r, id) == PART_CODES &&
+         recipe_quantization_of(r, id).format == FORMAT_NBITS_GPTQ;
+}
+
+static double rows_of_columns(const struct recipes *r, uint32_t id) {
+  return (double)recipe_dims(r, r->args[r->rows[id].args])[recipe_quantization_of(r, id).axis];
+}
+
+static double cost_of_quantizing(const struct recipes *r, uint32_t id) {
+  const struct recipe *operand = &r->rows[r->args[r->rows[id].args]];
+  if (is_gptq(r, id)) return cost_of_product * rows_of_columns(r, id) * (double)operand->count / 2;
+  return cost_of_format(recipe_quantization_of(r, id).format) * (double)operand->bytes;
 }
 
 static double cost_of_row(const struct recipes *r, uint32_t id, const double *of) {
@@ -50,12 +72,78 @@ static double cost_of_row(const struct recipes *r, uint32_t id, const double *of
   for (uint32_t i = 0; i < row->n_args; i++)
     cost += of[r->args[row->args + i]];
   if (recipe_quantizes(r, id))
-    cost += cost_of_format(recipe_quantization_of(r, id).format) *
-            (double)r->rows[r->args[row->args]].bytes;
+    cost += cost_of_quantizing(r, id);
   else
     cost += cost_of_kind((enum recipe_kind)row->kind) * (double)row->bytes;
   return cost < most ? cost : most;
 }
+
+// ---- what several segments wait for ------------------------------------------------------------
+
+// The row that takes its time before this one can be made: scales of AWQ, the second moments that GPTQ factors. waits: of rows
+// before. NO_ID: none.
+static uint32_t wait_of_row(const struct recipes *r, uint32_t id, const uint32_t *waits) {
+  const struct recipe *row = &r->rows[id];
+  if (row->kind == RECIPE_AWQ) return id;
+  for (uint32_t i = 0; i < row->n_args; i++)
+    if (waits[r->args[row->args + i]] != NO_ID) return waits[r->args[row->args + i]];
+  return is_gptq(r, id) ? recipe_statistics_of(r, id).gram : NO_ID;
+}
+
+// Columns of all weights that AWQ tries.
+static uint64_t awq_columns(const struct recipes *r, uint32_t id) {
+  const struct recipe *row = &r->rows[id];
+  uint64_t n = 0;
+  for (uint32_t i = 2; i < row->n_args; i++)
+    n += recipe_awq_tried((uint64_t)recipe_dims(r, r->args[row->args + i])[1]);
+  return n;
+}
+
+static uint64_t gram_rows(const struct recipes *r, uint32_t id) {
+  uint64_t low = 0, high = GRAM_MOST;
+  while (low < high) {
+    const uint64_t mid = low + (high - low) / 2;
+    if (gram_elements(mid) < r->rows[id].count)
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  return low;
+}
+
+static double cost_of_wait(const struct recipes *r, uint32_t id) {
+  const bool awq = r->rows[id].kind == RECIPE_AWQ;
+  const double k = (double)(awq ? r->rows[id].count : gram_rows(r, id));
+  return cost_of_product * k * k *
+         (awq ? (double)(RECIPE_AWQ_WAYS / 2 * awq_columns(r, id)) : k / 6);
+}
+
+static uint64_t steps_of_wait(const struct recipes *r, uint32_t id) {
+  return r->rows[id].kind == RECIPE_AWQ ? awq_columns(r, id) : gram_all_steps(gram_rows(r, id));
+}
+
+// By segment, what it is the first to wait for; NULL: none waits.
+static uint32_t *find_waits(const struct plan *p, struct arena *a) {
+  const struct recipes *r = p->recipes;
+  const uint32_t rows = r ? r->n_rows : 0;
+  uint32_t *of = arena_alloc(a, (rows + (size_t)1) * sizeof *of); // by recipe
+  bool *taken = arena_zalloc(a, rows + (size_t)1), any = false;
+  for (uint32_t id = 0; id < rows; id++)
+    any |= (of[id] = wait_of_row(r, id, of)) != NO_ID;
+  if (!any) return NULL;
+  uint32_t *waits = arena_alloc(a, (p->n_segments + (size_t)1) * sizeof *waits);
+  for (uint32_t i = 0; i < p->n_segments; i++) {
+    const struct segment *s = &p->segments[i];
+    waits[i] = s->kind == SEGMENT_RECIPE && s->len > 0 ? of[s->ref] : NO_ID;
+    if (waits[i] == NO_ID) continue;
+    bool *first = &taken[waits[i]];
+    if (*first) waits[i] = NO_ID;
+    *first = true;
+  }
+  return waits;
+}
+
+// ---- segments ----------------------------------------------------------------------------------
 
 static double cost_of_segment(const struct plan *p, const struct segment *s, const double *of) {
   const double bytes = (double)s->len;
@@ -80,28 +168,51 @@ static bool has_look(const struct recipes *r, uint32_t id) {
   const struct recipe_quantization q = recipe_quantization_of(r, id);
   const bool affine =
       q.format == FORMAT_SHRINK || q.format == FORMAT_LEVELS || q.format == FORMAT_AFFINE;
-  return affine || (q.format == FORMAT_QDQ && (q.block == 0 || q.block > LONG));
+  return affine || q.format == FORMAT_NBITS_GPTQ ||
+         (q.format == FORMAT_QDQ && (q.block == 0 || q.block > LONG));
 }
 
-// Sets looks; of: what recipes cost.
-static void find_looks(struct effort *e, const double *of, struct arena *a) {
-  const struct plan *p = e->p;
-  const struct recipes *r = p->recipes;
+// The most looks that a segment has.
+enum { LOOKS = 2 };
+
+// What a segment looks at or waits for: how many, and which.
+static uint32_t looks_of(const struct effort *e, uint32_t segment, uint32_t of[LOOKS]) {
+  const struct segment *s = &e->p->segments[segment];
+  const struct recipes *r = e->p->recipes;
+  uint32_t n = 0;
+  if (s->kind != SEGMENT_RECIPE || s->len == 0) return 0;
+  if (has_look(r, s->ref)) of[n++] = r->args[r->rows[s->ref].args];
+  if (e->waits && e->waits[segment] != NO_ID) of[n++] = e->waits[segment];
+  return n;
+}
+
+static struct effort_look look_of(const struct effort *e, uint32_t segment, uint32_t of,
+                                  const double *costs) {
+  const struct segment *s = &e->p->segments[segment];
+  const struct recipes *r = e->p->recipes;
+  if (e->waits && e->waits[segment] == of)
+    return (struct effort_look){
+        .of = of, .segment = segment, .cost = cost_of_wait(r, of), .bytes = steps_of_wait(r, of)};
+  const double share = (double)s->len / (double)r->rows[s->ref].bytes;
+  const double cost = costs[of] + (is_gptq(r, s->ref) ? cost_of_quantizing(r, s->ref) : 0);
+  return (struct effort_look){.of = of,
+                              .segment = segment,
+                              .cost = share * (cost < costs[s->ref] ? cost : costs[s->ref]),
+                              .bytes = r->rows[of].bytes};
+}
+
+// Sets looks; costs: of recipes.
+static void find_looks(struct effort *e, const double *costs, struct arena *a) {
+  uint32_t of[LOOKS];
   size_t n = 0;
-  for (uint32_t i = 0; i < p->n_segments; i++)
-    n += p->segments[i].kind == SEGMENT_RECIPE && has_look(r, p->segments[i].ref);
+  for (uint32_t i = 0; i < e->p->n_segments; i++)
+    n += looks_of(e, i, of);
   if (n == 0) return;
   e->looks = arena_alloc(a, n * sizeof *e->looks);
-  for (uint32_t i = 0; i < p->n_segments; i++) {
-    const struct segment *s = &p->segments[i];
-    if (s->kind != SEGMENT_RECIPE || !has_look(r, s->ref) || s->len == 0) continue;
-    const uint32_t operand = r->args[r->rows[s->ref].args];
-    const double share = (double)s->len / (double)r->rows[s->ref].bytes;
-    const double all = e->before[i + 1] - e->before[i], cost = of[operand] * share;
-    e->looks[e->n_looks++] = (struct effort_look){.of = operand,
-                                                  .segment = i,
-                                                  .cost = cost < all ? cost : all,
-                                                  .bytes = r->rows[operand].bytes};
+  for (uint32_t i = 0; i < e->p->n_segments; i++) {
+    const uint32_t here = looks_of(e, i, of);
+    for (uint32_t k = 0; k < here; k++)
+      e->looks[e->n_looks++] = look_of(e, i, of[k], costs);
   }
   qsort(e->looks, e->n_looks, sizeof *e->looks, by_operand);
 }
@@ -114,9 +225,12 @@ struct effort effort_of_plan(const struct plan *p, struct arena *a) {
   for (uint32_t id = 0; id < rows; id++)
     of[id] = cost_of_row(p->recipes, id, of);
   before[0] = 0;
-  for (uint32_t i = 0; i < p->n_segments; i++)
-    before[i + 1] = before[i] + cost_of_segment(p, &p->segments[i], of);
-  struct effort e = {.p = p, .before = before};
+  struct effort e = {.p = p, .before = before, .waits = find_waits(p, a)};
+  for (uint32_t i = 0; i < p->n_segments; i++) {
+    const bool waits = e.waits && e.waits[i] != NO_ID;
+    before[i + 1] = before[i] + cost_of_segment(p, &p->segments[i], of) +
+                    (waits ? cost_of_wait(p->recipes, e.waits[i]) : 0);
+  }
   find_looks(&e, of, a);
   table_free(of, cap, sizeof *of);
   return e;
@@ -170,12 +284,13 @@ double effort_made(struct effort *e, uint32_t output, uint64_t off, uint64_t n) 
   const uint32_t last = plan_segment_at(p, output, off + n - 1);
   for (uint32_t i = plan_segment_at(p, output, off); i <= last; i++) {
     const struct segment *s = &p->segments[i];
-    if (s->kind != SEGMENT_RECIPE || !has_look(p->recipes, s->ref) || s->len == 0) continue;
-    struct effort_look *l =
-        &e->looks[look_at(e, p->recipes->args[p->recipes->rows[s->ref].args], i)];
-    const double before = ahead(e, l);
-    l->made += min_u64(off + n, s->off + s->len) - max_u64(off, s->off);
-    work += ahead(e, l) - before;
+    uint32_t of[LOOKS];
+    for (uint32_t k = looks_of(e, i, of); k-- > 0;) {
+      struct effort_look *l = &e->looks[look_at(e, of[k], i)];
+      const double before = ahead(e, l);
+      l->made += min_u64(off + n, s->off + s->len) - max_u64(off, s->off);
+      work += ahead(e, l) - before;
+    }
   }
   return work;
 }

@@ -9,11 +9,12 @@
 
 #include "plan.h"
 
-// Codes whose scale comes of a look at all of the operand, before the first of them is made.
+// What comes before the first of a segment's bytes is made: a look at all of the operand, for a scale; columns of codes that
+// are made together; a factor, or a search, that several segments wait for, the first of which has it.
 struct effort_look {
-  uint32_t of, segment;   // the operand, a recipe; of the codes
-  double cost;            // of the look, a part of the segment's
-  uint64_t bytes, looked; // of the operand, and how many were looked at
+  uint32_t of, segment;   // the operand, or what is found, a recipe
+  double cost;            // a part of the segment's
+  uint64_t bytes, looked; // of the operand (or steps of what is found), and how many are behind
   uint64_t made;          // bytes of the segment
 };
 
@@ -24,6 +25,7 @@ struct effort {
   const double *before;
   struct effort_look *looks;
   size_t n_looks;
+  const uint32_t *waits; // by segment, what it is the first to wait for, a recipe; NO_ID
 };
 struct effort effort_of_plan(const struct plan *p, struct arena *a);
 double effort_total(const struct effort *e);
@@ -31,8 +33,8 @@ double effort_total(const struct effort *e);
 double effort_between(const struct effort *e, uint32_t output, uint64_t off, uint64_t n);
 
 // What comes to the work that is done, never less than nothing, when bytes of an output were made (each once),
-// or bytes of an operand were looked at, for the first time or once more (a resumed run must): a look counts as
-// far as it is ahead of the codes. All of this together is effort_total when all bytes are made.
+// or bytes of an operand were looked at (steps taken), for the first time or once more (a resumed run must): a look counts
+// as far as it is ahead of the codes. All of this together is effort_total when all bytes are made.
 double effort_made(struct effort *e, uint32_t output, uint64_t off, uint64_t n);
 double effort_looked(struct effort *e, uint32_t of, uint64_t bytes);
 

@@ -184,12 +184,13 @@ static int look_at(struct finding *f, const struct columns *c, struct err *err) 
   for (int i = 0; i < WAYS; i++)
     for (size_t j = 0; j < c->n; j++)
       f->total[i] += sums[(size_t)i * c->n + j];
+  eval_looked(f->t->ev, f->id, c->n);
   return 0;
 }
 
 static int look_at_weight(struct finding *f, uint32_t of, struct err *err) {
   const uint64_t wide = (uint64_t)recipe_dims(f->t->r, of)[1];
-  const uint64_t step = (wide - 1) / RECIPE_AWQ_COLUMNS + 1, n = (wide - 1) / step + 1;
+  const uint64_t step = recipe_awq_step(wide), n = recipe_awq_tried(wide);
   for (uint64_t i = 0; i < n; i += f->wide) {
     const struct columns c = {of, i * step, step, (size_t)min_u64(f->wide, n - i)};
     if (look_at(f, &c, err) != 0) return -1;

@@ -206,6 +206,7 @@ static int find_tile(struct finding *x, uint64_t r, uint64_t c, struct err *err)
     solve_tile(x, r, c);
   }
   keep(x->t, x->f, r, c, x->tile);
+  eval_looked(x->t->ev, x->f->gram, gram_steps(k, r, c));
   return 0;
 }
 

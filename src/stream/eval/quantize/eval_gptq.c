@@ -127,6 +127,13 @@ static int begin_tile(struct work *w, uint64_t r, struct err *err) {
   return eval_factor_tile(w->of->t, &w->factor, r, r, err);
 }
 
+// A tile of rows takes as much as the tiles of M up to it: of n rows of tiles, r behind it, a share of (2r + 1) / n².
+static void tell(const struct work *w, uint64_t r) {
+  const struct eval_quantize *z = w->of->z;
+  const double n = (double)gram_tiles(z->k), bytes = (double)(w->of->n * z->k * z->width);
+  eval_looked(w->of->t->ev, z->of, (uint64_t)(bytes * (double)(2 * r + 1) / (n * n)));
+}
+
 static int quantize_tile(struct work *w, uint64_t r, struct err *err) {
   const struct eval_whole *of = w->of;
   const size_t rows = (size_t)gram_side(of->z->k, r);
@@ -145,6 +152,7 @@ static int quantize_tile(struct work *w, uint64_t r, struct err *err) {
     }
     eval_whole_put(of, &g.g);
   }
+  tell(w, r);
   return 0;
 }
 
