@@ -592,3 +592,14 @@ def test_verification_names_what_to_leave_out(weir, tmp_path):
     assert "'classes'" in said and "--exclude 'classes' leaves it as it is" in said
     assert not (tmp_path / "ours.onnx").exists()
     m.ours(weir, "--op-types", "all", "--force-quantize-no-input-check", "--verify", "--exclude", "classes")
+
+
+def test_numbers_smaller_than_a_step_are_no_proof(weir, tmp_path):
+    """What a site is given fills the range of its codes: here a step is 20, and what is drawn for a Relu alone lies around 1."""
+    rng = np.random.default_rng(0)
+    w, v = (rng.standard_normal((8, 8, 3)).astype(np.float32) for _ in range(2))
+    nodes = [helper.make_node("Conv", ["x", "w", "b"], ["h"], "first"), helper.make_node("Relu", ["h"], ["r"], "act"),
+             helper.make_node("Conv", ["r", "v"], ["y"], "second")]  # fmt: skip
+    x = rng.standard_normal((1, 8, 32)).astype(np.float32)
+    m = Model(tmp_path, nodes, {"w": 300 * w, "v": v, "b": np.full(8, -3000, np.float32)}, {"x": x})
+    m.ours(weir, "--verify")

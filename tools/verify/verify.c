@@ -85,9 +85,11 @@ int verify_judge(const struct verify *v, struct err *err) {
   if (failed) {
     err_fill(err, ERR_FAIL, "verification failed: '%s': %s", quote_str(failed->name).s,
              failed->why);
-    if (!failed->fault) return -1;
+    const struct quoted name = quote_str(failed->name);
+    if (!failed->fault)
+      return failed->loses ? err_hint(err, "--exclude '%s' leaves it as it is", name.s) : -1;
     return failed->loses ? err_hint(err, "it is the work of %s; --exclude '%s' leaves it as it is",
-                                    failed->fault, quote_str(failed->name).s)
+                                    failed->fault, name.s)
                          : err_hint(err, "it is the work of %s", failed->fault);
   }
   if (f->n_passed == 0 && all > 0) {

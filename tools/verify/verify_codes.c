@@ -1,9 +1,10 @@
 // Numbers for a value that is quantized by parameters which were found beforehand: what is drawn lies where its codes do.
 //
-//   drawn in [-3.1, 2.7], QuantizeLinear of codes for [-0.2, 1.3]   every number times 0.2 / 3.1
+//   drawn in [-3.1, 2.7], QuantizeLinear of codes for [-0.2, 1.3]     every number times 0.2 / 3.1
+//                         QuantizeLinear of codes for [-1400, 100]    every number times 100 / 2.7
 //
-// Numbers that are far beyond would all become the first or last code, and sites would be judged by what clipping does;
-// the model never sees such numbers where calibration saw its data.
+// Numbers that are far beyond would all become the first or last code, and sites would be judged by what clipping does; numbers
+// that are smaller than a step would all become zero. The model sees neither where calibration saw its data.
 #include "verify_codes.h"
 
 #include <math.h>
@@ -53,7 +54,7 @@ static bool codes_for(const struct model *m, uint32_t value, double *low, double
 }
 
 void verify_codes_fit(const struct model *m, uint32_t value, struct arena *a, struct array *x) {
-  double low, high, factor = 1;
+  double low, high, factor = INFINITY;
   if (x->dtype != DTYPE_FLOAT || !x->at || x->bytes != x->count * sizeof(float) ||
       !codes_for(m, value, &low, &high))
     return;
@@ -63,6 +64,7 @@ void verify_codes_fit(const struct model *m, uint32_t value, struct arena *a, st
     if (out[i] > 0 && high > 0) factor = fmin(factor, high / (double)out[i]);
     if (out[i] < 0 && low < 0) factor = fmin(factor, low / (double)out[i]);
   }
+  if (isinf(factor)) factor = 1;
   for (uint64_t i = 0; i < x->count; i++)
     out[i] = (float)fmin(fmax((double)out[i] * factor, low), high);
   x->at = (const uint8_t *)out;
