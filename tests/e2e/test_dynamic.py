@@ -346,6 +346,15 @@ def test_what_stays_is_said(weir, tmp_path):
     assert onnx.load(tmp_path / "out.onnx").graph.node == onnx.load(source).graph.node
 
 
+def test_convs_that_nobody_asked_for_are_told_of(weir, tmp_path):
+    model = model_of([helper.make_node("Conv", ["x", "w"], ["y"], "c")], [("x", FLOAT, [1, 4, 8])], [("y", FLOAT, [1, 8, 6])], {"w": floats(8, 4, 3)})
+    path = saved(model, tmp_path / "m.onnx")
+    words = "1 Conv would be quantized with "
+    assert words + "--op-types MatMul,Conv" in weir("dynamic", path, tmp_path / "a.onnx").err
+    assert words + "op_types=MatMul+Conv" in weir("run", path, tmp_path / "b.onnx", "--pass", "dynamic").err
+    assert words not in weir("dynamic", path, tmp_path / "c.onnx", "--op-types", "MatMul,Conv").err
+
+
 def test_tensors_with_settings_of_their_own(weir, tmp_path):
     nodes = [helper.make_node("MatMul", ["x", "w"], ["h"], name="a"), helper.make_node("MatMul", ["h", "v"], ["y"], name="b")]
     model = model_of(nodes, [("x", FLOAT, [3, 8])], [("y", FLOAT, [3, 6])], {"w": floats(8, 8), "v": floats(8, 6)})

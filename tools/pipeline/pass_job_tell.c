@@ -307,6 +307,13 @@ static const char *worst_text(const struct quantized *q, struct arena *a) {
 
 // ---- what else could be done --------------------------------------------------------------------
 
+// Are options of the step written as those of --pass?
+static bool is_of_run(const struct job *job, uint32_t step) {
+  const struct pass_job *pj = job->ctx;
+  return pj->pipeline.n_steps > 1 ||
+         cli_pass(job->args->command) != pj->pipeline.steps[step].values.pass;
+}
+
 // A quantization that took less than it could have, had it been asked for more operators.
 static bool hint_op_types(struct job *job, uint32_t step) {
   const struct pass_job *pj = job->ctx;
@@ -320,9 +327,30 @@ static bool hint_op_types(struct job *job, uint32_t step) {
   for (uint32_t i = 0; i < q->n_rows; i++)
     if (q->rows[i].step == step) taken += q->rows[i].bytes_before;
   if (!words || bytes < WORTH_BYTES || bytes < taken) return false;
-  const bool run = pj->pipeline.n_steps > 1 || cli_pass(job->args->command) != v->pass;
+  const bool run = is_of_run(job, step);
   report_hint("%s would be taken with %s%s", words, run ? "op_types=" : "--op-types ",
               outlook_op_types(o->op_types | others, run ? "+" : ",", &job->arena));
+  return true;
+}
+
+// Dynamic quantization that took nothing, of a model with Convs, for which it was not asked.
+static bool hint_convs(const struct job *job, uint32_t step) {
+  const struct pass_job *pj = job->ctx;
+  const struct model *m = &job->model;
+  uint64_t convs = 0;
+  if (pj->pipeline.steps[step].values.pass != cli_pass(CLI_dynamic)) return false;
+  for (uint32_t i = 0; i < pj->n_sites; i++)
+    if (pj->sites[i].step == step &&
+        (pass_job_converted(&pj->sites[i]) || strcmp(pj->sites[i].op_type, "Conv") == 0))
+      return false;
+  for (uint32_t i = 0; i < m->n_nodes; i++)
+    convs += !(m->nodes[i].flags & NODE_DEAD) && model_op_is(m, i, "Conv");
+  if (convs == 0) return false;
+  const bool run = is_of_run(job, step);
+  report_hint(
+      "%lu Conv would be quantized with %sMatMul%cConv; 'conv2matmul' before it makes MatMul "
+      "of pointwise ones, which runs faster",
+      convs, run ? "op_types=" : "--op-types ", run ? '+' : ',');
   return true;
 }
 
@@ -330,7 +358,7 @@ void pass_job_hint(struct job *job) {
   const struct pass_job *pj = job->ctx;
   bool hinted = false;
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
-    hinted = hint_op_types(job, i) || hinted;
+    hinted = hint_op_types(job, i) || hint_convs(job, i) || hinted;
   if (!hinted && pj->n_sites == 0 && job->edits.n == 0)
     report_hint(
         "there is nothing in this model for %s; 'weir inspect' says what weir could do with it",
