@@ -39,6 +39,7 @@ UNEVEN = set("Acos Acosh Asin Asinh Atan Atanh Cos Cosh Elu Erf Exp Gelu Log Mis
 # Whose NaNs do: those that signal come out quiet or not, and of two either is taken. Rules that are exact only move these.
 UNEVEN_NANS = {"Add", "Mul", "Ceil", "Floor", "Sign"}
 LACKING = object()  # what run gives where the runtime lacks an operator of that type
+GIVEN = ("to", "axes", "kernel_shape")  # attributes that are never left out
 DOMAINS = {"": "", "ms": "com.microsoft", "ops": "onnx_passes.ops"}
 
 
@@ -195,11 +196,14 @@ class Graph:
 
     def read_condition(self):
         """What it says of names, where it says no more than that: the last dims of another, one element, a sign, a rank, floats, twins of attributes."""
-        self.wholes, self.tails, self.single, self.signs, self.ranks, self.twins, self.floats = set(), set(), set(), {}, [], {}, False
-        denied = [id(t[1]) for t in compiler.walk(self.rule.where) if t[0] == "not"]
-        for t in compiler.walk([self.rule.where, self.rule.result]):
+        where = list(compiler.walk(self.rule.where))
+        denied = [id(t[1]) for t in where if t[0] == "not"]
+        either = {id(each) for t in where if t[0] == "or" for each in compiler.walk(t)}
+        self.single = {t[2][0][1] for t in compiler.walk(self.rule.result) if t[:2] == ("call", "number")}
+        self.wholes, self.tails, self.signs, self.ranks, self.twins, self.floats = set(), set(), {}, [], {}, False
+        for t in where:
             called = t[1] if t[0] == "call" else None
-            if called in ("scalar", "number") and t[2][0][0] == "name":
+            if called in ("scalar", "number") and t[2][0][0] == "name" and id(t) not in denied:
                 self.single.add(t[2][0][1])
             if called == "float" and id(t) not in denied:
                 self.floats = True
@@ -210,7 +214,7 @@ class Graph:
             if t[2][:2] == ("call", "dims") and t[3][0] == "slice":
                 self.tails.add(t[2][2][0][1])
                 self.wholes |= {each[2][0][1] for each in compiler.walk(t[3][1]) if each[:2] == ("call", "dims")}
-            if t[2][:2] == ("call", "rank") and t[3][0] == "num" and t[3][1] > 0:
+            if t[2][:2] == ("call", "rank") and t[3][0] == "num" and t[3][1] > 1 and id(t) not in either:
                 self.ranks.append(t[3][1])
             if t[2][0] == t[3][0] == "name":
                 self.twins[t[2][1]], self.twins[t[3][1]] = t[3][1], t[2][1]
@@ -220,7 +224,7 @@ class Graph:
         made = {t[3]["to"][1] for t in trees if t[0] == "op" and t[3].get("to", ("",))[0] == "var"}
         for t in compiler.walk(self.rule.where):
             if t[0] == "cmp" and t[1] == "==" and t[2][:2] == ("call", "dtype") and t[3] == ("num", 1) and self.rng.random() < 0.8:
-                self.element = np.float32
+                self.element = np.float32  # where it says so of a value
             if t[0] != "cmp" or t[1] not in ("in", "==") or t[2][0] != "name" or t[2][1] not in made or t[3][0] not in ("list", "num"):
                 continue
             listed = {each[1] for each in t[3][1]} if t[3][0] == "list" else {t[3][1]}
@@ -352,7 +356,7 @@ class Graph:
                 return None
             twin = self.attributes.get(self.twins.get(value[1]))
             made = twin if twin is not None and rng.random() < 0.7 else made
-            self.attributes[value[1]] = None if rng.random() < 0.2 and key not in ("to", "axes", "kernel_shape") else made
+            self.attributes[value[1]] = None if rng.random() < 0.2 and key not in GIVEN else made
         return self.attributes[value[1]]
 
     def operand(self, p, op, slot):
@@ -389,8 +393,9 @@ class Graph:
             return True
         if not p[1]:
             schema = onnx.defs.get_schema(compiler.fill(p[2], self.row), opset)
+            given = {key for key, value in p[3].items() if value[0] in ("num", "text") or value[0] == "var" and key in GIVEN}
             needed = [each for each in p[5] if each[0] not in ("opt", "rest", "each")]
-            if not set(p[3]) <= set(schema.attributes) or len(needed) > schema.max_input:
+            if not given <= set(schema.attributes) or len(needed) > schema.max_input:
                 return False
         return all(self.has(each, opset) for each in p[5])
 
