@@ -1,13 +1,14 @@
 """Graphs on which a rule of the house fires, made from its own pattern, and what it takes to compare them before and after.
 
 Graphs are made by the compiler's parser: operators of the pattern become nodes, names become inputs or constants of some dims,
-attributes some value. What the condition says of constants is heeded; what else it says is left to chance: who wants graphs
-on which the rule fires tries many.
+attributes some value. Most often what the condition says of constants, types, dims and signs is heeded; what else it says is
+left to chance: who wants graphs on which the rule fires tries many, and then some that are like those (Draws).
 """
 
 import importlib.util
 import json
 import os
+import random
 import subprocess
 from pathlib import Path
 
@@ -38,6 +39,7 @@ UNEVEN = set("Acos Acosh Asin Asinh Atan Atanh Cos Cosh Elu Erf Exp Gelu Log Mis
 # Whose NaNs do: those that signal come out quiet or not, and of two either is taken. Rules that are exact only move these.
 UNEVEN_NANS = {"Add", "Mul", "Ceil", "Floor", "Sign"}
 LACKING = object()  # what run gives where the runtime lacks an operator of that type
+GIVEN = ("to", "axes", "kernel_shape")  # attributes that are never left out
 DOMAINS = {"": "", "ms": "com.microsoft", "ops": "onnx_passes.ops"}
 
 
@@ -110,6 +112,31 @@ def is_valid(model):
     return True
 
 
+class Draws(random.Random):
+    """What decides what a pattern leaves open, and remembers it: the draws that a good graph came of, some of them anew, make one much like it.
+
+    Bits, of which seeds of numbers are made, are always new: no two graphs have the same numbers.
+    """
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        self.begin()
+
+    def begin(self, good=()):
+        """The next graph: like one of those of which these were the draws."""
+        self.like, self.made = (), []
+        if good:
+            like, self.share = self.choice(good), self.random() / 3
+            self.like, self.made = like, []
+
+    def random(self):
+        drawn = super().random()
+        if len(self.made) < len(self.like) and super().random() >= self.share:
+            drawn = self.like[len(self.made)]
+        self.made.append(drawn)
+        return drawn
+
+
 def uniform(rng, dims, equal):
     """Numbers of about one; where some must be equal, of few."""
     return rng.choice([0.5, 1.0, 2.0], dims) if equal else rng.uniform(0.5, 2, dims)
@@ -127,17 +154,22 @@ class Graph:
         self.fixed = {x[1] for t in compiler.walk(rule.where) if t[0] == "call" and t[1] in ("consts", "number", "all") for x in t[2]}
         self.fixed |= {x[1] for t in compiler.walk(rule.result) if t[0] == "call" and t[1] == "number" for x in t[2]}
         self.reduced = None  # the axes of the first reduction, which are those of the others
+        self.read_condition()
         self.world = rng.choice(compiler.constants(rule.where))
         self.scaled = {t[2][0][1] for t in compiler.walk(rule.where) if t[0] == "call" and t[1] == "common_scale"}
         self.eyes = {t[2][0][1] for t in compiler.walk(rule.where) if t[0] == "call" and t[1] == "identity"}
         self.rank = rng.choice([0 if self.ops <= SCALAR else 1, 1, 2, 2, 3, 3])
+        if self.ranks and rng.random() < 0.7:
+            self.rank = max(self.ranks)
         self.dims = [rng.choice([2, 3, 3, 1]) for _ in range(self.rank)]
-        self.square = bool(self.ops & {"Transpose", "MatMul"}) and rng.random() < 0.7
+        self.square = bool(self.ops & {"Transpose", "MatMul", "Gemm"}) and rng.random() < 0.7
         if self.square:
             self.dims = [3] * self.rank
         if self.ops & {"Conv", "ConvTranspose", "AveragePool", "BatchNormalization", "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"}:
             self.rank, self.dims = 4, [1, 2, 4, 5]
         self.element = rng.choice([np.float32, np.float32, np.float32, np.float64, np.float16, np.int32, np.int64, np.uint8])
+        if self.floats and rng.random() < 0.7:
+            self.element = rng.choice([np.float32, np.float32, np.float64, np.float16])
         whole = any(t[0] == "not" and t[1][0] == "call" and t[1][1] == "float" for t in compiler.walk(rule.where))
         if whole and rng.random() < 0.7:
             self.element = rng.choice([np.int32, np.int64])
@@ -159,12 +191,40 @@ class Graph:
         if self.ops & {"Im2Col"}:
             self.rank, self.dims = 4, [1, 2, 2, 3]
         least = max([11, rule.since, *(FIRST[op] for op in made), 15 if any(t[0] == "op" and t[1] == "ops" for t in trees) else 11])
-        self.opset = rng.choice([11, 11, 17]) if rule.since == 1 else rng.choice([each for each in (11, 13, 17, 18, 20, 23, 24) if each >= least])
+        opsets = [11, 11, 17] if rule.since == 1 else [each for each in (11, 13, 17, 18, 20, 23, 24) if each >= least]
+        self.opset = rng.choice([each for each in opsets if self.has(rule.pattern, each)] or opsets)
+
+    def read_condition(self):
+        """What it says of names, where it says no more than that: the last dims of another, one element, a sign, a rank, floats, twins of attributes."""
+        where = list(compiler.walk(self.rule.where))
+        denied = [id(t[1]) for t in where if t[0] == "not"]
+        either = {id(each) for t in where if t[0] == "or" for each in compiler.walk(t)}
+        self.single = {t[2][0][1] for t in compiler.walk(self.rule.result) if t[:2] == ("call", "number")}
+        self.wholes, self.tails, self.signs, self.ranks, self.twins, self.floats = set(), set(), {}, [], {}, False
+        for t in where:
+            called = t[1] if t[0] == "call" else None
+            if called in ("scalar", "number") and t[2][0][0] == "name" and id(t) not in denied:
+                self.single.add(t[2][0][1])
+            if called == "float" and id(t) not in denied:
+                self.floats = True
+            if called == "all" and t[2][2] == ("num", 0) and t[2][1][1][0] in "<>":
+                self.signs[t[2][0][1]] = 1 if t[2][1][1][0] == ">" else -1
+            if t[0] != "cmp" or t[1] != "==":
+                continue
+            if t[2][:2] == ("call", "dims") and t[3][0] == "slice":
+                self.tails.add(t[2][2][0][1])
+                self.wholes |= {each[2][0][1] for each in compiler.walk(t[3][1]) if each[:2] == ("call", "dims")}
+            if t[2][:2] == ("call", "rank") and t[3][0] == "num" and t[3][1] > 1 and id(t) not in either:
+                self.ranks.append(t[3][1])
+            if t[2][0] == t[3][0] == "name":
+                self.twins[t[2][1]], self.twins[t[3][1]] = t[3][1], t[2][1]
 
     def choose_types(self, trees):
         """Where the condition lists what Casts may make (t in [10,16]): one of them, and what belongs to it."""
         made = {t[3]["to"][1] for t in trees if t[0] == "op" and t[3].get("to", ("",))[0] == "var"}
         for t in compiler.walk(self.rule.where):
+            if t[0] == "cmp" and t[1] == "==" and t[2][:2] == ("call", "dtype") and t[3] == ("num", 1) and self.rng.random() < 0.8:
+                self.element = np.float32  # where it says so of a value
             if t[0] != "cmp" or t[1] not in ("in", "==") or t[2][0] != "name" or t[2][1] not in made or t[3][0] not in ("list", "num"):
                 continue
             listed = {each[1] for each in t[3][1]} if t[3][0] == "list" else {t[3][1]}
@@ -213,9 +273,17 @@ class Graph:
         return None if weights is None else self.numbers(weights)
 
     def numbers(self, dims):
-        made = uniform(np.random.default_rng(self.rng.randrange(1 << 30)), dims, "Equal" in self.ops)
+        made = uniform(np.random.default_rng(self.rng.getrandbits(30)), dims, "Equal" in self.ops)
         sign = 1 if np.issubdtype(self.element, np.unsignedinteger) else self.rng.choice([1, -1])
         return np.asarray(made * sign * (50 if np.issubdtype(self.element, np.integer) else 1)).astype(self.element)
+
+    def heeded(self, name, dims):
+        """The dims of a name, or most often others, where the condition says which."""
+        if name not in self.single | self.wholes | self.tails or self.rng.random() < 0.2:
+            return dims
+        if name in self.single:
+            return self.rng.choice([[], [1], [1] * self.rank])
+        return self.dims[self.rng.randrange(max(self.rank, 1)) if name in self.tails else 0 :]
 
     def variable(self, name, op, slot):
         """What a name stands for, by the place where it stands first."""
@@ -228,14 +296,16 @@ class Graph:
             if op == "MultiThreshold" and slot:
                 made = np.sort(self.numbers([4]))
             if name in self.scaled:
-                steps = np.random.default_rng(rng.randrange(1 << 30)).integers(1, 5, [3, 3])
+                steps = np.random.default_rng(rng.getrandbits(30)).integers(1, 5, [3, 3])
                 made = (steps * rng.choice([0.25, -0.5, 1])).astype(self.element)
             if made is None and name in self.eyes:
                 made = np.eye((self.dims or [1])[-1 if slot else max(-2, -self.rank)], dtype=self.element)
             if made is None and wanted == "c":
                 dims = [[], [1], self.dims[-1:], self.dims] + ([[3, 1, 1], [1, 3, 1, 1]] if self.ops & {"Conv", "ConvTranspose"} else [])
-                matrix = {("MatMul", 1): [*self.dims[-1:], 3], ("Gemm", 1): self.dims[-1:] * 2}.get((op, slot))
-                made = self.numbers(matrix or rng.choice(dims))
+                matrix = {("MatMul", 0): [3, *self.dims[-2:][:1]], ("MatMul", 1): [*self.dims[-1:], 3], ("Gemm", 1): self.dims[-1:] * 2}.get((op, slot))
+                made = self.numbers(matrix or self.heeded(name, rng.choice(dims)))
+                if name in self.signs and made.dtype.kind not in "ub" and rng.random() < 0.8:
+                    made = np.abs(made) * self.signs[name]
                 made = np.abs(made) if "Sqrt" in self.ops else made
                 made = made.astype(self.inner or self.element) if name in self.fixed else made
                 if rng.random() < 0.1 and not self.ops & {"Div", "Mod", "Reciprocal"}:
@@ -248,6 +318,7 @@ class Graph:
                 dims = self.dims if self.rank == 4 or self.each and rng.random() < 0.7 else dims
                 dims = self.dims[-1:] if "LayerNormalization" in op and name in "gbc" else dims
                 dims = self.dims[-1:] if op == "Add" and slot == 1 and name in "bc" else dims
+                dims = self.heeded(name, dims)
                 label = f"in_{name}{len(self.inputs)}"
                 self.inputs[label] = dims
                 self.names[name] = label
@@ -279,9 +350,13 @@ class Graph:
             for each in ("transA", "transB", "allowzero", "keepdims", "count_include_pad"):
                 some[each] = [0, 1]
             made = rng.choice(some.get(key, [1.0, 1.0, 2.0]))
+            if key == "axes" and op.startswith("Reduce"):
+                made = self.reduced = self.reduced if self.reduced and rng.random() < 0.8 else made
             if value[0] == "none":
                 return None
-            self.attributes[value[1]] = None if rng.random() < 0.2 and key not in ("to", "axes", "kernel_shape") else made
+            twin = self.attributes.get(self.twins.get(value[1]))
+            made = twin if twin is not None and rng.random() < 0.7 else made
+            self.attributes[value[1]] = None if rng.random() < 0.2 and key not in GIVEN else made
         return self.attributes[value[1]]
 
     def operand(self, p, op, slot):
@@ -302,11 +377,27 @@ class Graph:
                 number = -0.0
             return self.constant(np.full(shape, number, element))
         if kind == "alt":
-            return self.operand(self.rng.choice(p[1]), op, slot)
+            return self.operand(self.rng.choice([each for each in p[1] if self.has(each, self.opset)] or p[1]), op, slot)
         if kind == "any":
             return self.variable(f"_{len(self.names)}", op, slot)
         assert kind == "op", kind
         return self.node(p)
+
+    def has(self, p, opset):
+        """Has that version operators of these attributes and so many operands? (Axes were an attribute and became an operand.)"""
+        if p[0] == "alt":
+            return any(self.has(each, opset) for each in p[1])
+        if p[0] == "each":
+            return self.has(p[2], opset)
+        if p[0] != "op":
+            return True
+        if not p[1]:
+            schema = onnx.defs.get_schema(compiler.fill(p[2], self.row), opset)
+            given = {key for key, value in p[3].items() if value[0] in ("num", "text") or value[0] == "var" and key in GIVEN}
+            needed = [each for each in p[5] if each[0] not in ("opt", "rest", "each")]
+            if not given <= set(schema.attributes) or len(needed) > schema.max_input:
+                return False
+        return all(self.has(each, opset) for each in p[5])
 
     each = False
 
@@ -382,6 +473,7 @@ def session(model):
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
+    options.intra_op_num_threads = 1  # of small graphs: to start the others takes longer than to run
     return ort.InferenceSession(with_bodies(model).SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
