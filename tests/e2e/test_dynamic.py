@@ -165,6 +165,18 @@ def test_encoders_are_those_of_quantize_dynamic(weir, tmp_path, folder):
     assert alike(out, made) == []
 
 
+@pytest.mark.parametrize("force", [False, True])
+def test_a_transpose_of_codes_and_of_a_constant(weir, tmp_path, force):
+    """Where constants are to be quantized for a Transpose, it takes nothing else."""
+    nodes = [helper.make_node("Gather", ["E", "ids"], ["h"], "g"), helper.make_node("Transpose", ["h"], ["y"], "t", perm=[1, 0]),
+             helper.make_node("Transpose", ["c"], ["z"], "u", perm=[1, 0])]  # fmt: skip
+    outputs = [("y", FLOAT, [8, 4]), ("z", FLOAT, [3, 5])]
+    source = saved(model_of(nodes, [("ids", TensorProto.INT64, [4])], outputs, {"E": floats(11, 8), "c": floats(5, 3)}), tmp_path / "in.onnx")
+    words = ("--force-quantize-no-input-check",) if force else ()
+    out, made = as_theirs(weir, source, tmp_path, {"extra_options": {"ForceQuantizeNoInputCheck": force}}, words)
+    assert is_valid(made, {"ids": np.arange(4)}, tmp_path) and alike(out, made) == []
+
+
 def test_the_comparison_sees_another_byte(weir, tmp_path):
     source = saved(int8_models.random_model(1, pieces=["matmul_add"]).model, tmp_path / "in.onnx")
     out, made = as_theirs(weir, source, tmp_path, {}, ())
@@ -233,6 +245,22 @@ def test_two_lstms_with_one_weight(weir, tmp_path, options):
     out = right(weir, model, tmp_path, {"x": floats(*dims, scale=1), "z": floats(*dims, scale=1)}, *options)
     assert operators(out) == ["DynamicQuantizeLSTM"] * 2
     assert sum(t.data_type == TensorProto.INT8 and len(t.dims) == 3 for t in out.graph.initializer) == 2
+
+
+@pytest.mark.parametrize("words", [(), ("--per-channel",)])
+def test_lstms_take_no_zero_points_beside_scales_by_channel(weir, tmp_path, words):
+    """What the tool writes is refused when it runs; one zero point a direction is not."""
+    nodes = [helper.make_node("LSTM", ["x", "W", "R"], ["y"], hidden_size=6, name="n")]
+    tensors = {"W": np.abs(floats(1, 24, 6)), "R": floats(1, 24, 6)}
+    model = model_of(nodes, [("x", FLOAT, [3, 1, 6])], [("y", FLOAT, [3, 1, 1, 6])], tensors)
+    feeds = {"x": floats(3, 1, 6, scale=1)}
+    asked = ("--compat", "onnxruntime", "--weight-symmetric", "false")
+    out = right(weir, model, tmp_path, feeds, *asked, *words)
+    zeros = next(numpy_helper.to_array(t) for t in out.graph.initializer if t.name == "W_zero_point")
+    assert zeros.any() != bool(words)
+    theirs = {"per_channel": bool(words), "extra_options": {"WeightSymmetric": False}}
+    _, made = as_theirs(weir, tmp_path / "in.onnx", tmp_path, theirs, asked[2:])
+    assert is_valid(made, feeds, tmp_path) != bool(words)
 
 
 def test_weights_in_constants(weir, tmp_path):

@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import random
+import re
 
 import numpy as np
 import onnx
@@ -187,55 +188,107 @@ def case_of(seed):
     return kind, case, Setup("uint8", weight, per_channel=r.random() < 0.5, extra={"BlockSize": r.choice((4, 8, 16)), "QuantizeBias": False})
 
 
-def is_wrong_there(model, setup, out):
-    """What the tool's model is known to have wrong, or names that its converter of opsets makes; None: nothing."""
-    made = onnx.load(out)
-    nodes = model.graph.node
-    scaled = any(n.op_type == "Gemm" and len(n.input) == 3 and any(a.name in ("alpha", "beta") and a.f != 1 for a in n.attribute) for n in nodes)
-    if scaled:
-        return "a Gemm with alpha or beta"
-    opset = made.opset_import[0].version
-    has_axis = any(n.op_type == "DequantizeLinear" and not n.domain and any(a.name == "axis" for a in n.attribute) for n in made.graph.node)
-    if opset < 13 and has_axis:
-        return "an axis before opset 13"
-    if setup.activation.startswith("float8") and len([n for n in nodes if n.op_type in ("Relu", "Clip")]):
-        return "float8 codes below 0 behind a Relu"
-    if opset > model.opset_import[0].version and any(n.op_type == "Constant" for n in made.graph.node):
-        return "values that its converter of opsets names"
-    if any(n.op_type in ("QuantizeLinear", "DequantizeLinear") and not any(a.name == "axis" for a in n.attribute) and dims_of(made, n.input[1])
-           for n in made.graph.node):  # fmt: skip
-        return "a scale a channel without an axis"
-    return None
-
-
 def dims_of(model, name):
     return next((len(t.dims) > 0 and t.dims[0] > 1 for t in model.graph.initializer if t.name == name), False)
 
 
+def of_nodes(differences, nodes):
+    """Does each difference name a value of these nodes, or what is called after it? (That of operators only counts them.)"""
+    names = "|".join(re.escape(v) for n in nodes for v in (*n.input, *n.output) if v)
+    rest = [d for d in differences if not d.startswith("operators")]
+    return bool(nodes) and all(re.search(rf"'(?:{names})(?:_\w+)?'", d) for d in rest)
+
+
+def scaled_gemms(source):
+    """The bias of a Gemm with beta, or with alpha."""
+    return [n for n in source.graph.node
+            if n.op_type == "Gemm" and len(n.input) == 3 and any(a.name in ("alpha", "beta") and a.f != 1 for a in n.attribute)]  # fmt: skip
+
+
+def dropped_there(source, ours, theirs):
+    """Relu and Clip that are gone there alone."""
+    there = {n.output[0] for n in theirs.graph.node if n.op_type in ("Relu", "Clip")}
+    alone = {n.output[0].removesuffix("_QuantizeLinear_Input") for n in ours.graph.node
+             if n.op_type in ("Relu", "Clip") and n.output[0] not in there}  # fmt: skip
+    return [n for n in source.graph.node if n.op_type in ("Relu", "Clip") and n.output[0] in alone]
+
+
+def why_not_alike(differences, source, ours, theirs):
+    """The name of what the tool has wrong, of which all the differences are; None: it is none of these."""
+    nodes = [n for n in theirs.graph.node if n.op_type in ("QuantizeLinear", "DequantizeLinear")]
+    scales = {t.name: numpy_helper.to_array(t) for t in theirs.graph.initializer if t.name.endswith("_scale") and t.data_type == FLOAT}
+    if any(not x.all() for x in scales.values()):
+        zero = tuple(f"tensor {name!r}" for name, x in scales.items() if not x.all())
+        return "a scale of 0" if all(d.startswith(zero) for d in differences) else None
+    if any(not any(a.name == "axis" for a in n.attribute) and dims_of(theirs, n.input[1]) for n in nodes):
+        gathers = [n for n in source.graph.node if n.op_type == "Gather"]
+        return "a scale a channel without an axis" if gathers else None
+    if of_nodes(differences, scaled_gemms(source)):
+        return "a Gemm with alpha or beta"
+    if of_nodes(differences, dropped_there(source, ours, theirs)):
+        return "a Relu that is dropped though codes go below it"
+    return None
+
+
+def raised(source, folder, setup, feeds):
+    """What the tool writes of the model as onnx's converter raises it to opset 13, from the same ranges."""
+    onnx.save(onnx.version_converter.convert_version(source, 13), folder / "raised.onnx")
+    assert theirs(folder / "raised.onnx", folder / "theirs.onnx", folder / "cache.json", setup, feeds) is None
+
+
+def compare(weir, folder, case, setup):
+    """None: both are alike. Otherwise the name of what is wrong there; that it is no other is asserted."""
+    feeds = [case.feeds(i) for i in range(2)]
+    onnx.save(case.model, folder / "m.onnx")
+    failure = theirs(folder / "m.onnx", folder / "theirs.onnx", folder / "cache.json", setup, feeds)
+    assert failure is None, failure
+    weir("static", folder / "m.onnx", folder / "ours.onnx", "--quiet", *flags(setup, folder / "cache.json", folder))
+    ours, made = onnx.load(folder / "ours.onnx"), onnx.load(folder / "theirs.onnx")
+    old = made.opset_import[0].version < 13
+    with_axis = any(n.op_type == "DequantizeLinear" and not n.domain and any(a.name == "axis" for a in n.attribute) for n in made.graph.node)
+    if old and with_axis:
+        raised(case.model, folder, setup, feeds)
+        made = onnx.load(folder / "theirs.onnx")
+    differences = alike(ours, made, raised=True)
+    reason = why_not_alike(differences, case.model, ours, made) if differences else "an axis before opset 13" if old and with_axis else None
+    assert not differences or reason, differences
+    # The runtime stops on some models with If, those of the tool too.
+    assert not reason or "if" in case.pieces or runs(folder / "ours.onnx", case.feeds())
+    return reason
+
+
 def test_random_models_as_the_tool_writes_them(weir, tmp_path, capfd):
-    compared, wrong, refused, by_kind = 0, {}, {}, {}
+    compared, wrong, by_kind = 0, {}, {}
     for seed in range(RANDOM):
         kind, case, setup = case_of(seed)
         folder = tmp_path / str(seed)
         folder.mkdir()
-        onnx.save(case.model, folder / "m.onnx")
-        failure = theirs(folder / "m.onnx", folder / "theirs.onnx", folder / "cache.json", setup, [case.feeds(i) for i in range(2)])
-        if failure:
-            refused[failure[:60]] = refused.get(failure[:60], 0) + 1
-            continue
-        weir("static", folder / "m.onnx", folder / "ours.onnx", "--quiet", *flags(setup, folder / "cache.json", folder))
-        reason = is_wrong_there(case.model, setup, folder / "theirs.onnx")
+        try:
+            reason = compare(weir, folder, case, setup)
+        except AssertionError as e:
+            raise AssertionError(f"seed {seed}: {case.pieces}, {setup}") from e
         if reason:
             wrong[reason] = wrong.get(reason, 0) + 1
-            assert "If" in {n.op_type for n in case.model.graph.node} or runs(folder / "ours.onnx", case.feeds())
             continue
-        assert alike(folder / "ours.onnx", folder / "theirs.onnx") == [], (seed, case.pieces, setup)
         compared += 1
         by_kind[kind] = by_kind.get(kind, 0) + 1
     capfd.readouterr()
     with capfd.disabled():
-        print(f"\n  {compared} of {RANDOM} equal ({by_kind}); wrong there: {wrong}; refused there: {refused}")
-    assert compared >= RANDOM * 0.6 and set(by_kind) == {"any", "overrides", "blocks", "float8"}
+        print(f"\n  {compared} of {RANDOM} equal ({by_kind}); wrong there: {wrong}")
+    assert compared >= RANDOM * 0.8 and set(by_kind) == {"any", "overrides", "blocks", "float8"}
+
+
+@pytest.mark.parametrize("some", [None, ["t"], ["s"], ["s", "t"], ["s", "s"], ["s", "r"], ["r"]], ids=str)
+@pytest.mark.parametrize("is_output", [False, True])
+def test_a_second_type_for_nodes_that_are_not_quantized(weir, tmp_path, some, is_output):
+    """Who of them gets which type, and whether the first is dequantized twice, goes by names."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"], "m"), helper.make_node("Tanh", ["h"], ["y"], "t"),
+             helper.make_node("Sigmoid", ["h"], ["z"], "s"), helper.make_node("Neg", ["h"], ["q"], "r")]  # fmt: skip
+    m = Model(tmp_path, nodes, {"w": numbers(8, 4)}, {"x": numbers(16, 8)}, ("y", "z", "q") + ("h",) * is_output)
+    setup = Setup("uint8", overrides={"h": [{"convert": {"quant_type": "int8", **({"recv_nodes": some} if some else {})}}]})
+    assert theirs(m.path, tmp_path / "t.onnx", m.cache, setup) is None
+    weir("static", m.path, tmp_path / "o.onnx", *flags(setup, m.cache, tmp_path))
+    assert runs(tmp_path / "o.onnx", m.feeds) and alike(tmp_path / "o.onnx", tmp_path / "t.onnx") == []
 
 
 EXPORTS = sorted((DATA / "exports").glob("*.onnx"))
@@ -264,7 +317,6 @@ def test_exports_as_the_tool_writes_them(weir, tmp_path, source):
         if "Infinity" in cache.read_text():
             pytest.skip("masks of -inf: a file of ranges has none")
         weir("static", source, tmp_path / "o.onnx", "--force", *flags(setup, cache, tmp_path))
-        assert is_wrong_there(onnx.load(source, load_external_data=False), setup, tmp_path / "t.onnx") is None
         assert alike(tmp_path / "o.onnx", tmp_path / "t.onnx") == []
 
 
