@@ -1,7 +1,7 @@
 """weir dynamic: weights in int8, activations quantized while the model runs.
 
 With --compat onnxruntime what comes out is what the installed quantize_dynamic writes, node order aside, wherever that loads and runs:
-random models (int8_models.py; 500 with tools/test --all) under all of its options, the exports, both small encoders. Where it is
+random models (int8_models.py; 500 with tools/test --all) under all of its options (test_int8_compat.py has real ones). Where it is
 wrong, ours must be right: each case of that has a test. Without --compat the judge is the float model: at least as many dB as what
 quantize_dynamic makes, in the newest and the oldest ONNX Runtime.
 """
@@ -29,9 +29,6 @@ pytestmark = pytest.mark.in_memory
 ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 RANDOM = 500 if ALL else 40
 FLOAT = TensorProto.FLOAT
-# ai.onnx has an operator Attention too: quantize_dynamic takes it for that of com.microsoft.
-EXPORTS = sorted(p for p in (DATA / "exports").glob("*.onnx") if "-dynamo-23" not in p.name)
-SOME = EXPORTS if ALL else EXPORTS[::4]
 
 
 @pytest.fixture(autouse=True)
@@ -150,19 +147,6 @@ def test_random_models_are_those_of_quantize_dynamic(weir, tmp_path):
         assert not made or not is_valid(made, case.feeds(), tmp_path), (seed, case.pieces, ours, found)
         assert is_valid(out, case.feeds(), tmp_path), (seed, case.pieces, ours)
     assert equal > RANDOM * 0.75
-
-
-@pytest.mark.parametrize("path", SOME, ids=lambda p: p.stem)
-def test_exports_are_those_of_quantize_dynamic(weir, tmp_path, path):
-    for theirs, ours in (({}, ()), ({"per_channel": True, "weight_type": QuantType.QUInt8}, ("--per-channel", "--weight-type", "uint8"))):
-        out, made = as_theirs(weir, path, tmp_path, theirs, ours)
-        assert made is None or alike(out, made) == []
-
-
-@pytest.mark.parametrize("folder", ["parakeet-dynamo", "parakeet-torchscript"])
-def test_encoders_are_those_of_quantize_dynamic(weir, tmp_path, folder):
-    out, made = as_theirs(weir, DATA / folder / "encoder-model.onnx", tmp_path, {"per_channel": True}, ("--per-channel",))
-    assert alike(out, made) == []
 
 
 @pytest.mark.parametrize("force", [False, True])

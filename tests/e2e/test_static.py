@@ -18,7 +18,6 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import int8_models
-from conftest import DATA
 from quantized_alike import alike
 from static_pair import Setup, flags, theirs
 
@@ -289,35 +288,6 @@ def test_a_second_type_for_nodes_that_are_not_quantized(weir, tmp_path, some, is
     assert theirs(m.path, tmp_path / "t.onnx", m.cache, setup) is None
     weir("static", m.path, tmp_path / "o.onnx", *flags(setup, m.cache, tmp_path))
     assert runs(tmp_path / "o.onnx", m.feeds) and alike(tmp_path / "o.onnx", tmp_path / "t.onnx") == []
-
-
-EXPORTS = sorted((DATA / "exports").glob("*.onnx"))
-SMALL = [*(EXPORTS if ALL else EXPORTS[::5]), *(DATA / f"parakeet-{how}" / "encoder-model.onnx" for how in ("dynamo", "torchscript"))]
-
-
-def drawn(model):
-    """A feed of the exports and the small encoders: normal numbers, indices below 2, masks of ones, free dims of 12."""
-    rng, feeds = np.random.default_rng(5), {}
-    held = {t.name for t in model.graph.initializer}
-    for value in model.graph.input:
-        kind = value.type.tensor_type
-        dims = [d.dim_value or (1 if i == 0 else 12) for i, d in enumerate(kind.shape.dim)]
-        dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type)
-        if value.name not in held:
-            feeds[value.name] = rng.normal(0, 1, dims).astype(dtype) if dtype.kind == "f" else np.ones(dims, dtype)
-    return feeds
-
-
-@pytest.mark.parametrize("source", SMALL, ids=lambda p: f"{p.parent.name}-{p.stem}")
-def test_exports_as_the_tool_writes_them(weir, tmp_path, source):
-    feeds = [drawn(onnx.load(source, load_external_data=False))]
-    for i, setup in enumerate((Setup("uint8", per_channel=True), Setup(), Setup("uint8", ops=("Conv", "MatMul", "Gemm")))):
-        cache = tmp_path / f"{i}.json"
-        assert theirs(source, tmp_path / "t.onnx", cache, setup, feeds) is None
-        if "Infinity" in cache.read_text():
-            pytest.skip("masks of -inf: a file of ranges has none")
-        weir("static", source, tmp_path / "o.onnx", "--force", *flags(setup, cache, tmp_path))
-        assert alike(tmp_path / "o.onnx", tmp_path / "t.onnx") == []
 
 
 def test_the_judge_sees_another_scale(weir, tmp_path):

@@ -420,25 +420,11 @@ static int put_sharers(struct static_run *s, struct err *err) {
   return 0;
 }
 
-// The existing tool leaves no initializer that nothing uses.
-static void drop_unused(struct static_run *s) {
-  struct kit *k = &s->k;
-  for (uint32_t i = 0; i < k->m->n_tensors; i++) {
-    const struct model_tensor *t = &k->m->tensors[i];
-    if (!(t->flags & TENSOR_DEAD) && t->home == HOME_INITIALIZER && t->graph == s->graph &&
-        dead_ends_unused(k->m, t->owner)) {
-      kit_site(k, NO_ID, "unused");
-      dead_ends_drop(k->e, t->owner);
-    }
-  }
-}
-
 int static_put(struct static_run *s, struct err *err) {
   if (weights_params(s, err)) return -1;
   static_make_room(s);
   if (put_owners(s, err) || put_sharers(s, err)) return -1;
   if (!s->o->keep_float_bias) static_put_biases(s);
   static_put_recipes(s);
-  if (s->o->compat && !s->o->add_qdq_pair_to_weight) drop_unused(s);
   return 0;
 }
