@@ -456,6 +456,33 @@ def test_a_bias_that_would_overflow(weir, tmp_path):
         assert alike(tmp_path / "c.onnx", tmp_path / "t.onnx") == []
 
 
+VERIFIED = [("--reduce-range",), ("--weight-type", "uint8", "--reduce-range"), ("--minimum-real-range", "50"), ("--per-tensor",), ("--override",)]
+
+
+@pytest.mark.parametrize("form", ["qdq", "qoperator"])
+@pytest.mark.parametrize("words", VERIFIED, ids=" ".join)
+@pytest.mark.parametrize("scale", [1, 1e-7], ids=["usual", "overflow"])
+def test_verified_where_codes_are_not_those_of_the_range(weir, tmp_path, form, words, scale):
+    """A bit left free, wider ranges, scales that a bias enlarges, or that were given: each is what rounding explains."""
+    bias = numbers(32, scale=40 if scale < 1 else 1)
+    bias[3:5] = 1e-9, 2e-5
+    tensors = {"w": np.abs(numbers(32, 8, 3, 3, scale=scale)), "b": bias}
+    m = Model(tmp_path, [helper.make_node("Conv", ["x", "w", "b"], ["y"], "n")], tensors, {"x": numbers(1, 8, 6, 6, scale=0.01 if scale < 1 else 1)})
+    if words == ("--override",):  # the largest are clipped
+        (tmp_path / "o.json").write_text(json.dumps({"w": [{"rmin": -1 * scale, "rmax": 1.5 * scale}]}))
+        words = (*words, tmp_path / "o.json")
+    m.ours(weir, "--format", form, "--verify", "--edit-log", tmp_path / "log", *words)
+    # the control: a code that is wrong is found
+    model = onnx.load(tmp_path / "ours.onnx")
+    codes = next(t for t in model.graph.initializer if len(t.dims) == 4)
+    array = numpy_helper.to_array(codes).copy()
+    array.flat[100] ^= 0x40
+    codes.CopyFrom(numpy_helper.from_array(array, codes.name))
+    onnx.save(model, tmp_path / "ours.onnx")
+    said = weir("verify", m.path, tmp_path / "ours.onnx", "--edits", tmp_path / "log", "--partial", code=None)
+    assert said.code == 1 or array.flat[100] ^ 0x40 < 4 or words[0] == "--minimum-real-range", said.said
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 40])
 def test_many_biases_behind_one_weight(weir, tmp_path, n):
     """Each asks for room in the weight's scale; what is written does not grow with their number."""
