@@ -149,6 +149,18 @@ def test_random_models_are_those_of_quantize_dynamic(weir, tmp_path):
     assert equal > RANDOM * 0.75
 
 
+@pytest.mark.parametrize("excluded, stays", [(("n",), False), (("n_MatMul",), True)])
+@pytest.mark.parametrize("transposed", [0, 1])
+def test_a_gemm_is_split_before_names_are_looked_at(weir, tmp_path, excluded, stays, transposed):
+    nodes = [helper.make_node("Gemm", ["x", "w", "b"], ["y"], "n", transB=transposed)]
+    tensors = {"w": floats(5, 8) if transposed else floats(8, 5), "b": floats(5)}
+    source = saved(model_of(nodes, [("x", FLOAT, [3, 8])], [("y", FLOAT, [3, 5])], tensors), tmp_path / "in.onnx")
+    words = [w for name in excluded for w in ("--nodes-to-exclude", name)]
+    out, made = as_theirs(weir, source, tmp_path, {"nodes_to_exclude": list(excluded)}, words)
+    assert alike(out, made) == [] and ("MatMul" in operators(onnx.load(out))) == stays
+    assert onnx.load(out).graph.node[-1].name == "n_Add"
+
+
 @pytest.mark.parametrize("force", [False, True])
 def test_a_transpose_of_codes_and_of_a_constant(weir, tmp_path, force):
     """Where constants are to be quantized for a Transpose, it takes nothing else."""

@@ -16,6 +16,7 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.quantization import QuantFormat
 
 import int8_models
 from quantized_alike import alike
@@ -288,6 +289,45 @@ def test_a_second_type_for_nodes_that_are_not_quantized(weir, tmp_path, some, is
     assert theirs(m.path, tmp_path / "t.onnx", m.cache, setup) is None
     weir("static", m.path, tmp_path / "o.onnx", *flags(setup, m.cache, tmp_path))
     assert runs(tmp_path / "o.onnx", m.feeds) and alike(tmp_path / "o.onnx", tmp_path / "t.onnx") == []
+
+
+@pytest.mark.parametrize("setup, before, after", [
+    (Setup(), 9, 11), (Setup(), 12, 12), (Setup("uint16"), 13, 21), (Setup("uint8", "int16"), 20, 21), (Setup("uint8", "int4"), 13, 13),
+    (Setup("uint8", "int4", extra={"BlockSize": 4, "QuantizeBias": False}), 17, 21), (Setup("uint8", extra={"BlockSize": 8, "QuantizeBias": False}), 20, 21),
+    (Setup("uint16", extra={"UseQDQContribOps": True}), 13, 21), (Setup("float8e4m3fn", "float8e4m3fn"), 15, 19),
+], ids=lambda x: f"{x.activation},{x.weight},{','.join(x.extra)}" if isinstance(x, Setup) else str(x))  # fmt: skip
+def test_types_raise_the_opset_as_there(weir, tmp_path, setup, before, after):
+    """4 bits take the operators of com.microsoft below opset 21; so does what is asked to."""
+    m = Model(tmp_path, [helper.make_node("MatMul", ["x", "w"], ["y"], "m")], {"w": numbers(8, 4)}, {"x": numbers(2, 8)}, opset=before)
+    m.cache.unlink()
+    assert theirs(m.path, tmp_path / "t.onnx", m.cache, setup, [m.feeds]) is None
+    weir("static", m.path, tmp_path / "o.onnx", *flags(setup, m.cache, tmp_path))
+    assert alike(tmp_path / "o.onnx", tmp_path / "t.onnx", raised=True) == []
+    assert {o.domain: o.version for o in onnx.load(tmp_path / "o.onnx").opset_import}[""] == after
+
+
+def test_values_whose_type_onnx_does_not_infer(weir, tmp_path):
+    """The tool quantizes them as codes, and leaves them in QDQ form, whatever DefaultTensorType says; ours knows the type."""
+    domain = "com.microsoft"
+    nodes = [helper.make_node("Gelu", ["x"], ["h"], "s", domain=domain), helper.make_node("MatMul", ["h", "w"], ["y"], "m")]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", FLOAT, [2, 8])], [helper.make_tensor_value_info("y", FLOAT, [2, 4])],
+                              [numpy_helper.from_array(numbers(8, 4), "w")])  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(domain, 1)], ir_version=8)
+    onnx.save(model, tmp_path / "m.onnx")
+    array = lambda x: {"data": [x], "dtype": "float32", "CLS": "numpy.array"}  # noqa: E731
+    data = {n: {"lowest": array(-1.0), "highest": array(2.0), "CLS": "TensorData"} for n in ("x", "h", "y")}
+    method = {"CLS": "CalibrationMethod", "value": "CalibrationMethod.MinMax"}
+    (tmp_path / "c.json").write_text(json.dumps({"CLS": "TensorsData", "data": data, "smooth_quant": False, "calibration_method": method}))
+    found = {}
+    for form in (QuantFormat.QDQ, QuantFormat.QOperator):
+        for extra in ({}, {"DefaultTensorType": FLOAT}):
+            setup = Setup("uint8", form=form)
+            words = flags(setup, tmp_path / "c.json", tmp_path) + (["--default-tensor-type", "float"] if extra else [])
+            failure = theirs(tmp_path / "m.onnx", tmp_path / "t.onnx", tmp_path / "c.json", Setup("uint8", form=form, extra=extra))
+            weir("static", tmp_path / "m.onnx", tmp_path / "o.onnx", "--force", *words)
+            found[form, bool(extra)] = "fails" if failure else "equal" if alike(tmp_path / "o.onnx", tmp_path / "t.onnx") == [] else "floats"
+            assert [n.input[0] for n in onnx.load(tmp_path / "o.onnx").graph.node if n.name == "h_QuantizeLinear"] == ["h"]
+    assert list(found.values()) == ["floats", "floats", "equal", "equal"]
 
 
 def test_the_judge_sees_another_scale(weir, tmp_path):
