@@ -1,7 +1,7 @@
 """weir dynamic: weights in int8, activations quantized while the model runs.
 
 With --compat onnxruntime what comes out is what the installed quantize_dynamic writes, node order aside, wherever that loads and runs:
-random models (int8_models.py; 500 with tools/test --all) under all of its options, the exports, both small encoders. Where it is
+random models (int8_models.py; 500 with tools/test --all) under all of its options (test_int8_compat.py has real ones). Where it is
 wrong, ours must be right: each case of that has a test. Without --compat the judge is the float model: at least as many dB as what
 quantize_dynamic makes, in the newest and the oldest ONNX Runtime.
 """
@@ -29,9 +29,6 @@ pytestmark = pytest.mark.in_memory
 ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 RANDOM = 500 if ALL else 40
 FLOAT = TensorProto.FLOAT
-# ai.onnx has an operator Attention too: quantize_dynamic takes it for that of com.microsoft.
-EXPORTS = sorted(p for p in (DATA / "exports").glob("*.onnx") if "-dynamo-23" not in p.name)
-SOME = EXPORTS if ALL else EXPORTS[::4]
 
 
 @pytest.fixture(autouse=True)
@@ -152,17 +149,28 @@ def test_random_models_are_those_of_quantize_dynamic(weir, tmp_path):
     assert equal > RANDOM * 0.75
 
 
-@pytest.mark.parametrize("path", SOME, ids=lambda p: p.stem)
-def test_exports_are_those_of_quantize_dynamic(weir, tmp_path, path):
-    for theirs, ours in (({}, ()), ({"per_channel": True, "weight_type": QuantType.QUInt8}, ("--per-channel", "--weight-type", "uint8"))):
-        out, made = as_theirs(weir, path, tmp_path, theirs, ours)
-        assert made is None or alike(out, made) == []
+@pytest.mark.parametrize("excluded, stays", [(("n",), False), (("n_MatMul",), True)])
+@pytest.mark.parametrize("transposed", [0, 1])
+def test_a_gemm_is_split_before_names_are_looked_at(weir, tmp_path, excluded, stays, transposed):
+    nodes = [helper.make_node("Gemm", ["x", "w", "b"], ["y"], "n", transB=transposed)]
+    tensors = {"w": floats(5, 8) if transposed else floats(8, 5), "b": floats(5)}
+    source = saved(model_of(nodes, [("x", FLOAT, [3, 8])], [("y", FLOAT, [3, 5])], tensors), tmp_path / "in.onnx")
+    words = [w for name in excluded for w in ("--nodes-to-exclude", name)]
+    out, made = as_theirs(weir, source, tmp_path, {"nodes_to_exclude": list(excluded)}, words)
+    assert alike(out, made) == [] and ("MatMul" in operators(onnx.load(out))) == stays
+    assert onnx.load(out).graph.node[-1].name == "n_Add"
 
 
-@pytest.mark.parametrize("folder", ["parakeet-dynamo", "parakeet-torchscript"])
-def test_encoders_are_those_of_quantize_dynamic(weir, tmp_path, folder):
-    out, made = as_theirs(weir, DATA / folder / "encoder-model.onnx", tmp_path, {"per_channel": True}, ("--per-channel",))
-    assert alike(out, made) == []
+@pytest.mark.parametrize("force", [False, True])
+def test_a_transpose_of_codes_and_of_a_constant(weir, tmp_path, force):
+    """Where constants are to be quantized for a Transpose, it takes nothing else."""
+    nodes = [helper.make_node("Gather", ["E", "ids"], ["h"], "g"), helper.make_node("Transpose", ["h"], ["y"], "t", perm=[1, 0]),
+             helper.make_node("Transpose", ["c"], ["z"], "u", perm=[1, 0])]  # fmt: skip
+    outputs = [("y", FLOAT, [8, 4]), ("z", FLOAT, [3, 5])]
+    source = saved(model_of(nodes, [("ids", TensorProto.INT64, [4])], outputs, {"E": floats(11, 8), "c": floats(5, 3)}), tmp_path / "in.onnx")
+    words = ("--force-quantize-no-input-check",) if force else ()
+    out, made = as_theirs(weir, source, tmp_path, {"extra_options": {"ForceQuantizeNoInputCheck": force}}, words)
+    assert is_valid(made, {"ids": np.arange(4)}, tmp_path) and alike(out, made) == []
 
 
 def test_the_comparison_sees_another_byte(weir, tmp_path):
@@ -233,6 +241,22 @@ def test_two_lstms_with_one_weight(weir, tmp_path, options):
     out = right(weir, model, tmp_path, {"x": floats(*dims, scale=1), "z": floats(*dims, scale=1)}, *options)
     assert operators(out) == ["DynamicQuantizeLSTM"] * 2
     assert sum(t.data_type == TensorProto.INT8 and len(t.dims) == 3 for t in out.graph.initializer) == 2
+
+
+@pytest.mark.parametrize("words", [(), ("--per-channel",)])
+def test_lstms_take_no_zero_points_beside_scales_by_channel(weir, tmp_path, words):
+    """What the tool writes is refused when it runs; one zero point a direction is not."""
+    nodes = [helper.make_node("LSTM", ["x", "W", "R"], ["y"], hidden_size=6, name="n")]
+    tensors = {"W": np.abs(floats(1, 24, 6)), "R": floats(1, 24, 6)}
+    model = model_of(nodes, [("x", FLOAT, [3, 1, 6])], [("y", FLOAT, [3, 1, 1, 6])], tensors)
+    feeds = {"x": floats(3, 1, 6, scale=1)}
+    asked = ("--compat", "onnxruntime", "--weight-symmetric", "false")
+    out = right(weir, model, tmp_path, feeds, *asked, *words)
+    zeros = next(numpy_helper.to_array(t) for t in out.graph.initializer if t.name == "W_zero_point")
+    assert zeros.any() != bool(words)
+    theirs = {"per_channel": bool(words), "extra_options": {"WeightSymmetric": False}}
+    _, made = as_theirs(weir, tmp_path / "in.onnx", tmp_path, theirs, asked[2:])
+    assert is_valid(made, feeds, tmp_path) != bool(words)
 
 
 def test_weights_in_constants(weir, tmp_path):

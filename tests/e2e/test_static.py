@@ -9,15 +9,16 @@ import hashlib
 import json
 import os
 import random
+import re
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.quantization import QuantFormat
 
 import int8_models
-from conftest import DATA
 from quantized_alike import alike
 from static_pair import Setup, flags, theirs
 
@@ -187,85 +188,146 @@ def case_of(seed):
     return kind, case, Setup("uint8", weight, per_channel=r.random() < 0.5, extra={"BlockSize": r.choice((4, 8, 16)), "QuantizeBias": False})
 
 
-def is_wrong_there(model, setup, out):
-    """What the tool's model is known to have wrong, or names that its converter of opsets makes; None: nothing."""
-    made = onnx.load(out)
-    nodes = model.graph.node
-    scaled = any(n.op_type == "Gemm" and len(n.input) == 3 and any(a.name in ("alpha", "beta") and a.f != 1 for a in n.attribute) for n in nodes)
-    if scaled:
-        return "a Gemm with alpha or beta"
-    opset = made.opset_import[0].version
-    has_axis = any(n.op_type == "DequantizeLinear" and not n.domain and any(a.name == "axis" for a in n.attribute) for n in made.graph.node)
-    if opset < 13 and has_axis:
-        return "an axis before opset 13"
-    if setup.activation.startswith("float8") and len([n for n in nodes if n.op_type in ("Relu", "Clip")]):
-        return "float8 codes below 0 behind a Relu"
-    if opset > model.opset_import[0].version and any(n.op_type == "Constant" for n in made.graph.node):
-        return "values that its converter of opsets names"
-    if any(n.op_type in ("QuantizeLinear", "DequantizeLinear") and not any(a.name == "axis" for a in n.attribute) and dims_of(made, n.input[1])
-           for n in made.graph.node):  # fmt: skip
-        return "a scale a channel without an axis"
-    return None
-
-
 def dims_of(model, name):
     return next((len(t.dims) > 0 and t.dims[0] > 1 for t in model.graph.initializer if t.name == name), False)
 
 
+def of_nodes(differences, nodes):
+    """Does each difference name a value of these nodes, or what is called after it? (That of operators only counts them.)"""
+    names = "|".join(re.escape(v) for n in nodes for v in (*n.input, *n.output) if v)
+    rest = [d for d in differences if not d.startswith("operators")]
+    return bool(nodes) and all(re.search(rf"'(?:{names})(?:_\w+)?'", d) for d in rest)
+
+
+def scaled_gemms(source):
+    """The bias of a Gemm with beta, or with alpha."""
+    return [n for n in source.graph.node
+            if n.op_type == "Gemm" and len(n.input) == 3 and any(a.name in ("alpha", "beta") and a.f != 1 for a in n.attribute)]  # fmt: skip
+
+
+def dropped_there(source, ours, theirs):
+    """Relu and Clip that are gone there alone."""
+    there = {n.output[0] for n in theirs.graph.node if n.op_type in ("Relu", "Clip")}
+    alone = {n.output[0].removesuffix("_QuantizeLinear_Input") for n in ours.graph.node
+             if n.op_type in ("Relu", "Clip") and n.output[0] not in there}  # fmt: skip
+    return [n for n in source.graph.node if n.op_type in ("Relu", "Clip") and n.output[0] in alone]
+
+
+def why_not_alike(differences, source, ours, theirs):
+    """The name of what the tool has wrong, of which all the differences are; None: it is none of these."""
+    nodes = [n for n in theirs.graph.node if n.op_type in ("QuantizeLinear", "DequantizeLinear")]
+    scales = {t.name: numpy_helper.to_array(t) for t in theirs.graph.initializer if t.name.endswith("_scale") and t.data_type == FLOAT}
+    if any(not x.all() for x in scales.values()):
+        zero = tuple(f"tensor {name!r}" for name, x in scales.items() if not x.all())
+        return "a scale of 0" if all(d.startswith(zero) for d in differences) else None
+    if any(not any(a.name == "axis" for a in n.attribute) and dims_of(theirs, n.input[1]) for n in nodes):
+        gathers = [n for n in source.graph.node if n.op_type == "Gather"]
+        return "a scale a channel without an axis" if gathers else None
+    if of_nodes(differences, scaled_gemms(source)):
+        return "a Gemm with alpha or beta"
+    if of_nodes(differences, dropped_there(source, ours, theirs)):
+        return "a Relu that is dropped though codes go below it"
+    return None
+
+
+def raised(source, folder, setup, feeds):
+    """What the tool writes of the model as onnx's converter raises it to opset 13, from the same ranges."""
+    onnx.save(onnx.version_converter.convert_version(source, 13), folder / "raised.onnx")
+    assert theirs(folder / "raised.onnx", folder / "theirs.onnx", folder / "cache.json", setup, feeds) is None
+
+
+def compare(weir, folder, case, setup):
+    """None: both are alike. Otherwise the name of what is wrong there; that it is no other is asserted."""
+    feeds = [case.feeds(i) for i in range(2)]
+    onnx.save(case.model, folder / "m.onnx")
+    failure = theirs(folder / "m.onnx", folder / "theirs.onnx", folder / "cache.json", setup, feeds)
+    assert failure is None, failure
+    weir("static", folder / "m.onnx", folder / "ours.onnx", "--quiet", *flags(setup, folder / "cache.json", folder))
+    ours, made = onnx.load(folder / "ours.onnx"), onnx.load(folder / "theirs.onnx")
+    old = made.opset_import[0].version < 13
+    with_axis = any(n.op_type == "DequantizeLinear" and not n.domain and any(a.name == "axis" for a in n.attribute) for n in made.graph.node)
+    if old and with_axis:
+        raised(case.model, folder, setup, feeds)
+        made = onnx.load(folder / "theirs.onnx")
+    differences = alike(ours, made, raised=True)
+    reason = why_not_alike(differences, case.model, ours, made) if differences else "an axis before opset 13" if old and with_axis else None
+    assert not differences or reason, differences
+    # The runtime stops on some models with If, those of the tool too.
+    assert not reason or "if" in case.pieces or runs(folder / "ours.onnx", case.feeds())
+    return reason
+
+
 def test_random_models_as_the_tool_writes_them(weir, tmp_path, capfd):
-    compared, wrong, refused, by_kind = 0, {}, {}, {}
+    compared, wrong, by_kind = 0, {}, {}
     for seed in range(RANDOM):
         kind, case, setup = case_of(seed)
         folder = tmp_path / str(seed)
         folder.mkdir()
-        onnx.save(case.model, folder / "m.onnx")
-        failure = theirs(folder / "m.onnx", folder / "theirs.onnx", folder / "cache.json", setup, [case.feeds(i) for i in range(2)])
-        if failure:
-            refused[failure[:60]] = refused.get(failure[:60], 0) + 1
-            continue
-        weir("static", folder / "m.onnx", folder / "ours.onnx", "--quiet", *flags(setup, folder / "cache.json", folder))
-        reason = is_wrong_there(case.model, setup, folder / "theirs.onnx")
+        try:
+            reason = compare(weir, folder, case, setup)
+        except AssertionError as e:
+            raise AssertionError(f"seed {seed}: {case.pieces}, {setup}") from e
         if reason:
             wrong[reason] = wrong.get(reason, 0) + 1
-            assert "If" in {n.op_type for n in case.model.graph.node} or runs(folder / "ours.onnx", case.feeds())
             continue
-        assert alike(folder / "ours.onnx", folder / "theirs.onnx") == [], (seed, case.pieces, setup)
         compared += 1
         by_kind[kind] = by_kind.get(kind, 0) + 1
     capfd.readouterr()
     with capfd.disabled():
-        print(f"\n  {compared} of {RANDOM} equal ({by_kind}); wrong there: {wrong}; refused there: {refused}")
-    assert compared >= RANDOM * 0.6 and set(by_kind) == {"any", "overrides", "blocks", "float8"}
+        print(f"\n  {compared} of {RANDOM} equal ({by_kind}); wrong there: {wrong}")
+    assert compared >= RANDOM * 0.8 and set(by_kind) == {"any", "overrides", "blocks", "float8"}
 
 
-EXPORTS = sorted((DATA / "exports").glob("*.onnx"))
-SMALL = [*(EXPORTS if ALL else EXPORTS[::5]), *(DATA / f"parakeet-{how}" / "encoder-model.onnx" for how in ("dynamo", "torchscript"))]
+@pytest.mark.parametrize("some", [None, ["t"], ["s"], ["s", "t"], ["s", "s"], ["s", "r"], ["r"]], ids=str)
+@pytest.mark.parametrize("is_output", [False, True])
+def test_a_second_type_for_nodes_that_are_not_quantized(weir, tmp_path, some, is_output):
+    """Who of them gets which type, and whether the first is dequantized twice, goes by names."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"], "m"), helper.make_node("Tanh", ["h"], ["y"], "t"),
+             helper.make_node("Sigmoid", ["h"], ["z"], "s"), helper.make_node("Neg", ["h"], ["q"], "r")]  # fmt: skip
+    m = Model(tmp_path, nodes, {"w": numbers(8, 4)}, {"x": numbers(16, 8)}, ("y", "z", "q") + ("h",) * is_output)
+    setup = Setup("uint8", overrides={"h": [{"convert": {"quant_type": "int8", **({"recv_nodes": some} if some else {})}}]})
+    assert theirs(m.path, tmp_path / "t.onnx", m.cache, setup) is None
+    weir("static", m.path, tmp_path / "o.onnx", *flags(setup, m.cache, tmp_path))
+    assert runs(tmp_path / "o.onnx", m.feeds) and alike(tmp_path / "o.onnx", tmp_path / "t.onnx") == []
 
 
-def drawn(model):
-    """A feed of the exports and the small encoders: normal numbers, indices below 2, masks of ones, free dims of 12."""
-    rng, feeds = np.random.default_rng(5), {}
-    held = {t.name for t in model.graph.initializer}
-    for value in model.graph.input:
-        kind = value.type.tensor_type
-        dims = [d.dim_value or (1 if i == 0 else 12) for i, d in enumerate(kind.shape.dim)]
-        dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type)
-        if value.name not in held:
-            feeds[value.name] = rng.normal(0, 1, dims).astype(dtype) if dtype.kind == "f" else np.ones(dims, dtype)
-    return feeds
+@pytest.mark.parametrize("setup, before, after", [
+    (Setup(), 9, 11), (Setup(), 12, 12), (Setup("uint16"), 13, 21), (Setup("uint8", "int16"), 20, 21), (Setup("uint8", "int4"), 13, 13),
+    (Setup("uint8", "int4", extra={"BlockSize": 4, "QuantizeBias": False}), 17, 21), (Setup("uint8", extra={"BlockSize": 8, "QuantizeBias": False}), 20, 21),
+    (Setup("uint16", extra={"UseQDQContribOps": True}), 13, 21), (Setup("float8e4m3fn", "float8e4m3fn"), 15, 19),
+], ids=lambda x: f"{x.activation},{x.weight},{','.join(x.extra)}" if isinstance(x, Setup) else str(x))  # fmt: skip
+def test_types_raise_the_opset_as_there(weir, tmp_path, setup, before, after):
+    """4 bits take the operators of com.microsoft below opset 21; so does what is asked to."""
+    m = Model(tmp_path, [helper.make_node("MatMul", ["x", "w"], ["y"], "m")], {"w": numbers(8, 4)}, {"x": numbers(2, 8)}, opset=before)
+    m.cache.unlink()
+    assert theirs(m.path, tmp_path / "t.onnx", m.cache, setup, [m.feeds]) is None
+    weir("static", m.path, tmp_path / "o.onnx", *flags(setup, m.cache, tmp_path))
+    assert alike(tmp_path / "o.onnx", tmp_path / "t.onnx", raised=True) == []
+    assert {o.domain: o.version for o in onnx.load(tmp_path / "o.onnx").opset_import}[""] == after
 
 
-@pytest.mark.parametrize("source", SMALL, ids=lambda p: f"{p.parent.name}-{p.stem}")
-def test_exports_as_the_tool_writes_them(weir, tmp_path, source):
-    feeds = [drawn(onnx.load(source, load_external_data=False))]
-    for i, setup in enumerate((Setup("uint8", per_channel=True), Setup(), Setup("uint8", ops=("Conv", "MatMul", "Gemm")))):
-        cache = tmp_path / f"{i}.json"
-        assert theirs(source, tmp_path / "t.onnx", cache, setup, feeds) is None
-        if "Infinity" in cache.read_text():
-            pytest.skip("masks of -inf: a file of ranges has none")
-        weir("static", source, tmp_path / "o.onnx", "--force", *flags(setup, cache, tmp_path))
-        assert is_wrong_there(onnx.load(source, load_external_data=False), setup, tmp_path / "t.onnx") is None
-        assert alike(tmp_path / "o.onnx", tmp_path / "t.onnx") == []
+def test_values_whose_type_onnx_does_not_infer(weir, tmp_path):
+    """The tool quantizes them as codes, and leaves them in QDQ form, whatever DefaultTensorType says; ours knows the type."""
+    domain = "com.microsoft"
+    nodes = [helper.make_node("Gelu", ["x"], ["h"], "s", domain=domain), helper.make_node("MatMul", ["h", "w"], ["y"], "m")]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", FLOAT, [2, 8])], [helper.make_tensor_value_info("y", FLOAT, [2, 4])],
+                              [numpy_helper.from_array(numbers(8, 4), "w")])  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(domain, 1)], ir_version=8)
+    onnx.save(model, tmp_path / "m.onnx")
+    array = lambda x: {"data": [x], "dtype": "float32", "CLS": "numpy.array"}  # noqa: E731
+    data = {n: {"lowest": array(-1.0), "highest": array(2.0), "CLS": "TensorData"} for n in ("x", "h", "y")}
+    method = {"CLS": "CalibrationMethod", "value": "CalibrationMethod.MinMax"}
+    (tmp_path / "c.json").write_text(json.dumps({"CLS": "TensorsData", "data": data, "smooth_quant": False, "calibration_method": method}))
+    found = {}
+    for form in (QuantFormat.QDQ, QuantFormat.QOperator):
+        for extra in ({}, {"DefaultTensorType": FLOAT}):
+            setup = Setup("uint8", form=form)
+            words = flags(setup, tmp_path / "c.json", tmp_path) + (["--default-tensor-type", "float"] if extra else [])
+            failure = theirs(tmp_path / "m.onnx", tmp_path / "t.onnx", tmp_path / "c.json", Setup("uint8", form=form, extra=extra))
+            weir("static", tmp_path / "m.onnx", tmp_path / "o.onnx", "--force", *words)
+            found[form, bool(extra)] = "fails" if failure else "equal" if alike(tmp_path / "o.onnx", tmp_path / "t.onnx") == [] else "floats"
+            assert [n.input[0] for n in onnx.load(tmp_path / "o.onnx").graph.node if n.name == "h_QuantizeLinear"] == ["h"]
+    assert list(found.values()) == ["floats", "floats", "equal", "equal"]
 
 
 def test_the_judge_sees_another_scale(weir, tmp_path):
@@ -432,6 +494,33 @@ def test_a_bias_that_would_overflow(weir, tmp_path):
         compat = ["--compat", "onnxruntime"] + ["--per-channel"] * channels
         weir("static", m.path, tmp_path / "c.onnx", "--force", "--ranges", m.cache, *compat)
         assert alike(tmp_path / "c.onnx", tmp_path / "t.onnx") == []
+
+
+VERIFIED = [("--reduce-range",), ("--weight-type", "uint8", "--reduce-range"), ("--minimum-real-range", "50"), ("--per-tensor",), ("--override",)]
+
+
+@pytest.mark.parametrize("form", ["qdq", "qoperator"])
+@pytest.mark.parametrize("words", VERIFIED, ids=" ".join)
+@pytest.mark.parametrize("scale", [1, 1e-7], ids=["usual", "overflow"])
+def test_verified_where_codes_are_not_those_of_the_range(weir, tmp_path, form, words, scale):
+    """A bit left free, wider ranges, scales that a bias enlarges, or that were given: each is what rounding explains."""
+    bias = numbers(32, scale=40 if scale < 1 else 1)
+    bias[3:5] = 1e-9, 2e-5
+    tensors = {"w": np.abs(numbers(32, 8, 3, 3, scale=scale)), "b": bias}
+    m = Model(tmp_path, [helper.make_node("Conv", ["x", "w", "b"], ["y"], "n")], tensors, {"x": numbers(1, 8, 6, 6, scale=0.01 if scale < 1 else 1)})
+    if words == ("--override",):  # the largest are clipped
+        (tmp_path / "o.json").write_text(json.dumps({"w": [{"rmin": -1 * scale, "rmax": 1.5 * scale}]}))
+        words = (*words, tmp_path / "o.json")
+    m.ours(weir, "--format", form, "--verify", "--edit-log", tmp_path / "log", *words)
+    # the control: a code that is wrong is found
+    model = onnx.load(tmp_path / "ours.onnx")
+    codes = next(t for t in model.graph.initializer if len(t.dims) == 4)
+    array = numpy_helper.to_array(codes).copy()
+    array.flat[100] ^= 0x40
+    codes.CopyFrom(numpy_helper.from_array(array, codes.name))
+    onnx.save(model, tmp_path / "ours.onnx")
+    said = weir("verify", m.path, tmp_path / "ours.onnx", "--edits", tmp_path / "log", "--partial", code=None)
+    assert said.code == 1 or array.flat[100] ^ 0x40 < 4 or words[0] == "--minimum-real-range", said.said
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 40])

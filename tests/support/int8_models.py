@@ -236,7 +236,7 @@ def branch(m, x):
     kind = helper.make_tensor_value_info
     yes = helper.make_graph(
         [helper.make_node("MatMul", [x, inner.name], [out[0]], name=m.name("n"))], "yes", [], [kind(out[0], TensorProto.FLOAT, m.dims[x])],
-        [inner])
+        [inner, numpy_helper.from_array(np.float32(m.count), m.name("u"))])
     no = helper.make_graph(
         [helper.make_node("MatMul", [x, outer], [out[1]], name=m.name("n"))], "no", [], [kind(out[1], TensorProto.FLOAT, m.dims[x])])
     return m.node("If", ["flag"], m.dims[x], then_branch=yes, else_branch=no)
@@ -350,6 +350,8 @@ def random_model(seed, pieces=None, opset=None, n=None):
         v = m.random.choice(inner)
         if not any(v in node.output[1:] for node in m.nodes):
             outputs.append(helper.make_tensor_value_info(v, TensorProto.FLOAT, m.dims[v]))
+    if seed % 6 == 4:  # that nothing uses
+        m.tensor("u", np.arange(seed % 5, dtype=np.float32))
     graph = helper.make_graph(m.nodes, "int8", m.inputs, outputs, m.tensors)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", m.opset)], ir_version=8)
     onnx.checker.check_model(model)

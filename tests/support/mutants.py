@@ -23,7 +23,7 @@ WIDTHS = {TensorProto.FLOAT: 4, TensorProto.DOUBLE: 8, TensorProto.FLOAT16: 2, T
 BIT = {TensorProto.BOOL: 0x01}
 HALVES = {TensorProto.BFLOAT16: ml_dtypes.bfloat16}
 # What says how a node is computed, and not what.
-NO_MEANING = {"accuracy_level", "op_name", "qk_matmul_output_mode", "softmax_precision", "allowzero"}
+NO_MEANING = {"accuracy_level", "op_name", "qk_matmul_output_mode", "softmax_precision", "allowzero", "momentum"}
 
 
 @dataclass
@@ -61,14 +61,23 @@ def uses(model):
     return found
 
 
+# What is read at the slots of operators on codes; of the others of these, nothing.
+SLOTS = {
+    "QuantizeLinear": {1: "scale", 2: "zero point"}, "DequantizeLinear": {0: "codes", 1: "scale", 2: "zero point"},
+    "QLinearConv": {1: "scale", 2: "zero point", 3: "codes", 4: "scale", 5: "zero point", 6: "scale", 7: "zero point", 8: "bias"},
+    "QGemm": {1: "scale", 2: "zero point", 3: "codes", 4: "scale", 5: "zero point", 6: "bias", 7: "scale", 8: "zero point"},
+    "QLinearMatMul": {1: "scale", 2: "zero point", 3: "codes", 4: "scale", 5: "zero point", 6: "scale", 7: "zero point"},
+}  # fmt: skip
+
+
 def role_of(tensor, users):
     """The column of a constant, by who reads it."""
     for node, slot in users.get(tensor.name, []):
+        if node.op_type in SLOTS:
+            return SLOTS[node.op_type].get(slot, "constant")
         if node.op_type in ("MatMulNBits", "GatherBlockQuantized"):
             names = ["", "codes", "scale", "zero point", "", "bias"] if node.op_type == "MatMulNBits" else ["codes", "", "scale", "zero point"]
             return names[slot]
-        if node.op_type == "DequantizeLinear":
-            return ("codes", "scale", "zero point")[slot]
         if tensor.data_type in (TensorProto.INT8, TensorProto.UINT8) and node.op_type == "Cast":
             return "codes"
         if tensor.data_type not in WIDTHS:
@@ -122,7 +131,7 @@ def of_constant(tensor, role):
             yield Mutant("exponent", f"{tensor.name}[{at}]", flipped(tensor.name, last, EXPONENT))
         return
     packed = role in ("codes", "zero point") and tensor.data_type in (TensorProto.UINT8, TensorProto.UINT4, TensorProto.INT4)
-    at = n // 2
+    at = n // 2 if tensor.data_type != TensorProto.INT32 else n // 8 * 4 + 3  # of codes of a bias the highest byte
     yield Mutant(role, f"{tensor.name}[{at}]", flipped(tensor.name, at, 0x08 if packed else BIT.get(tensor.data_type, 0x02) if role == "constant" else 0x40))
 
 

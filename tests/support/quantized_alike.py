@@ -2,10 +2,12 @@
 
 `alike(ours, theirs)` gives a list of differences, one sentence each; it is empty where the two have the same nodes (operator, name,
 inputs, outputs, attributes, graphs inside), the same initializers byte for byte, the same opsets, inputs, outputs and functions. With
-`names=False` the names of nodes and of values in between are aside too: a value then is what makes it, a constant is its bytes. What
-tools write about a model (producer, metadata, value_info, documentation) is not looked at.
+`names=False` the names of nodes and of values in between are aside too: a value then is what makes it, a constant is its bytes. With
+`raised=True` two ways to write what a raise of the opset needs are one, since onnx's version_converter makes nodes and names of its
+own: a Constant node of theirs is an initializer of ours that they do not have, by its bytes; an attribute that has the default of its
+operator is none. What tools write about a model (producer, metadata, value_info, documentation) is not looked at.
 
-    python tests/support/quantized_alike.py OURS.onnx THEIRS.onnx [--no-names]
+    python tests/support/quantized_alike.py OURS.onnx THEIRS.onnx [--no-names] [--raised]
 """
 
 import hashlib
@@ -175,8 +177,42 @@ def loaded(model):
     return model if isinstance(model, onnx.ModelProto) else onnx.load(str(model))
 
 
-def alike(ours, theirs, names=True):
+def constants(nodes):
+    return {n.output[0]: n.attribute[0].t for n in nodes if n.op_type == "Constant" and n.attribute[0].name == "value"}
+
+
+def by_bytes(model, own):
+    """A copy with the tensors of `own` (name: tensor) called by their bytes, as initializers, and without attributes at their default."""
+    settled = onnx.ModelProto()
+    settled.CopyFrom(model)
+    graph, version = settled.graph, opsets(model).get("", 1)
+    called = {name: "constant {} {} {}".format(*tensor_key(t)) for name, t in own.items()}
+    kept = [n for n in graph.node if not (n.op_type == "Constant" and n.output[0] in called)]
+    held = [t for t in graph.initializer if t.name not in called]
+    for name, tensor in {called[name]: t for name, t in own.items()}.items():
+        held.append(onnx.TensorProto())
+        held[-1].CopyFrom(tensor)
+        held[-1].name = name
+    for node in kept:
+        node.input[:] = [called.get(i, i) for i in node.input]
+        defaults = onnx.defs.get_schema(node.op_type, version).attributes if node.domain in ("", "ai.onnx") else {}
+        said = [a for a in node.attribute if not (a.name in defaults and defaults[a.name].default_value == a)]
+        del node.attribute[:]
+        node.attribute.extend(said)
+    for field, rows in ((graph.node, kept), (graph.initializer, held)):
+        rows = [type(r).FromString(r.SerializeToString()) for r in rows]
+        del field[:]
+        field.extend(rows)
+    return settled
+
+
+def alike(ours, theirs, names=True, raised=False):
     a, b = loaded(ours), loaded(theirs)
+    if raised:
+        known, made = {t.name for t in b.graph.initializer}, constants(b.graph.node)
+        bytes_made = {tensor_key(t) for t in made.values()}
+        own = {t.name: t for t in a.graph.initializer if t.name not in known and tensor_key(t) in bytes_made}
+        a, b = by_bytes(a, own | constants(a.graph.node)), by_bytes(b, made)
     found = []
     if opsets(a) != opsets(b):
         found.append(f"opsets: ours {opsets(a)}, theirs {opsets(b)}")
@@ -193,6 +229,6 @@ def alike(ours, theirs, names=True):
 
 
 if __name__ == "__main__":
-    different = alike(sys.argv[1], sys.argv[2], "--no-names" not in sys.argv[3:])
+    different = alike(sys.argv[1], sys.argv[2], "--no-names" not in sys.argv[3:], "--raised" in sys.argv[3:])
     print("\n".join(different) or "alike")
     sys.exit(bool(different))

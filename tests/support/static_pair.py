@@ -41,6 +41,7 @@ class Setup:
     reduce_range: bool = False
     ops: tuple = ()
     exclude: tuple = ()
+    form: QuantFormat = QuantFormat.QDQ
     extra: dict = dataclasses.field(default_factory=dict)
     overrides: dict = dataclasses.field(default_factory=dict)  # as the file of --override
 
@@ -82,7 +83,7 @@ def theirs(model, out, cache, setup, feeds=(), dtype=np.float32):
     if setup.overrides:
         extra["TensorQuantOverrides"] = {name: [numbers(x, dtype) for x in list_] for name, list_ in setup.overrides.items()}
     try:
-        quantize_static(str(model), str(out), Reader(feeds), quant_format=QuantFormat.QDQ, op_types_to_quantize=list(setup.ops) or None,
+        quantize_static(str(model), str(out), Reader(feeds), quant_format=setup.form, op_types_to_quantize=list(setup.ops) or None,
                         per_channel=setup.per_channel, reduce_range=setup.reduce_range, activation_type=TYPES[setup.activation],
                         weight_type=TYPES[setup.weight], nodes_to_exclude=list(setup.exclude), calibrate_method=method(setup),
                         extra_options=extra, calibration_cache_path=str(cache))
@@ -95,6 +96,7 @@ def flags(setup, cache, folder):
     words = ["--ranges", str(cache), "--compat", "onnxruntime", "--activation-type", setup.activation, "--weight-type", setup.weight]
     words += ["--per-channel"] if setup.per_channel else []
     words += ["--reduce-range"] if setup.reduce_range else []
+    words += ["--format", "qoperator"] if setup.form == QuantFormat.QOperator else []
     for op in setup.ops:
         words += ["--op-types", op]
     for name in setup.exclude:

@@ -8,7 +8,9 @@
 //   MatMulNBits(x, codes, scales, zeros)                   its transpose [N,K], of its blocks
 //   GatherBlockQuantized(codes, …, scales, zeros)          the table
 //   DynamicQuantizeMatMul(x, codes, scales, zeros)         the matrix, as it lies; QAttention's likewise
-//   MatMulInteger(x, codes, …) ─ Cast ─ Mul(x_s * scales)  the same, ConvInteger's too
+//   MatMulInteger(x, codes, …) ─ Cast ─ Mul(x_s * scales)  the same, ConvInteger's too; the product of the scales may be a
+//                                                          constant, and an Add of codes may stand before Cast
+//   QLinearConv(…, codes, scales, zeros, …)                the filters; QLinearMatMul's, QGemm's matrix, MatMulIntegerToFloat's
 //   Gather(codes, …) ─ DequantizeLinear(scale, zero)       the table
 //
 // Chains are followed for a few nodes, down the operand that is no constant itself. What is not one
@@ -112,11 +114,23 @@ static bool parameters_of(struct expressing *x, uint32_t node, struct expressed 
   return true;
 }
 
+// The scale of each element: what codes of 1 stand for.
+static uint32_t scales_of_each(struct expressing *x, uint32_t codes,
+                               struct recipe_dequantization q) {
+  const uint8_t one = 1;
+  const uint32_t ones = recipe_fill(x->r, DTYPE_UINT8, recipe_dims(x->r, codes),
+                                    row(x, codes)->rank, span_of(&one, 1));
+  q.zeros = NO_ID;
+  return recipe_can_dequantize(x->r, ones, &q) ? recipe_dequantize(x->r, ones, &q) : NO_ID;
+}
+
 static bool dequantize(struct expressing *x, uint32_t node, struct expressed *e) {
   struct recipe_dequantization q;
   if (!parameters_of(x, node, e, &q) || !recipe_can_dequantize(x->r, e->recipe, &q)) return false;
+  const uint32_t bits = dtype_bits((enum dtype)row(x, e->recipe)->dtype);
   e->computed = true;
-  share(e, dtype_bits((enum dtype)row(x, e->recipe)->dtype), q.axis, q.block);
+  share(e, bits <= 16 ? bits : 0, q.axis, q.block); // steps of a bias are not those of its range
+  e->scales = scales_of_each(x, e->recipe, q);
   e->recipe = recipe_dequantize(x->r, e->recipe, &q);
   return true;
 }
@@ -161,6 +175,7 @@ static bool binary(struct expressing *x, uint32_t node, struct expressed *e) {
   uint32_t of[3] = {NO_ID, NO_ID, NO_ID}, other;
   if (!constant(x, model_input(m, &m->nodes[node], !slot), e, &other)) return false;
   e->computed = true;
+  e->scales = NO_ID;
   if (model_op_is(m, node, "Mul") && is_code(e->stored)) share_factor(x, other, e);
   of[slot] = e->recipe;
   of[!slot] = other;
@@ -199,6 +214,7 @@ static bool link_on(struct expressing *x, uint32_t node, struct expressed *e) {
     for (uint32_t i = 0, was = e->axis; i < rank; i++)
       if (perm[i] == (int64_t)was) e->axis = i;
     e->recipe = recipe_transpose(x->r, e->recipe, perm);
+    if (e->scales != NO_ID) e->scales = recipe_transpose(x->r, e->scales, perm);
     return true;
   }
   if (model_op_is(m, node, "QuantizeLinear")) return quantize(x, node, e);
@@ -394,7 +410,8 @@ static bool gather(struct expressing *x, uint32_t node, struct arena *arena, str
 // Where a node's constant codes are, and the values of their scales and zero points.
 struct beside {
   uint32_t slot, scales, zeros;
-  bool filters; // scales lie along the first axis, else along the last
+  uint32_t divisor; // a value that the scales are a multiple of; NO_ID: none
+  bool filters;     // scales lie along the first axis, else along the last
 };
 
 static uint32_t only_user(const struct model *m, uint32_t value, const char *op) {
@@ -407,29 +424,57 @@ static uint32_t first_output(const struct model *m, uint32_t node) {
   return node == NO_ID ? NO_ID : model_output(m, &m->nodes[node], 0);
 }
 
-// The constant one of the two scales that Mul multiplies, behind a product of codes and its Cast.
-static uint32_t scales_behind(const struct model *m, uint32_t node) {
-  const uint32_t cast = only_user(m, first_output(m, node), "Cast");
+// The scale of what a QuantizeLinear made; NO_ID: there is none.
+static uint32_t scale_of_codes(const struct model *m, uint32_t codes) {
+  if (codes == NO_ID || m->values[codes].kind != VALUE_NODE_OUTPUT) return NO_ID;
+  const uint32_t node = m->values[codes].def;
+  return model_op_is(m, node, "QuantizeLinear") ? model_input(m, &m->nodes[node], 1) : NO_ID;
+}
+
+// The scales that Mul multiplies with behind a product of codes and its Cast: the constant one of two, or the constant
+// product of both.
+static void scales_behind(const struct model *m, uint32_t node, struct beside *b) {
+  const uint32_t product = first_output(m, node), sum = only_user(m, product, "Add");
+  const uint32_t cast = only_user(m, sum == NO_ID ? product : first_output(m, sum), "Cast");
   const uint32_t mul = only_user(m, first_output(m, cast), "Mul");
-  if (mul == NO_ID) return NO_ID;
+  if (mul == NO_ID) return;
   const uint32_t both = model_input(m, &m->nodes[mul], 1);
-  if (both == NO_ID || m->values[both].kind != VALUE_NODE_OUTPUT ||
-      !model_op_is(m, m->values[both].def, "Mul"))
-    return NO_ID;
-  return model_input(m, &m->nodes[m->values[both].def], 1);
+  if (both != NO_ID && diff_value_tensor(m, both) != NO_ID) {
+    b->divisor = scale_of_codes(m, model_input(m, &m->nodes[node], 0));
+    b->scales = b->divisor == NO_ID ? NO_ID : both;
+  } else if (both != NO_ID && m->values[both].kind == VALUE_NODE_OUTPUT &&
+             model_op_is(m, m->values[both].def, "Mul")) {
+    b->scales = model_input(m, &m->nodes[m->values[both].def], 1);
+  }
+}
+
+static void at_slots(const struct model *m, uint32_t node, uint32_t codes, uint32_t scales,
+                     uint32_t zeros, struct beside *b) {
+  const struct model_node *n = &m->nodes[node];
+  b->slot = codes;
+  b->scales = model_input(m, n, scales);
+  b->zeros = model_input(m, n, zeros);
 }
 
 static bool beside_of(const struct model *m, uint32_t node, struct beside *b) {
   const struct model_node *n = &m->nodes[node];
-  *b = (struct beside){.slot = 1, .scales = NO_ID, .zeros = NO_ID};
+  int64_t transposed = 0;
+  *b = (struct beside){.slot = 1, .scales = NO_ID, .zeros = NO_ID, .divisor = NO_ID};
   if (op_is(m, node, "com.microsoft", "DynamicQuantizeMatMul")) {
-    b->scales = model_input(m, n, 2);
-    b->zeros = model_input(m, n, 3);
+    at_slots(m, node, 1, 2, 3, b);
   } else if (op_is(m, node, "com.microsoft", "QAttention")) {
-    b->scales = model_input(m, n, 4);
-    b->zeros = model_input(m, n, 7);
+    at_slots(m, node, 1, 4, 7, b);
+  } else if (op_is(m, node, "com.microsoft", "MatMulIntegerToFloat")) {
+    at_slots(m, node, 1, 3, 5, b);
+  } else if (model_op_is(m, node, "QLinearMatMul") || model_op_is(m, node, "QLinearConv")) {
+    at_slots(m, node, 3, 4, 5, b);
+    b->filters = model_op_is(m, node, "QLinearConv");
+  } else if (op_is(m, node, "com.microsoft", "QGemm")) {
+    if (!model_attr_int(m, node, "transB", 0, &transposed)) return false;
+    at_slots(m, node, 3, 4, 5, b);
+    b->filters = transposed != 0;
   } else if (model_op_is(m, node, "MatMulInteger") || model_op_is(m, node, "ConvInteger")) {
-    b->scales = scales_behind(m, node);
+    scales_behind(m, node, b);
     b->zeros = model_input(m, n, 3);
     b->filters = model_op_is(m, node, "ConvInteger");
   } else if (model_op_is(m, node, "Gather")) {
@@ -462,6 +507,15 @@ static bool spread_zeros(struct expressing *x, uint32_t zeros, uint32_t scales, 
   return true;
 }
 
+static bool divided(struct expressing *x, uint32_t by, struct expressed *e, uint32_t *scales) {
+  uint32_t of[3] = {*scales, NO_ID, NO_ID};
+  if (!constant(x, by, e, &of[1]) || row(x, of[1])->count != 1) return false;
+  of[1] = recipe_reshape(x->r, of[1], NULL, 0);
+  if (!recipe_can_map(x->r, RECIPE_MAP_DIV, of)) return false;
+  *scales = recipe_map(x->r, RECIPE_MAP_DIV, of);
+  return true;
+}
+
 static bool over_codes(struct expressing *x, uint32_t node, const struct beside *b,
                        struct arena *arena, struct expressed *e) {
   const struct model *m = x->m;
@@ -475,12 +529,14 @@ static bool over_codes(struct expressing *x, uint32_t node, const struct beside 
   if (!one && rank == 0) return false;
   if (!one) q.axis = b->filters ? 0 : rank - 1;
   q.scales = recipe_reshape(x->r, q.scales, count, !one);
+  if (b->divisor != NO_ID && !divided(x, b->divisor, e, &q.scales)) return false;
   if (b->zeros != NO_ID && !spread_zeros(x, b->zeros, q.scales, e, &q.zeros)) return false;
   if (!recipe_can_dequantize(x->r, e->recipe, &q)) return false;
   e->stored = (enum dtype)row(x, e->recipe)->dtype;
   share(e, dtype_bits(e->stored), q.axis, 0);
   e->form = arena_printf(arena, "%s%s (%s)", dtype_name(e->stored), one ? "" : " by channel",
                          model_name_str(m, m->nodes[node].op_type));
+  e->scales = scales_of_each(x, e->recipe, q);
   e->recipe = recipe_dequantize(x->r, e->recipe, &q);
   e->computed = true;
   return true;
@@ -496,7 +552,7 @@ uint32_t express_codes_slot(const struct model *m, uint32_t node) {
 }
 
 static struct expressed nothing(void) {
-  struct expressed e = {.recipe = NO_ID, .axis = RECIPE_PER_TENSOR};
+  struct expressed e = {.recipe = NO_ID, .axis = RECIPE_PER_TENSOR, .scales = NO_ID};
   for (uint32_t i = 0; i < WEIGHED_ROOTS; i++)
     e.roots[i] = NO_ID;
   return e;
@@ -533,6 +589,7 @@ bool express_slot(struct expressing *x, uint32_t node, uint32_t slot, struct are
     const int64_t flat[] = {dims[0], dims[1]};
     if ((uint64_t)flat[0] * (uint64_t)flat[1] == row(x, e.recipe)->count) {
       e.recipe = recipe_reshape(x->r, e.recipe, flat, 2);
+      if (e.scales != NO_ID) e.scales = recipe_reshape(x->r, e.scales, flat, 2);
       e.transposed = true;
     }
   }

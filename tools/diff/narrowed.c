@@ -17,11 +17,11 @@
 #include <float.h>
 #include <math.h>
 
-enum { BEFORE, AFTER, SIDES };
+enum { BEFORE, AFTER, SIDES, SCALES = SIDES, READ }; // what is read of a pair
 enum { PIECE = 1 << 14, EVAL_LEAST = 1 << 20 }; // elements; bytes
 
 struct pair {
-  uint32_t of[SIDES]; // recipes of the same dims, whose rows hold blocks
+  uint32_t of[READ]; // recipes of the same dims, whose rows hold blocks; scales: NO_ID, or of the side after
   uint64_t count, row, block;
   double steps; // that a block's range is cut into; 0: floats
   double noise; // of scales and products, which are floats, in their largest
@@ -35,13 +35,13 @@ struct looking {
   struct recipes r[SIDES];
   struct edits edits[SIDES];
   struct io *io[SIDES];
-  struct eval *eval[SIDES];
+  struct eval *eval[READ];
   struct arena *a;
   TABLE(struct pair, pairs);
   uint32_t n_weights;
   struct held {
     uint8_t raw[PIECE * 8];
-    double x[SIDES][PIECE];
+    double x[READ][PIECE];
   } * held;
 };
 
@@ -93,7 +93,7 @@ static void add_pair(struct looking *k, const struct expressed *e, uint32_t befo
   struct pair p = {.count = row->count,
                    .row = row->count,
                    .block = row->count,
-                   .steps = e->bits            ? (double)((1u << e->bits) - 1)
+                   .steps = e->bits            ? (double)((1u << (e->bits - k->w->reduced)) - 1)
                             : k->w->levels > 0 ? k->w->levels - 1
                                                : 0,
                    .float_type = e->stored,
@@ -107,6 +107,8 @@ static void add_pair(struct looking *k, const struct expressed *e, uint32_t befo
   before = recipe_reshape(r, before, dims, row->rank);
   p.of[BEFORE] = in_order(r, before, e);
   p.of[AFTER] = in_order(&k->r[AFTER], e->recipe, e);
+  p.of[SCALES] =
+      k->w->given && e->scales != NO_ID ? in_order(&k->r[AFTER], e->scales, e) : NO_ID;
   *TABLE_PUSH(k, pairs) = p;
 }
 
@@ -164,18 +166,24 @@ static void find_weights(struct looking *k) {
 
 // ---- elements ----------------------------------------------------------------------------------
 
-static int open_side(struct looking *k, int side, struct err *err) {
+static int side_of(int what) {
+  return what == SCALES ? AFTER : what;
+}
+
+static int open_to_read(struct looking *k, int what, struct err *err) {
   const struct io_options io = {.mode = IO_SYNC, .tiles = 1, .tile_bytes = IO_CLONE_BLOCK};
-  if (io_open(&k->io[side], &io, k->w->sources[side], err)) return -1;
-  return eval_open(&k->eval[side], &k->r[side], k->io[side],
-                   (size_t)max_u64(k->w->memory / SIDES, EVAL_LEAST), err);
+  const int side = side_of(what);
+  if (!k->io[side] && io_open(&k->io[side], &io, k->w->sources[side], err)) return -1;
+  return eval_open(&k->eval[what], &k->r[side], k->io[side],
+                   (size_t)max_u64(k->w->memory / READ, EVAL_LEAST), err);
 }
 
 static int read_piece(struct looking *k, const struct pair *p, uint64_t at, size_t n,
-                      struct eval_task *task[SIDES], struct err *err) {
+                      struct eval_task *task[READ], struct err *err) {
   if (threads_must_stop(k->w->stop)) return err_set(err, ERR_RETRY, "stopped");
-  for (int side = 0; side < SIDES; side++) {
-    const enum dtype t = (enum dtype)k->r[side].rows[p->of[side]].dtype;
+  for (int side = 0; side < READ; side++) {
+    if (p->of[side] == NO_ID) continue;
+    const enum dtype t = (enum dtype)k->r[side_of(side)].rows[p->of[side]].dtype;
     const size_t each = dtype_bits(t) / 8;
     const struct kernels_cast widen = {.from = (uint8_t)t, .to = DTYPE_DOUBLE};
     if (eval_read(task[side], at * each, k->held->raw, n * each, err)) return -1;
@@ -185,18 +193,29 @@ static int read_piece(struct looking *k, const struct pair *p, uint64_t at, size
 }
 
 static void begin(struct looking *k, const struct pair *p, uint64_t at, uint64_t n,
-                  struct eval_task *task[SIDES]) {
-  for (int side = 0; side < SIDES; side++) {
-    const size_t each = dtype_bits((enum dtype)k->r[side].rows[p->of[side]].dtype) / 8;
-    task[side] =
-        eval_begin(k->eval[side], p->of[side], at * each, n * each, (struct eval_watcher){0});
+                  struct eval_task *task[READ]) {
+  for (int what = 0; what < READ; what++) {
+    const int side = side_of(what);
+    if (p->of[what] == NO_ID) continue;
+    const size_t each = dtype_bits((enum dtype)k->r[side].rows[p->of[what]].dtype) / 8;
+    task[what] =
+        eval_begin(k->eval[what], p->of[what], at * each, n * each, (struct eval_watcher){0});
   }
 }
 
 struct range {
   double low, high;   // with 0
   double least, most; // without
+  double floor, ceiling; // of what was written
 };
+static const struct range no_range = {0, 0, INFINITY, -INFINITY, INFINITY, -INFINITY};
+
+static void widen_written(struct range *r, const double *y, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    if (y[i] < r->floor) r->floor = y[i];
+    if (y[i] > r->ceiling) r->ceiling = y[i];
+  }
+}
 
 static void widen(struct range *r, const double *x, size_t n) {
   for (size_t i = 0; i < n; i++) {
@@ -213,9 +232,12 @@ struct worst {
   uint64_t place;
 };
 
-// Of elements that share a step. Both sides infinite or NaN: no error.
-static void judge(const struct pair *p, const struct range *r, const double *x, const double *y,
-                  size_t n, uint64_t at, bool searched, struct worst *worst) {
+// Of the n elements from `first` of the piece on, which share a step; `at`: their place. Both sides infinite or NaN: no error.
+static void judge(const struct looking *k, const struct pair *p, const struct range *r,
+                  size_t first, size_t n, uint64_t at, struct worst *worst) {
+  const double *x = k->held->x[BEFORE] + first, *y = k->held->x[AFTER] + first,
+               *scales = p->of[SCALES] == NO_ID ? NULL : k->held->x[SCALES] + first;
+  const bool searched = k->w->searched;
   const double step = (r->high - r->low) / fmax(p->steps, 1),
                noise = fmax(-r->low, r->high) * p->noise + DBL_MIN;
   // Where ranges need not hold 0, zero points, which lie between the codes, do not reach those that lie far from it.
@@ -224,12 +246,15 @@ static void judge(const struct pair *p, const struct range *r, const double *x, 
                least = p->float_type == DTYPE_FLOAT16 ? 0x1p-25 : 0x1p-134;
   for (size_t i = 0; i < n; i++) {
     if (!isfinite(x[i])) continue;
-    const double off = fabs(x[i] - y[i]),
-                 unit = p->steps > 0 ? step + noise + beyond : fmax(fabs(x[i]) * last, least);
+    const double off = fabs(x[i] - y[i]), own = scales ? fmax(step, fabs(scales[i])) : step,
+                 unit = p->steps > 0 ? own + noise + beyond : fmax(fabs(x[i]) * last, least);
     double is = off / unit;
     // What is beyond the type became the largest that it has, or infinite, as was asked for.
     if (p->steps == 0 && p->float_type == DTYPE_FLOAT16 && fabs(x[i]) > 65504 &&
         fabs(y[i]) >= 65504 && signbit(x[i]) == signbit(y[i]))
+      is = 0;
+    // Beyond a range that was given there is its end.
+    if (scales && ((x[i] > y[i] && y[i] >= r->ceiling) || (x[i] < y[i] && y[i] <= r->floor)))
       is = 0;
     if (isnan(is)) is = INFINITY;
     if (is > worst->most) *worst = (struct worst){is, at + i};
@@ -239,7 +264,7 @@ static void judge(const struct pair *p, const struct range *r, const double *x, 
 // Blocks that fit a piece, several at once; none goes beyond its row.
 static int look_small(struct looking *k, const struct pair *p, struct worst *worst,
                       struct err *err) {
-  struct eval_task *task[SIDES];
+  struct eval_task *task[READ];
   const uint64_t at_once = p->row <= PIECE ? PIECE / p->row * p->row : PIECE / p->block * p->block;
   begin(k, p, 0, p->count, task);
   for (uint64_t at = 0; at < p->count;) {
@@ -249,9 +274,10 @@ static int look_small(struct looking *k, const struct pair *p, struct worst *wor
     for (size_t i = 0; i < n;) {
       const size_t in_row = (size_t)(p->row - (at + i) % p->row),
                    m = (size_t)min_u64(min_u64(p->block, in_row), n - i);
-      struct range r = {0, 0, INFINITY, -INFINITY};
+      struct range r = no_range;
       widen(&r, k->held->x[BEFORE] + i, m);
-      judge(p, &r, k->held->x[BEFORE] + i, k->held->x[AFTER] + i, m, at + i, k->w->searched, worst);
+      widen_written(&r, k->held->x[AFTER] + i, m);
+      judge(k, p, &r, i, m, at + i, worst);
       i += m;
     }
     at += n;
@@ -262,20 +288,21 @@ static int look_small(struct looking *k, const struct pair *p, struct worst *wor
 // Blocks that do not, twice each: once for the range.
 static int look_large(struct looking *k, const struct pair *p, struct worst *worst,
                       struct err *err) {
-  struct eval_task *task[SIDES];
+  struct eval_task *task[READ];
   for (uint64_t first = 0; first < p->count;) {
     const uint64_t size = min_u64(p->block, p->row - first % p->row);
-    struct range r = {0, 0, INFINITY, -INFINITY};
+    struct range r = no_range;
     for (int turn = 0; turn < 2; turn++) {
       begin(k, p, first, size, task);
       for (uint64_t done = 0; done < size; done += PIECE) {
         const size_t n = (size_t)min_u64(PIECE, size - done);
         if (read_piece(k, p, first + done, n, task, err)) return -1;
-        if (turn == 0)
+        if (turn == 0) {
           widen(&r, k->held->x[BEFORE], n);
-        else
-          judge(p, &r, k->held->x[BEFORE], k->held->x[AFTER], n, first + done, k->w->searched,
-                worst);
+          widen_written(&r, k->held->x[AFTER], n);
+        } else {
+          judge(k, p, &r, 0, n, first + done, worst);
+        }
       }
     }
     first += size;
@@ -330,11 +357,12 @@ int narrowed_look(const struct narrowed *w, struct arena *a, struct narrowed_fou
   }
   find_weights(&k);
   k.held = arena_alloc(a, sizeof *k.held);
-  for (int side = 0; side < SIDES && rc == 0 && k.n_pairs > 0; side++)
-    rc = open_side(&k, side, err);
+  for (int what = 0; what < (w->given ? READ : SIDES) && rc == 0 && k.n_pairs > 0; what++)
+    rc = open_to_read(&k, what, err);
   if (rc == 0) rc = look_all(&k, out, err);
+  for (int what = 0; what < READ; what++)
+    if (k.eval[what]) eval_close(k.eval[what]);
   for (int side = 0; side < SIDES; side++) {
-    if (k.eval[side]) eval_close(k.eval[side]);
     if (k.io[side]) io_close(k.io[side]);
     edits_free(&k.edits[side]);
     recipes_free(&k.r[side]);

@@ -18,7 +18,9 @@ struct narrowed {
   // Of the quantization that edits speak of: scales are searched for, or ranges need not hold 0; and to how many values
   // FORMAT_LEVELS moves elements, along which axis (0: it is another format).
   // compensates: elements are not near those of the source each, but what comes of all of them is (GPTQ).
-  bool searched, compensates;
+  // reduced: a bit of the codes is left free. given: scales are not those of the range, and the result's own are taken where
+  // they are larger.
+  bool searched, compensates, reduced, given;
   uint32_t levels, levels_axis;
   uint64_t memory;
   const volatile int *stop;

@@ -461,14 +461,24 @@ static int look_once(struct site_run *r, const struct site *s, uint32_t own_outp
   return 0;
 }
 
+// Of codes of a weight, not of a bias.
+static void add_linear(const struct recipes *r, uint32_t codes, struct narrowed *w) {
+  struct recipe_quantization q;
+  const struct recipe *x = &r->rows[codes];
+  if (x->kind != RECIPE_QUANTIZE_LINEAR || dtype_bits((enum dtype)x->dtype) > 16) return;
+  const bool found = recipe_quantize_linear_found(r, codes, &q);
+  w->given = w->given || !found;
+  w->reduced = w->reduced || (found && q.reduced);
+}
+
 // What edits say of how weights of a site were quantized.
 static void add_quantization(const struct site_run *r, const struct site *s, struct narrowed *w) {
   const struct model *m = r->e->result;
   for (uint32_t i = 0; i < s->n_constants[AFTER]; i++) {
     const struct model_tensor *t = &m->tensors[s->constants[AFTER][i].tensor];
-    if (!(t->flags & (TENSOR_NEW | TENSOR_REPLACED)) || t->recipe == NO_ID ||
-        !recipe_quantizes(r->e->recipes, t->recipe))
-      continue;
+    if (!(t->flags & (TENSOR_NEW | TENSOR_REPLACED)) || t->recipe == NO_ID) continue;
+    add_linear(r->e->recipes, recipe_unmoved(r->e->recipes, t->recipe), w);
+    if (!recipe_quantizes(r->e->recipes, t->recipe)) continue;
     const struct recipe_quantization q = recipe_quantization_of(r->e->recipes, t->recipe);
     w->searched = w->searched || q.format == FORMAT_NBITS_RTN || q.format == FORMAT_NBITS_KQUANT ||
                   q.format == FORMAT_NBITS_KQUANT_BEST || q.format == FORMAT_NBITS_HQQ;

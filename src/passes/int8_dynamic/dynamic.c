@@ -15,6 +15,7 @@
 //
 // Of the pass' versions: DynamicQuantizeLinear came with opset 11, to which a model is raised where it wants one.
 #include "dynamic.h"
+#include "dead_ends.h"
 #include "opset.h"
 #include "weights.h"
 
@@ -247,6 +248,9 @@ static void rewrite(struct dynamic *d) {
     }
   }
   dynamic_codes_finish(d);
+  if (!d->o->compat) return;
+  kit_site(&d->k, NO_ID, "unused"); // quantize_dynamic leaves none
+  dead_ends_drop_all(d->k.e);
 }
 
 static bool has_conv(const struct model *m) {

@@ -236,7 +236,7 @@ static const struct pass_option options[] = {
     {"activation-symmetric", PASS_FLAG, NULL, NULL, "ranges of gathered tables symmetric around 0",
      .read = read_activation_symmetric, THEIRS},
     {"force-quantize-no-input-check", PASS_FLAG, NULL, NULL,
-     "quantize constants for a Transpose too", PASS_MEMBER(dynamic_options, force_quantize),
+     "Transpose takes codes of constants alone", PASS_MEMBER(dynamic_options, force_quantize),
      THEIRS},
 };
 

@@ -100,8 +100,10 @@ struct dynamic_as dynamic_weights_as(const struct dynamic *d, const struct dynam
                           .layout = layout};
   if (layout == DYNAMIC_RECURRENT) as.type = DTYPE_INT8;
   as.symmetric = is_symmetric(o->weight_symmetric, as.type);
-  // ConvInteger takes one zero point for all channels: that of a symmetric range.
-  if (layout == DYNAMIC_FILTERS && as.axis != RECIPE_PER_TENSOR) as.symmetric = true;
+  // ConvInteger takes one zero point for all channels, DynamicQuantizeLSTM beside scales by channel none but 0: those of
+  // symmetric ranges.
+  const bool same_zeros = layout == DYNAMIC_FILTERS || layout == DYNAMIC_RECURRENT;
+  if (same_zeros && as.axis != RECIPE_PER_TENSOR) as.symmetric = true;
   return as;
 }
 

@@ -9,6 +9,7 @@
 // Only the main graph is quantized: what bodies compute was never seen by calibration.
 #include "static.h"
 
+#include "dead_ends.h"
 #include "infer.h"
 #include "opset.h"
 #include "ranges.h"
@@ -176,9 +177,13 @@ static int quantize(struct static_run *s, struct err *err) {
   kit_site(&s->k, NO_ID, "versions");
   kit_raise_ir(&s->k, ir_for(s, &u));
   if (s->contrib) kit_import(&s->k, s->graph, "com.microsoft", 1);
-  if (s->o->format == STATIC_QOPERATOR) return static_qoperator(s, err);
-  if (static_mark(s, err)) return -1;
-  return static_put(s, err);
+  const bool as_codes = s->o->format == STATIC_QOPERATOR;
+  if (as_codes ? static_qoperator(s, err) : (static_mark(s, err) || static_put(s, err))) return -1;
+  if (s->o->compat && (as_codes || !s->o->add_qdq_pair_to_weight)) { // as quantize_static leaves it
+    kit_site(&s->k, NO_ID, "unused");
+    dead_ends_drop_all(s->k.e);
+  }
+  return 0;
 }
 
 int static_pass(struct pass_env *env, const struct static_options *o, struct err *err) {

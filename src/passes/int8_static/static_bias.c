@@ -40,13 +40,15 @@ static uint32_t roomy(struct static_run *s, const struct static_bias *b, uint32_
                                                           : NO_ID;
 }
 
-// The weight of a bias that may need room: of a signed type, symmetric, not in blocks. A bias of zeros needs none.
+// The weight of a bias that may need room: of 8 or 16 bits, not in blocks; quantize_static has it for symmetric ones of a signed
+// type alone. (Codes come nearer to a zero point that stays.) A bias of zeros needs none.
 static struct static_entry *weight_of(struct static_run *s, const struct static_bias *b) {
   struct static_entry *w = static_entry_of(s, b->weight);
   if (!w || w->scales == NO_ID || !static_entry_of(s, b->input) || w->as.block || b->is_zero)
     return NULL;
-  const bool is_signed = w->as.type == DTYPE_INT8 || w->as.type == DTYPE_INT16;
-  return is_signed && w->as.symmetric ? w : NULL;
+  const bool is_signed = w->as.type == DTYPE_INT8 || w->as.type == DTYPE_INT16,
+             is_unsigned = w->as.type == DTYPE_UINT8 || w->as.type == DTYPE_UINT16;
+  return (is_signed && w->as.symmetric) || (!s->o->compat && (is_signed || is_unsigned)) ? w : NULL;
 }
 
 // The largest of lists of scales, element by element.

@@ -201,12 +201,15 @@ static int read_receivers(const struct reading *r, const struct json_value *v,
   out->n_receivers = 0;
   for (const struct json_value *x = json_first(v); x; x = json_next(x)) {
     struct span name;
-    bool there = false;
+    bool there = false, again = false;
     if (!json_as_string(x, &name))
       return refuse(r, err, "recv_nodes is not a list of names of nodes");
     for (struct kit_use u = kit_uses(&r->s->k, out->value); kit_use(&r->s->k, &u);)
       there = there || span_eq(model_name(r->s->k.m, r->s->k.m->nodes[u.node].name), name);
     if (!there) return refuse(r, err, "no node '%s' uses it (recv_nodes)", quote(name).s);
+    for (uint32_t i = 0; i < out->n_receivers; i++)
+      again = again || span_eq(list[i], name);
+    if (again) continue;
     list[out->n_receivers++] = span_of(arena_string(&r->s->arena, name), name.n);
   }
   out->receivers = list;

@@ -104,10 +104,19 @@ static void list_uses(struct static_run *s, uint32_t value, struct uses *uses) {
 
 // Nodes that take part (`which`): all, those that get the converted form, or those of a list that do not.
 enum part { ALL, RECEIVERS, OTHERS };
+static bool takes_part(struct static_run *s, uint32_t node, enum part which,
+                       const struct static_overrides *with) {
+  const char *why;
+  if (which == ALL) return true;
+  if ((which == RECEIVERS) != static_receives(s, with, node)) return false;
+  // Of a value of two types quantize_static leaves the float to nodes that it neither quantizes nor has in the list.
+  const bool is_listed = which == RECEIVERS && with->some_receive;
+  return !s->o->compat || is_listed || static_takes(s, node, &why);
+}
 static void move_uses(struct static_run *s, const struct uses *uses, uint32_t to, enum part which,
                       const struct static_overrides *with) {
   for (uint32_t i = 0; i + 1 < uses->n_at; i += 2)
-    if (which == ALL || (which == RECEIVERS) == static_receives(s, with, uses->at[i]))
+    if (takes_part(s, uses->at[i], which, with))
       edit_set_input(s->k.e, uses->at[i], uses->at[i + 1], to);
 }
 
@@ -206,6 +215,22 @@ static void put_pair(struct static_run *s, uint32_t value, struct span stem,
   TABLE_FREE(&uses, at);
 }
 
+// Does nobody keep the first type? quantize_static counts: names of nodes that it quantized, and those of the list.
+static bool all_receive(struct static_run *s, uint32_t value, const struct static_overrides *with) {
+  uint32_t n = 0, last = NO_ID;
+  bool all = true, any_nameless = false;
+  for (uint32_t i = 0; i + 1 < s->n_receivers; i += 2) {
+    const uint32_t node = s->receivers[i + 1];
+    if (s->receivers[i] != value || node == last) continue;
+    last = node;
+    all = all && static_receives(s, with, node);
+    const bool is_nameless = model_name(s->k.m, s->k.m->nodes[node].name).n == 0;
+    n += !is_nameless || !any_nameless;
+    any_nameless = any_nameless || is_nameless;
+  }
+  return s->o->compat && with->some_receive ? n == with->n_receivers : all;
+}
+
 // A value of one type for its producer, and of another for some consumers or all.
 static void put_converted(struct static_run *s, uint32_t value, struct span stem,
                           const struct static_form *f, const struct static_form *g,
@@ -215,10 +240,8 @@ static void put_converted(struct static_run *s, uint32_t value, struct span stem
   const bool is_output = kit_is_output(k, value);
   const struct edit_output named = {value, span_of("", 0)};
   const struct span second = kit_names_join(stem, "_convert", &k->site);
-  bool all = true;
+  const bool all = all_receive(s, value, with);
   list_uses(s, value, &uses);
-  for (uint32_t i = 0; i + 1 < s->n_receivers; i += 2)
-    if (s->receivers[i] == value) all = all && static_receives(s, with, s->receivers[i + 1]);
   const uint32_t source = is_output ? take_name(s, value, stem) : value;
   const uint32_t q = put_named(s, OP_QuantizeLinear, f, source, stem, "");
   uint32_t from, last;
@@ -228,7 +251,7 @@ static void put_converted(struct static_run *s, uint32_t value, struct span stem
   else
     from = put_named(s, OP_DequantizeLinear, f, q, stem, "");
   kit_note_like(k, from, source);
-  if (!all && !is_output) move_uses(s, &uses, from, OTHERS, with);
+  if (all || !is_output) move_uses(s, &uses, from, OTHERS, with);
   if (!all) {
     const struct span clone = kit_names_join(stem, "_convert_clone_DequantizeLinear", &k->site);
     from = static_put_node(s, OP_DequantizeLinear, f, q,
@@ -397,25 +420,11 @@ static int put_sharers(struct static_run *s, struct err *err) {
   return 0;
 }
 
-// The existing tool leaves no initializer that nothing uses.
-static void drop_unused(struct static_run *s) {
-  struct kit *k = &s->k;
-  for (uint32_t i = 0; i < k->m->n_tensors; i++) {
-    const struct model_tensor *t = &k->m->tensors[i];
-    if (!(t->flags & TENSOR_DEAD) && t->home == HOME_INITIALIZER && t->graph == s->graph &&
-        dead_ends_unused(k->m, t->owner)) {
-      kit_site(k, NO_ID, "unused");
-      dead_ends_drop(k->e, t->owner);
-    }
-  }
-}
-
 int static_put(struct static_run *s, struct err *err) {
   if (weights_params(s, err)) return -1;
   static_make_room(s);
   if (put_owners(s, err) || put_sharers(s, err)) return -1;
   if (!s->o->keep_float_bias) static_put_biases(s);
   static_put_recipes(s);
-  if (s->o->compat && !s->o->add_qdq_pair_to_weight) drop_unused(s);
   return 0;
 }

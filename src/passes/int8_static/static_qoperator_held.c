@@ -86,9 +86,9 @@ static bool make_room(struct static_qoperator_run *q, struct static_coded *c,
                       const struct static_qoperator_weight *w) {
   struct static_run *s = q->s;
   struct recipes *r = s->k.r;
-  if (w->bias == NO_ID || !w->x || !w->x->known || c->entry.as.type != DTYPE_INT8 ||
-      !c->entry.as.symmetric || (s->o->compat && s->o->weight != DTYPE_INT8))
-    return false;
+  const bool theirs =
+      c->entry.as.type == DTYPE_INT8 && c->entry.as.symmetric && s->o->weight == DTYPE_INT8;
+  if (w->bias == NO_ID || !w->x || !w->x->known || (s->o->compat && !theirs)) return false;
   const uint32_t bias = recipe_of(s, w->bias);
   const double scale = w->x->scale_is * (s->o->compat ? 1 : w->factor);
   const uint32_t x = int8_floats(r, (enum dtype)r->rows[bias].dtype, &scale, NO_ID);

@@ -114,7 +114,7 @@ static uint32_t weight_axis(struct static_qoperator_run *q, uint32_t node, enum 
     if (!kit_attr_int(k, node, "transB", 0, &transposed)) return RECIPE_PER_TENSOR;
     wanted = transposed > 0 ? 0 : 1;
   }
-  if (kind == STATIC_O_MATMUL && !q->s->o->compat && rank != 2) return RECIPE_PER_TENSOR;
+  if (kind == STATIC_O_MATMUL && rank != 2) return RECIPE_PER_TENSOR; // no runtime takes more
   return static_is_per_channel(q->s, w, wanted, NULL, &axis) ? axis : RECIPE_PER_TENSOR;
 }
 

@@ -49,3 +49,11 @@ void dead_ends_drop(struct edits *e, uint32_t value) {
     value = before;
   }
 }
+
+void dead_ends_drop_all(struct edits *e) {
+  const struct model *m = e->m;
+  for (uint32_t i = 0; i < m->n_tensors; i++) {
+    const struct model_tensor *t = &m->tensors[i];
+    if (!(t->flags & TENSOR_DEAD) && t->home == HOME_INITIALIZER) dead_ends_drop(e, t->owner);
+  }
+}

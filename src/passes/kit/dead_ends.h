@@ -11,5 +11,7 @@ bool dead_ends_unused(const struct model *m, uint32_t value);
 // graph input of its name), a Constant, or Identity and Transpose nodes and, behind them, what only
 // they used. NO_ID, values in use, and initializers that callers or training may mean are left alone.
 void dead_ends_drop(struct edits *e, uint32_t value);
+// The same of every initializer that nothing uses, of graphs and bodies.
+void dead_ends_drop_all(struct edits *e);
 
 #endif

@@ -1,0 +1,163 @@
+"""Each operator that quantize_static knows, alone between two others: with --compat onnxruntime both forms are what that tool writes.
+
+Random graphs have the usual ones many times over (test_static.py); here is every row of static_ops.def, with its options, and one that
+has none. What the tool writes must run, or ours must.
+"""
+
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.quantization import QuantFormat
+
+from quantized_alike import alike
+from static_pair import Setup, flags, theirs
+
+pytestmark = pytest.mark.in_memory
+
+ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
+FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
+TABLE = Path(__file__).resolve().parents[2] / "src" / "passes" / "int8_static" / "inside" / "static_ops.def"
+
+
+def normal(*dims):
+    return np.random.default_rng([3, *dims]).normal(0, 0.5, dims).astype(np.float32)
+
+
+def ints(*values):
+    return np.array(values, np.int64)
+
+
+ROWS, IMAGE = (2, 3, 8), (1, 4, 6, 6)
+# Operator: (dims of what it reads, its other inputs in order, attributes); None: an optional input.
+OPERATORS = {
+    "Add": (ROWS, [normal(8)], {}),
+    "ArgMax": (ROWS, [], {"axis": 2}),
+    "AveragePool": (IMAGE, [], {"kernel_shape": [2, 2], "strides": [2, 2]}),
+    "BatchNormalization": (IMAGE, [1 + normal(4), normal(4), normal(4), 1 + np.abs(normal(4))], {}),
+    "Clip": (ROWS, [np.float32(0), np.float32(6)], {}),
+    "Concat": (ROWS, [normal(2, 3, 8)], {"axis": 1}),
+    "Conv": (IMAGE, [normal(5, 4, 3, 3), normal(5)], {}),
+    "ConvTranspose": (IMAGE, [normal(4, 5, 3, 3), normal(5)], {}),
+    "CumSum": (ROWS, [ints(1)[0]], {}),
+    "Flatten": (ROWS, [], {}),
+    "Gather": (ROWS, [ints(1, 0)], {"axis": 1}),
+    "GatherElements": (ROWS, [np.zeros((2, 2, 8), np.int64)], {"axis": 1}),
+    "Gemm": ((3, 8), [normal(5, 8), normal(5)], {"transB": 1}),
+    "GlobalAveragePool": (IMAGE, [], {}),
+    "InstanceNormalization": (IMAGE, [1 + normal(4), normal(4)], {}),
+    "LayerNormalization": (ROWS, [1 + normal(8), normal(8)], {}),
+    "LeakyRelu": (ROWS, [], {"alpha": 0.2}),
+    "MatMul": (ROWS, [normal(8, 5)], {}),
+    "MaxPool": (IMAGE, [], {"kernel_shape": [2, 2]}),
+    "Mul": (ROWS, [normal(8)], {}),
+    "Pad": (IMAGE, [ints(0, 0, 1, 1, 0, 0, 0, 0)], {}),
+    "Relu": (ROWS, [], {}),
+    "Reshape": (ROWS, [ints(2, 24)], {}),
+    "Resize": (IMAGE, [None, np.array([1, 1, 2, 2], np.float32)],
+               {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}),
+    "Sigmoid": (ROWS, [], {}),
+    "Slice": (ROWS, [ints(0), ints(2), ints(1)], {}),
+    "Softmax": (ROWS, [], {"axis": 1}),
+    "Split": (ROWS, [ints(3, 5)], {"axis": 2}),
+    "Squeeze": ((1, 3, 8), [ints(0)], {}),
+    "TopK": (ROWS, [ints(2)], {}),
+    "Transpose": (ROWS, [], {"perm": [0, 2, 1]}),
+    "Unsqueeze": (ROWS, [ints(0)], {}),
+    "Where": (ROWS, [normal(2, 3, 8)], {}),
+    "Tanh": (ROWS, [], {}),  # no row
+}  # fmt: skip
+# Others that a row has its own rules for.
+VARIANTS = {
+    "Pad, reflect": ("Pad", IMAGE, [ints(0, 0, 1, 1, 0, 0, 0, 0)], {"mode": "reflect"}),
+    "Pad with a number": ("Pad", IMAGE, [ints(0, 0, 1, 1, 0, 0, 0, 0), np.float32(0.5)], {}),
+    "Softmax, the last": ("Softmax", ROWS, [], {"axis": -1}),
+    "MatMul by a vector": ("MatMul", ROWS, [normal(8)], {}),
+    "MatMul of batches": ("MatMul", ROWS, [normal(2, 8, 5)], {}),
+    "a depthwise Conv": ("Conv", IMAGE, [normal(4, 1, 3, 3)], {"group": 4}),
+    "Relu6": ("Clip", ROWS, [np.float32(-1), np.float32(1)], {}),
+}
+CASES = {**{op: (op, *rest) for op, rest in OPERATORS.items()}, **VARIANTS}
+ELSEWHERE = {"DequantizeLinear", "QuantizeLinear", "EmbedLayerNormalization"}  # never; and test_static_qoperator.py
+
+
+def test_every_row_has_a_case():
+    rows = set(re.findall(r'^STATIC_OP\("(\w+)"', TABLE.read_text(), re.M))
+    assert rows - ELSEWHERE == set(OPERATORS) - {"Tanh"}
+
+
+def model_of(case):
+    """x ─ Add ─ the operator ─ Mul: what it is given is quantized, and what it gives."""
+    op, dims, others, attributes = CASES[case]
+    tensors, inputs = {"c": normal(*dims), "d": np.float32(1.5)}, ["h"]
+    for i, x in enumerate(others):
+        inputs.append("" if x is None else f"i{i}")
+        if x is not None:
+            tensors[f"i{i}"] = x
+    if op == "Where":
+        tensors["mask"] = normal(*dims) > 0
+        inputs = ["mask", *inputs]
+    outputs = ["o", "p"] if op in ("Split", "TopK") else ["o"]
+    nodes = [helper.make_node("Add", ["x", "c"], ["h"], "before"), helper.make_node(op, inputs, outputs, "it", **attributes)]
+    y = ["o", "p"][1:] if op == "TopK" else []
+    if op != "ArgMax":
+        nodes.append(helper.make_node("Mul", ["o", "d"], ["y"], "behind"))
+        y.append("y")
+    kind = {"p": INT64, "o": INT64}
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", FLOAT, dims)],
+        [helper.make_tensor_value_info(v, kind.get(v, FLOAT), None) for v in y or ["o"]],
+        [numpy_helper.from_array(np.asarray(a), n) for n, a in tensors.items()])  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return onnx.shape_inference.infer_shapes(model), {"x": normal(*dims)}
+
+
+def runs(path, feeds):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    try:
+        onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"]).run(None, feeds)
+    except Exception:  # the runtime raises what it likes
+        return False
+    return True
+
+
+CODES = QuantFormat.QOperator
+FORMS = {
+    "qdq": Setup("uint8", per_channel=True),
+    "qdq, int8": Setup(),
+    "qdq, listed": Setup("uint8", ops=("Add", "Mul")),
+    "qoperator": Setup("uint8", per_channel=True, form=CODES),
+    "qoperator, int8": Setup(form=CODES),
+    "qoperator, forced": Setup("uint8", form=CODES, extra={"ForceQuantizeNoInputCheck": True}),
+}
+
+
+def forms_of(case):
+    """All; ordinarily one of each kind, others for each case."""
+    return [*FORMS] if ALL else [*FORMS][[*CASES].index(case) % 3 :: 3]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_operator_as_the_tool_quantizes_it(weir, tmp_path, case):
+    model, feeds = model_of(case)
+    source, cache, made, out = (tmp_path / n for n in ("m.onnx", "c.json", "t.onnx", "o.onnx"))
+    onnx.save(model, source)
+    for form in forms_of(case):
+        setup = FORMS[form]
+        setup = Setup(**{**vars(setup), "ops": (*setup.ops, CASES[case][0])}) if setup.ops else setup
+        failure = theirs(source, made, cache, setup, [feeds])
+        weir("static", source, out, "--force", *flags(setup, cache, tmp_path))
+        if not failure and not runs(made, feeds):
+            failure = "what the tool writes does not run"
+        if failure:
+            print(case, form, failure)
+            assert runs(out, feeds), (form, failure)
+        else:
+            assert alike(out, made) == [], form
