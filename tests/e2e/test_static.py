@@ -548,6 +548,28 @@ def test_given_zero_points_are_of_the_type_that_the_constant_gets(weir, tmp_path
     assert "zero_point -5 is not from 0 to 255, what uint8 holds" in said and "quant_type" in said
 
 
+def test_given_zero_points_are_refused_in_either_form(weir, tmp_path):
+    model = Model(tmp_path, [helper.make_node("MatMul", ["x", "w"], ["y"], "m")], {"w": numbers(8, 4)}, {"x": numbers(16, 8)})
+    file = tmp_path / "o.json"
+    file.write_text(json.dumps({"w": [{"scale": 0.1, "zero_point": 200}]}))
+    for form in "qdq", "qoperator":
+        said = model.ours(weir, "--format", form, "--override", file, code=2)
+        assert "override of tensor 'w': zero_point 200 is not from -128 to 127, what int8 holds" in said
+
+
+def test_given_numbers_for_more_channels_than_are_kept(weir, tmp_path):
+    """2^32 + 2 channels without an element each, in memory too, are no two."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"], "m")]
+    model = Model(tmp_path, nodes, {"w": numbers(8, 4)}, {"x": numbers(16, 8)})
+    made = onnx.load(model.path)
+    made.graph.initializer[0].CopyFrom(TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[0, 2**32 + 2], raw_data=b""))
+    onnx.save(made, model.path)
+    file = tmp_path / "o.json"
+    file.write_text(json.dumps({"w": [{"axis": 1, "rmin": -1, "rmax": 1}]}))
+    said = model.ours(weir, "--override", file, code=2)
+    assert "override of tensor 'w': 4294967298 channels, and no more than 1048576 take given numbers" in said
+
+
 def test_float8_wants_a_deviation(weir, small):
     said = small.ours(weir, "--activation-type", "float8e4m3fn", "--weight-type", "float8e4m3fn", code=66)
     assert "no standard deviation" in said and "--method distribution" in said

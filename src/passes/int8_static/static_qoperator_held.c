@@ -130,7 +130,6 @@ static const struct static_held *take_constant(struct static_qoperator_run *q,
                                                const struct static_role *role, uint32_t axis) {
   struct static_run *s = q->s;
   struct model_constant at;
-  struct err err;
   model_resolve_constant(s->k.m, w->value, &at);
   struct static_coded new = {.tensor = at.tensor,
                              .entry = {.value = at.value,
@@ -139,7 +138,8 @@ static const struct static_held *take_constant(struct static_qoperator_run *q,
                                        .axis = axis,
                                        .provider = NO_ID,
                                        .role = role}};
-  if (static_weight_params(s, &new.entry, &err)) return NULL;
+  q->failed = static_weight_params(s, &new.entry, q->err) != 0;
+  if (q->failed) return NULL;
   new.codes_recipe = static_weight_codes(s, &new.entry);
   if (new.codes_recipe == NO_ID) return NULL;
   struct static_coded *c = NULL;
@@ -193,11 +193,11 @@ const struct static_held *static_qoperator_take_weight(struct static_qoperator_r
 
 // ---- biases ------------------------------------------------------------------------------------
 
-bool static_qoperator_can_bias(struct static_qoperator_run *q, uint32_t bias, uint32_t channels) {
+bool static_qoperator_can_bias(struct static_qoperator_run *q, uint32_t bias, uint64_t channels) {
   if (!static_is_constant(q->s, bias)) return false;
   const uint32_t of = recipe_of(q->s, bias), rank = q->s->k.r->rows[of].rank;
   if (q->s->k.r->rows[of].count == 0) return false;
-  return channels == 1 || (rank > 0 && recipe_dims(q->s->k.r, of)[rank - 1] == (int64_t)channels);
+  return channels == 1 || (rank > 0 && (uint64_t)recipe_dims(q->s->k.r, of)[rank - 1] == channels);
 }
 
 uint32_t static_qoperator_bias(struct static_qoperator_run *q, uint32_t bias,

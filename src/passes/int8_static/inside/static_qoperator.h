@@ -35,6 +35,8 @@ struct static_bias_codes {
 
 struct static_qoperator_run {
   struct static_run *s;
+  struct err *err; // of what ends the run
+  bool failed;
   uint32_t node;                   // that is looked at
   bool reported;                   // it, with a weight
   TABLE(struct static_held, held); // by value id
@@ -73,7 +75,7 @@ bool static_qoperator_result(struct static_qoperator_run *q, uint32_t value,
 uint32_t static_qoperator_bias(struct static_qoperator_run *q, uint32_t bias,
                                const struct static_held *x, const struct static_held *w,
                                double factor);
-bool static_qoperator_can_bias(struct static_qoperator_run *q, uint32_t bias, uint32_t channels);
+bool static_qoperator_can_bias(struct static_qoperator_run *q, uint32_t bias, uint64_t channels);
 
 // ---- operators (static_qoperator_nodes.c) --------------------------------------------------------
 
