@@ -440,6 +440,50 @@ static void mark_removable(struct static_run *s, uint32_t node) {
   if (!leaves) mark(s, out, false);
 }
 
+// ---- weights that callers may override -----------------------------------------------------------
+
+// The inputs of a node that are marked, whatever they are: [*first, *first + result).
+static uint32_t marked_inputs(struct static_run *s, uint32_t node, uint32_t *first) {
+  const struct static_op *op = static_op_named(model_name(s->k.m, s->k.m->nodes[node].op_type));
+  const bool forced = s->o->force_quantize_no_input_check;
+  *first = 0;
+  switch ((op ? op : &own)->qdq) {
+  case STATIC_Q_OWN:
+  case STATIC_Q_PAD: return kit_n_in(&s->k, node);
+  case STATIC_Q_CONV:
+  case STATIC_Q_GEMM:
+  case STATIC_Q_MATMUL:
+  case STATIC_Q_NORM: return 2;
+  case STATIC_Q_SPLIT: return 1;
+  case STATIC_Q_SHARE:
+  case STATIC_Q_MAXPOOL:
+  case STATIC_Q_RESIZE:
+  case STATIC_Q_GATHER: return forced ? 1 : 0;
+  case STATIC_Q_WHERE: *first = 1; return forced ? 2 : 0;
+  case STATIC_Q_REMOVABLE:
+  case STATIC_Q_NEVER: break;
+  }
+  return 0;
+}
+
+bool static_skips_overridable(struct static_run *s, uint32_t node) {
+  struct static_params p;
+  uint32_t first;
+  const uint32_t n = marked_inputs(s, node, &first);
+  for (uint32_t i = first; i < first + n && i < kit_n_in(&s->k, node); i++) {
+    const uint32_t value = kit_in(&s->k, node, i);
+    if (!kit_is_overridable(s->k.m, value) || static_is_constant(s, value) ||
+        !static_is_float(s, value) || static_params_of(s, value, &p))
+      continue;
+    kit_report(&s->k, &(struct kit_report){.node = node,
+                                           .reason = "overridable_weight",
+                                           .skipped = true,
+                                           .weight = value + 1});
+    return true;
+  }
+  return false;
+}
+
 // ---- the walk ------------------------------------------------------------------------------------
 
 static void mark_own(struct static_run *s, uint32_t node) {
@@ -493,6 +537,7 @@ int static_mark(struct static_run *s, struct err *err) {
       if (*why) kit_skipped(k, n, why);
       continue;
     }
+    if (static_skips_overridable(s, n)) continue;
     mark_node(s, n);
     if (k->m->nodes[n].flags & NODE_DEAD) continue;
     if (is_done(s, n)) kit_converted(k, n, "quantized");

@@ -48,6 +48,10 @@ static void visit(struct static_qoperator_run *q, uint32_t node) {
     takes = false;
   q->node = node;
   q->reported = false;
+  if (takes && static_skips_overridable(q->s, node)) {
+    takes = false;
+    why = "";
+  }
   if (takes) {
     why = static_qoperator_compute(q, node, op->qop);
     if (!why && !q->reported) kit_converted(k, node, "quantized");

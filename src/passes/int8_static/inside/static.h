@@ -215,6 +215,9 @@ bool static_is_constant(struct static_run *s, uint32_t value);
 enum dtype static_dtype(struct static_run *s, uint32_t value);
 // A value of float32 or float16, or such a constant.
 bool static_is_float(struct static_run *s, uint32_t value);
+// Would the node quantize a weight that callers may override? It has no elements to go by, and no range unless RANGES or an
+// override says one. Then it is reported, and the node is to stay.
+bool static_skips_overridable(struct static_run *s, uint32_t node);
 // May nobody quantize behind it?
 bool static_leaves_output(const struct static_run *s, uint32_t node);
 
