@@ -548,6 +548,23 @@ def test_given_zero_points_are_of_the_type_that_the_constant_gets(weir, tmp_path
     assert "zero_point -5 is not from 0 to 255, what uint8 holds" in said and "quant_type" in said
 
 
+def test_twenty_thousand_weights(weir, tmp_path):
+    """Of nodes that share a bias: a look at all others for each of them would be 400 million."""
+    n = 20000
+    inits = [numpy_helper.from_array(numbers(4, 4), f"w{i}") for i in range(n)] + [numpy_helper.from_array(numbers(4), "b")]
+    nodes = [helper.make_node("Gemm", [f"t{i}", f"w{i}", "b"], [f"t{i + 1}"], f"n{i}") for i in range(n)]
+    ends = [helper.make_tensor_value_info(name, FLOAT, [2, 4]) for name in ("t0", f"t{n}")]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], inits)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
+    array = lambda x: {"data": [float(x)], "dtype": "float32", "CLS": "numpy.array"}  # noqa: E731
+    data = {f"t{i}": {"lowest": array(-1), "highest": array(1), "CLS": "TensorData"} for i in range(n + 1)}
+    (tmp_path / "c.json").write_text(json.dumps({
+        "CLS": "TensorsData", "data": data, "smooth_quant": False,
+        "calibration_method": {"CLS": "CalibrationMethod", "value": "CalibrationMethod.MinMax"}}))  # fmt: skip
+    done = weir("static", tmp_path / "m.onnx", tmp_path / "o.onnx", "--ranges", tmp_path / "c.json", "--dry-run")
+    assert f"{n} weights quantized to int8 by channel" in done.out
+
+
 def test_given_zero_points_are_refused_in_either_form(weir, tmp_path):
     model = Model(tmp_path, [helper.make_node("MatMul", ["x", "w"], ["y"], "m")], {"w": numbers(8, 4)}, {"x": numbers(16, 8)})
     file = tmp_path / "o.json"

@@ -132,8 +132,9 @@ static uint32_t turned_weight(struct static_run *s, uint32_t node, uint32_t slot
   const uint32_t value = kit_in(k, node, slot);
   struct model_constant c;
   uint32_t made = NO_ID;
-  for (uint32_t i = 0; i < s->n_turned && made == NO_ID; i++)
-    if (s->turned[i].value == value && s->turned[i].axis == along) made = s->turned[i].copy;
+  if (value >= s->n_turned_of) TABLE_ADD(s, turned_of, value + 1 - s->n_turned_of);
+  for (uint32_t i = s->turned_of[value]; i && made == NO_ID; i = s->turned[i - 1].next)
+    if (s->turned[i - 1].axis == along) made = s->turned[i - 1].copy;
   if (made == NO_ID) {
     model_resolve_constant(k->m, value, &c);
     kit_site(k, node, "own_weight");
@@ -143,7 +144,8 @@ static uint32_t turned_weight(struct static_run *s, uint32_t node, uint32_t slot
     made = edit_add_tensor(k->e, s->graph,
                            kit_names_take(&k->names, KIT_VALUES, s->graph, wanted, &k->site),
                            edit_tensor_recipe(k->e, c.tensor));
-    *TABLE_PUSH(s, turned) = (struct static_turned){value, along, made};
+    *TABLE_PUSH(s, turned) = (struct static_turned){value, along, made, s->turned_of[value]};
+    s->turned_of[value] = s->n_turned;
   }
   edit_set_input(k->e, node, slot, made);
   return made;
@@ -174,37 +176,49 @@ static void mark_output(struct static_run *s, uint32_t node) {
 
 // ---- biases --------------------------------------------------------------------------------------
 
-// The number behind `stem` in an initializer's name; -1: none.
-static int64_t number_behind(struct span stem, struct span name) {
-  int64_t x = 0;
-  if (name.n <= stem.n || name.n > stem.n + 9 || memcmp(name.at, stem.at, stem.n) != 0) return -1;
-  for (size_t i = stem.n; i < name.n; i++) {
-    if (name.at[i] < '0' || name.at[i] > '9') return -1;
-    x = x * 10 + (name.at[i] - '0');
+enum { MOST_DIGITS = 9 };
+
+// An initializer's name: the number at its end, for each name that may stand before it.
+static void note_number(struct static_run *s, struct span name) {
+  uint32_t number = 0, unit = 1;
+  for (size_t n = 1; n < name.n && n <= MOST_DIGITS; n++, unit *= 10) {
+    const uint8_t digit = name.at[name.n - n];
+    if (digit < '0' || digit > '9') return;
+    number += (uint32_t)(digit - '0') * unit;
+    const uint32_t stem = model_find_name(s->k.m, span_of(name.at, name.n - n));
+    if (stem == NO_ID) continue;
+    if (stem >= s->n_numbers) TABLE_ADD(s, numbers, stem + 1 - s->n_numbers);
+    if (number >= s->numbers[stem]) s->numbers[stem] = number + 1;
   }
-  return x;
+}
+
+// 1 + the largest number behind a name, over all initializers.
+static uint32_t next_number(struct static_run *s, uint32_t name) {
+  const struct model *m = s->k.m;
+  const uint32_t unseen = s->n_numbers == 0 ? m->n_tensors : 0;
+  for (uint32_t i = 0; i < unseen; i++) {
+    const struct model_tensor *t = &m->tensors[i];
+    if (t->flags & TENSOR_DEAD || t->home != HOME_INITIALIZER || t->graph != s->graph) continue;
+    note_number(s, model_name(m, t->name));
+  }
+  if (name >= s->n_numbers) TABLE_ADD(s, numbers, name + 1 - s->n_numbers);
+  return s->numbers[name];
 }
 
 // A copy of the bias for this node alone, called as the existing tool calls it.
 static uint32_t own_bias(struct static_run *s, uint32_t node, uint32_t slot) {
   struct kit *k = &s->k;
   const uint32_t value = kit_in(k, node, slot);
-  int64_t most = -1;
   struct model_constant c;
   model_resolve_constant(k->m, value, &c);
   kit_site(k, node, "own_bias");
   const struct span name = model_value_name(k->m, c.value);
-  for (uint32_t i = 0; i < k->m->n_tensors; i++) {
-    const struct model_tensor *t = &k->m->tensors[i];
-    if (t->flags & TENSOR_DEAD || t->home != HOME_INITIALIZER || t->graph != s->graph) continue;
-    const int64_t x = number_behind(name, model_name(k->m, t->name));
-    if (x > most) most = x;
-  }
-  const struct span wanted = span_str(
-      arena_printf(&k->site, "%.*s%ld", (int)name.n, (const char *)name.at, (long)(most + 1)));
-  const uint32_t made = edit_add_tensor(
-      k->e, s->graph, kit_names_take(&k->names, KIT_VALUES, s->graph, wanted, &k->site),
-      edit_tensor_recipe(k->e, c.tensor));
+  const struct span wanted =
+      span_str(arena_printf(&k->site, "%.*s%u", (int)name.n, (const char *)name.at,
+                            next_number(s, k->m->values[c.value].name)));
+  const struct span taken = kit_names_take(&k->names, KIT_VALUES, s->graph, wanted, &k->site);
+  const uint32_t made = edit_add_tensor(k->e, s->graph, taken, edit_tensor_recipe(k->e, c.tensor));
+  note_number(s, taken);
   edit_set_input(k->e, node, slot, made);
   return made;
 }
@@ -527,6 +541,17 @@ static bool is_done(struct static_run *s, uint32_t node) {
          static_is_marked(s, kit_out(&s->k, node, 0));
 }
 
+static void note_receiver(struct static_run *s, uint32_t value, uint32_t node) {
+  if (value >= s->n_receivers_of) TABLE_ADD(s, receivers_of, value + 1 - s->n_receivers_of);
+  *TABLE_PUSH(s, receivers) = (struct static_receiver){.node = node};
+  struct static_receivers *of = &s->receivers_of[value];
+  if (of->last)
+    s->receivers[of->last - 1].next = s->n_receivers;
+  else
+    of->first = s->n_receivers;
+  of->last = s->n_receivers;
+}
+
 int static_mark(struct static_run *s, struct err *err) {
   struct kit *k = &s->k;
   (void)err;
@@ -542,10 +567,7 @@ int static_mark(struct static_run *s, struct err *err) {
     if (k->m->nodes[n].flags & NODE_DEAD) continue;
     if (is_done(s, n)) kit_converted(k, n, "quantized");
     for (uint32_t i = 0; i < kit_n_in(k, n); i++)
-      if (kit_in(k, n, i) != NO_ID) {
-        *TABLE_PUSH(s, receivers) = kit_in(k, n, i);
-        *TABLE_PUSH(s, receivers) = n;
-      }
+      if (kit_in(k, n, i) != NO_ID) note_receiver(s, kit_in(k, n, i), n);
   }
   mark_sums(s);
   return 0;

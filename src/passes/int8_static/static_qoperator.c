@@ -31,8 +31,8 @@ static void stay(struct static_qoperator_run *q, uint32_t node) {
   for (uint32_t i = 0; q->s->o->compat && i < kit_n_in(k, node); i++) {
     struct static_held *h = static_qoperator_held(q, kit_in(k, node, i));
     if (h && h->constant) h->wanted = true;
-    for (uint32_t b = 0; b < q->n_biases; b++)
-      if (q->biases[b].value == kit_in(k, node, i)) q->biases[b].wanted = true;
+    struct static_bias_codes *b = static_qoperator_bias_of(q, kit_in(k, node, i));
+    if (b) b->wanted = true;
   }
 }
 
@@ -168,6 +168,8 @@ int static_qoperator(struct static_run *s, struct err *err) {
   TABLE_FREE(&q, held);
   TABLE_FREE(&q, order);
   TABLE_FREE(&q, coded);
+  TABLE_FREE(&q, coded_of);
   TABLE_FREE(&q, biases);
+  TABLE_FREE(&q, bias_of);
   return q.failed ? -1 : 0;
 }

@@ -165,6 +165,15 @@ struct static_bias {
 // A weight with scales along another axis than the first of its nodes wants them: a copy of it.
 struct static_turned {
   uint32_t value, axis, copy;
+  uint32_t next; // of the same value: + 1
+};
+
+// A node that was quantized, for each of its inputs; those of a value, in order: rows + 1.
+struct static_receiver {
+  uint32_t node, next;
+};
+struct static_receivers {
+  uint32_t first, last;
 };
 
 // A MatMul and the Add of its bias, for the recipes.
@@ -181,7 +190,6 @@ struct static_made {
 
 struct static_run {
   struct kit k;
-  struct int8 q;
   const struct static_options *o;
   const struct ranges *ranges;
   uint32_t graph; // the main one
@@ -197,9 +205,11 @@ struct static_run {
   TABLE(uint32_t, bias_of); // by value id: 1 + which
   TABLE(struct static_linear, linears);
   TABLE(struct static_turned, turned);
+  TABLE(uint32_t, turned_of);       // by value id: 1 + the last
+  TABLE(uint32_t, numbers);         // by name id: 1 + the largest number behind it in an initializer's name
   TABLE(struct static_made, made); // by value id
-  TABLE(uint32_t,
-        receivers); // nodes that were quantized, in order, for each input: pairs (value, node)
+  TABLE(struct static_receiver, receivers);
+  TABLE(struct static_receivers, receivers_of); // by value id
 };
 
 int static_pass(struct pass_env *env, const struct static_options *o, struct err *err);
