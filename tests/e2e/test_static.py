@@ -548,6 +548,23 @@ def test_given_zero_points_are_of_the_type_that_the_constant_gets(weir, tmp_path
     assert "zero_point -5 is not from 0 to 255, what uint8 holds" in said and "quant_type" in said
 
 
+@pytest.mark.parametrize("form", ["", ",form=flat"])
+@pytest.mark.parametrize("words, least", [("", 30), (",op-types=all", 25), (",format=qoperator", 30), (",format=int32-bias", 30)])
+def test_ranges_of_the_source_do_for_what_conv2matmul_made_of_it(weir, tmp_path, form, words, least):
+    """Values before a Transpose, Reshape … have the range of what is behind, others that of what is before. Of a product with a bias
+    only the sum was seen: it stays float."""
+    nodes = [helper.make_node("Conv", ["x", "w", "b"], ["h"], "c1"), helper.make_node("Relu", ["h"], ["r"], "relu"),
+             helper.make_node("Conv", ["r", "v"], ["s"], "c2", strides=[2, 2]),
+             helper.make_node("Conv", ["s", "u"], ["y"], "c3", pads=[1, 1, 1, 1])]  # fmt: skip
+    tensors = {"w": numbers(16, 8, 1, 1), "b": numbers(16), "v": numbers(8, 16, 1, 1), "u": numbers(8, 8, 1, 1)}
+    model = Model(tmp_path, nodes, tensors, {"x": numbers(1, 8, 6, 10)}, ["s", "y"])
+    out = tmp_path / "chain.onnx"
+    weir("run", model.path, out, "--pass", f"conv2matmul:extended-conv1x1{form}", "--pass", f"static:ranges={model.cache}{words}")
+    made = onnx.load(out)
+    assert sum(i.data_type == TensorProto.INT8 and len(i.dims) == 2 for i in made.graph.initializer) >= 3 - ("qoperator" in words)
+    assert decibels(run(model.path, model.feeds), run(out, model.feeds, True)) > least
+
+
 def test_twenty_thousand_weights(weir, tmp_path):
     """Of nodes that share a bias: a look at all others for each of them would be 400 million."""
     n = 20000

@@ -54,6 +54,16 @@ double int8_rounded(enum dtype type, double x);
 struct ranges; // ranges.h
 void int8_ranges(struct kit *k, const struct ranges *ranges, bool inherit, struct int8_range *out);
 
+// Channels of a value.
+struct int8_channels {
+  uint32_t value;
+  int64_t axis; // from the front, or from the end below 0
+};
+// From a value to that whose elements, moved, it is (before Transpose, Reshape and their kin), and to the axis of the channels
+// there. False: it is made otherwise.
+bool int8_moved_from(struct kit *k, struct int8_channels *p);
+bool int8_same_axis(struct kit *k, const struct int8_channels *p, int32_t axis);
+
 // ---- recipes -----------------------------------------------------------------------------------
 
 // Ids of recipes, or of values that hold them.

@@ -128,6 +128,7 @@ static int end(struct static_run *s, struct err *err) {
   TABLE_FREE(s, biases);
   TABLE_FREE(s, bias_of);
   TABLE_FREE(s, linears);
+  TABLE_FREE(s, left);
   TABLE_FREE(s, turned);
   TABLE_FREE(s, turned_of);
   TABLE_FREE(s, numbers);

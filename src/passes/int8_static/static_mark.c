@@ -110,6 +110,7 @@ static const struct static_entry unmarked = {.provider = NO_ID, .scales = NO_ID,
 
 static void mark(struct static_run *s, uint32_t value, bool weight) {
   if (!static_is_float(s, value) || static_entry_of(s, value)) return;
+  if (value < s->n_left && s->left[value]) return;
   struct static_entry *e = entry_for(s, value);
   *e = unmarked;
   e->value = value;

@@ -11,11 +11,13 @@
 //   MatMul(x, W), MatMul(x, V)    s = awq [means, XᵀX, W, V]
 //                                 x_awq = Mul(x, 1 / s);  MatMulNBits(x_awq, s W), MatMulNBits(x_awq, s V)
 //
-// Values are found by their names at this point of the pipeline. All weights have theirs, or nothing is edited: a
+// Values are found by their names at this point of the pipeline; those that a pass before put behind a Reshape or its kin by what
+// that was given, whose rows have the same elements. All weights have theirs, or nothing is edited: a
 // weight that was rounded because nobody looked at its value is not what was asked for.
 #include "nbits.h"
 
 #include "gram.h"
+#include "int8.h"
 #include "ranges.h"
 
 struct finding {
@@ -56,13 +58,28 @@ static int companion(struct finding *f, struct err *err) {
                      f->ranges->data_sha256, &f->file, err);
 }
 
+enum { MOST_MOVES = 64 };
+
+// What RANGES says of the rows of a value; NULL: nothing. Bodies and functions may call theirs as the main graph calls others.
+static const struct ranges_value *rows_of(const struct finding *f, uint32_t x) {
+  struct kit *k = &f->w->k;
+  struct int8_channels p = {x, -1};
+  for (int i = 0; i < MOST_MOVES; i++) {
+    const bool named = k->m->values[p.value].graph == k->m->main_graph;
+    const struct ranges_value *v =
+        named ? ranges_find(f->ranges, model_value_name(k->m, p.value)) : NULL;
+    if (v && v->gram_k > 0 && int8_same_axis(k, &p, -1)) return v;
+    if (i == 0) kit_infer(k); // it follows dims
+    if (!int8_moved_from(k, &p)) return NULL;
+  }
+  return NULL;
+}
+
 static int find_one(struct finding *f, struct nbits_site *s, struct err *err) {
   const struct model *m = f->w->k.m;
   const uint32_t x = model_input(m, &m->nodes[s->node], 0);
   const struct span value = model_value_name(m, x);
-  // Bodies and functions may call theirs as the main graph calls others.
-  const bool named = m->values[x].graph == m->main_graph;
-  const struct ranges_value *v = named ? ranges_find(f->ranges, value) : NULL;
+  const struct ranges_value *v = rows_of(f, x);
   uint64_t k, columns;
   if (!nbits_shape(m, s, &k, &columns))
     return err_set(err, ERR_MODEL, "the weight '%s' has no size", quote(model_name(m, s->name)).s);
@@ -137,7 +154,7 @@ static int scale_share(struct finding *f, struct nbits_site *sites, uint32_t sha
   struct nbits_work *w = f->w;
   const struct nbits_share *h = &w->shares[share];
   const struct span value = model_value_name(w->k.m, h->value);
-  const struct ranges_value *v = ranges_find(f->ranges, value);
+  const struct ranges_value *v = rows_of(f, h->value);
   uint32_t *of = arena_alloc(w->k.env->scratch, h->n * sizeof *of), n_of = 0, gram = NO_ID;
   for (uint32_t j = 0, i = h->first; j < h->n; j++, i = sites[i].next_of_it) {
     if (!v->channel_mean || v->n_channels != v->gram_k) return no_means(f, &sites[i], value, err);

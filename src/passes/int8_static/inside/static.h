@@ -204,6 +204,7 @@ struct static_run {
   TABLE(struct static_bias, biases);
   TABLE(uint32_t, bias_of); // by value id: 1 + which
   TABLE(struct static_linear, linears);
+  TABLE(bool, left); // by value id: stays float, whoever would mark it
   TABLE(struct static_turned, turned);
   TABLE(uint32_t, turned_of);       // by value id: 1 + the last
   TABLE(uint32_t, numbers);         // by name id: 1 + the largest number behind it in an initializer's name
@@ -254,7 +255,8 @@ struct static_entry *static_entry_of(struct static_run *s, uint32_t value);
 bool static_is_marked(struct static_run *s, uint32_t value);
 int static_mark(struct static_run *s, struct err *err);
 int static_put(struct static_run *s, struct err *err);
-// One of the three recipes for biases (static_recipes.c). Of a MatMul: then what it gives is not quantized; a bias behind it is noted.
+// Is what a MatMul gives not to be quantized (static_recipes.c)? So it is in the three recipes for biases; a bias behind it is noted.
+// Else it is so where there is no range of it, but a bias behind it: of a convolution that became a MatMul only the sum was seen.
 bool static_mark_linear(struct static_run *s, uint32_t node);
 void static_put_recipes(struct static_run *s);
 // The form of operators on codes (static_qoperator.c).
