@@ -565,6 +565,29 @@ def test_ranges_of_the_source_do_for_what_conv2matmul_made_of_it(weir, tmp_path,
     assert decibels(run(model.path, model.feeds), run(out, model.feeds, True)) > least
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("words", ["dynamic", "dynamic --compat onnxruntime", "static", "static --format qoperator",
+                                   "static --minimum-real-range 0.1", "static --block-size 16", "quantize", "quantize --algorithm rtn"])
+def test_a_weight_that_is_not_finite_is_refused_alike(weir, tmp_path, words, bad):
+    """Exit code 1, the weight by name, and a hint that works: leave out the weight, or the node that reads it."""
+    weight = numbers(64, 32)
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"], "first"), helper.make_node("MatMul", ["h", "v"], ["y"], "second")]
+    model = Model(tmp_path, nodes, {"w": weight, "v": numbers(32, 8)}, {"x": numbers(4, 64)}, ["h", "y"])
+    made = onnx.load(model.path)
+    weight[3, 4] = bad
+    made.graph.initializer[0].CopyFrom(numpy_helper.from_array(weight, "w"))
+    onnx.save(made, model.path)
+    command, *words = words.split()
+    given = [model.path, tmp_path / "o.onnx", "--force", *words, *(["--ranges", model.cache] if command == "static" else [])]
+    done = weir(command, *given, code=1)
+    assert "tensor 'w': " in done.err and ("--on-nonfinite skip" if command == "quantize" else "(--exclude)") in done.err
+    for name in "w", "first":
+        assert "matches no" not in weir(command, *given, "--exclude", name).err
+    if command == "quantize":
+        weir(command, *given, "--on-nonfinite", "skip")
+    assert "'wv' matches no weight and no node" in weir(command, *given, "--exclude", "w", "--exclude", "wv").err
+
+
 def test_twenty_thousand_weights(weir, tmp_path):
     """Of nodes that share a bias: a look at all others for each of them would be 400 million."""
     n = 20000

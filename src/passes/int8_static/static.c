@@ -187,6 +187,8 @@ int static_pass(struct pass_env *env, const struct static_options *o, struct err
   if (env->m->main_graph == NO_ID) return 0;
   if (!env->ranges)
     return err_set(err, ERR_USAGE, "--ranges names a file, and there are none here");
+  weights_warn_unmatched(env, &o->nodes.exclude, "--exclude");
+  weights_warn_unmatched(env, &o->nodes.include, "--include");
   if (env->ranges(env->files_ctx, o->ranges, &ranges, err) ||
       find_opset(env, o, ranges, &opset, err) || (opset && opset_raise(env, opset, err)))
     return -1;

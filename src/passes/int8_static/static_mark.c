@@ -42,13 +42,31 @@ static bool is_listed(const struct static_options *o, struct span name) {
   return false;
 }
 
+// Does a pattern match the node's name, or that of a constant that it reads?
+static bool is_meant(struct static_run *s, uint32_t node, const struct name_patterns *patterns) {
+  const struct model *m = s->k.m;
+  bool matches = name_patterns_match(patterns, model_name_str(m, m->nodes[node].name));
+  for (uint32_t i = 0; i < kit_n_in(&s->k, node) && !matches; i++) {
+    struct model_constant c;
+    if (model_resolve_constant(m, kit_in(&s->k, node, i), &c))
+      matches = name_patterns_match(patterns, model_name_str(m, m->values[c.value].name));
+  }
+  return matches;
+}
+
+static const char *refused(struct static_run *s, uint32_t node) {
+  const struct name_filter *f = &s->o->nodes;
+  if (is_meant(s, node, &f->exclude)) return "excluded";
+  return f->include.n == 0 || is_meant(s, node, &f->include) ? NULL : "not_included";
+}
+
 bool static_takes(struct static_run *s, uint32_t node, const char **why) {
   const struct model *m = s->k.m;
   const struct span type = model_name(m, m->nodes[node].op_type);
   const struct static_op *op = static_op_named(type);
   *why = "";
   if (!is_listed(s->o, type) || (op && op->qdq == STATIC_Q_NEVER)) return false;
-  *why = name_filter_refuses(&s->o->nodes, model_name_str(m, m->nodes[node].name));
+  *why = refused(s, node);
   return !*why;
 }
 
