@@ -63,45 +63,61 @@ static struct recipe_linear linear_of(const struct recipe_asked *x) {
                                 .block = (uint64_t)x->numbers[1]};
 }
 
-// Below a transpose of the operand. Scales of blocks lie as the operand does.
-static uint32_t below_transpose(struct recipes *r, uint32_t of, struct recipe_linear q) {
-  const struct recipe x = r->rows[of];
+// From a transpose to its operand. Scales of blocks lie as the operand does.
+static void below_transpose(struct recipes *r, uint32_t *of, struct recipe_linear *q) {
+  const struct recipe x = r->rows[*of];
   int64_t perm[RECIPE_MAX_RANK], back[RECIPE_MAX_RANK];
-  memcpy(perm, recipe_rows_axes(r, of, 0), x.rank * sizeof *perm);
+  memcpy(perm, recipe_rows_axes(r, *of, 0), x.rank * sizeof *perm);
   for (uint32_t i = 0; i < x.rank; i++)
     back[perm[i]] = i;
-  if (q.block > 0) {
-    q.scales = recipe_transpose(r, q.scales, back);
-    if (q.zeros != NO_ID) q.zeros = recipe_transpose(r, q.zeros, back);
+  if (q->block > 0) {
+    q->scales = recipe_transpose(r, q->scales, back);
+    if (q->zeros != NO_ID) q->zeros = recipe_transpose(r, q->zeros, back);
   }
-  if (q.axis != RECIPE_PER_TENSOR) q.axis = (uint32_t)perm[q.axis];
-  return recipe_transpose(r, recipe_quantize_linear(r, r->args[x.args], &q), perm);
+  if (q->axis != RECIPE_PER_TENSOR) q->axis = (uint32_t)perm[q->axis];
+  *of = r->args[x.args];
 }
 
-// Below a reshape of the operand, if its axis is one there too; else NO_ID.
-static uint32_t below_reshape(struct recipes *r, uint32_t of, struct recipe_linear q) {
-  const uint32_t inner = r->args[r->rows[of].args];
-  int64_t dims[RECIPE_MAX_RANK];
-  const uint32_t rank = r->rows[of].rank;
-  if (q.block > 0) return NO_ID;
-  if (q.axis != RECIPE_PER_TENSOR && !recipe_quantize_same_axes(r, of, inner, &q.axis))
-    return NO_ID;
-  if (rank) memcpy(dims, recipe_dims(r, of), rank * sizeof *dims);
-  return recipe_reshape(r, recipe_quantize_linear(r, inner, &q), dims, rank);
+// From a transpose or reshape to its operand, if the axis is one there too.
+static bool peel(struct recipes *r, uint32_t *of, struct recipe_linear *q) {
+  const enum recipe_kind kind = (enum recipe_kind)r->rows[*of].kind;
+  if (kind == RECIPE_TRANSPOSE) {
+    below_transpose(r, of, q);
+    return true;
+  }
+  if (kind != RECIPE_RESHAPE || q->block > 0) return false;
+  const uint32_t inner = r->args[r->rows[*of].args];
+  if (q->axis != RECIPE_PER_TENSOR && !recipe_quantize_same_axes(r, *of, inner, &q->axis))
+    return false;
+  *of = inner;
+  return true;
+}
+
+// The codes moved as the row that was peeled moves its operand.
+static uint32_t put_back(struct recipes *r, uint32_t codes, uint32_t peeled) {
+  int64_t list[RECIPE_MAX_RANK];
+  const struct recipe x = r->rows[peeled];
+  const bool turned = x.kind == RECIPE_TRANSPOSE;
+  if (x.rank)
+    memcpy(list, turned ? recipe_rows_axes(r, peeled, 0) : recipe_dims(r, peeled),
+           x.rank * sizeof *list);
+  return turned ? recipe_transpose(r, codes, list) : recipe_reshape(r, codes, list, x.rank);
 }
 
 uint32_t recipe_quantize_linear_row(struct recipes *r, const struct recipe_asked *asked) {
   struct recipe_linear q = linear_of(asked);
-  const uint32_t of = asked->of[0];
-  uint32_t moved = NO_ID;
+  uint32_t of = asked->of[0];
+  uint32_t *peeled = NULL;
+  size_t cap = 0, n = 0;
   if (q.axis == RECIPE_PER_TENSOR) {
     q.scales = recipe_reshape(r, q.scales, NULL, 0);
     if (q.zeros != NO_ID) q.zeros = recipe_reshape(r, q.zeros, NULL, 0);
   }
   if (q.block > 0) q.block = min_u64(q.block, max_u64((uint64_t)recipe_dims(r, of)[q.axis], 1));
-  if (r->rows[of].kind == RECIPE_RESHAPE) moved = below_reshape(r, of, q);
-  if (r->rows[of].kind == RECIPE_TRANSPOSE) moved = below_transpose(r, of, q);
-  if (moved != NO_ID) return moved;
+  for (uint32_t at = of; peel(r, &at, &q); of = at) {
+    peeled = table_grow(peeled, &cap, n + 1, sizeof *peeled);
+    peeled[n++] = of;
+  }
   const uint32_t operands[3] = {of, q.scales, q.zeros};
   struct recipe_asked x;
   recipe_rows_ask(&x, r, RECIPE_QUANTIZE_LINEAR, operands);
@@ -109,7 +125,11 @@ uint32_t recipe_quantize_linear_row(struct recipes *r, const struct recipe_asked
   x.n_of = asked->n_of;
   x.numbers[0] = q.axis;
   x.numbers[1] = (int64_t)q.block;
-  return recipe_rows_put(r, &x);
+  uint32_t id = recipe_rows_put(r, &x);
+  while (n-- > 0)
+    id = put_back(r, id, peeled[n]);
+  table_free(peeled, cap, sizeof *peeled);
+  return id;
 }
 
 static void ask(struct recipe_asked *x, const uint32_t of[3], const struct recipe_linear *q) {

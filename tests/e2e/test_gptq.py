@@ -193,6 +193,29 @@ def test_values_without_statistics_are_named(weir, one):
     assert "another model" in gptq(weir, one, code=66).err
 
 
+@pytest.mark.parametrize("algorithm", ["gptq", "awq"])
+def test_statistics_follow_the_axis(weir, tmp_path, algorithm):
+    """Behind a Reshape that keeps rows whole, and a Transpose that keeps them last, they are those of what these were given; behind
+    another Transpose there are none, which names the value."""
+    w, x = (np.random.default_rng(6).standard_normal((64, 64)) / 20).astype(np.float32), rows_of(64, 128, 6)
+
+    def quantized(name, perm, moments, code=0):
+        nodes = [helper.make_node("Transpose", ["x"], ["t"], perm=perm), helper.make_node("Reshape", ["t", "shape"], ["r"]),
+                 helper.make_node("MatMul", ["r", "w"], ["y"], name="product")]
+        given = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 64, 64])]
+        graph = helper.make_graph(nodes, "g", given, [helper.make_tensor_value_info("y", TensorProto.FLOAT, [128, 64])],
+                                  [numpy_helper.from_array(w, "w"), numpy_helper.from_array(np.array([-1, 64]), "shape")])
+        path = tmp_path / f"{name}.onnx"
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), path)
+        reference.write_ranges(tmp_path / f"{name}.jsonl", path, moments)
+        done = weir("quantize", path, tmp_path / "q.onnx", "--algorithm", algorithm, "--ranges", tmp_path / f"{name}.jsonl",
+                    *words(4, 32, False), code=code)
+        return done.err if code else [t.raw_data for t in onnx.load(tmp_path / "q.onnx").graph.initializer]
+
+    assert quantized("behind", [1, 0, 2], {"x": x}) == quantized("named", [1, 0, 2], {"x": x[::-1], "r": x})
+    assert "no second moments of the value 'r'" in quantized("turned", [0, 2, 1], {"x": x}, code=66)
+
+
 def test_a_value_of_a_function_is_not_the_one_of_its_name(weir, tmp_path):
     """Names inside of functions are their own: what calibration says of the main graph's 'x' is not said of theirs."""
     w, x = (np.random.default_rng(5).standard_normal((64, 64)) / 20).astype(np.float32), rows_of(64, 128, 5)

@@ -637,6 +637,85 @@ def test_given_zero_points_are_of_the_type_that_the_constant_gets(weir, tmp_path
     assert "zero_point -5 is not from 0 to 255, what uint8 holds" in said and "quant_type" in said
 
 
+@pytest.mark.parametrize("form", ["", ",form=flat"])
+@pytest.mark.parametrize("words, least", [("", 30), (",op-types=all", 25), (",format=qoperator", 30), (",format=int32-bias", 30)])
+def test_ranges_of_the_source_do_for_what_conv2matmul_made_of_it(weir, tmp_path, form, words, least):
+    """Values before a Transpose, Reshape … have the range of what is behind, others that of what is before. Of a product with a bias
+    only the sum was seen: it stays float."""
+    nodes = [helper.make_node("Conv", ["x", "w", "b"], ["h"], "c1"), helper.make_node("Relu", ["h"], ["r"], "relu"),
+             helper.make_node("Conv", ["r", "v"], ["s"], "c2", strides=[2, 2]),
+             helper.make_node("Conv", ["s", "u"], ["y"], "c3", pads=[1, 1, 1, 1])]  # fmt: skip
+    tensors = {"w": numbers(16, 8, 1, 1), "b": numbers(16), "v": numbers(8, 16, 1, 1), "u": numbers(8, 8, 1, 1)}
+    model = Model(tmp_path, nodes, tensors, {"x": numbers(1, 8, 6, 10)}, ["s", "y"])
+    out = tmp_path / "chain.onnx"
+    weir("run", model.path, out, "--pass", f"conv2matmul:extended-conv1x1{form}", "--pass", f"static:ranges={model.cache}{words}")
+    made = onnx.load(out)
+    assert sum(i.data_type == TensorProto.INT8 and len(i.dims) == 2 for i in made.graph.initializer) >= 3 - ("qoperator" in words)
+    assert decibels(run(model.path, model.feeds), run(out, model.feeds, True)) > least
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("words", ["dynamic", "dynamic --compat onnxruntime", "static", "static --format qoperator",
+                                   "static --minimum-real-range 0.1", "static --block-size 16", "quantize", "quantize --algorithm rtn"])
+def test_a_weight_that_is_not_finite_is_refused_alike(weir, tmp_path, words, bad):
+    """Exit code 1, the weight by name, and a hint that works: leave out the weight, or the node that reads it."""
+    weight = numbers(64, 32)
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"], "first"), helper.make_node("MatMul", ["h", "v"], ["y"], "second")]
+    model = Model(tmp_path, nodes, {"w": weight, "v": numbers(32, 8)}, {"x": numbers(4, 64)}, ["h", "y"])
+    made = onnx.load(model.path)
+    weight[3, 4] = bad
+    made.graph.initializer[0].CopyFrom(numpy_helper.from_array(weight, "w"))
+    onnx.save(made, model.path)
+    command, *words = words.split()
+    given = [model.path, tmp_path / "o.onnx", "--force", *words, *(["--ranges", model.cache] if command == "static" else [])]
+    done = weir(command, *given, code=1)
+    assert "tensor 'w': " in done.err and ("--on-nonfinite skip" if command == "quantize" else "(--exclude)") in done.err
+    for name in "w", "first":
+        assert "matches no" not in weir(command, *given, "--exclude", name).err
+    if command == "quantize":
+        weir(command, *given, "--on-nonfinite", "skip")
+    assert "'wv' matches no weight and no node" in weir(command, *given, "--exclude", "w", "--exclude", "wv").err
+
+
+def test_twenty_thousand_weights(weir, tmp_path):
+    """Of nodes that share a bias: a look at all others for each of them would be 400 million."""
+    n = 20000
+    inits = [numpy_helper.from_array(numbers(4, 4), f"w{i}") for i in range(n)] + [numpy_helper.from_array(numbers(4), "b")]
+    nodes = [helper.make_node("Gemm", [f"t{i}", f"w{i}", "b"], [f"t{i + 1}"], f"n{i}") for i in range(n)]
+    ends = [helper.make_tensor_value_info(name, FLOAT, [2, 4]) for name in ("t0", f"t{n}")]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], inits)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
+    array = lambda x: {"data": [float(x)], "dtype": "float32", "CLS": "numpy.array"}  # noqa: E731
+    data = {f"t{i}": {"lowest": array(-1), "highest": array(1), "CLS": "TensorData"} for i in range(n + 1)}
+    (tmp_path / "c.json").write_text(json.dumps({
+        "CLS": "TensorsData", "data": data, "smooth_quant": False,
+        "calibration_method": {"CLS": "CalibrationMethod", "value": "CalibrationMethod.MinMax"}}))  # fmt: skip
+    done = weir("static", tmp_path / "m.onnx", tmp_path / "o.onnx", "--ranges", tmp_path / "c.json", "--dry-run")
+    assert f"{n} weights quantized to int8 by channel" in done.out
+
+
+def test_given_zero_points_are_refused_in_either_form(weir, tmp_path):
+    model = Model(tmp_path, [helper.make_node("MatMul", ["x", "w"], ["y"], "m")], {"w": numbers(8, 4)}, {"x": numbers(16, 8)})
+    file = tmp_path / "o.json"
+    file.write_text(json.dumps({"w": [{"scale": 0.1, "zero_point": 200}]}))
+    for form in "qdq", "qoperator":
+        said = model.ours(weir, "--format", form, "--override", file, code=2)
+        assert "override of tensor 'w': zero_point 200 is not from -128 to 127, what int8 holds" in said
+
+
+def test_given_numbers_for_more_channels_than_are_kept(weir, tmp_path):
+    """2^32 + 2 channels without an element each, in memory too, are no two."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"], "m")]
+    model = Model(tmp_path, nodes, {"w": numbers(8, 4)}, {"x": numbers(16, 8)})
+    made = onnx.load(model.path)
+    made.graph.initializer[0].CopyFrom(TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[0, 2**32 + 2], raw_data=b""))
+    onnx.save(made, model.path)
+    file = tmp_path / "o.json"
+    file.write_text(json.dumps({"w": [{"axis": 1, "rmin": -1, "rmax": 1}]}))
+    said = model.ours(weir, "--override", file, code=2)
+    assert "override of tensor 'w': 4294967298 channels, and no more than 1048576 take given numbers" in said
+
+
 def test_float8_wants_a_deviation(weir, small):
     said = small.ours(weir, "--activation-type", "float8e4m3fn", "--weight-type", "float8e4m3fn", code=66)
     assert "no standard deviation" in said and "--method distribution" in said

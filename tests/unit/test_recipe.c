@@ -818,6 +818,26 @@ static void sizes_that_cannot_be_counted_are_refused(void **state) {
   assert_false(recipe_can_dequantize(&r, codes, &q));
 }
 
+// Transposes and reshapes by turns: a chain of them costs no stack.
+static void quantization_by_given_scales_goes_below_any_number_of_moves(void **state) {
+  (void)state;
+  enum { MOVES = 200000 };
+  static const int64_t swap[2] = {1, 0}, dims[2] = {3, 5};
+  const struct recipe_linear by = {.type = DTYPE_INT8,
+                                   .scales = scalar(DTYPE_FLOAT, 1),
+                                   .zeros = scalar(DTYPE_INT8, 1),
+                                   .axis = RECIPE_PER_TENSOR};
+  const uint32_t w = weight(3, 5);
+  uint32_t moved = w, codes = recipe_quantize_linear(&r, w, &by);
+  for (uint32_t i = 0; i < MOVES; i++)
+    moved = recipe_reshape(&r, recipe_transpose(&r, moved, swap), dims, 2);
+  const uint32_t given = recipe_quantize_linear(&r, moved, &by);
+  assert_int_equal(r.rows[moved].depth, 1 + 2 * MOVES);
+  for (uint32_t i = 0; i < MOVES; i++)
+    codes = recipe_reshape(&r, recipe_transpose(&r, codes, swap), dims, 2);
+  assert_int_equal(given, codes);
+}
+
 static uint32_t roots(uint32_t of, uint32_t n) {
   for (; n > 0; n--)
     of = recipe_map(&r, n % 2 ? RECIPE_MAP_SQRT : RECIPE_MAP_NEG, (uint32_t[]){of});
@@ -862,6 +882,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(what_cannot_be_quantized_is_known, setup, teardown),
       cmocka_unit_test_setup_teardown(linear_quantization_moves_to_where_its_operand_lies, setup,
                                       teardown),
+      cmocka_unit_test_setup_teardown(quantization_by_given_scales_goes_below_any_number_of_moves,
+                                      setup, teardown),
       cmocka_unit_test_setup_teardown(maps_broadcast_and_have_types, setup, teardown),
       cmocka_unit_test_setup_teardown(maps_that_change_nothing_vanish, setup, teardown),
       cmocka_unit_test_setup_teardown(what_moves_elements_comes_out_above_a_map, setup, teardown),

@@ -240,7 +240,7 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   const uint32_t n = m->n_tensors;
   struct weight w;
   (void)result;
-  weights_warn_unmatched(env, &c.options->exclude);
+  weights_warn_unmatched(env, &c.options->exclude, "--exclude");
   if (c.options->graph) {
     const struct cast_graph_options o = {.to = c.options->to,
                                          .clips = c.options->clips,

@@ -284,65 +284,110 @@ struct int8_parts int8_bias(struct recipes *r, uint32_t bias, uint32_t x_scale, 
 
 // ---- ranges ------------------------------------------------------------------------------------
 
-// The slot whose elements, and no others but 0, are what the node gives; NO_ID: there is none.
-static uint32_t viewed(struct kit *k, uint32_t node) {
+// What the elements of a node's first output are, of those of its first input.
+enum view { VIEW_NONE, VIEW_ALL, VIEW_SOME, VIEW_ZEROS_TOO };
+
+// What a Pad puts around: zeros, elements of what it is given, or something else.
+static enum view pad_view(struct kit *k, uint32_t node) {
   struct span mode;
-  double pad;
+  float value;
+  double x;
+  if (!kit_attr_string(k, node, "mode", "constant", &mode)) return VIEW_NONE;
+  if (!span_is(mode, "constant")) return VIEW_SOME;
+  const enum kit_state given = kit_attr(k, node, "value", &(struct kit_attr){0});
+  if (given != KIT_ABSENT && !(kit_attr_float(k, node, "value", 0, &value) && value == 0))
+    return VIEW_NONE;
+  const uint32_t with = kit_in(k, node, 2);
+  return with == NO_ID || (kit_const_scalar(k, with, &x) && x == 0) ? VIEW_ZEROS_TOO : VIEW_NONE;
+}
+
+static enum view view_of(struct kit *k, uint32_t node) {
   switch (kit_op(k, node)) {
   case OP_Identity:
   case OP_Transpose:
   case OP_Reshape:
   case OP_Flatten:
   case OP_Squeeze:
-  case OP_Unsqueeze:
-  case OP_Slice: return kit_in(k, node, 0);
-  case OP_Pad:
-    if (!kit_attr_string(k, node, "mode", "constant", &mode)) return NO_ID;
-    if (!span_is(mode, "constant")) return kit_in(k, node, 0);
-    if (kit_in(k, node, 2) != NO_ID && (!kit_const_scalar(k, kit_in(k, node, 2), &pad) || pad != 0))
-      return NO_ID;
-    return kit_in(k, node, 0);
-  default: return NO_ID;
+  case OP_Unsqueeze: return VIEW_ALL;
+  case OP_Slice: return VIEW_SOME;
+  case OP_Pad: return pad_view(k, node);
+  default: return VIEW_NONE;
   }
 }
 
-enum { MOST_VIEWS = 64 };
+struct inheriting {
+  struct kit *k;
+  struct int8_range *range; // by value id
+  TABLE(uint32_t, queue);   // values that have one
+};
 
-bool int8_range_of(struct int8 *q, uint32_t value, struct int8_range *out) {
-  struct kit *k = q->k;
-  const enum dtype type = kit_dtype(k, value);
-  for (int i = 0; q->ranges && value != NO_ID && i < MOST_VIEWS; i++) {
-    const struct ranges_value *v = ranges_find(q->ranges, model_value_name(k->m, value));
-    if (v) {
-      *out = (struct int8_range){.type = v->type == DTYPE_UNDEFINED ? type : v->type,
-                                 .least = v->least,
-                                 .most = v->most,
-                                 .has_deviation = v->has_spread,
-                                 .deviation = v->deviation};
-      return true;
-    }
-    const uint32_t maker = kit_maker(k, value);
-    if (maker == NO_ID) return false;
-    value = viewed(k, maker);
+static void settle(struct inheriting *h, uint32_t value, const struct int8_range *range) {
+  h->range[value] = *range;
+  *TABLE_PUSH(h, queue) = value;
+}
+
+static bool is_open(const struct inheriting *h, uint32_t value) {
+  const struct model_value *v = &h->k->m->values[value];
+  return v->graph == h->k->graph && v->kind != VALUE_INITIALIZER &&
+         h->range[value].type == DTYPE_UNDEFINED;
+}
+
+static void by_name(struct inheriting *h, const struct ranges *ranges) {
+  const struct model *m = h->k->m;
+  for (uint32_t i = 0; i < m->n_values; i++) {
+    if (m->values[i].flags & VALUE_DEAD || m->values[i].graph != h->k->graph) continue;
+    const struct ranges_value *v = ranges_find(ranges, model_value_name(m, i));
+    if (!v) continue;
+    const enum dtype type = v->type == DTYPE_UNDEFINED ? kit_dtype(h->k, i) : v->type;
+    if (type == DTYPE_UNDEFINED) continue;
+    settle(h, i,
+           &(struct int8_range){.type = type,
+                                .least = v->least,
+                                .most = v->most,
+                                .has_deviation = v->has_spread,
+                                .deviation = v->deviation});
   }
-  return false;
+}
+
+// What a value with a range was made of, if it has the same elements.
+static void backward(struct inheriting *h) {
+  for (uint32_t i = 0; i < h->n_queue; i++) {
+    const uint32_t value = h->queue[i], node = kit_maker(h->k, value);
+    if (node == NO_ID || kit_out(h->k, node, 0) != value || view_of(h->k, node) != VIEW_ALL)
+      continue;
+    const uint32_t in = kit_in(h->k, node, 0);
+    if (in != NO_ID && is_open(h, in)) settle(h, in, &h->range[value]);
+  }
+}
+
+// What is made of a value with a range.
+static void forward(struct inheriting *h) {
+  for (uint32_t i = 0; i < h->n_queue; i++) {
+    const uint32_t value = h->queue[i];
+    for (struct kit_use u = kit_uses(h->k, value); kit_use(h->k, &u);) {
+      const uint32_t out = u.slot == 0 ? kit_out(h->k, u.node, 0) : NO_ID;
+      if (out == NO_ID || !is_open(h, out)) continue;
+      const enum view view = view_of(h->k, u.node);
+      struct int8_range range = h->range[value];
+      if (view == VIEW_NONE) continue;
+      if (view == VIEW_ZEROS_TOO) {
+        range.least = fmin(range.least, 0);
+        range.most = fmax(range.most, 0);
+      }
+      settle(h, out, &range);
+    }
+  }
+}
+
+void int8_ranges(struct kit *k, const struct ranges *ranges, bool inherit, struct int8_range *out) {
+  struct inheriting h = {.k = k, .range = out};
+  by_name(&h, ranges);
+  if (inherit) backward(&h);
+  if (inherit) forward(&h);
+  TABLE_FREE(&h, queue);
 }
 
 // ---- tensors -----------------------------------------------------------------------------------
-
-struct int8_made {
-  uint32_t tensor;
-  struct int8_weight_as as;
-  struct int8_parts parts;
-};
-
-void int8_init(struct int8 *q, struct kit *k, const struct ranges *ranges) {
-  *q = (struct int8){.k = k, .ranges = ranges};
-}
-
-void int8_done(struct int8 *q) {
-  TABLE_FREE(q, made);
-}
 
 struct span int8_value_name(struct kit *k, struct span stem, const char *suffix) {
   return kit_names_take(&k->names, KIT_VALUES, k->graph, kit_names_join(stem, suffix, &k->site),
@@ -360,35 +405,4 @@ uint32_t int8_tensor(struct kit *k, struct span stem, const char *suffix, uint32
   if (weight == NO_ID) return edit_add_tensor(k->e, k->graph, name, recipe);
   const uint32_t called = k->m->tensors[weight].name;
   return edit_add_tensor_for(k->e, k->graph, name, recipe, weight, called);
-}
-
-static bool same_form(const struct int8_weight_as *a, const struct int8_weight_as *b) {
-  return a->type == b->type && a->symmetric == b->symmetric && a->reduced == b->reduced &&
-         a->guarded == b->guarded && a->axis == b->axis && a->block == b->block;
-}
-
-bool int8_weight(struct int8 *q, uint32_t value, const struct int8_weight_as *as,
-                 struct int8_parts *out) {
-  struct kit *k = q->k;
-  struct model_constant c;
-  if (!model_resolve_constant(k->m, value, &c) || !edit_tensor_readable(k->e, c.tensor))
-    return false;
-  for (uint32_t i = 0; i < q->n_made; i++)
-    if (q->made[i].tensor == c.tensor && same_form(&q->made[i].as, as)) {
-      *out = q->made[i].parts;
-      return true;
-    }
-  const uint32_t of = edit_tensor_recipe(k->e, c.tensor);
-  const struct int8_parts found = int8_found(k->r, of, as);
-  if (found.codes == NO_ID) return false;
-  const struct span name = model_value_name(k->m, c.value);
-  const struct span stem = span_of(arena_string(&k->site, name), name.n);
-  const uint32_t graph = k->graph;
-  k->graph = k->m->values[c.value].graph;
-  out->codes = int8_tensor(k, stem, "_quantized", found.codes, c.tensor);
-  out->scales = int8_tensor(k, stem, "_scale", found.scales, c.tensor);
-  out->zeros = int8_tensor(k, stem, "_zero_point", found.zeros, c.tensor);
-  k->graph = graph;
-  *TABLE_PUSH(q, made) = (struct int8_made){c.tensor, *as, *out};
-  return true;
 }

@@ -2,14 +2,7 @@
 // ranges, codes and parameters of weights, biases in int32, and the tensors that hold them.
 //
 // Two layers. Recipes (int8_found, int8_ranged, int8_given, int8_bias) say how codes, scales and zero points come about and
-// touch no graph; `int8_tensor` puts one into the graph under a free name. A caller that wants the usual
-// thing calls int8_weight, which gives a constant's three tensors, made once for each weight and form:
-//
-//   struct int8 q;
-//   int8_init(&q, &k, ranges);
-//   struct int8_parts w;
-//   if (int8_weight(&q, value, &as, &w)) … w.codes, w.scales, w.zeros: initializers of the weight's graph
-//   int8_done(&q);
+// touch no graph; `int8_tensor` puts one into the graph under a free name.
 //
 // Formulas are those of onnxruntime.quantization (compute_scale_zp, quantize_bias_static_impl), but for what `guarded` says.
 #ifndef WEIR_INT8_H
@@ -54,6 +47,23 @@ bool int8_is_code_type(enum dtype type);
 // x rounded to a float type, half to even.
 double int8_rounded(enum dtype type, double x);
 
+// The ranges of all values of k->graph into `out`, by value id, each with type UNDEFINED before: those of RANGES by name, and
+// of values that hold the same elements (before or behind Transpose, Reshape and their kin), or some of them and zeros (behind
+// Slice and Pad), which a pass before may have made. Types are the values' own where the file does not say them. Where not
+// `inherit`, those by name alone.
+struct ranges; // ranges.h
+void int8_ranges(struct kit *k, const struct ranges *ranges, bool inherit, struct int8_range *out);
+
+// Channels of a value.
+struct int8_channels {
+  uint32_t value;
+  int64_t axis; // from the front, or from the end below 0
+};
+// From a value to that whose elements, moved, it is (before Transpose, Reshape and their kin), and to the axis of the channels
+// there. False: it is made otherwise.
+bool int8_moved_from(struct kit *k, struct int8_channels *p);
+bool int8_same_axis(struct kit *k, const struct int8_channels *p, int32_t axis);
+
 // ---- recipes -----------------------------------------------------------------------------------
 
 // Ids of recipes, or of values that hold them.
@@ -87,29 +97,11 @@ struct int8_parts int8_bias(struct recipes *r, uint32_t bias, uint32_t x_scale, 
 
 // ---- tensors -----------------------------------------------------------------------------------
 
-struct int8_made; // int8.c
-struct ranges;    // ranges.h
-struct int8 {
-  struct kit *k;
-  const struct ranges *ranges; // NULL: none
-  TABLE(struct int8_made, made);
-};
-void int8_init(struct int8 *q, struct kit *k, const struct ranges *ranges);
-void int8_done(struct int8 *q);
-
-// The range of a value: of RANGES by its name, or that of the value that it is a view of (behind Transpose, Reshape, Slice and their
-// kin, and Pad with zeros, which a pass before may have made). `type` is the value's own where the file does not say it.
-bool int8_range_of(struct int8 *q, uint32_t value, struct int8_range *out);
-
 // A free name <stem><suffix> among values, or among the graph's nodes; it lies in k->site.
 struct span int8_value_name(struct kit *k, struct span stem, const char *suffix);
 struct span int8_node_name(struct kit *k, struct span stem, const char *suffix);
 // A new initializer <stem><suffix> of k->graph. With `weight`, a tensor id: it stands for that one in reports; else NO_ID.
 uint32_t int8_tensor(struct kit *k, struct span stem, const char *suffix, uint32_t recipe,
                      uint32_t weight);
-// Codes, scales and zero points of a constant as tensors <name>_quantized, <name>_scale and <name>_zero_point, the same for all who
-// ask for one form. False: it is no constant of floats, or has no such form.
-bool int8_weight(struct int8 *q, uint32_t value, const struct int8_weight_as *as,
-                 struct int8_parts *out);
 
 #endif

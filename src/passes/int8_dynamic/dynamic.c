@@ -201,6 +201,7 @@ static int end(struct dynamic *d, struct err *err) {
   TABLE_FREE(d, of_tensor);
   TABLE_FREE(d, stored);
   TABLE_FREE(d, products);
+  TABLE_FREE(d, of_scale);
   TABLE_FREE(d, hollow);
   TABLE_FREE(d, wanted);
   TABLE_FREE(d, turned);

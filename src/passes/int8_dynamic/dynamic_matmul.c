@@ -87,10 +87,10 @@ static uint32_t put_product(struct dynamic *d, const struct dynamic_codes *a,
                             const struct dynamic_codes *b) {
   struct kit *k = &d->k;
   const bool named = d->node_name.n > 0;
-  for (uint32_t i = 0; !named && i < d->n_products; i++)
-    if (d->products[i].a == a->scale && d->products[i].b == b->scale &&
-        d->products[i].graph == k->graph)
-      return d->products[i].out;
+  if (a->scale >= d->n_of_scale) TABLE_ADD(d, of_scale, a->scale + 1 - d->n_of_scale);
+  for (uint32_t i = named ? 0 : d->of_scale[a->scale]; i; i = d->products[i - 1].next)
+    if (d->products[i - 1].b == b->scale && d->products[i - 1].graph == k->graph)
+      return d->products[i - 1].out;
   struct span name = kit_names_join(d->node_name, "_quant_scales_mul", &k->site);
   if (!named) {
     const char *first = arena_string(&k->site, model_value_name(k->m, a->scale));
@@ -100,8 +100,10 @@ static uint32_t put_product(struct dynamic *d, const struct dynamic_codes *a,
   const uint32_t out =
       kit_make(k, OP_Mul, KIT_IN(a->scale, b->scale), KIT_CALLED(dynamic_codes_called(d, name, "")),
                KIT_OUT(dynamic_codes_output(d, k->graph, name, ":0")));
-  if (!named)
-    *TABLE_PUSH(d, products) = (struct dynamic_product){a->scale, b->scale, k->graph, out};
+  if (named) return out;
+  *TABLE_PUSH(d, products) =
+      (struct dynamic_product){b->scale, k->graph, out, d->of_scale[a->scale]};
+  d->of_scale[a->scale] = d->n_products;
   return out;
 }
 

@@ -8,6 +8,7 @@
 // operators that want different layouts then read each other's. With --compat the first form is taken by later
 // nodes too where it means the same to them.
 #include "dynamic.h"
+#include "int8.h"
 #include "weights.h"
 
 // ---- the constant ------------------------------------------------------------------------------
@@ -137,15 +138,13 @@ static uint32_t channels_axis(const struct dynamic_as *as) {
   return as->layout == DYNAMIC_RECURRENT ? 0 : as->axis;
 }
 
-static uint32_t part(struct dynamic *d, uint32_t of, const struct dynamic_as *as,
-                     enum recipe_part which) {
-  const struct recipe_quantization q = {.format = FORMAT_LINEAR,
-                                        .type = as->type,
-                                        .symmetric = as->symmetric,
-                                        .reduced = as->reduced,
-                                        .guarded = d->o->compat,
-                                        .axis = channels_axis(as)};
-  return recipe_quantize(d->k.r, of, &q, which);
+static struct int8_parts parts(struct dynamic *d, uint32_t of, const struct dynamic_as *as) {
+  const struct int8_weight_as form = {.type = as->type,
+                                      .symmetric = as->symmetric,
+                                      .reduced = as->reduced,
+                                      .guarded = d->o->compat,
+                                      .axis = channels_axis(as)};
+  return int8_found(d->k.r, of, &form);
 }
 
 // [D,4H,K] as it was, and its last two axes swapped.
@@ -175,11 +174,11 @@ static uint32_t spread(struct dynamic *d, const struct dynamic_operand *w,
 }
 
 static uint32_t zeros(struct dynamic *d, const struct dynamic_operand *w,
-                      const struct dynamic_as *as, uint32_t of) {
-  const uint8_t middle = as->type == DTYPE_INT8 ? 0 : as->reduced ? 64 : 128;
+                      const struct dynamic_as *as, uint32_t found) {
+  const int64_t middle = as->type == DTYPE_INT8 ? 0 : as->reduced ? 64 : 128;
   if (as->layout == DYNAMIC_FILTERS && as->axis != RECIPE_PER_TENSOR)
-    return recipe_bytes(d->k.r, as->type, NULL, 0, span_of(&middle, 1));
-  return spread(d, w, as, part(d, of, as, PART_ZEROS));
+    return int8_codes(d->k.r, as->type, &middle, NO_ID);
+  return spread(d, w, as, found);
 }
 
 // ---- rows --------------------------------------------------------------------------------------
@@ -211,17 +210,17 @@ static struct dynamic_stored make(struct dynamic *d, const struct dynamic_operan
                        span_of(arena_string(&k->site, base), base.n), suffixes, 3, &k->site);
   for (uint32_t i = 0; i < 3; i++)
     names[i] = kit_names_join(stem, suffixes[i], &k->site);
-  const uint32_t of = elements(d, w, as);
-  uint32_t codes = part(d, of, as, PART_CODES);
-  const uint32_t scales = spread(d, w, as, part(d, of, as, PART_SCALES));
-  if (as->layout == DYNAMIC_RECURRENT) codes = recurrent_codes(d, w, codes);
+  const struct int8_parts found = parts(d, elements(d, w, as), as);
+  const uint32_t scales = spread(d, w, as, found.scales);
+  const uint32_t codes =
+      as->layout == DYNAMIC_RECURRENT ? recurrent_codes(d, w, found.codes) : found.codes;
   struct dynamic_stored s = {.tensor = w->tensor, .transposed = w->transposed, .as = *as};
   s.recipe = codes;
   s.codes.per_channel = as->axis != RECIPE_PER_TENSOR;
   s.codes.half = d->k.m->tensors[w->tensor].dtype == DTYPE_FLOAT16;
   s.codes.scale = put(d, w, names[1], scales);
   const bool none = !as->zeros && as->symmetric && as->type == DTYPE_INT8;
-  s.codes.zero = none ? NO_ID : put(d, w, names[2], zeros(d, w, as, of));
+  s.codes.zero = none ? NO_ID : put(d, w, names[2], zeros(d, w, as, found.zeros));
   s.codes.codes = put(d, w, names[0], codes);
   return s;
 }

@@ -177,8 +177,10 @@ static const char *parameters_of(struct kit *k, uint32_t node, uint32_t of,
   if (type > 0 && dtype_known(type)) q->type = (enum dtype)type;
   if (zero.recipe != NO_ID) q->type = (enum dtype)k->r->rows[zero.recipe].dtype;
   const uint64_t n = k->r->rows[scale.recipe].count;
-  q->axis = axis < 0 ? (uint32_t)(axis + x->rank) : (uint32_t)axis;
+  if (axis < 0) axis += x->rank;
+  q->axis = axis >= 0 && axis < x->rank ? (uint32_t)axis : RECIPE_PER_TENSOR;
   q->block = (uint64_t)block;
+  if (q->axis == RECIPE_PER_TENSOR && (n != 1 || block != 0)) return "axis";
   if (n == 1 && block == 0) {
     q->axis = RECIPE_PER_TENSOR;
     q->scales = recipe_reshape(k->r, q->scales, NULL, 0);

@@ -8,9 +8,8 @@
 // one and 1e5 of the other; --compat keeps that).
 //
 // Statistics are of values by name. Behind a Transpose, Reshape and their kin, which a pass before may have made, they are
-// those of what these were given, if channels there are the same: the axis is followed.
-//
-//   x [N,C,H,W] ── Transpose(0,2,3,1) ── Reshape ─▶ t [N·H·W,C] ── MatMul          channels of t: those of x along axis 1
+// those of what these were given (int8_moved_from).
+#include "int8.h"
 #include "smooth.h"
 
 #include <math.h>
@@ -19,97 +18,18 @@ enum { MOST_MOVES = 64 };
 
 // ---- statistics --------------------------------------------------------------------------------
 
-struct channels_at {
-  uint32_t value;
-  int64_t axis; // from the front, or from the end below 0
-};
-
-static bool from_front(struct kit *k, uint32_t value, int64_t *axis) {
-  uint32_t rank;
-  if (*axis >= 0) return true;
-  if (!kit_rank(k, value, &rank) || *axis + rank < 0) return false;
-  *axis += rank;
-  return true;
-}
-
-// Have axes [from, from + n) of a and b the same lengths together?
-static bool same_run(struct kit *k, uint32_t a, int64_t a_from, int64_t a_n, uint32_t b,
-                     int64_t b_from, int64_t b_n) {
-  bool same = a_n == b_n;
-  for (int64_t i = 0; i < a_n && same; i++)
-    same = kit_dim_equal(kit_dim(k, a, a_from + i), kit_dim(k, b, b_from + i));
-  if (same) return true;
-  int64_t product[2] = {1, 1};
-  for (int64_t i = 0; i < a_n; i++)
-    if (__builtin_mul_overflow(product[0], kit_dim(k, a, a_from + i).value, &product[0]) ||
-        kit_dim(k, a, a_from + i).value < 1)
-      return false;
-  for (int64_t i = 0; i < b_n; i++)
-    if (__builtin_mul_overflow(product[1], kit_dim(k, b, b_from + i).value, &product[1]) ||
-        kit_dim(k, b, b_from + i).value < 1)
-      return false;
-  return product[0] == product[1];
-}
-
-// The axis of what a Reshape (Squeeze …) was given that is this axis of what it makes.
-static bool through_reshape(struct kit *k, uint32_t in, uint32_t out, int64_t *axis) {
-  uint32_t from, to;
-  if (!kit_rank(k, in, &from) || !kit_rank(k, out, &to)) return false;
-  const struct model_dim length = kit_dim(k, out, *axis);
-  for (int64_t j = 0; j < from; j++)
-    if (kit_dim_equal(kit_dim(k, in, j), length) &&
-        (same_run(k, in, 0, j, out, 0, *axis) ||
-         same_run(k, in, j + 1, from - j - 1, out, *axis + 1, to - *axis - 1))) {
-      *axis = j;
-      return true;
-    }
-  return false;
-}
-
-// The value that this one's elements are, moved, and the axis there. False: it is made otherwise.
-static bool moved_from(struct kit *k, struct channels_at *p) {
-  const uint32_t node = kit_maker(k, p->value), in = kit_in(k, node, 0);
-  const int64_t *perm;
-  uint32_t n;
-  if (in == NO_ID || kit_out(k, node, 0) != p->value) return false;
-  switch (kit_op(k, node)) {
-  case OP_Identity: break;
-  case OP_Transpose:
-    if (!kit_perm(k, node, &perm, &n) || !from_front(k, p->value, &p->axis) || p->axis >= n)
-      return false;
-    p->axis = perm[p->axis];
-    break;
-  case OP_Reshape:
-  case OP_Flatten:
-  case OP_Squeeze:
-  case OP_Unsqueeze:
-    if (!from_front(k, p->value, &p->axis) || !through_reshape(k, in, p->value, &p->axis))
-      return false;
-    break;
-  default: return false;
-  }
-  p->value = in;
-  return true;
-}
-
-static bool same_axis(struct kit *k, const struct channels_at *p, int32_t axis) {
-  int64_t a = p->axis, b = axis;
-  if (a == b) return true;
-  return from_front(k, p->value, &a) && from_front(k, p->value, &b) && a == b;
-}
-
 const char *smooth_statistics(struct smooth *s, struct smooth_site *site) {
   struct kit *k = &s->k;
-  struct channels_at p = {site->value, site->axis};
+  struct int8_channels p = {site->value, site->axis};
   const struct ranges_value *v = NULL;
   for (int i = 0; i < MOST_MOVES; i++) {
     const bool named = k->m->values[p.value].graph == k->m->main_graph;
     v = named ? ranges_find(s->ranges, model_value_name(k->m, p.value)) : NULL;
-    if (v || !moved_from(k, &p)) break;
+    if (v || !int8_moved_from(k, &p)) break;
   }
   if (!v) return "no_range";
   if (!v->n_channels || !v->channel_least || !v->channel_most) return "no_channels";
-  if (v->n_channels != site->channels || !same_axis(k, &p, v->axis)) return "other_channels";
+  if (v->n_channels != site->channels || !int8_same_axis(k, &p, v->axis)) return "other_channels";
   float *largest = arena_alloc(&s->arena, v->n_channels * sizeof *largest);
   for (uint32_t j = 0; j < v->n_channels; j++)
     largest[j] = fmaxf(fabsf(v->channel_least[j]), fabsf(v->channel_most[j]));

@@ -110,7 +110,6 @@ static void begin(struct static_run *s, struct pass_env *env, const struct stati
   *s = (struct static_run){.o = o, .ranges = ranges, .graph = env->m->main_graph};
   kit_init(&s->k, env, "static");
   s->k.node_names = KIT_NODES;
-  int8_init(&s->q, &s->k, ranges);
 }
 
 // A kit before this one may have inferred too, into a table of its own.
@@ -130,11 +129,14 @@ static int end(struct static_run *s, struct err *err) {
   TABLE_FREE(s, biases);
   TABLE_FREE(s, bias_of);
   TABLE_FREE(s, linears);
+  TABLE_FREE(s, left);
   TABLE_FREE(s, turned);
+  TABLE_FREE(s, turned_of);
+  TABLE_FREE(s, numbers);
   TABLE_FREE(s, made);
   TABLE_FREE(s, receivers);
+  TABLE_FREE(s, receivers_of);
   arena_free(&s->arena);
-  int8_done(&s->q);
   return kit_done(&s->k, err);
 }
 
@@ -144,14 +146,11 @@ static void symmetric(struct int8_range *r) {
 }
 
 static void find_ranges(struct static_run *s) {
-  const struct model *m = s->k.m;
-  TABLE_ADD(s, range, m->n_values);
-  for (uint32_t v = 0; v < m->n_values; v++) {
-    if (m->values[v].flags & VALUE_DEAD || m->values[v].graph != s->graph) continue;
-    if (s->o->compat && !ranges_find(s->ranges, model_value_name(m, v))) continue;
-    if (!int8_range_of(&s->q, v, &s->range[v])) continue;
-    if (s->o->calib_tensor_range_symmetric) symmetric(&s->range[v]);
-  }
+  TABLE_ADD(s, range, s->k.m->n_values);
+  s->k.graph = s->graph;
+  int8_ranges(&s->k, s->ranges, !s->o->compat, s->range);
+  for (uint32_t v = 0; v < s->n_range && s->o->calib_tensor_range_symmetric; v++)
+    if (s->range[v].type != DTYPE_UNDEFINED) symmetric(&s->range[v]);
   static_adjust_ranges(s);
 }
 
@@ -193,6 +192,8 @@ int static_pass(struct pass_env *env, const struct static_options *o, struct err
   if (env->m->main_graph == NO_ID) return 0;
   if (!env->ranges)
     return err_set(err, ERR_USAGE, "--ranges names a file, and there are none here");
+  weights_warn_unmatched(env, &o->nodes.exclude, "--exclude");
+  weights_warn_unmatched(env, &o->nodes.include, "--include");
   if (env->ranges(env->files_ctx, o->ranges, &ranges, err) ||
       find_opset(env, o, ranges, &opset, err) || (opset && opset_raise(env, opset, err)))
     return -1;

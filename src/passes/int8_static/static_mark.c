@@ -42,13 +42,31 @@ static bool is_listed(const struct static_options *o, struct span name) {
   return false;
 }
 
+// Does a pattern match the node's name, or that of a constant that it reads?
+static bool is_meant(struct static_run *s, uint32_t node, const struct name_patterns *patterns) {
+  const struct model *m = s->k.m;
+  bool matches = name_patterns_match(patterns, model_name_str(m, m->nodes[node].name));
+  for (uint32_t i = 0; i < kit_n_in(&s->k, node) && !matches; i++) {
+    struct model_constant c;
+    if (model_resolve_constant(m, kit_in(&s->k, node, i), &c))
+      matches = name_patterns_match(patterns, model_name_str(m, m->values[c.value].name));
+  }
+  return matches;
+}
+
+static const char *refused(struct static_run *s, uint32_t node) {
+  const struct name_filter *f = &s->o->nodes;
+  if (is_meant(s, node, &f->exclude)) return "excluded";
+  return f->include.n == 0 || is_meant(s, node, &f->include) ? NULL : "not_included";
+}
+
 bool static_takes(struct static_run *s, uint32_t node, const char **why) {
   const struct model *m = s->k.m;
   const struct span type = model_name(m, m->nodes[node].op_type);
   const struct static_op *op = static_op_named(type);
   *why = "";
   if (!is_listed(s->o, type) || (op && op->qdq == STATIC_Q_NEVER)) return false;
-  *why = name_filter_refuses(&s->o->nodes, model_name_str(m, m->nodes[node].name));
+  *why = refused(s, node);
   return !*why;
 }
 
@@ -110,6 +128,7 @@ static const struct static_entry unmarked = {.provider = NO_ID, .scales = NO_ID,
 
 static void mark(struct static_run *s, uint32_t value, bool weight) {
   if (!static_is_float(s, value) || static_entry_of(s, value)) return;
+  if (value < s->n_left && s->left[value]) return;
   struct static_entry *e = entry_for(s, value);
   *e = unmarked;
   e->value = value;
@@ -132,8 +151,9 @@ static uint32_t turned_weight(struct static_run *s, uint32_t node, uint32_t slot
   const uint32_t value = kit_in(k, node, slot);
   struct model_constant c;
   uint32_t made = NO_ID;
-  for (uint32_t i = 0; i < s->n_turned && made == NO_ID; i++)
-    if (s->turned[i].value == value && s->turned[i].axis == along) made = s->turned[i].copy;
+  if (value >= s->n_turned_of) TABLE_ADD(s, turned_of, value + 1 - s->n_turned_of);
+  for (uint32_t i = s->turned_of[value]; i && made == NO_ID; i = s->turned[i - 1].next)
+    if (s->turned[i - 1].axis == along) made = s->turned[i - 1].copy;
   if (made == NO_ID) {
     model_resolve_constant(k->m, value, &c);
     kit_site(k, node, "own_weight");
@@ -143,7 +163,8 @@ static uint32_t turned_weight(struct static_run *s, uint32_t node, uint32_t slot
     made = edit_add_tensor(k->e, s->graph,
                            kit_names_take(&k->names, KIT_VALUES, s->graph, wanted, &k->site),
                            edit_tensor_recipe(k->e, c.tensor));
-    *TABLE_PUSH(s, turned) = (struct static_turned){value, along, made};
+    *TABLE_PUSH(s, turned) = (struct static_turned){value, along, made, s->turned_of[value]};
+    s->turned_of[value] = s->n_turned;
   }
   edit_set_input(k->e, node, slot, made);
   return made;
@@ -174,37 +195,49 @@ static void mark_output(struct static_run *s, uint32_t node) {
 
 // ---- biases --------------------------------------------------------------------------------------
 
-// The number behind `stem` in an initializer's name; -1: none.
-static int64_t number_behind(struct span stem, struct span name) {
-  int64_t x = 0;
-  if (name.n <= stem.n || name.n > stem.n + 9 || memcmp(name.at, stem.at, stem.n) != 0) return -1;
-  for (size_t i = stem.n; i < name.n; i++) {
-    if (name.at[i] < '0' || name.at[i] > '9') return -1;
-    x = x * 10 + (name.at[i] - '0');
+enum { MOST_DIGITS = 9 };
+
+// An initializer's name: the number at its end, for each name that may stand before it.
+static void note_number(struct static_run *s, struct span name) {
+  uint32_t number = 0, unit = 1;
+  for (size_t n = 1; n < name.n && n <= MOST_DIGITS; n++, unit *= 10) {
+    const uint8_t digit = name.at[name.n - n];
+    if (digit < '0' || digit > '9') return;
+    number += (uint32_t)(digit - '0') * unit;
+    const uint32_t stem = model_find_name(s->k.m, span_of(name.at, name.n - n));
+    if (stem == NO_ID) continue;
+    if (stem >= s->n_numbers) TABLE_ADD(s, numbers, stem + 1 - s->n_numbers);
+    if (number >= s->numbers[stem]) s->numbers[stem] = number + 1;
   }
-  return x;
+}
+
+// 1 + the largest number behind a name, over all initializers.
+static uint32_t next_number(struct static_run *s, uint32_t name) {
+  const struct model *m = s->k.m;
+  const uint32_t unseen = s->n_numbers == 0 ? m->n_tensors : 0;
+  for (uint32_t i = 0; i < unseen; i++) {
+    const struct model_tensor *t = &m->tensors[i];
+    if (t->flags & TENSOR_DEAD || t->home != HOME_INITIALIZER || t->graph != s->graph) continue;
+    note_number(s, model_name(m, t->name));
+  }
+  if (name >= s->n_numbers) TABLE_ADD(s, numbers, name + 1 - s->n_numbers);
+  return s->numbers[name];
 }
 
 // A copy of the bias for this node alone, called as the existing tool calls it.
 static uint32_t own_bias(struct static_run *s, uint32_t node, uint32_t slot) {
   struct kit *k = &s->k;
   const uint32_t value = kit_in(k, node, slot);
-  int64_t most = -1;
   struct model_constant c;
   model_resolve_constant(k->m, value, &c);
   kit_site(k, node, "own_bias");
   const struct span name = model_value_name(k->m, c.value);
-  for (uint32_t i = 0; i < k->m->n_tensors; i++) {
-    const struct model_tensor *t = &k->m->tensors[i];
-    if (t->flags & TENSOR_DEAD || t->home != HOME_INITIALIZER || t->graph != s->graph) continue;
-    const int64_t x = number_behind(name, model_name(k->m, t->name));
-    if (x > most) most = x;
-  }
-  const struct span wanted = span_str(
-      arena_printf(&k->site, "%.*s%ld", (int)name.n, (const char *)name.at, (long)(most + 1)));
-  const uint32_t made = edit_add_tensor(
-      k->e, s->graph, kit_names_take(&k->names, KIT_VALUES, s->graph, wanted, &k->site),
-      edit_tensor_recipe(k->e, c.tensor));
+  const struct span wanted =
+      span_str(arena_printf(&k->site, "%.*s%u", (int)name.n, (const char *)name.at,
+                            next_number(s, k->m->values[c.value].name)));
+  const struct span taken = kit_names_take(&k->names, KIT_VALUES, s->graph, wanted, &k->site);
+  const uint32_t made = edit_add_tensor(k->e, s->graph, taken, edit_tensor_recipe(k->e, c.tensor));
+  note_number(s, taken);
   edit_set_input(k->e, node, slot, made);
   return made;
 }
@@ -440,6 +473,50 @@ static void mark_removable(struct static_run *s, uint32_t node) {
   if (!leaves) mark(s, out, false);
 }
 
+// ---- weights that callers may override -----------------------------------------------------------
+
+// The inputs of a node that are marked, whatever they are: [*first, *first + result).
+static uint32_t marked_inputs(struct static_run *s, uint32_t node, uint32_t *first) {
+  const struct static_op *op = static_op_named(model_name(s->k.m, s->k.m->nodes[node].op_type));
+  const bool forced = s->o->force_quantize_no_input_check;
+  *first = 0;
+  switch ((op ? op : &own)->qdq) {
+  case STATIC_Q_OWN:
+  case STATIC_Q_PAD: return kit_n_in(&s->k, node);
+  case STATIC_Q_CONV:
+  case STATIC_Q_GEMM:
+  case STATIC_Q_MATMUL:
+  case STATIC_Q_NORM: return 2;
+  case STATIC_Q_SPLIT: return 1;
+  case STATIC_Q_SHARE:
+  case STATIC_Q_MAXPOOL:
+  case STATIC_Q_RESIZE:
+  case STATIC_Q_GATHER: return forced ? 1 : 0;
+  case STATIC_Q_WHERE: *first = 1; return forced ? 2 : 0;
+  case STATIC_Q_REMOVABLE:
+  case STATIC_Q_NEVER: break;
+  }
+  return 0;
+}
+
+bool static_skips_overridable(struct static_run *s, uint32_t node) {
+  struct static_params p;
+  uint32_t first;
+  const uint32_t n = marked_inputs(s, node, &first);
+  for (uint32_t i = first; i < first + n && i < kit_n_in(&s->k, node); i++) {
+    const uint32_t value = kit_in(&s->k, node, i);
+    if (!kit_is_overridable(s->k.m, value) || static_is_constant(s, value) ||
+        !static_is_float(s, value) || static_params_of(s, value, &p))
+      continue;
+    kit_report(&s->k, &(struct kit_report){.node = node,
+                                           .reason = "overridable_weight",
+                                           .skipped = true,
+                                           .weight = value + 1});
+    return true;
+  }
+  return false;
+}
+
 // ---- the walk ------------------------------------------------------------------------------------
 
 static void mark_own(struct static_run *s, uint32_t node) {
@@ -483,6 +560,17 @@ static bool is_done(struct static_run *s, uint32_t node) {
          static_is_marked(s, kit_out(&s->k, node, 0));
 }
 
+static void note_receiver(struct static_run *s, uint32_t value, uint32_t node) {
+  if (value >= s->n_receivers_of) TABLE_ADD(s, receivers_of, value + 1 - s->n_receivers_of);
+  *TABLE_PUSH(s, receivers) = (struct static_receiver){.node = node};
+  struct static_receivers *of = &s->receivers_of[value];
+  if (of->last)
+    s->receivers[of->last - 1].next = s->n_receivers;
+  else
+    of->first = s->n_receivers;
+  of->last = s->n_receivers;
+}
+
 int static_mark(struct static_run *s, struct err *err) {
   struct kit *k = &s->k;
   (void)err;
@@ -493,14 +581,12 @@ int static_mark(struct static_run *s, struct err *err) {
       if (*why) kit_skipped(k, n, why);
       continue;
     }
+    if (static_skips_overridable(s, n)) continue;
     mark_node(s, n);
     if (k->m->nodes[n].flags & NODE_DEAD) continue;
     if (is_done(s, n)) kit_converted(k, n, "quantized");
     for (uint32_t i = 0; i < kit_n_in(k, n); i++)
-      if (kit_in(k, n, i) != NO_ID) {
-        *TABLE_PUSH(s, receivers) = kit_in(k, n, i);
-        *TABLE_PUSH(s, receivers) = n;
-      }
+      if (kit_in(k, n, i) != NO_ID) note_receiver(s, kit_in(k, n, i), n);
   }
   mark_sums(s);
   return 0;

@@ -7,6 +7,8 @@
 // goes with symmetry, since operators on codes want one zero point for all channels; so do the defaults of signed types.
 #include "static.h"
 
+#include "ranges.h"
+
 #include <math.h>
 
 // ---- overrides -----------------------------------------------------------------------------------
@@ -117,6 +119,17 @@ static int check_zeros(struct static_run *s, const struct static_entry *e,
   return 0;
 }
 
+// Numbers are kept in memory, one for each channel.
+static int check_channels(struct static_run *s, const struct static_entry *e, uint64_t channels,
+                          struct err *err) {
+  if (channels <= RANGES_MOST_CHANNELS) return 0;
+  err_fill(err, ERR_USAGE,
+           "override of tensor '%s': %lu channels, and no more than %d take given numbers",
+           quote(model_value_name(s->k.m, e->value)).s, (unsigned long)channels,
+           RANGES_MOST_CHANNELS);
+  return err_hint(err, "leave rmin, rmax, scale and zero_point out, or the axis");
+}
+
 // Scales and zero points by numbers of the overrides, one for each channel: given, or by given ranges.
 static void params_by_numbers(struct static_run *s, struct static_entry *e, enum dtype dtype,
                               const struct static_overrides *o, uint32_t n) {
@@ -183,10 +196,11 @@ int static_weight_params(struct static_run *s, struct static_entry *e, struct er
                               .block = in_blocks ? opt->block : 0};
   e->axis = e->as.axis;
   e->per_channel = e->per_channel || in_blocks;
-  const uint32_t n = axis == RECIPE_PER_TENSOR ? NO_ID : (uint32_t)recipe_dims(s->k.r, of)[axis];
   if (first && (first->has_scale || first->has_range)) {
-    if (check_zeros(s, e, o, err)) return -1;
-    params_by_numbers(s, e, dtype, o, n);
+    const bool whole = axis == RECIPE_PER_TENSOR;
+    const uint64_t channels = whole ? 1 : (uint64_t)recipe_dims(s->k.r, of)[axis];
+    if (check_zeros(s, e, o, err) || check_channels(s, e, channels, err)) return -1;
+    params_by_numbers(s, e, dtype, o, whole ? NO_ID : (uint32_t)channels);
     return 0;
   }
   const struct int8_parts found = opt->has_real_floor && !in_blocks && type != DTYPE_FLOAT8E4M3FN

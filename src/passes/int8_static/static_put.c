@@ -156,10 +156,14 @@ struct static_form static_new_form(struct static_run *s, struct span stem, const
   return f;
 }
 
+static uint32_t first_receiver(const struct static_run *s, uint32_t value) {
+  return value < s->n_receivers_of ? s->receivers_of[value].first : 0;
+}
+
 static uint32_t n_receivers(const struct static_run *s, uint32_t value) {
   uint32_t n = 0;
-  for (uint32_t i = 0; i + 1 < s->n_receivers; i += 2)
-    n += s->receivers[i] == value;
+  for (uint32_t i = first_receiver(s, value); i; i = s->receivers[i - 1].next)
+    n++;
   return n;
 }
 
@@ -168,12 +172,11 @@ static void put_dedicated(struct static_run *s, uint32_t value, struct span stem
                           const struct static_form *f) {
   struct kit *k = &s->k;
   uint32_t i = 0;
-  for (uint32_t r = 0; r + 1 < s->n_receivers; r += 2) {
-    if (s->receivers[r] != value) continue;
+  for (uint32_t r = first_receiver(s, value); r; r = s->receivers[r - 1].next) {
     const char *number = arena_printf(&k->site, "_%u", ++i);
     const uint32_t q = put_named(s, OP_QuantizeLinear, f, value, stem, number);
     const uint32_t dq = put_named(s, OP_DequantizeLinear, f, q, stem, number);
-    const uint32_t node = s->receivers[r + 1];
+    const uint32_t node = s->receivers[r - 1].node;
     kit_note_like(k, dq, value);
     for (uint32_t slot = 0; slot < kit_n_in(k, node); slot++)
       if (kit_in(k, node, slot) == value) edit_set_input(k->e, node, slot, dq);
@@ -219,9 +222,9 @@ static void put_pair(struct static_run *s, uint32_t value, struct span stem,
 static bool all_receive(struct static_run *s, uint32_t value, const struct static_overrides *with) {
   uint32_t n = 0, last = NO_ID;
   bool all = true, any_nameless = false;
-  for (uint32_t i = 0; i + 1 < s->n_receivers; i += 2) {
-    const uint32_t node = s->receivers[i + 1];
-    if (s->receivers[i] != value || node == last) continue;
+  for (uint32_t i = first_receiver(s, value); i; i = s->receivers[i - 1].next) {
+    const uint32_t node = s->receivers[i - 1].node;
+    if (node == last) continue;
     last = node;
     all = all && static_receives(s, with, node);
     const bool is_nameless = model_name(s->k.m, s->k.m->nodes[node].name).n == 0;
@@ -294,7 +297,7 @@ int static_no_range(struct static_run *s, uint32_t value, struct err *err) {
              quote_path(s->o->ranges).s, name.s);
     return err_hint(err, "run 'weir calibrate --method distribution'");
   }
-  if (ranges_is_unfit(s->q.ranges, model_value_name(s->k.m, value))) {
+  if (ranges_is_unfit(s->ranges, model_value_name(s->k.m, value))) {
     err_fill(err, ERR_INPUT, "the range of the value '%s' in '%s' is not finite", name.s,
              quote_path(s->o->ranges).s);
     return err_hint(err, "give rmin and rmax for it in --override, or leave the nodes that use it "

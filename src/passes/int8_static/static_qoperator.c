@@ -31,8 +31,8 @@ static void stay(struct static_qoperator_run *q, uint32_t node) {
   for (uint32_t i = 0; q->s->o->compat && i < kit_n_in(k, node); i++) {
     struct static_held *h = static_qoperator_held(q, kit_in(k, node, i));
     if (h && h->constant) h->wanted = true;
-    for (uint32_t b = 0; b < q->n_biases; b++)
-      if (q->biases[b].value == kit_in(k, node, i)) q->biases[b].wanted = true;
+    struct static_bias_codes *b = static_qoperator_bias_of(q, kit_in(k, node, i));
+    if (b) b->wanted = true;
   }
 }
 
@@ -48,6 +48,10 @@ static void visit(struct static_qoperator_run *q, uint32_t node) {
     takes = false;
   q->node = node;
   q->reported = false;
+  if (takes && static_skips_overridable(q->s, node)) {
+    takes = false;
+    why = "";
+  }
   if (takes) {
     why = static_qoperator_compute(q, node, op->qop);
     if (!why && !q->reported) kit_converted(k, node, "quantized");
@@ -142,27 +146,30 @@ static void drop_constants(struct static_qoperator_run *q, const uint32_t *list,
 }
 
 int static_qoperator(struct static_run *s, struct err *err) {
-  struct static_qoperator_run q = {.s = s};
+  struct static_qoperator_run q = {.s = s, .err = err};
   struct kit *k = &s->k;
   struct {
     TABLE(uint32_t, nodes);
     TABLE(uint32_t, constants);
   } at = {0};
-  (void)err;
   for (uint32_t n = k->m->graphs[s->graph].first_node; n != NO_ID; n = k->m->nodes[n].next) {
     *TABLE_PUSH(&at, nodes) = n;
     for (uint32_t i = 0; i < kit_n_in(k, n); i++)
       if (static_is_constant(s, kit_in(k, n, i))) *TABLE_PUSH(&at, constants) = kit_in(k, n, i);
   }
-  for (uint32_t i = 0; i < at.n_nodes; i++)
+  for (uint32_t i = 0; i < at.n_nodes && !q.failed; i++)
     if (!(k->m->nodes[at.nodes[i]].flags & NODE_DEAD)) visit(&q, at.nodes[i]);
-  finish(&q);
-  drop_constants(&q, at.constants, at.n_constants);
+  if (!q.failed) {
+    finish(&q);
+    drop_constants(&q, at.constants, at.n_constants);
+  }
   TABLE_FREE(&at, nodes);
   TABLE_FREE(&at, constants);
   TABLE_FREE(&q, held);
   TABLE_FREE(&q, order);
   TABLE_FREE(&q, coded);
+  TABLE_FREE(&q, coded_of);
   TABLE_FREE(&q, biases);
-  return 0;
+  TABLE_FREE(&q, bias_of);
+  return q.failed ? -1 : 0;
 }

@@ -130,7 +130,6 @@ static const struct static_held *take_constant(struct static_qoperator_run *q,
                                                const struct static_role *role, uint32_t axis) {
   struct static_run *s = q->s;
   struct model_constant at;
-  struct err err;
   model_resolve_constant(s->k.m, w->value, &at);
   struct static_coded new = {.tensor = at.tensor,
                              .entry = {.value = at.value,
@@ -139,19 +138,21 @@ static const struct static_held *take_constant(struct static_qoperator_run *q,
                                        .axis = axis,
                                        .provider = NO_ID,
                                        .role = role}};
-  if (static_weight_params(s, &new.entry, &err)) return NULL;
+  q->failed = static_weight_params(s, &new.entry, q->err) != 0;
+  if (q->failed) return NULL;
   new.codes_recipe = static_weight_codes(s, &new.entry);
   if (new.codes_recipe == NO_ID) return NULL;
   struct static_coded *c = NULL;
-  for (uint32_t i = 0; i < q->n_coded && !c; i++)
-    if (q->coded[i].tensor == at.tensor &&
-        (s->o->compat || same_form(&q->coded[i].entry.as, &new.entry.as)))
-      c = &q->coded[i];
+  if (at.tensor >= q->n_coded_of) TABLE_ADD(q, coded_of, at.tensor + 1 - q->n_coded_of);
+  for (uint32_t i = q->coded_of[at.tensor]; i && !c; i = q->coded[i - 1].next)
+    if (s->o->compat || same_form(&q->coded[i - 1].entry.as, &new.entry.as)) c = &q->coded[i - 1];
   if (c) {
     if (make_room(q, c, w)) write_again(q, c);
   } else {
     c = TABLE_PUSH(q, coded);
     *c = new;
+    c->next = q->coded_of[at.tensor];
+    q->coded_of[at.tensor] = q->n_coded;
     c->held = (struct static_held){
         .codes = NO_ID, .type = new.entry.as.type, .axis = new.entry.as.axis, .constant = true};
     make_room(q, c, w);
@@ -193,11 +194,15 @@ const struct static_held *static_qoperator_take_weight(struct static_qoperator_r
 
 // ---- biases ------------------------------------------------------------------------------------
 
-bool static_qoperator_can_bias(struct static_qoperator_run *q, uint32_t bias, uint32_t channels) {
+struct static_bias_codes *static_qoperator_bias_of(struct static_qoperator_run *q, uint32_t bias) {
+  return bias < q->n_bias_of && q->bias_of[bias] ? &q->biases[q->bias_of[bias] - 1] : NULL;
+}
+
+bool static_qoperator_can_bias(struct static_qoperator_run *q, uint32_t bias, uint64_t channels) {
   if (!static_is_constant(q->s, bias)) return false;
   const uint32_t of = recipe_of(q->s, bias), rank = q->s->k.r->rows[of].rank;
   if (q->s->k.r->rows[of].count == 0) return false;
-  return channels == 1 || (rank > 0 && recipe_dims(q->s->k.r, of)[rank - 1] == (int64_t)channels);
+  return channels == 1 || (rank > 0 && (uint64_t)recipe_dims(q->s->k.r, of)[rank - 1] == channels);
 }
 
 uint32_t static_qoperator_bias(struct static_qoperator_run *q, uint32_t bias,
@@ -205,8 +210,8 @@ uint32_t static_qoperator_bias(struct static_qoperator_run *q, uint32_t bias,
                                double factor) {
   struct kit *k = &q->s->k;
   struct model_constant c;
-  for (uint32_t i = 0; q->s->o->compat && i < q->n_biases; i++)
-    if (q->biases[i].value == bias) return q->biases[i].codes;
+  const struct static_bias_codes *there = static_qoperator_bias_of(q, bias);
+  if (q->s->o->compat && there) return there->codes;
   model_resolve_constant(k->m, bias, &c);
   const struct int8_parts parts =
       int8_bias(k->r, edit_tensor_recipe(k->e, c.tensor), kit_recipe(k, x->scale),
@@ -216,5 +221,7 @@ uint32_t static_qoperator_bias(struct static_qoperator_run *q, uint32_t bias,
   const uint32_t codes = int8_tensor(k, stem, "_quantized", parts.codes, c.tensor);
   *TABLE_PUSH(q, biases) = (struct static_bias_codes){
       .value = bias, .codes = codes, .scales = parts.scales, .zeros = parts.zeros};
+  if (bias >= q->n_bias_of) TABLE_ADD(q, bias_of, bias + 1 - q->n_bias_of);
+  q->bias_of[bias] = q->n_biases;
   return codes;
 }

@@ -118,9 +118,9 @@ static uint32_t weight_axis(struct static_qoperator_run *q, uint32_t node, enum 
   return static_is_per_channel(q->s, w, wanted, NULL, &axis) ? axis : RECIPE_PER_TENSOR;
 }
 
-static uint32_t channels_of(struct static_qoperator_run *q, uint32_t w, uint32_t axis) {
+static uint64_t channels_of(struct static_qoperator_run *q, uint32_t w, uint32_t axis) {
   const struct model_dim dim = kit_dim(&q->s->k, w, axis);
-  return axis == RECIPE_PER_TENSOR || dim.value < 1 ? 1 : (uint32_t)dim.value;
+  return axis == RECIPE_PER_TENSOR || dim.value < 1 ? 1 : (uint64_t)dim.value;
 }
 
 // Attributes of QGemm: those of Gemm but beta, as far as they are there.
@@ -153,7 +153,7 @@ static const char *product(struct static_qoperator_run *q, uint32_t node, enum s
   const struct static_held *held = static_qoperator_held(q, kit_in(k, node, 1));
   if (!compat && held && !held->constant && held->axis != RECIPE_PER_TENSOR) return "axis";
   if (bias != NO_ID && !static_is_constant(q->s, bias)) return "non_constant_bias";
-  const uint32_t channels = channels_of(q, kit_in(k, node, 1), axis);
+  const uint64_t channels = channels_of(q, kit_in(k, node, 1), axis);
   if (bias != NO_ID && !static_qoperator_can_bias(q, bias, channels)) return "bias_shape";
   if (kind == STATIC_O_GEMM) {
     n_attrs = gemm_attrs(k, node, attrs);

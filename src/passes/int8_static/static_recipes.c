@@ -32,9 +32,20 @@ static bool find_bias(struct static_run *s, uint32_t node, struct static_linear 
   return true;
 }
 
+// Was only the sum behind it seen? Then it stays float.
+static bool leave(struct static_run *s, uint32_t node) {
+  struct static_linear l;
+  struct static_params p;
+  const uint32_t y = kit_out(&s->k, node, 0);
+  if (s->o->compat || y == NO_ID || static_params_of(s, y, &p) || !find_bias(s, node, &l))
+    return false;
+  if (y >= s->n_left) TABLE_ADD(s, left, y + 1 - s->n_left);
+  return s->left[y] = true;
+}
+
 bool static_mark_linear(struct static_run *s, uint32_t node) {
   struct static_linear l;
-  if (s->o->format == STATIC_QDQ || s->o->format == STATIC_QOPERATOR) return false;
+  if (s->o->format == STATIC_QDQ || s->o->format == STATIC_QOPERATOR) return leave(s, node);
   if (find_bias(s, node, &l)) *TABLE_PUSH(s, linears) = l;
   return true;
 }

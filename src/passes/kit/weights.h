@@ -63,7 +63,8 @@ void weights_report(struct kit *k, const struct weight *w, const char *reason, u
 // Does a pattern of --exclude match the weight's name, its Constant node's, or that of a node that uses
 // it?
 bool weights_named(struct kit *k, const struct name_patterns *patterns, const struct weight *w);
-// Warns of every pattern that matches no weight and no node, with the nearest name.
-void weights_warn_unmatched(struct pass_env *env, const struct name_patterns *patterns);
+// Warns of every pattern of the option ("--exclude") that matches no weight and no node, with the nearest name.
+void weights_warn_unmatched(struct pass_env *env, const struct name_patterns *patterns,
+                            const char *option);
 
 #endif

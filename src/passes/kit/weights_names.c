@@ -32,7 +32,7 @@ static bool matches_any(const struct model *m, const struct name_pattern *p) {
   return false;
 }
 
-static void warn_unmatched(struct pass_env *env, const struct name_pattern *p) {
+static void warn_unmatched(struct pass_env *env, const struct name_pattern *p, const char *option) {
   const struct model *m = env->m;
   struct name_pattern_nearest c = {0};
   struct weight w;
@@ -42,12 +42,13 @@ static void warn_unmatched(struct pass_env *env, const struct name_pattern *p) {
       name_pattern_consider(&c, p, model_name_str(m, m->values[w.value].name));
   for (uint32_t i = 0; i < m->n_nodes; i++)
     name_pattern_consider(&c, p, model_name_str(m, m->nodes[i].name));
-  const char *sentence = arena_printf(env->scratch, "--exclude '%s' matches no weight and no node",
+  const char *sentence = arena_printf(env->scratch, "%s '%s' matches no weight and no node", option,
                                       quote_str(p->text).s);
   env->warn(env->warn_ctx, sentence, name_pattern_hint(&c, env->scratch));
 }
 
-void weights_warn_unmatched(struct pass_env *env, const struct name_patterns *patterns) {
+void weights_warn_unmatched(struct pass_env *env, const struct name_patterns *patterns,
+                            const char *option) {
   for (uint32_t i = 0; env->warn && i < patterns->n; i++)
-    warn_unmatched(env, &patterns->at[i]);
+    warn_unmatched(env, &patterns->at[i], option);
 }

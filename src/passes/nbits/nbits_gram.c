@@ -11,11 +11,13 @@
 //   MatMul(x, W), MatMul(x, V)    s = awq [means, XᵀX, W, V]
 //                                 x_awq = Mul(x, 1 / s);  MatMulNBits(x_awq, s W), MatMulNBits(x_awq, s V)
 //
-// Values are found by their names at this point of the pipeline. All weights have theirs, or nothing is edited: a
+// Values are found by their names at this point of the pipeline; those that a pass before put behind a Reshape or its kin by what
+// that was given, whose rows have the same elements. All weights have theirs, or nothing is edited: a
 // weight that was rounded because nobody looked at its value is not what was asked for.
 #include "nbits.h"
 
 #include "gram.h"
+#include "int8.h"
 #include "ranges.h"
 
 struct finding {
@@ -56,13 +58,28 @@ static int companion(struct finding *f, struct err *err) {
                      f->ranges->data_sha256, &f->file, err);
 }
 
+enum { MOST_MOVES = 64 };
+
+// What RANGES says of the rows of a value; NULL: nothing. Bodies and functions may call theirs as the main graph calls others.
+static const struct ranges_value *rows_of(const struct finding *f, uint32_t x) {
+  struct kit *k = &f->w->k;
+  struct int8_channels p = {x, -1};
+  for (int i = 0; i < MOST_MOVES; i++) {
+    const bool named = k->m->values[p.value].graph == k->m->main_graph;
+    const struct ranges_value *v =
+        named ? ranges_find(f->ranges, model_value_name(k->m, p.value)) : NULL;
+    if (v && v->gram_k > 0 && int8_same_axis(k, &p, -1)) return v;
+    if (i == 0) kit_infer(k); // it follows dims
+    if (!int8_moved_from(k, &p)) return NULL;
+  }
+  return NULL;
+}
+
 static int find_one(struct finding *f, struct nbits_site *s, struct err *err) {
   const struct model *m = f->w->k.m;
   const uint32_t x = model_input(m, &m->nodes[s->node], 0);
   const struct span value = model_value_name(m, x);
-  // Bodies and functions may call theirs as the main graph calls others.
-  const bool named = m->values[x].graph == m->main_graph;
-  const struct ranges_value *v = named ? ranges_find(f->ranges, value) : NULL;
+  const struct ranges_value *v = rows_of(f, x);
   uint64_t k, columns;
   if (!nbits_shape(m, s, &k, &columns))
     return err_set(err, ERR_MODEL, "the weight '%s' has no size", quote(model_name(m, s->name)).s);
@@ -93,19 +110,35 @@ static int find_one(struct finding *f, struct nbits_site *s, struct err *err) {
 
 // ---- awq ---------------------------------------------------------------------------------------
 
-static bool is_of(const struct nbits_share *h, uint32_t value, uint32_t graph,
-                  const struct matmulnbits_scheme *scheme) {
-  return h->value == value && h->graph == graph && matmulnbits_scheme_same(&h->scheme, scheme);
+// The share that the site is of: 1 + which; 0: none yet.
+static uint32_t share_of(struct nbits_work *w, const struct nbits_site *s, uint32_t x) {
+  const uint32_t graph = w->k.m->nodes[s->node].graph;
+  uint32_t i = w->share_of[x];
+  while (i && !(w->shares[i - 1].graph == graph &&
+                matmulnbits_scheme_same(&w->shares[i - 1].scheme, &s->scheme)))
+    i = w->shares[i - 1].next;
+  return i;
 }
 
-static void find_share(struct nbits_work *w, struct nbits_site *s) {
-  const struct model *m = w->k.m;
-  const struct model_node *n = &m->nodes[s->node];
-  const uint32_t x = model_input(m, n, 0);
-  for (s->share = 0; s->share < w->n_shares; s->share++)
-    if (is_of(&w->shares[s->share], x, n->graph, &s->scheme)) return;
-  *TABLE_PUSH(w, shares) =
-      (struct nbits_share){.value = x, .graph = n->graph, .scheme = s->scheme, .scaled = NO_ID};
+static void find_share(struct nbits_work *w, struct nbits_site *sites, uint32_t at) {
+  struct nbits_site *s = &sites[at];
+  const struct model_node *n = &w->k.m->nodes[s->node];
+  const uint32_t x = model_input(w->k.m, n, 0);
+  if (x >= w->n_share_of) TABLE_ADD(w, share_of, x + 1 - w->n_share_of);
+  uint32_t i = share_of(w, s, x);
+  if (i == 0) {
+    *TABLE_PUSH(w, shares) = (struct nbits_share){.value = x,
+                                                  .graph = n->graph,
+                                                  .scheme = s->scheme,
+                                                  .scaled = NO_ID,
+                                                  .first = at,
+                                                  .next = w->share_of[x]};
+    i = w->share_of[x] = w->n_shares;
+  }
+  struct nbits_share *h = &w->shares[i - 1];
+  s->share = i - 1;
+  if (h->n++) sites[h->last].next_of_it = at;
+  h->last = at;
 }
 
 static int no_means(const struct finding *f, const struct nbits_site *s, struct span value,
@@ -116,15 +149,14 @@ static int no_means(const struct finding *f, const struct nbits_site *s, struct 
 }
 
 // Scales for all weights of a value: those of the sites that share them.
-static int scale_share(struct finding *f, struct nbits_site *sites, uint32_t n, uint32_t share,
+static int scale_share(struct finding *f, struct nbits_site *sites, uint32_t share,
                        struct err *err) {
   struct nbits_work *w = f->w;
   const struct nbits_share *h = &w->shares[share];
   const struct span value = model_value_name(w->k.m, h->value);
-  const struct ranges_value *v = ranges_find(f->ranges, value);
-  uint32_t *of = arena_alloc(w->k.env->scratch, n * sizeof *of), n_of = 0, gram = NO_ID;
-  for (uint32_t i = 0; i < n; i++) {
-    if (sites[i].share != share) continue;
+  const struct ranges_value *v = rows_of(f, h->value);
+  uint32_t *of = arena_alloc(w->k.env->scratch, h->n * sizeof *of), n_of = 0, gram = NO_ID;
+  for (uint32_t j = 0, i = h->first; j < h->n; j++, i = sites[i].next_of_it) {
     if (!v->channel_mean || v->n_channels != v->gram_k) return no_means(f, &sites[i], value, err);
     w->site = &sites[i];
     const uint32_t matrix = nbits_matrix(w);
@@ -143,8 +175,8 @@ static int scale_share(struct finding *f, struct nbits_site *sites, uint32_t n, 
       .symmetric = h->scheme.symmetric,
       .block = h->scheme.block};
   const uint32_t scales = recipe_awq(w->k.r, &awq, of, n_of);
-  for (uint32_t i = 0; i < n; i++)
-    if (sites[i].share == share) sites[i].statistics.rows = scales;
+  for (uint32_t j = 0, i = h->first; j < h->n; j++, i = sites[i].next_of_it)
+    sites[i].statistics.rows = scales;
   return 0;
 }
 
@@ -190,9 +222,9 @@ int nbits_gram(struct nbits_work *w, struct nbits_site *sites, uint32_t n, struc
       return err_set(err, ERR_USAGE, "there are no ranges here, which statistics come from");
     if (!f.ranges && env->ranges(env->files_ctx, w->options->ranges, &f.ranges, err)) return -1;
     if (find_one(&f, &sites[i], err)) return -1;
-    if (sites[i].scheme.algorithm == MATMULNBITS_AWQ) find_share(w, &sites[i]);
+    if (sites[i].scheme.algorithm == MATMULNBITS_AWQ) find_share(w, sites, i);
   }
   for (uint32_t i = 0; i < w->n_shares; i++)
-    if (scale_share(&f, sites, n, i, err)) return -1;
+    if (scale_share(&f, sites, i, err)) return -1;
   return 0;
 }

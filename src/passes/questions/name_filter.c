@@ -22,19 +22,13 @@ void name_filter_done(void *options) {
   name_patterns_done(&f->include);
 }
 
-static bool any_matches(const struct name_patterns *p, const char *name) {
-  for (uint32_t i = 0; *name && i < p->n; i++)
-    if (name_pattern_matches(&p->at[i], name)) return true;
-  return false;
-}
-
 bool name_filter_excludes(const struct name_filter *f, const char *name) {
-  return any_matches(&f->exclude, name);
+  return name_patterns_match(&f->exclude, name);
 }
 
 const char *name_filter_refuses(const struct name_filter *f, const char *name) {
   if (name_filter_excludes(f, name)) return "excluded";
-  return f->include.n == 0 || any_matches(&f->include, name) ? NULL : "not_included";
+  return f->include.n == 0 || name_patterns_match(&f->include, name) ? NULL : "not_included";
 }
 
 // ---- patterns without a match ------------------------------------------------------------------

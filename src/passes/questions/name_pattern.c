@@ -185,6 +185,12 @@ void name_patterns_done(struct name_patterns *p) {
     name_pattern_done(&p->at[i]);
 }
 
+bool name_patterns_match(const struct name_patterns *p, const char *name) {
+  for (uint32_t i = 0; *name && i < p->n; i++)
+    if (name_pattern_matches(&p->at[i], name)) return true;
+  return false;
+}
+
 // Levenshtein's table, one row at a time: row[j] is the distance of the pattern so far to the first
 // j characters of the name.
 uint32_t name_pattern_distance(const struct name_pattern *p, const char *name) {

@@ -36,6 +36,8 @@ struct name_patterns {
 int name_patterns_compile(struct name_patterns *p, const char *const *texts, uint32_t n,
                           const char *option, struct arena *a, struct err *err);
 void name_patterns_done(struct name_patterns *p);
+// Does any match? An empty name matches nothing.
+bool name_patterns_match(const struct name_patterns *p, const char *name);
 
 // How far a name is from a pattern: the characters to add, remove or change until it matches,
 // wildcards standing for anything. Lengths past 256 are cut.

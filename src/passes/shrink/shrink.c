@@ -129,7 +129,7 @@ int pass_shrink(struct pass_env *env, const struct shrink_options *options, stru
   if (shrink_options_check(options, err)) return -1;
   if (o.method == SHRINK_INTEGER_ACTIVATIONS) return activations(env, options, err);
   if (check_axes(env, options, err)) return -1;
-  weights_warn_unmatched(env, &o.exclude);
+  weights_warn_unmatched(env, &o.exclude, "--exclude");
   kit_init(&s.k, env, "shrink");
   if (o.per_channel && !o.axes) rc = shrink_axes(&s, &o, env->scratch, err);
   if (rc == 0 && options->method == SHRINK_F16_TO_F32)

@@ -115,7 +115,8 @@ struct dynamic_site {
 
 // A Mul of two scales, for nodes without a name.
 struct dynamic_product {
-  uint32_t a, b, graph, out;
+  uint32_t b, graph, out;
+  uint32_t next; // of the same first scale: + 1
 };
 
 struct dynamic {
@@ -126,6 +127,7 @@ struct dynamic {
   TABLE(uint32_t, of_tensor); // by tensor id: 1 + first row of `stored`
   TABLE(struct dynamic_stored, stored);
   TABLE(struct dynamic_product, products);
+  TABLE(uint32_t, of_scale); // by value id of the first scale: 1 + the last row of `products`
   TABLE(uint32_t, hollow); // values that have codes in their place, and whose floats may be wanted
   TABLE(uint32_t, wanted); // compat: constants in codes that nodes want as floats
   TABLE(uint32_t, turned); // compat: by tensor id, 1 + the value of its transpose

@@ -165,6 +165,15 @@ struct static_bias {
 // A weight with scales along another axis than the first of its nodes wants them: a copy of it.
 struct static_turned {
   uint32_t value, axis, copy;
+  uint32_t next; // of the same value: + 1
+};
+
+// A node that was quantized, for each of its inputs; those of a value, in order: rows + 1.
+struct static_receiver {
+  uint32_t node, next;
+};
+struct static_receivers {
+  uint32_t first, last;
 };
 
 // A MatMul and the Add of its bias, for the recipes.
@@ -181,7 +190,6 @@ struct static_made {
 
 struct static_run {
   struct kit k;
-  struct int8 q;
   const struct static_options *o;
   const struct ranges *ranges;
   uint32_t graph; // the main one
@@ -196,10 +204,13 @@ struct static_run {
   TABLE(struct static_bias, biases);
   TABLE(uint32_t, bias_of); // by value id: 1 + which
   TABLE(struct static_linear, linears);
+  TABLE(bool, left); // by value id: stays float, whoever would mark it
   TABLE(struct static_turned, turned);
+  TABLE(uint32_t, turned_of);       // by value id: 1 + the last
+  TABLE(uint32_t, numbers);         // by name id: 1 + the largest number behind it in an initializer's name
   TABLE(struct static_made, made); // by value id
-  TABLE(uint32_t,
-        receivers); // nodes that were quantized, in order, for each input: pairs (value, node)
+  TABLE(struct static_receiver, receivers);
+  TABLE(struct static_receivers, receivers_of); // by value id
 };
 
 int static_pass(struct pass_env *env, const struct static_options *o, struct err *err);
@@ -215,6 +226,9 @@ bool static_is_constant(struct static_run *s, uint32_t value);
 enum dtype static_dtype(struct static_run *s, uint32_t value);
 // A value of float32 or float16, or such a constant.
 bool static_is_float(struct static_run *s, uint32_t value);
+// Would the node quantize a weight that callers may override? It has no elements to go by, and no range unless RANGES or an
+// override says one. Then it is reported, and the node is to stay.
+bool static_skips_overridable(struct static_run *s, uint32_t node);
 // May nobody quantize behind it?
 bool static_leaves_output(const struct static_run *s, uint32_t node);
 
@@ -241,7 +255,8 @@ struct static_entry *static_entry_of(struct static_run *s, uint32_t value);
 bool static_is_marked(struct static_run *s, uint32_t value);
 int static_mark(struct static_run *s, struct err *err);
 int static_put(struct static_run *s, struct err *err);
-// One of the three recipes for biases (static_recipes.c). Of a MatMul: then what it gives is not quantized; a bias behind it is noted.
+// Is what a MatMul gives not to be quantized (static_recipes.c)? So it is in the three recipes for biases; a bias behind it is noted.
+// Else it is so where there is no range of it, but a bias behind it: of a convolution that became a MatMul only the sum was seen.
 bool static_mark_linear(struct static_run *s, uint32_t node);
 void static_put_recipes(struct static_run *s);
 // The form of operators on codes (static_qoperator.c).

@@ -23,6 +23,7 @@ struct static_coded {
   uint32_t tensor;
   struct static_entry entry; // value, form, recipes of scales and zero points
   uint32_t codes_recipe;
+  uint32_t next; // of the same tensor: + 1
   struct static_held held;
 };
 
@@ -35,12 +36,16 @@ struct static_bias_codes {
 
 struct static_qoperator_run {
   struct static_run *s;
+  struct err *err; // of what ends the run
+  bool failed;
   uint32_t node;                   // that is looked at
   bool reported;                   // it, with a weight
   TABLE(struct static_held, held); // by value id
   TABLE(uint32_t, order);          // values that are held, in order
   TABLE(struct static_coded, coded);
+  TABLE(uint32_t, coded_of); // by tensor id: 1 + the last
   TABLE(struct static_bias_codes, biases);
+  TABLE(uint32_t, bias_of); // by value id: 1 + the last
 };
 
 // ---- values (static_qoperator_values.c) ----------------------------------------------------------
@@ -49,6 +54,8 @@ struct static_qoperator_run {
 struct static_held *static_qoperator_held(struct static_qoperator_run *q, uint32_t value);
 struct static_held *static_qoperator_hold(struct static_qoperator_run *q, uint32_t value,
                                           const struct static_held *held);
+// The codes of a bias that were made last, or NULL.
+struct static_bias_codes *static_qoperator_bias_of(struct static_qoperator_run *q, uint32_t bias);
 // Can an operator take it as codes?
 bool static_qoperator_can_take(struct static_qoperator_run *q, uint32_t value);
 // Its codes, with a Q before k.before where there are none yet. A constant has the type of activations.
@@ -73,7 +80,7 @@ bool static_qoperator_result(struct static_qoperator_run *q, uint32_t value,
 uint32_t static_qoperator_bias(struct static_qoperator_run *q, uint32_t bias,
                                const struct static_held *x, const struct static_held *w,
                                double factor);
-bool static_qoperator_can_bias(struct static_qoperator_run *q, uint32_t bias, uint32_t channels);
+bool static_qoperator_can_bias(struct static_qoperator_run *q, uint32_t bias, uint64_t channels);
 
 // ---- operators (static_qoperator_nodes.c) --------------------------------------------------------
 

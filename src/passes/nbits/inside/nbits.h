@@ -21,7 +21,8 @@ struct nbits_site {
   bool pinned; // an override says the scheme
   struct recipe_statistics
       statistics; // gptq, awq: of what the weight is multiplied with; else NO_ID
-  uint32_t share; // awq: of w->shares; else NO_ID
+  uint32_t share;      // awq: of w->shares; else NO_ID
+  uint32_t next_of_it; // the next site of the share
   // where a measurement decided
   const char *chosen_by; // "budget", "gate" or NULL
   struct figures figures;
@@ -90,6 +91,8 @@ struct nbits_share {
   uint32_t value, graph; // graph: of the nodes
   struct matmulnbits_scheme scheme;
   uint32_t scaled; // the value divided, made where its first node was; NO_ID: not yet
+  uint32_t first, last, n; // its sites
+  uint32_t next;           // of the same value: + 1
 };
 
 // One run of the pass. New nodes go to k.graph, before k.before.
@@ -99,6 +102,7 @@ struct nbits_work {
   bool measures; // only: all candidates count
   TABLE(struct nbits_tensor, tensors);
   TABLE(struct nbits_share, shares);
+  TABLE(uint32_t, share_of); // by value id: 1 + the last
   uint32_t *first; // of tensors, by source tensor id
   // of the site at hand
   const struct nbits_site *site;
