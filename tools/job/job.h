@@ -128,6 +128,8 @@ struct job {
   void (*tell)(struct job *job, struct job_told *told);
   // prints what else could be done, before the lines that end a run; may be NULL
   void (*hint)(struct job *job);
+  // prints what was asked for besides, before all other lines, also where --quiet leaves these out; may be NULL
+  void (*print)(struct job *job);
   // the command's part of what all reports are made of; may be NULL
   void (*collect)(struct job *job, struct run_report *r);
   struct run_report *said;         // run_report_of

@@ -73,4 +73,5 @@ void pass_job_report(struct job *job, struct json_out *j) {
   for (uint32_t i = 0; i < r->passes->pipeline.n_steps; i++)
     write_step(job, &r->stored, i, j);
   json_end_array(j);
+  rank_write(&r->passes->rank, j);
 }

@@ -1,0 +1,393 @@
+// Who multiplies what with which weight is said by the model as a step finds it, since passes remove such nodes; by what was
+// seen of the value, RANGES. A row's question is a pair of recipes: the codes, and what their error is weighed by,
+//
+//   Gram       tr(EᵀGE) / tr(WᵀGW), G = XᵀX of all rows that the value had in the samples
+//   channels   the same with the diagonal of squared mean magnitudes: what calibration keeps of channels. The mean of squares
+//              is larger by a factor that depends on how elements are spread, and cancels where that is alike in all channels
+//   weight     G = 1
+//
+// and, where a QuantizeLinear of the result says the step s of the value, s²/12 for each of its elements as an error
+// that knows nothing of others: tokens · s²/12 · tr(WᵀW).
+//
+// Files are opened once more: the companion of RANGES is no source of the run for being looked at here.
+#include "rank.h"
+
+#include "gram.h"
+#include "measure_weighed.h"
+#include "pass_job.h"
+#include "report.h"
+#include "stop.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+void rank_done(struct rank *k) {
+  TABLE_FREE(k, products);
+  TABLE_FREE(k, rows);
+}
+
+// ---- products ----------------------------------------------------------------------------------
+
+// The constant that is a matrix's operand, and whether Transpose nodes turned it.
+static bool constant_of(const struct model *m, uint32_t value, struct model_constant *c,
+                        bool *turned) {
+  enum { MOST = 8 };
+  *turned = false;
+  for (int i = 0; i < MOST && value != NO_ID; i++) {
+    if (model_resolve_constant(m, value, c)) return true;
+    if (m->values[value].kind != VALUE_NODE_OUTPUT) return false;
+    const uint32_t node = m->values[value].def;
+    const int64_t *perm;
+    uint32_t n;
+    const bool moves = model_op_is(m, node, "Transpose");
+    if (!moves && !model_op_is(m, node, "Identity")) return false;
+    if (moves && (!model_attr_ints(m, node, "perm", &perm, &n) || (n != 0 && n != 2))) return false;
+    if (moves && (n == 0 || perm[0] == 1)) *turned = !*turned;
+    value = model_input(m, &m->nodes[node], 0);
+  }
+  return false;
+}
+
+static bool is_product(const struct model *m, uint32_t node) {
+  return model_op_is(m, node, "MatMul") || model_op_is(m, node, "Gemm") ||
+         model_op_is(m, node, "Conv");
+}
+
+static void look_at(struct pass_job *pj, uint32_t step, const struct model *m, uint32_t node) {
+  const struct model_node *n = &m->nodes[node];
+  struct rank_product p = {.step = step, .node = node, .value = model_input(m, n, 0)};
+  struct model_constant c;
+  bool turned;
+  int64_t trans = 0, group = 1;
+  if (p.value == NO_ID || !constant_of(m, model_input(m, n, 1), &c, &turned)) return;
+  const struct model_tensor *t = &m->tensors[c.tensor];
+  p.conv = model_op_is(m, node, "Conv");
+  if (t->rank < 2 || (p.conv && turned) || (turned && t->rank != 2)) return;
+  if (model_op_is(m, node, "Gemm") && !model_attr_int(m, node, "transB", 0, &trans)) return;
+  if (p.conv && !model_attr_int(m, node, "group", 1, &group)) return;
+  const bool last = (trans != 0) != turned;
+  p.tensor = c.tensor;
+  p.rank = t->rank;
+  p.axis = p.conv ? 1 : t->rank - (last ? 1u : 2u);
+  p.grouped = group != 1;
+  p.dims = arena_alloc(&pj->arena, p.rank * sizeof *p.dims);
+  memcpy(p.dims, model_dims(m, t), p.rank * sizeof *p.dims);
+  p.op_type = arena_string(&pj->arena, model_name(m, n->op_type));
+  p.value_name = arena_string(&pj->arena, model_value_name(m, p.value));
+  p.tensor_name = arena_string(&pj->arena, model_value_name(m, c.value));
+  p.name = n->name == m->empty
+               ? arena_printf(&pj->arena, "%s of %s", p.op_type, p.tensor_name)
+               : arena_string(&pj->arena, model_name(m, n->name));
+  p.seen = m->values[p.value].graph == m->main_graph;
+  *TABLE_PUSH(&pj->rank, products) = p;
+}
+
+void rank_look(struct pass_job *pj, uint32_t step) {
+  const struct model *m = &pj->job->model;
+  if (!pj->rank.asked || !pj->pipeline.steps[step].values.pass->stores) return;
+  for (uint32_t i = 0; i < m->n_nodes; i++)
+    if (!(m->nodes[i].flags & NODE_DEAD) && is_product(m, i)) look_at(pj, step, m, i);
+}
+
+// ---- rows --------------------------------------------------------------------------------------
+
+static bool is_of(const struct pass_job *pj, const struct rank_product *p,
+                  const struct pass_job_site *s) {
+  if (p->step != s->step || p->tensor != s->of) return false;
+  // A pass that marks weights names the first node that uses one.
+  return p->node == s->node ||
+         strcmp(pj->pipeline.steps[s->step].values.pass->name, "static") == 0;
+}
+
+static bool is_known(const struct rank *k, const struct rank_product *p, uint32_t codes) {
+  for (uint32_t at = p->row; at; at = k->rows[at - 1].next)
+    if (k->rows[at - 1].codes == codes) return true;
+  return false;
+}
+
+static void list_rows(struct pass_job *pj, const struct recipes *r) {
+  struct rank *k = &pj->rank;
+  struct arena scratch = {0};
+  const uint32_t n_tensors = pj->job->model.n_tensors;
+  // By tensor: its last product + 1, and before each product that of the same tensor.
+  uint32_t *last = arena_zalloc(&scratch, (n_tensors + (size_t)1) * sizeof *last);
+  uint32_t *before = arena_alloc(&scratch, (k->n_products + (size_t)1) * sizeof *before);
+  for (uint32_t i = 0; i < k->n_products; i++) {
+    before[i] = last[k->products[i].tensor];
+    last[k->products[i].tensor] = i + 1;
+  }
+  for (uint32_t i = 0; i < pj->n_sites; i++) {
+    const struct pass_job_site *s = &pj->sites[i];
+    if (s->codes == NO_ID || s->gone || !pass_job_converted(s)) continue;
+    const uint32_t codes = recipe_unmoved(r, s->codes);
+    for (uint32_t at = last[s->of]; at; at = before[at - 1]) {
+      struct rank_product *p = &k->products[at - 1];
+      if (!is_of(pj, p, s) || is_known(k, p, codes)) continue;
+      *TABLE_PUSH(k, rows) = (struct rank_row){.product = at - 1, .codes = codes, .next = p->row};
+      p->row = k->n_rows;
+    }
+  }
+  arena_free(&scratch);
+}
+
+// ---- what errors are weighed by ----------------------------------------------------------------
+
+struct asking {
+  struct job *job;
+  struct pass_job *pj;
+  struct sources *sources;
+  const struct given_file **files; // whose companions are open
+  uint32_t *file_ids, n_files;
+  struct arena arena;
+};
+
+// The value in the files of ranges that passes were given.
+static const struct ranges_value *find_value(const struct asking *a, const struct rank_product *p,
+                                             const struct given_file **file) {
+  const struct given_files *g = &a->pj->pipeline.files;
+  for (uint32_t i = 0; i < g->n && p->seen; i++) {
+    *file = g->list[i];
+    if ((*file)->reads != PASS_READS_RANGES) continue;
+    const struct ranges_value *v = ranges_find(&(*file)->ranges, span_str(p->value_name));
+    if (v) return v;
+  }
+  return NULL;
+}
+
+// The axis of the codes' operand that is multiplied: that of the tensor, which may have leading axes of length 1 besides.
+static bool axis_of(const struct recipes *r, uint32_t operand, const struct rank_product *p,
+                    uint32_t *axis) {
+  const struct recipe *w = &r->rows[operand];
+  if (w->rank > p->rank || w->rank < 2) return false;
+  const uint32_t more = p->rank - w->rank;
+  for (uint32_t i = 0; i < more; i++)
+    if (p->dims[i] != 1) return false;
+  if (!recipe_has_dims(r, operand, p->dims + more, w->rank) || p->axis < more) return false;
+  *axis = p->axis - more;
+  return true;
+}
+
+static int misfit(const struct given_file *file, const struct rank_product *p, const char *what,
+                  uint32_t has, uint64_t wants, struct err *err) {
+  err_fill(err, ERR_INPUT,
+           "'%s' has %s of the value '%s' for %u columns, and the weight '%s' of '%s', which it is "
+           "multiplied with, has %lu rows",
+           quote_path(file->path).s, what, quote_str(p->value_name).s, has,
+           quote_str(p->tensor_name).s, quote_str(p->name).s, wants);
+  return err_hint(err, "calibrate this model, as the passes before leave it: 'weir calibrate "
+                       "--pass …' measures that");
+}
+
+// The companion of a file of ranges, open; read once to see that it is the one that was written.
+static int companion(struct asking *a, const struct given_file *file, uint32_t *id,
+                     struct err *err) {
+  for (uint32_t i = 0; i < a->n_files; i++)
+    if (a->files[i] == file) {
+      *id = a->file_ids[i];
+      return 0;
+    }
+  if (ranges_check_data(&file->ranges, err) ||
+      sources_add_companion(a->sources, ranges_data_path(file->ranges.path, &a->arena), id, err))
+    return -1;
+  a->files[a->n_files] = file;
+  a->file_ids[a->n_files++] = *id;
+  return 0;
+}
+
+static uint32_t along(struct recipes *r, uint32_t of, uint32_t axis, uint32_t rank) {
+  int64_t dims[RECIPE_MAX_RANK];
+  for (uint32_t i = 0; i < rank; i++)
+    dims[i] = i == axis ? (int64_t)r->rows[of].count : 1;
+  return recipe_reshape(r, of, dims, rank);
+}
+
+static int by_gram(struct asking *a, const struct ranges_value *v, const struct given_file *file,
+                   uint32_t *by, struct err *err) {
+  const int64_t elements = (int64_t)gram_elements(v->gram_k);
+  uint32_t id;
+  if (companion(a, file, &id, err)) return -1;
+  const struct piece piece = {.at = {.file = id, .off = v->gram_at, .len = v->gram_bytes},
+                              .count = v->gram_bytes,
+                              .checkpoint = NO_ID};
+  *by = recipe_extent(&a->job->recipes, DTYPE_DOUBLE, &elements, 1, ENCODING_RAW, &piece, 1, NULL);
+  return 0;
+}
+
+static uint32_t by_channels(struct asking *a, const struct ranges_value *v) {
+  const int64_t n = v->n_channels;
+  float *squares = arena_alloc(&a->arena, v->n_channels * sizeof *squares);
+  for (uint32_t i = 0; i < v->n_channels; i++)
+    squares[i] = v->channel_mean[i] * v->channel_mean[i];
+  return recipe_bytes(&a->job->recipes, DTYPE_FLOAT, &n, 1, span_of(squares, v->n_channels * sizeof *squares));
+}
+
+static int weigh_by(struct asking *a, struct rank_row *row, struct measure_weighing *q,
+                    struct err *err) {
+  static const float one = 1;
+  struct recipes *r = &a->job->recipes;
+  const struct rank_product *p = &a->pj->rank.products[row->product];
+  const uint32_t operand = r->args[r->rows[row->codes].args], rank = r->rows[operand].rank;
+  const struct given_file *file = NULL;
+  const struct ranges_value *v = find_value(a, p, &file);
+  uint32_t axis = 0, by = NO_ID;
+  const bool lies = axis_of(r, operand, p, &axis);
+  const uint64_t k = lies ? (uint64_t)recipe_dims(r, operand)[axis] : 0;
+  row->by = RANK_WEIGHT;
+  row->tokens = 1;
+  if (!v) {
+    row->why = a->pj->pipeline.files.n ? "no_range" : "no_ranges";
+  } else if (p->grouped) {
+    row->why = "group_not_1";
+  } else if (!lies || (rank > 2 && axis != 1)) {
+    row->why = "rank";
+  } else if (v->gram_k > 0 && !p->conv) {
+    if (v->gram_k != k) return misfit(file, p, "second moments", v->gram_k, k, err);
+    if (k > GRAM_MOST) return misfit(file, p, "second moments", v->gram_k, k, err);
+    if (by_gram(a, v, file, &by, err)) return -1;
+    row->by = RANK_GRAM;
+    row->tokens = (double)v->gram_rows;
+  } else if (!v->n_channels || !v->channel_mean) {
+    row->why = "no_means";
+  } else if ((v->axis == 1) != p->conv) {
+    row->why = "other_channels";
+  } else {
+    if (v->n_channels != k) return misfit(file, p, "means by channel", v->n_channels, k, err);
+    by = by_channels(a, v);
+    row->by = RANK_CHANNELS;
+  }
+  if (by == NO_ID) by = recipe_fill(r, DTYPE_FLOAT, NULL, 0, span_of(&one, sizeof one));
+  *q = (struct measure_weighing){row->codes, along(r, by, axis, rank)};
+  if (row->by == RANK_WEIGHT || measure_weighed_can(r, q->codes, q->by)) return 0;
+  row->by = RANK_WEIGHT;
+  row->why = "rank";
+  row->tokens = 1;
+  by = recipe_fill(r, DTYPE_FLOAT, NULL, 0, span_of(&one, sizeof one));
+  q->by = along(r, by, axis, rank);
+  return 0;
+}
+
+// ---- activations -------------------------------------------------------------------------------
+
+static bool literal(const struct job *job, uint32_t value, double *out, enum dtype *type) {
+  const struct model *m = &job->model;
+  struct model_constant c;
+  struct span bytes = {0};
+  if (value == NO_ID || !model_resolve_constant(m, value, &c)) return false;
+  const struct model_tensor *t = &m->tensors[c.tensor];
+  *type = (enum dtype)t->dtype;
+  if (t->recipe != NO_ID && job->recipes.rows[t->recipe].count == 1)
+    bytes = recipe_elements(&job->recipes, t->recipe);
+  else if (t->recipe != NO_ID || !model_small_value(m, c.tensor, &bytes))
+    return false;
+  float x;
+  if (*type != DTYPE_FLOAT || bytes.n < sizeof x) return bytes.n > 0 && out == NULL;
+  memcpy(&x, bytes.at, sizeof x);
+  if (out) *out = (double)x;
+  return true;
+}
+
+// The step by which a QuantizeLinear of the result stores the value in integers.
+static bool step_of(const struct job *job, uint32_t value, double *step) {
+  const struct model *m = &job->model;
+  for (uint32_t u = m->values[value].first_use; u != NO_ID; u = m->refs[u].next) {
+    const uint32_t node = m->refs[u].node;
+    enum dtype scale, zero;
+    if (!model_op_is(m, node, "QuantizeLinear") || model_input(m, &m->nodes[node], 0) != value)
+      continue;
+    if (literal(job, model_input(m, &m->nodes[node], 1), step, &scale) && scale == DTYPE_FLOAT &&
+        literal(job, model_input(m, &m->nodes[node], 2), NULL, &zero) && dtype_is_integer(zero))
+      return true;
+  }
+  return false;
+}
+
+// ---- all of it ---------------------------------------------------------------------------------
+
+static int by_cost(const void *pa, const void *pb) {
+  const struct rank_row *a = pa, *b = pb;
+  const double x = isnan(a->db) ? -(double)INFINITY : a->db;
+  const double y = isnan(b->db) ? -(double)INFINITY : b->db;
+  if (x != y) return x < y ? -1 : 1;
+  if (a->product != b->product) return a->product < b->product ? -1 : 1;
+  return a->codes < b->codes ? -1 : a->codes > b->codes;
+}
+
+static void conclude(const struct job *job, struct rank *k, const struct weighed *found) {
+  for (uint32_t i = 0; i < k->n_rows; i++) {
+    struct rank_row *row = &k->rows[i];
+    const struct weighed *f = &found[i];
+    row->found = *f;
+    row->has_step = row->by != RANK_WEIGHT &&
+                    step_of(job, k->products[row->product].value, &row->step);
+    if (row->has_step) row->noise = row->tokens * row->step * row->step / 12 * f->plain;
+    row->weight_db = weighed_db(f->signal, f->error, f->nonfinite);
+    row->activation_db =
+        row->has_step ? weighed_db(f->signal, row->noise, f->nonfinite) : (double)NAN;
+    row->db = weighed_db(f->signal, f->error + row->noise, f->nonfinite);
+  }
+  if (k->n_rows) qsort(k->rows, k->n_rows, sizeof *k->rows, by_cost);
+}
+
+// The files of the model as the job has them, and companions behind them.
+static int open_sources(struct asking *a, struct err *err) {
+  const struct sources_options how = {.allow_links = cli_flag(a->job->args, OPT_ALLOW_LINKS)};
+  const struct sources *of = a->job->sources;
+  const struct given_files *g = &a->pj->pipeline.files;
+  if (sources_open(&a->sources, a->job->in_path, &how, err)) return -1;
+  for (uint32_t i = 1; i < sources_count(of); i++) {
+    uint32_t id = NO_ID;
+    const struct span name = span_str(sources_name(of, i));
+    if (sources_is_companion(of, i)) {
+      for (uint32_t f = 0; f < g->n && id == NO_ID; f++) {
+        if (g->list[f]->reads != PASS_READS_RANGES || !g->list[f]->ranges.data_bytes) continue;
+        const char *path = ranges_data_path(g->list[f]->ranges.path, &a->arena);
+        if (strcmp(path_base(path), (const char *)name.at) == 0 &&
+            sources_add_companion(a->sources, path, &id, err))
+          return -1;
+      }
+    } else if (sources_is_absent(of, i) ? sources_add_name(a->sources, name, &id, err)
+                                        : sources_add(a->sources, name, &id, err)) {
+      return -1;
+    }
+    if (id != i)
+      return err_set(err, ERR_INTERNAL, "source %u is not found again as file %u of it", i, id);
+  }
+  return 0;
+}
+
+static int ask(struct asking *a, struct err *err) {
+  struct rank *k = &a->pj->rank;
+  struct measure_stats stats;
+  struct measure_weighing *q = arena_alloc(&a->arena, (k->n_rows + (size_t)1) * sizeof *q);
+  struct weighed *found = arena_alloc(&a->arena, (k->n_rows + (size_t)1) * sizeof *found);
+  const uint32_t n_files = a->pj->pipeline.files.n;
+  a->files = arena_alloc(&a->arena, (n_files + (size_t)1) * sizeof *a->files);
+  a->file_ids = arena_alloc(&a->arena, (n_files + (size_t)1) * sizeof *a->file_ids);
+  for (uint32_t i = 0; i < k->n_rows; i++)
+    if (weigh_by(a, &k->rows[i], &q[i], err)) return -1;
+  if (job_choose_io(a->job, err)) return -1;
+  const struct work_options work = {.jobs = cli_count(a->job->args, OPT_JOBS),
+                                    .memory = a->job->memory,
+                                    .mode = a->job->mode,
+                                    .progress = {report_tick, NULL},
+                                    .stop = stop_watch()};
+  report_begin("ranking");
+  const int rc = measure_weighed_run(&a->job->recipes, a->sources, q, k->n_rows, &work, found,
+                                     &stats, err);
+  report_end();
+  if (rc) return -1;
+  k->source_bytes_read = stats.source_bytes_read;
+  conclude(a->job, k, found);
+  return 0;
+}
+
+int rank_sites(struct job *job, struct pass_job *pj, struct err *err) {
+  if (!pj->rank.asked) return 0;
+  struct asking a = {.job = job, .pj = pj};
+  list_rows(pj, &job->recipes);
+  int rc = open_sources(&a, err);
+  if (rc == 0) rc = ask(&a, err);
+  if (a.sources) sources_close(a.sources);
+  arena_free(&a.arena);
+  return rc;
+}
