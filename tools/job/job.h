@@ -137,6 +137,9 @@ struct job {
   void *ctx;                       // the command's own
 };
 
+// A file without a name where the system keeps large temporary files ($TMPDIR, else /var/tmp), or -1. ctx: not looked at.
+int job_unnamed_file(void *ctx);
+
 // Opens everything and loads IN. On failure nothing stays open and nothing was written. pipeline: of a command that has
 // one, which may say how it is verified; or NULL.
 struct pipeline;

@@ -67,6 +67,7 @@ static void look_at(struct pass_job *pj, uint32_t step, const struct model *m, u
   if (p.conv && !model_attr_int(m, node, "group", 1, &group)) return;
   const bool last = (trans != 0) != turned;
   p.tensor = c.tensor;
+  p.recipe = t->recipe;
   p.rank = t->rank;
   p.axis = p.conv ? 1 : t->rank - (last ? 1u : 2u);
   p.grouped = group != 1;
@@ -154,17 +155,72 @@ static const struct ranges_value *find_value(const struct asking *a, const struc
   return NULL;
 }
 
-// The axis of the codes' operand that is multiplied: that of the tensor, which may have leading axes of length 1 besides.
-static bool axis_of(const struct recipes *r, uint32_t operand, const struct rank_product *p,
+// Axes that are longer than 1, which is all that a change of dims may leave as it is.
+struct long_axes {
+  int64_t lengths[RECIPE_MAX_RANK];
+  uint32_t n, at; // at: which of them an axis is; n: none
+};
+
+static struct long_axes long_axes(const int64_t *dims, uint32_t rank, uint32_t axis) {
+  struct long_axes l = {.n = 0};
+  uint32_t at = UINT32_MAX;
+  for (uint32_t i = 0; i < rank; i++) {
+    if (dims[i] == 1) continue;
+    if (i == axis) at = l.n;
+    l.lengths[l.n++] = dims[i];
+  }
+  l.at = at == UINT32_MAX ? l.n : at;
+  return l;
+}
+
+static bool same_lengths(const struct long_axes *a, const struct long_axes *b) {
+  return a->n == b->n && memcmp(a->lengths, b->lengths, a->n * sizeof *a->lengths) == 0;
+}
+
+// The axis of a recipe, followed down to what only moves nothing: as one of its long axes.
+static bool axis_below(const struct recipes *r, uint32_t id, uint32_t axis, struct long_axes *out) {
+  *out = long_axes(recipe_dims(r, id), r->rows[id].rank, axis);
+  for (; out->at < out->n; id = r->args[r->rows[id].args]) {
+    const struct recipe *x = &r->rows[id];
+    if (x->kind != RECIPE_TRANSPOSE && x->kind != RECIPE_RESHAPE && x->kind != RECIPE_CAST)
+      return true;
+    const uint32_t in = r->args[x->args], rank = r->rows[in].rank;
+    const int64_t *dims = recipe_dims(r, in);
+    uint32_t now = axis;
+    if (x->kind == RECIPE_TRANSPOSE) now = (uint32_t)r->longs[x->at + axis];
+    if (x->kind == RECIPE_RESHAPE)
+      for (now = 0; now < rank && long_axes(dims, rank, now).at != out->at;)
+        now++;
+    const struct long_axes there = long_axes(dims, rank, now);
+    if (x->kind == RECIPE_RESHAPE && !same_lengths(out, &there)) return false;
+    *out = there;
+    axis = now;
+  }
+  return false;
+}
+
+// The axis of the codes' operand that is multiplied: that of the tensor, which may lie otherwise.
+static bool axis_of(const struct recipes *r, uint32_t codes, const struct rank_product *p,
                     uint32_t *axis) {
-  const struct recipe *w = &r->rows[operand];
-  if (w->rank > p->rank || w->rank < 2) return false;
-  const uint32_t more = p->rank - w->rank;
-  for (uint32_t i = 0; i < more; i++)
-    if (p->dims[i] != 1) return false;
-  if (!recipe_has_dims(r, operand, p->dims + more, w->rank) || p->axis < more) return false;
-  *axis = p->axis - more;
-  return true;
+  const uint32_t operand = r->args[r->rows[codes].args], rank = r->rows[operand].rank;
+  struct long_axes of, there;
+  if (recipe_quantizes(r, codes) && recipe_is_nbits(recipe_quantization_of(r, codes).format)) {
+    *axis = recipe_quantization_of(r, codes).axis; // that along which blocks run
+    return true;
+  }
+  if (rank == p->rank && recipe_has_dims(r, operand, p->dims, rank) && p->recipe == NO_ID) {
+    *axis = p->axis;
+    return true;
+  }
+  if (p->recipe != NO_ID) {
+    if (!axis_below(r, p->recipe, p->axis, &of)) return false;
+  } else {
+    of = long_axes(p->dims, p->rank, p->axis);
+  }
+  for (*axis = 0; *axis < rank && of.at < of.n; *axis += 1)
+    if (axis_below(r, operand, *axis, &there) && there.at == of.at && same_lengths(&of, &there))
+      return true;
+  return false;
 }
 
 static int misfit(const struct given_file *file, const struct rank_product *p, const char *what,
@@ -230,7 +286,7 @@ static int weigh_by(struct asking *a, struct rank_row *row, struct measure_weigh
   const struct given_file *file = NULL;
   const struct ranges_value *v = find_value(a, p, &file);
   uint32_t axis = 0, by = NO_ID;
-  const bool lies = axis_of(r, operand, p, &axis);
+  const bool lies = axis_of(r, row->codes, p, &axis);
   const uint64_t k = lies ? (uint64_t)recipe_dims(r, operand)[axis] : 0;
   row->by = RANK_WEIGHT;
   row->tokens = 1;
@@ -372,7 +428,8 @@ static int ask(struct asking *a, struct err *err) {
                                     .progress = {report_tick, NULL},
                                     .stop = stop_watch()};
   report_begin("ranking");
-  const int rc = measure_weighed_run(&a->job->recipes, a->sources, q, k->n_rows, &work, found,
+  const struct eval_cache_file file = {job_unnamed_file, NULL};
+  const int rc = measure_weighed_run(&a->job->recipes, a->sources, q, k->n_rows, &work, file, found,
                                      &stats, err);
   report_end();
   if (rc) return -1;

@@ -21,7 +21,7 @@ enum rank_by { RANK_GRAM, RANK_CHANNELS, RANK_WEIGHT };
 struct rank_product {
   uint32_t step, node, value, tensor;
   uint32_t axis; // of the tensor's stored dims: the one that is multiplied
-  uint32_t rank;
+  uint32_t rank, recipe; // recipe: of what an edit made; else NO_ID
   int64_t *dims;
   bool conv, grouped;
   const char *name, *op_type, *value_name, *tensor_name;

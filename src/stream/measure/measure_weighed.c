@@ -167,7 +167,7 @@ static void prepare(struct recipes *r, const struct measure_weighing *of, struct
 struct desk {
   struct measure_worker *w;
   const struct weighing *all;
-  uint8_t *raw;
+  uint8_t *raw, *packed;
   double *wide, *tile, *products, *diagonal;
   double *weight, *error; // columns of K
   void *scratch;
@@ -216,50 +216,61 @@ static uint32_t bits_at(const uint8_t *bytes, uint64_t i, uint32_t bits) {
   return (uint32_t)(bytes[i * bits / 8] >> (i * bits % 8)) & ((1u << bits) - 1);
 }
 
-static int read_bytes(struct desk *d, uint32_t id, uint64_t from, uint64_t n, uint8_t *out,
-                      struct err *err) {
-  return recipe_read(d->w->ev, id, from, out, (size_t)n, err);
+// Bytes of a column of codes, scales and zero points.
+struct column_bytes {
+  uint64_t blocks, codes, scales, zeros;
+};
+
+static struct column_bytes column_bytes(const struct recipes *r, const struct question *x) {
+  struct column_bytes b = {.blocks = (x->k - 1) / x->q.block + 1};
+  const uint64_t each = width_of(r, x->scales);
+  b.codes = b.blocks * x->q.block * x->q.bits / 8;
+  b.scales = b.blocks * each;
+  if (x->zeros != NO_ID)
+    b.zeros = x->q.format == FORMAT_NBITS_HQQ ? b.scales : (b.blocks * x->q.bits + 7) / 8;
+  return b;
 }
 
-// A column of packed codes.
-static int unpack_column(struct desk *d, const struct question *x, uint64_t column, double *out,
-                         struct err *err) {
-  const struct recipes *r = d->w->r;
+// Each part at once: whoever makes codes makes those of many columns together.
+static int read_parts(struct desk *d, const struct question *x, const struct column_bytes *b,
+                      uint64_t first, uint64_t n, struct err *err) {
+  uint8_t *codes = d->packed, *scales = codes + n * b->codes, *zeros = scales + n * b->scales;
+  if (recipe_read(d->w->ev, x->codes, first * b->codes, codes, (size_t)(n * b->codes), err) ||
+      recipe_read(d->w->ev, x->scales, first * b->scales, scales, (size_t)(n * b->scales), err))
+    return -1;
+  return b->zeros ? recipe_read(d->w->ev, x->zeros, first * b->zeros, zeros,
+                                (size_t)(n * b->zeros), err)
+                  : 0;
+}
+
+// What column j of those that were read stands for.
+static void unpack_column(struct desk *d, const struct question *x, const struct column_bytes *b,
+                          uint64_t j, uint64_t n, double *out) {
+  const uint8_t *codes = d->packed + j * b->codes;
+  const uint8_t *scales = d->packed + n * b->codes + j * b->scales;
+  const uint8_t *zeros = d->packed + n * (b->codes + b->scales) + j * b->zeros;
+  const bool floats = b->zeros && x->q.format == FORMAT_NBITS_HQQ;
+  const struct kernels_cast widen = {.from = d->w->r->rows[x->scales].dtype, .to = DTYPE_DOUBLE};
+  double *scale = d->wide, *zero = d->wide + b->blocks;
   const uint32_t bits = x->q.bits;
-  const uint64_t block = x->q.block, kb = (x->k - 1) / block + 1;
-  const uint64_t bytes = kb * block * bits / 8, each = width_of(r, x->scales);
-  const bool floats = x->q.format == FORMAT_NBITS_HQQ;
-  const uint64_t zeros = x->zeros == NO_ID ? 0 : floats ? kb * each : (kb * bits + 7) / 8;
-  const struct kernels_cast widen = {.from = r->rows[x->scales].dtype, .to = DTYPE_DOUBLE};
-  struct arena a = {0};
-  uint8_t *codes = arena_alloc(&a, (size_t)(bytes + kb * each + zeros));
-  uint8_t *raw_scales = codes + bytes, *raw_zeros = raw_scales + kb * each;
-  double *scales = arena_alloc(&a, (size_t)(2 * kb) * sizeof *scales), *zero = scales + kb;
-  int rc = read_bytes(d, x->codes, column * bytes, bytes, codes, err);
-  if (rc == 0) rc = read_bytes(d, x->scales, column * kb * each, kb * each, raw_scales, err);
-  if (rc == 0 && zeros) rc = read_bytes(d, x->zeros, column * zeros, zeros, raw_zeros, err);
-  if (rc == 0) {
-    kernels_convert(scales, raw_scales, (size_t)kb, &widen);
-    if (floats) kernels_convert(zero, raw_zeros, (size_t)kb, &widen);
-    for (uint64_t b = 0; b < kb && !floats; b++)
-      zero[b] = zeros ? bits_at(raw_zeros, b, bits) : 1u << (bits - 1);
-    for (uint64_t i = 0; i < x->k; i++) {
-      const float code = (float)((double)bits_at(codes, i, bits) - zero[i / block]);
-      out[i] = (double)(code * (float)scales[i / block]);
-    }
+  kernels_convert(scale, scales, (size_t)b->blocks, &widen);
+  if (floats) kernels_convert(zero, zeros, (size_t)b->blocks, &widen);
+  for (uint64_t i = 0; i < b->blocks && !floats; i++)
+    zero[i] = b->zeros ? bits_at(zeros, i, bits) : 1u << (bits - 1);
+  for (uint64_t i = 0; i < x->k; i++) {
+    const uint64_t block = i / x->q.block;
+    const float code = (float)((double)bits_at(codes, i, bits) - zero[block]);
+    out[i] = (double)(code * (float)scale[block]);
   }
-  arena_free(&a);
-  return rc;
 }
 
 static int read_stored(struct desk *d, const struct question *x, uint64_t first, uint64_t n,
                        struct err *err) {
   if (x->stands != NO_ID) return read_panel(d, x, x->stands, first, n, d->error, err);
-  for (uint64_t j = 0; j < n; j++) {
-    if (measure_stopped(d->w))
-      return err_set(err, ERR_RETRY, "interrupted while measuring weights");
-    if (unpack_column(d, x, first + j, d->error + j * x->k, err)) return -1;
-  }
+  const struct column_bytes b = column_bytes(d->w->r, x);
+  if (read_parts(d, x, &b, first, n, err)) return -1;
+  for (uint64_t j = 0; j < n; j++)
+    unpack_column(d, x, &b, j, n, d->error + j * x->k);
   return 0;
 }
 
@@ -379,14 +390,19 @@ static int work_items(struct desk *d, struct err *err) {
 static int work(struct measure_worker *w, struct err *err) {
   const struct weighing *all = w->team->ctx;
   struct desk d = {.w = w, .all = all};
-  uint64_t panel = 0, k = 0, columns = 0;
+  uint64_t panel = 0, k = 0, columns = 0, packed = 1, wide = 0;
   for (const struct question *x = all->questions; x < all->questions + all->n; x++) {
     panel = max_u64(panel, x->item_columns * x->k);
     k = max_u64(k, x->k);
     columns = max_u64(columns, x->item_columns);
+    if (x->stands != NO_ID) continue;
+    const struct column_bytes b = column_bytes(w->r, x);
+    packed = max_u64(packed, x->item_columns * (b.codes + b.scales + b.zeros));
+    wide = max_u64(wide, 2 * b.blocks);
   }
   d.raw = malloc((size_t)max_u64(PIECE * sizeof(double), k * sizeof(float)));
-  d.wide = malloc((size_t)columns * sizeof *d.wide);
+  d.packed = malloc((size_t)packed);
+  d.wide = malloc((size_t)max_u64(wide, columns) * sizeof *d.wide);
   d.tile = malloc(GRAM_SIDE * GRAM_SIDE * sizeof *d.tile);
   d.products = malloc((size_t)(GRAM_SIDE * columns) * sizeof *d.products);
   d.diagonal = malloc((size_t)k * sizeof *d.diagonal);
@@ -394,13 +410,14 @@ static int work(struct measure_worker *w, struct err *err) {
   d.error = malloc((size_t)panel * sizeof *d.error);
   d.scratch = aligned_alloc(64, KERNELS_PRODUCTS_SCRATCH);
   int rc = -1;
-  if (d.raw && d.wide && d.tile && d.products && d.diagonal && d.weight && d.error && d.scratch)
+  if (d.raw && d.packed && d.wide && d.tile && d.products && d.diagonal && d.weight && d.error && d.scratch)
     rc = work_items(&d, err);
   else
     err_errno(err, ENOMEM, ERR_RETRY, "no memory: columns of a weight need %lu bytes",
               (unsigned long)(2 * panel * sizeof(double))),
         err_because(err, REASON_NO_MEMORY);
   free(d.raw);
+  free(d.packed);
   free(d.wide);
   free(d.tile);
   free(d.products);
@@ -432,12 +449,13 @@ static void conclude(const struct weighing *all, struct weighed *out) {
 }
 
 int measure_weighed_run(struct recipes *r, struct sources *s, const struct measure_weighing *of,
-                        uint32_t n, const struct work_options *options, struct weighed *out,
+                        uint32_t n, const struct work_options *options,
+                        struct eval_cache_file file, struct weighed *out,
                         struct measure_stats *stats, struct err *err) {
   struct arena arena = {0};
   struct weighing all = {.n = n};
   struct measure_team team = {
-      .r = r, .sources = s, .o = options, .stats = stats, .ctx = &all, .work = work};
+      .r = r, .sources = s, .o = options, .stats = stats, .file = file, .ctx = &all, .work = work};
   *stats = (struct measure_stats){0};
   all.questions = arena_alloc(&arena, (n + (size_t)1) * sizeof *all.questions);
   for (uint32_t i = 0; i < n; i++) {
