@@ -12,6 +12,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import gptq_reference as reference
+import report_page
+from conftest import ended
 
 pytestmark = pytest.mark.in_memory
 
@@ -292,3 +294,99 @@ def test_what_does_not_go_together(weir, tmp_path):
     go("--report-json", tmp_path / "r.json", code=0)
     [row] = json.loads((tmp_path / "r.json").read_text())["rank"]
     assert (row["by"], row["reason"]) == ("weight", "no_range")
+
+
+# ---- budgets and gates
+
+
+def chosen(path):
+    [step] = json.loads(path.read_text())["passes"]
+    return {n["node_name"]: n["chosen"] for n in step["nodes"]}
+
+
+def test_a_gate_holds_the_output(weir, tmp_path):
+    """Those whose output misses it get 8 bits, whatever their weights lose."""
+    model = tmp_path / "m.onnx"
+    reference.write_ranges(tmp_path / "r.jsonl", model, deceptive(model))
+    rank = ranked(weir, "quantize", model, tmp_path / "q.onnx", "--ranges", tmp_path / "r.jsonl", "--block-size", "32")
+    limit = np.median([r["sqnr_db"] for r in rank.values()])
+    weir("quantize", model, tmp_path / "g.onnx", "--block-size", "32", "--gate", f"sqnr={limit:.6f}dB", "--ranges", tmp_path / "r.jsonl",
+         "--report-json", tmp_path / "g.json", "--edit-log", tmp_path / "log")
+    picked = chosen(tmp_path / "g.json")
+    assert {n for n, c in picked.items() if c and c["scheme"] == "8:32"} == {n for n, r in rank.items() if r["sqnr_db"] < limit}
+    for c in picked.values():
+        assert c["weighed_by"] == "gram" and c["output_sqnr_db"] >= limit
+    bits = {n.name.rsplit("_Q", 1)[0]: n.name[-1] for n in onnx.load(tmp_path / "g.onnx").graph.node}
+    assert bits == {n: "8" if r["sqnr_db"] < limit else "4" for n, r in rank.items()}
+    # A replay weighs again: the same bytes, and other weights or moments are refused.
+    weir("replay", tmp_path / "log", model, tmp_path / "again.onnx")
+    assert (tmp_path / "again.onnx").read_bytes() == (tmp_path / "g.onnx").read_bytes()
+    refused = weir("quantize", model, "--dry-run", "--block-size", "32", "--gate", f"sqnr={limit:.6f}dB", "--gate-action", "fail",
+                   "--ranges", tmp_path / "r.jsonl", code=1).err
+    worst = min(rank, key=lambda n: rank[n]["sqnr_db"])
+    assert f"'{worst}' ({rank[worst]['sqnr_db']:.2f} dB)" in refused
+
+
+def test_a_budget_spends_where_the_output_gains(weir, tmp_path):
+    model = tmp_path / "m.onnx"
+    xs = deceptive(model)
+    reference.write_ranges(tmp_path / "r.jsonl", model, xs)
+    run = lambda path: onnxruntime.InferenceSession(path, disabled()).run(None, xs)
+    shares = {}
+    for name, more in (("weights", ()), ("outputs", ("--ranges", tmp_path / "r.jsonl"))):
+        out = tmp_path / f"{name}.onnx"
+        weir("quantize", model, out, "--budget", "26K", "--candidates", "2:32,4:32,8:32", "--report-json", out.with_suffix(".json"),
+             "--edit-log", tmp_path / "log", *more)
+        assert out.stat().st_size <= 26 << 10
+        shares[name] = sum(((a - b).astype(np.float64) ** 2).sum() / (a.astype(np.float64) ** 2).sum() for a, b in zip(run(model), run(out)))
+    assert shares["outputs"] < 0.7 * shares["weights"], shares
+    assert {c["weighed_by"] for c in chosen(tmp_path / "outputs.json").values()} == {"gram"}
+    assert all("weighed_by" not in c for c in chosen(tmp_path / "weights.json").values())
+    weir("replay", tmp_path / "log", model, tmp_path / "again.onnx")
+    assert (tmp_path / "again.onnx").read_bytes() == (tmp_path / "outputs.onnx").read_bytes()
+
+
+def test_a_budget_knows_weights_without_statistics(weir, tmp_path):
+    weights = [weight(96, 40, 1), weight(64, 40, 2)]
+    products(tmp_path / "m.onnx", weights)
+    reference.write_ranges(tmp_path / "r.jsonl", tmp_path / "m.onnx", {"x1": rows_of(64, 100, 3)})
+    words = ("quantize", tmp_path / "m.onnx", tmp_path / "q.onnx", "--candidates", "2:32,4:32", "--budget", "4700", "--ranges", tmp_path / "r.jsonl",
+             "--no-manifest", "--force", "--report-json", tmp_path / "r.json")
+    weir(*words)
+    picked = chosen(tmp_path / "r.json")
+    assert "weighed_by" not in picked["n0"] and picked["n1"]["weighed_by"] == "gram"
+    reference.write_ranges(tmp_path / "r.jsonl", tmp_path / "m.onnx", {"x1": rows_of(48, 100, 3)})
+    refused = weir(*words, code=66).err
+    assert all(word in refused for word in ("'x1'", "48 columns", "'w1'", "64 rows"))
+
+
+def test_pairs_of_a_log_are_checked(weir, tmp_path):
+    """A log may have been written by anybody."""
+    model = tmp_path / "m.onnx"
+    products(model, [weight(96, 40, 1)])
+    reference.write_ranges(tmp_path / "r.jsonl", model, {"x0": rows_of(96, 100, 3)})
+    weir("quantize", model, tmp_path / "q.onnx", "--gate", "sqnr=1dB", "--ranges", tmp_path / "r.jsonl", "--edit-log", tmp_path / "log")
+    lines = (tmp_path / "log").read_text().splitlines()
+    [at] = [i for i, line in enumerate(lines) if '"weighed"' in line]
+    told = json.loads(lines[at])
+    codes, by = told["of"][:2]
+    for of, words in (([codes], "no pairs"), ([by, codes], "cannot be weighed"), ([codes, codes], "cannot be weighed")):
+        changed = [*lines[:at], json.dumps({**told, "of": of}, separators=(",", ":"), ensure_ascii=False), *lines[at + 1:-1]]
+        (tmp_path / "bad").write_text(ended("".join(line + "\n" for line in changed)))
+        assert words in weir("replay", tmp_path / "bad", model, tmp_path / "x.onnx", code=65).err
+
+
+# ---- the page
+
+
+def test_the_page_ranks_sites(weir, tmp_path):
+    model = tmp_path / "m.onnx"
+    reference.write_ranges(tmp_path / "r.jsonl", model, deceptive(model))
+    words = ("quantize", model, tmp_path / "q.onnx", "--ranges", tmp_path / "r.jsonl", "--force", "--report-html", tmp_path / "r.html")
+    weir(*words)
+    assert 'id="rank"' not in (tmp_path / "r.html").read_text()
+    weir(*words, "--rank")
+    page = report_page.read(tmp_path / "r.html")
+    assert "Sites by cost" in page.text()
+    assert [(r["Node"], r["Weight"], r["Value"], r["Weighed by"]) for r in page.rows("ranked")] == [
+        (f"n{i}", f"w{i}", f"x{i}", "gram") for i in (5, 4, 3, 2, 1, 0)]

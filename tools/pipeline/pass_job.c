@@ -112,6 +112,8 @@ static void note_site(void *ctx, const struct pass_site *site) {
   if (site->chosen) {
     s.chosen = arena_string(&pj->arena, span_str(site->chosen));
     s.figures = keep_figures(pj, site->figures);
+    s.weighed_by = site->weighed_by;
+    s.output_db = site->output_db;
   }
   if (site->tensor.at) s.tensor = span_of(arena_string(&pj->arena, site->tensor), site->tensor.n);
   *TABLE_PUSH(pj, sites) = s;

@@ -16,6 +16,8 @@ struct pass_job_site {
   struct span tensor;
   const char *chosen, *chosen_by;
   const struct figures *figures; // where something was chosen; else NULL
+  const char *weighed_by;        // as in struct pass_site
+  double output_db;
   uint32_t node, index, graph, codes, of;
   uint32_t step;
   bool flag;

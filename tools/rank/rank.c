@@ -17,6 +17,7 @@
 #include "pass_job.h"
 #include "report.h"
 #include "stop.h"
+#include "weighings.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -250,42 +251,14 @@ static int companion(struct asking *a, const struct given_file *file, uint32_t *
   return 0;
 }
 
-static uint32_t along(struct recipes *r, uint32_t of, uint32_t axis, uint32_t rank) {
-  int64_t dims[RECIPE_MAX_RANK];
-  for (uint32_t i = 0; i < rank; i++)
-    dims[i] = i == axis ? (int64_t)r->rows[of].count : 1;
-  return recipe_reshape(r, of, dims, rank);
-}
-
-static int by_gram(struct asking *a, const struct ranges_value *v, const struct given_file *file,
-                   uint32_t *by, struct err *err) {
-  const int64_t elements = (int64_t)gram_elements(v->gram_k);
-  uint32_t id;
-  if (companion(a, file, &id, err)) return -1;
-  const struct piece piece = {.at = {.file = id, .off = v->gram_at, .len = v->gram_bytes},
-                              .count = v->gram_bytes,
-                              .checkpoint = NO_ID};
-  *by = recipe_extent(&a->job->recipes, DTYPE_DOUBLE, &elements, 1, ENCODING_RAW, &piece, 1, NULL);
-  return 0;
-}
-
-static uint32_t by_channels(struct asking *a, const struct ranges_value *v) {
-  const int64_t n = v->n_channels;
-  float *squares = arena_alloc(&a->arena, v->n_channels * sizeof *squares);
-  for (uint32_t i = 0; i < v->n_channels; i++)
-    squares[i] = v->channel_mean[i] * v->channel_mean[i];
-  return recipe_bytes(&a->job->recipes, DTYPE_FLOAT, &n, 1, span_of(squares, v->n_channels * sizeof *squares));
-}
-
 static int weigh_by(struct asking *a, struct rank_row *row, struct measure_weighing *q,
                     struct err *err) {
-  static const float one = 1;
   struct recipes *r = &a->job->recipes;
   const struct rank_product *p = &a->pj->rank.products[row->product];
   const uint32_t operand = r->args[r->rows[row->codes].args], rank = r->rows[operand].rank;
   const struct given_file *file = NULL;
   const struct ranges_value *v = find_value(a, p, &file);
-  uint32_t axis = 0, by = NO_ID;
+  uint32_t axis = 0, by = NO_ID, id;
   const bool lies = axis_of(r, row->codes, p, &axis);
   const uint64_t k = lies ? (uint64_t)recipe_dims(r, operand)[axis] : 0;
   row->by = RANK_WEIGHT;
@@ -299,7 +272,8 @@ static int weigh_by(struct asking *a, struct rank_row *row, struct measure_weigh
   } else if (v->gram_k > 0 && !p->conv) {
     if (v->gram_k != k) return misfit(file, p, "second moments", v->gram_k, k, err);
     if (k > GRAM_MOST) return misfit(file, p, "second moments", v->gram_k, k, err);
-    if (by_gram(a, v, file, &by, err)) return -1;
+    if (companion(a, file, &id, err)) return -1;
+    by = weighings_gram(r, id, v->gram_at, v->gram_k, axis, rank);
     row->by = RANK_GRAM;
     row->tokens = (double)v->gram_rows;
   } else if (!v->n_channels || !v->channel_mean) {
@@ -308,17 +282,16 @@ static int weigh_by(struct asking *a, struct rank_row *row, struct measure_weigh
     row->why = "other_channels";
   } else {
     if (v->n_channels != k) return misfit(file, p, "means by channel", v->n_channels, k, err);
-    by = by_channels(a, v);
+    by = weighings_channels(r, v->channel_mean, v->n_channels, axis, rank);
     row->by = RANK_CHANNELS;
   }
-  if (by == NO_ID) by = recipe_fill(r, DTYPE_FLOAT, NULL, 0, span_of(&one, sizeof one));
-  *q = (struct measure_weighing){row->codes, along(r, by, axis, rank)};
+  if (by == NO_ID) by = weighings_alone(r, rank);
+  *q = (struct measure_weighing){row->codes, by};
   if (row->by == RANK_WEIGHT || measure_weighed_can(r, q->codes, q->by)) return 0;
   row->by = RANK_WEIGHT;
   row->why = "rank";
   row->tokens = 1;
-  by = recipe_fill(r, DTYPE_FLOAT, NULL, 0, span_of(&one, sizeof one));
-  q->by = along(r, by, axis, rank);
+  q->by = weighings_alone(r, rank);
   return 0;
 }
 
