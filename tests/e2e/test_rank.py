@@ -301,7 +301,7 @@ def test_what_does_not_go_together(weir, tmp_path):
 
 def chosen(path):
     [step] = json.loads(path.read_text())["passes"]
-    return {n["node_name"]: n["chosen"] for n in step["nodes"]}
+    return {n["node_name"]: n.get("chosen") for n in step["nodes"]}
 
 
 def test_a_gate_holds_the_output(weir, tmp_path):
@@ -314,7 +314,7 @@ def test_a_gate_holds_the_output(weir, tmp_path):
          "--report-json", tmp_path / "g.json", "--edit-log", tmp_path / "log")
     picked = chosen(tmp_path / "g.json")
     assert {n for n, c in picked.items() if c and c["scheme"] == "8:32"} == {n for n, r in rank.items() if r["sqnr_db"] < limit}
-    for c in picked.values():
+    for c in filter(None, picked.values()):
         assert c["weighed_by"] == "gram" and c["output_sqnr_db"] >= limit
     bits = {n.name.rsplit("_Q", 1)[0]: n.name[-1] for n in onnx.load(tmp_path / "g.onnx").graph.node}
     assert bits == {n: "8" if r["sqnr_db"] < limit else "4" for n, r in rank.items()}
@@ -335,9 +335,9 @@ def test_a_budget_spends_where_the_output_gains(weir, tmp_path):
     shares = {}
     for name, more in (("weights", ()), ("outputs", ("--ranges", tmp_path / "r.jsonl"))):
         out = tmp_path / f"{name}.onnx"
-        weir("quantize", model, out, "--budget", "26K", "--candidates", "2:32,4:32,8:32", "--report-json", out.with_suffix(".json"),
+        weir("quantize", model, out, "--budget", "20K", "--candidates", "2:32,4:32,8:32", "--report-json", out.with_suffix(".json"),
              "--edit-log", tmp_path / "log", *more)
-        assert out.stat().st_size <= 26 << 10
+        assert out.stat().st_size <= 20 << 10
         shares[name] = sum(((a - b).astype(np.float64) ** 2).sum() / (a.astype(np.float64) ** 2).sum() for a, b in zip(run(model), run(out)))
     assert shares["outputs"] < 0.7 * shares["weights"], shares
     assert {c["weighed_by"] for c in chosen(tmp_path / "outputs.json").values()} == {"gram"}
@@ -385,8 +385,9 @@ def test_the_page_ranks_sites(weir, tmp_path):
     words = ("quantize", model, tmp_path / "q.onnx", "--ranges", tmp_path / "r.jsonl", "--force", "--report-html", tmp_path / "r.html")
     weir(*words)
     assert 'id="rank"' not in (tmp_path / "r.html").read_text()
-    weir(*words, "--rank")
+    weir(*words, "--rank", "--report-json", tmp_path / "r.json")
     page = report_page.read(tmp_path / "r.html")
     assert "Sites by cost" in page.text()
     assert [(r["Node"], r["Weight"], r["Value"], r["Weighed by"]) for r in page.rows("ranked")] == [
-        (f"n{i}", f"w{i}", f"x{i}", "gram") for i in (5, 4, 3, 2, 1, 0)]
+        (r["node_name"], r["tensor"], r["value"], "gram") for r in json.loads((tmp_path / "r.json").read_text())["rank"]]
+    assert [r["SQNR, dB"] for r in page.rows("ranked")] == sorted(r["SQNR, dB"] for r in page.rows("ranked"))

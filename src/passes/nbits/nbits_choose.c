@@ -33,7 +33,8 @@ struct option {
   uint32_t codes; // recipe: what is measured
   struct nbits_size size;
   uint32_t figures; // index of the answer
-  uint32_t weighed; // and of that about the output; NO_ID: none
+  uint32_t by;      // recipe that errors of the output are weighed by; NO_ID: none
+  uint32_t weighed; // index of the answer about the output; NO_ID: none
 };
 
 // A weight as it is quantized, for all sites that quantize it alike and have the same schemes to
@@ -44,6 +45,7 @@ struct weight {
   const char *name;       // of the first of them
   struct option *options; // allowed ones first
   uint32_t n, n_allowed;
+  bool has_raised;
   struct option raised; // 8 bit, where a gate may ask for it
   const char *no_raise; // why not; NULL: it may
   bool free;            // the budget may pick
@@ -81,7 +83,7 @@ static struct option make_option(struct choosing *c, const struct nbits_site *si
   as.scheme = scheme;
   c->work->site = &as;
   return (struct option){
-      .scheme = scheme, .codes = nbits_measurable(c->work), .size = nbits_size(c->work), .weighed = NO_ID};
+      .scheme = scheme, .codes = nbits_measurable(c->work), .size = nbits_size(c->work), .by = NO_ID, .weighed = NO_ID};
 }
 
 static void ask(struct choosing *c, struct option *o) {
@@ -133,6 +135,7 @@ static struct weight new_weight(struct choosing *c, uint32_t site, uint32_t kind
   w.no_raise = obstacle(c, s, eight);
   if (w.no_raise) return w;
   w.raised = make_option(c, s, eight);
+  w.has_raised = true;
   ask(c, &w.raised);
   return w;
 }
@@ -176,20 +179,10 @@ static void find_weights(struct choosing *c) {
 // ---- the error of the output -------------------------------------------------------------------
 //
 // A weight that several values are multiplied with is judged by the first of them. Of one with NaN there are no figures at all.
+// What errors are weighed by is found before anything is measured: it makes a source of the run, and an artifact names those
+// that were there.
 
-static int pair_up(struct choosing *c, const struct nbits_site *s, struct weight *w,
-                   struct option *o, struct err *err) {
-  uint32_t by;
-  if (c->answers[o->figures].nonfinite > 0) return 0;
-  if (nbits_weighed_by(c->work, s, o->codes, &by, &w->weighed_by, err)) return -1;
-  if (by == NO_ID) return 0;
-  o->weighed = c->n_pairs / 2;
-  *TABLE_PUSH(c, pairs) = o->codes;
-  *TABLE_PUSH(c, pairs) = by;
-  return 0;
-}
-
-static int weigh(struct choosing *c, struct err *err) {
+static int find_statistics(struct choosing *c, struct err *err) {
   bool *seen = arena_zalloc(&c->arena, c->n_weights + (size_t)1);
   if (!c->o->ranges || c->all) return 0;
   for (uint32_t i = 0; i < c->n_sites; i++) {
@@ -197,11 +190,28 @@ static int weigh(struct choosing *c, struct err *err) {
     if (at == NO_ID || seen[at]) continue;
     struct weight *w = &c->weights[at];
     seen[at] = true;
+    for (uint32_t k = 0; k <= w->n; k++) {
+      struct option *o = k < w->n ? &w->options[k] : &w->raised;
+      if (k == w->n && !w->has_raised) continue;
+      if (nbits_weighed_by(c->work, &c->sites[i], o->codes, &o->by, &w->weighed_by, err)) return -1;
+    }
+  }
+  return 0;
+}
+
+static void pair_up(struct choosing *c, struct option *o) {
+  if (o->by == NO_ID || c->answers[o->figures].nonfinite > 0) return;
+  o->weighed = c->n_pairs / 2;
+  *TABLE_PUSH(c, pairs) = o->codes;
+  *TABLE_PUSH(c, pairs) = o->by;
+}
+
+static int weigh(struct choosing *c, struct err *err) {
+  for (uint32_t i = 0; i < c->n_weights; i++) {
+    struct weight *w = &c->weights[i];
     for (uint32_t k = 0; k < w->n; k++)
-      if (pair_up(c, &c->sites[i], w, &w->options[k], err)) return -1;
-    if (w->n > 0 && !w->no_raise && c->o->n_gates > 0 &&
-        c->o->gate_action == MATMULNBITS_RAISE && pair_up(c, &c->sites[i], w, &w->raised, err))
-      return -1;
+      pair_up(c, &w->options[k]);
+    if (w->has_raised) pair_up(c, &w->raised);
   }
   if (c->n_pairs == 0) return 0;
   c->outputs = arena_alloc(&c->arena, c->n_pairs / 2 * sizeof *c->outputs);
@@ -233,6 +243,7 @@ static int measure(struct choosing *c, struct err *err) {
                    "--budget, --gate and --on-nonfinite need access to the weights");
   c->answers = arena_alloc(&c->arena, (c->n_questions + (size_t)1) * sizeof *c->answers);
   if (c->n_questions == 0) return 0;
+  if (find_statistics(c, err)) return -1;
   if (measured_ask(env, c->questions, c->n_questions, c->answers, err)) return -1;
   return weigh(c, err);
 }
