@@ -198,6 +198,17 @@ def test_without_statistics_weights_count_alone(weir, tmp_path):
         np.testing.assert_allclose(row["sqnr_db"], tensor["error"]["sqnr_db"], rtol=1e-5)
 
 
+def test_passes_that_report_weights_are_ranked_too(weir, tmp_path):
+    """Codes with a float offset; and what keeps no codes has no place in the list."""
+    products(tmp_path / "m.onnx", [weight(96, 40, 8)])
+    for words, n in (("shrink:min_elements=1", 1), ("shrink:min_elements=1,method=float_weights", 0), ("cast:to=float16", 0)):
+        weir("run", tmp_path / "m.onnx", tmp_path / "q.onnx", "--pass", words, "--rank", "--force", "--report-json", tmp_path / "r.json")
+        said = json.loads((tmp_path / "r.json").read_text())
+        assert len(said["rank"]) == n and len(said["passes"][0]["tensors"]) == 1
+        for row in said["rank"]:
+            np.testing.assert_allclose(row["sqnr_db"], said["passes"][0]["tensors"][0]["error"]["sqnr_db"], rtol=1e-5)
+
+
 def test_jobs_and_memory_change_nothing(weir, tmp_path):
     weights = [weight(k, n, k) for k, n in ((1100, 500), (300, 64), (512, 130))]
     products(tmp_path / "m.onnx", weights, turned=(2,))

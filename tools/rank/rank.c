@@ -96,8 +96,8 @@ void rank_look(struct pass_job *pj, uint32_t step) {
 static bool is_of(const struct pass_job *pj, const struct rank_product *p,
                   const struct pass_job_site *s) {
   if (p->step != s->step || p->tensor != s->of) return false;
-  // A pass that marks weights names the first node that uses one.
-  return p->node == s->node ||
+  // Some passes report weights, and name no node or the first that uses one.
+  return p->node == s->node || s->node == NO_ID ||
          strcmp(pj->pipeline.steps[s->step].values.pass->name, "static") == 0;
 }
 
@@ -107,7 +107,7 @@ static bool is_known(const struct rank *k, const struct rank_product *p, uint32_
   return false;
 }
 
-static void list_rows(struct pass_job *pj, const struct recipes *r) {
+static void list_rows(struct pass_job *pj, struct recipes *r) {
   struct rank *k = &pj->rank;
   struct arena scratch = {0};
   const uint32_t n_tensors = pj->job->model.n_tensors;
@@ -122,6 +122,10 @@ static void list_rows(struct pass_job *pj, const struct recipes *r) {
     const struct pass_job_site *s = &pj->sites[i];
     if (s->codes == NO_ID || s->gone || !pass_job_converted(s)) continue;
     const uint32_t codes = recipe_unmoved(r, s->codes);
+    // A cast has no codes; a form that nothing dequantizes is not ranked either.
+    if (!recipe_quantizes(r, codes) && r->rows[codes].kind != RECIPE_QUANTIZE_LINEAR) continue;
+    const uint32_t rank = r->rows[r->args[r->rows[codes].args]].rank;
+    if (!measure_weighed_can(r, codes, weighings_alone(r, rank))) continue;
     for (uint32_t at = last[s->of]; at; at = before[at - 1]) {
       struct rank_product *p = &k->products[at - 1];
       if (!is_of(pj, p, s) || is_known(k, p, codes)) continue;

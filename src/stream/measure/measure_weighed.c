@@ -18,6 +18,7 @@
 #include "kernels.h"
 #include "kernels_convert.h"
 #include "measure_parts.h"
+#include "threads.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -25,7 +26,9 @@
 
 enum {
   LINE = 4096,
-  ITEM_BYTES = 4 << 20, // of W and E as doubles
+  ITEM_BYTES = 4 << 20, // of W and E as doubles, at most
+  ITEM_LEAST = 64 << 10,
+  ITEM_PART = 8, // of a worker's memory
   ITEM_COLUMNS = 256,
   PIECE = 4096, // elements that are widened at once
 };
@@ -78,6 +81,12 @@ bool measure_weighed_can(const struct recipes *r, uint32_t codes, uint32_t by) {
   if (by_search ? recipe_part_of(r, row) != PART_CODES : r->rows[row].kind != RECIPE_QUANTIZE_LINEAR)
     return false;
   if (by_search && recipe_quantization_of(r, row).format == FORMAT_LEVELS) return false;
+  if (!recipe_can_grow(r, row)) return false;
+  if (!by_search) {
+    const struct recipe_linear q = recipe_quantize_linear_of(r, row);
+    const struct recipe_dequantization d = {q.scales, q.zeros, q.axis, q.block};
+    if (!recipe_can_dequantize(r, row, &d)) return false;
+  }
   const uint32_t of = r->args[r->rows[row].args];
   const struct recipe *w = &r->rows[of], *b = &r->rows[by];
   if (!dtype_is_plain_float((enum dtype)w->dtype) || w->count == 0 || b->rank != w->rank ||
@@ -448,6 +457,13 @@ static void conclude(const struct weighing *all, struct weighed *out) {
   }
 }
 
+// Windows and tiles of a run are not needed here: their room is for panels.
+static uint64_t item_bytes(const struct work_options *o) {
+  const uint64_t memory = o->memory ? o->memory : WORK_DEFAULT_MEMORY;
+  const uint64_t share = memory / (o->jobs ? o->jobs : threads_processors());
+  return min_u64(max_u64(share / ITEM_PART, ITEM_LEAST), ITEM_BYTES);
+}
+
 int measure_weighed_run(struct recipes *r, struct sources *s, const struct measure_weighing *of,
                         uint32_t n, const struct work_options *options,
                         struct eval_cache_file file, struct weighed *out,
@@ -466,7 +482,7 @@ int measure_weighed_run(struct recipes *r, struct sources *s, const struct measu
     if (i > 0 && x->gram && x->operand == x[-1].operand && x->by == x[-1].by &&
         x->rows == x[-1].rows && x->across == x[-1].across)
       x->same_as = x[-1].same_as == NO_ID ? i - 1 : x[-1].same_as;
-    x->item_columns = min_u64(max_u64(ITEM_BYTES / (2 * sizeof(double) * x->k), 1),
+    x->item_columns = min_u64(max_u64(item_bytes(options) / (2 * sizeof(double) * x->k), 1),
                               min_u64(ITEM_COLUMNS, x->columns));
     x->n_items = (x->columns - 1) / x->item_columns + 1;
     x->first_item = team.n_items;
