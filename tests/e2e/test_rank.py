@@ -226,10 +226,10 @@ def test_nothing_else_is_changed_by_it(weir, tmp_path):
     w, x = weight(96, 40, 5), rows_of(96, 200, 6)
     products(tmp_path / "m.onnx", [w])
     reference.write_ranges(tmp_path / "r.jsonl", tmp_path / "m.onnx", {"x0": x})
-    for algorithm in ("default", "gptq"):
+    for words in (("--gate", "sqnr=1dB"), ("--algorithm", "gptq")):
         made = []
         for more in ((), ("--rank",)):
-            weir("quantize", tmp_path / "m.onnx", tmp_path / "q.onnx", "--ranges", tmp_path / "r.jsonl", "--algorithm", algorithm, "--force",
+            weir("quantize", tmp_path / "m.onnx", tmp_path / "q.onnx", "--ranges", tmp_path / "r.jsonl", *words, "--force",
                  "--edit-log", tmp_path / "log", "--plan-out", tmp_path / "plan", *more)
             made.append([(tmp_path / n).read_bytes() for n in ("q.onnx", "q.onnx.manifest.json", "log", "plan", "plan.bin")])
         assert made[0] == made[1]
@@ -393,10 +393,10 @@ def test_pairs_of_a_log_are_checked(weir, tmp_path):
 def test_the_page_ranks_sites(weir, tmp_path):
     model = tmp_path / "m.onnx"
     reference.write_ranges(tmp_path / "r.jsonl", model, deceptive(model))
-    words = ("quantize", model, tmp_path / "q.onnx", "--ranges", tmp_path / "r.jsonl", "--force", "--report-html", tmp_path / "r.html")
+    words = ("quantize", model, tmp_path / "q.onnx", "--force", "--report-html", tmp_path / "r.html")
     weir(*words)
     assert 'id="rank"' not in (tmp_path / "r.html").read_text()
-    weir(*words, "--rank", "--report-json", tmp_path / "r.json")
+    weir(*words, "--rank", "--ranges", tmp_path / "r.jsonl", "--report-json", tmp_path / "r.json")
     page = report_page.read(tmp_path / "r.html")
     assert "Sites by cost" in page.text()
     assert [(r["Node"], r["Weight"], r["Value"], r["Weighed by"]) for r in page.rows("ranked")] == [

@@ -449,9 +449,10 @@ static int edit(struct job *job, void *ctx, struct err *err) {
 }
 
 int pass_job_command(struct pass_job *pj, const struct cli_args *args, struct err *err) {
-  if (pipeline_check(&pj->pipeline, err) || pipeline_read_files(&pj->pipeline, NULL, err))
-    return -1;
   pj->rank.asked = cli_option_belongs(OPT_RANK, args->command) && cli_flag(args, OPT_RANK);
+  if (pipeline_check(&pj->pipeline, err) || rank_check(pj, err) ||
+      pipeline_read_files(&pj->pipeline, NULL, err))
+    return -1;
   pass_job_tell_targets(pj);
   return job_command(args, &pj->pipeline, edit, pj, err);
 }

@@ -13,6 +13,7 @@
 #include "rank.h"
 
 #include "gram.h"
+#include "matmulnbits.h"
 #include "measure_weighed.h"
 #include "pass_job.h"
 #include "report.h"
@@ -25,6 +26,29 @@
 void rank_done(struct rank *k) {
   TABLE_FREE(k, products);
   TABLE_FREE(k, rows);
+}
+
+// Does the step do something with its RANGES itself?
+static bool needs_ranges(const struct pass_values *v) {
+  if (strcmp(v->pass->name, "dynamic") == 0) return false;
+  if (strcmp(v->pass->name, "quantize") != 0) return true;
+  const struct matmulnbits_options *o = v->options;
+  return o->scheme.algorithm >= MATMULNBITS_GPTQ || o->budget > 0 || o->n_gates > 0;
+}
+
+int rank_check(const struct pass_job *pj, struct err *err) {
+  for (uint32_t i = 0; i < pj->pipeline.n_steps && !pj->rank.asked; i++) {
+    const struct pass_values *v = &pj->pipeline.steps[i].values;
+    for (uint32_t o = 0; o < v->pass->n_options; o++) {
+      if (v->pass->options[o].reads != PASS_READS_RANGES || !v->of[o].text || needs_ranges(v))
+        continue;
+      const bool quantize = strcmp(v->pass->name, "quantize") == 0;
+      err_fill(err, ERR_USAGE, "--ranges needs --rank%s",
+               quantize ? ", --budget, --gate or --algorithm gptq or awq" : "");
+      return err_hint(err, "without, %s looks at the weights alone", v->pass->name);
+    }
+  }
+  return 0;
 }
 
 // ---- products ----------------------------------------------------------------------------------

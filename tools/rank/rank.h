@@ -52,6 +52,8 @@ struct rank {
 struct job;
 struct pass_job;
 void rank_done(struct rank *k);
+// Is RANGES given to a pass that does nothing with it, and are sites not ranked either? ERR_USAGE.
+int rank_check(const struct pass_job *pj, struct err *err);
 // Before each step that may store weights.
 void rank_look(struct pass_job *pj, uint32_t step);
 // After the last. ERR_INPUT where RANGES does not go with a weight, or its companion is not there.

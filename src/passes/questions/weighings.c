@@ -21,7 +21,8 @@ static bool read_weighed(const struct json_value *v, void *row) {
          json_as_uint(json_get(v, "nonfinite"), &w->nonfinite);
 }
 
-static const struct answer_form form = {.write = write_weighed, .read = read_weighed, .row_bytes = sizeof(struct weighed), .pairs = true};
+static const struct answer_form form = {
+    .write = write_weighed, .read = read_weighed, .row_bytes = sizeof(struct weighed), .pairs = true};
 
 void weighings_write(struct json_out *j, struct edits *e, const uint32_t *of, uint32_t n,
                      const struct weighed *rows) {

@@ -21,9 +21,10 @@ bool measure_weighed_can(const struct recipes *r, uint32_t codes, uint32_t by);
 
 // Of n such pairs (of which all can) into out[0..n), in their order. Sums are double, in one order for any number of workers,
 // memory and instruction set. Recipes are added to *r: of scales, zero points, and of what they stand for. A worker
-// holds a tile of G, a product of it and scratch besides: 5 MiB. Neighbours with the same weight and `by` share the work of the signal. An operand
-// is read once a question, and twice where its scales need a look at all of it; G once for some hundred columns.
-// file: takes the factors of second moments that GPTQ multiplies errors with (eval_cache.h). Afterwards the sources are checked to be unchanged. ERR_RETRY after a stop, ERR_MODEL for a weight that cannot be quantized.
+// holds a tile of G, a product of it and scratch besides: 5 MiB. Neighbours with the same weight and `by` share the work of the
+// signal. An operand is read once a question, and twice where its scales need a look at all of it; G once for some hundred
+// columns. file: takes the factors of second moments that GPTQ multiplies errors with (eval_cache.h). Afterwards the
+// sources are checked to be unchanged. ERR_RETRY after a stop, ERR_MODEL for a weight that cannot be quantized.
 int measure_weighed_run(struct recipes *r, struct sources *s, const struct measure_weighing *of,
                         uint32_t n, const struct work_options *options,
                         struct eval_cache_file file, struct weighed *out,
