@@ -136,12 +136,53 @@ def test_other_forms_are_weighed_as_numpy_does(weir, tmp_path, words):
         np.testing.assert_allclose(row["activation_sqnr_db"], db(row["signal"], noise), rtol=1e-6)
         np.testing.assert_allclose(row["sqnr_db"], db(row["signal"], row["error"] + noise), rtol=1e-6)
         # What it says is what comes out, as far as an expectation can.
-        run = lambda path: onnxruntime.InferenceSession(path, disabled()).run(None, {"x0": x})[0].astype(np.float64)
+        run = lambda path: outputs_of(path, {"x0": x})[0].astype(np.float64)
         there = run(tmp_path / "q.onnx")
         behind = tensors["y0_scale"].astype(np.float64)
         assert abs(db((y.astype(np.float64) ** 2).sum(), ((there - y) ** 2).sum() - y.size * behind ** 2 / 12) - row["sqnr_db"]) < 0.5
     else:
         assert row["activation_sqnr_db"] is None and row["sqnr_db"] == row["weight_sqnr_db"]
+
+
+def outputs_of(path, feeds):
+    return onnxruntime.InferenceSession(path, disabled()).run(None, feeds)
+
+
+@pytest.mark.parametrize("words", [("quantize", "--block-size", "32"), ("quantize", "--block-size", "32", "--format", "qdq"), ("static",), ("dynamic",)],
+                         ids=str)
+def test_square_weights_lie_as_their_nodes_say(weir, tmp_path, words):
+    """Nothing but the node tells rows from columns."""
+    k = 96
+    weights = [weight(k, k, i) for i in range(4)]
+    xs = {f"x{i}": rows_of(k, 150, 10 + i, 1.5) for i in range(4)}
+    nodes = [helper.make_node("MatMul", ["x0", "w0"], ["y0"], name="n0"),
+             helper.make_node("Gemm", ["x1", "w1"], ["y1"], name="n1", transB=1),
+             helper.make_node("Transpose", ["w2"], ["t2"], name="t"), helper.make_node("MatMul", ["x2", "t2"], ["y2"], name="n2"),
+             helper.make_node("Gemm", ["x3", "w3"], ["y3"], name="n3")]
+    save(tmp_path / "m.onnx", nodes, {f"w{i}": w.T.copy() if i in (1, 2) else w for i, w in enumerate(weights)},
+         {f"x{i}": ["n", k] for i in range(4)}, {f"y{i}": ["n", k] for i in range(4)})
+    seen = {**xs, **{f"y{i}": xs[f"x{i}"] @ w for i, w in enumerate(weights)}}
+    reference.write_ranges(tmp_path / "r.jsonl", tmp_path / "m.onnx", seen)
+    op_types = ("--exclude", "n2") if words[0] == "static" else ("--op-types", "MatMul,Gemm")
+    rank = ranked(weir, words[0], tmp_path / "m.onnx", tmp_path / "q.onnx", "--ranges", tmp_path / "r.jsonl", *words[1:], *op_types)
+    assert len(rank) == (3 if words[0] == "static" else 4)
+    for name, row in rank.items():
+        i = int(name[1])
+        if words[0] == "quantize" and words[-1] != "qdq":
+            stored = unpacked(tmp_path / "q.onnx", name, 4, k)
+        else:
+            tensors = found(tmp_path / "q.onnx")
+            of = {n: v for n, v in tensors.items() if n.startswith((f"w{i}", f"t{i}"))}
+            [codes] = [v for n, v in of.items() if v.shape == (k, k)]
+            [scale] = [v for n, v in of.items() if "scale" in n]
+            zero = np.int32(next((v for n, v in of.items() if "zero" in n), 0))
+            turned = i == 1 and words[0] != "dynamic"
+            codes = codes.T if turned else codes
+            if scale.ndim == 2:
+                scale, zero = (np.repeat(v.T if turned else v, 32, 0) for v in (scale, zero))
+            stored = spread(codes, scale, zero)
+        gram = xs[f"x{i}"].T.astype(np.float64) @ xs[f"x{i}"].astype(np.float64)
+        holds(row, weights[i], stored, gram)
 
 
 def disabled():
@@ -260,7 +301,7 @@ def test_the_order_is_that_of_measured_errors(weir, tmp_path, words):
     reference.write_ranges(tmp_path / "r.jsonl", model, xs)
     with_them = ranked(weir, words[0], model, tmp_path / "q.onnx", "--ranges", tmp_path / "r.jsonl", *words[1:])
     alone = ranked(weir, words[0], model, tmp_path / "q.onnx", *words[1:])
-    run = lambda path: onnxruntime.InferenceSession(path, disabled()).run(None, xs)
+    run = lambda path: outputs_of(path, xs)
     measured = {f"n{i}": db((a.astype(np.float64) ** 2).sum(), ((a - b).astype(np.float64) ** 2).sum())
                 for i, (a, b) in enumerate(zip(run(model), run(tmp_path / "q.onnx")))}
     order = lambda of: sorted(of, key=of.get)
@@ -342,7 +383,7 @@ def test_a_budget_spends_where_the_output_gains(weir, tmp_path):
     model = tmp_path / "m.onnx"
     xs = deceptive(model)
     reference.write_ranges(tmp_path / "r.jsonl", model, xs)
-    run = lambda path: onnxruntime.InferenceSession(path, disabled()).run(None, xs)
+    run = lambda path: outputs_of(path, xs)
     shares = {}
     for name, more in (("weights", ()), ("outputs", ("--ranges", tmp_path / "r.jsonl"))):
         out = tmp_path / f"{name}.onnx"
