@@ -45,6 +45,9 @@ struct pass_site {
   // and what asked for it ("budget", "gate"); else NULL.
   const char *chosen, *chosen_by;
   const struct figures *figures; // of what was picked; NULL without
+  // Where it was picked by the error of the output: what that was weighed by ("gram", "channels"), and the output's SQNR.
+  const char *weighed_by;
+  double output_db;
   uint32_t codes; // recipe id of its codes, where it is quantized by this site; else NO_ID
   uint32_t
       of; // with codes: the tensor whose place they take. Tensors of equal bytes have one recipe

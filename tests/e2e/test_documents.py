@@ -54,6 +54,7 @@ def writers(tmp_path):
         (["quantize", SOURCE, tmp_path / "a.onnx", "--gate", "sqnr=20.5dB", "--exclude", "nothing", "--edit-log", log]),
         (["quantize", SOURCE, tmp_path / "b.onnx", "--budget", "500000", "--candidates", "4:64,8:128"]),
         (["quantize", SOURCE, "--dry-run"]),
+        (["quantize", SOURCE, "--dry-run", "--rank"]),
         (["cast", SOURCE, tmp_path / "c.onnx", "--to", "float16"]),
         (["shrink", SOURCE, "-o", tmp_path / "d.onnx"]),
         (["conv2matmul", SOURCE, tmp_path / "e.onnx", "--exactness", "zero"]),

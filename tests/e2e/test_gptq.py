@@ -236,7 +236,8 @@ def test_options_that_do_not_go_together(weir, one):
     model, out, ranges = one / "m.onnx", one / "q.onnx", one / "r.jsonl"
     failed = weir("quantize", model, out, "--algorithm", "gptq", code=2)
     assert "--algorithm gptq needs --ranges" in failed.err and "calibrate" in failed.err
-    assert "--ranges needs" in weir("quantize", model, out, "--ranges", ranges, code=2).err
+    assert "--ranges needs --rank, --budget" in weir("quantize", model, out, "--ranges", ranges, code=2).err
+    assert "--ranges needs --rank" in weir("dynamic", model, out, "--ranges", ranges, code=2).err
     for more in (("--budget", "1M"), ("--gate", "sqnr=20dB")):
         assert "does not go with" in gptq(weir, one, *more, code=2).err
     assert "qoperator" in gptq(weir, one, "--format", "qdq", code=2).err

@@ -191,6 +191,7 @@ void html_page(const struct run_report *r, struct html_sink sink) {
   html_changes(&o, r);
   html_types(&o, r);
   html_tensors(&o, r);
+  html_rank(&o, r);
   html_ranges(&o, r);
   html_kept(&o, r);
   html_sites(&o, r);

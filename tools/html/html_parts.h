@@ -21,6 +21,9 @@ void html_sites(struct html_out *o, const struct run_report *r);
 // html_tensors.c: the error of every tensor in another form.
 void html_tensors(struct html_out *o, const struct run_report *r);
 
+// html_rank.c: sites by what they cost the output, where --rank asked for it.
+void html_rank(struct html_out *o, const struct run_report *r);
+
 // html_ranges.c: ranges of activations that passes were given, each with a small chart.
 void html_ranges(struct html_out *o, const struct run_report *r);
 

@@ -128,12 +128,17 @@ struct job {
   void (*tell)(struct job *job, struct job_told *told);
   // prints what else could be done, before the lines that end a run; may be NULL
   void (*hint)(struct job *job);
+  // prints what was asked for besides, before all other lines, also where --quiet leaves these out; may be NULL
+  void (*print)(struct job *job);
   // the command's part of what all reports are made of; may be NULL
   void (*collect)(struct job *job, struct run_report *r);
   struct run_report *said;         // run_report_of
   const struct verified *verified; // what a verification of the output found; NULL: there was none
   void *ctx;                       // the command's own
 };
+
+// A file without a name where the system keeps large temporary files ($TMPDIR, else /var/tmp), or -1. ctx: not looked at.
+int job_unnamed_file(void *ctx);
 
 // Opens everything and loads IN. On failure nothing stays open and nothing was written. pipeline: of a command that has
 // one, which may say how it is verified; or NULL.

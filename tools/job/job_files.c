@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -266,4 +267,10 @@ int job_check_data_file(const struct job *job, struct err *err) {
   err_set(err, ERR_USAGE, "the data file of '%s' cannot be named '%s'",
           quote_str(job->out.onnx_name).s, quote_str(name).s);
   return err_hint(err, "the model, its manifest or its digests have that name; choose another one");
+}
+
+int job_unnamed_file(void *ctx) {
+  const char *in = getenv("TMPDIR");
+  (void)ctx;
+  return open(in && *in ? in : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 }

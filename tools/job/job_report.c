@@ -204,6 +204,7 @@ static void print_padding(const struct plan *p, uint64_t before, uint64_t after)
 // Five lines at most, and one for each step where there are many.
 void job_report_print(struct job *job) {
   const bool dry = job->nothing_to_write;
+  if (job->print) job->print(job);
   if (cli_flag(job->args, OPT_QUIET)) return;
   const struct run_report *r = run_report_of(job);
   const struct job_told told = r->told;

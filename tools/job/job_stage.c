@@ -19,10 +19,12 @@
 #include "measure.h"
 #include "measure_equal.h"
 #include "measure_facts.h"
+#include "measure_weighed.h"
 #include "measured.h"
 #include "report.h"
 #include "stop.h"
 #include "version.h"
+#include "weighings.h"
 
 #include <assert.h>
 
@@ -38,6 +40,8 @@ struct stage_row {
              struct json_out *text, struct measure_stats *stats, struct err *err);
   // Is this text an answer to the question?
   bool (*reads)(struct span text, const struct pass_question *q);
+  // Of questions that are two recipes each, instead of `can`.
+  bool (*can_pair)(const struct recipes *r, uint32_t first, uint32_t second);
 };
 
 static int run_measure(struct job *job, const struct pass_question *q,
@@ -108,13 +112,36 @@ static bool reads_multiples(struct span text, const struct pass_question *q) {
   return findings_read(text, q->n, true, NULL);
 }
 
+static int run_weighed(struct job *job, const struct pass_question *q,
+                       const struct work_options *work, struct json_out *text,
+                       struct measure_stats *stats, struct err *err) {
+  struct arena scratch = {0};
+  const uint32_t n = q->n / 2;
+  const struct eval_cache_file file = {job_unnamed_file, NULL};
+  struct measure_weighing *of = arena_alloc(&scratch, (n + (size_t)1) * sizeof *of);
+  struct weighed *found = arena_alloc(&scratch, (n + (size_t)1) * sizeof *found);
+  for (uint32_t i = 0; i < n; i++)
+    of[i] = (struct measure_weighing){q->of[2 * i], q->of[2 * i + 1]};
+  const int rc =
+      measure_weighed_run(&job->recipes, job->sources, of, n, work, file, found, stats, err);
+  if (rc == 0) weighings_write(text, &job->edits, q->of, n, found);
+  arena_free(&scratch);
+  return rc;
+}
+
+static bool reads_weighed(struct span text, const struct pass_question *q) {
+  return weighings_read(text, q->n / 2, NULL);
+}
+
 static const struct stage_row stages[] = {
-    {MEASURED_STAGE, "measuring", "measured", measure_can, run_measure, reads_measure},
-    {MEASURED_STAGE_FIGURES, "measuring", "measured", measure_can, run_measure, reads_measure},
-    {LIKENESSES_STAGE, "comparing", "compared", can_compare, run_equal, reads_equal},
-    {FINDINGS_STAGE, "reading", "read", measure_facts_can, run_facts, reads_facts},
+    {MEASURED_STAGE, "measuring", "measured", measure_can, run_measure, reads_measure, NULL},
+    {MEASURED_STAGE_FIGURES, "measuring", "measured", measure_can, run_measure, reads_measure, NULL},
+    {LIKENESSES_STAGE, "comparing", "compared", can_compare, run_equal, reads_equal, NULL},
+    {FINDINGS_STAGE, "reading", "read", measure_facts_can, run_facts, reads_facts, NULL},
     {FINDINGS_STAGE_MULTIPLES, "reading", "read", measure_facts_can, run_multiples,
-     reads_multiples},
+     reads_multiples, NULL},
+    {WEIGHINGS_STAGE, "weighing", "weighed", NULL, run_weighed, reads_weighed,
+     measure_weighed_can},
 };
 
 static const struct stage_row *stage_named(const char *name) {
@@ -244,8 +271,11 @@ int job_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err) 
   if (!row)
     return err_set(err, ERR_MODEL, "'%s' is not a stage that this version of weir knows",
                    quote_str(a->stage).s);
+  if (row->can_pair && a->n % 2)
+    return err_set(err, ERR_MODEL, "'of' has %u recipes, which are no pairs", a->n);
   for (uint32_t i = 0; i < a->n; i++)
-    if (!row->can(&job->recipes, a->of[i]))
+    if (row->can ? !row->can(&job->recipes, a->of[i])
+                 : !row->can_pair(&job->recipes, a->of[i & ~1u], a->of[i | 1]))
       return err_set(err, ERR_MODEL, "recipe %u of 'of' cannot be %s", i, row->done);
   struct job_stage *stage = answer(job, row, &question, err);
   if (!stage) return -1;

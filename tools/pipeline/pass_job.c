@@ -20,6 +20,7 @@ void pass_job_init(struct pass_job *pj) {
 void pass_job_free(struct pass_job *pj) {
   TABLE_FREE(pj, sites);
   TABLE_FREE(pj, warnings);
+  rank_done(&pj->rank);
   pipeline_free(&pj->pipeline);
   arena_free(&pj->arena);
   pass_job_init(pj);
@@ -100,6 +101,7 @@ static void note_site(void *ctx, const struct pass_site *site) {
                             .reason = site->reason,
                             .name = name_of(pj, site),
                             .chosen_by = site->chosen_by,
+                            .node = site->node,
                             .index = site->index,
                             .graph = site->graph,
                             .codes = site->codes,
@@ -110,6 +112,8 @@ static void note_site(void *ctx, const struct pass_site *site) {
   if (site->chosen) {
     s.chosen = arena_string(&pj->arena, span_str(site->chosen));
     s.figures = keep_figures(pj, site->figures);
+    s.weighed_by = site->weighed_by;
+    s.output_db = site->output_db;
   }
   if (site->tensor.at) s.tensor = span_of(arena_string(&pj->arena, site->tensor), site->tensor.n);
   *TABLE_PUSH(pj, sites) = s;
@@ -135,6 +139,7 @@ static void begin_step(void *ctx, uint32_t step, uint32_t round) {
   struct pass_job *pj = ctx;
   pj->step = step;
   points_step(pj->job, step);
+  rank_look(pj, step);
   for (uint32_t i = 0; round > 0 && i < pj->n_sites; i++)
     if (pj->sites[i].step == step && !pass_job_converted(&pj->sites[i])) pj->sites[i].gone = true;
 }
@@ -327,6 +332,7 @@ static int make_edits(struct job *job, struct pass_job *pj, const int64_t *overc
   run->env.overcount = overcount;
   pj->job = job;
   pj->n_sites = 0;
+  pj->rank.n_products = 0;
   if (job_begin_edits(job, pipeline_command(&pj->pipeline), pipeline_options(&pj->pipeline), err))
     return -1;
   const int rc = pass_run(run, &pj->arena, err);
@@ -421,6 +427,11 @@ static int keep_budget(struct job *job, struct pass_job *pj, struct pass_run *ru
   return 0;
 }
 
+static void print_rank(struct job *job) {
+  const struct pass_job *pj = job->ctx;
+  rank_print(&pj->rank);
+}
+
 static int edit(struct job *job, void *ctx, struct err *err) {
   struct pass_job *pj = ctx;
   struct pass_run run;
@@ -428,16 +439,19 @@ static int edit(struct job *job, void *ctx, struct err *err) {
   job->plain_report = pj->plain_report;
   job->tell = pj->tell;
   job->hint = pj->hint;
+  if (pj->rank.asked) job->print = print_rank;
   job->collect = pass_job_collect;
   job->ctx = pj;
   if (given_files_fit(&pj->pipeline.files, &job->model, note_warning, pj, err)) return -1;
   if (make_edits(job, pj, NULL, &run, err)) return -1;
   if (run.output_limit && keep_budget(job, pj, &run, err)) return -1;
-  return check_targets(job, pj, err);
+  return check_targets(job, pj, err) ? -1 : rank_sites(job, pj, err);
 }
 
 int pass_job_command(struct pass_job *pj, const struct cli_args *args, struct err *err) {
-  if (pipeline_check(&pj->pipeline, err) || pipeline_read_files(&pj->pipeline, NULL, err))
+  pj->rank.asked = cli_option_belongs(OPT_RANK, args->command) && cli_flag(args, OPT_RANK);
+  if (pipeline_check(&pj->pipeline, err) || rank_check(pj, err) ||
+      pipeline_read_files(&pj->pipeline, NULL, err))
     return -1;
   pass_job_tell_targets(pj);
   return job_command(args, &pj->pipeline, edit, pj, err);

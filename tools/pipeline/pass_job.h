@@ -5,6 +5,7 @@
 
 #include "job.h"
 #include "pass_run.h"
+#include "rank.h"
 
 // What a pass said of a site (struct pass_site), kept for the report. There may be one for each of a million nodes.
 struct pass_job_site {
@@ -15,7 +16,9 @@ struct pass_job_site {
   struct span tensor;
   const char *chosen, *chosen_by;
   const struct figures *figures; // where something was chosen; else NULL
-  uint32_t index, graph, codes, of;
+  const char *weighed_by;        // as in struct pass_site
+  double output_db;
+  uint32_t node, index, graph, codes, of;
   uint32_t step;
   bool flag;
   bool gone; // a later round of a repeat looked at the node again
@@ -33,6 +36,7 @@ struct pass_job {
   TABLE(struct pass_job_warning, warnings);
   uint32_t step;               // the one that runs
   struct job *job;             // that it runs for
+  struct rank rank;            // --rank
   struct pass_run_step *steps; // what came of them; NULL: none ran yet
   // The job's, as in job.h: pass_job_report and pass_job_tell where the command sets no others.
   void (*report)(struct job *job, struct json_out *j);

@@ -11,9 +11,11 @@ static void write_site(struct json_out *j, const struct pass *pass, const struct
     json_put_text(j, "by", s->chosen_by);
     json_put_double(j, "cosine", figures_cosine(f));
     json_put_double(j, "max_abs", f->max_error);
+    if (s->weighed_by) json_put_double(j, "output_sqnr_db", s->output_db);
     json_put_double(j, "rmse", figures_rmse(f));
     json_put_text(j, "scheme", s->chosen);
     json_put_double(j, "sqnr_db", figures_sqnr_db(f));
+    if (s->weighed_by) json_put_text(j, "weighed_by", s->weighed_by);
     json_end_object(j);
   }
   json_put_uint(j, "graph", s->graph);
@@ -73,4 +75,5 @@ void pass_job_report(struct job *job, struct json_out *j) {
   for (uint32_t i = 0; i < r->passes->pipeline.n_steps; i++)
     write_step(job, &r->stored, i, j);
   json_end_array(j);
+  rank_write(&r->passes->rank, j);
 }

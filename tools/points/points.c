@@ -29,16 +29,11 @@ void points_end(struct job *job) {
   job->points = NULL;
 }
 
-static int unnamed_file(void) {
-  const char *in = getenv("TMPDIR");
-  return open(in && *in ? in : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-}
-
 void points_begin_edits(struct job *job) {
   struct points *p = job->points;
   if (!p) return;
   if (p->log >= 0) close(p->log);
-  p->log = unnamed_file();
+  p->log = job_unnamed_file(NULL);
   p->log_path = arena_printf(&job->arena, "/proc/self/fd/%d", p->log);
   p->n_rows = 0;
   edit_groups_keep(&job->edits);

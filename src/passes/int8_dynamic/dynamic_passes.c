@@ -19,6 +19,7 @@ enum {
   TENSOR,
   EXCLUDE,
   INCLUDE,
+  RANGES,
   COMPAT,
   FIRST_THEIRS,
   ENABLE_SUBGRAPH = FIRST_THEIRS + 3,
@@ -212,6 +213,10 @@ static const struct pass_option options[] = {
                  .read = name_filter_exclude},
     [INCLUDE] = {"include", PASS_LIST, "PATTERN", NULL, "only nodes or weights that match",
                  .read = name_filter_include},
+    [RANGES] = {"ranges", PASS_TEXT, "RANGES", NULL,
+                "what 'weir calibrate --statistics gram' or 'channel' found of the model's values: "
+                "for --rank alone",
+                PASS_MEMBER(dynamic_options, ranges), .reads = PASS_READS_RANGES, .later = true},
     [COMPAT] = {"compat", PASS_CHOICE, "onnxruntime", NULL,
                 "make what onnxruntime's quantize_dynamic makes, byte for byte wherever that is "
                 "valid, with its defaults and its options, which follow",

@@ -419,6 +419,8 @@ struct kit_report {
   const char *what;   // about no node, nor a weight: what `tensor` is the name of ("Function")
   uint32_t codes;     // recipe + 1 of its codes, 0: none
   uint32_t of;        // with codes: the tensor whose place they take
+  const char *weighed_by; // as in struct pass_site
+  double output_db;
   const char *chosen, *chosen_by;
   const struct figures *figures;
 };

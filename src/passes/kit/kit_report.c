@@ -56,6 +56,8 @@ void kit_report(struct kit *k, const struct kit_report *r) {
                            .chosen = r->chosen,
                            .chosen_by = r->chosen_by,
                            .figures = r->figures,
+                           .weighed_by = r->weighed_by,
+                           .output_db = r->output_db,
                            .codes = r->codes ? r->codes - 1 : NO_ID,
                            .of = r->codes ? r->of : NO_ID,
                            .pass = k->pass};

@@ -112,6 +112,8 @@ static void report(struct nbits_work *w, const struct nbits_site *s, uint32_t co
     r.chosen_by = s->chosen_by;
     r.chosen = matmulnbits_scheme_text(&s->scheme, &w->k.site);
     r.figures = &s->figures;
+    r.weighed_by = s->weighed_by;
+    r.output_db = s->output_db;
   }
   kit_report(&w->k, &r);
 }

@@ -17,6 +17,7 @@
 // nothing is small enough picks the smallest of all.
 #include "measured.h"
 #include "nbits.h"
+#include "weighings.h"
 
 #include <math.h>
 
@@ -32,6 +33,8 @@ struct option {
   uint32_t codes; // recipe: what is measured
   struct nbits_size size;
   uint32_t figures; // index of the answer
+  uint32_t by;      // recipe that errors of the output are weighed by; NO_ID: none
+  uint32_t weighed; // index of the answer about the output; NO_ID: none
 };
 
 // A weight as it is quantized, for all sites that quantize it alike and have the same schemes to
@@ -42,12 +45,14 @@ struct weight {
   const char *name;       // of the first of them
   struct option *options; // allowed ones first
   uint32_t n, n_allowed;
+  bool has_raised;
   struct option raised; // 8 bit, where a gate may ask for it
   const char *no_raise; // why not; NULL: it may
   bool free;            // the budget may pick
   bool gated;           // raised
   bool still;           // and misses the gate with 8 bits too
   const char *left;     // the reason why it is left alone; NULL: it is not
+  const char *weighed_by; // NULL: nothing is known of its value
   uint32_t picked;
 };
 
@@ -65,6 +70,8 @@ struct choosing {
   uint32_t n_told;           // of these
   TABLE(uint32_t, questions);
   struct figures *answers;
+  TABLE(uint32_t, pairs); // questions about the output: codes, and what they are weighed by
+  struct weighed *outputs;
   struct arena arena;
 };
 
@@ -76,7 +83,7 @@ static struct option make_option(struct choosing *c, const struct nbits_site *si
   as.scheme = scheme;
   c->work->site = &as;
   return (struct option){
-      .scheme = scheme, .codes = nbits_measurable(c->work), .size = nbits_size(c->work)};
+      .scheme = scheme, .codes = nbits_measurable(c->work), .size = nbits_size(c->work), .by = NO_ID, .weighed = NO_ID};
 }
 
 static void ask(struct choosing *c, struct option *o) {
@@ -128,6 +135,7 @@ static struct weight new_weight(struct choosing *c, uint32_t site, uint32_t kind
   w.no_raise = obstacle(c, s, eight);
   if (w.no_raise) return w;
   w.raised = make_option(c, s, eight);
+  w.has_raised = true;
   ask(c, &w.raised);
   return w;
 }
@@ -168,6 +176,64 @@ static void find_weights(struct choosing *c) {
   }
 }
 
+// ---- the error of the output -------------------------------------------------------------------
+//
+// A weight that several values are multiplied with is judged by the first of them. Of one with NaN there are no figures at all.
+// What errors are weighed by is found before anything is measured: it makes a source of the run, and an artifact names those
+// that were there.
+
+static int find_statistics(struct choosing *c, struct err *err) {
+  bool *seen = arena_zalloc(&c->arena, c->n_weights + (size_t)1);
+  if (!c->o->ranges || c->all) return 0;
+  for (uint32_t i = 0; i < c->n_sites; i++) {
+    const uint32_t at = c->weight_of[i];
+    if (at == NO_ID || seen[at]) continue;
+    struct weight *w = &c->weights[at];
+    seen[at] = true;
+    for (uint32_t k = 0; k <= w->n; k++) {
+      struct option *o = k < w->n ? &w->options[k] : &w->raised;
+      if (k == w->n && !w->has_raised) continue;
+      if (nbits_weighed_by(c->work, &c->sites[i], o->codes, &o->by, &w->weighed_by, err)) return -1;
+    }
+  }
+  return 0;
+}
+
+static void pair_up(struct choosing *c, struct option *o) {
+  if (o->by == NO_ID || c->answers[o->figures].nonfinite > 0) return;
+  o->weighed = c->n_pairs / 2;
+  *TABLE_PUSH(c, pairs) = o->codes;
+  *TABLE_PUSH(c, pairs) = o->by;
+}
+
+static int weigh(struct choosing *c, struct err *err) {
+  for (uint32_t i = 0; i < c->n_weights; i++) {
+    struct weight *w = &c->weights[i];
+    for (uint32_t k = 0; k < w->n; k++)
+      pair_up(c, &w->options[k]);
+    if (w->has_raised) pair_up(c, &w->raised);
+  }
+  if (c->n_pairs == 0) return 0;
+  c->outputs = arena_alloc(&c->arena, c->n_pairs / 2 * sizeof *c->outputs);
+  return weighings_ask(c->work->k.env, c->pairs, c->n_pairs / 2, c->outputs, err);
+}
+
+static double db_of(const struct choosing *c, const struct option *o) {
+  if (o->weighed == NO_ID) return figures_sqnr_db(&c->answers[o->figures]);
+  const struct weighed *w = &c->outputs[o->weighed];
+  return weighed_db(w->signal, w->error, w->nonfinite);
+}
+
+// What a budget makes small in sum: squared errors of weights, or with statistics shares of outputs that are error, since
+// outputs of different sites are of different sizes.
+static double cost_of(const struct choosing *c, const struct option *o) {
+  const struct figures *f = &c->answers[o->figures];
+  if (!c->o->ranges) return f->ee;
+  const double signal = o->weighed == NO_ID ? f->vv : c->outputs[o->weighed].signal;
+  const double error = o->weighed == NO_ID ? f->ee : c->outputs[o->weighed].error;
+  return signal > 0 ? error / signal : 0;
+}
+
 // All questions, and their answers.
 static int measure(struct choosing *c, struct err *err) {
   const struct pass_env *env = c->work->k.env;
@@ -177,7 +243,9 @@ static int measure(struct choosing *c, struct err *err) {
                    "--budget, --gate and --on-nonfinite need access to the weights");
   c->answers = arena_alloc(&c->arena, (c->n_questions + (size_t)1) * sizeof *c->answers);
   if (c->n_questions == 0) return 0;
-  return measured_ask(env, c->questions, c->n_questions, c->answers, err);
+  if (find_statistics(c, err)) return -1;
+  if (measured_ask(env, c->questions, c->n_questions, c->answers, err)) return -1;
+  return weigh(c, err);
 }
 
 // ---- weights that are not finite, gates ---------------------------------------------------------
@@ -190,7 +258,9 @@ static void skip_nonfinite(struct choosing *c) {
 }
 
 static bool passes(const struct choosing *c, const struct option *o) {
-  return size_budget_passes(c->o->gates, c->o->n_gates, &c->answers[o->figures]);
+  const bool output = o->weighed != NO_ID;
+  return size_budget_passes(c->o->gates, c->o->n_gates, &c->answers[o->figures],
+                            output ? &(double){db_of(c, o)} : NULL);
 }
 
 // The weight of this site, if it is the first of its tensor.
@@ -216,11 +286,10 @@ static int fail_gate(const struct choosing *c, struct err *err) {
   for (uint32_t i = 0; i < c->n_sites; i++) {
     const struct weight *w = told_at(c, i);
     if (!w || w->left || w->n_allowed > 0) continue;
-    const struct figures *f = &c->answers[w->options[0].figures];
     const size_t at = strlen(list);
     if (n++ < NAMED)
       snprintf(list + at, sizeof list - at, "%s'%.60s' (%.2f dB)", at ? ", " : "",
-               quote(layer_at(c, i)).s, figures_sqnr_db(f));
+               quote(layer_at(c, i)).s, db_of(c, &w->options[0]));
   }
   if (n == 0) return 0;
   err_fill(&why, ERR_FAIL, "%u of %u weights %s the gate: %s%s", n, c->n_told,
@@ -359,7 +428,7 @@ static void apply_budget(struct choosing *c, struct pass_counted *out) {
     for (uint32_t k = 0; k < w->n_allowed; k++) {
       const struct option *o = &w->options[k];
       options[k] = (struct size_budget_option){.bytes = bytes_of(c, w, o),
-                                               .error = c->answers[o->figures].ee};
+                                               .error = cost_of(c, o)};
     }
     which[n] = i;
     list[n++] = (struct size_budget_tensor){.name = w->name, .options = options, .n = w->n_allowed};
@@ -392,6 +461,8 @@ static void settle(struct choosing *c) {
     s->scheme = o->scheme;
     s->chosen_by = w->gated ? "gate" : w->free ? "budget" : NULL;
     s->figures = c->answers[o->figures];
+    s->weighed_by = o->weighed == NO_ID ? NULL : w->weighed_by;
+    s->output_db = db_of(c, o);
   }
 }
 
@@ -399,6 +470,7 @@ static void done(struct choosing *c) {
   TABLE_FREE(c, weights);
   TABLE_FREE(c, by_codes);
   TABLE_FREE(c, questions);
+  TABLE_FREE(c, pairs);
   arena_free(&c->arena);
 }
 

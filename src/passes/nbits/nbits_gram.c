@@ -19,6 +19,7 @@
 #include "gram.h"
 #include "int8.h"
 #include "ranges.h"
+#include "weighings.h"
 
 struct finding {
   struct nbits_work *w;
@@ -75,6 +76,46 @@ static const struct ranges_value *rows_of(const struct finding *f, uint32_t x) {
   return NULL;
 }
 
+static int misfit(const struct finding *f, const struct nbits_site *s, const char *what,
+                  uint32_t has, uint64_t wants, struct err *err) {
+  const struct model *m = f->w->k.m;
+  const uint32_t x = model_input(m, &m->nodes[s->node], 0);
+  err_fill(err, ERR_INPUT,
+           "'%s' has %s of the value '%s' with %u columns, and the weight '%s' that it is "
+           "multiplied with has %lu rows",
+           quote_path(f->ranges->path).s, what, quote(model_value_name(m, x)).s, has,
+           quote(model_name(m, s->name)).s, wants);
+  return leave_out(f, s, err);
+}
+
+int nbits_weighed_by(struct nbits_work *w, const struct nbits_site *s, uint32_t codes, uint32_t *by,
+                     const char **word, struct err *err) {
+  const struct model *m = w->k.m;
+  const struct pass_env *env = w->k.env;
+  struct recipes *r = w->k.r;
+  const uint32_t x = model_input(m, &m->nodes[s->node], 0), row = recipe_unmoved(r, codes);
+  const uint32_t axis = recipe_quantization_of(r, row).axis; // blocks run along it
+  const uint64_t k = (uint64_t)recipe_dims(r, r->args[r->rows[row].args])[axis];
+  struct finding f = {.w = w, .file = NO_ID};
+  *by = NO_ID;
+  if (s->op == MATMULNBITS_GATHER || m->values[x].graph != m->main_graph) return 0;
+  if (!env->ranges)
+    return err_set(err, ERR_USAGE, "there are no ranges here, which statistics come from");
+  if (env->ranges(env->files_ctx, w->options->ranges, &f.ranges, err)) return -1;
+  const struct ranges_value *v = ranges_find(f.ranges, model_value_name(m, x));
+  if (v && v->gram_k > 0) {
+    if (v->gram_k != k) return misfit(&f, s, "second moments", v->gram_k, k, err);
+    if (companion(&f, err)) return -1;
+    *by = weighings_gram(r, f.file, v->gram_at, v->gram_k, axis, 2);
+    *word = "gram";
+  } else if (v && v->n_channels > 0 && v->channel_mean && v->axis != 1) {
+    if (v->n_channels != k) return misfit(&f, s, "means", v->n_channels, k, err);
+    *by = weighings_channels(r, v->channel_mean, v->n_channels, axis, 2);
+    *word = "channels";
+  }
+  return 0;
+}
+
 static int find_one(struct finding *f, struct nbits_site *s, struct err *err) {
   const struct model *m = f->w->k.m;
   const uint32_t x = model_input(m, &m->nodes[s->node], 0);
@@ -90,14 +131,7 @@ static int find_one(struct finding *f, struct nbits_site *s, struct err *err) {
     return leave_out(f, s, err);
   }
   if (!v || v->gram_k == 0) return no_moments(f, s, value, err);
-  if (v->gram_k != k) {
-    err_fill(err, ERR_INPUT,
-             "'%s' has second moments of the value '%s' with %u columns, and the weight '%s' that "
-             "it is multiplied with has %llu rows",
-             quote_path(f->ranges->path).s, quote(value).s, v->gram_k,
-             quote(model_name(m, s->name)).s, (unsigned long long)k);
-    return leave_out(f, s, err);
-  }
+  if (v->gram_k != k) return misfit(f, s, "second moments", v->gram_k, k, err);
   if (companion(f, err)) return -1;
   const struct piece piece = {.at = {.file = f->file, .off = v->gram_at, .len = v->gram_bytes},
                               .count = v->gram_bytes,

@@ -221,10 +221,6 @@ static int check_hqq(const struct matmulnbits_options *o, struct err *err) {
 static int check_gram(const struct matmulnbits_options *o, struct err *err) {
   const char *name = matmulnbits_algorithm_name(o->scheme.algorithm);
   const bool takes = o->scheme.algorithm >= MATMULNBITS_GPTQ;
-  if (!takes && o->ranges) {
-    err_set(err, ERR_USAGE, "--ranges needs --algorithm gptq or awq");
-    return err_hint(err, "the algorithm '%s' looks at the weights alone", name);
-  }
   if (!takes) return 0;
   if (!o->ranges) {
     err_set(err, ERR_USAGE, "--algorithm %s needs --ranges", name);

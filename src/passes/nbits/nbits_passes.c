@@ -188,8 +188,9 @@ static const struct pass_option options[] = {
      "reads the weights once more)",
      PASS_MEMBER(matmulnbits_options, skip_nonfinite)},
     {"ranges", PASS_TEXT, "RANGES", NULL,
-     "for --algorithm gptq and awq: what 'weir calibrate --statistics gram' found of the values "
-     "that weights are multiplied with",
+     "what 'weir calibrate --statistics gram' found of the values that weights are multiplied with: "
+     "for --algorithm gptq and awq, for --rank, and so that --budget and --gate judge by the error of "
+     "the output",
      PASS_MEMBER(matmulnbits_options, ranges), .reads = PASS_READS_RANGES, .later = true},
     {"min-elements", PASS_NUMBER, "N", NULL, "do not quantize weights with fewer elements",
      PASS_MEMBER(matmulnbits_options, min_elements), .measured = true},

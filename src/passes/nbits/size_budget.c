@@ -226,17 +226,19 @@ int size_budget_gate_parse(const char *text, struct size_budget_gate *out, struc
   return err_hint(err, "write sqnr=20dB, cosine=0.99 or maxabs=0.1");
 }
 
-static bool passes(const struct size_budget_gate *g, const struct figures *f) {
+static bool passes(const struct size_budget_gate *g, const struct figures *f,
+                   const double *output_db) {
   switch (g->figure) {
-  case SIZE_BUDGET_SQNR: return figures_sqnr_db(f) >= g->limit;
+  case SIZE_BUDGET_SQNR: return (output_db ? *output_db : figures_sqnr_db(f)) >= g->limit;
   case SIZE_BUDGET_COSINE: return figures_cosine(f) >= g->limit;
   case SIZE_BUDGET_MAXABS: break;
   }
   return f->max_error <= g->limit;
 }
 
-bool size_budget_passes(const struct size_budget_gate *gates, uint32_t n, const struct figures *f) {
+bool size_budget_passes(const struct size_budget_gate *gates, uint32_t n, const struct figures *f,
+                        const double *output_db) {
   for (uint32_t i = 0; i < n; i++)
-    if (!passes(&gates[i], f)) return false;
+    if (!passes(&gates[i], f, output_db)) return false;
   return true;
 }

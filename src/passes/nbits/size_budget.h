@@ -40,7 +40,9 @@ struct size_budget_gate {
 
 // "sqnr=20dB" (or 20), "cosine=0.99", "maxabs=0.1". ERR_USAGE for anything else.
 int size_budget_gate_parse(const char *text, struct size_budget_gate *out, struct err *err);
-// Do the figures pass all gates? Where they are not numbers, they do not.
-bool size_budget_passes(const struct size_budget_gate *gates, uint32_t n, const struct figures *f);
+// Do the figures pass all gates? Where they are not numbers, they do not. output_db: the SQNR that counts instead of that
+// of the figures, or NULL.
+bool size_budget_passes(const struct size_budget_gate *gates, uint32_t n, const struct figures *f,
+                        const double *output_db);
 
 #endif

@@ -9,7 +9,11 @@ void answers_write(const struct answer_form *form, struct json_out *j, struct ed
   for (uint32_t i = 0; i < n; i++) {
     json_object(j);
     json_key(j, "of");
-    edit_artifact_recipe(e, j, of[i]);
+    edit_artifact_recipe(e, j, of[form->pairs ? 2 * i : i]);
+    if (form->pairs) {
+      json_key(j, "by");
+      edit_artifact_recipe(e, j, of[2 * i + 1]);
+    }
     form->write(j, (const uint8_t *)rows + i * form->row_bytes);
     json_end_object(j);
     json_newline(j);
@@ -44,7 +48,7 @@ bool answers_read(const struct answer_form *form, struct span text, uint32_t n, 
 
 int answers_ask(const struct answer_form *form, const struct pass_env *env, const char *stage,
                 const uint32_t *of, uint32_t n, void *rows, struct err *err) {
-  const struct pass_question question = {.stage = stage, .of = of, .n = n};
+  const struct pass_question question = {.stage = stage, .of = of, .n = form->pairs ? 2 * n : n};
   struct pass_answer answer;
   if (env->ask(env->ask_ctx, &question, &answer, err)) return -1;
   if (answers_read(form, answer.text, n, rows)) return 0;

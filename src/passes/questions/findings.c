@@ -43,8 +43,8 @@ static bool read_multiples(const struct json_value *v, void *row) {
 
 static const struct answer_form *form_of(bool multiples) {
   static const struct answer_form forms[] = {
-      {write_facts, read_facts, sizeof(struct facts)},
-      {write_multiples, read_multiples, sizeof(struct facts)}};
+      {.write = write_facts, .read = read_facts, .row_bytes = sizeof(struct facts)},
+      {.write = write_multiples, .read = read_multiples, .row_bytes = sizeof(struct facts)}};
   return &forms[multiples];
 }
 

@@ -22,7 +22,7 @@ static bool read_likeness(const struct json_value *v, void *row) {
          (!x->whole || read_digest(json_get(v, "all"), x->all));
 }
 
-static const struct answer_form form = {write_likeness, read_likeness, sizeof(struct likeness)};
+static const struct answer_form form = {.write = write_likeness, .read = read_likeness, .row_bytes = sizeof(struct likeness)};
 
 void likenesses_write(struct json_out *j, struct edits *e, const uint32_t *of, uint32_t n,
                       const struct likeness *likenesses) {

@@ -24,7 +24,7 @@ static bool read_figures(const struct json_value *v, void *row) {
          json_as_double(json_get(v, "max_error"), &f->max_error);
 }
 
-static const struct answer_form form = {write_figures, read_figures, sizeof(struct figures)};
+static const struct answer_form form = {.write = write_figures, .read = read_figures, .row_bytes = sizeof(struct figures)};
 
 void measured_write(struct json_out *j, struct edits *e, const uint32_t *codes, uint32_t n,
                     const struct figures *figures) {

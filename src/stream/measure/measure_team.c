@@ -78,7 +78,7 @@ static void work(void *ctx, uint32_t i) {
 int measure_team_run(struct measure_team *m, struct err *err) {
   const uint64_t useful = min_u64(m->n_items, UINT32_MAX);
   if (memory_split_of(&m->budget, m->o->memory, m->o->jobs, (uint32_t)useful, err)) return -1;
-  m->cache = eval_cache_open(m->budget.tile_bytes, (struct eval_cache_file){0});
+  m->cache = eval_cache_open(m->budget.tile_bytes, m->file);
   pthread_mutex_init(&m->mu, NULL);
   if (m->n_items > 0) m->stats->jobs = threads_run(m->budget.jobs, work, m);
   pthread_mutex_destroy(&m->mu);

@@ -44,6 +44,7 @@ struct dynamic_options {
   uint32_t form; // enum dynamic_form
   struct dynamic_override *overrides;
   uint32_t n_overrides;
+  const char *ranges; // for reports alone
   bool compat; // as onnxruntime's quantize_dynamic; what follows is only said with it
   bool per_channel, enable_subgraph, any_matmul, force_quantize;
   uint32_t weight_symmetric; // enum dynamic_symmetry

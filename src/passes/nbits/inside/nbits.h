@@ -26,6 +26,8 @@ struct nbits_site {
   // where a measurement decided
   const char *chosen_by; // "budget", "gate" or NULL
   struct figures figures;
+  const char *weighed_by; // what the error of the output was weighed by; NULL: weights alone decided
+  double output_db;
 };
 
 // Fills all but node, index and op; counts matches of the patterns.
@@ -147,6 +149,10 @@ int nbits_measure(struct nbits_work *w, struct nbits_site *sites, uint32_t n,
 // one. ERR_INPUT where they are missing or do not fit, ERR_USAGE for a weight with too many rows.
 bool nbits_takes_gram(const struct matmulnbits_scheme *s);
 int nbits_gram(struct nbits_work *w, struct nbits_site *sites, uint32_t n, struct err *err);
+// What the error of the site's output is weighed by, with options that name RANGES: a recipe that goes with these codes
+// (weighings.h) and its word, or NO_ID where nothing is known of the value. ERR_INPUT where it does not fit.
+int nbits_weighed_by(struct nbits_work *w, const struct nbits_site *s, uint32_t codes, uint32_t *by,
+                     const char **word, struct err *err);
 // The value that the site's weight is multiplied with: w->x, or that divided by the scales of the weight's rows.
 uint32_t nbits_scaled(struct nbits_work *w, uint32_t x);
 // The weight (a matrix whose rows are k) with its rows scaled.

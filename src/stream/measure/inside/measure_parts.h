@@ -19,6 +19,7 @@ struct measure_team {
   const struct work_options *o;
   struct measure_stats *stats; // added to
   uint64_t n_items, bytes_total;
+  struct eval_cache_file file; // where what workers find out goes that the memory does not hold; or nowhere
   // One worker: takes items by measure_next until there are none. 0, or -1 with *err.
   int (*work)(struct measure_worker *w, struct err *err);
   void *ctx; // the caller's

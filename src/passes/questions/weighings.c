@@ -1,0 +1,76 @@
+// Questions of the stage "weighed", and their answers as text. The stage itself is the caller's (pass_env.ask): here is what both
+// sides must agree on.
+#include "weighings.h"
+
+#include "answers.h"
+#include "gram.h"
+
+static void write_weighed(struct json_out *j, const void *row) {
+  const struct weighed *w = row;
+  json_put_double(j, "signal", w->signal);
+  json_put_double(j, "error", w->error);
+  json_put_double(j, "plain", w->plain);
+  json_put_uint(j, "nonfinite", w->nonfinite);
+}
+
+static bool read_weighed(const struct json_value *v, void *row) {
+  struct weighed *w = row;
+  return json_as_double(json_get(v, "signal"), &w->signal) &&
+         json_as_double(json_get(v, "error"), &w->error) &&
+         json_as_double(json_get(v, "plain"), &w->plain) &&
+         json_as_uint(json_get(v, "nonfinite"), &w->nonfinite);
+}
+
+static const struct answer_form form = {
+    .write = write_weighed, .read = read_weighed, .row_bytes = sizeof(struct weighed), .pairs = true};
+
+void weighings_write(struct json_out *j, struct edits *e, const uint32_t *of, uint32_t n,
+                     const struct weighed *rows) {
+  answers_write(&form, j, e, of, n, rows);
+}
+
+bool weighings_read(struct span text, uint32_t n, struct weighed *out) {
+  return answers_read(&form, text, n, out);
+}
+
+int weighings_ask(const struct pass_env *env, const uint32_t *of, uint32_t n, struct weighed *out,
+                  struct err *err) {
+  return answers_ask(&form, env, WEIGHINGS_STAGE, of, n, out, err);
+}
+
+// ---- what errors are weighed by ----------------------------------------------------------------
+
+static uint32_t along(struct recipes *r, uint32_t of, uint32_t axis, uint32_t rank) {
+  int64_t dims[RECIPE_MAX_RANK];
+  for (uint32_t i = 0; i < rank; i++)
+    dims[i] = i == axis ? (int64_t)r->rows[of].count : 1;
+  return recipe_reshape(r, of, dims, rank);
+}
+
+uint32_t weighings_gram(struct recipes *r, uint32_t file, uint64_t at, uint32_t k, uint32_t axis,
+                        uint32_t rank) {
+  const int64_t elements = (int64_t)gram_elements(k);
+  const uint64_t bytes = gram_elements(k) * sizeof(double);
+  const struct piece piece = {
+      .at = {.file = file, .off = at, .len = bytes}, .count = bytes, .checkpoint = NO_ID};
+  return along(r, recipe_extent(r, DTYPE_DOUBLE, &elements, 1, ENCODING_RAW, &piece, 1, NULL), axis,
+               rank);
+}
+
+uint32_t weighings_channels(struct recipes *r, const float *means, uint32_t k, uint32_t axis,
+                            uint32_t rank) {
+  struct arena scratch = {0};
+  const int64_t n = k;
+  float *squares = arena_alloc(&scratch, k * sizeof *squares);
+  for (uint32_t i = 0; i < k; i++)
+    squares[i] = means[i] * means[i];
+  const uint32_t of =
+      recipe_bytes(r, DTYPE_FLOAT, &n, 1, span_of(squares, k * sizeof *squares));
+  arena_free(&scratch);
+  return along(r, of, axis, rank);
+}
+
+uint32_t weighings_alone(struct recipes *r, uint32_t rank) {
+  static const float one = 1;
+  return along(r, recipe_fill(r, DTYPE_FLOAT, NULL, 0, span_of(&one, sizeof one)), 0, rank);
+}

@@ -1,0 +1,33 @@
+// The answer of the stage "weighed": what errors of quantized weights cost the output, by second moments of what the weights
+// are multiplied with. Each question is two recipes, the codes and what their error is weighed by. The text of
+// the artifact is written and read here and nowhere else:
+//
+//   {…head…}
+//   {"of":{…recipe…},"by":{…recipe…},"signal":…,"error":…,"plain":…,"nonfinite":…}
+//   …                                                                  a line a question, in order
+#ifndef WEIR_WEIGHINGS_H
+#define WEIR_WEIGHINGS_H
+
+#include "pass.h"
+#include "weighed.h"
+
+#define WEIGHINGS_STAGE "weighed"
+
+// Of n pairs: of[2 * i] and of[2 * i + 1]. Asks env->ask, which must not be NULL.
+int weighings_ask(const struct pass_env *env, const uint32_t *of, uint32_t n, struct weighed *out,
+                  struct err *err);
+// The lines behind the head.
+void weighings_write(struct json_out *j, struct edits *e, const uint32_t *of, uint32_t n,
+                     const struct weighed *rows);
+// All of a text, with its head. False if it does not hold n answers; `out` may be NULL.
+bool weighings_read(struct span text, uint32_t n, struct weighed *out);
+
+// What errors are weighed by, with the dims that say which of `rank` axes of the weight is multiplied (measure_weighed.h):
+// second moments of k columns that lie from byte `at` of a file on; squares of the mean magnitudes of k channels; nothing.
+uint32_t weighings_gram(struct recipes *r, uint32_t file, uint64_t at, uint32_t k, uint32_t axis,
+                        uint32_t rank);
+uint32_t weighings_channels(struct recipes *r, const float *means, uint32_t k, uint32_t axis,
+                            uint32_t rank);
+uint32_t weighings_alone(struct recipes *r, uint32_t rank);
+
+#endif

@@ -1,0 +1,451 @@
+// Who multiplies what with which weight is said by the model as a step finds it, since passes remove such nodes; by what was
+// seen of the value, RANGES. A row's question is a pair of recipes: the codes, and what their error is weighed by,
+//
+//   Gram       tr(EᵀGE) / tr(WᵀGW), G = XᵀX of all rows that the value had in the samples
+//   channels   the same with the diagonal of squared mean magnitudes: what calibration keeps of channels. The mean of squares
+//              is larger by a factor that depends on how elements are spread, and cancels where that is alike in all channels
+//   weight     G = 1
+//
+// and, where a QuantizeLinear of the result says the step s of the value, s²/12 for each of its elements as an error
+// that knows nothing of others: tokens · s²/12 · tr(WᵀW).
+//
+// Files are opened once more: the companion of RANGES is no source of the run for being looked at here.
+#include "rank.h"
+
+#include "gram.h"
+#include "matmulnbits.h"
+#include "measure_weighed.h"
+#include "pass_job.h"
+#include "report.h"
+#include "stop.h"
+#include "weighings.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+void rank_done(struct rank *k) {
+  TABLE_FREE(k, products);
+  TABLE_FREE(k, rows);
+}
+
+// Does the step do something with its RANGES itself?
+static bool needs_ranges(const struct pass_values *v) {
+  if (strcmp(v->pass->name, "dynamic") == 0) return false;
+  if (strcmp(v->pass->name, "quantize") != 0) return true;
+  const struct matmulnbits_options *o = v->options;
+  return o->scheme.algorithm >= MATMULNBITS_GPTQ || o->budget > 0 || o->n_gates > 0;
+}
+
+int rank_check(const struct pass_job *pj, struct err *err) {
+  for (uint32_t i = 0; i < pj->pipeline.n_steps && !pj->rank.asked; i++) {
+    const struct pass_values *v = &pj->pipeline.steps[i].values;
+    for (uint32_t o = 0; o < v->pass->n_options; o++) {
+      if (v->pass->options[o].reads != PASS_READS_RANGES || !v->of[o].text || needs_ranges(v))
+        continue;
+      const bool quantize = strcmp(v->pass->name, "quantize") == 0;
+      err_fill(err, ERR_USAGE, "--ranges needs --rank%s",
+               quantize ? ", --budget, --gate or --algorithm gptq or awq" : "");
+      return err_hint(err, "without, %s looks at the weights alone", v->pass->name);
+    }
+  }
+  return 0;
+}
+
+// ---- products ----------------------------------------------------------------------------------
+
+// The constant that is a matrix's operand, and whether Transpose nodes turned it.
+static bool constant_of(const struct model *m, uint32_t value, struct model_constant *c,
+                        bool *turned) {
+  enum { MOST = 8 };
+  *turned = false;
+  for (int i = 0; i < MOST && value != NO_ID; i++) {
+    if (model_resolve_constant(m, value, c)) return true;
+    if (m->values[value].kind != VALUE_NODE_OUTPUT) return false;
+    const uint32_t node = m->values[value].def;
+    const int64_t *perm;
+    uint32_t n;
+    const bool moves = model_op_is(m, node, "Transpose");
+    if (!moves && !model_op_is(m, node, "Identity")) return false;
+    if (moves && (!model_attr_ints(m, node, "perm", &perm, &n) || (n != 0 && n != 2))) return false;
+    if (moves && (n == 0 || perm[0] == 1)) *turned = !*turned;
+    value = model_input(m, &m->nodes[node], 0);
+  }
+  return false;
+}
+
+static bool is_product(const struct model *m, uint32_t node) {
+  return model_op_is(m, node, "MatMul") || model_op_is(m, node, "Gemm") ||
+         model_op_is(m, node, "Conv");
+}
+
+static void look_at(struct pass_job *pj, uint32_t step, const struct model *m, uint32_t node) {
+  const struct model_node *n = &m->nodes[node];
+  struct rank_product p = {.step = step, .node = node, .value = model_input(m, n, 0)};
+  struct model_constant c;
+  bool turned;
+  int64_t trans = 0, group = 1;
+  if (p.value == NO_ID || !constant_of(m, model_input(m, n, 1), &c, &turned)) return;
+  const struct model_tensor *t = &m->tensors[c.tensor];
+  p.conv = model_op_is(m, node, "Conv");
+  if (t->rank < 2 || (p.conv && turned) || (turned && t->rank != 2)) return;
+  if (model_op_is(m, node, "Gemm") && !model_attr_int(m, node, "transB", 0, &trans)) return;
+  if (p.conv && !model_attr_int(m, node, "group", 1, &group)) return;
+  const bool last = (trans != 0) != turned;
+  p.tensor = c.tensor;
+  p.recipe = t->recipe;
+  p.rank = t->rank;
+  p.axis = p.conv ? 1 : t->rank - (last ? 1u : 2u);
+  p.grouped = group != 1;
+  p.dims = arena_alloc(&pj->arena, p.rank * sizeof *p.dims);
+  memcpy(p.dims, model_dims(m, t), p.rank * sizeof *p.dims);
+  p.op_type = arena_string(&pj->arena, model_name(m, n->op_type));
+  p.value_name = arena_string(&pj->arena, model_value_name(m, p.value));
+  p.tensor_name = arena_string(&pj->arena, model_value_name(m, c.value));
+  p.name = n->name == m->empty
+               ? arena_printf(&pj->arena, "%s of %s", p.op_type, p.tensor_name)
+               : arena_string(&pj->arena, model_name(m, n->name));
+  p.seen = m->values[p.value].graph == m->main_graph;
+  *TABLE_PUSH(&pj->rank, products) = p;
+}
+
+void rank_look(struct pass_job *pj, uint32_t step) {
+  const struct model *m = &pj->job->model;
+  if (!pj->rank.asked || !pj->pipeline.steps[step].values.pass->stores) return;
+  for (uint32_t i = 0; i < m->n_nodes; i++)
+    if (!(m->nodes[i].flags & NODE_DEAD) && is_product(m, i)) look_at(pj, step, m, i);
+}
+
+// ---- rows --------------------------------------------------------------------------------------
+
+static bool is_of(const struct pass_job *pj, const struct rank_product *p,
+                  const struct pass_job_site *s) {
+  if (p->step != s->step || p->tensor != s->of) return false;
+  // Some passes report weights, and name no node or the first that uses one.
+  return p->node == s->node || s->node == NO_ID ||
+         strcmp(pj->pipeline.steps[s->step].values.pass->name, "static") == 0;
+}
+
+static bool is_known(const struct rank *k, const struct rank_product *p, uint32_t codes) {
+  for (uint32_t at = p->row; at; at = k->rows[at - 1].next)
+    if (k->rows[at - 1].codes == codes) return true;
+  return false;
+}
+
+static void list_rows(struct pass_job *pj, struct recipes *r) {
+  struct rank *k = &pj->rank;
+  struct arena scratch = {0};
+  const uint32_t n_tensors = pj->job->model.n_tensors;
+  // By tensor: its last product + 1, and before each product that of the same tensor.
+  uint32_t *last = arena_zalloc(&scratch, (n_tensors + (size_t)1) * sizeof *last);
+  uint32_t *before = arena_alloc(&scratch, (k->n_products + (size_t)1) * sizeof *before);
+  for (uint32_t i = 0; i < k->n_products; i++) {
+    before[i] = last[k->products[i].tensor];
+    last[k->products[i].tensor] = i + 1;
+  }
+  for (uint32_t i = 0; i < pj->n_sites; i++) {
+    const struct pass_job_site *s = &pj->sites[i];
+    if (s->codes == NO_ID || s->gone || !pass_job_converted(s)) continue;
+    const uint32_t codes = recipe_unmoved(r, s->codes);
+    // A cast has no codes; a form that nothing dequantizes is not ranked either.
+    if (!recipe_quantizes(r, codes) && r->rows[codes].kind != RECIPE_QUANTIZE_LINEAR) continue;
+    const uint32_t rank = r->rows[r->args[r->rows[codes].args]].rank;
+    if (!measure_weighed_can(r, codes, weighings_alone(r, rank))) continue;
+    for (uint32_t at = last[s->of]; at; at = before[at - 1]) {
+      struct rank_product *p = &k->products[at - 1];
+      if (!is_of(pj, p, s) || is_known(k, p, codes)) continue;
+      *TABLE_PUSH(k, rows) = (struct rank_row){.product = at - 1, .codes = codes, .next = p->row};
+      p->row = k->n_rows;
+    }
+  }
+  arena_free(&scratch);
+}
+
+// ---- what errors are weighed by ----------------------------------------------------------------
+
+struct asking {
+  struct job *job;
+  struct pass_job *pj;
+  struct sources *sources;
+  const struct given_file **files; // whose companions are open
+  uint32_t *file_ids, n_files;
+  struct arena arena;
+};
+
+// The value in the files of ranges that passes were given.
+static const struct ranges_value *find_value(const struct asking *a, const struct rank_product *p,
+                                             const struct given_file **file) {
+  const struct given_files *g = &a->pj->pipeline.files;
+  for (uint32_t i = 0; i < g->n && p->seen; i++) {
+    *file = g->list[i];
+    if ((*file)->reads != PASS_READS_RANGES) continue;
+    const struct ranges_value *v = ranges_find(&(*file)->ranges, span_str(p->value_name));
+    if (v) return v;
+  }
+  return NULL;
+}
+
+// Axes that are longer than 1, which is all that a change of dims may leave as it is.
+struct long_axes {
+  int64_t lengths[RECIPE_MAX_RANK];
+  uint32_t n, at; // at: which of them an axis is; n: none
+};
+
+static struct long_axes long_axes(const int64_t *dims, uint32_t rank, uint32_t axis) {
+  struct long_axes l = {.n = 0};
+  uint32_t at = UINT32_MAX;
+  for (uint32_t i = 0; i < rank; i++) {
+    if (dims[i] == 1) continue;
+    if (i == axis) at = l.n;
+    l.lengths[l.n++] = dims[i];
+  }
+  l.at = at == UINT32_MAX ? l.n : at;
+  return l;
+}
+
+static bool same_lengths(const struct long_axes *a, const struct long_axes *b) {
+  return a->n == b->n && memcmp(a->lengths, b->lengths, a->n * sizeof *a->lengths) == 0;
+}
+
+// The axis of a recipe, followed down to what only moves nothing: as one of its long axes.
+static bool axis_below(const struct recipes *r, uint32_t id, uint32_t axis, struct long_axes *out) {
+  *out = long_axes(recipe_dims(r, id), r->rows[id].rank, axis);
+  for (; out->at < out->n; id = r->args[r->rows[id].args]) {
+    const struct recipe *x = &r->rows[id];
+    if (x->kind != RECIPE_TRANSPOSE && x->kind != RECIPE_RESHAPE && x->kind != RECIPE_CAST)
+      return true;
+    const uint32_t in = r->args[x->args], rank = r->rows[in].rank;
+    const int64_t *dims = recipe_dims(r, in);
+    uint32_t now = axis;
+    if (x->kind == RECIPE_TRANSPOSE) now = (uint32_t)r->longs[x->at + axis];
+    if (x->kind == RECIPE_RESHAPE)
+      for (now = 0; now < rank && long_axes(dims, rank, now).at != out->at;)
+        now++;
+    const struct long_axes there = long_axes(dims, rank, now);
+    if (x->kind == RECIPE_RESHAPE && !same_lengths(out, &there)) return false;
+    *out = there;
+    axis = now;
+  }
+  return false;
+}
+
+// The axis of the codes' operand that is multiplied: that of the tensor, which may lie otherwise.
+static bool axis_of(const struct recipes *r, uint32_t codes, const struct rank_product *p,
+                    uint32_t *axis) {
+  const uint32_t operand = r->args[r->rows[codes].args], rank = r->rows[operand].rank;
+  struct long_axes of, there;
+  if (recipe_quantizes(r, codes) && recipe_is_nbits(recipe_quantization_of(r, codes).format)) {
+    *axis = recipe_quantization_of(r, codes).axis; // that along which blocks run
+    return true;
+  }
+  if (rank == p->rank && recipe_has_dims(r, operand, p->dims, rank) && p->recipe == NO_ID) {
+    *axis = p->axis;
+    return true;
+  }
+  if (p->recipe != NO_ID) {
+    if (!axis_below(r, p->recipe, p->axis, &of)) return false;
+  } else {
+    of = long_axes(p->dims, p->rank, p->axis);
+  }
+  for (*axis = 0; *axis < rank && of.at < of.n; *axis += 1)
+    if (axis_below(r, operand, *axis, &there) && there.at == of.at && same_lengths(&of, &there))
+      return true;
+  return false;
+}
+
+static int misfit(const struct given_file *file, const struct rank_product *p, const char *what,
+                  uint32_t has, uint64_t wants, struct err *err) {
+  err_fill(err, ERR_INPUT,
+           "'%s' has %s of the value '%s' for %u columns, and the weight '%s' of '%s', which it is "
+           "multiplied with, has %lu rows",
+           quote_path(file->path).s, what, quote_str(p->value_name).s, has,
+           quote_str(p->tensor_name).s, quote_str(p->name).s, wants);
+  return err_hint(err, "calibrate this model, as the passes before leave it: 'weir calibrate "
+                       "--pass …' measures that");
+}
+
+// The companion of a file of ranges, open; read once to see that it is the one that was written.
+static int companion(struct asking *a, const struct given_file *file, uint32_t *id,
+                     struct err *err) {
+  for (uint32_t i = 0; i < a->n_files; i++)
+    if (a->files[i] == file) {
+      *id = a->file_ids[i];
+      return 0;
+    }
+  if (ranges_check_data(&file->ranges, err) ||
+      sources_add_companion(a->sources, ranges_data_path(file->ranges.path, &a->arena), id, err))
+    return -1;
+  a->files[a->n_files] = file;
+  a->file_ids[a->n_files++] = *id;
+  return 0;
+}
+
+static int weigh_by(struct asking *a, struct rank_row *row, struct measure_weighing *q,
+                    struct err *err) {
+  struct recipes *r = &a->job->recipes;
+  const struct rank_product *p = &a->pj->rank.products[row->product];
+  const uint32_t operand = r->args[r->rows[row->codes].args], rank = r->rows[operand].rank;
+  const struct given_file *file = NULL;
+  const struct ranges_value *v = find_value(a, p, &file);
+  uint32_t axis = 0, by = NO_ID, id;
+  const bool lies = axis_of(r, row->codes, p, &axis);
+  const uint64_t k = lies ? (uint64_t)recipe_dims(r, operand)[axis] : 0;
+  row->by = RANK_WEIGHT;
+  row->tokens = 1;
+  if (!v) {
+    row->why = a->pj->pipeline.files.n ? "no_range" : "no_ranges";
+  } else if (p->grouped) {
+    row->why = "group_not_1";
+  } else if (!lies || (rank > 2 && axis != 1)) {
+    row->why = "rank";
+  } else if (v->gram_k > 0 && !p->conv) {
+    if (v->gram_k != k) return misfit(file, p, "second moments", v->gram_k, k, err);
+    if (k > GRAM_MOST) return misfit(file, p, "second moments", v->gram_k, k, err);
+    if (companion(a, file, &id, err)) return -1;
+    by = weighings_gram(r, id, v->gram_at, v->gram_k, axis, rank);
+    row->by = RANK_GRAM;
+    row->tokens = (double)v->gram_rows;
+  } else if (!v->n_channels || !v->channel_mean) {
+    row->why = "no_means";
+  } else if ((v->axis == 1) != p->conv) {
+    row->why = "other_channels";
+  } else {
+    if (v->n_channels != k) return misfit(file, p, "means by channel", v->n_channels, k, err);
+    by = weighings_channels(r, v->channel_mean, v->n_channels, axis, rank);
+    row->by = RANK_CHANNELS;
+  }
+  if (by == NO_ID) by = weighings_alone(r, rank);
+  *q = (struct measure_weighing){row->codes, by};
+  if (row->by == RANK_WEIGHT || measure_weighed_can(r, q->codes, q->by)) return 0;
+  row->by = RANK_WEIGHT;
+  row->why = "rank";
+  row->tokens = 1;
+  q->by = weighings_alone(r, rank);
+  return 0;
+}
+
+// ---- activations -------------------------------------------------------------------------------
+
+static bool literal(const struct job *job, uint32_t value, double *out, enum dtype *type) {
+  const struct model *m = &job->model;
+  struct model_constant c;
+  struct span bytes = {0};
+  if (value == NO_ID || !model_resolve_constant(m, value, &c)) return false;
+  const struct model_tensor *t = &m->tensors[c.tensor];
+  *type = (enum dtype)t->dtype;
+  if (t->recipe != NO_ID && job->recipes.rows[t->recipe].count == 1)
+    bytes = recipe_elements(&job->recipes, t->recipe);
+  else if (t->recipe != NO_ID || !model_small_value(m, c.tensor, &bytes))
+    return false;
+  float x;
+  if (*type != DTYPE_FLOAT || bytes.n < sizeof x) return bytes.n > 0 && out == NULL;
+  memcpy(&x, bytes.at, sizeof x);
+  if (out) *out = (double)x;
+  return true;
+}
+
+// The step by which a QuantizeLinear of the result stores the value in integers.
+static bool step_of(const struct job *job, uint32_t value, double *step) {
+  const struct model *m = &job->model;
+  for (uint32_t u = m->values[value].first_use; u != NO_ID; u = m->refs[u].next) {
+    const uint32_t node = m->refs[u].node;
+    enum dtype scale, zero;
+    if (!model_op_is(m, node, "QuantizeLinear") || model_input(m, &m->nodes[node], 0) != value)
+      continue;
+    if (literal(job, model_input(m, &m->nodes[node], 1), step, &scale) && scale == DTYPE_FLOAT &&
+        literal(job, model_input(m, &m->nodes[node], 2), NULL, &zero) && dtype_is_integer(zero))
+      return true;
+  }
+  return false;
+}
+
+// ---- all of it ---------------------------------------------------------------------------------
+
+static int by_cost(const void *pa, const void *pb) {
+  const struct rank_row *a = pa, *b = pb;
+  const double x = isnan(a->db) ? -(double)INFINITY : a->db;
+  const double y = isnan(b->db) ? -(double)INFINITY : b->db;
+  if (x != y) return x < y ? -1 : 1;
+  if (a->product != b->product) return a->product < b->product ? -1 : 1;
+  return a->codes < b->codes ? -1 : a->codes > b->codes;
+}
+
+static void conclude(const struct job *job, struct rank *k, const struct weighed *found) {
+  for (uint32_t i = 0; i < k->n_rows; i++) {
+    struct rank_row *row = &k->rows[i];
+    const struct weighed *f = &found[i];
+    row->found = *f;
+    row->has_step = row->by != RANK_WEIGHT &&
+                    step_of(job, k->products[row->product].value, &row->step);
+    if (row->has_step) row->noise = row->tokens * row->step * row->step / 12 * f->plain;
+    row->weight_db = weighed_db(f->signal, f->error, f->nonfinite);
+    row->activation_db =
+        row->has_step ? weighed_db(f->signal, row->noise, f->nonfinite) : (double)NAN;
+    row->db = weighed_db(f->signal, f->error + row->noise, f->nonfinite);
+  }
+  if (k->n_rows) qsort(k->rows, k->n_rows, sizeof *k->rows, by_cost);
+}
+
+// The files of the model as the job has them, and companions behind them.
+static int open_sources(struct asking *a, struct err *err) {
+  const struct sources_options how = {.allow_links = cli_flag(a->job->args, OPT_ALLOW_LINKS)};
+  const struct sources *of = a->job->sources;
+  const struct given_files *g = &a->pj->pipeline.files;
+  if (sources_open(&a->sources, a->job->in_path, &how, err)) return -1;
+  for (uint32_t i = 1; i < sources_count(of); i++) {
+    uint32_t id = NO_ID;
+    const struct span name = span_str(sources_name(of, i));
+    if (sources_is_companion(of, i)) {
+      for (uint32_t f = 0; f < g->n && id == NO_ID; f++) {
+        if (g->list[f]->reads != PASS_READS_RANGES || !g->list[f]->ranges.data_bytes) continue;
+        const char *path = ranges_data_path(g->list[f]->ranges.path, &a->arena);
+        if (strcmp(path_base(path), (const char *)name.at) == 0 &&
+            sources_add_companion(a->sources, path, &id, err))
+          return -1;
+      }
+    } else if (sources_is_absent(of, i) ? sources_add_name(a->sources, name, &id, err)
+                                        : sources_add(a->sources, name, &id, err)) {
+      return -1;
+    }
+    if (id != i)
+      return err_set(err, ERR_INTERNAL, "source %u is not found again as file %u of it", i, id);
+  }
+  return 0;
+}
+
+static int ask(struct asking *a, struct err *err) {
+  struct rank *k = &a->pj->rank;
+  struct measure_stats stats;
+  struct measure_weighing *q = arena_alloc(&a->arena, (k->n_rows + (size_t)1) * sizeof *q);
+  struct weighed *found = arena_alloc(&a->arena, (k->n_rows + (size_t)1) * sizeof *found);
+  const uint32_t n_files = a->pj->pipeline.files.n;
+  a->files = arena_alloc(&a->arena, (n_files + (size_t)1) * sizeof *a->files);
+  a->file_ids = arena_alloc(&a->arena, (n_files + (size_t)1) * sizeof *a->file_ids);
+  for (uint32_t i = 0; i < k->n_rows; i++)
+    if (weigh_by(a, &k->rows[i], &q[i], err)) return -1;
+  if (job_choose_io(a->job, err)) return -1;
+  const struct work_options work = {.jobs = cli_count(a->job->args, OPT_JOBS),
+                                    .memory = a->job->memory,
+                                    .mode = a->job->mode,
+                                    .progress = {report_tick, NULL},
+                                    .stop = stop_watch()};
+  report_begin("ranking");
+  const struct eval_cache_file file = {job_unnamed_file, NULL};
+  const int rc = measure_weighed_run(&a->job->recipes, a->sources, q, k->n_rows, &work, file, found,
+                                     &stats, err);
+  report_end();
+  if (rc) return -1;
+  k->source_bytes_read = stats.source_bytes_read;
+  conclude(a->job, k, found);
+  return 0;
+}
+
+int rank_sites(struct job *job, struct pass_job *pj, struct err *err) {
+  if (!pj->rank.asked) return 0;
+  struct asking a = {.job = job, .pj = pj};
+  list_rows(pj, &job->recipes);
+  int rc = open_sources(&a, err);
+  if (rc == 0) rc = ask(&a, err);
+  if (a.sources) sources_close(a.sources);
+  arena_free(&a.arena);
+  return rc;
+}

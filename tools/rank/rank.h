@@ -1,0 +1,68 @@
+// Sites by what they cost the output (--rank): of every product with a weight that a pass stored in another form, the relative
+// error that the weight, and the steps of its activation, give the product.
+//
+//   before a step   products of the model: node, value, weight      rank_look
+//   sites           codes of weights, as passes report them
+//   after all       values in RANGES ──▶ questions ──▶ measure_weighed ──▶ rows, worst first      rank_sites
+//
+// Nothing is decided by it and nothing recorded: the edit log, the plan and the outputs are the same without.
+#ifndef WEIR_RANK_H
+#define WEIR_RANK_H
+
+#include "err.h"
+#include "json.h"
+#include "table.h"
+#include "weighed.h"
+
+// What an error was weighed by.
+enum rank_by { RANK_GRAM, RANK_CHANNELS, RANK_WEIGHT };
+
+// A node that multiplies a value with a constant, as a step found it.
+struct rank_product {
+  uint32_t step, node, value, tensor;
+  uint32_t axis; // of the tensor's stored dims: the one that is multiplied
+  uint32_t rank, recipe; // recipe: of what an edit made; else NO_ID
+  int64_t *dims;
+  bool conv, grouped;
+  const char *name, *op_type, *value_name, *tensor_name;
+  bool seen; // the value is one that calibration could have seen: of the main graph
+  uint32_t row; // its first row + 1, 0: none
+};
+
+struct rank_row {
+  uint32_t product, codes, next; // next: row + 1 of the same product
+  enum rank_by by;
+  const char *why;      // RANK_WEIGHT: a stable word for why there are no statistics
+  struct weighed found; // by the weight alone, if RANK_WEIGHT
+  double tokens;        // rows that G sums
+  bool has_step;
+  double step;  // of the activation's codes
+  double noise; // squared error of the output that they give
+  // 10 log10 of the squared output over the squared error: of the weight, of the activation (NAN: not counted), of both.
+  double weight_db, activation_db, db;
+};
+
+struct rank {
+  bool asked;
+  TABLE(struct rank_product, products);
+  TABLE(struct rank_row, rows); // worst first, once ranked
+  uint64_t source_bytes_read;
+};
+
+struct job;
+struct pass_job;
+void rank_done(struct rank *k);
+// Is RANGES given to a pass that does nothing with it, and are sites not ranked either? ERR_USAGE.
+int rank_check(const struct pass_job *pj, struct err *err);
+// Before each step that may store weights.
+void rank_look(struct pass_job *pj, uint32_t step);
+// After the last. ERR_INPUT where RANGES does not go with a weight, or its companion is not there.
+int rank_sites(struct job *job, struct pass_job *pj, struct err *err);
+
+// rank_tell.c
+const char *rank_by_words(const struct rank_row *row); // "Gram", "channels", "weight"
+void rank_print(const struct rank *k);
+// The member "rank" of the report.
+void rank_write(const struct rank *k, struct json_out *j);
+
+#endif

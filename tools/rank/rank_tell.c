@@ -1,0 +1,76 @@
+// What was ranked, for people and programs. Numbers of JSON read back exactly; a figure that is infinite, or not known, is null
+// or said in a word.
+#include "rank.h"
+
+#include "report.h"
+
+#include <math.h>
+#include <stdio.h>
+
+const char *rank_by_words(const struct rank_row *row) {
+  static const char *const words[] = {
+      [RANK_GRAM] = "gram", [RANK_CHANNELS] = "channels", [RANK_WEIGHT] = "weight"};
+  return words[row->by];
+}
+
+static const char *words(double db, bool known, char out[16]) {
+  if (!known)
+    snprintf(out, 16, "-");
+  else if (isnan(db))
+    snprintf(out, 16, "nan");
+  else if (isinf(db))
+    snprintf(out, 16, "exact");
+  else
+    snprintf(out, 16, "%.2f", db);
+  return out;
+}
+
+void rank_print(const struct rank *k) {
+  char all[16], weight[16], activation[16];
+  bool any = false;
+  puts("SQNR dB   weight  activation  by        site");
+  for (uint32_t i = 0; i < k->n_rows && report_stdout_alive(); i++) {
+    const struct rank_row *row = &k->rows[i];
+    any = any || row->by == RANK_WEIGHT;
+    printf("%7s  %7s  %10s  %-8s  %s\n", words(row->db, true, all),
+           words(row->weight_db, true, weight), words(row->activation_db, row->has_step, activation),
+           rank_by_words(row), quote_str(k->products[row->product].name).s);
+  }
+  if (any)
+    report_notice("sites by 'weight' count errors of their weights alone: there are no statistics of "
+                  "what these are multiplied with");
+}
+
+static void put_db(struct json_out *j, const char *name, double db, bool known) {
+  json_key(j, name);
+  if (known)
+    json_double(j, db);
+  else
+    json_null(j);
+}
+
+static void write_row(const struct rank *k, const struct rank_row *row, struct json_out *j) {
+  const struct rank_product *p = &k->products[row->product];
+  json_object(j);
+  put_db(j, "activation_sqnr_db", row->activation_db, row->has_step);
+  json_put_text(j, "by", rank_by_words(row));
+  json_put_double(j, "error", row->found.error);
+  json_put_text(j, "node_name", p->name);
+  json_put_uint(j, "nonfinite", row->found.nonfinite);
+  json_put_text(j, "op_type", p->op_type);
+  if (row->why) json_put_text(j, "reason", row->why);
+  json_put_double(j, "signal", row->found.signal);
+  json_put_double(j, "sqnr_db", row->db);
+  json_put_text(j, "tensor", p->tensor_name);
+  json_put_text(j, "value", p->value_name);
+  json_put_double(j, "weight_sqnr_db", row->weight_db);
+  json_end_object(j);
+}
+
+void rank_write(const struct rank *k, struct json_out *j) {
+  if (!k->asked) return;
+  json_put_array(j, "rank");
+  for (uint32_t i = 0; i < k->n_rows; i++)
+    write_row(k, &k->rows[i], j);
+  json_end_array(j);
+}
