@@ -41,6 +41,7 @@ enum err_reason {
   REASON_NO_MEMORY,     // no memory for an evaluator
   REASON_TOO_MUCH,      // what must lie in its memory at once does not fit
   REASON_LONG_BLOCKS,   // nor do blocks side by side
+  REASON_FACTOR,        // nor what the disk did not take
   REASON_NOT_DURABLE,   // the disk did not take what was written
   REASON_BUSY,          // another run works in the staging folder
   REASON_SEAL_BEGUN,    // an earlier run did not end putting its output in place

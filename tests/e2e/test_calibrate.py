@@ -2,7 +2,9 @@
 groups and the order of samples change (nothing); what is refused.
 """
 
+import fcntl
 import json
+import os
 import signal
 import warnings
 from pathlib import Path
@@ -237,6 +239,27 @@ def test_a_kill_costs_one_sample(weir, weir_fault, once, tmp_path):
         assert said["resumed_runs"] + said["runs"] == 4 + 4 * said["groups"]
         assert sorted(path.name for path in tmp_path.iterdir()) == ["r", "r.data", "scratch"]
     assert ended.code == 0 and len(resumed) > 5
+    assert list(scratch.iterdir()) == []  # the one that ended removed what those before it left
+
+
+def test_folders_of_runs_that_live_stay(weir, once, tmp_path):
+    """A folder is dead if nobody has it locked; what is not ours by name, or by kind, stays in any case."""
+    model, folder, _, _ = once
+    scratch = tmp_path / "scratch"
+    for name in "weir-calibrate-alive1", "weir-calibrate-dead12/0", "weir-verify-dead12", "weir-calibrated", "weir-calibrate-linked/to":
+        (scratch / name).mkdir(parents=True)
+    (scratch / "weir-calibrate-dead12" / "model.onnx").write_bytes(b"x")
+    (scratch / "weir-calibrate-dead12" / "0" / "rows").write_bytes(b"x")
+    (scratch / "weir-calibrate-linked" / "to" / "one").symlink_to(model)
+    held = os.open(scratch / "weir-calibrate-alive1", os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    words = ["calibrate", model, "-o", tmp_path / "r", "--data", folder, "--samples", "1"]
+    weir(*words, env={"TMPDIR": str(scratch)})
+    left = ["weir-calibrate-alive1", "weir-calibrate-linked", "weir-calibrated", "weir-verify-dead12"]
+    assert sorted(path.name for path in scratch.iterdir()) == left
+    os.close(held)
+    weir(*words, "--force", "--fresh", env={"TMPDIR": str(scratch)})
+    assert sorted(path.name for path in scratch.iterdir()) == left[1:]
 
 
 @pytest.mark.parametrize("at", [1, 3, 6])

@@ -615,13 +615,14 @@ def test_options_that_do_not_go_together(weir, small, words, said):
     assert said in small.ours(weir, *words, code=2)
 
 
-def test_a_weight_of_nodes_that_want_other_axes(weir, tmp_path):
+@pytest.mark.parametrize("words", [(), ("--compat", "onnxruntime", "--per-channel", "--activation-type", "uint8")])
+def test_a_weight_of_nodes_that_want_other_axes(weir, tmp_path, words):
     """Operators on codes take scales for one a column: what is right as it stands must be right when it is fused."""
     nodes = [helper.make_node("MatMul", ["x", "w"], ["h"], "m"),
              helper.make_node("Gemm", ["h", "w"], ["y"], "g", transB=1)]  # fmt: skip
     weight = numbers(8, 8) * np.exp(np.arange(8) / 2 - 2).astype(np.float32)
     model = Model(tmp_path, nodes, {"w": weight}, {"x": numbers(16, 8)}, ["h", "y"])
-    made, quality = model.ours(weir)
+    made, quality = model.ours(weir, *words)
     assert quality > 25
     assert sorted(i.dims[0] for i in made.graph.initializer if i.data_type == TensorProto.INT8 and len(i.dims) == 2) == [8, 8]
 

@@ -7,6 +7,7 @@
 #include "eval.h"
 #include "eval_parts.h"
 #include "fake_io.h"
+#include "gram.h"
 #include "kernels.h"
 
 #include <float.h>
@@ -894,6 +895,35 @@ static void test_source_bytes(void **state) {
   }
 }
 
+// The factor of gptq, where nobody keeps its tiles: a gigabyte beside the memory that was given is refused before a tile is read.
+static void test_a_factor_needs_room(void **state) {
+  (void)state;
+  struct recipes r = {0};
+  struct io io = {0};
+  struct eval *ev = NULL;
+  struct err err = {0};
+  uint8_t buf[64];
+  enum { K = GRAM_MOST, N = 16 };
+  static const double one = 1;
+  static const float w = 1;
+  recipes_init(&r);
+  const int64_t elements = (int64_t)gram_elements(K), dims[2] = {K, N};
+  const struct recipe_quantization q = {
+      .format = FORMAT_NBITS_GPTQ, .bits = 4, .axis = 0, .block = 32};
+  const struct recipe_statistics by = {
+      recipe_fill(&r, DTYPE_DOUBLE, &elements, 1, span_of(&one, sizeof one)), NO_ID};
+  const uint32_t of = recipe_fill(&r, DTYPE_FLOAT, dims, 2, span_of(&w, sizeof w));
+  assert_true(recipe_can_quantize_by(&r, of, &by, &q, PART_CODES));
+  const uint32_t codes = recipe_quantize_by(&r, of, &by, &q, PART_CODES);
+  assert_int_equal(eval_open(&ev, &r, &io, 64 * MIB, &err), 0);
+  assert_int_equal(recipe_read(ev, codes, 0, buf, sizeof buf, &err), -1);
+  assert_int_equal(err.kind, ERR_NOSPACE);
+  assert_int_equal(err.reason, REASON_FACTOR);
+  assert_non_null(strstr(err.msg, "16384 columns of second moments takes 1107296256 bytes"));
+  eval_close(ev);
+  recipes_free(&r);
+}
+
 int main(void) {
   file_memory = malloc(FILE_BYTES);
   const struct CMUnitTest tests[] = {
@@ -907,6 +937,7 @@ int main(void) {
       cmocka_unit_test(test_turned_codes),
       cmocka_unit_test(test_tall_and_flat),
       cmocka_unit_test(test_source_bytes),
+      cmocka_unit_test(test_a_factor_needs_room),
       cmocka_unit_test(test_turned_source_bytes),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);

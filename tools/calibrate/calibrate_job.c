@@ -135,29 +135,12 @@ static bool is_mapped(const struct model *m) {
 
 // ---- scratch, samples, staging --------------------------------------------------------------------
 
-static int make_scratch(struct calibrate_job *j, struct err *err) {
-  const char *in = getenv("TMPDIR");
-  if (!in || !*in) in = "/var/tmp";
-  j->scratch = arena_printf(&j->c.arena, "%s/weir-calibrate-XXXXXX", in);
-  if (!mkdtemp(j->scratch)) {
-    const int errnum = errno;
-    j->scratch = NULL;
-    err_errno(err, errnum, ERR_IO, "no folder for temporary files can be made in '%s'",
-              quote_path(in).s);
-    return err_hint(err, "set TMPDIR to a folder with room");
-  }
-  j->scratch_fd = open(j->scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  return j->scratch_fd < 0
-             ? err_errno(err, errno, ERR_IO, "'%s' cannot be opened", quote_path(j->scratch).s)
-             : 0;
-}
-
 static int open_samples(struct calibrate_job *j, struct err *err) {
   const struct cli_args *args = j->job.args;
   struct samples_options o = {.generate = cli_count(args, OPT_GENERATE),
                               .draw = {.seed = cli_count(args, OPT_CALIBRATE_SEED)},
                               .most = cli_count(args, OPT_SAMPLES),
-                              .scratch = j->scratch};
+                              .scratch = j->scratch.path};
   o.data = cli_list(args, OPT_DATA, &o.n_data);
   if (samples_open(&j->c.samples, j->c.m, j->infer, &o, err)) return -1;
   j->c.n_samples = samples_count(j->c.samples);
@@ -261,13 +244,13 @@ static int open_model(struct calibrate_job *j, struct err *err) {
                                         .sources = j->job.sources,
                                         .memory = j->job.memory,
                                         .runtime = j->c.runtime,
-                                        .scratch = j->scratch,
-                                        .scratch_fd = j->scratch_fd};
+                                        .scratch = j->scratch.path,
+                                        .scratch_fd = j->scratch.fd};
   if (calibrate_model_open(&j->c.model, &of, err)) return -1;
   j->made_bytes = calibrate_model_made_bytes(j->c.model);
   if (j->made_bytes > 0)
     report_notice("weights that passes changed are written to '%s' for the time of the run: %s",
-                  quote_path(j->scratch).s, report_size(j->made_bytes).s);
+                  quote_path(j->scratch.path).s, report_size(j->made_bytes).s);
   return calibrate_model_write(j->c.model, err);
 }
 
@@ -379,7 +362,7 @@ int calibrate_job_run(struct calibrate_job *j, const struct cli_args *args, stru
                                       .out.dest = -1,
                                       .began = report_clock(),
                                       .memory = cli_size(args, OPT_MEMORY)},
-                              .scratch_fd = -1,
+                              .scratch = {NULL, -1},
                               .artifact = {.at = {.folder = -1}}};
   j->c.ranges = &j->ranges;
   j->c.stop = stop_watch();
@@ -389,9 +372,9 @@ int calibrate_job_run(struct calibrate_job *j, const struct cli_args *args, stru
   edits_init(&j->job.edits, &j->job.model, &j->job.recipes);
   ranges_init(&j->ranges);
   if (take_options(j, args, err) || take_passes(j, args, err) || find_runtime(j, err) ||
-      load(j, err) || check_output(j, err) || make_scratch(j, err))
+      load(j, err) || check_output(j, err) || scratch_make(&j->scratch, "calibrate", &j->c.arena, err))
     return -1;
-  j->runtime.scratch = j->scratch;
+  j->runtime.scratch = j->scratch.path;
   j->runtime.mapped = is_mapped(j->c.m);
   if (runtime_open(&j->c.runtime, &j->runtime, err) || open_samples(j, err) ||
       open_staging(j, err) || open_model(j, err))
@@ -405,8 +388,7 @@ void calibrate_job_close(struct calibrate_job *j, bool keep) {
   if (j->c.runtime) runtime_close(j->c.runtime);
   samples_close(j->c.samples);
   if (j->artifact.at.folder >= 0) artifact_end(&j->artifact, keep);
-  if (j->scratch_fd >= 0) close(j->scratch_fd);
-  if (j->scratch) (void)rmdir(j->scratch);
+  scratch_end(&j->scratch);
   ranges_free(&j->ranges);
   calibrate_values_free(&j->c.values);
   TABLE_FREE(&j->c, groups);

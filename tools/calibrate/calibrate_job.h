@@ -4,6 +4,7 @@
 
 #include "calibrate.h"
 #include "pass_job.h"
+#include "scratch.h"
 
 struct calibrate_job {
   struct calibrate c;
@@ -15,8 +16,7 @@ struct calibrate_job {
   struct ranges ranges;
   const char *out;   // RANGES
   const char *cache; // of onnxruntime; NULL: none is written
-  char *scratch;
-  int scratch_fd;
+  struct scratch scratch;
   uint64_t made_bytes;
   bool resumed;
 };

@@ -11,6 +11,7 @@
 #include "frame.h"
 #include "runtime_find.h"
 #include "runtime_process.h"
+#include "scratch.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -133,8 +134,7 @@ static int make_scratch(const char *folder, struct arena *a, struct err *err) {
 }
 
 static const char *scratch_folder(const struct runtime_options *o) {
-  const char *tmp = getenv("TMPDIR");
-  return o->scratch ? o->scratch : tmp && *tmp ? tmp : "/tmp";
+  return o->scratch ? o->scratch : scratch_parent();
 }
 
 static int open_rest(struct runtime *r, struct err *err) {

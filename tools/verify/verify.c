@@ -1,11 +1,10 @@
-// What verification of models and of sites share: the runtime, a folder for what is written on the way, the verdict.
-//
-// The folder lies where the system keeps large temporary files ($TMPDIR, else /var/tmp), not beside the models: their
-// disk may be full, or not ours to write on.
+// What verification of models and of sites share: the runtime, a folder for what is written on the way (scratch.h), the
+// verdict.
 #include "verify.h"
 
 #include "report.h"
 #include "runtime_find.h"
+#include "scratch.h"
 #include "stop.h"
 
 #include <errno.h>
@@ -16,18 +15,10 @@
 #include <unistd.h>
 
 static int make_scratch(struct verify *v, struct err *err) {
-  const char *in = getenv("TMPDIR");
-  v->scratch = arena_printf(&v->arena, "%s/weir-verify-XXXXXX", in && *in ? in : "/var/tmp");
-  if (!mkdtemp(v->scratch)) {
-    const int errnum = errno;
-    v->scratch[0] = '\0';
-    err_errno(err, errnum, ERR_IO, "no folder for temporary files can be made in '%s'",
-              quote_path(in && *in ? in : "/var/tmp").s);
-    return err_hint(err, "set TMPDIR to a folder with room for the largest weights");
-  }
-  v->scratch_fd = open(v->scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (v->scratch_fd < 0)
-    return err_errno(err, errno, ERR_IO, "'%s' cannot be opened", quote_path(v->scratch).s);
+  struct scratch s;
+  if (scratch_make(&s, "verify", &v->arena, err)) return -1;
+  v->scratch = s.path;
+  v->scratch_fd = s.fd;
   return 0;
 }
 
@@ -57,8 +48,7 @@ void verify_end(struct verify *v) {
   if (v->runtime) runtime_close(v->runtime);
   if (v->log) fclose(v->log);
   if (v->log_path) (void)unlink(v->log_path);
-  if (v->scratch_fd >= 0) close(v->scratch_fd);
-  if (v->scratch && *v->scratch) (void)rmdir(v->scratch);
+  scratch_end(&(struct scratch){v->scratch, v->scratch_fd});
   TABLE_FREE(&v->found, rows);
   TABLE_FREE(&v->found, layers);
   arena_free(&v->found.arena);

@@ -70,7 +70,7 @@ bool verify_lacks_kernel(const struct err *cause);
 struct verify {
   struct verify_options options;
   struct runtime *runtime;
-  char *scratch; // a folder of its own
+  const char *scratch; // a folder of its own
   int scratch_fd;
   const char *step;     // the pass behind which whole models are compared; NULL: all of them
   uint32_t step_number; // of it in the pipeline, from 1; 0: it is not said

@@ -178,7 +178,7 @@ static void mark_weight(struct static_run *s, uint32_t node, uint32_t slot, int6
     return;
   }
   const struct static_entry *there = static_entry_of(s, value);
-  if (!s->o->compat && there && there->per_channel && there->axis != along)
+  if (there && there->per_channel && there->axis != along)
     value = turned_weight(s, node, slot, along);
   struct static_entry *e = entry_for(s, value);
   *e = unmarked;

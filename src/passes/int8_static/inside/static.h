@@ -255,8 +255,9 @@ struct static_entry *static_entry_of(struct static_run *s, uint32_t value);
 bool static_is_marked(struct static_run *s, uint32_t value);
 int static_mark(struct static_run *s, struct err *err);
 int static_put(struct static_run *s, struct err *err);
-// Is what a MatMul gives not to be quantized (static_recipes.c)? So it is in the three recipes for biases; a bias behind it is noted.
-// Else it is so where there is no range of it, but a bias behind it: of a convolution that became a MatMul only the sum was seen.
+// Is what a MatMul gives not to be quantized (static_recipes.c)? So it is in the three recipes for biases; a bias behind it is
+// noted. Else it is so where there is no range of it, but a bias behind it: of a convolution that became a MatMul only the sum was
+// seen.
 bool static_mark_linear(struct static_run *s, uint32_t node);
 void static_put_recipes(struct static_run *s);
 // The form of operators on codes (static_qoperator.c).

@@ -14,7 +14,7 @@
 //
 // Three tiles are in memory. One worker finds the factor for all consumers of a value, the others wait; tiles are kept
 // in the cache of the run, whose file takes what memory does not. Where there is no cache, or its disk is full, all
-// tiles are held in memory for as long as a box is filled.
+// tiles are held in memory for as long as a box is filled, or, if these are many, it is refused.
 #include "eval_blocks.h"
 
 #include "gram.h"
@@ -26,6 +26,7 @@
 enum {
   TILE_ELEMENTS = GRAM_SIDE * GRAM_SIDE,
   STEP = 32, // rows that are solved together
+  ALONE_BYTES = 128 << 20,
 };
 static const double dampening = 0.01;
 
@@ -239,12 +240,20 @@ static bool is_found(void *ctx) {
   return known(x->t, x->f, 0, 0, x->f->tile);
 }
 
-// All tiles in memory, where nobody keeps them.
+// All tiles in memory, where nobody keeps them: as far as that is little beside the memory of a run.
 static int find_alone(struct finding *x, struct err *err) {
-  x->f->all = malloc((size_t)gram_elements(x->f->k) * sizeof *x->f->all);
+  const uint64_t bytes = gram_elements(x->f->k) * sizeof *x->f->all;
+  if (bytes > ALONE_BYTES) {
+    err_fill(err, ERR_NOSPACE,
+             "the factor of %llu columns of second moments takes %llu bytes, and neither the memory "
+             "that is left nor a file beside the output holds it",
+             (unsigned long long)x->f->k, (unsigned long long)bytes);
+    return err_because(err, REASON_FACTOR);
+  }
+  x->f->all = malloc((size_t)bytes);
   if (x->f->all) return find_factor(x, err);
   err_errno(err, ENOMEM, ERR_RETRY, "no memory: the factor of second moments needs %llu bytes",
-            (unsigned long long)gram_elements(x->f->k) * sizeof *x->f->all);
+            (unsigned long long)bytes);
   return err_because(err, REASON_NO_MEMORY);
 }
 
