@@ -337,7 +337,7 @@ def test_dynamic_behind_it(weir, tmp_path, alpha):
 
 
 def test_weights_are_streamed(weir, result_folder):
-    """96 MB of weights that are scaled, and looked at for alpha: in a memory that does not hold them."""
+    """96 MB of weights that are scaled, looked at for alpha, or quantized: in a memory that does not hold them."""
     k, n = 3072, 8192
     rng = np.random.default_rng(0)
     w = rng.standard_normal((k, n), np.float32)
@@ -349,9 +349,11 @@ def test_weights_are_streamed(weir, result_folder):
     onnx.save(model, result_folder / "in.onnx")
     (result_folder / "in.data").write_bytes(w.tobytes())
     a = rng.uniform(0.1, 20, k).astype(np.float32)
-    ranges = ranges_file.write(result_folder / "r.jsonl", {"x": [np.stack([a, -a])]}, {"x": -1})
-    for alpha in ("0.5", "auto"):
-        done = measure("smooth", result_folder / "in.onnx", result_folder / "out.onnx", "-f", "--ranges", ranges, "--alpha", alpha, "--memory", "8M")
+    ranges = ranges_file.write(result_folder / "r.jsonl", {"x": [np.stack([a, -a])], "y": [np.float32([-9, 9])]}, {"x": -1})
+    given = ["--ranges", ranges]
+    for command, *words in (["smooth", *given], ["smooth", *given, "--alpha", "auto"], ["dynamic"],
+                            ["static", *given, "--format", "qoperator"]):  # fmt: skip
+        done = measure(command, result_folder / "in.onnx", result_folder / "out.onnx", "-f", *words, "--memory", "8M")
         assert done.code == 0, done.said
         assert done.peak < 48 << 20 < w.nbytes
     weir("smooth", result_folder / "in.onnx", result_folder / "out.onnx", "--force", "--ranges", ranges)

@@ -107,8 +107,7 @@ static void add_pair(struct looking *k, const struct expressed *e, uint32_t befo
   before = recipe_reshape(r, before, dims, row->rank);
   p.of[BEFORE] = in_order(r, before, e);
   p.of[AFTER] = in_order(&k->r[AFTER], e->recipe, e);
-  p.of[SCALES] =
-      k->w->given && e->scales != NO_ID ? in_order(&k->r[AFTER], e->scales, e) : NO_ID;
+  p.of[SCALES] = k->w->given && e->scales != NO_ID ? in_order(&k->r[AFTER], e->scales, e) : NO_ID;
   *TABLE_PUSH(k, pairs) = p;
 }
 

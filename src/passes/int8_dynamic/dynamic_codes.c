@@ -181,8 +181,7 @@ const char *dynamic_codes_match_transpose(struct dynamic *d, struct dynamic_site
   const struct dynamic_codes *known = dynamic_codes_found(d, x);
   const char *why;
   // quantize_dynamic then takes constants alone, and leaves codes of anything else.
-  if (d->o->force_quantize &&
-      !dynamic_weights_find(d, s->node, 0, false, &s->weights[0], &why))
+  if (d->o->force_quantize && !dynamic_weights_find(d, s->node, 0, false, &s->weights[0], &why))
     return "not_quantized";
   if (known) return known->per_channel ? "channels" : NULL;
   if (!d->o->force_quantize) return "not_quantized";
