@@ -324,7 +324,15 @@ def test_behind_other_passes_values_are_those_that_they_leave(weir, tmp_path):
     assert row["by"] == "gram" and row["op_type"] == "MatMul"
     x = np.load(tmp_path / "x.npz")["x"].transpose(0, 2, 3, 1).reshape(-1, 16).astype(np.float64)
     [node] = [n for n in onnx.load(tmp_path / "q.onnx").graph.node if n.op_type == "MatMulNBits"]
-    holds(row, w.reshape(24, 16).T, unpacked(tmp_path / "q.onnx", node.name.split("_Q")[0], 4, 16), x.T @ x)
+    stored = unpacked(tmp_path / "q.onnx", node.name.split("_Q")[0], 4, 16)
+    holds(row, w.reshape(24, 16).T, stored, x.T @ x)
+    # What was seen of the model as it was, in front of the Transpose.
+    weir("calibrate", tmp_path / "m.onnx", "-o", tmp_path / "r.jsonl", "--force", "--data", tmp_path / "x.npz", "--statistics", "channel")
+    weir("run", tmp_path / "m.onnx", tmp_path / "q.onnx", "--force", "--pass", "conv2matmul:extended_conv1x1=true", "--pass",
+         f"quantize:block_size=16,ranges={tmp_path}/r.jsonl", "--rank", "--report-json", tmp_path / "r.json")
+    [row] = json.loads((tmp_path / "r.json").read_text())["rank"]
+    mean = np.abs(x).mean(0).astype(np.float32)
+    holds(row, w.reshape(24, 16).T, stored, np.diag((mean * mean).astype(np.float64)), by="channels")
 
 
 def test_what_does_not_go_together(weir, tmp_path):

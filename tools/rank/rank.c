@@ -78,6 +78,44 @@ static bool is_product(const struct model *m, uint32_t node) {
          model_op_is(m, node, "Conv");
 }
 
+static const struct ranges_value *find_named(const struct pass_job *pj, struct span name,
+                                             const struct given_file **file) {
+  const struct given_files *g = &pj->pipeline.files;
+  for (uint32_t i = 0; i < g->n; i++) {
+    *file = g->list[i];
+    if ((*file)->reads != PASS_READS_RANGES) continue;
+    const struct ranges_value *v = ranges_find(&(*file)->ranges, name);
+    if (v) return v;
+  }
+  return NULL;
+}
+
+// Names are those of the main graph.
+static void find_seen(const struct pass_job *pj, const struct model *m, struct rank_product *p) {
+  enum { MOST = 8 };
+  uint32_t value = p->value, rank = 0;
+  int64_t axis = p->conv ? 1 : -1;
+  for (int i = 0; i < MOST && value != NO_ID && m->values[value].graph == m->main_graph; i++) {
+    p->seen = find_named(pj, model_value_name(m, value), &p->file);
+    p->seen_axis = rank > 0 && axis == (int64_t)rank - 1 ? -1 : axis;
+    p->moved = i > 0;
+    if (p->seen || m->values[value].kind != VALUE_NODE_OUTPUT) return;
+    const uint32_t node = m->values[value].def;
+    const int64_t *perm;
+    uint32_t n;
+    if (model_op_is(m, node, "Transpose")) {
+      if (!model_attr_ints(m, node, "perm", &perm, &n) || n == 0 || (rank > 0 && n != rank)) return;
+      if (axis >= (int64_t)n) return;
+      axis = perm[axis < 0 ? (int64_t)n - 1 : axis];
+      rank = n;
+      if (axis < 0 || axis >= (int64_t)n) return;
+    } else if (!model_op_is(m, node, "Identity")) {
+      return;
+    }
+    value = model_input(m, &m->nodes[node], 0);
+  }
+}
+
 static void look_at(struct pass_job *pj, uint32_t step, const struct model *m, uint32_t node) {
   const struct model_node *n = &m->nodes[node];
   struct rank_product p = {.step = step, .node = node, .value = model_input(m, n, 0)};
@@ -104,7 +142,7 @@ static void look_at(struct pass_job *pj, uint32_t step, const struct model *m, u
   p.name = n->name == m->empty
                ? arena_printf(&pj->arena, "%s of %s", p.op_type, p.tensor_name)
                : arena_string(&pj->arena, model_name(m, n->name));
-  p.seen = m->values[p.value].graph == m->main_graph;
+  find_seen(pj, m, &p);
   *TABLE_PUSH(&pj->rank, products) = p;
 }
 
@@ -170,19 +208,6 @@ struct asking {
   uint32_t *file_ids, n_files;
   struct arena arena;
 };
-
-// The value in the files of ranges that passes were given.
-static const struct ranges_value *find_value(const struct asking *a, const struct rank_product *p,
-                                             const struct given_file **file) {
-  const struct given_files *g = &a->pj->pipeline.files;
-  for (uint32_t i = 0; i < g->n && p->seen; i++) {
-    *file = g->list[i];
-    if ((*file)->reads != PASS_READS_RANGES) continue;
-    const struct ranges_value *v = ranges_find(&(*file)->ranges, span_str(p->value_name));
-    if (v) return v;
-  }
-  return NULL;
-}
 
 // Axes that are longer than 1, which is all that a change of dims may leave as it is.
 struct long_axes {
@@ -284,8 +309,8 @@ static int weigh_by(struct asking *a, struct rank_row *row, struct measure_weigh
   struct recipes *r = &a->job->recipes;
   const struct rank_product *p = &a->pj->rank.products[row->product];
   const uint32_t operand = r->args[r->rows[row->codes].args], rank = r->rows[operand].rank;
-  const struct given_file *file = NULL;
-  const struct ranges_value *v = find_value(a, p, &file);
+  const struct given_file *file = p->file;
+  const struct ranges_value *v = p->seen;
   uint32_t axis = 0, by = NO_ID, id;
   const bool lies = axis_of(r, row->codes, p, &axis);
   const uint64_t k = lies ? (uint64_t)recipe_dims(r, operand)[axis] : 0;
@@ -297,16 +322,15 @@ static int weigh_by(struct asking *a, struct rank_row *row, struct measure_weigh
     row->why = "group_not_1";
   } else if (!lies || (rank > 2 && axis != 1)) {
     row->why = "rank";
-  } else if (v->gram_k > 0 && !p->conv) {
+  } else if (v->gram_k > 0 && !p->conv && p->seen_axis < 0) {
     if (v->gram_k != k) return misfit(file, p, "second moments", v->gram_k, k, err);
-    if (k > GRAM_MOST) return misfit(file, p, "second moments", v->gram_k, k, err);
     if (companion(a, file, &id, err)) return -1;
     by = weighings_gram(r, id, v->gram_at, v->gram_k, axis, rank);
     row->by = RANK_GRAM;
     row->tokens = (double)v->gram_rows;
   } else if (!v->n_channels || !v->channel_mean) {
     row->why = "no_means";
-  } else if ((v->axis == 1) != p->conv) {
+  } else if (v->axis != p->seen_axis || (p->moved && v->n_channels != k)) {
     row->why = "other_channels";
   } else {
     if (v->n_channels != k) return misfit(file, p, "means by channel", v->n_channels, k, err);

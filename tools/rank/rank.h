@@ -17,6 +17,8 @@
 // What an error was weighed by.
 enum rank_by { RANK_GRAM, RANK_CHANNELS, RANK_WEIGHT };
 
+struct given_file;
+struct ranges_value;
 // A node that multiplies a value with a constant, as a step found it.
 struct rank_product {
   uint32_t step, node, value, tensor;
@@ -25,7 +27,12 @@ struct rank_product {
   int64_t *dims;
   bool conv, grouped;
   const char *name, *op_type, *value_name, *tensor_name;
-  bool seen; // the value is one that calibration could have seen: of the main graph
+  // What calibration saw of the value: under its own name, or as what Transpose nodes were given, of which the columns are
+  // this axis (below 0: the last one).
+  const struct given_file *file;
+  const struct ranges_value *seen; // NULL: nothing
+  int64_t seen_axis;
+  bool moved;
   uint32_t row; // its first row + 1, 0: none
 };
 
