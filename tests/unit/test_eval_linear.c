@@ -485,30 +485,132 @@ static void test_memory_does_not_show(void **state) {
   }
 }
 
-// Two reads of the weight for codes, scales and zero points of a tensor or channel, with what is kept.
+// A weight of floats in memory, which counts as a source.
+enum { ROWS_MOST = 600, COLUMNS_MOST = 1300 };
+static float elements[ROWS_MOST * COLUMNS_MOST];
+
+static uint32_t weight_in_memory(struct fixture *f, const int64_t dims[2]) {
+  const uint64_t n = (uint64_t)(dims[0] * dims[1]), bytes = n * sizeof *elements;
+  const struct piece all = {.at = {0, bytes, FAKE_MEMORY}, .count = bytes, .checkpoint = NO_ID};
+  for (uint64_t i = 0; i < n; i++)
+    elements[i] = (float)((i * 2654435761u >> 8) % 20011) / 1000 - 7 - (float)(i % 13);
+  f->io = (struct io){.memory = (uint8_t *)elements, .memory_bytes = bytes};
+  fake_allow(&f->io, (struct extent){0, bytes, FAKE_MEMORY});
+  return recipe_extent(&f->r, DTYPE_FLOAT, dims, 2, ENCODING_RAW, &all, 1, NULL);
+}
+
+// Reads of a weight of 3 MB, in hundredths, for its codes and then for its scales and zero points.
 static void test_reads(void **state) {
   (void)state;
-  static const int64_t dims[] = {512, 2048};
-  const uint64_t bytes = 512 * 2048 * 2;
-  static uint8_t codes[512 * 2048], rest[1 << 16];
-  for (uint32_t way = 0; way < 4; way++) {
+  enum { SMALL = 2 << 20, LARGE = 8 << 20, BLOCK = 128 };
+  static const int64_t dims[] = {ROWS_MOST, COLUMNS_MOST};
+  static const struct {
+    uint32_t axis;
+    enum dtype type;
+    size_t budget, cache;
+    uint64_t block, least, most;
+  } rows[] = {
+      {0, DTYPE_UINT8, SMALL, 1 << 20, 0, 100, 100}, // a row after the other
+      {0, DTYPE_INT16, SMALL, 1 << 20, 0, 100, 100},
+      {0, DTYPE_FLOAT8E4M3FN, SMALL, 1 << 20, 0, 100, 100}, // a mean and a deviation too
+      {1, DTYPE_UINT8, SMALL, 4 << 20, 0, 100, 100},        // panels of columns
+      {1, DTYPE_INT8, SMALL, 4 << 20, 0, 100, 100},
+      {1, DTYPE_UINT8, LARGE, 1 << 20, 0, 100, 100}, // all of it is kept
+      {1, DTYPE_INT16, LARGE, 1 << 20, 0, 100, 100},
+      {RECIPE_PER_TENSOR, DTYPE_UINT8, LARGE, 1 << 20, 0, 100, 100},
+      // Codes of panels have no place, or are no bytes; a tensor is larger than what is kept; ranges of blocks.
+      {1, DTYPE_UINT8, SMALL, 1 << 20, 0, 150, 199},
+      {1, DTYPE_UINT8, EVAL_BUDGET_MIN, 4 << 20, 0, 180, 200},
+      {1, DTYPE_INT16, SMALL, 4 << 20, 0, 150, 199},
+      {RECIPE_PER_TENSOR, DTYPE_UINT8, SMALL, 4 << 20, 0, 150, 199},
+      {1, DTYPE_UINT8, SMALL, 4 << 20, BLOCK, 200, 200},
+  };
+  static uint8_t codes[2 * ROWS_MOST * COLUMNS_MOST], rest[1 << 16];
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     struct fixture f;
     begin(&f);
     struct recipe_quantization q =
-        linear(DTYPE_UINT8, false, way == 2 ? RECIPE_PER_TENSOR : way % 2);
-    if (way == 3) q.block = 128;
-    const struct part_ids p = parts_of(&f, made_up_weight(&f, dims, 2), &q);
-    open_eval(&f, 4 << 20);
-    struct eval_cache *cache = eval_cache_open(1 << 20, (struct eval_cache_file){0});
+        linear(rows[i].type, rows[i].type != DTYPE_UINT8, rows[i].axis);
+    q.block = rows[i].block;
+    const struct part_ids p = parts_of(&f, weight_in_memory(&f, dims), &q);
+    open_eval(&f, rows[i].budget);
+    struct eval_cache *cache = eval_cache_open(rows[i].cache, (struct eval_cache_file){0});
     eval_share(f.ev, cache);
-    read_ok(&f, p.codes, 0, codes, sizeof codes);
+    read_ok(&f, p.codes, 0, codes, (size_t)f.r.rows[p.codes].bytes);
     read_ok(&f, p.scales, 0, rest, (size_t)f.r.rows[p.scales].bytes);
     read_ok(&f, p.zeros, 0, rest, (size_t)f.r.rows[p.zeros].bytes);
-    if (f.io.bytes > 2 * bytes * 101 / 100)
-      fail_msg("way %u: %llu bytes are read of %llu", way, (unsigned long long)f.io.bytes,
-               (unsigned long long)bytes);
+    const uint64_t reads = f.io.bytes * 100 / f.io.memory_bytes;
+    if (reads < rows[i].least || reads > rows[i].most)
+      fail_msg("row %zu: %llu bytes are read of %llu", i, (unsigned long long)f.io.bytes,
+               (unsigned long long)f.io.memory_bytes);
     eval_cache_close(cache);
     close_all(&f);
+  }
+}
+
+struct leaves {
+  struct figures of[ROWS_MOST * COLUMNS_MOST / EVAL_CHUNK + 1];
+};
+
+static void keep_leaf(void *ctx, uint64_t leaf, const struct figures *figures) {
+  struct leaves *l = ctx;
+  assert_int_equal(l->of[leaf].elements, 0); // told once
+  l->of[leaf] = *figures;
+}
+
+// Codes and figures of a matrix with a scale a column, in tasks of a third each, in pieces.
+static void make_codes(struct fixture *f, uint32_t id, size_t budget, size_t cache_bytes,
+                       size_t piece, uint8_t *codes, struct leaves *leaves) {
+  const uint64_t n = f->r.rows[id].bytes;
+  struct err err = {0};
+  struct eval_cache *cache = eval_cache_open(cache_bytes, (struct eval_cache_file){0});
+  memset(leaves, 0, sizeof *leaves);
+  f->io.bytes = 0;
+  open_eval(f, budget);
+  eval_share(f->ev, cache);
+  for (uint64_t k = 0; k < 3; k++) {
+    const uint64_t from = n * k / 3, end = n * (k + 1) / 3;
+    const struct eval_watcher watcher = {keep_leaf, leaves};
+    struct eval_task *t = eval_begin(f->ev, id, from, end - from, watcher);
+    for (uint64_t at = from, m; at < end; at += m) {
+      m = min_u64(piece, end - at);
+      if (eval_read(t, at, codes + at, (size_t)m, &err) != 0) fail_msg("%s", err.msg);
+    }
+    if (eval_end(t, &err) != 0) fail_msg("%s", err.msg);
+  }
+  eval_close(f->ev);
+  eval_cache_close(cache);
+}
+
+// What is made in panels of columns is what is made of all of it: codes and figures, whatever the lines, the memory
+// and the pieces that are asked for.
+static void test_panels_do_not_show(void **state) {
+  (void)state;
+  static const int64_t shapes[][2] = {{ROWS_MOST, COLUMNS_MOST}, {ROWS_MOST, 1280}, {800, 513}};
+  static const enum dtype types[] = {DTYPE_UINT8, DTYPE_INT8, DTYPE_UINT4};
+  static const size_t pieces[] = {1 << 20, 4099, 1280};
+  static uint8_t want[ROWS_MOST * COLUMNS_MOST], got[ROWS_MOST * COLUMNS_MOST];
+  static struct leaves wanted, told;
+  for (uint32_t way = 0; way < 9; way++) {
+    struct fixture f;
+    begin(&f);
+    const int64_t *dims = shapes[way % 3];
+    const struct recipe_quantization q = linear(types[way / 3], types[way / 3] == DTYPE_INT8, 1);
+    const size_t budget = dims[0] == 800 ? 1800 << 10 : 2 << 20;
+    uint32_t id = recipe_quantize(&f.r, weight_in_memory(&f, dims), &q, PART_CODES);
+    make_codes(&f, id, 16 << 20, 1 << 20, 1 << 20, want, &wanted);
+    assert_int_equal(f.io.bytes, f.io.memory_bytes);
+    for (uint32_t i = 0; i < 6; i++) {
+      // Without room for codes: what does not fit is read once more.
+      const size_t cache = i < 3 ? 4 << 20 : 1 << 16;
+      make_codes(&f, id, budget, cache, pieces[i % 3], got, &told);
+      assert_memory_equal(got, want, f.r.rows[id].bytes);
+      assert_memory_equal(&told, &wanted, sizeof told);
+      if (i < 3) assert_int_equal(f.io.bytes, f.io.memory_bytes);
+      if (i >= 3) assert_true(f.io.bytes > f.io.memory_bytes * 11 / 10);
+    }
+    f.ev = NULL;
+    recipes_free(&f.r);
   }
 }
 
@@ -526,6 +628,7 @@ int main(void) {
       cmocka_unit_test(test_what_is_refused),
       cmocka_unit_test(test_memory_does_not_show),
       cmocka_unit_test(test_reads),
+      cmocka_unit_test(test_panels_do_not_show),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -218,10 +218,11 @@ static struct dynamic_stored make(struct dynamic *d, const struct dynamic_operan
   s.recipe = codes;
   s.codes.per_channel = as->axis != RECIPE_PER_TENSOR;
   s.codes.half = d->k.m->tensors[w->tensor].dtype == DTYPE_FLOAT16;
+  // First in the file: a look at the elements for their ranges leaves them at hand for their codes.
+  s.codes.codes = put(d, w, names[0], codes);
   s.codes.scale = put(d, w, names[1], scales);
   const bool none = !as->zeros && as->symmetric && as->type == DTYPE_INT8;
   s.codes.zero = none ? NO_ID : put(d, w, names[2], zeros(d, w, as, found.zeros));
-  s.codes.codes = put(d, w, names[0], codes);
   return s;
 }
 

@@ -358,12 +358,13 @@ static void put_weight(struct static_run *s, const struct static_entry *e) {
   model_resolve_constant(k->m, e->value, &c);
   const struct span stem = static_stem(s, c.value);
   struct static_form f = {.axis = e->as.axis, .block = e->as.block};
+  const bool pair = s->o->add_qdq_pair_to_weight;
+  // Codes first: a look at the elements for their ranges leaves them at hand.
+  uint32_t in = pair ? NO_ID : int8_tensor(k, stem, "_quantized", codes, c.tensor);
   f.zero = int8_tensor(k, stem, "_zero_point", e->zeros, c.tensor);
   f.scale = int8_tensor(k, stem, "_scale", e->scales, c.tensor);
   list_uses(s, e->value, &uses);
-  uint32_t in = s->o->add_qdq_pair_to_weight
-                    ? put_named(s, OP_QuantizeLinear, &f, e->value, stem, "")
-                    : int8_tensor(k, stem, "_quantized", codes, c.tensor);
+  if (pair) in = put_named(s, OP_QuantizeLinear, &f, e->value, stem, "");
   const uint32_t dq = put_named(s, OP_DequantizeLinear, &f, in, stem, "");
   kit_note_like(k, dq, e->value);
   move_uses(s, &uses, dq, ALL, NULL);

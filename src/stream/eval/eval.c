@@ -50,7 +50,7 @@ static const struct eval_kind kinds[RECIPE_KINDS] = {
     [RECIPE_QUANTIZE] = {.elements = eval_quantize_elements, .own = 1},
     [RECIPE_QUANTIZE_BY] = {.elements = eval_quantize_elements, .own = 1},
     [RECIPE_AWQ] = {.elements = eval_awq_elements, .own = 1},
-    [RECIPE_QUANTIZE_LINEAR] = {.elements = eval_linear_elements, .own = 1},
+    [RECIPE_QUANTIZE_LINEAR] = {.elements = eval_linear_elements, .boxes = eval_linear_boxes},
     [RECIPE_REDUCE] = {.elements = eval_reduce_elements, .own = 1},
     [RECIPE_DEQUANTIZE] = {.elements = eval_dequantize_elements, .own = 1},
     [RECIPE_GATHER] = {.elements = eval_pick_elements, .own = 1},

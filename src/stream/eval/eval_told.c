@@ -38,6 +38,7 @@ static void begin_chunks(struct eval_task *t) {
   const uint64_t off = t->wanted.off, end = off + t->wanted.len;
   c->id = told;
   c->open = in_order;
+  c->line = eval_linear_line(t->r, told);
   c->next = min_u64((off + chunk - 1) / chunk * EVAL_CHUNK, x->count);
   c->end = min_u64((end + chunk - 1) / chunk * EVAL_CHUNK, x->count);
   eval_quantize_forget(t->ev, told); // what a box holds was told to somebody else

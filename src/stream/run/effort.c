@@ -5,8 +5,9 @@
 // Scales and zero points come of the read that codes took (eval_cache.h): they cost no more than to be
 // written. That is not so where the cache is too small, which a forecast may leave out.
 //
-// A weight with one scale, or one for each channel, is read twice: its range must be known before the first code
-// is. The first read costs what the operand does, and is a part of what the codes cost; it is done as far as
+// A weight with one scale, or one for each channel, is looked at before the first code is made, since its range must be
+// known. The look costs what the operand does, and is a part of what the codes cost (whose elements may have been kept
+// by it, or are read again, which a forecast cannot know); it is done as far as
 // it came, or as far as codes were made, whichever is more, so that nobody needs to say which weights took it.
 //
 //   work done of a segment = (cost - look) * made + look * max(made, looked)      made, looked: shares, 0 .. 1

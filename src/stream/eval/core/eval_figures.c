@@ -38,17 +38,45 @@ static double reduced(const double lane[KERNELS_LANES]) {
   return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 
+void eval_figures_end_piece(const struct kernels_lanes *lanes, struct eval_piece *piece) {
+  *piece = (struct eval_piece){
+      .vv = reduced(lanes->vv), .ee = reduced(lanes->ee), .ve = reduced(lanes->ve)};
+  for (uint32_t i = 0; i < KERNELS_LANES; i++)
+    piece->max_error = fmax(piece->max_error, lanes->max_error[i]);
+}
+
+uint64_t eval_figures_piece_end(uint64_t line, uint64_t at) {
+  const uint64_t chunk = (at / EVAL_CHUNK + 1) * EVAL_CHUNK;
+  if (line == 0) return chunk;
+  const uint64_t in = at % line;
+  return min_u64(chunk, at - in + min_u64((in / EVAL_PIECE + 1) * EVAL_PIECE, line));
+}
+
+static void join_piece(struct eval_piece *before, const struct eval_piece *p) {
+  before->vv += p->vv;
+  before->ee += p->ee;
+  before->ve += p->ve;
+  before->max_error = fmax(before->max_error, p->max_error);
+}
+
+static void end_piece(struct eval_sums *s) {
+  struct eval_piece piece;
+  eval_figures_end_piece(&s->lanes, &piece);
+  join_piece(&s->before, &piece);
+  s->lanes = (struct kernels_lanes){0};
+}
+
 static void tell_chunk(struct eval_task *t) {
   struct eval_chunks *c = &t->chunks;
   const uint64_t number = (c->next - 1) / EVAL_CHUNK;
+  end_piece(&c->sums);
   struct figures f = {.elements = c->next - number * EVAL_CHUNK,
                       .nonfinite = c->sums.nonfinite,
                       .overflows = c->sums.overflows,
-                      .vv = reduced(c->sums.lanes.vv),
-                      .ee = reduced(c->sums.lanes.ee),
-                      .ve = reduced(c->sums.lanes.ve)};
-  for (uint32_t i = 0; i < KERNELS_LANES; i++)
-    f.max_error = fmax(f.max_error, c->sums.lanes.max_error[i]);
+                      .vv = c->sums.before.vv,
+                      .ee = c->sums.before.ee,
+                      .ve = c->sums.before.ve,
+                      .max_error = c->sums.before.max_error};
   t->watcher.told(t->watcher.ctx, number, &f);
   c->sums = (struct eval_sums){0};
 }
@@ -91,10 +119,20 @@ static int add_pairs(const struct eval_task *t, struct eval_sums *s, uint64_t at
   return add_one_by_one(t, s, at, v, w, n, err);
 }
 
-static void went_on(struct eval_task *t, size_t n) {
+static void went_on(struct eval_task *t, uint64_t n) {
   struct eval_chunks *c = &t->chunks;
+  const bool ends = c->next + n == eval_figures_piece_end(c->line, c->next);
   c->next += n;
-  if (c->next == c->end || c->next % EVAL_CHUNK == 0) tell_chunk(t);
+  if (c->next == c->end || c->next % EVAL_CHUNK == 0)
+    tell_chunk(t);
+  else if (ends)
+    end_piece(&c->sums);
+}
+
+void eval_figures_add_piece(struct eval_task *t, const struct eval_piece *piece) {
+  struct eval_chunks *c = &t->chunks;
+  join_piece(&c->sums.before, piece);
+  went_on(t, min_u64(eval_figures_piece_end(c->line, c->next), c->end) - c->next);
 }
 
 int eval_figures_add(struct eval_task *t, uint64_t first, const double *v, const double *w,
@@ -106,7 +144,7 @@ int eval_figures_add(struct eval_task *t, uint64_t first, const double *v, const
   w += known;
   n = (size_t)min_u64(n - known, c->end - c->next);
   while (n > 0) {
-    const size_t m = (size_t)min_u64(n, EVAL_CHUNK - c->next % EVAL_CHUNK);
+    const size_t m = (size_t)min_u64(n, eval_figures_piece_end(c->line, c->next) - c->next);
     if (add_pairs(t, &c->sums, c->next, v, w, m, err) != 0) return -1;
     went_on(t, m);
     v += m;
@@ -123,7 +161,7 @@ bool eval_figures_add_codes(struct eval_task *t, uint64_t first, const float *v,
   const uint64_t end = min_u64(first + n, c->end);
   while (c->next < end) {
     const size_t at = (size_t)(c->next - first), lane = (size_t)(c->next % EVAL_CHUNK);
-    const size_t m = (size_t)min_u64(end - c->next, EVAL_CHUNK - lane);
+    const size_t m = (size_t)(min_u64(end, eval_figures_piece_end(c->line, c->next)) - c->next);
     if (!kernels_figure_pairs_codes(&c->sums.lanes, lane, v + at, codes + at, m, stored))
       return false;
     went_on(t, m);
@@ -138,7 +176,7 @@ bool eval_figures_add_scaled(struct eval_task *t, uint64_t first, const float *v
   const uint64_t end = min_u64(first + n, c->end);
   while (c->next < end) {
     const size_t at = (size_t)(c->next - first), lane = (size_t)(c->next % EVAL_CHUNK);
-    size_t m = (size_t)min_u64(end - c->next, EVAL_CHUNK - lane);
+    size_t m = (size_t)(min_u64(end, eval_figures_piece_end(c->line, c->next)) - c->next);
     struct kernels_scaled s = *scaled;
     if (at % s.share) m = min_u64(m, s.share - at % s.share); // up to where a share begins
     s.scales += at / s.share;

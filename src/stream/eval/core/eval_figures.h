@@ -8,6 +8,9 @@ enum { EVAL_PAIRS = 512 }; // pairs that are brought into form at once
 
 // Are this recipe's elements told of, in this range or in another one's?
 bool eval_figures_watches(const struct eval_task *t, uint32_t id);
+// The end of the piece that element `at` is in. Where codes are made column by column (eval_linear_panels.c) a chunk's
+// sums are those of its pieces, which end with every EVAL_PIECE elements of a line, with the line, and with the chunk.
+uint64_t eval_figures_piece_end(uint64_t line, uint64_t at);
 // Is the next element that is to be told of among these elements of recipe `id`?
 bool eval_figures_wants(const struct eval_task *t, uint32_t id, uint64_t first, uint64_t n);
 // Elements [first, first + n) and what they are stored as, after eval_figures_wants of the same.
@@ -20,6 +23,9 @@ bool eval_figures_add_codes(struct eval_task *t, uint64_t first, const float *v,
                             const uint8_t *codes, size_t n, const struct kernels_stored *stored);
 bool eval_figures_add_scaled(struct eval_task *t, uint64_t first, const float *v,
                              const uint8_t *codes, size_t n, const struct kernels_scaled *scaled);
+// What lanes that began with a piece have at its end; and such a piece, the next one that is to be told of.
+void eval_figures_end_piece(const struct kernels_lanes *lanes, struct eval_piece *piece);
+void eval_figures_add_piece(struct eval_task *t, const struct eval_piece *piece);
 // Chunks that lie open side by side, in memory of the caller's: for elements that come in order within
 // each row, but not row by row.
 struct eval_open_chunk {

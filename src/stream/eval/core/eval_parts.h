@@ -21,6 +21,7 @@ enum {
   EVAL_BOXES = 16,
   EVAL_BOX_STATE = 512, // bytes
   EVAL_CHUNK = 4096,    // elements that have their error figures together
+  EVAL_PIECE = 256,     // elements of a line that are summed apart (eval_figures.h)
 };
 
 // A run of small reads that may be going through a file in order (eval_leaf.c).
@@ -81,9 +82,14 @@ struct eval_columns {
   struct kernels_sums sums; // of its blocks before
 };
 
+// Sums of a piece of elements.
+struct eval_piece {
+  double vv, ee, ve, max_error;
+};
 // Sums of a chunk as far as its elements came.
 struct eval_sums {
-  struct kernels_lanes lanes;
+  struct kernels_lanes lanes; // of the piece that goes on
+  struct eval_piece before;   // of those that ended
   uint32_t nonfinite, overflows;
 };
 
@@ -92,6 +98,7 @@ struct eval_chunks {
   uint32_t id; // whose elements, or NO_ID
   bool open;   // elements that come now count
   uint64_t next, end;
+  uint64_t line;         // elements of a line, where chunks are summed piece by piece; 0: they are one piece
   struct eval_sums sums; // of the chunk that `next` is in, up to there
 };
 

@@ -10,37 +10,28 @@
 // for elsewhere, find them. Workers that need them while one is at it wait for it: none of them
 // could do anything else.
 //
-// A tile is half a second-level cache: what was read into it is still there when it is computed
-// with. (Mapped windows would save the copy and cost twice as much, since every page of the weight
-// has to be entered and taken out again.)
-//
 // The channel of element i is (i / inner) % channels. Chunks are cut into runs of one channel; of a
 // tensor's only one the run is the chunk.
 //
 // The box of the recipe holds a grid a channel, or (where that many do not fit) just the ranges,
-// and grids are made as they are needed. Behind them lie the tile (the scratch of the level, where
-// there is no room for one) and, as far as the box goes, elements of the operand that are kept
-// while its ranges are found: from the first one on whose code is asked for, they need no second
-// read.
+// and grids are made as they are needed. Behind them lie the tile and, as far as the box goes, elements
+// of the operand that are kept while its ranges are found (eval_kept.h): from the first one on whose
+// code is asked for, they need no second read.
 //
 //   │ ranges │ grids │ tile │ kept: elements from..to …
 #include "eval_affine.h"
 
 #include "eval_figures.h"
+#include "eval_kept.h"
 
 #include <assert.h>
 #include <float.h>
 #include <math.h>
 
-enum { CHUNK = 1024, TILE_MOST = 512 << 10, ASK_ELEMENTS = 1 << 18 };
+enum { CHUNK = 1024, ASK_ELEMENTS = 1 << 18 };
 
 struct range {
   double lo, hi;
-};
-
-// Elements of the operand, in the state of the box.
-struct kept {
-  uint64_t from, to;
 };
 
 struct affine {
@@ -51,22 +42,15 @@ struct affine {
   enum dtype type; // of the operand
   uint32_t width;
   uint64_t count, channels, inner;
-  struct extent at; // of an operand that is nothing but source bytes
-  bool direct;
   // in the box
   struct range *ranges;           // a channel each
   struct eval_affine_grid *grids; // NULL: no room
-  uint8_t *tile;                  // elements of the operand as they come, in whole chunks
-  size_t tile_bytes;
-  struct kept *held;  // which elements are kept,
-  uint8_t *kept;      // where,
-  uint64_t keep_most; // how many at most,
-  bool keeps;         // and are those that come now?
-  bool looks;         // elements come for their range
-  uint64_t bad;       // elements that are NaN or infinite
-  uint8_t *out;       // where codes go next
-  uint64_t next;      // the element they are of
-  int failed;         // telling of error figures did, with *err
+  struct eval_kept k;             // elements of the operand, in whole chunks
+  bool looks;                     // they come for their range
+  uint64_t bad;                   // elements that are NaN or infinite
+  uint8_t *out;                   // where codes go next
+  uint64_t next;                  // the element they are of
+  int failed;                     // telling of error figures did, with *err
   struct err *err;
 };
 
@@ -83,7 +67,7 @@ static void affine_of(struct eval_task *t, struct eval_stripe_box *b, struct aff
   z->type = (enum dtype)x->dtype;
   z->width = dtype_bits(z->type) / 8;
   z->count = x->count;
-  z->direct = recipe_is_copy(r, z->of, &z->at);
+  eval_kept_of(&z->k, t, z->of);
   if (z->q.axis == RECIPE_PER_TENSOR) {
     z->inner = max_u64(x->count, 1);
     return;
@@ -131,44 +115,16 @@ static void cut_chunk(struct affine *z, uint64_t first, size_t n, const uint8_t 
   }
 }
 
-// Elements [first, first + n) to `to`. If they lie in a file, the system hears of those behind
-// them.
-static int read_elements(struct affine *z, uint64_t first, size_t n, uint8_t *to, struct err *err) {
-  if (!z->direct) return eval_elements(z->t, z->of, first, n, to, err);
-  const uint64_t off = first * z->width, bytes = n * z->width, rest = z->at.len - off - bytes;
-  struct io *io = z->t->ev->io;
-  if (io_read(io, z->at.file, z->at.off + off, to, bytes, err) != 0) return -1;
-  io_will_need(io, z->at.file, z->at.off + off + bytes, min_u64(z->tile_bytes, rest));
-  return 0;
-}
-
-// At most *n elements from `first` on, wherever they are: *n of them at *at.
-static int find_elements(struct affine *z, uint64_t first, size_t *n, const uint8_t **at,
-                         struct err *err) {
-  struct kept *h = z->held;
-  if (first >= h->from && first < h->to) {
-    *n = (size_t)min_u64(*n, h->to - first);
-    *at = z->kept + (first - h->from) * z->width;
-    return 0;
-  }
-  const bool keep = z->keeps && first == h->to && *n <= z->keep_most - (h->to - h->from);
-  uint8_t *to = keep ? z->kept + (h->to - h->from) * z->width : z->tile;
-  if (read_elements(z, first, *n, to, err) != 0) return -1;
-  if (keep) h->to += *n;
-  *at = to;
-  return 0;
-}
-
 static int each_run(struct affine *z, uint64_t first, uint64_t count, run_fn fn, struct err *err) {
   for (uint64_t unasked = 0; count > 0;) {
-    size_t n = (size_t)min_u64(count, z->tile_bytes / z->width);
+    size_t n = (size_t)min_u64(count, z->k.tile_elements);
     const uint8_t *at;
     if (unasked >= ASK_ELEMENTS) {
       if (z->looks) eval_looked(z->t->ev, z->of, unasked * z->width);
       if (eval_may_go_on(z->t->ev, err) != 0) return -1;
       unasked = 0;
     }
-    if (find_elements(z, first, &n, &at, err) != 0) return -1;
+    if (eval_kept_find(&z->k, first, &n, &at, err) != 0) return -1;
     for (size_t i = 0; i < n; i += CHUNK)
       cut_chunk(z, first + i, (size_t)min_u64(CHUNK, n - i), at + i * z->width, fn);
     first += n;
@@ -211,12 +167,11 @@ static bool know_ranges(void *ctx) {
 
 // Reads all of the operand, and keeps what it can.
 static int join_ranges(struct affine *z, struct err *err) {
-  const uint64_t tile = z->tile_bytes / z->width;
-  z->held->from = z->held->to = z->next / tile * tile; // tiles are read whole
-  z->keeps = z->part == PART_CODES;
+  eval_kept_begin(&z->k, z->next / z->k.tile_elements * z->k.tile_elements); // tiles are read whole
+  z->k.keeps = z->part == PART_CODES;
   z->looks = true;
   const int failed = each_run(z, 0, z->count, join_range, err);
-  z->keeps = z->looks = false;
+  z->k.keeps = z->looks = false;
   return failed;
 }
 
@@ -255,20 +210,6 @@ static int make_grids(struct affine *z, struct err *err) {
   return 0;
 }
 
-// The tile and what is kept: the box from `used` on.
-static void share_rest(struct affine *z, struct eval_stripe_box *b, uint64_t used) {
-  const uint64_t rest = z->t->ev->box_bytes - used;
-  z->held = (struct kept *)(void *)b->state;
-  z->tile = eval_scratch(z->t->ev);
-  z->tile_bytes = EVAL_SCRATCH_BYTES;
-  z->keep_most = 0;
-  if (rest < 2 * EVAL_SCRATCH_BYTES) return;
-  z->tile = b->data + used;
-  z->tile_bytes = (size_t)min_u64(rest, TILE_MOST) / EVAL_SCRATCH_BYTES * EVAL_SCRATCH_BYTES;
-  z->kept = z->tile + z->tile_bytes;
-  z->keep_most = (rest - z->tile_bytes) / z->width;
-}
-
 // The memory of the box, shared out.
 static int share_box(struct affine *z, struct eval_stripe_box *b, struct err *err) {
   const uint64_t room = z->t->ev->box_bytes, ranges = round_up(z->channels * sizeof *z->ranges, 64);
@@ -282,14 +223,15 @@ static int share_box(struct affine *z, struct eval_stripe_box *b, struct err *er
     z->grids = (struct eval_affine_grid *)(void *)(b->data + ranges);
     used = min_u64(round_up(ranges + z->channels * sizeof *z->grids, 64), room);
   }
-  share_rest(z, b, used);
+  z->k.held = (struct eval_kept_held *)(void *)b->state;
+  eval_kept_share(&z->k, b->data + used, room - used, CHUNK, EVAL_SCRATCH_BYTES);
   return 0;
 }
 
 static int set_up(struct affine *z, struct eval_stripe_box *b, struct err *err) {
   if (share_box(z, b, err) != 0) return -1;
   if (b->count > 0) return 0;
-  *z->held = (struct kept){0};
+  eval_kept_begin(&z->k, 0);
   assert(z->channels > 0); // or there would be no element to ask for
   // All of them are found together: who waits waits for the last one.
   const struct eval_cache_key key = key_of(z);

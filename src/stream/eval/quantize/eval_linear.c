@@ -13,9 +13,27 @@
 //   blocks, inner = 1                          a run of `block`, one scale
 //   blocks, inner > 1                          a run of `inner`, a scale each
 //
-// The window in the box holds all scales and zero points, or as many as there is room for. Behind it lies the tile.
+// The window in the box holds all scales and zero points, or as many as there is room for. Behind it lie the tile
+// and what is kept.
 //
-//   │ scales │ zeros │ tile │
+//   │ scales │ zeros │ tile │ kept … │
+//
+// Scales that come of a look at the operand itself (FORMAT_LINEAR by tensor or channel) are not asked for, but found
+// here, so that what is looked at can be kept (eval_kept.h). Where channels lie one behind the other the window is as
+// many of them as can be kept, so that all is read once, whatever its size:
+//
+//   operand   │ channel │ channel │ channel │ channel │ …
+//             └────── look, codes ──────────┘└─ look, codes …
+//
+// Else all are looked at together, and elements are kept from the first one on whose code is asked for: a weight that
+// fits is read once. Of a larger one, a matrix with a scale a column, codes of a panel of columns after the other
+// are made, and kept for the run (eval_cache.h), with their figures piece by piece (eval_figures.h):
+//
+//   strips    0  │  1  │  2  │  3      EVAL_PIECE columns each: a unit of the cache is those of a row
+//   row 0   ▓▓▓▓▓▓▓▓▓▓▓│     │
+//   row 1   ▓▓▓▓▓▓▓▓▓▓▓│     │         panel: as many strips as can be kept
+//
+// Where that cannot be (a column is too long; codes are no bytes) what is not kept is read once more.
 //
 // Elements and scales become float32; codes of int32 are found in double. An element that is not finite and
 // a scale that divides nothing are errors: there is no code for them.
@@ -29,11 +47,13 @@
 #include <assert.h>
 #include <math.h>
 
-enum { CHUNK = 1024, TILE_MOST = 512 << 10, SMALL_BOX = 16 << 10 };
+enum { CHUNK = 1024, SMALL_BOX = 16 << 10 };
 
 // Scales and zero points [at, at + have) in the state of the box.
 struct window {
   uint64_t at, have;
+  struct eval_kept_held held;
+  bool no_panels; // they were tried
 };
 
 struct linear {
@@ -41,19 +61,56 @@ struct linear {
   uint32_t id, of;
   struct recipe_linear q;
   enum dtype type; // of the operand
-  uint32_t width, out_width;
-  struct extent at; // of an operand that is nothing but source bytes
-  bool direct;
+  uint32_t out_width;
   uint64_t n, inner, scales_n; // of the axis; scales
   bool each;                   // scales of neighbours lie one behind the other
   double lo, hi;               // the codes there are
   struct window *window;
   float *scales, *zeros;
   uint64_t room; // scales that the window has room for
-  uint8_t *tile;
-  size_t tile_bytes;
+  struct eval_kept *k;
+  struct eval_kept given;             // elements, where scales are given,
+  struct eval_linear_ranges ranges;   // else what is found with them
+  bool found, zeros_found;
+  uint64_t next; // element whose code comes next
   struct err *err;
 };
+
+// Are these zero points those of a quantization of the operand?
+static bool are_found(const struct recipes *r, uint32_t zeros, uint32_t of,
+                      const struct recipe_quantization *q) {
+  zeros = recipe_unmoved(r, zeros);
+  if (r->rows[zeros].kind != RECIPE_QUANTIZE) return false;
+  if (recipe_part_of(r, zeros) != PART_ZEROS) return false;
+  const struct eval_cache_key these = {.of = r->args[r->rows[zeros].args],
+                                       .q = recipe_quantization_of(r, zeros)};
+  return eval_cache_same(&these, &(struct eval_cache_key){.of = of, .q = *q});
+}
+
+// Are these zero points 0, all of them?
+static bool are_nothing(const struct recipes *r, uint32_t zeros) {
+  const struct recipe *x = &r->rows[recipe_unmoved(r, zeros)];
+  const uint32_t width = dtype_bits((enum dtype)x->dtype) > 8 ? 2 : 1;
+  return x->kind == RECIPE_FILL && r->bytes[x->at] == 0 && r->bytes[x->at + width - 1] == 0;
+}
+
+// Do the scales come of a look at the operand as it is?
+static bool is_found(const struct recipes *r, uint32_t id, struct recipe_quantization *q) {
+  const struct recipe_linear to = recipe_quantize_linear_of(r, id);
+  if (!recipe_quantize_linear_found(r, id, q) || to.block > 0 || q->block > 0) return false;
+  const uint32_t scales = recipe_unmoved(r, to.scales);
+  return q->axis == to.axis && r->args[r->rows[scales].args] == r->args[r->rows[id].args];
+}
+
+uint32_t eval_linear_boxes(const struct eval *ev, uint32_t id, uint32_t *left) {
+  const struct recipes *r = ev->r;
+  const uint32_t of = r->args[r->rows[id].args], zeros = recipe_quantize_linear_of(r, id).zeros;
+  struct recipe_quantization q;
+  if (!is_found(r, id, &q)) return 1 + eval_boxes_of_operands(ev, id, left);
+  uint32_t n = 1 + eval_boxes_at_once(ev, of, left);
+  if (zeros != NO_ID && !are_found(r, zeros, of, &q)) n += eval_boxes_at_once(ev, zeros, left);
+  return n;
+}
 
 static void linear_of(struct eval_task *t, uint32_t id, struct linear *z) {
   const struct recipes *r = t->r;
@@ -65,9 +122,16 @@ static void linear_of(struct eval_task *t, uint32_t id, struct linear *z) {
                        .inner = 1};
   const struct recipe *x = &r->rows[z->of];
   z->type = (enum dtype)x->dtype;
-  z->width = dtype_bits(z->type) / 8;
   z->out_width = eval_width(r, id);
-  z->direct = recipe_is_copy(r, z->of, &z->at);
+  struct recipe_quantization q;
+  if (z->q.zeros != NO_ID && are_nothing(r, z->q.zeros)) z->q.zeros = NO_ID;
+  z->found = is_found(r, id, &q);
+  z->zeros_found = z->found && z->q.zeros != NO_ID && are_found(r, z->q.zeros, z->of, &q);
+  z->k = z->found ? &z->ranges.k : &z->given;
+  if (z->found)
+    eval_linear_ranges_of(&z->ranges, t, z->of, &q);
+  else
+    eval_kept_of(&z->given, t, z->of);
   z->scales_n = r->rows[z->q.scales].count;
   if (dtype_is_integer(z->q.type)) eval_linear_range_of(z->q.type, &z->lo, &z->hi);
   if (z->q.axis == RECIPE_PER_TENSOR) {
@@ -95,21 +159,24 @@ static uint64_t run_at(const struct linear *z, uint64_t first, uint64_t *n) {
 // ---- the box -----------------------------------------------------------------------------------
 
 // Half of the box is for scales and zero points, if there are so many. Where it is small all is, and the tile is the
-// first half of scratch; what the window is filled from is the second one in any case.
+// first half of scratch; what the window is filled from is the second one in any case. Ranges lie where their scales
+// will.
 static void share_box(struct linear *z, struct eval_stripe_box *b) {
+  static_assert(EVAL_LINEAR_CHANNEL == 4 * sizeof(float), "pairs lie behind scales and zero points");
   const uint64_t all = z->t->ev->box_bytes;
-  const uint64_t each = (z->q.zeros == NO_ID ? 1 : 2) * sizeof(float);
+  const uint64_t each = z->found              ? EVAL_LINEAR_CHANNEL
+                        : z->q.zeros == NO_ID ? sizeof(float)
+                                              : 2 * sizeof(float);
   const bool small = all < SMALL_BOX;
   z->room = min_u64((small ? all : all / 2) / each, round_up(z->scales_n, 16));
   const uint64_t used = round_up(z->room * each, 64);
   z->window = (struct window *)(void *)b->state;
   z->scales = (float *)(void *)b->data;
   z->zeros = z->scales + z->room;
-  z->tile = small ? eval_scratch(z->t->ev) : b->data + used;
-  const uint64_t rest = small ? EVAL_SCRATCH_BYTES / 2 : all - used;
-  const size_t chunk = CHUNK * z->width;
-  z->tile_bytes = (size_t)min_u64(rest, TILE_MOST) / chunk * chunk;
-  assert(z->room > 0 && z->tile_bytes > 0);
+  if (z->found) eval_linear_ranges_share(&z->ranges, b->data, z->room);
+  eval_kept_share(z->k, b->data + used, small ? 0 : all - used, CHUNK, EVAL_SCRATCH_BYTES / 2);
+  z->k->held = &z->window->held;
+  assert(z->room > 0 && z->k->tile_elements > 0);
   if (b->count == 0) *z->window = (struct window){0};
   b->count = 1;
 }
@@ -155,10 +222,42 @@ static int read_zeros(struct linear *z, uint64_t at, uint64_t n) {
   return 0;
 }
 
+// Finds scales and zero points of n channels from `at` on; what is kept: eval_linear_ranges_find.
+static int look_at(struct linear *z, uint64_t at, uint64_t n, uint64_t keep) {
+  struct window *w = z->window;
+  struct eval_linear_ranges *x = &z->ranges;
+  w->have = 0;
+  if (eval_linear_ranges_find(x, at, at + n, keep, z->err) != 0) return -1;
+  for (uint64_t i = 0; i < n; i++) {
+    struct eval_linear_grid g;
+    if (eval_linear_ranges_grid(x, at + i, &g, z->err) != 0) return -1;
+    z->scales[i] = (float)g.scale;
+    z->zeros[i] = (float)g.zero;
+  }
+  if (z->q.zeros != NO_ID && !z->zeros_found && read_zeros(z, at, n) != 0) return -1;
+  w->at = at;
+  w->have = n;
+  return 0;
+}
+
+// Looks at channels from `at` on for their scales. Elements are kept from the next one on, but tiles are read whole.
+static int look(struct linear *z, uint64_t at) {
+  struct eval_linear_ranges *x = &z->ranges;
+  const uint64_t start = x->outer == 1 ? at * z->inner : 0, tile = z->k->tile_elements;
+  uint64_t n = min_u64(z->room, z->scales_n - at), keep = start;
+  if (x->outer == 1) n = min_u64(n, max_u64(z->k->room / z->inner, 1));
+  if (n * z->inner > z->k->room / x->outer) keep += (z->next - start) / tile * tile;
+  if (x->outer > 1 && n < z->n) keep = EVAL_LINEAR_KEEP_NONE;
+  const int failed = look_at(z, at, n, keep);
+  x->k.stripe = (struct eval_kept_stripe){0};
+  return failed;
+}
+
 // Fills the window from scale `at` on.
 static int fill_window(struct linear *z, uint64_t at) {
   struct window *w = z->window;
   const uint64_t n = min_u64(z->room, z->scales_n - at);
+  assert(!z->found); // elements of others are not there
   *w = (struct window){.at = at};
   if (read_scales(z, at, 0, n) != 0 || check_scales(z, at, (size_t)n) != 0) return -1;
   if (z->q.zeros != NO_ID && read_zeros(z, at, n) != 0) return -1;
@@ -179,13 +278,16 @@ static int find_scales(struct linear *z, uint64_t at, uint64_t *n, struct kernel
 
 // ---- elements ----------------------------------------------------------------------------------
 
-static int read_elements(struct linear *z, uint64_t first, size_t n) {
-  if (!z->direct) return eval_elements(z->t, z->of, first, n, z->tile, z->err);
-  const uint64_t off = first * z->width, bytes = n * z->width, rest = z->at.len - off - bytes;
-  struct io *io = z->t->ev->io;
-  if (io_read(io, z->at.file, z->at.off + off, z->tile, bytes, z->err) != 0) return -1;
-  io_will_need(io, z->at.file, z->at.off + off + bytes, min_u64(z->tile_bytes, rest));
-  return 0;
+// At most *n elements from `first` on, those of channels whose ranges are known.
+static int find_elements(struct linear *z, uint64_t first, size_t *n, const uint8_t **in) {
+  const struct window *w = z->window;
+  const uint64_t channel = first / z->inner % z->n;
+  z->next = first;
+  if (z->found && (channel < w->at || channel - w->at >= w->have) && look(z, channel) != 0)
+    return -1;
+  if (z->found && w->have < z->n)
+    *n = (size_t)min_u64(*n, (w->at + w->have) * z->inner - first % (z->n * z->inner));
+  return eval_kept_find(z->k, first, n, in, z->err);
 }
 
 // CHUNK elements at most of a tile, as floats.
@@ -308,14 +410,242 @@ static int make_chunk(struct linear *z, uint64_t first, const uint8_t *in, size_
   return 0;
 }
 
+// ---- panels ------------------------------------------------------------------------------------
+
+// Units of codes and sums are made and taken so many at a time.
+enum { STRIPS = 16 };
+
+static uint64_t strips_of(const struct linear *z) {
+  return (z->n - 1) / EVAL_PIECE + 1;
+}
+
+// A chunk may end within a strip of a row.
+static uint32_t pieces_of(const struct linear *z) {
+  return z->n % EVAL_PIECE ? 2 : 1;
+}
+
+static struct eval_cache_key panels_key(const struct linear *z) {
+  return (struct eval_cache_key){.kind = EVAL_CACHE_PANELS,
+                                 .of = z->id,
+                                 .units = z->ranges.outer * strips_of(z),
+                                 .bytes = {EVAL_PIECE}};
+}
+
+static struct eval_cache_key pieces_key(const struct linear *z) {
+  struct eval_cache_key key = panels_key(z);
+  key.kind = EVAL_CACHE_PIECES;
+  key.bytes[0] = pieces_of(z) * (uint32_t)sizeof(struct eval_piece);
+  return key;
+}
+
+// Columns of a panel, panels as equal as strips allow; 0: there are none.
+static uint64_t panel_columns(const struct linear *z) {
+  uint64_t most = min_u64(z->k->room / z->ranges.outer, z->room);
+  if (most < EVAL_PIECE) return 0;
+  most -= most % EVAL_PIECE;
+  const uint64_t panels = (z->n - 1) / most + 1;
+  return round_up((z->n - 1) / panels + 1, EVAL_PIECE);
+}
+
+uint64_t eval_linear_line(const struct recipes *r, uint32_t id) {
+  struct recipe_quantization q;
+  const struct recipe *x = &r->rows[id];
+  if (x->kind != RECIPE_QUANTIZE_LINEAR || !is_found(r, id, &q)) return 0;
+  if (q.axis == RECIPE_PER_TENSOR || q.axis + 1 < x->rank) return 0;
+  const uint64_t columns = (uint64_t)recipe_dims(r, id)[q.axis];
+  return columns >= EVAL_PIECE && columns < x->count ? columns : 0;
+}
+
+// Is this a matrix with a scale a column that cannot be kept whole, but in panels?
+static bool takes_panels(const struct linear *z) {
+  if (z->window->no_panels || eval_linear_line(z->t->r, z->id) == 0) return false;
+  if (z->out_width > 1 || !dtype_is_integer(z->q.type)) return false;
+  if (dtype_is_signed(z->q.type) && z->q.zeros != NO_ID) return false; // there is no kernel for sums
+  const struct eval_cache_key panels = panels_key(z), sums = pieces_key(z);
+  return z->ranges.count > z->k->room && panel_columns(z) > 0 &&
+         eval_cache_fits(z->t->ev->cache, &panels) &&
+         (!z->t->watcher.told || eval_cache_fits(z->t->ev->cache, &sums));
+}
+
+// What is made of a row of a panel before it is kept.
+struct strips {
+  uint8_t codes[STRIPS * EVAL_PIECE];
+  struct eval_piece pieces[2 * STRIPS];
+};
+
+// Codes and sums of n <= EVAL_PIECE elements from `first` on, column `i` of the window and those behind it. False: they
+// have no finite sums.
+static bool make_strip(const struct linear *z, uint64_t first, uint64_t i, const float *v, size_t n,
+                       uint8_t *codes, struct eval_piece *pieces) {
+  const struct kernels_linear k = {.each = true,
+                                   .lo = (float)z->lo,
+                                   .hi = (float)z->hi,
+                                   .width = 1,
+                                   .scales = z->scales + i,
+                                   .zeros = z->q.zeros == NO_ID ? NULL : z->zeros + i};
+  uint8_t zeros[EVAL_PIECE];
+  struct kernels_scaled s = {.bits = 8,
+                             .is_signed = dtype_is_signed(z->q.type),
+                             .share = 1,
+                             .zeros = k.zeros ? zeros : NULL};
+  for (size_t j = 0; k.zeros && j < n; j++)
+    zeros[j] = (uint8_t)k.zeros[j];
+  if (!make_codes(z, &k, v, n, codes)) return false;
+  for (size_t at = 0, m; z->t->watcher.told && at < n; at += m, pieces++) {
+    struct kernels_lanes lanes = {0};
+    m = (size_t)(min_u64(eval_figures_piece_end(z->n, first + at), first + n) - first - at);
+    s.scales = k.scales + at;
+    if (s.zeros) s.zeros = zeros + at;
+    if (!kernels_figure_pairs_scaled(&lanes, (first + at) % EVAL_CHUNK, v + at, codes + at, m, &s))
+      return false;
+    eval_figures_end_piece(&lanes, pieces);
+  }
+  const uint32_t bits = dtype_bits(z->q.type);
+  for (size_t j = 0; bits < 8 && j < n; j++)
+    codes[j] &= (uint8_t)((1u << bits) - 1);
+  return true;
+}
+
+// Codes of some columns of a row, the window's from `i` on.
+static int make_row(struct linear *z, uint64_t row, uint64_t i, uint64_t n, struct strips *s) {
+  const struct window *w = z->window;
+  const struct eval_cache_key panels = panels_key(z), sums = pieces_key(z);
+  for (uint64_t at = 0, m; at < n; at += m) {
+    float room[EVAL_PIECE];
+    const uint8_t *in;
+    size_t have = m = min_u64(n - at, EVAL_PIECE);
+    if (eval_kept_find(z->k, row * w->have + i + at, &have, &in, z->err) != 0) return -1;
+    assert(have == m); // tiles have whole strips
+    const float *v = widen(z, in, have, room);
+    if (!make_strip(z, row * z->n + w->at + i + at, i + at, v, have, s->codes + at,
+                    s->pieces + at / EVAL_PIECE * pieces_of(z)))
+      return z->window->no_panels = true, 0;
+  }
+  const uint64_t unit = row * strips_of(z) + (w->at + i) / EVAL_PIECE;
+  const uint64_t units = (n - 1) / EVAL_PIECE + 1;
+  if (z->t->watcher.told)
+    eval_cache_put_units(z->t->ev->cache, &sums, unit, units, (uint8_t *)s->pieces, NULL);
+  eval_cache_put_units(z->t->ev->cache, &panels, unit, units, s->codes, NULL);
+  return 0;
+}
+
+struct panel {
+  struct linear *z;
+  uint64_t at, n; // columns
+  uint64_t last;  // unit
+};
+
+static bool know_panel(void *ctx) {
+  const struct panel *p = ctx;
+  const struct eval_cache_key key = panels_key(p->z);
+  return eval_cache_has(p->z->t->ev->cache, &key, p->last);
+}
+
+static int find_panel(void *ctx, struct err *err) {
+  const struct panel *p = ctx;
+  struct linear *z = p->z;
+  struct strips s = {0};
+  (void)err; // z->err
+  int failed = look_at(z, p->at, p->n, 0);
+  for (uint64_t row = 0; row < z->ranges.outer && !failed && !z->window->no_panels; row++)
+    for (uint64_t i = 0, m; i < p->n && !failed && !z->window->no_panels; i += m) {
+      m = min_u64(p->n - i, STRIPS * EVAL_PIECE);
+      failed = make_row(z, row, i, m, &s);
+    }
+  z->k->stripe = (struct eval_kept_stripe){0};
+  eval_kept_begin(z->k, 0);
+  z->window->have = 0; // elements of what comes next are others
+  return failed;
+}
+
+static int make_panel(struct linear *z, uint64_t column) {
+  const struct eval_cache_key key = panels_key(z);
+  const uint64_t columns = panel_columns(z);
+  struct panel p = {.z = z, .at = column / columns * columns};
+  p.n = min_u64(columns, z->n - p.at);
+  p.last = (z->ranges.outer - 1) * strips_of(z) + (p.at + p.n - 1) / EVAL_PIECE;
+  return eval_find_once(z->t, &key, p.last, know_panel, find_panel, &p, z->err);
+}
+
+// Takes codes of at most n elements from `first` on: of how many, 0: they are not there.
+static uint64_t take_codes(struct linear *z, uint64_t first, uint64_t n, uint8_t *out) {
+  const struct eval_cache_key key = panels_key(z);
+  const uint64_t row = first / z->n, column = first % z->n, at = column % EVAL_PIECE;
+  const uint64_t unit = row * strips_of(z) + column / EVAL_PIECE;
+  const uint64_t short_one = z->n % EVAL_PIECE, whole = short_one ? z->n - short_one - column : n;
+  const uint64_t units = column + EVAL_PIECE <= z->n ? min_u64(n, whole) / EVAL_PIECE : 0;
+  uint8_t strip[EVAL_PIECE];
+  if (at == 0 && units > 0)
+    return EVAL_PIECE *
+           eval_cache_get_units(z->t->ev->cache, &key, unit, units, EVAL_CACHE_FIRST, out);
+  n = min_u64(n, min_u64(EVAL_PIECE - at, z->n - column));
+  const uint64_t end = column + n == z->n ? EVAL_PIECE : at + n; // with what fills the unit
+  if (!eval_cache_get(z->t->ev->cache, &key, unit, EVAL_CACHE_FIRST, (size_t)at, strip,
+                      (size_t)(end - at)))
+    return 0;
+  memcpy(out, strip, (size_t)n);
+  return n;
+}
+
+// Tells of pieces from the next one on, as far as elements before `end` go. False: they are not there.
+static bool tell_pieces(struct linear *z, uint64_t first, uint64_t end) {
+  const struct eval_cache_key key = pieces_key(z);
+  struct eval_chunks *c = &z->t->chunks;
+  struct eval_piece pieces[2 * STRIPS];
+  while (eval_figures_wants(z->t, z->id, first, end - first)) {
+    const uint64_t row = c->next / z->n, unit = row * strips_of(z) + c->next % z->n / EVAL_PIECE;
+    const uint64_t rest = min_u64(end, (row + 1) * z->n) - c->next;
+    const uint64_t units = min_u64((rest - 1) / EVAL_PIECE + 1, STRIPS);
+    const uint64_t start = row * z->n + c->next % z->n / EVAL_PIECE * EVAL_PIECE;
+    const uint64_t got = eval_cache_get_units(z->t->ev->cache, &key, unit, units, EVAL_CACHE_FIRST,
+                                              (uint8_t *)pieces);
+    if (got == 0) return false;
+    const uint64_t before = c->next;
+    for (uint64_t i = 0; i < got * pieces_of(z) && c->next < c->end; i++) {
+      const uint64_t strip = start + i / pieces_of(z) * EVAL_PIECE;
+      const uint64_t strip_end = min_u64(strip + EVAL_PIECE, (row + 1) * z->n);
+      const uint64_t at = i % pieces_of(z) ? eval_figures_piece_end(z->n, strip) : strip;
+      if (at == c->next && at < strip_end) eval_figures_add_piece(z->t, &pieces[i]);
+    }
+    if (c->next == before) return false; // it was within a piece
+  }
+  return true;
+}
+
+// Gives codes of [first, first + count) from what is kept of panels, which it makes, as far as that can be.
+static int from_panels(struct linear *z, uint64_t first, uint64_t count, uint8_t *out,
+                       uint64_t *given) {
+  for (*given = 0; *given < count && takes_panels(z);) {
+    const uint64_t at = first + *given;
+    uint64_t n = take_codes(z, at, count - *given, out + *given);
+    if (n == 0) {
+      if (make_panel(z, at % z->n) != 0) return -1;
+      n = take_codes(z, at, count - *given, out + *given);
+    }
+    if (n == 0 || !tell_pieces(z, at, at + n)) {
+      z->window->no_panels = true;
+      return 0;
+    }
+    *given += n;
+  }
+  return 0;
+}
+
+// ---- all of them -------------------------------------------------------------------------------
+
 static int make(struct linear *z, uint64_t first, uint64_t count, uint8_t *out) {
+  uint64_t given;
+  if (from_panels(z, first, count, out, &given) != 0) return -1;
+  first += given;
+  count -= given;
+  out += given;
   while (count > 0) {
-    const size_t n = (size_t)min_u64(count, z->tile_bytes / z->width);
-    if (eval_may_go_on(z->t->ev, z->err) != 0 || read_elements(z, first, n) != 0) return -1;
+    size_t n = (size_t)min_u64(count, z->k->tile_elements);
+    const uint8_t *in;
+    if (eval_may_go_on(z->t->ev, z->err) != 0 || find_elements(z, first, &n, &in) != 0) return -1;
     for (size_t i = 0; i < n; i += CHUNK) {
       const size_t m = (size_t)min_u64(CHUNK, n - i);
-      if (make_chunk(z, first + i, z->tile + i * z->width, m, out + i * z->out_width) != 0)
-        return -1;
+      if (make_chunk(z, first + i, in + i * z->k->width, m, out + i * z->out_width) != 0) return -1;
     }
     first += n;
     count -= n;

@@ -1,17 +1,17 @@
 // Scales and zero points of FORMAT_LINEAR by tensor or channel: those of the channels' ranges, or (float8) of
 // their deviations.
 //
-// The operand is [outer, channels, inner] around the axis. Ranges are found for as many channels as the box has room
+// The operand is [outer, channels, inner] around the axis. Ranges are found for as many channels as there is room
 // for: those of a window, all of which takes one read of what belongs to them, in runs:
 //
 //   outer 0   │ ····│▓▓▓▓▓▓│···· │      the window's channels lie together, `inner` elements each
 //   outer 1   │ ····│▓▓▓▓▓▓│···· │      (a matrix with a scale a column: a part of every row)
 //
 // So all windows together read the operand once, whatever the memory. What is found is kept for the run
-// (eval_cache.h) and found by one worker while others wait: codes and zero points ask for it again.
+// (eval_cache.h) and found by one worker while others wait. It is the codes that look first, since they need the
+// elements again (eval_linear.c); who asks for scales and zero points behind them finds all there.
 //
 //   │ lo │ hi │ pairs │ tile │ of the box
-#include "eval_cache.h"
 #include "eval_figures.h"
 #include "eval_linear.h"
 
@@ -19,127 +19,81 @@
 #include <float.h>
 #include <math.h>
 
-enum { CHUNK = EVAL_PAIRS, TILE_MOST = 512 << 10, SMALL_BOX = 16 << 10 };
+enum { CHUNK = EVAL_PAIRS, SMALL_BOX = 16 << 10 };
 
-// lo and hi; of float8 the mean and the deviation.
-struct pair {
-  float lo, hi;
-};
-
-// Channels [at, at + have) in the state of the box.
-struct window {
-  uint64_t at, have;
-};
-
-struct ranges {
-  struct eval_task *t;
-  uint32_t of;
-  struct recipe_quantization q;
-  enum recipe_part part;
-  enum dtype type; // of the operand
-  uint32_t width;
-  uint64_t count, outer, channels, inner;
-  struct extent at; // of an operand that is nothing but source bytes
-  bool direct;
-  struct eval_cache_key key; // units: channels
-  struct window *window;
-  float *lo, *hi; // `room` channels
-  struct pair *pairs;
-  uint64_t room;
-  uint8_t *tile;
-  uint64_t tile_elements;
-  uint64_t first, end; // channels that are being found
-  uint64_t bad;        // elements of them that are NaN or infinite
-  struct eval_linear_sum sum;
-  struct err *err;
-};
-
-static void ranges_of(struct eval_task *t, uint32_t id, struct ranges *z) {
-  const struct recipes *r = t->r;
-  z->t = t;
-  z->of = r->args[r->rows[id].args];
-  z->q = recipe_quantization_of(r, id);
-  z->part = recipe_part_of(r, id);
-  const struct recipe *x = &r->rows[z->of];
-  const int64_t *dims = recipe_dims(r, z->of);
-  z->type = (enum dtype)x->dtype;
-  z->width = dtype_bits(z->type) / 8;
-  z->count = x->count;
-  z->outer = z->channels = z->inner = 1;
-  z->direct = recipe_is_copy(r, z->of, &z->at);
-  if (z->q.axis == RECIPE_PER_TENSOR) z->inner = x->count;
-  for (uint32_t i = 0; i < x->rank && z->q.axis != RECIPE_PER_TENSOR; i++) {
-    if (i < z->q.axis) z->outer *= (uint64_t)dims[i];
-    if (i == z->q.axis) z->channels = (uint64_t)dims[i];
-    if (i > z->q.axis) z->inner *= (uint64_t)dims[i];
+void eval_linear_ranges_of(struct eval_linear_ranges *z, struct eval_task *t, uint32_t of,
+                           const struct recipe_quantization *q) {
+  const struct recipe *x = &t->r->rows[of];
+  const int64_t *dims = recipe_dims(t->r, of);
+  *z = (struct eval_linear_ranges){.t = t,
+                                   .q = *q,
+                                   .type = (enum dtype)x->dtype,
+                                   .count = x->count,
+                                   .outer = 1,
+                                   .channels = 1,
+                                   .inner = 1};
+  if (q->axis == RECIPE_PER_TENSOR) z->inner = x->count;
+  for (uint32_t i = 0; i < x->rank && q->axis != RECIPE_PER_TENSOR; i++) {
+    if (i < q->axis) z->outer *= (uint64_t)dims[i];
+    if (i == q->axis) z->channels = (uint64_t)dims[i];
+    if (i > q->axis) z->inner *= (uint64_t)dims[i];
   }
   z->key = (struct eval_cache_key){
-      .of = z->of, .q = z->q, .units = z->channels, .bytes = {sizeof(struct pair)}};
+      .of = of, .q = *q, .units = z->channels, .bytes = {sizeof(struct eval_linear_pair)}};
+  eval_kept_of(&z->k, t, of);
 }
 
-static bool is_deviation(const struct ranges *z) {
+void eval_linear_ranges_share(struct eval_linear_ranges *z, uint8_t *at, uint64_t room) {
+  z->lo = (float *)(void *)at;
+  z->hi = z->lo + room;
+  z->pairs = (struct eval_linear_pair *)(void *)(z->hi + room);
+}
+
+static bool is_deviation(const struct eval_linear_ranges *z) {
   return z->q.type == DTYPE_FLOAT8E4M3FN;
-}
-
-// Three quarters of a box are for channels, if there are so many. Where it is small the tile is scratch.
-static void share_box(struct ranges *z, struct eval_stripe_box *b) {
-  const uint64_t all = z->t->ev->box_bytes, each = 2 * sizeof(float) + sizeof(struct pair);
-  const bool small = all < SMALL_BOX;
-  z->room = min_u64((small ? all : all / 4 * 3) / each, round_up(max_u64(z->channels, 1), 4));
-  assert(z->room > 0);
-  z->lo = (float *)(void *)b->data;
-  z->hi = z->lo + z->room;
-  z->pairs = (struct pair *)(void *)(z->hi + z->room);
-  z->tile = small ? eval_scratch(z->t->ev) : (uint8_t *)(z->pairs + z->room);
-  const uint64_t rest = small ? EVAL_SCRATCH_BYTES : min_u64(all - z->room * each, TILE_MOST);
-  z->tile_elements = rest / z->width;
-  z->window = (struct window *)(void *)b->state;
-  if (b->count == 0) *z->window = (struct window){0};
-  b->count = 1;
 }
 
 // ---- elements ----------------------------------------------------------------------------------
 
-static int read_elements(struct ranges *z, uint64_t first, uint64_t n) {
-  struct eval *ev = z->t->ev;
-  if (eval_may_go_on(ev, z->err) != 0) return -1;
-  const uint64_t off = first * z->width, bytes = n * z->width;
-  if (!z->direct) {
-    if (eval_elements(z->t, z->of, first, n, z->tile, z->err) != 0) return -1;
-  } else {
-    const uint64_t rest = z->at.len - off - bytes;
-    if (io_read(ev->io, z->at.file, z->at.off + off, z->tile, (size_t)bytes, z->err) != 0)
-      return -1;
-    io_will_need(ev->io, z->at.file, z->at.off + off + bytes, min_u64(TILE_MOST, rest));
-  }
-  eval_looked(ev, z->of, bytes);
-  return 0;
-}
-
 // What is done with n <= CHUNK elements of the window's channels, the first of them number `at` among those
 // of its outer position.
-typedef void (*chunk_fn)(struct ranges *z, const float *v, uint64_t at, size_t n);
+typedef void (*chunk_fn)(struct eval_linear_ranges *z, const float *v, uint64_t at, size_t n);
 
-static int each_chunk(struct ranges *z, chunk_fn fn) {
+// n elements that lie together, the first of them number `at` among those of the window.
+static void cut_tile(struct eval_linear_ranges *z, const uint8_t *in, uint64_t at, size_t n,
+                     chunk_fn fn) {
   float room[CHUNK];
   const uint64_t run = (z->end - z->first) * z->inner;
-  for (uint64_t o = 0; o < z->outer; o++)
-    for (uint64_t at = 0, n; at < run; at += n) {
-      n = min_u64(run - at, z->tile_elements);
-      if (read_elements(z, (o * z->channels + z->first) * z->inner + at, n) != 0) return -1;
-      for (uint64_t i = 0, m; i < n; i += m) {
-        const void *in = z->tile + i * z->width;
-        m = min_u64(n - i, CHUNK);
-        if (z->type != DTYPE_FLOAT) eval_figures_floats(z->type, in, (size_t)m, room);
-        fn(z, z->type == DTYPE_FLOAT ? in : room, at + i, (size_t)m);
-      }
-    }
+  for (size_t i = 0, m; i < n; i += m, in += m * z->k.width) {
+    const uint64_t in_run = (at + i) % run;
+    m = (size_t)min_u64(min_u64(n - i, run - in_run), CHUNK);
+    const void *v = in;
+    if (z->type != DTYPE_FLOAT) eval_figures_floats(z->type, in, m, room);
+    fn(z, z->type == DTYPE_FLOAT ? v : room, in_run, m);
+  }
+}
+
+static int each_chunk(struct eval_linear_ranges *z, chunk_fn fn, struct err *err) {
+  const uint64_t count = z->outer * (z->end - z->first) * z->inner;
+  const uint64_t from = z->k.stripe.run ? 0 : z->first * z->inner;
+  struct eval *ev = z->t->ev;
+  for (uint64_t at = 0, told = 0; at < count;) {
+    size_t n = (size_t)min_u64(count - at, z->k.tile_elements);
+    const uint8_t *in;
+    if (told == at && eval_may_go_on(ev, err) != 0) return -1;
+    if (eval_kept_find(&z->k, from + at, &n, &in, err) != 0) return -1;
+    cut_tile(z, in, at, n, fn);
+    at += n;
+    if (at - told < z->k.tile_elements && at < count) continue; // lines of a stripe are short
+    eval_looked(ev, z->k.of, (at - told) * z->k.width);
+    told = at;
+  }
   return 0;
 }
 
 // ---- what is found -----------------------------------------------------------------------------
 
-static void join(struct ranges *z, const float *v, uint64_t at, size_t n) {
+static void join(struct eval_linear_ranges *z, const float *v, uint64_t at, size_t n) {
   if (z->inner == 1) {
     z->bad += kernels_linear_ranges(v, n, z->lo + at, z->hi + at);
     return;
@@ -151,16 +105,16 @@ static void join(struct ranges *z, const float *v, uint64_t at, size_t n) {
   }
 }
 
-static int find_least_and_most(struct ranges *z) {
+static int find_least_and_most(struct eval_linear_ranges *z, struct err *err) {
   for (uint64_t c = 0; c < z->end - z->first; c++) {
     z->lo[c] = FLT_MAX;
     z->hi[c] = -FLT_MAX;
   }
-  return each_chunk(z, join);
+  return each_chunk(z, join, err);
 }
 
 // Sums of a channel's elements, one channel behind the other (outer is 1): to the mean, and to the deviation.
-static void add_to_sum(struct ranges *z, const float *v, uint64_t at, size_t n, float *out,
+static void add_to_sum(struct eval_linear_ranges *z, const float *v, uint64_t at, size_t n, float *out,
                        bool ends_in_root) {
   for (size_t i = 0, m; i < n; i += m) {
     const uint64_t c = (at + i) / z->inner, in = (at + i) % z->inner;
@@ -173,13 +127,13 @@ static void add_to_sum(struct ranges *z, const float *v, uint64_t at, size_t n, 
   }
 }
 
-static void add_elements(struct ranges *z, const float *v, uint64_t at, size_t n) {
+static void add_elements(struct eval_linear_ranges *z, const float *v, uint64_t at, size_t n) {
   for (size_t i = 0; i < n; i++)
     z->bad += v[i] - v[i] != 0;
   add_to_sum(z, v, at, n, z->lo, false);
 }
 
-static void add_squares(struct ranges *z, const float *v, uint64_t at, size_t n) {
+static void add_squares(struct eval_linear_ranges *z, const float *v, uint64_t at, size_t n) {
   float squares[CHUNK];
   for (size_t i = 0; i < n; i++) {
     const float off = v[i] - z->lo[(at + i) / z->inner];
@@ -188,19 +142,19 @@ static void add_squares(struct ranges *z, const float *v, uint64_t at, size_t n)
   add_to_sum(z, squares, at, n, z->hi, true);
 }
 
-static int find_deviations(struct ranges *z) {
+static int find_deviations(struct eval_linear_ranges *z, struct err *err) {
   assert(z->outer == 1); // recipe_quantize.c brings channels together
   for (uint64_t c = 0; c < z->end - z->first; c++)
     z->lo[c] = 0, z->hi[c] = -1; // no elements
-  if (each_chunk(z, add_elements) != 0) return -1;
-  return z->bad ? 0 : each_chunk(z, add_squares);
+  if (each_chunk(z, add_elements, err) != 0) return -1;
+  return z->bad ? 0 : each_chunk(z, add_squares, err);
 }
 
 static int find(void *ctx, struct err *err) {
-  struct ranges *z = ctx;
+  struct eval_linear_ranges *z = ctx;
   const uint64_t n = z->end - z->first;
   z->bad = 0;
-  if ((is_deviation(z) ? find_deviations : find_least_and_most)(z) != 0) return -1;
+  if ((is_deviation(z) ? find_deviations : find_least_and_most)(z, err) != 0) return -1;
   if (z->bad > 0) {
     err_fill(err, ERR_FAIL,
              "a weight of %llu elements has %llu that are NaN or infinite and cannot be quantized",
@@ -208,51 +162,87 @@ static int find(void *ctx, struct err *err) {
     return err_because(err, REASON_NOT_SHRUNK);
   }
   for (uint64_t c = 0; c < n; c++)
-    z->pairs[c] = (struct pair){z->lo[c], z->hi[c]};
+    z->pairs[c] = (struct eval_linear_pair){z->lo[c], z->hi[c]};
   eval_cache_put_units(z->t->ev->cache, &z->key, z->first, n, (const uint8_t *)z->pairs, NULL);
   return 0;
 }
 
+// Codes, scales, zero points and scales of biases may ask for them: they are never used up.
 static bool know(void *ctx) {
-  struct ranges *z = ctx;
+  struct eval_linear_ranges *z = ctx;
   const uint64_t n = z->end - z->first;
-  return eval_cache_get_units(z->t->ev->cache, &z->key, z->first, n, 0, (uint8_t *)z->pairs) == n;
+  return eval_cache_look_units(z->t->ev->cache, &z->key, z->first, n, 0, (uint8_t *)z->pairs) == n;
 }
 
-// The window that has a channel. They begin where they do for everybody with as much room, so that workers meet.
-static int move_window(struct ranges *z, uint64_t channel) {
-  struct window *w = z->window;
-  if (channel >= w->at && channel - w->at < w->have) return 0;
-  z->first = channel / z->room * z->room;
-  z->end = min_u64(z->first + z->room, z->channels);
-  *w = (struct window){0};
-  if (eval_find_once(z->t, &z->key, z->end - 1, know, find, z, z->err) != 0) return -1;
-  *w = (struct window){.at = z->first, .have = z->end - z->first};
-  return 0;
+int eval_linear_ranges_find(struct eval_linear_ranges *z, uint64_t first, uint64_t end,
+                            uint64_t keep, struct err *err) {
+  const uint64_t run = (end - first) * z->inner, step = z->channels * z->inner;
+  z->first = first;
+  z->end = end;
+  z->k.stripe = z->outer > 1 && run < step
+                    ? (struct eval_kept_stripe){.base = first * z->inner, .run = run, .step = step}
+                    : (struct eval_kept_stripe){0};
+  eval_kept_begin(&z->k, keep);
+  z->k.keeps = keep != EVAL_LINEAR_KEEP_NONE;
+  const int failed = eval_find_once(z->t, &z->key, end - 1, know, find, z, err);
+  z->k.keeps = false;
+  return failed;
+}
+
+int eval_linear_ranges_grid(const struct eval_linear_ranges *z, uint64_t channel,
+                            struct eval_linear_grid *g, struct err *err) {
+  const struct eval_linear_pair *p = &z->pairs[channel - z->first];
+  if (is_deviation(z) ? eval_linear_spread_of(z->type, (double)p->lo, (double)p->hi, g)
+                      : eval_linear_grid_of(&z->q, z->type, (double)p->lo, (double)p->hi, g))
+    return 0;
+  return err_set(err, ERR_FAIL, "a weight ranges from %g to %g, which is too wide for its type",
+                 (double)p->lo, (double)p->hi);
 }
 
 // ---- parts -------------------------------------------------------------------------------------
 
-static int put(struct ranges *z, uint64_t channel, uint8_t **out) {
-  struct eval_linear_grid g;
-  const struct pair *p = &z->pairs[channel - z->window->at];
-  const bool fits = is_deviation(z)
-                        ? eval_linear_spread_of(z->type, (double)p->lo, (double)p->hi, &g)
-                        : eval_linear_grid_of(&z->q, z->type, (double)p->lo, (double)p->hi, &g);
-  if (!fits)
-    return err_set(z->err, ERR_FAIL,
-                   "a weight ranges from %g to %g, which is too wide for its type", (double)p->lo,
-                   (double)p->hi);
-  *out += eval_linear_put(&z->q, z->type, z->part, &g, *out);
-  return 0;
+// Channels [at, at + have) in the state of the box.
+struct window {
+  struct eval_kept_held held;
+  uint64_t at, have;
+};
+
+// Three quarters of a box are for channels, if there are so many. Gives how many there is room for.
+static uint64_t share_box(struct eval_linear_ranges *z, struct eval_stripe_box *b) {
+  const uint64_t all = z->t->ev->box_bytes, most = all < SMALL_BOX ? all : all / 4 * 3;
+  const uint64_t room = min_u64(most / EVAL_LINEAR_CHANNEL, round_up(max_u64(z->channels, 1), 4));
+  const uint64_t used = min_u64(round_up(room * EVAL_LINEAR_CHANNEL, 64), all);
+  struct window *w = (struct window *)(void *)b->state;
+  assert(room > 0);
+  eval_linear_ranges_share(z, b->data, room);
+  eval_kept_share(&z->k, b->data + used, all - used, CHUNK, EVAL_SCRATCH_BYTES);
+  z->k.held = &w->held;
+  if (b->count == 0) *w = (struct window){0};
+  b->count = 1;
+  return room;
 }
 
+// Windows begin where they do for everybody with as much room, so that workers meet.
 int eval_linear_range_elements(struct eval_task *t, struct eval_stripe_box *b, uint64_t first,
                                uint64_t count, uint8_t *out, struct err *err) {
-  struct ranges z = {.err = err};
-  ranges_of(t, b->id, &z);
-  share_box(&z, b);
-  for (uint64_t c = first; c < first + count; c++)
-    if (move_window(&z, c) != 0 || put(&z, c, &out) != 0) return -1;
+  const struct recipe_quantization q = recipe_quantization_of(t->r, b->id);
+  const enum recipe_part part = recipe_part_of(t->r, b->id);
+  struct eval_linear_ranges z;
+  struct eval_linear_grid g;
+  eval_linear_ranges_of(&z, t, t->r->args[t->r->rows[b->id].args], &q);
+  const uint64_t room = share_box(&z, b);
+  struct window *w = (struct window *)(void *)b->state;
+  z.first = w->at;
+  for (uint64_t c = first; c < first + count; c++) {
+    if (c < w->at || c - w->at >= w->have) {
+      const uint64_t at = c / room * room, end = min_u64(at + room, z.channels);
+      w->have = 0;
+      if (eval_linear_ranges_find(&z, at, end, EVAL_LINEAR_KEEP_NONE, err) != 0) return -1;
+      w->at = at;
+      w->have = end - at;
+    }
+    if (eval_linear_ranges_grid(&z, c, &g, err) != 0) return -1;
+    out += eval_linear_put(&q, z.type, part, &g, out);
+  }
   return 0;
 }

@@ -84,7 +84,11 @@ static struct eval_task task_of_making(const struct eval_task *t, uint64_t chunk
   if (!t->watcher.told) return making;
   making.watcher = (struct eval_watcher){keep_figures, &t->ev->once.task};
   making.chunks = (struct eval_chunks){
-      .id = t->once, .open = true, .next = chunk * EVAL_CHUNK, .end = t->r->rows[t->once].count};
+      .id = t->once,
+      .open = true,
+      .next = chunk * EVAL_CHUNK,
+      .end = t->r->rows[t->once].count,
+      .line = eval_linear_line(t->r, t->once)};
   return making;
 }
 

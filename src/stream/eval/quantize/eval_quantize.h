@@ -37,6 +37,9 @@ void eval_quantize_of(const struct recipes *r, uint32_t id, struct eval_quantize
 
 eval_elements_fn eval_quantize_elements;
 eval_elements_fn eval_linear_elements; // rows of QUANTIZE_LINEAR (eval_linear.c)
+uint32_t eval_linear_boxes(const struct eval *ev, uint32_t id, uint32_t *left);
+// Of such codes that may be made column by column: the elements of a line; else 0 (struct eval_chunks).
+uint64_t eval_linear_line(const struct recipes *r, uint32_t id);
 
 // What eval_begin and eval_end do for figures by column.
 void eval_quantize_begin(struct eval_task *t);

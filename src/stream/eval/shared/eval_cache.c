@@ -388,8 +388,9 @@ bool eval_cache_look(struct eval_cache *c, const struct eval_cache_key *key, uin
   return copy_out(c, key, unit, part, 0, out, key->bytes[part], false);
 }
 
-uint64_t eval_cache_get_units(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit,
-                              uint64_t n, enum eval_cache_part part, uint8_t *out) {
+static uint64_t copy_out_units(struct eval_cache *c, const struct eval_cache_key *key,
+                               uint64_t unit, uint64_t n, enum eval_cache_part part, uint8_t *out,
+                               bool counts) {
   if (!c) return 0;
   assert(range_fits(unit, n, key->units));
   const uint64_t each = key->bytes[part];
@@ -404,11 +405,21 @@ uint64_t eval_cache_get_units(struct eval_cache *c, const struct eval_cache_key 
     from = at_file(e, unit, part);
     if (here > 0) memcpy(out, at_memory(e, unit, part), (size_t)(there * each));
     e->used = ++c->stamp;
-    e->given += there * each;
+    if (counts) e->given += there * each;
   }
   pthread_mutex_unlock(&c->mu);
   if (there == 0 || here > 0) return there;
   return read_all(c->fd, from, out, (size_t)(there * each)) && was_there(c, key) ? there : 0;
+}
+
+uint64_t eval_cache_get_units(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit,
+                              uint64_t n, enum eval_cache_part part, uint8_t *out) {
+  return copy_out_units(c, key, unit, n, part, out, true);
+}
+
+uint64_t eval_cache_look_units(struct eval_cache *c, const struct eval_cache_key *key,
+                               uint64_t unit, uint64_t n, enum eval_cache_part part, uint8_t *out) {
+  return copy_out_units(c, key, unit, n, part, out, false);
 }
 
 uint64_t eval_cache_next(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit,
@@ -420,6 +431,18 @@ uint64_t eval_cache_next(struct eval_cache *c, const struct eval_cache_key *key,
     unit++;
   pthread_mutex_unlock(&c->mu);
   return unit;
+}
+
+bool eval_cache_fits(struct eval_cache *c, const struct eval_cache_key *key) {
+  if (!c) return false;
+  lock(c);
+  const struct entry *e = find(c, key);
+  const bool file = c->file.open && !c->file_failed && (!c->asked_for_file || c->fd >= 0);
+  const bool fits = e      ? is_kept(c, e, key->units - 1)
+                    : file ? bitmap_bytes(key) <= c->budget / 4
+                           : bitmap_bytes(key) + all_bytes(key) <= c->budget / 2;
+  pthread_mutex_unlock(&c->mu);
+  return fits;
 }
 
 bool eval_cache_has(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit) {

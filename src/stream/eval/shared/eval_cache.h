@@ -20,6 +20,8 @@ enum eval_cache_kind {
   EVAL_CACHE_FIGURES,
   EVAL_CACHE_REDUCED,
   EVAL_CACHE_FACTOR,
+  EVAL_CACHE_PANELS,
+  EVAL_CACHE_PIECES,
   EVAL_CACHE_TURNS
 };
 
@@ -28,7 +30,7 @@ enum eval_cache_part { EVAL_CACHE_FIRST, EVAL_CACHE_OTHER, EVAL_CACHE_PARTS };
 
 struct eval_cache_key {
   enum eval_cache_kind kind;
-  // The operand; of CODES and FIGURES the recipe of the codes, of REDUCED the reduction, of FACTOR the second moments.
+  // The operand; of CODES, FIGURES, PANELS and PIECES the recipe of the codes, of REDUCED the reduction, of FACTOR the second moments.
   uint32_t of;
   // Of STATISTICS that also come of second moments, and of scales of rows: their recipes, else NO_ID; 0 of others.
   uint32_t gram, rows;
@@ -75,7 +77,11 @@ uint64_t eval_cache_get_units(struct eval_cache *c, const struct eval_cache_key 
 // All of a part, for who makes something else of it: that does not count as handed out.
 bool eval_cache_look(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit,
                      enum eval_cache_part part, uint8_t *out);
+uint64_t eval_cache_look_units(struct eval_cache *c, const struct eval_cache_key *key,
+                               uint64_t unit, uint64_t n, enum eval_cache_part part, uint8_t *out);
 
+// Is there room for all units, in half of the memory or in the file, as far as that can be said before they are put?
+bool eval_cache_fits(struct eval_cache *c, const struct eval_cache_key *key);
 // Is a unit there? And is there nothing to wait for: is it there, or known not to be kept?
 bool eval_cache_has(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit);
 // The first unit in [unit, end) that is there, or end.

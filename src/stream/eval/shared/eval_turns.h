@@ -33,7 +33,7 @@ enum eval_turns_next {
 // Waits while another thread computes this unit (asking go_on at least every 100 ms), and says what
 // to do now. If that thread is done without having put it, one of those that wait has its turn. A
 // thread whose turn it is may wait for units of what the key's operand is made of, one with TURNS
-// of codes also for their statistics, and no others: recipes know no circles, so neither do the
+// or PANELS of codes also for their statistics, and no others: recipes know no circles, so neither do the
 // waits. The NULL cache: LOOK. `unit` < key->units.
 enum eval_turns_next eval_turns_wait(struct eval_cache *c, const struct eval_cache_key *key,
                                      uint64_t unit, struct eval_go_on go_on);

@@ -2,7 +2,8 @@
 #ifndef WEIR_EVAL_LINEAR_H
 #define WEIR_EVAL_LINEAR_H
 
-#include "eval_parts.h"
+#include "eval_cache.h"
+#include "eval_kept.h"
 
 // ---- of a range (eval_linear_grid.c) -----------------------------------------------------------
 
@@ -44,6 +45,41 @@ bool eval_linear_spread_of(enum dtype type, double mean, double deviation,
                            struct eval_linear_grid *g);
 
 // ---- by tensor or channel (eval_linear_ranges.c) -----------------------------------------------
+
+// What is found of a channel: its smallest and largest element; of float8 the mean and the deviation.
+struct eval_linear_pair {
+  float lo, hi;
+};
+// Channels of the operand [outer, channels, inner] around the axis.
+struct eval_linear_ranges {
+  struct eval_task *t;
+  struct recipe_quantization q;
+  enum dtype type; // of the operand
+  uint64_t count, outer, channels, inner;
+  struct eval_cache_key key; // units: channels
+  struct eval_kept k;
+  float *lo, *hi; // of as many channels as are found together, while they are
+  struct eval_linear_pair *pairs;
+  uint64_t first, end; // channels that are there
+  uint64_t bad;        // elements of them that are NaN or infinite
+  struct eval_linear_sum sum;
+};
+// Of operand `of`; memory for arrays and elements is the caller's to give.
+void eval_linear_ranges_of(struct eval_linear_ranges *z, struct eval_task *t, uint32_t of,
+                           const struct recipe_quantization *q);
+// Bytes of the arrays, a channel.
+enum { EVAL_LINEAR_CHANNEL = 2 * sizeof(float) + sizeof(struct eval_linear_pair) };
+// Arrays of `room` channels at memory for 4 floats each.
+void eval_linear_ranges_share(struct eval_linear_ranges *z, uint8_t *at, uint64_t room);
+// Pairs of channels [first, end): known to the cache, or found by a look at their elements. Those that come
+// from place `keep` on are kept for codes (EVAL_LINEAR_KEEP_NONE: none are). Elements of channels that lie in every row
+// beside others are a stripe, until the next call.
+#define EVAL_LINEAR_KEEP_NONE UINT64_MAX
+int eval_linear_ranges_find(struct eval_linear_ranges *z, uint64_t first, uint64_t end,
+                            uint64_t keep, struct err *err);
+// The grid of a channel that is there.
+int eval_linear_ranges_grid(const struct eval_linear_ranges *z, uint64_t channel,
+                            struct eval_linear_grid *g, struct err *err);
 
 // Scales or zero points of a row of FORMAT_LINEAR without blocks, through the box of its recipe.
 int eval_linear_range_elements(struct eval_task *t, struct eval_stripe_box *b, uint64_t first,
