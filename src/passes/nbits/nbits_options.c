@@ -230,8 +230,8 @@ static int check_gram(const struct matmulnbits_options *o, struct err *err) {
   err_set(err, ERR_USAGE, "--%s does not go with --algorithm %s", o->budget > 0 ? "budget" : "gate",
           name);
   return err_hint(err,
-                  "it judges by the errors of weights, and %s lets those grow for the sake of "
-                  "the output",
+                  "it compares weights as they come out of plain rounding, which is not what %s "
+                  "makes; with --ranges and another algorithm it judges by the output",
                   name);
 }
 
