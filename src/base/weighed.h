@@ -7,10 +7,11 @@
 
 // W is the weight, E what its stored form is off by, G the second moments of the value that W is multiplied with.
 struct weighed {
-  double signal;      // tr(WᵀGW): the squared output
-  double error;       // tr(EᵀGE): its squared error
-  double plain;       // tr(WᵀW)
-  uint64_t nonfinite; // elements of W, or of what is stored, that are NaN or infinite: counted as 0 in the sums
+  double signal; // tr(WᵀGW): the squared output
+  double error;  // tr(EᵀGE): its squared error
+  double plain;  // tr(WᵀW)
+  uint64_t
+      nonfinite; // elements of W, or of what is stored, that are NaN or infinite: counted as 0 in the sums
 };
 
 // 10 log10(signal / error). INFINITY without an error; NaN where elements are not finite.

@@ -7,8 +7,7 @@
 
 #include <math.h>
 
-#define LIST(...)                                                                                  \
-  { __VA_ARGS__ }
+#define LIST(...) {__VA_ARGS__}
 
 enum { ELEMENTS = 24, ROWS = 4, COLUMNS = 6 };
 
@@ -529,8 +528,7 @@ static void test_reads(void **state) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     struct fixture f;
     begin(&f);
-    struct recipe_quantization q =
-        linear(rows[i].type, rows[i].type != DTYPE_UINT8, rows[i].axis);
+    struct recipe_quantization q = linear(rows[i].type, rows[i].type != DTYPE_UINT8, rows[i].axis);
     q.block = rows[i].block;
     const struct part_ids p = parts_of(&f, weight_in_memory(&f, dims), &q);
     open_eval(&f, rows[i].budget);

@@ -372,7 +372,8 @@ int calibrate_job_run(struct calibrate_job *j, const struct cli_args *args, stru
   edits_init(&j->job.edits, &j->job.model, &j->job.recipes);
   ranges_init(&j->ranges);
   if (take_options(j, args, err) || take_passes(j, args, err) || find_runtime(j, err) ||
-      load(j, err) || check_output(j, err) || scratch_make(&j->scratch, "calibrate", &j->c.arena, err))
+      load(j, err) || check_output(j, err) ||
+      scratch_make(&j->scratch, "calibrate", &j->c.arena, err))
     return -1;
   j->runtime.scratch = j->scratch.path;
   j->runtime.mapped = is_mapped(j->c.m);

@@ -15,10 +15,12 @@ static const struct html_column columns[K_COLUMNS] = {
     [K_ALL] = {"SQNR, dB", HTML_ONE,
                "Of the output of the product, by both errors: the lower, the more it costs"},
     [K_WEIGHT] = {"Weight, dB", HTML_ONE, "By the error of the weight alone"},
-    [K_ACTIVATION] = {"Value, dB", HTML_ONE, "By the steps of the value alone, where they are known"},
-    [K_BY] = {"Weighed by", HTML_WORD,
-              "gram: second moments of the value; channels: squared mean magnitudes; weight: nothing "
-              "is known of the value"},
+    [K_ACTIVATION] = {"Value, dB", HTML_ONE,
+                      "By the steps of the value alone, where they are known"},
+    [K_BY] =
+        {"Weighed by", HTML_WORD,
+         "gram: second moments of the value; channels: squared mean magnitudes; weight: nothing "
+         "is known of the value"},
 };
 
 static void put_row(const void *ctx, uint32_t i, struct html_cell *cells) {
@@ -31,8 +33,7 @@ static void put_row(const void *ctx, uint32_t i, struct html_cell *cells) {
   cells[K_VALUE].text = span_str(p->value_name);
   cells[K_ALL].number = row->db;
   cells[K_WEIGHT].number = row->weight_db;
-  cells[K_ACTIVATION] =
-      (struct html_cell){.number = row->activation_db, .unknown = !row->has_step};
+  cells[K_ACTIVATION] = (struct html_cell){.number = row->activation_db, .unknown = !row->has_step};
   cells[K_BY].text = span_str(rank_by_words(row));
 }
 
@@ -56,10 +57,12 @@ void html_rank(struct html_out *o, const struct run_report *r) {
   if (!r->passes || r->passes->rank.n_rows == 0) return;
   const struct rank *k = &r->passes->rank;
   struct arena a = {0};
-  html_raw(o, "<section id=\"rank\"><h2>Sites by cost</h2>\n"
-              "<p>What quantizing leaves of the output of each product, given what calibration found of "
-              "the value that its weight is multiplied with. The first ones cost most: give those more bits, or "
-              "leave them out.</p>\n");
+  html_raw(
+      o, "<section id=\"rank\"><h2>Sites by cost</h2>\n"
+         "<p>What quantizing leaves of the output of each product, given what calibration found of "
+         "the value that its weight is multiplied with. The first ones cost most: give those more "
+         "bits, or "
+         "leave them out.</p>\n");
   put_curve(o, k, &a);
   const struct html_table table = {.id = "ranked",
                                    .caption = "Sites by cost",

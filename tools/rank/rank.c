@@ -139,9 +139,8 @@ static void look_at(struct pass_job *pj, uint32_t step, const struct model *m, u
   p.op_type = arena_string(&pj->arena, model_name(m, n->op_type));
   p.value_name = arena_string(&pj->arena, model_value_name(m, p.value));
   p.tensor_name = arena_string(&pj->arena, model_value_name(m, c.value));
-  p.name = n->name == m->empty
-               ? arena_printf(&pj->arena, "%s of %s", p.op_type, p.tensor_name)
-               : arena_string(&pj->arena, model_name(m, n->name));
+  p.name = n->name == m->empty ? arena_printf(&pj->arena, "%s of %s", p.op_type, p.tensor_name)
+                               : arena_string(&pj->arena, model_name(m, n->name));
   find_seen(pj, m, &p);
   *TABLE_PUSH(&pj->rank, products) = p;
 }
@@ -398,8 +397,8 @@ static void conclude(const struct job *job, struct rank *k, const struct weighed
     struct rank_row *row = &k->rows[i];
     const struct weighed *f = &found[i];
     row->found = *f;
-    row->has_step = row->by != RANK_WEIGHT &&
-                    step_of(job, k->products[row->product].value, &row->step);
+    row->has_step =
+        row->by != RANK_WEIGHT && step_of(job, k->products[row->product].value, &row->step);
     if (row->has_step) row->noise = row->tokens * row->step * row->step / 12 * f->plain;
     row->weight_db = weighed_db(f->signal, f->error, f->nonfinite);
     row->activation_db =

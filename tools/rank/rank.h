@@ -22,7 +22,7 @@ struct ranges_value;
 // A node that multiplies a value with a constant, as a step found it.
 struct rank_product {
   uint32_t step, node, value, tensor;
-  uint32_t axis; // of the tensor's stored dims: the one that is multiplied
+  uint32_t axis;         // of the tensor's stored dims: the one that is multiplied
   uint32_t rank, recipe; // recipe: of what an edit made; else NO_ID
   int64_t *dims;
   bool conv, grouped;

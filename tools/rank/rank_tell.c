@@ -33,12 +33,14 @@ void rank_print(const struct rank *k) {
     const struct rank_row *row = &k->rows[i];
     any = any || row->by == RANK_WEIGHT;
     printf("%7s  %7s  %10s  %-8s  %s\n", words(row->db, true, all),
-           words(row->weight_db, true, weight), words(row->activation_db, row->has_step, activation),
-           rank_by_words(row), quote_str(k->products[row->product].name).s);
+           words(row->weight_db, true, weight),
+           words(row->activation_db, row->has_step, activation), rank_by_words(row),
+           quote_str(k->products[row->product].name).s);
   }
   if (any)
-    report_notice("sites by 'weight' count errors of their weights alone: there are no statistics of "
-                  "what these are multiplied with");
+    report_notice(
+        "sites by 'weight' count errors of their weights alone: there are no statistics of "
+        "what these are multiplied with");
 }
 
 static void put_db(struct json_out *j, const char *name, double db, bool known) {

@@ -25,10 +25,8 @@ static float candidate(uint32_t i) {
 }
 
 #define WORDS(folded)                                                                              \
-  {                                                                                                \
-    folded "0.30", folded "0.35", folded "0.40", folded "0.45", folded "0.50", folded "0.55",      \
-        folded "0.60", folded "0.65"                                                               \
-  }
+  {folded "0.30", folded "0.35", folded "0.40", folded "0.45",                                     \
+   folded "0.50", folded "0.55", folded "0.60", folded "0.65"}
 static const char *const words[2][CANDIDATES] = {WORDS("smoothed_"), WORDS("smoothed_folded_")};
 
 const char *smooth_auto_word(float alpha, bool folded) {

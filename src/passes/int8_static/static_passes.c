@@ -180,11 +180,13 @@ static const struct pass_option options[] = {
                   "other types, parameters or ranges for single tensors: a JSON file as "
                   "TensorQuantOverrides (docs/int8.md)",
                   PASS_MEMBER(static_options, override), .reads = PASS_READS_TEXT},
-    [EXCLUDE] = {"exclude", PASS_LIST, "PATTERN", NULL,
-                 "do not quantize nodes that match, or that read a weight that does: a glob, or re: "
-                 "and an extended regular expression; takes precedence over --include",
-                 .read = name_filter_exclude},
-    [INCLUDE] = {"include", PASS_LIST, "PATTERN", NULL, "only nodes that match, or that read a weight that does",
+    [EXCLUDE] =
+        {"exclude", PASS_LIST, "PATTERN", NULL,
+         "do not quantize nodes that match, or that read a weight that does: a glob, or re: "
+         "and an extended regular expression; takes precedence over --include",
+         .read = name_filter_exclude},
+    [INCLUDE] = {"include", PASS_LIST, "PATTERN", NULL,
+                 "only nodes that match, or that read a weight that does",
                  .read = name_filter_include},
     [REDUCE_RANGE] = {"reduce-range", PASS_FLAG, NULL, NULL,
                       "7 bits for weights: for x86 processors without VNNI, where sums of two "

@@ -21,8 +21,10 @@ static bool read_weighed(const struct json_value *v, void *row) {
          json_as_uint(json_get(v, "nonfinite"), &w->nonfinite);
 }
 
-static const struct answer_form form = {
-    .write = write_weighed, .read = read_weighed, .row_bytes = sizeof(struct weighed), .pairs = true};
+static const struct answer_form form = {.write = write_weighed,
+                                        .read = read_weighed,
+                                        .row_bytes = sizeof(struct weighed),
+                                        .pairs = true};
 
 void weighings_write(struct json_out *j, struct edits *e, const uint32_t *of, uint32_t n,
                      const struct weighed *rows) {
@@ -64,8 +66,7 @@ uint32_t weighings_channels(struct recipes *r, const float *means, uint32_t k, u
   float *squares = arena_alloc(&scratch, k * sizeof *squares);
   for (uint32_t i = 0; i < k; i++)
     squares[i] = means[i] * means[i];
-  const uint32_t of =
-      recipe_bytes(r, DTYPE_FLOAT, &n, 1, span_of(squares, k * sizeof *squares));
+  const uint32_t of = recipe_bytes(r, DTYPE_FLOAT, &n, 1, span_of(squares, k * sizeof *squares));
   arena_free(&scratch);
   return along(r, of, axis, rank);
 }

@@ -42,7 +42,7 @@ struct question {
   bool across;                  // element (i, j) lies at i * columns + j, else at j * k + i
   uint64_t k, columns, count, taps;
   uint64_t item_columns, first_item, n_items;
-  uint32_t same_as; // whose signal it has; NO_ID: its own
+  uint32_t same_as;               // whose signal it has; NO_ID: its own
   double *signal, *error, *plain; // by column
   _Atomic uint64_t nonfinite;
 };
@@ -78,7 +78,8 @@ bool measure_weighed_can(const struct recipes *r, uint32_t codes, uint32_t by) {
   const uint32_t row = row_of(r, codes);
   uint32_t axis;
   const bool by_search = recipe_quantizes(r, row);
-  if (by_search ? recipe_part_of(r, row) != PART_CODES : r->rows[row].kind != RECIPE_QUANTIZE_LINEAR)
+  if (by_search ? recipe_part_of(r, row) != PART_CODES
+                : r->rows[row].kind != RECIPE_QUANTIZE_LINEAR)
     return false;
   if (by_search && recipe_quantization_of(r, row).format == FORMAT_LEVELS) return false;
   if (!recipe_can_grow(r, row)) return false;
@@ -123,7 +124,8 @@ static uint32_t shrunk(struct recipes *r, const struct question *x) {
   const uint32_t scaled = recipe_map(
       r, RECIPE_MAP_MUL,
       (uint32_t[]){recipe_cast(r, x->codes, type), recipe_reshape(r, x->scales, dims, rank)});
-  return recipe_map(r, RECIPE_MAP_ADD, (uint32_t[]){scaled, recipe_reshape(r, x->zeros, dims, rank)});
+  return recipe_map(r, RECIPE_MAP_ADD,
+                    (uint32_t[]){scaled, recipe_reshape(r, x->zeros, dims, rank)});
 }
 
 static uint32_t stands_for(struct recipes *r, struct question *x) {
@@ -139,11 +141,10 @@ static uint32_t stands_for(struct recipes *r, struct question *x) {
   if (recipe_is_nbits(x->q.format)) return NO_ID;
   if (x->q.format == FORMAT_SHRINK) return shrunk(r, x);
   const bool blocks = x->q.format == FORMAT_QDQ || x->q.format == FORMAT_GATHER;
-  const uint64_t length = x->q.axis == RECIPE_PER_TENSOR
-                              ? 1
-                              : (uint64_t)recipe_dims(r, x->operand)[x->q.axis];
-  d = (struct recipe_dequantization){
-      x->scales, x->zeros, x->q.axis, blocks && x->q.block == 0 ? length : x->q.block};
+  const uint64_t length =
+      x->q.axis == RECIPE_PER_TENSOR ? 1 : (uint64_t)recipe_dims(r, x->operand)[x->q.axis];
+  d = (struct recipe_dequantization){x->scales, x->zeros, x->q.axis,
+                                     blocks && x->q.block == 0 ? length : x->q.block};
   return recipe_dequantize(r, x->codes, &d);
 }
 
@@ -204,7 +205,8 @@ static int read_panel(struct desk *d, const struct question *x, uint32_t id, uin
                       uint64_t n, double *out, struct err *err) {
   const uint64_t each = width_of(d->w->r, id);
   const uint64_t from = x->across ? first : first * x->k;
-  const uint64_t have = x->across ? (x->k - 1) * x->columns + n : min_u64(n * x->k, x->count - from);
+  const uint64_t have =
+      x->across ? (x->k - 1) * x->columns + n : min_u64(n * x->k, x->count - from);
   struct eval_task *t =
       eval_begin(d->w->ev, id, from * each, have * each, (struct eval_watcher){0});
   if (!x->across) {
@@ -247,9 +249,9 @@ static int read_parts(struct desk *d, const struct question *x, const struct col
   if (recipe_read(d->w->ev, x->codes, first * b->codes, codes, (size_t)(n * b->codes), err) ||
       recipe_read(d->w->ev, x->scales, first * b->scales, scales, (size_t)(n * b->scales), err))
     return -1;
-  return b->zeros ? recipe_read(d->w->ev, x->zeros, first * b->zeros, zeros,
-                                (size_t)(n * b->zeros), err)
-                  : 0;
+  return b->zeros
+             ? recipe_read(d->w->ev, x->zeros, first * b->zeros, zeros, (size_t)(n * b->zeros), err)
+             : 0;
 }
 
 // What column j of those that were read stands for.
@@ -347,8 +349,8 @@ static int add_by_diagonal(struct desk *d, struct question *x, uint64_t first, u
   if (x->one && recipe_read(d->w->ev, x->by, 0, &one, sizeof one, err)) return -1;
   if (!x->one) {
     const uint64_t channels = x->k / x->taps;
-    struct eval_task *t = eval_begin(d->w->ev, x->by, 0, channels * sizeof(float),
-                                     (struct eval_watcher){0});
+    struct eval_task *t =
+        eval_begin(d->w->ev, x->by, 0, channels * sizeof(float), (struct eval_watcher){0});
     if (read_run(d, t, x->by, 0, channels, d->diagonal, err)) return -1;
   }
   for (uint64_t j = 0; j < n; j++)
@@ -419,7 +421,8 @@ static int work(struct measure_worker *w, struct err *err) {
   d.error = malloc((size_t)panel * sizeof *d.error);
   d.scratch = aligned_alloc(64, KERNELS_PRODUCTS_SCRATCH);
   int rc = -1;
-  if (d.raw && d.packed && d.wide && d.tile && d.products && d.diagonal && d.weight && d.error && d.scratch)
+  if (d.raw && d.packed && d.wide && d.tile && d.products && d.diagonal && d.weight && d.error &&
+      d.scratch)
     rc = work_items(&d, err);
   else
     err_errno(err, ENOMEM, ERR_RETRY, "no memory: columns of a weight need %lu bytes",
@@ -465,9 +468,8 @@ static uint64_t item_bytes(const struct work_options *o) {
 }
 
 int measure_weighed_run(struct recipes *r, struct sources *s, const struct measure_weighing *of,
-                        uint32_t n, const struct work_options *options,
-                        struct eval_cache_file file, struct weighed *out,
-                        struct measure_stats *stats, struct err *err) {
+                        uint32_t n, const struct work_options *options, struct eval_cache_file file,
+                        struct weighed *out, struct measure_stats *stats, struct err *err) {
   struct arena arena = {0};
   struct weighing all = {.n = n};
   struct measure_team team = {

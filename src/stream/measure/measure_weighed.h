@@ -26,8 +26,7 @@ bool measure_weighed_can(const struct recipes *r, uint32_t codes, uint32_t by);
 // columns. file: takes the factors of second moments that GPTQ multiplies errors with (eval_cache.h). Afterwards the
 // sources are checked to be unchanged. ERR_RETRY after a stop, ERR_MODEL for a weight that cannot be quantized.
 int measure_weighed_run(struct recipes *r, struct sources *s, const struct measure_weighing *of,
-                        uint32_t n, const struct work_options *options,
-                        struct eval_cache_file file, struct weighed *out,
-                        struct measure_stats *stats, struct err *err);
+                        uint32_t n, const struct work_options *options, struct eval_cache_file file,
+                        struct weighed *out, struct measure_stats *stats, struct err *err);
 
 #endif

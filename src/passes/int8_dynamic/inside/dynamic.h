@@ -17,10 +17,10 @@ enum dynamic_op {
   DYNAMIC_TRANSPOSE = 128,
 };
 enum {
-  DYNAMIC_OWN_OPS =
-      DYNAMIC_MATMUL | DYNAMIC_GEMM | DYNAMIC_LSTM | DYNAMIC_GATHER | DYNAMIC_ATTENTION,
+  DYNAMIC_OWN_OPS = DYNAMIC_MATMUL | DYNAMIC_GEMM | DYNAMIC_LSTM | DYNAMIC_GATHER |
+      DYNAMIC_ATTENTION,
   DYNAMIC_THEIR_OPS = DYNAMIC_MATMUL | DYNAMIC_LSTM | DYNAMIC_GATHER | DYNAMIC_CONV |
-                      DYNAMIC_ATTENTION | DYNAMIC_EMBED | DYNAMIC_TRANSPOSE,
+      DYNAMIC_ATTENTION | DYNAMIC_EMBED | DYNAMIC_TRANSPOSE,
 };
 
 enum dynamic_form { DYNAMIC_FUSED, DYNAMIC_INTEGER };
@@ -45,7 +45,7 @@ struct dynamic_options {
   struct dynamic_override *overrides;
   uint32_t n_overrides;
   const char *ranges; // for reports alone
-  bool compat; // as onnxruntime's quantize_dynamic; what follows is only said with it
+  bool compat;        // as onnxruntime's quantize_dynamic; what follows is only said with it
   bool per_channel, enable_subgraph, any_matmul, force_quantize;
   uint32_t weight_symmetric; // enum dynamic_symmetry
   uint32_t activation_symmetric;

@@ -206,8 +206,8 @@ struct static_run {
   TABLE(struct static_linear, linears);
   TABLE(bool, left); // by value id: stays float, whoever would mark it
   TABLE(struct static_turned, turned);
-  TABLE(uint32_t, turned_of);       // by value id: 1 + the last
-  TABLE(uint32_t, numbers);         // by name id: 1 + the largest number behind it in an initializer's name
+  TABLE(uint32_t, turned_of); // by value id: 1 + the last
+  TABLE(uint32_t, numbers); // by name id: 1 + the largest number behind it in an initializer's name
   TABLE(struct static_made, made); // by value id
   TABLE(struct static_receiver, receivers);
   TABLE(struct static_receivers, receivers_of); // by value id

@@ -244,10 +244,11 @@ static bool is_found(void *ctx) {
 static int find_alone(struct finding *x, struct err *err) {
   const uint64_t bytes = gram_elements(x->f->k) * sizeof *x->f->all;
   if (bytes > ALONE_BYTES) {
-    err_fill(err, ERR_NOSPACE,
-             "the factor of %llu columns of second moments takes %llu bytes, and neither the memory "
-             "that is left nor a file beside the output holds it",
-             (unsigned long long)x->f->k, (unsigned long long)bytes);
+    err_fill(
+        err, ERR_NOSPACE,
+        "the factor of %llu columns of second moments takes %llu bytes, and neither the memory "
+        "that is left nor a file beside the output holds it",
+        (unsigned long long)x->f->k, (unsigned long long)bytes);
     return err_because(err, REASON_FACTOR);
   }
   x->f->all = malloc((size_t)bytes);

@@ -69,8 +69,8 @@ struct linear {
   float *scales, *zeros;
   uint64_t room; // scales that the window has room for
   struct eval_kept *k;
-  struct eval_kept given;             // elements, where scales are given,
-  struct eval_linear_ranges ranges;   // else what is found with them
+  struct eval_kept given;           // elements, where scales are given,
+  struct eval_linear_ranges ranges; // else what is found with them
   bool found, zeros_found;
   uint64_t next; // element whose code comes next
   struct err *err;
@@ -162,7 +162,8 @@ static uint64_t run_at(const struct linear *z, uint64_t first, uint64_t *n) {
 // first half of scratch; what the window is filled from is the second one in any case. Ranges lie where their scales
 // will.
 static void share_box(struct linear *z, struct eval_stripe_box *b) {
-  static_assert(EVAL_LINEAR_CHANNEL == 4 * sizeof(float), "pairs lie behind scales and zero points");
+  static_assert(EVAL_LINEAR_CHANNEL == 4 * sizeof(float),
+                "pairs lie behind scales and zero points");
   const uint64_t all = z->t->ev->box_bytes;
   const uint64_t each = z->found              ? EVAL_LINEAR_CHANNEL
                         : z->q.zeros == NO_ID ? sizeof(float)
@@ -460,7 +461,8 @@ uint64_t eval_linear_line(const struct recipes *r, uint32_t id) {
 static bool takes_panels(const struct linear *z) {
   if (z->window->no_panels || eval_linear_line(z->t->r, z->id) == 0) return false;
   if (z->out_width > 1 || !dtype_is_integer(z->q.type)) return false;
-  if (dtype_is_signed(z->q.type) && z->q.zeros != NO_ID) return false; // there is no kernel for sums
+  if (dtype_is_signed(z->q.type) && z->q.zeros != NO_ID)
+    return false; // there is no kernel for sums
   const struct eval_cache_key panels = panels_key(z), sums = pieces_key(z);
   return z->ranges.count > z->k->room && panel_columns(z) > 0 &&
          eval_cache_fits(z->t->ev->cache, &panels) &&

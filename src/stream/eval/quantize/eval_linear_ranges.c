@@ -114,8 +114,8 @@ static int find_least_and_most(struct eval_linear_ranges *z, struct err *err) {
 }
 
 // Sums of a channel's elements, one channel behind the other (outer is 1): to the mean, and to the deviation.
-static void add_to_sum(struct eval_linear_ranges *z, const float *v, uint64_t at, size_t n, float *out,
-                       bool ends_in_root) {
+static void add_to_sum(struct eval_linear_ranges *z, const float *v, uint64_t at, size_t n,
+                       float *out, bool ends_in_root) {
   for (size_t i = 0, m; i < n; i += m) {
     const uint64_t c = (at + i) / z->inner, in = (at + i) % z->inner;
     m = (size_t)min_u64(n - i, z->inner - in);

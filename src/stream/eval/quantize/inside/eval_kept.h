@@ -34,8 +34,7 @@ struct eval_kept {
 void eval_kept_of(struct eval_kept *k, struct eval_task *t, uint32_t of);
 // The tile and what is kept: bytes at a multiple of an element's size. With less than two scratches the tile is the
 // scratch of the level, or what of it is given (`spare`), and nothing is kept. Tiles have a multiple of `step` elements.
-void eval_kept_share(struct eval_kept *k, uint8_t *at, uint64_t bytes, uint64_t step,
-                     size_t spare);
+void eval_kept_share(struct eval_kept *k, uint8_t *at, uint64_t bytes, uint64_t step, size_t spare);
 // Those that come from `first` on are to stay, in place of those that did.
 void eval_kept_begin(struct eval_kept *k, uint64_t first);
 // At most *n elements from place `first` on, wherever they are: *n of them at *at.
