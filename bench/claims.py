@@ -399,6 +399,8 @@ def main():
     parser.add_argument("--only", action="append", choices=sorted(CLAIMS))
     parser.add_argument("--work", type=Path, help="folder for outputs, on the file system to measure")
     args = parser.parse_args()
+    if args.work:
+        Path(args.work).mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix="weir-bench-", dir=args.work))
     rows = []
     try:

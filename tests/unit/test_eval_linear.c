@@ -546,6 +546,46 @@ static void test_reads(void **state) {
   }
 }
 
+// A budget of what is wanted is one read, without a cache; with less there are more, and it is not said to be wanted.
+static void test_wanted(void **state) {
+  (void)state;
+  static const int64_t dims[] = {ROWS_MOST, COLUMNS_MOST};
+  static const uint32_t turned[] = {1, 0};
+  static const struct {
+    uint32_t axis;
+    enum dtype type;
+    bool turns, is_kept; // all of it together
+  } rows[] = {{1, DTYPE_INT8, false, true},
+              {1, DTYPE_INT16, false, true},
+              {RECIPE_PER_TENSOR, DTYPE_UINT8, false, true},
+              {0, DTYPE_INT8, false, false},
+              {0, DTYPE_INT8, true, true}};
+  static uint8_t codes[2 * ROWS_MOST * COLUMNS_MOST];
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    struct fixture f;
+    begin(&f);
+    const struct recipe_quantization q = linear(rows[i].type, rows[i].type != DTYPE_UINT8, rows[i].axis);
+    uint32_t w = weight_in_memory(&f, dims);
+    const uint64_t all = f.io.memory_bytes;
+    if (rows[i].turns) w = recipe_transpose(&f.r, w, turned);
+    const uint32_t id = recipe_quantize(&f.r, w, &q, PART_CODES);
+    const uint64_t wanted = eval_wanted(&f.r, &id, 1, 64 << 20);
+    assert_in_range(wanted, rows[i].is_kept ? all : 1, (rows[i].turns ? 2 : 1) * all + (3 << 20));
+    assert_int_equal(eval_wanted(&f.r, &id, 1, wanted), wanted);
+    assert_int_equal(eval_wanted(&f.r, &id, 1, wanted - 1), 0);
+    assert_int_equal(eval_wanted(&f.r, &w, 1, 64 << 20), 0); // nothing is looked at
+    open_eval(&f, max_u64(wanted, EVAL_BUDGET_MIN));
+    read_ok(&f, id, 0, codes, (size_t)f.r.rows[id].bytes);
+    assert_int_equal(f.io.bytes, all);
+    eval_close(f.ev);
+    f.io.bytes = 0;
+    open_eval(&f, max_u64(wanted - min_u64(wanted, all / 2), EVAL_BUDGET_MIN));
+    read_ok(&f, id, 0, codes, (size_t)f.r.rows[id].bytes);
+    assert_int_equal(f.io.bytes > all, rows[i].is_kept);
+    close_all(&f);
+  }
+}
+
 struct leaves {
   struct figures of[ROWS_MOST * COLUMNS_MOST / EVAL_CHUNK + 1];
 };
@@ -626,6 +666,7 @@ int main(void) {
       cmocka_unit_test(test_what_is_refused),
       cmocka_unit_test(test_memory_does_not_show),
       cmocka_unit_test(test_reads),
+      cmocka_unit_test(test_wanted),
       cmocka_unit_test(test_panels_do_not_show),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

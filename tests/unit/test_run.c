@@ -394,6 +394,34 @@ static void test_budget(void **state) {
   assert_int_equal(b.jobs, 3);
 }
 
+// Evaluation is given what it wants where tiles stay as large as disks bear.
+static void test_favour(void **state) {
+  (void)state;
+  struct memory_split b;
+  struct err err = {0};
+  uint32_t favoured = 0;
+  for (uint32_t jobs = 1; jobs <= 8; jobs++)
+    for (uint64_t memory = run_min_memory(jobs); memory < (uint64_t)1 << 30; memory *= 2) {
+      assert_int_equal(memory_split_of(&b, memory, jobs, 1000, &err), 0);
+      const struct memory_split was = b;
+      const uint64_t most = memory_split_most(&b, memory);
+      for (uint64_t wanted = was.eval_bytes; wanted <= most; wanted += (most - was.eval_bytes) / 7 + 1) {
+        b = was;
+        memory_split_favour(&b, memory, wanted);
+        assert_true(b.eval_bytes >= wanted && b.eval_bytes >= was.eval_bytes);
+        assert_true(jobs * (2 * b.tiles * (uint64_t)b.tile_bytes + b.eval_bytes) < memory);
+        assert_true(b.window_bytes == b.tiles * b.tile_bytes && b.jobs == was.jobs);
+        if (b.eval_bytes == was.eval_bytes) continue;
+        favoured++;
+        assert_true(b.tiles >= 4 && b.tile_bytes >= 128 << 10);
+      }
+    }
+  assert_true(favoured > 100);
+  assert_int_equal(memory_split_cache_least(48 << 20, 9 << 20, 1 << 20), 3 << 20);
+  assert_int_equal(memory_split_cache_least(48 << 20, 9 << 20, 5 << 20), 5 << 20);
+  assert_int_equal(memory_split_cache_least(48 << 20, 0, 0), 0);
+}
+
 // ---- tensors ----
 
 static int keep_lines(void *ctx, struct span text, struct err *err) {
@@ -484,7 +512,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_source_changed, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_sync_fails, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_record_fails, set_up, tear_down),
-      cmocka_unit_test(test_budget),
+      cmocka_unit_test(test_budget), cmocka_unit_test(test_favour),
       cmocka_unit_test_setup_teardown(test_tensor_digests, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_tensor_pieces, set_up, tear_down),
   };

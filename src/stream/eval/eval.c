@@ -64,6 +64,34 @@ static_assert((int)EVAL_DEPTH > (int)RECIPE_MAX_DEPTH, "what a log may say is ev
 
 // ---- opening and closing ----------------------------------------------------------------------
 
+// The largest box that a recipe or anything below it makes use of; `left` as in eval_boxes_at_once.
+static uint64_t largest_box(const struct recipes *r, uint32_t id, uint32_t *left) {
+  const struct recipe *x = &r->rows[id];
+  if (*left == 0) return 0;
+  --*left;
+  uint64_t most = eval_linear_wanted(r, id);
+  for (uint32_t i = 0; i < x->n_args; i++)
+    most = max_u64(most, largest_box(r, r->args[x->args + i], left));
+  return most;
+}
+
+// Boxes are of one size.
+uint64_t eval_wanted(const struct recipes *r, const uint32_t *ids, uint32_t n, uint64_t most) {
+  const struct eval ev = {.kinds = kinds, .r = r};
+  uint64_t wanted = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    const uint32_t id = ids ? ids[i] : i;
+    uint32_t left = EVAL_WALK_MOST;
+    const uint64_t box = round_up(largest_box(r, id, &left), EVAL_BOX_LINE);
+    if (box == 0) continue;
+    left = EVAL_WALK_MOST;
+    const uint64_t bytes =
+        eval_fixed_bytes + box * min_u64(eval_boxes_at_once(&ev, id, &left), EVAL_BOXES);
+    if (bytes <= most) wanted = max_u64(wanted, bytes);
+  }
+  return wanted;
+}
+
 // Boxes as large as the largest operand that is not read in order. Touched at once, so that the peak
 // of a run does not depend on which of its workers happen to meet such tensors at the same time.
 void eval_touch(struct eval *ev, const uint32_t *ids, uint32_t n) {

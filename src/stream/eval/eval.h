@@ -18,6 +18,9 @@ struct eval;
 int eval_open(struct eval **out, const struct recipes *r, struct io *io, size_t budget_bytes,
               struct err *err);
 void eval_close(struct eval *ev);
+// Of a budget of up to `most` bytes, what n recipes make use of, those of `ids` or the first ones (NULL): the largest
+// operand for which there is room is looked at for its scales, and kept until its codes are made. 0: nothing is looked at.
+uint64_t eval_wanted(const struct recipes *r, const uint32_t *ids, uint32_t n, uint64_t most);
 // Touches the memory that evaluation of n recipes will come to use: those of `ids`, or the first ones
 // (NULL). Once, before the first is read.
 void eval_touch(struct eval *ev, const uint32_t *ids, uint32_t n);

@@ -11,6 +11,9 @@
 // Tiles and windows get at most two fifths: four to eight in flight keep a disk busy, while scratch
 // is what saves strided sources from being read twice. When the share is small, tiles shrink before
 // they become few. Jobs chosen by us shrink too; jobs asked for do not, then it is an error.
+//
+// Where a weight could be kept whole while its scales and codes are made if scratch were larger, tiles become as small
+// as disks bear, and what is kept for all workers a sixteenth: that is worth more than either.
 #include "memory_split.h"
 
 #include "threads.h"
@@ -28,6 +31,8 @@ enum {
   TILES_MIN = 2,
   SHARE_MIN = FIXED + 2 * TILES_MIN * TILE_MIN + EVAL_MIN,
   CACHE_PART = 5, // a fifth: zeros of 4 bits, block 64, of 4 GiB, by default; 3/8: of block 32
+  CACHE_PART_LEAST = 16,
+  TILE_LEAST_GOOD = 256 << 10,
   SHARE_GOOD = 4 << 20, // jobs that nobody asked for are not worth less
 };
 
@@ -52,6 +57,16 @@ uint64_t memory_split_cache(uint64_t memory, uint32_t jobs, uint64_t wanted) {
   return memory > needed ? min_u64(part, memory - needed) : 0;
 }
 
+uint64_t memory_split_cache_least(uint64_t memory, uint64_t cache, uint64_t wanted) {
+  return min_u64(cache, max_u64(memory / CACHE_PART_LEAST, wanted));
+}
+
+static void give_eval_the_rest(struct memory_split *b, uint64_t share) {
+  b->window_bytes = b->tiles * b->tile_bytes;
+  b->eval_bytes = (size_t)(share - FIXED - 2 * b->window_bytes);
+  assert(b->eval_bytes >= EVAL_MIN);
+}
+
 int memory_split_of(struct memory_split *b, uint64_t memory, uint32_t jobs, uint32_t useful,
                     struct err *err) {
   if (memory == 0) memory = WORK_DEFAULT_MEMORY;
@@ -71,8 +86,20 @@ int memory_split_of(struct memory_split *b, uint64_t memory, uint32_t jobs, uint
   const uint64_t share = memory / b->jobs;
   const uint64_t room = max_u64(share * 2 / 5, 2 * TILES_MIN * TILE_MIN);
   choose_tiles(b, min_u64(room, share - FIXED - EVAL_MIN));
-  b->window_bytes = b->tiles * b->tile_bytes;
-  b->eval_bytes = (size_t)(share - FIXED - 2 * b->window_bytes);
-  assert(b->eval_bytes >= EVAL_MIN);
+  give_eval_the_rest(b, share);
   return 0;
+}
+
+uint64_t memory_split_most(const struct memory_split *b, uint64_t memory) {
+  const uint64_t share = memory / b->jobs,
+                 rest = FIXED + 2 * TILES_GOOD * (uint64_t)TILE_LEAST_GOOD;
+  return max_u64(b->eval_bytes, share > rest ? share - rest : 0);
+}
+
+void memory_split_favour(struct memory_split *b, uint64_t memory, uint64_t wanted) {
+  const uint64_t share = memory / b->jobs;
+  assert(wanted <= memory_split_most(b, memory));
+  if (wanted <= b->eval_bytes) return;
+  choose_tiles(b, share - FIXED - wanted);
+  give_eval_the_rest(b, share);
 }

@@ -20,4 +20,11 @@ uint64_t memory_split_minimum(uint32_t jobs);
 // smallest split needs.
 uint64_t memory_split_cache(uint64_t memory, uint32_t jobs, uint64_t wanted);
 
+// Evaluation may want more than its part (eval_wanted). The most that a worker's can be given, of `memory` for all
+// workers; and a split that gives it `wanted` of that, of which tiles have less.
+uint64_t memory_split_most(const struct memory_split *b, uint64_t memory);
+void memory_split_favour(struct memory_split *b, uint64_t memory, uint64_t wanted);
+// What of `cache` is then left to it.
+uint64_t memory_split_cache_least(uint64_t memory, uint64_t cache, uint64_t wanted);
+
 #endif

@@ -16,6 +16,7 @@
 #include "run.h"
 
 #include "effort.h"
+#include "eval.h"
 #include "memory_split.h"
 #include "threads.h"
 #include "schedule.h"
@@ -341,7 +342,7 @@ static int conclude(struct run *r, struct arena *a, struct err *err) {
 }
 
 // Splits the memory; a part of it, *cache, is for statistics of weights where the plan quantizes
-// any.
+// any. The largest of those weights that a worker can keep whole has room.
 static int split_memory(const struct plan *p, const struct work_options *o, uint32_t useful,
                         struct memory_split *split, uint64_t *cache, struct err *err) {
   const uint64_t memory = o->memory ? o->memory : WORK_DEFAULT_MEMORY;
@@ -349,7 +350,14 @@ static int split_memory(const struct plan *p, const struct work_options *o, uint
   const uint32_t *used = plan_recipes(p, &n_used);
   const uint64_t wanted = eval_cache_wanted(p->recipes, used, n_used);
   *cache = wanted ? memory_split_cache(memory, o->jobs, wanted) : 0;
-  return memory_split_of(split, memory - *cache, o->jobs, useful, err);
+  if (memory_split_of(split, memory - *cache, o->jobs, useful, err) != 0) return -1;
+  const uint64_t least = memory_split_cache_least(memory, *cache, wanted);
+  const uint64_t most = memory_split_most(split, memory - least);
+  const uint64_t scratch = eval_wanted(p->recipes, used, n_used, most);
+  if (scratch <= split->eval_bytes) return 0;
+  memory_split_favour(split, memory - least, scratch);
+  *cache = least;
+  return 0;
 }
 
 int run_foresee(const struct plan *p, const struct work_options *options, uint32_t *jobs,

@@ -19,8 +19,6 @@ enum {
   STREAMS_ALL = EVAL_STREAMS * EVAL_STREAM_BYTES,
   CURSORS_ALL = EVAL_CURSORS * EVAL_CURSOR_BYTES,
   FIXED_ALL = SCRATCH_ALL + STREAMS_ALL + CURSORS_ALL,
-  WALK_MAX = 256, // recipes looked at to count boxes
-  LINE = 64,
 };
 
 const size_t eval_fixed_bytes = FIXED_ALL;
@@ -85,11 +83,11 @@ uint32_t eval_boxes_at_once(const struct eval *ev, uint32_t id, uint32_t *left) 
 
 void eval_share_boxes(struct eval *ev, uint32_t root) {
   if (ev->root == root) return;
-  uint32_t left = WALK_MAX, n = eval_boxes_at_once(ev, root, &left);
+  uint32_t left = EVAL_WALK_MOST, n = eval_boxes_at_once(ev, root, &left);
   if (n == 0) n = 1;
   if (n > EVAL_BOXES) n = EVAL_BOXES;
   ev->n_boxes = n;
-  ev->box_bytes = ev->box_memory_bytes / n / LINE * LINE;
+  ev->box_bytes = ev->box_memory_bytes / n / EVAL_BOX_LINE * EVAL_BOX_LINE;
   assert(ev->box_bytes * n <= ev->box_memory_bytes);
   for (uint32_t i = 0; i < n; i++) {
     struct eval_stripe_box *b = &ev->boxes[i];

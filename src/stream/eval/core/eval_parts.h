@@ -14,6 +14,8 @@ enum {
   EVAL_BUDGET_MIN = 1 << 20,
   EVAL_DEPTH = 32,              // recipes within recipes
   EVAL_SCRATCH_BYTES = 8 << 10, // a level of depth
+  EVAL_BOX_LINE = 64,           // boxes have a multiple of so many bytes
+  EVAL_WALK_MOST = 256,         // recipes looked at to count boxes
   EVAL_STREAMS = 8,
   EVAL_STREAM_BYTES = 8 << 10,
   EVAL_CURSORS = 4,

@@ -8,7 +8,7 @@
 // again.)
 #include "eval_kept.h"
 
-enum { TILE_MOST = 512 << 10, LINES_AHEAD = 16 };
+enum { TILE_MOST = EVAL_KEPT_TILE_MOST, LINES_AHEAD = 16 };
 
 void eval_kept_of(struct eval_kept *k, struct eval_task *t, uint32_t of) {
   *k = (struct eval_kept){.t = t, .of = of, .width = eval_width(t->r, of)};

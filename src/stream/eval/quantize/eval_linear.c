@@ -112,6 +112,16 @@ uint32_t eval_linear_boxes(const struct eval *ev, uint32_t id, uint32_t *left) {
   return n;
 }
 
+uint64_t eval_linear_wanted(const struct recipes *r, uint32_t id) {
+  struct recipe_quantization q;
+  if (r->rows[id].kind != RECIPE_QUANTIZE_LINEAR || !is_found(r, id, &q)) return 0;
+  const uint32_t of = r->args[r->rows[id].args], scales = recipe_quantize_linear_of(r, id).scales;
+  const bool together = q.axis == RECIPE_PER_TENSOR || q.axis > 0;
+  const uint64_t channels = max_u64(r->rows[scales].count, 1);
+  const uint64_t kept = r->rows[of].count / (together ? 1 : channels) * eval_width(r, of);
+  return round_up(round_up(channels, 16) * EVAL_LINEAR_CHANNEL, 64) + EVAL_KEPT_TILE_MOST + kept;
+}
+
 static void linear_of(struct eval_task *t, uint32_t id, struct linear *z) {
   const struct recipes *r = t->r;
   *z = (struct linear){.t = t,

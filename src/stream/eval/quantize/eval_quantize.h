@@ -38,6 +38,8 @@ void eval_quantize_of(const struct recipes *r, uint32_t id, struct eval_quantize
 eval_elements_fn eval_quantize_elements;
 eval_elements_fn eval_linear_elements; // rows of QUANTIZE_LINEAR (eval_linear.c)
 uint32_t eval_linear_boxes(const struct eval *ev, uint32_t id, uint32_t *left);
+// Bytes of a box in which all elements stay that such codes look at together; 0: they look at none.
+uint64_t eval_linear_wanted(const struct recipes *r, uint32_t id);
 // Of such codes that may be made column by column: the elements of a line; else 0 (struct eval_chunks).
 uint64_t eval_linear_line(const struct recipes *r, uint32_t id);
 

@@ -5,6 +5,8 @@
 
 #include "eval_parts.h"
 
+enum { EVAL_KEPT_TILE_MOST = 512 << 10 }; // bytes
+
 // Places [from, to) are there.
 struct eval_kept_held {
   uint64_t from, to;
