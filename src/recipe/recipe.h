@@ -313,6 +313,9 @@ struct recipe_linear recipe_quantize_linear_of(const struct recipes *r, uint32_t
 // Then *q says how.
 bool recipe_quantize_linear_found(const struct recipes *r, uint32_t id,
                                   struct recipe_quantization *q);
+// The scales of FORMAT_LINEAR of the same operand that those of a row of that kind are, or are made of element by
+// element, as roomy ones are; NO_ID: they come of something else.
+uint32_t recipe_quantize_linear_scales(const struct recipes *r, uint32_t id);
 
 // Scales of a weight, enlarged where codes of a bias by x_scale * scale would overflow int32, as onnxruntime
 // does it: with least = 1.0001 * 2 max|bias| / (2^32 - 2), a scale w with 0 < x_scale * w < least becomes

@@ -166,15 +166,42 @@ struct recipe_linear recipe_quantize_linear_of(const struct recipes *r, uint32_t
                                 .block = (uint64_t)recipe_rows_number(r, id, 1)};
 }
 
+// Are these scales of FORMAT_LINEAR that are found of an operand?
+static bool are_scales_of(const struct recipes *r, uint32_t id, uint32_t of) {
+  const struct recipe *s = &r->rows[id];
+  return s->kind == RECIPE_QUANTIZE && recipe_part_of(r, id) == PART_SCALES &&
+         recipe_quantization_of(r, id).format == FORMAT_LINEAR &&
+         recipe_unmoved(r, r->args[s->args]) == recipe_unmoved(r, of);
+}
+
 bool recipe_quantize_linear_found(const struct recipes *r, uint32_t id,
                                   struct recipe_quantization *q) {
   if (r->rows[id].kind != RECIPE_QUANTIZE_LINEAR) return false;
-  const uint32_t of = r->args[r->rows[id].args];
   const uint32_t scales = recipe_unmoved(r, recipe_quantize_linear_of(r, id).scales);
-  const struct recipe *s = &r->rows[scales];
-  if (s->kind != RECIPE_QUANTIZE || recipe_part_of(r, scales) != PART_SCALES) return false;
+  if (!are_scales_of(r, scales, r->args[r->rows[id].args])) return false;
   *q = recipe_quantization_of(r, scales);
-  return q->format == FORMAT_LINEAR && recipe_unmoved(r, r->args[s->args]) == recipe_unmoved(r, of);
+  return true;
+}
+
+// Through rows whose elements are functions of elements at the same place; `left` bounds the walk.
+static uint32_t source_of(const struct recipes *r, uint32_t id, uint32_t of, uint32_t *left) {
+  id = recipe_unmoved(r, id);
+  const struct recipe *x = &r->rows[id];
+  if (*left == 0 || are_scales_of(r, id, of)) return *left ? id : NO_ID;
+  --*left;
+  uint32_t source = NO_ID;
+  for (uint32_t i = 0; (x->kind == RECIPE_MAP || x->kind == RECIPE_CAST) && i < x->n_args; i++) {
+    const uint32_t arg = r->args[x->args + i];
+    if (r->rows[arg].count == x->count && source == NO_ID) source = source_of(r, arg, of, left);
+  }
+  return source;
+}
+
+uint32_t recipe_quantize_linear_scales(const struct recipes *r, uint32_t id) {
+  enum { WALK_MOST = 256 };
+  uint32_t left = WALK_MOST;
+  if (r->rows[id].kind != RECIPE_QUANTIZE_LINEAR) return NO_ID;
+  return source_of(r, recipe_quantize_linear_of(r, id).scales, r->args[r->rows[id].args], &left);
 }
 
 // ---- roomy scales ------------------------------------------------------------------------------

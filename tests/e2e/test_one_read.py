@@ -73,6 +73,33 @@ def test_weights_are_read_once(weir, source, found, tmp_path, command):
     assert got == expected
 
 
+def test_scales_that_make_room_for_a_bias_take_no_other_read(weir, tmp_path):
+    """Gemm, whose int32 bias would overflow by the scales that are found."""
+    rng = np.random.default_rng(6)
+    bias = np.where(np.arange(N) % 2, 0.5, 3e4).astype(np.float32)
+    (rng.standard_normal(K * N, np.float32) * 0.05).tofile(tmp_path / "w.data")
+    w = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[K, N], data_location=TensorProto.EXTERNAL)
+    w.external_data.add(key="location", value="w.data")
+    values = {n: helper.make_tensor_value_info(n, TensorProto.FLOAT, d) for n, d in {"x": [4, K], "a": [4, N]}.items()}
+    graph = helper.make_graph([helper.make_node("Gemm", ["x", "w", "b"], ["a"])], "g", [values["x"]], [values["a"]],
+                              [w, onnx.numpy_helper.from_array(bias, "b")])
+    source = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), source)
+    given = ranges(tmp_path / "r.jsonl", {"x": (-(2.0**-10), 2.0**-10), "a": (-3e4, 3e4)}, meta_sha256(weir, tmp_path, source), source.name)
+    told = {}
+    for memory in (ALL, PANELS, LITTLE):
+        out = tmp_path / memory / "o.onnx"
+        out.parent.mkdir()
+        done = weir.report("static", source, out, "--ranges", given, "--memory", memory, "--jobs", "1")["weir"]
+        told[memory] = done["source_bytes_read"] / (K * N * 4), (out.parent / "o.onnx.data").read_bytes()
+    assert told[ALL][1] == told[PANELS][1] == told[LITTLE][1]
+    assert 1 <= told[ALL][0] < 1.01 and 1 <= told[PANELS][0] < 1.01
+    assert 1.5 < told[LITTLE][0] < 2.005
+    out = tmp_path / "as-found.onnx"
+    weir.report("static", source, out, "--ranges", given, "--qdq-disable-weight-adjust-for-int32-bias")
+    assert (tmp_path / "as-found.onnx.data").read_bytes() != told[ALL][1]
+
+
 def test_figures_do_not_depend_on_panels(weir, source, tmp_path):
     """Nor on who makes them."""
     told = []

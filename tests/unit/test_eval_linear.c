@@ -546,11 +546,68 @@ static void test_reads(void **state) {
   }
 }
 
+// Scales that are made of found ones cost no read of their own; what comes of them is what they make when they are given.
+static void test_reads_by_roomy_scales(void **state) {
+  (void)state;
+  static const int64_t dims[] = {ROWS_MOST, COLUMNS_MOST};
+  static const struct {
+    uint32_t axis;
+    size_t budget, cache;
+    uint64_t least, most;
+  } rows[] = {{0, 2 << 20, 1 << 20, 100, 100},
+              {1, 8 << 20, 1 << 20, 100, 100},
+              {1, 2 << 20, 4 << 20, 100, 100}, // panels of columns
+              {RECIPE_PER_TENSOR, 12 << 20, 1 << 20, 100, 100},
+              {1, 2 << 20, 1 << 20, 150, 199}};
+  static uint8_t codes[ROWS_MOST * COLUMNS_MOST], want[ROWS_MOST * COLUMNS_MOST];
+  static float biases[COLUMNS_MOST], scales[COLUMNS_MOST];
+  const float x_scale = 1e-7f;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    struct fixture f;
+    begin(&f);
+    const uint32_t axis = rows[i].axis, w = weight_in_memory(&f, dims);
+    const uint64_t all = f.io.memory_bytes;
+    const int64_t n = axis == RECIPE_PER_TENSOR ? 1 : dims[axis];
+    for (int64_t k = 0; k < n; k++)
+      biases[k] = k % 3 ? 0.25f : (float)(90 + k);
+    const struct recipe_quantization q = linear(DTYPE_INT8, true, axis);
+    const struct part_ids p = parts_of(&f, w, &q);
+    const uint32_t roomy = recipe_roomy_scales(
+        &f.r, p.scales, recipe_bytes(&f.r, DTYPE_FLOAT, NULL, 0, span_of(&x_scale, 4)),
+        floats(&f, biases, &n, 1));
+    struct recipe_linear by = {.type = DTYPE_INT8, .scales = roomy, .zeros = NO_ID, .axis = axis};
+    const uint32_t id = recipe_quantize_linear(&f.r, w, &by);
+    assert_int_equal(recipe_quantize_linear_scales(&f.r, id), p.scales);
+    open_eval(&f, rows[i].budget);
+    struct eval_cache *cache = eval_cache_open(rows[i].cache, (struct eval_cache_file){0});
+    eval_share(f.ev, cache);
+    read_ok(&f, id, 0, codes, sizeof codes);
+    read_ok(&f, roomy, 0, scales, (size_t)f.r.rows[roomy].bytes);
+    const uint64_t reads = f.io.bytes * 100 / all;
+    if (reads < rows[i].least || reads > rows[i].most)
+      fail_msg("row %zu: %llu bytes are read of %llu", i, (unsigned long long)f.io.bytes,
+               (unsigned long long)all);
+    eval_close(f.ev);
+    eval_cache_close(cache);
+    by.scales = axis == RECIPE_PER_TENSOR
+                    ? recipe_bytes(&f.r, DTYPE_FLOAT, NULL, 0, span_of(scales, 4))
+                    : floats(&f, scales, &n, 1);
+    const uint32_t given = recipe_quantize_linear(&f.r, w, &by);
+    open_eval(&f, 8 << 20);
+    read_ok(&f, given, 0, want, sizeof want);
+    assert_memory_equal(codes, want, sizeof want);
+    const uint32_t plain = recipe_quantize(&f.r, w, &q, PART_CODES);
+    read_ok(&f, plain, 0, want, sizeof want);
+    assert_memory_not_equal(codes, want, sizeof want); // some were enlarged
+    close_all(&f);
+  }
+}
+
 // A budget of what is wanted is one read, without a cache; with less there are more, and it is not said to be wanted.
 static void test_wanted(void **state) {
   (void)state;
   static const int64_t dims[] = {ROWS_MOST, COLUMNS_MOST};
-  static const uint32_t turned[] = {1, 0};
+  static const int64_t turned[] = {1, 0};
   static const struct {
     uint32_t axis;
     enum dtype type;
@@ -564,7 +621,8 @@ static void test_wanted(void **state) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     struct fixture f;
     begin(&f);
-    const struct recipe_quantization q = linear(rows[i].type, rows[i].type != DTYPE_UINT8, rows[i].axis);
+    const struct recipe_quantization q =
+        linear(rows[i].type, rows[i].type != DTYPE_UINT8, rows[i].axis);
     uint32_t w = weight_in_memory(&f, dims);
     const uint64_t all = f.io.memory_bytes;
     if (rows[i].turns) w = recipe_transpose(&f.r, w, turned);
@@ -666,6 +724,7 @@ int main(void) {
       cmocka_unit_test(test_what_is_refused),
       cmocka_unit_test(test_memory_does_not_show),
       cmocka_unit_test(test_reads),
+      cmocka_unit_test(test_reads_by_roomy_scales),
       cmocka_unit_test(test_wanted),
       cmocka_unit_test(test_panels_do_not_show),
   };

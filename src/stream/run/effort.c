@@ -163,8 +163,8 @@ static int by_operand(const void *a, const void *b) {
 // Does such a look come before these codes? Blocks that are long may have one or not.
 static bool has_look(const struct recipes *r, uint32_t id) {
   enum { LONG = 1 << 12 };
-  struct recipe_quantization found;
-  if (recipe_quantize_linear_found(r, id, &found)) return found.block == 0;
+  const uint32_t found = recipe_quantize_linear_scales(r, id);
+  if (found != NO_ID) return recipe_quantization_of(r, found).block == 0;
   if (!recipe_quantizes(r, id) || recipe_part_of(r, id) != PART_CODES) return false;
   const struct recipe_quantization q = recipe_quantization_of(r, id);
   const bool affine =

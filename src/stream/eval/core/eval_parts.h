@@ -127,7 +127,7 @@ struct eval_once {
   uint64_t next;
 };
 
-// A stretch of a recipe's elements that lies in memory for a while (eval_measure.c).
+// A stretch of a recipe's elements that lies in memory for a while (eval_measure.c; eval_linear.c).
 struct eval_hold {
   uint32_t of;
   uint64_t first, count; // 0: nothing is held
@@ -167,7 +167,8 @@ struct eval {
   struct eval_stripe_box *boxes; // EVAL_BOXES
   struct eval_task task;         // the last one begun
   struct eval_once once;         // of that task
-  struct eval_hold hold;
+  struct eval_hold hold;  // of an operand
+  struct eval_hold found; // of scales, while others are made of them
   struct eval_cache *cache; // shared with other evaluators, or NULL
   struct eval_go_on go_on;
   struct eval_stream streams[EVAL_STREAMS];

@@ -19,7 +19,8 @@
 //   │ scales │ zeros │ tile │ kept … │
 //
 // Scales that come of a look at the operand itself (FORMAT_LINEAR by tensor or channel) are not asked for, but found
-// here, so that what is looked at can be kept (eval_kept.h). Where channels lie one behind the other the window is as
+// here, so that what is looked at can be kept (eval_kept.h); scales that are made of such ones, element by element, are
+// asked for with these at hand. Where channels lie one behind the other the window is as
 // many of them as can be kept, so that all is read once, whatever its size:
 //
 //   operand   │ channel │ channel │ channel │ channel │ …
@@ -72,6 +73,7 @@ struct linear {
   struct eval_kept given;           // elements, where scales are given,
   struct eval_linear_ranges ranges; // else what is found with them
   bool found, zeros_found;
+  uint32_t source; // the scales that are found, or NO_ID
   uint64_t next; // element whose code comes next
   struct err *err;
 };
@@ -94,27 +96,46 @@ static bool are_nothing(const struct recipes *r, uint32_t zeros) {
   return x->kind == RECIPE_FILL && r->bytes[x->at] == 0 && r->bytes[x->at + width - 1] == 0;
 }
 
-// Do the scales come of a look at the operand as it is?
-static bool is_found(const struct recipes *r, uint32_t id, struct recipe_quantization *q) {
+// The scales that come of a look at the operand as it is: those of the codes, or what these are made of. NO_ID: there
+// are none.
+static uint32_t found_scales(const struct recipes *r, uint32_t id, struct recipe_quantization *q) {
   const struct recipe_linear to = recipe_quantize_linear_of(r, id);
-  if (!recipe_quantize_linear_found(r, id, q) || to.block > 0 || q->block > 0) return false;
-  const uint32_t scales = recipe_unmoved(r, to.scales);
-  return q->axis == to.axis && r->args[r->rows[scales].args] == r->args[r->rows[id].args];
+  const uint32_t found = recipe_quantize_linear_scales(r, id);
+  if (found == NO_ID || to.block > 0) return NO_ID;
+  *q = recipe_quantization_of(r, found);
+  const bool same = r->args[r->rows[found].args] == r->args[r->rows[id].args];
+  return same && q->axis == to.axis && q->block == 0 ? found : NO_ID;
+}
+
+// Boxes of scales that are made of found ones, which need none while they are at hand.
+static uint32_t boxes_of_scales(const struct eval *ev, uint32_t id, uint32_t found,
+                                uint32_t *left) {
+  const struct recipe *x = &ev->r->rows[id];
+  uint32_t n = 0;
+  if (id == found || *left == 0) return 0;
+  if (x->kind != RECIPE_MAP && x->kind != RECIPE_CAST && x->kind != RECIPE_RESHAPE)
+    return eval_boxes_at_once(ev, id, left);
+  --*left;
+  for (uint32_t i = 0; i < x->n_args; i++)
+    n += boxes_of_scales(ev, ev->r->args[x->args + i], found, left);
+  return n;
 }
 
 uint32_t eval_linear_boxes(const struct eval *ev, uint32_t id, uint32_t *left) {
   const struct recipes *r = ev->r;
   const uint32_t of = r->args[r->rows[id].args], zeros = recipe_quantize_linear_of(r, id).zeros;
   struct recipe_quantization q;
-  if (!is_found(r, id, &q)) return 1 + eval_boxes_of_operands(ev, id, left);
+  const uint32_t found = found_scales(r, id, &q);
+  if (found == NO_ID) return 1 + eval_boxes_of_operands(ev, id, left);
   uint32_t n = 1 + eval_boxes_at_once(ev, of, left);
+  n += boxes_of_scales(ev, recipe_quantize_linear_of(r, id).scales, found, left);
   if (zeros != NO_ID && !are_found(r, zeros, of, &q)) n += eval_boxes_at_once(ev, zeros, left);
   return n;
 }
 
 uint64_t eval_linear_wanted(const struct recipes *r, uint32_t id) {
   struct recipe_quantization q;
-  if (r->rows[id].kind != RECIPE_QUANTIZE_LINEAR || !is_found(r, id, &q)) return 0;
+  if (r->rows[id].kind != RECIPE_QUANTIZE_LINEAR || found_scales(r, id, &q) == NO_ID) return 0;
   const uint32_t of = r->args[r->rows[id].args], scales = recipe_quantize_linear_of(r, id).scales;
   const bool together = q.axis == RECIPE_PER_TENSOR || q.axis > 0;
   const uint64_t channels = max_u64(r->rows[scales].count, 1);
@@ -135,7 +156,8 @@ static void linear_of(struct eval_task *t, uint32_t id, struct linear *z) {
   z->out_width = eval_width(r, id);
   struct recipe_quantization q;
   if (z->q.zeros != NO_ID && are_nothing(r, z->q.zeros)) z->q.zeros = NO_ID;
-  z->found = is_found(r, id, &q);
+  z->source = found_scales(r, id, &q);
+  z->found = z->source != NO_ID;
   z->zeros_found = z->found && z->q.zeros != NO_ID && are_found(r, z->q.zeros, z->of, &q);
   z->k = z->found ? &z->ranges.k : &z->given;
   if (z->found)
@@ -239,14 +261,23 @@ static int look_at(struct linear *z, uint64_t at, uint64_t n, uint64_t keep) {
   struct eval_linear_ranges *x = &z->ranges;
   w->have = 0;
   if (eval_linear_ranges_find(x, at, at + n, keep, z->err) != 0) return -1;
+  uint8_t *found = (uint8_t *)x->pairs, *next = found; // a scale takes the place of its pair, or one before
   for (uint64_t i = 0; i < n; i++) {
     struct eval_linear_grid g;
     if (eval_linear_ranges_grid(x, at + i, &g, z->err) != 0) return -1;
     z->scales[i] = (float)g.scale;
     z->zeros[i] = (float)g.zero;
+    next += eval_linear_put(&x->q, x->type, PART_SCALES, &g, next);
+  }
+  w->at = at;
+  if (recipe_unmoved(z->t->r, z->q.scales) != z->source) {
+    const struct eval_hold before = z->t->ev->found;
+    z->t->ev->found = (struct eval_hold){.of = z->source, .first = at, .count = n, .at = found};
+    const int failed = read_scales(z, at, 0, n);
+    z->t->ev->found = before;
+    if (failed || check_scales(z, at, (size_t)n) != 0) return -1;
   }
   if (z->q.zeros != NO_ID && !z->zeros_found && read_zeros(z, at, n) != 0) return -1;
-  w->at = at;
   w->have = n;
   return 0;
 }
@@ -461,7 +492,7 @@ static uint64_t panel_columns(const struct linear *z) {
 uint64_t eval_linear_line(const struct recipes *r, uint32_t id) {
   struct recipe_quantization q;
   const struct recipe *x = &r->rows[id];
-  if (x->kind != RECIPE_QUANTIZE_LINEAR || !is_found(r, id, &q)) return 0;
+  if (x->kind != RECIPE_QUANTIZE_LINEAR || found_scales(r, id, &q) == NO_ID) return 0;
   if (q.axis == RECIPE_PER_TENSOR || q.axis + 1 < x->rank) return 0;
   const uint64_t columns = (uint64_t)recipe_dims(r, id)[q.axis];
   return columns >= EVAL_PIECE && columns < x->count ? columns : 0;
