@@ -171,7 +171,8 @@ struct pass_option {
   const char *offers;
   // The member of the pass's options that takes the value (PASS_MEMBER): a bool of a FLAG, a
   // uint32_t, uint64_t or int64_t of COUNT and NUMBER, a const char * of a TEXT, for a CHOICE an enum
-  // or uint32_t (the position of its word) or, of two words, a bool. Without a value it stays zero.
+  // or uint32_t (the position of its word) or, of two words, a bool; of one word a bool that it is given.
+  // Without a value it stays zero.
   size_t at, bytes;
   // For what a member cannot say (lists, words with a form): fills what it will of the options, which
   // has the rows before this one read; called without a value too. Words live as long as *a.

@@ -294,6 +294,15 @@ bool recipe_has_dims(const struct recipes *r, uint32_t id, const int64_t *dims, 
          (rank == 0 || memcmp(recipe_dims(r, id), dims, rank * sizeof *dims) == 0);
 }
 
+struct recipe_around recipe_around(const struct recipes *r, uint32_t id, uint32_t axis) {
+  const int64_t *dims = recipe_dims(r, id);
+  struct recipe_around a = {1, 1, 1};
+  assert(axis < r->rows[id].rank);
+  for (uint32_t i = 0; i < r->rows[id].rank; i++)
+    *(i < axis ? &a.outer : i == axis ? &a.n : &a.inner) *= (uint64_t)dims[i];
+  return a;
+}
+
 void recipe_rows_set_dims(struct recipe_asked *x, const int64_t *dims, uint32_t rank) {
   assert(rank <= RECIPE_MAX_RANK);
   x->rank = rank;

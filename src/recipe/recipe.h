@@ -89,6 +89,12 @@ static inline const int64_t *recipe_dims(const struct recipes *r, uint32_t id) {
 
 bool recipe_has_dims(const struct recipes *r, uint32_t id, const int64_t *dims, uint32_t rank);
 
+// The elements as [outer, n, inner] around an axis.
+struct recipe_around {
+  uint64_t outer, n, inner;
+};
+struct recipe_around recipe_around(const struct recipes *r, uint32_t id, uint32_t axis);
+
 // What is below reshapes and transposes: the recipe that made the elements.
 uint32_t recipe_unmoved(const struct recipes *r, uint32_t id);
 

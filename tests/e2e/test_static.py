@@ -10,6 +10,7 @@ import json
 import os
 import random
 import re
+import subprocess
 
 import numpy as np
 import onnx
@@ -19,6 +20,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantFormat
 
 import int8_models
+from conftest import built_tool
 from quantized_alike import alike
 from static_pair import Setup, flags, theirs
 
@@ -678,21 +680,38 @@ def test_a_weight_that_is_not_finite_is_refused_alike(weir, tmp_path, words, bad
     assert "'wv' matches no weight and no node" in weir(command, *given, "--exclude", "w", "--exclude", "wv").err
 
 
-def test_twenty_thousand_weights(weir, tmp_path):
-    """Of nodes that share a bias: a look at all others for each of them would be 400 million."""
-    n = 20000
+def chain_of_gemms(folder, n):
+    """n weights, one bias for all, and ranges of what is between: the model and its ranges."""
     inits = [numpy_helper.from_array(numbers(4, 4), f"w{i}") for i in range(n)] + [numpy_helper.from_array(numbers(4), "b")]
-    nodes = [helper.make_node("Gemm", [f"t{i}", f"w{i}", "b"], [f"t{i + 1}"], f"n{i}") for i in range(n)]
+    nodes = [helper.make_node("Gemm", [f"t{i}", f"w{i}", "b"], [f"t{i + 1}"], f"n{i}" if i % 2 else "") for i in range(n)]
     ends = [helper.make_tensor_value_info(name, FLOAT, [2, 4]) for name in ("t0", f"t{n}")]
     graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], inits)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / f"{n}.onnx")
     array = lambda x: {"data": [float(x)], "dtype": "float32", "CLS": "numpy.array"}  # noqa: E731
     data = {f"t{i}": {"lowest": array(-1), "highest": array(1), "CLS": "TensorData"} for i in range(n + 1)}
-    (tmp_path / "c.json").write_text(json.dumps({
+    (folder / f"{n}.json").write_text(json.dumps({
         "CLS": "TensorsData", "data": data, "smooth_quant": False,
         "calibration_method": {"CLS": "CalibrationMethod", "value": "CalibrationMethod.MinMax"}}))  # fmt: skip
-    done = weir("static", tmp_path / "m.onnx", tmp_path / "o.onnx", "--ranges", tmp_path / "c.json", "--dry-run")
-    assert f"{n} weights quantized to int8 by channel" in done.out
+    return folder / f"{n}.onnx", folder / f"{n}.json"
+
+
+@pytest.mark.parametrize("words", ["static", "static --dedicated-qdq-pair", "static --format qoperator", "static --compat onnxruntime",
+                                   "static --compat onnxruntime --format qoperator", "dynamic --form integer", "dynamic --form fused"])
+def test_twice_the_weights_take_twice_the_steps(tmp_path, words):
+    """Of nodes that share a bias: a look at all others for each of them would be four times as many. Steps are basic blocks of the
+    passes of int8, counted; where nothing is quantized they are fewer."""
+    steps = {}
+    for n in (500, 1000):
+        model, ranges = chain_of_gemms(tmp_path, n)
+        for more in ("", "--exclude *"):
+            command, *others = f"{words} {more}".split()
+            given = ["--ranges", ranges] if command == "static" else []
+            told = tmp_path / "steps"
+            subprocess.run([built_tool("weir-steps"), command, model, tmp_path / "o.onnx", "--dry-run", "--quiet", *given, *others],
+                           env={**os.environ, "WEIR_STEPS": str(told)}, check=True, capture_output=True)  # fmt: skip
+            steps[n, more] = int(told.read_text())
+    assert 0 < steps[500, "--exclude *"] < steps[500, ""], steps
+    assert steps[1000, ""] < 2.3 * steps[500, ""], steps
 
 
 def test_given_zero_points_are_refused_in_either_form(weir, tmp_path):

@@ -1,6 +1,7 @@
 // Files of ranges of all three forms, from arbitrary bytes: what is read is whole and in bounds, and comes back the same when it is
 // written.
 #include "ranges.h"
+#include "taken_text.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,18 +10,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void demand(int holds) {
   if (!holds) abort();
-}
-
-struct text {
-  TABLE_BIG(char, at);
-};
-
-static int put(void *ctx, struct span piece) {
-  struct text *t = ctx;
-  TABLE_ROOM(t, at, piece.n);
-  memcpy(t->at + t->n_at, piece.at, piece.n);
-  t->n_at += piece.n;
-  return 0;
 }
 
 static void check_floats(const float *x, uint32_t n) {
@@ -45,9 +34,9 @@ static void check(const struct ranges *r) {
   }
 }
 
-static struct text written(const struct ranges *r) {
-  struct text t = {0};
-  demand(ranges_write(r, put, &t) == 0);
+static struct taken_text written(const struct ranges *r) {
+  struct taken_text t = {0};
+  demand(ranges_write(r, taken_text_put, &t) == 0);
   return t;
 }
 
@@ -59,13 +48,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     demand(err.kind == ERR_MODEL && err.msg[0]);
   } else {
     check(&r);
-    struct text t = written(&r), cache = {0};
+    struct taken_text t = written(&r), cache = {0};
     ranges_init(&again);
     err = (struct err){0};
     demand(ranges_parse(&again, span_of(t.at, t.n_at), "again", &err) == 0);
-    struct text same = written(&again);
+    struct taken_text same = written(&again);
     demand(t.n_at == same.n_at && memcmp(t.at, same.at, t.n_at) == 0);
-    demand(ranges_write_cache(&r, put, &cache) == 0);
+    demand(ranges_write_cache(&r, taken_text_put, &cache) == 0);
     TABLE_FREE(&t, at);
     TABLE_FREE(&same, at);
     TABLE_FREE(&cache, at);

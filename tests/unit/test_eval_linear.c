@@ -213,6 +213,36 @@ static void test_halves(void **state) {
   }
 }
 
+struct half_channel_row {
+  uint32_t column;
+  bool reduced;
+  uint32_t scale;
+  int32_t codes[ROWS];
+};
+static const struct half_channel_row half_channels[] = {
+#define LINEAR_HALF_CHANNEL(column, reduced, scale, ...) {column, reduced, scale, {__VA_ARGS__}},
+#include "linear_golden.def"
+};
+
+static void test_columns_of_halves(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof half_channels / sizeof *half_channels; i++) {
+    const struct half_channel_row *row = &half_channels[i];
+    struct fixture f;
+    begin(&f);
+    struct recipe_quantization q = linear(DTYPE_INT8, true, 1);
+    q.reduced = row->reduced;
+    const struct part_ids p = parts_of(&f, recipe_cast(&f.r, the_weight(&f), DTYPE_FLOAT16), &q);
+    open_eval(&f, EVAL_BUDGET_MIN);
+    assert_int_equal(f.r.rows[p.scales].dtype, DTYPE_FLOAT16);
+    assert_int_equal(read_bits(&f, p.scales, row->column), row->scale);
+    assert_int_equal(read_code(&f, p.zeros, row->column), 0);
+    for (uint32_t k = 0; k < ROWS; k++)
+      assert_int_equal(read_code(&f, p.codes, k * COLUMNS + row->column), row->codes[k]);
+    close_all(&f);
+  }
+}
+
 struct block_row {
   enum dtype type;
   bool symmetric;
@@ -716,6 +746,7 @@ int main(void) {
       cmocka_unit_test(test_tensors),
       cmocka_unit_test(test_channels),
       cmocka_unit_test(test_halves),
+      cmocka_unit_test(test_columns_of_halves),
       cmocka_unit_test(test_blocks),
       cmocka_unit_test(test_float8),
       cmocka_unit_test(test_deviations),

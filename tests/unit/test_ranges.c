@@ -3,6 +3,7 @@
 #include "range_method.h"
 #include "range_numpy.h"
 #include "ranges_in.h"
+#include "taken_text.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -17,18 +18,6 @@
 // clang-format on
 
 // ---- the form ----------------------------------------------------------------------------------
-
-struct text {
-  TABLE_BIG(char, at);
-};
-
-static int put(void *ctx, struct span piece) {
-  struct text *t = ctx;
-  TABLE_ROOM(t, at, piece.n);
-  memcpy(t->at + t->n_at, piece.at, piece.n);
-  t->n_at += piece.n;
-  return 0;
-}
 
 static struct ranges_value *add(struct ranges *r, const char *name, enum dtype type, double least,
                                 double most) {
@@ -82,9 +71,9 @@ static void fill(struct ranges *r) {
   add(r, "table", DTYPE_UNDEFINED, 0, 0);
 }
 
-static struct text written(const struct ranges *r) {
-  struct text t = {0};
-  assert_int_equal(ranges_write(r, put, &t), 0);
+static struct taken_text written(const struct ranges *r) {
+  struct taken_text t = {0};
+  assert_int_equal(ranges_write(r, taken_text_put, &t), 0);
   return t;
 }
 
@@ -93,10 +82,10 @@ static void test_there_and_back(void **state) {
   struct ranges r, back;
   struct err err = {0};
   fill(&r);
-  struct text t = written(&r);
+  struct taken_text t = written(&r);
   ranges_init(&back);
   if (ranges_parse(&back, span_of(t.at, t.n_at), "r.jsonl", &err)) fail_msg("%s", err.msg);
-  struct text again = written(&back);
+  struct taken_text again = written(&back);
   assert_int_equal(again.n_at, t.n_at);
   assert_memory_equal(again.at, t.at, t.n_at);
   uint8_t sum[DIGEST_BYTES];
@@ -162,22 +151,22 @@ static void check_refused(const char *text, size_t n, const char *says) {
 }
 
 // A line behind the head, with the end that belongs to both.
-static struct text with_line(const char *line) {
-  struct text t = {0};
+static struct taken_text with_line(const char *line) {
+  struct taken_text t = {0};
   uint8_t sum[DIGEST_BYTES];
   char hex[DIGEST_HEX], end[128];
-  put(&t, span_str(head));
-  put(&t, span_str(line));
-  put(&t, span_str("\n"));
+  taken_text_put(&t, span_str(head));
+  taken_text_put(&t, span_str(line));
+  taken_text_put(&t, span_str("\n"));
   digest_of(t.at, t.n_at, sum);
   hex_encode(sum, sizeof sum, hex);
   snprintf(end, sizeof end, "{\"end\":1,\"sha256\":\"%s\"}\n", hex);
-  put(&t, span_str(end));
+  taken_text_put(&t, span_str(end));
   return t;
 }
 
 static void refuse_line(const char *line, const char *says) {
-  struct text t = with_line(line);
+  struct taken_text t = with_line(line);
   check_refused(t.at, t.n_at, says);
   TABLE_FREE(&t, at);
 }
@@ -257,7 +246,7 @@ static void test_values_that_are_none(void **state) {
     refuse_line(rows[i][0], rows[i][1]);
   refuse_line(VALUE "}\n" VALUE "}", "there twice"); // the second line
   // The control arm: what they are made of is taken.
-  struct text t = with_line(GRAM("5", "1048376", "200"));
+  struct taken_text t = with_line(GRAM("5", "1048376", "200"));
   struct ranges r;
   struct err err = {0};
   ranges_init(&r);
@@ -272,7 +261,7 @@ static void test_cut_and_changed(void **state) {
   struct ranges r;
   struct err err;
   fill(&r);
-  struct text t = written(&r);
+  struct taken_text t = written(&r);
   ranges_free(&r);
   for (size_t n = 0; n < t.n_at; n++)
     check_refused(t.at, n, "");
@@ -287,7 +276,7 @@ static void test_cut_and_changed(void **state) {
     t.at[i] = was;
   }
   check_refused("", 0, "empty");
-  put(&t, span_str("{}\n"));
+  taken_text_put(&t, span_str("{}\n"));
   check_refused(t.at, t.n_at, "behind the last one");
   TABLE_FREE(&t, at);
   static const char newer[] = "{\"weir_ranges\":2}\n";
@@ -299,7 +288,7 @@ static void test_companion(void **state) {
   char folder[] = "/tmp/weir-test-ranges-XXXXXX", path[64], data[64];
   struct ranges r;
   struct err err = {0};
-  struct text t = with_line(VALUE "}");
+  struct taken_text t = with_line(VALUE "}");
   assert_non_null(mkdtemp(folder));
   snprintf(path, sizeof path, "%s/r.jsonl", folder);
   snprintf(data, sizeof data, "%s/r.jsonl.data", folder);
@@ -424,7 +413,7 @@ static void test_cache_is_written(void **state) {
   (void)state;
   struct ranges r, back;
   struct err err = {0};
-  struct text t = {0};
+  struct taken_text t = {0};
   ranges_init(&r);
   r.method = RANGES_DISTRIBUTION;
   struct ranges_value *v = add(&r, "x", DTYPE_FLOAT16, -1.5, 0x1.554p-2);
@@ -433,7 +422,7 @@ static void test_cache_is_written(void **state) {
   v->deviation = 0.5;
   v->histogram = (struct ranges_histogram){4, false, -2, 2, counts};
   add(&r, "y", DTYPE_FLOAT, (double)-0.1f, (double)0.1f);
-  assert_int_equal(ranges_write_cache(&r, put, &t), 0);
+  assert_int_equal(ranges_write_cache(&r, taken_text_put, &t), 0);
   ranges_init(&back);
   if (ranges_parse(&back, span_of(t.at, t.n_at), "c", &err)) fail_msg("%s", err.msg);
   assert_int_equal(back.method, RANGES_DISTRIBUTION);

@@ -261,7 +261,10 @@ void pass_values_start(struct pass_values *v, const struct pass *pass, struct ar
 
 static void set_member(const struct pass_option *row, const struct pass_value *v,
                        uint8_t *options) {
-  const uint64_t number = row->kind == PASS_CHOICE ? v->choice : v->number;
+  const bool alone = row->kind == PASS_CHOICE && !strchr(row->metavar, '|');
+  const uint64_t number = alone                      ? v->text != NULL
+                          : row->kind == PASS_CHOICE ? v->choice
+                                                     : v->number;
   const uint32_t half = (uint32_t)number; // below 2^31
   const bool flag = number != 0;
   const void *from = row->bytes == sizeof flag   ? (const void *)&flag

@@ -117,12 +117,6 @@ static int read_overrides(const struct pass_value *v, void *with, struct arena *
   return 0;
 }
 
-static int read_compat(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
-  (void)a, (void)err;
-  ((struct dynamic_options *)with)->compat = v->text != NULL;
-  return 0;
-}
-
 static int read_symmetric(const struct pass_value *v, void *with, struct arena *a,
                           struct err *err) {
   (void)a, (void)err;
@@ -220,7 +214,7 @@ static const struct pass_option options[] = {
     [COMPAT] = {"compat", PASS_CHOICE, "onnxruntime", NULL,
                 "make what onnxruntime's quantize_dynamic makes, byte for byte wherever that is "
                 "valid, with its defaults and its options, which follow",
-                .read = read_compat},
+                PASS_MEMBER(dynamic_options, compat)},
     [FIRST_THEIRS] = {"per-channel", PASS_FLAG, NULL, NULL, "a scale for each channel of a weight",
                       PASS_MEMBER(dynamic_options, per_channel), THEIRS},
     {"nodes-to-quantize", PASS_LIST, "NAME", NULL, "only nodes of these names", .read = read_only,

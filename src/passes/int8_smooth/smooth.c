@@ -319,12 +319,6 @@ static int read_alpha(const struct pass_value *v, void *with, struct arena *a, s
   return err_hint(err, "0.5 shares evenly; 'auto' looks for the best one of every value");
 }
 
-static int read_compat(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
-  (void)a, (void)err;
-  ((struct smooth_options *)with)->compat = v->text != NULL;
-  return 0;
-}
-
 static const struct pass_option smooth_rows[] = {
     {"ranges", PASS_TEXT, "RANGES", NULL,
      "what calibration found of the model's values, by channel: a file of 'weir calibrate "
@@ -340,7 +334,7 @@ static const struct pass_option smooth_rows[] = {
     {"compat", PASS_CHOICE, "onnxruntime", NULL,
      "make what SmoothQuant of onnxruntime and Neural Compressor makes: scales of each node, its "
      "names, dead channels as they come",
-     .read = read_compat},
+     PASS_MEMBER(smooth_options, compat)},
     NAME_FILTER_ROWS,
 };
 

@@ -66,12 +66,6 @@ static int read_no_output(const struct pass_value *v, void *with, struct arena *
   return 0;
 }
 
-static int read_compat(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
-  (void)a, (void)err;
-  ((struct static_options *)with)->compat = v->text != NULL;
-  return 0;
-}
-
 // Stands behind --per-tensor and --compat.
 static int read_per_channel(const struct pass_value *v, void *with, struct arena *a,
                             struct err *err) {
@@ -172,7 +166,7 @@ static const struct pass_option options[] = {
                 "make what onnxruntime's quantize_static makes, byte for byte wherever that is "
                 "valid, with its defaults: int8 activations, one scale for each weight, all "
                 "operators",
-                .read = read_compat},
+                PASS_MEMBER(static_options, compat)},
     [PER_CHANNEL] = {"per-channel", PASS_FLAG, NULL, NULL,
                      "a scale for each output channel of a weight, with --compat too",
                      .read = read_per_channel},

@@ -26,12 +26,6 @@ static int read_weight_type(const struct pass_value *v, void *with, struct arena
   return 0;
 }
 
-static int read_compat(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
-  (void)a, (void)err;
-  ((struct shrink_options *)with)->compat = v->text != NULL;
-  return 0;
-}
-
 static const struct pass_option options[] = {
     [METHOD] =
         {"method", PASS_CHOICE, "integer_weights|float_weights|f16_to_f32|integer_activations",
@@ -68,7 +62,7 @@ static const struct pass_option options[] = {
     [COMPAT] = {"compat", PASS_CHOICE, "onnxruntime", NULL,
                 "for integer_activations: what ONNX Shrink Ray makes by onnxruntime's "
                 "quantize_dynamic",
-                .read = read_compat, .only_with = "method=integer_activations", .later = true},
+                PASS_MEMBER(shrink_options, compat), .only_with = "method=integer_activations", .later = true},
 };
 
 // onnx_shrink_ray's weights are uint8 where onnxruntime's are int8.

@@ -25,16 +25,14 @@ struct pick {
 static void pick_of(struct eval_task *t, uint32_t id, struct pick *p) {
   const struct recipes *r = t->r;
   const uint32_t *of = r->args + r->rows[id].args, axis = recipe_axis_of(r, id);
-  const int64_t *dims = recipe_dims(r, of[0]);
+  const struct recipe_around x = recipe_around(r, of[0], axis);
   *p = (struct pick){.of = of[0],
                      .by = of[1],
                      .width = eval_width(r, id),
-                     .n = (uint64_t)dims[axis],
+                     .n = x.n,
                      .m = r->rows[of[1]].count,
-                     .inner = 1,
+                     .inner = x.inner,
                      .list = (int64_t *)(void *)eval_scratch(t->ev)};
-  for (uint32_t i = axis + 1; i < r->rows[of[0]].rank; i++)
-    p->inner *= (uint64_t)dims[i];
 }
 
 static int read_list(struct eval_task *t, struct pick *p, uint64_t i, struct err *err) {

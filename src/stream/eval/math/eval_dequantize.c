@@ -18,20 +18,13 @@ enum { SCALES, ZEROS, PARTS };
 
 static void spread_of(const struct recipes *r, uint32_t id, uint32_t of,
                       const struct recipe_dequantization *q, struct eval_spread *s) {
-  const struct recipe *x = &r->rows[id];
-  const int64_t *dims = recipe_dims(r, id);
   *s = (struct eval_spread){.of = of, .width = of == NO_ID ? 0 : eval_width(r, of)};
   if (of == NO_ID || q->axis == RECIPE_PER_TENSOR) return;
-  uint64_t outer = 1, inner = 1;
-  for (uint32_t i = 0; i < x->rank; i++) {
-    if (i < q->axis) outer *= (uint64_t)dims[i];
-    if (i > q->axis) inner *= (uint64_t)dims[i];
-  }
-  const uint64_t n = (uint64_t)dims[q->axis];
-  const uint64_t blocks = q->block ? (n + q->block - 1) / q->block : 0;
-  eval_spread_axis(s, outer, 1, blocks * inner);
-  eval_spread_axis(s, n, q->block ? q->block : 1, q->block ? inner : 1);
-  eval_spread_axis(s, inner, 1, q->block ? 1 : 0);
+  const struct recipe_around x = recipe_around(r, id, q->axis);
+  const uint64_t blocks = q->block ? (x.n + q->block - 1) / q->block : 0;
+  eval_spread_axis(s, x.outer, 1, blocks * x.inner);
+  eval_spread_axis(s, x.n, q->block ? q->block : 1, q->block ? x.inner : 1);
+  eval_spread_axis(s, x.inner, 1, q->block ? 1 : 0);
 }
 
 // Sets *operand to what falls on elements [first, first + n).

@@ -72,9 +72,9 @@ static void affine_of(struct eval_task *t, struct eval_stripe_box *b, struct aff
     z->inner = max_u64(x->count, 1);
     return;
   }
-  z->channels = (uint64_t)recipe_dims(r, z->of)[z->q.axis];
-  for (uint32_t i = z->q.axis + 1; i < x->rank; i++)
-    z->inner *= (uint64_t)recipe_dims(r, z->of)[i];
+  const struct recipe_around a = recipe_around(r, z->of, z->q.axis);
+  z->channels = a.n;
+  z->inner = a.inner;
 }
 
 // ---- chunks ------------------------------------------------------------------------------------

@@ -18,10 +18,6 @@
 
 enum { PIECE = EVAL_PAIRS, SMALL_BOX = 16 << 10 };
 
-struct pair {
-  float lo, hi;
-};
-
 struct linear_blocks {
   struct eval_task *t;
   uint32_t of;
@@ -29,10 +25,10 @@ struct linear_blocks {
   enum recipe_part part;
   enum dtype type; // of the operand
   uint32_t width;
-  uint64_t outer, k, inner, blocks, lines;
+  uint64_t k, inner, blocks, lines;
   struct eval_cache_key key; // units: lines
   float *lo, *hi;            // `room` cells
-  struct pair *pairs;
+  struct eval_linear_pair *pairs;
   uint64_t room;
   uint8_t *tile;
   uint64_t tile_elements;
@@ -44,34 +40,28 @@ static void blocks_of(struct eval_task *t, uint32_t id, struct linear_blocks *z)
   *z = (struct linear_blocks){.t = t,
                               .of = r->args[r->rows[id].args],
                               .q = recipe_quantization_of(r, id),
-                              .part = recipe_part_of(r, id),
-                              .outer = 1,
-                              .inner = 1};
-  const struct recipe *x = &r->rows[z->of];
-  const int64_t *dims = recipe_dims(r, z->of);
-  z->type = (enum dtype)x->dtype;
+                              .part = recipe_part_of(r, id)};
+  const struct recipe_around x = recipe_around(r, z->of, z->q.axis);
+  z->type = (enum dtype)r->rows[z->of].dtype;
   z->width = dtype_bits(z->type) / 8;
-  z->k = (uint64_t)dims[z->q.axis];
-  for (uint32_t i = 0; i < x->rank; i++) {
-    if (i < z->q.axis) z->outer *= (uint64_t)dims[i];
-    if (i > z->q.axis) z->inner *= (uint64_t)dims[i];
-  }
+  z->k = x.n;
+  z->inner = x.inner;
   z->blocks = (z->k - 1) / z->q.block + 1;
-  z->lines = z->outer * z->blocks;
-  const uint64_t bytes = z->inner * sizeof(struct pair);
+  z->lines = x.outer * z->blocks;
+  const uint64_t bytes = z->inner * sizeof *z->pairs;
   z->key = (struct eval_cache_key){.of = z->of, .q = z->q, .units = z->lines};
   z->key.bytes[0] = bytes <= UINT32_MAX ? (uint32_t)bytes : 0;
 }
 
 // A small box has room for the ranges only.
 static void share_box(struct linear_blocks *z, struct eval_stripe_box *b) {
-  const uint64_t all = z->t->ev->box_bytes, each = 2 * sizeof(float) + sizeof(struct pair);
+  const uint64_t all = z->t->ev->box_bytes, each = EVAL_LINEAR_CHANNEL;
   const bool small = all < SMALL_BOX;
   z->room = (small ? all : all / 2) / each;
   assert(z->room > 0);
   z->lo = (float *)(void *)b->data;
   z->hi = z->lo + z->room;
-  z->pairs = (struct pair *)(void *)(z->hi + z->room);
+  z->pairs = (struct eval_linear_pair *)(void *)(z->hi + z->room);
   z->tile = small ? eval_scratch(z->t->ev) : (uint8_t *)(z->pairs + z->room);
   z->tile_elements = (small ? EVAL_SCRATCH_BYTES : all - z->room * each) / z->width;
 }
@@ -110,6 +100,11 @@ static bool join_row(const struct linear_blocks *z, uint64_t cell, const uint8_t
   return finite;
 }
 
+static void set_pairs(const struct linear_blocks *z, uint64_t n) {
+  for (uint64_t i = 0; i < n; i++)
+    z->pairs[i] = (struct eval_linear_pair){z->lo[i], z->hi[i]};
+}
+
 static void begin_cells(const struct linear_blocks *z, uint64_t n) {
   for (uint64_t i = 0; i < n; i++) {
     z->lo[i] = FLT_MAX;
@@ -141,8 +136,7 @@ static int find_lines(struct linear_blocks *z, uint64_t line, uint64_t n) {
       const uint64_t at = start_of(z, line + i) + row * z->inner - first;
       if (!join_row(z, i * z->inner, z->tile + at * z->width, z->inner)) return not_finite(z);
     }
-  for (uint64_t i = 0; i < n * z->inner; i++)
-    z->pairs[i] = (struct pair){z->lo[i], z->hi[i]};
+  set_pairs(z, n * z->inner);
   eval_cache_put_units(z->t->ev->cache, &z->key, line, n, (const uint8_t *)z->pairs, NULL);
   return 0;
 }
@@ -170,8 +164,7 @@ static int find_pairs(struct linear_blocks *z, uint64_t first, uint64_t *n) {
   if (lines == 0) {
     *n = min_u64(min_u64(wanted, z->inner - cell), min_u64(z->room, z->tile_elements));
     if (find_some(z, line, cell, *n) != 0) return -1;
-    for (uint64_t i = 0; i < *n; i++)
-      z->pairs[i] = (struct pair){z->lo[i], z->hi[i]};
+    set_pairs(z, *n);
     return 0;
   }
   lines = min_u64(min_u64(lines, z->lines - line), (cell + wanted - 1) / z->inner + 1);
@@ -186,7 +179,7 @@ static int find_pairs(struct linear_blocks *z, uint64_t first, uint64_t *n) {
 static int put(struct linear_blocks *z, uint64_t n, uint8_t **out) {
   for (uint64_t i = 0; i < n; i++) {
     struct eval_linear_grid g;
-    const struct pair *p = &z->pairs[i];
+    const struct eval_linear_pair *p = &z->pairs[i];
     if (!eval_linear_grid_of(&z->q, z->type, (double)p->lo, (double)p->hi, &g)) {
       err_fill(z->err, ERR_FAIL,
                "a block of a weight ranges from %g to %g, which is too wide for "

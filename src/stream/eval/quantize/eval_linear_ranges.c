@@ -24,20 +24,16 @@ enum { CHUNK = EVAL_PAIRS, SMALL_BOX = 16 << 10 };
 void eval_linear_ranges_of(struct eval_linear_ranges *z, struct eval_task *t, uint32_t of,
                            const struct recipe_quantization *q) {
   const struct recipe *x = &t->r->rows[of];
-  const int64_t *dims = recipe_dims(t->r, of);
+  const struct recipe_around a = q->axis == RECIPE_PER_TENSOR
+                                     ? (struct recipe_around){1, 1, x->count}
+                                     : recipe_around(t->r, of, q->axis);
   *z = (struct eval_linear_ranges){.t = t,
                                    .q = *q,
                                    .type = (enum dtype)x->dtype,
                                    .count = x->count,
-                                   .outer = 1,
-                                   .channels = 1,
-                                   .inner = 1};
-  if (q->axis == RECIPE_PER_TENSOR) z->inner = x->count;
-  for (uint32_t i = 0; i < x->rank && q->axis != RECIPE_PER_TENSOR; i++) {
-    if (i < q->axis) z->outer *= (uint64_t)dims[i];
-    if (i == q->axis) z->channels = (uint64_t)dims[i];
-    if (i > q->axis) z->inner *= (uint64_t)dims[i];
-  }
+                                   .outer = a.outer,
+                                   .channels = a.n,
+                                   .inner = a.inner};
   z->key = (struct eval_cache_key){
       .of = of, .q = *q, .units = z->channels, .bytes = {sizeof(struct eval_linear_pair)}};
   eval_kept_of(&z->k, t, of);

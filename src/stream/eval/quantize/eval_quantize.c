@@ -44,18 +44,6 @@ static enum kernels_rule rule_of(enum recipe_format format) {
   }
 }
 
-// The operand's dims as [outer, k, inner] around the axis.
-static void fold_dims(const struct recipes *r, struct eval_quantize *z) {
-  const int64_t *dims = recipe_dims(r, z->of);
-  z->outer = z->inner = 1;
-  for (uint32_t i = 0; i < r->rows[z->of].rank; i++) {
-    const uint64_t n = (uint64_t)dims[i];
-    if (i < z->q.axis) z->outer *= n;
-    if (i == z->q.axis) z->k = n;
-    if (i > z->q.axis) z->inner *= n;
-  }
-}
-
 enum { BRIEF_ROWS = 64 };
 
 static void set_key(struct eval_quantize *z) {
@@ -82,7 +70,10 @@ void eval_quantize_of(const struct recipes *r, uint32_t id, struct eval_quantize
                               .q = recipe_quantization_of(r, id),
                               .part = recipe_part_of(r, id)};
   const struct recipe *x = &r->rows[z->of];
-  fold_dims(r, z);
+  const struct recipe_around a = recipe_around(r, z->of, z->q.axis);
+  z->outer = a.outer;
+  z->k = a.n;
+  z->inner = a.inner;
   z->type = (enum dtype)x->dtype;
   z->width = dtype_bits(z->type) / 8;
   z->direct = recipe_is_copy(r, z->of, &z->at);

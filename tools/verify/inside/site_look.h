@@ -1,0 +1,12 @@
+// One site looked at: run on both sides, compared, judged.
+#ifndef WEIR_SITE_LOOK_H
+#define WEIR_SITE_LOOK_H
+
+#include "site_run.h"
+
+// Says in *row (its end, figures, bounds and why, which lie in the arena of r->v->found) what came of site i. *a: for what is drawn
+// and what comes out. -1: no site can be looked at any more, as after a signal.
+int site_look(struct site_run *r, uint32_t i, struct verified_row *row, struct arena *a,
+              struct err *err);
+
+#endif

@@ -1,0 +1,63 @@
+// A run over the sites of an edited model: both sides, which sites are looked at, and what passes they come from.
+#ifndef WEIR_SITE_RUN_H
+#define WEIR_SITE_RUN_H
+
+#include "name_pattern.h"
+#include "part.h"
+#include "sites.h"
+#include "verify.h"
+
+enum { BEFORE, AFTER, SIDES };
+enum { SITE_PASSES = 16 };
+
+struct site_run {
+  struct verify *v;
+  const struct verify_edited *e;
+  struct infer *infer[SIDES];
+  struct draw *draw[SIDES];
+  struct draw *of_one[SIDES]; // with a batch of one, where `draw` has another; NULL: not wanted yet
+  struct part_cutter *cutter[SIDES];
+  struct sites sites;
+  struct arena arena; // of the sites
+  struct name_pattern pattern;
+  bool has_pattern;
+  uint64_t picked; // of the sites, this many, spread evenly; 0: all
+  uint64_t bytes_done, bytes_total;
+  uint64_t *all_done;     // of all processes; NULL: there is this one
+  bool alone;             // another one tells of progress
+  bool lacks_kernel;      // the runtime did, for the part that was run last
+  bool ended;             // the runtime died or hung with it
+  uint32_t n_ended;       // sites in a row of which that holds
+  const uint32_t *groups; // sites of these alone; NULL: of all
+  uint32_t n_groups;
+  const char *passes[SITE_PASSES]; // of all groups
+  uint32_t n_passes;
+};
+
+// Finds the sites and opens what looking at them takes; v, e and groups are set. Whatever it returns, site_run_close frees it.
+// ERR_USAGE: the words of --sites are none. Otherwise -1 if weights cannot be read, or no sizes fit the models.
+int site_run_open(struct site_run *r, struct err *err);
+void site_run_close(struct site_run *r);
+
+// The side after is cut out of what was written, where something was.
+const struct model *site_run_model(const struct site_run *r, int side);
+struct recipes *site_run_recipes(const struct site_run *r, int side);
+struct sources *site_run_sources(const struct site_run *r, int side);
+
+// What inference knows of a value; DTYPE_UNDEFINED: nothing, or that it is no tensor.
+enum dtype site_run_dtype(struct infer *in, uint32_t value);
+
+// The passes of a site, each once. What changed its type alone has no group: it is the work of all.
+uint32_t site_run_passes(const struct site_run *r, const struct site *s,
+                         const char *names[SITE_PASSES]);
+
+// Is site i, of that name, to be looked at?
+bool site_run_chosen(struct site_run *r, uint32_t i, const char *name);
+
+// Of the constants of a site, and one: what progress counts.
+uint64_t site_run_bytes(const struct site_run *r, const struct site *s);
+
+// Opens what draws inputs, for both sides, in a batch of that many; 0: as the models say.
+int site_run_draws(struct site_run *r, int64_t batch, struct draw *out[SIDES], struct err *err);
+
+#endif

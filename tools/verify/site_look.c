@@ -1,0 +1,386 @@
+// One site: what edits changed is cut out of the source and of the result as two small models, which are run one after the
+// other on the same inputs.
+//
+//   boundary values ── drawn ──┬─▶ before.onnx ─▶ r ┐
+//                              └─▶ after.onnx  ─▶ x ┴─▶ compared by what the passes of the site promise
+//
+// What fails with arrays that were drawn one by one is looked at again with more of what is around it, what cannot be run in a
+// batch of one; what passes, once more with large numbers where nodes have bounds, and its weights by themselves.
+#include "site_look.h"
+
+#include "narrowed.h"
+#include "site_feeds.h"
+#include "site_traits.h"
+#include "verify_written.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum { WIDEST = 32, ALONE_WIDEST = 2, ENDS_MOST = 4 };
+static const char *const side_names[SIDES] = {"before", "after"};
+
+// ---- how narrow ---------------------------------------------------------------------------------
+
+static uint32_t new_bits(const struct site_run *r, const struct site *s) {
+  const uint32_t before = site_traits_bits(r->e->source, s->before, s->n_before,
+                                           s->constants[BEFORE], s->n_constants[BEFORE]),
+                 after = site_traits_bits(site_run_model(r, AFTER), s->after, s->n_after,
+                                          s->constants[AFTER], s->n_constants[AFTER]);
+  return after < before ? after : 0;
+}
+
+// On both sides: what is computed once and for all is no number of the runtime's.
+static bool is_uneven(const struct site_run *r, const struct site *s) {
+  return site_traits_uneven(r->e->source, s->before, s->n_before) &&
+         site_traits_uneven(site_run_model(r, AFTER), s->after, s->n_after);
+}
+
+// ---- runs ---------------------------------------------------------------------------------------
+
+static struct part part_of(const struct site_run *r, const struct site *s,
+                           const struct site_feeds *f, int side, struct arena *a) {
+  uint32_t *outputs = arena_alloc(a, (s->n_outputs + (size_t)1) * sizeof *outputs);
+  const char **names = arena_alloc(a, (s->n_outputs + (size_t)1) * sizeof *names);
+  for (uint32_t i = 0; i < s->n_outputs; i++) {
+    outputs[i] = side == BEFORE ? s->outputs[i].before : s->outputs[i].after;
+    names[i] = arena_printf(a, "%u:%s", i,
+                            arena_string(a, model_value_name(r->e->source, s->outputs[i].before)));
+  }
+  return (struct part){.m = site_run_model(r, side),
+                       .graph = side == AFTER && r->e->written ? r->e->written->graph_of[s->graph]
+                                                               : s->graph,
+                       .nodes = side == BEFORE ? s->before : s->after,
+                       .n_nodes = side == BEFORE ? s->n_before : s->n_after,
+                       .inputs = f->inputs[side],
+                       .n_inputs = f->of[side].n,
+                       .constants = s->constants[side],
+                       .n_constants = s->n_constants[side],
+                       .outputs = outputs,
+                       .output_names = names,
+                       .n_outputs = s->n_outputs};
+}
+
+static void remove_part(const struct site_run *r, int side) {
+  char name[32];
+  snprintf(name, sizeof name, "%s.onnx", side_names[side]);
+  (void)unlinkat(r->v->scratch_fd, name, 0);
+  snprintf(name, sizeof name, "%s.onnx.data", side_names[side]);
+  (void)unlinkat(r->v->scratch_fd, name, 0);
+}
+
+// A signal, a full disk: it says nothing of the site, and the next one would fare no better.
+static bool is_of_the_machine(const struct err *cause) {
+  return cause->kind == ERR_RETRY || cause->kind == ERR_NOSPACE || cause->kind == ERR_IO;
+}
+
+// What came of running one side: an end, with its words in *cause.
+static enum runtime_end run_side(struct site_run *r, const struct part *p,
+                                 const struct arrays *inputs, int side, struct arena *a,
+                                 struct arrays *out, struct err *cause) {
+  struct verify *v = r->v;
+  struct runtime_model model;
+  uint64_t bytes;
+  if (part_write(r->cutter[side], p, v->scratch_fd, side_names[side], &bytes, cause)) {
+    remove_part(r, side);
+    if (!is_of_the_machine(cause)) return RUNTIME_BROKEN;
+    if (cause->kind != ERR_RETRY) {
+      const char *why = arena_string(a, span_str(cause->msg));
+      err_fill(cause, cause->kind, "verification has no room in '%s' (TMPDIR): %s",
+               quote_path(v->scratch).s, why);
+    }
+    return RUNTIME_STOPPED;
+  }
+  enum runtime_end end = runtime_load(
+      v->runtime, arena_printf(a, "%s/%s.onnx", v->scratch, side_names[side]), NULL, &model, cause);
+  if (end == RUNTIME_DONE)
+    end = runtime_run(v->runtime, inputs, p->output_names, p->n_outputs, a, out, cause);
+  remove_part(r, side);
+  return end;
+}
+
+// ---- what came out ------------------------------------------------------------------------------
+
+// Of several outputs the one that is worst.
+static bool is_worse(const struct compare_result *x, const struct compare_figures *than) {
+  if (x->end == COMPARE_DIFFERENT || than->count == 0) return true;
+  return x->figures.relative > than->relative || x->figures.nonfinite_apart > than->nonfinite_apart;
+}
+
+static int compare_outputs(struct site_run *r, const struct site *s, const struct arrays out[SIDES],
+                           struct verified_row *row, struct err *err) {
+  struct arena *a = &r->v->found.arena;
+  const char *names[SITE_PASSES];
+  const uint32_t n = site_run_passes(r, s, names), bits = new_bits(r, s);
+  const bool uneven = is_uneven(r, s);
+  uint32_t empty = 0;
+  uint64_t elements = 0;
+  row->end = VERIFIED_PASSED;
+  for (uint32_t i = 0; i < s->n_outputs; i++) {
+    struct compare_result got;
+    const struct array *x = &out[BEFORE].list[i], *y = &out[AFTER].list[i];
+    struct verify_bounds b = {r->v->options.bounds, r->v->options.bounds_words};
+    if (!b.words && verify_proof_of(&r->v->options, names, n, &b, a) != PIPELINE_PROOF_BOUNDS)
+      b = verify_bounds_of_site(names, n, bits, uneven, x->dtype, y->dtype, a);
+    // A type that became another one on purpose is compared as numbers.
+    b.bounds.retyped = true;
+    if (compare_arrays(x, y, &b.bounds, r->v->options.runtime.stop, &got, err)) return -1;
+    if (is_worse(&got, &row->figures)) {
+      row->figures = got.figures;
+      row->bounds = b.words;
+    }
+    elements += x->count;
+    empty += got.end != COMPARE_DIFFERENT && got.figures.count == got.figures.nonfinite[0];
+    if (got.end == COMPARE_PASSED || row->end == VERIFIED_FAILED) continue;
+    row->end = VERIFIED_FAILED;
+    row->figures = got.figures;
+    row->bounds = b.words;
+    row->why = arena_printf(a, "'%s': %s",
+                            quote(model_value_name(r->e->source, s->outputs[i].before)).s, got.why);
+  }
+  // Of constants alone that is all there is to see: an infinity is one before and after.
+  if (empty == s->n_outputs && s->n_inputs > 0 && row->end == VERIFIED_PASSED) {
+    row->end = VERIFIED_NOT;
+    row->why = elements ? "the part before gives no finite number for the inputs that were drawn"
+                        : "the part before gives no elements for the inputs that were drawn";
+  }
+  return 0;
+}
+
+static void not_verified(struct verified_row *row, struct arena *a, const char *what,
+                         const char *why) {
+  row->end = VERIFIED_NOT;
+  row->why = arena_printf(a, "%s%s", what, why);
+}
+
+// "Add(14)"
+static const char *lacking(const struct err *cause, struct arena *a) {
+  static const char before[] = "implementation for ";
+  const char *at = strstr(cause->msg, before);
+  if (!at) return "an operator";
+  at += sizeof before - 1;
+  return arena_string(a, span_of(at, strcspn(at, " ")));
+}
+
+static int look_once(struct site_run *r, const struct site *s, uint32_t own_outputs,
+                     struct verified_row *row, struct arena *a, struct err *err) {
+  struct arena *kept = &r->v->found.arena;
+  struct site_feeds f;
+  struct arrays out[SIDES] = {{0}};
+  char why[256];
+  r->lacks_kernel = r->ended = false;
+  if (s->why_not) {
+    not_verified(row, kept, "", s->why_not);
+    return 0;
+  }
+  struct site written;
+  if (r->e->written) {
+    if (!verify_written_site(r->e->written, s, a, &written)) {
+      not_verified(row, kept, "",
+                   "the output does not have all of it under the names that edits gave");
+      return 0;
+    }
+    s = &written;
+  }
+  if (!site_feeds_draw(r, s, a, &f, why)) {
+    not_verified(row, kept, "no inputs can be drawn: ", why);
+    return 0;
+  }
+  for (int side = 0; side < SIDES; side++) {
+    struct err cause = {0};
+    const struct part p = part_of(r, s, &f, side, a);
+    const enum runtime_end end = run_side(r, &p, &f.of[side], side, a, &out[side], &cause);
+    if (end == RUNTIME_STOPPED) {
+      *err = cause;
+      return -1;
+    }
+    if (end == RUNTIME_DONE) continue;
+    r->lacks_kernel = verify_lacks_kernel(&cause);
+    r->ended = end == RUNTIME_DIED || end == RUNTIME_LATE;
+    if (r->lacks_kernel) {
+      not_verified(row, kept, "ONNX Runtime has no kernel for these types of ", lacking(&cause, a));
+    } else if (side == BEFORE || end == RUNTIME_BROKEN) {
+      not_verified(row, kept,
+                   side == BEFORE ? "the part before does not run: "
+                                  : "the part after cannot be run: ",
+                   cause.msg);
+    } else {
+      row->end = VERIFIED_FAILED;
+      row->why = arena_printf(kept, "the part after does not run: %s", cause.msg);
+    }
+    return 0;
+  }
+  // Of a part that was grown: are its inputs still such that something can be seen?
+  bool flat;
+  if (site_traits_flat(&out[BEFORE], own_outputs, &flat, err)) return -1;
+  if (!flat) return compare_outputs(r, s, out, row, err);
+  not_verified(row, kept, "",
+               "with its surroundings, the part is given numbers that are all the same");
+  return 0;
+}
+
+// ---- weights ------------------------------------------------------------------------------------
+
+// Of codes of a weight, not of a bias.
+static void add_linear(const struct recipes *r, uint32_t codes, struct narrowed *w) {
+  struct recipe_quantization q;
+  const struct recipe *x = &r->rows[codes];
+  if (x->kind != RECIPE_QUANTIZE_LINEAR || dtype_bits((enum dtype)x->dtype) > 16) return;
+  const bool found = recipe_quantize_linear_found(r, codes, &q);
+  w->given = w->given || !found;
+  w->reduced = w->reduced || (found && q.reduced);
+}
+
+// What edits say of how weights of a site were quantized.
+static void add_quantization(const struct site_run *r, const struct site *s, struct narrowed *w) {
+  const struct model *m = r->e->result;
+  for (uint32_t i = 0; i < s->n_constants[AFTER]; i++) {
+    const struct model_tensor *t = &m->tensors[s->constants[AFTER][i].tensor];
+    if (!(t->flags & (TENSOR_NEW | TENSOR_REPLACED)) || t->recipe == NO_ID) continue;
+    add_linear(r->e->recipes, recipe_unmoved(r->e->recipes, t->recipe), w);
+    if (!recipe_quantizes(r->e->recipes, t->recipe)) continue;
+    const struct recipe_quantization q = recipe_quantization_of(r->e->recipes, t->recipe);
+    w->searched = w->searched || q.format == FORMAT_NBITS_RTN || q.format == FORMAT_NBITS_KQUANT ||
+                  q.format == FORMAT_NBITS_KQUANT_BEST || q.format == FORMAT_NBITS_HQQ;
+    w->compensates = w->compensates || recipe_takes_gram(q.format);
+    if (q.format != FORMAT_LEVELS) continue;
+    w->levels = q.levels;
+    w->levels_axis = q.axis;
+  }
+}
+
+// Weights of the output that hold less than those of the source, where the site is judged by what such weights usually give.
+static int look_at_weights(struct site_run *r, const struct site *s, struct verified_row *row,
+                           struct arena *a, struct err *err) {
+  const struct verify_edited *e = r->e;
+  const char *names[SITE_PASSES];
+  struct verify_bounds ignored;
+  struct site written;
+  struct narrowed_found found;
+  if (!e->written || row->end != VERIFIED_PASSED || r->v->options.bounds_words ||
+      verify_proof_of(&r->v->options, names, site_run_passes(r, s, names), &ignored, a) ==
+          PIPELINE_PROOF_BOUNDS ||
+      !verify_written_site(e->written, s, a, &written))
+    return 0;
+  struct narrowed w = {.m = {e->source, &e->written->model},
+                       .sources = {e->sources, e->written->sources},
+                       .site = &written,
+                       .memory = r->v->options.memory,
+                       .stop = r->v->options.runtime.stop};
+  add_quantization(r, s, &w);
+  if (w.compensates)
+    return 0; // an element may be off by any number of steps; what comes out counts
+  if (!w.levels && !new_bits(r, &written)) return 0;
+  if (narrowed_look(&w, a, &found, err)) return -1;
+  if (found.n == 0 || found.most <= found.allowed) return 0;
+  row->end = VERIFIED_FAILED;
+  row->why = arena_printf(&r->v->found.arena,
+                          "%s: element %llu is off by %.3g times what rounding explains",
+                          found.what, (unsigned long long)found.place, found.most);
+  return 0;
+}
+
+// ---- surroundings -------------------------------------------------------------------------------
+
+// The inputs of before that are computed now are outputs too, behind the others.
+static void add_outputs(const struct site_run *r, const struct site *s, struct arena *a,
+                        struct site *wide) {
+  struct site_pair *list = arena_alloc(a, (s->n_outputs + (size_t)s->n_inputs + 1) * sizeof *list);
+  uint32_t n = s->n_outputs;
+  memcpy(list, s->outputs, n * sizeof *list);
+  for (uint32_t i = 0; i < s->n_inputs; i++)
+    if (site_traits_made(r->e->source, wide->before, wide->n_before, s->inputs[i].before) &&
+        site_traits_made(r->e->result, wide->after, wide->n_after, s->inputs[i].after))
+      list[n++] = s->inputs[i];
+  wide->outputs = list;
+  wide->n_outputs = n;
+}
+
+// What differs, or does not run, with arrays that were drawn one by one may be right with arrays that hang together as they do
+// in the model: the site is looked at again with more and more of what is around it. An input that is alone hangs together with
+// nothing, but may be what few functions give, such as whole numbers of Round: of it the next node or two say that. The first
+// answer is told if none is good.
+static int look_at(struct site_run *r, uint32_t i, struct verified_row *row, struct arena *a,
+                   struct err *err) {
+  const struct site *s = &r->sites.list[i];
+  struct site wide;
+  if (look_once(r, s, s->n_outputs, row, a, err)) return -1;
+  const bool alone = row->end == VERIFIED_FAILED && s->n_inputs < 2 && !s->doubt;
+  if (r->lacks_kernel || r->ended) return 0;
+  for (uint32_t layers = 1; layers <= (alone ? ALONE_WIDEST : WIDEST) &&
+                            row->end != VERIFIED_PASSED && !s->why_not && !r->ended;
+       layers *= 2) {
+    struct verified_row again = *row;
+    if (!sites_widen(&r->sites, i, layers, a, &wide)) break;
+    add_outputs(r, s, a, &wide);
+    again.figures = (struct compare_figures){.count = 0};
+    again.why = NULL;
+    if (look_once(r, &wide, s->n_outputs, &again, a, err)) return -1;
+    if (again.end == VERIFIED_PASSED) *row = again;
+  }
+  if (row->end == VERIFIED_FAILED && s->doubt) not_verified(row, &r->v->found.arena, "", s->doubt);
+  return 0;
+}
+
+// What cannot be run with this batch may be with one of one.
+static int look_at_sizes(struct site_run *r, uint32_t i, struct verified_row *row, struct arena *a,
+                         struct err *err) {
+  struct verified_row again = *row;
+  struct draw *kept[SIDES] = {r->draw[BEFORE], r->draw[AFTER]};
+  if (look_at(r, i, row, a, err)) return -1;
+  if (row->end != VERIFIED_NOT || r->lacks_kernel || r->ended || r->sites.list[i].why_not) return 0;
+  if (!r->of_one[BEFORE] && site_run_draws(r, 0, r->of_one, err)) return -1;
+  memcpy(r->draw, r->of_one, sizeof kept);
+  const int rc = look_at(r, i, &again, a, err);
+  memcpy(r->draw, kept, sizeof kept);
+  if (rc == 0 && again.end != VERIFIED_NOT) *row = again;
+  return rc;
+}
+
+// A runtime that dies or hangs whatever it is given would take its time for every site.
+static int look_if_alive(struct site_run *r, uint32_t i, struct verified_row *row, struct arena *a,
+                         struct err *err) {
+  if (r->n_ended == ENDS_MOST) {
+    not_verified(row, &r->v->found.arena, "",
+                 "weir-ort died or timed out with the sites before it, and was not started again");
+    return 0;
+  }
+  const int rc = look_at_sizes(r, i, row, a, err);
+  r->n_ended = r->ended ? r->n_ended + 1 : 0;
+  return rc;
+}
+
+// ---- bounds -------------------------------------------------------------------------------------
+
+static bool has_bounds(const struct site_run *r, const struct site *s) {
+  for (uint32_t i = 0; i < s->n_before; i++)
+    if (site_traits_bounded(r->e->source, s->before[i])) return true;
+  for (uint32_t i = 0; i < s->n_after; i++)
+    if (site_traits_bounded(r->e->result, s->after[i])) return true;
+  return false;
+}
+
+// Once more with numbers that reach bounds, such as 6, which what comes out of a Conv of normal numbers does not. That it
+// cannot be looked at there says nothing.
+static int look_beyond(struct site_run *r, uint32_t i, struct verified_row *row, struct arena *a,
+                       struct err *err) {
+  enum { FACTOR = 32 };
+  struct verified_row again = *row;
+  if (row->end != VERIFIED_PASSED || !has_bounds(r, &r->sites.list[i])) return 0;
+  again.figures = (struct compare_figures){.count = 0};
+  for (int side = 0; side < SIDES; side++)
+    draw_enlarge(r->draw[side], FACTOR);
+  const int rc = look_at(r, i, &again, a, err);
+  for (int side = 0; side < SIDES; side++)
+    draw_enlarge(r->draw[side], 1);
+  if (rc == 0 && again.end == VERIFIED_FAILED) *row = again;
+  return rc;
+}
+
+// ---- all of it ----------------------------------------------------------------------------------
+
+int site_look(struct site_run *r, uint32_t i, struct verified_row *row, struct arena *a,
+              struct err *err) {
+  if (look_if_alive(r, i, row, a, err)) return -1;
+  if (!r->ended && look_beyond(r, i, row, a, err)) return -1;
+  return look_at_weights(r, &r->sites.list[i], row, a, err);
+}
