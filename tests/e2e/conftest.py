@@ -160,6 +160,13 @@ def pool():
         yield threads
 
 
+def pytest_collection_modifyitems(items):
+    if os.environ.get("WEIR_TEST_ALL", "0") != "1":
+        for item in items:
+            if item.get_closest_marker("long"):
+                item.add_marker(pytest.mark.skip(reason="with tools/test --all"))
+
+
 def in_memory():
     """A folder in memory, as a context; None where there can be none, as in containers that have 64 MiB for it."""
     if not os.access("/dev/shm", os.W_OK) or shutil.disk_usage("/dev/shm").free < 2 << 30:

@@ -20,6 +20,8 @@ import peaks
 import wire
 from conftest import as_user, program
 
+ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
+
 RSS_LIMIT = 200 << 20
 CASES = bad_models.cases()
 OPERATORS = re.compile(
@@ -236,10 +238,10 @@ def test_every_byte_changed(weir, quick_folder, pool):
 
     def changed():
         for place, byte in enumerate(model):
-            for other in {byte ^ 0xFF, byte ^ 0x80, 0} - {byte}:
+            for other in sorted({byte ^ 0xFF, byte ^ 0x80, 0} - {byte})[slice(None) if ALL else slice(place % 3, None, 3)]:
                 yield f"byte {place} = {other}", model[:place] + bytes([other]) + model[place + 1 :], None
 
-    assert run_series(weir, quick_folder, pool, changed()) > 1000
+    assert run_series(weir, quick_folder, pool, changed()) > (1000 if ALL else 300)
 
 
 # ---- while it runs

@@ -203,7 +203,10 @@ def report_of(weir, model, folder, kind, *options):
     return {t["name"]: t["error"] for step in report["passes"] for t in step.get("tensors", [])}
 
 
-@pytest.mark.parametrize("kind", CHUNKED)
+OFTEN = ("qdq channel", "turned", "linear", "float16")  # of each kind of evaluator one
+
+
+@pytest.mark.parametrize("kind", [each if each in OFTEN else pytest.param(each, marks=pytest.mark.long) for each in CHUNKED])
 def test_chunks(weir, weir_fault, mixed, tmp_path, kind):
     found = report_of(weir, mixed, tmp_path / "a", kind, "--jobs", "1")
     made = onnx.load(tmp_path / "a" / "out.onnx")

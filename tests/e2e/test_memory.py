@@ -235,12 +235,17 @@ def test_reads_of_an_encoder(sparse_encoders, passes, most):
     "options",
     [
         ("--block-size", "128"),
-        ("--block-size", "32"),
         ("--block-size", "16"),
-        ("--block-size", "16", "--bits", "8"),
-        ("--block-size", "32", "--bits", "8"),
         ("--format", "qdq"),
-        ("--format", "qdq", "--block-size", "32"),
+        *(
+            pytest.param(options, marks=pytest.mark.long)
+            for options in (
+                ("--block-size", "32"),
+                ("--block-size", "16", "--bits", "8"),
+                ("--block-size", "32", "--bits", "8"),
+                ("--format", "qdq", "--block-size", "32"),
+            )
+        ),
     ],
     ids=" ".join,
 )

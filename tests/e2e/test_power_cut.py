@@ -98,8 +98,19 @@ def is_passage(folder, whole):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cut", [put_together, lose_payload])
-@pytest.mark.parametrize("mode", ["fresh", "force", "inplace", "split"])
+@pytest.mark.parametrize(
+    "mode, cut",
+    [
+        ("fresh", lose_payload),
+        ("force", put_together),
+        ("inplace", lose_payload),
+        ("split", put_together),
+        pytest.param("fresh", put_together, marks=pytest.mark.long),
+        pytest.param("force", lose_payload, marks=pytest.mark.long),
+        pytest.param("inplace", put_together, marks=pytest.mark.long),
+        pytest.param("split", lose_payload, marks=pytest.mark.long),
+    ],
+)
 def test_power_cut_at_any_call(weir, weir_fault, tmp_path, mode, cut):
     out, shadow = tmp_path / "out", tmp_path / "shadow"
     model = out / "m.onnx"
