@@ -53,7 +53,7 @@ bool static_qoperator_can_take(struct static_qoperator_run *q, uint32_t value) {
   struct static_params p;
   if (value == NO_ID) return false;
   return static_qoperator_held(q, value) || static_is_constant(q->s, value) ||
-         (static_is_float(q->s, value) && static_params_of(q->s, value, &p));
+         (static_holds_floats(q->s, value) && static_params_of(q->s, value, &p));
 }
 
 static const struct static_held *take_float(struct static_qoperator_run *q, uint32_t value) {
