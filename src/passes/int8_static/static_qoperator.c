@@ -126,7 +126,10 @@ static void finish(struct static_qoperator_run *q) {
     if (v->flags & VALUE_DEAD) continue;
     if (h->constant && h->wanted && begin_before_users(q, value))
       put_constant(q, value,
-                   &(struct static_form){.scale = h->scale, .zero = h->zero, .axis = h->axis},
+                   &(struct static_form){.scale = h->scale,
+                                         .zero = h->zero,
+                                         .axis = h->axis,
+                                         .from_end = h->from_end},
                    h->codes);
     else if (!h->constant && v->kind == VALUE_UNDEFINED && !kit_unused(k, value))
       put_dequantize(q, value);

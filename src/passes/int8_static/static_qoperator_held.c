@@ -153,8 +153,11 @@ static const struct static_held *take_constant(struct static_qoperator_run *q,
     *c = new;
     c->next = q->coded_of[at.tensor];
     q->coded_of[at.tensor] = q->n_coded;
-    c->held = (struct static_held){
-        .codes = NO_ID, .type = new.entry.as.type, .axis = new.entry.as.axis, .constant = true};
+    c->held = (struct static_held){.codes = NO_ID,
+                                   .type = new.entry.as.type,
+                                   .axis = new.entry.as.axis,
+                                   .from_end = w->from_end,
+                                   .constant = true};
     make_room(q, c, w);
     write(q, c);
   }
