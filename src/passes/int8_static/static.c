@@ -3,6 +3,7 @@
 //
 //   opset      what Q and DQ of these types need; the model is raised where that changes nothing
 //   ranges     of RANGES, by the names of values
+//   types      as quantize_static knows them, with compat: static_types.c
 //   marks      static_mark.c
 //   nodes      static_put.c, or the form of operators on codes, or one of three recipes for biases
 //
@@ -130,6 +131,7 @@ static int end(struct static_run *s, struct err *err) {
   TABLE_FREE(s, bias_of);
   TABLE_FREE(s, linears);
   TABLE_FREE(s, left);
+  TABLE_FREE(s, typed);
   TABLE_FREE(s, turned);
   TABLE_FREE(s, turned_of);
   TABLE_FREE(s, numbers);
@@ -173,6 +175,7 @@ static int quantize(struct static_run *s, struct err *err) {
   const struct used_types u = types_of(s);
   s->contrib = s->o->use_qdq_contrib_ops || (u.bits4 && s->opset < OPSET_16_BITS);
   find_ranges(s);
+  if (s->o->compat) static_find_typed(s);
   kit_site(&s->k, NO_ID, "versions");
   kit_raise_ir(&s->k, ir_for(s, &u));
   if (s->contrib) kit_import(&s->k, s->graph, "com.microsoft", 1);

@@ -85,7 +85,8 @@ static bool is_float_type(enum dtype t) {
 
 enum dtype static_dtype(struct static_run *s, uint32_t value) {
   const enum dtype type = kit_dtype(&s->k, value);
-  return type == DTYPE_UNDEFINED ? s->o->default_type : type;
+  if (type != DTYPE_UNDEFINED) return type;
+  return s->o->compat && s->o->format == STATIC_QOPERATOR ? DTYPE_FLOAT : s->o->default_type;
 }
 
 bool static_is_constant(struct static_run *s, uint32_t value) {
@@ -97,9 +98,13 @@ bool static_is_constant(struct static_run *s, uint32_t value) {
          edit_tensor_readable(s->k.e, c.tensor);
 }
 
-bool static_is_float(struct static_run *s, uint32_t value) {
+bool static_holds_floats(struct static_run *s, uint32_t value) {
   if (value == NO_ID || s->k.m->values[value].graph != s->graph) return false;
   return static_is_constant(s, value) || is_float_type(static_dtype(s, value));
+}
+
+bool static_is_float(struct static_run *s, uint32_t value) {
+  return static_holds_floats(s, value) && static_is_typed(s, value);
 }
 
 struct static_entry *static_entry_of(struct static_run *s, uint32_t value) {
@@ -359,6 +364,12 @@ static void mark_split(struct static_run *s, uint32_t node) {
     mark_shared(s, kit_out(k, node, i), x, node);
 }
 
+// quantize_static looks for the type of what a number is put around among computed values and inputs only.
+static bool knows_what_is_padded(struct static_run *s, uint32_t node) {
+  const uint32_t x = kit_in(&s->k, node, 0);
+  return x != NO_ID && static_is_typed(s, x) && s->k.m->values[x].kind != VALUE_INITIALIZER;
+}
+
 // Are the elements that it pads with known to be 0, or elements of the input?
 static bool pads_within(struct static_run *s, uint32_t node) {
   struct kit *k = &s->k;
@@ -368,6 +379,7 @@ static bool pads_within(struct static_run *s, uint32_t node) {
   if (!kit_attr_string(k, node, "mode", "constant", &mode)) return false;
   if (span_is(mode, "reflect") || span_is(mode, "edge") || span_is(mode, "wrap")) return true;
   if (!span_is(mode, "constant")) return false;
+  if (s->o->compat && !knows_what_is_padded(s, node)) return false;
   if (s->opset < 11) return kit_attr_float(k, node, "value", 0, &value) && value == 0;
   return kit_in(k, node, 2) == NO_ID || (kit_const_scalar(k, kit_in(k, node, 2), &x) && x == 0);
 }

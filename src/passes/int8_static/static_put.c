@@ -24,7 +24,8 @@ uint32_t static_put_node(struct static_run *s, enum op op, const struct static_f
   struct edit_attr attrs[2];
   uint32_t n = 0;
   if (f->axis != RECIPE_PER_TENSOR)
-    attrs[n++] = (struct edit_attr){.name = "axis", .type = ATTR_INT, .i = f->axis};
+    attrs[n++] = (struct edit_attr){
+        .name = "axis", .type = ATTR_INT, .i = f->from_end ? -1 : (int64_t)f->axis};
   if (f->block)
     attrs[n++] = (struct edit_attr){.name = "block_size", .type = ATTR_INT, .i = (int64_t)f->block};
   if (s->contrib) op = op == OP_QuantizeLinear ? OP_ms_QuantizeLinear : OP_ms_DequantizeLinear;

@@ -21,7 +21,7 @@ static bool takes_floats(struct static_qoperator_run *q, uint32_t node, enum sta
   const uint32_t a = kit_in(k, node, 0), b = kit_in(k, node, 1);
   if (kind == STATIC_O_MATMUL || kind == STATIC_O_GEMM)
     return static_is_float(q->s, a) || static_is_float(q->s, b);
-  if (kind == STATIC_O_WHERE) return static_is_float(q->s, b);
+  if (kind == STATIC_O_WHERE) return static_holds_floats(q->s, b);
   return kind == STATIC_O_EMBED || static_is_float(q->s, a);
 }
 
@@ -126,7 +126,10 @@ static void finish(struct static_qoperator_run *q) {
     if (v->flags & VALUE_DEAD) continue;
     if (h->constant && h->wanted && begin_before_users(q, value))
       put_constant(q, value,
-                   &(struct static_form){.scale = h->scale, .zero = h->zero, .axis = h->axis},
+                   &(struct static_form){.scale = h->scale,
+                                         .zero = h->zero,
+                                         .axis = h->axis,
+                                         .from_end = h->from_end},
                    h->codes);
     else if (!h->constant && v->kind == VALUE_UNDEFINED && !kit_unused(k, value))
       put_dequantize(q, value);

@@ -53,7 +53,7 @@ bool static_qoperator_can_take(struct static_qoperator_run *q, uint32_t value) {
   struct static_params p;
   if (value == NO_ID) return false;
   return static_qoperator_held(q, value) || static_is_constant(q->s, value) ||
-         (static_is_float(q->s, value) && static_params_of(q->s, value, &p));
+         (static_holds_floats(q->s, value) && static_params_of(q->s, value, &p));
 }
 
 static const struct static_held *take_float(struct static_qoperator_run *q, uint32_t value) {
@@ -153,8 +153,11 @@ static const struct static_held *take_constant(struct static_qoperator_run *q,
     *c = new;
     c->next = q->coded_of[at.tensor];
     q->coded_of[at.tensor] = q->n_coded;
-    c->held = (struct static_held){
-        .codes = NO_ID, .type = new.entry.as.type, .axis = new.entry.as.axis, .constant = true};
+    c->held = (struct static_held){.codes = NO_ID,
+                                   .type = new.entry.as.type,
+                                   .axis = new.entry.as.axis,
+                                   .from_end = w->from_end,
+                                   .constant = true};
     make_room(q, c, w);
     write(q, c);
   }

@@ -173,6 +173,7 @@ static const char *product(struct static_qoperator_run *q, uint32_t node, enum s
   const struct static_qoperator_weight weight = {
       .value = kit_in(k, node, 1),
       .axis = axis,
+      .from_end = compat && kind == STATIC_O_MATMUL,
       .type = kind == STATIC_O_CONV && axis != RECIPE_PER_TENSOR ? DTYPE_INT8 : DTYPE_UNDEFINED,
       .bias = bias,
       .x = &x,

@@ -2,6 +2,7 @@
 // written. One run:
 //
 //   static_begin       the opset that the types need; ranges; overrides
+//   static_find_typed  what quantize_static knows of types, with compat          static_types.c
 //   static_mark        which values are quantized, and how they share           static_mark.c
 //   static_put         Q and DQ nodes, weights, biases                           static_put*.c
 //
@@ -204,7 +205,8 @@ struct static_run {
   TABLE(struct static_bias, biases);
   TABLE(uint32_t, bias_of); // by value id: 1 + which
   TABLE(struct static_linear, linears);
-  TABLE(bool, left); // by value id: stays float, whoever would mark it
+  TABLE(bool, left);  // by value id: stays float, whoever would mark it
+  TABLE(bool, typed); // by value id, with compat: quantize_static knows a type
   TABLE(struct static_turned, turned);
   TABLE(uint32_t, turned_of); // by value id: 1 + the last
   TABLE(uint32_t, numbers); // by name id: 1 + the largest number behind it in an initializer's name
@@ -224,8 +226,12 @@ bool static_takes(struct static_run *s, uint32_t node, const char **why);
 bool static_is_constant(struct static_run *s, uint32_t value);
 // The type of a value's elements; where none is known, that of the options.
 enum dtype static_dtype(struct static_run *s, uint32_t value);
-// A value of float32 or float16, or such a constant.
+// A value of float32 or float16, or such a constant. `static_is_float`: with compat quantize_static must know the type too.
+bool static_holds_floats(struct static_run *s, uint32_t value);
 bool static_is_float(struct static_run *s, uint32_t value);
+// Does quantize_static know the types of the values that the model has? Asked with compat, before anything is changed.
+void static_find_typed(struct static_run *s);
+bool static_is_typed(const struct static_run *s, uint32_t value);
 // Would the node quantize a weight that callers may override? It has no elements to go by, and no range unless RANGES or an
 // override says one. Then it is reported, and the node is to stay.
 bool static_skips_overridable(struct static_run *s, uint32_t node);

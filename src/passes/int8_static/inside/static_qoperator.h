@@ -11,6 +11,7 @@ struct static_held {
   uint32_t codes, scale, zero; // values; codes NO_ID: not held
   enum dtype type;
   uint32_t axis;   // of scales by channel; RECIPE_PER_TENSOR: one scale
+  bool from_end;   // compat: its axis is written as -1, since a MatMul asked first
   bool known;      // of one scale: what follows
   double scale_is; // the numbers
   int64_t zero_is;
@@ -67,6 +68,7 @@ struct static_qoperator_weight {
   uint32_t value;
   enum dtype type;
   uint32_t axis;
+  bool from_end; // as in struct static_held
   uint32_t bias; // value
   const struct static_held *x;
   double factor; // of the product of the scales, for the bias
