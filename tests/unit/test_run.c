@@ -417,7 +417,7 @@ static void test_favour(void **state) {
       }
     }
   assert_true(favoured > 100);
-  assert_int_equal(memory_split_cache_least(48 << 20, 9 << 20, 1 << 20), 3 << 20);
+  assert_int_equal(memory_split_cache_least(48 << 20, 9 << 20, 1 << 20), 2 << 20);
   assert_int_equal(memory_split_cache_least(48 << 20, 9 << 20, 5 << 20), 5 << 20);
   assert_int_equal(memory_split_cache_least(48 << 20, 0, 0), 0);
 }

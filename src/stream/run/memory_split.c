@@ -12,8 +12,8 @@
 // is what saves strided sources from being read twice. When the share is small, tiles shrink before
 // they become few. Jobs chosen by us shrink too; jobs asked for do not, then it is an error.
 //
-// Where a weight could be kept whole while its scales and codes are made if scratch were larger, tiles become as small
-// as disks bear, and what is kept for all workers a sixteenth: that is worth more than either.
+// Where a weight could be kept whole while its scales and codes are made if scratch were larger, tiles become as few and
+// small as disks bear, and what is kept for all workers a part of 24: that is worth more than either.
 #include "memory_split.h"
 
 #include "threads.h"
@@ -31,7 +31,7 @@ enum {
   TILES_MIN = 2,
   SHARE_MIN = FIXED + 2 * TILES_MIN * TILE_MIN + EVAL_MIN,
   CACHE_PART = 5, // a fifth: zeros of 4 bits, block 64, of 4 GiB, by default; 3/8: of block 32
-  CACHE_PART_LEAST = 16,
+  CACHE_PART_LEAST = 24,
   TILE_LEAST_GOOD = 256 << 10,
   SHARE_GOOD = 4 << 20, // jobs that nobody asked for are not worth less
 };
@@ -100,6 +100,6 @@ void memory_split_favour(struct memory_split *b, uint64_t memory, uint64_t wante
   const uint64_t share = memory / b->jobs;
   assert(wanted <= memory_split_most(b, memory));
   if (wanted <= b->eval_bytes) return;
-  choose_tiles(b, share - FIXED - wanted);
+  choose_tiles(b, min_u64(share - FIXED - wanted, 4 * TILES_GOOD * (uint64_t)TILE_LEAST_GOOD));
   give_eval_the_rest(b, share);
 }
