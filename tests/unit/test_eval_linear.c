@@ -547,12 +547,17 @@ static void test_reads(void **state) {
       {1, DTYPE_UINT8, LARGE, 1 << 20, 0, 100, 100}, // all of it is kept
       {1, DTYPE_INT16, LARGE, 1 << 20, 0, 100, 100},
       {RECIPE_PER_TENSOR, DTYPE_UINT8, LARGE, 1 << 20, 0, 100, 100},
-      // Codes of panels have no place, or are no bytes; a tensor is larger than what is kept; ranges of blocks.
+      // Codes of panels have no place, or are no bytes; a tensor is larger than what is kept.
       {1, DTYPE_UINT8, SMALL, 1 << 20, 0, 150, 199},
       {1, DTYPE_UINT8, EVAL_BUDGET_MIN, 4 << 20, 0, 180, 200},
       {1, DTYPE_INT16, SMALL, 4 << 20, 0, 150, 199},
       {RECIPE_PER_TENSOR, DTYPE_UINT8, SMALL, 4 << 20, 0, 150, 199},
-      {1, DTYPE_UINT8, SMALL, 4 << 20, BLOCK, 200, 200},
+      {1, DTYPE_UINT8, EVAL_BUDGET_MIN, 4 << 20, 5 * BLOCK, 100, 100}, // blocks, line by line
+      {1, DTYPE_UINT8, SMALL, 4 << 20, BLOCK, 100, 100},
+      {0, DTYPE_UINT8, LARGE, 4 << 20, BLOCK, 100, 100},
+      {0, DTYPE_INT16, LARGE, 4 << 20, BLOCK, 100, 100},
+      // A line is larger, and its ranges are not kept.
+      {0, DTYPE_UINT8, SMALL, 4 << 20, 3 * BLOCK, 500, 500},
   };
   static uint8_t codes[2 * ROWS_MOST * COLUMNS_MOST], rest[1 << 16];
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

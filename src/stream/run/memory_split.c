@@ -100,6 +100,6 @@ void memory_split_favour(struct memory_split *b, uint64_t memory, uint64_t wante
   const uint64_t share = memory / b->jobs;
   assert(wanted <= memory_split_most(b, memory));
   if (wanted <= b->eval_bytes) return;
-  choose_tiles(b, min_u64(share - FIXED - wanted, 4 * TILES_GOOD * (uint64_t)TILE_LEAST_GOOD));
+  choose_tiles(b, min_u64(share - FIXED - wanted, 2 * TILES_GOOD * (uint64_t)TILE_LEAST_GOOD));
   give_eval_the_rest(b, share);
 }

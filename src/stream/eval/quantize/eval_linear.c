@@ -36,6 +36,12 @@
 //
 // Where that cannot be (a column is too long; codes are no bytes) what is not kept is read once more.
 //
+// Scales of blocks are asked for as given ones are, but whole lines of blocks (eval_linear_blocks.c) are kept before,
+// as many as there is room for, and held for who looks at them:
+//
+//   operand   │ line │ line │ line │ …
+//             └── kept, look, codes ┘
+//
 // Elements and scales become float32; codes of int32 are found in double. An element that is not finite and
 // a scale that divides nothing are errors: there is no code for them.
 #include "eval_linear.h"
@@ -54,7 +60,8 @@ enum { CHUNK = 1024, SMALL_BOX = 16 << 10 };
 struct window {
   uint64_t at, have;
   struct eval_kept_held held;
-  bool no_panels; // they were tried
+  uint64_t lines_end; // of lines that are kept: the last one's scale + 1
+  bool no_panels;     // they were tried
 };
 
 struct linear {
@@ -74,7 +81,8 @@ struct linear {
   struct eval_linear_ranges ranges; // else what is found with them
   bool found, zeros_found;
   uint32_t source; // the scales that are found, or NO_ID
-  uint64_t next; // element whose code comes next
+  bool in_lines;   // those of blocks are
+  uint64_t next;   // element whose code comes next
   struct err *err;
 };
 
@@ -105,6 +113,16 @@ static uint32_t found_scales(const struct recipes *r, uint32_t id, struct recipe
   *q = recipe_quantization_of(r, found);
   const bool same = r->args[r->rows[found].args] == r->args[r->rows[id].args];
   return same && q->axis == to.axis && q->block == 0 ? found : NO_ID;
+}
+
+// Do the scales come of a look at blocks of the operand, as the codes have them?
+static bool are_of_blocks(const struct recipes *r, uint32_t id) {
+  const struct recipe_linear to = recipe_quantize_linear_of(r, id);
+  const uint32_t found = recipe_quantize_linear_scales(r, id);
+  if (found == NO_ID || to.block == 0 || found != to.scales) return false;
+  const struct recipe_quantization q = recipe_quantization_of(r, found);
+  return r->args[r->rows[found].args] == r->args[r->rows[id].args] && q.axis == to.axis &&
+         q.block == to.block;
 }
 
 // Boxes of scales that are made of found ones, which need none while they are at hand.
@@ -158,6 +176,7 @@ static void linear_of(struct eval_task *t, uint32_t id, struct linear *z) {
   if (z->q.zeros != NO_ID && are_nothing(r, z->q.zeros)) z->q.zeros = NO_ID;
   z->source = found_scales(r, id, &q);
   z->found = z->source != NO_ID;
+  z->in_lines = !z->found && are_of_blocks(r, id);
   z->zeros_found = z->found && z->q.zeros != NO_ID && are_found(r, z->q.zeros, z->of, &q);
   z->k = z->found ? &z->ranges.k : &z->given;
   if (z->found)
@@ -261,7 +280,8 @@ static int look_at(struct linear *z, uint64_t at, uint64_t n, uint64_t keep) {
   struct eval_linear_ranges *x = &z->ranges;
   w->have = 0;
   if (eval_linear_ranges_find(x, at, at + n, keep, z->err) != 0) return -1;
-  uint8_t *found = (uint8_t *)x->pairs, *next = found; // a scale takes the place of its pair, or one before
+  uint8_t *found = (uint8_t *)x->pairs,
+          *next = found; // a scale takes the place of its pair, or one before
   for (uint64_t i = 0; i < n; i++) {
     struct eval_linear_grid g;
     if (eval_linear_ranges_grid(x, at + i, &g, z->err) != 0) return -1;
@@ -298,11 +318,19 @@ static int look(struct linear *z, uint64_t at) {
 // Fills the window from scale `at` on.
 static int fill_window(struct linear *z, uint64_t at) {
   struct window *w = z->window;
-  const uint64_t n = min_u64(z->room, z->scales_n - at);
+  const struct eval_hold before = z->t->ev->hold;
+  const bool kept = at < w->lines_end;
+  const uint64_t n = min_u64(z->room, (kept ? w->lines_end : z->scales_n) - at);
   assert(!z->found); // elements of others are not there
-  *w = (struct window){.at = at};
-  if (read_scales(z, at, 0, n) != 0 || check_scales(z, at, (size_t)n) != 0) return -1;
-  if (z->q.zeros != NO_ID && read_zeros(z, at, n) != 0) return -1;
+  w->at = at;
+  w->have = 0;
+  if (kept)
+    z->t->ev->hold = (struct eval_hold){
+        .of = z->of, .first = w->held.from, .count = w->held.to - w->held.from, .at = z->k->kept};
+  int failed = read_scales(z, at, 0, n);
+  if (!failed && z->q.zeros != NO_ID) failed = read_zeros(z, at, n);
+  z->t->ev->hold = before;
+  if (failed || check_scales(z, at, (size_t)n) != 0) return -1;
   w->have = n;
   return 0;
 }
@@ -320,6 +348,33 @@ static int find_scales(struct linear *z, uint64_t at, uint64_t *n, struct kernel
 
 // ---- elements ----------------------------------------------------------------------------------
 
+// Keeps lines of blocks from that of element `first` on, as far as [first, first + count) goes and there is room.
+static int keep_lines(struct linear *z, uint64_t first, uint64_t count) {
+  struct window *w = z->window;
+  const uint64_t slab = z->n * z->inner, blocks = (z->n - 1) / z->q.block + 1;
+  const uint64_t line = z->q.block * z->inner;
+  uint64_t from = first / slab * slab + first % slab / line * line, to = from, lines = 0;
+  w->lines_end = 0;
+  for (uint64_t next; to < first + count; to = next, lines++) {
+    next = min_u64(to + line, (to / slab + 1) * slab); // the last line of a slab may be short
+    if (next - from > z->k->room) break;
+  }
+  if (lines == 0) return 0;
+  w->have = 0;
+  eval_kept_begin(z->k, from);
+  z->k->keeps = true;
+  for (uint64_t at = from; at < to;) {
+    const uint8_t *in;
+    size_t n = (size_t)(to - at);
+    if (eval_may_go_on(z->t->ev, z->err) != 0 || eval_kept_find(z->k, at, &n, &in, z->err) != 0)
+      return -1;
+    at += n;
+  }
+  z->k->keeps = false;
+  w->lines_end = (from / slab * blocks + from % slab / line + lines) * z->inner;
+  return 0;
+}
+
 // At most *n elements from `first` on, those of channels whose ranges are known.
 static int find_elements(struct linear *z, uint64_t first, size_t *n, const uint8_t **in) {
   const struct window *w = z->window;
@@ -329,6 +384,8 @@ static int find_elements(struct linear *z, uint64_t first, size_t *n, const uint
     return -1;
   if (z->found && w->have < z->n)
     *n = (size_t)min_u64(*n, (w->at + w->have) * z->inner - first % (z->n * z->inner));
+  const bool is_kept = first >= w->held.from && first < w->held.to;
+  if (z->in_lines && !is_kept && keep_lines(z, first, *n) != 0) return -1;
   return eval_kept_find(z->k, first, n, in, z->err);
 }
 

@@ -74,6 +74,15 @@ static uint64_t start_of(const struct linear_blocks *z, uint64_t line) {
   return (line / z->blocks * z->k + line % z->blocks * z->q.block) * z->inner;
 }
 
+// Elements of the operand into the tile, from where codes hold them if they do.
+static int read_tile(struct linear_blocks *z, uint64_t first, uint64_t n) {
+  const struct eval_hold *h = &z->t->ev->hold;
+  if (z->of != h->of || first < h->first || !range_fits(first - h->first, n, h->count))
+    return eval_elements(z->t, z->of, first, n, z->tile, z->err);
+  memcpy(z->tile, h->at + (first - h->first) * z->width, (size_t)(n * z->width));
+  return 0;
+}
+
 // ---- ranges ------------------------------------------------------------------------------------
 
 static int not_finite(const struct linear_blocks *z) {
@@ -118,7 +127,7 @@ static int find_some(struct linear_blocks *z, uint64_t line, uint64_t cell, uint
   for (uint64_t row = 0; row < rows_of(z, line); row++) {
     const uint64_t at = start_of(z, line) + row * z->inner + cell;
     if (eval_may_go_on(z->t->ev, z->err) != 0) return -1;
-    if (eval_elements(z->t, z->of, at, n, z->tile, z->err) != 0) return -1;
+    if (read_tile(z, at, n) != 0) return -1;
     if (!join_row(z, 0, z->tile, n)) return not_finite(z);
   }
   return 0;
@@ -130,7 +139,7 @@ static int find_lines(struct linear_blocks *z, uint64_t line, uint64_t n) {
   const uint64_t end = start_of(z, line + n - 1) + rows_of(z, line + n - 1) * z->inner;
   begin_cells(z, n * z->inner);
   if (eval_may_go_on(z->t->ev, z->err) != 0) return -1;
-  if (eval_elements(z->t, z->of, first, end - first, z->tile, z->err) != 0) return -1;
+  if (read_tile(z, first, end - first) != 0) return -1;
   for (uint64_t i = 0; i < n; i++)
     for (uint64_t row = 0; row < rows_of(z, line + i); row++) {
       const uint64_t at = start_of(z, line + i) + row * z->inner - first;
