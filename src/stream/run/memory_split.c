@@ -61,12 +61,6 @@ uint64_t memory_split_cache_least(uint64_t memory, uint64_t cache, uint64_t want
   return min_u64(cache, max_u64(memory / CACHE_PART_LEAST, wanted));
 }
 
-static void give_eval_the_rest(struct memory_split *b, uint64_t share) {
-  b->window_bytes = b->tiles * b->tile_bytes;
-  b->eval_bytes = (size_t)(share - FIXED - 2 * b->window_bytes);
-  assert(b->eval_bytes >= EVAL_MIN);
-}
-
 int memory_split_of(struct memory_split *b, uint64_t memory, uint32_t jobs, uint32_t useful,
                     struct err *err) {
   if (memory == 0) memory = WORK_DEFAULT_MEMORY;
@@ -86,7 +80,9 @@ int memory_split_of(struct memory_split *b, uint64_t memory, uint32_t jobs, uint
   const uint64_t share = memory / b->jobs;
   const uint64_t room = max_u64(share * 2 / 5, 2 * TILES_MIN * TILE_MIN);
   choose_tiles(b, min_u64(room, share - FIXED - EVAL_MIN));
-  give_eval_the_rest(b, share);
+  b->window_bytes = b->tiles * b->tile_bytes;
+  b->eval_bytes = (size_t)(share - FIXED - 2 * b->window_bytes);
+  assert(b->eval_bytes >= EVAL_MIN);
   return 0;
 }
 
@@ -101,5 +97,6 @@ void memory_split_favour(struct memory_split *b, uint64_t memory, uint64_t wante
   assert(wanted <= memory_split_most(b, memory));
   if (wanted <= b->eval_bytes) return;
   choose_tiles(b, min_u64(share - FIXED - wanted, 2 * TILES_GOOD * (uint64_t)TILE_LEAST_GOOD));
-  give_eval_the_rest(b, share);
+  b->window_bytes = b->tiles * b->tile_bytes;
+  b->eval_bytes = (size_t)wanted; // what more it had it would fill
 }
