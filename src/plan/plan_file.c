@@ -94,6 +94,19 @@ static void write_head(struct writing *w, const struct plan *p) {
   put_text(w, line);
 }
 
+static void write_tensor(struct writing *w, const struct plan_tensor *t) {
+  json_object(&w->line);
+  json_put_text(&w->line, "name", t->name);
+  json_put_uint(&w->line, "output", t->output);
+  json_put_uint(&w->line, "off", t->off);
+  json_put_uint(&w->line, "len", t->len);
+  json_put_text(&w->line, "dtype", dtype_name((enum dtype)t->dtype));
+  json_put_ints(&w->line, "dims", t->dims, t->rank);
+  json_put_uint(&w->line, "segment", t->segment);
+  if (t->encoding != ENCODING_RAW) json_put_uint(&w->line, "encoding", t->encoding);
+  json_end_object(&w->line);
+}
+
 int plan_file_write(struct plan *p, int (*sink)(void *ctx, struct span text), void *ctx,
                     struct err *err) {
   struct writing w = {.sink = sink, .ctx = ctx, .digest = digest_new()};
@@ -128,16 +141,7 @@ int plan_file_write(struct plan *p, int (*sink)(void *ctx, struct span text), vo
   }
   begin_list(&w, "tensors", "],\n");
   for (uint32_t i = 0; i < p->n_tensors; i++) {
-    const struct plan_tensor *t = &p->tensors[i];
-    json_object(&w.line);
-    json_put_text(&w.line, "name", t->name);
-    json_put_uint(&w.line, "output", t->output);
-    json_put_uint(&w.line, "off", t->off);
-    json_put_uint(&w.line, "len", t->len);
-    json_put_text(&w.line, "dtype", dtype_name((enum dtype)t->dtype));
-    json_put_ints(&w.line, "dims", t->dims, t->rank);
-    json_put_uint(&w.line, "segment", t->segment);
-    json_end_object(&w.line);
+    write_tensor(&w, &p->tensors[i]);
     put_element(&w, i + 1 == p->n_tensors);
   }
   put_text(&w, "]}\n");
@@ -145,6 +149,22 @@ int plan_file_write(struct plan *p, int (*sink)(void *ctx, struct span text), vo
   digest_free(w.digest);
   json_done(&w.line);
   return w.failed ? err_set(err, ERR_IO, "the plan could not be written") : 0;
+}
+
+int plan_file_write_small(const struct plan *p, int (*sink)(void *ctx, struct span text), void *ctx,
+                          uint8_t sha256[DIGEST_BYTES], struct err *err) {
+  struct writing w = {.sink = sink, .ctx = ctx, .digest = digest_new()};
+  digest_start(w.digest);
+  begin_list(&w, "small", "{");
+  for (uint32_t i = 0; i < p->n_small; i++) {
+    write_tensor(&w, &p->small[i]);
+    put_element(&w, i + 1 == p->n_small);
+  }
+  put_text(&w, "]}\n");
+  digest_end(w.digest, sha256);
+  digest_free(w.digest);
+  json_done(&w.line);
+  return w.failed ? err_set(err, ERR_IO, "the list of small tensors could not be written") : 0;
 }
 
 // ---- reading -----------------------------------------------------------------------------------
@@ -337,25 +357,42 @@ static int read_dims(struct reading *in, const struct json_value *list, struct p
   return 0;
 }
 
-static int read_tensor(struct reading *in, const struct json_value *v) {
+static int take_tensor(struct reading *in, const struct json_value *v, struct plan_tensor *t) {
   struct plan *p = in->p;
   struct span name, dtype;
   uint64_t output, segment;
-  struct plan_tensor t = {0};
+  *t = (struct plan_tensor){0};
   if (!json_as_string(json_get(v, "name"), &name) ||
-      !json_as_uint(json_get(v, "output"), &output) || !json_as_uint(json_get(v, "off"), &t.off) ||
-      !json_as_uint(json_get(v, "len"), &t.len) || !json_as_string(json_get(v, "dtype"), &dtype) ||
+      !json_as_uint(json_get(v, "output"), &output) || !json_as_uint(json_get(v, "off"), &t->off) ||
+      !json_as_uint(json_get(v, "len"), &t->len) || !json_as_string(json_get(v, "dtype"), &dtype) ||
       !json_as_uint(json_get(v, "segment"), &segment))
     return bad(in, "is not a tensor");
   if (output >= p->n_outputs || segment >= p->n_segments ||
-      !range_fits(t.off, t.len, p->outputs[output].size))
+      !range_fits(t->off, t->len, p->outputs[output].size))
     return bad(in, "is a tensor outside its output");
-  t.dtype = dtype_by_name(dtype);
-  t.output = (uint32_t)output;
-  t.segment = (uint32_t)segment;
-  t.name = arena_string(&p->arena, name);
-  if (read_dims(in, json_get(v, "dims"), &t)) return -1;
-  *TABLE_PUSH(p, tensors) = t;
+  t->dtype = dtype_by_name(dtype);
+  t->output = (uint32_t)output;
+  t->segment = (uint32_t)segment;
+  t->name = arena_string(&p->arena, name);
+  return read_dims(in, json_get(v, "dims"), t);
+}
+
+static int read_tensor(struct reading *in, const struct json_value *v) {
+  struct plan_tensor t;
+  if (take_tensor(in, v, &t)) return -1;
+  *TABLE_PUSH(in->p, tensors) = t;
+  return 0;
+}
+
+static int read_small(struct reading *in, const struct json_value *v) {
+  struct plan_tensor t;
+  uint64_t encoding = ENCODING_RAW;
+  const struct json_value *named = json_get(v, "encoding");
+  if (take_tensor(in, v, &t)) return -1;
+  if (named && (!json_as_uint(named, &encoding) || encoding > ENCODING_STRINGS))
+    return bad(in, "is a tensor in no encoding");
+  t.encoding = (uint32_t)encoding;
+  *TABLE_PUSH(in->p, small) = t;
   return 0;
 }
 
@@ -442,4 +479,12 @@ int plan_file_read(struct plan *p, struct span json, struct span literals, struc
   if (rc == 0) rc = check_form(p, json, err);
   if (rc) plan_free(p);
   return rc;
+}
+
+int plan_file_read_small(struct plan *p, struct span json, struct err *err) {
+  struct reading in = {.p = p, .rest = json, .err = err};
+  if (in.rest.n == 0 || in.rest.at[0] != '{') return bad(&in, "is not a list of small tensors");
+  in.rest = span_of(in.rest.at + 1, in.rest.n - 1);
+  if (read_list(&in, "small", "]}", read_small)) return -1;
+  return in.rest.n ? bad(&in, "is followed by more text") : 0;
 }

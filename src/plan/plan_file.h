@@ -16,4 +16,10 @@ int plan_file_write(struct plan *p, int (*sink)(void *ctx, struct span text), vo
 // inside their source, literals' digest). ERR_MODEL with the place where something is wrong.
 int plan_file_read(struct plan *p, struct span json, struct span literals, struct err *err);
 
+// The tensors of plan->small, which the plan's own file leaves out: for who lists all tensors of a plan that was
+// read back. In the same form; sha256: of the text. Reading adds to a plan that was read, and checks as that does.
+int plan_file_write_small(const struct plan *p, int (*sink)(void *ctx, struct span text), void *ctx,
+                          uint8_t sha256[DIGEST_BYTES], struct err *err);
+int plan_file_read_small(struct plan *p, struct span json, struct err *err);
+
 #endif

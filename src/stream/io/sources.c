@@ -358,6 +358,11 @@ bool sources_is_companion(const struct sources *s, uint32_t file) {
   return s->rows[file].companion;
 }
 
+const char *sources_companion_path(const struct sources *s, uint32_t file) {
+  assert(sources_is_companion(s, file));
+  return s->rows[file].path;
+}
+
 bool sources_is_absent(const struct sources *s, uint32_t file) {
   return s->rows[file].name_only;
 }

@@ -42,6 +42,7 @@ int sources_add(struct sources *s, struct span location, uint32_t *file, struct 
 // a regular file.
 int sources_add_companion(struct sources *s, const char *path, uint32_t *file, struct err *err);
 bool sources_is_companion(const struct sources *s, uint32_t file);
+const char *sources_companion_path(const struct sources *s, uint32_t file); // as it was given
 
 // As sources_add, by name only: nothing is opened, the size is 0. For looking at a model without
 // its data, or with what there is of it (load.h); such a file cannot be read. sources_add gives it

@@ -59,7 +59,7 @@ static bool touches(const struct recorder *d, const struct given *group, uint32_
 
 static int sync_outputs(struct recorder *d, const struct given *group, uint32_t n,
                         struct err *err) {
-  if (d->st->folder < 0) return 0;
+  if (!staging_writes(d->st)) return 0;
   for (uint32_t i = 0; i < d->p->n_outputs; i++) {
     if (!touches(d, group, n, i)) continue;
     int bad;
@@ -133,7 +133,7 @@ void recorder_open(struct recorder **out, const struct plan *p, struct sources *
   pthread_mutex_init(&d->mu, NULL);
   pthread_cond_init(&d->changed, NULL);
   d->arena = arena;
-  d->threaded = st->folder >= 0 && threads_start(&d->thread, STACK_BYTES, recorder_main, d);
+  d->threaded = staging_writes(st) && threads_start(&d->thread, STACK_BYTES, recorder_main, d);
   *out = d;
 }
 

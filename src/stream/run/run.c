@@ -40,7 +40,7 @@ struct run {
   struct schedule *schedule;
   struct recorder *recorder;
   struct eval_cache *cache; // NULL where nothing is quantized
-  const uint8_t *skip;      // units that were recorded before we began
+  const uint8_t *skip;      // units that were recorded before we began, or are another member's
   uint32_t *order;          // tensors by (output, offset), for progress; or NULL
   _Atomic bool stopped;     // failed, or told to stop
 
@@ -178,7 +178,7 @@ static int make_unit(struct worker *w, int fd, struct err *err) {
 static void make_dealt(struct worker *w, uint32_t i) {
   struct run *r = w->r;
   while (!r->stopped && schedule_next(r->schedule, i, &w->part)) {
-    const int fd = r->st->folder < 0 ? -1 : staging_output_fd(r->st, w->part.range.output);
+    const int fd = !staging_writes(r->st) ? -1 : staging_output_fd(r->st, w->part.range.output);
     struct err err = {0};
     int made;
     if (w->part.owned) {
@@ -228,22 +228,34 @@ static void work_as(void *ctx, uint32_t i) {
 
 // ---- the run ----
 
+static bool is_anothers(const struct staging *st, uint32_t unit) {
+  return st->leave && st->leave[unit];
+}
+
 static uint32_t count_left(struct run *r) {
   const uint32_t n = plan_unit_count(r->p);
   struct work_told *t = &r->told;
   uint32_t left = 0;
+  double others = 0;
   for (uint32_t i = 0; i < n; i++) {
     const struct plan_unit unit = plan_unit_at(r->p, i);
-    t->bytes_total += unit.len;
+    const double work = r->effort.p && r->skip[i]
+                            ? effort_made(&r->effort, unit.output, unit.off, unit.len)
+                            : 0;
     left += !r->skip[i];
+    if (is_anothers(r->st, i)) {
+      others += work;
+      continue;
+    }
+    t->bytes_total += unit.len;
     if (!r->skip[i]) continue;
     t->bytes_already += unit.len;
-    if (r->effort.p) t->work_already += effort_made(&r->effort, unit.output, unit.off, unit.len);
+    t->work_already += work;
   }
   t->bytes_done = t->bytes_already;
   t->work_done = t->work_already;
-  if (r->effort.p) t->work_total = effort_total(&r->effort);
-  r->stats->units_skipped = n - left;
+  if (r->effort.p) t->work_total = effort_total(&r->effort) - others;
+  r->stats->units_skipped = staging_done_count(r->st);
   return left;
 }
 
@@ -328,12 +340,16 @@ static int conclude(struct run *r, struct arena *a, struct err *err) {
     if (err->kind == ERR_NONE) *err = r->err;
     return -1;
   }
-  if (done < n)
+  uint32_t left = 0;
+  for (uint32_t i = 0; i < n; i++)
+    left += !r->st->done[i] && !is_anothers(r->st, i);
+  if (left > 0)
     return err_set(
         err, ERR_RETRY,
         "interrupted: finished units (%u %%) are kept, unfinished ones will be written again",
         per_cent_done(r));
-  if (refuse_overflows(r, a, err) != 0) return -1;
+  // Whoever seals looks at all of them.
+  if (!r->st->leave && refuse_overflows(r, a, err) != 0) return -1;
   r->told.bytes_done = r->told.bytes_total;
   r->told.work_done = r->told.work_total;
   r->told.tensor = NULL;
@@ -378,10 +394,13 @@ int run_plan(const struct plan *p, struct sources *s, struct staging *st,
   const uint32_t n = plan_unit_count(p);
   assert(st->n_units == n);
   // A copy: recording sets flags in the original while workers look.
-  r.skip = memcpy(arena_alloc(&arena, n + 1), st->done, n);
+  uint8_t *skip = memcpy(arena_alloc(&arena, n + 1), st->done, n);
+  for (uint32_t i = 0; i < n; i++)
+    skip[i] = skip[i] || is_anothers(st, i);
+  r.skip = skip;
   if (options->progress.tick) r.effort = effort_of_plan(p, &arena);
   const uint32_t left = count_left(&r);
-  const bool parts = st->folder >= 0; // where nothing is written nothing can be read back
+  const bool parts = staging_writes(st); // where nothing is written nothing can be read back
   uint64_t cache;
   int bad = split_memory(p, options, schedule_useful(p, r.skip, parts), &r.split, &cache, err);
   if (!bad) {

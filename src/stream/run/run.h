@@ -14,7 +14,7 @@ struct run_stats {
   int ring_lost; // 0, or the errno that a worker's ring was lost by (IO_RING_OR_SYNC: it went on with sync)
 };
 
-// Produces every unit that staging does not have yet. Before a unit is recorded its bytes are
+// Produces every unit that staging does not have yet and that is not another member's (staging.leave). Before a unit is recorded its bytes are
 // durable and the sources are checked to be unchanged. ERR_USAGE if the budget is below
 // run_min_memory(jobs). ERR_MODEL, with all units recorded, if finite elements became infinite
 // where the plan does not clip them: names the tensors and how many. With staging_open_null and

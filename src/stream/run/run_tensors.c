@@ -223,7 +223,7 @@ int run_tensor_digests(const struct plan *p, struct sources *s, const struct sta
     const uint32_t end = fill_batch(&b, first);
     b.digests = table_grow(b.digests, &b.digests_cap, b.n + 1, DIGEST_BYTES);
     b.next = 0;
-    threads_run(b.split.jobs, st->folder < 0 ? hash_made : hash_staged, &b);
+    threads_run(b.split.jobs, !staging_writes(st) ? hash_made : hash_staged, &b);
     if (b.err.kind != ERR_NONE) *err = b.err;
     bad = b.err.kind != ERR_NONE ? -1
           : b.stopped            ? err_set(err, ERR_RETRY, "interrupted while hashing tensors")

@@ -14,6 +14,7 @@
 // may run, and a torn last line spoils no later one.
 #include "records.h"
 
+#include "checked_line.h"
 #include "fs.h"
 #include "json.h"
 
@@ -22,11 +23,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { CHECK_HEX = 16, RECORDS_MAX_BYTES = 1 << 30, WRITERS_MAX = 1 << 20 };
-static const char check_key[] = ",\"check\":\"";
+enum { RECORDS_MAX_BYTES = 1 << 30, WRITERS_MAX = 1 << 20 };
 
-int records_open(int folder, struct err *err) {
-  for (unsigned n = 0; n < WRITERS_MAX; n++) {
+int records_open(int folder, uint32_t first, uint32_t step, struct err *err) {
+  for (unsigned n = first; n < WRITERS_MAX; n += step) {
     char name[32];
     snprintf(name, sizeof name, "records.%u", n);
     const int fd =
@@ -38,17 +38,10 @@ int records_open(int folder, struct err *err) {
   return err_set(err, ERR_IO, "the staging folder has %d records files", WRITERS_MAX);
 }
 
-static void check_of(const char *text, size_t n, char hex[CHECK_HEX + 1]) {
-  uint8_t sha[DIGEST_BYTES];
-  digest_of(text, n, sha);
-  hex_encode(sha, CHECK_HEX / 2, hex);
-}
-
 int records_append(int fd, uint32_t unit, const uint8_t digest[DIGEST_BYTES],
                    const struct figure_sums *errors, const uint8_t header_sha256[DIGEST_BYTES],
                    struct err *err) {
   struct json_out j = {0};
-  char check[CHECK_HEX + 1];
   json_object(&j);
   json_put_uint(&j, "unit", unit);
   json_put_hex(&j, "sha256", digest, DIGEST_BYTES);
@@ -57,26 +50,10 @@ int records_append(int fd, uint32_t unit, const uint8_t digest[DIGEST_BYTES],
     json_key(&j, "errors");
     figure_sums_write(&j, errors);
   }
-  check_of(j.text, j.n, check);
-  json_put_text(&j, "check", check);
-  json_end_object(&j);
-  json_newline(&j);
+  checked_line_end(&j);
   const int bad = fs_write_all(fd, j.text, j.n, "unit records", err);
   json_done(&j);
   return bad;
-}
-
-// The line's text before its check, if the check is right.
-static bool checked_text(const char *line, size_t n, size_t *text) {
-  const size_t tail = sizeof check_key - 1 + CHECK_HEX + 2; // ,"check":"…"}
-  if (n <= tail) return false;
-  *text = n - tail;
-  const char *at = line + *text;
-  char check[CHECK_HEX + 1];
-  check_of(line, *text, check);
-  return memcmp(at, check_key, sizeof check_key - 1) == 0 &&
-         memcmp(at + sizeof check_key - 1, check, CHECK_HEX) == 0 &&
-         memcmp(line + n - 2, "\"}", 2) == 0;
 }
 
 static bool digest_field(const struct json_value *doc, const char *key, uint8_t out[DIGEST_BYTES]) {
@@ -84,28 +61,28 @@ static bool digest_field(const struct json_value *doc, const char *key, uint8_t 
   return json_as_string(json_get(doc, key), &hex) && hex_decode(hex, out, DIGEST_BYTES);
 }
 
-static void take_record(const struct json_value *doc, struct records *r) {
+static bool take_record(const struct json_value *doc, struct records *r) {
   uint64_t unit;
   uint8_t digest[DIGEST_BYTES], header[DIGEST_BYTES];
-  if (!json_as_uint(json_get(doc, "unit"), &unit) || unit >= r->n_units) return;
-  if (!digest_field(doc, "sha256", digest) || !digest_field(doc, "header", header)) return;
-  if (memcmp(header, r->header_sha256, DIGEST_BYTES) != 0) return;
+  if (!json_as_uint(json_get(doc, "unit"), &unit) || unit >= r->n_units) return false;
+  if (!digest_field(doc, "sha256", digest) || !digest_field(doc, "header", header)) return false;
+  if (memcmp(header, r->header_sha256, DIGEST_BYTES) != 0) return false;
   struct figure_sums errors = {0};
   const struct json_value *list = json_get(doc, "errors");
-  if (list && !figure_sums_read(list, &errors)) return;
+  if (list && !figure_sums_read(list, &errors)) return false;
   memcpy(r->digests[unit], digest, DIGEST_BYTES);
   r->done[unit] = 1;
   figure_sums_put_unit(r->errors, (uint32_t)unit, &errors);
   figure_sums_free(&errors);
+  return true;
 }
 
-static void take_line(const char *line, size_t n, struct records *r) {
-  size_t text;
-  if (!checked_text(line, n, &text)) return;
+static bool take_line(struct span line, struct records *r) {
   struct err malformed = {0};
-  struct json_value *doc = json_parse(span_of(line, n), "record", &malformed);
-  if (doc) take_record(doc, r);
+  struct json_value *doc = checked_line_is(line) ? json_parse(line, "record", &malformed) : NULL;
+  const bool taken = doc && take_record(doc, r);
   if (doc) json_free(doc);
+  return taken;
 }
 
 struct loading {
@@ -122,7 +99,8 @@ static int load_file(void *ctx, const char *name) {
     return l->err->kind == ERR_NONE ? 0 : -1;
   const char *at = (const char *)all.at, *end = at + all.n;
   for (const char *eol; at < end && (eol = memchr(at, '\n', (size_t)(end - at))); at = eol + 1)
-    take_line(at, (size_t)(eol - at), l->r);
+    l->r->unusable += !take_line(span_of(at, (size_t)(eol - at)), l->r);
+  l->r->unusable += at < end;
   fs_free(all);
   return 0;
 }

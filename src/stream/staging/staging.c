@@ -57,10 +57,11 @@ static void say(const struct opening *o, const char *fmt, ...) {
   va_end(ap);
 }
 
-static void reset(struct staging *st, const struct plan *p, const char *dest_folder) {
+void staging_reset(struct staging *st, const struct plan *p, const char *dest_folder) {
   memset(st, 0, sizeof *st);
   snprintf(st->dest_path, sizeof st->dest_path, "%s", dest_folder ? dest_folder : "");
   st->folder = st->dest = st->lock = st->unnamed_in = -1;
+  st->record_step = 1;
   for (uint32_t i = 0; i < STAGING_WRITERS_MAX; i++)
     st->records[i] = -1;
   if (!p) return;
@@ -76,7 +77,8 @@ static void reset(struct staging *st, const struct plan *p, const char *dest_fol
 int staging_open_null(struct staging *st, const struct plan *p, const char *dest_folder,
                       struct err *err) {
   (void)err;
-  reset(st, p, dest_folder);
+  staging_reset(st, p, dest_folder);
+  st->null = true;
   if (dest_folder) st->unnamed_in = open(dest_folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   return 0;
 }
@@ -112,8 +114,8 @@ static uint64_t allocated_bytes(const struct opening *o) {
 
 static void look_at_space(const struct opening *o, struct staging_space *space) {
   struct statvfs fs;
-  const uint64_t need = plan_total_bytes(o->p) + o->p->n_literals + o->options->beside_bytes,
-                 have = allocated_bytes(o);
+  const uint64_t outputs = o->options->null ? 0 : plan_total_bytes(o->p) + o->options->beside_bytes,
+                 need = outputs + o->p->n_literals, have = allocated_bytes(o);
   *space = (struct staging_space){.needed_bytes = need > have ? need - have : 0};
   if (fs_ops->fstatvfs(o->st->dest, &fs) || fs.f_blocks == 0) return;
   space->known =
@@ -196,23 +198,29 @@ static int write_plan_json(const struct opening *o) {
   return bad;
 }
 
-static int take_over(const struct opening *o, const struct staging_header *h) {
-  struct staging *st = o->st;
-  memcpy(st->header_sha256, h->sha256, DIGEST_BYTES);
+int staging_take_records(struct staging *st, const struct plan *p, uint32_t *unusable,
+                         struct err *err) {
   struct records r = {.header_sha256 = st->header_sha256, .n_units = st->n_units};
   r.digests = st->digests;
   r.done = st->done;
   r.errors = &st->errors;
-  if (records_load(st->folder, &r, o->err)) return -1;
+  if (records_load(st->folder, &r, err)) return -1;
+  *unusable = r.unusable;
   // A unit counts only while the output that holds it is there in full.
-  for (uint32_t unit = 0; unit < o->st->n_units; unit++) {
-    const struct plan_output *out = &o->p->outputs[plan_unit_at(o->p, unit).output];
+  for (uint32_t unit = 0; unit < st->n_units && staging_writes(st); unit++) {
+    const struct plan_output *out = &p->outputs[plan_unit_at(p, unit).output];
     struct stat at;
-    if (fstatat(o->st->folder, out->name, &at, AT_SYMLINK_NOFOLLOW) ||
+    if (fstatat(st->folder, out->name, &at, AT_SYMLINK_NOFOLLOW) ||
         (uint64_t)at.st_size != out->size)
-      o->st->done[unit] = 0;
+      st->done[unit] = 0;
   }
   return 0;
+}
+
+static int take_over(const struct opening *o, const struct staging_header *h) {
+  uint32_t unusable;
+  memcpy(o->st->header_sha256, h->sha256, DIGEST_BYTES);
+  return staging_take_records(o->st, o->p, &unusable, o->err);
 }
 
 // Why what was left is of no use, for the note.
@@ -429,10 +437,11 @@ static int open_steps(const struct opening *o, enum staging_resume *how, bool *m
   if (settle(o, *made, how)) return -1;
   if (*how == STAGING_FRESH) *made = true;
   if (*how == STAGING_SEALED) return 0; // keeps the exclusive lock
-  for (uint32_t i = 0; i < o->p->n_outputs; i++)
+  for (uint32_t i = 0; i < o->p->n_outputs && staging_writes(st); i++)
     if (open_output(o, i)) return -1;
   if (fs_sync_folder(o->st->folder, o->st->name, o->err)) return -1;
   if (change_lock(st, LOCK_SH, o->err)) return -1;
+  if (!staging_writes(st)) return 0;
   struct stat named, held; // the first output
   const bool ours = fstatat(st->folder, o->p->outputs[0].name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
                     fstat(st->outputs[0], &held) == 0 && named.st_ino == held.st_ino;
@@ -443,7 +452,8 @@ int staging_open(struct staging *st, const struct plan *p, struct sources *s,
                  const struct staging_options *options, enum staging_resume *how, char *note,
                  size_t note_bytes, struct err *err) {
   assert(p->n_outputs > 0);
-  reset(st, p, options->dest_folder);
+  staging_reset(st, p, options->dest_folder);
+  st->null = options->null;
   if (note && note_bytes) note[0] = '\0';
   const struct opening o = {.st = st,
                             .p = p,
@@ -468,7 +478,7 @@ int staging_foresee(const struct plan *p, const struct staging_options *options,
   struct staging st;
   bool made;
   const struct opening o = {.st = &st, .p = p, .options = options, .dry = true, .err = err};
-  reset(&st, NULL, options->dest_folder);
+  staging_reset(&st, NULL, options->dest_folder);
   bool bad = may_begin(&o, space) || staging_enter(&st, STAGING_LOOK, &made, err);
   if (!bad && st.folder >= 0 && !options->fresh)
     bad = staging_check_version(&st, options->version, err) || staging_check_entries(&st, err);
@@ -478,7 +488,7 @@ int staging_foresee(const struct plan *p, const struct staging_options *options,
 
 int staging_open_sealed(struct staging *st, const char *dest_folder, const char *name,
                         struct err *err) {
-  reset(st, NULL, dest_folder);
+  staging_reset(st, NULL, dest_folder);
   snprintf(st->name, sizeof st->name, "%s", name);
   if (staging_open_dest(dest_folder, &st->dest, err)) return -1;
   bool made;
@@ -492,7 +502,7 @@ int staging_open_sealed(struct staging *st, const char *dest_folder, const char 
 int staging_open_bare(struct staging *st, const char *dest_folder, const char *onnx_name,
                       const uint8_t id[DIGEST_BYTES], enum staging_entry how, bool *made,
                       struct err *err) {
-  reset(st, NULL, dest_folder);
+  staging_reset(st, NULL, dest_folder);
   staging_name(st->name, onnx_name, id);
   *made = false;
   int bad = staging_open_dest(dest_folder, &st->dest, err);
@@ -513,7 +523,8 @@ int staging_record(struct staging *st, uint32_t writer, uint32_t unit,
   assert(unit < st->n_units && writer < STAGING_WRITERS_MAX);
   if (st->folder >= 0) {
     int *fd = &st->records[writer];
-    if (*fd < 0) *fd = records_open(st->folder, err);
+    if (*fd < 0)
+      *fd = records_open(st->folder, st->first_record + writer, st->record_step, err);
     if (*fd < 0 || records_append(*fd, unit, digest, errors, st->header_sha256, err)) return -1;
   }
   memcpy(st->digests[unit], digest, DIGEST_BYTES);
@@ -528,6 +539,10 @@ int staging_sync_records(const struct staging *st, uint32_t writer, struct err *
   if (fs_ops->fdatasync(st->records[writer]))
     return err_errno(err, errno, ERR_IO, "cannot sync the records in '%s'", quote_str(st->name).s);
   return fs_sync_folder(st->folder, st->name, err);
+}
+
+bool staging_writes(const struct staging *st) {
+  return !st->null;
 }
 
 int staging_output_fd(const struct staging *st, uint32_t output) {

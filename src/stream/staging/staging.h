@@ -40,6 +40,9 @@ struct staging {
   uint8_t *done;                    // per unit
   struct figure_sums errors;        // of all units that are done
   uint32_t n_units;
+  bool null;            // units are made and hashed, and nothing of them is written
+  const uint8_t *leave; // per unit: another member of the plan makes it; NULL: none does
+  uint32_t first_record, record_step; // numbers of records files that this process tries
   // The rest is staging's own.
   int unnamed_in; // null engine: the folder for staging_unnamed_file, or -1
   struct arena arena;
@@ -60,6 +63,7 @@ struct staging_options {
   const char *resume_command; // printed and kept in header.json
   const char *version;        // of weir: another one's folder is refused
   uint64_t beside_bytes;      // of files that a seal will put beside the outputs
+  bool null;                  // outputs are not made
   // What an interrupted run of this plan left is taken over, if the sources are what they were.
   bool resume;    // it is asked for: sources that changed are refused, nothing to resume is said
   bool fresh;     // what was left is thrown away
@@ -111,6 +115,8 @@ int staging_record(struct staging *st, uint32_t writer, uint32_t unit,
 // Makes the records of this writer durable, so that a power cut does not take them. (A kill never
 // does.)
 int staging_sync_records(const struct staging *st, uint32_t writer, struct err *err);
+// Are the bytes of units written, so that they can be read back?
+bool staging_writes(const struct staging *st);
 // A read-write descriptor of an output; belongs to the staging, any thread may use it.
 int staging_output_fd(const struct staging *st, uint32_t output);
 uint64_t staging_disk_bytes(const struct staging *st); // what the folder occupies

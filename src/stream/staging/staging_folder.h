@@ -13,6 +13,11 @@ bool staging_name_is(const char *name, const char *onnx_name, bool *done);
 // Is `name` one that a file of the staging folder itself bears or may come to bear?
 bool staging_name_reserved(const char *name);
 
+// An empty staging: nothing open. p: for its units and outputs; NULL: none.
+void staging_reset(struct staging *st, const struct plan *p, const char *dest_folder);
+// Fills done, digests and errors from the records that carry st->header_sha256. *unusable: lines passed over.
+int staging_take_records(struct staging *st, const struct plan *p, uint32_t *unusable,
+                         struct err *err);
 // Opens the destination folder into *dest.
 int staging_open_dest(const char *path, int *dest, struct err *err);
 // Opens `name` in dest and takes its lock exclusively, without waiting; fills folder and lock of

@@ -17,6 +17,7 @@
 
 #include "fs.h"
 #include "json.h"
+#include "staging_join.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -159,6 +160,27 @@ const char *staging_header_resume(const struct staging_header *h) {
   struct span text;
   if (!h->doc || !json_as_string(json_get(h->doc, "resume"), &text) || text.n == 0) return NULL;
   return (const char *)text.at; // json strings are NUL-terminated
+}
+
+struct span staging_header_source_folder(const struct staging_header *h) {
+  struct span text = {0};
+  json_as_string(json_get(h->doc, "source_folder"), &text);
+  return text;
+}
+
+struct staging_source *staging_header_sources(const struct staging_header *h, struct arena *a,
+                                              uint32_t *n) {
+  const struct json_value *rows = json_get(h->doc, "sources");
+  struct staging_source *list = arena_alloc(a, json_count(rows) * sizeof *list + 1);
+  *n = 0;
+  for (const struct json_value *row = json_first(rows); row; row = json_next(row)) {
+    struct span name = {0};
+    struct fingerprint then = {0};
+    (void)read_source(row, &name, &then); // what is none is no file of the plan's either
+    list[(*n)++] = (struct staging_source){
+        .name = arena_string(a, name), .size = then.size, .mtime_ns = then.mtime_ns};
+  }
+  return list;
 }
 
 // Is a file of the folder what a row says?

@@ -6,9 +6,9 @@
 #include "err.h"
 #include "figure_sums.h"
 
-// Makes the next free `records.<n>` in the folder: a file of this writer alone. Gives its
-// descriptor, or -1 with err.
-int records_open(int folder, struct err *err);
+// Makes a free `records.<n>` in the folder, n = first, first + step, …: a file of this writer alone. Gives its
+// descriptor, or -1 with err. (Members of a plan begin at numbers of their own, so that they need not try one another's.)
+int records_open(int folder, uint32_t first, uint32_t step, struct err *err);
 // Appends one line. The unit's bytes must be durable before. errors: of what the unit quantized,
 // maybe empty.
 int records_append(int fd, uint32_t unit, const uint8_t digest[DIGEST_BYTES],
@@ -21,6 +21,7 @@ struct records {
   uint8_t (*digests)[DIGEST_BYTES];
   uint8_t *done;
   struct figure_sums *errors; // of all units
+  uint32_t unusable;          // lines that were passed over
 };
 // Reads every records file of the folder into *r. Lines that are torn, malformed, of another
 // header or of an unknown unit are passed over.

@@ -34,6 +34,11 @@ int staging_header_same_sources(const struct staging_header *h, const struct sou
 // may have become the output.)
 bool staging_header_is_same_job(const struct staging_header *h, const char *command,
                                 const char *source_folder, bool inplace);
+// Where the sources lay, and what they were, one row each; of a usable header.
+struct span staging_header_source_folder(const struct staging_header *h);
+struct staging_source;
+struct staging_source *staging_header_sources(const struct staging_header *h, struct arena *a,
+                                              uint32_t *n);
 // The command that resumes, or NULL; belongs to h. Also that of another version.
 const char *staging_header_resume(const struct staging_header *h);
 

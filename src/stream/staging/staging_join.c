@@ -1,0 +1,294 @@
+// Joining the folder of a plan: everything in it is doubted, since it lay on a disk that others see, and a member may
+// come days after the plan was made.
+//
+//   folder     ours, and all that is in it: plain files of ours          else 77
+//   header     of this version, of this plan                             else 66
+//   orders     whole; they name the header by its digest                 else 66
+//   plan       its digest is the id that the header has                  else 66
+//   outputs    there, with their size                                    else 66
+//   records    those that are whole and carry the header's digest count; what else there is, its units are made again
+#include "staging_join.h"
+
+#include "fs.h"
+#include "plan_file.h"
+#include "staging_folder.h"
+#include "staging_header.h"
+#include "staging_orders.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PLAN_MAX_BYTES = 1 << 30 };
+
+// ---- the path ----
+
+// The folder's own path: without slashes at its end, without plan.json.
+static const char *folder_of(const char *path, struct arena *a) {
+  static const char plan_json[] = "plan.json";
+  size_t n = strlen(path);
+  while (n > 1 && path[n - 1] == '/')
+    n--;
+  const char *own = arena_string(a, span_of(path, n));
+  if (strcmp(path_base(own), plan_json) != 0) return own;
+  return own == path_base(own) ? "." : arena_folder(a, own);
+}
+
+// "." is a folder as well as any, whose name is asked of the system.
+static const char *named_folder(const char *path, struct arena *a) {
+  const char *own = folder_of(path, a);
+  if (strcmp(own, ".") != 0 && strcmp(path_base(own), "..") != 0) return own;
+  char *full = realpath(own, NULL);
+  const char *kept = full ? arena_string(a, span_str(full)) : own;
+  free(full);
+  return kept;
+}
+
+bool staging_joined_name(const char *path, struct arena *a, const char **dest, const char **onnx,
+                         const char **id) {
+  const char *own = named_folder(path, a), *name = path_base(own);
+  bool done;
+  if (strlen(name) >= STAGING_NAME_MAX || !staging_name_is(name, NULL, &done)) return false;
+  const size_t tail = strlen(done ? ".0123456789abcdef.done.weir" : ".0123456789abcdef.weir");
+  *dest = name == own ? "." : arena_folder(a, own);
+  *onnx = arena_string(a, span_of(name + 1, strlen(name) - 1 - tail));
+  *id = arena_string(a, span_of(name + strlen(name) - tail + 1, 16));
+  return true;
+}
+
+// ---- what lies there ----
+
+static int damaged(const struct staging *st, const char *name, struct err *err) {
+  err_fill(err, ERR_INPUT, "'%s' in '%s' is not what 'weir plan' wrote: it was damaged or changed",
+           name, quote_str(st->name).s);
+  return err_hint(err, "remove the folder and plan again: 'weir plan' with --fresh");
+}
+
+static int take_lock(struct staging *st, enum staging_as as, struct err *err) {
+  if (as == STAGING_AS_VIEWER) return 0;
+  st->lock = fs_open_own(st->folder, "lock", O_RDWR, st->name, err);
+  if (st->lock < 0 && err->kind != ERR_NONE) return -1;
+  if (st->lock < 0) return damaged(st, "lock", err);
+  const int kind = as == STAGING_AS_MEMBER ? LOCK_SH : LOCK_EX;
+  // File systems without locks are taken as they are: no correctness rests on this one.
+  if (fs_ops->flock(st->lock, kind | LOCK_NB) == 0 || errno != EWOULDBLOCK) {
+    if (staging_still_there(st)) return 0;
+    return err_set(err, ERR_RETRY, "'%s' in '%s' was removed by another process meanwhile",
+                   quote_str(st->name).s, quote_str(st->dest_path).s);
+  }
+  err_fill(err, ERR_RETRY,
+           as == STAGING_AS_MEMBER ? "'%s' in '%s' is being finalized, or planned, by another process"
+                                   : "members of '%s' in '%s' are still at work",
+           quote_str(st->name).s, quote_str(st->dest_path).s);
+  return err_hint(err, as == STAGING_AS_MEMBER ? "wait until it has ended"
+                                               : "'weir status' says how far they are");
+}
+
+static int read_part(const struct staging *st, const char *name, struct span *text,
+                     struct err *err) {
+  if (fs_read_own(st->folder, name, PLAN_MAX_BYTES, st->name, text, err) == 0) return 0;
+  return err->kind == ERR_NONE ? damaged(st, name, err) : -1;
+}
+
+static int read_plan(struct staging_joined *j, const struct staging *st, struct err *err) {
+  struct span json = {0}, literals = {0};
+  struct err why = {0};
+  int bad = read_part(st, "plan.json", &json, err);
+  if (!bad) bad = read_part(st, "plan.bin", &literals, err);
+  if (!bad && plan_file_read(&j->plan, json, literals, &why)) {
+    err_fill(err, ERR_INPUT, "the plan in '%s' was damaged or changed: %.700s", quote_str(st->name).s,
+             why.msg);
+    bad = err_hint(err, "remove the folder and plan again: 'weir plan' with --fresh");
+  }
+  if (json.at) fs_free(json);
+  if (literals.at) fs_free(literals);
+  return bad;
+}
+
+static int read_small(struct staging_joined *j, const struct staging *st,
+                      const struct staging_orders_found *f, struct err *err) {
+  struct span text;
+  uint8_t is[DIGEST_BYTES];
+  if (!f->lists_small) return 0;
+  if (read_part(st, "small.jsonl", &text, err)) return -1;
+  digest_of(text.at, text.n, is);
+  int bad = memcmp(is, f->small_sha256, DIGEST_BYTES) == 0 ? 0 : damaged(st, "small.jsonl", err);
+  if (!bad) bad = plan_file_read_small(&j->plan, text, err);
+  fs_free(text);
+  return bad;
+}
+
+static int take_header(struct staging_joined *j, const struct staging *st,
+                       const struct staging_header *h, const struct staging_orders_found *f,
+                       struct err *err) {
+  if (memcmp(h->sha256, f->header_sha256, DIGEST_BYTES) != 0 || !h->usable)
+    return damaged(st, "header.json", err);
+  const char *resume = staging_header_resume(h);
+  struct stat at;
+  j->resume_command = resume ? arena_string(&j->arena, span_str(resume)) : "";
+  j->source_folder = arena_string(&j->arena, staging_header_source_folder(h));
+  j->sources = staging_header_sources(h, &j->arena, &j->n_sources);
+  if (fstatat(st->folder, STAGING_ORDERS, &at, AT_SYMLINK_NOFOLLOW) == 0)
+    j->planned_ns = at.st_mtim.tv_sec * 1000000000LL + at.st_mtim.tv_nsec;
+  return 0;
+}
+
+// Everything that is read; `st` has folder and lock only.
+static int read_all(struct staging_joined *j, const struct staging *st, const char *version,
+                    struct err *err) {
+  struct staging_header h;
+  struct staging_orders_found f;
+  if (staging_check_entries(st, err) || staging_header_read(st->folder, version, &h, err)) return -1;
+  int bad = 0;
+  if (h.made_by[0]) {
+    err_fill(err, ERR_INPUT, "'%s' in '%s' was planned by %s; this is weir %s, and they are not mixed",
+             quote_str(st->name).s, quote_str(st->dest_path).s, h.made_by, version);
+    bad = err_hint(err, "use that version on every machine, or plan again with this one");
+  }
+  if (!bad) bad = staging_orders_read(st, &f, &j->arena, err);
+  if (!bad) bad = take_header(j, st, &h, &f, err);
+  if (!bad) j->orders = f.orders;
+  if (!bad) bad = read_plan(j, st, err);
+  if (!bad && (!staging_header_is_of(&h, j->plan.id) || j->plan.n_sources != j->n_sources))
+    bad = damaged(st, "plan.json", err);
+  char own[STAGING_NAME_MAX];
+  if (!bad) {
+    j->onnx_name = j->plan.outputs[j->plan.n_outputs - 1].name;
+    staging_name(own, j->onnx_name, j->plan.id);
+    if (strcmp(own, st->name) != 0) {
+      err_fill(err, ERR_INPUT, "'%s' has another plan than the one it is named after ('%s')",
+               quote_str(st->name).s, quote_str(own).s);
+      bad = err_hint(err, "was the folder renamed, or were files of another one copied into it?");
+    }
+  }
+  if (!bad) bad = read_small(j, st, &f, err);
+  staging_header_free(&h);
+  return bad;
+}
+
+static int open_outputs(struct staging *st, const struct plan *p, struct err *err) {
+  for (uint32_t i = 0; i < p->n_outputs && staging_writes(st); i++) {
+    struct stat at;
+    st->outputs[i] = fs_open_own(st->folder, p->outputs[i].name, O_RDWR, st->name, err);
+    if (st->outputs[i] < 0 && err->kind != ERR_NONE) return -1;
+    if (st->outputs[i] >= 0 && fstat(st->outputs[i], &at) == 0 &&
+        (uint64_t)at.st_size == p->outputs[i].size)
+      continue;
+    err_fill(err, ERR_INPUT, "the output '%s' in '%s' is missing, or has another size than planned",
+             quote_str(p->outputs[i].name).s, quote_str(st->name).s);
+    return err_hint(err, "give the 'weir plan' command again: other outputs are kept");
+  }
+  return 0;
+}
+
+// The staging once more, with what is known of the plan.
+static void settle(struct staging_joined *j, struct staging *bare) {
+  staging_reset(&j->st, &j->plan, bare->dest_path);
+  j->st.folder = bare->folder;
+  j->st.dest = bare->dest;
+  j->st.lock = bare->lock;
+  j->st.null = j->orders.null;
+  snprintf(j->st.name, sizeof j->st.name, "%s", bare->name);
+  bare->folder = bare->dest = bare->lock = -1;
+}
+
+static int enter(struct staging *st, const char *path, enum staging_as as, struct arena *a,
+                 struct err *err) {
+  const char *own = named_folder(path, a), *name = path_base(own);
+  bool done;
+  if (strlen(name) >= STAGING_NAME_MAX || !staging_name_is(name, NULL, &done)) {
+    err_fill(err, ERR_INPUT, "'%s' is not the folder of a plan", quote_path(path).s);
+    return err_hint(err, "'weir plan' prints its name: .OUT.onnx.<16 digits>.weir");
+  }
+  staging_reset(st, NULL, name == own ? "." : arena_folder(a, own));
+  snprintf(st->name, sizeof st->name, "%s", name);
+  if (staging_open_dest(st->dest_path, &st->dest, err)) return -1;
+  st->folder = fs_ops->openat(st->dest, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+  if (st->folder < 0 && errno == ENOENT)
+    return err_set(err, ERR_INPUT, "there is no '%s'", quote_path(own).s);
+  if (st->folder < 0 && (errno == ELOOP || errno == ENOTDIR))
+    return err_set(err, ERR_PERMISSION, "'%s' is not a folder, or is a link: weir did not create it",
+                   quote_path(own).s);
+  if (st->folder < 0)
+    return err_errno(err, errno, ERR_IO, "cannot open the folder '%s'", quote_path(own).s);
+  return staging_check_owner(st, err) || take_lock(st, as, err) ? -1 : 0;
+}
+
+int staging_join(struct staging_joined *j, const char *path, const char *version,
+                 enum staging_as as, struct err *err) {
+  struct staging bare;
+  *j = (struct staging_joined){.n_sources = 0};
+  staging_reset(&bare, NULL, "");
+  staging_reset(&j->st, NULL, "");
+  int bad = enter(&bare, path, as, &j->arena, err);
+  if (!bad) bad = read_all(j, &bare, version, err);
+  if (!bad) {
+    j->sealed = staging_has(bare.folder, "seal.json");
+    settle(j, &bare);
+    struct staging_header h;
+    bad = staging_header_read(j->st.folder, version, &h, err);
+    memcpy(j->st.header_sha256, h.sha256, DIGEST_BYTES);
+    staging_header_free(&h);
+  }
+  // Of a seal that has begun, outputs are under way to their names.
+  if (!bad && !j->sealed && as != STAGING_AS_VIEWER) bad = open_outputs(&j->st, &j->plan, err);
+  if (!bad) bad = staging_take_records(&j->st, &j->plan, &j->bad_records, err);
+  staging_close(&bare);
+  if (bad) staging_leave(j);
+  return bad;
+}
+
+void staging_leave(struct staging_joined *j) {
+  staging_close(&j->st);
+  if (j->plan.n_outputs > 0) plan_free(&j->plan);
+  arena_free(&j->arena);
+  *j = (struct staging_joined){.n_sources = 0};
+  staging_reset(&j->st, NULL, "");
+}
+
+// ---- sources ----
+
+static int other_source(const char *name, const char *folder, const char *how, struct err *err) {
+  err_fill(err, ERR_INPUT, "source '%s' in '%s' is not what the plan was made from (%s)",
+           quote_str(name).s, quote_path(folder).s, how);
+  return err_hint(err, "a copy must keep the time of change (cp -p, rsync -t); if the model itself "
+                       "changed, plan again");
+}
+
+static int check_source(const struct staging_source *then, const struct sources *s, uint32_t file,
+                        const char *folder, struct err *err) {
+  const struct fingerprint now = sources_fingerprint(s, file);
+  char sizes[80];
+  snprintf(sizes, sizeof sizes, "%lu bytes then, %lu now", then->size, now.size);
+  if (then->size != now.size) return other_source(then->name, folder, sizes, err);
+  if (then->mtime_ns != now.mtime_ns)
+    return other_source(then->name, folder, "same size, different mtime", err);
+  return 0;
+}
+
+int staging_join_sources(const struct staging_joined *j, const char *folder, struct sources **out,
+                         struct err *err) {
+  struct arena a = {0};
+  const char *where = folder ? folder : j->source_folder;
+  const struct sources_options options = {.allow_links = j->orders.allow_links};
+  const uint32_t n_model = j->n_sources - j->orders.n_companions;
+  int bad = sources_open(out, arena_printf(&a, "%s/%s", where, j->sources[0].name), &options, err);
+  for (uint32_t i = 1; i < j->n_sources && !bad; i++) {
+    uint32_t file;
+    bad = i < n_model
+              ? sources_add(*out, span_str(j->sources[i].name), &file, err)
+              : sources_add_companion(*out, j->orders.companions[i - n_model], &file, err);
+    if (!bad && file != i) bad = other_source(j->sources[i].name, where, "it is named twice", err);
+  }
+  for (uint32_t i = 0; i < j->n_sources && !bad; i++)
+    bad = check_source(&j->sources[i], *out, i, where, err);
+  arena_free(&a);
+  if (bad && *out) sources_close(*out);
+  if (bad) *out = NULL;
+  return bad;
+}
