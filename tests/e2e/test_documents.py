@@ -166,6 +166,22 @@ def test_audit_and_clean(weir, tmp_path):
     is_valid(weir("clean", tmp_path, "--json").json(), "clean")
 
 
+def test_a_plan(weir, tmp_path):
+    """From its report to its output in place, with each state of it."""
+    words = [SOURCE, tmp_path / "out.onnx", "--pass", "quantize:block_size=32", "--shards", "3"]
+    is_valid(weir("plan", *words, "--dry-run", "--json").json(), "report")
+    plan = is_valid(weir("plan", *words, "--json").json(), "report")["weir"]["staged"]
+    is_made = [is_valid(weir("status", plan, "--json").json(), "status")["state"]]
+    assert is_valid(weir("finalize", plan, "--json", code=75).json(), "error")["error"]["code"] == 75
+    made = is_valid(weir("shard", plan, "--count", "1", "--json").json(), "shard")
+    assert made["units"] == 1 and made["missing"] == made["units_before"] == 0 < made["bytes_written"]
+    is_made.append(is_valid(weir("status", plan, "--recheck", "--json").json(), "status")["state"])
+    assert is_valid(weir("finalize", plan, "--json").json(), "finalize")["was_in_place"] is False
+    assert is_valid(weir("finalize", plan, "--json").json(), "finalize")["was_in_place"] is True
+    is_made.append(is_valid(weir("status", plan, "--json").json(), "status")["state"])
+    assert is_valid(weir("shard", plan, "--json").json(), "shard")["in_place"] and is_made == ["missing", "made", "in_place"]
+
+
 @pytest.mark.parametrize("words", [["quantize"], ["conv2matmul"], ["cast", "--to", "float16"], ["optimize"]], ids=lambda words: words[0])
 def test_diff(weir, tmp_path, words):
     out = tmp_path / "out.onnx"
@@ -193,6 +209,10 @@ FAILURES = [
     ["conv2matmul", SOURCE, "out.onnx", "--form", "round"],
     ["replay", "nothere.jsonl", SOURCE, "out.onnx"],
     ["clean", "nothere"],
+    ["shard", "nothere"],
+    ["status", "nothere"],
+    ["finalize", "nothere"],
+    ["plan", SOURCE, "out.onnx"],
     ["audit", "nothere.onnx"],
     ["diff", SOURCE, "nothere.onnx"],
     ["diff", SOURCE, SOURCE, "--weights", "all"],

@@ -161,6 +161,10 @@ CALLS = {
     "measure": [(["MODEL"], {"candidates": ["4:64", "8:64:sym"], "include": "*"})],
     "smooth": [(["MODEL", "OUT"], {"ranges": "RANGES", "alpha": "auto"}), (["MODEL", "OUT"], {"ranges": "RANGES", "no_folding": True, "compat": "onnxruntime"})],
     "run": [(["MODEL", "OUT"], {"pass_": ["conv2matmul", "tidy", "quantize:block_size=32,exclude=a\\,b"], "exactness": "zero"}), (["MODEL", "OUT"], {"rules": "RULES"})],
+    "plan": [(["MODEL"], {"pass_": ["conv2matmul", "quantize:block_size=32"], "shards": 3, "dry_run": True})],
+    "shard": [(["PLANNED"], {"index": 1, "count": 2}), (["PLANNED"], {})],
+    "status": [(["PLANNED"], {"recheck": True})],
+    "finalize": [(["MADE"], {})],
     "passes": [([], {}), (["quantize"], {}), ([], {"rules": "RULES"})],
     "targets": [([], {}), (["webgpu"], {})],
     "convert": [(["MODEL", "OUT"], {"data_file": "weights.bin", "align": 4096, "plan_out": "LOG"}), (["MODEL", "OUT"], {"inline": True, "no_manifest": True})],
@@ -194,6 +198,12 @@ def test_same_as_the_command_line(weir, ordinary, runtime, tmp_path, name, n):
         words = {"MODEL": SAMPLE, "OUT": here / "out.onnx", "LOG": here / "log", "FOLDER": here, "WRITTEN": here / "w" / "w.onnx", "EDITS": here / "w" / "edits", "RULES": RULES, "RANGES": tmp_path / "ranges.jsonl"}
         ranges_file.write(words["RANGES"], {"audio_signal": [np.ones((1, 2, 2), np.float32)]})
         ordinary("cast", SAMPLE, words["WRITTEN"], "--to", "float16", "--edit-log", words["EDITS"])
+        if operands in (["PLANNED"], ["MADE"]):
+            planned = tmp_path / f"{here.name}-planned"
+            ordinary("plan", SAMPLE, planned / "p.onnx", "--pass", "conv2matmul")
+            [words[operands[0]]] = planned.glob(".p.onnx.*.weir")
+            if operands == ["MADE"]:
+                ordinary("shard", words["MADE"])
         given = [words.get(word, word) for word in operands]
         chosen = {key: words.get(value, value) if isinstance(value, str) else value for key, value in options.items()}
         if here.name == "api":

@@ -16,7 +16,7 @@ static struct reread_work check_as(const struct work_options *work) {
       .jobs = work->jobs, .stop = work->stop, .tick = report_tick_bytes, .ctx = NULL};
 }
 
-static int check_units(const struct carry_out *c, struct carried *made, struct err *err) {
+int carry_out_check_units(const struct carry_out *c, struct carried *made, struct err *err) {
   const struct reread_work work = check_as(&c->work);
   uint32_t n;
   const int rc = staging_check_units(&made->st, c->plan, &work, &n, err);
@@ -40,19 +40,25 @@ int carry_out_check_seal(const struct work_options *work, const struct staging *
   return rc;
 }
 
-int carry_out_open(const struct carry_out *c, struct carried *made, struct err *err) {
+int carry_out_prepare(const struct carry_out *c, struct carried *made, struct err *err) {
   char note[1024] = "";
   *made = (struct carried){.how = STAGING_FRESH};
-  if (c->work.mode == IO_NULL)
-    return staging_open_null(&made->st, c->plan, c->where.dest_folder, err);
   const int rc =
       staging_open(&made->st, c->plan, c->sources, &c->where, &made->how, note, sizeof note, err);
   if (rc == 0 && c->closed) // file systems without modes are taken as they are
     (void)fs_ops->fchmodat(made->st.dest, made->st.name, 0700);
   for (char *line = strtok(note, "\n"); line; line = strtok(NULL, "\n"))
     report_notice("%s", line);
-  if (rc || made->how != STAGING_RESUMED || staging_done_count(&made->st) == 0) return rc;
-  return check_units(c, made, err);
+  return rc;
+}
+
+int carry_out_open(const struct carry_out *c, struct carried *made, struct err *err) {
+  *made = (struct carried){.how = STAGING_FRESH};
+  if (c->work.mode == IO_NULL)
+    return staging_open_null(&made->st, c->plan, c->where.dest_folder, err);
+  if (carry_out_prepare(c, made, err)) return -1;
+  if (made->how != STAGING_RESUMED || staging_done_count(&made->st) == 0) return 0;
+  return carry_out_check_units(c, made, err);
 }
 
 int carry_out_run(const struct carry_out *c, struct carried *made, struct err *err) {

@@ -26,6 +26,10 @@ struct carried {
 // Opens the staging, and compares what an interrupted run left with its records. Tells the user what it
 // finds there. On failure nothing stays open.
 int carry_out_open(const struct carry_out *c, struct carried *made, struct err *err);
+// The same without that comparison, and with a folder for the null engine too: for others to carry it out.
+int carry_out_prepare(const struct carry_out *c, struct carried *made, struct err *err);
+// That comparison: of the units that are recorded and not another's. On failure the staging is closed.
+int carry_out_check_units(const struct carry_out *c, struct carried *made, struct err *err);
 // Makes what has no record. The staging stays open, on failure too.
 int carry_out_run(const struct carry_out *c, struct carried *made, struct err *err);
 // After a failure, of the run or of the seal: closes the staging, and removes it unless going on

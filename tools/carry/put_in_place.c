@@ -136,7 +136,7 @@ int put_in_place(const struct put_in_place *x, struct staging *st, bool *unchang
   if (rc == 0 && x->manifest) rc = write_manifest(x, st, tensors, &manifest, err);
   if (rc == 0 && x->work.mode == IO_NULL) {
     if (x->manifest) report_text(manifest.text, manifest.n);
-    staging_close(st);
+    rc = staging_remove(st, err);
   } else if (rc == 0) {
     const struct seal_options options = {.replace = x->replace,
                                          .manifest = x->manifest ? manifest.text : NULL,

@@ -32,8 +32,9 @@ static const struct cli_command_row command_rows[CLI_COMMANDS] = {
 #define ON(stem) (1u << CLI_##stem)
 #define REWRITERS                                                                                  \
   (ON(conv2matmul) | ON(quantize) | ON(shrink) | ON(cast) | ON(dynamic) | ON(static) |             \
-   ON(smooth) | ON(requantize) | ON(infer) | ON(preprocess) | ON(optimize) | ON(run))
-#define WRITERS (REWRITERS | ON(convert) | ON(replay))
+   ON(smooth) | ON(requantize) | ON(infer) | ON(preprocess) | ON(optimize) | ON(run) |        \
+   ON(plan))
+#define WRITERS (REWRITERS | ON(convert) | ON(replay) | ON(plan))
 #define ONE_MODEL_WRITERS (WRITERS & ~ON(shrink))
 #define ALL ((1u << CLI_COMMANDS) - 1)
 static const struct cli_option_row option_rows[CLI_OPTIONS] = {

@@ -13,26 +13,51 @@
 // Before anybody polls, a signal ends the program where it is; only files under a temporary name would be
 // left, and those the handler removes itself.
 //
+// A member of a plan, which a scheduler started, is told in more ways to go, and in few seconds killed: SIGTERM,
+// SIGUSR1 and SIGXCPU end its work in order, and it with exit code 75; where that takes too long (the disk has much to
+// sync), an alarm ends it with the same. What is not recorded by then is made again.
+//
 // What was ignored when the program began (nohup, a job in the background of a script) stays ignored.
 #include "stop.h"
 
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 static const struct {
   int number;
-  bool once; // a second one ends the program at once
-} watched[] = {{SIGINT, true}, {SIGHUP, false}, {SIGTERM, true}};
+  bool once;      // a second one ends the program at once
+  bool scheduler; // may come from one: a member ends with exit code 75
+  bool members;   // watched for members only
+} watched[] = {{SIGINT, true, false, false},
+               {SIGHUP, false, false, false},
+               {SIGTERM, true, true, false},
+               {SIGUSR1, false, true, true},
+               {SIGXCPU, false, true, true}};
 enum { WATCHED = sizeof watched / sizeof watched[0] };
 
 static volatile sig_atomic_t taken[WATCHED]; // by us: was not ignored
 static volatile sig_atomic_t stopped;        // number of the first, or 0
+static volatile sig_atomic_t member;         // of a plan
+enum { MEMBER_MS = 1800, MEMBER_CODE = 75 };
+
+static bool from_scheduler(int number) {
+  for (size_t i = 0; i < WATCHED; i++)
+    if (watched[i].number == number && watched[i].scheduler) return member;
+  return false;
+}
 
 static void note_signal(int signal_number) {
   for (size_t i = 0; i < WATCHED; i++)
-    if (taken[i] && watched[i].once) signal(watched[i].number, SIG_DFL);
+    if (taken[i] && watched[i].once && !(member && watched[i].scheduler))
+      signal(watched[i].number, SIG_DFL);
+  if (!stopped && from_scheduler(signal_number)) {
+    const struct itimerval soon = {.it_value = {.tv_sec = MEMBER_MS / 1000,
+                                                .tv_usec = MEMBER_MS % 1000 * 1000}};
+    setitimer(ITIMER_REAL, &soon, NULL);
+  }
   if (!stopped) __atomic_store_n(&stopped, signal_number, __ATOMIC_RELAXED); // others read it
 }
 
@@ -57,9 +82,22 @@ static void watch(size_t i, void (*handler)(int)) {
 // A second call must not take a signal back that the first of its kind freed.
 static bool watching;
 
+static void end_member(int signal_number) {
+  (void)signal_number;
+  _exit(MEMBER_CODE);
+}
+
+const volatile int *stop_watch_member(void) {
+  struct sigaction act = {.sa_handler = end_member};
+  sigemptyset(&act.sa_mask);
+  sigaction(SIGALRM, &act, NULL);
+  member = true;
+  return stop_watch();
+}
+
 const volatile int *stop_watch(void) {
   for (size_t i = 0; i < WATCHED && !watching; i++)
-    watch(i, note_signal);
+    if (member || !watched[i].members) watch(i, note_signal);
   watching = true;
   return &stopped;
 }
@@ -76,7 +114,7 @@ void stop_removes(const char *path) {
   static bool removing;
   put_temporary(NULL, path);
   for (size_t i = 0; i < WATCHED && !watching && !removing; i++)
-    watch(i, remove_and_end);
+    if (!watched[i].members) watch(i, remove_and_end);
   removing = true;
 }
 
@@ -87,7 +125,7 @@ void stop_keeps(const char *path) {
 void stop_pass_on(void) {
   const int number = stopped;
   sigset_t one;
-  if (!number) return;
+  if (!number || from_scheduler(number)) return;
   sigemptyset(&one);
   sigaddset(&one, number);
   signal(number, SIG_DFL);

@@ -6,6 +6,9 @@
 // that work in progress is left in order; a second SIGINT or SIGTERM ends the process at once.
 // Idempotent.
 const volatile int *stop_watch(void);
+// The same for a process that a scheduler started: SIGUSR1 and SIGXCPU too, and these and SIGTERM end it with exit
+// code 75 (ERR_RETRY), at the latest after 2 s.
+const volatile int *stop_watch_member(void);
 // Until stop_watch, one that ends the process removes this file; path stays valid until stop_keeps,
 // which takes the same pointer. (Of more than a few at once, some may be left.)
 void stop_removes(const char *path);

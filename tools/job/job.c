@@ -15,6 +15,7 @@
 #include "html_page.h"
 #include "put_in_place.h"
 #include "report.h"
+#include "staging_join.h"
 #include "run_report.h"
 #include "stop.h"
 #include "verify_job.h"
@@ -104,14 +105,9 @@ static int verify(struct job *job, const struct staging *st, struct err *err) {
   return verify_job_run(job, arena_printf(&job->arena, "%s/%s", job->out.folder, st->name), err);
 }
 
-static int run_and_seal(struct job *job, struct err *err) {
-  struct carried made;
-  struct seal_report report = {0};
-  const volatile int *stop = stop_watch(); // from the first thing that an interruption would leave
-  uint64_t beside;
-  int rc = job_choose_io(job, err);
-  if (rc == 0) rc = job_beside_bytes(job, &beside, err);
-  const struct carry_out c = {
+// beside: bytes of files beside the outputs. Watches for signals.
+static struct carry_out carrying_out(struct job *job, uint64_t beside) {
+  return (struct carry_out){
       .plan = &job->plan,
       .sources = job->sources,
       .where = {.dest_folder = job->out.folder,
@@ -120,15 +116,26 @@ static int run_and_seal(struct job *job, struct err *err) {
                 .version = version_number,
                 .resume = cli_flag(job->args, OPT_RESUME),
                 .fresh = cli_flag(job->args, OPT_FRESH),
-                .beside_bytes = rc ? 0 : beside,
+                .beside_bytes = beside,
+                .null = job->mode == IO_NULL,
                 .took_over = job_stage_took_over(job)},
       .closed = job_output_is_closed(job),
       .work = {.jobs = cli_count(job->args, OPT_JOBS),
                .memory = job->memory,
                .mode = job->mode,
                .progress = {report_tick, NULL},
-               .stop = stop},
+               .stop = stop_watch()},
   };
+}
+
+static int run_and_seal(struct job *job, struct err *err) {
+  struct carried made;
+  struct seal_report report = {0};
+  uint64_t beside = 0;
+  (void)stop_watch(); // from the first thing that an interruption would leave
+  int rc = job_choose_io(job, err);
+  if (rc == 0) rc = job_beside_bytes(job, &beside, err);
+  const struct carry_out c = carrying_out(job, beside);
   if (rc || carry_out_open(&c, &made, err)) {
     job_stage_end(job, carry_out_worth_resuming(err));
     return -1;
@@ -154,6 +161,54 @@ static int run_and_seal(struct job *job, struct err *err) {
   else if (taken_over > 0)
     report_notice("resumed: %s of %s were taken over from an interrupted run",
                   quote_bytes(taken_over).s, quote_bytes(plan_total_bytes(&job->plan)).s);
+  return rc;
+}
+
+// The folder for those who carry out the plan. Beside them nothing of it is needed any more.
+static int give_orders(struct job *job, const struct staging *st, struct err *err) {
+  const struct put_in_place x = in_place(job);
+  const uint32_t n = sources_count(job->sources);
+  const char **companions = arena_alloc(&job->arena, n * sizeof *companions + 1);
+  struct staging_orders orders = {.shards = job_shards(job),
+                                  .null = job->mode == IO_NULL,
+                                  .replace = x.replace,
+                                  .manifest = x.manifest,
+                                  .tensor_digests = x.tensor_digests,
+                                  .hash_inputs = x.hash_inputs,
+                                  .allow_links = cli_flag(job->args, OPT_ALLOW_LINKS),
+                                  .edits_sha256 = job->edits_sha256,
+                                  .companions = companions};
+  for (uint32_t i = 0; i < n; i++)
+    if (sources_is_companion(job->sources, i))
+      companions[orders.n_companions++] = sources_companion_path(job->sources, i);
+  return staging_give_orders(st, &job->plan, &orders, err);
+}
+
+static int stage_plan(struct job *job, struct err *err) {
+  struct carried made;
+  uint64_t beside;
+  struct carry_out c;
+  (void)stop_watch();
+  int rc = job_choose_io(job, err);
+  if (rc == 0) rc = job_beside_bytes(job, &beside, err);
+  if (rc == 0) {
+    c = carrying_out(job, beside);
+    rc = carry_out_prepare(&c, &made, err);
+  }
+  if (rc) {
+    job_stage_end(job, carry_out_worth_resuming(err));
+    return -1;
+  }
+  if (made.how == STAGING_SEALED) {
+    err_fill(err, ERR_RETRY, "all of this was made already, and is on the way to its place");
+    rc = err_hint(err, "'weir finalize' completes it: %s", made.st.name);
+  }
+  if (rc == 0) rc = job_stage_move(job, &made.st, err);
+  if (rc == 0) rc = give_orders(job, &made.st, err);
+  job->staged = arena_printf(&job->arena, "%s/%s", job->out.folder, made.st.name);
+  if (strcmp(job->out.folder, ".") == 0) job->staged += 2;
+  job->stats.units_skipped = staging_done_count(&made.st);
+  staging_close(&made.st);
   return rc;
 }
 
@@ -222,7 +277,9 @@ static int write_json_report(struct job *job, struct err *err) {
 int job_finish(struct job *job, struct err *err) {
   if (job_prepare_plan(job, err)) return -1;
   if (!job->nothing_to_write) warn_of_data_names(job);
-  if (!job->nothing_to_write && run_and_seal(job, err)) {
+  if (job->plans && !job->nothing_to_write) {
+    if (stage_plan(job, err)) return -1;
+  } else if (!job->nothing_to_write && run_and_seal(job, err)) {
     // A run that looked at everything and then said no: the report has all of the reason.
     struct err ignored = {0};
     if (!job->all_made || err->kind != ERR_FAIL) return -1;

@@ -77,6 +77,8 @@ struct job {
   struct job_output out;
   double began;          // on report_clock
   bool nothing_to_write; // a dry run
+  bool plans;            // the plan is prepared for others to carry out (weir plan)
+  const char *staged;    // then: the folder, as a path
   enum io_mode mode;     // IO_AUTO: not chosen yet
   uint64_t memory;
   const struct given_files *given; // files that are read beside the model; NULL: there are none
@@ -219,6 +221,9 @@ void job_dry_run_print(struct job *job);
 // job_resume.c. A run that was interrupted between its last renames is completed before anything
 // else: true (and *rc is the command's result) if there was one for this output.
 bool job_finish_seal(const struct cli_args *args, int *rc, struct err *err);
+
+// Into how many shards a plan is divided, unless somebody says otherwise.
+uint32_t job_shards(const struct job *job);
 
 // Bytes of all files of the model.
 uint64_t job_input_bytes(const struct job *job);

@@ -32,6 +32,7 @@ int job_open(struct job *job, const struct cli_args *args, const struct pipeline
                       .memory = cli_size(args, OPT_MEMORY),
                       .given = pipeline ? &pipeline->files : NULL,
                       .nothing_to_write = cli_flag(args, OPT_DRY_RUN),
+                      .plans = args->command == CLI_plan,
                       .out = {.dest = -1,
                               .absent = cli_lacks_output(args),
                               .replace = cli_flag(args, OPT_FORCE) || cli_flag(args, OPT_INPLACE)}};

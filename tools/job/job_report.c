@@ -6,6 +6,7 @@
 // never do.
 #include "job.h"
 
+#include "cli_words.h"
 #include "hints.h"
 #include "job_stage.h"
 #include "report.h"
@@ -37,6 +38,13 @@ static void write_refusal(const struct err *why, struct json_out *j) {
   json_put_text(j, "hint", hints_of(why).s);
   json_put_text(j, "message", why->msg);
   json_end_object(j);
+}
+
+enum { SHARD_SHIFT = 33 }; // 8 GiB
+
+uint32_t job_shards(const struct job *job) {
+  const uint32_t asked = cli_count(job->args, OPT_SHARDS);
+  return asked ? asked : (uint32_t)(plan_total_bytes(&job->plan) >> SHARD_SHIFT) + 1;
 }
 
 static void write_common(struct job *job, struct json_out *j) {
@@ -80,7 +88,9 @@ static void write_common(struct job *job, struct json_out *j) {
   if (dry || job->refusal.kind != ERR_NONE) write_refusal(&job->refusal, j);
   json_put_text(j, "resumed", job->resumed);
   json_put_double(j, "seconds", r->seconds);
+  if (job->staged) json_put_uint(j, "shards", job_shards(job));
   json_put_uint(j, "source_bytes_read", job->stats.source_bytes_read);
+  if (job->staged) json_put_text(j, "staged", job->staged);
   job_stage_write(job, j);
   json_put_uint(j, "units", plan_unit_count(&job->plan));
   json_put_uint(j, "units_resumed", job->stats.units_skipped);
@@ -201,6 +211,20 @@ static void print_padding(const struct plan *p, uint64_t before, uint64_t after)
     printf(", %s of it for alignment", quote_bytes(padding).s);
 }
 
+// How to go on: as lines to paste.
+static void print_plan(const struct job *job) {
+  struct arena a = {0};
+  const uint32_t shards = job_shards(job), units = plan_unit_count(&job->plan);
+  const char *plan = cli_words_quote(job->staged, &a);
+  printf("planned %s: %u unit%s of 64 MiB in %u shard%s", plan, units, plural(units), shards,
+         plural(shards));
+  if (job->stats.units_skipped) printf(", %lu of them recorded already", job->stats.units_skipped);
+  printf("\n  make     weir shard %s --index I --count %u     (I: 0 to %u; on as many machines as you like)\n"
+         "  look     weir status %s\n  finish   weir finalize %s\n",
+         plan, shards, shards - 1, plan, plan);
+  arena_free(&a);
+}
+
 // Five lines at most, and one for each step where there are many.
 void job_report_print(struct job *job) {
   const bool dry = job->nothing_to_write;
@@ -231,6 +255,8 @@ void job_report_print(struct job *job) {
   }
   if (dry)
     job_dry_run_print(job);
+  else if (job->plans)
+    print_plan(job);
   else if (job->mode != IO_NULL)
     print_files(job);
 }

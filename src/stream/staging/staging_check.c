@@ -93,7 +93,7 @@ int staging_check_units(struct staging *st, const struct plan *p, const struct r
   uint32_t *of = arena_alloc(&scratch, (st->n_units + 1) * sizeof *of), n = 0;
   *forgotten = 0;
   for (uint32_t i = 0; i < st->n_units; i++) {
-    if (!st->done[i]) continue;
+    if (!st->done[i] || (st->leave && st->leave[i])) continue;
     const struct plan_unit unit = plan_unit_at(p, i);
     of[n] = i;
     rows[n++] = (struct reread_known){.fd = staging_output_fd(st, unit.output),

@@ -16,18 +16,24 @@
 
 enum { ORDERS_FORMAT = 1, ORDERS_MAX_BYTES = 16 << 20 };
 
-static int put_text(void *ctx, struct span text) {
-  struct json_out *j = ctx; // as a buffer
-  json_raw(j, text);
+struct text {
+  TABLE_BIG(char, bytes);
+};
+
+static int put_text(void *ctx, struct span piece) {
+  struct text *t = ctx;
+  TABLE_ROOM(t, bytes, piece.n);
+  memcpy(t->bytes + t->n_bytes, piece.at, piece.n);
+  t->n_bytes += piece.n;
   return 0;
 }
 
 static int put_small(const struct staging *st, const struct plan *p, uint8_t sha256[DIGEST_BYTES],
                      struct err *err) {
-  struct json_out text = {0};
+  struct text text = {.n_bytes = 0};
   int bad = plan_file_write_small(p, put_text, &text, sha256, err);
-  if (!bad) bad = fs_put_file(st->folder, "small.jsonl", span_of(text.text, text.n), err);
-  json_done(&text);
+  if (!bad) bad = fs_put_file(st->folder, "small.jsonl", span_of(text.bytes, text.n_bytes), err);
+  TABLE_FREE(&text, bytes);
   return bad;
 }
 

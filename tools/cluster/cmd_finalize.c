@@ -1,0 +1,119 @@
+// weir finalize: what members made becomes the output.
+//
+//   PLAN ──join, alone──▶ all units recorded? ──▶ (--recheck: hashed again) ──▶ values out of range? ──▶ put_in_place
+//        │                     └─ no: 75, and which are missing
+//        ├─ a seal that has begun ──▶ completed
+//        └─ no folder any more ──▶ the output has its name: nothing is left to do
+#include "carry_out.h"
+#include "commands.h"
+#include "planned.h"
+#include "put_in_place.h"
+#include "report.h"
+#include "stop.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+static int refuse_missing(struct planned *x, struct err *err) {
+  err_fill(err, ERR_RETRY, "%u of %u units are missing: %s", x->missing, x->units,
+           planned_missing_words(x));
+  return err_hint(err, "'weir shard' makes them, whichever shards they belong to with --count 1");
+}
+
+// Another run has put something there since.
+static int refuse_taken(const struct planned *x, struct err *err) {
+  const struct staging_joined *j = &x->joined;
+  struct stat at;
+  if (j->orders.replace || fstatat(j->st.dest, j->onnx_name, &at, AT_SYMLINK_NOFOLLOW)) return 0;
+  err_fill(err, ERR_INPUT, "'%s' in '%s' was made by another run since this one was planned",
+           quote_str(j->onnx_name).s, quote_path(j->st.dest_path).s);
+  return err_hint(err, "move it away, or plan again with --force to replace it");
+}
+
+static int complete_seal(struct planned *x, struct work_options *work, struct err *err) {
+  struct staging *st = &x->joined.st;
+  struct seal_report report;
+  if (carry_out_check_seal(work, st, err) || seal_finish(st, &report, err)) return -1;
+  put_in_place_say_left(&report);
+  return 0;
+}
+
+static int put(struct planned *x, const struct cli_args *args, const struct work_options *work,
+               bool *unchanged, struct err *err) {
+  struct staging_joined *j = &x->joined;
+  const struct carry_out c = {.plan = &j->plan, .sources = x->sources, .work = *work};
+  struct carried made = {.st = j->st};
+  int rc = 0;
+  if (cli_flag(args, OPT_RECHECK) && staging_writes(&made.st))
+    rc = carry_out_check_units(&c, &made, err);
+  j->st = made.st;
+  if (rc) return -1;
+  planned_count(x);
+  if (x->missing) return refuse_missing(x, err);
+  rc = carry_out_run(&c, &made, err); // nothing is left to make: a look at what was found
+  if (rc == 0) {
+    const struct put_in_place put = {.plan = &j->plan,
+                                     .sources = x->sources,
+                                     .onnx_name = j->onnx_name,
+                                     .work = *work,
+                                     .replace = j->orders.replace,
+                                     .manifest = j->orders.manifest,
+                                     .tensor_digests = j->orders.tensor_digests,
+                                     .hash_inputs = j->orders.hash_inputs,
+                                     .edits_sha256 = j->orders.edits_sha256};
+    rc = put_in_place(&put, &made.st, unchanged, err);
+  }
+  j->st = made.st;
+  return rc;
+}
+
+static void print(const struct cli_args *args, const struct planned *x, const char *model,
+                  bool before, bool unchanged) {
+  if (cli_flag(args, OPT_JSON)) {
+    struct json_out j = {.indent = 2};
+    report_json_begin(&j);
+    json_put_text(&j, "plan", cli_operand(args, "PLAN"));
+    json_put_text(&j, "output", model);
+    json_put_bool(&j, "was_in_place", before);
+    json_put_bool(&j, "unchanged", unchanged);
+    json_end_object(&j);
+    report_json_end(&j);
+  } else if (!cli_flag(args, OPT_QUIET)) {
+    if (before)
+      printf("%s was in place already\n", quote_path(model).s);
+    else if (x->joined.orders.null)
+      printf("nothing was written: the plan was made with --io=null\n");
+    else
+      printf("%s %s (%s in %u units)\n", unchanged ? "unchanged, since it has the same bytes already:" : "wrote",
+             quote_path(model).s, quote_bytes(x->total).s, x->units);
+  }
+}
+
+int cmd_finalize(const struct cli_args *args, struct err *err) {
+  struct planned x;
+  struct work_options work;
+  const volatile int *stop = stop_watch();
+  bool unchanged = false;
+  int rc = planned_open(&x, args, STAGING_AS_LAST, err);
+  const bool before = x.in_place;
+  const char *model = x.model;
+  if (rc == 0 && before) planned_clear_left(&x);
+  if (rc == 0 && !before) {
+    const char *dest = x.joined.st.dest_path;
+    model = strcmp(dest, ".") == 0 ? x.joined.onnx_name
+                                   : arena_printf(&x.arena, "%s/%s", dest, x.joined.onnx_name);
+    rc = planned_work(&x, args, stop, &work, err);
+    if (rc == 0 && x.joined.sealed)
+      rc = complete_seal(&x, &work, err);
+    else if (rc == 0 && x.missing)
+      rc = refuse_missing(&x, err);
+    else if (rc == 0 && (refuse_taken(&x, err) || planned_open_sources(&x, args, err) ||
+                         put(&x, args, &work, &unchanged, err)))
+      rc = -1;
+  }
+  if (rc == 0) print(args, &x, model, before, unchanged);
+  planned_close(&x);
+  return rc;
+}

@@ -1,0 +1,6 @@
+// weir plan: what 'weir run' does up to its first byte. The rest is the job's (job.h, `plans`).
+#include "commands.h"
+
+int cmd_plan(const struct cli_args *args, struct err *err) {
+  return cmd_run(args, err);
+}

@@ -1,0 +1,131 @@
+// weir shard: one member of a plan that several processes carry out.
+//
+//   PLAN ──join──▶ whose units? ──▶ those recorded: hashed again ──▶ those missing: made ──▶ recorded
+//
+// Whatever other members do at the same time is harmless: a unit has the same bytes whoever makes it.
+#include "carry_out.h"
+#include "commands.h"
+#include "planned.h"
+#include "report.h"
+#include "scheduler.h"
+#include "shards.h"
+#include "stop.h"
+
+#include <stdio.h>
+
+struct part {
+  uint32_t index, count, first, end; // units [first, end)
+};
+
+static int which(const struct cli_args *args, const struct staging_joined *j, struct part *part,
+                 struct err *err) {
+  const struct scheduler_says says = scheduler_look();
+  part->count = cli_count(args, OPT_SHARD_COUNT);
+  if (part->count == 0) part->count = says.count ? says.count : j->orders.shards;
+  const bool given = cli_given(args, OPT_INDEX);
+  const uint32_t index = given ? cli_count(args, OPT_INDEX) : says.index;
+  part->index = index;
+  if (!given && !says.name && part->count > 1) {
+    err_fill(err, ERR_USAGE, "which of the %u shards is this?", part->count);
+    return err_hint(err, "--index says it, from 0; in a job array the scheduler's environment does. "
+                         "--count 1 makes all of them");
+  }
+  if (index < part->count) return 0;
+  if (given)
+    err_fill(err, ERR_USAGE, "there is no shard %u of %u: they are counted from 0", index, part->count);
+  else
+    err_fill(err, ERR_USAGE, "%s says that this is number %u (%s), but there are %u shards, from 0",
+             says.name, index, says.variable, part->count);
+  return err_hint(err, "--index and --count say it otherwise");
+}
+
+static uint32_t recorded(const struct staging *st, const struct part *part) {
+  uint32_t n = 0;
+  for (uint32_t i = part->first; i < part->end; i++)
+    n += st->done[i];
+  return n;
+}
+
+static void print(const struct cli_args *args, const struct planned *x, const struct part *part,
+                  uint32_t before, const struct run_stats *stats, double seconds) {
+  const uint32_t units = part ? part->end - part->first : 0;
+  if (cli_flag(args, OPT_JSON)) {
+    struct json_out j = {.indent = 2};
+    report_json_begin(&j);
+    json_put_text(&j, "plan", cli_operand(args, "PLAN"));
+    json_put_bool(&j, "in_place", x->in_place);
+    if (!x->in_place) {
+      json_put_uint(&j, "index", part->index);
+      json_put_uint(&j, "count", part->count);
+      json_put_uint(&j, "units", units);
+      json_put_uint(&j, "units_before", before);
+      json_put_uint(&j, "bytes_written", stats->bytes_written);
+      json_put_uint(&j, "source_bytes_read", stats->source_bytes_read);
+      json_put_uint(&j, "missing", x->missing);
+      json_put_double(&j, "seconds", seconds);
+    }
+    json_end_object(&j);
+    report_json_end(&j);
+  } else if (!cli_flag(args, OPT_QUIET) && x->in_place) {
+    printf("%s is in place already: there is nothing left to do\n", quote_path(x->model).s);
+  } else if (!cli_flag(args, OPT_QUIET)) {
+    printf("shard %u of %u: ", part->index, part->count);
+    if (units == 0)
+      printf("no unit belongs to it");
+    else if (before == units)
+      printf("all of its %u unit%s were there already", units, plural(units));
+    else
+      printf("%u unit%s made in %s", units - before, plural(units - before), report_seconds(seconds).s);
+    if (before && before < units) printf(" (%u were there already)", before);
+    if (x->missing)
+      printf("; of the plan, %u of %u units are missing\n", x->missing, x->units);
+    else
+      printf("; the plan has all of its %u units: 'weir finalize' comes next\n", x->units);
+  }
+}
+
+static int make(struct planned *x, const struct cli_args *args, const volatile int *stop,
+                struct err *err) {
+  struct staging_joined *j = &x->joined;
+  struct part part;
+  struct carry_out c = {.plan = &j->plan};
+  const double began = report_clock();
+  if (which(args, j, &part, err) || planned_work(x, args, stop, &c.work, err) ||
+      planned_open_sources(x, args, err))
+    return -1;
+  c.sources = x->sources;
+  shards_of_plan(&j->plan, part.index, part.count, &part.first, &part.end);
+  uint8_t *leave = arena_alloc(&x->arena, j->st.n_units + 1);
+  for (uint32_t i = 0; i < j->st.n_units; i++)
+    leave[i] = i < part.first || i >= part.end;
+  j->st.leave = leave;
+  j->st.first_record = part.index;
+  j->st.record_step = part.count;
+  struct carried made = {.st = j->st};
+  int rc = 0;
+  if (recorded(&made.st, &part) > 0 && staging_writes(&made.st))
+    rc = carry_out_check_units(&c, &made, err);
+  const uint32_t before = rc ? 0 : recorded(&made.st, &part);
+  if (rc == 0) rc = carry_out_run(&c, &made, err);
+  j->st = made.st;
+  if (rc == 0) planned_count(x);
+  if (rc == 0) print(args, x, &part, before, &made.stats, report_clock() - began);
+  if (rc && carry_out_worth_resuming(err))
+    err_fill_hint(err, "what is recorded is kept: give the same command again to go on");
+  return rc;
+}
+
+int cmd_shard(const struct cli_args *args, struct err *err) {
+  struct planned x;
+  const volatile int *stop = stop_watch_member();
+  int rc = planned_open(&x, args, STAGING_AS_MEMBER, err);
+  if (rc == 0 && (x.in_place || x.joined.sealed)) {
+    x.in_place = true;
+    if (!x.model) x.model = x.joined.onnx_name;
+    print(args, &x, NULL, 0, NULL, 0);
+  } else if (rc == 0) {
+    rc = make(&x, args, stop, err);
+  }
+  planned_close(&x);
+  return rc;
+}

@@ -1,0 +1,120 @@
+#include "planned.h"
+
+#include "engine.h"
+#include "manifest.h"
+#include "report.h"
+#include "version.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+// Did the seal go through, and the folder with it? The manifest beside the model has the id of its plan.
+static bool is_in_place(struct planned *x, const char *path) {
+  const char *dest, *onnx, *id;
+  char name[256], hex[DIGEST_HEX];
+  struct manifest m;
+  struct err ignored = {0};
+  if (!staging_joined_name(path, &x->arena, &dest, &onnx, &id)) return false;
+  manifest_name(name, onnx);
+  const int dir = open(dest, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (dir < 0) return false;
+  const bool there = manifest_read(&m, dir, name, name, &ignored) == 0;
+  close(dir);
+  if (!there) return false;
+  hex_encode(m.plan_id, DIGEST_BYTES, hex);
+  manifest_free(&m);
+  x->dest = dest;
+  x->onnx = onnx;
+  x->model = strcmp(dest, ".") == 0 ? onnx : arena_printf(&x->arena, "%s/%s", dest, onnx);
+  return strncmp(hex, id, strlen(id)) == 0;
+}
+
+int planned_open(struct planned *x, const struct cli_args *args, enum staging_as as, struct err *err) {
+  const char *path = cli_operand(args, "PLAN");
+  *x = (struct planned){.units = 0};
+  if (staging_join(&x->joined, path, version_number, as, err)) {
+    x->in_place = err->kind == ERR_INPUT &&
+                  (access(path, F_OK) != 0 || str_ends(path, ".done.weir")) && is_in_place(x, path);
+    if (!x->in_place) return -1;
+    *err = (struct err){0};
+    return 0;
+  }
+  if (x->joined.bad_records && as != STAGING_AS_VIEWER)
+    report_notice("%u line%s of the records in the folder %s damaged or of another plan: what they said is not used",
+                  x->joined.bad_records, plural(x->joined.bad_records),
+                  x->joined.bad_records == 1 ? "is" : "are");
+  planned_count(x);
+  return 0;
+}
+
+void planned_clear_left(const struct planned *x) {
+  char name[STAGING_NAME_MAX];
+  enum staging_seal state;
+  struct staging left;
+  struct err ignored = {0};
+  if (staging_find_seal(x->dest, x->onnx, name, &state, &ignored) == 0 &&
+      state == STAGING_SEAL_FINISHED && staging_open_sealed(&left, x->dest, name, &ignored) == 0)
+    (void)staging_retire(&left, &ignored);
+}
+
+int planned_open_sources(struct planned *x, const struct cli_args *args, struct err *err) {
+  return staging_join_sources(&x->joined, cli_string(args, OPT_SOURCE_DIR), &x->sources, err);
+}
+
+void planned_close(struct planned *x) {
+  if (x->sources) sources_close(x->sources);
+  staging_leave(&x->joined);
+  arena_free(&x->arena);
+  *x = (struct planned){.units = 0};
+  x->joined.st.folder = x->joined.st.dest = x->joined.st.lock = x->joined.st.unnamed_in = -1;
+}
+
+void planned_count(struct planned *x) {
+  const struct staging *st = &x->joined.st;
+  x->units = st->n_units;
+  x->missing = st->n_units - staging_done_count(st);
+  x->total = plan_total_bytes(&x->joined.plan);
+  x->done = staging_done_bytes(st, &x->joined.plan);
+}
+
+bool planned_next_missing(const struct planned *x, uint32_t *unit, uint32_t *first, uint32_t *last) {
+  const struct staging *st = &x->joined.st;
+  while (*unit < st->n_units && st->done[*unit])
+    ++*unit;
+  if (*unit == st->n_units) return false;
+  *first = *unit;
+  while (*unit < st->n_units && !st->done[*unit])
+    ++*unit;
+  *last = *unit - 1;
+  return true;
+}
+
+const char *planned_missing_words(struct planned *x) {
+  char text[200] = "";
+  uint32_t unit = 0, first, last;
+  size_t n = 0;
+  while (planned_next_missing(x, &unit, &first, &last)) {
+    if (n + 40 > sizeof text) {
+      n += (size_t)snprintf(text + n, sizeof text - n, ", …");
+      break;
+    }
+    n += (size_t)snprintf(text + n, sizeof text - n, first == last ? "%s%u" : "%s%u-%u", n ? ", " : "",
+                          first, last);
+  }
+  return arena_string(&x->arena, span_str(text));
+}
+
+int planned_work(const struct planned *x, const struct cli_args *args, const volatile int *stop,
+                 struct work_options *work, struct err *err) {
+  *work = (struct work_options){.jobs = cli_count(args, OPT_JOBS),
+                                .memory = cli_size(args, OPT_MEMORY),
+                                .progress = {report_tick, NULL},
+                                .stop = stop};
+  if (engine_of(args, &work->mode, err)) return -1;
+  const bool null = x->joined.orders.null;
+  if (!null && work->mode == IO_NULL)
+    return err_set(err, ERR_USAGE, "the plan is to be written: --io=null is for plans that were made with it");
+  if (null) work->mode = IO_NULL;
+  return 0;
+}

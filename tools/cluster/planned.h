@@ -1,0 +1,36 @@
+// A plan as commands name it: the folder that 'weir plan' prepared, or what became of it.
+#ifndef WEIR_PLANNED_H
+#define WEIR_PLANNED_H
+
+#include "cli.h"
+#include "staging_join.h"
+#include "work.h"
+
+struct planned {
+  struct staging_joined joined;
+  struct sources *sources;
+  bool in_place;           // there is no folder any more: its output lies in place
+  const char *model;       // then: the .onnx, as a path, and
+  const char *dest, *onnx; // its parts
+  uint64_t total, done;    // bytes of units
+  uint32_t units, missing; //
+  struct arena arena;
+};
+
+// Opens PLAN. in_place: nothing else is. ERR_INPUT and the like as staging_join. planned_close in any case.
+int planned_open(struct planned *x, const struct cli_args *args, enum staging_as as, struct err *err);
+int planned_open_sources(struct planned *x, const struct cli_args *args, struct err *err);
+void planned_close(struct planned *x);
+// Of one that is in place: what a kill left of its folder, if anything. A failure leaves it to 'weir clean'.
+void planned_clear_left(const struct planned *x);
+// Counts units and bytes again.
+void planned_count(struct planned *x);
+// The next stretch of units without a record from *unit on, which moves behind it. false: there is none.
+bool planned_next_missing(const struct planned *x, uint32_t *unit, uint32_t *first, uint32_t *last);
+// "0-3, 17, 40-62", the first few.
+const char *planned_missing_words(struct planned *x);
+// The work of carrying it out, as options say.
+int planned_work(const struct planned *x, const struct cli_args *args, const volatile int *stop,
+                 struct work_options *work, struct err *err);
+
+#endif
