@@ -70,6 +70,7 @@ static const struct {
     {OPT_COLOR, OPT_NO_COLOR},    {OPT_JSON, OPT_REPORT_JSON_STDOUT},
     {OPT_OUTPUT_DIR, OPT_OUTPUT}, {OPT_OUTPUT_DIR, OPT_INPLACE},
     {OPT_SUFFIX, OPT_OUTPUT},     {OPT_SUFFIX, OPT_INPLACE},
+    {OPT_JSON, OPT_WATCH},
 };
 
 const struct cli_command_row *cli_command_row(enum cli_command command) {
