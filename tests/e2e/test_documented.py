@@ -27,7 +27,8 @@ ROOT = TESTS.parent
 PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
 MODELS = ["encoder.onnx", "model.onnx", "in.onnx", "qat.onnx"]  # all the same small encoder; and that of tests/data
 TIMES = re.compile(r"\d[\d.]* s, \d[\d.]* [kM]B of memory")
-VARIES = re.compile(r"(?<!\S)/\S+|\d[\d.,]*( [kMGT]?i?B)?")  # names of nodes; numbers and sizes
+PLAN_ID = r"[0-9a-f]{16}(?=\.weir)"
+VARIES = re.compile(rf"(?<!\S)/\S+|{PLAN_ID}|\d[\d.,]*( [kMGT]?i?B)?")  # names of nodes; plans; numbers and sizes
 
 
 def fences(page):
@@ -48,7 +49,8 @@ def fences(page):
 def pattern(line, exact):
     parts, at = [], 0
     for found in (TIMES if exact else VARIES).finditer(line):
-        like = r"/\S+" if found[0].startswith("/") else r"\d[\d.,]*( [kMGT]?i?B)?"
+        number = r"\d[\d.,]*( [kMGT]?i?B)?"
+        like = r"/\S+" if found[0].startswith("/") else PLAN_ID if re.fullmatch(r"[0-9a-f]{16}", found[0]) else number
         parts += [re.escape(line[at : found.start()]), TIMES.pattern if exact else like]
         at = found.end()
     return "".join(parts) + re.escape(line[at:])

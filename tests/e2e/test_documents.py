@@ -174,7 +174,7 @@ def test_a_plan(weir, tmp_path):
     is_made = [is_valid(weir("status", plan, "--json").json(), "status")["state"]]
     assert is_valid(weir("finalize", plan, "--json", code=75).json(), "error")["error"]["code"] == 75
     made = is_valid(weir("shard", plan, "--count", "1", "--json").json(), "shard")
-    assert made["units"] == 1 and made["missing"] == made["units_before"] == 0 < made["bytes_written"]
+    assert made["units"] >= 1 and made["missing"] == made["units_before"] == 0 < made["bytes_written"]
     is_made.append(is_valid(weir("status", plan, "--recheck", "--json").json(), "status")["state"])
     assert is_valid(weir("finalize", plan, "--json").json(), "finalize")["was_in_place"] is False
     assert is_valid(weir("finalize", plan, "--json").json(), "finalize")["was_in_place"] is True

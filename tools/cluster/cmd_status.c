@@ -123,7 +123,7 @@ static void print_text(const struct cli_args *args, struct look *l) {
   }
   print_line(l);
   if (x->joined.sealed) printf("all is made and on the way to its place: 'weir finalize' completes it\n");
-  if (x->missing) printf("missing: units %s\n", planned_missing_words(x));
+  if (x->missing) printf("missing: unit%s %s\n", x->missing > 1 ? "s" : "", planned_missing_words(x));
   if (x->joined.bad_records)
     printf("%u line%s of the records cannot be used (cut off, damaged, or of another plan)\n",
            x->joined.bad_records, plural(x->joined.bad_records));
