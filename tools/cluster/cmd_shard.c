@@ -108,6 +108,7 @@ static int make(struct planned *x, const struct cli_args *args, const volatile i
   const uint32_t before = rc ? 0 : recorded(&made.st, &part);
   if (rc == 0) rc = carry_out_run(&c, &made, err);
   j->st = made.st;
+  if (rc == 0) rc = staging_join_again(j, err); // others have been at work too
   if (rc == 0) planned_count(x);
   if (rc == 0) print(args, x, &part, before, &made.stats, report_clock() - began);
   if (rc && carry_out_worth_resuming(err))

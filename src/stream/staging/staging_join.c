@@ -243,6 +243,10 @@ int staging_join(struct staging_joined *j, const char *path, const char *version
   return bad;
 }
 
+int staging_join_again(struct staging_joined *j, struct err *err) {
+  return staging_take_records(&j->st, &j->plan, &j->bad_records, err);
+}
+
 void staging_leave(struct staging_joined *j) {
   staging_close(&j->st);
   if (j->plan.n_outputs > 0) plan_free(&j->plan);

@@ -72,6 +72,8 @@ bool staging_joined_name(const char *path, struct arena *a, const char **dest, c
 // was by size and time of change. (Inodes differ from machine to machine.)
 int staging_join_sources(const struct staging_joined *j, const char *folder, struct sources **out,
                          struct err *err);
+// Reads the records again: what other members made meanwhile.
+int staging_join_again(struct staging_joined *j, struct err *err);
 void staging_leave(struct staging_joined *j);
 
 #endif

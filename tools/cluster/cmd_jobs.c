@@ -1,0 +1,108 @@
+// weir jobs: a job file for a plan, made of a text of job_files.def.
+#include "cli_words.h"
+#include "commands.h"
+#include "planned.h"
+#include "report.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const struct job_file_row {
+  const char *name, *summary, *text;
+} rows[] = {
+#define JOB_FILE(name, summary, text) {name, summary, text},
+#include "job_files.def"
+#undef JOB_FILE
+};
+enum { GITHUB_MATRIX_MAX = 256 };
+
+struct word {
+  const char *name, *value;
+};
+
+static const char *json_text_of(const char *s, struct arena *a) {
+  struct json_out j = {0};
+  json_text(&j, s);
+  return json_take(&j, a);
+}
+
+// The longest folder that both lie in.
+static const char *common_folder(const char *x, const char *y, struct arena *a) {
+  size_t common = 0;
+  for (size_t i = 0;; i++) {
+    const bool ends = (x[i] == '/' || !x[i]) && (y[i] == '/' || !y[i]);
+    if (ends) common = i;
+    if (x[i] != y[i] || !x[i]) break;
+  }
+  return common ? arena_string(a, span_of(x, common)) : "/";
+}
+
+static const char *list_of(uint32_t n, struct arena *a) {
+  struct json_out j = {0};
+  json_array(&j);
+  for (uint32_t i = 0; i < n; i++)
+    json_uint(&j, i);
+  json_end_array(&j);
+  const char *text = json_take(&j, a);
+  return arena_string(a, span_of(text + 1, strlen(text) - 2));
+}
+
+static void put(const char *text, const struct word *words, size_t n) {
+  while (*text) {
+    size_t k = 0;
+    while (k < n && strncmp(text, words[k].name, strlen(words[k].name)) != 0)
+      k++;
+    const char *piece = k < n ? words[k].value : text;
+    const size_t bytes = k < n ? strlen(piece) : 1 + strcspn(text + 1, "@");
+    report_text(piece, bytes);
+    text += k < n ? strlen(words[k].name) : bytes;
+  }
+}
+
+static int print(struct planned *x, const struct cli_args *args, const struct job_file_row *row,
+                 struct err *err) {
+  struct arena *a = &x->arena;
+  char full[PATH_MAX];
+  const struct staging_joined *j = &x->joined;
+  const uint32_t shards = j->orders.shards;
+  const char *image = cli_string(args, OPT_IMAGE);
+  if (strcmp(row->name, "github") == 0 && shards > GITHUB_MATRIX_MAX) {
+    err_fill(err, ERR_USAGE, "a matrix of GitHub has at most %d jobs, the plan %u shards",
+             GITHUB_MATRIX_MAX, shards);
+    return err_hint(err, "plan again with --shards %d or fewer: units that are recorded are kept",
+                    GITHUB_MATRIX_MAX);
+  }
+  const char *dest = realpath(j->st.dest_path, full) ? arena_string(a, span_str(full)) : j->st.dest_path;
+  const char *plan = arena_printf(a, "%s/%s", dest, j->st.name);
+  const struct word words[] = {
+      {"@PLAN@", cli_words_quote(plan, a)},
+      {"@PLAN_TEXT@", json_text_of(plan, a)},
+      {"@SHARDS@", arena_printf(a, "%u", shards)},
+      {"@LAST@", arena_printf(a, "%u", shards - 1)},
+      {"@LIST@", list_of(shards, a)},
+      {"@FOLDER_TEXT@", json_text_of(common_folder(dest, j->source_folder, a), a)},
+      {"@IMAGE_TEXT@", json_text_of(image, a)},
+  };
+  put(row->text, words, sizeof words / sizeof *words);
+  return 0;
+}
+
+int cmd_jobs(const struct cli_args *args, struct err *err) {
+  struct planned x;
+  const char *name = cli_string(args, OPT_SCHEDULER);
+  size_t i = 0;
+  while (i < sizeof rows / sizeof *rows && (!name || strcmp(rows[i].name, name) != 0))
+    i++;
+  if (i == sizeof rows / sizeof *rows) {
+    err_fill(err, ERR_USAGE, "'weir jobs' needs --scheduler");
+    return err_hint(err, "slurm, kubernetes, mpi, ray, dask, github, or shell");
+  }
+  int rc = planned_open(&x, args, STAGING_AS_VIEWER, err);
+  if (rc == 0 && x.in_place)
+    rc = err_set(err, ERR_INPUT, "%s is in place already: there is nothing left to do",
+                 quote_path(x.model).s);
+  if (rc == 0) rc = print(&x, args, &rows[i], err);
+  planned_close(&x);
+  return rc;
+}
