@@ -4,9 +4,11 @@
 #include "planned.h"
 #include "report.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 static const struct job_file_row {
   const char *name, *summary, *text;
@@ -48,20 +50,40 @@ static const char *list_of(uint32_t n, struct arena *a) {
   return arena_string(a, span_of(text + 1, strlen(text) - 2));
 }
 
-static void put(const char *text, const struct word *words, size_t n) {
+// The text with the words replaced, into out (NULL: nowhere): its length.
+static size_t put(char *out, const char *text, const struct word *words, size_t n) {
+  size_t at = 0;
   while (*text) {
     size_t k = 0;
     while (k < n && strncmp(text, words[k].name, strlen(words[k].name)) != 0)
       k++;
     const char *piece = k < n ? words[k].value : text;
     const size_t bytes = k < n ? strlen(piece) : 1 + strcspn(text + 1, "@");
-    report_text(piece, bytes);
+    if (out) memcpy(out + at, piece, bytes);
+    at += bytes;
     text += k < n ? strlen(words[k].name) : bytes;
   }
+  return at;
 }
 
-static int print(struct planned *x, const struct cli_args *args, const struct job_file_row *row,
-                 struct err *err) {
+static void print(const struct cli_args *args, const struct job_file_row *row, uint32_t shards,
+                  const char *text) {
+  if (!cli_flag(args, OPT_JSON)) {
+    report_text(text, strlen(text));
+    return;
+  }
+  struct json_out j = {.indent = 2};
+  report_json_begin(&j);
+  json_put_text(&j, "plan", cli_operand(args, "PLAN"));
+  json_put_text(&j, "scheduler", row->name);
+  json_put_uint(&j, "shards", shards);
+  json_put_text(&j, "text", text);
+  json_end_object(&j);
+  report_json_end(&j);
+}
+
+static int make(struct planned *x, const struct cli_args *args, const struct job_file_row *row,
+                struct err *err) {
   struct arena *a = &x->arena;
   char full[PATH_MAX];
   const struct staging_joined *j = &x->joined;
@@ -73,18 +95,35 @@ static int print(struct planned *x, const struct cli_args *args, const struct jo
     return err_hint(err, "plan again with --shards %d or fewer: units that are recorded are kept",
                     GITHUB_MATRIX_MAX);
   }
+  struct stat owner = {0};
+  if (fstat(j->st.folder, &owner) != 0)
+    return err_errno(err, errno, ERR_IO, "cannot look at %s", quote_path(j->st.name).s);
   const char *dest = realpath(j->st.dest_path, full) ? arena_string(a, span_str(full)) : j->st.dest_path;
   const char *plan = arena_printf(a, "%s/%s", dest, j->st.name);
+  char id[DIGEST_HEX];
+  hex_encode(j->plan.id, DIGEST_BYTES, id);
+  const char *shared = common_folder(dest, j->source_folder, a);
+  if (strcmp(row->name, "kubernetes") == 0 && strcmp(shared, "/") == 0) {
+    err_fill(err, ERR_USAGE, "the plan (in %s) and its input (in %s) lie in no folder that can be mounted",
+             quote_path(dest).s, quote_path(j->source_folder).s);
+    return err_hint(err, "put both below one folder, and plan again");
+  }
   const struct word words[] = {
       {"@PLAN@", cli_words_quote(plan, a)},
       {"@PLAN_TEXT@", json_text_of(plan, a)},
       {"@SHARDS@", arena_printf(a, "%u", shards)},
       {"@LAST@", arena_printf(a, "%u", shards - 1)},
       {"@LIST@", list_of(shards, a)},
-      {"@FOLDER_TEXT@", json_text_of(common_folder(dest, j->source_folder, a), a)},
+      {"@FOLDER_TEXT@", json_text_of(shared, a)},
       {"@IMAGE_TEXT@", json_text_of(image, a)},
+      {"@ID@", arena_string(a, span_of(id, 16))},
+      {"@OWNER@", arena_printf(a, "%u", (unsigned)owner.st_uid)},
+      {"@GROUP@", arena_printf(a, "%u", (unsigned)owner.st_gid)},
   };
-  put(row->text, words, sizeof words / sizeof *words);
+  const size_t n = sizeof words / sizeof *words, bytes = put(NULL, row->text, words, n);
+  char *text = arena_alloc(a, bytes + 1);
+  text[put(text, row->text, words, n)] = 0;
+  print(args, row, shards, text);
   return 0;
 }
 
@@ -102,7 +141,7 @@ int cmd_jobs(const struct cli_args *args, struct err *err) {
   if (rc == 0 && x.in_place)
     rc = err_set(err, ERR_INPUT, "%s is in place already: there is nothing left to do",
                  quote_path(x.model).s);
-  if (rc == 0) rc = print(&x, args, &rows[i], err);
+  if (rc == 0) rc = make(&x, args, &rows[i], err);
   planned_close(&x);
   return rc;
 }
