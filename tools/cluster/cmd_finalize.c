@@ -4,11 +4,15 @@
 //        │                     └─ no: 75, and which are missing
 //        ├─ a seal that has begun ──▶ completed
 //        └─ no folder any more ──▶ the output has its name: nothing is left to do
+//
+// --sign-key: the output is signed once it has its name, also where it had it before. A kill in between leaves a whole model
+// without a signature, which the same command makes.
 #include "carry_out.h"
 #include "commands.h"
 #include "planned.h"
 #include "put_in_place.h"
 #include "report.h"
+#include "sign_model.h"
 #include "stop.h"
 
 #include <errno.h>
@@ -69,8 +73,33 @@ static int put(struct planned *x, const struct cli_args *args, const struct work
   return rc;
 }
 
-static void print(const struct cli_args *args, const struct planned *x, const char *model,
-                  bool before, bool unchanged) {
+// Before anything is put in place that could not be signed then.
+static int refuse_unsigned(const struct planned *x, struct err *err) {
+  const struct staging_orders *orders = &x->joined.orders;
+  if (x->in_place || x->joined.sealed || (orders->manifest && !orders->null)) return 0;
+  err_fill(err, ERR_USAGE, "there will be nothing to sign: the plan was made with %s",
+           orders->null ? "--io=null" : "--no-manifest");
+  return err_hint(err, "leave out --sign-key");
+}
+
+// What finalize did.
+struct final {
+  const char *model;
+  bool before, unchanged;
+  struct sign_key *key; // NULL: it is not to be signed
+  struct audit_target signs;
+  struct sign_model was;
+};
+
+static int sign(struct final *f, struct planned *x, const struct cli_args *args, struct err *err) {
+  if (!f->key) return 0;
+  f->signs = audit_target_of(f->model, &x->arena);
+  return sign_model(&f->signs, f->key, cli_count(args, OPT_JOBS), &f->was, err);
+}
+
+static void print(const struct cli_args *args, const struct planned *x, const struct final *f) {
+  const char *model = f->model;
+  const bool before = f->before, unchanged = f->unchanged;
   if (cli_flag(args, OPT_JSON)) {
     struct json_out j = {.indent = 2};
     report_json_begin(&j);
@@ -78,6 +107,7 @@ static void print(const struct cli_args *args, const struct planned *x, const ch
     json_put_text(&j, "output", model);
     json_put_bool(&j, "was_in_place", before);
     json_put_bool(&j, "unchanged", unchanged);
+    json_put_text(&j, "signature", f->key ? f->signs.signature : NULL);
     json_end_object(&j);
     report_json_end(&j);
   } else if (!cli_flag(args, OPT_QUIET)) {
@@ -88,32 +118,40 @@ static void print(const struct cli_args *args, const struct planned *x, const ch
     else
       printf("%s %s (%s in %u units)\n", unchanged ? "unchanged, since it has the same bytes already:" : "wrote",
              quote_path(model).s, quote_bytes(x->total).s, x->units);
+    if (f->key)
+      printf("%s: %s (%s key %.16s...)\n", f->was.was_signed ? "signed already" : "signed",
+             quote_path(f->signs.signature).s, sign_key_curve(f->key), sign_key_id(f->key));
   }
+}
+
+static int finalize(struct planned *x, const struct cli_args *args, struct final *f,
+                    struct err *err) {
+  struct work_options work;
+  const char *dest = x->joined.st.dest_path;
+  f->model = strcmp(dest, ".") == 0 ? x->joined.onnx_name
+                                    : arena_printf(&x->arena, "%s/%s", dest, x->joined.onnx_name);
+  if (planned_work(x, args, stop_watch(), &work, err)) return -1;
+  if (x->joined.sealed) return complete_seal(x, &work, err);
+  if (x->missing) return refuse_missing(x, err);
+  if (refuse_taken(x, err) || planned_open_sources(x, args, err)) return -1;
+  return put(x, args, &work, &f->unchanged, err);
 }
 
 int cmd_finalize(const struct cli_args *args, struct err *err) {
   struct planned x;
-  struct work_options work;
-  const volatile int *stop = stop_watch();
-  bool unchanged = false;
+  struct final f = {0};
+  const char *key = cli_string(args, OPT_SIGN_KEY);
+  (void)stop_watch();
+  if (key && sign_model_key(&f.key, key, SIGN_KEY_PRIVATE, err)) return -1;
   int rc = planned_open(&x, args, STAGING_AS_LAST, err);
-  const bool before = x.in_place;
-  const char *model = x.model;
-  if (rc == 0 && before) planned_clear_left(&x);
-  if (rc == 0 && !before) {
-    const char *dest = x.joined.st.dest_path;
-    model = strcmp(dest, ".") == 0 ? x.joined.onnx_name
-                                   : arena_printf(&x.arena, "%s/%s", dest, x.joined.onnx_name);
-    rc = planned_work(&x, args, stop, &work, err);
-    if (rc == 0 && x.joined.sealed)
-      rc = complete_seal(&x, &work, err);
-    else if (rc == 0 && x.missing)
-      rc = refuse_missing(&x, err);
-    else if (rc == 0 && (refuse_taken(&x, err) || planned_open_sources(&x, args, err) ||
-                         put(&x, args, &work, &unchanged, err)))
-      rc = -1;
-  }
-  if (rc == 0) print(args, &x, model, before, unchanged);
+  f.before = x.in_place;
+  f.model = x.model;
+  if (rc == 0 && key) rc = refuse_unsigned(&x, err);
+  if (rc == 0 && f.before) planned_clear_left(&x);
+  if (rc == 0 && !f.before) rc = finalize(&x, args, &f, err);
+  if (rc == 0) rc = sign(&f, &x, args, err);
+  if (rc == 0) print(args, &x, &f);
   planned_close(&x);
+  sign_key_free(f.key);
   return rc;
 }
