@@ -125,15 +125,15 @@ static void print_left(const struct audit *a, const char *file) {
 
 static void print_text(const struct audit *a, const struct audit_result *r,
                        const struct audit_target *t) {
+  if (a->key)
+    printf("%s: signed with the %s key %.16s...\n", quote_str(t->signature).s,
+           sign_key_curve(a->key), sign_key_id(a->key));
   for (size_t i = 0; i < a->n_found; i++) {
     const struct audit_found *f = &a->found[i];
     print_found(f);
     if (!f->mapped && (i + 1 == a->n_found || strcmp(f->file, f[1].file) != 0))
       print_left(a, f->file);
   }
-  if (a->key)
-    printf("%s: signed with the %s key %.16s...\n", quote_str(t->signature).s,
-           sign_key_curve(a->key), sign_key_id(a->key));
   if (a->n_found == 0)
     printf("%s: OK (%lu file%s, %s match%s the manifest)\n", quote_str(t->model).s, r->files,
            plural(r->files), quote_bytes(r->bytes).s, r->files == 1 ? "es" : "");
