@@ -106,12 +106,24 @@ static int no_password(char *room, int size, int writes, void *ctx) {
   return -1;
 }
 
+// The file has both halves, and what a damaged one signs would not be the public half's.
+static bool is_pair(EVP_PKEY *pkey) {
+  EVP_PKEY_CTX *c = EVP_PKEY_is_a(pkey, "EC") ? EVP_PKEY_CTX_new_from_pkey(NULL, pkey, NULL) : NULL;
+  const bool good = !c || EVP_PKEY_check(c) == 1; // other kinds are refused by name
+  EVP_PKEY_CTX_free(c);
+  return good;
+}
+
 static EVP_PKEY *decode(struct span pem, enum sign_key_half half) {
   BIO *text = pem.n <= INT32_MAX ? BIO_new_mem_buf(pem.at, (int)pem.n) : NULL;
   if (!text) return NULL;
   EVP_PKEY *pkey = half == SIGN_KEY_PRIVATE ? PEM_read_bio_PrivateKey(text, NULL, no_password, NULL)
                                             : PEM_read_bio_PUBKEY(text, NULL, no_password, NULL);
   BIO_free(text);
+  if (pkey && half == SIGN_KEY_PRIVATE && !is_pair(pkey)) {
+    EVP_PKEY_free(pkey);
+    pkey = NULL;
+  }
   ERR_clear_error();
   return pkey;
 }

@@ -1,5 +1,7 @@
 """Keys for tests, as PEM files: made anew each time, so that none lies in the repository."""
 
+import base64
+
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
@@ -22,7 +24,11 @@ def make(folder, curve="P-256", name="key"):
 def unusable(folder):
     """Files by what is wrong with them, and the exit code of who is given one as a private key."""
     text = write(folder, "good", ec.generate_private_key(CURVES["P-256"]))[0].read_text().splitlines()
+    write(folder, "second", ec.generate_private_key(CURVES["P-256"]))
     traditional = serialization.PrivateFormat.TraditionalOpenSSL
+    halves = [base64.b64decode("".join((folder / f"{name}.pem").read_text().splitlines()[1:-1])) for name in ("good", "second")]
+    mixed = base64.b64encode(halves[0][:-65] + halves[1][-65:]).decode()  # the point lies at the end
+    (folder / "mixed.pem").write_text(f"{text[0]}\n{mixed}\n{text[-1]}\n")
     (folder / "text.pem").write_text("no key at all\n")
     (folder / "cut.pem").write_text("\n".join([*text[:2], text[-1]]) + "\n")
     return {
@@ -35,6 +41,7 @@ def unusable(folder):
         "kind or curve": (write(folder, "k1", ec.generate_private_key(ec.SECP256K1()))[0], 2),
         "is not a key in PEM form": (folder / "text.pem", 65),
         "it is not the key that its label promises": (folder / "cut.pem", 65),
+        "is damaged": (folder / "mixed.pem", 65),
         "there is no key": (folder / "nothing.pem", 66),
         "is not a regular file": (folder, 66),
     }
