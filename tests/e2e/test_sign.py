@@ -299,3 +299,24 @@ def test_failed_or_killed_at_each_call(weir, model, keys, tmp_path, fault):
         assert not list(model.parent.glob("*.tmp"))
     assert set(codes) <= ({0} if "short" in fault else {0, -signal.SIGKILL, 73, 74}), codes
     assert len(codes) >= 4 and ("short" in fault or sum(map(bool, codes)) >= 4), codes
+
+
+def test_finalize_killed(weir, small_encoder, tmp_path, keys):
+    """In the seal, between it and the signature, and while that is written: the same command ends with a model that is signed."""
+    log, plain = tmp_path / "log", {**os.environ}
+    for n in range(100):  # 0 counts
+        folder = tmp_path / f"killed{n}"
+        folder.mkdir()
+        plan = plan_of(weir, small_encoder, folder)
+        weir("shard", plan)
+        words = ["finalize", plan, "--sign-key", keys["P-256"][0]]
+        fault = {"WEIR_FAULT": f"kill:{calls - 2 * n}"} if n else {"WEIR_FAULT_LOG": str(log)}
+        ended = subprocess.run([program("WEIR_FAULT_PROGRAM"), *words], env={**plain, **fault}, capture_output=True)
+        if n == 0:
+            calls = len(log.read_text().splitlines())
+        assert ended.returncode == (-signal.SIGKILL if n else 0)
+        weir(*words)
+        weir("audit", folder / "out.onnx", "--public-key", keys["P-256"][1])
+        assert len(list(folder.iterdir())) == 5, sorted(folder.iterdir())
+        if calls - 2 * n < 3 or (n > 11 and os.environ.get("WEIR_TEST_ALL") != "1"):
+            break
