@@ -11,8 +11,8 @@ struct kept_page {
   void *ctx;
 };
 
-// Keeps it durably under that name (STAGING_REPORT, STAGING_PROVENANCE), in place of what an earlier try kept. Nothing to keep (n 0):
-// only that goes.
+// Keeps it durably under that name (STAGING_REPORT, STAGING_PROVENANCE), in place of what an earlier try kept.
+// Nothing to keep (n 0): only that goes.
 int kept_report_put(const struct staging *st, const char *name, struct span report,
                     struct err *err);
 // The same of the page, which is written as it comes about.
