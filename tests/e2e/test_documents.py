@@ -13,6 +13,8 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from referencing import Registry, Resource
 
+import signing_keys
+
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMAS = {path.stem: json.loads(path.read_text()) for path in (ROOT / "docs" / "schema").glob("*.json")}
 SOURCE = ROOT / "tests" / "data" / "parakeet-dynamo" / "encoder-model.onnx"
@@ -166,6 +168,19 @@ def test_audit_and_clean(weir, tmp_path):
     is_valid(weir("clean", tmp_path, "--json").json(), "clean")
 
 
+def test_signatures(weir, tmp_path):
+    private, public = signing_keys.make(tmp_path)
+    out = tmp_path / "out.onnx"
+    weir("conv2matmul", SOURCE, out)
+    for again in (False, True):
+        assert is_valid(weir("sign", out, "--key", private, "--json").json(), "sign")["was_signed"] is again
+    found = is_valid(weir("audit", out, "--public-key", public, "--json").json(), "audit")
+    assert found["whole"] and found["signature"] == f"{out}.sig"
+    assert is_valid(weir("audit", out, "--json").json(), "audit")["signature"] is None
+    (tmp_path / "out.onnx.sig").write_text("{}")
+    assert is_valid(weir("audit", out, "--public-key", public, "--json", code=65).json(), "error")["error"]["code"] == 65
+
+
 def test_a_plan(weir, tmp_path):
     """From its report to its output in place, with each state of it."""
     words = [SOURCE, tmp_path / "out.onnx", "--pass", "quantize:block_size=32", "--shards", "3"]
@@ -212,6 +227,7 @@ FAILURES = [
     ["shard", "nothere"],
     ["status", "nothere"],
     ["finalize", "nothere"],
+    ["sign", "nothere.onnx"],
     ["plan", SOURCE, "out.onnx"],
     ["audit", "nothere.onnx"],
     ["diff", SOURCE, "nothere.onnx"],

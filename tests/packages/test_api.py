@@ -26,6 +26,7 @@ import pytest
 
 import make_encoder
 import ranges_file
+import signing_keys
 from conftest import ROOT, SAMPLE, WAIT
 from installed import package_models
 
@@ -171,6 +172,7 @@ CALLS = {
     "replay": [(["EDITS", "MODEL", "OUT"], {})],
     "clean": [(["FOLDER"], {"yes": True})],
     "audit": [(["WRITTEN"], {})],
+    "sign": [(["WRITTEN"], {"key": "KEY"})],
     "diff": [(["MODEL", "MODEL"], {}), (["MODEL", "WRITTEN"], {"weights": "values", "trust_manifests": True})],
     "calibrate": [(["MODEL"], {"output": "OUT", "generate": 2, "method": "percentile=99.9"})],
     "verify": [(["MODEL", "WRITTEN"], {"layers": True, "seed": 7, "metric": ["cosine=0.9", "relative=0.5"]}), (["MODEL"], {"edits": "EDITS", "sites": "3"})],
@@ -192,10 +194,11 @@ def test_same_as_the_command_line(weir, ordinary, runtime, tmp_path, name, n):
     """Files and documents; the command line is that of the ordinary build."""
     operands, options = CALLS[name][n]
     results = []
+    key, public = signing_keys.make(tmp_path)
     for here in (tmp_path / "api", tmp_path / "cli"):
         here.mkdir()
         (here / "w").mkdir()
-        words = {"MODEL": SAMPLE, "OUT": here / "out.onnx", "LOG": here / "log", "FOLDER": here, "WRITTEN": here / "w" / "w.onnx", "EDITS": here / "w" / "edits", "RULES": RULES, "RANGES": tmp_path / "ranges.jsonl"}
+        words = {"MODEL": SAMPLE, "OUT": here / "out.onnx", "LOG": here / "log", "FOLDER": here, "WRITTEN": here / "w" / "w.onnx", "EDITS": here / "w" / "edits", "RULES": RULES, "RANGES": tmp_path / "ranges.jsonl", "KEY": key}
         ranges_file.write(words["RANGES"], {"audio_signal": [np.ones((1, 2, 2), np.float32)]})
         ordinary("cast", SAMPLE, words["WRITTEN"], "--to", "float16", "--edit-log", words["EDITS"])
         if operands in (["PLANNED"], ["MADE"]):
@@ -215,6 +218,9 @@ def test_same_as_the_command_line(weir, ordinary, runtime, tmp_path, name, n):
             differ = name == "diff" and given[0] != given[1]  # which is an answer, in Python no exception
             text = ordinary(name, *given, *flags(chosen), "--json", code=int(differ))
             document = [json.loads(line) for line in text.splitlines()] if name == "shrink" else json.loads(text)
+        for signature in here.glob("w/*.sig"):  # no two are equal
+            ordinary("audit", words["WRITTEN"], "--public-key", public)
+            signature.unlink()
         if "report_json" in options:
             without_time = without(json.loads((here / "log").read_text()), here)
             (here / "log").write_text(json.dumps(without_time))

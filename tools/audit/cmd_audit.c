@@ -3,6 +3,8 @@
 //   OUT.onnx | OUT.onnx.manifest.json
 //        │ an unfinished seal beside it? ──▶ 75 before anything is read: nothing is whole yet
 //        ▼
+//   OUT.onnx.sig (--public-key): by this key, and of this manifest?
+//        ▼
 //   manifest_audit: every unit hashed again, damage noted
 //        ▼
 //   which tensors lie in the damaged ranges? (audit_tensors.c)
@@ -11,13 +13,13 @@
 // The verdict is on standard output; a damaged model is not a failure of the audit, so the command
 // reports it and gives exit code 1 itself.
 #include "audit_companion.h"
+#include "audit_target.h"
 #include "audit_tensors.h"
-#include "cli_words.h"
 #include "commands.h"
 #include "manifest.h"
 #include "report.h"
+#include "sign_model.h"
 #include "stop.h"
-#include "unfinished.h"
 
 #include "table.h"
 
@@ -25,14 +27,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-static const char suffix[] = ".manifest.json";
-
-// The paths of one audit.
-struct target {
-  const char *manifest, *model; // as far as the user's folder
-  const char *folder, *name;    // of the model
-};
 
 // What is left of a file with damage.
 struct left {
@@ -46,21 +40,8 @@ struct audit {
   TABLE(struct audit_found, found); // sorted by place
   struct left *left;                // in the order of the rows
   size_t n_left;
+  struct sign_key *key; // --public-key: that of the signature; NULL: it is not asked for
 };
-
-// A manifest may have been given another name; then the model is not known, and only a manifest
-// under its usual name can lead to tensors.
-static struct target target_of(const char *path, struct arena *arena) {
-  struct target t = {.manifest = path, .model = path};
-  if (!str_ends(path, ".json"))
-    t.manifest = arena_printf(arena, "%s%s", path, suffix);
-  else if (str_ends(path, suffix))
-    t.model = arena_string(arena, span_of(path, strlen(path) - (sizeof suffix - 1)));
-  t.name = path_base(t.model);
-  t.folder =
-      t.name == t.model ? "." : arena_string(arena, span_of(t.model, (size_t)(t.name - t.model)));
-  return t;
-}
 
 // Called under a lock of the audit.
 static void note_damage(void *ctx, const struct audit_damage *d) {
@@ -81,7 +62,7 @@ static int compare_found(const void *pa, const void *pb) {
 // ---- what is left -------------------------------------------------------------------------------
 
 // The manifest was read by the audit before: where it is gone by now, nothing is said.
-static void count_left(struct audit *a, const struct target *t) {
+static void count_left(struct audit *a, const struct audit_target *t) {
   struct manifest m;
   struct err ignored = {0};
   const int dir = open(t->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -143,7 +124,10 @@ static void print_left(const struct audit *a, const char *file) {
 }
 
 static void print_text(const struct audit *a, const struct audit_result *r,
-                       const struct target *t) {
+                       const struct audit_target *t) {
+  if (a->key)
+    printf("%s: signed with the %s key %.16s...\n", quote_str(t->signature).s,
+           sign_key_curve(a->key), sign_key_id(a->key));
   for (size_t i = 0; i < a->n_found; i++) {
     const struct audit_found *f = &a->found[i];
     print_found(f);
@@ -171,11 +155,13 @@ static void put_place(struct json_out *j, const char *key, const struct left *l,
 }
 
 static void print_json(const struct audit *a, const struct audit_result *r,
-                       const struct target *t) {
+                       const struct audit_target *t) {
   struct json_out j = {.indent = 2};
   report_json_begin(&j);
   json_put_text(&j, "manifest", t->manifest);
   json_put_text(&j, "subject", r->subject);
+  json_put_text(&j, "signature", a->key ? t->signature : NULL);
+  json_put_text(&j, "key", a->key ? sign_key_id(a->key) : NULL);
   json_put_bool(&j, "whole", a->n_found == 0);
   json_put_uint(&j, "files", r->files);
   json_put_uint(&j, "units", r->shards);
@@ -220,47 +206,34 @@ static void print_json(const struct audit *a, const struct audit_result *r,
   report_json_end(&j);
 }
 
-// Neither the model nor its manifest: then it is the path that is wrong.
-static int refuse_nothing(const char *operand, const struct target *t, struct err *err) {
-  if (access(t->model, F_OK) == 0 || access(t->manifest, F_OK) == 0) return 0;
-  return err_set(err, ERR_INPUT, "'%s' does not exist", quote_path(operand).s);
-}
-
-// Is it data that was given, next to the .onnx that it may belong to? "o.onnx.data", "o.onnx_data".
-static bool is_data_of(const char *operand, struct arena *arena, const char **onnx) {
-  const char *found = NULL;
-  for (const char *at = operand; (at = strstr(at, ".onnx")); at++)
-    found = at;
-  if (!found || found[5] == '\0') return false;
-  *onnx = arena_string(arena, span_of(operand, (size_t)(found + 5 - operand)));
-  return access(*onnx, F_OK) == 0;
-}
-
-static void hint_at_manifest(const char *operand, struct audit *a, struct err *err) {
-  const char *onnx;
-  if (!str_ends(operand, ".json") && is_data_of(operand, &a->arena, &onnx))
-    err_fill_hint(err, "give the .onnx, not its data file: weir audit %s",
-                  cli_words_quote(onnx, &a->arena));
-  err_fill_hint(err, "the model was not written by weir, was written with --no-manifest, or was "
-                     "moved without its manifest");
+// Who signed it, if that is asked, and which manifest.
+static int check_signature(const struct cli_args *args, const struct audit_target *t,
+                           struct sign_key **key, uint8_t manifest_sha256[DIGEST_BYTES],
+                           struct err *err) {
+  const char *path = cli_string(args, OPT_PUBLIC_KEY);
+  if (!path) return 0;
+  if (sign_model_key(key, path, SIGN_KEY_PUBLIC, err)) return -1;
+  return sign_model_check(t, *key, manifest_sha256, err);
 }
 
 int cmd_audit(const struct cli_args *args, struct err *err) {
   struct audit a = {0};
-  const struct target t = target_of(args->operand[0], &a.arena);
-  const struct audit_options options = {.jobs = cli_count(args, OPT_JOBS),
+  const struct audit_target t = audit_target_of(args->operand[0], &a.arena);
+  uint8_t signed_sha256[DIGEST_BYTES];
+  struct audit_options options = {.jobs = cli_count(args, OPT_JOBS),
                                         .stop = stop_watch(),
                                         .damage = note_damage,
                                         .tick = report_tick_bytes,
                                         .ctx = &a};
   struct audit_result result = {0};
-  int rc = unfinished_refuse(t.model, err);
-  if (rc == 0) rc = refuse_nothing(args->operand[0], &t, err);
+  int rc = audit_target_refuse(args->operand[0], &t, err);
+  if (rc == 0) rc = check_signature(args, &t, &a.key, signed_sha256, err);
   if (rc == 0) {
+    if (a.key) options.manifest_sha256 = signed_sha256;
     report_begin("checking");
     rc = manifest_audit(t.manifest, &options, &result, err);
     report_end();
-    if (rc && err->kind == ERR_INPUT) hint_at_manifest(args->operand[0], &a, err);
+    if (rc && err->kind == ERR_INPUT) audit_target_hint(args->operand[0], "audit", &a.arena, err);
   }
   if (rc == 0 && a.n_found == 0) (void)audit_companion_is_whole(t.folder, t.name);
   if (rc == 0 && a.n_found > 0) {
@@ -270,6 +243,7 @@ int cmd_audit(const struct cli_args *args, struct err *err) {
   }
   if (rc == 0) (cli_flag(args, OPT_JSON) ? print_json : print_text)(&a, &result, &t);
   if (rc == 0 && a.n_found > 0) rc = ERR_FAIL;
+  sign_key_free(a.key);
   TABLE_FREE(&a, found);
   arena_free(&a.arena);
   return rc;

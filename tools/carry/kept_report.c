@@ -45,14 +45,20 @@ static int remove_old(const struct staging *st, const char *name, struct err *er
   return err_errno(err, errno, ERR_IO, "cannot remove '%s' in '%s'", name, quote_str(st->name).s);
 }
 
-int kept_report_put(const struct staging *st, struct span report, struct err *err) {
-  if (report.n == 0) return remove_old(st, STAGING_REPORT, err);
+static int remove_if_there(const struct staging *st, const char *name, struct err *err) {
+  struct stat at;
+  return fstatat(st->folder, name, &at, AT_SYMLINK_NOFOLLOW) ? 0 : remove_old(st, name, err);
+}
+
+int kept_report_put(const struct staging *st, const char *name, struct span report,
+                    struct err *err) {
+  if (report.n == 0) return remove_if_there(st, name, err);
   const struct check check = check_of(report);
   struct arena scratch = {0};
   uint8_t *text = arena_alloc(&scratch, report.n + check.n);
   memcpy(text, report.at, report.n);
   memcpy(text + report.n, check.line, check.n);
-  const int rc = fs_put_file(st->folder, STAGING_REPORT, span_of(text, report.n + check.n), err);
+  const int rc = fs_put_file(st->folder, name, span_of(text, report.n + check.n), err);
   arena_free(&scratch);
   return rc;
 }
@@ -73,11 +79,7 @@ static void put_piece(void *ctx, struct span piece) {
 int kept_report_put_page(const struct staging *st, const struct kept_page *page, struct err *err) {
   struct page_file to = {.err = {0}};
   uint8_t sum[DIGEST_BYTES];
-  struct stat at;
-  if (!page->write)
-    return fstatat(st->folder, STAGING_PAGE, &at, AT_SYMLINK_NOFOLLOW)
-               ? 0
-               : remove_old(st, STAGING_PAGE, err);
+  if (!page->write) return remove_if_there(st, STAGING_PAGE, err);
   if (companion_open(&to.file, st->folder, STAGING_PAGE, err)) return -1;
   to.sum = digest_new();
   digest_start(to.sum);

@@ -11,11 +11,13 @@ struct kept_page {
   void *ctx;
 };
 
-// Keeps it durably, in place of what an earlier try kept. Nothing to keep (n 0): only that goes.
-int kept_report_put(const struct staging *st, struct span report, struct err *err);
+// Keeps it durably under that name (STAGING_REPORT, STAGING_PROVENANCE), in place of what an earlier try kept.
+// Nothing to keep (n 0): only that goes.
+int kept_report_put(const struct staging *st, const char *name, struct span report,
+                    struct err *err);
 // The same of the page, which is written as it comes about.
 int kept_report_put_page(const struct staging *st, const struct kept_page *page, struct err *err);
-// Gives one of them back (STAGING_REPORT, STAGING_PAGE), to be freed by fs_free: the very text, or at NULL. *changed:
+// Gives one of them back (also STAGING_PAGE), to be freed by fs_free: the very text, or at NULL. *changed:
 // something is there, and it is not what was kept.
 struct span kept_report_take(const struct staging *st, const char *name, bool *changed);
 

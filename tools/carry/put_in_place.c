@@ -1,6 +1,6 @@
 // The end of a run: records of what was made, then the seal.
 //
-//   units ──▶ OUT.tensors.jsonl, OUT.manifest.json ──▶ seal_run: renames ──▶ in place
+//   units ──▶ OUT.tensors.jsonl, OUT.manifest.json, provenance ──▶ seal_run: renames ──▶ in place
 //
 // Everything that the records say comes from the plan and the unit digests in the staging folder,
 // so a process that made none of the units can do this as well. With the null engine the manifest
@@ -10,8 +10,14 @@
 #include "companion.h"
 #include "hash_source.h"
 #include "manifest.h"
+#include "provenance.h"
 #include "report.h"
+#include "reread_files.h"
 #include "version.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 static int put_lines(void *ctx, struct span text, struct err *err) {
   return companion_add(ctx, text, err);
@@ -25,6 +31,12 @@ static int list_tensors(const struct put_in_place *x, const struct staging *st,
   const struct run_lines lines = {put_lines, *tensors};
   if (run_tensor_digests(x->plan, x->sources, st, &x->work, lines, err)) return -1;
   return companion_end(*tensors, err);
+}
+
+static const char *hex_of(const uint8_t sha256[DIGEST_BYTES], struct arena *a) {
+  char *hex = arena_alloc(a, DIGEST_HEX);
+  hex_encode(sha256, DIGEST_BYTES, hex);
+  return hex;
 }
 
 // With the digests of units, of the companion (NULL: there is none) and of the inputs (NULL: not
@@ -48,23 +60,101 @@ static int put_manifest(const struct put_in_place *x, const uint8_t (*units)[DIG
   return manifest_write(out, &in, err);
 }
 
-static int write_manifest(const struct put_in_place *x, const struct staging *st,
-                          const struct companion *tensors, struct json_out *out, struct err *err) {
-  const uint32_t n_inputs = x->hash_inputs ? sources_count(x->sources) : 0;
-  struct arena a = {0};
-  char(*hex)[DIGEST_HEX] = arena_alloc(&a, n_inputs * sizeof *hex + 1);
-  const char **inputs = arena_alloc(&a, n_inputs * sizeof *inputs + 1);
-  int rc = 0;
-  for (uint32_t i = 0; i < n_inputs && rc == 0; i++) {
+// In hex, of each source; they are read once more. NULL: not wanted.
+static int hash_inputs(const struct put_in_place *x, const char *const **out, struct arena *a,
+                       struct err *err) {
+  const uint32_t n = sources_count(x->sources);
+  const char **inputs = arena_alloc(a, n * sizeof *inputs + 1);
+  *out = NULL;
+  if (!x->hash_inputs && !x->provenance) return 0;
+  for (uint32_t i = 0; i < n; i++) {
     uint8_t sum[DIGEST_BYTES];
-    rc = hash_source(x->sources, i, sum, err);
-    hex_encode(sum, sizeof sum, hex[i]);
-    inputs[i] = hex[i];
+    if (hash_source(x->sources, i, sum, err)) return -1;
+    inputs[i] = hex_of(sum, a);
   }
-  if (rc == 0)
+  *out = inputs;
+  return 0;
+}
+
+// Digests of whole outputs. One of a single unit has that of the unit, and is not read.
+static int hash_outputs(const struct put_in_place *x, const struct staging *st,
+                        uint8_t (*sha256)[DIGEST_BYTES], struct arena *a, struct err *err) {
+  const struct plan *p = x->plan;
+  const struct reread_work work = {
+      .jobs = x->work.jobs, .stop = x->work.stop, .tick = report_tick_bytes};
+  bool *known = arena_zalloc(a, p->n_outputs);
+  struct reread_file *files = arena_zalloc(a, p->n_outputs * sizeof *files);
+  struct reread_known *parts = arena_zalloc(a, p->n_outputs * sizeof *parts);
+  uint32_t *of = arena_alloc(a, p->n_outputs * sizeof *of), n = 0;
+  int rc = 0;
+  for (uint32_t unit = 0; unit < st->n_units; unit++) {
+    const struct plan_unit u = plan_unit_at(p, unit);
+    if (u.len != p->outputs[u.output].size) continue;
+    memcpy(sha256[u.output], st->digests[unit], DIGEST_BYTES);
+    known[u.output] = true;
+  }
+  for (uint32_t i = 0; i < p->n_outputs && rc == 0; i++) {
+    const struct plan_output *out = &p->outputs[i];
+    if (known[i]) continue;
+    const int fd = openat(st->folder, out->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+      rc = err_errno(err, errno, ERR_IO, "cannot open '%s' in '%s'", quote_str(out->name).s,
+                     quote_str(st->name).s);
+      break;
+    }
+    parts[n] = (struct reread_known){.fd = fd, .len = out->size};
+    files[n] = (struct reread_file){.name = out->name, .parts = &parts[n], .n_parts = 1};
+    of[n++] = i;
+  }
+  report_begin("hashing");
+  if (rc == 0) rc = reread_files(files, n, &work, err);
+  report_end();
+  while (n-- > 0) {
+    memcpy(sha256[of[n]], files[n].sha256, DIGEST_BYTES);
+    close(parts[n].fd);
+  }
+  return rc;
+}
+
+static int write_provenance(const struct put_in_place *x, const struct staging *st,
+                            const struct companion *tensors, const char *const *inputs,
+                            const struct json_out *manifest, struct arena *a, struct err *err) {
+  const uint32_t n = x->plan->n_outputs;
+  uint8_t(*sums)[DIGEST_BYTES] = arena_zalloc(a, n * sizeof *sums);
+  const char **outputs = arena_alloc(a, n * sizeof *outputs);
+  char names[2][256];
+  uint8_t sum[DIGEST_BYTES];
+  if (hash_outputs(x, st, sums, a, err)) return -1;
+  for (uint32_t i = 0; i < n; i++)
+    outputs[i] = hex_of(sums[i], a);
+  manifest_name(names[0], x->onnx_name);
+  manifest_tensors_name(names[1], x->onnx_name);
+  if (x->manifest) digest_of(manifest->text, manifest->n, sum);
+  const struct provenance_input in = {.plan = x->plan,
+                                      .source_sha256 = inputs,
+                                      .output_sha256 = outputs,
+                                      .edits_sha256 = x->edits_sha256,
+                                      .manifest = x->manifest ? names[0] : NULL,
+                                      .manifest_sha256 = x->manifest ? hex_of(sum, a) : NULL,
+                                      .tensors = tensors ? names[1] : NULL,
+                                      .tensors_sha256 = tensors ? hex_of(companion_sha256(tensors), a) : NULL,
+                                      .weir_version = version_number};
+  provenance_write(x->provenance, &in);
+  return 0;
+}
+
+static int write_records(const struct put_in_place *x, const struct staging *st,
+                         const struct companion *tensors, struct json_out *manifest,
+                         struct err *err) {
+  struct arena a = {0};
+  const char *const *inputs;
+  int rc = hash_inputs(x, &inputs, &a, err);
+  if (rc == 0 && x->manifest)
     rc = put_manifest(x, (const uint8_t(*)[DIGEST_BYTES])st->digests,
                       tensors ? companion_sha256(tensors) : NULL, x->hash_inputs ? inputs : NULL,
-                      out, err);
+                      manifest, err);
+  if (rc == 0 && x->provenance && x->work.mode != IO_NULL)
+    rc = write_provenance(x, st, tensors, inputs, manifest, &a, err);
   arena_free(&a);
   return rc;
 }
@@ -133,7 +223,7 @@ int put_in_place(const struct put_in_place *x, struct staging *st, bool *unchang
   struct seal_report report = {0};
   int rc = 0;
   if (x->tensor_digests) rc = list_tensors(x, st, &tensors, err);
-  if (rc == 0 && x->manifest) rc = write_manifest(x, st, tensors, &manifest, err);
+  if (rc == 0 && (x->manifest || x->provenance)) rc = write_records(x, st, tensors, &manifest, err);
   if (rc == 0 && x->work.mode == IO_NULL) {
     if (x->manifest) report_text(manifest.text, manifest.n);
     rc = staging_remove(st, err);
@@ -142,7 +232,10 @@ int put_in_place(const struct put_in_place *x, struct staging *st, bool *unchang
                                          .manifest = x->manifest ? manifest.text : NULL,
                                          .manifest_bytes = manifest.n,
                                          .tensors = tensors};
-    rc = kept_report_put(st, x->report, err);
+    const struct json_out *made = x->provenance;
+    rc = kept_report_put(st, STAGING_REPORT, x->report, err);
+    if (rc == 0)
+      rc = kept_report_put(st, STAGING_PROVENANCE, made ? span_of(made->text, made->n) : span_of(NULL, 0), err);
     if (rc == 0) rc = kept_report_put_page(st, &x->page, err);
     if (rc == 0) rc = seal_run(st, x->plan, &options, &report, err);
   }

@@ -600,7 +600,7 @@ static bool is_on_stdout(const struct cli_args *args, enum cli_option o) {
 }
 
 static const enum cli_option on_stdout[] = {OPT_JSON, OPT_REPORT_JSON_STDOUT, OPT_REPORT_JSON,
-                                            OPT_REPORT_HTML, OPT_EDIT_LOG};
+                                            OPT_REPORT_HTML, OPT_EDIT_LOG, OPT_PROVENANCE};
 
 static int check_stdout(const struct cli_args *args, struct err *err) {
   const size_t n = sizeof on_stdout / sizeof on_stdout[0];
@@ -614,7 +614,8 @@ static int check_stdout(const struct cli_args *args, struct err *err) {
 
 bool cli_stdout_is_taken(const struct cli_args *args) {
   return is_on_stdout(args, OPT_JSON) || is_on_stdout(args, OPT_REPORT_JSON) ||
-         is_on_stdout(args, OPT_REPORT_HTML) || is_on_stdout(args, OPT_EDIT_LOG);
+         is_on_stdout(args, OPT_REPORT_HTML) || is_on_stdout(args, OPT_EDIT_LOG) ||
+         is_on_stdout(args, OPT_PROVENANCE);
 }
 
 void cli_free(struct cli_args *args) {

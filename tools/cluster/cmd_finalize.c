@@ -4,17 +4,28 @@
 //        │                     └─ no: 75, and which are missing
 //        ├─ a seal that has begun ──▶ completed
 //        └─ no folder any more ──▶ the output has its name: nothing is left to do
+//
+// --sign-key: the output is signed once it has its name, also where it had it before. A kill in between leaves a whole model
+// without a signature, which the same command makes. --provenance: the statement is kept in the folder until the output has its
+// name, so that a kill in between loses nothing.
 #include "carry_out.h"
 #include "commands.h"
+#include "fs.h"
+#include "job.h"
+#include "kept_report.h"
+#include "manifest_signed.h"
 #include "planned.h"
+#include "provenance.h"
 #include "put_in_place.h"
 #include "report.h"
+#include "sign_model.h"
 #include "stop.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static int refuse_missing(struct planned *x, struct err *err) {
   err_fill(err, ERR_RETRY, "%u of %u units are missing: %s", x->missing, x->units,
@@ -32,17 +43,76 @@ static int refuse_taken(const struct planned *x, struct err *err) {
   return err_hint(err, "move it away, or plan again with --force to replace it");
 }
 
-static int complete_seal(struct planned *x, struct work_options *work, struct err *err) {
+// What finalize did, and is about to do.
+struct final {
+  const char *model;
+  bool before, unchanged;
+  struct sign_key *key; // NULL: it is not to be signed
+  struct audit_target signs;
+  struct sign_model was;
+  struct job_text provenance; // no path: it is not wanted
+};
+
+// The statement that was kept when the seal began; without one nothing more is moved.
+static int complete_seal(struct planned *x, struct final *f, struct work_options *work,
+                         struct err *err) {
   struct staging *st = &x->joined.st;
   struct seal_report report;
-  if (carry_out_check_seal(work, st, err) || seal_finish(st, &report, err)) return -1;
-  put_in_place_say_left(&report);
-  return 0;
+  struct span kept = {0};
+  bool changed;
+  if (f->provenance.path) {
+    kept = kept_report_take(st, STAGING_PROVENANCE, &changed);
+    if (!kept.at) {
+      err_fill(err, ERR_USAGE, "the interrupted 'weir finalize' kept no provenance%s",
+               changed ? " that is whole" : "");
+      return err_hint(err, "leave out --provenance to complete it");
+    }
+  }
+  int rc = carry_out_check_seal(work, st, err);
+  if (rc == 0) rc = seal_finish(st, &report, err);
+  if (rc == 0) put_in_place_say_left(&report);
+  if (rc == 0 && kept.at) rc = job_text_end(&f->provenance, kept, err);
+  if (kept.at) fs_free(kept);
+  return rc;
 }
 
-static int put(struct planned *x, const struct cli_args *args, const struct work_options *work,
-               bool *unchanged, struct err *err) {
+// --provenance, before anything is put in place. A file of the output's or the input's is none that may be written over.
+static int open_provenance(struct planned *x, struct final *f, const struct cli_args *args,
+                           struct err *err) {
+  const char *path = cli_string(args, OPT_PROVENANCE);
+  const struct plan *p = &x->joined.plan;
+  struct stat file, folder, dest;
+  if (!path) return 0;
+  if (x->joined.orders.null) {
+    err_fill(err, ERR_USAGE, "--provenance is about an output, and the plan was made with --io=null");
+    return err_hint(err, "leave out --provenance");
+  }
+  const char *name = path_base(path);
+  bool theirs = stat(path, &file) == 0 && S_ISREG(file.st_mode) && x->sources &&
+                sources_find_inode(x->sources, file.st_dev, file.st_ino) != NO_ID;
+  if (!theirs && stat(arena_folder(&x->arena, path), &folder) == 0 && fstat(x->joined.st.dest, &dest) == 0 &&
+      folder.st_dev == dest.st_dev && folder.st_ino == dest.st_ino) {
+    char manifest[256], tensors[256], signature[256];
+    manifest_name(manifest, x->joined.onnx_name);
+    manifest_tensors_name(tensors, x->joined.onnx_name);
+    manifest_signature_name(signature, x->joined.onnx_name);
+    theirs = strcmp(name, manifest) == 0 || strcmp(name, tensors) == 0 || strcmp(name, signature) == 0;
+    for (uint32_t i = 0; i < p->n_outputs; i++)
+      theirs = theirs || strcmp(name, p->outputs[i].name) == 0;
+  }
+  if (theirs) {
+    err_fill(err, ERR_USAGE, "--provenance would overwrite '%s', which belongs to the input or the output",
+             quote_path(path).s);
+    return err_hint(err, "give it another name");
+  }
+  if (provenance_check_time(err)) return -1;
+  return job_text_reserve(&f->provenance, path, &x->arena, err);
+}
+
+static int put(struct planned *x, struct final *f, const struct cli_args *args,
+               const struct work_options *work, struct err *err) {
   struct staging_joined *j = &x->joined;
+  struct json_out provenance = {.indent = 2};
   const struct carry_out c = {.plan = &j->plan, .sources = x->sources, .work = *work};
   struct carried made = {.st = j->st};
   int rc = 0;
@@ -62,15 +132,35 @@ static int put(struct planned *x, const struct cli_args *args, const struct work
                                      .manifest = j->orders.manifest,
                                      .tensor_digests = j->orders.tensor_digests,
                                      .hash_inputs = j->orders.hash_inputs,
-                                     .edits_sha256 = j->orders.edits_sha256};
-    rc = put_in_place(&put, &made.st, unchanged, err);
+                                     .edits_sha256 = j->orders.edits_sha256,
+                                     .provenance = f->provenance.path ? &provenance : NULL};
+    rc = put_in_place(&put, &made.st, &f->unchanged, err);
+    if (rc == 0 && put.provenance)
+      rc = job_text_end(&f->provenance, span_of(provenance.text, provenance.n), err);
+    json_done(&provenance);
   }
   j->st = made.st;
   return rc;
 }
 
-static void print(const struct cli_args *args, const struct planned *x, const char *model,
-                  bool before, bool unchanged) {
+// Before anything is put in place that could not be signed then.
+static int refuse_unsigned(const struct planned *x, struct err *err) {
+  const struct staging_orders *orders = &x->joined.orders;
+  if (x->in_place || x->joined.sealed || (orders->manifest && !orders->null)) return 0;
+  err_fill(err, ERR_USAGE, "there will be nothing to sign: the plan was made with %s",
+           orders->null ? "--io=null" : "--no-manifest");
+  return err_hint(err, "leave out --sign-key");
+}
+
+static int sign(struct final *f, struct planned *x, const struct cli_args *args, struct err *err) {
+  if (!f->key) return 0;
+  f->signs = audit_target_of(f->model, &x->arena);
+  return sign_model(&f->signs, f->key, cli_count(args, OPT_JOBS), &f->was, err);
+}
+
+static void print(const struct cli_args *args, const struct planned *x, const struct final *f) {
+  const char *model = f->model;
+  const bool before = f->before, unchanged = f->unchanged;
   if (cli_flag(args, OPT_JSON)) {
     struct json_out j = {.indent = 2};
     report_json_begin(&j);
@@ -78,9 +168,10 @@ static void print(const struct cli_args *args, const struct planned *x, const ch
     json_put_text(&j, "output", model);
     json_put_bool(&j, "was_in_place", before);
     json_put_bool(&j, "unchanged", unchanged);
+    json_put_text(&j, "signature", f->key ? f->signs.signature : NULL);
     json_end_object(&j);
     report_json_end(&j);
-  } else if (!cli_flag(args, OPT_QUIET)) {
+  } else if (!cli_flag(args, OPT_QUIET) && !cli_stdout_is_taken(args)) {
     if (before)
       printf("%s was in place already\n", quote_path(model).s);
     else if (x->joined.orders.null)
@@ -88,32 +179,62 @@ static void print(const struct cli_args *args, const struct planned *x, const ch
     else
       printf("%s %s (%s in %u units)\n", unchanged ? "unchanged, since it has the same bytes already:" : "wrote",
              quote_path(model).s, quote_bytes(x->total).s, x->units);
+    if (f->key)
+      printf("%s: %s (%s key %.16s...)\n", f->was.was_signed ? "signed already" : "signed",
+             quote_path(f->signs.signature).s, sign_key_curve(f->key), sign_key_id(f->key));
   }
+}
+
+static int finalize(struct planned *x, const struct cli_args *args, struct final *f,
+                    struct err *err) {
+  struct work_options work;
+  const char *dest = x->joined.st.dest_path;
+  f->model = strcmp(dest, ".") == 0 ? x->joined.onnx_name
+                                    : arena_printf(&x->arena, "%s/%s", dest, x->joined.onnx_name);
+  if (planned_work(x, args, stop_watch(), &work, err)) return -1;
+  if (x->joined.sealed)
+    return open_provenance(x, f, args, err) ? -1 : complete_seal(x, f, &work, err);
+  if (x->missing) return refuse_missing(x, err);
+  if (refuse_taken(x, err) || planned_open_sources(x, args, err) || open_provenance(x, f, args, err))
+    return -1;
+  return put(x, f, args, &work, err);
+}
+
+// The folder that knew how the output came about is gone, but for what a kill left of it. A statement that an earlier
+// call wrote is as good.
+static int provenance_late(struct planned *x, struct final *f, const struct cli_args *args,
+                           struct err *err) {
+  const char *path = cli_string(args, OPT_PROVENANCE);
+  if (!path || access(path, F_OK) == 0) return 0;
+  const struct span kept = planned_left_provenance(x);
+  if (kept.at) {
+    int rc = job_text_reserve(&f->provenance, path, &x->arena, err);
+    if (rc == 0) rc = job_text_end(&f->provenance, kept, err);
+    fs_free(kept);
+    return rc;
+  }
+  err_fill(err, ERR_INPUT, "%s was in place already: its provenance is written by the 'weir finalize' that puts it there",
+           quote_path(f->model).s);
+  return err_hint(err, "its manifest says how it came about");
 }
 
 int cmd_finalize(const struct cli_args *args, struct err *err) {
   struct planned x;
-  struct work_options work;
-  const volatile int *stop = stop_watch();
-  bool unchanged = false;
+  struct final f = {0};
+  const char *key = cli_string(args, OPT_SIGN_KEY);
+  (void)stop_watch();
+  if (key && sign_model_key(&f.key, key, SIGN_KEY_PRIVATE, err)) return -1;
   int rc = planned_open(&x, args, STAGING_AS_LAST, err);
-  const bool before = x.in_place;
-  const char *model = x.model;
-  if (rc == 0 && before) planned_clear_left(&x);
-  if (rc == 0 && !before) {
-    const char *dest = x.joined.st.dest_path;
-    model = strcmp(dest, ".") == 0 ? x.joined.onnx_name
-                                   : arena_printf(&x.arena, "%s/%s", dest, x.joined.onnx_name);
-    rc = planned_work(&x, args, stop, &work, err);
-    if (rc == 0 && x.joined.sealed)
-      rc = complete_seal(&x, &work, err);
-    else if (rc == 0 && x.missing)
-      rc = refuse_missing(&x, err);
-    else if (rc == 0 && (refuse_taken(&x, err) || planned_open_sources(&x, args, err) ||
-                         put(&x, args, &work, &unchanged, err)))
-      rc = -1;
-  }
-  if (rc == 0) print(args, &x, model, before, unchanged);
+  f.before = x.in_place;
+  f.model = x.model;
+  if (rc == 0 && key) rc = refuse_unsigned(&x, err);
+  if (rc == 0 && f.before) rc = provenance_late(&x, &f, args, err);
+  if (rc == 0 && f.before) planned_clear_left(&x);
+  if (rc == 0 && !f.before) rc = finalize(&x, args, &f, err);
+  if (rc == 0) rc = sign(&f, &x, args, err);
+  if (rc == 0) print(args, &x, &f);
+  job_text_drop(&f.provenance);
   planned_close(&x);
+  sign_key_free(f.key);
   return rc;
 }

@@ -1,6 +1,7 @@
 #include "planned.h"
 
 #include "engine.h"
+#include "kept_report.h"
 #include "manifest.h"
 #include "report.h"
 #include "version.h"
@@ -48,14 +49,28 @@ int planned_open(struct planned *x, const struct cli_args *args, enum staging_as
   return 0;
 }
 
-void planned_clear_left(const struct planned *x) {
+static bool open_left(const struct planned *x, struct staging *left) {
   char name[STAGING_NAME_MAX];
   enum staging_seal state;
+  struct err ignored = {0};
+  return staging_find_seal(x->dest, x->onnx, name, &state, &ignored) == 0 &&
+         state == STAGING_SEAL_FINISHED && staging_open_sealed(left, x->dest, name, &ignored) == 0;
+}
+
+void planned_clear_left(const struct planned *x) {
   struct staging left;
   struct err ignored = {0};
-  if (staging_find_seal(x->dest, x->onnx, name, &state, &ignored) == 0 &&
-      state == STAGING_SEAL_FINISHED && staging_open_sealed(&left, x->dest, name, &ignored) == 0)
-    (void)staging_retire(&left, &ignored);
+  if (open_left(x, &left)) (void)staging_retire(&left, &ignored);
+}
+
+struct span planned_left_provenance(const struct planned *x) {
+  struct staging left;
+  struct span kept = {0};
+  bool changed;
+  if (!open_left(x, &left)) return kept;
+  kept = kept_report_take(&left, STAGING_PROVENANCE, &changed);
+  staging_close(&left);
+  return kept;
 }
 
 int planned_open_sources(struct planned *x, const struct cli_args *args, struct err *err) {

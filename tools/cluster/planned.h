@@ -23,6 +23,8 @@ int planned_open_sources(struct planned *x, const struct cli_args *args, struct 
 void planned_close(struct planned *x);
 // Of one that is in place: what a kill left of its folder, if anything. A failure leaves it to 'weir clean'.
 void planned_clear_left(const struct planned *x);
+// The same, before that: the provenance that is kept there, to be freed by fs_free; at NULL: there is none.
+struct span planned_left_provenance(const struct planned *x);
 // Counts units and bytes again.
 void planned_count(struct planned *x);
 // The next stretch of units without a record from *unit on, which moves behind it. false: there is none.

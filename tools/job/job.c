@@ -29,6 +29,7 @@ void job_close(struct job *job) {
   job_text_drop(&job->log);
   job_text_drop(&job->report_file);
   job_text_drop(&job->page_file);
+  job_text_drop(&job->provenance_file);
   census_free(&job->census);
   if (job->said) run_report_free(job->said);
   if (job->planned) plan_free(&job->plan);
@@ -82,7 +83,7 @@ static void write_kept_page(void *ctx, struct html_sink sink) {
 }
 
 static int seal(struct job *job, const struct carry_out *c, struct staging *st, struct err *err) {
-  struct json_out report = {.indent = 2};
+  struct json_out report = {.indent = 2}, provenance = {.indent = 2};
   if (job->page_file.path) run_report_take_digests(job, st);
   if (job_wants_report(job->args)) { // as it is if another process completes the seal
     const char *resumed = job->resumed;
@@ -95,7 +96,9 @@ static int seal(struct job *job, const struct carry_out *c, struct staging *st, 
   x.work = c->work;
   x.report = span_of(report.text, report.n);
   if (job->page_file.path) x.page = (struct kept_page){write_kept_page, job};
+  if (job->provenance_file.path) x.provenance = &provenance;
   const int rc = put_in_place(&x, st, &job->unchanged, err);
+  job->provenance = span_str(json_take(&provenance, &job->arena));
   json_done(&report);
   return rc;
 }
@@ -257,6 +260,12 @@ static int write_page(struct job *job, struct err *err) {
   return job_text_check(page, err) ? -1 : job_text_publish(page, err);
 }
 
+// Of a run that wrote its output.
+static int write_provenance(struct job *job, struct err *err) {
+  if (job->provenance.n == 0) return 0;
+  return job_text_end(&job->provenance_file, job->provenance, err);
+}
+
 static int write_json_report(struct job *job, struct err *err) {
   int rc = 0;
   if (job->report_file.path) {
@@ -293,6 +302,7 @@ int job_finish(struct job *job, struct err *err) {
   warn_of_name(job);
   int rc = write_json_report(job, err);
   if (rc == 0) rc = write_page(job, err);
+  if (rc == 0) rc = write_provenance(job, err);
   if (!cli_stdout_is_taken(job->args)) job_report_print(job);
   if (rc) return -1;
   if (job->refusal.kind == ERR_NONE) return 0;

@@ -104,6 +104,8 @@ struct job {
   struct job_text log;         // --edit-log
   struct job_text report_file; // --report-json
   struct job_text page_file;   // --report-html
+  struct job_text provenance_file; // --provenance
+  struct span provenance;          // what goes there, once the run is over; in the arena
   bool
       counted_before; // the model's operators and dtypes were counted, in `census`, as it was loaded
   struct census census;
@@ -263,6 +265,8 @@ int job_write_file(const char *path, struct span text, struct err *err);
 int job_text_reserve(struct job_text *t, const char *path, struct arena *a, struct err *err);
 // Opens a text that was reserved and is not open yet: pieces come next.
 int job_text_start(struct job_text *t, struct err *err);
+// --provenance, or NULL: also where the command has no such option.
+const char *job_provenance_path(const struct cli_args *args);
 // Gives a text that was opened or reserved its only content, and publishes it.
 int job_text_end(struct job_text *t, struct span text, struct err *err);
 // Could it be opened? Makes nothing.
@@ -271,7 +275,7 @@ int job_text_foresee(const char *path, struct err *err);
 bool job_reads(const struct job *job, const struct stat *st);
 // Is a file of that name in the folder one that the job writes?
 bool job_writes(const struct job *job, int folder, const char *name);
-// ERR_USAGE if --edit-log, --plan-out, --report-json or --report-html would write over a file that is read, one of
+// ERR_USAGE if --edit-log, --plan-out, --report-json, --report-html or --provenance would write over a file that is read, one of
 // the output's (as far as its names are known: all of them once planned), or one another's.
 int job_check_files(struct job *job, struct err *err);
 // ERR_USAGE if a data file has a name of another file of the output. Before the plan: the first, if it

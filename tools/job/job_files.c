@@ -195,7 +195,7 @@ struct record {
   const char *option, *path;
 };
 
-enum { RECORDS_MAX = 10 };
+enum { RECORDS_MAX = 12 };
 
 static uint32_t list_records(struct job *job, struct record out[RECORDS_MAX]) {
   static const struct {
@@ -203,11 +203,12 @@ static uint32_t list_records(struct job *job, struct record out[RECORDS_MAX]) {
     const char *tail;
   } rows[] = {
       {OPT_EDIT_LOG, ""},    {OPT_PLAN_OUT, ""},    {OPT_PLAN_OUT, ".bin"},
-      {OPT_REPORT_JSON, ""}, {OPT_REPORT_HTML, ""},
+      {OPT_REPORT_JSON, ""}, {OPT_REPORT_HTML, ""}, {OPT_PROVENANCE, ""},
   };
   uint32_t n = 0;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-    const char *given = cli_string(job->args, rows[i].option);
+    const bool has = cli_option_belongs(rows[i].option, job->args->command);
+    const char *given = has ? cli_string(job->args, rows[i].option) : NULL;
     if (!given || cli_is_stream(given)) continue;
     const char *path = arena_printf(&job->arena, "%s%s", given, rows[i].tail);
     const char *name = cli_option_row(rows[i].option)->name;
@@ -267,6 +268,10 @@ int job_check_data_file(const struct job *job, struct err *err) {
   err_set(err, ERR_USAGE, "the data file of '%s' cannot be named '%s'",
           quote_str(job->out.onnx_name).s, quote_str(name).s);
   return err_hint(err, "the model, its manifest or its digests have that name; choose another one");
+}
+
+const char *job_provenance_path(const struct cli_args *args) {
+  return cli_option_belongs(OPT_PROVENANCE, args->command) ? cli_string(args, OPT_PROVENANCE) : NULL;
 }
 
 int job_unnamed_file(void *ctx) {

@@ -9,6 +9,7 @@
 
 #include "job_stage.h"
 #include "pipeline.h"
+#include "provenance.h"
 #include "report.h"
 #include "size_words.h"
 #include "unfinished.h"
@@ -77,6 +78,19 @@ static int log_sink(void *ctx, struct span line) {
   return job_text_is_open(&job->log) ? job_text_add(&job->log, line) : 0;
 }
 
+// Only of what is written: a dry run has none.
+static int open_provenance(struct job *job, struct err *err) {
+  const char *path = job_provenance_path(job->args), *io = cli_string(job->args, OPT_IO);
+  if (!path) return 0;
+  if (provenance_check_time(err)) return -1;
+  if (io && strcmp(io, "null") == 0) {
+    err_fill(err, ERR_USAGE, "--provenance is about an output, and --io=null writes none");
+    return err_hint(err, "leave out one of them");
+  }
+  return job->nothing_to_write ? job_text_foresee(path, err)
+                               : job_text_reserve(&job->provenance_file, path, &job->arena, err);
+}
+
 // What cannot be written is better known before hours of work than after.
 static int open_records(struct job *job, struct err *err) {
   const char *log = cli_string(job->args, OPT_EDIT_LOG);
@@ -88,7 +102,8 @@ static int open_records(struct job *job, struct err *err) {
     return -1;
   if (log && job_text_open(&job->log, log, &job->arena, err)) return -1;
   if (report && job_text_reserve(&job->report_file, report, &job->arena, err)) return -1;
-  return page ? job_text_reserve(&job->page_file, page, &job->arena, err) : 0;
+  if (page && job_text_reserve(&job->page_file, page, &job->arena, err)) return -1;
+  return open_provenance(job, err);
 }
 
 int job_begin_edits(struct job *job, const char *command, const char *options, struct err *err) {
@@ -115,6 +130,7 @@ int job_begin_again(struct job *job, struct err *err) {
   job_text_drop(&job->log);
   job_text_drop(&job->report_file);
   job_text_drop(&job->page_file);
+  job_text_drop(&job->provenance_file);
   digest_free(job->log_digest);
   job->log_digest = NULL;
   edits_free(&job->edits);

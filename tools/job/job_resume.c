@@ -3,6 +3,7 @@
 //   kill in the seal ─▶ .OUT.<plan id>.weir/seal.json   all that is left to do
 //                                          /report.json  the report of that run, if it was to write one
 //                                          /report.html  the same as a page
+//                                          /provenance.json  how its output came about, likewise
 //
 // It is completed before anything is loaded, by the command that was interrupted, given again, or by any
 // other one for this output with --resume; --fresh gives it up. With --inplace its input is gone already. So the
@@ -35,6 +36,8 @@ struct ending {
   struct job_text page; // --report-html
   struct span kept_page;
   struct run_report known; // what is known where no page was kept
+  struct job_text provenance; // --provenance
+  struct span kept_provenance;
 };
 
 static void put_known(struct json_out *j, const struct ending *e, const struct seal_intent *s) {
@@ -115,6 +118,18 @@ static int write_page(struct ending *e, struct err *err) {
   return job_text_check(&e->page, err) ? -1 : job_text_publish(&e->page, err);
 }
 
+// It is of the run that was interrupted, which alone had all of it.
+static int prepare_provenance(struct ending *e, struct err *err) {
+  const char *path = job_provenance_path(e->job->args);
+  bool changed;
+  if (!path) return 0;
+  e->kept_provenance = kept_report_take(&e->st, STAGING_PROVENANCE, &changed);
+  if (e->kept_provenance.at) return job_text_reserve(&e->provenance, path, &e->job->arena, err);
+  err_fill(err, ERR_USAGE, "the interrupted run of '%s' kept no provenance%s",
+           quote_str(e->job->out.path).s, changed ? " that is whole" : "");
+  return err_hint(err, "leave out --provenance to complete it, or begin again with --fresh");
+}
+
 static int prepare_report(struct ending *e, struct err *err) {
   const struct cli_args *args = e->job->args;
   const char *path = cli_string(args, OPT_REPORT_JSON);
@@ -169,6 +184,7 @@ static int finish_found(struct job *job, const char *name, struct err *err) {
   if (rc == 0) rc = carry_out_check_seal(&work, &e.st, err);
   if (rc == 0) rc = prepare_report(&e, err);
   if (rc == 0) rc = prepare_page(&e, err);
+  if (rc == 0) rc = prepare_provenance(&e, err);
   if (rc == 0) rc = seal_finish(&e.st, &report, err);
   staging_close(&e.st);
   if (rc == 0) {
@@ -178,7 +194,10 @@ static int finish_found(struct job *job, const char *name, struct err *err) {
     if (job_report_to_stdout(job->args)) print_report(job->args, text);
     if (e.file.path) rc = job_text_end(&e.file, text, err);
     if (rc == 0 && e.page.path) rc = write_page(&e, err);
+    if (rc == 0 && e.provenance.path) rc = job_text_end(&e.provenance, e.kept_provenance, err);
   }
+  job_text_drop(&e.provenance);
+  if (e.kept_provenance.at) fs_free(e.kept_provenance);
   job_text_drop(&e.file);
   job_text_drop(&e.page);
   if (e.kept_page.at) fs_free(e.kept_page);

@@ -21,14 +21,13 @@
 #include "manifest.h"
 
 #include "fs.h"
+#include "manifest_form.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char statement_type[] = "https://in-toto.io/Statement/v1";
-static const char predicate_type[] = "https://model_signing/signature/v1.0";
-enum { X_WEIR_VERSION = 1, MANIFEST_MAX_BYTES = 1 << 30 };
+enum { MANIFEST_MAX_BYTES = 1 << 30 };
 
 bool manifest_can_name(const char *output) {
   return output[0] != '\0' && !strpbrk(output, ":/") && strcmp(output, ".") != 0 &&
@@ -147,9 +146,9 @@ int manifest_write(struct json_out *out, const struct manifest_input *in, struct
   uint32_t n;
   const struct shard_row *rows = sorted_shards(p, &scratch, &n);
   json_object(out);
-  json_put_text(out, "_type", statement_type);
+  json_put_text(out, "_type", MANIFEST_STATEMENT_TYPE);
   put_subject(out, in, rows, n);
-  json_put_text(out, "predicateType", predicate_type);
+  json_put_text(out, "predicateType", MANIFEST_PREDICATE_TYPE);
   json_put_object(out, "predicate");
   json_put_object(out, "serialization");
   json_put_text(out, "method", "shards");
@@ -206,7 +205,7 @@ static bool text_is(const struct json_value *doc, const char *key, const char *i
 static int check_form(const struct reading *r, const struct json_value *doc) {
   const struct json_value *predicate = json_get(doc, "predicate");
   const struct json_value *how = json_get(predicate, "serialization");
-  if (!text_is(doc, "_type", statement_type) || !text_is(doc, "predicateType", predicate_type))
+  if (!text_is(doc, "_type", MANIFEST_STATEMENT_TYPE) || !text_is(doc, "predicateType", MANIFEST_PREDICATE_TYPE))
     return no_manifest(r, "it is not an in-toto statement about a model");
   if (!text_is(how, "method", "shards") || !text_is(how, "hash_type", "sha256"))
     return no_manifest(r, "its method is not SHA-256 over shards");
@@ -306,13 +305,29 @@ static int take_document(const struct reading *r, const struct json_value *doc) 
                  quote_str(r->shown).s, (const char *)hex.at, is);
 }
 
+static int refuse_unsigned(const char *shown, struct err *err) {
+  err_fill(err, ERR_FAIL, "the manifest '%s' is not the one that was signed", quote_path(shown).s);
+  return err_hint(err, "it was changed, or the model was made anew since: whoever made it can sign "
+                       "it again (weir sign)");
+}
+
 int manifest_read(struct manifest *m, int dir, const char *name, const char *shown,
                   struct err *err) {
+  return manifest_read_signed(m, dir, name, shown, NULL, err);
+}
+
+int manifest_read_signed(struct manifest *m, int dir, const char *name, const char *shown,
+                         const uint8_t *sha256, struct err *err) {
   memset(m, 0, sizeof *m);
   struct span text;
   if (fs_read_file(dir, name, MANIFEST_MAX_BYTES, &text, err)) {
     if (err->kind != ERR_NONE) return -1;
     return err_set(err, ERR_INPUT, "there is no manifest '%s'", quote_str(shown).s);
+  }
+  digest_of(text.at, text.n, m->sha256);
+  if (sha256 && memcmp(sha256, m->sha256, DIGEST_BYTES) != 0) {
+    fs_free(text);
+    return refuse_unsigned(shown, err);
   }
   struct json_value *doc = json_parse(text, shown, err);
   fs_free(text);

@@ -37,6 +37,7 @@ struct audit_damage {
 struct audit_options {
   uint32_t jobs; // 0: processors available to us
   const volatile int *stop;
+  const uint8_t *manifest_sha256; // what the manifest itself has to be (DIGEST_BYTES); NULL: anything
   void (*damage)(void *ctx, const struct audit_damage *d); // under a lock, from any thread
   void (*tick)(void *ctx, uint64_t bytes_done, uint64_t bytes_total);
   void *ctx;
@@ -45,9 +46,9 @@ struct audit_result {
   uint64_t files, shards, damaged, bytes; // damaged: shards
   char subject[256];
 };
-// Re-hashes what the manifest at `path` names (relative to its folder), in parallel. ERR_FAIL is
-// not used: damage is counted in *result. ERR_MODEL: not a manifest of ours or its root digest does
-// not match its own resources; ERR_INPUT: missing.
+// Re-hashes what the manifest at `path` names (relative to its folder), in parallel. Damage
+// is counted in *result. ERR_MODEL: not a manifest of ours or its root digest does
+// not match its own resources; ERR_INPUT: missing; ERR_FAIL: not the manifest that was asked for.
 int manifest_audit(const char *path, const struct audit_options *options,
                    struct audit_result *result, struct err *err);
 
@@ -62,6 +63,7 @@ struct manifest_shard {
 // hole.
 struct manifest {
   struct arena arena;
+  uint8_t sha256[DIGEST_BYTES]; // of its text
   const char *subject;
   const char **files; // in order of their first shard
   uint64_t *sizes;
@@ -76,6 +78,9 @@ struct manifest {
 // name in messages.
 int manifest_read(struct manifest *m, int dir, const char *name, const char *shown,
                   struct err *err);
+// The same of one that was signed: its text has this SHA-256, or it is ERR_FAIL before anything in it is looked at.
+int manifest_read_signed(struct manifest *m, int dir, const char *name, const char *shown,
+                         const uint8_t *sha256, struct err *err);
 void manifest_free(struct manifest *m);
 
 #endif

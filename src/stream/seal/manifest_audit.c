@@ -186,7 +186,7 @@ int manifest_audit(const char *path, const struct audit_options *options,
   struct audit a = {.options = options, .result = result};
   a.dir = open_folder_of(path, &base, err);
   if (a.dir < 0) return -1;
-  int bad = manifest_read(&a.m, a.dir, base, path, err);
+  int bad = manifest_read_signed(&a.m, a.dir, base, path, options->manifest_sha256, err);
   if (!bad) {
     pthread_mutex_init(&a.mu, NULL);
     audit_all(&a);

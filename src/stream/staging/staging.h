@@ -28,6 +28,7 @@ enum { STAGING_FILE_MAX = 250 }; // bytes of a file's name: the folder takes 255
 
 #define STAGING_REPORT "report.json"
 #define STAGING_PAGE "report.html"
+#define STAGING_PROVENANCE "provenance.json"
 
 struct staging {
   int folder;                  // descriptor of the staging folder, -1: null engine, nothing on disk

@@ -52,7 +52,7 @@ bool staging_name_is(const char *name, const char *onnx_name, bool *done) {
 
 bool staging_name_reserved(const char *name) {
   static const char *const own[] = {"plan.json",    "plan.bin",    "header.json", STAGING_REPORT,
-                                    STAGING_PAGE,   "lock",        "seal.json",   "artifacts",
+                                    STAGING_PAGE,   STAGING_PROVENANCE, "lock",        "seal.json",   "artifacts",
                                     "passage.onnx", "passage.copy", "orders.json", "small.jsonl"};
   for (size_t i = 0; i < sizeof own / sizeof *own; i++)
     if (strcmp(name, own[i]) == 0) return true;

@@ -1,0 +1,171 @@
+// {"_type":"https://in-toto.io/Statement/v1",
+//  "subject":[{"name":"x.onnx","digest":{"sha256":ROOT}}],
+//  "predicateType":"https://model_signing/signature/v1.0",
+//  "predicate":{"serialization":{"method":"files","hash_type":"sha256","allow_symlinks":false,
+//                                "ignore_paths":["x.onnx.manifest.json",…,"x.onnx.sig"]},
+//               "resources":[{"name":"x.onnx","algorithm":"sha256","digest":…},…],
+//               "x_weir":{"version":1,"manifest":{"name":"x.onnx.manifest.json","sha256":…},"plan_id":…}}}
+//
+// ROOT is the SHA-256 of the raw digests of the resources in list order, which is that of names. Files that lie in the
+// same folder and are neither listed nor ignored are a verifier's to judge.
+#include "manifest_signed.h"
+
+#include "arena.h"
+#include "manifest_form.h"
+#include "reread_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void manifest_signature_name(char name[256], const char *onnx_name) {
+  snprintf(name, 256, "%s.sig", onnx_name);
+}
+
+// ---- hashing ------------------------------------------------------------------------------------
+
+static int differs(const char *name, struct err *err, const char *how) {
+  err_fill(err, ERR_FAIL, "'%s' is not what its manifest says: %s", quote_str(name).s, how);
+  return err_hint(err, "'weir audit' names everything that is damaged; only whole models are signed");
+}
+
+static int open_file(int dir, const char *name, uint64_t size, int *fd, struct err *err) {
+  struct stat at;
+  char how[96];
+  *fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (*fd < 0 && errno == ELOOP) {
+    err_fill(err, ERR_PERMISSION, "'%s' is a link, which those who verify a signature do not accept",
+             quote_str(name).s);
+    return err_hint(err, "put the file itself in its place");
+  }
+  if (*fd < 0) return err_errno(err, errno, ERR_INPUT, "cannot open '%s'", quote_str(name).s);
+  if (fstat(*fd, &at) || !S_ISREG(at.st_mode)) return differs(name, err, "it is not a regular file");
+  if ((uint64_t)at.st_size == size) return 0;
+  snprintf(how, sizeof how, "it has %lu bytes instead of %lu", (uint64_t)at.st_size, size);
+  return differs(name, err, how);
+}
+
+static int refuse_damage(const struct reread_file *files, uint32_t n, struct err *err) {
+  char how[96];
+  for (uint32_t i = 0; i < n; i++)
+    for (uint32_t k = 0; k < files[i].n_parts; k++) {
+      const struct reread_known *p = &files[i].parts[k];
+      if (!p->differs) continue;
+      snprintf(how, sizeof how, "bytes %lu..%lu differ", p->off, p->off + p->len);
+      return differs(files[i].name, err, how);
+    }
+  return 0;
+}
+
+int manifest_hash_files(const struct manifest *m, int dir, const struct reread_work *work,
+                        uint8_t (*sha256)[DIGEST_BYTES], struct err *err) {
+  struct arena scratch = {0};
+  struct reread_file *files = arena_zalloc(&scratch, m->n_files * sizeof *files + 1);
+  struct reread_known *parts = arena_zalloc(&scratch, m->n_shards * sizeof *parts + 1);
+  int *fds = arena_alloc(&scratch, m->n_files * sizeof *fds + 1);
+  uint32_t opened = 0;
+  int rc = 0;
+  while (rc == 0 && opened < m->n_files) {
+    rc = open_file(dir, m->files[opened], m->sizes[opened], &fds[opened], err);
+    opened += fds[opened] >= 0;
+  }
+  for (uint32_t i = 0; rc == 0 && i < m->n_shards; i++) {
+    const struct manifest_shard *s = &m->shards[i];
+    struct reread_file *f = &files[s->file];
+    if (f->n_parts++ == 0) *f = (struct reread_file){.name = m->files[s->file], .parts = &parts[i], .n_parts = 1};
+    parts[i] = (struct reread_known){.fd = fds[s->file], .off = s->off, .len = s->len, .sha256 = s->digest};
+  }
+  if (rc == 0) rc = reread_files(files, m->n_files, work, err);
+  if (rc == 0) rc = refuse_damage(files, m->n_files, err);
+  for (uint32_t i = 0; i < m->n_files && rc == 0; i++)
+    memcpy(sha256[i], files[i].sha256, DIGEST_BYTES);
+  while (opened > 0)
+    close(fds[--opened]);
+  arena_free(&scratch);
+  return rc;
+}
+
+// ---- the statement ------------------------------------------------------------------------------
+
+static void put_subject(struct json_out *out, const struct manifest *m,
+                        const uint8_t (*sha256)[DIGEST_BYTES]) {
+  uint8_t root[DIGEST_BYTES];
+  digest_of(sha256, m->n_files * (size_t)DIGEST_BYTES, root);
+  json_put_array(out, "subject");
+  json_object(out);
+  json_put_text(out, "name", m->subject);
+  json_put_object(out, "digest");
+  json_put_hex(out, "sha256", root, DIGEST_BYTES);
+  json_end_object(out);
+  json_end_object(out);
+  json_end_array(out);
+}
+
+static void put_serialization(struct json_out *out, const struct manifest *m, const char *name,
+                              const char *signature) {
+  char companion[256];
+  manifest_tensors_name(companion, m->subject);
+  json_put_object(out, "serialization");
+  json_put_text(out, "method", "files");
+  json_put_text(out, "hash_type", "sha256");
+  json_put_bool(out, "allow_symlinks", false);
+  json_put_array(out, "ignore_paths");
+  json_text(out, name);
+  if (m->lists_tensors) json_text(out, companion);
+  json_text(out, signature);
+  json_end_array(out);
+  json_end_object(out);
+}
+
+void manifest_signed_write(struct json_out *out, const struct manifest *m, const char *name,
+                           const char *signature, const uint8_t (*sha256)[DIGEST_BYTES]) {
+  json_object(out);
+  json_put_text(out, "_type", MANIFEST_STATEMENT_TYPE);
+  put_subject(out, m, sha256);
+  json_put_text(out, "predicateType", MANIFEST_PREDICATE_TYPE);
+  json_put_object(out, "predicate");
+  put_serialization(out, m, name, signature);
+  json_put_array(out, "resources");
+  for (uint32_t i = 0; i < m->n_files; i++) {
+    json_object(out);
+    json_put_text(out, "name", m->files[i]);
+    json_put_text(out, "algorithm", "sha256");
+    json_put_hex(out, "digest", sha256[i], DIGEST_BYTES);
+    json_end_object(out);
+  }
+  json_end_array(out);
+  json_put_object(out, "x_weir");
+  json_put_uint(out, "version", X_WEIR_VERSION);
+  json_put_object(out, "manifest");
+  json_put_text(out, "name", name);
+  json_put_hex(out, "sha256", m->sha256, DIGEST_BYTES);
+  json_end_object(out);
+  json_put_hex(out, "plan_id", m->plan_id, DIGEST_BYTES);
+  json_end_object(out);
+  json_end_object(out);
+  json_end_object(out);
+}
+
+static bool text_is(const struct json_value *v, const char *is) {
+  struct span s;
+  return json_as_string(v, &s) && span_is(s, is);
+}
+
+int manifest_signed_read(struct span statement, const char *shown, uint8_t sha256[DIGEST_BYTES],
+                         struct err *err) {
+  struct json_value *doc = json_parse(statement, shown, err);
+  struct span hex;
+  if (!doc) return -1;
+  const struct json_value *own = json_get(json_get(doc, "predicate"), "x_weir");
+  const bool about_model = text_is(json_get(doc, "_type"), MANIFEST_STATEMENT_TYPE) &&
+                           text_is(json_get(doc, "predicateType"), MANIFEST_PREDICATE_TYPE);
+  const bool names = json_as_string(json_get(json_get(own, "manifest"), "sha256"), &hex) &&
+                     hex_decode(hex, sha256, DIGEST_BYTES);
+  json_free(doc);
+  if (about_model && names) return 0;
+  err_fill(err, ERR_MODEL, "the signature '%s' is of %s", quote_path(shown).s,
+           about_model ? "a model without a manifest" : "something that is no model");
+  return err_hint(err, "'weir sign' makes one that names the manifest");
+}

@@ -1,0 +1,52 @@
+// OUT.onnx | OUT.onnx.manifest.json ──▶ OUT.onnx, OUT.onnx.manifest.json, OUT.onnx.sig, and the folder that they are in
+#include "audit_target.h"
+
+#include "cli_words.h"
+#include "manifest_signed.h"
+#include "unfinished.h"
+
+#include <unistd.h>
+
+static const char suffix[] = ".manifest.json";
+
+struct audit_target audit_target_of(const char *operand, struct arena *arena) {
+  struct audit_target t = {.manifest = operand, .model = operand};
+  char signature[256];
+  if (!str_ends(operand, ".json"))
+    t.manifest = arena_printf(arena, "%s%s", operand, suffix);
+  else if (str_ends(operand, suffix))
+    t.model = arena_string(arena, span_of(operand, strlen(operand) - (sizeof suffix - 1)));
+  t.name = path_base(t.model);
+  const struct span before = span_of(t.model, (size_t)(t.name - t.model));
+  t.folder = before.n == 0 ? "." : arena_string(arena, before);
+  manifest_signature_name(signature, t.name);
+  t.signature = arena_printf(arena, "%s%s", before.n == 0 ? "" : t.folder, signature);
+  return t;
+}
+
+int audit_target_refuse(const char *operand, const struct audit_target *t, struct err *err) {
+  if (unfinished_refuse(t->model, err)) return -1;
+  if (access(t->model, F_OK) == 0 || access(t->manifest, F_OK) == 0) return 0;
+  // Neither the model nor its manifest: then it is the path that is wrong.
+  return err_set(err, ERR_INPUT, "'%s' does not exist", quote_path(operand).s);
+}
+
+// Is it data that was given, next to the .onnx that it may belong to? "o.onnx.data", "o.onnx_data".
+static bool is_data_of(const char *operand, struct arena *arena, const char **onnx) {
+  const char *found = NULL;
+  for (const char *at = operand; (at = strstr(at, ".onnx")); at++)
+    found = at;
+  if (!found || found[5] == '\0') return false;
+  *onnx = arena_string(arena, span_of(operand, (size_t)(found + 5 - operand)));
+  return access(*onnx, F_OK) == 0;
+}
+
+void audit_target_hint(const char *operand, const char *command, struct arena *arena,
+                       struct err *err) {
+  const char *onnx;
+  if (!str_ends(operand, ".json") && is_data_of(operand, arena, &onnx))
+    err_fill_hint(err, "give the .onnx, not its data file: weir %s %s", command,
+                  cli_words_quote(onnx, arena));
+  err_fill_hint(err, "the model was not written by weir, was written with --no-manifest, or was "
+                     "moved without its manifest");
+}

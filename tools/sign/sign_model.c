@@ -1,0 +1,151 @@
+// MANIFEST ──manifest_hash_files──▶ statement ──key──▶ OUT.onnx.sig.tmp ──▶ OUT.onnx.sig
+//                                       │
+//            the signature that is there says the same, by this key ──▶ it stays
+//
+// Two signatures of one statement differ, so one that is good is never made again: a second call changes nothing.
+#include "sign_model.h"
+
+#include "bundle.h"
+#include "fs.h"
+#include "manifest_signed.h"
+#include "report.h"
+#include "stop.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { KEY_MAX_BYTES = 1 << 20, SIGNATURE_MAX_BYTES = 64 << 20 };
+
+int sign_model_key(struct sign_key **out, const char *path, enum sign_key_half half,
+                   struct err *err) {
+  struct span text;
+  if (fs_read_file(AT_FDCWD, path, KEY_MAX_BYTES, &text, err)) {
+    if (err->kind != ERR_NONE) return -1;
+    return err_set(err, ERR_INPUT, "there is no key '%s'", quote_path(path).s);
+  }
+  const int rc = sign_key_parse(out, text, half, path, err);
+  explicit_bzero((void *)(uintptr_t)text.at, text.n);
+  fs_free(text);
+  return rc;
+}
+
+static int open_folder(const struct audit_target *t, struct err *err) {
+  const int dir = open(t->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (dir < 0)
+    return err_errno(err, errno, ERR_INPUT, "cannot open the folder of '%s'",
+                     quote_path(t->manifest).s);
+  return dir;
+}
+
+// What a rename would replace without having looked at it.
+static int refuse_link(int dir, const struct audit_target *t, bool *there, struct err *err) {
+  struct stat at;
+  *there = fstatat(dir, path_base(t->signature), &at, AT_SYMLINK_NOFOLLOW) == 0;
+  if (!*there || S_ISREG(at.st_mode)) return 0;
+  err_fill(err, ERR_PERMISSION, "'%s', where the signature belongs, is a %s",
+           quote_path(t->signature).s,
+           S_ISLNK(at.st_mode)   ? "link"
+           : S_ISDIR(at.st_mode) ? "folder"
+                                 : "device, a pipe or a socket");
+  return err_hint(err, "move it away");
+}
+
+static bool is_signed(int dir, const struct audit_target *t, const struct sign_key *key,
+                      struct span statement) {
+  struct span text;
+  struct bundle b;
+  struct err ignored = {0}; // it is replaced
+  if (fs_read_file(dir, path_base(t->signature), SIGNATURE_MAX_BYTES, &text, &ignored)) return false;
+  const bool good = bundle_read(&b, text, t->signature, &ignored) == 0 &&
+                    span_eq(b.payload, statement) && bundle_is_by(&b, key);
+  bundle_free(&b);
+  fs_free(text);
+  return good;
+}
+
+static int hash(const struct manifest *m, int dir, uint32_t jobs, uint8_t (*sha256)[DIGEST_BYTES],
+                struct err *err) {
+  const struct reread_work work = {.jobs = jobs, .stop = stop_watch(), .tick = report_tick_bytes};
+  report_begin("checking");
+  const int rc = manifest_hash_files(m, dir, &work, sha256, err);
+  report_end();
+  return rc;
+}
+
+static int put(int dir, const struct audit_target *t, const struct sign_key *key,
+               struct span statement, struct err *err) {
+  struct json_out text = {0};
+  int rc = bundle_write(&text, key, statement, err);
+  if (rc == 0) rc = fs_put_file(dir, path_base(t->signature), span_of(text.text, text.n), err);
+  if (rc == 0) rc = fs_sync_folder(dir, t->folder, err);
+  json_done(&text);
+  return rc;
+}
+
+static int sign_in(int dir, const struct audit_target *t, const struct sign_key *key, uint32_t jobs,
+                   struct sign_model *out, struct err *err) {
+  struct manifest m;
+  struct json_out statement = {0};
+  bool there;
+  *out = (struct sign_model){0};
+  if (refuse_link(dir, t, &there, err) ||
+      manifest_read(&m, dir, path_base(t->manifest), t->manifest, err))
+    return -1;
+  uint8_t(*sha256)[DIGEST_BYTES] = arena_alloc(&m.arena, m.n_files * sizeof *sha256 + 1);
+  int rc = hash(&m, dir, jobs, sha256, err);
+  if (rc == 0) {
+    manifest_signed_write(&statement, &m, path_base(t->manifest), path_base(t->signature),
+                          (const uint8_t(*)[DIGEST_BYTES])sha256);
+    const struct span text = span_of(statement.text, statement.n);
+    out->was_signed = there && is_signed(dir, t, key, text);
+    out->replaced = there && !out->was_signed;
+    if (!out->was_signed) rc = put(dir, t, key, text, err);
+  }
+  out->files = m.n_files;
+  for (uint32_t i = 0; i < m.n_files; i++)
+    out->bytes += m.sizes[i];
+  json_done(&statement);
+  manifest_free(&m);
+  return rc;
+}
+
+int sign_model(const struct audit_target *t, const struct sign_key *key, uint32_t jobs,
+               struct sign_model *out, struct err *err) {
+  const int dir = open_folder(t, err);
+  if (dir < 0) return -1;
+  const int rc = sign_in(dir, t, key, jobs, out, err);
+  close(dir);
+  return rc;
+}
+
+// ---- checking -----------------------------------------------------------------------------------
+
+static int judge(const struct bundle *b, const struct audit_target *t, const struct sign_key *key,
+                 uint8_t manifest_sha256[DIGEST_BYTES], struct err *err) {
+  if (b->key_id.n > 0 && !span_is(b->key_id, sign_key_id(key)))
+    return err_set(err, ERR_FAIL, "'%s' was signed with another key: %.16s... instead of %.16s...",
+                   quote_path(t->signature).s, quote(b->key_id).s, sign_key_id(key));
+  if (!bundle_is_by(b, key))
+    return err_set(err, ERR_FAIL, "the signature in '%s' is not valid: it, or the statement that it signs, was changed",
+                   quote_path(t->signature).s);
+  return manifest_signed_read(b->payload, t->signature, manifest_sha256, err);
+}
+
+int sign_model_check(const struct audit_target *t, const struct sign_key *key,
+                     uint8_t manifest_sha256[DIGEST_BYTES], struct err *err) {
+  struct span text;
+  struct bundle b;
+  if (fs_read_file(AT_FDCWD, t->signature, SIGNATURE_MAX_BYTES, &text, err)) {
+    if (err->kind != ERR_NONE) return -1;
+    err_fill(err, ERR_INPUT, "there is no signature '%s'", quote_path(t->signature).s);
+    return err_hint(err, "'weir sign' makes it");
+  }
+  int rc = bundle_read(&b, text, t->signature, err);
+  if (rc == 0) rc = judge(&b, t, key, manifest_sha256, err);
+  bundle_free(&b);
+  fs_free(text);
+  return rc;
+}

@@ -1,0 +1,29 @@
+// Signatures of written models, in files beside them (manifest_signed.h, bundle.h).
+#ifndef WEIR_SIGN_MODEL_H
+#define WEIR_SIGN_MODEL_H
+
+#include "audit_target.h"
+#include "digest.h"
+#include "sign_key.h"
+
+// The key in a file. ERR_INPUT where there is none.
+int sign_model_key(struct sign_key **out, const char *path, enum sign_key_half half,
+                   struct err *err);
+
+struct sign_model {
+  uint64_t files, bytes;
+  bool was_signed; // with this key, and nothing has changed: nothing was written
+  bool replaced;   // a signature of something else, or by another key
+};
+// Reads the model's files, compares them with its manifest, signs, and puts the signature in place, durably. jobs: as
+// --jobs; told and interrupted as an audit is. Errors of manifest_read and manifest_hash_files; ERR_PERMISSION
+// where a link has the signature's name.
+int sign_model(const struct audit_target *t, const struct sign_key *key, uint32_t jobs,
+               struct sign_model *out, struct err *err);
+
+// The manifest that the signature beside the model is about, if it is by this key. ERR_INPUT: there is none; ERR_MODEL:
+// it is none; ERR_FAIL: it is by another key, or it or what it signs was changed.
+int sign_model_check(const struct audit_target *t, const struct sign_key *key,
+                     uint8_t manifest_sha256[DIGEST_BYTES], struct err *err);
+
+#endif
