@@ -186,6 +186,8 @@ def test_a_plan(weir, tmp_path):
     words = [SOURCE, tmp_path / "out.onnx", "--pass", "quantize:block_size=32", "--shards", "3"]
     is_valid(weir("plan", *words, "--dry-run", "--json").json(), "report")
     plan = is_valid(weir("plan", *words, "--json").json(), "report")["weir"]["staged"]
+    file = is_valid(weir("jobs", plan, "--scheduler", "slurm", "--json").json(), "jobs")
+    assert file["shards"] == 3 and file["text"] == weir("jobs", plan, "--scheduler", "slurm").out
     is_made = [is_valid(weir("status", plan, "--json").json(), "status")["state"]]
     assert is_valid(weir("finalize", plan, "--json", code=75).json(), "error")["error"]["code"] == 75
     made = is_valid(weir("shard", plan, "--count", "1", "--json").json(), "shard")
@@ -227,6 +229,7 @@ FAILURES = [
     ["shard", "nothere"],
     ["status", "nothere"],
     ["finalize", "nothere"],
+    ["jobs", "nothere", "--scheduler", "shell"],
     ["sign", "nothere.onnx"],
     ["plan", SOURCE, "out.onnx"],
     ["audit", "nothere.onnx"],

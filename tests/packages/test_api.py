@@ -32,7 +32,7 @@ from installed import package_models
 
 RULES = ROOT / "tests" / "unit" / "sample.rules"
 OPERANDS = {"IN": "input", "OUT": "output", "IN...": "inputs", "MODEL": "model", "MODEL|MANIFEST": "model", "EDITS": "edits"}
-OPERANDS |= {"DIR": "folder", "NAME": "name", "TARGET": "target", "SRC": "source", "OTHER": "other"}
+OPERANDS |= {"PLAN": "plan", "DIR": "folder", "NAME": "name", "TARGET": "target", "SRC": "source", "OTHER": "other"}
 
 
 def is_for_people(option):
@@ -166,6 +166,7 @@ CALLS = {
     "shard": [(["PLANNED"], {"index": 1, "count": 2}), (["PLANNED"], {})],
     "status": [(["PLANNED"], {"recheck": True})],
     "finalize": [(["MADE"], {})],
+    "jobs": [(["PLANNED"], {"scheduler": "shell"}), (["PLANNED"], {"scheduler": "kubernetes", "image": "weir"})],
     "passes": [([], {}), (["quantize"], {}), ([], {"rules": "RULES"})],
     "targets": [([], {}), (["webgpu"], {})],
     "convert": [(["MODEL", "OUT"], {"data_file": "weights.bin", "align": 4096, "plan_out": "LOG"}), (["MODEL", "OUT"], {"inline": True, "no_manifest": True})],
