@@ -166,7 +166,7 @@ CALLS = {
     "shard": [(["PLANNED"], {"index": 1, "count": 2}), (["PLANNED"], {})],
     "status": [(["PLANNED"], {"recheck": True})],
     "finalize": [(["MADE"], {})],
-    "jobs": [(["PLANNED"], {"scheduler": "shell"}), (["PLANNED"], {"scheduler": "kubernetes", "image": "weir"})],
+    "jobs": [(["PLANNED"], {"scheduler": "shell"}), (["PLANNED"], {"scheduler": "ray", "image": "weir"})],
     "passes": [([], {}), (["quantize"], {}), ([], {"rules": "RULES"})],
     "targets": [([], {}), (["webgpu"], {})],
     "convert": [(["MODEL", "OUT"], {"data_file": "weights.bin", "align": 4096, "plan_out": "LOG"}), (["MODEL", "OUT"], {"inline": True, "no_manifest": True})],
