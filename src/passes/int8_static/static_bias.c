@@ -141,8 +141,7 @@ static void put_bias(struct static_run *s, const struct static_bias *b) {
   struct kit *k = &s->k;
   struct model_constant c;
   struct weight w;
-  model_resolve_constant(k->m, b->value, &c);
-  if (!weights_at(k->m, c.tensor, &w)) return;
+  if (!model_resolve_constant(k->m, b->value, &c) || !weights_at(k->m, c.tensor, &w)) return;
   const uint32_t bias = bias_recipe(s, b), x = scale_recipe(s, b->input, b->node),
                  ws = scale_recipe(s, b->weight, b->node);
   const bool float8 = s->o->weight == DTYPE_FLOAT8E4M3FN;
@@ -150,8 +149,11 @@ static void put_bias(struct static_run *s, const struct static_bias *b) {
     kit_skipped(k, b->node, "float_bias");
     return;
   }
-  const uint32_t user = static_first_user(s, b->value);
+  uint32_t user = static_first_user(s, b->value);
   kit_site(k, user, "bias");
+  // Where the node reads it through an Identity, others may read it before that node does.
+  const uint32_t first = static_first_user(s, w.value);
+  if (first != NO_ID && kit_before(k, first, user)) user = first;
   k->graph = s->graph;
   k->before = user;
   if (float8) {

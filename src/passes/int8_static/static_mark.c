@@ -247,6 +247,13 @@ static uint32_t own_bias(struct static_run *s, uint32_t node, uint32_t slot) {
   return made;
 }
 
+// Does anybody else read it: this value, or the constant behind it, which may lie behind an Identity for each?
+static bool is_shared(const struct kit *k, uint32_t value) {
+  struct model_constant c;
+  return kit_use_count(k, value, 2) > 1 ||
+         (model_resolve_constant(k->m, value, &c) && kit_use_count(k, c.value, 2) > 1);
+}
+
 static void mark_bias(struct static_run *s, uint32_t node, double alpha, double beta) {
   struct kit *k = &s->k;
   uint32_t value = kit_in(k, node, 2);
@@ -261,7 +268,7 @@ static void mark_bias(struct static_run *s, uint32_t node, double alpha, double 
   }
   const bool is_zero = kit_const_all(k, value, 0) == KIT_YES;
   const bool taken = value < s->n_bias_of && s->bias_of[value] != 0;
-  if (taken || (!s->o->compat && kit_use_count(k, value, 2) > 1)) value = own_bias(s, node, 2);
+  if (taken || (!s->o->compat && is_shared(k, value))) value = own_bias(s, node, 2);
   if (value >= s->n_bias_of) TABLE_ADD(s, bias_of, value + 1 - s->n_bias_of);
   *TABLE_PUSH(s, biases) = (struct static_bias){.value = value,
                                                 .node = node,
