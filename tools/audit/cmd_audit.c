@@ -13,6 +13,7 @@
 // The verdict is on standard output; a damaged model is not a failure of the audit, so the command
 // reports it and gives exit code 1 itself.
 #include "audit_companion.h"
+#include "audit_found.h"
 #include "audit_target.h"
 #include "audit_tensors.h"
 #include "commands.h"
@@ -90,22 +91,6 @@ static void count_left(struct audit *a, const struct audit_target *t) {
 
 // ---- the verdict --------------------------------------------------------------------------------
 
-enum { TENSORS_SHOWN = 8 };
-
-static void print_found(const struct audit_found *f) {
-  printf("%s bytes %lu..%lu: %s\n", quote_str(f->file).s, f->off, (f->off + f->len), f->what);
-  for (uint32_t i = 0; i < f->n_tensors && i < TENSORS_SHOWN; i++)
-    printf("    tensor '%s'\n", quote_str(f->tensors[i]).s);
-  if (f->n_tensors > TENSORS_SHOWN)
-    printf("    and %u more tensors\n", f->n_tensors - TENSORS_SHOWN);
-  if (f->narrowed && f->n_tensors == 0 && f->n_whole > 0)
-    printf("    the damage is outside the tensors (%u in this range are intact)\n", f->n_whole);
-  else if (f->narrowed && f->n_whole > 0)
-    printf("    (%u other tensor%s in this range: intact)\n", f->n_whole, plural(f->n_whole));
-  else if (f->n_tensors == 0 && f->mapped)
-    printf("    no tensor is stored in this range\n");
-}
-
 // Where no tensors can be named, at least where the good part is.
 static void print_left(const struct audit *a, const char *file) {
   const struct left *l = a->left, *end = a->left + a->n_left;
@@ -130,7 +115,7 @@ static void print_text(const struct audit *a, const struct audit_result *r,
            sign_key_curve(a->key), sign_key_id(a->key));
   for (size_t i = 0; i < a->n_found; i++) {
     const struct audit_found *f = &a->found[i];
-    print_found(f);
+    audit_found_print(f);
     if (!f->mapped && (i + 1 == a->n_found || strcmp(f->file, f[1].file) != 0))
       print_left(a, f->file);
   }
@@ -169,24 +154,7 @@ static void print_json(const struct audit *a, const struct audit_result *r,
   json_put_uint(&j, "bytes", r->bytes);
   json_put_array(&j, "damage");
   for (size_t i = 0; i < a->n_found; i++) {
-    const struct audit_found *f = &a->found[i];
-    json_object(&j);
-    json_put_text(&j, "file", f->file);
-    json_put_uint(&j, "offset", f->off);
-    json_put_uint(&j, "length", f->len);
-    json_put_text(&j, "what", f->what);
-    json_key(&j, "tensors");
-    if (f->mapped) {
-      json_array(&j);
-      for (uint32_t k = 0; k < f->n_tensors; k++)
-        json_text(&j, f->tensors[k]);
-      json_end_array(&j);
-    } else {
-      json_null(&j);
-    }
-    json_put_bool(&j, "narrowed", f->narrowed);
-    json_put_uint(&j, "whole_tensors", f->n_whole);
-    json_end_object(&j);
+    audit_found_write(&a->found[i], &j);
     report_json_flush(&j);
   }
   json_end_array(&j);
@@ -206,16 +174,6 @@ static void print_json(const struct audit *a, const struct audit_result *r,
   report_json_end(&j);
 }
 
-// Who signed it, if that is asked, and which manifest.
-static int check_signature(const struct cli_args *args, const struct audit_target *t,
-                           struct sign_key **key, uint8_t manifest_sha256[DIGEST_BYTES],
-                           struct err *err) {
-  const char *path = cli_string(args, OPT_PUBLIC_KEY);
-  if (!path) return 0;
-  if (sign_model_key(key, path, SIGN_KEY_PUBLIC, err)) return -1;
-  return sign_model_check(t, *key, manifest_sha256, err);
-}
-
 int cmd_audit(const struct cli_args *args, struct err *err) {
   struct audit a = {0};
   const struct audit_target t = audit_target_of(args->operand[0], &a.arena);
@@ -227,7 +185,7 @@ int cmd_audit(const struct cli_args *args, struct err *err) {
                                         .ctx = &a};
   struct audit_result result = {0};
   int rc = audit_target_refuse(args->operand[0], &t, err);
-  if (rc == 0) rc = check_signature(args, &t, &a.key, signed_sha256, err);
+  if (rc == 0) rc = sign_model_check_asked(args, &t, &a.key, signed_sha256, err);
   if (rc == 0) {
     if (a.key) options.manifest_sha256 = signed_sha256;
     report_begin("checking");

@@ -52,6 +52,7 @@ static int put_manifest(const struct put_in_place *x, const uint8_t (*units)[DIG
   const struct manifest_input in = {.plan = x->plan,
                                     .unit_digests = units,
                                     .edits_sha256 = x->edits_sha256,
+                                    .layout_asked = x->layout_asked,
                                     .tensors_sha256 = tensors ? tensors_hex : NULL,
                                     .ignore_paths = ignore,
                                     .n_ignore_paths = tensors ? 2 : 1,

@@ -15,6 +15,7 @@ struct put_in_place {
   struct work_options work; // for the list of tensors; mode IO_NULL: the manifest is printed only
   bool replace, manifest, tensor_digests, hash_inputs;
   const char *edits_sha256; // of the edit log, in hex; NULL: there was none
+  const char *layout_asked; // as in its head; NULL: not known
   struct span report;       // for who completes the seal, should this process be killed in it; or
                             // nothing
   struct kept_page page;    // likewise

@@ -133,6 +133,7 @@ static int put(struct planned *x, struct final *f, const struct cli_args *args,
                                      .tensor_digests = j->orders.tensor_digests,
                                      .hash_inputs = j->orders.hash_inputs,
                                      .edits_sha256 = j->orders.edits_sha256,
+                                     .layout_asked = j->orders.layout_asked,
                                      .provenance = f->provenance.path ? &provenance : NULL};
     rc = put_in_place(&put, &made.st, &f->unchanged, err);
     if (rc == 0 && put.provenance)

@@ -59,6 +59,7 @@ static struct put_in_place in_place(const struct job *job) {
       .tensor_digests = cli_flag(job->args, OPT_TENSOR_DIGESTS),
       .hash_inputs = cli_flag(job->args, OPT_HASH_INPUTS),
       .edits_sha256 = job->edits_sha256,
+      .layout_asked = job->layout_asked,
   };
 }
 
@@ -157,6 +158,7 @@ static int run_and_seal(struct job *job, struct err *err) {
   job->stats = made.stats;
   job->all_made = made.all_made;
   if (job->all_made) job->n_errors = run_errors(&job->plan, &made.st, &job->arena, &job->errors);
+  if (rc == 0 && job->watch.made) rc = job->watch.made(job->watch.ctx, job, &made.st, err);
   if (rc == 0) rc = verify(job, &made.st, err);
   if (rc == 0) rc = seal(job, &c, &made.st, err);
   if (rc)
@@ -180,6 +182,7 @@ static int give_orders(struct job *job, const struct staging *st, struct err *er
                                   .hash_inputs = x.hash_inputs,
                                   .allow_links = cli_flag(job->args, OPT_ALLOW_LINKS),
                                   .edits_sha256 = job->edits_sha256,
+                                  .layout_asked = job->layout_asked,
                                   .companions = companions};
   for (uint32_t i = 0; i < n; i++)
     if (sources_is_companion(job->sources, i))
@@ -285,6 +288,7 @@ static int write_json_report(struct job *job, struct err *err) {
 
 int job_finish(struct job *job, struct err *err) {
   if (job_prepare_plan(job, err)) return -1;
+  if (job->watch.planned && job->watch.planned(job->watch.ctx, job, err)) return -1;
   if (!job->nothing_to_write) warn_of_data_names(job);
   if (job->plans && !job->nothing_to_write) {
     if (stage_plan(job, err)) return -1;

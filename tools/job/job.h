@@ -109,6 +109,7 @@ struct job {
   bool
       counted_before; // the model's operators and dtypes were counted, in `census`, as it was loaded
   struct census census;
+  const char *layout_asked;  // the same of the layout
   char edits_sha256[DIGEST_HEX];
   // what came of it
   struct run_stats stats;
@@ -139,6 +140,12 @@ struct job {
   struct run_report *said;         // run_report_of
   const struct verified *verified; // what a verification of the output found; NULL: there was none
   void *ctx;                       // the command's own
+  // Who looks on (weir rebuild): -1 with an error ends the run, with nothing in place; either may be NULL.
+  struct job_watch {
+    int (*planned)(void *ctx, struct job *job, struct err *err); // the plan is whole
+    int (*made)(void *ctx, struct job *job, const struct staging *st, struct err *err); // so is every unit
+    void *ctx;
+  } watch;
 };
 
 // A file without a name where the system keeps large temporary files ($TMPDIR, else /var/tmp), or -1. ctx: not looked at.

@@ -118,11 +118,12 @@ int job_begin_edits(struct job *job, const char *command, const char *options, s
   job->edits.sink = log_sink;
   job->edits.sink_ctx = job;
   job_layout_write(job, &layout);
-  struct edit_log_head head = {
-      .command = command, .options = options, .layout = layout.text, .output = job->out.onnx_name};
-  int rc = edit_log_begin(&job->edits, &head, err);
-  json_done(&layout);
-  return rc;
+  job->layout_asked = json_take(&layout, &job->arena);
+  const struct edit_log_head head = {.command = command,
+                                     .options = options,
+                                     .layout = job->layout_asked,
+                                     .output = job->out.onnx_name};
+  return edit_log_begin(&job->edits, &head, err);
 }
 
 int job_begin_again(struct job *job, struct err *err) {
@@ -169,12 +170,13 @@ const char *job_passes_json(struct job *job) {
   if (strcmp(job->command, "convert") == 0) return "[]";
   struct json_out j = {0};
   struct err ignored = {0};
-  // A pipeline's options are {"passes":[…]}, in the words of this list.
+  // A pipeline's options are {"passes":[…]}, in the words of this list. One that says more, how exact it is to be or which
+  // rules of a user's own it has, is recorded whole: nothing that its edits follow from is left out.
   struct json_value *doc = strcmp(job->command, "run") == 0
                                ? json_parse(span_str(job->options), "options", &ignored)
                                : NULL;
   const struct json_value *several = json_get(doc, "passes");
-  if (json_is_array(several)) {
+  if (json_is_array(several) && json_count(doc) == 1) {
     json_copy(&j, several);
   } else {
     json_array(&j);

@@ -9,11 +9,9 @@
 // digest alone.
 #include "job_source.h"
 
+#include "found_file.h"
 #include "hash_source.h"
 #include "job.h"
-
-#include <stdio.h>
-#include <sys/stat.h>
 
 int job_source(void *ctx, const char *path, const uint8_t sha256[DIGEST_BYTES], uint32_t *file,
                struct err *err) {
@@ -34,45 +32,22 @@ int job_source(void *ctx, const char *path, const uint8_t sha256[DIGEST_BYTES], 
   return 0;
 }
 
-// Is there a file of this size and digest? *there: of this name, at least.
-static bool is_source(const char *path, const struct edit_source *source, bool *there) {
-  struct stat st;
-  uint8_t block[1 << 14], sum[DIGEST_BYTES];
-  size_t n;
-  FILE *f = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? fopen(path, "re") : NULL;
-  if (!f) return false;
-  *there = true;
-  struct digest *d = digest_new();
-  digest_start(d);
-  while ((uint64_t)st.st_size == source->size && (n = fread(block, 1, sizeof block, f)) > 0)
-    digest_add(d, block, n);
-  digest_end(d, sum);
-  digest_free(d);
-  const bool is = (uint64_t)st.st_size == source->size && !ferror(f) &&
-                  memcmp(sum, source->sha256, sizeof sum) == 0;
-  fclose(f);
-  return is;
-}
-
-static const char *beside(struct arena *a, const char *file, const char *name) {
-  return arena_printf(a, "%.*s%s", (int)(path_base(file) - file), file, name);
-}
-
 int job_source_replay(void *ctx, const struct edit_source *source, struct err *err) {
   struct job *job = ctx;
-  const char *log = job->replays ? job->replays : "";
-  const char *places[] = {beside(&job->arena, log, source->name),
-                          beside(&job->arena, job->in_path, source->name), source->name};
-  bool there = false;
-  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-    uint32_t file;
-    if (!is_source(places[i], source, &there)) continue;
-    if (sources_add_companion(job->sources, places[i], &file, err)) return -1;
+  const char *log = job->replays ? job->replays : "", *other;
+  const char *const places[] = {found_file_beside(&job->arena, log, source->name),
+                                found_file_beside(&job->arena, job->in_path, source->name),
+                                source->name};
+  const struct found_file wanted = {source->name, source->size, source->sha256};
+  const char *at = found_file_in(&wanted, places, sizeof places / sizeof *places, &other);
+  uint32_t file;
+  if (at) {
+    if (sources_add_companion(job->sources, at, &file, err)) return -1;
     if (file == source->file) return 0;
     return err_set(err, ERR_MODEL, "source %u is file %u of this model", source->file, file);
   }
   err_set(err, ERR_INPUT,
-          there ? "the file '%s' is not the one that the log was made with (%lu bytes)"
+          other ? "the file '%s' is not the one that the log was made with (%lu bytes)"
                 : "the file '%s' (%lu bytes), which the edits of the log read, was not found",
           quote_str(source->name).s, source->size);
   return err_hint(err, "put it beside the log, beside the model or into the current folder");

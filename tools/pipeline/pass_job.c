@@ -432,7 +432,7 @@ static void print_rank(struct job *job) {
   rank_print(&pj->rank);
 }
 
-static int edit(struct job *job, void *ctx, struct err *err) {
+int pass_job_edit(struct job *job, void *ctx, struct err *err) {
   struct pass_job *pj = ctx;
   struct pass_run run;
   job->report = pj->report;
@@ -454,7 +454,7 @@ int pass_job_command(struct pass_job *pj, const struct cli_args *args, struct er
       pipeline_read_files(&pj->pipeline, NULL, err))
     return -1;
   pass_job_tell_targets(pj);
-  return job_command(args, &pj->pipeline, edit, pj, err);
+  return job_command(args, &pj->pipeline, pass_job_edit, pj, err);
 }
 
 int pass_job_flags_command(const struct cli_args *args, struct err *err) {

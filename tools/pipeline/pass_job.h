@@ -64,6 +64,8 @@ struct pass_env pass_job_env(struct pass_job *pj, struct job *job);
 
 // A whole command: opens the job, begins the edit log, runs the steps (pass_run.h), finishes.
 int pass_job_command(struct pass_job *pj, const struct cli_args *args, struct err *err);
+// The part of it between job_open and job_finish, for job_command: ctx is the pass_job, whose files were read.
+int pass_job_edit(struct job *job, void *ctx, struct err *err);
 // The same of a command that is its pass with the flags of the command line.
 int pass_job_flags_command(const struct cli_args *args, struct err *err);
 

@@ -149,3 +149,12 @@ int sign_model_check(const struct audit_target *t, const struct sign_key *key,
   fs_free(text);
   return rc;
 }
+
+int sign_model_check_asked(const struct cli_args *args, const struct audit_target *t,
+                           struct sign_key **key, uint8_t manifest_sha256[DIGEST_BYTES],
+                           struct err *err) {
+  const char *path = cli_string(args, OPT_PUBLIC_KEY);
+  if (!path) return 0;
+  if (sign_model_key(key, path, SIGN_KEY_PUBLIC, err)) return -1;
+  return sign_model_check(t, *key, manifest_sha256, err);
+}

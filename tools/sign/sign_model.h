@@ -3,6 +3,7 @@
 #define WEIR_SIGN_MODEL_H
 
 #include "audit_target.h"
+#include "cli.h"
 #include "digest.h"
 #include "sign_key.h"
 
@@ -25,5 +26,9 @@ int sign_model(const struct audit_target *t, const struct sign_key *key, uint32_
 // it is none; ERR_FAIL: it is by another key, or it or what it signs was changed.
 int sign_model_check(const struct audit_target *t, const struct sign_key *key,
                      uint8_t manifest_sha256[DIGEST_BYTES], struct err *err);
+// The same by the key of --public-key, which the caller frees. Without that option nothing, and *key stays NULL.
+int sign_model_check_asked(const struct cli_args *args, const struct audit_target *t,
+                           struct sign_key **key, uint8_t manifest_sha256[DIGEST_BYTES],
+                           struct err *err);
 
 #endif

@@ -184,7 +184,7 @@ static const struct pass_option options[] = {
      PASS_MEMBER(cast_options, graph), .later = true},
     {"keep-io", PASS_FLAG, NULL, NULL,
      "with --graph: inputs and outputs of the model keep their types",
-     PASS_MEMBER(cast_options, keep_io), .only_with = "graph"},
+     PASS_MEMBER(cast_options, keep_io), .only_with = "graph", .later = true},
     {"keep-op", PASS_LIST, "OP", NULL,
      "with --graph: operators that keep their types, by name (Softmax), besides those that ONNX "
      "Runtime has no kernels for",

@@ -463,7 +463,14 @@ bool pass_values_has_effect(const struct pass_values *v, uint32_t option) {
   assert(o != NO_ID);
   const struct pass_value *x = &v->of[o];
   if (n < with.n) return x->text && span_is(rest_of(with, n + 1), x->text);
-  return x->text || x->n_list > 0;
+  return x->text || x->n_list > 0 || (v->pass->options[o].kind == PASS_FLAG && x->number);
+}
+
+const char *pass_values_option_json(const struct pass_values *v, uint32_t option,
+                                    struct arena *a) {
+  struct json_out j = {0};
+  write_value(&j, v->pass->options[option].kind, &v->of[option]);
+  return json_take(&j, a);
 }
 
 const char *pass_values_json(const struct pass_values *v, struct arena *a) {

@@ -58,6 +58,14 @@ void pass_values_done(struct pass_values *v);
 // plans, which must mean the same when a later version has other presets. Keys in the order of the
 // rows. A file that was read (pass_value.sha256) is {"name":…,"sha256":…}.
 const char *pass_values_json(const struct pass_values *v, struct arena *a);
+// The value of one option there.
+const char *pass_values_option_json(const struct pass_values *v, uint32_t option, struct arena *a);
+// Values that pass_values_json wrote, into those that pass_values_start made: pass_values_json of them is the same text then. A
+// file has its name and its digest, and is to be found (pass_value.text). ERR_MODEL for what this version does not know, and for
+// what is none.
+struct json_value;
+int pass_values_take_json(struct pass_values *v, const struct json_value *options, struct arena *a,
+                          struct err *err);
 // What an option has, as a user types it: "--block-size 64", "symmetric=false"; and the value alone.
 const char *pass_values_typed(const struct pass_values *v, uint32_t option, struct arena *a);
 const char *pass_values_text(const struct pass_values *v, uint32_t option, struct arena *a);

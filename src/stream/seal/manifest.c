@@ -126,6 +126,7 @@ static void put_x_weir(struct json_out *out, const struct manifest_input *in) {
   }
   json_end_array(out);
   json_end_object(out);
+  json_put_raw(out, "layout_asked", span_str(in->layout_asked ? in->layout_asked : "null"));
   json_put_text(out, "edits_sha256", in->edits_sha256);
   json_put_text(out, "tensors_sha256", in->tensors_sha256);
   json_put_raw(out, "artifacts", span_str(p->artifacts ? p->artifacts : "[]"));
@@ -333,13 +334,15 @@ int manifest_read_signed(struct manifest *m, int dir, const char *name, const ch
   fs_free(text);
   if (!doc) return -1;
   const struct reading r = {.m = m, .shown = shown, .err = err};
+  m->doc = doc;
+  m->x_weir = json_get(json_get(doc, "predicate"), "x_weir");
   const int bad = take_document(&r, doc);
-  json_free(doc);
   if (bad) manifest_free(m);
   return bad;
 }
 
 void manifest_free(struct manifest *m) {
+  if (m->doc) json_free(m->doc);
   arena_free(&m->arena);
   memset(m, 0, sizeof *m);
 }

@@ -11,6 +11,7 @@ struct manifest_input {
   const struct plan *plan;
   const uint8_t (*unit_digests)[DIGEST_BYTES];
   const char *edits_sha256;        // hex, or NULL
+  const char *layout_asked;        // JSON, as in the head of the edit log; or NULL
   const char *tensors_sha256;      // hex of the companion, or NULL
   const char *const *ignore_paths; // our own companions
   uint32_t n_ignore_paths;
@@ -73,6 +74,8 @@ struct manifest {
   uint8_t plan_id[DIGEST_BYTES];
   bool lists_tensors; // x_weir names the companion of digests per tensor:
   uint8_t tensors_sha256[DIGEST_BYTES];
+  struct json_value *doc;
+  const struct json_value *x_weir; // in it: how the outputs were made
 };
 // Missing is ERR_INPUT, anything that is not a consistent manifest of ours ERR_MODEL. `shown`: its
 // name in messages.

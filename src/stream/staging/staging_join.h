@@ -25,6 +25,7 @@ struct staging_orders {
   bool replace, manifest, tensor_digests, hash_inputs; // of the seal
   bool allow_links;                                    // of the sources
   const char *edits_sha256;                            // in hex; NULL: there was no log
+  const char *layout_asked; // JSON, as the manifest is to have it; or NULL
   const char *const *companions; // paths of sources that are no data files, in the order of their rows
   uint32_t n_companions;
 };

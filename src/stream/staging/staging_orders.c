@@ -1,7 +1,7 @@
 // orders.json: what those who carry out a plan are told that is not in the plan:
 //
 //   {"weir_orders":1,"header_sha256":…,"shards":64,"null":false,"replace":false,"manifest":true,
-//    "tensor_digests":false,"hash_inputs":false,"allow_links":false,"edits_sha256":…,"companions":[…],
+//    "tensor_digests":false,"hash_inputs":false,"allow_links":false,"edits_sha256":…,"layout_asked":…,"companions":[…],
 //    "small_sha256":null,"check":"<16 hex>"}
 //
 // one line, which knows whether it is whole (checked_line.h). It is written last.
@@ -54,6 +54,7 @@ int staging_give_orders(const struct staging *st, const struct plan *p,
   json_put_bool(&j, "hash_inputs", orders->hash_inputs);
   json_put_bool(&j, "allow_links", orders->allow_links);
   json_put_text(&j, "edits_sha256", orders->edits_sha256);
+  json_put_text(&j, "layout_asked", orders->layout_asked);
   json_put_array(&j, "companions");
   for (uint32_t i = 0; i < orders->n_companions; i++) {
     char full[PATH_MAX];
@@ -105,6 +106,7 @@ static bool take(const struct json_value *doc, struct staging_orders_found *f, s
       !json_as_bool(json_get(doc, "allow_links"), &o->allow_links))
     return false;
   if (json_as_string(json_get(doc, "edits_sha256"), &text)) o->edits_sha256 = arena_string(a, text);
+  if (json_as_string(json_get(doc, "layout_asked"), &text)) o->layout_asked = arena_string(a, text);
   f->lists_small = json_as_string(json_get(doc, "small_sha256"), &text);
   if (f->lists_small && !hex_decode(text, f->small_sha256, DIGEST_BYTES)) return false;
   return take_companions(json_get(doc, "companions"), o, a);

@@ -1,0 +1,38 @@
+// Files of another size are not read.
+#include "found_file.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool has_bytes(FILE *f, const struct found_file *wanted) {
+  uint8_t block[1 << 14], sum[DIGEST_BYTES];
+  size_t n;
+  struct digest *d = digest_new();
+  digest_start(d);
+  while ((n = fread(block, 1, sizeof block, f)) > 0)
+    digest_add(d, block, n);
+  digest_end(d, sum);
+  digest_free(d);
+  return !ferror(f) && memcmp(sum, wanted->sha256, sizeof sum) == 0;
+}
+
+const char *found_file_in(const struct found_file *wanted, const char *const *places, size_t n,
+                          const char **other) {
+  *other = NULL;
+  for (size_t i = 0; i < n; i++) {
+    struct stat st;
+    if (!places[i] || stat(places[i], &st) < 0 || !S_ISREG(st.st_mode)) continue;
+    *other = places[i];
+    if (wanted->size != FOUND_ANY_SIZE && wanted->size != (uint64_t)st.st_size) continue;
+    FILE *f = fopen(places[i], "re");
+    const bool is = f && has_bytes(f, wanted);
+    if (f) fclose(f);
+    if (is) return places[i];
+  }
+  return NULL;
+}
+
+const char *found_file_beside(struct arena *a, const char *file, const char *name) {
+  return arena_printf(a, "%.*s%s", (int)(path_base(file) - file), file, name);
+}

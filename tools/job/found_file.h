@@ -1,0 +1,23 @@
+// A file that a record names by base name and SHA-256: wherever it lies now, it is known by its bytes.
+#ifndef WEIR_FOUND_FILE_H
+#define WEIR_FOUND_FILE_H
+
+#include "arena.h"
+#include "digest.h"
+
+#define FOUND_ANY_SIZE UINT64_MAX
+
+struct found_file {
+  const char *name;
+  uint64_t size; // or FOUND_ANY_SIZE
+  const uint8_t *sha256;
+};
+
+// The first of n places (paths; NULL: none) where a plain file has these bytes, or NULL. *other: a place where there is
+// another file, or NULL.
+const char *found_file_in(const struct found_file *f, const char *const *places, size_t n,
+                          const char **other);
+// `name` in the folder that `file` is in.
+const char *found_file_beside(struct arena *a, const char *file, const char *name);
+
+#endif

@@ -1,0 +1,225 @@
+// weir rebuild: is this model really what its manifest says it was made from?
+//
+//   MODEL|MANIFEST ──(--public-key: is it the signed one?)──▶ manifest ──▶ rebuild_run ──▶ verdict
+//
+// The run is that of a 'weir run' whose command line is put together here, so that all it can be told is told in one way. The
+// verdict is on standard output; a model that comes out different is no failure of the command, which says so itself
+// and gives exit code 1.
+#include "audit_found.h"
+#include "audit_target.h"
+#include "commands.h"
+#include "rebuild.h"
+#include "report.h"
+#include "scratch.h"
+#include "sign_model.h"
+#include "version.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+// ---- the manifest ------------------------------------------------------------------------------
+
+static int read_manifest(struct rebuild *r, const struct audit_target *t, const uint8_t *sha256,
+                         struct err *err) {
+  struct span version, output;
+  const int dir = open(t->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (dir < 0)
+    return err_errno(err, errno, ERR_INPUT, "cannot open the folder of '%s'",
+                     quote_path(t->manifest).s);
+  const int rc = manifest_read_signed(&r->m, dir, path_base(t->manifest), t->manifest, sha256, err);
+  close(dir);
+  if (rc) return -1;
+  if (!json_as_string(json_get(r->m.x_weir, "weir"), &version) ||
+      !json_as_string(json_get(r->m.x_weir, "output"), &output) || span_has_nul(output) ||
+      !manifest_can_name(arena_string(&r->arena, output)))
+    return err_set(err, ERR_MODEL, "the manifest '%s' does not say what made its model",
+                   quote_path(t->manifest).s);
+  r->shown = t->manifest;
+  r->version = arena_string(&r->arena, span_str(quote(version).s));
+  return 0;
+}
+
+static const char *recorded_output(const struct rebuild *r, struct arena *a) {
+  struct span output;
+  (void)json_as_string(json_get(r->m.x_weir, "output"), &output);
+  return arena_string(a, output);
+}
+
+static bool has_input_digests(const struct rebuild *r) {
+  const struct json_value *files = json_get(json_get(r->m.x_weir, "source"), "files");
+  struct span hex;
+  return json_as_string(json_get(json_first(files), "sha256"), &hex);
+}
+
+// ---- the command line of the run ---------------------------------------------------------------
+
+enum { WORDS_MAX = 20 };
+struct words {
+  const char *word[WORDS_MAX];
+  int n;
+};
+
+static void add(struct words *w, const char *word) {
+  w->word[w->n++] = word;
+}
+
+static void add_option(struct words *w, const struct cli_args *args, enum cli_option option) {
+  if (!cli_given(args, option)) return; // what the environment says, the run sees as well
+  const struct cli_option_row *row = cli_option_row(option);
+  add(w, arena_printf((struct arena *)(uintptr_t)&args->arena, "--%s", row->name));
+  if (row->kind != CLI_FLAG) add(w, args->value[option].text);
+}
+
+static struct words words_of(const struct rebuild *r, const struct cli_args *args, const char *out) {
+  struct words w = {.n = 0};
+  add(&w, "weir");
+  add(&w, "run");
+  add(&w, "--quiet");
+  add_option(&w, args, OPT_JOBS);
+  add_option(&w, args, OPT_MEMORY);
+  add_option(&w, args, OPT_ALLOW_LINKS);
+  if (r->write_to) {
+    add_option(&w, args, OPT_IO);
+    if (cli_flag(args, OPT_REBUILD_FORCE)) add(&w, "--force");
+    if (r->m.lists_tensors) add(&w, "--tensor-digests");
+    if (has_input_digests(r)) add(&w, "--hash-inputs");
+  } else {
+    add(&w, "--io=null");
+    add(&w, "--no-manifest");
+  }
+  add(&w, "--");
+  add(&w, r->source);
+  add(&w, out);
+  return w;
+}
+
+static int run(struct rebuild *r, const struct cli_args *args, struct err *err) {
+  struct scratch none = {NULL, -1};
+  struct cli_args inner;
+  const char *out = r->write_to;
+  if (!out) { // a folder of its own, in which every name is free
+    if (scratch_make(&none, "rebuild", &r->arena, err)) return -1;
+    out = arena_printf(&r->arena, "%s/%s", none.path, recorded_output(r, &r->arena));
+  }
+  const struct words w = words_of(r, args, out);
+  int rc = cli_parse(&inner, w.n, (char *const *)(uintptr_t)w.word, err);
+  if (rc == 0) {
+    inner.argc = args->argc; // what is continued after an interruption is this command
+    inner.argv = args->argv;
+    rc = rebuild_run(r, &inner, err);
+  }
+  cli_free(&inner);
+  scratch_end(&none);
+  return rc;
+}
+
+// ---- the verdict --------------------------------------------------------------------------------
+
+static void print_text(const struct rebuild *r, const struct audit_target *t,
+                       const struct sign_key *key, bool quiet) {
+  if (key && !quiet)
+    printf("%s: signed with the %s key %.16s...\n", quote_str(t->signature).s, sign_key_curve(key),
+           sign_key_id(key));
+  for (size_t i = 0; i < r->n_found; i++)
+    audit_found_print(&r->found[i]);
+  for (size_t i = 0; i < r->n_reasons; i++)
+    printf("    note: %s\n", r->reasons[i]);
+  if (r->n_found > 0 && r->different > 0)
+    printf("%s: DIFFERENT: %lu of %lu unit%s\n", quote_str(t->model).s, r->different, r->units,
+           plural(r->units));
+  else if (r->n_found > 0)
+    printf("%s: DIFFERENT: other files come out; none was made\n", quote_str(t->model).s);
+  else
+    printf("%s: SAME: %u file%s (%s) made again from %s, every byte as the manifest says\n",
+           quote_str(t->model).s, r->m.n_files, plural(r->m.n_files), quote_bytes(r->bytes).s,
+           quote_path(r->source).s);
+  if (r->write_to && r->n_found == 0 && !quiet) printf("wrote %s\n", quote_path(r->write_to).s);
+}
+
+static void print_json(const struct rebuild *r, const struct audit_target *t,
+                       const struct sign_key *key) {
+  struct json_out j = {.indent = 2};
+  report_json_begin(&j);
+  json_put_text(&j, "manifest", t->manifest);
+  json_put_text(&j, "subject", r->m.subject);
+  json_put_text(&j, "source", r->source);
+  json_put_text(&j, "made_by", r->version);
+  json_put_text(&j, "key", key ? sign_key_id(key) : NULL);
+  json_put_bool(&j, "same", r->n_found == 0);
+  json_put_bool(&j, "same_plan", r->same_plan);
+  json_put_uint(&j, "files", r->m.n_files);
+  json_put_uint(&j, "units", r->units);
+  json_put_uint(&j, "different_units", r->different);
+  json_put_uint(&j, "bytes", r->bytes);
+  json_put_text(&j, "output", r->n_found == 0 ? r->write_to : NULL);
+  json_put_array(&j, "differences");
+  for (size_t i = 0; i < r->n_found; i++) {
+    audit_found_write(&r->found[i], &j);
+    report_json_flush(&j);
+  }
+  json_end_array(&j);
+  json_put_array(&j, "notes");
+  for (size_t i = 0; i < r->n_reasons; i++)
+    json_text(&j, r->reasons[i]);
+  json_end_array(&j);
+  json_end_object(&j);
+  report_json_end(&j);
+}
+
+// ---- the command -------------------------------------------------------------------------------
+
+static int check_words(const struct cli_args *args, struct err *err) {
+  if (!cli_string(args, OPT_SOURCE)) {
+    err_fill(err, ERR_USAGE, "'weir rebuild' needs --source");
+    return err_hint(err, "the model that the outputs were made from");
+  }
+  if (cli_flag(args, OPT_REBUILD_FORCE) && !cli_string(args, OPT_WRITE)) {
+    err_fill(err, ERR_USAGE, "--force is about what --write replaces");
+    return err_hint(err, "without --write nothing is written");
+  }
+  return 0;
+}
+
+static int rebuild(struct rebuild *r, const struct cli_args *args, const struct audit_target *t,
+                   struct sign_key **key, struct err *err) {
+  uint8_t sha256[DIGEST_BYTES];
+  const char *folder = cli_string(args, OPT_WRITE);
+  if (audit_target_refuse(args->operand[0], t, err) ||
+      sign_model_check_asked(args, t, key, sha256, err))
+    return -1;
+  if (read_manifest(r, t, *key ? sha256 : NULL, err)) {
+    if (err->kind == ERR_INPUT) audit_target_hint(args->operand[0], "rebuild", &r->arena, err);
+    return -1;
+  }
+  r->source = cli_string(args, OPT_SOURCE);
+  r->files = cli_string(args, OPT_FILES);
+  if (folder)
+    r->write_to = arena_printf(&r->arena, "%s%s%s", folder, str_ends(folder, "/") ? "" : "/",
+                               recorded_output(r, &r->arena));
+  if (strcmp(r->version, version_number) != 0)
+    report_notice("the manifest was written by weir %s; this is %s, whose passes may do something else",
+                  r->version, version_number);
+  return run(r, args, err);
+}
+
+int cmd_rebuild(const struct cli_args *args, struct err *err) {
+  struct rebuild r;
+  struct sign_key *key = NULL;
+  rebuild_start(&r);
+  int rc = check_words(args, err);
+  const struct audit_target t = audit_target_of(args->operand[0], &r.arena);
+  if (rc == 0) rc = rebuild(&r, args, &t, &key, err);
+  const bool different = r.n_found > 0 && err->kind == ERR_FAIL;
+  if (rc == 0 || different) {
+    if (cli_flag(args, OPT_JSON))
+      print_json(&r, &t, key);
+    else
+      print_text(&r, &t, key, cli_flag(args, OPT_QUIET));
+    rc = different ? ERR_FAIL : 0;
+  }
+  sign_key_free(key);
+  rebuild_free(&r);
+  return rc;
+}

@@ -1,0 +1,247 @@
+// The run is that of 'weir run' with the steps that were recorded. Two moments of it are watched (job.h): once the plan is
+// there, its outputs must have the names and sizes of the manifest, before hours are spent on the bytes; once all units are
+// made, they must have its digests.
+//
+// Names of data files are chosen by what is free in a folder. Here those are free that the manifest lists, so that the plan
+// comes out as it was.
+#include "rebuild.h"
+
+#include "hash_source.h"
+#include "recorded.h"
+#include "report.h"
+#include "version.h"
+
+enum { NAMES_REFUSED = 64 }; // more than a run ever tries
+
+static void add_reason(struct rebuild *r, const char *sentence) {
+  *TABLE_PUSH(r, reasons) = sentence;
+}
+
+static uint32_t file_named(const struct manifest *m, const char *name) {
+  for (uint32_t i = 0; i < m->n_files; i++)
+    if (strcmp(m->files[i], name) == 0) return i;
+  return NO_ID;
+}
+
+// ---- the source --------------------------------------------------------------------------------
+
+static const struct json_value *source_files(const struct rebuild *r) {
+  return json_get(json_get(r->m.x_weir, "source"), "files");
+}
+
+// Sizes are compared here; what else differs in the files, the units show.
+static int check_source(const struct rebuild *r, struct job *job, struct err *err) {
+  const struct json_value *source = json_get(r->m.x_weir, "source");
+  struct span meta, name;
+  char have[DIGEST_HEX];
+  hex_encode(job->model.meta_sha256, DIGEST_BYTES, have);
+  if (!json_as_string(json_get(source, "meta_sha256"), &meta) ||
+      !json_as_string(json_get(source, "name"), &name))
+    return err_set(err, ERR_MODEL, "the manifest '%s' does not say what its model was made from",
+                   quote_path(r->shown).s);
+  if (!span_is(meta, have)) {
+    err_fill(err, ERR_INPUT,
+             "the outputs were made from a model other than '%s' (meta_sha256 %s, not %s)",
+             quote_path(r->source).s, have, quote(meta).s);
+    return err_hint(err, "they were made from a file named '%s'", quote(name).s);
+  }
+  uint32_t i = 0;
+  for (const struct json_value *f = json_first(source_files(r)); f; f = json_next(f), i++) {
+    uint64_t size;
+    if (i == sources_count(job->sources)) break; // files that passes read are found later, by their digests
+    if (!json_as_uint(json_get(f, "size"), &size) || size == sources_size(job->sources, i)) continue;
+    return err_set(err, ERR_INPUT, "'%s' has %lu bytes, and the file that the outputs were made from has %lu",
+                   sources_shown(job->sources, i).s, sources_size(job->sources, i), size);
+  }
+  return 0;
+}
+
+// After a difference: are these the files? Reads them, as far as the manifest knows their digests.
+static void look_at_source(struct rebuild *r, struct job *job) {
+  struct err ignored = {0};
+  uint32_t i = 0, known = 0;
+  for (const struct json_value *f = json_first(source_files(r)); f; f = json_next(f), i++) {
+    struct span hex;
+    uint8_t was[DIGEST_BYTES], is[DIGEST_BYTES];
+    if (i == sources_count(job->sources)) break;
+    if (!json_as_string(json_get(f, "sha256"), &hex) || !hex_decode(hex, was, sizeof was)) continue;
+    known++;
+    if (hash_source(job->sources, i, is, &ignored) || memcmp(is, was, sizeof is) == 0) continue;
+    add_reason(r, arena_printf(&r->arena, "'%s' is not the file that the outputs were made from: its SHA-256 differs",
+                               sources_shown(job->sources, i).s));
+  }
+  if (known == 0)
+    add_reason(r, "whether these are the inputs is not known: the manifest has no digests of them (--hash-inputs)");
+}
+
+// ---- the plan ----------------------------------------------------------------------------------
+
+// plan_layout.name_taken: all names but those of the manifest. Where none of them comes up, any will do: the plan differs.
+static bool name_taken(void *ctx, const char *name) {
+  struct rebuild *r = ctx;
+  if (file_named(&r->m, name) != NO_ID) return false;
+  return r->names_refused++ < NAMES_REFUSED;
+}
+
+// Manifests of older versions do not have what was asked for, only what came of it, without the name of --data-file.
+static int take_layout(const struct rebuild *r, struct job *job, struct err *err) {
+  const struct json_value *asked = json_get(r->m.x_weir, "layout_asked");
+  if (json_is_object(asked)) return job_layout_read(job, asked, err);
+  if (job_layout_read(job, json_get(r->m.x_weir, "layout"), err)) return -1;
+  for (uint32_t i = 0; i < r->m.n_files && !job->layout.data_name; i++)
+    if (strcmp(r->m.files[i], job->out.onnx_name) != 0) job->layout.data_name = r->m.files[i];
+  return 0;
+}
+
+static struct audit_found *add_found(struct rebuild *r, const char *file, uint64_t off, uint64_t len,
+                                     const char *what) {
+  struct audit_found *f = TABLE_PUSH(r, found);
+  *f = (struct audit_found){.file = arena_string(&r->arena, span_str(file)), .what = what, .off = off, .len = len};
+  return f;
+}
+
+static const char *text_of(const struct json_value *v, struct arena *a) {
+  struct json_out j = {0};
+  json_copy(&j, v);
+  return json_take(&j, a);
+}
+
+// What the plan follows from, as far as the manifest has it.
+static void compare_plans(struct rebuild *r, const struct job *job) {
+  const struct json_value *x = r->m.x_weir;
+  struct span edits, name;
+  const char *artifacts = job->plan.artifacts ? job->plan.artifacts : "[]";
+  r->same_plan = memcmp(job->plan.id, r->m.plan_id, DIGEST_BYTES) == 0;
+  if (r->same_plan) return;
+  const bool renamed = json_as_string(json_get(json_get(x, "source"), "name"), &name) &&
+                       !span_is(name, path_base(r->source));
+  if (renamed)
+    add_reason(r, arena_printf(&r->arena, "the source was named '%s'", quote(name).s));
+  if (strcmp(r->version, version_number) != 0)
+    add_reason(r, arena_printf(&r->arena, "they were made by weir %s, and this is %s", r->version, version_number));
+  if (json_get(x, "artifacts") && strcmp(text_of(json_get(x, "artifacts"), &r->arena), artifacts) != 0)
+    add_reason(r, "what passes found in the weights is not what they found then");
+  else if (!renamed && json_as_string(json_get(x, "edits_sha256"), &edits) && !span_is(edits, job->edits_sha256))
+    add_reason(r, "the passes made other edits");
+}
+
+static int refuse(struct err *err) {
+  return err_set(err, ERR_FAIL, "the outputs are not what the manifest says");
+}
+
+// --write: what lies there under the names of data files is not written over.
+static int check_free(const struct rebuild *r, struct job *job, struct err *err) {
+  for (uint32_t i = 0; i + 1 < job->plan.n_outputs; i++) {
+    const char *name = job->plan.outputs[i].name;
+    if (!job_output_taken(job, name)) continue;
+    err_fill(err, ERR_USAGE, "there is a '%s' already where '%s' would be written",
+             quote_str(name).s, quote_path(r->write_to).s);
+    return err_hint(err, "--write to an empty folder");
+  }
+  return 0;
+}
+
+static int planned(void *ctx, struct job *job, struct err *err) {
+  struct rebuild *r = ctx;
+  const struct plan *p = &job->plan;
+  bool *made = arena_zalloc(&r->arena, r->m.n_files + (size_t)1);
+  compare_plans(r, job);
+  for (uint32_t i = 0; i < p->n_outputs; i++) {
+    const struct plan_output *out = &p->outputs[i];
+    const uint32_t f = file_named(&r->m, out->name);
+    if (f != NO_ID) made[f] = true;
+    if (f == NO_ID)
+      add_found(r, out->name, 0, out->size, "the manifest has no such file");
+    else if (r->m.sizes[f] != out->size)
+      add_found(r, out->name, 0, r->m.sizes[f], arena_printf(&r->arena, "%lu bytes come out", out->size));
+  }
+  for (uint32_t f = 0; f < r->m.n_files; f++)
+    if (!made[f]) add_found(r, r->m.files[f], 0, r->m.sizes[f], "no such file comes out");
+  if (r->n_found == 0) return r->write_to ? check_free(r, job, err) : 0;
+  look_at_source(r, job);
+  return refuse(err);
+}
+
+// ---- the units ---------------------------------------------------------------------------------
+
+static void name_tensors(struct rebuild *r, const struct plan *p, const struct plan_unit *u,
+                         struct audit_found *f) {
+  uint32_t n = 0;
+  for (uint32_t pass = 0; pass < 2; pass++) {
+    for (uint32_t i = 0; i < p->n_tensors; i++) {
+      const struct plan_tensor *t = &p->tensors[i];
+      if (t->output != u->output || t->off >= u->off + u->len || t->off + t->len <= u->off) continue;
+      if (pass == 1) f->tensors[f->n_tensors++] = arena_string(&r->arena, span_str(t->name));
+      n++;
+    }
+    if (pass == 0) f->tensors = arena_alloc(&r->arena, (n + (size_t)1) * sizeof *f->tensors);
+  }
+  f->mapped = f->n_tensors > 0;
+}
+
+// The shard of the manifest that is this unit: those of a file stand together, in order. NULL: there is none.
+static const struct manifest_shard *shard_of(const struct manifest *m, uint32_t file, const struct plan_unit *u) {
+  uint32_t k = 0;
+  while (k < m->n_shards && m->shards[k].file != file)
+    k++;
+  const uint64_t at = k + u->off / PLAN_UNIT_BYTES;
+  if (at >= m->n_shards) return NULL;
+  const struct manifest_shard *s = &m->shards[at];
+  return s->file == file && s->off == u->off && s->len == u->len ? s : NULL;
+}
+
+static int made(void *ctx, struct job *job, const struct staging *st, struct err *err) {
+  struct rebuild *r = ctx;
+  const struct plan *p = &job->plan;
+  for (uint32_t unit = 0; unit < st->n_units; unit++) {
+    const struct plan_unit u = plan_unit_at(p, unit);
+    const uint32_t f = file_named(&r->m, p->outputs[u.output].name);
+    const struct manifest_shard *shard = shard_of(&r->m, f, &u);
+    r->units++;
+    r->bytes += u.len;
+    if (shard && memcmp(shard->digest, st->digests[unit], DIGEST_BYTES) == 0) continue;
+    const char *what = shard ? "digest differs" : "the manifest has other units here";
+    r->different++;
+    name_tensors(r, p, &u, add_found(r, p->outputs[u.output].name, u.off, u.len, what));
+  }
+  if (r->n_found == 0) return 0;
+  look_at_source(r, job);
+  return refuse(err);
+}
+
+// ---- the run -----------------------------------------------------------------------------------
+
+static int edit(struct job *job, void *ctx, struct err *err) {
+  struct rebuild *r = ctx;
+  const struct json_value *passes = json_get(r->m.x_weir, "passes");
+  if (check_source(r, job, err) || take_layout(r, job, err)) return -1;
+  job->layout.name_taken = name_taken;
+  job->layout.name_ctx = r;
+  job->watch = (struct job_watch){planned, made, r};
+  return json_count(passes) == 0 ? job_begin_edits(job, "convert", "{}", err)
+                                 : pass_job_edit(job, &r->pj, err);
+}
+
+int rebuild_run(struct rebuild *r, const struct cli_args *run, struct err *err) {
+  const struct recorded_places places = {r->shown, r->source, r->files};
+  if (recorded_take(&r->pj.pipeline, &r->own, json_get(r->m.x_weir, "passes"), &places, err)) {
+    if (err->kind == ERR_MODEL && strcmp(r->version, version_number) != 0)
+      err_fill_hint(err, "it was written by weir %s, and this is %s", r->version, version_number);
+    return -1;
+  }
+  return job_command(run, &r->pj.pipeline, edit, r, err);
+}
+
+void rebuild_start(struct rebuild *r) {
+  *r = (struct rebuild){.n_found = 0};
+  pass_job_init(&r->pj);
+}
+
+void rebuild_free(struct rebuild *r) {
+  pass_job_free(&r->pj);
+  own_rules_done(&r->own);
+  TABLE_FREE(r, found);
+  TABLE_FREE(r, reasons);
+  manifest_free(&r->m);
+  arena_free(&r->arena);
+}

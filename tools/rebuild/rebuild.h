@@ -1,0 +1,39 @@
+// The outputs that a manifest lists, made again from the passes that it records, and compared unit by unit.
+//
+//   manifest ──▶ passes, layout ──▶ a run over --source ──▶ units ──▶ digests: those of the manifest?
+//
+// Without --write nothing is written: units are made, hashed and forgotten.
+#ifndef WEIR_REBUILD_H
+#define WEIR_REBUILD_H
+
+#include "audit_tensors.h"
+#include "manifest.h"
+#include "own_rules.h"
+#include "pass_job.h"
+
+struct rebuild {
+  struct arena arena;
+  const char *shown;    // the manifest, for messages
+  struct manifest m;    // read before
+  const char *version;  // of weir, that wrote it
+  const char *source;   // the model that it is made from again
+  const char *files;    // --files, or NULL
+  const char *write_to; // the .onnx, with --write; else NULL
+  // what comes of it
+  struct pass_job pj;
+  struct own_rules own;
+  bool same_plan;
+  uint64_t units, different, bytes;
+  uint32_t names_refused;
+  TABLE(struct audit_found, found);
+  TABLE(const char *, reasons); // why they may differ, a sentence without a full stop each
+};
+
+// rebuild_start begins one, rebuild_free frees.
+void rebuild_start(struct rebuild *r);
+void rebuild_free(struct rebuild *r);
+// Makes the outputs of r->m again. `run`: the command line of a 'weir run' from the source to where they go (or would), which
+// says how. -1 and an error where it could not be done; -1 and r->n_found > 0 where they came out different.
+int rebuild_run(struct rebuild *r, const struct cli_args *run, struct err *err);
+
+#endif
