@@ -1,6 +1,7 @@
 // The catalogue is sound, and words become values: keys, kinds, escapes, canonical JSON, sentences
 // that help.
 #include "passes.h"
+#include "json.h"
 #include "pipeline.h"
 
 #include <setjmp.h>
@@ -81,6 +82,96 @@ static void test_rows_are_sound(void **state) {
   }
   assert_null(passes_find(span_str("no")));
   assert_null(passes_at(passes_count()));
+}
+
+// A value that an option has not by itself; NULL: any text.
+static const char *other_value(const struct pass_option *row, struct arena *a) {
+  const struct span word = row->metavar ? pass_values_word(row->metavar, '|', 1) : span_of(NULL, 0);
+  if (row->kind == PASS_FLAG) return row->preset && strcmp(row->preset, "true") == 0 ? "false" : "true";
+  if (row->kind == PASS_COUNT || row->kind == PASS_NUMBER) return "37";
+  if (row->kind == PASS_CHOICE) return arena_string(a, word.n ? word : pass_values_word(row->metavar, '|', 0));
+  if (row->kind == PASS_LIST && strchr(row->metavar, ','))
+    return arena_string(a, pass_values_word(row->metavar, ',', 1));
+  return "some thing";
+}
+
+// The record of values, read again, is the same record: as they are, and with one option given.
+static void read_again(struct pass_values *was, struct arena *a) {
+  struct pass_values is;
+  struct err err = {0};
+  const char *json = pass_values_json(was, a);
+  struct json_value *doc = json_parse(span_str(json), "record", &err);
+  assert_non_null(doc);
+  pass_values_start(&is, was->pass, a);
+  if (pass_values_take_json(&is, doc, a, &err)) fail_msg("%s: %s: %s", was->pass->name, json, err.msg);
+  assert_string_equal(pass_values_json(&is, a), json);
+  json_free(doc);
+}
+
+static void test_records_read_again(void **state) {
+  (void)state;
+  struct arena a = {0};
+  for (uint32_t i = 0; i < passes_count(); i++) {
+    const struct pass *pass = passes_at(i);
+    struct pass_values v;
+    pass_values_start(&v, pass, &a);
+    read_again(&v, &a);
+    for (uint32_t o = 0; o < pass->n_options; o++) {
+      struct err err = {0};
+      pass_values_start(&v, pass, &a);
+      if (pass->options[o].reads == PASS_READS_NOTHING &&
+          pass_values_put(&v, o, span_str(other_value(&pass->options[o], &a)), &a, &err) == 0)
+        read_again(&v, &a);
+    }
+  }
+  arena_free(&a);
+}
+
+// Who gave a value follows from it: not for presets, nor for what another option stands for.
+static void test_records_say_who_gave(void **state) {
+  (void)state;
+  static const struct {
+    const char *text, *key;
+    bool given;
+  } rows[] = {
+      {"quantize:block_size=64", "block_size", true},
+      {"quantize", "block_size", false},
+      {"dynamic:compat=onnxruntime", "form", false}, // compat stands for it
+      {"dynamic:compat=onnxruntime,op_types=MatMul", "op_types", true},
+      {"dynamic:form=integer", "form", true},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    struct parsed p;
+    struct pass_values v;
+    struct err err = {0};
+    assert_int_equal(parse(&p, rows[i].text), 0);
+    struct json_value *doc = json_parse(span_str(pass_values_json(p.v, &p.p.arena)), "record", &err);
+    pass_values_start(&v, p.v->pass, &p.p.arena);
+    assert_int_equal(pass_values_take_json(&v, doc, &p.p.arena, &err), 0);
+    if (v.of[pass_values_option(v.pass, span_str(rows[i].key))].given != rows[i].given)
+      fail_msg("%s: %s", rows[i].text, rows[i].key);
+    json_free(doc);
+    pipeline_free(&p.p);
+  }
+}
+
+static void test_records_that_are_none(void **state) {
+  (void)state;
+  static const char *const texts[] = {
+      "[]", "{\"no_such_option\":1}", "{\"bits\":[4]}", "{\"bits\":{\"name\":\"x\"}}", "{\"bits\":0.5}",
+      "{\"symmetric\":\"perhaps\"}", "{\"exclude\":\"x\"}", "{\"exclude\":[[]]}",
+      "{\"ranges\":{\"name\":\"a/b\",\"sha256\":\"00\"}}", "{\"ranges\":{\"name\":\"\",\"sha256\":\"00\"}}"};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    struct arena a = {0};
+    struct err err = {0};
+    struct pass_values v;
+    struct json_value *doc = json_parse(span_str(texts[i]), "record", &err);
+    pass_values_start(&v, passes_find(span_str("quantize")), &a);
+    if (pass_values_take_json(&v, doc, &a, &err) == 0) fail_msg("'%s' was accepted", texts[i]);
+    assert_int_equal(err.kind, ERR_MODEL);
+    json_free(doc);
+    arena_free(&a);
+  }
 }
 
 #define PRESETS                                                                                    \
@@ -230,6 +321,8 @@ int main(void) {
       cmocka_unit_test(test_records),        cmocka_unit_test(test_other_words),
       cmocka_unit_test(test_older_names),    cmocka_unit_test(test_lists),
       cmocka_unit_test(test_escapes),        cmocka_unit_test(test_what_does_not_fit),
+      cmocka_unit_test(test_records_read_again), cmocka_unit_test(test_records_say_who_gave),
+      cmocka_unit_test(test_records_that_are_none),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

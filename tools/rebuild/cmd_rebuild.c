@@ -115,6 +115,33 @@ static int run(struct rebuild *r, const struct cli_args *args, struct err *err) 
   return rc;
 }
 
+// What the run found, where it completed what an interrupted one had left: whose it was, its manifest says.
+static int check_completed(struct rebuild *r, struct err *err) {
+  struct manifest m;
+  char name[256];
+  if (r->units > 0 || !r->write_to) return 0;
+  const char *folder = arena_folder(&r->arena, r->write_to), *model = path_base(r->write_to);
+  const int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  manifest_name(name, model);
+  if (dir < 0 || manifest_read(&m, dir, name, arena_printf(&r->arena, "%s/%s", folder, name), err)) {
+    if (dir >= 0) close(dir);
+    return -1;
+  }
+  close(dir);
+  bool same = m.n_shards == r->m.n_shards;
+  for (uint32_t i = 0; same && i < m.n_shards; i++) {
+    const struct manifest_shard *a = &m.shards[i], *b = &r->m.shards[i];
+    same = strcmp(m.files[a->file], r->m.files[b->file]) == 0 && a->off == b->off && a->len == b->len &&
+           memcmp(a->digest, b->digest, DIGEST_BYTES) == 0;
+    r->bytes += a->len;
+  }
+  manifest_free(&m);
+  if (same) return 0;
+  err_fill(err, ERR_FAIL, "'%s', which an interrupted run had left, was completed, and is another model",
+           quote_path(r->write_to).s);
+  return err_hint(err, "--write to another folder");
+}
+
 // ---- the verdict --------------------------------------------------------------------------------
 
 static void print_text(const struct rebuild *r, const struct audit_target *t,
@@ -201,7 +228,7 @@ static int rebuild(struct rebuild *r, const struct cli_args *args, const struct 
   if (strcmp(r->version, version_number) != 0)
     report_notice("the manifest was written by weir %s; this is %s, whose passes may do something else",
                   r->version, version_number);
-  return run(r, args, err);
+  return run(r, args, err) ? -1 : check_completed(r, err);
 }
 
 int cmd_rebuild(const struct cli_args *args, struct err *err) {

@@ -27,6 +27,7 @@ static int refuse(const struct record *r, uint32_t o, const struct json_value *v
 static int put_word(const struct record *r, uint32_t o, const struct json_value *value) {
   struct span text;
   struct err why = {0};
+  if (json_is_array(value) || json_is_object(value)) return refuse(r, o, value);
   if (!json_as_string(value, &text)) text = span_str(text_of(value, r->a));
   if (pass_values_put(r->v, o, text, r->a, &why) == 0) return 0;
   return err_set(r->err, ERR_MODEL, "%.900s", why.msg);
@@ -54,8 +55,7 @@ static int put(const struct record *r, uint32_t o, const struct json_value *valu
     x->given = true;
     return 0;
   }
-  return json_is_array(value) || json_is_object(value) ? refuse(r, o, value)
-                                                       : put_word(r, o, value);
+  return put_word(r, o, value);
 }
 
 // As records have it.
