@@ -168,6 +168,16 @@ def test_audit_and_clean(weir, tmp_path):
     is_valid(weir("clean", tmp_path, "--json").json(), "clean")
 
 
+def test_made_again(weir, tmp_path):
+    out = tmp_path / "out.onnx"
+    weir("conv2matmul", SOURCE, out)
+    assert is_valid(weir("rebuild", out, "--source", SOURCE, "--json").json(), "rebuild")["same"]
+    manifest = tmp_path / "out.onnx.manifest.json"
+    manifest.write_text(manifest.read_text().replace('"form":"auto"', '"form":"flat"'))
+    found = is_valid(weir("rebuild", out, "--source", SOURCE, "--json", code=1).json(), "rebuild")
+    assert not found["same"] and found["differences"] and "error" not in found
+
+
 def test_signatures(weir, tmp_path):
     private, public = signing_keys.make(tmp_path)
     out = tmp_path / "out.onnx"
@@ -231,6 +241,7 @@ FAILURES = [
     ["finalize", "nothere"],
     ["jobs", "nothere", "--scheduler", "shell"],
     ["sign", "nothere.onnx"],
+    ["rebuild", "nothere.onnx", "--source", SOURCE],
     ["plan", SOURCE, "out.onnx"],
     ["audit", "nothere.onnx"],
     ["diff", SOURCE, "nothere.onnx"],

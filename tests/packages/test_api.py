@@ -174,6 +174,7 @@ CALLS = {
     "clean": [(["FOLDER"], {"yes": True})],
     "audit": [(["WRITTEN"], {})],
     "sign": [(["WRITTEN"], {"key": "KEY"})],
+    "rebuild": [(["WRITTEN"], {"source": "MODEL"}), (["WRITTEN"], {"source": "MODEL", "write": "OUT"})],
     "diff": [(["MODEL", "MODEL"], {}), (["MODEL", "WRITTEN"], {"weights": "values", "trust_manifests": True})],
     "calibrate": [(["MODEL"], {"output": "OUT", "generate": 2, "method": "percentile=99.9"})],
     "verify": [(["MODEL", "WRITTEN"], {"layers": True, "seed": 7, "metric": ["cosine=0.9", "relative=0.5"]}), (["MODEL"], {"edits": "EDITS", "sites": "3"})],

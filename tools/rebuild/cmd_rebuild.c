@@ -72,7 +72,8 @@ static void add_option(struct words *w, const struct cli_args *args, enum cli_op
   if (row->kind != CLI_FLAG) add(w, args->value[option].text);
 }
 
-static struct words words_of(const struct rebuild *r, const struct cli_args *args, const char *out) {
+static struct words words_of(const struct rebuild *r, const struct cli_args *args,
+                             const char *out) {
   struct words w = {.n = 0};
   add(&w, "weir");
   add(&w, "run");
@@ -82,6 +83,7 @@ static struct words words_of(const struct rebuild *r, const struct cli_args *arg
   add_option(&w, args, OPT_ALLOW_LINKS);
   if (r->write_to) {
     add_option(&w, args, OPT_IO);
+    add_option(&w, args, OPT_FRESH);
     if (cli_flag(args, OPT_REBUILD_FORCE)) add(&w, "--force");
     if (r->m.lists_tensors) add(&w, "--tensor-digests");
     if (has_input_digests(r)) add(&w, "--hash-inputs");
@@ -112,6 +114,12 @@ static int run(struct rebuild *r, const struct cli_args *args, struct err *err) 
   }
   cli_free(&inner);
   scratch_end(&none);
+  if (rc &&
+      err->reason == REASON_SEAL_BEGUN) { // another command's, which this one does not complete
+    err->reason = REASON_NONE;
+    err_fill_hint(err, "run that command again to complete it ('weir clean' shows it), or --write "
+                       "to another folder");
+  }
   return rc;
 }
 
@@ -123,7 +131,8 @@ static int check_completed(struct rebuild *r, struct err *err) {
   const char *folder = arena_folder(&r->arena, r->write_to), *model = path_base(r->write_to);
   const int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   manifest_name(name, model);
-  if (dir < 0 || manifest_read(&m, dir, name, arena_printf(&r->arena, "%s/%s", folder, name), err)) {
+  if (dir < 0 ||
+      manifest_read(&m, dir, name, arena_printf(&r->arena, "%s/%s", folder, name), err)) {
     if (dir >= 0) close(dir);
     return -1;
   }
@@ -131,13 +140,14 @@ static int check_completed(struct rebuild *r, struct err *err) {
   bool same = m.n_shards == r->m.n_shards;
   for (uint32_t i = 0; same && i < m.n_shards; i++) {
     const struct manifest_shard *a = &m.shards[i], *b = &r->m.shards[i];
-    same = strcmp(m.files[a->file], r->m.files[b->file]) == 0 && a->off == b->off && a->len == b->len &&
-           memcmp(a->digest, b->digest, DIGEST_BYTES) == 0;
+    same = strcmp(m.files[a->file], r->m.files[b->file]) == 0 && a->off == b->off &&
+           a->len == b->len && memcmp(a->digest, b->digest, DIGEST_BYTES) == 0;
     r->bytes += a->len;
   }
   manifest_free(&m);
   if (same) return 0;
-  err_fill(err, ERR_FAIL, "'%s', which an interrupted run had left, was completed, and is another model",
+  err_fill(err, ERR_FAIL,
+           "'%s', which an interrupted run had left, was completed, and is another model",
            quote_path(r->write_to).s);
   return err_hint(err, "--write to another folder");
 }
@@ -226,8 +236,9 @@ static int rebuild(struct rebuild *r, const struct cli_args *args, const struct 
     r->write_to = arena_printf(&r->arena, "%s%s%s", folder, str_ends(folder, "/") ? "" : "/",
                                recorded_output(r, &r->arena));
   if (strcmp(r->version, version_number) != 0)
-    report_notice("the manifest was written by weir %s; this is %s, whose passes may do something else",
-                  r->version, version_number);
+    report_notice(
+        "the manifest was written by weir %s; this is %s, whose passes may do something else",
+        r->version, version_number);
   return run(r, args, err) ? -1 : check_completed(r, err);
 }
 

@@ -48,9 +48,12 @@ static int check_source(const struct rebuild *r, struct job *job, struct err *er
   uint32_t i = 0;
   for (const struct json_value *f = json_first(source_files(r)); f; f = json_next(f), i++) {
     uint64_t size;
-    if (i == sources_count(job->sources)) break; // files that passes read are found later, by their digests
-    if (!json_as_uint(json_get(f, "size"), &size) || size == sources_size(job->sources, i)) continue;
-    return err_set(err, ERR_INPUT, "'%s' has %lu bytes, and the file that the outputs were made from has %lu",
+    if (i == sources_count(job->sources))
+      break; // files that passes read are found later, by their digests
+    if (!json_as_uint(json_get(f, "size"), &size) || size == sources_size(job->sources, i))
+      continue;
+    return err_set(err, ERR_INPUT,
+                   "'%s' has %lu bytes, and the file that the outputs were made from has %lu",
                    sources_shown(job->sources, i).s, sources_size(job->sources, i), size);
   }
   return 0;
@@ -67,11 +70,14 @@ static void look_at_source(struct rebuild *r, struct job *job) {
     if (!json_as_string(json_get(f, "sha256"), &hex) || !hex_decode(hex, was, sizeof was)) continue;
     known++;
     if (hash_source(job->sources, i, is, &ignored) || memcmp(is, was, sizeof is) == 0) continue;
-    add_reason(r, arena_printf(&r->arena, "'%s' is not the file that the outputs were made from: its SHA-256 differs",
-                               sources_shown(job->sources, i).s));
+    add_reason(
+        r, arena_printf(&r->arena,
+                        "'%s' is not the file that the outputs were made from: its SHA-256 differs",
+                        sources_shown(job->sources, i).s));
   }
   if (known == 0)
-    add_reason(r, "whether these are the inputs is not known: the manifest has no digests of them (--hash-inputs)");
+    add_reason(r, "whether these are the inputs is not known: the manifest has no digests of them "
+                  "(--hash-inputs)");
 }
 
 // ---- the plan ----------------------------------------------------------------------------------
@@ -93,10 +99,11 @@ static int take_layout(const struct rebuild *r, struct job *job, struct err *err
   return 0;
 }
 
-static struct audit_found *add_found(struct rebuild *r, const char *file, uint64_t off, uint64_t len,
-                                     const char *what) {
+static struct audit_found *add_found(struct rebuild *r, const char *file, uint64_t off,
+                                     uint64_t len, const char *what) {
   struct audit_found *f = TABLE_PUSH(r, found);
-  *f = (struct audit_found){.file = arena_string(&r->arena, span_str(file)), .what = what, .off = off, .len = len};
+  *f = (struct audit_found){
+      .file = arena_string(&r->arena, span_str(file)), .what = what, .off = off, .len = len};
   return f;
 }
 
@@ -115,13 +122,15 @@ static void compare_plans(struct rebuild *r, const struct job *job) {
   if (r->same_plan) return;
   const bool renamed = json_as_string(json_get(json_get(x, "source"), "name"), &name) &&
                        !span_is(name, path_base(r->source));
-  if (renamed)
-    add_reason(r, arena_printf(&r->arena, "the source was named '%s'", quote(name).s));
+  if (renamed) add_reason(r, arena_printf(&r->arena, "the source was named '%s'", quote(name).s));
   if (strcmp(r->version, version_number) != 0)
-    add_reason(r, arena_printf(&r->arena, "they were made by weir %s, and this is %s", r->version, version_number));
-  if (json_get(x, "artifacts") && strcmp(text_of(json_get(x, "artifacts"), &r->arena), artifacts) != 0)
+    add_reason(r, arena_printf(&r->arena, "they were made by weir %s, and this is %s", r->version,
+                               version_number));
+  if (json_get(x, "artifacts") &&
+      strcmp(text_of(json_get(x, "artifacts"), &r->arena), artifacts) != 0)
     add_reason(r, "what passes found in the weights is not what they found then");
-  else if (!renamed && json_as_string(json_get(x, "edits_sha256"), &edits) && !span_is(edits, job->edits_sha256))
+  else if (!renamed && json_as_string(json_get(x, "edits_sha256"), &edits) &&
+           !span_is(edits, job->edits_sha256))
     add_reason(r, "the passes made other edits");
 }
 
@@ -153,7 +162,8 @@ static int planned(void *ctx, struct job *job, struct err *err) {
     if (f == NO_ID)
       add_found(r, out->name, 0, out->size, "the manifest has no such file");
     else if (r->m.sizes[f] != out->size)
-      add_found(r, out->name, 0, r->m.sizes[f], arena_printf(&r->arena, "%lu bytes come out", out->size));
+      add_found(r, out->name, 0, r->m.sizes[f],
+                arena_printf(&r->arena, "%lu bytes come out", out->size));
   }
   for (uint32_t f = 0; f < r->m.n_files; f++)
     if (!made[f]) add_found(r, r->m.files[f], 0, r->m.sizes[f], "no such file comes out");
@@ -170,7 +180,8 @@ static void name_tensors(struct rebuild *r, const struct plan *p, const struct p
   for (uint32_t pass = 0; pass < 2; pass++) {
     for (uint32_t i = 0; i < p->n_tensors; i++) {
       const struct plan_tensor *t = &p->tensors[i];
-      if (t->output != u->output || t->off >= u->off + u->len || t->off + t->len <= u->off) continue;
+      if (t->output != u->output || t->off >= u->off + u->len || t->off + t->len <= u->off)
+        continue;
       if (pass == 1) f->tensors[f->n_tensors++] = arena_string(&r->arena, span_str(t->name));
       n++;
     }
@@ -180,7 +191,8 @@ static void name_tensors(struct rebuild *r, const struct plan *p, const struct p
 }
 
 // The shard of the manifest that is this unit: those of a file stand together, in order. NULL: there is none.
-static const struct manifest_shard *shard_of(const struct manifest *m, uint32_t file, const struct plan_unit *u) {
+static const struct manifest_shard *shard_of(const struct manifest *m, uint32_t file,
+                                             const struct plan_unit *u) {
   uint32_t k = 0;
   while (k < m->n_shards && m->shards[k].file != file)
     k++;
@@ -215,7 +227,7 @@ static int edit(struct job *job, void *ctx, struct err *err) {
   struct rebuild *r = ctx;
   const struct json_value *passes = json_get(r->m.x_weir, "passes");
   if (check_source(r, job, err) || take_layout(r, job, err)) return -1;
-  job->layout.name_taken = name_taken;
+  job->layout.name_taken = job->layout.data_name ? NULL : name_taken;
   job->layout.name_ctx = r;
   job->watch = (struct job_watch){planned, made, r};
   return json_count(passes) == 0 ? job_begin_edits(job, "convert", "{}", err)

@@ -47,12 +47,17 @@ static int find_file(const struct taking *t, struct pass_value *v) {
   return err_hint(t->err, "put it beside the manifest, or name its folder with --files");
 }
 
+// By the name that it has now, or had when the manifest was written; not by that of a set or a class.
+static bool is_called(const struct pass *pass, struct span name) {
+  return span_is(name, pass->name) || (pass->also && span_is(name, pass->also));
+}
+
 static int take_step(const struct taking *t, struct span name, const struct json_value *options) {
   struct pipeline *p = t->p;
   struct err why = {0};
   uint32_t n = 0;
   struct pipeline_step *step = pipeline_add(p, name, &n, &why);
-  if (!step || n != 1 || !span_is(name, step->values.pass->name))
+  if (!step || n != 1 || !is_called(step->values.pass, name))
     return err_set(t->err, ERR_MODEL, "this version of weir has no pass '%s'", quote(name).s);
   struct pass_values *v = &step->values;
   if (pass_values_take_json(v, options, &p->arena, t->err)) return -1;

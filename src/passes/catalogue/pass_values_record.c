@@ -20,8 +20,8 @@ static const char *text_of(const struct json_value *value, struct arena *a) {
 }
 
 static int refuse(const struct record *r, uint32_t o, const struct json_value *value) {
-  return err_set(r->err, ERR_MODEL, "'%s' is no value of '%s'",
-                 quote_str(text_of(value, r->a)).s, r->v->pass->options[o].name);
+  return err_set(r->err, ERR_MODEL, "'%s' is no value of '%s'", quote_str(text_of(value, r->a)).s,
+                 r->v->pass->options[o].name);
 }
 
 static int put_word(const struct record *r, uint32_t o, const struct json_value *value) {
@@ -81,13 +81,16 @@ int pass_values_take_json(struct pass_values *v, const struct json_value *option
                           struct err *err) {
   const struct record r = {v, a, err};
   if (!json_is_object(options)) return err_set(err, ERR_MODEL, "the options are no object");
-  for (const struct json_value *m = json_first(options); m; m = json_next(m)) {
-    const uint32_t o = pass_values_option(v->pass, span_str(json_name(m)));
-    if (o == NO_ID)
-      return err_set(err, ERR_MODEL, "pass '%s' has no option '%s'", v->pass->name,
-                     quote_str(json_name(m)).s);
-    if (!has(&r, o, m) && put(&r, o, m)) return -1;
-  }
+  // Options that hang on another one come second: version 0.1.0 recorded those without effect, too.
+  for (uint32_t round = 0; round < 2; round++)
+    for (const struct json_value *m = json_first(options); m; m = json_next(m)) {
+      const uint32_t o = pass_values_option(v->pass, span_str(json_name(m)));
+      if (o == NO_ID)
+        return err_set(err, ERR_MODEL, "pass '%s' has no option '%s'", v->pass->name,
+                       quote_str(json_name(m)).s);
+      if (round != (v->pass->options[o].only_with != NULL)) continue;
+      if (pass_values_has_effect(v, o) && !has(&r, o, m) && put(&r, o, m)) return -1;
+    }
   for (const struct json_value *m = json_first(options); m; m = json_next(m)) {
     const uint32_t o = pass_values_option(v->pass, span_str(json_name(m)));
     bool any;
