@@ -105,7 +105,7 @@ def test_manifest_form(written, one_layer):
     assert how["ignore_paths"] == ["out.onnx.manifest.json", "out.onnx.tensors.jsonl"]
     ours = found["predicate"]["x_weir"]
     assert set(ours) == {
-        "version", "weir", "plan_id", "passes", "layout", "output", "source", "edits_sha256",
+        "version", "weir", "plan_id", "passes", "layout", "output", "source", "layout_asked", "edits_sha256",
         "tensors_sha256", "artifacts",
     }  # fmt: skip
     assert ours["output"] == "out.onnx" and ours["passes"][0]["name"] == "conv2matmul"

@@ -65,7 +65,7 @@ static void test_form(void **state) {
       "\"x_weir\":{\"version\":1,\"weir\":\"1.2.3\",\"plan_id\":\"00" ZEROS62 "\",\"passes\":[],"
       "\"layout\":{},\"output\":\"x.onnx\",\"source\":{\"name\":\"in.onnx\",\"meta_sha256\":"
       "\"00" ZEROS62 "\",\"files\":[\n{\"name\":\"in.onnx\",\"size\":99,\"sha256\":null}]},"
-      "\"edits_sha256\":null,\"tensors_sha256\":null,\"artifacts\":[]}}}\n");
+      "\"layout_asked\":null,\"edits_sha256\":null,\"tensors_sha256\":null,\"artifacts\":[]}}}\n");
   json_done(&out);
   plan_free(&s.plan);
 }
