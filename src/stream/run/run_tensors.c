@@ -3,7 +3,7 @@
 // Pieces are counted from a tensor's own start, so that its digests stay the same wherever it lies;
 // units are counted from the file's. Hence a pass of its own: tensors are taken in plan order
 // (those that the plan's file lists, then those it does not: plan->small), in batches of about a
-// thousand pieces, whose pieces workers hash in parallel off a shared cursor; then the batch's
+// thousand pieces, whose pieces workers hash in parallel (reread_compare); then the batch's
 // lines are written.
 //
 //   tensors   t0        t1                              t2
