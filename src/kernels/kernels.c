@@ -29,19 +29,25 @@ enum { SAVES_YMM = 0x06, SAVES_ZMM = 0xe6 };
 static uint32_t machine_features(void) {
   const unsigned avx512_b = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
   const unsigned avx512_c = bit_AVX512VBMI | bit_AVX512VBMI2;
-  unsigned a, b, c, d, saved;
-  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !(c & bit_F16C) || !(c & bit_FMA))
-    return 0;
+  const unsigned sha_first = bit_SSSE3 | bit_SSE4_1, avx2_first = bit_OSXSAVE | bit_F16C | bit_FMA;
+  unsigned a, b, c, d, first, saved;
+  if (!__get_cpuid(1, &a, &b, &first, &d) || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
+  const bool has_sha = (b & bit_SHA) && (first & sha_first) == sha_first;
+  const uint32_t sha = has_sha ? KERNELS_SHA : 0; // registers of 128 bits: every system saves them
+  if ((first & avx2_first) != avx2_first) return sha;
   __asm__("xgetbv" : "=a"(saved), "=d"(d) : "c"(0));
-  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
-  if ((saved & SAVES_YMM) != SAVES_YMM || !(b & bit_AVX2)) return 0;
+  if ((saved & SAVES_YMM) != SAVES_YMM || !(b & bit_AVX2)) return sha;
   if ((saved & SAVES_ZMM) != SAVES_ZMM || (b & avx512_b) != avx512_b || (c & avx512_c) != avx512_c)
-    return KERNELS_AVX2;
-  return KERNELS_AVX2 | KERNELS_AVX512;
+    return sha | KERNELS_AVX2;
+  return sha | KERNELS_AVX2 | KERNELS_AVX512;
 }
 #elif defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+
 static uint32_t machine_features(void) {
-  return KERNELS_NEON; // part of the base architecture
+  const bool sha = getauxval(AT_HWCAP) & HWCAP_SHA2;
+  return KERNELS_NEON | (sha ? KERNELS_SHA : 0); // the former is part of the base architecture
 }
 #else
 static uint32_t machine_features(void) {
@@ -227,4 +233,13 @@ void kernels_gram(double *tile, uint64_t k, uint64_t r, uint64_t c, const float 
                                      .columns = (size_t)gram_side(k, c),
                                      .depth = rows};
   table()->gram_products(tile, p.columns, &p, scratch);
+}
+
+void kernels_sha256_lanes(uint32_t state[][8], const uint8_t *const at[], size_t lanes,
+                          size_t blocks) {
+  table()->sha256_lanes(state, at, lanes, blocks);
+}
+
+size_t kernels_sha256_width(void) {
+  return table()->sha256_width();
 }

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 // Instruction set features, as a mask, so that tests can take some away.
-enum kernels_feature { KERNELS_AVX2 = 1, KERNELS_AVX512 = 2, KERNELS_NEON = 4 };
+enum kernels_feature { KERNELS_AVX2 = 1, KERNELS_AVX512 = 2, KERNELS_NEON = 4, KERNELS_SHA = 8 };
 uint32_t kernels_features(void); // what this machine has, less what was masked
 void kernels_mask(
     uint32_t features); // only these (and what the machine has) from now on; not thread-safe
@@ -290,5 +290,14 @@ void kernels_add_scaled(double *y, const double *x, double a, size_t n);
 // several calls give the bytes of one.
 void kernels_gram(double *tile, uint64_t k, uint64_t r, uint64_t c, const float *x, size_t stride,
                   size_t rows, void *scratch);
+
+// ---- SHA-256 of several streams -----------------------------------------------------------------
+//
+// Compresses `blocks` blocks of 64 bytes, at at[i], into state[i], for each of `lanes` streams (FIPS 180-4, 6.2.2;
+// padding is the caller's). Any number of streams, and of blocks.
+void kernels_sha256_lanes(uint32_t state[][8], const uint8_t *const at[], size_t lanes,
+                          size_t blocks);
+// How many streams go side by side faster than one after the other; 1: a library's one stream is faster.
+size_t kernels_sha256_width(void);
 
 #endif

@@ -42,6 +42,8 @@ struct kernels_table {
                               const uint8_t *codes, size_t n, const struct kernels_scaled *m);
   void (*gram_products)(double *c, size_t stride, const struct kernels_products *p, void *scratch);
   void (*gram_add_scaled)(double *y, const double *x, double a, size_t n);
+  void (*sha256_lanes)(uint32_t state[][8], const uint8_t *const at[], size_t lanes, size_t blocks);
+  size_t (*sha256_width)(void);
   const char *isa; // of the most capable row in use
 };
 
@@ -128,5 +130,13 @@ KERNELS_GRAM(portable);
 KERNELS_GRAM(avx2);
 KERNELS_GRAM(avx512);
 KERNELS_GRAM(neon);
+
+#define KERNELS_SHA256(isa)                                                                        \
+  void sha256_lanes_##isa(uint32_t state[][8], const uint8_t *const at[], size_t lanes,            \
+                          size_t blocks);                                                          \
+  size_t sha256_width_##isa(void)
+KERNELS_SHA256(portable);
+KERNELS_SHA256(shani);
+KERNELS_SHA256(armv8);
 
 #endif

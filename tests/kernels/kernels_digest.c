@@ -381,6 +381,26 @@ static void products(void) {
   end("products");
 }
 
+static void sha256(void) {
+  enum { LANES = 9, BLOCKS = 3 };
+  static uint8_t in[LANES][BLOCKS * 64];
+  uint32_t state[LANES][8];
+  const uint8_t *at[LANES];
+  begin();
+  for (size_t lanes = 0; lanes <= LANES; lanes++) {
+    for (size_t i = 0; i < LANES; i++) {
+      at[i] = in[i];
+      for (size_t k = 0; k < sizeof *in; k++)
+        in[i][k] = (uint8_t)random_64();
+      for (size_t k = 0; k < 8; k++)
+        state[i][k] = (uint32_t)random_64();
+    }
+    kernels_sha256_lanes(state, at, lanes, BLOCKS);
+    put(state, sizeof state);
+  }
+  end("sha256");
+}
+
 // ---- conversions and arithmetic of recipes -----------------------------------------------------
 
 enum { ELEMENTS = 3000 };
@@ -542,6 +562,7 @@ int main(int argc, char **argv) {
   pairs();
   scaled_pairs();
   products();
+  sha256();
   conversions();
   maps();
   reductions();

@@ -1,6 +1,9 @@
 // Hashing what is in a file: all of it through a small buffer, not past its end, not after a stop.
 #include "reread.h"
 
+#include "kernels.h"
+
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -107,6 +110,68 @@ static void test_compare(void **state) {
   assert_true(reread_compare(rows, 0, &work));
 }
 
+// Few rows or many, of one length or of all: the digests are those of libcrypto, each row is done once, and every
+// descriptor that was asked for is closed.
+enum { ROWS = 301 };
+struct asked {
+  uint32_t opened[ROWS], done[ROWS];
+  uint8_t sums[ROWS][DIGEST_BYTES];
+  int why[ROWS];
+};
+
+static int open_again(void *ctx, uint32_t row) {
+  struct asked *a = ctx;
+  a->opened[row]++;
+  if (row % 50 != 17) return dup(fd);
+  errno = EACCES;
+  return -1;
+}
+
+static void note_done(void *ctx, uint32_t row, const uint8_t *sha256, int why) {
+  struct asked *a = ctx;
+  a->done[row]++;
+  a->why[row] = why;
+  if (sha256) memcpy(a->sums[row], sha256, DIGEST_BYTES);
+}
+
+static void check_rows(uint32_t n, uint32_t jobs) {
+  static struct asked a;
+  struct reread_known rows[ROWS];
+  const struct reread_work work = {.jobs = jobs, .open = open_again, .done = note_done, .ctx = &a};
+  memset(&a, 0, sizeof a);
+  for (uint32_t i = 0; i < n; i++) // every fifth is longer than the file
+    rows[i] = (struct reread_known){.fd = -1, .off = i % 5 == 4 ? BYTES - i / 2 : i * 3, .len = i};
+  const int next = dup(fd);
+  close(next);
+  assert_true(reread_compare(rows, n, &work));
+  for (uint32_t i = 0; i < n; i++) {
+    uint8_t must[DIGEST_BYTES];
+    const bool readable = i % 50 != 17 && (i % 5 != 4 || i == 0);
+    assert_int_equal(a.opened[i], 1);
+    assert_int_equal(a.done[i], 1);
+    assert_int_equal(rows[i].differs, !readable);
+    assert_int_equal(a.why[i], readable ? 0 : i % 50 == 17 ? EACCES : ENODATA);
+    if (!readable) continue;
+    digest_of(bytes + rows[i].off, rows[i].len, must);
+    assert_memory_equal(a.sums[i], must, DIGEST_BYTES);
+  }
+  const int still = dup(fd);
+  close(still);
+  assert_int_equal(still, next);
+}
+
+static void test_rows(void **state) {
+  (void)state;
+  for (uint32_t jobs = 1; jobs <= 3; jobs++) {
+    for (uint32_t n = 0; n < 9; n++)
+      check_rows(n, jobs);
+    check_rows(ROWS, jobs);
+  }
+  kernels_mask(0); // one lane
+  check_rows(ROWS, 2);
+  kernels_mask(UINT32_MAX);
+}
+
 static void count_ticks(void *ctx, uint64_t done, uint64_t total) {
   uint64_t *last = ctx;
   assert_true(done > *last && done <= total);
@@ -137,6 +202,7 @@ int main(void) {
       cmocka_unit_test(test_short_file),
       cmocka_unit_test(test_stop),
       cmocka_unit_test(test_compare),
+      cmocka_unit_test(test_rows),
       cmocka_unit_test(test_compare_tells_and_stops),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);

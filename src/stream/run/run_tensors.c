@@ -3,7 +3,7 @@
 // Pieces are counted from a tensor's own start, so that its digests stay the same wherever it lies;
 // units are counted from the file's. Hence a pass of its own: tensors are taken in plan order
 // (those that the plan's file lists, then those it does not: plan->small), in batches of about a
-// thousand pieces, whose pieces workers hash in parallel off a shared cursor; then the batch's
+// thousand pieces, whose pieces workers hash in parallel (reread_compare); then the batch's
 // lines are written.
 //
 //   tensors   t0        t1                              t2
@@ -23,7 +23,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-enum { BATCH_PIECES = 1024, READ_BYTES = 1 << 20 };
+enum { BATCH_PIECES = 1024 };
 #define PIECE_BYTES PLAN_UNIT_BYTES
 
 struct batch {
@@ -60,28 +60,29 @@ static void fail(struct batch *b, const struct err *cause) {
 
 // ---- hashing ----
 
-static void hash_staged(void *ctx, uint32_t i) {
-  (void)i;
+static void take_digest(void *ctx, uint32_t row, const uint8_t *sha256, int why) {
   struct batch *b = ctx;
-  struct arena arena = {0};
-  uint8_t *buf = arena_alloc(&arena, READ_BYTES);
-  struct digest *sha = digest_new();
-  uint32_t at;
-  while (goes_on(b) && (at = b->next++) < b->n) {
-    const struct plan_unit *piece = &b->pieces[at];
-    const struct reread range = {.fd = staging_output_fd(b->st, piece->output),
-                                 .name = b->p->outputs[piece->output].name,
-                                 .off = piece->off,
-                                 .len = piece->len,
-                                 .go_on = goes_on,
-                                 .ctx = b};
-    struct err err = {0};
-    digest_start(sha);
-    if (reread_hash(&range, sha, buf, READ_BYTES, &err) < 0) fail(b, &err);
-    digest_end(sha, b->digests[at]);
+  const struct plan_unit *piece = &b->pieces[row];
+  struct err err = {0};
+  if (sha256) {
+    memcpy(b->digests[row], sha256, DIGEST_BYTES);
+    return;
   }
-  digest_free(sha);
-  arena_free(&arena);
+  reread_failed(b->p->outputs[piece->output].name, piece->off, why, &err);
+  fail(b, &err);
+}
+
+static void hash_staged(struct batch *b) {
+  struct arena scratch = {0};
+  const struct reread_work work = {
+      .jobs = b->split.jobs, .stop = b->o->stop, .done = take_digest, .ctx = b};
+  struct reread_known *rows = arena_alloc(&scratch, (b->n + 1) * sizeof *rows);
+  for (uint32_t i = 0; i < b->n; i++)
+    rows[i] = (struct reread_known){.fd = staging_output_fd(b->st, b->pieces[i].output),
+                                    .off = b->pieces[i].off,
+                                    .len = b->pieces[i].len};
+  if (!reread_compare(rows, b->n, &work)) b->stopped = true;
+  arena_free(&scratch);
 }
 
 static bool keep_making(void *ctx, uint32_t output, uint64_t off, size_t n) {
@@ -223,7 +224,10 @@ int run_tensor_digests(const struct plan *p, struct sources *s, const struct sta
     const uint32_t end = fill_batch(&b, first);
     b.digests = table_grow(b.digests, &b.digests_cap, b.n + 1, DIGEST_BYTES);
     b.next = 0;
-    threads_run(b.split.jobs, !staging_writes(st) ? hash_made : hash_staged, &b);
+    if (staging_writes(st))
+      hash_staged(&b);
+    else
+      threads_run(b.split.jobs, hash_made, &b);
     if (b.err.kind != ERR_NONE) *err = b.err;
     bad = b.err.kind != ERR_NONE ? -1
           : b.stopped            ? err_set(err, ERR_RETRY, "interrupted while hashing tensors")

@@ -17,21 +17,29 @@ struct reread {
 // they cannot be read; 1 if go_on said stop.
 int reread_hash(const struct reread *range, struct digest *sha, uint8_t *buf, size_t n,
                 struct err *err);
+// The error of output `name`, which cannot be read at `at`: ERR_IO, and -1. ENODATA: it has ended.
+int reread_failed(const char *name, uint64_t at, int why, struct err *err);
 
 // Ranges that are compared with what they were.
 struct reread_known {
-  int fd; // -1: cannot be read
+  int fd; // -1: cannot be read; unused where the work opens them
   uint64_t off, len;
-  const uint8_t *sha256; // DIGEST_BYTES
+  const uint8_t *sha256; // DIGEST_BYTES; NULL: not compared
   bool differs;          // the answer; also where the range cannot be read
 };
 struct reread_work {
   uint32_t jobs; // 0: processors available to us
   const volatile int *stop;
-  void (*tick)(void *ctx, uint64_t bytes_done, uint64_t bytes_total); // under a lock, or NULL
+  // Or NULL: gives the descriptor of a row when its turn comes, and it is closed behind it; -1 with errno. From any
+  // thread.
+  int (*open)(void *ctx, uint32_t row);
+  // Both under one lock, from any thread, or NULL. Ticks come every 50 ms or more, and at the end. A row is done with
+  // its digest, or with none and why it cannot be read (ENODATA: the file ends before it does).
+  void (*tick)(void *ctx, uint64_t bytes_done, uint64_t bytes_total);
+  void (*done)(void *ctx, uint32_t row, const uint8_t *sha256, int why);
   void *ctx;
 };
-// Hashes them all, in parallel. False if it was stopped: then some were not looked at.
+// Hashes them all, in parallel, through less than 1 MiB a worker. False if it was stopped: then some were not looked at.
 bool reread_compare(struct reread_known *rows, uint32_t n, const struct reread_work *work);
 
 #endif
