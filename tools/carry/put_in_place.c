@@ -208,6 +208,10 @@ static struct reason why_kept(enum seal_kept why, const struct seal_kept_files *
 }
 
 void put_in_place_say_left(const struct seal_report *report) {
+  if (report->left[0]) {
+    report_warning("the output is in place, but what it was made in is left over: %s", report->left);
+    report_hint("'weir clean' lists and removes it");
+  }
   for (enum seal_kept why = 0; why < SEAL_KEPT_REASONS; why++) {
     const struct seal_kept_files *kept = &report->kept[why];
     const struct reason reason = why_kept(why, kept);

@@ -99,6 +99,13 @@ static int finish(const struct staging *st, const struct seal_intent *s, struct 
   return s->n_old + s->n_stale > 0 ? fs_sync_folder(st->dest, st->dest_path, err) : 0;
 }
 
+// All is in place: a folder that cannot be removed is told of, and is no failure.
+static int retire(struct staging *st, struct seal_report *report) {
+  struct err why = {0};
+  if (staging_retire(st, &why)) snprintf(report->left, sizeof report->left, "%s", why.msg);
+  return 0;
+}
+
 int seal_finish(struct staging *st, struct seal_report *report, struct err *err) {
   memset(report, 0, sizeof *report);
   bool done = false;
@@ -107,7 +114,7 @@ int seal_finish(struct staging *st, struct seal_report *report, struct err *err)
   if (seal_intent_read(&s, st->folder, st->name, err)) return -1;
   const int bad = finish(st, &s, report, err);
   seal_intent_free(&s);
-  return bad ? -1 : staging_retire(st, err);
+  return bad ? -1 : retire(st, report);
 }
 
 // ---- preparing ----
@@ -232,5 +239,5 @@ int seal_run(struct staging *st, const struct plan *p, const struct seal_options
   int bad = prepare(&s, st, p, options, err);
   if (!bad) bad = finish(st, &s, report, err);
   seal_intent_free(&s);
-  return bad ? -1 : staging_retire(st, err);
+  return bad ? -1 : retire(st, report);
 }

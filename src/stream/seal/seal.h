@@ -43,13 +43,14 @@ struct seal_report {
     char who[256];   // of the first: the other model, or what could not be read
   } kept[SEAL_KEPT_REASONS];
   bool unchanged; // all outputs were there already, byte for byte: none was touched
+  char left[1024]; // why the staging folder could not be removed, though all is in place; or ""
 };
 
 // May a data file of the model `onnx` in `dest` be replaced together with it? It is a plain file, the
 // model names it or its manifest lists it, and no other model in the folder names it.
 bool seal_may_replace(int dest, const char *onnx, const char *name);
 // All units are done. Without `replace` an existing OUT is ERR_USAGE and nothing has been moved; a
-// data name that was taken since planning is ERR_RETRY. On success the staging folder is gone and
+// data name that was taken since planning is ERR_RETRY. On success the staging folder is gone (or report->left says why not) and
 // *st closed (staging_close again is harmless); on failure it is open and complete. A null staging:
 // does nothing.
 int seal_run(struct staging *st, const struct plan *p, const struct seal_options *options,

@@ -143,11 +143,11 @@ int fs_put_file(int dir, const char *name, struct span bytes, struct err *err) {
   if (!bad && fs_ops->fsync(fd))
     bad = err_errno(err, errno, ERR_IO, "cannot sync '%s'", quote_str(beside).s);
   close(fd);
-  if (bad) return -1;
-  if (fs_ops->renameat2(dir, beside, dir, name, 0))
-    return err_errno(err, errno, ERR_IO, "cannot rename '%s' to '%s'", quote_str(beside).s,
-                     quote_str(name).s);
-  return 0;
+  if (!bad && fs_ops->renameat2(dir, beside, dir, name, 0))
+    bad = err_errno(err, errno, ERR_IO, "cannot rename '%s' to '%s'", quote_str(beside).s,
+                    quote_str(name).s);
+  if (bad) (void)fs_ops->unlinkat(dir, beside, 0);
+  return bad;
 }
 
 static int read_open_file(int fd, const char *name, size_t limit, struct span *out,
