@@ -22,11 +22,12 @@ SCHEDULERS = ["slurm", "kubernetes", "mpi", "ray", "dask", "github", "shell"]
 PASSES = ["--pass", "quantize:block_size=64"]
 SHARDS = 3
 STAND_INS = {
-    # Tasks of an array one after the other, until they are requeued no more; SAYS_75=I: srun ends so the first time in task I.
+    # Tasks of an array one after the other, until they are requeued no more.
     "sbatch": """#!/bin/bash
 printf '%s\\n' "sbatch $*" >>"$CALLS"
 script=$(cat) id=$(grep -c ^sbatch "$CALLS")
 export SLURM_JOB_ID=$id SLURM_ARRAY_TASK_MIN=0
+[[ $* =~ .*--cpus-per-task=([0-9]+) ]] && export SLURM_CPUS_PER_TASK=${BASH_REMATCH[1]}
 [[ $* =~ --array=0-([0-9]+) ]] && tasks=$(seq 0 "${BASH_REMATCH[1]}") || tasks=none
 for SLURM_ARRAY_TASK_ID in $tasks; do
   export SLURM_ARRAY_TASK_ID SLURM_ARRAY_TASK_MAX=${tasks##*$'\\n'}
@@ -36,9 +37,11 @@ for SLURM_ARRAY_TASK_ID in $tasks; do
 done
 echo "$id"
 """,
+    # The first task I of SAYS_75=I, or what finalizes, ends with that.
     "srun": """#!/bin/bash
-while [[ $1 = -* ]]; do shift; done
-[ "${SAYS_75-nobody}" != "${SLURM_ARRAY_TASK_ID-}" ] || [ -e "$CALLS.75" ] || { touch "$CALLS.75"; exit 75; }
+task=${SLURM_ARRAY_TASK_ID-finalize}
+while [[ $1 = -* ]]; do echo "srun $task $1" >>"$CALLS"; shift; done
+[ "${SAYS_75-nobody}" != "$task" ] || [ -e "$CALLS.75" ] || { touch "$CALLS.75"; exit 75; }
 "$@"
 """,
     "scontrol": '#!/bin/bash\necho "scontrol $*" >>"$CALLS"; touch "$CALLS.again"\n',
@@ -119,15 +122,19 @@ def test_nothing_is_finalized_when_a_shard_fails(desk, weir, scheduler):
     assert plan.exists() and not (plan.parent / "out.onnx").exists()
 
 
-def test_slurm_is_told(desk, weir):
-    """What the array is submitted with, with the options that the script is given; a task that was told to go comes again."""
+@pytest.mark.parametrize("who, job", [("1", 1), ("finalize", 2)])
+def test_slurm_is_told(desk, weir, who, job):
+    """What the array is submitted with, with the options that the script is given; whoever ends with 75 comes again."""
     plan = planned(desk, weir)
     (desk / "job").write_text(job_file(weir, plan, "slurm"))
-    desk("SAYS_75=1 bash ./job --partition=x")
-    array, *between, finalize = [line for line in calls(desk) if not line.startswith("weir")]
+    desk(f"SAYS_75={who} bash ./job --partition=x --cpus-per-task=5")
+    [array, finalize] = [line for line in calls(desk) if line.startswith("sbatch")]
     assert f" --array=0-{SHARDS - 1} " in array and " --requeue " in array and " --signal=USR1@60 " in array
-    assert " --dependency=afterok:1 " in finalize and between == ["scontrol requeue 1"]
-    assert array.endswith(" --partition=x") and finalize.endswith(" --partition=x")
+    assert " --dependency=afterok:1 " in finalize and [line for line in calls(desk) if line.startswith("scontrol")] == [f"scontrol requeue {job}"]
+    assert array.endswith(" --partition=x --cpus-per-task=5") and finalize.endswith(" --partition=x --cpus-per-task=5")
+    tasks = {line for line in calls(desk) if line.startswith("srun")}
+    assert tasks == {f"srun {index} --cpus-per-task=5" for index in range(SHARDS)}
+    assert all("--jobs 5 " in line for line in calls(desk) if line.startswith("weir shard"))
     is_single(desk, weir)
 
 
@@ -139,7 +146,7 @@ def test_it_is_what_it_says(desk, weir, scheduler):
     assert not re.search(r"@[A-Z_]+@", text.replace("@SHARDS@", "")) and text.endswith("\n")
     if scheduler in ("ray", "dask"):
         compile(text, scheduler, "exec")
-        [said] = [node.value for node in ast.parse(text).body if isinstance(node, ast.Assign)]
+        said = next(node.value for node in ast.parse(text).body if isinstance(node, ast.Assign))
         assert ast.literal_eval(said) == (str(plan), SHARDS)
     elif scheduler in ("kubernetes", "github"):
         assert "\t" not in text and all(len(line) - len(line.lstrip(" ")) in range(0, 17, 2) for line in text.splitlines())
