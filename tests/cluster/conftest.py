@@ -26,9 +26,9 @@ ODD = "it's a \"folder\""
 WAIT = 180  # seconds until a test gives up on something that should have come
 PASSES = "--pass conv2matmul"
 WEIR = """#!/bin/bash
-# weir, which notes how it is called; while there is a folder 'hold', the first shard that starts stands still before its first record
+# weir, which notes calls of finalize; where there is a folder 'hold', the next shard 0 stands still before its first record
 [ "$1" != finalize ] || echo finalize >>{folder}/calls
-if [ "$1" = shard ] && rmdir {folder}/hold 2>/dev/null; then
+if [[ "$* " = "shard "*" --index 0 "* ]] && rmdir {folder}/hold 2>/dev/null; then
   echo $$ >{folder}/held.new && mv {folder}/held.new {folder}/held
   WEIR_FAULT=stop:write:1 exec {fault} "$@"
 fi
@@ -46,7 +46,7 @@ def program(variable):
 def wait_until(true, what):
     giving_up = time.monotonic() + WAIT
     while not (found := true()):
-        assert time.monotonic() < giving_up, f"{what()if callable(what) else what}: that does not come"
+        assert time.monotonic() < giving_up, f"{what() if callable(what) else what}: that does not come"
         time.sleep(0.05)
     return found
 
@@ -107,13 +107,13 @@ class Desk(Shell):
             return subprocess.Popen(["bash", "-c", line], cwd=self.folder, env=self.env, stdin=subprocess.DEVNULL, stdout=said, stderr=said, preexec_fn=usual_signals)
 
     def hold(self):
-        """The next shard that starts stands still before its first record."""
+        """The next process that is shard 0 stands still before its first record."""
         (self.notes / "held").unlink(missing_ok=True)
         (self.notes / "hold").mkdir()
 
     def held(self):
         """… and is that process."""
-        wait_until((self.notes / "held").exists, "a shard that starts")
+        wait_until((self.notes / "held").exists, "shard 0")
         pid = int((self.notes / "held").read_text())
         self.members.append(pid)
         wait_stopped(pid)

@@ -22,6 +22,9 @@ pytestmark = [
 ]
 
 
+ENDS = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT")
+
+
 class Slurm:
     def __init__(self, folder):
         self.folder = folder
@@ -46,7 +49,9 @@ class Slurm:
         """Until the job is in that state: what is said of it then."""
         def looks():
             said = self.jobs().get(number, {})
-            return said if said.get("JobState") == state else None
+            is_so = said.get("JobState") == state
+            assert is_so or said.get("JobState") not in ENDS, f"job {number} ended otherwise than {state}: {said}"
+            return said if is_so else None
         return wait_until(looks, lambda: f"job {number} in state {state}, of {self.jobs()}")
 
     def pid_of(self, name):
@@ -71,9 +76,10 @@ def submitted(slurm, desk):
     desk.env.update(slurm.environment)
     numbers = []
 
-    def submit(*options):
+    def submit(*options, then=lambda: None):
         before = set(slurm.jobs())
         desk.job_file("slurm")
+        then()
         desk('bash ./job "$@"', words=options)
         came = set(slurm.jobs()) - before
         array = {each.partition("_")[0] for each in came if "_" in each} or {slurm.jobs()[each]["ArrayJobId"] for each in came if "ArrayJobId" in slurm.jobs()[each]}
@@ -102,16 +108,15 @@ def test_an_array_and_the_job_behind_it(slurm, desk, submitted):
 
 
 def test_nothing_is_finalized_behind_a_task_that_failed(slurm, desk, submitted):
-    plan = desk.plan / "plan.json"
-    plan.write_text(plan.read_text().replace("units", "Units"))
-    array, finalize = submitted()
+    orders = desk.plan / "orders.json"
+    array, finalize = submitted(then=lambda: orders.write_text("{}"))
     for index in range(SHARDS):
         assert slurm.wait(f"{array}_{index}", "FAILED")["ExitCode"] == "66:0"
     slurm.wait(finalize, "CANCELLED")
     assert desk.finalize_calls() == 0
 
 
-# ---- one task stands still before its first record, and something happens to it
+# ---- one task stands still in the middle of its work, and something happens to it
 
 
 def environment(pid):
@@ -123,16 +128,14 @@ def environment(pid):
 
 @pytest.fixture
 def held(slurm, desk, submitted):
-    """(the array, which of it stands still, its process, the job that finalizes), when all other tasks are done."""
+    """(task 0 of the array, its process, the job that finalizes), when all other tasks are done."""
     def hold(*options):
         desk.hold()
         array, finalize = submitted(*options)
         pid = desk.held()
-        index = environment(pid)["SLURM_ARRAY_TASK_ID"]
-        for other in range(SHARDS):
-            if str(other) != index:
-                slurm.wait(f"{array}_{other}", "COMPLETED")
-        return array, index, pid, finalize
+        for other in range(1, SHARDS):
+            slurm.wait(f"{array}_{other}", "COMPLETED")
+        return f"{array}_0", pid, finalize
     return hold
 
 
@@ -153,29 +156,29 @@ def lose(slurm):
         wait_until(lambda: "idle" in slurm("sinfo", "-h", "-n", name, "-o", "%T"), f"{name} is back")
 
 
-def came_again(slurm, array, index):
-    assert int(slurm.wait(f"{array}_{index}", "COMPLETED")["Restarts"]) >= 1
+def came_again(slurm, task):
+    assert int(slurm.wait(task, "COMPLETED")["Restarts"]) >= 1
 
 
 def test_a_node_is_lost(slurm, desk, held, lose):
     """With all that ran there: its task comes again on another one."""
-    array, index, pid, finalize = held()
+    task, pid, finalize = held()
     name = lose(pid)
     ours = [int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit()]
     ours = [each for each in ours if (of := environment(each)).get("SLURMD_NODENAME") == name and of.get("SLURM_CONF") == desk.env["SLURM_CONF"]]
     assert pid in ours
-    for each in {parent_of(each) for each in ours} | set(ours):
-        if each > 1:
-            os.kill(each, signal.SIGKILL)
-    came_again(slurm, array, index)
+    keepers = {parent_of(each) for each in ours} - {*ours, 1}  # slurmstepd, which would tell of a death
+    for each in [*keepers, *ours]:
+        os.kill(each, signal.SIGKILL)
+    came_again(slurm, task)
     finished(slurm, desk, finalize)
 
 
 def test_a_task_runs_twice(slurm, desk, held, lose):
     """The daemon of the node dies, the task lives on: Slurm starts it again elsewhere. What finalizes waits for both."""
-    array, index, pid, finalize = held()
+    task, pid, finalize = held()
     lose(pid)
-    came_again(slurm, array, index)
+    came_again(slurm, task)
     wait_until(desk.finalize_calls, "a call of finalize")
     assert is_there(pid) and not desk.is_made()
     os.kill(pid, signal.SIGCONT)
@@ -185,18 +188,18 @@ def test_a_task_runs_twice(slurm, desk, held, lose):
 
 def test_a_task_makes_room(slurm, desk, held):
     """For a job of the partition that goes first: it is told, ends with what it has, and comes again."""
-    array, index, pid, finalize = held()
+    task, pid, finalize = held()
     other = slurm("sbatch", "--parsable", "--partition=high", "--nodes=4", "--exclusive", f"--output={desk.folder}/other", "--wrap=true").strip()
     slurm.wait(other, "COMPLETED")
     assert not is_there(pid)
-    came_again(slurm, array, index)
+    came_again(slurm, task)
     finished(slurm, desk, finalize)
 
 
 def test_the_time_is_up(slurm, desk, held):
     """A minute before it is, the task is told so; it puts itself into the queue again."""
-    array, index, pid, finalize = held("--time=1")
+    task, pid, finalize = held("--time=1")
     wait_pending(pid, signal.SIGUSR1)
     os.kill(pid, signal.SIGCONT)
-    came_again(slurm, array, index)
+    came_again(slurm, task)
     finished(slurm, desk, finalize)
