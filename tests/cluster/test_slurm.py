@@ -128,10 +128,11 @@ def environment(pid):
 
 @pytest.fixture
 def held(slurm, desk, submitted):
-    """(task 0 of the array, its process, the job that finalizes), when all other tasks are done."""
+    """(task 0 of the array, its process, the job that finalizes), when all other tasks are done. It has one worker: a unit is
+    to be recorded, the others have not begun."""
     def hold(*options):
         desk.hold()
-        array, finalize = submitted(*options)
+        array, finalize = submitted("--cpus-per-task=1", *options)
         pid = desk.held()
         for other in range(1, SHARDS):
             slurm.wait(f"{array}_{other}", "COMPLETED")
