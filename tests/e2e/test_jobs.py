@@ -37,11 +37,11 @@ for SLURM_ARRAY_TASK_ID in $tasks; do
 done
 echo "$id"
 """,
-    # The first task I of SAYS_75=I, or what finalizes, ends with that.
+    # Task $WHO, or what finalizes, ends with $CODE the first time.
     "srun": """#!/bin/bash
 task=${SLURM_ARRAY_TASK_ID-finalize}
 while [[ $1 = -* ]]; do echo "srun $task $1" >>"$CALLS"; shift; done
-[ "${SAYS_75-nobody}" != "$task" ] || [ -e "$CALLS.75" ] || { touch "$CALLS.75"; exit 75; }
+[ "${WHO-nobody}" != "$task" ] || [ -e "$CALLS.told" ] || { touch "$CALLS.told"; exit "$CODE"; }
 "$@"
 """,
     "scontrol": '#!/bin/bash\necho "scontrol $*" >>"$CALLS"; touch "$CALLS.again"\n',
@@ -122,12 +122,12 @@ def test_nothing_is_finalized_when_a_shard_fails(desk, weir, scheduler):
     assert plan.exists() and not (plan.parent / "out.onnx").exists()
 
 
-@pytest.mark.parametrize("who, job", [("1", 1), ("finalize", 2)])
-def test_slurm_is_told(desk, weir, who, job):
-    """What the array is submitted with, with the options that the script is given; whoever ends with 75 comes again."""
+@pytest.mark.parametrize("who, code, job", [("1", 75, 1), ("1", 138, 1), ("finalize", 75, 2)])
+def test_slurm_is_told(desk, weir, who, code, job):
+    """What the array is submitted with, with the options that the script is given; who is told to go comes again."""
     plan = planned(desk, weir)
     (desk / "job").write_text(job_file(weir, plan, "slurm"))
-    desk(f"SAYS_75={who} bash ./job --partition=x --cpus-per-task=5")
+    desk(f"WHO={who} CODE={code} bash ./job --partition=x --cpus-per-task=5")
     [array, finalize] = [line for line in calls(desk) if line.startswith("sbatch")]
     assert f" --array=0-{SHARDS - 1} " in array and " --requeue " in array and " --signal=USR1@60 " in array
     assert " --dependency=afterok:1 " in finalize and [line for line in calls(desk) if line.startswith("scontrol")] == [f"scontrol requeue {job}"]
