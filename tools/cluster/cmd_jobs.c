@@ -58,12 +58,19 @@ static size_t put(char *out, const char *text, const struct word *words, size_t 
     while (k < n && strncmp(text, words[k].name, strlen(words[k].name)) != 0)
       k++;
     const char *piece = k < n ? words[k].value : text;
-    const size_t bytes = k < n ? strlen(piece) : 1 + strcspn(text + 1, "@");
+    const size_t bytes = k < n ? strlen(piece) : 1;
     if (out) memcpy(out + at, piece, bytes);
     at += bytes;
-    text += k < n ? strlen(words[k].name) : bytes;
+    text += k < n ? strlen(words[k].name) : 1;
   }
   return at;
+}
+
+static const char *replace(const char *text, const struct word *words, size_t n, struct arena *a) {
+  const size_t bytes = put(NULL, text, words, n);
+  char *out = arena_alloc(a, bytes + 1);
+  out[put(out, text, words, n)] = 0;
+  return out;
 }
 
 static void print(const struct cli_args *args, const struct job_file_row *row, uint32_t shards,
@@ -80,6 +87,18 @@ static void print(const struct cli_args *args, const struct job_file_row *row, u
   json_put_text(&j, "text", text);
   json_end_object(&j);
   report_json_end(&j);
+}
+
+// The folder that both lie in. Kubernetes takes ':' in no path of a mount.
+static int can_be_mounted(const char *shared, const char *dest, const char *source, struct err *err) {
+  if (strcmp(shared, "/") == 0) {
+    err_fill(err, ERR_USAGE, "the plan (in %s) and its input (in %s) lie in no folder that can be mounted",
+             quote_path(dest).s, quote_path(source).s);
+    return err_hint(err, "put both below one folder, and plan again");
+  }
+  if (!strchr(shared, ':')) return 0;
+  err_fill(err, ERR_USAGE, "Kubernetes mounts no folder with a ':' in its path, as %s has", quote_path(shared).s);
+  return err_hint(err, "give it another name, and plan again");
 }
 
 static int make(struct planned *x, const struct cli_args *args, const struct job_file_row *row,
@@ -103,14 +122,14 @@ static int make(struct planned *x, const struct cli_args *args, const struct job
   char id[DIGEST_HEX];
   hex_encode(j->plan.id, DIGEST_BYTES, id);
   const char *shared = common_folder(dest, j->source_folder, a);
-  if (strcmp(row->name, "kubernetes") == 0 && strcmp(shared, "/") == 0) {
-    err_fill(err, ERR_USAGE, "the plan (in %s) and its input (in %s) lie in no folder that can be mounted",
-             quote_path(dest).s, quote_path(j->source_folder).s);
-    return err_hint(err, "put both below one folder, and plan again");
-  }
+  if (strcmp(row->name, "kubernetes") == 0 && can_be_mounted(shared, dest, j->source_folder, err)) return -1;
+  const char *plan_text = json_text_of(plan, a);
+  static const struct word of_kubernetes = {"$", "$$"}, of_github = {"${{", "${{ '${{' }}"};
   const struct word words[] = {
       {"@PLAN@", cli_words_quote(plan, a)},
-      {"@PLAN_TEXT@", json_text_of(plan, a)},
+      {"@PLAN_TEXT@", plan_text},
+      {"@PLAN_OF_KUBERNETES@", replace(plan_text, &of_kubernetes, 1, a)},
+      {"@PLAN_OF_GITHUB@", replace(plan_text, &of_github, 1, a)},
       {"@SHARDS@", arena_printf(a, "%u", shards)},
       {"@LAST@", arena_printf(a, "%u", shards - 1)},
       {"@LIST@", list_of(shards, a)},
@@ -120,9 +139,7 @@ static int make(struct planned *x, const struct cli_args *args, const struct job
       {"@OWNER@", arena_printf(a, "%u", (unsigned)owner.st_uid)},
       {"@GROUP@", arena_printf(a, "%u", (unsigned)owner.st_gid)},
   };
-  const size_t n = sizeof words / sizeof *words, bytes = put(NULL, row->text, words, n);
-  char *text = arena_alloc(a, bytes + 1);
-  text[put(text, row->text, words, n)] = 0;
+  const char *text = replace(row->text, words, sizeof words / sizeof *words, a);
   print(args, row, shards, text);
   return 0;
 }
