@@ -8,8 +8,10 @@ fault than its neighbours; with WEIR_TEST_ALL every call with every fault.
 """
 
 import os
+import random
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -200,3 +202,46 @@ def test_whatever_fails(weir, weir_fault, tmp_path, keys, story):
         assert at_last.keys() <= expected.keys(), (fault, done.said)
         shutil.rmtree(folder)
     assert any(code > 0 for code in codes) and (-9 in codes)
+
+
+def test_killed_at_any_moment(weir, tmp_path, keys):
+    """plan, shard, finalize and rebuild, killed from outside after any time, again and again, until each is through."""
+    wanted, rng = 1000 if ALL else 30, random.Random(17)
+    kills = 0
+    for round_ in range(20 * wanted):
+        if kills >= wanted:
+            break
+        folder = tmp_path / str(round_)
+        each = Story(weir, keys)
+        each.prepare(folder)
+        words = {
+            "plan": lambda: [each.source, each.out, *PASSES],
+            "shard": lambda: [each.plan()],
+            "finalize": lambda: [plan],
+            "rebuild": lambda: [each.out, "--source", each.source, "--write", folder / "again"],
+        }
+        for command in words:
+            if command == "finalize":
+                plan = each.plan()
+            while True:
+                process = subprocess.Popen([program("WEIR"), command, *map(str, words[command]())], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                time.sleep(rng.uniform(0, 0.02))
+                process.kill()
+                _, err = process.communicate()
+                assert process.returncode in (0, -9) or (process.returncode == 2 and "exists already" in err), (command, err)
+                kills += process.returncode == -9
+                for found in (each.out, folder / "again" / "out.onnx"):
+                    assert not found.exists() or weir("audit", found, code=None).code in (0, 66, 75)  # 66: its manifest is not there yet
+                if process.returncode != -9:
+                    break
+                if rng.random() < 0.5:  # let it be, once in a while
+                    done = weir(command, *words[command](), code=None)
+                    assert done.code == 0 or (done.code == 2 and "exists already" in done.err), (command, done.said)
+                    break
+        expected = {name: data for name, data in files(folder / "out").items()}
+        assert files(folder / "again") == expected and len(expected) == 4, round_
+        if round_ == 0:
+            first = expected
+        assert expected == first
+        shutil.rmtree(folder)
+    assert kills >= wanted
