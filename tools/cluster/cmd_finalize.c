@@ -5,6 +5,7 @@
 //        ├─ a seal that has begun ──▶ completed
 //        └─ no folder any more ──▶ the output has its name: nothing is left to do
 //
+// --verify: source and output are run and compared before the latter is put in place (verify_staged.h).
 // --sign-key: the output is signed once it has its name, also where it had it before. A kill in between leaves a whole model
 // without a signature, which the same command makes. --provenance: the statement is kept in the folder until the output has its
 // name, so that a kill in between loses nothing.
@@ -20,6 +21,7 @@
 #include "report.h"
 #include "sign_model.h"
 #include "stop.h"
+#include "verify_staged.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,11 +48,12 @@ static int refuse_taken(const struct planned *x, struct err *err) {
 // What finalize did, and is about to do.
 struct final {
   const char *model;
-  bool before, unchanged;
+  bool before, unchanged, verified;
   struct sign_key *key; // NULL: it is not to be signed
   struct audit_target signs;
   struct sign_model was;
   struct job_text provenance; // no path: it is not wanted
+  struct verify_staged verify;
 };
 
 // The statement that was kept when the seal began; without one nothing more is moved.
@@ -123,6 +126,10 @@ static int put(struct planned *x, struct final *f, const struct cli_args *args,
   planned_count(x);
   if (x->missing) return refuse_missing(x, err);
   rc = carry_out_run(&c, &made, err); // nothing is left to make: a look at what was found
+  if (rc == 0) rc = verify_staged_run(&f->verify, x, args, err);
+  if (rc && f->verify.v.found.n_rows > 0 && !cli_flag(args, OPT_JSON)) // what failed, and what did not
+    verify_tell(&f->verify.v, cli_flag(args, OPT_QUIET));
+  f->verified = rc == 0 && f->verify.wanted;
   if (rc == 0) {
     const struct put_in_place put = {.plan = &j->plan,
                                      .sources = x->sources,
@@ -170,9 +177,11 @@ static void print(const struct cli_args *args, const struct planned *x, const st
     json_put_bool(&j, "was_in_place", before);
     json_put_bool(&j, "unchanged", unchanged);
     json_put_text(&j, "signature", f->key ? f->signs.signature : NULL);
+    if (f->verified) verify_write(&f->verify.v.found, &j);
     json_end_object(&j);
     report_json_end(&j);
   } else if (!cli_flag(args, OPT_QUIET) && !cli_stdout_is_taken(args)) {
+    if (f->verified) verify_tell(&f->verify.v, false);
     if (before)
       printf("%s was in place already\n", quote_path(model).s);
     else if (x->joined.orders.null)
@@ -196,7 +205,8 @@ static int finalize(struct planned *x, const struct cli_args *args, struct final
   if (x->joined.sealed)
     return open_provenance(x, f, args, err) ? -1 : complete_seal(x, f, &work, err);
   if (x->missing) return refuse_missing(x, err);
-  if (refuse_taken(x, err) || planned_open_sources(x, args, err) || open_provenance(x, f, args, err))
+  if (refuse_taken(x, err) || planned_open_sources(x, args, err) || open_provenance(x, f, args, err) ||
+      verify_staged_check(&f->verify, x, err))
     return -1;
   return put(x, f, args, &work, err);
 }
@@ -225,6 +235,11 @@ int cmd_finalize(const struct cli_args *args, struct err *err) {
   const char *key = cli_string(args, OPT_SIGN_KEY);
   (void)stop_watch();
   if (key && sign_model_key(&f.key, key, SIGN_KEY_PRIVATE, err)) return -1;
+  if (verify_staged_begin(&f.verify, args, err)) {
+    verify_staged_end(&f.verify);
+    sign_key_free(f.key);
+    return -1;
+  }
   int rc = planned_open(&x, args, STAGING_AS_LAST, err);
   f.before = x.in_place;
   f.model = x.model;
@@ -234,7 +249,11 @@ int cmd_finalize(const struct cli_args *args, struct err *err) {
   if (rc == 0 && !f.before) rc = finalize(&x, args, &f, err);
   if (rc == 0) rc = sign(&f, &x, args, err);
   if (rc == 0) print(args, &x, &f);
+  if (rc == 0 && f.verify.wanted && !f.verified)
+    report_notice("nothing was verified: the output was %s; 'weir verify' compares it with its source",
+                  f.before ? "in place already" : "on its way to its place already");
   job_text_drop(&f.provenance);
+  verify_staged_end(&f.verify);
   planned_close(&x);
   sign_key_free(f.key);
   return rc;

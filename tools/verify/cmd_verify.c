@@ -8,7 +8,6 @@
 #include "html_page.h"
 #include "report.h"
 #include "verify_replay.h"
-#include "verify_written.h"
 #include "version.h"
 
 static int check_options(const struct cli_args *args, struct err *err) {
@@ -27,29 +26,6 @@ static int check_options(const struct cli_args *args, struct err *err) {
                    : cli_given(args, OPT_SAVE_CASE) ? "--save-case"
                                                     : "--inputs");
   return 0;
-}
-
-static int verify_edits(struct verify *v, const struct cli_args *args, struct err *err) {
-  const char *log = cli_string(args, OPT_EDITS), *model = cli_operand(args, "SRC");
-  const char *out = cli_operand(args, "OUT");
-  struct verify_written written = {.sources = NULL};
-  struct own_rules own = {.passes = NULL};
-  struct verify_replay x;
-  int rc = verify_replay_open(&x, args, model, log, 0, cli_flag(args, OPT_PARTIAL), &own, err);
-  if (rc == 0 && out)
-    rc = verify_written_open(&written, out, cli_flag(args, OPT_ALLOW_LINKS), &x.job.model, err);
-  if (rc == 0) {
-    struct verify_edited e = verify_replay_edited(&x);
-    e.written = out ? &written : NULL;
-    e.model = model;
-    e.log = cli_is_stream(log) ? NULL : log;
-    e.args = args;
-    rc = verify_sites(v, &e, err);
-  }
-  if (out) verify_written_close(&written);
-  verify_replay_close(&x);
-  own_rules_done(&own);
-  return rc;
 }
 
 // ---- reports -----------------------------------------------------------------------------------
@@ -143,7 +119,7 @@ int cmd_verify(const struct cli_args *args, struct err *err) {
   if (rc == 0) rc = open_records(&records, args, &arena, err);
   if (rc == 0) rc = verify_begin(&v, &o, err);
   if (rc == 0 && o.scope == VERIFY_SITES)
-    rc = verify_edits(&v, args, err);
+    rc = verify_logged(&v, args, err);
   else if (rc == 0)
     rc = verify_models(&v, cli_operand(args, "SRC"), cli_operand(args, "OUT"),
                        cli_flag(args, OPT_ALLOW_LINKS), err);

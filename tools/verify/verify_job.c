@@ -12,7 +12,7 @@ int verify_job_begin(struct job *job, const struct pipeline *pipeline, struct er
   if (verify_options_take(&o, job->args, pipeline, &job->arena, err)) return -1;
   if (job->plans && o.scope != VERIFY_NOTHING) {
     err_fill(err, ERR_USAGE, "'weir plan' makes no output that could be verified");
-    return err_hint(err, "'weir verify IN OUT' does it once the output is in place");
+    return err_hint(err, "'weir finalize --verify' does it before the output is put in place");
   }
   points_begin(job, pipeline, o.scope & VERIFY_POINTS);
   if (o.scope == VERIFY_NOTHING) return 0;

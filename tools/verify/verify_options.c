@@ -223,6 +223,8 @@ static enum verify_scope scope_of(const struct cli_args *args) {
   if (word && strcmp(word, "model") == 0) return VERIFY_MODEL;
   if (word && strcmp(word, "all") == 0) return VERIFY_ALL;
   if (word) return VERIFY_SITES;
+  if (args->command == CLI_finalize) // which has no edits but those of a log
+    return cli_given(args, OPT_EDITS) ? VERIFY_SITES : VERIFY_MODEL;
   if (args->command != CLI_conv2matmul) return VERIFY_SITES;
   const bool strict = cli_flag(args, cli_pass_option(args->command, "strict-compat"));
   return strict || is_compatible(args) ? VERIFY_MODEL : VERIFY_SITES;

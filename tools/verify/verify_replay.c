@@ -8,6 +8,7 @@
 
 #include "replay_log.h"
 #include "report.h"
+#include "verify_written.h"
 
 int verify_replay_open(struct verify_replay *x, const struct cli_args *args, const char *model,
                        const char *log, uint32_t groups, bool partial, struct own_rules *own,
@@ -50,6 +51,29 @@ struct verify_edited verify_replay_edited(const struct verify_replay *x) {
                                 .recipes = (struct recipes *)(uintptr_t)&x->job.recipes,
                                 .sources = x->job.sources,
                                 .edits = &x->job.edits};
+}
+
+int verify_logged(struct verify *v, const struct cli_args *args, struct err *err) {
+  const char *log = cli_string(args, OPT_EDITS), *model = cli_operand(args, "SRC");
+  const char *out = cli_operand(args, "OUT");
+  struct verify_written written = {.sources = NULL};
+  struct own_rules own = {.passes = NULL};
+  struct verify_replay x;
+  int rc = verify_replay_open(&x, args, model, log, 0, cli_flag(args, OPT_PARTIAL), &own, err);
+  if (rc == 0 && out)
+    rc = verify_written_open(&written, out, cli_flag(args, OPT_ALLOW_LINKS), &x.job.model, err);
+  if (rc == 0) {
+    struct verify_edited e = verify_replay_edited(&x);
+    e.written = out ? &written : NULL;
+    e.model = model;
+    e.log = cli_is_stream(log) ? NULL : log;
+    e.args = args;
+    rc = verify_sites(v, &e, err);
+  }
+  if (out) verify_written_close(&written);
+  verify_replay_close(&x);
+  own_rules_done(&own);
+  return rc;
 }
 
 // ---- who is at fault ---------------------------------------------------------------------------

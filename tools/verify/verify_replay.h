@@ -20,6 +20,8 @@ int verify_replay_open(struct verify_replay *x, const struct cli_args *args, con
                        struct err *err);
 void verify_replay_close(struct verify_replay *x);
 struct verify_edited verify_replay_edited(const struct verify_replay *x);
+// What `weir verify SRC [OUT] --edits LOG` does, by such a command line: its sites, with what OUT has as the part after.
+int verify_logged(struct verify *v, const struct cli_args *args, struct err *err);
 
 // The group that alone makes a site differ: the first behind which the edits so far do. "group 17 (fuse/bn)" in *a, or NULL where that cannot be
 // found. `groups`: of the site, ascending; e->log has their edits.
