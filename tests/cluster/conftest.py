@@ -19,7 +19,7 @@ TESTS = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TESTS / "support"))
 
 import make_encoder  # noqa: E402
-from shell import Shell, state_of, usual_signals, wait_pending, wait_stopped  # noqa: E402, F401 (for the tests)
+from shell import Shell, state_of, usual_signals, wait_stopped  # noqa: E402, F401 (for the tests)
 
 SHARDS = 3
 ODD = "it's a \"folder\""

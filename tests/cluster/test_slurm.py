@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import SHARDS, WAIT, is_there, parent_of, wait_pending, wait_until
+from conftest import SHARDS, is_there, parent_of, wait_until
 
 NODES = Path(__file__).with_name("slurm_nodes")
 lacking = [name for name in ("slurmctld", "slurmd", "sbatch", "munged", "setsid") if not shutil.which(name)]
@@ -200,7 +200,6 @@ def test_a_task_makes_room(slurm, desk, held):
 def test_the_time_is_up(slurm, desk, held):
     """A minute before it is, or up to half a minute more, the task is told so; it puts itself into the queue again."""
     task, pid, finalize = held("--time=2")
-    wait_pending(pid, signal.SIGUSR1, WAIT)
-    os.kill(pid, signal.SIGCONT)
+    wait_until(lambda: not is_there(pid), "the signal")  # Slurm lets it go on with that
     came_again(slurm, task)
     finished(slurm, desk, finalize)

@@ -217,9 +217,9 @@ def wait_stopped(pid):
         time.sleep(0.001)
 
 
-def wait_pending(pid, number, wait=WAIT):
+def wait_pending(pid, number):
     """Until a signal waits for a process that is stopped: keys take their time through the terminal."""
-    giving_up = time.monotonic() + wait
+    giving_up = time.monotonic() + WAIT
     while True:
         waiting = re.findall(r"^(?:SigPnd|ShdPnd):\s*(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
         if any(int(each, 16) >> (number - 1) & 1 for each in waiting):
