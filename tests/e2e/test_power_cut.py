@@ -156,3 +156,53 @@ def test_power_cut_at_any_call(weir, weir_fault, tmp_path, mode, cut):
         assert outputs(out) == whole, f"call {n}: {sorted(os.listdir(out))}"
         assert weir("audit", model).code == 0
     assert cuts > 40 and lost > 0, "the loop proves nothing"
+
+
+def unfinished(folder):
+    """The plan's folder, or None."""
+    found = [path for path in folder.glob(".m.onnx.*.weir") if not path.name.endswith(".done.weir")]
+    return found[0] if found else None
+
+
+@pytest.mark.parametrize("command", ["plan", "shard", "finalize", "rebuild"])
+def test_power_cut_of_a_plan(weir, weir_fault, tmp_path, command):
+    """While it is planned, carried out, put in place or made again; what went before is on the disk. Given again, from the
+    first command on that still has something to do, they end with the files of a single run."""
+    out, shadow, single = tmp_path / "out", tmp_path / "shadow", tmp_path / "single"
+    passes = ["--pass", "conv2matmul", "--tensor-digests"]
+    single.mkdir()
+    weir("run", SOURCE, single / "m.onnx", *passes)
+    whole = outputs(single)
+    model = out / "m.onnx"
+
+    def call(each, run=weir, **more):
+        words = {"plan": ["plan", SOURCE, model, *passes], "rebuild": ["rebuild", single / "m.onnx", "--source", SOURCE, "--write", out]}
+        return run(*words.get(each, [each, unfinished(out) or out / ".m.onnx.0.weir"]), **more)
+
+    before = {"plan": [], "shard": ["plan"], "finalize": ["plan", "shard"], "rebuild": []}[command]
+    step, cuts, lost = 1 if os.environ.get("WEIR_TEST_ALL") == "1" else 3, 0, 0
+    for n in range(1, 500, step):
+        for folder in (out, shadow):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+        for each in before:
+            call(each)
+        env = {"WEIR_FAULT": f"kill:{n}", "WEIR_FAULT_SHADOW": str(shadow), "WEIR_FAULT_ROOT": str(out)}
+        done = call(command, weir_fault, env=env, code=None)
+        if done.code == 0:
+            break
+        assert done.code == KILLED, f"call {n}: {done.said}"
+        killed = state_of(out)
+        (put_together if n % 2 else lose_payload)(shadow, out)
+        lost += killed != state_of(out)
+        cuts += 1
+        if model.exists():
+            assert model.read_bytes() == whole["m.onnx"] and weir("audit", model, code=None).code in (0, 75), f"call {n}"
+        for each in ["rebuild"] if command == "rebuild" else ["plan", "shard", "finalize"]:
+            if each in before and unfinished(out) or model.exists() and not unfinished(out) and command != "rebuild":
+                continue
+            done = call(each, code=None)
+            assert done.code == 0 or "exists already" in done.err, f"call {n}, {each}: {done.said}"
+        assert outputs(out) == whole, f"call {n}: {sorted(os.listdir(out))}"
+    assert cuts >= (2 if command == "shard" else 4) and n > step
+    assert lost > 0 or command == "shard", "the loop proves nothing"

@@ -91,18 +91,29 @@ void fs_shadow_synced(int fd) {
   pthread_mutex_unlock(&mu);
 }
 
+// A folder with all in it.
+static void take(int folder) {
+  DIR *d = fdopendir(folder);
+  if (!d) broken("WEIR_FAULT_ROOT");
+  for (const struct dirent *e; (e = readdir(d));) {
+    if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+    const int fd = openat(dirfd(d), e->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) broken(e->d_name);
+    if (e->d_type == DT_REG) fs_shadow_synced(fd);
+    if (e->d_type == DT_DIR)
+      take(fd);
+    else
+      close(fd);
+  }
+  fs_shadow_synced(dirfd(d));
+  closedir(d);
+}
+
 void fs_shadow_open(void) {
   const char *to = getenv("WEIR_FAULT_SHADOW"), *root = getenv("WEIR_FAULT_ROOT");
   if (!to || !*to || !root) return;
   shadow = open(to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR *d = opendir(root);
-  if (shadow < 0 || !d) broken("WEIR_FAULT_SHADOW");
-  for (const struct dirent *e; (e = readdir(d));) {
-    const int fd = openat(dirfd(d), e->d_name, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) broken(e->d_name);
-    if (e->d_type == DT_REG) fs_shadow_synced(fd);
-    close(fd);
-  }
-  fs_shadow_synced(dirfd(d));
-  closedir(d);
+  const int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (shadow < 0 || fd < 0) broken("WEIR_FAULT_SHADOW");
+  take(fd);
 }
