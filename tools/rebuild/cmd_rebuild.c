@@ -65,25 +65,26 @@ static void add(struct words *w, const char *word) {
   w->word[w->n++] = word;
 }
 
-static void add_option(struct words *w, const struct cli_args *args, enum cli_option option) {
+static void add_option(struct words *w, const struct cli_args *args, enum cli_option option,
+                       struct arena *a) {
   if (!cli_given(args, option)) return; // what the environment says, the run sees as well
   const struct cli_option_row *row = cli_option_row(option);
-  add(w, arena_printf((struct arena *)(uintptr_t)&args->arena, "--%s", row->name));
+  add(w, arena_printf(a, "--%s", row->name));
   if (row->kind != CLI_FLAG) add(w, args->value[option].text);
 }
 
-static struct words words_of(const struct rebuild *r, const struct cli_args *args,
+static struct words words_of(struct rebuild *r, const struct cli_args *args,
                              const char *out) {
   struct words w = {.n = 0};
   add(&w, "weir");
   add(&w, "run");
   add(&w, "--quiet");
-  add_option(&w, args, OPT_JOBS);
-  add_option(&w, args, OPT_MEMORY);
-  add_option(&w, args, OPT_ALLOW_LINKS);
+  add_option(&w, args, OPT_JOBS, &r->arena);
+  add_option(&w, args, OPT_MEMORY, &r->arena);
+  add_option(&w, args, OPT_ALLOW_LINKS, &r->arena);
   if (r->write_to) {
-    add_option(&w, args, OPT_IO);
-    add_option(&w, args, OPT_FRESH);
+    add_option(&w, args, OPT_IO, &r->arena);
+    add_option(&w, args, OPT_FRESH, &r->arena);
     if (cli_flag(args, OPT_REBUILD_FORCE)) add(&w, "--force");
     if (r->m.lists_tensors) add(&w, "--tensor-digests");
     if (has_input_digests(r)) add(&w, "--hash-inputs");
