@@ -22,7 +22,7 @@ from shell import CTRL_C, CTRL_Z, WAIT, wait_pending, wait_stopped
 from test_resume import fingerprint, names
 
 COMMANDS = ("inspect check conv2matmul quantize shrink cast dynamic calibrate static smooth requantize infer preprocess optimize measure run "
-            "passes targets convert replay clean diff audit sign verify plan shard status jobs finalize").split()  # fmt: skip
+            "passes targets convert replay clean diff audit sign rebuild verify plan shard status jobs finalize").split()  # fmt: skip
 TWO_UNITS_DONE = f"WEIR_FAULT=stop:{before_record(3)}"  # of eight
 LINE = "conv2matmul $M 'sp ace/o.onnx' --jobs 1"
 UNTIL_STOPPED = 'pid=$!; while kill -0 $pid && ! grep -q "^State:.T" /proc/$pid/status; do sleep 0.01; done; '
