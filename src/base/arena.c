@@ -51,7 +51,7 @@ void arena_on_exhausted(void (*hook)(size_t)) {
   exhausted = hook;
 }
 
-static void *need_memory(void *at, size_t bytes) {
+void *arena_must(void *at, size_t bytes) {
   if (at) return at;
   if (exhausted) exhausted(bytes);
   abort();
@@ -61,7 +61,7 @@ static void add_chunk(struct arena *a, size_t n) {
   size_t size = a->last ? a->last->size * 2 : CHUNK_MIN;
   if (size > CHUNK_MAX) size = CHUNK_MAX;
   if (size < n) size = n;
-  struct arena_chunk *c = need_memory(malloc(sizeof *c + size), size);
+  struct arena_chunk *c = arena_must(malloc(sizeof *c + size), size);
   c->before = a->last;
   c->size = size;
   hold(size);
@@ -70,7 +70,7 @@ static void add_chunk(struct arena *a, size_t n) {
 }
 
 void *arena_alloc(struct arena *a, size_t n) {
-  if (n > SIZE_MAX / 2) need_memory(NULL, n);
+  if (n > SIZE_MAX / 2) arena_must(NULL, n);
   n = (n + 15) & ~(size_t)15;
   if (!a->last || a->last->size - a->used < n) add_chunk(a, n);
   void *p = a->last->bytes + a->used;
@@ -136,8 +136,8 @@ void *table_grow(void *at, size_t *cap, size_t need, size_t row_bytes) {
   if (rows < TABLE_MIN_BYTES / row_bytes) rows = TABLE_MIN_BYTES / row_bytes;
   if (rows < need) rows = need;
   size_t bytes;
-  if (__builtin_mul_overflow(rows, row_bytes, &bytes)) need_memory(NULL, SIZE_MAX);
-  void *grown = need_memory(realloc(at, bytes), bytes);
+  if (__builtin_mul_overflow(rows, row_bytes, &bytes)) arena_must(NULL, SIZE_MAX);
+  void *grown = arena_must(realloc(at, bytes), bytes);
   hold((rows - *cap) * row_bytes);
   *cap = rows;
   return grown;

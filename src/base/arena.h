@@ -33,5 +33,8 @@ uint64_t arena_peak_bytes(void);
 // Called, if set, when `bytes` more cannot be had; must not return. The default prints nothing and
 // aborts; `tools` sets one that tells the user.
 void arena_on_exhausted(void (*hook)(size_t bytes));
+// For memory from elsewhere that nothing goes on without: gives back `at`, or calls the hook if it is
+// NULL.
+void *arena_must(void *at, size_t bytes);
 
 #endif

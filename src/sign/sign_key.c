@@ -9,6 +9,7 @@
 // Signatures are not the same from one call to the next: ECDSA takes a random number for each.
 #include "sign_key.h"
 
+#include "arena.h"
 #include "digest.h"
 
 #include <openssl/bio.h>
@@ -166,8 +167,7 @@ int sign_key_parse(struct sign_key **out, struct span pem, enum sign_key_half ha
     EVP_PKEY_free(pkey);
     return unusable(err, shown, "is a key of another kind or curve", wanted(half));
   }
-  struct sign_key *k = calloc(1, sizeof *k);
-  must(k != NULL);
+  struct sign_key *k = arena_must(calloc(1, sizeof *k), sizeof *k);
   *k = (struct sign_key){.pkey = pkey, .curve = curve};
   name_key(k);
   *out = k;

@@ -9,6 +9,7 @@
 // the same with any number of workers, if not the same write.
 #include "io_fault_engine.h"
 
+#include "fault_counts.h"
 #include "io_engines.h"
 
 #include <assert.h>
@@ -98,6 +99,7 @@ static bool parse_spec(const char *spec) {
   if (strlen(spec) >= sizeof copy) return false;
   strcpy(copy, spec);
   n_rules = 0;
+  if (!*spec) return true; // counts only
   char *rest = copy;
   for (char *text; (text = strsep(&rest, ","));) {
     struct rule r = {0};
@@ -298,9 +300,15 @@ bool io_fault_arm(const char *spec) {
 
 __attribute__((constructor)) static void arm_as_told(void) {
   const char *spec = getenv("WEIR_FAULT_IO");
+  if (!spec && fault_counts_wanted()) spec = "";
   if (!spec || io_fault_arm(spec)) return;
   fprintf(stderr, "WEIR_FAULT_IO: cannot read '%s'\n", spec);
   exit(70);
+}
+
+__attribute__((destructor)) static void tell(void) {
+  for (int i = 0; i < FAULT_OPS; i++)
+    fault_counts_tell(op_names[i], atomic_load(&counted[i]));
 }
 
 void io_fault_disarm(void) {

@@ -312,8 +312,7 @@ static int open_all(struct sources *s, const char *onnx_path, struct err *err) {
 
 int sources_open(struct sources **out, const char *onnx_path, const struct sources_options *options,
                  struct err *err) {
-  struct sources *s = calloc(1, sizeof *s);
-  if (!s) abort();
+  struct sources *s = arena_must(calloc(1, sizeof *s), sizeof *s);
   s->folder_fd = -1;
   s->oldest = s->newest = NO_ID;
   pthread_mutex_init(&s->lock, NULL);

@@ -16,6 +16,8 @@
 // the future or the past. They are stepped over with a stack of field numbers.
 #include "wire.h"
 
+#include "arena.h"
+
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -27,9 +29,8 @@ void wire_open(struct wire *w, struct sources *s) {
   *w = (struct wire){.sources = s,
                      .name = sources_given(s),
                      .size = sources_size(s, 0),
-                     .buf = malloc(WIRE_WINDOW),
+                     .buf = arena_must(malloc(WIRE_WINDOW), WIRE_WINDOW),
                      .ask = ASK_FIRST};
-  if (!w->buf) abort();
 }
 
 void wire_open_memory(struct wire *w, struct span bytes, const char *name) {
