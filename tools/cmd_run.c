@@ -44,8 +44,11 @@ int cmd_run(const struct cli_args *args, struct err *err) {
                          cli_flag(args, OPT_REPEAT), err);
   if (rc == 0 && pj.pipeline.n_steps == cli_given(args, OPT_INPUTS_ARE_CONSTANT)) {
     const char *nothing = pj.pipeline.nothing;
-    err_fill(err, ERR_USAGE, "%s",
-             nothing ? nothing : "'weir run' needs --pass, --config or --rules");
+    if (nothing)
+      err_fill(err, ERR_USAGE, "%s", nothing);
+    else
+      err_fill(err, ERR_USAGE, "'weir %s' needs --pass, --config or --rules",
+               cli_command_row(args->command)->name);
     rc = err_hint(err, nothing ? "--pass names them too; 'weir passes' lists the passes"
                                : "'weir passes' lists the passes");
   }

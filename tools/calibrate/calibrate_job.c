@@ -177,25 +177,50 @@ static const char *request(struct calibrate_job *j) {
   return text;
 }
 
-static int check_place(struct calibrate_job *j, const char *path, struct err *err) {
+// *there: it is, and is not to be replaced.
+static int check_place(struct calibrate_job *j, const char *path, bool *there, struct err *err) {
   struct stat at;
+  *there = false;
   if (stat(path, &at)) return 0;
   if (S_ISDIR(at.st_mode)) return err_set(err, ERR_USAGE, "'%s' is a folder", quote_path(path).s);
   if (job_reads(&j->job, &at))
     return err_set(err, ERR_USAGE, "'%s' is a file of the input", quote_path(path).s);
-  if (cli_flag(j->job.args, OPT_CALIBRATE_FORCE)) return 0;
+  *there = !cli_flag(j->job.args, OPT_CALIBRATE_FORCE);
+  return 0;
+}
+
+static int refuse_existing(const char *path, struct err *err) {
   err_set(err, ERR_USAGE, "'%s' exists", quote_path(path).s);
   return err_because(err, REASON_EXISTS);
 }
 
+static int check_companion(struct calibrate_job *j, const char *path, struct err *err) {
+  bool there;
+  if (check_place(j, path, &there, err)) return -1;
+  if (there && !j->companion) j->companion = path;
+  return 0;
+}
+
 static int check_output(struct calibrate_job *j, struct err *err) {
+  bool there;
   if (j->cache && strcmp(j->cache, j->out) == 0)
     return err_set(err, ERR_USAGE, "-o and --cache name the same file '%s'", quote_path(j->out).s);
-  if (check_place(j, j->out, err)) return -1;
-  if (j->cache && check_place(j, j->cache, err)) return -1;
+  if (check_place(j, j->out, &there, err)) return -1;
+  if (there) return refuse_existing(j->out, err);
+  if (j->cache && check_companion(j, j->cache, err)) return -1;
   return j->c.options.statistics == CALIBRATE_GRAM
-             ? check_place(j, ranges_data_path(j->out, &j->c.arena), err)
+             ? check_companion(j, ranges_data_path(j->out, &j->c.arena), err)
              : 0;
+}
+
+// A file of the staging folder, from when all is found until it has its place: companions that are there are this run's own.
+#define PLACING "placing"
+
+static int check_companions(struct calibrate_job *j, struct err *err) {
+  struct stat at;
+  if (!j->companion) return 0;
+  if (j->resumed && fstatat(j->c.kept, PLACING, &at, AT_SYMLINK_NOFOLLOW) == 0) return 0;
+  return refuse_existing(j->companion, err);
 }
 
 static const char *folder_of(const char *path, struct arena *a) {
@@ -302,6 +327,9 @@ static int write_text(struct calibrate_job *j, const char *path, ranges_writer w
 
 // RANGES comes last: where it is, all of it is there.
 static int write_ranges(struct calibrate_job *j, struct err *err) {
+  if (fs_put_file(j->c.kept, PLACING, (struct span){0}, err) ||
+      fs_sync_folder(j->c.kept, "the staging folder", err))
+    return -1;
   if (j->ranges.data_bytes > 0 && move_data(j, err)) return -1;
   if (j->cache && write_text(j, j->cache, ranges_write_cache, err)) return -1;
   return write_text(j, j->out, ranges_write, err);
@@ -378,7 +406,7 @@ int calibrate_job_run(struct calibrate_job *j, const struct cli_args *args, stru
   j->runtime.scratch = j->scratch.path;
   j->runtime.mapped = is_mapped(j->c.m);
   if (runtime_open(&j->c.runtime, &j->runtime, err) || open_samples(j, err) ||
-      open_staging(j, err) || open_model(j, err))
+      open_staging(j, err) || check_companions(j, err) || open_model(j, err))
     return -1;
   return measure(j, err);
 }

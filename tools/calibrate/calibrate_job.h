@@ -16,6 +16,7 @@ struct calibrate_job {
   struct ranges ranges;
   const char *out;   // RANGES
   const char *cache; // of onnxruntime; NULL: none is written
+  const char *companion; // one that is there, and RANGES is not; or NULL
   struct scratch scratch;
   uint64_t made_bytes;
   bool resumed;

@@ -10,7 +10,8 @@ int cmd_calibrate(const struct cli_args *args, struct err *err) {
   else if (rc == 0 && !cli_flag(args, OPT_QUIET))
     calibrate_tell(&j);
   // What another run can go on from; samples that do not fit will be others then.
-  calibrate_job_close(
-      &j, rc != 0 && (err->kind == ERR_RETRY || err->kind == ERR_IO || err->kind == ERR_NOSPACE));
+  const bool goes_on = err->kind == ERR_RETRY || err->kind == ERR_IO || err->kind == ERR_NOSPACE ||
+                       (j.companion && j.resumed);
+  calibrate_job_close(&j, rc != 0 && goes_on);
   return rc;
 }

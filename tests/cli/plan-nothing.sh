@@ -1,0 +1,1 @@
+weir plan in.onnx out.onnx
