@@ -99,7 +99,6 @@ static bool parse_spec(const char *spec) {
   if (strlen(spec) >= sizeof copy) return false;
   strcpy(copy, spec);
   n_rules = 0;
-  if (!*spec) return true; // counts only
   char *rest = copy;
   for (char *text; (text = strsep(&rest, ","));) {
     struct rule r = {0};
@@ -287,20 +286,24 @@ static void make_rows(void) {
   }
 }
 
-bool io_fault_arm(const char *spec) {
-  io_fault_disarm();
-  if (!parse_spec(spec)) return false;
+static void begin(void) {
   make_rows();
   for (int i = 0; i < FAULT_OPS; i++)
     atomic_store(&counted[i], 0);
   atomic_store(&injected, 0);
   io_engine_wrap(wrap);
+}
+
+bool io_fault_arm(const char *spec) {
+  io_fault_disarm();
+  if (!parse_spec(spec)) return false;
+  begin();
   return true;
 }
 
 __attribute__((constructor)) static void arm_as_told(void) {
   const char *spec = getenv("WEIR_FAULT_IO");
-  if (!spec && fault_counts_wanted()) spec = "";
+  if (!spec && fault_counts_wanted()) begin(); // counts only
   if (!spec || io_fault_arm(spec)) return;
   fprintf(stderr, "WEIR_FAULT_IO: cannot read '%s'\n", spec);
   exit(70);

@@ -19,7 +19,7 @@
 //          eof                          says 0 (read: the file ended; write: nothing was taken)
 //          kill                         half of the bytes are moved, then SIGKILL
 //
-// weir-fault takes such a spec from WEIR_FAULT_IO. An empty one spoils nothing and counts.
+// weir-fault takes such a spec from WEIR_FAULT_IO, and tells the counts by WEIR_FAULT_COUNTS (fault_counts.h).
 //
 // False if the spec is malformed (nothing is armed then). Not while another thread opens queues.
 bool io_fault_arm(const char *spec);
