@@ -10,6 +10,7 @@
 // alone goes through libcrypto.
 #include "reread.h"
 
+#include "arena.h"
 #include "lanes.h"
 #include "threads.h"
 
@@ -49,7 +50,8 @@ int reread_failed(const char *name, uint64_t at, int why, struct err *err) {
 
 // ---- many ----
 
-enum { TICK_MS = 50 };
+// Buffers of a worker: all together within the second level of its cache.
+enum { TICK_MS = 50, PIECE_BYTES = 128 << 10 };
 
 struct team {
   struct reread_known *rows;
@@ -60,18 +62,21 @@ struct team {
   uint64_t done, total, told_ms;
 };
 
-// The row of a lane.
+// A row that is being hashed, in a lane.
 struct reading {
   uint32_t row;
   int fd;
-  uint64_t at; // in the row
+  uint64_t at;      // in the row
+  uint8_t *buf;     // PIECE_BYTES
+  struct span left; // of what was read, to be hashed
+  struct lane lane;
 };
 
 struct hand { // one worker's
   struct team *t;
-  size_t width;
-  struct lanes lanes;
-  struct reading reading[LANES_MAX]; // as the lanes lie
+  size_t width, n;
+  struct reading *reading[LANES_MAX]; // the first n: each has a row
+  struct reading room[LANES_MAX];
   struct digest *sha;
 };
 
@@ -112,31 +117,35 @@ static void finish(struct team *t, const struct reading *r, const uint8_t *sum, 
   pthread_mutex_unlock(&t->mu);
 }
 
-// The next bytes of a row; 0 as read_piece.
-static size_t read_on(struct team *t, struct reading *r, uint8_t *buf, size_t n) {
+// The next bytes of a row; false as read_piece.
+static bool read_on(struct team *t, struct reading *r) {
   const struct reread_known *row = &t->rows[r->row];
-  const size_t got =
-      read_piece(r->fd, buf, (size_t)min_u64(n, row->len - r->at), row->off + r->at);
+  const size_t got = read_piece(r->fd, r->buf, (size_t)min_u64(PIECE_BYTES, row->len - r->at),
+                                row->off + r->at);
+  r->left = span_of(r->buf, got);
   r->at += got;
   advance(t, got);
-  return got;
+  return got > 0;
+}
+
+static bool has_ended(const struct team *t, const struct reading *r) {
+  return r->at == t->rows[r->row].len;
 }
 
 static void compare_alone(struct hand *h, struct reading *r) {
   struct team *t = h->t;
-  uint8_t sum[DIGEST_BYTES], *buf = h->lanes.lane[0].bytes;
+  uint8_t sum[DIGEST_BYTES];
   digest_start(h->sha);
-  while (r->at < t->rows[r->row].len) {
+  while (!has_ended(t, r)) {
     if (!not_stopped(t)) {
       close_row(t, r->fd);
       return;
     }
-    const size_t got = read_on(t, r, buf, LANE_BYTES);
-    if (got == 0) {
+    if (!read_on(t, r)) {
       finish(t, r, NULL, errno);
       return;
     }
-    digest_add(h->sha, buf, got);
+    digest_add(h->sha, r->left.at, r->left.n);
   }
   digest_end(h->sha, sum);
   finish(t, r, sum, 0);
@@ -150,69 +159,71 @@ static size_t fair_share(const struct hand *h) {
 
 static void take_rows(struct hand *h) {
   struct team *t = h->t;
-  for (size_t share; h->lanes.n < (share = fair_share(h)) && t->next < t->n && not_stopped(t);) {
-    struct reading r = {.row = t->next++};
-    if (r.row >= t->n) return;
-    r.fd = open_row(t, r.row);
-    if (r.fd < 0) {
-      finish(t, &r, NULL, t->work->open ? errno : EBADF);
+  for (size_t share; h->n < (share = fair_share(h)) && t->next < t->n && not_stopped(t);) {
+    const uint32_t row = t->next++;
+    if (row >= t->n) return;
+    struct reading *r = h->reading[h->n];
+    *r = (struct reading){.row = row, .fd = open_row(t, row), .buf = r->buf};
+    if (r->fd < 0) {
+      finish(t, r, NULL, t->work->open ? errno : EBADF);
     } else if (share == 1) {
-      compare_alone(h, &r);
+      compare_alone(h, r);
     } else {
-      h->reading[h->lanes.n] = r;
-      lanes_add(&h->lanes);
+      lane_start(&r->lane);
+      h->n++;
     }
   }
 }
 
-// The lane goes, and the last one takes its place: so lanes are looked at from the last to the first.
+// The row is done with, and the last one takes its place: so they are looked at from the last to the first.
 static void let_go(struct hand *h, size_t i, const uint8_t *sum, int why) {
-  const struct reading r = h->reading[i];
-  h->reading[i] = h->reading[h->lanes.n];
-  finish(h->t, &r, sum, why);
+  struct reading *r = h->reading[i];
+  h->reading[i] = h->reading[--h->n];
+  h->reading[h->n] = r;
+  finish(h->t, r, sum, why);
 }
 
+// Each that is left has bytes to hash then.
 static void feed(struct hand *h) {
-  for (size_t i = h->lanes.n; i-- > 0;) {
-    struct lane *lane = &h->lanes.lane[i];
-    while (lane_is_hungry(lane)) {
-      size_t n;
-      uint8_t *room = lane_room(lane, &n);
-      if (h->reading[i].at == h->t->rows[h->reading[i].row].len) {
-        lane_end(lane);
-      } else if ((n = read_on(h->t, &h->reading[i], room, n)) > 0) {
-        lane_put(lane, n);
-      } else {
-        const int why = errno;
-        lanes_drop(&h->lanes, i);
-        let_go(h, i, NULL, why);
-        break;
-      }
+  uint8_t sum[DIGEST_BYTES];
+  for (size_t i = h->n; i-- > 0;) {
+    struct reading *r = h->reading[i];
+    if (r->left.n > 0) continue;
+    if (has_ended(h->t, r)) {
+      lane_end(&r->lane, sum);
+      let_go(h, i, sum, 0);
+    } else if (!read_on(h->t, r)) {
+      let_go(h, i, NULL, errno);
     }
   }
 }
 
-static void take_digests(struct hand *h) {
-  uint8_t sum[DIGEST_BYTES];
-  for (size_t i = h->lanes.n; i-- > 0;) {
-    if (!lanes_is_done(&h->lanes, i)) continue;
-    lanes_take(&h->lanes, i, sum);
-    let_go(h, i, sum, 0);
+static void hash(struct hand *h) {
+  struct lane *lanes[LANES_MAX];
+  struct span left[LANES_MAX];
+  for (size_t i = 0; i < h->n; i++) {
+    lanes[i] = &h->reading[i]->lane;
+    left[i] = h->reading[i]->left;
   }
+  if (h->n > 0) lanes_add(lanes, left, h->n);
+  for (size_t i = 0; i < h->n; i++)
+    h->reading[i]->left = left[i];
 }
 
-static void compare_some(void *ctx, uint32_t i) {
-  (void)i;
+static void compare_some(void *ctx, uint32_t k) {
+  (void)k;
   struct arena scratch = {0};
   struct hand h = {.t = ctx, .width = lanes_width(), .sha = digest_new()};
-  lanes_init(&h.lanes, h.width, &scratch);
-  for (take_rows(&h); h.lanes.n > 0 && not_stopped(h.t); take_rows(&h)) {
-    feed(&h);
-    lanes_hash(&h.lanes);
-    take_digests(&h);
+  for (size_t i = 0; i < h.width; i++) {
+    h.reading[i] = &h.room[i];
+    h.room[i].buf = arena_alloc(&scratch, PIECE_BYTES);
   }
-  for (size_t k = 0; k < h.lanes.n; k++)
-    close_row(h.t, h.reading[k].fd);
+  for (take_rows(&h); h.n > 0 && not_stopped(h.t); take_rows(&h)) {
+    feed(&h);
+    hash(&h);
+  }
+  for (size_t i = 0; i < h.n; i++)
+    close_row(h.t, h.reading[i]->fd);
   digest_free(h.sha);
   arena_free(&scratch);
 }
