@@ -21,11 +21,6 @@ enum { BYTES = 100000 };
 static uint8_t bytes[BYTES];
 static int fd;
 
-static bool counted(void *ctx) {
-  int *left = ctx;
-  return (*left)-- > 0;
-}
-
 static int set_up(void **state) {
   (void)state;
   char path[400];
@@ -43,16 +38,31 @@ static int tear_down(void **state) {
   return close(fd);
 }
 
+struct hashing {
+  int pieces;
+  struct digest *sha;
+};
+
+static bool counted(void *ctx) {
+  struct hashing *h = ctx;
+  return h->pieces-- > 0;
+}
+
+static void add(void *ctx, const uint8_t *at, size_t n) {
+  struct hashing *h = ctx;
+  digest_add(h->sha, at, n);
+}
+
 static int hash(uint64_t off, uint64_t len, int pieces, uint8_t sum[DIGEST_BYTES],
                 struct err *err) {
   uint8_t buf[4096];
-  struct digest *sha = digest_new();
+  struct hashing h = {pieces, digest_new()};
   const struct reread range = {
-      .fd = fd, .name = "x.data", .off = off, .len = len, .go_on = counted, .ctx = &pieces};
-  digest_start(sha);
-  const int r = reread_hash(&range, sha, buf, sizeof buf, err);
-  digest_end(sha, sum);
-  digest_free(sha);
+      .fd = fd, .name = "x.data", .off = off, .len = len, .add = add, .go_on = counted, .ctx = &h};
+  digest_start(h.sha);
+  const int r = reread_hash(&range, buf, sizeof buf, err);
+  digest_end(h.sha, sum);
+  digest_free(h.sha);
   return r;
 }
 
@@ -198,12 +208,9 @@ static void test_compare_tells_and_stops(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_range),
-      cmocka_unit_test(test_short_file),
-      cmocka_unit_test(test_stop),
-      cmocka_unit_test(test_compare),
-      cmocka_unit_test(test_rows),
-      cmocka_unit_test(test_compare_tells_and_stops),
+      cmocka_unit_test(test_range), cmocka_unit_test(test_short_file),
+      cmocka_unit_test(test_stop),  cmocka_unit_test(test_compare),
+      cmocka_unit_test(test_rows),  cmocka_unit_test(test_compare_tells_and_stops),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 // clang-format on
 
-enum { MIB = 1 << 20, WORKERS_MAX = 9, RANGES_MAX = 4096 };
+enum { MIB = 1 << 20, WORKERS_MAX = 9, LINES_MAX = 3, RANGES_MAX = 4096 };
 
 static void free_plan(struct plan *p) {
   TABLE_FREE(p, outputs);
@@ -24,7 +24,7 @@ static void free_plan(struct plan *p) {
 static void random_plan(struct plan *p) {
   *p = (struct plan){0};
   toy_output(p, "x.data");
-  const uint64_t size = (uint64_t)(1 + chance_below(200)) * MIB;
+  const uint64_t size = (uint64_t)(1 + chance_below(600)) * MIB;
   while (p->outputs[0].size < size) {
     static const enum segment_kind kinds[] = {SEGMENT_RECIPE, SEGMENT_EXTENT, SEGMENT_ZERO};
     const uint64_t most = chance_below(2) ? 40 << 20 : 1 << 20;
@@ -45,11 +45,12 @@ struct sim {
   struct schedule *deal;
   uint8_t *skip;
   struct range made[RANGES_MAX]; // and over
-  uint32_t n_made, n_parts;
-  struct {
+  uint32_t n_made, n_parts, n_beside, lines;
+  struct sim_worker {
     enum { IDLE, MAKING, WAITING, GONE } state;
-    struct schedule_part part;
-    uint64_t pos;
+    uint32_t n; // units beside each other
+    struct schedule_part part[LINES_MAX];
+    uint64_t pos[LINES_MAX];
   } w[WORKERS_MAX];
 };
 
@@ -74,15 +75,14 @@ static void expect_fair_cut(const struct sim *s, const struct schedule_part *par
   if (x->off < part->range.off && x->kind == SEGMENT_RECIPE) assert_true(x->off + x->len >= end);
 }
 
-// Behind its own part an owner finds the others, one after the other up to the end of the unit.
-static void follow(struct sim *s, uint32_t i) {
-  const struct schedule_part *own = &s->w[i].part;
+// Behind its own part an owner finds the others, one after the other up to the end of the unit. False: it would wait.
+static bool follow(struct sim *s, const struct schedule_part *own) {
   const struct plan_unit unit = plan_unit_at(&s->p, own->unit);
   uint64_t at = own->range.off + own->range.len;
   while (at < unit.off + unit.len) {
     uint64_t end;
     struct figure_sums errors;
-    if (!is_made(s, own->unit, at)) return; // would wait
+    if (!is_made(s, own->unit, at)) return false;
     assert_true(schedule_wait(s->deal, own, at, &end, &errors));
     assert_true(end > at);
     if (errors.n) assert_int_equal(errors.rows[0].index, at); // the first time we come by
@@ -90,44 +90,70 @@ static void follow(struct sim *s, uint32_t i) {
     at = end;
   }
   assert_int_equal(at, unit.off + unit.len);
-  s->w[i].state = IDLE;
+  return true;
 }
 
-static void make_some(struct sim *s, uint32_t i) {
-  struct schedule_part *part = &s->w[i].part;
+// One of those that are not made yet goes on.
+static void make_some(struct sim *s, struct sim_worker *w) {
+  uint32_t k = chance_below(w->n), tried = 0;
+  while (w->pos[k] == UINT64_MAX && tried++ < w->n)
+    k = (k + 1) % w->n;
+  if (w->pos[k] == UINT64_MAX) {
+    w->state = WAITING;
+    return;
+  }
+  struct schedule_part *part = &w->part[k];
   uint64_t end = part->range.off + part->range.len;
-  if (s->w[i].pos < end) {
-    const uint64_t want = s->w[i].pos + 1 + chance_below(end - s->w[i].pos);
-    const uint64_t got = schedule_claim(s->deal, part, s->w[i].pos, want);
-    assert_true(got > s->w[i].pos && got <= want);
+  if (w->pos[k] < end) {
+    const uint64_t want = w->pos[k] + 1 + chance_below(end - w->pos[k]);
+    const uint64_t got = schedule_claim(s->deal, part, w->pos[k], want);
+    assert_true(got > w->pos[k] && got <= want);
     end = part->range.off + part->range.len;
     assert_true(got <= end);
-    s->w[i].pos = got;
+    w->pos[k] = got;
   }
-  if (s->w[i].pos < end) return;
+  if (w->pos[k] < end) return;
   add_made(s, part->unit, part->range.off, end);
-  s->w[i].state = part->owned ? WAITING : IDLE;
+  w->pos[k] = UINT64_MAX;
   if (part->owned) return;
   struct figure_sums errors = {0};
   figure_sums_push(&errors, 0, part->range.off, &(struct figures){.elements = 1});
   schedule_made(s->deal, part, errors, true);
+  w->state = IDLE;
+}
+
+static void begin_some(struct sim *s, uint32_t i) {
+  struct sim_worker *w = &s->w[i];
+  w->n = 1;
+  w->state = MAKING;
+  while (w->n < s->lines && schedule_beside(s->deal, i, w->n, w->part, &w->part[w->n])) {
+    assert_true(w->part[0].owned && w->part[w->n].owned);
+    assert_int_equal(w->part[w->n].range.output, w->part[0].range.output);
+    w->n++;
+    s->n_beside++;
+  }
+  for (uint32_t k = 0; k < w->n; k++)
+    w->pos[k] = w->part[k].range.off;
+  if (w->part[0].owned) return;
+  s->n_parts++;
+  expect_fair_cut(s, w->part);
 }
 
 static void turn(struct sim *s, uint32_t i) {
-  switch (s->w[i].state) {
+  struct sim_worker *w = &s->w[i];
+  switch (w->state) {
   case IDLE:
-    if (!schedule_next(s->deal, i, &s->w[i].part)) {
-      s->w[i].state = GONE;
-      return;
-    }
-    s->w[i].state = MAKING;
-    s->w[i].pos = s->w[i].part.range.off;
-    if (s->w[i].part.owned) return;
-    s->n_parts++;
-    expect_fair_cut(s, &s->w[i].part);
+    if (schedule_next(s->deal, i, w->part))
+      begin_some(s, i);
+    else
+      w->state = GONE;
     return;
-  case MAKING: make_some(s, i); return;
-  case WAITING: follow(s, i); return;
+  case MAKING: make_some(s, w); return;
+  case WAITING:
+    for (; w->n > 0 && follow(s, &w->part[w->n - 1]); w->n--) {
+    }
+    if (w->n == 0) w->state = IDLE;
+    return;
   case GONE: return;
   }
 }
@@ -155,15 +181,16 @@ static void expect_tiled(struct sim *s) {
   assert_int_equal(at, s->n_made);
 }
 
-static uint32_t simulate(uint32_t workers, bool parts) {
+static struct sim simulate(uint32_t workers, uint32_t lines, bool parts) {
   static struct sim s;
   memset(&s, 0, sizeof s);
+  s.lines = lines;
   random_plan(&s.p);
   s.skip = calloc(plan_unit_count(&s.p), 1);
   assert_non_null(s.skip);
   for (uint32_t i = 0; i < plan_unit_count(&s.p); i++)
     s.skip[i] = chance_below(5) == 0;
-  schedule_open(&s.deal, &s.p, s.skip, workers, parts);
+  schedule_open(&s.deal, &s.p, s.skip, workers, lines, parts);
   for (uint32_t gone = 0; gone < workers;) {
     turn(&s, chance_below(workers));
     gone = 0;
@@ -174,24 +201,26 @@ static uint32_t simulate(uint32_t workers, bool parts) {
   schedule_close(s.deal);
   free(s.skip);
   free_plan(&s.p);
-  return s.n_parts;
+  return s;
 }
 
 static void test_every_byte_once(void **state) {
   (void)state;
-  uint32_t parts = 0;
+  uint32_t parts = 0, beside = 0;
   for (uint32_t i = 0; i < 600; i++) {
     chance_seed = i;
-    parts += simulate(1 + i % WORKERS_MAX, true);
+    const struct sim s = simulate(1 + i % WORKERS_MAX, 1 + i / 7 % LINES_MAX, true);
+    parts += s.n_parts;
+    beside += s.n_beside;
   }
-  assert_true(parts > 600);
+  if (parts <= 600 || beside <= 60) fail_msg("%u parts, %u units beside others", parts, beside);
 }
 
 static void test_whole_units(void **state) {
   (void)state;
   for (uint32_t i = 0; i < 100; i++) {
     chance_seed = i;
-    assert_int_equal(simulate(1 + i % WORKERS_MAX, false), 0);
+    assert_int_equal(simulate(1 + i % WORKERS_MAX, 1 + i / 7 % LINES_MAX, false).n_parts, 0);
   }
 }
 
@@ -203,7 +232,7 @@ static uint64_t cut_of(struct plan *p, uint64_t claimed) {
   struct schedule_part a, b;
   struct schedule *deal;
   uint64_t cut = 0;
-  schedule_open(&deal, p, skip, 2, true);
+  schedule_open(&deal, p, skip, 2, 1, true);
   assert_true(schedule_next(deal, 0, &a) && a.owned);
   if (claimed) assert_int_equal(schedule_claim(deal, &a, 0, claimed), claimed);
   if (schedule_next(deal, 1, &b)) {
@@ -261,13 +290,43 @@ static void test_cut_of_what_goes_on(void **state) {
   const uint8_t skip[2] = {0, 1};
   struct schedule_part a, b;
   struct schedule *deal;
-  schedule_open(&deal, &p, skip, 2, true);
+  schedule_open(&deal, &p, skip, 2, 1, true);
   assert_true(schedule_next(deal, 1, &a) && a.owned && a.unit == 0);
   assert_true(schedule_next(deal, 0, &b) && !b.owned);
   assert_int_equal(b.range.off, 32 * MIB);
   assert_int_equal(b.range.len, 32 * MIB);
   schedule_close(deal);
   free_plan(&p);
+}
+
+// Neighbours of one output that are mostly copied, as many as leave the other worker as many.
+static void test_beside(void **state) {
+  (void)state;
+  static const struct {
+    struct segment segments[3];
+    uint32_t most; // of unit 0 and those beside it, of two workers
+  } cases[] = {
+      {{COPY(64 * 4)}, 2},
+      {{COPY(64 * 2)}, 1},
+      {{COPY(64 * 9)}, 3},
+      {{COPY(64), RECIPE(64), COPY(64 * 7)}, 1},
+      {{RECIPE(64), COPY(64 * 8)}, 1},
+      {{COPY(64), RECIPE(31), COPY(64 * 8)}, 3},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct plan p = plan_of(cases[i].segments, 3);
+    const uint8_t skip[16] = {0};
+    struct schedule_part part[LINES_MAX];
+    struct schedule *deal;
+    uint32_t n = 1;
+    schedule_open(&deal, &p, skip, 2, LINES_MAX, true);
+    assert_true(schedule_next(deal, 0, part) && part->unit == 0);
+    while (n < LINES_MAX && schedule_beside(deal, 0, n, part, &part[n]))
+      assert_int_equal(part[n].unit, n), n++;
+    if (n != cases[i].most) fail_msg("case %zu: %u", i, n);
+    schedule_close(deal);
+    free_plan(&p);
+  }
 }
 
 static void test_given_up(void **state) {
@@ -278,7 +337,7 @@ static void test_given_up(void **state) {
   struct schedule *deal;
   uint64_t end;
   struct figure_sums errors = {0};
-  schedule_open(&deal, &p, skip, 3, true);
+  schedule_open(&deal, &p, skip, 3, 1, true);
   assert_true(schedule_next(deal, 0, &a) && schedule_next(deal, 1, &b));
   assert_int_equal(schedule_claim(deal, &a, 0, 8 * MIB), 8 * MIB);
   assert_int_equal(schedule_claim(deal, &a, 8 * MIB, 20 * MIB), 16 * MIB); // by steps, at the end
@@ -308,6 +367,7 @@ int main(void) {
       cmocka_unit_test(test_whole_units),
       cmocka_unit_test(test_cuts),
       cmocka_unit_test(test_cut_of_what_goes_on),
+      cmocka_unit_test(test_beside),
       cmocka_unit_test(test_given_up),
       cmocka_unit_test(test_useful),
   };

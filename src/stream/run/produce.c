@@ -13,11 +13,19 @@
 // with one call into `look`, and copied out of it one by one.
 //
 // Where blocks can be shared with the source (io_clone) a long extent is cloned, and then read
-// for its hash alone. Hashing happens when a tile is sent: in the order of the output, once a byte.
+// for its hash alone. Hashing happens in the order of the output, once a byte: of a range that is made
+// alone when a tile is sent, through libcrypto. Ranges that are made beside each other take turns, a
+// piece of the grid each (a recipe at a time, which is not left half-way); what is ready to be sent
+// waits until there is something of each, and is hashed side by side:
+//
+//   range 0   [ made ▒▒▒▒│ ready │               ]      ▒ hashed and sent
+//   range 1   [ made ▒▒▒▒▒▒│ ready │             ]
+//   range 2   [ made ▒▒▒▒│ ready │               ]
 #include "produce.h"
 
 #include "arena.h"
 #include "eval.h"
+#include "lanes.h"
 #include "reread.h"
 
 #include <assert.h>
@@ -30,6 +38,30 @@ enum {
   AHEAD_BYTES = 8 << 20,
   CLAIM_BYTES = 1 << 20, // asked for at least, so that small segments do not ask one by one
   CLONE_ALIGN = 4096,
+  READY_MAX = 8,
+};
+
+// What waits to be hashed: a tile, or a view of bytes that were cloned (tile is NULL).
+struct ready {
+  struct io_tile *tile;
+  struct io_view view;
+  uint64_t off; // in the output
+  size_t n;
+  struct span left; // of it, to be hashed
+};
+
+// A range in the making.
+struct line {
+  struct plan_unit range;
+  uint64_t pos;     // next byte of the output
+  uint64_t claimed; // up to here nobody else makes it
+  uint64_t cloned;  // up to here the long extent at `pos` is there already
+  uint64_t advised; // up to here the system was told that it is wanted
+  struct figure_sums errors;
+  // Beside others:
+  struct lane lane;
+  struct ready ready[READY_MAX];
+  uint32_t n_ready;
 };
 
 struct produce {
@@ -46,9 +78,9 @@ struct produce {
   uint64_t tile_off;    // its place in the output
   size_t tile_n;
 
-  struct plan_unit range; // what is being made
-  uint64_t pos;           // next byte of the output
-  uint64_t claimed;       // up to here nobody else makes it
+  struct line lines[PRODUCE_LINES_MAX], *now; // whose turn it is
+  uint32_t n_lines;
+  uint32_t n_ready, ready_most; // of all lines
   int fd;
   bool hashed;
   bool stopped;
@@ -58,7 +90,6 @@ struct produce {
 
   uint32_t segment; // being made
   struct eval_watcher watcher;
-  struct figure_sums errors;
 
   uint64_t bytes_written, bytes_cloned;
 };
@@ -66,11 +97,11 @@ struct produce {
 // Figures of one leaf of what the current segment makes.
 static void add_leaf(void *ctx, uint64_t leaf, const struct figures *f) {
   struct produce *w = ctx;
-  figure_sums_push(&w->errors, w->segment, leaf, f);
+  figure_sums_push(&w->now->errors, w->segment, leaf, f);
 }
 
 static int went_on(struct produce *w, uint64_t off, size_t n) {
-  if (!w->o.go_on || w->o.go_on(w->o.ctx, w->range.output, off, n)) return 0;
+  if (!w->o.go_on || w->o.go_on(w->o.ctx, w->now->range.output, off, n)) return 0;
   w->stopped = true;
   return -1;
 }
@@ -78,7 +109,7 @@ static int went_on(struct produce *w, uint64_t off, size_t n) {
 // From within the evaluation of bytes that are not there yet.
 static bool goes_on(void *ctx) {
   struct produce *w = ctx;
-  return went_on(w, w->pos, 0) == 0;
+  return went_on(w, w->now->pos, 0) == 0;
 }
 
 static void looked(void *ctx, uint32_t of, uint64_t bytes) {
@@ -95,6 +126,8 @@ int produce_open(struct produce **out, const struct plan *p, struct sources *s,
   w->tile_bytes = options->io.tile_bytes;
   w->look = arena_alloc(&arena, LOOK_BYTES);
   w->sha = digest_new();
+  w->now = w->lines;
+  w->ready_most = (uint32_t)min_u64(options->io.tiles / 2, READY_MAX - 1);
   w->arena = arena;
   *out = w;
   if (io_open(&w->io, &options->io, s, err) == 0 &&
@@ -118,7 +151,8 @@ void produce_close(struct produce *w) {
   if (w->ev) eval_close(w->ev);
   if (w->io) io_close(w->io);
   digest_free(w->sha);
-  figure_sums_free(&w->errors);
+  for (uint32_t i = 0; i < PRODUCE_LINES_MAX; i++)
+    figure_sums_free(&w->lines[i].errors);
   struct arena arena = w->arena; // it holds w itself
   arena_free(&arena);
 }
@@ -130,10 +164,67 @@ struct produce_counts produce_counts(const struct produce *w) {
                                  .ring_lost = io_ring_lost(w->io)};
 }
 
+// ---- what is ready ----
+
+// The first of the line's is hashed: it goes where it is to go.
+static int let_go(struct produce *w, struct line *l, struct err *err) {
+  struct ready r = l->ready[0];
+  l->n_ready--;
+  w->n_ready--;
+  memmove(l->ready, l->ready + 1, l->n_ready * sizeof *l->ready);
+  if (!r.tile) return io_view_done(w->io, &r.view, err);
+  io_tile_write(w->io, r.tile, w->fd, r.off, r.n);
+  return 0;
+}
+
+// Hashes the first of each line as far as the shortest goes.
+static int hash_ready(struct produce *w, struct err *err) {
+  struct line *of[PRODUCE_LINES_MAX];
+  struct lane *lanes[PRODUCE_LINES_MAX];
+  struct span left[PRODUCE_LINES_MAX];
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < w->n_lines; i++) {
+    struct line *l = &w->lines[i];
+    if (l->n_ready == 0) continue;
+    of[n] = l;
+    lanes[n] = &l->lane;
+    left[n++] = l->ready[0].left;
+  }
+  if (n == 0) return 0;
+  lanes_add(lanes, left, n);
+  for (uint32_t i = 0; i < n; i++) {
+    of[i]->ready[0].left = left[i];
+    if (left[i].n == 0 && let_go(w, of[i], err)) return -1;
+  }
+  return 0;
+}
+
+static int add_ready(struct produce *w, struct ready r, struct err *err) {
+  struct line *l = w->now;
+  l->ready[l->n_ready++] = r;
+  w->n_ready++;
+  while (w->n_ready > w->ready_most)
+    if (hash_ready(w, err)) return -1;
+  return 0;
+}
+
+static void drop_ready(struct produce *w) {
+  struct err ignored = {0};
+  for (struct line *l = w->lines; l < w->lines + w->n_lines; l++)
+    for (; l->n_ready > 0; l->n_ready--) {
+      struct ready *r = &l->ready[l->n_ready - 1];
+      if (r->tile)
+        io_tile_drop(w->io, r->tile);
+      else
+        (void)io_view_done(w->io, &r->view, &ignored);
+    }
+  w->n_ready = 0;
+}
+
 // ---- tiles ----
 
-static uint64_t range_end(const struct produce *w) {
-  return w->range.off + w->range.len;
+static uint64_t range_end(const struct line *l) {
+  return l->range.off + l->range.len;
 }
 
 // Bytes from `pos` to the end of its tile on the output's grid.
@@ -143,7 +234,7 @@ static size_t to_grid(const struct produce *w, uint64_t pos) {
 
 static int take_tile(struct produce *w, struct err *err) {
   w->tile = io_tile_get(w->io);
-  w->tile_off = w->pos;
+  w->tile_off = w->now->pos;
   w->tile_n = 0;
   if (w->tile) return 0;
   const int bad = io_drain(w->io, err);
@@ -151,17 +242,22 @@ static int take_tile(struct produce *w, struct err *err) {
   return bad;
 }
 
-static int send_tile(struct produce *w, const uint8_t *data, size_t n) {
-  if (w->hashed) digest_add(w->sha, data, n);
+static int send_tile(struct produce *w, const uint8_t *data, size_t n, struct err *err) {
   struct io_tile *tile = w->tile;
   w->tile = NULL;
-  io_tile_write(w->io, tile, w->fd, w->tile_off, n);
   w->bytes_written += n;
+  if (w->n_lines > 1) {
+    const struct ready r = {.tile = tile, .off = w->tile_off, .n = n, .left = span_of(data, n)};
+    if (add_ready(w, r, err)) return -1;
+  } else {
+    if (w->hashed) digest_add(w->sha, data, n);
+    io_tile_write(w->io, tile, w->fd, w->tile_off, n);
+  }
   return went_on(w, w->tile_off, n);
 }
 
-static int flush_tile(struct produce *w) {
-  return w->tile ? send_tile(w, w->tile->buf, w->tile_n) : 0;
+static int flush_tile(struct produce *w, struct err *err) {
+  return w->tile ? send_tile(w, w->tile->buf, w->tile_n, err) : 0;
 }
 
 // ---- gathering ----
@@ -169,11 +265,11 @@ static int flush_tile(struct produce *w) {
 // How far it pays to read from `at` on: over the extents that the coming segments want, as long as
 // they lie close together in the same file.
 static uint64_t look_length(const struct produce *w, uint32_t segment, const struct extent *at) {
-  const struct plan_output *out = &w->p->outputs[w->range.output];
+  const struct plan_output *out = &w->p->outputs[w->now->range.output];
   uint64_t end = at->off + at->len;
   for (uint32_t i = segment + 1; i < out->first_segment + out->n_segments; i++) {
     const struct segment *s = &w->p->segments[i];
-    if (s->off >= range_end(w)) break;
+    if (s->off >= range_end(w->now)) break;
     if (s->kind != SEGMENT_EXTENT) continue;
     if (s->ref != at->file || s->at < end || s->at - end > LOOK_GAP) break;
     if (s->at + s->len - at->off > LOOK_BYTES) break;
@@ -214,58 +310,71 @@ static int fill(struct produce *w, uint32_t segment, uint64_t from, uint8_t *to,
 
 static int gather(struct produce *w, uint32_t segment, uint64_t len, struct err *err) {
   const uint64_t start = w->p->segments[segment].off;
+  struct line *l = w->now;
   while (len > 0) {
     if (!w->tile && take_tile(w, err)) return -1;
-    const size_t n = (size_t)min_u64(len, to_grid(w, w->pos));
-    if (fill(w, segment, w->pos - start, w->tile->buf + w->tile_n, n, err)) return -1;
+    const size_t n = (size_t)min_u64(len, to_grid(w, l->pos));
+    if (fill(w, segment, l->pos - start, w->tile->buf + w->tile_n, n, err)) return -1;
     w->tile_n += n;
-    w->pos += n;
+    l->pos += n;
     len -= n;
-    if (w->pos % w->tile_bytes == 0 && flush_tile(w)) return -1;
+    if (l->pos % w->tile_bytes == 0 && flush_tile(w, err)) return -1;
   }
   return 0;
 }
 
 // ---- long extents ----
 
-// The next n bytes, which are cloned, or else are a tile that is a window of the source.
-static int put_extent(struct produce *w, uint32_t file, uint64_t off, size_t n, bool cloned,
-                      struct err *err) {
-  struct io_view view;
-  if (!cloned) {
-    if (take_tile(w, err) || io_tile_view(w->io, w->tile, file, off, n, err)) return -1;
-    return send_tile(w, w->tile->data, n);
-  }
-  if (w->hashed) {
-    if (io_view(w->io, file, off, n, &view, err)) return -1;
-    digest_add(w->sha, view.at, n);
-    if (io_view_done(w->io, &view, err)) return -1;
-  }
+// The next n bytes, which are cloned already: they are read to be hashed.
+static int put_cloned(struct produce *w, uint32_t file, uint64_t off, size_t n, struct err *err) {
+  struct ready r = {.off = w->now->pos, .n = n};
   w->bytes_cloned += n;
-  return went_on(w, w->pos, n);
+  if (!w->hashed) return went_on(w, r.off, n);
+  if (io_view(w->io, file, off, n, &r.view, err)) return -1;
+  r.left = span_of(r.view.at, n);
+  if (w->n_lines > 1) {
+    if (add_ready(w, r, err)) return -1;
+  } else {
+    digest_add(w->sha, r.view.at, n);
+    if (io_view_done(w->io, &r.view, err)) return -1;
+  }
+  return went_on(w, r.off, n);
 }
 
-static int put_long_extent(struct produce *w, uint32_t segment, uint64_t len, struct err *err) {
+// The next n bytes, a tile that is a window of the source.
+static int put_window(struct produce *w, uint32_t file, uint64_t off, size_t n, struct err *err) {
+  if (take_tile(w, err) || io_tile_view(w->io, w->tile, file, off, n, err)) return -1;
+  return send_tile(w, w->tile->data, n, err);
+}
+
+static void advise(struct produce *w, uint32_t file, uint64_t shift, uint64_t to) {
+  struct line *l = w->now;
+  const uint64_t from = max_u64(l->pos, l->advised);
+  if (from >= to) return;
+  io_will_need(w->io, file, from + shift, to - from);
+  l->advised = to;
+}
+
+// `len` bytes of it are ours to make; it is left at `until`.
+static int put_long_extent(struct produce *w, uint32_t segment, uint64_t len, uint64_t until,
+                           struct err *err) {
   const struct segment *s = &w->p->segments[segment];
   const uint64_t shift = s->at - s->off; // source offset less output offset, modulo 2^64
-  if ((shift & (CLONE_ALIGN - 1)) == 0) {
-    const uint64_t head = round_up(w->pos, CLONE_ALIGN) - w->pos;
-    if (gather(w, segment, head, err)) return -1;
-    len -= head;
-  }
-  if (flush_tile(w)) return -1;
-  const uint64_t end = w->pos + len;
-  uint64_t cloned = w->pos;
-  if (w->fd >= 0) cloned += io_clone(w->io, s->ref, w->pos + shift, w->fd, w->pos, len);
-  io_will_need(w->io, s->ref, w->pos + shift, min_u64(len, AHEAD_BYTES));
-  while (w->pos < end) {
-    const uint64_t stop = w->pos < cloned ? cloned : end;
-    const size_t n = (size_t)min_u64(stop - w->pos, to_grid(w, w->pos));
-    if (end - w->pos > AHEAD_BYTES)
-      io_will_need(w->io, s->ref, w->pos + shift + AHEAD_BYTES,
-                   min_u64(n, end - w->pos - AHEAD_BYTES));
-    if (put_extent(w, s->ref, w->pos + shift, n, w->pos < cloned, err)) return -1;
-    w->pos += n;
+  struct line *l = w->now;
+  const uint64_t end = l->pos + len;
+  if ((shift & (CLONE_ALIGN - 1)) == 0 &&
+      gather(w, segment, round_up(l->pos, CLONE_ALIGN) - l->pos, err))
+    return -1;
+  if (flush_tile(w, err)) return -1;
+  if (w->fd >= 0 && l->cloned <= l->pos)
+    l->cloned = l->pos + io_clone(w->io, s->ref, l->pos + shift, w->fd, l->pos, end - l->pos);
+  while (l->pos < end && l->pos < until) {
+    const bool is_cloned = l->pos < l->cloned;
+    const uint64_t stop = is_cloned ? l->cloned : end;
+    const size_t n = (size_t)min_u64(stop - l->pos, to_grid(w, l->pos));
+    advise(w, s->ref, shift, min_u64(end, l->pos + n + AHEAD_BYTES));
+    if ((is_cloned ? put_cloned : put_window)(w, s->ref, l->pos + shift, n, err)) return -1;
+    l->pos += n;
   }
   return 0;
 }
@@ -275,43 +384,74 @@ static int put_long_extent(struct produce *w, uint32_t segment, uint64_t len, st
 // How many bytes from `pos` on, of the `len` that are left of a segment, to make before coming back
 // here.
 static uint64_t claim(struct produce *w, uint64_t len) {
-  len = min_u64(len, range_end(w) - w->pos);
+  struct line *l = w->now;
+  len = min_u64(len, range_end(l) - l->pos);
   if (!w->o.claim || len == 0) return len;
-  if (w->pos + len > w->claimed) {
-    const uint64_t to = max_u64(w->pos + len, min_u64(w->pos + CLAIM_BYTES, range_end(w)));
+  if (l->pos + len > l->claimed) {
+    const uint64_t to = max_u64(l->pos + len, min_u64(l->pos + CLAIM_BYTES, range_end(l)));
     uint64_t end;
-    w->claimed = w->o.claim(w->o.ctx, w->pos, to, &end);
-    w->range.len = end - w->range.off;
+    l->claimed = w->o.claim(w->o.ctx, (uint32_t)(l - w->lines), l->pos, to, &end);
+    l->range.len = end - l->range.off;
   }
-  return min_u64(len, w->claimed - w->pos);
+  return min_u64(len, l->claimed - l->pos);
 }
 
-static int make_range(struct produce *w, struct err *err) {
+static int make_recipe(struct produce *w, uint32_t segment, uint64_t len, struct err *err) {
+  const struct segment *s = &w->p->segments[segment];
+  w->task = eval_begin(w->ev, s->ref, s->at + (w->now->pos - s->off), len, w->watcher);
+  if (gather(w, segment, len, err)) return -1;
+  return eval_end(w->task, err);
+}
+
+// The line's range, to the end of a tile at `until` at least, or to its own.
+static int make_range(struct produce *w, uint64_t until, struct err *err) {
   const struct plan *p = w->p;
-  uint32_t i = plan_segment_at(p, w->range.output, w->pos);
-  while (w->pos < range_end(w)) {
+  struct line *l = w->now;
+  uint32_t i = plan_segment_at(p, l->range.output, l->pos);
+  while (l->pos < range_end(l) && l->pos < until) {
     const struct segment *s = &p->segments[i];
-    assert(s->off <= w->pos && w->pos <= s->off + s->len);
-    const uint64_t len = claim(w, s->off + s->len - w->pos);
+    assert(s->off <= l->pos && l->pos <= s->off + s->len);
+    const uint64_t len = claim(w, s->off + s->len - l->pos);
+    int rc;
     w->segment = i;
     if (s->kind == SEGMENT_RECIPE)
-      w->task = eval_begin(w->ev, s->ref, s->at + (w->pos - s->off), len, w->watcher);
-    const bool is_long = s->kind == SEGMENT_EXTENT && len >= LONG_EXTENT;
-    if (is_long ? put_long_extent(w, i, len, err) : gather(w, i, len, err)) return -1;
-    if (s->kind == SEGMENT_RECIPE && eval_end(w->task, err)) return -1;
-    if (w->pos == s->off + s->len) i++;
+      rc = make_recipe(w, i, len, err);
+    else if (s->kind == SEGMENT_EXTENT && len >= LONG_EXTENT)
+      rc = put_long_extent(w, i, len, until, err);
+    else
+      rc = gather(w, i, min_u64(len, until - l->pos), err);
+    if (rc) return -1;
+    until = max_u64(until, round_up(l->pos, w->tile_bytes)); // behind a recipe
+    if (l->pos == s->off + s->len) i++;
   }
-  return flush_tile(w);
+  return flush_tile(w, err);
 }
 
-struct figure_sums produce_take_errors(struct produce *w) {
-  const struct figure_sums taken = w->errors;
-  w->errors = (struct figure_sums){0};
+static int make_beside(struct produce *w, struct err *err) {
+  bool ended;
+  do {
+    ended = true;
+    for (uint32_t i = 0; i < w->n_lines; i++) {
+      struct line *l = w->now = &w->lines[i];
+      if (l->n_ready == 0 && make_range(w, l->pos + to_grid(w, l->pos), err)) return -1;
+      ended = ended && l->pos == range_end(l);
+    }
+    if (hash_ready(w, err)) return -1;
+  } while (!ended || w->n_ready > 0);
+  return 0;
+}
+
+struct figure_sums produce_take_errors(struct produce *w, uint32_t line) {
+  const struct figure_sums taken = w->lines[line].errors;
+  w->lines[line].errors = (struct figure_sums){0};
   return taken;
 }
 
-static int blame(const struct produce *w, struct err *err) {
+// `whole`: it may be of any of the ranges.
+static int blame(const struct produce *w, bool whole, struct err *err) {
   const struct err cause = *err;
+  const struct line *first = whole ? w->lines : w->now,
+                    *last = whole ? &w->lines[w->n_lines - 1] : w->now;
   // Of what the bytes are, or cannot become; not of how they are read and written.
   const bool of_weight = cause.kind == ERR_MODEL || cause.kind == ERR_FAIL;
   const char *tensor = of_weight ? plan_segment_weight(w->p, w->segment) : NULL;
@@ -320,55 +460,84 @@ static int blame(const struct produce *w, struct err *err) {
     err_fill(err, cause.kind, "tensor '%s': %s", quote_str(tensor).s, cause.msg);
   else
     err_fill(err, cause.kind, "output '%s', bytes %lu..%lu: %s",
-             quote_str(w->p->outputs[w->range.output].name).s, w->range.off, range_end(w),
-             cause.msg);
+             quote_str(w->p->outputs[first->range.output].name).s, first->range.off,
+             range_end(last), cause.msg);
   err_fill_hint_of(err, &cause);
   return -1;
 }
 
-int produce_part(struct produce *w, const struct plan_unit *range, int fd, bool hashed,
-                 struct err *err) {
-  w->range = *range;
-  w->pos = w->claimed = range->off;
+static void start(struct line *l, const struct plan_unit *range) {
+  figure_sums_free(&l->errors);
+  *l = (struct line){.range = *range, .pos = range->off, .claimed = range->off};
+  lane_start(&l->lane);
+}
+
+uint32_t produce_lines(const struct produce_options *o) {
+  const uint64_t width = min_u64(lanes_width(), PRODUCE_LINES_MAX);
+  return (uint32_t)max_u64(min_u64(width, o->io.tiles / 2), 1);
+}
+
+int produce_parts(struct produce *w, const struct plan_unit ranges[], uint32_t n, int fd,
+                  bool hashed, struct err *err) {
+  assert(n > 0 && n <= produce_lines(&w->o) && (n == 1 || hashed));
   w->fd = fd;
   w->hashed = hashed;
   w->stopped = false;
-  figure_sums_free(&w->errors);
+  w->n_lines = n;
+  for (uint32_t i = 0; i < n; i++)
+    start(&w->lines[i], &ranges[i]);
+  w->now = w->lines;
   digest_start(w->sha);
-  int bad = make_range(w, err);
+  int bad = n == 1 ? make_range(w, UINT64_MAX, err) : make_beside(w, err);
   if (w->tile) io_tile_drop(w->io, w->tile);
   w->tile = NULL;
+  drop_ready(w);
   // What is in flight reads our tiles: it is waited for whatever happened.
   struct err write_failed = {0};
-  if (io_drain(w->io, &write_failed) && !bad) {
+  const bool lost = io_drain(w->io, &write_failed) && !bad;
+  if (lost) {
     *err = write_failed;
     bad = -1;
   }
   if (bad && w->stopped) return 1;
-  return bad ? blame(w, err) : 0;
+  return bad ? blame(w, lost, err) : 0;
 }
 
-int produce_follow(struct produce *w, uint64_t len, const struct figure_sums *errors,
+static void add_reread(void *ctx, const uint8_t *bytes, size_t n) {
+  struct produce *w = ctx;
+  struct lane *lane = &w->now->lane;
+  struct span from = span_of(bytes, n);
+  if (w->n_lines == 1) digest_add(w->sha, bytes, n);
+  while (w->n_lines > 1 && from.n > 0)
+    lanes_add(&lane, &from, 1);
+}
+
+int produce_follow(struct produce *w, uint32_t line, uint64_t len, const struct figure_sums *errors,
                    struct err *err) {
+  struct line *l = w->now = &w->lines[line];
   const struct reread range = {.fd = w->fd,
-                               .name = w->p->outputs[w->range.output].name,
-                               .off = w->pos,
+                               .name = w->p->outputs[l->range.output].name,
+                               .off = l->pos,
                                .len = len,
+                               .add = add_reread,
                                .go_on = goes_on,
                                .ctx = w};
   w->look_at.len = 0;
-  w->pos += len;
-  figure_sums_join(&w->errors, errors);
-  return reread_hash(&range, w->sha, w->look, LOOK_BYTES, err);
+  l->pos += len;
+  figure_sums_join(&l->errors, errors);
+  return reread_hash(&range, w->look, LOOK_BYTES, err);
 }
 
-void produce_digest(struct produce *w, uint8_t digest[DIGEST_BYTES]) {
-  digest_end(w->sha, digest);
+void produce_digest(struct produce *w, uint32_t line, uint8_t digest[DIGEST_BYTES]) {
+  if (w->n_lines == 1)
+    digest_end(w->sha, digest);
+  else
+    lane_end(&w->lines[line].lane, digest);
 }
 
 int produce_range(struct produce *w, const struct plan_unit *range, int fd,
                   uint8_t digest[DIGEST_BYTES], struct err *err) {
-  const int made = produce_part(w, range, fd, true, err);
-  if (made == 0) produce_digest(w, digest);
+  const int made = produce_parts(w, range, 1, fd, true, err);
+  if (made == 0) produce_digest(w, 0, digest);
   return made;
 }

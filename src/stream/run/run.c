@@ -55,8 +55,9 @@ struct run {
 struct worker {
   struct run *r;
   struct produce *produce;
-  struct schedule_part part; // being made
-  uint32_t parts;            // made for others
+  struct schedule_part part[PRODUCE_LINES_MAX]; // being made, beside each other
+  uint32_t n;
+  uint32_t parts; // made for others
 };
 
 // ---- progress ----
@@ -147,56 +148,67 @@ static void fail(struct run *r, const struct err *cause) {
   r->stopped = true;
 }
 
-static uint64_t claim(void *ctx, uint64_t from, uint64_t to, uint64_t *end) {
+static uint64_t claim(void *ctx, uint32_t line, uint64_t from, uint64_t to, uint64_t *end) {
   struct worker *w = ctx;
-  const uint64_t got = schedule_claim(w->r->schedule, &w->part, from, to);
-  *end = w->part.range.off + w->part.range.len;
+  struct schedule_part *part = &w->part[line];
+  const uint64_t got = schedule_claim(w->r->schedule, part, from, to);
+  *end = part->range.off + part->range.len;
   return got;
 }
 
-// Our own part of a unit, and what others made of it behind that. As produce_part.
-static int make_unit(struct worker *w, int fd, struct err *err) {
-  const struct schedule_part *own = &w->part;
+// Behind our own part of a unit, what others made of it. As produce_parts.
+static int finish_unit(struct worker *w, uint32_t line, struct err *err) {
+  const struct schedule_part *own = &w->part[line];
   const struct plan_unit unit = plan_unit_at(w->r->p, own->unit);
   uint8_t digest[DIGEST_BYTES];
-  int made = produce_part(w->produce, &own->range, fd, true, err);
+  int made = 0;
   uint64_t end;
   for (uint64_t at = own->range.off + own->range.len; made == 0 && at < unit.off + unit.len;
        at = end) {
     struct figure_sums errors;
     const bool there = schedule_wait(w->r->schedule, own, at, &end, &errors);
     // Whoever gave up has said why.
-    made = there ? produce_follow(w->produce, end - at, &errors, err) : 1;
+    made = there ? produce_follow(w->produce, line, end - at, &errors, err) : 1;
     figure_sums_free(&errors);
   }
   if (made != 0) return made;
-  produce_digest(w->produce, digest);
-  const struct figure_sums errors = produce_take_errors(w->produce);
+  produce_digest(w->produce, line, digest);
+  const struct figure_sums errors = produce_take_errors(w->produce, line);
   return recorder_give(w->r->recorder, own->unit, digest, errors) ? 0 : 1;
 }
 
-static void make_dealt(struct worker *w, uint32_t i) {
+// As produce_parts.
+static int make_parts(struct worker *w, struct err *err) {
+  const struct schedule_part *first = w->part;
+  const int fd =
+      !staging_writes(w->r->st) ? -1 : staging_output_fd(w->r->st, first->range.output);
+  struct plan_unit ranges[PRODUCE_LINES_MAX];
+  for (uint32_t k = 0; k < w->n; k++)
+    ranges[k] = w->part[k].range;
+  int made = produce_parts(w->produce, ranges, w->n, fd, first->owned, err);
+  for (uint32_t k = 0; k < w->n && first->owned && made == 0; k++)
+    made = finish_unit(w, k, err);
+  if (first->owned) return made;
+  w->parts++;
+  schedule_made(w->r->schedule, first, produce_take_errors(w->produce, 0), made == 0);
+  return made;
+}
+
+static void make_dealt(struct worker *w, uint32_t i, uint32_t lines) {
   struct run *r = w->r;
-  while (!r->stopped && schedule_next(r->schedule, i, &w->part)) {
-    const int fd = !staging_writes(r->st) ? -1 : staging_output_fd(r->st, w->part.range.output);
+  while (!r->stopped && schedule_next(r->schedule, i, w->part)) {
     struct err err = {0};
-    int made;
-    if (w->part.owned) {
-      made = make_unit(w, fd, &err);
-    } else {
-      made = produce_part(w->produce, &w->part.range, fd, false, &err);
-      w->parts++;
-      schedule_made(r->schedule, &w->part, produce_take_errors(w->produce), made == 0);
-    }
+    w->n = 1;
+    while (w->n < lines && schedule_beside(r->schedule, i, w->n, w->part, &w->part[w->n]))
+      w->n++;
+    const int made = make_parts(w, &err);
     if (made < 0) fail(r, &err);
     if (made != 0) r->stopped = true;
   }
 }
 
-static void work_as(void *ctx, uint32_t i) {
-  struct run *r = ctx;
-  struct worker self = {.r = r};
-  const struct produce_options options = {
+static struct produce_options options_of(const struct run *r) {
+  return (struct produce_options){
       .io = {.mode = r->o->mode,
              .tiles = r->split.tiles,
              .tile_bytes = r->split.tile_bytes,
@@ -207,14 +219,20 @@ static void work_as(void *ctx, uint32_t i) {
       .go_on = go_on,
       .looked = looked,
       .claim = claim,
-      .ctx = &self,
   };
+}
+
+static void work_as(void *ctx, uint32_t i) {
+  struct run *r = ctx;
+  struct worker self = {.r = r};
+  struct produce_options options = options_of(r);
+  options.ctx = &self;
   struct err err = {0};
   if (produce_open(&self.produce, r->p, r->sources, &options, &err)) {
     fail(r, &err);
     return;
   }
-  make_dealt(&self, i);
+  make_dealt(&self, i, produce_lines(&options));
   const struct produce_counts counts = produce_counts(self.produce);
   produce_close(self.produce);
   pthread_mutex_lock(&r->mu);
@@ -408,9 +426,11 @@ int run_plan(const struct plan *p, struct sources *s, struct staging *st,
     if (cache) r.cache = eval_cache_open((size_t)cache, file);
     pthread_mutex_init(&r.mu, NULL);
     order_tensors(&r, &arena);
-    schedule_open(&r.schedule, p, r.skip, r.split.jobs, parts);
+    const struct produce_options each = options_of(&r);
+    const uint32_t lines = produce_lines(&each);
+    schedule_open(&r.schedule, p, r.skip, r.split.jobs, lines, parts);
     // As many may wait as are in the making, and one: what a stop leaves to be synced stays small.
-    recorder_open(&r.recorder, p, s, st, r.split.jobs + 1);
+    recorder_open(&r.recorder, p, s, st, r.split.jobs * lines + 1);
     if (left > 0) stats->jobs = threads_run(r.split.jobs, work_as, &r);
     struct err unrecorded = {0};
     if (recorder_close(r.recorder, &unrecorded)) fail(&r, &unrecorded);

@@ -1,6 +1,9 @@
 // Units are dealt in stretches of neighbours, because what was found out about a weight in one unit
 // is wanted in the next; who has none left takes the later half of the longest stretch that is.
 //
+// Who makes units that are mostly copied takes some neighbours at a time, which it hashes side by side
+// (produce.h): as many as leave the others as much to do.
+//
 // Where no whole unit is left, the later part of one in the making is taken. Without that the last
 // ones keep one processor each while the others have nothing to do: 340 MB of codes are five units
 // and a bit, which two workers would make in the time of three, and sixteen in the time of one.
@@ -40,7 +43,7 @@ struct part {
   struct figure_sums errors;
 };
 
-// A unit in the making, a worker's own.
+// A unit in the making, one of a worker's lines.
 struct making {
   uint32_t output;
   uint32_t unit;
@@ -55,7 +58,7 @@ struct stretch {
 struct schedule {
   const struct plan *p;
   uint8_t *skip;
-  uint32_t workers;
+  uint32_t workers, lines;
   bool parts;
   struct arena arena;
 
@@ -63,20 +66,23 @@ struct schedule {
   pthread_cond_t over;
   uint32_t left; // units that nobody has begun
   struct stretch *stretches;
-  struct making *makings; // a worker's; n == 0: none
+  struct making *makings; // of each worker its lines; n == 0: none
+  uint32_t n_makings;
 };
 
 void schedule_open(struct schedule **out, const struct plan *p, const uint8_t *skip,
-                   uint32_t workers, bool parts) {
+                   uint32_t workers, uint32_t lines, bool parts) {
   struct arena arena = {0};
   struct schedule *d = arena_zalloc(&arena, sizeof *d);
   const uint32_t n = plan_unit_count(p);
   d->p = p;
   d->skip = memcpy(arena_alloc(&arena, n + 1), skip, n);
   d->workers = workers;
+  d->lines = lines;
+  d->n_makings = workers * lines;
   d->parts = parts;
   d->stretches = arena_alloc(&arena, workers * sizeof *d->stretches);
-  d->makings = arena_zalloc(&arena, workers * sizeof *d->makings);
+  d->makings = arena_zalloc(&arena, d->n_makings * sizeof *d->makings);
   for (uint64_t i = 0; i < workers; i++)
     d->stretches[i] = (struct stretch){.next = (uint32_t)(n * i / workers),
                                        .end = (uint32_t)(n * (i + 1) / workers)};
@@ -90,7 +96,7 @@ void schedule_open(struct schedule **out, const struct plan *p, const uint8_t *s
 
 void schedule_close(struct schedule *d) {
   if (!d) return;
-  for (uint32_t i = 0; i < d->workers; i++)
+  for (uint32_t i = 0; i < d->n_makings; i++)
     for (uint32_t k = 0; k < d->makings[i].n; k++)
       figure_sums_free(&d->makings[i].parts[k].errors);
   pthread_mutex_destroy(&d->mu);
@@ -130,9 +136,9 @@ static bool next_unit(struct schedule *d, uint32_t worker, uint32_t *unit) {
   }
 }
 
-static void begin_unit(struct schedule *d, uint32_t worker, uint32_t unit,
+static void begin_unit(struct schedule *d, uint32_t making, uint32_t unit,
                        struct schedule_part *part) {
-  struct making *m = &d->makings[worker];
+  struct making *m = &d->makings[making];
   const struct plan_unit range = plan_unit_at(d->p, unit);
   for (uint32_t i = 0; i < m->n; i++)
     figure_sums_free(&m->parts[i].errors);
@@ -141,7 +147,39 @@ static void begin_unit(struct schedule *d, uint32_t worker, uint32_t unit,
   m->parts[0] = (struct part){.off = range.off, .claimed = range.off, .end = range.off + range.len};
   m->n = 1;
   d->left--;
-  *part = (struct schedule_part){.unit = unit, .range = range, .owned = true, .owner = worker};
+  *part = (struct schedule_part){.unit = unit, .range = range, .owned = true, .owner = making};
+}
+
+// Is most of it copied, from the source or the plan?
+static bool is_copied(const struct plan *p, uint32_t unit) {
+  const struct plan_unit u = plan_unit_at(p, unit);
+  const struct plan_output *out = &p->outputs[u.output];
+  const uint64_t end = u.off + u.len;
+  uint64_t made = 0;
+  for (uint32_t i = plan_segment_at(p, u.output, u.off); i < out->first_segment + out->n_segments;
+       i++) {
+    const struct segment *s = &p->segments[i];
+    if (s->off >= end) break;
+    if (s->kind == SEGMENT_RECIPE) made += min_u64(s->off + s->len, end) - max_u64(s->off, u.off);
+  }
+  return made < u.len / 2;
+}
+
+bool schedule_beside(struct schedule *d, uint32_t worker, uint32_t line,
+                     const struct schedule_part *first, struct schedule_part *part) {
+  const struct stretch *mine = &d->stretches[worker];
+  assert(line > 0 && line < d->lines);
+  pthread_mutex_lock(&d->mu);
+  const uint32_t fair = (d->left + line + d->workers - 1) / d->workers, unit = mine->next;
+  const bool found = first->owned && line < fair && unit < mine->end && !d->skip[unit] &&
+                     plan_unit_at(d->p, unit).output == first->range.output &&
+                     is_copied(d->p, first->unit) && is_copied(d->p, unit);
+  if (found) {
+    d->stretches[worker].next++;
+    begin_unit(d, worker * d->lines + line, unit, part);
+  }
+  pthread_mutex_unlock(&d->mu);
+  return found;
 }
 
 // ---- parts -------------------------------------------------------------------------------------
@@ -181,7 +219,7 @@ static bool take_part(struct schedule *d, struct schedule_part *taken) {
   uint64_t most = 2 * (uint64_t)PART_MIN, cut = 0;
   struct making *of = NULL;
   struct part *from = NULL;
-  for (uint32_t i = 0; i < d->workers; i++) {
+  for (uint32_t i = 0; i < d->n_makings; i++) {
     struct making *m = &d->makings[i];
     for (uint32_t k = 0; k < m->n && m->n < PARTS_MAX; k++) {
       struct part *x = &m->parts[k];
@@ -211,7 +249,7 @@ bool schedule_next(struct schedule *d, uint32_t worker, struct schedule_part *pa
   pthread_mutex_lock(&d->mu);
   bool found = next_unit(d, worker, &unit);
   if (found)
-    begin_unit(d, worker, unit, part);
+    begin_unit(d, worker * d->lines, unit, part);
   else if (d->parts)
     found = take_part(d, part);
   pthread_mutex_unlock(&d->mu);

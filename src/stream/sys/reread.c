@@ -30,14 +30,13 @@ static size_t read_piece(int fd, uint8_t *buf, size_t n, uint64_t off) {
   }
 }
 
-int reread_hash(const struct reread *range, struct digest *sha, uint8_t *buf, size_t n,
-                struct err *err) {
+int reread_hash(const struct reread *range, uint8_t *buf, size_t n, struct err *err) {
   for (uint64_t at = 0; at < range->len;) {
     if (range->go_on && !range->go_on(range->ctx)) return 1;
     const size_t got =
         read_piece(range->fd, buf, (size_t)min_u64(n, range->len - at), range->off + at);
     if (got == 0) return reread_failed(range->name, range->off + at, errno, err);
-    digest_add(sha, buf, got);
+    range->add(range->ctx, buf, got);
     at += got;
   }
   return 0;
@@ -120,8 +119,8 @@ static void finish(struct team *t, const struct reading *r, const uint8_t *sum, 
 // The next bytes of a row; false as read_piece.
 static bool read_on(struct team *t, struct reading *r) {
   const struct reread_known *row = &t->rows[r->row];
-  const size_t got = read_piece(r->fd, r->buf, (size_t)min_u64(PIECE_BYTES, row->len - r->at),
-                                row->off + r->at);
+  const size_t got =
+      read_piece(r->fd, r->buf, (size_t)min_u64(PIECE_BYTES, row->len - r->at), row->off + r->at);
   r->left = span_of(r->buf, got);
   r->at += got;
   advance(t, got);

@@ -9,14 +9,14 @@ struct reread {
   int fd;
   const char *name; // of the output, for messages
   uint64_t off, len;
+  void (*add)(void *ctx, const uint8_t *bytes, size_t n); // to a digest
   bool (*go_on)(void *ctx); // asked before every piece; false: no more. NULL: never asked
   void *ctx;
 };
 
 // Adds the range to a digest, in pieces of at most `n` bytes through `buf`. 0; -1 with ERR_IO where
 // they cannot be read; 1 if go_on said stop.
-int reread_hash(const struct reread *range, struct digest *sha, uint8_t *buf, size_t n,
-                struct err *err);
+int reread_hash(const struct reread *range, uint8_t *buf, size_t n, struct err *err);
 // The error of output `name`, which cannot be read at `at`: ERR_IO, and -1. ENODATA: it has ended.
 int reread_failed(const char *name, uint64_t at, int why, struct err *err);
 

@@ -22,9 +22,10 @@ struct produce_options {
   bool (*go_on)(void *ctx, uint32_t output, uint64_t off, size_t n);
   // Told of bytes of a recipe that were read for their range, while there is no next tile. NULL: not wanted.
   void (*looked)(void *ctx, uint32_t of, uint64_t bytes);
-  // Called before bytes [from, to) of a part are made. Gives how far to go before asking again, in
-  // (from, to], and sets *end to where the part ends by now. NULL: parts stay as they are.
-  uint64_t (*claim)(void *ctx, uint64_t from, uint64_t to, uint64_t *end);
+  // Called before bytes [from, to) of a part are made: `line`, its place among those that are made
+  // beside each other. Gives how far to go before asking again, in (from, to], and sets *end to where
+  // the part ends by now. NULL: parts stay as they are.
+  uint64_t (*claim)(void *ctx, uint32_t line, uint64_t from, uint64_t to, uint64_t *end);
   void *ctx;
 };
 int produce_open(struct produce **out, const struct plan *p, struct sources *s,
@@ -37,20 +38,24 @@ void produce_close(struct produce *w);
 int produce_range(struct produce *w, const struct plan_unit *range, int fd,
                   uint8_t digest[DIGEST_BYTES], struct err *err);
 
-// The same for a range that others may make parts of (options.claim): what is left of it for us is
-// made, and hashed if `hashed`. What others made is then to follow in order, before the digest is
-// asked for. Results as of produce_range.
-int produce_part(struct produce *w, const struct plan_unit *range, int fd, bool hashed,
-                 struct err *err);
+// How many ranges are worth being made, and hashed, beside each other by one worker.
+enum { PRODUCE_LINES_MAX = 4 };
+uint32_t produce_lines(const struct produce_options *o);
+
+// The same for ranges of one output that others may make parts of (options.claim): what is left of
+// them for us is made, and hashed if `hashed`, which more than one must be. What others made is then to
+// follow in order, before the digest of a line is asked for. Results as of produce_range.
+int produce_parts(struct produce *w, const struct plan_unit ranges[], uint32_t n, int fd,
+                  bool hashed, struct err *err);
 // The next `len` bytes of the output, which are in `fd`, and their error figures, which stay the
 // caller's.
-int produce_follow(struct produce *w, uint64_t len, const struct figure_sums *errors,
+int produce_follow(struct produce *w, uint32_t line, uint64_t len, const struct figure_sums *errors,
                    struct err *err);
-void produce_digest(struct produce *w, uint8_t digest[DIGEST_BYTES]);
+void produce_digest(struct produce *w, uint32_t line, uint8_t digest[DIGEST_BYTES]);
 
-// Error figures of what the last range or part, and what followed, quantized. The caller's from now
+// Error figures of what the last range, or part, and what followed, quantized. The caller's from now
 // on (figure_sums_free).
-struct figure_sums produce_take_errors(struct produce *w);
+struct figure_sums produce_take_errors(struct produce *w, uint32_t line);
 
 struct produce_counts {
   uint64_t source_bytes_read, bytes_written, bytes_cloned;

@@ -20,10 +20,11 @@ struct schedule_part {
   uint32_t owner, slot; // deal's own
 };
 
-// `skip[unit]`: not to be dealt; looked at once, here. `parts`: units may be made in parts, because
-// their bytes can be read back where they were written.
+// `skip[unit]`: not to be dealt; looked at once, here. `lines`: how many units a worker may make beside
+// each other. `parts`: units may be made in parts, because their bytes can be read back where they were
+// written.
 void schedule_open(struct schedule **out, const struct plan *p, const uint8_t *skip,
-                   uint32_t workers, bool parts);
+                   uint32_t workers, uint32_t lines, bool parts);
 void schedule_close(struct schedule *d); // when no worker works any more
 
 // How many workers would find something to do. `parts` as above, `skip` too; NULL: none.
@@ -31,6 +32,11 @@ uint32_t schedule_useful(const struct plan *p, const uint8_t *skip, bool parts);
 
 // False: nothing is left that would be worth beginning.
 bool schedule_next(struct schedule *d, uint32_t worker, struct schedule_part *part);
+
+// One more unit, to be made beside `first`, which schedule_next has just given to the worker, as its
+// `line` (1, 2 ...). False: there is none that it should have.
+bool schedule_beside(struct schedule *d, uint32_t worker, uint32_t line,
+                     const struct schedule_part *first, struct schedule_part *part);
 
 // The worker is about to make bytes [from, to) of the output, from within its part on. Gives how
 // far it shall go before it asks again, in (from, to]: so far the part is its own for good. That

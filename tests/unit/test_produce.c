@@ -1,0 +1,173 @@
+// Ranges that one worker makes beside each other: their bytes and digests are those that each has alone, however
+// they lie to segments and to the grid, whatever others take of them meanwhile, and whatever fails.
+#include "produce.h"
+
+#include "chance.h"
+#include "io_fault_engine.h"
+#include "toy_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+// clang-format off: cmocka.h wants setjmp.h and stdarg.h before it.
+#include <cmocka.h>
+// clang-format on
+
+enum { TILE = 64 << 10, ZEROS = 1 << 20, CUT_LEAST = 4096 };
+
+struct making {
+  struct toy_job job;
+  struct produce *w;
+  struct err err;
+  uint8_t *must; // of output 0
+  int fd;
+  uint32_t n, stop_at; // tiles until somebody says stop; 0: nobody
+  struct plan_unit ranges[PRODUCE_LINES_MAX];
+  uint64_t ends[PRODUCE_LINES_MAX]; // of what is left for us
+  bool cuts;
+};
+
+static bool go_on(void *ctx, uint32_t output, uint64_t off, size_t n) {
+  struct making *m = ctx;
+  (void)off;
+  assert_int_equal(output, 0);
+  return n == 0 || m->stop_at == 0 || --m->stop_at > 0;
+}
+
+// Now and then somebody takes what lies behind the next bytes.
+static uint64_t claim(void *ctx, uint32_t line, uint64_t from, uint64_t to, uint64_t *end) {
+  struct making *m = ctx;
+  assert_true(line < m->n && from < to && to <= m->ranges[line].off + m->ranges[line].len);
+  uint64_t got = min_u64(to, m->ends[line]);
+  if (chance_below(2)) got = from + 1 + chance_below(got - from);
+  if (m->cuts && chance_below(2) && m->ends[line] - got > CUT_LEAST)
+    m->ends[line] = got + 1 + chance_below(m->ends[line] - got);
+  *end = m->ends[line];
+  return got;
+}
+
+static void begin(struct making *m, enum io_mode mode) {
+  struct toy_shape shape = toy_shape(&toy);
+  memset(m, 0, sizeof *m);
+  shape.zeros = ZEROS;
+  toy_begin(&m->job, &shape);
+  m->must = toy_expected(&toy, &m->job.plan, 0);
+  const struct produce_options o = {
+      .io = {.mode = mode, .tiles = 8, .tile_bytes = TILE, .window_bytes = 8 * TILE},
+      .eval_bytes = 1 << 20,
+      .go_on = go_on,
+      .claim = claim,
+      .ctx = m};
+  toy_must(produce_open(&m->w, &m->job.plan, m->job.sources, &o, &m->err) == 0, m->err.msg);
+  m->n = produce_lines(&o);
+  char path[400];
+  snprintf(path, sizeof path, "%s/made", toy.dest);
+  m->fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+  toy_must(m->fd >= 0, path);
+}
+
+static void end(struct making *m) {
+  produce_close(m->w);
+  toy_end(&m->job);
+  free(m->must);
+  close(m->fd);
+}
+
+// Neighbours, of any lengths.
+static void choose_ranges(struct making *m) {
+  const uint64_t size = m->job.plan.outputs[0].size;
+  uint64_t at = chance_below(size / 2);
+  m->n = 1 + chance_below(m->n);
+  for (uint32_t i = 0; i < m->n; i++) {
+    const uint64_t len = 1 + chance_below((size - at - m->n) / (m->n - i));
+    m->ranges[i] = (struct plan_unit){.off = at, .len = len};
+    m->ends[i] = at + len;
+    at += len;
+  }
+}
+
+static int make(struct making *m) {
+  return produce_parts(m->w, m->ranges, m->n, m->fd, true, &m->err);
+}
+
+static void expect_made(struct making *m) {
+  uint8_t is[DIGEST_BYTES], must[DIGEST_BYTES];
+  for (uint32_t i = 0; i < m->n; i++) {
+    const struct plan_unit *r = &m->ranges[i];
+    const uint64_t rest = r->off + r->len - m->ends[i];
+    const struct figure_sums none = {0};
+    assert_int_equal(pwrite(m->fd, m->must + m->ends[i], rest, (off_t)m->ends[i]), rest);
+    if (rest > 0) assert_int_equal(produce_follow(m->w, i, rest, &none, &m->err), 0);
+    produce_digest(m->w, i, is);
+    digest_of(m->must + r->off, r->len, must);
+    assert_memory_equal(is, must, DIGEST_BYTES);
+    uint8_t *bytes = malloc(r->len);
+    assert_int_equal(pread(m->fd, bytes, r->len, (off_t)r->off), r->len);
+    assert_memory_equal(bytes, m->must + r->off, r->len);
+    free(bytes);
+  }
+}
+
+static void test_beside(void **state) {
+  (void)state;
+  uint32_t beside = 0, cut = 0;
+  enum io_mode automatic = IO_AUTO;
+  const char *why;
+  struct err err = {0};
+  assert_int_equal(io_choose(&automatic, &why, &err), 0);
+  for (uint32_t i = 0; i < 200; i++) {
+    struct making m;
+    chance_seed = i;
+    begin(&m, i % 3 == 0 ? automatic : IO_SYNC);
+    const bool can = m.n > 1;
+    choose_ranges(&m);
+    m.cuts = i % 2 == 1;
+    if (make(&m)) fail_msg("%u: %s", i, m.err.msg);
+    for (uint32_t k = 0; k < m.n; k++)
+      cut += m.ends[k] < m.ranges[k].off + m.ranges[k].len;
+    expect_made(&m);
+    beside += m.n > 1 || !can;
+    end(&m);
+  }
+  assert_true(beside > 50 && cut > 20);
+}
+
+// A queue that fails at any write, a source at any read, a stop after any tile: it says so, and all tiles come back.
+static void test_failures(void **state) {
+  (void)state;
+  uint32_t failed = 0, stopped = 0;
+  for (uint32_t i = 0; i < 120; i++) {
+    struct making m;
+    char spec[40];
+    chance_seed = i;
+    snprintf(spec, sizeof spec, "%s:%u:EIO", i % 2 ? "write" : "read", 1 + i / 4);
+    assert_true(io_fault_arm(i % 3 ? spec : "write:100000:EIO"));
+    begin(&m, IO_SYNC);
+    choose_ranges(&m);
+    if (i % 3 == 0) m.stop_at = 1 + i / 4;
+    const int made = make(&m);
+    if (made < 0) {
+      assert_int_equal(m.err.kind, ERR_IO);
+      assert_non_null(strstr(m.err.msg, "output 'x.onnx.data', bytes "));
+    }
+    failed += made < 0;
+    stopped += made > 0;
+    io_fault_disarm();
+    m.stop_at = 0;
+    memset(&m.err, 0, sizeof m.err);
+    for (uint32_t k = 0; k < m.n; k++)
+      m.ends[k] = m.ranges[k].off + m.ranges[k].len;
+    assert_int_equal(make(&m), 0); // the same worker goes on
+    expect_made(&m);
+    end(&m);
+  }
+  assert_true(failed > 20 && stopped > 10);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(test_beside, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_failures, set_up, tear_down),
+  };
+  return cmocka_run_group_tests_name("produce", tests, NULL, NULL);
+}
