@@ -24,6 +24,7 @@ RUNS = {
     "4 bits": (DATA / "parakeet-torchscript" / "encoder-model.onnx", ["--pass", "conv2matmul", "--pass", "quantize:block_size=32"]),
     "int8": (DATA / "parakeet-dynamo" / "encoder-model.onnx", ["--pass", "conv2matmul", "--pass", "dynamic:op_types=MatMul", "--pass", "cast:to=float16,min_elements=1,on_overflow=clip"]),
 }
+THREADS = BUILD / "tsan" / "weir"  # under ThreadSanitizer
 SOURCES = max(path.stat().st_mtime for room in ("src", "tools") for path in (TESTS.parent / room).rglob("*") if path.is_file())
 QEMU = shutil.which("qemu-x86_64")
 AXES = {
@@ -91,6 +92,33 @@ def test_the_same_bytes(run, tmp_path, line):
             call(line, "shard", plan, "--index", index)
         call(line, "finalize", plan)
     assert files(tmp_path) == expected
+
+
+@pytest.mark.skipif(not THREADS.exists() or THREADS.stat().st_mtime < SOURCES, reason="no build under ThreadSanitizer")
+@pytest.mark.parametrize("passes", [["conv2matmul"], pytest.param(["conv2matmul", "quantize:block_size=64"], marks=pytest.mark.long), pytest.param(["dynamic"], marks=pytest.mark.long)], ids="+".join)
+def test_eight_workers_under_thread_sanitizer(weir, medium_encoder, result_folder, passes):
+    """A run of eight units with a worker for each, and what is left to be made in parts; two members of a plan at a time."""
+    words = [medium_encoder, "out.onnx", *(word for each in passes for word in ("--pass", each))]
+    for name in ("plain", "run", "plan"):
+        (result_folder / name).mkdir()
+    weir("run", *words, cwd=result_folder / "plain")
+    env = {**os.environ, "TSAN_OPTIONS": f"halt_on_error=1 suppressions={TESTS / 'tsan.supp'}"}
+
+    def begin(folder, *words):
+        return subprocess.Popen([THREADS, *map(str, words), "--jobs", "8"], cwd=result_folder / folder, env=env, stderr=subprocess.PIPE, text=True)
+
+    def ended(process):
+        _, err = process.communicate()
+        assert process.returncode == 0, err
+
+    ended(begin("run", "run", *words))
+    ended(begin("plan", "plan", *words))
+    [plan] = (result_folder / "plan").glob(".out.onnx.*.weir")
+    for member in [begin("plan", "shard", plan, "--index", index, "--count", 2) for index in range(2)]:
+        ended(member)
+    ended(begin("plan", "finalize", plan, "--recheck"))
+    expected = files(result_folder / "plain")
+    assert files(result_folder / "run") == expected and files(result_folder / "plan") == expected
 
 
 def test_twelve_lines_meet_most_words():
