@@ -1,14 +1,16 @@
-"""A power cut at any call, on two kinds of disk.
+"""A power cut at any call, on three kinds of disk.
 
 `weir-fault` is killed before its nth change to the file system, having kept a copy of every file and folder as it was at
 its last sync (tests/fault/fs_shadow.h). The strict disk has those copies alone: contents, lengths and names that were
 not synced are gone. The fast one had time for every name, length and small file, unit records among them, but not for
-the payload of the outputs: where that was not synced there are zeros, which no record may vouch for. What stands
+the payload of the outputs: where that was not synced there are zeros, which no record may vouch for. On the torn one
+chance decides of every 512 bytes of every file that were not synced whether they are there, and of names and lengths. What stands
 there under a final name has to be whole, or unfinished and known to be, and `--resume` has to end with the bytes of an
 undisturbed run.
 """
 
 import os
+import random
 import shutil
 from pathlib import Path
 
@@ -30,7 +32,7 @@ def copies(shadow):
     return folders
 
 
-def put_together(shadow, folder):
+def put_together(shadow, folder, content=lambda inode, synced: synced):
     """Make the folder what the disk would hold. A file whose name was synced and whose bytes never were is empty.
 
     What is as it should be is not touched: a run that replaces its own input knows that by inode and times.
@@ -48,25 +50,61 @@ def put_together(shadow, folder):
             if is_folder:
                 todo.append((inner, path / name))
             else:
-                put_file(path / name, inner.split("-")[0], shadow / f"{inner}.bytes")
+                inode, copy = inner.split("-")[0], shadow / f"{inner}.bytes"
+                put_file(path / name, inode, content(inode, copy.read_bytes() if copy.exists() else b""))
 
 
-def put_file(path, inode, copy):
-    content = copy.read_bytes() if copy.exists() else b""
+def put_file(path, inode, content):
     if path.exists() and str(path.stat().st_ino) == inode and path.read_bytes() == content:
         return
     path.unlink(missing_ok=True)
     path.write_bytes(content)
 
 
+def last_sync(shadow, inode):
+    kept = sorted(shadow.glob(f"{inode}-*.bytes"), key=lambda each: each.stat().st_mtime_ns)
+    return kept[-1].read_bytes() if kept else b""
+
+
 def lose_payload(shadow, folder):
     """Leave all as it is, but in the outputs what was not synced is zeros."""
     for path in [*folder.rglob("m.onnx"), *folder.rglob("m.onnx*data*")]:
-        kept = sorted(shadow.glob(f"{path.stat().st_ino}-*.bytes"), key=lambda each: each.stat().st_mtime_ns)
-        content, size = kept[-1].read_bytes() if kept else b"", path.stat().st_size
+        content, size = last_sync(shadow, path.stat().st_ino), path.stat().st_size
         content = content[:size] + bytes(max(size - len(content), 0))
         if path.read_bytes() != content:
             path.write_bytes(content)
+
+
+SECTOR = 512
+
+
+def torn(rng, synced, written):
+    """Some sectors of the one, some of the other."""
+    size, share = rng.choice([len(synced), len(written)]), rng.choice([0.1, 0.5, 0.9])
+    mixed = bytearray(synced[:size].ljust(size, b"\0"))
+    for at in range(0, min(size, len(written)), SECTOR):
+        if rng.random() < share:
+            part = written[at : min(at + SECTOR, size)]
+            mixed[at : at + len(part)] = part
+    return bytes(mixed)
+
+
+def tear(shadow, folder):
+    """Names as they are, or as they were synced; in every file any of the sectors that were not."""
+    written = {str(path.stat().st_ino): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    rng = random.Random(sum(map(len, written.values())) + len(list(shadow.iterdir())))  # another one after each call
+
+    def content(inode, synced):
+        return torn(rng, synced, written[inode]) if written.get(inode, synced) != synced else synced
+
+    if rng.random() < 0.5:
+        put_together(shadow, folder, content)
+        return
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            mixed = content(str(path.stat().st_ino), last_sync(shadow, path.stat().st_ino))
+            if path.read_bytes() != mixed:
+                path.write_bytes(mixed)
 
 
 def state_of(folder):
@@ -105,10 +143,14 @@ def is_passage(folder, whole):
         ("force", put_together),
         ("inplace", lose_payload),
         ("split", put_together),
+        ("force", tear),
         pytest.param("fresh", put_together, marks=pytest.mark.long),
         pytest.param("force", lose_payload, marks=pytest.mark.long),
         pytest.param("inplace", put_together, marks=pytest.mark.long),
         pytest.param("split", lose_payload, marks=pytest.mark.long),
+        pytest.param("fresh", tear, marks=pytest.mark.long),
+        pytest.param("inplace", tear, marks=pytest.mark.long),
+        pytest.param("split", tear, marks=pytest.mark.long),
     ],
 )
 def test_power_cut_at_any_call(weir, weir_fault, tmp_path, mode, cut):
@@ -193,7 +235,7 @@ def test_power_cut_of_a_plan(weir, weir_fault, tmp_path, command):
             break
         assert done.code == KILLED, f"call {n}: {done.said}"
         killed = state_of(out)
-        (put_together if n % 2 else lose_payload)(shadow, out)
+        (put_together, lose_payload, tear)[n // step % 3](shadow, out)
         lost += killed != state_of(out)
         cuts += 1
         if model.exists():
@@ -206,3 +248,21 @@ def test_power_cut_of_a_plan(weir, weir_fault, tmp_path, command):
         assert outputs(out) == whole, f"call {n}: {sorted(os.listdir(out))}"
     assert cuts >= (2 if command == "shard" else 4) and n > step
     assert lost > 0 or command == "shard", "the loop proves nothing"
+
+
+def test_a_disk_that_lies_is_found_out(weir, weir_fault, tmp_path):
+    """The control: where what was synced is lost all the same, the model is in place and damaged, and audit says so."""
+    out, shadow, log = tmp_path / "out", tmp_path / "shadow", tmp_path / "log"
+    words = ("conv2matmul", SOURCE, out / "m.onnx", "--quiet")
+    out.mkdir()
+    weir_fault(*words, env={"WEIR_FAULT_LOG": str(log)})
+    calls = len(log.read_text().splitlines())
+    shutil.rmtree(out)
+    for folder in (out, shadow):
+        folder.mkdir()
+    env = {"WEIR_FAULT": f"kill:{calls}", "WEIR_FAULT_SHADOW": str(shadow), "WEIR_FAULT_ROOT": str(out)}
+    weir_fault(*words, env=env, code=KILLED)
+    for copy in shadow.glob(f"{(out / 'm.onnx.data').stat().st_ino}-*.bytes"):
+        copy.unlink()
+    lose_payload(shadow, out)
+    assert "DAMAGED" in weir("audit", out / "m.onnx", code=1).out
