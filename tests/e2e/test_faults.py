@@ -163,6 +163,13 @@ class Replay(Story):
         return ["replay", folder / "made" / "log", self.source, self.out]
 
 
+class Quantize(Story):
+    """What is found in weights is kept."""
+
+    def words(self, folder):
+        return ["quantize", self.source, self.out, *BUDGET, "--artifacts", folder / "out" / "kept"]
+
+
 def one(name, *words, ranges=False):
     """The story of a command that makes a model, with what is found in weights, or in RANGES, if it takes these."""
     return type(name, (Story,), {"words": lambda self, folder: [name, self.source, self.out, *words, *(["--ranges", self.given.ranges] if ranges else [])]})
@@ -170,8 +177,7 @@ def one(name, *words, ranges=False):
 
 BUDGET = ["--budget", "1500000", "--candidates", "4:32,8:32"]
 STORIES = [
-    Run, Replace, Shrink, Plan, Shard, Finalize, Rebuild, Sign, Calibrate, Clean, Replay,
-    one("quantize", *BUDGET),
+    Run, Replace, Shrink, Plan, Shard, Finalize, Rebuild, Sign, Calibrate, Clean, Replay, Quantize,
     one("static", ranges=True),
     one("smooth", ranges=True),
     one("dynamic"),

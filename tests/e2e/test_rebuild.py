@@ -103,6 +103,30 @@ def test_files_that_passes_read(weir, tmp_path):
     assert ": SAME: " in weir(*words, cwd=here).out
 
 
+def test_artifacts_that_were_kept(weir, tmp_path):
+    """What passes found in weights is taken where it is what the manifest lists, and made again where it is not there."""
+    out, kept = tmp_path / "out.onnx", tmp_path / "kept"
+    words = ["--budget", "1500000", "--candidates", "4:32,8:32"]
+    weir("quantize", SOURCE, out, *words, "--artifacts", kept)
+    listed = json.loads(Path(f"{out}.manifest.json").read_text())["predicate"]["x_weir"]["artifacts"]
+    assert {path.name for path in kept.iterdir()} == {f"{each['sha256']}.jsonl" for each in listed} and listed
+    rebuild = ["rebuild", out, "--source", SOURCE]
+    again, taken = weir(*rebuild, "--json").json(), weir(*rebuild, "--artifacts", kept, "--json").json()
+    assert (again["same"], again["artifacts"], again["artifacts_taken"]) == (True, len(listed), 0)
+    assert (taken["same"], taken["artifacts"], taken["artifacts_taken"]) == (True, len(listed), len(listed))
+    assert f"{len(listed)} of {len(listed)} artifact" in weir(*rebuild, "--artifacts", kept).out
+    first = next(kept.iterdir())
+    flip(first, 200)
+    assert "is damaged: its SHA-256" in weir(*rebuild, "--artifacts", kept, code=66).err
+    first.unlink()
+    assert weir(*rebuild, "--artifacts", kept, "--json").json()["artifacts_taken"] == len(listed) - 1
+    assert "cannot be opened" in weir(*rebuild, "--artifacts", tmp_path / "nothing", code=66).err
+    renamed = copied(tmp_path, "renamed.onnx")
+    weir("quantize", SOURCE, out, *words, "--artifacts", kept, "--force")
+    said = weir("rebuild", out, "--source", renamed, "--artifacts", kept, "--json").json()
+    assert said["same"] and said["artifacts_taken"] == len(listed)
+
+
 def copied(tmp_path, name="encoder-model.onnx"):
     folder = tmp_path / "source"
     shutil.copytree(SOURCE.parent, folder)

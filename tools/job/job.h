@@ -13,6 +13,7 @@
 #include "census.h"
 #include "cli.h"
 #include "edit_log.h"
+#include "kept_artifacts.h"
 #include "load.h"
 #include "plan_file.h"
 #include "run.h"
@@ -89,6 +90,7 @@ struct job {
   struct recipes recipes;
   struct edits edits;
   struct job_stage *stages; // what was found before the edits (job_stage.h), in order
+  struct kept_artifacts kept; // what of it may be taken from others
   struct plan_layout layout;
   struct plan plan;
   bool planned;

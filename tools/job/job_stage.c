@@ -9,12 +9,16 @@
 // A stage is a row of the table below. What is the same for all is here: where an artifact lies, how
 // a resumed run finds it, what records it, and the replay, which runs the stage again.
 //
+// With --artifacts what was found is kept in a folder of the user's as well, and 'weir rebuild' takes it from there
+// (kept_artifacts.h).
+//
 // An artifact's text is the same on every machine. Its digest therefore says whether the weights are
 // those that were looked at: a replay of the log compares it.
 #include "job.h"
 #include "job_stage.h"
 
 #include "findings.h"
+#include "fs.h"
 #include "likenesses.h"
 #include "measure.h"
 #include "measure_equal.h"
@@ -201,23 +205,29 @@ static struct job_stage *answer(struct job *job, const struct stage_row *row,
     artifact_open_null(&stage->artifact, &request);
   else if (artifact_open(&stage->artifact, &request, err))
     return NULL;
+  struct span taken = {0};
   int rc = 0;
-  if (!stage->artifact.text.at) {
+  if (!stage->artifact.text.at) rc = kept_artifacts_take(&job->kept, &request, id, &taken, err);
+  if (rc == 0 && taken.at && row->reads(taken, q)) {
+    stage->taken = true;
+    rc = artifact_put(&stage->artifact, taken, err);
+  } else if (rc == 0 && !stage->artifact.text.at) {
     struct json_out text = {0};
     artifact_begin(&text, &request, stage->artifact.id);
     rc = job_stage_run(job, q, &text, &stage->source_bytes_read, err);
     if (rc == 0) rc = artifact_put(&stage->artifact, span_of(text.text, text.n), err);
     json_done(&text);
-  } else if (row->reads(stage->artifact.text, q)) {
+  } else if (rc == 0 && row->reads(stage->artifact.text, q)) {
     stage->resumed = true;
     report_notice("resumed: reusing what an interrupted run had %s", row->done);
-  } else {
+  } else if (rc == 0) {
     rc = err_set(
         err, ERR_INPUT,
         "what an interrupted run left is damaged: its file does not hold %u answers of '%s'", q->n,
         row->name);
     err_fill_hint(err, "--fresh reads the weights again");
   }
+  if (taken.at) fs_free(taken);
   if (rc) {
     artifact_end(&stage->artifact, false);
     return NULL;
@@ -307,8 +317,11 @@ bool job_stage_took_over(const struct job *job) {
 }
 
 int job_stage_move(struct job *job, const struct staging *st, struct err *err) {
-  for (struct job_stage *s = job->stages; s; s = s->next)
+  const char *folder = cli_string(job->args, OPT_ARTIFACTS);
+  for (struct job_stage *s = job->stages; s; s = s->next) {
+    if (folder && s->asked && kept_artifacts_put(folder, &s->artifact, err)) return -1;
     if (artifact_move(&s->artifact, st, err)) return -1;
+  }
   job_stage_end(job, false);
   return 0;
 }
@@ -344,6 +357,7 @@ void job_stage_write(const struct job *job, struct json_out *j) {
     json_put_bool(j, "resumed", s->resumed);
     json_put_hex(j, "sha256", s->sha256, DIGEST_BYTES);
     json_put_uint(j, "source_bytes_read", s->source_bytes_read);
+    if (s->taken) json_put_bool(j, "taken", true);
     json_end_object(j);
   }
   json_end_array(j);

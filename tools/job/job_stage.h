@@ -13,6 +13,7 @@ struct job_stage {
   uint8_t sha256[DIGEST_BYTES];
   uint64_t source_bytes_read;
   bool resumed; // found, not made
+  bool taken;   // of what somebody kept (job.kept)
   bool asked;   // since the edits were begun
   struct job_stage *next;
 };
@@ -31,7 +32,7 @@ int job_stage_run(struct job *job, const struct pass_question *q, struct json_ou
 const char *job_stage_artifacts(struct job *job);
 // Was any of them found, not made?
 bool job_stage_took_over(const struct job *job);
-// Moves what was found into the staging folder of the plan.
+// Moves what was found into the staging folder of the plan; a copy goes where --artifacts says.
 int job_stage_move(struct job *job, const struct staging *st, struct err *err);
 // What was asked is kept, for edits that are made over again. drop: what none of them asked goes.
 void job_stage_forget(struct job *job);

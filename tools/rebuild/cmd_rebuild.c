@@ -173,6 +173,9 @@ static void print_text(const struct rebuild *r, const struct audit_target *t,
     printf("%s: SAME: %u file%s (%s) made again from %s, every byte as the manifest says\n",
            quote_str(t->model).s, r->m.n_files, plural(r->m.n_files), quote_bytes(r->bytes).s,
            quote_path(r->source).s);
+  if (r->artifacts && !quiet)
+    printf("    %u of %u artifact%s taken from %s%s\n", r->taken, r->answers, plural(r->answers),
+           quote_path(r->artifacts).s, r->taken < r->answers ? ", the others were made again" : "");
   if (r->write_to && r->n_found == 0 && !quiet) printf("wrote %s\n", quote_path(r->write_to).s);
 }
 
@@ -187,6 +190,8 @@ static void print_json(const struct rebuild *r, const struct audit_target *t,
   json_put_text(&j, "key", key ? sign_key_id(key) : NULL);
   json_put_bool(&j, "same", r->n_found == 0);
   json_put_bool(&j, "same_plan", r->same_plan);
+  json_put_uint(&j, "artifacts", r->answers);
+  json_put_uint(&j, "artifacts_taken", r->taken);
   json_put_uint(&j, "files", r->m.n_files);
   json_put_uint(&j, "units", r->units);
   json_put_uint(&j, "different_units", r->different);
@@ -233,6 +238,7 @@ static int rebuild(struct rebuild *r, const struct cli_args *args, const struct 
   }
   r->source = cli_string(args, OPT_SOURCE);
   r->files = cli_string(args, OPT_FILES);
+  r->artifacts = cli_string(args, OPT_REBUILD_ARTIFACTS);
   if (folder)
     r->write_to = arena_printf(&r->arena, "%s%s%s", folder, str_ends(folder, "/") ? "" : "/",
                                recorded_output(r, &r->arena));

@@ -7,6 +7,7 @@
 #include "rebuild.h"
 
 #include "hash_source.h"
+#include "job_stage.h"
 #include "recorded.h"
 #include "report.h"
 #include "version.h"
@@ -155,6 +156,10 @@ static int planned(void *ctx, struct job *job, struct err *err) {
   const struct plan *p = &job->plan;
   bool *made = arena_zalloc(&r->arena, r->m.n_files + (size_t)1);
   compare_plans(r, job);
+  for (const struct job_stage *stage = job->stages; stage; stage = stage->next) {
+    r->answers += stage->asked;
+    r->taken += stage->asked && stage->taken;
+  }
   for (uint32_t i = 0; i < p->n_outputs; i++) {
     const struct plan_output *out = &p->outputs[i];
     const uint32_t f = file_named(&r->m, out->name);
@@ -230,6 +235,7 @@ static int edit(struct job *job, void *ctx, struct err *err) {
   job->layout.name_taken = job->layout.data_name ? NULL : name_taken;
   job->layout.name_ctx = r;
   job->watch = (struct job_watch){planned, made, r};
+  job->kept = (struct kept_artifacts){r->artifacts, json_get(r->m.x_weir, "artifacts")};
   return json_count(passes) == 0 ? job_begin_edits(job, "convert", "{}", err)
                                  : pass_job_edit(job, &r->pj, err);
 }

@@ -18,12 +18,14 @@ struct rebuild {
   const char *version;  // of weir, that wrote it
   const char *source;   // the model that it is made from again
   const char *files;    // --files, or NULL
+  const char *artifacts; // --artifacts, or NULL
   const char *write_to; // the .onnx, with --write; else NULL
   // what comes of it
   struct pass_job pj;
   struct own_rules own;
   bool same_plan;
   uint64_t units, different, bytes;
+  uint32_t answers, taken; // of stages over the weights; of these, from `artifacts`
   uint32_t names_refused;
   TABLE(struct audit_found, found);
   TABLE(const char *, reasons); // why they may differ, a sentence without a full stop each

@@ -1,0 +1,78 @@
+#include "kept_artifacts.h"
+
+#include "fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { MOST_BYTES = 256 << 20, NAME_BYTES = DIGEST_HEX + 8 };
+
+static void name_of(char name[NAME_BYTES], const uint8_t sha256[DIGEST_BYTES]) {
+  char hex[DIGEST_HEX];
+  hex_encode(sha256, DIGEST_BYTES, hex);
+  snprintf(name, NAME_BYTES, "%s.jsonl", hex);
+}
+
+int kept_artifacts_put(const char *folder, const struct artifact *a, struct err *err) {
+  char name[NAME_BYTES];
+  if (fs_ops->mkdirat(AT_FDCWD, folder, 0777) && errno != EEXIST)
+    return err_errno(err, errno, ERR_IO, "the folder '%s' cannot be made", quote_path(folder).s);
+  const int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (dir < 0)
+    return err_errno(err, errno, ERR_IO, "the folder '%s' cannot be opened", quote_path(folder).s);
+  name_of(name, a->sha256);
+  int rc = fs_put_file(dir, name, a->text, err);
+  if (rc == 0) rc = fs_sync_folder(dir, folder, err);
+  close(dir);
+  return rc;
+}
+
+static bool begins_with(struct span text, struct span head) {
+  return text.n >= head.n && memcmp(text.at, head.at, head.n) == 0;
+}
+
+// NULL in *text: it is not there, or answers another question.
+static int take(const char *folder, const uint8_t sha256[DIGEST_BYTES], struct span head,
+                struct span *text, struct err *err) {
+  char name[NAME_BYTES];
+  uint8_t is[DIGEST_BYTES];
+  const int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  *text = (struct span){0};
+  if (dir < 0)
+    return err_errno(err, errno, ERR_INPUT, "the folder '%s' cannot be opened",
+                     quote_path(folder).s);
+  name_of(name, sha256);
+  const int bad = fs_read_file(dir, name, MOST_BYTES, text, err);
+  close(dir);
+  if (bad) return err->kind == ERR_NONE ? 0 : -1;
+  digest_of(text->at, text->n, is);
+  const bool damaged = memcmp(is, sha256, sizeof is) != 0;
+  if (!damaged && begins_with(*text, head)) return 0;
+  fs_free(*text);
+  *text = (struct span){0};
+  if (!damaged) return 0;
+  err_fill(err, ERR_INPUT, "'%s/%s' is damaged: its SHA-256 is not the one that it is named after",
+           quote_path(folder).s, name);
+  return err_hint(err, "without --artifacts the weights are read again");
+}
+
+int kept_artifacts_take(const struct kept_artifacts *k, const struct artifact_request *q,
+                        const uint8_t id[DIGEST_BYTES], struct span *text, struct err *err) {
+  struct json_out head = {0};
+  int rc = 0;
+  *text = (struct span){0};
+  if (!k->folder) return 0;
+  artifact_begin(&head, q, id);
+  const struct json_value *row = json_first(k->listed);
+  for (; row && rc == 0 && !text->at; row = json_next(row)) {
+    struct span stage, hex;
+    uint8_t sha256[DIGEST_BYTES];
+    if (json_as_string(json_get(row, "stage"), &stage) && span_is(stage, q->stage) &&
+        json_as_string(json_get(row, "sha256"), &hex) && hex_decode(hex, sha256, sizeof sha256))
+      rc = take(k->folder, sha256, span_of(head.text, head.n), text, err);
+  }
+  json_done(&head);
+  return rc;
+}

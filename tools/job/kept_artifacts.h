@@ -1,0 +1,20 @@
+// What passes found in weights (stream/artifact.h), kept for others in a folder of the user's: DIR/<sha256>.jsonl each.
+// Commands that write models put them there; 'weir rebuild' takes those that the manifest lists.
+#ifndef WEIR_KEPT_ARTIFACTS_H
+#define WEIR_KEPT_ARTIFACTS_H
+
+#include "artifact.h"
+
+struct kept_artifacts {
+  const char *folder;              // NULL: nothing is taken
+  const struct json_value *listed; // [{"stage":"measure","sha256":"…"},…]
+};
+
+// Makes the folder if only its last part is missing.
+int kept_artifacts_put(const char *folder, const struct artifact *a, struct err *err);
+// Looks for a listed answer to the question. *text: it, to be freed by fs_free, or at NULL: there is none. ERR_INPUT
+// for a file whose name says that it is one, and whose bytes do not.
+int kept_artifacts_take(const struct kept_artifacts *k, const struct artifact_request *q,
+                        const uint8_t id[DIGEST_BYTES], struct span *text, struct err *err);
+
+#endif
