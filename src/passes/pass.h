@@ -142,7 +142,7 @@ struct pass_result {
 // adds an element; a metavar with commas ("MatMul,Gemm") names the words that it takes, and commas
 // may join them. What is given replaces the preset, also of a list.
 // What file the words of a TEXT name: the caller reads it (pass_env), and records have its base name and SHA-256
-// instead: {"name":"r.jsonl","sha256":"…"}.
+// instead: {"name":"r.jsonl","sha256":"…"}, and of ranges how they were found ("calibration").
 enum pass_reads { PASS_READS_NOTHING, PASS_READS_RANGES, PASS_READS_TEXT };
 
 enum pass_kind { PASS_FLAG, PASS_COUNT, PASS_NUMBER, PASS_CHOICE, PASS_TEXT, PASS_LIST };
@@ -157,6 +157,7 @@ struct pass_value {
   const char **list; // LIST
   uint32_t n_list;
   const char *sha256; // of the file that a TEXT names, in hex; NULL: it names none, or was not read
+  const char *about;  // what that file says of itself, a JSON object; NULL: nothing
 };
 
 struct pass_option {

@@ -85,6 +85,9 @@ struct ranges {
   double percentile; // of PERCENTILE
   uint32_t bins;     // of all that count
   bool symmetric, moving_average;
+  // What else 'weir calibrate' was told: a JSON object {"exclude":["…"],"skip_infinite":true,"statistics":"gram",
+  // "generate":{"n":2,"seed":102}}, of what is not as it is without a word. NULL: nothing.
+  const char *options;
   bool smoothed; // a cache that says so: of a model that SmoothQuant had changed
   uint64_t samples;
   uint8_t samples_sha256[DIGEST_BYTES];
@@ -129,6 +132,8 @@ int ranges_check_data(const struct ranges *r, struct err *err);
 // Gives the lines of RANGES to `sink`, one by one, newline included; passes on the sink's -1. The same values give the same
 // bytes.
 int ranges_write(const struct ranges *r, int (*sink)(void *ctx, struct span text), void *ctx);
+// What the head says of how they were found, as a JSON object in *a: of which model, by which runtime, method, samples.
+const char *ranges_about(const struct ranges *r, struct arena *a);
 // The same as the calibration cache of onnxruntime, as its save_tensors_data writes it.
 int ranges_write_cache(const struct ranges *r, int (*sink)(void *ctx, struct span text), void *ctx);
 

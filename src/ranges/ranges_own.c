@@ -102,6 +102,17 @@ static int read_data(const struct ranges_in *in, const struct json_value *v, str
   return get_digest(in, data, "sha256", r->data_sha256, err);
 }
 
+static int read_options(const struct ranges_in *in, const struct json_value *v, struct ranges *r,
+                        struct err *err) {
+  const struct json_value *options = json_get(v, "options");
+  struct json_out text = {0};
+  if (!options) return 0;
+  if (!json_is_object(options)) return ranges_in_error(in, err, "'options' is not an object");
+  json_copy(&text, options);
+  r->options = json_take(&text, &r->arena);
+  return 0;
+}
+
 static int read_head_of(const struct ranges_in *in, const struct json_value *v, struct ranges *r,
                         struct err *err) {
   struct json_out passes = {0};
@@ -124,6 +135,7 @@ static int read_head_of(const struct ranges_in *in, const struct json_value *v, 
       get_flag(in, v, "moving_average", &r->moving_average, err) ||
       get_flag(in, v, "smoothed", &r->smoothed, err))
     return -1;
+  if (read_options(in, v, r, err)) return -1;
   if (get_count(in, samples, "n", INT64_MAX, &r->samples, err) ||
       get_digest(in, samples, "sha256", r->samples_sha256, err))
     return -1;

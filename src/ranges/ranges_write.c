@@ -87,9 +87,7 @@ static void put_value(struct json_out *j, const struct ranges_value *v) {
   json_end_object(j);
 }
 
-static void put_head(struct json_out *j, const struct ranges *r) {
-  json_object(j);
-  json_put_uint(j, "weir_ranges", RANGES_FORMAT);
+static void put_about(struct json_out *j, const struct ranges *r) {
   json_put_text(j, "weir", r->weir);
   json_put_object(j, "source");
   json_put_text(j, "name", r->source);
@@ -102,6 +100,7 @@ static void put_head(struct json_out *j, const struct ranges *r) {
   if (r->bins) json_put_uint(j, "bins", r->bins);
   if (r->symmetric) json_put_bool(j, "symmetric", true);
   if (r->moving_average) json_put_bool(j, "moving_average", true);
+  if (r->options) json_put_raw(j, "options", span_str(r->options));
   if (r->smoothed) json_put_bool(j, "smoothed", true);
   json_put_object(j, "samples");
   json_put_uint(j, "n", r->samples);
@@ -113,6 +112,20 @@ static void put_head(struct json_out *j, const struct ranges *r) {
     json_put_hex(j, "sha256", r->data_sha256, DIGEST_BYTES);
     json_end_object(j);
   }
+}
+
+const char *ranges_about(const struct ranges *r, struct arena *a) {
+  struct json_out j = {0};
+  json_object(&j);
+  put_about(&j, r);
+  json_end_object(&j);
+  return json_take(&j, a);
+}
+
+static void put_head(struct json_out *j, const struct ranges *r) {
+  json_object(j);
+  json_put_uint(j, "weir_ranges", RANGES_FORMAT);
+  put_about(j, r);
   json_end_object(j);
 }
 

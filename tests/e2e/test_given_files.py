@@ -54,7 +54,9 @@ VALUES = {"x": (-3.0, 2.5), "h": (-20.5, 31.25), "y": (-1.0, 1.0)}
 def test_records_have_the_digest_and_replay_needs_no_file(weir, tmp_path):
     m = model(tmp_path / "m.onnx")
     r = ranges(tmp_path / "r.jsonl", VALUES, meta_sha256(weir, tmp_path, m))
-    given = {"name": "r.jsonl", "sha256": hashlib.sha256(r.read_bytes()).hexdigest()}
+    head = json.loads(r.read_text().splitlines()[0])
+    found = {key: value for key, value in head.items() if key != "weir_ranges"}  # of what, by whom, by which method
+    given = {"name": "r.jsonl", "sha256": hashlib.sha256(r.read_bytes()).hexdigest(), "calibration": found}
     out, log, report = tmp_path / "q.onnx", tmp_path / "log.jsonl", tmp_path / "report.json"
     plan = tmp_path / "plan.json"
     weir("static", m, out, "--ranges", r, "--edit-log", log, "--report-json", report, "--plan-out", plan)

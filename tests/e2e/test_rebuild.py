@@ -127,6 +127,42 @@ def test_artifacts_that_were_kept(weir, tmp_path):
     assert said["same"] and said["artifacts_taken"] == len(listed)
 
 
+def test_ranges_found_again(weir, tmp_path):
+    """With --calibrate they are not looked for, but made of the samples, as it is recorded; others are told by what differs."""
+    ranges, out, here = tmp_path / "r.jsonl", tmp_path / "out.onnx", tmp_path / "here"
+    here.mkdir()
+    rebuild = ["rebuild", out, "--source", SOURCE, "--calibrate"]
+    forms = [["--generate", "2", "--seed", "7"], ["--generate", "1", "--method", "percentile=99.5", "--symmetric=false", "--bins", "512", "--exclude", "*Softmax*"]]
+    for words in forms:
+        weir("calibrate", SOURCE, "-o", ranges, "--force", *words)
+        weir("static", SOURCE, out, "--ranges", ranges, "--force")
+        ranges.unlink()
+        assert weir(*rebuild[:-1], cwd=here, code=66).err.count("was not found")
+        said = weir(*rebuild, "--json", cwd=here).json()
+        assert said["same"] and said["ranges_found_again"] == 1 and not list(here.iterdir())
+    weir("calibrate", SOURCE, "-o", ranges, "--generate", "1", "--statistics", "gram")
+    weir("quantize", SOURCE, out, "--ranges", ranges, "--algorithm", "gptq", "--force")
+    shutil.move(f"{ranges}.data", here)  # second moments come anew as well
+    assert "1 file of ranges found again" in weir(*rebuild, cwd=here).out
+
+    def samples(name, seed):
+        rng = np.random.default_rng(seed)
+        path = tmp_path / name
+        np.savez(path, audio_signal=rng.standard_normal((1, 16, 32)).astype(np.float32), attention_mask=np.ones((1, 16), bool))
+        return path
+
+    ranges.unlink()
+    weir("calibrate", SOURCE, "-o", ranges, "--data", samples("a.npz", 1))
+    weir("static", SOURCE, out, "--ranges", ranges, "--force")
+    assert ": SAME: " in weir(*rebuild, "--data", tmp_path / "a.npz").out
+    assert "found on samples, and none are given" in weir(*rebuild, code=2).err
+    assert "the samples are others" in weir(*rebuild, "--data", samples("b.npz", 2), code=1).err
+    assert "--data are the samples of --calibrate" in weir(*rebuild[:-1], "--data", tmp_path / "a.npz", code=2).err
+    weir("calibrate", SOURCE, "-o", ranges, "--generate", "1", "--pass", "conv2matmul", "--force")
+    weir("run", SOURCE, out, "--pass", "conv2matmul", "--pass", f"static:ranges={ranges}", "--force")
+    assert "on a model that passes had changed" in weir(*rebuild, code=65).err
+
+
 def copied(tmp_path, name="encoder-model.onnx"):
     folder = tmp_path / "source"
     shutil.copytree(SOURCE.parent, folder)

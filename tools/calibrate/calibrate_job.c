@@ -281,6 +281,32 @@ static int open_model(struct calibrate_job *j, struct err *err) {
 
 // ---- the result -----------------------------------------------------------------------------------
 
+// NULL: it was told nothing that is not in the head otherwise.
+static const char *told_options(struct calibrate_job *j) {
+  const struct cli_args *args = j->job.args;
+  const char *statistics = cli_string(args, OPT_STATISTICS);
+  const uint32_t drawn = cli_count(args, OPT_GENERATE);
+  struct json_out o = {0};
+  uint32_t n;
+  const char *const *excluded = cli_list(args, OPT_CALIBRATE_EXCLUDE, &n);
+  if (n == 0 && !statistics && !drawn && !j->c.options.skip_infinite) return NULL;
+  json_object(&o);
+  if (n > 0) json_put_array(&o, "exclude");
+  for (uint32_t i = 0; i < n; i++)
+    json_text(&o, excluded[i]);
+  if (n > 0) json_end_array(&o);
+  if (j->c.options.skip_infinite) json_put_bool(&o, "skip_infinite", true);
+  if (statistics) json_put_text(&o, "statistics", statistics);
+  if (drawn) {
+    json_put_object(&o, "generate");
+    json_put_uint(&o, "n", drawn);
+    json_put_uint(&o, "seed", cli_count(args, OPT_CALIBRATE_SEED));
+    json_end_object(&o);
+  }
+  json_end_object(&o);
+  return json_take(&o, &j->c.arena);
+}
+
 static void fill_head(struct calibrate_job *j) {
   struct ranges *r = &j->ranges;
   const struct range_how *how = &j->c.options.how;
@@ -296,6 +322,7 @@ static void fill_head(struct calibrate_job *j) {
   r->bins = how->bins;
   r->symmetric = how->symmetric;
   r->moving_average = how->moving_average;
+  r->options = told_options(j);
   r->samples = j->c.n_samples;
   samples_sha256(j->c.samples, r->samples_sha256);
 }

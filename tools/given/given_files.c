@@ -74,6 +74,8 @@ int given_files_take(struct given_files *g, struct pass_values *v, const char *f
     char hex[DIGEST_HEX];
     hex_encode(f->sha256, DIGEST_BYTES, hex);
     v->of[o].sha256 = arena_string(&g->arena, span_str(hex));
+    if (reads == PASS_READS_RANGES && f->ranges.form == RANGES_OWN)
+      v->of[o].about = ranges_about(&f->ranges, &g->arena);
   }
   return 0;
 }

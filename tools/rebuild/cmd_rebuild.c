@@ -176,6 +176,9 @@ static void print_text(const struct rebuild *r, const struct audit_target *t,
   if (r->artifacts && !quiet)
     printf("    %u of %u artifact%s taken from %s%s\n", r->taken, r->answers, plural(r->answers),
            quote_path(r->artifacts).s, r->taken < r->answers ? ", the others were made again" : "");
+  if (r->again.made > 0 && !quiet)
+    printf("    %u file%s of ranges found again, as recorded\n", r->again.made,
+           plural(r->again.made));
   if (r->write_to && r->n_found == 0 && !quiet) printf("wrote %s\n", quote_path(r->write_to).s);
 }
 
@@ -190,6 +193,7 @@ static void print_json(const struct rebuild *r, const struct audit_target *t,
   json_put_text(&j, "key", key ? sign_key_id(key) : NULL);
   json_put_bool(&j, "same", r->n_found == 0);
   json_put_bool(&j, "same_plan", r->same_plan);
+  json_put_uint(&j, "ranges_found_again", r->again.made);
   json_put_uint(&j, "artifacts", r->answers);
   json_put_uint(&j, "artifacts_taken", r->taken);
   json_put_uint(&j, "files", r->m.n_files);
@@ -222,6 +226,10 @@ static int check_words(const struct cli_args *args, struct err *err) {
     err_fill(err, ERR_USAGE, "--force is about what --write replaces");
     return err_hint(err, "without --write nothing is written");
   }
+  if (cli_given(args, OPT_DATA) && !cli_flag(args, OPT_CALIBRATE)) {
+    err_fill(err, ERR_USAGE, "--data are the samples of --calibrate");
+    return err_hint(err, "without it the recorded ranges are taken, by their SHA-256");
+  }
   return 0;
 }
 
@@ -239,6 +247,8 @@ static int rebuild(struct rebuild *r, const struct cli_args *args, const struct 
   r->source = cli_string(args, OPT_SOURCE);
   r->files = cli_string(args, OPT_FILES);
   r->artifacts = cli_string(args, OPT_REBUILD_ARTIFACTS);
+  r->calibrates = cli_flag(args, OPT_CALIBRATE);
+  if (r->calibrates && recalibrate_begin(&r->again, args, r->source, err)) return -1;
   if (folder)
     r->write_to = arena_printf(&r->arena, "%s%s%s", folder, str_ends(folder, "/") ? "" : "/",
                                recorded_output(r, &r->arena));

@@ -241,7 +241,8 @@ static int edit(struct job *job, void *ctx, struct err *err) {
 }
 
 int rebuild_run(struct rebuild *r, const struct cli_args *run, struct err *err) {
-  const struct recorded_places places = {r->shown, r->source, r->files};
+  const struct recorded_places places = {r->shown, r->source, r->files,
+                                         r->calibrates ? &r->again : NULL};
   if (recorded_take(&r->pj.pipeline, &r->own, json_get(r->m.x_weir, "passes"), &places, err)) {
     if (err->kind == ERR_MODEL && strcmp(r->version, version_number) != 0)
       err_fill_hint(err, "it was written by weir %s, and this is %s", r->version, version_number);
@@ -251,7 +252,7 @@ int rebuild_run(struct rebuild *r, const struct cli_args *run, struct err *err) 
 }
 
 void rebuild_start(struct rebuild *r) {
-  *r = (struct rebuild){.n_found = 0};
+  *r = (struct rebuild){.again = {.scratch = {NULL, -1}}};
   pass_job_init(&r->pj);
 }
 
@@ -260,6 +261,7 @@ void rebuild_free(struct rebuild *r) {
   own_rules_done(&r->own);
   TABLE_FREE(r, found);
   TABLE_FREE(r, reasons);
+  recalibrate_end(&r->again);
   manifest_free(&r->m);
   arena_free(&r->arena);
 }

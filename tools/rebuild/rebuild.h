@@ -10,6 +10,7 @@
 #include "manifest.h"
 #include "own_rules.h"
 #include "pass_job.h"
+#include "recalibrate.h"
 
 struct rebuild {
   struct arena arena;
@@ -20,6 +21,8 @@ struct rebuild {
   const char *files;    // --files, or NULL
   const char *artifacts; // --artifacts, or NULL
   const char *write_to; // the .onnx, with --write; else NULL
+  bool calibrates;      // --calibrate: ranges are found again, by `again`
+  struct recalibrate again;
   // what comes of it
   struct pass_job pj;
   struct own_rules own;

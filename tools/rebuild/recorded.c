@@ -47,6 +47,12 @@ static int find_file(const struct taking *t, struct pass_value *v) {
   return err_hint(t->err, "put it beside the manifest, or name its folder with --files");
 }
 
+static int have_file(const struct taking *t, enum pass_reads reads, struct pass_value *v) {
+  if (reads == PASS_READS_RANGES && v->about && t->places->again)
+    return recalibrate(t->places->again, v, t->err);
+  return find_file(t, v);
+}
+
 // By the name that it has now, or had when the manifest was written; not by that of a set or a class.
 static bool is_called(const struct pass *pass, struct span name) {
   return span_is(name, pass->name) || (pass->also && span_is(name, pass->also));
@@ -63,7 +69,7 @@ static int take_step(const struct taking *t, struct span name, const struct json
   if (pass_values_take_json(v, options, &p->arena, t->err)) return -1;
   for (uint32_t o = 0; o < v->pass->n_options; o++)
     if (v->pass->options[o].reads != PASS_READS_NOTHING && v->of[o].sha256 &&
-        find_file(t, &v->of[o]))
+        have_file(t, v->pass->options[o].reads, &v->of[o]))
       return -1;
   if (pass_values_read(v, &p->arena, &why) == 0) return 0;
   return err_set(t->err, ERR_MODEL, "pass '%s': %.800s", v->pass->name, why.msg);

@@ -4,11 +4,13 @@
 
 #include "json.h"
 #include "pipeline.h"
+#include "recalibrate.h"
 
 // Where files that passes read are looked for, by name and digest: beside these two, in the folder, in the current one.
 struct recorded_places {
   const char *manifest, *source;
   const char *folder; // NULL: there is none
+  struct recalibrate *again; // not NULL: ranges are not looked for, but found again
 };
 
 // Appends them, with their values read, and files found and read. Rules of the maker's own become passes until own_rules_done.

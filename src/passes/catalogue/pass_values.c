@@ -431,6 +431,7 @@ static void write_file(struct json_out *j, const struct pass_value *v) {
   json_object(j);
   json_put_text(j, "name", path_base(v->text));
   json_put_text(j, "sha256", v->sha256);
+  if (v->about) json_put_raw(j, "calibration", span_str(v->about));
   json_end_object(j);
 }
 

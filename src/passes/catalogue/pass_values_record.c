@@ -52,6 +52,9 @@ static int put(const struct record *r, uint32_t o, const struct json_value *valu
       return refuse(r, o, value);
     x->text = arena_string(r->a, name);
     x->sha256 = arena_string(r->a, sha256);
+    x->about = json_is_object(json_get(value, "calibration"))
+                   ? text_of(json_get(value, "calibration"), r->a)
+                   : NULL;
     x->given = true;
     return 0;
   }
