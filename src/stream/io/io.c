@@ -136,21 +136,31 @@ static bool goes_on(struct io_op *op) {
   return again && ++op->tries < TRIES_MAX;
 }
 
+static void flush(struct io *io, struct io_behind *b) {
+  if (b->n == 0) return;
+  io->engine->writeback(io->self, b->fd, b->off, b->n);
+  b->n = 0;
+}
+
 static void flush_behind(struct io *io) {
-  if (io->behind.n == 0) return;
-  io->engine->writeback(io->self, io->behind.fd, io->behind.off, io->behind.n);
-  io->behind.n = 0;
+  for (uint32_t i = 0; i < IO_BEHIND; i++)
+    flush(io, &io->behind[i]);
+}
+
+// The run of bytes that these join, or an empty one: the oldest is flushed for it if need be.
+static struct io_behind *behind_of(struct io *io, int fd, uint64_t off) {
+  for (struct io_behind *b = io->behind; b < io->behind + IO_BEHIND; b++)
+    if (b->n > 0 && b->fd == fd && b->off + b->n == off) return b;
+  struct io_behind *b = &io->behind[io->next_behind++ % IO_BEHIND];
+  flush(io, b);
+  *b = (struct io_behind){.fd = fd, .off = off};
+  return b;
 }
 
 static void written(struct io *io, int fd, uint64_t off, uint64_t n) {
-  bool joins = fd == io->behind.fd && off == io->behind.off + io->behind.n;
-  if (!joins) flush_behind(io);
-  if (io->behind.n == 0) {
-    io->behind.fd = fd;
-    io->behind.off = off;
-  }
-  io->behind.n += n;
-  if (io->behind.n >= BEHIND_BYTES) flush_behind(io);
+  struct io_behind *b = behind_of(io, fd, off);
+  b->n += n;
+  if (b->n >= BEHIND_BYTES) flush(io, b);
 }
 
 // The bytes of the slot, which the system may still be reading, are there no longer.

@@ -362,9 +362,8 @@ static int put_long_extent(struct produce *w, uint32_t segment, uint64_t len, ui
   const uint64_t shift = s->at - s->off; // source offset less output offset, modulo 2^64
   struct line *l = w->now;
   const uint64_t end = l->pos + len;
-  if ((shift & (CLONE_ALIGN - 1)) == 0 &&
-      gather(w, segment, round_up(l->pos, CLONE_ALIGN) - l->pos, err))
-    return -1;
+  const uint64_t head = round_up(l->pos, CLONE_ALIGN) - l->pos;
+  if ((shift & (CLONE_ALIGN - 1)) == 0 && gather(w, segment, min_u64(head, len), err)) return -1;
   if (flush_tile(w, err)) return -1;
   if (w->fd >= 0 && l->cloned <= l->pos)
     l->cloned = l->pos + io_clone(w->io, s->ref, l->pos + shift, w->fd, l->pos, end - l->pos);
@@ -403,6 +402,13 @@ static int make_recipe(struct produce *w, uint32_t segment, uint64_t len, struct
   return eval_end(w->task, err);
 }
 
+// Is the segment worth windows from here on, of which `len` bytes are ours? What was begun so goes on so.
+static bool is_long(const struct line *l, const struct segment *s, uint64_t len) {
+  if (s->kind != SEGMENT_EXTENT) return false;
+  const bool goes_on = l->pos > max_u64(s->off, l->range.off) && s->len >= LONG_EXTENT;
+  return len >= LONG_EXTENT || goes_on;
+}
+
 // The line's range, to the end of a tile at `until` at least, or to its own.
 static int make_range(struct produce *w, uint64_t until, struct err *err) {
   const struct plan *p = w->p;
@@ -411,12 +417,15 @@ static int make_range(struct produce *w, uint64_t until, struct err *err) {
   while (l->pos < range_end(l) && l->pos < until) {
     const struct segment *s = &p->segments[i];
     assert(s->off <= l->pos && l->pos <= s->off + s->len);
-    const uint64_t len = claim(w, s->off + s->len - l->pos);
+    uint64_t len = s->off + s->len - l->pos;
+    // Of several ranges no more is taken than is made soon: others may have the rest.
+    if (w->n_lines > 1 && s->kind == SEGMENT_EXTENT) len = min_u64(len, AHEAD_BYTES);
+    len = claim(w, len);
     int rc;
     w->segment = i;
     if (s->kind == SEGMENT_RECIPE)
       rc = make_recipe(w, i, len, err);
-    else if (s->kind == SEGMENT_EXTENT && len >= LONG_EXTENT)
+    else if (is_long(l, s, len))
       rc = put_long_extent(w, i, len, until, err);
     else
       rc = gather(w, i, min_u64(len, until - l->pos), err);
@@ -447,12 +456,11 @@ struct figure_sums produce_take_errors(struct produce *w, uint32_t line) {
   return taken;
 }
 
-// `whole`: it may be of any of the ranges.
-static int blame(const struct produce *w, bool whole, struct err *err) {
+static int blame(const struct produce *w, struct err *err) {
   const struct err cause = *err;
-  const struct line *first = whole ? w->lines : w->now,
-                    *last = whole ? &w->lines[w->n_lines - 1] : w->now;
-  // Of what the bytes are, or cannot become; not of how they are read and written.
+  const struct line *first = w->lines, *last = &w->lines[w->n_lines - 1];
+  // Of what the bytes are, or cannot become; not of how they are read and written: what fails there may
+  // be of any of the ranges, whose tiles are all on their way.
   const bool of_weight = cause.kind == ERR_MODEL || cause.kind == ERR_FAIL;
   const char *tensor = of_weight ? plan_segment_weight(w->p, w->segment) : NULL;
   err->kind = ERR_NONE;
@@ -473,8 +481,7 @@ static void start(struct line *l, const struct plan_unit *range) {
 }
 
 uint32_t produce_lines(const struct produce_options *o) {
-  const uint64_t width = min_u64(lanes_width(), PRODUCE_LINES_MAX);
-  return (uint32_t)max_u64(min_u64(width, o->io.tiles / 2), 1);
+  return (uint32_t)max_u64(min_u64(lanes_width(), o->io.tiles / 2), 1);
 }
 
 int produce_parts(struct produce *w, const struct plan_unit ranges[], uint32_t n, int fd,
@@ -494,13 +501,12 @@ int produce_parts(struct produce *w, const struct plan_unit ranges[], uint32_t n
   drop_ready(w);
   // What is in flight reads our tiles: it is waited for whatever happened.
   struct err write_failed = {0};
-  const bool lost = io_drain(w->io, &write_failed) && !bad;
-  if (lost) {
+  if (io_drain(w->io, &write_failed) && !bad) {
     *err = write_failed;
     bad = -1;
   }
   if (bad && w->stopped) return 1;
-  return bad ? blame(w, lost, err) : 0;
+  return bad ? blame(w, err) : 0;
 }
 
 static void add_reread(void *ctx, const uint8_t *bytes, size_t n) {

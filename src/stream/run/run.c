@@ -429,8 +429,9 @@ int run_plan(const struct plan *p, struct sources *s, struct staging *st,
     const struct produce_options each = options_of(&r);
     const uint32_t lines = produce_lines(&each);
     schedule_open(&r.schedule, p, r.skip, r.split.jobs, lines, parts);
-    // As many may wait as are in the making, and one: what a stop leaves to be synced stays small.
-    recorder_open(&r.recorder, p, s, st, r.split.jobs * lines + 1);
+    // A unit of each worker may wait, and what one of them has made beside each other: what a stop leaves to be
+    // synced stays small.
+    recorder_open(&r.recorder, p, s, st, r.split.jobs + lines);
     if (left > 0) stats->jobs = threads_run(r.split.jobs, work_as, &r);
     struct err unrecorded = {0};
     if (recorder_close(r.recorder, &unrecorded)) fail(&r, &unrecorded);

@@ -23,6 +23,8 @@ struct io_slot {
   enum slot_state state;
 };
 
+enum { IO_BEHIND = 4 };
+
 // A source file held whole (IO_READS_WHOLE).
 struct io_whole {
   uint8_t *at;
@@ -44,10 +46,11 @@ struct io {
   size_t region_bytes, stride; // the latter: tile_bytes in whole pages
   struct err failure;          // the first since the last drain
 
-  struct { // written and not yet handed to writeback
+  struct io_behind { // written and not yet handed to writeback, at several places by turns
     int fd;
     uint64_t off, n;
-  } behind;
+  } behind[IO_BEHIND];
+  uint32_t next_behind; // to be taken where there is no other
 
   bool clone_refused;
   uint64_t source_bytes;

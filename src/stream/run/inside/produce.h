@@ -7,6 +7,7 @@
 #include "figure_sums.h"
 #include "eval_cache.h"
 #include "io.h"
+#include "lanes.h"
 #include "plan.h"
 #include "run.h"
 
@@ -39,7 +40,7 @@ int produce_range(struct produce *w, const struct plan_unit *range, int fd,
                   uint8_t digest[DIGEST_BYTES], struct err *err);
 
 // How many ranges are worth being made, and hashed, beside each other by one worker.
-enum { PRODUCE_LINES_MAX = 4 };
+enum { PRODUCE_LINES_MAX = LANES_MAX };
 uint32_t produce_lines(const struct produce_options *o);
 
 // The same for ranges of one output that others may make parts of (options.claim): what is left of
