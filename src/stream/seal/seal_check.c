@@ -36,6 +36,8 @@ static int open_file(const struct staging *st, const struct seal_move *m, struct
   const bool right =
       fd >= 0 && fstat(fd, &at) == 0 && S_ISREG(at.st_mode) && (uint64_t)at.st_size == m->size;
   if (right) return fd;
+  if (fd < 0 && errno != ENOENT && errno != ELOOP && errno != ENXIO)
+    return err_errno(err, errno, ERR_IO, "'%s' cannot be looked at", quote_str(m->name).s);
   if (fd < 0)
     err_set(err, ERR_INPUT, "'%s' is neither in '%s' nor in place in '%s'", quote_str(m->name).s,
             quote_str(st->name).s, quote_str(st->dest_path).s);
@@ -70,6 +72,7 @@ static int say_differs(const struct staging *st, const struct seal_intent *s, ui
     const struct seal_move *m = file_at(s, i);
     for (uint32_t k = 0; k < m->n_units; k++, rows++) {
       if (!rows->differs) continue;
+      if (rows->why && rows->why != ENODATA) return reread_failed(m->name, rows->off, rows->why, err);
       err_set(err, ERR_INPUT,
               "'%s' in '%s' is not what the interrupted run wrote: bytes %lu..%lu differ",
               quote_str(m->name).s, quote_str(st->dest_path).s, rows->off, rows->off + rows->len);

@@ -94,9 +94,9 @@ static int cannot_make(const struct staging *st, int errnum, struct err *err) {
 
 bool staging_still_there(const struct staging *st) {
   struct stat named, held;
-  return fstatat(st->dest, st->name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-         fstat(st->folder, &held) == 0 && named.st_ino == held.st_ino &&
-         named.st_dev == held.st_dev;
+  if (fstatat(st->dest, st->name, &named, AT_SYMLINK_NOFOLLOW)) return errno != ENOENT;
+  if (fstat(st->folder, &held)) return true; // what fails then says why
+  return named.st_ino == held.st_ino && named.st_dev == held.st_dev;
 }
 
 // Somebody's lock, to be asked and not written to; another user's may be closed to writers. -1 with

@@ -108,6 +108,7 @@ static void finish(struct team *t, const struct reading *r, const uint8_t *sum, 
   struct reread_known *row = &t->rows[r->row];
   close_row(t, r->fd);
   advance(t, row->len - r->at);
+  row->why = sum ? 0 : why;
   row->differs = !sum || (row->sha256 && memcmp(sum, row->sha256, DIGEST_BYTES) != 0);
   t->unfinished--;
   if (!t->work->done) return;

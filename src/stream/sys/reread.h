@@ -26,6 +26,7 @@ struct reread_known {
   uint64_t off, len;
   const uint8_t *sha256; // DIGEST_BYTES; NULL: not compared
   bool differs;          // the answer; also where the range cannot be read
+  int why;               // which is an errno then (ENODATA: the file ends before it does); else 0
 };
 struct reread_work {
   uint32_t jobs; // 0: processors available to us
