@@ -4,7 +4,7 @@
 its last sync (tests/fault/fs_shadow.h). The strict disk has those copies alone: contents, lengths and names that were
 not synced are gone. The fast one had time for every name, length and small file, unit records among them, but not for
 the payload of the outputs: where that was not synced there are zeros, which no record may vouch for. On the torn one
-chance decides of every 512 bytes of every file that were not synced whether they are there, and of names and lengths. What stands
+chance decides of every 512 bytes of every file that were not synced whether they are there, of its length, and whether all names are there. What stands
 there under a final name has to be whole, or unfinished and known to be, and `--resume` has to end with the bytes of an
 undisturbed run.
 """
@@ -248,6 +248,18 @@ def test_power_cut_of_a_plan(weir, weir_fault, tmp_path, command):
         assert outputs(out) == whole, f"call {n}: {sorted(os.listdir(out))}"
     assert cuts >= (2 if command == "shard" else 4) and n > step
     assert lost > 0 or command == "shard", "the loop proves nothing"
+
+
+def test_what_a_shard_says_it_made_is_durable(weir, weir_fault, tmp_path):
+    """A scheduler that was told 0 begins no shard again: its records and its bytes are there behind a cut, and finalize is enough."""
+    out, shadow = tmp_path / "out", tmp_path / "shadow"
+    for folder in (out, shadow):
+        folder.mkdir()
+    weir("plan", SOURCE, out / "m.onnx", "--pass", "conv2matmul")
+    weir_fault("shard", unfinished(out), env={"WEIR_FAULT": "kill:1000", "WEIR_FAULT_SHADOW": str(shadow), "WEIR_FAULT_ROOT": str(out)})
+    put_together(shadow, out)
+    weir("finalize", unfinished(out))
+    assert ": OK" in weir("audit", out / "m.onnx").out
 
 
 def test_a_disk_that_lies_is_found_out(weir, weir_fault, tmp_path):

@@ -107,6 +107,12 @@ static int make(struct planned *x, const struct cli_args *args, const volatile i
     rc = carry_out_check_units(&c, &made, err);
   const uint32_t before = rc ? 0 : recorded(&made.st, &part);
   if (rc == 0) rc = carry_out_run(&c, &made, err);
+  // Nobody begins again a member that says that it is done: its records outlive a power cut.
+  struct err unsynced = {0};
+  if (staging_sync_records(&made.st, 0, &unsynced) && rc == 0) {
+    *err = unsynced;
+    rc = -1;
+  }
   j->st = made.st;
   if (rc == 0) rc = staging_join_again(j, err); // others have been at work too
   if (rc == 0) planned_count(x);
