@@ -587,3 +587,34 @@ def test_weir_itself_stays_small(weir, tmp_path):
     said = weir("calibrate", tmp_path / "m.onnx", "-o", tmp_path / "r", "--data", folder, "--method", "percentile", "--json").json()
     assert said["runs"] == 2 and said["values"] == 201
     assert said["peak_memory_bytes"] < 50_000_000 < 100_000_000 < said["runtime_peak_memory_bytes"]
+
+
+def test_killed_between_its_renames(weir, weir_fault, tmp_path):
+    """Of what a killed run had placed the same command knows that it is its own, and of nothing else."""
+    source, ranges, cache = DATA / "parakeet-torchscript" / "encoder-model.onnx", tmp_path / "r.jsonl", tmp_path / "cache"
+    words = ["calibrate", source, "-o", ranges, "--generate", "1", "--statistics", "gram"]
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    weir(*words[:3], whole / "r.jsonl", *words[4:], "--cache", whole / "cache")
+    log = tmp_path / "log"
+    weir_fault(*words, "--cache", cache, env={"WEIR_FAULT_LOG": str(log)})
+    [placed] = [n for n, line in enumerate(log.read_text().splitlines()) if line.split()[1] == "renameat2" and line.endswith("r.jsonl.data")]
+    for path in (ranges, cache, Path(f"{ranges}.data")):
+        path.unlink()
+    weir_fault(*words, "--cache", cache, env={"WEIR_FAULT": f"kill:{placed + 1}"}, code=-9)
+    [staging] = tmp_path.glob(".r.jsonl.*.weir")
+    (staging / "data").rename(f"{ranges}.data")  # as far as the next call
+    other = tmp_path / "other"
+    other.write_text("mine")
+    assert f"'{other}' exists" in weir(*words, "--cache", other, code=2).err and other.read_text() == "mine"
+    weir(*words, "--cache", cache)
+    for path in (ranges, cache, Path(f"{ranges}.data")):
+        assert path.read_bytes() == (whole / path.name).read_bytes()
+
+
+def test_a_place_that_cannot_be_is_known_before(weir, tmp_path):
+    source = DATA / "parakeet-torchscript" / "encoder-model.onnx"
+    words = ["calibrate", source, "-o", tmp_path / "r.jsonl", "--generate", "1", "--statistics", "gram"]
+    weir(*words, "--cache", tmp_path / "nowhere" / "cache", code=2)
+    assert not list(tmp_path.iterdir())
+    weir(*words)

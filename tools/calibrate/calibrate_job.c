@@ -3,9 +3,10 @@
 //   options ─▶ runtime found ─▶ model loaded, passes ─▶ values ─▶ samples looked at ─▶ staging folder
 //     ─▶ first read ─▶ second read ─▶ RANGES in its place, the staging folder gone
 //
-// Nothing is written before all of what can be refused was looked at, and RANGES is there whole or not at all.
+// Nothing is placed before all of what can be refused was looked at, and RANGES is there whole or not at all.
 #include "calibrate_job.h"
 
+#include "found_file.h"
 #include "fs.h"
 #include "given_files.h"
 #include "job_look.h"
@@ -197,10 +198,13 @@ static int refuse_existing(const char *path, struct err *err) {
 static int check_companion(struct calibrate_job *j, const char *path, struct err *err) {
   bool there;
   if (check_place(j, path, &there, err)) return -1;
-  if (there && !j->companion) j->companion = path;
+  if (!there) return 0;
+  if (cli_flag(j->job.args, OPT_FRESH)) return refuse_existing(path, err);
+  j->companions[j->n_companions++] = path;
   return 0;
 }
 
+// Companions that are there, and RANGES is not, may be what an interrupted run has placed: check_companions sees that.
 static int check_output(struct calibrate_job *j, struct err *err) {
   bool there;
   if (j->cache && strcmp(j->cache, j->out) == 0)
@@ -208,19 +212,34 @@ static int check_output(struct calibrate_job *j, struct err *err) {
   if (check_place(j, j->out, &there, err)) return -1;
   if (there) return refuse_existing(j->out, err);
   if (j->cache && check_companion(j, j->cache, err)) return -1;
-  return j->c.options.statistics == CALIBRATE_GRAM
-             ? check_companion(j, ranges_data_path(j->out, &j->c.arena), err)
-             : 0;
+  if (j->c.options.statistics == CALIBRATE_GRAM &&
+      check_companion(j, ranges_data_path(j->out, &j->c.arena), err))
+    return -1;
+  if (job_text_foresee(j->out, err)) return -1;
+  return j->cache ? job_text_foresee(j->cache, err) : 0;
 }
 
-// A file of the staging folder, from when all is found until it has its place: companions that are there are this run's own.
+// A file of the staging folder, from when all is found until it has its place: the SHA-256 of each companion.
 #define PLACING "placing"
+enum { PLACING_BYTES = 1024 };
 
 static int check_companions(struct calibrate_job *j, struct err *err) {
-  struct stat at;
-  if (!j->companion) return 0;
-  if (j->resumed && fstatat(j->c.kept, PLACING, &at, AT_SYMLINK_NOFOLLOW) == 0) return 0;
-  return refuse_existing(j->companion, err);
+  struct span listed = {0};
+  struct err ignored = {0};
+  const char *other = NULL;
+  if (j->n_companions == 0) return 0;
+  if (j->resumed)
+    (void)fs_read_own(j->c.kept, PLACING, PLACING_BYTES, "the staging folder", &listed, &ignored);
+  for (uint32_t i = 0; i < j->n_companions && !other; i++) {
+    bool ours = false;
+    for (size_t at = 0; at + DIGEST_BYTES <= listed.n; at += DIGEST_BYTES) {
+      const struct found_file placed = {j->companions[i], FOUND_ANY_SIZE, listed.at + at};
+      ours = ours || found_file_in(&placed, &j->companions[i], 1, &other);
+    }
+    other = ours ? NULL : j->companions[i];
+  }
+  if (listed.at) fs_free(listed);
+  return other ? refuse_existing(other, err) : 0;
 }
 
 static const char *folder_of(const char *path, struct arena *a) {
@@ -352,11 +371,36 @@ static int write_text(struct calibrate_job *j, const char *path, ranges_writer w
   return rc;
 }
 
-// RANGES comes last: where it is, all of it is there.
-static int write_ranges(struct calibrate_job *j, struct err *err) {
-  if (fs_put_file(j->c.kept, PLACING, (struct span){0}, err) ||
+static int hash(void *ctx, struct span line) {
+  digest_add(ctx, line.at, line.n);
+  return 0;
+}
+
+static int begin_placing(struct calibrate_job *j, struct err *err) {
+  uint8_t sums[2 * DIGEST_BYTES];
+  size_t n = 0;
+  if (j->ranges.data_bytes > 0) {
+    memcpy(sums, j->ranges.data_sha256, DIGEST_BYTES);
+    n += DIGEST_BYTES;
+  }
+  if (j->cache) {
+    struct digest *sha = digest_new();
+    digest_start(sha);
+    (void)ranges_write_cache(&j->ranges, hash, sha);
+    digest_end(sha, sums + n);
+    digest_free(sha);
+    n += DIGEST_BYTES;
+  }
+  if (fs_put_file(j->c.kept, PLACING, span_of(sums, n), err) ||
       fs_sync_folder(j->c.kept, "the staging folder", err))
     return -1;
+  j->placing = true;
+  return 0;
+}
+
+// RANGES comes last: where it is, all of it is there.
+static int write_ranges(struct calibrate_job *j, struct err *err) {
+  if (begin_placing(j, err)) return -1;
   if (j->ranges.data_bytes > 0 && move_data(j, err)) return -1;
   if (j->cache && write_text(j, j->cache, ranges_write_cache, err)) return -1;
   return write_text(j, j->out, ranges_write, err);

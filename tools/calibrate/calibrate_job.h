@@ -16,7 +16,9 @@ struct calibrate_job {
   struct ranges ranges;
   const char *out;   // RANGES
   const char *cache; // of onnxruntime; NULL: none is written
-  const char *companion; // one that is there, and RANGES is not; or NULL
+  const char *companions[2]; // those that are there, and RANGES is not
+  uint32_t n_companions;
+  bool placing; // all is found; files are on the way to their places
   struct scratch scratch;
   uint64_t made_bytes;
   bool resumed;

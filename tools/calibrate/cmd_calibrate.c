@@ -11,7 +11,7 @@ int cmd_calibrate(const struct cli_args *args, struct err *err) {
     calibrate_tell(&j);
   // What another run can go on from; samples that do not fit will be others then.
   const bool goes_on = err->kind == ERR_RETRY || err->kind == ERR_IO || err->kind == ERR_NOSPACE ||
-                       (j.companion && j.resumed);
+                       j.placing || (j.n_companions > 0 && j.resumed);
   calibrate_job_close(&j, rc != 0 && goes_on);
   return rc;
 }
