@@ -97,15 +97,16 @@ def test_the_same_bytes(run, tmp_path, line):
 @pytest.mark.skipif(not THREADS.exists() or THREADS.stat().st_mtime < SOURCES, reason="no build under ThreadSanitizer")
 @pytest.mark.parametrize("passes", [["conv2matmul"], pytest.param(["conv2matmul", "quantize:block_size=64"], marks=pytest.mark.long), pytest.param(["dynamic"], marks=pytest.mark.long)], ids="+".join)
 def test_eight_workers_under_thread_sanitizer(weir, medium_encoder, result_folder, passes):
-    """A run of eight units with a worker for each, and what is left to be made in parts; two members of a plan at a time."""
+    """A run of eight units with a worker for each, and what is left to be made in parts; two members of a plan at a time, of few
+    workers, which make several units beside each other."""
     words = [medium_encoder, "out.onnx", *(word for each in passes for word in ("--pass", each))]
     for name in ("plain", "run", "plan"):
         (result_folder / name).mkdir()
     weir("run", *words, cwd=result_folder / "plain")
     env = {**os.environ, "TSAN_OPTIONS": f"halt_on_error=1 suppressions={TESTS / 'tsan.supp'}"}
 
-    def begin(folder, *words):
-        return subprocess.Popen([THREADS, *map(str, words), "--jobs", "8"], cwd=result_folder / folder, env=env, stderr=subprocess.PIPE, text=True)
+    def begin(folder, *words, jobs=8):
+        return subprocess.Popen([THREADS, *map(str, words), "--jobs", str(jobs)], cwd=result_folder / folder, env=env, stderr=subprocess.PIPE, text=True)
 
     def ended(process):
         _, err = process.communicate()
@@ -114,7 +115,7 @@ def test_eight_workers_under_thread_sanitizer(weir, medium_encoder, result_folde
     ended(begin("run", "run", *words))
     ended(begin("plan", "plan", *words))
     [plan] = (result_folder / "plan").glob(".out.onnx.*.weir")
-    for member in [begin("plan", "shard", plan, "--index", index, "--count", 2) for index in range(2)]:
+    for member in [begin("plan", "shard", plan, "--index", index, "--count", 2, jobs=1 + index) for index in range(2)]:
         ended(member)
     ended(begin("plan", "finalize", plan, "--recheck"))
     expected = files(result_folder / "plain")

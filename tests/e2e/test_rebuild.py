@@ -120,7 +120,7 @@ def test_artifacts_that_were_kept(weir, tmp_path):
     assert "is damaged: its SHA-256" in weir(*rebuild, "--artifacts", kept, code=66).err
     first.unlink()
     assert weir(*rebuild, "--artifacts", kept, "--json").json()["artifacts_taken"] == len(listed) - 1
-    assert "cannot be opened" in weir(*rebuild, "--artifacts", tmp_path / "nothing", code=66).err
+    assert "there is no folder" in weir(*rebuild, "--artifacts", tmp_path / "nothing", code=66).err
     renamed = copied(tmp_path, "renamed.onnx")
     weir("quantize", SOURCE, out, *words, "--artifacts", kept, "--force")
     said = weir("rebuild", out, "--source", renamed, "--artifacts", kept, "--json").json()

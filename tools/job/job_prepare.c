@@ -100,6 +100,8 @@ static int open_records(struct job *job, struct err *err) {
   if (plan && (job_text_foresee(plan, err) ||
                job_text_foresee(arena_printf(&job->arena, "%s.bin", plan), err)))
     return -1;
+  const char *artifacts = cli_string(job->args, OPT_ARTIFACTS);
+  if (artifacts && !job->nothing_to_write && kept_artifacts_make(artifacts, err)) return -1;
   if (log && job_text_open(&job->log, log, &job->arena, err)) return -1;
   if (report && job_text_reserve(&job->report_file, report, &job->arena, err)) return -1;
   if (page && job_text_reserve(&job->page_file, page, &job->arena, err)) return -1;

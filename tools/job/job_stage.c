@@ -318,10 +318,10 @@ bool job_stage_took_over(const struct job *job) {
 
 int job_stage_move(struct job *job, const struct staging *st, struct err *err) {
   const char *folder = cli_string(job->args, OPT_ARTIFACTS);
-  for (struct job_stage *s = job->stages; s; s = s->next) {
-    if (folder && s->asked && kept_artifacts_put(folder, &s->artifact, err)) return -1;
+  for (struct job_stage *s = job->stages; s; s = s->next)
     if (artifact_move(&s->artifact, st, err)) return -1;
-  }
+  for (struct job_stage *s = job->stages; s && folder; s = s->next)
+    if (s->asked && kept_artifacts_put(folder, &s->artifact, err)) return -1;
   job_stage_end(job, false);
   return 0;
 }

@@ -5,9 +5,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <unistd.h>
 
-enum { MOST_BYTES = 256 << 20, NAME_BYTES = DIGEST_HEX + 8 };
+enum { NAME_BYTES = DIGEST_HEX + 8 };
 
 static void name_of(char name[NAME_BYTES], const uint8_t sha256[DIGEST_BYTES]) {
   char hex[DIGEST_HEX];
@@ -15,15 +16,33 @@ static void name_of(char name[NAME_BYTES], const uint8_t sha256[DIGEST_BYTES]) {
   snprintf(name, NAME_BYTES, "%s.jsonl", hex);
 }
 
-int kept_artifacts_put(const char *folder, const struct artifact *a, struct err *err) {
-  char name[NAME_BYTES];
-  if (fs_ops->mkdirat(AT_FDCWD, folder, 0777) && errno != EEXIST)
-    return err_errno(err, errno, ERR_IO, "the folder '%s' cannot be made", quote_path(folder).s);
+static int open_folder(const char *folder, enum err_kind kind, struct err *err) {
   const int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (dir < 0)
-    return err_errno(err, errno, ERR_IO, "the folder '%s' cannot be opened", quote_path(folder).s);
+    err_errno(err, errno, kind, "the folder '%s' cannot be opened", quote_path(folder).s);
+  return dir;
+}
+
+int kept_artifacts_make(const char *folder, struct err *err) {
+  if (fs_ops->mkdirat(AT_FDCWD, folder, 0777) && errno != EEXIST)
+    return err_errno(err, errno, errno == ENOENT ? ERR_USAGE : ERR_IO,
+                     "the folder '%s' of --artifacts cannot be made", quote_path(folder).s);
+  if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS))
+    return err_errno(err, errno, ERR_IO, "files cannot be made in the folder '%s'",
+                     quote_path(folder).s);
+  return 0;
+}
+
+// Others may be putting the same one there: one after the other, where the file system has locks.
+int kept_artifacts_put(const char *folder, const struct artifact *a, struct err *err) {
+  char name[NAME_BYTES];
+  struct stat at;
+  const int dir = open_folder(folder, ERR_IO, err);
+  if (dir < 0) return -1;
+  (void)fs_ops->flock(dir, LOCK_EX);
   name_of(name, a->sha256);
-  int rc = fs_put_file(dir, name, a->text, err);
+  int rc = 0;
+  if (fstatat(dir, name, &at, AT_SYMLINK_NOFOLLOW)) rc = fs_put_file(dir, name, a->text, err);
   if (rc == 0) rc = fs_sync_folder(dir, folder, err);
   close(dir);
   return rc;
@@ -38,13 +57,11 @@ static int take(const char *folder, const uint8_t sha256[DIGEST_BYTES], struct s
                 struct span *text, struct err *err) {
   char name[NAME_BYTES];
   uint8_t is[DIGEST_BYTES];
-  const int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int dir = open_folder(folder, ERR_INPUT, err);
   *text = (struct span){0};
-  if (dir < 0)
-    return err_errno(err, errno, ERR_INPUT, "the folder '%s' cannot be opened",
-                     quote_path(folder).s);
+  if (dir < 0) return -1;
   name_of(name, sha256);
-  const int bad = fs_read_file(dir, name, MOST_BYTES, text, err);
+  const int bad = fs_read_file(dir, name, ARTIFACT_BYTES_MAX, text, err);
   close(dir);
   if (bad) return err->kind == ERR_NONE ? 0 : -1;
   digest_of(text->at, text->n, is);

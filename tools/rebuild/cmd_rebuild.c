@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 // ---- the manifest ------------------------------------------------------------------------------
@@ -247,6 +248,9 @@ static int rebuild(struct rebuild *r, const struct cli_args *args, const struct 
   r->source = cli_string(args, OPT_SOURCE);
   r->files = cli_string(args, OPT_FILES);
   r->artifacts = cli_string(args, OPT_REBUILD_ARTIFACTS);
+  struct stat at;
+  if (r->artifacts && (stat(r->artifacts, &at) || !S_ISDIR(at.st_mode)))
+    return err_set(err, ERR_INPUT, "there is no folder '%s'", quote_path(r->artifacts).s);
   r->calibrates = cli_flag(args, OPT_CALIBRATE);
   if (r->calibrates && recalibrate_begin(&r->again, args, r->source, err)) return -1;
   if (folder)

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { ARTIFACT_FORMAT = 1, MAX_BYTES = 1 << 30 };
+enum { ARTIFACT_FORMAT = 1 };
 
 static void add_text(struct digest *d, const void *at, size_t n) {
   const uint64_t length = n; // so that no two lists of texts run together alike
@@ -89,7 +89,7 @@ static int take_file(void *ctx, const char *name) {
   struct err ignored = {0}; // what cannot be read is not there: the stage runs again
   struct span text;
   if (!hex_decode(span_str(name), named, sizeof named) ||
-      fs_read_own(f->folder, name, MAX_BYTES, "artifacts", &text, &ignored))
+      fs_read_own(f->folder, name, ARTIFACT_BYTES_MAX, "artifacts", &text, &ignored))
     return 0;
   digest_of(text.at, text.n, is);
   if (memcmp(named, is, sizeof is) != 0 || !answers(text, a->id)) {
@@ -237,8 +237,7 @@ fail:
 
 int artifact_put(struct artifact *a, struct span text, struct err *err) {
   char hex[DIGEST_HEX];
-  uint8_t *copy = malloc(text.n + 1);
-  if (!copy) return err_set(err, ERR_FAIL, "no memory to keep an artifact of %zu bytes", text.n);
+  uint8_t *copy = arena_must(malloc(text.n + 1), text.n + 1);
   memcpy(copy, text.at, text.n);
   a->text = span_of(copy, text.n);
   digest_of(text.at, text.n, a->sha256);

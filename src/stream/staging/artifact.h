@@ -15,6 +15,8 @@
 #include "json.h"
 #include "staging.h"
 
+enum { ARTIFACT_BYTES_MAX = 1 << 30 };
+
 struct artifact_request {
   const char *dest_folder, *onnx_name; // of OUT
   const char *resume_command;
