@@ -3,6 +3,7 @@
 #include "produce.h"
 
 #include "chance.h"
+#include "io_engines.h"
 #include "io_fault_engine.h"
 #include "toy_fixture.h"
 
@@ -23,7 +24,8 @@ struct making {
   int fd;
   uint32_t n, stop_at; // tiles until somebody says stop; 0: nobody
   struct plan_unit ranges[PRODUCE_LINES_MAX];
-  uint64_t ends[PRODUCE_LINES_MAX]; // of what is left for us
+  uint64_t ends[PRODUCE_LINES_MAX];    // of what is left for us
+  uint64_t claimed[PRODUCE_LINES_MAX]; // of that, for good
   bool cuts;
 };
 
@@ -40,8 +42,9 @@ static uint64_t claim(void *ctx, uint32_t line, uint64_t from, uint64_t to, uint
   assert_true(line < m->n && from < to && to <= m->ranges[line].off + m->ranges[line].len);
   uint64_t got = min_u64(to, m->ends[line]);
   if (chance_below(2)) got = from + 1 + chance_below(got - from);
-  if (m->cuts && chance_below(2) && m->ends[line] - got > CUT_LEAST)
-    m->ends[line] = got + 1 + chance_below(m->ends[line] - got);
+  const uint64_t ours = m->claimed[line] = max_u64(m->claimed[line], got);
+  if (m->cuts && chance_below(2) && m->ends[line] - ours > CUT_LEAST)
+    m->ends[line] = ours + 1 + chance_below(m->ends[line] - ours);
   *end = m->ends[line];
   return got;
 }
@@ -108,9 +111,29 @@ static void expect_made(struct making *m) {
   }
 }
 
+// A file system that shares blocks, as far as anybody can see.
+static struct io_engine sharing;
+
+static int copy(void *self, int source, uint64_t off, int fd, uint64_t out_off, uint64_t n) {
+  uint8_t block[IO_CLONE_BLOCK];
+  (void)self;
+  for (uint64_t at = 0; at < n; at += sizeof block) {
+    assert_int_equal(pread(source, block, sizeof block, (off_t)(off + at)), sizeof block);
+    assert_int_equal(pwrite(fd, block, sizeof block, (off_t)(out_off + at)), sizeof block);
+  }
+  return 0;
+}
+
+static const struct io_engine *share(const struct io_engine *engine) {
+  sharing = *engine;
+  sharing.clone = copy;
+  return &sharing;
+}
+
 static void test_beside(void **state) {
   (void)state;
   uint32_t beside = 0, cut = 0;
+  uint64_t cloned = 0;
   enum io_mode automatic = IO_AUTO;
   const char *why;
   struct err err = {0};
@@ -118,6 +141,7 @@ static void test_beside(void **state) {
   for (uint32_t i = 0; i < 200; i++) {
     struct making m;
     chance_seed = i;
+    io_engine_wrap(i % 4 < 2 ? share : NULL);
     begin(&m, i % 3 == 0 ? automatic : IO_SYNC);
     const bool can = m.n > 1;
     choose_ranges(&m);
@@ -127,9 +151,11 @@ static void test_beside(void **state) {
       cut += m.ends[k] < m.ranges[k].off + m.ranges[k].len;
     expect_made(&m);
     beside += m.n > 1 || !can;
+    cloned += produce_counts(m.w).bytes_cloned;
     end(&m);
   }
-  assert_true(beside > 50 && cut > 20);
+  io_engine_wrap(NULL);
+  assert_true(beside > 50 && cut > 20 && cloned > 20 << 20);
 }
 
 // A queue that fails at any write, a source at any read, a stop after any tile: it says so, and all tiles come back.
@@ -148,7 +174,11 @@ static void test_failures(void **state) {
     const int made = make(&m);
     if (made < 0) {
       assert_int_equal(m.err.kind, ERR_IO);
-      assert_non_null(strstr(m.err.msg, "output 'x.onnx.data', bytes "));
+      const char *at = strstr(m.err.msg, "writing ");
+      uint64_t from, to, off = m.ranges[0].off;
+      assert_int_equal(sscanf(m.err.msg, "output 'x.onnx.data', bytes %lu..%lu:", &from, &to), 2);
+      if (at) assert_int_equal(sscanf(at, "writing %*u bytes at offset %lu", &off), 1);
+      assert_true(from <= off && off < to); // the offset is in what is named
     }
     failed += made < 0;
     stopped += made > 0;

@@ -389,7 +389,8 @@ static uint64_t claim(struct produce *w, uint64_t len) {
   if (l->pos + len > l->claimed) {
     const uint64_t to = max_u64(l->pos + len, min_u64(l->pos + CLAIM_BYTES, range_end(l)));
     uint64_t end;
-    l->claimed = w->o.claim(w->o.ctx, (uint32_t)(l - w->lines), l->pos, to, &end);
+    const uint64_t got = w->o.claim(w->o.ctx, (uint32_t)(l - w->lines), l->pos, to, &end);
+    l->claimed = max_u64(l->claimed, got); // what is ours is so for good
     l->range.len = end - l->range.off;
   }
   return min_u64(len, l->claimed - l->pos);
