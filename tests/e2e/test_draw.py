@@ -92,6 +92,8 @@ FEW = ("bert-sdpa-dynamo-18", "gpt2-eager-torchscript-17", "llama-rows-dynamo-23
 @pytest.mark.parametrize("many", [1, 5])
 @pytest.mark.parametrize("path", [path for path in REAL if ALL or path.stem in FEW], ids=lambda path: path.stem)
 def test_sites_run(path, many):
+    if len(onnx.load(path).graph.node) <= many:
+        pytest.skip("all of the model stands in an If")
     wrong, n = sites(path, many)
     assert not wrong and n > 2, "\n".join(wrong)
 

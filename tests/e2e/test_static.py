@@ -353,7 +353,7 @@ FORMATS = [(), ("--op-types", "all"), ("--format", "int32-bias"), ("--format", "
 
 def test_random_models_run_and_are_near(weir, tmp_path):
     """Every format runs, and is no worse than the tool's for the same operators, types and ranges."""
-    worst = []
+    worst, tool_failed = [], 0
     for seed in range(100, 100 + RANDOM // 3):
         case = int8_models.random_model(seed)
         if "if" in case.pieces:
@@ -361,7 +361,9 @@ def test_random_models_run_and_are_near(weir, tmp_path):
         source, out, cache = tmp_path / "m.onnx", tmp_path / "o.onnx", tmp_path / f"{seed}.json"
         onnx.save(case.model, source)
         feeds = [case.feeds(i) for i in range(2)]
-        assert theirs(source, tmp_path / "t.onnx", cache, Setup("uint8", per_channel=True), feeds) is None
+        if theirs(source, tmp_path / "t.onnx", cache, Setup("uint8", per_channel=True), feeds) is not None:
+            tool_failed += 1  # quantize_static itself: nothing to compare with
+            continue
         expected = run(source, feeds[0])
         tool = decibels(expected, run(tmp_path / "t.onnx", feeds[0])) if runs(tmp_path / "t.onnx", feeds[0]) else None
         for i, words in enumerate(FORMATS):
@@ -373,7 +375,7 @@ def test_random_models_run_and_are_near(weir, tmp_path):
             if i == 1 and tool is not None:
                 worst.append(found - tool)
             assert found > 8, (seed, case.pieces, words, found)
-    assert len(worst) >= 2 and np.mean(worst) > -0.3, worst
+    assert len(worst) >= 2 and np.mean(worst) > -0.3 and tool_failed <= RANDOM // 100, (worst, tool_failed)
 
 
 # ---- what the tool has wrong -----------------------------------------------------------------------------------------------------
