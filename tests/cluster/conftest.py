@@ -26,11 +26,11 @@ ODD = "it's a \"folder\""
 WAIT = 180  # seconds until a test gives up on something that should have come
 PASSES = "--pass conv2matmul"
 WEIR = """#!/bin/bash
-# weir, which notes calls of finalize; where there is a folder 'hold', the next shard 0 stands still before its first record
+# weir, which notes calls of finalize; where there is a folder 'hold', the next shard 0 stands still before its first unit
 [ "$1" != finalize ] || echo finalize >>{folder}/calls
 if [[ "$* " = "shard "*" --index 0 "* ]] && rmdir {folder}/hold 2>/dev/null; then
   echo $$ >{folder}/held.new && mv {folder}/held.new {folder}/held
-  WEIR_FAULT=stop:write:1 exec {fault} "$@"
+  WEIR_FAULT=stop:sigaction:7 exec {fault} "$@"
 fi
 exec {weir} "$@"
 """
@@ -107,7 +107,7 @@ class Desk(Shell):
             return subprocess.Popen(["bash", "-c", line], cwd=self.folder, env=self.env, stdin=subprocess.DEVNULL, stdout=said, stderr=said, preexec_fn=usual_signals)
 
     def hold(self):
-        """The next process that is shard 0 stands still before its first record."""
+        """The next process that is shard 0 stands still before its first unit."""
         (self.notes / "held").unlink(missing_ok=True)
         (self.notes / "hold").mkdir()
 

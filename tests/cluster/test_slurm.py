@@ -128,8 +128,8 @@ def environment(pid):
 
 @pytest.fixture
 def held(slurm, desk, submitted):
-    """(task 0 of the array, its process, the job that finalizes), when all other tasks are done. It has one worker: a unit is
-    to be recorded, the others have not begun."""
+    """(task 0 of the array, its process, the job that finalizes), when all other tasks are done. It is told of signals
+    already, and has made no unit."""
     def hold(*options):
         desk.hold()
         array, finalize = submitted("--cpus-per-task=1", *options)
