@@ -7,8 +7,8 @@
 // a value that a part hands on while the other computes what it stands for from something else, and one
 // that a part reads while the other computes it. What such a value has to do with the other inputs, the nodes
 // say that make it, whether they changed or not: they come into the part of that side, the last one first,
-// until no question is left (n1), or what is left is a shape, which is the same whoever asks. If too many
-// came, none stays, and the site is in doubt.
+// until no question is left (n1), or what is left is a shape, which is the same whoever asks (of a value that a
+// part has, it is asked for there). If too many came, none stays, and the site is in doubt.
 //
 // What is read and constant is a constant of the part. Two pairs may share a value: both are given one
 // array.
@@ -261,14 +261,23 @@ enum addable {
   ADD_NOT
 }; // NEVER: nothing is behind it; NOT: what is cannot be added
 
-static enum addable addable(const struct sites_boundary *b, int side, uint32_t value,
-                            uint32_t *node) {
+// Does a part have it, made or given?
+static bool at_hand(struct sites_boundary *b, int side, uint32_t value) {
+  return is_read(b, side, value) || (sites_there(b->c, side, value) && made_inside(b, side, value));
+}
+
+// Does the node say the shape of what neither part has?
+static bool shape_elsewhere(struct sites_boundary *b, const struct model *m, uint32_t node) {
+  if (!model_op_is(m, node, "Shape") && !model_op_is(m, node, "Size")) return false;
+  const uint32_t of = m->nodes[node].n_in ? model_input(m, &m->nodes[node], 0) : NO_ID;
+  return of == NO_ID || (!at_hand(b, BEFORE, of) && !at_hand(b, AFTER, of));
+}
+
+static enum addable addable(struct sites_boundary *b, int side, uint32_t value, uint32_t *node) {
   const struct model *m = b->c->m[side];
   if (m->values[value].kind != VALUE_NODE_OUTPUT) return ADD_NEVER;
   *node = m->values[value].def;
-  if (m->nodes[*node].graph != b->draft->graph || model_op_is(m, *node, "Shape") ||
-      model_op_is(m, *node, "Size"))
-    return ADD_NEVER;
+  if (m->nodes[*node].graph != b->draft->graph || shape_elsewhere(b, m, *node)) return ADD_NEVER;
   return sites_has_bodies(m, *node) ? ADD_NOT : ADD;
 }
 
