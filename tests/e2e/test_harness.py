@@ -428,7 +428,10 @@ def test_graphs_have_all_hazards_and_are_what_their_seed_says():
         for seed in range(20):
             case = random_graphs.random_graph(seed, dtype=dtype)
             assert not random_graphs.compare(case.model, case.model, "E", case.feeds), (dtype, seed)
-    assert opsets == set(random_graphs.OPSETS) and pieces == set(random_graphs.PIECES) and len(hazards) > 80
+    met = {name for name, (_, _, weight) in random_graphs.PIECES.items() if weight}
+    assert opsets == set(random_graphs.OPSETS) and pieces == met and len(hazards) > 80
+    for name in {*random_graphs.PIECES} - met:  # those of arms of their own
+        assert random_graphs.random_graph(7, [name]).pieces == [name]
     again = random_graphs.random_graph(7).model.SerializeToString(deterministic=True)
     assert random_graphs.random_graph(7).model.SerializeToString(deterministic=True) == again
 

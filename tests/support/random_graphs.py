@@ -2018,6 +2018,26 @@ def folded_gemm(g):
     g.give(g.reshape(y, after))
 
 
+@piece(weight=0)  # of an arm of its own: others meet it seldom enough to be the graphs that they were
+def scaled_operands(g):
+    """A factor before a Conv, ConvTranspose, MatMul or Gemm, which its weights can take: or may not, as another asks for it too."""
+    kind = g.pick("conv", "conv", "MatMul", "Gemm")
+    x = g.take(rank={"conv": g.pick(3, 4), "Gemm": 2}.get(kind, g.pick(2, 3)))
+    factor = g.pick(0.5, 0.5, 1.5, 0.3, -0.7, 2.0)
+    op_type = g.pick("Mul", "Mul", "Div")
+    many = g.chance(0.1)
+    scaled = g.binary(op_type, x, g.weight(*x.dims[-1:], low=0.5)) if many else g.by(op_type, x, factor)
+    if many:
+        g.hazard("factors that are not one")
+    g.also(scaled)
+    if kind == "conv":
+        return g.give(g.conv(scaled, transposed=g.chance(0.35)))
+    n = g.pick(1, 3, 5)
+    w = g.weight(x.dims[-1], n)
+    bias = [g.weight(n)] if kind == "Gemm" and g.chance(0.5) else []
+    g.give(g.node(kind, [scaled, w, *bias], (*x.dims[:-1], n), soft=True))
+
+
 # Pieces whose operators the runtime has in double and in float16 too, and that know of no other floats.
 IN_DOUBLE = {
     "gemm_norm", "matmul_norm", "transposes", "reshapes", "slices", "concats", "nothings", "matmul_add", "projections",
@@ -2064,7 +2084,7 @@ def random_graph(seed, only=None, opset=None, dtype=np.float32, without=()):
     fit = []
     for name, (_, since, weight) in PIECES.items():
         if since <= g.opset and (not only or name in only) and name not in without:
-            fit += [name] * weight
+            fit += [name] * (weight or bool(only))
     names = [g.random.choice(fit) for _ in range(1 if only else g.random.randint(1, 4))] if fit else []
     for name in names:
         PIECES[name][0](g)
