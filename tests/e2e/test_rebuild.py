@@ -118,6 +118,8 @@ def test_artifacts_that_were_kept(weir, tmp_path):
     first = next(kept.iterdir())
     flip(first, 200)
     assert "is damaged: its SHA-256" in weir(*rebuild, "--artifacts", kept, code=66).err
+    weir("quantize", SOURCE, out, *words, "--artifacts", kept, "--force")  # which writes it anew
+    assert weir(*rebuild, "--artifacts", kept, "--json").json()["artifacts_taken"] == len(listed)
     first.unlink()
     assert weir(*rebuild, "--artifacts", kept, "--json").json()["artifacts_taken"] == len(listed) - 1
     assert "there is no folder" in weir(*rebuild, "--artifacts", tmp_path / "nothing", code=66).err
@@ -158,9 +160,26 @@ def test_ranges_found_again(weir, tmp_path):
     assert "found on samples, and none are given" in weir(*rebuild, code=2).err
     assert "the samples are others" in weir(*rebuild, "--data", samples("b.npz", 2), code=1).err
     assert "--data are the samples of --calibrate" in weir(*rebuild[:-1], "--data", tmp_path / "a.npz", code=2).err
-    weir("calibrate", SOURCE, "-o", ranges, "--generate", "1", "--pass", "conv2matmul", "--force")
-    weir("run", SOURCE, out, "--pass", "conv2matmul", "--pass", f"static:ranges={ranges}", "--force")
-    assert "on a model that passes had changed" in weir(*rebuild, code=65).err
+    # Of a model that passes had changed: with their options, and as exactly as they were asked to be.
+    (tmp_path / "before.yaml").write_text("exactness: zero\npasses:\n- conv2matmul: {form: flat}\n- tidy/identity: {exclude: '*norm*'}\n- tidy\n")
+    one, three = ["--pass", "conv2matmul"], ["--pass", "conv2matmul:form=flat", "--pass", "tidy/identity:exclude=*norm*", "--pass", "tidy"]
+    for words, passes in ((one, one), (["--config", tmp_path / "before.yaml"], three)):
+        weir("calibrate", SOURCE, "-o", ranges, "--generate", "1", *words, "--force")
+        weir("run", SOURCE, out, *passes, "--pass", f"static:ranges={ranges}", "--force")
+        ranges.unlink()
+        said = weir(*rebuild, "--json").json()
+        assert said["same"] and said["ranges_found_again"] == 1
+    # One of these read ranges itself, in a file of the same name.
+    (tmp_path / "smoothed").mkdir()
+    again = tmp_path / "smoothed" / ranges.name
+    smooth = ["--pass", f"smooth:ranges={ranges}"]
+    weir("calibrate", SOURCE, "-o", ranges, "--generate", "1", "--statistics", "channel")
+    weir("calibrate", SOURCE, "-o", again, "--generate", "2", *smooth)
+    weir("run", SOURCE, out, *smooth, "--pass", f"static:ranges={again}", "--force")
+    ranges.unlink()
+    again.unlink()
+    said = weir(*rebuild, "--json").json()
+    assert said["same"] and said["ranges_found_again"] == 2
 
 
 def copied(tmp_path, name="encoder-model.onnx"):

@@ -79,8 +79,10 @@ static int ask(void *ctx, const struct pass_question *q, struct pass_answer *ans
   return rc;
 }
 
-static int take_passes(struct calibrate_job *j, const struct cli_args *args, struct err *err) {
+static int take_passes(struct calibrate_job *j, const struct cli_args *args,
+                       const struct calibrate_passes *passes, struct err *err) {
   struct pipeline *p = &j->pj.pipeline;
+  if (passes) return passes->take(passes->ctx, p, err);
   const char *path = cli_string(args, OPT_CONFIG);
   uint32_t n;
   const char *const *texts = cli_list(args, OPT_PASS, &n);
@@ -455,7 +457,8 @@ static int measure(struct calibrate_job *j, struct err *err) {
   return write_ranges(j, err);
 }
 
-int calibrate_job_run(struct calibrate_job *j, const struct cli_args *args, struct err *err) {
+int calibrate_job_run(struct calibrate_job *j, const struct cli_args *args,
+                      const struct calibrate_passes *passes, struct err *err) {
   *j = (struct calibrate_job){.job = {.args = args,
                                       .in_path = cli_operand(args, "IN"),
                                       .out.dest = -1,
@@ -470,7 +473,7 @@ int calibrate_job_run(struct calibrate_job *j, const struct cli_args *args, stru
   recipes_init(&j->job.recipes);
   edits_init(&j->job.edits, &j->job.model, &j->job.recipes);
   ranges_init(&j->ranges);
-  if (take_options(j, args, err) || take_passes(j, args, err) || find_runtime(j, err) ||
+  if (take_options(j, args, err) || take_passes(j, args, passes, err) || find_runtime(j, err) ||
       load(j, err) || check_output(j, err) ||
       scratch_make(&j->scratch, "calibrate", &j->c.arena, err))
     return -1;

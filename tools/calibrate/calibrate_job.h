@@ -14,8 +14,8 @@ struct calibrate_job {
   struct runtime_options runtime;
   struct artifact artifact; // the staging folder
   struct ranges ranges;
-  const char *out;   // RANGES
-  const char *cache; // of onnxruntime; NULL: none is written
+  const char *out;           // RANGES
+  const char *cache;         // of onnxruntime; NULL: none is written
   const char *companions[2]; // those that are there, and RANGES is not
   uint32_t n_companions;
   bool placing; // all is found; files are on the way to their places
@@ -24,8 +24,16 @@ struct calibrate_job {
   bool resumed;
 };
 
-// Everything: *j is filled also where it fails, and is to be closed. ERR_RUNTIME without a runtime.
-int calibrate_job_run(struct calibrate_job *j, const struct cli_args *args, struct err *err);
+// Passes that are not of the command line: `take` appends them, with their files read.
+struct calibrate_passes {
+  int (*take)(void *ctx, struct pipeline *p, struct err *err);
+  void *ctx;
+};
+
+// Everything: *j is filled also where it fails, and is to be closed. ERR_RUNTIME without a runtime. passes: NULL: those of
+// args.
+int calibrate_job_run(struct calibrate_job *j, const struct cli_args *args,
+                      const struct calibrate_passes *passes, struct err *err);
 void calibrate_job_close(struct calibrate_job *j,
                          bool keep); // keep: the staging folder stays, for a resume
 

@@ -4,7 +4,7 @@
 
 int cmd_calibrate(const struct cli_args *args, struct err *err) {
   struct calibrate_job j;
-  const int rc = calibrate_job_run(&j, args, err);
+  const int rc = calibrate_job_run(&j, args, NULL, err);
   if (rc == 0 && cli_flag(args, OPT_JSON))
     calibrate_tell_json(&j);
   else if (rc == 0 && !cli_flag(args, OPT_QUIET))

@@ -33,16 +33,24 @@ int kept_artifacts_make(const char *folder, struct err *err) {
   return 0;
 }
 
+// Does a file of that name hold these bytes? What cannot be read, or is another, is written over.
+static bool holds(int dir, const char *name, struct span text) {
+  struct err ignored = {0};
+  struct span is;
+  if (fs_read_file(dir, name, ARTIFACT_BYTES_MAX, &is, &ignored)) return false;
+  const bool same = is.n == text.n && memcmp(is.at, text.at, text.n) == 0;
+  fs_free(is);
+  return same;
+}
+
 // Others may be putting the same one there: one after the other, where the file system has locks.
 int kept_artifacts_put(const char *folder, const struct artifact *a, struct err *err) {
   char name[NAME_BYTES];
-  struct stat at;
   const int dir = open_folder(folder, ERR_IO, err);
   if (dir < 0) return -1;
   (void)fs_ops->flock(dir, LOCK_EX);
   name_of(name, a->sha256);
-  int rc = 0;
-  if (fstatat(dir, name, &at, AT_SYMLINK_NOFOLLOW)) rc = fs_put_file(dir, name, a->text, err);
+  int rc = holds(dir, name, a->text) ? 0 : fs_put_file(dir, name, a->text, err);
   if (rc == 0) rc = fs_sync_folder(dir, folder, err);
   close(dir);
   return rc;

@@ -177,9 +177,9 @@ static void print_text(const struct rebuild *r, const struct audit_target *t,
   if (r->artifacts && !quiet)
     printf("    %u of %u artifact%s taken from %s%s\n", r->taken, r->answers, plural(r->answers),
            quote_path(r->artifacts).s, r->taken < r->answers ? ", the others were made again" : "");
-  if (r->again.made > 0 && !quiet)
-    printf("    %u file%s of ranges found again, as recorded\n", r->again.made,
-           plural(r->again.made));
+  if (r->again.n_files > 0 && !quiet)
+    printf("    %u file%s of ranges found again, as recorded\n", r->again.n_files,
+           plural(r->again.n_files));
   if (r->write_to && r->n_found == 0 && !quiet) printf("wrote %s\n", quote_path(r->write_to).s);
 }
 
@@ -194,7 +194,7 @@ static void print_json(const struct rebuild *r, const struct audit_target *t,
   json_put_text(&j, "key", key ? sign_key_id(key) : NULL);
   json_put_bool(&j, "same", r->n_found == 0);
   json_put_bool(&j, "same_plan", r->same_plan);
-  json_put_uint(&j, "ranges_found_again", r->again.made);
+  json_put_uint(&j, "ranges_found_again", r->again.n_files);
   json_put_uint(&j, "artifacts", r->answers);
   json_put_uint(&j, "artifacts_taken", r->taken);
   json_put_uint(&j, "files", r->m.n_files);
@@ -252,7 +252,7 @@ static int rebuild(struct rebuild *r, const struct cli_args *args, const struct 
   if (r->artifacts && (stat(r->artifacts, &at) || !S_ISDIR(at.st_mode)))
     return err_set(err, ERR_INPUT, "there is no folder '%s'", quote_path(r->artifacts).s);
   r->calibrates = cli_flag(args, OPT_CALIBRATE);
-  if (r->calibrates && recalibrate_begin(&r->again, args, r->source, err)) return -1;
+  if (r->calibrates) r->again = (struct recalibrate){.args = args, .source = r->source};
   if (folder)
     r->write_to = arena_printf(&r->arena, "%s%s%s", folder, str_ends(folder, "/") ? "" : "/",
                                recorded_output(r, &r->arena));

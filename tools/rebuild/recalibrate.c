@@ -7,6 +7,7 @@
 #include "fs.h"
 #include "json.h"
 #include "ranges.h"
+#include "recorded.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -15,28 +16,27 @@ enum { WORDS_MAX = 4096 };
 
 struct making {
   struct recalibrate *r;
+  const struct recorded_places *places;
+  struct own_rules own;
   const struct json_value *about;
   const char *word[WORDS_MAX + 1];
   int n;
 };
 
-int recalibrate_begin(struct recalibrate *r, const struct cli_args *args, const char *source,
-                      struct err *err) {
-  *r = (struct recalibrate){.args = args, .source = source, .scratch = {NULL, -1}};
-  return scratch_make(&r->scratch, "rebuild-ranges", &r->arena, err);
-}
-
 static int remove_entry(void *ctx, const char *name) {
-  const struct recalibrate *r = ctx;
-  (void)unlinkat(r->scratch.fd, name, 0);
+  const struct scratch *folder = ctx;
+  (void)unlinkat(folder->fd, name, 0);
   return 0;
 }
 
 void recalibrate_end(struct recalibrate *r) {
   struct err ignored = {0};
-  if (r->scratch.path)
-    (void)fs_list(r->scratch.fd, remove_entry, r, "the folder of ranges", &ignored);
-  scratch_end(&r->scratch);
+  for (uint32_t i = 0; i < r->n_files; i++) {
+    struct scratch *folder = &r->files[i].folder;
+    (void)fs_list(folder->fd, remove_entry, folder, "the folder of ranges", &ignored);
+    scratch_end(folder);
+  }
+  TABLE_FREE(r, files);
   arena_free(&r->arena);
 }
 
@@ -116,13 +116,20 @@ static void add_options(struct making *m) {
   if (cli_flag(m->r->args, OPT_ALLOW_LINKS)) add(m, "--allow-links");
 }
 
+static int take_passes(void *ctx, struct pipeline *p, struct err *err) {
+  struct making *m = ctx;
+  return recorded_take(p, &m->own, json_get(m->about, "passes"), m->places, err);
+}
+
 static int carry_out(struct making *m, struct err *err) {
+  const struct calibrate_passes passes = {take_passes, m};
   struct cli_args args;
   struct calibrate_job job;
   int rc = cli_parse(&args, m->n, (char *const *)(uintptr_t)m->word, err);
   if (rc == 0) {
-    rc = calibrate_job_run(&job, &args, err);
+    rc = calibrate_job_run(&job, &args, &passes, err);
     calibrate_job_close(&job, false);
+    own_rules_done(&m->own);
   }
   cli_free(&args);
   return rc;
@@ -154,43 +161,53 @@ static int tell_other(struct making *m, const struct pass_value *v, const char *
   return err_hint(err, "without --calibrate the recorded file is taken, by its SHA-256");
 }
 
+static const char *made_already(const struct recalibrate *r, const struct pass_value *v) {
+  for (uint32_t i = 0; i < r->n_files; i++)
+    if (strcmp(r->files[i].sha256, v->sha256) == 0 &&
+        strcmp(path_base(r->files[i].path), path_base(v->text)) == 0)
+      return r->files[i].path;
+  return NULL;
+}
+
 static int make(struct making *m, struct pass_value *v, struct err *err) {
   struct recalibrate *r = m->r;
-  const char *path = arena_printf(&r->arena, "%s/%s", r->scratch.path, path_base(v->text)), *other;
+  struct recalibrated new = {.sha256 = v->sha256};
+  const char *other;
   uint8_t sha256[DIGEST_BYTES];
   if (!hex_decode(span_str(v->sha256), sha256, sizeof sha256) || !text_of(m, m->about, "method"))
     return err_set(err, ERR_MODEL, "the manifest does not say how '%s' was found",
                    quote_str(v->text).s);
-  if (json_count(json_get(m->about, "passes")) > 0) {
-    err_fill(err, ERR_MODEL, "the ranges '%s' were found on a model that passes had changed",
-             quote_str(v->text).s);
-    return err_hint(
-        err, "run 'weir calibrate' with them, and name the folder of what it writes with --files");
-  }
+  if (scratch_make(&new.folder, "rebuild-ranges", &r->arena, err)) return -1;
+  *TABLE_PUSH(r, files) = new;
+  const uint32_t at = r->n_files - 1; // more come, if a pass before it reads ranges
+  const char *path = arena_printf(&r->arena, "%s/%s", new.folder.path, path_base(v->text));
+  r->files[at].path = path;
+  add(m, "weir");
+  add(m, "calibrate");
+  add(m, "--quiet");
+  add_pair(m, "output", path);
+  add_method(m);
+  add_options(m);
+  if (add_samples(m, err)) return -1;
+  add(m, "--");
+  add(m, r->source);
+  if (carry_out(m, err)) return -1;
   const struct found_file wanted = {v->text, FOUND_ANY_SIZE, sha256};
-  if (!found_file_in(&wanted, &path, 1, &other)) { // else another pass had it made
-    add(m, "weir");
-    add(m, "calibrate");
-    add(m, "--quiet");
-    add(m, "--force");
-    add_pair(m, "output", path);
-    add_method(m);
-    add_options(m);
-    if (add_samples(m, err)) return -1;
-    add(m, "--");
-    add(m, r->source);
-    if (carry_out(m, err)) return -1;
-    if (!found_file_in(&wanted, &path, 1, &other)) return tell_other(m, v, path, err);
-    r->made++;
-  }
+  if (!found_file_in(&wanted, &path, 1, &other)) return tell_other(m, v, path, err);
   v->text = path;
   return 0;
 }
 
-int recalibrate(struct recalibrate *r, struct pass_value *v, struct err *err) {
+int recalibrate(struct recalibrate *r, struct pass_value *v, const struct recorded_places *places,
+                struct err *err) {
+  const char *made = made_already(r, v);
+  if (made) {
+    v->text = made;
+    return 0;
+  }
   struct json_value *about = json_parse(span_str(v->about ? v->about : "{}"), "the manifest", err);
   struct making *m = arena_zalloc(&r->arena, sizeof *m);
-  *m = (struct making){.r = r, .about = about};
+  *m = (struct making){.r = r, .about = about, .places = places};
   const int rc = about ? make(m, v, err) : -1;
   json_free(about);
   return rc;

@@ -49,7 +49,7 @@ static int find_file(const struct taking *t, struct pass_value *v) {
 
 static int have_file(const struct taking *t, enum pass_reads reads, struct pass_value *v) {
   if (reads == PASS_READS_RANGES && v->about && t->places->again)
-    return recalibrate(t->places->again, v, t->err);
+    return recalibrate(t->places->again, v, t->places, t->err);
   return find_file(t, v);
 }
 

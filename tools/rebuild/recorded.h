@@ -9,7 +9,7 @@
 // Where files that passes read are looked for, by name and digest: beside these two, in the folder, in the current one.
 struct recorded_places {
   const char *manifest, *source;
-  const char *folder; // NULL: there is none
+  const char *folder;        // NULL: there is none
   struct recalibrate *again; // not NULL: ranges are not looked for, but found again
 };
 
