@@ -21,7 +21,7 @@ static int refuse(const struct taking *t, const char *why) {
 }
 
 // The value gets the path, and what is read there must have the digest that was recorded.
-static int find_file(const struct taking *t, struct pass_value *v) {
+static int find_file(const struct taking *t, struct pass_value *v, const char *or_else) {
   struct arena *a = &t->p->arena;
   const struct recorded_places *at = t->places;
   uint8_t sha256[DIGEST_BYTES];
@@ -44,13 +44,13 @@ static int find_file(const struct taking *t, struct pass_value *v) {
     err_fill(t->err, ERR_INPUT,
              "the file '%s' (SHA-256 %.16s...), which the passes read, was not found",
              quote_str(v->text).s, v->sha256);
-  return err_hint(t->err, "put it beside the manifest, or name its folder with --files");
+  return err_hint(t->err, "put it beside the manifest, or name its folder with --files%s", or_else);
 }
 
 static int have_file(const struct taking *t, enum pass_reads reads, struct pass_value *v) {
-  if (reads == PASS_READS_RANGES && v->about && t->places->again)
-    return recalibrate(t->places->again, v, t->places, t->err);
-  return find_file(t, v);
+  const bool ranges = reads == PASS_READS_RANGES && v->about;
+  if (ranges && t->places->again) return recalibrate(t->places->again, v, t->places, t->err);
+  return find_file(t, v, ranges ? "; --calibrate has it found again" : "");
 }
 
 // By the name that it has now, or had when the manifest was written; not by that of a set or a class.
