@@ -49,15 +49,18 @@ static uint64_t claim(void *ctx, uint32_t line, uint64_t from, uint64_t to, uint
   return got;
 }
 
-static void begin(struct making *m, enum io_mode mode) {
+// shrunk: a file of codes, whose error figures are wanted.
+static void begin(struct making *m, enum io_mode mode, bool shrunk) {
   struct toy_shape shape = toy_shape(&toy);
   memset(m, 0, sizeof *m);
   shape.zeros = ZEROS;
+  shape.shrunk = shrunk;
   toy_begin(&m->job, &shape);
-  m->must = toy_expected(&toy, &m->job.plan, 0);
+  m->must = shrunk ? NULL : toy_expected(&toy, &m->job.plan, 0);
   const struct produce_options o = {
       .io = {.mode = mode, .tiles = 8, .tile_bytes = TILE, .window_bytes = 8 * TILE},
       .eval_bytes = 1 << 20,
+      .errors = shrunk,
       .go_on = go_on,
       .claim = claim,
       .ctx = m};
@@ -142,7 +145,7 @@ static void test_beside(void **state) {
     struct making m;
     chance_seed = i;
     io_engine_wrap(i % 4 < 2 ? share : NULL);
-    begin(&m, i % 3 == 0 ? automatic : IO_SYNC);
+    begin(&m, i % 3 == 0 ? automatic : IO_SYNC, false);
     const bool can = m.n > 1;
     choose_ranges(&m);
     m.cuts = i % 2 == 1;
@@ -168,7 +171,7 @@ static void test_failures(void **state) {
     chance_seed = i;
     snprintf(spec, sizeof spec, "%s:%u:EIO", i % 2 ? "write" : "read", 1 + i / 4);
     assert_true(io_fault_arm(i % 3 ? spec : "write:100000:EIO"));
-    begin(&m, IO_SYNC);
+    begin(&m, IO_SYNC, false);
     choose_ranges(&m);
     if (i % 3 == 0) m.stop_at = 1 + i / 4;
     const int made = make(&m);
@@ -194,10 +197,58 @@ static void test_failures(void **state) {
   assert_true(failed > 20 && stopped > 10);
 }
 
+static const char *figures_of(struct produce *w, uint32_t line, struct arena *a, uint64_t *leaves) {
+  struct figure_sums sums = produce_take_errors(w, line);
+  struct json_out text = {0};
+  for (size_t i = 0; i < sums.n; i++)
+    *leaves += 1u << sums.rows[i].level;
+  figure_sums_write(&text, &sums);
+  figure_sums_free(&sums);
+  return json_take(&text, a);
+}
+
+// What each line found out about its codes is what it finds out alone.
+static void test_figures(void **state) {
+  (void)state;
+  float *x = (float *)toy.data;
+  uint64_t leaves = 0, again = 0;
+  uint32_t several = 0;
+  bool can = false;
+  for (size_t i = 0; i < TOY_DATA / sizeof *x; i++)
+    x[i] = (float)chance_below(1000) / 7;
+  toy_write(toy.src, "in.data", toy.data, TOY_DATA);
+  for (uint32_t i = 0; i < 60; i++) {
+    const char *beside[PRODUCE_LINES_MAX];
+    struct making m;
+    struct arena a = {0};
+    chance_seed = i;
+    begin(&m, IO_SYNC, true);
+    can = m.n > 1;
+    choose_ranges(&m);
+    if (make(&m)) fail_msg("%u: %s", i, m.err.msg);
+    const struct making all = m;
+    for (uint32_t k = 0; k < all.n; k++)
+      beside[k] = figures_of(m.w, k, &a, &leaves);
+    for (uint32_t k = 0; k < all.n; k++) {
+      m.n = 1;
+      m.ranges[0] = all.ranges[k];
+      m.ends[0] = all.ends[k];
+      m.claimed[0] = 0;
+      assert_int_equal(make(&m), 0);
+      assert_string_equal(figures_of(m.w, 0, &a, &again), beside[k]);
+      several += all.n > 1 && strlen(beside[k]) > 2;
+    }
+    arena_free(&a);
+    end(&m);
+  }
+  assert_true(leaves > 1000 && leaves == again && (several > 50 || !can));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_beside, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_failures, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_figures, set_up, tear_down),
   };
   return cmocka_run_group_tests_name("produce", tests, NULL, NULL);
 }
