@@ -637,12 +637,12 @@ def child_of(pid):
 
 def test_interrupt(environment, fault, tmp_path):
     """Ctrl-C, which a terminal sends to everybody in the foreground, comes to Python alone, and from there once to the
-    program: it cleans up, is waited for, and the next call continues. The model has four units, and it is at the first."""
+    program: it cleans up, is waited for, and the next call continues. The model has ten units, and it is at the first three."""
     (tmp_path / "in").mkdir()
     (tmp_path / "out").mkdir()
-    make_encoder.make_encoder(tmp_path / "in" / "encoder.onnx", size=200_000_000, sparse=True)
+    make_encoder.make_encoder(tmp_path / "in" / "encoder.onnx", size=600_000_000, sparse=True)
     words = [environment / "bin" / "python", "-c", SCRIPT, fault, tmp_path / "in" / "encoder.onnx", tmp_path / "out" / "out.onnx"]
-    env = {**os.environ, "WEIR_FAULT": "stop:write:5"}
+    env = {**os.environ, "WEIR_FAULT": "stop:write:7"}  # a record
     process = subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
         child = child_of(process.pid)
