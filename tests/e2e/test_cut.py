@@ -114,6 +114,29 @@ def test_a_change_in_a_body_is_a_site_of_the_body(tmp_path):
     assert [each["before"] for each in site["inputs"]] == ["outer"]  # made around the body
 
 
+def test_a_shape_of_what_a_loop_made_is_asked_for_in_the_part(tmp_path):
+    """Two Shapes of one value become one. How long it is, nothing says: the Shape that is left comes into the part."""
+    body = helper.make_graph(
+        [
+            helper.make_node("Concat", ["has", "x"], ["longer"], axis=0),
+            helper.make_node("Identity", ["go"], ["on"]),
+        ],
+        "body",
+        [info("i", [], TensorProto.INT64), info("go", [], TensorProto.BOOL), info("has", None)],
+        [info("on", [], TensorProto.BOOL), info("longer", None)],
+    )
+    nodes = [
+        helper.make_node("Loop", ["count", "", "x"], ["y"], name="loop", body=body),
+        helper.make_node("Shape", ["y"], ["first"], name="first_shape"),
+        helper.make_node("Shape", ["y"], ["second"], name="second_shape"),
+        helper.make_node("Neg", ["second"], ["less"]),
+    ]
+    given = [info("x", [2, 3]), info("count", [], TensorProto.INT64)]
+    made = [info("y", [None, 3]), info("first", [2], TensorProto.INT64), info("less", [2], TensorProto.INT64)]
+    (site,) = cut(save(tmp_path / "m.onnx", nodes, given, made), "tidy")
+    assert site["doubt"] is None and site["nodes"] == [["Loop", "Shape"]] * 2
+
+
 def test_a_weight_that_bodies_read_is_a_site_around_them(tmp_path):
     dims = [4, 32]
     bodies = [

@@ -170,17 +170,41 @@ def test_ranges_found_again(weir, tmp_path):
         ranges.unlink()
         said = weir(*rebuild, "--json").json()
         assert said["same"] and said["ranges_found_again"] == 1
-    # One of these read ranges itself, in a file of the same name.
+    # One of these read ranges itself, in a file of the same name; and these are asked for again.
     (tmp_path / "smoothed").mkdir()
     again = tmp_path / "smoothed" / ranges.name
     smooth = ["--pass", f"smooth:ranges={ranges}"]
     weir("calibrate", SOURCE, "-o", ranges, "--generate", "1", "--statistics", "channel")
     weir("calibrate", SOURCE, "-o", again, "--generate", "2", *smooth)
     weir("run", SOURCE, out, *smooth, "--pass", f"static:ranges={again}", "--force")
-    ranges.unlink()
-    again.unlink()
-    said = weir(*rebuild, "--json").json()
+    said = weir(*rebuild, "--json", env=SPOILED).json()
     assert said["same"] and said["ranges_found_again"] == 2
+    # Ranges that only another calibration read, before and behind such as the passes read.
+    third = tmp_path / "third.jsonl"
+    weir("calibrate", SOURCE, "-o", again, "--generate", "1", "--statistics", "channel", *smooth, "--force")
+    weir("calibrate", SOURCE, "-o", third, "--data", samples("c.npz", 3))
+    rebuild = [*rebuild, "--data", tmp_path / "c.npz"]  # which those that were drawn do not take
+    for behind in (third, ranges):
+        weir("run", SOURCE, out, "--pass", f"smooth:ranges={again}", "--pass", f"static:ranges={behind}", "--force")
+        said = weir(*rebuild, "--json", env=SPOILED).json()
+        assert said["same"] and said["ranges_found_again"] == (3 if behind is third else 2)
+
+
+SPOILED = {"MALLOC_PERTURB_": "165"}  # what was freed does not look as it did
+
+
+def test_ranges_are_found_again_on_the_source_alone(weir, tmp_path):
+    """By whatever name; of another nothing is found, and it is said before anything is run."""
+    ranges, out = tmp_path / "r.jsonl", tmp_path / "out.onnx"
+    weir("calibrate", SOURCE, "-o", ranges, "--generate", "1")
+    weir("static", SOURCE, out, "--ranges", ranges)
+    ranges.unlink()
+    said = weir("rebuild", out, "--source", copied(tmp_path, "renamed.onnx"), "--calibrate", "--json").json()
+    assert said["same"] and said["ranges_found_again"] == 1 and said["notes"] == [f"the source was named '{SOURCE.name}'"]
+    other = tmp_path / "other.onnx"
+    weir("conv2matmul", SOURCE, other)
+    err = weir("rebuild", out, "--source", other, "--calibrate", code=66).err
+    assert "the ranges 'r.jsonl' were found on a model other than" in err and f"named '{SOURCE.name}'" in err
 
 
 def copied(tmp_path, name="encoder-model.onnx"):

@@ -2018,7 +2018,7 @@ def folded_gemm(g):
     g.give(g.reshape(y, after))
 
 
-@piece(weight=0)  # of an arm of its own: others meet it seldom enough to be the graphs that they were
+@piece(weight=0)  # only in the arm `factors`, so that graphs of all other seeds stay as they were
 def scaled_operands(g):
     """A factor before a Conv, ConvTranspose, MatMul or Gemm, which its weights can take: or may not, as another asks for it too."""
     kind = g.pick("conv", "conv", "MatMul", "Gemm")
@@ -2026,15 +2026,24 @@ def scaled_operands(g):
     factor = g.pick(0.5, 0.5, 1.5, 0.3, -0.7, 2.0)
     op_type = g.pick("Mul", "Mul", "Div")
     many = g.chance(0.1)
-    scaled = g.binary(op_type, x, g.weight(*x.dims[-1:], low=0.5)) if many else g.by(op_type, x, factor)
+    dims = (x.dims[1], *[1] * (len(x.dims) - 2)) if kind == "conv" else x.dims[-1:]
     if many:
         g.hazard("factors that are not one")
+        scaled = g.binary(op_type, x, g.weight(*dims, low=0.5))
+    elif g.chance(0.1):
+        g.hazard("a factor that is divided")
+        scaled = g.binary("Div", g.constant(np.array(factor, x.dtype)), x)
+    else:
+        scaled = g.by(op_type, x, factor)
     g.also(scaled)
     if kind == "conv":
         return g.give(g.conv(scaled, transposed=g.chance(0.35)))
     n = g.pick(1, 3, 5)
     w = g.weight(x.dims[-1], n)
     bias = [g.weight(n)] if kind == "Gemm" and g.chance(0.5) else []
+    if g.chance(0.1):
+        g.hazard("a weight that another product has")
+        g.give(g.node("MatMul", [x, w], (*x.dims[:-1], n), soft=True))
     g.give(g.node(kind, [scaled, w, *bias], (*x.dims[:-1], n), soft=True))
 
 

@@ -79,10 +79,9 @@ static int ask(void *ctx, const struct pass_question *q, struct pass_answer *ans
   return rc;
 }
 
-static int take_passes(struct calibrate_job *j, const struct cli_args *args,
-                       const struct calibrate_passes *passes, struct err *err) {
+static int take_passes(struct calibrate_job *j, const struct cli_args *args, struct err *err) {
   struct pipeline *p = &j->pj.pipeline;
-  if (passes) return passes->take(passes->ctx, p, err);
+  if (j->record) return j->record->take(j->record->ctx, p, err);
   const char *path = cli_string(args, OPT_CONFIG);
   uint32_t n;
   const char *const *texts = cli_list(args, OPT_PASS, &n);
@@ -111,10 +110,21 @@ static int run_passes(struct calibrate_job *j, struct err *err) {
   return pass_run(&run, &j->pj.arena, err);
 }
 
+static int check_model(const struct calibrate_job *j, struct err *err) {
+  char have[DIGEST_HEX];
+  hex_encode(j->job.model.meta_sha256, DIGEST_BYTES, have);
+  if (!j->record || strcmp(j->record->meta_sha256, have) == 0) return 0;
+  err_fill(err, ERR_INPUT,
+           "the ranges '%s' were found on a model other than '%s' (meta_sha256 %s, not %s)",
+           quote_str(path_base(j->out)).s, quote_path(j->job.in_path).s, have,
+           quote_str(j->record->meta_sha256).s);
+  return err_hint(err, "they were found on a file named '%s'", quote_str(j->record->source).s);
+}
+
 static int load(struct calibrate_job *j, struct err *err) {
   const struct infer_options o = {INFER_REFINE, 1, INT64_MAX, false};
   uint32_t n;
-  if (job_load(&j->job, err) || run_passes(j, err)) return -1;
+  if (job_load(&j->job, err) || check_model(j, err) || run_passes(j, err)) return -1;
   j->infer = infer_new(&j->job.model, &o);
   infer_all(j->infer, NULL);
   j->c.m = &j->job.model;
@@ -332,8 +342,8 @@ static void fill_head(struct calibrate_job *j) {
   struct ranges *r = &j->ranges;
   const struct range_how *how = &j->c.options.how;
   r->form = RANGES_OWN;
-  r->weir = version_number;
-  r->source = path_base(j->job.in_path);
+  r->weir = j->record ? j->record->weir : version_number;
+  r->source = j->record ? j->record->source : path_base(j->job.in_path);
   r->has_model = true;
   memcpy(r->meta_sha256, j->c.m->meta_sha256, DIGEST_BYTES);
   r->passes = passes_json(j);
@@ -458,7 +468,7 @@ static int measure(struct calibrate_job *j, struct err *err) {
 }
 
 int calibrate_job_run(struct calibrate_job *j, const struct cli_args *args,
-                      const struct calibrate_passes *passes, struct err *err) {
+                      const struct calibrate_record *record, struct err *err) {
   *j = (struct calibrate_job){.job = {.args = args,
                                       .in_path = cli_operand(args, "IN"),
                                       .out.dest = -1,
@@ -466,6 +476,7 @@ int calibrate_job_run(struct calibrate_job *j, const struct cli_args *args,
                                       .memory = cli_size(args, OPT_MEMORY)},
                               .scratch = {NULL, -1},
                               .artifact = {.at = {.folder = -1}}};
+  j->record = record;
   j->c.ranges = &j->ranges;
   j->c.stop = stop_watch();
   pass_job_init(&j->pj);
@@ -473,7 +484,7 @@ int calibrate_job_run(struct calibrate_job *j, const struct cli_args *args,
   recipes_init(&j->job.recipes);
   edits_init(&j->job.edits, &j->job.model, &j->job.recipes);
   ranges_init(&j->ranges);
-  if (take_options(j, args, err) || take_passes(j, args, passes, err) || find_runtime(j, err) ||
+  if (take_options(j, args, err) || take_passes(j, args, err) || find_runtime(j, err) ||
       load(j, err) || check_output(j, err) ||
       scratch_make(&j->scratch, "calibrate", &j->c.arena, err))
     return -1;

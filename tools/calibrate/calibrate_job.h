@@ -6,10 +6,13 @@
 #include "pass_job.h"
 #include "scratch.h"
 
+struct calibrate_record;
+
 struct calibrate_job {
   struct calibrate c;
-  struct job job;     // as far as sources, model and edits go
-  struct pass_job pj; // --pass, --config
+  const struct calibrate_record *record; // NULL: it is none that is done again
+  struct job job;                        // as far as sources, model and edits go
+  struct pass_job pj;                    // --pass, --config
   struct infer *infer;
   struct runtime_options runtime;
   struct artifact artifact; // the staging folder
@@ -24,16 +27,19 @@ struct calibrate_job {
   bool resumed;
 };
 
-// Passes that are not of the command line: `take` appends them, with their files read.
-struct calibrate_passes {
-  int (*take)(void *ctx, struct pipeline *p, struct err *err);
+// A run that is done again, as RANGES say that it was.
+struct calibrate_record {
+  int (*take)(void *ctx, struct pipeline *p,
+              struct err *err); // appends its passes, with their files read
   void *ctx;
+  const char *meta_sha256;   // of the model, in hex; of another model nothing is found (ERR_INPUT)
+  const char *weir, *source; // the version and the model's name that RANGES get
 };
 
-// Everything: *j is filled also where it fails, and is to be closed. ERR_RUNTIME without a runtime. passes: NULL: those of
-// args.
+// Everything: *j is filled also where it fails, and is to be closed. ERR_RUNTIME without a runtime. record: NULL: a run of its
+// own, with the passes of args.
 int calibrate_job_run(struct calibrate_job *j, const struct cli_args *args,
-                      const struct calibrate_passes *passes, struct err *err);
+                      const struct calibrate_record *record, struct err *err);
 void calibrate_job_close(struct calibrate_job *j,
                          bool keep); // keep: the staging folder stays, for a resume
 

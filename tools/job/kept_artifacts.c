@@ -1,5 +1,6 @@
 #include "kept_artifacts.h"
 
+#include "found_file.h"
 #include "fs.h"
 
 #include <errno.h>
@@ -33,14 +34,13 @@ int kept_artifacts_make(const char *folder, struct err *err) {
   return 0;
 }
 
-// Does a file of that name hold these bytes? What cannot be read, or is another, is written over.
-static bool holds(int dir, const char *name, struct span text) {
-  struct err ignored = {0};
-  struct span is;
-  if (fs_read_file(dir, name, ARTIFACT_BYTES_MAX, &is, &ignored)) return false;
-  const bool same = is.n == text.n && memcmp(is.at, text.at, text.n) == 0;
-  fs_free(is);
-  return same;
+static bool is_there(const char *folder, const char *name, const struct artifact *a) {
+  struct arena scratch = {0};
+  const char *path = arena_printf(&scratch, "%s/%s", folder, name), *other;
+  const struct found_file wanted = {name, a->text.n, a->sha256};
+  const bool there = found_file_in(&wanted, &path, 1, &other) != NULL;
+  arena_free(&scratch);
+  return there;
 }
 
 // Others may be putting the same one there: one after the other, where the file system has locks.
@@ -50,7 +50,7 @@ int kept_artifacts_put(const char *folder, const struct artifact *a, struct err 
   if (dir < 0) return -1;
   (void)fs_ops->flock(dir, LOCK_EX);
   name_of(name, a->sha256);
-  int rc = holds(dir, name, a->text) ? 0 : fs_put_file(dir, name, a->text, err);
+  int rc = is_there(folder, name, a) ? 0 : fs_put_file(dir, name, a->text, err);
   if (rc == 0) rc = fs_sync_folder(dir, folder, err);
   close(dir);
   return rc;

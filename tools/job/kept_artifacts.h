@@ -12,7 +12,7 @@ struct kept_artifacts {
 
 // Makes the folder if only its last part is missing, and sees whether files can be made there.
 int kept_artifacts_make(const char *folder, struct err *err);
-// A file of its name that is damaged is written anew.
+// A file of its name with other bytes, or that cannot be read, is written over.
 int kept_artifacts_put(const char *folder, const struct artifact *a, struct err *err);
 // Looks for a listed answer to the question. *text: it, to be freed by fs_free, or at NULL: there is none. ERR_INPUT
 // for a file whose name says that it is one, and whose bytes do not.

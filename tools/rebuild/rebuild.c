@@ -252,7 +252,7 @@ int rebuild_run(struct rebuild *r, const struct cli_args *run, struct err *err) 
 }
 
 void rebuild_start(struct rebuild *r) {
-  *r = (struct rebuild){.again = {.args = NULL}};
+  *r = (struct rebuild){.shown = NULL};
   pass_job_init(&r->pj);
 }
 

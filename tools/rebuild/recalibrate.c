@@ -8,6 +8,7 @@
 #include "json.h"
 #include "ranges.h"
 #include "recorded.h"
+#include "version.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -17,7 +18,6 @@ enum { WORDS_MAX = 4096 };
 struct making {
   struct recalibrate *r;
   const struct recorded_places *places;
-  struct own_rules own;
   const struct json_value *about;
   const char *word[WORDS_MAX + 1];
   int n;
@@ -81,20 +81,22 @@ static void add_method(struct making *m) {
   if (is_set(a, "moving_average")) add(m, "--moving-average");
 }
 
+// Those that were drawn are drawn again, whatever others are given for other files.
 static int add_samples(struct making *m, struct err *err) {
   const struct json_value *drawn = json_get(json_get(m->about, "options"), "generate");
+  const char *count = number_of(m, drawn, "n"), *seed = number_of(m, drawn, "seed");
+  const char *taken = number_of(m, json_get(m->about, "samples"), "n");
   uint32_t n;
   const char *const *data = cli_list(m->r->args, OPT_DATA, &n);
-  for (uint32_t i = 0; i < n; i++)
-    add_pair(m, "data", data[i]);
-  if (n > 0) {
-    add_pair(m, "samples", number_of(m, json_get(m->about, "samples"), "n"));
-    return 0;
-  }
-  const char *count = number_of(m, drawn, "n"), *seed = number_of(m, drawn, "seed");
   if (count && seed) {
     add_pair(m, "generate", count);
     add_pair(m, "seed", seed);
+    return 0;
+  }
+  for (uint32_t i = 0; i < n; i++)
+    add_pair(m, "data", data[i]);
+  if (n > 0 && taken) {
+    add_pair(m, "samples", taken);
     return 0;
   }
   err_fill(err, ERR_USAGE, "the ranges were found on samples, and none are given");
@@ -116,20 +118,33 @@ static void add_options(struct making *m) {
   if (cli_flag(m->r->args, OPT_ALLOW_LINKS)) add(m, "--allow-links");
 }
 
+// Rules of one's own are none of 'weir calibrate', and no second book of them can be read while the first holds.
 static int take_passes(void *ctx, struct pipeline *p, struct err *err) {
   struct making *m = ctx;
-  return recorded_take(p, &m->own, json_get(m->about, "passes"), m->places, err);
+  struct own_rules none = {.passes = NULL};
+  const struct json_value *passes = json_get(m->about, "passes");
+  if (json_get(json_get(json_first(passes), "options"), "rules"))
+    return err_set(err, ERR_MODEL,
+                   "the manifest says that ranges were found with rules of one's own");
+  return recorded_take(p, &none, passes, m->places, err);
 }
 
 static int carry_out(struct making *m, struct err *err) {
-  const struct calibrate_passes passes = {take_passes, m};
+  const struct json_value *source = json_get(m->about, "source");
+  const struct calibrate_record record = {.take = take_passes,
+                                          .ctx = m,
+                                          .meta_sha256 = text_of(m, source, "meta_sha256"),
+                                          .weir = text_of(m, m->about, "weir"),
+                                          .source = text_of(m, source, "name")};
   struct cli_args args;
   struct calibrate_job job;
+  if (!record.meta_sha256 || !record.weir || !record.source || m->n == WORDS_MAX)
+    return err_set(err, ERR_MODEL,
+                   "what the manifest says of how ranges were found cannot be read");
   int rc = cli_parse(&args, m->n, (char *const *)(uintptr_t)m->word, err);
   if (rc == 0) {
-    rc = calibrate_job_run(&job, &args, &passes, err);
+    rc = calibrate_job_run(&job, &args, &record, err);
     calibrate_job_close(&job, false);
-    own_rules_done(&m->own);
   }
   cli_free(&args);
   return rc;
@@ -145,9 +160,13 @@ static int tell_other(struct making *m, const struct pass_value *v, const char *
                     "arithmetic";
   uint8_t samples[DIGEST_BYTES];
   struct span hex, runtime;
+  const char *weir = text_of(m, m->about, "weir");
   ranges_init(&now);
   if (ranges_read(&now, path, &ignored) == 0) {
     const struct json_value *was = json_get(m->about, "samples");
+    if (weir && strcmp(weir, version_number) != 0)
+      why = arena_printf(&m->r->arena, "they were found by weir %s, and this is %s",
+                         quote_str(weir).s, version_number);
     if (json_as_string(json_get(m->about, "runtime"), &runtime) && !span_is(runtime, now.runtime))
       why = arena_printf(&m->r->arena, "they were found by ONNX Runtime %s, and this is %s",
                          quote(runtime).s, now.runtime);
@@ -161,27 +180,22 @@ static int tell_other(struct making *m, const struct pass_value *v, const char *
   return err_hint(err, "without --calibrate the recorded file is taken, by its SHA-256");
 }
 
-static const char *made_already(const struct recalibrate *r, const struct pass_value *v) {
+static struct recalibrated *find_file(struct recalibrate *r, const uint8_t sha256[DIGEST_BYTES],
+                                      const char *name) {
   for (uint32_t i = 0; i < r->n_files; i++)
-    if (strcmp(r->files[i].sha256, v->sha256) == 0 &&
-        strcmp(path_base(r->files[i].path), path_base(v->text)) == 0)
-      return r->files[i].path;
+    if (memcmp(r->files[i].sha256, sha256, DIGEST_BYTES) == 0 &&
+        strcmp(path_base(r->files[i].path), name) == 0)
+      return &r->files[i];
   return NULL;
 }
 
-static int make(struct making *m, struct pass_value *v, struct err *err) {
-  struct recalibrate *r = m->r;
-  struct recalibrated new = {.sha256 = v->sha256};
+static int make(struct making *m, const struct pass_value *v, const uint8_t sha256[DIGEST_BYTES],
+                const char *path, struct err *err) {
+  const struct found_file wanted = {v->text, FOUND_ANY_SIZE, sha256};
   const char *other;
-  uint8_t sha256[DIGEST_BYTES];
-  if (!hex_decode(span_str(v->sha256), sha256, sizeof sha256) || !text_of(m, m->about, "method"))
+  if (!text_of(m, m->about, "method"))
     return err_set(err, ERR_MODEL, "the manifest does not say how '%s' was found",
                    quote_str(v->text).s);
-  if (scratch_make(&new.folder, "rebuild-ranges", &r->arena, err)) return -1;
-  *TABLE_PUSH(r, files) = new;
-  const uint32_t at = r->n_files - 1; // more come, if a pass before it reads ranges
-  const char *path = arena_printf(&r->arena, "%s/%s", new.folder.path, path_base(v->text));
-  r->files[at].path = path;
   add(m, "weir");
   add(m, "calibrate");
   add(m, "--quiet");
@@ -190,25 +204,38 @@ static int make(struct making *m, struct pass_value *v, struct err *err) {
   add_options(m);
   if (add_samples(m, err)) return -1;
   add(m, "--");
-  add(m, r->source);
+  add(m, m->r->source);
   if (carry_out(m, err)) return -1;
-  const struct found_file wanted = {v->text, FOUND_ANY_SIZE, sha256};
-  if (!found_file_in(&wanted, &path, 1, &other)) return tell_other(m, v, path, err);
-  v->text = path;
-  return 0;
+  return found_file_in(&wanted, &path, 1, &other) ? 0 : tell_other(m, v, path, err);
 }
 
 int recalibrate(struct recalibrate *r, struct pass_value *v, const struct recorded_places *places,
                 struct err *err) {
-  const char *made = made_already(r, v);
-  if (made) {
-    v->text = made;
+  struct recalibrated new = {.made = false};
+  const char *name = arena_string(&r->arena, span_str(path_base(v->text)));
+  if (!hex_decode(span_str(v->sha256), new.sha256, sizeof new.sha256))
+    return err_set(err, ERR_MODEL, "a file's digest is not 64 hexadecimal digits");
+  struct recalibrated *there = find_file(r, new.sha256, name);
+  if (there && !there->made)
+    return err_set(err, ERR_MODEL, "the manifest says that '%s' was found with itself",
+                   quote_str(name).s);
+  if (there) {
+    v->text = there->path;
     return 0;
   }
   struct json_value *about = json_parse(span_str(v->about ? v->about : "{}"), "the manifest", err);
+  if (!about) return -1;
   struct making *m = arena_zalloc(&r->arena, sizeof *m);
   *m = (struct making){.r = r, .about = about, .places = places};
-  const int rc = about ? make(m, v, err) : -1;
+  int rc = scratch_make(&new.folder, "rebuild-ranges", &r->arena, err);
+  if (rc == 0) {
+    const uint32_t at = r->n_files; // more come, where a pass before it reads ranges
+    new.path = arena_printf(&r->arena, "%s/%s", new.folder.path, name);
+    *TABLE_PUSH(r, files) = new;
+    rc = make(m, v, new.sha256, new.path, err);
+    r->files[at].made = rc == 0;
+    if (rc == 0) v->text = new.path;
+  }
   json_free(about);
   return rc;
 }

@@ -4,6 +4,7 @@
 #define WEIR_RECALIBRATE_H
 
 #include "cli.h"
+#include "digest.h"
 #include "pass_values.h"
 #include "scratch.h"
 #include "table.h"
@@ -12,7 +13,9 @@ struct recorded_places;
 
 struct recalibrated {
   struct scratch folder;
-  const char *path, *sha256;
+  const char *path; // in the arena below
+  uint8_t sha256[DIGEST_BYTES];
+  bool made; // else it is on the way
 };
 
 struct recalibrate {

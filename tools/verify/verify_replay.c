@@ -5,7 +5,8 @@
 //   up to 3  ok                           it is 5 or 8
 //   up to 5  differs                      it is 5
 //
-// What was found in the file that was written, as an element of a weight that is off, no replay shows: nobody is named.
+// An element of a weight that is off is found in the file that was written, which a replay does not have: of a site of several
+// groups nobody is named then.
 #include "verify_replay.h"
 
 #include "replay_log.h"

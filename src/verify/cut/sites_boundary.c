@@ -7,8 +7,8 @@
 // a value that a part hands on while the other computes what it stands for from something else, and one
 // that a part reads while the other computes it. What such a value has to do with the other inputs, the nodes
 // say that make it, whether they changed or not: they come into the part of that side, the last one first,
-// until no question is left (n1), or what is left is a shape, which is the same whoever asks (of a value that a
-// part has, it is asked for there). If too many came, none stays, and the site is in doubt.
+// until no question is left (n1), or what is left is a shape, which is the same whoever asks: of a value that neither
+// part has; of one that a part has, the Shape comes in. If too many came, none stays, and the site is in doubt.
 //
 // What is read and constant is a constant of the part. Two pairs may share a value: both are given one
 // array.
@@ -259,7 +259,7 @@ enum addable {
   ADD,
   ADD_NEVER,
   ADD_NOT
-}; // NEVER: nothing is behind it; NOT: what is cannot be added
+}; // NEVER: there is nothing to add; NOT: what there is cannot be added
 
 // Does a part have it, made or given?
 static bool at_hand(struct sites_boundary *b, int side, uint32_t value) {
