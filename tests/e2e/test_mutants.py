@@ -90,8 +90,8 @@ UNSEEN = {
 
 # Codes go from node to node there, so that groups cannot be told apart by leaving one out.
 JOINED = {"static --format qoperator"}
-# Whose sites are of several groups: those of a weight and of a bias.
-SEVERAL = {"static --format int32-bias"}
+# Whose sites are of several groups, of a weight and of what is beside it.
+SEVERAL = {"static", "static --format int32-bias"}
 
 
 def unseen(name, place):
