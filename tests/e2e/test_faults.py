@@ -20,6 +20,7 @@ import signing_keys
 from conftest import DATA, program
 
 ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
+EVERY = int(os.environ.get("WEIR_FAULT_EVERY", "1"))  # of allocations with WEIR_TEST_ALL: there are ten times as many as calls
 pytestmark = pytest.mark.in_memory
 SOURCE = DATA / "parakeet-torchscript" / "encoder-model.onnx"
 FAULTS = ["EIO:*:{}", "EIO:*:{}:persist", "ENOSPC:*:{}:persist", "EACCES:*:{}", "EINTR:*:{}", "kill:{}", "short:write:{}"]
@@ -225,7 +226,7 @@ def changes_refused(counts):
 
 
 def memory_refused(counts):
-    step = 1 if ALL else 41
+    step = EVERY if ALL else 41
     for kind, every in (("heap", step), ("map", (step + 3) // 4)):
         for number in range(1, counts[kind] + 1, every):
             yield {"WEIR_FAULT_MEMORY": f"{kind}:{number}"}
