@@ -110,16 +110,15 @@ const char *verify_fault(struct verify *v, const struct verify_edited *e, const 
                          uint32_t n, struct arena *a) {
   const struct edit_groups *g = e->edits->groups;
   uint32_t low = 0, high = n - 1; // behind groups[high] it differs
-  bool seen = n == 1;             // to differ in a replay
   if (n == 0 || (n > 1 && !e->log)) return NULL;
   while (low < high) {
     const uint32_t mid = low + (high - low) / 2;
     const enum answer is = differs(v, e, groups, n, groups[mid]);
     if (is == NOBODY_KNOWS) return NULL;
-    seen = seen || is == YES;
     *(is == YES ? &high : &low) = is == YES ? mid : mid + 1;
   }
-  if (!seen && differs(v, e, groups, n, groups[low]) != YES) return NULL;
+  // Of the last of several nobody has seen yet that it differs behind it.
+  if (n > 1 && low == n - 1 && differs(v, e, groups, n, groups[low]) != YES) return NULL;
   return arena_printf(a, "group %u (%s)", groups[low],
                       quote_str(g->rows[groups[low] - 1 - g->first].pass).s);
 }
