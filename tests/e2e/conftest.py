@@ -35,6 +35,8 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 # ONNX Runtime is that of the tests' own environment, found as a user's is.
 os.environ["VIRTUAL_ENV"] = sys.prefix
 
+from onnxruntime.quantization import quant_utils  # noqa: E402 (behind ORT_DISABLE_TELEMETRY)
+
 # Who runs the tests in the background of a script has SIGINT ignored, which children inherit.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -65,6 +67,22 @@ def copy_model(source, folder):
     for path in source.parent.iterdir():
         shutil.copy(path, folder)
     return folder / source.name
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_copies_beside_shared_models():
+    """ONNX Runtime's quantizers write <model>-inferred.onnx beside their source, for a while: not where another file of tests reads."""
+    made = quant_utils.generate_identified_filename
+
+    def checked(path, identifier):
+        path = Path(path).resolve()
+        if path.is_relative_to(DATA) or "site-packages" in path.parts:
+            pytest.fail(f"{path} is other tests' too, and the quantizer writes beside it: give it a copy (copy_model)")
+        return made(path, identifier)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quant_utils, "generate_identified_filename", checked)
+        yield
 
 
 class Weir:

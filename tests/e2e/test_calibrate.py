@@ -16,7 +16,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization.calibrate import CalibrationDataReader, CalibrationMethod, create_calibrator, load_tensors_data
 
-from conftest import DATA, built_tool
+from conftest import DATA, built_tool, copy_model
 
 pytestmark = pytest.mark.in_memory
 
@@ -79,7 +79,7 @@ def theirs(model, folder, method, scratch, strides=(slice(None),), **options):
     """strides: what is collected at once, as quantize_static does it with CalibStridedMinMax."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        calibrator = create_calibrator(str(model), None, str(scratch / "augmented.onnx"), method, extra_options=options)
+        calibrator = create_calibrator(str(copy_model(model, scratch / "in")), None, str(scratch / "augmented.onnx"), method, extra_options=options)
         for stride in strides:
             calibrator.collect_data(Reader(folder, stride))
         return calibrator.compute_data().data

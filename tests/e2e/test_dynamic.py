@@ -21,7 +21,7 @@ from onnxruntime.quantization import QuantType, quantize_dynamic
 
 import int8_models
 import runtimes
-from conftest import DATA
+from conftest import DATA, copy_model
 from quantized_alike import alike
 
 pytestmark = pytest.mark.in_memory
@@ -462,7 +462,7 @@ def shrink_ray(source, out, **options):
 
 
 def test_integer_activations_are_those_of_shrink_ray(weir, tmp_path):
-    paths = [DATA / "exports" / "cnn-folded-torchscript-14.onnx", DATA / "exports" / "bert-sdpa-torchscript-14.onnx"]
+    paths = [copy_model(DATA / "exports" / f"{name}-torchscript-14.onnx", tmp_path / "exports") for name in ("cnn-folded", "bert-sdpa")]
     for seed in (2, 9, 21, 33):
         case = int8_models.random_model(seed, pieces=["matmul_add", "lstm", "residual", "conv_bias", "table", "reshape"])
         paths.append(saved(case.model, tmp_path / f"{seed}.onnx"))

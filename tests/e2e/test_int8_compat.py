@@ -16,7 +16,7 @@ import pytest
 from onnx import helper
 from onnxruntime.quantization import QuantFormat, QuantType, quantize_dynamic
 
-from conftest import DATA
+from conftest import DATA, copy_model
 from installed import package_models
 from quantized_alike import alike
 from static_pair import Setup, flags, theirs
@@ -134,8 +134,9 @@ def forms_of(source):
 
 @pytest.mark.parametrize("source", MODELS, ids=lambda p: f"{p.parent.name}-{p.stem}")
 def test_models_as_the_tools_write_them(weir, tmp_path, source):
-    feeds, found = drawn(source), {}
-    for form in forms_of(source):
+    feeds, found, forms = drawn(source), {}, forms_of(source)
+    source = copy_model(source, tmp_path / "in")
+    for form in forms:
         if form in DYNAMIC:
             found[form] = dynamic(weir, source, feeds, tmp_path, *DYNAMIC[form])
             continue
