@@ -8,7 +8,7 @@ import tempfile
 
 import pytest
 
-from conftest import WAIT, is_there, parent_of, wait_until
+from conftest import WAIT, is_there, parent_of, usual_signals, wait_until
 
 pytest.importorskip("ray", reason="Ray is not installed")
 
@@ -60,7 +60,7 @@ def test_a_worker_is_killed(desk, started):
 def test_a_shard_that_ray_does_not_know(desk, started):
     """As one is on a machine that Ray believes lost: what finalizes waits for it."""
     desk.hold()
-    stray = subprocess.Popen(["weir", "shard", desk.plan, "--index", "0", "--quiet"], env=desk.env, executable=desk.notes / "bin" / "weir")
+    stray = subprocess.Popen(["weir", "shard", desk.plan, "--index", "0", "--quiet"], env=desk.env, executable=desk.notes / "bin" / "weir", preexec_fn=usual_signals)
     desk.held()
     process = started()
     wait_until(lambda: desk.finalize_calls() or process.poll() is not None, "a call of finalize")
