@@ -129,7 +129,11 @@ def test_early(weir, medium_encoder, result_folder, single):
 
 @pytest.mark.parametrize("number, code", [(signal.SIGTERM, 75), (signal.SIGUSR1, 75), (signal.SIGXCPU, 75), (signal.SIGINT, -signal.SIGINT)])
 def test_a_signal(weir, medium_encoder, result_folder, number, code):
-    """Whatever ends it, what was recorded counts: on a slow disk what was made meanwhile too, at most 15 of these units."""
+    """Whatever ends it, what was recorded counts.
+
+    A slow disk lets it make up to 15 of these units, which recorder.c and LANES_MAX say: 1 recorded, 5 being recorded, 5 that
+    wait, 4 made beside each other.
+    """
     plan = plan_of(weir, medium_encoder, result_folder, "--split", "20M")
     units = state(weir, plan)["units"]
     with Running(["shard", plan, "--jobs", "1"], RECORD_2) as run:
