@@ -137,9 +137,14 @@ def before_record(number):
     """For WEIR_FAULT: the call that records the nth unit, when all before it are recorded.
 
     Syncs would not do: one of them covers all units that wait for it. Before its records a run writes four files whole:
-    the lock, the plan, its literals, the head.
+    the lock, the plan, its literals, the head. A run of one job that is let go on makes up to AHEAD units whatever it is told
+    meanwhile: all, of a model of few units, where the disk was slow. Who wants some left gives it MANY_UNITS.
     """
     return f"write:{4 + number}"
+
+
+AHEAD = 14  # as recorder.c and LANES_MAX say: 5 units being recorded, 5 that wait, 4 made beside each other
+MANY_UNITS = ("--split", "20M")  # the medium encoder in 29 units or more
 
 
 def as_user(folder, *opened):
@@ -284,6 +289,18 @@ def one_layer(large_folder):
 def medium_encoder(large_folder):
     """Four layers at full width, 400 MB: eight units of output, one of them the .onnx."""
     return encoder(large_folder, "medium", shape=make_encoder.Shape(layers=4))
+
+
+@pytest.fixture(scope="session")
+def quiet_run(weir, large_folder, medium_encoder):
+    """What nobody disturbed: the names of the files that conv2matmul with MANY_UNITS makes of the medium encoder as out.onnx,
+    and its manifest, which has their digests."""
+    folder = large_folder / "quiet"
+    folder.mkdir()
+    weir("conv2matmul", medium_encoder, folder / "out.onnx", *MANY_UNITS)
+    found = sorted(path.name for path in folder.iterdir()), (folder / "out.onnx.manifest.json").read_text()
+    shutil.rmtree(folder)
+    return found
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from conftest import program
+from conftest import AHEAD, MANY_UNITS, program
 from test_resume import Running
 
 PASSES = ["--pass", "conv2matmul", "--tensor-digests"]
@@ -129,19 +129,15 @@ def test_early(weir, medium_encoder, result_folder, single):
 
 @pytest.mark.parametrize("number, code", [(signal.SIGTERM, 75), (signal.SIGUSR1, 75), (signal.SIGXCPU, 75), (signal.SIGINT, -signal.SIGINT)])
 def test_a_signal(weir, medium_encoder, result_folder, number, code):
-    """Whatever ends it, what was recorded counts.
-
-    A slow disk lets it make up to 15 of these units, which recorder.c and LANES_MAX say: 1 recorded, 5 being recorded, 5 that
-    wait, 4 made beside each other.
-    """
-    plan = plan_of(weir, medium_encoder, result_folder, "--split", "20M")
+    """Whatever ends it, what was recorded counts."""
+    plan = plan_of(weir, medium_encoder, result_folder, *MANY_UNITS)
     units = state(weir, plan)["units"]
     with Running(["shard", plan, "--jobs", "1"], RECORD_2) as run:
         assert state(weir, plan)["units_missing"] == units - 1
         run.process.send_signal(number)
         run.process.send_signal(signal.SIGCONT)
         assert run.process.wait(60) == code
-    assert units - 15 <= state(weir, plan)["units_missing"] < units
+    assert units - 1 - AHEAD <= state(weir, plan)["units_missing"] < units
     weir("shard", plan)
     weir("finalize", plan)
 
