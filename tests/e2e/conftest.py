@@ -21,6 +21,7 @@ import pytest
 TESTS = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TESTS / "support"))
 
+import compare  # noqa: E402
 import make_encoder  # noqa: E402
 from installed import package_model, package_models  # noqa: E402, F401 (for the tests)
 from shell import Done, Shell  # noqa: E402
@@ -137,13 +138,14 @@ def before_record(number):
     """For WEIR_FAULT: the call that records the nth unit, when all before it are recorded.
 
     Syncs would not do: one of them covers all units that wait for it. Before its records a run writes four files whole:
-    the lock, the plan, its literals, the head. A run of one job that is let go on makes up to AHEAD units whatever it is told
-    meanwhile: all, of a model of few units, where the disk was slow. Who wants some left gives it MANY_UNITS.
+    the lock, the plan, its literals, the head. Where the disk was slow a run of one job may then have up to AHEAD more units
+    made, which it records when it is let go on, whatever it was told: of a model of few units all. Who wants some left gives
+    it MANY_UNITS.
     """
     return f"write:{4 + number}"
 
 
-AHEAD = 14  # as recorder.c and LANES_MAX say: 5 units being recorded, 5 that wait, 4 made beside each other
+AHEAD = 14  # jobs + lines are being recorded and as many wait (run_plan of run.c), lines are made; lines is LANES_MAX at most
 MANY_UNITS = ("--split", "20M")  # the medium encoder in 29 units or more
 
 
@@ -293,12 +295,11 @@ def medium_encoder(large_folder):
 
 @pytest.fixture(scope="session")
 def quiet_run(weir, large_folder, medium_encoder):
-    """What nobody disturbed: the names of the files that conv2matmul with MANY_UNITS makes of the medium encoder as out.onnx,
-    and its manifest, which has their digests."""
+    """{name: SHA-256} of what conv2matmul with MANY_UNITS makes of the medium encoder as out.onnx when nobody disturbs it."""
     folder = large_folder / "quiet"
     folder.mkdir()
     weir("conv2matmul", medium_encoder, folder / "out.onnx", *MANY_UNITS)
-    found = sorted(path.name for path in folder.iterdir()), (folder / "out.onnx.manifest.json").read_text()
+    found = compare.folder_digests(folder)
     shutil.rmtree(folder)
     return found
 

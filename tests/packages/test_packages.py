@@ -22,6 +22,7 @@ from pathlib import Path
 
 import pytest
 
+from compare import folder_digests
 from conftest import ALL, ROOT
 
 MODEL = ROOT / "tests/data/tied/model.onnx"
@@ -66,16 +67,12 @@ def program_headers(data):
     return [struct.unpack_from("<I", data, at + i * size)[0] for i in range(n)]
 
 
-def digests(folder):
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir()) if path.is_file()}
-
-
 def quantized(ordinary, folder):
     """What the ordinary program makes of the model."""
     folder.mkdir()
     shutil.copy(MODEL, folder / "in.onnx")
     run(ordinary, "quantize", "in.onnx", "out.onnx", "--block-size", "32", cwd=folder)
-    return digests(folder)
+    return folder_digests(folder)
 
 
 def test_the_program_needs_nothing(static, ordinary, tmp_path, in_root):
@@ -87,7 +84,7 @@ def test_the_program_needs_nothing(static, ordinary, tmp_path, in_root):
     shutil.copy(static, root / "weir")
     shutil.copy(MODEL, root / "m/in.onnx")
     in_root(root, "/weir", "quantize", "/m/in.onnx", "/m/out.onnx", "--block-size", "32")
-    assert digests(root / "m") == quantized(ordinary, tmp_path / "ordinary")
+    assert folder_digests(root / "m") == quantized(ordinary, tmp_path / "ordinary")
 
 
 def refused(in_root, root, program, model):
@@ -115,7 +112,7 @@ def test_where_weir_ort_is_put(static, tmp_path):
     """Beside the program, also where that is copied to another place."""
     made = packaged("static", "x86_64", tmp_path)
     assert made == tmp_path / "weir"
-    assert digests(tmp_path) == {name: sha for name, sha in digests(static.parent).items() if name in ("weir", "weir-ort")}
+    assert folder_digests(tmp_path) == {name: sha for name, sha in folder_digests(static.parent).items() if name in ("weir", "weir-ort")}
 
 
 def test_the_program_says_the_same_version(static, ordinary):
@@ -174,7 +171,7 @@ def test_the_image(static, ordinary, tmp_path, in_root):
     in_root(root, "/bin/weir", "quantize", "/models/in.onnx", "/models/out.onnx", "--block-size", "32")
     assert "weir-ort" in refused(in_root, root, "/bin/weir", "/models/in.onnx")[0]
     (root / "models/.keep").unlink()
-    assert digests(root / "models") == quantized(ordinary, tmp_path / "ordinary")
+    assert folder_digests(root / "models") == quantized(ordinary, tmp_path / "ordinary")
     again = packaged("image", "x86_64", tmp_path / "again.tar")
     assert again.read_bytes() == image.read_bytes()
 
@@ -194,7 +191,7 @@ def test_the_containerfile(static, ordinary, tmp_path):
     shutil.copy(MODEL, models / "in.onnx")
     weir = [*buildah, "run", "--isolation", "chroot", "--volume", f"{models}:/models", container, "/bin/weir"]
     run(*weir, "quantize", "in.onnx", "out.onnx", "--block-size", "32")
-    assert digests(models) == quantized(ordinary, tmp_path / "ordinary")
+    assert folder_digests(models) == quantized(ordinary, tmp_path / "ordinary")
     run(*buildah, "rm", container)
     run(*buildah, "rmi", "weir")
 

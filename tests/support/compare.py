@@ -6,6 +6,7 @@ equal; unknown fields, doc strings and the order of everything count. Reading pa
 rules alone, so that neither weir nor a library's leniency is its own witness.
 """
 
+import hashlib
 import math
 import os
 from pathlib import Path
@@ -173,6 +174,11 @@ def folder_bytes(folder, skip=()):
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.name not in skip
     }
+
+
+def folder_digests(folder):
+    """{name: SHA-256} of the files in a folder."""
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(Path(folder).iterdir()) if path.is_file()}
 
 
 def model_files(path):
