@@ -146,7 +146,7 @@ def before_record(number):
 
 
 AHEAD = 14  # jobs + lines are being recorded and as many wait (run_plan of run.c), lines are made; lines is LANES_MAX at most
-MANY_UNITS = ("--split", "20M")  # the medium encoder in 29 units or more
+MANY_UNITS = ("--split", "20M")  # conv2matmul of the medium encoder in 29 units
 
 
 def as_user(folder, *opened):
@@ -300,6 +300,7 @@ def quiet_run(weir, large_folder, medium_encoder):
     folder.mkdir()
     weir("conv2matmul", medium_encoder, folder / "out.onnx", *MANY_UNITS)
     found = compare.folder_digests(folder)
+    assert len(found) - 1 > 2 + AHEAD  # each file but the manifest is a unit
     shutil.rmtree(folder)
     return found
 

@@ -637,8 +637,8 @@ def child_of(pid):
 
 def test_interrupt(environment, fault, tmp_path):
     """Ctrl-C, which a terminal sends to everybody in the foreground, comes to Python alone, and from there once to the
-    program: it cleans up, is waited for, and the next call continues. Of the model's 24 units at
-    most 16 are made by then, however slow the disk is: AHEAD of tests/e2e/conftest.py says why."""
+    program: it cleans up, is waited for, and the next call continues. Of the model's 24 units at most 16 are
+    made by then, however slow the disk is: AHEAD of tests/e2e/conftest.py says why."""
     (tmp_path / "in").mkdir()
     (tmp_path / "out").mkdir()
     make_encoder.make_encoder(tmp_path / "in" / "encoder.onnx", size=1_500_000_000, sparse=True)
