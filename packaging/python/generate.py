@@ -23,7 +23,8 @@ from pathlib import Path
 
 WIDTH = 120
 PROGRESS = "progress: called with a weir.Progress when a piece of work begins, once a second, and when it ends"
-NUMBERS = {"count": "int", "figure": "float"}  # those of common.json that may come as strings
+# Those of common.json whose numbers may come as strings.
+NUMBERS = {"count": "int", "figure": "float", "setting": "Any"}
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 OPERANDS = {"IN": "input", "OUT": "output", "DIR": "folder", "SRC": "source"}
 NAMES = {"NAME", "TARGET"}  # operands that are no paths
@@ -173,7 +174,7 @@ class Documents:
         return (
             HEAD.format("The documents that weir writes, as dataclasses: what functions return.")
             + "from dataclasses import dataclass\nfrom typing import Any, Dict, List, Literal, Optional, Union\n\n"
-            + "from ._record import Record, by_name, count, count_or_word, each, figure, maybe, same\n\n"
+            + "from ._record import Record, by_name, count, count_or_word, each, figure, maybe, same, setting\n\n"
             + "__all__ = [\n" + "".join(f'    "{name}",\n' for name in names) + "]\n\n\n"
             + "\n\n".join(self.classes.values())
         )
@@ -200,6 +201,8 @@ def option_type(option):
         of = words_type(option["choices"])
     elif kind in ("file", "stream", "folder"):
         of = "StrPath"
+    elif kind == "list" and option["metavar"] == "N":
+        of = "Union[int, str, Sequence[Union[int, str]]]"
     elif kind == "list":
         of = "Union[str, Sequence[str]]"
     elif kind == "size" or option["metavar"] == "SIZE":
@@ -282,11 +285,18 @@ class Command:
             lines.append(wrapped(example["why"], "            "))
         return docstring(lines, "    ")
 
+    @staticmethod
+    def given_operand(operand):
+        name = operand["python"]
+        return f'several("{name}", {name})' if operand["repeated"] else name
+
     def given(self, option):
         """A flag that a target may have set is taken back by the word false."""
         name = identifier(option["name"])
         if option["kind"] == "maybe":
             return f'flag_or_word("{name}", {name})'
+        if option["kind"] == "list":
+            return f'several("{name}", {name})'
         if option["kind"] != "flag":
             return name
         return f'flag("{name}", {name}, Flag("false"))' if option["takes_false"] else f'flag("{name}", {name})'
@@ -299,8 +309,8 @@ class Command:
                 text += f"@overload\ndef {self.name}(\n{self.parameters(flag, value)}) -> {made}: ...\n"
         made = [self.returned(), *(self.returned(each) for each in self.switched.values())]
         text += f"def {self.name}(\n{self.parameters()}) -> {made[0] if len(made) == 1 else 'Any'}:\n{self.doc()}"
-        operands = "".join(f"{each['python']}, " for each in self.operands)
-        text += f"    operands: Operands = [{operands.rstrip(', ')}]\n    options: Options = {{\n"
+        operands = ", ".join(f'"{each["python"]}": {self.given_operand(each)}' for each in self.operands)
+        text += f"    operands: Operands = {{{operands}}}\n    options: Options = {{\n"
         text += "".join(f"        {json.dumps(o['name'])}: {self.given(o)},\n" for o in self.options) + "    }\n"
         make = f"{capital(self.document)}._from"
         for flag, document in self.switched.items():
@@ -318,9 +328,9 @@ def commands_source(tables, schemas):
     return (
         HEAD.format("A function for each command.")
         + "from typing import Any, Callable, List, Literal, Mapping, Optional, Sequence, Union, overload\n\n"
-        + "from ._run import Flag, Option, StrPath, call, flag, flag_or_word\n"
+        + "from ._run import Flag, Operand, Option, StrPath, call, flag, flag_or_word, several\n"
         + f"from .documents import {', '.join(documents)}\n\n"
-        + "Operands = List[Union[None, StrPath, Sequence[StrPath]]]\nOptions = Mapping[str, Option]\n\n"
+        + "Operands = Mapping[str, Operand]\nOptions = Mapping[str, Option]\n\n"
         + "__all__ = [\n" + "".join(f'    "{name}",\n' for name in sorted(c.name for c in commands)) + "]\n\n\n"
         + "\n\n".join(command.source() for command in commands)
     )

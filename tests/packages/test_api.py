@@ -185,6 +185,8 @@ def test_a_flag_that_a_target_set_is_taken_back(weir, tmp_path):
     """None leaves it to the target, False does not."""
     made = [weir.quantize(SAMPLE, tmp_path / f"{n}.onnx", target="webgpu", symmetric=given) for n, given in enumerate((None, False, True))]
     assert [report.passes[0].raw["options"].get("symmetric") for report in made] == [True, False, True]
+    options = made[0].passes[0].options
+    assert (options["bits"], options["block_size"], options["op_types"]) == (4, 32, ["MatMul"])
 
 
 def test_every_command_has_a_call(tables):
@@ -348,7 +350,12 @@ def test_names_are_no_paths(weir):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"jobs": True}, {"jobs": False}, {"memory": np.True_}, {"exclude": [True]}, {"force": 1}, {"force": "yes"}, {"symmetric": "false"}]
+    "wrong",
+    [
+        *({"jobs": True}, {"jobs": False}, {"memory": np.True_}, {"exclude": [True]}, {"force": 1}, {"force": "yes"}, {"symmetric": "false"}),
+        *({"bits": [4, 8]}, {"bits": [4]}, {"target": ["cpu", "webgpu"]}, {"block_size": (32, 64)}, {"budget": [1, 2]}, {"memory": np.array([1, 2])}),
+        *({"exclude": {"a": "b"}}, {"report_json": ["a", "b"]}),
+    ],
 )
 def test_flags_and_values_are_not_mixed_up(weir, tmp_path, wrong):
     [name] = wrong

@@ -22,6 +22,7 @@ OPTIONS = [
     option("a-flag", "flag"),
     option("maybe", "maybe", choices=["a", "b"], hidden_choices=[]),
     option("must", "text", metavar="TEXT", required=True),
+    option("lengths", "list", metavar="N"),
     option("shown", "flag", excludes=["json"]),
     option("json", "flag", group="Messages", excludes=["shown"]),
 ]
@@ -86,9 +87,18 @@ def test_new_commands_appear_by_themselves(tmp_path, monkeypatch):
     assert found.class_ == 3 and found.word == "all" and found.mixed == "m" and found.maybe is None
     assert found.by_name["n"] != found.by_name["n"]
     assert function("in", "there", must="", maybe="b").a_b[0].x[2:] == ["--maybe=b", "--must=", "--", "in", "there"]
+    for several in ([64, "80"], (64, "80"), iter([64, "80"])):
+        assert function("in", must="x", lengths=several).a_b[0].x[2:] == ["--must=x", "--lengths=64", "--lengths=80", "--", "in"]
+    assert function("in", must="x", lengths=64).a_b[0].x[2:] == ["--must=x", "--lengths=64", "--", "in"]
     for wrong in ({"must": "x", "shown": True}, {"must": "x", "json": True}, {}):
         with pytest.raises(TypeError):
             function("in", **wrong)
+    for name, value in (("must", ["x", "y"]), ("must", ["x"]), ("lambda_", (1, 2)), ("other", {"two"}), ("maybe", ["a"]), ("lengths", {"a": 64}), ("lengths", [[64]])):
+        with pytest.raises(TypeError, match=f"^{name.rstrip('_')}_? "):
+            function("in", **{"must": "x", name: value})
+    for operand in (["in", "there"], ["in"]):
+        with pytest.raises(TypeError, match="^input takes one value"):
+            function(operand, must="x")
 
 
 def test_two_things_of_one_name_are_refused(tmp_path):

@@ -68,27 +68,34 @@ static int take_number(const struct taking *t, const struct twin *x, double *out
   return 0;
 }
 
-// "64,80,97", "1x128x200": whole numbers from 1.
+// "64,80,97", "1x128x200": whole numbers from 1, appended to a list that has room for them (strlen(at) + 1).
 static int take_list(const struct taking *t, enum cli_option o, const char *whole, const char *at,
-                     const char *between, int64_t **list, uint32_t *n) {
-  *list = arena_alloc(t->a, (strlen(at) + 1) * sizeof **list);
-  for (*n = 0;; at++) {
+                     const char *between, int64_t *list, uint32_t *n) {
+  for (;; at++) {
     char *end;
     errno = 0;
     const long long x = strtoll(at, &end, 10);
     if (end == at || errno || x < 1 || x > INT32_MAX || *at == '+' || *at == ' ')
       return bad(t, o, whole, "whole numbers from 1 on");
-    (*list)[(*n)++] = x;
+    list[(*n)++] = x;
     at = end;
     if (*at == '\0') return 0;
     if (!strchr(between, *at)) return bad(t, o, whole, "whole numbers from 1 on");
   }
 }
 
+// The lengths of all times that the option is given.
 static int take_lengths(const struct taking *t) {
-  const char *word = text(t, &twin_lengths);
-  if (word)
-    return take_list(t, of(t, &twin_lengths), word, word, ",", &t->o->lengths, &t->o->n_lengths);
+  uint32_t n;
+  const char *const *words = cli_list(t->args, of(t, &twin_lengths), &n);
+  size_t room = 0;
+  for (uint32_t i = 0; i < n; i++)
+    room += strlen(words[i]) + 1;
+  t->o->lengths = arena_alloc(t->a, room * sizeof *t->o->lengths);
+  for (uint32_t i = 0; i < n; i++)
+    if (take_list(t, of(t, &twin_lengths), words[i], words[i], ",", t->o->lengths, &t->o->n_lengths))
+      return -1;
+  if (n > 0) return 0;
   t->o->n_lengths = t->args->command == CLI_conv2matmul ? USUAL_LENGTHS : 1;
   t->o->lengths = arena_zalloc(t->a, t->o->n_lengths * sizeof *t->o->lengths);
   if (t->o->n_lengths > 1) memcpy(t->o->lengths, usual_lengths, sizeof usual_lengths);
@@ -102,11 +109,11 @@ static int take_shapes(const struct taking *t) {
   for (uint32_t i = 0; i < n; i++) {
     struct draw_shape *s = &t->o->shapes[t->o->n_shapes++];
     const char *equals = strrchr(list[i], '=');
-    int64_t *dims;
+    int64_t *dims = arena_alloc(t->a, (strlen(list[i]) + 1) * sizeof *dims);
     if (!equals || equals == list[i])
       return bad(t, of(t, &twin_shape), list[i], "NAME=SHAPE, such as audio=1x128x200");
     s->name = arena_string(t->a, span_of(list[i], (size_t)(equals - list[i])));
-    if (equals[1] && take_list(t, of(t, &twin_shape), list[i], equals + 1, "x,", &dims, &s->rank))
+    if (equals[1] && take_list(t, of(t, &twin_shape), list[i], equals + 1, "x,", dims, &s->rank))
       return -1;
     s->dims = equals[1] ? dims : NULL;
   }
@@ -173,10 +180,11 @@ static int check_inputs(const struct taking *t) {
                "sites");
     return err_hint(t->err, "'verify_on: model' in the pipeline, or --verify=model, runs these");
   }
-  if (text(t, &twin_lengths) && o->n_lengths > 1 && sites)
+  const bool lengths = cli_given(t->args, of(t, &twin_lengths));
+  if (lengths && o->n_lengths > 1 && sites)
     return err_set(t->err, ERR_USAGE, "%s: sites are given inputs of one length",
                    cli_source(t->args, of(t, &twin_lengths)).s);
-  if (o->inputs && (text(t, &twin_lengths) || n_shapes > 0))
+  if (o->inputs && (lengths || n_shapes > 0))
     return err_set(t->err, ERR_USAGE, "%s has no effect on inputs that are given",
                    cli_source(t->args, of(t, n_shapes ? &twin_shape : &twin_lengths)).s);
   return 0;

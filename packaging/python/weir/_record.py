@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Optional, TypeVar
 
@@ -44,6 +45,13 @@ def figure(value: Any) -> Any:
 
 def count_or_word(value: Any) -> Any:
     return value if isinstance(value, str) and not value.isdigit() else count(value)
+
+
+def setting(value: Any) -> Any:
+    """The value of an option: a word of digits, with a fraction or an exponent or not, is a number; lists are of names."""
+    if not isinstance(value, str) or not re.fullmatch(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?", value):
+        return value
+    return int(value) if re.fullmatch(r"-?[0-9]+", value) else float(value)
 
 
 def maybe(make: Callable[[Any], T], value: Any) -> Optional[T]:

@@ -23,7 +23,8 @@ from ._record import Record
 from .documents import Progress
 
 StrPath = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
-Option = Union[None, "Flag", int, float, StrPath, Sequence[Union[int, float, StrPath]]]
+Option = Union[None, "Flag", "Several", int, float, StrPath]
+Operand = Union[None, "Several", StrPath]
 R = TypeVar("R", bound=Record)
 
 _log = logging.getLogger("weir")
@@ -56,9 +57,28 @@ def flag_or_word(name: str, value: Any) -> Any:
     return flag(name, value) if _is_bool(value) else value
 
 
+class Several(Tuple[Any, ...]):
+    """The values of what may be given again."""
+
+
+def _is_one(value: object) -> bool:
+    return isinstance(value, (str, bytes, Real, os.PathLike)) or _is_bool(value)
+
+
+def several(name: str, value: Any) -> Optional[Several]:
+    """A keyword or operand that takes one value or a sequence of them; None is not given."""
+    if value is None:
+        return None
+    if isinstance(value, Mapping) or not _is_one(value) and not isinstance(value, Iterable):
+        raise TypeError(f"{name} is one value or a sequence of them, not {value!r}")
+    return Several([value] if _is_one(value) else value)
+
+
 def _text(name: str, value: Any) -> str:
     if _is_bool(value):
         raise TypeError(f"{name} needs a value, not {value!r}")
+    if not _is_one(value):
+        raise TypeError(f"{name} takes one value, not {value!r}")
     if isinstance(value, Integral):
         return str(int(value))
     return str(float(value)) if isinstance(value, Real) else os.fsdecode(value)
@@ -69,21 +89,18 @@ def _option_words(options: Mapping[str, Option]) -> Iterable[str]:
         keyword = name.replace("-", "_")
         if isinstance(value, Flag):
             yield f"--{name}{value.end}"
-        elif isinstance(value, (str, bytes, int, float, Real, os.PathLike)) or _is_bool(value):
-            yield f"--{name}={_text(keyword, value)}"
+        elif isinstance(value, Several):
+            yield from (f"--{name}={_text(keyword, each)}" for each in value)
         elif value is not None:
-            for element in value:
-                yield f"--{name}={_text(keyword, element)}"
+            yield f"--{name}={_text(keyword, value)}"
 
 
-def _operand_words(operands: Sequence[Union[None, StrPath, Sequence[StrPath]]]) -> Iterable[str]:
-    for operand in operands:
-        if operand is None:
-            continue
-        if isinstance(operand, (str, bytes, os.PathLike)):
-            yield os.fsdecode(operand)
-        else:
-            yield from (os.fsdecode(each) for each in operand)
+def _operand_words(operands: Mapping[str, Operand]) -> Iterable[str]:
+    for name, value in operands.items():
+        for each in value if isinstance(value, Several) else () if value is None else (value,):
+            if not isinstance(each, (str, bytes, os.PathLike)):
+                raise TypeError(f"{name} takes one value, not {each!r}")
+            yield os.fsdecode(each)
 
 
 def _escaped(value: object) -> str:
@@ -239,7 +256,7 @@ def _failure(command: str, code: int, documents: Sequence[Dict[str, Any]], made:
 def call(
     make: Callable[[Dict[str, Any]], R],
     command: str,
-    operands: Sequence[Union[None, StrPath, Sequence[StrPath]]],
+    operands: Mapping[str, Operand],
     options: Mapping[str, Option],
     progress: Optional[Callable[[Progress], object]] = None,
     tells_progress: bool = False,
