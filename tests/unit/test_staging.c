@@ -1,14 +1,18 @@
 // The staging folder: what is made, taken over, refused, emptied, removed.
+#include "fs.h"
 #include "fs_fault.h"
 #include "records.h"
 #include "staging_folder.h"
 #include "toy_fixture.h"
 
+#include <linux/capability.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/file.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 // cmocka.h wants setjmp.h and stdarg.h before it.
 // clang-format off
@@ -412,6 +416,40 @@ static void test_foresee(void **state) {
   assert_true(space.needed_bytes < needed);    // and its space is ours
 }
 
+// A tenth of what is free is kept back for the administrator.
+static int reserving(int fd, struct statvfs *out) {
+  (void)fd;
+  *out = (struct statvfs){.f_frsize = 4096, .f_blocks = 1000, .f_bfree = 1000, .f_bavail = 900};
+  return 0;
+}
+
+static bool set_capabilities(uint32_t low) {
+  struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+  struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+  if (syscall(SYS_capget, &head, data)) return false;
+  data[0].effective = low & data[0].permitted;
+  return data[0].effective == low && syscall(SYS_capset, &head, data) == 0;
+}
+
+// What is kept back counts for who may use it, whoever that is by name. Another process: what it gives up stays given up.
+static void test_space_that_is_kept_back(void **state) {
+  (void)state;
+  const pid_t child = fork();
+  if (child == 0) {
+    struct fs_ops ops = fs_real_ops;
+    uint64_t bytes = 0;
+    ops.fstatvfs = reserving;
+    fs_ops = &ops;
+    const uint32_t may = CAP_TO_MASK(CAP_SYS_RESOURCE);
+    bool right = !set_capabilities(may) || (fs_free_bytes(-1, &bytes) && bytes == 4096000);
+    right = right && set_capabilities(0) && fs_free_bytes(-1, &bytes) && bytes == 3686400;
+    _exit(right ? 0 : 1);
+  }
+  int how;
+  assert_int_equal(waitpid(child, &how, 0), child);
+  assert_int_equal(how, 0);
+}
+
 static void test_fallocate_fails(void **state) {
   (void)state;
   struct opened o;
@@ -565,6 +603,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_reserved_names_are_refused, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_no_space, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_foresee, set_up, tear_down),
+      cmocka_unit_test(test_space_that_is_kept_back),
       cmocka_unit_test_setup_teardown(test_fallocate_fails, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_killed_while_opening, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_clean_dead_and_locked, set_up, tear_down),

@@ -113,13 +113,10 @@ static uint64_t allocated_bytes(const struct opening *o) {
 }
 
 static void look_at_space(const struct opening *o, struct staging_space *space) {
-  struct statvfs fs;
   const uint64_t outputs = o->options->null ? 0 : plan_total_bytes(o->p) + o->options->beside_bytes,
                  need = outputs + o->p->n_literals, have = allocated_bytes(o);
   *space = (struct staging_space){.needed_bytes = need > have ? need - have : 0};
-  if (fs_ops->fstatvfs(o->st->dest, &fs) || fs.f_blocks == 0) return;
-  space->known =
-      !mul_overflows(geteuid() == 0 ? fs.f_bfree : fs.f_bavail, fs.f_frsize, &space->free_bytes);
+  space->known = fs_free_bytes(o->st->dest, &space->free_bytes);
 }
 
 static int open_output(const struct opening *o, uint32_t i) {

@@ -14,6 +14,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -76,6 +77,22 @@ int fs_write_all(int fd, const void *bytes, size_t n, const char *what, struct e
     n -= (size_t)put;
   }
   return 0;
+}
+
+// ---- free space ----
+
+static bool has_capability(unsigned wanted) {
+  struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+  struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+  if (syscall(SYS_capget, &head, data)) return false;
+  return data[CAP_TO_INDEX(wanted)].effective & CAP_TO_MASK(wanted);
+}
+
+bool fs_free_bytes(int dir, uint64_t *bytes) {
+  struct statvfs fs;
+  if (fs_ops->fstatvfs(dir, &fs) || fs.f_blocks == 0) return false;
+  const uint64_t blocks = has_capability(CAP_SYS_RESOURCE) ? fs.f_bfree : fs.f_bavail;
+  return !mul_overflows(blocks, fs.f_frsize, bytes);
 }
 
 // ---- files of our own ----

@@ -6,6 +6,7 @@
 #include "err.h"
 #include "span.h"
 
+#include <stdbool.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/types.h>
@@ -58,6 +59,9 @@ int fs_read_own(int dir, const char *name, size_t limit, const char *where, stru
 int fs_make_own(int dir, const char *name, int flags, struct err *err);
 // fsync of a folder; file systems that cannot sync one (EINVAL) are taken at their word.
 int fs_sync_folder(int dir, const char *what, struct err *err);
+// How many bytes this process can still write to the file system that `dir` is on; false: unknown. What a file system
+// keeps back for the administrator counts only for who has CAP_SYS_RESOURCE, which root in a container lacks.
+bool fs_free_bytes(int dir, uint64_t *bytes);
 // Calls `each` for every entry of the folder but "." and "..", in an order of the system's; a value
 // other than 0 ends it and is returned. -1 with err if the folder cannot be read.
 int fs_list(int dir, int (*each)(void *ctx, const char *name), void *ctx, const char *what,
