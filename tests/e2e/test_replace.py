@@ -56,6 +56,19 @@ def test_what_is_equal_is_not_touched(weir, tmp_path, small_encoder):
     assert inodes(tmp_path) == before and "unchanged, since they have the same bytes" in done.out and "wrote" not in done.out
 
 
+def test_a_manifest_that_says_more_is_written(weir, tmp_path, small_encoder):
+    """The same model by other options: what says so is another file."""
+    out, manifest = tmp_path / "m.onnx", tmp_path / "m.onnx.manifest.json"
+    weir("preprocess", small_encoder, out, "--tensor-digests")
+    before, text = inodes(tmp_path), manifest.read_bytes()
+    done = weir("preprocess", small_encoder, out, "--tensor-digests", "--force", "--int-max", "1000")
+    [said] = [line for line in done.out.splitlines() if "have the same bytes" in line]
+    same, *wrote = said.split("; ")
+    assert same.startswith("unchanged") and "m.onnx.data" in same and manifest.name not in same
+    assert wrote[0].startswith(f"wrote {manifest}") and wrote[1].startswith("unchanged") and "tensors" in wrote[1]
+    assert manifest.read_bytes() != text and [name for name, inode in inodes(tmp_path).items() if inode != before[name]] == [manifest.name]
+
+
 def test_inplace_keeps_the_name_of_its_data(weir, folder):
     """Of a model that weir did not write, too; and once nothing is left to do, nothing is written."""
     model = model_of(folder)

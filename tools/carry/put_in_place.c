@@ -221,7 +221,7 @@ void put_in_place_say_left(const struct seal_report *report) {
   }
 }
 
-int put_in_place(const struct put_in_place *x, struct staging *st, bool *unchanged,
+int put_in_place(const struct put_in_place *x, struct staging *st, struct put_unchanged *unchanged,
                  struct err *err) {
   struct companion *tensors = NULL; // NULL: not wanted
   struct json_out manifest = {0};
@@ -244,7 +244,9 @@ int put_in_place(const struct put_in_place *x, struct staging *st, bool *unchang
     if (rc == 0) rc = kept_report_put_page(st, &x->page, err);
     if (rc == 0) rc = seal_run(st, x->plan, &options, &report, err);
   }
-  *unchanged = rc == 0 && report.unchanged;
+  *unchanged = (struct put_unchanged){0};
+  if (rc == 0)
+    *unchanged = (struct put_unchanged){report.unchanged, report.same_manifest, report.same_tensors};
   put_in_place_say_left(&report);
   json_done(&manifest);
   companion_close(tensors);

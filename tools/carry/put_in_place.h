@@ -28,9 +28,13 @@ void put_in_place_say_left(const struct seal_report *report);
 // Bytes of the files beside the outputs: manifest and companion, exactly. The plan has its id.
 int put_in_place_bytes(const struct put_in_place *x, uint64_t *bytes, struct err *err);
 
-// Closes the staging if it succeeds. Tells the user of old data that was left in place. *unchanged: all
-// outputs were there already, byte for byte.
-int put_in_place(const struct put_in_place *x, struct staging *st, bool *unchanged,
+// What was there already, byte for byte, and was not touched: all of the outputs, the manifest, the digests of tensors.
+struct put_unchanged {
+  bool outputs, manifest, tensors;
+};
+
+// Closes the staging if it succeeds. Tells the user of old data that was left in place.
+int put_in_place(const struct put_in_place *x, struct staging *st, struct put_unchanged *unchanged,
                  struct err *err);
 
 #endif

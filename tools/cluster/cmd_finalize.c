@@ -48,7 +48,8 @@ static int refuse_taken(const struct planned *x, struct err *err) {
 // What finalize did, and is about to do.
 struct final {
   const char *model;
-  bool before, unchanged, verified;
+  bool before, verified;
+  struct put_unchanged unchanged;
   struct sign_key *key; // NULL: it is not to be signed
   struct audit_target signs;
   struct sign_model was;
@@ -168,7 +169,7 @@ static int sign(struct final *f, struct planned *x, const struct cli_args *args,
 
 static void print(const struct cli_args *args, const struct planned *x, const struct final *f) {
   const char *model = f->model;
-  const bool before = f->before, unchanged = f->unchanged;
+  const bool before = f->before, unchanged = f->unchanged.outputs;
   if (cli_flag(args, OPT_JSON)) {
     struct json_out j = {.indent = 2};
     report_json_begin(&j);

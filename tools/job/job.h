@@ -16,6 +16,7 @@
 #include "kept_artifacts.h"
 #include "load.h"
 #include "plan_file.h"
+#include "put_in_place.h"
 #include "run.h"
 #include "seal.h"
 #include "staging.h"
@@ -118,7 +119,7 @@ struct job {
   struct run_error *errors; // of what the run quantized; in the arena
   uint32_t n_errors;
   bool all_made;         // every unit of the plan is recorded
-  bool unchanged;        // the outputs were there already, byte for byte: none was touched
+  struct put_unchanged unchanged;
   struct points *points; // what the model was at each step (points.h); NULL: nobody asks
   struct verify *verify; // --verify: what runs it, and what was found (verify_job.h); NULL
   const char *resumed;   // "units": finished ones were taken over; "seal": only renames were left;

@@ -183,11 +183,19 @@ static void print_data_files(struct job *job) {
          quote_str(job->plan.outputs[n - 1].name).s, n, quote_bytes(bytes).s);
 }
 
-// "wrote int4/encoder.onnx (522 kB), …", each as far as the user's folder; many data files as a range.
+// Was the k-th file there already, byte for byte? Outputs are all of them, or none.
+static bool was_there(const struct job *job, uint32_t k) {
+  const bool manifest = !cli_flag(job->args, OPT_NO_MANIFEST);
+  if (k < job->plan.n_outputs) return job->unchanged.outputs;
+  return k == job->plan.n_outputs && manifest ? job->unchanged.manifest : job->unchanged.tensors;
+}
+
+// "wrote int4/encoder.onnx (522 kB), …", each as far as the user's folder; many data files as a range. Of a model that
+// was there already the records may be other ones.
 static void print_files(struct job *job) {
   struct stat at;
-  const char *before =
-      job->unchanged ? "unchanged, since they have the same bytes already: " : "wrote ";
+  const char *before = "";
+  bool was_same = false;
   const uint32_t n_data = job->plan.n_outputs - 1;
   for (uint32_t k = 0; k < job_n_files(job); k++) {
     if (n_data > DATA_FILES_NAMED && k > 0 && k <= n_data) {
@@ -195,9 +203,16 @@ static void print_files(struct job *job) {
       continue;
     }
     const struct job_file f = job_file(job, k);
+    const bool there = was_there(job, k), same = job->unchanged.outputs && there;
     if (fstatat(job->out.dest, f.name, &at, AT_SYMLINK_NOFOLLOW)) continue;
-    printf("%s%s (%s)", before, f.shown, quote_bytes((uint64_t)at.st_size).s);
+    if (!*before || same != was_same)
+      printf("%s%s", *before ? "; " : "",
+             same ? "unchanged, since they have the same bytes already: " : "wrote ");
+    else
+      printf("%s", before);
+    printf("%s (%s)", f.shown, quote_bytes((uint64_t)at.st_size).s);
     before = ", ";
+    was_same = same;
   }
   runtime_needs_print(&job->model, "; ", "\n", "\n");
 }

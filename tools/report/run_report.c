@@ -65,7 +65,7 @@ const struct run_report *run_report_of(struct job *job) {
     if (job->tell) job->tell(job, &r->told);
   }
   r->refusal = job->refusal.kind == ERR_NONE ? NULL : &job->refusal;
-  r->unchanged = job->unchanged;
+  r->unchanged = job->unchanged.outputs;
   r->verified = job->verified;
   r->resumed = job->resumed;
   r->warnings = job->warnings;

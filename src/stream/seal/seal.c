@@ -83,11 +83,24 @@ static int drop_old_sidecar(const struct staging *st, const struct seal_old *old
   return 0;
 }
 
+static void note_unchanged(const struct seal_intent *s, struct seal_report *report) {
+  char manifest[256];
+  manifest_name(manifest, seal_intent_onnx(s));
+  report->unchanged = true;
+  for (uint32_t i = 0; i < s->n_moves; i++) {
+    const struct seal_move *m = &s->moves[i];
+    if (m->role != SEAL_COMPANION)
+      report->unchanged = report->unchanged && m->kept;
+    else if (strcmp(m->name, manifest) == 0)
+      report->same_manifest = m->kept;
+    else
+      report->same_tensors = m->kept;
+  }
+}
+
 static int finish(const struct staging *st, const struct seal_intent *s, struct seal_report *report,
                   struct err *err) {
-  report->unchanged = true;
-  for (uint32_t i = 0; i < s->n_moves; i++)
-    if (!s->moves[i].kept && s->moves[i].role != SEAL_COMPANION) report->unchanged = false;
+  note_unchanged(s, report);
   if (place_role(st, s, SEAL_DATA, false, err) || passage_enter(s, st, err)) return -1;
   if (s->passage.name && place_role(st, s, SEAL_DATA, true, err)) return -1;
   if (place_role(st, s, SEAL_ONNX, false, err) || passage_leave(s, st, err)) return -1;

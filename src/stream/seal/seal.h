@@ -43,6 +43,7 @@ struct seal_report {
     char who[256];   // of the first: the other model, or what could not be read
   } kept[SEAL_KEPT_REASONS];
   bool unchanged; // all outputs were there already, byte for byte: none was touched
+  bool same_manifest, same_tensors; // so was this companion
   char left[1024]; // why the staging folder could not be removed, though all is in place; or ""
 };
 
