@@ -97,6 +97,14 @@ bool target_sets_dynamic(const struct target *t, const char *word) {
   return false;
 }
 
+const char *target_dynamic_preset(const struct target *t, const char *option, struct arena *a) {
+  const size_t n = strlen(option);
+  for (const char *at = t->dynamic; at && *at; at += strcspn(at, " "), at += *at == ' ')
+    if (strncmp(at, option, n) == 0 && at[n] == '=')
+      return arena_string(a, span_of(at + n + 1, strcspn(at + n + 1, " ")));
+  return NULL;
+}
+
 static const char *joined(const char *words, const char *more, struct arena *a) {
   return *words ? arena_printf(a, "%s, %s", words, more) : more;
 }

@@ -43,6 +43,8 @@ struct target {
 };
 // Is "option=value" among what the target sets of the pass dynamic? (t NULL: no.)
 bool target_sets_dynamic(const struct target *t, const char *word);
+// The value that the target sets for an option of the pass dynamic, in *a; NULL: none.
+const char *target_dynamic_preset(const struct target *t, const char *option, struct arena *a);
 
 // Of passes that have no presets for a target: its row of options says this, and whoever runs the pass
 // looks at what came of it.

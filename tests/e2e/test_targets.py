@@ -354,6 +354,26 @@ def test_it_says_what_it_sets_and_what_the_user_set_instead(weir, tmp_path, word
     assert f"weir: target cpu: {told}\n" in said
 
 
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        (["dynamic", "--target", "transformers.js"], "weight-type=by-conv, compat=onnxruntime, enable-subgraph=true"),
+        (["dynamic", "--target", "transformers.js", "--weight-type", "uint8"], "compat=onnxruntime, enable-subgraph=true (you set --weight-type uint8)"),
+        (["dynamic", "--target", "transformers.js", "--form", "integer"], "weight-type=by-conv"),
+        (["dynamic", "--target", "sherpa"], "op-types=MatMul, form=integer"),
+        (["dynamic", "--target", "sherpa", "--form", "fused"], "op-types=MatMul (you set --form fused)"),
+        (["dynamic", "--target", "cpu"], "ONNX Runtime 1.31 on a CPU, for speed"),
+        (["shrink", "--target", "cpu"], "ONNX Runtime 1.31 on a CPU, for speed"),
+        (["quantize", "--target", "ort-1.31"], "the defaults of quantize"),
+    ],
+)
+def test_it_says_what_it_sets_for_this_command(weir, tmp_path, words, told):
+    command, *rest = words
+    out = ["--output-dir", tmp_path] if command == "shrink" else [tmp_path / "out.onnx"]
+    said = weir(command, ENCODER, *out, *rest).err
+    assert f"weir: target {rest[1]}: {told}\n" in said
+
+
 def test_steps_of_a_target_that_differ_have_a_line_each(weir, tmp_path):
     steps = ["--pass", "quantize:symmetric=false,include=*350*", "--pass", "quantize", "--pass", "quantize:min_elements=9"]
     said = weir("run", ENCODER, tmp_path / "out.onnx", *steps, "--target", "webgpu").err

@@ -211,25 +211,53 @@ static const struct target *target_at(const struct pipeline *p, uint32_t k) {
   return k < n ? seen[k] : NULL;
 }
 
-// What a step's target sets of its options, and what the user chose instead; NULL: it sets none.
+// "a, b"
+static void add_words(const char **words, const char *more, struct arena *a) {
+  *words = arena_printf(a, "%s%s%s", *words, **words ? ", " : "", more);
+}
+
+// The presets of the pass dynamic that are used, "option=value" each; in *own what the user gave instead of others.
+// Not all of them go with a form that the user gave: the pass says so; what it chooses by the model (by-conv) is no
+// value of the option, and goes with all.
+static const char *dynamic_presets(const struct pass_values *v, const struct target *t,
+                                   const char **own, struct arena *a) {
+  const char *used = "";
+  for (uint32_t o = 0; o < v->pass->n_options; o++) {
+    const char *name = v->pass->options[o].name, *set = target_dynamic_preset(t, name, a);
+    if (!set) continue;
+    const char *text = v->of[o].given ? pass_values_text(v, o, a) : v->pass->instead(v->of, o);
+    if (text ? strcmp(text, set) == 0 : strcmp(set, "by-conv") == 0)
+      add_words(&used, arena_printf(a, "%s=%s", name, set), a);
+    else if (v->of[o].given)
+      add_words(own, pass_values_typed(v, o, a), a);
+  }
+  return used;
+}
+
+// What a step's target sets of its options, and what the user chose instead; NULL: it has no say in them.
 static const char *presets_of(const struct pass_values *v, const struct target *t,
                               struct arena *a) {
   const char *own = "";
   uint32_t set = 0, unused = 0;
+  bool knows = strcmp(v->pass->name, "dynamic") == 0 && t->dynamic;
+  const char *dynamic = knows ? dynamic_presets(v, t, &own, a) : "";
   if (!v->pass->instead) return NULL;
   for (uint32_t o = 0; o < v->pass->n_options; o++) {
     const char *text = v->pass->instead(v->of, o);
     const uint32_t bit = target_preset_of(v->pass->options[o].name);
+    if (!bit) continue;
+    knows = true;
     if (!text || !pass_values_has_effect(v, o)) continue;
     if (bit == TARGET_SETS_CANDIDATES) unused = TARGET_SETS_BLOCK | TARGET_SETS_SYMMETRIC;
     if (!v->of[o].given || strcmp(pass_values_text(v, o, a), text) == 0)
       set |= bit;
     else
-      own = arena_printf(a, "%s%s%s", own, *own ? ", " : "", pass_values_typed(v, o, a));
+      add_words(&own, pass_values_typed(v, o, a), a);
   }
-  const char *words = target_presets(t, set & ~unused, a);
+  if (!knows) return NULL;
+  const char *words = *dynamic ? dynamic : target_presets(t, set & ~unused, a);
   if (*own) return arena_printf(a, "%s (you set %s)", *words ? words : "no defaults used", own);
-  return *words ? words : "the defaults of quantize";
+  return *words ? words : arena_printf(a, "the defaults of %s", v->pass->name);
 }
 
 // The first few; the others are counted.
