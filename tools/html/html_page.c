@@ -71,6 +71,15 @@ static void put_told(struct html_out *o, const char *title, const char *text) {
   if (text) html_put(o, "<dt>%s</dt><dd>%s</dd>\n", title, text);
 }
 
+// Where other processes of weir took part in a verification, theirs too.
+static void put_memory(struct html_out *o, const struct run_report *r, struct arena *a) {
+  const struct verified *v = r->verified;
+  const uint64_t bytes = max_u64(r->peak_memory, v ? v->peak_memory[0] : 0);
+  const char *whose = "of weir itself";
+  if (v && v->n_helpers) whose = arena_printf(a, "of %u processes of weir", v->n_helpers + 1);
+  if (bytes) put_card(o, "Peak memory", quote_bytes(bytes).s, whose);
+}
+
 static void put_headline(struct html_out *o, const struct run_report *r) {
   struct arena a = {0};
   const struct html_verdict status = status_of(r);
@@ -97,7 +106,7 @@ static void put_headline(struct html_out *o, const struct run_report *r) {
   if (r->seconds > 0)
     put_card(o, "Time", report_seconds(r->seconds).s,
              r->resumed ? "a part was taken over from an interrupted run" : "");
-  if (r->peak_memory) put_card(o, "Peak memory", quote_bytes(r->peak_memory).s, "of weir itself");
+  put_memory(o, r, &a);
   html_raw(o, "</dl>\n");
   if (r->told.worst || r->told.kept || r->told.shapeless || r->needs) {
     html_raw(o, "<dl class=\"told\">\n");

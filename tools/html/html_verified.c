@@ -197,8 +197,10 @@ void html_verified(struct html_out *o, const struct verified *v) {
                    : "Both models were run",
            v->runtime ? v->runtime : "(version not known)", v->seed);
   if (v->sizes) html_put(o, "; %s", v->sizes);
-  html_put(o, ". It took %.1f s; peak memory %s", v->seconds, quote_bytes(v->peak_memory[0]).s);
-  html_put(o, " of weir and %s of the runtime.</p>\n", quote_bytes(v->peak_memory[1]).s);
+  html_put(o, ". It took %.1f s; the runtime had %s of memory", v->seconds,
+           quote_bytes(v->peak_memory[1]).s);
+  if (v->n_helpers) html_put(o, " in %u processes", v->n_helpers + 1);
+  html_raw(o, ".</p>\n");
   if (v->n_rows)
     html_table(o, &(struct html_table){.id = "verified",
                                        .caption = "What was compared, those that failed first",

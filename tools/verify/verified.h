@@ -44,7 +44,8 @@ struct verified {
   uint64_t n_passed, n_failed, n_not;
   uint64_t
       n_left; // sites that nobody wanted to have verified (--sites, verify: off): they have no row
-  uint64_t peak_memory[2]; // bytes: of weir and of weir-ort
+  uint64_t peak_memory[2]; // bytes: of weir and of weir-ort, all of their processes together
+  uint32_t n_helpers;      // processes of weir beside the first, each with a weir-ort of its own
   double seconds;
   struct arena arena;
 };

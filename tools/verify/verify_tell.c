@@ -144,8 +144,10 @@ static void print_share(const struct verified *f) {
   if (all == 0) return;
   printf("verified with ONNX Runtime %s: ", f->runtime);
   if (f->sizes && *f->sizes) printf("%s, seed %lu, ", f->sizes, f->seed);
-  printf("%s, %s of memory and %s in the runtime\n", report_seconds(f->seconds).s,
+  printf("%s, %s of memory and %s in the runtime", report_seconds(f->seconds).s,
          quote_bytes(f->peak_memory[0]).s, quote_bytes(f->peak_memory[1]).s);
+  if (f->n_helpers) printf(", of %u processes each", f->n_helpers + 1);
+  printf("\n");
   printf("verified: %lu of %lu %s (%.1f %%)", f->n_passed, all, what,
          100 * (double)f->n_passed / (double)all);
   if (f->n_failed) printf(", %lu failed", f->n_failed);

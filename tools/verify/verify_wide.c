@@ -254,6 +254,7 @@ static int end_worker(struct gathering *g, const struct worker *x, struct err *e
   f->n_left += end.n_left;
   f->peak_memory[0] += end.peak_memory[0];
   f->peak_memory[1] += end.peak_memory[1];
+  f->n_helpers++;
   if (end.rc && err->kind == ERR_NONE) *err = end.err;
   return end.rc;
 }
