@@ -53,6 +53,55 @@ def test_what_is_quantized_already(weir, tmp_path, small_encoder, words, op_type
     assert f"quantized: {len(weights)} weights" in weir("inspect", tmp_path / "out.onnx").out
 
 
+def lstm_model(path, rng):
+    """A table, an LSTM with a bias, a product with one, and a Conv: 5 weights, of an LSTM two."""
+    made = {"table": (50, 16), "W": (1, 32, 16), "R": (1, 32, 8), "B": (1, 64), "w": (8, 24), "b": (24,), "k": (6, 5, 1, 1), "c": (6,)}
+    tensors = [numpy_helper.from_array(rng.standard_normal(dims).astype(np.float32), name) for name, dims in made.items()]
+    tensors.append(numpy_helper.from_array(np.array([1, 5, 24, 1]), "four"))
+    nodes = [
+        helper.make_node("Gather", ["table", "i"], ["x"]),
+        helper.make_node("LSTM", ["x", "W", "R", "B"], ["", "h"], hidden_size=8),
+        helper.make_node("MatMul", ["h", "w"], ["p"]),
+        helper.make_node("Add", ["p", "b"], ["s"]),
+        helper.make_node("Reshape", ["s", "four"], ["f"]),
+        helper.make_node("Conv", ["f", "k", "c"], ["y"]),
+    ]
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(nodes, "g", [value("i", 7, [3, 5])], [value("y", 1, [1, 6, 24, 1])], tensors)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return {name: int(np.prod(dims)) for name, dims in made.items()}
+
+
+DYNAMIC = ["dynamic", "--op-types", "MatMul,Gemm,LSTM,Gather,Conv"]
+
+
+@pytest.mark.parametrize(
+    "words, weights",
+    [
+        (DYNAMIC, ["table", "W", "R", "w", "k"]),
+        ([*DYNAMIC, "--form", "integer"], ["table", "W", "R", "w", "k"]),
+        (["dynamic", "--compat", "onnxruntime"], ["table", "W", "R", "w", "k"]),
+        (["static", "--format", "qoperator", "--op-types", "all"], ["table", "w", "b", "k"]),
+        (["static", "--format", "qdq", "--op-types", "all"], ["table", "w", "b", "k"]),
+        (["static", "--format", "qdq", "--weight-type", "int16", "--activation-type", "uint16"], ["w", "k"]),
+        (["static", "--format", "qdq", "--weight-type", "float8e4m3fn", "--activation-type", "float8e4m3fn"], ["w", "k"]),
+    ],
+)
+def test_parameters_stay_as_many(weir, tmp_path, words, weights):
+    """Whatever operators hold the codes, and though biases are added by them or become int32."""
+    elements = lstm_model(tmp_path / "m.onnx", np.random.default_rng(5))
+    command, *options = words
+    if command == "static":
+        method = "distribution" if "float8e4m3fn" in words else "minmax"
+        weir("calibrate", tmp_path / "m.onnx", "-o", tmp_path / "r.jsonl", "--generate", "2", "--method", method)
+        options += ["--ranges", tmp_path / "r.jsonl"]
+    weir(command, tmp_path / "m.onnx", tmp_path / "out.onnx", *options)
+    said = weir("inspect", tmp_path / "out.onnx", "--json").json()
+    assert said["parameters"] == sum(elements.values())
+    assert sum(row["weights"] for row in said["quantized"]) == len(weights)
+    assert sum(row["parameters"] for row in said["quantized"]) == sum(elements[name] for name in weights)
+
+
 def test_gather_and_gemm(weir, tmp_path):
     table = numpy_helper.from_array(np.ones((300, 256), np.float32), "table")
     weight = numpy_helper.from_array(np.ones((256, 512), np.float32), "w")

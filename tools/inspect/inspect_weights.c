@@ -10,25 +10,36 @@
 
 #include <stdio.h>
 
-// Operators that take codes, and where. `shaped`: the codes have the weight's own dims; else attributes
-// say them.
+#define SLOT(k) (1ull << (k))
+// Of QLinearConcat, from its third input on: codes, their scale, their zero point, again and again.
+#define EVERY_THIRD 0x4924924924924924ull
+
+// Operators that take codes: which inputs may hold those of a weight, and which hold scales and zero points. What is neither
+// (a float bias, a mask) counts as what it is. `shaped`: the codes have the weight's own dims; else attributes say them.
 static const struct taker {
   const char *op_type;
-  uint32_t weight; // which input
+  uint64_t weights, parts;
   bool shaped;
 } takers[] = {
-    {"MatMulNBits", 1, false},
-    {"GatherBlockQuantized", 0, false},
-    {"DequantizeLinear", 0, true},
-    {"QLinearConv", 3, true},
-    {"QLinearMatMul", 3, true},
-    {"MatMulInteger", 1, true},
-    {"ConvInteger", 1, true},
-    {"MatMulIntegerToFloat", 1, true},
-    {"DynamicQuantizeMatMul", 1, true},
-    {"QGemm", 3, true},
-    {"QAttention", 1, true},
-    {"Cast", 0, true},
+    {"MatMulNBits", SLOT(1), SLOT(2) | SLOT(3) | SLOT(4), false},
+    {"MatMulBnb4", SLOT(1), SLOT(2), false},
+    {"GatherBlockQuantized", SLOT(0), SLOT(2) | SLOT(3), false},
+    {"DequantizeLinear", SLOT(0), SLOT(1) | SLOT(2), true},
+    {"QLinearConv", SLOT(3) | SLOT(8), SLOT(1) | SLOT(2) | SLOT(4) | SLOT(5) | SLOT(6) | SLOT(7), true},
+    {"QLinearMatMul", SLOT(0) | SLOT(3), ~(SLOT(0) | SLOT(3)), true},
+    {"QLinearAdd", SLOT(0) | SLOT(3), ~(SLOT(0) | SLOT(3)), true},
+    {"QLinearMul", SLOT(0) | SLOT(3), ~(SLOT(0) | SLOT(3)), true},
+    {"QLinearWhere", SLOT(1) | SLOT(4), ~(SLOT(0) | SLOT(1) | SLOT(4)), true},
+    {"QLinearConcat", EVERY_THIRD, ~EVERY_THIRD, true},
+    {"MatMulInteger", SLOT(0) | SLOT(1), SLOT(2) | SLOT(3), true},
+    {"ConvInteger", SLOT(1), SLOT(2) | SLOT(3), true},
+    {"MatMulIntegerToFloat", SLOT(0) | SLOT(1), SLOT(2) | SLOT(3) | SLOT(4) | SLOT(5), true},
+    {"DynamicQuantizeMatMul", SLOT(1), SLOT(2) | SLOT(3), true},
+    {"DynamicQuantizeLSTM", SLOT(1) | SLOT(2), SLOT(8) | SLOT(9) | SLOT(10) | SLOT(11), true},
+    {"QGemm", SLOT(0) | SLOT(3) | SLOT(6), SLOT(1) | SLOT(2) | SLOT(4) | SLOT(5) | SLOT(7) | SLOT(8), true},
+    {"QAttention", SLOT(1), SLOT(3) | SLOT(4) | SLOT(6) | SLOT(7), true},
+    {"QEmbedLayerNormalization", SLOT(2) | SLOT(3) | SLOT(4) | SLOT(5) | SLOT(6), ~0xffull, true},
+    {"Cast", SLOT(0), 0, true},
 };
 
 static const struct taker *taker_of(const struct model *m, uint32_t node) {
@@ -40,12 +51,12 @@ static const struct taker *taker_of(const struct model *m, uint32_t node) {
 
 // Elements of what a tensor's codes stand for, 0 if it holds none.
 static uint64_t elements_of(const struct model *m, uint32_t node, const struct taker *t,
-                            uint32_t tensor, int64_t bits) {
+                            uint32_t slot, uint32_t tensor, int64_t bits) {
   const struct model_tensor *codes = &m->tensors[tensor];
   int64_t rows = 0, columns = 0;
   uint64_t n;
   if (!dims_product(model_dims(m, codes), codes->rank, &n)) return 0;
-  if (t->weight == 1 && !t->shaped) {
+  if (slot == 1 && !t->shaped) {
     model_attr_int(m, node, "K", 0, &rows);
     model_attr_int(m, node, "N", 0, &columns);
     return rows > 0 && columns > 0 && columns <= INT64_MAX / rows
@@ -80,37 +91,76 @@ static void add_quantized(struct inspect *in, const char *op_type, uint64_t bits
 }
 
 enum { SEEN_PART = 1, SEEN_CODES };
+enum { MOVES_MOST = 16 }; // operators between codes and who takes them
+
+// The constant that a value holds elements of: itself, or what operators that only move elements took it from (a table of
+// codes that is gathered from).
+static bool constant_of(const struct model *m, uint32_t value, struct model_constant *c) {
+  static const char *const movers[] = {"Gather",  "Transpose", "Reshape", "Squeeze", "Unsqueeze",
+                                       "Flatten", "Slice",     "Expand",  "Identity"};
+  for (uint32_t moves = 0; moves < MOVES_MOST && value != NO_ID; moves++) {
+    if (model_resolve_constant(m, value, c)) return true;
+    const struct model_value *v = &m->values[value];
+    const uint32_t node = v->def;
+    bool moved = false;
+    if (v->kind != VALUE_NODE_OUTPUT || m->nodes[node].n_in == 0) return false;
+    for (size_t i = 0; i < sizeof movers / sizeof *movers && !moved; i++)
+      moved = model_op_is(m, node, movers[i]);
+    if (!moved) return false;
+    value = model_input(m, &m->nodes[node], 0);
+  }
+  return false;
+}
+
+// Codes of more than 16 bits are a bias: as many parameters, and no quantized weight.
+static void look_at_codes(struct inspect *in, uint32_t node, const struct taker *t, uint32_t slot,
+                          uint8_t *seen) {
+  const struct model *m = in->m;
+  struct model_constant c;
+  if (!constant_of(m, model_input(m, &m->nodes[node], slot), &c) || seen[c.tensor] == SEEN_CODES)
+    return;
+  const enum dtype dtype = (enum dtype)m->tensors[c.tensor].dtype;
+  const bool cast = strcmp(t->op_type, "Cast") == 0,
+             small_float = dtype_is_float(dtype) && dtype_bits(dtype) <= 8;
+  int64_t bits = (int64_t)dtype_bits(dtype), block = 0;
+  if (cast ? dtype != DTYPE_INT8 : !dtype_is_integer(dtype) && !small_float) return;
+  if (!t->shaped) model_attr_int(m, node, "bits", 4, &bits);
+  model_attr_int(m, node, "block_size", t->shaped ? 0 : 128, &block);
+  if (t->shaped && is_whole_axis(m, node, c.tensor, block)) block = 0;
+  if (bits < 1 || block < 0) return;
+  seen[c.tensor] = SEEN_CODES;
+  const uint64_t elements = elements_of(m, node, t, slot, c.tensor, bits);
+  in->parameters += elements;
+  if (elements > 0 && bits <= 16)
+    add_quantized(in, t->op_type, (uint64_t)bits, (uint64_t)block, elements);
+}
+
+// The scale of a weight whose activations are quantized at run time: it is multiplied with the scale found for them.
+static void look_at_scale(const struct model *m, uint32_t node, uint8_t *seen) {
+  const struct model_node *n = &m->nodes[node];
+  struct model_constant c;
+  for (uint32_t i = 0; i < n->n_in && n->n_in == 2; i++) {
+    const uint32_t found = model_input(m, n, i), other = model_input(m, n, 1 - i);
+    if (found == NO_ID || other == NO_ID || m->values[found].kind != VALUE_NODE_OUTPUT) continue;
+    if (model_op_is(m, m->values[found].def, "DynamicQuantizeLinear") &&
+        model_resolve_constant(m, other, &c) && seen[c.tensor] == 0)
+      seen[c.tensor] = SEEN_PART;
+  }
+}
 
 static void look_at_node(struct inspect *in, uint32_t node, uint8_t *seen) {
   const struct model *m = in->m;
   const struct model_node *n = &m->nodes[node];
   const struct taker *t = taker_of(m, node);
-  struct model_constant c;
-  if (!t || t->weight >= n->n_in || !model_resolve_constant(m, model_input(m, n, t->weight), &c))
-    return;
-  const enum dtype dtype = (enum dtype)m->tensors[c.tensor].dtype;
-  int64_t bits = 4, block = 0;
-  if (!t->shaped)
-    model_attr_int(m, node, "bits", 4, &bits);
-  else
-    bits = (int64_t)dtype_bits(dtype);
-  model_attr_int(m, node, "block_size", t->shaped ? 0 : 128, &block);
-  if (t->shaped && is_whole_axis(m, node, c.tensor, block)) block = 0;
-  if (!dtype_is_integer(dtype) || bits < 1 || bits > 8 || block < 0) return; // a bias of int32, say
-  const bool cast = strcmp(t->op_type, "Cast") == 0;
-  if (cast && dtype != DTYPE_INT8) return;
-  for (uint32_t i = 0; i < n->n_in; i++) {
+  if (model_op_is(m, node, "Mul")) look_at_scale(m, node, seen);
+  for (uint32_t i = 0; t && i < n->n_in && i < 64; i++) {
     struct model_constant part;
     const uint32_t value = model_input(m, n, i);
-    if (i == t->weight || value == NO_ID || !model_resolve_constant(m, value, &part)) continue;
-    if (seen[part.tensor] == 0) seen[part.tensor] = SEEN_PART;
+    if (value == NO_ID) continue;
+    if (t->weights & SLOT(i)) look_at_codes(in, node, t, i, seen);
+    if (t->parts & SLOT(i) && model_resolve_constant(m, value, &part) && seen[part.tensor] == 0)
+      seen[part.tensor] = SEEN_PART;
   }
-  if (seen[c.tensor] == SEEN_CODES) return;
-  seen[c.tensor] = SEEN_CODES;
-  const uint64_t elements = elements_of(m, node, t, c.tensor, bits);
-  if (elements == 0) return;
-  in->parameters += elements;
-  add_quantized(in, t->op_type, (uint64_t)bits, (uint64_t)block, elements);
 }
 
 void inspect_weights(struct inspect *in) {
