@@ -95,10 +95,14 @@ def test_parameters_stay_as_many(weir, tmp_path, words, weights):
         method = "distribution" if "float8e4m3fn" in words else "minmax"
         weir("calibrate", tmp_path / "m.onnx", "-o", tmp_path / "r.jsonl", "--generate", "2", "--method", method)
         options += ["--ranges", tmp_path / "r.jsonl"]
-    weir(command, tmp_path / "m.onnx", tmp_path / "out.onnx", *options)
+    weir(command, tmp_path / "m.onnx", tmp_path / "out.onnx", "--report-json", tmp_path / "report.json", *options)
     said = weir("inspect", tmp_path / "out.onnx", "--json").json()
     assert said["parameters"] == sum(elements.values())
     assert sum(row["weights"] for row in said["quantized"]) == len(weights)
+    if command == "dynamic":
+        report = json.loads((tmp_path / "report.json").read_text())
+        told = {tensor["name"]: int(np.prod(tensor["dims"])) for tensor in report["passes"][0]["tensors"]}
+        assert told == {name: elements[name] for name in weights}
     assert sum(row["parameters"] for row in said["quantized"]) == sum(elements[name] for name in weights)
 
 

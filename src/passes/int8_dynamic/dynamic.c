@@ -127,17 +127,23 @@ static void convert(struct dynamic *d, const struct dynamic_site *s) {
   }
 }
 
+// A node with several weights (LSTM) is reported with each of them, one that stays once.
 static void report(struct dynamic *d, const struct dynamic_site *s) {
   const struct model *m = d->k.m;
-  struct kit_report r = {
-      .node = s->node, .reason = s->why ? s->why : "quantized", .skipped = s->why != NULL};
-  if (s->n_weights) {
-    r.tensor = model_name(m, m->values[s->weights[0].named].name);
-    r.of = s->weights[0].tensor;
-    r.codes = s->why ? 0 : d->recipe + 1;
-  }
   // Transposes that stay are no news: most have nothing to do with codes.
-  if (!s->why || s->op != DYNAMIC_TRANSPOSE) kit_report(&d->k, &r);
+  if (s->why && s->op == DYNAMIC_TRANSPOSE) return;
+  const uint32_t n = s->why || s->n_weights == 0 ? 1 : s->n_weights;
+  for (uint32_t i = 0; i < n; i++) {
+    if (i > 0 && d->recipes[i] == NO_ID) continue; // a table that is left out
+    struct kit_report r = {
+        .node = s->node, .reason = s->why ? s->why : "quantized", .skipped = s->why != NULL};
+    if (s->n_weights) {
+      r.tensor = model_name(m, m->values[s->weights[i].named].name);
+      r.of = s->weights[i].tensor;
+      r.codes = s->why ? 0 : d->recipes[i] + 1;
+    }
+    kit_report(&d->k, &r);
+  }
 }
 
 static void take(struct dynamic *d, const struct dynamic_site *s) {
@@ -145,6 +151,8 @@ static void take(struct dynamic *d, const struct dynamic_site *s) {
   const struct model_node *n = &k->m->nodes[s->node];
   kit_site(k, s->node, "quantized");
   d->site = s;
+  for (uint32_t i = 0; i < DYNAMIC_WEIGHTS; i++)
+    d->recipes[i] = NO_ID;
   d->node_name = span_str(arena_string(&k->site, model_name(k->m, n->name)));
   d->y_name = span_str(arena_string(&k->site, model_value_name(k->m, kit_out(k, s->node, 0))));
   convert(d, s);

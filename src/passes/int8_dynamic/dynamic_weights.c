@@ -226,19 +226,24 @@ static struct dynamic_stored make(struct dynamic *d, const struct dynamic_operan
   return s;
 }
 
+static void note_recipe(struct dynamic *d, const struct dynamic_operand *w, uint32_t recipe) {
+  for (uint32_t i = 0; i < d->site->n_weights; i++)
+    if (w == &d->site->weights[i]) d->recipes[i] = recipe;
+}
+
 struct dynamic_codes dynamic_weights_store(struct dynamic *d, const struct dynamic_operand *w,
                                            const struct dynamic_as *as) {
   if (w->tensor >= d->n_of_tensor) TABLE_ADD(d, of_tensor, w->tensor + 1 - d->n_of_tensor);
   for (uint32_t i = d->of_tensor[w->tensor]; i != 0; i = d->stored[i - 1].next)
     if (serves(d, &d->stored[i - 1], w, as)) {
-      d->recipe = d->stored[i - 1].recipe;
+      note_recipe(d, w, d->stored[i - 1].recipe);
       return d->stored[i - 1].codes;
     }
   struct dynamic_stored s = make(d, w, as);
   s.next = d->of_tensor[w->tensor];
   *TABLE_PUSH(d, stored) = s;
   d->of_tensor[w->tensor] = d->n_stored;
-  d->recipe = s.recipe;
+  note_recipe(d, w, s.recipe);
   // A float node that reads it from now on reads what the codes stand for (compat).
   if (d->o->compat && as->layout == DYNAMIC_PLAIN && !w->transposed && w->read == w->value &&
       !dynamic_codes_found(d, w->value))

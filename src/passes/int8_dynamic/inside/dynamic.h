@@ -136,7 +136,7 @@ struct dynamic {
   // of the site at hand, valid until the next
   const struct dynamic_site *site;
   struct span node_name, y_name;
-  uint32_t recipe; // of the codes that it is reported with
+  uint32_t recipes[DYNAMIC_WEIGHTS]; // of the codes of the site's weights, which are reported with them; or NO_ID
 };
 
 // dynamic_weights.c ------------------------------------------------------------------------------
