@@ -97,6 +97,9 @@ class Drawn:
     def past_concat(self):
         ops, values = self.draw_ops(), []
         for length in self.parts:
+            if values and self.rng.random() < 0.2:  # one part several times
+                values.append(values[0])
+                continue
             value = self.input(self.long(length))
             alike = self.rng.random() < 0.8
             values.append(self.chain(ops if alike else ops[:1], value, self.long(length)) if alike or self.rng.random() < 0.5 else value)
@@ -166,6 +169,48 @@ def test_random_graphs_keep_their_bits(weir, tmp_path, kind):
             assert a.shape == b.shape and np.array_equal(a.view(np.uint32)[~np.isnan(a)], b.view(np.uint32)[~np.isnan(b)]), seed
             assert np.array_equal(np.isnan(a), np.isnan(b)), seed
     assert looked_at > GRAPHS / 2 and changed > GRAPHS / 6
+
+
+ALIKE = {  # nodes, and what they take: of one element along the axis where the result has more than one
+    "a value twice": ([("Mul", "ab")] * 2, {"a": [4, 1], "b": [1]}),
+    "a value three times": ([("Sub", "ab")] * 3, {"a": [1], "b": [1]}),
+    "truth values": ([("And", "pq")] * 2, {"p": [1], "q": [4, 1]}),
+    "two nodes": ([("Less", "ab"), ("Less", "ab")], {"a": [4, 1], "b": [4, 1]}),
+    "constants": ([("Add", "kl")] * 2, {}),
+    "slopes": ([("PRelu", "ak"), ("PRelu", "al")], {"a": [4, 1]}),
+    "a choice": ([("Where", "pab")] * 2, {"p": [4, 1], "a": [1], "b": [1]}),
+}
+
+
+@pytest.mark.parametrize("one_node", [True, False])
+@pytest.mark.parametrize("kind", ALIKE)
+def test_equal_operands_give_the_length_of_a_concat(weir, tmp_path, kind, one_node):
+    nodes, inputs = ALIKE[kind]
+    made = {}
+    list_of_nodes, parts = [], []
+    for i, (op, taken) in enumerate(nodes):
+        if (op, taken) not in made or not one_node:
+            made[op, taken] = f"v{i}"
+            list_of_nodes.append(helper.make_node(op, list(taken), [f"v{i}"], name=f"n{i}"))
+        parts.append(made[op, taken])
+    list_of_nodes.append(helper.make_node("Concat", parts, ["y"], name="concat", axis=-1))
+    truths = {n: n in "pq" for n in inputs}
+    out = TensorProto.BOOL if nodes[0][0] in ("And", "Less") else TensorProto.FLOAT
+    graph = helper.make_graph(
+        list_of_nodes,
+        "alike",
+        [helper.make_tensor_value_info(n, TensorProto.BOOL if truths[n] else TensorProto.FLOAT, d) for n, d in inputs.items()],
+        [helper.make_tensor_value_info("y", out, None)],
+        [numpy_helper.from_array(np.array([[x]], np.float32), n) for n, x in (("k", 2), ("l", 3))],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    rng = np.random.default_rng(0)
+    feeds = {n: rng.integers(0, 2, d).astype(bool) if truths[n] else rng.uniform(-2, 2, d).astype(np.float32) for n, d in inputs.items()}
+    onnx.save(model, tmp_path / "in.onnx")
+    for asked in ("MoveElementwisePastConcat", "streamline"):
+        weir("run", tmp_path / "in.onnx", tmp_path / "out.onnx", "--pass", asked, "--force", "--quiet")
+        before, after = outputs(model, feeds)[0], outputs(onnx.load(tmp_path / "out.onnx"), feeds)[0]
+        assert before.shape == after.shape and np.array_equal(before, after), asked
 
 
 def large(array):

@@ -4,6 +4,9 @@
 //   [2,3]      [2,2]          [2,5]                        their rows [5]; or c itself, where it is the same for both and
 //                                                          no longer than 1 along the axis
 //
+// One operand at least has to be joined, or nothing says how long the result is along the axis: who asks for the last of
+// them says so (`spread`).
+//
 // What is joined needs the dims of the result along the axis, and elsewhere those that all operands have; only where
 // they differ are they broadcast to the result's. So scales by row stay as short as they were.
 #include "streamline.h"
@@ -27,6 +30,7 @@ static bool equal_scalars(struct kit *k, uint32_t a, uint32_t b) {
 }
 
 static bool is_shared(struct kit *k, const struct joins *j) {
+  if (j->spread) return false;
   for (uint32_t i = 0; i < j->n; i++)
     if (j->values[i] == NO_ID ||
         (j->values[i] != j->values[0] && !equal_scalars(k, j->values[i], j->values[0])))

@@ -97,6 +97,7 @@ static struct joins joins_of(const struct concat *c, uint32_t slot, uint32_t *li
                         .axis = c->axis,
                         .rank = c->rank,
                         .scalar = c->plain && slot > 0,
+                        .spread = moves_leads(kit_op(c->k, c->model), slot),
                         .neutral = c->neutral};
 }
 
@@ -124,6 +125,28 @@ static void make(struct run *r, const struct concat *c, const struct joins *join
     if (kit_op(k, node) == OP_Concat) *TABLE_PUSH(r, pending) = node;
 }
 
+// How the operands become one each. False: one of them cannot.
+static bool decide(const struct concat *c, struct joins *joins, struct joins_plan *plans,
+                   uint32_t *lists) {
+  struct kit *k = c->k;
+  bool joined = c->plain || c->n == 1;
+  uint32_t first = NO_ID; // no constant
+  for (uint32_t slot = 0; slot < c->n_in; slot++) {
+    joins[slot] = joins_of(c, slot, lists);
+    if (kit_in(k, c->model, slot) == NO_ID) continue; // left out by all of them
+    if (c->plain && slot == 0 ? !of_one_type(c, joins[slot].values)
+                              : (plans[slot] = joins_decide(k, &joins[slot])).how == JOINS_NONE)
+      return false;
+    joined |= plans[slot].how == JOINS_CONCAT;
+    if (first == NO_ID && !moves_constant(k, joins[slot].values[0])) first = slot;
+  }
+  if (joined) return true;
+  // Like nodes whose operands all have length 1 along the axis: it gets its length from one of them.
+  if (first == NO_ID) first = 0;
+  joins[first].spread = true;
+  return (plans[first] = joins_decide(k, &joins[first])).how != JOINS_NONE;
+}
+
 static void look(struct run *r, uint32_t node) {
   struct kit *k = &r->k;
   struct concat c = {.k = k, .node = node, .n = kit_n_in(k, node)};
@@ -135,14 +158,7 @@ static void look(struct run *r, uint32_t node) {
   struct joins *joins = arena_alloc(k->env->scratch, c.n_in * sizeof *joins);
   struct joins_plan *plans = arena_zalloc(k->env->scratch, c.n_in * sizeof *plans);
   uint32_t *lists = arena_alloc(k->env->scratch, ((size_t)c.n_in + 1) * c.n * sizeof *lists);
-  for (uint32_t slot = 0; slot < c.n_in; slot++) {
-    joins[slot] = joins_of(&c, slot, lists);
-    if (kit_in(k, c.model, slot) == NO_ID) continue; // left out by all of them
-    if (c.plain && slot == 0 ? !of_one_type(&c, joins[slot].values)
-                             : (plans[slot] = joins_decide(k, &joins[slot])).how == JOINS_NONE)
-      return;
-  }
-  make(r, &c, joins, plans);
+  if (decide(&c, joins, plans, lists)) make(r, &c, joins, plans);
 }
 
 static void visit(struct kit *k, uint32_t node) {

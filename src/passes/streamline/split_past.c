@@ -76,7 +76,8 @@ static bool decide(struct split *s, struct joins *joins, struct joins_plan *plan
                                  .n = s->n,
                                  .axis = s->axis,
                                  .rank = s->rank,
-                                 .scalar = clip};
+                                 .scalar = clip,
+                                 .spread = moves_leads(kit_op(k, s->users[0]), slot)};
     plans[slot] = joins_decide(k, &joins[slot]);
     if (plans[slot].how == JOINS_NONE) return false;
   }

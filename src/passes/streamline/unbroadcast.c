@@ -65,12 +65,11 @@ static bool is_rank_held(struct kit *k, uint32_t node, uint32_t slot, uint32_t r
   return false;
 }
 
-// May the operand be given fewer elements, as far as the operator goes? The slope of PRelu broadcasts to its first
-// operand, and not the other way; bounds of a Clip are scalars.
+// May the operand be given fewer elements, as far as the operator goes? Bounds of a Clip are scalars.
 static bool may_broadcast(struct kit *k, uint32_t node, uint32_t slot) {
   const enum op op = kit_op(k, node);
-  if (op == OP_PRelu) return slot > 0;
-  return kit_op_has(op, KIT_ELEMENTWISE) && !kit_op_has(op, KIT_UNARY) && op != OP_Clip;
+  return kit_op_has(op, KIT_ELEMENTWISE) && !kit_op_has(op, KIT_UNARY) && op != OP_Clip &&
+         !moves_leads(op, slot);
 }
 
 // ---- which axes of a constant are alike ----------------------------------------------------------

@@ -13,6 +13,11 @@ extern const struct pass streamline_unbroadcast;
 bool moves_constant(const struct kit *k, uint32_t value);
 // An elementwise operator of the graph whose attributes can be copied, and which the cap on exactness lets move.
 bool moves_can(struct kit *k, uint32_t node, uint32_t graph);
+// Has the operand the dims of the result, since the others broadcast to it and it to none of them? So it is of PRelu,
+// whose slope broadcasts to its first operand.
+static inline bool moves_leads(enum op op, uint32_t slot) {
+  return op == OP_PRelu && slot == 0;
+}
 // Are both one operator with the same attributes and as many operands, left out alike?
 bool moves_alike(struct kit *k, uint32_t a, uint32_t b);
 // Of a result of rank `rank`, the dim that an operand has at the axis: 1 where it has fewer axes; {-1, NO_ID}: not
@@ -35,6 +40,7 @@ struct joins {
   uint32_t n;
   uint32_t axis, rank; // of the results
   bool scalar;         // is shared, or nothing: axis and rank do not matter
+  bool spread;         // has the length of the results along the axis: is not shared
   double neutral;
 };
 // How, if there is a way: nothing is changed yet. Lists lie in k->env->scratch.
