@@ -210,11 +210,13 @@ def test_sites(weir, tmp_path, name):
 
 def test_weights_of_few_values(weir, tmp_path):
     """They keep their type, so that what they are is not to be seen in the output."""
-    words = ["--method", "float_weights", "--min-elements", "256", "--verify=all", "--report-json", tmp_path / "r.json"]
-    weir("shrink", BERT, "--output", tmp_path / "out.onnx", *words)
-    rows = json.loads((tmp_path / "r.json").read_text())["verification"]["rows"]
-    assert {row["status"] for row in rows} == {"passed"} and 0 < rows[-1]["figures"]["relative"]
-    assert "cosine" in rows[-1]["bounds"]
+    words = ["--method", "float_weights", "--min-elements", "256", "--verify=all", "--report-json", tmp_path / "r.json", "--force"]
+    weir("verify", BERT, BERT, "--save-case", tmp_path / "case")
+    for more, whole in (([], "not_judged"), (["--verify-inputs", tmp_path / "case"], "passed")):
+        weir("shrink", BERT, "--output", tmp_path / "out.onnx", *words, *more)
+        rows = [row for row in json.loads((tmp_path / "r.json").read_text())["verification"]["rows"] if "expected" not in row["of"]]
+        assert {row["status"] for row in rows[:-1]} == {"passed"} and rows[-1]["status"] == whole
+        assert 0 < rows[-1]["figures"]["relative"] and "SQNR of 10 dB" in rows[-1]["bounds"]
 
 
 def test_constants_that_are_infinite(weir, tmp_path):

@@ -47,6 +47,11 @@ static void put_head(struct html_out *o, const struct html_table *t) {
   html_raw(o, "</tr></thead>\n");
 }
 
+static const char *state_cell(struct span state) {
+  if (span_is(state, "failed") || span_is(state, "differs")) return "<td class=\"bad\">";
+  return span_is(state, "not verified") ? "<td class=\"warn\">" : "<td>";
+}
+
 static void put_plain_row(struct html_out *o, const struct html_table *t,
                           const struct html_cell *cells) {
   html_raw(o, "<tr>");
@@ -57,10 +62,7 @@ static void put_plain_row(struct html_out *o, const struct html_table *t,
       html_text(o, cells[c].text);
       html_raw(o, "</bdi></td>");
     } else if (is_text(form)) {
-      html_raw(o, form == HTML_STATE && span_is(cells[c].text, "failed") ? "<td class=\"bad\">"
-                  : form == HTML_STATE && span_is(cells[c].text, "not verified")
-                      ? "<td class=\"warn\">"
-                      : "<td>");
+      html_raw(o, form == HTML_STATE ? state_cell(cells[c].text) : "<td>");
       html_text(o, cells[c].text);
       html_raw(o, "</td>");
     } else if (cells[c].unknown) {

@@ -35,9 +35,6 @@ static const struct html_column columns[V_COLUMNS] = {
     [V_WHY] = {"Why", HTML_NAME, "Why it failed or was not verified"},
 };
 
-static const char *const ends[] = {
-    [VERIFIED_PASSED] = "passed", [VERIFIED_FAILED] = "failed", [VERIFIED_NOT] = "not verified"};
-
 struct rows {
   const struct verified *v;
   const uint32_t *order;
@@ -67,15 +64,16 @@ static void put_row(const void *ctx, uint32_t i, struct html_cell *cells) {
   const struct verified_row *row = &rows->v->rows[rows->order[i]];
   cells[V_NAME].text = text_of(row->name);
   cells[V_OF].text = text_of(row->of);
-  cells[V_END].text = text_of(ends[row->end]);
+  cells[V_END].text = text_of(verified_word(row));
   cells[V_BOUNDS].text = text_of(row->bounds);
   put_figures(&row->figures, &cells[V_MAX]);
   cells[V_WHY].text = text_of(rows->why[rows->order[i]]);
 }
 
-// Failed, not looked at, passed; each in the order found.
+// Failed, not looked at, not judged, passed; each in the order found.
 static const uint32_t *order_of(const struct verified *v, struct arena *a) {
-  static const enum verified_end turns[] = {VERIFIED_FAILED, VERIFIED_NOT, VERIFIED_PASSED};
+  static const enum verified_end turns[] = {VERIFIED_FAILED, VERIFIED_NOT, VERIFIED_UNJUDGED,
+                                              VERIFIED_PASSED};
   uint32_t *order = arena_alloc(a, v->n_rows * sizeof *order + 1), n = 0;
   for (size_t k = 0; k < sizeof turns / sizeof *turns; k++)
     for (uint32_t i = 0; i < v->n_rows; i++)
@@ -97,11 +95,18 @@ static const char **reasons_of(const struct verified *v, struct arena *a) {
 struct html_verdict html_verdict(const struct verified *v) {
   if (!v) return (struct html_verdict){"not verified", "plain"};
   if (v->n_failed) return (struct html_verdict){"verification failed", "bad"};
-  if (v->n_passed == 0 && v->n_not == 0)
+  const struct verified_shown s = verified_shown(v);
+  if (verified_all(v) == 0)
     return v->n_left ? (struct html_verdict){"nothing was verified", "warn"}
                      : (struct html_verdict){"nothing to verify", "plain"};
+  if (v->n_passed == 0 && v->n_unjudged)
+    return (struct html_verdict){v->n_not ? "not judged, partly not verified" : "not judged",
+                                 v->n_not ? "warn" : "plain"};
   if (v->n_passed == 0) return (struct html_verdict){"nothing could be verified", "bad"};
   if (v->n_not || v->n_left) return (struct html_verdict){"partly verified", "warn"};
+  if (s.as_computed) return (struct html_verdict){"as computed; accuracy not measured", "plain"};
+  if (v->n_unjudged) return (struct html_verdict){"partly judged", "plain"};
+  if (s.on_drawn) return (struct html_verdict){"within bounds on drawn inputs", "plain"};
   return (struct html_verdict){"verified", "good"};
 }
 
@@ -177,7 +182,8 @@ void html_verified(struct html_out *o, const struct verified *v) {
   if (!v) return;
   struct arena a = {0};
   const struct rows rows = {v, order_of(v, &a), reasons_of(v, &a)};
-  const uint64_t all = v->n_passed + v->n_failed + v->n_not;
+  const uint64_t all = verified_all(v);
+  const struct verified_shown shown = verified_shown(v);
   const bool sites = v->scope && strcmp(v->scope, "sites") == 0;
   const bool both = v->scope && strcmp(v->scope, "all") == 0;
   const char *what = both ? "sites and outputs" : sites ? "sites" : "outputs";
@@ -188,9 +194,17 @@ void html_verified(struct html_out *o, const struct verified *v) {
            v->n_failed, v->n_not);
   if (all)
     html_put(o, " (%.1f %% verified)", 100.0 * (double)(v->n_passed + v->n_failed) / (double)all);
+  if (v->n_unjudged)
+    html_put(o, "; %lu not judged: %s", v->n_unjudged, shown.unjudged);
+  if (shown.top1)
+    html_put(o, "; top-1 changes in %lu of %lu rows of %s", shown.top1->top1_changed,
+             shown.top1->top1_rows, shown.top1->name);
   if (v->n_left)
     html_put(o, "; %lu site%s left out", v->n_left, v->n_left == 1 ? " was" : "s were");
   html_raw(o, ".</p>\n");
+  if (shown.as_computed)
+    html_raw(o, "<p>Each site computes what its edit says. That says nothing of how accurate the "
+                "model is, which was not measured.</p>\n");
   html_put(o, "<p>%s, with the same inputs, in ONNX Runtime %s; seed %lu",
            both    ? "Each site of the change was run before and after, and so were both models"
            : sites ? "Each site of the change was run before and after, as two small models"

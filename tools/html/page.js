@@ -37,7 +37,7 @@
     return short(x);
   }
   function isText(form) { return form === 'name' || form === 'word' || form === 'state'; }
-  var STATES = {failed: 'bad', 'not verified': 'warn'};
+  var STATES = {failed: 'bad', differs: 'bad', 'not verified': 'warn'};
 
   function read(flat, forms) {
     var special = {inf: Infinity, '-inf': -Infinity, nan: NaN}, rows = [], last = forms.map(function () { return ''; }), at = 0;

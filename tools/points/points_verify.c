@@ -23,10 +23,13 @@ static int compare(struct job *job, struct verify *v, const struct points_row *r
     v->options.bounds = p->tolerance;
     v->options.bounds_words = verify_bounds_words(&p->tolerance, a);
   }
+  const bool loses = v->loses;
+  v->loses = verify_groups_lose(job->edits.groups, row->group);
   v->step = p->steps[row->step].values.pass->name;
   v->step_number = row->step + 1;
   v->metrics = kind == POINT_METRIC ? VERIFY_METRICS_ALONE : VERIFY_NO_METRICS;
   const int rc = verify_models(v, job->in_path, model, cli_flag(job->args, OPT_ALLOW_LINKS), err);
+  v->loses = loses;
   v->step = NULL;
   v->step_number = 0;
   v->metrics = VERIFY_METRICS_TOO;

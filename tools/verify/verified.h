@@ -8,7 +8,8 @@
 enum verified_end {
   VERIFIED_PASSED,
   VERIFIED_FAILED,
-  VERIFIED_NOT, // it was not looked at: `why` says why
+  VERIFIED_NOT,      // it was not looked at: `why` says why
+  VERIFIED_UNJUDGED, // it has figures, of which nobody says what they have to be: `why`
 };
 
 // A site (scope sites), or an output of a case (scope model).
@@ -18,10 +19,13 @@ struct verified_row {
   const char *bounds; // what was asked: "equal", "max abs 3e-05, mean abs 2e-06"
   enum verified_end end;
   struct compare_figures figures; // of the worst output; count 0: there are none
-  const char *why;                // FAILED, NOT; else NULL
+  const char *why;                // NULL where it passed
   const char *
       fault; // FAILED: the edit group that alone is at fault, as "group 17 (fuse/bn)"; NULL: not known
   bool loses;     // its passes store less or quantize, so that how much is lost may be a matter of taste
+  bool output;    // of whole models; else a site
+  bool drawn;     // its inputs were; those of sites always are
+  uint64_t top1_rows, top1_changed; // of an output, in all cases; 0: top-1 is not told of this row
   double seconds; // of both runs
   bool has_value; // it is a metric of the task
   double value;
@@ -41,7 +45,7 @@ struct verified {
   const char *sizes; // "batch=1, time=64"; NULL
   TABLE(struct verified_row, rows);
   TABLE(struct verified_layer, layers);
-  uint64_t n_passed, n_failed, n_not;
+  uint64_t n_passed, n_failed, n_not, n_unjudged;
   uint64_t
       n_left; // sites that nobody wanted to have verified (--sites, verify: off): they have no row
   uint64_t peak_memory[2]; // bytes: of weir and of weir-ort, all of their processes together
@@ -49,5 +53,22 @@ struct verified {
   double seconds;
   struct arena arena;
 };
+
+// Counts a row whose end is known.
+void verified_count(struct verified *v, enum verified_end end);
+uint64_t verified_all(const struct verified *v);
+
+// What was shown, beyond how many passed.
+struct verified_shown {
+  bool as_computed; // sites whose passes lose passed, and no output of whole models on given inputs: nobody measured accuracy
+  bool on_drawn;    // outputs that lose passed, by bounds of the user, on inputs that were drawn
+  const char *unjudged; // why the first of those was not judged; NULL: all were
+  const struct verified_row *top1; // of which top-1 changes most, below TOP1_TOLD; NULL: none
+};
+struct verified_shown verified_shown(const struct verified *v);
+// An output of a model that a pass which loses has made failed for its numbers.
+bool verified_differs(const struct verified_row *r);
+// The verdict of a row: "passed", "failed", "differs", "not verified", "not judged".
+const char *verified_word(const struct verified_row *r);
 
 #endif

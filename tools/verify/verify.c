@@ -69,20 +69,21 @@ static const struct verified_row *first_of(const struct verified *f, enum verifi
 
 int verify_judge(const struct verify *v, struct err *err) {
   const struct verified *f = &v->found;
-  const uint64_t all = f->n_passed + f->n_failed + f->n_not;
+  const uint64_t all = verified_all(f);
   const struct verified_row *failed = first_of(f, VERIFIED_FAILED),
                             *not = first_of(f, VERIFIED_NOT);
   if (failed) {
-    err_fill(err, ERR_FAIL, "verification failed: '%s': %s", quote_str(failed->name).s,
-             failed->why);
+    err_fill(err, ERR_FAIL, "verification failed: '%s'%s: %s", quote_str(failed->name).s,
+             verified_differs(failed) ? " differs" : "", failed->why);
     const struct quoted name = quote_str(failed->name);
+    if (failed->output) return -1;
     if (!failed->fault)
       return failed->loses ? err_hint(err, "--exclude '%s' leaves it as it is", name.s) : -1;
     return failed->loses ? err_hint(err, "it is the work of %s; --exclude '%s' leaves it as it is",
                                     failed->fault, name.s)
                          : err_hint(err, "it is the work of %s", failed->fault);
   }
-  if (f->n_passed == 0 && all > 0) {
+  if (f->n_passed == 0 && f->n_unjudged == 0 && all > 0) {
     err_fill(err, ERR_FAIL, "nothing could be verified: '%s': %s", quote_str(not ->name).s,
              not ->why);
     return -1;
@@ -96,7 +97,8 @@ int verify_judge(const struct verify *v, struct err *err) {
   if (v->options.require >= 0 && (double)f->n_passed < v->options.require * (double)all) {
     err_fill(err, ERR_FAIL, "%lu of %lu were verified (%.1f %%), less than the %g %% asked for",
              f->n_passed, all, 100 * (double)f->n_passed / (double)all, 100 * v->options.require);
-    return err_hint(err, "not verified: '%s': %s", quote_str(not ->name).s, not ->why);
+    if (!not ) not = first_of(f, VERIFIED_UNJUDGED);
+    return err_hint(err, "%s: '%s': %s", verified_word(not ), quote_str(not ->name).s, not ->why);
   }
   return 0;
 }

@@ -43,6 +43,7 @@ struct verify_options {
   uint64_t seed;
   struct compare_bounds bounds;
   const char *bounds_words; // as the user gave them; NULL: none, and defaults hold
+  const char *inputs_option, *metric_option; // as this command calls them: "--inputs"
   bool finite;              // an element that is not finite is a failure, on whichever side
   double require; // the least share that must have been verified, 0 to 1; < 0: not asked for
   bool layers;
@@ -75,6 +76,7 @@ struct verify {
   const char *step;     // the pass behind which whole models are compared; NULL: all of them
   uint32_t step_number; // of it in the pipeline, from 1; 0: it is not said
   enum verify_metrics metrics;
+  bool loses; // a pass that made the result of whole models stores less or quantizes
   FILE *log; // of a job: the lines of its edit log (verify_job.h); NULL
   const char *log_path;
   struct arena arena; // of inputs and results
@@ -106,13 +108,17 @@ int verify_sites(struct verify *v, const struct verify_edited *e, struct err *er
 int verify_sites_of(struct verify *v, const struct verify_edited *e, const uint32_t *groups,
                     uint32_t n, struct err *err);
 
-// The bounds where the user gave none, with their words. result_is: what the result's weights are.
+// The bounds where the user gave none, with their words.
 struct verify_bounds {
   struct compare_bounds bounds;
   const char *words;
 };
-struct verify_bounds verify_bounds_of_models(const struct model *source,
-                                             const struct model *result);
+// Whole models. loses: a pass that stores less or quantizes was at work; else the models say so themselves (*loses then).
+// `source` and `result` are inferred in `in`, in that order.
+struct verify_bounds verify_bounds_of_models(const struct model *source, const struct model *result,
+                                             struct infer *const in[2], bool *loses);
+// The narrowest weights that the result has and the source has not; 0: none are.
+uint32_t verify_bits_of_models(const struct model *source, const struct model *result);
 // names: the passes of the site. bits: of the narrowest weights that came; 0: none are narrower than they were. uneven: last
 // bits depend on where an element lies. before, after: what the output's type is.
 struct verify_bounds verify_bounds_of_site(const char *const *passes, uint32_t n, uint32_t bits,
@@ -121,6 +127,9 @@ struct verify_bounds verify_bounds_of_site(const char *const *passes, uint32_t n
 
 // Whether one of these passes stores weights in fewer bits or quantizes activations.
 bool verify_loses(const char *const *passes, uint32_t n);
+
+// The same of the passes of all groups up to number `last`.
+bool verify_groups_lose(const struct edit_groups *g, uint32_t last);
 
 // How the pipeline wants to have verified what these passes changed: the loosest bounds that it gives one of them
 // (*out then), else by what they promise, else not at all (OFF). Words lie in *a.

@@ -30,8 +30,9 @@ void verify_job_end(struct job *job) {
 void verify_job_begin_edits(struct job *job) {
   struct verify *v = job->verify;
   points_begin_edits(job);
-  if (!v || (!(v->options.scope & VERIFY_SITES) && !verify_steps_wanted(v))) return;
+  if (!v) return;
   edit_groups_keep(&job->edits);
+  if (!(v->options.scope & VERIFY_SITES) && !verify_steps_wanted(v)) return;
   v->log_path = arena_printf(&v->arena, "%s/edits.jsonl", v->scratch);
   v->log = v->log ? freopen(v->log_path, "we", v->log) : fopen(v->log_path, "we");
 }
@@ -84,6 +85,7 @@ int verify_job_run(struct job *job, const char *folder, struct err *err) {
   if (points_write_files(job, err)) return -1;
   if (!v) return 0;
   job->verified = &v->found;
+  v->loses = verify_groups_lose(job->edits.groups, job->edits.group);
   const char *result = arena_printf(&job->arena, "%s/%s", folder, job->out.onnx_name);
   if (v->options.scope & VERIFY_SITES && verify_edits(job, result, err)) return -1;
   if (v->options.scope & (VERIFY_MODEL | VERIFY_POINTS) && job->mode == IO_NULL)

@@ -6,15 +6,18 @@
 //
 // A source that does not run on a case makes its rows "not verified"; a result that does not, where the source did,
 // failed.
+//
+// Numbers of a model that a pass which loses has made are judged where its inputs were given: drawn ones say little of what is
+// lost. Bounds of the user's own are judged on either.
 #include "verify.h"
 
 #include "array_files.h"
 #include "infer.h"
 #include "load.h"
-#include "passes.h"
 #include "report.h"
 #include "task_metric.h"
 #include "verify_layers.h"
+#include "verify_top1.h"
 
 #include <math.h>
 #include <string.h>
@@ -40,6 +43,18 @@ struct verify_run {
   const char **undrawn; // by case: why there are no inputs for it; NULL: all were given
   struct verify_bounds bounds;
   struct compare_bounds judged;
+  bool given, theirs;     // inputs; bounds, by the user
+  bool loses;             // so that `unjudged` counts, if the bounds are not theirs
+  const char *unjudged;   // why numbers are not judged; NULL: they are
+  struct output *outputs; // of the source
+};
+
+// An output in all cases.
+struct output {
+  enum verify_top1 top1;
+  struct compare_rows rows;
+  uint32_t last, worst; // row of `found`: the last one, and that in which most rows changed; NO_ID
+  double most;          // the share that changed there
 };
 
 static int open_side(struct side *s, const char *path, bool allow_links, struct err *err) {
@@ -101,6 +116,23 @@ static int open_draw(struct verify_run *r, const struct draw_options *o, struct 
   return 0;
 }
 
+// Numbers that both sides hold: what is drawn differs in nothing but what nodes make of it.
+static void settle_drawn(struct verify_run *r, struct arrays *inputs) {
+  const struct model *b = &r->side[1].model;
+  struct model_type t;
+  for (uint32_t i = 0; r->side[1].path && i < inputs->n; i++) {
+    struct array *x = &inputs->list[i], there, back;
+    const uint32_t name = model_find_name(b, span_str(x->name));
+    const uint32_t value = name == NO_ID ? NO_ID : model_value_in(b, b->main_graph, name);
+    if (value == NO_ID || !model_types_get(NULL, b, value, &t) || t.dtype == x->dtype ||
+        !dtype_is_float((enum dtype)t.dtype) || !dtype_is_float(x->dtype))
+      continue;
+    if (draw_retype(x, (enum dtype)t.dtype, &r->v->arena, &there) &&
+        draw_retype(&there, x->dtype, &r->v->arena, &back))
+      *x = back;
+  }
+}
+
 static int draw_case(struct verify_run *r, int64_t length, struct array_case *out,
                      struct err *err) {
   struct verify *v = r->v;
@@ -122,10 +154,13 @@ static int draw_case(struct verify_run *r, int64_t length, struct array_case *ou
   out->name = length ? arena_printf(&v->found.arena, "length %ld", (long)length) : "drawn";
   const enum draw_end end = draw_inputs(d, &v->arena, &out->inputs, why);
   draw_close(d);
-  if (end == DRAW_DONE) return 0;
+  if (end == DRAW_DONE) {
+    settle_drawn(r, &out->inputs);
+    return 0;
+  }
   r->undrawn[out - r->cases] =
       arena_printf(&v->found.arena, "no inputs can be drawn: %s; give them with %s", why,
-                   v->options.pipeline ? "--verify-inputs" : "--inputs");
+                   v->options.inputs_option);
   return 0;
 }
 
@@ -140,6 +175,24 @@ static uint32_t input_at(const struct model *m, const struct array *x, uint32_t 
     k++;
   }
   return NO_ID;
+}
+
+// Elements as the model declares its input, where one is a float type and the other another: a cast model takes what it was
+// made to take. *to stays in memory of *a.
+static int cast_input(const struct array *x, enum dtype dtype, struct arena *a, struct array *to,
+                      struct err *err) {
+  struct array whole = *x;
+  *to = *x;
+  if (x->kind != ARRAY_TENSOR || dtype == x->dtype || !dtype_is_float(dtype) ||
+      !dtype_is_float(x->dtype))
+    return 0;
+  if (!whole.at) {
+    uint8_t *at = arena_alloc(a, (size_t)x->bytes + 1);
+    if (array_read(x, 0, at, (size_t)x->bytes, err)) return -1;
+    whole.at = at;
+  }
+  draw_retype(&whole, dtype, a, to);
+  return 0;
 }
 
 static int check_given(const struct verify_run *r, const struct array_case *c,
@@ -186,6 +239,11 @@ static int take_given(struct verify_run *r, struct array_case *c, struct err *er
     x->name = arena_string(&r->v->arena, model_value_name(m, value));
     struct infer_type t;
     array_settle(x, infer_type_of(r->infer, value, &t) && t.kind == INFER_OPTIONAL);
+    // Files for the model before it was cast serve the one after it too.
+    if (x->kind == ARRAY_TENSOR && x->dtype == DTYPE_FLOAT && t.kind == INFER_TENSOR &&
+        (t.dtype == DTYPE_FLOAT16 || t.dtype == DTYPE_BFLOAT16) &&
+        cast_input(x, t.dtype, &r->v->arena, x, err))
+      return -1;
     if (check_given(r, c, x, value, err)) return -1;
   }
   for (uint32_t i = 0; i < g->n_inputs; i++) {
@@ -252,6 +310,19 @@ static int not_run(struct verify_run *r, enum runtime_end end, const struct err 
   return 0;
 }
 
+static int cast_inputs(const struct arrays *from, const struct runtime_model *model,
+                       struct arena *a, struct arrays *out, struct err *err) {
+  *out = (struct arrays){arena_alloc(a, (from->n + (size_t)1) * sizeof *out->list), from->n};
+  for (uint32_t i = 0; i < from->n; i++) {
+    enum dtype dtype = from->list[i].dtype;
+    for (uint32_t k = 0; k < model->n_inputs; k++)
+      if (model->inputs[k].known && strcmp(model->inputs[k].name, from->list[i].name) == 0)
+        dtype = model->inputs[k].dtype;
+    if (cast_input(&from->list[i], dtype, a, &out->list[i], err)) return -1;
+  }
+  return 0;
+}
+
 static int run_side(struct verify_run *r, struct side *s, struct err *err) {
   struct verify *v = r->v;
   struct runtime_model model;
@@ -267,9 +338,14 @@ static int run_side(struct verify_run *r, struct side *s, struct err *err) {
     if (s->why[i]) continue;
     // Sizes that the model refuses are not those of the next case; what ended the process would end it again.
     if (loaded == RUNTIME_DONE && (end == RUNTIME_DONE || end == RUNTIME_REFUSED)) {
+      struct arena cast = {0};
+      struct arrays inputs;
       cause = (struct err){0};
-      end =
-          runtime_run(v->runtime, &r->cases[i].inputs, NULL, 0, &v->arena, &s->results[i], &cause);
+      const int rc = cast_inputs(&r->cases[i].inputs, &model, &cast, &inputs, err);
+      if (rc == 0)
+        end = runtime_run(v->runtime, &inputs, NULL, 0, &v->arena, &s->results[i], &cause);
+      arena_free(&cast);
+      if (rc) return -1;
     }
     for (uint32_t k = 0; end == RUNTIME_DONE && k < s->results[i].n && k < model.n_outputs; k++)
       s->results[i].list[k].optional = model.outputs[k].optional;
@@ -291,8 +367,12 @@ static struct verified_row *add_row(struct verify_run *r, const char *name,
     of = arena_printf(&f->arena, "%s (step %u), %s", r->v->step, r->v->step_number, of);
   else if (r->v->step)
     of = arena_printf(&f->arena, "%s, %s", r->v->step, of);
-  *row = (struct verified_row){
-      .name = arena_string(&f->arena, span_str(name)), .of = of, .bounds = r->bounds.words};
+  *row = (struct verified_row){.name = arena_string(&f->arena, span_str(name)),
+                               .of = of,
+                               .bounds = r->bounds.words,
+                               .output = true,
+                               .loses = r->loses,
+                               .drawn = !r->given};
   return row;
 }
 
@@ -301,7 +381,7 @@ static void end_row(struct verify_run *r, struct verified_row *row, enum verifie
   struct verified *f = &r->v->found;
   row->end = end;
   row->why = end == VERIFIED_PASSED ? NULL : arena_string(&f->arena, span_str(why));
-  *(end == VERIFIED_PASSED ? &f->n_passed : end == VERIFIED_FAILED ? &f->n_failed : &f->n_not) += 1;
+  verified_count(f, end);
 }
 
 static const char no_elements[] = "it has no elements for these inputs";
@@ -310,28 +390,125 @@ static bool is_all_nonfinite(const struct compare_figures *f) {
   return f->count > 0 && f->nonfinite[0] == f->count;
 }
 
-// What the source gives, and what is expected of it where the case says so.
+// Drawn inputs, where one side alone is not finite: no bound is missed, but it is said.
+static const char *unjudged_words(struct verify_run *r, const struct compare_figures *f) {
+  if (!f->nonfinite_apart) return r->unjudged;
+  return arena_printf(&r->v->found.arena, "%s; %llu element%s finite in one of the two alone",
+                      r->unjudged, (unsigned long long)f->nonfinite_apart,
+                      f->nonfinite_apart == 1 ? " is" : "s are");
+}
+
+static void judge(struct verify_run *r, struct verified_row *row,
+                  const struct compare_result *got) {
+  const struct compare_figures *f = &got->figures;
+  if (got->end == COMPARE_PASSED && f->count == 0)
+    end_row(r, row, VERIFIED_NOT, no_elements);
+  else if (got->end != COMPARE_DIFFERENT && is_all_nonfinite(f))
+    end_row(r, row, VERIFIED_NOT, "the source gives no finite number for these inputs");
+  else if (got->end != COMPARE_DIFFERENT && r->v->options.finite &&
+           f->nonfinite[0] + f->nonfinite[1] > 0)
+    end_row(r, row, VERIFIED_FAILED, "there are elements that are not finite");
+  else if (got->end != COMPARE_DIFFERENT && r->unjudged && (!r->given || !f->nonfinite_apart))
+    end_row(r, row, VERIFIED_UNJUDGED, unjudged_words(r, f));
+  else
+    end_row(r, row, got->end == COMPARE_PASSED ? VERIFIED_PASSED : VERIFIED_FAILED, got->why);
+}
+
+// What the source gives beside what the result does.
 static int compare_output(struct verify_run *r, const struct array_case *c, const struct array *a,
-                          const struct array *b, struct err *err) {
+                          const struct array *b, struct output *o, struct err *err) {
   struct compare_result got;
+  struct compare_bounds bounds = r->judged;
+  struct compare_rows one;
   struct verified_row *row = add_row(r, a->name, c);
   if (!b) {
     end_row(r, row, VERIFIED_FAILED, "the result has no such output");
     return 0;
   }
-  if (compare_arrays(a, b, &r->judged, r->v->options.runtime.stop, &got, err)) return -1;
+  if (o && o->top1 != VERIFY_TOP1_NONE) bounds.least_top1 = NAN; // of all cases (judge_top1)
+  if (compare_arrays(a, b, &bounds, r->v->options.runtime.stop, &got, err)) return -1;
   row->figures = got.figures;
-  if (got.end == COMPARE_PASSED && got.figures.count == 0)
-    end_row(r, row, VERIFIED_NOT, no_elements);
-  else if (got.end != COMPARE_DIFFERENT && is_all_nonfinite(&got.figures))
-    end_row(r, row, VERIFIED_NOT, "the source gives no finite number for these inputs");
-  else if (got.end != COMPARE_DIFFERENT && r->v->options.finite &&
-           got.figures.nonfinite[0] + got.figures.nonfinite[1] > 0)
-    end_row(r, row, VERIFIED_FAILED, "there are elements that are not finite");
-  else
-    end_row(r, row, got.end == COMPARE_PASSED ? VERIFIED_PASSED : VERIFIED_FAILED, got.why);
+  row->figures.has_top1 = false;
+  judge(r, row, &got);
+  if (!o || got.end == COMPARE_DIFFERENT || row->end == VERIFIED_NOT) return 0;
+  if (verify_top1_add(o->top1, a, b, &got.figures, r->v->options.runtime.stop, &one, &o->rows, err))
+    return -1;
+  const double share = one.counted ? (double)one.changed / (double)one.counted : 0;
+  const uint32_t at = r->v->found.n_rows - 1;
+  if (o->worst == NO_ID || share > o->most) {
+    o->worst = at;
+    o->most = share;
+  }
+  o->last = at;
   return 0;
 }
+
+// ---- top-1 -------------------------------------------------------------------------------------
+
+enum { TOP1_ROWS_LEAST = 100 }; // fewer say nothing of a share near 1, unless somebody asks
+
+static void find_outputs(struct verify_run *r) {
+  const struct model *m = &r->side[0].model;
+  const uint32_t n = m->graphs[m->main_graph].n_outputs;
+  const bool asked = !isnan(r->judged.least_top1);
+  r->outputs = arena_zalloc(&r->v->arena, (n + (size_t)1) * sizeof *r->outputs);
+  for (uint32_t i = 0; i < n; i++) {
+    r->outputs[i] =
+        (struct output){.top1 = verify_top1_of(m, r->infer, i), .last = NO_ID, .worst = NO_ID};
+    if (!asked || r->outputs[i].top1 != VERIFY_TOP1_NONE) continue;
+    // Asked for by name: of whatever has rows, by the first case that ran.
+    for (uint32_t k = 0; k < r->n_cases; k++)
+      if (!r->side[0].why[k] && i < r->side[0].results[k].n &&
+          compare_has_rows(&r->side[0].results[k].list[i])) {
+        r->outputs[i].top1 = VERIFY_TOP1_ROWS;
+        break;
+      }
+  }
+}
+
+// The bound of the user, by the rows of all cases. It fails with the case that is worst.
+static void judge_top1(struct verify_run *r, struct output *o, double kept) {
+  struct verified *f = &r->v->found;
+  struct verified_row *row = &f->rows[o->worst];
+  const double least = r->judged.least_top1;
+  if (isnan(least) || (o->rows.counted && kept >= least)) return;
+  const char *why =
+      o->rows.counted
+          ? arena_printf(&f->arena,
+                         "top-1 changes in %llu of %llu rows: an agreement of %.4g, below %g",
+                         (unsigned long long)o->rows.changed, (unsigned long long)o->rows.counted,
+                         kept, least)
+          : arena_printf(&f->arena,
+                         "top-1 says nothing: in all of %llu row%s the two largest elements are "
+                         "closer than the largest error",
+                         (unsigned long long)o->rows.close, plural(o->rows.close));
+  if (row->end == VERIFIED_FAILED) {
+    row->why = arena_printf(&f->arena, "%s, %s", row->why, why);
+    return;
+  }
+  *(row->end == VERIFIED_PASSED ? &f->n_passed : &f->n_unjudged) -= 1;
+  end_row(r, row, VERIFIED_FAILED, why);
+}
+
+static void tell_top1(struct verify_run *r) {
+  const struct model *m = &r->side[0].model;
+  const bool asked = !isnan(r->judged.least_top1);
+  for (uint32_t i = 0; i < m->graphs[m->main_graph].n_outputs; i++) {
+    struct output *o = &r->outputs[i];
+    const double kept =
+        o->rows.counted ? 1 - (double)o->rows.changed / (double)o->rows.counted : 0;
+    if (o->last == NO_ID || o->rows.counted + o->rows.close == 0) continue;
+    judge_top1(r, o, kept);
+    if (o->rows.counted == 0 || (!asked && o->rows.counted < TOP1_ROWS_LEAST)) continue;
+    struct verified_row *row = &r->v->found.rows[o->last];
+    row->top1_rows = o->rows.counted;
+    row->top1_changed = o->rows.changed;
+    row->figures.has_top1 = true;
+    row->figures.top1 = kept;
+  }
+}
+
+// ---- cases, one by one -------------------------------------------------------------------------
 
 static int compare_case(struct verify_run *r, uint32_t i, struct err *err) {
   const struct array_case *c = &r->cases[i];
@@ -360,16 +537,28 @@ static int compare_case(struct verify_run *r, uint32_t i, struct err *err) {
     if (only >= 0 && k != (uint64_t)only && k != (uint64_t)lengths) continue;
     const struct array *other = array_named(b, a->list[k].name);
     if (!other && a->n == b->n) other = &b->list[k];
-    if (compare_output(r, c, &a->list[k], other, err)) return -1;
+    struct output *o = k < s[0].model.graphs[s[0].model.main_graph].n_outputs ? &r->outputs[k] : NULL;
+    if (compare_output(r, c, &a->list[k], other, o, err)) return -1;
   }
   return 0;
+}
+
+// Of the source beside itself: nothing was made of it.
+static struct verify_bounds bounds_of_one(const struct verify_run *r) {
+  const struct model *m = &r->side[0].model;
+  struct infer *const in[2] = {r->infer, r->infer};
+  bool loses = false;
+  return verify_bounds_of_models(m, m, in, &loses);
 }
 
 // Expected outputs that came with the inputs: what the source itself gives is held against them.
 static int compare_expected(struct verify_run *r, uint32_t i, struct err *err) {
   const struct array_case *c = &r->cases[i];
   const struct arrays *a = &r->side[0].results[i];
+  const struct verify_bounds bounds = r->theirs ? r->bounds : bounds_of_one(r);
+  struct compare_bounds judged = bounds.bounds;
   struct compare_result got;
+  judged.nonfinite = r->judged.nonfinite;
   if (!r->side[1].path && (c->outputs.n == 0 || r->side[0].why[i])) {
     const char *why = r->side[0].why[i];
     end_row(r, add_row(r, "outputs", c), VERIFIED_NOT,
@@ -384,12 +573,14 @@ static int compare_expected(struct verify_run *r, uint32_t i, struct err *err) {
     const struct array *have = *x->name ? array_named(a, x->name) : k < a->n ? &a->list[k] : NULL;
     struct verified_row *row = add_row(r, have ? have->name : x->name, c);
     row->of = arena_printf(&r->v->found.arena, "%s, expected", row->of);
+    row->bounds = bounds.words;
+    row->loses = false;
     if (!have) {
       end_row(r, row, VERIFIED_FAILED, "the model has no such output");
       continue;
     }
     array_settle_like(x, have);
-    if (compare_arrays(x, have, &r->judged, r->v->options.runtime.stop, &got, err)) return -1;
+    if (compare_arrays(x, have, &judged, r->v->options.runtime.stop, &got, err)) return -1;
     row->figures = got.figures;
     if (got.end == COMPARE_PASSED && got.figures.count == 0)
       end_row(r, row, VERIFIED_NOT, no_elements);
@@ -494,27 +685,34 @@ static bool ran_once(const struct verify_run *r, const struct side *s) {
 }
 
 // What the user says, else what the pipeline does, else what suits the two models.
-static struct verify_bounds bounds_of(const struct verify_run *r) {
+static void find_bounds(struct verify_run *r) {
   const struct verify_options *o = &r->v->options;
   struct arena *a = &r->v->found.arena;
+  const struct model *const m[2] = {&r->side[0].model, &r->side[1].model};
   struct verify_bounds b = {o->bounds, o->bounds_words};
-  if (b.words) return b;
+  if (r->side[1].path && !r->infer_result) r->infer_result = inferred(m[1]);
+  struct infer *const in[2] = {r->infer, r->side[1].path ? r->infer_result : r->infer};
+  r->loses = r->v->loses;
+  r->bounds = verify_bounds_of_models(m[0], r->side[1].path ? m[1] : m[0], in, &r->loses);
   const uint32_t steps = o->pipeline ? o->pipeline->n_steps : 0;
   const char **passes = arena_alloc(a, (steps + (size_t)1) * sizeof *passes);
   uint32_t n = 0;
   for (uint32_t i = 0; i < steps; i++)
     passes[n++] = o->pipeline->steps[i].values.pass->name;
   if (r->v->step) passes[0] = r->v->step, n = 1;
-  if (verify_proof_of(o, passes, n, &b, a) == PIPELINE_PROOF_BOUNDS) return b;
-  b = verify_bounds_of_models(&r->side[0].model, &r->side[1].model);
-  for (uint32_t i = 0; i < n && isnan(b.bounds.least_cosine); i++) {
-    const struct pass *pass = passes_find(span_str(passes[i]));
-    if (!pass || !pass->stores) continue;
-    b.bounds.most_relative = NAN;
-    b.bounds.least_cosine = 0.9;
-    b.words = "cosine of 0.9 (weights have other values)";
+  r->theirs = b.words || verify_proof_of(o, passes, n, &b, a) == PIPELINE_PROOF_BOUNDS;
+  if (r->theirs) {
+    b.bounds.retyped = b.bounds.retyped || r->loses;
+    r->bounds = b;
   }
-  return b;
+  r->judged = r->bounds.bounds;
+  r->judged.nonfinite = !o->finite;
+  if (!r->loses || r->theirs) return;
+  const uint32_t bits = verify_bits_of_models(m[0], m[1]);
+  if (!r->given)
+    r->unjudged = arena_printf(a, "drawn inputs: %s DIR", o->inputs_option);
+  else if (bits == 2 || bits == 3)
+    r->unjudged = arena_printf(a, "weights of %u bits: %s sqnr=DB", bits, o->metric_option);
 }
 
 static int run(struct verify_run *r, struct err *err) {
@@ -523,9 +721,8 @@ static int run(struct verify_run *r, struct err *err) {
   if (m->main_graph == NO_ID) return err_set(err, ERR_MODEL, "the model has no graph");
   if (check_output_numbers(r, err)) return -1;
   r->infer = inferred(m);
-  r->bounds = bounds_of(r);
-  r->judged = r->bounds.bounds;
-  r->judged.nonfinite = !v->options.finite;
+  r->given = v->options.inputs || are_listed(&v->options);
+  find_bounds(r);
   if (find_cases(r, err)) return -1;
   if (v->metrics == VERIFY_METRICS_ALONE) {
     if (run_side(r, &r->side[1], err)) return -1;
@@ -536,10 +733,12 @@ static int run(struct verify_run *r, struct err *err) {
   if (run_side(r, &r->side[0], err)) return -1;
   if (v->options.save_case && save_cases(r, err)) return -1;
   if (r->side[1].path && ran_once(r, &r->side[0]) && run_side(r, &r->side[1], err)) return -1;
+  find_outputs(r);
   for (uint32_t i = 0; i < r->n_cases; i++)
     if (compare_expected(r, i, err) ||
         (r->side[1].path && (compare_case(r, i, err) || compare_metrics(r, i, err))))
       return -1;
+  tell_top1(r);
   if (!r->side[1].path || !v->options.layers || r->side[0].why[0] || r->side[1].why[0]) return 0;
   const struct verify_layers layers = {.v = v,
                                        .source = m,

@@ -50,6 +50,11 @@ static const char *text(const struct taking *t, const struct twin *x) {
   return cli_string(t->args, of(t, x));
 }
 
+// "--verify-inputs"
+static const char *dashed(const struct taking *t, const struct twin *x) {
+  return arena_printf(t->a, "--%s", cli_row(t->args->command, of(t, x)).name);
+}
+
 static int bad(const struct taking *t, enum cli_option o, const char *value, const char *wanted) {
   return err_set(t->err, ERR_USAGE, "invalid value '%s' for %s: use %s", quote_str(value).s,
                  cli_source(t->args, o).s, wanted);
@@ -273,6 +278,8 @@ int verify_options_take(struct verify_options *o, const struct cli_args *args,
     o->save_case = cli_string(args, OPT_SAVE_CASE);
     o->sites = cli_string(args, OPT_SITES);
   }
+  o->inputs_option = dashed(&t, &twin_inputs);
+  o->metric_option = dashed(&t, &twin_metric);
   o->inputs = text(&t, &twin_inputs);
   if (!o->inputs && pipeline) o->inputs = pipeline->reference;
   if (cli_given(args, of(&t, &twin_seed))) o->seed = cli_count(args, of(&t, &twin_seed));

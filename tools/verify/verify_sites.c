@@ -42,7 +42,8 @@ static int verify_one(struct site_run *r, uint32_t i, struct err *err) {
   struct verified_row row = {.name = name,
                              .bounds = "",
                              .of = joined(names, n_names, &f->arena),
-                             .loses = verify_loses(names, n_names)};
+                             .loses = verify_loses(names, n_names),
+                             .drawn = true};
   int rc = 0;
   if (site_run_chosen(r, i, name)) {
     tick(r, name);
@@ -54,9 +55,7 @@ static int verify_one(struct site_run *r, uint32_t i, struct err *err) {
     row.seconds = report_clock() - began;
     if (rc == 0) {
       *TABLE_PUSH(f, rows) = row;
-      *(row.end == VERIFIED_PASSED   ? &f->n_passed
-        : row.end == VERIFIED_FAILED ? &f->n_failed
-                                     : &f->n_not) += 1;
+      verified_count(f, row.end);
     }
   } else if (!r->groups) {
     f->n_left++;

@@ -30,6 +30,7 @@ static int compare(const struct verify_steps *s, const char *pass, const char *b
     v->options.bounds_words = how.words;
   }
   v->step = pass;
+  v->loses = verify_loses(&pass, 1);
   v->metrics = VERIFY_NO_METRICS;
   const int rc = verify_models(v, before, after, cli_flag(s->args, OPT_ALLOW_LINKS), err);
   v->step = NULL;

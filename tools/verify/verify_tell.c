@@ -11,8 +11,10 @@
 
 enum { ROWS_SHOWN = 20, REASONS_SHOWN = 8 };
 
-static const char *const end_words[] = {
-    [VERIFIED_PASSED] = "passed", [VERIFIED_FAILED] = "failed", [VERIFIED_NOT] = "not verified"};
+static const char *const statuses[] = {[VERIFIED_PASSED] = "passed",
+                                       [VERIFIED_FAILED] = "failed",
+                                       [VERIFIED_NOT] = "not_verified",
+                                       [VERIFIED_UNJUDGED] = "not_judged"};
 
 // ---- for people --------------------------------------------------------------------------------
 
@@ -34,7 +36,7 @@ static bool has_figures(const struct verified_row *r) {
 }
 
 // Failed ones first, then by SQNR.
-static int compare_rows(const void *pa, const void *pb) {
+static int worse_first(const void *pa, const void *pb) {
   const struct verified_row *a = *(const struct verified_row *const *)pa,
                             *b = *(const struct verified_row *const *)pb;
   const int fa = a->end == VERIFIED_FAILED, fb = b->end == VERIFIED_FAILED;
@@ -49,13 +51,23 @@ static void print_figures(const struct compare_figures *f) {
          f->cosine);
 }
 
+static void print_verdict(const struct verified_row *r) {
+  if (r->end == VERIFIED_UNJUDGED)
+    printf("  not judged (%s)", r->why);
+  else
+    printf("  %s (%s; %s)", verified_word(r), quote_str(r->of).s, r->bounds);
+  if (r->top1_rows)
+    printf(", top-1 changes in %lu of %lu rows", r->top1_changed, r->top1_rows);
+  printf("\n");
+}
+
 static void print_rows(const struct verified *f, struct arena *a) {
   const struct verified_row **list = arena_alloc(a, (f->n_rows + (size_t)1) * sizeof *list);
   uint32_t n = 0;
   int width = 6;
   for (uint32_t i = 0; i < f->n_rows; i++)
     if (has_figures(&f->rows[i])) list[n++] = &f->rows[i];
-  qsort(list, n, sizeof *list, compare_rows);
+  qsort(list, n, sizeof *list, worse_first);
   const uint32_t shown = n < ROWS_SHOWN ? n : ROWS_SHOWN;
   for (uint32_t i = 0; i < shown; i++)
     if ((int)strlen(quote_str(list[i]->name).s) > width)
@@ -67,7 +79,7 @@ static void print_rows(const struct verified *f, struct arena *a) {
   for (uint32_t i = 0; i < shown && report_stdout_alive(); i++) {
     printf("%-*s  ", width, quote_str(list[i]->name).s);
     print_figures(&list[i]->figures);
-    printf("  %s (%s; %s)\n", end_words[list[i]->end], quote_str(list[i]->of).s, list[i]->bounds);
+    print_verdict(list[i]);
   }
   if (shown < n) printf("the %u with the least SQNR of %u; --json lists all\n", shown, n);
 }
@@ -92,7 +104,7 @@ static void print_failed(const struct verified *f) {
   for (uint32_t i = 0; i < f->n_rows; i++) {
     const struct verified_row *r = &f->rows[i];
     if (r->end != VERIFIED_FAILED || n++ >= ROWS_SHOWN) continue;
-    printf("  failed  '%s' (%s): %s%s%s\n", quote_str(r->name).s, quote_str(r->of).s, r->why,
+    printf("  %s  '%s' (%s): %s%s%s\n", verified_word(r), quote_str(r->name).s, quote_str(r->of).s, r->why,
            r->fault ? "; the work of " : "", r->fault ? r->fault : "");
   }
   if (n > ROWS_SHOWN) printf("  failed  %u more\n", n - ROWS_SHOWN);
@@ -132,28 +144,58 @@ static void print_layers(const struct verified *f) {
   }
 }
 
+// "outputs"
+static const char *things(const struct verified *f, uint64_t n) {
+  return strcmp(f->scope, "model") == 0   ? n == 1 ? "output" : "outputs"
+         : strcmp(f->scope, "sites") == 0 ? n == 1 ? "site" : "sites"
+                                          : "sites and outputs";
+}
+
+// What nobody said a bound for, and nothing else is there: it is not called verified anywhere.
+static bool is_unjudged(const struct verified *f) {
+  return f->n_unjudged > 0 && f->n_passed + f->n_failed + f->n_not == 0;
+}
+
+static void print_top1(const struct verified_shown *s) {
+  if (s->top1)
+    printf("; top-1 changes in %lu of %lu rows of '%s'", s->top1->top1_changed, s->top1->top1_rows,
+           quote_str(s->top1->name).s);
+}
+
+static void print_shares(const struct verified *f) {
+  const uint64_t all = verified_all(f);
+  const struct verified_shown s = verified_shown(f);
+  if (is_unjudged(f)) {
+    printf("not judged (%s): %lu of %lu %s", s.unjudged, f->n_unjudged, all, things(f, all));
+  } else {
+    printf("verified: %lu of %lu %s (%.1f %%)", f->n_passed, all, things(f, all),
+           100 * (double)f->n_passed / (double)all);
+    if (s.on_drawn) printf(" on drawn inputs");
+    if (f->n_failed) printf(", %lu failed", f->n_failed);
+    if (f->n_not) printf(", %lu not verified", f->n_not);
+    if (f->n_unjudged) printf(", %lu not judged (%s)", f->n_unjudged, s.unjudged);
+    if (f->n_left) printf(", %lu left out", f->n_left);
+  }
+  print_top1(&s);
+  if (s.as_computed)
+    printf("; each site computes what its edit says, accuracy was not measured");
+  printf("\n");
+}
+
 static void print_share(const struct verified *f) {
-  const uint64_t all = f->n_passed + f->n_failed + f->n_not;
-  const char *what = strcmp(f->scope, "model") == 0   ? all == 1 ? "output" : "outputs"
-                     : strcmp(f->scope, "sites") == 0 ? all == 1 ? "site" : "sites"
-                                                      : "sites and outputs";
+  const uint64_t all = verified_all(f);
   if (all == 0 && f->n_left)
     printf("verified: nothing, %lu site%s left out\n", f->n_left, f->n_left == 1 ? " is" : "s are");
   else if (all == 0)
     printf("verified: no edit changes what is computed\n");
   if (all == 0) return;
-  printf("verified with ONNX Runtime %s: ", f->runtime);
+  printf("%s with ONNX Runtime %s: ", is_unjudged(f) ? "compared" : "verified", f->runtime);
   if (f->sizes && *f->sizes) printf("%s, seed %lu, ", f->sizes, f->seed);
   printf("%s, %s of memory and %s in the runtime", report_seconds(f->seconds).s,
          quote_bytes(f->peak_memory[0]).s, quote_bytes(f->peak_memory[1]).s);
   if (f->n_helpers) printf(", of %u processes each", f->n_helpers + 1);
   printf("\n");
-  printf("verified: %lu of %lu %s (%.1f %%)", f->n_passed, all, what,
-         100 * (double)f->n_passed / (double)all);
-  if (f->n_failed) printf(", %lu failed", f->n_failed);
-  if (f->n_not) printf(", %lu not verified", f->n_not);
-  if (f->n_left) printf(", %lu left out", f->n_left);
-  printf("\n");
+  print_shares(f);
 }
 
 void verify_tell(const struct verify *v, bool brief) {
@@ -203,9 +245,13 @@ static void write_row(const struct verified_row *r, struct json_out *j) {
     write_figures(&r->figures, j);
   else
     json_put_null(j, "figures");
+  json_put_text(j, "inputs", r->drawn ? "drawn" : "given");
+  json_put_bool(j, "loses", r->loses);
   json_put_text(j, "name", r->name);
   json_put_text(j, "of", r->of);
-  json_put_text(j, "status", r->end == VERIFIED_NOT ? "not_verified" : end_words[r->end]);
+  json_put_text(j, "status", statuses[r->end]);
+  json_put_known(j, "top1_changed", r->top1_rows > 0, r->top1_changed);
+  json_put_known(j, "top1_rows", r->top1_rows > 0, r->top1_rows);
   if (r->has_value) json_put_double(j, "value", r->value);
   json_put_text(j, "why", r->why);
   json_end_object(j);
@@ -224,6 +270,7 @@ void verify_write(const struct verified *f, struct json_out *j) {
   }
   json_end_array(j);
   json_put_uint(j, "left_out", f->n_left);
+  json_put_uint(j, "not_judged", f->n_unjudged);
   json_put_uint(j, "not_verified", f->n_not);
   json_put_uint(j, "passed", f->n_passed);
   json_put_uint(j, "peak_memory_bytes", f->peak_memory[0]);

@@ -108,12 +108,6 @@ static bool write_row(int fd, uint32_t site, struct verified_row *row) {
   return fine;
 }
 
-static void count(struct verified *f, const struct verified_row *row) {
-  *(row->end == VERIFIED_PASSED   ? &f->n_passed
-    : row->end == VERIFIED_FAILED ? &f->n_failed
-                                  : &f->n_not) += 1;
-}
-
 // What a worker wrote; false if it is not whole.
 static bool take_rows(struct gathering *g, struct span text, struct ending *end) {
   struct verified *f = &g->w->v->found;
@@ -132,6 +126,7 @@ static bool take_rows(struct gathering *g, struct span text, struct ending *end)
                          {.end = (enum verified_end)x.end,
                           .figures = x.figures,
                           .loses = x.loses != 0,
+                          .drawn = true,
                           .seconds = x.seconds}};
     texts_of(&p->row, texts);
     for (int i = 0; i < TEXTS; i++) {
@@ -139,7 +134,7 @@ static bool take_rows(struct gathering *g, struct span text, struct ending *end)
       if (x.text[i]) *texts[i] = arena_string(&f->arena, span_of(text.at + at, x.text[i] - 1));
       at += x.text[i];
     }
-    count(f, &p->row);
+    verified_count(f, p->row.end);
   }
   return false;
 }
@@ -186,7 +181,8 @@ static void be_worker(struct gathering *g, uint32_t k, pid_t parent, int file) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(1);
   v->found.n_rows = 0;
-  v->found.n_passed = v->found.n_failed = v->found.n_not = v->found.n_left = 0;
+  v->found.n_passed = v->found.n_failed = v->found.n_not = v->found.n_unjudged = v->found.n_left =
+      0;
   v->runtime = NULL;
   g->w->alone(g->w->ctx);
   end.rc = own_scratch(v, k, &err);

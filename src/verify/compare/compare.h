@@ -72,6 +72,17 @@ int compare_arrays(const struct array *reference, const struct array *result,
                    const struct compare_bounds *bounds, const volatile int *stop,
                    struct compare_result *out, struct err *err);
 
+// Rows (the last axis, at least two elements) whose largest element is elsewhere in the result. A row whose two largest elements
+// are closer than `apart` in the reference is undecided: it counts for nothing.
+struct compare_rows {
+  uint64_t counted, changed; // of those that count
+  uint64_t close;            // that do not count
+};
+bool compare_has_rows(const struct array *x);
+// Of two tensors that compare_arrays found figures of, the reference with rows. `stop` and -1 as there.
+int compare_rows(const struct array *reference, const struct array *result, double apart,
+                 const volatile int *stop, struct compare_rows *out, struct err *err);
+
 // Names of the metrics of --metric and of pipeline files, with their bounds: "cosine>=0.999", "sqnr=20",
 // "top1=0.99", "max_abs=1e-3", "relative=…", "p99=…", "p999=…", "mean_abs=…". Sets one of *b. ERR_USAGE.
 // Where top-1 has no rows to look at (a scalar, a length, strings), it wants elements that are equal.

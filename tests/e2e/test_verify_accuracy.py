@@ -1,0 +1,232 @@
+"""What a model that lost something is called: "verified" is said of outputs on given inputs that keep 10 dB, and of nothing else.
+
+Each test has its control arm: the model that must get another word.
+"""
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+pytestmark = pytest.mark.in_memory
+
+ROWS = 128
+UNJUDGED = "not judged (drawn inputs: {} DIR)"
+
+
+def value(name, shape, dtype=TensorProto.FLOAT):
+    return helper.make_tensor_value_info(name, dtype, shape)
+
+
+def save(path, nodes, inputs, outputs, constants, opset=17):
+    tensors = [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()]
+    graph = helper.make_graph(nodes, "g", inputs, outputs, tensors)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8), path)
+    return path
+
+
+def product(path, weight, behind=(), out="h", shape=("n", 32), dtype=TensorProto.FLOAT, opset=17):
+    """x · weight, and what comes behind it."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"], name="product"), *behind]
+    return save(path, nodes, [value("x", ["n", weight.shape[0]])], [value(out, list(shape), dtype)], {"w": weight}, opset)
+
+
+@pytest.fixture
+def weight():
+    return np.random.default_rng(3).normal(size=(64, 32)).astype(np.float32)
+
+
+@pytest.fixture
+def given(tmp_path):
+    """A hundred and twenty-eight rows."""
+    np.savez(tmp_path / "rows.npz", x=np.random.default_rng(4).normal(size=(ROWS, 64)).astype(np.float32))
+    return tmp_path / "rows.npz"
+
+
+def found(weir, *words, code=0):
+    return json.loads(weir("verify", *words, "--json", code=code).out)["verification"]
+
+
+def test_quantized_on_drawn_and_on_given_inputs(weir, tmp_path, weight, given):
+    source, out = product(tmp_path / "m.onnx", weight), tmp_path / "q.onnx"
+    weir("quantize", source, out, "--block-size", "32")
+    done = weir("verify", source, out)
+    assert done.out.splitlines()[-1] == UNJUDGED.format("--inputs") + ": 1 of 1 output" and "verified" not in done.out and "passed" not in done.out
+    [row] = (of := found(weir, source, out))["rows"]
+    assert (of["passed"], of["failed"], of["not_verified"], of["not_judged"]) == (0, 0, 0, 1)
+    assert row["status"] == "not_judged" and row["inputs"] == "drawn" and row["loses"] and row["figures"]["sqnr_db"] > 10
+    # It counts as not verified where so much is asked for.
+    assert "not judged" in weir("verify", source, out, "--require", "100%", code=1).err
+    done = weir("verify", source, out, "--inputs", given)
+    assert "SQNR of 10 dB" in done.out and done.out.splitlines()[-1] == "verified: 1 of 1 output (100.0 %)"
+    # Bounds that somebody gave are judged, and it is said on what.
+    done = weir("verify", source, out, "--metric", "sqnr=10")
+    assert "passed (drawn; SQNR 10 dB)" in done.out and done.out.splitlines()[-1] == "verified: 1 of 1 output (100.0 %) on drawn inputs"
+    assert "differs: SQNR" in weir("verify", source, out, "--metric", "sqnr=60", code=1).err
+
+
+def test_a_cosine_decides_nothing(weir, tmp_path, weight, given):
+    """Twice as large: the same direction, and wrong."""
+    source = product(tmp_path / "m.onnx", weight)
+    weir("quantize", product(tmp_path / "twice.onnx", weight * 2), tmp_path / "q.onnx", "--bits", "8", "--block-size", "32")
+    done = weir("verify", source, tmp_path / "q.onnx", "--inputs", given, code=1)
+    assert "'h' differs: SQNR" in done.err and "below 10 dB" in done.err and "differs (" in done.out
+    [row] = found(weir, source, tmp_path / "q.onnx", "--inputs", given, code=1)["rows"]
+    assert row["figures"]["cosine"] > 0.999 and row["status"] == "failed"
+    # What is wrong about its sizes is wrong on drawn inputs too.
+    weir("verify", source, tmp_path / "q.onnx")
+    weir("quantize", product(tmp_path / "wide.onnx", np.hstack([weight, weight]), shape=("n", 64)), tmp_path / "w.onnx", "--block-size", "32")
+    assert "float" in weir("verify", source, tmp_path / "w.onnx", code=1).err
+
+
+@pytest.mark.parametrize("bits", ["2", "4"])
+def test_few_bits_have_no_bound_of_their_own(weir, tmp_path, weight, given, bits):
+    source, out = product(tmp_path / "m.onnx", weight), tmp_path / "q.onnx"
+    weir("quantize", source, out, "--bits", bits, "--block-size", "32")
+    last = weir("verify", source, out, "--inputs", given).out.splitlines()[-1]
+    assert last == ("not judged (weights of 2 bits: --metric sqnr=DB): 1 of 1 output" if bits == "2" else "verified: 1 of 1 output (100.0 %)")
+    weir("verify", source, out, "--inputs", given, "--metric", "sqnr=0")
+    said = weir("quantize", source, out, "--force", "--bits", bits, "--block-size", "32", "--verify=model", "--verify-inputs", given).out
+    assert ("--verify-metric sqnr=DB" in said) == (bits == "2")
+
+
+@pytest.mark.parametrize(
+    "words, lossy",
+    [
+        (["quantize", "--bits", "8", "--block-size", "32"], True),
+        (["shrink", "--min-elements", "16"], True),
+        (["dynamic"], True),
+        (["cast", "--to", "float16"], True),
+        (["cast", "--to", "float16", "--graph"], True),
+        (["optimize"], False),
+        (["run", "--pass", "opset:version=21"], False),
+    ],
+    ids=lambda each: " ".join(each) if isinstance(each, list) else None,
+)
+def test_commands(weir, tmp_path, weight, given, words, lossy):
+    """The same by what a command writes, afterwards and on the way; exact passes are proved by drawn inputs, as ever."""
+    source, out = product(tmp_path / "m.onnx", weight, [helper.make_node("Identity", ["h"], ["i"]), helper.make_node("Relu", ["i"], ["y"])], "y"), tmp_path / "o.onnx"
+    how = ["--output", out] if words[0] == "shrink" else [out]
+    said = weir(words[0], source, *how, *words[1:], "--verify=model").out
+    assert (UNJUDGED.format("--verify-inputs") in said) == lossy and ("verified: 1 of 1" in said) != lossy
+    said = weir("verify", source, out).out
+    assert (UNJUDGED.format("--inputs") in said) == lossy and ("verified: 1 of 1" in said) != lossy
+    assert "verified: 1 of 1 output (100.0 %)\n" in weir("verify", source, out, "--inputs", given).out
+    assert "verified: 1 of 1 output (100.0 %)\n" in weir(words[0], source, *how, *words[1:], "--force", "--verify=model", "--verify-inputs", given).out
+
+
+def test_sites_say_what_they_show(weir, tmp_path, weight):
+    source, words = product(tmp_path / "m.onnx", weight), ["--edit-log", tmp_path / "log.jsonl", "--report-html", tmp_path / "r.html", "--force"]
+    shown = "each site computes what its edit says, accuracy was not measured"
+    assert weir("quantize", source, tmp_path / "q.onnx", "--verify", *words).out.count(shown) == 1
+    assert "as computed; accuracy not measured" in (page := (tmp_path / "r.html").read_text()) and 'badge plain"' in page
+    assert shown in weir("verify", source, tmp_path / "q.onnx", "--edits", tmp_path / "log.jsonl").out
+    said = weir("quantize", source, tmp_path / "q.onnx", "--verify=all", *words).out
+    assert shown in said and "1 of 2 sites and outputs" in said and UNJUDGED.format("--verify-inputs") in said.replace("1 not", "not")
+    behind = [helper.make_node("Identity", ["h"], ["i"]), helper.make_node("Relu", ["i"], ["y"])]
+    said = weir("optimize", product(tmp_path / "i.onnx", weight, behind, "y"), tmp_path / "o.onnx", "--verify=all", *words).out
+    assert shown not in said and 'badge good">verified<' in (tmp_path / "r.html").read_text()
+
+
+@pytest.mark.parametrize("words, style, word", [([], "plain", "not judged"), (["--inputs"], "good", "verified"), (["--metric", "sqnr=5"], "plain", "within bounds on drawn inputs")])
+def test_the_badge(weir, tmp_path, weight, given, words, style, word):
+    source, out, page = product(tmp_path / "m.onnx", weight), tmp_path / "q.onnx", tmp_path / "r.html"
+    weir("quantize", source, out, "--block-size", "32")
+    weir("verify", source, out, *words, *([given] if words == ["--inputs"] else []), "--report-html", page)
+    assert f'badge {style}">{word}</span>' in page.read_text()
+
+
+# ---- top-1 -----------------------------------------------------------------------------------------------------------
+
+CHANGED = 13
+
+
+def choices(tmp_path, behind, dtype=TensorProto.FLOAT, shape=("n", 4), opset=17):
+    """Two models whose choice differs in 13 of 128 rows: the second has a weight in 8 bits, and another class for what input 5 says."""
+    weight = np.zeros((64, 4), np.float32)
+    weight[np.arange(6), [0, 1, 2, 3, 0, 1]] = 40
+    other = weight.copy()
+    other[5] = [0, 0, 40, 0]
+    paths = [product(tmp_path / name, w, behind, "y", shape, dtype, opset) for name, w in (("a.onnx", weight), ("b.onnx", other))]
+    weir_out = tmp_path / "q.onnx"
+    x = np.zeros((ROWS, 64), np.float32)
+    x[np.arange(ROWS), [5 if i < CHANGED else i % 5 for i in range(ROWS)]] = 1
+    np.savez(tmp_path / "rows.npz", x=x)
+    (tmp_path / "each").mkdir()
+    for i in range(ROWS):
+        np.savez(tmp_path / "each" / f"{i:03}.npz", x=x[i : i + 1])
+    np.savez(tmp_path / "few.npz", x=x[:60])
+    return paths, weir_out
+
+
+SOFTMAX = [helper.make_node("Softmax", ["h"], ["y"])]
+
+
+@pytest.mark.parametrize(
+    "behind, dtype, shape, opset, told",
+    [
+        (SOFTMAX, TensorProto.FLOAT, ("n", 4), 17, True),
+        (SOFTMAX, TensorProto.FLOAT, ("n", 4), 11, True),
+        ([helper.make_node("LogSoftmax", ["h"], ["s"]), helper.make_node("Identity", ["s"], ["y"])], TensorProto.FLOAT, ("n", 4), 17, True),
+        ([helper.make_node("ArgMax", ["h"], ["y"], axis=-1, keepdims=0)], TensorProto.INT64, ("n",), 17, True),
+        ([helper.make_node("Softmax", ["h"], ["y"], axis=0)], TensorProto.FLOAT, ("n", 4), 17, False),
+        ([helper.make_node("Softmax", ["h"], ["y"], axis=0)], TensorProto.FLOAT, ("n", 4), 11, False),
+        ([helper.make_node("Relu", ["h"], ["y"])], TensorProto.FLOAT, ("n", 4), 17, False),
+    ],
+    ids=["softmax", "softmax-11", "logsoftmax", "argmax", "softmax-0", "softmax-0-11", "relu"],
+)
+def test_top1(weir, tmp_path, behind, dtype, shape, opset, told):
+    (source, other), out = choices(tmp_path, behind, dtype, shape, opset)
+    weir("quantize", other, out, "--bits", "8", "--block-size", "16")
+    words = f"top-1 changes in {CHANGED} of {ROWS} rows"
+    done = weir("verify", source, out, "--inputs", tmp_path / "rows.npz", code=None)
+    assert ("top-1" in done.out) == (words in done.out.splitlines()[-1]) == told
+    [row] = json.loads(weir("verify", source, out, "--inputs", tmp_path / "rows.npz", "--json", code=None).out)["verification"]["rows"]
+    assert (row["top1_changed"], row["top1_rows"]) == ((CHANGED, ROWS) if told else (None, None)) and (row["figures"]["top1"] is not None) == told
+    if not told:
+        return
+    # It is told, and does not fail; only a bound that somebody gives does.
+    assert weir("verify", source, out, "--inputs", tmp_path / "rows.npz", "--metric", "max_abs=1000").code == 0
+    assert weir("verify", source, out, "--inputs", tmp_path / "rows.npz", "--metric", "top1=0.85").code == 0
+    assert words in weir("verify", source, out, "--inputs", tmp_path / "rows.npz", "--metric", "top1=0.99", code=1).err
+    # Rows of all cases count together: one in a hundred may change although it is one of one in its case.
+    assert weir("verify", source, out, "--inputs", tmp_path / "each", "--metric", "top1=0.85").out.splitlines()[-1].endswith(f"{words} of 'y'")
+    assert words in weir("verify", source, out, "--inputs", tmp_path / "each", "--metric", "top1=0.95", code=1).err
+    # Few rows say nothing.
+    assert "top-1" not in weir("verify", source, out, "--inputs", tmp_path / "few.npz", code=None).out
+
+
+def test_top1_on_request(weir, tmp_path):
+    """Of any output with rows."""
+    (source, other), out = choices(tmp_path, [helper.make_node("Relu", ["h"], ["y"])])
+    weir("quantize", other, out, "--bits", "8", "--block-size", "16")
+    assert "top-1" not in weir("verify", source, out, "--inputs", tmp_path / "rows.npz", code=None).out
+    assert f"top-1 changes in {CHANGED} of" in weir("verify", source, out, "--inputs", tmp_path / "rows.npz", "--metric", "top1=0.95", code=1).err
+
+
+def test_undecided_rows_do_not_count(weir, tmp_path):
+    """Rows whose two largest elements are closer than the largest error: the one that moves, and every other one like it."""
+    source = product(tmp_path / "a.onnx", np.eye(4, dtype=np.float32), [helper.make_node("LogSoftmax", ["h"], ["y"])], "y", ("n", 4))
+    turned = np.eye(4, dtype=np.float32)
+    turned[3] = [-2, 0, 0, 1]
+    weir("quantize", product(tmp_path / "b.onnx", turned, [helper.make_node("LogSoftmax", ["h"], ["y"])], "y", ("n", 4)), tmp_path / "q.onnx", "--bits", "8", "--block-size", "16")
+    x = np.tile(np.float32([9, 0, 0, 0]), (ROWS, 1))
+    x[:10] = [1, 0.5, -9, 0.5]  # the largest moves by an error of about 1, and is 0.5 ahead
+    np.savez(tmp_path / "rows.npz", x=x)
+    [row] = json.loads(weir("verify", source, tmp_path / "q.onnx", "--inputs", tmp_path / "rows.npz", "--json", code=None).out)["verification"]["rows"]
+    assert (row["top1_changed"], row["top1_rows"]) == (0, ROWS - 10)
+
+
+# ---- steps -----------------------------------------------------------------------------------------------------------
+
+
+def test_steps_of_a_pipeline(weir, tmp_path, weight, given):
+    """Steps that look, and models pass by pass: the same words, each by what came before it."""
+    source, report = product(tmp_path / "m.onnx", weight, [helper.make_node("Identity", ["h"], ["i"]), helper.make_node("Relu", ["i"], ["y"])], "y"), tmp_path / "r.json"
+    passes = ["--pass", "tidy/identity", "--pass", "VerifyTolerance", "--pass", "quantize:bits=8,block_size=32", "--pass", "VerifyTolerance"]
+    for more, last in (([], "not_judged"), (["--verify-inputs", given], "passed")):
+        weir("run", source, tmp_path / "o.onnx", *passes, *more, "--verify=model", "--force", "--report-json", report, code=None)
+        rows = json.loads(report.read_text())["verification"]["rows"]
+        assert [row["status"] for row in rows][:2] == ["passed", last] and [row["loses"] for row in rows][:2] == [False, True]

@@ -1,0 +1,49 @@
+// What rows of a verification say together: how many, and what that shows.
+#include "verified.h"
+
+static const double TOP1_TOLD = 0.99;
+
+void verified_count(struct verified *v, enum verified_end end) {
+  *(end == VERIFIED_PASSED   ? &v->n_passed
+    : end == VERIFIED_FAILED ? &v->n_failed
+    : end == VERIFIED_NOT    ? &v->n_not
+                             : &v->n_unjudged) += 1;
+}
+
+uint64_t verified_all(const struct verified *v) {
+  return v->n_passed + v->n_failed + v->n_not + v->n_unjudged;
+}
+
+static double kept_of(const struct verified_row *r) {
+  return 1 - (double)r->top1_changed / (double)r->top1_rows;
+}
+
+struct verified_shown verified_shown(const struct verified *v) {
+  struct verified_shown s = {.unjudged = NULL};
+  bool sites = false, measured = false;
+  for (uint32_t i = 0; i < v->n_rows; i++) {
+    const struct verified_row *r = &v->rows[i];
+    const bool passed = r->end == VERIFIED_PASSED;
+    sites = sites || (passed && r->loses && !r->output);
+    measured = measured || (passed && r->loses && r->output && !r->drawn);
+    s.on_drawn = s.on_drawn || (passed && r->loses && r->output && r->drawn);
+    if (r->end == VERIFIED_UNJUDGED && !s.unjudged) s.unjudged = r->why;
+    if (r->top1_rows && kept_of(r) < TOP1_TOLD && (!s.top1 || kept_of(r) < kept_of(s.top1)))
+      s.top1 = r;
+  }
+  s.as_computed = sites && !measured;
+  return s;
+}
+
+bool verified_differs(const struct verified_row *r) {
+  return r->end == VERIFIED_FAILED && r->output && r->loses && r->figures.count > 0;
+}
+
+const char *verified_word(const struct verified_row *r) {
+  switch (r->end) {
+  case VERIFIED_PASSED: return "passed";
+  case VERIFIED_FAILED: return verified_differs(r) ? "differs" : "failed";
+  case VERIFIED_NOT: return "not verified";
+  default: return "not judged";
+  }
+}
