@@ -82,23 +82,6 @@ static bool occurs(const struct dims *d, dim_id e, uint32_t atom) {
   return false;
 }
 
-// What symbol i of the sum equals if the sum is 0; NO_ID: it cannot be isolated.
-static dim_id isolate(struct dims *d, const struct dims_sum *s, uint32_t i, uint32_t *atom) {
-  const struct dims_term t = s->of[i];
-  const struct dims_product *p = &d->products[t.product];
-  const struct dims_sum x = {.n = 1, .of = {t}};
-  struct dims_sum rest;
-  if ((t.coefficient != 1 && t.coefficient != -1) || p->n != 1) return NO_ID;
-  *atom = d->factors[p->first];
-  if (!is_symbol(&d->atoms[*atom])) return NO_ID;
-  dims_sum_number(&rest, 0);
-  if (!dims_sum_add(d, &rest, -t.coefficient, 0, s) ||
-      !dims_sum_add(d, &rest, t.coefficient, 0, &x))
-    return NO_ID;
-  const dim_id e = dims_sum_write(d, &rest);
-  return e != NO_ID && !occurs(d, e, *atom) ? e : NO_ID;
-}
-
 static bool has_name(const struct dims *d, uint32_t atom) {
   return d->atoms[atom].name.at != NULL;
 }
@@ -109,16 +92,44 @@ static bool goes_before(const struct dims *d, uint32_t a, uint32_t b) {
   return a > b;
 }
 
-// The atom of a symbol that the sum isolates, and what it equals.
+// The symbol that the term is, with a sign at most; NO_ID: it is something else.
+static uint32_t symbol_of(const struct dims *d, struct dims_term t) {
+  const struct dims_product *p = &d->products[t.product];
+  if ((t.coefficient != 1 && t.coefficient != -1) || p->n != 1) return NO_ID;
+  const uint32_t atom = d->factors[p->first];
+  return is_symbol(&d->atoms[atom]) ? atom : NO_ID;
+}
+
+// What term i of the sum, a symbol, equals if the sum is 0; NO_ID: it cannot be isolated.
+static dim_id isolate(struct dims *d, const struct dims_sum *s, uint32_t i, uint32_t atom) {
+  const struct dims_term t = s->of[i];
+  const struct dims_sum x = {.n = 1, .of = {t}};
+  struct dims_sum rest;
+  dims_sum_number(&rest, 0);
+  if (!dims_sum_add(d, &rest, -t.coefficient, 0, s) ||
+      !dims_sum_add(d, &rest, t.coefficient, 0, &x))
+    return NO_ID;
+  const dim_id e = dims_sum_write(d, &rest);
+  return e != NO_ID && !occurs(d, e, atom) ? e : NO_ID;
+}
+
+// The atom of a symbol that the sum isolates, and what it equals. The first to be replaced is asked first: what a symbol
+// equals is an expression of nearly all of the sum.
 static uint32_t best_symbol(struct dims *d, const struct dims_sum *s, dim_id *equals) {
-  uint32_t best = NO_ID, atom;
-  for (uint32_t i = 0; i < s->n; i++) {
-    const dim_id e = isolate(d, s, i, &atom);
-    if (e == NO_ID || (best != NO_ID && !goes_before(d, atom, best))) continue;
-    best = atom;
-    *equals = e;
+  bool asked[DIMS_TERMS] = {false};
+  for (;;) {
+    uint32_t best = NO_ID, at = 0;
+    for (uint32_t i = 0; i < s->n; i++) {
+      const uint32_t atom = asked[i] ? NO_ID : symbol_of(d, s->of[i]);
+      if (atom == NO_ID || (best != NO_ID && !goes_before(d, atom, best))) continue;
+      best = atom;
+      at = i;
+    }
+    if (best == NO_ID) return NO_ID;
+    *equals = isolate(d, s, at, best);
+    if (*equals != NO_ID) return best;
+    asked[at] = true;
   }
-  return best;
 }
 
 // The atom is at least that from now on. Rows that it is in keep the bounds that they have.

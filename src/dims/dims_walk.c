@@ -173,12 +173,20 @@ static dim_id rebuild_atom(struct dims *d, uint32_t atom, const struct dims_walk
   return e;
 }
 
+// Many symbols share a bit of `replaced`.
+static bool holds_replaced(const struct dims *d, const struct dims_walk *w) {
+  for (uint32_t i = 0; i < w->n; i++)
+    if (d->atoms[w->atoms[i]].is != NO_ID) return true;
+  return false;
+}
+
 dim_id dims_rebuild(struct dims *d, dim_id e, uint32_t atom, dim_id by) {
   struct dims_walk w;
   dim_id others[DIMS_SIZE];
   const uint64_t symbols = atom == NO_ID ? d->replaced : d->atoms[atom].known.symbols;
   if (!(d->expressions[e].known.symbols & symbols)) return e;
   dims_walk(d, e, symbols, &w);
+  if (atom == NO_ID && !holds_replaced(d, &w)) return e;
   for (uint32_t i = 0; i < w.n; i++) {
     if (w.atoms[i] == atom)
       others[i] = by;

@@ -417,6 +417,41 @@ static void test_unite_both_ways(void **state) {
   assert_int_equal(dims_find(d, first), n(5));
 }
 
+static uint32_t rows_of_uniting(uint32_t symbols) {
+  dim_id sum = n(0);
+  char name[16];
+  for (uint32_t i = 0; i < symbols; i++) {
+    snprintf(name, sizeof name, "a%u", i);
+    sum = dims_add(d, sum, sym(name));
+  }
+  snprintf(name, sizeof name, "b%u", symbols);
+  const dim_id other = sym(name);
+  const uint32_t before = dims_count(d);
+  assert_true(dims_unite(d, other, sum));
+  assert_int_equal(dims_find(d, other), sum);
+  return dims_count(d) - before;
+}
+
+// One of the symbols is isolated, not each: the rows are as many as the terms, not their square.
+static void test_unite_sum_of_many(void **state) {
+  (void)state;
+  assert_in_range(rows_of_uniting(15), 0, 2 * 15);
+  assert_in_range(rows_of_uniting(60), 0, 2 * 60);
+}
+
+// Of a symbol that shares its bit with one that was replaced nothing is made anew.
+static void test_find_what_was_not_replaced(void **state) {
+  dim_id symbols[130];
+  (void)state;
+  for (uint32_t i = 0; i < 130; i++)
+    symbols[i] = dims_fresh(d, 0);
+  const dim_id sum = dims_add(d, symbols[0], dims_floor_div(d, symbols[64], n(3)));
+  assert_true(dims_unite(d, symbols[128], n(5)));
+  const uint32_t before = dims_count(d);
+  assert_int_equal(dims_find(d, sum), sum);
+  assert_int_equal(dims_count(d), before);
+}
+
 // What is declared is true of every sampled run; then so are all answers.
 static void test_unite_random(void **state) {
   enum { SYMBOLS = 12 };
@@ -687,6 +722,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_bombs, begin, end),
       cmocka_unit_test_setup_teardown(test_unite, begin, end),
       cmocka_unit_test_setup_teardown(test_unite_both_ways, begin, end),
+      cmocka_unit_test_setup_teardown(test_unite_sum_of_many, begin, end),
+      cmocka_unit_test_setup_teardown(test_find_what_was_not_replaced, begin, end),
       cmocka_unit_test_setup_teardown(test_unite_random, begin, end),
       cmocka_unit_test_setup_teardown(test_replace, begin, end),
       cmocka_unit_test_setup_teardown(test_random, begin, end),
