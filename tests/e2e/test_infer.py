@@ -217,6 +217,33 @@ def test_once_more_changes_nothing(weir, tmp_path, command):
         assert once.read_bytes() == twice.read_bytes(), path.name
 
 
+def concats_of_symbols(file, n, halved=False):
+    """A chain of n Concats, each with an input whose size has a name of its own; halved: behind each a Slice of every second row."""
+    inits, nodes, last = [helper.make_tensor(name, TensorProto.INT64, [1], [value]) for name, value in (("zero", 0), ("end", 2**62), ("two", 2))], [], "x"
+    for i in range(n):
+        nodes.append(helper.make_node("Concat", [last, f"x{i}"], [f"c{i}"], axis=0))
+        if halved:
+            nodes.append(helper.make_node("Slice", [f"c{i}", "zero", "end", "zero", "two"], [f"h{i}"]))
+        last = nodes[-1].output[0]
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [f"s_{name}", 4]) for name in ("x", *(f"x{i}" for i in range(n)))]
+    graph = helper.make_graph(nodes, "g", inputs, [helper.make_tensor_value_info(last, TensorProto.FLOAT, [None, None])], inits)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), file)
+
+
+@pytest.mark.parametrize("halved", [False, True])
+def test_sums_of_many_symbols_keep_their_names(weir, tmp_path, halved):
+    """Dims whose text would be too long get names, which stay: passes that are repeated until nothing changes come to an end."""
+    file = tmp_path / "0.onnx"
+    concats_of_symbols(file, 150, halved)
+    assert "repeated passes" not in weir("run", file, tmp_path / "o.onnx", "--pass", "streamline").err
+    for i in range(5):
+        weir("infer", tmp_path / f"{i}.onnx", tmp_path / f"{i + 1}.onnx")
+    assert (tmp_path / "3.onnx").read_bytes() == (tmp_path / "4.onnx").read_bytes() == (tmp_path / "5.onnx").read_bytes()
+    dims = {v.name: v.type.tensor_type.shape.dim[0].dim_param for v in onnx.load(tmp_path / "4.onnx").graph.value_info}
+    assert dims["c0"] == "s_x + s_x0"
+    assert any(dim.startswith("unk__") for dim in dims.values())
+
+
 def test_a_name_is_kept_for_one_number(weir, tmp_path):
     """Of two numbers in bodies that were declared the same name one keeps it, and none that the main graph declares too."""
     model = onnx.parser.parse_model("""

@@ -74,6 +74,14 @@ static void warn_of_what_was_said(struct writing *w) {
 #define NEW_NAME "unk__"
 enum { NAME_ROOM = 32 };
 
+// Is it a name as new_name makes them?
+static bool is_of_ours(const struct writing *w, uint32_t name) {
+  if (name == NO_ID || name == w->k.m->empty) return false;
+  const struct span text = model_name(w->k.m, name);
+  return text.n < NAME_ROOM && text.n >= sizeof NEW_NAME &&
+         memcmp(text.at, NEW_NAME, sizeof NEW_NAME - 1) == 0;
+}
+
 // A name that nothing in the model has.
 static uint32_t new_name(struct writing *w) {
   struct model *m = w->k.m;
@@ -90,13 +98,6 @@ static struct span symbol_name(struct writing *w, uint32_t number) {
   if (number >= w->n_symbol_names) TABLE_ADD(w, symbol_names, number + 1 - w->n_symbol_names);
   if (w->symbol_names[number] == 0) w->symbol_names[number] = new_name(w) + 1;
   return model_name(w->k.m, w->symbol_names[number] - 1);
-}
-
-// The name of an expression whose text would be too long.
-static struct span long_name(struct writing *w, dim_id d) {
-  if (d >= w->n_long_names) TABLE_ADD(w, long_names, d + 1 - w->n_long_names);
-  if (w->long_names[d] == 0) w->long_names[d] = new_name(w) + 1;
-  return model_name(w->k.m, w->long_names[d] - 1);
 }
 
 // A text with names for the symbols that have none. Where that makes it too long to be read as an expression
@@ -145,25 +146,41 @@ static bool says_it(struct writing *w, dim_id found, struct model_dim declared) 
   return w->o->n_set_shape + w->o->n_set_dim == 0 && input_has(w, declared.param);
 }
 
+// Did an earlier run call the dim so, since its text would be too long?
+static bool says_long(struct writing *w, dim_id found, struct model_dim declared) {
+  if (!is_of_ours(w, declared.param) || input_has(w, declared.param)) return false;
+  const dim_id said = infer_declared_dim(w->in, declared);
+  return dims_equal(infer_dims(w->in), said, found) == DIMS_YES;
+}
+
 // A number that only the run tells, in a body: there names of dims do not hold beyond it, and what an earlier run called
-// such a number was forgotten. It keeps that name, so that inferring once more changes nothing. Not if the main
-// graph has the name too, or another number was given it.
-static void keep_name(struct writing *w, dim_id found, struct model_dim declared) {
-  struct span own, text;
-  const uint32_t name = declared.param;
-  if (name == NO_ID || name == w->k.m->empty) return;
-  if (name < w->n_elsewhere && w->elsewhere[name]) return;
-  const struct span said = model_name(w->k.m, name);
-  if (said.n >= NAME_ROOM || said.n < sizeof NEW_NAME ||
-      memcmp(said.at, NEW_NAME, sizeof NEW_NAME - 1))
-    return;
-  if (!dims_is_symbol(infer_dims(w->in), found, &own) || own.at) return;
-  text = dims_text(infer_dims(w->in), found, &w->k.site);
-  const uint32_t number = (uint32_t)strtoul(arena_string(&w->k.site, text) + 1, NULL, 10);
+// such a number was forgotten. Not if the main graph has the name too, or another number was given it.
+static bool was_forgotten(struct writing *w, dim_id found, struct model_dim declared) {
+  struct span own;
+  if (!is_of_ours(w, declared.param)) return false;
+  if (declared.param < w->n_elsewhere && w->elsewhere[declared.param]) return false;
+  return dims_is_symbol(infer_dims(w->in), found, &own) && !own.at;
+}
+
+// What has a number for a text keeps the name that an earlier run gave it, so that inferring once more changes nothing.
+static void keep_name(struct writing *w, dim_id found, struct model_dim declared,
+                      struct span text) {
+  char *end;
+  if (!says_long(w, found, declared) && !was_forgotten(w, found, declared)) return;
+  const uint32_t number = (uint32_t)strtoul(arena_string(&w->k.site, text) + 1, &end, 10);
+  if (text.at[0] != '?' || *end != '\0') return;
   if (number < w->n_symbol_names && w->symbol_names[number]) return;
   if (number >= w->n_symbol_names) TABLE_ADD(w, symbol_names, number + 1 - w->n_symbol_names);
-  w->symbol_names[number] = name + 1;
-  mark_elsewhere(w, name);
+  w->symbol_names[number] = declared.param + 1;
+  mark_elsewhere(w, declared.param);
+}
+
+// The name of an expression whose text is too long with the names of its symbols.
+static struct span long_name(struct writing *w, dim_id d, struct model_dim declared) {
+  if (d >= w->n_long_names) TABLE_ADD(w, long_names, d + 1 - w->n_long_names);
+  if (w->long_names[d] == 0)
+    w->long_names[d] = (says_long(w, d, declared) ? declared.param : new_name(w)) + 1;
+  return model_name(w->k.m, w->long_names[d] - 1);
 }
 
 static struct model_dim written(struct writing *w, dim_id found, struct model_dim declared) {
@@ -171,13 +188,14 @@ static struct model_dim written(struct writing *w, dim_id found, struct model_di
   int64_t n;
   if (dims_is_number(d, found, &n) && n >= 0) return (struct model_dim){n, w->k.m->empty};
   if (says_it(w, found, declared)) return declared;
-  keep_name(w, found, declared);
   struct span name, text = dims_text(d, found, &w->k.site);
-  if (dims_is_symbol(d, found, &name) && name.at)
+  if (dims_is_symbol(d, found, &name) && name.at) {
     text = name;
-  else if (memchr(text.at, '?', text.n))
+  } else if (memchr(text.at, '?', text.n)) {
+    keep_name(w, found, declared, text);
     text = named(w, text);
-  if (!text.at) text = long_name(w, found);
+  }
+  if (!text.at) text = long_name(w, found, declared);
   return (struct model_dim){-1, model_intern(w->k.m, text)};
 }
 
