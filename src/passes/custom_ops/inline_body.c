@@ -217,7 +217,11 @@ static const char *look_at_node(struct inline_body *b, uint32_t node) {
   for (uint32_t i = 0; i < n->n_attrs && !why; i++) {
     const struct model_attr *a = &m->attrs[n->attrs + i];
     const bool graph = a->type == ATTR_GRAPH && a->ref_name == m->empty;
-    if (!(a->flags & ATTR_DEAD) && !graph) why = look_at_attr(b, node, a);
+    if (a->flags & ATTR_DEAD) continue;
+    if (!kit_attr_is_first(m, node, i))
+      why = "attribute";
+    else if (!graph)
+      why = look_at_attr(b, node, a);
   }
   for (uint32_t i = 0; i < n->n_out; i++)
     if (model_output(m, n, i) != NO_ID) note(b, model_output(m, n, i), 0);

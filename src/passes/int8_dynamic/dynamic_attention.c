@@ -19,8 +19,9 @@ const char *dynamic_attention_match(struct dynamic *d, struct dynamic_site *s) {
   const char *why;
   if (!is_left(d, s->node, 5) || kit_in(k, s->node, 0) == NO_ID || kit_in(k, s->node, 2) == NO_ID)
     return "inputs";
-  if (kit_refers(k->m, s->node) || !kit_attrs_copyable(k, s->node)) return "attribute_reference";
-  if (kit_attr(k, s->node, "qkv_hidden_sizes", &sizes) != KIT_ABSENT ||
+  if (kit_refers(k->m, s->node)) return "attribute_reference";
+  if (!kit_attrs_fit(k, s->node, OP_ms_QAttention) ||
+      kit_attr(k, s->node, "qkv_hidden_sizes", &sizes) != KIT_ABSENT ||
       kit_attr(k, s->node, "rotary_embedding_dim", &sizes) == KIT_GIVEN)
     return "attributes";
   if (!dynamic_weights_find(d, s->node, 1, false, &s->weights[0], &why)) return why;
@@ -62,7 +63,8 @@ const char *dynamic_attention_match_embed(struct dynamic *d, struct dynamic_site
   const char *why;
   if (kit_n_out(k, s->node) > 2) return "outputs";
   if (!is_left(d, s->node, MASK + 1)) return "inputs";
-  if (kit_refers(k->m, s->node) || !kit_attrs_copyable(k, s->node)) return "attribute_reference";
+  if (kit_refers(k->m, s->node)) return "attribute_reference";
+  if (!kit_attrs_fit(k, s->node, OP_ms_QEmbedLayerNormalization)) return "attributes";
   if (kit_attr(k, s->node, "mask_index_type", &type) == KIT_GIVEN) return "attributes";
   for (uint32_t i = 0; i < TABLES; i++) {
     if (kit_in(k, s->node, FIRST + i) == NO_ID) continue;

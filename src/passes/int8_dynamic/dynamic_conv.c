@@ -20,7 +20,8 @@ const char *dynamic_conv_match(struct dynamic *d, struct dynamic_site *s) {
   int64_t groups;
   if (x == NO_ID || w == NO_ID || kit_out(k, s->node, 0) == NO_ID || kit_may_be_left_out(k->m, x))
     return "signature";
-  if (kit_refers(k->m, s->node) || !kit_attrs_copyable(k, s->node)) return "attribute_reference";
+  if (kit_refers(k->m, s->node)) return "attribute_reference";
+  if (!kit_attrs_fit(k, s->node, OP_ConvInteger)) return "attributes";
   if (b != NO_ID && kit_may_be_left_out(k->m, b)) return "optional_bias";
   if (!kit_attr_int(k, s->node, "group", 1, &groups)) return "attributes";
   if (!dynamic_weights_find(d, s->node, 1, false, &s->weights[0], &why)) {

@@ -12,9 +12,10 @@ const char *dynamic_lstm_match(struct dynamic *d, struct dynamic_site *s) {
   const char *why;
   int64_t layout;
   if (kit_in(k, s->node, 0) == NO_ID) return "signature";
-  if (kit_refers(k->m, s->node) || !kit_attrs_copyable(k, s->node)) return "attribute_reference";
+  if (kit_refers(k->m, s->node)) return "attribute_reference";
   if (!kit_attr_int(k, s->node, "layout", 0, &layout)) return "attributes";
   if (layout != 0) return "data_layout";
+  if (!kit_attrs_fit(k, s->node, OP_ms_DynamicQuantizeLSTM)) return "attributes";
   for (uint32_t i = 3; i < kit_n_in(k, s->node); i++)
     if (kit_in(k, s->node, i) != NO_ID && kit_may_be_left_out(k->m, kit_in(k, s->node, i)))
       return "signature";

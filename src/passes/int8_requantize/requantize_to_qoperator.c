@@ -305,7 +305,7 @@ static const char *check_attrs(struct kit *k, const struct look *l) {
   struct edit_attr attrs[ATTRS];
   if (l->row.plain == OP_Gemm || l->row.plain == OP_Softmax || l->row.plain == OP_AveragePool)
     return put_attrs(k, l, attrs) < 0 ? "attributes" : NULL;
-  return kit_attrs_copyable(k, l->node) ? NULL : "attributes";
+  return kit_attrs_fit(k, l->node, l->row.on_codes) ? NULL : "attributes";
 }
 
 // ONNX Runtime's QLinearSoftmax takes 1 / scale for a whole number, and wraps around past the largest code: the codes must

@@ -146,6 +146,9 @@ static const char *product(struct static_qoperator_run *q, uint32_t node, enum s
   struct static_params p;
   struct edit_attr attrs[3];
   int n_attrs = 0;
+  const enum op op = kind == STATIC_O_CONV   ? OP_QLinearConv
+                     : kind == STATIC_O_GEMM ? OP_ms_QGemm
+                                             : OP_QLinearMatMul;
   if (!static_qoperator_can_take(q, kit_in(k, node, 0)) ||
       !static_qoperator_can_take(q, kit_in(k, node, 1)) ||
       !static_params_of(q->s, kit_out(k, node, 0), &p))
@@ -161,7 +164,7 @@ static const char *product(struct static_qoperator_run *q, uint32_t node, enum s
         !kit_attr_float(k, node, "beta", 1, &beta))
       return "attributes";
     if (!compat && (!(alpha > 0) || beta == 0)) return "attributes";
-  } else if (!kit_attrs_copyable(k, node)) {
+  } else if (!kit_attrs_fit(k, node, op)) {
     return "attributes";
   }
   const double factor = compat ? (double)beta : (double)alpha / (double)beta;
@@ -189,9 +192,7 @@ static const char *product(struct static_qoperator_run *q, uint32_t node, enum s
   if (kind == STATIC_O_GEMM) in[n++] = b;
   n += put_y(&y, in + n);
   if (kind == STATIC_O_CONV && b != NO_ID) in[n++] = b;
-  const struct made m = {.op = kind == STATIC_O_CONV   ? OP_QLinearConv
-                               : kind == STATIC_O_GEMM ? OP_ms_QGemm
-                                                       : OP_QLinearMatMul,
+  const struct made m = {.op = op,
                          .in = in,
                          .n_in = n,
                          .attrs = attrs,
@@ -216,7 +217,7 @@ static const char *lined(struct static_qoperator_run *q, uint32_t node, enum op 
   for (uint32_t i = first; i < first + n; i++)
     if (!static_qoperator_can_take(q, kit_in(k, node, i))) return "no_range";
   if (!static_params_of(q->s, kit_out(k, node, 0), &p)) return "no_range";
-  if (!kit_attrs_copyable(k, node)) return "attributes";
+  if (!kit_attrs_fit(k, node, op)) return "attributes";
   begin(q, node);
   uint32_t *in = arena_alloc(&k->site, (3 * n + 3) * sizeof *in), n_in = 0;
   const bool before = op == OP_ms_QLinearConcat;
@@ -248,13 +249,6 @@ static const char *softmax(struct static_qoperator_run *q, uint32_t node) {
                                     .zero = q->s->o->activation == DTYPE_UINT8 ? 0 : -128};
   const struct edit_attr opset = {.name = "opset", .type = ATTR_INT, .i = q->s->opset};
   return lined(q, node, OP_ms_QLinearSoftmax, 0, 1, &given, &opset);
-}
-
-static const char *pool(struct static_qoperator_run *q, uint32_t node) {
-  struct kit_attr a;
-  const enum kit_state state = kit_attr(&q->s->k, node, "dilations", &a);
-  if (!q->s->o->compat && state != KIT_ABSENT && state != KIT_DEFAULT) return "attributes";
-  return lined(q, node, OP_ms_QLinearAveragePool, 0, 1, NULL, NULL);
 }
 
 static const char *global_pool(struct static_qoperator_run *q, uint32_t node) {
@@ -439,7 +433,7 @@ static const char *embed(struct static_qoperator_run *q, uint32_t node) {
     if (kit_in(k, node, FIRST + i) != NO_ID &&
         !static_is_constant(q->s, kit_in(k, node, FIRST + i)))
       return "non_constant_weight";
-  if (!kit_attrs_copyable(k, node)) return "attributes";
+  if (!kit_attrs_fit(k, node, OP_ms_QEmbedLayerNormalization)) return "attributes";
   begin(q, node);
   in[0] = kit_in(k, node, 0);
   in[1] = kit_in(k, node, 1);
@@ -474,7 +468,7 @@ const char *static_qoperator_compute(struct static_qoperator_run *q, uint32_t no
     return lined(q, node, OP_ms_QLinearConcat, 0, kit_n_in(k, node), NULL, NULL);
   case STATIC_O_ACTIVATION: return activation(q, node);
   case STATIC_O_GLOBAL_POOL: return global_pool(q, node);
-  case STATIC_O_POOL: return pool(q, node);
+  case STATIC_O_POOL: return lined(q, node, OP_ms_QLinearAveragePool, 0, 1, NULL, NULL);
   case STATIC_O_SOFTMAX: return softmax(q, node);
   case STATIC_O_WHERE:
     return q->s->o->force_quantize_no_input_check

@@ -334,7 +334,9 @@ struct kit_part {
 uint32_t kit_make_parts(struct kit *k, enum op op, const struct kit_part *parts);
 
 // The same from a table's hands. `as`: a node whose outputs the new one takes over, and which goes
-// (NO_ID: none). Attributes of `attrs_of` (NO_ID: none) come first, those of `attrs` replace them.
+// (NO_ID: none). Attributes of `attrs_of` (NO_ID: none) come first, those of `attrs` replace them. Where that node is of another
+// operator the new one means the same: attributes whose absence means something else there are said, and those that it does not
+// have, and which say what their absence means, are left out.
 struct kit_new {
   enum op op;
   const uint32_t *in;
@@ -349,8 +351,13 @@ struct kit_new {
   const struct edit_output *out; // the only output; NULL: a new value called as the node
 };
 uint32_t kit_put(struct kit *k, const struct kit_new *spec); // node id
-// Can attributes of the node be copied by attrs_of? Not references, graphs, large or rare ones.
+// Can attributes of the node be copied by attrs_of? Not references, graphs, large or rare ones, nor where names are empty or
+// stand twice.
 bool kit_attrs_copyable(struct kit *k, uint32_t node);
+// Is the node's attribute i the one that its name means: not without a name, and the first of it? (For those who have no kit, too.)
+bool kit_attr_is_first(const struct model *m, uint32_t node, uint32_t i);
+// Can they be copied, and has a node of operator `op` all of them that say something?
+bool kit_attrs_fit(struct kit *k, uint32_t node, enum op op);
 // As kit_make, and the new node takes the place of `node`: it has its outputs, and the names of
 // those stay, as graph outputs too. k->before, where it was the node, is the new one. Gives the
 // new node.

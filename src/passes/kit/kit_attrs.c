@@ -292,6 +292,17 @@ uint64_t kit_attrs_hash(struct kit *k, uint32_t node) {
   return sum;
 }
 
+// ---- attributes for another node ---------------------------------------------------------------
+
+enum { MOST_COPIED = 256 };
+
+bool kit_attr_is_first(const struct model *m, uint32_t node, uint32_t i) {
+  const struct model_node *n = &m->nodes[node];
+  const struct model_attr *row = &m->attrs[n->attrs + i];
+  return i < MOST_COPIED && row->name != m->empty &&
+         model_attr_named(m, node, model_name_str(m, row->name)) == row;
+}
+
 bool kit_attrs_copyable(struct kit *k, uint32_t node) {
   const struct model *m = k->m;
   const struct model_node *n = &m->nodes[node];
@@ -299,9 +310,76 @@ bool kit_attrs_copyable(struct kit *k, uint32_t node) {
     const struct model_attr *row = &m->attrs[n->attrs + i];
     struct kit_attr a = {0};
     if (row->flags & ATTR_DEAD) continue;
+    if (!kit_attr_is_first(m, node, i)) return false;
     if (read_attr(m, row, &a) != KIT_GIVEN) return false;
     if (a.type == ATTR_GRAPH) return false;
     if (a.type == ATTR_TENSOR && !edit_tensor_readable(k->e, a.tensor)) return false;
   }
   return true;
+}
+
+// What is known of the attributes of nodes of the operator, were one in that graph.
+static const struct schema_signature *signature_in(const struct kit *k, uint32_t graph, enum op op) {
+  const char *domain = kit_domain_name((enum kit_domain)kit_op_row(op)->domain);
+  const int64_t opset = kit_opset_of(k, domain, graph);
+  if (op == OP_NONE) return NULL;
+  return schema_signature_of(span_str(domain), span_str(kit_op_row(op)->name),
+                             opset ? opset : schema_newest(span_str(domain)));
+}
+
+static bool knows(const struct schema_signature *s, struct span name) {
+  return s->more || schema_attribute_of(s, name);
+}
+
+bool kit_attrs_fit(struct kit *k, uint32_t node, enum op op) {
+  const struct model_node *n = &k->m->nodes[node];
+  const struct schema_signature *to = signature_in(k, n->graph, op);
+  if (!kit_attrs_copyable(k, node)) return false;
+  for (uint32_t i = 0; i < n->n_attrs && to; i++) {
+    const struct model_attr *row = &k->m->attrs[n->attrs + i];
+    if (!(row->flags & ATTR_DEAD) && !knows(to, model_name(k->m, row->name)) &&
+        !kit_attr_is_idle(k, node, i, op))
+      return false;
+  }
+  return true;
+}
+
+bool kit_attr_is_idle(struct kit *k, uint32_t node, uint32_t i, enum op op) {
+  const struct model *m = k->m;
+  const struct model_attr *row = &m->attrs[m->nodes[node].attrs + i];
+  const struct schema_signature *to = signature_in(k, m->nodes[node].graph, op);
+  struct kit_attr a = {0};
+  return to && op != kit_op(k, node) && !knows(to, model_name(m, row->name)) &&
+         read_attr(m, row, &a) == KIT_GIVEN && says_default(k, node, model_name(m, row->name), &a);
+}
+
+static bool same_default(const struct schema_attribute *a, const struct schema_attribute *b) {
+  if (a->kind != b->kind || a->type != b->type) return false;
+  switch (a->kind) {
+  case SCHEMA_INT: return a->u.i == b->u.i;
+  case SCHEMA_FLOAT: return memcmp(&a->u.f, &b->u.f, sizeof a->u.f) == 0;
+  case SCHEMA_STRING: return strcmp(a->u.s, b->u.s) == 0;
+  default: return true; // lists, whose absence means the same everywhere
+  }
+}
+
+uint32_t kit_attrs_implied(struct kit *k, uint32_t node, enum op op, struct edit_attr *list) {
+  const uint32_t graph = k->m->nodes[node].graph;
+  const enum op own = kit_op(k, node);
+  const struct schema_signature *from = signature_in(k, graph, own),
+                                *to = signature_in(k, graph, op);
+  uint32_t n = 0;
+  for (uint32_t i = 0; from && to && own != op && i < from->n_attributes; i++) {
+    const struct schema_attribute *a = &from->attributes[i],
+                                  *b = schema_attribute_of(to, span_str(a->name));
+    if (!b || a->kind < SCHEMA_INT || a->kind > SCHEMA_STRING || same_default(a, b) ||
+        (b->kind == SCHEMA_NO_DEFAULT && !b->required) || model_attr_named(k->m, node, a->name))
+      continue;
+    struct edit_attr *out = &list[n++];
+    *out = (struct edit_attr){.name = a->name, .type = (enum attr_type)a->type};
+    if (a->kind == SCHEMA_INT) out->i = a->u.i;
+    if (a->kind == SCHEMA_FLOAT) out->f = a->u.f;
+    if (a->kind == SCHEMA_STRING) out->s = span_str(a->u.s);
+  }
+  return n;
 }

@@ -117,13 +117,22 @@ static bool is_given(const struct kit_new *spec, const char *name) {
 
 static struct edit_attr *all_attrs(struct kit *k, const struct kit_new *spec, uint32_t *n) {
   const struct model_node *from = spec->attrs_of == NO_ID ? NULL : &k->m->nodes[spec->attrs_of];
-  const size_t most = spec->n_attrs + (from ? from->n_attrs : 0u);
+  const size_t most = spec->n_attrs + (from ? from->n_attrs : 0u) + (size_t)KIT_IMPLIED_MOST;
   struct edit_attr *attrs = arena_alloc(&k->site, (most + 1) * sizeof *attrs);
   *n = 0;
   for (uint32_t i = 0; from && i < from->n_attrs; i++) {
     const struct model_attr *row = &k->m->attrs[from->attrs + i];
-    if (row->flags & ATTR_DEAD || is_given(spec, model_name_str(k->m, row->name))) continue;
+    if (row->flags & ATTR_DEAD || is_given(spec, model_name_str(k->m, row->name)) ||
+        !kit_attr_is_first(k->m, spec->attrs_of, i) ||
+        kit_attr_is_idle(k, spec->attrs_of, i, spec->op))
+      continue;
     attrs[(*n)++] = copied(k, row);
+  }
+  if (from) {
+    struct edit_attr implied[KIT_IMPLIED_MOST];
+    const uint32_t count = kit_attrs_implied(k, spec->attrs_of, spec->op, implied);
+    for (uint32_t i = 0; i < count; i++)
+      if (!is_given(spec, implied[i].name)) attrs[(*n)++] = implied[i];
   }
   for (uint32_t i = 0; i < spec->n_attrs; i++)
     attrs[(*n)++] = spec->attrs[i];

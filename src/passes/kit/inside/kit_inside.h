@@ -73,4 +73,10 @@ void kit_chains_done(struct kit *k);
 // A node was put into its graph: its number, if there is room.
 void kit_order_put(struct kit *k, uint32_t node);
 
+// What kit_put copies (kit_attrs.c). Says the node's attribute i what its absence means, and have nodes of `op` no such attribute?
+bool kit_attr_is_idle(struct kit *k, uint32_t node, uint32_t i, enum op op);
+// What the node means by not saying it, and a node of `op` would mean otherwise: at most KIT_IMPLIED_MOST; gives how many.
+enum { KIT_IMPLIED_MOST = 64 };
+uint32_t kit_attrs_implied(struct kit *k, uint32_t node, enum op op, struct edit_attr *list);
+
 #endif
