@@ -2,16 +2,28 @@
 //
 //   Concat(Concat(a, b), c) ──▶ Concat(a, b, c)
 //
-// Only of what nothing else uses. It runs behind the rounds, since steps that look for the spelling of an operator
+// Only of what nothing else uses. All that become one node do so at once: joined one by one, a chain would be written
+// once for each of its nodes. It runs behind the rounds, since steps that look for the spelling of an operator
 // look for a Concat in its place.
 #include "optimize.h"
 
 #include "known.h"
 #include "name_filter.h"
 
+struct opened {
+  uint32_t node, at; // at: the operand that comes next
+  bool takes;        // others in
+};
+
 struct run {
   struct kit k; // first: a visit is given it
   const struct name_filter *nodes;
+  TABLE(uint8_t, taken);       // by node: another Concat takes it in
+  TABLE(uint32_t, concats);    // those that take others in, in order
+  TABLE(struct opened, open);   // Concats in one another
+  TABLE(uint32_t, list);       // what the one at hand will join
+  TABLE(uint32_t, takers);     // in it, those that take others in
+  TABLE(uint32_t, taken_here); // its own operands that it takes in
 };
 
 // Along which axis a Concat joins; where the rank is known, counted from the front.
@@ -35,36 +47,52 @@ static uint32_t inner(struct run *r, uint32_t node, uint32_t operand) {
   return outside == inside ? maker : NO_ID;
 }
 
-static void visit(struct kit *k, uint32_t node) {
+static void look(struct kit *k, uint32_t node) {
   struct run *r = (struct run *)k;
-  uint32_t n = 0, found = 0;
-  int64_t axis;
+  bool takes = false;
   if (kit_op(k, node) != OP_Concat) return;
-  const uint32_t n_in = kit_n_in(k, node);
-  for (uint32_t i = 0; i < n_in; i++) {
+  for (uint32_t i = 0; i < kit_n_in(k, node); i++) {
     const uint32_t concat = inner(r, node, i);
-    found += concat != NO_ID;
-    n += concat == NO_ID ? 1 : kit_n_in(k, concat);
+    if (concat == NO_ID) continue;
+    takes = true;
+    r->taken[concat] = 1;
   }
-  if (found == 0 || !kit_attr_int(k, node, "axis", 1, &axis)) return;
-  kit_site(k, node, "concat");
-  uint32_t *list = arena_alloc(&k->site, n * sizeof *list);
-  uint32_t *gone = arena_alloc(&k->site, found * sizeof *gone);
-  n = found = 0;
-  for (uint32_t i = 0; i < n_in; i++) {
-    const uint32_t concat = inner(r, node, i);
-    if (concat == NO_ID) {
-      list[n++] = kit_in(k, node, i);
+  if (takes) *TABLE_PUSH(r, concats) = node;
+}
+
+// What the node and those that it takes in join, in order.
+static void flatten(struct run *r, uint32_t node) {
+  r->n_list = r->n_takers = r->n_taken_here = 0;
+  *TABLE_PUSH(r, open) = (struct opened){.node = node};
+  while (r->n_open > 0) {
+    struct opened *p = &r->open[r->n_open - 1];
+    if (p->at == kit_n_in(&r->k, p->node)) {
+      if (p->takes) *TABLE_PUSH(r, takers) = p->node;
+      r->n_open--;
       continue;
     }
-    for (uint32_t j = 0; j < kit_n_in(k, concat); j++)
-      list[n++] = kit_in(k, concat, j);
-    gone[found++] = concat;
+    const uint32_t concat = inner(r, p->node, p->at++);
+    if (concat == NO_ID) {
+      *TABLE_PUSH(r, list) = kit_in(&r->k, p->node, p->at - 1);
+      continue;
+    }
+    p->takes = true;
+    if (p->node == node) *TABLE_PUSH(r, taken_here) = concat;
+    *TABLE_PUSH(r, open) = (struct opened){.node = concat};
   }
-  kit_converted(k, node, "concat");
-  kit_replace(k, node, OP_Concat, KIT_INPUTS(list, n), KIT_INT("axis", axis));
-  for (uint32_t i = 0; i < found; i++)
-    kit_sweep(k, gone[i]);
+}
+
+static void join(struct run *r, uint32_t node) {
+  struct kit *k = &r->k;
+  int64_t axis;
+  if (r->taken[node] || !kit_attr_int(k, node, "axis", 1, &axis)) return;
+  flatten(r, node);
+  kit_site(k, node, "concat");
+  for (uint32_t i = 0; i < r->n_takers; i++)
+    kit_converted(k, r->takers[i], "concat");
+  kit_replace(k, node, OP_Concat, KIT_INPUTS(r->list, r->n_list), KIT_INT("axis", axis));
+  for (uint32_t i = 0; i < r->n_taken_here; i++)
+    kit_sweep(k, r->taken_here[i]); // and with it what it takes in
 }
 
 static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
@@ -72,7 +100,16 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   (void)result;
   kit_init(&r.k, env, env->pass->name);
   kit_infer(&r.k);
-  kit_visit(&r.k, with, visit);
+  TABLE_ADD(&r, taken, r.k.m->n_nodes);
+  kit_visit(&r.k, with, look);
+  for (uint32_t i = 0; i < r.n_concats; i++)
+    join(&r, r.concats[i]);
+  TABLE_FREE(&r, taken);
+  TABLE_FREE(&r, concats);
+  TABLE_FREE(&r, open);
+  TABLE_FREE(&r, list);
+  TABLE_FREE(&r, takers);
+  TABLE_FREE(&r, taken_here);
   return kit_done(&r.k, err);
 }
 
