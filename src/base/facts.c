@@ -25,6 +25,6 @@ void facts_join(struct facts *to, const struct facts *more) {
 }
 
 bool facts_multiple(double x, double u) {
-  const double near = u * nearbyint(x / u);
-  return fabs(x - near) <= 1e-8 + 1e-5 * fabs(near);
+  const double quotient = x / u, whole = nearbyint(quotient), size = fabs(whole);
+  return size <= 1 << 24 && fabs(quotient - whole) <= fmin(1e-6 * size, 0.125);
 }

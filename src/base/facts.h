@@ -26,7 +26,8 @@ static inline bool facts_finite(const struct facts *f) {
   return f->nans == 0 && f->infinities == 0;
 }
 
-// Is x a whole multiple of u, as numpy's allclose(x, u * round(x / u)) sees it: within 1e-8 + 1e-5 of it?
+// Is x a whole multiple of u: is x / u a whole number to 1e-6 of it and to an eighth, and at most 2^24? Of larger quotients
+// of floats that says nothing: most of them are whole.
 bool facts_multiple(double x, double u);
 
 #endif

@@ -247,3 +247,61 @@ def test_large_constants_are_asked_about(weir, tmp_path, first, change, cap, dim
     assert [list(t.dims) for t in written.graph.initializer] == [dims]
     x = np.random.default_rng(0).uniform(-1, 1, (64, 1024)).astype(np.float32)
     assert np.array_equal(outputs(model, {"x": x})[0], outputs(written, {"x": x})[0])
+
+
+def product(w, x, after=(), dims=None):
+    """MatMul(x, w) with elementwise nodes of constants behind it: (operator, constant) each."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["v0"], name="matmul")]
+    constants = [numpy_helper.from_array(w, "w")]
+    for i, (op, c) in enumerate(after):
+        constants.append(numpy_helper.from_array(np.array(c, w.dtype), f"c{i}"))
+        nodes.append(helper.make_node(op, [f"v{i}", f"c{i}"], [f"v{i + 1}"], name=f"n{i}"))
+    kind = helper.np_dtype_to_tensor_dtype(w.dtype)
+    graph = helper.make_graph(
+        nodes,
+        "product",
+        [helper.make_tensor_value_info("x", kind, x.shape)],
+        [helper.make_tensor_value_info(nodes[-1].output[0], kind, None)],
+        constants,
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+
+
+@pytest.mark.parametrize("large", [False, True])  # constants are at hand, or a stage is asked about them
+@pytest.mark.parametrize(
+    "kind",
+    ["one tiny element", "all tiny, and no multiples", "halves of whole numbers", "a tiny scale and a bias", "float16", "factors that underflow", "factors that overflow"],
+)
+def test_scales_keep_numbers_in_their_range(weir, tmp_path, kind, large):
+    """Finite numbers stay finite, and none is lost: neither by scales that are taken out nor by constants that are put together."""
+    rng = np.random.default_rng(3)
+    w = rng.integers(1, 100, (600, 60) if large else (4, 3)).astype(np.float32)
+    w[0, 0] = 1
+    size, after, factored = 1.0, (), False
+    if kind == "one tiny element":
+        w[1, 1], size = 2e-39, 1e9
+    elif kind == "all tiny, and no multiples":
+        w = (1e-9 * (1 + rng.random(w.shape))).astype(np.float32)
+    elif kind == "halves of whole numbers":
+        w, factored = w / 2, True
+    elif kind == "a tiny scale and a bias":
+        w, after, factored = (w * np.float32(1e-30)).astype(np.float32), (("Add", 1e10),), True
+    elif kind == "float16":
+        w, size = (w / 128).astype(np.float16), 100 if large else 1000
+    elif kind == "factors that underflow":
+        w, size, after = w + np.float32(0.4), 1e30, (("Mul", 1e-30), ("Mul", 1e-20))
+    else:
+        w, size, after = w + np.float32(0.4), 1e-30, (("Mul", 1e30), ("Mul", 1e30))
+    x = np.full((2, w.shape[0]), size, w.dtype)
+    model = product(w, x, after)
+    before = outputs(model, {"x": x})[0]
+    assert np.isfinite(before).all() and (before != 0).all()
+    onnx.save(model, tmp_path / "in.onnx")
+    for asked in ("factorize", "streamline", "optimize"):
+        weir("run", tmp_path / "in.onnx", tmp_path / "out.onnx", "--pass", asked, "--force", "--quiet")
+        written = onnx.load(tmp_path / "out.onnx")
+        after_it = outputs(written, {"x": x})[0]
+        assert np.allclose(before.astype(np.float64), after_it, rtol=2e-3 if w.dtype == np.float16 else 1e-5, atol=0), asked
+        if asked == "factorize":
+            assert ([n.op_type for n in written.graph.node][:2] == ["MatMul", "Mul"]) == (factored or bool(after and after[0][0] == "Mul"))
+            assert any(np.array_equal(numpy_helper.to_array(t), np.round(numpy_helper.to_array(t))) and t.dims[:] for t in written.graph.initializer) == factored

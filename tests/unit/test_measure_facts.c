@@ -154,11 +154,28 @@ static void test_multiples(void **state) {
   close_fixture(&f);
 }
 
+// Whole is a quotient up to 2^24 that a type's rounding explains: every larger one would be.
+static void test_which_quotients_are_whole(void **state) {
+  (void)state;
+  const double tenth = (double)0.1f;
+  assert_true(facts_multiple((double)(1234567 * 0.1f), tenth));
+  assert_true(facts_multiple(-(1 << 24) * 0x1p-100, 0x1p-100));
+  assert_true(facts_multiple(0, tenth));
+  assert_false(facts_multiple((1 << 24) * 0x1p-100 + 0x1p-99, 0x1p-100));
+  assert_false(facts_multiple(1, 2e-39));
+  assert_false(facts_multiple(1.4e-9, 1e-9));
+  assert_false(facts_multiple(1.00001, 1));
+  assert_false(facts_multiple(8000000.4, 1));
+  assert_false(facts_multiple((double)INFINITY, 1));
+  assert_false(facts_multiple((double)NAN, 1));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_what_is_found),
       cmocka_unit_test(test_parts_are_joined),
       cmocka_unit_test(test_multiples),
+      cmocka_unit_test(test_which_quotients_are_whole),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

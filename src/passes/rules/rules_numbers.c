@@ -40,6 +40,10 @@ double rules_number_largest(enum dtype t) {
                                : DBL_MAX;
 }
 
+double rules_number_least_normal(enum dtype t) {
+  return t == DTYPE_FLOAT16 ? 0x1p-14 : t == DTYPE_DOUBLE ? DBL_MIN : (double)FLT_MIN;
+}
+
 double rules_number_get(enum dtype t, const uint8_t *raw, uint64_t i) {
   uint16_t h;
   float f;

@@ -437,7 +437,8 @@ struct rules_value rules_step_map(struct rules_run *run, enum recipe_map_op op,
       return rules_unknown();
     for (uint32_t i = 0; i < n; i++)
       if ((recipes[i] = rules_recipe_of(run, &of[i])) == NO_ID) return rules_unknown();
-    if (!recipe_can_map(run->k.r, op, recipes)) return rules_unknown();
+    if (!recipe_can_map(run->k.r, op, recipes) || !rules_range_keeps(run, op, t.dtype, of))
+      return rules_unknown();
     const struct rules_value made = rules_new_recipe(run, recipe_map(run->k.r, op, recipes));
     return allows(run, exactness) || proved(run, &made, zeros) ? made : rules_unknown();
   }
@@ -449,6 +450,7 @@ struct rules_value rules_step_map(struct rules_run *run, enum recipe_map_op op,
                                    : (struct kernels_operand){spread(run, &in[i], &t), 1};
   if (kernels_map((enum kernels_map)op, type, raw, operands, (size_t)count) != 0)
     return rules_unknown();
+  if (!rules_range_kept(run, op, t.dtype, operands, raw, count)) return rules_unknown();
   if (exactness == EXACTNESS_ZERO && !allows(run, exactness) &&
       (any_nan(t.dtype, raw, count) || (zeros && any_zero(t.dtype, raw, count))))
     return rules_unknown();
@@ -537,21 +539,25 @@ struct rules_value rules_step_dequantize(struct rules_run *run, const struct rul
 // ---- products of matrices ----------------------------------------------------------------------
 
 // One element: a row of the left one and a column of the right one, `apart` elements between two of
-// its.
-static void product(enum dtype t, const uint8_t *row, const uint8_t *column, uint64_t n,
+// its. False: it has no place in the type, though all that it is made of has one (rules_range.c).
+static bool product(enum dtype t, const uint8_t *row, const uint8_t *column, uint64_t n,
                     uint64_t apart, uint8_t *raw, uint64_t at) {
-  double sum = 0;
+  double sum = 0, terms = 0;
   uint64_t whole = 0;
   for (uint64_t i = 0; i < n; i++)
-    if (dtype_is_plain_float(t))
-      sum += rules_number_get(t, row, i) * rules_number_get(t, column, i * apart);
-    else
+    if (dtype_is_plain_float(t)) {
+      const double x = rules_number_get(t, row, i), y = rules_number_get(t, column, i * apart);
+      sum += x * y;
+      if (isfinite(x) && isfinite(y)) terms += fabs(x * y);
+    } else
       whole += (uint64_t)rules_number_get_int(t, row, i) *
                (uint64_t)rules_number_get_int(t, column, i * apart);
-  if (dtype_is_plain_float(t))
-    rules_number_put(t, raw, at, sum);
-  else
+  if (!dtype_is_plain_float(t)) {
     rules_number_put_int(t, raw, at, (int64_t)whole);
+    return true;
+  }
+  rules_number_put(t, raw, at, sum);
+  return rules_range_of_sum(t, terms, sum, rules_number_get(t, raw, at));
 }
 
 struct rules_value rules_step_matmul(struct rules_run *run, const struct rules_value *of) {
@@ -574,7 +580,9 @@ struct rules_value rules_step_matmul(struct rules_run *run, const struct rules_v
   if (!raw) return rules_unknown();
   dims_product(dims, t.rank, &count);
   for (uint64_t i = 0; i < count; i++)
-    product(t.dtype, a.raw.at + i / width * depth * a.each, b.raw.at + i % width * b.each, depth,
-            width, raw, i);
+    if (!product(t.dtype, a.raw.at + i / width * depth * a.each, b.raw.at + i % width * b.each,
+                 depth, width, raw, i) &&
+        !run->options->once)
+      return rules_unknown();
   return at_hand(run, &t, raw);
 }

@@ -204,7 +204,22 @@ struct rules_value rules_call_identity(struct rules_run *run, const struct rules
   return rules_int(1);
 }
 
-// numpy's allclose(a, u * round(a / u)): |a - b| <= 1e-8 + 1e-5 * |b|.
+// The whole number up to which a type has all of them; 0: none of real numbers.
+static double whole_up_to(enum dtype t) {
+  return t == DTYPE_FLOAT16    ? 0x1p11
+         : t == DTYPE_BFLOAT16 ? 0x1p8
+         : t == DTYPE_FLOAT    ? 0x1p24
+         : t == DTYPE_DOUBLE   ? 0x1p53
+                               : 0;
+}
+
+// The quotients are whole numbers that the type has, and the scale is one with all of its digits.
+static struct rules_value scale_of(enum dtype t, double finest, double most) {
+  return finest >= rules_number_least_normal(t) && most / finest <= whole_up_to(t)
+             ? (struct rules_value){.kind = RULES_FLOAT, .d = finest}
+             : rules_int(1);
+}
+
 struct rules_value rules_call_common_scale(struct rules_run *run, const struct rules_value *a,
                                            uint32_t n) {
   (void)n;
@@ -216,25 +231,23 @@ struct rules_value rules_call_common_scale(struct rules_run *run, const struct r
   if (t.dtype != DTYPE_UNDEFINED && !dtype_is_plain_float(t.dtype)) return rules_int(1);
   if (!rules_elements(run, a, &t, &raw)) {
     if (rules_facts(run, a, true, &f))
-      return f.multiples ? (struct rules_value){.kind = RULES_FLOAT, .d = f.finest} : rules_int(1);
+      return f.multiples ? scale_of(t.dtype, f.finest, fmax(fabs(f.least), fabs(f.most)))
+                         : rules_int(1);
     // Any number but 1 for yes.
     return run->assume == RULES_ASSUME_YES  ? (struct rules_value){.kind = RULES_FLOAT, .d = 0.5}
            : run->assume == RULES_ASSUME_NO ? rules_int(1)
                                             : rules_unknown();
   }
   const uint64_t count = raw.n / (dtype_bits(t.dtype) / 8);
-  double least = DBL_MAX;
-  bool any = false;
+  double least = DBL_MAX, most = 0;
   for (uint64_t i = 0; i < count; i++) {
     const double x = fabs(rules_number_get(t.dtype, raw.at, i));
     if (!isfinite(x)) return rules_int(1);
-    if (x != 0 && x <= least) least = x, any = true;
+    if (x != 0) least = fmin(least, x), most = fmax(most, x);
   }
-  for (uint64_t i = 0; any && i < count; i++) {
-    const double x = rules_number_get(t.dtype, raw.at, i);
-    if (!facts_multiple(x, least)) any = false;
-  }
-  return any ? (struct rules_value){.kind = RULES_FLOAT, .d = least} : rules_int(1);
+  for (uint64_t i = 0; most > 0 && i < count; i++)
+    if (!facts_multiple(rules_number_get(t.dtype, raw.at, i), least)) most = 0;
+  return most > 0 ? scale_of(t.dtype, least, most) : rules_int(1);
 }
 
 struct rules_value rules_call_finite(struct rules_run *run, const struct rules_value *a,

@@ -325,11 +325,26 @@ struct rules_value rules_step_expand(struct rules_run *run, const struct rules_v
                                      const int64_t *dims, uint32_t rank);
 struct rules_value rules_step_matmul(struct rules_run *run, const struct rules_value *of);
 
+// ---- ranges (rules_range.c)
+// ----------------------------------------------------------------------------------------------
+
+// Have the results of arithmetic over n elements at hand a place in their type: finite where the operands are, and not
+// below the normal numbers with digits lost? True of what the model computes itself.
+struct kernels_operand;
+bool rules_range_kept(const struct rules_run *run, enum recipe_map_op op, enum dtype t,
+                      const struct kernels_operand *in, const uint8_t *raw, uint64_t n);
+// The same of a sum of products that was rounded once; `terms`: of those that are finite, without their signs.
+bool rules_range_of_sum(enum dtype t, double terms, double sum, double rounded);
+// Will they have one, where not all elements are at hand? Asks (rules_facts).
+bool rules_range_keeps(struct rules_run *run, enum recipe_map_op op, enum dtype t,
+                       const struct rules_value *of);
+
 // ---- numbers (rules_numbers.c) -----------------------------------------------------------------
 
 // Element i as a double (floats) or as an int64 (integers, bool; uint64 by its bits), and back with
 // one rounding, integers wrapped. Types: plain numbers (dtype.h).
 double rules_number_largest(enum dtype t); // the largest finite one of a real type
+double rules_number_least_normal(enum dtype t); // the least above 0 that has all digits of its type
 double rules_number_get(enum dtype t, const uint8_t *raw, uint64_t i);
 int64_t rules_number_get_int(enum dtype t, const uint8_t *raw, uint64_t i);
 void rules_number_put(enum dtype t, uint8_t *raw, uint64_t i, double x);
