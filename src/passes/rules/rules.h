@@ -81,7 +81,7 @@ int rules_fold_constants(struct pass_env *env, const struct rules_fold_limits *l
 // ---- constants of constants, for passes in C -------------------------------------------------------
 
 // Recipes: elements are computed at once where all are at hand and the result is small, as rules do it. NO_ID
-// where there is no such recipe.
+// where there is no such recipe, as for a slice that is not within its axis.
 uint32_t
 rules_constant(struct kit *k,
                uint32_t value); // of a constant value: with its elements where they are at hand

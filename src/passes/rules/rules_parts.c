@@ -46,8 +46,10 @@ uint32_t rules_constant(struct kit *k, uint32_t value) {
 
 uint32_t rules_constant_slice(struct kit *k, uint32_t of, uint32_t axis, int64_t start,
                               int64_t count) {
-  struct rules_run run = borrow(k);
   const uint32_t rank = k->r->rows[of].rank;
+  const int64_t dim = axis < rank ? recipe_dims(k->r, of)[axis] : 0;
+  if (axis >= rank || start < 0 || count < 1 || start > dim || count > dim - start) return NO_ID;
+  struct rules_run run = borrow(k);
   int64_t starts[RECIPE_MAX_RANK] = {0}, steps[RECIPE_MAX_RANK], dims[RECIPE_MAX_RANK];
   for (uint32_t i = 0; i < rank; i++) {
     steps[i] = 1;

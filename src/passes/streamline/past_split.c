@@ -67,7 +67,7 @@ static bool cut(struct split *s, uint32_t value, uint32_t axis, uint32_t *out) {
     out[i] = recipe == NO_ID || s->sizes[i] <= 0
                  ? NO_ID
                  : rules_constant_slice(k, recipe, axis, start, s->sizes[i]);
-    if (out[i] == NO_ID) return false;
+    if (out[i] == NO_ID) return false; // also where the sizes are more than there is
     start += s->sizes[i];
   }
   for (uint32_t i = 0; i < s->n; i++)
