@@ -671,8 +671,7 @@ static void pair_outputs(struct pairing *p) {
 
 static bool same_form(const struct diff *d, uint32_t a, uint32_t b) {
   const struct model_tensor *x = &d->m[DIFF_A]->tensors[a], *y = &d->m[DIFF_B]->tensors[b];
-  return x->rank == y->rank && memcmp(model_dims(d->m[DIFF_A], x), model_dims(d->m[DIFF_B], y),
-                                      x->rank * sizeof(int64_t)) == 0;
+  return model_same_dims(d->m[DIFF_A], x, d->m[DIFF_B], y);
 }
 
 static void pair_constant(struct pairing *p, uint32_t a, uint32_t b) {

@@ -367,6 +367,12 @@ static inline uint32_t model_output(const struct model *m, const struct model_no
 static inline const int64_t *model_dims(const struct model *m, const struct model_tensor *t) {
   return m->dims + t->dims;
 }
+// Have two tensors, of two models or one, the same dims?
+static inline bool model_same_dims(const struct model *m, const struct model_tensor *a,
+                                   const struct model *other, const struct model_tensor *b) {
+  return a->rank == b->rank && (a->rank == 0 || memcmp(model_dims(m, a), model_dims(other, b),
+                                                       a->rank * sizeof(int64_t)) == 0);
+}
 struct span model_value_name(const struct model *m, uint32_t value); // "" for NO_ID
 // For messages: node 'a' (MatMul); of one without a name, node that makes 'y' (MatMul).
 struct node_words {

@@ -95,10 +95,7 @@ static bool same_constant(const struct kit *k, uint32_t a, uint32_t b) {
   const struct model_tensor *x, *y;
   struct span p, q;
   if (!constant(k, a, &x, &p) || !constant(k, b, &y, &q)) return false;
-  return x->dtype == y->dtype && x->rank == y->rank &&
-         (x->rank == 0 ||
-          memcmp(model_dims(k->m, x), model_dims(k->m, y), x->rank * sizeof(int64_t)) == 0) &&
-         span_eq(p, q);
+  return x->dtype == y->dtype && model_same_dims(k->m, x, k->m, y) && span_eq(p, q);
 }
 
 static uint64_t mix(uint64_t h, const void *bytes, size_t n) {

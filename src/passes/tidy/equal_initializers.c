@@ -92,9 +92,7 @@ static void collect(struct equal *q) {
 
 static bool same_type(const struct model *m, uint32_t a, uint32_t b) {
   const struct model_tensor *x = &m->tensors[a], *y = &m->tensors[b];
-  return x->dtype == y->dtype && x->rank == y->rank &&
-         (x->rank == 0 ||
-          memcmp(model_dims(m, x), model_dims(m, y), x->rank * sizeof(int64_t)) == 0);
+  return x->dtype == y->dtype && model_same_dims(m, x, m, y);
 }
 
 static void group_all(struct equal *q) {
