@@ -68,7 +68,7 @@ const char *quant_said_of(struct kit *k, uint32_t node, struct quant_said *out) 
 enum dtype quant_dtype(struct kit *k, uint32_t node, uint32_t n) {
   for (uint32_t i = 0; i < n; i++) {
     const enum dtype dtype = kit_dtype(k, kit_in(k, node, i));
-    if (dtype != DTYPE_UNDEFINED) return dtype_is_float(dtype) ? dtype : DTYPE_UNDEFINED;
+    if (dtype != DTYPE_UNDEFINED) return dtype_is_plain_float(dtype) ? dtype : DTYPE_UNDEFINED;
   }
   return DTYPE_UNDEFINED;
 }

@@ -36,7 +36,7 @@ static const char *match(struct lower *l, uint32_t node, struct conv *c) {
   if (c->w.channels % c->groups || c->w.channels / c->groups != c->in || out % c->groups)
     return "attribute";
   c->out = out / c->groups;
-  if (!dtype_is_float(c->w.dtype)) return "float_type";
+  if (!dtype_is_plain_float(c->w.dtype)) return "float_type";
   if (!lower_window_pads_fit(&c->w, l->options->index_limit)) return "pads_limit";
   return lower_window_index_fits(&c->w, c->in, l->options->index_limit) ? NULL : "index_limit";
 }

@@ -48,7 +48,7 @@ static const char *visit_max(struct lower *l, uint32_t node) {
   struct lower_window w;
   const char *why = match(l, node, &w);
   if (why) return why;
-  if (!dtype_is_float(w.dtype) && !dtype_is_integer(w.dtype)) return "dtype";
+  if (!dtype_is_plain_number(w.dtype)) return "dtype";
   if (!lower_window_is_filled(&w)) return "window_of_pads";
   kit_site(k, node, "max_pool");
   kit_converted(k, node, "max_pool");
