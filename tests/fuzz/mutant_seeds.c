@@ -43,6 +43,11 @@ static const char *read_head(struct seeds *s, struct seed *seed, char *head, con
   return model;
 }
 
+static void add(struct seeds *s, struct seed seed) {
+  seed.key = span_hash(seed.model);
+  if (seed.model.n <= SEED_MOST_BYTES) *TABLE_PUSH(s, list) = seed;
+}
+
 static void add_case(struct seeds *s, const char *path, const char *ranges) {
   struct seed seed = {.name = path};
   struct model m;
@@ -54,7 +59,7 @@ static void add_case(struct seeds *s, const char *path, const char *ranges) {
   const char *lines = read_head(s, &seed, text, ranges);
   if (graph_text_read(&m, lines, &kept, &s->arena, &err) == 0) {
     seed.model = made_file(&m, &s->arena);
-    if (seed.model.n <= SEED_MOST_BYTES) *TABLE_PUSH(s, list) = seed;
+    add(s, seed);
   }
   model_free(&m);
 }
@@ -62,9 +67,7 @@ static void add_case(struct seeds *s, const char *path, const char *ranges) {
 static void add_file(struct seeds *s, const char *path, const char *ranges) {
   if (str_ends(path, ".case")) add_case(s, path, ranges);
   if (!str_ends(path, ".onnx")) return;
-  const struct span model = seeds_read_file(path, &s->arena);
-  if (model.n <= SEED_MOST_BYTES)
-    *TABLE_PUSH(s, list) = (struct seed){.name = path, .model = model};
+  add(s, (struct seed){.name = path, .model = seeds_read_file(path, &s->arena)});
 }
 
 void seeds_add(struct seeds *s, const char *path, const char *ranges) {

@@ -10,8 +10,9 @@
 enum { SEED_MOST_BYTES = 48 << 10 };
 
 struct seed {
-  const char *name; // of its file, from the folder that was given
+  const char *name; // of its file, as it was found
   struct span model;
+  uint64_t key; // of its bytes
   const char *
       *passes; // of a case: as behind --pass, files of ranges by the name `ranges`; else NULL
   uint32_t n_passes;
