@@ -169,6 +169,7 @@ static uint64_t n_runs, n_by_code[256];
 
 static int run(const char *words) {
   int status;
+  fflush(NULL); // else the child has what is not written yet too
   const pid_t pid = fork();
   if (pid < 0) give_up("fork");
   if (pid == 0) child(words);

@@ -12,7 +12,7 @@
 //
 // Everything that is needed of the graph is put down first as a list of steps, in which graphs within it
 // come before the node that they hang on, since the node's removal takes all of it away. Where something
-// cannot be made anew (references to a function's attributes, strings, sparse tensors, inputs of another kind
+// cannot be made anew (references to a function's attributes, attributes given twice, strings, sparse tensors, inputs of another kind
 // than tensors), nothing happens.
 //
 // A condition that is not known may still be decided by what stands behind: if an LSTM, which wants 3 dims, would
@@ -185,6 +185,7 @@ static bool put_node(struct folder *f, uint32_t root, uint32_t node) {
   for (uint32_t i = 0; i < n->n_attrs; i++) {
     const struct model_attr *row = &m->attrs[n->attrs + i];
     if (row->flags & ATTR_DEAD) continue;
+    if (!kit_attr_is_first(m, node, i)) return false; // nor those without a name
     if (!attribute(f, node, row, &attrs[spec.n_attrs++])) return false;
   }
   // Values by their old ids, inputs before outputs.
