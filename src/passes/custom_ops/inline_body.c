@@ -211,7 +211,11 @@ static uint32_t next_graph(const struct model *m, struct inline_frame *at) {
 static const char *look_at_node(struct inline_body *b, uint32_t node) {
   const struct model *m = b->k->m;
   const struct model_node *n = &m->nodes[node];
-  const char *why = NULL;
+  const struct span domain = model_name(m, n->domain);
+  const char *why = model_opset_version(m, n->graph, domain) > 0 ||
+                            model_opset_version(m, m->main_graph, domain) > 0
+                        ? NULL
+                        : "versions"; // whose operator it is nobody says
   for (uint32_t i = 0; i < n->n_in && !why; i++)
     why = look_at_value(b, model_input(m, n, i));
   for (uint32_t i = 0; i < n->n_attrs && !why; i++) {

@@ -132,6 +132,7 @@ static const char *import_all(struct inliner *f, uint32_t function) {
   for (uint32_t i = 0; i < of.n_opsets; i++) {
     const struct model_opset o = m->opsets[of.opsets + i];
     const int64_t have = model_opset_version(m, m->main_graph, model_name(m, o.domain));
+    if (o.version < 1) return "versions"; // there is none
     if (have == o.version || o.domain == m->empty) continue;
     if (have != 0) return "versions";
   }
