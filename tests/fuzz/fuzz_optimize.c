@@ -1,5 +1,5 @@
-// All that rewrites graphs (optimize for any goal, preprocess, cast with graph, a raise of the opset) over a model of the
-// bytes (fuzzed.h). Rounds end.
+// All that rewrites graphs (optimize for any goal, preprocess, cast with graph, a raise of the
+// opset) over a model of the bytes (fuzzed.h). Rounds end.
 //
 //   the length says how: goal, exactness and what runs before or behind
 #include "fuzzed.h"

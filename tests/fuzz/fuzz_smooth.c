@@ -1,4 +1,5 @@
-// smooth in its forms, over a model of the bytes with a range for most values, by channel for some (fuzzed.h).
+// smooth in its forms, over a model of the bytes with a range for most values, by channel for some
+// (fuzzed.h).
 #include "fuzzed.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,4 +1,5 @@
-// streamline and what goes with it (thresholds, QONNX, layouts), over a model of the bytes (fuzzed.h). Rounds end.
+// streamline and what goes with it (thresholds, QONNX, layouts), over a model of the bytes
+// (fuzzed.h). Rounds end.
 #include "fuzzed.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

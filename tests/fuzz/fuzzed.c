@@ -1,5 +1,5 @@
-// What all targets share that run passes: two copies of a model, of which one is rewritten and the other replays what was
-// done to it.
+// What all targets share that run passes: two copies of a model, of which one is rewritten and the
+// other replays what was done to it.
 //
 //   bytes ──▶ model ──▶ passes ──▶ edits ──▶ written ──▶ loads again
 //     └─────▶ model ◀── replay ◀────┘ the same text
@@ -45,7 +45,7 @@ static void demand_of(bool holds, const char *what, const struct err *err) {
   abort();
 }
 
-// ---- models ----------------------------------------------------------------------------------------
+// ---- models -------------------------------------------------------------------------------------
 
 static const struct fuzzed *target;
 static char path[128];
@@ -95,7 +95,7 @@ static void end_copy(struct copy *c) {
   if (c->sources) sources_close(c->sources);
 }
 
-// ---- what is done to them ----------------------------------------------------------------------------
+// ---- what is done to them -----------------------------------------------------------------------
 
 int fuzzed_add(struct pipeline *p, const char *const *texts, uint32_t n, uint32_t how,
                struct err *err) {
@@ -128,7 +128,7 @@ static void replay(struct copy *c, struct span log) {
   }
 }
 
-// ---- what must hold ------------------------------------------------------------------------------------
+// ---- what must hold -----------------------------------------------------------------------------
 
 static bool is_valid(const struct model *m, struct err *err) {
   *err = (struct err){0};

@@ -1,5 +1,5 @@
-// What libFuzzer asks for inputs of targets that take models: mutants of an .onnx are mutate.h's, mostly; other bytes, and now and then
-// those too, are libFuzzer's own.
+// What libFuzzer asks for inputs of targets that take models: mutants of an .onnx are mutate.h's,
+// mostly; other bytes, and now and then those too, are libFuzzer's own.
 #include "chance.h"
 #include "mutate.h"
 

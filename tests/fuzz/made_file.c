@@ -1,4 +1,5 @@
-// Row by row, as the format has it; the plan of a model (src/plan) copies what load saw instead, and here nothing was loaded.
+// Row by row, as the format has it; the plan of a model (src/plan) copies what load saw instead,
+// and here nothing was loaded.
 #include "made_file.h"
 
 #include "mutate_tree.h"
@@ -35,7 +36,7 @@ static struct field *put_message(struct making *k, struct field *in, uint32_t nu
   return f;
 }
 
-// ---- tensors and types -----------------------------------------------------------------------------
+// ---- tensors and types --------------------------------------------------------------------------
 
 static struct span elements(struct making *k, uint32_t id) {
   static const float few[] = {0.5f, -1, 0.25f, 2, 0, -0.75f, 1};
@@ -86,7 +87,7 @@ static void put_info(struct making *k, struct field *in, uint32_t number, uint32
   }
 }
 
-// ---- nodes -----------------------------------------------------------------------------------------
+// ---- nodes --------------------------------------------------------------------------------------
 
 static void put_graph(struct making *k, struct field *in, uint32_t number, uint32_t graph);
 
@@ -146,7 +147,7 @@ static void put_nodes(struct making *k, struct field *in, uint32_t number, uint3
   }
 }
 
-// ---- graphs, functions, the model --------------------------------------------------------------------
+// ---- graphs, functions, the model ---------------------------------------------------------------
 
 static void put_values(struct making *k, struct field *f, uint32_t graph) {
   const struct model_graph *g = &k->m->graphs[graph];

@@ -1,5 +1,5 @@
-// What a value's range is follows from its place among the values, so that every kind of range meets every kind of
-// node sooner or later. Numbers are exact in every type that a range may have.
+// What a value's range is follows from its place among the values, so that every kind of range
+// meets every kind of node sooner or later. Numbers are exact in every type that a range may have.
 #include "made_ranges.h"
 
 enum { CHANNELS = 64 };

@@ -1,6 +1,7 @@
-// Memory counted: the bytes that weir's own objects ask for in one run, all together, on the heap and as mappings without a
-// file. A run that asks for more than the bound is ended: a number that depends on the model alone, not on the machine. Linked into
-// `mutants` with --wrap, so that a sanitizer keeps its own malloc below.
+// Memory counted: the bytes that weir's own objects ask for in one run, all together, on the heap
+// and as mappings without a file. A run that asks for more than the bound is ended: a number that
+// depends on the model alone, not on the machine. Linked into `mutants` with --wrap, so that a
+// sanitizer keeps its own malloc below.
 #include "mutant_memory.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,5 @@
-// A case becomes a file that has all of its elements (made_file.h): those that the case keeps from passes are small floats there.
+// A case becomes a file that has all of its elements (made_file.h): those that the case keeps from
+// passes are small floats there.
 #include "mutant_seeds.h"
 
 #include "graph_text.h"

@@ -1,5 +1,5 @@
-// The models that mutants are made of, from files that tests have: .onnx files, and the models of text cases (tests/passes) as the
-// .onnx that they would be.
+// The models that mutants are made of, from files that tests have: .onnx files, and the models of
+// text cases (tests/passes) as the .onnx that they would be.
 #ifndef WEIR_MUTANT_SEEDS_H
 #define WEIR_MUTANT_SEEDS_H
 
@@ -23,8 +23,9 @@ struct seeds {
   struct arena arena;
 };
 
-// Adds those of a file or of all files of a folder and below, in the order of their names. What is larger than SEED_MOST_BYTES,
-// or no model as it stands, is left out. `ranges`: how passes of cases call their ranges from now on.
+// Adds those of a file or of all files of a folder and below, in the order of their names. What is
+// larger than SEED_MOST_BYTES, or no model as it stands, is left out. `ranges`: how passes of cases
+// call their ranges from now on.
 void seeds_add(struct seeds *s, const char *path, const char *ranges);
 void seeds_free(struct seeds *s);
 // Ends the program where the file cannot be read. In *a.

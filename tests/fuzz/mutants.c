@@ -1,23 +1,26 @@
-// Mutants of models through weir's commands, both chosen by a seed: the whole program, in a process of its own for each, so that what ends
-// it is seen and kept.
+// Mutants of models through weir's commands, both chosen by a seed: the whole program, in a process
+// of its own for each, so that what ends it is seen and kept.
 //
-//   mutants [--seed S] [--count N] [--more N] [--command FAMILY] [--save DIR] [--outputs 1] FILE|FOLDER…
+//   mutants [--seed S] [--count N] [--more N] [--command FAMILY] [--save DIR] [--outputs 1]
+//           FILE|FOLDER…
 //   mutants --reduce FILE 'WORDS' FILE|FOLDER…
 //   mutants --finds FILE
 //   mutants --write-seeds DIR FILE|FOLDER…
 //
-// A mutant is made of two models of the tests (mutant_seeds.h) by mutate.h; the command is a row of mutant_commands.def, the passes of
-// the case that the model is from, or one pass of the catalogue. A find is
+// A mutant is made of two models of the tests (mutant_seeds.h) by mutate.h; the command is a row of
+// mutant_commands.def, the passes of the case that the model is from, or one pass of the catalogue.
+// A find is
 //
-//   a signal: an assertion, a sanitizer, more memory than the bound, more than a minute of the processor
+//   a signal: an assertion, a sanitizer, more memory than the bound, a minute of the processor
 //   70 or 74, or 75, which nobody asked for
 //   a log that does not replay to the same bytes
-//   with --outputs 1 an output with faults where `check` finds none in the input: for reading, since check sees more where a pass has
-//   written plainly what the model said in another way
+//   with --outputs 1 an output with faults where `check` finds none in the input: for reading, since
+//   check sees more where a pass has written plainly what the model said in another way
 //
-// Its seed alone makes it again (--seed S --count 1). --more: N times as many with WEIR_TEST_ALL=1. --command control: a run that aborts,
-// which must be a find. --reduce takes fields away from a find as long as it stays one of the same kind, and writes FILE.reduced. --finds: what
-// was found before.
+// Its seed alone makes it again (--seed S --count 1). --more: N times as many with WEIR_TEST_ALL=1.
+// --command control: a run that aborts, which must be a find. --reduce takes fields away from a
+// find as long as it stays one of the same kind, and writes FILE.reduced. --finds: what was found
+// before.
 #include "chance.h"
 #include "fs.h"
 #include "load.h"
@@ -59,7 +62,7 @@ static const struct command {
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
-// ---- files -----------------------------------------------------------------------------------------
+// ---- files --------------------------------------------------------------------------------------
 
 // The folder that runs work in, and what they print.
 static char work[64], said[80];
@@ -110,7 +113,7 @@ static bool same_files(const char *a, const char *b) {
   return same;
 }
 
-// ---- one run ---------------------------------------------------------------------------------------
+// ---- one run ------------------------------------------------------------------------------------
 
 static int put_text(void *f, struct span text) {
   return fwrite(text.at, 1, text.n, f) == text.n ? 0 : -1;
@@ -223,7 +226,7 @@ static const char *judge(struct span model, struct span seed, const char *words,
   return further && done(status) ? judge_output(words) : NULL;
 }
 
-// ---- what is chosen --------------------------------------------------------------------------------
+// ---- what is chosen -----------------------------------------------------------------------------
 
 struct asked {
   uint64_t seed, count;
@@ -252,7 +255,7 @@ static const char *command_of(const struct asked *k, const struct seed *s, struc
   return words;
 }
 
-// ---- finds -----------------------------------------------------------------------------------------
+// ---- finds --------------------------------------------------------------------------------------
 
 static void print_said(void) {
   FILE *f = fopen(said, "re");
@@ -279,7 +282,8 @@ static void tell_find(const struct asked *k, uint64_t seed, struct span model, c
   fflush(stdout);
 }
 
-// One of the models by chance. A model more or less in the tests changes few of the others' mutants.
+// One of the models by chance. A model more or less in the tests changes few of the others'
+// mutants.
 static const struct seed *choose(const struct seeds *s) {
   const struct seed *found = s->list;
   uint64_t most = 0;
@@ -326,9 +330,10 @@ static int try_all(const struct asked *k) {
   return found > 0;
 }
 
-// ---- reduction -------------------------------------------------------------------------------------
+// ---- reduction ----------------------------------------------------------------------------------
 
-// Takes each field away in turn, the last first, and leaves away what the find does not need. Was there any?
+// Takes each field away in turn, the last first, and leaves away what the find does not need. Was
+// there any?
 static bool reduce_once(struct span *model, const char *words, const char *kind, struct arena *a) {
   struct tree t;
   bool smaller = false;
@@ -407,7 +412,7 @@ static int write_seeds(const struct seeds *s, const char *folder) {
   return 0;
 }
 
-// ---- the command line ------------------------------------------------------------------------------
+// ---- the command line ---------------------------------------------------------------------------
 
 int main(int argc, char **argv) {
   struct asked k = {.seed = 1, .count = 100};

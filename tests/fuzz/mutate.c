@@ -1,11 +1,14 @@
-// A mutant is a tree (mutate_tree.h) with one to a dozen changes, each a row of the table at the end: a function that looks for
-// a place where it can be made, makes it, and says whether there was one. What the changes are about:
+// A mutant is a tree (mutate_tree.h) with one to a dozen changes, each a row of the table at the
+// end: a function that looks for a place where it can be made, makes it, and says whether there was
+// one. What the changes are about:
 //
-//   wire      fields twice, gone, unknown, moved, of another wire type or number; numbers huge, negative, in ten bytes; bytes
-//             emptied, cut, grown; messages inside themselves, deep or a little; parts of another model
-//   names     emptied, made equal, swapped; inputs left out; operators, domains
-//   rows      attributes twice, moved, emptied, of another type; tensors of other dims and types, with and without the bytes for
-//             them; special numbers; nodes in another order, twice, gone; imports; what is an input, an output, a constant
+//   wire    fields twice, gone, unknown, moved, of another wire type or number; numbers huge,
+//           negative, in ten bytes; bytes emptied, cut, grown; messages inside themselves, deep or
+//           a little; parts of another model
+//   names   emptied, made equal, swapped; inputs left out; operators, domains
+//   rows    attributes twice, moved, emptied, of another type; tensors of other dims and types,
+//           with and without the bytes for them; special numbers; nodes in another order, twice,
+//           gone; imports; what is an input, an output, a constant
 //
 // Some mutants are damaged as bytes in the end.
 #include "mutate.h"
@@ -24,7 +27,7 @@ struct mutating {
   const char *what;
 };
 
-// ---- places --------------------------------------------------------------------------------------
+// ---- places -------------------------------------------------------------------------------------
 
 // A field by chance, of a message (MESSAGE_NONE: any) and number (ANY: any); NULL: there is none.
 static struct field *pick_from(const struct tree *t, enum message in, uint32_t number) {
@@ -83,7 +86,7 @@ static struct field *pick_name(struct mutating *m) {
   return pick(m, MESSAGE_NODE, ONNX_NODE_input);
 }
 
-// ---- what is put there ---------------------------------------------------------------------------
+// ---- what is put there --------------------------------------------------------------------------
 
 static uint64_t odd_number(void) {
   static const int64_t odd[] = {0,
@@ -208,7 +211,7 @@ static struct span text_of(const struct field *f) {
   return f && f->wire == WIRE_BYTES && f->holds == MESSAGE_NONE ? f->bytes : span_of("", 0);
 }
 
-// ---- wire ----------------------------------------------------------------------------------------
+// ---- wire ---------------------------------------------------------------------------------------
 
 static bool field_twice(struct mutating *m) {
   struct field *f = pick_any(m);
@@ -320,7 +323,7 @@ static bool splice_node(struct mutating *m) {
   return true;
 }
 
-// ---- depth ---------------------------------------------------------------------------------------
+// ---- depth --------------------------------------------------------------------------------------
 
 static struct field *graph_attribute(struct mutating *m, const char *name) {
   struct field *attr = tree_message(&m->t, ONNX_NODE_attribute, MESSAGE_ATTRIBUTE);
@@ -375,7 +378,7 @@ static bool deep_type(struct mutating *m) {
   return true;
 }
 
-// ---- names ---------------------------------------------------------------------------------------
+// ---- names --------------------------------------------------------------------------------------
 
 static bool names_equal(struct mutating *m) {
   struct field *a = pick_name(m);
@@ -460,7 +463,7 @@ static bool slot_more(struct mutating *m) {
   return true;
 }
 
-// ---- attributes ----------------------------------------------------------------------------------
+// ---- attributes ---------------------------------------------------------------------------------
 
 static bool attribute_twice(struct mutating *m) {
   struct field *f = pick(m, MESSAGE_NODE, ONNX_NODE_attribute);
@@ -550,7 +553,7 @@ static bool float_odd(struct mutating *m) {
   return false;
 }
 
-// ---- tensors -------------------------------------------------------------------------------------
+// ---- tensors ------------------------------------------------------------------------------------
 
 static void drop_all(struct field *in, uint32_t number) {
   for (struct field *f = in->first, *next; f; f = next) {
@@ -645,7 +648,7 @@ static bool tensor_elsewhere(struct mutating *m) {
   return true;
 }
 
-// ---- nodes, graphs, the model ----------------------------------------------------------------------
+// ---- nodes, graphs, the model -------------------------------------------------------------------
 
 static bool node_twice(struct mutating *m) {
   struct field *f = pick(m, MESSAGE_GRAPH, ONNX_GRAPH_node);
@@ -776,7 +779,7 @@ static bool list_emptied(struct mutating *m) {
   return true;
 }
 
-// ---- the table -----------------------------------------------------------------------------------
+// ---- the table ----------------------------------------------------------------------------------
 
 // How often each is drawn, beside the others.
 static const struct {

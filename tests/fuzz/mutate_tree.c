@@ -1,6 +1,7 @@
-// A field is read into a message where the table says that it is one and its bytes are fields to the end; else it stays bytes.
-// So a tree that nothing changed is written as it was, but for varints that were longer than they had to be. Messages nest
-// at most DEPTH deep here: what is deeper stays bytes, which bounds the recursion.
+// A field is read into a message where the table says that it is one and its bytes are fields to
+// the end; else it stays bytes. So a tree that nothing changed is written as it was, but for
+// varints that were longer than they had to be. Messages nest at most DEPTH deep here: what is
+// deeper stays bytes, which bounds the recursion.
 #include "mutate_tree.h"
 
 enum { DEPTH = 24, VARINT_BYTES = 10 };
@@ -94,7 +95,7 @@ void tree_collect(struct tree *t) {
   }
 }
 
-// ---- changes -------------------------------------------------------------------------------------
+// ---- changes ------------------------------------------------------------------------------------
 
 struct field *tree_new(struct tree *t, uint32_t number, enum wire wire) {
   struct field *f = arena_zalloc(t->a, sizeof *f);
@@ -152,7 +153,7 @@ struct field *tree_find(const struct field *in, uint32_t number) {
   return NULL;
 }
 
-// ---- writing -------------------------------------------------------------------------------------
+// ---- writing ------------------------------------------------------------------------------------
 
 static uint64_t varint_bytes(uint64_t x) {
   uint64_t n = 1;

@@ -1,5 +1,6 @@
-// A protobuf message as a tree of fields, so that it can be changed and written again, whatever it is then. What lies where comes from the
-// wire; the table of ONNX's fields (onnx_schema.h) says only which bytes are messages.
+// A protobuf message as a tree of fields, so that it can be changed and written again, whatever it
+// is then. What lies where comes from the wire; the table of ONNX's fields (onnx_schema.h) says
+// only which bytes are messages.
 #ifndef WEIR_MUTATE_TREE_H
 #define WEIR_MUTATE_TREE_H
 

@@ -1,5 +1,5 @@
-// Mutants: what nobody changes is written as it was; the same seed makes the same mutant; bytes of any kind are read without
-// harm; and what comes out differs, and is no larger than it may be.
+// Mutants: what nobody changes is written as it was; the same seed makes the same mutant; bytes of
+// any kind are read without harm; and what comes out differs, and is no larger than it may be.
 #include "mutate.h"
 
 #include "chance.h"
