@@ -53,7 +53,8 @@ dim_id dims_find(struct dims *d, dim_id e) {
   if (!d->united || e == NO_ID) return e;
   for (uint32_t round = 0; round < ROUNDS; round++) {
     const struct dims_expression *x = &d->expressions[e];
-    if (x->same == NO_ID && !(x->known.symbols & d->replaced)) return e;
+    if (x->same == NO_ID && (!(x->known.symbols & d->replaced) || x->checked == d->n_replaced))
+      return e;
     const dim_id root = root_of(d, e);
     const dim_id now = replaced_once(d, root);
     if (now == root || now == NO_ID) return root;
@@ -146,6 +147,7 @@ static void replace_symbol(struct dims *d, uint32_t atom, dim_id by) {
   if (other != NO_ID) raise_least(d, other, d->atoms[atom].known.range.least);
   d->atoms[atom].is = by;
   d->replaced |= d->atoms[atom].known.symbols;
+  d->n_replaced++;
   d->united = true;
 }
 

@@ -36,7 +36,8 @@ static int by_id(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-void dims_walk(const struct dims *d, dim_id e, uint64_t symbols, struct dims_walk *w) {
+// As often as they occur.
+static void collect(const struct dims *d, dim_id e, uint64_t symbols, struct dims_walk *w) {
   w->n = 0;
   push(w, d, e, symbols);
   for (uint32_t i = 0; i < w->n; i++) {
@@ -49,11 +50,19 @@ void dims_walk(const struct dims *d, dim_id e, uint64_t symbols, struct dims_wal
         push(w, d, d->members[a->a + k], symbols);
     }
   }
+}
+
+static void in_order(struct dims_walk *w) {
   uint32_t kept = 0;
   qsort(w->atoms, w->n, sizeof *w->atoms, by_id);
   for (uint32_t i = 0; i < w->n; i++)
     if (i == 0 || w->atoms[i] != w->atoms[i - 1]) w->atoms[kept++] = w->atoms[i];
   w->n = kept;
+}
+
+void dims_walk(const struct dims *d, dim_id e, uint64_t symbols, struct dims_walk *w) {
+  collect(d, e, symbols, w);
+  in_order(w);
 }
 
 // The place of an atom in the walk; NO_ID: it is not there.
@@ -185,8 +194,12 @@ dim_id dims_rebuild(struct dims *d, dim_id e, uint32_t atom, dim_id by) {
   dim_id others[DIMS_SIZE];
   const uint64_t symbols = atom == NO_ID ? d->replaced : d->atoms[atom].known.symbols;
   if (!(d->expressions[e].known.symbols & symbols)) return e;
-  dims_walk(d, e, symbols, &w);
-  if (atom == NO_ID && !holds_replaced(d, &w)) return e;
+  collect(d, e, symbols, &w);
+  if (atom == NO_ID && !holds_replaced(d, &w)) {
+    d->expressions[e].checked = d->n_replaced;
+    return e;
+  }
+  in_order(&w);
   for (uint32_t i = 0; i < w.n; i++) {
     if (w.atoms[i] == atom)
       others[i] = by;

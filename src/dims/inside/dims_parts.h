@@ -73,6 +73,7 @@ struct dims_expression {
   int64_t constant;
   uint32_t first; // in `terms`, by dims_order
   dim_id same; // one that it was joined with, on the way to the one that stands for all; or NO_ID
+  uint32_t checked; // n_replaced when no symbol in it was replaced
   uint8_t n;
 };
 
@@ -111,6 +112,7 @@ struct dims {
   size_t memo_cap;
   uint32_t memo_n;   // a power of two
   uint64_t replaced; // the bits (dims_known.symbols) of symbols that were replaced
+  uint32_t n_replaced;
   bool united;
   size_t cap;           // of this struct as a table of one row
   uint32_t last_number; // of what was printed without a name
