@@ -1,0 +1,131 @@
+"""What weir does with a model of four times the size takes four times the steps, over shapes of models and commands.
+
+Steps are basic blocks of what looks at models (weir-growth), the same number in every run: a block that runs sixteen times as often
+in a model of four times the size is found long before anybody waits for it. Tables of names that are fuller, and logarithms,
+are less than that.
+"""
+
+import os
+import shlex
+import subprocess
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from conftest import built_tool
+
+pytestmark = pytest.mark.in_memory
+
+FLOAT = TensorProto.FLOAT
+TIMES = 4  # the size
+LARGEST = 9  # so many times as often may a block run ...
+SHARE = 25  # ... that takes more than a part of so many of all steps
+TOTAL = 5.3
+
+
+def weight(name, *dims):
+    rng = np.random.default_rng(int(name[1:]))
+    return numpy_helper.from_array(rng.standard_normal(dims).astype(np.float32), name)
+
+
+def model(nodes, inputs, output, inits=()):
+    """Inputs: {name: dims}."""
+    ins = [helper.make_tensor_value_info(name, FLOAT, dims) for name, dims in inputs.items()]
+    graph = helper.make_graph(nodes, "g", ins, [helper.make_tensor_value_info(output, FLOAT, None)], list(inits))
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def numbers(name, *values):
+    return numpy_helper.from_array(np.array(values, np.int64), name)
+
+
+def chain(n, step, inputs, inits=()):
+    """n steps: step(before, after, i) gives nodes."""
+    nodes = [node for i in range(n) for node in step(f"v{i}", f"v{i + 1}", i)]
+    return model(nodes, inputs, f"v{n}", inits)
+
+
+def own_dims(n):
+    return {"v0": ["s", 4], **{f"x{i}": [f"s{i}", 4] for i in range(n)}}
+
+
+def concats(n):
+    """Sums of ever more symbols."""
+    return chain(n, lambda a, b, i: [helper.make_node("Concat", [a, f"x{i}"], [b], axis=0)], own_dims(n))
+
+
+def concats_between(n):
+    """The same, and nothing that could become one Concat."""
+    return chain(n, lambda a, b, i: [helper.make_node("Concat", [a, f"x{i}"], [b + "c"], axis=0), helper.make_node("Tanh", [b + "c"], [b])], own_dims(n))
+
+
+def doubled(n):
+    """Sums with coefficients that grow past what a number holds."""
+    return chain(n, lambda a, b, i: [helper.make_node("Concat", [a, a, f"x{i}"], [b], axis=0)], own_dims(n))
+
+
+def halves(n):
+    """Quotients in quotients."""
+    step = lambda a, b, i: [helper.make_node("Concat", [a, f"x{i}"], [b + "c"], axis=0),  # noqa: E731
+                            helper.make_node("Slice", [b + "c", "zero", "end", "zero", "two"], [b])]  # fmt: skip
+    return chain(n, step, own_dims(n), [numbers("zero", 0), numbers("end", 2**62), numbers("two", 2)])
+
+
+def largest(n):
+    """Choices between ever more."""
+    step = lambda a, b, i: [helper.make_node("Shape", [f"x{i}"], [b + "s"], end=1), helper.make_node("Max", [a, b + "s"], [b])]  # noqa: E731
+    made = chain(n, step, {f"x{i}": [f"s{i}", 4] for i in range(n)}, [numbers("v0", 1)])
+    made.graph.node.append(helper.make_node("ConstantOfShape", [f"v{n}"], ["y"]))
+    made.graph.output[0].name = "y"
+    return made
+
+
+def affines(n):
+    """Weights whose products become too large for their type."""
+    step = lambda a, b, i: [helper.make_node("MatMul", [a, f"w{i}"], [b + "m"]), helper.make_node("Add", [b + "m", f"b{i}"], [b])]  # noqa: E731
+    return chain(n, step, {"v0": ["t", 16]}, [weight(f"w{i}", 16, 16) for i in range(n)] + [weight(f"b{i}", 16) for i in range(n)])
+
+
+SHAPES = [(concats, 100), (concats_between, 100), (doubled, 100), (halves, 100), (largest, 60), (affines, 100)]
+COMMANDS = ["infer IN OUT", "optimize IN OUT", "run IN OUT --pass streamline"]
+
+
+def steps_of(command, file, folder):
+    """How often each block ran."""
+    told = folder / "places"
+    words = [{"IN": file, "OUT": folder / "o.onnx"}.get(word, word) for word in shlex.split(command)]
+    done = subprocess.run([built_tool("weir-growth"), *words, "--quiet", "--force", "--jobs", "1"], capture_output=True, text=True,
+                          env={**os.environ, "WEIR_STEPS_PLACES": str(told)})  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return {place: int(count) for place, count in map(str.split, told.read_text().splitlines())}
+
+
+def line_of(place):
+    words = ["addr2line", "-f", "-e", built_tool("weir-growth"), place]
+    return " ".join(subprocess.run(words, capture_output=True, text=True).stdout.split()) if place else ""
+
+
+def judge(make, n, command, folder):
+    """Sentences of what grows too fast from n."""
+    counted = []
+    for size in (n, TIMES * n):
+        file = folder / f"{size}.onnx"
+        onnx.save(make(size), file)
+        counted.append(steps_of(command, file, folder))
+    small, large = counted
+    total = sum(large.values())
+    grown = [place for place, count in large.items() if count * SHARE > total and count > LARGEST * small.get(place, 0)]
+    wrong = [f"{small.get(place, 0)}, then {large[place]} steps at {line_of(place)}" for place in grown]
+    if total > TOTAL * sum(small.values()):
+        wrong.append(f"{sum(small.values())}, then {total} steps")
+    return wrong
+
+
+PAIRS = [(make, n, command) for make, n in SHAPES for command in COMMANDS if (make, command) != (largest, COMMANDS[2])]
+
+
+@pytest.mark.parametrize("make, n, command", PAIRS, ids=lambda x: getattr(x, "__name__", str(x)))
+def test_a_larger_model_takes_its_share_of_steps(tmp_path, make, n, command):
+    assert judge(make, n, command, tmp_path) == []
