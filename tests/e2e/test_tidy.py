@@ -411,3 +411,71 @@ def test_strings_are_left_alone(weir, tmp_path):
     assert names_left(tmp_path / "out.onnx") == ["s", "t"]
     [looked] = [p for p in report["passes"] if p["name"] == "tidy/equal-initializers"]
     assert [n["reason"] for n in looked["nodes"]] == ["unreadable"] * 2
+
+
+def beam_search():
+    """A decoder of one layer, whose inputs and outputs ONNX Runtime asks for by name; what it computes is there outside, too."""
+    rng = np.random.default_rng(0)
+    words, heads, size = 8, 2, 4
+    emb = rng.standard_normal((words, heads * size)).astype(np.float32)
+
+    def constant(name, array, dtype):
+        return numpy_helper.from_array(np.array(array, dtype), name)
+
+    def info(name, kind, dims):
+        return helper.make_tensor_value_info(name, kind, dims)
+
+    decoder = helper.make_graph(
+        [
+            helper.make_node("Gather", ["emb", "input_ids"], ["e"], name="gather"),
+            helper.make_node("Relu", ["e"], ["r1"], name="relu1"),
+            helper.make_node("Relu", ["e"], ["r2"], name="relu2"),
+            helper.make_node("Add", ["r1", "r2"], ["r"], name="add"),
+            helper.make_node("MatMul", ["r", "out"], ["logits"], name="matmul"),
+            helper.make_node("Reshape", ["e", "shape"], ["parts"], name="reshape"),
+            helper.make_node("Transpose", ["parts"], ["turned"], name="transpose", perm=[0, 2, 1, 3]),
+            helper.make_node("Unsqueeze", ["turned", "zero"], ["k"], name="unsqueeze"),
+            helper.make_node("Concat", ["k", "k"], ["kv"], name="both", axis=0),
+            helper.make_node("Concat", ["past_0", "kv"], ["present_0"], name="present", axis=3),
+        ],
+        "decoder",
+        [info(n, TensorProto.INT32, ["b", s]) for n, s in (("input_ids", "s"), ("position_ids", "s"), ("attention_mask", "t"))]
+        + [info("past_0", TensorProto.FLOAT, [2, "b", heads, "p", size])],
+        [info("logits", TensorProto.FLOAT, ["b", "s", words]), info("present_0", TensorProto.FLOAT, [2, "b", heads, "t", size])],
+        [
+            constant("emb", emb, np.float32),
+            constant("out", rng.standard_normal((heads * size, words)), np.float32),
+            constant("shape", [0, -1, heads, size], np.int64),
+            constant("zero", [0], np.int64),
+        ],
+    )
+    graph = helper.make_graph(
+        [
+            helper.make_node("BeamSearch", ["x", "max", "min", "beams", "one", "penalty", "penalty"], ["found"], name="search", domain="com.microsoft", decoder=decoder, eos_token_id=7, pad_token_id=7),
+            helper.make_node("Gather", ["weights", "found"], ["y"], name="gather"),
+        ],
+        "search",
+        [info("x", TensorProto.INT32, ["n", "l"])],
+        [info("y", TensorProto.FLOAT, None)],
+        [constant(n, [i], np.int32) for n, i in (("max", 6), ("min", 1), ("beams", 2), ("one", 1))]
+        + [constant("penalty", [1], np.float32), constant("weights", emb, np.float32)],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)], ir_version=8)
+
+
+@pytest.mark.parametrize("asked", ["unique-names", "cleanup", "streamline", "tidy", "tidy/equal-initializers", "optimize"])
+def test_bodies_of_operators_that_are_not_of_onnx_keep_their_names(weir, tmp_path, asked):
+    model = beam_search()
+    onnx.save(model, tmp_path / "in.onnx")
+    weir("run", tmp_path / "in.onnx", tmp_path / "out.onnx", "--pass", asked, "--quiet")
+    after = onnx.load(tmp_path / "out.onnx")
+    search = next(n for n in after.graph.node if n.op_type == "BeamSearch")
+    bodies = [next(a.g for a in n.attribute if a.name == "decoder") for n in (model.graph.node[0], search)]
+    assert [i.name for i in bodies[1].input] == [i.name for i in bodies[0].input]
+    assert [o.name for o in bodies[1].output] == [o.name for o in bodies[0].output]
+    assert "emb" in [t.name for t in bodies[1].initializer]  # as it is outside
+    feeds = {"x": np.array([[1, 2], [3, 4]], np.int32)}
+    results = [
+        onnxruntime.InferenceSession(str(tmp_path / name), providers=["CPUExecutionProvider"]).run(None, feeds)[0] for name in ("in.onnx", "out.onnx")
+    ]
+    assert np.array_equal(*results)

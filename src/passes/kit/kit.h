@@ -142,12 +142,16 @@ bool kit_unused(const struct kit *k, uint32_t value);    // neither
 // The one node that uses the value, in however many slots; NO_ID if there are others or none, or
 // the value is a graph output.
 uint32_t kit_sole_user(const struct kit *k, uint32_t value);
+// How far what stands in a graph may reach: the outermost graph around it with no body of an operator in between that has
+// no row. Such an operator (BeamSearch) may look for values of its body by name, and nobody here knows what it gives the body
+// of what is outside: nothing goes in or out of it that did not before, and no name in it changes.
+uint32_t kit_home(struct kit *k, uint32_t graph);
 // Does the value's name mean it in that graph? (Its own or one inside, with no other of the name
-// between.)
-bool kit_sees(const struct kit *k, uint32_t graph, uint32_t value);
+// between, and within its home.)
+bool kit_sees(struct kit *k, uint32_t graph, uint32_t value);
 // May another value take its name and all its uses? Not if a user takes it from outside and has, further on, a value
 // of the name itself; nor if it hides a value around it: no edit makes a value that does.
-bool kit_can_stand_in(const struct kit *k, uint32_t value);
+bool kit_can_stand_in(struct kit *k, uint32_t value);
 
 // ---- attributes (kit_attrs.c) --------------------------------------------------------------------
 

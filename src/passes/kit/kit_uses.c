@@ -67,12 +67,25 @@ uint32_t kit_sole_user(const struct kit *k, uint32_t value) {
   return node;
 }
 
-bool kit_sees(const struct kit *k, uint32_t graph, uint32_t value) {
-  if (value == NO_ID || k->m->values[value].flags & VALUE_DEAD) return false;
-  return model_lookup(k->m, graph, k->m->values[value].name) == value;
+uint32_t kit_home(struct kit *k, uint32_t graph) {
+  const struct model *m = k->m;
+  while (m->graphs[graph].kind == GRAPH_SUB && m->graphs[graph].owner != NO_ID) {
+    const uint32_t node = m->attrs[m->graphs[graph].owner].node;
+    if (!kit_op_has(kit_op(k, node), KIT_GRAPHS)) break;
+    graph = m->nodes[node].graph;
+  }
+  return graph;
 }
 
-bool kit_can_stand_in(const struct kit *k, uint32_t value) {
+bool kit_sees(struct kit *k, uint32_t graph, uint32_t value) {
+  const struct model *m = k->m;
+  if (value == NO_ID || m->values[value].flags & VALUE_DEAD) return false;
+  const uint32_t of = m->values[value].graph;
+  return model_lookup(m, graph, m->values[value].name) == value &&
+         (of == graph || m->graphs[of].depth >= m->graphs[kit_home(k, graph)].depth);
+}
+
+bool kit_can_stand_in(struct kit *k, uint32_t value) {
   const struct model *m = k->m;
   const uint32_t graph = m->values[value].graph, parent = m->graphs[graph].parent;
   if (parent != NO_ID && model_lookup(m, parent, m->values[value].name) != NO_ID) return false;

@@ -207,6 +207,9 @@ static bool same(struct walk *w, uint32_t a, uint32_t b, bool *exactly) {
 
 // Why `node` cannot give way to `other`, or NULL.
 static const char *obstacle(struct kit *k, uint32_t node, uint32_t other) {
+  const struct model *m = k->m;
+  const uint32_t home = kit_home(k, m->nodes[node].graph);
+  if (m->graphs[m->nodes[other].graph].depth < m->graphs[home].depth) return "foreign_body";
   for (uint32_t i = 0; i < k->m->nodes[node].n_out; i++) {
     const uint32_t from = kit_out(k, node, i), to = kit_out(k, other, i);
     if (from == NO_ID || edit_can_forward(k->e, from, to)) continue;

@@ -10,11 +10,12 @@
 #include "weights.h"
 
 // Why it stays, or NULL.
-static const char *obstacle(const struct kit *k, uint32_t tensor) {
+static const char *obstacle(struct kit *k, uint32_t tensor) {
   const struct model_value *v = &k->m->values[k->m->tensors[tensor].owner];
   if (v->flags & VALUE_IS_INPUT) return "graph_input";
   if (v->flags & VALUE_IS_OUTPUT) return "graph_output";
   if (k->m->graphs[v->graph].flags & GRAPH_ANNOTATED) return "annotation";
+  if (kit_home(k, v->graph) != k->m->main_graph) return "foreign_body";
   if (k->m->tensors[tensor].home != HOME_INITIALIZER) return "sparse";
   if (!edit_tensor_readable(k->e, tensor)) return "unreadable";
   return NULL;

@@ -4,9 +4,10 @@
 //   y = Add(t1, b) ""                  ──▶   y = Add(MatMul_0_output_0, Add_0_input_1) "Add_0"
 //
 // A node is called after its operator and the number of nodes of that operator before it, a graph inside a node
-// coming right behind it; what a node makes after the node and the slot; what no node makes after the first
+// coming right after it; what a node makes after the node and the slot; what no node makes after the first
 // that uses it (of several slots the last). Inputs and outputs of the model are the caller's names, and stay
-// unless asked for. A second run finds nothing to do. Functions are left alone: they have names of their own.
+// unless asked for. A second run finds nothing to do. Functions are left alone: they have names of their own. So are
+// graphs inside a node that has no row: its operator may know their inputs and outputs by name.
 //
 // Values change places (a is to be called b, and b a): whoever stands in the way of another first gets a
 // name that nothing has.
@@ -29,8 +30,10 @@ struct naming {
 };
 
 // The first node of the first graph with nodes that hangs on `node` behind the graph `behind` (NO_ID: of all).
-static uint32_t enter(const struct model *m, uint32_t node, uint32_t behind) {
+static uint32_t enter(struct kit *k, uint32_t node, uint32_t behind) {
+  const struct model *m = k->m;
   const struct model_node *n = &m->nodes[node];
+  if (!kit_op_has(kit_op(k, node), KIT_GRAPHS)) return NO_ID;
   for (uint32_t a = n->attrs; a < n->attrs + n->n_attrs; a++) {
     const struct model_attr *attr = &m->attrs[a];
     if (attr->flags & ATTR_DEAD || (attr->type != ATTR_GRAPH && attr->type != ATTR_GRAPHS))
@@ -44,15 +47,16 @@ static uint32_t enter(const struct model *m, uint32_t node, uint32_t behind) {
 }
 
 // The node that comes next in the main graph and those inside; NO_ID: that was the last.
-static uint32_t following(const struct model *m, uint32_t node) {
-  uint32_t next = enter(m, node, NO_ID);
+static uint32_t following(struct kit *k, uint32_t node) {
+  const struct model *m = k->m;
+  uint32_t next = enter(k, node, NO_ID);
   while (next == NO_ID) {
     next = m->nodes[node].next;
     if (next != NO_ID) break;
     const uint32_t graph = m->nodes[node].graph;
     if (m->graphs[graph].kind != GRAPH_SUB || m->graphs[graph].owner == NO_ID) return NO_ID;
     node = m->attrs[m->graphs[graph].owner].node;
-    next = enter(m, node, graph);
+    next = enter(k, node, graph);
   }
   return next;
 }
@@ -66,7 +70,7 @@ static struct span called(struct naming *x, struct span stem, const char *role, 
 static void name_nodes(struct naming *x) {
   const struct model *m = x->k->m;
   TABLE_ADD(x, node, m->n_nodes);
-  for (uint32_t n = m->graphs[m->main_graph].first_node; n != NO_ID; n = following(m, n)) {
+  for (uint32_t n = m->graphs[m->main_graph].first_node; n != NO_ID; n = following(x->k, n)) {
     const uint32_t op = m->nodes[n].op_type;
     if (op >= x->n_count) TABLE_ADD(x, count, op + 1 - x->n_count);
     x->node[n] = called(x, model_name(m, op), "", x->count[op]++);
@@ -209,7 +213,7 @@ const struct pass tidy_unique_names = {
     .about = "Names every node <operator>_<number>, the values that it makes <node>_output_<slot>, "
              "and initializers "
              "<node>_input_<slot> after the first node that uses them. The inputs and outputs of "
-             "the model, and "
+             "the model, what stands in bodies of operators that are not ONNX's, and "
              "functions, keep their names.",
     .needs = "nothing",
     .promises = "all outputs of the model are unchanged",
