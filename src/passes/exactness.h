@@ -5,7 +5,8 @@
 //   exact     the same bits for all inputs
 //   zero      the same results except for the sign of zeros and the bits of NaNs
 //   rounding  the same results up to rounding, for finite inputs
-//   finite    takes for granted that there is no NaN, no infinity and no divisor that is zero
+//   finite    takes for granted that there is no NaN, no infinity and no divisor that is zero, and that no number lies so
+//             near to where a comparison, or what makes whole numbers, jumps that its rounding decides
 #ifndef WEIR_EXACTNESS_H
 #define WEIR_EXACTNESS_H
 

@@ -245,6 +245,18 @@ WRONG = {
     "loop": ("m/a{F} for F Add exact : {F}(x,x) -> x ;", "1:12", "a loop is written as: for F in Add Mul", None),
     "grows": ("m/a exact : Relu(x) -> Relu(Relu(x)) ;", "1:1", "the result is no smaller than the pattern and has Relu in it again: rewriting may not end", "the rule is: m/a exact : Relu(x) -> Relu(Relu(x))"),
     "itself": ("m/a exact : Less(x,y) -> Less(y,x) ;", "1:1", "it undoes itself: rewriting would not end", "the rule is: m/a exact : Less(x,y) -> Less(y,x)"),
+    "a comparison of what is rounded": (
+        "m/a rounding : Greater(Add(x,z),Add(y,z)) -> Greater(x,y) ;",
+        "1:1",
+        "it changes what is rounded before a comparison, or before what makes whole numbers: it is finite, no better",
+        "the rule is: m/a rounding : Greater(Add(x,z),Add(y,z)) -> Greater(x,y)",
+    ),
+    "whole numbers of what is rounded": (
+        "m/a for F in Abs Floor rounding : {F}(Mul(Exp(x),Exp(y))) -> {F}(Exp(Add(x,y))) ;",
+        "1:1",
+        "it changes what is rounded before a comparison, or before what makes whole numbers: it is finite, no better",
+        "the rule is: m/a for F in Abs Floor rounding : {F}(Mul(Exp(x),Exp(y))) -> {F}(Exp(Add(x,y)))",
+    ),
     "opposites of a family": (
         "m/a exact : Less(x,y) -> Greater(y,x) ;\nm/b exact : Greater(x,y) -> Less(y,x) ;",
         "1:1",

@@ -79,6 +79,8 @@ WRONG = {
         "b exact : Transpose<perm=p>(Relu(x)) -> Relu(Transpose<perm=p>(x)) ;",
         "t.rules:2: the rule in t.rules:3 (b) undoes it",
     ),
+    "a comparison of what is rounded": ("a rounding : Less(Mul(x,z),y) -> Less(x,Div(y,z)) where consts(y,z) & vars(x) ;", "before a comparison, or before what makes whole numbers"),
+    "a result with a sum": ("a rounding : Less(Relu(Add(x,y)),y) -> Less(Add(x,y),least_sum(y,x)) ;", "before a comparison, or before what makes whole numbers"),
     "itself": ("a exact : Less(x,y) -> Less(y,x) ;", "it undoes itself"),
     "circle": (
         "set s ;\na exact : Abs(x) -> Relu(Neg(Elu(x))) ;\nb exact : Elu(x) -> Neg(Abs(Exp(x))) ;",

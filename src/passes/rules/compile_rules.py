@@ -854,12 +854,48 @@ def undoes(a, row_a, b, row_b):
     return False
 
 
+# ---- the proof that truth values stay ---------------------------------------------------------------------------------
+#
+# A comparison, or what makes whole numbers of others, jumps where its operand changes by less than rounding. So what is rounded
+# before one stays as it is, or the rule is finite: it takes for granted that no operand lies so near to a jump. Of constants
+# alone it does not matter; a function that finds the least operand that a sum or product takes to a threshold stands for that.
+
+JUMPS = COMPARISONS | {"Ceil", "Floor", "Round", "Sign", "ArgMax", "ArgMin", "Hardmax", "QuantizeLinear", "ops_MultiThreshold", "ops_Round"}
+ROUNDED = set("Add Sub Mul Div Pow Exp Log Sqrt Reciprocal Sigmoid Tanh Erf Softplus MatMul Gemm Conv ops_Silu".split())
+STANDS_FOR = {"least_sum": "Add", "least_factor": "Mul"}
+
+
+def is_rounded(op):
+    return op in ROUNDED or (op.startswith("Reduce") and op not in ("ReduceMax", "ReduceMin"))
+
+
+def rounded_before(t, jumps=False):
+    """The operators of a term that round what one that jumps is given."""
+    if t[0] == "op":
+        if jumps and is_rounded(t[1]):
+            yield t[1]
+        for x in t[3]:
+            yield from rounded_before(x, jumps or t[1] in JUMPS)
+
+
+def prove_jumps(rule):
+    if LEVELS[rule.level] != "rounding":
+        return
+    stands_for = sorted(STANDS_FOR[t[1]] for t in walk(rule.result) if t[0] == "call" and t[1] in STANDS_FOR)
+    for row, known in itertools.product(rule.rows, constants(rule.where)):
+        before, after = (list(rounded_before(simple(t, row, known))) for t in (rule.pattern, rule.result))
+        if after or sorted(before) != stands_for:
+            raise at(rule, "it changes what is rounded before a comparison, or before what makes whole numbers: it is finite, no better")
+
+
 def at(rule, what):
     return RulesError(f"{rule.file}:{rule.line}: {what}\n  {rule.text}")
 
 
 def prove(book):
     groups = {}
+    for rule in book.rules:
+        prove_jumps(rule)
     for rule in book.rules:
         for key in [key for key in rule.keys if key not in ("none", "infers")] or [rule.names[0]]:
             groups.setdefault(key, []).append(rule)
@@ -1264,7 +1300,7 @@ class Writer:
             "exact": "the same bits for all inputs",
             "zero": "the same results except for the sign of zeros and the bits of NaNs",
             "rounding": "the same results up to rounding, for finite inputs",
-            "finite": "the same where no value is NaN or infinite and no divisor zero",
+            "finite": "the same where no value is NaN or infinite, no divisor zero, and no comparison so near that rounding decides it",
         }
         lines = ['#include "rules_pass.h"', ""]
         for i, p in enumerate(self.passes.items):

@@ -4,9 +4,9 @@
 //   x + y >= z    x >= least_sum(z, y)           and so for  x + y < z,  z <= x + y,  z > x + y
 //   x * a >= b    x >= least_factor(b, a)        a > 0
 //
-// It is z - y, or b / a, rounded up to the type: not to the nearest, which may be on the wrong side. x + 10 > 0, which is
-// x + 10 >= 1e-45, is not x >= -10. It is found by halving among the numbers of the type, with sums and products that
-// are not rounded (so a runtime that rounds them may differ where they lie next to z). Of NaN, which nothing reaches, it is NaN.
+// It is about z - y, or b / a, and not the nearest to that, which may be on the wrong side: x + 10 > 0, which is x + 10 >= 1e-45, is
+// not x >= -10. It is found by halving among the numbers of the type, with sums and products that are rounded to the type as
+// the node rounds them, so that the truth value is the same for every x. Of NaN, which nothing reaches, it is NaN.
 #include "rules_functions.h"
 
 #include <math.h>
@@ -30,24 +30,29 @@ static int64_t infinity_at(enum dtype t) {
   return place;
 }
 
-// x + by >= z: the sum as one that is rounded and what that lost. A number of the type that lies between is met by neither.
-static bool sum_reaches(double x, double by, double z) {
-  const double s = x + by, other = s - x;
-  const double lost = (x - (s - other)) + (by - other);
-  return s > z || (s == z && (isinf(s) || lost >= 0));
+// Rounded to the type: a double has more than twice the bits of the others, so that rounding twice does no harm.
+static double rounded(enum dtype t, double x) {
+  uint8_t raw[8];
+  rules_number_put(t, raw, 0, x);
+  return rules_number_get(t, raw, 0);
 }
 
-static bool product_reaches(double x, double by, double z) {
-  return isinf(x) || isinf(z) ? x * by >= z : fma(x, by, -z) >= 0;
+static bool sum_reaches(enum dtype t, double x, double by, double z) {
+  return rounded(t, x + by) >= z;
 }
 
-static double least(enum dtype t, double z, double by, bool (*reaches)(double, double, double)) {
+static bool product_reaches(enum dtype t, double x, double by, double z) {
+  return rounded(t, x * by) >= z;
+}
+
+static double least(enum dtype t, double z, double by,
+                    bool (*reaches)(enum dtype t, double x, double by, double z)) {
   int64_t below = -infinity_at(t), reached = -below;
   if (isnan(z)) return z;
-  if (reaches(number_at(t, below), by, z)) return number_at(t, below);
+  if (reaches(t, number_at(t, below), by, z)) return number_at(t, below);
   while (reached != below + 1) {
     const int64_t middle = below / 2 + reached / 2 + (below % 2 + reached % 2) / 2;
-    if (reaches(number_at(t, middle), by, z))
+    if (reaches(t, number_at(t, middle), by, z))
       reached = middle;
     else
       below = middle;
@@ -83,7 +88,8 @@ static bool broadcast(struct rules_run *run, const struct rules_type *a, const s
 }
 
 static struct rules_value of_all(struct rules_run *run, const struct rules_value *a,
-                                 bool (*reaches)(double, double, double), double above) {
+                                 bool (*reaches)(enum dtype t, double x, double by, double z),
+                                 double above) {
   struct rules_type z, y, t;
   struct span z_raw, y_raw;
   uint64_t count, bytes;

@@ -230,7 +230,7 @@ static void granularity(struct stairs *s, uint32_t node) {
     skip(s, node, why);
     return;
   }
-  if (!stairs_may(s, EXACTNESS_ROUNDING)) return;
+  if (!stairs_may(s, EXACTNESS_FINITE)) return; // the sum is rounded, and then compared
   const struct stairs_array none = {.rank = 0};
   stairs_narrow(s, &u, known ? &w : &none, x);
   const bool less_w = known && stairs_narrow(s, &w, &u, x);
@@ -296,8 +296,9 @@ const struct pass thresholds_by_granularity = {
              "number, adds that number "
              "to the input instead. Thresholds are never replaced by others that come close.",
     .needs = "constant thresholds that differ by whole numbers, of which sums are exact",
-    .promises = "the same results up to rounding of the sum of input and bias",
-    .exactness = EXACTNESS_ROUNDING,
+    .promises = "the same results where no input is so near to a threshold that rounding of its "
+                "sum with the bias decides",
+    .exactness = EXACTNESS_FINITE,
     NAME_FILTER_ALONE,
     .run = run_granularity,
 };

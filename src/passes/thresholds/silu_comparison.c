@@ -157,7 +157,7 @@ static void visit(struct stairs *s, uint32_t node) {
     return;
   }
   if (kit_constant(k, m.x, &tensor) || kit_may_be_left_out(k->m, m.x) ||
-      !kit_available(k, m.x, k->m->nodes[node].graph, node) || !stairs_may(s, EXACTNESS_ROUNDING))
+      !kit_available(k, m.x, k->m->nodes[node].graph, node) || !stairs_may(s, EXACTNESS_FINITE))
     return;
   const uint32_t value = kit_in(k, node, m.constant == kit_in(k, node, 0));
   const uint32_t made = kit_maker(k, value);
@@ -179,8 +179,8 @@ const struct pass thresholds_silu = {
              "x: one where the "
              "constants are 0 or more, else two and Xor, since Silu falls before it rises.",
     .needs = "constants of float types of at most 2^18 elements, none of them NaN",
-    .promises = "the same results up to rounding of what is compared",
-    .exactness = EXACTNESS_ROUNDING,
+    .promises = "the same results where no comparison is so near that rounding decides it",
+    .exactness = EXACTNESS_FINITE,
     NAME_FILTER_ALONE,
     .run = run,
 };

@@ -34,6 +34,9 @@ static int make_concrete(struct compile *c, uint32_t rule) {
     x.after = c->terms[after].is_op ? c->terms[after].op : OP_NONE;
     *TABLE_PUSH(c, concrete) = x;
     if (c->exhausted) return compile_terms_exhausted(c);
+    if (!compile_terms_keep_jumps(c, &x))
+      return rules_compile_fail_rule(c, "it changes what is rounded before a comparison, or before "
+                                        "what makes whole numbers: it is finite, no better");
   }
   return 0;
 }

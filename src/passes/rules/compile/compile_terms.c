@@ -9,6 +9,8 @@
 // operators are looked at both ways round at every level.
 #include "compile_inside.h"
 
+#include "exactness.h"
+
 #include <stdio.h>
 
 // ---- words for constants and attributes -------------------------------------------------------------
@@ -368,6 +370,78 @@ bool compile_terms_smaller(struct compile *c, const struct compile_concrete *x, 
     falls = falls && is_below(&a, &b);
   }
   return folds || falls;
+}
+
+// ---- jumps ------------------------------------------------------------------------------------------
+//
+// A comparison, or what makes whole numbers of others, jumps where its operand changes by less than rounding. So what is
+// rounded before one stays as it is, or the rule is finite. Of constants alone it does not matter; a function that finds the
+// least operand that a sum or product takes to a threshold stands for that.
+
+static bool jumps(uint16_t op) {
+  return is_comparison(op) || op == OP_Ceil || op == OP_Floor || op == OP_Round || op == OP_Sign ||
+         op == OP_ArgMax || op == OP_ArgMin || op == OP_Hardmax || op == OP_QuantizeLinear ||
+         op == OP_ops_MultiThreshold || op == OP_ops_Round;
+}
+
+static bool is_rounded(uint16_t op) {
+  switch ((enum op)op) {
+  case OP_Add:
+  case OP_Sub:
+  case OP_Mul:
+  case OP_Div:
+  case OP_Pow:
+  case OP_Exp:
+  case OP_Log:
+  case OP_Sqrt:
+  case OP_Reciprocal:
+  case OP_Sigmoid:
+  case OP_Tanh:
+  case OP_Erf:
+  case OP_Softplus:
+  case OP_MatMul:
+  case OP_Gemm:
+  case OP_Conv:
+  case OP_ops_Silu: return true;
+  default:
+    return strncmp(rules_compile_ops[op].id, "Reduce", 6) == 0 && op != OP_ReduceMax &&
+           op != OP_ReduceMin;
+  }
+}
+
+struct before { // how often each operator rounds what one that jumps is given
+  uint32_t n, times[OPS];
+};
+
+static void rounded_before(struct compile *c, uint32_t term, bool inside, struct before *b) {
+  const struct compile_term t = c->terms[term];
+  if (!t.is_op || !compile_step(c)) return;
+  if (inside && is_rounded(t.op)) b->times[t.op]++, b->n++;
+  for (uint32_t i = 0; i < t.n; i++)
+    rounded_before(c, c->operands[t.first + i], inside || jumps(t.op), b);
+}
+
+static int stands_for(struct compile *c, uint32_t tree, void *ctx) {
+  const struct compile_tree *t = &c->trees[tree];
+  struct before *b = ctx;
+  if (t->kind != TREE_CALL) return 0;
+  b->times[OP_Add] += span_is(c->words[t->text], "least_sum");
+  b->times[OP_Mul] += span_is(c->words[t->text], "least_factor");
+  return 0;
+}
+
+bool compile_terms_keep_jumps(struct compile *c, const struct compile_concrete *x) {
+  const struct compile_rule *r = &c->rules[x->rule];
+  struct before wanted = {0};
+  if (r->level != EXACTNESS_ROUNDING) return true;
+  compile_trees_walk(c, r->result, stands_for, &wanted);
+  for (uint32_t k = 0; k < r->n_cases; k++) {
+    struct before pattern = {0}, result = {0};
+    rounded_before(c, c->cached[x->patterns + k], false, &pattern);
+    rounded_before(c, c->cached[x->results + k], false, &result);
+    if (result.n > 0 || memcmp(pattern.times, wanted.times, sizeof wanted.times) != 0) return false;
+  }
+  return true;
 }
 
 // ---- undoing ----------------------------------------------------------------------------------------

@@ -255,6 +255,9 @@ int compile_proof(struct compile *c);
 uint32_t compile_terms_of(struct compile *c, const struct compile_rule *r, uint32_t row,
                           uint32_t tree, uint32_t known);
 bool compile_terms_smaller(struct compile *c, const struct compile_concrete *x, bool upwards);
+// Is nothing rounded in another way before a comparison, or before what makes whole numbers, in rules that promise the same
+// results up to rounding?
+bool compile_terms_keep_jumps(struct compile *c, const struct compile_concrete *x);
 // Does rule b, applied to the result of a, give a's pattern again? What b needs to be constant then is so
 // in a too.
 bool compile_terms_undoes(struct compile *c, const struct compile_concrete *a,
