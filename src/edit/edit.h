@@ -58,6 +58,7 @@ struct edits {
   int (*sink)(void *ctx, struct span line);
   void *sink_ctx;
   bool failed;
+  uint32_t deep; // rows within each other, of the first recipe that no line holds; 0: none. Reported by edits_finish
   // Replay asks, at an artifact's line, to have it made again and compared: -1 with err if it
   // differs or cannot be made. NULL: the line is taken as it is.
   int (*artifact)(void *ctx, const struct edit_artifact *artifact, struct err *err);
@@ -218,7 +219,7 @@ bool edit_looked(const struct edits *e, uint32_t tensor); // as it is now
 void edit_source(struct edits *e, const struct edit_source *source);
 bool edit_source_is_known(const struct edits *e, uint32_t file); // it has its line
 
-// Reports a sink failure, if any.
+// Reports a sink failure, if any, or a recipe that is nested too deep (ERR_MODEL).
 int edits_finish(struct edits *e, struct err *err);
 
 #endif

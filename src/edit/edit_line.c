@@ -71,6 +71,11 @@ static bool put_leaf(void *ctx, struct json_out *j, uint32_t recipe) {
 }
 
 static void put_recipe(struct edits *e, struct json_out *j, uint32_t recipe) {
+  if (e->r->rows[recipe].depth > RECIPE_DEEPEST) {
+    if (!e->deep) e->deep = e->r->rows[recipe].depth;
+    json_null(j);
+    return;
+  }
   const struct recipe_json_leaves leaves = {.write = put_leaf, .ctx = e};
   recipe_json_write(j, e->r, recipe, &leaves);
 }

@@ -12,7 +12,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from int8_sites import Site, decibels, node, operators, run
+from int8_sites import Site, node, operators
 
 pytestmark = pytest.mark.in_memory
 
@@ -133,3 +133,63 @@ def test_attributes_that_no_copy_can_have(weir, tmp_path, change):
         for command, *words in ways:
             done = weir(command, tmp_path / "m.onnx", tmp_path / "o.onnx", "--force", *words, code=None)
             assert done.code in (0, 1, 65), (name, command, words, done)
+
+
+# ---- biases ------------------------------------------------------------------------------------------
+
+BIAS = np.array([6, -6, 3, 0.1], np.float32)
+ONE = np.float32(1)
+
+
+def biased(kind, by):
+    """A bias whose codes beside a weight of that size would pass the ends of int32."""
+    w, image = normal(4, 4, 1, 1, by=0.3 * by), {"x": IMAGE}
+    computed = {"x": IMAGE, "v": (4, 4, 1, 1)}
+    last = conv("x", "w", "y", "b")
+    return {
+        "cast": lambda: Site([node("Cast", ["h"], ["w"], to=1), last], image, {"h": w.astype(np.float16), "b": BIAS}),
+        "input": lambda: Site([last], {"x": IMAGE, "w": w.shape}, {"b": BIAS}, feeds={"w": w}),
+        "computed": lambda: Site([node("Tanh", ["v"], ["w"]), last], computed, {"b": BIAS}, feeds={"v": w}),
+        "moved": lambda: Site([node("Mul", ["v", "one"], ["u"]), node("Transpose", ["u"], ["w"], perm=[1, 0, 2, 3]), last], computed,
+                              {"b": BIAS, "one": ONE}, feeds={"v": w}),
+        "reshaped": lambda: Site([node("Reshape", ["u", "dims"], ["w"]), last], image,
+                                 {"u": w.reshape(4, 4), "dims": ints(4, 4, 1, 1), "b": BIAS}),
+        "clipped": lambda: Site([node("Mul", ["v", "one"], ["u"]), node("Clip", ["u", "low", "high"], ["w"]), last], computed,
+                                {"b": BIAS, "one": ONE, "low": np.float32(-0.1 * by), "high": np.float32(0.1 * by)}, feeds={"v": w}),
+        "gemm": lambda: Site([node("Mul", ["v", "one"], ["w"]), node("Gemm", ["x", "w", "b"], ["y"], alpha=0.5, beta=2.0)],
+                             {"x": (3, 4), "v": (4, 4)}, {"b": BIAS, "one": ONE}, feeds={"v": w.reshape(4, 4)}),
+        "transposed conv": lambda: Site([node("Mul", ["v", "one"], ["w"]), node("ConvTranspose", ["x", "w", "b"], ["y"])], computed,
+                                        {"b": BIAS, "one": ONE}, feeds={"v": w}),
+        "two of them": lambda: Site([node("Cast", ["h"], ["w"], to=1), conv("x", "w", "g", "small"), conv("z", "w", "y", "b")],
+                                    {"x": IMAGE, "z": IMAGE}, {"h": w.astype(np.float16), "b": BIAS, "small": BIAS * np.float32(0.01)},
+                                    outputs=("g", "y")),
+        "two of a constant": lambda: Site([conv("x", "w", "g", "small"), conv("z", "w", "y", "b")], {"x": IMAGE, "z": IMAGE},
+                                          {"w": w, "b": BIAS, "small": BIAS * np.float32(0.01)}, outputs=("g", "y")),
+    }[kind]()  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["cast", "input", "computed", "moved", "reshaped", "clipped", "gemm", "transposed conv", "two of them",
+                                  "two of a constant"])  # fmt: skip
+def test_codes_of_a_bias_fit(weir, tmp_path, kind):
+    """The scale of the weight's values grows, whatever makes them; all else that was made by it too."""
+    ways = [(), ("--activation-type", "uint16"), ("--activation-type", "uint16", "--quantize-bias", "false"), QOPERATOR]
+    ways += [("--op-types", "all"), (*QOPERATOR, "--op-types", "all")] if kind in ("moved", "reshaped", "clipped") or ALL else []
+    for by in (1.0, 1e-5):
+        site = biased(kind, by)
+        for words in ways:
+            assert min(site.levels(site.quantized(weir, tmp_path, "static", *words)).values()) > 25, (by, words)
+
+
+@pytest.mark.parametrize("op", ["Conv", "Gemm"])
+@pytest.mark.parametrize("count", [3, 40])
+def test_many_share_weight_and_bias(weir, tmp_path, op, count):
+    """What makes room for biases does not nest with their number, with compat neither."""
+    dims, w = ((1, 4, 5, 5), pointwise()) if op == "Conv" else ((3, 4), normal(4, 4))
+    nodes = [node(op, [f"x{i}", "w", "b"], [f"y{i}"]) for i in range(count)]
+    feeds = {f"x{i}": normal(*dims, by=i + 1.0) for i in range(count)}
+    site = Site(nodes, {n: dims for n in feeds}, {"w": w, "b": BIAS}, outputs=[f"y{i}" for i in range(count)], feeds=feeds)
+    for words in ((), QOPERATOR):
+        path = site.quantized(weir, tmp_path, "static", *words)
+        assert operators(path).count({"Conv": "QLinearConv", "Gemm": "QGemm"}[op] if words else op) == count
+        assert min(site.levels(path).values()) > 30
+        site.quantized(weir, tmp_path, "static", *words, "--compat", "onnxruntime")

@@ -589,6 +589,31 @@ static void test_failed_sink(void **state) {
   assert_int_equal(err.kind, ERR_IO);
 }
 
+static int take_line(void *ctx, struct span line) {
+  *(size_t *)ctx += line.n;
+  return 0;
+}
+
+// However deep recipes are nested: a line of a log holds a bounded number of them, and the run ends with an error.
+static void test_deep_recipe(void **state) {
+  struct edit_sample *s = *state;
+  size_t bytes = 0;
+  struct err err = {0};
+  const float number = 2;
+  uint32_t recipe = recipe_bytes(&s->r, DTYPE_FLOAT, NULL, 0, span_of(&number, sizeof number));
+  s->e.sink = take_line;
+  s->e.sink_ctx = &bytes;
+  while (s->r.rows[recipe].depth < RECIPE_DEEPEST)
+    recipe = recipe_map(&s->r, RECIPE_MAP_SQRT, (uint32_t[]){recipe});
+  edit_add_tensor(&s->e, 0, span_str("deepest"), recipe);
+  assert_int_equal(edits_finish(&s->e, &err), 0);
+  for (uint32_t i = 0; i < 1000; i++)
+    recipe = recipe_map(&s->r, RECIPE_MAP_SQRT, (uint32_t[]){recipe});
+  edit_add_tensor(&s->e, 0, span_str("deeper"), recipe);
+  assert_int_equal(edits_finish(&s->e, &err), -1);
+  assert_int_equal(err.kind, ERR_MODEL);
+}
+
 #define EDIT_TEST(f) cmocka_unit_test_setup_teardown(f, open_sample, close_sample)
 
 int main(void) {
@@ -620,6 +645,7 @@ int main(void) {
       EDIT_TEST(test_imports_go),
       EDIT_TEST(test_rename_node),
       EDIT_TEST(test_failed_sink),
+      EDIT_TEST(test_deep_recipe),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

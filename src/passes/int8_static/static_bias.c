@@ -27,32 +27,81 @@ static uint32_t bias_recipe(struct static_run *s, const struct static_bias *b) {
 
 // ---- room ----------------------------------------------------------------------------------------
 
+bool static_may_grow(struct static_run *s, uint32_t value) {
+  struct kit *k = &s->k;
+  for (struct kit_use u = kit_uses(k, value); kit_use(k, &u);) {
+    const struct static_op *op = static_op_named(model_name(k->m, k->m->nodes[u.node].op_type));
+    if (u.slot == 1 && op && op->qdq >= STATIC_Q_CONV && op->qdq <= STATIC_Q_NORM &&
+        kit_in(k, u.node, 2) != NO_ID)
+      return !s->o->compat;
+  }
+  return false;
+}
+
+// The entry whose parameters a value has: what it shares them with, or its own. Parameters of a table by channel are none for what
+// is picked from it.
+static struct static_entry *owner_of(struct static_run *s, uint32_t value) {
+  struct static_entry *const first = static_entry_of(s, value), *e = first;
+  for (uint32_t i = 0; e && !e->owner && e->provider != NO_ID && i < s->n_entries; i++) {
+    struct static_entry *from = static_entry_of(s, e->provider);
+    if (!from || from->per_channel) break;
+    e = from;
+  }
+  if (!e) return NULL;
+  const uint32_t owner = e->owner ? e->owner : (uint32_t)(e - s->entries) + 1;
+  for (struct static_entry *at = first; at != e; at = static_entry_of(s, at->provider))
+    at->owner = owner;
+  return &s->entries[owner - 1];
+}
+
+// The scale of the node's input; NO_ID: none is known.
+static uint32_t input_scale(struct static_run *s, const struct static_bias *b, enum dtype type) {
+  struct static_params p;
+  const struct static_entry *owner = s->o->compat ? NULL : owner_of(s, b->input);
+  const uint32_t value = owner ? owner->value : b->input;
+  if (owner && static_is_constant(s, value) && owner->scales != NO_ID && !owner->per_channel)
+    return times(s->k.r, owner->scales, b->alpha);
+  if (!static_params_of(s, value, &p)) return NO_ID;
+  const bool converted = static_receives(s, p.with, b->node);
+  const double scale = (converted ? p.converted.scale : p.own.scale) * b->alpha;
+  return int8_floats(s->k.r, type, &scale, NO_ID);
+}
+
 // The scales of the bias's weight with room for it; NO_ID: it needs none.
 static uint32_t roomy(struct static_run *s, const struct static_bias *b, uint32_t scales) {
   struct recipes *r = s->k.r;
-  struct static_params p;
-  if (!static_params_of(s, b->input, &p)) return NO_ID;
-  const bool converted = static_receives(s, p.with, b->node);
-  const double scale = (converted ? p.converted.scale : p.own.scale) * b->alpha;
-  const uint32_t bias = bias_recipe(s, b);
-  const uint32_t x = int8_floats(r, (enum dtype)r->rows[bias].dtype, &scale, NO_ID);
+  const uint32_t bias = bias_recipe(s, b),
+                 x = input_scale(s, b, (enum dtype)r->rows[bias].dtype);
+  if (x == NO_ID) return NO_ID;
   return recipe_can_have_roomy_scales(r, scales, x, bias) ? recipe_roomy_scales(r, scales, x, bias)
                                                           : NO_ID;
 }
 
-// The weight of a bias that may need room: of 8 or 16 bits, not in blocks; quantize_static has it for symmetric ones of a signed
-// type alone. (Codes come nearer to a zero point that stays.) A bias of zeros needs none.
-static struct static_entry *weight_of(struct static_run *s, const struct static_bias *b) {
-  struct static_entry *w = static_entry_of(s, b->weight);
-  if (!w || w->scales == NO_ID || !static_entry_of(s, b->input) || w->as.block || b->is_zero)
-    return NULL;
-  const bool is_signed = w->as.type == DTYPE_INT8 || w->as.type == DTYPE_INT16,
-             is_unsigned = w->as.type == DTYPE_UINT8 || w->as.type == DTYPE_UINT16;
-  return (is_signed && w->as.symmetric) || (!s->o->compat && (is_signed || is_unsigned)) ? w : NULL;
+// Scales for a weight that is no constant, by its range. False: there are none to enlarge.
+static bool has_scales(struct static_run *s, struct static_entry *w) {
+  struct static_params p;
+  if (w->scales != NO_ID) return true;
+  if (static_is_constant(s, w->value) || !static_params_of(s, w->value, &p) || p.with) return false;
+  w->as = (struct int8_weight_as){.type = p.type, .axis = RECIPE_PER_TENSOR};
+  w->scales = int8_floats(s->k.r, p.scale_type, &p.own.scale, NO_ID);
+  return true;
 }
 
-// The largest of lists of scales, element by element.
-static uint32_t largest(struct recipes *r, const uint32_t *lists, uint32_t n) {
+// The weight of a bias that may need room: of integers, not in blocks; quantize_static has it for symmetric constants of 8 and 16 bits
+// with a sign alone. (Codes come nearer to a zero point that stays.) A bias of zeros needs none.
+static struct static_entry *weight_of(struct static_run *s, const struct static_bias *b) {
+  struct static_entry *w =
+      s->o->compat ? static_entry_of(s, b->weight) : owner_of(s, b->weight);
+  if (!w || !static_entry_of(s, b->input) || b->is_zero) return NULL;
+  if (s->o->compat)
+    return w->scales != NO_ID && !w->as.block && w->as.symmetric &&
+                   (w->as.type == DTYPE_INT8 || w->as.type == DTYPE_INT16)
+               ? w
+               : NULL;
+  return has_scales(s, w) && !w->as.block && w->as.type != DTYPE_FLOAT8E4M3FN ? w : NULL;
+}
+
+uint32_t static_largest(struct recipes *r, const uint32_t *lists, uint32_t n) {
   const struct recipe first = r->rows[lists[0]];
   const int64_t dims[2] = {1, (int64_t)first.count};
   struct arena a = {0};
@@ -65,10 +114,6 @@ static uint32_t largest(struct recipes *r, const uint32_t *lists, uint32_t n) {
   return recipe_reduce(r, all, &q);
 }
 
-// Where up to two nodes share a weight, one enlarges what the other left, as the existing tool does it. Of more the
-// largest scale is taken: recipes do not grow with the number of nodes.
-enum { NESTED = 2 };
-
 static void make_room(struct static_run *s, struct static_entry *w, const uint32_t *biases,
                       uint32_t n) {
   struct arena a = {0};
@@ -76,10 +121,10 @@ static void make_room(struct static_run *s, struct static_entry *w, const uint32
   for (uint32_t i = 0; i < n; i++) {
     const uint32_t with = roomy(s, &s->biases[biases[i]], w->scales);
     if (with == NO_ID) continue;
-    if (n <= NESTED) w->scales = with;
+    if (n <= STATIC_NESTED) w->scales = with;
     lists[count++] = with;
   }
-  if (n > NESTED && count > 0) w->scales = largest(s->k.r, lists, count);
+  if (n > STATIC_NESTED && count > 0) w->scales = static_largest(s->k.r, lists, count);
   arena_free(&a);
 }
 

@@ -459,6 +459,7 @@ static bool can_go(struct static_run *s, uint32_t node) {
       kit_unused(k, out))
     return false;
   return k->m->values[in].kind == VALUE_NODE_OUTPUT && k->m->values[in].graph == s->graph &&
+         (strcmp(op_of(s, node), "Relu") == 0 || !static_may_grow(s, out)) &&
          clipped_by_codes(s, node, &behind);
 }
 

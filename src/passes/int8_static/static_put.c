@@ -144,11 +144,10 @@ uint32_t static_scale_for(struct static_run *s, uint32_t value, uint32_t node, u
 // ---- activations ---------------------------------------------------------------------------------
 
 struct static_form static_new_form(struct static_run *s, struct span stem, const char *suffix,
-                                   const struct int8_params *p, enum dtype scale_type,
-                                   enum dtype type) {
+                                   const struct static_params *p, uint32_t scale) {
   struct kit *k = &s->k;
-  const uint32_t zero = int8_codes(k->r, type, &p->zero, NO_ID),
-                 scale = int8_floats(k->r, scale_type, &p->scale, NO_ID);
+  const uint32_t zero = int8_codes(k->r, p->type, &p->own.zero, NO_ID);
+  if (scale == NO_ID) scale = int8_floats(k->r, p->scale_type, &p->own.scale, NO_ID);
   const char *zeros = arena_printf(&k->site, "_zero_point%s", suffix),
              *scales = arena_printf(&k->site, "_scale%s", suffix);
   struct static_form f = {.axis = RECIPE_PER_TENSOR};
@@ -279,7 +278,9 @@ static void put_activation(struct static_run *s, uint32_t value, struct span ste
   struct static_form g;
   *static_made_of(s, value) = (struct static_made){f->scale, f->zero, NO_ID, NO_ID, NULL};
   if (p && p->with) {
-    g = static_new_form(s, stem, "_convert", &p->converted, p->scale_type, p->converted_type);
+    const struct static_params second = {
+        .own = p->converted, .type = p->converted_type, .scale_type = p->scale_type};
+    g = static_new_form(s, stem, "_convert", &second, NO_ID);
     *static_made_of(s, value) = (struct static_made){f->scale, f->zero, g.scale, g.zero, p->with};
     put_converted(s, value, stem, f, &g, p->with);
   } else if (s->o->dedicated_qdq_pair && n_receivers(s, value) > 1) {
@@ -331,7 +332,8 @@ static int put_own(struct static_run *s, uint32_t value, struct err *err) {
   if (!static_params_of(s, value, &p)) return static_no_range(s, value, err);
   place_behind(s, value);
   const struct span stem = static_stem(s, value);
-  const struct static_form f = static_new_form(s, stem, "", &p.own, p.scale_type, p.type);
+  const struct static_entry *e = static_entry_of(s, value);
+  const struct static_form f = static_new_form(s, stem, "", &p, e ? e->scales : NO_ID);
   put_activation(s, value, stem, &f, &p);
   return 0;
 }

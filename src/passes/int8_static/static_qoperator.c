@@ -163,6 +163,7 @@ int static_qoperator(struct static_run *s, struct err *err) {
   for (uint32_t i = 0; i < at.n_nodes && !q.failed; i++)
     if (!(k->m->nodes[at.nodes[i]].flags & NODE_DEAD)) visit(&q, at.nodes[i]);
   if (!q.failed) {
+    static_qoperator_make_room(&q);
     finish(&q);
     drop_constants(&q, at.constants, at.n_constants);
   }
@@ -172,6 +173,7 @@ int static_qoperator(struct static_run *s, struct err *err) {
   TABLE_FREE(&q, order);
   TABLE_FREE(&q, coded);
   TABLE_FREE(&q, coded_of);
+  TABLE_FREE(&q, biased);
   TABLE_FREE(&q, biases);
   TABLE_FREE(&q, bias_of);
   return q.failed ? -1 : 0;

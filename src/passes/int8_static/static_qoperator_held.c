@@ -42,8 +42,7 @@ bool static_qoperator_result(struct static_qoperator_run *q, uint32_t value,
                               .known = true,
                               .scale_is = p.own.scale,
                               .zero_is = p.own.zero};
-  const struct static_form f =
-      static_new_form(s, static_stem(s, value), "", &p.own, p.scale_type, p.type);
+  const struct static_form f = static_new_form(s, static_stem(s, value), "", &p, NO_ID);
   out->scale = f.scale;
   out->zero = f.zero;
   return true;
@@ -81,27 +80,39 @@ static uint32_t recipe_of(struct static_run *s, uint32_t value) {
   return edit_tensor_recipe(s->k.e, c.tensor);
 }
 
-// Scales as large as the bias needs them. Gives whether they changed.
+uint32_t static_qoperator_roomy(struct static_qoperator_run *q, uint32_t scales, uint32_t bias,
+                                uint32_t x_scale, double factor) {
+  struct recipes *r = q->s->k.r;
+  const uint32_t of = recipe_of(q->s, bias);
+  if (factor != 1) {
+    const uint32_t both[2] = {
+        x_scale, int8_floats(r, (enum dtype)r->rows[x_scale].dtype, &factor, NO_ID)};
+    x_scale = recipe_map(r, RECIPE_MAP_MUL, both);
+  }
+  return recipe_can_have_roomy_scales(r, scales, x_scale, of)
+             ? recipe_roomy_scales(r, scales, x_scale, of)
+             : NO_ID;
+}
+
+// Scales as large as the bias of the node that takes the constant first needs them. Gives whether they changed.
 static bool make_room(struct static_qoperator_run *q, struct static_coded *c,
                       const struct static_qoperator_weight *w) {
   struct static_run *s = q->s;
-  struct recipes *r = s->k.r;
   const bool theirs =
       c->entry.as.type == DTYPE_INT8 && c->entry.as.symmetric && s->o->weight == DTYPE_INT8;
   if (w->bias == NO_ID || !w->x || !w->x->known || (s->o->compat && !theirs)) return false;
-  const uint32_t bias = recipe_of(s, w->bias);
+  c->biases++;
   const double scale = w->x->scale_is * (s->o->compat ? 1 : w->factor);
-  const uint32_t x = int8_floats(r, (enum dtype)r->rows[bias].dtype, &scale, NO_ID);
-  if (!recipe_can_have_roomy_scales(r, c->entry.scales, x, bias)) return false;
-  const uint32_t roomy = recipe_roomy_scales(r, c->entry.scales, x, bias);
-  const bool changed = roomy != c->entry.scales;
+  const enum dtype type = (enum dtype)s->k.r->rows[recipe_of(s, w->bias)].dtype;
+  const uint32_t roomy = static_qoperator_roomy(q, c->entry.scales, w->bias,
+                                                int8_floats(s->k.r, type, &scale, NO_ID), 1);
+  if (roomy == NO_ID || roomy == c->entry.scales) return false;
   c->entry.scales = roomy;
   c->codes_recipe = static_weight_codes(s, &c->entry);
-  return changed;
+  return true;
 }
 
-// A constant that was written already, for another bias.
-static void write_again(struct static_qoperator_run *q, const struct static_coded *c) {
+void static_qoperator_write_again(struct static_qoperator_run *q, const struct static_coded *c) {
   struct static_run *s = q->s;
   struct model_constant tensor;
   model_resolve_constant(s->k.m, c->held.scale, &tensor);
@@ -147,10 +158,12 @@ static const struct static_held *take_constant(struct static_qoperator_run *q,
   for (uint32_t i = q->coded_of[at.tensor]; i && !c; i = q->coded[i - 1].next)
     if (s->o->compat || same_form(&q->coded[i - 1].entry.as, &new.entry.as)) c = &q->coded[i - 1];
   if (c) {
-    if (make_room(q, c, w)) write_again(q, c);
+    if (s->o->compat && c->biases < STATIC_NESTED && make_room(q, c, w))
+      static_qoperator_write_again(q, c);
   } else {
     c = TABLE_PUSH(q, coded);
     *c = new;
+    c->found = new.entry.scales;
     c->next = q->coded_of[at.tensor];
     q->coded_of[at.tensor] = q->n_coded;
     c->held = (struct static_held){.codes = NO_ID,

@@ -188,7 +188,13 @@ static const char *product(struct static_qoperator_run *q, uint32_t node, enum s
   static_qoperator_result(q, kit_out(k, node, 0), NULL, &y);
   n += put_x(&x, in + n);
   n += put_x(&w, in + n);
+  const bool another = compat && bias != NO_ID && static_qoperator_bias_of(q, bias); // made them
   const uint32_t b = bias == NO_ID ? NO_ID : static_qoperator_bias(q, bias, &x, &w, factor);
+  if (bias != NO_ID)
+    static_qoperator_note_biased(
+        q, &x, &w,
+        &(struct static_biased){
+            .weight = kit_in(k, node, 1), .bias = bias, .codes = another ? NO_ID : b, .factor = factor});
   if (kind == STATIC_O_GEMM) in[n++] = b;
   n += put_y(&y, in + n);
   if (kind == STATIC_O_CONV && b != NO_ID) in[n++] = b;
@@ -313,7 +319,7 @@ static const char *relu(struct static_qoperator_run *q, uint32_t node) {
   if (q->s->o->compat) {
     if (q->s->o->activation_symmetric) return "symmetric";
   } else if (held->constant || kit_sole_user(k, x) != node || kit_maker(k, x) != NO_ID ||
-             !bounds_of(q, node, &lo, &hi) || !implied(held, lo, hi)) {
+             (kit_op(k, node) != OP_Relu && static_may_grow(q->s, o)) || !bounds_of(q, node, &lo, &hi) || !implied(held, lo, hi)) {
     return "clip_range";
   }
   struct static_held y = *held;

@@ -150,7 +150,8 @@ struct static_entry {
   uint32_t axis;
   uint32_t provider; // value whose parameters it has; NO_ID: its own
   uint32_t provider_node;
-  // Constants:
+  uint32_t owner; // 1 + the entry whose parameters it has in the end; 0: not asked yet
+  // Constants; and the scales of a computed weight that makes room for a bias:
   struct int8_weight_as as;
   uint32_t scales, zeros;         // recipes
   const struct static_role *role; // NULL: as Q and DQ want it
@@ -266,6 +267,8 @@ int static_put(struct static_run *s, struct err *err);
 // seen.
 bool static_mark_linear(struct static_run *s, uint32_t node);
 void static_put_recipes(struct static_run *s);
+// May the value's scale grow, as that of a weight beside a bias (static_bias.c)?
+bool static_may_grow(struct static_run *s, uint32_t value);
 // The form of operators on codes (static_qoperator.c).
 int static_qoperator(struct static_run *s, struct err *err);
 

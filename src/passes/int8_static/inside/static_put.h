@@ -17,10 +17,9 @@ uint32_t static_put_node(struct static_run *s, enum op op, const struct static_f
                          struct edit_output out, struct span name);
 // The value's name, in k.site.
 struct span static_stem(struct static_run *s, uint32_t value);
-// Tensors <stem>_zero_point<suffix>, <stem>_scale<suffix>.
+// Tensors <stem>_zero_point<suffix>, <stem>_scale<suffix>: the scale is that of *p, or a recipe (NO_ID: none).
 struct static_form static_new_form(struct static_run *s, struct span stem, const char *suffix,
-                                   const struct int8_params *p, enum dtype scale_type,
-                                   enum dtype type);
+                                   const struct static_params *p, uint32_t scale);
 // The first node of the graph that uses the value, itself or in a body; NO_ID: none.
 uint32_t static_first_user(struct static_run *s, uint32_t value);
 // What was written for the value. Valid until the next call.
@@ -30,8 +29,13 @@ uint32_t static_scale_for(struct static_run *s, uint32_t value, uint32_t node, u
 // ERR_INPUT that names the value.
 int static_no_range(struct static_run *s, uint32_t value, struct err *err);
 
-// Scales of weights become so large that biases fit int32 (static_bias.c).
+// Scales of weights become so large that biases fit int32 (static_bias.c); those of weights that are computed too.
 void static_make_room(struct static_run *s);
+// Of that many lists of scales of one length, element by element the largest.
+uint32_t static_largest(struct recipes *r, const uint32_t *lists, uint32_t n);
+// Where no more nodes than these share a weight, one enlarges what the other left, as the existing tool does it. Of more the
+// largest scale is taken: recipes do not grow with the number of nodes.
+enum { STATIC_NESTED = 2 };
 void static_put_biases(struct static_run *s);
 
 #endif

@@ -24,7 +24,9 @@ struct static_coded {
   uint32_t tensor;
   struct static_entry entry; // value, form, recipes of scales and zero points
   uint32_t codes_recipe;
-  uint32_t next; // of the same tensor: + 1
+  uint32_t found;  // recipe of the scales that its elements want, whatever biases do
+  uint32_t biases; // that had their room at once
+  uint32_t next;  // of the same tensor: + 1
   struct static_held held;
 };
 
@@ -33,6 +35,16 @@ struct static_bias_codes {
   uint32_t value, codes;
   uint32_t scales, zeros; // recipes
   bool wanted;
+};
+
+// A product with a bias: the scales of its operands may grow behind it (static_qoperator_room.c).
+struct static_biased {
+  uint32_t x_scale, w_scale, codes; // values; codes NO_ID: another product made them, or none does
+  uint32_t weight, bias;            // values that the node read
+  uint32_t x_recipe, w_recipe;      // the scales that the codes were made by
+  uint32_t coded;                   // 1 + the row of its weight; 0: that is no constant
+  double x, factor; // the scale of x as a number (0: not known); of the product of the scales
+  uint32_t next;    // of the same weight: + 1
 };
 
 struct static_qoperator_run {
@@ -44,6 +56,7 @@ struct static_qoperator_run {
   TABLE(struct static_held, held); // by value id
   TABLE(uint32_t, order);          // values that are held, in order
   TABLE(struct static_coded, coded);
+  TABLE(struct static_biased, biased);
   TABLE(uint32_t, coded_of); // by tensor id: 1 + the last
   TABLE(struct static_bias_codes, biases);
   TABLE(uint32_t, bias_of); // by value id: 1 + the last
@@ -79,6 +92,17 @@ const struct static_held *static_qoperator_take_weight(struct static_qoperator_r
 bool static_qoperator_result(struct static_qoperator_run *q, uint32_t value,
                              const struct int8_params *given, struct static_held *out);
 // The codes of a bias beside x and w; NO_ID: its shape does not go with them.
+// Scales of a weight, in recipes, with room for that bias beside x (a scale of one element, times the factor); NO_ID: they cannot be.
+uint32_t static_qoperator_roomy(struct static_qoperator_run *q, uint32_t scales, uint32_t bias,
+                                uint32_t x_scale, double factor);
+// The codes and scales of a constant that was written already, as they are now.
+void static_qoperator_write_again(struct static_qoperator_run *q, const struct static_coded *c);
+// Notes the product; in the end weights that several biases share, and those that are computed, get room for all of these, and codes of
+// biases the scales that came of it (static_qoperator_room.c).
+void static_qoperator_note_biased(struct static_qoperator_run *q, const struct static_held *x,
+                                  const struct static_held *w,
+                                  const struct static_biased *product);
+void static_qoperator_make_room(struct static_qoperator_run *q);
 uint32_t static_qoperator_bias(struct static_qoperator_run *q, uint32_t bias,
                                const struct static_held *x, const struct static_held *w,
                                double factor);
