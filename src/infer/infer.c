@@ -5,6 +5,7 @@
 //
 // A node with bodies (and a call of a function) is a rule that is asked again after each body: which graph
 // comes next, until it needs none. Nothing is kept between: what a rule must know lies in the rows.
+#include "infer_rules.h"
 #include "infer_table.h"
 
 #include <assert.h>
@@ -33,7 +34,7 @@ struct infer *infer_new(const struct model *m, const struct infer_options *o) {
   struct infer *in = arena_zalloc(&kept, sizeof *in);
   *in = (struct infer){.m = m, .d = dims_new(), .kept = kept, .n_functions = UINT32_MAX};
   schema_names_init(&in->names, m);
-  in->o = o ? *o : (struct infer_options){INFER_REFINE, 1, INT64_MAX, false};
+  in->o = o ? *o : (struct infer_options){INFER_FACTS, 1, INT64_MAX, false};
   return in;
 }
 
@@ -54,6 +55,10 @@ void infer_free(struct infer *in) {
   schema_names_done(&in->names);
   TABLE_FREE(in, by_name);
   TABLE_FREE(in, nameless);
+  TABLE_FREE(in, nameless_of);
+  TABLE_FREE(in, said);
+  TABLE_FREE(in, said_of);
+  TABLE_FREE(in, misdeclared);
   TABLE_FREE(in, name_of);
   arena_free(&in->scratch);
   dims_free(in->d);
@@ -66,6 +71,7 @@ void infer_free(struct infer *in) {
 static void push(struct infer *in, uint32_t graph, uint32_t node, uint32_t step, uint32_t call,
                  uint32_t state) {
   const dim_id around = in->n_frames ? in->frames[in->n_frames - 1].symbols : 0;
+  const bool idle = in->n_frames && in->frames[in->n_frames - 1].may_be_idle;
   const bool body = graph != NO_ID && in->m->graphs[graph].kind == GRAPH_SUB;
   *TABLE_PUSH(in, frames) =
       (struct infer_frame){.graph = graph,
@@ -76,7 +82,8 @@ static void push(struct infer *in, uint32_t graph, uint32_t node, uint32_t step,
                            .call = call,
                            .round = ++in->round,
                            .state = state,
-                           .symbols = body ? dims_next(in->d) : around};
+                           .symbols = body ? dims_next(in->d) : around,
+                           .may_be_idle = body || idle};
 }
 
 static void outputs_begin(struct infer *in, const struct model_node *n) {
@@ -204,8 +211,9 @@ static uint32_t step(struct infer *in, uint32_t node, uint32_t at, uint32_t *sta
 // that a function's node runs in nothing is known.
 static void enter_graph_of(struct infer *in, uint32_t node) {
   struct infer_frame *f = &in->frames[in->n_frames - 1];
-  if (f->graph == NO_ID)
-    f->symbols = in->m->nodes[node].graph == in->m->main_graph ? 0 : dims_next(in->d);
+  if (f->graph != NO_ID) return;
+  f->may_be_idle = in->m->nodes[node].graph != in->m->main_graph;
+  f->symbols = f->may_be_idle ? dims_next(in->d) : 0;
 }
 
 static void visit(struct infer *in, uint32_t node, uint32_t at, uint32_t state) {
@@ -300,12 +308,30 @@ static void name_dims(struct infer *in, bool plain) {
   }
 }
 
+// Dims without a name are symbols too, each its own.
+static void name_nameless_dims(struct infer *in) {
+  const struct model_graph *g = &in->m->graphs[in->m->main_graph];
+  for (uint32_t i = 0; i < g->n_inputs; i++) {
+    struct model_type t;
+    const uint32_t value = in->m->graph_io[g->inputs + i], first = in->n_nameless;
+    if (value == NO_ID || in->m->values[value].kind != VALUE_INPUT) continue;
+    model_types_get(NULL, in->m, value, &t);
+    for (uint32_t d = 0; t.ranked && d < t.rank; d++)
+      if (infer_is_nameless(in->m, model_type_dim(in->m, &t, d)))
+        *TABLE_PUSH(in, nameless) = dims_fresh(in->d, in->o.least_dim);
+    if (in->n_nameless == first) continue;
+    if (value >= in->n_nameless_of) TABLE_ADD(in, nameless_of, value + 1 - in->n_nameless_of);
+    in->nameless_of[value] = first + 1;
+  }
+}
+
 // Symbols of the inputs come first: they have the bound of an input's dims, and are told by their ids. Names
 // before expressions of them.
 void infer_name_inputs(struct infer *in) {
   if (in->input_dims != 0 || in->m->main_graph == NO_ID) return;
   name_dims(in, true);
   name_dims(in, false);
+  name_nameless_dims(in);
   in->input_dims = dims_next(in->d);
 }
 
@@ -336,7 +362,8 @@ void infer_all(struct infer *in, const struct infer_told *told) {
   if (in->m->main_graph == NO_ID) return;
   infer_name_inputs(in);
   in->told = told;
-  in->only_new = false;
+  in->tells = true;
+  in->believed = in->only_new = false;
   TABLE_FREE(in, changed);
   in->fill_all = true;
   for (uint32_t i = 0; i < in->n_rows; i++)
@@ -345,6 +372,7 @@ void infer_all(struct infer *in, const struct infer_told *told) {
   push(in, in->m->main_graph, NO_ID, 0, 0, 0);
   run(in);
   in->first_new = in->m->n_nodes;
+  infer_tell(in);
   in->told = NULL;
 }
 
@@ -366,6 +394,13 @@ void infer_more(struct infer *in) {
 bool infer_type_of(struct infer *in, uint32_t value, struct infer_type *out) {
   struct infer_site s = {.in = in, .m = in->m, .d = in->d, .a = &in->scratch};
   return infer_value(&s, value, out);
+}
+
+bool infer_may_be_idle(struct infer *in, uint32_t loop) {
+  struct infer_site s = infer_site_of(in, loop);
+  const bool runs = infer_runs_once(&s);
+  arena_reset(&in->scratch);
+  return !runs;
 }
 
 bool infer_numbers(struct infer *in, uint32_t value, const struct infer_number **list,

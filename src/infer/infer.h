@@ -24,8 +24,11 @@
 
 // What becomes of the shapes that the model declares for what nodes make. REFINE: both count; where
 // they contradict each other, inference. KEEP: declarations win. OVERRIDE: they are not looked at.
+// FACTS: a declaration makes no dim known (an exporter wrote it about one run, perhaps), only the
+// dtype, and the rank where inference found none that is not up to the data. Who changes what a model
+// computes asks for these; the others are for who writes declarations or shows them.
 // Declarations of inputs always hold.
-enum infer_declared { INFER_REFINE, INFER_KEEP, INFER_OVERRIDE };
+enum infer_declared { INFER_REFINE, INFER_KEEP, INFER_OVERRIDE, INFER_FACTS };
 
 struct infer_options {
   enum infer_declared declared;
@@ -67,7 +70,7 @@ const char *infer_why_words(enum infer_why why);
 
 struct infer;
 
-// The model is kept; `o` NULL: {INFER_REFINE, 1, INT64_MAX, false}. Nothing is inferred yet.
+// The model is kept; `o` NULL: {INFER_FACTS, 1, INT64_MAX, false}. Nothing is inferred yet.
 struct infer *infer_new(const struct model *m, const struct infer_options *o);
 void infer_free(struct infer *in);
 
@@ -75,8 +78,9 @@ void infer_free(struct infer *in);
 // contradict them.
 bool infer_set_input(struct infer *in, uint32_t value, const dim_id *dims, uint32_t rank);
 
-// Infers the whole model. A contradiction between declarations and inference is told to `said`, which
-// may be NULL, as is a node whose inputs its operator cannot take.
+// Infers the whole model. A contradiction between declarations and inference is told to `told`, which
+// may be NULL, as is a node whose inputs its operator cannot take: when all is inferred, in the order
+// in which they were met.
 struct infer_told {
   void (*say)(void *ctx, uint32_t node, uint32_t value, const char *sentence);
   void *ctx;
@@ -86,6 +90,17 @@ struct infer_told {
 void infer_all(struct infer *in, const struct infer_told *told);
 // The nodes that came since, or whose values have no row; their order does not matter.
 void infer_more(struct infer *in);
+// Is a declared dim against what was found: never equal, or a number where the dim follows from dims of
+// inputs that are none?
+bool infer_is_against(struct infer *in, dim_id found, dim_id said);
+// The words for it, of both as texts (dims_text).
+void infer_is_against_words(char *sentence, size_t room, struct span said, struct span found);
+// The values whose declared dims or rank infer_all found to be wrong, in order; each once.
+const uint32_t *infer_misdeclared(struct infer *in, uint32_t *n);
+// Has a Loop, the node, no trip in some run, as far as is known?
+bool infer_may_be_idle(struct infer *in, uint32_t loop);
+// From now on as with FACTS. False: a declaration has made something known that FACTS leaves open.
+bool infer_keep_facts(struct infer *in);
 
 // A question: before infer_all, on a table of its own. Takes it that a value of one element, which a node makes,
 // is that, and says afterwards whether some node of the same graph cannot take what it is then given: then no

@@ -313,11 +313,11 @@ void infer_invalid(struct infer_site *s, const char *fmt, ...) {
   if (s->in->assumed && s->m->nodes[s->node].graph == s->m->values[s->in->assumed - 1].graph)
     s->in->contradicted = true;
   // A body may never run: a branch for another rank than the one at hand is no fault of the model.
-  if (s->in->n_frames && s->in->frames[s->in->n_frames - 1].symbols > 0) return;
+  if (s->in->n_frames && s->in->frames[s->in->n_frames - 1].may_be_idle) return;
   va_start(args, fmt);
   vsnprintf(sentence, sizeof sentence, fmt, args);
   va_end(args);
-  infer_say(s->in, s->node, NO_ID, "%s", sentence);
+  infer_say_node(s->in, s->node, sentence);
 }
 
 // ---- what rules share --------------------------------------------------------------------------

@@ -80,14 +80,19 @@ uint32_t infer_list_keep(struct infer *in, const struct infer_number *list, uint
 
 // ---- dims of declarations ----------------------------------------------------------------------
 
+// "?…" is what others write for no name.
+bool infer_is_nameless(const struct model *m, struct model_dim d) {
+  if (d.value >= 0) return false;
+  return d.param == NO_ID || d.param == m->empty || model_name(m, d.param).at[0] == '?';
+}
+
 dim_id infer_declared_dim(struct infer *in, struct model_dim d) {
   if (d.value >= 0) return dims_number(in->d, d.value);
-  if (d.param == NO_ID || d.param == in->m->empty) return NO_ID;
+  if (infer_is_nameless(in->m, d)) return NO_ID;
   infer_name_inputs(in); // symbols of inputs come first, and have their own bound
   if (d.param >= in->n_by_name) TABLE_ADD(in, by_name, d.param + 1 - in->n_by_name);
   if (in->by_name[d.param] == 0) {
     const struct span name = model_name(in->m, d.param);
-    if (name.at[0] == '?') return NO_ID; // what others write for no name
     // Symbols of inputs came first, and have their own bound.
     in->by_name[d.param] = dims_parse_known(in->d, name, 0) + 1;
   }
@@ -147,7 +152,7 @@ static void fill_value(struct infer *in, struct model *m, struct model_types *t,
     dims[i] = infer_model_dim(in, m, known.dims[i]);
   const struct model_type type = {
       .dtype = known.dtype, .ranked = known.ranked, .rank = known.rank, .dims = dims};
-  model_types_note(t, m, value, &type);
+  model_types_found(t, m, value, &type);
 }
 
 void infer_fill(struct infer *in, struct model *m, struct model_types *t) {
@@ -215,106 +220,193 @@ static bool declared(struct infer *in, uint32_t value, struct infer_type *out) {
   return true;
 }
 
-// ---- settling ----------------------------------------------------------------------------------
+// ---- what is said ------------------------------------------------------------------------------
 
-void infer_say(struct infer *in, uint32_t node, uint32_t value, const char *fmt, ...) {
-  char sentence[512];
-  va_list args;
-  if (!in->told || !in->told->say) return;
-  va_start(args, fmt);
-  vsnprintf(sentence, sizeof sentence, fmt, args);
-  va_end(args);
-  in->told->say(in->told->ctx, node, value, sentence);
+void infer_say_node(struct infer *in, uint32_t node, const char *sentence) {
+  if (!in->tells || !in->told || !in->told->say) return;
+  *TABLE_PUSH(in, said) = (struct infer_said){.kind = INFER_SAID_NODE,
+                                              .node = node,
+                                              .value = NO_ID,
+                                              .sentence = arena_string(&in->kept, span_str(sentence))};
 }
 
+static void say_value(struct infer *in, uint32_t value, struct infer_said what) {
+  if (!in->tells) return;
+  if (value >= in->n_said_of) TABLE_ADD(in, said_of, value + 1 - in->n_said_of);
+  if (in->said_of[value] == 0) in->said_of[value] = in->n_said + 1;
+  what.node = NO_ID;
+  what.value = value;
+  *TABLE_PUSH(in, said) = what;
+}
+
+// What was said of a value whose row is made anew counts no more: in the body of a Loop it was about the first
+// trip. Of the calls of a function the first that finds something wrong says it. False: it has.
+static bool says_anew(struct infer *in, uint32_t value) {
+  if (value >= in->n_said_of || in->said_of[value] == 0) return true;
+  if (in->n_calls) return false;
+  for (uint32_t i = in->said_of[value] - 1; i < in->n_said && in->said[i].value == value; i++)
+    in->said[i].value = NO_ID;
+  in->said_of[value] = 0;
+  return true;
+}
+
+#define LEFT "left to the inputs"
+
+void infer_is_against_words(char *sentence, size_t room, struct span said, struct span found) {
+  const bool open = memchr(found.at, '?', found.n);
+  snprintf(sentence, room, "a dim is declared to be %.*s, and is %.*s", (int)said.n, said.at,
+           open ? (int)sizeof LEFT - 1 : (int)found.n, open ? LEFT : (const char *)found.at);
+}
+
+static void tell_dims(struct infer *in, const struct infer_said *x, char *sentence, size_t room) {
+  struct arena a = {0};
+  const struct span f = dims_text(in->d, dims_find(in->d, x->found), &a),
+                    s = dims_text(in->d, x->said, &a);
+  infer_is_against_words(sentence, room, s, f);
+  arena_free(&a);
+}
+
+static void tell(struct infer *in, const struct infer_said *x) {
+  const struct infer_told *told = in->told;
+  void (*say)(void *, uint32_t, uint32_t, const char *) = told->say;
+  char sentence[640] = "";
+  switch (x->kind) {
+  case INFER_SAID_NODE: say(told->ctx, x->node, NO_ID, x->sentence); return;
+  case INFER_SAID_DIM: tell_dims(in, x, sentence, sizeof sentence); break;
+  case INFER_SAID_RANK:
+    snprintf(sentence, sizeof sentence, "it is declared to have %u dim%s, and has %u", x->said,
+             plural(x->said), x->found);
+    break;
+  case INFER_SAID_DTYPE:
+    if (told->mistyped) say = told->mistyped;
+    snprintf(sentence, sizeof sentence, "it is declared to be %s, and is %s",
+             dtype_name((enum dtype)x->said), dtype_name((enum dtype)x->found));
+    break;
+  }
+  if (say) say(told->ctx, NO_ID, x->value, sentence);
+}
+
+// A dim that turned out to be the number that it is declared to be was declared rightly.
+void infer_tell(struct infer *in) {
+  TABLE_FREE(in, misdeclared);
+  for (uint32_t i = 0; i < in->n_said; i++) {
+    const struct infer_said *x = &in->said[i];
+    if (x->kind != INFER_SAID_NODE && x->value == NO_ID) continue;
+    if (x->kind == INFER_SAID_DIM && !infer_is_against(in, x->found, x->said)) continue;
+    if (in->told) tell(in, x);
+    if (x->kind != INFER_SAID_DIM && x->kind != INFER_SAID_RANK) continue;
+    if (in->n_misdeclared && in->misdeclared[in->n_misdeclared - 1] == x->value) continue;
+    *TABLE_PUSH(in, misdeclared) = x->value;
+  }
+  TABLE_FREE(in, said);
+  TABLE_FREE(in, said_of);
+  in->tells = false;
+}
+
+const uint32_t *infer_misdeclared(struct infer *in, uint32_t *n) {
+  *n = in->n_misdeclared;
+  return in->misdeclared;
+}
+
+// ---- settling ----------------------------------------------------------------------------------
+
 bool infer_unite(struct infer *in, dim_id a, dim_id b) {
-  const dim_id first = in->n_frames ? in->frames[in->n_frames - 1].symbols : 0;
+  const struct infer_frame *f = in->n_frames ? &in->frames[in->n_frames - 1] : NULL;
+  const dim_id first = f ? f->symbols : 0;
   if (dims_equal(in->d, a, b) == DIMS_NO) return false;
   const bool own = (a >= first && dims_is_symbol(in->d, a, NULL)) ||
                    (b >= first && dims_is_symbol(in->d, b, NULL));
-  return first > 0 && !own ? true : dims_unite(in->d, a, b);
+  return f && f->may_be_idle && !own ? true : dims_unite(in->d, a, b);
 }
 
 static bool is_of_inputs(const struct infer *in, dim_id d) {
   return d < in->input_dims;
 }
 
-// Is it a dim of an input that has no name? Callers choose what it is, whatever is declared of what comes of it.
-static bool is_nameless(const struct infer *in, dim_id d) {
-  uint32_t from = 0, to = in->n_nameless;
-  while (from < to) {
-    const uint32_t mid = from + (to - from) / 2;
-    if (in->nameless[mid] < d)
-      from = mid + 1;
-    else
-      to = mid;
-  }
-  return from < in->n_nameless && in->nameless[from] == d;
+// Is it made of dims of inputs alone?
+static bool follows(const struct infer *in, dim_id d) {
+  return !dims_uses_from(in->d, d, in->input_dims);
 }
 
+bool infer_is_against(struct infer *in, dim_id found, dim_id said) {
+  int64_t n;
+  found = dims_find(in->d, found);
+  said = dims_find(in->d, said);
+  if (found == NO_ID || said == NO_ID) return false;
+  switch (dims_equal(in->d, found, said)) {
+  case DIMS_YES: return false;
+  case DIMS_NO: return true;
+  case DIMS_MAYBE: break;
+  }
+  return dims_is_number(in->d, said, &n) && follows(in, found);
+}
+
+bool infer_keep_facts(struct infer *in) {
+  in->o.declared = INFER_FACTS;
+  return !in->believed;
+}
+
+static dim_id believe(struct infer *in, dim_id said) {
+  in->believed = true;
+  return said;
+}
+
+// A number that is declared of what follows from the inputs is no fact: callers choose what that is.
 static dim_id settle_dim(struct infer *in, uint32_t value, dim_id found, dim_id said) {
+  const enum infer_declared mode = in->o.declared;
   int64_t n;
   if (found != NO_ID) found = dims_find(in->d, found);
   if (said != NO_ID) said = dims_find(in->d, said);
   if (said == NO_ID || found == said) return found;
-  if (found == NO_ID) return said;
-  const bool keep = in->o.declared == INFER_KEEP;
-  switch (dims_equal(in->d, found, said)) {
-  case DIMS_YES: return found;
-  case DIMS_NO: {
-    struct arena a = {0};
-    const struct span f = dims_text(in->d, found, &a), s = dims_text(in->d, said, &a);
-    infer_say(in, NO_ID, value, "a dim is declared to be %.*s, and is %.*s", (int)s.n, s.at,
-              (int)f.n, f.at);
-    arena_free(&a);
-    return keep ? said : found;
-  }
-  case DIMS_MAYBE: break;
-  }
-  if (keep) return said;
-  if (dims_is_number(in->d, found, &n)) return found;
+  if (found == NO_ID) return mode == INFER_FACTS ? NO_ID : believe(in, said);
+  const bool against = infer_is_against(in, found, said);
+  if (against)
+    say_value(in, value,
+              (struct infer_said){.kind = INFER_SAID_DIM, .said = said, .found = found});
+  if (mode == INFER_KEEP && dims_equal(in->d, found, said) != DIMS_YES) return believe(in, said);
+  if (against || mode == INFER_FACTS || dims_equal(in->d, found, said) == DIMS_YES ||
+      dims_is_number(in->d, found, &n))
+    return found;
+  const bool own = !is_of_inputs(in, found) && dims_is_symbol(in->d, found, NULL);
   if (dims_is_number(in->d, said, &n)) {
-    if (!is_of_inputs(in, found) && !is_nameless(in, found) && dims_is_symbol(in->d, found, NULL))
-      infer_unite(in, found, said);
-    return said;
+    if (own) infer_unite(in, found, said);
+    return believe(in, said);
   }
   if (!is_of_inputs(in, said) && dims_is_symbol(in->d, said, NULL)) {
+    in->believed = in->believed || !follows(in, found);
     infer_unite(in, said, found);
     return dims_find(in->d, found);
   }
-  return !is_of_inputs(in, found) && dims_is_symbol(in->d, found, NULL) ? said : found;
-}
-
-static void say_mistyped(struct infer *in, uint32_t value, enum dtype said, enum dtype is) {
-  const struct infer_told *told = in->told;
-  struct infer_told other;
-  if (!told) return;
-  other = (struct infer_told){.say = told->mistyped ? told->mistyped : told->say, .ctx = told->ctx};
-  in->told = &other;
-  infer_say(in, NO_ID, value, "it is declared to be %s, and is %s", dtype_name(said),
-            dtype_name(is));
-  in->told = told;
+  return own ? believe(in, said) : found;
 }
 
 // Where the ranks differ, one of both wins with all of its dims.
-static void join_declared(struct infer *in, uint32_t value, struct infer_type *t, dim_id *dims) {
+static void join_declared(struct infer *in, uint32_t value, struct infer_type *t, dim_id *dims,
+                          enum infer_why why) {
   struct infer_type said;
-  if (in->o.declared == INFER_OVERRIDE || !declared(in, value, &said)) return;
+  const enum infer_declared mode = in->o.declared;
+  if (!says_anew(in, value)) in->tells = false;
+  if (mode == INFER_OVERRIDE || !declared(in, value, &said)) return;
   if (said.kind != INFER_TENSOR) return;
-  const bool keep = in->o.declared == INFER_KEEP;
+  const bool keep = mode == INFER_KEEP;
   if (said.dtype != DTYPE_UNDEFINED && said.dtype != t->dtype) {
-    if (t->dtype != DTYPE_UNDEFINED) say_mistyped(in, value, said.dtype, t->dtype);
+    if (t->dtype != DTYPE_UNDEFINED)
+      say_value(in, value,
+                (struct infer_said){
+                    .kind = INFER_SAID_DTYPE, .said = said.dtype, .found = t->dtype});
     if (keep || t->dtype == DTYPE_UNDEFINED) t->dtype = said.dtype;
   }
   if (!said.ranked) return;
   if (t->ranked && t->rank != said.rank) {
-    infer_say(in, NO_ID, value, "it is declared to have %u dim%s, and has %u", said.rank,
-              plural(said.rank), t->rank);
+    say_value(in, value,
+              (struct infer_said){.kind = INFER_SAID_RANK, .said = said.rank, .found = t->rank});
     if (!keep) return;
     t->ranked = false;
   }
+  if (!t->ranked && mode == INFER_FACTS && why == INFER_WHY_DATA) return;
+  if (!t->ranked) in->believed = true;
   for (uint32_t i = 0; i < said.rank; i++)
-    dims[i] = t->ranked ? settle_dim(in, value, t->dims[i], said.dims[i]) : said.dims[i];
+    dims[i] = settle_dim(in, value, t->ranked ? t->dims[i] : NO_ID, said.dims[i]);
   t->ranked = true;
   t->rank = said.rank;
   t->dims = dims;
@@ -363,7 +455,9 @@ void infer_settle(struct infer *in, uint32_t value, const struct infer_type *typ
     t.ranked = false;
     why = INFER_WHY_LIMIT;
   }
-  if (t.kind == INFER_TENSOR && why != INFER_WHY_INVALID) join_declared(in, value, &t, dims);
+  const bool tells = in->tells;
+  if (t.kind == INFER_TENSOR && why != INFER_WHY_INVALID) join_declared(in, value, &t, dims, why);
+  in->tells = tells;
   bool open = false;
   if (t.ranked) {
     if (t.rank && t.dims != dims) memcpy(dims, t.dims, t.rank * sizeof *dims);
@@ -530,14 +624,12 @@ void infer_source(struct infer *in, uint32_t value) {
   const bool constant = model_resolve_constant(in->m, value, &c);
   declared(in, value, &t); // a constant's own type, where it is one
   dim_id dims[INFER_RANK_MAX];
-  if (t.ranked)
-    for (uint32_t i = 0; i < t.rank; i++)
-      dims[i] = t.dims[i] == NO_ID && t.kind == INFER_TENSOR ? dims_fresh(in->d, in->o.least_dim)
-                                                             : t.dims[i];
-  const struct model_value *v = &in->m->values[value];
-  for (uint32_t i = 0; t.ranked && i < t.rank; i++)
-    if (dims[i] != t.dims[i] && v->kind == VALUE_INPUT && v->graph == in->m->main_graph)
-      *TABLE_PUSH(in, nameless) = dims[i];
+  uint32_t own = value < in->n_nameless_of ? in->nameless_of[value] : 0;
+  for (uint32_t i = 0; t.ranked && i < t.rank; i++) {
+    dims[i] = t.dims[i];
+    if (dims[i] != NO_ID || t.kind != INFER_TENSOR) continue;
+    dims[i] = own ? dims_find(in->d, in->nameless[own++ - 1]) : dims_fresh(in->d, in->o.least_dim);
+  }
   const bool known = t.ranked && t.dtype != DTYPE_UNDEFINED;
   row = infer_row_at(in, value);
   *row = (struct infer_row){.shape = t.ranked ? infer_shape_of(in, dims, t.rank) : 0,

@@ -5,6 +5,8 @@
 //           was given: dims that are not become symbols of their own, and the body is inferred again.
 //           Five rounds at most: as they are; twice without the dims that changed; with ranks alone; with
 //           nothing. Bodies deep in one another begin with the last, or they would take 5^depth rounds.
+//           Scan outputs have a rank only where the body runs at least once: without a trip ONNX Runtime gives
+//           [0] and what dims it knows of the body's output by then, zeros for those that it does not know.
 //   Scan    the same, over slices
 //
 // Symbols that a body makes mean another number in every iteration: outside nothing is known of them.
@@ -186,6 +188,17 @@ static void bind_one(struct infer_site *s, uint32_t value, enum dtype dtype) {
     infer_bind(s, value, &(struct infer_type){.dtype = dtype, .ranked = true});
 }
 
+bool infer_runs_once(struct infer_site *s) {
+  const struct infer_number *trips;
+  uint32_t n;
+  int64_t goes_on;
+  if (s->n_in < 2) return false;
+  if (infer_has(s, 1) && (!infer_int(s, 1, &goes_on) || goes_on == 0)) return false;
+  if (!infer_has(s, 0)) return true;
+  return infer_list(s, 0, &trips, &n) && n == 1 && trips[0].num != NO_ID &&
+         dims_least(s->d, trips[0].num) >= 1;
+}
+
 uint32_t infer_loop(struct infer_site *s, uint32_t step) {
   const uint32_t body = infer_attr_graph(s, "body");
   if (body == NO_ID || s->n_in < 2) return NO_ID;
@@ -204,6 +217,7 @@ uint32_t infer_loop(struct infer_site *s, uint32_t step) {
     infer_value(s, infer_graph_output(s, body, i + 1), &slice);
     infer_leave(s, &slice, s->state);
     s->why = INFER_WHY_DATA;
+    if (!infer_runs_once(s)) slice.ranked = false;
     stacked(s, &slice, NO_ID, 0, &all);
     infer_out(s, i, &all);
   }

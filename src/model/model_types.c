@@ -93,10 +93,13 @@ static uint32_t offset_in(const struct model_types *t, const struct model_type *
   return (uint32_t)((at - base) / sizeof *t->dims);
 }
 
-void model_types_note(struct model_types *t, const struct model *m, uint32_t value,
-                      const struct model_type *given) {
-  struct model_type before, type = *given;
-  model_types_get(t, m, value, &before);
+static bool is_noted(const struct model_types *t, uint32_t value) {
+  return value < t->n_of && t->of[value] != 0;
+}
+
+static void note(struct model_types *t, const struct model *m, uint32_t value,
+                 const struct model_type *given, struct model_type before) {
+  struct model_type type = *given;
   if (!type.ranked) {
     type.ranked = before.ranked;
     type.rank = before.rank;
@@ -116,6 +119,21 @@ void model_types_note(struct model_types *t, const struct model *m, uint32_t val
                                                        .rank = (uint16_t)type.rank,
                                                        .dtype = (uint8_t)type.dtype,
                                                        .ranked = type.ranked};
+}
+
+void model_types_note(struct model_types *t, const struct model *m, uint32_t value,
+                      const struct model_type *type) {
+  struct model_type before;
+  model_types_get(t, m, value, &before);
+  note(t, m, value, type, before);
+}
+
+void model_types_found(struct model_types *t, const struct model *m, uint32_t value,
+                       const struct model_type *type) {
+  struct model_type before;
+  model_types_get(t, m, value, &before);
+  if (!is_noted(t, value)) before = (struct model_type){.dtype = before.dtype};
+  note(t, m, value, type, before);
 }
 
 void model_types_forget(struct model_types *t, uint32_t value) {

@@ -48,6 +48,9 @@ bool model_types_get(const struct model_types *t, const struct model *m, uint32_
 // dims; where both know, the new one holds. Dims may lie in the model or the table.
 void model_types_note(struct model_types *t, const struct model *m, uint32_t value,
                       const struct model_type *type);
+// The same of what inference found, which has looked at the declarations: of these only the dtype counts.
+void model_types_found(struct model_types *t, const struct model *m, uint32_t value,
+                       const struct model_type *type);
 // Forgets what was noted of a value.
 void model_types_forget(struct model_types *t, uint32_t value);
 

@@ -117,6 +117,7 @@ struct pass_env {
   // What inference found (infer.h), from the first pass on that infers; the driver infers what is new behind each
   // pass and gives it back in the end. NULL: none has. A pass that infers sets it, and frees the one before.
   struct infer *infer;
+  bool keeps_declared; // a pass was told to keep declarations that are wrong
 };
 
 // What a pass that keeps to a size took the output to be, whose true size is known when it is planned.

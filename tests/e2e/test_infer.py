@@ -8,6 +8,7 @@ import json
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
@@ -15,6 +16,10 @@ import shape_oracle
 from conftest import DATA, package_models, program
 
 pytestmark = pytest.mark.in_memory
+
+QUIET = onnxruntime.SessionOptions()
+QUIET.log_severity_level = 4
+QUIET.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL  # the runtime folds by what is declared
 
 EXPORTS = sorted((DATA / "exports").glob("*.onnx"))
 PARAKEET = {
@@ -171,6 +176,156 @@ def test_only_declarations_change(weir, tmp_path):
     assert before.SerializeToString(deterministic=True) == after.SerializeToString(deterministic=True)
     weir("replay", tmp_path / "edits.jsonl", source, tmp_path / "b.onnx")
     assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes()
+
+
+# ---- declarations that are wrong
+
+
+def stale(where, dim):
+    """x [N,2,3], shape arithmetic over its batch, and what is declared of the batch: of an output, of values in between, in bodies, in a function."""
+    V, F = helper.make_tensor_value_info, TensorProto.FLOAT
+    make = helper.make_node
+
+    def flat(of, to, p):
+        nodes = [make("Shape", [of], [p + "s"]), make("Constant", [], [p + "z"], value_ints=[0]), make("Constant", [], [p + "m"], value_ints=[6])]
+        return nodes + [make("Gather", [p + "s", p + "z"], [p + "b"]), make("Concat", [p + "b", p + "m"], [p + "t"], axis=0), make("Reshape", [of, p + "t"], [to])]
+
+    inner, functions, infos, inputs = [make("Relu", ["x"], ["r"])], [], [], [V("x", F, [None if where == "nameless" else "N", 2, 3])]
+    declared = V("y", F, [dim, 6] if where in ("output", "nameless") else None)
+    if where == "between":
+        infos = [V("r", F, [dim, 2, 3])]
+    if where == "rank":
+        infos = [V("r", F, ["N", 6])]
+    if where == "if":
+        bodies = [helper.make_graph([make(op, ["x"], [op])], op, [], [V(op, F, [dim, 2, 3])]) for op in ("Relu", "Neg")]
+        inner = [make("If", ["c"], ["r"], then_branch=bodies[0], else_branch=bodies[1])]
+        inputs.append(V("c", TensorProto.BOOL, []))
+    if where in ("loop", "scan"):
+        loop = where == "loop"
+        first = [V("i", TensorProto.INT64, []), V("g", TensorProto.BOOL, [])] if loop else []
+        nodes = [make("Relu", ["v0"], ["v1"]), *([make("Identity", ["g"], ["h"])] if loop else [make("Identity", ["e"], ["o"])])]
+        last = [V("v1", F, [dim, 2, 3])]
+        body = helper.make_graph(nodes, "b", [*first, V("v0", F, [dim, 2, 3]), *([] if loop else [V("e", F, None)])],
+                                 [*([V("h", TensorProto.BOOL, [])] if loop else []), *last, *([] if loop else [V("o", F, None)])])
+        inner = [make("Constant", [], ["k"], value_int=2), make("Constant", [], ["go"], value=helper.make_tensor("", TensorProto.BOOL, [], [True]))]
+        inner.append(make("Loop", ["k", "go", "x"], ["r"], body=body) if loop else make("Scan", ["x", "x"], ["r", "all"], body=body, num_scan_inputs=1))
+    if where == "function":
+        function = helper.make_function("my", "F", ["a"], ["b"], [make("Relu", ["a"], ["fr"]), *flat("fr", "b", "f")], [helper.make_opsetid("", 18)])
+        function.value_info.append(V("fr", F, [dim, 2, 3]))
+        functions.append(function)
+        nodes = [make("F", ["x"], ["y"], domain="my")]
+    else:
+        nodes = [*inner, *flat("r", "y", "")]
+    graph = helper.make_graph(nodes, "g", inputs, [declared], value_info=infos)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("my", 1)], functions=functions, ir_version=10)
+
+
+def declared_dims(model):
+    graphs, found = [model.graph], {}
+    while graphs:
+        graph = graphs.pop()
+        graphs += [a.g for node in graph.node for a in node.attribute if a.type == onnx.AttributeProto.GRAPH]
+        for v in [*graph.input, *graph.output, *graph.value_info]:
+            found[v.name] = [d.dim_param or d.dim_value for d in v.type.tensor_type.shape.dim]
+    for function in model.functions:
+        for v in function.value_info:
+            found[v.name] = [d.dim_param or d.dim_value for d in v.type.tensor_type.shape.dim]
+    return found
+
+
+@pytest.mark.parametrize("where", ["output", "nameless", "between", "rank", "if", "loop", "scan", "function"])
+def test_the_inputs_win_over_declarations(weir, tmp_path, where):
+    """The result runs for every batch that the source runs for, and declares no other; what is declared rightly, or of a name, says nothing."""
+    source, right = tmp_path / "m.onnx", tmp_path / "right.onnx"
+    onnx.save(stale(where, 1), source)
+    onnx.save(stale(where, "N") if where != "rank" else stale("between", "M"), right)
+    names = {"output": "y", "nameless": "y", "between": "r", "rank": "r", "if": "Relu", "loop": "v0", "scan": "v0", "function": "fr"}
+    done = weir("check", source)
+    assert f"warning: value '{names[where]}'" in done.out
+    assert " 0 errors, 0 warnings" in weir("check", right).out
+    session = onnxruntime.InferenceSession(source, QUIET, providers=["CPUExecutionProvider"])
+    for words in (["infer"], ["optimize"], ["optimize", "--exactness", "exact"], ["preprocess"], ["cast", "--graph", "--to", "float16", "--keep-io"], ["run", "--pass", "optimize/shapes"]):
+        out = tmp_path / "out.onnx"
+        done = weir(words[0], source, out, *words[1:], "--force")
+        assert where == "rank" or f"value '{names[where]}'" in done.err, words
+        dims_after = declared_dims(onnx.load(out))
+        assert not [name for name, dims in dims_after.items() if dims[:1] == [1] and name in ("x", "y", "r", "v0", "v1", "Relu", "Neg", "fr")], (words, dims_after)
+        after = onnxruntime.InferenceSession(out, QUIET, providers=["CPUExecutionProvider"])
+        for batch in (1, 2, 3):
+            feeds = {"x": np.arange(6 * batch, dtype=np.float32).reshape(batch, 2, 3) - 3}
+            if where == "if":
+                feeds["c"] = np.array(True)
+            got = after.run(["y"], feeds)[0]
+            assert got.shape == (batch, 6), words
+            if where not in ("if", "loop", "scan") or batch == 1:  # the runtime itself believes what bodies declare
+                assert np.array_equal(got, session.run(["y"], feeds)[0])
+        assert not [line for line in weir(words[0], right, out, *words[1:], "--force").err.splitlines() if "warning" in line], words
+    for word in ("keep", "override"):
+        weir("infer", source, tmp_path / "other.onnx", "--declared", word, "--force")
+    assert declared_dims(onnx.load(tmp_path / "other.onnx"))["x"][1:] == [2, 3]
+    weir("infer", source, tmp_path / "refused.onnx", "--declared", "refuse", code=65)
+    weir("convert", source, tmp_path / "copy.onnx", "--force")
+    assert declared_dims(onnx.load(tmp_path / "copy.onnx")) == declared_dims(onnx.load(source))
+
+
+def test_what_only_a_declaration_says_is_not_folded(weir, tmp_path):
+    """A Reshape to a shape that is an input, NonZero: the declared numbers are written, and the result runs for others."""
+    V, make = helper.make_tensor_value_info, helper.make_node
+    nodes = [make("Reshape", ["x", "s"], ["r"]), make("Shape", ["r"], ["d"]), make("NonZero", ["r"], ["n"]), make("Shape", ["n"], ["e"]), make("Reshape", ["r", "d"], ["y"])]
+    outputs = [V("y", TensorProto.FLOAT, [4, 6]), V("d", TensorProto.INT64, [2]), V("e", TensorProto.INT64, [2])]
+    infos = [V("r", TensorProto.FLOAT, [4, 6]), V("n", TensorProto.INT64, [2, 24])]
+    graph = helper.make_graph(nodes, "g", [V("x", TensorProto.FLOAT, [24]), V("s", TensorProto.INT64, [2])], outputs, value_info=infos)
+    source = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10), source)
+    feeds = {"x": np.r_[0, np.ones(23, np.float32)].astype(np.float32), "s": np.array([3, 8])}
+    want = onnxruntime.InferenceSession(source, QUIET, providers=["CPUExecutionProvider"]).run(None, feeds)
+    for words in (["infer"], ["optimize"], ["run", "--pass", "streamline"]):
+        out = tmp_path / "out.onnx"
+        assert "warning" not in weir(words[0], source, out, *words[1:], "--force").err
+        got = onnxruntime.InferenceSession(out, QUIET, providers=["CPUExecutionProvider"]).run(None, feeds)
+        assert all(np.array_equal(a, b) for a, b in zip(want, got, strict=True)), words
+        assert declared_dims(onnx.load(out))["y"] == [4, 6]
+
+
+def test_flat_convolutions_do_not_believe_declarations(weir, tmp_path):
+    V, make, F = helper.make_tensor_value_info, helper.make_node, TensorProto.FLOAT
+    weight = onnx.numpy_helper.from_array(np.ones((4, 3, 1, 1), np.float32), "w")
+    for dim in ("N", 1, 2):
+        graph = helper.make_graph([make("Relu", ["x"], ["r"]), make("Conv", ["r", "w"], ["y"])], "g", [V("x", F, [2 if dim == 2 else "N", 3, 5, 5])], [V("y", F, None)], [weight],
+                                  value_info=[V("r", F, [dim, 3, 5, 5])])
+        source, out = tmp_path / "m.onnx", tmp_path / "out.onnx"
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10), source)
+        weir("conv2matmul", source, out, "--form", "flat", "--force")
+        assert ("Shape" in [node.op_type for node in onnx.load(out).graph.node]) == (dim != 2)
+        x = np.ones((2, 3, 5, 5), np.float32)
+        assert onnxruntime.InferenceSession(out, QUIET, providers=["CPUExecutionProvider"]).run(None, {"x": x})[0].shape == (2, 4, 5, 5)
+
+
+def test_what_is_written_does_not_change_what_does_not_run(weir, tmp_path):
+    """Without a trip the runtime gives scan outputs the dims that it knows of the body: none may be added. Dims that are declared in front of a body that
+    cannot run would keep the model from being loaded."""
+    V, make, F = helper.make_tensor_value_info, helper.make_node, TensorProto.FLOAT
+    first = [make("Shape", ["x"], ["s"]), make("Cast", ["s"], ["f"], to=1), make("Mul", ["f", "half"], ["g"]), make("Cast", ["g"], ["n"], to=7), make("Expand", ["one", "n"], ["h"])]
+    constants = {"half": np.float32(0.5), "one": np.float32(1), "w": np.ones(4, np.float32), "go": np.array(True)}
+    constants = [onnx.numpy_helper.from_array(np.asarray(a), name) for name, a in constants.items()]
+    bodies = {"runs": make("Relu", ["h"], ["o"]), "broadcasts": make("Mul", ["h", "w"], ["o"])}
+    ins, out = [V("x", F, ["a", "b"]), V("k", TensorProto.INT64, [])], tmp_path / "out.onnx"
+    for name, node in bodies.items():
+        nodes = [make("Identity", ["c"], ["d"]), node]
+        body = helper.make_graph(nodes, "b", [V("i", TensorProto.INT64, []), V("c", TensorProto.BOOL, [])], [V("d", TensorProto.BOOL, []), V("o", F, None)])
+        branches = [helper.make_graph(nodes[1:], "t", [], [V("o", F, None)]), helper.make_graph([make("Relu", ["h"], ["e"])], "e", [], [V("e", F, None)])]
+        for operator in (make("Loop", ["k", "go"], ["y"], body=body), make("If", ["q"], ["y"], then_branch=branches[0], else_branch=branches[1])):
+            last = [make("Cast", ["k"], ["q"], to=9)] if operator.op_type == "If" else []
+            graph = helper.make_graph([*first, *last, operator], "g", ins, [V("y", F, None)], constants)
+            source = tmp_path / "m.onnx"
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), source)
+            feeds = {"x": np.ones((4, 6), np.float32), "k": np.array(0)}
+            want = onnxruntime.InferenceSession(source, QUIET, providers=["CPUExecutionProvider"]).run(None, feeds)[0]
+            assert " 0 errors, 0 warnings" in weir("check", source).out
+            for words in (["infer"], ["infer", "--set-shape", "x=4x6"], ["optimize"], ["preprocess"]):
+                weir(words[0], source, out, *words[1:], "--force")
+                got = onnxruntime.InferenceSession(out, QUIET, providers=["CPUExecutionProvider"]).run(None, feeds)[0]
+                assert got.shape == want.shape, (name, operator.op_type, words)
 
 
 # ---- inspect

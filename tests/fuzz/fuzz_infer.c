@@ -57,8 +57,9 @@ static void infer_twice(struct model *m, const struct infer_options *o) {
 }
 
 static void infer_model(struct model *m, uint32_t how) {
-  const struct infer_options o = {how % 3, how / 3 % 2, how / 6 % 2 ? 100 : INT64_MAX,
-                                  how / 12 % 2};
+  struct infer_options o = {how % 3, how / 3 % 2, how / 6 % 2 ? 100 : INT64_MAX, how / 12 % 2};
+  infer_twice(m, &o);
+  o.declared = INFER_FACTS;
   infer_twice(m, &o);
 }
 

@@ -104,7 +104,8 @@ static void put_sites(struct json_out *j, const struct model *m, struct draw *d,
 static void put_drawn(struct json_out *j, const struct model *m, const struct draw_options *o,
                       const char *folder, struct err *err) {
   struct arena a = {0};
-  struct infer *in = infer_new(m, NULL);
+  const struct infer_options believing = {INFER_REFINE, 1, INT64_MAX, false}; // as verify has it
+  struct infer *in = infer_new(m, &believing);
   struct draw *d = NULL;
   infer_all(in, NULL);
   if (draw_open(&d, in, m, o, err) == 0) {

@@ -45,7 +45,8 @@ static void change(const char *path) {
 
 static int tell(const struct model *m, const struct samples_options *o, const char *twice,
                 struct err *err) {
-  struct infer *in = infer_new(m, NULL);
+  const struct infer_options believing = {INFER_REFINE, 1, INT64_MAX, false}; // as verify has it
+  struct infer *in = infer_new(m, &believing);
   struct samples *s = NULL;
   uint8_t sum[DIGEST_BYTES];
   char hex[DIGEST_HEX];

@@ -48,7 +48,8 @@ static int teardown(void **state) {
 static int open_text(const char *text) {
   const struct graph_text_kept *kept;
   assert_int_equal(graph_text_read(&t.m, text, &kept, &t.a, &t.err), 0);
-  t.in = infer_new(&t.m, NULL);
+  const struct infer_options believing = {INFER_REFINE, 1, INT64_MAX, false}; // as verify has it
+  t.in = infer_new(&t.m, &believing);
   infer_all(t.in, NULL);
   return draw_open(&t.d, t.in, &t.m, &t.o, &t.err);
 }

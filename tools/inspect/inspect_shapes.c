@@ -196,7 +196,9 @@ static void put_totals(struct shapes *s) {
 }
 
 void inspect_shapes(struct inspect *in, bool elements, struct json_out *j) {
-  struct shapes s = {.in = in, .j = j, .elements = elements, .infer = infer_new(in->m, NULL)};
+  const struct infer_options as_written = {INFER_REFINE, 1, INT64_MAX, false};
+  struct shapes s = {
+      .in = in, .j = j, .elements = elements, .infer = infer_new(in->m, &as_written)};
   infer_all(s.infer, NULL);
   if (j) {
     json_put_object(j, "shapes");

@@ -26,6 +26,7 @@
 #include "check.h"
 #include "custom_ops.h"
 #include "infer.h"
+#include "kit.h"
 #include "pass_state.h"
 #include "rules_own.h"
 
@@ -313,13 +314,14 @@ static int run_all(struct pass_run *r, struct arena *arena, struct err *err) {
   return rc;
 }
 
-// Functions for what passes made of onnx_passes.ops and is still there.
+// Declarations that turned out to be wrong go. Functions for what passes made of onnx_passes.ops and is still there.
 static int complete(struct pass_run *r, uint32_t first, struct err *err) {
   const uint64_t before = r->env.edits->n;
   struct arena scratch = {0};
   if (r->bare || !r->env.pass) return 0; // none ran
   r->env.scratch = &scratch;
-  int rc = custom_ops_complete(&r->env, first, err);
+  int rc = kit_drop_misdeclared(&r->env, err);
+  if (rc == 0) rc = custom_ops_complete(&r->env, first, err);
   if (rc == 0 && r->env.edits->n > before) rc = check_step(r, r->env.pass, 1, err);
   arena_free(&scratch);
   return rc;

@@ -110,4 +110,7 @@ void infer_of_tensor(struct infer_site *s, uint32_t slot, uint32_t tensor);
 struct infer_number infer_tensor_number(struct infer_site *s, uint32_t tensor);
 int64_t infer_to_end(const struct infer_site *s); // infer_options
 
+// Of a Loop: is at least one trip proved?
+bool infer_runs_once(struct infer_site *s);
+
 #endif

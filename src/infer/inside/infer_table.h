@@ -41,6 +41,7 @@ struct infer_frame {
   uint32_t state;   // of the node's steps
   dim_id symbols; // only symbols from this one on belong to the body: others live outside, where it
                   // may never run
+  bool may_be_idle; // it is a body, or in one, or called from one: perhaps it never runs
 };
 
 // A call of a function: of its attributes bodies speak.
@@ -49,6 +50,14 @@ struct infer_call {
   uint32_t outer; // row + 1 of the call that it is in, or 0
   uint32_t function;
   dim_id symbols; // symbols from this one on came with the call
+};
+
+// What infer_all has to tell. Of a value, what its newest row was made of counts.
+struct infer_said {
+  enum { INFER_SAID_NODE, INFER_SAID_DIM, INFER_SAID_RANK, INFER_SAID_DTYPE } kind;
+  uint32_t node, value;
+  uint32_t said, found;  // dims, ranks or dtypes
+  const char *sentence; // of a node; in `kept`
 };
 
 struct infer {
@@ -84,7 +93,13 @@ struct infer {
   bool calls_limited;       // some call was not entered
   uint32_t
       input_dims; // expressions with a smaller id are made of symbols of the main graph's inputs
-  TABLE(dim_id, nameless); // symbols of dims of inputs that have no name, in order
+  TABLE(dim_id, nameless); // symbols of dims of inputs that have no name: those of an input side by side
+  TABLE(uint32_t, nameless_of); // by value id: an input's first of them, + 1
+  TABLE(struct infer_said, said);
+  TABLE(uint32_t, said_of); // by value id: the first that is said of it, + 1
+  TABLE(uint32_t, misdeclared);
+  bool believed; // a declaration made something known
+  bool tells;    // infer_all: what is said is kept
   uint32_t first_new;      // nodes from this one on came since the last walk
   uint32_t assumed;        // value + 1, 0: none (infer_assume)
   bool assumed_is, contradicted;
@@ -92,6 +107,8 @@ struct infer {
 };
 
 struct infer_row *infer_row_at(struct infer *in, uint32_t value); // made where there is none
+// A dim of a declaration that has neither number nor name.
+bool infer_is_nameless(const struct model *m, struct model_dim d);
 // Gives the symbols of the main graph's inputs their bounds, before any other; once.
 void infer_name_inputs(struct infer *in);
 uint32_t infer_shape_of(struct infer *in, const dim_id *dims, uint32_t rank); // row + 1
@@ -110,8 +127,10 @@ void infer_source(struct infer *in, uint32_t value);
 bool infer_unite(struct infer *in, dim_id a, dim_id b);
 // Every row that was changed is told, for infer_fill.
 void infer_changed(struct infer *in, uint32_t value);
-void infer_say(struct infer *in, uint32_t node, uint32_t value, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
+// Keeps for infer_all that the node cannot run.
+void infer_say_node(struct infer *in, uint32_t node, const char *sentence);
+// Tells all that was kept.
+void infer_tell(struct infer *in);
 
 // The site of a node, in the scratch's own lifetime.
 struct infer_site infer_site_of(struct infer *in, uint32_t node);

@@ -619,6 +619,7 @@ int cast_graph_run(struct pass_env *env, const struct cast_graph_options *o, str
   // Before IR version 4 constants are inputs too, which would keep their types with --keep-io.
   weights_free_initializers(env->edits);
   note_types(&h);
+  if (kit_drop_misdeclared(env, err)) goto out; // while what was inferred is at hand
   settle_nodes(&h);
   settle_values(&h);
   report_kept(&h);

@@ -10,6 +10,7 @@
 #include "guess.h"
 #include "infer.h"
 #include "kit.h"
+#include "infer_left.h"
 #include "mark_preprocessed.h"
 
 #include <stdio.h>
@@ -39,6 +40,8 @@ struct writing {
   uint32_t said;
   struct err why; // of the first
   bool of_node;   // which cannot run; else of a value
+  struct infer_left left;  // what is not to be written
+  TABLE(uint8_t, wrong); // by value id: it is declared wrongly
   // without a shape: values, why, and the first of them
   uint32_t shapeless, shapeless_why[INFER_WHYS], first_shapeless;
 };
@@ -222,6 +225,18 @@ static bool declared_type(const struct model *m, uint32_t value, struct model_ty
 
 // ---- values ----------------------------------------------------------------------------------------
 
+static bool is_wrong(const struct writing *w, uint32_t value) {
+  return value < w->n_wrong && w->wrong[value];
+}
+
+static void note_wrong(struct writing *w) {
+  uint32_t n;
+  const uint32_t *values = infer_misdeclared(w->in, &n);
+  if (n) TABLE_ADD(w, wrong, w->k.m->n_values);
+  for (uint32_t i = 0; i < n; i++)
+    w->wrong[values[i]] = 1;
+}
+
 // True: its declaration was changed or made.
 static bool write_value(struct writing *w, uint32_t value) {
   struct model *m = w->k.m;
@@ -232,6 +247,7 @@ static bool write_value(struct writing *w, uint32_t value) {
     return false;
   const bool everywhere = declared_type(m, value, &was);
   if (!t.ranked && was.dtype == t.dtype) return false;
+  if (infer_left_has(&w->left, value) && !is_wrong(w, value)) return false;
   bool same = everywhere && was.dtype == t.dtype && was.ranked == t.ranked && was.rank == t.rank;
   for (uint32_t i = 0; t.ranked && i < t.rank; i++) {
     const struct model_dim declared = model_type_dim(m, &was, i);
@@ -247,6 +263,22 @@ static bool write_value(struct writing *w, uint32_t value) {
 
 static bool is_written(const struct model *m, uint32_t graph) {
   return m->graphs[model_root_graph(m, graph)].kind == GRAPH_MAIN;
+}
+
+// What is wrong and no node makes, or lies in a function, whose values keep what is declared of them unless it is wrong in
+// some call.
+static void write_misdeclared(struct writing *w) {
+  const struct model *m = w->k.m;
+  uint32_t n;
+  const uint32_t *values = infer_misdeclared(w->in, &n);
+  if (w->o->declared == INFER_KEEP) return;
+  for (uint32_t i = 0; i < n; i++) {
+    kit_site(&w->k, NO_ID, "declared");
+    if (!is_written(m, m->values[values[i]].graph))
+      edit_retype_value(w->k.e, values[i], DTYPE_UNDEFINED, NULL, NO_ID);
+    else if (m->values[values[i]].kind != VALUE_NODE_OUTPUT)
+      write_value(w, values[i]);
+  }
 }
 
 static bool has_shape(struct writing *w, uint32_t value) {
@@ -583,19 +615,27 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   int rc = set_shapes(&w, err) || set_dims(&w, err) ? -1 : 0;
   if (rc == 0) {
     infer_all(w.in, &(struct infer_told){.say = say, .ctx = &w});
+    infer_left_find(&w.left, m, w.in);
+    note_wrong(&w);
     write_inputs(&w);
   }
   for (uint32_t node = 0, n = m->n_nodes; rc == 0 && node < n; node++)
     if (!(m->nodes[node].flags & NODE_DEAD) && is_written(m, m->nodes[node].graph))
       write_node(&w, node);
+  if (rc == 0) write_misdeclared(&w);
   if (rc == 0) rc = judge(&w, err);
   if (rc == 0 && w.o->declared != DECLARED_REFUSE) warn_of_what_was_said(&w);
+  env->keeps_declared = env->keeps_declared || w.o->declared == INFER_KEEP;
+  // Passes behind this one ask for facts.
   infer_free(env->infer);
-  env->infer = w.in;
+  env->infer = infer_keep_facts(w.in) ? w.in : NULL;
+  if (!env->infer) infer_free(w.in);
   TABLE_FREE(&w, symbol_names);
   TABLE_FREE(&w, long_names);
   TABLE_FREE(&w, of_input);
   TABLE_FREE(&w, elsewhere);
+  infer_left_free(&w.left);
+  TABLE_FREE(&w, wrong);
   return kit_done(&w.k, err) || rc ? -1 : 0;
 }
 

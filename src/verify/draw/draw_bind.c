@@ -329,8 +329,10 @@ static bool set_input(struct draw *d, struct infer *in, const struct draw_input 
   return infer_set_input(in, x->value, dims, rank);
 }
 
+// What comes out of a Reshape by an input says what to draw for it: declarations are believed.
 static struct infer *infer_with_numbers(struct draw *d) {
-  struct infer *in = infer_new(d->m, NULL);
+  const struct infer_options o = {INFER_REFINE, 1, INT64_MAX, false};
+  struct infer *in = infer_new(d->m, &o);
   for (uint32_t i = 0; i < d->n_inputs; i++)
     if (!set_input(d, in, &d->inputs[i])) {
       infer_free(in);

@@ -1,0 +1,107 @@
+// Declarations that are wrong, of models that pass through passes which infer:
+//
+//   x: float[N,6]   y = Relu(x)   y declared [1,6]   ──▶   y declared [N,6]
+//
+// Runtimes warn of them where they look at all, and plan their memory with them. What the pass `infer`
+// writes is right already; here is what other passes have left. Dims that are not wrong stay as they are
+// spelled, and a dim without a plain name becomes one of which nothing is declared. Functions have no
+// types of their own: there the declaration goes.
+#include "infer.h"
+#include "kit.h"
+
+enum { RANK = 64 }; // inference knows of no more dims
+
+struct dropping {
+  struct kit k;
+  struct infer *in;
+  uint32_t n;           // values
+  const char *sentence; // of the first
+};
+
+static struct model_dim plain_dim(struct dropping *w, dim_id found) {
+  struct model *m = w->k.m;
+  struct dims *d = infer_dims(w->in);
+  int64_t n;
+  if (dims_is_number(d, found, &n)) return (struct model_dim){n, m->empty};
+  const struct span text = dims_text(d, found, &w->k.site);
+  const bool plain = !memchr(text.at, '?', text.n);
+  return (struct model_dim){-1, plain ? model_intern(m, text) : m->empty};
+}
+
+static void note(struct dropping *w, uint32_t value, dim_id said, dim_id found) {
+  struct arena *a = &w->k.site;
+  struct dims *d = infer_dims(w->in);
+  char sentence[640];
+  if (w->n++ > 0) return;
+  infer_is_against_words(sentence, sizeof sentence, dims_text(d, said, a), dims_text(d, found, a));
+  w->sentence =
+      arena_printf(a, "value '%s': %s", quote(model_value_name(w->k.m, value)).s, sentence);
+}
+
+static void drop_rank(struct dropping *w, uint32_t value, const struct model_type *said,
+                      const struct infer_type *is) {
+  struct model_dim dims[RANK];
+  if (w->n++ == 0)
+    w->sentence = arena_printf(
+        &w->k.site, "value '%s': it is declared to have %u dim%s, and has %u",
+        quote(model_value_name(w->k.m, value)).s, said->rank, plural(said->rank), is->rank);
+  for (uint32_t i = 0; i < is->rank; i++)
+    dims[i] = plain_dim(w, is->dims[i]);
+  edit_retype_value(w->k.e, value, said->dtype, dims, is->rank);
+}
+
+static void drop_dims(struct dropping *w, uint32_t value, struct model_type *said,
+                      const struct infer_type *is) {
+  struct model_dim dims[RANK];
+  bool wrong = false;
+  for (uint32_t i = 0; i < is->rank; i++) {
+    const dim_id found = dims_find(infer_dims(w->in), is->dims[i]);
+    dims[i] = model_type_dim(w->k.m, said, i);
+    const dim_id declared = infer_declared_dim(w->in, dims[i]);
+    if (infer_is_against(w->in, found, declared)) {
+      if (!wrong) note(w, value, declared, found);
+      wrong = true;
+      dims[i] = plain_dim(w, found);
+    } else if (dims[i].value < 0 && dims[i].param == NO_ID) {
+      dims[i].param = w->k.m->empty;
+    }
+    model_types_get(NULL, w->k.m, value, said); // a new name may have moved what it points at
+  }
+  if (wrong) edit_retype_value(w->k.e, value, said->dtype, dims, is->rank);
+}
+
+static void drop(struct dropping *w, uint32_t value) {
+  const struct model *m = w->k.m;
+  struct model_type said;
+  struct infer_type is;
+  if (m->values[value].flags & VALUE_DEAD) return;
+  if (!model_types_get(NULL, m, value, &said) || !said.ranked) return;
+  if (m->graphs[model_root_graph(m, m->values[value].graph)].kind == GRAPH_FUNCTION) {
+    if (w->n++ == 0)
+      w->sentence = arena_printf(&w->k.site, "value '%s': its declared dims are wrong",
+                                 quote(model_value_name(m, value)).s);
+    edit_retype_value(w->k.e, value, DTYPE_UNDEFINED, NULL, NO_ID);
+    return;
+  }
+  if (!infer_type_of(w->in, value, &is) || !is.ranked || is.kind != INFER_TENSOR) return;
+  if (is.rank != said.rank)
+    drop_rank(w, value, &said, &is);
+  else
+    drop_dims(w, value, &said, &is);
+}
+
+int kit_drop_misdeclared(struct pass_env *env, struct err *err) {
+  struct dropping w = {.in = env->infer};
+  uint32_t n = 0;
+  const uint32_t *values = env->infer ? infer_misdeclared(env->infer, &n) : NULL;
+  if (n == 0 || env->keeps_declared) return 0;
+  kit_init(&w.k, env, env->pass->name);
+  kit_site(&w.k, NO_ID, "declared");
+  for (uint32_t i = 0; i < n; i++)
+    drop(&w, values[i]);
+  if (w.n > 0)
+    kit_warn(&w.k,
+             w.n == 1 ? w.sentence : arena_printf(&w.k.site, "%s (and %u more)", w.sentence, w.n - 1),
+             "what contradicts the inputs is not declared in the result");
+  return kit_done(&w.k, err);
+}
