@@ -116,12 +116,13 @@ def manifest(path, size):
             shard = {"name": f"{os.path.basename(name)}:{start}:{end}", "algorithm": f"sha256-sharded-{size}"}
             resources.append({**shard, "digest": digest})
     root = hashlib.sha256(b"".join(bytes.fromhex(each["digest"]) for each in resources)).hexdigest()
+    ours = {"version": 1, "plan_id": "00" * 32, "output": os.path.basename(path)}
     how = {"method": "shards", "hash_type": "sha256", "shard_size": size, "allow_symlinks": False}
     statement = {
         "_type": "https://in-toto.io/Statement/v1",
         "subject": [{"name": os.path.basename(path), "digest": {"sha256": root}}],
         "predicateType": "https://model_signing/signature/v1.0",
-        "predicate": {"serialization": how, "resources": resources, "x_weir": {"version": 1, "plan_id": "00" * 32}},
+        "predicate": {"serialization": how, "resources": resources, "x_weir": ours},
     }
     with open(path + ".manifest.json", "w") as file:
         json.dump(statement, file)

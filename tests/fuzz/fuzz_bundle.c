@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   const uint8_t *end = n ? memchr(data, 0, n) : NULL;
   const size_t text = end ? (size_t)(end - data) : n;
   const struct span pem = end ? span_of(end + 1, n - text - 1) : span_of(NULL, 0);
-  uint8_t sum[DIGEST_BYTES];
+  struct manifest_signed statement;
   struct bundle b;
   struct sign_key *key = NULL;
   struct err err = {0}, bad = {0}, half = {0};
@@ -45,7 +45,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   demand(is || (err.kind == ERR_MODEL && err.msg[0]));
   if (is) check_bytes(b.payload);
   if (is) check_bytes(b.signature);
-  if (is && manifest_signed_read(b.payload, "fuzz", sum, &bad)) demand(bad.kind == ERR_MODEL);
+  if (is && manifest_signed_read(&statement, b.payload, "fuzz", &bad) == 0)
+    manifest_signed_free(&statement);
+  else if (is)
+    demand(bad.kind == ERR_MODEL);
   for (enum sign_key_half h = SIGN_KEY_PRIVATE; h <= SIGN_KEY_PUBLIC; h++, half = (struct err){0}) {
     if (sign_key_parse(&key, pem, h, "key", &half)) {
       demand((half.kind == ERR_MODEL || half.kind == ERR_USAGE) && half.msg[0]);

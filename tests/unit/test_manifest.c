@@ -131,13 +131,29 @@ static void note_damage(void *ctx, const struct audit_damage *d) {
            (unsigned long long)d->len, d->what);
 }
 
+// Of the output and its manifest, which has to be about this model.
+static int audit_of(const char *model, const struct audit_options *options,
+                    struct audit_result *result, struct err *err) {
+  struct manifest m;
+  static const char name[] = "x.onnx.manifest.json";
+  const int dir = open(toy.dest, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  assert_true(dir >= 0);
+  int rc = manifest_read(&m, &(struct manifest_at){dir, name, name, model, NULL}, err);
+  if (rc == 0) {
+    assert_string_equal(m.subject, "x.onnx");
+    rc = manifest_audit(&m, dir, options, result, err);
+    manifest_free(&m);
+  }
+  close(dir);
+  return rc;
+}
+
 static int audit(struct damages *damages, struct audit_result *result, struct err *err) {
-  char path[200];
   memset(damages, 0, sizeof *damages);
   memset(err, 0, sizeof *err);
-  snprintf(path, sizeof path, "%s/x.onnx.manifest.json", toy.dest);
-  const struct audit_options options = {.jobs = 3, .damage = note_damage, .ctx = damages};
-  return manifest_audit(path, &options, result, err);
+  const struct audit_options options = {
+      .shown = "x", .jobs = 3, .damage = note_damage, .ctx = damages};
+  return audit_of("x.onnx", &options, result, err);
 }
 
 static void test_audit(void **state) {
@@ -151,7 +167,6 @@ static void test_audit(void **state) {
   assert_int_equal(r.files, 2);
   assert_int_equal(r.shards, 2);
   assert_int_equal(r.damaged, 0);
-  assert_string_equal(r.subject, "x.onnx");
   size_t n = 0;
   uint8_t *data = toy_read(toy.dest, "x.onnx.data", &n);
   assert_int_equal(r.bytes, n + 66053);
@@ -182,15 +197,17 @@ static void test_audit(void **state) {
 
 static void test_audit_stops(void **state) {
   (void)state;
-  char path[200];
   struct audit_result r;
   struct err err = {0};
   const volatile int stop = 1;
   make_output();
-  snprintf(path, sizeof path, "%s/x.onnx.manifest.json", toy.dest);
-  const struct audit_options options = {.stop = &stop};
-  assert_int_equal(manifest_audit(path, &options, &r, &err), -1);
+  const struct audit_options options = {.shown = "x", .stop = &stop};
+  assert_int_equal(audit_of(NULL, &options, &r, &err), -1);
   assert_int_equal(err.kind, ERR_RETRY);
+  err = (struct err){0};
+  assert_int_equal(audit_of("y.onnx", &options, &r, &err), -1);
+  assert_int_equal(err.kind, ERR_MODEL);
+  assert_string_equal(err.msg, "the manifest 'x.onnx.manifest.json' is about 'x.onnx'");
 }
 
 // ---- forged manifests ----
@@ -238,11 +255,22 @@ static void test_forged_manifests(void **state) {
       {"\"digest\":{\"sha256\":\"", "\"digest\":{\"sha256\":\"0"},
       {"\"resources\":[", "\"resources\":[7,"},
       {"{\"_type\"", "{\"_type\":1,\"_type\""},
+      {"\"output\":\"x.onnx\"", "\"output\":\"y.onnx\""},
+      {"[{\"name\":\"x.onnx\"", "[{\"name\":\"y.onnx\""},
+      {"\"sha256-sharded-67108864\"", "\"sha256\""},
+      {"\"sha256-sharded-67108864\"", "\"md5\""},
+      {"\"sha256-sharded-67108864\"", "7"},
+      {"\"shard_size\":67108864", "\"shard_size\":0"},
+      {"\"shard_size\":67108864", "\"shard_size\":-5"},
+      {"\"shard_size\":67108864", "\"shard_size\":1.5"},
+      {"\"shard_size\":67108864", "\"shard_size\":\"67108864\""},
+      {"\"shard_size\":67108864", "\"shard_size\":1000"},
+      {"\"shard_size\":67108864,", ""},
       {"}}}", "}}"},
   };
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
     assert_int_equal(forged(pairs[i][0], pairs[i][1]), ERR_MODEL);
-  assert_int_equal(forged("\"output\":\"x.onnx\"", "\"output\":\"y.onnx\""), ERR_NONE); // control
+  assert_int_equal(forged("\"edits_sha256\":null", "\"edits_sha256\":\"no\""), ERR_NONE); // control
 }
 
 // One digit of a digest: the root no longer fits.

@@ -136,13 +136,17 @@ static unsigned count_staging(void) {
 }
 
 static uint64_t audit_damage(void) {
-  char path[200];
+  static const char name[] = "x.onnx.manifest.json";
+  struct manifest m;
   struct audit_result result;
   struct err err = {0};
-  const struct audit_options options = {.jobs = 1};
-  snprintf(path, sizeof path, "%s/x.onnx.manifest.json", toy.dest);
-  if (manifest_audit(path, &options, &result, &err)) return UINT64_MAX;
-  return result.damaged;
+  const struct audit_options options = {.shown = name, .jobs = 1};
+  const int dir = open(toy.dest, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int rc = manifest_read(&m, &(struct manifest_at){dir, name, name, "x.onnx", NULL}, &err);
+  if (rc == 0) rc = manifest_audit(&m, dir, &options, &result, &err);
+  manifest_free(&m);
+  close(dir);
+  return rc ? UINT64_MAX : result.damaged;
 }
 
 static void put_old_pair(enum scenario scenario) {

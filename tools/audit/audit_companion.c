@@ -35,7 +35,8 @@ enum { LINE_MAX_BYTES = 64 << 20, READ_BYTES = 1 << 20 };
 
 struct row {
   uint64_t off, len;
-  uint32_t file; // of the manifest
+  uint64_t reach; // the furthest end of this place and all before it in the same file
+  uint32_t file;  // of the manifest
   const uint8_t (*pieces)[DIGEST_BYTES];
   const char *name;
 };
@@ -44,7 +45,7 @@ struct companion_reader {
   int dir;
   FILE *file;
   char name[256];
-  struct manifest manifest;
+  const struct manifest *manifest;
   const struct model *m; // NULL: not to be believed
   const struct audit_found *found;
   size_t n_found;
@@ -64,12 +65,6 @@ static bool useless(struct companion_reader *c, const char *what) {
 
 // ---- lines -------------------------------------------------------------------------------------
 
-static uint32_t file_named(const struct manifest *mf, struct span name) {
-  for (uint32_t i = 0; i < mf->n_files; i++)
-    if (span_is(name, mf->files[i])) return i;
-  return NO_ID;
-}
-
 // Tensors in attributes are called "g0/n12.value": the attribute's name must be known.
 static bool is_known(const struct model *m, struct span name) {
   unsigned graph, node;
@@ -87,16 +82,16 @@ static bool take_line(struct companion_reader *c, const struct json_value *v) {
       !json_as_uint(json_get(v, "offset"), &row.off) ||
       !json_as_uint(json_get(v, "length"), &row.len) || !json_is_array(list))
     return useless(c, "is not that of a tensor");
-  row.file = file_named(&c->manifest, file);
+  row.file = manifest_file_named(c->manifest, file);
   if (row.file == NO_ID) return useless(c, "names a file that is not in the manifest");
-  if (!range_fits(row.off, row.len, c->manifest.sizes[row.file]))
+  if (!range_fits(row.off, row.len, c->manifest->sizes[row.file]))
     return useless(c, "is outside its file");
   if (json_count(list) != (row.len + PLAN_UNIT_BYTES - 1) / PLAN_UNIT_BYTES)
     return useless(c, "does not have one digest for every 64 MiB");
   if (c->m && !is_known(c->m, name))
     return useless(c, "names a tensor that the model does not have");
   if (row.len == 0 ||
-      !audit_found_meets(c->found, c->n_found, c->manifest.files[row.file], row.off, row.len))
+      !audit_found_meets(c->found, c->n_found, c->manifest->files[row.file], row.off, row.len))
     return true;
   uint8_t(*pieces)[DIGEST_BYTES] = arena_alloc(&c->arena, json_count(list) * sizeof *pieces);
   size_t n = 0;
@@ -146,7 +141,7 @@ static void read_lines(struct companion_reader *c) {
   }
   digest_end(sha, is);
   digest_free(sha);
-  if (got < 0 || ferror(c->file) || memcmp(is, c->manifest.tensors_sha256, DIGEST_BYTES) != 0)
+  if (got < 0 || ferror(c->file) || memcmp(is, c->manifest->tensors_sha256, DIGEST_BYTES) != 0)
     snprintf(c->why, sizeof c->why, "its SHA-256 is not the one in the manifest");
 }
 
@@ -159,17 +154,43 @@ static int by_place(const void *a, const void *b) {
   return (x->len > y->len) - (x->len < y->len);
 }
 
-// The first of the rows that could touch bytes from `off` on is not found by halving: a long one
-// may begin far before it. They are few: those that touch damage.
+static void sort_rows(struct companion_reader *c) {
+  if (c->n_rows) qsort(c->rows, c->n_rows, sizeof *c->rows, by_place);
+  for (size_t i = 0; i < c->n_rows; i++) {
+    struct row *row = &c->rows[i];
+    row->reach = row->off + row->len;
+    if (i > 0 && row[-1].file == row->file && row[-1].reach > row->reach) row->reach = row[-1].reach;
+  }
+}
+
+// The first row of the file that could touch bytes from `off` on.
+static size_t first_row(const struct companion_reader *c, uint32_t file, uint64_t off) {
+  size_t low = 0, high = c->n_rows;
+  while (low < high) {
+    const size_t mid = low + (high - low) / 2;
+    const struct row *row = &c->rows[mid];
+    if (row->file < file || (row->file == file && row->reach <= off))
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  return low;
+}
+
 static void map_range(const struct companion_reader *c, struct audit_found *f,
                       struct arena *arena) {
-  const uint32_t file = file_named(&c->manifest, span_str(f->file));
-  f->tensors = arena_alloc(arena, (c->n_rows + 1) * sizeof *f->tensors);
-  f->places = arena_alloc(arena, (c->n_rows + 1) * sizeof *f->places);
+  const uint32_t file = manifest_file_named(c->manifest, span_str(f->file));
+  const size_t first = first_row(c, file, f->off);
+  size_t end = first;
+  while (end < c->n_rows && c->rows[end].file == file &&
+         (c->rows[end].off < f->off || c->rows[end].off - f->off < f->len))
+    end++;
+  f->tensors = arena_alloc(arena, (end - first + 1) * sizeof *f->tensors);
+  f->places = arena_alloc(arena, (end - first + 1) * sizeof *f->places);
   f->mapped = true;
-  for (size_t i = 0; i < c->n_rows; i++) {
+  for (size_t i = first; i < end; i++) {
     const struct row *row = &c->rows[i];
-    if (row->file != file || !ranges_meet(row->off, row->len, f->off, f->len)) continue;
+    if (!ranges_meet(row->off, row->len, f->off, f->len)) continue;
     f->tensors[f->n_tensors] = arena_string(arena, span_str(row->name));
     f->places[f->n_tensors++] = (struct audit_place){row->off, row->len};
   }
@@ -206,7 +227,7 @@ static bool is_whole(const struct companion_reader *c, int fd, const struct audi
 }
 
 static void narrow(const struct companion_reader *c, struct audit_found *f) {
-  const uint32_t file = file_named(&c->manifest, span_str(f->file));
+  const uint32_t file = manifest_file_named(c->manifest, span_str(f->file));
   const int fd = openat(c->dir, f->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return; // gone: all in it is
   uint32_t kept = 0;
@@ -226,44 +247,37 @@ static void narrow(const struct companion_reader *c, struct audit_found *f) {
 
 // ---- the whole ---------------------------------------------------------------------------------
 
-// False where there is no companion, or its manifest cannot be read again.
-static bool open_companion(struct companion_reader *c, const char *folder, const char *name) {
-  char manifest[256];
-  struct err ignored = {0};
-  c->dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (c->dir < 0) return false;
-  manifest_tensors_name(c->name, name);
-  manifest_name(manifest, name);
+// False where there is no companion.
+static bool open_companion(struct companion_reader *c) {
+  manifest_tensors_name(c->name, c->manifest->subject);
   const int fd = openat(c->dir, c->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
   if (fd < 0) return false;
   c->file = fdopen(fd, "r");
   if (!c->file) close(fd);
-  return c->file && manifest_read(&c->manifest, c->dir, manifest, manifest, &ignored) == 0;
+  return c->file != NULL;
 }
 
 static void close_companion(struct companion_reader *c) {
   if (c->file) fclose(c->file);
-  if (c->dir >= 0) close(c->dir);
-  manifest_free(&c->manifest);
   TABLE_FREE(c, rows);
   table_free(c->line, c->line_cap, 1);
   arena_free(&c->arena);
 }
 
-bool audit_companion_narrow(const char *folder, const char *name, const struct model *m,
+bool audit_companion_narrow(int dir, const struct manifest *manifest, const struct model *m,
                             struct audit_found *found, size_t n, struct arena *arena) {
-  struct companion_reader c = {.m = m, .found = found, .n_found = n};
-  const bool there = open_companion(&c, folder, name);
+  struct companion_reader c = {.dir = dir, .manifest = manifest, .m = m, .found = found, .n_found = n};
+  const bool there = open_companion(&c);
   if (there) {
     c.buf = arena_alloc(arena, READ_BYTES);
-    if (!c.manifest.lists_tensors)
+    if (!manifest->lists_tensors)
       snprintf(c.why, sizeof c.why, "the manifest does not record it");
     else
       read_lines(&c);
     if (c.why[0])
       report_notice("'%s' is not used to name damaged tensors: %s", quote_str(c.name).s, c.why);
-    else if (c.n_rows)
-      qsort(c.rows, c.n_rows, sizeof *c.rows, by_place);
+    else
+      sort_rows(&c);
     for (size_t i = 0; !c.why[0] && i < n; i++) {
       if (!m) map_range(&c, &found[i], arena);
       if (found[i].mapped) narrow(&c, &found[i]);
@@ -273,12 +287,14 @@ bool audit_companion_narrow(const char *folder, const char *name, const struct m
   return there && !c.why[0];
 }
 
-bool audit_companion_is_whole(const char *folder, const char *name) {
-  struct companion_reader c = {0};
-  if (open_companion(&c, folder, name) && c.manifest.lists_tensors) read_lines(&c);
+bool audit_companion_look(int dir, const struct manifest *manifest) {
+  struct companion_reader c = {.dir = dir, .manifest = manifest};
+  const bool opened = manifest->lists_tensors && open_companion(&c);
+  const bool there = opened || !manifest->lists_tensors || errno != ENOENT;
+  if (opened) read_lines(&c);
   if (c.why[0])
     report_notice("'%s' (digests per tensor) is damaged: %s; the files of the model are intact",
                   quote_str(c.name).s, c.why);
   close_companion(&c);
-  return !c.why[0];
+  return there;
 }

@@ -12,11 +12,13 @@ static const char suffix[] = ".manifest.json";
 struct audit_target audit_target_of(const char *operand, struct arena *arena) {
   struct audit_target t = {.manifest = operand, .model = operand};
   char signature[256];
-  if (!str_ends(operand, ".json"))
+  const bool is_manifest = str_ends(operand, ".json"), is_usual = str_ends(operand, suffix);
+  if (!is_manifest)
     t.manifest = arena_printf(arena, "%s%s", operand, suffix);
-  else if (str_ends(operand, suffix))
+  else if (is_usual)
     t.model = arena_string(arena, span_of(operand, strlen(operand) - (sizeof suffix - 1)));
   t.name = path_base(t.model);
+  t.about = is_manifest && !is_usual ? NULL : t.name;
   const struct span before = span_of(t.model, (size_t)(t.name - t.model));
   t.folder = before.n == 0 ? "." : arena_string(arena, before);
   manifest_signature_name(signature, t.name);
@@ -29,6 +31,12 @@ int audit_target_refuse(const char *operand, const struct audit_target *t, struc
   if (access(t->model, F_OK) == 0 || access(t->manifest, F_OK) == 0) return 0;
   // Neither the model nor its manifest: then it is the path that is wrong.
   return err_set(err, ERR_INPUT, "'%s' does not exist", quote_path(operand).s);
+}
+
+void audit_target_found(struct audit_target *t, const char *subject, struct arena *arena) {
+  if (t->about) return;
+  t->name = arena_string(arena, span_str(subject));
+  t->model = arena_printf(arena, "%.*s%s", (int)(path_base(t->manifest) - t->manifest), t->manifest, subject);
 }
 
 // Is it data that was given, next to the .onnx that it may belong to? "o.onnx.data", "o.onnx_data".

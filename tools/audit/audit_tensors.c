@@ -17,13 +17,31 @@
 #include "tensor_map.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+
+// The files of a model in order of their names.
+struct file_name {
+  const char *name;
+  uint32_t file;
+};
+
+static int by_name(const void *a, const void *b) {
+  return strcmp(((const struct file_name *)a)->name, ((const struct file_name *)b)->name);
+}
 
 // The .onnx is not looked for by the name in the index, which is another one behind a link.
-static uint32_t file_of(const struct model *m, const char *onnx_name, const char *name) {
-  if (strcmp(onnx_name, name) == 0) return 0;
-  for (uint32_t f = 1; f < m->n_files; f++)
-    if (strcmp(m->files[f].name, name) == 0) return f;
-  return NO_ID;
+static struct file_name *names_of(const struct model *m, const char *onnx_name, struct arena *arena) {
+  struct file_name *rows = arena_alloc(arena, (m->n_files + (size_t)1) * sizeof *rows);
+  for (uint32_t f = 0; f < m->n_files; f++)
+    rows[f] = (struct file_name){f == 0 ? onnx_name : m->files[f].name, f};
+  qsort(rows, m->n_files, sizeof *rows, by_name);
+  return rows;
+}
+
+static uint32_t file_of(const struct model *m, const struct file_name *names, const char *name) {
+  const struct file_name key = {.name = name};
+  const struct file_name *row = bsearch(&key, names, m->n_files, sizeof key, by_name);
+  return row ? row->file : NO_ID;
 }
 
 static const char *tensor_name(const struct model *m, uint32_t tensor, struct arena *arena) {
@@ -68,10 +86,17 @@ static int load(struct model *m, const char *path, bool hurt, struct sources **s
 
 bool audit_found_meets(const struct audit_found *found, size_t n, const char *file, uint64_t off,
                        uint64_t len) {
-  for (size_t i = 0; i < n; i++)
-    if (strcmp(found[i].file, file) == 0 && ranges_meet(off, len, found[i].off, found[i].len))
-      return true;
-  return false;
+  size_t low = 0, high = n;
+  while (low < high) { // the first that ends behind `off`
+    const size_t mid = low + (high - low) / 2;
+    const int by = strcmp(found[mid].file, file);
+    if (by < 0 || (by == 0 && found[mid].off + found[mid].len <= off))
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  return low < n && strcmp(found[low].file, file) == 0 &&
+         ranges_meet(off, len, found[low].off, found[low].len);
 }
 
 static bool is_damaged(const struct audit_found *found, size_t n, const char *file) {
@@ -80,11 +105,11 @@ static bool is_damaged(const struct audit_found *found, size_t n, const char *fi
   return false;
 }
 
-void audit_tensors_name(const char *folder, const char *model_path, struct audit_found *found,
-                        size_t n, struct arena *arena) {
+void audit_tensors_name(int dir, const struct manifest *manifest, const char *model_path,
+                        struct audit_found *found, size_t n, struct arena *arena) {
   const char *name = path_base(model_path);
   const bool hurt = is_damaged(found, n, name);
-  if (hurt && audit_companion_narrow(folder, name, NULL, found, n, arena)) return;
+  if (hurt && audit_companion_narrow(dir, manifest, NULL, found, n, arena)) return;
   struct model m;
   struct sources *sources = NULL;
   struct err why = {0};
@@ -98,16 +123,17 @@ void audit_tensors_name(const char *folder, const char *model_path, struct audit
       report_notice("the tensors in the damaged ranges cannot be named: %s", why.msg);
   } else {
     struct tensor_map map;
+    const struct file_name *names = names_of(&m, name, arena);
     tensor_map_init(&map, &m, true);
     for (size_t i = 0; i < n; i++)
-      name_range(&m, file_of(&m, name, found[i].file), &map, &found[i], arena);
+      name_range(&m, file_of(&m, names, found[i].file), &map, &found[i], arena);
     tensor_map_done(&map);
     if (hurt)
       report_notice("'%s' is damaged: which tensors are in the damaged ranges is taken from what "
                     "can still be read of it",
                     quote_str(name).s);
     else
-      (void)audit_companion_narrow(folder, name, &m, found, n, arena);
+      (void)audit_companion_narrow(dir, manifest, &m, found, n, arena);
   }
   model_free(&m);
   if (sources) sources_close(sources);

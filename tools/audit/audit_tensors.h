@@ -2,7 +2,7 @@
 #ifndef WEIR_AUDIT_TENSORS_H
 #define WEIR_AUDIT_TENSORS_H
 
-#include "arena.h"
+#include "manifest.h"
 
 struct audit_found {
   const char *file; // relative to the model's folder
@@ -18,16 +18,16 @@ struct audit_found {
   uint32_t n_whole; // and so many more lie there and agree
 };
 
-// Does a range of a file meet any of the rows?
+// Does a range of a file meet any of the rows, which are in order of places and do not overlap?
 bool audit_found_meets(const struct audit_found *found, size_t n, const char *file, uint64_t off,
                        uint64_t len);
 
-// Fills in the tensors of each row. The model at that path (in that folder) says where they lie,
-// and the digests per tensor, if there are any, which of them differ (audit_companion.h). Where a
+// Fills in the tensors of each row, which are in order of places. The model at that path (in the folder
+// `dir`, with that manifest) says where they lie, and the digests per tensor, if there are any, which of them differ (audit_companion.h). Where a
 // row is about the .onnx itself, the digests say both; without them the damaged .onnx is asked, and
 // a notice tells that, or that it cannot be read any more: then the rows stay unmapped. Names live
 // in *arena.
-void audit_tensors_name(const char *folder, const char *model_path, struct audit_found *found,
-                        size_t n, struct arena *arena);
+void audit_tensors_name(int dir, const struct manifest *manifest, const char *model_path,
+                        struct audit_found *found, size_t n, struct arena *arena);
 
 #endif

@@ -7,12 +7,15 @@
 //        ▼
 //   manifest_audit: every unit hashed again, damage noted
 //        ▼
+//   the .onnx is whole: are all files that it refers to in the manifest? (audit_files.c)
+//        ▼
 //   which tensors lie in the damaged ranges? (audit_tensors.c)
 //        │ nobody knows ──▶ which units of the file are whole
 //
 // The verdict is on standard output; a damaged model is not a failure of the audit, so the command
 // reports it and gives exit code 1 itself.
 #include "audit_companion.h"
+#include "audit_files.h"
 #include "audit_found.h"
 #include "audit_target.h"
 #include "audit_tensors.h"
@@ -24,7 +27,6 @@
 
 #include "table.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -42,7 +44,15 @@ struct audit {
   struct left *left;                // in the order of the rows
   size_t n_left;
   struct sign_key *key; // --public-key: that of the signature; NULL: it is not asked for
+  int dir;              // of the model
+  struct manifest m;
+  struct audit_files files;
+  bool lacks_digests; // the digests per tensor, which the manifest lists, are not there
 };
+
+static bool is_whole(const struct audit *a) {
+  return a->n_found == 0 && a->files.n_unlisted == 0 && !a->lacks_digests;
+}
 
 // Called under a lock of the audit.
 static void note_damage(void *ctx, const struct audit_damage *d) {
@@ -62,41 +72,25 @@ static int compare_found(const void *pa, const void *pb) {
 
 // ---- what is left -------------------------------------------------------------------------------
 
-// The manifest was read by the audit before: where it is gone by now, nothing is said.
-static void count_left(struct audit *a, const struct audit_target *t) {
-  struct manifest m;
-  struct err ignored = {0};
-  const int dir = open(t->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (dir < 0) return;
-  const bool there = manifest_read(&m, dir, path_base(t->manifest), t->manifest, &ignored) == 0;
-  close(dir);
-  if (!there) return;
+static void count_left(struct audit *a) {
   a->left = arena_alloc(&a->arena, a->n_found * sizeof *a->left);
   for (size_t i = 0; i < a->n_found; i++) {
     const char *file = a->found[i].file;
+    const uint32_t row = manifest_file_named(&a->m, span_str(file));
     if (i > 0 && strcmp(a->found[i - 1].file, file) == 0) continue;
     struct left *left = &a->left[a->n_left++];
     *left = (struct left){.file = file};
-    for (uint32_t k = 0; k < m.n_shards; k++) {
-      const struct manifest_shard *s = &m.shards[k];
-      if (strcmp(m.files[s->file], file) != 0) continue;
+    for (uint32_t k = a->m.first[row]; k < a->m.first[row + 1]; k++) {
+      const struct manifest_shard *s = &a->m.shards[k];
       left->units++;
       if (audit_found_meets(a->found, a->n_found, file, s->off, s->len)) continue;
       left->last = (struct audit_place){s->off, s->len};
       if (left->whole++ == 0) left->first = left->last;
     }
   }
-  manifest_free(&m);
 }
 
-// ---- the verdict --------------------------------------------------------------------------------
-
-// Where no tensors can be named, at least where the good part is.
-static void print_left(const struct audit *a, const char *file) {
-  const struct left *l = a->left, *end = a->left + a->n_left;
-  while (l < end && strcmp(l->file, file) != 0)
-    l++;
-  if (l == end) return;
+static void print_left(const struct left *l) {
   if (l->whole == 0 && l->units == 1) printf("    no other unit in this file\n");
   if (l->whole == 0 && l->units > 1)
     printf("    none of the file's %lu units is intact\n", l->units);
@@ -108,23 +102,44 @@ static void print_left(const struct audit *a, const char *file) {
   printf("\n");
 }
 
+static void print_verdict(const struct audit *a, const struct audit_result *r,
+                          const struct audit_target *t) {
+  const struct quoted model = quote_str(t->model);
+  const uint32_t n = a->files.n_unlisted;
+  char tensors[256];
+  manifest_tensors_name(tensors, t->name);
+  for (uint32_t i = 0; i < n; i++)
+    printf("not checked: %s\n", quote_str(a->files.unlisted[i]).s);
+  if (a->lacks_digests)
+    printf("%s: file is missing (the digests per tensor, which the manifest lists)\n",
+           quote_str(tensors).s);
+  if (a->n_found > 0)
+    printf("%s: DAMAGED: %lu of %lu unit%s in %lu file%s\n", model.s, r->damaged, r->shards,
+           plural(r->shards), r->files, plural(r->files));
+  else if (n > 0)
+    printf("%s: NOT CHECKED: %u file%s that the model refers to %s not in the manifest\n", model.s,
+           n, plural(n), n == 1 ? "is" : "are");
+  else if (a->lacks_digests)
+    printf("%s: INCOMPLETE: the model is intact, and a file that belongs to it is missing\n", model.s);
+  else
+    printf("%s: OK (%lu file%s, %s match%s the manifest)\n", model.s, r->files, plural(r->files),
+           quote_bytes(r->bytes).s, r->files == 1 ? "es" : "");
+}
+
 static void print_text(const struct audit *a, const struct audit_result *r,
                        const struct audit_target *t) {
   if (a->key)
     printf("%s: signed with the %s key %.16s...\n", quote_str(t->signature).s,
            sign_key_curve(a->key), sign_key_id(a->key));
+  const struct left *left = a->left; // in the same order
   for (size_t i = 0; i < a->n_found; i++) {
     const struct audit_found *f = &a->found[i];
     audit_found_print(f);
-    if (!f->mapped && (i + 1 == a->n_found || strcmp(f->file, f[1].file) != 0))
-      print_left(a, f->file);
+    if (i + 1 < a->n_found && strcmp(f->file, f[1].file) == 0) continue;
+    if (!f->mapped) print_left(left);
+    left++;
   }
-  if (a->n_found == 0)
-    printf("%s: OK (%lu file%s, %s match%s the manifest)\n", quote_str(t->model).s, r->files,
-           plural(r->files), quote_bytes(r->bytes).s, r->files == 1 ? "es" : "");
-  else
-    printf("%s: DAMAGED: %lu of %lu unit%s in %lu file%s\n", quote_str(t->model).s, r->damaged,
-           r->shards, plural(r->shards), r->files, plural(r->files));
+  print_verdict(a, r, t);
 }
 
 static void put_place(struct json_out *j, const char *key, const struct left *l,
@@ -144,10 +159,10 @@ static void print_json(const struct audit *a, const struct audit_result *r,
   struct json_out j = {.indent = 2};
   report_json_begin(&j);
   json_put_text(&j, "manifest", t->manifest);
-  json_put_text(&j, "subject", r->subject);
+  json_put_text(&j, "subject", a->m.subject);
   json_put_text(&j, "signature", a->key ? t->signature : NULL);
   json_put_text(&j, "key", a->key ? sign_key_id(a->key) : NULL);
-  json_put_bool(&j, "whole", a->n_found == 0);
+  json_put_bool(&j, "whole", is_whole(a));
   json_put_uint(&j, "files", r->files);
   json_put_uint(&j, "units", r->shards);
   json_put_uint(&j, "damaged_units", r->damaged);
@@ -170,38 +185,57 @@ static void print_json(const struct audit *a, const struct audit_result *r,
     json_end_object(&j);
   }
   json_end_array(&j);
+  json_put_array(&j, "not_checked");
+  for (uint32_t i = 0; i < a->files.n_unlisted; i++)
+    json_text(&j, a->files.unlisted[i]);
+  json_end_array(&j);
+  json_put_bool(&j, "digests_missing", a->lacks_digests);
   json_end_object(&j);
   report_json_end(&j);
 }
 
-int cmd_audit(const struct cli_args *args, struct err *err) {
-  struct audit a = {0};
-  const struct audit_target t = audit_target_of(args->operand[0], &a.arena);
-  uint8_t signed_sha256[DIGEST_BYTES];
-  struct audit_options options = {.jobs = cli_count(args, OPT_JOBS),
+// What the damage means, and what is not in the manifest at all: a damaged .onnx does not say that.
+static int look_further(struct audit *a, const struct audit_target *t, struct err *err) {
+  if (a->n_found > 0) qsort(a->found, a->n_found, sizeof *a->found, compare_found);
+  const bool hurt = audit_found_meets(a->found, a->n_found, t->name, 0, UINT64_MAX);
+  if (!hurt && audit_files_compare(&a->files, t, &a->m, &a->arena, err)) return -1;
+  if (a->n_found == 0) {
+    a->lacks_digests = !audit_companion_look(a->dir, &a->m);
+    return 0;
+  }
+  audit_tensors_name(a->dir, &a->m, t->model, a->found, a->n_found, &a->arena);
+  count_left(a);
+  return 0;
+}
+
+static int check(struct audit *a, const struct cli_args *args, const struct audit_target *t,
+                 struct audit_result *result, struct err *err) {
+  const struct audit_options options = {.shown = t->manifest,
+                                        .jobs = cli_count(args, OPT_JOBS),
                                         .stop = stop_watch(),
                                         .damage = note_damage,
                                         .tick = report_tick_bytes,
-                                        .ctx = &a};
+                                        .ctx = a};
+  report_begin("checking");
+  const int rc = manifest_audit(&a->m, a->dir, &options, result, err);
+  report_end();
+  return rc ? -1 : look_further(a, t, err);
+}
+
+int cmd_audit(const struct cli_args *args, struct err *err) {
+  struct audit a = {.dir = -1};
+  struct audit_target t = audit_target_of(args->operand[0], &a.arena);
   struct audit_result result = {0};
   int rc = audit_target_refuse(args->operand[0], &t, err);
-  if (rc == 0) rc = sign_model_check_asked(args, &t, &a.key, signed_sha256, err);
-  if (rc == 0) {
-    if (a.key) options.manifest_sha256 = signed_sha256;
-    report_begin("checking");
-    rc = manifest_audit(t.manifest, &options, &result, err);
-    report_end();
-    if (rc && err->kind == ERR_INPUT) audit_target_hint(args->operand[0], "audit", &a.arena, err);
-  }
-  if (rc == 0 && a.n_found == 0) (void)audit_companion_is_whole(t.folder, t.name);
-  if (rc == 0 && a.n_found > 0) {
-    qsort(a.found, a.n_found, sizeof *a.found, compare_found);
-    audit_tensors_name(t.folder, t.model, a.found, a.n_found, &a.arena);
-    count_left(&a, &t);
-  }
+  if (rc == 0) rc = sign_model_read(&a.m, &a.dir, args, &t, &a.key, err);
+  if (rc == 0) audit_target_found(&t, a.m.subject, &a.arena);
+  if (rc == 0) rc = check(&a, args, &t, &result, err);
   if (rc == 0) (cli_flag(args, OPT_JSON) ? print_json : print_text)(&a, &result, &t);
-  if (rc == 0 && a.n_found > 0) rc = ERR_FAIL;
+  if (rc == 0 && !is_whole(&a)) rc = ERR_FAIL;
   sign_key_free(a.key);
+  manifest_free(&a.m);
+  if (a.dir >= 0) close(a.dir);
+  TABLE_FREE(&a.files, unlisted);
   TABLE_FREE(&a, found);
   arena_free(&a.arena);
   return rc;

@@ -20,7 +20,7 @@ static bool is_in_place(struct planned *x, const char *path) {
   manifest_name(name, onnx);
   const int dir = open(dest, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (dir < 0) return false;
-  const bool there = manifest_read(&m, dir, name, name, &ignored) == 0;
+  const bool there = manifest_read(&m, &(struct manifest_at){dir, name, name, onnx, NULL}, &ignored) == 0;
   close(dir);
   if (!there) return false;
   hex_encode(m.plan_id, DIGEST_BYTES, hex);

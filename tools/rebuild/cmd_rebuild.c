@@ -22,30 +22,19 @@
 
 // ---- the manifest ------------------------------------------------------------------------------
 
-static int read_manifest(struct rebuild *r, const struct audit_target *t, const uint8_t *sha256,
-                         struct err *err) {
-  struct span version, output;
-  const int dir = open(t->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (dir < 0)
-    return err_errno(err, errno, ERR_INPUT, "cannot open the folder of '%s'",
-                     quote_path(t->manifest).s);
-  const int rc = manifest_read_signed(&r->m, dir, path_base(t->manifest), t->manifest, sha256, err);
-  close(dir);
+static int read_manifest(struct rebuild *r, const struct cli_args *args, const struct audit_target *t,
+                         struct sign_key **key, struct err *err) {
+  struct span version;
+  int dir = -1;
+  const int rc = sign_model_read(&r->m, &dir, args, t, key, err);
+  if (dir >= 0) close(dir);
   if (rc) return -1;
-  if (!json_as_string(json_get(r->m.x_weir, "weir"), &version) ||
-      !json_as_string(json_get(r->m.x_weir, "output"), &output) || span_has_nul(output) ||
-      !manifest_can_name(arena_string(&r->arena, output)))
+  if (!json_as_string(json_get(r->m.x_weir, "weir"), &version))
     return err_set(err, ERR_MODEL, "the manifest '%s' does not say what made its model",
                    quote_path(t->manifest).s);
   r->shown = t->manifest;
   r->version = arena_string(&r->arena, span_str(quote(version).s));
   return 0;
-}
-
-static const char *recorded_output(const struct rebuild *r, struct arena *a) {
-  struct span output;
-  (void)json_as_string(json_get(r->m.x_weir, "output"), &output);
-  return arena_string(a, output);
 }
 
 static bool has_input_digests(const struct rebuild *r) {
@@ -105,7 +94,7 @@ static int run(struct rebuild *r, const struct cli_args *args, struct err *err) 
   const char *out = r->write_to;
   if (!out) { // a folder of its own, in which every name is free
     if (scratch_make(&none, "rebuild", &r->arena, err)) return -1;
-    out = arena_printf(&r->arena, "%s/%s", none.path, recorded_output(r, &r->arena));
+    out = arena_printf(&r->arena, "%s/%s", none.path, r->m.subject);
   }
   const struct words w = words_of(r, args, out);
   int rc = cli_parse(&inner, w.n, (char *const *)(uintptr_t)w.word, err);
@@ -133,8 +122,8 @@ static int check_completed(struct rebuild *r, struct err *err) {
   const char *folder = arena_folder(&r->arena, r->write_to), *model = path_base(r->write_to);
   const int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   manifest_name(name, model);
-  if (dir < 0 ||
-      manifest_read(&m, dir, name, arena_printf(&r->arena, "%s/%s", folder, name), err)) {
+  const char *shown = arena_printf(&r->arena, "%s/%s", folder, name);
+  if (dir < 0 || manifest_read(&m, &(struct manifest_at){dir, name, shown, model, NULL}, err)) {
     if (dir >= 0) close(dir);
     return -1;
   }
@@ -236,15 +225,8 @@ static int check_words(const struct cli_args *args, struct err *err) {
 
 static int rebuild(struct rebuild *r, const struct cli_args *args, const struct audit_target *t,
                    struct sign_key **key, struct err *err) {
-  uint8_t sha256[DIGEST_BYTES];
   const char *folder = cli_string(args, OPT_WRITE);
-  if (audit_target_refuse(args->operand[0], t, err) ||
-      sign_model_check_asked(args, t, key, sha256, err))
-    return -1;
-  if (read_manifest(r, t, *key ? sha256 : NULL, err)) {
-    if (err->kind == ERR_INPUT) audit_target_hint(args->operand[0], "rebuild", &r->arena, err);
-    return -1;
-  }
+  if (audit_target_refuse(args->operand[0], t, err) || read_manifest(r, args, t, key, err)) return -1;
   r->source = cli_string(args, OPT_SOURCE);
   r->files = cli_string(args, OPT_FILES);
   r->artifacts = cli_string(args, OPT_REBUILD_ARTIFACTS);
@@ -255,7 +237,7 @@ static int rebuild(struct rebuild *r, const struct cli_args *args, const struct 
   if (r->calibrates) r->again = (struct recalibrate){.args = args, .source = r->source};
   if (folder)
     r->write_to = arena_printf(&r->arena, "%s%s%s", folder, str_ends(folder, "/") ? "" : "/",
-                               recorded_output(r, &r->arena));
+                               r->m.subject);
   if (strcmp(r->version, version_number) != 0)
     report_notice(
         "the manifest was written by weir %s; this is %s, whose passes may do something else",

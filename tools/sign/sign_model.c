@@ -1,10 +1,11 @@
-// MANIFEST ──manifest_hash_files──▶ statement ──key──▶ OUT.onnx.sig.tmp ──▶ OUT.onnx.sig
+// MANIFEST ──manifest_hash_files──▶ all of the model's files? ──▶ statement ──key──▶ OUT.onnx.sig.tmp ──▶ OUT.onnx.sig
 //                                       │
 //            the signature that is there says the same, by this key ──▶ it stays
 //
 // Two signatures of one statement differ, so one that is good is never made again: a second call changes nothing.
 #include "sign_model.h"
 
+#include "audit_files.h"
 #include "bundle.h"
 #include "fs.h"
 #include "manifest_signed.h"
@@ -66,6 +67,12 @@ static bool is_signed(int dir, const struct audit_target *t, const struct sign_k
   return good;
 }
 
+static int read_manifest(struct manifest *m, int dir, const struct audit_target *t, const uint8_t *sha256,
+                         struct err *err) {
+  const struct manifest_at at = {dir, path_base(t->manifest), t->manifest, t->about, sha256};
+  return manifest_read(m, &at, err);
+}
+
 static int hash(const struct manifest *m, int dir, uint32_t jobs, uint8_t (*sha256)[DIGEST_BYTES],
                 struct err *err) {
   const struct reread_work work = {.jobs = jobs, .stop = stop_watch(), .tick = report_tick_bytes};
@@ -91,11 +98,10 @@ static int sign_in(int dir, const struct audit_target *t, const struct sign_key 
   struct json_out statement = {0};
   bool there;
   *out = (struct sign_model){0};
-  if (refuse_link(dir, t, &there, err) ||
-      manifest_read(&m, dir, path_base(t->manifest), t->manifest, err))
-    return -1;
+  if (refuse_link(dir, t, &there, err) || read_manifest(&m, dir, t, NULL, err)) return -1;
   uint8_t(*sha256)[DIGEST_BYTES] = arena_alloc(&m.arena, m.n_files * sizeof *sha256 + 1);
   int rc = hash(&m, dir, jobs, sha256, err);
+  if (rc == 0) rc = audit_files_refuse(t, &m, err);
   if (rc == 0) {
     manifest_signed_write(&statement, &m, path_base(t->manifest), path_base(t->signature),
                           (const uint8_t(*)[DIGEST_BYTES])sha256);
@@ -124,18 +130,18 @@ int sign_model(const struct audit_target *t, const struct sign_key *key, uint32_
 // ---- checking -----------------------------------------------------------------------------------
 
 static int judge(const struct bundle *b, const struct audit_target *t, const struct sign_key *key,
-                 uint8_t manifest_sha256[DIGEST_BYTES], struct err *err) {
+                 struct manifest_signed *out, struct err *err) {
   if (b->key_id.n > 0 && !span_is(b->key_id, sign_key_id(key)))
     return err_set(err, ERR_FAIL, "'%s' was signed with another key: %.16s... instead of %.16s...",
                    quote_path(t->signature).s, quote(b->key_id).s, sign_key_id(key));
   if (!bundle_is_by(b, key))
     return err_set(err, ERR_FAIL, "the signature in '%s' is not valid: it, or the statement that it signs, was changed",
                    quote_path(t->signature).s);
-  return manifest_signed_read(b->payload, t->signature, manifest_sha256, err);
+  return manifest_signed_read(out, b->payload, t->signature, err);
 }
 
-int sign_model_check(const struct audit_target *t, const struct sign_key *key,
-                     uint8_t manifest_sha256[DIGEST_BYTES], struct err *err) {
+static int read_signature(struct manifest_signed *out, const struct audit_target *t,
+                          const struct sign_key *key, struct err *err) {
   struct span text;
   struct bundle b;
   if (fs_read_file(AT_FDCWD, t->signature, SIGNATURE_MAX_BYTES, &text, err)) {
@@ -144,17 +150,24 @@ int sign_model_check(const struct audit_target *t, const struct sign_key *key,
     return err_hint(err, "'weir sign' makes it");
   }
   int rc = bundle_read(&b, text, t->signature, err);
-  if (rc == 0) rc = judge(&b, t, key, manifest_sha256, err);
+  if (rc == 0) rc = judge(&b, t, key, out, err);
   bundle_free(&b);
   fs_free(text);
   return rc;
 }
 
-int sign_model_check_asked(const struct cli_args *args, const struct audit_target *t,
-                           struct sign_key **key, uint8_t manifest_sha256[DIGEST_BYTES],
-                           struct err *err) {
+int sign_model_read(struct manifest *m, int *dir, const struct cli_args *args, const struct audit_target *t,
+                    struct sign_key **key, struct err *err) {
   const char *path = cli_string(args, OPT_PUBLIC_KEY);
-  if (!path) return 0;
-  if (sign_model_key(key, path, SIGN_KEY_PUBLIC, err)) return -1;
-  return sign_model_check(t, *key, manifest_sha256, err);
+  struct manifest_signed was = {.doc = NULL};
+  struct arena scratch = {0};
+  *m = (struct manifest){.n_files = 0};
+  if (path && (sign_model_key(key, path, SIGN_KEY_PUBLIC, err) || read_signature(&was, t, *key, err))) return -1;
+  *dir = open_folder(t, err);
+  int rc = *dir < 0 ? -1 : read_manifest(m, *dir, t, path ? was.manifest_sha256 : NULL, err);
+  if (rc && err->kind == ERR_INPUT) audit_target_hint(args->operand[0], cli_command_row(args->command)->name, &scratch, err);
+  if (rc == 0 && path) rc = manifest_signed_is_about(&was, m, path_base(t->manifest), err);
+  manifest_signed_free(&was);
+  arena_free(&scratch);
+  return rc;
 }

@@ -4,7 +4,7 @@
 
 #include "audit_target.h"
 #include "cli.h"
-#include "digest.h"
+#include "manifest.h"
 #include "sign_key.h"
 
 // The key in a file. ERR_INPUT where there is none.
@@ -22,13 +22,11 @@ struct sign_model {
 int sign_model(const struct audit_target *t, const struct sign_key *key, uint32_t jobs,
                struct sign_model *out, struct err *err);
 
-// The manifest that the signature beside the model is about, if it is by this key. ERR_INPUT: there is none; ERR_MODEL:
-// it is none; ERR_FAIL: it is by another key, or it or what it signs was changed.
-int sign_model_check(const struct audit_target *t, const struct sign_key *key,
-                     uint8_t manifest_sha256[DIGEST_BYTES], struct err *err);
-// The same by the key of --public-key, which the caller frees. Without that option nothing, and *key stays NULL.
-int sign_model_check_asked(const struct cli_args *args, const struct audit_target *t,
-                           struct sign_key **key, uint8_t manifest_sha256[DIGEST_BYTES],
-                           struct err *err);
+// The manifest of a model, in its folder. With --public-key the signature beside the model is looked at first: it is by
+// that key, which the caller frees (else *key stays NULL), is about this model, and the manifest is the one that was
+// signed. ERR_INPUT: there is no signature, or no manifest; ERR_MODEL:
+// it is none, or about another model; ERR_FAIL: it is by another key, or it or what it signs was changed.
+int sign_model_read(struct manifest *m, int *dir, const struct cli_args *args, const struct audit_target *t,
+                    struct sign_key **key, struct err *err);
 
 #endif

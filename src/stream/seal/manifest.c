@@ -17,7 +17,8 @@
 // two runs give two equal manifests.
 //
 // Reading doubts the text: it may come from anywhere. Only base names are accepted, a file's shards
-// must follow each other from 0, and the root digest must match, before a single file is opened.
+// must follow each other from 0 and be cut and hashed as the text says, the root digest must match, and
+// subject, x_weir.output and one of the files must be one model, before a single file is opened.
 #include "manifest.h"
 
 #include "fs.h"
@@ -190,6 +191,7 @@ int manifest_write(struct json_out *out, const struct manifest_input *in, struct
 struct reading {
   struct manifest *m;
   const char *shown;
+  const char *algorithm; // of every resource
   struct err *err;
 };
 
@@ -231,6 +233,14 @@ static bool take_last_number(struct span *text, uint64_t *out) {
   return true;
 }
 
+// A number, and not the digits of one in a text. Every shard is named after it.
+static bool take_shard_size(struct reading *r, const struct json_value *size) {
+  struct span text;
+  if (json_as_string(size, &text) || !json_as_uint(size, &r->m->shard_bytes)) return false;
+  r->algorithm = arena_printf(&r->m->arena, "sha256-sharded-%lu", r->m->shard_bytes);
+  return r->m->shard_bytes > 0;
+}
+
 // A new file row, or the last one's if the name is the same: shards of a file stand together.
 static bool take_file(struct manifest *m, struct span name, uint64_t start) {
   if (start > 0) return m->n_files > 0 && span_is(name, m->files[m->n_files - 1]);
@@ -239,8 +249,16 @@ static bool take_file(struct manifest *m, struct span name, uint64_t start) {
   if (!manifest_can_name(own)) return false;
   if (m->n_files > 0 && strcmp(own, m->files[m->n_files - 1]) <= 0) return false;
   m->files[m->n_files] = own;
+  m->first[m->n_files] = m->n_shards;
   m->sizes[m->n_files++] = 0;
   return true;
+}
+
+// Does a shard end where its file does, or where the next one of its size begins?
+static bool is_cut_there(const struct manifest *m, const struct manifest_shard *last,
+                         uint32_t next_file) {
+  return last->len == m->shard_bytes ||
+         (last->len < m->shard_bytes && next_file != last->file);
 }
 
 static int take_resource(const struct reading *r, const struct json_value *row) {
@@ -254,27 +272,60 @@ static int take_resource(const struct reading *r, const struct json_value *row) 
   if (!json_as_string(json_get(row, "digest"), &hex) ||
       !hex_decode(hex, shard->digest, DIGEST_BYTES))
     return no_manifest(r, "a resource's digest is not 64 hexadecimal digits");
+  if (!text_is(row, "algorithm", r->algorithm))
+    return no_manifest(r, "a resource's algorithm is not SHA-256 over shards of its shard_size");
   if (!take_file(m, name, start) || m->sizes[m->n_files - 1] != start)
     return no_manifest(r, "its resources are out of order, leave a hole, or are not base names");
   shard->file = m->n_files - 1;
   shard->off = start;
   shard->len = end - start;
   m->sizes[shard->file] = end;
+  if (m->n_shards > 0 && !is_cut_there(m, shard - 1, shard->file))
+    return no_manifest(r, "a resource is not cut at a multiple of its shard_size");
   m->n_shards++;
   return 0;
 }
 
-static int take_document(const struct reading *r, const struct json_value *doc) {
+static int take_resources(struct reading *r, const struct json_value *predicate) {
   struct manifest *m = r->m;
-  if (check_form(r, doc)) return -1;
-  const struct json_value *predicate = json_get(doc, "predicate");
   const struct json_value *rows = json_get(predicate, "resources");
   const size_t n = json_count(rows);
+  if (!take_shard_size(r, json_get(json_get(predicate, "serialization"), "shard_size")))
+    return no_manifest(r, "its shard_size is not a number of bytes");
   m->shards = arena_alloc(&m->arena, n * sizeof *m->shards + 1);
   m->files = arena_alloc(&m->arena, n * sizeof *m->files + 1);
   m->sizes = arena_alloc(&m->arena, n * sizeof *m->sizes + 1);
+  m->first = arena_alloc(&m->arena, (n + 1) * sizeof *m->first);
   for (const struct json_value *row = json_first(rows); row; row = json_next(row))
     if (take_resource(r, row)) return -1;
+  m->first[m->n_files] = m->n_shards;
+  if (m->n_shards > 0 && !is_cut_there(m, &m->shards[m->n_shards - 1], NO_ID))
+    return no_manifest(r, "a resource is not cut at a multiple of its shard_size");
+  return 0;
+}
+
+// One model is what all of it is about, and it is the one that was asked for.
+static int check_model(const struct reading *r, const char *wanted) {
+  const struct manifest *m = r->m;
+  struct span output;
+  if (!json_as_string(json_get(m->x_weir, "output"), &output) || !span_is(output, m->subject))
+    return no_manifest(r, "its subject and its x_weir.output are not one model");
+  if (wanted && strcmp(m->subject, wanted) != 0) {
+    err_fill(r->err, ERR_MODEL, "the manifest '%s' is about '%s'", quote_path(r->shown).s,
+             quote_str(m->subject).s);
+    return err_hint(r->err, "a manifest holds for the model that it names, and for no copy of it "
+                            "under another name");
+  }
+  if (manifest_file_named(m, output) == NO_ID)
+    return no_manifest(r, "the model that it is about is not among its resources");
+  return 0;
+}
+
+static int take_document(struct reading *r, const struct json_value *doc) {
+  struct manifest *m = r->m;
+  if (check_form(r, doc)) return -1;
+  const struct json_value *predicate = json_get(doc, "predicate");
+  if (take_resources(r, predicate)) return -1;
   struct span id;
   if (!json_as_string(json_get(json_get(predicate, "x_weir"), "plan_id"), &id) ||
       !hex_decode(id, m->plan_id, DIGEST_BYTES))
@@ -312,33 +363,42 @@ static int refuse_unsigned(const char *shown, struct err *err) {
                        "it again (weir sign)");
 }
 
-int manifest_read(struct manifest *m, int dir, const char *name, const char *shown,
-                  struct err *err) {
-  return manifest_read_signed(m, dir, name, shown, NULL, err);
-}
-
-int manifest_read_signed(struct manifest *m, int dir, const char *name, const char *shown,
-                         const uint8_t *sha256, struct err *err) {
+int manifest_read(struct manifest *m, const struct manifest_at *at, struct err *err) {
   memset(m, 0, sizeof *m);
   struct span text;
-  if (fs_read_file(dir, name, MANIFEST_MAX_BYTES, &text, err)) {
+  if (fs_read_file(at->dir, at->name, MANIFEST_MAX_BYTES, &text, err)) {
     if (err->kind != ERR_NONE) return -1;
-    return err_set(err, ERR_INPUT, "there is no manifest '%s'", quote_str(shown).s);
+    return err_set(err, ERR_INPUT, "there is no manifest '%s'", quote_str(at->shown).s);
   }
   digest_of(text.at, text.n, m->sha256);
-  if (sha256 && memcmp(sha256, m->sha256, DIGEST_BYTES) != 0) {
+  if (at->sha256 && memcmp(at->sha256, m->sha256, DIGEST_BYTES) != 0) {
     fs_free(text);
-    return refuse_unsigned(shown, err);
+    return refuse_unsigned(at->shown, err);
   }
-  struct json_value *doc = json_parse(text, shown, err);
+  struct json_value *doc = json_parse(text, at->shown, err);
   fs_free(text);
   if (!doc) return -1;
-  const struct reading r = {.m = m, .shown = shown, .err = err};
+  struct reading r = {.m = m, .shown = at->shown, .err = err};
   m->doc = doc;
   m->x_weir = json_get(json_get(doc, "predicate"), "x_weir");
-  const int bad = take_document(&r, doc);
+  const int bad = take_document(&r, doc) || check_model(&r, at->model) ? -1 : 0;
   if (bad) manifest_free(m);
   return bad;
+}
+
+// Files are in order of their names (take_file).
+uint32_t manifest_file_named(const struct manifest *m, struct span name) {
+  uint32_t low = 0, high = m->n_files;
+  while (low < high) {
+    const uint32_t mid = low + (high - low) / 2;
+    const size_t n = strlen(m->files[mid]);
+    const int by = memcmp(m->files[mid], name.at, n < name.n ? n : name.n);
+    if (by < 0 || (by == 0 && n < name.n))
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  return low < m->n_files && span_is(name, m->files[low]) ? low : NO_ID;
 }
 
 void manifest_free(struct manifest *m) {

@@ -29,30 +29,6 @@ bool manifest_can_name(const char *output);
 void manifest_name(char name[256], const char *onnx_name);
 void manifest_tensors_name(char name[256], const char *onnx_name);
 
-// One damaged place found by an audit.
-struct audit_damage {
-  const char *file;
-  uint64_t off, len; // the unit (shard); of a missing file: all of it; of a long one: the excess
-  const char *what;  // "digest differs", "file is missing", "file is too short: 10 of 20 bytes"
-};
-struct audit_options {
-  uint32_t jobs; // 0: processors available to us
-  const volatile int *stop;
-  const uint8_t *manifest_sha256; // what the manifest itself has to be (DIGEST_BYTES); NULL: anything
-  void (*damage)(void *ctx, const struct audit_damage *d); // under a lock, from any thread
-  void (*tick)(void *ctx, uint64_t bytes_done, uint64_t bytes_total);
-  void *ctx;
-};
-struct audit_result {
-  uint64_t files, shards, damaged, bytes; // damaged: shards
-  char subject[256];
-};
-// Re-hashes what the manifest at `path` names (relative to its folder), in parallel. Damage
-// is counted in *result. ERR_MODEL: not a manifest of ours or its root digest does
-// not match its own resources; ERR_INPUT: missing; ERR_FAIL: not the manifest that was asked for.
-int manifest_audit(const char *path, const struct audit_options *options,
-                   struct audit_result *result, struct err *err);
-
 // ---- what others ask of a manifest ----
 
 struct manifest_shard {
@@ -60,30 +36,63 @@ struct manifest_shard {
   uint64_t off, len;
   uint8_t digest[DIGEST_BYTES];
 };
-// A manifest read back and found consistent: names are base names, the shards of a file leave no
-// hole.
+// A manifest read back and found consistent. It is about one model: the subject, which is the output
+// that it says was made, and one of the files. Names are base names; the shards of a file leave no
+// hole, are cut at multiples of the shard size, and are hashed as their algorithm says.
 struct manifest {
   struct arena arena;
   uint8_t sha256[DIGEST_BYTES]; // of its text
-  const char *subject;
-  const char **files; // in order of their first shard
+  const char *subject; // the .onnx
+  const char **files;  // in order of their names
   uint64_t *sizes;
+  uint32_t *first; // shard of each file; one row more, for the end of the last
   uint32_t n_files;
-  struct manifest_shard *shards;
+  struct manifest_shard *shards; // in order of files, then of places
   uint32_t n_shards;
+  uint64_t shard_bytes; // of each but the last of a file
   uint8_t plan_id[DIGEST_BYTES];
   bool lists_tensors; // x_weir names the companion of digests per tensor:
   uint8_t tensors_sha256[DIGEST_BYTES];
   struct json_value *doc;
   const struct json_value *x_weir; // in it: how the outputs were made
 };
-// Missing is ERR_INPUT, anything that is not a consistent manifest of ours ERR_MODEL. `shown`: its
-// name in messages.
-int manifest_read(struct manifest *m, int dir, const char *name, const char *shown,
-                  struct err *err);
-// The same of one that was signed: its text has this SHA-256, or it is ERR_FAIL before anything in it is looked at.
-int manifest_read_signed(struct manifest *m, int dir, const char *name, const char *shown,
-                         const uint8_t *sha256, struct err *err);
+// Where a manifest is, and what it has to be.
+struct manifest_at {
+  int dir;
+  const char *name;
+  const char *shown;     // its name in messages
+  const char *model;     // base name of the model that it has to be about; NULL: any
+  const uint8_t *sha256; // DIGEST_BYTES: of its text, which was signed; NULL: any
+};
+// Missing is ERR_INPUT, anything that is not a consistent manifest of ours, or is about another model,
+// ERR_MODEL; another text than was signed ERR_FAIL, before anything in it is looked at.
+int manifest_read(struct manifest *m, const struct manifest_at *at, struct err *err);
 void manifest_free(struct manifest *m);
+// The row of a file; NO_ID: it is not listed.
+uint32_t manifest_file_named(const struct manifest *m, struct span name);
+
+// ---- the audit ----
+
+// One damaged place found by an audit.
+struct audit_damage {
+  const char *file;
+  uint64_t off, len; // the unit (shard); of a missing file: all of it; of a long one: the excess
+  const char *what;  // "digest differs", "file is missing", "file is too short: 10 of 20 bytes"
+};
+struct audit_options {
+  const char *shown; // the manifest, in messages
+  uint32_t jobs;     // 0: processors available to us
+  const volatile int *stop;
+  void (*damage)(void *ctx, const struct audit_damage *d); // under a lock, from any thread
+  void (*tick)(void *ctx, uint64_t bytes_done, uint64_t bytes_total);
+  void *ctx;
+};
+struct audit_result {
+  uint64_t files, shards, damaged, bytes; // damaged: shards
+};
+// Re-hashes what the manifest lists, files of the folder `dir`, in parallel. Damage is counted in *result.
+// ERR_PERMISSION for a data file that is a link which a load does not follow; ERR_RETRY where it was stopped.
+int manifest_audit(const struct manifest *m, int dir, const struct audit_options *options,
+                   struct audit_result *result, struct err *err);
 
 #endif

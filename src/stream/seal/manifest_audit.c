@@ -3,8 +3,10 @@
 // Damage is found and told, never fatal: the rest is still checked. A missing file is told once,
 // with all of its shards counted; a short one shows in each shard that it no longer holds; a long
 // one is told once for the bytes that nobody vouches for. The files are opened below the manifest's
-// own folder by base name, and only regular files are read.
-#include "fs.h"
+// own folder by base name, and only regular files are read. The .onnx may be a link, as the user may have
+// named one; of the others links are followed as a load of the model follows them (beneath.h): one that
+// leads elsewhere ends the audit.
+#include "beneath.h"
 #include "manifest.h"
 #include "reread.h"
 
@@ -15,11 +17,14 @@
 #include <unistd.h>
 
 struct audit {
-  struct manifest m;
+  const struct manifest *m;
+  struct arena arena;
   int dir;
   const struct audit_options *options;
   struct audit_result *result;
-  uint64_t *present; // bytes of each file, UINT64_MAX: cannot be read at all
+  struct beneath_how how; // for links of data files
+  bool *linked;           // of each file: is it a link of that kind?
+  uint64_t *present;      // bytes of each file, UINT64_MAX: cannot be read at all
   struct reread_known *rows;
 };
 
@@ -28,30 +33,49 @@ static void tell(struct audit *a, const struct audit_damage *d, uint64_t shards)
   if (a->options->damage) a->options->damage(a->options->ctx, d);
 }
 
+static bool is_link(int dir, const char *name) {
+  struct stat at;
+  return fstatat(dir, name, &at, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(at.st_mode);
+}
+
+// A data file that is a link.
+static int open_link(const struct audit *a, const char *name, struct stat *at, int *fd,
+                     struct err *err) {
+  const int rc = beneath_open(a->dir, name, a->how, quote_str(name).s, at, fd, err);
+  if (rc == -2) return err_set(err, ERR_RETRY, "'%s' cannot be opened: too many open files", quote_str(name).s);
+  if (rc == 0 || err->kind != ERR_PERMISSION) return rc;
+  err->reason = REASON_NONE;
+  return err_hint(err, "put the file itself in its place: a manifest allows no links that lead elsewhere");
+}
+
 static int open_shard(void *ctx, uint32_t i) {
   const struct audit *a = ctx;
-  const struct manifest_shard *s = &a->m.shards[i];
+  const struct manifest_shard *s = &a->m->shards[i];
+  const char *name = a->m->files[s->file];
   const bool fits = range_fits(s->off, s->len, a->present[s->file]);
-  if (a->present[s->file] != UINT64_MAX && fits)
-    return openat(a->dir, a->m.files[s->file], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  errno = ENODATA;
-  return -1;
+  struct err ignored = {0}; // it could be opened before
+  struct stat at;
+  int fd = -1;
+  if (a->present[s->file] == UINT64_MAX || !fits) errno = ENODATA;
+  else if (!a->linked[s->file]) return openat(a->dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  else if (open_link(a, name, &at, &fd, &ignored)) errno = ENODATA;
+  return fd;
 }
 
 static void shard_done(void *ctx, uint32_t i, const uint8_t *sha256, int why) {
   (void)sha256;
   struct audit *a = ctx;
-  const struct manifest_shard *s = &a->m.shards[i];
+  const struct manifest_shard *s = &a->m->shards[i];
   char what[160] = "digest differs";
   if (!a->rows[i].differs || a->present[s->file] == UINT64_MAX) return; // the latter is told already
   if (why == ENODATA)
     snprintf(what, sizeof what, "file is too short: %lu of %lu bytes", a->present[s->file],
-             a->m.sizes[s->file]);
+             a->m->sizes[s->file]);
   else if (why != 0)
     snprintf(what, sizeof what, "cannot be read: %s", err_errno_words(why));
   tell(a,
        &(struct audit_damage){
-           .file = a->m.files[s->file], .off = s->off, .len = s->len, .what = what},
+           .file = a->m->files[s->file], .off = s->off, .len = s->len, .what = what},
        1);
 }
 
@@ -60,39 +84,56 @@ static void tick(void *ctx, uint64_t done, uint64_t total) {
   if (a->options->tick) a->options->tick(a->options->ctx, done, total);
 }
 
-static uint64_t shards_of(const struct manifest *m, uint32_t file) {
-  uint64_t n = 0;
-  for (uint32_t i = 0; i < m->n_shards; i++)
-    n += m->shards[i].file == file;
-  return n;
+// What a link leads to: 0, or an errno in *why; -1 where it must not be followed.
+static int look_at_link(const struct audit *a, const char *name, struct stat *at, int *why,
+                        struct err *err) {
+  struct err failed = {0};
+  int fd;
+  *why = 0;
+  if (open_link(a, name, at, &fd, &failed) == 0) {
+    close(fd);
+    return 0;
+  }
+  if (failed.kind == ERR_PERMISSION || failed.kind == ERR_RETRY) {
+    *err = failed;
+    return -1;
+  }
+  *why = fstatat(a->dir, name, at, 0) ? errno : 0;
+  return 0;
 }
 
 // Notes the size of a file, and tells what can be told without reading it.
-static void look_at_file(struct audit *a, uint32_t file) {
+static int look_at_file(struct audit *a, uint32_t file, struct err *err) {
   struct stat at;
   char what[160] = "file is missing";
-  const uint64_t expected = a->m.sizes[file];
-  struct audit_damage d = {.file = a->m.files[file], .len = expected, .what = what};
+  int why;
+  const uint64_t expected = a->m->sizes[file], shards = a->m->first[file + 1] - a->m->first[file];
+  struct audit_damage d = {.file = a->m->files[file], .len = expected, .what = what};
   a->present[file] = UINT64_MAX;
-  if (fstatat(a->dir, d.file, &at, 0)) {
-    if (errno != ENOENT) snprintf(what, sizeof what, "cannot be read: %s", err_errno_words(errno));
-    tell(a, &d, shards_of(&a->m, file));
+  a->linked[file] = strcmp(d.file, a->m->subject) != 0 && is_link(a->dir, d.file);
+  if (!a->linked[file])
+    why = fstatat(a->dir, d.file, &at, 0) ? errno : 0;
+  else if (look_at_link(a, d.file, &at, &why, err))
+    return -1;
+  if (why != 0) {
+    if (why != ENOENT) snprintf(what, sizeof what, "cannot be read: %s", err_errno_words(why));
+    tell(a, &d, shards);
   } else if (!S_ISREG(at.st_mode)) {
     snprintf(what, sizeof what, "is not a regular file");
-    tell(a, &d, shards_of(&a->m, file));
+    tell(a, &d, shards);
   } else {
     a->present[file] = (uint64_t)at.st_size;
-    if (a->present[file] <= expected) return;
+    if (a->present[file] <= expected) return 0;
     d.off = expected;
     d.len = a->present[file] - expected;
     snprintf(what, sizeof what, "file is too long: %lu instead of %lu bytes", a->present[file],
              expected);
     tell(a, &d, 1);
   }
+  return 0;
 }
 
-// False if it was stopped.
-static bool audit_all(struct audit *a) {
+static int audit_all(struct audit *a, struct err *err) {
   struct audit_result *result = a->result;
   const struct reread_work work = {.jobs = a->options->jobs,
                                    .stop = a->options->stop,
@@ -100,45 +141,36 @@ static bool audit_all(struct audit *a) {
                                    .done = shard_done,
                                    .tick = tick,
                                    .ctx = a};
-  snprintf(result->subject, sizeof result->subject, "%s", a->m.subject);
-  result->files = a->m.n_files;
-  result->shards = a->m.n_shards;
-  a->present = arena_alloc(&a->m.arena, a->m.n_files * sizeof *a->present + 1);
-  a->rows = arena_alloc(&a->m.arena, a->m.n_shards * sizeof *a->rows + 1);
-  for (uint32_t i = 0; i < a->m.n_files; i++)
-    look_at_file(a, i);
-  for (uint32_t i = 0; i < a->m.n_shards; i++) {
-    const struct manifest_shard *s = &a->m.shards[i];
+  result->files = a->m->n_files;
+  result->shards = a->m->n_shards;
+  a->present = arena_alloc(&a->arena, a->m->n_files * sizeof *a->present + 1);
+  a->linked = arena_alloc(&a->arena, a->m->n_files * sizeof *a->linked + 1);
+  a->rows = arena_alloc(&a->arena, a->m->n_shards * sizeof *a->rows + 1);
+  for (uint32_t i = 0; i < a->m->n_files; i++)
+    if (look_at_file(a, i, err)) return -1;
+  for (uint32_t i = 0; i < a->m->n_shards; i++) {
+    const struct manifest_shard *s = &a->m->shards[i];
     a->rows[i] = (struct reread_known){.fd = -1, .off = s->off, .len = s->len, .sha256 = s->digest};
     result->bytes += s->len;
   }
-  return reread_compare(a->rows, a->m.n_shards, &work);
+  if (reread_compare(a->rows, a->m->n_shards, &work)) return 0;
+  return err_set(err, ERR_RETRY, "the audit of '%s' was interrupted", quote_str(a->options->shown).s);
 }
 
-static int open_folder_of(const char *path, const char **base, struct err *err) {
-  const char *slash = strrchr(path, '/');
-  char folder[4096] = ".";
-  *base = slash ? slash + 1 : path;
-  if (slash) snprintf(folder, sizeof folder, "%.*s", (int)(slash == path ? 1 : slash - path), path);
-  const int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (dir < 0)
-    return err_errno(err, errno, ERR_INPUT, "cannot open the folder of '%s'", quote_str(path).s);
-  return dir;
+// The folder `blobs` that the .onnx is a link into, as in a cache of Hugging Face; else -1.
+static int blobs_of(int dir, const char *onnx) {
+  struct stat at;
+  if (!is_link(dir, onnx) || fstatat(dir, onnx, &at, 0)) return -1;
+  return beneath_blobs(dir, onnx, &at);
 }
 
-int manifest_audit(const char *path, const struct audit_options *options,
+int manifest_audit(const struct manifest *m, int dir, const struct audit_options *options,
                    struct audit_result *result, struct err *err) {
   memset(result, 0, sizeof *result);
-  const char *base;
-  struct audit a = {.options = options, .result = result};
-  a.dir = open_folder_of(path, &base, err);
-  if (a.dir < 0) return -1;
-  int bad = manifest_read_signed(&a.m, a.dir, base, path, options->manifest_sha256, err);
-  if (!bad) {
-    if (!audit_all(&a))
-      bad = err_set(err, ERR_RETRY, "the audit of '%s' was interrupted", quote_str(path).s);
-    manifest_free(&a.m);
-  }
-  close(a.dir);
-  return bad;
+  struct audit a = {.m = m, .dir = dir, .options = options, .result = result};
+  a.how.blobs = blobs_of(dir, m->subject);
+  const int rc = audit_all(&a, err);
+  if (a.how.blobs >= 0) close(a.how.blobs);
+  arena_free(&a.arena);
+  return rc;
 }

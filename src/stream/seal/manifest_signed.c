@@ -153,19 +153,65 @@ static bool text_is(const struct json_value *v, const char *is) {
   return json_as_string(v, &s) && span_is(s, is);
 }
 
-int manifest_signed_read(struct span statement, const char *shown, uint8_t sha256[DIGEST_BYTES],
+static const struct json_value *own_part(const struct manifest_signed *s) {
+  return json_get(json_get(s->doc, "predicate"), "x_weir");
+}
+
+int manifest_signed_read(struct manifest_signed *s, struct span statement, const char *shown,
                          struct err *err) {
-  struct json_value *doc = json_parse(statement, shown, err);
   struct span hex;
-  if (!doc) return -1;
-  const struct json_value *own = json_get(json_get(doc, "predicate"), "x_weir");
-  const bool about_model = text_is(json_get(doc, "_type"), MANIFEST_STATEMENT_TYPE) &&
-                           text_is(json_get(doc, "predicateType"), MANIFEST_PREDICATE_TYPE);
-  const bool names = json_as_string(json_get(json_get(own, "manifest"), "sha256"), &hex) &&
-                     hex_decode(hex, sha256, DIGEST_BYTES);
-  json_free(doc);
+  *s = (struct manifest_signed){.doc = json_parse(statement, shown, err), .shown = shown};
+  if (!s->doc) return -1;
+  const bool about_model = text_is(json_get(s->doc, "_type"), MANIFEST_STATEMENT_TYPE) &&
+                           text_is(json_get(s->doc, "predicateType"), MANIFEST_PREDICATE_TYPE);
+  const bool names = json_as_string(json_get(json_get(own_part(s), "manifest"), "sha256"), &hex) &&
+                     hex_decode(hex, s->manifest_sha256, DIGEST_BYTES);
   if (about_model && names) return 0;
+  manifest_signed_free(s);
   err_fill(err, ERR_MODEL, "the signature '%s' is of %s", quote_path(shown).s,
            about_model ? "a model without a manifest" : "something that is no model");
   return err_hint(err, "'weir sign' makes one that names the manifest");
+}
+
+void manifest_signed_free(struct manifest_signed *s) {
+  json_free(s->doc);
+  s->doc = NULL;
+}
+
+static int about_other(const struct manifest_signed *s, const struct json_value *what, const char *wanted,
+                       struct err *err) {
+  struct span is = span_str("");
+  (void)json_as_string(what, &is);
+  err_fill(err, ERR_MODEL, "the signature '%s' is about '%s' and not about '%s'", quote_path(s->shown).s, quote(is).s,
+           quote_str(wanted).s);
+  return err_hint(err, "a signature holds for the model that it names, and for no copy of it under another name");
+}
+
+static int inconsistent(const struct manifest_signed *s, const char *file, struct err *err) {
+  return err_set(err, ERR_MODEL, "the signature '%s' and the manifest say different things of '%s'",
+                 quote_path(s->shown).s, quote_str(file).s);
+}
+
+// A file of one shard has one digest in both.
+static bool agrees(const struct manifest *m, uint32_t file, const struct json_value *row) {
+  uint8_t sha256[DIGEST_BYTES];
+  struct span hex;
+  const struct manifest_shard *shard = &m->shards[m->first[file]];
+  return text_is(json_get(row, "name"), m->files[file]) && text_is(json_get(row, "algorithm"), "sha256") &&
+         json_as_string(json_get(row, "digest"), &hex) && hex_decode(hex, sha256, DIGEST_BYTES) &&
+         (m->first[file + 1] - m->first[file] > 1 || memcmp(sha256, shard->digest, DIGEST_BYTES) == 0);
+}
+
+int manifest_signed_is_about(const struct manifest_signed *s, const struct manifest *m, const char *name,
+                             struct err *err) {
+  const struct json_value *manifest = json_get(json_get(own_part(s), "manifest"), "name");
+  const struct json_value *subjects = json_get(s->doc, "subject");
+  const struct json_value *subject = json_get(json_first(subjects), "name");
+  const struct json_value *rows = json_get(json_get(s->doc, "predicate"), "resources");
+  const struct json_value *row = json_first(rows);
+  if (!text_is(manifest, name)) return about_other(s, manifest, name, err);
+  if (json_count(subjects) != 1 || !text_is(subject, m->subject)) return about_other(s, subject, m->subject, err);
+  for (uint32_t f = 0; f < m->n_files; f++, row = json_next(row))
+    if (!row || !agrees(m, f, row)) return inconsistent(s, m->files[f], err);
+  return row || !json_is_array(rows) ? inconsistent(s, m->subject, err) : 0;
 }

@@ -19,8 +19,19 @@ int manifest_hash_files(const struct manifest *m, int dir, const struct reread_w
 // The statement, of those digests. `name`: of the file that m was read from; `signature`: of the one that it goes to.
 void manifest_signed_write(struct json_out *out, const struct manifest *m, const char *name,
                            const char *signature, const uint8_t (*sha256)[DIGEST_BYTES]);
-// The digest of the manifest that such a statement is about. ERR_MODEL for any other statement.
-int manifest_signed_read(struct span statement, const char *shown, uint8_t sha256[DIGEST_BYTES],
+// Such a statement, read back.
+struct manifest_signed {
+  struct json_value *doc;
+  const char *shown; // the signature, for messages
+  uint8_t manifest_sha256[DIGEST_BYTES];
+};
+// ERR_MODEL for any other statement.
+int manifest_signed_read(struct manifest_signed *s, struct span statement, const char *shown,
                          struct err *err);
+void manifest_signed_free(struct manifest_signed *s);
+// Is it about this manifest, read from a file of that name, and about the files that the manifest lists? ERR_MODEL
+// where it names others: then it was made for another model, or for a manifest elsewhere.
+int manifest_signed_is_about(const struct manifest_signed *s, const struct manifest *m, const char *name,
+                             struct err *err);
 
 #endif

@@ -8,7 +8,8 @@
 //
 // For the second only likely names are asked about (the conventional sidecar names and the data
 // files of this run's source), each by looking for the bytes of the name. A manifest that is not a
-// consistent one of ours counts as none: what it says gives no right to remove anything.
+// consistent one of ours counts as none, and one about another model says nothing of this one's files:
+// what they say gives no right to remove anything.
 #include "seal_old.h"
 
 #include "fs.h"
@@ -77,8 +78,8 @@ static void ask_manifest(struct finding *f) {
   struct manifest m;
   struct err none = {0};
   manifest_name(name, f->onnx);
-  if (manifest_read(&m, f->dest, name, name, &none)) return;
-  for (uint32_t i = 0; i < m.n_files; i++)
+  if (manifest_read(&m, &(struct manifest_at){f->dest, name, name, NULL, NULL}, &none)) return;
+  for (uint32_t i = 0; i < m.n_files && strcmp(m.subject, f->onnx) == 0; i++)
     if (strcmp(m.files[i], f->onnx) != 0) add_old(f, m.files[i], true);
   manifest_free(&m);
   f->s->stale = arena_alloc(&f->s->arena, 2 * sizeof *f->s->stale);
@@ -91,11 +92,10 @@ static bool is_listed(int dest, const char *onnx, const char *name) {
   char path[256];
   struct manifest m;
   struct err none = {0};
-  bool listed = false;
+  bool listed;
   manifest_name(path, onnx);
-  if (manifest_read(&m, dest, path, path, &none)) return false;
-  for (uint32_t i = 0; i < m.n_files; i++)
-    listed |= strcmp(m.files[i], name) == 0;
+  if (manifest_read(&m, &(struct manifest_at){dest, path, path, onnx, NULL}, &none)) return false;
+  listed = manifest_file_named(&m, span_str(name)) != NO_ID;
   manifest_free(&m);
   return listed;
 }

@@ -1,0 +1,514 @@
+"""What somebody may make of the files beside a model: manifests, signed statements, plans, records. Each is refused, or the answer says
+what does not hold; docs/verification.md lists the kinds.
+
+A forgery is made with care: root digests, SHA-256 of companions and checks of lines are computed again, and statements are signed
+with the right key, so that what is wrong is what the row says and nothing else.
+"""
+
+import base64
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from onnx import TensorProto, helper, numpy_helper
+
+import signing_keys
+
+pytestmark = pytest.mark.in_memory
+SHARD = 67108864
+
+
+# ---- models
+
+
+def net(path, seed=1, scale=1.0):
+    """Two MatMul, with weights that are large enough for a data file."""
+    rng = np.random.default_rng(seed)
+    weights = [numpy_helper.from_array((rng.standard_normal((32, 32)) * scale).astype(np.float32), f"w{i}") for i in (1, 2)]
+    nodes = [
+        helper.make_node("MatMul", ["x", "w1"], ["a"], name="first"),
+        helper.make_node("Relu", ["a"], ["b"], name="relu"),
+        helper.make_node("MatMul", ["b", "w2"], ["y"], name="second"),
+    ]
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(nodes, "g", [value("x", 1, ["n", 32])], [value("y", 1, ["n", 32])], weights)
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString())
+    return path
+
+
+@pytest.fixture(scope="module")
+def made(weir, tmp_path_factory):
+    """e.onnx with a data file and digests per tensor, f.onnx beside it, both signed; and what they were made from."""
+    folder = tmp_path_factory.mktemp("made")
+    private, public = signing_keys.make(folder)
+    signing_keys.make(folder, name="other")
+    (folder / "d").mkdir()
+    for name, seed in (("e", 1), ("f", 2)):
+        net(folder / f"{name}-src.onnx", seed)
+        weir("convert", folder / f"{name}-src.onnx", folder / "d" / f"{name}.onnx", "--external", "--tensor-digests")
+        weir("sign", folder / "d" / f"{name}.onnx", "--key", private)
+    return folder
+
+
+@pytest.fixture
+def here(made, tmp_path):
+    shutil.copytree(made, tmp_path / "made")
+    return tmp_path / "made" / "d"
+
+
+# ---- forging
+
+
+def of(here, suffix="", name="e.onnx"):
+    return here / f"{name}{suffix}"
+
+
+def root_of(document):
+    return hashlib.sha256(b"".join(bytes.fromhex(row["digest"]) for row in document["predicate"]["resources"])).hexdigest()
+
+
+def manifest(change, name="e.onnx", root=True):
+    """The manifest of e.onnx, changed; with `root` its root digest is made to fit."""
+
+    def forge(here):
+        path = of(here, ".manifest.json", name)
+        document = json.loads(path.read_text())
+        change(document)
+        if root:
+            document["subject"][0]["digest"]["sha256"] = root_of(document)
+        path.write_text(json.dumps(document))
+
+    return forge
+
+
+def resources(change):
+    return manifest(lambda document: change(document["predicate"]["resources"]))
+
+
+def sign(here, payload, name="e.onnx", key="key.pem"):
+    """A bundle of that statement by our key, as somebody with the key, or an older program, would have made it."""
+    private = serialization.load_pem_private_key((here.parent / key).read_bytes(), None)
+    kind = "application/vnd.in-toto+json"
+    signature = private.sign(b"DSSEv1 %d %s %d " % (len(kind), kind.encode(), len(payload)) + payload, ec.ECDSA(hashes.SHA256()))
+    bundle = json.loads(of(here, ".sig", name).read_text())
+    bundle["dsseEnvelope"]["payload"] = base64.b64encode(payload).decode()
+    bundle["dsseEnvelope"]["signatures"][0]["sig"] = base64.b64encode(signature).decode()
+    of(here, ".sig", name).write_text(json.dumps(bundle))
+
+
+def statement_of(here, name="e.onnx"):
+    return json.loads(base64.b64decode(json.loads(of(here, ".sig", name).read_text())["dsseEnvelope"]["payload"]))
+
+
+def statement(change):
+    """The statement that is signed, changed, and signed again with the right key."""
+
+    def forge(here):
+        document = statement_of(here)
+        change(document)
+        sign(here, json.dumps(document).encode())
+
+    return forge
+
+
+def both(forge):
+    """What `forge` makes of the manifest, signed with the right key: what is wrong in a manifest stays wrong."""
+
+    def together(here):
+        forge(here)
+        document, text = statement_of(here), of(here, ".manifest.json").read_bytes()
+        document["predicate"]["x_weir"]["manifest"]["sha256"] = hashlib.sha256(text).hexdigest()
+        try:  # files of one unit, whose digest is the unit's
+            rows = [(row["name"].rsplit(":", 2)[0], row["digest"]) for row in json.loads(text)["predicate"]["resources"]]
+            document["predicate"]["resources"] = [{"name": name, "algorithm": "sha256", "digest": digest} for name, digest in dict(rows).items()]
+        except (ValueError, TypeError, LookupError, RecursionError):
+            pass
+        sign(here, json.dumps(document).encode())
+
+    return together
+
+
+def move(*pairs, copy=False):
+    """Files of the folder by their suffixes or names, under other names."""
+
+    def forge(here):
+        for old, new in pairs:
+            (shutil.copy if copy else shutil.move)(here / old, here / new)
+
+    return forge
+
+
+def does(*steps):
+    def forge(here):
+        for step in steps:
+            step(here)
+
+    return forge
+
+
+def unlink(*names):
+    return lambda here: [(here / name).unlink() for name in names]
+
+
+def linked(name, leads_out=True):
+    """A file of the folder becomes a link to where it is now."""
+
+    def forge(here):
+        away = here.parent if leads_out else here
+        shutil.move(here / name, away / "moved")
+        (here / name).symlink_to("../moved" if leads_out else "moved")
+
+    return forge
+
+
+def fifo(name):
+    def forge(here):
+        (here / name).unlink(missing_ok=True)
+        os.mkfifo(here / name)
+
+    return forge
+
+
+def external(tensor, location):
+    tensor.name, tensor.data_type, tensor.data_location = "more", TensorProto.FLOAT, TensorProto.EXTERNAL
+    tensor.dims.extend([512])
+    for key, value in (("location", location), ("offset", "0"), ("length", "2048")):
+        pair = tensor.external_data.add()
+        pair.key, pair.value = key, value
+
+
+def in_initializer(model):
+    model.graph.node.add().CopyFrom(helper.make_node("Identity", ["more"], ["more.out"], name="more"))
+    return model.graph.initializer.add()
+
+
+def in_constant(nodes):
+    node = nodes.add(op_type="Constant", output=["more.out"], name="more")
+    return node.attribute.add(name="value", type=onnx.AttributeProto.TENSOR).t
+
+
+def in_function(model):
+    function = model.functions.add(name="F", domain="own", output=["more.out"], opset_import=[helper.make_opsetid("", 17)])
+    model.opset_import.append(helper.make_opsetid("own", 1))
+    model.graph.node.add(op_type="F", domain="own", output=["more.of.f"], name="f")
+    return in_constant(function.node)
+
+
+def in_training(model):
+    graph = model.training_info.add().algorithm
+    graph.name = "t"
+    return graph.initializer.add()
+
+
+def refers_to(location, where=in_initializer):
+    """e.onnx written anew: one more tensor, in a file of that name, and the manifest's digest of e.onnx made to fit."""
+
+    def forge(here):
+        model = onnx.load(of(here), load_external_data=False)
+        external(where(model), location)
+        restate(here, "e.onnx", model.SerializeToString())
+        if "/" not in location:
+            (here / location).write_bytes(bytes(2048))
+
+    return forge
+
+
+def restate(here, name, content):
+    """A file with other bytes, and a manifest that says so."""
+    (here / name).write_bytes(content)
+
+    def change(document):
+        for row in document["predicate"]["resources"]:
+            if row["name"].rsplit(":", 2)[0] == name:
+                row.update(name=f"{name}:0:{len(content)}", digest=hashlib.sha256(content).hexdigest())
+
+    manifest(change)(here)
+
+
+def row(name, size, digest="0" * 64, start=0, algorithm=f"sha256-sharded-{SHARD}"):
+    return {"name": f"{name}:{start}:{start + size}", "algorithm": algorithm, "digest": digest}
+
+
+def put(path, value):
+    """Sets a member of a document, by its keys and indexes."""
+
+    def change(document):
+        for key in path[:-1]:
+            document = document[key]
+        document[path[-1]] = value
+
+    return change
+
+
+def cut_in_two(rows):
+    """The data file in two units, each digest right, at a border that is none."""
+    rows[1:] = [{**rows[1], "name": "e.onnx.data:0:4096"}, {**rows[1], "name": "e.onnx.data:4096:8192"}]
+
+
+PREDICATE = ("predicate", "serialization")
+X = ("predicate", "x_weir")
+
+# Name: (what is made of the folder, the exit code of `audit`, what it says; of `sign`, None: the same; "": not asked).
+# All of them are asked of `audit` with and without the key, where the manifest is signed again with it.
+MANIFESTS = {
+    # ---- about another model
+    "a manifest of another model": (move(("f.onnx.manifest.json", "e.onnx.manifest.json")), 65, "is about 'f.onnx'"),
+    "a subject of another name": (manifest(put(("subject", 0, "name"), "f.onnx")), 65, "are not one model"),
+    "an output of another name": (manifest(put((*X, "output"), "f.onnx")), 65, "are not one model"),
+    "subject and output of another name": (
+        manifest(lambda d: (put(("subject", 0, "name"), "f.onnx")(d), put((*X, "output"), "f.onnx")(d))), 65, "is about 'f.onnx'"),
+    "no output": (manifest(lambda d: d["predicate"]["x_weir"].pop("output")), 65, "are not one model"),
+    "an output that is no text": (manifest(put((*X, "output"), 7)), 65, "are not one model"),
+    "a path as the model": (
+        manifest(lambda d: (put(("subject", 0, "name"), "d/e.onnx")(d), put((*X, "output"), "d/e.onnx")(d))), 65, "is about 'd/e.onnx'"),
+    "two subjects": (manifest(lambda d: d["subject"].append(d["subject"][0])), 65, "its subject"),
+    "the data file as the model": (
+        manifest(lambda d: (put(("subject", 0, "name"), "e.onnx.data")(d), put((*X, "output"), "e.onnx.data")(d))), 65, "is about 'e.onnx.data'"),
+    "an empty name": (manifest(lambda d: (put(("subject", 0, "name"), "")(d), put((*X, "output"), "")(d))), 65, "is about ''"),
+    "control characters as a name": (
+        manifest(lambda d: (put(("subject", 0, "name"), "e.onnx\n: OK")(d), put((*X, "output"), "e.onnx\n: OK")(d))), 65, "is about 'e.onnx\\x0a: OK'"),
+    # ---- not all of the files, or others
+    "no data file": (resources(lambda rows: rows.pop()), 1, "not checked: e.onnx.data"),
+    "no .onnx": (resources(lambda rows: rows.pop(0)), 65, "is not among its resources"),
+    "no files": (resources(lambda rows: rows.clear()), 65, "is not among its resources"),
+    "resources that are no list": (manifest(put(("predicate", "resources"), {}), root=False), 65, "its resources"),
+    "a data file more in the model": (refers_to("more.data"), 1, "not checked: more.data"),
+    "a data file more, of an attribute": (refers_to("more.data", lambda model: in_constant(model.graph.node)), 1, "not checked: more.data"),
+    "a data file more, of a function": (refers_to("more.data", in_function), 1, "not checked: more.data"),
+    "a data file more, of training": (refers_to("more.data", in_training), 1, "not checked: more.data"),
+    "a data file more, by another path": (refers_to("./more.data"), 1, "not checked: ./more.data"),
+    "a data file more, in a folder": (refers_to("deep/more.data"), 1, "not checked: deep/more.data"),
+    "a data file more, outside": (refers_to("../more.data"), 65, "leaves the model's folder"),
+    "a file of another model": (resources(lambda rows: rows.append(row("f.onnx", 10))), 65, "lists 'f.onnx'"),
+    "a file of another model, with its digest": (
+        lambda here: resources(lambda rows: rows.append(row("f.onnx", len(of(here, name="f.onnx").read_bytes()),
+                                                            hashlib.sha256(of(here, name="f.onnx").read_bytes()).hexdigest())))(here),
+        65, "lists 'f.onnx', to which 'e.onnx' does not refer"),
+    "no model at all": (lambda here: restate(here, "e.onnx", b"no model" * 100), 65, "e.onnx"),
+    # ---- other ways of hashing
+    "algorithm md5": (resources(lambda rows: rows[1].update(algorithm="md5")), 65, "a resource's algorithm"),
+    "algorithm sha256": (resources(lambda rows: rows[0].update(algorithm="sha256")), 65, "a resource's algorithm"),
+    "algorithm sha256-sharded-1": (resources(lambda rows: [r.update(algorithm="sha256-sharded-1") for r in rows]), 65, "a resource's algorithm"),
+    "algorithm that is no text": (resources(lambda rows: rows[0].update(algorithm=None)), 65, "a resource's algorithm"),
+    "no algorithm": (resources(lambda rows: rows[0].pop("algorithm")), 65, "a resource's algorithm"),
+    "shards of 0 bytes": (manifest(put((*PREDICATE, "shard_size"), 0)), 65, "its shard_size"),
+    "shards of -5 bytes": (manifest(put((*PREDICATE, "shard_size"), -5)), 65, "its shard_size"),
+    "shards of 1.5 bytes": (manifest(put((*PREDICATE, "shard_size"), 1.5)), 65, "its shard_size"),
+    "a size of shards that is a text": (manifest(put((*PREDICATE, "shard_size"), "67108864")), 65, "its shard_size"),
+    "no size of shards": (manifest(lambda d: d["predicate"]["serialization"].pop("shard_size")), 65, "its shard_size"),
+    "another size of shards": (manifest(put((*PREDICATE, "shard_size"), 4096)), 65, "a resource's algorithm"),
+    "another size of shards, and algorithm": (
+        manifest(lambda d: (put((*PREDICATE, "shard_size"), 4096)(d),
+                            [r.update(algorithm="sha256-sharded-4096") for r in d["predicate"]["resources"]])), 65, "is not cut at"),
+    "units at other borders": (resources(cut_in_two), 65, "is not cut at"),
+    "method files": (manifest(put((*PREDICATE, "method"), "files")), 65, "its method"),
+    "hash sha1": (manifest(put((*PREDICATE, "hash_type"), "sha1")), 65, "its method"),
+    # ---- resources that are none
+    "a path out of the folder": (resources(lambda rows: rows.insert(0, row("../key.pem", 10))), 65, "are not base names"),
+    "an absolute path": (resources(lambda rows: rows.insert(0, row("/etc/passwd", 10))), 65, "are not base names"),
+    "a path in a folder": (resources(lambda rows: rows.insert(0, row("d/e.onnx", 10))), 65, "are not base names"),
+    "a file twice": (resources(lambda rows: rows.append(rows[0])), 65, "out of order"),
+    "files out of order": (resources(lambda rows: rows.reverse()), 65, "out of order"),
+    "a hole": (resources(lambda rows: rows[1].update(name="e.onnx.data:1:8192")), 65, "leave a hole"),
+    "a file of no bytes": (resources(lambda rows: rows.append(row("z", 0))), 65, "path:start:end"),
+    "an end before the start": (resources(lambda rows: rows[1].update(name="e.onnx.data:8192:0")), 65, "path:start:end"),
+    "a size past 2^63": (resources(lambda rows: rows[1].update(name="e.onnx.data:0:99999999999999999999")), 65, "path:start:end"),
+    "a negative start": (resources(lambda rows: rows[1].update(name="e.onnx.data:-1:8192")), 65, "path:start:end"),
+    "a longer file": (resources(lambda rows: rows[1].update(name="e.onnx.data:0:8193")), 1, "file is too short"),
+    "a shorter file": (resources(lambda rows: rows[1].update(name="e.onnx.data:0:8191")), 1, "file is too long"),
+    "a digest that is none": (manifest(
+        lambda d: d["predicate"]["resources"][1].update(digest="z" * 64), root=False), 65, "not 64 hexadecimal digits"),
+    "a short digest": (manifest(lambda d: d["predicate"]["resources"][1].update(digest="00"), root=False), 65, "not 64 hexadecimal digits"),
+    "another digest": (resources(lambda rows: rows[1].update(digest="0" * 64)), 1, "digest differs"),
+    "another root digest": (manifest(put(("subject", 0, "digest", "sha256"), "0" * 64), root=False), 65, "is inconsistent"),
+    "no root digest": (manifest(lambda d: d["subject"][0].pop("digest"), root=False), 65, "its subject has no"),
+    "a resource that is a number": (manifest(put(("predicate", "resources", 1), 7), root=False), 65, "path:start:end"),
+    # ---- the document
+    "no JSON": (lambda here: of(here, ".manifest.json").write_text("{"), 65, "manifest.json"),
+    "a key twice": (lambda here: of(here, ".manifest.json").write_text(of(here, ".manifest.json").read_text().replace('{"_type"', '{"_type":1,"_type"')), 65, "_type"),
+    "another type": (manifest(put(("_type",), "https://in-toto.io/Statement/v0.1")), 65, "not an in-toto statement"),
+    "another predicate": (manifest(put(("predicateType",), "https://slsa.dev/provenance/v1")), 65, "not an in-toto statement"),
+    "no x_weir": (manifest(lambda d: d["predicate"].pop("x_weir")), 65, "x_weir are missing"),
+    "no plan id": (manifest(lambda d: d["predicate"]["x_weir"].pop("plan_id")), 65, "plan_id"),
+    "a digest of tensors that is none": (manifest(put((*X, "tensors_sha256"), "no")), 65, "tensors_sha256"),
+    "nested without end": (lambda here: of(here, ".manifest.json").write_text("[" * 100000), 65, "manifest.json"),
+    "a FIFO": (fifo("e.onnx.manifest.json"), 66, "regular file"),
+    # ---- the files
+    "a byte of the data": (lambda here: flip(of(here, ".data")), 1, "e.onnx.data bytes 0.."),
+    "a byte of the .onnx": (lambda here: flip(of(here)), 1, "e.onnx bytes 0.."),
+    "the data of another model": (move(("f.onnx.data", "e.onnx.data")), 1, "digest differs"),
+    "the .onnx of another model": (move(("f.onnx", "e.onnx")), 1, "e.onnx bytes 0.."),
+    "no data": (unlink("e.onnx.data"), 1, "file is missing"),
+    "a FIFO as the data": (fifo("e.onnx.data"), 1, "is not a regular file"),
+    "data that is a link out of the folder": (linked("e.onnx.data"), 77, "points outside the model's folder"),
+    "no digests of tensors": (unlink("e.onnx.tensors.jsonl"), 1, "e.onnx.tensors.jsonl: file is missing"),
+}  # fmt: skip
+
+
+def flip(path, at=100):
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("signed", [False, True], ids=["", "signed"])
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_manifests(weir, here, name, signed):
+    """By itself, and signed with the right key: a signature makes nothing true."""
+    forge, code, says = MANIFESTS[name]
+    if signed:
+        forge = both(forge) if of(here, ".manifest.json").is_file() and name not in ("a FIFO",) else forge
+    forge(here)
+    words = ["--public-key", here.parent / "key.pub"] if signed else []
+    done = weir("audit", of(here), *words, code=code)
+    assert says in done.out + done.err and ": OK" not in done.out, done.said
+
+
+@pytest.mark.parametrize("name", [name for name in MANIFESTS if name != "no digests of tensors"])
+def test_what_is_wrong_is_not_signed(weir, here, name):
+    before = of(here, ".sig").read_bytes()
+    MANIFESTS[name][0](here)
+    done = weir("sign", of(here), "--key", here.parent / "key.pem", code=None)
+    assert done.code in (1, 65, 66, 77) and not done.out, done.said
+    assert of(here, ".sig").read_bytes() == before
+
+
+# ---- names
+
+
+COPIES = [(f"e.onnx{end}", f"g.onnx{end}") for end in ("", ".manifest.json", ".sig", ".tensors.jsonl")]
+RENAMED = {
+    "a copy": move(*COPIES, copy=True),
+    "moved": move(*COPIES),
+    "another model, with manifest and signature of e.onnx": does(move(*COPIES, copy=True), move(("f.onnx", "g.onnx"), copy=True)),
+    "links": lambda here: [(here / new).symlink_to(old) for old, new in COPIES],
+    "hard links": lambda here: [os.link(here / old, here / new) for old, new in COPIES],
+}
+
+
+@pytest.mark.parametrize("name", RENAMED)
+@pytest.mark.parametrize("operand", ["g.onnx", "g.onnx.manifest.json"])
+def test_a_model_under_another_name(weir, here, name, operand):
+    """It is not what its manifest says, whoever asks."""
+    RENAMED[name](here)
+    key, public = here.parent / "key.pem", here.parent / "key.pub"
+    before = sorted(here.iterdir())
+    for words in (["audit"], ["audit", "--public-key", public], ["sign", "--key", key], ["rebuild", "--source", here.parent / "e-src.onnx"],
+                  ["rebuild", "--source", here.parent / "e-src.onnx", "--public-key", public]):  # fmt: skip
+        done = weir(words[0], here / operand, *words[1:], code=None)
+        if (words[0], name) != ("sign", "links"):  # a link is refused before that, where the signature would be written
+            assert done.code == 65 and "is about 'e.onnx'" in done.err, done.said
+        assert done.code in (65, 77)
+    assert sorted(here.iterdir()) == before
+
+
+def test_a_folder_under_another_name(weir, here):
+    """The control arm: a copy of all of it holds, and so does a manifest under any name, for the model that it names."""
+    shutil.copytree(here, here.parent / "elsewhere")
+    assert ": OK" in weir("audit", here.parent / "elsewhere" / "e.onnx", "--public-key", here.parent / "key.pub").out
+    shutil.copy(of(here, ".manifest.json"), here / "kept.json")
+    assert f"{here}/e.onnx: OK" in weir("audit", here / "kept.json").out
+    weir("sign", here / "kept.json", "--key", here.parent / "key.pem")
+    assert ": OK" in weir("audit", here / "kept.json", "--public-key", here.parent / "key.pub").out
+    shutil.copy(of(here, ".sig"), here / "kept.json.sig")
+    said = weir("audit", here / "kept.json", "--public-key", here.parent / "key.pub", code=65).err
+    assert "is about 'e.onnx.manifest.json' and not about 'kept.json'" in said
+
+
+def test_links_that_hold(weir, here):
+    """The other control: links that a load of the model follows."""
+    linked("e.onnx.data", leads_out=False)(here)
+    assert ": OK" in weir("audit", of(here)).out
+    cache, blobs = here.parent / "cache" / "snapshots" / "1", here.parent / "cache" / "blobs"
+    cache.mkdir(parents=True)
+    blobs.mkdir()
+    for name in (name for name in sorted(os.listdir(here)) if name.startswith("f.")):
+        digest = hashlib.sha256((here / name).read_bytes()).hexdigest()
+        shutil.copy(here / name, blobs / digest)
+        (cache / name).symlink_to(f"../../blobs/{digest}")
+    assert ": OK" in weir("audit", cache / "f.onnx", "--public-key", here.parent / "key.pub").out
+
+
+# ---- signatures
+
+
+def bundle(change):
+    def forge(here):
+        document = json.loads(of(here, ".sig").read_text())
+        change(document)
+        of(here, ".sig").write_text(json.dumps(document))
+
+    return forge
+
+
+def envelope(change):
+    return bundle(lambda document: change(document["dsseEnvelope"]))
+
+
+def first_signature(sig):
+    return envelope(lambda e: e["signatures"][0].update(sig=base64.b64encode(sig).decode()))
+
+
+SIGNATURES = {
+    # ---- statements that were signed with the right key
+    "about another manifest": (statement(put((*X, "manifest", "name"), "f.onnx.manifest.json")), 65, "is about 'f.onnx.manifest.json'"),
+    "about a manifest by a path": (statement(put((*X, "manifest", "name"), "d/e.onnx.manifest.json")), 65, "is about 'd/e.onnx.manifest.json'"),
+    "about no manifest": (statement(lambda d: d["predicate"]["x_weir"]["manifest"].pop("name")), 65, "is about ''"),
+    "about another model": (statement(put(("subject", 0, "name"), "f.onnx")), 65, "is about 'f.onnx'"),
+    "about two models": (statement(lambda d: d["subject"].append(d["subject"][0])), 65, "is about 'e.onnx'"),
+    "about no model": (statement(lambda d: d["subject"].clear()), 65, "is about ''"),
+    "of fewer files": (statement(lambda d: d["predicate"]["resources"].pop()), 65, "say different things of 'e.onnx.data'"),
+    "of more files": (statement(lambda d: d["predicate"]["resources"].append({"name": "f.onnx", "algorithm": "sha256", "digest": "0" * 64})), 65, "say different"),
+    "of other files": (statement(put(("predicate", "resources", 0, "name"), "f.onnx")), 65, "say different things of 'e.onnx'"),
+    "of other bytes": (statement(put(("predicate", "resources", 0, "digest"), "0" * 64)), 65, "say different things of 'e.onnx'"),
+    "of another algorithm": (statement(put(("predicate", "resources", 0, "algorithm"), "md5")), 65, "say different things of 'e.onnx'"),
+    "of no files": (statement(lambda d: d["predicate"].pop("resources")), 65, "say different things"),
+    "of another manifest's digest": (statement(put((*X, "manifest", "sha256"), "0" * 64)), 1, "is not the one that was signed"),
+    "of a manifest without a digest": (statement(lambda d: d["predicate"]["x_weir"]["manifest"].pop("sha256")), 65, "a model without a manifest"),
+    "without ours": (statement(lambda d: d["predicate"].pop("x_weir")), 65, "a model without a manifest"),
+    "of another type": (statement(put(("_type",), "https://in-toto.io/Statement/v0.1")), 65, "something that is no model"),
+    "of another predicate": (statement(put(("predicateType",), "https://slsa.dev/provenance/v1")), 65, "something that is no model"),
+    "of no JSON": (lambda here: sign(here, b"{"), 65, "e.onnx.sig"),
+    "of nothing": (lambda here: sign(here, b""), 65, "e.onnx.sig"),
+    "of a key twice": (lambda here: sign(here, json.dumps(statement_of(here)).encode()[:-1] + b',"_type":1}'), 65, "_type"),
+    # ---- signatures of others
+    "of f.onnx": (move(("f.onnx.sig", "e.onnx.sig")), 1, "is not the one that was signed"),
+    "by another key": (lambda here: sign(here, json.dumps(statement_of(here)).encode(), key="other.pem"), 1, "is not valid"),
+    "by another key that says so": (
+        does(lambda here: sign(here, json.dumps(statement_of(here)).encode(), key="other.pem"),
+             bundle(lambda d: d["verificationMaterial"]["publicKey"].update(hint="0" * 64))), 1, "was signed with another key"),
+    "by a key without a name": (
+        does(lambda here: sign(here, json.dumps(statement_of(here)).encode(), key="other.pem"),
+             bundle(lambda d: d["verificationMaterial"]["publicKey"].pop("hint"))), 1, "is not valid"),
+    "of other bytes than the payload": (envelope(lambda e: e.update(payload=base64.b64encode(b"{}").decode())), 1, "is not valid"),
+    "a payload with a break more": (envelope(lambda e: e.update(payload=base64.b64encode(base64.b64decode(e["payload"]) + b"\n").decode())), 1, "is not valid"),
+    "r and s of 0": (first_signature(bytes([0x30, 6, 2, 1, 0, 2, 1, 0])), 1, "is not valid"),
+    "an empty signature": (first_signature(b""), 1, "is not valid"),
+    "a signature with bytes after it": (envelope(lambda e: e["signatures"][0].update(sig=base64.b64encode(base64.b64decode(e["signatures"][0]["sig"]) + b"x").decode())), 1, "is not valid"),
+    "two signatures": (envelope(lambda e: e["signatures"].append(e["signatures"][0])), 65, "does not hold one signature"),
+    "no signature in it": (envelope(lambda e: e["signatures"].clear()), 65, "does not hold one signature"),
+    "a payload of another kind": (envelope(lambda e: e.update(payloadType="application/json")), 65, "no in-toto statement"),
+    "no Sigstore bundle": (bundle(lambda d: d.update(mediaType="application/json")), 65, "no Sigstore bundle"),
+    "made with a certificate": (bundle(lambda d: d.update(verificationMaterial={"certificate": {}})), 65, "names no key"),
+    "a bundle that is no JSON": (lambda here: of(here, ".sig").write_text("["), 65, "e.onnx.sig"),
+    "an empty bundle": (lambda here: of(here, ".sig").write_text(""), 65, "e.onnx.sig"),
+    "no bundle": (unlink("e.onnx.sig"), 66, "there is no signature"),
+    "a bundle that is a FIFO": (fifo("e.onnx.sig"), 66, "regular file"),
+    "nested without end": (lambda here: of(here, ".sig").write_text("[" * 100000), 65, "e.onnx.sig"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_signatures(weir, here, name):
+    forge, code, says = SIGNATURES[name]
+    forge(here)
+    for words in (["audit", of(here)], ["rebuild", of(here), "--source", here.parent / "e-src.onnx"]):
+        done = weir(*words, "--public-key", here.parent / "key.pub", code=code)
+        assert says in done.err and not done.out, done.said
