@@ -10,9 +10,11 @@
 #include "ranges_in.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 void ranges_in_fill(const struct ranges_in *in, struct err *err, const char *fmt, ...) {
   char text[768];
@@ -183,8 +185,11 @@ static int look_at_data(struct ranges *r, struct err *err) {
 }
 
 int ranges_read(struct ranges *r, const char *path, struct err *err) {
-  FILE *f = fopen(path, "re");
+  // O_NONBLOCK: a FIFO that nobody writes to must not hang us; it is refused below.
+  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
   struct stat st;
+  if (!f && fd >= 0) close(fd);
   if (!f)
     return err_errno(err, errno, ERR_INPUT, "the ranges '%s' cannot be read", quote_path(path).s);
   int rc = fstat(fileno(f), &st) == 0 && S_ISREG(st.st_mode)

@@ -512,3 +512,86 @@ def test_signatures(weir, here, name):
     for words in (["audit", of(here)], ["rebuild", of(here), "--source", here.parent / "e-src.onnx"]):
         done = weir(*words, "--public-key", here.parent / "key.pub", code=code)
         assert says in done.err and not done.out, done.said
+
+
+# ---- what a manifest says of how its model was made
+
+
+def made_by(*passes):
+    return manifest(put((*X, "passes"), list(passes)))
+
+
+def option(value, name="static", option="ranges", **more):
+    return made_by({"name": name, "options": {option: value, **more}})
+
+
+def ranges(here):
+    (here / "r.json").write_text(json.dumps({value: [-3.0, 3.0] for value in ("x", "a", "b", "y")}))
+
+
+RANGES = {"name": "r.json", "sha256": hashlib.sha256(json.dumps({v: [-3.0, 3.0] for v in ("x", "a", "b", "y")}).encode()).hexdigest()}
+NO_FILE = "is no file by its name and SHA-256"
+RECORDS = {
+    # ---- files
+    "a path as ranges": (option("/etc/passwd"), 65, NO_FILE),
+    "a name as ranges, without a digest": (does(ranges, option("r.json")), 65, NO_FILE),
+    "a path out of the folder as ranges": (option("../key.pem"), 65, NO_FILE),
+    "a FIFO as ranges": (does(fifo("r.json"), option("r.json")), 65, NO_FILE),
+    "a device as ranges": (option("/dev/zero"), 65, NO_FILE),
+    "the kernel's messages as ranges": (option("/proc/kmsg"), 65, NO_FILE),
+    "standard input as ranges": (option("-"), 65, NO_FILE),
+    "a number as ranges": (option(7), 65, NO_FILE),
+    "a list as ranges": (option(["r.json"]), 65, NO_FILE),
+    "a path with a digest": (does(ranges, option({**RANGES, "name": "./r.json"})), 65, NO_FILE),
+    "an absolute path with a digest": (lambda here: does(ranges, option({**RANGES, "name": str(here / "r.json")}))(here), 65, NO_FILE),
+    "a folder with a digest": (option({**RANGES, "name": ".."}), 65, NO_FILE),
+    "a name of no letters": (option({**RANGES, "name": ""}), 65, NO_FILE),
+    "a name that is no text": (option({**RANGES, "name": 7}), 65, NO_FILE),
+    "no digest": (does(ranges, option({"name": "r.json"})), 65, NO_FILE),
+    "a digest that is none": (does(ranges, option({**RANGES, "sha256": "no"})), 65, "not 64 hexadecimal digits"),
+    "another file than that of the digest": (does(ranges, option({**RANGES, "sha256": "0" * 64})), 66, "is not the file that the passes read"),
+    "a FIFO by the name of the file": (does(fifo("r.json"), option(RANGES)), 66, "was not found"),
+    "a file that is not there": (option(RANGES), 66, "was not found"),
+    "ranges of dynamic by a path": (option("/etc/passwd", "dynamic"), 65, NO_FILE),
+    "ranges of smooth by a path": (option("/etc/passwd", "smooth"), 65, NO_FILE),
+    "ranges of quantize by a path": (option("/etc/passwd", "quantize", algorithm="gptq"), 65, NO_FILE),
+    "an override by a path": (does(ranges, option("/etc/passwd", option="override", ranges=RANGES)), 65, NO_FILE),
+    "a path in a repeat": (made_by({"repeat": [{"name": "static", "options": {"ranges": "/etc/passwd"}}], "rounds": 2}), 65, NO_FILE),
+    "a path in a pipeline": (made_by({"name": "run", "options": {"passes": [{"name": "static", "options": {"ranges": "/etc/passwd"}}]}}), 65, NO_FILE),
+    "rules by a path": (made_by({"name": "run", "options": {"passes": [], "rules": ["/etc/passwd"]}}), 65, "rules"),
+    "rules by a name": (made_by({"name": "run", "options": {"passes": [], "rules": [{"name": "/etc/passwd"}]}}), 65, "rules"),
+    "a data file by a path": (manifest(put((*X, "layout_asked"), {"form": "external", "data_file": "../x", "align": 0, "inline_below": 1024})), 65, "data file"),
+    "a data file in a folder": (manifest(put((*X, "layout_asked"), {"form": "external", "data_file": "a/b", "align": 0, "inline_below": 1024})), 65, "data file"),
+    # ---- what passes are, and layouts
+    "a pass of no name": (made_by({"options": {}}), 65, "has no name"),
+    "a pass that there is not": (made_by({"name": "nothing", "options": {}}), 65, "has no pass"),
+    "a set as a pass": (made_by({"name": "all", "options": {}}), 65, "has no pass"),
+    "an option that there is not": (option("x", option="nothing"), 65, "has no option"),
+    "a pipeline that is not alone": (made_by({"name": "run", "options": {"passes": []}}, {"name": "tidy/identity", "options": {}}), 65, "is not alone"),
+    "rounds without end": (made_by({"repeat": [], "rounds": 2**40}), 65, "number of rounds"),
+    "passes that are no list": (manifest(put((*X, "passes"), {"name": "run"})), 65, "they are no list"),
+    "an alignment that is none": (manifest(put((*X, "layout_asked"), {"form": "external", "align": 3, "inline_below": 1024})), 65, "layout"),
+    "another source": (manifest(put((*X, "source", "meta_sha256"), "0" * 64)), 66, "a model other than"),
+    "another size of the source": (manifest(lambda d: d["predicate"]["x_weir"]["source"]["files"][0].update(size=1)), 66, "bytes, and the file"),
+    "no source": (manifest(lambda d: d["predicate"]["x_weir"].pop("source")), 65, "what its model was made from"),
+    "no version": (manifest(lambda d: d["predicate"]["x_weir"].pop("weir")), 65, "what made its model"),
+    "other passes": (made_by({"name": "cast", "options": {"to": "float16"}}), 1, "DIFFERENT"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_records_of_how_it_was_made(weir, here, name):
+    """`weir rebuild` opens no file that a record names by a path, or without a digest, and writes nothing elsewhere."""
+    forge, code, says = RECORDS[name]
+    forge(here)
+    before = sorted(here.parent.rglob("*"))
+    done = weir("rebuild", of(here), "--source", here.parent / "e-src.onnx", code=code, cwd=here)
+    assert says in done.out + done.err and "root:" not in done.err, done.said
+    assert sorted(here.parent.rglob("*")) == before
+
+
+def test_a_record_with_a_file_that_holds(weir, here):
+    """The control arm: ranges by name and digest, beside the manifest."""
+    ranges(here)
+    weir("static", here.parent / "e-src.onnx", of(here, name="s.onnx"), "--ranges", here / "r.json")
+    assert "SAME" in weir("rebuild", of(here, name="s.onnx"), "--source", here.parent / "e-src.onnx").out

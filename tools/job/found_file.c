@@ -1,9 +1,11 @@
 // Files of another size are not read.
 #include "found_file.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static bool has_bytes(FILE *f, const struct found_file *wanted) {
   uint8_t block[1 << 14], sum[DIGEST_BYTES];
@@ -25,9 +27,14 @@ const char *found_file_in(const struct found_file *wanted, const char *const *pl
     if (!places[i] || stat(places[i], &st) < 0 || !S_ISREG(st.st_mode)) continue;
     *other = places[i];
     if (wanted->size != FOUND_ANY_SIZE && wanted->size != (uint64_t)st.st_size) continue;
-    FILE *f = fopen(places[i], "re");
+    // What was a plain file a moment ago must not hang us now.
+    const int fd = open(places[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    FILE *f = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? fdopen(fd, "r") : NULL;
     const bool is = f && has_bytes(f, wanted);
-    if (f) fclose(f);
+    if (f)
+      fclose(f);
+    else if (fd >= 0)
+      close(fd);
     if (is) return places[i];
   }
   return NULL;

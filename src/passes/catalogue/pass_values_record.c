@@ -33,6 +33,17 @@ static int put_word(const struct record *r, uint32_t o, const struct json_value 
   return err_set(r->err, ERR_MODEL, "%.900s", why.msg);
 }
 
+// A record has no folders, which would be those of whoever made it: any path of this machine.
+static bool is_base_name(struct span name) {
+  return name.n > 0 && !span_has_nul(name) && !memchr(name.at, '/', name.n) && !span_is(name, ".") &&
+         !span_is(name, "..");
+}
+
+static int refuse_file(const struct record *r, uint32_t o, const struct json_value *value) {
+  return err_set(r->err, ERR_MODEL, "'%s' of '%s' is no file by its name and SHA-256",
+                 quote_str(text_of(value, r->a)).s, r->v->pass->options[o].name);
+}
+
 static int put(const struct record *r, uint32_t o, const struct json_value *value) {
   struct pass_value *x = &r->v->of[o];
   const enum pass_kind kind = r->v->pass->options[o].kind;
@@ -47,9 +58,8 @@ static int put(const struct record *r, uint32_t o, const struct json_value *valu
   if (kind == PASS_TEXT && json_is_object(value)) { // a file
     struct span name, sha256;
     if (!json_as_string(json_get(value, "name"), &name) ||
-        !json_as_string(json_get(value, "sha256"), &sha256) || name.n == 0 || span_has_nul(name) ||
-        memchr(name.at, '/', name.n))
-      return refuse(r, o, value);
+        !json_as_string(json_get(value, "sha256"), &sha256) || !is_base_name(name))
+      return refuse_file(r, o, value);
     x->text = arena_string(r->a, name);
     x->sha256 = arena_string(r->a, sha256);
     x->about = json_is_object(json_get(value, "calibration"))
@@ -58,6 +68,7 @@ static int put(const struct record *r, uint32_t o, const struct json_value *valu
     x->given = true;
     return 0;
   }
+  if (r->v->pass->options[o].reads != PASS_READS_NOTHING) return refuse_file(r, o, value);
   return put_word(r, o, value);
 }
 
