@@ -396,10 +396,18 @@ static int read_small(struct reading *in, const struct json_value *v) {
   return 0;
 }
 
-// Text that goes back into manifests as it is: it must be JSON of the kind it claims to be.
+// Text that goes back into manifests and statements of provenance as it is: it must be JSON of the kind it claims to
+// be, and still be read where it is nested as deep as there.
 static int take_json(struct reading *in, const char *key, bool array, const char **text) {
   struct span value;
+  struct arena scratch = {0};
   if (take_member(in, key, &value)) return -1;
+  const char *nested = arena_printf(&scratch, "[[[[%.*s]]]]", (int)value.n, (const char *)value.at);
+  struct json_value *deep = json_parse(span_str(nested), "the plan", in->err);
+  const bool is_json = deep != NULL;
+  json_free(deep);
+  arena_free(&scratch);
+  if (!is_json) return -1;
   struct json_value *v = json_parse(value, "the plan", in->err);
   if (!v) return -1;
   bool fits = array ? json_is_array(v) : json_is_object(v);

@@ -77,7 +77,7 @@ def test_github(documents, plan):
     assert re.sub(r"\$\{\{ '(.*?)' }}", r"\1", workflow["env"]["PLAN"]) == plan and len(re.findall(r"\$\{\{", workflow["env"]["PLAN"])) == 2
     jobs = workflow["jobs"]
     assert jobs["finalize"]["needs"] == "shard" and jobs["shard"]["strategy"]["matrix"]["index"] == list(range(SHARDS))
-    for job, wanted in (("shard", ["shard", plan, "--index", "1", "--count", str(SHARDS)]), ("finalize", ["finalize", plan])):
+    for job, wanted in (("shard", ["shard", plan, "--index", "1", "--count", str(SHARDS)]), ("finalize", ["finalize", plan, "--recheck"])):
         [step] = jobs[job]["steps"]
         line = step["run"].replace("${{ matrix.index }}", "1")
         said = subprocess.run(["bash", "-e", "-c", "weir() { printf '%s\\0' \"$@\"; }\n" + line], env={**os.environ, "PLAN": plan}, capture_output=True, text=True)

@@ -9,6 +9,7 @@ import base64
 import hashlib
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -595,3 +596,223 @@ def test_a_record_with_a_file_that_holds(weir, here):
     ranges(here)
     weir("static", here.parent / "e-src.onnx", of(here, name="s.onnx"), "--ranges", here / "r.json")
     assert "SAME" in weir("rebuild", of(here, name="s.onnx"), "--source", here.parent / "e-src.onnx").out
+
+
+# ---- the folder of a plan
+
+
+@pytest.fixture(scope="module")
+def planned(weir, made):
+    """A plan whose units are made, with digests per tensor; records are later than outputs, as where disks take their time."""
+    (made / "p").mkdir()
+    weir("plan", made / "e-src.onnx", made / "p" / "o.onnx", "--external", "--tensor-digests", "--pass", "cast:to=float16")
+    [plan] = (made / "p").glob(".o*")
+    weir("shard", plan, "--index", "0", "--count", "1")
+    return plan
+
+
+@pytest.fixture
+def plan(planned, tmp_path):
+    shutil.copytree(planned.parent, tmp_path / "p")
+    settle(tmp_path / "p" / planned.name)
+    return tmp_path / "p" / planned.name
+
+
+def settle(plan):
+    """The times of a folder in which nothing was changed after the last record."""
+    changed = max(path.stat().st_ctime_ns for path in plan.glob("o.onnx*"))
+    for records in plan.glob("records.*"):
+        while records.stat().st_ctime_ns <= changed:
+            os.utime(records)
+
+
+def checked(line):
+    """A line with its check, as orders and records have it."""
+    head = line[: line.rindex(',"check":"')]
+    return f'{head},"check":"{hashlib.sha256(head.encode()).hexdigest()[:16]}"}}\n'
+
+
+def dumps(document):
+    return json.dumps(document, separators=(",", ":"))
+
+
+def orders(change):
+    def forge(plan):
+        document = json.loads((plan / "orders.json").read_text())
+        change(document)
+        document["check"] = document.pop("check")
+        (plan / "orders.json").write_text(checked(dumps(document) + "\n"))
+        return plan
+
+    return forge
+
+
+def header(change):
+    """header.json, and what names it by its digest: orders and records."""
+
+    def forge(plan):
+        document, old = json.loads((plan / "header.json").read_text()), hashlib.sha256((plan / "header.json").read_bytes()).hexdigest()
+        change(document)
+        (plan / "header.json").write_text(dumps(document))
+        new = hashlib.sha256((plan / "header.json").read_bytes()).hexdigest()
+        for path in (plan / "orders.json", *plan.glob("records.*")):
+            path.write_text("".join(checked(line.replace(old, new)) for line in path.read_text().splitlines()))
+        return plan
+
+    return forge
+
+
+def planned_as(change):
+    """plan.json, its id in the header and in the folder's name."""
+
+    def forge(plan):
+        path = plan / "plan.json"
+        old = hashlib.sha256(path.read_bytes()).hexdigest()
+        path.write_text(change(path.read_text()))
+        new = hashlib.sha256(path.read_bytes()).hexdigest()
+        header(lambda d: d.update(plan_id=new))(plan)
+        return plan.rename(plan.with_name(plan.name.replace(old[:16], new[:16])))
+
+    return forge
+
+
+def replaced(old, new):
+    def change(text):
+        assert old in text
+        return text.replace(old, new, 1)
+
+    return planned_as(change)
+
+
+def small(change):
+    def forge(plan):
+        path = plan / "small.jsonl"
+        path.write_text(change(path.read_text()))
+        return orders(lambda d: d.update(small_sha256=hashlib.sha256(path.read_bytes()).hexdigest()))(plan)
+
+    return forge
+
+
+def record(unit, sha256="0" * 64, **more):
+    """One more record, of this plan and with a right check."""
+
+    def forge(plan):
+        of = hashlib.sha256((plan / "header.json").read_bytes()).hexdigest()
+        with (plan / "records.77").open("a") as file:
+            file.write(checked(dumps({"unit": unit, "sha256": sha256, "header": of, **more, "check": ""}) + "\n"))
+        settle(plan)
+        return plan
+
+    return forge
+
+
+def in_plan(change):
+    def forge(plan):
+        change(plan)
+        return plan
+
+    return forge
+
+
+LAYOUT = '{"form":"external","data_file":null,"align":0,"inline_below":1024}'
+DEEP = "[" * 63 + "]" * 63
+# Name: (what is made of the folder, the exit code of `finalize`, what it says).
+PLANS = {
+    # ---- orders
+    "a layout that ends the manifest's": (orders(put(("layout_asked",), '{}},"evil":1')), 66, "its layout is none"),
+    "a layout of another kind": (orders(put(("layout_asked",), "[]")), 66, "its layout is none"),
+    "a layout with more in it": (orders(put(("layout_asked",), LAYOUT[:-1] + ',"evil":1}')), 66, "its layout is none"),
+    "a layout with a path": (orders(put(("layout_asked",), LAYOUT.replace("null", '"../x"'))), 66, "its layout is none"),
+    "a layout that is no JSON": (orders(put(("layout_asked",), "evil")), 66, "its layout is none"),
+    "an empty layout": (orders(put(("layout_asked",), "")), 66, "its layout is none"),
+    "a layout that is a number": (orders(put(("layout_asked",), 7)), 66, "'orders.json'"),
+    "a layout of another order": (orders(put(("layout_asked",), dumps(dict(reversed(json.loads(LAYOUT).items()))))), 66, "its layout is none"),
+    "edits that are no digest": (orders(put(("edits_sha256",), 'x","evil":"')), 66, "'orders.json'"),
+    "edits of another kind": (orders(put(("edits_sha256",), 7)), 66, "'orders.json'"),
+    "edits that are not said": (orders(lambda d: d.pop("edits_sha256")), 66, "'orders.json'"),
+    "no shards": (orders(put(("shards",), 0)), 66, "'orders.json'"),
+    "shards without end": (orders(put(("shards",), 2**40)), 66, "'orders.json'"),
+    "a flag that is a number": (orders(put(("manifest",), 1)), 66, "'orders.json'"),
+    "digests per tensor that were not asked for": (orders(put(("tensor_digests",), False)), 66, "'orders.json'"),
+    "small tensors that are not said": (orders(put(("small_sha256",), None)), 66, "'orders.json'"),
+    "another digest of small tensors": (orders(put(("small_sha256",), "0" * 64)), 66, "'small.jsonl'"),
+    "another header": (orders(put(("header_sha256",), "0" * 64)), 66, "'header.json'"),
+    "another format": (orders(put(("weir_orders",), 2)), 66, "'orders.json'"),
+    "a file beside the model": (orders(put(("companions",), ["/etc/passwd"])), 66, "'plan.json'"),
+    "files beside the model without end": (orders(put(("companions",), ["/etc/passwd"] * 1000)), 66, "'plan.json'"),
+    "a file beside the model that is none": (orders(put(("companions",), [""])), 66, "'orders.json'"),
+    "files that are no list": (orders(put(("companions",), {})), 66, "'orders.json'"),
+    "orders without their check": (in_plan(lambda plan: (plan / "orders.json").write_text((plan / "orders.json").read_text().replace('"shards":1', '"shards":2'))), 66, "'orders.json'"),
+    "no orders": (in_plan(lambda plan: (plan / "orders.json").unlink()), 66, "is not ready"),
+    "orders that are a FIFO": (in_plan(fifo("orders.json")), 77, "orders.json"),
+    # ---- the header
+    "another source": (header(put(("sources", 0, "name"), "f-src.onnx")), 66, "'plan.json'"),
+    "a source by a path": (header(put(("sources", 0, "name"), "../../../etc/passwd")), 66, "'plan.json'"),
+    "a source of another size": (header(put(("sources", 0, "size"), 1)), 66, "'plan.json'"),
+    "a source of another time": (header(put(("sources", 0, "mtime_ns"), 1)), 66, "same size, different mtime"),
+    "a source more": (header(lambda d: d["sources"].append(d["sources"][0])), 66, "'plan.json'"),
+    "no source": (header(lambda d: d["sources"].clear()), 66, "'plan.json'"),
+    "a source that is a number": (header(put(("sources", 0), 7)), 66, "'plan.json'"),
+    "sources that are no list": (header(put(("sources",), {})), 66, "'header.json'"),
+    "another folder of sources": (header(put(("source_folder",), "/etc")), 66, "e-src.onnx"),
+    "another plan": (header(put(("plan_id",), "0" * 64)), 66, "'plan.json'"),
+    "another version": (header(put(("version",), "9.9.9")), 66, "was planned by weir 9.9.9"),
+    "a header that is no JSON": (in_plan(lambda plan: (plan / "header.json").write_text("{")), 66, "'header.json'"),
+    # ---- the plan
+    "passes that end the manifest's": (replaced('"passes":[', '"passes":[],"evil":['), 66, "the plan in"),
+    "passes that are an object": (planned_as(lambda text: re.sub(r'"passes":.*\n', '"passes":{},\n', text)), 66, "the plan in"),
+    "passes nested to the end": (planned_as(lambda text: re.sub(r'"passes":.*\n', f'"passes":{DEEP},\n', text)), 66, "the plan in"),
+    "a layout of the plan that is a list": (planned_as(lambda text: re.sub(r'"layout":.*\n', '"layout":[],\n', text)), 66, "the plan in"),
+    "an output by a path": (replaced('{"name":"o.onnx.data"', '{"name":"../o.onnx.data"'), 66, "the plan in"),
+    "an output that is the header": (replaced('{"name":"o.onnx.data"', '{"name":"header.json"'), 66, "header.json"),
+    "two outputs of one name": (replaced('{"name":"o.onnx.data"', '{"name":"o.onnx"'), 66, "o.onnx"),
+    "a source by a path, in the plan too": (
+        lambda plan: replaced('{"name":"e-src.onnx"', '{"name":"../e-src.onnx"')(header(put(("sources", 0, "name"), "../e-src.onnx"))(plan)), 66, "'plan.json'"),
+    "a plan of another source": (replaced('{"name":"e-src.onnx"', '{"name":"f-src.onnx"'), 66, "'plan.json'"),
+    "a plan with a break more": (planned_as(lambda text: text + "\n"), 66, "the plan in"),
+    "a plan cut off": (planned_as(lambda text: text[:-10]), 66, "the plan in"),
+    "a plan under another name": (in_plan(lambda plan: (plan / "plan.json").write_text((plan / "plan.json").read_text() + " ")), 66, "the plan in"),
+    "other literals": (in_plan(lambda plan: flip(plan / "plan.bin", 3)), 66, "the plan in"),
+    "small tensors that are none": (small(lambda text: "{}"), 66, "'small.jsonl'"),
+    "small tensors cut off": (small(lambda text: text[:-2]), 66, "'small.jsonl'"),
+    # ---- records and units
+    "a unit changed after it was recorded": (in_plan(lambda plan: flip(plan / "o.onnx.data")), 75, "1 of 2 units are missing: 0"),
+    "a record of a unit that there is not": (record(99), 0, "is damaged or of another plan"),
+    "a record of a unit below 0": (record(-1), 0, "is damaged or of another plan"),
+    "a record of another plan": (record(0, header="0" * 64), 0, "is damaged or of another plan"),
+    "a record of no digest": (record(0, sha256="no"), 0, "is damaged or of another plan"),
+    "a record without its check": (in_plan(lambda plan: (plan / "records.77").write_text('{"unit":0}\n')), 0, "is damaged or of another plan"),
+    "a record that contradicts another": (record(0), 0, "1 unit has records that contradict each other: hashed again"),
+    "records that contradict each other, of a unit that changed": (
+        lambda plan: record(0)(in_plan(lambda plan: flip(plan / "o.onnx.data"))(plan)), 75, "1 of 2 units are missing: 0"),
+    "a thousand records of one unit": (lambda plan: [record(0, sha256=f"{n:064x}")(plan) for n in range(1000)][-1], 0, "contradict each other"),
+    "an output that is shorter": (in_plan(lambda plan: os.truncate(plan / "o.onnx.data", 10)), 66, "has another size than planned"),
+    "an output that is a link": (in_plan(lambda plan: ((plan / "o.onnx.data").unlink(), (plan / "o.onnx.data").symlink_to("/etc/passwd"))), 77, "o.onnx.data"),
+    "records that are a link": (in_plan(lambda plan: (plan / "records.78").symlink_to("/etc/passwd")), 77, "records.78"),
+    "a seal that was not begun": (in_plan(lambda plan: (plan / "seal.json").write_text("{}")), 66, "seal.json"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_plans(weir, plan, name):
+    """Refused before anything has its name, or finished right: whole, and with a manifest that says what it should."""
+    forge, code, says = PLANS[name]
+    plan = forge(plan)
+    done = weir("finalize", plan, code=code)
+    assert says in done.out + done.err and "root:" not in done.err, done.said
+    out = plan.parent / "o.onnx"
+    assert out.exists() == (code == 0)
+    if code == 0:
+        json.loads(Path(f"{out}.manifest.json").read_text())
+        assert ": OK" in weir("audit", out).out
+
+
+def test_a_plan_that_holds(weir, plan):
+    """The control arm. What was taken on trust is said, and nothing is where all was read."""
+    again = shutil.copytree(plan.parent, plan.parent.with_name("q")) / plan.name
+    said = weir("finalize", plan)
+    assert "2 units were not read again (--recheck)" in said.out
+    assert "not read again" not in weir("finalize", again, "--recheck").out
+    assert weir("finalize", plan, "--json").json()["units_not_read"] == 0  # it was in place
+    for folder in (plan.parent, again.parent):
+        assert ": OK" in weir("audit", folder / "o.onnx").out

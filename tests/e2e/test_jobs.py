@@ -108,7 +108,7 @@ def test_it_runs(desk, weir, scheduler):
     assert len(made) == SHARDS
     if scheduler != "mpi":
         assert all(re.search(rf"--index {index}\b", line) and f"--count {SHARDS} " in line + " " for index, line in enumerate(made))
-    assert [line for line in calls(desk) if line.startswith("weir")][-1] == "weir finalize PLAN"
+    assert [line for line in calls(desk) if line.startswith("weir")][-1] == "weir finalize PLAN --recheck"
     is_single(desk, weir)
 
 
@@ -118,7 +118,7 @@ def test_nothing_is_finalized_when_a_shard_fails(desk, weir, scheduler):
     text = job_file(weir, plan, scheduler)
     desk.env["FAILS"] = "*rank=1" if scheduler == "mpi" else "shard *--index 1 *"
     done = run(desk, text, code=None)
-    assert done.code != 0 and "weir shard" in "".join(calls(desk)) and "weir finalize PLAN" not in calls(desk)
+    assert done.code != 0 and "weir shard" in "".join(calls(desk)) and "weir finalize PLAN --recheck" not in calls(desk)
     assert plan.exists() and not (plan.parent / "out.onnx").exists()
 
 

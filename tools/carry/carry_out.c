@@ -16,15 +16,20 @@ static struct reread_work check_as(const struct work_options *work) {
       .jobs = work->jobs, .stop = work->stop, .tick = report_tick_bytes, .ctx = NULL};
 }
 
-int carry_out_check_units(const struct carry_out *c, struct carried *made, struct err *err) {
+int carry_out_check_units(const struct carry_out *c, struct carried *made, enum staging_which which, struct err *err) {
   const struct reread_work work = check_as(&c->work);
-  uint32_t n;
-  const int rc = staging_check_units(&made->st, c->plan, &work, &n, err);
+  struct staging_checked checked;
+  const int rc = staging_check_units(&made->st, c->plan, which, &work, &checked, err);
   report_end();
   if (rc) {
     staging_close(&made->st);
     return -1;
   }
+  const uint32_t n = checked.forgotten;
+  made->read = checked.read;
+  if (checked.contrary > 0)
+    report_notice("%u unit%s %s records that contradict each other: hashed again", checked.contrary,
+                  plural(checked.contrary), checked.contrary == 1 ? "has" : "have");
   if (n > 0)
     report_notice("%u of the 64 MiB units that an interrupted run had written %s changed since and "
                   "will be rewritten",
@@ -58,7 +63,7 @@ int carry_out_open(const struct carry_out *c, struct carried *made, struct err *
     return staging_open_null(&made->st, c->plan, c->where.dest_folder, err);
   if (carry_out_prepare(c, made, err)) return -1;
   if (made->how != STAGING_RESUMED || staging_done_count(&made->st) == 0) return 0;
-  return carry_out_check_units(c, made, err);
+  return carry_out_check_units(c, made, STAGING_EVERY_UNIT, err);
 }
 
 int carry_out_run(const struct carry_out *c, struct carried *made, struct err *err) {

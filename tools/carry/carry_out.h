@@ -21,6 +21,7 @@ struct carried {
   enum staging_resume how; // STAGING_SEALED: only seal_finish is left to do
   struct run_stats stats;
   bool all_made; // every unit of the plan is recorded
+  uint32_t read; // units that carry_out_check_units hashed
 };
 
 // Opens the staging, and compares what an interrupted run left with its records. Tells the user what it
@@ -28,8 +29,9 @@ struct carried {
 int carry_out_open(const struct carry_out *c, struct carried *made, struct err *err);
 // The same without that comparison, and with a folder for the null engine too: for others to carry it out.
 int carry_out_prepare(const struct carry_out *c, struct carried *made, struct err *err);
-// That comparison: of the units that are recorded and not another's. On failure the staging is closed.
-int carry_out_check_units(const struct carry_out *c, struct carried *made, struct err *err);
+// That comparison: of the units that are recorded and not another's, or of those among them whose records contradict
+// each other. On failure the staging is closed.
+int carry_out_check_units(const struct carry_out *c, struct carried *made, enum staging_which which, struct err *err);
 // Makes what has no record. The staging stays open, on failure too.
 int carry_out_run(const struct carry_out *c, struct carried *made, struct err *err);
 // After a failure, of the run or of the seal: closes the staging, and removes it unless going on

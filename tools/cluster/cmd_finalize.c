@@ -1,10 +1,12 @@
 // weir finalize: what members made becomes the output.
 //
-//   PLAN ──join, alone──▶ all units recorded? ──▶ (--recheck: hashed again) ──▶ values out of range? ──▶ put_in_place
+//   PLAN ──join, alone──▶ all units recorded? ──▶ hashed again (below) ──▶ values out of range? ──▶ put_in_place
 //        │                     └─ no: 75, and which are missing
 //        ├─ a seal that has begun ──▶ completed
 //        └─ no folder any more ──▶ the output has its name: nothing is left to do
 //
+// Units are hashed again with --recheck, where something changed an output since the last record was written, and where
+// records of a unit contradict each other. Else the records are taken on trust, which the last line says.
 // --verify: source and output are run and compared before the latter is put in place (verify_staged.h).
 // --sign-key: the output is signed once it has its name, also where it had it before. A kill in between leaves a whole model
 // without a signature, which the same command makes. --provenance: the statement is kept in the folder until the output has its
@@ -50,6 +52,7 @@ struct final {
   const char *model;
   bool before, verified;
   struct put_unchanged unchanged;
+  uint32_t trusted; // units that were not read again
   struct sign_key *key; // NULL: it is not to be signed
   struct audit_target signs;
   struct sign_model was;
@@ -113,6 +116,22 @@ static int open_provenance(struct planned *x, struct final *f, const struct cli_
   return job_text_reserve(&f->provenance, path, &x->arena, err);
 }
 
+// Nothing that was hashed and not written can be read again.
+static int refuse_contrary(const struct planned *x, struct err *err) {
+  const struct staging_others *others = &x->joined.st.others;
+  if (others->n_rows == 0) return 0;
+  err_fill(err, ERR_INPUT, "the records of unit %u contradict each other, and nothing was written that could be hashed again",
+           others->rows[0].unit);
+  return err_hint(err, "remove the folder and plan again: 'weir plan' with --fresh");
+}
+
+static int check_units(struct planned *x, const struct carry_out *c, struct carried *made, const struct cli_args *args,
+                       struct err *err) {
+  const bool all = cli_flag(args, OPT_RECHECK) || staging_is_newer_than_records(&made->st, &x->joined.plan);
+  if (!all && made->st.others.n_rows == 0) return 0;
+  return carry_out_check_units(c, made, all ? STAGING_EVERY_UNIT : STAGING_CONTRARY_UNITS, err);
+}
+
 static int put(struct planned *x, struct final *f, const struct cli_args *args,
                const struct work_options *work, struct err *err) {
   struct staging_joined *j = &x->joined;
@@ -120,8 +139,8 @@ static int put(struct planned *x, struct final *f, const struct cli_args *args,
   const struct carry_out c = {.plan = &j->plan, .sources = x->sources, .work = *work};
   struct carried made = {.st = j->st};
   int rc = 0;
-  if (cli_flag(args, OPT_RECHECK) && staging_writes(&made.st))
-    rc = carry_out_check_units(&c, &made, err);
+  rc = staging_writes(&made.st) ? check_units(x, &c, &made, args, err) : refuse_contrary(x, err);
+  f->trusted = staging_writes(&made.st) ? made.st.n_units - made.read : 0;
   j->st = made.st;
   if (rc) return -1;
   planned_count(x);
@@ -177,6 +196,7 @@ static void print(const struct cli_args *args, const struct planned *x, const st
     json_put_text(&j, "output", model);
     json_put_bool(&j, "was_in_place", before);
     json_put_bool(&j, "unchanged", unchanged);
+    json_put_uint(&j, "units_not_read", f->trusted);
     json_put_text(&j, "signature", f->key ? f->signs.signature : NULL);
     if (f->verified) verify_write(&f->verify.v.found, &j);
     json_end_object(&j);
@@ -190,6 +210,8 @@ static void print(const struct cli_args *args, const struct planned *x, const st
     else
       printf("%s %s (%s in %u units)\n", unchanged ? "unchanged, since it has the same bytes already:" : "wrote",
              quote_path(model).s, quote_bytes(x->total).s, x->units);
+    if (f->trusted > 0)
+      printf("%u unit%s %s not read again (--recheck)\n", f->trusted, plural(f->trusted), f->trusted == 1 ? "was" : "were");
     if (f->key)
       printf("%s: %s (%s key %.16s...)\n", f->was.was_signed ? "signed already" : "signed",
              quote_path(f->signs.signature).s, sign_key_curve(f->key), sign_key_id(f->key));
@@ -249,6 +271,7 @@ int cmd_finalize(const struct cli_args *args, struct err *err) {
   if (rc == 0 && f.before) planned_clear_left(&x);
   if (rc == 0 && !f.before) rc = finalize(&x, args, &f, err);
   if (rc == 0) rc = sign(&f, &x, args, err);
+  if (key) f.trusted = 0; // whoever signs has read all of it
   if (rc == 0) print(args, &x, &f);
   if (rc == 0 && f.verify.wanted && !f.verified)
     report_notice("nothing was verified: the output was %s; 'weir verify' compares it with its source",

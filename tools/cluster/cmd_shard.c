@@ -104,7 +104,7 @@ static int make(struct planned *x, const struct cli_args *args, const volatile i
   struct carried made = {.st = j->st};
   int rc = 0;
   if (recorded(&made.st, &part) > 0 && staging_writes(&made.st))
-    rc = carry_out_check_units(&c, &made, err);
+    rc = carry_out_check_units(&c, &made, STAGING_EVERY_UNIT, err);
   const uint32_t before = rc ? 0 : recorded(&made.st, &part);
   if (rc == 0) rc = carry_out_run(&c, &made, err);
   // Nobody begins again a member that says that it is done: its records outlive a power cut.

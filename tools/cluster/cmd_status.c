@@ -41,7 +41,9 @@ static int recheck(struct look *l, const struct cli_args *args, const volatile i
   uint8_t *was = arena_alloc(&l->x.arena, st->n_units + 1);
   memcpy(was, st->done, st->n_units);
   report_begin("checking");
-  const int rc = staging_check_units(st, p, &work, &l->damaged, err);
+  struct staging_checked checked;
+  const int rc = staging_check_units(st, p, STAGING_EVERY_UNIT, &work, &checked, err);
+  l->damaged = checked.forgotten;
   report_end();
   for (uint32_t i = st->n_units; i-- > 0;)
     if (was[i] && !st->done[i]) l->first_damaged = i;

@@ -1,6 +1,7 @@
 #include "planned.h"
 
 #include "engine.h"
+#include "job.h"
 #include "kept_report.h"
 #include "manifest.h"
 #include "report.h"
@@ -31,6 +32,15 @@ static bool is_in_place(struct planned *x, const char *path) {
   return strncmp(hex, id, strlen(id)) == 0;
 }
 
+// Its words go into the manifest as they are, and staging does not know them.
+static int check_layout(const struct planned *x, struct err *err) {
+  const char *asked = x->joined.orders.layout_asked;
+  if (!asked || job_layout_is(span_str(asked))) return 0;
+  err_fill(err, ERR_INPUT, "'%s' in '%s' is not what 'weir plan' wrote: its layout is none", STAGING_ORDERS,
+           quote_str(x->joined.st.name).s);
+  return err_hint(err, "give the 'weir plan' command again: what is recorded is kept");
+}
+
 int planned_open(struct planned *x, const struct cli_args *args, enum staging_as as, struct err *err) {
   const char *path = cli_operand(args, "PLAN");
   *x = (struct planned){.units = 0};
@@ -46,7 +56,7 @@ int planned_open(struct planned *x, const struct cli_args *args, enum staging_as
                   x->joined.bad_records, plural(x->joined.bad_records),
                   x->joined.bad_records == 1 ? "is" : "are");
   planned_count(x);
-  return 0;
+  return check_layout(x, err);
 }
 
 static bool open_left(const struct planned *x, struct staging *left) {

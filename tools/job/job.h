@@ -188,8 +188,12 @@ int job_prepare_plan(struct job *job, struct err *err);
 // job_layout.c: the options of the layout. take: over what job->layout has, as the command line says. write:
 // the record of it; read: a record that anybody may have written (ERR_MODEL).
 void job_layout_take(struct job *job);
-void job_layout_write(const struct job *job, struct json_out *j);
-int job_layout_read(struct job *job, const struct json_value *v, struct err *err);
+void job_layout_write(const struct plan_layout *l, struct json_out *j);
+// Names live in *a. ERR_MODEL for what is none.
+int job_layout_read(struct plan_layout *l, const struct json_value *v, struct arena *a,
+                    struct err *err);
+// Is that what job_layout_write writes of some layout?
+bool job_layout_is(struct span text);
 
 // job_output.c. split fills dest_folder and onnx_name from out_path; open opens dest, and makes the
 // folder if it alone is missing. remove_folder: the one that open made, if nothing lies in it.

@@ -26,9 +26,8 @@ void job_layout_take(struct job *job) {
   if (cli_given(args, OPT_ALIGN)) l->align = cli_size(args, OPT_ALIGN);
 }
 
-void job_layout_write(const struct job *job, struct json_out *j) {
+void job_layout_write(const struct plan_layout *l, struct json_out *j) {
   static const char *const forms[] = {"default", "external", "inline"};
-  const struct plan_layout *l = &job->layout;
   json_object(j);
   json_put_text(j, "form", forms[l->form]);
   json_put_text(j, "data_file", l->data_name);
@@ -38,8 +37,8 @@ void job_layout_write(const struct job *job, struct json_out *j) {
   json_end_object(j);
 }
 
-int job_layout_read(struct job *job, const struct json_value *v, struct err *err) {
-  struct plan_layout *l = &job->layout;
+int job_layout_read(struct plan_layout *l, const struct json_value *v, struct arena *a,
+                    struct err *err) {
   const struct json_value *split = json_get(v, "split");
   struct span form, name;
   uint64_t align = 0, below = 0, most = 0;
@@ -61,6 +60,21 @@ int job_layout_read(struct job *job, const struct json_value *v, struct err *err
   if (!json_as_string(json_get(v, "data_file"), &name)) return 0;
   if (name.n == 0 || name.n > 255 || memchr(name.at, '/', name.n) || memchr(name.at, 0, name.n))
     return err_set(err, ERR_MODEL, "the head of the edit log names an impossible data file");
-  l->data_name = arena_string(&job->arena, name);
+  l->data_name = arena_string(a, name);
   return 0;
+}
+
+bool job_layout_is(struct span text) {
+  struct arena scratch = {0};
+  struct err ignored = {0};
+  struct plan_layout l = {.split = 0};
+  struct json_out again = {0};
+  struct json_value *v = json_parse(text, "a layout", &ignored);
+  const bool read = v && job_layout_read(&l, v, &scratch, &ignored) == 0;
+  if (read) job_layout_write(&l, &again);
+  const bool is = read && span_is(text, again.text);
+  json_done(&again);
+  json_free(v);
+  arena_free(&scratch);
+  return is;
 }

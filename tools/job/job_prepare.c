@@ -119,7 +119,7 @@ int job_begin_edits(struct job *job, const char *command, const char *options, s
   verify_job_begin_edits(job);
   job->edits.sink = log_sink;
   job->edits.sink_ctx = job;
-  job_layout_write(job, &layout);
+  job_layout_write(&job->layout, &layout);
   job->layout_asked = json_take(&layout, &job->arena);
   const struct edit_log_head head = {.command = command,
                                      .options = options,

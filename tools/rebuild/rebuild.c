@@ -93,8 +93,8 @@ static bool name_taken(void *ctx, const char *name) {
 // Manifests of older versions do not have what was asked for, only what came of it, without the name of --data-file.
 static int take_layout(const struct rebuild *r, struct job *job, struct err *err) {
   const struct json_value *asked = json_get(r->m.x_weir, "layout_asked");
-  if (json_is_object(asked)) return job_layout_read(job, asked, err);
-  if (job_layout_read(job, json_get(r->m.x_weir, "layout"), err)) return -1;
+  if (json_is_object(asked)) return job_layout_read(&job->layout, asked, &job->arena, err);
+  if (job_layout_read(&job->layout, json_get(r->m.x_weir, "layout"), &job->arena, err)) return -1;
   for (uint32_t i = 0; i < r->m.n_files && !job->layout.data_name; i++)
     if (strcmp(r->m.files[i], job->out.onnx_name) != 0) job->layout.data_name = r->m.files[i];
   return 0;

@@ -17,6 +17,7 @@
 #include "checked_line.h"
 #include "fs.h"
 #include "json.h"
+#include "staging_folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -70,6 +71,12 @@ static bool take_record(const struct json_value *doc, struct records *r) {
   struct figure_sums errors = {0};
   const struct json_value *list = json_get(doc, "errors");
   if (list && !figure_sums_read(list, &errors)) return false;
+  if (r->done[unit] && memcmp(r->digests[unit], digest, DIGEST_BYTES) != 0) {
+    struct staging_other *other = TABLE_PUSH(r->others, rows);
+    *other = (struct staging_other){.unit = (uint32_t)unit, .errors = errors};
+    memcpy(other->digest, digest, DIGEST_BYTES);
+    return true;
+  }
   memcpy(r->digests[unit], digest, DIGEST_BYTES);
   r->done[unit] = 1;
   figure_sums_put_unit(r->errors, (uint32_t)unit, &errors);
@@ -107,5 +114,6 @@ static int load_file(void *ctx, const char *name) {
 
 int records_load(int folder, struct records *r, struct err *err) {
   struct loading l = {.folder = folder, .r = r, .err = err};
+  staging_others_free(r->others);
   return fs_list(folder, load_file, &l, "staging folder", err);
 }

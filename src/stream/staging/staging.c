@@ -195,12 +195,19 @@ static int write_plan_json(const struct opening *o) {
   return bad;
 }
 
+void staging_others_free(struct staging_others *o) {
+  for (uint32_t i = 0; i < o->n_rows; i++)
+    figure_sums_free(&o->rows[i].errors);
+  TABLE_FREE(o, rows);
+}
+
 int staging_take_records(struct staging *st, const struct plan *p, uint32_t *unusable,
                          struct err *err) {
   struct records r = {.header_sha256 = st->header_sha256, .n_units = st->n_units};
   r.digests = st->digests;
   r.done = st->done;
   r.errors = &st->errors;
+  r.others = &st->others;
   if (records_load(st->folder, &r, err)) return -1;
   *unusable = r.unusable;
   // A unit counts only while the output that holds it is there in full.
@@ -586,6 +593,7 @@ void staging_close(struct staging *st) {
   st->outputs = NULL;
   st->digests = NULL;
   figure_sums_free(&st->errors);
+  staging_others_free(&st->others);
   st->done = NULL;
 }
 

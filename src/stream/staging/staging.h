@@ -22,6 +22,7 @@
 #include "plan.h"
 #include "reread.h"
 #include "sources.h"
+#include "table.h"
 
 enum { STAGING_NAME_MAX = 256, STAGING_WRITERS_MAX = 16 };
 enum { STAGING_FILE_MAX = 250 }; // bytes of a file's name: the folder takes 255, ".tmp" among them
@@ -29,6 +30,16 @@ enum { STAGING_FILE_MAX = 250 }; // bytes of a file's name: the folder takes 255
 #define STAGING_REPORT "report.json"
 #define STAGING_PAGE "report.html"
 #define STAGING_PROVENANCE "provenance.json"
+
+// What another record says of a unit that has one.
+struct staging_other {
+  uint32_t unit;
+  uint8_t digest[DIGEST_BYTES];
+  struct figure_sums errors;
+};
+struct staging_others {
+  TABLE(struct staging_other, rows);
+};
 
 struct staging {
   int folder;                  // descriptor of the staging folder, -1: null engine, nothing on disk
@@ -40,6 +51,7 @@ struct staging {
   uint8_t (*digests)[DIGEST_BYTES]; // per unit
   uint8_t *done;                    // per unit
   struct figure_sums errors;        // of all units that are done
+  struct staging_others others;     // records that contradict those: nobody knows yet which are right
   uint32_t n_units;
   bool null;            // units are made and hashed, and nothing of them is written
   const uint8_t *leave; // per unit: another member of the plan makes it; NULL: none does
@@ -94,10 +106,20 @@ struct staging_space {
 // that fills up meanwhile) it cannot know.
 int staging_foresee(const struct plan *p, const struct staging_options *options,
                     struct staging_space *space, struct err *err);
-// Compares the units that were taken over with their records, and forgets those that differ: they are
-// made again. *forgotten: how many. ERR_RETRY if it was stopped.
-int staging_check_units(struct staging *st, const struct plan *p, const struct reread_work *work,
-                        uint32_t *forgotten, struct err *err);
+// Which of the units that are recorded: each, or those whose records contradict each other.
+enum staging_which { STAGING_EVERY_UNIT, STAGING_CONTRARY_UNITS };
+struct staging_checked {
+  uint32_t read;      // units that were hashed
+  uint32_t contrary;  // of these, with records that contradict each other
+  uint32_t forgotten; // and that no record is right of: they are made again
+};
+// Compares the bytes of units with their records. Of several records of one unit the one that is right holds; units
+// of which none is are forgotten. ERR_RETRY if it was stopped. work->done and its ctx are not used.
+int staging_check_units(struct staging *st, const struct plan *p, enum staging_which which,
+                        const struct reread_work *work, struct staging_checked *out, struct err *err);
+// Was an output changed when, or after, the last record was written? Whoever writes a unit records it after that, so
+// something else did then (a clock that counts slowly says it too). Times of change are asked, which nobody sets.
+bool staging_is_newer_than_records(const struct staging *st, const struct plan *p);
 // Looks at the folder and everything in it: ERR_PERMISSION, by name, for what is not a plain file of ours with
 // this one name. (A file that a seal is just moving may have its final name too.)
 int staging_check_entries(const struct staging *st, struct err *err);

@@ -1,7 +1,7 @@
 // What an interrupted run left, looked at before it becomes anybody's model.
 //
 //   entries   a plain file of ours, with one name?          else: refused, by name
-//   units     the bytes that their record has digests of?   else: made again
+//   units     the bytes that a record has digests of?       else: made again
 //
 // A kill alone leaves nothing wrong. A disk does, or a tool that copies files back and forth, or
 // somebody else: between the run that was interrupted and the one that goes on, days may lie. It costs
@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -86,28 +87,139 @@ int staging_check_entries(const struct staging *st, struct err *err) {
 
 // ---- units ----
 
-int staging_check_units(struct staging *st, const struct plan *p, const struct reread_work *work,
-                        uint32_t *forgotten, struct err *err) {
-  struct arena scratch = {0};
-  struct reread_known *rows = arena_alloc(&scratch, (st->n_units + 1) * sizeof *rows);
-  uint32_t *of = arena_alloc(&scratch, (st->n_units + 1) * sizeof *of), n = 0;
-  *forgotten = 0;
+// Of several records of one unit:
+//
+//   record 3: d0ce…      the bytes are 71a2…  ──▶  record 17 holds; record 3 was of bytes that are gone
+//   record 17: 71a2…
+//
+// Two machines that disagree leave such a pair, and so does whoever adds a record. The bytes are what becomes of the
+// model, so they are asked, whatever else is taken on trust.
+struct checking {
+  struct staging *st;
+  const struct reread_work *asked;
+  uint32_t *of;                   // unit of each row
+  uint8_t (*is)[DIGEST_BYTES];    // what was found, row by row
+};
+
+static int by_unit(const void *a, const void *b) {
+  const struct staging_other *x = a, *y = b;
+  if (x->unit != y->unit) return x->unit < y->unit ? -1 : 1;
+  return memcmp(x->digest, y->digest, DIGEST_BYTES);
+}
+
+// The first of the others that is about a unit: the end, if none is.
+static uint32_t first_other(const struct staging_others *o, uint32_t unit) {
+  uint32_t low = 0, high = o->n_rows;
+  while (low < high) {
+    const uint32_t mid = low + (high - low) / 2;
+    if (o->rows[mid].unit < unit)
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  return low;
+}
+
+static bool is_contrary(const struct staging_others *o, uint32_t unit) {
+  const uint32_t at = first_other(o, unit);
+  return at < o->n_rows && o->rows[at].unit == unit;
+}
+
+static void keep_digest(void *ctx, uint32_t row, const uint8_t *sha256, int why) {
+  const struct checking *c = ctx;
+  if (why == 0 && sha256) memcpy(c->is[row], sha256, DIGEST_BYTES);
+}
+
+static void tick(void *ctx, uint64_t done, uint64_t total) {
+  const struct checking *c = ctx;
+  if (c->asked->tick) c->asked->tick(c->asked->ctx, done, total);
+}
+
+// Is one of the other records right? Then it takes the place of the first.
+static bool take_other(struct staging *st, uint32_t unit, const uint8_t is[DIGEST_BYTES]) {
+  struct staging_other key = {.unit = unit};
+  struct staging_others *o = &st->others;
+  memcpy(key.digest, is, DIGEST_BYTES);
+  const struct staging_other *other =
+      o->n_rows ? bsearch(&key, o->rows, o->n_rows, sizeof key, by_unit) : NULL;
+  if (!other) return false;
+  memcpy(st->digests[unit], is, DIGEST_BYTES);
+  figure_sums_put_unit(&st->errors, unit, &other->errors);
+  return true;
+}
+
+static uint32_t list_units(struct checking *c, const struct plan *p, enum staging_which which,
+                           struct reread_known *rows, struct staging_checked *out) {
+  const struct staging *st = c->st;
+  uint32_t n = 0;
   for (uint32_t i = 0; i < st->n_units; i++) {
     if (!st->done[i] || (st->leave && st->leave[i])) continue;
+    const bool contrary = is_contrary(&st->others, i);
+    if (which == STAGING_CONTRARY_UNITS && !contrary) continue;
     const struct plan_unit unit = plan_unit_at(p, i);
-    of[n] = i;
+    c->of[n] = i;
+    out->contrary += contrary;
     rows[n++] = (struct reread_known){.fd = staging_output_fd(st, unit.output),
                                       .off = unit.off,
                                       .len = unit.len,
                                       .sha256 = st->digests[i]};
   }
-  const bool all = reread_compare(rows, n, work);
+  return n;
+}
+
+int staging_check_units(struct staging *st, const struct plan *p, enum staging_which which,
+                        const struct reread_work *work, struct staging_checked *out, struct err *err) {
+  struct arena scratch = {0};
+  struct reread_known *rows = arena_alloc(&scratch, (st->n_units + 1) * sizeof *rows);
+  struct checking c = {.st = st, .asked = work};
+  c.of = arena_alloc(&scratch, (st->n_units + 1) * sizeof *c.of);
+  c.is = arena_zalloc(&scratch, (st->n_units + (size_t)1) * DIGEST_BYTES);
+  *out = (struct staging_checked){.read = 0};
+  if (st->others.n_rows) qsort(st->others.rows, st->others.n_rows, sizeof *st->others.rows, by_unit);
+  const uint32_t n = list_units(&c, p, which, rows, out);
+  struct reread_work own = *work;
+  own.done = keep_digest;
+  own.tick = tick;
+  own.ctx = &c;
+  const bool all = reread_compare(rows, n, &own);
   for (uint32_t i = 0; all && i < n; i++) {
-    if (!rows[i].differs) continue;
-    st->done[of[i]] = 0;
-    ++*forgotten;
+    if (!rows[i].differs || take_other(st, c.of[i], c.is[i])) continue;
+    st->done[c.of[i]] = 0;
+    out->forgotten++;
   }
+  out->read = n;
   arena_free(&scratch);
   if (all) return 0;
   return err_set(err, ERR_RETRY, "interrupted while checking the work of an earlier run");
+}
+
+// ---- times ----
+
+struct newest {
+  int folder;
+  struct timespec record;
+};
+
+static bool is_later(struct timespec a, struct timespec b) {
+  return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
+}
+
+static int see_record(void *ctx, const char *name) {
+  struct newest *n = ctx;
+  struct stat at;
+  if (strncmp(name, "records.", 8) == 0 && fstatat(n->folder, name, &at, AT_SYMLINK_NOFOLLOW) == 0 &&
+      is_later(at.st_ctim, n->record))
+    n->record = at.st_ctim;
+  return 0;
+}
+
+bool staging_is_newer_than_records(const struct staging *st, const struct plan *p) {
+  struct newest n = {.folder = st->folder};
+  struct err ignored = {0};
+  struct stat at;
+  if (fs_list(st->folder, see_record, &n, st->name, &ignored)) return true;
+  for (uint32_t i = 0; i < p->n_outputs; i++)
+    if (fstatat(st->folder, p->outputs[i].name, &at, AT_SYMLINK_NOFOLLOW) || !is_later(n.record, at.st_ctim))
+      return true;
+  return false;
 }

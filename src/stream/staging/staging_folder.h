@@ -18,6 +18,7 @@ void staging_reset(struct staging *st, const struct plan *p, const char *dest_fo
 // Fills done, digests and errors from the records that carry st->header_sha256. *unusable: lines passed over.
 int staging_take_records(struct staging *st, const struct plan *p, uint32_t *unusable,
                          struct err *err);
+void staging_others_free(struct staging_others *o);
 // Opens the destination folder into *dest.
 int staging_open_dest(const char *path, int *dest, struct err *err);
 // Opens `name` in dest and takes its lock exclusively, without waiting; fills folder and lock of

@@ -4,7 +4,7 @@
 //   folder     ours, and all that is in it: plain files of ours          else 77
 //   header     of this version, of this plan                             else 66
 //   orders     whole; they name the header by its digest                 else 66
-//   plan       its digest is the id that the header has                  else 66
+//   plan       its digest is the id that the header has; sources of both are the same  else 66
 //   outputs    there, with their size                                    else 66
 //   records    those that are whole and carry the header's digest count; what else there is, its units are made again
 #include "staging_join.h"
@@ -118,9 +118,23 @@ static int read_small(struct staging_joined *j, const struct staging *st,
   if (read_part(st, "small.jsonl", &text, err)) return -1;
   digest_of(text.at, text.n, is);
   int bad = memcmp(is, f->small_sha256, DIGEST_BYTES) == 0 ? 0 : damaged(st, "small.jsonl", err);
-  if (!bad) bad = plan_file_read_small(&j->plan, text, err);
+  struct err why = {0};
+  if (!bad && plan_file_read_small(&j->plan, text, &why)) bad = damaged(st, "small.jsonl", err);
   fs_free(text);
   return bad;
+}
+
+// The plan has names and sizes, which recipes were made for; the header has times, and the orders say which of them are
+// files beside the model, and where. All of them mean the same files.
+static bool sources_agree(const struct staging_joined *j) {
+  const uint32_t n = j->n_sources, beside = j->orders.n_companions;
+  if (n == 0 || n != j->plan.n_sources || beside >= n || strchr(j->sources[0].name, '/')) return false;
+  for (uint32_t i = 0; i < n; i++) {
+    const char *name = j->sources[i].name;
+    if (strcmp(name, j->plan.sources[i].name) != 0 || j->sources[i].size != j->plan.sources[i].size) return false;
+    if (i >= n - beside && strcmp(path_base(j->orders.companions[i - (n - beside)]), name) != 0) return false;
+  }
+  return true;
 }
 
 static int take_header(struct staging_joined *j, const struct staging *st,
@@ -154,7 +168,7 @@ static int read_all(struct staging_joined *j, const struct staging *st, const ch
   if (!bad) bad = take_header(j, st, &h, &f, err);
   if (!bad) j->orders = f.orders;
   if (!bad) bad = read_plan(j, st, err);
-  if (!bad && (!staging_header_is_of(&h, j->plan.id) || j->plan.n_sources != j->n_sources))
+  if (!bad && (!staging_header_is_of(&h, j->plan.id) || !sources_agree(j)))
     bad = damaged(st, "plan.json", err);
   char own[STAGING_NAME_MAX];
   if (!bad) {

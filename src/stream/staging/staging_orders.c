@@ -37,6 +37,16 @@ static int put_small(const struct staging *st, const struct plan *p, uint8_t sha
   return bad;
 }
 
+// From any folder it is the same file. Its own name stays, also of a link: it is that of the source's row.
+static void put_companion(struct json_out *j, const char *path) {
+  struct arena scratch = {0};
+  char full[PATH_MAX];
+  const char *folder = strchr(path, '/') ? arena_folder(&scratch, path) : ".";
+  json_text(j, realpath(folder, full) ? arena_printf(&scratch, "%s/%s", strcmp(full, "/") == 0 ? "" : full, path_base(path))
+                                      : path);
+  arena_free(&scratch);
+}
+
 int staging_give_orders(const struct staging *st, const struct plan *p,
                         const struct staging_orders *orders, struct err *err) {
   uint8_t small[DIGEST_BYTES];
@@ -56,11 +66,8 @@ int staging_give_orders(const struct staging *st, const struct plan *p,
   json_put_text(&j, "edits_sha256", orders->edits_sha256);
   json_put_text(&j, "layout_asked", orders->layout_asked);
   json_put_array(&j, "companions");
-  for (uint32_t i = 0; i < orders->n_companions; i++) {
-    char full[PATH_MAX];
-    const char *path = orders->companions[i];
-    json_text(&j, realpath(path, full) ? full : path);
-  }
+  for (uint32_t i = 0; i < orders->n_companions; i++)
+    put_companion(&j, orders->companions[i]);
   json_end_array(&j);
   if (lists_small)
     json_put_hex(&j, "small_sha256", small, DIGEST_BYTES);
@@ -74,13 +81,32 @@ int staging_give_orders(const struct staging *st, const struct plan *p,
 
 // ---- reading -----------------------------------------------------------------------------------
 
+// Text that becomes part of a manifest: a digest, or nothing.
+static bool take_hex(const struct json_value *v, struct arena *a, const char **out, uint8_t sha256[DIGEST_BYTES]) {
+  struct span text;
+  *out = NULL;
+  if (v && json_is_null(v)) return true;
+  if (!json_as_string(v, &text) || !hex_decode(text, sha256, DIGEST_BYTES)) return false;
+  *out = arena_string(a, text);
+  return true;
+}
+
+static bool take_text(const struct json_value *v, struct arena *a, const char **out) {
+  struct span text;
+  *out = NULL;
+  if (v && json_is_null(v)) return true;
+  if (!json_as_string(v, &text) || span_has_nul(text)) return false;
+  *out = arena_string(a, text);
+  return true;
+}
+
 static bool take_companions(const struct json_value *list, struct staging_orders *o,
                             struct arena *a) {
   if (!json_is_array(list)) return false;
   const char **paths = arena_alloc(a, json_count(list) * sizeof *paths + 1);
   for (const struct json_value *x = json_first(list); x; x = json_next(x)) {
     struct span path;
-    if (!json_as_string(x, &path)) return false;
+    if (!json_as_string(x, &path) || path.n == 0 || span_has_nul(path)) return false;
     paths[o->n_companions++] = arena_string(a, path);
   }
   o->companions = paths;
@@ -105,10 +131,14 @@ static bool take(const struct json_value *doc, struct staging_orders_found *f, s
       !json_as_bool(json_get(doc, "hash_inputs"), &o->hash_inputs) ||
       !json_as_bool(json_get(doc, "allow_links"), &o->allow_links))
     return false;
-  if (json_as_string(json_get(doc, "edits_sha256"), &text)) o->edits_sha256 = arena_string(a, text);
-  if (json_as_string(json_get(doc, "layout_asked"), &text)) o->layout_asked = arena_string(a, text);
-  f->lists_small = json_as_string(json_get(doc, "small_sha256"), &text);
-  if (f->lists_small && !hex_decode(text, f->small_sha256, DIGEST_BYTES)) return false;
+  const char *small;
+  uint8_t edits[DIGEST_BYTES];
+  if (!take_hex(json_get(doc, "edits_sha256"), a, &o->edits_sha256, edits) ||
+      !take_text(json_get(doc, "layout_asked"), a, &o->layout_asked) ||
+      !take_hex(json_get(doc, "small_sha256"), a, &small, f->small_sha256))
+    return false;
+  f->lists_small = small != NULL;
+  if (f->lists_small != o->tensor_digests) return false;
   return take_companions(json_get(doc, "companions"), o, a);
 }
 

@@ -5,6 +5,7 @@
 #include "digest.h"
 #include "err.h"
 #include "figure_sums.h"
+#include "staging.h"
 
 // Makes a free `records.<n>` in the folder, n = first, first + step, …: a file of this writer alone. Gives its
 // descriptor, or -1 with err. (Members of a plan begin at numbers of their own, so that they need not try one another's.)
@@ -21,6 +22,7 @@ struct records {
   uint8_t (*digests)[DIGEST_BYTES];
   uint8_t *done;
   struct figure_sums *errors; // of all units
+  struct staging_others *others; // emptied first; records that contradict one that was read before
   uint32_t unusable;          // lines that were passed over
 };
 // Reads every records file of the folder into *r. Lines that are torn, malformed, of another
