@@ -442,3 +442,46 @@ def test_outputs_of_another_shape(weir, tmp_path):
         onnx.save(model_of([node], [value("x", [2, 3])], [value("y", None)]), tmp_path / f"{name}.onnx")
     done = weir("verify", tmp_path / "a.onnx", tmp_path / "b.onnx", code=1)
     assert "float[4,3]" in done.err and "float[2,6]" in done.err
+
+
+# ---- initializers that callers may override ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def overridable(tmp_path):
+    """x · a · b, of which a and b are inputs with elements of their own."""
+    weights = [numpy_helper.from_array(np.float32(each), name) for name, each in (("a", [1.5, 2, 0.5]), ("b", [2, 4, 8]))]
+    nodes = [helper.make_node("Mul", ["x", "a"], ["h"]), helper.make_node("Mul", ["h", "b"], ["y"])]
+    onnx.save(model_of(nodes, [value(name, [3]) for name in "xab"], [value("y", [3])], weights), tmp_path / "m.onnx")
+    return tmp_path / "m.onnx"
+
+
+@pytest.mark.parametrize("how", ["sites", "model", "all"])
+@pytest.mark.parametrize("words", [["run", "--pass", "inputs-are-constant", "--pass", "GroupMul", "--pass", "fold-constants"], ["optimize", "--inputs-are-constant"]], ids=["passes", "optimize"])
+def test_elements_of_initializers_that_are_inputs(weir, tmp_path, overridable, how, words):
+    """What is right for their own elements is right, though it is not for others."""
+    log = tmp_path / "log.jsonl"
+    weir(words[0], overridable, tmp_path / "o.onnx", *words[1:], f"--verify={how}", "--verify-require", "100%", "--edit-log", log)
+    assert found(weir, overridable, tmp_path / "o.onnx", "--edits", log)["passed"] > 0
+
+    def change(model):
+        weight = model.graph.initializer[0]
+        weight.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(weight) * np.float32(1.25), weight.name))
+
+    bad = damage(tmp_path / "o.onnx", tmp_path / "bad.onnx", change)
+    weir("verify", overridable, bad, code=1)
+    weir("verify", overridable, bad, "--edits", log, code=1)
+
+
+def test_initializers_that_are_inputs_may_be_given(weir, tmp_path, overridable):
+    x, a = np.float32([1, 2, 3]), np.float32([3, 3, 3])
+    np.savez(tmp_path / "own.npz", x=x)
+    np.savez(tmp_path / "given.npz", x=x, a=a)
+    for name, y in (("own", [3, 16, 12]), ("given", [6, 24, 72])):
+        weir("verify", overridable, overridable, "--inputs", tmp_path / f"{name}.npz", "--save-case", tmp_path / name)
+        with open(tmp_path / name / "test_data_set_0" / "output_0.pb", "rb") as file:
+            assert numpy_helper.to_array(TensorProto.FromString(file.read())).tolist() == y
+    # A result of which it is a constant is not that model any more.
+    weir("run", overridable, tmp_path / "o.onnx", "--pass", "inputs-are-constant")
+    weir("verify", overridable, tmp_path / "o.onnx", "--inputs", tmp_path / "own.npz")
+    assert "the result does not run" in weir("verify", overridable, tmp_path / "o.onnx", "--inputs", tmp_path / "given.npz", code=1).err

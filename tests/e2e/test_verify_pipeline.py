@@ -204,3 +204,28 @@ def test_errors_have_their_place(run, text, said):
         row, column, words = said.split(":", 2)
         done = run(f"passes:\n  - quantize:\n      bits: 8\n    {text}", code=2)
         assert f"p.yaml:{row}:{int(column) + 4}:{words}" in done.err
+
+
+LOWERED = ["--pass", "lower-conv"]
+
+
+@pytest.mark.parametrize("steps", [["verify"], ["VerifyTolerance"], ["tidy", "VerifyTolerance"]], ids=" ".join)
+def test_functions_go_along(weir, tmp_path, steps):
+    """Operators that a pass makes carry functions, which come at the end of the run: a step that looks before has them too, as has a
+    model on the way and one of a fault that is looked for."""
+    w = np.random.default_rng(0).normal(size=(2, 3, 3, 3)).astype(np.float32)
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "w"], ["y"])], "g", [helper.make_tensor_value_info("x", 1, [1, 3, 6, 6])], [helper.make_tensor_value_info("y", 1, [1, 2, 4, 4])], [numpy_helper.from_array(w, "w")]
+    )
+    source, out = tmp_path / "m.onnx", tmp_path / "o.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9), source)
+    passes = [*LOWERED, *(word for step in steps for word in ("--pass", step))]
+    weir("run", source, out, *passes)
+    assert onnx.load(out).functions
+    # A step that is not met fails for its numbers.
+    done = weir("run", source, tmp_path / "h.onnx", *LOWERED, "--pass", "cast:to=float16,min_elements=1", "--pass", "VerifyEquality", code=1)
+    assert "verification failed" in done.err and "differ" in done.err and "load" not in done.err and not (tmp_path / "h.onnx").exists()
+    (tmp_path / "p.yaml").write_text("passes:\n  - lower-conv\n  - cast: {to: float16, min_elements: 1}\nlogging:\n  keep_intermediates: way\nverify: promise\nverify_on: model\n")
+    weir("run", source, tmp_path / "h.onnx", "--config", "p.yaml", cwd=tmp_path)
+    way = sorted((tmp_path / "way").glob("*.onnx"))
+    assert len(way) >= 2 and all(onnx.load(path).functions for path in way)

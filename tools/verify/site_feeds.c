@@ -48,13 +48,28 @@ static bool draw_pair(struct site_run *r, const struct site *s, const struct sit
   return true;
 }
 
+static bool is_own(const struct site_run *r, int side, uint32_t value) {
+  const struct model *m = site_run_model(r, side);
+  struct model_constant found;
+  return value == NO_ID || model_resolve_constant(m, value, &found) ||
+         (m->values[value].kind == VALUE_INITIALIZER &&
+          !(m->tensors[m->values[value].def].flags & TENSOR_SPARSE));
+}
+
+// An initializer that callers may override keeps its elements, on both sides: edits may hold for what it is alone, as where it
+// is a constant from then on. Left out of what a part is given, it is a constant of the part.
+static bool keeps_elements(const struct site_run *r, const struct site_pair *p) {
+  return is_own(r, BEFORE, p->before) && is_own(r, AFTER, p->after);
+}
+
 // Of two values of the source that are one in the result, or the other way round, both have the same elements: the first
 // pair before this one that has one of its values, or `i`.
-static uint32_t fed_already(const struct site *s, uint32_t i) {
+static uint32_t fed_already(const struct site_run *r, const struct site *s, uint32_t i) {
   const struct site_pair *p = s->inputs;
   for (uint32_t k = 0; k < i; k++)
-    if ((p[i].before != NO_ID && p[k].before == p[i].before) ||
-        (p[i].after != NO_ID && p[k].after == p[i].after))
+    if (!keeps_elements(r, &p[k]) &&
+        ((p[i].before != NO_ID && p[k].before == p[i].before) ||
+         (p[i].after != NO_ID && p[k].after == p[i].after)))
       return k;
   return i;
 }
@@ -96,7 +111,8 @@ bool site_feeds_draw(struct site_run *r, const struct site *s, struct arena *a,
   }
   for (uint32_t i = 0; i < s->n_inputs; i++) {
     const struct site_pair *p = &s->inputs[i];
-    const uint32_t same = fed_already(s, i);
+    if (keeps_elements(r, p)) continue;
+    const uint32_t same = fed_already(r, s, i);
     if (same < i ? !feed_again(r, p, drawn[same], drawn[i], why)
                  : !draw_pair(r, s, p, a, drawn[i], why))
       return false;

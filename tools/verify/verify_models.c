@@ -164,15 +164,17 @@ static int draw_case(struct verify_run *r, int64_t length, struct array_case *ou
   return 0;
 }
 
-// An input of the model by name, or by place where the file has no names.
+// An input of the model by name, or by place where the file has no names. An initializer that callers may override is one by its
+// name: without an array it keeps its own elements.
 static uint32_t input_at(const struct model *m, const struct array *x, uint32_t place) {
   const struct model_graph *g = &m->graphs[m->main_graph];
   uint32_t k = 0;
   for (uint32_t i = 0; i < g->n_inputs; i++) {
     const uint32_t value = m->graph_io[g->inputs + i];
-    if (m->values[value].kind == VALUE_INITIALIZER) continue;
+    const bool initializer = m->values[value].kind == VALUE_INITIALIZER;
+    if (initializer && (!*x->name || m->ir_version < 4)) continue;
     if (*x->name ? span_is(model_value_name(m, value), x->name) : k == place) return value;
-    k++;
+    k += !initializer;
   }
   return NO_ID;
 }

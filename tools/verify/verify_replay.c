@@ -9,9 +9,27 @@
 // groups nobody is named then.
 #include "verify_replay.h"
 
+#include "custom_ops.h"
+#include "infer.h"
+#include "passes.h"
 #include "replay_log.h"
 #include "report.h"
 #include "verify_written.h"
+
+// The functions of onnx_passes.ops come in the last groups of a run, for nodes of all of them: without these groups a model on
+// the way calls what it does not have.
+static int add_functions(struct job *job, uint32_t first, struct err *err) {
+  struct arena scratch = {0};
+  struct pass_env env = {.m = &job->model,
+                         .edits = &job->edits,
+                         .pass = passes_find(span_str("inject-ops/InjectCustomOps")),
+                         .exactness = EXACTNESS_FINITE,
+                         .scratch = &scratch};
+  const int rc = custom_ops_complete(&env, first, err);
+  infer_free(env.infer);
+  arena_free(&scratch);
+  return rc;
+}
 
 int verify_replay_open(struct verify_replay *x, const struct cli_args *args, const char *model,
                        const char *log, uint32_t groups, bool partial, struct own_rules *own,
@@ -35,7 +53,9 @@ int verify_replay_open(struct verify_replay *x, const struct cli_args *args, con
   if (rc == 0) rc = replay_log_check_source(&lines, &x->job, err);
   if (rc == 0 && own) own_rules_read_log(own, lines.head.options);
   edit_groups_keep(&x->job.edits);
+  const uint32_t n_nodes = x->job.model.n_nodes;
   if (rc == 0) rc = replay_log_lines(&lines, &x->job, partial, err);
+  if (rc == 0 && groups) rc = add_functions(&x->job, n_nodes, err);
   if (rc == 0) rc = load_model(&x->source, x->job.sources, &load, err);
   replay_log_close(&lines);
   return rc;

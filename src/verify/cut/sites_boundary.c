@@ -394,11 +394,18 @@ static bool fixed_elsewhere(const struct sites_boundary *b, struct site_pair p) 
          (after && !before && sites_constant(b->c, BEFORE, p.before, &found));
 }
 
+// An initializer that callers may override is an input with a default, which it keeps in a part.
+static bool is_default(const struct sites_boundary *b, int side, uint32_t value) {
+  const struct model *m = b->c->m[side];
+  const struct model_value *v = &m->values[value];
+  return v->kind == VALUE_INITIALIZER && !(m->tensors[v->def].flags & TENSOR_SPARSE);
+}
+
 static const char *doubt_of(const struct sites_boundary *b, bool settled) {
   if (!settled) return "what its inputs have to do with each other is decided too far away";
   for (uint32_t i = 0; i < b->n_pairs; i++)
     if (b->pairs[i].before != NO_ID && b->pairs[i].after != NO_ID &&
-        fixed_elsewhere(b, b->pairs[i]))
+        !is_default(b, BEFORE, b->pairs[i].before) && fixed_elsewhere(b, b->pairs[i]))
       return "one of its inputs is a constant on the other side";
   return NULL;
 }
@@ -428,17 +435,15 @@ static void leave_made(struct sites_boundary *b) {
   }
 }
 
-// An initializer that callers may override is an input with a default.
 static void keep_defaults(struct sites_boundary *b) {
   for (uint32_t i = 0; i < b->n_pairs; i++)
     for (int side = 0; side < 2; side++) {
-      const struct model *m = b->c->m[side];
       const uint32_t value = side == BEFORE ? b->pairs[i].before : b->pairs[i].after;
-      if (value == NO_ID || b->fixed[side][value] == b->stamp) continue;
-      const struct model_value *v = &m->values[value];
-      if (v->kind != VALUE_INITIALIZER || m->tensors[v->def].flags & TENSOR_SPARSE) continue;
+      if (value == NO_ID || b->fixed[side][value] == b->stamp || !is_default(b, side, value))
+        continue;
       b->fixed[side][value] = b->stamp;
-      *TABLE_PUSH(&b->constants[side], list) = (struct model_constant){v->def, value, NO_ID};
+      const uint32_t tensor = b->c->m[side]->values[value].def;
+      *TABLE_PUSH(&b->constants[side], list) = (struct model_constant){tensor, value, NO_ID};
     }
 }
 
