@@ -205,6 +205,9 @@ void html_verified(struct html_out *o, const struct verified *v) {
   if (shown.as_computed)
     html_raw(o, "<p>Each site computes what its edit says. That says nothing of how accurate the "
                 "model is, which was not measured.</p>\n");
+  if (v->half_unseen)
+    html_raw(o, "<p>Floats of 16 bits were computed in float32 by this runtime: what overflows in "
+                "them was not seen.</p>\n");
   html_put(o, "<p>%s, with the same inputs, in ONNX Runtime %s; seed %lu",
            both    ? "Each site of the change was run before and after, and so were both models"
            : sites ? "Each site of the change was run before and after, as two small models"

@@ -152,6 +152,26 @@ static const bool *find_retyped(struct site_run *r) {
   return retyped;
 }
 
+// What is computed in 16 bits in a part is rounded where it leaves it, and nowhere between.
+static void find_halves(struct site_run *r) {
+  const struct model *m = r->e->result;
+  bool *found = &r->v->found.half_unseen;
+  for (uint32_t i = 0; i < r->sites.n && !*found; i++)
+    for (uint32_t k = 0; k < r->sites.list[i].n_after && !*found; k++) {
+      const uint32_t node = r->sites.list[i].after[k];
+      if (model_op_is(m, node, "Cast") || model_op_is(m, node, "Constant")) continue;
+      for (uint32_t o = 0; o < m->nodes[node].n_out && !*found; o++) {
+        const uint32_t value = model_output(m, &m->nodes[node], o);
+        const uint32_t there = value == NO_ID          ? NO_ID
+                               : !r->e->written        ? value
+                                                       : r->e->written->value_of[value];
+        const enum dtype t =
+            there == NO_ID ? DTYPE_UNDEFINED : site_run_dtype(r->infer[AFTER], there);
+        *found = t == DTYPE_FLOAT16 || t == DTYPE_BFLOAT16;
+      }
+    }
+}
+
 int site_run_open(struct site_run *r, struct err *err) {
   const struct verify_options *o = &r->v->options;
   const struct infer_options infer = {INFER_REFINE, 1, INT64_MAX, false};
@@ -169,6 +189,7 @@ int site_run_open(struct site_run *r, struct err *err) {
     add_pass(r->passes, &r->n_passes, r->e->edits->groups->rows[i].pass);
   sites_find(r->e->source, r->e->result, r->e->edits->groups, find_retyped(r), &r->arena,
              &r->sites);
+  find_halves(r);
   for (uint32_t i = 0; i < r->sites.n; i++)
     r->bytes_total += site_run_bytes(r, &r->sites.list[i]);
   return 0;

@@ -46,6 +46,7 @@ struct verified {
   TABLE(struct verified_row, rows);
   TABLE(struct verified_layer, layers);
   uint64_t n_passed, n_failed, n_not, n_unjudged;
+  bool half_unseen; // something computes in float16 or bfloat16, and the runtime did not round to it
   uint64_t
       n_left; // sites that nobody wanted to have verified (--sites, verify: off): they have no row
   uint64_t peak_memory[2]; // bytes: of weir and of weir-ort, all of their processes together

@@ -16,7 +16,7 @@
 #include "infer.h"
 #include "passes.h"
 #include "site_traits.h"
-#include "verify.h"
+#include "verify_half.h"
 
 #include <math.h>
 #include <string.h>
@@ -135,22 +135,6 @@ static bool has_codes(const struct model *source, const struct model *result) {
   return after > before && after - before > floats / 64;
 }
 
-// Floats of 16 bits that nodes compute in, those in bodies too; UNDEFINED: none does. float16 counts for more.
-static enum dtype computes_half(const struct model *m, struct infer *in) {
-  enum dtype found = DTYPE_UNDEFINED;
-  for (uint32_t i = 0; i < m->n_nodes && found != DTYPE_FLOAT16; i++) {
-    const struct model_node *n = &m->nodes[i];
-    struct infer_type t;
-    if (n->flags & NODE_DEAD || model_op_is(m, i, "Cast") || model_op_is(m, i, "Constant")) continue;
-    for (uint32_t k = 0; k < n->n_out; k++) {
-      const uint32_t value = model_output(m, n, k);
-      if (value == NO_ID || !infer_type_of(in, value, &t) || t.kind != INFER_TENSOR) continue;
-      if (t.dtype == DTYPE_FLOAT16 || t.dtype == DTYPE_BFLOAT16) found = t.dtype;
-    }
-  }
-  return found;
-}
-
 // What an output after a pass that loses has to keep, if nobody says more: 10 dB are an error of a third of what is there.
 static const double LEAST_DB = 10;
 
@@ -159,11 +143,12 @@ struct verify_bounds verify_bounds_of_models(const struct model *source, const s
   struct verify_bounds b = {.bounds = compare_nothing()};
   const uint64_t half_before = bytes_of(source, DTYPE_FLOAT16, DTYPE_BFLOAT16),
                  half_after = bytes_of(result, DTYPE_FLOAT16, DTYPE_BFLOAT16);
-  const enum dtype before = computes_half(source, in[0]), after = computes_half(result, in[1]);
+  const enum dtype before = verify_half_computed(source, in[0]), after = verify_half_computed(result, in[1]);
   const bool quantized =
       (is_quantized(result) && !is_quantized(source)) || has_codes(source, result);
   const bool halved = half_after > half_before || (after != DTYPE_UNDEFINED && after != before);
   b.bounds.nonfinite = true;
+  b.bounds.retyped = before != after;
   *loses = *loses || quantized || halved;
   if (*loses) {
     b.bounds.least_sqnr_db = LEAST_DB;

@@ -16,6 +16,7 @@
 #include "load.h"
 #include "report.h"
 #include "task_metric.h"
+#include "verify_half.h"
 #include "verify_layers.h"
 #include "verify_top1.h"
 
@@ -30,10 +31,12 @@ struct side {
   struct arrays *results; // by case
   const char **why;       // by case: it did not run; NULL
   bool lacks_kernel;      // the runtime has none for an operator
+  enum dtype half;        // that its nodes compute in; UNDEFINED
 };
 
 struct verify_run {
   struct verify *v;
+  bool allow_links;
   struct side side[2];        // source, result
   struct infer *infer;        // of the source
   struct infer *infer_result; // once it was wanted
@@ -325,37 +328,83 @@ static int cast_inputs(const struct arrays *from, const struct runtime_model *mo
   return 0;
 }
 
-static int run_side(struct verify_run *r, struct side *s, struct err *err) {
+// One case, by the model that is loaded.
+static enum runtime_end run_case(struct verify_run *r, struct side *s, uint32_t i,
+                                 const struct runtime_model *model, struct err *cause,
+                                 struct err *err) {
   struct verify *v = r->v;
+  struct arena cast = {0};
+  struct arrays inputs;
+  enum runtime_end end = RUNTIME_STOPPED;
+  *cause = (struct err){0};
+  if (cast_inputs(&r->cases[i].inputs, model, &cast, &inputs, cause) == 0)
+    end = runtime_run(v->runtime, &inputs, NULL, 0, &v->arena, &s->results[i], cause);
+  arena_free(&cast);
+  for (uint32_t k = 0; end == RUNTIME_DONE && k < s->results[i].n && k < model->n_outputs; k++)
+    s->results[i].list[k].optional = model->outputs[k].optional;
+  if (end == RUNTIME_STOPPED) *err = *cause;
+  return end;
+}
+
+// All cases with values that are rounded. 1: it cannot be run that way.
+static int run_rounded(struct verify_run *r, struct side *s, struct err *err) {
+  struct verify *v = r->v;
+  struct verify_half *h = NULL;
   struct runtime_model model;
   struct err cause = {0};
-  s->results = arena_zalloc(&v->arena, (r->n_cases + (size_t)1) * sizeof *s->results);
-  s->why = arena_zalloc(&v->arena, (r->n_cases + (size_t)1) * sizeof *s->why);
-  const enum runtime_end loaded = runtime_load(v->runtime, s->path, NULL, &model, &cause);
+  enum runtime_end end = RUNTIME_REFUSED;
+  if (verify_half_open(&h, v, s->path, r->allow_links, &cause) == 0)
+    end = verify_half_load(h, &model, &cause);
+  if (end == RUNTIME_STOPPED) *err = cause;
+  for (uint32_t i = 0; i < r->n_cases && end == RUNTIME_DONE; i++)
+    if (!s->why[i]) end = run_case(r, s, i, &model, &cause, err);
+  verify_half_close(h);
+  return end == RUNTIME_DONE ? 0 : end == RUNTIME_STOPPED ? -1 : 1;
+}
+
+static int run_plain(struct verify_run *r, struct side *s, struct err *err) {
+  struct runtime_model model;
+  struct err cause = {0};
+  const enum runtime_end loaded = runtime_load(r->v->runtime, s->path, NULL, &model, &cause);
   enum runtime_end end = loaded;
   for (uint32_t i = 0; i < r->n_cases; i++) {
-    s->why[i] = s == &r->side[1] && r->side[0].why ? r->side[0].why[i]
-                : r->undrawn                       ? r->undrawn[i]
-                                                   : NULL;
     if (s->why[i]) continue;
     // Sizes that the model refuses are not those of the next case; what ended the process would end it again.
-    if (loaded == RUNTIME_DONE && (end == RUNTIME_DONE || end == RUNTIME_REFUSED)) {
-      struct arena cast = {0};
-      struct arrays inputs;
-      cause = (struct err){0};
-      const int rc = cast_inputs(&r->cases[i].inputs, &model, &cast, &inputs, err);
-      if (rc == 0)
-        end = runtime_run(v->runtime, &inputs, NULL, 0, &v->arena, &s->results[i], &cause);
-      arena_free(&cast);
-      if (rc) return -1;
-    }
-    for (uint32_t k = 0; end == RUNTIME_DONE && k < s->results[i].n && k < model.n_outputs; k++)
-      s->results[i].list[k].optional = model.outputs[k].optional;
+    if (loaded == RUNTIME_DONE && (end == RUNTIME_DONE || end == RUNTIME_REFUSED))
+      end = run_case(r, s, i, &model, &cause, err);
     if (end == RUNTIME_DONE) continue;
     if (not_run(r, end, &cause, &s->why[i], err)) return -1;
     s->lacks_kernel = s->lacks_kernel || verify_lacks_kernel(&cause);
   }
   return 0;
+}
+
+// On given inputs what overflows is seen now, in sites too.
+static void tell_rounded(struct verify_run *r) {
+  if (r->given) r->v->found.half_unseen = false;
+  if (r->theirs) return;
+  r->bounds.words =
+      arena_printf(&r->v->found.arena, "SQNR of %g dB (values rounded to %s)",
+                   r->judged.least_sqnr_db, dtype_name(r->side[1].half));
+}
+
+// Where nothing is lost, both sides are as they are: rounding is not what they are compared for.
+static int run_side(struct verify_run *r, struct side *s, struct err *err) {
+  struct verify *v = r->v;
+  s->results = arena_zalloc(&v->arena, (r->n_cases + (size_t)1) * sizeof *s->results);
+  s->why = arena_zalloc(&v->arena, (r->n_cases + (size_t)1) * sizeof *s->why);
+  for (uint32_t i = 0; i < r->n_cases; i++)
+    s->why[i] = s == &r->side[1] && r->side[0].why ? r->side[0].why[i]
+                : r->undrawn                       ? r->undrawn[i]
+                                                   : NULL;
+  if (s->half != DTYPE_UNDEFINED && r->loses && !v->options.runtime.optimized) {
+    const int rc = run_rounded(r, s, err);
+    if (rc == 0 && s == &r->side[1]) tell_rounded(r);
+    if (rc <= 0) return rc;
+  }
+  if (s->half != DTYPE_UNDEFINED && (s == &r->side[1] || !r->side[1].path))
+    v->found.half_unseen = true;
+  return run_plain(r, s, err);
 }
 
 // ---- rows --------------------------------------------------------------------------------------
@@ -695,6 +744,8 @@ static void find_bounds(struct verify_run *r) {
   if (r->side[1].path && !r->infer_result) r->infer_result = inferred(m[1]);
   struct infer *const in[2] = {r->infer, r->side[1].path ? r->infer_result : r->infer};
   r->loses = r->v->loses;
+  for (int side = 0; side < (r->side[1].path ? 2 : 1); side++)
+    r->side[side].half = verify_half_computed(m[side], in[side]);
   r->bounds = verify_bounds_of_models(m[0], r->side[1].path ? m[1] : m[0], in, &r->loses);
   const uint32_t steps = o->pipeline ? o->pipeline->n_steps : 0;
   const char **passes = arena_alloc(a, (steps + (size_t)1) * sizeof *passes);
@@ -704,7 +755,7 @@ static void find_bounds(struct verify_run *r) {
   if (r->v->step) passes[0] = r->v->step, n = 1;
   r->theirs = b.words || verify_proof_of(o, passes, n, &b, a) == PIPELINE_PROOF_BOUNDS;
   if (r->theirs) {
-    b.bounds.retyped = b.bounds.retyped || r->loses;
+    b.bounds.retyped = b.bounds.retyped || r->bounds.bounds.retyped;
     r->bounds = b;
   }
   r->judged = r->bounds.bounds;
@@ -753,7 +804,7 @@ static int run(struct verify_run *r, struct err *err) {
 
 int verify_models(struct verify *v, const char *source, const char *result, bool allow_links,
                   struct err *err) {
-  struct verify_run r = {.v = v};
+  struct verify_run r = {.v = v, .allow_links = allow_links};
   model_init(&r.side[0].model);
   model_init(&r.side[1].model);
   int rc = open_side(&r.side[0], source, allow_links, err);

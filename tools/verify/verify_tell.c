@@ -179,6 +179,8 @@ static void print_shares(const struct verified *f) {
   print_top1(&s);
   if (s.as_computed)
     printf("; each site computes what its edit says, accuracy was not measured");
+  if (f->half_unseen)
+    printf("; 16-bit floats are computed in float32 by this runtime: overflow is not seen");
   printf("\n");
 }
 
@@ -272,6 +274,7 @@ void verify_write(const struct verified *f, struct json_out *j) {
   json_put_uint(j, "left_out", f->n_left);
   json_put_uint(j, "not_judged", f->n_unjudged);
   json_put_uint(j, "not_verified", f->n_not);
+  json_put_bool(j, "overflow_unseen", f->half_unseen);
   json_put_uint(j, "passed", f->n_passed);
   json_put_uint(j, "peak_memory_bytes", f->peak_memory[0]);
   json_put_array(j, "rows");
