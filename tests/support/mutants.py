@@ -17,7 +17,7 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
-NETS = ("structure", "audit", "sites", "model")
+NETS = ("structure", "audit", "sites", "rest", "model")
 SIGN, EXPONENT = 0x80, 0x08  # of the byte that has both: 16 times as much or as little, or more
 WIDTHS = {TensorProto.FLOAT: 4, TensorProto.DOUBLE: 8, TensorProto.FLOAT16: 2, TensorProto.BFLOAT16: 2}
 BIT = {TensorProto.BOOL: 0x01}
@@ -271,12 +271,20 @@ def sites(weir, source, out, log, *words):
     return [row for row in of["rows"] if row["status"] == "failed"], of["not_verified"]
 
 
+def rest(weir, source, out, log):
+    """What no edit is about and is not as in the source."""
+    done = weir("verify", source, out, "--edits", log, "--partial", "--sites", "1", "--json", code=None)
+    said = json.loads(done.out)["verification"]["rest"] if done.out.strip() else None
+    return said["first"] if said and said["differing"] else ""
+
+
 def nets(weir, source, out, log, by_sites_alone=False):
     """{net: what it says, empty if it found nothing} of an output that is wrong."""
     failed, more = sites(weir, source, out, log)
     said = {"sites": more if failed is None else failed}
     if by_sites_alone and said["sites"]:
         return said
+    said["rest"] = rest(weir, source, out, log)
     for net, words in (("structure", ["check", out]), ("audit", ["audit", out]), ("model", ["verify", source, out])):
         done = weir(*words, code=None)
         said[net] = "" if done.code == 0 else refused(done)

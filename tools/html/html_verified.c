@@ -94,7 +94,7 @@ static const char **reasons_of(const struct verified *v, struct arena *a) {
 
 struct html_verdict html_verdict(const struct verified *v) {
   if (!v) return (struct html_verdict){"not verified", "plain"};
-  if (v->n_failed) return (struct html_verdict){"verification failed", "bad"};
+  if (v->n_failed || v->rest_differs) return (struct html_verdict){"verification failed", "bad"};
   const struct verified_shown s = verified_shown(v);
   if (verified_all(v) == 0)
     return v->n_left ? (struct html_verdict){"nothing was verified", "warn"}
@@ -205,6 +205,10 @@ void html_verified(struct html_out *o, const struct verified *v) {
   if (shown.as_computed)
     html_raw(o, "<p>Each site computes what its edit says. That says nothing of how accurate the "
                 "model is, which was not measured.</p>\n");
+  if (v->rest_asked)
+    html_put(o, "<p>Everything that no edit is about is %sas in the source%s%s.</p>\n",
+             v->rest_differs ? "not " : "", v->rest_differs ? ": the " : "",
+             v->rest_differs ? v->rest_first : "");
   if (v->half_unseen)
     html_raw(o, "<p>Floats of 16 bits were computed in float32 by this runtime: what overflows in "
                 "them was not seen.</p>\n");

@@ -83,6 +83,11 @@ int verify_judge(const struct verify *v, struct err *err) {
                                     failed->fault, name.s)
                          : err_hint(err, "it is the work of %s", failed->fault);
   }
+  if (f->rest_differs) {
+    err_fill(err, ERR_FAIL, "verification failed: the %s is not as in the source, and no edit is about it",
+             f->rest_first);
+    return -1;
+  }
   if (f->n_passed == 0 && f->n_unjudged == 0 && all > 0) {
     err_fill(err, ERR_FAIL, "nothing could be verified: '%s': %s", quote_str(not ->name).s,
              not ->why);

@@ -119,6 +119,34 @@ static int open_draw(struct verify_run *r, const struct draw_options *o, struct 
   return 0;
 }
 
+// A row alone does not show what a ReLU makes zero for it: sixteen, or as many as weights of 4 GiB are read for, two at least; and
+// fewer where inputs are large. onnx-conv2matmul has one, and its figures are compared.
+enum { ROWS_MOST = 16, ROWS_LEAST = 2, INPUT_ELEMENTS = 4 << 20 };
+#define ROWS_WEIGHT_BYTES ((uint64_t)4 << 30)
+
+static int64_t rows_of(const struct verify_run *r) {
+  const struct model *m = &r->side[0].model;
+  uint64_t bytes = 1;
+  if (r->v->options.finite) return 0;
+  for (uint32_t i = 0; i < m->n_tensors; i++)
+    bytes += m->tensors[i].bytes;
+  const uint64_t rows = ROWS_WEIGHT_BYTES / bytes;
+  return rows > ROWS_MOST ? ROWS_MOST : rows < ROWS_LEAST ? ROWS_LEAST : (int64_t)rows;
+}
+
+static uint64_t elements_of(const struct draw *d, struct arena *a) {
+  struct draw_shape *shapes;
+  const uint32_t n = draw_shapes(d, a, &shapes);
+  uint64_t all = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    uint64_t count = 1;
+    for (uint32_t k = 0; k < shapes[i].rank; k++)
+      count *= (uint64_t)shapes[i].dims[k];
+    all += count;
+  }
+  return all;
+}
+
 // Numbers that both sides hold: what is drawn differs in nothing but what nodes make of it.
 static void settle_drawn(struct verify_run *r, struct arrays *inputs) {
   const struct model *b = &r->side[1].model;
@@ -139,16 +167,24 @@ static void settle_drawn(struct verify_run *r, struct arrays *inputs) {
 static int draw_case(struct verify_run *r, int64_t length, struct array_case *out,
                      struct err *err) {
   struct verify *v = r->v;
-  const struct draw_options o = {.seed = v->options.seed,
-                                 .length = length,
-                                 .shapes = v->options.shapes,
-                                 .n_shapes = v->options.n_shapes,
-                                 .signal = v->options.signal,
-                                 .lengths = v->options.length,
-                                 .channels = v->options.channels};
+  struct draw_options o = {.seed = v->options.seed,
+                           .length = length,
+                           .batch = rows_of(r),
+                           .shapes = v->options.shapes,
+                           .n_shapes = v->options.n_shapes,
+                           .signal = v->options.signal,
+                           .lengths = v->options.length,
+                           .channels = v->options.channels};
   struct draw *d;
   char why[256];
   if (open_draw(r, &o, &d, err)) return -1;
+  const uint64_t elements = elements_of(d, &v->arena);
+  if (o.batch > ROWS_LEAST && elements > INPUT_ELEMENTS) {
+    const int64_t fewer = o.batch * INPUT_ELEMENTS / (int64_t)elements;
+    o.batch = fewer > ROWS_LEAST ? fewer : ROWS_LEAST;
+    draw_close(d);
+    if (open_draw(r, &o, &d, err)) return -1;
+  }
   const char *sizes = draw_words(d, &v->found.arena);
   if (!v->found.sizes)
     v->found.sizes = sizes;

@@ -14,7 +14,7 @@
 #include "passes.h"
 #include "replay_log.h"
 #include "report.h"
-#include "verify_written.h"
+#include "verify_rest.h"
 
 // The functions of onnx_passes.ops come in the last groups of a run, for nodes of all of them: without these groups a model on
 // the way calls what it does not have.
@@ -92,6 +92,7 @@ int verify_logged(struct verify *v, const struct cli_args *args, struct err *err
     e.log = cli_is_stream(log) ? NULL : log;
     e.args = args;
     rc = verify_sites(v, &e, err);
+    if (rc == 0 && out) rc = verify_rest(v, &x, &written, err);
   }
   if (out) verify_written_close(&written);
   verify_replay_close(&x);

@@ -184,6 +184,15 @@ static void print_shares(const struct verified *f) {
   printf("\n");
 }
 
+static void print_rest(const struct verified *f) {
+  if (!f->rest_asked) return;
+  printf("everything that no edit is about is %sas in SRC (%s)", f->rest_differs ? "not " : "",
+         quote_path(f->rest_of).s);
+  if (f->rest_differs) printf(": the %s", f->rest_first);
+  if (f->rest_differs > 1) printf(" and %lu more", f->rest_differs - 1);
+  printf("\n");
+}
+
 static void print_share(const struct verified *f) {
   const uint64_t all = verified_all(f);
   if (all == 0 && f->n_left)
@@ -208,6 +217,7 @@ void verify_tell(const struct verify *v, bool brief) {
   print_failed(f);
   print_not(f, &a);
   print_layers(f);
+  print_rest(f);
   print_share(f);
   arena_free(&a);
 }
@@ -259,6 +269,17 @@ static void write_row(const struct verified_row *r, struct json_out *j) {
   json_end_object(j);
 }
 
+static void write_rest(const struct verified *f, struct json_out *j) {
+  if (!f->rest_asked) {
+    json_put_null(j, "rest");
+    return;
+  }
+  json_put_object(j, "rest");
+  json_put_uint(j, "differing", f->rest_differs);
+  json_put_text(j, "first", f->rest_first);
+  json_end_object(j);
+}
+
 void verify_write(const struct verified *f, struct json_out *j) {
   json_put_object(j, "verification");
   json_put_uint(j, "failed", f->n_failed);
@@ -277,6 +298,7 @@ void verify_write(const struct verified *f, struct json_out *j) {
   json_put_bool(j, "overflow_unseen", f->half_unseen);
   json_put_uint(j, "passed", f->n_passed);
   json_put_uint(j, "peak_memory_bytes", f->peak_memory[0]);
+  write_rest(f, j);
   json_put_array(j, "rows");
   for (uint32_t i = 0; i < f->n_rows; i++)
     write_row(&f->rows[i], j);
