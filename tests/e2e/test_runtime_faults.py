@@ -14,7 +14,9 @@ import time
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper
 
 from conftest import built_tool
 from test_runtime import OLDEST, Tool, done, library_of, lives
@@ -513,6 +515,50 @@ def test_it_talks_without_end_on_stderr(fake):
     code = "def talk():\n  while True: os.write(2, b'x' * 65536)\nanswers['run'] = talk"
     _, _, run = fake(code).do("--seconds", "0.3", "--open", "--load", "m.onnx").run().said()
     is_end(run, "late", FAILED, "weir-ort timed out after 0.3 s while it ran 'm.onnx'")
+
+
+@pytest.mark.parametrize("version", ["0.0.1", "1.19.2", "1", ""])
+def test_versions_that_are_not_believed(fake, tmp_path, version):
+    """None that works says so."""
+    [line] = fake(f"answers['hello'] = frame(2, NUMBER(1) + text({version!r}) + NUMBER(20) + text('/fake'))").do("--open").said()
+    is_end(line, "failed", NO_RUNTIME, f"'{tmp_path}/fake-ort' says that it opened ONNX Runtime '{version}': 1.20 is the oldest that works")
+
+
+def test_another_version_when_it_is_started_again(fake, tmp_path):
+    """What was found before is told with the version that found it."""
+    code = f"import pathlib\nmark = pathlib.Path({str(tmp_path / 'mark')!r})\nif mark.exists(): answers['hello'] = frame(2, NUMBER(1) + text('1.21.0') + NUMBER(20) + text('/fake'))\nmark.touch()\ndef bye(): os._exit(4)\nanswers['run'] = bye"
+    _, _, run, load = fake(code).do("--open", "--load", "m.onnx").run().do("--load", "n.onnx").said()
+    assert run["end"] == "died" and load["end"] == "broken"
+    assert load["message"].endswith("says that it opened ONNX Runtime '1.21.0', and 1.20.0 before")
+
+
+@pytest.mark.parametrize(
+    "code, why",
+    [
+        ("answers['run'] = ran()", "another number of outputs than was asked for"),
+        ("answers['run'] = ran(FINE, FINE)", "another number of outputs than was asked for"),
+    ],
+)
+def test_all_outputs_are_those_of_the_model(fake, code, why):
+    """Where all are wanted, and none is named."""
+    _, _, run = once(fake(code))
+    is_end(run, "broken", FAILED, WRONG + why)
+
+
+@pytest.mark.parametrize("outputs", ["", "y", "yz", "yw yz"])
+def test_models_without_their_outputs_are_not_verified(weir, fake, tmp_path, outputs):
+    """A weir-ort that opens a model as one with other outputs, and gives these: no good word comes of it."""
+    path = tmp_path / "two.onnx"
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xyw"]
+    graph = helper.make_graph([helper.make_node("Neg", ["x"], ["y"]), helper.make_node("Abs", ["x"], ["w"])], "g", ends[:1], ends[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    outputs, given = outputs.split() if " " in outputs else (outputs, outputs)
+    values = " + ".join([f"struct.pack('<I', {len(outputs)})", *(f"text('{name}') + VALUE[5:]" for name in outputs)])
+    tool = fake(f"answers['open'] = frame(4, NUMBER(1) + struct.pack('<I', 1) + VALUE + {values})\nanswers['run'] = ran({', '.join(f'array({name!r}, [2], 0, NUMBER(8) + bytes(8))' for name in given)})")
+    done = weir("verify", path, path, code=1, env=tool.environment)
+    assert "tells of other outputs than" in done.err and "(0.0 %)" in done.out
+    done = weir("optimize", path, tmp_path / "o.onnx", "--verify=model", code=1, env=tool.environment)
+    assert not (tmp_path / "o.onnx").exists()
 
 
 def test_another_protocol(fake, tmp_path):

@@ -33,6 +33,7 @@ struct runtime {
   uint64_t outputs_bytes; // that hold results
   uint64_t session;       // 0: no model is open
   const char *model;      // its path, or what messages call it
+  uint32_t n_outputs;     // that it has
   struct arena lists, scratch;
   struct frame_buffer request, answer;
 };
@@ -88,6 +89,17 @@ static int tell_library(const struct runtime *r, const struct frame_of_failed *f
   return runtime_find_hint(err);
 }
 
+// What was verified is told with it: none that is too old to have run anything, and the same each time. A text that is no
+// number is only told.
+static bool is_believable(const struct runtime *r, const char *version) {
+  char *end;
+  const unsigned long major = strtoul(version, &end, 10);
+  const unsigned long minor = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
+  const bool number = *version >= '0' && *version <= '9';
+  if (number && (major < 1 || (major == 1 && minor < 20))) return false;
+  return *version && (!r->version || strcmp(r->version, quote_str(version).s) == 0);
+}
+
 static enum runtime_end start(struct runtime *r, struct err *err) {
   const struct runtime_process_start how = {r->program, r->inputs, r->outputs};
   struct frame f = {.kind = FRAME_hello, .hello = {FRAME_PROTOCOL, r->library}};
@@ -106,6 +118,15 @@ static enum runtime_end start(struct runtime *r, struct err *err) {
     err_fill(err, ERR_RUNTIME,
              "'%s' speaks another version of the protocol: it belongs to another weir",
              quote_path(r->program).s);
+    return RUNTIME_BROKEN;
+  }
+  if (!is_believable(r, f.ready.version)) {
+    runtime_process_end(&r->process);
+    err_fill(err, ERR_RUNTIME,
+             "'%s' says that it opened ONNX Runtime '%s'%s", quote_path(r->program).s,
+             quote_str(f.ready.version).s,
+             r->version ? arena_printf(&r->scratch, ", and %s before", r->version)
+                        : ": 1.20 is the oldest that works");
     return RUNTIME_BROKEN;
   }
   r->version = quote_str(f.ready.version).s[0]
@@ -243,6 +264,7 @@ enum runtime_end runtime_load(struct runtime *r, const char *path, const char *d
   out->outputs = take_values(&r->lists, &f.opened.outputs);
   out->n_inputs = f.opened.inputs.n;
   out->n_outputs = f.opened.outputs.n;
+  r->n_outputs = out->n_outputs;
   return RUNTIME_DONE;
 }
 
@@ -395,7 +417,8 @@ static enum runtime_end take_all(struct taken *t, const struct frame_arrays *fro
   struct array *list = arena_alloc(t->a, from->n * sizeof *list + 1);
   for (uint32_t i = 0; i < from->n; i++)
     take(t, &from->list[i], &list[i]);
-  if (wanted->n && from->n != wanted->n) t->wrong = "another number of outputs than was asked for";
+  if (from->n != (wanted->n ? wanted->n : t->r->n_outputs))
+    t->wrong = "another number of outputs than was asked for";
   for (uint32_t i = 0; i < wanted->n && !t->wrong; i++)
     if (strcmp(wanted->list[i], list[i].name) != 0) t->wrong = "other outputs than were asked for";
   if (t->wrong) {

@@ -364,6 +364,26 @@ static int cast_inputs(const struct arrays *from, const struct runtime_model *mo
   return 0;
 }
 
+// What is compared are the outputs that the model has: a runtime that tells of others has opened another one.
+static bool has_outputs(const struct model *m, const struct runtime_model *opened) {
+  const struct model_graph *g = &m->graphs[m->main_graph];
+  if (m->main_graph == NO_ID || opened->n_outputs != g->n_outputs) return false;
+  for (uint32_t i = 0; i < g->n_outputs; i++)
+    if (!span_is(model_value_name(m, m->graph_io[g->outputs + i]), opened->outputs[i].name))
+      return false;
+  return true;
+}
+
+static enum runtime_end other_outputs(const struct side *s, struct err *err) {
+  err_fill(err, ERR_FAIL, "weir-ort tells of other outputs than '%s' has", quote_path(s->path).s);
+  return RUNTIME_BROKEN;
+}
+
+static enum runtime_end check_opened(const struct side *s, enum runtime_end end,
+                                     const struct runtime_model *opened, struct err *err) {
+  return end != RUNTIME_DONE || has_outputs(&s->model, opened) ? end : other_outputs(s, err);
+}
+
 // One case, by the model that is loaded.
 static enum runtime_end run_case(struct verify_run *r, struct side *s, uint32_t i,
                                  const struct runtime_model *model, struct err *cause,
@@ -378,6 +398,9 @@ static enum runtime_end run_case(struct verify_run *r, struct side *s, uint32_t 
   arena_free(&cast);
   for (uint32_t k = 0; end == RUNTIME_DONE && k < s->results[i].n && k < model->n_outputs; k++)
     s->results[i].list[k].optional = model->outputs[k].optional;
+  for (uint32_t k = 0; end == RUNTIME_DONE && k < s->results[i].n; k++)
+    if (strcmp(s->results[i].list[k].name, model->outputs[k].name) != 0)
+      end = other_outputs(s, cause);
   if (end == RUNTIME_STOPPED) *err = *cause;
   return end;
 }
@@ -390,7 +413,7 @@ static int run_rounded(struct verify_run *r, struct side *s, struct err *err) {
   struct err cause = {0};
   enum runtime_end end = RUNTIME_REFUSED;
   if (verify_half_open(&h, v, s->path, r->allow_links, &cause) == 0)
-    end = verify_half_load(h, &model, &cause);
+    end = check_opened(s, verify_half_load(h, &model, &cause), &model, &cause);
   if (end == RUNTIME_STOPPED) *err = cause;
   for (uint32_t i = 0; i < r->n_cases && end == RUNTIME_DONE; i++)
     if (!s->why[i]) end = run_case(r, s, i, &model, &cause, err);
@@ -401,7 +424,8 @@ static int run_rounded(struct verify_run *r, struct side *s, struct err *err) {
 static int run_plain(struct verify_run *r, struct side *s, struct err *err) {
   struct runtime_model model;
   struct err cause = {0};
-  const enum runtime_end loaded = runtime_load(r->v->runtime, s->path, NULL, &model, &cause);
+  const enum runtime_end loaded = check_opened(
+      s, runtime_load(r->v->runtime, s->path, NULL, &model, &cause), &model, &cause);
   enum runtime_end end = loaded;
   for (uint32_t i = 0; i < r->n_cases; i++) {
     if (s->why[i]) continue;
