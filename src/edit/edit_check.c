@@ -68,7 +68,7 @@ static int check_free(const struct edits *e, uint32_t graph, struct span name, s
 
 // Does the value's name reach it from `graph`?
 static bool sees(const struct model *m, uint32_t graph, uint32_t value, uint32_t name) {
-  for (; graph != NO_ID; graph = m->graphs[graph].parent) {
+  for (; graph != NO_ID; graph = model_graph_around(m, graph)) {
     if (graph == m->values[value].graph) return true;
     if (model_value_in(m, graph, name) != NO_ID) return false;
   }

@@ -17,7 +17,7 @@ static bool users_would_see(const struct model *m, uint32_t value, uint32_t name
   const uint32_t home = m->values[value].graph;
   for (uint32_t u = m->values[value].first_use; u != NO_ID; u = m->refs[u].next) {
     uint32_t graph = m->nodes[m->refs[u].node].graph;
-    for (; graph != home; graph = m->graphs[graph].parent)
+    for (; graph != home; graph = model_graph_around(m, graph))
       if (model_value_in(m, graph, name) != NO_ID) return false;
   }
   return true;

@@ -342,7 +342,7 @@ struct span model_name(const struct model *m, uint32_t name);
 const char *model_name_str(const struct model *m, uint32_t name); // NUL-terminated
 
 // Values. model_value_in: the value of that name in exactly this graph, or NO_ID.
-// model_lookup: the same, walking out through enclosing graphs (not out of functions).
+// model_lookup: the same, walking out through the graphs around it (not out of functions).
 // model_add_value makes a row (kind UNDEFINED, no uses); (graph, name) must be new.
 uint32_t model_value_in(const struct model *m, uint32_t graph, uint32_t name);
 uint32_t model_lookup(const struct model *m, uint32_t graph, uint32_t name);
@@ -384,6 +384,11 @@ static inline uint32_t model_root_graph(const struct model *m, uint32_t graph) {
   while (m->graphs[graph].kind == GRAPH_SUB && m->graphs[graph].parent != NO_ID)
     graph = m->graphs[graph].parent;
   return graph;
+}
+// The graph around it, whose values its nodes may use: graphs of training see the main graph. NO_ID: there is none.
+static inline uint32_t model_graph_around(const struct model *m, uint32_t graph) {
+  const struct model_graph *g = &m->graphs[graph];
+  return g->parent == NO_ID && g->kind == GRAPH_TRAINING ? m->main_graph : g->parent;
 }
 // The info itself if it is alive, else the next one about its value that is, or NO_ID.
 static inline uint32_t model_live_info(const struct model *m, uint32_t info) {

@@ -45,7 +45,7 @@ uint32_t model_lookup(const struct model *m, uint32_t graph, uint32_t name) {
   while (graph != NO_ID) {
     uint32_t value = model_value_in(m, graph, name);
     if (value != NO_ID) return value;
-    graph = m->graphs[graph].parent;
+    graph = model_graph_around(m, graph);
   }
   return NO_ID;
 }

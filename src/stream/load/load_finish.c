@@ -13,23 +13,8 @@
 
 #include <stdlib.h>
 
-static uint32_t find_outwards(struct loader *l, uint32_t graph, uint32_t name) {
-  const struct model *m = l->m;
-  for (;;) {
-    const uint32_t value = model_value_in(l->m, graph, name);
-    if (value != NO_ID) return value;
-    const struct model_graph *g = &m->graphs[graph];
-    if (g->parent != NO_ID)
-      graph = g->parent;
-    else if (g->kind == GRAPH_TRAINING && m->main_graph != NO_ID)
-      graph = m->main_graph;
-    else
-      return NO_ID;
-  }
-}
-
 static uint32_t resolve(struct loader *l, uint32_t graph, uint32_t name) {
-  const uint32_t value = find_outwards(l, graph, name);
+  const uint32_t value = model_lookup(l->m, graph, name);
   return value != NO_ID ? value : load_value(l, graph, name);
 }
 
@@ -82,7 +67,7 @@ static void link_infos(struct loader *l) {
       if (item->kind != ITEM_INFOS) continue;
       for (uint32_t k = item->count; k-- > 0;) {
         struct model_info *row = &m->infos[item->first + k];
-        row->value = row->home == INFO_OUTPUT ? find_outwards(l, graph, row->value)
+        row->value = row->home == INFO_OUTPUT ? model_lookup(l->m, graph, row->value)
                                               : model_value_in(m, graph, row->value);
         if (row->value == NO_ID) continue;
         struct model_value *v = &m->values[row->value];
