@@ -365,7 +365,8 @@ static inline uint32_t model_output(const struct model *m, const struct model_no
   return i < n->n_out ? m->refs[n->refs + n->n_in + i].value : NO_ID;
 }
 static inline const int64_t *model_dims(const struct model *m, const struct model_tensor *t) {
-  return m->dims + t->dims;
+  static const int64_t none[1]; // a list, also where no tensor has dims
+  return t->rank ? m->dims + t->dims : none;
 }
 // Have two tensors, of two models or one, the same dims?
 static inline bool model_same_dims(const struct model *m, const struct model_tensor *a,

@@ -85,7 +85,8 @@ void recipes_init(struct recipes *r);
 void recipes_free(struct recipes *r);
 
 static inline const int64_t *recipe_dims(const struct recipes *r, uint32_t id) {
-  return r->longs + r->rows[id].dims;
+  static const int64_t none[1]; // a list, also where no recipe has dims
+  return r->rows[id].rank ? r->longs + r->rows[id].dims : none;
 }
 
 bool recipe_has_dims(const struct recipes *r, uint32_t id, const int64_t *dims, uint32_t rank);
