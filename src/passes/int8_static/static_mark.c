@@ -13,9 +13,11 @@
 //   MatMul       a scale a column for matrices; one for vectors and batches (not with compat), whose axis 1 is no column
 #include "static.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "ranges.h"
+#include "schema.h"
 
 // ---- operators -----------------------------------------------------------------------------------
 
@@ -54,8 +56,26 @@ static bool is_meant(struct static_run *s, uint32_t node, const struct name_patt
   return matches;
 }
 
+// Has the node what its operator must have? What marks it trusts that it is there.
+static bool is_whole(const struct static_run *s, uint32_t node) {
+  const struct model *m = s->k.m;
+  const struct model_node *n = &m->nodes[node];
+  const struct span domain = model_name(m, n->domain), type = model_name(m, n->op_type);
+  const int64_t opset = model_opset_version(m, n->graph, domain);
+  const struct schema_signature *wants =
+      schema_signature_of(domain, type, opset > 0 ? opset : schema_newest(domain));
+  if (!wants) // operators are known by their names here
+    wants = schema_signature_of(span_str(""), type, schema_newest(span_str("")));
+  for (uint32_t i = 0; wants && i < wants->n_inputs; i++)
+    if (wants->inputs[i].option == SCHEMA_SINGLE && model_input(m, n, i) == NO_ID) return false;
+  for (uint32_t i = 0; wants && i < wants->n_outputs; i++)
+    if (wants->outputs[i].option == SCHEMA_SINGLE && model_output(m, n, i) == NO_ID) return false;
+  return true;
+}
+
 static const char *refused(struct static_run *s, uint32_t node) {
   const struct name_filter *f = &s->o->nodes;
+  if (!is_whole(s, node)) return "signature";
   if (is_meant(s, node, &f->exclude)) return "excluded";
   return f->include.n == 0 || is_meant(s, node, &f->include) ? NULL : "not_included";
 }
@@ -123,6 +143,7 @@ bool static_is_marked(struct static_run *s, uint32_t value) {
 static struct static_entry *entry_for(struct static_run *s, uint32_t value) {
   struct static_entry *e = static_entry_of(s, value);
   if (e) return e;
+  assert(value != NO_ID);
   if (value >= s->n_entry_of) TABLE_ADD(s, entry_of, value + 1 - s->n_entry_of);
   e = TABLE_PUSH(s, entries);
   s->entry_of[value] = s->n_entries;

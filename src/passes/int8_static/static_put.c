@@ -15,6 +15,8 @@
 #include "dead_ends.h"
 #include "weights.h"
 
+#include <assert.h>
+
 // ---- nodes ---------------------------------------------------------------------------------------
 
 uint32_t static_put_node(struct static_run *s, enum op op, const struct static_form *f, uint32_t in,
@@ -125,6 +127,7 @@ static void move_uses(struct static_run *s, const struct uses *uses, uint32_t to
 
 struct static_made *static_made_of(struct static_run *s, uint32_t value) {
   static const struct static_made nothing = {NO_ID, NO_ID, NO_ID, NO_ID, NULL};
+  assert(value != NO_ID);
   for (uint32_t i = s->n_made; i <= value; i++)
     *TABLE_PUSH(s, made) = nothing;
   return &s->made[value];
