@@ -5,6 +5,7 @@ in a model of four times the size is found long before anybody waits for it. Tab
 are less than that.
 """
 
+import json
 import os
 import shlex
 import subprocess
@@ -88,14 +89,40 @@ def affines(n):
     return chain(n, step, {"v0": ["t", 16]}, [weight(f"w{i}", 16, 16) for i in range(n)] + [weight(f"b{i}", 16) for i in range(n)])
 
 
+def layers(n):
+    """Weights in a file beside the model, all of which are quantized: (model, bytes of it)."""
+    def external(name, dims, at):
+        entries = (("location", "data"), ("offset", at), ("length", 4 * int(np.prod(dims))))
+        where = [onnx.StringStringEntryProto(key=key, value=str(value)) for key, value in entries]
+        return TensorProto(name=name, data_type=FLOAT, dims=dims, data_location=TensorProto.EXTERNAL, external_data=where)
+
+    step = lambda a, b, i: [helper.make_node("MatMul", [a, f"w{i}"], [b + "m"]), helper.make_node("Relu", [b + "m"], [b])]  # noqa: E731
+    return chain(n, step, {"v0": ["t", 8]}, [external(f"w{i}", (8, 8), 256 * i) for i in range(n)]), bytes(256 * n)
+
+
+def captures(n):
+    """A body that uses n values from outside."""
+    body_nodes = [helper.make_node("Add", [f"a{i}", f"v{i}"], [f"a{i + 1}"]) for i in range(n)] + [helper.make_node("Identity", ["c"], ["d"])]
+    one = lambda name, dtype, dims: helper.make_tensor_value_info(name, dtype, dims)  # noqa: E731
+    body = helper.make_graph(body_nodes, "body", [one("i", TensorProto.INT64, []), one("c", TensorProto.BOOL, []), one("a0", FLOAT, ["t", 4])],
+                             [one("d", TensorProto.BOOL, []), one(f"a{n}", FLOAT, ["t", 4])])  # fmt: skip
+    nodes = [helper.make_node("Add", ["x", f"c{i}"], [f"v{i}"]) for i in range(n)] + [helper.make_node("Loop", ["k", "", "x"], ["y"], body=body)]
+    made = model(nodes, {"x": ["t", 4]}, "y", [numpy_helper.from_array(np.full(1, i, np.float32), f"c{i}") for i in range(n)])
+    made.graph.input.append(one("k", TensorProto.INT64, []))
+    return made
+
+
 SHAPES = [(concats, 100), (concats_between, 100), (doubled, 100), (halves, 100), (largest, 60), (affines, 100)]
 COMMANDS = ["infer IN OUT", "optimize IN OUT", "run IN OUT --pass streamline"]
+OTHERS = [(layers, 150, "shrink IN --output-dir DIR --min-elements 1"), (layers, 150, "static IN OUT --ranges RANGES --op-types all"),
+          (captures, 100, "shrink IN --output-dir DIR --min-elements 1"), (captures, 100, "optimize IN OUT")]  # fmt: skip
 
 
 def steps_of(command, file, folder):
     """How often each block ran."""
     told = folder / "places"
-    words = [{"IN": file, "OUT": folder / "o.onnx"}.get(word, word) for word in shlex.split(command)]
+    places = {"IN": file, "OUT": folder / "o.onnx", "DIR": folder / "out", "RANGES": file.with_suffix(".json")}
+    words = [places.get(word, word) for word in shlex.split(command)]
     done = subprocess.run([built_tool("weir-growth"), *words, "--quiet", "--force", "--jobs", "1"], capture_output=True, text=True,
                           env={**os.environ, "WEIR_STEPS_PLACES": str(told)})  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -112,7 +139,12 @@ def judge(make, n, command, folder):
     counted = []
     for size in (n, TIMES * n):
         file = folder / f"{size}.onnx"
-        onnx.save(make(size), file)
+        made = make(size)
+        made, data = made if isinstance(made, tuple) else (made, b"")
+        onnx.save(made, file)
+        (folder / "data").write_bytes(data)
+        values = [v.name for v in made.graph.input] + [name for node in made.graph.node for name in node.output]
+        file.with_suffix(".json").write_text(json.dumps(dict.fromkeys(values, [-3.0, 3.0])))
         counted.append(steps_of(command, file, folder))
     small, large = counted
     total = sum(large.values())
@@ -124,6 +156,7 @@ def judge(make, n, command, folder):
 
 
 PAIRS = [(make, n, command) for make, n in SHAPES for command in COMMANDS if (make, command) != (largest, COMMANDS[2])]
+PAIRS += OTHERS
 
 
 @pytest.mark.parametrize("make, n, command", PAIRS, ids=lambda x: getattr(x, "__name__", str(x)))

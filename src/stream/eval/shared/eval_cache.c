@@ -38,6 +38,7 @@ struct entry {
   uint64_t given;                       // bytes, handed out
   size_t bytes;
   uint8_t *memory;  // NULL: had to go
+  size_t at_live;   // of the row in `live`, while it has memory
   uint64_t file_at; // of the units that are not kept in memory
   bool in_file;     //
 };
@@ -47,6 +48,9 @@ struct eval_cache {
   size_t budget, held;
   uint64_t stamp, questions;
   TABLE(struct entry, entries);
+  TABLE(uint32_t, slots); // by hash of the key: the number of an entry + 1; a power of two, at most half full
+  TABLE(uint32_t, live);  // entries with memory
+  uint64_t tiny_bytes, bitmaps; // of those: of small ones, and of others that are not used up
   struct eval_turns *turns;
   struct eval_cache_file file;
   bool asked_for_file, file_failed;
@@ -75,6 +79,8 @@ void eval_cache_close(struct eval_cache *c) {
   for (size_t i = 0; i < c->n_entries; i++)
     free(c->entries[i].memory);
   TABLE_FREE(c, entries);
+  TABLE_FREE(c, slots);
+  TABLE_FREE(c, live);
   if (c->fd >= 0) close(c->fd);
   pthread_mutex_destroy(&c->mu);
   free(c);
@@ -104,11 +110,35 @@ bool eval_cache_same(const struct eval_cache_key *a, const struct eval_cache_key
          a->q.type == b->q.type && a->q.reduced == b->q.reduced && a->q.guarded == b->q.guarded;
 }
 
-// The newest first: that is the one at work.
+static uint64_t hash_of(const struct eval_cache_key *key) {
+  const struct recipe_quantization *q = &key->q;
+  uint64_t h = span_hash_mix(key->of, key->kind);
+  h = span_hash_mix(h, (uint64_t)key->gram << 32 | key->rows);
+  h = span_hash_mix(h, (uint64_t)q->format << 32 | q->bits);
+  return span_hash_mix(h, q->block);
+}
+
+static uint32_t *slot_of(const struct eval_cache *c, const struct eval_cache_key *key) {
+  const uint64_t mask = c->n_slots - 1;
+  uint64_t at = hash_of(key) & mask;
+  while (c->slots[at] && !eval_cache_same(&c->entries[c->slots[at] - 1].key, key))
+    at = (at + 1) & mask;
+  return &c->slots[at];
+}
+
 static struct entry *find(struct eval_cache *c, const struct eval_cache_key *key) {
-  for (size_t i = c->n_entries; i-- > 0;)
-    if (eval_cache_same(&c->entries[i].key, key)) return &c->entries[i];
-  return NULL;
+  const uint32_t id = c->n_slots ? *slot_of(c, key) : 0;
+  return id ? &c->entries[id - 1] : NULL;
+}
+
+// Room for one more.
+static void grow_slots(struct eval_cache *c) {
+  if (c->n_entries < c->n_slots / 2) return;
+  const uint32_t n = c->n_slots ? 2 * c->n_slots : 64;
+  TABLE_FREE(c, slots);
+  TABLE_ADD(c, slots, n);
+  for (uint32_t i = 0; i < c->n_entries; i++)
+    *slot_of(c, &c->entries[i].key) = i + 1;
 }
 
 static uint64_t bitmap_bytes(const struct eval_cache_key *key) {
@@ -121,6 +151,38 @@ static uint64_t unit_bytes(const struct eval_cache_key *key) {
 
 static uint64_t all_bytes(const struct eval_cache_key *key) {
   return key->units * unit_bytes(key);
+}
+
+static bool is_used_up(const struct entry *e) {
+  return e->given >= all_bytes(&e->key);
+}
+
+// Small ones (ranges of a tensor) make no room worth a read, whoever was given them already.
+static bool is_tiny(const struct eval_cache *c, const struct entry *e) {
+  return e->bytes <= min_u64(TINY_MOST, c->budget / TINY_PART);
+}
+
+// The bytes of an entry in one of the sums, or 0 in both: taken out before it changes, and put in behind that.
+static void put_in_sums(struct eval_cache *c, const struct entry *e) {
+  if (!e->memory) return;
+  if (is_tiny(c, e))
+    c->tiny_bytes += e->bytes;
+  else if (!is_used_up(e))
+    c->bitmaps += bitmap_bytes(&e->key);
+}
+
+static void take_from_sums(struct eval_cache *c, const struct entry *e) {
+  if (!e->memory) return;
+  if (is_tiny(c, e))
+    c->tiny_bytes -= e->bytes;
+  else if (!is_used_up(e))
+    c->bitmaps -= bitmap_bytes(&e->key);
+}
+
+static void give(struct eval_cache *c, struct entry *e, uint64_t bytes) {
+  take_from_sums(c, e);
+  e->given += bytes;
+  put_in_sums(c, e);
 }
 
 // Where a unit's part lies, or would if it were kept there.
@@ -176,10 +238,6 @@ static bool take_file(struct eval_cache *c, struct entry *e) {
   return true;
 }
 
-static bool is_used_up(const struct entry *e) {
-  return e->given >= all_bytes(&e->key);
-}
-
 // Makes an entry live in the file alone, but for its bitmap; false: it cannot.
 static bool move_to_file(struct eval_cache *c, struct entry *e) {
   const struct eval_cache_key *k = &e->key;
@@ -193,9 +251,11 @@ static bool move_to_file(struct eval_cache *c, struct entry *e) {
       return false;
     }
   uint8_t *less = realloc(e->memory, bitmap);
+  take_from_sums(c, e);
   if (less) e->memory = less;
   c->held -= e->bytes - bitmap;
   e->bytes = bitmap;
+  put_in_sums(c, e);
   memset(e->in_memory, 0, sizeof e->in_memory);
   return true;
 }
@@ -203,18 +263,17 @@ static bool move_to_file(struct eval_cache *c, struct entry *e) {
 // ---- memory ------------------------------------------------------------------------------------
 
 static void drop(struct eval_cache *c, struct entry *e) {
+  take_from_sums(c, e);
   free(e->memory);
   e->memory = NULL;
+  const uint32_t last = c->live[--c->n_live];
+  c->live[e->at_live] = last;
+  c->entries[last].at_live = e->at_live;
   c->held -= e->bytes;
   if (!e->in_file) return;
   const off_t at = (off_t)e->file_at, n = (off_t)all_bytes(&e->key);
   const int ignored = fallocate(c->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, n);
   (void)ignored; // not every file system gives space back before the end
-}
-
-// Small ones (ranges of a tensor) make no room worth a read, whoever was given them already.
-static bool is_tiny(const struct eval_cache *c, const struct entry *e) {
-  return e->bytes <= min_u64(TINY_MOST, c->budget / TINY_PART);
 }
 
 // What goes first: what nobody needs, then what the file can take, then what cannot be known any
@@ -228,9 +287,8 @@ static int rank_of(const struct eval_cache *c, const struct entry *e) {
 static void make_room(struct eval_cache *c, size_t bytes) {
   while (c->held + bytes > c->budget) {
     struct entry *first = NULL;
-    for (size_t i = 0; i < c->n_entries; i++) {
-      struct entry *e = &c->entries[i];
-      if (!e->memory) continue;
+    for (size_t i = 0; i < c->n_live; i++) {
+      struct entry *e = &c->entries[c->live[i]];
       const int order = first ? rank_of(c, e) - rank_of(c, first) : -1;
       if (order < 0 || (order == 0 && e->used < first->used)) first = e;
     }
@@ -242,16 +300,7 @@ static void make_room(struct eval_cache *c, size_t bytes) {
 // What stays beside a new entry: small ones, and bitmaps of those that can live in the file.
 static uint64_t others_bytes(const struct eval_cache *c) {
   const bool file = c->file.open && !c->file_failed;
-  uint64_t bytes = 0, tiny = 0;
-  for (size_t i = 0; i < c->n_entries; i++) {
-    const struct entry *e = &c->entries[i];
-    if (!e->memory) continue;
-    if (is_tiny(c, e))
-      tiny += e->bytes;
-    else if (file && !is_used_up(e))
-      bytes += bitmap_bytes(&e->key);
-  }
-  return bytes + min_u64(tiny, c->budget / TINY_PART * 4);
+  return (file ? c->bitmaps : 0) + min_u64(c->tiny_bytes, c->budget / TINY_PART * 4);
 }
 
 static struct entry *make_entry(struct eval_cache *c, const struct eval_cache_key *key) {
@@ -271,6 +320,14 @@ static struct entry *make_entry(struct eval_cache *c, const struct eval_cache_ke
     if (e.memory) c->held += e.bytes;
     if (e.memory && e.bytes - bitmap < all_bytes(key)) take_file(c, &e);
   }
+  grow_slots(c);
+  const uint32_t id = c->n_entries;
+  if (e.memory) {
+    e.at_live = c->n_live;
+    *TABLE_PUSH(c, live) = id;
+    put_in_sums(c, &e);
+  }
+  *slot_of(c, key) = id + 1;
   struct entry *kept = TABLE_PUSH(c, entries);
   *kept = e;
   return kept;
@@ -372,7 +429,7 @@ static bool copy_out(struct eval_cache *c, const struct eval_cache_key *key, uin
     from = at_file(e, unit, part) + off;
     if (in_memory) memcpy(out, at_memory(e, unit, part) + off, n);
     e->used = ++c->stamp;
-    if (counts) e->given += n;
+    if (counts) give(c, e, n);
   }
   pthread_mutex_unlock(&c->mu);
   return there && (in_memory || (read_all(c->fd, from, out, n) && was_there(c, key)));
@@ -405,7 +462,7 @@ static uint64_t copy_out_units(struct eval_cache *c, const struct eval_cache_key
     from = at_file(e, unit, part);
     if (here > 0) memcpy(out, at_memory(e, unit, part), (size_t)(there * each));
     e->used = ++c->stamp;
-    if (counts) e->given += there * each;
+    if (counts) give(c, e, there * each);
   }
   pthread_mutex_unlock(&c->mu);
   if (there == 0 || here > 0) return there;
