@@ -73,6 +73,31 @@ const struct schema_attribute *schema_attribute_of(const struct schema_signature
   return NULL;
 }
 
+bool schema_output_follows(const struct schema_signature *s, const struct schema_formal *out) {
+  for (uint32_t i = 0; i < s->n_inputs; i++)
+    if (out->variable != SCHEMA_NO_VARIABLE && s->inputs[i].variable == out->variable) return true;
+  return false;
+}
+
+enum dtype schema_attribute_type(const struct model *m, uint32_t node,
+                                 const struct schema_signature *s, uint32_t slot) {
+  static const char *const names[] = {"dtype", "to", "value"};
+  const struct schema_formal *out = schema_output(s, slot);
+  if (!out || out->variable == SCHEMA_NO_VARIABLE || schema_output_follows(s, out))
+    return DTYPE_UNDEFINED;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    const struct schema_attribute *known = schema_attribute_of(s, span_str(names[i]));
+    if (!known || (known->type != ATTR_INT && known->type != ATTR_TENSOR)) continue;
+    const struct model_attr *a = model_attr_named(m, node, names[i]);
+    int64_t dtype = !a && known->kind == SCHEMA_INT ? known->u.i : DTYPE_UNDEFINED;
+    if (a && a->ref_name != m->empty) return DTYPE_UNDEFINED;
+    if (a && a->type == ATTR_INT) dtype = a->u.i;
+    if (a && a->type == ATTR_TENSOR && a->count) dtype = m->tensors[a->first].dtype;
+    return dtype_known(dtype) ? (enum dtype)dtype : DTYPE_UNDEFINED;
+  }
+  return DTYPE_UNDEFINED;
+}
+
 static const struct schema_formal *formal_at(const struct schema_formal *formals, uint32_t n,
                                              uint32_t at) {
   if (at < n) return &formals[at];

@@ -12,6 +12,7 @@
 #include "model_live.h"
 #include "model_types.h"
 #include "target_dims.h"
+#include "target_kernels.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -41,13 +42,6 @@ struct version {
   int64_t version;
   uint32_t ort;
 };
-static const struct version opsets[] = {
-#define OPSET(version, ort) {version, ort},
-#define IR_VERSION(version, ort)
-#include "target_versions.def"
-#undef OPSET
-#undef IR_VERSION
-    {0, TARGET_OLDEST}};
 static const struct version ir_versions[] = {
 #define OPSET(version, ort)
 #define IR_VERSION(version, ort) {version, ort},
@@ -233,15 +227,6 @@ static void need(struct target_needs *out, uint32_t set) {
   }
 }
 
-// Of a constant, as it is declared, or what a Cast makes; else DTYPE_UNDEFINED.
-static enum dtype told_type(const struct model *m, uint32_t value) {
-  const struct model_value *v = &m->values[value];
-  struct model_type t;
-  if (model_types_get(NULL, m, value, &t) && t.dtype != DTYPE_UNDEFINED) return (enum dtype)t.dtype;
-  if (v->kind != VALUE_NODE_OUTPUT || !model_op_is(m, v->def, "Cast")) return DTYPE_UNDEFINED;
-  return (enum dtype)int_of(m, v->def, "to", DTYPE_UNDEFINED);
-}
-
 // What it computes with.
 static uint32_t math_of(const struct model *m, uint32_t node) {
   const struct model_node *n = &m->nodes[node];
@@ -249,7 +234,7 @@ static uint32_t math_of(const struct model *m, uint32_t node) {
   if (model_op_is(m, node, "Cast") || model_op_is(m, node, "Identity")) return 0;
   for (uint32_t i = 0; i < n->n_in; i++) {
     const uint32_t value = model_input(m, n, i);
-    const enum dtype dtype = value == NO_ID ? DTYPE_UNDEFINED : told_type(m, value);
+    const enum dtype dtype = value == NO_ID ? DTYPE_UNDEFINED : target_told_type(m, value);
     if (dtype == DTYPE_FLOAT16) set |= HAS(FLOAT16_MATH);
     if (dtype == DTYPE_BFLOAT16) set |= HAS(BFLOAT16_MATH);
   }
@@ -288,22 +273,48 @@ static uint32_t loads(const struct version *rows, size_t n, int64_t version) {
 static void need_versions(const struct model *m, struct target_needs *out) {
   const int64_t opset =
       m->main_graph == NO_ID ? 0 : model_opset_version(m, m->main_graph, span_str(""));
-  const uint32_t by_opset = loads(opsets, sizeof opsets / sizeof *opsets, opset);
+  const uint32_t by_opset = target_loads_opset(opset);
   const uint32_t by_ir =
       loads(ir_versions, sizeof ir_versions / sizeof *ir_versions, m->ir_version);
   const uint32_t more = by_opset > by_ir ? by_opset : by_ir;
-  if (more <= out->ort) return;
+  if (by_opset == 0) {
+    out->why = TARGET_FEATURES;
+    out->opset = opset;
+    out->none = true;
+  }
+  if (more <= out->ort || out->none) return;
   out->ort = more;
   out->why = TARGET_FEATURES;
   if (by_opset == more) out->opset = opset;
   if (by_ir == more) out->ir_version = m->ir_version;
 }
 
+// Nodes are named only where they need more than all else, the first of those that need the most.
+static void need_kernels(const struct model *m, const bool *graphs, struct target_needs *out) {
+  struct target_kernels k;
+  enum dtype dtype;
+  target_kernels_init(&k, m);
+  for (uint32_t i = 0; i < m->n_nodes && !out->none; i++) {
+    if (!model_live_node(m, graphs, i)) continue;
+    const uint32_t ort = target_kernel_of(&k, i, 0, &dtype);
+    if (ort && ort <= out->ort) continue;
+    if (ort) out->ort = ort;
+    out->none = ort == 0;
+    out->why = TARGET_FEATURES;
+    out->opset = out->ir_version = 0;
+    out->node = i;
+    out->op = model_name_str(m, m->nodes[i].op_type);
+    out->node_opset = model_opset_version(m, m->nodes[i].graph, model_name(m, m->nodes[i].domain));
+    out->dtype = dtype;
+  }
+  target_kernels_done(&k);
+}
+
 void target_needs(const struct model *m, struct target_needs *out) {
   struct arena scratch = {0};
   struct target_form form;
   const bool *graphs = model_live_graphs(m, &scratch);
-  *out = (struct target_needs){.ort = TARGET_OLDEST, .why = TARGET_FEATURES};
+  *out = (struct target_needs){.ort = TARGET_OLDEST, .why = TARGET_FEATURES, .node = NO_ID};
   for (uint32_t i = 0; i < m->n_nodes; i++) {
     if (!model_live_node(m, graphs, i)) continue;
     if (form_of(m, i, &form)) need(out, target_form_needs(&form));
@@ -314,11 +325,15 @@ void target_needs(const struct model *m, struct target_needs *out) {
       need(out, HAS(BFLOAT16));
   if (target_dims_open(m)) need(out, HAS(OPEN_DIMS));
   need_versions(m, out);
+  need_kernels(m, graphs, out);
   arena_free(&scratch);
 }
 
 const char *target_needs_words(const struct target_needs *n, struct arena *a) {
   if (n->why != TARGET_FEATURES) return features[n->why].words;
+  if (n->node != NO_ID)
+    return arena_printf(a, n->dtype ? "%s of opset %ld with %s" : "%s of opset %ld", quote_str(n->op).s,
+                        (long)n->node_opset, dtype_name(n->dtype));
   if (n->opset && n->ir_version)
     return arena_printf(a, "opset %ld, IR version %ld", (long)n->opset, (long)n->ir_version);
   if (n->opset) return arena_printf(a, "opset %ld", (long)n->opset);

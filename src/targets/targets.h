@@ -6,6 +6,8 @@
 
 #include "arena.h"
 #include "model.h"
+#include "model_calls.h"
+#include "schema.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -95,11 +97,34 @@ struct target_needs {
   uint32_t features; // a bit per feature
   uint32_t
       ort; // the least version of ONNX Runtime, as the number behind "1."; from TARGET_OLDEST on
-  enum target_feature why;   // what needs it; TARGET_FEATURES: the versions below, or nothing
+  enum target_feature why;   // what needs it; TARGET_FEATURES: what is below, or nothing
   int64_t opset, ir_version; // that need it; 0: they do not
+  // A node that needs it for its kernel, or for which (`none`) no version has one; NO_ID: there is no such node.
+  uint32_t node;
+  const char *op;     // its operator
+  int64_t node_opset; // at which
+  enum dtype dtype;   // with that type; UNDEFINED: with any
+  bool none;          // no version loads the opset, or has the kernel
 };
 void target_needs(const struct model *m, struct target_needs *out);
-// "8-bit MatMulNBits", "opset 25", "IR version 13": why the version is needed.
+// "8-bit MatMulNBits", "opset 25", "IR version 13", "RoiAlign of opset 22", "Relu of opset 14 with uint8": why the
+// version is needed.
 const char *target_needs_words(const struct target_needs *n, struct arena *a);
+
+// Kernels of ONNX Runtime for the nodes of a model, which outlives it.
+struct target_kernels {
+  const struct model *m;
+  struct schema_names names;
+  struct model_calls calls;
+};
+void target_kernels_init(struct target_kernels *k, const struct model *m);
+void target_kernels_done(struct target_kernels *k);
+// The first version of ONNX Runtime (the number behind "1.") whose CPU provider runs the node as its operator is at an
+// opset of ai.onnx (0: that of its graph), by a kernel or as a function that it takes apart; TARGET_OLDEST too where
+// nothing is known of the operator. 0: no version does. *dtype: the type that the version is needed for, or UNDEFINED.
+uint32_t target_kernel_of(struct target_kernels *k, uint32_t node, int64_t opset,
+                          enum dtype *dtype);
+// The first that loads a model of this opset; 0: none.
+uint32_t target_loads_opset(int64_t opset);
 
 #endif

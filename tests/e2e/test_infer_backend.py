@@ -122,6 +122,10 @@ def as_onnx_knows(model):
     return out
 
 
+# Scan outputs of a Loop whose trips are known to nobody: without a trip they have one dim in the runtime, and ONNX's inference overlooks that.
+IDLE = {("test_loop11", "res_scan")}
+
+
 def test_nothing_that_onnx_knows_is_missing(known):
     missing = []
     for name, model in MODELS.items():
@@ -131,7 +135,7 @@ def test_nothing_that_onnx_knows_is_missing(known):
                 continue
             if dtype and ours["dtype"] is None:
                 missing.append(f"{name} {output}: dtype {onnx.TensorProto.DataType.Name(dtype)}")
-            if dims is None:
+            if dims is None or (name, output) in IDLE:
                 continue
             if ours["dims"] is None or len(ours["dims"]) != len(dims):
                 missing.append(f"{name} {output}: {ours['dims']} ({ours['why']}), onnx has {dims}")

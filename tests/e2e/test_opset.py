@@ -489,3 +489,99 @@ def test_optimize_raises_when_asked(weir, tmp_path):
     weir("optimize", source, result, "--force", "--opset", "21")
     assert opset_of(onnx.load(result)) == 21
     assert_same(source, result, [feeds_of(onnx.load(source), 0)])
+
+
+# ---- kernels of the runtime
+
+
+def one_node(op, opset, dtype=FLOAT):
+    """A node whose operator has a version 22, of which the runtime lacks some."""
+    ins, attributes, tensors = ["x"], {}, {}
+    if op in ("RandomNormal", "RandomUniform"):
+        ins, attributes = [], {"shape": [2], "dtype": dtype}
+    if op == "Multinomial":
+        attributes = {"sample_size": 3}
+    if op == "RoiAlign":
+        ins, tensors = ["x", "rois", "at"], {"rois": np.array([[0, 0, 3, 3]], helper.tensor_dtype_to_np_dtype(dtype)), "at": np.array([0])}
+    if op == "MaxRoiPool":
+        ins, attributes, tensors = ["x", "rois"], {"pooled_shape": [2, 2]}, {"rois": np.array([[0, 0, 0, 3, 3]], helper.tensor_dtype_to_np_dtype(dtype))}
+    if op == "LpPool":
+        attributes = {"kernel_shape": [2, 2]}
+    dims = [2, 4] if op == "Multinomial" else [1, 2, 8, 8]
+    out = helper.make_empty_tensor_value_info("y")
+    graph = helper.make_graph([helper.make_node(op, ins, ["y"], "n", **attributes)], "g", [value("x", dims, dtype)], [out], [numpy_helper.from_array(a, n) for n, a in tensors.items()])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+KERNELS = ["RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial", "GlobalLpPool", "RoiAlign", "MaxRoiPool", "LpPool", "Elu", "GlobalAveragePool", "Softplus", "ThresholdedRelu"]
+FUNCTIONS = ["HardSwish", "Mish", "Celu"]  # of types in their bodies nothing is said
+
+
+def loads(path):
+    try:
+        session(path)
+        return True
+    except Exception:
+        return False
+
+
+@pytest.mark.parametrize("dtype", [FLOAT, HALF, TensorProto.DOUBLE], ids=["float", "float16", "double"])
+def test_what_weir_says_of_kernels_is_what_the_runtime_does(weir, tmp_path, dtype):
+    seen = set()
+    for op in KERNELS + (FUNCTIONS if dtype == FLOAT else []):
+        for opset in (17, 18, 20, 21, 22, 23, 24, 26, 27):
+            if not onnx.defs.has(op, opset):
+                continue
+            path = tmp_path / "m.onnx"
+            onnx.save(one_node(op, opset, dtype), path)
+            runs = loads(path)
+            seen.add(runs)
+            said = weir("inspect", path).out
+            assert ("does not run it on a CPU" in said) == (not runs), (op, opset, said)
+            why = weir("inspect", path, "--json").json()["needs"]
+            assert runs or why["onnxruntime"] is None and (op in why["why"][-1] or opset == 27 and why["why"][-1] == "opset 27"), (op, opset)
+    assert seen == {True, False}
+
+
+def test_a_raise_past_the_kernels_of_the_runtime_is_said(weir, tmp_path):
+    source, out = tmp_path / "m.onnx", tmp_path / "out.onnx"
+    weight = numpy_helper.from_array(np.random.default_rng(0).normal(size=(64, 32)).astype(np.float32), "w")
+    nodes = [helper.make_node("MatMul", ["a", "w"], ["b"], "mm"), helper.make_node("RandomNormalLike", ["b"], ["r"], "noise"), helper.make_node("Add", ["b", "r"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [value("a", [2, 64])], [value("y", [2, 32])], [weight])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), source)
+    for words in (["optimize", "--opset", "22"], ["run", "--pass", "opset:version=23"], ["quantize", "--format", "qdq", "--bits", "2", "--opset", "auto"]):
+        done = weir(words[0], source, out, *words[1:], "--force")
+        assert not loads(out), words
+        assert "warning: no ONNX Runtime" in done.err and "node 'noise' (RandomNormalLike)" in done.err, words
+        assert "needs ONNX Runtime" not in done.out + done.err and "ONNX Runtime does not run it on a CPU (RandomNormalLike of opset" in done.out, words
+    for words in (["optimize", "--opset", "21"], ["run", "--pass", "opset:version=21"], ["quantize", "--format", "qdq", "--opset", "auto"]):
+        done = weir(words[0], source, out, *words[1:], "--force")
+        assert loads(out) and "warning" not in done.err, words
+    refused = weir("quantize", source, out, "--format", "qdq", "--opset", "22", "--target", "ort-1.31", "--force", code=2)
+    assert "target ort-1.31 does not run RandomNormalLike of opset 22" in refused.err
+    assert "opset 27" in weir("optimize", source, out, "--opset", "27", "--force").err
+
+
+def test_the_table_of_kernels_is_the_runtimes(tmp_path):
+    """Of the runtime at hand: tests/support/ort_kernels.py makes the rows of all."""
+    import re
+    import sys
+
+    import onnxruntime
+    import ort_kernels
+
+    version = int(onnxruntime.__version__.split(".")[1])
+    rows = {}
+    for line in (Path(__file__).parents[2] / "src/targets/target_kernels.def").read_text().splitlines():
+        if match := re.match(r'(?:KERNEL|FUNCTION)\("(\w+)", (\d+), (\d+), ', line):
+            rows.setdefault((match[1], int(match[2])), int(match[3]))
+    kernels = ort_kernels.asked(Path(onnxruntime.__file__).parents[1], ort_kernels.KERNELS)
+    of = {}
+    for kernel in kernels:
+        of.setdefault(kernel[0], []).append(kernel)
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if schema.domain or schema.deprecated:
+            continue
+        has = any(ort_kernels.takes(kernel, schema.since_version) for kernel in of.get(schema.name, ()))
+        assert not has or rows[schema.name, schema.since_version] <= version, (schema.name, schema.since_version)
+        assert has or schema.has_function or schema.has_context_dependent_function or (schema.name, schema.since_version) not in rows

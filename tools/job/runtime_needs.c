@@ -20,7 +20,7 @@ void runtime_needs_write(const struct model *m, struct json_out *j) {
   struct target_needs needs;
   target_needs(m, &needs);
   json_put_object(j, "needs");
-  if (needs.ort > TARGET_OLDEST && !never(&needs))
+  if (needs.ort > TARGET_OLDEST && !never(&needs) && !needs.none)
     json_put_text(j, "onnxruntime", arena_printf(&scratch, "1.%u", needs.ort));
   else
     json_put_null(j, "onnxruntime");
@@ -30,7 +30,7 @@ void runtime_needs_write(const struct model *m, struct json_out *j) {
     if (needs.features >> f & 1 && (row->ort > TARGET_OLDEST || row->ort == 0))
       json_text(j, row->words);
   }
-  if (needs.why == TARGET_FEATURES && needs.ort > TARGET_OLDEST)
+  if (needs.why == TARGET_FEATURES && (needs.ort > TARGET_OLDEST || needs.none))
     json_text(j, target_needs_words(&needs, &scratch));
   json_end_array(j);
   json_end_object(j);
@@ -43,6 +43,9 @@ const char *runtime_needs_words(const struct model *m, struct arena *a) {
   if (never(&needs))
     return arena_printf(a, "ONNX Runtime does not run it on a CPU (%s)",
                         target_features_words(never(&needs), a));
+  if (needs.none)
+    return arena_printf(a, "ONNX Runtime does not run it on a CPU (%s)",
+                        target_needs_words(&needs, a));
   if (needs.ort > TARGET_OLDEST)
     return arena_printf(a, "needs ONNX Runtime 1.%u or newer (%s)", needs.ort,
                         target_needs_words(&needs, a));

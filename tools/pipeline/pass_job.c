@@ -340,6 +340,11 @@ static int check_targets(struct job *job, struct pass_job *pj, struct err *err) 
                row->words);
       return err_hint(err, "%s", row->instead);
     }
+    if (t->ort && needs.none) {
+      err_fill(err, ERR_USAGE, "target %s does not run %s, which the output would have", t->name,
+               target_needs_words(&needs, &pj->arena));
+      return err_hint(err, "no version of ONNX Runtime up to 1.%u does", TARGET_NEWEST);
+    }
     if (t->ort && needs.ort > t->ort) {
       err_fill(err, ERR_USAGE, "target %s does not load %s, which the output would have", t->name,
                target_needs_words(&needs, &pj->arena));

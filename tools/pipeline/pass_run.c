@@ -25,10 +25,13 @@
 
 #include "check.h"
 #include "custom_ops.h"
+#include "dtype.h"
 #include "infer.h"
 #include "kit.h"
+#include "model_live.h"
 #include "pass_state.h"
 #include "rules_own.h"
+#include "targets.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -327,10 +330,57 @@ static int complete(struct pass_run *r, uint32_t first, struct err *err) {
   return rc;
 }
 
+static int64_t opset_of(const struct model *m) {
+  return m->main_graph == NO_ID ? 0 : model_opset_version(m, m->main_graph, span_str(""));
+}
+
+// "'a' (RoiAlign), 'b' (GlobalLpPool with double) and 2 more": nodes that ONNX Runtime runs as they were at the opset
+// before, and not as they are; NULL: there are none.
+static const char *without_kernel(const struct model *m, int64_t before, struct arena *a) {
+  enum { NODES = 4 };
+  struct target_kernels k;
+  const bool *graphs = model_live_graphs(m, a);
+  const char *names = NULL;
+  uint32_t n = 0;
+  target_kernels_init(&k, m);
+  for (uint32_t i = 0; i < m->n_nodes; i++) {
+    enum dtype dtype, was;
+    if (!model_live_node(m, graphs, i) || target_kernel_of(&k, i, 0, &dtype) ||
+        !target_kernel_of(&k, i, before, &was) || n++ >= NODES)
+      continue;
+    names = arena_printf(a, "%s%s%s%s%s", names ? names : "", names ? ", " : "",
+                         model_node_words(m, i).s, dtype ? " with " : "",
+                         dtype ? dtype_name(dtype) : "");
+  }
+  target_kernels_done(&k);
+  return n > NODES ? arena_printf(a, "%s and %u more", names, n - NODES) : names;
+}
+
+// A raise of the opset makes of each operator its newer version, for which a runtime may have no kernel.
+static void warn_of_kernels(const struct pass_run *r, int64_t before) {
+  const int64_t now = opset_of(r->env.m);
+  struct arena a = {0};
+  if (!r->env.warn || before == 0 || now <= before) return;
+  const char *names = without_kernel(r->env.m, before, &a);
+  if (target_loads_opset(now) == 0 && target_loads_opset(before))
+    r->env.warn(r->env.warn_ctx,
+                arena_printf(&a, "no ONNX Runtime up to 1.%u loads a model of opset %lld",
+                             TARGET_NEWEST, (long long)now),
+                NULL);
+  else if (names)
+    r->env.warn(r->env.warn_ctx,
+                arena_printf(&a, "no ONNX Runtime up to 1.%u has a CPU kernel at opset %lld for %s",
+                             TARGET_NEWEST, (long long)now, names),
+                arena_printf(&a, "at opset %lld, which the model had, it has", (long long)before));
+  arena_free(&a);
+}
+
 int pass_run(struct pass_run *r, struct arena *arena, struct err *err) {
   const uint32_t n_nodes = r->env.m->n_nodes;
+  const int64_t before = opset_of(r->env.m);
   int rc = run_all(r, arena, err);
   if (rc == 0) rc = complete(r, n_nodes, err);
+  if (rc == 0) warn_of_kernels(r, before);
   infer_free(r->env.infer);
   model_types_done(&r->types);
   r->env.infer = NULL;
