@@ -330,9 +330,10 @@ static int check_types(struct look *l) {
     const struct schema_formal *f = schema_input(l->s, i);
     if (f && check_type(l, model_input(m, l->n, i), f, "input", bounds)) return -1;
   }
-  // Inferred ones follow from the inputs: what is wrong with them was said of those.
-  for (uint32_t i = 0; i < l->n->n_out && !l->o->types; i++) {
+  // Inferred ones that follow from the inputs were spoken of there; others are what an attribute or a body says.
+  for (uint32_t i = 0; i < l->n->n_out; i++) {
     const struct schema_formal *f = schema_output(l->s, i);
+    if (f && l->o->types && schema_output_follows(m, l->id, l->s, f)) continue;
     if (f && check_type(l, model_output(m, l->n, i), f, "output", bounds)) return -1;
   }
   return 0;

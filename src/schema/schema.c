@@ -73,17 +73,22 @@ const struct schema_attribute *schema_attribute_of(const struct schema_signature
   return NULL;
 }
 
-bool schema_output_follows(const struct schema_signature *s, const struct schema_formal *out) {
-  for (uint32_t i = 0; i < s->n_inputs; i++)
-    if (out->variable != SCHEMA_NO_VARIABLE && s->inputs[i].variable == out->variable) return true;
+bool schema_output_follows(const struct model *m, uint32_t node, const struct schema_signature *s,
+                           const struct schema_formal *out) {
+  const struct model_node *n = &m->nodes[node];
+  if (out->variable == SCHEMA_NO_VARIABLE) return false;
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    const struct schema_formal *in = schema_input(s, i);
+    if (in && in->variable == out->variable && model_input(m, n, i) != NO_ID) return true;
+  }
   return false;
 }
 
 enum dtype schema_attribute_type(const struct model *m, uint32_t node,
                                  const struct schema_signature *s, uint32_t slot) {
-  static const char *const names[] = {"dtype", "to", "value"};
+  static const char *const names[] = {"dtype", "to", "output_dtype", "output_datatype", "value"};
   const struct schema_formal *out = schema_output(s, slot);
-  if (!out || out->variable == SCHEMA_NO_VARIABLE || schema_output_follows(s, out))
+  if (!out || out->variable == SCHEMA_NO_VARIABLE || schema_output_follows(m, node, s, out))
     return DTYPE_UNDEFINED;
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     const struct schema_attribute *known = schema_attribute_of(s, span_str(names[i]));

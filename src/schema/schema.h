@@ -171,10 +171,11 @@ int64_t schema_newest(struct span domain);
 // The attribute of that name, or NULL.
 const struct schema_attribute *schema_attribute_of(const struct schema_signature *s,
                                                    struct span name);
-// Is the type of a formal output that of some input? Else an attribute says it, or nothing does.
-bool schema_output_follows(const struct schema_signature *s, const struct schema_formal *out);
-// The type that an attribute of the node (`dtype`, `to`, a tensor `value`; written or by default) says of the output
-// at the slot, where it is that of no input; else DTYPE_UNDEFINED.
+// Is the type of a formal output that of some input which the node has? Else an attribute says it, or a body, or nothing.
+bool schema_output_follows(const struct model *m, uint32_t node, const struct schema_signature *s,
+                           const struct schema_formal *out);
+// The type that an attribute of the node (`dtype`, `to`, `output_dtype`, a tensor `value` …; written or by default) says
+// of the output at the slot, where it is that of no input; else DTYPE_UNDEFINED.
 enum dtype schema_attribute_type(const struct model *m, uint32_t node,
                                  const struct schema_signature *s, uint32_t slot);
 // The formal input (output) that slot `at` of a node is; NULL past the last.

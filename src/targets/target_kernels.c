@@ -109,12 +109,12 @@ struct look {
   enum dtype dtype;
 };
 
-static void look_at(struct look *l, const struct schema_signature *s,
+static void look_at(struct look *l, uint32_t node, const struct schema_signature *s,
                     const struct schema_formal *f, enum dtype dtype) {
   if (!f || f->variable == SCHEMA_NO_VARIABLE || l->ort == 0 || dtype == DTYPE_UNDEFINED) return;
   const char *variable = s->variables[f->variable].name;
   const uint32_t first =
-      first_of_type(l->rows, l->n, variable, dtype, schema_output_follows(s, f));
+      first_of_type(l->rows, l->n, variable, dtype, schema_output_follows(l->k->m, node, s, f));
   if (first == 0 || first > l->ort) {
     l->ort = first;
     l->dtype = dtype;
@@ -141,10 +141,10 @@ uint32_t target_kernel_of(struct target_kernels *k, uint32_t node, int64_t opset
   l.rows = rows_of(op->name, s->since, &l.n);
   l.ort = first_of_kernel(l.rows, l.n);
   for (uint32_t i = 0; i < n->n_in; i++)
-    look_at(&l, s, schema_input(s, i), told(m, model_input(m, n, i)));
+    look_at(&l, node, s, schema_input(s, i), told(m, model_input(m, n, i)));
   for (uint32_t i = 0; i < n->n_out; i++) {
     const enum dtype said = schema_attribute_type(m, node, s, i);
-    look_at(&l, s, schema_output(s, i), said ? said : told(m, model_output(m, n, i)));
+    look_at(&l, node, s, schema_output(s, i), said ? said : told(m, model_output(m, n, i)));
   }
   const uint32_t apart = first_of_function(l.rows, l.n, opset);
   if (apart && (l.ort == 0 || apart <= l.ort)) return apart;

@@ -356,6 +356,49 @@ def test_later_opsets_have_more_of_bfloat16(weir, tmp_path):
     assert kept[0].count("Conv") == 4 and "Conv" not in kept[1]
 
 
+SINCE = {"If": 16, "Loop": 16, "Scan": 16, "ConstantOfShape": 20}
+
+
+def flow(op, opset):
+    """A node that carries floats of an operator that takes bfloat16 from a later opset on than Cast does."""
+    value, make = helper.make_tensor_value_info, helper.make_node
+    inputs = [value("x", TensorProto.FLOAT, [4]), value("t", TensorProto.BOOL, []), value("k", TensorProto.INT64, [1])]
+    constants = [numpy_helper.from_array(np.array(2), "m"), numpy_helper.from_array(np.float32(0), "z")]
+    if op == "If":
+        bodies = [helper.make_graph([make(name, ["x"], [name])], name, [], [value(name, TensorProto.FLOAT, None)]) for name in ("Relu", "Neg")]
+        nodes = [make("If", ["t"], ["y"], then_branch=bodies[0], else_branch=bodies[1])]
+    elif op == "Loop":
+        body = helper.make_graph([make("Identity", ["c"], ["d"]), make("Tanh", ["s"], ["r"])], "b", [value("i", TensorProto.INT64, []), value("c", TensorProto.BOOL, []), value("s", TensorProto.FLOAT, [4])],
+                                 [value("d", TensorProto.BOOL, []), value("r", TensorProto.FLOAT, [4])])
+        nodes = [make("Loop", ["m", "t", "x"], ["y"], body=body)]
+    elif op == "Scan":
+        body = helper.make_graph([make("Add", ["s", "e"], ["r"]), make("Neg", ["r"], ["o"])], "b", [value("s", TensorProto.FLOAT, []), value("e", TensorProto.FLOAT, [])],
+                                 [value("r", TensorProto.FLOAT, []), value("o", TensorProto.FLOAT, [])])
+        nodes = [make("Scan", ["z", "x"], ["f", "y"], body=body, num_scan_inputs=1)]
+    else:
+        fill = numpy_helper.from_array(np.array([1.5], np.float32))
+        nodes = [make("ConstantOfShape", ["k"], ["q"], value=fill), make("Add", ["x", "q"], ["y"])]
+    nodes.insert(0, make("Identity", ["x"], ["w"]))
+    graph = helper.make_graph(nodes, "g", inputs, [value("y", TensorProto.FLOAT, [4])], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+@pytest.mark.parametrize("op", SINCE)
+def test_bfloat16_in_control_flow(weir, tmp_path, op):
+    """Bodies compute in it where the node does not take it yet, with Casts between."""
+    feeds = {"x": np.array([0.3, -1, 2, 0.7], np.float32), "t": np.array(True), "k": np.array([4])}
+    for opset in (13, SINCE[op] - 1, SINCE[op], 22):
+        source, out = tmp_path / "m.onnx", tmp_path / "out.onnx"
+        onnx.save(flow(op, opset), source)
+        report = weir.report("cast", source, out, "--to", "bfloat16", "--graph", "--keep-io", "--force")
+        onnx.checker.check_model(out, full_check=True)
+        assert " 0 errors" in weir("check", out).out
+        kept = {node["op_type"]: node["reason"] for node in report["passes"][0]["nodes"] if node["status"] != "converted"}
+        assert kept == ({} if opset >= SINCE[op] else {op: "type_not_allowed"}), opset
+        right, got = (ReferenceEvaluator(onnx.load(path)).run(None, feeds)[0] for path in (source, out))
+        assert np.abs(right - got).max() < 0.03
+
+
 # ---- names that nothing has
 
 

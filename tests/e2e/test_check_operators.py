@@ -267,3 +267,31 @@ def test_shapes_that_are_only_declared_wrong(weir, tmp_path):
     done = weir("check", tmp_path / "m.onnx")
     assert "warning: value 'y': a dim is declared to be 4, and is 3" in done.out
     assert "0 errors" in done.out
+
+
+MADE = {"ConstantOfShape": "value", "Constant": "value", "Cast": "to", "EyeLike": "dtype", "RandomNormal": "dtype", "RandomUniformLike": "dtype", "Bernoulli": "dtype", "Multinomial": "dtype",
+        "HannWindow": "output_datatype", "QuantizeLinear": "output_dtype"}
+
+
+@pytest.mark.parametrize("op", MADE)
+def test_types_that_attributes_say(weir, tmp_path, op):
+    """No value declares them: what the operator's version makes decides."""
+    words = {TensorProto.FLOAT: "float", TensorProto.BFLOAT16: "bfloat16", TensorProto.DOUBLE: "double", TensorProto.FLOAT8E4M3FN: "float8e4m3fn", TensorProto.INT64: "int64"}
+    answers, path = set(), tmp_path / "m.onnx"
+    for opset in (13, 15, 18, 19, 20, 21, 22, 24):
+        for dtype, word in words.items():
+            if not onnx.defs.has(op, opset) or MADE[op] not in onnx.defs.get_schema(op, opset).attributes:
+                continue
+            schema = onnx.defs.get_schema(op, opset)
+            of = next(v.allowed_type_strs for v in schema.type_constraints if v.type_param_str == schema.outputs[0].type_str)
+            given = helper.make_tensor("", dtype, [1], [1]) if MADE[op] == "value" else dtype
+            inputs = {"ConstantOfShape": ["k"], "Constant": [], "RandomNormal": [], "HannWindow": ["n"], "QuantizeLinear": ["x", "s"], "Cast": ["x"]}.get(op, ["x"])
+            node = helper.make_node(op, inputs, ["y"], **{MADE[op]: given}, **({"shape": [2]} if op == "RandomNormal" else {}))
+            ins = [helper.make_tensor_value_info(*each) for each in (("x", TensorProto.FLOAT, [2, 4]), ("k", TensorProto.INT64, [1]), ("n", TensorProto.INT64, []), ("s", TensorProto.FLOAT, []))]
+            graph = helper.make_graph([node], "g", ins, [helper.make_empty_tensor_value_info("y")])
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10), path)
+            takes = f"tensor({word})" in of
+            answers.add(takes)
+            said = weir("check", path, code=0 if takes else 65).out
+            assert takes or f"its output 'y' is {word}" in said
+    assert True in answers and (op == "Constant" or False in answers)

@@ -164,6 +164,19 @@ static bool has_held(struct half *h, uint32_t node) {
   return false;
 }
 
+// Does control flow carry a tensor that changes, and does its operator not take the type? All that it carries is of one
+// list of types, whatever each is.
+static bool flow_stays(struct half *h, uint32_t node, const struct schema_signature *s) {
+  struct kit *k = &h->k;
+  const uint32_t n_in = kit_n_in(k, node), n_out = kit_n_out(k, node);
+  for (uint32_t i = 0; i < n_in + n_out; i++) {
+    const uint32_t v = i < n_in ? kit_in(k, node, i) : kit_out(k, node, i - n_in);
+    const struct schema_formal *f = i < n_in ? schema_input(s, i) : schema_output(s, i - n_in);
+    if (v != NO_ID && f && h->old[v] && !schema_takes(f->types, h->o->to)) return true;
+  }
+  return false;
+}
+
 static const char *why_it_stays(struct half *h, uint32_t node) {
   const struct model *m = h->k.m;
   if (is_kept_operator(h, node)) return "kept_operator";
@@ -172,7 +185,7 @@ static const char *why_it_stays(struct half *h, uint32_t node) {
   if (is_in_table(h, node) || scatters_with(h, node)) return "kept_operator";
   const struct schema_signature *s = schema_of_node_at(&h->names, node);
   if (!s) return "unknown_operator";
-  if (is_flow(kit_op(&h->k, node))) return NULL;
+  if (is_flow(kit_op(&h->k, node))) return flow_stays(h, node, s) ? "type_not_allowed" : NULL;
   if (kit_op_has(kit_op(&h->k, node), KIT_GRAPHS)) return "kept_operator";
   if (has_held(h, node)) return "sequence";
   if (makes_type(h, node)) return "makes_type";
@@ -307,8 +320,11 @@ static enum wish made_by(struct half *h, uint32_t value) {
   const enum op op = kit_op(k, node);
   uint32_t slot = 0;
   if (h->stays[node]) return WISH_OLD;
-  if (op == OP_Cast || op == OP_ConstantOfShape)
+  if (op == OP_Cast || op == OP_ConstantOfShape) {
+    if (formal_wish(h, schema_output(schema_of_node_at(&h->names, node), 0)) == WISH_OLD)
+      return WISH_OLD;
     return all_want_old(h, value) ? WISH_OLD : WISH_NEW;
+  }
   if (is_flow(op) || model_calls_callee(&h->calls, node) != NO_ID) return WISH_NEW;
   while (kit_out(k, node, slot) != value)
     slot++;
@@ -582,7 +598,9 @@ static bool has_no_such_type(struct half *h, uint32_t node) {
     const uint32_t v = kit_out(&h->k, node, i);
     if (v != NO_ID && h->old[v] && h->now[v] != h->old[v]) return false;
   }
-  return kit_op(&h->k, node) != OP_Cast && kit_op(&h->k, node) != OP_ConstantOfShape;
+  // These two stay as they are where all who use what they make want it so.
+  if (kit_op(&h->k, node) != OP_Cast && kit_op(&h->k, node) != OP_ConstantOfShape) return true;
+  return formal_wish(h, schema_output(schema_of_node_at(&h->names, node), 0)) == WISH_OLD;
 }
 
 static void report_kept(struct half *h) {
