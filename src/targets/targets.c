@@ -298,6 +298,8 @@ static void need_kernels(const struct model *m, const bool *graphs, struct targe
     if (!model_live_node(m, graphs, i)) continue;
     const uint32_t ort = target_kernel_of(&k, i, 0, &dtype);
     if (ort && ort <= out->ort) continue;
+    // That is said of all such nodes in one.
+    if (ort == 0 && dtype == DTYPE_BFLOAT16 && out->features & HAS(BFLOAT16_MATH)) continue;
     if (ort) out->ort = ort;
     out->none = ort == 0;
     out->why = TARGET_FEATURES;

@@ -4,8 +4,9 @@
 //
 // Runtimes warn of them where they look at all, and plan their memory with them. What the pass `infer`
 // writes is right already; here is what other passes have left. Dims that are not wrong stay as they are
-// spelled, and a dim without a plain name becomes one of which nothing is declared. Functions have no
-// types of their own: there the declaration goes.
+// spelled, and a dim without a plain name becomes one of which nothing is declared; so does one that is
+// another number, of which other checkers may have an opinion of their own (a Resize by 2.6, rounded down).
+// Functions have no types of their own: there the declaration goes.
 #include "infer.h"
 #include "kit.h"
 
@@ -22,7 +23,7 @@ static struct model_dim plain_dim(struct dropping *w, dim_id found) {
   struct model *m = w->k.m;
   struct dims *d = infer_dims(w->in);
   int64_t n;
-  if (dims_is_number(d, found, &n)) return (struct model_dim){n, m->empty};
+  if (dims_is_number(d, found, &n)) return (struct model_dim){-1, m->empty};
   const struct span text = dims_text(d, found, &w->k.site);
   const bool plain = !memchr(text.at, '?', text.n);
   return (struct model_dim){-1, plain ? model_intern(m, text) : m->empty};
