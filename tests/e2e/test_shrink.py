@@ -550,3 +550,29 @@ def test_workers_do_not_show(weir, tmp_path, one_layer):
         weir("run", one_layer, out, "--pass", "shrink", "--jobs", str(jobs), "--io", io, "--no-manifest")
         seen.add(b"".join(path.read_bytes() for path in sorted(out.parent.iterdir())))
     assert len(seen) == 1
+
+
+SIZES = {
+    "resize": ([helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="nearest")], {"scales": np.array([1, 1, 1.3, 3.3], np.float32)}),
+    "range": ([helper.make_node("Range", ["zero", "n", "step"], ["r"]), helper.make_node("Unsqueeze", ["r", "at"], ["y"])],
+              {"zero": np.float32(0), "n": np.float32(7), "step": np.float32(0.3), "at": np.array([0])}),
+    "arithmetic": ([helper.make_node("Shape", ["x"], ["s"]), helper.make_node("Cast", ["s"], ["f"], to=1), helper.make_node("Mul", ["f", "part"], ["g"]), helper.make_node("Floor", ["g"], ["h"]),
+                    helper.make_node("Cast", ["h"], ["i"], to=7), helper.make_node("ConstantOfShape", ["i"], ["y"])], {"part": np.array([1, 1, 0.7, 0.31], np.float32)}),
+    "scalar": ([helper.make_node("ReduceSum", ["x"], ["s"], keepdims=0), helper.make_node("Add", ["s", "k"], ["y"])], {"k": np.float32(0.7)}),
+}
+
+
+@pytest.mark.parametrize("kind", SIZES)
+def test_sizes_and_scalars_keep_the_shapes(weir, tmp_path, kind):
+    """Small constants are asked for: what says sizes stays as it is, and a constant without dims gets no dim."""
+    nodes, constants = SIZES[kind]
+    source, out = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    save(tmp_path, nodes, [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, 10, 10])], [helper.make_empty_tensor_value_info("y")], [numpy_helper.from_array(np.asarray(a), n) for n, a in constants.items()])
+    given = {"x": np.random.default_rng(0).normal(size=(1, 1, 10, 10)).astype(np.float32)}
+    before = onnxruntime.InferenceSession(source).run(None, given)[0]
+    words = [["run", "--pass", f"shrink:min_elements=1,method=integer_weights{more}"] for more in ("", ",form=dequantize", ",per_channel=true")]
+    words += [["run", "--pass", "shrink:min_elements=1,method=float_weights,levels=4"], ["cast", "--to", "float16", "--min-elements", "1"]]
+    for command, *options in words:
+        weir(command, source, out, *options, "--force")
+        after = onnxruntime.InferenceSession(out).run(None, given)[0]
+        assert after.shape == before.shape and np.abs(after - before).max() < 0.02 * max(1, np.abs(before).max()), options

@@ -11,6 +11,7 @@
 //                     no integers before 9
 //   ai_onnx_not_imported   there is no opset whose operators could turn codes back
 //   excluded          --exclude names it, or a node that uses it
+//   size              it says sizes, positions or how many: the scales of a Resize, the bounds of a Range
 //   small             it has fewer elements than --min-elements says, which stands for 16384 then
 //   and those of --form dequantize: see shrink_quantize.c
 //
@@ -36,6 +37,7 @@ static const char *obstacle(struct shrinking *s, const struct weight *w) {
   if (why) return why;
   if (s->options->method == SHRINK_INTEGER_WEIGHTS) why = shrink_quantize_obstacle(s, w);
   if (why) return why;
+  if (weights_says_sizes(&s->k, w)) return "size";
   return weights_named(&s->k, &s->options->exclude, w) ? "excluded" : NULL;
 }
 

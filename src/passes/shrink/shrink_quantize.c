@@ -7,6 +7,8 @@
 // hold 0: a table of values from 5 to 6 keeps all its 256 steps. In the second it is one of the
 // codes, and the range is extended to 0 (FORMAT_AFFINE).
 //
+// A constant without dims has scale and offset without dims, so that what comes out has none either.
+//
 // With a scale a channel, scales and offsets of the first form have the weight's rank with 1 along
 // all other axes, so that Mul and Add broadcast them; those of the second are lists beside an axis.
 //
@@ -106,10 +108,11 @@ static uint32_t put_dequantize(const struct family *f, uint32_t channels) {
 
 // ---- tensors -----------------------------------------------------------------------------------
 
-// The scales or offsets of channels with the weight's rank, for Mul and Add.
+// The scales or offsets of channels with the weight's rank, for Mul and Add. A constant without dims stays one.
 static uint32_t spread(struct recipes *r, uint32_t part, uint32_t of, uint32_t axis) {
   int64_t dims[RECIPE_MAX_RANK];
   const uint32_t rank = r->rows[of].rank;
+  if (rank == 0) return recipe_reshape(r, part, NULL, 0);
   if (axis == RECIPE_PER_TENSOR) return part;
   for (uint32_t i = 0; i < rank; i++)
     dims[i] = i == axis ? recipe_dims(r, of)[i] : 1;
