@@ -149,3 +149,44 @@ def test_a_limit_for_what_is_computed(weir, quick_folder, words, nodes):
     assert nodes_of(out) == nodes
     feeds = [{"x": np.full((2, 64, 64), 0.5, np.float32)}]
     assert random_graphs.compare(str(source), str(out), "E", feeds) == []
+
+
+SIGNED = {  # what gives zeros of both signs
+    "Ceil": ["a"], "Floor": ["a"], "Round": ["a"], "Neg": ["a"], "Relu": ["a"], "Identity": ["a"], "Sign": ["a"], "Sqrt": ["z"],
+    "Mul": ["a", "minus"], "Div": ["a", "minus"], "Add": ["z", "z"], "Sub": ["a", "a"], "Max": ["a", "z"], "Min": ["a", "z"], "Where": ["c", "z", "a"],
+    "ReduceSum": ["z", "axes"], "ReduceMax": ["z", "axes"],
+}  # fmt: skip
+TAKING = {
+    "Gather": (["i"], {"axis": 1}),
+    "Slice": (["zero", "one", "zero"], {}),
+    "Reshape": (["flat"], {}),
+    "Cast": ([], {"to": onnx.TensorProto.DOUBLE}),
+    "Transpose": ([], {}),
+    "Concat": (["a"], {"axis": 0}),
+}
+
+
+@pytest.mark.parametrize("op", SIGNED)
+def test_zeros_keep_their_signs(weir, quick_folder, op):
+    """What constants are folded to, and what then takes elements of them; and with operands that are inputs."""
+    a = (np.arange(32).reshape(8, 4) % 5 - 2).astype(np.float32) / 4
+    z = np.where(np.arange(4) % 2 == 0, np.float32(0), np.float32(-0.0)) * np.ones((8, 1), np.float32)
+    known = {"a": a, "z": z, "c": a > 0, "minus": np.float32(-1), "i": np.int64(2), "zero": np.array([0]), "one": np.array([1]), "flat": np.array([-1]), "axes": np.array([0])}
+    nodes = [onnx.helper.make_node(op, SIGNED[op], ["v"])]
+    nodes += [onnx.helper.make_node(taking, ["v", *more], [taking], **attributes) for taking, (more, attributes) in TAKING.items()]
+    used = {name for node in nodes for name in node.input} - {"v"}
+    for inputs in (set(), used & {"a", "z"}):
+        graph = onnx.helper.make_graph(
+            nodes,
+            "signed",
+            [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, known[n].shape) for n in sorted(inputs)],
+            [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.DOUBLE if n == "Cast" else onnx.TensorProto.FLOAT, None) for n in TAKING],
+            [onnx.numpy_helper.from_array(np.asarray(known[n]), n) for n in sorted(used - inputs)],
+        )
+        model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=8)
+        onnx.save(model, quick_folder / "in.onnx")
+        weir("optimize", quick_folder / "in.onnx", quick_folder / "out.onnx", "--exactness", "exact", "--force", "--quiet")
+        feeds = {n: known[n] for n in inputs}
+        had, has = (random_graphs.session(str(quick_folder / name)).run(None, feeds) for name in ("in.onnx", "out.onnx"))
+        for taking, x, y in zip(TAKING, had, has, strict=True):
+            assert x.shape == y.shape and x.tobytes() == y.tobytes(), taking

@@ -7,12 +7,15 @@
 // given by a Constant node, since an initializer under an output's name is not what runtimes expect.
 //
 // Inference knows numbers and no signs of zero: a float 0 may be the -0 of a product. Only one that was made of an
-// integer, that comes from a constant as it is, or that fills a shape, is surely 0.
+// integer, that comes as it is from a constant at hand without a -0, or that fills a shape, is surely 0. (What inference says
+// of a constant may be what it said of the node that the constant took the place of.)
 #include "optimize.h"
 
 #include "kit.h"
 #include "name_filter.h"
 #include "weights.h"
+
+#include <math.h>
 
 // One element. A float that divides by something else than a power of two was rounded somewhere.
 static bool put(enum dtype dtype, int64_t x, int64_t den, uint8_t *at) {
@@ -44,15 +47,28 @@ static bool gives_what_it_takes(enum op op) {
   }
 }
 
+// A constant whose elements are at hand, and of which no zero has a sign.
+static bool has_plain_zeros(struct kit *k, uint32_t value) {
+  uint32_t tensor;
+  struct span raw;
+  struct kit_number e;
+  if (value == NO_ID || !kit_constant(k, value, &tensor) ||
+      !model_small_value(k->m, tensor, &raw))
+    return false;
+  const enum dtype dtype = (enum dtype)k->m->tensors[tensor].dtype;
+  const uint64_t bits = dtype_bits(dtype), n = bits ? raw.n * 8 / bits : 0;
+  for (uint64_t i = 0; i < n; i++)
+    if (!kit_number_at(dtype, raw.at, i, &e) || (e.d == 0 && signbit(e.d))) return false;
+  return true;
+}
+
 static bool has_no_sign(struct kit *k, uint32_t node, enum dtype dtype) {
   const enum op op = kit_op(k, node);
-  uint32_t tensor;
   if (!dtype_is_float(dtype) || op == OP_ConstantOfShape) return true;
   const uint32_t x = kit_in(k, node, 0);
   const enum dtype from = kit_dtype(k, x);
-  // Of a constant that has a -0 inference does not know that element.
-  return gives_what_it_takes(op) && (dtype_is_integer(from) || from == DTYPE_BOOL ||
-                                     (x != NO_ID && kit_constant(k, x, &tensor)));
+  return gives_what_it_takes(op) &&
+         (dtype_is_integer(from) || from == DTYPE_BOOL || has_plain_zeros(k, x));
 }
 
 // The elements in RAW form, in the site arena. False: not all are numbers that the type holds.

@@ -10,9 +10,9 @@
 // not for others, and a rule says how exactly it keeps numbers. A step that may differ by more than
 // that is not made, and the rule does not fire:
 //
-//   exact      integers, comparisons, Where, what moves elements, casts to wider types
+//   exact      integers, comparisons, what moves elements, casts to wider types; Where of rules
 //   zero       other arithmetic of floats, where a result is NaN; the least and largest of two or
-//              many, Relu and Sign, where a result is a zero too
+//              many, Relu, Sign and Where of the model, where a result is a zero too
 //   rounding   sums and products of many floats, Exp and its like, whose last bit is the library's;
 //              casts that ONNX Runtime makes in two roundings (double and 64 bits to below float)
 //   never      what the standard leaves open: division of integers by zero, and of the least one by
@@ -428,6 +428,8 @@ struct rules_value rules_step_map(struct rules_run *run, enum recipe_map_op op,
     here = here && array_of(run, &of[i], &in[i]);
   }
   enum exactness exactness = exactness_of(op, &zeros);
+  // ONNX Runtime adds 0 to what a Where of the model picks.
+  if (op == RECIPE_MAP_WHERE && run->options->once) exactness = EXACTNESS_ZERO, zeros = true;
   if (!dtype_is_plain_float(t.dtype)) exactness = EXACTNESS_EXACT;
   if (exactness == EXACTNESS_ROUNDING && !allows(run, exactness)) return rules_unknown();
   uint8_t *raw = here ? room(run, &t) : NULL;
