@@ -161,6 +161,8 @@ CASES = {
     "grid-sample-cubic": (16, {"x": [1, 2, 4, 4], "g": [1, 3, 3, 2]}, {}, node("GridSample", "x", "g", mode="bicubic")),
     "dft": (17, {"x": [2, 8, 4, 1]}, {}, node("DFT", "x")),
     "dft-axis": (17, {"x": [2, 8, 4, 1]}, {}, node("DFT", "x", axis=2, onesided=1)),
+    "mvn": (9, X, {}, node("MeanVarianceNormalization", "x")),
+    "mvn-axes": (9, X, {}, node("MeanVarianceNormalization", "x", axes=[0, 2, 3])),
     "group-norm": (
         18,
         {"x": [2, 6, 4]},
@@ -176,7 +178,7 @@ for op in "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare".split():
 # What ONNX Runtime, or onnx's checker, has no newer version for.
 NEWEST = {"roi-align": 21}
 # Nodes that no version from theirs to the newest changes.
-SAME = {"dropout-10", "squeeze-all", "resize-11-scales", "batch-norm-7", *(name for name in CASES if name.endswith("-all"))}
+SAME = {"dropout-10", "mvn-axes", "squeeze-all", "resize-11-scales", "batch-norm-7", *(name for name in CASES if name.endswith("-all"))}
 SAME |= {"softmax-last", "softmax-minus-one", "softmax-matrix", "softmax-vector"}
 
 

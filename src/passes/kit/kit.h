@@ -157,6 +157,10 @@ bool kit_sees(struct kit *k, uint32_t graph, uint32_t value);
 // of the name itself; nor if it hides a value around it: no edit makes a value that does.
 bool kit_can_stand_in(struct kit *k, uint32_t value);
 
+// Has the tensor no elements? Operators may take such an input for one that is left out: in a body it stays where it is
+// used, so that who looks at the body alone sees that.
+bool kit_is_empty(const struct kit *k, uint32_t tensor);
+
 // ---- attributes (kit_attrs.c) --------------------------------------------------------------------
 
 // How an attribute is there. DEFAULT: absent, and the operator gives it a value at the node's

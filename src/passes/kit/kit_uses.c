@@ -67,6 +67,13 @@ uint32_t kit_sole_user(const struct kit *k, uint32_t value) {
   return node;
 }
 
+bool kit_is_empty(const struct kit *k, uint32_t tensor) {
+  const struct model_tensor *t = &k->m->tensors[tensor];
+  for (uint32_t i = 0; i < t->rank; i++)
+    if (model_dims(k->m, t)[i] == 0) return true;
+  return false;
+}
+
 uint32_t kit_home(struct kit *k, uint32_t graph) {
   const struct model *m = k->m;
   while (m->graphs[graph].kind == GRAPH_SUB && m->graphs[graph].owner != NO_ID) {

@@ -62,6 +62,8 @@ static const char *say(struct raising *r) {
     if (model_attr_named(m, r->node, name)) continue;
     a.f = strtof(value, NULL);
     a.i = strcmp(value, "OUTPUTS") == 0 ? m->nodes[r->node].n_out : atoll(value);
+    const struct schema_attribute *old = schema_attribute_of(r->old, span_str(name));
+    if (strcmp(value, "DEFAULT") == 0 && old) a.ints = old->u.ints, a.n = old->n;
     edit_set_attr(r->k->e, r->node, &a);
   }
   return NULL;

@@ -209,7 +209,11 @@ static bool same(struct walk *w, uint32_t a, uint32_t b, bool *exactly) {
 static const char *obstacle(struct kit *k, uint32_t node, uint32_t other) {
   const struct model *m = k->m;
   const uint32_t home = kit_home(k, m->nodes[node].graph);
+  uint32_t tensor;
   if (m->graphs[m->nodes[other].graph].depth < m->graphs[home].depth) return "foreign_body";
+  if (m->nodes[other].graph != m->nodes[node].graph &&
+      kit_constant(k, kit_out(k, node, 0), &tensor) && kit_is_empty(k, tensor))
+    return "empty_weight";
   for (uint32_t i = 0; i < k->m->nodes[node].n_out; i++) {
     const uint32_t from = kit_out(k, node, i), to = kit_out(k, other, i);
     if (from == NO_ID || edit_can_forward(k->e, from, to)) continue;

@@ -218,7 +218,8 @@ static void merge(struct equal *q, struct unlist *gone, uint32_t i) {
   const struct model_tensor *t = tensor_of(q, x);
   const uint32_t value = t->owner;
   const char *why = NULL;
-  const uint32_t home = kit_home(k, t->graph), end = k->m->graphs[home].parent;
+  const uint32_t home = kit_is_empty(k, x->tensor) ? t->graph : kit_home(k, t->graph),
+                 end = k->m->graphs[home].parent;
   for (uint32_t g = t->graph; g != end; g = k->m->graphs[g].parent) {
     const uint32_t other = *stays(q, x, g);
     if (other == 0) continue;

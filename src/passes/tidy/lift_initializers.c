@@ -4,7 +4,9 @@
 //                                                             ──▶   If ── then_branch { y = Add(x, w) }
 //
 // They keep their names where those are free (two branches may each have a w: the second gets a number). What
-// is an input of its graph may be given by the node that runs it, and an output has to be made there: both stay.
+// is an input of its graph may be given by the node that runs it, and an output has to be made there: both stay. So does
+// what has no elements: an operator may take that for an input that is left out (sizes beside empty scales of a Resize), and
+// who looks at the body alone has to see it.
 #include "kit.h"
 #include "tidy.h"
 #include "weights.h"
@@ -18,7 +20,7 @@ static const char *obstacle(struct kit *k, uint32_t tensor) {
   if (kit_home(k, v->graph) != k->m->main_graph) return "foreign_body";
   if (k->m->tensors[tensor].home != HOME_INITIALIZER) return "sparse";
   if (!edit_tensor_readable(k->e, tensor)) return "unreadable";
-  return NULL;
+  return kit_is_empty(k, tensor) ? "empty_weight" : NULL;
 }
 
 static void lift(struct kit *k, uint32_t tensor) {
