@@ -190,3 +190,36 @@ def test_zeros_keep_their_signs(weir, quick_folder, op):
         had, has = (random_graphs.session(str(quick_folder / name)).run(None, feeds) for name in ("in.onnx", "out.onnx"))
         for taking, x, y in zip(TAKING, had, has, strict=True):
             assert x.shape == y.shape and x.tobytes() == y.tobytes(), taking
+
+
+@pytest.mark.parametrize("words", [["optimize"], ["preprocess"], ["run", "--pass", "streamline"]], ids=lambda words: words[-1])
+def test_nodes_out_of_order(weir, quick_folder, words):
+    """Runtimes sort nodes by themselves: what stands before another may need it."""
+    make = onnx.helper.make_node
+    shape = [make("NonZero", ["x"], ["nz"]), make("Transpose", ["nz"], ["t"]), make("Shape", ["t"], ["s"])]
+    lists = [
+        [*shape, make("Cast", ["s"], ["c"], to=7), make("Slice", ["c", "zero", "one", "zero"], ["y"])],
+        [*shape[:2], make("Shape", ["t"], ["s"], start=0, end=1), make("Cast", ["s"], ["y"], to=7)],
+        [*shape, make("Gather", ["s", "zero"], ["g"]), make("Mul", ["g", "one"], ["m"]), make("Add", ["m", "zero"], ["y"])],
+    ]
+    cases = []
+    for nodes in lists:
+        graph = onnx.helper.make_graph(
+            nodes[::-1],
+            "backwards",
+            [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n"])],
+            [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.INT64, [1])],
+            [onnx.numpy_helper.from_array(np.array([i]), n) for i, n in ((0, "zero"), (1, "one"))],
+        )
+        model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=8)
+        cases.append((model, [{"x": np.array([0, 1, 0, 2, 3], np.float32)}]))
+    for seed in range(6):
+        case = random_graphs.random_graph(seed)
+        nodes = list(case.model.graph.node)[::-1]
+        del case.model.graph.node[:]
+        case.model.graph.node.extend(nodes)
+        cases.append((case.model, case.feeds[:1]))
+    for number, (model, feeds) in enumerate(cases):
+        onnx.save(model, quick_folder / "in.onnx")
+        weir(words[0], quick_folder / "in.onnx", quick_folder / "out.onnx", *words[1:], "--force", "--quiet")
+        assert random_graphs.compare(str(quick_folder / "in.onnx"), str(quick_folder / "out.onnx"), "T", feeds) == [], number

@@ -345,6 +345,30 @@ static void test_order(void **state) {
   stop(&k);
 }
 
+// Nodes that stand before what makes their inputs are numbered as they can run: c, a, b.
+static void test_order_of_unsorted_nodes(void **state) {
+  struct pass_bench *t = *state;
+  struct kit k;
+  build_input(&t->b, "x", DTYPE_FLOAT, "2");
+  const uint32_t b = build_node(&t->b, "Neg", "", "y", "z");
+  const uint32_t a = build_node(&t->b, "Relu", "", "w", "y");
+  const uint32_t c = build_node(&t->b, "Abs", "", "x", "w");
+  start(t, &k);
+  assert_true(kit_before(&k, a, b) && kit_before(&k, c, a) && kit_before(&k, c, b));
+  assert_false(kit_before(&k, b, a) || kit_before(&k, a, c) || kit_before(&k, b, c));
+  // What is made is numbered too, so often and no more: then it stands before nothing.
+  uint32_t times = 0;
+  for (uint32_t i = 0; i < 200; i++) {
+    kit_site(&k, b, "many");
+    const uint32_t made = kit_maker(&k, kit_make(&k, OP_Neg, KIT_IN(value(t, "y"))));
+    times += kit_before(&k, a, made);
+    assert_false(kit_before(&k, made, a));
+  }
+  assert_in_range(times, 50, 64);
+  assert_true(k.in->order_steps < 64 * 210);
+  stop(&k);
+}
+
 // ---- new nodes -----------------------------------------------------------------------------------
 
 static void test_make(void **state) {
@@ -601,6 +625,7 @@ int main(void) {
       TEST(test_attrs),
       TEST(test_attrs_same),
       TEST(test_order),
+      TEST(test_order_of_unsorted_nodes),
       TEST(test_make),
       TEST(test_habits_of_tools),
       TEST(test_copy_attributes),

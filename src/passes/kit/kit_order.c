@@ -8,6 +8,10 @@
 // gets a number between theirs, near the one before, since most things are put one behind the
 // other before the same node; where no number is left, or somebody else made the node, the graph is
 // numbered again at the next question.
+//
+// A graph may list nodes before what makes their inputs, which runtimes take. Its nodes are numbered as they can run, so that
+// what stands before another here never needs it, and anew after each node that came: so often and no more, and after that
+// nothing that has no number stands before anything.
 #include "kit_inside.h"
 
 static const uint64_t STRIDE = UINT64_C(1) << 40, STEP = UINT64_C(1) << 20;
@@ -18,21 +22,94 @@ static uint64_t *position_of(struct kit *k, uint32_t node) {
   return &in->position[node];
 }
 
+enum { NUMBERED_MOST = 64 }; // times, of a graph that is not sorted
+
+static struct kit_order *order_of(struct kit *k, uint32_t graph) {
+  struct kit_inside *in = k->in;
+  if (graph >= in->n_orders) TABLE_ADD(in, orders, k->m->n_graphs - in->n_orders);
+  return &in->orders[graph];
+}
+
+// The node of the graph that uses the value, itself or by a body of its; NO_ID: that was the last use.
+static uint32_t next_user(struct kit *k, uint32_t graph, struct kit_use *u) {
+  while (kit_use(k, u)) {
+    const uint32_t user = kit_node_around(k, u->node, graph);
+    if (user != NO_ID) return user;
+  }
+  return NO_ID;
+}
+
+static bool is_sorted(struct kit *k, uint32_t graph) {
+  const struct model *m = k->m;
+  for (uint32_t i = m->graphs[graph].first_node, user; i != NO_ID; i = m->nodes[i].next)
+    for (uint32_t slot = 0; slot < m->nodes[i].n_out; slot++) {
+      const uint32_t value = kit_out(k, i, slot);
+      if (value == NO_ID) continue;
+      for (struct kit_use u = kit_uses(k, value); (user = next_user(k, graph, &u)) != NO_ID;)
+        if (*position_of(k, user) <= *position_of(k, i)) return false;
+    }
+  return true;
+}
+
+// As they can run: a node when all that it waits for has a number; those that are ready, in the order of the list.
+static void number_as_they_run(struct kit *k, uint32_t graph, uint64_t step) {
+  const struct model *m = k->m;
+  struct {
+    TABLE(uint32_t, waits); // by node: for so many uses
+    TABLE(uint32_t, ready);
+  } q = {0};
+  uint64_t at = 0;
+  TABLE_ADD(&q, waits, m->n_nodes);
+  for (uint32_t turn = 0; turn < 2; turn++) {
+    for (uint32_t i = m->graphs[graph].first_node, user; i != NO_ID; i = m->nodes[i].next) {
+      if (turn == 1 && q.waits[i] == 0) *TABLE_PUSH(&q, ready) = i;
+      for (uint32_t slot = 0; turn == 0 && slot < m->nodes[i].n_out; slot++) {
+        const uint32_t value = kit_out(k, i, slot);
+        if (value == NO_ID) continue;
+        for (struct kit_use u = kit_uses(k, value); (user = next_user(k, graph, &u)) != NO_ID;)
+          q.waits[user]++;
+      }
+    }
+  }
+  for (uint32_t next = 0, user; next < q.n_ready; next++) {
+    const uint32_t node = q.ready[next];
+    *position_of(k, node) = at += step;
+    k->in->order_steps++;
+    for (uint32_t slot = 0; slot < m->nodes[node].n_out; slot++) {
+      const uint32_t value = kit_out(k, node, slot);
+      if (value == NO_ID) continue;
+      for (struct kit_use u = kit_uses(k, value); (user = next_user(k, graph, &u)) != NO_ID;)
+        if (--q.waits[user] == 0) *TABLE_PUSH(&q, ready) = user;
+    }
+  }
+  TABLE_FREE(&q, waits);
+  TABLE_FREE(&q, ready);
+}
+
 static void number(struct kit *k, uint32_t graph) {
   const struct model *m = k->m;
+  struct kit_order *o = order_of(k, graph);
   // Graphs of more than 2^23 nodes have smaller steps.
   const uint64_t step = m->n_nodes < 1u << 23 ? STRIDE : (UINT64_C(1) << 63) / m->n_nodes;
   uint64_t at = 0;
-  for (uint32_t i = m->graphs[graph].first_node; i != NO_ID; i = m->nodes[i].next) {
+  if (o->unsorted && o->numbered == NUMBERED_MOST) return;
+  for (uint32_t i = m->graphs[graph].first_node; !o->unsorted && i != NO_ID;
+       i = m->nodes[i].next) {
     *position_of(k, i) = at += step;
     k->in->order_steps++;
   }
+  if (!o->looked) o->unsorted = !is_sorted(k, graph);
+  o->looked = true;
+  if (!o->unsorted) return;
+  number_as_they_run(k, graph, step);
+  o->numbered++;
 }
 
 void kit_order_put(struct kit *k, uint32_t node) {
   const struct model_node *n = &k->m->nodes[node];
   if (k->in->n_position == 0) return; // nobody has asked yet
   *position_of(k, node) = 0;
+  if (order_of(k, n->graph)->unsorted) return;
   const uint64_t before = n->prev == NO_ID ? 0 : *position_of(k, n->prev);
   const uint64_t behind = n->next == NO_ID ? before + 2 * STEP : *position_of(k, n->next);
   if ((before == 0 && n->prev != NO_ID) || behind == 0 || behind - before < 2) return;
@@ -55,7 +132,7 @@ bool kit_before(struct kit *k, uint32_t a, uint32_t b) {
   b = kit_node_around(k, b, graph);
   if (b == NO_ID || a == b) return false;
   if (*position_of(k, a) == 0 || *position_of(k, b) == 0) number(k, graph);
-  return *position_of(k, a) < *position_of(k, b);
+  return *position_of(k, a) != 0 && *position_of(k, a) < *position_of(k, b);
 }
 
 // Are all that use what the node makes behind it? Those in other graphs than this one and its bodies do not count.

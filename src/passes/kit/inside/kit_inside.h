@@ -30,6 +30,11 @@ enum { KIT_OP_SLOTS = 1024 };
 struct kit_chain;
 struct schema_signature;
 
+struct kit_order {
+  bool looked, unsorted; // it was numbered; nodes stand before what makes their inputs
+  uint16_t numbered;     // how often, where they do
+};
+
 struct kit_inside {
   struct arena arena; // until kit_done
   uint32_t n_graphs;  // at kit_init
@@ -52,6 +57,7 @@ struct kit_inside {
   // order: by node id, 0: not numbered
   TABLE(uint64_t, position);
   uint64_t order_steps; // nodes numbered so far (for tests)
+  TABLE(struct kit_order, orders); // by graph
   // reports: of weights that a caller may replace; by node id, its place in its graph's source
   uint64_t n_overridable;
   TABLE(uint32_t, source_index);
