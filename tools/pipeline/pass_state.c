@@ -36,6 +36,9 @@ static uint64_t list_hash(const struct model *m, const struct model_attr *a) {
 static uint64_t attr_hash(const struct model *m, const struct model_attr *a) {
   const uint64_t h =
       span_hash_mix(span_hash_mix(3, a->name), (uint64_t)a->type << 32 | a->ref_name);
+  // value_ints and its kin of a Constant: what they name is a tensor, and no place in a list.
+  if (model_attr_is_constant(m, a))
+    return span_hash_mix(h, a->first != NO_ID ? tensor_hash(m, a->first) : a->src.off);
   switch (a->type) {
   case ATTR_FLOAT: return mix_bytes(h, &a->u.f, sizeof a->u.f);
   case ATTR_INT: return span_hash_mix(h, (uint64_t)a->u.i);

@@ -417,6 +417,9 @@ int kit_check_raise(struct kit *k, int64_t version, const char *hint, struct err
 struct schema_change;
 int kit_refuse_raise(const struct kit *k, uint32_t node, int64_t from, int64_t to,
                      const struct schema_change *c, const char *hint, struct err *err);
+// A model that imports no version of ai.onnx gets that one if none of its nodes is of ai.onnx: -1 with ERR_MODEL that names
+// one, since nobody knows what it means. Others are left as they are.
+int kit_need_opset(struct kit *k, int64_t version, struct err *err);
 // Checks, and raises model and functions that are below.
 int kit_raise(struct kit *k, int64_t version, const char *hint, struct err *err);
 // The same for who saw to all nodes already.

@@ -65,7 +65,28 @@ void kit_set_opset(struct kit *k, int64_t version) {
   raise_functions(k, "", version);
 }
 
+int kit_need_opset(struct kit *k, int64_t version, struct err *err) {
+  const struct model *m = k->m;
+  if (m->main_graph == NO_ID || kit_opset(k, m->main_graph) != 0) return 0;
+  for (uint32_t i = 0; i < m->n_nodes; i++) {
+    const struct model_node *n = &m->nodes[i];
+    const struct span domain = model_name(m, n->domain);
+    if (n->flags & NODE_DEAD || model_root_graph(m, n->graph) != m->main_graph ||
+        (domain.n > 0 && !span_is(domain, "ai.onnx")))
+      continue;
+    err_set(err, ERR_MODEL,
+            "%s is an operator of ai.onnx, of which the model imports no version (opset_import), "
+            "but version %lld is needed",
+            model_node_words(m, i).s, (long long)version);
+    return err_hint(err, "import the version that it was made for");
+  }
+  kit_site(k, NO_ID, "versions");
+  edit_set_opset(k->e, span_str(""), version);
+  return 0;
+}
+
 int kit_raise(struct kit *k, int64_t version, const char *hint, struct err *err) {
+  if (kit_need_opset(k, version, err)) return -1;
   if (kit_check_raise(k, version, hint, err)) return -1;
   kit_set_opset(k, version);
   return 0;

@@ -113,7 +113,7 @@ int opset_raise(struct pass_env *env, int64_t version, struct err *err) {
              arena_printf(&k.site, "the model has opset %lld, which is not lowered to %lld",
                           (long long)have, (long long)version),
              NULL);
-  const int rc = raise_all(&w, version, err);
+  const int rc = kit_need_opset(&k, version, err) || raise_all(&w, version, err) ? -1 : 0;
   model_calls_done(&w.calls);
   arena_free(&w.look);
   return kit_done(&k, err) || rc ? -1 : 0;
