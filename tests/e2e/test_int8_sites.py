@@ -12,7 +12,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from int8_sites import Site, node, operators
+from int8_sites import Site, decibels, node, operators, run
 
 pytestmark = pytest.mark.in_memory
 
@@ -193,3 +193,178 @@ def test_many_share_weight_and_bias(weir, tmp_path, op, count):
         assert operators(path).count({"Conv": "QLinearConv", "Gemm": "QGemm"}[op] if words else op) == count
         assert min(site.levels(path).values()) > 30
         site.quantized(weir, tmp_path, "static", *words, "--compat", "onnxruntime")
+
+
+# ---- numbers outside of the range --------------------------------------------------------------------
+
+
+def framed(*nodes, dims=(1, 4, 6, 6), **constants):
+    """A Conv, the nodes from h to p, and a Conv."""
+    return Site([conv("x", "w", "h"), *nodes, conv("p", "w", "y")], {"x": dims}, {"w": pointwise(), **constants})
+
+
+FRAMES = {
+    "far away": lambda: framed(node("Pad", ["h", "pads", "n"], ["p"]), pads=ints(0, 0, 1, 1, 0, 0, 1, 1), n=np.float32(20)),
+    "below Relu": lambda: framed(node("Relu", ["h"], ["r"]), node("Pad", ["r", "pads", "n"], ["p"]), pads=ints(0, 0, 1, 1, 0, 0, 1, 1),
+                                 n=np.float32(-50)),
+    "computed": lambda: framed(node("Add", ["n", "n"], ["m"]), node("Pad", ["h", "pads", "m"], ["p"]), pads=ints(0, 0, 1, 1, 0, 0, 1, 1),
+                               n=np.float32(10)),
+    "cropped": lambda: framed(node("Resize", ["h", "roi", "scales"], ["p"], mode="linear", extrapolation_value=30.0,
+                                   coordinate_transformation_mode="tf_crop_and_resize"),
+                              roi=np.array([0, 0, -0.2, -0.2, 1, 1, 1.2, 1.2], np.float32), scales=np.array([1, 1, 2, 2], np.float32)),
+    "beyond": lambda: framed(node("Resize", ["h", "", "scales"], ["p"], mode="cubic"), scales=np.array([1, 1, 2, 2], np.float32)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_number_outside_of_the_range(weir, tmp_path, kind, form):
+    """What Pad and Resize put around is not cut off to the range of what they are given."""
+    site = FRAMES[kind]()
+    assert min(site.levels(site.quantized(weir, tmp_path, "static", "--op-types", "all", *FORMS[form])).values()) > 25
+
+
+def test_a_number_inside_of_the_range_stays_on_codes(weir, tmp_path):
+    site = framed(node("Pad", ["h", "pads", "n"], ["p"]), pads=ints(0, 0, 1, 1, 0, 0, 1, 1), n=np.float32(0.5))
+    path = site.quantized(weir, tmp_path, "static", "--op-types", "all", *QOPERATOR)
+    assert operators(path) == ["QuantizeLinear", "QLinearConv", "Pad", "QLinearConv", "DequantizeLinear"]
+    assert min(site.levels(path).values()) > 25
+
+
+# ---- numbers that mean nothing -----------------------------------------------------------------------
+
+NOTHING = {"lowest": np.finfo(np.float32).min, "-1e9": np.float32(-1e9), "-1e4": np.float32(-1e4)}
+TOKENS = 6
+CAUSAL = np.triu(np.ones((1, TOKENS, TOKENS), bool), 1)
+PADDED = np.array([[[0, 0, 0, 0, 0, 1]]], np.float32)
+
+
+def attention(nodes, low, inputs=None, feeds=None, **constants):
+    """Scores s, the nodes that mask them (giving m), Softmax and the values."""
+    before = [node("MatMul", ["x", "w"], ["q"]), node("Transpose", ["q"], ["k"], perm=[0, 2, 1]), node("MatMul", ["q", "k"], ["s"])]
+    behind = [node("Softmax", ["m"], ["p"], axis=-1), node("MatMul", ["p", "q"], ["y"])]
+    known = {"w": normal(16, 16, by=0.3), "low": low, **constants}
+    return Site(before + nodes + behind, {"x": (1, TOKENS, 16), **(inputs or {})}, known, feeds=feeds)
+
+
+MASKS = {
+    "where": lambda n: attention([node("Where", ["c", "low", "s"], ["m"])], n, c=CAUSAL),
+    "where, not seen": lambda n: attention([node("Where", ["c", "low", "s"], ["m"])], n, {"c": (1, 1, TOKENS)}, {"c": PADDED < 0}),
+    "stored": lambda n: attention([node("Add", ["s", "stored"], ["m"])], n, stored=np.where(CAUSAL, n, np.float32(0))),
+    "given": lambda n: attention([node("Add", ["s", "given"], ["m"])], n, {"given": (1, 1, TOKENS)}, {"given": PADDED * n}),
+    "times": lambda n: attention([node("Mul", ["c", "low"], ["b"]), node("Add", ["s", "b"], ["m"])], n, {"c": (1, 1, TOKENS)},
+                                 {"c": PADDED}),
+    "reshaped": lambda n: attention([node("Where", ["c", "low", "s"], ["a"]), node("Reshape", ["a", "dims"], ["m"])], n, c=CAUSAL,
+                                    dims=ints(1, TOKENS, TOKENS)),
+    "frame": lambda n: framed(node("Pad", ["h", "pads", "n"], ["o"]), node("MaxPool", ["o"], ["p"], kernel_shape=[3, 3], strides=[2, 2]),
+                              pads=ints(0, 0, 1, 1, 0, 0, 1, 1), n=n),
+    "row": lambda n: framed(node("Concat", ["h", "row"], ["o"], axis=2), node("MaxPool", ["o"], ["p"], kernel_shape=[3, 3]),
+                            row=np.full((1, 4, 1, 6), n)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("form", FORMS)
+def test_numbers_that_mean_nothing(weir, tmp_path, mask, form):
+    """Masks and frames stay float, with a reason, and what comes behind them has ranges without them."""
+    for low in NOTHING.values() if ALL else [NOTHING["lowest"], NOTHING["-1e4"]]:
+        site = MASKS[mask](low)
+        path = site.quantized(weir, tmp_path, "static", "--op-types", "all", *FORMS[form])
+        assert min(site.levels(path).values()) > 18
+        report = weir.report("static", tmp_path / "site.onnx", tmp_path / "out.onnx", "--force", "--ranges", tmp_path / "ranges.json",
+                             "--op-types", "all", *FORMS[form])  # fmt: skip
+        assert "mask_values" in str(report)
+
+
+def test_a_mask_that_samples_did_not_use(weir, tmp_path):
+    """It masks all the same: the sum behind it has no range of scores alone."""
+    nodes = [node("Mul", ["c", "low"], ["b"]), node("Add", ["s", "b"], ["m"])]
+    site = attention(nodes, NOTHING["-1e9"], {"c": (1, 1, TOKENS)}, {"c": PADDED * 0})
+    for form in FORMS.values():
+        path = site.quantized(weir, tmp_path, "static", "--op-types", "all", *form)
+        feeds = site.feeds | {"c": PADDED}
+        assert decibels(run(tmp_path / "site.onnx", feeds)[0], run(path, feeds)[0]) > 15
+
+
+# ---- what ONNX Runtime fuses -------------------------------------------------------------------------
+
+
+POOLS = {
+    "dilations": (19, {"kernel_shape": [2, 2], "dilations": [2, 2]}),
+    "dilations of 1": (19, {"kernel_shape": [2, 2], "dilations": [1, 1]}),
+    "a part of a window": (17, {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "strides": [2, 2], "ceil_mode": 1, "count_include_pad": 1}),
+    "the same, later": (19, {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1, "count_include_pad": 1}),
+}  # fmt: skip
+BEHIND = {"": [], "Relu": [node("Relu", ["p0"], ["p"])], "Transpose": [node("Transpose", ["p0"], ["p"], perm=[0, 1, 3, 2])]}
+
+
+@pytest.mark.parametrize("behind", BEHIND)
+@pytest.mark.parametrize("pool", POOLS)
+def test_a_pool_that_none_on_codes_is(weir, tmp_path, pool, behind):
+    """ONNX Runtime makes QLinearAveragePool of what stands between DequantizeLinear and QuantizeLinear, asked for or not."""
+    opset, attributes = POOLS[pool]
+    nodes = [conv("x", "w", "h"), node("AveragePool", ["h"], ["p0" if behind else "p"], name="pool", **attributes), *BEHIND[behind],
+             conv("p", "w", "y")]  # fmt: skip
+    site = Site(nodes, {"x": (1, 4, 8, 8)}, {"w": pointwise()}, opset)
+    ways = [(), QOPERATOR, ("--op-types", "all"), ("--op-types", "all", *QOPERATOR), ("--compat", "onnxruntime")]
+    ways += [("--compat", "onnxruntime", *QOPERATOR), ("--activation-type", "int8", "--op-types", "all")]
+    for words in ways if ALL or not behind else ways[:4]:
+        assert min(site.levels(site.quantized(weir, tmp_path, "static", *words)).values()) > 20, words
+
+
+@pytest.mark.parametrize("pool", ["a part of a window", "the same, later"])
+def test_a_pool_that_counts_otherwise_keeps_its_form(weir, tmp_path, pool):
+    """requantize neither makes the operator on codes of it nor the float one of that."""
+    opset, attributes = POOLS[pool]
+    site = Site([conv("x", "w", "h"), node("AveragePool", ["h"], ["y"], name="pool", **attributes)], {"x": (1, 4, 8, 8)},
+                {"w": pointwise()}, opset)  # fmt: skip
+    path = site.quantized(weir, tmp_path, "static")
+    model = onnx.load(path)
+    scale, zero = numpy_helper.from_array(np.float32(0.05), "s"), numpy_helper.from_array(np.uint8(128), "z")
+    pool_node = next(n for n in model.graph.node if n.op_type == "AveragePool")
+    model.graph.initializer.extend([scale, zero])
+    behind = [node("QuantizeLinear", ["y_", "s", "z"], ["yq"]), node("DequantizeLinear", ["yq", "s", "z"], ["y"])]
+    pool_node.output[0] = "y_"
+    model.graph.node.extend(behind)
+    onnx.save(model, tmp_path / "qdq.onnx")
+    weir("requantize", tmp_path / "qdq.onnx", tmp_path / "codes.onnx", "--to", "qoperator")
+    assert "QLinearAveragePool" not in operators(tmp_path / "codes.onnx")
+
+
+def test_indices_of_a_pool_are_no_codes(weir, tmp_path):
+    nodes = [conv("x", "w", "h"), node("MaxPool", ["h"], ["p", "i"], kernel_shape=[2, 2]), conv("p", "w", "y")]
+    site = Site(nodes, {"x": IMAGE}, {"w": pointwise()}, outputs=("y",))
+    site.model.graph.output.append(helper.make_tensor_value_info("i", 7, None))
+    site.outputs = ("y",)
+    for words in ((), QOPERATOR):
+        path = site.quantized(weir, tmp_path, "static", "--compat", "onnxruntime", *words)
+        for optimized in (False, True):
+            run(path, site.feeds, optimized)
+
+
+HALVES = {
+    "products": ([node("MatMul", ["x", "w"], ["h"]), node("Gemm", ["h", "v", "b"], ["y"])], (4, 8), {"w": normal(8, 8), "v": normal(8, 5), "b": normal(5)}),
+    "conv": ([conv("x", "w", "h", "b"), node("Relu", ["h"], ["r"]), node("MaxPool", ["r"], ["p"], kernel_shape=[2, 2]), conv("p", "w", "y")],
+             IMAGE, {"w": pointwise(), "b": normal(4)}),
+    "concat": ([conv("x", "w", "h"), node("Concat", ["h", "h"], ["c"], axis=1), conv("c", "v", "y")], IMAGE,
+               {"w": pointwise(), "v": normal(4, 8, 1, 1, by=0.3)}),
+    "softmax": ([node("MatMul", ["x", "w"], ["h"]), node("Softmax", ["h"], ["s"]), node("MatMul", ["s", "v"], ["y"])], (4, 8),
+                {"w": normal(8, 8, by=0.5), "v": normal(8, 5)}),
+    "pad": ([conv("x", "w", "h"), node("Pad", ["h", "pads", "n"], ["p"]), conv("p", "w", "y")], IMAGE,
+            {"w": pointwise(), "pads": ints(0, 0, 1, 1, 0, 0, 1, 1), "n": np.float32(0.5)}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", HALVES)
+@pytest.mark.parametrize("opset", [13, 21])
+def test_float16(weir, tmp_path, kind, opset):
+    """Operators on codes take scales of float32: floats go through Casts."""
+    nodes, dims, constants = HALVES[kind]
+    half = {n: a.astype(np.float16) if a.dtype == np.float32 else a for n, a in constants.items()}
+    site = Site(nodes, {"x": dims}, half, opset, dtype=np.float16)
+    for words in ((), ("--op-types", "all"), QOPERATOR, ("--op-types", "all", *QOPERATOR)):
+        path = site.quantized(weir, tmp_path, "static", *words)
+        assert min(site.levels(path).values()) > 20, words
+        onnx.checker.check_model(path, full_check=True)
+        assert weir("check", path).code == 0
+    assert any(o.startswith(("QLinear", "QGemm")) for o in operators(path))

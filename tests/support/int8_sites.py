@@ -12,7 +12,7 @@ import json
 import numpy as np
 import onnx
 import onnxruntime
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 IR = {9: 4, 10: 5, 11: 6, 12: 7, 13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12}
 LEVEL = onnxruntime.GraphOptimizationLevel
@@ -60,10 +60,10 @@ class Site:
         known = onnx.shape_inference.infer_shapes(self.model)
         types = {v.name: v for v in [*known.graph.output, *known.graph.value_info]}
         for o in self.model.graph.output:
-            if types[o.name].type.HasField("tensor_type") and types[o.name].type.tensor_type.elem_type:
-                o.type.tensor_type.elem_type = types[o.name].type.tensor_type.elem_type
-            else:
-                o.type.tensor_type.elem_type = TensorProto.FLOAT if dtype == np.float32 else TensorProto.FLOAT16
+            if types[o.name].type.HasField("tensor_type"):
+                o.CopyFrom(types[o.name])
+            else:  # what onnx does not know
+                o.type.tensor_type.elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
 
     def _values(self):
         """All values that one run gives, by name."""

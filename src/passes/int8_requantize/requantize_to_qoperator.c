@@ -304,7 +304,9 @@ static int put_attrs(struct kit *k, const struct look *l, struct edit_attr attrs
 static const char *check_attrs(struct kit *k, const struct look *l) {
   struct edit_attr attrs[ATTRS];
   if (l->row.plain == OP_Gemm || l->row.plain == OP_Softmax || l->row.plain == OP_AveragePool)
-    return put_attrs(k, l, attrs) < 0 ? "attributes" : NULL;
+    return put_attrs(k, l, attrs) < 0 || !kit_attrs_alike(k, l->node, l->row.on_codes)
+               ? "attributes"
+               : NULL;
   return kit_attrs_fit(k, l->node, l->row.on_codes) ? NULL : "attributes";
 }
 

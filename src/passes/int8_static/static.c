@@ -131,6 +131,7 @@ static int end(struct static_run *s, struct err *err) {
   TABLE_FREE(s, bias_of);
   TABLE_FREE(s, linears);
   TABLE_FREE(s, left);
+  TABLE_FREE(s, kept);
   TABLE_FREE(s, typed);
   TABLE_FREE(s, turned);
   TABLE_FREE(s, turned_of);
@@ -179,6 +180,7 @@ static int quantize(struct static_run *s, struct err *err) {
   kit_site(&s->k, NO_ID, "versions");
   kit_raise_ir(&s->k, ir_for(s, &u));
   if (s->contrib) kit_import(&s->k, s->graph, "com.microsoft", 1);
+  static_leave(s);
   const bool as_codes = s->o->format == STATIC_QOPERATOR;
   if (as_codes ? static_qoperator(s, err) : (static_mark(s, err) || static_put(s, err))) return -1;
   if (s->o->compat && (as_codes || !s->o->add_qdq_pair_to_weight)) { // as quantize_static leaves it

@@ -154,7 +154,7 @@ static const struct static_entry unmarked = {.provider = NO_ID, .scales = NO_ID,
 
 static void mark(struct static_run *s, uint32_t value, bool weight) {
   if (!static_is_float(s, value) || static_entry_of(s, value)) return;
-  if (value < s->n_left && s->left[value]) return;
+  if (static_is_left(s, value)) return;
   struct static_entry *e = entry_for(s, value);
   *e = unmarked;
   e->value = value;
@@ -162,7 +162,7 @@ static void mark(struct static_run *s, uint32_t value, bool weight) {
 }
 
 static void mark_shared(struct static_run *s, uint32_t value, uint32_t provider, uint32_t node) {
-  if (!static_is_float(s, value)) return;
+  if (!static_is_float(s, value) || static_is_left(s, value)) return;
   struct static_entry *e = entry_for(s, value);
   *e = unmarked;
   e->value = value;
@@ -278,7 +278,7 @@ static bool is_shared(const struct kit *k, uint32_t value) {
 static void mark_bias(struct static_run *s, uint32_t node, double alpha, double beta) {
   struct kit *k = &s->k;
   uint32_t value = kit_in(k, node, 2);
-  if (value == NO_ID) return;
+  if (value == NO_ID || kit_in(k, node, 0) == NO_ID || kit_in(k, node, 1) == NO_ID) return;
   if (static_override_of(s, value)) {
     mark_weight(s, node, 2, 0, NULL);
     return;
@@ -372,6 +372,27 @@ static void share(struct static_run *s, uint32_t node) {
   if ((s->o->force_quantize_no_input_check || static_is_marked(s, x)) &&
       !static_leaves_output(s, node))
     mark_shared(s, kit_out(k, node, 0), x, node);
+}
+
+bool static_stays_within(struct static_run *s, uint32_t node) {
+  struct kit *k = &s->k;
+  struct span mode, where;
+  return kit_attr_string(k, node, "mode", "nearest", &mode) && !span_is(mode, "cubic") &&
+         kit_attr_string(k, node, "coordinate_transformation_mode", "half_pixel", &where) &&
+         !span_is(where, "tf_crop_and_resize");
+}
+
+// What lies outside of the input's range has parameters of its own.
+static void mark_resize(struct static_run *s, uint32_t node) {
+  const uint32_t x = kit_in(&s->k, node, 0);
+  struct static_params p;
+  if (s->o->compat || static_stays_within(s, node) ||
+      !static_params_of(s, kit_out(&s->k, node, 0), &p)) {
+    share(s, node);
+    return;
+  }
+  if (s->o->force_quantize_no_input_check) mark(s, x, false);
+  if (static_is_marked(s, x)) mark_output(s, node);
 }
 
 static void mark_gather(struct static_run *s, uint32_t node) {
@@ -579,7 +600,7 @@ static void mark_node(struct static_run *s, uint32_t node) {
     if (s->opset >= 12 && s->o->activation != DTYPE_FLOAT8E4M3FN) share(s, node);
     break;
   case STATIC_Q_RESIZE:
-    if (s->opset >= 11) share(s, node);
+    if (s->opset >= 11) mark_resize(s, node);
     break;
   case STATIC_Q_REMOVABLE: mark_removable(s, node); break;
   case STATIC_Q_PAD: mark_pad(s, node); break;
@@ -618,7 +639,9 @@ int static_mark(struct static_run *s, struct err *err) {
   for (uint32_t n = k->m->graphs[s->graph].first_node, next; n != NO_ID; n = next) {
     const char *why;
     next = k->m->nodes[n].next;
-    if (!static_takes(s, n, &why)) {
+    const bool takes = static_takes(s, n, &why);
+    if (takes && static_kept(s, n)) why = static_kept(s, n);
+    if (!takes || static_kept(s, n)) {
       if (*why) kit_skipped(k, n, why);
       continue;
     }

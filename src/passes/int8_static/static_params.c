@@ -62,6 +62,7 @@ bool static_params_of(struct static_run *s, uint32_t value, struct static_params
   struct int8_range range = has ? s->range[value] : (struct int8_range){.type = type};
   *out = (struct static_params){.own = {.scale = 1}};
   if (type == DTYPE_FLOAT || type == DTYPE_FLOAT16) range.type = type;
+  if (type == DTYPE_FLOAT16 && s->o->format == STATIC_QOPERATOR) range.type = DTYPE_FLOAT;
   out->scale_type = range.type;
   if (!params_by(s, &range, has, o ? o->of : NULL, &out->type, &out->own)) return false;
   if (!o || !o->convert) return true;
@@ -96,10 +97,12 @@ bool static_is_weight_symmetric(const struct static_options *o, enum dtype type)
                                                : o->weight_symmetric == STATIC_TRUE;
 }
 
-static uint32_t recipe_of(struct static_run *s, uint32_t value) {
+uint32_t static_recipe(struct static_run *s, uint32_t value) {
   struct model_constant c;
   model_resolve_constant(s->k.m, value, &c);
-  return edit_tensor_recipe(s->k.e, c.tensor);
+  const uint32_t of = edit_tensor_recipe(s->k.e, c.tensor);
+  const bool wide = s->o->format == STATIC_QOPERATOR && s->k.r->rows[of].dtype == DTYPE_FLOAT16;
+  return wide ? recipe_cast(s->k.r, of, DTYPE_FLOAT) : of;
 }
 
 // Are given zero points codes of the type that the constant has come to?
@@ -170,7 +173,7 @@ int static_weight_params(struct static_run *s, struct static_entry *e, struct er
   const struct static_options *opt = s->o;
   const struct static_overrides *o = static_override_of(s, e->value);
   const struct static_override *first = o ? o->of : NULL;
-  const uint32_t of = recipe_of(s, e->value), rank = s->k.r->rows[of].rank;
+  const uint32_t of = static_recipe(s, e->value), rank = s->k.r->rows[of].rank;
   const enum dtype dtype = (enum dtype)s->k.r->rows[of].dtype;
   enum dtype type = e->weight ? opt->weight : opt->activation;
   if (e->role) type = e->role->type;
@@ -219,5 +222,5 @@ int static_weight_params(struct static_run *s, struct static_entry *e, struct er
 }
 
 uint32_t static_weight_codes(struct static_run *s, const struct static_entry *e) {
-  return int8_given(s->k.r, recipe_of(s, e->value), &e->as, e->scales, e->zeros).codes;
+  return int8_given(s->k.r, static_recipe(s, e->value), &e->as, e->scales, e->zeros).codes;
 }

@@ -138,6 +138,8 @@ static bool is_made(struct static_run *s, uint32_t value) {
 }
 
 uint32_t static_scale_for(struct static_run *s, uint32_t value, uint32_t node, uint32_t *zero) {
+  if (zero) *zero = NO_ID;
+  if (value == NO_ID) return NO_ID;
   const struct static_made *m = static_made_of(s, value);
   const bool converted = m->converted_scale != NO_ID && static_receives(s, m->with, node);
   if (zero) *zero = converted ? m->converted_zero : m->zero;

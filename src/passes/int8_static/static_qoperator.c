@@ -44,8 +44,13 @@ static void visit(struct static_qoperator_run *q, uint32_t node) {
   // Where is asked by nobody, if it is forced.
   if (q->s->o->compat && q->s->o->force_quantize_no_input_check && op && op->qop == STATIC_O_WHERE)
     takes = true;
+  if (takes && kit_out(k, node, 0) == NO_ID) takes = false;
   if (takes && (!op || kit_op(k, node) == OP_NONE || !takes_floats(q, node, op->qop)))
     takes = false;
+  if (takes && static_kept(q->s, node)) {
+    takes = false;
+    why = static_kept(q->s, node);
+  }
   q->node = node;
   q->reported = false;
   if (takes && static_skips_overridable(q->s, node)) {
@@ -73,8 +78,8 @@ static void put_dequantize(struct static_qoperator_run *q, uint32_t value) {
   k->before = maker == NO_ID ? k->m->graphs[s->graph].first_node : k->m->nodes[maker].next;
   const struct span stem = static_stem(s, value);
   const struct static_form f = {.scale = h.scale, .zero = h.zero, .axis = h.axis};
-  static_put_node(s, OP_DequantizeLinear, &f, h.codes, (struct edit_output){.value = value},
-                  kit_names_join(stem, "_DequantizeLinear", &k->site));
+  static_qoperator_dequantized(q, &f, h.codes, stem, (struct edit_output){.value = value},
+                               static_dtype(s, value));
 }
 
 // A constant by the name that it had.
@@ -88,8 +93,8 @@ static void put_constant(struct static_qoperator_run *q, uint32_t value,
   const struct span stem = static_stem(s, value);
   const struct edit_output out = weights_output(k, &w, int8_value_name(k, stem, "_dequantized"),
                                                 int8_value_name(k, stem, "_replaced"), true);
-  const uint32_t made = static_put_node(s, OP_DequantizeLinear, f, codes, out,
-                                        kit_names_join(stem, "_DequantizeLinear", &k->site));
+  const uint32_t made = static_qoperator_dequantized(
+      q, f, codes, stem, out, (enum dtype)k->m->tensors[w.tensor].dtype);
   weights_replace(k, &w, made);
 }
 

@@ -50,9 +50,34 @@ bool static_qoperator_result(struct static_qoperator_run *q, uint32_t value,
 
 bool static_qoperator_can_take(struct static_qoperator_run *q, uint32_t value) {
   struct static_params p;
-  if (value == NO_ID) return false;
+  if (value == NO_ID || static_is_left(q->s, value)) return false;
   return static_qoperator_held(q, value) || static_is_constant(q->s, value) ||
          (static_holds_floats(q->s, value) && static_params_of(q->s, value, &p));
+}
+
+uint32_t static_qoperator_widened(struct static_qoperator_run *q, uint32_t value) {
+  struct static_run *s = q->s;
+  if (static_dtype(s, value) != DTYPE_FLOAT16) return value;
+  const struct span stem = static_stem(s, value);
+  const struct edit_output out = {NO_ID, int8_value_name(&s->k, stem, "_float")};
+  const uint32_t wide = kit_make(&s->k, OP_Cast, KIT_IN(value), KIT_INT("to", DTYPE_FLOAT),
+                                 KIT_OUT(out), KIT_CALLED(int8_node_name(&s->k, stem, "_Cast")));
+  kit_note_like(&s->k, wide, value);
+  kit_note_type(&s->k, wide, &(struct model_type){.dtype = DTYPE_FLOAT});
+  return wide;
+}
+
+uint32_t static_qoperator_dequantized(struct static_qoperator_run *q, const struct static_form *f,
+                                      uint32_t codes, struct span stem, struct edit_output out,
+                                      enum dtype type) {
+  struct kit *k = &q->s->k;
+  const struct span name = kit_names_join(stem, "_DequantizeLinear", &k->site);
+  if (type != DTYPE_FLOAT16)
+    return static_put_node(q->s, OP_DequantizeLinear, f, codes, out, name);
+  const struct edit_output wide = {NO_ID, int8_value_name(k, stem, "_DequantizeLinear_Output")};
+  const uint32_t floats = static_put_node(q->s, OP_DequantizeLinear, f, codes, wide, name);
+  return kit_make(k, OP_Cast, KIT_IN(floats), KIT_INT("to", DTYPE_FLOAT16), KIT_OUT(out),
+                  KIT_CALLED(int8_node_name(k, stem, "_Cast")));
 }
 
 static const struct static_held *take_float(struct static_qoperator_run *q, uint32_t value) {
@@ -61,8 +86,9 @@ static const struct static_held *take_float(struct static_qoperator_run *q, uint
   if (!static_qoperator_result(q, value, NULL, &held)) return NULL;
   const struct span stem = static_stem(s, value);
   const struct static_form f = {.scale = held.scale, .zero = held.zero, .axis = RECIPE_PER_TENSOR};
+  const uint32_t from = static_qoperator_widened(q, value);
   const struct edit_output out = {NO_ID, int8_value_name(&s->k, stem, "_quantized")};
-  held.codes = static_put_node(s, OP_QuantizeLinear, &f, value, out,
+  held.codes = static_put_node(s, OP_QuantizeLinear, &f, from, out,
                                kit_names_join(stem, "_QuantizeLinear", &s->k.site));
   return static_qoperator_hold(q, value, &held);
 }
@@ -74,16 +100,10 @@ static bool same_form(const struct int8_weight_as *a, const struct int8_weight_a
          a->reduced == b->reduced;
 }
 
-static uint32_t recipe_of(struct static_run *s, uint32_t value) {
-  struct model_constant c;
-  model_resolve_constant(s->k.m, value, &c);
-  return edit_tensor_recipe(s->k.e, c.tensor);
-}
-
 uint32_t static_qoperator_roomy(struct static_qoperator_run *q, uint32_t scales, uint32_t bias,
                                 uint32_t x_scale, double factor) {
   struct recipes *r = q->s->k.r;
-  const uint32_t of = recipe_of(q->s, bias);
+  const uint32_t of = static_recipe(q->s, bias);
   if (factor != 1) {
     const uint32_t both[2] = {
         x_scale, int8_floats(r, (enum dtype)r->rows[x_scale].dtype, &factor, NO_ID)};
@@ -103,7 +123,7 @@ static bool make_room(struct static_qoperator_run *q, struct static_coded *c,
   if (w->bias == NO_ID || !w->x || !w->x->known || (s->o->compat && !theirs)) return false;
   c->biases++;
   const double scale = w->x->scale_is * (s->o->compat ? 1 : w->factor);
-  const enum dtype type = (enum dtype)s->k.r->rows[recipe_of(s, w->bias)].dtype;
+  const enum dtype type = (enum dtype)s->k.r->rows[static_recipe(s, w->bias)].dtype;
   const uint32_t roomy = static_qoperator_roomy(q, c->entry.scales, w->bias,
                                                 int8_floats(s->k.r, type, &scale, NO_ID), 1);
   if (roomy == NO_ID || roomy == c->entry.scales) return false;
@@ -216,7 +236,7 @@ struct static_bias_codes *static_qoperator_bias_of(struct static_qoperator_run *
 
 bool static_qoperator_can_bias(struct static_qoperator_run *q, uint32_t bias, uint64_t channels) {
   if (!static_is_constant(q->s, bias)) return false;
-  const uint32_t of = recipe_of(q->s, bias), rank = q->s->k.r->rows[of].rank;
+  const uint32_t of = static_recipe(q->s, bias), rank = q->s->k.r->rows[of].rank;
   if (q->s->k.r->rows[of].count == 0) return false;
   return channels == 1 || (rank > 0 && (uint64_t)recipe_dims(q->s->k.r, of)[rank - 1] == channels);
 }
@@ -230,7 +250,7 @@ uint32_t static_qoperator_bias(struct static_qoperator_run *q, uint32_t bias,
   if (q->s->o->compat && there) return there->codes;
   model_resolve_constant(k->m, bias, &c);
   const struct int8_parts parts =
-      int8_bias(k->r, edit_tensor_recipe(k->e, c.tensor), kit_recipe(k, x->scale),
+      int8_bias(k->r, static_recipe(q->s, bias), kit_recipe(k, x->scale),
                 kit_recipe(k, w->scale), factor);
   if (parts.codes == NO_ID) return NO_ID;
   const struct span stem = static_stem(q->s, c.value);

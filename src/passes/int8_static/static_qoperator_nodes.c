@@ -137,6 +137,17 @@ static int gemm_attrs(struct kit *k, uint32_t node, struct edit_attr attrs[3]) {
   return n;
 }
 
+// Can the node's inputs from `first` on be taken? NULL, or why not.
+static const char *operands(struct static_qoperator_run *q, uint32_t node, uint32_t first,
+                            uint32_t n) {
+  for (uint32_t i = first; i < first + n; i++) {
+    const uint32_t value = kit_in(&q->s->k, node, i);
+    if (static_qoperator_can_take(q, value)) continue;
+    return value != NO_ID && static_is_left(q->s, value) ? "input_not_quantized" : "no_range";
+  }
+  return NULL;
+}
+
 static const char *product(struct static_qoperator_run *q, uint32_t node, enum static_qop kind) {
   struct kit *k = &q->s->k;
   const bool compat = q->s->o->compat, biased = kind != STATIC_O_MATMUL;
@@ -149,10 +160,9 @@ static const char *product(struct static_qoperator_run *q, uint32_t node, enum s
   const enum op op = kind == STATIC_O_CONV   ? OP_QLinearConv
                      : kind == STATIC_O_GEMM ? OP_ms_QGemm
                                              : OP_QLinearMatMul;
-  if (!static_qoperator_can_take(q, kit_in(k, node, 0)) ||
-      !static_qoperator_can_take(q, kit_in(k, node, 1)) ||
-      !static_params_of(q->s, kit_out(k, node, 0), &p))
-    return "no_range";
+  const char *why = operands(q, node, 0, 2);
+  if (why) return why;
+  if (!static_params_of(q->s, kit_out(k, node, 0), &p)) return "no_range";
   const struct static_held *held = static_qoperator_held(q, kit_in(k, node, 1));
   if (!compat && held && !held->constant && held->axis != RECIPE_PER_TENSOR) return "axis";
   if (bias != NO_ID && !static_is_constant(q->s, bias)) return "non_constant_bias";
@@ -220,8 +230,8 @@ static const char *lined(struct static_qoperator_run *q, uint32_t node, enum op 
   struct static_params p;
   struct static_held y;
   if (n > INPUTS) return "signature";
-  for (uint32_t i = first; i < first + n; i++)
-    if (!static_qoperator_can_take(q, kit_in(k, node, i))) return "no_range";
+  const char *why = operands(q, node, first, n);
+  if (why) return why;
   if (!static_params_of(q->s, kit_out(k, node, 0), &p)) return "no_range";
   if (!kit_attrs_fit(k, node, op)) return "attributes";
   begin(q, node);
@@ -342,14 +352,11 @@ static const char *direct(struct static_qoperator_run *q, uint32_t node) {
   const struct static_held *held = static_qoperator_held(q, x);
   const bool forced = q->s->o->force_quantize_no_input_check;
   const bool compat = q->s->o->compat;
-  struct span mode;
   if (forced && compat && !static_is_constant(q->s, x)) return "input_not_quantized";
   if (!held && !(forced && static_qoperator_can_take(q, x))) return "input_not_quantized";
   if (held && !compat && held->axis != RECIPE_PER_TENSOR) return "axis";
-  if (!compat && kit_op(k, node) == OP_Resize &&
-      (!kit_attr_string(k, node, "mode", "nearest", &mode) || span_is(mode, "cubic")))
-    return "mode";
-  if (!compat && kit_n_out(k, node) != 1) return "several_outputs";
+  if (!compat && kit_op(k, node) == OP_Resize && !static_stays_within(q->s, node)) return "mode";
+  if (kit_n_out(k, node) != 1) return "several_outputs";
   begin(q, node);
   held = static_qoperator_take(q, x);
   if (!held) return "weight_dtype";
@@ -359,7 +366,8 @@ static const char *direct(struct static_qoperator_run *q, uint32_t node) {
 
 static const char *split(struct static_qoperator_run *q, uint32_t node) {
   struct kit *k = &q->s->k;
-  if (!static_qoperator_can_take(q, kit_in(k, node, 0))) return "no_range";
+  const char *why = operands(q, node, 0, 1);
+  if (why) return why;
   begin(q, node);
   const struct static_held *x = static_qoperator_take(q, kit_in(k, node, 0));
   if (!x) return "weight_dtype";
@@ -398,15 +406,36 @@ static uint32_t pad_value(struct static_qoperator_run *q, uint32_t node,
   const struct span stem = static_stem(s, value);
   if (model_resolve_constant(k->m, value, &c) && (c.node == NO_ID || !s->o->compat)) {
     const struct int8_weight_as as = {.type = x->type, .axis = RECIPE_PER_TENSOR};
-    const uint32_t codes = int8_given(k->r, edit_tensor_recipe(k->e, c.tensor), &as,
+    const uint32_t codes = int8_given(k->r, static_recipe(s, value), &as,
                                       kit_recipe(k, x->scale), kit_recipe(k, x->zero))
                                .codes;
     return codes == NO_ID ? NO_ID : int8_tensor(k, stem, "_quantized", codes, NO_ID);
   }
   const struct static_form f = {.scale = x->scale, .zero = x->zero, .axis = RECIPE_PER_TENSOR};
-  return static_put_node(s, OP_QuantizeLinear, &f, value,
+  return static_put_node(s, OP_QuantizeLinear, &f, static_qoperator_widened(q, value),
                          (struct edit_output){NO_ID, int8_value_name(k, stem, "_quantized")},
                          kit_names_join(stem, "_QuantizeLinear", &k->site));
+}
+
+// Has the number that a Pad puts, least and most, a code of x's?
+static bool is_within(const struct static_held *x, double least, double most) {
+  int64_t low, high;
+  int8_full_codes(x->type, &low, &high);
+  return x->known && x->scale_is > 0 &&
+         least / x->scale_is + (double)x->zero_is >= (double)low - 0.5 &&
+         most / x->scale_is + (double)x->zero_is <= (double)high + 0.5;
+}
+
+// NULL: it has; 0 always.
+static const char *check_pad_value(struct static_qoperator_run *q, uint32_t value,
+                                   const struct static_held *x) {
+  struct static_run *s = q->s;
+  double number;
+  if (s->o->compat || value == NO_ID) return NULL;
+  if (kit_const_scalar(&s->k, value, &number))
+    return number == 0 || is_within(x, number, number) ? NULL : "value_outside_range";
+  if (value >= s->n_range || s->range[value].type == DTYPE_UNDEFINED) return "parameters";
+  return is_within(x, s->range[value].least, s->range[value].most) ? NULL : "value_outside_range";
 }
 
 static const char *pad(struct static_qoperator_run *q, uint32_t node) {
@@ -419,6 +448,8 @@ static const char *pad(struct static_qoperator_run *q, uint32_t node) {
   if (!kit_attr_string(k, node, "mode", "constant", &mode)) return "attributes";
   const bool constant = span_is(mode, "constant");
   const struct static_held x = *held;
+  const char *why = constant ? check_pad_value(q, kit_in(k, node, 2), &x) : NULL;
+  if (why) return why;
   begin(q, node);
   const uint32_t code = constant ? pad_value(q, node, &x) : NO_ID;
   if (constant && code == NO_ID) return "parameters";
@@ -440,6 +471,7 @@ static const char *embed(struct static_qoperator_run *q, uint32_t node) {
         !static_is_constant(q->s, kit_in(k, node, FIRST + i)))
       return "non_constant_weight";
   if (!kit_attrs_fit(k, node, OP_ms_QEmbedLayerNormalization)) return "attributes";
+  if (static_dtype(q->s, kit_out(k, node, 0)) == DTYPE_FLOAT16) return "type";
   begin(q, node);
   in[0] = kit_in(k, node, 0);
   in[1] = kit_in(k, node, 1);

@@ -89,13 +89,12 @@ static void widen_computed(struct static_qoperator_run *q, uint32_t scale, uint3
 static void renew_bias(struct static_qoperator_run *q, const struct static_biased *b) {
   struct kit *k = &q->s->k;
   const uint32_t x = kit_recipe(k, b->x_scale), w = kit_recipe(k, b->w_scale);
-  struct model_constant bias, codes;
+  struct model_constant codes;
   if (b->codes == NO_ID || (x == b->x_recipe && w == b->w_recipe) ||
-      !model_resolve_constant(k->m, b->bias, &bias) ||
       !model_resolve_constant(k->m, b->codes, &codes))
     return;
   const struct int8_parts parts =
-      int8_bias(k->r, edit_tensor_recipe(k->e, bias.tensor), x, w, b->factor);
+      int8_bias(k->r, static_recipe(q->s, b->bias), x, w, b->factor);
   if (parts.codes == NO_ID) return;
   begin(q);
   edit_replace_tensor(k->e, codes.tensor, parts.codes);

@@ -39,8 +39,8 @@ static bool leave(struct static_run *s, uint32_t node) {
   const uint32_t y = kit_out(&s->k, node, 0);
   if (s->o->compat || y == NO_ID || static_params_of(s, y, &p) || !find_bias(s, node, &l))
     return false;
-  if (y >= s->n_left) TABLE_ADD(s, left, y + 1 - s->n_left);
-  return s->left[y] = true;
+  static_leave_value(s, y);
+  return true;
 }
 
 bool static_mark_linear(struct static_run *s, uint32_t node) {

@@ -371,7 +371,9 @@ uint32_t kit_put(struct kit *k, const struct kit_new *spec); // node id
 bool kit_attrs_copyable(struct kit *k, uint32_t node);
 // Is the node's attribute i the one that its name means: not without a name, and the first of it? (For those who have no kit, too.)
 bool kit_attr_is_first(const struct model *m, uint32_t node, uint32_t i);
-// Can they be copied, and has a node of operator `op` all of them that say something?
+// Mean attributes that both have the same in a node of operator `op`, as far as the kit knows better?
+bool kit_attrs_alike(struct kit *k, uint32_t node, enum op op);
+// Can they be copied, mean they the same, and has a node of operator `op` all of them that say something?
 bool kit_attrs_fit(struct kit *k, uint32_t node, enum op op);
 // As kit_make, and the new node takes the place of `node`: it has its outputs, and the names of
 // those stay, as graph outputs too. k->before, where it was the node, is the new one. Gives the

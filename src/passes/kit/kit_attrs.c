@@ -331,10 +331,33 @@ static bool knows(const struct schema_signature *s, struct span name) {
   return s->more || schema_attribute_of(s, name);
 }
 
+// Attributes that two operators have under one name, and which together mean another thing in the second: where both are set,
+// QLinearAveragePool takes a last window that is only partly there (ceil_mode) for a whole one.
+static const struct {
+  enum op op, other;
+  const char *both[2];
+} unlike[] = {
+    {OP_AveragePool, OP_ms_QLinearAveragePool, {"ceil_mode", "count_include_pad"}},
+};
+
+bool kit_attrs_alike(struct kit *k, uint32_t node, enum op op) {
+  const enum op own = kit_op(k, node);
+  int64_t x = 0, y = 0;
+  for (size_t i = 0; i < sizeof unlike / sizeof *unlike; i++) {
+    if (!(own == unlike[i].op && op == unlike[i].other) &&
+        !(own == unlike[i].other && op == unlike[i].op))
+      continue;
+    if (!kit_attr_int(k, node, unlike[i].both[0], 0, &x) ||
+        !kit_attr_int(k, node, unlike[i].both[1], 0, &y) || (x && y))
+      return false;
+  }
+  return true;
+}
+
 bool kit_attrs_fit(struct kit *k, uint32_t node, enum op op) {
   const struct model_node *n = &k->m->nodes[node];
   const struct schema_signature *to = signature_in(k, n->graph, op);
-  if (!kit_attrs_copyable(k, node)) return false;
+  if (!kit_attrs_copyable(k, node) || !kit_attrs_alike(k, node, op)) return false;
   for (uint32_t i = 0; i < n->n_attrs && to; i++) {
     const struct model_attr *row = &k->m->attrs[n->attrs + i];
     if (!(row->flags & ATTR_DEAD) && !knows(to, model_name(k->m, row->name)) &&

@@ -3,6 +3,7 @@
 //
 //   static_begin       the opset that the types need; ranges; overrides
 //   static_find_typed  what quantize_static knows of types, with compat          static_types.c
+//   static_leave       which values stay float, whoever wants them                static_leave.c
 //   static_mark        which values are quantized, and how they share           static_mark.c
 //   static_put         Q and DQ nodes, weights, biases                           static_put*.c
 //
@@ -207,6 +208,7 @@ struct static_run {
   TABLE(uint32_t, bias_of); // by value id: 1 + which
   TABLE(struct static_linear, linears);
   TABLE(bool, left);  // by value id: stays float, whoever would mark it
+  TABLE(const char *, kept); // by node id: why it stays float, a stable word; NULL: it need not
   TABLE(bool, typed); // by value id, with compat: quantize_static knows a type
   TABLE(struct static_turned, turned);
   TABLE(uint32_t, turned_of); // by value id: 1 + the last
@@ -225,6 +227,8 @@ const struct static_op *static_op_named(struct span name);
 bool static_takes(struct static_run *s, uint32_t node, const char **why);
 // A constant of float32 or float16: an initializer, or without compat a Constant too, behind Identity too.
 bool static_is_constant(struct static_run *s, uint32_t value);
+// The elements of a constant: of float16 in float32 for operators on codes, whose scales are float32.
+uint32_t static_recipe(struct static_run *s, uint32_t value);
 // The type of a value's elements; where none is known, that of the options.
 enum dtype static_dtype(struct static_run *s, uint32_t value);
 // A value of float32 or float16, or such a constant. `static_is_float`: with compat quantize_static must know the type too.
@@ -238,6 +242,8 @@ bool static_is_typed(const struct static_run *s, uint32_t value);
 bool static_skips_overridable(struct static_run *s, uint32_t node);
 // May nobody quantize behind it?
 bool static_leaves_output(const struct static_run *s, uint32_t node);
+// Are the elements that a Resize makes between those of its input: no weights beyond them (cubic), nor another number around them?
+bool static_stays_within(struct static_run *s, uint32_t node);
 
 const struct static_overrides *static_override_of(const struct static_run *s, uint32_t value);
 int static_read_overrides(struct static_run *s, struct err *err);
@@ -256,6 +262,13 @@ uint32_t static_weight_codes(struct static_run *s, const struct static_entry *en
 // Does the value's converted form go to that node?
 bool static_receives(const struct static_run *s, const struct static_overrides *with,
                      uint32_t node);
+
+// Finds what stays float (static_leave.c), before anything is marked. Asked behind it: does the value, and why does the node
+// (a stable word; NULL: it need not)?
+void static_leave(struct static_run *s);
+bool static_is_left(const struct static_run *s, uint32_t value);
+const char *static_kept(const struct static_run *s, uint32_t node);
+void static_leave_value(struct static_run *s, uint32_t value);
 
 struct static_entry *static_entry_of(struct static_run *s, uint32_t value);
 // Marked, as any of them or as a bias?

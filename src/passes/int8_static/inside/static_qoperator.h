@@ -75,6 +75,12 @@ bool static_qoperator_can_take(struct static_qoperator_run *q, uint32_t value);
 // Its codes, with a Q before k.before where there are none yet. A constant has the type of activations.
 // NULL: they cannot be.
 const struct static_held *static_qoperator_take(struct static_qoperator_run *q, uint32_t value);
+// A value of float16 as QuantizeLinear of a float32 scale takes it, by a Cast before k.before; others as they are. And what
+// DequantizeLinear makes of codes, cast to float16 where that is the type; gives the output.
+uint32_t static_qoperator_widened(struct static_qoperator_run *q, uint32_t value);
+uint32_t static_qoperator_dequantized(struct static_qoperator_run *q, const struct static_form *f,
+                                      uint32_t codes, struct span stem, struct edit_output out,
+                                      enum dtype type);
 // The same of a weight: of the weights' type where it is constant, by channel along `axis` (RECIPE_PER_TENSOR: one scale; may be
 // NO_ID where there are no channels). `type` UNDEFINED: that of the options. `bias` (or NO_ID) must fit int32 beside it and x.
 struct static_qoperator_weight {

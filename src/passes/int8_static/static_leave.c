@@ -1,0 +1,212 @@
+// Values that stay float, whoever would quantize them, and the nodes that make them: asked once, before anything is marked, in both forms.
+//
+//   x ─▶ AveragePool(dilations) ─▶ y        y: ONNX Runtime makes QLinearAveragePool of what stands between DequantizeLinear and
+//                                           QuantizeLinear, which has no dilations. So nothing is quantized behind it
+//   scores ─▶ Add(-1e9, where masked) ─▶ s ─▶ Softmax       s: a range that holds such a number leaves no codes for the others
+//
+// A number below -8192 or beyond 1e9, with less than a 32nd of it on the other side of 0, or one beyond 1e30 means "nothing here": the
+// lowest float, -1e9, -1e4 of masks and frames. Of 256 codes a range to such a number leaves eight or fewer to the others. A range that
+// an override gives is believed, and compat takes all of them for ranges, as the existing tool does.
+//
+// ONNX Runtime moves a QuantizeLinear before what only passes its input on, and drops a Relu before it: what stands behind a value that must
+// not be quantized for the first reason stays float too, up to a node that computes. Behind a mask so do sums, whether
+// samples had anything to mask or not.
+#include "static.h"
+
+#include <math.h>
+
+static const char lacks[] = "fused_operator", masked[] = "mask_values";
+
+// ---- what ONNX Runtime fuses -------------------------------------------------------------------
+
+// Operators that it makes of those between DequantizeLinear and QuantizeLinear, and which lack something.
+static const struct {
+  enum op op, fused;
+} fused[] = {
+    {OP_Add, OP_ms_QLinearAdd},
+    {OP_AveragePool, OP_ms_QLinearAveragePool},
+    {OP_Concat, OP_ms_QLinearConcat},
+    {OP_Conv, OP_QLinearConv},
+    {OP_GlobalAveragePool, OP_ms_QLinearGlobalAveragePool},
+    {OP_LeakyRelu, OP_ms_QLinearLeakyRelu},
+    {OP_MatMul, OP_QLinearMatMul},
+    {OP_Mul, OP_ms_QLinearMul},
+    {OP_Sigmoid, OP_ms_QLinearSigmoid},
+    {OP_Softmax, OP_ms_QLinearSoftmax},
+    {OP_Where, OP_ms_QLinearWhere},
+};
+
+// QLinearConcat is made of float16 too, whose scales it does not take.
+static bool is_half_concat(struct static_run *s, uint32_t node) {
+  return kit_op(&s->k, node) == OP_Concat && s->o->format != STATIC_QOPERATOR &&
+         static_dtype(s, kit_out(&s->k, node, 0)) == DTYPE_FLOAT16;
+}
+
+// It copies what dilations say, even if that is nothing.
+static void drop_idle(struct static_run *s, uint32_t node) {
+  struct kit_attr a;
+  if (kit_op(&s->k, node) != OP_AveragePool ||
+      kit_attr(&s->k, node, "dilations", &a) != KIT_GIVEN)
+    return;
+  kit_site(&s->k, node, "idle_attribute");
+  edit_set_attr(s->k.e, node, &(struct edit_attr){.name = "dilations", .type = ATTR_UNDEFINED});
+}
+
+static bool lacks_something(struct static_run *s, uint32_t node) {
+  struct kit *k = &s->k;
+  const enum op op = kit_op(k, node);
+  for (size_t i = 0; i < sizeof fused / sizeof *fused; i++) {
+    if (fused[i].op != op) continue;
+    if (is_half_concat(s, node)) return true;
+    if (!kit_attrs_fit(k, node, fused[i].fused)) return kit_attrs_copyable(k, node);
+    drop_idle(s, node);
+  }
+  return false;
+}
+
+// Are there codes of 8 bits, for which it fuses these?
+static bool has_8_bits(const struct static_run *s) {
+  bool has = dtype_bits(s->o->activation) == 8;
+  for (uint32_t i = 0; i < s->n_overrides; i++)
+    has = has || (s->overrides[i].of->has_type && dtype_bits(s->overrides[i].of->type) == 8);
+  return has;
+}
+
+// ---- numbers that mean nothing -----------------------------------------------------------------
+
+static bool means_nothing(double least, double most) {
+  const double low = -fmin(least, 0), high = fmax(most, 0);
+  return (low >= 8192 && high < low / 32) || (high >= 1e9 && low < high / 32) ||
+         fmax(low, high) >= 1e30;
+}
+
+// A range of another type than the value's is no mask, but a mistake, which is told where it is used.
+static bool fits(struct static_run *s, uint32_t value) {
+  const enum dtype type = static_dtype(s, value);
+  return isfinite(int8_rounded(type, s->range[value].least)) &&
+         isfinite(int8_rounded(type, s->range[value].most));
+}
+
+static bool is_masked(struct static_run *s, uint32_t value) {
+  const struct static_overrides *o = static_override_of(s, value);
+  if (value == NO_ID || value >= s->n_range || s->range[value].type == DTYPE_UNDEFINED ||
+      (o && (o->of->has_scale || o->of->has_range)))
+    return false;
+  return means_nothing(s->range[value].least, s->range[value].most) && fits(s, value);
+}
+
+// One number, of a constant of few elements, of that kind?
+static bool is_such_number(struct static_run *s, uint32_t value) {
+  const struct model *m = s->k.m;
+  uint32_t tensor;
+  struct span raw;
+  double x;
+  return value != NO_ID && kit_constant(&s->k, value, &tensor) &&
+         model_small_value(m, tensor, &raw) && kit_const_scalar(&s->k, value, &x) &&
+         means_nothing(x, x);
+}
+
+// Puts the node such a number somewhere, whether samples saw it or not?
+static bool puts_such_number(struct static_run *s, uint32_t node) {
+  struct kit *k = &s->k;
+  float value;
+  switch (kit_op(k, node)) {
+  case OP_Mul: return is_such_number(s, kit_in(k, node, 0)) || is_such_number(s, kit_in(k, node, 1));
+  case OP_Where: return is_such_number(s, kit_in(k, node, 1)) || is_such_number(s, kit_in(k, node, 2));
+  case OP_Pad:
+    return is_such_number(s, kit_in(k, node, 2)) ||
+           (s->opset < 11 && kit_attr_float(k, node, "value", 0, &value) &&
+            means_nothing((double)value, (double)value));
+  default: return false;
+  }
+}
+
+// ---- the walk ----------------------------------------------------------------------------------
+
+void static_leave_value(struct static_run *s, uint32_t value) {
+  if (value == NO_ID) return;
+  if (value >= s->n_left) TABLE_ADD(s, left, value + 1 - s->n_left);
+  s->left[value] = true;
+}
+
+bool static_is_left(const struct static_run *s, uint32_t value) {
+  return value < s->n_left && s->left[value];
+}
+
+const char *static_kept(const struct static_run *s, uint32_t node) {
+  return node < s->n_kept ? s->kept[node] : NULL;
+}
+
+static void keep(struct static_run *s, uint32_t node, const char *why) {
+  if (node >= s->n_kept) TABLE_ADD(s, kept, node + 1 - s->n_kept);
+  s->kept[node] = why;
+  for (uint32_t i = 0; i < kit_n_out(&s->k, node); i++)
+    static_leave_value(s, kit_out(&s->k, node, i));
+}
+
+static bool passes_on(struct kit *k, uint32_t node, const char *why) {
+  switch (kit_op(k, node)) {
+  case OP_Identity:
+  case OP_Transpose:
+  case OP_Reshape:
+  case OP_Flatten:
+  case OP_Squeeze:
+  case OP_Unsqueeze:
+  case OP_Slice:
+  case OP_Gather:
+  case OP_Expand: return true;
+  case OP_MaxPool:
+  case OP_Resize:
+  case OP_Relu:
+  case OP_Clip: return why == lacks;
+  case OP_Add:
+  case OP_Sub: return why == masked;
+  default: return false;
+  }
+}
+
+// What nodes make of the values, as far as they only pass them on, or mask others by them.
+static void leave_behind(struct static_run *s, uint32_t first, const char *why) {
+  struct kit *k = &s->k;
+  struct {
+    TABLE(uint32_t, queue);
+  } at = {0};
+  *TABLE_PUSH(&at, queue) = first;
+  for (uint32_t i = 0; i < at.n_queue; i++)
+    for (struct kit_use u = kit_uses(k, at.queue[i]); kit_use(k, &u);) {
+      const uint32_t out = kit_out(k, u.node, 0);
+      const bool adds = kit_op(k, u.node) == OP_Add || kit_op(k, u.node) == OP_Sub;
+      if ((u.slot != 0 && !adds) || out == NO_ID || k->m->nodes[u.node].graph != s->graph ||
+          static_is_left(s, out) || !passes_on(k, u.node, why))
+        continue;
+      if (adds)
+        keep(s, u.node, why);
+      else
+        static_leave_value(s, out);
+      *TABLE_PUSH(&at, queue) = out;
+    }
+  TABLE_FREE(&at, queue);
+}
+
+static const char *kept_reason(struct static_run *s, uint32_t node, bool fuses) {
+  if (fuses && lacks_something(s, node)) return lacks;
+  if (s->o->compat) return NULL;
+  for (uint32_t i = 0; i < kit_n_out(&s->k, node); i++)
+    if (is_masked(s, kit_out(&s->k, node, i))) return masked;
+  return puts_such_number(s, node) ? masked : NULL;
+}
+
+void static_leave(struct static_run *s) {
+  struct kit *k = &s->k;
+  const bool fuses = has_8_bits(s);
+  const struct model_graph *g = &k->m->graphs[s->graph];
+  for (uint32_t i = 0; i < g->n_inputs && !s->o->compat; i++)
+    if (is_masked(s, k->m->graph_io[g->inputs + i]))
+      static_leave_value(s, k->m->graph_io[g->inputs + i]);
+  for (uint32_t n = g->first_node; n != NO_ID; n = k->m->nodes[n].next) {
+    const char *why = kept_reason(s, n, fuses);
+    if (!why) continue;
+    keep(s, n, why);
+    if (kit_out(k, n, 0) != NO_ID) leave_behind(s, kit_out(k, n, 0), why);
+  }
+}
