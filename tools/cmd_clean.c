@@ -6,7 +6,8 @@
 // fails, and so that the folder is not changed while it is read. What a running weir holds, and
 // what is between two renames of a seal, is listed and stays. Data files that such a run has put in place under the
 // names of its model, where no model uses them, are named with it: weir cannot tell for certain whose they are, so they
-// stay too. Without --yes nothing is removed.
+// stay too. Without --yes nothing is removed but what is left of folders whose output is all in place: nothing can be
+// continued there.
 // What cannot be removed is said, and does not keep the rest: the first one's code ends the command.
 //
 // List and summary are the result, on standard output; with --json the document alone is.
@@ -30,7 +31,7 @@ struct data_file {
 struct leftover {
   const char *name, *resume, *orphan_of; // the last two may be NULL
   uint64_t bytes;
-  bool locked, half_sealed, removed;
+  bool locked, half_sealed, finished, removed;
   struct data_file *files; // they stay; whoever completes the run makes them part of its model
 };
 
@@ -42,6 +43,7 @@ struct clean {
     uint32_t runs, data_files;
   } removable, removed;
   uint32_t active, unfinished; // what stays: held by a running weir; half in place
+  uint32_t finished;           // removed whether it was asked for or not
 };
 
 static char *copy(struct arena *a, const char *s) {
@@ -54,7 +56,7 @@ static bool is_removable(const struct leftover *l) {
 
 static void count(struct tally *t, const struct leftover *l) {
   t->bytes += l->bytes;
-  t->runs += !l->orphan_of;
+  t->runs += !l->orphan_of && !l->finished;
   t->data_files += l->orphan_of != NULL;
 }
 
@@ -66,8 +68,9 @@ static int note_leftover(void *ctx, const struct staging_found *found) {
                          .orphan_of = copy(&c->arena, found->orphan_of),
                          .bytes = found->bytes,
                          .locked = found->locked,
-                         .half_sealed = found->half_sealed};
-  if (is_removable(l)) count(&c->removable, l);
+                         .half_sealed = found->half_sealed,
+                         .finished = found->finished};
+  if (is_removable(l) && !l->finished) count(&c->removable, l);
   c->active += l->locked;
   c->unfinished += !l->locked && l->half_sealed;
   return 0;
@@ -136,9 +139,12 @@ static void print_leftover(const struct leftover *l) {
   printf("%s  %s%s\n", quote_str(l->name).s, quote_bytes(l->bytes).s,
          l->removed ? "  removed" : "");
   print_files(l);
+  if (l->removed && l->finished) printf("    it was left of a run whose output is in place\n");
   if (l->removed) return;
   if (l->locked)
     printf("    in use by a running weir\n");
+  else if (l->finished)
+    printf("    left of a run whose output is in place\n");
   else if (l->half_sealed && l->resume)
     print_resume("the output is complete but not all of it is in place; to finish", l->resume);
   else if (l->half_sealed)
@@ -193,6 +199,8 @@ static void summarize(const struct clean *c, const char *dir, bool yes) {
   const uint32_t removable = c->removable.runs + c->removable.data_files;
   if (c->n_rows == 0) {
     printf("no interrupted runs in '%s'\n", quote_str(dir).s);
+  } else if (removable == 0 && c->active + c->unfinished == 0) {
+    printf("no interrupted runs in '%s' any more\n", quote_str(dir).s);
   } else if (removable == 0) {
     const char *why = c->unfinished == 0 ? "still active" : "to be finished first";
     const uint32_t n = c->active + c->unfinished;
@@ -209,15 +217,16 @@ static void summarize(const struct clean *c, const char *dir, bool yes) {
 }
 
 // Goes on behind one that cannot be removed: 0, or the code of the first such.
-static int remove_all(struct clean *c, const char *dir) {
+static int remove_all(struct clean *c, const char *dir, bool yes) {
   int first = 0;
   for (size_t i = 0; i < c->n_rows; i++) {
     struct leftover *l = &c->rows[i];
     struct err why = {0};
-    if (!is_removable(l)) continue;
+    if (!is_removable(l) || (!yes && !l->finished)) continue;
     l->removed = staging_remove_named(dir, l->name, &why) == 0;
     if (l->removed) {
-      count(&c->removed, l);
+      if (!l->finished) count(&c->removed, l);
+      c->finished += l->finished;
       continue;
     }
     report_error(&why);
@@ -234,7 +243,7 @@ int cmd_clean(const struct cli_args *args, struct err *err) {
   const bool scanned = rc == 0;
   if (c.n_rows > 0) qsort(c.rows, c.n_rows, sizeof *c.rows, compare_names);
   if (scanned) note_files(&c, dir);
-  if (scanned && yes) rc = remove_all(&c, dir);
+  if (scanned) rc = remove_all(&c, dir, yes);
   if (scanned && json) print_json(&c, dir, err);
   for (size_t i = 0; scanned && !json && i < c.n_rows; i++)
     print_leftover(&c.rows[i]);

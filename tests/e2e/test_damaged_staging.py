@@ -475,3 +475,32 @@ def test_another_version_measured(weir, weir_fault, small_encoder, quick_folder)
     said = weir(*words, "--fresh").err
     assert "took over" not in said
     weir("audit", quick_folder / "q.onnx")
+
+
+# ---- with all in place
+
+
+def test_a_kill_after_the_last_rename(weir, weir_fault, small_encoder, tmp_path):
+    """The output is whole, and only its folder is left: the same command takes it away and says so, and so does `clean` without --yes."""
+    log = tmp_path / "log"
+    (tmp_path / "counted").mkdir()
+    weir_fault(*command(small_encoder, tmp_path / "counted"), env={"WEIR_FAULT_LOG": os.fspath(log)})
+    calls = log.read_text().splitlines()
+    [last] = [n for n, call in enumerate(calls, start=1) if call.endswith(".done.weir") and "renameat2" in call]
+    whole = compare.folder_bytes(tmp_path / "counted")
+    codes = set()
+    for n in (last + 1, last + 2, len(calls)):
+        for way in ("again", "forced", "cleaned"):
+            folder = tmp_path / f"{way}{n}"
+            folder.mkdir()
+            weir_fault(*command(small_encoder, folder), env={"WEIR_FAULT": f"kill:{n}"}, code=-signal.SIGKILL)
+            assert len(staging_folders(folder)) == 1
+            if way == "cleaned":
+                done = weir("clean", folder)
+                assert "removed" in done.out and "interrupted runs in" in done.out
+            else:
+                done = weir(*command(small_encoder, folder), *(["--force"] if way == "forced" else []), code=None)
+                assert ("is in place" in done.err) and done.code in (0, 2), done.said
+                codes.add(done.code if way == "again" else None)
+            assert compare.folder_bytes(folder) == whole
+    assert codes == {0, 2, None}

@@ -25,6 +25,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 // What the completion of one seal prints and writes.
 struct ending {
@@ -207,6 +208,36 @@ static int finish_found(struct job *job, const char *name, struct err *err) {
   return rc;
 }
 
+static void put_away(struct staging *st) {
+  char name[STAGING_NAME_MAX];
+  struct err ignored = {0}; // 'weir clean' takes it away
+  snprintf(name, sizeof name, "%s", st->name);
+  if (staging_retire(st, &ignored) == 0)
+    report_notice("removed '%s': it was left of a run whose output is in place", quote_str(name).s);
+}
+
+// All is in place, and a kill left the folder. This very command has nothing left to do then, if the output is still
+// what it made; any other takes the folder away and goes on. Another process may be at it: then it does.
+static bool finish_finished(struct job *job, const char *name, int *rc, struct err *err) {
+  const struct cli_args *args = job->args;
+  const struct work_options work = {.jobs = cli_count(args, OPT_JOBS), .stop = stop_watch()};
+  struct staging st;
+  struct err ignored = {0};
+  if (staging_open_sealed(&st, job->out.folder, name, &ignored)) return false;
+  const bool ours = !cli_flag(args, OPT_FRESH) && faccessat(st.folder, "seal.json", F_OK, 0) == 0 &&
+                    staging_is_of_job(&st, version_number, cli_resume_command(args, &job->arena),
+                                      arena_folder(&job->arena, cli_operand(args, "IN")),
+                                      cli_flag(args, OPT_INPLACE)) &&
+                    carry_out_check_seal(&work, &st, &ignored) == 0;
+  if (!ours) {
+    put_away(&st);
+    return false;
+  }
+  staging_close(&st);
+  *rc = finish_found(job, name, err);
+  return true;
+}
+
 // Was it this very command that was interrupted? -1: another process is at it.
 static int is_of_this_command(struct job *job, const char *name, bool *same, struct err *err) {
   const struct cli_args *args = job->args;
@@ -287,6 +318,8 @@ bool job_finish_seal(const struct cli_args *args, int *rc, struct err *err) {
     bool ours = resume;
     if (!resume && !dry) *rc = is_of_this_command(&job, name, &ours, err);
     if (*rc == 0) *rc = ours ? finish_found(&job, name, err) : refuse(&job, err);
+  } else if (state == STAGING_SEAL_FINISHED && !cli_flag(args, OPT_DRY_RUN)) {
+    found = finish_finished(&job, name, rc, err);
   }
   arena_free(&job.arena);
   return found;

@@ -184,6 +184,7 @@ struct staging_found {
   const char *name;
   uint64_t bytes;
   bool locked, half_sealed;
+  bool finished; // the output is all in place: a kill left the folder, or a part of it
   const char *resume_command; // or NULL
   const char *orphan_of; // an orphaned fresh-named sidecar: the .onnx it was made for; else NULL
 };

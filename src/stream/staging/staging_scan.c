@@ -117,6 +117,7 @@ static int report_folder(const struct scan *s, const char *name, bool done) {
       .bytes = staging_folder_bytes(folder),
       .locked = staging_is_locked(folder),
       .half_sealed = !done && staging_has(folder, "seal.json"),
+      .finished = done,
       .resume_command = done ? NULL : staging_header_resume(&h),
   };
   const int stop = s->each(s->ctx, &found);
