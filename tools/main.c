@@ -33,12 +33,12 @@ static int (*const commands[CLI_COMMANDS])(const struct cli_args *, struct err *
 // No caller of the arena checks for NULL: this is where a too small machine shows.
 static _Noreturn void out_of_memory(size_t bytes) {
   struct err err = {0};
-  err_fill(&err, ERR_FAIL,
+  err_fill(&err, ERR_NO_MEMORY,
            "the system refused %s more memory (%s are in use for the model's index)",
            quote_bytes(bytes).s, quote_bytes(arena_held_bytes()).s);
   err_fill_hint(&err, "raise the limit on memory, or lower --memory or --jobs");
   report_error(&err);
-  _exit(ERR_FAIL);
+  _exit(ERR_NO_MEMORY);
 }
 
 // Tables of 128 KiB and more have a mapping of their own, so that they grow without being copied

@@ -2,9 +2,13 @@
 //
 // A state is made once and started again for every digest: making one costs more than hashing a
 // small tensor. A failure here means that the library is unusable (a broken FIPS configuration,
-// say). Nothing sensible can follow, so it stops the program, and no caller checks for it.
+// say), or that it has no memory. Nothing sensible can follow, so it stops the program, and no caller checks
+// for it: want of memory as everywhere (arena.h).
 #include "digest.h"
 
+#include "arena.h"
+
+#include <errno.h>
 #include <openssl/evp.h>
 #include <stdlib.h>
 
@@ -12,7 +16,9 @@ static EVP_MD_CTX *context(struct digest *d) {
   return (EVP_MD_CTX *)d;
 }
 
+// How much it wanted the library does not say: a page stands for it.
 static void must(int ok) {
+  if (!ok && errno == ENOMEM) arena_must(NULL, 4096);
   if (!ok) abort();
 }
 

@@ -59,6 +59,7 @@ static enum err_kind kind_of_errno(int errnum, enum err_kind otherwise) {
   case EMFILE:
   case ENFILE:
   case EIO: return ERR_IO;
+  case ENOMEM: return ERR_NO_MEMORY;
   default: return otherwise;
   }
 }

@@ -15,6 +15,7 @@ enum err_kind {
   ERR_NOSPACE = 73,    // no room on the output's file system
   ERR_IO = 74,         // the system refused a read, write or sync
   ERR_RETRY = 75,      // interrupted or busy: the same command can succeed later
+  ERR_NO_MEMORY = ERR_RETRY, // the system refused memory: with less of it, or later, it can succeed
   ERR_PERMISSION = 77, // not allowed to, or a link that is not followed
 };
 

@@ -20,6 +20,7 @@
 #include <assert.h>
 #include <cjson/cJSON.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 enum { DEPTH_MAX = 64, MARK = 0xff };
@@ -248,11 +249,22 @@ static int finish_tree(cJSON *root, const struct scan *s) {
   return 0;
 }
 
+// A text that is JSON must not be called anything else for want of memory.
+static void *must_have(size_t bytes) {
+  return arena_must(malloc(bytes), bytes);
+}
+
+static void give_memory(void) {
+  cJSON_InitHooks(&(cJSON_Hooks){.malloc_fn = must_have, .free_fn = free});
+}
+
 struct json_value *json_parse(struct span text, const char *what, struct err *err) {
   size_t cap = 0;
   struct scan s = {.text = text, .what = what, .err = err};
   s.copy = table_grow(NULL, &cap, text.n + 1, 1);
   cJSON *root = NULL;
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  (void)pthread_once(&once, give_memory);
   if (scan_text(&s) == 0) {
     const char *end = NULL;
     root = cJSON_ParseWithLengthOpts((const char *)s.copy, s.n + 1, &end, true);

@@ -6,8 +6,10 @@ The manifest is recomputed with model-signing's own API, in a folder that holds 
 
 import hashlib
 import json
+import os
 import re
 import shutil
+import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from onnx import helper
 import compare
 import sampler
 import wire
-from conftest import DATA, package_model, with_lines
+from conftest import DATA, built_tool, package_model, with_lines
 
 UNIT = 64 << 20
 
@@ -632,3 +634,55 @@ def test_what_is_not_there(weir, tmp_path, small_encoder):
     weir("convert", small_encoder, tmp_path / "out.onnx")
     (tmp_path / "out.onnx").unlink()
     assert "missing" in weir("audit", tmp_path / "out.onnx", code=1).out
+
+
+# ---- how long it takes
+
+
+def of_many_files(folder, n):
+    """A model whose n tensors have a file each, none of which is there; its manifest, and digests per tensor that name all of them."""
+    folder.mkdir()
+    tensors = []
+    for i in range(n):
+        tensor = onnx.TensorProto(name=f"w{i}", data_type=1, dims=[2], data_location=onnx.TensorProto.EXTERNAL)
+        for key, value in (("location", f"f{i:06d}"), ("offset", "0"), ("length", "8")):
+            tensor.external_data.add(key=key, value=value)
+        tensors.append(tensor)
+    nodes = [helper.make_node("Identity", [f"w{i}"], [f"o{i}"], name=f"n{i}") for i in range(n)]
+    graph = helper.make_graph(nodes, "g", [], [helper.make_tensor_value_info("o0", 1, [2])], tensors)
+    content = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    (folder / "m.onnx").write_bytes(content)
+    zero = "0" * 64
+    lines = [json.dumps({"name": f"w{i}", "file": f"f{i:06d}", "offset": 0, "length": 8, "dtype": "float", "dims": [2], "sha256": [zero]}) for i in range(n)]
+    companion = "".join(line + "\n" for line in lines)
+    (folder / "m.onnx.tensors.jsonl").write_text(companion)
+    rows = [(f"f{i:06d}", 8, zero) for i in range(n)] + [("m.onnx", len(content), hashlib.sha256(content).hexdigest())]
+    resources = [{"name": f"{name}:0:{size}", "algorithm": f"sha256-sharded-{UNIT}", "digest": digest} for name, size, digest in rows]
+    ours = {"version": 1, "weir": "x", "plan_id": zero, "output": "m.onnx", "tensors_sha256": hashlib.sha256(companion.encode()).hexdigest()}
+    root = hashlib.sha256(b"".join(bytes.fromhex(row["digest"]) for row in resources)).hexdigest()
+    how = {"method": "shards", "hash_type": "sha256", "shard_size": UNIT, "allow_symlinks": False}
+    (folder / "m.onnx.manifest.json").write_text(json.dumps({
+        "_type": "https://in-toto.io/Statement/v1", "subject": [{"name": "m.onnx", "digest": {"sha256": root}}],
+        "predicateType": "https://model_signing/signature/v1.0",
+        "predicate": {"serialization": how, "resources": resources, "x_weir": ours}}))  # fmt: skip
+    return folder / "m.onnx"
+
+
+@pytest.mark.parametrize("hurt", ["whole", "damaged", "unreadable"])
+@pytest.mark.parametrize("companion", [True, False], ids=["", "no digests"])
+def test_twice_the_files_take_twice_the_steps(weir, tmp_path, hurt, companion):
+    """None of them is there: a look at all others for each of them would be four times as many. Steps are basic blocks, counted."""
+    steps = {}
+    for n in (500, 1000):
+        model = of_many_files(tmp_path / str(n), n)
+        if hurt == "damaged":
+            flip(model, model.stat().st_size - 1)
+        elif hurt == "unreadable":
+            flip(model, 0)
+        if not companion:
+            Path(f"{model}.tensors.jsonl").unlink()
+        told = tmp_path / "steps"
+        done = subprocess.run([built_tool("weir-steps"), "audit", model, "--json"], env={**os.environ, "WEIR_STEPS": str(told)}, capture_output=True)
+        assert done.returncode == 1 and len(json.loads(done.stdout)["damage"]) == n + (hurt != "whole")
+        steps[n] = int(told.read_text())
+    assert n < steps[500] and steps[1000] < 2.3 * steps[500], steps

@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from onnx import TensorProto, helper, numpy_helper
 
 import signing_keys
+from conftest import with_lines
 
 pytestmark = pytest.mark.in_memory
 SHARD = 67108864
@@ -826,3 +827,55 @@ def test_a_plan_that_holds(weir, plan):
     assert weir("finalize", plan, "--json").json()["units_not_read"] == 0  # it was in place
     for folder in (plan.parent, again.parent):
         assert ": OK" in weir("audit", folder / "o.onnx").out
+
+
+# ---- who believes a manifest besides
+
+
+def test_a_manifest_gives_no_right_to_files(weir, here):
+    """Of a model that is replaced, files go that the old one had: none that its manifest alone lists, and none of another model's manifest."""
+    (here / "mine.txt").write_text("mine")
+    resources(lambda rows: rows.append(row("mine.txt", 4)))(here)
+    shutil.copy(of(here, ".manifest.json"), of(here, ".manifest.json", "g.onnx"))
+    shutil.copy(of(here, name="f.onnx"), of(here, name="g.onnx"))
+    before = {path: path.read_bytes() for path in here.iterdir() if path.name.startswith("f.") or path.name == "mine.txt"}
+    for name in ("e.onnx", "g.onnx"):
+        weir("convert", here.parent / "e-src.onnx", here / name, "--inline", "--force")
+    assert {path: path.read_bytes() for path in before} == before
+    assert not of(here, ".data").exists()  # that one was e.onnx's own
+
+
+def test_digests_are_trusted_of_whole_manifests_only(weir, here):
+    """`diff --trust-manifests`: where a file is not in the manifest, nobody vouches for it."""
+    shutil.copytree(here, here.parent / "other")
+    words = ["diff", of(here), of(here.parent / "other"), "--trust-manifests"]
+    assert "is read" not in weir(*words).err
+    resources(lambda rows: rows.pop())(here)
+    assert "a file of the model is not in the manifest" in weir(*words).err
+    shutil.copy(of(here, ".manifest.json", "f.onnx"), of(here, ".manifest.json"))
+    assert "there is no manifest that can be read" in weir(*words).err
+
+
+# ---- edit logs
+
+
+@pytest.mark.parametrize(
+    "name, code, says",
+    [
+        ("../e-src.onnx", 65, "is not the name of a file"),
+        ("/etc/passwd", 65, "is not the name of a file"),
+        ("..", 65, "is not the name of a file"),
+        ("", 65, "is not the name of a file"),
+        ("x", 66, "was not found"),
+        ("e.onnx.sig", 66, "is not the one that the log was made with"),
+        ("fifo", 66, "was not found"),
+    ],
+)
+def test_sources_of_edit_logs(weir, here, name, code, says):
+    """Base names, with a size and a digest."""
+    log = here / "log.jsonl"
+    weir("convert", here.parent / "e-src.onnx", here / "o.onnx", "--edit-log", log)
+    fifo("fifo")(here)
+    source = {"edit": "source", "file": 1, "name": name, "size": 5, "sha256": "0" * 64}
+    log.write_text(with_lines(log.read_text(), json.dumps(source)))
+    assert says in weir("replay", log, here.parent / "e-src.onnx", here / "p.onnx", code=code).err

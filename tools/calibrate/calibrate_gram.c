@@ -89,7 +89,7 @@ int calibrate_gram_add(const struct calibrate_gram *g, const struct array *x, st
   a.tile = malloc(GRAM_SIDE * GRAM_SIDE * sizeof *a.tile);
   a.scratch = aligned_alloc(SCRATCH_ALIGN, round_up(KERNELS_PRODUCTS_SCRATCH, SCRATCH_ALIGN));
   int rc =
-      a.rows && a.tile && a.scratch ? 0 : err_set(err, ERR_RETRY, "no memory for second moments");
+      a.rows && a.tile && a.scratch ? 0 : err_set(err, ERR_NO_MEMORY, "no memory for second moments");
   if (rc == 0) rc = calibrate_look(x, add_piece, &a, err);
   if (rc == 0 && (a.n > 0 || !a.any)) rc = add_panel(&a, err);
   free(a.rows);
@@ -111,7 +111,7 @@ int calibrate_gram_move(int from, uint64_t at, int to, uint64_t *end, struct dig
   const uint64_t bytes = calibrate_gram_bytes(v->gram_k), start = round_up(*end, GRAM_ALIGN);
   double *piece = malloc(PIECE);
   struct digest *own = digest_new();
-  int rc = piece ? 0 : err_set(err, ERR_RETRY, "no memory for second moments");
+  int rc = piece ? 0 : err_set(err, ERR_NO_MEMORY, "no memory for second moments");
   digest_start(own);
   digest_zeros(all, start - *end);
   for (uint64_t off = 0; off < bytes && rc == 0; off += PIECE) {

@@ -182,10 +182,7 @@ void config_events_read(struct config_events *e, struct span text, struct arena 
   uint32_t documents = 0;
   bool more = true;
   *e = (struct config_events){.n_list = 0};
-  if (!yaml_parser_initialize(&m.parser)) {
-    *TABLE_PUSH(e, list) = (struct config_event){.kind = CONFIG_FAULT, .fault = "no memory"};
-    return;
-  }
+  if (!yaml_parser_initialize(&m.parser)) arena_must(NULL, sizeof m.parser);
   yaml_parser_set_encoding(&m.parser, YAML_UTF8_ENCODING);
   yaml_parser_set_input_string(&m.parser, text.at, text.n);
   while (more) {

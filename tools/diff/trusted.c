@@ -1,7 +1,7 @@
 // Digests per tensor that weir wrote beside a model (OUT.onnx.tensors.jsonl), in place of reading it.
 //
 // Nothing is asked of the weights then, so all else is checked: the file's SHA-256 is the one in the
-// manifest, the files of the model have the sizes that the manifest gives, and every line is about a
+// manifest, the files of the model are in the manifest, with the sizes that it gives, and every line is about a
 // tensor that lies where it says. What has no line is read. That the bytes are still those is taken
 // on trust: 'weir audit' reads them.
 #include "diffing.h"
@@ -113,9 +113,10 @@ static const char *read_lines(struct reading *r, FILE *file) {
 }
 
 static const char *check_sizes(const struct reading *r) {
-  for (uint32_t i = 0; i < r->manifest.n_files; i++) {
-    const uint32_t f = file_named(r, span_str(r->manifest.files[i]));
-    if (f != NO_ID && sources_size(r->m->sources, f) != r->manifest.sizes[i])
+  for (uint32_t f = 0; f < sources_count(r->m->sources); f++) {
+    const uint32_t i = manifest_file_named(&r->manifest, span_str(sources_name(r->m->sources, f)));
+    if (i == NO_ID) return "a file of the model is not in the manifest";
+    if (sources_size(r->m->sources, f) != r->manifest.sizes[i])
       return "a file of the model has another size than the manifest says";
   }
   return NULL;

@@ -171,7 +171,7 @@ static int open_rest(struct runtime *r, struct err *err) {
 
 int runtime_open(struct runtime **out, const struct runtime_options *o, struct err *err) {
   struct runtime *r = calloc(1, sizeof *r);
-  if (!r) return err_set(err, ERR_RETRY, "no memory for the client of weir-ort");
+  if (!r) return err_set(err, ERR_NO_MEMORY, "no memory for the client of weir-ort");
   r->o = *o;
   if (!(r->o.seconds > 0)) r->o.seconds = DEFAULT_SECONDS;
   r->inputs = r->outputs = -1;

@@ -266,7 +266,7 @@ int verify_wide_run(const struct verify_wide *w, struct err *err) {
   g.shared =
       mmap(NULL, sizeof *g.shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (g.shared == MAP_FAILED)
-    return err_set(err, ERR_FAIL, "there is no memory to verify sites in");
+    return err_set(err, ERR_NO_MEMORY, "there is no memory to verify sites in");
   start(&g);
   int rc = work(&g, -1, err);
   if (rc) __atomic_store_n(&g.shared->over, 1, __ATOMIC_RELAXED);

@@ -67,7 +67,7 @@ static int make_tiles(struct io *io, struct err *err) {
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   io->region = region == MAP_FAILED ? NULL : region;
   if (!io->slots || !io->region) {
-    err_fill(err, ERR_IO, "no memory for %u tiles of %zu bytes", io->n_slots, io->tile_bytes);
+    err_fill(err, ERR_NO_MEMORY, "no memory for %u tiles of %zu bytes", io->n_slots, io->tile_bytes);
     return err_because(err, REASON_TILES);
   }
   for (uint32_t i = 0; i < io->n_slots; i++) {
@@ -89,7 +89,7 @@ static void free_tiles(struct io *io) {
 int io_open(struct io **out, const struct io_options *options, struct sources *sources,
             struct err *err) {
   struct io *io = calloc(1, sizeof *io);
-  if (!io) return err_set(err, ERR_IO, "no memory for a queue");
+  if (!io) return err_set(err, ERR_NO_MEMORY, "no memory for a queue");
   io->sources = sources;
   io->thread = pthread_self();
   io->mode = options->mode;

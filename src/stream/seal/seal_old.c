@@ -3,9 +3,11 @@
 //
 // Two witnesses, and they differ in what they allow:
 //
-//   the old manifest lists it             ours: may be unlinked after the commit point
-//   the old .onnx has its name in it      somebody's: named to the user, left in place
+//   both, the old manifest and the old .onnx,    ours: may be unlinked after the commit point
+//   the old .onnx alone has its name in it       somebody's: named to the user, left in place
 //
+// A manifest alone gives no right to anything: it may have come with the model, and list any file that
+// lies in the folder.
 // For the second only likely names are asked about (the conventional sidecar names and the data
 // files of this run's source), each by looking for the bytes of the name. A manifest that is not a
 // consistent one of ours counts as none, and one about another model says nothing of this one's files:
@@ -80,7 +82,9 @@ static void ask_manifest(struct finding *f) {
   manifest_name(name, f->onnx);
   if (manifest_read(&m, &(struct manifest_at){f->dest, name, name, NULL, NULL}, &none)) return;
   for (uint32_t i = 0; i < m.n_files && strcmp(m.subject, f->onnx) == 0; i++)
-    if (strcmp(m.files[i], f->onnx) != 0) add_old(f, m.files[i], true);
+    if (strcmp(m.files[i], f->onnx) != 0 && is_file(f->dest, m.files[i]) &&
+        name_scan_file(f->dest, f->onnx, m.files[i]) == NAME_SCAN_NAMED)
+      add_old(f, m.files[i], true);
   manifest_free(&m);
   f->s->stale = arena_alloc(&f->s->arena, 2 * sizeof *f->s->stale);
   add_stale(f->s, f->dest, name);

@@ -180,7 +180,7 @@ static int read_open_file(int fd, const char *name, size_t limit, struct span *o
   const size_t n = (size_t)at.st_size;
   uint8_t *bytes = malloc(n + 1);
   if (!bytes)
-    return err_set(err, ERR_IO, "no memory for the %zu bytes of '%s'", n, quote_str(name).s);
+    return err_set(err, ERR_NO_MEMORY, "no memory for the %zu bytes of '%s'", n, quote_str(name).s);
   size_t have = 0;
   while (have < n) {
     const ssize_t got = pread(fd, bytes + have, n - have, (off_t)have);

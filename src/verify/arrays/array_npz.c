@@ -314,7 +314,7 @@ static int pump(struct inflation *x, struct err *err) {
     x->z.next_out = x->out;
     x->z.avail_out = PIECE;
     const int state = inflate(&x->z, Z_NO_FLUSH);
-    if (state == Z_MEM_ERROR) return err_set(err, ERR_RETRY, "no memory to inflate arrays");
+    if (state == Z_MEM_ERROR) return err_set(err, ERR_NO_MEMORY, "no memory to inflate arrays");
     if (state != Z_OK && state != Z_STREAM_END)
       return feed_error(x->f, err, "its deflated bytes are damaged or end too early");
     const size_t n = PIECE - x->z.avail_out;
@@ -336,7 +336,7 @@ static int inflate_member(struct archive *z, const struct feed *f, const struct 
   x->read = 0;
   if (sink_open(&x->sink, z->s, f, m->bytes, err) != 0) return -1;
   if (inflateInit2(&x->z, -MAX_WBITS) != Z_OK)
-    return err_set(err, ERR_RETRY, "no memory to inflate arrays");
+    return err_set(err, ERR_NO_MEMORY, "no memory to inflate arrays");
   x->crc = crc32(0, NULL, 0);
   const int bad = pump(x, err);
   const bool rest = x->z.avail_in > 0 || x->read < f->len;

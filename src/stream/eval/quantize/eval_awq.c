@@ -242,7 +242,7 @@ static int find(void *ctx, struct err *err) {
       f->zeros && f->some && f->scratch)
     failed = find_best(f, err);
   else
-    err_errno(err, ENOMEM, ERR_RETRY, "no memory: a panel of errors needs %llu bytes",
+    err_errno(err, ENOMEM, ERR_NO_MEMORY, "no memory: a panel of errors needs %llu bytes",
               (unsigned long long)(f->wide * column)),
         err_because(err, REASON_NO_MEMORY);
   free(f->ways);
@@ -295,7 +295,7 @@ int eval_awq_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_t
   float *all = held ? (float *)(void *)b->data : malloc(bytes);
   int failed = 0;
   if (!all) {
-    err_errno(err, ENOMEM, ERR_RETRY, "no memory: scales of rows need %zu bytes", bytes);
+    err_errno(err, ENOMEM, ERR_NO_MEMORY, "no memory: scales of rows need %zu bytes", bytes);
     return err_because(err, REASON_NO_MEMORY);
   }
   if (!held || b->count == 0) {

@@ -136,7 +136,7 @@ static int quantize_tile(const struct work *w, uint64_t r, struct err *err) {
 static int quantize(struct work *w, struct err *err) {
   const struct eval_whole *of = w->of;
   if (!w->tile || !w->rows || !w->scratch) {
-    err_errno(err, ENOMEM, ERR_RETRY, "no memory: a tile of second moments needs %zu bytes",
+    err_errno(err, ENOMEM, ERR_NO_MEMORY, "no memory: a tile of second moments needs %zu bytes",
               GRAM_SIDE * GRAM_SIDE * sizeof *w->tile);
     return err_because(err, REASON_NO_MEMORY);
   }

@@ -40,7 +40,7 @@ static uint64_t tile_elements(const struct eval_factor *f) {
 }
 
 static int no_memory(struct err *err) {
-  err_errno(err, ENOMEM, ERR_RETRY, "no memory: tiles of second moments need %zu bytes",
+  err_errno(err, ENOMEM, ERR_NO_MEMORY, "no memory: tiles of second moments need %zu bytes",
             TILE_ELEMENTS * sizeof(double));
   return err_because(err, REASON_NO_MEMORY);
 }
@@ -253,7 +253,7 @@ static int find_alone(struct finding *x, struct err *err) {
   }
   x->f->all = malloc((size_t)bytes);
   if (x->f->all) return find_factor(x, err);
-  err_errno(err, ENOMEM, ERR_RETRY, "no memory: the factor of second moments needs %llu bytes",
+  err_errno(err, ENOMEM, ERR_NO_MEMORY, "no memory: the factor of second moments needs %llu bytes",
             (unsigned long long)bytes);
   return err_because(err, REASON_NO_MEMORY);
 }
