@@ -249,6 +249,26 @@ def test_metrics_that_nothing_is_held_against(run):
     assert "config.yaml:2:1: 'reference' has expected outputs, but no inputs" in done.err
 
 
+@pytest.mark.parametrize("passes", ["[eliminate]", "[eliminate, verify]"])
+@pytest.mark.parametrize("more", ["", "  metrics: {count_mispredictions: [0, 20]}\n"], ids=["", "metrics"])
+def test_expected_outputs_are_held_against_the_tolerance(run, passes, more):
+    """What the file has them for: a wrong one is found, and a right one is a row of its own."""
+    text = "passes: {}\nverify:\n  tolerance: {{rtol: 1.0e-4, atol: 1.0e-5}}\n{}reference:\n  inp: [x.npy]\n  out: [{}.npy]\n"
+    done = run(text.format(passes, more, "scores"))
+    rows = [row for row in done.found["rows"] if "reference.out" in row["of"]]
+    assert rows and {(row["status"], row["bounds"]) for row in rows} == {("passed", "rtol 0.0001, atol 1e-05")} and "no effect" not in done.err
+    scores = np.load(run.folder / "scores.npy")
+    wrong = scores.copy()
+    wrong.ravel()[3] += 1
+    np.save(run.folder / "wrong.npy", wrong)
+    assert "rtol 0.0001 and atol 1e-05" in run(text.format(passes, more, "wrong"), code=1).err
+    np.save(run.folder / "near.npy", scores + np.float32(1e-6))
+    run(text.format(passes, more, "near"))
+    # Arrays of another shape are no outputs: places of largest elements, for metrics alone.
+    done = run(text.format(passes, more, "classes"), code=None)
+    assert done.code == (0 if more else 1)
+
+
 # ---- files of models, what is said -----------------------------------------------------------------
 
 

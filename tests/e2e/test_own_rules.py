@@ -338,3 +338,15 @@ def test_ways_to_match_are_limited_and_said(weir, rules, tmp_path):
     done = weir("run", small(tmp_path, doubled), tmp_path / "out.onnx", "--rules", rules(text))
     assert "more than 4096 ways to match at one node: mine/Adds" in done.err
     assert operators(tmp_path / "out.onnx") == ["Add"] * 30
+
+
+def test_who_runs_them_unverified_is_told(weir, tmp_path, rules):
+    """A promise of a rule is its author's: nobody looked. The control: with --verify somebody does, and a rule of the book is known."""
+    source, wrong = relus(tmp_path), rules('mine/wrong "no Relu at all" exact : Relu(x) -> x ;\n')
+    words = ["run", source, tmp_path / "o.onnx", "--force"]
+    said = "rules of your own are run as they are"
+    assert said in (done := weir(*words, "--rules", wrong)).err and "--verify compares" in done.err
+    assert "verification failed" in (done := weir(*words, "--rules", wrong, "--verify", code=1)).err and said not in done.err
+    assert said not in weir(*words, "--rules", wrong, "--pass", "tidy").err
+    assert said not in weir(*words, "--pass", "fuse").err
+    assert said not in weir(*words, "--rules", wrong, "--quiet").err

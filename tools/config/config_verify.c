@@ -290,9 +290,6 @@ int config_verify_end(struct config *c, const struct config_event *verify_on,
   if (p->n_metrics && !p->outputs.n_list)
     config_note(c, c->at, "'reference: {inp: [...], out: [...]}' names .npy files of them",
                 "the metrics have no effect: there are no expected outputs");
-  if (p->outputs.n_list && !p->n_metrics)
-    config_note(c, c->at, "'verify: {metrics: {accuracy: [0.9, 1]}}' holds the model's beside them",
-                "the expected outputs ('out') have no effect: there are no metrics");
   if (p->outputs.n_list && !p->inputs.n_list)
     return config_refuse_at(c, reference ? reference : c->at,
                             "'reference' has expected outputs, but no inputs ('inp') they are of");
@@ -301,5 +298,11 @@ int config_verify_end(struct config *c, const struct config_event *verify_on,
     p->tolerance = *b;
     p->verify.proof = PIPELINE_PROOF_PROMISE;
   }
+  if (p->outputs.n_list && !p->n_metrics && p->tolerance.rtol < 0)
+    config_note(c, c->at,
+                "'verify: {tolerance: {rtol: 1e-5}}' holds the model's beside them, and so does "
+                "'verify: {metrics: {accuracy: [0.9, 1]}}'",
+                "the expected outputs ('out') have no effect: there are no metrics, and no "
+                "tolerance");
   return 0;
 }

@@ -27,9 +27,11 @@ static int compare(struct job *job, struct verify *v, const struct points_row *r
   v->loses = verify_groups_lose(job->edits.groups, row->group);
   v->step = p->steps[row->step].values.pass->name;
   v->step_number = row->step + 1;
+  v->unexpected = kind != POINT_TOLERANCE;
   v->metrics = kind == POINT_METRIC ? VERIFY_METRICS_ALONE : VERIFY_NO_METRICS;
   const int rc = verify_models(v, job->in_path, model, cli_flag(job->args, OPT_ALLOW_LINKS), err);
   v->loses = loses;
+  v->unexpected = false;
   v->step = NULL;
   v->step_number = 0;
   v->metrics = VERIFY_METRICS_TOO;

@@ -76,6 +76,7 @@ struct verify {
   const char *step;     // the pass behind which whole models are compared; NULL: all of them
   uint32_t step_number; // of it in the pipeline, from 1; 0: it is not said
   enum verify_metrics metrics;
+  bool unexpected; // outputs that the pipeline expects are not looked at: another model is meant
   bool loses; // a pass that made the result of whole models stores less or quantizes
   FILE *log; // of a job: the lines of its edit log (verify_job.h); NULL
   const char *log_path;

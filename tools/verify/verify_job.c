@@ -7,6 +7,13 @@
 #include "verify_steps.h"
 #include "verify_written.h"
 
+static bool has_own_steps(const struct pipeline *p) {
+  for (uint32_t i = 0; p && p->own && p->own->passes && i < p->n_steps; i++)
+    for (uint32_t k = 0; p->own->passes[k]; k++)
+      if (p->steps[i].values.pass == p->own->passes[k]) return true;
+  return false;
+}
+
 int verify_job_begin(struct job *job, const struct pipeline *pipeline, struct err *err) {
   struct verify_options o;
   if (verify_options_take(&o, job->args, pipeline, &job->arena, err)) return -1;
@@ -15,6 +22,10 @@ int verify_job_begin(struct job *job, const struct pipeline *pipeline, struct er
     return err_hint(err, "'weir finalize --verify' does it before the output is put in place");
   }
   points_begin(job, pipeline, o.scope & VERIFY_POINTS);
+  if (o.scope == VERIFY_NOTHING && !job->nothing_to_write && has_own_steps(pipeline))
+    report_notice("rules of your own are run as they are, and nobody has proved them right: %s "
+                  "compares what they change",
+                  job->plans ? "'weir finalize --verify'" : "--verify");
   if (o.scope == VERIFY_NOTHING) return 0;
   job->verify = arena_zalloc(&job->arena, sizeof *job->verify);
   return verify_begin(job->verify, &o, err);

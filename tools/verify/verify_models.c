@@ -677,7 +677,7 @@ static int compare_expected(struct verify_run *r, uint32_t i, struct err *err) {
                 : "there are no expected outputs");
     return 0;
   }
-  // What a pipeline expects is for metrics: it may be places of largest elements.
+  // What a pipeline expects is held beside the result (compare_listed).
   if (are_listed(&r->v->options)) return 0;
   for (uint32_t k = 0; k < c->outputs.n && !r->side[0].why[i]; k++) {
     struct array *x = &c->outputs.list[k];
@@ -725,6 +725,52 @@ static bool order_expected(struct verify_run *r, const struct arrays *produced,
       arena_printf(a, "the arrays that are expected are not named as the first outputs are ('%s')",
                    quote_str(named->list[0].name).s);
   return false;
+}
+
+static int compare_listed_one(struct verify_run *r, const struct array_case *c,
+                              const struct array *expected, const struct array *have,
+                              const struct verify_bounds *b, struct err *err) {
+  const bool metrics = r->v->options.pipeline->n_metrics > 0;
+  struct array x = *expected;
+  struct compare_result got;
+  array_settle_like(&x, have);
+  if (compare_arrays(&x, have, &b->bounds, r->v->options.runtime.stop, &got, err)) return -1;
+  // With metrics it may be places of largest elements, which are no outputs.
+  if (metrics && got.end == COMPARE_DIFFERENT) return 0;
+  struct verified_row *row = add_row(r, have->name, c);
+  row->of = arena_printf(&r->v->found.arena, "%s, reference.out", row->of);
+  row->bounds = b->words;
+  row->loses = false;
+  row->figures = got.figures;
+  if (got.end == COMPARE_PASSED && got.figures.count == 0)
+    end_row(r, row, VERIFIED_NOT, no_elements);
+  else
+    end_row(r, row, got.end == COMPARE_PASSED ? VERIFIED_PASSED : VERIFIED_FAILED, got.why);
+  return 0;
+}
+
+// What the pipeline expects of the outputs, beside those of the result, by its tolerance.
+static int compare_listed(struct verify_run *r, uint32_t i, struct err *err) {
+  const struct verify_options *o = &r->v->options;
+  const struct array_case *c = &r->cases[i];
+  const char *why = NULL;
+  struct arrays expected;
+  if (!are_listed(o) || o->pipeline->outputs.n_list == 0 || o->pipeline->tolerance.rtol < 0 ||
+      r->v->unexpected || r->side[1].why[i])
+    return 0;
+  const struct arrays *have = &r->side[1].results[i];
+  if (!order_expected(r, have, &c->outputs, &expected, &why) || expected.n > have->n) {
+    if (!why) why = "more arrays are expected than there are outputs";
+    end_row(r, add_row(r, "reference.out", c), VERIFIED_FAILED, why);
+    return 0;
+  }
+  struct verify_bounds b = {o->pipeline->tolerance, NULL};
+  b.words = verify_bounds_words(&b.bounds, &r->v->found.arena);
+  b.bounds.nonfinite = r->judged.nonfinite;
+  b.bounds.retyped = true;
+  for (uint32_t k = 0; k < expected.n; k++)
+    if (compare_listed_one(r, c, &expected.list[k], &have->list[k], &b, err)) return -1;
+  return 0;
 }
 
 static int judge_metric(struct verify_run *r, const struct array_case *c,
@@ -849,7 +895,8 @@ static int run(struct verify_run *r, struct err *err) {
   find_outputs(r);
   for (uint32_t i = 0; i < r->n_cases; i++)
     if (compare_expected(r, i, err) ||
-        (r->side[1].path && (compare_case(r, i, err) || compare_metrics(r, i, err))))
+        (r->side[1].path && (compare_case(r, i, err) || compare_listed(r, i, err) ||
+                             compare_metrics(r, i, err))))
       return -1;
   tell_top1(r);
   if (!r->side[1].path || !v->options.layers || r->side[0].why[0] || r->side[1].why[0]) return 0;

@@ -32,8 +32,10 @@ static int compare(const struct verify_steps *s, const char *pass, const char *b
   v->step = pass;
   v->loses = verify_loses(&pass, 1);
   v->metrics = VERIFY_NO_METRICS;
+  v->unexpected = after != s->result;
   const int rc = verify_models(v, before, after, cli_flag(s->args, OPT_ALLOW_LINKS), err);
   v->step = NULL;
+  v->unexpected = false;
   v->metrics = VERIFY_METRICS_TOO;
   v->options.bounds = kept;
   v->options.bounds_words = kept_words;
