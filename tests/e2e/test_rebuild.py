@@ -337,6 +337,27 @@ def test_a_signed_one(weir, tmp_path):
     assert "is not the one that was signed" in weir(*words, code=1).err
 
 
+def test_files_that_are_damaged(weir, tmp_path):
+    """The manifest is one thing, what lies beside it another: SAME is said of the first, and the second is looked at."""
+    out = tmp_path / "made" / "out.onnx"
+    manifest = made(weir, ["conv2matmul"], out)
+    words = ["rebuild", manifest, "--source", SOURCE]
+    assert "and so is every byte of the files beside it" in weir(*words).out
+    flip(out.parent / "out.onnx.data", 5)
+    said = weir(*words, code=1)
+    assert ": SAME: 2 files" in said.out and "DAMAGED: 1 of 2 units" in said.out and "--write DIR" in said.err
+    assert json.loads(weir(*words, "--json", code=1).out)["damaged_units"] == 1
+    repaired = weir(*words, "--write", tmp_path / "again")
+    assert "DAMAGED" in repaired.out and "wrote" in repaired.out
+    weir("audit", tmp_path / "again" / "out.onnx")
+    (out.parent / "out.onnx").unlink()
+    assert "DAMAGED: 2 of 2 units" in weir(*words, code=1).out
+    (out.parent / "out.onnx.data").unlink()
+    said = weir(*words)
+    assert "not beside it, and were not looked at" in said.out and "DAMAGED" not in said.out
+    assert json.loads(weir(*words, "--json").out)["files_there"] is False
+
+
 def test_write(weir, tmp_path):
     """What is there stays, unless --force says otherwise."""
     out = tmp_path / "out.onnx"

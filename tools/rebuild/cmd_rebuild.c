@@ -12,6 +12,7 @@
 #include "report.h"
 #include "scratch.h"
 #include "sign_model.h"
+#include "stop.h"
 #include "version.h"
 
 #include <errno.h>
@@ -25,10 +26,7 @@
 static int read_manifest(struct rebuild *r, const struct cli_args *args, const struct audit_target *t,
                          struct sign_key **key, struct err *err) {
   struct span version;
-  int dir = -1;
-  const int rc = sign_model_read(&r->m, &dir, args, t, key, err);
-  if (dir >= 0) close(dir);
-  if (rc) return -1;
+  if (sign_model_read(&r->m, &r->dir, args, t, key, err)) return -1;
   if (!json_as_string(json_get(r->m.x_weir, "weir"), &version))
     return err_set(err, ERR_MODEL, "the manifest '%s' does not say what made its model",
                    quote_path(t->manifest).s);
@@ -143,6 +141,44 @@ static int check_completed(struct rebuild *r, struct err *err) {
   return err_hint(err, "--write to another folder");
 }
 
+// ---- the files beside the manifest --------------------------------------------------------------
+
+static bool any_there(const struct rebuild *r) {
+  for (uint32_t i = 0; i < r->m.n_files; i++)
+    if (faccessat(r->dir, r->m.files[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0) return true;
+  return false;
+}
+
+// What the manifest says can be made again, and yet not be what is there.
+static int look_beside(struct rebuild *r, const struct cli_args *args, struct err *err) {
+  const struct audit_options options = {.shown = r->shown,
+                                        .jobs = cli_count(args, OPT_JOBS),
+                                        .stop = stop_watch(),
+                                        .tick = report_tick_bytes};
+  if (!any_there(r)) return 0;
+  r->beside = true;
+  report_begin("checking");
+  const int rc = manifest_audit(&r->m, r->dir, &options, &r->audited, err);
+  report_end();
+  return rc;
+}
+
+static bool is_damaged(const struct rebuild *r) {
+  return r->beside && r->audited.damaged > 0;
+}
+
+static void print_beside(const struct rebuild *r, const struct audit_target *t, bool quiet) {
+  if (is_damaged(r)) {
+    printf("%s: DAMAGED: %lu of %lu unit%s of the files beside the manifest %s not what it says\n",
+           quote_str(t->model).s, r->audited.damaged, r->audited.shards, plural(r->audited.shards),
+           r->audited.damaged == 1 ? "is" : "are");
+    report_hint("--write DIR makes them again; 'weir audit' names what is damaged");
+  } else if (!quiet) {
+    printf(r->beside ? "    and so is every byte of the files beside it\n"
+                     : "    the files themselves are not beside it, and were not looked at\n");
+  }
+}
+
 // ---- the verdict --------------------------------------------------------------------------------
 
 static void print_text(const struct rebuild *r, const struct audit_target *t,
@@ -163,6 +199,7 @@ static void print_text(const struct rebuild *r, const struct audit_target *t,
     printf("%s: SAME: %u file%s (%s) made again from %s, every byte as the manifest says\n",
            quote_str(t->model).s, r->m.n_files, plural(r->m.n_files), quote_bytes(r->bytes).s,
            quote_path(r->source).s);
+  if (r->n_found == 0) print_beside(r, t, quiet);
   if (r->artifacts && !quiet)
     printf("    %u of %u artifact%s taken from %s%s\n", r->taken, r->answers, plural(r->answers),
            quote_path(r->artifacts).s, r->taken < r->answers ? ", the others were made again" : "");
@@ -190,6 +227,8 @@ static void print_json(const struct rebuild *r, const struct audit_target *t,
   json_put_uint(&j, "units", r->units);
   json_put_uint(&j, "different_units", r->different);
   json_put_uint(&j, "bytes", r->bytes);
+  json_put_bool(&j, "files_there", r->beside);
+  json_put_uint(&j, "damaged_units", r->audited.damaged);
   json_put_text(&j, "output", r->n_found == 0 ? r->write_to : NULL);
   json_put_array(&j, "differences");
   for (size_t i = 0; i < r->n_found; i++) {
@@ -242,7 +281,7 @@ static int rebuild(struct rebuild *r, const struct cli_args *args, const struct 
     report_notice(
         "the manifest was written by weir %s; this is %s, whose passes may do something else",
         r->version, version_number);
-  return run(r, args, err) ? -1 : check_completed(r, err);
+  return run(r, args, err) || check_completed(r, err) || look_beside(r, args, err) ? -1 : 0;
 }
 
 int cmd_rebuild(const struct cli_args *args, struct err *err) {
@@ -258,7 +297,7 @@ int cmd_rebuild(const struct cli_args *args, struct err *err) {
       print_json(&r, &t, key);
     else
       print_text(&r, &t, key, cli_flag(args, OPT_QUIET));
-    rc = different ? ERR_FAIL : 0;
+    rc = different || (is_damaged(&r) && !r.write_to) ? ERR_FAIL : 0;
   }
   sign_key_free(key);
   rebuild_free(&r);

@@ -12,6 +12,8 @@
 #include "report.h"
 #include "version.h"
 
+#include <unistd.h>
+
 enum { NAMES_REFUSED = 64 }; // more than a run ever tries
 
 static void add_reason(struct rebuild *r, const char *sentence) {
@@ -252,7 +254,7 @@ int rebuild_run(struct rebuild *r, const struct cli_args *run, struct err *err) 
 }
 
 void rebuild_start(struct rebuild *r) {
-  *r = (struct rebuild){.shown = NULL};
+  *r = (struct rebuild){.dir = -1};
   pass_job_init(&r->pj);
 }
 
@@ -263,5 +265,6 @@ void rebuild_free(struct rebuild *r) {
   TABLE_FREE(r, reasons);
   recalibrate_end(&r->again);
   manifest_free(&r->m);
+  if (r->dir >= 0) close(r->dir);
   arena_free(&r->arena);
 }
