@@ -3,7 +3,7 @@
 //   scales ─────────────────────────▶ Resize        n ─▶ Cast ─▶ Mul(0.5) ─▶ Floor ─▶ Cast ─▶ Reshape
 //
 // A constant does if a node takes it where sizes stand (weights_sizes.def), or if it has few elements and what is
-// computed with it, element by element, comes where only integers stand. No more nodes are followed than STEPS.
+// computed with it, element by element, comes where only integers stand. No more uses of that are looked at than STEPS.
 #include "weights.h"
 
 #include "kit_inside.h"
@@ -62,13 +62,14 @@ static bool is_few(const struct kit *k, const struct weight *w) {
 }
 
 bool weights_says_sizes(struct kit *k, const struct weight *w) {
-  uint32_t waiting[STEPS], n = 0, seen = 0;
+  uint32_t waiting[STEPS], n = 0, seen = 0, steps = 0;
   const bool follows = is_few(k, w);
   waiting[n++] = w->value;
   while (seen < n) {
     const uint32_t value = waiting[seen++];
     for (struct kit_use u = kit_uses(k, value); kit_use(k, &u);) {
       const enum op op = kit_op(k, u.node);
+      if (value != w->value && ++steps > STEPS) return false;
       if (is_size_slot(op, u.slot)) return true;
       if (value != w->value && is_whole_slot(k, u.node, u.slot)) return true;
       const bool goes_on = follows ? passes_on(op, u.slot) : op == OP_Identity;
