@@ -3,11 +3,12 @@
 //
 // Two witnesses, and they differ in what they allow:
 //
-//   both, the old manifest and the old .onnx,    ours: may be unlinked after the commit point
-//   the old .onnx alone has its name in it       somebody's: named to the user, left in place
+//   the old manifest lists it, and it is a data file   ours: may be unlinked after the commit point
+//   the old .onnx has its name in it                   somebody's: named to the user, left in place
 //
 // A manifest alone gives no right to anything: it may have come with the model, and list any file that
-// lies in the folder.
+// lies in the folder. A data file is what the old .onnx names, or (of one that a kill left half replaced)
+// what has such a name.
 // For the second only likely names are asked about (the conventional sidecar names and the data
 // files of this run's source), each by looking for the bytes of the name. A manifest that is not a
 // consistent one of ours counts as none, and one about another model says nothing of this one's files:
@@ -62,12 +63,21 @@ static void add_if_named(struct finding *f, const char *name) {
 }
 
 // "<onnx>.data", "<onnx>_data", "<onnx>.<8 hex>.data"; each with "_<number>" behind it.
+static bool is_conventional(const char *onnx, const char *entry) {
+  const size_t stem = strlen(onnx), n = plan_data_stem(entry);
+  return n >= stem + 5 && memcmp(entry, onnx, stem) == 0 && memcmp(entry + n - 4, "data", 4) == 0;
+}
+
 static int add_conventional(void *ctx, const char *entry) {
   struct finding *f = ctx;
-  const size_t stem = strlen(f->onnx), n = plan_data_stem(entry);
-  if (n < stem + 5 || memcmp(entry, f->onnx, stem) != 0) return 0;
-  if (memcmp(entry + n - 4, "data", 4) == 0) add_if_named(f, entry);
+  if (is_conventional(f->onnx, entry)) add_if_named(f, entry);
   return 0;
+}
+
+// A file that the old manifest lists.
+static bool is_data_file(const struct finding *f, const char *name) {
+  return strcmp(name, f->onnx) != 0 && is_file(f->dest, name) &&
+         (is_conventional(f->onnx, name) || name_scan_file(f->dest, f->onnx, name) == NAME_SCAN_NAMED);
 }
 
 static void add_stale(struct seal_intent *s, int dest, const char *name) {
@@ -82,9 +92,7 @@ static void ask_manifest(struct finding *f) {
   manifest_name(name, f->onnx);
   if (manifest_read(&m, &(struct manifest_at){f->dest, name, name, NULL, NULL}, &none)) return;
   for (uint32_t i = 0; i < m.n_files && strcmp(m.subject, f->onnx) == 0; i++)
-    if (strcmp(m.files[i], f->onnx) != 0 && is_file(f->dest, m.files[i]) &&
-        name_scan_file(f->dest, f->onnx, m.files[i]) == NAME_SCAN_NAMED)
-      add_old(f, m.files[i], true);
+    if (is_data_file(f, m.files[i])) add_old(f, m.files[i], true);
   manifest_free(&m);
   f->s->stale = arena_alloc(&f->s->arena, 2 * sizeof *f->s->stale);
   add_stale(f->s, f->dest, name);
