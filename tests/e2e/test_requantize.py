@@ -354,7 +354,7 @@ STAYS = {
     "parameters": computed_scale,
     "mode": resize_cubic,
     "parameters_differ": lambda c: c.quantize(c.op("Flatten", [c.input("x", [2, 3, 4])]), "y", 0.5),
-    "softmax_range": unary("Softmax", (4, 9), 0.001, 0),
+    "softmax_range": unary("Softmax", (4, 9), 0.0005, 0),
     "axis": lambda c: c.quantize(c.op("MatMul", [c.input("x", [5, 8]), c.weight("w", [8, 6], axis=0)]), "y"),
     "non_constant_bias": lambda c: c.quantize(
         c.op("Conv", [c.input("x", [1, 4, 7, 7]), c.weight("w", [6, 4, 3, 3]), bias_input(c)]), "y"

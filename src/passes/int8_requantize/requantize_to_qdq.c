@@ -285,6 +285,7 @@ static const char *move(struct kit *k, uint32_t node, enum op op) {
   const bool pads = op == OP_Pad && kit_attr_string(k, node, "mode", "constant", &mode) &&
                     span_is(mode, "constant");
   if (pads && !requantize_zero(k, &x, &zero)) return "parameters";
+  const bool spare = op == OP_Pad && !pads && n > 2; // a code that nothing reads
   const bool says = pads && n > 2 && kit_in(k, node, 2) != NO_ID;
   const bool zeros =
       says ? kit_const_int(k, kit_in(k, node, 2), &value) && value == zero : pads && zero == 0;
@@ -292,8 +293,9 @@ static const char *move(struct kit *k, uint32_t node, enum op op) {
   in[0] = dequantized(k, &x);
   for (uint32_t i = 1; i < n; i++)
     in[i] = kit_in(k, node, i);
-  if (pads && zeros && n == 3) n = 2; // a Pad of float puts 0 where none is said
-  if (pads && zeros && n > 3) in[2] = NO_ID;
+  const bool none = spare || (pads && zeros); // a Pad of float puts 0 where none is said
+  if (none && n == 3) n = 2;
+  if (none && n > 3) in[2] = NO_ID;
   if (pads && !zeros) {
     struct form pad = x;
     pad.codes = says ? in[2] : kit_new_scalar(k, "pad_value", x.type, 0);

@@ -310,16 +310,19 @@ static const char *check_attrs(struct kit *k, const struct look *l) {
   return kit_attrs_fit(k, l->node, l->row.on_codes) ? NULL : "attributes";
 }
 
-// ONNX Runtime's QLinearSoftmax takes 1 / scale for a whole number, and wraps around past the largest code: the codes must
-// reach 1.
+// ONNX Runtime's QLinearSoftmax takes 1 / scale for a whole number, and gives wrong codes where that is more than 128 for each element of
+// a sum (1.31.1), and past the largest code: the codes must reach 1, or as far as that. Over one element it gives 0.
 static const char *check_softmax(struct kit *k, const struct look *l) {
   double scale;
   int64_t zero;
   if (l->row.plain != OP_Softmax) return NULL;
+  const uint64_t terms = kit_softmax_terms(k, l->node);
+  if (terms == 1) return "softmax_range";
   if (!kit_const_scalar(k, l->y.scale, &scale) || !requantize_zero(k, &l->y, &zero))
     return "parameters";
   const double most = l->y.type == DTYPE_INT8 ? 127 : 255;
-  return (most - (double)zero) * scale >= 0.99 ? NULL : "softmax_range";
+  const bool reaches_1 = (most - (double)zero) * scale >= 0.99;
+  return reaches_1 || scale * 128 * (double)terms >= 0.999 ? NULL : "softmax_range";
 }
 
 // What the operator on codes stands for goes, as far as nothing else uses it.
@@ -589,6 +592,8 @@ static const char *move(struct kit *k, struct look *l) {
   if (l->row.plain == OP_Pad && span_is(mode, "constant")) {
     in[2] = pad != NO_ID ? pad : kit_new_scalar(k, "pad_value", l->x[0].type, code);
     if (n < 3) n = 3;
+  } else if (l->row.plain == OP_Pad && n > 2) {
+    in[2] = NO_ID; // nothing reads the number, but its type must be that of the codes
   }
   const uint32_t at = user != NO_ID ? user : l->node;
   k->graph = graph;

@@ -132,6 +132,7 @@ static int end(struct static_run *s, struct err *err) {
   TABLE_FREE(s, linears);
   TABLE_FREE(s, left);
   TABLE_FREE(s, kept);
+  TABLE_FREE(s, of_softmax);
   TABLE_FREE(s, typed);
   TABLE_FREE(s, turned);
   TABLE_FREE(s, turned_of);

@@ -42,6 +42,12 @@ static bool is_half_concat(struct static_run *s, uint32_t node) {
          static_dtype(s, kit_out(&s->k, node, 0)) == DTYPE_FLOAT16;
 }
 
+// QLinearSoftmax gives 0 for 1 where it sums up one element. (compat: right as it stands, before it is fused.)
+static bool is_lone_softmax(struct static_run *s, uint32_t node) {
+  return kit_op(&s->k, node) == OP_Softmax && !s->o->compat &&
+         kit_softmax_terms(&s->k, node) == 1;
+}
+
 // It copies what dilations say, even if that is nothing.
 static void drop_idle(struct static_run *s, uint32_t node) {
   struct kit_attr a;
@@ -57,7 +63,7 @@ static bool lacks_something(struct static_run *s, uint32_t node) {
   const enum op op = kit_op(k, node);
   for (size_t i = 0; i < sizeof fused / sizeof *fused; i++) {
     if (fused[i].op != op) continue;
-    if (is_half_concat(s, node)) return true;
+    if (is_half_concat(s, node) || is_lone_softmax(s, node)) return true;
     if (!kit_attrs_fit(k, node, fused[i].fused)) return kit_attrs_copyable(k, node);
     drop_idle(s, node);
   }

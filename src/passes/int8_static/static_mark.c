@@ -80,12 +80,23 @@ static const char *refused(struct static_run *s, uint32_t node) {
   return f->include.n == 0 || is_meant(s, node, &f->include) ? NULL : "not_included";
 }
 
+bool static_moves(const struct static_run *s, uint32_t node) {
+  const struct static_op *op = static_op_named(model_name(s->k.m, s->k.m->nodes[node].op_type));
+  return op && (op->qdq == STATIC_Q_SHARE || op->qdq == STATIC_Q_MAXPOOL) &&
+         op->qop != STATIC_O_POOL;
+}
+
+bool static_is_moved_past(const struct static_run *s, uint32_t node) {
+  return !s->o->compat && s->o->activation == DTYPE_INT8 && s->opset >= 21 && static_moves(s, node);
+}
+
 bool static_takes(struct static_run *s, uint32_t node, const char **why) {
   const struct model *m = s->k.m;
   const struct span type = model_name(m, m->nodes[node].op_type);
   const struct static_op *op = static_op_named(type);
   *why = "";
-  if (!is_listed(s->o, type) || (op && op->qdq == STATIC_Q_NEVER)) return false;
+  if (op && op->qdq == STATIC_Q_NEVER) return false;
+  if (!is_listed(s->o, type) && !static_is_moved_past(s, node)) return false;
   *why = refused(s, node);
   return !*why;
 }
@@ -491,6 +502,10 @@ static bool clipped_by_codes(struct static_run *s, uint32_t node, const struct s
   return from >= (low == 0 ? 0 : low - half) && to <= high + half;
 }
 
+static bool is_of_softmax(const struct static_run *s, uint32_t value) {
+  return value < s->n_of_softmax && s->of_softmax[value];
+}
+
 static bool can_go(struct static_run *s, uint32_t node) {
   struct kit *k = &s->k;
   const uint32_t in = kit_in(k, node, 0), out = kit_out(k, node, 0);
@@ -500,6 +515,8 @@ static bool can_go(struct static_run *s, uint32_t node) {
   if (before.with || behind.with || kit_use_count(k, in, 2) != 1 || kit_is_output(k, in) ||
       kit_unused(k, out))
     return false;
+  // The scale of what a Softmax gives must be no smaller than its own (softmax_range).
+  if (is_of_softmax(s, in) && behind.own.scale != before.own.scale) return false;
   return k->m->values[in].kind == VALUE_NODE_OUTPUT && k->m->values[in].graph == s->graph &&
          (strcmp(op_of(s, node), "Relu") == 0 || !static_may_grow(s, out)) &&
          clipped_by_codes(s, node, &behind);
@@ -658,22 +675,64 @@ int static_mark(struct static_run *s, struct err *err) {
 
 // ---- ranges --------------------------------------------------------------------------------------
 
-// What goes into a Relu or Clip, and only there, needs no more range than what comes out; Softmax gives [0, 1].
+// Does nothing but the node see what it is given? The existing tool does not know that an output is seen.
+static bool sees_alone(struct static_run *s, uint32_t value) {
+  const uint32_t unseen = s->o->compat && kit_is_output(&s->k, value);
+  return kit_use_count(&s->k, value, 3) - unseen == 1;
+}
+
+// Softmax gives [0, 1], but sums over many elements may be far below: then what was seen is the range. ONNX Runtime makes a
+// QLinearSoftmax wherever there are a DQ and a Q, or could be behind what moves elements, whoever asked; its codes are wrong where 1 / scale
+// is more than 128 for each element of a sum. (Measured over sums of 1 to 4000 elements in 1.31.1.) So no range is smaller.
+// (compat: [0, 1], and only where it is taken.)
+static void softmax_range(struct static_run *s, uint32_t node, bool taken) {
+  enum { CODES = 255, LARGEST = 128 };
+  const double hardly_codes = 1.0 / 16;
+  struct int8_range *r = &s->range[kit_out(&s->k, node, 0)];
+  const double seen = r->type ? r->most : 1;
+  const uint64_t terms = kit_softmax_terms(&s->k, node);
+  double most = 1;
+  if (!s->o->compat && !(taken && seen >= hardly_codes) && terms) {
+    most = (double)CODES / LARGEST / (double)terms;
+    most = most < seen ? seen : most;
+  }
+  *r = (struct int8_range){.type = kit_dtype(&s->k, kit_out(&s->k, node, 0)),
+                           .most = most < 1 ? most : 1,
+                           .has_deviation = r->has_deviation,
+                           .deviation = r->deviation};
+}
+
+// What only moves the elements of a Softmax has its range.
+static void adjust_moved(struct static_run *s, uint32_t node) {
+  const uint32_t in = kit_in(&s->k, node, 0);
+  if (s->o->compat || !static_moves(s, node) || !is_of_softmax(s, in)) return;
+  for (uint32_t i = 0; i < kit_n_out(&s->k, node); i++) {
+    const uint32_t out = kit_out(&s->k, node, i);
+    if (out == NO_ID || !static_holds_floats(s, out)) continue;
+    s->of_softmax[out] = true;
+    if (s->range[out].type) s->range[out] = s->range[in];
+  }
+}
+
+// What goes into a Relu or Clip, and only there, needs no more range than what comes out. What a Softmax gives keeps its own. (compat: a
+// Clip may let less through.)
 void static_adjust_ranges(struct static_run *s) {
   struct kit *k = &s->k;
+  TABLE_ADD(s, of_softmax, k->m->n_values);
   for (uint32_t n = k->m->graphs[s->graph].first_node; n != NO_ID; n = k->m->nodes[n].next) {
     const char *why, *op = op_of(s, n);
     const uint32_t in = kit_in(k, n, 0), out = kit_out(k, n, 0);
     const bool clips = strcmp(op, "Relu") == 0 || strcmp(op, "Clip") == 0;
-    if ((!clips && strcmp(op, "Softmax") != 0) || in == NO_ID || out == NO_ID) continue;
-    if (!static_takes(s, n, &why)) continue;
-    if (!clips)
-      s->range[out] = (struct int8_range){.type = kit_dtype(k, out),
-                                          .most = 1,
-                                          .has_deviation = s->range[out].has_deviation,
-                                          .deviation = s->range[out].deviation};
-    else if (kit_use_count(k, in, 2) - kit_is_output(k, in) == 1 && s->range[in].type &&
-             s->range[out].type)
+    if (in == NO_ID || out == NO_ID) continue;
+    adjust_moved(s, n);
+    if (!clips && strcmp(op, "Softmax") != 0) continue;
+    const bool taken = static_takes(s, n, &why);
+    if (!clips && (taken || (!s->o->compat && s->range[out].type))) {
+      softmax_range(s, n, taken);
+      s->of_softmax[out] = !s->o->compat;
+    } else if (clips && taken && !is_of_softmax(s, in) && sees_alone(s, in) && s->range[in].type &&
+               s->range[out].type) {
       s->range[in] = s->range[out];
+    }
   }
 }

@@ -264,7 +264,10 @@ static const char *softmax(struct static_qoperator_run *q, uint32_t node) {
   const struct int8_params given = {.scale = 1.0 / 256,
                                     .zero = q->s->o->activation == DTYPE_UINT8 ? 0 : -128};
   const struct edit_attr opset = {.name = "opset", .type = ATTR_INT, .i = q->s->opset};
-  return lined(q, node, OP_ms_QLinearSoftmax, 0, 1, &given, &opset);
+  struct static_params p;
+  const bool seen = !q->s->o->compat && static_params_of(q->s, kit_out(&q->s->k, node, 0), &p) &&
+                    p.own.scale < given.scale / 2; // a range far below 1
+  return lined(q, node, OP_ms_QLinearSoftmax, 0, 1, seen ? NULL : &given, &opset);
 }
 
 static const char *global_pool(struct static_qoperator_run *q, uint32_t node) {
@@ -453,7 +456,8 @@ static const char *pad(struct static_qoperator_run *q, uint32_t node) {
   begin(q, node);
   const uint32_t code = constant ? pad_value(q, node, &x) : NO_ID;
   if (constant && code == NO_ID) return "parameters";
-  if (constant) edit_set_input(k->e, node, 2, code);
+  // In other modes nothing reads the number, but its type must be that of the codes.
+  if (constant || kit_in(k, node, 2) != NO_ID) edit_set_input(k->e, node, 2, code);
   put_on_codes(q, node, &x, "_quantized");
   return NULL;
 }
@@ -521,7 +525,8 @@ const char *static_qoperator_compute(struct static_qoperator_run *q, uint32_t no
   case STATIC_O_GATHER: return gather(q, node);
   case STATIC_O_ARGMAX: return argmax(q, node);
   case STATIC_O_EMBED: return embed(q, node);
-  case STATIC_O_FLOAT: return "";
+  case STATIC_O_FLOAT:
+    return kit_op(k, node) == OP_Slice && static_is_moved_past(q->s, node) ? direct(q, node) : "";
   }
   return "";
 }

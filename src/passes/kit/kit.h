@@ -108,6 +108,9 @@ bool kit_static_dims(struct kit *k, uint32_t value, int64_t *dims, uint32_t most
 bool kit_static(struct kit *k, uint32_t value);
 // Dim i (negative: from the end) as a number, or a symbol's name id, or {-1, NO_ID}.
 struct model_dim kit_dim(struct kit *k, uint32_t value, int64_t i);
+// Of a Softmax: over how many elements is each of its sums? 0: that is not known. (Before opset 13 everything from the axis on is
+// summed up.)
+uint64_t kit_softmax_terms(struct kit *k, uint32_t node);
 bool kit_dim_equal(struct model_dim a, struct model_dim b); // known to be: equal numbers or symbols
 // Known to have equal dims: every pair equal.
 bool kit_same_dims(struct kit *k, uint32_t a, uint32_t b);

@@ -79,6 +79,22 @@ struct model_dim kit_dim(struct kit *k, uint32_t value, int64_t i) {
   return model_type_dim(k->m, &type, (uint32_t)i);
 }
 
+uint64_t kit_softmax_terms(struct kit *k, uint32_t node) {
+  const uint32_t x = kit_in(k, node, 0);
+  const bool old = kit_opset(k, k->m->nodes[node].graph) < 13;
+  int64_t axis;
+  uint32_t rank;
+  uint64_t terms = 1;
+  if (!kit_attr_int(k, node, "axis", old ? 1 : -1, &axis) || !kit_rank(k, x, &rank)) return 0;
+  if (axis < 0) axis += rank;
+  if (axis < 0 || axis >= rank) return 0;
+  for (int64_t i = axis; i < (old ? (int64_t)rank : axis + 1); i++) {
+    const int64_t dim = kit_dim(k, x, i).value;
+    if (dim < 1 || __builtin_mul_overflow(terms, (uint64_t)dim, &terms)) return 0;
+  }
+  return terms;
+}
+
 bool kit_dim_equal(struct model_dim a, struct model_dim b) {
   if (a.value >= 0 || b.value >= 0) return a.value == b.value;
   return a.param == b.param && a.param != NO_ID;

@@ -209,6 +209,7 @@ struct static_run {
   TABLE(struct static_linear, linears);
   TABLE(bool, left);  // by value id: stays float, whoever would mark it
   TABLE(const char *, kept); // by node id: why it stays float, a stable word; NULL: it need not
+  TABLE(bool, of_softmax); // by value id: what a Softmax gives, moved or not (not with compat)
   TABLE(bool, typed); // by value id, with compat: quantize_static knows a type
   TABLE(struct static_turned, turned);
   TABLE(uint32_t, turned_of); // by value id: 1 + the last
@@ -269,6 +270,11 @@ void static_leave(struct static_run *s);
 bool static_is_left(const struct static_run *s, uint32_t value);
 const char *static_kept(const struct static_run *s, uint32_t node);
 void static_leave_value(struct static_run *s, uint32_t value);
+// Does the node move elements, or leave some out, so that ONNX Runtime moves a Q behind it in front of it?
+bool static_moves(const struct static_run *s, uint32_t node);
+// Does ONNX Runtime put a Q and a DQ behind such a node, where a DQ stands before it, that do not load? It takes int8 for uint8 then, of
+// which a Q that says its type (from opset 21 on) knows nothing. The node is quantized then, asked for or not (not with compat).
+bool static_is_moved_past(const struct static_run *s, uint32_t node);
 
 struct static_entry *static_entry_of(struct static_run *s, uint32_t value);
 // Marked, as any of them or as a bias?
