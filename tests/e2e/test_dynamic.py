@@ -305,6 +305,13 @@ def test_an_opset_that_is_too_old_is_raised_or_refused(weir, tmp_path):
     assert right(weir, model, tmp_path, feeds, "--form", "integer").opset_import[0].version == 11
 
 
+def test_the_opset_is_raised_for_a_gemm_that_becomes_a_product(weir, tmp_path):
+    nodes = [helper.make_node("Gemm", ["x", "w", "b"], ["y"], name="n")]
+    model = model_of(nodes, [("x", FLOAT, [3, 8])], [("y", FLOAT, [3, 6])], {"w": floats(8, 6), "b": floats(6)}, 9)
+    out = right(weir, model, tmp_path, {"x": floats(3, 8, scale=1)}, "--compat", "onnxruntime")
+    assert out.opset_import[0].version == 11 and "MatMulInteger" in operators(out)
+
+
 def test_bodies_and_functions(weir, tmp_path):
     body = model_of([helper.make_node("MatMul", ["x", "v"], ["t"], name="in")], [], [("t", FLOAT, [3, 8])], {"v": floats(8, 8)}).graph
     other = model_of([helper.make_node("Identity", ["x"], ["u"])], [], [("u", FLOAT, [3, 8])], {}).graph

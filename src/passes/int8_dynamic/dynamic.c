@@ -183,13 +183,21 @@ struct needs {
   bool any, opset;
 };
 
+// As site_of; with compat a Gemm too, which becomes a MatMul before nodes are quantized (dynamic_matmul_split_all).
+static bool will_be_site(struct dynamic *d, uint32_t node, struct dynamic_site *s) {
+  if (site_of(d, node, s)) return true;
+  if (!d->o->compat || s->op != DYNAMIC_GEMM || !(d->o->op_types & DYNAMIC_MATMUL)) return false;
+  s->why = dynamic_matmul_match_gemm(d, s);
+  return true;
+}
+
 static struct needs look(struct dynamic *d) {
   struct needs needs = {0};
   struct dynamic_site s;
   for (uint32_t g = 0; kit_graph(&d->k, &g); g++)
     for (uint32_t n = d->k.m->graphs[g].first_node; walks(d, g) && n != NO_ID;
          n = d->k.m->nodes[n].next)
-      if (site_of(d, n, &s) && !s.why) {
+      if (will_be_site(d, n, &s) && !s.why) {
         needs.any = true;
         needs.opset |= !is_plain(d, &s) && kit_opset(&d->k, g) < LEAST_OPSET;
       }
