@@ -66,6 +66,10 @@ for op in ("Add", "Mul"):
     cell(op, "fused", form="qdq", dtype=HALF, opset=21, fused=[op])(one(op, normal(8).astype(HALF)))
 
 
+cell("Mul", "outside", form="qdq", dtype=HALF, opset=21, words=["--minimum-real-range", "0.001"])(
+    one("Mul", (normal(8) * 1e-3).astype(HALF)))  # fmt: skip
+
+
 @cell("ArgMax", "types", opset=10, has=["ArgMax"], lacks=["DequantizeLinear"])
 @cell("ArgMax", "types", has=["ArgMax"], lacks=["DequantizeLinear"])
 def arg_max(g, x):

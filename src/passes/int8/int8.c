@@ -244,8 +244,8 @@ struct int8_parts int8_ranged(struct recipes *r, uint32_t of, const struct int8_
   const uint32_t width = map2(r, RECIPE_MAP_SUB, recipe_cast(r, high, DTYPE_DOUBLE), low64);
   const uint32_t scale =
       map2(r, RECIPE_MAP_DIV, width, number(r, DTYPE_DOUBLE, (double)(most - least)));
-  const uint32_t small =
-      map2(r, RECIPE_MAP_LESS, scale, number(r, DTYPE_DOUBLE, least_normal(type)));
+  const double too_small = as->guarded ? least_normal(type) : least_number(type);
+  const uint32_t small = map2(r, RECIPE_MAP_LESS, scale, number(r, DTYPE_DOUBLE, too_small));
   const uint32_t scales[3] = {small, number(r, DTYPE_DOUBLE, 1), scale};
   uint32_t zeros[3] = {small, number(r, DTYPE_DOUBLE, 0),
                        number(r, DTYPE_DOUBLE, nearbyint((double)(least + most) / 2))};
