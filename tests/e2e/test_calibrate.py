@@ -433,6 +433,36 @@ def test_nan_counts_for_nothing(weir, tmp_path):
         assert ends(rows[name]) == (np.nanmin(flat), np.nanmax(flat)), name
 
 
+def test_thousands_of_values(weir, tmp_path):
+    """Small ones are fetched, larger ones reduced in the runtime: in the first and last sample all are small, in the second those
+    of many rows are not. Zeros have no sign in either."""
+    steps = [
+        lambda a, b: [helper.make_node("Relu", [a], [b])],
+        lambda a, b: [helper.make_node("Mul", [a, "minus"], [b])],
+        lambda a, b: [helper.make_node("MatMul", [a, "w"], [b])],
+        lambda a, b: [helper.make_node("Add", [a, "x"], [b])],
+        lambda a, b: [helper.make_node("Where", [b + "?", "nan", a], [b])],
+    ]
+    nodes = [helper.make_node("Less", ["x", "least"], [f"v{k + 1}?"]) for k in range(4, 20, 5)]
+    for k in range(1050):
+        step = steps[k % 5] if k % 5 != 4 or k < 20 else steps[0]
+        nodes += step(f"v{k}" if k else "x", f"v{k + 1}" if k < 1049 else "y")
+    w = np.random.default_rng(3).standard_normal((4, 4)).astype("f4") / 4
+    tensors = [("w", w), ("minus", np.float32(-1)), ("nan", np.float32("nan")), ("least", np.float32(-2.5))]
+    onnx.save(chain(nodes, dims=("n", 4), tensors=tensors), tmp_path / "m.onnx")
+    rng = np.random.default_rng(4)
+    folder = put_samples(tmp_path / "s", [{"x": rng.standard_normal((n, 4)).astype("f4")} for n in (3, 1500, 0, 7)])
+    weir("calibrate", tmp_path / "m.onnx", "-o", tmp_path / "r", "--data", folder, "--statistics", "channel")
+    rows, _ = read(tmp_path / "r")
+    assert len(rows) == 1051
+    for name, values in run_all(tmp_path / "m.onnx", list(rows), folder).items():
+        flat = np.concatenate([value.ravel() for value in values])
+        assert ends(rows[name]) == (np.nanmin(flat), np.nanmax(flat)), name
+        if "channels" in rows[name] and "nans" not in rows[name]:
+            most = floats(rows[name]["channels"]["max"])
+            assert not np.signbit(most[most == 0]).any(), name
+
+
 def test_infinities_are_refused_or_left_out(weir, tmp_path):
     nodes = [
         helper.make_node("Where", ["c", "x", "never"], ["masked"]),

@@ -46,6 +46,7 @@ struct calibrate_seen {
 struct calibrate {
   struct calibrate_options options;
   const struct model *m;
+  struct infer *infer; // of it
   struct calibrate_values values;
   struct samples *samples;
   struct calibrate_model *model;

@@ -6,12 +6,15 @@
 //      ├─▶ Size ─▶ elements
 //      └─▶ ReduceSum ─▶ NaN, if v has one (where one can come about: calibrate_values.c)
 //
+// Small values of models with thousands of them come back themselves (calibrate_small.h).
+//
 // A value with a NaN in it, and those that it may have come into, are fetched, and looked at here. What is the same as
 // another value in other dims is not looked at twice. Inputs are looked at here as well, since they are at hand.
 #include "calibrate.h"
 
 #include "calibrate_kept.h"
 #include "calibrate_look.h"
+#include "calibrate_small.h"
 #include "kernels_convert.h"
 #include "report.h"
 
@@ -36,6 +39,7 @@ struct first {
   struct one *one;       // by value of the list
   float **least, **most; // channels of this sample
   bool *suspect;
+  bool *fetched; // the elements themselves come back
   struct calibrate_log log;
   uint32_t done; // samples
   TABLE_BIG(uint8_t, record);
@@ -115,6 +119,12 @@ static void add_reduce(struct first *f, const char *op, const char *in, const ch
     calibrate_model_reduce(f->c->model, op, in, out, axes, n);
 }
 
+static void add_value(struct first *f, uint32_t i) {
+  const struct calibrate_value *x = &f->c->values.list[i];
+  f->wanted[f->n_wanted++] = x->name;
+  if (!x->output) calibrate_model_output(f->c->model, x->name);
+}
+
 static void add_outputs(struct first *f, uint32_t i) {
   const struct calibrate_value *x = &f->c->values.list[i];
   const char *in = x->name;
@@ -152,7 +162,7 @@ static enum runtime_end load(struct first *f, struct err *err) {
   // The runtime begins with what leads to the last node that nobody reads: so the first value's come last, and no value has
   // to wait in memory until all is computed.
   for (uint32_t i = v->n_list; i-- > 0;)
-    if (is_run(&v->list[i])) add_outputs(f, i);
+    if (is_run(&v->list[i])) f->fetched[i] ? add_value(f, i) : add_outputs(f, i);
   const enum runtime_end end = calibrate_model_load(f->c->model, &got, err);
   f->loaded = end == RUNTIME_DONE;
   return end;
@@ -232,6 +242,14 @@ static int look_at(struct first *f, uint32_t i, const struct array *x, struct er
     one->n_channels = along.channels;
   }
   return calibrate_look_extremes(x, v->axis, &one->of, f->least[i], f->most[i], err);
+}
+
+// As the numbers that the runtime finds are taken (number).
+static void drop_signs_of_zeros(struct first *f, uint32_t i) {
+  for (uint32_t k = 0; k < f->one[i].n_channels; k++) {
+    f->least[i][k] += 0.0f;
+    f->most[i][k] += 0.0f;
+  }
 }
 
 // ---- NaN ----------------------------------------------------------------------------------------
@@ -405,6 +423,7 @@ static int run_sample(void *ctx, const struct arrays *inputs, const char *sample
   arena_reset(&f->sample);
   for (uint32_t i = 0; i < v->n_list; i++)
     f->one[i] = (struct one){.of = kernels_tally_nothing()};
+  if (calibrate_small_find(c, inputs, is_run, f->fetched)) f->loaded = false;
   enum runtime_end end = load(f, err);
   if (end != RUNTIME_DONE) return -1;
   if (f->n_wanted > 0)
@@ -414,10 +433,14 @@ static int run_sample(void *ctx, const struct arrays *inputs, const char *sample
   const struct array *at = results.list;
   for (uint32_t i = v->n_list; i-- > 0;) { // as they were added
     const struct calibrate_value *x = &v->list[i];
-    const struct array *given = x->input ? array_named(inputs, x->name) : NULL;
+    const struct array *given = x->input ? array_named(inputs, x->name) : NULL; // at hand
     f->suspect[i] = false;
-    if (is_run(x) && take_value(f, i, &at, err)) return -1;
+    if (f->fetched[i])
+      given = at++;
+    else if (is_run(x) && take_value(f, i, &at, err))
+      return -1;
     if (given && given->kind == ARRAY_TENSOR && look_at(f, i, given, err)) return -1;
+    if (f->fetched[i]) drop_signs_of_zeros(f, i);
     if (given) f->suspect[i] = f->one[i].of.nans > 0;
   }
   runtime_release(c->runtime);
@@ -457,6 +480,7 @@ int calibrate_first(struct calibrate *c, struct err *err) {
                     .least = arena_zalloc(&a, (n + (size_t)1) * sizeof *f.least),
                     .most = arena_zalloc(&a, (n + (size_t)1) * sizeof *f.most),
                     .suspect = arena_zalloc(&a, (n + (size_t)1) * sizeof *f.suspect),
+                    .fetched = arena_zalloc(&a, (n + (size_t)1) * sizeof *f.fetched),
                     .magnitudes =
                         c->options.how.method == RANGES_PERCENTILE && c->options.how.symmetric,
                     .log = {.fd = -1}};

@@ -128,6 +128,7 @@ static int load(struct calibrate_job *j, struct err *err) {
   j->infer = infer_new(&j->job.model, &o);
   infer_all(j->infer, NULL);
   j->c.m = &j->job.model;
+  j->c.infer = j->infer;
   const char *const *excluded = cli_list(j->job.args, OPT_CALIBRATE_EXCLUDE, &n);
   calibrate_values_find(&j->c.values, j->c.m, j->infer, j->c.options.statistics, excluded, n);
   if (j->c.values.n_list > 0) return 0;
