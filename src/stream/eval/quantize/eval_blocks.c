@@ -272,6 +272,43 @@ static int tell_rest(const struct filling *f, const struct eval_open_chunks *ope
   }
 }
 
+// How many lines from this one on come by in one panel: whole ones, which lie one behind the other. A panel for each line of a
+// few elements costs more than its codes.
+static uint64_t lines_together(const struct filling *f, uint64_t line, uint64_t group) {
+  const struct eval_quantize *z = f->z;
+  const struct eval_block_box *h = f->h;
+  if (z->inner == 1 || h->from > 0 || h->to < z->inner || h->open || h->n_ways > 0) return 1;
+  if (group > f->most / z->inner) return 1;
+  return min_u64(h->last - line, f->most / (z->block * z->inner));
+}
+
+static int do_lines(const struct filling *f, uint64_t line, uint64_t n, struct err *err) {
+  const struct eval_quantize *z = f->z;
+  const uint64_t first = eval_layout_line_start(z, line), last = line + n - 1;
+  const uint64_t end =
+      eval_layout_line_start(z, last) + eval_layout_line_rows(z, last) * z->inner;
+  const struct eval_stretch lines = {.first = first,
+                                     .step = z->inner,
+                                     .rows = (size_t)((end - first) / z->inner),
+                                     .n = (size_t)z->inner};
+  struct eval_open_chunks none = {0};
+  struct eval_panel panel;
+  int rc = 0;
+  if (eval_panel_open(f->t, z, &f->room, &lines, &panel, err) != 0) return -1;
+  for (uint64_t i = line; rc == 0 && i <= last; i++) {
+    const uint64_t element = eval_layout_line_start(z, i);
+    const struct cut at = {.p = {.in = (const uint8_t *)panel.at + (element - first) * z->width,
+                                 .in_stride = lines.n,
+                                 .n = lines.n,
+                                 .k = (size_t)eval_layout_line_rows(z, i)},
+                           .line = i,
+                           .element = element};
+    rc = take_panel(f, &at, &none, err);
+  }
+  if (eval_panel_close(f->t, &panel, rc, err) != 0) return -1;
+  return f->h->told ? tell_rest(f, &none, first, end - first, err) : 0;
+}
+
 static int fill_box(const struct filling *f, struct err *err) {
   const struct eval_quantize *z = f->z;
   const struct eval_block_box *h = f->h;
@@ -284,6 +321,12 @@ static int fill_box(const struct filling *f, struct err *err) {
     return each_panel(f, &s, group, take_panel, NULL, err);
   }
   for (uint64_t line = h->first; line < h->last; line++) { // a kernel knows the blocks of one
+    const uint64_t together = lines_together(f, line, group);
+    if (together > 1) {
+      if (do_lines(f, line, together, err) != 0) return -1;
+      line += together - 1;
+      continue;
+    }
     const struct stretch s = stretch_of(f, line);
     const uint64_t first = eval_layout_line_start(z, line), n = (s.k1 - s.k0) * z->inner;
     struct eval_open_chunks open = {0};
