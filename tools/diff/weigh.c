@@ -38,10 +38,8 @@ static const struct model_tensor *tensor_of(const struct diffing *x, uint32_t si
 }
 
 static bool same_dims(const struct diffing *x, uint32_t a, uint32_t b) {
-  const struct model_tensor *p = tensor_of(x, 0, a), *q = tensor_of(x, 1, b);
-  return p->rank == q->rank &&
-         memcmp(model_dims(&x->side[0].model, p), model_dims(&x->side[1].model, q),
-                p->rank * sizeof(int64_t)) == 0;
+  return model_same_dims(&x->side[0].model, tensor_of(x, 0, a), &x->side[1].model,
+                         tensor_of(x, 1, b));
 }
 
 static struct weighed *add_row(struct weighing *w, uint32_t a, uint32_t b, enum weighed_by by) {

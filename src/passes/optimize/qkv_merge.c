@@ -173,7 +173,6 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   kit_infer(k);
   kit_visit(k, with, gather);
   TABLE_ADD(&r, seen, k->m->n_values);
-  memset(r.seen, 0, r.n_seen * sizeof *r.seen);
   for (uint32_t i = 0; i < r.n_matmuls; i++) {
     const uint32_t node = r.matmuls[i];
     if (k->m->nodes[node].flags & NODE_DEAD || r.seen[kit_in(k, node, 0)]) continue;

@@ -90,7 +90,7 @@ const char *stairs_read(struct stairs *s, uint32_t value, struct stairs_array *o
       out->count > STAIRS_MOST)
     return "too_large";
   if (out->count == 0) return "empty";
-  memcpy(out->dims, model_dims(k->m, t), t->rank * sizeof *out->dims);
+  if (t->rank) memcpy(out->dims, model_dims(k->m, t), t->rank * sizeof *out->dims);
   out->at = arena_alloc(&s->room, out->count * sizeof *out->at);
   const bool fill = kit_const_fill(k, value, &x) == KIT_YES;
   if (!fill && !read_raw(s, value, tensor, &raw)) return "unreadable";

@@ -431,7 +431,7 @@ int sure_ranges_find(struct sure_ranges *r, struct kit *k,
   *r = (struct sure_ranges){.k = k};
   TABLE_ADD(r, of, m->n_values);
   TABLE_ADD(r, wanted, m->n_values);
-  memset(r->wanted, wants ? 0 : 1, m->n_values);
+  if (!wants && m->n_values > 0) memset(r->wanted, 1, m->n_values);
   for (uint32_t v = 0; v < m->n_values; v++)
     r->of[v] = anything;
   for (uint32_t g = m->n_graphs; g-- > 0;)
