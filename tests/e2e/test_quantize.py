@@ -223,6 +223,18 @@ def test_qdq_of_random_shapes(weir, quick_folder, seed):
     wheel.assert_same_graph(ours.graph, theirs.graph)
 
 
+def test_a_tall_weight_is_not_read_row_by_row(weir_fault, tmp_path):
+    """Blocks down the columns of a weight of three: views of the file are as few as the megabytes, not one for each row of blocks."""
+    w = np.random.default_rng(5).standard_normal((40_000, 3)).astype("f4")
+    model = model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], [numpy_helper.from_array(w, "w")], [value("x", ["n", 40_000])], [value("y", ["n", 3])])
+    onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="m.data")
+    counts = tmp_path / "counts"
+    how = ["--format", "qdq", "--block-size", "16", "--memory", "24MiB"]
+    weir_fault("quantize", tmp_path / "m.onnx", tmp_path / "o.onnx", *how, env={"WEIR_FAULT_COUNTS": str(counts)})
+    asked = dict(line.split() for line in counts.read_text().splitlines())
+    assert int(asked["map"]) < 50
+
+
 def test_accuracy_level_is_written(weir, quick_folder):
     model = one_matmul(np.random.default_rng(0))
     ours = quantize(weir, model, quick_folder / "out.onnx", accuracy_level=4)
