@@ -70,7 +70,7 @@ static int by_change(const void *a, const void *b) {
 
 void census_end(struct census *c) {
   uint32_t n = 0;
-  qsort(c->ops, c->n_ops, sizeof *c->ops, by_name);
+  if (c->n_ops > 0) qsort(c->ops, c->n_ops, sizeof *c->ops, by_name);
   for (uint32_t i = 0; i < c->n_ops; i++) {
     if (n && strcmp(c->ops[n - 1].name, c->ops[i].name) == 0) {
       c->ops[n - 1].before += c->ops[i].before;
@@ -80,7 +80,7 @@ void census_end(struct census *c) {
     }
   }
   c->n_ops = n;
-  qsort(c->ops, c->n_ops, sizeof *c->ops, by_change);
+  if (n > 0) qsort(c->ops, n, sizeof *c->ops, by_change);
 }
 
 void census_free(struct census *c) {
