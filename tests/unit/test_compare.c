@@ -87,6 +87,32 @@ static void test_top1(void **state) {
   assert_false(figures(&s, &s).has_top1 || figures(&t, &t).has_top1);
 }
 
+static void expect_rows(const float *x, double apart, struct compare_rows wanted) {
+  static const int64_t dims[2] = {5, 3};
+  static const float r[15] = {1, 2, 2, 5, 4, 3, 1, NAN, 9, 0, 8, 7.5f, -INFINITY, 3, 1};
+  const struct array a = floats(2, dims, r), b = floats(2, dims, x);
+  struct compare_rows got;
+  struct err err = {0};
+  assert_int_equal(compare_rows(&a, &b, apart, NULL, &got, &err), 0);
+  assert_true(got.counted == wanted.counted && got.changed == wanted.changed &&
+              got.close == wanted.close);
+}
+
+// Two that are equal are 0 apart, a NaN is the largest, and a row counts that is apart by just as much.
+static void test_rows(void **state) {
+  (void)state;
+  const float same[15] = {1, 2, 2, 5, 4, 3, 1, NAN, 9, 0, 8, 7.5f, -INFINITY, 3, 1};
+  const float other[15] = {1, 2, 3, 4, 5, 3, 1, 2, 9, 0, 7, 7.5f, -INFINITY, 1, 3};
+  expect_rows(same, 0, (struct compare_rows){5, 0, 0});
+  expect_rows(other, 0, (struct compare_rows){5, 5, 0});
+  expect_rows(other, 0.5, (struct compare_rows){4, 4, 1});
+  expect_rows(other, 1, (struct compare_rows){3, 3, 2});
+  expect_rows(other, 100, (struct compare_rows){1, 1, 4});
+  const int64_t column[2] = {3, 1};
+  const struct array thin = floats(2, column, same);
+  assert_false(compare_has_rows(&thin));
+}
+
 // ---- the same wherever they lie ----------------------------------------------------------------
 
 static struct array in_file(const struct array *x, FILE *f, uint64_t offset) {
@@ -279,7 +305,8 @@ static int free_all(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_memory),        cmocka_unit_test(test_numbers),
-      cmocka_unit_test(test_top1),          cmocka_unit_test(test_files),
+      cmocka_unit_test(test_top1),          cmocka_unit_test(test_rows),
+      cmocka_unit_test(test_files),
       cmocka_unit_test(test_packed),        cmocka_unit_test(test_stop),
       cmocka_unit_test(test_short_file),    cmocka_unit_test(test_doubles_at_their_ends),
       cmocka_unit_test(test_nothing_there), cmocka_unit_test(test_bool),

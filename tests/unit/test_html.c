@@ -356,6 +356,41 @@ static void test_verdicts(void **state) {
   expect_verdict(0, 0, 0, "nothing to verify");
 }
 
+static void expect_verdict_of(struct verified_row row, const char *word, const char *style) {
+  struct verified v = {.scope = "model"};
+  row.name = "y";
+  row.of = "drawn";
+  row.bounds = "SQNR of 10 dB";
+  *TABLE_PUSH(&v, rows) = row;
+  verified_count(&v, row.end);
+  const struct run_report r = {.command = "verify", .version = "1", .model = "m", .verified = &v};
+  struct taken t = {0};
+  const char *page = page_of(&r, &t);
+  char badge[100];
+  snprintf(badge, sizeof badge, "badge %s\">%s</span></p>", style, word);
+  assert_non_null(strstr(page, badge));
+  TABLE_FREE(&t, text);
+  TABLE_FREE(&v, rows);
+}
+
+// Green is for what loses nothing, and for outputs on given inputs.
+static void test_verdicts_of_what_loses(void **state) {
+  (void)state;
+  const struct verified_row exact = {.drawn = true}, site = {.drawn = true, .loses = true},
+                            given = {.output = true, .loses = true},
+                            drawn = {.output = true, .loses = true, .drawn = true},
+                            unjudged = {.output = true,
+                                        .loses = true,
+                                        .drawn = true,
+                                        .end = VERIFIED_UNJUDGED,
+                                        .why = "drawn inputs: --inputs DIR"};
+  expect_verdict_of(exact, "verified", "good");
+  expect_verdict_of(given, "verified", "good");
+  expect_verdict_of(site, "as computed; accuracy not measured", "plain");
+  expect_verdict_of(drawn, "within bounds on drawn inputs", "plain");
+  expect_verdict_of(unjudged, "not judged", "plain");
+}
+
 // Of a file that is longer than a unit there is no digest as a whole.
 static void test_outputs(void **state) {
   (void)state;
@@ -394,6 +429,7 @@ int main(void) {
       cmocka_unit_test(test_charts_of_odd_numbers),
       cmocka_unit_test(test_page_of_a_verification_alone),
       cmocka_unit_test(test_verdicts),
+      cmocka_unit_test(test_verdicts_of_what_loses),
       cmocka_unit_test(test_outputs),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -98,12 +98,11 @@ static void put_headline(struct html_out *o, const struct run_report *r) {
              "each with its error below");
   if (r->verified) {
     const struct verified *v = r->verified;
-    put_card(
-        o, "Verification",
-        arena_printf(&a, "%lu of %lu passed", v->n_passed, verified_all(v)),
-        v->n_unjudged ? arena_printf(&a, "%lu failed, %lu not verified, %lu not judged",
-                                     v->n_failed, v->n_not, v->n_unjudged)
-                      : arena_printf(&a, "%lu failed, %lu not verified", v->n_failed, v->n_not));
+    put_card(o, "Verification", arena_printf(&a, "%lu of %lu passed", v->n_passed, verified_all(v)),
+             v->n_unjudged
+                 ? arena_printf(&a, "%lu failed, %lu not verified, %lu not judged", v->n_failed,
+                                v->n_not, v->n_unjudged)
+                 : arena_printf(&a, "%lu failed, %lu not verified", v->n_failed, v->n_not));
   }
   if (r->seconds > 0)
     put_card(o, "Time", report_seconds(r->seconds).s,

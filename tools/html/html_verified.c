@@ -73,7 +73,7 @@ static void put_row(const void *ctx, uint32_t i, struct html_cell *cells) {
 // Failed, not looked at, not judged, passed; each in the order found.
 static const uint32_t *order_of(const struct verified *v, struct arena *a) {
   static const enum verified_end turns[] = {VERIFIED_FAILED, VERIFIED_NOT, VERIFIED_UNJUDGED,
-                                              VERIFIED_PASSED};
+                                            VERIFIED_PASSED};
   uint32_t *order = arena_alloc(a, v->n_rows * sizeof *order + 1), n = 0;
   for (size_t k = 0; k < sizeof turns / sizeof *turns; k++)
     for (uint32_t i = 0; i < v->n_rows; i++)
@@ -194,8 +194,7 @@ void html_verified(struct html_out *o, const struct verified *v) {
            v->n_failed, v->n_not);
   if (all)
     html_put(o, " (%.1f %% verified)", 100.0 * (double)(v->n_passed + v->n_failed) / (double)all);
-  if (v->n_unjudged)
-    html_put(o, "; %lu not judged: %s", v->n_unjudged, shown.unjudged);
+  if (v->n_unjudged) html_put(o, "; %lu not judged: %s", v->n_unjudged, shown.unjudged);
   if (shown.top1)
     html_put(o, "; top-1 changes in %lu of %lu rows of %s", shown.top1->top1_changed,
              shown.top1->top1_rows, shown.top1->name);

@@ -122,9 +122,8 @@ static enum runtime_end start(struct runtime *r, struct err *err) {
   }
   if (!is_believable(r, f.ready.version)) {
     runtime_process_end(&r->process);
-    err_fill(err, ERR_RUNTIME,
-             "'%s' says that it opened ONNX Runtime '%s'%s", quote_path(r->program).s,
-             quote_str(f.ready.version).s,
+    err_fill(err, ERR_RUNTIME, "'%s' says that it opened ONNX Runtime '%s'%s",
+             quote_path(r->program).s, quote_str(f.ready.version).s,
              r->version ? arena_printf(&r->scratch, ", and %s before", r->version)
                         : ": 1.20 is the oldest that works");
     return RUNTIME_BROKEN;

@@ -67,9 +67,8 @@ static bool keeps_elements(const struct site_run *r, const struct site_pair *p) 
 static uint32_t fed_already(const struct site_run *r, const struct site *s, uint32_t i) {
   const struct site_pair *p = s->inputs;
   for (uint32_t k = 0; k < i; k++)
-    if (!keeps_elements(r, &p[k]) &&
-        ((p[i].before != NO_ID && p[k].before == p[i].before) ||
-         (p[i].after != NO_ID && p[k].after == p[i].after)))
+    if (!keeps_elements(r, &p[k]) && ((p[i].before != NO_ID && p[k].before == p[i].before) ||
+                                      (p[i].after != NO_ID && p[k].after == p[i].after)))
       return k;
   return i;
 }

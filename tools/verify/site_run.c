@@ -162,9 +162,9 @@ static void find_halves(struct site_run *r) {
       if (model_op_is(m, node, "Cast") || model_op_is(m, node, "Constant")) continue;
       for (uint32_t o = 0; o < m->nodes[node].n_out && !*found; o++) {
         const uint32_t value = model_output(m, &m->nodes[node], o);
-        const uint32_t there = value == NO_ID          ? NO_ID
-                               : !r->e->written        ? value
-                                                       : r->e->written->value_of[value];
+        const uint32_t there = value == NO_ID   ? NO_ID
+                               : !r->e->written ? value
+                                                : r->e->written->value_of[value];
         const enum dtype t =
             there == NO_ID ? DTYPE_UNDEFINED : site_run_dtype(r->infer[AFTER], there);
         *found = t == DTYPE_FLOAT16 || t == DTYPE_BFLOAT16;

@@ -22,12 +22,13 @@ struct verified_row {
   const char *why;                // NULL where it passed
   const char *
       fault; // FAILED: the edit group that alone is at fault, as "group 17 (fuse/bn)"; NULL: not known
-  bool loses;     // its passes store less or quantize, so that how much is lost may be a matter of taste
-  bool output;    // of whole models; else a site
-  bool drawn;     // its inputs were; those of sites always are
+  bool
+      loses; // its passes store less or quantize, so that how much is lost may be a matter of taste
+  bool output;                      // of whole models; else a site
+  bool drawn;                       // its inputs were; those of sites always are
   uint64_t top1_rows, top1_changed; // of an output, in all cases; 0: top-1 is not told of this row
-  double seconds; // of both runs
-  bool has_value; // it is a metric of the task
+  double seconds;                   // of both runs
+  bool has_value;                   // it is a metric of the task
   double value;
 };
 
@@ -46,7 +47,8 @@ struct verified {
   TABLE(struct verified_row, rows);
   TABLE(struct verified_layer, layers);
   uint64_t n_passed, n_failed, n_not, n_unjudged;
-  bool half_unseen; // something computes in float16 or bfloat16, and the runtime did not round to it
+  bool
+      half_unseen; // something computes in float16 or bfloat16, and the runtime did not round to it
   uint64_t
       n_left; // sites that nobody wanted to have verified (--sites, verify: off): they have no row
   // What no edit is about, beside the source (verify_rest.h): how much differs, and the first in words.
@@ -65,9 +67,10 @@ uint64_t verified_all(const struct verified *v);
 
 // What was shown, beyond how many passed.
 struct verified_shown {
-  bool as_computed; // sites whose passes lose passed, and no output of whole models on given inputs: nobody measured accuracy
-  bool on_drawn;    // outputs that lose passed, by bounds of the user, on inputs that were drawn
-  const char *unjudged; // why the first of those was not judged; NULL: all were
+  bool
+      as_computed; // sites whose passes lose passed, and no output of whole models on given inputs: nobody measured accuracy
+  bool on_drawn;   // outputs that lose passed, by bounds of the user, on inputs that were drawn
+  const char *unjudged;            // why the first of those was not judged; NULL: all were
   const struct verified_row *top1; // of which top-1 changes most, below TOP1_TOLD; NULL: none
 };
 struct verified_shown verified_shown(const struct verified *v);

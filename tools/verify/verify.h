@@ -42,9 +42,9 @@ struct verify_options {
   uint32_t n_shapes;
   uint64_t seed;
   struct compare_bounds bounds;
-  const char *bounds_words; // as the user gave them; NULL: none, and defaults hold
+  const char *bounds_words;                  // as the user gave them; NULL: none, and defaults hold
   const char *inputs_option, *metric_option; // as this command calls them: "--inputs"
-  bool finite;              // an element that is not finite is a failure, on whichever side
+  bool finite;    // an element that is not finite is a failure, on whichever side
   double require; // the least share that must have been verified, 0 to 1; < 0: not asked for
   bool layers;
   const char *save_case;
@@ -77,8 +77,8 @@ struct verify {
   uint32_t step_number; // of it in the pipeline, from 1; 0: it is not said
   enum verify_metrics metrics;
   bool unexpected; // outputs that the pipeline expects are not looked at: another model is meant
-  bool loses; // a pass that made the result of whole models stores less or quantizes
-  FILE *log; // of a job: the lines of its edit log (verify_job.h); NULL
+  bool loses;      // a pass that made the result of whole models stores less or quantizes
+  FILE *log;       // of a job: the lines of its edit log (verify_job.h); NULL
   const char *log_path;
   struct arena arena; // of inputs and results
   struct verified found;
@@ -129,7 +129,7 @@ struct verify_bounds verify_bounds_of_site(const char *const *passes, uint32_t n
 // Whether one of these passes stores weights in fewer bits or quantizes activations.
 bool verify_loses(const char *const *passes, uint32_t n);
 
-// The same of the passes of all groups up to number `last`.
+// The same of the passes of all groups up to number `last`. g: NULL: no group was kept.
 bool verify_groups_lose(const struct edit_groups *g, uint32_t last);
 
 // How the pipeline wants to have verified what these passes changed: the loosest bounds that it gives one of them

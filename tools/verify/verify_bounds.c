@@ -46,7 +46,7 @@ bool verify_loses(const char *const *names, uint32_t n) {
 }
 
 bool verify_groups_lose(const struct edit_groups *g, uint32_t last) {
-  for (uint32_t i = 0; i < g->n_rows && g->first + i < last; i++)
+  for (uint32_t i = 0; g && i < g->n_rows && g->first + i < last; i++)
     if (verify_loses(&g->rows[i].pass, 1)) return true;
   return false;
 }
@@ -76,7 +76,8 @@ struct verify_bounds verify_bounds_of_site(const char *const *names, uint32_t n,
     b.words = arena_printf(a, "SQNR of %g dB (%s)", b.bounds.least_sqnr_db, dtype_name(after));
   } else if (activations) { // what is clipped depends on what is drawn
     b.bounds.least_cosine = 0.9;
-    b.bounds.least_sqnr_db = 1; // numbers that are clipped to an eighth leave 1.7: no scale is 0, and none is lost
+    b.bounds.least_sqnr_db =
+        1; // numbers that are clipped to an eighth leave 1.7: no scale is 0, and none is lost
     b.words = "cosine of 0.9, SQNR of 1 dB (activations are quantized)";
   } else if (stores && bits) {
     b.bounds.least_sqnr_db = least_sqnr(bits);
@@ -143,7 +144,8 @@ struct verify_bounds verify_bounds_of_models(const struct model *source, const s
   struct verify_bounds b = {.bounds = compare_nothing()};
   const uint64_t half_before = bytes_of(source, DTYPE_FLOAT16, DTYPE_BFLOAT16),
                  half_after = bytes_of(result, DTYPE_FLOAT16, DTYPE_BFLOAT16);
-  const enum dtype before = verify_half_computed(source, in[0]), after = verify_half_computed(result, in[1]);
+  const enum dtype before = verify_half_computed(source, in[0]),
+                   after = verify_half_computed(result, in[1]);
   const bool quantized =
       (is_quantized(result) && !is_quantized(source)) || has_codes(source, result);
   const bool halved = half_after > half_before || (after != DTYPE_UNDEFINED && after != before);

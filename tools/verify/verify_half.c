@@ -32,7 +32,8 @@ enum dtype verify_half_computed(const struct model *m, struct infer *in) {
   enum dtype found = DTYPE_UNDEFINED;
   for (uint32_t i = 0; i < m->n_nodes && found != DTYPE_FLOAT16; i++) {
     const struct model_node *n = &m->nodes[i];
-    if (n->flags & NODE_DEAD || model_op_is(m, i, "Cast") || model_op_is(m, i, "Constant")) continue;
+    if (n->flags & NODE_DEAD || model_op_is(m, i, "Cast") || model_op_is(m, i, "Constant"))
+      continue;
     for (uint32_t k = 0; k < n->n_out; k++) {
       const enum dtype half = half_of(in, model_output(m, n, k));
       if (half != DTYPE_UNDEFINED) found = half;
@@ -115,8 +116,8 @@ static int open_model(struct verify_half *h, const struct verify *v, const char 
   return calibrate_model_write(h->reduced, err);
 }
 
-int verify_half_open(struct verify_half **out, struct verify *v, const char *path,
-                     bool allow_links, struct err *err) {
+int verify_half_open(struct verify_half **out, struct verify *v, const char *path, bool allow_links,
+                     struct err *err) {
   struct verify_half *h = arena_zalloc(&v->arena, sizeof *h);
   model_init(&h->model);
   recipes_init(&h->recipes);

@@ -127,7 +127,7 @@ enum { ROWS_MOST = 16, ROWS_LEAST = 2, INPUT_ELEMENTS = 4 << 20 };
 static int64_t rows_of(const struct verify_run *r) {
   const struct model *m = &r->side[0].model;
   uint64_t bytes = 1;
-  if (r->v->options.finite) return 0;
+  if (r->v->options.finite || r->v->options.layers) return 0; // layers: all values are outputs
   for (uint32_t i = 0; i < m->n_tensors; i++)
     bytes += m->tensors[i].bytes;
   const uint64_t rows = ROWS_WEIGHT_BYTES / bytes;
@@ -424,8 +424,8 @@ static int run_rounded(struct verify_run *r, struct side *s, struct err *err) {
 static int run_plain(struct verify_run *r, struct side *s, struct err *err) {
   struct runtime_model model;
   struct err cause = {0};
-  const enum runtime_end loaded = check_opened(
-      s, runtime_load(r->v->runtime, s->path, NULL, &model, &cause), &model, &cause);
+  const enum runtime_end loaded =
+      check_opened(s, runtime_load(r->v->runtime, s->path, NULL, &model, &cause), &model, &cause);
   enum runtime_end end = loaded;
   for (uint32_t i = 0; i < r->n_cases; i++) {
     if (s->why[i]) continue;
@@ -443,9 +443,8 @@ static int run_plain(struct verify_run *r, struct side *s, struct err *err) {
 static void tell_rounded(struct verify_run *r) {
   if (r->given) r->v->found.half_unseen = false;
   if (r->theirs) return;
-  r->bounds.words =
-      arena_printf(&r->v->found.arena, "SQNR of %g dB (values rounded to %s)",
-                   r->judged.least_sqnr_db, dtype_name(r->side[1].half));
+  r->bounds.words = arena_printf(&r->v->found.arena, "SQNR of %g dB (values rounded to %s)",
+                                 r->judged.least_sqnr_db, dtype_name(r->side[1].half));
 }
 
 // Where nothing is lost, both sides are as they are: rounding is not what they are compared for.
@@ -606,8 +605,7 @@ static void tell_top1(struct verify_run *r) {
   const bool asked = !isnan(r->judged.least_top1);
   for (uint32_t i = 0; i < m->graphs[m->main_graph].n_outputs; i++) {
     struct output *o = &r->outputs[i];
-    const double kept =
-        o->rows.counted ? 1 - (double)o->rows.changed / (double)o->rows.counted : 0;
+    const double kept = o->rows.counted ? 1 - (double)o->rows.changed / (double)o->rows.counted : 0;
     if (o->last == NO_ID || o->rows.counted + o->rows.close == 0) continue;
     judge_top1(r, o, kept);
     if (o->rows.counted == 0 || (!asked && o->rows.counted < TOP1_ROWS_LEAST)) continue;
@@ -648,7 +646,8 @@ static int compare_case(struct verify_run *r, uint32_t i, struct err *err) {
     if (only >= 0 && k != (uint64_t)only && k != (uint64_t)lengths) continue;
     const struct array *other = array_named(b, a->list[k].name);
     if (!other && a->n == b->n) other = &b->list[k];
-    struct output *o = k < s[0].model.graphs[s[0].model.main_graph].n_outputs ? &r->outputs[k] : NULL;
+    struct output *o =
+        k < s[0].model.graphs[s[0].model.main_graph].n_outputs ? &r->outputs[k] : NULL;
     if (compare_output(r, c, &a->list[k], other, o, err)) return -1;
   }
   return 0;
@@ -895,8 +894,8 @@ static int run(struct verify_run *r, struct err *err) {
   find_outputs(r);
   for (uint32_t i = 0; i < r->n_cases; i++)
     if (compare_expected(r, i, err) ||
-        (r->side[1].path && (compare_case(r, i, err) || compare_listed(r, i, err) ||
-                             compare_metrics(r, i, err))))
+        (r->side[1].path &&
+         (compare_case(r, i, err) || compare_listed(r, i, err) || compare_metrics(r, i, err))))
       return -1;
   tell_top1(r);
   if (!r->side[1].path || !v->options.layers || r->side[0].why[0] || r->side[1].why[0]) return 0;

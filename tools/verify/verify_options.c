@@ -98,7 +98,8 @@ static int take_lengths(const struct taking *t) {
     room += strlen(words[i]) + 1;
   t->o->lengths = arena_alloc(t->a, room * sizeof *t->o->lengths);
   for (uint32_t i = 0; i < n; i++)
-    if (take_list(t, of(t, &twin_lengths), words[i], words[i], ",", t->o->lengths, &t->o->n_lengths))
+    if (take_list(t, of(t, &twin_lengths), words[i], words[i], ",", t->o->lengths,
+                  &t->o->n_lengths))
       return -1;
   if (n > 0) return 0;
   t->o->n_lengths = t->args->command == CLI_conv2matmul ? USUAL_LENGTHS : 1;

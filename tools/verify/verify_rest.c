@@ -59,8 +59,8 @@ static bool counts(const struct rest *r, const struct diff_detail *x) {
 }
 
 static void look_at_nodes(struct rest *r) {
-  static const char *const of_model[] = {"opset",   "input",    "inputs",
-                                         "output",  "outputs",  "function"};
+  static const char *const of_model[] = {"opset",  "input",   "inputs",
+                                         "output", "outputs", "function"};
   const struct diff *d = &r->d;
   const struct model *m = d->m[DIFF_A];
   for (uint32_t i = 0; i < d->n_changes; i++) {
@@ -81,8 +81,7 @@ static void look_at_nodes(struct rest *r) {
 // ---- tensors -----------------------------------------------------------------------------------
 
 static const char *tensor_words(struct rest *r, uint32_t tensor) {
-  return arena_printf(&r->arena, "tensor '%s'",
-                      quote(diff_tensor_name(r->d.m[DIFF_A], tensor)).s);
+  return arena_printf(&r->arena, "tensor '%s'", quote(diff_tensor_name(r->d.m[DIFF_A], tensor)).s);
 }
 
 static bool same_form(const struct rest *r, uint32_t a, uint32_t b) {

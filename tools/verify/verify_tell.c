@@ -56,8 +56,7 @@ static void print_verdict(const struct verified_row *r) {
     printf("  not judged (%s)", r->why);
   else
     printf("  %s (%s; %s)", verified_word(r), quote_str(r->of).s, r->bounds);
-  if (r->top1_rows)
-    printf(", top-1 changes in %lu of %lu rows", r->top1_changed, r->top1_rows);
+  if (r->top1_rows) printf(", top-1 changes in %lu of %lu rows", r->top1_changed, r->top1_rows);
   printf("\n");
 }
 
@@ -104,8 +103,8 @@ static void print_failed(const struct verified *f) {
   for (uint32_t i = 0; i < f->n_rows; i++) {
     const struct verified_row *r = &f->rows[i];
     if (r->end != VERIFIED_FAILED || n++ >= ROWS_SHOWN) continue;
-    printf("  %s  '%s' (%s): %s%s%s\n", verified_word(r), quote_str(r->name).s, quote_str(r->of).s, r->why,
-           r->fault ? "; the work of " : "", r->fault ? r->fault : "");
+    printf("  %s  '%s' (%s): %s%s%s\n", verified_word(r), quote_str(r->name).s, quote_str(r->of).s,
+           r->why, r->fault ? "; the work of " : "", r->fault ? r->fault : "");
   }
   if (n > ROWS_SHOWN) printf("  failed  %u more\n", n - ROWS_SHOWN);
 }
@@ -177,8 +176,7 @@ static void print_shares(const struct verified *f) {
     if (f->n_left) printf(", %lu left out", f->n_left);
   }
   print_top1(&s);
-  if (s.as_computed)
-    printf("; each site computes what its edit says, accuracy was not measured");
+  if (s.as_computed) printf("; each site computes what its edit says, accuracy was not measured");
   if (f->half_unseen)
     printf("; 16-bit floats are computed in float32 by this runtime: overflow is not seen");
   printf("\n");

@@ -13,8 +13,8 @@ enum dtype verify_half_computed(const struct model *m, struct infer *in);
 struct verify_half;
 // The model at `path`, whose weights stay where they are, with values that are kept: a small model in the folder for temporary
 // files until it is closed. -1: it cannot be made.
-int verify_half_open(struct verify_half **out, struct verify *v, const char *path,
-                     bool allow_links, struct err *err);
+int verify_half_open(struct verify_half **out, struct verify *v, const char *path, bool allow_links,
+                     struct err *err);
 enum runtime_end verify_half_load(struct verify_half *h, struct runtime_model *out,
                                   struct err *err);
 void verify_half_close(struct verify_half *h); // may be NULL
