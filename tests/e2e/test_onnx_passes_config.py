@@ -343,3 +343,15 @@ def test_many_steps_are_readable(run):
     assert listed == {step["name"] for step in steps}
     assert run("passes: [GroupMul]\n", "--verbose").out.splitlines()[1].split() == ["1", "algebraic/GroupMul"]
     assert len(run("passes: [GroupMul]\n").out.splitlines()) == 2
+
+
+def test_expected_outputs_of_a_source_that_does_not_run(run):
+    """It is said, and nothing is compared."""
+    nodes = [helper.make_node("Mystery", ["x"], ["a"], domain="custom"), helper.make_node("Identity", ["a"], ["b"]), helper.make_node("Neg", ["b"], ["y"])]
+    x, y = (helper.make_tensor_value_info(name, 1, [4]) for name in "xy")
+    made = helper.make_model(helper.make_graph(nodes, "g", [x], [y]), opset_imports=[helper.make_opsetid("", 19), helper.make_opsetid("custom", 1)], ir_version=9)
+    onnx.save(made, run.folder / "model.onnx")
+    for name in ("x4.npy", "y4.npy"):
+        np.save(run.folder / name, np.zeros(4, np.float32))
+    done = run("passes: [eliminate]\nverify: {tolerance: {rtol: 1.0e-4}}\nreference: {inp: [x4.npy], out: [y4.npy]}\n", code=1)
+    assert "nothing could be verified" in done.err and not run.out.exists()

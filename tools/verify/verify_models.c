@@ -279,9 +279,10 @@ static int take_given(struct verify_run *r, struct array_case *c, struct err *er
     }
     x->name = arena_string(&r->v->arena, model_value_name(m, value));
     struct infer_type t;
-    array_settle(x, infer_type_of(r->infer, value, &t) && t.kind == INFER_OPTIONAL);
+    const bool known = infer_type_of(r->infer, value, &t);
+    array_settle(x, known && t.kind == INFER_OPTIONAL);
     // Files for the model before it was cast serve the one after it too.
-    if (x->kind == ARRAY_TENSOR && x->dtype == DTYPE_FLOAT && t.kind == INFER_TENSOR &&
+    if (known && x->kind == ARRAY_TENSOR && x->dtype == DTYPE_FLOAT && t.kind == INFER_TENSOR &&
         (t.dtype == DTYPE_FLOAT16 || t.dtype == DTYPE_BFLOAT16) &&
         cast_input(x, t.dtype, &r->v->arena, x, err))
       return -1;
@@ -755,7 +756,7 @@ static int compare_listed(struct verify_run *r, uint32_t i, struct err *err) {
   const char *why = NULL;
   struct arrays expected;
   if (!are_listed(o) || o->pipeline->outputs.n_list == 0 || o->pipeline->tolerance.rtol < 0 ||
-      r->v->unexpected || r->side[1].why[i])
+      r->v->unexpected || !r->side[1].why || r->side[1].why[i])
     return 0;
   const struct arrays *have = &r->side[1].results[i];
   if (!order_expected(r, have, &c->outputs, &expected, &why) || expected.n > have->n) {
@@ -869,7 +870,7 @@ static void find_bounds(struct verify_run *r) {
   const uint32_t bits = verify_bits_of_models(m[0], m[1]);
   if (!r->given)
     r->unjudged = arena_printf(a, "drawn inputs: %s DIR", o->inputs_option);
-  else if (bits == 2 || bits == 3)
+  else if (bits > 0 && bits < 4)
     r->unjudged = arena_printf(a, "weights of %u bits: %s sqnr=DB", bits, o->metric_option);
 }
 
