@@ -37,6 +37,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { IMPORTS_IR = 3 }; // models of formats before it import nothing
+
 // The last one: which of them is new, nobody knows.
 static void keep_warning(void *ctx, enum fault_level level, const char *place, const char *message,
                          const struct err *cause) {
@@ -54,8 +56,15 @@ static int check_step(const struct pass_run *r, const struct pass *pass, uint32_
     if (warnings <= r->flaws) return 0;
     check_structure(r->env.m, &sink, NULL, &why);
   }
+  const char *what = warning[0] ? warning : why.msg;
+  if (r->unversioned && strstr(what, "(opset_import)")) { // of all that the check says, the imports
+    err_fill(err, ERR_MODEL,
+             "the pass '%s' needs versions of operators that the model does not import: %s",
+             pass->name, what);
+    return err_hint(err, "give it the versions that it was made for (opset_import)");
+  }
   err_set(err, ERR_INTERNAL, "the pass '%s'%s left an invalid model: %s", pass->name,
-          n > 1 ? " (or one that runs together with it)" : "", warning[0] ? warning : why.msg);
+          n > 1 ? " (or one that runs together with it)" : "", what);
   return err_hint(err, "this is a bug in weir, please report it; nothing was written");
 }
 
@@ -378,6 +387,7 @@ static void warn_of_kernels(const struct pass_run *r, int64_t before) {
 int pass_run(struct pass_run *r, struct arena *arena, struct err *err) {
   const uint32_t n_nodes = r->env.m->n_nodes;
   const int64_t before = opset_of(r->env.m);
+  r->unversioned = r->env.m->ir_version < IMPORTS_IR || before < 1;
   int rc = run_all(r, arena, err);
   if (rc == 0) rc = complete(r, n_nodes, err);
   if (rc == 0) warn_of_kernels(r, before);

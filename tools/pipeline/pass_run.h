@@ -26,6 +26,7 @@ struct pass_run {
   void (*begin)(void *ctx, uint32_t step, uint32_t round);
   void *ctx;
   struct model_types types; // what was inferred, from the first pass on that infers
+  bool unversioned; // pass_run sets it: no import of ai.onnx, or a format older than imports
   // results
   struct pass_run_step *steps; // by step, in *arena
   uint64_t output_limit;       // that the step with one gave (pipeline_check); 0: there is none
@@ -33,7 +34,7 @@ struct pass_run {
 };
 
 // ERR_INTERNAL if a pass leaves a model that is not whole: that is a defect of the pass, which the
-// message names. The model has edits of the passes that ran, also after a failure.
+// message names. ERR_MODEL if what it lacks is an import, and it imported no ai.onnx before. The model has edits of the passes that ran, also after a failure.
 int pass_run(struct pass_run *r, struct arena *arena, struct err *err);
 
 #endif
