@@ -368,3 +368,25 @@ def test_float16(weir, tmp_path, kind, opset):
         onnx.checker.check_model(path, full_check=True)
         assert weir("check", path).code == 0
     assert any(o.startswith(("QLinear", "QGemm")) for o in operators(path))
+
+
+# ---- shapes ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("between", [[], [node("Softmax", ["h0"], ["h"])]], ids=["Gemm", "Softmax"])
+def test_a_scan_behind_what_has_no_known_dims(weir, tmp_path, between):
+    """Gemm gives a matrix whatever it is given; behind the operators that take its place ONNX Runtime knows no rank, and a Scan wants one."""
+    element = [helper.make_empty_tensor_value_info(n) for n in "er"]
+    for value in element:
+        value.type.tensor_type.elem_type = 1
+    body_graph = helper.make_graph([node("Relu", ["e"], ["r"])], "b", element[:1], element[1:])
+    nodes = [node("Reshape", ["x", "dims"], ["l"]), node("Gemm", ["l", "w", "b"], ["h0" if between else "h"]), *between,
+             node("Scan", ["h"], ["y"], body=body_graph, num_scan_inputs=1)]  # fmt: skip
+    constants = {"w": normal(8, 6), "b": normal(6)}
+    site = Site(nodes, {"x": (4, 8), "dims": (2,)}, constants, feeds={"dims": ints(4, 8)})
+    site.model.graph.input[1].type.tensor_type.shape.dim[0].ClearField("dim_value")
+    for way in (("static", *QOPERATOR, "--op-types", "all"), ("dynamic",), ("dynamic", "--form", "integer")):
+        assert min(site.levels(site.quantized(weir, tmp_path, *way)).values()) > 18, way
+    qdq = site.quantized(weir, tmp_path, "static", "--op-types", "all")
+    weir("requantize", qdq, tmp_path / "codes.onnx", "--to", "qoperator")
+    assert min(site.levels(tmp_path / "codes.onnx").values()) > 18

@@ -287,11 +287,14 @@ int dynamic_run(struct pass_env *env, const struct dynamic_options *options, str
     kit_infer(&d.k);
     dynamic_matmul_split_all(&d);
   }
+  const bool scans = kit_has_scan(&d.k);
+  if (scans) kit_infer(&d.k);
   if (needs.any) {
     kit_site(&d.k, NO_ID, "versions");
     weights_free_initializers(env->edits);
   }
   rewrite(&d);
+  if (scans) kit_declare_made(&d.k);
   warn_all_unmatched(&d);
   return end(&d, err);
 }

@@ -46,6 +46,7 @@ static int run_requantize(struct pass_env *env, void *with, struct pass_result *
     requantize_to_qoperator(&k, options);
   else
     requantize_to_qdq(&k, options);
+  if (kit_has_scan(&k)) kit_declare_made(&k);
   return kit_done(&k, err);
 }
 

@@ -126,6 +126,11 @@ void kit_infer_more(struct kit *k);
 // warning that names the first value. Nothing where a pass was told to keep them. The driver calls it behind the last
 // pass; so does a pass that forgets what was inferred.
 int kit_drop_misdeclared(struct pass_env *env, struct err *err);
+// Declares (value_info) what new nodes make, as far as its rank is known and nothing is said of it: for models with a Scan outside of
+// functions, which ONNX Runtime runs only where its own inference finds ranks. Behind operators on codes it finds none where it does
+// behind those whose place they took. So inference is to be asked (kit_infer) before these go.
+bool kit_has_scan(struct kit *k);
+void kit_declare_made(struct kit *k);
 
 // ---- uses (kit_uses.c) ---------------------------------------------------------------------------
 

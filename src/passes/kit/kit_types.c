@@ -145,3 +145,39 @@ void kit_infer_more(struct kit *k) {
   infer_more(kit_infer(k));
   infer_fill(k->env->infer, k->m, k->types);
 }
+
+static bool is_of_main(const struct kit *k, uint32_t graph) {
+  return k->m->graphs[model_root_graph(k->m, graph)].kind == GRAPH_MAIN;
+}
+
+bool kit_has_scan(struct kit *k) {
+  for (uint32_t g = 0; kit_graph(k, &g); g++)
+    for (uint32_t n = k->m->graphs[g].first_node; n != NO_ID; n = k->m->nodes[n].next)
+      if (is_of_main(k, g) && kit_op(k, n) == OP_Scan) return true;
+  return false;
+}
+
+enum { DECLARED_RANK = 16 };
+
+static void declare(struct kit *k, uint32_t value) {
+  struct model_dim dims[DECLARED_RANK];
+  struct model_type t;
+  if (value == NO_ID || model_live_info(k->m, k->m->values[value].info) != NO_ID ||
+      !kit_type(k, value, &t) || !t.ranked || t.dtype == DTYPE_UNDEFINED || t.rank > DECLARED_RANK)
+    return;
+  for (uint32_t i = 0; i < t.rank; i++) {
+    dims[i] = model_type_dim(k->m, &t, i);
+    dims[i].param = k->m->empty; // names of the model are for those who declared them
+    if (dims[i].value < 0) dims[i].value = -1;
+  }
+  kit_site(k, k->m->values[value].def, "declared");
+  edit_retype_value(k->e, value, t.dtype, dims, t.rank);
+}
+
+void kit_declare_made(struct kit *k) {
+  for (uint32_t g = 0; kit_graph(k, &g); g++)
+    for (uint32_t n = k->m->graphs[g].first_node; n != NO_ID; n = k->m->nodes[n].next)
+      for (uint32_t i = 0; is_of_main(k, g) && k->m->nodes[n].flags & NODE_NEW && i < kit_n_out(k, n);
+           i++)
+        declare(k, kit_out(k, n, i));
+}
