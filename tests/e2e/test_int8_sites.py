@@ -4,7 +4,9 @@ Each test is about a question that is asked of every operator that these command
 that is not written means there, what ONNX Runtime makes of it when it loads, which numbers lie outside of ranges.
 """
 
+import json
 import os
+import subprocess
 import re
 
 import numpy as np
@@ -390,3 +392,39 @@ def test_a_scan_behind_what_has_no_known_dims(weir, tmp_path, between):
     qdq = site.quantized(weir, tmp_path, "static", "--op-types", "all")
     weir("requantize", qdq, tmp_path / "codes.onnx", "--to", "qoperator")
     assert min(site.levels(tmp_path / "codes.onnx").values()) > 18
+
+
+def test_norms_that_share_all_of_their_vectors(weir, tmp_path):
+    """What makes room for their biases does not grow with their number: the edit log of twice the nodes has twice the bytes."""
+    bytes_of = {}
+    for n in (40, 80):
+        nodes, ranges = [], {"r0": [-3, 3]}
+        for i in range(n):
+            nodes += [conv(f"r{i}", "w", f"c{i}"), node("BatchNormalization", [f"c{i}", "s", "t", "t", "s"], [f"b{i}"]),
+                      node("Relu", [f"b{i}"], [f"r{i + 1}"])]  # fmt: skip
+            ranges |= {f"c{i}": [-3, 3 + i], f"b{i}": [-3, 4 + i], f"r{i + 1}": [0, 4 + i]}
+        site = Site(nodes, {"r0": IMAGE}, {"w": pointwise(), "s": np.ones(4, np.float32), "t": np.ones(4, np.float32)}, outputs=(f"r{n}",))
+        onnx.save(site.model, tmp_path / "site.onnx")
+        (tmp_path / "ranges.json").write_text(json.dumps(ranges))
+        weir("static", tmp_path / "site.onnx", tmp_path / "o.onnx", "--force", "--ranges", tmp_path / "ranges.json", "--op-types", "all",
+             "--edit-log", tmp_path / "log")  # fmt: skip
+        bytes_of[n] = (tmp_path / "log").stat().st_size
+    assert bytes_of[80] < 2.3 * bytes_of[40]
+
+
+@pytest.mark.parametrize("missing", range(1, 5))
+def test_a_norm_that_lacks_an_input(weir, tmp_path, missing):
+    """No value is asked for what was given to it: it took all memory that there was."""
+    inputs = ["h", "s", "t", "t", "s"]
+    inputs[missing] = ""
+    graph = helper.make_graph(
+        [conv("x", "w", "h"), node("BatchNormalization", inputs, ["y"])], "g", [helper.make_tensor_value_info("x", 1, IMAGE)],
+        [helper.make_tensor_value_info("y", 1, IMAGE)],
+        [numpy_helper.from_array(a, n) for n, a in (("w", pointwise()), ("s", normal(4) ** 2 + 1), ("t", normal(4)))])  # fmt: skip
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
+    (tmp_path / "r.json").write_text('{"x": [-3, 3], "h": [-3, 3], "y": [-3, 3]}')
+    limit = f"ulimit -d {1 << 20}; exec"  # kilobytes
+    for words in ("", "--compat onnxruntime"):
+        line = f"{limit} {weir.path} static m.onnx o.onnx --force --ranges r.json --op-types all {words}"
+        done = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode in (0, 65), done.stderr

@@ -13,6 +13,8 @@
 #include "dead_ends.h"
 #include "weights.h"
 
+#include <stdlib.h>
+
 static uint32_t times(struct recipes *r, uint32_t of, double by) {
   if (by == 1) return of;
   const uint32_t both[2] = {of, int8_floats(r, (enum dtype)r->rows[of].dtype, &by, NO_ID)};
@@ -114,9 +116,50 @@ uint32_t static_largest(struct recipes *r, const uint32_t *lists, uint32_t n) {
   return recipe_reduce(r, all, &q);
 }
 
-static void make_room(struct static_run *s, struct static_entry *w, const uint32_t *biases,
-                      uint32_t n) {
+static int by_need(const void *a, const void *b) {
+  const struct static_need *x = a, *y = b;
+  if (x->bias != y->bias) return x->bias < y->bias ? -1 : 1;
+  if (x->x != y->x) return x->x < y->x ? -1 : 1;
+  return x->row < y->row ? -1 : x->row > y->row;
+}
+
+static int by_row(const void *a, const void *b) {
+  const struct static_need *x = a, *y = b;
+  return x->row < y->row ? -1 : x->row > y->row;
+}
+
+uint32_t static_least_needs(struct static_need *needs, uint32_t n) {
+  uint32_t kept = 0;
+  qsort(needs, n, sizeof *needs, by_need);
+  for (uint32_t i = 0; i < n; i++)
+    if (needs[i].x <= 0 || kept == 0 || needs[kept - 1].bias != needs[i].bias ||
+        needs[kept - 1].x <= 0)
+      needs[kept++] = needs[i];
+  qsort(needs, kept, sizeof *needs, by_row);
+  return kept;
+}
+
+// The scale of the node's input as a number; 0: it is none.
+static double input_number(struct static_run *s, const struct static_bias *b) {
+  struct static_params p;
+  const struct static_entry *owner = s->o->compat ? NULL : owner_of(s, b->input);
+  const uint32_t value = owner ? owner->value : b->input;
+  if ((owner && static_is_constant(s, value)) || !static_params_of(s, value, &p) || p.with) return 0;
+  return p.own.scale * b->alpha;
+}
+
+static void make_room(struct static_run *s, struct static_entry *w, uint32_t *biases, uint32_t n) {
   struct arena a = {0};
+  if (n > STATIC_NESTED) {
+    struct static_need *needs = arena_alloc(&a, n * sizeof *needs);
+    for (uint32_t i = 0; i < n; i++)
+      needs[i] = (struct static_need){.bias = bias_recipe(s, &s->biases[biases[i]]),
+                                      .row = biases[i],
+                                      .x = input_number(s, &s->biases[biases[i]])};
+    n = static_least_needs(needs, n);
+    for (uint32_t i = 0; i < n; i++)
+      biases[i] = needs[i].row;
+  }
   uint32_t *lists = arena_alloc(&a, (n + (size_t)1) * sizeof *lists), count = 0;
   for (uint32_t i = 0; i < n; i++) {
     const uint32_t with = roomy(s, &s->biases[biases[i]], w->scales);

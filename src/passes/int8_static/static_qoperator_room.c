@@ -42,9 +42,17 @@ static uint32_t with_room(struct static_qoperator_run *q, uint32_t scales, uint3
   uint32_t n = 0, count = 0;
   for (uint32_t i = list; i; i = q->biased[i - 1].next)
     n++;
+  struct static_need *needs = arena_alloc(&a, (n + (size_t)1) * sizeof *needs);
   uint32_t *lists = arena_alloc(&a, (n + (size_t)1) * sizeof *lists);
-  for (uint32_t i = list; i; i = q->biased[i - 1].next) {
-    const struct static_biased *b = &q->biased[i - 1];
+  n = 0;
+  for (uint32_t i = list; i; i = q->biased[i - 1].next, n++)
+    needs[n] = (struct static_need){.bias = static_recipe(s, q->biased[i - 1].bias),
+                                    .row = i - 1,
+                                    .x = q->biased[i - 1].x *
+                                         (s->o->compat ? 1 : q->biased[i - 1].factor)};
+  if (n > STATIC_NESTED) n = static_least_needs(needs, n);
+  for (uint32_t i = 0; i < n; i++) {
+    const struct static_biased *b = &q->biased[needs[i].row];
     const uint32_t roomy = static_qoperator_roomy(q, scales, b->bias, x_scale_of(q, b),
                                                   s->o->compat ? 1 : b->factor);
     if (roomy == NO_ID) continue;
