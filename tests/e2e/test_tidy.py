@@ -479,3 +479,21 @@ def test_bodies_of_operators_that_are_not_of_onnx_keep_their_names(weir, tmp_pat
         onnxruntime.InferenceSession(str(tmp_path / name), providers=["CPUExecutionProvider"]).run(None, feeds)[0] for name in ("in.onnx", "out.onnx")
     ]
     assert np.array_equal(*results)
+
+
+@pytest.mark.parametrize("function", [False, True])
+@pytest.mark.parametrize("words", [["run", "--pass", "streamline"], ["run", "--pass", "tidy", "--pass", "inline-functions"], ["optimize"]], ids=lambda words: words[-1])
+def test_a_constant_with_two_outputs_is_a_fault_of_the_model(weir, tmp_path, words, function):
+    """Left as it is, or what `weir check` says of it: never called a bug of weir."""
+    nodes = [helper.make_node("Constant", [], ["q", "k"], name="two", value_float=2.0), helper.make_node("Mul", ["q", "k"], ["t"]), helper.make_node("Mul", ["x", "t"], ["y"])]
+    functions = [helper.make_function("mine", "F", ["x"], ["y"], nodes, [helper.make_opsetid("", 17)])] if function else []
+    graph = helper.make_graph([helper.make_node("F", ["x"], ["y"], domain="mine")] if function else nodes, "g", [value("x", [2])], [value("y", [2])])
+    model = helper.make_model(graph, functions=functions, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("mine", 1)], ir_version=8)
+    onnx.save(model, tmp_path / "in.onnx")
+    done = weir(words[0], tmp_path / "in.onnx", tmp_path / "out.onnx", *words[1:], code=None)
+    assert done.code in (0, 65)
+    if done.code == 65:
+        assert "has 2 outputs, but Constant takes 1 output" in done.err and "weir check" in done.err
+        assert not (tmp_path / "out.onnx").exists()
+    else:
+        assert function

@@ -3,6 +3,7 @@
 // by the step that runs when a site is reported.
 #include "pass_job.h"
 
+#include "check.h"
 #include "conv2matmul.h"
 #include "job_look.h"
 #include "job_source.h"
@@ -355,6 +356,25 @@ static int check_targets(struct job *job, struct pass_job *pj, struct err *err) 
   return 0;
 }
 
+// A pass left what is no model: weir's fault, unless what it was given calls operators in a way that they do not have. Then
+// that is what the user can do something about.
+static void blame_model(const struct job *job, struct err *err) {
+  const struct sources_options opening = {.allow_links = cli_flag(job->args, OPT_ALLOW_LINKS)};
+  const struct load_options loading = {0};
+  struct sources *sources;
+  struct model m;
+  struct err found = {0};
+  if (sources_open(&sources, job->in_path, &opening, &found)) return;
+  model_init(&m);
+  if (load_model(&m, sources, &loading, &found) == 0 && check_operators(&m, NULL, &found)) {
+    *err = (struct err){0};
+    err_set(err, ERR_MODEL, "%s", found.msg);
+    err_hint(err, "no pass can be made for such a node; 'weir check' says all that is wrong with the model");
+  }
+  model_free(&m);
+  sources_close(sources);
+}
+
 static int make_edits(struct job *job, struct pass_job *pj, const int64_t *overcount,
                       struct pass_run *run, struct err *err) {
   *run = (struct pass_run){.pipeline = &pj->pipeline,
@@ -369,6 +389,7 @@ static int make_edits(struct job *job, struct pass_job *pj, const int64_t *overc
   if (job_begin_edits(job, pipeline_command(&pj->pipeline), pipeline_options(&pj->pipeline), err))
     return -1;
   const int rc = pass_run(run, &pj->arena, err);
+  if (rc && err->kind == ERR_INTERNAL) blame_model(job, err);
   pj->steps = run->steps;
   job->output_limit = run->output_limit;
   job->smallest = run->counted.smallest;

@@ -227,6 +227,9 @@ static const char *look_at_node(struct inline_body *b, uint32_t node) {
     else if (!graph)
       why = look_at_attr(b, node, a);
   }
+  // An initializer takes its place, which has one value.
+  if (!why && is_constant_node(b, node) && (n->n_out != 1 || model_output(m, n, 0) == NO_ID))
+    why = "outputs";
   for (uint32_t i = 0; i < n->n_out; i++)
     if (model_output(m, n, i) != NO_ID) note(b, model_output(m, n, i), 0);
   b->functions[b->function].nodes++;

@@ -51,10 +51,16 @@ static void drop_initializers(struct kit *k, bool inputs) {
   unlist_done(&gone, k);
 }
 
+static bool is_idle(struct kit *k, uint32_t node) {
+  for (uint32_t i = 0; i < k->m->nodes[node].n_out; i++)
+    if (kit_out(k, node, i) != NO_ID && !kit_unused(k, kit_out(k, node, i))) return false;
+  return true;
+}
+
 static void drop_constants(struct kit *k, uint32_t graph) {
   for (uint32_t n = k->m->graphs[graph].first_node, next; n != NO_ID; n = next) {
     next = k->m->nodes[n].next;
-    if (kit_op(k, n) != OP_Constant || !kit_unused(k, kit_out(k, n, 0))) continue;
+    if (kit_op(k, n) != OP_Constant || !is_idle(k, n)) continue;
     kit_site(k, n, "unused");
     kit_converted(k, n, "unused");
     edit_remove_node(k->e, n);
