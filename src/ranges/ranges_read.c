@@ -9,8 +9,9 @@
 // end.
 #include "ranges_in.h"
 
+#include "plain_file.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <sys/stat.h>
@@ -185,16 +186,9 @@ static int look_at_data(struct ranges *r, struct err *err) {
 }
 
 int ranges_read(struct ranges *r, const char *path, struct err *err) {
-  // O_NONBLOCK: a FIFO that nobody writes to must not hang us; it is refused below.
-  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
-  struct stat st;
-  if (!f && fd >= 0) close(fd);
-  if (!f)
-    return err_errno(err, errno, ERR_INPUT, "the ranges '%s' cannot be read", quote_path(path).s);
-  int rc = fstat(fileno(f), &st) == 0 && S_ISREG(st.st_mode)
-               ? read_file(f, r, path, err)
-               : err_set(err, ERR_INPUT, "'%s' is not a plain file", quote_path(path).s);
+  FILE *f = plain_file_open(path, "the ranges ", err);
+  if (!f) return -1;
+  const int rc = read_file(f, r, path, err);
   fclose(f);
   return rc ? rc : look_at_data(r, err);
 }
@@ -221,9 +215,8 @@ int ranges_check_data(const struct ranges *r, struct err *err) {
   size_t n;
   if (r->data_bytes == 0 || !r->path) return 0;
   const char *path = ranges_data_path(r->path, &room);
-  FILE *f = fopen(path, "re");
+  FILE *f = plain_file_open(path, "", err);
   if (!f) {
-    err_fill_errno(err, errno, ERR_INPUT, "'%s' cannot be read", quote_path(path).s);
     arena_free(&room);
     return -1;
   }

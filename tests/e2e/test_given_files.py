@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 
 import numpy as np
 import onnx
@@ -146,3 +147,28 @@ def test_the_page_shows_ranges(weir, tmp_path):
     assert bars[:20] == "·" * 20 and bars[21] == "█" and "▁" <= bars[22] < bars[20] < "█" and bars[23] == "·"
     assert [row["Value"] for row in page.rows("ranges-2")] == ["x", "h"] and page.rows("ranges-2")[0]["Elements"] is None
     assert "method minmax, 4 samples" in page.text()
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a device", "a folder"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["passes", "--rules", "FILE"],
+        ["run", "in.onnx", "out.onnx", "--rules", "FILE"],
+        ["run", "in.onnx", "out.onnx", "--config", "FILE"],
+        ["replay", "FILE", "in.onnx", "out.onnx"],
+        ["static", "in.onnx", "out.onnx", "--ranges", "FILE"],
+    ],
+    ids=lambda words: " ".join(words[:1] + [w for w in words if w.startswith("--")]),
+)
+def test_what_is_no_plain_file_is_refused_at_once(weir, tmp_path, monkeypatch, words, kind):
+    """Nobody writes to the pipe, and the device has no end."""
+    monkeypatch.chdir(tmp_path)
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [2]) for n in "xy")
+    onnx.save(helper.make_model(helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [x], [y]), opset_imports=[helper.make_opsetid("", 18)], ir_version=8), "in.onnx")
+    os.mkfifo("pipe")
+    os.mkdir("folder")
+    path = {"a pipe": "pipe", "a device": "/dev/zero", "a folder": "folder"}[kind]
+    done = weir(*[path if word == "FILE" else word for word in words], code=66)
+    assert f"'{path}' cannot be read: it is {kind}, and not a plain file" in done.err
+    assert not os.path.exists("out.onnx")

@@ -29,6 +29,7 @@
 #include "guess.h"
 #include "groups.h"
 #include "passes.h"
+#include "plain_file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -340,10 +341,9 @@ struct files {
 static int read_file(struct files *f, const char *path, struct err *err) {
   const bool is_stdin = strcmp(path, "-") == 0;
   struct file *file = &f->list[f->n];
-  FILE *in = is_stdin ? stdin : fopen(path, "re");
+  FILE *in = is_stdin ? stdin : plain_file_open(path, "the pipeline ", err);
   *file = (struct file){.path = path};
-  if (!in)
-    return err_errno(err, errno, ERR_INPUT, "the pipeline '%s' cannot be read", quote_str(path).s);
+  if (!in) return -1;
   uint8_t *text = arena_alloc(f->a, PIPELINE_MAX_BYTES + 1);
   errno = 0;
   const size_t n = fread(text, 1, PIPELINE_MAX_BYTES + 1, in);

@@ -1,5 +1,6 @@
 // The list is short: a pipeline names one file or two. They are found by the words that named them.
 #include "given_files.h"
+#include "plain_file.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -13,9 +14,8 @@ static struct given_file *find(const struct given_files *g, const char *path,
 }
 
 static int read_text(struct given_files *g, struct given_file *f, struct err *err) {
-  FILE *from = fopen(f->opened, "re");
-  if (!from)
-    return err_errno(err, errno, ERR_INPUT, "'%s' cannot be read", quote_path(f->opened).s);
+  FILE *from = plain_file_open(f->opened, "", err);
+  if (!from) return -1;
   uint8_t *bytes = NULL;
   size_t cap = 0, n = 0, got;
   do {

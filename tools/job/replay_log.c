@@ -5,6 +5,7 @@
 #include "job_look.h"
 #include "job_source.h"
 #include "job_stage.h"
+#include "plain_file.h"
 
 #include <errno.h>
 
@@ -126,9 +127,8 @@ int replay_log_lines(struct replay_log *in, struct job *job, bool partial, struc
 
 int replay_log_open(struct replay_log *in, const char *path, struct err *err) {
   *in = (struct replay_log){.path = path};
-  in->file = cli_is_stream(path) ? stdin : fopen(path, "re");
-  if (!in->file)
-    return err_errno(err, errno, ERR_INPUT, "the edit log '%s' cannot be read", quote_path(path).s);
+  in->file = cli_is_stream(path) ? stdin : plain_file_open(path, "the edit log ", err);
+  if (!in->file) return -1;
   in->before = digest_new();
   digest_start(in->before);
   return read_head(in, err);

@@ -6,6 +6,7 @@
 
 #include "groups.h"
 #include "passes.h"
+#include "plain_file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -31,8 +32,8 @@ static int refuse_file(const char *path, int errnum, struct err *err) {
 }
 
 static int read_file(struct own_rules *o, const char *path, struct err *err) {
-  FILE *f = fopen(path, "re");
-  if (!f) return refuse_file(path, errno, err);
+  FILE *f = plain_file_open(path, "the rules ", err);
+  if (!f) return -1;
   uint8_t *bytes = arena_alloc(&o->arena, RULES_TEXT_BYTES + 1);
   errno = 0;
   const size_t n = fread(bytes, 1, RULES_TEXT_BYTES + 1, f);

@@ -1,0 +1,32 @@
+// O_NONBLOCK: a pipe that nobody writes to must not hold us up before fstat tells that it is one.
+#include "plain_file.h"
+
+#include "span.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *kind_of(mode_t mode) {
+  return S_ISDIR(mode)                      ? "a folder"
+         : S_ISFIFO(mode)                   ? "a pipe"
+         : S_ISCHR(mode) || S_ISBLK(mode) ? "a device"
+                                            : "a socket";
+}
+
+FILE *plain_file_open(const char *path, const char *what, struct err *err) {
+  struct stat at;
+  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  FILE *f = NULL;
+  if (fd < 0 || fstat(fd, &at)) {
+    err_fill_errno(err, errno, ERR_INPUT, "%s'%s' cannot be read", what, quote_path(path).s);
+  } else if (!S_ISREG(at.st_mode)) {
+    err_fill(err, ERR_INPUT, "%s'%s' cannot be read: it is %s, and not a plain file", what,
+             quote_path(path).s, kind_of(at.st_mode));
+  } else if (!(f = fdopen(fd, "r"))) {
+    err_fill_errno(err, errno, ERR_INPUT, "%s'%s' cannot be read", what, quote_path(path).s);
+  }
+  if (!f && fd >= 0) close(fd);
+  return f;
+}
