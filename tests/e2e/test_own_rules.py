@@ -288,6 +288,18 @@ def test_what_is_wrong_has_a_place(case, weir, rules, tmp_path):
     assert not (tmp_path / "out.onnx").exists()
 
 
+def test_more_names_than_a_user_can_have(weir, rules, tmp_path):
+    """Each is a pass among all; rules of one name are one, and a template has one for each row."""
+    one = "mine{i}/a exact : Relu(Relu(Relu(x))) -> Relu(x) ;"
+    weir("passes", "--rules", rules("\n".join(one.replace("{i}", str(i)) for i in [*range(2048), 7])))
+    path = rules("\n".join(one.replace("{i}", str(i)) for i in range(2049)))
+    said = weir("run", relus(tmp_path), tmp_path / "out.onnx", "--rules", path, code=2).err
+    assert f"{path}:2049:1: there are more than 2048 names of rules" in said and "rules of one name are one pass" in said
+    words = " ".join(f"{i}" for i in range(2, 50))
+    path = rules(f"m/a{{F}}x{{G}} for F in {words} for G in {words} exact : Max(x,{{F}},{{G}}) -> Max(x,{{F}}) ;")
+    assert "there are more than 2048 names of rules" in weir("passes", "--rules", path, code=2).err
+
+
 def test_bytes_that_are_no_text(weir, rules, tmp_path):
     path = tmp_path / "my.rules"
     path.write_bytes(b"m/a exact : Relu(x) \xff -> x ;")

@@ -462,6 +462,17 @@ static int take_family(struct compile *c, struct compile_rule *r, struct piece n
   return 0;
 }
 
+// Each name is a pass, which others look for among all.
+static int count_passes(struct compile *c, const struct compile_rule *r, struct piece name) {
+  const struct span s = word_span(c, name);
+  if (c->n_named < c->n_words) TABLE_ADD(c, named, c->n_words - c->n_named);
+  if (!c->named[r->name]) c->n_passes += memchr(s.at, '{', s.n) ? r->n_rows : 1;
+  c->named[r->name] = true;
+  if (c->n_passes <= COMPILE_PASSES) return 0;
+  rules_compile_fail(c, place(c, name.at), "there are more than %d names of rules", COMPILE_PASSES);
+  return err_hint(c->err, "rules of one name are one pass");
+}
+
 static int read_rule(struct compile *c) {
   const uint32_t colon = find_colon(c);
   if (colon == NO_ID) return rules_compile_fail(c, place(c, 0), "a rule needs a ':'");
@@ -493,7 +504,8 @@ static int read_rule(struct compile *c) {
   if (elsewhere) return 0; // what is C has its own place
   if (h.n_names > 1) return rules_compile_fail(c, place(c, h.names[1].at), "a rule has one name");
   r.name = intern(c, h.names[0]);
-  if (c->naming.own && take_family(c, &r, h.names[0])) return -1;
+  if (c->naming.own && (take_family(c, &r, h.names[0]) || count_passes(c, &r, h.names[0])))
+    return -1;
   r.level = (uint8_t)h.level;
   r.line = line_of(c, r.at);
   r.text = arena_string(c->out, span_at(c, 0, c->n_text));

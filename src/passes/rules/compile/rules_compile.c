@@ -219,6 +219,7 @@ static void start(struct compile *c, const struct rules_text *texts, uint32_t n,
 static void end(struct compile *c) {
   TABLE_FREE(c, words);
   TABLE_FREE(c, slots);
+  TABLE_FREE(c, named);
   TABLE_FREE(c, text);
   TABLE_FREE(c, where);
   TABLE_FREE(c, tokens);

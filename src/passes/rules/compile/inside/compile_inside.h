@@ -11,6 +11,7 @@ enum {
   COMPILE_DEPTH = 48,        // of what stands in one another, while it is read
   COMPILE_HEIGHT = 128,      // of a tree: chains of operators count too
   COMPILE_ROWS = 4096,       // of a template
+  COMPILE_PASSES = 2048,     // of a user: names of rules, of templates that have one for each row all of them
   COMPILE_NAMES = 64,        // of a rule, before registers are counted
   COMPILE_ATTRIBUTES = 16,   // of a node that a rule makes
   COMPILE_CASES = 256,       // alternatives of a condition
@@ -146,6 +147,8 @@ struct compile {
   TABLE(struct span, words);
   TABLE(uint32_t, slots);
   uint32_t empty, none, star; // "", "none", "*"
+  TABLE(bool, named);         // by word: a rule has the name
+  uint32_t n_passes;          // names of rules, each row's of a template
 
   // The statement at hand.
   uint32_t file;
