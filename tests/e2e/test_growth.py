@@ -23,7 +23,7 @@ FLOAT = TensorProto.FLOAT
 TIMES = 4  # the size
 LARGEST = 9  # so many times as often may a block run ...
 SHARE = 25  # ... that takes more than a part of so many of all steps
-TOTAL = 5.3
+TOTAL = 6
 
 
 def weight(name, *dims):
@@ -115,7 +115,7 @@ def captures(n):
 SHAPES = [(concats, 100), (concats_between, 100), (doubled, 100), (halves, 100), (largest, 60), (affines, 100)]
 COMMANDS = ["infer IN OUT", "optimize IN OUT", "run IN OUT --pass streamline"]
 OTHERS = [(layers, 150, "shrink IN --output-dir DIR --min-elements 1"), (layers, 150, "static IN OUT --ranges RANGES --op-types all"),
-          (captures, 100, "shrink IN --output-dir DIR --min-elements 1"), (captures, 100, "optimize IN OUT")]  # fmt: skip
+          (captures, 300, "shrink IN --output-dir DIR --min-elements 1"), (captures, 100, "optimize IN OUT")]  # fmt: skip
 
 
 def steps_of(command, file, folder):
