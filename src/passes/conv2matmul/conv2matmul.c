@@ -40,6 +40,8 @@ struct rewriting {
   // of the node at hand
   struct conv2matmul_match match;
   uint32_t x, y; // value ids
+  bool known;       // the product's shape: what the flat form is shaped to
+  int64_t shape[5];
   struct {       // taken before they are needed (strict_compat)
     const char *suffix;
     struct span name;
@@ -203,18 +205,18 @@ static uint32_t put_weight(struct rewriting *w) {
 static bool is_sure(struct rewriting *w, uint32_t axis) {
   struct infer_type t;
   int64_t n;
-  if (w->options->strict_compat) return true; // the existing tool believes all
   if (!w->facts) w->facts = w->k.env->infer;
   if (!w->facts) {
     w->facts = w->k.env->infer = infer_new(w->k.m, NULL);
     infer_all(w->facts, NULL);
   }
+  infer_more(w->facts); // x may be new
   if (!infer_type_of(w->facts, w->x, &t)) return true;
   return t.ranked && axis < t.rank &&
          dims_is_number(infer_dims(w->facts), dims_find(infer_dims(w->facts), t.dims[axis]), &n);
 }
 
-// The shape of the product, channels last, if the model knows x's shape but for its channels.
+// The shape of the product, channels last, if the model knows x's shape but for its channels. Asks inference: the graph is whole.
 static bool static_shape(struct rewriting *w, int64_t out[5]) {
   const uint32_t r = w->match.rank;
   uint32_t rank;
@@ -298,20 +300,19 @@ static uint32_t put_reshape(struct rewriting *w, uint32_t x, uint32_t shape, con
 // existing tool puts first; it takes Shape of x, which keeps the way back to x alive.
 static uint32_t put_flat(struct rewriting *w, uint32_t x, uint32_t channels_last, uint32_t weight,
                          const struct flat_constants *strict) {
-  int64_t shape[5], flat[2] = {-1, w->match.channels_in};
-  bool known = strict == NULL && static_shape(w, shape);
+  int64_t flat[2] = {-1, w->match.channels_in};
   struct flat_constants c = {0};
   if (strict)
     c = *strict;
-  else if (known)
+  else if (w->known)
     c.flat_shape = put_longs(w, "flat_shape", flat, 2);
   else
     put_flat_constants(w, &c);
   uint32_t rows = put_reshape(w, channels_last, c.flat_shape, "x_flat");
   uint32_t product = put_product(w, rows, weight);
-  uint32_t to = known ? put_longs(w, "out_shape", shape, w->match.rank + 2)
-                      : put_dynamic_shape(w, strict ? x : channels_last, &c);
-  if (known) declare_shape(w, shape);
+  uint32_t to = w->known ? put_longs(w, "out_shape", w->shape, w->match.rank + 2)
+                         : put_dynamic_shape(w, strict ? x : channels_last, &c);
+  if (w->known) declare_shape(w, w->shape);
   return put_reshape(w, product, to, by_rank(w, "nwc_out", "nhwc_out", "ndhwc_out"));
 }
 
@@ -382,6 +383,9 @@ static void rewrite(struct rewriting *w, uint32_t node) {
   w->n_names = 0;
   perms(w->match.rank, in, back);
   if (w->options->strict_compat) reserve_as_existing_tool(w);
+  // Before anything is taken away: what is inferred of a graph that lacks a node stays as little. The existing tool takes
+  // no number from declarations.
+  w->known = !w->options->strict_compat && takes_flat(w) && static_shape(w, w->shape);
   edit_remove_node(k->e, node);
   const uint32_t last = put_body(w, in, back);
   if (!w->options->strict_compat) skip_transposes_behind(w, last, in);
