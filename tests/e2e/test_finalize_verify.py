@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from conftest import DATA
+from conftest import DATA, records_last
 from test_documents import is_valid
 
 pytestmark = pytest.mark.in_memory
@@ -51,9 +51,10 @@ def test_bounds_that_are_not_met(weir, tmp_path, made):
 
 @pytest.mark.parametrize("edits", [False, True])
 def test_the_bytes_that_were_made_are_verified(weir, tmp_path, made, edits):
-    """A weight that rotted in the plan's folder: by its model, and by its site."""
+    """A weight that rotted in the plan's folder before it was recorded: by its model, and by its site."""
     data = made / "out.onnx.data"
     data.write_bytes(bytes(byte ^ 0x88 for byte in data.read_bytes()))
+    records_last(made)
     more = ["--edits", tmp_path / "edits.jsonl"] if edits else ["--verify-metric", "sqnr=35"]
     weir("finalize", made, "--verify", *more, code=1)
     assert not (tmp_path / "out.onnx").exists()

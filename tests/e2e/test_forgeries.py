@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from onnx import TensorProto, helper, numpy_helper
 
 import signing_keys
-from conftest import with_lines
+from conftest import with_lines, records_last
 
 pytestmark = pytest.mark.in_memory
 SHARD = 67108864
@@ -821,6 +821,7 @@ def test_plans(weir, plan, name):
 def test_a_plan_that_holds(weir, plan):
     """The control arm. What was taken on trust is said, and nothing is where all was read."""
     again = shutil.copytree(plan.parent, plan.parent.with_name("q")) / plan.name
+    records_last(plan)
     said = weir("finalize", plan)
     assert "2 units were not read again (--recheck)" in said.out
     assert "not read again" not in weir("finalize", again, "--recheck").out

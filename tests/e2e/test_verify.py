@@ -380,8 +380,9 @@ def test_never_a_good_word_for_what_was_not_run(weir, tmp_path):
 def test_a_runtime_that_never_answers(weir, tmp_path):
     """It is waited for a few times, not once for each site."""
     weights = [numpy_helper.from_array(np.ones((32, 32), np.float32) * (i + 1), f"w{i}") for i in range(9)]
-    nodes = [helper.make_node("MatMul", [f"x{i}", f"w{i}"], [f"x{i + 1}"], name=f"mm{i}") for i in range(9)]
-    onnx.save(model_of(nodes, [value("x0", [1, 32])], [value("x9", [1, 32])], weights), tmp_path / "m.onnx")
+    names = [*(f"x{i}" for i in range(9)), "y"]  # as the stub calls its output
+    nodes = [helper.make_node("MatMul", [names[i], f"w{i}"], [names[i + 1]], name=f"mm{i}") for i in range(9)]
+    onnx.save(model_of(nodes, [value("x0", [1, 32])], [value("y", [1, 32])], weights), tmp_path / "m.onnx")
     log = tmp_path / "edits.jsonl"
     weir("quantize", tmp_path / "m.onnx", tmp_path / "q.onnx", "--edit-log", log)
     env = {"WEIR_ONNXRUNTIME": str(built_tool("libort_stub.so")), "WEIR_ORT_STUB": "abort@Run"}
