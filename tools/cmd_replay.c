@@ -13,7 +13,9 @@ static void tell(struct job *job, struct job_told *told) {
 
 static int replay(struct job *job, struct replay_log *in, struct err *err) {
   const struct edit_log_info *head = &in->head;
-  if (replay_log_check_source(in, job, err) || job_layout_read(&job->layout, head->layout, &job->arena, err)) return -1;
+  if (replay_log_check_source(in, job, err) ||
+      job_layout_read(&job->layout, head->layout, &job->arena, err))
+    return -1;
   job_layout_take(job);
   struct json_out options = {0};
   json_copy(&options, head->options);

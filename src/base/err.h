@@ -6,17 +6,17 @@
 // Kinds are the program's exit codes, so that one table serves both (README, "Exit codes").
 enum err_kind {
   ERR_NONE = 0,
-  ERR_FAIL = 1,        // a verification failed, or what was asked for is impossible
-  ERR_USAGE = 2,       // the command line is wrong
-  ERR_MODEL = 65,      // a file (model, log, manifest) is malformed; never worth a retry
-  ERR_INPUT = 66,      // an input is missing, or changed while we used it
-  ERR_RUNTIME = 69,    // a needed runtime is not installed
-  ERR_INTERNAL = 70,   // a promise of ours is broken
-  ERR_NOSPACE = 73,    // no room on the output's file system
-  ERR_IO = 74,         // the system refused a read, write or sync
-  ERR_RETRY = 75,      // interrupted or busy: the same command can succeed later
+  ERR_FAIL = 1,              // a verification failed, or what was asked for is impossible
+  ERR_USAGE = 2,             // the command line is wrong
+  ERR_MODEL = 65,            // a file (model, log, manifest) is malformed; never worth a retry
+  ERR_INPUT = 66,            // an input is missing, or changed while we used it
+  ERR_RUNTIME = 69,          // a needed runtime is not installed
+  ERR_INTERNAL = 70,         // a promise of ours is broken
+  ERR_NOSPACE = 73,          // no room on the output's file system
+  ERR_IO = 74,               // the system refused a read, write or sync
+  ERR_RETRY = 75,            // interrupted or busy: the same command can succeed later
   ERR_NO_MEMORY = ERR_RETRY, // the system refused memory: with less of it, or later, it can succeed
-  ERR_PERMISSION = 77, // not allowed to, or a link that is not followed
+  ERR_PERMISSION = 77,       // not allowed to, or a link that is not followed
 };
 
 // Why, where what the user can do about it is said in words of the command line: those are not ours

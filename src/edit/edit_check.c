@@ -174,8 +174,8 @@ int edit_check_source(const struct edits *e, const struct edit_asked *x, struct 
     return err_set(err, ERR_MODEL,
                    "source %u does not follow the model's files: the next one is %u", x->slot,
                    next);
-  if (x->name.n == 0 || has_nul(x->name) || memchr(x->name.at, '/', x->name.n) || span_is(x->name, ".") ||
-      span_is(x->name, ".."))
+  if (x->name.n == 0 || has_nul(x->name) || memchr(x->name.at, '/', x->name.n) ||
+      span_is(x->name, ".") || span_is(x->name, ".."))
     return err_set(err, ERR_MODEL, "'%s' is not the name of a file", quote(x->name).s);
   if (x->number < 0) return err_set(err, ERR_MODEL, "a source has a size below 0");
   if (next < m->n_files &&

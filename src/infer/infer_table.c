@@ -224,10 +224,11 @@ static bool declared(struct infer *in, uint32_t value, struct infer_type *out) {
 
 void infer_say_node(struct infer *in, uint32_t node, const char *sentence) {
   if (!in->tells || !in->told || !in->told->say) return;
-  *TABLE_PUSH(in, said) = (struct infer_said){.kind = INFER_SAID_NODE,
-                                              .node = node,
-                                              .value = NO_ID,
-                                              .sentence = arena_string(&in->kept, span_str(sentence))};
+  *TABLE_PUSH(in, said) =
+      (struct infer_said){.kind = INFER_SAID_NODE,
+                          .node = node,
+                          .value = NO_ID,
+                          .sentence = arena_string(&in->kept, span_str(sentence))};
 }
 
 static void say_value(struct infer *in, uint32_t value, struct infer_said what) {
@@ -361,8 +362,7 @@ static dim_id settle_dim(struct infer *in, uint32_t value, dim_id found, dim_id 
   if (found == NO_ID) return mode == INFER_FACTS ? NO_ID : believe(in, said);
   const bool against = infer_is_against(in, found, said);
   if (against)
-    say_value(in, value,
-              (struct infer_said){.kind = INFER_SAID_DIM, .said = said, .found = found});
+    say_value(in, value, (struct infer_said){.kind = INFER_SAID_DIM, .said = said, .found = found});
   if (mode == INFER_KEEP && dims_equal(in->d, found, said) != DIMS_YES) return believe(in, said);
   if (against || mode == INFER_FACTS || dims_equal(in->d, found, said) == DIMS_YES ||
       dims_is_number(in->d, found, &n))
@@ -391,9 +391,9 @@ static void join_declared(struct infer *in, uint32_t value, struct infer_type *t
   const bool keep = mode == INFER_KEEP;
   if (said.dtype != DTYPE_UNDEFINED && said.dtype != t->dtype) {
     if (t->dtype != DTYPE_UNDEFINED)
-      say_value(in, value,
-                (struct infer_said){
-                    .kind = INFER_SAID_DTYPE, .said = said.dtype, .found = t->dtype});
+      say_value(
+          in, value,
+          (struct infer_said){.kind = INFER_SAID_DTYPE, .said = said.dtype, .found = t->dtype});
     if (keep || t->dtype == DTYPE_UNDEFINED) t->dtype = said.dtype;
   }
   if (!said.ranked) return;

@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 static const char *kind_of(mode_t mode) {
-  return S_ISDIR(mode)                      ? "a folder"
-         : S_ISFIFO(mode)                   ? "a pipe"
+  return S_ISDIR(mode)                    ? "a folder"
+         : S_ISFIFO(mode)                 ? "a pipe"
          : S_ISCHR(mode) || S_ISBLK(mode) ? "a device"
-                                            : "a socket";
+                                          : "a socket";
 }
 
 FILE *plain_file_open(const char *path, const char *what, struct err *err) {

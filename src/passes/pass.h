@@ -229,7 +229,7 @@ struct pass {
                // stores none in another form
   bool
       activations; // it quantizes activations too, by ranges that were found before: how near the result is depends on
-      // what it is given
+  // what it is given
   // What stands in place of the preset of an option that is not given, where another one asks for it (a
   // target); NULL: its preset. Values are as the user gave them. NULL: presets are all there is.
   const char *(*instead)(const struct pass_value *values, uint32_t option);

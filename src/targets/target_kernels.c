@@ -49,9 +49,8 @@ enum dtype target_told_type(const struct model *m, uint32_t value) {
   int64_t to;
   if (model_types_get(NULL, m, value, &t) && t.dtype != DTYPE_UNDEFINED) return t.dtype;
   if (v->kind != VALUE_NODE_OUTPUT || !model_op_is(m, v->def, "Cast")) return DTYPE_UNDEFINED;
-  return model_attr_int(m, v->def, "to", DTYPE_UNDEFINED, &to) && dtype_known(to)
-             ? (enum dtype)to
-             : DTYPE_UNDEFINED;
+  return model_attr_int(m, v->def, "to", DTYPE_UNDEFINED, &to) && dtype_known(to) ? (enum dtype)to
+                                                                                  : DTYPE_UNDEFINED;
 }
 
 // The rows of an operator's version; none: *n is 0.

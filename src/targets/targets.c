@@ -334,8 +334,8 @@ void target_needs(const struct model *m, struct target_needs *out) {
 const char *target_needs_words(const struct target_needs *n, struct arena *a) {
   if (n->why != TARGET_FEATURES) return features[n->why].words;
   if (n->node != NO_ID)
-    return arena_printf(a, n->dtype ? "%s of opset %ld with %s" : "%s of opset %ld", quote_str(n->op).s,
-                        (long)n->node_opset, dtype_name(n->dtype));
+    return arena_printf(a, n->dtype ? "%s of opset %ld with %s" : "%s of opset %ld",
+                        quote_str(n->op).s, (long)n->node_opset, dtype_name(n->dtype));
   if (n->opset && n->ir_version)
     return arena_printf(a, "opset %ld, IR version %ld", (long)n->opset, (long)n->ir_version);
   if (n->opset) return arena_printf(a, "opset %ld", (long)n->opset);

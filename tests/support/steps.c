@@ -13,7 +13,8 @@ static uint64_t steps, at_place[PLACES];
 
 void __sanitizer_cov_trace_pc(void);
 void __sanitizer_cov_trace_pc(void) {
-  const uint64_t place = (uint64_t)((const char *)__builtin_return_address(0) - &__executable_start);
+  const uint64_t place =
+      (uint64_t)((const char *)__builtin_return_address(0) - &__executable_start);
   __atomic_fetch_add(&steps, 1, __ATOMIC_RELAXED);
   if (place < PLACES) __atomic_fetch_add(&at_place[place], 1, __ATOMIC_RELAXED);
 }

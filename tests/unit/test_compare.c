@@ -304,12 +304,17 @@ static int free_all(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_memory),        cmocka_unit_test(test_numbers),
-      cmocka_unit_test(test_top1),          cmocka_unit_test(test_rows),
+      cmocka_unit_test(test_memory),
+      cmocka_unit_test(test_numbers),
+      cmocka_unit_test(test_top1),
+      cmocka_unit_test(test_rows),
       cmocka_unit_test(test_files),
-      cmocka_unit_test(test_packed),        cmocka_unit_test(test_stop),
-      cmocka_unit_test(test_short_file),    cmocka_unit_test(test_doubles_at_their_ends),
-      cmocka_unit_test(test_nothing_there), cmocka_unit_test(test_bool),
+      cmocka_unit_test(test_packed),
+      cmocka_unit_test(test_stop),
+      cmocka_unit_test(test_short_file),
+      cmocka_unit_test(test_doubles_at_their_ends),
+      cmocka_unit_test(test_nothing_there),
+      cmocka_unit_test(test_bool),
       cmocka_unit_test(test_judgement),
   };
   return cmocka_run_group_tests(tests, NULL, free_all);

@@ -159,7 +159,8 @@ static void sort_rows(struct companion_reader *c) {
   for (size_t i = 0; i < c->n_rows; i++) {
     struct row *row = &c->rows[i];
     row->reach = row->off + row->len;
-    if (i > 0 && row[-1].file == row->file && row[-1].reach > row->reach) row->reach = row[-1].reach;
+    if (i > 0 && row[-1].file == row->file && row[-1].reach > row->reach)
+      row->reach = row[-1].reach;
   }
 }
 
@@ -266,7 +267,8 @@ static void close_companion(struct companion_reader *c) {
 
 bool audit_companion_narrow(int dir, const struct manifest *manifest, const struct model *m,
                             struct audit_found *found, size_t n, struct arena *arena) {
-  struct companion_reader c = {.dir = dir, .manifest = manifest, .m = m, .found = found, .n_found = n};
+  struct companion_reader c = {
+      .dir = dir, .manifest = manifest, .m = m, .found = found, .n_found = n};
   const bool there = open_companion(&c);
   if (there) {
     c.buf = arena_alloc(arena, READ_BYTES);

@@ -18,8 +18,8 @@ static int load(struct model *m, const char *path, struct sources **sources, str
   return load_model(m, *sources, &loading, err);
 }
 
-static int compare(struct audit_files *out, const struct model *model, const struct manifest *m, struct arena *arena,
-                   struct err *err) {
+static int compare(struct audit_files *out, const struct model *model, const struct manifest *m,
+                   struct arena *arena, struct err *err) {
   char path[BENEATH_MAX + 1];
   bool *known = arena_zalloc(arena, m->n_files + (size_t)1);
   known[manifest_file_named(m, span_str(m->subject))] = true;
@@ -33,13 +33,13 @@ static int compare(struct audit_files *out, const struct model *model, const str
   }
   for (uint32_t i = 0; i < m->n_files; i++)
     if (!known[i])
-      return err_set(err, ERR_MODEL, "the manifest lists '%s', to which '%s' does not refer", quote_str(m->files[i]).s,
-                     quote_str(m->subject).s);
+      return err_set(err, ERR_MODEL, "the manifest lists '%s', to which '%s' does not refer",
+                     quote_str(m->files[i]).s, quote_str(m->subject).s);
   return 0;
 }
 
-int audit_files_compare(struct audit_files *out, const struct audit_target *t, const struct manifest *m,
-                        struct arena *arena, struct err *err) {
+int audit_files_compare(struct audit_files *out, const struct audit_target *t,
+                        const struct manifest *m, struct arena *arena, struct err *err) {
   struct model model;
   struct sources *sources = NULL;
   struct audit_target at = *t;

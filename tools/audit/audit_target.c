@@ -36,7 +36,8 @@ int audit_target_refuse(const char *operand, const struct audit_target *t, struc
 void audit_target_found(struct audit_target *t, const char *subject, struct arena *arena) {
   if (t->about) return;
   t->name = arena_string(arena, span_str(subject));
-  t->model = arena_printf(arena, "%.*s%s", (int)(path_base(t->manifest) - t->manifest), t->manifest, subject);
+  t->model = arena_printf(arena, "%.*s%s", (int)(path_base(t->manifest) - t->manifest), t->manifest,
+                          subject);
 }
 
 // Is it data that was given, next to the .onnx that it may belong to? "o.onnx.data", "o.onnx_data".

@@ -30,7 +30,8 @@ static int by_name(const void *a, const void *b) {
 }
 
 // The .onnx is not looked for by the name in the index, which is another one behind a link.
-static struct file_name *names_of(const struct model *m, const char *onnx_name, struct arena *arena) {
+static struct file_name *names_of(const struct model *m, const char *onnx_name,
+                                  struct arena *arena) {
   struct file_name *rows = arena_alloc(arena, (m->n_files + (size_t)1) * sizeof *rows);
   for (uint32_t f = 0; f < m->n_files; f++)
     rows[f] = (struct file_name){f == 0 ? onnx_name : m->files[f].name, f};

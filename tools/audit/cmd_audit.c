@@ -120,7 +120,8 @@ static void print_verdict(const struct audit *a, const struct audit_result *r,
     printf("%s: NOT CHECKED: %u file%s that the model refers to %s not in the manifest\n", model.s,
            n, plural(n), n == 1 ? "is" : "are");
   else if (a->lacks_digests)
-    printf("%s: INCOMPLETE: the model is intact, and a file that belongs to it is missing\n", model.s);
+    printf("%s: INCOMPLETE: the model is intact, and a file that belongs to it is missing\n",
+           model.s);
   else
     printf("%s: OK (%lu file%s, %s match%s the manifest)\n", model.s, r->files, plural(r->files),
            quote_bytes(r->bytes).s, r->files == 1 ? "es" : "");

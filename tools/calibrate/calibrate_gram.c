@@ -88,8 +88,9 @@ int calibrate_gram_add(const struct calibrate_gram *g, const struct array *x, st
   a.rows = malloc(a.most * sizeof *a.rows);
   a.tile = malloc(GRAM_SIDE * GRAM_SIDE * sizeof *a.tile);
   a.scratch = aligned_alloc(SCRATCH_ALIGN, round_up(KERNELS_PRODUCTS_SCRATCH, SCRATCH_ALIGN));
-  int rc =
-      a.rows && a.tile && a.scratch ? 0 : err_set(err, ERR_NO_MEMORY, "no memory for second moments");
+  int rc = a.rows && a.tile && a.scratch
+               ? 0
+               : err_set(err, ERR_NO_MEMORY, "no memory for second moments");
   if (rc == 0) rc = calibrate_look(x, add_piece, &a, err);
   if (rc == 0 && (a.n > 0 || !a.any)) rc = add_panel(&a, err);
   free(a.rows);

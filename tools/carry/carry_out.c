@@ -16,7 +16,8 @@ static struct reread_work check_as(const struct work_options *work) {
       .jobs = work->jobs, .stop = work->stop, .tick = report_tick_bytes, .ctx = NULL};
 }
 
-int carry_out_check_units(const struct carry_out *c, struct carried *made, enum staging_which which, struct err *err) {
+int carry_out_check_units(const struct carry_out *c, struct carried *made, enum staging_which which,
+                          struct err *err) {
   const struct reread_work work = check_as(&c->work);
   struct staging_checked checked;
   const int rc = staging_check_units(&made->st, c->plan, which, &work, &checked, err);

@@ -31,7 +31,8 @@ int carry_out_open(const struct carry_out *c, struct carried *made, struct err *
 int carry_out_prepare(const struct carry_out *c, struct carried *made, struct err *err);
 // That comparison: of the units that are recorded and not another's, or of those among them whose records contradict
 // each other. On failure the staging is closed.
-int carry_out_check_units(const struct carry_out *c, struct carried *made, enum staging_which which, struct err *err);
+int carry_out_check_units(const struct carry_out *c, struct carried *made, enum staging_which which,
+                          struct err *err);
 // Makes what has no record. The staging stays open, on failure too.
 int carry_out_run(const struct carry_out *c, struct carried *made, struct err *err);
 // After a failure, of the run or of the seal: closes the staging, and removes it unless going on

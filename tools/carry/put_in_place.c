@@ -138,7 +138,8 @@ static int write_provenance(const struct put_in_place *x, const struct staging *
                                       .manifest = x->manifest ? names[0] : NULL,
                                       .manifest_sha256 = x->manifest ? hex_of(sum, a) : NULL,
                                       .tensors = tensors ? names[1] : NULL,
-                                      .tensors_sha256 = tensors ? hex_of(companion_sha256(tensors), a) : NULL,
+                                      .tensors_sha256 =
+                                          tensors ? hex_of(companion_sha256(tensors), a) : NULL,
                                       .weir_version = version_number};
   provenance_write(x->provenance, &in);
   return 0;
@@ -209,7 +210,8 @@ static struct reason why_kept(enum seal_kept why, const struct seal_kept_files *
 
 void put_in_place_say_left(const struct seal_report *report) {
   if (report->left[0]) {
-    report_warning("the output is in place, but what it was made in is left over: %s", report->left);
+    report_warning("the output is in place, but what it was made in is left over: %s",
+                   report->left);
     report_hint("'weir clean' lists and removes it");
   }
   for (enum seal_kept why = 0; why < SEAL_KEPT_REASONS; why++) {
@@ -240,13 +242,15 @@ int put_in_place(const struct put_in_place *x, struct staging *st, struct put_un
     const struct json_out *made = x->provenance;
     rc = kept_report_put(st, STAGING_REPORT, x->report, err);
     if (rc == 0)
-      rc = kept_report_put(st, STAGING_PROVENANCE, made ? span_of(made->text, made->n) : span_of(NULL, 0), err);
+      rc = kept_report_put(st, STAGING_PROVENANCE,
+                           made ? span_of(made->text, made->n) : span_of(NULL, 0), err);
     if (rc == 0) rc = kept_report_put_page(st, &x->page, err);
     if (rc == 0) rc = seal_run(st, x->plan, &options, &report, err);
   }
   *unchanged = (struct put_unchanged){0};
   if (rc == 0)
-    *unchanged = (struct put_unchanged){report.unchanged, report.same_manifest, report.same_tensors};
+    *unchanged =
+        (struct put_unchanged){report.unchanged, report.same_manifest, report.same_tensors};
   put_in_place_say_left(&report);
   json_done(&manifest);
   companion_close(tensors);

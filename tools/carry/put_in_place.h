@@ -19,7 +19,8 @@ struct put_in_place {
   struct span report;       // for who completes the seal, should this process be killed in it; or
                             // nothing
   struct kept_page page;    // likewise
-  struct json_out *provenance; // where the statement goes, before anything has its name; NULL: it is not wanted
+  struct json_out
+      *provenance; // where the statement goes, before anything has its name; NULL: it is not wanted
 };
 
 // Tells the user of old data that a seal did not remove.

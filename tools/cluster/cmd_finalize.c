@@ -52,7 +52,7 @@ struct final {
   const char *model;
   bool before, verified;
   struct put_unchanged unchanged;
-  uint32_t trusted; // units that were not read again
+  uint32_t trusted;     // units that were not read again
   struct sign_key *key; // NULL: it is not to be signed
   struct audit_target signs;
   struct sign_model was;
@@ -91,24 +91,28 @@ static int open_provenance(struct planned *x, struct final *f, const struct cli_
   struct stat file, folder, dest;
   if (!path) return 0;
   if (x->joined.orders.null) {
-    err_fill(err, ERR_USAGE, "--provenance is about an output, and the plan was made with --io=null");
+    err_fill(err, ERR_USAGE,
+             "--provenance is about an output, and the plan was made with --io=null");
     return err_hint(err, "leave out --provenance");
   }
   const char *name = path_base(path);
   bool theirs = stat(path, &file) == 0 && S_ISREG(file.st_mode) && x->sources &&
                 sources_find_inode(x->sources, file.st_dev, file.st_ino) != NO_ID;
-  if (!theirs && stat(arena_folder(&x->arena, path), &folder) == 0 && fstat(x->joined.st.dest, &dest) == 0 &&
-      folder.st_dev == dest.st_dev && folder.st_ino == dest.st_ino) {
+  if (!theirs && stat(arena_folder(&x->arena, path), &folder) == 0 &&
+      fstat(x->joined.st.dest, &dest) == 0 && folder.st_dev == dest.st_dev &&
+      folder.st_ino == dest.st_ino) {
     char manifest[256], tensors[256], signature[256];
     manifest_name(manifest, x->joined.onnx_name);
     manifest_tensors_name(tensors, x->joined.onnx_name);
     manifest_signature_name(signature, x->joined.onnx_name);
-    theirs = strcmp(name, manifest) == 0 || strcmp(name, tensors) == 0 || strcmp(name, signature) == 0;
+    theirs =
+        strcmp(name, manifest) == 0 || strcmp(name, tensors) == 0 || strcmp(name, signature) == 0;
     for (uint32_t i = 0; i < p->n_outputs; i++)
       theirs = theirs || strcmp(name, p->outputs[i].name) == 0;
   }
   if (theirs) {
-    err_fill(err, ERR_USAGE, "--provenance would overwrite '%s', which belongs to the input or the output",
+    err_fill(err, ERR_USAGE,
+             "--provenance would overwrite '%s', which belongs to the input or the output",
              quote_path(path).s);
     return err_hint(err, "give it another name");
   }
@@ -120,14 +124,17 @@ static int open_provenance(struct planned *x, struct final *f, const struct cli_
 static int refuse_contrary(const struct planned *x, struct err *err) {
   const struct staging_others *others = &x->joined.st.others;
   if (others->n_rows == 0) return 0;
-  err_fill(err, ERR_INPUT, "the records of unit %u contradict each other, and nothing was written that could be hashed again",
+  err_fill(err, ERR_INPUT,
+           "the records of unit %u contradict each other, and nothing was written that could be "
+           "hashed again",
            others->rows[0].unit);
   return err_hint(err, "remove the folder and plan again: 'weir plan' with --fresh");
 }
 
-static int check_units(struct planned *x, const struct carry_out *c, struct carried *made, const struct cli_args *args,
-                       struct err *err) {
-  const bool all = cli_flag(args, OPT_RECHECK) || staging_is_newer_than_records(&made->st, &x->joined.plan);
+static int check_units(struct planned *x, const struct carry_out *c, struct carried *made,
+                       const struct cli_args *args, struct err *err) {
+  const bool all =
+      cli_flag(args, OPT_RECHECK) || staging_is_newer_than_records(&made->st, &x->joined.plan);
   if (!all && made->st.others.n_rows == 0) return 0;
   return carry_out_check_units(c, made, all ? STAGING_EVERY_UNIT : STAGING_CONTRARY_UNITS, err);
 }
@@ -147,7 +154,8 @@ static int put(struct planned *x, struct final *f, const struct cli_args *args,
   if (x->missing) return refuse_missing(x, err);
   rc = carry_out_run(&c, &made, err); // nothing is left to make: a look at what was found
   if (rc == 0) rc = verify_staged_run(&f->verify, x, args, err);
-  if (rc && f->verify.v.found.n_rows > 0 && !cli_flag(args, OPT_JSON)) // what failed, and what did not
+  if (rc && f->verify.v.found.n_rows > 0 &&
+      !cli_flag(args, OPT_JSON)) // what failed, and what did not
     verify_tell(&f->verify.v, cli_flag(args, OPT_QUIET));
   f->verified = rc == 0 && f->verify.wanted;
   if (rc == 0) {
@@ -208,10 +216,12 @@ static void print(const struct cli_args *args, const struct planned *x, const st
     else if (x->joined.orders.null)
       printf("nothing was written: the plan was made with --io=null\n");
     else
-      printf("%s %s (%s in %u units)\n", unchanged ? "unchanged, since it has the same bytes already:" : "wrote",
+      printf("%s %s (%s in %u units)\n",
+             unchanged ? "unchanged, since it has the same bytes already:" : "wrote",
              quote_path(model).s, quote_bytes(x->total).s, x->units);
     if (f->trusted > 0)
-      printf("%u unit%s %s not read again (--recheck)\n", f->trusted, plural(f->trusted), f->trusted == 1 ? "was" : "were");
+      printf("%u unit%s %s not read again (--recheck)\n", f->trusted, plural(f->trusted),
+             f->trusted == 1 ? "was" : "were");
     if (f->key)
       printf("%s: %s (%s key %.16s...)\n", f->was.was_signed ? "signed already" : "signed",
              quote_path(f->signs.signature).s, sign_key_curve(f->key), sign_key_id(f->key));
@@ -228,8 +238,8 @@ static int finalize(struct planned *x, const struct cli_args *args, struct final
   if (x->joined.sealed)
     return open_provenance(x, f, args, err) ? -1 : complete_seal(x, f, &work, err);
   if (x->missing) return refuse_missing(x, err);
-  if (refuse_taken(x, err) || planned_open_sources(x, args, err) || open_provenance(x, f, args, err) ||
-      verify_staged_check(&f->verify, x, err))
+  if (refuse_taken(x, err) || planned_open_sources(x, args, err) ||
+      open_provenance(x, f, args, err) || verify_staged_check(&f->verify, x, err))
     return -1;
   return put(x, f, args, &work, err);
 }
@@ -247,7 +257,9 @@ static int provenance_late(struct planned *x, struct final *f, const struct cli_
     fs_free(kept);
     return rc;
   }
-  err_fill(err, ERR_INPUT, "%s was in place already: its provenance is written by the 'weir finalize' that puts it there",
+  err_fill(err, ERR_INPUT,
+           "%s was in place already: its provenance is written by the 'weir finalize' that puts it "
+           "there",
            quote_path(f->model).s);
   return err_hint(err, "its manifest says how it came about");
 }
@@ -274,8 +286,9 @@ int cmd_finalize(const struct cli_args *args, struct err *err) {
   if (key) f.trusted = 0; // whoever signs has read all of it
   if (rc == 0) print(args, &x, &f);
   if (rc == 0 && f.verify.wanted && !f.verified)
-    report_notice("nothing was verified: the output was %s; 'weir verify' compares it with its source",
-                  f.before ? "in place already" : "on its way to its place already");
+    report_notice(
+        "nothing was verified: the output was %s; 'weir verify' compares it with its source",
+        f.before ? "in place already" : "on its way to its place already");
   job_text_drop(&f.provenance);
   verify_staged_end(&f.verify);
   planned_close(&x);

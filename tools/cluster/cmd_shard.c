@@ -27,12 +27,14 @@ static int which(const struct cli_args *args, const struct staging_joined *j, st
   part->index = index;
   if (!given && !says.name && part->count > 1) {
     err_fill(err, ERR_USAGE, "which of the %u shards is this?", part->count);
-    return err_hint(err, "--index says it, from 0; in a job array the scheduler's environment does. "
-                         "--count 1 makes all of them");
+    return err_hint(err,
+                    "--index says it, from 0; in a job array the scheduler's environment does. "
+                    "--count 1 makes all of them");
   }
   if (index < part->count) return 0;
   if (given)
-    err_fill(err, ERR_USAGE, "there is no shard %u of %u: they are counted from 0", index, part->count);
+    err_fill(err, ERR_USAGE, "there is no shard %u of %u: they are counted from 0", index,
+             part->count);
   else
     err_fill(err, ERR_USAGE, "%s says that this is number %u (%s), but there are %u shards, from 0",
              says.name, index, says.variable, part->count);
@@ -75,7 +77,8 @@ static void print(const struct cli_args *args, const struct planned *x, const st
     else if (before == units)
       printf("all of its %u unit%s were there already", units, plural(units));
     else
-      printf("%u unit%s made in %s", units - before, plural(units - before), report_seconds(seconds).s);
+      printf("%u unit%s made in %s", units - before, plural(units - before),
+             report_seconds(seconds).s);
     if (before && before < units) printf(" (%u were there already)", before);
     if (x->missing)
       printf("; of the plan, %u of %u units are missing\n", x->missing, x->units);

@@ -19,10 +19,10 @@ enum { LOOK_MS = 5000, TICK_MS = 100 };
 
 struct look {
   struct planned x;
-  uint32_t damaged;        // --recheck
-  uint32_t first_damaged;  // NO_ID: none
-  double seconds;          // since the plan was made
-  double rate;             // bytes a second; 0: not known
+  uint32_t damaged;       // --recheck
+  uint32_t first_damaged; // NO_ID: none
+  double seconds;         // since the plan was made
+  double rate;            // bytes a second; 0: not known
 };
 
 // Units whose bytes are not what their record says.
@@ -60,7 +60,8 @@ static int look(struct look *l, const struct cli_args *args, const volatile int 
   if (cli_flag(args, OPT_RECHECK) && !l->x.joined.sealed && recheck(l, args, stop, err)) return -1;
   planned_count(&l->x);
   clock_gettime(CLOCK_REALTIME, &now);
-  l->seconds = (double)now.tv_sec + (double)now.tv_nsec / 1e9 - (double)l->x.joined.planned_ns / 1e9;
+  l->seconds =
+      (double)now.tv_sec + (double)now.tv_nsec / 1e9 - (double)l->x.joined.planned_ns / 1e9;
   if (l->seconds > 0) l->rate = (double)l->x.done / l->seconds;
   return 0;
 }
@@ -124,15 +125,18 @@ static void print_text(const struct cli_args *args, struct look *l) {
     return;
   }
   print_line(l);
-  if (x->joined.sealed) printf("all is made and on the way to its place: 'weir finalize' completes it\n");
-  if (x->missing) printf("missing: unit%s %s\n", x->missing > 1 ? "s" : "", planned_missing_words(x));
+  if (x->joined.sealed)
+    printf("all is made and on the way to its place: 'weir finalize' completes it\n");
+  if (x->missing)
+    printf("missing: unit%s %s\n", x->missing > 1 ? "s" : "", planned_missing_words(x));
   if (x->joined.bad_records)
     printf("%u line%s of the records cannot be used (cut off, damaged, or of another plan)\n",
            x->joined.bad_records, plural(x->joined.bad_records));
   if (l->damaged)
-    printf("%u unit%s changed since %s recorded, the first is unit %u: 'weir shard' makes %s again\n",
-           l->damaged, plural(l->damaged), l->damaged == 1 ? "it was" : "they were",
-           l->first_damaged, l->damaged == 1 ? "it" : "them");
+    printf(
+        "%u unit%s changed since %s recorded, the first is unit %u: 'weir shard' makes %s again\n",
+        l->damaged, plural(l->damaged), l->damaged == 1 ? "it was" : "they were", l->first_damaged,
+        l->damaged == 1 ? "it" : "them");
   if (!x->missing && !x->joined.sealed)
     printf("all units are there: weir finalize %s\n", quote_path(cli_operand(args, "PLAN")).s);
 }
@@ -145,7 +149,8 @@ static int watch(const struct cli_args *args, const volatile int *stop, struct e
     const int rc = look(&l, args, stop, err);
     const uint64_t now = threads_clock_ms(), done = l.x.done;
     const bool over = rc || l.x.in_place || l.x.missing == 0;
-    if (rc == 0 && !first && now > then) l.rate = (double)(done - before) * 1000 / (double)(now - then);
+    if (rc == 0 && !first && now > then)
+      l.rate = (double)(done - before) * 1000 / (double)(now - then);
     if (rc == 0) (over ? print_text(args, &l) : print_line(&l));
     fflush(stdout);
     planned_close(&l.x);

@@ -21,7 +21,8 @@ static bool is_in_place(struct planned *x, const char *path) {
   manifest_name(name, onnx);
   const int dir = open(dest, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (dir < 0) return false;
-  const bool there = manifest_read(&m, &(struct manifest_at){dir, name, name, onnx, NULL}, &ignored) == 0;
+  const bool there =
+      manifest_read(&m, &(struct manifest_at){dir, name, name, onnx, NULL}, &ignored) == 0;
   close(dir);
   if (!there) return false;
   hex_encode(m.plan_id, DIGEST_BYTES, hex);
@@ -36,12 +37,13 @@ static bool is_in_place(struct planned *x, const char *path) {
 static int check_layout(const struct planned *x, struct err *err) {
   const char *asked = x->joined.orders.layout_asked;
   if (!asked || job_layout_is(span_str(asked))) return 0;
-  err_fill(err, ERR_INPUT, "'%s' in '%s' is not what 'weir plan' wrote: its layout is none", STAGING_ORDERS,
-           quote_str(x->joined.st.name).s);
+  err_fill(err, ERR_INPUT, "'%s' in '%s' is not what 'weir plan' wrote: its layout is none",
+           STAGING_ORDERS, quote_str(x->joined.st.name).s);
   return err_hint(err, "give the 'weir plan' command again: what is recorded is kept");
 }
 
-int planned_open(struct planned *x, const struct cli_args *args, enum staging_as as, struct err *err) {
+int planned_open(struct planned *x, const struct cli_args *args, enum staging_as as,
+                 struct err *err) {
   const char *path = cli_operand(args, "PLAN");
   *x = (struct planned){.units = 0};
   if (staging_join(&x->joined, path, version_number, as, err)) {
@@ -52,7 +54,8 @@ int planned_open(struct planned *x, const struct cli_args *args, enum staging_as
     return 0;
   }
   if (x->joined.bad_records && as != STAGING_AS_VIEWER)
-    report_notice("%u line%s of the records in the folder %s damaged or of another plan: what they said is not used",
+    report_notice("%u line%s of the records in the folder %s damaged or of another plan: what they "
+                  "said is not used",
                   x->joined.bad_records, plural(x->joined.bad_records),
                   x->joined.bad_records == 1 ? "is" : "are");
   planned_count(x);
@@ -103,7 +106,8 @@ void planned_count(struct planned *x) {
   x->done = staging_done_bytes(st, &x->joined.plan);
 }
 
-bool planned_next_missing(const struct planned *x, uint32_t *unit, uint32_t *first, uint32_t *last) {
+bool planned_next_missing(const struct planned *x, uint32_t *unit, uint32_t *first,
+                          uint32_t *last) {
   const struct staging *st = &x->joined.st;
   while (*unit < st->n_units && st->done[*unit])
     ++*unit;
@@ -124,8 +128,8 @@ const char *planned_missing_words(struct planned *x) {
       n += (size_t)snprintf(text + n, sizeof text - n, ", …");
       break;
     }
-    n += (size_t)snprintf(text + n, sizeof text - n, first == last ? "%s%u" : "%s%u-%u", n ? ", " : "",
-                          first, last);
+    n += (size_t)snprintf(text + n, sizeof text - n, first == last ? "%s%u" : "%s%u-%u",
+                          n ? ", " : "", first, last);
   }
   return arena_string(&x->arena, span_str(text));
 }
@@ -139,7 +143,8 @@ int planned_work(const struct planned *x, const struct cli_args *args, const vol
   if (engine_of(args, &work->mode, err)) return -1;
   const bool null = x->joined.orders.null;
   if (!null && work->mode == IO_NULL)
-    return err_set(err, ERR_USAGE, "the plan is to be written: --io=null is for plans that were made with it");
+    return err_set(err, ERR_USAGE,
+                   "the plan is to be written: --io=null is for plans that were made with it");
   if (null) work->mode = IO_NULL;
   return 0;
 }

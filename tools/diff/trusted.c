@@ -130,7 +130,8 @@ static const char *read_side(struct reading *r) {
   if (dir < 0) return why;
   manifest_tensors_name(name, base);
   manifest_name(manifest, base);
-  if (manifest_read(&r->manifest, &(struct manifest_at){dir, manifest, manifest, base, NULL}, &ignored) == 0) {
+  if (manifest_read(&r->manifest, &(struct manifest_at){dir, manifest, manifest, base, NULL},
+                    &ignored) == 0) {
     const int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
     if (fd >= 0 && !file) close(fd);

@@ -68,8 +68,8 @@ struct job_told {
 };
 
 struct given_files; // given_files.h
-struct run_report; // run_report.h
-struct verified;   // verified.h
+struct run_report;  // run_report.h
+struct verified;    // verified.h
 
 struct job {
   const struct cli_args *args;
@@ -90,7 +90,7 @@ struct job {
   uint32_t flaws; // warnings of its structure as it was loaded
   struct recipes recipes;
   struct edits edits;
-  struct job_stage *stages; // what was found before the edits (job_stage.h), in order
+  struct job_stage *stages;   // what was found before the edits (job_stage.h), in order
   struct kept_artifacts kept; // what of it may be taken from others
   struct plan_layout layout;
   struct plan plan;
@@ -104,21 +104,21 @@ struct job {
   const char *command; // as in the edit log's head and the plan's passes
   const char *options; // canonical JSON object
   struct digest *log_digest;
-  struct job_text log;         // --edit-log
-  struct job_text report_file; // --report-json
-  struct job_text page_file;   // --report-html
+  struct job_text log;             // --edit-log
+  struct job_text report_file;     // --report-json
+  struct job_text page_file;       // --report-html
   struct job_text provenance_file; // --provenance
   struct span provenance;          // what goes there, once the run is over; in the arena
   bool
       counted_before; // the model's operators and dtypes were counted, in `census`, as it was loaded
   struct census census;
-  const char *layout_asked;  // the same of the layout
+  const char *layout_asked; // the same of the layout
   char edits_sha256[DIGEST_HEX];
   // what came of it
   struct run_stats stats;
   struct run_error *errors; // of what the run quantized; in the arena
   uint32_t n_errors;
-  bool all_made;         // every unit of the plan is recorded
+  bool all_made; // every unit of the plan is recorded
   struct put_unchanged unchanged;
   struct points *points; // what the model was at each step (points.h); NULL: nobody asks
   struct verify *verify; // --verify: what runs it, and what was found (verify_job.h); NULL
@@ -146,7 +146,8 @@ struct job {
   // Who looks on (weir rebuild): -1 with an error ends the run, with nothing in place; either may be NULL.
   struct job_watch {
     int (*planned)(void *ctx, struct job *job, struct err *err); // the plan is whole
-    int (*made)(void *ctx, struct job *job, const struct staging *st, struct err *err); // so is every unit
+    int (*made)(void *ctx, struct job *job, const struct staging *st,
+                struct err *err); // so is every unit
     void *ctx;
   } watch;
 };

@@ -234,7 +234,8 @@ static void print_plan(const struct job *job) {
   printf("planned %s: %u unit%s of 64 MiB in %u shard%s", plan, units, plural(units), shards,
          plural(shards));
   if (job->stats.units_skipped) printf(", %lu of them recorded already", job->stats.units_skipped);
-  printf("\n  make     weir shard %s --index I --count %u     (I: 0 to %u; on as many machines as you like)\n"
+  printf("\n  make     weir shard %s --index I --count %u     (I: 0 to %u; on as many machines as "
+         "you like)\n"
          "  look     weir status %s\n  finish   weir finalize %s\n",
          plan, shards, shards - 1, plan, plan);
   arena_free(&a);

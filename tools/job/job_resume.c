@@ -36,7 +36,7 @@ struct ending {
   struct json_out made; // the report where there is none
   struct job_text page; // --report-html
   struct span kept_page;
-  struct run_report known; // what is known where no page was kept
+  struct run_report known;    // what is known where no page was kept
   struct job_text provenance; // --provenance
   struct span kept_provenance;
 };

@@ -23,8 +23,8 @@
 
 // ---- the manifest ------------------------------------------------------------------------------
 
-static int read_manifest(struct rebuild *r, const struct cli_args *args, const struct audit_target *t,
-                         struct sign_key **key, struct err *err) {
+static int read_manifest(struct rebuild *r, const struct cli_args *args,
+                         const struct audit_target *t, struct sign_key **key, struct err *err) {
   struct span version;
   if (sign_model_read(&r->m, &r->dir, args, t, key, err)) return -1;
   if (!json_as_string(json_get(r->m.x_weir, "weir"), &version))
@@ -61,8 +61,7 @@ static void add_option(struct words *w, const struct cli_args *args, enum cli_op
   if (row->kind != CLI_FLAG) add(w, args->value[option].text);
 }
 
-static struct words words_of(struct rebuild *r, const struct cli_args *args,
-                             const char *out) {
+static struct words words_of(struct rebuild *r, const struct cli_args *args, const char *out) {
   struct words w = {.n = 0};
   add(&w, "weir");
   add(&w, "run");
@@ -265,7 +264,8 @@ static int check_words(const struct cli_args *args, struct err *err) {
 static int rebuild(struct rebuild *r, const struct cli_args *args, const struct audit_target *t,
                    struct sign_key **key, struct err *err) {
   const char *folder = cli_string(args, OPT_WRITE);
-  if (audit_target_refuse(args->operand[0], t, err) || read_manifest(r, args, t, key, err)) return -1;
+  if (audit_target_refuse(args->operand[0], t, err) || read_manifest(r, args, t, key, err))
+    return -1;
   r->source = cli_string(args, OPT_SOURCE);
   r->files = cli_string(args, OPT_FILES);
   r->artifacts = cli_string(args, OPT_REBUILD_ARTIFACTS);
@@ -275,8 +275,8 @@ static int rebuild(struct rebuild *r, const struct cli_args *args, const struct 
   r->calibrates = cli_flag(args, OPT_CALIBRATE);
   if (r->calibrates) r->again = (struct recalibrate){.args = args, .source = r->source};
   if (folder)
-    r->write_to = arena_printf(&r->arena, "%s%s%s", folder, str_ends(folder, "/") ? "" : "/",
-                               r->m.subject);
+    r->write_to =
+        arena_printf(&r->arena, "%s%s%s", folder, str_ends(folder, "/") ? "" : "/", r->m.subject);
   if (strcmp(r->version, version_number) != 0)
     report_notice(
         "the manifest was written by weir %s; this is %s, whose passes may do something else",

@@ -14,14 +14,14 @@
 
 struct rebuild {
   struct arena arena;
-  const char *shown;    // the manifest, for messages
-  struct manifest m;    // read before
-  const char *version;  // of weir, that wrote it
-  const char *source;   // the model that it is made from again
-  const char *files;    // --files, or NULL
+  const char *shown;     // the manifest, for messages
+  struct manifest m;     // read before
+  const char *version;   // of weir, that wrote it
+  const char *source;    // the model that it is made from again
+  const char *files;     // --files, or NULL
   const char *artifacts; // --artifacts, or NULL
-  const char *write_to; // the .onnx, with --write; else NULL
-  bool calibrates;      // --calibrate: ranges are found again, by `again`
+  const char *write_to;  // the .onnx, with --write; else NULL
+  bool calibrates;       // --calibrate: ranges are found again, by `again`
   struct recalibrate again;
   // what comes of it
   struct pass_job pj;
@@ -30,8 +30,8 @@ struct rebuild {
   uint64_t units, different, bytes;
   uint32_t answers, taken; // of stages over the weights; of these, from `artifacts`
   uint32_t names_refused;
-  int dir;        // the manifest's folder, or -1
-  bool beside;    // outputs are there too, and were looked at:
+  int dir;     // the manifest's folder, or -1
+  bool beside; // outputs are there too, and were looked at:
   struct audit_result audited;
   TABLE(struct audit_found, found);
   TABLE(const char *, reasons); // why they may differ, a sentence without a full stop each

@@ -59,7 +59,8 @@ static bool is_signed(int dir, const struct audit_target *t, const struct sign_k
   struct span text;
   struct bundle b;
   struct err ignored = {0}; // it is replaced
-  if (fs_read_file(dir, path_base(t->signature), SIGNATURE_MAX_BYTES, &text, &ignored)) return false;
+  if (fs_read_file(dir, path_base(t->signature), SIGNATURE_MAX_BYTES, &text, &ignored))
+    return false;
   const bool good = bundle_read(&b, text, t->signature, &ignored) == 0 &&
                     span_eq(b.payload, statement) && bundle_is_by(&b, key);
   bundle_free(&b);
@@ -67,8 +68,8 @@ static bool is_signed(int dir, const struct audit_target *t, const struct sign_k
   return good;
 }
 
-static int read_manifest(struct manifest *m, int dir, const struct audit_target *t, const uint8_t *sha256,
-                         struct err *err) {
+static int read_manifest(struct manifest *m, int dir, const struct audit_target *t,
+                         const uint8_t *sha256, struct err *err) {
   const struct manifest_at at = {dir, path_base(t->manifest), t->manifest, t->about, sha256};
   return manifest_read(m, &at, err);
 }
@@ -135,8 +136,10 @@ static int judge(const struct bundle *b, const struct audit_target *t, const str
     return err_set(err, ERR_FAIL, "'%s' was signed with another key: %.16s... instead of %.16s...",
                    quote_path(t->signature).s, quote(b->key_id).s, sign_key_id(key));
   if (!bundle_is_by(b, key))
-    return err_set(err, ERR_FAIL, "the signature in '%s' is not valid: it, or the statement that it signs, was changed",
-                   quote_path(t->signature).s);
+    return err_set(
+        err, ERR_FAIL,
+        "the signature in '%s' is not valid: it, or the statement that it signs, was changed",
+        quote_path(t->signature).s);
   return manifest_signed_read(out, b->payload, t->signature, err);
 }
 
@@ -156,16 +159,19 @@ static int read_signature(struct manifest_signed *out, const struct audit_target
   return rc;
 }
 
-int sign_model_read(struct manifest *m, int *dir, const struct cli_args *args, const struct audit_target *t,
-                    struct sign_key **key, struct err *err) {
+int sign_model_read(struct manifest *m, int *dir, const struct cli_args *args,
+                    const struct audit_target *t, struct sign_key **key, struct err *err) {
   const char *path = cli_string(args, OPT_PUBLIC_KEY);
   struct manifest_signed was = {.doc = NULL};
   struct arena scratch = {0};
   *m = (struct manifest){.n_files = 0};
-  if (path && (sign_model_key(key, path, SIGN_KEY_PUBLIC, err) || read_signature(&was, t, *key, err))) return -1;
+  if (path &&
+      (sign_model_key(key, path, SIGN_KEY_PUBLIC, err) || read_signature(&was, t, *key, err)))
+    return -1;
   *dir = open_folder(t, err);
   int rc = *dir < 0 ? -1 : read_manifest(m, *dir, t, path ? was.manifest_sha256 : NULL, err);
-  if (rc && err->kind == ERR_INPUT) audit_target_hint(args->operand[0], cli_command_row(args->command)->name, &scratch, err);
+  if (rc && err->kind == ERR_INPUT)
+    audit_target_hint(args->operand[0], cli_command_row(args->command)->name, &scratch, err);
   if (rc == 0 && path) rc = manifest_signed_is_about(&was, m, path_base(t->manifest), err);
   manifest_signed_free(&was);
   arena_free(&scratch);

@@ -26,7 +26,7 @@ int sign_model(const struct audit_target *t, const struct sign_key *key, uint32_
 // that key, which the caller frees (else *key stays NULL), is about this model, and the manifest is the one that was
 // signed. ERR_INPUT: there is no signature, or no manifest; ERR_MODEL:
 // it is none, or about another model; ERR_FAIL: it is by another key, or it or what it signs was changed.
-int sign_model_read(struct manifest *m, int *dir, const struct cli_args *args, const struct audit_target *t,
-                    struct sign_key **key, struct err *err);
+int sign_model_read(struct manifest *m, int *dir, const struct cli_args *args,
+                    const struct audit_target *t, struct sign_key **key, struct err *err);
 
 #endif

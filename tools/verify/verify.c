@@ -90,8 +90,8 @@ int verify_judge(const struct verify *v, struct err *err) {
     return -1;
   }
   if (f->n_passed == 0 && f->n_unjudged == 0 && all > 0) {
-    err_fill(err, ERR_FAIL, "nothing could be verified: '%s': %s", quote_str(not->name).s,
-             not->why);
+    err_fill(err, ERR_FAIL, "nothing could be verified: '%s': %s", quote_str(not ->name).s,
+             not ->why);
     return -1;
   }
   if (all == 0 && f->n_left > 0 && (v->options.sites || v->options.asked)) {
@@ -103,8 +103,8 @@ int verify_judge(const struct verify *v, struct err *err) {
   if (v->options.require >= 0 && (double)f->n_passed < v->options.require * (double)all) {
     err_fill(err, ERR_FAIL, "%lu of %lu were verified (%.1f %%), less than the %g %% asked for",
              f->n_passed, all, 100 * (double)f->n_passed / (double)all, 100 * v->options.require);
-    if (!not) not = first_of(f, VERIFIED_UNJUDGED);
-    return err_hint(err, "%s: '%s': %s", verified_word(not), quote_str(not->name).s, not->why);
+    if (!not ) not = first_of(f, VERIFIED_UNJUDGED);
+    return err_hint(err, "%s: '%s': %s", verified_word(not ), quote_str(not ->name).s, not ->why);
   }
   return 0;
 }

@@ -56,7 +56,7 @@ struct infer_call {
 struct infer_said {
   enum { INFER_SAID_NODE, INFER_SAID_DIM, INFER_SAID_RANK, INFER_SAID_DTYPE } kind;
   uint32_t node, value;
-  uint32_t said, found;  // dims, ranks or dtypes
+  uint32_t said, found; // dims, ranks or dtypes
   const char *sentence; // of a node; in `kept`
 };
 
@@ -93,15 +93,16 @@ struct infer {
   bool calls_limited;       // some call was not entered
   uint32_t
       input_dims; // expressions with a smaller id are made of symbols of the main graph's inputs
-  TABLE(dim_id, nameless); // symbols of dims of inputs that have no name: those of an input side by side
+  TABLE(dim_id,
+        nameless); // symbols of dims of inputs that have no name: those of an input side by side
   TABLE(uint32_t, nameless_of); // by value id: an input's first of them, + 1
   TABLE(struct infer_said, said);
   TABLE(uint32_t, said_of); // by value id: the first that is said of it, + 1
   TABLE(uint32_t, misdeclared);
-  bool believed; // a declaration made something known
-  bool tells;    // infer_all: what is said is kept
-  uint32_t first_new;      // nodes from this one on came since the last walk
-  uint32_t assumed;        // value + 1, 0: none (infer_assume)
+  bool believed;      // a declaration made something known
+  bool tells;         // infer_all: what is said is kept
+  uint32_t first_new; // nodes from this one on came since the last walk
+  uint32_t assumed;   // value + 1, 0: none (infer_assume)
   bool assumed_is, contradicted;
   bool only_new; // infer_more: nodes whose values have rows are not visited
 };

@@ -35,8 +35,8 @@ static int put_word(const struct record *r, uint32_t o, const struct json_value 
 
 // A record has no folders, which would be those of whoever made it: any path of this machine.
 static bool is_base_name(struct span name) {
-  return name.n > 0 && !span_has_nul(name) && !memchr(name.at, '/', name.n) && !span_is(name, ".") &&
-         !span_is(name, "..");
+  return name.n > 0 && !span_has_nul(name) && !memchr(name.at, '/', name.n) &&
+         !span_is(name, ".") && !span_is(name, "..");
 }
 
 static int refuse_file(const struct record *r, uint32_t o, const struct json_value *value) {

@@ -40,9 +40,9 @@ struct rewriting {
   // of the node at hand
   struct conv2matmul_match match;
   uint32_t x, y; // value ids
-  bool known;       // the product's shape: what the flat form is shaped to
+  bool known;    // the product's shape: what the flat form is shaped to
   int64_t shape[5];
-  struct {       // taken before they are needed (strict_compat)
+  struct { // taken before they are needed (strict_compat)
     const char *suffix;
     struct span name;
   } names[MAX_NAMES];

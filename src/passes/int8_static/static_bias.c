@@ -72,8 +72,7 @@ static uint32_t input_scale(struct static_run *s, const struct static_bias *b, e
 // The scales of the bias's weight with room for it; NO_ID: it needs none.
 static uint32_t roomy(struct static_run *s, const struct static_bias *b, uint32_t scales) {
   struct recipes *r = s->k.r;
-  const uint32_t bias = bias_recipe(s, b),
-                 x = input_scale(s, b, (enum dtype)r->rows[bias].dtype);
+  const uint32_t bias = bias_recipe(s, b), x = input_scale(s, b, (enum dtype)r->rows[bias].dtype);
   if (x == NO_ID) return NO_ID;
   return recipe_can_have_roomy_scales(r, scales, x, bias) ? recipe_roomy_scales(r, scales, x, bias)
                                                           : NO_ID;
@@ -92,8 +91,7 @@ static bool has_scales(struct static_run *s, struct static_entry *w) {
 // The weight of a bias that may need room: of integers, not in blocks; quantize_static has it for symmetric constants of 8 and 16 bits
 // with a sign alone. (Codes come nearer to a zero point that stays.) A bias of zeros needs none.
 static struct static_entry *weight_of(struct static_run *s, const struct static_bias *b) {
-  struct static_entry *w =
-      s->o->compat ? static_entry_of(s, b->weight) : owner_of(s, b->weight);
+  struct static_entry *w = s->o->compat ? static_entry_of(s, b->weight) : owner_of(s, b->weight);
   if (!w || !static_entry_of(s, b->input) || b->is_zero) return NULL;
   if (s->o->compat)
     return w->scales != NO_ID && !w->as.block && w->as.symmetric &&
@@ -144,7 +142,8 @@ static double input_number(struct static_run *s, const struct static_bias *b) {
   struct static_params p;
   const struct static_entry *owner = s->o->compat ? NULL : owner_of(s, b->input);
   const uint32_t value = owner ? owner->value : b->input;
-  if ((owner && static_is_constant(s, value)) || !static_params_of(s, value, &p) || p.with) return 0;
+  if ((owner && static_is_constant(s, value)) || !static_params_of(s, value, &p) || p.with)
+    return 0;
   return p.own.scale * b->alpha;
 }
 

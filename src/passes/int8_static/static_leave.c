@@ -44,15 +44,13 @@ static bool is_half_concat(struct static_run *s, uint32_t node) {
 
 // QLinearSoftmax gives 0 for 1 where it sums up one element. (compat: right as it stands, before it is fused.)
 static bool is_lone_softmax(struct static_run *s, uint32_t node) {
-  return kit_op(&s->k, node) == OP_Softmax && !s->o->compat &&
-         kit_softmax_terms(&s->k, node) == 1;
+  return kit_op(&s->k, node) == OP_Softmax && !s->o->compat && kit_softmax_terms(&s->k, node) == 1;
 }
 
 // It copies what dilations say, even if that is nothing.
 static void drop_idle(struct static_run *s, uint32_t node) {
   struct kit_attr a;
-  if (kit_op(&s->k, node) != OP_AveragePool ||
-      kit_attr(&s->k, node, "dilations", &a) != KIT_GIVEN)
+  if (kit_op(&s->k, node) != OP_AveragePool || kit_attr(&s->k, node, "dilations", &a) != KIT_GIVEN)
     return;
   kit_site(&s->k, node, "idle_attribute");
   edit_set_attr(s->k.e, node, &(struct edit_attr){.name = "dilations", .type = ATTR_UNDEFINED});
@@ -117,8 +115,10 @@ static bool puts_such_number(struct static_run *s, uint32_t node) {
   struct kit *k = &s->k;
   float value;
   switch (kit_op(k, node)) {
-  case OP_Mul: return is_such_number(s, kit_in(k, node, 0)) || is_such_number(s, kit_in(k, node, 1));
-  case OP_Where: return is_such_number(s, kit_in(k, node, 1)) || is_such_number(s, kit_in(k, node, 2));
+  case OP_Mul:
+    return is_such_number(s, kit_in(k, node, 0)) || is_such_number(s, kit_in(k, node, 1));
+  case OP_Where:
+    return is_such_number(s, kit_in(k, node, 1)) || is_such_number(s, kit_in(k, node, 2));
   case OP_Pad:
     return is_such_number(s, kit_in(k, node, 2)) ||
            (s->opset < 11 && kit_attr_float(k, node, "value", 0, &value) &&

@@ -93,8 +93,8 @@ static void put_constant(struct static_qoperator_run *q, uint32_t value,
   const struct span stem = static_stem(s, value);
   const struct edit_output out = weights_output(k, &w, int8_value_name(k, stem, "_dequantized"),
                                                 int8_value_name(k, stem, "_replaced"), true);
-  const uint32_t made = static_qoperator_dequantized(
-      q, f, codes, stem, out, (enum dtype)k->m->tensors[w.tensor].dtype);
+  const uint32_t made = static_qoperator_dequantized(q, f, codes, stem, out,
+                                                     (enum dtype)k->m->tensors[w.tensor].dtype);
   weights_replace(k, &w, made);
 }
 
@@ -130,12 +130,11 @@ static void finish(struct static_qoperator_run *q) {
     const struct model_value *v = &k->m->values[value];
     if (v->flags & VALUE_DEAD) continue;
     if (h->constant && h->wanted && begin_before_users(q, value))
-      put_constant(q, value,
-                   &(struct static_form){.scale = h->scale,
-                                         .zero = h->zero,
-                                         .axis = h->axis,
-                                         .from_end = h->from_end},
-                   h->codes);
+      put_constant(
+          q, value,
+          &(struct static_form){
+              .scale = h->scale, .zero = h->zero, .axis = h->axis, .from_end = h->from_end},
+          h->codes);
     else if (!h->constant && v->kind == VALUE_UNDEFINED && !kit_unused(k, value))
       put_dequantize(q, value);
   }

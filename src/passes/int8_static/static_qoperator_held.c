@@ -72,8 +72,7 @@ uint32_t static_qoperator_dequantized(struct static_qoperator_run *q, const stru
                                       enum dtype type) {
   struct kit *k = &q->s->k;
   const struct span name = kit_names_join(stem, "_DequantizeLinear", &k->site);
-  if (type != DTYPE_FLOAT16)
-    return static_put_node(q->s, OP_DequantizeLinear, f, codes, out, name);
+  if (type != DTYPE_FLOAT16) return static_put_node(q->s, OP_DequantizeLinear, f, codes, out, name);
   const struct edit_output wide = {NO_ID, int8_value_name(k, stem, "_DequantizeLinear_Output")};
   const uint32_t floats = static_put_node(q->s, OP_DequantizeLinear, f, codes, wide, name);
   return kit_make(k, OP_Cast, KIT_IN(floats), KIT_INT("to", DTYPE_FLOAT16), KIT_OUT(out),
@@ -105,8 +104,8 @@ uint32_t static_qoperator_roomy(struct static_qoperator_run *q, uint32_t scales,
   struct recipes *r = q->s->k.r;
   const uint32_t of = static_recipe(q->s, bias);
   if (factor != 1) {
-    const uint32_t both[2] = {
-        x_scale, int8_floats(r, (enum dtype)r->rows[x_scale].dtype, &factor, NO_ID)};
+    const uint32_t both[2] = {x_scale,
+                              int8_floats(r, (enum dtype)r->rows[x_scale].dtype, &factor, NO_ID)};
     x_scale = recipe_map(r, RECIPE_MAP_MUL, both);
   }
   return recipe_can_have_roomy_scales(r, scales, x_scale, of)
@@ -249,9 +248,8 @@ uint32_t static_qoperator_bias(struct static_qoperator_run *q, uint32_t bias,
   const struct static_bias_codes *there = static_qoperator_bias_of(q, bias);
   if (q->s->o->compat && there) return there->codes;
   model_resolve_constant(k->m, bias, &c);
-  const struct int8_parts parts =
-      int8_bias(k->r, static_recipe(q->s, bias), kit_recipe(k, x->scale),
-                kit_recipe(k, w->scale), factor);
+  const struct int8_parts parts = int8_bias(
+      k->r, static_recipe(q->s, bias), kit_recipe(k, x->scale), kit_recipe(k, w->scale), factor);
   if (parts.codes == NO_ID) return NO_ID;
   const struct span stem = static_stem(q->s, c.value);
   const uint32_t codes = int8_tensor(k, stem, "_quantized", parts.codes, c.tensor);

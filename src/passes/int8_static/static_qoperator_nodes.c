@@ -201,10 +201,11 @@ static const char *product(struct static_qoperator_run *q, uint32_t node, enum s
   const bool another = compat && bias != NO_ID && static_qoperator_bias_of(q, bias); // made them
   const uint32_t b = bias == NO_ID ? NO_ID : static_qoperator_bias(q, bias, &x, &w, factor);
   if (bias != NO_ID)
-    static_qoperator_note_biased(
-        q, &x, &w,
-        &(struct static_biased){
-            .weight = kit_in(k, node, 1), .bias = bias, .codes = another ? NO_ID : b, .factor = factor});
+    static_qoperator_note_biased(q, &x, &w,
+                                 &(struct static_biased){.weight = kit_in(k, node, 1),
+                                                         .bias = bias,
+                                                         .codes = another ? NO_ID : b,
+                                                         .factor = factor});
   if (kind == STATIC_O_GEMM) in[n++] = b;
   n += put_y(&y, in + n);
   if (kind == STATIC_O_CONV && b != NO_ID) in[n++] = b;
@@ -332,7 +333,8 @@ static const char *relu(struct static_qoperator_run *q, uint32_t node) {
   if (q->s->o->compat) {
     if (q->s->o->activation_symmetric) return "symmetric";
   } else if (held->constant || kit_sole_user(k, x) != node || kit_maker(k, x) != NO_ID ||
-             (kit_op(k, node) != OP_Relu && static_may_grow(q->s, o)) || !bounds_of(q, node, &lo, &hi) || !implied(held, lo, hi)) {
+             (kit_op(k, node) != OP_Relu && static_may_grow(q->s, o)) ||
+             !bounds_of(q, node, &lo, &hi) || !implied(held, lo, hi)) {
     return "clip_range";
   }
   struct static_held y = *held;
@@ -409,8 +411,8 @@ static uint32_t pad_value(struct static_qoperator_run *q, uint32_t node,
   const struct span stem = static_stem(s, value);
   if (model_resolve_constant(k->m, value, &c) && (c.node == NO_ID || !s->o->compat)) {
     const struct int8_weight_as as = {.type = x->type, .axis = RECIPE_PER_TENSOR};
-    const uint32_t codes = int8_given(k->r, static_recipe(s, value), &as,
-                                      kit_recipe(k, x->scale), kit_recipe(k, x->zero))
+    const uint32_t codes = int8_given(k->r, static_recipe(s, value), &as, kit_recipe(k, x->scale),
+                                      kit_recipe(k, x->zero))
                                .codes;
     return codes == NO_ID ? NO_ID : int8_tensor(k, stem, "_quantized", codes, NO_ID);
   }

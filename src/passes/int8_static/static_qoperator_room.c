@@ -53,8 +53,8 @@ static uint32_t with_room(struct static_qoperator_run *q, uint32_t scales, uint3
   if (n > STATIC_NESTED) n = static_least_needs(needs, n);
   for (uint32_t i = 0; i < n; i++) {
     const struct static_biased *b = &q->biased[needs[i].row];
-    const uint32_t roomy = static_qoperator_roomy(q, scales, b->bias, x_scale_of(q, b),
-                                                  s->o->compat ? 1 : b->factor);
+    const uint32_t roomy =
+        static_qoperator_roomy(q, scales, b->bias, x_scale_of(q, b), s->o->compat ? 1 : b->factor);
     if (roomy == NO_ID) continue;
     if (n <= STATIC_NESTED) scales = roomy;
     lists[count++] = roomy;
@@ -101,8 +101,7 @@ static void renew_bias(struct static_qoperator_run *q, const struct static_biase
   if (b->codes == NO_ID || (x == b->x_recipe && w == b->w_recipe) ||
       !model_resolve_constant(k->m, b->codes, &codes))
     return;
-  const struct int8_parts parts =
-      int8_bias(k->r, static_recipe(q->s, b->bias), x, w, b->factor);
+  const struct int8_parts parts = int8_bias(k->r, static_recipe(q->s, b->bias), x, w, b->factor);
   if (parts.codes == NO_ID) return;
   begin(q);
   edit_replace_tensor(k->e, codes.tensor, parts.codes);

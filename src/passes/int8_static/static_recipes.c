@@ -103,7 +103,8 @@ static bool put_int32(struct static_run *s, const struct static_linear *l,
                       const struct int8_parts *a, const struct int8_parts *w) {
   struct kit *k = &s->k;
   struct model_constant c;
-  if (!model_resolve_constant(k->m, l->bias, &c)) return false; // another one's, which is codes by now
+  if (!model_resolve_constant(k->m, l->bias, &c))
+    return false; // another one's, which is codes by now
   const struct int8_parts parts = int8_bias(k->r, edit_tensor_recipe(k->e, c.tensor),
                                             kit_recipe(k, a->scales), kit_recipe(k, w->scales), 1);
   if (parts.codes == NO_ID) return false;

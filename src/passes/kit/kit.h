@@ -448,12 +448,12 @@ struct kit_report {
   const char *reason; // a stable word
   bool skipped;
   bool flag;
-  uint32_t place;     // position + 1 that is said in any case, 0: none
-  uint32_t weight;    // value + 1 of the weight it is about, 0: none
-  struct span tensor; // the weight's name; at NULL: that of `weight`
-  const char *what;   // about no node, nor a weight: what `tensor` is the name of ("Function")
-  uint32_t codes;     // recipe + 1 of its codes, 0: none
-  uint32_t of;        // with codes: the tensor whose place they take
+  uint32_t place;         // position + 1 that is said in any case, 0: none
+  uint32_t weight;        // value + 1 of the weight it is about, 0: none
+  struct span tensor;     // the weight's name; at NULL: that of `weight`
+  const char *what;       // about no node, nor a weight: what `tensor` is the name of ("Function")
+  uint32_t codes;         // recipe + 1 of its codes, 0: none
+  uint32_t of;            // with codes: the tensor whose place they take
   const char *weighed_by; // as in struct pass_site
   double output_db;
   const char *chosen, *chosen_by;

@@ -319,7 +319,8 @@ bool kit_attrs_copyable(struct kit *k, uint32_t node) {
 }
 
 // What is known of the attributes of nodes of the operator, were one in that graph.
-static const struct schema_signature *signature_in(const struct kit *k, uint32_t graph, enum op op) {
+static const struct schema_signature *signature_in(const struct kit *k, uint32_t graph,
+                                                   enum op op) {
   const char *domain = kit_domain_name((enum kit_domain)kit_op_row(op)->domain);
   const int64_t opset = kit_opset_of(k, domain, graph);
   if (op == OP_NONE) return NULL;

@@ -102,7 +102,8 @@ int kit_drop_misdeclared(struct pass_env *env, struct err *err) {
     drop(&w, values[i]);
   if (w.n > 0)
     kit_warn(&w.k,
-             w.n == 1 ? w.sentence : arena_printf(&w.k.site, "%s (and %u more)", w.sentence, w.n - 1),
+             w.n == 1 ? w.sentence
+                      : arena_printf(&w.k.site, "%s (and %u more)", w.sentence, w.n - 1),
              "what contradicts the inputs is not declared in the result");
   return kit_done(&w.k, err);
 }

@@ -93,8 +93,7 @@ static void number(struct kit *k, uint32_t graph) {
   const uint64_t step = m->n_nodes < 1u << 23 ? STRIDE : (UINT64_C(1) << 63) / m->n_nodes;
   uint64_t at = 0;
   if (o->unsorted && o->numbered == NUMBERED_MOST) return;
-  for (uint32_t i = m->graphs[graph].first_node; !o->unsorted && i != NO_ID;
-       i = m->nodes[i].next) {
+  for (uint32_t i = m->graphs[graph].first_node; !o->unsorted && i != NO_ID; i = m->nodes[i].next) {
     *position_of(k, i) = at += step;
     k->in->order_steps++;
   }

@@ -177,7 +177,7 @@ static void declare(struct kit *k, uint32_t value) {
 void kit_declare_made(struct kit *k) {
   for (uint32_t g = 0; kit_graph(k, &g); g++)
     for (uint32_t n = k->m->graphs[g].first_node; n != NO_ID; n = k->m->nodes[n].next)
-      for (uint32_t i = 0; is_of_main(k, g) && k->m->nodes[n].flags & NODE_NEW && i < kit_n_out(k, n);
-           i++)
+      for (uint32_t i = 0;
+           is_of_main(k, g) && k->m->nodes[n].flags & NODE_NEW && i < kit_n_out(k, n); i++)
         declare(k, kit_out(k, n, i));
 }

@@ -36,8 +36,7 @@ static bool is_whole_slot(const struct kit *k, uint32_t node, uint32_t slot) {
                           model_opset_version(m, n->graph, model_name(m, n->domain)));
   const struct schema_formal *f = s ? schema_input(s, slot) : NULL;
   const uint32_t whole = 1u << DTYPE_INT64 | 1u << DTYPE_INT32;
-  return f && f->types->dtypes[SCHEMA_TENSOR] &&
-         (f->types->dtypes[SCHEMA_TENSOR] & ~whole) == 0;
+  return f && f->types->dtypes[SCHEMA_TENSOR] && (f->types->dtypes[SCHEMA_TENSOR] & ~whole) == 0;
 }
 
 // Are elements of what it makes those of the slot, or computed with one of them?
@@ -73,7 +72,8 @@ bool weights_says_sizes(struct kit *k, const struct weight *w) {
       if (is_size_slot(op, u.slot)) return true;
       if (value != w->value && is_whole_slot(k, u.node, u.slot)) return true;
       const bool goes_on = follows ? passes_on(op, u.slot) : op == OP_Identity;
-      if (goes_on && n < STEPS && kit_out(k, u.node, 0) != NO_ID) waiting[n++] = kit_out(k, u.node, 0);
+      if (goes_on && n < STEPS && kit_out(k, u.node, 0) != NO_ID)
+        waiting[n++] = kit_out(k, u.node, 0);
     }
   }
   return false;

@@ -20,7 +20,7 @@ struct run {
   const struct name_filter *nodes;
   TABLE(uint8_t, taken);       // by node: another Concat takes it in
   TABLE(uint32_t, concats);    // those that take others in, in order
-  TABLE(struct opened, open);   // Concats in one another
+  TABLE(struct opened, open);  // Concats in one another
   TABLE(uint32_t, list);       // what the one at hand will join
   TABLE(uint32_t, takers);     // in it, those that take others in
   TABLE(uint32_t, taken_here); // its own operands that it takes in

@@ -52,8 +52,7 @@ static bool has_plain_zeros(struct kit *k, uint32_t value) {
   uint32_t tensor;
   struct span raw;
   struct kit_number e;
-  if (value == NO_ID || !kit_constant(k, value, &tensor) ||
-      !model_small_value(k->m, tensor, &raw))
+  if (value == NO_ID || !kit_constant(k, value, &tensor) || !model_small_value(k->m, tensor, &raw))
     return false;
   const enum dtype dtype = (enum dtype)k->m->tensors[tensor].dtype;
   const uint64_t bits = dtype_bits(dtype), n = bits ? raw.n * 8 / bits : 0;

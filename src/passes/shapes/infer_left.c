@@ -67,8 +67,8 @@ static bool cannot_run(const struct model *m, struct infer *in, uint32_t node) {
 static void look_at(struct infer_left *l, const struct model *m, struct infer *in, uint32_t node) {
   const struct model_node *n = &m->nodes[node];
   const bool onnx = model_name(m, n->domain).n == 0 || span_is(model_name(m, n->domain), "ai.onnx");
-  if (onnx && span_is(model_name(m, n->op_type), "Loop") && n->n_in >= 2 && n->n_out > n->n_in - 2 &&
-      infer_may_be_idle(in, node))
+  if (onnx && span_is(model_name(m, n->op_type), "Loop") && n->n_in >= 2 &&
+      n->n_out > n->n_in - 2 && infer_may_be_idle(in, node))
     leave_bodies(l, m, node, n->n_in - 1);
   if (!in_body(m, node) || !cannot_run(m, in, node)) return;
   leave_what_leads_to(l, m, node);

@@ -38,10 +38,10 @@ struct writing {
   TABLE(uint8_t, elsewhere); // a value of the main graph has one, or it was given to a number
   // contradictions
   uint32_t said;
-  struct err why; // of the first
-  bool of_node;   // which cannot run; else of a value
-  struct infer_left left;  // what is not to be written
-  TABLE(uint8_t, wrong); // by value id: it is declared wrongly
+  struct err why;         // of the first
+  bool of_node;           // which cannot run; else of a value
+  struct infer_left left; // what is not to be written
+  TABLE(uint8_t, wrong);  // by value id: it is declared wrongly
   // without a shape: values, why, and the first of them
   uint32_t shapeless, shapeless_why[INFER_WHYS], first_shapeless;
 };

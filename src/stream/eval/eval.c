@@ -120,7 +120,8 @@ int eval_open(struct eval **out, const struct recipes *r, struct io *io, size_t 
     free(ev);
     free(memory);
     free(boxes);
-    err_errno(err, ENOMEM, ERR_NO_MEMORY, "no memory: computing tensors needs %zu bytes", budget_bytes);
+    err_errno(err, ENOMEM, ERR_NO_MEMORY, "no memory: computing tensors needs %zu bytes",
+              budget_bytes);
     return err_because(err, REASON_NO_MEMORY);
   }
   *ev =

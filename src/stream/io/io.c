@@ -67,7 +67,8 @@ static int make_tiles(struct io *io, struct err *err) {
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   io->region = region == MAP_FAILED ? NULL : region;
   if (!io->slots || !io->region) {
-    err_fill(err, ERR_NO_MEMORY, "no memory for %u tiles of %zu bytes", io->n_slots, io->tile_bytes);
+    err_fill(err, ERR_NO_MEMORY, "no memory for %u tiles of %zu bytes", io->n_slots,
+             io->tile_bytes);
     return err_because(err, REASON_TILES);
   }
   for (uint32_t i = 0; i < io->n_slots; i++) {

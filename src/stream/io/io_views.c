@@ -74,7 +74,8 @@ static void *memory(size_t bytes) {
 }
 
 static int no_memory(const struct io *io, uint32_t file, uint64_t bytes, struct err *err) {
-  return err_set(err, ERR_NO_MEMORY, "'%s': no memory for %lu bytes of it", name_of(io, file).s, bytes);
+  return err_set(err, ERR_NO_MEMORY, "'%s': no memory for %lu bytes of it", name_of(io, file).s,
+                 bytes);
 }
 
 // The file in memory, read at the first call.

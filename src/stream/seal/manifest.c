@@ -208,7 +208,8 @@ static bool text_is(const struct json_value *doc, const char *key, const char *i
 static int check_form(const struct reading *r, const struct json_value *doc) {
   const struct json_value *predicate = json_get(doc, "predicate");
   const struct json_value *how = json_get(predicate, "serialization");
-  if (!text_is(doc, "_type", MANIFEST_STATEMENT_TYPE) || !text_is(doc, "predicateType", MANIFEST_PREDICATE_TYPE))
+  if (!text_is(doc, "_type", MANIFEST_STATEMENT_TYPE) ||
+      !text_is(doc, "predicateType", MANIFEST_PREDICATE_TYPE))
     return no_manifest(r, "it is not an in-toto statement about a model");
   if (!text_is(how, "method", "shards") || !text_is(how, "hash_type", "sha256"))
     return no_manifest(r, "its method is not SHA-256 over shards");
@@ -257,8 +258,7 @@ static bool take_file(struct manifest *m, struct span name, uint64_t start) {
 // Does a shard end where its file does, or where the next one of its size begins?
 static bool is_cut_there(const struct manifest *m, const struct manifest_shard *last,
                          uint32_t next_file) {
-  return last->len == m->shard_bytes ||
-         (last->len < m->shard_bytes && next_file != last->file);
+  return last->len == m->shard_bytes || (last->len < m->shard_bytes && next_file != last->file);
 }
 
 static int take_resource(const struct reading *r, const struct json_value *row) {

@@ -42,8 +42,8 @@ struct manifest_shard {
 struct manifest {
   struct arena arena;
   uint8_t sha256[DIGEST_BYTES]; // of its text
-  const char *subject; // the .onnx
-  const char **files;  // in order of their names
+  const char *subject;          // the .onnx
+  const char **files;           // in order of their names
   uint64_t *sizes;
   uint32_t *first; // shard of each file; one row more, for the end of the last
   uint32_t n_files;

@@ -42,10 +42,12 @@ static bool is_link(int dir, const char *name) {
 static int open_link(const struct audit *a, const char *name, struct stat *at, int *fd,
                      struct err *err) {
   const int rc = beneath_open(a->dir, name, a->how, quote_str(name).s, at, fd, err);
-  if (rc == -2) return err_set(err, ERR_RETRY, "'%s' cannot be opened: too many open files", quote_str(name).s);
+  if (rc == -2)
+    return err_set(err, ERR_RETRY, "'%s' cannot be opened: too many open files", quote_str(name).s);
   if (rc == 0 || err->kind != ERR_PERMISSION) return rc;
   err->reason = REASON_NONE;
-  return err_hint(err, "put the file itself in its place: a manifest allows no links that lead elsewhere");
+  return err_hint(
+      err, "put the file itself in its place: a manifest allows no links that lead elsewhere");
 }
 
 static int open_shard(void *ctx, uint32_t i) {
@@ -56,9 +58,12 @@ static int open_shard(void *ctx, uint32_t i) {
   struct err ignored = {0}; // it could be opened before
   struct stat at;
   int fd = -1;
-  if (a->present[s->file] == UINT64_MAX || !fits) errno = ENODATA;
-  else if (!a->linked[s->file]) return openat(a->dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  else if (open_link(a, name, &at, &fd, &ignored)) errno = ENODATA;
+  if (a->present[s->file] == UINT64_MAX || !fits)
+    errno = ENODATA;
+  else if (!a->linked[s->file])
+    return openat(a->dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  else if (open_link(a, name, &at, &fd, &ignored))
+    errno = ENODATA;
   return fd;
 }
 
@@ -67,7 +72,8 @@ static void shard_done(void *ctx, uint32_t i, const uint8_t *sha256, int why) {
   struct audit *a = ctx;
   const struct manifest_shard *s = &a->m->shards[i];
   char what[160] = "digest differs";
-  if (!a->rows[i].differs || a->present[s->file] == UINT64_MAX) return; // the latter is told already
+  if (!a->rows[i].differs || a->present[s->file] == UINT64_MAX)
+    return; // the latter is told already
   if (why == ENODATA)
     snprintf(what, sizeof what, "file is too short: %lu of %lu bytes", a->present[s->file],
              a->m->sizes[s->file]);
@@ -154,7 +160,8 @@ static int audit_all(struct audit *a, struct err *err) {
     result->bytes += s->len;
   }
   if (reread_compare(a->rows, a->m->n_shards, &work)) return 0;
-  return err_set(err, ERR_RETRY, "the audit of '%s' was interrupted", quote_str(a->options->shown).s);
+  return err_set(err, ERR_RETRY, "the audit of '%s' was interrupted",
+                 quote_str(a->options->shown).s);
 }
 
 // The folder `blobs` that the .onnx is a link into, as in a cache of Hugging Face; else -1.

@@ -28,7 +28,8 @@ void manifest_signature_name(char name[256], const char *onnx_name) {
 
 static int differs(const char *name, struct err *err, const char *how) {
   err_fill(err, ERR_FAIL, "'%s' is not what its manifest says: %s", quote_str(name).s, how);
-  return err_hint(err, "'weir audit' names everything that is damaged; only whole models are signed");
+  return err_hint(err,
+                  "'weir audit' names everything that is damaged; only whole models are signed");
 }
 
 static int open_file(int dir, const char *name, uint64_t size, int *fd, struct err *err) {
@@ -36,12 +37,13 @@ static int open_file(int dir, const char *name, uint64_t size, int *fd, struct e
   char how[96];
   *fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (*fd < 0 && errno == ELOOP) {
-    err_fill(err, ERR_PERMISSION, "'%s' is a link, which those who verify a signature do not accept",
-             quote_str(name).s);
+    err_fill(err, ERR_PERMISSION,
+             "'%s' is a link, which those who verify a signature do not accept", quote_str(name).s);
     return err_hint(err, "put the file itself in its place");
   }
   if (*fd < 0) return err_errno(err, errno, ERR_INPUT, "cannot open '%s'", quote_str(name).s);
-  if (fstat(*fd, &at) || !S_ISREG(at.st_mode)) return differs(name, err, "it is not a regular file");
+  if (fstat(*fd, &at) || !S_ISREG(at.st_mode))
+    return differs(name, err, "it is not a regular file");
   if ((uint64_t)at.st_size == size) return 0;
   snprintf(how, sizeof how, "it has %lu bytes instead of %lu", (uint64_t)at.st_size, size);
   return differs(name, err, how);
@@ -74,8 +76,10 @@ int manifest_hash_files(const struct manifest *m, int dir, const struct reread_w
   for (uint32_t i = 0; rc == 0 && i < m->n_shards; i++) {
     const struct manifest_shard *s = &m->shards[i];
     struct reread_file *f = &files[s->file];
-    if (f->n_parts++ == 0) *f = (struct reread_file){.name = m->files[s->file], .parts = &parts[i], .n_parts = 1};
-    parts[i] = (struct reread_known){.fd = fds[s->file], .off = s->off, .len = s->len, .sha256 = s->digest};
+    if (f->n_parts++ == 0)
+      *f = (struct reread_file){.name = m->files[s->file], .parts = &parts[i], .n_parts = 1};
+    parts[i] = (struct reread_known){
+        .fd = fds[s->file], .off = s->off, .len = s->len, .sha256 = s->digest};
   }
   if (rc == 0) rc = reread_files(files, m->n_files, work, err);
   if (rc == 0) rc = refuse_damage(files, m->n_files, err);
@@ -178,13 +182,15 @@ void manifest_signed_free(struct manifest_signed *s) {
   s->doc = NULL;
 }
 
-static int about_other(const struct manifest_signed *s, const struct json_value *what, const char *wanted,
-                       struct err *err) {
+static int about_other(const struct manifest_signed *s, const struct json_value *what,
+                       const char *wanted, struct err *err) {
   struct span is = span_str("");
   (void)json_as_string(what, &is);
-  err_fill(err, ERR_MODEL, "the signature '%s' is about '%s' and not about '%s'", quote_path(s->shown).s, quote(is).s,
-           quote_str(wanted).s);
-  return err_hint(err, "a signature holds for the model that it names, and for no copy of it under another name");
+  err_fill(err, ERR_MODEL, "the signature '%s' is about '%s' and not about '%s'",
+           quote_path(s->shown).s, quote(is).s, quote_str(wanted).s);
+  return err_hint(
+      err,
+      "a signature holds for the model that it names, and for no copy of it under another name");
 }
 
 static int inconsistent(const struct manifest_signed *s, const char *file, struct err *err) {
@@ -197,20 +203,23 @@ static bool agrees(const struct manifest *m, uint32_t file, const struct json_va
   uint8_t sha256[DIGEST_BYTES];
   struct span hex;
   const struct manifest_shard *shard = &m->shards[m->first[file]];
-  return text_is(json_get(row, "name"), m->files[file]) && text_is(json_get(row, "algorithm"), "sha256") &&
+  return text_is(json_get(row, "name"), m->files[file]) &&
+         text_is(json_get(row, "algorithm"), "sha256") &&
          json_as_string(json_get(row, "digest"), &hex) && hex_decode(hex, sha256, DIGEST_BYTES) &&
-         (m->first[file + 1] - m->first[file] > 1 || memcmp(sha256, shard->digest, DIGEST_BYTES) == 0);
+         (m->first[file + 1] - m->first[file] > 1 ||
+          memcmp(sha256, shard->digest, DIGEST_BYTES) == 0);
 }
 
-int manifest_signed_is_about(const struct manifest_signed *s, const struct manifest *m, const char *name,
-                             struct err *err) {
+int manifest_signed_is_about(const struct manifest_signed *s, const struct manifest *m,
+                             const char *name, struct err *err) {
   const struct json_value *manifest = json_get(json_get(own_part(s), "manifest"), "name");
   const struct json_value *subjects = json_get(s->doc, "subject");
   const struct json_value *subject = json_get(json_first(subjects), "name");
   const struct json_value *rows = json_get(json_get(s->doc, "predicate"), "resources");
   const struct json_value *row = json_first(rows);
   if (!text_is(manifest, name)) return about_other(s, manifest, name, err);
-  if (json_count(subjects) != 1 || !text_is(subject, m->subject)) return about_other(s, subject, m->subject, err);
+  if (json_count(subjects) != 1 || !text_is(subject, m->subject))
+    return about_other(s, subject, m->subject, err);
   for (uint32_t f = 0; f < m->n_files; f++, row = json_next(row))
     if (!row || !agrees(m, f, row)) return inconsistent(s, m->files[f], err);
   return row || !json_is_array(rows) ? inconsistent(s, m->subject, err) : 0;

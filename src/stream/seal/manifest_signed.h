@@ -31,7 +31,7 @@ int manifest_signed_read(struct manifest_signed *s, struct span statement, const
 void manifest_signed_free(struct manifest_signed *s);
 // Is it about this manifest, read from a file of that name, and about the files that the manifest lists? ERR_MODEL
 // where it names others: then it was made for another model, or for a manifest elsewhere.
-int manifest_signed_is_about(const struct manifest_signed *s, const struct manifest *m, const char *name,
-                             struct err *err);
+int manifest_signed_is_about(const struct manifest_signed *s, const struct manifest *m,
+                             const char *name, struct err *err);
 
 #endif

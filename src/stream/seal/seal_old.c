@@ -77,7 +77,8 @@ static int add_conventional(void *ctx, const char *entry) {
 // A file that the old manifest lists.
 static bool is_data_file(const struct finding *f, const char *name) {
   return strcmp(name, f->onnx) != 0 && is_file(f->dest, name) &&
-         (is_conventional(f->onnx, name) || name_scan_file(f->dest, f->onnx, name) == NAME_SCAN_NAMED);
+         (is_conventional(f->onnx, name) ||
+          name_scan_file(f->dest, f->onnx, name) == NAME_SCAN_NAMED);
 }
 
 static void add_stale(struct seal_intent *s, int dest, const char *name) {

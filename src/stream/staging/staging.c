@@ -527,8 +527,7 @@ int staging_record(struct staging *st, uint32_t writer, uint32_t unit,
   assert(unit < st->n_units && writer < STAGING_WRITERS_MAX);
   if (st->folder >= 0) {
     int *fd = &st->records[writer];
-    if (*fd < 0)
-      *fd = records_open(st->folder, st->first_record + writer, st->record_step, err);
+    if (*fd < 0) *fd = records_open(st->folder, st->first_record + writer, st->record_step, err);
     if (*fd < 0 || records_append(*fd, unit, digest, errors, st->header_sha256, err)) return -1;
   }
   memcpy(st->digests[unit], digest, DIGEST_BYTES);

@@ -51,7 +51,7 @@ struct staging {
   uint8_t (*digests)[DIGEST_BYTES]; // per unit
   uint8_t *done;                    // per unit
   struct figure_sums errors;        // of all units that are done
-  struct staging_others others;     // records that contradict those: nobody knows yet which are right
+  struct staging_others others; // records that contradict those: nobody knows yet which are right
   uint32_t n_units;
   bool null;            // units are made and hashed, and nothing of them is written
   const uint8_t *leave; // per unit: another member of the plan makes it; NULL: none does
@@ -116,7 +116,8 @@ struct staging_checked {
 // Compares the bytes of units with their records. Of several records of one unit the one that is right holds; units
 // of which none is are forgotten. ERR_RETRY if it was stopped. work->done and its ctx are not used.
 int staging_check_units(struct staging *st, const struct plan *p, enum staging_which which,
-                        const struct reread_work *work, struct staging_checked *out, struct err *err);
+                        const struct reread_work *work, struct staging_checked *out,
+                        struct err *err);
 // Was an output changed when, or after, the last record was written? Whoever writes a unit records it after that, so
 // something else did then (a clock that counts slowly says it too). Times of change are asked, which nobody sets.
 bool staging_is_newer_than_records(const struct staging *st, const struct plan *p);
@@ -184,7 +185,7 @@ struct staging_found {
   const char *name;
   uint64_t bytes;
   bool locked, half_sealed;
-  bool finished; // the output is all in place: a kill left the folder, or a part of it
+  bool finished;              // the output is all in place: a kill left the folder, or a part of it
   const char *resume_command; // or NULL
   const char *orphan_of; // an orphaned fresh-named sidecar: the .onnx it was made for; else NULL
 };

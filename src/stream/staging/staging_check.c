@@ -97,8 +97,8 @@ int staging_check_entries(const struct staging *st, struct err *err) {
 struct checking {
   struct staging *st;
   const struct reread_work *asked;
-  uint32_t *of;                   // unit of each row
-  uint8_t (*is)[DIGEST_BYTES];    // what was found, row by row
+  uint32_t *of;                // unit of each row
+  uint8_t (*is)[DIGEST_BYTES]; // what was found, row by row
 };
 
 static int by_unit(const void *a, const void *b) {
@@ -168,14 +168,16 @@ static uint32_t list_units(struct checking *c, const struct plan *p, enum stagin
 }
 
 int staging_check_units(struct staging *st, const struct plan *p, enum staging_which which,
-                        const struct reread_work *work, struct staging_checked *out, struct err *err) {
+                        const struct reread_work *work, struct staging_checked *out,
+                        struct err *err) {
   struct arena scratch = {0};
   struct reread_known *rows = arena_alloc(&scratch, (st->n_units + 1) * sizeof *rows);
   struct checking c = {.st = st, .asked = work};
   c.of = arena_alloc(&scratch, (st->n_units + 1) * sizeof *c.of);
   c.is = arena_zalloc(&scratch, (st->n_units + (size_t)1) * DIGEST_BYTES);
   *out = (struct staging_checked){.read = 0};
-  if (st->others.n_rows) qsort(st->others.rows, st->others.n_rows, sizeof *st->others.rows, by_unit);
+  if (st->others.n_rows)
+    qsort(st->others.rows, st->others.n_rows, sizeof *st->others.rows, by_unit);
   const uint32_t n = list_units(&c, p, which, rows, out);
   struct reread_work own = *work;
   own.done = keep_digest;
@@ -207,8 +209,8 @@ static bool is_later(struct timespec a, struct timespec b) {
 static int see_record(void *ctx, const char *name) {
   struct newest *n = ctx;
   struct stat at;
-  if (strncmp(name, "records.", 8) == 0 && fstatat(n->folder, name, &at, AT_SYMLINK_NOFOLLOW) == 0 &&
-      is_later(at.st_ctim, n->record))
+  if (strncmp(name, "records.", 8) == 0 &&
+      fstatat(n->folder, name, &at, AT_SYMLINK_NOFOLLOW) == 0 && is_later(at.st_ctim, n->record))
     n->record = at.st_ctim;
   return 0;
 }
@@ -219,7 +221,8 @@ bool staging_is_newer_than_records(const struct staging *st, const struct plan *
   struct stat at;
   if (fs_list(st->folder, see_record, &n, st->name, &ignored)) return true;
   for (uint32_t i = 0; i < p->n_outputs; i++)
-    if (fstatat(st->folder, p->outputs[i].name, &at, AT_SYMLINK_NOFOLLOW) || !is_later(n.record, at.st_ctim))
+    if (fstatat(st->folder, p->outputs[i].name, &at, AT_SYMLINK_NOFOLLOW) ||
+        !is_later(n.record, at.st_ctim))
       return true;
   return false;
 }

@@ -82,8 +82,9 @@ static int take_lock(struct staging *st, enum staging_as as, struct err *err) {
                    quote_str(st->name).s, quote_str(st->dest_path).s);
   }
   err_fill(err, ERR_RETRY,
-           as == STAGING_AS_MEMBER ? "'%s' in '%s' is being finalized, or planned, by another process"
-                                   : "members of '%s' in '%s' are still at work",
+           as == STAGING_AS_MEMBER
+               ? "'%s' in '%s' is being finalized, or planned, by another process"
+               : "members of '%s' in '%s' are still at work",
            quote_str(st->name).s, quote_str(st->dest_path).s);
   return err_hint(err, as == STAGING_AS_MEMBER ? "wait until it has ended"
                                                : "'weir status' says how far they are");
@@ -101,8 +102,8 @@ static int read_plan(struct staging_joined *j, const struct staging *st, struct 
   int bad = read_part(st, "plan.json", &json, err);
   if (!bad) bad = read_part(st, "plan.bin", &literals, err);
   if (!bad && plan_file_read(&j->plan, json, literals, &why)) {
-    err_fill(err, ERR_INPUT, "the plan in '%s' was damaged or changed: %.700s", quote_str(st->name).s,
-             why.msg);
+    err_fill(err, ERR_INPUT, "the plan in '%s' was damaged or changed: %.700s",
+             quote_str(st->name).s, why.msg);
     bad = err_hint(err, "remove the folder and plan again: 'weir plan' with --fresh");
   }
   if (json.at) fs_free(json);
@@ -128,11 +129,14 @@ static int read_small(struct staging_joined *j, const struct staging *st,
 // files beside the model, and where. All of them mean the same files.
 static bool sources_agree(const struct staging_joined *j) {
   const uint32_t n = j->n_sources, beside = j->orders.n_companions;
-  if (n == 0 || n != j->plan.n_sources || beside >= n || strchr(j->sources[0].name, '/')) return false;
+  if (n == 0 || n != j->plan.n_sources || beside >= n || strchr(j->sources[0].name, '/'))
+    return false;
   for (uint32_t i = 0; i < n; i++) {
     const char *name = j->sources[i].name;
-    if (strcmp(name, j->plan.sources[i].name) != 0 || j->sources[i].size != j->plan.sources[i].size) return false;
-    if (i >= n - beside && strcmp(path_base(j->orders.companions[i - (n - beside)]), name) != 0) return false;
+    if (strcmp(name, j->plan.sources[i].name) != 0 || j->sources[i].size != j->plan.sources[i].size)
+      return false;
+    if (i >= n - beside && strcmp(path_base(j->orders.companions[i - (n - beside)]), name) != 0)
+      return false;
   }
   return true;
 }
@@ -157,10 +161,12 @@ static int read_all(struct staging_joined *j, const struct staging *st, const ch
                     struct err *err) {
   struct staging_header h;
   struct staging_orders_found f;
-  if (staging_check_entries(st, err) || staging_header_read(st->folder, version, &h, err)) return -1;
+  if (staging_check_entries(st, err) || staging_header_read(st->folder, version, &h, err))
+    return -1;
   int bad = 0;
   if (h.made_by[0]) {
-    err_fill(err, ERR_INPUT, "'%s' in '%s' was planned by %s; this is weir %s, and they are not mixed",
+    err_fill(err, ERR_INPUT,
+             "'%s' in '%s' was planned by %s; this is weir %s, and they are not mixed",
              quote_str(st->name).s, quote_str(st->dest_path).s, h.made_by, version);
     bad = err_hint(err, "use that version on every machine, or plan again with this one");
   }
@@ -226,8 +232,8 @@ static int enter(struct staging *st, const char *path, enum staging_as as, struc
   if (st->folder < 0 && errno == ENOENT)
     return err_set(err, ERR_INPUT, "there is no '%s'", quote_path(own).s);
   if (st->folder < 0 && (errno == ELOOP || errno == ENOTDIR))
-    return err_set(err, ERR_PERMISSION, "'%s' is not a folder, or is a link: weir did not create it",
-                   quote_path(own).s);
+    return err_set(err, ERR_PERMISSION,
+                   "'%s' is not a folder, or is a link: weir did not create it", quote_path(own).s);
   if (st->folder < 0)
     return err_errno(err, errno, ERR_IO, "cannot open the folder '%s'", quote_path(own).s);
   return staging_check_owner(st, err) || take_lock(st, as, err) ? -1 : 0;
@@ -298,9 +304,8 @@ int staging_join_sources(const struct staging_joined *j, const char *folder, str
   int bad = sources_open(out, arena_printf(&a, "%s/%s", where, j->sources[0].name), &options, err);
   for (uint32_t i = 1; i < j->n_sources && !bad; i++) {
     uint32_t file;
-    bad = i < n_model
-              ? sources_add(*out, span_str(j->sources[i].name), &file, err)
-              : sources_add_companion(*out, j->orders.companions[i - n_model], &file, err);
+    bad = i < n_model ? sources_add(*out, span_str(j->sources[i].name), &file, err)
+                      : sources_add_companion(*out, j->orders.companions[i - n_model], &file, err);
     if (!bad && file != i) bad = other_source(j->sources[i].name, where, "it is named twice", err);
   }
   for (uint32_t i = 0; i < j->n_sources && !bad; i++)

@@ -42,8 +42,10 @@ static void put_companion(struct json_out *j, const char *path) {
   struct arena scratch = {0};
   char full[PATH_MAX];
   const char *folder = strchr(path, '/') ? arena_folder(&scratch, path) : ".";
-  json_text(j, realpath(folder, full) ? arena_printf(&scratch, "%s/%s", strcmp(full, "/") == 0 ? "" : full, path_base(path))
-                                      : path);
+  json_text(
+      j, realpath(folder, full)
+             ? arena_printf(&scratch, "%s/%s", strcmp(full, "/") == 0 ? "" : full, path_base(path))
+             : path);
   arena_free(&scratch);
 }
 
@@ -82,7 +84,8 @@ int staging_give_orders(const struct staging *st, const struct plan *p,
 // ---- reading -----------------------------------------------------------------------------------
 
 // Text that becomes part of a manifest: a digest, or nothing.
-static bool take_hex(const struct json_value *v, struct arena *a, const char **out, uint8_t sha256[DIGEST_BYTES]) {
+static bool take_hex(const struct json_value *v, struct arena *a, const char **out,
+                     uint8_t sha256[DIGEST_BYTES]) {
   struct span text;
   *out = NULL;
   if (v && json_is_null(v)) return true;

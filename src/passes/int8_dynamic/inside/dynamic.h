@@ -17,10 +17,10 @@ enum dynamic_op {
   DYNAMIC_TRANSPOSE = 128,
 };
 enum {
-  DYNAMIC_OWN_OPS = DYNAMIC_MATMUL | DYNAMIC_GEMM | DYNAMIC_LSTM | DYNAMIC_GATHER |
-      DYNAMIC_ATTENTION,
+  DYNAMIC_OWN_OPS =
+      DYNAMIC_MATMUL | DYNAMIC_GEMM | DYNAMIC_LSTM | DYNAMIC_GATHER | DYNAMIC_ATTENTION,
   DYNAMIC_THEIR_OPS = DYNAMIC_MATMUL | DYNAMIC_LSTM | DYNAMIC_GATHER | DYNAMIC_CONV |
-      DYNAMIC_ATTENTION | DYNAMIC_EMBED | DYNAMIC_TRANSPOSE,
+                      DYNAMIC_ATTENTION | DYNAMIC_EMBED | DYNAMIC_TRANSPOSE,
 };
 
 enum dynamic_form { DYNAMIC_FUSED, DYNAMIC_INTEGER };
@@ -136,7 +136,8 @@ struct dynamic {
   // of the site at hand, valid until the next
   const struct dynamic_site *site;
   struct span node_name, y_name;
-  uint32_t recipes[DYNAMIC_WEIGHTS]; // of the codes of the site's weights, which are reported with them; or NO_ID
+  uint32_t recipes
+      [DYNAMIC_WEIGHTS]; // of the codes of the site's weights, which are reported with them; or NO_ID
 };
 
 // dynamic_weights.c ------------------------------------------------------------------------------

@@ -207,10 +207,10 @@ struct static_run {
   TABLE(struct static_bias, biases);
   TABLE(uint32_t, bias_of); // by value id: 1 + which
   TABLE(struct static_linear, linears);
-  TABLE(bool, left);  // by value id: stays float, whoever would mark it
+  TABLE(bool, left);         // by value id: stays float, whoever would mark it
   TABLE(const char *, kept); // by node id: why it stays float, a stable word; NULL: it need not
-  TABLE(bool, of_softmax); // by value id: what a Softmax gives, moved or not (not with compat)
-  TABLE(bool, typed); // by value id, with compat: quantize_static knows a type
+  TABLE(bool, of_softmax);   // by value id: what a Softmax gives, moved or not (not with compat)
+  TABLE(bool, typed);        // by value id, with compat: quantize_static knows a type
   TABLE(struct static_turned, turned);
   TABLE(uint32_t, turned_of); // by value id: 1 + the last
   TABLE(uint32_t, numbers); // by name id: 1 + the largest number behind it in an initializer's name

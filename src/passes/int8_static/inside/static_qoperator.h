@@ -26,7 +26,7 @@ struct static_coded {
   uint32_t codes_recipe;
   uint32_t found;  // recipe of the scales that its elements want, whatever biases do
   uint32_t biases; // that had their room at once
-  uint32_t next;  // of the same tensor: + 1
+  uint32_t next;   // of the same tensor: + 1
   struct static_held held;
 };
 
@@ -106,8 +106,7 @@ void static_qoperator_write_again(struct static_qoperator_run *q, const struct s
 // Notes the product; in the end weights that several biases share, and those that are computed, get room for all of these, and codes of
 // biases the scales that came of it (static_qoperator_room.c).
 void static_qoperator_note_biased(struct static_qoperator_run *q, const struct static_held *x,
-                                  const struct static_held *w,
-                                  const struct static_biased *product);
+                                  const struct static_held *w, const struct static_biased *product);
 void static_qoperator_make_room(struct static_qoperator_run *q);
 uint32_t static_qoperator_bias(struct static_qoperator_run *q, uint32_t bias,
                                const struct static_held *x, const struct static_held *w,

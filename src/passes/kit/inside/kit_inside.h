@@ -56,7 +56,7 @@ struct kit_inside {
   uint64_t chain_steps; // nodes evaluated so far (for tests)
   // order: by node id, 0: not numbered
   TABLE(uint64_t, position);
-  uint64_t order_steps; // nodes numbered so far (for tests)
+  uint64_t order_steps;            // nodes numbered so far (for tests)
   TABLE(struct kit_order, orders); // by graph
   // reports: of weights that a caller may replace; by node id, its place in its graph's source
   uint64_t n_overridable;

@@ -123,8 +123,8 @@ struct rules_run {
   bool flipped[RULES_NODES];
   uint8_t choices[RULES_CHOICES], limits[RULES_CHOICES];
   uint32_t n_choices, at_choice;
-  uint32_t ways; // tried of one rule at one node: at most RULES_WAYS
-  bool too_many; // there were more
+  uint32_t ways;            // tried of one rule at one node: at most RULES_WAYS
+  bool too_many;            // there were more
   uint64_t steps;           // words of patterns that were run
   TABLE(uint32_t, touched); // all nodes of the match but the first, where there are filters
 
@@ -343,7 +343,7 @@ bool rules_range_keeps(struct rules_run *run, enum recipe_map_op op, enum dtype 
 
 // Element i as a double (floats) or as an int64 (integers, bool; uint64 by its bits), and back with
 // one rounding, integers wrapped. Types: plain numbers (dtype.h).
-double rules_number_largest(enum dtype t); // the largest finite one of a real type
+double rules_number_largest(enum dtype t);      // the largest finite one of a real type
 double rules_number_least_normal(enum dtype t); // the least above 0 that has all digits of its type
 double rules_number_get(enum dtype t, const uint8_t *raw, uint64_t i);
 int64_t rules_number_get_int(enum dtype t, const uint8_t *raw, uint64_t i);

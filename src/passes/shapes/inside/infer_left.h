@@ -5,8 +5,8 @@
 #include "infer.h"
 
 struct infer_left {
-  TABLE(uint8_t, is);        // by value id
-  TABLE(uint8_t, visited);   // by node id
+  TABLE(uint8_t, is);       // by value id
+  TABLE(uint8_t, visited);  // by node id
   TABLE(uint32_t, waiting); // values
 };
 

@@ -285,8 +285,7 @@ static uint64_t lines_together(const struct filling *f, uint64_t line, uint64_t 
 static int do_lines(const struct filling *f, uint64_t line, uint64_t n, struct err *err) {
   const struct eval_quantize *z = f->z;
   const uint64_t first = eval_layout_line_start(z, line), last = line + n - 1;
-  const uint64_t end =
-      eval_layout_line_start(z, last) + eval_layout_line_rows(z, last) * z->inner;
+  const uint64_t end = eval_layout_line_start(z, last) + eval_layout_line_rows(z, last) * z->inner;
   const struct eval_stretch lines = {.first = first,
                                      .step = z->inner,
                                      .rows = (size_t)((end - first) / z->inner),

@@ -48,8 +48,9 @@ struct eval_cache {
   size_t budget, held;
   uint64_t stamp, questions;
   TABLE(struct entry, entries);
-  TABLE(uint32_t, slots); // by hash of the key: the number of an entry + 1; a power of two, at most half full
-  TABLE(uint32_t, live);  // entries with memory
+  TABLE(uint32_t,
+        slots); // by hash of the key: the number of an entry + 1; a power of two, at most half full
+  TABLE(uint32_t, live);        // entries with memory
   uint64_t tiny_bytes, bitmaps; // of those: of small ones, and of others that are not used up
   struct eval_turns *turns;
   struct eval_cache_file file;

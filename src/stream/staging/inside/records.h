@@ -21,9 +21,9 @@ struct records {
   uint32_t n_units;
   uint8_t (*digests)[DIGEST_BYTES];
   uint8_t *done;
-  struct figure_sums *errors; // of all units
+  struct figure_sums *errors;    // of all units
   struct staging_others *others; // emptied first; records that contradict one that was read before
-  uint32_t unusable;          // lines that were passed over
+  uint32_t unusable;             // lines that were passed over
 };
 // Reads every records file of the folder into *r. Lines that are torn, malformed, of another
 // header or of an unknown unit are passed over.
