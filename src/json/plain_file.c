@@ -24,6 +24,10 @@ FILE *plain_file_open(const char *path, const char *what, struct err *err) {
   } else if (!S_ISREG(at.st_mode)) {
     err_fill(err, ERR_INPUT, "%s'%s' cannot be read: it is %s, and not a plain file", what,
              quote_path(path).s, kind_of(at.st_mode));
+    if (S_ISFIFO(at.st_mode))
+      err_fill_hint(
+          err,
+          "where the option takes '-', give it on standard input; or write it to a file first");
   } else if (!(f = fdopen(fd, "r"))) {
     err_fill_errno(err, errno, ERR_INPUT, "%s'%s' cannot be read", what, quote_path(path).s);
   }

@@ -268,6 +268,7 @@ MANIFESTS = {
     # ---- about another model
     "a manifest of another model": (move(("f.onnx.manifest.json", "e.onnx.manifest.json")), 65, "is about 'f.onnx'"),
     "a subject of another name": (manifest(put(("subject", 0, "name"), "f.onnx")), 65, "are not one model"),
+    "a subject with a NUL in its name": (manifest(put(("subject", 0, "name"), "e.onnx\0evil")), 65, "its subject has no name"),
     "an output of another name": (manifest(put((*X, "output"), "f.onnx")), 65, "are not one model"),
     "subject and output of another name": (
         manifest(lambda d: (put(("subject", 0, "name"), "f.onnx")(d), put((*X, "output"), "f.onnx")(d))), 65, "is about 'f.onnx'"),
@@ -840,6 +841,7 @@ def test_a_manifest_gives_no_right_to_files(weir, here):
     shutil.copy(of(here, ".manifest.json"), of(here, ".manifest.json", "g.onnx"))
     shutil.copy(of(here, name="f.onnx"), of(here, name="g.onnx"))
     before = {path: path.read_bytes() for path in here.iterdir() if path.name.startswith("f.") or path.name == "mine.txt"}
+    weir("convert", here.parent / "e-src.onnx", of(here), "--external", "--data-file", "mine.txt", "--force", code=2)
     for name in ("e.onnx", "g.onnx"):
         weir("convert", here.parent / "e-src.onnx", here / name, "--inline", "--force")
     assert {path: path.read_bytes() for path in before} == before

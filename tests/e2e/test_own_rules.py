@@ -219,7 +219,7 @@ WRONG = {
     "attributes": ("m/a exact : Relu(x) -> Elu<*>(x) ;", "1:24", "'<*>' is not bound by the pattern", None),
     "twice": ("m/a exact : Elu<alpha=a,alpha=b>(x) -> x ;", "1:25", "'alpha' stands there twice", None),
     "attribute": ("m/a exact : Elu<alpha=0.5>(x) -> x ;", "1:23", "an attribute of a pattern is a whole number, a text, none or a name", "name it and compare it in the condition: alpha=f … where f == 0.5"),
-    "level": ("m/a : Relu(x) -> x ;", "1:5", "a rule says how exact it is: exact, zero, rounding or finite before the ':'", "exact: the same bits for all inputs; zero: but for -0 and NaN payloads; rounding: up to rounding; finite: where there is no NaN, infinity or zero divisor"),
+    "level": ("m/a : Relu(x) -> x ;", "1:5", "a rule says how exact it is: exact, zero, rounding or finite before the ':'", "exact: the same bits for all inputs; zero: but for -0 and NaN payloads; rounding: up to rounding; finite: where there is no NaN, infinity, zero divisor, or comparison that rounding decides"),
     "colon": ("m/a exact Relu(x) -> x ;", "1:1", "a rule needs a ':'", None),
     "end": ("m/a exact : Relu(x) -> x", "1:1", "the last statement does not end with ';'", None),
     "empty": ("m/a exact : Relu(Relu(x)) -> Relu(x) ;;", "1:39", "a statement is empty", None),

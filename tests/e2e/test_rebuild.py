@@ -358,6 +358,19 @@ def test_files_that_are_damaged(weir, tmp_path):
     assert json.loads(weir(*words, "--json").out)["files_there"] is False
 
 
+def test_a_link_in_place_of_a_file(weir, tmp_path):
+    """It is none of the files that the manifest is about: the verdict on the manifest stands, and the model can be made again."""
+    out = tmp_path / "made" / "out.onnx"
+    manifest = made(weir, ["conv2matmul"], out)
+    (out.parent / "out.onnx.data").rename(tmp_path / "elsewhere")
+    (out.parent / "out.onnx.data").symlink_to(tmp_path / "elsewhere")
+    words = ["rebuild", manifest, "--source", SOURCE]
+    for more, code in ([], 1), (["--write", tmp_path / "again"], 0):
+        said = weir(*words, *more, code=code)
+        assert ": SAME: 2 files" in said.out and "DAMAGED" in said.out and "link" in said.err
+    weir("audit", tmp_path / "again" / "out.onnx")
+
+
 def test_write(weir, tmp_path):
     """What is there stays, unless --force says otherwise."""
     out = tmp_path / "out.onnx"

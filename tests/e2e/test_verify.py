@@ -559,7 +559,7 @@ def test_what_no_edit_is_about_and_is_as_it_was(weir, tmp_path, logged):
     """The control, also of an output whose weights lie elsewhere, and whose nodes have other names and texts."""
     source, out, log = logged
     assert "everything that no edit is about is as in SRC (m.onnx)\n" in weir("verify", source, out, "--edits", log).out
-    assert found(weir, source, out, "--edits", log)["rest"] == {"differing": 0, "first": None}
+    assert found(weir, source, out, "--edits", log)["rest"] == {"differing": 0, "first": None, "not_compared": 0}
     weir("convert", out, tmp_path / "split.onnx", "--external")
     assert found(weir, source, tmp_path / "split.onnx", "--edits", log)["rest"]["differing"] == 0
 
@@ -574,6 +574,26 @@ def test_what_no_edit_is_about_and_is_as_it_was(weir, tmp_path, logged):
     bad = damage(out, tmp_path / "bad.onnx", lambda model: flip_sign_of_scale(model))
     done = weir("verify", source, bad, "--edits", log, code=1)
     assert "no edit is about is as in SRC" in done.out and "the work of group" in done.out
+
+
+def test_what_is_not_compared_is_said(weir, tmp_path):
+    """Strings, sparse tensors and large ones of attributes: nothing is promised of them."""
+    sparse = helper.make_sparse_tensor(
+        numpy_helper.from_array(np.ones(3, np.float32), "s"), numpy_helper.from_array(np.array([1, 5, 9]), "s_i"), [32])
+    table = helper.make_node("LabelEncoder", ["i"], ["l"], domain="ai.onnx.ml",
+                             keys_tensor=numpy_helper.from_array(np.arange(900), "k"), values_tensor=numpy_helper.from_array(np.ones(900, np.float32), "v"))  # fmt: skip
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Add", ["m", "s"], ["y"]), table, helper.make_node("Identity", ["texts"], ["t"])]
+    texts = helper.make_tensor("texts", TensorProto.STRING, [2], [b"a", b"b"])
+    weights = [numpy_helper.from_array(np.random.default_rng(1).normal(size=(32, 32)).astype(np.float32), "w"), texts]
+    inputs = [value("x", [1, 32]), helper.make_tensor_value_info("i", TensorProto.INT64, [2])]
+    outputs = [value("y", [1, 32]), value("l", [2]), helper.make_tensor_value_info("t", TensorProto.STRING, [2])]
+    graph = helper.make_graph(nodes, "g", inputs, outputs, weights, sparse_initializer=[sparse])
+    imports = [helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 4)]
+    source, out, log = tmp_path / "m.onnx", tmp_path / "q.onnx", tmp_path / "edits.jsonl"
+    onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=10), source)
+    weir("quantize", source, out, "--block-size", "32", "--edit-log", log)
+    done = weir("verify", source, out, "--edits", log, code=None)
+    assert "is as in SRC (m.onnx); 4 tensors were not compared (strings, sparse ones, large attributes)\n" in done.out
 
 
 def flip_sign_of_scale(model):

@@ -224,7 +224,9 @@ static bool finish_finished(struct job *job, const char *name, int *rc, struct e
   struct staging st;
   struct err ignored = {0};
   if (staging_open_sealed(&st, job->out.folder, name, &ignored)) return false;
-  const bool ours = !cli_flag(args, OPT_FRESH) && faccessat(st.folder, "seal.json", F_OK, 0) == 0 &&
+  // Who may replace the output runs again: files that the command names may be other ones by now.
+  const bool again = cli_flag(args, OPT_FRESH) || cli_flag(args, OPT_FORCE);
+  const bool ours = !again && faccessat(st.folder, "seal.json", F_OK, 0) == 0 &&
                     staging_is_of_job(&st, version_number, cli_resume_command(args, &job->arena),
                                       arena_folder(&job->arena, cli_operand(args, "IN")),
                                       cli_flag(args, OPT_INPLACE)) &&

@@ -96,13 +96,25 @@ static void ask(struct rest *r, uint32_t tensor, uint32_t twin) {
     differs(r, tensor_words(r, tensor));
     return;
   }
-  if (r->d.m[DIFF_A]->tensors[tensor].bytes == 0 ||
-      !edit_tensor_readable(&r->x->job.edits, tensor) || !edit_tensor_readable(&r->theirs, twin))
+  const bool known =
+      edit_tensor_readable(&r->x->job.edits, tensor) && edit_tensor_readable(&r->theirs, twin);
+  if (r->d.m[DIFF_A]->tensors[tensor].bytes == 0 && known) return;
+  if (!known) { // strings
+    r->v->found.rest_unread++;
     return;
+  }
   const uint32_t a = edit_tensor_recipe(&r->x->job.edits, tensor),
                  b = edit_tensor_recipe(&r->theirs, twin);
   *TABLE_PUSH(r, pairs) = (struct contrast_pair){.of = {a, b}};
   *TABLE_PUSH(r, of) = tensor;
+}
+
+// Is it compared nowhere: not with the attributes (which have the small ones), nor by its value?
+static bool is_left(const struct model *m, uint32_t tensor) {
+  struct span small;
+  return m->tensors[tensor].home != HOME_INITIALIZER && diff_tensor_value(m, tensor) == NO_ID &&
+         (m->tensors[tensor].home == HOME_SPARSE_INITIALIZER ||
+          !model_small_value(m, tensor, &small));
 }
 
 static int look_at_tensors(struct rest *r, struct err *err) {
@@ -116,8 +128,10 @@ static int look_at_tensors(struct rest *r, struct err *err) {
   const char *why;
   for (uint32_t i = 0; i < m->n_tensors; i++) {
     const struct model_tensor *t = &m->tensors[i];
-    const uint32_t value = t->flags & TENSOR_DEAD ? NO_ID : diff_tensor_value(m, i);
-    if (value == NO_ID || t->flags & (TENSOR_NEW | TENSOR_REPLACED)) continue;
+    if (t->flags & (TENSOR_DEAD | TENSOR_NEW | TENSOR_REPLACED)) continue;
+    const uint32_t value = diff_tensor_value(m, i);
+    r->v->found.rest_unread += is_left(m, i);
+    if (value == NO_ID) continue;
     const uint32_t there = r->w->value_of[value];
     const uint32_t twin = there == NO_ID ? NO_ID : diff_value_tensor(r->d.m[DIFF_B], there);
     if (twin == NO_ID)

@@ -12,8 +12,8 @@ static const char *promise_of(uint8_t exactness) {
       [EXACTNESS_EXACT] = "the same bits for all inputs",
       [EXACTNESS_ZERO] = "the same results except for the sign of zeros and the bits of NaNs",
       [EXACTNESS_ROUNDING] = "the same results up to rounding, for finite inputs",
-      [EXACTNESS_FINITE] = "the same where no value is NaN or infinite, no divisor zero, and no "
-                           "comparison so near that rounding decides it"};
+      [EXACTNESS_FINITE] = ("the same where no value is NaN or infinite, no divisor zero, and no "
+                            "comparison so near that rounding decides it")};
   return promises[exactness];
 }
 

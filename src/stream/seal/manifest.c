@@ -338,7 +338,7 @@ static int take_document(struct reading *r, const struct json_value *doc) {
   const struct json_value *subject = json_first(json_get(doc, "subject"));
   struct span name, hex;
   uint8_t stated[DIGEST_BYTES], root[DIGEST_BYTES];
-  if (!json_as_string(json_get(subject, "name"), &name) ||
+  if (!json_as_string(json_get(subject, "name"), &name) || span_has_nul(name) ||
       !json_as_string(json_get(json_get(subject, "digest"), "sha256"), &hex) ||
       !hex_decode(hex, stated, DIGEST_BYTES))
     return no_manifest(r, "its subject has no name or no SHA-256");

@@ -116,7 +116,8 @@ static bool is_listed(int dest, const char *onnx, const char *name) {
 bool seal_may_replace(int dest, const char *onnx, const char *name) {
   char who[256];
   if (!is_file(dest, onnx) || !is_file(dest, name)) return false;
-  if (name_scan_file(dest, onnx, name) != NAME_SCAN_NAMED && !is_listed(dest, onnx, name))
+  if (name_scan_file(dest, onnx, name) != NAME_SCAN_NAMED &&
+      !(is_conventional(onnx, name) && is_listed(dest, onnx, name)))
     return false;
   return name_scan_folder(dest, name, onnx, who) == NAME_SCAN_FREE;
 }

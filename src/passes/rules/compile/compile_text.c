@@ -494,7 +494,7 @@ static int read_rule(struct compile *c) {
         "a rule says how exact it is: exact, zero, rounding or finite before the ':'");
     return err_hint(c->err, "exact: the same bits for all inputs; zero: but for -0 and NaN "
                             "payloads; rounding: up to rounding; "
-                            "finite: where there is no NaN, infinity or zero divisor");
+                            "finite: where there is no NaN, infinity, zero divisor, or comparison that rounding decides");
   }
   if (h.n_names == 0)
     return rules_compile_fail(c, place(c, 0), "'%s' is not a name", quote(span_at(c, 0, colon)).s);
