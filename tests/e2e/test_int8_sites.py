@@ -182,6 +182,18 @@ def test_codes_of_a_bias_fit(weir, tmp_path, kind):
             assert min(site.levels(site.quantized(weir, tmp_path, "static", *words)).values()) > 25, (by, words)
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("by", [1.0, 1e-5])
+def test_the_number_that_pads_a_computed_weight(weir, tmp_path, form, by):
+    """Its code is made by the scale that has room for the bias, which is known in the end."""
+    nodes = [node("Mul", ["v", "one"], ["u"]), node("Pad", ["u", "pads", "n"], ["w"]), node("Gemm", ["x", "w", "b"], ["y"]),
+             node("MatMul", ["e", "w"], ["z"])]  # fmt: skip
+    constants = {"one": ONE, "pads": ints(1, 0, 0, 0), "n": np.float32(0.1 * by), "b": BIAS}
+    feeds = {"v": normal(4, 4, by=0.3 * by), "e": np.eye(5, dtype=np.float32)}
+    site = Site(nodes, {"x": (3, 5), "v": (4, 4), "e": (5, 5)}, constants, outputs=("y", "z"), feeds=feeds)
+    assert min(site.levels(site.quantized(weir, tmp_path, "static", "--op-types", "all", *FORMS[form])).values()) > 22
+
+
 @pytest.mark.parametrize("op", ["Conv", "Gemm"])
 @pytest.mark.parametrize("count", [3, 40])
 def test_many_share_weight_and_bias(weir, tmp_path, op, count):

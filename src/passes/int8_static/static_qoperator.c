@@ -178,6 +178,7 @@ int static_qoperator(struct static_run *s, struct err *err) {
   TABLE_FREE(&q, coded);
   TABLE_FREE(&q, coded_of);
   TABLE_FREE(&q, biased);
+  TABLE_FREE(&q, padded);
   TABLE_FREE(&q, biases);
   TABLE_FREE(&q, bias_of);
   return q.failed ? -1 : 0;

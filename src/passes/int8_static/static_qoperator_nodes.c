@@ -411,10 +411,17 @@ static uint32_t pad_value(struct static_qoperator_run *q, uint32_t node,
   const struct span stem = static_stem(s, value);
   if (model_resolve_constant(k->m, value, &c) && (c.node == NO_ID || !s->o->compat)) {
     const struct int8_weight_as as = {.type = x->type, .axis = RECIPE_PER_TENSOR};
-    const uint32_t codes = int8_given(k->r, static_recipe(s, value), &as, kit_recipe(k, x->scale),
-                                      kit_recipe(k, x->zero))
-                               .codes;
-    return codes == NO_ID ? NO_ID : int8_tensor(k, stem, "_quantized", codes, NO_ID);
+    const uint32_t number = static_recipe(s, value), scale = kit_recipe(k, x->scale);
+    const uint32_t codes = int8_given(k->r, number, &as, scale, kit_recipe(k, x->zero)).codes;
+    if (codes == NO_ID) return NO_ID;
+    const uint32_t made = int8_tensor(k, stem, "_quantized", codes, NO_ID);
+    *TABLE_PUSH(q, padded) = (struct static_padded){.codes = made,
+                                                    .scale = x->scale,
+                                                    .zero = x->zero,
+                                                    .number = number,
+                                                    .made_by = scale,
+                                                    .type = x->type};
+    return made;
   }
   const struct static_form f = {.scale = x->scale, .zero = x->zero, .axis = RECIPE_PER_TENSOR};
   return static_put_node(s, OP_QuantizeLinear, &f, static_qoperator_widened(q, value),

@@ -5,7 +5,8 @@
 //   QLinearConv(x, QLinear…(v), b)      the scale of what the weight comes from as codes
 //
 // While nodes are looked at, a constant weight has room for the bias of the first that took it. Which others come is known in the end:
-// then its scales grow once more, and all codes that were made by them, or by those of x, are made anew. A scale that is larger needs no
+// then its scales grow once more, and all codes that were made by them, or by those of x, are made anew: those of biases, and of the
+// numbers that a Pad puts. A scale that is larger needs no
 // other zero point: the codes come nearer to it. (compat: the existing tool does this for the second at once, and leaves the codes of
 // the first bias; here this is done where there are more of them.)
 #include "static_qoperator.h"
@@ -107,6 +108,19 @@ static void renew_bias(struct static_qoperator_run *q, const struct static_biase
   edit_replace_tensor(k->e, codes.tensor, parts.codes);
 }
 
+// The code of the number that a Pad puts, by the scale that there is now.
+static void renew_padded(struct static_qoperator_run *q, const struct static_padded *p) {
+  struct kit *k = &q->s->k;
+  const struct int8_weight_as as = {.type = p->type, .axis = RECIPE_PER_TENSOR};
+  const uint32_t scale = kit_recipe(k, p->scale);
+  struct model_constant c;
+  if (scale == p->made_by || !model_resolve_constant(k->m, p->codes, &c)) return;
+  const uint32_t codes = int8_given(k->r, p->number, &as, scale, kit_recipe(k, p->zero)).codes;
+  if (codes == NO_ID) return;
+  begin(q);
+  edit_replace_tensor(k->e, c.tensor, codes);
+}
+
 // Has the list more products than one took care of while it looked?
 static bool has_more(const struct static_qoperator_run *q, uint32_t list) {
   const uint32_t seen = q->s->o->compat ? STATIC_NESTED : 1;
@@ -135,5 +149,7 @@ void static_qoperator_make_room(struct static_qoperator_run *q) {
     const struct static_biased *b = &q->biased[i];
     if (!q->s->o->compat || (b->coded && has_more(q, first[b->coded - 1]))) renew_bias(q, b);
   }
+  for (uint32_t i = 0; i < q->n_padded && !q->s->o->compat; i++)
+    renew_padded(q, &q->padded[i]);
   arena_free(&a);
 }

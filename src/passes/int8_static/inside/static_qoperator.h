@@ -47,6 +47,13 @@ struct static_biased {
   uint32_t next;    // of the same weight: + 1
 };
 
+// The code of a number that a Pad puts, which was made by a scale that may grow.
+struct static_padded {
+  uint32_t codes, scale, zero; // values
+  uint32_t number, made_by;    // recipes: of the number, and the scale that its code was made by
+  enum dtype type;
+};
+
 struct static_qoperator_run {
   struct static_run *s;
   struct err *err; // of what ends the run
@@ -57,6 +64,7 @@ struct static_qoperator_run {
   TABLE(uint32_t, order);          // values that are held, in order
   TABLE(struct static_coded, coded);
   TABLE(struct static_biased, biased);
+  TABLE(struct static_padded, padded);
   TABLE(uint32_t, coded_of); // by tensor id: 1 + the last
   TABLE(struct static_bias_codes, biases);
   TABLE(uint32_t, bias_of); // by value id: 1 + the last
