@@ -182,6 +182,31 @@ def test_codes_of_a_bias_fit(weir, tmp_path, kind):
             assert min(site.levels(site.quantized(weir, tmp_path, "static", *words)).values()) > 25, (by, words)
 
 
+CLIPPED = {
+    "Clip": [node("Clip", ["u", "low", "high"], ["w"])],
+    "Clip, Transpose": [node("Clip", ["u", "low", "high"], ["c"]), node("Transpose", ["c"], ["w"], perm=[1, 0])],
+    "Clip, Reshape": [node("Clip", ["u", "low", "high"], ["c"]), node("Reshape", ["c", "dims"], ["w"])],
+    "Clip, Relu": [node("Clip", ["u", "low", "high"], ["c"]), node("Relu", ["c"], ["w"])],
+    "Clip beside it": [node("Split", ["u"], ["w", "s"], axis=0, num_outputs=2), node("Clip", ["s", "low", "high"], ["c"])],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", CLIPPED)
+def test_codes_do_not_clip_where_their_scale_grows(weir, tmp_path, form, kind):
+    """Room for a bias makes the scale of all larger that the weight shares it with: a Clip stays before these."""
+    by, beside = 1e-5, "beside" in kind
+    w, last = normal(8 if beside else 4, 4, by=0.3 * by), node("MatMul", ["e", "c" if beside else "w"], ["z"])
+    low, high = np.float32(0 if "Relu" in kind else -0.1 * by), np.float32(0.1 * by)
+    constants = {"low": low, "high": high, "one": ONE, "b": BIAS, "dims": ints(4, 4)}
+    site = Site([node("Mul", ["v", "one"], ["u"]), *CLIPPED[kind], node("Gemm", ["x", "w", "b"], ["y"]), last],
+                {"x": (3, 4), "v": w.shape, "e": (4, 4)}, constants, 18, outputs=("y", "z"),
+                feeds={"v": w, "e": np.eye(4, dtype=np.float32)})  # fmt: skip
+    path = site.quantized(weir, tmp_path, "static", "--op-types", "all", *FORMS[form])
+    assert "Clip" in operators(path) or (beside and form == "qdq")
+    assert min(site.levels(path).values()) > 10
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("by", [1.0, 1e-5])
 def test_the_number_that_pads_a_computed_weight(weir, tmp_path, form, by):

@@ -29,15 +29,54 @@ static uint32_t bias_recipe(struct static_run *s, const struct static_bias *b) {
 
 // ---- room ----------------------------------------------------------------------------------------
 
-bool static_may_grow(struct static_run *s, uint32_t value) {
-  struct kit *k = &s->k;
-  for (struct kit_use u = kit_uses(k, value); kit_use(k, &u);) {
-    const struct static_op *op = static_op_named(model_name(k->m, k->m->nodes[u.node].op_type));
-    if (u.slot == 1 && op && op->qdq >= STATIC_Q_CONV && op->qdq <= STATIC_Q_NORM &&
-        kit_in(k, u.node, 2) != NO_ID)
-      return !s->o->compat;
+static const struct static_op *op_of(const struct static_run *s, uint32_t node) {
+  return static_op_named(model_name(s->k.m, s->k.m->nodes[node].op_type));
+}
+
+// Have the codes that the node gives the scale of its first input, among operators on codes? One without a range that is then float is
+// taken for one that has.
+static bool shares_on_codes(struct static_run *s, uint32_t node, enum static_qop kind) {
+  struct static_params p;
+  switch (kind) {
+  case STATIC_O_RELU: return kit_op(&s->k, node) == OP_Relu;
+  case STATIC_O_GLOBAL_POOL: return !static_params_of(s, kit_out(&s->k, node, 0), &p);
+  case STATIC_O_FLOAT: return static_is_moved_past(s, node);
+  case STATIC_O_DIRECT:
+  case STATIC_O_MAXPOOL:
+  case STATIC_O_RESIZE:
+  case STATIC_O_SPLIT:
+  case STATIC_O_PAD: return true;
+  default: return false;
   }
-  return false;
+}
+
+// A Clip whose scale would grow stays, and its input has a scale of its own.
+static bool shares(struct static_run *s, uint32_t node) {
+  const struct static_op *op = op_of(s, node);
+  const char *why;
+  if (!op || s->k.m->nodes[node].graph != s->graph || !static_takes(s, node, &why)) return false;
+  return s->o->format == STATIC_QOPERATOR ? shares_on_codes(s, node, op->qop)
+                                          : static_shares(s, node);
+}
+
+void static_find_growing(struct static_run *s) {
+  struct kit *k = &s->k;
+  TABLE_ADD(s, grows, k->m->n_values);
+  for (uint32_t n = 0; n < k->m->n_nodes; n++) {
+    if (k->m->nodes[n].flags & NODE_DEAD) continue;
+    const struct static_op *op = op_of(s, n);
+    if (!op || op->qdq < STATIC_Q_CONV || op->qdq > STATIC_Q_NORM || kit_in(k, n, 2) == NO_ID)
+      continue;
+    for (uint32_t value = kit_in(k, n, 1); value != NO_ID && !s->grows[value];) {
+      const uint32_t maker = kit_maker(k, value);
+      s->grows[value] = true;
+      value = maker != NO_ID && shares(s, maker) ? kit_in(k, maker, 0) : NO_ID;
+    }
+  }
+}
+
+bool static_may_grow(const struct static_run *s, uint32_t value) {
+  return value < s->n_grows && s->grows[value];
 }
 
 // The entry whose parameters a value has: what it shares them with, or its own. Parameters of a table by channel are none for what

@@ -467,6 +467,23 @@ static void mark_where(struct static_run *s, uint32_t node) {
   mark_output(s, node);
 }
 
+bool static_shares(struct static_run *s, uint32_t node) {
+  const struct static_op *op = static_op_named(model_name(s->k.m, s->k.m->nodes[node].op_type));
+  struct static_params p;
+  switch ((op ? op : &own)->qdq) {
+  case STATIC_Q_SHARE:
+  case STATIC_Q_SPLIT:
+  case STATIC_Q_GATHER: return true;
+  case STATIC_Q_MAXPOOL: return s->opset >= 12 && s->o->activation != DTYPE_FLOAT8E4M3FN;
+  case STATIC_Q_RESIZE:
+    return s->opset >= 11 && (static_stays_within(s, node) ||
+                              !static_params_of(s, kit_out(&s->k, node, 0), &p));
+  case STATIC_Q_PAD: return pads_within(s, node);
+  case STATIC_Q_REMOVABLE: return kit_op(&s->k, node) == OP_Relu; // where it goes
+  default: return false;
+  }
+}
+
 // ---- operators that go ---------------------------------------------------------------------------
 
 // The bounds of a Clip or Relu; false: not known.

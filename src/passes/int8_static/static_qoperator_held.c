@@ -37,6 +37,7 @@ bool static_qoperator_result(struct static_qoperator_run *q, uint32_t value,
   }
   if (given) p.type = s->o->activation;
   *out = (struct static_held){.codes = NO_ID,
+                              .owner = value,
                               .type = p.type,
                               .axis = RECIPE_PER_TENSOR,
                               .known = true,
@@ -186,6 +187,7 @@ static const struct static_held *take_constant(struct static_qoperator_run *q,
     c->next = q->coded_of[at.tensor];
     q->coded_of[at.tensor] = q->n_coded;
     c->held = (struct static_held){.codes = NO_ID,
+                                   .owner = NO_ID,
                                    .type = new.entry.as.type,
                                    .axis = new.entry.as.axis,
                                    .from_end = w->from_end,

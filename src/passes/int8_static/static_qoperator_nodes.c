@@ -333,7 +333,8 @@ static const char *relu(struct static_qoperator_run *q, uint32_t node) {
   if (q->s->o->compat) {
     if (q->s->o->activation_symmetric) return "symmetric";
   } else if (held->constant || kit_sole_user(k, x) != node || kit_maker(k, x) != NO_ID ||
-             (kit_op(k, node) != OP_Relu && static_may_grow(q->s, o)) ||
+             (kit_op(k, node) != OP_Relu &&
+              (static_may_grow(q->s, o) || static_may_grow(q->s, held->owner))) ||
              !bounds_of(q, node, &lo, &hi) || !implied(held, lo, hi)) {
     return "clip_range";
   }

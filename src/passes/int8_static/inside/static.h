@@ -209,6 +209,7 @@ struct static_run {
   TABLE(struct static_linear, linears);
   TABLE(bool, left);         // by value id: stays float, whoever would mark it
   TABLE(const char *, kept); // by node id: why it stays float, a stable word; NULL: it need not
+  TABLE(bool, grows);        // by value id: its scale may grow (not with compat)
   TABLE(bool, of_softmax);   // by value id: what a Softmax gives, moved or not (not with compat)
   TABLE(bool, typed);        // by value id, with compat: quantize_static knows a type
   TABLE(struct static_turned, turned);
@@ -286,8 +287,12 @@ int static_put(struct static_run *s, struct err *err);
 // seen.
 bool static_mark_linear(struct static_run *s, uint32_t node);
 void static_put_recipes(struct static_run *s);
-// May the value's scale grow, as that of a weight beside a bias (static_bias.c)?
-bool static_may_grow(struct static_run *s, uint32_t value);
+// Values whose scale may grow, as that of a weight beside a bias, and of all that this weight shares its scale with (static_bias.c): found
+// before anything is marked (not with compat). Asked after that: may the value's?
+void static_find_growing(struct static_run *s);
+bool static_may_grow(const struct static_run *s, uint32_t value);
+// Would the node's outputs, in the form of Q and DQ, share the parameters of its first input?
+bool static_shares(struct static_run *s, uint32_t node);
 // The form of operators on codes (static_qoperator.c).
 int static_qoperator(struct static_run *s, struct err *err);
 

@@ -9,6 +9,7 @@
 
 struct static_held {
   uint32_t codes, scale, zero; // values; codes NO_ID: not held
+  uint32_t owner;              // the value whose scale it is; NO_ID: a constant's
   enum dtype type;
   uint32_t axis;   // of scales by channel; RECIPE_PER_TENSOR: one scale
   bool from_end;   // compat: its axis is written as -1, since a MatMul asked first
