@@ -83,6 +83,37 @@ def test_a_softmax_on_codes_that_names_no_axis(weir, tmp_path):
     assert min(site.levels(tmp_path / "qdq.onnx").values()) > 12
 
 
+PASSING = {
+    "Identity": lambda a, b: node("Identity", [a], [b]),
+    "Dropout": lambda a, b: node("Dropout", [a], [b]),
+    "Cast": lambda a, b: node("Cast", [a], [b], to=1),
+    "Add": lambda a, b: node("Add", [a, "nought"], [b]),
+    "Add, left": lambda a, b: node("Add", ["nought", a], [b]),
+    "Sub": lambda a, b: node("Sub", [a, "nought"], [b]),
+    "Mul": lambda a, b: node("Mul", [a, "one"], [b]),
+    "Mul, left": lambda a, b: node("Mul", ["one", a], [b]),
+    "Div": lambda a, b: node("Div", [a, "one"], [b]),
+}  # fmt: skip
+NUMBERS = {"one": np.float32(1), "nought": np.float32(0), "less": np.float32(0.3)}
+CLIPPING = {
+    "Relu": lambda a, b: node("Relu", [a], [b]),
+    "Clip": lambda a, b: node("Clip", [a, "nought"], [b]),
+    "Clip to 1": lambda a, b: node("Clip", [a, "nought", "one"], [b]),
+    "Clip to less": lambda a, b: node("Clip", [a, "nought", "less"], [b]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [*PASSING, *CLIPPING])
+def test_what_passes_on_a_softmax(weir, tmp_path, kind):
+    """ONNX Runtime takes such a node away, and makes QLinearSoftmax with the scale after it."""
+    between = {**PASSING, **CLIPPING}[kind]("p", "q")
+    nodes = [node("MatMul", ["x", "w"], ["l"]), node("Softmax", ["l"], ["p"], axis=-1), between, node("MatMul", ["q", "v"], ["y"])]
+    site = Site(nodes, {"x": (2, 3, 8)}, {"w": normal(8, 4, by=0.02), "v": normal(4, 5), **NUMBERS})
+    for words in ((), ("--op-types", "MatMul"), ("--op-types", "all"), ("--op-types", "all", *QOPERATOR)):
+        path = site.quantized(weir, tmp_path, "static", *words)
+        assert min(site.levels(path).values()) > 30, words
+
+
 def test_an_attribute_that_says_nothing_goes(weir, tmp_path):
     """QLinearAveragePool has no dilations; those of 1 need none."""
     pool = node("AveragePool", ["h"], ["y"], kernel_shape=[2, 2], dilations=[1, 1])

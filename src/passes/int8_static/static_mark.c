@@ -101,6 +101,47 @@ bool static_takes(struct static_run *s, uint32_t node, const char **why) {
   return !*why;
 }
 
+static bool is_number(struct static_run *s, uint32_t value, double number) {
+  double x;
+  return value != NO_ID && kit_const_scalar(&s->k, value, &x) && x == number;
+}
+
+// The operand of arithmetic that a number beside it leaves as it is; NO_ID: neither.
+static uint32_t unchanged(struct static_run *s, uint32_t node) {
+  const uint32_t a = kit_in(&s->k, node, 0), b = kit_in(&s->k, node, 1);
+  const enum op op = kit_op(&s->k, node);
+  const double number = op == OP_Add || op == OP_Sub ? 0 : 1;
+  const char *why;
+  uint32_t passed = NO_ID;
+  if (is_number(s, b, number))
+    passed = a;
+  else if ((op == OP_Add || op == OP_Mul) && is_number(s, a, number))
+    passed = b;
+  // Among operators on codes one that is asked for stays float where its input does.
+  const bool is_float = s->o->format == STATIC_QOPERATOR && static_is_left(s, passed);
+  return passed == NO_ID || (static_takes(s, node, &why) && !is_float) ? NO_ID : passed;
+}
+
+uint32_t static_vanishes(struct static_run *s, uint32_t node) {
+  struct kit *k = &s->k;
+  const uint32_t in = kit_in(k, node, 0);
+  int64_t to;
+  switch (kit_op(k, node)) {
+  case OP_Identity: return in;
+  case OP_Dropout: // not while it trains
+    return kit_in(k, node, 2) == NO_ID || is_number(s, kit_in(k, node, 2), 0) ? in : NO_ID;
+  case OP_Cast:
+    return in != NO_ID && kit_attr_int(k, node, "to", 0, &to) && to == (int64_t)kit_dtype(k, in)
+               ? in
+               : NO_ID;
+  case OP_Add:
+  case OP_Sub:
+  case OP_Mul:
+  case OP_Div: return unchanged(s, node);
+  default: return NO_ID;
+  }
+}
+
 bool static_leaves_output(const struct static_run *s, uint32_t node) {
   const struct span type = model_name(s->k.m, s->k.m->nodes[node].op_type);
   for (uint32_t i = 0; i < s->o->n_no_output; i++)
@@ -520,7 +561,7 @@ static bool clipped_by_codes(struct static_run *s, uint32_t node, const struct s
 }
 
 static bool is_of_softmax(const struct static_run *s, uint32_t value) {
-  return value < s->n_of_softmax && s->of_softmax[value];
+  return value < s->n_of_softmax && s->of_softmax[value] > 0;
 }
 
 static bool can_go(struct static_run *s, uint32_t node) {
@@ -700,33 +741,47 @@ static bool sees_alone(struct static_run *s, uint32_t value) {
 
 // Softmax gives [0, 1], but sums over many elements may be far below: then what was seen is the range. ONNX Runtime makes a
 // QLinearSoftmax wherever there are a DQ and a Q, or could be behind what moves elements, whoever asked; its codes are wrong where 1 / scale
-// is more than 128 for each element of a sum. (Measured over sums of 1 to 4000 elements in 1.31.1.) So no range is smaller.
-// (compat: [0, 1], and only where it is taken.)
-static void softmax_range(struct static_run *s, uint32_t node, bool taken) {
+// is more than 128 for each element of a sum. (Measured over sums of 1 to 4000 elements in 1.31.1.) So no range is smaller
+// than this. (compat: [0, 1], and only where it is taken.)
+static double softmax_least(struct static_run *s, uint32_t node) {
   enum { CODES = 255, LARGEST = 128 };
+  const uint64_t terms = kit_softmax_terms(&s->k, node);
+  return terms ? fmin((double)CODES / LARGEST / (double)terms, 1) : 1;
+}
+
+static void softmax_range(struct static_run *s, uint32_t node, bool taken) {
   const double hardly_codes = 1.0 / 16;
   struct int8_range *r = &s->range[kit_out(&s->k, node, 0)];
   const double seen = r->type ? r->most : 1;
-  const uint64_t terms = kit_softmax_terms(&s->k, node);
   double most = 1;
-  if (!s->o->compat && !(taken && seen >= hardly_codes) && terms) {
-    most = (double)CODES / LARGEST / (double)terms;
-    most = most < seen ? seen : most;
-  }
+  if (!s->o->compat && !(taken && seen >= hardly_codes)) most = fmax(softmax_least(s, node), seen);
   *r = (struct int8_range){.type = kit_dtype(&s->k, kit_out(&s->k, node, 0)),
                            .most = most < 1 ? most : 1,
                            .has_deviation = r->has_deviation,
                            .deviation = r->deviation};
 }
 
-// What only moves the elements of a Softmax has its range.
+// ONNX Runtime drops a Relu or Clip before a Q whose codes hold no more than it lets through: what nobody asks for has a range that is
+// right after a Softmax too.
+static void adjust_clipped(struct static_run *s, uint32_t node) {
+  const uint32_t in = kit_in(&s->k, node, 0), out = kit_out(&s->k, node, 0);
+  const char *why;
+  if (s->o->compat || !is_of_softmax(s, in) || !static_holds_floats(s, out) ||
+      static_takes(s, node, &why))
+    return;
+  s->of_softmax[out] = s->of_softmax[in];
+  if (s->range[out].type && s->range[out].least >= 0 && s->range[out].most < s->of_softmax[out])
+    s->range[out].most = s->of_softmax[out];
+}
+
+// What only moves the elements of a Softmax has its range, and what passes them on and goes.
 static void adjust_moved(struct static_run *s, uint32_t node) {
-  const uint32_t in = kit_in(&s->k, node, 0);
-  if (s->o->compat || !static_moves(s, node) || !is_of_softmax(s, in)) return;
+  const uint32_t in = static_moves(s, node) ? kit_in(&s->k, node, 0) : static_vanishes(s, node);
+  if (s->o->compat || !is_of_softmax(s, in)) return;
   for (uint32_t i = 0; i < kit_n_out(&s->k, node); i++) {
     const uint32_t out = kit_out(&s->k, node, i);
     if (out == NO_ID || !static_holds_floats(s, out)) continue;
-    s->of_softmax[out] = true;
+    s->of_softmax[out] = s->of_softmax[in];
     if (s->range[out].type) s->range[out] = s->range[in];
   }
 }
@@ -742,11 +797,12 @@ void static_adjust_ranges(struct static_run *s) {
     const bool clips = strcmp(op, "Relu") == 0 || strcmp(op, "Clip") == 0;
     if (in == NO_ID || out == NO_ID) continue;
     adjust_moved(s, n);
+    if (clips) adjust_clipped(s, n);
     if (!clips && strcmp(op, "Softmax") != 0) continue;
     const bool taken = static_takes(s, n, &why);
     if (!clips && (taken || (!s->o->compat && s->range[out].type))) {
       softmax_range(s, n, taken);
-      s->of_softmax[out] = !s->o->compat;
+      s->of_softmax[out] = s->o->compat ? 0 : softmax_least(s, n);
     } else if (clips && taken && !is_of_softmax(s, in) && sees_alone(s, in) && s->range[in].type &&
                s->range[out].type) {
       s->range[in] = s->range[out];

@@ -210,7 +210,7 @@ struct static_run {
   TABLE(bool, left);         // by value id: stays float, whoever would mark it
   TABLE(const char *, kept); // by node id: why it stays float, a stable word; NULL: it need not
   TABLE(bool, grows);        // by value id: its scale may grow (not with compat)
-  TABLE(bool, of_softmax);   // by value id: what a Softmax gives, moved or not (not with compat)
+  TABLE(double, of_softmax); // by value id: the least range of what a Softmax gives, moved or not; 0: of others (not with compat)
   TABLE(bool, typed);        // by value id, with compat: quantize_static knows a type
   TABLE(struct static_turned, turned);
   TABLE(uint32_t, turned_of); // by value id: 1 + the last
@@ -276,6 +276,10 @@ bool static_moves(const struct static_run *s, uint32_t node);
 // Does ONNX Runtime put a Q and a DQ behind such a node, where a DQ stands before it, that do not load? It takes int8 for uint8 then, of
 // which a Q that says its type (from opset 21 on) knows nothing. The node is quantized then, asked for or not (not with compat).
 bool static_is_moved_past(const struct static_run *s, uint32_t node);
+
+// The input that a node passes on as it is, where ONNX Runtime takes such a node away when it loads a model: then what stands before it and
+// what stands after it meet. NO_ID: the node stays. (Arithmetic by a number is on codes where it is quantized, and stays.)
+uint32_t static_vanishes(struct static_run *s, uint32_t node);
 
 struct static_entry *static_entry_of(struct static_run *s, uint32_t value);
 // Marked, as any of them or as a bias?
