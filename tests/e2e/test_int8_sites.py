@@ -365,6 +365,7 @@ POOLS = {
     "a part of a window": (17, {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "strides": [2, 2], "ceil_mode": 1, "count_include_pad": 1}),
     "the same, later": (19, {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1, "count_include_pad": 1}),
 }  # fmt: skip
+PASSED = [*PASSING, *CLIPPING] if ALL else ["Dropout", "Cast", "Add, left", "Sub", "Mul", "Div"]
 BEHIND = {"": [], "Relu": [node("Relu", ["p0"], ["p"])], "Transpose": [node("Transpose", ["p0"], ["p"], perm=[0, 1, 3, 2])]}
 
 
@@ -379,6 +380,22 @@ def test_a_pool_that_none_on_codes_is(weir, tmp_path, pool, behind):
     ways = [(), QOPERATOR, ("--op-types", "all"), ("--op-types", "all", *QOPERATOR), ("--compat", "onnxruntime")]
     ways += [("--compat", "onnxruntime", *QOPERATOR), ("--activation-type", "int8", "--op-types", "all")]
     for words in ways if ALL or not behind else ways[:4]:
+        assert min(site.levels(site.quantized(weir, tmp_path, "static", *words)).values()) > 20, words
+
+
+@pytest.mark.parametrize("kind", PASSED)
+@pytest.mark.parametrize("first", ["AveragePool", "Concat"])
+def test_what_passes_on_what_is_not_fused(weir, tmp_path, kind, first):
+    """ONNX Runtime takes such a node away: what comes after it is not quantized either."""
+    dtype = np.float16 if first == "Concat" else np.float32
+    between = {**PASSING, **CLIPPING}[kind]("p", "q")
+    if kind == "Cast" and first == "Concat":
+        between = node("Cast", ["p"], ["q"], to=10)
+    made = {"AveragePool": node("AveragePool", ["h"], ["p"], kernel_shape=[2, 2], dilations=[2, 2]),
+            "Concat": node("Concat", ["h", "h"], ["p"], axis=2)}[first]  # fmt: skip
+    constants = {n: np.asarray(a, dtype) for n, a in {"w": pointwise(), **NUMBERS}.items()}
+    site = Site([conv("x", "w", "h"), made, between, conv("q", "w", "y")], {"x": (1, 4, 8, 8)}, constants, 21, dtype=dtype)
+    for words in ((), ("--op-types", "all"), ("--op-types", "all", *QOPERATOR)):
         assert min(site.levels(site.quantized(weir, tmp_path, "static", *words)).values()) > 20, words
 
 

@@ -8,7 +8,8 @@
 // lowest float, -1e9, -1e4 of masks and frames. Of 256 codes a range to such a number leaves eight or fewer to the others. A range that
 // an override gives is believed, and compat takes all of them for ranges, as the existing tool does.
 //
-// ONNX Runtime moves a QuantizeLinear before what only passes its input on, and drops a Relu before it: what stands behind a value that must
+// ONNX Runtime moves a QuantizeLinear before what only passes its input on, drops a Relu before it, and takes a Dropout, a product with 1 and
+// the like away (static_vanishes): what stands behind a value that must
 // not be quantized for the first reason stays float too, up to a node that computes. Behind a mask so do sums, whether
 // samples had anything to mask or not.
 #include "static.h"
@@ -150,8 +151,10 @@ static void keep(struct static_run *s, uint32_t node, const char *why) {
     static_leave_value(s, kit_out(&s->k, node, i));
 }
 
-static bool passes_on(struct kit *k, uint32_t node, const char *why) {
-  switch (kit_op(k, node)) {
+// Is what the node does with that value to pass it on?
+static bool passes_on(struct static_run *s, uint32_t node, uint32_t value, const char *why) {
+  if (!s->o->compat && why == lacks && static_vanishes(s, node) == value) return true;
+  switch (kit_op(&s->k, node)) {
   case OP_Identity:
   case OP_Transpose:
   case OP_Reshape:
@@ -181,10 +184,12 @@ static void leave_behind(struct static_run *s, uint32_t first, const char *why) 
   for (uint32_t i = 0; i < at.n_queue; i++)
     for (struct kit_use u = kit_uses(k, at.queue[i]); kit_use(k, &u);) {
       const uint32_t out = kit_out(k, u.node, 0);
-      const bool adds = kit_op(k, u.node) == OP_Add || kit_op(k, u.node) == OP_Sub;
-      if ((u.slot != 0 && !adds) || out == NO_ID || k->m->nodes[u.node].graph != s->graph ||
-          static_is_left(s, out) || !passes_on(k, u.node, why))
+      const bool adds =
+          why == masked && (kit_op(k, u.node) == OP_Add || kit_op(k, u.node) == OP_Sub);
+      if (out == NO_ID || k->m->nodes[u.node].graph != s->graph || static_is_left(s, out) ||
+          !passes_on(s, u.node, at.queue[i], why))
         continue;
+      if (u.slot != 0 && !adds && static_vanishes(s, u.node) != at.queue[i]) continue;
       if (adds)
         keep(s, u.node, why);
       else
