@@ -399,6 +399,18 @@ def test_what_passes_on_what_is_not_fused(weir, tmp_path, kind, first):
         assert min(site.levels(site.quantized(weir, tmp_path, "static", *words)).values()) > 20, words
 
 
+@pytest.mark.parametrize("kind", PASSING)
+@pytest.mark.parametrize("form", FORMS)
+def test_what_passes_on_to_what_is_moved(weir, tmp_path, kind, form):
+    """ONNX Runtime takes such a node away: a Transpose after it then stands after DequantizeLinear, and has codes of int8 itself."""
+    nodes = [node("MatMul", ["x", "w"], ["h"]), PASSING[kind]("h", "p"), node("Dropout", ["p"], ["q"]),
+             node("Transpose", ["q"], ["t"], perm=[1, 0]), node("Exp", ["t"], ["y"])]  # fmt: skip
+    site = Site(nodes, {"x": (4, 4)}, {"w": normal(4, 4, by=0.3), **NUMBERS}, 21)
+    for ops in ("MatMul", "all"):
+        path = site.quantized(weir, tmp_path, "static", "--activation-type", "int8", "--op-types", ops, *FORMS[form])
+        assert min(site.levels(path).values()) > 20, ops
+
+
 @pytest.mark.parametrize("pool", ["a part of a window", "the same, later"])
 def test_a_pool_that_counts_otherwise_keeps_its_form(weir, tmp_path, pool):
     """requantize neither makes the operator on codes of it nor the float one of that."""

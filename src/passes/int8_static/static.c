@@ -132,6 +132,7 @@ static int end(struct static_run *s, struct err *err) {
   TABLE_FREE(s, linears);
   TABLE_FREE(s, left);
   TABLE_FREE(s, kept);
+  TABLE_FREE(s, moved_past);
   TABLE_FREE(s, grows);
   TABLE_FREE(s, of_softmax);
   TABLE_FREE(s, typed);
@@ -183,6 +184,7 @@ static int quantize(struct static_run *s, struct err *err) {
   kit_raise_ir(&s->k, ir_for(s, &u));
   if (s->contrib) kit_import(&s->k, s->graph, "com.microsoft", 1);
   static_leave(s);
+  static_find_passed(s);
   if (!s->o->compat) static_find_growing(s);
   const bool as_codes = s->o->format == STATIC_QOPERATOR;
   if (as_codes ? static_qoperator(s, err) : (static_mark(s, err) || static_put(s, err))) return -1;

@@ -50,13 +50,16 @@ static bool shares_on_codes(struct static_run *s, uint32_t node, enum static_qop
   }
 }
 
-// A Clip whose scale would grow stays, and its input has a scale of its own.
-static bool shares(struct static_run *s, uint32_t node) {
+// The input whose scale the node's outputs have; NO_ID: none. A Clip whose scale would grow stays, and its input has a scale of its own.
+static uint32_t shared_by(struct static_run *s, uint32_t node) {
   const struct static_op *op = op_of(s, node);
   const char *why;
-  if (!op || s->k.m->nodes[node].graph != s->graph || !static_takes(s, node, &why)) return false;
-  return s->o->format == STATIC_QOPERATOR ? shares_on_codes(s, node, op->qop)
-                                          : static_shares(s, node);
+  if (s->k.m->nodes[node].graph != s->graph) return NO_ID;
+  if (static_passes_codes(s, node) != NO_ID) return static_passes_codes(s, node);
+  if (!op || !static_takes(s, node, &why)) return NO_ID;
+  const bool shares = s->o->format == STATIC_QOPERATOR ? shares_on_codes(s, node, op->qop)
+                                                       : static_shares(s, node);
+  return shares ? kit_in(&s->k, node, 0) : NO_ID;
 }
 
 void static_find_growing(struct static_run *s) {
@@ -70,7 +73,7 @@ void static_find_growing(struct static_run *s) {
     for (uint32_t value = kit_in(k, n, 1); value != NO_ID && !s->grows[value];) {
       const uint32_t maker = kit_maker(k, value);
       s->grows[value] = true;
-      value = maker != NO_ID && shares(s, maker) ? kit_in(k, maker, 0) : NO_ID;
+      value = maker == NO_ID ? NO_ID : shared_by(s, maker);
     }
   }
 }

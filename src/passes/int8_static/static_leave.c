@@ -8,10 +8,9 @@
 // lowest float, -1e9, -1e4 of masks and frames. Of 256 codes a range to such a number leaves eight or fewer to the others. A range that
 // an override gives is believed, and compat takes all of them for ranges, as the existing tool does.
 //
-// ONNX Runtime moves a QuantizeLinear before what only passes its input on, drops a Relu before it, and takes a Dropout, a product with 1 and
-// the like away (static_vanishes): what stands behind a value that must
-// not be quantized for the first reason stays float too, up to a node that computes. Behind a mask so do sums, whether
-// samples had anything to mask or not.
+// ONNX Runtime moves a QuantizeLinear before what only passes its input on, drops a Relu before it, and takes a Dropout, a product with 1
+// and the like away (static_vanishes): what stands behind a value that must not be quantized for the first reason stays float too, up to a
+// node that computes. Behind a mask so do sums, whether samples had anything to mask or not.
 #include "static.h"
 
 #include <math.h>

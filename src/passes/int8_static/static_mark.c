@@ -142,6 +142,33 @@ uint32_t static_vanishes(struct static_run *s, uint32_t node) {
   }
 }
 
+void static_find_passed(struct static_run *s) {
+  struct kit *k = &s->k;
+  struct {
+    TABLE(uint32_t, nodes);
+  } at = {0};
+  if (s->o->compat || s->o->activation != DTYPE_INT8 || s->opset < 21) return;
+  TABLE_ADD(s, moved_past, k->m->n_values);
+  for (uint32_t n = k->m->graphs[s->graph].first_node; n != NO_ID; n = k->m->nodes[n].next)
+    *TABLE_PUSH(&at, nodes) = n;
+  for (uint32_t i = at.n_nodes; i > 0; i--) {
+    const uint32_t n = at.nodes[i - 1], out = kit_out(k, n, 0);
+    const char *why;
+    const bool moves = static_is_moved_past(s, n) && static_takes(s, n, &why);
+    const uint32_t in = moves ? kit_in(k, n, 0) : static_vanishes(s, n);
+    if (in != NO_ID && (moves || (out != NO_ID && s->moved_past[out]))) s->moved_past[in] = true;
+  }
+  TABLE_FREE(&at, nodes);
+}
+
+uint32_t static_passes_codes(struct static_run *s, uint32_t node) {
+  const uint32_t out = kit_out(&s->k, node, 0);
+  const char *why;
+  if (out >= s->n_moved_past || !s->moved_past[out] || static_takes(s, node, &why) || *why)
+    return NO_ID;
+  return static_is_left(s, out) || refused(s, node) ? NO_ID : static_vanishes(s, node);
+}
+
 bool static_leaves_output(const struct static_run *s, uint32_t node) {
   const struct span type = model_name(s->k.m, s->k.m->nodes[node].op_type);
   for (uint32_t i = 0; i < s->o->n_no_output; i++)
@@ -716,6 +743,12 @@ int static_mark(struct static_run *s, struct err *err) {
     next = k->m->nodes[n].next;
     const bool takes = static_takes(s, n, &why);
     if (takes && static_kept(s, n)) why = static_kept(s, n);
+    const uint32_t passed = static_passes_codes(s, n);
+    if (passed != NO_ID && static_is_marked(s, passed)) {
+      mark_shared(s, kit_out(k, n, 0), passed, n);
+      kit_converted(k, n, "quantized");
+      continue;
+    }
     if (!takes || static_kept(s, n)) {
       if (*why) kit_skipped(k, n, why);
       continue;

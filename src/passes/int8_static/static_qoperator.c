@@ -36,10 +36,28 @@ static void stay(struct static_qoperator_run *q, uint32_t node) {
   }
 }
 
+// A node that only passes codes on, to one that is moved past, goes. False: it does not.
+static bool passes(struct static_qoperator_run *q, uint32_t node) {
+  struct kit *k = &q->s->k;
+  const uint32_t passed = static_passes_codes(q->s, node), mask = kit_out(k, node, 1);
+  const struct static_held *held = passed == NO_ID ? NULL : static_qoperator_held(q, passed);
+  if (!held || held->constant || held->axis != RECIPE_PER_TENSOR ||
+      (mask != NO_ID && !kit_unused(k, mask)))
+    return false;
+  const struct static_held y = *held; // held values move
+  const uint32_t out = kit_out(k, node, 0);
+  kit_converted(k, node, "quantized");
+  kit_site(k, node, "quantized");
+  static_qoperator_hold(q, out, &y);
+  edit_remove_node(k->e, node);
+  return true;
+}
+
 static void visit(struct static_qoperator_run *q, uint32_t node) {
   struct kit *k = &q->s->k;
   const struct static_op *op = static_op_named(model_name(k->m, k->m->nodes[node].op_type));
   const char *why = "";
+  if (passes(q, node)) return;
   bool takes = static_takes(q->s, node, &why);
   // Where is asked by nobody, if it is forced.
   if (q->s->o->compat && q->s->o->force_quantize_no_input_check && op && op->qop == STATIC_O_WHERE)

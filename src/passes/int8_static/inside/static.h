@@ -209,6 +209,7 @@ struct static_run {
   TABLE(struct static_linear, linears);
   TABLE(bool, left);         // by value id: stays float, whoever would mark it
   TABLE(const char *, kept); // by node id: why it stays float, a stable word; NULL: it need not
+  TABLE(bool, moved_past);   // by value id: goes to a node that is moved past, or to one that vanishes before such a node
   TABLE(bool, grows);        // by value id: its scale may grow (not with compat)
   TABLE(double, of_softmax); // by value id: the least range of what a Softmax gives, moved or not; 0: of others (not with compat)
   TABLE(bool, typed);        // by value id, with compat: quantize_static knows a type
@@ -280,6 +281,10 @@ bool static_is_moved_past(const struct static_run *s, uint32_t node);
 // The input that a node passes on as it is, where ONNX Runtime takes such a node away when it loads a model: then what stands before it and
 // what stands after it meet. NO_ID: the node stays. (Arithmetic by a number is on codes where it is quantized, and stays.)
 uint32_t static_vanishes(struct static_run *s, uint32_t node);
+// The same where what is moved past comes after it, at once or after more of this kind: what it passes on is to stay quantized up to there.
+// Found by the first, after static_leave.
+void static_find_passed(struct static_run *s);
+uint32_t static_passes_codes(struct static_run *s, uint32_t node);
 
 struct static_entry *static_entry_of(struct static_run *s, uint32_t value);
 // Marked, as any of them or as a bias?
