@@ -57,8 +57,8 @@ static uint32_t shared_by(struct static_run *s, uint32_t node) {
   if (s->k.m->nodes[node].graph != s->graph) return NO_ID;
   if (static_passes_codes(s, node) != NO_ID) return static_passes_codes(s, node);
   if (!op || !static_takes(s, node, &why)) return NO_ID;
-  const bool shares = s->o->format == STATIC_QOPERATOR ? shares_on_codes(s, node, op->qop)
-                                                       : static_shares(s, node);
+  const bool shares =
+      s->o->format == STATIC_QOPERATOR ? shares_on_codes(s, node, op->qop) : static_shares(s, node);
   return shares ? kit_in(&s->k, node, 0) : NO_ID;
 }
 

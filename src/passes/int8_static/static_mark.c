@@ -544,8 +544,8 @@ bool static_shares(struct static_run *s, uint32_t node) {
   case STATIC_Q_GATHER: return true;
   case STATIC_Q_MAXPOOL: return s->opset >= 12 && s->o->activation != DTYPE_FLOAT8E4M3FN;
   case STATIC_Q_RESIZE:
-    return s->opset >= 11 && (static_stays_within(s, node) ||
-                              !static_params_of(s, kit_out(&s->k, node, 0), &p));
+    return s->opset >= 11 &&
+           (static_stays_within(s, node) || !static_params_of(s, kit_out(&s->k, node, 0), &p));
   case STATIC_Q_PAD: return pads_within(s, node);
   case STATIC_Q_REMOVABLE: return kit_op(&s->k, node) == OP_Relu; // where it goes
   default: return false;

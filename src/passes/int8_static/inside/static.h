@@ -209,10 +209,14 @@ struct static_run {
   TABLE(struct static_linear, linears);
   TABLE(bool, left);         // by value id: stays float, whoever would mark it
   TABLE(const char *, kept); // by node id: why it stays float, a stable word; NULL: it need not
-  TABLE(bool, moved_past);   // by value id: goes to a node that is moved past, or to one that vanishes before such a node
-  TABLE(bool, grows);        // by value id: its scale may grow (not with compat)
-  TABLE(double, of_softmax); // by value id: the least range of what a Softmax gives, moved or not; 0: of others (not with compat)
-  TABLE(bool, typed);        // by value id, with compat: quantize_static knows a type
+  TABLE(
+      bool,
+      moved_past); // by value id: goes to a node that is moved past, or to one that vanishes before such a node
+  TABLE(bool, grows); // by value id: its scale may grow (not with compat)
+  TABLE(
+      double,
+      of_softmax); // by value id: the least range of what a Softmax gives, moved or not; 0: of others (not with compat)
+  TABLE(bool, typed); // by value id, with compat: quantize_static knows a type
   TABLE(struct static_turned, turned);
   TABLE(uint32_t, turned_of); // by value id: 1 + the last
   TABLE(uint32_t, numbers); // by name id: 1 + the largest number behind it in an initializer's name
