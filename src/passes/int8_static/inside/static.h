@@ -209,13 +209,11 @@ struct static_run {
   TABLE(struct static_linear, linears);
   TABLE(bool, left);         // by value id: stays float, whoever would mark it
   TABLE(const char *, kept); // by node id: why it stays float, a stable word; NULL: it need not
-  TABLE(
-      bool,
-      moved_past); // by value id: goes to a node that is moved past, or to one that vanishes before such a node
+  // By value id: it goes to a node that is moved past, or to one that vanishes before such a node.
+  TABLE(bool, moved_past);
   TABLE(bool, grows); // by value id: its scale may grow (not with compat)
-  TABLE(
-      double,
-      of_softmax); // by value id: the least range of what a Softmax gives, moved or not; 0: of others (not with compat)
+  // By value id: the least range of what a Softmax makes, moved or not; 0: of others (not with compat).
+  TABLE(double, of_softmax);
   TABLE(bool, typed); // by value id, with compat: quantize_static knows a type
   TABLE(struct static_turned, turned);
   TABLE(uint32_t, turned_of); // by value id: 1 + the last
