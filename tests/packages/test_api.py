@@ -89,6 +89,7 @@ def test_types_of_keywords(weir, tables):
         "figure": [float, str, None],
         "name": [str, None],
         "list": [str, typing.Sequence[str], None],
+        "lengths": [int, str, typing.Sequence[typing.Union[int, str]], None],
     }
     for command in tables["commands"]:
         module = sys.modules["weir._commands"]
@@ -107,7 +108,8 @@ def test_types_of_keywords(weir, tables):
             elif option["kind"] in ("file", "stream", "folder"):
                 assert str in typing.get_args(found) and typing.get_args(path)[0] in typing.get_args(found)
             else:
-                wanted = kinds[{"SIZE": "size", "X": "figure"}.get(option["metavar"], option["kind"])]
+                lengths = option["kind"] == "list" and option["metavar"] == "N"
+                wanted = kinds["lengths" if lengths else {"SIZE": "size", "X": "figure"}.get(option["metavar"], option["kind"])]
                 wanted = [*wanted, None] if option["takes_false"] else wanted
                 assert found == (typing.Union[tuple(wanted)] if len(wanted) > 1 else wanted[0]), option["name"]
 

@@ -779,7 +779,7 @@ static bool sees_alone(struct static_run *s, uint32_t value) {
 static double softmax_least(struct static_run *s, uint32_t node) {
   enum { CODES = 255, LARGEST = 128 };
   const uint64_t terms = kit_softmax_terms(&s->k, node);
-  return terms ? fmin((double)CODES / LARGEST / (double)terms, 1) : 1;
+  return terms ? fmin((double)CODES / (double)LARGEST / (double)terms, 1) : 1;
 }
 
 static void softmax_range(struct static_run *s, uint32_t node, bool taken) {
