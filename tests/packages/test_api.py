@@ -388,7 +388,7 @@ def test_pass_spec(weir, tmp_path):
         spec = weir.pass_spec("quantize", bits=8, symmetric=True, exclude=names, include="*")
         report = weir.run(SAMPLE, tmp_path / "out.onnx", pass_=[spec, weir.pass_spec("tidy")])
     options = report.passes[0].options
-    assert options["exclude"] == names and options["bits"] == "8" and options["symmetric"] is True
+    assert options["exclude"] == names and options["bits"] == 8 and options["symmetric"] is True
     assert weir.pass_spec("tidy") == "tidy"
 
 
