@@ -626,16 +626,8 @@ def planned(weir, made):
 @pytest.fixture
 def plan(planned, tmp_path):
     shutil.copytree(planned.parent, tmp_path / "p")
-    settle(tmp_path / "p" / planned.name)
+    records_last(tmp_path / "p" / planned.name)
     return tmp_path / "p" / planned.name
-
-
-def settle(plan):
-    """The times of a folder in which nothing was changed after the last record."""
-    changed = max(path.stat().st_ctime_ns for path in plan.glob("o.onnx*"))
-    for records in plan.glob("records.*"):
-        while records.stat().st_ctime_ns <= changed:
-            os.utime(records)
 
 
 def checked(line):
@@ -712,7 +704,7 @@ def record(unit, sha256="0" * 64, **more):
         of = hashlib.sha256((plan / "header.json").read_bytes()).hexdigest()
         with (plan / "records.77").open("a") as file:
             file.write(checked(dumps({"unit": unit, "sha256": sha256, "header": of, **more, "check": ""}) + "\n"))
-        settle(plan)
+        records_last(plan)
         return plan
 
     return forge
