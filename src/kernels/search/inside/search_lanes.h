@@ -2,7 +2,7 @@
 // of its own, so that no lane needs another, and each does what search_portable.c does with one
 // block, operation by operation: the bytes are those whatever the width of a vector.
 //
-//   rows: sixteen blocks, one behind the other          columns: sixteen columns of W
+//   rows: sixteen blocks, one behind the other          columns: sixteen blocks, row by row of W
 //     ──widened──▶ q as [block][k] ──transposed──┐        ──widened, row by row──┐
 //                                                ▼                               ▼
 //                                         v [k][block]
@@ -147,15 +147,26 @@ LANES_TARGET static void load_rows(struct group *g, enum kernels_float type) {
   LANES_ISA(transpose)(g->v, lines, &shape);
 }
 
+// The end of the lanes from b on whose elements lie side by side: columns of the same rows.
+static size_t neighbours_end(const struct group *g, size_t b) {
+  size_t end = b + 1;
+  while (end < g->blocks && g->k[end] == g->k[b])
+    end++;
+  return end;
+}
+
 LANES_TARGET static void load_columns(struct group *g, enum kernels_float type) {
-  const struct blocks_run run = blocks_column_run(g->p, type, g->j[0], g->k[0], g->used);
   if (g->blocks < GROUP) memset(g->v, 0, g->used * sizeof *g->v);
-  for (size_t k = 0; k < g->used; k++) {
-    const uint8_t *at = run.at + k * run.step;
-    if (g->blocks == GROUP && type == KERNELS_F32)
-      memcpy(g->v[k], at, sizeof g->v[k]);
-    else
-      widen(g->v[k], at, g->blocks, type);
+  for (size_t b = 0, end; b < g->blocks; b = end) {
+    const struct blocks_run run = blocks_column_run(g->p, type, g->j[b], g->k[b], g->used);
+    end = neighbours_end(g, b);
+    for (size_t k = 0; k < g->used; k++) {
+      const uint8_t *at = run.at + k * run.step;
+      if (end - b == GROUP && type == KERNELS_F32)
+        memcpy(g->v[k], at, sizeof g->v[k]);
+      else
+        widen(g->v[k] + b, at, end - b, type);
+    }
   }
 }
 
@@ -634,7 +645,10 @@ LANES_INLINE void put_lines(const struct group *g) {
       const lanes_b bytes = __builtin_convertvector((lanes_u)code & mask, lanes_b);
       memcpy(line + b, &bytes, sizeof bytes);
     }
-    memcpy(blocks_code_at(g->p, g->f, g->j[0], g->k[0] + k, true), line, g->blocks);
+    for (size_t b = 0, end; b < g->blocks; b = end) {
+      end = neighbours_end(g, b);
+      memcpy(blocks_code_at(g->p, g->f, g->j[b], g->k[b] + k, true), line + b, end - b);
+    }
   }
 }
 
@@ -712,11 +726,13 @@ static void columns(const struct kernels_panel *p, const struct kernels_block_fo
   g.columns = true;
   g.blocks = 0;
   for (size_t k = 0; k < p->k; k += f->block) {
-    g.used = p->k - k < f->block ? p->k - k : f->block;
+    const size_t used = p->k - k < f->block ? p->k - k : f->block;
+    if (g.blocks && used < f->block) take(&g);
+    g.used = used;
     for (size_t j = 0; j < p->n; j++)
       add(&g, j, k);
-    if (g.blocks) take(&g);
   }
+  if (g.blocks) take(&g);
 }
 
 // The two functions of a variant.
