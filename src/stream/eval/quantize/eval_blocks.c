@@ -223,12 +223,10 @@ static int add_up(const struct filling *f, const struct kernels_panel *in, uint6
   return 0;
 }
 
-// Puts into the box, and tells, what comes of a panel.
-static int take_panel(const struct filling *f, const struct cut *at, void *ctx, struct err *err) {
+// Puts into the box what comes of a panel; the panel with its places there.
+static struct kernels_panel make_panel(const struct filling *f, const struct cut *at) {
   const struct eval_quantize *z = f->z;
   const struct eval_block_box *h = f->h;
-  struct eval_open_chunks *open = ctx;
-  if (h->n_ways > 0) return add_up(f, &at->p, at->c, err);
   const struct eval_place place = z->by_column ? eval_layout_place(h, at->c, at->k / z->block, 0)
                                                : eval_layout_place(h, at->line, at->c, at->k);
   struct kernels_panel p = at->p;
@@ -243,6 +241,16 @@ static int take_panel(const struct filling *f, const struct cut *at, void *ctx, 
     run_long(z, &p);
   else
     run_kernel(z, &p);
+  return p;
+}
+
+// And tells of it.
+static int take_panel(const struct filling *f, const struct cut *at, void *ctx, struct err *err) {
+  const struct eval_quantize *z = f->z;
+  const struct eval_block_box *h = f->h;
+  struct eval_open_chunks *open = ctx;
+  if (h->n_ways > 0) return add_up(f, &at->p, at->c, err);
+  const struct kernels_panel p = make_panel(f, at);
   if (z->inner == 1 || p.n == z->inner)
     return eval_tell_codes(f->t, h, at->element, p.n * p.k, p.in, p.codes, err);
   for (size_t row = 0; h->told && row < p.k; row++)
@@ -290,11 +298,11 @@ static int do_lines(const struct filling *f, uint64_t line, uint64_t n, struct e
                                      .step = z->inner,
                                      .rows = (size_t)((end - first) / z->inner),
                                      .n = (size_t)z->inner};
-  struct eval_open_chunks none = {0};
+  const struct eval_open_chunks none = {0};
+  const uint8_t *codes = NULL;
   struct eval_panel panel;
-  int rc = 0;
   if (eval_panel_open(f->t, z, &f->room, &lines, &panel, err) != 0) return -1;
-  for (uint64_t i = line; rc == 0 && i <= last; i++) {
+  for (uint64_t i = line; i <= last; i++) {
     const uint64_t element = eval_layout_line_start(z, i);
     const struct cut at = {.p = {.in = (const uint8_t *)panel.at + (element - first) * z->width,
                                  .in_stride = lines.n,
@@ -302,9 +310,11 @@ static int do_lines(const struct filling *f, uint64_t line, uint64_t n, struct e
                                  .k = (size_t)eval_layout_line_rows(z, i)},
                            .line = i,
                            .element = element};
-    rc = take_panel(f, &at, &none, err);
+    const struct kernels_panel p = make_panel(f, &at);
+    if (i == line) codes = p.codes;
   }
-  if (eval_panel_close(f->t, &panel, rc, err) != 0) return -1;
+  const int told = eval_tell_codes(f->t, f->h, first, end - first, panel.at, codes, err);
+  if (eval_panel_close(f->t, &panel, told, err) != 0) return -1;
   return f->h->told ? tell_rest(f, &none, first, end - first, err) : 0;
 }
 

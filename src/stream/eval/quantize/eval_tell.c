@@ -88,6 +88,53 @@ static struct kernels_scaled scaled_of(const struct eval_block_box *h, const str
                                  .zeros = h->z.q.symmetric ? NULL : h->zeros + run->cell};
 }
 
+// Lines of a few elements: a scale and a zero point for each element, so that many lines go to the
+// kernel together.
+enum { SHORT_LINE = 64 };
+struct spread {
+  float scales[EVAL_PAIRS];
+  uint8_t zeros[EVAL_PAIRS];
+};
+
+static bool is_short(const struct eval_block_box *h) {
+  return !h->z.by_column && h->z.inner < SHORT_LINE && h->from == 0 && h->to == h->z.inner;
+}
+
+// What elements [at, at + n) of a line have, as bytes: those of its cells, again in each row.
+static void repeat_cells(uint8_t *out, const void *cells, size_t width, uint64_t inner, uint64_t at,
+                         uint64_t n) {
+  const size_t row = (size_t)inner * width, all = (size_t)n * width;
+  const size_t from = (size_t)(at % inner) * width;
+  for (size_t have = 0, m; have < all; have += m) {
+    const bool is_first = have < row;
+    const size_t place = is_first ? (from + have) % row : 0;
+    m = is_first ? row - place : have / row * row; // from then on: as much as there is already
+    if (is_first && m > row - have) m = row - have;
+    if (m > all - have) m = all - have;
+    memcpy(out + have, is_first ? (const uint8_t *)cells + place : out, m);
+  }
+}
+
+// Of n <= EVAL_PAIRS elements that the box has.
+static struct kernels_scaled spread_out(struct spread *s, const struct eval_block_box *h,
+                                        uint64_t first, uint64_t n) {
+  const struct eval_quantize *z = &h->z;
+  struct kernels_scaled all = {.bits = (uint8_t)z->q.bits,
+                               .is_signed = z->q.symmetric,
+                               .share = 1,
+                               .scales = s->scales,
+                               .zeros = z->q.symmetric ? NULL : s->zeros};
+  for (uint64_t i = 0, m; i < n; i += m) {
+    const uint64_t unit = eval_layout_unit(z, first + i);
+    const uint64_t at = first + i - eval_layout_start(z, unit);
+    const size_t cell = (size_t)((unit - h->first) * z->inner);
+    m = min_u64(n - i, eval_layout_elements(z, unit) - at);
+    repeat_cells((uint8_t *)(s->scales + i), h->scales + cell, sizeof(float), z->inner, at, m);
+    if (all.zeros) repeat_cells(s->zeros + i, h->zeros + cell, 1, z->inner, at, m);
+  }
+  return all;
+}
+
 // The same where an element is not finite: from the one on that is wanted next.
 static int add_slowly(struct eval_task *t, uint64_t first, const float *v, const uint8_t *codes,
                       size_t n, const struct kernels_scaled *s, struct err *err) {
@@ -102,12 +149,20 @@ int eval_tell_codes(struct eval_task *t, const struct eval_block_box *h, uint64_
   const struct eval_quantize *z = &h->z;
   const struct eval_chunks *c = &t->chunks;
   if (!h->told || !eval_figures_wants(t, c->id, first, n)) return 0;
+  struct spread spread;
   for (uint64_t i = c->next - first; i < n && c->next < c->end;) {
-    const struct eval_run run = eval_layout_run(h, first + i);
     const uint8_t *at = in + i * z->width;
     const bool as_they_are = z->type == DTYPE_FLOAT && (uintptr_t)at % sizeof(float) == 0;
-    const size_t m = (size_t)min_u64(min_u64(as_they_are ? EVAL_CHUNK : EVAL_PAIRS, n - i), run.n);
-    const struct kernels_scaled s = scaled_of(h, &run);
+    size_t m = (size_t)min_u64(as_they_are ? EVAL_CHUNK : EVAL_PAIRS, n - i);
+    struct kernels_scaled s;
+    if (is_short(h)) {
+      m = (size_t)min_u64(m, EVAL_PAIRS);
+      s = spread_out(&spread, h, first + i, m);
+    } else {
+      const struct eval_run run = eval_layout_run(h, first + i);
+      m = (size_t)min_u64(m, run.n);
+      s = scaled_of(h, &run);
+    }
     float room[EVAL_PAIRS];
     const float *v = as_they_are ? (const float *)(const void *)at : room;
     if (!as_they_are) eval_figures_floats(z->type, at, m, room);
