@@ -54,6 +54,20 @@ static int read_elements(struct eval_task *t, const struct eval_quantize *z, uin
   return io_read(t->ev->io, z->at.file, z->at.off + first * z->width, to, bytes, err);
 }
 
+// `line` bytes of each row, one row behind the other. Of one or two elements without a call each.
+static uint8_t *pick(uint8_t *to, const uint8_t *from, size_t step, size_t line, size_t rows) {
+  for (size_t k = 0; k < rows; k++, to += line, from += step)
+    if (line == 4)
+      memcpy(to, from, 4);
+    else if (line == 8)
+      memcpy(to, from, 8);
+    else if (line == 2)
+      memcpy(to, from, 2);
+    else
+      memcpy(to, from, line);
+  return to;
+}
+
 // The parts of short rows, with what lies between them.
 static int open_short_rows(struct eval_task *t, const struct eval_quantize *z,
                            const struct eval_stretch *s, uint8_t *to, struct err *err) {
@@ -64,8 +78,7 @@ static int open_short_rows(struct eval_task *t, const struct eval_quantize *z,
     const size_t rows = (size_t)min_u64(most, s->rows - i);
     const uint64_t first = s->first + i * s->step;
     if (read_elements(t, z, first, (rows - 1) * s->step + s->n, some, err) != 0) return -1;
-    for (size_t k = 0; k < rows; k++, to += line)
-      memcpy(to, some + k * step, line);
+    to = pick(to, some, step, line, rows);
   }
   return 0;
 }
