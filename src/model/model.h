@@ -419,7 +419,8 @@ bool model_plain_place(const struct model *m, uint32_t tensor, struct extent *at
 // they lie plainly; else all of its TensorProto, or of the AttributeProto that it was made of.
 struct extent model_tensor_holder(const struct model *m, uint32_t tensor, enum encoding *encoding);
 // True for the attributes of a Constant node (other than `value`) that load turned into a tensor:
-// `first` is its id. Those an edit made are not: their values lie in the lists as usual.
+// `first` is its id. Those an edit made are not (their values lie in the lists as usual), nor are
+// references to an attribute of a function.
 bool model_attr_is_constant(const struct model *m, const struct model_attr *a);
 // The attribute of that name on a node, or NULL.
 const struct model_attr *model_attr_named(const struct model *m, uint32_t node, const char *name);

@@ -13,7 +13,8 @@
 bool model_attr_is_constant(const struct model *m, const struct model_attr *a) {
   static const char *const names[] = {"value_float", "value_floats", "value_int",
                                       "value_ints",  "value_string", "value_strings"};
-  if (a->node == NO_ID || a->flags & (ATTR_NEW | ATTR_DIRTY)) return false;
+  if (a->node == NO_ID || a->ref_name != m->empty) return false;
+  if (a->flags & (ATTR_NEW | ATTR_DIRTY)) return false;
   const struct span name = model_name(m, a->name);
   if (name.n < 9 || memcmp(name.at, "value_", 6) != 0) return false;
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)

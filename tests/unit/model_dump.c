@@ -196,6 +196,7 @@ static void check_node(const struct model *m, uint32_t node) {
     const struct model_attr *a = &m->attrs[n->attrs + i];
     if (a->flags & ATTR_DEAD) continue;
     HOLDS(a->node == node, node);
+    if (a->first == NO_ID) continue; // a reference to an attribute of the function
     if (a->type == ATTR_TENSOR) HOLDS(m->tensors[a->first].owner == n->attrs + i, node);
     if (a->type == ATTR_TENSOR) HOLDS(!(m->tensors[a->first].flags & TENSOR_DEAD), node);
     if (a->type == ATTR_GRAPH) HOLDS(m->graphs[a->first].owner == n->attrs + i, node);

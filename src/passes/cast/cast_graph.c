@@ -127,7 +127,8 @@ static bool is_excluded(const struct half *h, const char *name) {
 static bool makes_type(struct half *h, uint32_t node) {
   static const char *const names[] = {"to", "dtype", "output_dtype", "output_datatype"};
   const enum op op = kit_op(&h->k, node);
-  if (op == OP_Cast || op == OP_DequantizeLinear) return kit_refers(h->k.m, node);
+  const bool constant = model_op_is(h->k.m, node, "Constant");
+  if (op == OP_Cast || op == OP_DequantizeLinear || constant) return kit_refers(h->k.m, node);
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     const struct model_attr *a = model_attr_named(h->k.m, node, names[i]);
     if (a && (a->type != ATTR_INT || changes(h, (enum dtype)a->u.i))) return true;
@@ -135,10 +136,11 @@ static bool makes_type(struct half *h, uint32_t node) {
   if (op == OP_ConstantOfShape) return kit_refers(h->k.m, node);
   // Tensors of a node's own, as a TreeEnsemble has, are of the type that it computes in.
   const struct model_node *n = &h->k.m->nodes[node];
-  for (uint32_t i = 0; i < n->n_attrs && !model_op_is(h->k.m, node, "Constant"); i++) {
+  for (uint32_t i = 0; i < n->n_attrs; i++) {
     const struct model_attr *a = &h->k.m->attrs[n->attrs + i];
-    if (a->type == ATTR_TENSOR && changes(h, (enum dtype)h->k.m->tensors[a->first].dtype))
-      return true;
+    if (a->type != ATTR_TENSOR) continue;
+    if (a->first == NO_ID) return true; // the call of the function says which
+    if (changes(h, (enum dtype)h->k.m->tensors[a->first].dtype)) return true;
   }
   return false;
 }
@@ -308,6 +310,7 @@ static bool is_weight(const struct model *m, uint32_t value, struct weight *w) {
   const struct model_node *n = &m->nodes[v->def];
   for (uint32_t i = 0; i < n->n_attrs; i++) {
     const struct model_attr *a = &m->attrs[n->attrs + i];
+    if (a->first == NO_ID) continue; // an argument of the function
     if ((a->type == ATTR_TENSOR || model_attr_is_constant(m, a)) && weights_at(m, a->first, w))
       return w->value == value;
   }

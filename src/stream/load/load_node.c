@@ -186,7 +186,7 @@ int load_flush_attrs(struct loader *l, struct frame *f, uint32_t node) {
   for (uint32_t i = 0; i < f->n_attrs; i++) {
     struct model_attr *a = &m->attrs[first + i];
     const enum attr_type t = a->type;
-    if (a->ref_name != m->empty || !model_attr_is_constant(m, a)) continue;
+    if (!model_attr_is_constant(m, a)) continue;
     // A Constant's value_… becomes a tensor.
     if (is_list(t) || t == ATTR_FLOAT || t == ATTR_INT || t == ATTR_STRING) {
       if (load_constant_tensor(l, first + i, &f->attrs[i])) return -1;
