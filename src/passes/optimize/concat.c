@@ -85,6 +85,7 @@ static void flatten(struct run *r, uint32_t node) {
 static void join(struct run *r, uint32_t node) {
   struct kit *k = &r->k;
   int64_t axis;
+  if (kit_op(k, node) == OP_NONE) return; // it was in the body of one that went
   if (r->taken[node] || !kit_attr_int(k, node, "axis", 1, &axis)) return;
   flatten(r, node);
   kit_site(k, node, "concat");

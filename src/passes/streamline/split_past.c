@@ -142,8 +142,8 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   kit_init(&r.k, env, env->pass->name);
   kit_infer(&r.k);
   kit_visit(&r.k, with, visit);
-  for (uint32_t i = 0; i < r.n_splits; i++)
-    move(&r.k, r.splits[i]);
+  for (uint32_t i = 0; i < r.n_splits; i++) // one in the body of a node that went is gone too
+    if (kit_op(&r.k, r.splits[i]) != OP_NONE) move(&r.k, r.splits[i]);
   TABLE_FREE(&r, splits);
   return kit_done(&r.k, err);
 }
