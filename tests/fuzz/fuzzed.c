@@ -8,6 +8,7 @@
 #include "check.h"
 #include "edit_log.h"
 #include "graph_text.h"
+#include "infer.h"
 #include "load.h"
 #include "made_model.h"
 #include "made_ranges.h"
@@ -169,6 +170,28 @@ static void load_again(struct copy *c, struct span source) {
   plan_free(&p);
 }
 
+static void count_faults(void *ctx, uint32_t node, uint32_t value, const char *sentence) {
+  uint32_t *n = ctx;
+  (void)sentence;
+  *n += node != NO_ID || value == NO_ID;
+}
+
+static void count_mistyped(void *ctx, uint32_t node, uint32_t value, const char *sentence) {
+  uint32_t *n = ctx;
+  (void)node, (void)value, (void)sentence;
+  *n += 1;
+}
+
+// Does a declared type contradict what nodes make, or can one not take its inputs?
+static bool contradicts(const struct model *m) {
+  uint32_t n = 0;
+  const struct infer_told told = {count_faults, &n, count_mistyped};
+  struct infer *in = infer_new(m, NULL);
+  infer_all(in, &told);
+  infer_free(in);
+  return n > 0;
+}
+
 // Would a check find faults in the model as it came if it knew more types? Passes write types that the
 // model left out.
 static bool has_faults_unsaid(const uint8_t *data, size_t size) {
@@ -179,7 +202,7 @@ static bool has_faults_unsaid(const uint8_t *data, size_t size) {
   pipeline_init(&p);
   if (begin_copy(&c, data, size) && pipeline_add_text(&p, "infer", &err) == 0) {
     struct pass_run run = {.pipeline = &p, .flaws = c.flaws, .env = {.m = &c.m, .edits = &c.e}};
-    faults = pass_run(&run, &c.arena, &err) != 0 || !is_valid(&c.m, &err);
+    faults = contradicts(&c.m) || pass_run(&run, &c.arena, &err) != 0 || !is_valid(&c.m, &err);
   }
   end_copy(&c);
   pipeline_free(&p);

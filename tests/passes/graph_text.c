@@ -520,6 +520,11 @@ static void put_value(struct writing *w, uint32_t value) {
 static void put_bits(struct writing *w, const uint8_t *at, size_t width) {
   char text[32];
   uint64_t bits = 0;
+  for (; width > sizeof bits; at += sizeof bits, width -= sizeof bits) { // complex128
+    memcpy(&bits, at, sizeof bits);
+    snprintf(text, sizeof text, "0x%016llx:", (unsigned long long)bits);
+    put(w, text);
+  }
   memcpy(&bits, at, width);
   snprintf(text, sizeof text, "0x%0*llx", (int)width * 2, (unsigned long long)bits);
   put(w, text);
@@ -530,7 +535,7 @@ static void put_one(struct writing *w, enum dtype t, const uint8_t *at) {
   uint64_t bits = 0;
   float f;
   double d;
-  memcpy(&bits, at, width);
+  memcpy(&bits, at, width < sizeof bits ? width : sizeof bits);
   memcpy(&f, at, width < sizeof f ? width : sizeof f);
   if (t == DTYPE_FLOAT) {
     put_number(w, "%.9g", (double)f);

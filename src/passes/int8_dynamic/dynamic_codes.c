@@ -117,7 +117,7 @@ struct dynamic_codes dynamic_codes_of(struct dynamic *d, uint32_t value) {
   if (k->m->values[value].kind == VALUE_INITIALIZER && model_resolve_constant(k->m, value, &c)) {
     const struct dynamic_as as = dynamic_weights_as_activation(d);
     w.tensor = c.tensor, w.value = c.value;
-    return dynamic_weights_store(d, &w, &as);
+    if (!dynamic_weights_unfit(d, &w)) return dynamic_weights_store(d, &w, &as);
   }
   const uint32_t graph = k->graph, before = k->before;
   const struct dynamic_codes made = quantized(d, value, d->site->half);

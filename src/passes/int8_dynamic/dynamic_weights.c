@@ -36,7 +36,7 @@ static const char *no_constant(struct dynamic *d, uint32_t value) {
   return kit_is_overridable(d->k.m, value) ? "overridable_weight" : "non_constant_weight";
 }
 
-static const char *unfit(const struct dynamic *d, const struct dynamic_operand *w) {
+const char *dynamic_weights_unfit(const struct dynamic *d, const struct dynamic_operand *w) {
   const struct model_tensor *t = &d->k.m->tensors[w->tensor];
   uint64_t count;
   if (t->dtype != DTYPE_FLOAT && t->dtype != DTYPE_FLOAT16) return "weight_dtype";
@@ -58,7 +58,7 @@ bool dynamic_weights_find(struct dynamic *d, uint32_t node, uint32_t slot, bool 
     if (resolve(d, value, &c)) {
       *out = (struct dynamic_operand){c.tensor, c.value, read, turns ? read : c.value,
                                       out->transposed};
-      *why = unfit(d, out);
+      *why = dynamic_weights_unfit(d, out);
       if (!*why && turns && d->k.m->tensors[c.tensor].rank != 2) *why = "non_constant_weight";
       if (!*why && !weights_takes_integers(d->k.m, d->k.m->values[c.value].graph))
         *why = "opset_too_old";

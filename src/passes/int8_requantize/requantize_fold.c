@@ -161,7 +161,7 @@ static bool all_zero(struct kit *k, uint32_t value, uint32_t recipe) {
 static const char *parameters_of(struct kit *k, uint32_t node, uint32_t of,
                                  struct recipe_linear *q) {
   struct source scale, zero = {.recipe = NO_ID};
-  const struct recipe *x = &k->r->rows[of];
+  const struct recipe x = k->r->rows[of]; // what follows makes rows
   int64_t axis, block, type, saturates, precision;
   const uint32_t zero_value = kit_in(k, node, 2);
   if (!find_source(k, kit_in(k, node, 1), &scale)) return "parameters";
@@ -177,8 +177,8 @@ static const char *parameters_of(struct kit *k, uint32_t node, uint32_t of,
   if (type > 0 && dtype_known(type)) q->type = (enum dtype)type;
   if (zero.recipe != NO_ID) q->type = (enum dtype)k->r->rows[zero.recipe].dtype;
   const uint64_t n = k->r->rows[scale.recipe].count;
-  if (axis < 0) axis += x->rank;
-  q->axis = axis >= 0 && axis < x->rank ? (uint32_t)axis : RECIPE_PER_TENSOR;
+  if (axis < 0) axis += x.rank;
+  q->axis = axis >= 0 && axis < x.rank ? (uint32_t)axis : RECIPE_PER_TENSOR;
   q->block = (uint64_t)block;
   if (q->axis == RECIPE_PER_TENSOR && (n != 1 || block != 0)) return "axis";
   if (n == 1 && block == 0) {

@@ -144,6 +144,8 @@ struct dynamic {
 // The constant in a slot: false and why not. `turned`: a Transpose of a matrix may stand between.
 bool dynamic_weights_find(struct dynamic *d, uint32_t node, uint32_t slot, bool turned,
                           struct dynamic_operand *out, const char **why);
+// Why a constant has no codes; NULL: it can have them.
+const char *dynamic_weights_unfit(const struct dynamic *d, const struct dynamic_operand *w);
 // Its rank and dim i as the node reads it.
 uint32_t dynamic_weights_rank(const struct dynamic *d, const struct dynamic_operand *w);
 int64_t dynamic_weights_dim(const struct dynamic *d, const struct dynamic_operand *w, uint32_t i);
