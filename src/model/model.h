@@ -85,7 +85,7 @@ struct model_value {
   uint32_t info;      // first row of m->infos about it, or NO_ID
   uint32_t kind : 2;  // enum value_kind
   uint32_t flags : 6;
-  uint32_t n_graph_outputs : 24; // times it is listed as an output of its graph
+  uint32_t n_graph_outputs : 24; // times it is listed as an output, of its graph or a body in it
 };
 
 // One input or output slot of a node. Inputs are threaded on their value's use list.

@@ -244,18 +244,21 @@ static void check_value(const struct model *m, uint32_t value) {
   }
 }
 
-static void check_io(const struct model *m, uint32_t graph) {
+static void check_inputs(const struct model *m, uint32_t graph) {
   const struct model_graph *g = &m->graphs[graph];
   for (uint32_t i = 0; i < g->n_inputs; i++)
     HOLDS(m->values[m->graph_io[g->inputs + i]].flags & VALUE_IS_INPUT, graph);
+}
+
+// A body may list a value of a graph around it.
+static void check_listings(const struct model *m) {
   uint32_t *times = calloc(m->n_values + (size_t)1, sizeof *times);
-  HOLDS(times, graph);
-  for (uint32_t i = 0; i < g->n_outputs; i++)
-    times[m->graph_io[g->outputs + i]]++;
-  for (uint32_t i = 0; i < g->n_outputs; i++) {
-    const uint32_t value = m->graph_io[g->outputs + i];
-    HOLDS(m->values[value].n_graph_outputs == times[value], graph);
-  }
+  HOLDS(times, 0);
+  for (uint32_t g = 0; g < m->n_graphs; g++)
+    for (uint32_t i = 0; !(m->graphs[g].flags & GRAPH_DEAD) && i < m->graphs[g].n_outputs; i++)
+      times[m->graph_io[m->graphs[g].outputs + i]]++;
+  for (uint32_t v = 0; v < m->n_values; v++)
+    HOLDS(m->values[v].n_graph_outputs == times[v], v);
   free(times);
 }
 
@@ -279,6 +282,7 @@ void build_check(const struct model *m) {
   for (uint32_t v = 0; v < m->n_values; v++)
     check_value(m, v);
   for (uint32_t g = 0; g < m->n_graphs; g++)
-    check_io(m, g);
+    check_inputs(m, g);
+  check_listings(m);
   check_marks(m);
 }
