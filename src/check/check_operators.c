@@ -339,6 +339,29 @@ static int check_types(struct look *l) {
   return 0;
 }
 
+// What is declared of an initializer. Of one that is the default of an input runtimes refuse another
+// type, of others they overlook it.
+static int check_initializers(struct operators *o) {
+  const struct model *m = o->c.m;
+  for (uint32_t id = 0; id < m->n_values; id++) {
+    const struct model_value *v = &m->values[id];
+    if (v->kind != VALUE_INITIALIZER || v->flags & VALUE_DEAD) continue;
+    const uint8_t dtype = m->tensors[v->def].dtype;
+    MODEL_EACH_INFO (m, id, i) {
+      const uint8_t said = m->infos[i].dtype;
+      if (!dtype_known(said) || !dtype_known(dtype) || said == dtype) continue;
+      char place[448];
+      snprintf(place, sizeof place, "value '%s'", quote(model_name(m, v->name)).s);
+      const bool input = m->infos[i].home == INFO_INPUT;
+      if (check_report(&o->c, input ? FAULT_ERROR : FAULT_WARNING, place,
+                       "it is declared to be %s, and its elements are %s",
+                       dtype_name((enum dtype)said), dtype_name((enum dtype)dtype)))
+        return -1;
+    }
+  }
+  return 0;
+}
+
 // ---- the story ----------------------------------------------------------------------------------
 
 static int check_node_dtypes(struct look *l) {
@@ -369,6 +392,7 @@ static int check_all(const struct model *m, const struct model_types *types,
     for (uint32_t id = m->graphs[graph].first_node; id != NO_ID && rc == 0; id = m->nodes[id].next)
       rc = check_node(&o, id);
   }
+  if (rc == 0 && !types) rc = check_initializers(&o);
   if (rc == 0 && !types) rc = report_all_let_be(&o);
   model_calls_done(&o.calls);
   schema_names_done(&o.names);

@@ -193,6 +193,24 @@ static int check_before(const struct edits *e, uint32_t graph, uint32_t before, 
   return 0;
 }
 
+// Is the graph, or one in it, where `other` is read?
+static bool is_read_inside(const struct model *m, uint32_t graph, uint32_t other) {
+  for (uint32_t ref = m->values[other].first_use; ref != NO_ID; ref = m->refs[ref].next)
+    for (uint32_t g = m->nodes[m->refs[ref].node].graph; g != NO_ID; g = model_graph_around(m, g))
+      if (g == graph) return true;
+  return !model_listed_at_home(m, other);
+}
+
+// A value that comes back: its name may be that of a value outside, as it was before, which nothing
+// inside reads.
+static int check_revived(const struct edits *e, uint32_t graph, uint32_t value, struct err *err) {
+  const struct model *m = e->m;
+  const uint32_t name = m->values[value].name, other = model_lookup(m, graph, name);
+  if (other == NO_ID || m->values[other].graph == graph || is_read_inside(m, graph, other))
+    return check_free(e, graph, model_name(m, name), err);
+  return 0;
+}
+
 static int check_old_output(const struct edits *e, uint32_t graph, uint32_t value,
                             struct err *err) {
   const struct model *m = e->m;
@@ -202,7 +220,7 @@ static int check_old_output(const struct edits *e, uint32_t graph, uint32_t valu
   if (v->graph != graph)
     return err_set(err, ERR_MODEL, "value g%u/v%u '%s' is not in graph g%u", v->graph, value,
                    name.s, graph);
-  if (v->flags & VALUE_DEAD) return check_free(e, graph, model_name(m, v->name), err);
+  if (v->flags & VALUE_DEAD) return check_revived(e, graph, value, err);
   if (v->kind == VALUE_UNDEFINED) return 0;
   return err_set(err, ERR_MODEL, "value g%u/v%u '%s' has a producer already", graph, value, name.s);
 }

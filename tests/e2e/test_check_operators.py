@@ -18,7 +18,7 @@ import onnx.checker
 import onnx.parser
 import onnxruntime as ort
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from conftest import package_models
 
@@ -267,6 +267,24 @@ def test_shapes_that_are_only_declared_wrong(weir, tmp_path):
     done = weir("check", tmp_path / "m.onnx")
     assert "warning: value 'y': a dim is declared to be 4, and is 3" in done.out
     assert "0 errors" in done.out
+
+
+@pytest.mark.parametrize("where", ["input", "value_info"])
+def test_initializers_that_are_declared_of_another_type(weir, tmp_path, where):
+    """Of the default of an input the runtime refuses it, elsewhere it overlooks it."""
+    declared = helper.make_tensor_value_info("w", TensorProto.DOUBLE, [2])
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])]
+    graph = helper.make_graph([helper.make_node("Neg", ["w"], ["n"]), helper.make_node("Abs", ["x"], ["y"])], "g", inputs,
+                              [helper.make_empty_tensor_value_info("y")], [numpy_helper.from_array(np.ones(2, np.float32), "w")])  # fmt: skip
+    getattr(graph, where).append(declared)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), tmp_path / "m.onnx")
+    done = weir("check", tmp_path / "m.onnx", code=65 if where == "input" else 0)
+    assert ("error" if where == "input" else "warning") + ": value 'w': it is declared to be double, and its elements are float" in done.out
+    if where == "input":
+        with pytest.raises(Exception, match="Type Error"):
+            ort.InferenceSession(str(tmp_path / "m.onnx"))
+    else:
+        ort.InferenceSession(str(tmp_path / "m.onnx"))
 
 
 MADE = {"ConstantOfShape": "value", "Constant": "value", "Cast": "to", "EyeLike": "dtype", "RandomNormal": "dtype", "RandomUniformLike": "dtype", "Bernoulli": "dtype", "Multinomial": "dtype",

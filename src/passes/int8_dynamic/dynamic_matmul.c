@@ -74,7 +74,7 @@ const char *dynamic_matmul_match_gemm(struct dynamic *d, struct dynamic_site *s)
   int64_t turned;
   const char *why = match_factors(&d->k, s->node);
   if (!why) why = match(d, s);
-  if (why) return why;
+  if (why || s->n_weights == 0) return why; // of two activations: a product and a sum by then
   if (dynamic_weights_rank(d, &s->weights[0]) != 2) return "weight_rank";
   if (kit_attr_int(&d->k, s->node, "transB", 0, &turned) && turned)
     s->weights[0].transposed = !s->weights[0].transposed;

@@ -38,6 +38,7 @@ static uint32_t user_of(struct kit *k, uint32_t value, uint32_t *slot) {
 static bool find(struct split *s) {
   struct kit *k = s->k;
   const uint32_t graph = k->m->nodes[s->node].graph;
+  if (!kit_attrs_copyable(k, s->node)) return false;
   for (uint32_t i = 0; i < s->n; i++) {
     const uint32_t value = kit_out(k, s->node, i);
     uint32_t slot = NO_ID;
