@@ -114,6 +114,15 @@ static void kill_rows(struct model *m, uint32_t graph) {
   }
 }
 
+// Values around the graph are outputs no longer where it alone lists them.
+static void kill_listings(struct model *m, const struct model_graph *g) {
+  for (uint32_t i = 0; i < g->n_outputs; i++) {
+    const uint32_t value = m->graph_io[g->outputs + i];
+    edit_rows_count_output(m, value, -1);
+    edit_rows_forget(m, value);
+  }
+}
+
 // Graphs die from outside in: the list grows while it is walked.
 static void finish(struct model *m, struct dying *d) {
   for (; d->done < d->n_graphs; d->done++) {
@@ -121,6 +130,7 @@ static void finish(struct model *m, struct dying *d) {
     g->flags |= GRAPH_DEAD;
     while (g->first_node != NO_ID)
       kill_node(m, g->first_node, d);
+    kill_listings(m, g);
     g->n_inputs = g->n_outputs = 0;
   }
   if (d->n_graphs > 0) bring_up_to_date(m);

@@ -112,6 +112,13 @@ void edit_rows_forget(struct model *m, uint32_t value) {
   model_kill_value(m, value);
 }
 
+void edit_rows_count_output(struct model *m, uint32_t value, int change) {
+  struct model_value *v = &m->values[value];
+  v->n_graph_outputs = (v->n_graph_outputs + (uint32_t)change) & VALUE_OUTPUTS_MAX;
+  v->flags &= ~VALUE_IS_OUTPUT & VALUE_FLAGS;
+  if (v->n_graph_outputs > 0) v->flags |= VALUE_IS_OUTPUT;
+}
+
 void edit_rows_release(struct model *m, uint32_t value) {
   struct model_value *v = &m->values[value];
   v->kind = VALUE_UNDEFINED;

@@ -22,6 +22,8 @@ void edit_rows_set_output(struct model *m, uint32_t node, uint32_t slot, uint32_
 void edit_rows_release(struct model *m, uint32_t value);
 // A value lost a use: it dies if it is UNDEFINED and this was the last.
 void edit_rows_forget(struct model *m, uint32_t value);
+// It is listed as an output once more (1) or once less (-1).
+void edit_rows_count_output(struct model *m, uint32_t value, int change);
 
 // value_info rows. The new row has no type; set_type gives one (rank NO_ID: unknown shape).
 uint32_t edit_rows_add_info(struct model *m, uint32_t value, enum info_home home);

@@ -165,13 +165,6 @@ static void declare_output(struct model *m, uint32_t old, uint32_t value) {
   m->infos[inner].flags |= INFO_DEAD;
 }
 
-static void count_outputs(struct model *m, uint32_t value, int change) {
-  struct model_value *v = &m->values[value];
-  v->n_graph_outputs = (v->n_graph_outputs + (uint32_t)change) & VALUE_OUTPUTS_MAX;
-  v->flags &= ~VALUE_IS_OUTPUT & VALUE_FLAGS;
-  if (v->n_graph_outputs > 0) v->flags |= VALUE_IS_OUTPUT;
-}
-
 void edit_set_graph_output(struct edits *e, uint32_t graph, uint32_t position, uint32_t value) {
   edit_ask(e, &(struct edit_asked){
                   .kind = EDIT_GRAPH_SET_OUTPUT, .graph = graph, .slot = position, .value = value});
@@ -192,9 +185,9 @@ void edit_apply_set_graph_output(struct edits *e, struct edit_asked *x) {
   if (old == x->value) return;
   model_listing_changes(m, g->outputs + x->slot, old, x->value);
   if (g->kind != GRAPH_FUNCTION) declare_output(m, old, x->value);
-  count_outputs(m, x->value, 1);
+  edit_rows_count_output(m, x->value, 1);
   if (old != NO_ID) {
-    count_outputs(m, old, -1);
+    edit_rows_count_output(m, old, -1);
     edit_rows_forget(m, old);
     edit_groups_forwarded(e, old, x->value);
   }

@@ -244,7 +244,7 @@ uint32_t dynamic_codes_floats(struct dynamic *d, uint32_t value) {
   return value;
 }
 
-// Of a constant: DequantizeLinear takes its name, as quantize_dynamic has it.
+// Of a constant: DequantizeLinear takes its name, as quantize_dynamic has it, if that hides no other.
 static void give_floats(struct dynamic *d, uint32_t value) {
   struct kit *k = &d->k;
   const struct dynamic_codes c = *dynamic_codes_found(d, value);
@@ -258,7 +258,7 @@ static void give_floats(struct dynamic *d, uint32_t value) {
   const struct span own = name_of(d, value);
   const struct span spare = kit_names_take(&k->names, KIT_VALUES, k->graph,
                                            kit_names_join(own, "_float", &k->site), &k->site);
-  weights_replace(k, &w, dequantize(d, &c, own, weights_output(k, &w, own, spare, true)));
+  weights_replace(k, &w, dequantize(d, &c, own, weights_output(k, &w, spare, spare, true)));
 }
 
 void dynamic_codes_finish(struct dynamic *d) {
