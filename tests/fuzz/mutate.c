@@ -296,7 +296,7 @@ static bool bytes_odd(struct mutating *m) {
   case 1: set_bytes(f, span_of(was.at, chance_below(n + 1))); break;
   case 2: {
     uint8_t *at = arena_zalloc(m->t.a, n + 9);
-    memcpy(at, was.at, n);
+    if (n) memcpy(at, was.at, n);
     set_bytes(f, span_of(at, n + 1 + chance_below(8)));
     break;
   }
