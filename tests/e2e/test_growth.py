@@ -112,7 +112,20 @@ def captures(n):
     return made
 
 
-SHAPES = [(concats, 100), (concats_between, 100), (doubled, 100), (halves, 100), (largest, 60), (affines, 100)]
+def bodies(n):
+    """n bodies, each with something to rewrite, and not sorted."""
+    def node(i):
+        inside = [helper.make_node("Tanh", [f"r{i}"], [f"t{i}"]), helper.make_node("Relu", [f"q{i}"], [f"r{i}"]), helper.make_node("Relu", [f"x{i}"], [f"q{i}"])]
+        branches = {name: helper.make_graph(inside, name, [], [helper.make_tensor_value_info(f"t{i}", FLOAT, [f"s{i}", 4])]) for name in ("then_branch", "else_branch")}
+        return helper.make_node("If", ["c"], [f"y{i}"], **branches)
+
+    made = model([node(i) for i in range(n)], own_dims(n), "y0")
+    made.graph.output.extend(helper.make_tensor_value_info(f"y{i}", FLOAT, None) for i in range(1, n))
+    made.graph.input.append(helper.make_tensor_value_info("c", TensorProto.BOOL, []))
+    return made
+
+
+SHAPES = [(concats, 100), (concats_between, 100), (doubled, 100), (halves, 100), (largest, 60), (affines, 100), (bodies, 200)]
 COMMANDS = ["infer IN OUT", "optimize IN OUT", "run IN OUT --pass streamline"]
 OTHERS = [(layers, 150, "shrink IN --output-dir DIR --min-elements 1"), (layers, 150, "static IN OUT --ranges RANGES --op-types all"),
           (captures, 300, "shrink IN --output-dir DIR --min-elements 1"), (captures, 100, "optimize IN OUT")]  # fmt: skip

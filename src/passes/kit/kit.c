@@ -44,6 +44,8 @@ int kit_done(struct kit *k, struct err *err) {
   kit_map_done(&in->read_of);
   TABLE_FREE(in, reads);
   TABLE_FREE(in, position);
+  TABLE_FREE(in, waits);
+  TABLE_FREE(in, ready);
   TABLE_FREE(in, orders);
   TABLE_FREE(in, source_index);
   TABLE_FREE(in, fronts);

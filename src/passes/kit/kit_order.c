@@ -51,39 +51,44 @@ static bool is_sorted(struct kit *k, uint32_t graph) {
   return true;
 }
 
+// How many uses each node of the graph waits for. Counters of other graphs are not touched: a model may have as many bodies
+// as nodes.
+static uint32_t *count_waits(struct kit *k, uint32_t graph) {
+  const struct model *m = k->m;
+  struct kit_inside *in = k->in;
+  if (in->n_waits < m->n_nodes) TABLE_ADD(in, waits, m->n_nodes - in->n_waits);
+  for (uint32_t i = m->graphs[graph].first_node; i != NO_ID; i = m->nodes[i].next)
+    in->waits[i] = 0;
+  for (uint32_t i = m->graphs[graph].first_node, user; i != NO_ID; i = m->nodes[i].next)
+    for (uint32_t slot = 0; slot < m->nodes[i].n_out; slot++) {
+      const uint32_t value = kit_out(k, i, slot);
+      if (value == NO_ID) continue;
+      for (struct kit_use u = kit_uses(k, value); (user = next_user(k, graph, &u)) != NO_ID;)
+        in->waits[user]++;
+    }
+  return in->waits;
+}
+
 // As they can run: a node when all that it waits for has a number; those that are ready, in the order of the list.
 static void number_as_they_run(struct kit *k, uint32_t graph, uint64_t step) {
   const struct model *m = k->m;
-  struct {
-    TABLE(uint32_t, waits); // by node: for so many uses
-    TABLE(uint32_t, ready);
-  } q = {0};
+  struct kit_inside *in = k->in;
+  uint32_t *waits = count_waits(k, graph);
   uint64_t at = 0;
-  TABLE_ADD(&q, waits, m->n_nodes);
-  for (uint32_t turn = 0; turn < 2; turn++) {
-    for (uint32_t i = m->graphs[graph].first_node, user; i != NO_ID; i = m->nodes[i].next) {
-      if (turn == 1 && q.waits[i] == 0) *TABLE_PUSH(&q, ready) = i;
-      for (uint32_t slot = 0; turn == 0 && slot < m->nodes[i].n_out; slot++) {
-        const uint32_t value = kit_out(k, i, slot);
-        if (value == NO_ID) continue;
-        for (struct kit_use u = kit_uses(k, value); (user = next_user(k, graph, &u)) != NO_ID;)
-          q.waits[user]++;
-      }
-    }
-  }
-  for (uint32_t next = 0, user; next < q.n_ready; next++) {
-    const uint32_t node = q.ready[next];
+  in->n_ready = 0;
+  for (uint32_t i = m->graphs[graph].first_node; i != NO_ID; i = m->nodes[i].next)
+    if (waits[i] == 0) *TABLE_PUSH(in, ready) = i;
+  for (uint32_t next = 0, user; next < in->n_ready; next++) {
+    const uint32_t node = in->ready[next];
     *position_of(k, node) = at += step;
-    k->in->order_steps++;
+    in->order_steps++;
     for (uint32_t slot = 0; slot < m->nodes[node].n_out; slot++) {
       const uint32_t value = kit_out(k, node, slot);
       if (value == NO_ID) continue;
       for (struct kit_use u = kit_uses(k, value); (user = next_user(k, graph, &u)) != NO_ID;)
-        if (--q.waits[user] == 0) *TABLE_PUSH(&q, ready) = user;
+        if (--waits[user] == 0) *TABLE_PUSH(in, ready) = user;
     }
   }
-  TABLE_FREE(&q, waits);
-  TABLE_FREE(&q, ready);
 }
 
 static void number(struct kit *k, uint32_t graph) {

@@ -14,7 +14,9 @@
 
 struct value_set {
   TABLE(uint32_t, slots); // value + 1; 0: free. Their number is a power of two
-  uint32_t n_filled;
+  TABLE(
+      uint32_t,
+      filled); // those that are not free: a set that was large once is emptied in no more steps than it has values
 };
 
 // Room for one more value: half of the slots stay free. Where it grows, `start` says where the search for a value
@@ -23,6 +25,8 @@ void value_set_room(struct value_set *s, bool (*start)(void *ctx, uint32_t value
                     void *ctx);
 // Puts a value into the first free slot.
 void value_set_put(struct value_set *s, uint64_t start, uint32_t value);
+// Puts a value into a slot, free or not.
+void value_set_fill(struct value_set *s, uint32_t *slot, uint32_t value);
 // No value is in it; the slots stay.
 void value_set_clear(struct value_set *s);
 void value_set_free(struct value_set *s);

@@ -36,8 +36,8 @@ struct shaper {
   bool sorted; // else a value that was met may depend on the node at hand
   uint64_t held_back;
   TABLE(struct spot, places); // hash table of the graph at hand; at most PLACES of a dim
-  uint32_t n_filled;
-  struct value_set lists; // small values of the graph at hand
+  TABLE(uint32_t, filled);    // its places that are not free
+  struct value_set lists;     // small values of the graph at hand
 };
 
 // ---- tables ------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ static void enter_place(struct shaper *s, struct spot p) {
     if (slot->dim == p.dim && ++seen == PLACES) return;
     if (slot->dim != NO_ID) continue;
     *slot = p;
-    s->n_filled++;
+    *TABLE_PUSH(s, filled) = (uint32_t)(slot - s->places);
     return;
   }
 }
@@ -91,9 +91,8 @@ static void enter_value(struct shaper *s, uint32_t value) {
 
 static void empty(struct shaper *s, uint32_t graph) {
   s->graph = graph;
-  s->n_filled = 0;
-  for (uint32_t i = 0; i < s->n_places; i++)
-    s->places[i].dim = NO_ID;
+  while (s->n_filled > 0)
+    s->places[s->filled[--s->n_filled]].dim = NO_ID;
   value_set_clear(&s->lists);
 }
 
@@ -150,8 +149,7 @@ static uint32_t find_list(struct shaper *s, const struct small *x, uint32_t node
   for (uint64_t at = hash_small(x);; at++, s->k.m->work.lists_seen++) {
     uint32_t *slot = value_set_slot(&s->lists, at);
     if (*slot == 0) {
-      s->lists.n_filled += !dead;
-      *(dead ? dead : slot) = value + 1;
+      value_set_fill(&s->lists, dead ? dead : slot, value);
       return NO_ID;
     }
     const uint32_t other = *slot - 1;
@@ -449,6 +447,7 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
     walk(&s, g);
   result->held_back = s.held_back;
   TABLE_FREE(&s, places);
+  TABLE_FREE(&s, filled);
   value_set_free(&s.lists);
   return kit_done(&s.k, err);
 }

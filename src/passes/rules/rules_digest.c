@@ -42,11 +42,20 @@ static uint64_t node_hash(struct rules_run *run, const uint64_t *hashes, uint32_
   return span_hash_mix(h, sum);
 }
 
+// Zeroes what the graph's nodes make again: for all values it would take a pass over the model for each body.
+static void forget_hashes(struct rules_run *run) {
+  const struct model *m = run->k.m;
+  for (uint32_t n = m->graphs[run->graph].first_node; n != NO_ID; n = m->nodes[n].next)
+    for (uint32_t o = 0; o < m->nodes[n].n_out; o++) {
+      const uint32_t v = model_output(m, &m->nodes[n], o);
+      if (v != NO_ID) run->hashes[v] = 0;
+    }
+}
+
 uint64_t rules_digest(struct rules_run *run) {
   const struct model *m = run->k.m;
   const struct model_graph *g = &m->graphs[run->graph];
   if (run->n_hashes < m->n_values) TABLE_ADD(run, hashes, m->n_values - run->n_hashes);
-  memset(run->hashes, 0, run->n_hashes * sizeof *run->hashes);
   // All nodes count, in any order: what feeds the graphs inside reaches no output here.
   uint64_t all = 0;
   for (uint32_t n = g->first_node; n != NO_ID; n = m->nodes[n].next) {
@@ -62,5 +71,6 @@ uint64_t rules_digest(struct rules_run *run) {
     const uint32_t v = m->graph_io[g->outputs + i];
     h = span_hash_mix(h, run->hashes[v] ? run->hashes[v] : source_hash(run, v));
   }
+  forget_hashes(run);
   return h;
 }

@@ -56,7 +56,9 @@ struct kit_inside {
   uint64_t chain_steps; // nodes evaluated so far (for tests)
   // order: by node id, 0: not numbered
   TABLE(uint64_t, position);
-  uint64_t order_steps;            // nodes numbered so far (for tests)
+  TABLE(uint32_t, waits); // by node id, while its graph is numbered: for how many uses it waits
+  TABLE(uint32_t, ready); // nodes that wait for none
+  uint64_t order_steps;   // nodes numbered so far (for tests)
   TABLE(struct kit_order, orders); // by graph
   // reports: of weights that a caller may replace; by node id, its place in its graph's source
   uint64_t n_overridable;

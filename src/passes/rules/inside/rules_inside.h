@@ -144,7 +144,7 @@ struct rules_run {
   TABLE(uint8_t, burnt);
   TABLE(uint32_t, queue);
   TABLE(uint32_t, stack);
-  TABLE(uint64_t, hashes); // by value id (rules_digest.c)
+  TABLE(uint64_t, hashes); // by value id, zero between two digests (rules_digest.c)
   TABLE(uint64_t, seen);   // digests of earlier turns
   uint32_t fuel;
   uint64_t fired;
