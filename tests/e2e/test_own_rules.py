@@ -298,6 +298,14 @@ def test_more_names_than_a_user_can_have(weir, rules, tmp_path):
     words = " ".join(f"{i}" for i in range(2, 50))
     path = rules(f"m/a{{F}}x{{G}} for F in {words} for G in {words} exact : Max(x,{{F}},{{G}}) -> Max(x,{{F}}) ;")
     assert "there are more than 2048 names of rules" in weir("passes", "--rules", path, code=2).err
+    # One template again and again, with other rows each time; the same rows are the same names.
+    one = "m/a{F} for F in %s exact : Relu(Relu(Relu(x))) -> Relu(x) ;"
+    words = [" ".join(f"w{i}" for i in range(k, k + 64)) for k in range(0, 2112, 64)]
+    weir("passes", "--rules", rules("\n".join(one % row for row in words[:32] + words[:4])))
+    path = rules("\n".join(one % row for row in words[:32] + words[:4] + words[32:]))
+    assert f"{path}:37:1: there are more than 2048 names of rules" in weir("passes", "--rules", path, code=2).err
+    path = rules("m/b{F} for F in w1 w2 exact : Relu(Relu(Relu(x))) -> Relu(x) ; m/b{G} for F in w1 exact : Relu(Relu(Relu(x))) -> Relu(x) ;")
+    assert f"{path}:1:64: '{{G}}' stands for nothing" in weir("passes", "--rules", path, code=2).err
 
 
 def test_bytes_that_are_no_text(weir, rules, tmp_path):

@@ -128,6 +128,8 @@ static int refuse_list(struct compile *c, struct piece word) {
 
 // A word, or those of a list, onto compile.cells.
 static int put_words(struct compile *c, struct piece word) {
+  if (c->n_cells > COMPILE_CODE)
+    return rules_compile_fail(c, place(c, word.at), "the lists are too long");
   if (c->text[word.at] != '$') {
     const uint32_t id = intern(c, word);
     *TABLE_PUSH(c, cells) = id;
@@ -136,8 +138,6 @@ static int put_words(struct compile *c, struct piece word) {
   const struct compile_list *list =
       list_named(c, rules_compile_word(c, span_at(c, word.at + 1, word.end)));
   if (!list) return refuse_list(c, word);
-  if (c->n_cells > 1 << 22)
-    return rules_compile_fail(c, place(c, word.at), "the lists are too long");
   for (uint32_t i = 0; i < list->n; i++) {
     const uint32_t id = c->cells[list->first + i];
     *TABLE_PUSH(c, cells) = id;
@@ -462,15 +462,21 @@ static int take_family(struct compile *c, struct compile_rule *r, struct piece n
   return 0;
 }
 
-// Each name is a pass, which others look for among all.
+// Each name is a pass, which others look for among all: of a template, those of all its rows.
 static int count_passes(struct compile *c, const struct compile_rule *r, struct piece name) {
-  const struct span s = word_span(c, name);
-  if (c->n_named < c->n_words) TABLE_ADD(c, named, c->n_words - c->n_named);
-  if (!c->named[r->name]) c->n_passes += memchr(s.at, '{', s.n) ? r->n_rows : 1;
-  c->named[r->name] = true;
-  if (c->n_passes <= COMPILE_PASSES) return 0;
-  rules_compile_fail(c, place(c, name.at), "there are more than %d names of rules", COMPILE_PASSES);
-  return err_hint(c->err, "rules of one name are one pass");
+  const uint32_t names = compile_is_template(c, r->name) ? r->n_rows : 1;
+  for (uint32_t row = 0; row < names; row++) {
+    const uint32_t word = rules_compile_fill(c, r, row, r->name, place(c, name.at));
+    if (word == NO_ID) return -1;
+    if (c->n_named < c->n_words) TABLE_ADD(c, named, c->n_words - c->n_named);
+    c->n_passes += !c->named[word];
+    c->named[word] = true;
+    if (c->n_passes <= COMPILE_PASSES) continue;
+    rules_compile_fail(c, place(c, name.at), "there are more than %d names of rules",
+                       COMPILE_PASSES);
+    return err_hint(c->err, "rules of one name are one pass");
+  }
+  return 0;
 }
 
 static int read_rule(struct compile *c) {
@@ -494,7 +500,8 @@ static int read_rule(struct compile *c) {
         "a rule says how exact it is: exact, zero, rounding or finite before the ':'");
     return err_hint(c->err, "exact: the same bits for all inputs; zero: but for -0 and NaN "
                             "payloads; rounding: up to rounding; "
-                            "finite: where there is no NaN, infinity, zero divisor, or comparison that rounding decides");
+                            "finite: where there is no NaN, infinity, zero divisor, or comparison "
+                            "that rounding decides");
   }
   if (h.n_names == 0)
     return rules_compile_fail(c, place(c, 0), "'%s' is not a name", quote(span_at(c, 0, colon)).s);

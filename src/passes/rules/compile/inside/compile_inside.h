@@ -11,16 +11,15 @@ enum {
   COMPILE_DEPTH = 48,        // of what stands in one another, while it is read
   COMPILE_HEIGHT = 128,      // of a tree: chains of operators count too
   COMPILE_ROWS = 4096,       // of a template
-  COMPILE_PASSES =
-      2048, // of a user: names of rules, of templates that have one for each row all of them
-  COMPILE_NAMES = 64,       // of a rule, before registers are counted
-  COMPILE_ATTRIBUTES = 16,  // of a node that a rule makes
-  COMPILE_CASES = 256,      // alternatives of a condition
-  COMPILE_OPERANDS = 64,    // of a pattern's node
-  COMPILE_COLUMNS = 64,     // of a template's table
-  COMPILE_PROGRAM = 0x7fff, // words of one
-  COMPILE_CODE = 1 << 22,   // of all, and cells of all tables
-  COMPILE_IDS = 0x7fff,     // of anything that a word names
+  COMPILE_PASSES = 2048,     // of a user: names of rules, of templates those of all rows
+  COMPILE_NAMES = 64,        // of a rule, before registers are counted
+  COMPILE_ATTRIBUTES = 16,   // of a node that a rule makes
+  COMPILE_CASES = 256,       // alternatives of a condition
+  COMPILE_OPERANDS = 64,     // of a pattern's node
+  COMPILE_COLUMNS = 64,      // of a template's table
+  COMPILE_PROGRAM = 0x7fff,  // words of one
+  COMPILE_CODE = 1 << 22,    // of all, and cells of all tables
+  COMPILE_IDS = 0x7fff,      // of anything that a word names
 };
 // Of the proof, and of all that is done for each row and each alternative of a condition.
 enum { COMPILE_STEPS = 20 * 1000 * 1000, COMPILE_TERMS = 1000 * 1000 };
@@ -149,7 +148,7 @@ struct compile {
   TABLE(uint32_t, slots);
   uint32_t empty, none, star; // "", "none", "*"
   TABLE(bool, named);         // by word: a rule has the name
-  uint32_t n_passes;          // names of rules, each row's of a template
+  uint32_t n_passes;          // such words
 
   // The statement at hand.
   uint32_t file;
