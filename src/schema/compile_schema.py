@@ -24,7 +24,8 @@ OPTIONS = {"single": "SCHEMA_SINGLE", "optional": "SCHEMA_OPTIONAL_ONE", "variad
 WORDS = {"ones": "ONES", "zeros": "ZEROS", "reversed": "REVERSED"}  # defaults that only the words of an operator say
 FAMILIES = ("same", "broadcast", "cast", "reduce", "matmul", "window", "move", "slice", "resize", "index", "make", "sequence", "signal",
             "control", "attention", "picked", "ml", "none")  # fmt: skip
-FLAGS = ("unary", "binary", "elementwise", "commutative", "random", "withdrawn", "kit")
+FLAGS = ("unary", "binary", "elementwise", "commutative", "random", "withdrawn", "kit", "jumps", "unrounded")
+FOR_PASSES = {"kit", "jumps", "unrounded"}  # flags that say nothing to who asks the schema
 CHANGES = ("same", "without", "with", "zero", "one_output", "second_input", "floating", "last_axis", "explicit_pads", "sampling",
            "resize_13", "changed")  # fmt: skip
 REWRITES = ("align", "attributes", "drop", "drop_if", "flatten", "inputs", "integer", "nearest", "number", "only_one", "operator",
@@ -295,7 +296,7 @@ def kit_flags(op):
     flags += ["KIT_COMMUTATIVE"] * ("commutative" in op.flags)
     flags += ["KIT_COMPARES"] * (op.rule == "broadcast bool")
     flags += ["KIT_REDUCES"] * (op.domain == "" and op.rule == "reduce")
-    flags += ["KIT_RANDOM"] * ("random" in op.flags)
+    flags += [f"KIT_{word.upper()}" for word in ("random", "jumps", "unrounded") if word in op.flags]
     flags += ["KIT_GRAPHS"] * any(each.type == "graph" for version in op.versions for each in version.attributes)
     return " | ".join(flags) or "0"
 
@@ -406,7 +407,7 @@ class Writer:
                 f"{text(' '.join(version.names))}, {text(version.rewrite)}}}")  # fmt: skip
 
     def operator(self, op):
-        flags = [f"SCHEMA_{flag.upper()}" for flag in FLAGS if flag in op.flags and flag != "kit"]
+        flags = [f"SCHEMA_{flag.upper()}" for flag in FLAGS if flag in op.flags and flag not in FOR_PASSES]
         if op.flags & {"unary", "binary"}:
             flags.append("SCHEMA_ELEMENTWISE")
         versions = self.versions.add(map(self.version, op.versions))

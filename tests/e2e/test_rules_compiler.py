@@ -99,6 +99,41 @@ def test_what_is_wrong_is_said(case, compiler, tmp_path):
     assert message in re.sub(r"^(t.rules:\d+):\d+", r"\1", said)
 
 
+BOTH = pytest.mark.parametrize("compiler", ["python", "c"])
+JUMP = "it is finite, no better"
+BEFORE = "a rounding : {}(Mul(Exp(x),Exp(y))%s) -> {}(Exp(Add(x,y))%s) %s;"
+
+
+@BOTH
+@pytest.mark.parametrize("jump, more, where", [
+    ("Cast<to=7>", "", ""), ("Cast<to=9>", "", ""), ("Cast<to=17>", "", ""), ("Cast<to=t>", "", ""), ("Cast<to=t>", "", "where t in [1,7] "),
+    ("Cast<to=t>", "", "where t == 1 | t == 7 "), ("CastLike", ",z", ""), ("DynamicQuantizeLinear", "", ""), ("TopK", ",z", ""), ("Mod", ",z", ""),
+    ("OneHot", ",z,v", ""), ("ThresholdedRelu", "", ""), ("Shrink", "", ""), ("NonZero", "", ""), ("ops::Quant", ",z,p,b", ""), ("ms::QuantizeLinear", ",z,p", ""),
+])  # fmt: skip
+def test_roundings_before_a_jump_stay(jump, more, where, compiler, tmp_path):
+    code, said, made = compile_rules(compiler, tmp_path, BEFORE.replace("{}", jump) % (more, more, where))
+    assert code == 1 and JUMP in said
+
+
+@BOTH
+@pytest.mark.parametrize("rounds", ["Sin", "Asin", "Softmax", "Gelu", "HardSwish", "CumSum", "Cast<to=10>", "Mean", "ms::QuickGelu", "LayerNormalization"])
+def test_what_may_round_is_not_taken_away_before_a_jump(rounds, compiler, tmp_path):
+    more = {"CumSum": ",z", "LayerNormalization": ",z"}.get(rounds, "")
+    code, said, made = compile_rules(compiler, tmp_path, f"a rounding : Floor({rounds}(x{more})) -> Floor(x) ;")
+    assert code == 1 and JUMP in said
+
+
+@BOTH
+@pytest.mark.parametrize("rule", [
+    BEFORE.replace("{}", "Cast<to=1>") % ("", "", ""), BEFORE.replace("{}", "Abs") % ("", "", ""), BEFORE.replace("{}", "Gelu") % ("", "", ""),
+    "a rounding : Cast<to=t>(Mul(Exp(x),Exp(y))) -> Cast<to=t>(Exp(Add(x,y))) where rank(x) == 1 & t in [1,10,16] ;",
+    "a rounding : Cast<to=t>(Mul(Exp(x),Exp(y))) -> Cast<to=t>(Exp(Add(x,y))) where t == 11 ;",
+    "a rounding : Floor(Transpose<perm=p>(Abs(x))) -> Transpose<perm=p>(Floor(Abs(x))) ;",
+])  # fmt: skip
+def test_what_jumps_nowhere_is_rounding(rule, compiler, tmp_path):
+    assert compile_rules(compiler, tmp_path, rule)[:2] == (0, "")
+
+
 RIGHT = {
     "signs": "a = : Identity(x) -> x ; b =0 : Add(x,0)@o -> expand(x,o) ; c ~ : Neg(Neg(x)) -> x ; d ! : Sub(x,x) -> fill(0,x) ;",
     "the opposite in another set": (

@@ -8,10 +8,12 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
+import numpy as np
 import onnx
 import onnx.checker
 import onnx.defs
 import pytest
+from onnx.reference import ReferenceEvaluator
 
 import compare
 import schema_facts
@@ -129,6 +131,49 @@ def test_random_operators_are_those_of_onnx():
     kind = onnx.defs.OpSchema.NodeDeterminism.NonDeterministic
     theirs = {schema.name for schema in onnx.defs.get_all_schemas() if schema.domain == "" and schema.node_determinism == kind}
     assert RANDOM == theirs - bodies
+
+
+# ---- where a small change of an input is no small change of an output ----------------------------------------------
+
+
+FLAGGED = [(id, op) for id, _, op, _, _, _ in compile_schema.kit_rows(compile_schema.load()[0])]
+REALS = {"float", "float16", "bfloat16", "double"}
+
+
+def test_whole_numbers_and_truth_values_of_floats_jump():
+    """But for those that follow from dims or whole numbers, whatever the floats are."""
+    found = set()
+    for id, op in FLAGGED:
+        tensors = lambda formals: [formal.types.get("tensor", set()) for formal in formals]  # noqa: E731
+        if any(types and not types & REALS for version in op.versions for types in tensors(version.outputs) if any(each & REALS for each in tensors(version.inputs))):
+            found.add(id)
+    jumps = {id for id, op in FLAGGED if "jumps" in op.flags}
+    assert found - jumps == {"Dropout", "OptionalHasElement", "Shape", "Size", "ms_EmbedLayerNormalization", "ms_QEmbedLayerNormalization"}
+
+
+def test_operators_of_one_float_jump_and_round_as_the_table_says():
+    """Beside each other on a grid: a jump is a change that is many times as large as that of the input."""
+    grid = np.arange(-256, 257, dtype=np.float32) / 64
+    x = np.concatenate([np.nextafter(grid, np.float32(-9)), grid, np.nextafter(grid, np.float32(9))]).astype(np.float32)
+    infinities = {"IsInf", "IsNaN"}  # a sum that just overflows
+    compared = 0
+    for id, op in FLAGGED:
+        if op.domain or "unary" not in op.flags or any(each.required for each in op.versions[-1].attributes) or id in infinities:
+            continue
+        if not any(formal.types.get("tensor", set()) & REALS for formal in op.versions[-1].inputs):
+            continue
+        node = onnx.helper.make_node(id, ["x"], ["y"])
+        graph = onnx.helper.make_graph([node], "g", [onnx.helper.make_tensor_value_info("x", 1, [len(x)])], [onnx.helper.make_tensor_value_info("y", 1, [len(x)])])
+        model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 24)], ir_version=10)
+        with np.errstate(all="ignore"):
+            y = ReferenceEvaluator(model).run(None, {"x": x})[0].astype(np.float64)
+        before, at, after = y.reshape(3, -1)
+        near = [abs(a - b)[np.isfinite(a) & np.isfinite(b)].max() for a, b in ((before, at), (at, after))]
+        assert (max(near) > 1e-2) == ("jumps" in op.flags), (id, near)
+        whole = (y == np.round(y)) | (abs(y) == abs(x)) | ~np.isfinite(y)
+        assert whole.all() == ("unrounded" in op.flags), id
+        compared += 1
+    assert compared > 30
 
 
 # ---- other versions ----------------------------------------------------------------------------------------------

@@ -105,7 +105,7 @@ def main():
     p.add_argument("files", nargs="+")
     a = p.parse_args()
     schema = compiler.Schema(a.schema, a.functions)
-    compiler.COMMUTES.update(schema.commutes)
+    compiler.take_flags(schema)
     book, mutant_book = compiler.Book(), compiler.Book()
     for path in sorted(a.files):
         compiler.read(path, book)

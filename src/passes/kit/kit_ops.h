@@ -23,6 +23,9 @@ enum kit_op_flag {
   KIT_REDUCES = 32,    // ReduceSum and its kin
   KIT_RANDOM = 64,     // two equal nodes give different values
   KIT_GRAPHS = 128,    // has graphs in its attributes
+  KIT_JUMPS = 256,     // an output changes by more than rounding where an input changes by rounding
+  KIT_UNROUNDED =
+      512, // outputs are whole numbers, truth values, or elements of inputs up to their sign
 };
 enum { KIT_ANY = 255 }; // inputs: no bound
 
@@ -32,7 +35,7 @@ struct kit_op_row {
   const char *name;       // as in NodeProto.op_type
   uint8_t domain;         // enum kit_domain
   uint8_t min_in, max_in; // inputs over all versions; KIT_ANY
-  uint8_t flags;          // enum kit_op_flag
+  uint16_t flags;         // enum kit_op_flag
 };
 
 // The row of an operator; that of OP_NONE has the name "" and no flags.

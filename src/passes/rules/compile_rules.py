@@ -13,6 +13,7 @@ nothing turns round), and writing (programs of 16-bit words and the tables aroun
 """
 
 import argparse
+import collections
 import itertools
 import math
 import re
@@ -458,7 +459,8 @@ class Schema:
         sys.path.insert(0, str(schema))
         import compile_schema
 
-        self.numbers, self.commutes, self.floors, self.functions, self.most = {"": 0}, set(), [0], {}, [0]
+        self.numbers, self.floors, self.functions, self.most = {"": 0}, [0], {}, [0]
+        self.flagged = collections.defaultdict(set)
         self.least, self.written = [0], [""]
         self.real_floors = [0]
         for name, domain, op, least, most, _ in compile_schema.kit_rows(compile_schema.load(schema)[0]):
@@ -471,8 +473,8 @@ class Schema:
             self.most.append(most)
             self.least.append(least)
             self.written.append(op.name)
-            if "commutative" in op.flags:
-                self.commutes.add(name)
+            for flag in op.flags:
+                self.flagged[flag].add(name)
         for m in re.finditer(r'^RULES_FUNCTION\((\w+), "([^"]*)", "(\w)"\)', Path(functions).read_text(), re.M):
             self.functions[m[1]] = (m[2], m[3])
 
@@ -666,7 +668,8 @@ def show(e):
     return {"field": lambda: f"{e[1]}.{e[2]}", "list": lambda: f"[{','.join(map(show, e[1]))}]"}.get(kind, lambda: f"({kind})")()
 
 
-COMMUTES = set()  # filled by compile_files: the operators whose operands may change places
+# Filled by compile_files, of the schema: operators whose operands may change places, ...
+COMMUTES, JUMPS, UNROUNDED = set(), set(), set()
 
 
 # ---- the proof that rewriting ends -----------------------------------------------------------------------------------
@@ -859,23 +862,41 @@ def undoes(a, row_a, b, row_b):
 # A comparison, or what makes whole numbers of others, jumps where its operand changes by less than rounding. So what is rounded
 # before one stays as it is, or the rule is finite: it takes for granted that no operand lies so near to a jump. Of constants
 # alone it does not matter; a function that finds the least operand that a sum or product takes to a threshold stands for that.
+# The schema says which operators jump and which round nothing; a Cast jumps unless it is known to make floats.
 
-JUMPS = COMPARISONS | {"Ceil", "Floor", "Round", "Sign", "ArgMax", "ArgMin", "Hardmax", "QuantizeLinear", "ops_MultiThreshold", "ops_Round"}
-ROUNDED = set("Add Sub Mul Div Pow Exp Log Sqrt Reciprocal Sigmoid Tanh Erf Softplus MatMul Gemm Conv ops_Silu".split())
+FLOATS = {1, 10, 11, 16}  # types that round alike in all their range
 STANDS_FOR = {"least_sum": "Add", "least_factor": "Mul"}
 
 
-def is_rounded(op):
-    return op in ROUNDED or (op.startswith("Reduce") and op not in ("ReduceMax", "ReduceMin"))
+def wants_float(condition, name):
+    """Does it hold only where the name is the number of a type of floats?"""
+    if condition and condition[0] == "and":
+        return wants_float(condition[1], name) or wants_float(condition[2], name)
+    if not condition or condition[0] != "cmp" or condition[2] != ("name", name):
+        return False
+    if condition[1] == "==":
+        return is_float(condition[3])
+    return condition[1] == "in" and condition[3][0] == "list" and all(map(is_float, condition[3][1]))
 
 
-def rounded_before(t, jumps=False):
+def is_float(e):
+    return e[0] == "num" and e[1] in FLOATS and isinstance(e[1], int)
+
+
+def jumps(rule, t):
+    to = t[2].get("to") if t[1] == "Cast" else None
+    if to and to[0] in ("var", "name"):
+        return not wants_float(rule.where, to[1])
+    return not is_float(to) if to else t[1] in JUMPS
+
+
+def rounded_before(rule, t, inside=False):
     """The operators of a term that round what one that jumps is given."""
     if t[0] == "op":
-        if jumps and is_rounded(t[1]):
+        if inside and t[1] not in UNROUNDED:
             yield t[1]
         for x in t[3]:
-            yield from rounded_before(x, jumps or t[1] in JUMPS)
+            yield from rounded_before(rule, x, inside or jumps(rule, t))
 
 
 def prove_jumps(rule):
@@ -883,7 +904,7 @@ def prove_jumps(rule):
         return
     stands_for = sorted(STANDS_FOR[t[1]] for t in walk(rule.result) if t[0] == "call" and t[1] in STANDS_FOR)
     for row, known in itertools.product(rule.rows, constants(rule.where)):
-        before, after = (list(rounded_before(simple(t, row, known))) for t in (rule.pattern, rule.result))
+        before, after = (list(rounded_before(rule, simple(t, row, known))) for t in (rule.pattern, rule.result))
         if after or sorted(before) != stands_for:
             raise at(rule, "it changes what is rounded before a comparison, or before what makes whole numbers: it is finite, no better")
 
@@ -1389,10 +1410,15 @@ def text(s):
     return '"' + s.replace("\\", "\\\\").replace('"', '\\"').replace("?", "\\?") + '"'
 
 
+def take_flags(schema):
+    for names, flag in ((COMMUTES, "commutative"), (JUMPS, "jumps"), (UNROUNDED, "unrounded")):
+        names.clear()
+        names.update(schema.flagged[flag])
+
+
 def compile_files(files, schema, name, catalogue=False):
     book = Book()
-    COMMUTES.clear()
-    COMMUTES.update(schema.commutes)
+    take_flags(schema)
     for path in files:
         read(path, book)
     for rule in book.rules:

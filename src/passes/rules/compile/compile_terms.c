@@ -9,6 +9,7 @@
 // operators are looked at both ways round at every level.
 #include "compile_inside.h"
 
+#include "dtype.h"
 #include "exactness.h"
 
 #include <stdio.h>
@@ -376,49 +377,49 @@ bool compile_terms_smaller(struct compile *c, const struct compile_concrete *x, 
 //
 // A comparison, or what makes whole numbers of others, jumps where its operand changes by less than rounding. So what is
 // rounded before one stays as it is, or the rule is finite. Of constants alone it does not matter; a function that finds the
-// least operand that a sum or product takes to a threshold stands for that.
+// least operand that a sum or product takes to a threshold stands for that. The schema says which operators jump and which
+// round nothing; a Cast jumps unless it is known to make floats.
 
-static bool jumps(uint16_t op) {
-  return is_comparison(op) || op == OP_Ceil || op == OP_Floor || op == OP_Round || op == OP_Sign ||
-         op == OP_ArgMax || op == OP_ArgMin || op == OP_Hardmax || op == OP_QuantizeLinear ||
-         op == OP_ops_MultiThreshold || op == OP_ops_Round;
+static bool is_float(const struct compile_tree *t) {
+  return t->kind == TREE_NUM && !t->real && t->i > 0 && t->i <= UINT8_MAX &&
+         dtype_is_plain_float((enum dtype)t->i);
 }
 
-static bool is_rounded(uint16_t op) {
-  switch ((enum op)op) {
-  case OP_Add:
-  case OP_Sub:
-  case OP_Mul:
-  case OP_Div:
-  case OP_Pow:
-  case OP_Exp:
-  case OP_Log:
-  case OP_Sqrt:
-  case OP_Reciprocal:
-  case OP_Sigmoid:
-  case OP_Tanh:
-  case OP_Erf:
-  case OP_Softplus:
-  case OP_MatMul:
-  case OP_Gemm:
-  case OP_Conv:
-  case OP_ops_Silu: return true;
-  default:
-    return strncmp(rules_compile_ops[op].id, "Reduce", 6) == 0 && op != OP_ReduceMax &&
-           op != OP_ReduceMin;
-  }
+// Does the condition hold only where the name is the number of a type of floats?
+static bool wants_float(struct compile *c, uint32_t condition, uint32_t name) {
+  if (condition == NO_ID || !compile_step(c)) return false;
+  const struct compile_tree *t = &c->trees[condition];
+  if (t->kind == TREE_AND)
+    return wants_float(c, t->first, name) || wants_float(c, c->trees[t->first].next, name);
+  if (t->kind != TREE_CMP) return false;
+  const struct compile_tree *a = &c->trees[t->first], *b = &c->trees[a->next];
+  if (a->kind != TREE_NAME || a->text != name) return false;
+  if (strcmp(compile_comparisons[t->how], "==") == 0) return is_float(b);
+  if (strcmp(compile_comparisons[t->how], "in") != 0 || b->kind != TREE_LIST) return false;
+  for (uint32_t x = b->first; x != NO_ID; x = c->trees[x].next)
+    if (!is_float(&c->trees[x])) return false;
+  return true;
+}
+
+static bool jumps(struct compile *c, const struct compile_rule *r, const struct compile_term *t) {
+  const struct compile_tree *to = t->op == OP_Cast ? attribute_of(c, t, "to") : NULL;
+  if (to && (to->kind == TREE_VAR || to->kind == TREE_NAME))
+    return !wants_float(c, r->where, to->text);
+  return to ? !is_float(to) : rules_compile_ops[t->op].jumps;
 }
 
 struct before { // how often each operator rounds what one that jumps is given
   uint32_t n, times[OPS];
 };
 
-static void rounded_before(struct compile *c, uint32_t term, bool inside, struct before *b) {
+static void rounded_before(struct compile *c, const struct compile_rule *r, uint32_t term,
+                           bool inside, struct before *b) {
   const struct compile_term t = c->terms[term];
   if (!t.is_op || !compile_step(c)) return;
-  if (inside && is_rounded(t.op)) b->times[t.op]++, b->n++;
+  if (inside && rules_compile_ops[t.op].rounds) b->times[t.op]++, b->n++;
+  inside = inside || jumps(c, r, &t);
   for (uint32_t i = 0; i < t.n; i++)
-    rounded_before(c, c->operands[t.first + i], inside || jumps(t.op), b);
+    rounded_before(c, r, c->operands[t.first + i], inside, b);
 }
 
 static int stands_for(struct compile *c, uint32_t tree, void *ctx) {
@@ -437,8 +438,8 @@ bool compile_terms_keep_jumps(struct compile *c, const struct compile_concrete *
   compile_trees_walk(c, r->result, stands_for, &wanted);
   for (uint32_t k = 0; k < r->n_cases; k++) {
     struct before pattern = {0}, result = {0};
-    rounded_before(c, c->cached[x->patterns + k], false, &pattern);
-    rounded_before(c, c->cached[x->results + k], false, &result);
+    rounded_before(c, r, c->cached[x->patterns + k], false, &pattern);
+    rounded_before(c, r, c->cached[x->results + k], false, &result);
     if (result.n > 0 || memcmp(pattern.times, wanted.times, sizeof wanted.times) != 0) return false;
   }
   return true;

@@ -14,9 +14,16 @@
 const char *const compile_comparisons[7] = {"==", "!=", "<", "<=", ">", ">=", "in"};
 
 const struct compile_op rules_compile_ops[] = {
-    [OP_NONE] = {"", "", KIT_ONNX, 0, 0, false},
+    [OP_NONE] = {"", "", KIT_ONNX, 0, 0, false, false, true},
 #define KIT_OP(id, domain, name, min_in, max_in, flags)                                            \
-  [OP_##id] = {#id, name, KIT_##domain, min_in, max_in, ((flags)&KIT_COMMUTATIVE) != 0},
+  [OP_##id] = {#id,                                                                                \
+               name,                                                                               \
+               KIT_##domain,                                                                       \
+               min_in,                                                                             \
+               max_in,                                                                             \
+               ((flags)&KIT_COMMUTATIVE) != 0,                                                     \
+               ((flags)&KIT_JUMPS) != 0,                                                           \
+               ((flags)&KIT_UNROUNDED) == 0},
 #include "kit_ops.def"
 #undef KIT_OP
 };

@@ -212,7 +212,7 @@ struct compile_op {
   const char *id, *name;
   uint8_t domain; // enum kit_domain
   uint8_t least, most;
-  bool commutes;
+  bool commutes, jumps, rounds;
 };
 extern const struct compile_op rules_compile_ops[];
 // The operator of a tree, in a row.
