@@ -18,7 +18,7 @@ int check_report(struct check *c, enum fault_level level, const char *place, con
   va_start(ap, fmt);
   vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
-  if (level == FAULT_WARNING && c->warnings) ++*c->warnings;
+  if (level == FAULT_WARNING && c->found) c->found->warnings++;
   if (c->faults) c->faults->report(c->faults->ctx, level, place, text, NULL);
   if (c->faults || level != FAULT_ERROR) return 0;
   return err_set(c->err, ERR_MODEL, "'%s': %s: %s", quote_path(c->m->path ? c->m->path : "model").s,
@@ -178,13 +178,16 @@ void check_imports_sort(struct check_imports *used) {
 static int check_imports(struct check *c, struct check_imports *used) {
   const struct model *m = c->m;
   if (m->ir_version < 3) return 0;
-  if (m->n_model_opsets == 0)
+  if (m->n_model_opsets == 0) {
+    if (c->found) c->found->imports++;
     return check_report(c, FAULT_ERROR, "model", "it imports no operator set (opset_import)");
+  }
   check_imports_sort(used);
   for (uint32_t i = 0; i < used->n_at; i++) {
     const struct check_import *u = &used->at[i];
     const struct span domain = model_name(m, u->domain);
     if (model_opset_version(m, u->root, domain) > 0) continue;
+    if (c->found) c->found->imports++;
     if (check_report(c, FAULT_WARNING, check_node_place(c, u->node).s,
                      "its operator domain '%s' is not imported (opset_import)", quote(domain).s))
       return -1;
@@ -261,11 +264,11 @@ static int check_all(struct check *c, struct check_imports *used) {
   return check_extents(c);
 }
 
-int check_structure(const struct model *m, const struct fault_sink *faults, uint32_t *warnings,
-                    struct err *err) {
-  struct check c = {.m = m, .faults = faults, .warnings = warnings, .err = err};
+int check_structure(const struct model *m, const struct fault_sink *faults,
+                    struct check_found *found, struct err *err) {
+  struct check c = {.m = m, .faults = faults, .found = found, .err = err};
   struct check_imports used = {0};
-  if (warnings) *warnings = 0;
+  if (found) *found = (struct check_found){0};
   const int rc = check_all(&c, &used);
   TABLE_FREE(&used, at);
   arena_free(&c.scratch);

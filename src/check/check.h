@@ -10,10 +10,14 @@
 
 // Without `faults` the first error ends it: -1, ERR_MODEL with the place. With them all faults are
 // reported, and what ranges of data files do to each other too (overlaps, unaligned offsets, dead
-// bytes); then it gives 0. *warnings: how many there are (faults or not); NULL: nobody wants to
+// bytes); then it returns 0. *found counts what there is (faults or not), before it is reported; NULL: nobody wants to
 // know. Linear in the rows of the model.
-int check_structure(const struct model *m, const struct fault_sink *faults, uint32_t *warnings,
-                    struct err *err);
+struct check_found {
+  uint32_t warnings;
+  uint32_t imports; // warnings and the error that an operator set is not imported
+};
+int check_structure(const struct model *m, const struct fault_sink *faults,
+                    struct check_found *found, struct err *err);
 
 // What operators want of their nodes: that there is such an operator at the imported opset (or a
 // function of that name), counts of inputs and outputs, attributes, and dtypes as far as they are

@@ -85,7 +85,10 @@ static bool begin_copy(struct copy *c, const uint8_t *data, size_t size) {
     made_model(&c->m, &in, true);
   }
   edits_init(&c->e, &c->m, &c->r);
-  return good && check_structure(&c->m, NULL, &c->flaws, &err) == 0;
+  struct check_found found = {0};
+  good = good && check_structure(&c->m, NULL, &found, &err) == 0;
+  c->flaws = found.warnings;
+  return good;
 }
 
 static void end_copy(struct copy *c) {

@@ -99,10 +99,10 @@ static int read_head(struct one *c, const char *head, const char **model, struct
 static const char *outcome(struct one *c, const char *head, const char *folder, struct err *err) {
   const char *model, *after = "unchanged\n";
   struct err why = {0};
-  uint32_t flaws;
+  struct check_found found;
   if (read_head(c, head, &model, err) || pipeline_read_files(&c->p, folder, err) ||
       graph_text_read(&c->m, model, &c->kept, &c->arena, err) ||
-      check_structure(&c->m, NULL, &flaws, err))
+      check_structure(&c->m, NULL, &found, err))
     return NULL;
   edits_init(&c->e, &c->m, &c->r);
   struct pass_run run = {.pipeline = &c->p,
@@ -117,7 +117,7 @@ static const char *outcome(struct one *c, const char *head, const char *folder, 
                                  .ranges = given_files_ranges,
                                  .file = given_files_text,
                                  .files_ctx = &c->p.files},
-                         .flaws = flaws,
+                         .flaws = found.warnings,
                          .bare = true};
   if (pass_run(&run, &c->arena, &why)) {
     say(c, arena_printf(&c->arena, "error %d: %s", (int)why.kind, why.msg));

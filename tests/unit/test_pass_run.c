@@ -21,7 +21,7 @@ struct bench {
   struct arena arena;
   struct err err;
   uint32_t n_begun, n_warnings;
-  char warned[256];
+  char warned[256], hint[256];
   char begun[64]; // "step.round " of each step that ran
 };
 
@@ -71,6 +71,7 @@ static void warn(void *ctx, const char *sentence, const char *hint) {
   struct bench *t = ctx;
   assert_true(sentence[0] && hint[0]);
   snprintf(t->warned, sizeof t->warned, "%s", sentence);
+  snprintf(t->hint, sizeof t->hint, "%s", hint);
   t->n_warnings++;
 }
 
@@ -202,6 +203,58 @@ static const struct pass q1 = {
     .name = "q/1", .exactness = EXACTNESS_ROUNDING, .run_together = both};
 static const struct pass finite = {
     .name = "p/finite", .exactness = EXACTNESS_FINITE, .run_together = both};
+static int raise(struct pass_env *env, void *options, struct pass_result *result, struct err *err) {
+  (void)options, (void)result, (void)err;
+  edit_set_opset(env->edits, span_str(""), 22);
+  return 0;
+}
+
+static int to_pool(struct pass_env *env, void *options, struct pass_result *result,
+                   struct err *err) {
+  (void)options, (void)result, (void)err;
+  make_anew(env, "Relu", "GlobalLpPool");
+  return 0;
+}
+
+static void add_to_end(struct pass_env *env, const char *domain, const char *op) {
+  const struct model *m = env->m;
+  const uint32_t in = m->refs[m->nodes[m->graphs[0].first_node].refs].value;
+  edit_add_node(env->edits, &(struct edit_node){.before = NO_ID,
+                                                .name = span_str("last"),
+                                                .domain = span_str(domain),
+                                                .op_type = span_str(op),
+                                                .in = &in,
+                                                .n_in = 1,
+                                                .out = &(struct edit_output){NO_ID, span_str("z")},
+                                                .n_out = 1});
+}
+
+static int add_pool(struct pass_env *env, void *options, struct pass_result *result,
+                    struct err *err) {
+  (void)options, (void)result, (void)err;
+  add_to_end(env, "", "GlobalLpPool");
+  return 0;
+}
+
+static int add_foreign(struct pass_env *env, void *options, struct pass_result *result,
+                       struct err *err) {
+  (void)options, (void)result, (void)err;
+  add_to_end(env, "far.away", "Op");
+  return 0;
+}
+
+static int renew_format(struct pass_env *env, void *options, struct pass_result *result,
+                        struct err *err) {
+  (void)options, (void)result, (void)err;
+  edit_set_ir_version(env->edits, 8);
+  return 0;
+}
+
+static const struct pass raises = {.name = "raises", .run = raise};
+static const struct pass pools = {.name = "pools", .run = to_pool};
+static const struct pass pools_too = {.name = "pools/too", .run = add_pool};
+static const struct pass foreign = {.name = "foreign", .run = add_foreign};
+static const struct pass renews = {.name = "renews", .run = renew_format};
 static const struct pass breaks = {.name = "family/breaks", .run = disorder};
 static const struct pass renames = {
     .name = "renames", .exactness = EXACTNESS_ZERO, .run = rename_first};
@@ -224,6 +277,77 @@ static void a_pass_that_breaks_the_model_is_named(void **state) {
   assert_int_equal(t->err.kind, ERR_INTERNAL);
   assert_non_null(strstr(t->err.msg, "'family/breaks'"));
   assert_string_equal(t->begun, "0.0 1.0 ");
+}
+
+static enum err_kind failure(struct bench *t, const struct pass *pass, uint32_t flaws) {
+  t->p.n_steps = 0;
+  add(t, pass);
+  struct pass_run run = run_of(t);
+  run.flaws = flaws;
+  t->err = (struct err){0};
+  assert_int_equal(pass_run(&run, &t->arena, &t->err), -1);
+  return t->err.kind;
+}
+
+// A model without versions may lack one that a pass needs; what else a pass does wrong is still its own fault.
+static void imports_that_are_missing_are_the_models(void **state) {
+  struct bench *t = *state;
+  t->m.opsets[0].version = 0;
+  assert_int_equal(failure(t, &breaks, 1), ERR_INTERNAL);
+  assert_null(strstr(t->err.msg, "opset_import"));
+  assert_int_equal(failure(t, &foreign, 2), ERR_MODEL);
+  assert_string_equal(
+      t->err.msg,
+      "the pass 'foreign' needs versions of operators that the model does not import: "
+      "node 'last' (Op): its operator domain 'far.away' is not imported (opset_import)");
+}
+
+static void formats_without_imports_are_the_models(void **state) {
+  struct bench *t = *state;
+  t->m.n_model_opsets = 0;
+  t->m.ir_version = 2;
+  assert_int_equal(failure(t, &renews, 0), ERR_MODEL);
+  assert_non_null(strstr(t->err.msg, "it imports no operator set"));
+}
+
+static void a_model_with_versions_is_not_to_blame(void **state) {
+  struct bench *t = *state;
+  assert_int_equal(failure(t, &foreign, 0), ERR_INTERNAL);
+  assert_non_null(strstr(t->err.msg, "'far.away'"));
+}
+
+static const char *hint_of(struct bench *t, const struct pass *a, const struct pass *b) {
+  t->p.n_steps = 0;
+  t->hint[0] = 0;
+  add(t, a);
+  if (b) add(t, b);
+  struct pass_run run = run_of(t);
+  assert_int_equal(pass_run(&run, &t->arena, &t->err), 0);
+  return t->hint;
+}
+
+// Nodes of an operator without a kernel at the new opset: of the model, of passes, both.
+static void a_raise_says_whose_kernels_are_missing(void **state) {
+  struct bench *t = *state;
+  assert_string_equal(hint_of(t, &pools, NULL), "");
+  assert_string_equal(hint_of(t, &raises, NULL), "at opset 18, which the model had, it has");
+  assert_string_equal(
+      t->warned,
+      "no ONNX Runtime up to 1.31 has a CPU kernel at opset 22 for node 'n2' (GlobalLpPool)");
+}
+
+static void a_raise_says_what_passes_made(void **state) {
+  struct bench *t = *state;
+  assert_string_equal(hint_of(t, &pools, &raises),
+                      "a pass made it, and the model, of opset 18, did not have it");
+}
+
+static void a_raise_says_which_of_both(void **state) {
+  struct bench *t = *state;
+  assert_string_equal(hint_of(t, &pools, NULL), "");
+  assert_string_equal(hint_of(t, &pools_too, &raises),
+                      "at opset 18, which the model had, it has; but 1 of them a pass made, and "
+                      "the model did not have it");
 }
 
 static void what_is_above_the_cap_does_not_run(void **state) {
@@ -362,6 +486,12 @@ int main(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
   const struct CMUnitTest tests[] = {
       CASE(a_pass_that_breaks_the_model_is_named),
+      CASE(imports_that_are_missing_are_the_models),
+      CASE(formats_without_imports_are_the_models),
+      CASE(a_model_with_versions_is_not_to_blame),
+      CASE(a_raise_says_whose_kernels_are_missing),
+      CASE(a_raise_says_what_passes_made),
+      CASE(a_raise_says_which_of_both),
       CASE(what_is_above_the_cap_does_not_run),
       CASE(a_repeat_ends_when_nothing_changes),
       CASE(a_repeat_that_never_ends_is_stopped),

@@ -39,32 +39,49 @@
 
 enum { IMPORTS_IR = 3 }; // models of formats before it import nothing
 
-// The last one: which of them is new, nobody knows.
-static void keep_warning(void *ctx, enum fault_level level, const char *place, const char *message,
-                         const struct err *cause) {
+// The last warning, since nobody knows which of them is new; and the last of what is not imported.
+struct flaws {
+  struct check_found found;
+  uint32_t imports; // that were told
+  char warning[512], import[512];
+};
+
+static void keep_flaw(void *ctx, enum fault_level level, const char *place, const char *message,
+                      const struct err *cause) {
+  struct flaws *f = ctx;
   (void)cause;
-  if (level == FAULT_WARNING) snprintf(ctx, 512, "%s %s", place, message);
+  if (f->found.imports > f->imports)
+    snprintf(f->import, sizeof f->import, "%s: %s", place, message);
+  else if (level == FAULT_WARNING)
+    snprintf(f->warning, sizeof f->warning, "%s: %s", place, message);
+  f->imports = f->found.imports;
+}
+
+static int refuse_imports(const struct pass *pass, const char *what, struct err *err) {
+  err_fill(err, ERR_MODEL,
+           "the pass '%s' needs versions of operators that the model does not import: %s",
+           pass->name, what);
+  return err_hint(err, "give it the versions that it was made for (opset_import)");
 }
 
 static int check_step(const struct pass_run *r, const struct pass *pass, uint32_t n,
                       struct err *err) {
   struct err why = {0};
-  uint32_t warnings;
-  char warning[512] = "";
-  const struct fault_sink sink = {keep_warning, warning};
-  if (check_structure(r->env.m, NULL, &warnings, &why) == 0) {
-    if (warnings <= r->flaws) return 0;
-    check_structure(r->env.m, &sink, NULL, &why);
-  }
-  const char *what = warning[0] ? warning : why.msg;
-  if (r->unversioned && strstr(what, "(opset_import)")) { // of all that the check says, the imports
-    err_fill(err, ERR_MODEL,
-             "the pass '%s' needs versions of operators that the model does not import: %s",
-             pass->name, what);
-    return err_hint(err, "give it the versions that it was made for (opset_import)");
-  }
+  struct check_found found;
+  struct flaws flaws = {.imports = 0};
+  const struct fault_sink sink = {keep_flaw, &flaws};
+  const bool stands = check_structure(r->env.m, NULL, &found, &why) == 0;
+  if (stands && found.warnings <= r->flaws) return 0;
+  check_structure(r->env.m, &sink, &flaws.found, &why);
+  // A model without versions may lack some: is what is new all of that kind?
+  const uint32_t imports = found.imports - (uint32_t)min_u64(found.imports, r->unimported);
+  const uint32_t fresh = stands ? found.warnings - r->flaws : 1;
+  if (r->unversioned && imports >= fresh) return refuse_imports(pass, flaws.import, err);
   err_set(err, ERR_INTERNAL, "the pass '%s'%s left an invalid model: %s", pass->name,
-          n > 1 ? " (or one that runs together with it)" : "", what);
+          n > 1 ? " (or one that runs together with it)" : "",
+          !stands            ? why.msg
+          : flaws.warning[0] ? flaws.warning
+                             : flaws.import);
   return err_hint(err, "this is a bug in weir, please report it; nothing was written");
 }
 
@@ -343,54 +360,80 @@ static int64_t opset_of(const struct model *m) {
   return m->main_graph == NO_ID ? 0 : model_opset_version(m, m->main_graph, span_str(""));
 }
 
-// "'a' (RoiAlign), 'b' (GlobalLpPool with double) and 2 more": nodes that ONNX Runtime runs as they were at the opset
-// before, and not as they are; NULL: there are none.
-static const char *without_kernel(const struct model *m, int64_t before, struct arena *a) {
+// Nodes that ONNX Runtime runs as they would be at the opset before, and not as they are.
+struct without_kernel {
+  const char *names; // "'a' (RoiAlign), 'b' (GlobalLpPool with double) and 2 more"
+  uint32_t n,
+      made; // `made` of them by passes, or of an operator that the opset before does not have
+};
+
+static struct without_kernel without_kernel(const struct model *m, uint32_t n_before,
+                                            int64_t before, struct arena *a) {
   enum { NODES = 4 };
   struct target_kernels k;
+  struct without_kernel w = {.names = ""};
   const bool *graphs = model_live_graphs(m, a);
-  const char *names = NULL;
-  uint32_t n = 0;
   target_kernels_init(&k, m);
   for (uint32_t i = 0; i < m->n_nodes; i++) {
     enum dtype dtype, was;
     if (!model_live_node(m, graphs, i) || target_kernel_of(&k, i, 0, &dtype) ||
-        !target_kernel_of(&k, i, before, &was) || n++ >= NODES)
+        !target_kernel_of(&k, i, before, &was))
       continue;
-    names = arena_printf(a, "%s%s%s%s%s", names ? names : "", names ? ", " : "",
-                         model_node_words(m, i).s, dtype ? " with " : "",
-                         dtype ? dtype_name(dtype) : "");
+    w.made += i >= n_before || !schema_at(schema_of_node(&k.names, i), before);
+    if (w.n++ < NODES)
+      w.names =
+          arena_printf(a, "%s%s%s%s%s", w.names, *w.names ? ", " : "", model_node_words(m, i).s,
+                       dtype ? " with " : "", dtype ? dtype_name(dtype) : "");
   }
   target_kernels_done(&k);
-  return n > NODES ? arena_printf(a, "%s and %u more", names, n - NODES) : names;
+  if (w.n > NODES) w.names = arena_printf(a, "%s and %u more", w.names, w.n - NODES);
+  return w;
+}
+
+// Which of these nodes had a kernel: the model's own, as far as they are what they were.
+static const char *words_of_before(const struct without_kernel *w, int64_t before,
+                                   struct arena *a) {
+  const char *own =
+      arena_printf(a, "at opset %lld, which the model had, it has", (long long)before);
+  if (w->made == 0) return own;
+  const char *made = w->made == 1 ? "a pass made" : "passes made";
+  if (w->made < w->n)
+    return arena_printf(a, "%s; but %u of them %s, and the model did not have %s", own, w->made,
+                        made, w->made == 1 ? "it" : "them");
+  return arena_printf(a, "%s %s, and the model, of opset %lld, did not have %s", made,
+                      w->made == 1 ? "it" : "them", (long long)before,
+                      w->made == 1 ? "it" : "them");
 }
 
 // A raise of the opset makes of each operator its newer version, for which a runtime may have no kernel.
-static void warn_of_kernels(const struct pass_run *r, int64_t before) {
+static void warn_of_kernels(const struct pass_run *r, uint32_t n_before, int64_t before) {
   const int64_t now = opset_of(r->env.m);
   struct arena a = {0};
   if (!r->env.warn || before == 0 || now <= before) return;
-  const char *names = without_kernel(r->env.m, before, &a);
+  const struct without_kernel w = without_kernel(r->env.m, n_before, before, &a);
   if (target_loads_opset(now) == 0 && target_loads_opset(before))
     r->env.warn(r->env.warn_ctx,
                 arena_printf(&a, "no ONNX Runtime up to 1.%u loads a model of opset %lld",
                              TARGET_NEWEST, (long long)now),
                 NULL);
-  else if (names)
+  else if (w.n)
     r->env.warn(r->env.warn_ctx,
                 arena_printf(&a, "no ONNX Runtime up to 1.%u has a CPU kernel at opset %lld for %s",
-                             TARGET_NEWEST, (long long)now, names),
-                arena_printf(&a, "at opset %lld, which the model had, it has", (long long)before));
+                             TARGET_NEWEST, (long long)now, w.names),
+                words_of_before(&w, before, &a));
   arena_free(&a);
 }
 
 int pass_run(struct pass_run *r, struct arena *arena, struct err *err) {
   const uint32_t n_nodes = r->env.m->n_nodes;
   const int64_t before = opset_of(r->env.m);
+  struct check_found found = {0};
   r->unversioned = r->env.m->ir_version < IMPORTS_IR || before < 1;
+  if (r->unversioned) check_structure(r->env.m, NULL, &found, &(struct err){0});
+  r->unimported = found.imports;
   int rc = run_all(r, arena, err);
   if (rc == 0) rc = complete(r, n_nodes, err);
-  if (rc == 0) warn_of_kernels(r, before);
+  if (rc == 0) warn_of_kernels(r, n_nodes, before);
   infer_free(r->env.infer);
   model_types_done(&r->types);
   r->env.infer = NULL;

@@ -26,7 +26,9 @@ struct pass_run {
   void (*begin)(void *ctx, uint32_t step, uint32_t round);
   void *ctx;
   struct model_types types; // what was inferred, from the first pass on that infers
-  bool unversioned; // pass_run sets it: no import of ai.onnx, or a format older than imports
+  // pass_run sets them: no import of ai.onnx, or a format older than imports; how many imports it lacks then (check.h)
+  bool unversioned;
+  uint32_t unimported;
   // results
   struct pass_run_step *steps; // by step, in *arena
   uint64_t output_limit;       // that the step with one gave (pipeline_check); 0: there is none

@@ -12,7 +12,7 @@
 struct check {
   const struct model *m;
   const struct fault_sink *faults;
-  uint32_t *warnings; // or NULL
+  struct check_found *found; // or NULL
   struct err *err;
   struct arena scratch;
 };
@@ -22,7 +22,7 @@ int check_report(struct check *c, enum fault_level level, const char *place, con
     ERR_PRINTF(4, 5);
 // Warnings are only worth computing if somebody collects or counts them.
 static inline bool check_warns(const struct check *c) {
-  return c->faults || c->warnings;
+  return c->faults || c->found;
 }
 
 // "node 'conv1' (Conv)", or "node g0/n12 (Conv)" if it has no name.

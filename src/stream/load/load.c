@@ -449,5 +449,10 @@ int load_model(struct model *m, struct sources *s, const struct load_options *op
   TABLE_FREE(&l, lacks);
   arena_free(&l.lacking);
   model_trim(m);
-  return rc ? rc : check_structure(m, l.options.faults, l.options.warnings, err);
+  if (rc) return rc;
+  struct check_found found;
+  uint32_t *warnings = l.options.warnings;
+  const int checked = check_structure(m, l.options.faults, warnings ? &found : NULL, err);
+  if (warnings) *warnings = found.warnings;
+  return checked;
 }
