@@ -259,13 +259,11 @@ bool kit_number_at(enum dtype dtype, const uint8_t *raw, uint64_t i, struct kit_
 // ---- order (kit_order.c) -------------------------------------------------------------------------
 
 // Does `a` stand before `b`? Two nodes of one graph, or `b` deeper inside: then its node around it
-// counts. False otherwise. Positions are numbered when first asked for, graph by graph, and kept by
+// counts. False otherwise. In a graph whose list has nodes before what makes their inputs, which loads, nodes stand as they can
+// run: what stands before a node never depends on it. Positions are numbered when first asked for, graph by graph, and kept by
 // what the kit makes; edit_add_node is noticed (the graph is numbered again), edit_move_node is
 // not: use kit_move.
 bool kit_before(struct kit *k, uint32_t a, uint32_t b);
-// Does every node of the graph stand behind those whose values it uses, itself or in its graphs? Else what stands before a
-// node may depend on it: a model whose nodes are in another order loads.
-bool kit_sorted(struct kit *k, uint32_t graph);
 void kit_move(struct kit *k, uint32_t node, uint32_t before);
 // May a node of `graph` that stands before `before` (NO_ID: at the end) use the value?
 bool kit_available(struct kit *k, uint32_t value, uint32_t graph, uint32_t before);

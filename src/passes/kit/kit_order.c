@@ -139,27 +139,6 @@ bool kit_before(struct kit *k, uint32_t a, uint32_t b) {
   return *position_of(k, a) != 0 && *position_of(k, a) < *position_of(k, b);
 }
 
-// Are all that use what the node makes behind it? Those in other graphs than this one and its bodies do not count.
-static bool is_before_users(struct kit *k, uint32_t node) {
-  const struct model *m = k->m;
-  const struct model_node *n = &m->nodes[node];
-  for (uint32_t i = 0; i < n->n_out; i++) {
-    const uint32_t value = model_output(m, n, i);
-    for (uint32_t u = value == NO_ID ? NO_ID : m->values[value].first_use; u != NO_ID;
-         u = m->refs[u].next)
-      if (kit_node_around(k, m->refs[u].node, n->graph) != NO_ID &&
-          !kit_before(k, node, m->refs[u].node))
-        return false;
-  }
-  return true;
-}
-
-bool kit_sorted(struct kit *k, uint32_t graph) {
-  for (uint32_t n = k->m->graphs[graph].first_node; n != NO_ID; n = k->m->nodes[n].next)
-    if (!is_before_users(k, n)) return false;
-  return true;
-}
-
 void kit_move(struct kit *k, uint32_t node, uint32_t before) {
   edit_move_node(k->e, node, before);
   kit_order_put(k, node);

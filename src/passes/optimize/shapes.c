@@ -33,7 +33,6 @@ struct shaper {
   struct kit k;
   const struct name_filter *nodes;
   uint32_t graph;
-  bool sorted; // else a value that was met may depend on the node at hand
   uint64_t held_back;
   TABLE(struct spot, places); // hash table of the graph at hand; at most PLACES of a dim
   TABLE(uint32_t, filled);    // its places that are not free
@@ -417,7 +416,7 @@ static void visit(struct shaper *s, uint32_t node) {
   if (fix_target(s, node) || fix_ends(s, node)) return;
   fix_where(s, node);
   fix_shape(s, node);
-  if (!s->sorted || !one_output(k, node) || !small_of(s, kit_out(k, node, 0), &x)) return;
+  if (!one_output(k, node) || !small_of(s, kit_out(k, node, 0), &x)) return;
   if (!take_same(s, node, &x)) take_part(s, node, &x);
 }
 
@@ -425,7 +424,6 @@ static void visit(struct shaper *s, uint32_t node) {
 static void walk(struct shaper *s, uint32_t graph) {
   const struct model *m = s->k.m;
   empty(s, graph);
-  s->sorted = kit_sorted(&s->k, graph);
   for (uint32_t i = 0; i < m->graphs[graph].n_inputs; i++)
     enter_value(s, m->graph_io[m->graphs[graph].inputs + i]);
   for (uint32_t n = m->graphs[graph].first_node, next; n != NO_ID; n = next) {
