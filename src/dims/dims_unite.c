@@ -52,10 +52,9 @@ static dim_id replaced_once(struct dims *d, dim_id e) {
 dim_id dims_find(struct dims *d, dim_id e) {
   if (!d->united || e == NO_ID) return e;
   for (uint32_t round = 0; round < ROUNDS; round++) {
-    const struct dims_expression *x = &d->expressions[e];
-    if (x->same == NO_ID && (!(x->known.symbols & d->replaced) || x->checked == d->n_replaced))
-      return e;
     const dim_id root = root_of(d, e);
+    const struct dims_expression *x = &d->expressions[root];
+    if (!(x->known.symbols & d->replaced) || x->checked == d->n_replaced) return root;
     const dim_id now = replaced_once(d, root);
     if (now == root || now == NO_ID) return root;
     if (root_of(d, now) == root) { // joined before, the other way round

@@ -26,11 +26,11 @@ static bool users_would_see(const struct model *m, uint32_t value, uint32_t name
 static bool can_take_name(const struct edits *e, uint32_t from, uint32_t to) {
   const struct model *m = e->m;
   const struct model_value *f = &m->values[from], *t = &m->values[to];
-  const uint32_t parent = m->graphs[f->graph].parent;
+  const uint32_t around = model_graph_around(m, f->graph);
   if (t->graph != f->graph || t->kind != VALUE_NODE_OUTPUT || t->n_graph_outputs > 0) return false;
   if (f->flags & VALUE_IS_INPUT || t->flags & VALUE_IS_INPUT) return false;
   // A name that hides one around it is never given by an edit.
-  if (parent != NO_ID && model_lookup(m, parent, f->name) != NO_ID) return false;
+  if (around != NO_ID && model_lookup(m, around, f->name) != NO_ID) return false;
   return users_would_see(m, to, f->name) && model_listed_at_home(e->m, from);
 }
 

@@ -52,6 +52,7 @@ class Formal:
 class Attribute:
     name: str
     type: str
+    says: bool = False  # the type of outputs
     required: bool = False
     default: object = None  # int, float, str, list
     word: str = ""  # ones, zeros, reversed
@@ -155,10 +156,10 @@ def read_value(text, type):
 
 
 def read_attribute(text):
-    m = re.fullmatch(r"(\w+):(\w+)(!|=.*|~\w+)?", text)
-    if not m or m[2] not in ATTRIBUTE_TYPES:
+    m = re.fullmatch(r"(\w+):(\w+)(\^?)(!|=.*|~\w+)?", text)
+    if not m or m[2] not in ATTRIBUTE_TYPES or (m[3] and m[2] not in ("int", "tensor")):
         raise SchemaError(f"'{text}' is no attribute")
-    made, end = Attribute(m[1], m[2]), m[3] or ""
+    made, end = Attribute(m[1], m[2], bool(m[3])), m[4] or ""
     made.required = end == "!"
     if end.startswith("="):
         made.default = read_value(end[1:], m[2])
@@ -375,7 +376,7 @@ class Writer:
         return f"{{{text(formal.name)}, {types}, {at}, {option}, {formal.least}, {str(formal.same).lower()}}}"
 
     def attribute(self, each):
-        head = f"{text(each.name)}, {ATTRIBUTE_TYPES[each.type]}, {str(each.required).lower()}"
+        head = f"{text(each.name)}, {ATTRIBUTE_TYPES[each.type]}, {str(each.required).lower()}, {str(each.says).lower()}"
         if each.word:
             return f"{{{head}, SCHEMA_{WORDS[each.word]}, 0, {{0}}}}"
         value = each.default

@@ -86,14 +86,13 @@ bool schema_output_follows(const struct model *m, uint32_t node, const struct sc
 
 enum dtype schema_attribute_type(const struct model *m, uint32_t node,
                                  const struct schema_signature *s, uint32_t slot) {
-  static const char *const names[] = {"dtype", "to", "output_dtype", "output_datatype", "value"};
   const struct schema_formal *out = schema_output(s, slot);
   if (!out || out->variable == SCHEMA_NO_VARIABLE || schema_output_follows(m, node, s, out))
     return DTYPE_UNDEFINED;
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    const struct schema_attribute *known = schema_attribute_of(s, span_str(names[i]));
-    if (!known || (known->type != ATTR_INT && known->type != ATTR_TENSOR)) continue;
-    const struct model_attr *a = model_attr_named(m, node, names[i]);
+  for (uint32_t i = 0; i < s->n_attributes; i++) {
+    const struct schema_attribute *known = &s->attributes[i];
+    if (!known->says) continue;
+    const struct model_attr *a = model_attr_named(m, node, known->name);
     int64_t dtype = !a && known->kind == SCHEMA_INT ? known->u.i : DTYPE_UNDEFINED;
     if (a && a->ref_name != m->empty) return DTYPE_UNDEFINED;
     if (a && a->type == ATTR_INT) dtype = a->u.i;

@@ -75,6 +75,7 @@ struct schema_attribute {
   const char *name;
   uint8_t type; // enum attr_type
   bool required;
+  bool says;    // an int or a tensor whose type outputs have that follow from no input
   uint8_t kind; // enum schema_default
   uint8_t n;    // INTS, STRINGS: how many
   union {
@@ -174,8 +175,8 @@ const struct schema_attribute *schema_attribute_of(const struct schema_signature
 // Is the type of a formal output that of some input which the node has? Else an attribute says it, or a body, or nothing.
 bool schema_output_follows(const struct model *m, uint32_t node, const struct schema_signature *s,
                            const struct schema_formal *out);
-// The type that an attribute of the node (`dtype`, `to`, `output_dtype`, a tensor `value` …; written or by default) says
-// of the output at the slot, where it is that of no input; else DTYPE_UNDEFINED.
+// The type that an attribute of the node (schema_attribute.says; written or by default) says of the output at the slot,
+// where it is that of no input; else DTYPE_UNDEFINED.
 enum dtype schema_attribute_type(const struct model *m, uint32_t node,
                                  const struct schema_signature *s, uint32_t slot);
 // The formal input (output) that slot `at` of a node is; NULL past the last.

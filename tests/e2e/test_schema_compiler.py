@@ -36,6 +36,7 @@ WRONG = {
     "kind": (ROW.replace("T=small", "T=list[float]"), "'list' is no kind of type"),
     "variable": (ROW.replace("Y:T ", "Y:U "), "'U' is neither a type nor a set of types"),
     "input": (ROW.replace("X:T ", "X "), "'X' is no input or output"),
+    "attribute that says a type": (ROW.replace("axis:int=0", "axis:float^"), "'axis:float^' is no attribute"),
     "arrow": (ROW.replace("->", ""), "inputs and outputs have an arrow between them"),
     "variadic": (ROW.replace("X:T ", "X:T+ Z:T "), "a variadic input or output is the last"),
     "columns": (ROW.replace("| T=small", ""), "a version has its number and three or four columns"),

@@ -122,8 +122,8 @@ bool kit_broadcasts(struct kit *k, uint32_t a, uint32_t to);
 // pass makes itself is inferred behind it, or by kit_infer_more.
 struct infer *kit_infer(struct kit *k);
 void kit_infer_more(struct kit *k);
-// Where a pass inferred: takes back the declared dims of what nodes make that are wrong (infer_misdeclared), with one
-// warning that names the first value. Nothing where a pass was told to keep them. The driver calls it behind the last
+// Where a pass inferred: takes back declared dims that are wrong (infer_misdeclared), with one warning that names the
+// first value. Nothing where a pass was told to keep them. The driver calls it behind the last
 // pass; so does a pass that forgets what was inferred.
 int kit_drop_misdeclared(struct pass_env *env, struct err *err);
 // Declares (value_info) what new nodes make, as far as its rank is known and nothing is said of it: for models with a Scan outside of

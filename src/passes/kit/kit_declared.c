@@ -1,12 +1,12 @@
-// Declarations that are wrong, of models that pass through passes which infer:
+// Takes back declared dims that inference found to be wrong:
 //
 //   x: float[N,6]   y = Relu(x)   y declared [1,6]   ──▶   y declared [N,6]
 //
-// Runtimes warn of them where they look at all, and plan their memory with them. What the pass `infer`
-// writes is right already; here is what other passes have left. Dims that are not wrong stay as they are
-// spelled, and a dim without a plain name becomes one of which nothing is declared; so does one that is
-// another number, of which other checkers may have an opinion of their own (a Resize by 2.6, rounded down).
-// Functions have no types of their own: there the declaration goes.
+// Who believes such a declaration goes wrong, and ONNX Runtime warns of some. The pass `infer` writes what it found over them
+// itself; this is behind the other passes that infer, and behind `infer` for values that it does not write. Where the rank is
+// right, dims that are not wrong stay as they are spelled. A dim that is an expression of names is declared as that; one that is
+// a number, or has no name, becomes one of which nothing is declared: of a number other checkers may have an opinion of their
+// own (a Resize by 2.6, rounded down). A value in a function may have other dims in each call: its declaration goes.
 #include "infer.h"
 #include "kit.h"
 

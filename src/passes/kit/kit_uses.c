@@ -94,8 +94,8 @@ bool kit_sees(struct kit *k, uint32_t graph, uint32_t value) {
 
 bool kit_can_stand_in(struct kit *k, uint32_t value) {
   const struct model *m = k->m;
-  const uint32_t graph = m->values[value].graph, parent = m->graphs[graph].parent;
-  if (parent != NO_ID && model_lookup(m, parent, m->values[value].name) != NO_ID) return false;
+  const uint32_t graph = m->values[value].graph, around = model_graph_around(m, graph);
+  if (around != NO_ID && model_lookup(m, around, m->values[value].name) != NO_ID) return false;
   for (uint32_t u = m->values[value].first_use; u != NO_ID; u = m->refs[u].next)
     if (!kit_sees(k, m->nodes[m->refs[u].node].graph, value)) return false;
   return true;

@@ -75,8 +75,8 @@ const char *weights_obstacle(const struct edits *e, const struct weight *w) {
 
 // Does its name hide a value of a graph around it? An edit makes no such value.
 static bool hides(const struct model *m, const struct weight *w) {
-  const uint32_t parent = m->graphs[w->graph].parent;
-  return parent != NO_ID && model_lookup(m, parent, m->values[w->value].name) != NO_ID;
+  const uint32_t around = model_graph_around(m, w->graph);
+  return around != NO_ID && model_lookup(m, around, m->values[w->value].name) != NO_ID;
 }
 
 struct edit_output weights_output(struct kit *k, const struct weight *w, struct span made,

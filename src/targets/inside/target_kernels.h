@@ -1,10 +1,10 @@
-// Which version of ONNX Runtime has a kernel for a node of ai.onnx (target_kernels.def).
+// What the files of this room share of types: those that the model tells without inference.
 #ifndef WEIR_TARGET_KERNELS_H
 #define WEIR_TARGET_KERNELS_H
 
 #include "model.h"
 
-// Of a constant, as it is declared, or what a Cast makes; else DTYPE_UNDEFINED.
+// The value's type where it is a constant, is declared, or is made by a Cast; else DTYPE_UNDEFINED.
 enum dtype target_told_type(const struct model *m, uint32_t value);
 
 #endif
