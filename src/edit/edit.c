@@ -44,7 +44,7 @@ int edits_finish(struct edits *e, struct err *err) {
   if (e->deep) {
     err_fill(err, ERR_MODEL,
              "a weight is computed in %u steps one within another, and %d are the most", e->deep,
-             RECIPE_DEEPEST);
+             RECIPE_MAX_DEPTH);
     return err_hint(err,
                     "run the passes one at a time, each on the model that the one before wrote");
   }

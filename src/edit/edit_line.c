@@ -71,7 +71,7 @@ static bool put_leaf(void *ctx, struct json_out *j, uint32_t recipe) {
 }
 
 static void put_recipe(struct edits *e, struct json_out *j, uint32_t recipe) {
-  if (e->r->rows[recipe].depth > RECIPE_DEEPEST) {
+  if (e->r->rows[recipe].depth > RECIPE_MAX_DEPTH) {
     if (!e->deep) e->deep = e->r->rows[recipe].depth;
     json_null(j);
     return;

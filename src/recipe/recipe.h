@@ -50,8 +50,7 @@ const char *recipe_kind_name(enum recipe_kind kind);
 
 enum {
   RECIPE_MAX_RANK = 64,
-  RECIPE_MAX_DEPTH = 28, // rows one within another: as many are evaluated, and fit a line of a log
-  RECIPE_DEEPEST = 31,   // no line holds more, and none are evaluated (edits_finish says so)
+  RECIPE_MAX_DEPTH = 28, // rows one within another: what logs and plans hold, written and read
 };
 
 struct recipe {

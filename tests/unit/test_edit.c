@@ -603,7 +603,7 @@ static void test_deep_recipe(void **state) {
   uint32_t recipe = recipe_bytes(&s->r, DTYPE_FLOAT, NULL, 0, span_of(&number, sizeof number));
   s->e.sink = take_line;
   s->e.sink_ctx = &bytes;
-  while (s->r.rows[recipe].depth < RECIPE_DEEPEST)
+  while (s->r.rows[recipe].depth < RECIPE_MAX_DEPTH)
     recipe = recipe_map(&s->r, RECIPE_MAP_SQRT, (uint32_t[]){recipe});
   edit_add_tensor(&s->e, 0, span_str("deepest"), recipe);
   assert_int_equal(edits_finish(&s->e, &err), 0);

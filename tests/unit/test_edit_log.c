@@ -696,6 +696,45 @@ static void test_artifact(void **state) {
   edit_sample_close(&s);
 }
 
+static uint32_t roots(struct recipes *r, uint32_t of, uint32_t n) {
+  for (; n > 0; n--)
+    of = recipe_map(r, n % 2 ? RECIPE_MAP_SQRT : RECIPE_MAP_NEG, (uint32_t[]){of});
+  return of;
+}
+
+// As deep as a log writes recipes, it reads them; one deeper it does neither.
+static void test_deepest_recipe(void **state) {
+  (void)state;
+  struct edit_sample s, again;
+  struct err err = {0};
+  char line[2048], *at = line;
+  edit_sample_open(&s);
+  edit_sample_open(&again);
+  const uint32_t leaf = edit_tensor_recipe(&s.e, SAMPLE_BIG);
+  edit_add_tensor(&s.e, 0, span_str("deepest"), roots(&s.r, leaf, RECIPE_MAX_DEPTH - 1));
+  assert_int_equal(edits_finish(&s.e, &err), 0);
+  assert_int_equal(edit_log_replay_line(&again.e, span_of(s.log, s.n - 1), 2, &err), 0);
+  assert_true(again.n == s.n && memcmp(again.log, s.log, s.n) == 0);
+  at +=
+      snprintf(at, 256,
+               "{\"edit\":\"tensor.add\",\"value\":\"g0/v%u:deeper\",\"tensor\":\"g0/t%u:deeper\","
+               "\"dtype\":\"float\",\"dims\":[64,64],\"recipe\":",
+               again.m.n_values, again.m.n_tensors);
+  for (uint32_t i = 0; i < RECIPE_MAX_DEPTH; i++)
+    at = stpcpy(at, "{\"map\":[");
+  at = stpcpy(at, "{\"tensor\":\"g0/t2:big\",\"dims\":[64,64]}");
+  for (uint32_t i = 0; i < RECIPE_MAX_DEPTH; i++)
+    at = stpcpy(at, i % 2 ? "],\"op\":\"sqrt\"}" : "],\"op\":\"neg\"}");
+  stpcpy(at, "}");
+  expect(&again, line, "recipes are nested more than 28 deep");
+  edit_add_tensor(&s.e, 0, span_str("deeper"), roots(&s.r, leaf, RECIPE_MAX_DEPTH));
+  assert_int_equal(edits_finish(&s.e, &err), -1);
+  assert_string_equal(err.msg,
+                      "a weight is computed in 29 steps one within another, and 28 are the most");
+  edit_sample_close(&again);
+  edit_sample_close(&s);
+}
+
 // A recipe elsewhere than in the line being written leaves the line alone.
 static void test_artifact_recipe(void **state) {
   (void)state;
@@ -768,6 +807,7 @@ int main(void) {
       cmocka_unit_test(test_bad_lines),
       cmocka_unit_test(test_gone_and_new),
       cmocka_unit_test(test_artifact),
+      cmocka_unit_test(test_deepest_recipe),
       cmocka_unit_test(test_artifact_recipe),
       cmocka_unit_test(test_head),
       cmocka_unit_test(test_bad_heads),
