@@ -272,13 +272,13 @@ static int check_attributes(struct look *l) {
 struct list {
   char s[160];
 };
-static struct list list_of(const struct schema_types *types) {
+static struct list list_of(const struct schema_types *types, enum schema_kind kind) {
   enum { FEW = 6 };
   struct list list = {""};
   size_t n = 0;
-  uint32_t left = (uint32_t)__builtin_popcount(types->dtypes[SCHEMA_TENSOR]), said = 0;
+  uint32_t left = (uint32_t)__builtin_popcount(types->dtypes[kind]), said = 0;
   for (enum dtype d = 1; d < 32 && left > 0; d++) {
-    if (!schema_takes(types, d)) continue;
+    if (!(types->dtypes[kind] >> d & 1)) continue;
     const char *join = said == 0 ? "" : left == 1 ? " or " : ", ";
     if (said == FEW && left > 1) {
       snprintf(list.s + n, sizeof list.s - n, " or %u other types", left);
@@ -304,7 +304,7 @@ static int report_type(struct look *l, uint32_t value, enum dtype dtype,
     return REPORT(l, "its %s '%s' is a tensor, which %s does not take as '%s'", what, name.s,
                   l->op->name, f->name);
   return REPORT(l, "its %s '%s' is %s, but '%s' of %s must be %s", what, name.s, dtype_name(dtype),
-                f->name, l->op->name, list_of(f->types).s);
+                f->name, l->op->name, list_of(f->types, SCHEMA_TENSOR).s);
 }
 
 static int check_type(struct look *l, uint32_t value, const struct schema_formal *f,
@@ -323,6 +323,26 @@ static int check_type(struct look *l, uint32_t value, const struct schema_formal
                 quote(model_value_name(m, value)).s, dtype_name(type.dtype), l->op->name);
 }
 
+// What an attribute says of an output: a number that is a type, and in a sequence one that the operator makes. Of tensors
+// the type of the output tells.
+static int check_said_type(struct look *l, uint32_t slot, const struct schema_formal *f) {
+  const struct model *m = l->o->c.m;
+  if (l->o->types || schema_output_follows(m, l->id, l->s, f)) return 0;
+  for (uint32_t i = 0; slot == 0 && i < l->s->n_attributes; i++) {
+    const struct schema_attribute *s = &l->s->attributes[i];
+    const struct model_attr *a = s->says ? model_attr_named(m, l->id, s->name) : NULL;
+    if (!a || a->type != ATTR_INT || a->ref_name != m->empty || dtype_known(a->u.i)) continue;
+    if (s->kind == SCHEMA_INT && a->u.i == s->u.i) continue;
+    return REPORT(l, "its attribute '%s' is %lld, which is no type", s->name, (long long)a->u.i);
+  }
+  const enum dtype dtype = schema_attribute_type(m, l->id, l->s, slot);
+  if (dtype == DTYPE_UNDEFINED || f->types->dtypes[SCHEMA_TENSOR] ||
+      f->types->dtypes[SCHEMA_SEQUENCE] >> dtype & 1)
+    return 0;
+  return REPORT(l, "it makes a sequence of %s, but '%s' of %s must be one of %s", dtype_name(dtype),
+                f->name, l->op->name, list_of(f->types, SCHEMA_SEQUENCE).s);
+}
+
 static int check_types(struct look *l) {
   const struct model *m = l->o->c.m;
   struct bound bounds[SCHEMA_VARIABLES_MAX] = {{DTYPE_UNDEFINED, NO_ID}};
@@ -333,6 +353,7 @@ static int check_types(struct look *l) {
   // Inferred ones that follow from the inputs were spoken of there; others are what an attribute or a body says.
   for (uint32_t i = 0; i < l->n->n_out; i++) {
     const struct schema_formal *f = schema_output(l->s, i);
+    if (f && check_said_type(l, i, f)) return -1;
     if (f && l->o->types && schema_output_follows(m, l->id, l->s, f)) continue;
     if (f && check_type(l, model_output(m, l->n, i), f, "output", bounds)) return -1;
   }

@@ -313,3 +313,38 @@ def test_types_that_attributes_say(weir, tmp_path, op):
             said = weir("check", path, code=0 if takes else 65).out
             assert takes or f"its output 'y' is {word}" in said
     assert True in answers and (op == "Constant" or False in answers)
+
+
+def empty_sequence(op, **attributes):
+    inputs = {"SequenceEmpty": [], "RandomNormal": [], "QuantizeLinear": ["x", "s"]}.get(op, ["x"])
+    nodes = [helper.make_node(op, inputs, ["a"], **attributes), helper.make_node("SequenceLength" if op == "SequenceEmpty" else "Shape", ["a"], ["y"])]
+    ins = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 4]), helper.make_tensor_value_info("s", TensorProto.FLOAT, [])]
+    graph = helper.make_graph(nodes, "g", ins, [helper.make_empty_tensor_value_info("y")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def test_sequences_whose_type_an_attribute_says(weir, tmp_path):
+    """As ONNX has it for all types; without the attribute they are of float."""
+    path, answers = tmp_path / "m.onnx", set()
+    for dtype in (None, *(each for each in TensorProto.DataType.values() if each < 24)):
+        model = empty_sequence("SequenceEmpty", **({} if dtype is None else {"dtype": dtype}))
+        onnx.save(model, path)
+        try:
+            onnx.checker.check_model(model, full_check=True)
+            good = True
+        except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, RuntimeError):
+            good = False
+        answers.add(good)
+        said = weir("check", path, code=0 if good else 65).out
+        assert good or "it makes a sequence of" in said or "its attribute 'dtype' is 0, which is no type" in said
+    assert answers == {True, False}
+
+
+@pytest.mark.parametrize("op, name", [("Cast", "to"), ("EyeLike", "dtype"), ("RandomNormal", "dtype"), ("SequenceEmpty", "dtype"), ("QuantizeLinear", "output_dtype")])
+def test_attributes_that_say_no_type(weir, tmp_path, op, name):
+    more = {"shape": [2]} if op == "RandomNormal" else {}
+    for number in (99, -1, 2**40):
+        onnx.save(empty_sequence(op, **{name: number}, **more), tmp_path / "m.onnx")
+        assert f"its attribute '{name}' is {number}, which is no type" in weir("check", tmp_path / "m.onnx", code=65).out
+    onnx.save(empty_sequence("QuantizeLinear", output_dtype=0), tmp_path / "m.onnx")  # what it means when it is left out
+    weir("check", tmp_path / "m.onnx")
