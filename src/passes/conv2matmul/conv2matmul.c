@@ -36,7 +36,6 @@ struct rewriting {
   uint32_t *transposed; // value id of Wᵀ by tensor id, NO_ID: not made yet
   uint32_t n_transposed;
   TABLE(struct site, sites); // of the graph at hand
-  struct infer *facts;       // NULL: nobody has asked
   // of the node at hand
   struct conv2matmul_match match;
   uint32_t x, y; // value ids
@@ -200,20 +199,18 @@ static uint32_t put_weight(struct rewriting *w) {
 // ---- the flat form's shapes --------------------------------------------------------------------
 
 // Does what is declared of x follow? A number that an exporter wrote about one run does not, and the driver takes it
-// back then: a Shape of x is folded by it in ONNX Runtime. What the pass made itself is declared by it. The table of
-// types is left alone (kit_infer would fill it): only what is declared makes a shape static.
-static bool is_sure(struct rewriting *w, uint32_t axis) {
+// back then: a Shape of x is folded by it in ONNX Runtime. What the pass made itself is declared by it. Only what is declared
+// makes a shape static. The channels do not count.
+static bool is_sure(struct rewriting *w) {
+  struct infer *facts = kit_facts(&w->k);
   struct infer_type t;
   int64_t n;
-  if (!w->facts) w->facts = w->k.env->infer;
-  if (!w->facts) {
-    w->facts = w->k.env->infer = infer_new(w->k.m, NULL);
-    infer_all(w->facts, NULL);
-  }
-  infer_more(w->facts); // x may be new
-  if (!infer_type_of(w->facts, w->x, &t)) return true;
-  return t.ranked && axis < t.rank &&
-         dims_is_number(infer_dims(w->facts), dims_find(infer_dims(w->facts), t.dims[axis]), &n);
+  infer_more(facts); // x may be new
+  if (!infer_type_of(facts, w->x, &t)) return true;
+  bool sure = t.ranked && t.rank == w->match.rank + 2;
+  for (uint32_t i = 0; sure && i < t.rank; i++)
+    sure = i == 1 || dims_is_number(infer_dims(facts), dims_find(infer_dims(facts), t.dims[i]), &n);
+  return sure;
 }
 
 // The shape of the product, channels last, if the model knows x's shape but for its channels. Asks inference: the graph is whole.
@@ -229,10 +226,8 @@ static bool static_shape(struct rewriting *w, int64_t out[5]) {
             !__builtin_add_overflow(in, w->match.pads[r + i], &in);
     out[1 + i] = (in - 1) / w->match.strides[i] + 1;
   }
-  for (uint32_t i = 0; i <= r && known; i++)
-    known = is_sure(w, i == 0 ? 0 : 1 + i);
   out[1 + r] = w->match.channels_out;
-  return known;
+  return known && is_sure(w);
 }
 
 static uint32_t put_gather(struct rewriting *w, uint32_t shape, uint32_t index, const char *out) {

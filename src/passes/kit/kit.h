@@ -121,6 +121,8 @@ bool kit_broadcasts(struct kit *k, uint32_t a, uint32_t to);
 // What inference found about the model (infer.h), made now if no pass before did; kit_type knows it then. What a
 // pass makes itself is inferred behind it, or by kit_infer_more.
 struct infer *kit_infer(struct kit *k);
+// The same for who asks inference itself: kit_type says what is declared, as before.
+struct infer *kit_facts(struct kit *k);
 void kit_infer_more(struct kit *k);
 // Where a pass inferred: takes back declared dims that are wrong (infer_misdeclared), with one warning that names the
 // first value. Nothing where a pass was told to keep them. The driver calls it behind the last

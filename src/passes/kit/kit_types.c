@@ -126,18 +126,20 @@ bool kit_broadcasts(struct kit *k, uint32_t a, uint32_t to) {
   return true;
 }
 
+struct infer *kit_facts(struct kit *k) {
+  if (!k->env->infer) {
+    k->env->infer = infer_new(k->m, NULL);
+    infer_all(k->env->infer, NULL);
+  }
+  return k->env->infer;
+}
+
 struct infer *kit_infer(struct kit *k) {
   // A pass may have more than one kit, and without a table for all passes each has its own.
   if (k->env->infer && (k->env->types || k->in->types_filled)) return k->env->infer;
   k->in->types_filled = true;
-  if (k->env->infer) {
-    infer_fill_anew(k->env->infer);
-    infer_fill(k->env->infer, k->m, k->types);
-    return k->env->infer;
-  }
-  k->env->infer = infer_new(k->m, NULL);
-  infer_all(k->env->infer, NULL);
-  infer_fill(k->env->infer, k->m, k->types);
+  if (k->env->infer) infer_fill_anew(k->env->infer);
+  infer_fill(kit_facts(k), k->m, k->types);
   return k->env->infer;
 }
 
