@@ -55,7 +55,7 @@ static const char *obstacle(struct casting *c, const struct weight *w) {
   if (opset == 0) return "ai_onnx_not_imported";
   if (opset < (c->options->to == DTYPE_BFLOAT16 ? CAST_BFLOAT16_OPSET : CAST_OPSET))
     return "opset_too_old";
-  if (weights_says_sizes(&c->k, w)) return "size";
+  if (weights_says_sizes(&c->k, w->value, w->tensor)) return "size";
   return weights_named(&c->k, &c->options->exclude, w) ? "excluded" : NULL;
 }
 

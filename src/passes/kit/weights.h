@@ -34,9 +34,9 @@ bool weights_takes_integers(const struct model *m, uint32_t graph);
 // that a body uses before it makes another value of the name), "unreadable" (see edit_tensor_readable).
 const char *weights_obstacle(const struct edits *e, const struct weight *w);
 
-// Does the constant say sizes, positions or how many (scales of a Resize, bounds of a Range, what shapes are computed
+// Does the constant, a value whose elements are the tensor's, say sizes, positions or how many (scales of a Resize, bounds of a Range, what shapes are computed
 // with)? Then it is no weight for who rounds weights: the reason "size".
-bool weights_says_sizes(struct kit *k, const struct weight *w);
+bool weights_says_sizes(struct kit *k, uint32_t value, uint32_t tensor);
 
 // Begins what is done about the weight (kit_site). New nodes go into its graph, before the Constant,
 // or before the node that was its graph's first when this was first asked: so they stand in the

@@ -3,7 +3,8 @@
 //   scales ─────────────────────────▶ Resize        n ─▶ Cast ─▶ Mul(0.5) ─▶ Floor ─▶ Cast ─▶ Reshape
 //
 // A constant does if a node takes it where sizes stand (weights_sizes.def), or if it has few elements and what is
-// computed with it, element by element, comes where only integers stand. No more uses of that are looked at than STEPS.
+// computed with it, element by element or as a product of matrices, comes there or where only integers stand. No more uses of
+// that are looked at than STEPS.
 #include "weights.h"
 
 #include "kit_inside.h"
@@ -48,29 +49,32 @@ static bool passes_on(enum op op, uint32_t slot) {
   case OP_Slice:
   case OP_Squeeze:
   case OP_Unsqueeze:
+  case OP_Transpose:
   case OP_Reshape: return slot == 0;
-  case OP_Concat: return true;
+  case OP_Concat:
+  case OP_MatMul:
+  case OP_Gemm: return true;
   default: return kit_op_has(op, KIT_ELEMENTWISE) && !kit_op_has(op, KIT_COMPARES);
   }
 }
 
-static bool is_few(const struct kit *k, const struct weight *w) {
-  const struct model_tensor *t = &k->m->tensors[w->tensor];
+static bool is_few(const struct kit *k, uint32_t tensor) {
+  const struct model_tensor *t = &k->m->tensors[tensor];
   uint64_t n;
   return dims_product(model_dims(k->m, t), t->rank, &n) && n <= FEW;
 }
 
-bool weights_says_sizes(struct kit *k, const struct weight *w) {
+bool weights_says_sizes(struct kit *k, uint32_t weight, uint32_t tensor) {
   uint32_t waiting[STEPS], n = 0, seen = 0, steps = 0;
-  const bool follows = is_few(k, w);
-  waiting[n++] = w->value;
+  const bool follows = is_few(k, tensor);
+  waiting[n++] = weight;
   while (seen < n) {
     const uint32_t value = waiting[seen++];
     for (struct kit_use u = kit_uses(k, value); kit_use(k, &u);) {
       const enum op op = kit_op(k, u.node);
-      if (value != w->value && ++steps > STEPS) return false;
+      if (value != weight && ++steps > STEPS) return false;
       if (is_size_slot(op, u.slot)) return true;
-      if (value != w->value && is_whole_slot(k, u.node, u.slot)) return true;
+      if (value != weight && is_whole_slot(k, u.node, u.slot)) return true;
       const bool goes_on = follows ? passes_on(op, u.slot) : op == OP_Identity;
       if (goes_on && n < STEPS && kit_out(k, u.node, 0) != NO_ID)
         waiting[n++] = kit_out(k, u.node, 0);

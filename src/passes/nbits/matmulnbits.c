@@ -10,6 +10,7 @@
 // goes with the last node that uses it.
 #include "matmulnbits.h"
 #include "nbits.h"
+#include "weights.h"
 
 struct list {
   TABLE(struct nbits_site, sites);
@@ -88,8 +89,13 @@ static void warn_unmatched(struct nbits_work *w, const struct list *list,
 
 static void find_sites(struct nbits_work *w, struct matmulnbits_options *o, struct list *list) {
   collect(w->k.m, o->op_types, list);
-  for (uint32_t i = 0; i < list->n_sites; i++)
-    nbits_match(w->k.m, o, &list->sites[i]);
+  for (uint32_t i = 0; i < list->n_sites; i++) {
+    struct nbits_site *s = &list->sites[i];
+    nbits_match(w->k.m, o, s);
+    if (!s->converts || !weights_says_sizes(&w->k, s->weight.value, s->weight.tensor)) continue;
+    s->converts = false;
+    s->reason = "size";
+  }
   for (uint32_t i = 0; i < o->exclude.n; i++)
     warn_unmatched(w, list, &o->exclude.at[i], "--exclude");
   for (uint32_t i = 0; i < o->include.n; i++)

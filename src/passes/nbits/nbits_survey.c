@@ -1,7 +1,8 @@
 // How much there is to quantize, from shapes and types alone: for those who ask before they run a
 // pass.
 //
-// Each node is asked what the pass itself would decide with plain options. Weights count once,
+// Each node is asked what the pass itself would decide with plain options, but for constants that say sizes, which are few and
+// small. Weights count once,
 // however many nodes use them, and as if nothing did but operators that could be chosen; codes once for
 // products and once for tables.
 #include "nbits.h"

@@ -37,7 +37,7 @@ static const char *obstacle(struct shrinking *s, const struct weight *w) {
   if (why) return why;
   if (s->options->method == SHRINK_INTEGER_WEIGHTS) why = shrink_quantize_obstacle(s, w);
   if (why) return why;
-  if (weights_says_sizes(&s->k, w)) return "size";
+  if (weights_says_sizes(&s->k, w->value, w->tensor)) return "size";
   return weights_named(&s->k, &s->options->exclude, w) ? "excluded" : NULL;
 }
 
