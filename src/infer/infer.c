@@ -415,6 +415,15 @@ enum infer_why infer_why(const struct infer *in, uint32_t value) {
   return (enum infer_why)in->rows[value].why;
 }
 
+bool infer_cannot_run(const struct infer *in, uint32_t node) {
+  const struct model_node *n = &in->m->nodes[node];
+  for (uint32_t i = 0; i < n->n_out; i++) {
+    const uint32_t value = model_output(in->m, n, i);
+    if (value != NO_ID) return infer_why(in, value) == INFER_WHY_INVALID;
+  }
+  return false;
+}
+
 void infer_note(struct infer *in, uint32_t value, const struct infer_type *type) {
   struct infer_type t = *type, was;
   dim_id dims[INFER_RANK_MAX];

@@ -114,6 +114,8 @@ bool infer_type_of(struct infer *in, uint32_t value, struct infer_type *out);
 // there is no such list. Until the next call that infers.
 bool infer_numbers(struct infer *in, uint32_t value, const struct infer_number **list, uint32_t *n);
 enum infer_why infer_why(const struct infer *in, uint32_t value);
+// Can the node not run with its inputs, in any run that gets there?
+bool infer_cannot_run(const struct infer *in, uint32_t node);
 
 // Notes what a pass knows of a value; what it leaves open and was known stays.
 void infer_note(struct infer *in, uint32_t value, const struct infer_type *type);

@@ -3,7 +3,9 @@
 What each rewrite is allowed to change is tested with it (test_rules.py, test_folds.py …); here they run together.
 """
 
+import numpy as np
 import onnx
+import onnxruntime as ort
 import pytest
 
 import shape_oracle
@@ -81,3 +83,19 @@ def test_as_a_pass(weir, tmp_path):
     assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes() == (tmp_path / "c.onnx").read_bytes()
     listed = weir("passes", "optimize").out
     assert listed.index("optimize/constants\n") < listed.index("then, once:") < listed.index("tidy/unused-initializers\n")
+
+
+def test_a_branch_that_cannot_run_keeps_no_model_from_being_loaded(weir, tmp_path):
+    """The runtime does not know that x has 3 columns before the Reshape goes, and then the product of the branch does not fit."""
+    model = onnx.parser.parse_model("""<ir_version: 9, opset_import: ["": 18]>
+        g (float[N,3] x, bool c) => (float[p,q] y) <int64[1] seven = {7}, int64[1] minus = {-1}, int64[1] one = {1}> {
+            s = Shape(x)  n = Gather(s, one)  e = Equal(n, minus)  t = Where(e, seven, n)  to = Concat<axis = 0>(minus, t)  h = Reshape(x, to)
+            y = If(c) <then_branch = a () => (float[m,n2] d) { k = Constant<value_ints = [5, 4]>() w = ConstantOfShape(k) d = MatMul(h, w) },
+                       else_branch = b () => (float[o,r] f) { f = Relu(h) }>
+        }""")
+    onnx.save(model, tmp_path / "m.onnx")
+    given = {"x": np.arange(-3, 3, dtype=np.float32).reshape(2, 3), "c": np.array(False)}
+    for command in ("optimize", "preprocess", "infer"):
+        weir(command, tmp_path / "m.onnx", tmp_path / f"{command}.onnx")
+        [y] = ort.InferenceSession(tmp_path / f"{command}.onnx").run(None, given)
+        assert np.array_equal(y, np.maximum(given["x"], 0))

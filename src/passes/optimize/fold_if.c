@@ -23,6 +23,9 @@
 //   y = If(c) { Squeeze(x, -1) } else { x }    x [b,128,t]
 //   LSTM(Unsqueeze(y, 0))                      of 4 dims, if c does not hold  ─▶  y = Squeeze(x, -1)
 //
+// Nor does a run that ends take a branch that has a node which cannot run with its inputs. Such a branch would keep a runtime
+// from loading the model once steps behind this one let it know the dims of what the branch is given.
+//
 // Graphs inside come first, so that what is decided in a branch is folded by the time that the branch moves.
 #include "optimize.h"
 
@@ -476,6 +479,23 @@ static bool contradicts(const struct model *m, uint32_t value, bool is) {
   return found;
 }
 
+// Is there a node in the graph that every run which enters it stops at?
+static bool stops(struct kit *k, uint32_t graph) {
+  if (graph == NO_ID) return false;
+  for (uint32_t n = k->m->graphs[graph].first_node; n != NO_ID; n = k->m->nodes[n].next)
+    if (infer_cannot_run(k->env->infer, n) && kit_out(k, n, 0) != NO_ID &&
+        !kit_unused(k, kit_out(k, n, 0)))
+      return true;
+  return false;
+}
+
+static bool only_one_ends(struct kit *k, uint32_t node, int64_t *taken) {
+  const bool not_then = stops(k, graph_named(k, node, "then_branch")),
+             not_else = stops(k, graph_named(k, node, "else_branch"));
+  *taken = not_else;
+  return not_then != not_else;
+}
+
 // Which branch no run can do without. Every trial infers the whole model: there are few, over few nodes.
 static bool forced(struct folder *f, uint32_t node, int64_t *taken) {
   enum { TRIALS = 16, NODES = 100000 };
@@ -498,7 +518,7 @@ static bool fold_if(struct folder *f, uint32_t node) {
   int64_t taken;
   uint32_t n;
   if (!decided(k, kit_in(k, node, 0), &taken)) {
-    if (!forced(f, node, &taken)) return false;
+    if (!only_one_ends(k, node, &taken) && !forced(f, node, &taken)) return false;
     why = "forced";
   }
   const uint32_t root = graph_named(k, node, taken ? "then_branch" : "else_branch");

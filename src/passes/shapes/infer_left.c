@@ -54,23 +54,13 @@ static bool in_body(const struct model *m, uint32_t node) {
   return m->graphs[m->nodes[node].graph].kind == GRAPH_SUB;
 }
 
-// Does inference say that it cannot run?
-static bool cannot_run(const struct model *m, struct infer *in, uint32_t node) {
-  const struct model_node *n = &m->nodes[node];
-  for (uint32_t i = 0; i < n->n_out; i++) {
-    const uint32_t value = model_output(m, n, i);
-    if (value != NO_ID) return infer_why(in, value) == INFER_WHY_INVALID;
-  }
-  return false;
-}
-
 static void look_at(struct infer_left *l, const struct model *m, struct infer *in, uint32_t node) {
   const struct model_node *n = &m->nodes[node];
   const bool onnx = model_name(m, n->domain).n == 0 || span_is(model_name(m, n->domain), "ai.onnx");
   if (onnx && span_is(model_name(m, n->op_type), "Loop") && n->n_in >= 2 &&
       n->n_out > n->n_in - 2 && infer_may_be_idle(in, node))
     leave_bodies(l, m, node, n->n_in - 1);
-  if (!in_body(m, node) || !cannot_run(m, in, node)) return;
+  if (!in_body(m, node) || !infer_cannot_run(in, node)) return;
   leave_what_leads_to(l, m, node);
   for (uint32_t i = 0; i < n->n_out; i++)
     leave(l, m, model_output(m, n, i));
