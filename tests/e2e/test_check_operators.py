@@ -319,7 +319,7 @@ def empty_sequence(op, **attributes):
     inputs = {"SequenceEmpty": [], "RandomNormal": [], "QuantizeLinear": ["x", "s"]}.get(op, ["x"])
     nodes = [helper.make_node(op, inputs, ["a"], **attributes), helper.make_node("SequenceLength" if op == "SequenceEmpty" else "Shape", ["a"], ["y"])]
     ins = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 4]), helper.make_tensor_value_info("s", TensorProto.FLOAT, [])]
-    graph = helper.make_graph(nodes, "g", ins, [helper.make_empty_tensor_value_info("y")])
+    graph = helper.make_graph(nodes, "g", ins, [helper.make_tensor_value_info("y", TensorProto.INT64, [] if op == "SequenceEmpty" else ["n"])])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
 
 

@@ -156,6 +156,7 @@ def test_operators_of_one_float_jump_and_round_as_the_table_says():
     grid = np.arange(-256, 257, dtype=np.float32) / 64
     x = np.concatenate([np.nextafter(grid, np.float32(-9)), grid, np.nextafter(grid, np.float32(9))]).astype(np.float32)
     infinities = {"IsInf", "IsNaN"}  # a sum that just overflows
+    by_default = {"Shrink"}  # rounds nothing while its bias is 0
     compared = 0
     for id, op in FLAGGED:
         if op.domain or "unary" not in op.flags or any(each.required for each in op.versions[-1].attributes) or id in infinities:
@@ -168,10 +169,11 @@ def test_operators_of_one_float_jump_and_round_as_the_table_says():
         with np.errstate(all="ignore"):
             y = ReferenceEvaluator(model).run(None, {"x": x})[0].astype(np.float64)
         before, at, after = y.reshape(3, -1)
-        near = [abs(a - b)[np.isfinite(a) & np.isfinite(b)].max() for a, b in ((before, at), (at, after))]
+        with np.errstate(all="ignore"):
+            near = [np.nanmax(np.where(np.isfinite(a) & np.isfinite(b), abs(a - b), 0)) for a, b in ((before, at), (at, after))]
         assert (max(near) > 1e-2) == ("jumps" in op.flags), (id, near)
         whole = (y == np.round(y)) | (abs(y) == abs(x)) | ~np.isfinite(y)
-        assert whole.all() == ("unrounded" in op.flags), id
+        assert whole.all() == ("unrounded" in op.flags or id in by_default), id
         compared += 1
     assert compared > 30
 
