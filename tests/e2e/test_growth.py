@@ -168,7 +168,7 @@ def judge(make, n, command, folder):
     return wrong
 
 
-PAIRS = [(make, n, command) for make, n in SHAPES for command in COMMANDS if (make, command) != (largest, COMMANDS[2])]
+PAIRS = [(make, n, command) for make, n in SHAPES for command in COMMANDS]
 PAIRS += OTHERS
 
 

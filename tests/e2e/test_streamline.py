@@ -305,3 +305,18 @@ def test_scales_keep_numbers_in_their_range(weir, tmp_path, kind, large):
         if asked == "factorize":
             assert ([n.op_type for n in written.graph.node][:2] == ["MatMul", "Mul"]) == (factored or bool(after and after[0][0] == "Mul"))
             assert any(np.array_equal(numpy_helper.to_array(t), np.round(numpy_helper.to_array(t))) and t.dims[:] for t in written.graph.initializer) == factored
+
+
+def test_dims_too_long_to_be_said_keep_their_names(weir, tmp_path):
+    """A part of such a dim has a name that weir made; it stays from round to round, and when all is inferred again."""
+    from test_growth import largest
+
+    onnx.save(largest(40), tmp_path / "m.onnx")
+    done = weir("run", tmp_path / "m.onnx", tmp_path / "a.onnx", "--pass", "streamline")
+    assert "warning" not in done.err and "types and shapes of 81 values" in done.out
+    dims = []
+    for source, out in (("a", "b"), ("b", "c")):
+        weir("infer", tmp_path / f"{source}.onnx", tmp_path / f"{out}.onnx")
+        dims.append(onnx.load(tmp_path / f"{out}.onnx").graph.output[0].type.tensor_type.shape.dim[0].dim_param)
+    assert dims[0] == dims[1] == onnx.load(tmp_path / "a.onnx").graph.output[0].type.tensor_type.shape.dim[0].dim_param
+    assert "Max(" in dims[0] and "unk__" in dims[0]

@@ -35,7 +35,7 @@ A name of passes, behind `--pass` or in a pipeline file ([pipelines.md](pipeline
 `family:NAME` says that a family or a set is meant.
 
 **Exactness** says how far the results of a model may move: `exact` (the same bits), `zero` (the sign of a zero may
-change), `rounding` (floats may round differently) and `finite` (besides, nothing is promised where a value is infinite or
+change), `rounding` (floats may round differently, [and so may what the model compares](pipelines.md#rounding-and-thresholds)) and `finite` (besides, nothing is promised where a value is infinite or
 NaN). `--exactness` is the cap, `rounding` unless said otherwise; what is less exact does not run, and is counted.
 A rule is shown with its own level: left of the arrow what is looked for, right of it what takes its place, behind `where`
 its conditions and behind `mend` conditions on the result ([the language](../src/passes/rules/README.md)). Where a

@@ -13,6 +13,7 @@
 #include "infer_left.h"
 #include "mark_preprocessed.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -32,6 +33,7 @@ struct writing {
   struct infer *in;
   const struct infer_pass_options *o;
   TABLE(uint32_t, symbol_names); // by number of "?7" in texts: name id + 1
+  TABLE(uint32_t, number_of);    // by name id, of names that were kept: that number + 1
   TABLE(uint32_t, long_names);   // by dim id, of those that have no text: name id + 1
   uint32_t n_unknown;
   TABLE(uint8_t, of_input);  // by name id: an input has a dim of that name
@@ -135,6 +137,14 @@ static void mark_elsewhere(struct writing *w, uint32_t name) {
   w->elsewhere[name] = 1;
 }
 
+static void give_name(struct writing *w, uint32_t number, uint32_t name) {
+  if (number >= w->n_symbol_names) TABLE_ADD(w, symbol_names, number + 1 - w->n_symbol_names);
+  if (name >= w->n_number_of) TABLE_ADD(w, number_of, name + 1 - w->n_number_of);
+  w->symbol_names[number] = name + 1;
+  w->number_of[name] = number + 1;
+  mark_elsewhere(w, name);
+}
+
 static bool input_has(const struct writing *w, uint32_t name) {
   return name < w->n_of_input && w->of_input[name];
 }
@@ -173,9 +183,53 @@ static void keep_name(struct writing *w, dim_id found, struct model_dim declared
   const uint32_t number = (uint32_t)strtoul(arena_string(&w->k.site, text) + 1, &end, 10);
   if (text.at[0] != '?' || *end != '\0') return;
   if (number < w->n_symbol_names && w->symbol_names[number]) return;
-  if (number >= w->n_symbol_names) TABLE_ADD(w, symbol_names, number + 1 - w->n_symbol_names);
-  w->symbol_names[number] = declared.param + 1;
-  mark_elsewhere(w, declared.param);
+  give_name(w, number, declared.param);
+}
+
+// One "?number" of a text, and what stands for it in a declared one. Moves both on. False: no name of ours does.
+static bool take_name(struct writing *w, const char **text, const char **declared, uint32_t *number,
+                      uint32_t *name) {
+  char *end;
+  const char *from = *declared;
+  *number = (uint32_t)strtoul(*text + 1, &end, 10);
+  *text = end;
+  while (isalnum((unsigned char)**declared) || **declared == '_')
+    ++*declared;
+  *name = model_find_name(w->k.m, span_of(from, (size_t)(*declared - from)));
+  return is_of_ours(w, *name);
+}
+
+// Has the number another name, or the name another number?
+static bool is_given(const struct writing *w, uint32_t number, uint32_t name) {
+  return (name < w->n_number_of && w->number_of[name] && w->number_of[name] != number + 1) ||
+         (number < w->n_symbol_names && w->symbol_names[number] &&
+          w->symbol_names[number] != name + 1);
+}
+
+// The same of what has such numbers inside: "Max(a, ?1)" that is declared to be "Max(a, unk__3)".
+static void keep_names(struct writing *w, dim_id found, struct model_dim declared,
+                       struct span text) {
+  enum { NAMES = 16 };
+  uint32_t numbers[NAMES], names[NAMES], n = 0;
+  if (declared.value >= 0 || declared.param == NO_ID || input_has(w, declared.param) ||
+      dims_equal(infer_dims(w->in), infer_declared_dim(w->in, declared), found) != DIMS_YES)
+    return;
+  const char *a = arena_string(&w->k.site, text),
+             *b = arena_string(&w->k.site, model_name(w->k.m, declared.param));
+  bool quoted = false;
+  while (*a && *b) {
+    quoted ^= *a == '`';
+    if (quoted || *a != '?') {
+      if (*a++ != *b++) return;
+    } else if (n == NAMES || !take_name(w, &a, &b, &numbers[n], &names[n]) ||
+               is_given(w, numbers[n], names[n])) {
+      return;
+    } else {
+      n++;
+    }
+  }
+  for (uint32_t i = 0; *a == *b && i < n && !is_given(w, numbers[i], names[i]); i++)
+    give_name(w, numbers[i], names[i]);
 }
 
 // The name of an expression whose text is too long with the names of its symbols.
@@ -196,6 +250,7 @@ static struct model_dim written(struct writing *w, dim_id found, struct model_di
     text = name;
   } else if (memchr(text.at, '?', text.n)) {
     keep_name(w, found, declared, text);
+    keep_names(w, found, declared, text);
     text = named(w, text);
   }
   if (!text.at) text = long_name(w, found, declared);
@@ -631,6 +686,7 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   env->infer = infer_keep_facts(w.in) ? w.in : NULL;
   if (!env->infer) infer_free(w.in);
   TABLE_FREE(&w, symbol_names);
+  TABLE_FREE(&w, number_of);
   TABLE_FREE(&w, long_names);
   TABLE_FREE(&w, of_input);
   TABLE_FREE(&w, elsewhere);
