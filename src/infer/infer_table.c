@@ -1,14 +1,13 @@
-// The side table: rows by value, shapes and lists once each, and how what a rule says meets what the
-// model declares.
+// The side table: rows by value, each shape and list once, and how results of rules are combined with declarations of the
+// model.
 //
 //   rows     by value id   shape + 1, list + 1, dtype, kind, why not more
 //   shapes   dims as ids of expressions; equal ones are one row, so that a value costs a few bytes
-//   lists    elements of small values; as long as ELEMENTS lasts, then only of very small ones
+//   lists    elements of small values; only of very small ones once ELEMENTS is used up
 //
-// Of declarations those of an input hold: the caller promises them. Others were written by an
-// exporter, which may be wrong or old; inference wins where both are sure. A symbol that only such a
-// declaration names is the exporter's word for something that it did not know: what inference found
-// takes its place wherever the name comes again.
+// The declaration of an input holds: the caller promises it. An exporter wrote the others, and they may be wrong or old;
+// inference wins where both are sure. A symbol that only such a declaration names is the exporter's word for a dim that it
+// did not know: the result of inference replaces the symbol everywhere.
 #include "infer_rules.h"
 #include "infer_table.h"
 
@@ -80,7 +79,7 @@ uint32_t infer_list_keep(struct infer *in, const struct infer_number *list, uint
 
 // ---- dims of declarations ----------------------------------------------------------------------
 
-// "?…" is what others write for no name.
+// Other tools write "?…" for a dim without a name.
 bool infer_is_nameless(const struct model *m, struct model_dim d) {
   if (d.value >= 0) return false;
   return d.param == NO_ID || d.param == m->empty || model_name(m, d.param).at[0] == '?';
@@ -89,18 +88,17 @@ bool infer_is_nameless(const struct model *m, struct model_dim d) {
 dim_id infer_declared_dim(struct infer *in, struct model_dim d) {
   if (d.value >= 0) return dims_number(in->d, d.value);
   if (infer_is_nameless(in->m, d)) return NO_ID;
-  infer_name_inputs(in); // symbols of inputs come first, and have their own bound
+  infer_name_inputs(in); // symbols of inputs are made first and have their own bound
   if (d.param >= in->n_by_name) TABLE_ADD(in, by_name, d.param + 1 - in->n_by_name);
   if (in->by_name[d.param] == 0) {
     const struct span name = model_name(in->m, d.param);
-    // Symbols of inputs came first, and have their own bound.
+    // Symbols of inputs were made first and have their own bound.
     in->by_name[d.param] = dims_parse_known(in->d, name, 0) + 1;
   }
   return in->by_name[d.param] - 1;
 }
 
-// A name for what is no symbol with a name: its text, made different from names that the model has of its own, but for
-// those that mean it.
+// A name for an expression, or for a symbol without a name: its text, changed until the model has no such name for something else.
 static uint32_t name_for(struct infer *in, struct model *m, dim_id d) {
   struct arena a = {0};
   struct span name, text = dims_text(in->d, d, &a);
@@ -171,15 +169,15 @@ static enum graph_kind graph_around(const struct model *m, uint32_t value) {
   return graph == NO_ID ? GRAPH_MAIN : (enum graph_kind)m->graphs[graph].kind;
 }
 
-// A name of a dim that stands in a body means another number each time that the body runs; only names of
-// the main graph's inputs are the same there, and not in functions, which have names of their own.
+// The name of a dim in a body means another number each time that the body runs. Only names of the main graph's inputs mean
+// the same in a body; in a function they do not, since functions have names of their own.
 static bool same_in_bodies(const struct infer *in, dim_id d, enum graph_kind around) {
   int64_t n;
   if (d == NO_ID || dims_is_number(in->d, d, &n)) return true;
   return around == GRAPH_SUB && !dims_uses_from(in->d, d, in->input_dims);
 }
 
-// A sequence or an optional, as it is declared: the type of what it holds.
+// A declared sequence or optional: the type of its elements.
 static bool declared_to_hold(const struct infer *in, uint32_t value, struct infer_type *out,
                              struct model_type *t) {
   const struct model *m = in->m;
@@ -196,8 +194,8 @@ static bool declared_to_hold(const struct infer *in, uint32_t value, struct infe
   return false;
 }
 
-// What the model declares of a value, as a type of ours; its dims in the scratch. Of what a sequence holds each may be of
-// another size, but for numbers.
+// The declared type of a value, with dims in the scratch. Elements of a sequence may differ in size, except where a dim is
+// declared as a number.
 static bool declared(struct infer *in, uint32_t value, struct infer_type *out) {
   struct model_type t;
   *out = (struct infer_type){.dtype = DTYPE_UNDEFINED};
@@ -220,7 +218,7 @@ static bool declared(struct infer *in, uint32_t value, struct infer_type *out) {
   return true;
 }
 
-// ---- what is said ------------------------------------------------------------------------------
+// ---- findings ----------------------------------------------------------------------------------
 
 void infer_say_node(struct infer *in, uint32_t node, const char *sentence) {
   if (!in->tells || !in->told || !in->told->say) return;
@@ -240,8 +238,8 @@ static void say_value(struct infer *in, uint32_t value, struct infer_said what) 
   *TABLE_PUSH(in, said) = what;
 }
 
-// What was said of a value whose row is made anew counts no more: in the body of a Loop it was about the first
-// trip. Of the calls of a function the first that finds something wrong says it. False: it has.
+// Findings about a value are dropped when its row is made again: in the body of a Loop they were about the first trip. The
+// first call of a function that finds something wrong reports it. False: an earlier call has reported.
 static bool says_anew(struct infer *in, uint32_t value) {
   if (value >= in->n_said_of || in->said_of[value] == 0) return true;
   if (in->n_calls) return false;
@@ -287,7 +285,7 @@ static void tell(struct infer *in, const struct infer_said *x) {
   if (say) say(told->ctx, NO_ID, x->value, sentence);
 }
 
-// A dim that turned out to be the number that it is declared to be was declared rightly.
+// The declaration of a dim as a number was right if inference found that number in the end.
 void infer_tell(struct infer *in) {
   TABLE_FREE(in, misdeclared);
   for (uint32_t i = 0; i < in->n_said; i++) {
@@ -324,7 +322,7 @@ static bool is_of_inputs(const struct infer *in, dim_id d) {
   return d < in->input_dims;
 }
 
-// Is it made of dims of inputs alone?
+// Does it consist of dims of inputs only?
 static bool follows(const struct infer *in, dim_id d) {
   return !dims_uses_from(in->d, d, in->input_dims);
 }
@@ -352,7 +350,7 @@ static dim_id believe(struct infer *in, dim_id said) {
   return said;
 }
 
-// A number that is declared of what follows from the inputs is no fact: callers choose what that is.
+// A declared number is no fact if the dim follows from the inputs: the caller chooses it.
 static dim_id settle_dim(struct infer *in, uint32_t value, dim_id found, dim_id said) {
   const enum infer_declared mode = in->o.declared;
   int64_t n;
@@ -380,7 +378,7 @@ static dim_id settle_dim(struct infer *in, uint32_t value, dim_id found, dim_id 
   return own ? believe(in, said) : found;
 }
 
-// Where the ranks differ, one of both wins with all of its dims.
+// Where the ranks differ, one of the two types wins with all of its dims.
 static void join_declared(struct infer *in, uint32_t value, struct infer_type *t, dim_id *dims,
                           enum infer_why why) {
   struct infer_type said;
@@ -412,7 +410,7 @@ static void join_declared(struct infer *in, uint32_t value, struct infer_type *t
   t->dims = dims;
 }
 
-// What holds in two calls of the function that the value lies in.
+// What holds in both of two calls of the function that has the value.
 static struct infer_row join_rows(struct infer *in, const struct infer_row *a,
                                   const struct infer_row *b) {
   struct infer_row out = *a;
@@ -443,7 +441,7 @@ static void join_call(struct infer *in, uint32_t value) {
   *old = old->flags & ROW_SEEN ? join_rows(in, old, &in->rows[value]) : in->rows[value];
 }
 
-// Nothing else keeps the dims of `type`, which may lie in the scratch.
+// Nothing else keeps the dims of `type`, which may be in the scratch.
 void infer_settle(struct infer *in, uint32_t value, const struct infer_type *type,
                   enum infer_why why) {
   if (value == NO_ID) return;
@@ -467,7 +465,7 @@ void infer_settle(struct infer *in, uint32_t value, const struct infer_type *typ
       open = open || dims[i] == NO_ID;
       if (dims[i] != NO_ID)
         dims[i] = dims_find(in->d, dims[i]);
-      else if (t.kind == INFER_TENSOR) // of what a sequence holds each has its own
+      else if (t.kind == INFER_TENSOR) // the elements of a sequence have dims of their own
         dims[i] = dims_fresh(in->d, 0);
     }
   }
@@ -481,7 +479,7 @@ void infer_settle(struct infer *in, uint32_t value, const struct infer_type *typ
   join_call(in, value);
 }
 
-// Are there as many elements as the dims say? Declarations may say otherwise; then elements count for nothing.
+// Are there as many elements as the dims say? If not, a declaration is wrong, and the elements are not used.
 static bool holds(const struct infer *in, const struct infer_row *row, uint32_t n) {
   struct infer_type t;
   uint64_t size = 1;
@@ -491,7 +489,7 @@ static bool holds(const struct infer *in, const struct infer_row *row, uint32_t 
     if (!dims_is_number(in->d, t.dims[i], &dim) || dim < 0) return false;
     if (__builtin_mul_overflow(size, (uint64_t)dim, &size)) size = UINT64_MAX;
   }
-  // What is too large stays so, but for a 0 behind it.
+  // A product that is too large stays so, unless a later dim is 0.
   return t.ranked && size == n;
 }
 

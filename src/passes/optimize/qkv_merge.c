@@ -4,11 +4,11 @@
 //      ├─▶ MatMul(Wk) ─▶ Add(bk) ─▶ k    ──▶
 //      └─▶ MatMul(Wv) ─▶ Add(bv) ─▶ v
 //
-// Weights [K, N] are constants of one type, one behind the other along N (a recipe: they are joined while they are
-// written), and used once: others would be stored twice. Adds are merged if each of the MatMuls has one, with a constant
-// bias [N]. Done where nodes become fewer: with biases from two MatMuls on, else from three on. Names of q, k and v stay.
+// The weights [K, N] are constants of one type, and are joined along N by a recipe while they are written. Each is used
+// once; otherwise it would be stored twice. The Adds are merged if each MatMul has one, with a constant bias [N]. The pass
+// acts only where it saves nodes: with biases from two MatMuls on, without from three. q, k and v keep their names.
 //
-// Not before quantizing, where each weight has its own range, and a name that lists of exceptions know.
+// It does not run before quantizing: there each weight has a range of its own, and lists of exceptions name the weights.
 #include "dead_ends.h"
 #include "kit.h"
 #include "optimize.h"
@@ -30,7 +30,7 @@ struct group {
   bool biased;
 };
 
-// The Add of a constant bias behind a MatMul.
+// The Add of a constant bias after a MatMul.
 static void find_bias(struct kit *k, struct branch *b, enum dtype dtype) {
   const uint32_t y = kit_out(k, b->matmul, 0), add = kit_sole_user(k, y);
   uint32_t rank;
@@ -50,7 +50,7 @@ static void find_bias(struct kit *k, struct branch *b, enum dtype dtype) {
   b->bias_recipe = recipe;
 }
 
-// NULL, or why the MatMul stays alone; "": it is none of a constant matrix.
+// NULL, or why the MatMul is not merged; "": it does not multiply by a constant matrix.
 static const char *find_branch(struct kit *k, const struct name_filter *nodes, uint32_t node,
                                struct branch *b) {
   uint32_t tensor;
@@ -71,7 +71,7 @@ static const char *find_branch(struct kit *k, const struct name_filter *nodes, u
   return NULL;
 }
 
-// The MatMuls of `x`, in the order in which they stand, with weights like those of the first.
+// The MatMuls of `x` in the order of the graph, with weights like those of the first.
 static void find_group(struct kit *k, const struct name_filter *nodes, uint32_t first,
                        struct group *g) {
   const uint32_t x = kit_in(k, first, 0), graph = k->m->nodes[first].graph;
@@ -96,7 +96,7 @@ static void find_group(struct kit *k, const struct name_filter *nodes, uint32_t 
   }
 }
 
-// All of a kind, one behind the other along the last axis; NO_ID: no such recipe may be.
+// All weights, or all biases, joined along the last axis; NO_ID: there can be no such recipe.
 static uint32_t joined(struct kit *k, const struct group *g, bool biases) {
   uint32_t of[MOST];
   for (uint32_t i = 0; i < g->n; i++) {
@@ -120,7 +120,7 @@ static void merge(struct kit *k, const struct group *g, uint32_t weight, uint32_
   const uint32_t parts = kit_make(k, OP_Split, KIT_IN(y, kit_new_ints(k, "split", lengths, g->n)),
                                   KIT_INT("axis", -1), KIT_OUTPUTS(g->n));
   const uint32_t split = kit_maker(k, parts);
-  // Its outputs take the names of those that go.
+  // Its outputs take the names of the removed ones.
   for (uint32_t i = 0; i < g->n; i++) {
     const struct branch *b = &g->list[i];
     const uint32_t last = g->biased ? b->add : b->matmul;
@@ -137,19 +137,19 @@ static void merge(struct kit *k, const struct group *g, uint32_t weight, uint32_
 }
 
 struct run {
-  struct kit k; // first: a visit is given it
+  struct kit k; // first member: a visit gets its address
   const struct name_filter *nodes;
   TABLE(uint32_t, matmuls);
-  TABLE(bool, seen); // by value: its MatMuls were looked at
+  TABLE(bool, seen); // by value: its MatMuls are done
 };
 
-// MatMuls behind the one at hand go too: they are gathered first.
+// A merge removes later MatMuls too, so all are collected first.
 static void gather(struct kit *k, uint32_t node) {
   struct run *r = (struct run *)k;
   if (kit_op(k, node) == OP_MatMul && kit_in(k, node, 0) != NO_ID) *TABLE_PUSH(r, matmuls) = node;
 }
 
-// *seen: the other MatMuls of what it multiplies need no look.
+// *seen: the other MatMuls of the same value need no visit.
 static void visit(struct kit *k, const struct name_filter *nodes, uint32_t node, bool *seen) {
   struct group g;
   find_group(k, nodes, node, &g);

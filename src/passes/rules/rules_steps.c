@@ -1,30 +1,29 @@
-// Steps: what one recipe makes of constants, and how exactly.
+// Steps: how one operator over constants becomes a constant, and how exact the result is.
 //
-//   operands at hand, result up to 64 KiB     computed at once, elements at hand
+//   operands in memory, result up to 64 KiB   computed at once, elements in memory
 //   anything larger                           a recipe, of any size: computed while it is written
 //
-// Both give the same bytes: what is computed at once goes through the kernels that evaluate recipes. So
-// it does not matter to the numbers of a model how much of it was small enough.
+// Both ways use the same kernels and make the same bytes, so that the numbers of a model do not depend on how much of it is
+// small.
 //
-// What a runtime would compute of the same constants is known to the last bit for some operations and
-// not for others, and a rule says how exactly it keeps numbers. A step that may differ by more than
-// that is not made, and the rule does not fire:
+// For some operations it is known to the last bit what a runtime computes from the same constants, for others it is not, and
+// a rule says how exactly it keeps numbers. The rule does not fire where a step may differ by more than that:
 //
 //   exact      integers, comparisons, what moves elements, casts to wider types; Where of rules
 //   zero       other arithmetic of floats, where a result is NaN; the least and largest of two or
-//              many, Relu, Sign and Where of the model, where a result is a zero too
+//              many, Relu, Sign and the model's own Where, where a result is a zero too
 //   rounding   sums and products of many floats, Exp and its like, whose last bit is the library's;
 //              casts that ONNX Runtime makes in two roundings (double and 64 bits to below float)
 //   never      what the standard leaves open: division of integers by zero, and of the least one by
 //              -1; casts of floats to integers out of their range; sums and products of many integers
-//              that may leave their type (rules_fold.c); narrowing casts, not at hand, of floats that
-//              would become infinite, which no run writes
+//              that may leave their type (rules_fold.c); narrowing casts, of elements not in memory, of
+//              floats that would become infinite, which no run writes
 //
-// Whether there is a NaN, a zero or a number out of range is seen of elements at hand. Of others a
-// stage is asked, where that is all that keeps the rule from firing (rules_facts.c).
+// Elements in memory are searched for NaNs, zeros and numbers out of range. About others a stage is asked, if the answer
+// alone decides whether the rule fires (rules_facts.c).
 //
-// Elements at hand are of bool, integers of 8 to 64 bits and the four common floats; others are moved
-// and converted by recipes, however small.
+// Elements are in memory for bool, integers of 8 to 64 bits and the four common floats. Recipes move and convert the others,
+// however small they are.
 #include "rules_inside.h"
 
 #include "kernels_convert.h"
@@ -46,12 +45,12 @@ static bool array_of(struct rules_run *run, const struct rules_value *v, struct 
   return true;
 }
 
-// Does the rule at hand allow a result that is this exact?
+// Does the rule allow a result of this exactness?
 static bool allows(const struct rules_run *run, enum exactness exactness) {
   return exactness <= (enum exactness)run->rule->exactness;
 }
 
-// Room for a result of these dims at hand; NULL if it is too large for that.
+// Memory for a result of these dims; NULL if it is too large to be computed at once.
 static uint8_t *room(struct rules_run *run, const struct rules_type *t) {
   uint64_t count, bytes;
   if (!dtype_is_plain_number(t->dtype) || !dims_product(t->dims, t->rank, &count) ||
@@ -75,7 +74,7 @@ static struct rules_type typed(struct rules_run *run, enum dtype dtype, const in
   return (struct rules_type){dtype, true, rank, copy};
 }
 
-// Has a result that is not at hand no NaN, and no zero where those count?
+// Is a result that is not in memory free of NaNs, and of zeros where they count?
 static bool proved(struct rules_run *run, const struct rules_value *made, bool zeros) {
   struct facts f;
   if (!rules_facts(run, made, false, &f)) return run->assume == RULES_ASSUME_YES;
@@ -92,8 +91,8 @@ static void strides_of(const int64_t *dims, uint32_t rank, int64_t *strides) {
   }
 }
 
-// Elements of an array with these dims, from places that lie `from` apart to places that lie `to`
-// apart along its axes.
+// Copies the elements of an array with these dims: along its axes they are `from` bytes apart in the source and `to` bytes
+// apart in the result.
 static void move(const int64_t *dims, uint32_t rank, uint64_t each, uint8_t *out, const int64_t *to,
                  const uint8_t *in, const int64_t *from) {
   int64_t place[RECIPE_MAX_RANK] = {0}, o = 0, i = 0;
@@ -165,7 +164,7 @@ struct rules_value rules_step_slice(struct rules_run *run, const struct rules_va
   return at_hand(run, &t, raw);
 }
 
-// The elements of an operand, broadcast to these dims: its own where it has them.
+// The elements of an operand, broadcast to these dims; not copied if it has these dims already.
 static const uint8_t *spread(struct rules_run *run, const struct array *in,
                              const struct rules_type *t) {
   int64_t own[RECIPE_MAX_RANK], from[RECIPE_MAX_RANK], to[RECIPE_MAX_RANK];
@@ -176,13 +175,13 @@ static const uint8_t *spread(struct rules_run *run, const struct array *in,
   strides_of(t->dims, t->rank, to);
   for (uint32_t i = 0; i < t->rank; i++)
     from[i] = i < more || in->type.dims[i - more] == 1 ? 0 : own[i - more];
-  if (in->count == count) return in->raw.at; // only axes of length 1 came
+  if (in->count == count) return in->raw.at; // only axes of length 1 were added
   uint8_t *raw = arena_alloc(&run->match, count * in->each + 1);
   move(t->dims, t->rank, in->each, raw, to, in->raw.at, from);
   return raw;
 }
 
-// Joins an operand's dims to those of the result so far, as NumPy broadcasts.
+// Broadcasts an operand's dims with those of the result so far, as NumPy does.
 static bool widen(struct rules_run *run, struct rules_type *to, const struct rules_type *t) {
   const uint32_t rank = to->rank > t->rank ? to->rank : t->rank;
   int64_t *dims = arena_alloc(&run->match, (rank + (size_t)1) * sizeof *dims);
@@ -277,7 +276,7 @@ struct rules_value rules_step_gather(struct rules_run *run, const struct rules_v
   struct array in, places;
   if (recipe == NO_ID || indices == NO_ID || !recipe_can_gather(run->k.r, recipe, indices, axis))
     return rules_unknown();
-  // Where the indices are not at hand nobody knows yet whether they lie in their range.
+  // Indices that are not in memory may be out of range.
   if (!array_of(run, by, &places)) return rules_unknown();
   const int64_t *dims = rules_type_of(run, of).dims;
   const uint32_t rank = rules_type_of(run, of).rank;
@@ -293,7 +292,7 @@ struct rules_value rules_step_gather(struct rules_run *run, const struct rules_v
       typed(run, rules_type_of(run, of).dtype, to, rank - 1 + places.type.rank);
   uint8_t *raw = array_of(run, of, &in) ? room(run, &t) : NULL;
   if (!raw) return rules_new_recipe(run, recipe_gather(run->k.r, recipe, indices, axis));
-  // [before, the axis, behind]: a run of `behind` elements for each index.
+  // [before, the axis, after]: a run of `behind` elements for each index.
   uint64_t before = 1, behind = in.each;
   for (uint32_t i = 0; i < rank; i++) {
     if (i < axis) before *= (uint64_t)dims[i];
@@ -323,7 +322,7 @@ static bool any_zero(enum dtype t, const uint8_t *raw, uint64_t n) {
   return false;
 }
 
-// Do all floats of a constant that is not at hand have a place in a type of integers, or of floats?
+// Can the other type, of integers or of floats, hold all floats of a constant that is not in memory?
 static bool in_range(struct rules_run *run, const struct rules_value *of, enum dtype to) {
   struct facts f;
   const bool real = dtype_is_plain_float(to);
@@ -355,8 +354,8 @@ struct rules_value rules_step_cast(struct rules_run *run, const struct rules_val
   uint8_t *raw = array_of(run, of, &in) ? room(run, &t) : NULL;
   if (!raw) {
     const uint32_t recipe = rules_recipe_of(run, of);
-    // What is out of range, or NaN, and has no place in the type; and what would become infinite, which
-    // a run refuses to write.
+    // A number that is out of range or NaN, which the type does not hold, or one that would become infinite, which a run
+    // refuses to write.
     const bool open = dtype_is_float(from) && c->to != DTYPE_BOOL && !dtype_is_plain_float(c->to) &&
                       (!dtype_is_float(c->to) || dtype_bits(c->to) < 8);
     const bool overflows = dtype_is_plain_float(from) && dtype_is_plain_float(c->to) &&
@@ -380,8 +379,7 @@ struct rules_value rules_step_cast(struct rules_run *run, const struct rules_val
 
 // ---- arithmetic --------------------------------------------------------------------------------
 
-// How exact results of floats are, whatever they are; and whether they are that only where no zero
-// comes out.
+// How exact results of floats are for all elements; and whether that holds only where no result is zero.
 static enum exactness exactness_of(enum recipe_map_op op, bool *zeros) {
   *zeros = op == RECIPE_MAP_MIN || op == RECIPE_MAP_MAX || op == RECIPE_MAP_RELU ||
            op == RECIPE_MAP_SIGN;
@@ -393,11 +391,11 @@ static enum exactness exactness_of(enum recipe_map_op op, bool *zeros) {
   case RECIPE_MAP_TANH:
   case RECIPE_MAP_SIGMOID: return EXACTNESS_ROUNDING;
   case RECIPE_MAP_WHERE: return EXACTNESS_EXACT;
-  default: return EXACTNESS_ZERO; // exact, if nothing is NaN
+  default: return EXACTNESS_ZERO; // exact if no result is NaN
   }
 }
 
-// Of a divisor of integers: are there none that leave the quotient open?
+// Does every element of an integer divisor have a quotient that the standard defines?
 static bool divides(struct rules_run *run, const struct rules_value *by) {
   struct array in;
   struct facts f;
@@ -428,7 +426,7 @@ struct rules_value rules_step_map(struct rules_run *run, enum recipe_map_op op,
     here = here && array_of(run, &of[i], &in[i]);
   }
   enum exactness exactness = exactness_of(op, &zeros);
-  // ONNX Runtime adds 0 to what a Where of the model picks.
+  // ONNX Runtime adds 0 to the elements that the model's own Where picks.
   if (op == RECIPE_MAP_WHERE && run->options->once) exactness = EXACTNESS_ZERO, zeros = true;
   if (!dtype_is_plain_float(t.dtype)) exactness = EXACTNESS_EXACT;
   if (exactness == EXACTNESS_ROUNDING && !allows(run, exactness)) return rules_unknown();
@@ -488,7 +486,7 @@ struct rules_value rules_step_reduce(struct rules_run *run, const struct rules_v
     const struct rules_value made = rules_new_recipe(run, recipe_reduce(run->k.r, recipe, q));
     return allows(run, exactness) || proved(run, &made, true) ? made : rules_unknown();
   }
-  // The axes that stay in front, those that go behind: every column is a vector then.
+  // The axes that stay come first, the reduced ones last: then every column is a vector.
   int64_t dims[RECIPE_MAX_RANK] = {0}, from_strides[RECIPE_MAX_RANK] = {0},
           to[RECIPE_MAX_RANK] = {0}, own[RECIPE_MAX_RANK];
   uint32_t n = 0, kept = 0;
@@ -540,8 +538,8 @@ struct rules_value rules_step_dequantize(struct rules_run *run, const struct rul
 
 // ---- products of matrices ----------------------------------------------------------------------
 
-// One element: a row of the left one and a column of the right one, `apart` elements between two of
-// its. False: it has no place in the type, though all that it is made of has one (rules_range.c).
+// One element of a product: a row of the left matrix times a column of the right one, whose elements are `apart` apart. False:
+// the type does not hold the element, although it holds all operands (rules_range.c).
 static bool product(enum dtype t, const uint8_t *row, const uint8_t *column, uint64_t n,
                     uint64_t apart, uint8_t *raw, uint64_t at) {
   double sum = 0, terms = 0;

@@ -1,12 +1,11 @@
-// Which values are left as they are declared, so that what a runtime gives stays the same:
+// Which values keep their declarations, so that a runtime computes the same as before:
 //
 //   h = Expand(x, s)   Loop(trips, go) { sc = Relu(h) } ──▶ z      trips may be 0
 //
-// Without a trip ONNX Runtime gives z as [0, …] with what it knows of the dims of sc: of a better declared h or sc
-// it would make another shape. And a node in a body that cannot run with its inputs (a branch for another rank
-// than the one at hand, a Loop that never runs) keeps a model from being loaded once their dims are declared.
-// So nothing is declared of what leads to the outputs of such Loops, nor of what leads to such nodes, in their
-// graphs and those around.
+// Without a trip ONNX Runtime makes z of the dims [0, …] and those that it knows of sc: better declarations of h or sc
+// would change the shape of z. A node in a body may also be unable to run with its inputs (a branch for another rank, a Loop
+// that never runs), and once their dims are declared, a runtime refuses the model. So nothing is declared for values that
+// lead to the outputs of such Loops or to such nodes, in their own graphs and in the graphs around them.
 #include "infer_left.h"
 
 bool infer_left_has(const struct infer_left *l, uint32_t value) {
@@ -27,7 +26,7 @@ static void leave(struct infer_left *l, const struct model *m, uint32_t value) {
   *TABLE_PUSH(l, waiting) = value;
 }
 
-// The outputs of a node's bodies from one on.
+// The outputs of a node's bodies, from number `from` on.
 static void leave_bodies(struct infer_left *l, const struct model *m, uint32_t node,
                          uint32_t from) {
   const struct model_node *n = &m->nodes[node];
@@ -40,7 +39,7 @@ static void leave_bodies(struct infer_left *l, const struct model *m, uint32_t n
   }
 }
 
-// What the node reads, its bodies included.
+// The inputs of the node, and the outputs of its bodies.
 static void leave_what_leads_to(struct infer_left *l, const struct model *m, uint32_t node) {
   if (l->n_visited == 0) TABLE_ADD(l, visited, m->n_nodes);
   if (l->visited[node]) return;
@@ -73,7 +72,7 @@ void infer_left_find(struct infer_left *l, const struct model *m, struct infer *
     const uint32_t value = l->waiting[--l->n_waiting];
     const struct model_value *v = &m->values[value];
     if (v->kind == VALUE_NODE_OUTPUT) leave_what_leads_to(l, m, v->def);
-    // A body is given what its node reads.
+    // The inputs of a body are those of its node.
     if (v->kind == VALUE_INPUT && v->graph != NO_ID && m->graphs[v->graph].kind == GRAPH_SUB)
       leave_what_leads_to(l, m, m->attrs[m->graphs[v->graph].owner].node);
   }

@@ -1,10 +1,10 @@
-// The pass reorder/MoveElementwisePastSplit: an elementwise node before a Split becomes one behind each of its outputs.
+// The pass reorder/MoveElementwisePastSplit: an elementwise node before a Split becomes one after each of its outputs.
 //
-//   Mul ──▶ Split ──▶ y, z          Split ──▶ Mul ──▶ y        x is split; of c each Mul gets its part, or all of it
+//   Mul ──▶ Split ──▶ y, z          Split ──▶ Mul ──▶ y        x is split; each Mul gets its part of c, or all of c
 //   x c                             x    └──▶ Mul ──▶ z        where it has length 1 along the axis
 //
-// At most one operand is no constant, so that no node splits more than one did. What else uses the elementwise node keeps
-// it. What is split anew is looked at again: a chain of elementwise nodes goes all the way.
+// At most one operand is not constant, so that no node splits more than one did before. Other users of the elementwise node
+// keep it. The new Split is looked at again, so that a whole chain of elementwise nodes moves.
 #include "streamline.h"
 
 #include "name_filter.h"
@@ -16,7 +16,7 @@ struct split {
   struct kit *k;
   uint32_t node, moved, n; // the elementwise node; how many outputs
   bool plain;           // its first operand has the dims of its result, and others have one element
-  uint32_t axis, rank;  // of what is split; not known of plain ones
+  uint32_t axis, rank;  // of the value that is split; not known where plain is set
   const int64_t *sizes; // of the outputs along the axis; NULL: not known
 };
 
@@ -42,7 +42,7 @@ static const int64_t *sizes_of(struct split *s) {
   return sizes;
 }
 
-// What each of the new nodes has of an operand: all of it, a part, or a part of what it broadcasts to.
+// Which elements of an operand a new node gets: all, a part, or a part of the operand after broadcasting.
 static enum part part_of(struct split *s, uint32_t slot) {
   struct kit *k = s->k;
   const uint32_t operand = kit_in(k, s->moved, slot), result = kit_in(k, s->node, 0);
@@ -57,7 +57,7 @@ static enum part part_of(struct split *s, uint32_t slot) {
   return kit_static(k, result) ? PART_EXPANDED : PART_NONE;
 }
 
-// Constants: the parts are constants too.
+// Of a constant: the parts are constants too.
 static bool cut(struct split *s, uint32_t value, uint32_t axis, uint32_t *out) {
   struct kit *k = s->k;
   if (s->plain || !s->sizes || !moves_constant(k, value)) return false;
@@ -67,7 +67,7 @@ static bool cut(struct split *s, uint32_t value, uint32_t axis, uint32_t *out) {
     out[i] = recipe == NO_ID || s->sizes[i] <= 0
                  ? NO_ID
                  : rules_constant_slice(k, recipe, axis, start, s->sizes[i]);
-    if (out[i] == NO_ID) return false; // also where the sizes are more than there is
+    if (out[i] == NO_ID) return false; // also where the sizes add up to more than the axis has
     start += s->sizes[i];
   }
   for (uint32_t i = 0; i < s->n; i++)
@@ -75,7 +75,7 @@ static bool cut(struct split *s, uint32_t value, uint32_t axis, uint32_t *out) {
   return true;
 }
 
-// Others: by a Split like the one at hand, along what is the same axis for them.
+// Of another operand: a Split like the first one, along the axis that corresponds.
 static void split(struct split *s, uint32_t value, uint32_t axis, uint32_t *out) {
   struct kit *k = s->k;
   const uint32_t in[2] = {value, kit_in(k, s->node, 1)};
@@ -105,7 +105,7 @@ static void take_parts(struct split *s, uint32_t slot, enum part part, uint32_t 
   if (!cut(s, value, axis, out)) split(s, value, axis, out);
 }
 
-// Is there an elementwise node before the Split that may go behind it?
+// Is there an elementwise node before the Split that may move after it?
 static bool find(struct split *s) {
   struct kit *k = s->k;
   const uint32_t value = kit_in(k, s->node, 0);
@@ -121,7 +121,7 @@ static bool find(struct split *s) {
          (s->plain || moves_axis(k, s->node, value, &s->axis, &s->rank));
 }
 
-// The nodes behind the outputs, which they take over. Gives the Split of the operand that is no constant.
+// Makes the nodes after the Split; they take the place of its outputs. Returns the Split of the operand that is not constant.
 static uint32_t place(struct split *s, uint32_t n_in, const uint32_t *parts) {
   struct kit *k = s->k;
   const uint32_t old = s->node, moved = s->moved, graph = k->m->nodes[old].graph;
@@ -150,7 +150,7 @@ static uint32_t place(struct split *s, uint32_t n_in, const uint32_t *parts) {
   return next;
 }
 
-// Gives the Split that is to be looked at next, NO_ID: nothing moved.
+// Returns the Split to look at next; NO_ID: nothing moved.
 static uint32_t move(struct kit *k, uint32_t node) {
   struct split s = {.k = k, .node = node, .n = k->m->nodes[node].n_out};
   if (s.n == 0 || !find(&s)) return NO_ID;
