@@ -118,7 +118,10 @@ static void match_functions(struct diff *d) {
       k++;
     }
   }
-  for (uint32_t i = 0; i < n[DIFF_A]; i++)
+}
+
+static void match_bodies(struct diff *d) {
+  for (uint32_t i = 0; i < d->m[DIFF_A]->n_functions; i++)
     if (d->functions[DIFF_A][i] != NO_ID)
       diff_match_graphs(d, d->m[DIFF_A]->functions[i].graph,
                         d->m[DIFF_B]->functions[d->functions[DIFF_A][i]].graph);
@@ -126,15 +129,8 @@ static void match_functions(struct diff *d) {
 
 // ---- bodies and tensors of twins ---------------------------------------------------------------
 
-static const struct model_attr *twin_attr(const struct diff *d, const struct model_attr *a,
-                                          uint32_t twin) {
-  const struct model *b = d->m[DIFF_B];
-  const struct model_node *n = &b->nodes[twin];
-  for (uint32_t i = 0; i < n->n_attrs; i++) {
-    const struct model_attr *x = &b->attrs[n->attrs + i];
-    if (diff_name(d, DIFF_A, a->name) == diff_name(d, DIFF_B, x->name)) return x;
-  }
-  return NULL;
+static uint32_t twin_attr(const struct diff *d, const struct model_attr *a, uint32_t twin) {
+  return diff_attr_named(d, DIFF_B, twin, diff_name(d, DIFF_A, a->name));
 }
 
 static bool holds(const struct model *m, const struct model_attr *a, enum attr_type one,
@@ -144,33 +140,54 @@ static bool holds(const struct model *m, const struct model_attr *a, enum attr_t
          a->first != NO_ID;
 }
 
+static bool both_hold(const struct diff *d, const struct model_attr *a, const struct model_attr *b,
+                      enum attr_type one, enum attr_type many) {
+  return holds(d->m[DIFF_A], a, one, many) && holds(d->m[DIFF_B], b, one, many);
+}
+
 static void pair_sparse(struct diff *d, uint32_t a, uint32_t b) {
   const struct model_sparse *x = &d->m[DIFF_A]->sparses[a], *y = &d->m[DIFF_B]->sparses[b];
+  d->sparses[a] = b;
   if (x->values != NO_ID && y->values != NO_ID) diff_pair_tensors(d, x->values, y->values);
   if (x->indices != NO_ID && y->indices != NO_ID) diff_pair_tensors(d, x->indices, y->indices);
 }
 
-static void pair_attrs(struct diff *d, uint32_t node, uint32_t twin) {
+static void pair_tensors_of(struct diff *d, const struct model_attr *a,
+                            const struct model_attr *b) {
+  const bool constant = model_attr_is_constant(d->m[DIFF_A], a);
+  const uint32_t both = a->count < b->count ? a->count : b->count;
+  d->steps += both + 1u;
+  if (both_hold(d, a, b, ATTR_TENSOR, ATTR_TENSORS))
+    for (uint32_t k = 0; k < (constant ? 1 : both); k++)
+      if (d->tensors[DIFF_A][a->first + k] == NO_ID && d->tensors[DIFF_B][b->first + k] == NO_ID)
+        diff_pair_tensors(d, a->first + k, b->first + k);
+  if (both_hold(d, a, b, ATTR_SPARSE_TENSOR, ATTR_SPARSE_TENSORS))
+    for (uint32_t k = 0; k < both; k++)
+      pair_sparse(d, a->first + k, b->first + k);
+}
+
+static void pair_attrs(struct diff *d, uint32_t node, uint32_t twin, bool bodies) {
   const struct model *m[] = {d->m[DIFF_A], d->m[DIFF_B]};
   const struct model_node *n = &m[DIFF_A]->nodes[node];
   for (uint32_t i = 0; i < n->n_attrs; i++) {
-    const struct model_attr *a = &m[DIFF_A]->attrs[n->attrs + i], *b = twin_attr(d, a, twin);
-    if (!b) continue;
-    const uint32_t both = a->count < b->count ? a->count : b->count;
-    d->steps += both + 1u;
-    if (holds(m[DIFF_A], a, ATTR_GRAPH, ATTR_GRAPHS) &&
-        holds(m[DIFF_B], b, ATTR_GRAPH, ATTR_GRAPHS))
-      for (uint32_t k = 0; k < both; k++)
-        diff_match_graphs(d, a->first + k, b->first + k);
-    if (holds(m[DIFF_A], a, ATTR_TENSOR, ATTR_TENSORS) &&
-        holds(m[DIFF_B], b, ATTR_TENSOR, ATTR_TENSORS))
-      for (uint32_t k = 0; k < (model_attr_is_constant(m[DIFF_A], a) ? 1 : both); k++)
-        if (d->tensors[DIFF_A][a->first + k] == NO_ID && d->tensors[DIFF_B][b->first + k] == NO_ID)
-          diff_pair_tensors(d, a->first + k, b->first + k);
-    if (holds(m[DIFF_A], a, ATTR_SPARSE_TENSOR, ATTR_SPARSE_TENSORS) &&
-        holds(m[DIFF_B], b, ATTR_SPARSE_TENSOR, ATTR_SPARSE_TENSORS))
-      for (uint32_t k = 0; k < both; k++)
-        pair_sparse(d, a->first + k, b->first + k);
+    const struct model_attr *a = &m[DIFF_A]->attrs[n->attrs + i];
+    const uint32_t other = a->flags & ATTR_DEAD ? NO_ID : twin_attr(d, a, twin);
+    if (other == NO_ID) continue;
+    const struct model_attr *b = &m[DIFF_B]->attrs[other];
+    for (uint32_t k = 0;
+         k < a->count && k < b->count && bodies && both_hold(d, a, b, ATTR_GRAPH, ATTR_GRAPHS); k++)
+      diff_match_graphs(d, a->first + k, b->first + k);
+    pair_tensors_of(d, a, b);
+  }
+}
+
+static void pair_defaults(struct diff *d, uint32_t function) {
+  const struct model_function *f = &d->m[DIFF_A]->functions[function];
+  for (uint32_t i = 0; i < f->n_attrs; i++) {
+    const struct model_attr *a = &d->m[DIFF_A]->attrs[f->attrs + i];
+    const uint32_t other = diff_default_named(d, DIFF_B, d->functions[DIFF_A][function],
+                                              diff_name(d, DIFF_A, a->name));
+    if (other != NO_ID) pair_tensors_of(d, a, &d->m[DIFF_B]->attrs[other]);
   }
 }
 
@@ -194,8 +211,7 @@ static void match_sparse(struct diff *d) {
 
 // ---- the whole ---------------------------------------------------------------------------------
 
-void diff_match(struct diff *d) {
-  const struct model *a = d->m[DIFF_A], *b = d->m[DIFF_B];
+static void begin(struct diff *d) {
   number_names(d);
   for (uint32_t s = 0; s < DIFF_SIDES; s++) {
     d->nodes[s] = nobody(d, d->m[s]->n_nodes);
@@ -204,11 +220,25 @@ void diff_match(struct diff *d) {
     d->tensors[s] = nobody(d, d->m[s]->n_tensors);
     d->functions[s] = nobody(d, d->m[s]->n_functions);
   }
-  d->node_by = arena_zalloc(&d->arena, a->n_nodes + (size_t)1);
+  d->sparses = nobody(d, d->m[DIFF_A]->n_sparses);
+  d->node_by = arena_zalloc(&d->arena, d->m[DIFF_A]->n_nodes + (size_t)1);
+}
+
+// What hangs on no graph that is paired by now.
+static void pair_rest(struct diff *d) {
+  match_sparse(d);
+  for (uint32_t f = 0; f < d->m[DIFF_A]->n_functions; f++)
+    if (d->functions[DIFF_A][f] != NO_ID) pair_defaults(d, f);
+}
+
+void diff_match(struct diff *d) {
+  const struct model *a = d->m[DIFF_A], *b = d->m[DIFF_B];
+  begin(d);
   d->scratch = diff_match_scratch(d);
   if (a->main_graph != NO_ID && b->main_graph != NO_ID)
     diff_match_graphs(d, a->main_graph, b->main_graph);
   match_functions(d);
+  match_bodies(d);
   for (uint32_t i = 0; i < a->n_trainings && i < b->n_trainings; i++) {
     const struct model_training *x = &a->trainings[i], *y = &b->trainings[i];
     if (x->initialization != NO_ID && y->initialization != NO_ID)
@@ -216,7 +246,7 @@ void diff_match(struct diff *d) {
     if (x->algorithm != NO_ID && y->algorithm != NO_ID)
       diff_match_graphs(d, x->algorithm, y->algorithm);
   }
-  // Graphs of bodies come behind those that they lie in, but nodes of a graph may come later than
+  // Graphs of bodies come after those that hold them, but nodes of a graph may come later than
   // the nodes of its bodies: a turn for each depth.
   for (uint32_t depth = 0, more = 1; more; depth++) {
     more = 0;
@@ -224,13 +254,37 @@ void diff_match(struct diff *d) {
       if (a->graphs[g].depth > depth) more = 1;
       if (a->graphs[g].depth != depth || d->graphs[DIFF_A][g] == NO_ID) continue;
       for (uint32_t n = a->graphs[g].first_node; n != NO_ID; n = a->nodes[n].next)
-        if (d->nodes[DIFF_A][n] != NO_ID) pair_attrs(d, n, d->nodes[DIFF_A][n]);
+        if (d->nodes[DIFF_A][n] != NO_ID) pair_attrs(d, n, d->nodes[DIFF_A][n], true);
     }
     d->steps += a->n_graphs;
   }
-  match_sparse(d);
+  pair_rest(d);
   diff_match_scratch_done(d->scratch);
   d->scratch = NULL;
+}
+
+static void take(uint32_t *const both[DIFF_SIDES], const uint32_t *of, uint32_t n) {
+  for (uint32_t i = 0; i < n; i++) {
+    both[DIFF_A][i] = of[i];
+    if (of[i] != NO_ID) both[DIFF_B][of[i]] = i;
+  }
+}
+
+void diff_take(struct diff *d, const struct diff_twins *t) {
+  const struct model *a = d->m[DIFF_A], *b = d->m[DIFF_B];
+  begin(d);
+  take(d->graphs, t->graphs, a->n_graphs);
+  take(d->nodes, t->nodes, a->n_nodes);
+  take(d->values, t->values, a->n_values);
+  match_functions(d);
+  for (uint32_t i = 0; i < a->n_values; i++) {
+    const uint32_t x = a->values[i].flags & VALUE_DEAD ? NO_ID : diff_value_tensor(a, i);
+    const uint32_t y = d->values[DIFF_A][i] == NO_ID ? NO_ID : diff_value_tensor(b, t->values[i]);
+    if (x != NO_ID && y != NO_ID) diff_pair_tensors(d, x, y);
+  }
+  for (uint32_t i = 0; i < a->n_nodes; i++)
+    if (t->nodes[i] != NO_ID) pair_attrs(d, i, t->nodes[i], false);
+  pair_rest(d);
 }
 
 void diff_done(struct diff *d) {

@@ -64,6 +64,7 @@ struct diff {
   uint32_t *graphs[DIFF_SIDES];
   uint32_t *tensors[DIFF_SIDES];
   uint32_t *functions[DIFF_SIDES];
+  uint32_t *sparses;                      // by A's id, the twin's or NO_ID
   uint8_t *node_by;                       // enum diff_by, by A's id
   uint64_t moved;                         // nodes that stand elsewhere in the order of their graph
   uint64_t renamed_nodes, renamed_values; // of twins that are the same otherwise
@@ -79,7 +80,12 @@ struct diff {
 // Both models loaded; read and ctx set; the rest zero. Finds all twins: graphs, nodes, values, and
 // the tensors that their names or nodes tell.
 void diff_match(struct diff *d);
-// After it (and after who pairs more tensors by what they hold): what differs.
+// In place of it: twins are told, by A's ids (NO_ID: none). Functions, sparse tensors and tensors follow from them.
+struct diff_twins {
+  const uint32_t *graphs, *nodes, *values;
+};
+void diff_take(struct diff *d, const struct diff_twins *t);
+// After one of them (and after who pairs more tensors by what they hold): what differs.
 int diff_compare(struct diff *d, struct err *err);
 void diff_done(struct diff *d);
 
@@ -94,6 +100,10 @@ uint32_t diff_tensor_value(const struct model *m, uint32_t tensor);
 struct span diff_tensor_name(const struct model *m, uint32_t tensor);
 // The tensor that defines a value: an initializer's or a Constant's; NO_ID.
 uint32_t diff_value_tensor(const struct model *m, uint32_t value);
+
+// Fields that no row holds, of a pair of tensors (its doc_string and metadata) or of sparse ones (dims): do they differ?
+int diff_kept_differs(struct diff *d, enum kept_of of, uint32_t a, uint32_t b, bool *differ,
+                      struct err *err);
 
 bool diff_node_is_constant(const struct model *m, uint32_t node);
 

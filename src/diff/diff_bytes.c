@@ -17,8 +17,8 @@ int diff_bytes_differ(struct diff *d, struct place a, struct place b, bool *diff
   return 0;
 }
 
-int diff_bytes_kept(struct diff *d, enum kept_of of, uint32_t a, uint32_t b, bool *differ,
-                    struct err *err) {
+int diff_kept_differs(struct diff *d, enum kept_of of, uint32_t a, uint32_t b, bool *differ,
+                      struct err *err) {
   uint32_t na, nb;
   const struct model_kept_field *x = model_kept_fields(d->m[DIFF_A], of, a, &na);
   const struct model_kept_field *y = model_kept_fields(d->m[DIFF_B], of, b, &nb);
@@ -26,4 +26,41 @@ int diff_bytes_kept(struct diff *d, enum kept_of of, uint32_t a, uint32_t b, boo
   for (uint32_t i = 0; i < na && !*differ; i++)
     if (diff_bytes_differ(d, x[i].at, y[i].at, differ, err)) return -1;
   return 0;
+}
+
+// A list of places as one stretch of bytes.
+struct run {
+  const struct model *m;
+  const struct model_item *items;
+  uint32_t n, kind, item, k; // the place that is next
+  struct place rest;         // of the one that is read
+};
+
+static bool next_place(struct run *r) {
+  for (; r->item < r->n && r->rest.len == 0; r->item++, r->k = 0) {
+    const struct model_item *x = &r->items[r->item];
+    if (x->kind != r->kind) continue;
+    while (r->k < x->count && r->rest.len == 0)
+      r->rest = r->m->others[x->first + r->k++];
+    if (r->rest.len) return true;
+  }
+  return r->rest.len > 0;
+}
+
+int diff_bytes_items(struct diff *d, const struct model_item *const items[DIFF_SIDES],
+                     const uint32_t n[DIFF_SIDES], uint32_t kind, bool *differ, struct err *err) {
+  struct run r[DIFF_SIDES] = {{.m = d->m[0], .items = items[0], .n = n[0], .kind = kind},
+                              {.m = d->m[1], .items = items[1], .n = n[1], .kind = kind}};
+  *differ = false;
+  for (;;) {
+    const bool a = next_place(&r[0]), b = next_place(&r[1]);
+    *differ = *differ || a != b;
+    if (*differ || !a) return 0;
+    const uint64_t both = min_u64(r[0].rest.len, r[1].rest.len);
+    if (diff_bytes_differ(d, (struct place){r[0].rest.off, both},
+                          (struct place){r[1].rest.off, both}, differ, err))
+      return -1;
+    for (uint32_t s = 0; s < DIFF_SIDES; s++)
+      r[s].rest = (struct place){r[s].rest.off + both, r[s].rest.len - both};
+  }
 }

@@ -55,7 +55,7 @@ static int lists_differ(struct diff *d, const struct model_attr *a, const struct
   }
 }
 
-static int attrs_differ(struct diff *d, uint32_t ia, uint32_t ib, bool *differ, struct err *err) {
+int diff_attrs_differ(struct diff *d, uint32_t ia, uint32_t ib, bool *differ, struct err *err) {
   const struct model *ma = d->m[DIFF_A], *mb = d->m[DIFF_B];
   const struct model_attr *a = &ma->attrs[ia], *b = &mb->attrs[ib];
   const bool constant = model_attr_is_constant(ma, a);
@@ -81,14 +81,26 @@ static int attrs_differ(struct diff *d, uint32_t ia, uint32_t ib, bool *differ, 
     if (lists_differ(d, a, b, differ, err)) return -1;
   }
   if (*differ || !((a->flags | b->flags) & ATTR_HAS_KEPT)) return 0;
-  return diff_bytes_kept(d, KEPT_ATTR, ia, ib, differ, err);
+  return diff_kept_differs(d, KEPT_ATTR, ia, ib, differ, err);
 }
 
-static uint32_t attr_named(const struct diff *d, uint32_t side, uint32_t node, uint32_t name) {
-  const struct model_node *n = &d->m[side]->nodes[node];
-  for (uint32_t i = 0; i < n->n_attrs; i++)
-    if (diff_name(d, side, d->m[side]->attrs[n->attrs + i].name) == name) return n->attrs + i;
+static uint32_t named(const struct diff *d, uint32_t side, uint32_t first, uint32_t n,
+                      uint32_t name) {
+  for (uint32_t i = first; i < first + n; i++) {
+    const struct model_attr *a = &d->m[side]->attrs[i];
+    if (!(a->flags & ATTR_DEAD) && diff_name(d, side, a->name) == name) return i;
+  }
   return NO_ID;
+}
+
+uint32_t diff_attr_named(const struct diff *d, uint32_t side, uint32_t node, uint32_t name) {
+  const struct model_node *n = &d->m[side]->nodes[node];
+  return named(d, side, n->attrs, n->n_attrs, name);
+}
+
+uint32_t diff_default_named(const struct diff *d, uint32_t side, uint32_t function, uint32_t name) {
+  const struct model_function *f = &d->m[side]->functions[function];
+  return named(d, side, f->attrs, f->n_attrs, name);
 }
 
 static int compare_attrs(struct diff *d, uint32_t a, uint32_t b, struct err *err) {
@@ -96,14 +108,15 @@ static int compare_attrs(struct diff *d, uint32_t a, uint32_t b, struct err *err
   const struct model_node *x = &ma->nodes[a], *y = &mb->nodes[b];
   for (uint32_t i = 0; i < x->n_attrs; i++) {
     const uint32_t name = diff_name(d, DIFF_A, ma->attrs[x->attrs + i].name);
-    const uint32_t twin = attr_named(d, DIFF_B, b, name);
+    const uint32_t twin = diff_attr_named(d, DIFF_B, b, name);
     bool differ = true;
-    if (twin != NO_ID && attrs_differ(d, x->attrs + i, twin, &differ, err)) return -1;
+    if (ma->attrs[x->attrs + i].flags & ATTR_DEAD) continue;
+    if (twin != NO_ID && diff_attrs_differ(d, x->attrs + i, twin, &differ, err)) return -1;
     if (differ) detail(d, DIFF_ATTR, x->attrs + i, twin);
   }
   for (uint32_t i = 0; i < y->n_attrs; i++) {
     const uint32_t name = diff_name(d, DIFF_B, mb->attrs[y->attrs + i].name);
-    if (attr_named(d, DIFF_A, a, name) == NO_ID) detail(d, DIFF_ATTR, NO_ID, y->attrs + i);
+    if (diff_attr_named(d, DIFF_A, a, name) == NO_ID) detail(d, DIFF_ATTR, NO_ID, y->attrs + i);
   }
   return 0;
 }
@@ -167,7 +180,7 @@ static int compare_nodes(struct diff *d, uint32_t a, uint32_t b, struct err *err
   const bool tensor = diff_value_tensor(ma, model_output(ma, x, 0)) != NO_ID;
   if (!tensor && compare_attrs(d, a, b, err)) return -1;
   compare_slots(d, a, b);
-  if ((x->flags | y->flags) & NODE_HAS_KEPT && diff_bytes_kept(d, KEPT_NODE, a, b, &differ, err))
+  if ((x->flags | y->flags) & NODE_HAS_KEPT && diff_kept_differs(d, KEPT_NODE, a, b, &differ, err))
     return -1;
   if (differ) detail(d, DIFF_NOTES, a, b);
   if (diff_name(d, DIFF_A, x->name) != diff_name(d, DIFF_B, y->name)) {

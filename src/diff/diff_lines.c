@@ -8,20 +8,20 @@ static const char *text_of(struct diff *d, uint32_t side, uint32_t name) {
   return model_name_str(d->m[side], name);
 }
 
-static void line(struct diff *d, const char *what, const char *name, const char *was,
-                 const char *is) {
+void diff_line(struct diff *d, const char *what, const char *name, const char *was,
+               const char *is) {
   *TABLE_PUSH(d, lines) = (struct diff_line){what, name, was, is};
 }
 
 // One line where two texts differ; NULL: not there.
-static void compare_texts(struct diff *d, const char *what, const char *name, const char *was,
-                          const char *is) {
+void diff_texts(struct diff *d, const char *what, const char *name, const char *was,
+                const char *is) {
   d->steps++;
   if (was && is && strcmp(was, is) == 0) return;
-  if (was || is) line(d, what, name, was, is);
+  if (was || is) diff_line(d, what, name, was, is);
 }
 
-static const char *number(struct diff *d, int64_t n) {
+const char *diff_number(struct diff *d, int64_t n) {
   return arena_printf(&d->arena, "%lld", (long long)n);
 }
 
@@ -49,11 +49,21 @@ static void compare_imports(struct diff *d, const struct imports l[DIFF_SIDES],
       if (here == there || (s == DIFF_B && there)) continue;
       if (!*name) name = "ai.onnx";
       if (function) name = arena_printf(&d->arena, "%s (function %s)", name, function);
-      line(d, "opset", name, s == DIFF_A ? number(d, here) : NULL,
-           s == DIFF_B ? number(d, here)
-           : there     ? number(d, there)
-                       : NULL);
+      diff_line(d, "opset", name, s == DIFF_A ? diff_number(d, here) : NULL,
+                s == DIFF_B ? diff_number(d, here)
+                : there     ? diff_number(d, there)
+                            : NULL);
     }
+}
+
+// The same entries in the same order, keys that come twice with them.
+static bool same_metadata(const struct diff *d) {
+  const struct model *a = d->m[DIFF_A], *b = d->m[DIFF_B];
+  for (uint32_t i = 0; i < a->n_metadata && a->n_metadata == b->n_metadata; i++)
+    if (diff_name(d, DIFF_A, a->metadata[i].key) != diff_name(d, DIFF_B, b->metadata[i].key) ||
+        diff_name(d, DIFF_A, a->metadata[i].value) != diff_name(d, DIFF_B, b->metadata[i].value))
+      return false;
+  return a->n_metadata == b->n_metadata;
 }
 
 // Keys may be many: looked up by the number of their name.
@@ -61,80 +71,20 @@ static void compare_metadata(struct diff *d) {
   uint32_t *of = arena_alloc(&d->arena, (d->n_names + (size_t)1) * sizeof *of);
   memset(of, 0xff, (d->n_names + (size_t)1) * sizeof *of);
   const struct model *a = d->m[DIFF_A], *b = d->m[DIFF_B];
+  if (same_metadata(d)) return;
   for (uint32_t i = 0; i < b->n_metadata; i++)
     of[diff_name(d, DIFF_B, b->metadata[i].key)] = i;
   for (uint32_t i = 0; i < a->n_metadata; i++) {
     const uint32_t key = diff_name(d, DIFF_A, a->metadata[i].key), twin = of[key];
-    compare_texts(d, "metadata", text_of(d, DIFF_A, a->metadata[i].key),
-                  text_of(d, DIFF_A, a->metadata[i].value),
-                  twin == NO_ID ? NULL : text_of(d, DIFF_B, b->metadata[twin].value));
+    diff_texts(d, "metadata", text_of(d, DIFF_A, a->metadata[i].key),
+               text_of(d, DIFF_A, a->metadata[i].value),
+               twin == NO_ID ? NULL : text_of(d, DIFF_B, b->metadata[twin].value));
     of[key] = NO_ID;
   }
   for (uint32_t i = 0; i < b->n_metadata; i++)
     if (of[diff_name(d, DIFF_B, b->metadata[i].key)] == i)
-      line(d, "metadata", text_of(d, DIFF_B, b->metadata[i].key), NULL,
-           text_of(d, DIFF_B, b->metadata[i].value));
-}
-
-// ---- fields of the model that no row holds -----------------------------------------------------
-
-enum { LOOK_BYTES = 4096, FIELDS = 27 };
-
-static const char *const field_names[FIELDS] = {
-    [2] = "producer_name", [3] = "producer_version", [4] = "domain",
-    [5] = "model_version", [6] = "doc_string",       [26] = "configuration"};
-
-static bool take_varint(struct span *s, uint64_t *out) {
-  *out = 0;
-  for (unsigned shift = 0; shift < 64 && s->n > 0; shift += 7) {
-    const uint8_t b = *s->at;
-    *s = span_of(s->at + 1, s->n - 1);
-    *out |= (uint64_t)(b & 0x7f) << shift;
-    if (b < 0x80) return true;
-  }
-  return false;
-}
-
-// Steps over fields, whose framing was checked by load.
-static void take_fields(struct diff *d, struct span s, const char *fields[FIELDS]) {
-  uint64_t tag, n;
-  while (take_varint(&s, &tag)) {
-    const uint64_t field = tag >> 3;
-    if ((tag & 7) != 0 && (tag & 7) != 2) return;
-    if (!take_varint(&s, &n)) return;
-    if ((tag & 7) == 0) {
-      if (field < FIELDS && field_names[field]) fields[field] = number(d, (int64_t)n);
-      continue;
-    }
-    if (n > s.n) n = s.n; // cut
-    if (field < FIELDS && field_names[field])
-      fields[field] = arena_string(&d->arena, span_of(s.at, (size_t)n));
-    s = span_of(s.at + n, s.n - (size_t)n);
-  }
-}
-
-static int read_fields(struct diff *d, uint32_t side, const char *fields[FIELDS], struct err *err) {
-  const struct model *m = d->m[side];
-  uint8_t bytes[LOOK_BYTES];
-  for (uint32_t i = 0; i < m->model_n_items; i++) {
-    const struct model_item *item = &m->items[m->model_items + i];
-    for (uint32_t k = 0; item->kind == ITEM_OTHER && k < item->count; k++) {
-      const struct place at = m->others[item->first + k];
-      const size_t n = (size_t)min_u64(at.len, LOOK_BYTES);
-      if (d->read(d->ctx, side, at.off, bytes, n, err)) return -1;
-      take_fields(d, span_of(bytes, n), fields);
-    }
-  }
-  return 0;
-}
-
-static int compare_fields(struct diff *d, struct err *err) {
-  const char *fields[DIFF_SIDES][FIELDS] = {{NULL}};
-  for (uint32_t s = 0; s < DIFF_SIDES; s++)
-    if (read_fields(d, s, fields[s], err)) return -1;
-  for (uint32_t i = 0; i < FIELDS; i++)
-    if (field_names[i]) compare_texts(d, field_names[i], "", fields[0][i], fields[1][i]);
-  return 0;
+      diff_line(d, "metadata", text_of(d, DIFF_B, b->metadata[i].key), NULL,
+                text_of(d, DIFF_B, b->metadata[i].value));
 }
 
 // ---- types -------------------------------------------------------------------------------------
@@ -189,10 +139,10 @@ static int compare_infos(struct diff *d, const char *what, uint32_t a, uint32_t 
   if (was && is && strcmp(was, is) == 0) {
     if (x == NO_ID || y == NO_ID || strcmp(was, "another type") != 0) return 0;
     if (diff_bytes_differ(d, ma->infos[x].type, mb->infos[y].type, &differ, err)) return -1;
-    if (differ) line(d, what, name, "another type", "yet another type");
+    if (differ) diff_line(d, what, name, "another type", "yet another type");
     return 0;
   }
-  compare_texts(d, what, name, was, is);
+  diff_texts(d, what, name, was, is);
   return 0;
 }
 
@@ -221,8 +171,8 @@ static int compare_inputs(struct diff *d, const struct model_graph *ga,
     if (compare_infos(d, "input", x, y, INFO_INPUT, err)) return -1;
     if (y != NO_ID &&
         diff_name(d, DIFF_A, a->values[x].name) != diff_name(d, DIFF_B, b->values[y].name))
-      line(d, "input", text_of(d, DIFF_A, a->values[x].name), renamed(d, DIFF_A, x),
-           renamed(d, DIFF_B, y));
+      diff_line(d, "input", text_of(d, DIFF_A, a->values[x].name), renamed(d, DIFF_A, x),
+                renamed(d, DIFF_B, y));
   }
   for (uint32_t i = 0; i < gb->n_inputs; i++) {
     const uint32_t y = b->graph_io[gb->inputs + i];
@@ -233,8 +183,8 @@ static int compare_inputs(struct diff *d, const struct model_graph *ga,
       return -1;
   }
   if (listed[DIFF_A] != listed[DIFF_B])
-    line(d, "inputs", "initializers listed as inputs", number(d, (int64_t)listed[DIFF_A]),
-         number(d, (int64_t)listed[DIFF_B]));
+    diff_line(d, "inputs", "initializers listed as inputs", diff_number(d, (int64_t)listed[DIFF_A]),
+              diff_number(d, (int64_t)listed[DIFF_B]));
   return 0;
 }
 
@@ -254,7 +204,7 @@ static int compare_outputs(struct diff *d, uint32_t a, uint32_t b, struct err *e
       d->steps++;
       if (s == DIFF_A && there && compare_infos(d, "output", v, other, INFO_OUTPUT, err)) return -1;
       if (s == DIFF_A && there && d->values[DIFF_A][v] != other)
-        line(d, "output", word, "made by another node", "than its twin");
+        diff_line(d, "output", word, "made by another node", "than its twin");
       if (!there && compare_infos(d, "output", s ? NO_ID : v, s ? v : NO_ID, INFO_OUTPUT, err))
         return -1;
     }
@@ -270,7 +220,7 @@ static void compare_order_of_io(struct diff *d, const struct model_graph *ga,
     const uint32_t x = a->graph_io[ga->inputs + i], y = b->graph_io[gb->inputs + i];
     moved |= x != NO_ID && y != NO_ID && d->values[DIFF_A][x] != y && d->values[DIFF_A][x] != NO_ID;
   }
-  if (moved) line(d, "inputs", "order", "as in the first model", "another");
+  if (moved) diff_line(d, "inputs", "order", "as in the first model", "another");
   moved = false;
   for (uint32_t i = 0; outputs && i < ga->n_outputs; i++) {
     const uint32_t x = a->graph_io[ga->outputs + i], y = b->graph_io[gb->outputs + i];
@@ -278,41 +228,31 @@ static void compare_order_of_io(struct diff *d, const struct model_graph *ga,
     const uint32_t name = model_find_name(b, model_value_name(a, x));
     moved |= name != NO_ID && b->values[y].name != name;
   }
-  if (moved) line(d, "outputs", "order", "as in the first model", "another");
+  if (moved) diff_line(d, "outputs", "order", "as in the first model", "another");
 }
 
 // ---- graphs and functions ----------------------------------------------------------------------
 
-static struct place other_of(const struct model *m, const struct model_graph *g, uint32_t *item,
-                             uint32_t *k) {
-  for (; *item < g->n_items; (*item)++, *k = 0) {
-    const struct model_item *x = &m->items[g->items + *item];
-    if (x->kind != ITEM_OTHER) continue;
-    if (*k < x->count) return m->others[x->first + (*k)++];
-  }
-  return (struct place){0, 0};
-}
-
-// doc_string, quantization annotations, metadata of the graph, unknown fields.
+// doc_string, quantization annotations, metadata of the graph, unknown fields; of a function that was loaded its name too.
 static int compare_other(struct diff *d, uint32_t a, uint32_t b, struct err *err) {
-  const struct model_graph *ga = &d->m[DIFF_A]->graphs[a], *gb = &d->m[DIFF_B]->graphs[b];
-  uint32_t at[4] = {0};
+  const struct model *m[DIFF_SIDES] = {d->m[DIFF_A], d->m[DIFF_B]};
+  const struct model_graph *g[DIFF_SIDES] = {&m[0]->graphs[a], &m[1]->graphs[b]};
+  const struct model_item *items[DIFF_SIDES] = {m[0]->items + g[0]->items,
+                                                m[1]->items + g[1]->items};
+  const uint32_t n[DIFF_SIDES] = {g[0]->n_items, g[1]->n_items};
   bool differ = false;
-  for (bool more = true; more && !differ;) {
-    const struct place x = other_of(d->m[DIFF_A], ga, &at[0], &at[1]);
-    const struct place y = other_of(d->m[DIFF_B], gb, &at[2], &at[3]);
-    more = x.len || y.len;
-    if (more && diff_bytes_differ(d, x, y, &differ, err)) return -1;
-  }
+  if ((g[0]->flags | g[1]->flags) & GRAPH_NEW) return 0; // made by an edit: no bytes say what it is
+  if (diff_bytes_items(d, items, n, ITEM_OTHER, &differ, err)) return -1;
   if (differ)
-    line(d, "graph", text_of(d, DIFF_A, ga->name), "doc_string, annotations or metadata", "others");
+    diff_line(d, "graph", text_of(d, DIFF_A, g[0]->name), "doc_string, annotations or metadata",
+              "others");
   return 0;
 }
 
 static int compare_graphs(struct diff *d, uint32_t a, uint32_t b, struct err *err) {
   const struct model_graph *ga = &d->m[DIFF_A]->graphs[a], *gb = &d->m[DIFF_B]->graphs[b];
   if (ga->kind == GRAPH_MAIN)
-    compare_texts(d, "graph name", "", text_of(d, DIFF_A, ga->name), text_of(d, DIFF_B, gb->name));
+    diff_texts(d, "graph name", "", text_of(d, DIFF_A, ga->name), text_of(d, DIFF_B, gb->name));
   if (compare_inputs(d, ga, gb, err) || compare_outputs(d, a, b, err)) return -1;
   compare_order_of_io(d, ga, gb);
   return compare_other(d, a, b, err);
@@ -333,21 +273,57 @@ static const char *nodes_in(struct diff *d, uint32_t side, uint32_t f) {
   return arena_printf(&d->arena, "%lu node%s", n, plural(n));
 }
 
-static void compare_functions(struct diff *d) {
+static int compare_defaults(struct diff *d, uint32_t f, uint32_t twin, struct err *err) {
+  const struct model_function *of[DIFF_SIDES] = {&d->m[0]->functions[f], &d->m[1]->functions[twin]};
+  for (uint32_t s = 0; s < DIFF_SIDES; s++)
+    for (uint32_t i = of[s]->attrs; i < of[s]->attrs + of[s]->n_attrs; i++) {
+      const struct model_attr *a = &d->m[s]->attrs[i];
+      const uint32_t other = diff_default_named(d, !s, s ? f : twin, diff_name(d, s, a->name));
+      bool differ = other == NO_ID;
+      if (a->type == ATTR_UNDEFINED || (s == DIFF_B && !differ)) continue; // it has no default
+      if (!differ && diff_attrs_differ(d, i, other, &differ, err)) return -1;
+      if (!differ) continue;
+      const char *name = arena_printf(&d->arena, "%s (function %s)", text_of(d, s, a->name),
+                                      function_name(d, DIFF_A, f));
+      diff_line(d, "attribute", name, s ? NULL : "a default",
+                other != NO_ID ? "another default"
+                : s            ? "a default"
+                               : NULL);
+    }
+  return 0;
+}
+
+static int compare_functions(struct diff *d, struct err *err) {
   for (uint32_t s = 0; s < DIFF_SIDES; s++)
     for (uint32_t f = 0; f < d->m[s]->n_functions; f++) {
       const uint32_t twin = d->functions[s][f];
       d->steps++;
       if (twin == NO_ID) {
         const char *words = nodes_in(d, s, f);
-        line(d, "function", function_name(d, s, f), s ? NULL : words, s ? words : NULL);
+        diff_line(d, "function", function_name(d, s, f), s ? NULL : words, s ? words : NULL);
       } else if (s == DIFF_A) {
         const struct model_function *x = &d->m[0]->functions[f], *y = &d->m[1]->functions[twin];
         const struct imports both[] = {{d->m[0]->opsets + x->opsets, x->n_opsets},
                                        {d->m[1]->opsets + y->opsets, y->n_opsets}};
         compare_imports(d, both, function_name(d, s, f));
+        if (compare_defaults(d, f, twin, err)) return -1;
       }
     }
+  return 0;
+}
+
+// Graphs of training are pairs of their own.
+static int compare_trainings(struct diff *d, struct err *err) {
+  const struct model *a = d->m[DIFF_A], *b = d->m[DIFF_B];
+  bool differ = false;
+  if (a->n_trainings != b->n_trainings)
+    diff_line(d, "training", "steps", diff_number(d, a->n_trainings),
+              diff_number(d, b->n_trainings));
+  for (uint32_t i = 0; i < a->n_trainings && i < b->n_trainings; i++) {
+    if (diff_kept_differs(d, KEPT_TRAINING, i, i, &differ, err)) return -1;
+    if (differ) diff_line(d, "training", diff_number(d, i), "bindings", "others");
+  }
+  return 0;
 }
 
 // ---- the whole ---------------------------------------------------------------------------------
@@ -365,11 +341,11 @@ static int compare_value_infos(struct diff *d, struct err *err) {
 int diff_lines_compare(struct diff *d, struct err *err) {
   const struct model *a = d->m[DIFF_A], *b = d->m[DIFF_B];
   const struct imports both[] = {{a->opsets, a->n_model_opsets}, {b->opsets, b->n_model_opsets}};
-  compare_texts(d, "ir_version", "", number(d, a->ir_version), number(d, b->ir_version));
+  diff_texts(d, "ir_version", "", diff_number(d, a->ir_version), diff_number(d, b->ir_version));
   compare_imports(d, both, NULL);
-  if (compare_fields(d, err)) return -1;
+  if (diff_fields_compare(d, err)) return -1;
   compare_metadata(d);
-  compare_functions(d);
+  if (compare_functions(d, err) || compare_trainings(d, err)) return -1;
   for (uint32_t g = 0; g < a->n_graphs; g++)
     if (d->graphs[DIFF_A][g] != NO_ID && compare_graphs(d, g, d->graphs[DIFF_A][g], err)) return -1;
   return compare_value_infos(d, err);

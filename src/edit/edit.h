@@ -203,6 +203,10 @@ uint32_t edit_tensor_recipe(struct edits *e, uint32_t tensor);
 uint32_t edit_tensor_recipe_as(struct edits *e, uint32_t tensor, const int64_t *dims,
                                uint32_t rank);
 
+// The recipe that reads the fields with a loaded tensor's data as they are in the file: of strings, which have no elements of a
+// size. NO_ID: there are no such fields.
+uint32_t edit_tensor_fields(struct edits *e, uint32_t tensor);
+
 // Records that what follows was decided by this artifact: no change of the model, but part of what
 // the edits were made of.
 void edit_artifact(struct edits *e, const struct edit_artifact *artifact);

@@ -140,3 +140,21 @@ uint32_t edit_tensor_recipe_as(struct edits *e, uint32_t tensor, const int64_t *
   return has_own_recipe(t) ? recipe_reshape(e->r, t->recipe, dims, rank)
                            : edit_make_source_recipe_as(e, tensor, dims, rank);
 }
+
+uint32_t edit_tensor_fields(struct edits *e, uint32_t tensor) {
+  uint32_t n;
+  const struct piece *p = model_pieces(e->m, tensor, &n);
+  struct arena arena = {0};
+  struct piece *raw = arena_alloc(&arena, (n + (size_t)1) * sizeof *raw);
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    raw[i] =
+        (struct piece){.at = p[i].at, .first = bytes, .count = p[i].at.len, .checkpoint = NO_ID};
+    bytes += p[i].at.len;
+  }
+  const int64_t dims[] = {(int64_t)bytes};
+  const uint32_t recipe =
+      bytes ? recipe_extent(e->r, DTYPE_UINT8, dims, 1, ENCODING_RAW, raw, n, NULL) : NO_ID;
+  arena_free(&arena);
+  return recipe;
+}

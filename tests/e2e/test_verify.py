@@ -512,7 +512,7 @@ def logged(weir, tmp_path):
 
 def alter(name, change):
     def altered(model):
-        weight = next(each for each in model.graph.initializer if each.name == name)
+        weight = named(model, name)
         array = numpy_helper.to_array(weight).copy()
         weight.CopyFrom(numpy_helper.from_array(change(array), name))
 
@@ -522,6 +522,14 @@ def alter(name, change):
 def one_element(array):
     array.ravel()[7] *= np.float32(1 + 2**-23)
     return array
+
+
+def named(model, name):
+    return next(each for each in model.graph.initializer if each.name == name)
+
+
+def a_function():
+    return helper.make_function("own", "Twice", ["x"], ["y"], [helper.make_node("Add", ["x", "x"], ["y"])], [helper.make_opsetid("", 21)])
 
 
 def attribute(model):
@@ -540,6 +548,23 @@ UNTOUCHED = {
     "an attribute more": (lambda model: model.graph.node[2].attribute.append(helper.make_attribute("beta", 1.0)), "relu"),
     "an opset": (lambda model: setattr(model.opset_import[0], "version", 18), "opset"),
     "an output": (declared, "output 'y'"),
+    "an initializer more": (lambda model: model.graph.initializer.append(numpy_helper.from_array(np.ones(3), "more")), "tensor 'more'"),
+    "a name of a node": (lambda model: setattr(model.graph.node[2], "name", "another"), "node 'relu'"),
+    "a text of a node": (lambda model: setattr(model.graph.node[2], "doc_string", "another"), "node 'relu'"),
+    "a text of a tensor": (lambda model: setattr(named(model, "bias"), "doc_string", "another"), "tensor 'bias'"),
+    "a text of the graph": (lambda model: setattr(model.graph, "doc_string", "another"), "graph 'g'"),
+    "the graph's name": (lambda model: setattr(model.graph, "name", "another"), "graph name of the model"),
+    "a declared type": (lambda model: model.graph.value_info.append(value("c", [7, 32])), "value_info 'c'"),
+    "ir_version": (lambda model: setattr(model, "ir_version", 9), "ir_version of the model"),
+    "producer_name": (lambda model: setattr(model, "producer_name", "another"), "producer_name of the model"),
+    "producer_version": (lambda model: setattr(model, "producer_version", "another"), "producer_version of the model"),
+    "domain": (lambda model: setattr(model, "domain", "another"), "domain of the model"),
+    "model_version": (lambda model: setattr(model, "model_version", 2**40), "model_version of the model"),
+    "doc_string": (lambda model: setattr(model, "doc_string", "another"), "doc_string of the model"),
+    "metadata": (lambda model: model.metadata_props.add(key="k", value="v"), "metadata 'k'"),
+    "a function": (lambda model: model.functions.append(a_function()), "function 'own.Twice'"),
+    "training": (lambda model: model.training_info.add(), "training 'steps'"),
+    "a field that nobody knows": (lambda model: model.MergeFromString(b"\xa2\x1f\x01x"), "other fields of the model"),
 }
 
 
@@ -556,18 +581,12 @@ def test_what_no_edit_is_about(weir, tmp_path, logged, name):
 
 
 def test_what_no_edit_is_about_and_is_as_it_was(weir, tmp_path, logged):
-    """The control, also of an output whose weights lie elsewhere, and whose nodes have other names and texts."""
+    """The control, also of an output whose weights lie elsewhere."""
     source, out, log = logged
     assert "everything that no edit is about is as in SRC (m.onnx)\n" in weir("verify", source, out, "--edits", log).out
-    assert found(weir, source, out, "--edits", log)["rest"] == {"differing": 0, "first": None, "not_compared": 0}
+    assert found(weir, source, out, "--edits", log)["rest"] == {"differing": 0, "first": None}
     weir("convert", out, tmp_path / "split.onnx", "--external")
     assert found(weir, source, tmp_path / "split.onnx", "--edits", log)["rest"]["differing"] == 0
-
-    def texts(model):
-        model.doc_string = model.graph.node[0].doc_string = "another"
-        model.graph.node[1].name = "another"
-
-    assert found(weir, source, damage(out, tmp_path / "texts.onnx", texts), "--edits", log)["rest"]["differing"] == 0
     # Without an output there is nothing that could be otherwise.
     assert found(weir, source, "--edits", log)["rest"] is None
     # What edits are about is for sites.
@@ -576,24 +595,96 @@ def test_what_no_edit_is_about_and_is_as_it_was(weir, tmp_path, logged):
     assert "no edit is about is as in SRC" in done.out and "the work of group" in done.out
 
 
-def test_what_is_not_compared_is_said(weir, tmp_path):
-    """Strings, sparse tensors and large ones of attributes: nothing is promised of them."""
-    sparse = helper.make_sparse_tensor(
-        numpy_helper.from_array(np.ones(3, np.float32), "s"), numpy_helper.from_array(np.array([1, 5, 9]), "s_i"), [32])
-    table = helper.make_node("LabelEncoder", ["i"], ["l"], domain="ai.onnx.ml",
-                             keys_tensor=numpy_helper.from_array(np.arange(900), "k"), values_tensor=numpy_helper.from_array(np.ones(900, np.float32), "v"))  # fmt: skip
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Add", ["m", "s"], ["y"]), table, helper.make_node("Identity", ["texts"], ["t"])]
-    texts = helper.make_tensor("texts", TensorProto.STRING, [2], [b"a", b"b"])
+LONG = "x" * 10000
+
+
+def odd_places():
+    """A model with tensors wherever there may be some, beside a product that is quantized; and long texts."""
+    ones = np.ones(900, np.float32)
+    sparse = helper.make_sparse_tensor(numpy_helper.from_array(ones, "s"), numpy_helper.from_array(np.arange(900), "s_i"), [1024])
+    table = helper.make_node("LabelEncoder", ["i"], ["l"], "table", domain="ai.onnx.ml",
+                             keys_tensor=numpy_helper.from_array(np.arange(900), "k"), values_tensor=numpy_helper.from_array(ones, "v"))  # fmt: skip
+    held = helper.make_node("Constant", [], ["held"], "held", sparse_value=helper.make_sparse_tensor(numpy_helper.from_array(ones, ""), numpy_helper.from_array(np.arange(900), ""), [1024]))
+    strings = helper.make_node("Constant", [], ["strings"], "strings", value_strings=[LONG, "b"])
+    listed = helper.make_node("Own", ["x"], ["o"], "listed", domain="own", tensors=[numpy_helper.from_array(ones, "0"), numpy_helper.from_array(ones, "1")], text=LONG * 10)
+    inner = [helper.make_node("Constant", [], ["deep"], "deep", value=numpy_helper.from_array(ones, "d")), helper.make_node("ReduceSum", ["deep"], ["sum"])]
+    branch = helper.make_graph(inner, "b", [], [helper.make_tensor_value_info("sum", TensorProto.FLOAT, None)])
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["y"]), table, held, strings, listed,
+        helper.make_node("Identity", ["texts"], ["t"]), helper.make_node("If", ["c"], ["r"], then_branch=branch, else_branch=branch),
+    ]  # fmt: skip
+    texts = helper.make_tensor("texts", TensorProto.STRING, [2], [LONG.encode(), b"b"])
     weights = [numpy_helper.from_array(np.random.default_rng(1).normal(size=(32, 32)).astype(np.float32), "w"), texts]
-    inputs = [value("x", [1, 32]), helper.make_tensor_value_info("i", TensorProto.INT64, [2])]
+    inputs = [value("x", [1, 32]), helper.make_tensor_value_info("i", TensorProto.INT64, [2]), helper.make_tensor_value_info("c", TensorProto.BOOL, [])]
     outputs = [value("y", [1, 32]), value("l", [2]), helper.make_tensor_value_info("t", TensorProto.STRING, [2])]
-    graph = helper.make_graph(nodes, "g", inputs, outputs, weights, sparse_initializer=[sparse])
-    imports = [helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 4)]
+    model = helper.make_model(helper.make_graph(nodes, "g", inputs, outputs, weights, sparse_initializer=[sparse]), ir_version=10, doc_string=LONG,
+                              opset_imports=[helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 4), helper.make_opsetid("own", 1)])  # fmt: skip
+    twice = a_function()
+    twice.attribute_proto.append(helper.make_attribute("v", numpy_helper.from_array(ones, "f")))
+    model.functions.append(twice)
+    step = helper.make_graph([helper.make_node("Constant", [], ["u"], "u", value=numpy_helper.from_array(ones, "t"))], "step", [], [value("u", [900])])
+    model.training_info.add(algorithm=step).update_binding.add(key="w", value="u")
+    return model
+
+
+def in_node(name, attribute):
+    """The attribute of a node of the main graph."""
+    return lambda model: next(each for each in next(node for node in model.graph.node if node.name == name).attribute if each.name == attribute)
+
+
+def last_bit(tensor):
+    def change(model):
+        array = numpy_helper.to_array(tensor(model)).copy()
+        array.view(np.uint8)[-4 if array.dtype == np.float32 else 0] ^= 1
+        tensor(model).raw_data = array.tobytes()
+
+    return change
+
+
+def of_branch(model):
+    return next(node for node in model.graph.node if node.op_type == "If").attribute[1].g.node[0].attribute[0].t
+
+
+def set_string(tensor, text):
+    return lambda model: tensor(model).string_data.__setitem__(0, text)
+
+
+ODD_PLACES = {
+    "values of a sparse initializer": (last_bit(lambda model: model.graph.sparse_initializer[0].values), "tensor 's'"),
+    "places of a sparse initializer": (last_bit(lambda model: model.graph.sparse_initializer[0].indices), "tensor 's_i'"),
+    "dims of a sparse initializer": (lambda model: model.graph.sparse_initializer[0].dims.__setitem__(0, 1025), "tensor 's'"),
+    "no sparse initializer": (lambda model: model.graph.ClearField("sparse_initializer"), "tensor 's'"),
+    "keys of a table": (last_bit(lambda model: in_node("table", "keys_tensor")(model).t), "node 'table'"),
+    "values of a table": (last_bit(lambda model: in_node("table", "values_tensor")(model).t), "tensor 'v'"),
+    "a sparse attribute": (last_bit(lambda model: in_node("held", "sparse_value")(model).sparse_tensor.values), "attribute 'sparse_value' of node 'held'"),
+    "dims of a sparse attribute": (lambda model: in_node("held", "sparse_value")(model).sparse_tensor.dims.__setitem__(0, 1025), "attribute 'sparse_value' of node 'held'"),
+    "the second of several tensors": (last_bit(lambda model: in_node("listed", "tensors")(model).tensors[1]), "tensor '1'"),
+    "a string": (set_string(lambda model: named(model, "texts"), LONG[:-1].encode() + b"y"), "tensor 'texts'"),
+    "a string of a Constant": (lambda model: in_node("strings", "value_strings")(model).strings.__setitem__(1, b"c"), "tensor 'strings'"),
+    "a long string": (lambda model: setattr(in_node("listed", "text")(model), "s", LONG.encode() * 9 + b"y" * len(LONG)), "node 'listed'"),
+    "a tensor of a branch": (last_bit(of_branch), "tensor 'deep'"),
+    "a default of a function": (last_bit(lambda model: model.functions[0].attribute_proto[0].t), "tensor 'f'"),
+    "no default of a function": (lambda model: model.functions[0].ClearField("attribute_proto"), "attribute 'v (function own.Twice)'"),
+    "a node of a function": (lambda model: setattr(model.functions[0].node[0], "op_type", "Mul"), "Mul"),
+    "a text of a function": (lambda model: setattr(model.functions[0], "doc_string", "another"), "graph"),
+    "a tensor of training": (last_bit(lambda model: model.training_info[0].algorithm.node[0].attribute[0].t), "tensor 'u'"),
+    "a binding of training": (lambda model: setattr(model.training_info[0].update_binding[0], "value", "v"), "training '0'"),
+    "the end of a long text": (lambda model: setattr(model, "doc_string", LONG[:-1] + "y"), "doc_string of the model"),
+}  # fmt: skip
+
+
+def test_tensors_in_odd_places(weir, tmp_path):
+    """Strings, sparse tensors, and those of attributes, functions and training: any that is another is found."""
     source, out, log = tmp_path / "m.onnx", tmp_path / "q.onnx", tmp_path / "edits.jsonl"
-    onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=10), source)
+    onnx.save(odd_places(), source)
     weir("quantize", source, out, "--block-size", "32", "--edit-log", log)
-    done = weir("verify", source, out, "--edits", log, code=None)
-    assert "is as in SRC (m.onnx); 4 tensors were not compared (strings, sparse ones, large attributes)\n" in done.out
+    words = ["--edits", log, "--sites", "1"]
+    again = damage(out, tmp_path / "again.onnx", lambda model: None)
+    assert found(weir, source, again, *words)["rest"] == {"differing": 0, "first": None}
+    for name, (change, place) in ODD_PLACES.items():
+        done = weir("verify", source, damage(out, tmp_path / "bad.onnx", change), *words, "--json", code=1)
+        rest = json.loads(done.out).get("verification", {}).get("rest")
+        assert place in (rest["first"] if rest else done.err), (name, rest)
 
 
 def flip_sign_of_scale(model):

@@ -86,30 +86,12 @@ static int answer(struct weighing *w, struct err *err) {
 
 // ---- recipes of whole tensors ------------------------------------------------------------------
 
-// Strings have no elements of a size: their fields as they lie in the .onnx.
-static uint32_t recipe_of_fields(struct diffing_model *m, uint32_t tensor) {
-  uint32_t n;
-  const struct piece *p = model_pieces(&m->model, tensor, &n);
-  struct arena arena = {0};
-  struct piece *raw = arena_alloc(&arena, (n + (size_t)1) * sizeof *raw);
-  uint64_t bytes = 0;
-  for (uint32_t i = 0; i < n; i++) {
-    raw[i] =
-        (struct piece){.at = p[i].at, .first = bytes, .count = p[i].at.len, .checkpoint = NO_ID};
-    bytes += p[i].at.len;
-  }
-  const int64_t dims[] = {(int64_t)bytes};
-  const uint32_t recipe =
-      bytes ? recipe_extent(&m->recipes, DTYPE_UINT8, dims, 1, ENCODING_RAW, raw, n, NULL) : NO_ID;
-  arena_free(&arena);
-  return recipe;
-}
-
 static uint32_t whole(struct diffing_model *m, uint32_t tensor) {
   if (edit_tensor_readable(&m->edits, tensor))
     return m->model.tensors[tensor].bytes ? edit_tensor_recipe(&m->edits, tensor) : NO_ID;
-  return m->model.tensors[tensor].encoding == ENCODING_STRINGS ? recipe_of_fields(m, tensor)
-                                                               : NO_ID;
+  return m->model.tensors[tensor].encoding == ENCODING_STRINGS
+             ? edit_tensor_fields(&m->edits, tensor)
+             : NO_ID;
 }
 
 // Elements that contrast takes: those below a byte as floats.

@@ -205,11 +205,9 @@ void html_verified(struct html_out *o, const struct verified *v) {
     html_raw(o, "<p>Each site computes what its edit says. That says nothing of how accurate the "
                 "model is, which was not measured.</p>\n");
   if (v->rest_asked)
-    html_put(o,
-             "<p>Everything that no edit is about is %sas in the source%s%s. Tensors that were not "
-             "compared: %lu.</p>\n",
+    html_put(o, "<p>Everything that no edit is about is %sas in the source%s%s.</p>\n",
              v->rest_differs ? "not " : "", v->rest_differs ? ": the " : "",
-             v->rest_differs ? v->rest_first : "", v->rest_unread);
+             v->rest_differs ? v->rest_first : "");
   if (v->half_unseen)
     html_raw(o, "<p>Floats of 16 bits were computed in float32 by this runtime: what overflows in "
                 "them was not seen.</p>\n");

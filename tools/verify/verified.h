@@ -53,7 +53,7 @@ struct verified {
       n_left; // sites that nobody wanted to have verified (--sites, verify: off): they have no row
   // What no edit is about, beside the source (verify_rest.h): how much differs, and the first in words.
   bool rest_asked;
-  uint64_t rest_differs, rest_unread; // unread: tensors that were not compared
+  uint64_t rest_differs;
   const char *rest_first, *rest_of; // rest_of: base name of the source
   uint64_t peak_memory[2]; // bytes: of weir and of weir-ort, all of their processes together
   uint32_t n_helpers;      // processes of weir beside the first, each with a weir-ort of its own

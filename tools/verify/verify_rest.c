@@ -1,10 +1,11 @@
 // Sites are what edits changed. The rest must be as it was, and the log, replayed, says what that is:
 //
-//   tensors     that no edit made or replaced: their bytes in the source, beside those of the output
-//   nodes       that no edit made: operators, attributes and slots, as they are after the replay
-//   the model   inputs and outputs, versions, functions
+//   tensors     that no edit made or replaced, wherever they are (initializers, attributes, sparse ones, strings): their bytes in
+//               the source, beside those of the output
+//   nodes       that no edit made: operators, attributes, slots, names and texts, as they are after the replay
+//   the model   inputs and outputs, declared types, versions, functions, training, who made it, texts, metadata
 //
-// Names of nodes, texts for people and metadata are nobody's numbers. Bytes are streamed, whatever their size; nothing is run.
+// Bytes are streamed, whatever their size; nothing is run.
 #include "verify_rest.h"
 
 #include "contrast.h"
@@ -37,88 +38,95 @@ static void differs(struct rest *r, const char *what) {
 
 // ---- nodes -------------------------------------------------------------------------------------
 
-// Twins are those of the output that was matched (verify_written.h), whatever else might look like one.
-static void pair_all(struct rest *r) {
-  struct diff *d = &r->d;
-  const struct model *const m[DIFF_SIDES] = {d->m[DIFF_A], d->m[DIFF_B]};
-  memset(d->nodes[DIFF_B], 0xff, m[DIFF_B]->n_nodes * sizeof(uint32_t));
-  memset(d->values[DIFF_B], 0xff, m[DIFF_B]->n_values * sizeof(uint32_t));
-  for (uint32_t i = 0; i < m[DIFF_A]->n_nodes; i++) {
-    const uint32_t twin = d->nodes[DIFF_A][i] = r->w->node_of[i];
-    if (twin != NO_ID) d->nodes[DIFF_B][twin] = i;
-  }
-  for (uint32_t i = 0; i < m[DIFF_A]->n_values; i++) {
-    const uint32_t twin = d->values[DIFF_A][i] = r->w->value_of[i];
-    if (twin != NO_ID) d->values[DIFF_B][twin] = i;
-  }
-}
-
-static bool counts(const struct rest *r, const struct diff_detail *x) {
-  if (x->what == DIFF_RENAMED || x->what == DIFF_NOTES) return false;
-  return x->what != DIFF_ATTR || x->a == NO_ID || !(r->d.m[DIFF_A]->attrs[x->a].flags & ATTR_DEAD);
-}
-
 static void look_at_nodes(struct rest *r) {
-  static const char *const of_model[] = {"opset",  "input",   "inputs",
-                                         "output", "outputs", "function"};
   const struct diff *d = &r->d;
   const struct model *m = d->m[DIFF_A];
   for (uint32_t i = 0; i < d->n_changes; i++) {
-    const struct diff_change *c = &d->changes[i];
-    bool other = false;
-    for (uint32_t k = 0; k < c->n; k++)
-      other = other || counts(r, &d->details[c->first + k]);
-    if (other && !(m->nodes[c->node[DIFF_A]].flags & NODE_NEW))
-      differs(r, model_node_words(m, c->node[DIFF_A]).s);
+    const uint32_t node = d->changes[i].node[DIFF_A];
+    if (!(m->nodes[node].flags & NODE_NEW)) differs(r, model_node_words(m, node).s);
   }
-  for (uint32_t i = 0; i < d->n_lines; i++)
-    for (size_t k = 0; k < sizeof of_model / sizeof *of_model; k++)
-      if (strcmp(d->lines[i].what, of_model[k]) == 0)
-        differs(r, arena_printf(&r->arena, "%s '%s' of the model", d->lines[i].what,
-                                quote_str(d->lines[i].name).s));
+}
+
+static void look_at_model(struct rest *r) {
+  for (uint32_t i = 0; i < r->d.n_lines; i++) {
+    const struct diff_line *l = &r->d.lines[i];
+    differs(r, *l->name
+                   ? arena_printf(&r->arena, "%s '%s' of the model", l->what, quote_str(l->name).s)
+                   : arena_printf(&r->arena, "%s of the model", l->what));
+  }
 }
 
 // ---- tensors -----------------------------------------------------------------------------------
 
-static const char *tensor_words(struct rest *r, uint32_t tensor) {
-  return arena_printf(&r->arena, "tensor '%s'", quote(diff_tensor_name(r->d.m[DIFF_A], tensor)).s);
+static const char *tensor_words(struct rest *r, uint32_t side, uint32_t tensor) {
+  const struct model *m = r->d.m[side];
+  const struct span name = diff_tensor_name(m, tensor);
+  const uint32_t owner = m->tensors[tensor].owner;
+  const bool of_attribute = m->tensors[tensor].home == HOME_ATTRIBUTE && owner != NO_ID;
+  if (name.n == 0 && of_attribute && m->attrs[owner].node != NO_ID)
+    return arena_printf(&r->arena, "tensor in attribute '%s' of %s",
+                        quote(model_name(m, m->attrs[owner].name)).s,
+                        model_node_words(m, m->attrs[owner].node).s);
+  return arena_printf(&r->arena, "tensor '%s'", quote(name).s);
 }
 
 static bool same_form(const struct rest *r, uint32_t a, uint32_t b) {
   const struct model *ma = r->d.m[DIFF_A], *mb = r->d.m[DIFF_B];
   const struct model_tensor *p = &ma->tensors[a], *q = &mb->tensors[b];
-  return p->dtype == q->dtype && p->rank == q->rank &&
-         memcmp(model_dims(ma, p), model_dims(mb, q), p->rank * sizeof(int64_t)) == 0;
+  return p->dtype == q->dtype && p->bytes == q->bytes && model_same_dims(ma, p, mb, q);
 }
 
-static void ask(struct rest *r, uint32_t tensor, uint32_t twin) {
-  if (!same_form(r, tensor, twin)) {
-    differs(r, tensor_words(r, tensor));
-    return;
-  }
-  const bool known =
-      edit_tensor_readable(&r->x->job.edits, tensor) && edit_tensor_readable(&r->theirs, twin);
-  if (r->d.m[DIFF_A]->tensors[tensor].bytes == 0 && known) return;
-  if (!known) { // strings
-    r->v->found.rest_unread++;
-    return;
-  }
-  const uint32_t a = edit_tensor_recipe(&r->x->job.edits, tensor),
-                 b = edit_tensor_recipe(&r->theirs, twin);
+// All of its data: elements, or the fields of what has none of a size. NO_ID: there is none.
+static uint32_t data_of(struct edits *e, uint32_t tensor) {
+  if (!edit_tensor_readable(e, tensor)) return edit_tensor_fields(e, tensor);
+  return e->m->tensors[tensor].bytes ? edit_tensor_recipe(e, tensor) : NO_ID;
+}
+
+static int ask(struct rest *r, uint32_t tensor, uint32_t twin, struct err *err) {
+  bool other = !same_form(r, tensor, twin);
+  if (!other && diff_kept_differs(&r->d, KEPT_TENSOR, tensor, twin, &other, err)) return -1;
+  const uint32_t a = other ? NO_ID : data_of(&r->x->job.edits, tensor),
+                 b = other ? NO_ID : data_of(&r->theirs, twin);
+  other = other || (a == NO_ID) != (b == NO_ID) ||
+          (a != NO_ID && r->x->job.recipes.rows[a].bytes != r->w->recipes.rows[b].bytes);
+  if (other) differs(r, tensor_words(r, DIFF_A, tensor));
+  if (other || a == NO_ID) return 0;
   *TABLE_PUSH(r, pairs) = (struct contrast_pair){.of = {a, b}};
   *TABLE_PUSH(r, of) = tensor;
+  return 0;
 }
 
-// Is it compared nowhere: not with the attributes (which have the small ones), nor by its value?
-static bool is_left(const struct model *m, uint32_t tensor) {
-  struct span small;
-  return m->tensors[tensor].home != HOME_INITIALIZER && diff_tensor_value(m, tensor) == NO_ID &&
-         (m->tensors[tensor].home == HOME_SPARSE_INITIALIZER ||
-          !model_small_value(m, tensor, &small));
+// Each of the output's tensors is one of the edited model's, and each of these that no edit made is as in the source.
+static int pair_tensors(struct rest *r, struct err *err) {
+  const struct model *const m[DIFF_SIDES] = {r->d.m[DIFF_A], r->d.m[DIFF_B]};
+  for (uint32_t i = 0; i < m[DIFF_A]->n_tensors; i++) {
+    const uint32_t twin = r->d.tensors[DIFF_A][i];
+    if (m[DIFF_A]->tensors[i].flags & (TENSOR_DEAD | TENSOR_NEW | TENSOR_REPLACED)) continue;
+    if (twin == NO_ID)
+      differs(r, tensor_words(r, DIFF_A, i));
+    else if (ask(r, i, twin, err))
+      return -1;
+  }
+  for (uint32_t i = 0; i < m[DIFF_B]->n_tensors; i++)
+    if (r->d.tensors[DIFF_B][i] == NO_ID) differs(r, tensor_words(r, DIFF_B, i));
+  return 0;
+}
+
+// Dims; the two tensors of each are compared as all others are.
+static int look_at_sparse(struct rest *r, struct err *err) {
+  const struct model *m = r->d.m[DIFF_A];
+  for (uint32_t i = 0; i < m->n_sparses; i++) {
+    bool other = false;
+    const uint32_t twin = r->d.sparses[i], values = m->sparses[i].values;
+    if (twin == NO_ID) continue; // its tensors have none either
+    if (diff_kept_differs(&r->d, KEPT_SPARSE, i, twin, &other, err)) return -1;
+    if (other)
+      differs(r, values == NO_ID ? "dims of a sparse tensor" : tensor_words(r, DIFF_A, values));
+  }
+  return 0;
 }
 
 static int look_at_tensors(struct rest *r, struct err *err) {
-  const struct model *m = r->d.m[DIFF_A];
   const struct contrast_side side[CONTRAST_SIDES] = {{&r->x->job.recipes, r->x->job.sources},
                                                      {&r->w->recipes, r->w->sources}};
   struct work_options options = {.memory = r->v->options.memory,
@@ -126,26 +134,14 @@ static int look_at_tensors(struct rest *r, struct err *err) {
                                  .stop = r->v->options.runtime.stop};
   struct contrast_stats stats;
   const char *why;
-  for (uint32_t i = 0; i < m->n_tensors; i++) {
-    const struct model_tensor *t = &m->tensors[i];
-    if (t->flags & (TENSOR_DEAD | TENSOR_NEW | TENSOR_REPLACED)) continue;
-    const uint32_t value = diff_tensor_value(m, i);
-    r->v->found.rest_unread += is_left(m, i);
-    if (value == NO_ID) continue;
-    const uint32_t there = r->w->value_of[value];
-    const uint32_t twin = there == NO_ID ? NO_ID : diff_value_tensor(r->d.m[DIFF_B], there);
-    if (twin == NO_ID)
-      differs(r, tensor_words(r, i));
-    else
-      ask(r, i, twin);
-  }
+  if (pair_tensors(r, err) || look_at_sparse(r, err)) return -1;
   if (r->n_pairs == 0) return 0;
   struct contrast_found *found = arena_zalloc(&r->arena, r->n_pairs * sizeof *found);
   if (io_choose(&options.mode, &why, err) ||
       contrast_run(side, r->pairs, r->n_pairs, &options, found, &stats, err))
     return -1;
   for (uint32_t i = 0; i < r->n_pairs; i++)
-    if (found[i].differs) differs(r, tensor_words(r, r->of[i]));
+    if (found[i].differs) differs(r, tensor_words(r, DIFF_A, r->of[i]));
   return 0;
 }
 
@@ -156,10 +152,12 @@ int verify_rest(struct verify *v, struct verify_replay *x, struct verify_written
   edits_init(&r.theirs, &w->model, &w->recipes);
   v->found.rest_asked = true;
   v->found.rest_of = path_base(x->job.in_path);
-  diff_match(&r.d);
-  pair_all(&r);
+  // Twins are those of the output that was matched (verify_written.h), whatever else might look like one.
+  const struct diff_twins twins = {w->graph_of, w->node_of, w->value_of};
+  diff_take(&r.d, &twins);
   int rc = diff_compare(&r.d, err);
   if (rc == 0) look_at_nodes(&r);
+  if (rc == 0) look_at_model(&r);
   if (rc == 0) rc = look_at_tensors(&r, err);
   diff_done(&r.d);
   edits_free(&r.theirs);

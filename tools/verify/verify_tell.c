@@ -188,9 +188,6 @@ static void print_rest(const struct verified *f) {
          quote_path(f->rest_of).s);
   if (f->rest_differs) printf(": the %s", f->rest_first);
   if (f->rest_differs > 1) printf(" and %lu more", f->rest_differs - 1);
-  if (f->rest_unread)
-    printf("; %lu tensor%s not compared (strings, sparse ones, large attributes)", f->rest_unread,
-           f->rest_unread == 1 ? " was" : "s were");
   printf("\n");
 }
 
@@ -278,7 +275,6 @@ static void write_rest(const struct verified *f, struct json_out *j) {
   json_put_object(j, "rest");
   json_put_uint(j, "differing", f->rest_differs);
   json_put_text(j, "first", f->rest_first);
-  json_put_uint(j, "not_compared", f->rest_unread);
   json_end_object(j);
 }
 

@@ -91,6 +91,16 @@ static void match_functions(struct matching *x) {
   }
 }
 
+// Steps of training, by their place. One that is missing is said of the model (diff.h).
+static void match_trainings(struct matching *x) {
+  for (uint32_t i = 0; i < x->a->n_trainings && i < x->b->n_trainings; i++) {
+    const struct model_training *t = &x->a->trainings[i], *u = &x->b->trainings[i];
+    if (t->initialization != NO_ID && u->initialization != NO_ID)
+      meet_graph(x, t->initialization, u->initialization);
+    if (t->algorithm != NO_ID && u->algorithm != NO_ID) meet_graph(x, t->algorithm, u->algorithm);
+  }
+}
+
 static void match_values(struct matching *x) {
   for (uint32_t i = 0; i < x->a->n_values; i++) {
     const struct model_value *v = &x->a->values[i];
@@ -124,6 +134,7 @@ int verify_written_open(struct verify_written *w, const char *path, bool allow_l
   if (edited->main_graph != NO_ID && w->model.main_graph != NO_ID)
     meet_graph(&x, edited->main_graph, w->model.main_graph);
   match_functions(&x);
+  match_trainings(&x);
   for (uint32_t i = 0; i < x.n_graphs && rc == 0; i++)
     rc = match_graph(&x, x.graphs[i], err);
   match_values(&x);

@@ -16,6 +16,12 @@ static inline uint32_t diff_name(const struct diff *d, uint32_t side, uint32_t n
   return d->names[side][name];
 }
 
+// The attribute of that name (its number) on a node, or the default of a function's; NO_ID: there is none.
+uint32_t diff_attr_named(const struct diff *d, uint32_t side, uint32_t node, uint32_t name);
+uint32_t diff_default_named(const struct diff *d, uint32_t side, uint32_t function, uint32_t name);
+// Do two attributes of one name hold something else?
+int diff_attrs_differ(struct diff *d, uint32_t a, uint32_t b, bool *differ, struct err *err);
+
 // ---- keys (diff_keys.c) ------------------------------------------------------------------------
 
 // Of the operator and its attributes (without their bodies): equal ones have equal keys.
@@ -53,14 +59,24 @@ void diff_match_graphs(struct diff *d, uint32_t a, uint32_t b);
 // ---- other parts of a model (diff_lines.c) -----------------------------------------------------
 
 int diff_lines_compare(struct diff *d, struct err *err);
+// A line; and one where two texts differ (NULL: not there).
+void diff_line(struct diff *d, const char *what, const char *name, const char *was, const char *is);
+void diff_texts(struct diff *d, const char *what, const char *name, const char *was,
+                const char *is);
+const char *diff_number(struct diff *d, int64_t n); // as text
+
+// ---- fields of the model that no row holds (diff_fields.c) ------------------------------------
+
+// A line for each that differs. Texts of lines are cut; what differs after that is found too.
+int diff_fields_compare(struct diff *d, struct err *err);
 
 // ---- bytes of the .onnx (diff_bytes.c) ---------------------------------------------------------
 
 // Are these the same bytes?
 int diff_bytes_differ(struct diff *d, struct place a, struct place b, bool *differ,
                       struct err *err);
-// The fields that no row holds, of two rows of one kind.
-int diff_bytes_kept(struct diff *d, enum kept_of of, uint32_t a, uint32_t b, bool *differ,
-                    struct err *err);
+// Are lists of places the same bytes, wherever one place ends and the next begins? Places of items of that kind.
+int diff_bytes_items(struct diff *d, const struct model_item *const items[DIFF_SIDES],
+                     const uint32_t n[DIFF_SIDES], uint32_t kind, bool *differ, struct err *err);
 
 #endif

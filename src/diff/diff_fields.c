@@ -1,0 +1,148 @@
+// Fields of the model that no row holds: who made it, its own version, a text … and fields that nobody here knows.
+//
+//   known       the last one of each counts, as in protobuf: its text for people, all of its bytes for the comparison
+//   the others  one digest, in the order of the file
+//
+// The bytes come by in a window: a text may be as long as the file.
+#include "diff_parts.h"
+#include "digest.h"
+
+enum { LOOK_BYTES = 4096, HEAD_BYTES = 20, FIELDS = 7 };
+
+static const char *const field_names[FIELDS] = {[2] = "producer_name",
+                                                [3] = "producer_version",
+                                                [4] = "domain",
+                                                [5] = "model_version",
+                                                [6] = "doc_string"};
+
+struct fields {
+  const char *text[FIELDS]; // the beginning; NULL: not there
+  struct place at[FIELDS];  // of a text; len 0: a number
+  struct digest *others;
+};
+
+struct window {
+  struct diff *d;
+  uint32_t side;
+  uint64_t from, end; // what is in it; of the place
+  size_t n;
+  uint8_t bytes[LOOK_BYTES];
+};
+
+// What begins at `off`: `want` bytes, or fewer at the end of the place. want: at most LOOK_BYTES.
+static int look(struct window *w, uint64_t off, size_t want, struct span *out, struct err *err) {
+  want = (size_t)min_u64(want, w->end - off);
+  if (off < w->from || off + want > w->from + w->n) {
+    w->from = off;
+    w->n = (size_t)min_u64(LOOK_BYTES, w->end - off);
+    w->d->steps++;
+    if (w->d->read(w->d->ctx, w->side, off, w->bytes, w->n, err)) return -1;
+  }
+  *out = span_of(w->bytes + (off - w->from), want);
+  return 0;
+}
+
+static bool take_varint(struct span *s, uint64_t *out) {
+  *out = 0;
+  for (unsigned shift = 0; shift < 64 && s->n > 0; shift += 7) {
+    const uint8_t b = *s->at;
+    *s = span_of(s->at + 1, s->n - 1);
+    *out |= (uint64_t)(b & 0x7f) << shift;
+    if (b < 0x80) return true;
+  }
+  return false;
+}
+
+struct head {
+  uint64_t number, value; // value: of a varint
+  bool varint;
+  struct place body; // of any other field
+};
+
+// The framing was checked by load; what is none here all the same is a body up to the end of the place.
+static struct head head_of(const struct window *w, uint64_t off, struct span s) {
+  struct head h = {.body = {off, w->end - off}};
+  struct span rest = s;
+  uint64_t tag, n;
+  if (!take_varint(&rest, &tag)) return h;
+  const unsigned form = tag & 7;
+  if (form != 0 && form != 1 && form != 2 && form != 5) return h;
+  n = form == 1 ? 8 : form == 5 ? 4 : 0;
+  if ((form == 0 || form == 2) && !take_varint(&rest, &n)) return h;
+  const uint64_t body = off + (s.n - rest.n);
+  h = (struct head){tag >> 3, n, form == 0, {body, form == 0 ? 0 : min_u64(n, w->end - body)}};
+  return h;
+}
+
+static int add_others(struct window *w, struct fields *f, uint64_t off, uint64_t end,
+                      struct err *err) {
+  struct span s;
+  for (; off < end; off += s.n) {
+    if (look(w, off, (size_t)min_u64(LOOK_BYTES, end - off), &s, err)) return -1;
+    digest_add(f->others, s.at, s.n);
+  }
+  return 0;
+}
+
+static int read_place(struct window *w, struct place at, struct fields *f, struct err *err) {
+  struct span s;
+  w->n = 0;
+  w->end = at.off + at.len;
+  for (uint64_t off = at.off, next; off < w->end; off = next) {
+    if (look(w, off, HEAD_BYTES, &s, err)) return -1;
+    const struct head h = head_of(w, off, s);
+    next = h.body.off + h.body.len;
+    if (h.number >= FIELDS || !field_names[h.number]) {
+      if (add_others(w, f, off, next, err)) return -1;
+      continue;
+    }
+    if (look(w, h.body.off, (size_t)min_u64(LOOK_BYTES, h.body.len), &s, err)) return -1;
+    f->text[h.number] =
+        h.varint ? diff_number(w->d, (int64_t)h.value) : arena_string(&w->d->arena, s);
+    f->at[h.number] = h.body;
+  }
+  return 0;
+}
+
+static int read_fields(struct diff *d, uint32_t side, struct fields *f, struct err *err) {
+  const struct model *m = d->m[side];
+  struct window w = {.d = d, .side = side};
+  for (uint32_t i = 0; i < m->model_n_items; i++) {
+    const struct model_item *item = &m->items[m->model_items + i];
+    for (uint32_t k = 0; item->kind == ITEM_OTHER && k < item->count; k++)
+      if (read_place(&w, m->others[item->first + k], f, err)) return -1;
+  }
+  return 0;
+}
+
+static int compare(struct diff *d, const struct fields f[DIFF_SIDES], struct err *err) {
+  uint8_t others[DIFF_SIDES][DIGEST_BYTES];
+  for (uint32_t i = 0; i < FIELDS; i++) {
+    const char *was = f[0].text[i], *is = f[1].text[i];
+    const uint32_t lines = d->n_lines;
+    bool differ = false;
+    if (!field_names[i]) continue;
+    diff_texts(d, field_names[i], "", was, is);
+    if (!was || !is || d->n_lines > lines) continue;
+    if (diff_bytes_differ(d, f[0].at[i], f[1].at[i], &differ, err)) return -1;
+    if (differ) diff_line(d, field_names[i], "", was, "another that begins like it");
+  }
+  for (uint32_t s = 0; s < DIFF_SIDES; s++)
+    digest_end(f[s].others, others[s]);
+  if (memcmp(others[0], others[1], DIGEST_BYTES) != 0)
+    diff_line(d, "other fields", "", "configuration or unknown ones", "others");
+  return 0;
+}
+
+int diff_fields_compare(struct diff *d, struct err *err) {
+  struct fields f[DIFF_SIDES] = {{.others = digest_new()}, {.others = digest_new()}};
+  int rc = 0;
+  for (uint32_t s = 0; s < DIFF_SIDES && rc == 0; s++) {
+    digest_start(f[s].others);
+    rc = read_fields(d, s, &f[s], err);
+  }
+  if (rc == 0) rc = compare(d, f, err);
+  for (uint32_t s = 0; s < DIFF_SIDES; s++)
+    digest_free(f[s].others);
+  return rc;
+}
