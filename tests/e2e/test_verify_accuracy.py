@@ -117,6 +117,89 @@ def test_commands(weir, tmp_path, weight, given, words, lossy):
     assert "verified: 1 of 1 output (100.0 %)\n" in weir(words[0], source, *how, *words[1:], "--force", "--verify=model", "--verify-inputs", given).out
 
 
+QUANTIZED = {
+    "8 bits": ["quantize", "--bits", "8", "--block-size", "32"],
+    "4 bits": ["quantize", "--bits", "4", "--block-size", "32"],
+    "wide blocks": ["quantize", "--bits", "8", "--block-size", "64"],
+    "qdq of 4 bits": ["quantize", "--bits", "4", "--block-size", "32", "--format", "qdq", "--opset", "auto"],
+    "dynamic": ["dynamic"],
+    "integers": ["dynamic", "--form", "integer"],
+    "half": ["dynamic", "--exclude", "second"],
+    "static": ["static", "--ranges", "ranges.json"],
+    "static, in part": ["static", "--ranges", "ranges.json", "--exclude", "second"],
+    "operators": ["static", "--ranges", "ranges.json", "--format", "qoperator"],
+}  # fmt: skip
+
+
+@pytest.fixture
+def quantized(weir, tmp_path):
+    """Makes a quantized model of two products, by its name in QUANTIZED."""
+    rng = np.random.default_rng(7)
+    constants = {"w": rng.normal(size=(64, 64)).astype(np.float32), "v": rng.normal(size=(64, 64)).astype(np.float32)}
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"], name="first"), helper.make_node("MatMul", ["h", "v"], ["y"], name="second")]
+    source = save(tmp_path / "m.onnx", nodes, [value("x", ["n", 64])], [value("y", ["n", 64])], constants, 21)
+    weir("calibrate", source, "-o", tmp_path / "ranges.json", "--data", given_rows(tmp_path))
+
+    def make(name):
+        command, *words = QUANTIZED[name]
+        weir(command, source, tmp_path / f"{name}.onnx", *[tmp_path / each if each == "ranges.json" else each for each in words], "--force")
+        return tmp_path / f"{name}.onnx"
+
+    return make
+
+
+def given_rows(tmp_path):
+    np.savez(tmp_path / "rows.npz", x=np.random.default_rng(4).normal(size=(ROWS, 64)).astype(np.float32))
+    return tmp_path / "rows.npz"
+
+
+@pytest.mark.parametrize(
+    "before, after, why",
+    [
+        ("8 bits", "4 bits", "more weights of 4 bits or fewer than in SRC"),
+        ("8 bits", "wide blocks", "weights of 8 bits in blocks of 64, and none of these in SRC"),
+        ("8 bits", "qdq of 4 bits", "more weights of 4 bits or fewer than in SRC"),
+        ("8 bits", "static", "activations rounded to 8 bits at more places than in SRC"),
+        ("4 bits", "dynamic", "activations rounded to 8 bits at more places than in SRC"),
+        ("dynamic", "static", "activations rounded to 8 bits at more places than in SRC"),
+        ("static, in part", "static", "more weights of 8 bits or fewer than in SRC"),
+        ("half", "dynamic", "more weights of 8 bits or fewer than in SRC"),
+        # The same numbers in another form, and other codes in the same places.
+        ("static", "static", None),
+        ("dynamic", "integers", None),
+        ("static", "operators", None),
+    ],
+)
+def test_two_quantized_models(weir, tmp_path, quantized, before, after, why):
+    """What one has lost beside the other is judged as any loss: on given inputs by its SQNR, on drawn ones not at all."""
+    source, out = quantized(before), quantized(after)
+    drawn, judged = (weir("verify", source, out, *words, code=None) for words in ([], ["--inputs", given_rows(tmp_path)]))
+    if why:
+        assert drawn.code == 0 and drawn.out.splitlines()[-1] == UNJUDGED.format("--inputs") + f": 1 of 1 output; lossy: {why}"
+        assert judged.code == 0 and f"SQNR of 10 dB ({why})" in judged.out and judged.out.splitlines()[-1] == f"verified: 1 of 1 output (100.0 %); lossy: {why}"
+    else:
+        assert "not judged" not in drawn.out and "lossy" not in drawn.out and "relative error of 0.0001" in judged.out
+
+
+def test_a_quantized_model_that_is_altered(weir, tmp_path, quantized):
+    """The control: neither a lossless pass over a quantized model nor a wrong scale in it is a loss of its kind."""
+    source = quantized("8 bits")
+    weir("optimize", source, tmp_path / "o.onnx")
+    assert weir("verify", source, tmp_path / "o.onnx").out.splitlines()[-1] == "verified: 1 of 1 output (100.0 %)"
+    model = onnx.load(source)
+    scales = next(each for each in model.graph.initializer if "scale" in each.name)
+    scales.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(scales) * np.float32(1.5), scales.name))
+    onnx.save(model, tmp_path / "bad.onnx")
+    assert "relative" in weir("verify", source, tmp_path / "bad.onnx", code=1).err
+    # What is much worse than the other is another model on given inputs.
+    twice = onnx.load(quantized("4 bits"))
+    next(each for each in twice.graph.node if each.op_type == "MatMulNBits").input[2] = "more"
+    first = next(each for each in twice.graph.initializer if "scale" in each.name)
+    twice.graph.initializer.append(numpy_helper.from_array(numpy_helper.to_array(first) * np.float32(2), "more"))
+    onnx.save(twice, tmp_path / "twice.onnx")
+    assert "below 10 dB" in weir("verify", source, tmp_path / "twice.onnx", "--inputs", given_rows(tmp_path), code=1).err
+
+
 def test_sites_say_what_they_show(weir, tmp_path, weight):
     source, words = product(tmp_path / "m.onnx", weight), ["--edit-log", tmp_path / "log.jsonl", "--report-html", tmp_path / "r.html", "--force"]
     shown = "each site computes what its edit says, accuracy was not measured"

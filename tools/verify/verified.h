@@ -49,6 +49,8 @@ struct verified {
   uint64_t n_passed, n_failed, n_not, n_unjudged;
   bool
       half_unseen; // something computes in float16 or bfloat16, and the runtime did not round to it
+  const char *
+      lossy; // why a pair of quantized models is taken for one before and after a loss; NULL: it is none
   uint64_t
       n_left; // sites that nobody wanted to have verified (--sites, verify: off): they have no row
   // What no edit is about, beside the source (verify_rest.h): how much differs, and the first in words.

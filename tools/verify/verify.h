@@ -114,10 +114,11 @@ struct verify_bounds {
   struct compare_bounds bounds;
   const char *words;
 };
-// Whole models. loses: a pass that stores less or quantizes was at work; else the models say so themselves (*loses then).
-// `source` and `result` are inferred in `in`, in that order.
+// Whole models. loses: a pass that stores less or quantizes was at work; else the models say so themselves (*loses then; *why
+// where both are quantized and no type of operator says it alone, else NULL). `source` and `result` are inferred in `in`, in that order.
 struct verify_bounds verify_bounds_of_models(const struct model *source, const struct model *result,
-                                             struct infer *const in[2], bool *loses);
+                                             struct infer *const in[2], bool *loses,
+                                             const char **why, struct arena *a);
 // The narrowest weights that the result has and the source has not; 0: none are.
 uint32_t verify_bits_of_models(const struct model *source, const struct model *result);
 // names: the passes of the site. bits: of the narrowest weights that came; 0: none are narrower than they were. uneven: last

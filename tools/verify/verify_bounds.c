@@ -17,6 +17,7 @@
 #include "passes.h"
 #include "site_traits.h"
 #include "verify_half.h"
+#include "verify_losses.h"
 
 #include <math.h>
 #include <string.h>
@@ -103,68 +104,34 @@ struct verify_bounds verify_bounds_of_site(const char *const *names, uint32_t n,
 
 // ---- whole models ------------------------------------------------------------------------------
 
-// Do operators of the model compute with quantized weights or activations?
-static bool is_quantized(const struct model *m) {
-  static const char *const words[] = {
-      "MatMulNBits",           "DequantizeLinear",     "MatMulInteger", "ConvInteger",
-      "DynamicQuantizeLinear", "GatherBlockQuantized", "QMoE",          "MatMulBnb4",
-      "DynamicQuantizeMatMul", "MatMulIntegerToFloat"};
-  for (uint32_t i = 0; i < m->n_nodes; i++) {
-    if (m->nodes[i].flags & NODE_DEAD) continue;
-    const struct span op = model_name(m, m->nodes[i].op_type);
-    if (op.n > 7 && memcmp(op.at, "QLinear", 7) == 0) return true;
-    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
-      if (span_is(op, words[k])) return true;
-  }
-  return false;
-}
-
-static uint64_t bytes_of(const struct model *m, enum dtype a, enum dtype b) {
-  uint64_t n = 0;
-  for (uint32_t i = 0; i < m->n_tensors; i++)
-    if (!(m->tensors[i].flags & TENSOR_DEAD) &&
-        (m->tensors[i].dtype == a || m->tensors[i].dtype == b))
-      n += m->tensors[i].bytes;
-  return n;
-}
-
-// Small integers that stand for weights, as `shrink` stores them.
-static bool has_codes(const struct model *source, const struct model *result) {
-  const uint64_t before = bytes_of(source, DTYPE_INT8, DTYPE_UINT8),
-                 after = bytes_of(result, DTYPE_INT8, DTYPE_UINT8);
-  const uint64_t floats = bytes_of(source, DTYPE_FLOAT, DTYPE_DOUBLE);
-  return after > before && after - before > floats / 64;
-}
-
 // What an output after a pass that loses has to keep, if nobody says more: 10 dB are an error of a third of what is there.
 static const double LEAST_DB = 10;
 
 struct verify_bounds verify_bounds_of_models(const struct model *source, const struct model *result,
-                                             struct infer *const in[2], bool *loses) {
+                                             struct infer *const in[2], bool *loses,
+                                             const char **why, struct arena *a) {
   struct verify_bounds b = {.bounds = compare_nothing()};
-  const uint64_t half_before = bytes_of(source, DTYPE_FLOAT16, DTYPE_BFLOAT16),
-                 half_after = bytes_of(result, DTYPE_FLOAT16, DTYPE_BFLOAT16);
+  const struct verify_losses lost = verify_losses_of(source, result, in, a);
   const enum dtype before = verify_half_computed(source, in[0]),
                    after = verify_half_computed(result, in[1]);
-  const bool quantized =
-      (is_quantized(result) && !is_quantized(source)) || has_codes(source, result);
-  const bool halved = half_after > half_before || (after != DTYPE_UNDEFINED && after != before);
   b.bounds.nonfinite = true;
   b.bounds.retyped = before != after;
-  *loses = *loses || quantized || halved;
+  *why = *loses ? NULL : lost.more;
+  *loses = *loses || lost.quantized || lost.halved || lost.more;
   if (*loses) {
     b.bounds.least_sqnr_db = LEAST_DB;
     b.bounds.retyped = true;
-    b.words = quantized ? "SQNR of 10 dB (weights are quantized)"
-              : halved  ? "SQNR of 10 dB (16 bits)"
-                        : "SQNR of 10 dB (weights have other values)";
+    b.words = arena_printf(a, "SQNR of %g dB (%s)", LEAST_DB,
+                           *why             ? *why
+                           : lost.quantized ? "weights are quantized"
+                           : lost.halved    ? "16 bits"
+                                            : "weights have other values");
   } else if (before == DTYPE_BFLOAT16) {
     b.bounds.most_relative = 1e-1;
     b.words = "relative error of 0.1 (computed in bfloat16)";
   } else {
-    const bool half = half_after > 0 || before != DTYPE_UNDEFINED;
-    b.bounds.most_relative = half ? 2e-2 : 1e-4;
-    b.words = half ? "relative error of 0.02" : "relative error of 0.0001";
+    b.bounds.most_relative = lost.half ? 2e-2 : 1e-4;
+    b.words = lost.half ? "relative error of 0.02" : "relative error of 0.0001";
   }
   return b;
 }

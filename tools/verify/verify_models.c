@@ -659,7 +659,8 @@ static struct verify_bounds bounds_of_one(const struct verify_run *r) {
   const struct model *m = &r->side[0].model;
   struct infer *const in[2] = {r->infer, r->infer};
   bool loses = false;
-  return verify_bounds_of_models(m, m, in, &loses);
+  const char *why;
+  return verify_bounds_of_models(m, m, in, &loses, &why, &r->v->found.arena);
 }
 
 // Expected outputs that came with the inputs: what the source itself gives is held against them.
@@ -847,12 +848,14 @@ static void find_bounds(struct verify_run *r) {
   struct arena *a = &r->v->found.arena;
   const struct model *const m[2] = {&r->side[0].model, &r->side[1].model};
   struct verify_bounds b = {o->bounds, o->bounds_words};
+  const char *why;
   if (r->side[1].path && !r->infer_result) r->infer_result = inferred(m[1]);
   struct infer *const in[2] = {r->infer, r->side[1].path ? r->infer_result : r->infer};
   r->loses = r->v->loses;
   for (int side = 0; side < (r->side[1].path ? 2 : 1); side++)
     r->side[side].half = verify_half_computed(m[side], in[side]);
-  r->bounds = verify_bounds_of_models(m[0], r->side[1].path ? m[1] : m[0], in, &r->loses);
+  r->bounds = verify_bounds_of_models(m[0], r->side[1].path ? m[1] : m[0], in, &r->loses, &why, a);
+  if (why) r->v->found.lossy = why;
   const uint32_t steps = o->pipeline ? o->pipeline->n_steps : 0;
   const char **passes = arena_alloc(a, (steps + (size_t)1) * sizeof *passes);
   uint32_t n = 0;

@@ -1,0 +1,20 @@
+// What one whole model has lost beside another, as far as the two say so themselves.
+#ifndef WEIR_VERIFY_LOSSES_H
+#define WEIR_VERIFY_LOSSES_H
+
+#include "infer.h"
+#include "model.h"
+
+struct verify_losses {
+  bool quantized; // the result alone has quantized weights or activations
+  bool halved;    // nodes compute, or weights are stored, in 16 bits that did not before
+  bool half;      // either computes or stores in 16 bits
+  const char
+      *more; // both are quantized, and the result more so: why, in words in *a; NULL: it is not
+};
+
+// `source` and `result` are inferred in `in`, in that order.
+struct verify_losses verify_losses_of(const struct model *source, const struct model *result,
+                                      struct infer *const in[2], struct arena *a);
+
+#endif
