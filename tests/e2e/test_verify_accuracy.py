@@ -302,6 +302,47 @@ def test_undecided_rows_do_not_count(weir, tmp_path):
     assert (row["top1_changed"], row["top1_rows"]) == (0, ROWS - 10)
 
 
+@pytest.mark.parametrize("rows", [2, 99, 100])
+def test_few_rows_are_no_top1(weir, tmp_path, rows):
+    """Whoever asks for top-1 gets no "verified" of fewer than a hundred rows, whatever else holds; nor exit code 0."""
+    (source, other), out = choices(tmp_path, SOFTMAX)
+    weir("quantize", other, out, "--bits", "8", "--block-size", "16")
+    x = np.load(tmp_path / "rows.npz")["x"]
+    np.savez(tmp_path / "some.npz", x=x[-rows:])  # where nothing changes
+    (tmp_path / "one").mkdir()
+    for i in range(rows):
+        np.savez(tmp_path / "one" / f"{i}.npz", x=x[-rows + i :][:1])
+    for inputs in ("some.npz", "one"):
+        for more in ([], ["--metric", "sqnr=0"]):
+            words = ["verify", source, out, "--inputs", tmp_path / inputs, "--metric", "top1=0.5", *more]
+            done, said = weir(*words, code=None), json.loads(weir(*words, "--json", code=None).out)
+            every = 1 if inputs == "some.npz" else rows
+            if rows < 100:
+                assert done.code == 1 and f"could not be judged: 'y': top-1: too few rows ({rows}, 100 wanted)" in done.err and "passed" not in done.out
+                assert said["verification"]["not_verified"] == every and said["error"]["code"] == 1
+            else:
+                assert done.code == 0 and said["verification"]["passed"] == every
+
+
+def test_rows_that_count_are_few(weir, tmp_path):
+    """Undecided rows do not make up the hundred; an output that fails for another reason fails."""
+    (source, other), out = choices(tmp_path, [helper.make_node("Softmax", ["h"], ["y"])])
+    weir("quantize", other, out, "--bits", "8", "--block-size", "16")
+    x = np.load(tmp_path / "rows.npz")["x"]
+    x[-30:] = 0  # all four are equal
+    np.savez(tmp_path / "even.npz", x=x)
+    words = ["verify", source, out, "--inputs", tmp_path / "even.npz", "--metric", "top1=0.5"]
+    assert "too few rows (98, 100 wanted); in 30 more the two largest elements are closer than the largest error" in weir(*words, code=1).err
+    assert "SQNR" in weir(*words, "--metric", "sqnr=90", code=1).err
+
+
+def test_few_rows_of_sites(weir, tmp_path, weight):
+    source, out = product(tmp_path / "m.onnx", weight), tmp_path / "q.onnx"
+    done = weir("quantize", source, out, "--block-size", "32", "--verify", "--verify-metric", "top1=0", code=1)
+    assert "too few rows (2, 100 wanted)" in done.err and not out.exists()
+    weir("quantize", source, out, "--block-size", "32", "--verify", "--verify-metric", "sqnr=0")
+
+
 # ---- steps -----------------------------------------------------------------------------------------------------------
 
 

@@ -11,8 +11,10 @@
 #include "narrowed.h"
 #include "site_feeds.h"
 #include "site_traits.h"
+#include "verify_top1.h"
 #include "verify_written.h"
 
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -114,6 +116,8 @@ static int compare_outputs(struct site_run *r, const struct site *s, const struc
   const bool uneven = is_uneven(r, s);
   uint32_t empty = 0;
   uint64_t elements = 0;
+  struct compare_rows rows = {
+      .counted = UINT64_MAX}; // of the output that has fewest, if top-1 is asked for
   row->end = VERIFIED_PASSED;
   for (uint32_t i = 0; i < s->n_outputs; i++) {
     struct compare_result got;
@@ -128,6 +132,9 @@ static int compare_outputs(struct site_run *r, const struct site *s, const struc
       row->figures = got.figures;
       row->bounds = b.words;
     }
+    if (!isnan(b.bounds.least_top1) && got.end == COMPARE_PASSED && compare_has_rows(x) &&
+        verify_top1_rows(x) < rows.counted)
+      rows.counted = verify_top1_rows(x);
     elements += x->count;
     empty += got.end != COMPARE_DIFFERENT && got.figures.count == got.figures.nonfinite[0];
     if (got.end == COMPARE_PASSED || row->end == VERIFIED_FAILED) continue;
@@ -136,6 +143,11 @@ static int compare_outputs(struct site_run *r, const struct site *s, const struc
     row->bounds = b.words;
     row->why = arena_printf(a, "'%s': %s",
                             quote(model_value_name(r->e->source, s->outputs[i].before)).s, got.why);
+  }
+  if (rows.counted < VERIFY_TOP1_LEAST && row->end == VERIFIED_PASSED) {
+    row->end = VERIFIED_NOT;
+    row->why = verify_top1_few(&rows, a);
+    row->unmet = true;
   }
   // Of constants alone that is all there is to see: an infinity is one before and after.
   if (empty == s->n_outputs && s->n_inputs > 0 && row->end == VERIFIED_PASSED) {

@@ -67,11 +67,17 @@ static const struct verified_row *first_of(const struct verified *f, enum verifi
   return NULL;
 }
 
+static const struct verified_row *first_unmet(const struct verified *f) {
+  for (uint32_t i = 0; i < f->n_rows; i++)
+    if (f->rows[i].unmet) return &f->rows[i];
+  return NULL;
+}
+
 int verify_judge(const struct verify *v, struct err *err) {
   const struct verified *f = &v->found;
   const uint64_t all = verified_all(f);
   const struct verified_row *failed = first_of(f, VERIFIED_FAILED),
-                            *not = first_of(f, VERIFIED_NOT);
+                            *not = first_of(f, VERIFIED_NOT), *unmet = first_unmet(f);
   if (failed) {
     err_fill(err, ERR_FAIL, "verification failed: '%s'%s: %s", quote_str(failed->name).s,
              verified_differs(failed) ? " differs" : "", failed->why);
@@ -82,6 +88,11 @@ int verify_judge(const struct verify *v, struct err *err) {
     return failed->loses ? err_hint(err, "it is the work of %s; --exclude '%s' leaves it as it is",
                                     failed->fault, name.s)
                          : err_hint(err, "it is the work of %s", failed->fault);
+  }
+  if (unmet) {
+    err_fill(err, ERR_FAIL, "a bound that was asked for could not be judged: '%s': %s",
+             quote_str(unmet->name).s, unmet->why);
+    return -1;
   }
   if (f->rest_differs) {
     err_fill(err, ERR_FAIL,

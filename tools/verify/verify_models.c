@@ -58,6 +58,7 @@ struct output {
   struct compare_rows rows;
   uint32_t last, worst; // row of `found`: the last one, and that in which most rows changed; NO_ID
   double most;          // the share that changed there
+  uint32_t *at, n_at;   // its rows of `found`
 };
 
 static int open_side(struct side *s, const char *path, bool allow_links, struct err *err) {
@@ -546,6 +547,7 @@ static int compare_output(struct verify_run *r, const struct array_case *c, cons
     return -1;
   const double share = one.counted ? (double)one.changed / (double)one.counted : 0;
   const uint32_t at = r->v->found.n_rows - 1;
+  o->at[o->n_at++] = at;
   if (o->worst == NO_ID || share > o->most) {
     o->worst = at;
     o->most = share;
@@ -556,16 +558,17 @@ static int compare_output(struct verify_run *r, const struct array_case *c, cons
 
 // ---- top-1 -------------------------------------------------------------------------------------
 
-enum { TOP1_ROWS_LEAST = 100 }; // fewer say nothing of a share near 1, unless somebody asks
-
 static void find_outputs(struct verify_run *r) {
   const struct model *m = &r->side[0].model;
   const uint32_t n = m->graphs[m->main_graph].n_outputs;
   const bool asked = !isnan(r->judged.least_top1);
   r->outputs = arena_zalloc(&r->v->arena, (n + (size_t)1) * sizeof *r->outputs);
   for (uint32_t i = 0; i < n; i++) {
-    r->outputs[i] =
-        (struct output){.top1 = verify_top1_of(m, r->infer, i), .last = NO_ID, .worst = NO_ID};
+    r->outputs[i] = (struct output){
+        .top1 = verify_top1_of(m, r->infer, i),
+        .last = NO_ID,
+        .worst = NO_ID,
+        .at = arena_alloc(&r->v->arena, (r->n_cases + (size_t)1) * sizeof(uint32_t))};
     if (!asked || r->outputs[i].top1 != VERIFY_TOP1_NONE) continue;
     // Asked for by name: of whatever has rows, by the first case that ran.
     for (uint32_t k = 0; k < r->n_cases; k++)
@@ -577,39 +580,53 @@ static void find_outputs(struct verify_run *r) {
   }
 }
 
+// Takes back that a row passed, or was not judged.
+static void end_again(struct verify_run *r, struct verified_row *row, enum verified_end end,
+                      const char *why) {
+  struct verified *f = &r->v->found;
+  *(row->end == VERIFIED_PASSED ? &f->n_passed : &f->n_unjudged) -= 1;
+  end_row(r, row, end, why);
+}
+
+// Of so few rows a share says nothing: none of the cases is called verified by it.
+static void leave_top1(struct verify_run *r, const struct output *o) {
+  const char *why = verify_top1_few(&o->rows, &r->v->found.arena);
+  for (uint32_t i = 0; i < o->n_at; i++) {
+    struct verified_row *row = &r->v->found.rows[o->at[i]];
+    if (row->end == VERIFIED_FAILED) continue;
+    end_again(r, row, VERIFIED_NOT, why);
+    row->unmet = true;
+  }
+}
+
 // The bound of the user, by the rows of all cases. It fails with the case that is worst.
 static void judge_top1(struct verify_run *r, struct output *o, double kept) {
   struct verified *f = &r->v->found;
   struct verified_row *row = &f->rows[o->worst];
   const double least = r->judged.least_top1;
-  if (isnan(least) || (o->rows.counted && kept >= least)) return;
-  const char *why =
-      o->rows.counted
-          ? arena_printf(&f->arena,
-                         "top-1 changes in %llu of %llu rows: an agreement of %.4g, below %g",
-                         (unsigned long long)o->rows.changed, (unsigned long long)o->rows.counted,
-                         kept, least)
-          : arena_printf(&f->arena,
-                         "top-1 says nothing: in all of %llu row%s the two largest elements are "
-                         "closer than the largest error",
-                         (unsigned long long)o->rows.close, plural(o->rows.close));
-  if (row->end == VERIFIED_FAILED) {
-    row->why = arena_printf(&f->arena, "%s, %s", row->why, why);
+  if (isnan(least)) return;
+  if (o->rows.counted < VERIFY_TOP1_LEAST) {
+    leave_top1(r, o);
     return;
   }
-  *(row->end == VERIFIED_PASSED ? &f->n_passed : &f->n_unjudged) -= 1;
-  end_row(r, row, VERIFIED_FAILED, why);
+  if (kept >= least) return;
+  const char *why = arena_printf(
+      &f->arena, "top-1 changes in %llu of %llu rows: an agreement of %.4g, below %g",
+      (unsigned long long)o->rows.changed, (unsigned long long)o->rows.counted, kept, least);
+  if (row->end == VERIFIED_FAILED)
+    row->why = arena_printf(&f->arena, "%s, %s", row->why, why);
+  else
+    end_again(r, row, VERIFIED_FAILED, why);
 }
 
 static void tell_top1(struct verify_run *r) {
   const struct model *m = &r->side[0].model;
-  const bool asked = !isnan(r->judged.least_top1);
   for (uint32_t i = 0; i < m->graphs[m->main_graph].n_outputs; i++) {
     struct output *o = &r->outputs[i];
     const double kept = o->rows.counted ? 1 - (double)o->rows.changed / (double)o->rows.counted : 0;
     if (o->last == NO_ID || o->rows.counted + o->rows.close == 0) continue;
     judge_top1(r, o, kept);
-    if (o->rows.counted == 0 || (!asked && o->rows.counted < TOP1_ROWS_LEAST)) continue;
+    if (o->rows.counted < VERIFY_TOP1_LEAST) continue;
     struct verified_row *row = &r->v->found.rows[o->last];
     row->top1_rows = o->rows.counted;
     row->top1_changed = o->rows.changed;

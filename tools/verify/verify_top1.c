@@ -50,3 +50,16 @@ int verify_top1_add(enum verify_top1 kind, const struct array *a, const struct a
   sum->close += one->close;
   return 0;
 }
+
+uint64_t verify_top1_rows(const struct array *x) {
+  return x->count / (uint64_t)x->dims[x->rank - 1];
+}
+
+const char *verify_top1_few(const struct compare_rows *rows, struct arena *a) {
+  const char *few = arena_printf(a, "top-1: too few rows (%llu, %d wanted)",
+                                 (unsigned long long)rows->counted, VERIFY_TOP1_LEAST);
+  if (rows->close == 0) return few;
+  return arena_printf(a,
+                      "%s; in %llu more the two largest elements are closer than the largest error",
+                      few, (unsigned long long)rows->close);
+}

@@ -12,6 +12,9 @@ enum verify_top1 {
   VERIFY_TOP1_PLACES, // of ArgMax over the last axis: places themselves
 };
 
+// Fewer rows say nothing of a share near 1, whoever asks.
+enum { VERIFY_TOP1_LEAST = 100 };
+
 // Of an output of the main graph, seen through Identity and Cast.
 enum verify_top1 verify_top1_of(const struct model *m, struct infer *in, uint32_t output);
 
@@ -19,5 +22,11 @@ enum verify_top1 verify_top1_of(const struct model *m, struct infer *in, uint32_
 int verify_top1_add(enum verify_top1 kind, const struct array *a, const struct array *b,
                     const struct compare_figures *f, const volatile int *stop,
                     struct compare_rows *one, struct compare_rows *sum, struct err *err);
+
+// Of an array that has rows (compare_has_rows): how many.
+uint64_t verify_top1_rows(const struct array *x);
+
+// Why rows fewer than VERIFY_TOP1_LEAST are not judged.
+const char *verify_top1_few(const struct compare_rows *rows, struct arena *a);
 
 #endif
