@@ -117,6 +117,36 @@ def test_commands(weir, tmp_path, weight, given, words, lossy):
     assert "verified: 1 of 1 output (100.0 %)\n" in weir(words[0], source, *how, *words[1:], "--force", "--verify=model", "--verify-inputs", given).out
 
 
+@pytest.mark.parametrize(
+    "made, words",
+    [
+        (np.nan, "NaN at 16 of 512 elements where SRC is finite"),
+        (-np.inf, "infinite at 16 of 512 elements where SRC is finite"),
+        ("both", "NaN at 16 and infinite at 16 of 512 elements where SRC is finite"),
+    ],
+)
+def test_numbers_that_are_none_any_more(weir, tmp_path, weight, given, made, words):
+    """On drawn inputs they prove nothing, and are said, whichever output has them; on given ones they fail."""
+    behind = [helper.make_node("Add", ["h", "b"], ["y"]), helper.make_node("Relu", ["h"], ["z"])]
+
+    def net(name, bias):
+        constants = {"w": weight, "b": bias}
+        nodes = [helper.make_node("MatMul", ["x", "w"], ["h"], name="product"), *behind]
+        return save(tmp_path / name, nodes, [value("x", ["n", 64])], [value("z", ["n", 32]), value("y", ["n", 32])], constants)
+
+    none, some = np.zeros(32, np.float32), np.zeros(32, np.float32)
+    some[:2] = [np.nan, np.inf] if made == "both" else [made, 0]
+    source, out = net("m.onnx", none), tmp_path / "q.onnx"
+    weir("quantize", net("bad.onnx", some), out, "--bits", "8", "--block-size", "32")
+    for quiet in ([], ["--quiet"]):
+        last = weir("verify", source, out, *quiet).out.splitlines()[-1]
+        assert last == f"not judged (drawn inputs: --inputs DIR; {words}): 2 of 2 outputs"
+    assert [row["why"] for row in found(weir, source, out)["rows"]] == ["drawn inputs: --inputs DIR", f"drawn inputs: --inputs DIR; {words}"]
+    assert "not judged" in weir("verify", source, out, "--require", "1%", code=1).err
+    assert "not finite in one of the two alone" in weir("verify", source, out, "--inputs", given, code=1).err
+    weir("verify", source, out, "--max-abs", "1000", code=1)
+
+
 QUANTIZED = {
     "8 bits": ["quantize", "--bits", "8", "--block-size", "32"],
     "4 bits": ["quantize", "--bits", "4", "--block-size", "32"],

@@ -20,14 +20,17 @@ static double kept_of(const struct verified_row *r) {
 
 struct verified_shown verified_shown(const struct verified *v) {
   struct verified_shown s = {.unjudged = NULL};
-  bool sites = false, measured = false;
+  bool sites = false, measured = false, alarming = false;
   for (uint32_t i = 0; i < v->n_rows; i++) {
     const struct verified_row *r = &v->rows[i];
     const bool passed = r->end == VERIFIED_PASSED;
     sites = sites || (passed && r->loses && !r->output);
     measured = measured || (passed && r->loses && r->output && !r->drawn);
     s.on_drawn = s.on_drawn || (passed && r->loses && r->output && r->drawn);
-    if (r->end == VERIFIED_UNJUDGED && !s.unjudged) s.unjudged = r->why;
+    if (r->end == VERIFIED_UNJUDGED && (!s.unjudged || (r->figures.nonfinite_apart && !alarming))) {
+      s.unjudged = r->why;
+      alarming = r->figures.nonfinite_apart > 0;
+    }
     if (r->top1_rows && kept_of(r) < TOP1_TOLD && (!s.top1 || kept_of(r) < kept_of(s.top1)))
       s.top1 = r;
   }

@@ -73,7 +73,8 @@ struct verified_shown {
   bool
       as_computed; // sites whose passes lose passed, and no output of whole models on given inputs: nobody measured accuracy
   bool on_drawn;   // outputs that lose passed, by bounds of the user, on inputs that were drawn
-  const char *unjudged;            // why the first of those was not judged; NULL: all were
+  const char *
+      unjudged; // why the first of those was not judged, or the first with elements that are not finite any more; NULL: all were
   const struct verified_row *top1; // of which top-1 changes most, below TOP1_TOLD; NULL: none
 };
 struct verified_shown verified_shown(const struct verified *v);

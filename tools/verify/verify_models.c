@@ -502,12 +502,24 @@ static bool is_all_nonfinite(const struct compare_figures *f) {
   return f->count > 0 && f->nonfinite[0] == f->count;
 }
 
-// Drawn inputs, where one side alone is not finite: no bound is missed, but it is said.
+// Drawn inputs say nothing of how much was lost, but numbers that are none any more are said: "NaN at 3 of 8 elements where SRC
+// is finite".
 static const char *unjudged_words(struct verify_run *r, const struct compare_figures *f) {
+  struct arena *a = &r->v->found.arena;
+  const uint64_t others = f->nonfinite_apart - f->made_nan - f->made_infinite;
+  const char *nan = "", *infinite = "", *more = "";
   if (!f->nonfinite_apart) return r->unjudged;
-  return arena_printf(&r->v->found.arena, "%s; %llu element%s finite in one of the two alone",
-                      r->unjudged, (unsigned long long)f->nonfinite_apart,
-                      f->nonfinite_apart == 1 ? " is" : "s are");
+  if (f->made_nan) nan = arena_printf(a, "; NaN at %llu", (unsigned long long)f->made_nan);
+  if (f->made_infinite)
+    infinite = arena_printf(a, "%s infinite at %llu", f->made_nan ? " and" : ";",
+                            (unsigned long long)f->made_infinite);
+  if (f->made_nan || f->made_infinite)
+    infinite = arena_printf(a, "%s of %llu elements where SRC is finite", infinite,
+                            (unsigned long long)f->count);
+  if (others)
+    more = arena_printf(a, "; %llu of %llu elements are not finite in SRC and others in the result",
+                        (unsigned long long)others, (unsigned long long)f->count);
+  return arena_printf(a, "%s%s%s%s", r->unjudged, nan, infinite, more);
 }
 
 static void judge(struct verify_run *r, struct verified_row *row,

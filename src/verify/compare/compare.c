@@ -265,6 +265,8 @@ static void see_nonfinite(struct state *st, const struct compare_chunk *c,
     }
     if ((bad[0] || bad[1]) && r != x && !(isnan(r) && isnan(x)))
       note_place(&f->nonfinite_apart, &f->first_apart, place);
+    f->made_nan += !bad[0] && isnan(x);
+    f->made_infinite += !bad[0] && isinf(x);
   }
 }
 

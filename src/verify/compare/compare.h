@@ -54,7 +54,8 @@ struct compare_figures {
   uint64_t first_nonfinite[2]; // place of the first, row-major
   uint64_t nonfinite_apart;    // where one side alone is not finite, or other ones
   uint64_t first_apart;
-  uint64_t first_worst; // place of the largest difference
+  uint64_t made_nan, made_infinite; // of these: where the reference is finite
+  uint64_t first_worst;             // place of the largest difference
 };
 
 enum { COMPARE_WHY = 256 };
