@@ -840,6 +840,25 @@ def test_a_manifest_gives_no_right_to_files(weir, here):
     assert not of(here, ".data").exists()  # that one was e.onnx's own
 
 
+@pytest.mark.parametrize("called", ["a tensor", "a node", "the text of a location that nothing has"])
+def test_a_name_in_the_model_gives_no_right_to_files(weir, here, called):
+    """Neither does a name that stands in the .onnx: a file is the model's if the data of a tensor is in it."""
+    (here / "mine.txt").write_text("mine")
+    model = onnx.load(of(here), load_external_data=False)
+    if called == "a tensor":
+        model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(2, np.float32), "mine.txt"))
+    elif called == "a node":
+        model.graph.node[0].name = "mine.txt"
+    else:
+        model.doc_string = "\x0a\x08location\x12\x08mine.txt"
+    restate(here, "e.onnx", model.SerializeToString())
+    resources(lambda rows: rows.append(row("mine.txt", 4)))(here)
+    source = here.parent / "e-src.onnx"
+    weir("convert", source, of(here), "--external", "--data-file", "mine.txt", "--force", code=2)
+    weir("convert", source, of(here), "--inline", "--force")
+    assert (here / "mine.txt").read_text() == "mine" and not of(here, ".data").exists()
+
+
 def test_digests_are_trusted_of_whole_manifests_only(weir, here):
     """`diff --trust-manifests`: where a file is not in the manifest, nobody vouches for it."""
     shutil.copytree(here, here.parent / "other")

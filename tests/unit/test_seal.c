@@ -95,13 +95,12 @@ struct pair {
   char name[64];
 };
 
-enum { NAME_AT = 12 }; // in the .onnx: see toy_onnx_file
-
 static struct pair read_pair(void) {
   struct pair p = {0};
   p.onnx = toy_read(toy.dest, "x.onnx", &p.n_onnx);
   if (!p.onnx) return p;
-  snprintf(p.name, sizeof p.name, "%.*s", p.onnx[NAME_AT - 1], (const char *)p.onnx + NAME_AT);
+  snprintf(p.name, sizeof p.name, "%.*s", p.onnx[TOY_NAME_AT - 1],
+           (const char *)p.onnx + TOY_NAME_AT);
   p.data = toy_read(toy.dest, p.name, &p.n_data);
   return p;
 }
@@ -119,7 +118,7 @@ static bool same(const uint8_t *a, size_t na, const uint8_t *b, size_t nb) {
 static bool pair_is(const struct pair *want) {
   struct pair is = read_pair();
   if (is.onnx && strlen(is.name) == strlen(want->name))
-    memcpy(is.onnx + NAME_AT, want->name, strlen(want->name));
+    memcpy(is.onnx + TOY_NAME_AT, want->name, strlen(want->name));
   const bool yes = same(is.onnx, is.n_onnx, want->onnx, want->n_onnx) &&
                    same(is.data, is.n_data, want->data, want->n_data);
   free_pair(&is);
@@ -350,7 +349,9 @@ static void test_shared_sidecar_is_left(void **state) {
 
 static bool may_replace(const char *name) {
   const int dest = open(toy.dest, O_RDONLY | O_DIRECTORY);
-  const bool may = seal_may_replace(dest, "x.onnx", name);
+  struct seal_refers refers = {.n = 0};
+  const bool may = seal_may_replace(&refers, dest, toy.dest, "x.onnx", name);
+  seal_refers_done(&refers);
   close(dest);
   return may;
 }
@@ -374,6 +375,21 @@ static void test_whose_data_may_be_replaced(void **state) {
   assert_true(may_replace("x.onnx.data"));
   toy_write(toy.dest, "b.onnx", path, sizeof path - 1);
   assert_false(may_replace("x.onnx.data"));
+}
+
+// A location in the text of a model, or in bytes that are no model, refers to nothing.
+static void test_what_a_model_refers_to(void **state) {
+  (void)state;
+  static const char of_text[] =
+      "\x08\x0a\x32\x15\x0a\x08location\x12\x09notes.txt\x3a\x03\x12\x01g";
+  static const char none[] = "\x0a\x08location\x12\x09notes.txt";
+  put_old_pair(FORCE);
+  toy_write(toy.dest, "notes.txt", none, 1);
+  toy_write(toy.dest, "x.onnx", of_text, sizeof of_text - 1);
+  assert_false(may_replace("notes.txt"));
+  toy_write(toy.dest, "x.onnx", none, sizeof none - 1);
+  assert_false(may_replace("notes.txt"));
+  assert_true(may_replace("x.onnx.data")); // its manifest lists it, and it has such a name
 }
 
 static ino_t inode_of(const char *name, mode_t *mode) {
@@ -603,6 +619,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_taken_data_name, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_shared_sidecar_is_left, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_whose_data_may_be_replaced, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_what_a_model_refers_to, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_what_is_there_stays_and_modes_are_kept, set_up,
                                       tear_down),
       cmocka_unit_test_setup_teardown(test_passage_without_links, set_up, tear_down),

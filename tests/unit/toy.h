@@ -201,14 +201,25 @@ static inline void toy_shrunk_file(struct plan *p, const struct toy_shape *shape
   toy_segment(p, SEGMENT_RECIPE, recipe_quantize(p->recipes, of, &q, PART_CODES), 0, (uint64_t)n);
 }
 
-// Like the metadata of a model: many short pieces, copies of the source and new ones by turns.
+enum { TOY_NAME_AT = 36 }; // of the data file's name in the .onnx, behind its length
+
+// A model with one initializer, whose data is in the data file, and a long text: many short pieces, copies of the source and new ones
+// by turns.
 static inline void toy_onnx_file(struct plan *p, const struct toy_shape *shape) {
+  static const uint8_t head[] = {0x08, 10, 0x42, 2, 0x10, 17}; // ir_version, opset_import
+  static const uint8_t tensor[] = {0x08, 2, 0x10, 1, 0x42, 1, 'w', 0x70, 1, 0x6a};
+  const size_t n = strlen(shape->data_name), entry = 12 + n;
+  const size_t of_tensor = sizeof tensor + 1 + entry, of_graph = 3 + 2 + of_tensor;
   toy_output(p, shape->onnx_name);
-  // As the value of an entry of external data.
-  const size_t n = strlen(shape->data_name);
+  toy_literal(p, head, sizeof head);
+  toy_literal(p, (uint8_t[]){0x3a, (uint8_t)of_graph, 0x12, 1, 'g', 0x2a, (uint8_t)of_tensor}, 7);
+  toy_literal(p, tensor, sizeof tensor);
+  toy_literal(p, (uint8_t[]){(uint8_t)entry}, 1);
   toy_literal(p, "\x0a\x08location\x12", 11);
   toy_literal(p, (uint8_t[]){(uint8_t)n}, 1);
   toy_literal(p, shape->data_name, n);
+  enum { TEXT = 2000 * 28 + 10000 + 30 };
+  toy_literal(p, (uint8_t[]){0x32, 0x80 | (TEXT & 0x7f), 0x80 | (TEXT >> 7 & 0x7f), TEXT >> 14}, 4);
   for (uint64_t i = 0; i < 2000; i++) {
     toy_literal(p, &(uint64_t){i * shape->variant}, 8);
     toy_segment(p, SEGMENT_EXTENT, 0, i * 25, 20);

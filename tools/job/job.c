@@ -37,6 +37,7 @@ void job_close(struct job *job) {
   recipes_free(&job->recipes);
   model_free(&job->model);
   if (job->sources) sources_close(job->sources);
+  seal_refers_done(&job->out.refers);
   if (job->out.dest >= 0) close(job->out.dest);
   job_output_remove_folder(job);
   digest_free(job->log_digest);

@@ -46,7 +46,8 @@ struct job_output {
   bool made;            // `folder` was missing, and this run made it
   bool absent;          // OUT was left out
   bool replace;         // --force or --inplace
-  const char *taken;    // the first of the names wanted for data files that was not free
+  struct seal_refers refers;   // of the model that is there under its name
+  const char *taken;           // the first of the names wanted for data files that was not free
   const char *taken_by_source; // a name wanted for the data file that is one of the input's
 };
 

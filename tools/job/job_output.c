@@ -206,7 +206,9 @@ bool job_output_taken(void *ctx, const char *name) {
   if (job->out.folder_is_above || fstatat(job->out.dest, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
     return false;
   const bool replace = job->out.replace || job->nothing_to_write;
-  if (replace && seal_may_replace(job->out.dest, job->out.onnx_name, name)) return false;
+  if (replace &&
+      seal_may_replace(&job->out.refers, job->out.dest, job->out.folder, job->out.onnx_name, name))
+    return false;
   if (!job->out.taken) job->out.taken = arena_string(&job->arena, span_str(name));
   if (sources_find_inode(job->sources, st.st_dev, st.st_ino) != NO_ID)
     job->out.taken_by_source = arena_string(&job->arena, span_str(name));

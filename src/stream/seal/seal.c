@@ -148,7 +148,8 @@ static int add_move(struct seal_intent *s, const struct staging *st, const char 
 // A data file whose name something has. What the replaced model may lose it for, and nothing else.
 static int take_name(struct seal_intent *s, const struct staging *st, struct seal_move *m,
                      const char *onnx, struct err *err) {
-  if (s->replace && seal_may_replace(st->dest, onnx, m->name)) return passage_plan(s, st, m, err);
+  if (s->replace && seal_may_replace(&s->refers, st->dest, st->dest_path, onnx, m->name))
+    return passage_plan(s, st, m, err);
   err_set(err, ERR_RETRY, "'%s' in '%s' appeared after this run was planned", quote_str(m->name).s,
           quote_str(st->dest_path).s);
   return err_hint(err, "run the same command again: it chooses another name");
@@ -239,7 +240,7 @@ static int prepare(struct seal_intent *s, struct staging *st, const struct plan 
   if (add_outputs(s, st, p, err) || add_companions(s, st, onnx, o, err)) return -1;
   if (passage_write(s, st, err)) return -1;
   if (there && S_ISREG(at.st_mode) && give_mode(s, st, &at, err)) return -1;
-  if (o->replace && seal_old_find(s, st->dest, p, err)) return -1;
+  if (o->replace && seal_old_find(s, st, p, err)) return -1;
   return seal_intent_write(s, st->folder, err);
 }
 

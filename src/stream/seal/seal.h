@@ -18,6 +18,7 @@
 #include "companion.h"
 #include "manifest.h"
 #include "plan.h"
+#include "seal_refers.h"
 #include "staging.h"
 
 struct seal_options {
@@ -47,9 +48,11 @@ struct seal_report {
   char left[1024]; // why the staging folder could not be removed, though all is in place; or ""
 };
 
-// May a data file of the model `onnx` in `dest` be replaced together with it? It is a plain file, the
-// model names it or its manifest lists it, and no other model in the folder names it.
-bool seal_may_replace(int dest, const char *onnx, const char *name);
+// May a data file of the model `onnx` in `dest` (whose path is `folder`) be replaced together with it? It is a plain file, the
+// model refers to it (or its manifest lists it, under a name that such files have), and no other model in the folder names it.
+// `refers`: of that model.
+bool seal_may_replace(struct seal_refers *refers, int dest, const char *folder, const char *onnx,
+                      const char *name);
 // All units are done. Without `replace` an existing OUT is ERR_USAGE and nothing has been moved; a
 // data name that was taken since planning is ERR_RETRY. On success the staging folder is gone (or report->left says why not) and
 // *st closed (staging_close again is harmless); on failure it is open and complete. A null staging:

@@ -5,6 +5,7 @@
 #include "arena.h"
 #include "digest.h"
 #include "err.h"
+#include "seal_refers.h"
 
 enum seal_role { SEAL_DATA, SEAL_ONNX, SEAL_COMPANION }; // in the order of the renames
 
@@ -39,6 +40,7 @@ struct seal_intent {
   uint32_t n_old;
   const char **stale; // companions of the replaced model that get no successor
   uint32_t n_stale;
+  struct seal_refers refers; // of the replaced model, while the seal is prepared
 };
 
 // Writes seal.json into the folder, durably, and syncs the folder.

@@ -3,12 +3,13 @@
 //
 // Two witnesses, and they differ in what they allow:
 //
-//   the old manifest lists it, and it is a data file   ours: may be unlinked after the commit point
+//   the old manifest lists it, and the old .onnx        ours: may be unlinked after the commit point
+//   refers to it
 //   the old .onnx has its name in it                   somebody's: named to the user, left in place
 //
-// A manifest alone gives no right to anything: it may have come with the model, and list any file that
-// lies in the folder. A data file is what the old .onnx names, or (of one that a kill left half replaced)
-// what has such a name.
+// A manifest alone gives no right to anything: it may have come with the model, and list any file of
+// the folder; nor does a name in the .onnx, which may be that of a tensor. What counts is the location of
+// a tensor's data (seal_refers.h), or (of a model that a kill left half replaced) a conventional name.
 // For the second only likely names are asked about (the conventional sidecar names and the data
 // files of this run's source), each by looking for the bytes of the name. A manifest that is not a
 // consistent one of ours counts as none, and one about another model says nothing of this one's files:
@@ -27,6 +28,7 @@
 struct finding {
   struct seal_intent *s;
   int dest;
+  const char *folder;
   const char *onnx;
   size_t cap;
 };
@@ -78,7 +80,7 @@ static int add_conventional(void *ctx, const char *entry) {
 static bool is_data_file(const struct finding *f, const char *name) {
   return strcmp(name, f->onnx) != 0 && is_file(f->dest, name) &&
          (is_conventional(f->onnx, name) ||
-          name_scan_file(f->dest, f->onnx, name) == NAME_SCAN_NAMED);
+          seal_refers_to(&f->s->refers, f->folder, f->onnx, name));
 }
 
 static void add_stale(struct seal_intent *s, int dest, const char *name) {
@@ -113,17 +115,21 @@ static bool is_listed(int dest, const char *onnx, const char *name) {
   return listed;
 }
 
-bool seal_may_replace(int dest, const char *onnx, const char *name) {
+bool seal_may_replace(struct seal_refers *refers, int dest, const char *folder, const char *onnx,
+                      const char *name) {
   char who[256];
   if (!is_file(dest, onnx) || !is_file(dest, name)) return false;
-  if (name_scan_file(dest, onnx, name) != NAME_SCAN_NAMED &&
+  if (!seal_refers_to(refers, folder, onnx, name) &&
       !(is_conventional(onnx, name) && is_listed(dest, onnx, name)))
     return false;
   return name_scan_folder(dest, name, onnx, who) == NAME_SCAN_FREE;
 }
 
-int seal_old_find(struct seal_intent *s, int dest, const struct plan *p, struct err *err) {
-  struct finding f = {.s = s, .dest = dest, .onnx = seal_intent_onnx(s)};
+int seal_old_find(struct seal_intent *s, const struct staging *st, const struct plan *p,
+                  struct err *err) {
+  struct finding f = {
+      .s = s, .dest = st->dest, .folder = st->dest_path, .onnx = seal_intent_onnx(s)};
+  const int dest = st->dest;
   if (!is_file(dest, f.onnx)) return 0;
   ask_manifest(&f);
   for (uint32_t i = 1; i < p->n_sources; i++)

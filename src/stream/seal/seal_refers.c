@@ -1,0 +1,49 @@
+// The model's metadata is loaded as for any command, so a reference is what load takes for one: a location in the external data of
+// a tensor, wherever that is. Its data files are not opened.
+#include "seal_refers.h"
+
+#include "beneath.h"
+#include "load.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int by_name(const void *pa, const void *pb) {
+  return strcmp(*(const char *const *)pa, *(const char *const *)pb);
+}
+
+static void take_names(struct seal_refers *r, const struct model *m) {
+  char path[BENEATH_MAX + 1];
+  r->names = arena_alloc(&r->arena, (m->n_files + (size_t)1) * sizeof *r->names);
+  for (uint32_t i = 1; i < m->n_files; i++) { // behind the .onnx itself
+    struct err none = {0};
+    if (beneath_normalize(span_str(m->files[i].name), path, &none) == 0)
+      r->names[r->n++] = arena_string(&r->arena, span_str(path));
+  }
+  qsort(r->names, r->n, sizeof *r->names, by_name);
+}
+
+static void load_names(struct seal_refers *r, const char *folder, const char *onnx) {
+  const struct load_options options = {.no_external = true};
+  struct sources *sources = NULL;
+  struct model m;
+  struct err none = {0};
+  model_init(&m);
+  const char *path = arena_printf(&r->arena, "%s/%s", *folder ? folder : ".", onnx);
+  if (sources_open(&sources, path, NULL, &none) == 0 &&
+      load_model(&m, sources, &options, &none) == 0)
+    take_names(r, &m);
+  model_free(&m);
+  sources_close(sources);
+}
+
+bool seal_refers_to(struct seal_refers *r, const char *folder, const char *onnx, const char *name) {
+  if (!r->asked) load_names(r, folder, onnx);
+  r->asked = true;
+  return r->n > 0 && bsearch(&name, r->names, r->n, sizeof *r->names, by_name);
+}
+
+void seal_refers_done(struct seal_refers *r) {
+  arena_free(&r->arena);
+  *r = (struct seal_refers){.n = 0};
+}
