@@ -16,6 +16,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from conftest import DATA, built_tool, package_models, program
+from small_models import value
 from test_preprocess import EXPORTS, MODELS
 
 pytestmark = pytest.mark.in_memory
@@ -358,10 +359,6 @@ def test_conv2matmul_as_its_users_know_it(weir, tmp_path):
 def model_of(nodes, inputs, outputs, initializers=(), **more):
     graph = helper.make_graph(nodes, "g", inputs, outputs, list(initializers))
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("custom", 1)], ir_version=8, **more)
-
-
-def value(name, shape, dtype=TensorProto.FLOAT):
-    return helper.make_tensor_value_info(name, dtype, shape)
 
 
 def test_never_a_good_word_for_what_was_not_run(weir, tmp_path):

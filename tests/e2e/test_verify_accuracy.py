@@ -10,21 +10,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from small_models import save, value
+
 pytestmark = pytest.mark.in_memory
 
 ROWS = 128
 UNJUDGED = "not judged (drawn inputs: {} DIR)"
-
-
-def value(name, shape, dtype=TensorProto.FLOAT):
-    return helper.make_tensor_value_info(name, dtype, shape)
-
-
-def save(path, nodes, inputs, outputs, constants, opset=17):
-    tensors = [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()]
-    graph = helper.make_graph(nodes, "g", inputs, outputs, tensors)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8), path)
-    return path
 
 
 def product(path, weight, behind=(), out="h", shape=("n", 32), dtype=TensorProto.FLOAT, opset=17):

@@ -4,25 +4,15 @@ which ONNX Runtime does not do by itself on a CPU."""
 import json
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
+
+from small_models import save, value
 
 pytestmark = pytest.mark.in_memory
 UNSEEN = "computed in float32 by this runtime: overflow is not seen"
 CAST = ["--to", "float16", "--graph"]
-
-
-def value(name, shape, dtype=TensorProto.FLOAT):
-    return helper.make_tensor_value_info(name, dtype, shape)
-
-
-def save(path, nodes, inputs, outputs, constants, opset=17):
-    tensors = [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()]
-    graph = helper.make_graph(nodes, "g", inputs, outputs, tensors)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8), path)
-    return path
 
 
 def scaled(path, up, down, branch=False):
