@@ -3,11 +3,11 @@
 // depends on the model alone, not on the machine. Linked into `mutants` with --wrap, so that a
 // sanitizer keeps its own malloc below.
 #include "mutant_memory.h"
+#include "wrapped_memory.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 uint64_t mutant_memory_bound = UINT64_MAX;
 static _Atomic uint64_t asked;
@@ -22,18 +22,6 @@ static void count(size_t n) {
 uint64_t mutant_memory_asked(void) {
   return asked;
 }
-
-// The linker's names (ld, --wrap): __real_ is the function that there would have been.
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t bytes);
-void *__real_realloc(void *at, size_t n);
-void *__real_aligned_alloc(size_t to, size_t n);
-void *__real_mmap(void *at, size_t n, int protection, int flags, int fd, off_t off);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t bytes);
-void *__wrap_realloc(void *at, size_t n);
-void *__wrap_aligned_alloc(size_t to, size_t n);
-void *__wrap_mmap(void *at, size_t n, int protection, int flags, int fd, off_t off);
 
 void *__wrap_malloc(size_t n) {
   count(n);

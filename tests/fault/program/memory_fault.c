@@ -5,6 +5,7 @@
 //   WEIR_FAULT_MEMORY=heap:12           the 12th malloc, calloc, realloc or aligned_alloc
 //   WEIR_FAULT_MEMORY=map:3:persist     the 3rd mmap and every later one
 #include "fault_counts.h"
+#include "wrapped_memory.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -27,18 +28,6 @@ static bool refused(int kind) {
   errno = ENOMEM;
   return true;
 }
-
-// The linker's names (ld, --wrap): __real_ is the function that there would have been.
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t bytes);
-void *__real_realloc(void *at, size_t n);
-void *__real_aligned_alloc(size_t to, size_t n);
-void *__real_mmap(void *at, size_t n, int protection, int flags, int fd, off_t off);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t bytes);
-void *__wrap_realloc(void *at, size_t n);
-void *__wrap_aligned_alloc(size_t to, size_t n);
-void *__wrap_mmap(void *at, size_t n, int protection, int flags, int fd, off_t off);
 
 void *__wrap_malloc(size_t n) {
   return refused(HEAP) ? NULL : __real_malloc(n);
