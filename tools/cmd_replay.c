@@ -39,7 +39,7 @@ int cmd_replay(const struct cli_args *args, struct err *err) {
   struct replay_log in;
   struct job job;
   int rc;
-  if (job_finish_seal(args, &rc, err)) return rc;
+  if (job_finish_seal(args, NULL, &rc, err)) return rc;
   rc = replay_log_open(&in, cli_operand(args, "EDITS"), err);
   if (rc == 0 && job_open(&job, args, NULL, err) == 0) {
     rc = replay(&job, &in, err);

@@ -16,11 +16,14 @@ import subprocess
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+from onnx import helper
 
 import compare
 import make_encoder
 import report_page
+import small_models
 from conftest import MANY_UNITS, before_record, program, read_only_folder
 
 UNITS = 8  # of the medium encoder: seven of data, one of metadata
@@ -314,6 +317,79 @@ def test_kill_between_any_two_calls(weir, weir_fault, quick_folder, how):
         shutil.rmtree(here)
     assert number > 40
     assert (("nothing" if how == "fresh" else "old"), True) in seen and ("new", True) in seen, seen
+
+
+CONFIG = "passes:\n  - quantize: {block_size: %d}\n"
+RULE = 'mine/relu "Relu of Relu" exact : Relu(Relu(x)) -> %s(x) ;\n'
+CONVERT = ["run", "in.onnx", "out.onnx"]
+# By what the command reads beside the model: its words, the file, and what that holds before and after it is edited.
+BESIDE = {
+    "a pipeline": ([*CONVERT, "--config", "c.yaml"], "c.yaml", CONFIG % 16, CONFIG % 32),
+    "a file that it imports": ([*CONVERT, "--config", "all.yaml"], "c.yaml", CONFIG % 16, CONFIG % 32),
+    "rules": ([*CONVERT, "--rules", "my.rules", "--pass", "mine/relu", "--pass", "quantize:block_size=16"], "my.rules", RULE % "Relu", RULE % "Abs "),
+    "an edit log": (["replay", "log.jsonl", "in.onnx", "out.onnx"], "log.jsonl", 16, 32),
+    "arrays": (["quantize", "in.onnx", "out.onnx", "--block-size", "16", "--verify=model", "--verify-inputs", "given"], "given/x.npz", 1, 2),
+}  # fmt: skip
+
+
+def beside_model(weir, here, what, changed):
+    """The file as it is before, or after, it is edited."""
+    _, name, before, after = BESIDE[what]
+    content = after if changed else before
+    path = here / name
+    path.parent.mkdir(exist_ok=True)
+    if what == "arrays":
+        np.savez(path, x=np.full((2, 64), content, np.float32))
+    elif what == "an edit log":
+        path.unlink(missing_ok=True)
+        weir("quantize", here / "in.onnx", here / "logged.onnx", "--block-size", str(content), "--edit-log", path, "--force", "--quiet")
+    else:
+        path.write_text(content)
+
+
+@pytest.mark.parametrize("what", BESIDE)
+def test_a_file_of_the_command_is_edited_after_a_kill(weir, weir_fault, quick_folder, what):
+    """What another file had made is never called what this command makes: not with exit code 0."""
+    weight = np.random.default_rng(1).normal(size=(64, 64)).astype(np.float32)
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"]), helper.make_node("Relu", ["y"], ["a"]), helper.make_node("Relu", ["a"], ["z"])]
+    words = BESIDE[what][0]
+
+    def folder(name, changed):
+        here = quick_folder / name
+        here.mkdir()
+        small_models.save(here / "in.onnx", nodes, [small_models.value("x", ["n", 64])], [small_models.value("z", ["n", 64])], {"w": weight})
+        (here / "all.yaml").write_text("imports: [c.yaml]\n")
+        beside_model(weir, here, what, changed)
+        return here
+
+    def run(program, here, *more, **others):
+        return program(*words, *more, cwd=here, code=None, **others)
+
+    done = {}
+    for changed in (False, True):
+        here = folder(f"done-{changed}", changed)
+        assert run(weir, here).code == 0
+        done[changed] = compare.canonical(here / "out.onnx")
+    assert what == "arrays" or done[False] != done[True]
+    here = folder("count", False)
+    run(weir_fault, here, env={"WEIR_FAULT_LOG": str(here / "calls")})
+    calls = len((here / "calls").read_text().splitlines())
+    met = set()
+    for number in range(calls - 14, calls + 1):
+        for edited in (True, False):
+            here = folder(f"{number}-{edited}", False)
+            if run(weir_fault, here, env={"WEIR_FAULT": f"kill:{number}"}).code == 0:
+                continue
+            if edited:
+                beside_model(weir, here, what, True)
+            again = run(weir, here)
+            met.add((edited, again.code))
+            if again.code == 0:
+                assert compare.canonical(here / "out.onnx") == done[edited], number
+                assert what != "arrays" or not edited or "verified" in again.said
+            else:
+                assert "exists already" in again.err if again.code == 2 else "interrupted while it moved" in again.err
+    assert {(True, 2), (True, 75), (False, 0)} <= met and (False, 75) not in met, met
 
 
 @pytest.mark.parametrize("how", ["fresh", "force", "inplace"])

@@ -338,7 +338,15 @@ struct files {
   struct arena *a;
 };
 
-static int read_file(struct files *f, const char *path, struct err *err) {
+// One digest after the other, so that the order counts too.
+static void note_text(struct pipeline *p, const uint8_t *text, size_t n) {
+  uint8_t both[2][DIGEST_BYTES];
+  memcpy(both[0], p->read_sha256, DIGEST_BYTES);
+  digest_of(text, n, both[1]);
+  digest_of(both, sizeof both, p->read_sha256);
+}
+
+static int read_file(struct files *f, struct pipeline *p, const char *path, struct err *err) {
   const bool is_stdin = strcmp(path, "-") == 0;
   struct file *file = &f->list[f->n];
   FILE *in = is_stdin ? stdin : plain_file_open(path, "the pipeline ", err);
@@ -353,6 +361,7 @@ static int read_file(struct files *f, const char *path, struct err *err) {
   if (!is_stdin && fstat(fileno(in), &file->is)) file->is = (struct stat){0};
   if (!is_stdin) fclose(in);
   if (rc) return -1;
+  note_text(p, text, n);
   config_events_read(&file->events, span_of(text, n), f->a);
   f->n++;
   return 0;
@@ -393,7 +402,7 @@ static int open_import(struct files *f, struct config *c, const struct config_ev
                             f->n == FILES ? "more than %d files are imported"
                                           : "more than %d files import one another",
                             f->n == FILES ? FILES : NESTED);
-  if (read_file(f, arena_printf(f->a, "%.*s%s", above, from->path, word), &why)) {
+  if (read_file(f, c->p, arena_printf(f->a, "%.*s%s", above, from->path, word), &why)) {
     config_refuse_at(c, at, "%s", why.msg);
     c->err->kind = why.kind;
     return -1;
@@ -426,7 +435,7 @@ int pipeline_read(struct pipeline *p, const char *path, struct err *err) {
   struct files *f = arena_zalloc(&p->arena, sizeof *f);
   struct config c = {.p = p, .err = err};
   f->a = &p->arena;
-  int rc = read_file(f, path, err);
+  int rc = read_file(f, p, path, err);
   if (rc == 0) {
     *TABLE_PUSH(&p->read, list) = path;
     f->list[0].scan = first_import(&f->list[0].events);

@@ -118,6 +118,7 @@ static struct carry_out carrying_out(struct job *job, uint64_t beside) {
       .where = {.dest_folder = job->out.folder,
                 .onnx_name = job->out.onnx_name,
                 .resume_command = cli_resume_command(job->args, &job->arena),
+                .asked = job->out.asked,
                 .version = version_number,
                 .resume = cli_flag(job->args, OPT_RESUME),
                 .fresh = cli_flag(job->args, OPT_FRESH),
@@ -320,7 +321,7 @@ int job_command(const struct cli_args *args, const struct pipeline *pipeline,
                 struct err *err) {
   struct job job;
   int rc;
-  if (job_finish_seal(args, &rc, err)) return rc;
+  if (job_finish_seal(args, pipeline, &rc, err)) return rc;
   if (job_open(&job, args, pipeline, err)) return -1;
   rc = edit(&job, ctx, err);
   if (rc == 0) rc = job_finish(&job, err);

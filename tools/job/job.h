@@ -45,6 +45,7 @@ struct job_output {
                         // would make
   bool made;            // `folder` was missing, and this run made it
   bool absent;          // OUT was left out
+  const char *asked;    // what this run reads beside the model (job_asked.h)
   bool replace;         // --force or --inplace
   struct seal_refers refers;   // of the model that is there under its name
   const char *taken;           // the first of the names wanted for data files that was not free
@@ -237,8 +238,10 @@ uint64_t job_memory_limit(const struct job *job);
 void job_dry_run_print(struct job *job);
 
 // job_resume.c. A run that was interrupted between its last renames is completed before anything
-// else: true (and *rc is the command's result) if there was one for this output.
-bool job_finish_seal(const struct cli_args *args, int *rc, struct err *err);
+// else: true (and *rc is the command's result) if there was one for this output. It is this command's if that read the same files
+// (job_asked.h). pipeline: as there.
+bool job_finish_seal(const struct cli_args *args, const struct pipeline *pipeline, int *rc,
+                     struct err *err);
 
 // Into how many shards a plan is divided, unless somebody says otherwise.
 uint32_t job_shards(const struct job *job);

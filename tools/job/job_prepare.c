@@ -6,6 +6,7 @@
 // folder exists. The plan's id comes from its text, so the plan is always written, if only into a
 // digest.
 #include "job.h"
+#include "job_asked.h"
 
 #include "job_stage.h"
 #include "pipeline.h"
@@ -41,6 +42,7 @@ int job_open(struct job *job, const struct cli_args *args, const struct pipeline
   recipes_init(&job->recipes);
   edits_init(&job->edits, &job->model, &job->recipes);
   job->out.path = job_output_path(args, &job->arena);
+  job->out.asked = job_asked(args, pipeline, &job->arena);
   job_output_split(job);
   job->layout = (struct plan_layout){.onnx_name = job->out.onnx_name,
                                      .inline_below = 1024,

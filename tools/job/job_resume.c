@@ -15,6 +15,7 @@
 #include "fs.h"
 #include "html_page.h"
 #include "job.h"
+#include "job_asked.h"
 #include "kept_report.h"
 #include "put_in_place.h"
 #include "report.h"
@@ -30,7 +31,7 @@
 // What the completion of one seal prints and writes.
 struct ending {
   struct job *job;
-  struct staging st;
+  struct staging *st;
   struct job_text file; // --report-json
   struct span kept;     // report.json of the interrupted run; at NULL: there is none
   struct json_out made; // the report where there is none
@@ -49,14 +50,14 @@ static void put_known(struct json_out *j, const struct ending *e, const struct s
   json_put_object(j, "weir");
   // By what is to be moved; once all is in place and seal.json gone, by what is there.
   struct stat at;
-  bool has_manifest = !s && fstatat(e->st.dest, manifest, &at, 0) == 0;
+  bool has_manifest = !s && fstatat(e->st->dest, manifest, &at, 0) == 0;
   for (uint32_t i = 0; s && i < s->n_moves; i++)
     has_manifest = has_manifest || strcmp(s->moves[i].name, manifest) == 0;
   json_put_text(j, "manifest", has_manifest ? manifest : NULL);
   json_put_array(j, "output");
   for (uint32_t i = 0; s && i < s->n_moves; i++)
     if (s->moves[i].role != SEAL_COMPANION) job_report_file(j, s->moves[i].name, s->moves[i].size);
-  if (!s && fstatat(e->st.dest, e->job->out.onnx_name, &at, 0) == 0)
+  if (!s && fstatat(e->st->dest, e->job->out.onnx_name, &at, 0) == 0)
     job_report_file(j, e->job->out.onnx_name, (uint64_t)at.st_size);
   json_end_array(j);
   json_put_text(j, "plan_id", s ? id : NULL);
@@ -97,12 +98,12 @@ static int prepare_page(struct ending *e, struct err *err) {
   bool changed;
   if (!path) return 0;
   if (job_text_reserve(&e->page, path, &e->job->arena, err)) return -1;
-  e->kept_page = kept_report_take(&e->st, STAGING_PAGE, &changed);
+  e->kept_page = kept_report_take(e->st, STAGING_PAGE, &changed);
   if (e->kept_page.at) return 0;
   if (changed)
     report_notice("the page that the interrupted run kept was changed or damaged, so this one has "
                   "only what is known without it");
-  const bool read = seal_intent_read(&s, e->st.folder, e->st.name, &ignored) == 0;
+  const bool read = seal_intent_read(&s, e->st->folder, e->st->name, &ignored) == 0;
   take_known(e, read ? &s : NULL);
   if (read) seal_intent_free(&s);
   return 0;
@@ -124,7 +125,7 @@ static int prepare_provenance(struct ending *e, struct err *err) {
   const char *path = job_provenance_path(e->job->args);
   bool changed;
   if (!path) return 0;
-  e->kept_provenance = kept_report_take(&e->st, STAGING_PROVENANCE, &changed);
+  e->kept_provenance = kept_report_take(e->st, STAGING_PROVENANCE, &changed);
   if (e->kept_provenance.at) return job_text_reserve(&e->provenance, path, &e->job->arena, err);
   err_fill(err, ERR_USAGE, "the interrupted run of '%s' kept no provenance%s",
            quote_str(e->job->out.path).s, changed ? " that is whole" : "");
@@ -137,7 +138,7 @@ static int prepare_report(struct ending *e, struct err *err) {
   if (!job_wants_report(args)) return 0;
   if (path && job_text_reserve(&e->file, path, &e->job->arena, err)) return -1;
   bool changed;
-  e->kept = kept_report_take(&e->st, STAGING_REPORT, &changed);
+  e->kept = kept_report_take(e->st, STAGING_REPORT, &changed);
   if (e->kept.at) return 0;
   if (changed)
     report_notice(
@@ -153,7 +154,7 @@ static int prepare_report(struct ending *e, struct err *err) {
   }
   struct seal_intent s;
   struct err ignored = {0}; // seal.json goes first when a finished folder is removed
-  const bool read = seal_intent_read(&s, e->st.folder, e->st.name, &ignored) == 0;
+  const bool read = seal_intent_read(&s, e->st->folder, e->st->name, &ignored) == 0;
   e->made.indent = 2;
   put_known(&e->made, e, read ? &s : NULL);
   if (read) seal_intent_free(&s);
@@ -174,20 +175,17 @@ static void print_report(const struct cli_args *args, struct span text) {
   json_free(doc);
 }
 
-// What is left to do of an earlier run of this output: its last renames, or (a kill while the
-// folder of a finished run was being removed) only that folder.
-static int finish_found(struct job *job, const char *name, struct err *err) {
-  struct ending e = {.job = job};
+// What is left to do of an earlier run of this output, whose files were looked at: its last renames, or (a kill while the
+// folder of a finished run was being removed) only that folder. Closes *st.
+static int finish_checked(struct job *job, struct staging *st, struct err *err) {
+  struct ending e = {.job = job, .st = st};
   struct seal_report report = {0};
-  if (staging_open_sealed(&e.st, job->out.folder, name, err)) return -1;
-  const struct work_options work = {.jobs = cli_count(job->args, OPT_JOBS), .stop = stop_watch()};
-  int rc = staging_check_version(&e.st, version_number, err);
-  if (rc == 0) rc = carry_out_check_seal(&work, &e.st, err);
+  int rc = 0;
   if (rc == 0) rc = prepare_report(&e, err);
   if (rc == 0) rc = prepare_page(&e, err);
   if (rc == 0) rc = prepare_provenance(&e, err);
-  if (rc == 0) rc = seal_finish(&e.st, &report, err);
-  staging_close(&e.st);
+  if (rc == 0) rc = seal_finish(st, &report, err);
+  staging_close(st);
   if (rc == 0) {
     put_in_place_say_left(&report);
     report_notice("completed the interrupted run: '%s' is in place", quote_str(job->out.path).s);
@@ -208,47 +206,58 @@ static int finish_found(struct job *job, const char *name, struct err *err) {
   return rc;
 }
 
-static void put_away(struct staging *st) {
-  char name[STAGING_NAME_MAX];
-  struct err ignored = {0}; // 'weir clean' takes it away
-  snprintf(name, sizeof name, "%s", st->name);
-  if (staging_retire(st, &ignored) == 0)
-    report_notice("removed '%s': it was left of a run whose output is in place", quote_str(name).s);
+static int check_files(const struct job *job, const struct staging *st, struct err *err) {
+  const struct work_options work = {.jobs = cli_count(job->args, OPT_JOBS), .stop = stop_watch()};
+  return carry_out_check_seal(&work, st, err);
+}
+
+static int finish_found(struct job *job, const char *name, struct err *err) {
+  struct staging st;
+  if (staging_open_sealed(&st, job->out.folder, name, err)) return -1;
+  if (staging_check_version(&st, version_number, err) == 0 && check_files(job, &st, err) == 0)
+    return finish_checked(job, &st, err);
+  staging_close(&st);
+  return -1;
+}
+
+// By this command line, that read the same files.
+static bool is_ours(struct job *job, const struct staging *st) {
+  const struct cli_args *args = job->args;
+  const struct staging_job ours = {.version = version_number,
+                                   .command = cli_resume_command(args, &job->arena),
+                                   .asked = job->out.asked,
+                                   .source_folder =
+                                       arena_folder(&job->arena, cli_operand(args, "IN")),
+                                   .inplace = cli_flag(args, OPT_INPLACE)};
+  return staging_is_of_job(st, &ours);
 }
 
 // All is in place, and a kill left the folder. This very command has nothing left to do then, if the output is still
 // what it made; any other takes the folder away and goes on. Another process may be at it: then it does.
 static bool finish_finished(struct job *job, const char *name, int *rc, struct err *err) {
   const struct cli_args *args = job->args;
-  const struct work_options work = {.jobs = cli_count(args, OPT_JOBS), .stop = stop_watch()};
   struct staging st;
   struct err ignored = {0};
   if (staging_open_sealed(&st, job->out.folder, name, &ignored)) return false;
-  // Who may replace the output runs again: files that the command names may be other ones by now.
+  // Who may replace the output runs again.
   const bool again = cli_flag(args, OPT_FRESH) || cli_flag(args, OPT_FORCE);
-  const bool ours = !again && faccessat(st.folder, "seal.json", F_OK, 0) == 0 &&
-                    staging_is_of_job(&st, version_number, cli_resume_command(args, &job->arena),
-                                      arena_folder(&job->arena, cli_operand(args, "IN")),
-                                      cli_flag(args, OPT_INPLACE)) &&
-                    carry_out_check_seal(&work, &st, &ignored) == 0;
-  if (!ours) {
-    put_away(&st);
-    return false;
+  if (!again && faccessat(st.folder, "seal.json", F_OK, 0) == 0 && is_ours(job, &st) &&
+      check_files(job, &st, &ignored) == 0) {
+    *rc = finish_checked(job, &st, err);
+    return true;
   }
   staging_close(&st);
-  *rc = finish_found(job, name, err);
-  return true;
+  if (staging_put_away(job->out.folder, name))
+    report_notice("removed '%s': it was left of a run whose output is in place", quote_str(name).s);
+  return false;
 }
 
 // Was it this very command that was interrupted? -1: another process is at it.
 static int is_of_this_command(struct job *job, const char *name, bool *same, struct err *err) {
-  const struct cli_args *args = job->args;
   struct staging st;
   *same = false;
   if (staging_open_sealed(&st, job->out.folder, name, err)) return -1;
-  *same = staging_is_of_job(&st, version_number, cli_resume_command(args, &job->arena),
-                            arena_folder(&job->arena, cli_operand(args, "IN")),
-                            cli_flag(args, OPT_INPLACE));
+  *same = is_ours(job, &st);
   staging_close(&st);
   return 0;
 }
@@ -298,7 +307,8 @@ static int refuse(struct job *job, struct err *err) {
   return err_because(err, REASON_SEAL_BEGUN);
 }
 
-bool job_finish_seal(const struct cli_args *args, int *rc, struct err *err) {
+bool job_finish_seal(const struct cli_args *args, const struct pipeline *pipeline, int *rc,
+                     struct err *err) {
   struct job job = {.args = args};
   char name[STAGING_NAME_MAX];
   enum staging_seal state = STAGING_SEAL_NONE;
@@ -306,6 +316,7 @@ bool job_finish_seal(const struct cli_args *args, int *rc, struct err *err) {
   *rc = 0;
   if (cli_lacks_output(args)) return false;
   job.out.path = job_output_path(args, &job.arena);
+  job.out.asked = job_asked(args, pipeline, &job.arena);
   job_output_split(&job);
   if (staging_find_seal(job.out.folder, job.out.onnx_name, name, &state, &ignored))
     state = STAGING_SEAL_NONE;

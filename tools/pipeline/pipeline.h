@@ -4,6 +4,7 @@
 #define WEIR_PIPELINE_H
 
 #include "compare.h"
+#include "digest.h"
 #include "given_files.h"
 #include "own_rules.h"
 #include "pass_values.h"
@@ -76,6 +77,7 @@ struct pipeline {
       tolerance; // of passes that promise less than the same numbers; rtol < 0: as they promise
   struct pipeline_paths inputs, outputs; // arrays of the whole model, in order; files of them
   struct pipeline_paths read;            // files of steps and rules
+  uint8_t read_sha256[DIGEST_BYTES]; // of their texts, also of standard input; zero: none was read
   TABLE(struct pipeline_metric, metrics);
   bool exhaustive, verbose;
   const char *checkpoint, *intermediates; // files of models on the way; NULL: none

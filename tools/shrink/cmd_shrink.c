@@ -28,7 +28,7 @@ static int shrink_one(const struct cli_args *args, const struct shrink_input *ro
   one.operand = operand;
   one.n_operands = 1;
   if (row->out) one.value[OPT_OUTPUT] = (struct cli_value){.given = true, .text = row->out};
-  if (job_finish_seal(&one, &rc, err)) return rc;
+  if (job_finish_seal(&one, NULL, &rc, err)) return rc;
   if (!row->out || !again || access(row->out, F_OK) != 0) return pass_job_flags_command(&one, err);
   report_notice("'%s' exists already: skipped", quote_str(row->out).s);
   *skipped = true;

@@ -299,12 +299,11 @@ int staging_check_version(const struct staging *st, const char *version, struct 
   return bad;
 }
 
-bool staging_is_of_job(const struct staging *st, const char *version, const char *command,
-                       const char *source_folder, bool inplace) {
+bool staging_is_of_job(const struct staging *st, const struct staging_job *job) {
   struct staging_header h;
   struct err ignored = {0};
-  if (staging_header_read(st->folder, version, &h, &ignored)) return false;
-  const bool same = staging_header_is_same_job(&h, command, source_folder, inplace);
+  if (staging_header_read(st->folder, job->version, &h, &ignored)) return false;
+  const bool same = staging_header_is_same_job(&h, job);
   staging_header_free(&h);
   return same;
 }
@@ -414,11 +413,7 @@ static int may_begin(const struct opening *o, struct staging_space *space) {
     return err_because(o->err, REASON_SEAL_BEGUN);
   }
   if (state == STAGING_SEAL_FINISHED && !o->dry) {
-    // What a kill left of a seal that was through. A failure leaves it to `clean`.
-    struct staging leftover;
-    struct err ignored = {0};
-    if (staging_open_sealed(&leftover, options->dest_folder, sealed, &ignored) == 0)
-      staging_retire(&leftover, &ignored);
+    (void)staging_put_away(options->dest_folder, sealed);
     look_at_space(o, space);
   }
   if (!space->known || space->needed_bytes <= space->free_bytes) return 0;
@@ -622,4 +617,11 @@ int staging_retire(struct staging *st, struct err *err) {
       snprintf(st->name, sizeof st->name, "%s", finished);
   }
   return remove_folder(st, err);
+}
+
+bool staging_put_away(const char *dest_folder, const char *name) {
+  struct staging leftover;
+  struct err ignored = {0};
+  return staging_open_sealed(&leftover, dest_folder, name, &ignored) == 0 &&
+         staging_retire(&leftover, &ignored) == 0;
 }

@@ -74,9 +74,10 @@ struct staging_options {
   const char *dest_folder;
   const char *onnx_name;      // OUT's base name
   const char *resume_command; // printed and kept in header.json
-  const char *version;        // of weir: another one's folder is refused
-  uint64_t beside_bytes;      // of files that a seal will put beside the outputs
-  bool null;                  // outputs are not made
+  const char *asked;     // what else the command read, in words of the caller, kept too; or NULL
+  const char *version;   // of weir: another one's folder is refused
+  uint64_t beside_bytes; // of files that a seal will put beside the outputs
+  bool null;             // outputs are not made
   // What an interrupted run of this plan left is taken over, if the sources are what they were.
   bool resume;    // it is asked for: sources that changed are refused, nothing to resume is said
   bool fresh;     // what was left is thrown away
@@ -168,14 +169,19 @@ int staging_open_sealed(struct staging *st, const char *dest_folder, const char 
                         struct err *err);
 // Was it left by this version of weir? ERR_USAGE otherwise.
 int staging_check_version(const struct staging *st, const char *version, struct err *err);
-// Was it left by this very command line (resume_command), over sources that are still there as they were?
-// inplace: they may be gone. False also for a folder that another version left.
-bool staging_is_of_job(const struct staging *st, const char *version, const char *command,
-                       const char *source_folder, bool inplace);
+// Was it left by this very command line (resume_command) that read the same files (asked; NULL: not known), over sources that are
+// still there as they were? inplace: they may be gone. False also for a folder that another version left.
+struct staging_job {
+  const char *version, *command, *asked, *source_folder;
+  bool inplace;
+};
+bool staging_is_of_job(const struct staging *st, const struct staging_job *job);
 // For the seal: the exclusive lock, after making sure that the folder is still ours.
 int staging_lock_exclusive(struct staging *st, struct err *err);
 // For the seal: marks the folder as finished (see above), removes it and closes the staging.
 int staging_retire(struct staging *st, struct err *err);
+// Removes what a kill left of a seal that was through. False: it is still there, for `weir clean`.
+bool staging_put_away(const char *dest_folder, const char *name);
 
 // ---- `weir clean` ----
 

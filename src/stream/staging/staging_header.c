@@ -3,7 +3,7 @@
 //   {"weir_staging":2,"version":"0.2.0","plan_id":…,"output":"x.onnx","source_folder":…,"destination":…,
 //    "unit_bytes":67108864,
 //    "sources":[{"name":…,"size":…,"mtime_ns":…,"ctime_ns":…,"inode":…},…],
-//    "resume":"weir conv2matmul …"}
+//    "resume":"weir conv2matmul …","asked":"…"}
 //
 // It is written last while a folder is set up, whole or not at all: a folder without it holds
 // nothing that counts. Sources are compared by size, mtime, ctime and inode: bytes written by the
@@ -60,6 +60,7 @@ int staging_header_write(int folder, const uint8_t id[DIGEST_BYTES], struct sour
   }
   json_end_array(&j);
   json_put_text(&j, "resume", options->resume_command ? options->resume_command : "");
+  if (options->asked) json_put_text(&j, "asked", options->asked);
   json_end_object(&j);
   json_newline(&j);
   digest_of(j.text, j.n, sha256);
@@ -193,16 +194,18 @@ static bool is_as_it_was(int folder, const struct json_value *row) {
          now.st_mtim.tv_sec * 1000000000LL + now.st_mtim.tv_nsec == then.mtime_ns;
 }
 
-bool staging_header_is_same_job(const struct staging_header *h, const char *command,
-                                const char *source_folder, bool inplace) {
+bool staging_header_is_same_job(const struct staging_header *h, const struct staging_job *job) {
   struct span text;
   char full[PATH_MAX];
   const char *its = staging_header_resume(h);
-  if (!h->usable || !its || strcmp(its, command) != 0) return false;
-  if (!realpath(source_folder, full) || !json_as_string(json_get(h->doc, "source_folder"), &text) ||
-      !span_is(text, full))
+  if (!h->usable || !its || strcmp(its, job->command) != 0) return false;
+  if (!job->asked || !json_as_string(json_get(h->doc, "asked"), &text) ||
+      !span_is(text, job->asked))
     return false;
-  if (inplace) return true; // its input may be its output by now
+  if (!realpath(job->source_folder, full) ||
+      !json_as_string(json_get(h->doc, "source_folder"), &text) || !span_is(text, full))
+    return false;
+  if (job->inplace) return true; // its input may be its output by now
   const int folder = open(full, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   bool same = folder >= 0;
   const struct json_value *rows = json_get(h->doc, "sources");

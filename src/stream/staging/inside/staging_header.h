@@ -30,10 +30,9 @@ enum staging_header_left { STAGING_HEADER_UNITS, STAGING_HEADER_MEASURED };
 // -1 with ERR_INPUT, naming the first source that is not what it was.
 int staging_header_same_sources(const struct staging_header *h, const struct sources *s,
                                 enum staging_header_left left, struct err *err);
-// Is this header of that command line, over the sources in that folder, as they are now? (inplace: they
+// Is this header of that command, over the sources in that folder, as they are now? (inplace: they
 // may have become the output.)
-bool staging_header_is_same_job(const struct staging_header *h, const char *command,
-                                const char *source_folder, bool inplace);
+bool staging_header_is_same_job(const struct staging_header *h, const struct staging_job *job);
 // Where the sources lay, and what they were, one row each; of a usable header.
 struct span staging_header_source_folder(const struct staging_header *h);
 struct staging_source;
