@@ -1,0 +1,67 @@
+// Whole models, verified: what the files of it share (verify_models.c says what it is).
+#ifndef WEIR_VERIFY_MODELS_H
+#define WEIR_VERIFY_MODELS_H
+
+#include "array_files.h"
+#include "infer.h"
+#include "verify.h"
+#include "verify_top1.h"
+
+// A model as far as its metadata goes.
+struct verify_side {
+  const char *path;
+  struct sources *sources;
+  struct model model;
+  struct arrays *results; // by case
+  const char **why;       // by case: it did not run; NULL
+  bool lacks_kernel;      // the runtime has none for an operator
+  enum dtype half;        // that its nodes compute in; UNDEFINED
+};
+
+struct verify_run {
+  struct verify *v;
+  bool allow_links;
+  struct verify_side side[2]; // source, result
+  struct infer *infer;        // of the source
+  struct infer *infer_result; // once it was wanted
+  struct array_files *files;
+  struct array_case *cases;
+  uint32_t n_cases;
+  const char **undrawn; // by case: why there are no inputs for it; NULL: all were given
+  struct verify_bounds bounds;
+  struct compare_bounds judged;
+  bool given, theirs;            // inputs; bounds, by the user
+  bool loses;                    // so that `unjudged` counts, if the bounds are not theirs
+  const char *unjudged;          // why numbers are not judged; NULL: they are
+  struct verify_output *outputs; // of the source
+};
+
+// An output in all cases.
+struct verify_output {
+  enum verify_top1 top1;
+  struct compare_rows rows;
+  uint32_t last, worst; // row of `found`: the last one, and that in which most rows changed; NO_ID
+  double most;          // the share that changed there
+  uint32_t *at, n_at;   // its rows of `found`
+};
+
+// Were the arrays listed by a pipeline? Those of the command line count for more.
+bool verify_models_listed(const struct verify_options *o);
+
+// verify_cases.c: what the models are given. find: every case with inputs of its own, given or drawn. inferred: of a whole model.
+// cast: the elements in another float type; *to stays in *a.
+struct infer *verify_cases_inferred(const struct model *m);
+int verify_cases_find(struct verify_run *r, struct err *err);
+int verify_cases_cast(const struct array *x, enum dtype dtype, struct arena *a, struct array *to,
+                      struct err *err);
+
+// verify_rows.c: what they give, judged: a row for each output of each case. begin: once the source has run, before any other.
+// case, expected, listed, metrics: the rows of one case. end: top-1, by the rows of all cases.
+void verify_rows_begin(struct verify_run *r);
+int verify_rows_case(struct verify_run *r, uint32_t i, struct err *err);
+int verify_rows_expected(struct verify_run *r, uint32_t i, struct err *err);
+int verify_rows_listed(struct verify_run *r, uint32_t i, struct err *err);
+int verify_rows_metrics(struct verify_run *r, uint32_t i, struct err *err);
+void verify_rows_end(struct verify_run *r);
+
+#endif

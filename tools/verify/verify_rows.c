@@ -1,0 +1,384 @@
+// What whole models give, judged: a row for each output of each case, and top-1 by the rows of all cases together.
+#include "verify_models.h"
+
+#include "task_metric.h"
+
+#include <math.h>
+#include <string.h>
+
+// ---- rows --------------------------------------------------------------------------------------
+
+static struct verified_row *add_row(struct verify_run *r, const char *name,
+                                    const struct array_case *c) {
+  struct verified *f = &r->v->found;
+  struct verified_row *row = TABLE_PUSH(f, rows);
+  const char *of = c->name;
+  if (r->v->step && r->v->step_number)
+    of = arena_printf(&f->arena, "%s (step %u), %s", r->v->step, r->v->step_number, of);
+  else if (r->v->step)
+    of = arena_printf(&f->arena, "%s, %s", r->v->step, of);
+  *row = (struct verified_row){.name = arena_string(&f->arena, span_str(name)),
+                               .of = of,
+                               .bounds = r->bounds.words,
+                               .output = true,
+                               .loses = r->loses,
+                               .drawn = !r->given};
+  return row;
+}
+
+static void end_row(struct verify_run *r, struct verified_row *row, enum verified_end end,
+                    const char *why) {
+  struct verified *f = &r->v->found;
+  row->end = end;
+  row->why = end == VERIFIED_PASSED ? NULL : arena_string(&f->arena, span_str(why));
+  verified_count(f, end);
+}
+
+static const char no_elements[] = "it has no elements for these inputs";
+
+static bool is_all_nonfinite(const struct compare_figures *f) {
+  return f->count > 0 && f->nonfinite[0] == f->count;
+}
+
+// Drawn inputs say nothing of how much was lost, but numbers that are none any more are said: "NaN at 3 of 8 elements where SRC
+// is finite".
+static const char *unjudged_words(struct verify_run *r, const struct compare_figures *f) {
+  struct arena *a = &r->v->found.arena;
+  const uint64_t others = f->nonfinite_apart - f->made_nan - f->made_infinite;
+  const char *nan = "", *infinite = "", *more = "";
+  if (!f->nonfinite_apart) return r->unjudged;
+  if (f->made_nan) nan = arena_printf(a, "; NaN at %llu", (unsigned long long)f->made_nan);
+  if (f->made_infinite)
+    infinite = arena_printf(a, "%s infinite at %llu", f->made_nan ? " and" : ";",
+                            (unsigned long long)f->made_infinite);
+  if (f->made_nan || f->made_infinite)
+    infinite = arena_printf(a, "%s of %llu elements where SRC is finite", infinite,
+                            (unsigned long long)f->count);
+  if (others)
+    more = arena_printf(a, "; %llu of %llu elements are not finite in SRC and others in the result",
+                        (unsigned long long)others, (unsigned long long)f->count);
+  return arena_printf(a, "%s%s%s%s", r->unjudged, nan, infinite, more);
+}
+
+static void judge(struct verify_run *r, struct verified_row *row,
+                  const struct compare_result *got) {
+  const struct compare_figures *f = &got->figures;
+  if (got->end == COMPARE_PASSED && f->count == 0)
+    end_row(r, row, VERIFIED_NOT, no_elements);
+  else if (got->end != COMPARE_DIFFERENT && is_all_nonfinite(f))
+    end_row(r, row, VERIFIED_NOT, "the source gives no finite number for these inputs");
+  else if (got->end != COMPARE_DIFFERENT && r->v->options.finite &&
+           f->nonfinite[0] + f->nonfinite[1] > 0)
+    end_row(r, row, VERIFIED_FAILED, "there are elements that are not finite");
+  else if (got->end != COMPARE_DIFFERENT && r->unjudged && (!r->given || !f->nonfinite_apart))
+    end_row(r, row, VERIFIED_UNJUDGED, unjudged_words(r, f));
+  else
+    end_row(r, row, got->end == COMPARE_PASSED ? VERIFIED_PASSED : VERIFIED_FAILED, got->why);
+}
+
+// What the source gives beside what the result does.
+static int compare_output(struct verify_run *r, const struct array_case *c, const struct array *a,
+                          const struct array *b, struct verify_output *o, struct err *err) {
+  struct compare_result got;
+  struct compare_bounds bounds = r->judged;
+  struct compare_rows one;
+  struct verified_row *row = add_row(r, a->name, c);
+  if (!b) {
+    end_row(r, row, VERIFIED_FAILED, "the result has no such output");
+    return 0;
+  }
+  if (o && o->top1 != VERIFY_TOP1_NONE) bounds.least_top1 = NAN; // of all cases (judge_top1)
+  if (compare_arrays(a, b, &bounds, r->v->options.runtime.stop, &got, err)) return -1;
+  row->figures = got.figures;
+  row->figures.has_top1 = false;
+  judge(r, row, &got);
+  if (!o || got.end == COMPARE_DIFFERENT || row->end == VERIFIED_NOT) return 0;
+  if (verify_top1_add(o->top1, a, b, &got.figures, r->v->options.runtime.stop, &one, &o->rows, err))
+    return -1;
+  const double share = one.counted ? (double)one.changed / (double)one.counted : 0;
+  const uint32_t at = r->v->found.n_rows - 1;
+  o->at[o->n_at++] = at;
+  if (o->worst == NO_ID || share > o->most) {
+    o->worst = at;
+    o->most = share;
+  }
+  o->last = at;
+  return 0;
+}
+
+// ---- top-1 -------------------------------------------------------------------------------------
+
+void verify_rows_begin(struct verify_run *r) {
+  const struct model *m = &r->side[0].model;
+  const uint32_t n = m->graphs[m->main_graph].n_outputs;
+  const bool asked = !isnan(r->judged.least_top1);
+  r->outputs = arena_zalloc(&r->v->arena, (n + (size_t)1) * sizeof *r->outputs);
+  for (uint32_t i = 0; i < n; i++) {
+    r->outputs[i] = (struct verify_output){
+        .top1 = verify_top1_of(m, r->infer, i),
+        .last = NO_ID,
+        .worst = NO_ID,
+        .at = arena_alloc(&r->v->arena, (r->n_cases + (size_t)1) * sizeof(uint32_t))};
+    if (!asked || r->outputs[i].top1 != VERIFY_TOP1_NONE) continue;
+    // Asked for by name: of whatever has rows, by the first case that ran.
+    for (uint32_t k = 0; k < r->n_cases; k++)
+      if (!r->side[0].why[k] && i < r->side[0].results[k].n &&
+          compare_has_rows(&r->side[0].results[k].list[i])) {
+        r->outputs[i].top1 = VERIFY_TOP1_ROWS;
+        break;
+      }
+  }
+}
+
+// Takes back that a row passed, or was not judged.
+static void end_again(struct verify_run *r, struct verified_row *row, enum verified_end end,
+                      const char *why) {
+  struct verified *f = &r->v->found;
+  *(row->end == VERIFIED_PASSED ? &f->n_passed : &f->n_unjudged) -= 1;
+  end_row(r, row, end, why);
+}
+
+// Of so few rows a share says nothing: none of the cases is called verified by it.
+static void leave_top1(struct verify_run *r, const struct verify_output *o) {
+  const char *why = verify_top1_few(&o->rows, &r->v->found.arena);
+  for (uint32_t i = 0; i < o->n_at; i++) {
+    struct verified_row *row = &r->v->found.rows[o->at[i]];
+    if (row->end == VERIFIED_FAILED) continue;
+    end_again(r, row, VERIFIED_NOT, why);
+    row->unmet = true;
+  }
+}
+
+// The bound of the user, by the rows of all cases. It fails with the case that is worst.
+static void judge_top1(struct verify_run *r, struct verify_output *o, double kept) {
+  struct verified *f = &r->v->found;
+  struct verified_row *row = &f->rows[o->worst];
+  const double least = r->judged.least_top1;
+  if (isnan(least)) return;
+  if (o->rows.counted < VERIFY_TOP1_LEAST) {
+    leave_top1(r, o);
+    return;
+  }
+  if (kept >= least) return;
+  const char *why = arena_printf(
+      &f->arena, "top-1 changes in %llu of %llu rows: an agreement of %.4g, below %g",
+      (unsigned long long)o->rows.changed, (unsigned long long)o->rows.counted, kept, least);
+  if (row->end == VERIFIED_FAILED)
+    row->why = arena_printf(&f->arena, "%s, %s", row->why, why);
+  else
+    end_again(r, row, VERIFIED_FAILED, why);
+}
+
+void verify_rows_end(struct verify_run *r) {
+  const struct model *m = &r->side[0].model;
+  for (uint32_t i = 0; i < m->graphs[m->main_graph].n_outputs; i++) {
+    struct verify_output *o = &r->outputs[i];
+    const double kept = o->rows.counted ? 1 - (double)o->rows.changed / (double)o->rows.counted : 0;
+    if (o->last == NO_ID || o->rows.counted + o->rows.close == 0) continue;
+    judge_top1(r, o, kept);
+    if (o->rows.counted < VERIFY_TOP1_LEAST) continue;
+    struct verified_row *row = &r->v->found.rows[o->last];
+    row->top1_rows = o->rows.counted;
+    row->top1_changed = o->rows.changed;
+    row->figures.has_top1 = true;
+    row->figures.top1 = kept;
+  }
+}
+
+// ---- cases, one by one -------------------------------------------------------------------------
+
+int verify_rows_case(struct verify_run *r, uint32_t i, struct err *err) {
+  const struct array_case *c = &r->cases[i];
+  const struct verify_side *s = r->side;
+  const struct arrays *a = &s[0].results[i], *b = &s[1].results[i];
+  const int64_t only = r->v->options.output, lengths = r->v->options.length_output;
+  if (s[0].model.graphs[s[0].model.main_graph].n_outputs == 0) {
+    end_row(r, add_row(r, "outputs", c), VERIFIED_NOT, "the model has no outputs");
+    return 0;
+  }
+  if (r->undrawn && r->undrawn[i]) {
+    end_row(r, add_row(r, "outputs", c), VERIFIED_NOT, r->undrawn[i]);
+    return 0;
+  }
+  if (s[0].why[i]) {
+    end_row(r, add_row(r, "outputs", c), VERIFIED_NOT,
+            arena_printf(&r->v->found.arena, "the source does not run: %s", s[0].why[i]));
+    return 0;
+  }
+  if (s[1].why[i]) {
+    end_row(r, add_row(r, "outputs", c), s[1].lacks_kernel ? VERIFIED_NOT : VERIFIED_FAILED,
+            arena_printf(&r->v->found.arena, "the result does not run: %s", s[1].why[i]));
+    return 0;
+  }
+  for (uint32_t k = 0; k < a->n; k++) {
+    if (only >= 0 && k != (uint64_t)only && k != (uint64_t)lengths) continue;
+    const struct array *other = array_named(b, a->list[k].name);
+    if (!other && a->n == b->n) other = &b->list[k];
+    struct verify_output *o =
+        k < s[0].model.graphs[s[0].model.main_graph].n_outputs ? &r->outputs[k] : NULL;
+    if (compare_output(r, c, &a->list[k], other, o, err)) return -1;
+  }
+  return 0;
+}
+
+// Of the source beside itself: nothing was made of it.
+static struct verify_bounds bounds_of_one(const struct verify_run *r) {
+  const struct model *m = &r->side[0].model;
+  struct infer *const in[2] = {r->infer, r->infer};
+  bool loses = false;
+  const char *why;
+  return verify_bounds_of_models(m, m, in, &loses, &why, &r->v->found.arena);
+}
+
+// Expected outputs that came with the inputs: what the source itself gives is held against them.
+int verify_rows_expected(struct verify_run *r, uint32_t i, struct err *err) {
+  const struct array_case *c = &r->cases[i];
+  const struct arrays *a = &r->side[0].results[i];
+  const struct verify_bounds bounds = r->theirs ? r->bounds : bounds_of_one(r);
+  struct compare_bounds judged = bounds.bounds;
+  struct compare_result got;
+  judged.nonfinite = r->judged.nonfinite;
+  if (!r->side[1].path && (c->outputs.n == 0 || r->side[0].why[i])) {
+    const char *why = r->side[0].why[i];
+    end_row(r, add_row(r, "outputs", c), VERIFIED_NOT,
+            why ? arena_printf(&r->v->found.arena, "the model does not run: %s", why)
+                : "there are no expected outputs");
+    return 0;
+  }
+  // What a pipeline expects is held beside the result (compare_listed).
+  if (verify_models_listed(&r->v->options)) return 0;
+  for (uint32_t k = 0; k < c->outputs.n && !r->side[0].why[i]; k++) {
+    struct array *x = &c->outputs.list[k];
+    const struct array *have = *x->name ? array_named(a, x->name) : k < a->n ? &a->list[k] : NULL;
+    struct verified_row *row = add_row(r, have ? have->name : x->name, c);
+    row->of = arena_printf(&r->v->found.arena, "%s, expected", row->of);
+    row->bounds = bounds.words;
+    row->loses = false;
+    if (!have) {
+      end_row(r, row, VERIFIED_FAILED, "the model has no such output");
+      continue;
+    }
+    array_settle_like(x, have);
+    if (compare_arrays(x, have, &judged, r->v->options.runtime.stop, &got, err)) return -1;
+    row->figures = got.figures;
+    if (got.end == COMPARE_PASSED && got.figures.count == 0)
+      end_row(r, row, VERIFIED_NOT, no_elements);
+    else
+      end_row(r, row, got.end == COMPARE_PASSED ? VERIFIED_PASSED : VERIFIED_FAILED, got.why);
+  }
+  return 0;
+}
+
+// ---- metrics -----------------------------------------------------------------------------------
+
+bool verify_has_metrics(const struct pipeline *p) {
+  return p && p->n_metrics > 0 && p->outputs.n_list > 0;
+}
+
+// What is expected, in the order of the outputs, where the arrays have names.
+static bool order_expected(struct verify_run *r, const struct arrays *produced,
+                           const struct arrays *named, struct arrays *out, const char **why) {
+  struct arena *a = &r->v->found.arena;
+  *out = *named;
+  for (uint32_t k = 0; k < named->n; k++)
+    if (!*named->list[k].name) return true; // of a .npy: they go by their place
+  out->list = arena_zalloc(a, (named->n + (size_t)1) * sizeof *out->list);
+  out->n = 0;
+  for (uint32_t k = 0; k < produced->n; k++) {
+    const struct array *x = array_named(named, produced->list[k].name);
+    if (x && out->n == k) out->list[out->n++] = *x;
+  }
+  if (out->n == named->n) return true;
+  *why =
+      arena_printf(a, "the arrays that are expected are not named as the first outputs are ('%s')",
+                   quote_str(named->list[0].name).s);
+  return false;
+}
+
+static int compare_listed_one(struct verify_run *r, const struct array_case *c,
+                              const struct array *expected, const struct array *have,
+                              const struct verify_bounds *b, struct err *err) {
+  const bool metrics = r->v->options.pipeline->n_metrics > 0;
+  struct array x = *expected;
+  struct compare_result got;
+  array_settle_like(&x, have);
+  if (compare_arrays(&x, have, &b->bounds, r->v->options.runtime.stop, &got, err)) return -1;
+  // With metrics it may be places of largest elements, which are no outputs.
+  if (metrics && got.end == COMPARE_DIFFERENT) return 0;
+  struct verified_row *row = add_row(r, have->name, c);
+  row->of = arena_printf(&r->v->found.arena, "%s, reference.out", row->of);
+  row->bounds = b->words;
+  row->loses = false;
+  row->figures = got.figures;
+  if (got.end == COMPARE_PASSED && got.figures.count == 0)
+    end_row(r, row, VERIFIED_NOT, no_elements);
+  else
+    end_row(r, row, got.end == COMPARE_PASSED ? VERIFIED_PASSED : VERIFIED_FAILED, got.why);
+  return 0;
+}
+
+// What the pipeline expects of the outputs, beside those of the result, by its tolerance.
+int verify_rows_listed(struct verify_run *r, uint32_t i, struct err *err) {
+  const struct verify_options *o = &r->v->options;
+  const struct array_case *c = &r->cases[i];
+  const char *why = NULL;
+  struct arrays expected;
+  if (!verify_models_listed(o) || o->pipeline->outputs.n_list == 0 ||
+      o->pipeline->tolerance.rtol < 0 || r->v->unexpected || !r->side[1].why || r->side[1].why[i])
+    return 0;
+  const struct arrays *have = &r->side[1].results[i];
+  if (!order_expected(r, have, &c->outputs, &expected, &why) || expected.n > have->n) {
+    if (!why) why = "more arrays are expected than there are outputs";
+    end_row(r, add_row(r, "reference.out", c), VERIFIED_FAILED, why);
+    return 0;
+  }
+  struct verify_bounds b = {o->pipeline->tolerance, NULL};
+  b.words = verify_bounds_words(&b.bounds, &r->v->found.arena);
+  b.bounds.nonfinite = r->judged.nonfinite;
+  b.bounds.retyped = true;
+  for (uint32_t k = 0; k < expected.n; k++)
+    if (compare_listed_one(r, c, &expected.list[k], &have->list[k], &b, err)) return -1;
+  return 0;
+}
+
+static int judge_metric(struct verify_run *r, const struct array_case *c,
+                        const struct pipeline_metric *m, const struct arrays *produced,
+                        const char *unfit, struct err *err) {
+  struct arena *a = &r->v->found.arena;
+  const char *name = task_metric_name(m->metric);
+  char why[TASK_METRIC_WHY];
+  struct arrays expected;
+  double x = 0;
+  struct verified_row *row = add_row(r, name, c);
+  row->bounds = arena_printf(a, "from %g to %g", m->least, m->most);
+  if (unfit || !order_expected(r, produced, &c->outputs, &expected, &unfit)) {
+    end_row(r, row, VERIFIED_FAILED, unfit);
+    return 0;
+  }
+  const int rc = task_metric_value(m->metric, produced, &expected, &x, why, err);
+  if (rc < 0) return -1;
+  if (rc > 0) {
+    end_row(r, row, VERIFIED_FAILED, why);
+    return 0;
+  }
+  row->has_value = true;
+  row->value = x;
+  const bool fits = x >= m->least && x <= m->most;
+  end_row(r, row, fits ? VERIFIED_PASSED : VERIFIED_FAILED,
+          arena_printf(a, "%s %.9g is not within [%g, %g]", name, x, m->least, m->most));
+  return 0;
+}
+
+// Where the source did not run, the result was not run either, and compare_case has said so.
+int verify_rows_metrics(struct verify_run *r, uint32_t i, struct err *err) {
+  const struct pipeline *p = r->v->options.pipeline;
+  const struct verify_side *s = &r->side[1];
+  if (r->v->metrics == VERIFY_NO_METRICS || !verify_has_metrics(p) ||
+      !verify_models_listed(&r->v->options) || !s->why)
+    return 0;
+  const char *why =
+      s->why[i] ? arena_printf(&r->v->found.arena, "the model does not run: %s", s->why[i]) : NULL;
+  for (uint32_t k = 0; k < p->n_metrics; k++)
+    if (judge_metric(r, &r->cases[i], &p->metrics[k], &s->results[i], why, err)) return -1;
+  return 0;
+}
