@@ -2,7 +2,7 @@
 //
 // Pure: nothing is read but what load keeps at hand. Twins are found by structure, names and order
 // (diff_match.c); what differs between twins is a list of details. Names are compared as bytes, so
-// that no hash decides what is said to be equal.
+// that no hash decides about equality.
 //
 // All of it is linear in the rows of both models (`steps` counts, for tests).
 #ifndef WEIR_DIFF_H
@@ -80,7 +80,7 @@ struct diff {
 // Both models loaded; read and ctx set; the rest zero. Finds all twins: graphs, nodes, values, and
 // the tensors that their names or nodes tell.
 void diff_match(struct diff *d);
-// In place of it: twins are told, by A's ids (NO_ID: none). Functions, sparse tensors and tensors follow from them.
+// Instead of it: the caller has the twins, by A's ids (NO_ID: no twin). Functions, sparse tensors and tensors follow from them.
 struct diff_twins {
   const uint32_t *graphs, *nodes, *values;
 };
@@ -96,7 +96,7 @@ void diff_pair_tensors(struct diff *d, uint32_t a, uint32_t b);
 // Is the tensor one that has a name of its own: an initializer, or what a Constant node holds? Its
 // value then, else NO_ID.
 uint32_t diff_tensor_value(const struct model *m, uint32_t tensor);
-// The name that people know it by; empty for what lies in attributes.
+// The name that people know it by; empty for tensors of attributes.
 struct span diff_tensor_name(const struct model *m, uint32_t tensor);
 // The tensor that defines a value: an initializer's or a Constant's; NO_ID.
 uint32_t diff_value_tensor(const struct model *m, uint32_t value);

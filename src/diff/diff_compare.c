@@ -1,8 +1,8 @@
 // What differs between twins, exactly: no key is asked here, names and values are compared.
 //
 // An input is the same if its value is the twin's. Values that have other names are counted, not
-// listed: a rename is no change of what is computed. Elements of large tensors are not looked at;
-// who streams them says what they are.
+// listed: a rename does not change the computation. Elements of large tensors are not read here;
+// the caller streams them.
 #include "diff_parts.h"
 
 static void detail(struct diff *d, enum diff_what what, uint32_t a, uint32_t b) {
@@ -123,7 +123,7 @@ static int compare_attrs(struct diff *d, uint32_t a, uint32_t b, struct err *err
 
 // ---- nodes -------------------------------------------------------------------------------------
 
-// Constants, also behind Identity nodes, that are twins or hold the same few elements: one of several
+// Constants, also through Identity nodes, that are twins or hold the same few elements: one of several
 // equal ones was used instead.
 static bool same_constant(const struct diff *d, uint32_t a, uint32_t b) {
   const struct model *ma = d->m[DIFF_A], *mb = d->m[DIFF_B];
@@ -176,7 +176,7 @@ static int compare_nodes(struct diff *d, uint32_t a, uint32_t b, struct err *err
       diff_name(d, DIFF_A, x->domain) != diff_name(d, DIFF_B, y->domain) ||
       diff_name(d, DIFF_A, x->overload) != diff_name(d, DIFF_B, y->overload))
     detail(d, DIFF_OP, a, b);
-  // What a Constant holds is a tensor, and is told as one.
+  // The tensor of a Constant is reported as a tensor.
   const bool tensor = diff_value_tensor(ma, model_output(ma, x, 0)) != NO_ID;
   if (!tensor && compare_attrs(d, a, b, err)) return -1;
   compare_slots(d, a, b);

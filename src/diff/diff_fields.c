@@ -1,4 +1,4 @@
-// Fields of the model that no row holds: who made it, its own version, a text … and fields that nobody here knows.
+// Fields of the model that no row holds: who made it, its own version, a text … and unknown fields.
 //
 //   known       the last one of each counts, as in protobuf: its text for people, all of its bytes for the comparison
 //   the others  one digest, in the order of the file
@@ -24,7 +24,7 @@ struct fields {
 struct window {
   struct diff *d;
   uint32_t side;
-  uint64_t from, end; // what is in it; of the place
+  uint64_t from, end; // of its bytes; of the place
   size_t n;
   uint8_t bytes[LOOK_BYTES];
 };
@@ -59,7 +59,7 @@ struct head {
   struct place body; // of any other field
 };
 
-// The framing was checked by load; what is none here all the same is a body up to the end of the place.
+// Load checked the framing. Bytes that still have none are a body up to the end of the place.
 static struct head head_of(const struct window *w, uint64_t off, struct span s) {
   struct head h = {.body = {off, w->end - off}};
   struct span rest = s;

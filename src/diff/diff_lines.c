@@ -1,4 +1,4 @@
-// What is neither a node nor a tensor: versions, metadata, inputs and outputs, declared types,
+// Everything except nodes and tensors: versions, metadata, inputs and outputs, declared types,
 // functions.
 #include "diff_parts.h"
 

@@ -75,7 +75,7 @@ static bool is_of_the_machine(const struct err *cause) {
   return cause->kind == ERR_RETRY || cause->kind == ERR_NOSPACE || cause->kind == ERR_IO;
 }
 
-// What came of running one side: an end, with its words in *cause.
+// The result of running one side: an end, with its words in *cause.
 static enum runtime_end run_side(struct site_run *r, const struct part *p,
                                  const struct arrays *inputs, int side, struct arena *a,
                                  struct arrays *out, struct err *cause) {
@@ -293,7 +293,7 @@ static int look_at_weights(struct site_run *r, const struct site *s, struct veri
 
 // ---- surroundings -------------------------------------------------------------------------------
 
-// The inputs of before that are computed now are outputs too, behind the others.
+// The inputs of before that are computed now are outputs too, after the others.
 static void add_outputs(const struct site_run *r, const struct site *s, struct arena *a,
                         struct site *wide) {
   struct site_pair *list = arena_alloc(a, (s->n_outputs + (size_t)s->n_inputs + 1) * sizeof *list);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// In a batch of one nobody sees what mixes up its members, or takes it for another axis of one.
+// A batch of one does not show a mix-up of its members, or takes it for another axis of one.
 enum { BATCH = 2 };
 
 const struct model *site_run_model(const struct site_run *r, int side) {

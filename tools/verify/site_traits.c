@@ -19,7 +19,7 @@ uint32_t site_traits_bits(const struct model *m, const uint32_t *nodes, uint32_t
   for (uint32_t i = 0; i < n_constants; i++) {
     const struct model_tensor *t = &m->tensors[constants[i].tensor];
     const uint32_t bits = dtype_bits(t->dtype);
-    // Shapes and axes are no weights, nor are scalars.
+    // Shapes, axes and scalars are not weights.
     if (bits == 0 || t->dtype == DTYPE_INT64 || t->dtype == DTYPE_INT32 || t->dtype == DTYPE_BOOL ||
         t->bytes < 16)
       continue;

@@ -9,7 +9,7 @@ enum verified_end {
   VERIFIED_PASSED,
   VERIFIED_FAILED,
   VERIFIED_NOT,      // it was not looked at: `why` says why
-  VERIFIED_UNJUDGED, // it has figures, of which nobody says what they have to be: `why`
+  VERIFIED_UNJUDGED, // it has figures, but no bound for them: `why`
 };
 
 // A site (scope sites), or an output of a case (scope model).
@@ -51,15 +51,14 @@ struct verified {
   bool
       half_unseen; // something computes in float16 or bfloat16, and the runtime did not round to it
   const char *
-      lossy; // why a pair of quantized models is taken for one before and after a loss; NULL: it is none
-  uint64_t
-      n_left; // sites that nobody wanted to have verified (--sites, verify: off): they have no row
-  // What no edit is about, beside the source (verify_rest.h): how much differs, and the first in words.
+      lossy; // why the second of two quantized models counts as a lossy result of the first; NULL: it does not
+  uint64_t n_left; // sites that were left out (--sites, verify: off): they have no row
+  // Everything that no edit is about, compared with the source (verify_rest.h): how much differs, and the first in words.
   bool rest_asked;
   uint64_t rest_differs;
   const char *rest_first, *rest_of; // rest_of: base name of the source
   uint64_t peak_memory[2]; // bytes: of weir and of weir-ort, all of their processes together
-  uint32_t n_helpers;      // processes of weir beside the first, each with a weir-ort of its own
+  uint32_t n_helpers;      // processes of weir after the first, each with a weir-ort of its own
   double seconds;
   struct arena arena;
 };
@@ -71,7 +70,7 @@ uint64_t verified_all(const struct verified *v);
 // What was shown, beyond how many passed.
 struct verified_shown {
   bool
-      as_computed; // sites whose passes lose passed, and no output of whole models on given inputs: nobody measured accuracy
+      as_computed; // sites whose passes lose passed, and no output of whole models on given inputs: accuracy was not measured
   bool on_drawn;   // outputs that lose passed, by bounds of the user, on inputs that were drawn
   const char *
       unjudged; // why the first of those was not judged, or the first with elements that are not finite any more; NULL: all were

@@ -43,7 +43,7 @@ int verify_begin(struct verify *v, const struct verify_options *o, struct err *e
   return 0;
 }
 
-// The runtime lets go of its files before the folder is removed, in which nothing lies then.
+// The runtime lets go of its files before the folder is removed, which is empty then.
 void verify_end(struct verify *v) {
   if (v->runtime) runtime_close(v->runtime);
   if (v->log) fclose(v->log);

@@ -30,7 +30,7 @@ enum verify_scope {
   VERIFY_POINTS = 4,
 };
 
-// Do whole models have to meet the metrics of the pipeline, beside the bounds or instead of them?
+// Do whole models have to meet the metrics of the pipeline, with the bounds or instead of them?
 enum verify_metrics { VERIFY_METRICS_TOO, VERIFY_NO_METRICS, VERIFY_METRICS_ALONE };
 
 struct verify_options {
@@ -73,7 +73,7 @@ struct verify {
   struct runtime *runtime;
   const char *scratch; // a folder of its own
   int scratch_fd;
-  const char *step;     // the pass behind which whole models are compared; NULL: all of them
+  const char *step;     // the pass after which whole models are compared; NULL: all of them
   uint32_t step_number; // of it in the pipeline, from 1; 0: it is not said
   enum verify_metrics metrics;
   bool unexpected; // outputs that the pipeline expects are not looked at: another model is meant
@@ -122,7 +122,7 @@ struct verify_bounds verify_bounds_of_models(const struct model *source, const s
 // The narrowest weights that the result has and the source has not; 0: none are.
 uint32_t verify_bits_of_models(const struct model *source, const struct model *result);
 // names: the passes of the site. bits: of the narrowest weights that came; 0: none are narrower than they were. uneven: last
-// bits depend on where an element lies. before, after: what the output's type is.
+// bits depend on the place of an element. before, after: what the output's type is.
 struct verify_bounds verify_bounds_of_site(const char *const *passes, uint32_t n, uint32_t bits,
                                            bool uneven, enum dtype before, enum dtype after,
                                            struct arena *a);
@@ -134,7 +134,7 @@ bool verify_loses(const char *const *passes, uint32_t n);
 bool verify_groups_lose(const struct edit_groups *g, uint32_t last);
 
 // How the pipeline wants to have verified what these passes changed: the loosest bounds that it gives one of them
-// (*out then), else by what they promise, else not at all (OFF). Words lie in *a.
+// (*out then), else by what they promise, else not at all (OFF). Words are stored in *a.
 enum pipeline_proof verify_proof_of(const struct verify_options *o, const char *const *passes,
                                     uint32_t n, struct verify_bounds *out, struct arena *a);
 

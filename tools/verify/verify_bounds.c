@@ -2,7 +2,7 @@
 //
 //   equal                     passes that move elements and compute nothing new (exact, zero)
 //   relative, by type         passes that compute the same in another order (rounding, finite), and those that move the
-//                             elements of functions that the runtime rounds by place (Atan before a Transpose, and behind it)
+//                             elements of functions that the runtime rounds by place (Atan before a Transpose, and after it)
 //   one step                  the same, where the result is codes of 8 bits
 //   cosine                    passes that quantize activations by ranges
 //   SQNR, by bits             passes that store weights in fewer bits: their error is the purpose, and has figures of
@@ -104,7 +104,7 @@ struct verify_bounds verify_bounds_of_site(const char *const *names, uint32_t n,
 
 // ---- whole models ------------------------------------------------------------------------------
 
-// What an output after a pass that loses has to keep, if nobody says more: 10 dB are an error of a third of what is there.
+// An output keeps at least this after a pass that loses, unless a bound says more: an error of a third of the signal is 10 dB.
 static const double LEAST_DB = 10;
 
 struct verify_bounds verify_bounds_of_models(const struct model *source, const struct model *result,

@@ -12,7 +12,7 @@ void verify_job_end(struct job *job);
 // which are told as they are written.
 void verify_job_begin_edits(struct job *job);
 void verify_job_line(struct job *job, struct span line);
-// Verifies the output that lies in `folder`. ERR_FAIL: it is not the same, or that could not be found out.
+// Verifies the output in `folder`. ERR_FAIL: it is not the same, or that could not be found out.
 int verify_job_run(struct job *job, const char *folder, struct err *err);
 // The line that onnx-conv2matmul ends a verification with.
 void verify_job_print_compatible(const struct job *job);

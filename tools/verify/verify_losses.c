@@ -8,7 +8,7 @@
 //       activations             rounded at more places to so many bits, by given scales or by those of each run
 //
 // A model in the other form (QDQ nodes for operators on codes, MatMulNBits for a DequantizeLinear with the same blocks) has lost
-// nothing, nor has one with fewer of them. Other codes or scales in the same places are not seen: such a pair is held to the bounds
+// nothing, and neither has one with fewer of them. Other codes or scales in the same places are not seen: such a pair is held to the bounds
 // of models that are equal.
 #include "verify_losses.h"
 
@@ -25,7 +25,7 @@ enum part {
   DYNAMIC = 4, // the same, by scales of what comes
 };
 
-// bits, block: attributes that say so, with what they mean where they are not written; NULL: the type of the codes says the bits, and
+// bits, block: the attributes for them, with their values where they are not written; NULL: the type of the codes says the bits, and
 // the blocks are rows, columns or whole tensors.
 struct operator{
   const char *name;
@@ -131,7 +131,7 @@ static void sort_groups(struct profile *p) {
   p->n_groups = kept;
 }
 
-// Weights of a size to speak of; shapes and axes are none.
+// Weights of some size; shapes and axes are not weights.
 static void take_tensors(struct profile *p) {
   for (uint32_t i = 0; i < p->m->n_tensors; i++) {
     const struct model_tensor *t = &p->m->tensors[i];

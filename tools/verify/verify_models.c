@@ -7,8 +7,8 @@
 // A source that does not run on a case makes its rows "not verified"; a result that does not, where the source did,
 // failed.
 //
-// Numbers of a model that a pass which loses has made are judged where its inputs were given: drawn ones say little of what is
-// lost. Bounds of the user's own are judged on either.
+// Numbers of a model that a pass which loses has made are judged where its inputs were given: drawn ones say little about the
+// loss. Bounds of the user's own are judged on either.
 #include "verify_models.h"
 
 #include "load.h"
@@ -140,7 +140,7 @@ static void tell_rounded(struct verify_run *r) {
                                  r->judged.least_sqnr_db, dtype_name(r->side[1].half));
 }
 
-// Where nothing is lost, both sides are as they are: rounding is not what they are compared for.
+// Where nothing is lost, both sides run without rounding: rounding is not the question then.
 static int run_side(struct verify_run *r, struct verify_side *s, struct err *err) {
   struct verify *v = r->v;
   s->results = arena_zalloc(&v->arena, (r->n_cases + (size_t)1) * sizeof *s->results);

@@ -253,7 +253,7 @@ static enum verify_scope asked_scope(const struct cli_args *args, const struct p
   return (p->inputs.n_list ? VERIFY_ALL : VERIFY_SITES) | points;
 }
 
-// Each takes the memory of a runtime, so it is two where nobody says more, and never more than there are processors.
+// Each takes the memory of a runtime, so it is two by default, and never more than there are processors.
 static uint32_t jobs_of(const struct cli_args *args) {
   const uint32_t asked = cli_count(args, OPT_JOBS), processors = threads_processors();
   const uint32_t jobs = asked ? asked : USUAL_JOBS;

@@ -1,12 +1,12 @@
-// Who is at fault, if a site of several groups differs: the log is replayed up to a group in the middle, the site as it is
-// then is verified, and so on. A dozen replays find one of thousands of groups.
+// Who is at fault, if a site of several groups differs: the log is replayed up to a group in the middle, the site is
+// verified there, and so on. A dozen replays find one of thousands of groups.
 //
 //   groups   1  2  3  4  5  6  7  8       a site of 2, 3, 5, 8 differs
 //   up to 3  ok                           it is 5 or 8
 //   up to 5  differs                      it is 5
 //
-// An element of a weight that is off is found in the file that was written, which a replay does not have: of a site of several
-// groups nobody is named then.
+// An element of a weight that is off is found in the file that was written, which a replay does not have: for a site of several
+// groups no name is given then.
 #include "verify_replay.h"
 
 #include "custom_ops.h"
@@ -104,7 +104,7 @@ int verify_logged(struct verify *v, const struct cli_args *args, struct err *err
 
 enum answer { NO, YES, NOBODY_KNOWS };
 
-// Does a site that has edits of these groups differ behind the first `upto` groups of the log?
+// Does a site that has edits of these groups differ after the first `upto` groups of the log?
 static enum answer differs(struct verify *v, const struct verify_edited *e, const uint32_t *groups,
                            uint32_t n, uint32_t upto) {
   struct verify_replay x;
@@ -130,7 +130,7 @@ static enum answer differs(struct verify *v, const struct verify_edited *e, cons
 const char *verify_fault(struct verify *v, const struct verify_edited *e, const uint32_t *groups,
                          uint32_t n, struct arena *a) {
   const struct edit_groups *g = e->edits->groups;
-  uint32_t low = 0, high = n - 1; // behind groups[high] it differs
+  uint32_t low = 0, high = n - 1; // after groups[high] it differs
   if (n == 0 || (n > 1 && !e->log)) return NULL;
   while (low < high) {
     const uint32_t mid = low + (high - low) / 2;
@@ -138,7 +138,7 @@ const char *verify_fault(struct verify *v, const struct verify_edited *e, const 
     if (is == NOBODY_KNOWS) return NULL;
     *(is == YES ? &high : &low) = is == YES ? mid : mid + 1;
   }
-  // Of the last of several nobody has seen yet that it differs behind it.
+  // The last of several groups was not replayed yet: does it differ after that one?
   if (n > 1 && low == n - 1 && differs(v, e, groups, n, groups[low]) != YES) return NULL;
   return arena_printf(a, "group %u (%s)", groups[low],
                       quote_str(g->rows[groups[low] - 1 - g->first].pass).s);

@@ -23,7 +23,7 @@ struct verify_edited verify_replay_edited(const struct verify_replay *x);
 // What `weir verify SRC [OUT] --edits LOG` does, by such a command line: its sites, with what OUT has as the part after.
 int verify_logged(struct verify *v, const struct cli_args *args, struct err *err);
 
-// The group that alone makes a site differ: the first behind which the edits so far do. "group 17 (fuse/bn)" in *a, or NULL where that cannot be
+// The group that alone makes a site differ: the first after which the edits so far do. "group 17 (fuse/bn)" in *a, or NULL where that cannot be
 // found. `groups`: of the site, ascending; e->log has their edits.
 const char *verify_fault(struct verify *v, const struct verify_edited *e, const uint32_t *groups,
                          uint32_t n, struct arena *a);

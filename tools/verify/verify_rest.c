@@ -1,8 +1,8 @@
-// Sites are what edits changed. The rest must be as it was, and the log, replayed, says what that is:
+// Sites are what edits changed. The rest must be unchanged, and the replay of the log says what that is:
 //
-//   tensors     that no edit made or replaced, wherever they are (initializers, attributes, sparse ones, strings): their bytes in
-//               the source, beside those of the output
-//   nodes       that no edit made: operators, attributes, slots, names and texts, as they are after the replay
+//   tensors     that no edit made or replaced, in any place (initializers, attributes, sparse ones, strings): the bytes of
+//               the source are compared with those of the output
+//   nodes       that no edit made: operators, attributes, slots, names and texts, equal to those after the replay
 //   the model   inputs and outputs, declared types, versions, functions, training, who made it, texts, metadata
 //
 // Bytes are streamed, whatever their size; nothing is run.
@@ -76,7 +76,7 @@ static bool same_form(const struct rest *r, uint32_t a, uint32_t b) {
   return p->dtype == q->dtype && p->bytes == q->bytes && model_same_dims(ma, p, mb, q);
 }
 
-// All of its data: elements, or the fields of what has none of a size. NO_ID: there is none.
+// All of its data: elements, or the fields of strings. NO_ID: it has no data.
 static uint32_t data_of(struct edits *e, uint32_t tensor) {
   if (!edit_tensor_readable(e, tensor)) return edit_tensor_fields(e, tensor);
   return e->m->tensors[tensor].bytes ? edit_tensor_recipe(e, tensor) : NO_ID;
@@ -152,7 +152,7 @@ int verify_rest(struct verify *v, struct verify_replay *x, struct verify_written
   edits_init(&r.theirs, &w->model, &w->recipes);
   v->found.rest_asked = true;
   v->found.rest_of = path_base(x->job.in_path);
-  // Twins are those of the output that was matched (verify_written.h), whatever else might look like one.
+  // Twins are those of the output that was matched (verify_written.h), even if another node looks like one.
   const struct diff_twins twins = {w->graph_of, w->node_of, w->value_of};
   diff_take(&r.d, &twins);
   int rc = diff_compare(&r.d, err);

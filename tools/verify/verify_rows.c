@@ -40,7 +40,7 @@ static bool is_all_nonfinite(const struct compare_figures *f) {
   return f->count > 0 && f->nonfinite[0] == f->count;
 }
 
-// Drawn inputs say nothing of how much was lost, but numbers that are none any more are said: "NaN at 3 of 8 elements where SRC
+// Drawn inputs do not show how much was lost, but elements that became NaN or infinite are reported: "NaN at 3 of 8 elements where SRC
 // is finite".
 static const char *unjudged_words(struct verify_run *r, const struct compare_figures *f) {
   struct arena *a = &r->v->found.arena;
@@ -76,7 +76,7 @@ static void judge(struct verify_run *r, struct verified_row *row,
     end_row(r, row, got->end == COMPARE_PASSED ? VERIFIED_PASSED : VERIFIED_FAILED, got->why);
 }
 
-// What the source gives beside what the result does.
+// Compares an output of the source with that of the result.
 static int compare_output(struct verify_run *r, const struct array_case *c, const struct array *a,
                           const struct array *b, struct verify_output *o, struct err *err) {
   struct compare_result got;
@@ -138,7 +138,7 @@ static void end_again(struct verify_run *r, struct verified_row *row, enum verif
   end_row(r, row, end, why);
 }
 
-// Of so few rows a share says nothing: none of the cases is called verified by it.
+// A share of so few rows says nothing: no case is verified by it.
 static void leave_top1(struct verify_run *r, const struct verify_output *o) {
   const char *why = verify_top1_few(&o->rows, &r->v->found.arena);
   for (uint32_t i = 0; i < o->n_at; i++) {
@@ -221,7 +221,7 @@ int verify_rows_case(struct verify_run *r, uint32_t i, struct err *err) {
   return 0;
 }
 
-// Of the source beside itself: nothing was made of it.
+// For the source itself, compared with expected outputs: no pass was at work.
 static struct verify_bounds bounds_of_one(const struct verify_run *r) {
   const struct model *m = &r->side[0].model;
   struct infer *const in[2] = {r->infer, r->infer};
@@ -245,7 +245,7 @@ int verify_rows_expected(struct verify_run *r, uint32_t i, struct err *err) {
                 : "there are no expected outputs");
     return 0;
   }
-  // What a pipeline expects is held beside the result (compare_listed).
+  // What a pipeline expects is compared with the result (verify_rows_listed).
   if (verify_models_listed(&r->v->options)) return 0;
   for (uint32_t k = 0; k < c->outputs.n && !r->side[0].why[i]; k++) {
     struct array *x = &c->outputs.list[k];
@@ -317,7 +317,7 @@ static int compare_listed_one(struct verify_run *r, const struct array_case *c,
   return 0;
 }
 
-// What the pipeline expects of the outputs, beside those of the result, by its tolerance.
+// Compares the outputs that the pipeline expects with those of the result, by its tolerance.
 int verify_rows_listed(struct verify_run *r, uint32_t i, struct err *err) {
   const struct verify_options *o = &r->v->options;
   const struct array_case *c = &r->cases[i];

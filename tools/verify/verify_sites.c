@@ -1,8 +1,6 @@
-// Site by site: what edits changed is cut out of the source and of the result, run and compared (site_look.c), and what came of
-// it becomes a row each.
+// Site by site: what edits changed is cut out of the source and of the result, run and compared (site_look.c), and each result becomes a row.
 //
-// Memory is that of the largest site. What cannot be cut, fed or run is "not verified", with its reason: of a site that
-// nobody looked at nothing good is said.
+// Memory is that of the largest site. What cannot be cut, fed or run is "not verified", with its reason: a site that was not run is never called verified.
 #include "verify.h"
 
 #include "report.h"
@@ -76,7 +74,7 @@ static void be_alone(void *ctx) {
   r->alone = true;
 }
 
-// Several at a time, if there are several and nobody looks for a group at fault.
+// Several at a time, if there are several and no group at fault is searched for.
 static int verify_all(struct site_run *r, struct err *err) {
   const uint32_t jobs = r->v->options.jobs, most = r->sites.n / FEW_SITES;
   struct verify_wide w = {.v = r->v,

@@ -150,7 +150,7 @@ static const char *things(const struct verified *f, uint64_t n) {
                                           : "sites and outputs";
 }
 
-// What nobody said a bound for, and nothing else is there: it is not called verified anywhere.
+// All rows lack a bound: the word "verified" is not used then.
 static bool is_unjudged(const struct verified *f) {
   return f->n_unjudged > 0 && f->n_passed + f->n_failed + f->n_not == 0;
 }

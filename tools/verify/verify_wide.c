@@ -42,7 +42,7 @@ struct record {
   double seconds;
 };
 
-struct ending {       // behind all rows
+struct ending {       // after all rows
   struct record mark; // its site is UINT32_MAX
   int rc;
   struct err err;
@@ -141,7 +141,7 @@ static bool take_rows(struct gathering *g, struct span text, struct ending *end)
 
 // ---- work --------------------------------------------------------------------------------------
 
-// Sites until there is none left, or somebody failed.
+// Sites until all are done, or one process failed.
 static int work(struct gathering *g, int file, struct err *err) {
   struct verified *f = &g->w->v->found;
   for (;;) {
@@ -218,7 +218,7 @@ static void start(struct gathering *g) {
   }
 }
 
-// The folder of a worker that could not do it itself; nothing but plain files lies in it.
+// The folder of a worker that could not do it itself; it has nothing but plain files.
 static void remove_scratch(const struct verify *v, uint32_t k) {
   char name[16];
   snprintf(name, sizeof name, "w%u", k);

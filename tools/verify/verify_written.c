@@ -91,7 +91,7 @@ static void match_functions(struct matching *x) {
   }
 }
 
-// Steps of training, by their place. One that is missing is said of the model (diff.h).
+// Steps of training, by their place. A missing one is a line about the model (diff.h).
 static void match_trainings(struct matching *x) {
   for (uint32_t i = 0; i < x->a->n_trainings && i < x->b->n_trainings; i++) {
     const struct model_training *t = &x->a->trainings[i], *u = &x->b->trainings[i];

@@ -1,4 +1,4 @@
-// The model that was written, beside the edited one in memory that it was written from: what sites are cut out of, so that it
+// The model that was written, and the edited one in memory that it was written from: what sites are cut out of, so that it
 // is the bytes of the output that are verified, and not a second computation of them.
 #ifndef WEIR_VERIFY_WRITTEN_H
 #define WEIR_VERIFY_WRITTEN_H
@@ -15,7 +15,7 @@ struct verify_written {
   struct arena arena;
 };
 
-// ERR_FAIL if what lies there is not what the edited model is written as: other nodes, or in another order. Close it in any case.
+// ERR_FAIL if the file is not what the edited model is written as: other nodes, or in another order. Close it in any case.
 int verify_written_open(struct verify_written *w, const char *path, bool allow_links,
                         const struct model *edited, struct err *err);
 void verify_written_close(struct verify_written *w);

@@ -16,7 +16,7 @@ static inline uint32_t diff_name(const struct diff *d, uint32_t side, uint32_t n
   return d->names[side][name];
 }
 
-// The attribute of that name (its number) on a node, or the default of a function's; NO_ID: there is none.
+// The attribute of that name (its number) on a node, or the default of a function's; NO_ID: it has no such.
 uint32_t diff_attr_named(const struct diff *d, uint32_t side, uint32_t node, uint32_t name);
 uint32_t diff_default_named(const struct diff *d, uint32_t side, uint32_t function, uint32_t name);
 // Do two attributes of one name hold something else?
@@ -75,7 +75,7 @@ int diff_fields_compare(struct diff *d, struct err *err);
 // Are these the same bytes?
 int diff_bytes_differ(struct diff *d, struct place a, struct place b, bool *differ,
                       struct err *err);
-// Are lists of places the same bytes, wherever one place ends and the next begins? Places of items of that kind.
+// Are lists of places the same bytes, however they are divided into places? Places of items of that kind.
 int diff_bytes_items(struct diff *d, const struct model_item *const items[DIFF_SIDES],
                      const uint32_t n[DIFF_SIDES], uint32_t kind, bool *differ, struct err *err);
 

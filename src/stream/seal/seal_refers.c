@@ -1,5 +1,5 @@
 // The model's metadata is loaded as for any command, so a reference is what load takes for one: a location in the external data of
-// a tensor, wherever that is. Its data files are not opened.
+// any tensor. Its data files are not opened.
 #include "seal_refers.h"
 
 #include "beneath.h"
@@ -15,7 +15,7 @@ static int by_name(const void *pa, const void *pb) {
 static void take_names(struct seal_refers *r, const struct model *m) {
   char path[BENEATH_MAX + 1];
   r->names = arena_alloc(&r->arena, (m->n_files + (size_t)1) * sizeof *r->names);
-  for (uint32_t i = 1; i < m->n_files; i++) { // behind the .onnx itself
+  for (uint32_t i = 1; i < m->n_files; i++) { // after the .onnx itself
     struct err none = {0};
     if (beneath_normalize(span_str(m->files[i].name), path, &none) == 0)
       r->names[r->n++] = arena_string(&r->arena, span_str(path));

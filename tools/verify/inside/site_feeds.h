@@ -9,7 +9,7 @@ struct site_feeds {
   struct part_input *inputs[SIDES];
 };
 
-// Draws an array for each input of the site; two values that are one on a side have the same elements. All lies in *a.
+// Draws an array for each input of the site; two values that are one on a side have the same elements. All is stored in *a.
 // False: one cannot be drawn, or has no elements that both types hold; *why says which.
 bool site_feeds_draw(struct site_run *r, const struct site *s, struct arena *a,
                      struct site_feeds *f, char why[256]);

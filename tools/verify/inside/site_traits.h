@@ -13,7 +13,7 @@ bool site_traits_made(const struct model *m, const uint32_t *nodes, uint32_t n, 
 // Does it compute something else of large numbers than of small ones, with bounds that are its own?
 bool site_traits_bounded(const struct model *m, uint32_t node);
 // Does it compute a function that the runtime takes eight elements at a time and the rest one by one, each rounded in its own
-// way? Then last bits depend on where an element lies.
+// way? Then last bits depend on the place of an element.
 bool site_traits_uneven(const struct model *m, const uint32_t *nodes, uint32_t n);
 // *flat: one of the arrays from `first` on has floats or bools that are all the same, as a mask that lets everything through,
 // or what is behind one that lets nothing: what is given such proves nothing. -1: elements cannot be read.

@@ -1,4 +1,4 @@
-// What one whole model has lost beside another, as far as the two say so themselves.
+// What one whole model has lost compared with another, as far as the two models show it.
 #ifndef WEIR_VERIFY_LOSSES_H
 #define WEIR_VERIFY_LOSSES_H
 

@@ -1,4 +1,4 @@
-// What an output has that no edit is about, beside the source.
+// What an output has that no edit is about, compared with the source.
 #ifndef WEIR_VERIFY_REST_H
 #define WEIR_VERIFY_REST_H
 

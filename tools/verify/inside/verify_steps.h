@@ -1,4 +1,4 @@
-// Whole models behind every pass of a pipeline: "verify_on: model" of its file.
+// Whole models after every pass of a pipeline: "verify_on: model" of its file.
 #ifndef WEIR_VERIFY_STEPS_H
 #define WEIR_VERIFY_STEPS_H
 
@@ -8,7 +8,7 @@ struct verify_steps {
   struct verify *v; // with a pipeline
   const struct edit_groups *groups;
   const struct cli_args *args;
-  const char *result;      // the output, where it lies
+  const char *result;      // the output, where it is stored
   const char *model, *log; // log: all lines of it, NULL where it could not be kept
 };
 

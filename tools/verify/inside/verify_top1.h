@@ -12,7 +12,7 @@ enum verify_top1 {
   VERIFY_TOP1_PLACES, // of ArgMax over the last axis: places themselves
 };
 
-// Fewer rows say nothing of a share near 1, whoever asks.
+// Fewer rows say nothing about a share near 1, also on request.
 enum { VERIFY_TOP1_LEAST = 100 };
 
 // Of an output of the main graph, seen through Identity and Cast.

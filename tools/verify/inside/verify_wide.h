@@ -16,7 +16,7 @@ struct verify_wide {
   void *ctx;
 };
 
-// Rows come in the order of sites, whoever looked at them. Memory of all processes is added up in v->found.peak_memory.
+// Rows come in the order of sites, whichever process made them. Memory of all processes is added up in v->found.peak_memory.
 int verify_wide_run(const struct verify_wide *w, struct err *err);
 
 // Memory that all may add to: for what is told of progress. NULL: the system gives none.
