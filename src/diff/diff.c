@@ -129,10 +129,6 @@ static void match_bodies(struct diff *d) {
 
 // ---- bodies and tensors of twins ---------------------------------------------------------------
 
-static uint32_t twin_attr(const struct diff *d, const struct model_attr *a, uint32_t twin) {
-  return diff_attr_named(d, DIFF_B, twin, diff_name(d, DIFF_A, a->name));
-}
-
 static bool holds(const struct model *m, const struct model_attr *a, enum attr_type one,
                   enum attr_type many) {
   return (a->type == one || a->type == many ||
@@ -167,13 +163,13 @@ static void pair_tensors_of(struct diff *d, const struct model_attr *a,
 }
 
 static void pair_attrs(struct diff *d, uint32_t node, uint32_t twin, bool bodies) {
-  const struct model *m[] = {d->m[DIFF_A], d->m[DIFF_B]};
-  const struct model_node *n = &m[DIFF_A]->nodes[node];
-  for (uint32_t i = 0; i < n->n_attrs; i++) {
-    const struct model_attr *a = &m[DIFF_A]->attrs[n->attrs + i];
-    const uint32_t other = a->flags & ATTR_DEAD ? NO_ID : twin_attr(d, a, twin);
-    if (other == NO_ID) continue;
-    const struct model_attr *b = &m[DIFF_B]->attrs[other];
+  const struct model_node *x = &d->m[DIFF_A]->nodes[node], *y = &d->m[DIFF_B]->nodes[twin];
+  uint32_t *of[DIFF_SIDES];
+  diff_attrs_pair(d, (struct diff_attrs[]){{x->attrs, x->n_attrs}, {y->attrs, y->n_attrs}}, of);
+  for (uint32_t i = 0; i < x->n_attrs; i++) {
+    if (of[DIFF_A][i] == NO_ID) continue;
+    const struct model_attr *a = &d->m[DIFF_A]->attrs[x->attrs + i],
+                            *b = &d->m[DIFF_B]->attrs[of[DIFF_A][i]];
     for (uint32_t k = 0;
          k < a->count && k < b->count && bodies && both_hold(d, a, b, ATTR_GRAPH, ATTR_GRAPHS); k++)
       diff_match_graphs(d, a->first + k, b->first + k);
@@ -182,13 +178,13 @@ static void pair_attrs(struct diff *d, uint32_t node, uint32_t twin, bool bodies
 }
 
 static void pair_defaults(struct diff *d, uint32_t function) {
-  const struct model_function *f = &d->m[DIFF_A]->functions[function];
-  for (uint32_t i = 0; i < f->n_attrs; i++) {
-    const struct model_attr *a = &d->m[DIFF_A]->attrs[f->attrs + i];
-    const uint32_t other = diff_default_named(d, DIFF_B, d->functions[DIFF_A][function],
-                                              diff_name(d, DIFF_A, a->name));
-    if (other != NO_ID) pair_tensors_of(d, a, &d->m[DIFF_B]->attrs[other]);
-  }
+  const struct model_function *f = &d->m[DIFF_A]->functions[function],
+                              *g = &d->m[DIFF_B]->functions[d->functions[DIFF_A][function]];
+  uint32_t *of[DIFF_SIDES];
+  diff_attrs_pair(d, (struct diff_attrs[]){{f->attrs, f->n_attrs}, {g->attrs, g->n_attrs}}, of);
+  for (uint32_t i = 0; i < f->n_attrs; i++)
+    if (of[DIFF_A][i] != NO_ID)
+      pair_tensors_of(d, &d->m[DIFF_A]->attrs[f->attrs + i], &d->m[DIFF_B]->attrs[of[DIFF_A][i]]);
 }
 
 // Sparse initializers, by the name of their values.

@@ -84,40 +84,21 @@ int diff_attrs_differ(struct diff *d, uint32_t ia, uint32_t ib, bool *differ, st
   return diff_kept_differs(d, KEPT_ATTR, ia, ib, differ, err);
 }
 
-static uint32_t named(const struct diff *d, uint32_t side, uint32_t first, uint32_t n,
-                      uint32_t name) {
-  for (uint32_t i = first; i < first + n; i++) {
-    const struct model_attr *a = &d->m[side]->attrs[i];
-    if (!(a->flags & ATTR_DEAD) && diff_name(d, side, a->name) == name) return i;
-  }
-  return NO_ID;
-}
-
-uint32_t diff_attr_named(const struct diff *d, uint32_t side, uint32_t node, uint32_t name) {
-  const struct model_node *n = &d->m[side]->nodes[node];
-  return named(d, side, n->attrs, n->n_attrs, name);
-}
-
-uint32_t diff_default_named(const struct diff *d, uint32_t side, uint32_t function, uint32_t name) {
-  const struct model_function *f = &d->m[side]->functions[function];
-  return named(d, side, f->attrs, f->n_attrs, name);
-}
-
 static int compare_attrs(struct diff *d, uint32_t a, uint32_t b, struct err *err) {
   const struct model *ma = d->m[DIFF_A], *mb = d->m[DIFF_B];
   const struct model_node *x = &ma->nodes[a], *y = &mb->nodes[b];
+  uint32_t *twin[DIFF_SIDES];
+  diff_attrs_pair(d, (struct diff_attrs[]){{x->attrs, x->n_attrs}, {y->attrs, y->n_attrs}}, twin);
   for (uint32_t i = 0; i < x->n_attrs; i++) {
-    const uint32_t name = diff_name(d, DIFF_A, ma->attrs[x->attrs + i].name);
-    const uint32_t twin = diff_attr_named(d, DIFF_B, b, name);
     bool differ = true;
     if (ma->attrs[x->attrs + i].flags & ATTR_DEAD) continue;
-    if (twin != NO_ID && diff_attrs_differ(d, x->attrs + i, twin, &differ, err)) return -1;
-    if (differ) detail(d, DIFF_ATTR, x->attrs + i, twin);
+    if (twin[DIFF_A][i] != NO_ID &&
+        diff_attrs_differ(d, x->attrs + i, twin[DIFF_A][i], &differ, err))
+      return -1;
+    if (differ) detail(d, DIFF_ATTR, x->attrs + i, twin[DIFF_A][i]);
   }
-  for (uint32_t i = 0; i < y->n_attrs; i++) {
-    const uint32_t name = diff_name(d, DIFF_B, mb->attrs[y->attrs + i].name);
-    if (diff_attr_named(d, DIFF_A, a, name) == NO_ID) detail(d, DIFF_ATTR, NO_ID, y->attrs + i);
-  }
+  for (uint32_t i = 0; i < y->n_attrs; i++)
+    if (twin[DIFF_B][i] == NO_ID) detail(d, DIFF_ATTR, NO_ID, y->attrs + i);
   return 0;
 }
 

@@ -275,18 +275,23 @@ static const char *nodes_in(struct diff *d, uint32_t side, uint32_t f) {
 
 static int compare_defaults(struct diff *d, uint32_t f, uint32_t twin, struct err *err) {
   const struct model_function *of[DIFF_SIDES] = {&d->m[0]->functions[f], &d->m[1]->functions[twin]};
+  uint32_t *other[DIFF_SIDES];
+  diff_attrs_pair(
+      d, (struct diff_attrs[]){{of[0]->attrs, of[0]->n_attrs}, {of[1]->attrs, of[1]->n_attrs}},
+      other);
   for (uint32_t s = 0; s < DIFF_SIDES; s++)
-    for (uint32_t i = of[s]->attrs; i < of[s]->attrs + of[s]->n_attrs; i++) {
-      const struct model_attr *a = &d->m[s]->attrs[i];
-      const uint32_t other = diff_default_named(d, !s, s ? f : twin, diff_name(d, s, a->name));
-      bool differ = other == NO_ID;
-      if (a->type == ATTR_UNDEFINED || (s == DIFF_B && !differ)) continue; // it has no default
-      if (!differ && diff_attrs_differ(d, i, other, &differ, err)) return -1;
+    for (uint32_t i = 0; i < of[s]->n_attrs; i++) {
+      const uint32_t there = other[s][i], attr = of[s]->attrs + i;
+      const struct model_attr *a = &d->m[s]->attrs[attr];
+      bool differ = there == NO_ID;
+      if (a->type == ATTR_UNDEFINED || a->flags & ATTR_DEAD) continue; // it has no default
+      if (s == DIFF_B && !differ) continue;
+      if (!differ && diff_attrs_differ(d, attr, there, &differ, err)) return -1;
       if (!differ) continue;
       const char *name = arena_printf(&d->arena, "%s (function %s)", text_of(d, s, a->name),
                                       function_name(d, DIFF_A, f));
       diff_line(d, "attribute", name, s ? NULL : "a default",
-                other != NO_ID ? "another default"
+                there != NO_ID ? "another default"
                 : s            ? "a default"
                                : NULL);
     }

@@ -125,18 +125,38 @@ def bodies(n):
     return made
 
 
+def attributes(n):
+    """A node, and a function, with n attributes; OTHER has them the other way round."""
+    made = model([helper.make_node("Own", ["x"], ["y"], domain="o", **{f"a{i}": i for i in range(n)})], {"x": [4]}, "y")
+    made.opset_import.append(helper.make_opsetid("o", 1))
+    made.functions.append(helper.make_function("o", "F", ["a"], ["b"], [helper.make_node("Relu", ["a"], ["b"])], [helper.make_opsetid("", 17)]))
+    made.functions[0].attribute_proto.extend(made.graph.node[0].attribute)
+    return made
+
+
+def turned(made):
+    other = onnx.ModelProto()
+    other.CopyFrom(made)
+    for each in (other.graph.node[0].attribute, other.functions[0].attribute_proto):
+        kept = list(each)[::-1]
+        del each[:]
+        each.extend(kept)
+    return other
+
+
 SHAPES = [(concats, 100), (concats_between, 100), (doubled, 100), (halves, 100), (largest, 60), (affines, 100), (bodies, 200)]
 COMMANDS = ["infer IN OUT", "optimize IN OUT", "run IN OUT --pass streamline"]
 OTHERS = [(layers, 150, "shrink IN --output-dir DIR --min-elements 1"), (layers, 150, "static IN OUT --ranges RANGES --op-types all"),
-          (captures, 300, "shrink IN --output-dir DIR --min-elements 1"), (captures, 100, "optimize IN OUT")]  # fmt: skip
+          (captures, 300, "shrink IN --output-dir DIR --min-elements 1"), (captures, 100, "optimize IN OUT"), (attributes, 400, "diff IN OTHER")]  # fmt: skip
 
 
 def steps_of(command, file, folder):
     """How often each block ran."""
     told = folder / "places"
-    places = {"IN": file, "OUT": folder / "o.onnx", "DIR": folder / "out", "RANGES": file.with_suffix(".json")}
+    places = {"IN": file, "OUT": folder / "o.onnx", "DIR": folder / "out", "RANGES": file.with_suffix(".json"), "OTHER": file.with_suffix(".other")}
     words = [places.get(word, word) for word in shlex.split(command)]
-    done = subprocess.run([built_tool("weir-growth"), *words, "--quiet", "--force", "--jobs", "1"], capture_output=True, text=True,
+    usual = [] if words[0] == "diff" else ["--quiet", "--force", "--jobs", "1"]
+    done = subprocess.run([built_tool("weir-growth"), *words, *usual], capture_output=True, text=True,
                           env={**os.environ, "WEIR_STEPS_PLACES": str(told)})  # fmt: skip
     assert done.returncode == 0, done.stderr
     return {place: int(count) for place, count in map(str.split, told.read_text().splitlines())}
@@ -155,6 +175,8 @@ def judge(make, n, command, folder):
         made = make(size)
         made, data = made if isinstance(made, tuple) else (made, b"")
         onnx.save(made, file)
+        if "OTHER" in command:
+            onnx.save(turned(made), file.with_suffix(".other"))
         (folder / "data").write_bytes(data)
         values = [v.name for v in made.graph.input] + [name for node in made.graph.node for name in node.output]
         file.with_suffix(".json").write_text(json.dumps(dict.fromkeys(values, [-3.0, 3.0])))

@@ -684,6 +684,39 @@ def test_tensors_in_odd_places(weir, tmp_path):
         assert place in (rest["first"] if rest else done.err), (name, rest)
 
 
+def test_attributes_in_another_order_and_twice(weir, tmp_path):
+    """Of several of one name each has its twin, and the order says nothing; functions are found by all of their names."""
+    first, second = (numpy_helper.from_array(np.full(900, i, np.float32), "t") for i in range(2))
+    own = helper.make_node("Own", ["x"], ["z"], "own", domain="own", **{f"a{i}": i for i in range(40)})
+    for tensor in (first, second):
+        own.attribute.append(helper.make_attribute("t", tensor))
+    model = odd_places()
+    model.graph.node.append(own)
+    for name, domain in (("Twice", "own"), ("Other", "own"), ("Twice", "more")):
+        if (name, domain) != ("Twice", "own"):
+            model.functions.append(helper.make_function(domain, name, ["x"], ["y"], [helper.make_node("Neg" if domain == "own" else "Abs", ["x"], ["y"])], [helper.make_opsetid("", 21)]))
+    source, out, log = tmp_path / "m.onnx", tmp_path / "q.onnx", tmp_path / "edits.jsonl"
+    onnx.save(model, source)
+    weir("quantize", source, out, "--block-size", "32", "--edit-log", log)
+
+    def turn(model):
+        model.functions.reverse()
+        for each in model.graph.node:
+            kept = sorted(each.attribute, key=lambda attribute: attribute.name, reverse=True)
+            del each.attribute[:]
+            each.attribute.extend(kept)
+
+    def swap(model):
+        node = next(each for each in model.graph.node if each.name == "own")
+        tensors = [each for each in node.attribute if each.name == "t"]
+        tensors[0].t.raw_data, tensors[1].t.raw_data = tensors[1].t.raw_data, tensors[0].t.raw_data
+
+    words = ["--edits", log, "--sites", "1"]
+    assert found(weir, source, damage(out, tmp_path / "turned.onnx", turn), *words)["rest"] == {"differing": 0, "first": None}
+    done = weir("verify", source, damage(out, tmp_path / "bad.onnx", swap), *words, "--json", code=1)
+    assert json.loads(done.out)["verification"]["rest"] == {"differing": 2, "first": "tensor 't'"}
+
+
 def flip_sign_of_scale(model):
     scales = next(each for each in model.graph.initializer if "scale" in each.name)
     scales.CopyFrom(numpy_helper.from_array(-numpy_helper.to_array(scales), scales.name))

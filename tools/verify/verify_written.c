@@ -8,6 +8,8 @@
 
 #include "load.h"
 
+#include <stdlib.h>
+
 struct pair {
   uint32_t a, b; // graphs
 };
@@ -79,15 +81,41 @@ static int match_graph(struct matching *x, struct pair g, struct err *err) {
                  a != NO_ID ? "is missing in it" : "is there too");
 }
 
+// A function by its three names, as b numbers names.
+struct called {
+  uint32_t name[3];
+  uint32_t function;
+};
+
+static int by_names(const void *pa, const void *pb) {
+  const struct called *a = pa, *b = pb;
+  for (uint32_t i = 0; i < 3; i++)
+    if (a->name[i] != b->name[i]) return a->name[i] < b->name[i] ? -1 : 1;
+  return 0;
+}
+
+// NO_ID: a name that b does not have.
+static struct called called(const struct matching *x, const struct model *m, uint32_t function) {
+  const struct model_function *f = &m->functions[function];
+  const uint32_t name[3] = {f->name, f->domain, f->overload};
+  struct called c = {.function = function};
+  for (uint32_t i = 0; i < 3; i++)
+    c.name[i] = m == x->b ? name[i] : model_find_name(x->b, model_name(m, name[i]));
+  return c;
+}
+
 static void match_functions(struct matching *x) {
+  const uint32_t n = x->b->n_functions;
+  struct called *theirs = arena_alloc(&x->w->arena, (n + (size_t)1) * sizeof *theirs);
+  for (uint32_t i = 0; i < n; i++)
+    theirs[i] = called(x, x->b, i);
+  qsort(theirs, n, sizeof *theirs, by_names);
   for (uint32_t i = 0; i < x->a->n_functions; i++) {
-    const struct model_function *f = &x->a->functions[i];
-    for (uint32_t k = 0; k < x->b->n_functions && !(f->flags & FUNCTION_DEAD); k++) {
-      const struct model_function *o = &x->b->functions[k];
-      if (same_name(x, f->name, o->name) && same_name(x, f->domain, o->domain) &&
-          same_name(x, f->overload, o->overload))
-        meet_graph(x, f->graph, o->graph);
-    }
+    const struct called ours = called(x, x->a, i);
+    const struct called *o = x->a->functions[i].flags & FUNCTION_DEAD
+                                 ? NULL
+                                 : bsearch(&ours, theirs, n, sizeof *theirs, by_names);
+    if (o) meet_graph(x, x->a->functions[i].graph, x->b->functions[o->function].graph);
   }
 }
 

@@ -16,9 +16,16 @@ static inline uint32_t diff_name(const struct diff *d, uint32_t side, uint32_t n
   return d->names[side][name];
 }
 
-// The attribute of that name (its number) on a node, or the default of a function's; NO_ID: it has no such.
-uint32_t diff_attr_named(const struct diff *d, uint32_t side, uint32_t node, uint32_t name);
-uint32_t diff_default_named(const struct diff *d, uint32_t side, uint32_t function, uint32_t name);
+// ---- attributes (diff_attrs.c) -----------------------------------------------------------------
+
+// Of a node, or the defaults of a function's.
+struct diff_attrs {
+  uint32_t first, n;
+};
+// Twins have one name; of several on a side the k-th is the twin of the other side's k-th. of[s]: by place in the list of side s, the id of
+// the twin or NO_ID, in d->arena. Dead ones have none.
+void diff_attrs_pair(struct diff *d, const struct diff_attrs list[DIFF_SIDES],
+                     uint32_t *of[DIFF_SIDES]);
 // Do two attributes of one name hold something else?
 int diff_attrs_differ(struct diff *d, uint32_t a, uint32_t b, bool *differ, struct err *err);
 
