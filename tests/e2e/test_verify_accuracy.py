@@ -357,6 +357,27 @@ def test_rows_that_count_are_few(weir, tmp_path):
     assert "SQNR" in weir(*words, "--metric", "sqnr=90", code=1).err
 
 
+def test_lengths_want_no_rows(weir, tmp_path):
+    """Of whole numbers that are all equal: a shape beside a hundred rows of scores."""
+    (source, other), out = choices(tmp_path, [helper.make_node("Softmax", ["h"], ["y"]), helper.make_node("Shape", ["h"], ["s"])])
+    for path in (source, other):
+        model = onnx.load(path)
+        model.graph.output.append(value("s", [2], TensorProto.INT64))
+        onnx.save(model, path)
+    weir("quantize", other, out, "--bits", "8", "--block-size", "16")
+    assert "verified: 2 of 2" in weir("verify", source, out, "--inputs", tmp_path / "rows.npz", "--metric", "top1=0.5").out
+
+
+def test_zeros_show_nothing(weir, tmp_path, weight):
+    """A model of another weight gives the same zeros; a bound of the user's own counts, and so do exact passes."""
+    source, out = product(tmp_path / "m.onnx", weight), tmp_path / "q.onnx"
+    weir("quantize", product(tmp_path / "other.onnx", -weight), out, "--block-size", "32")
+    np.savez(tmp_path / "zeros.npz", x=np.zeros((ROWS, 64), np.float32))
+    assert "nothing but zeros for these inputs" in weir("verify", source, out, "--inputs", tmp_path / "zeros.npz", code=1).err
+    weir("verify", source, out, "--inputs", tmp_path / "zeros.npz", "--max-abs", "0")
+    weir("verify", source, source, "--inputs", tmp_path / "zeros.npz")
+
+
 def test_few_rows_of_sites(weir, tmp_path, weight):
     source, out = product(tmp_path / "m.onnx", weight), tmp_path / "q.onnx"
     done = weir("quantize", source, out, "--block-size", "32", "--verify", "--verify-metric", "top1=0", code=1)

@@ -60,13 +60,17 @@ static const char *unjudged_words(struct verify_run *r, const struct compare_fig
   return arena_printf(a, "%s%s%s%s", r->unjudged, nan, infinite, more);
 }
 
-static void judge(struct verify_run *r, struct verified_row *row,
-                  const struct compare_result *got) {
+// floats: an output of theirs that is all zeros shows nothing of what is lost.
+static void judge(struct verify_run *r, struct verified_row *row, const struct compare_result *got,
+                  bool floats) {
   const struct compare_figures *f = &got->figures;
   if (got->end == COMPARE_PASSED && f->count == 0)
     end_row(r, row, VERIFIED_NOT, no_elements);
   else if (got->end != COMPARE_DIFFERENT && is_all_nonfinite(f))
     end_row(r, row, VERIFIED_NOT, "the source gives no finite number for these inputs");
+  else if (got->end == COMPARE_PASSED && r->loses && !r->theirs && r->given && floats &&
+           f->largest == 0)
+    end_row(r, row, VERIFIED_NOT, "the source gives nothing but zeros for these inputs");
   else if (got->end != COMPARE_DIFFERENT && r->v->options.finite &&
            f->nonfinite[0] + f->nonfinite[1] > 0)
     end_row(r, row, VERIFIED_FAILED, "there are elements that are not finite");
@@ -91,7 +95,7 @@ static int compare_output(struct verify_run *r, const struct array_case *c, cons
   if (compare_arrays(a, b, &bounds, r->v->options.runtime.stop, &got, err)) return -1;
   row->figures = got.figures;
   row->figures.has_top1 = false;
-  judge(r, row, &got);
+  judge(r, row, &got, dtype_is_float(a->dtype));
   if (!o || got.end == COMPARE_DIFFERENT || row->end == VERIFIED_NOT) return 0;
   if (verify_top1_add(o->top1, a, b, &got.figures, r->v->options.runtime.stop, &one, &o->rows, err))
     return -1;
@@ -124,7 +128,9 @@ void verify_rows_begin(struct verify_run *r) {
     for (uint32_t k = 0; k < r->n_cases; k++)
       if (!r->side[0].why[k] && i < r->side[0].results[k].n &&
           compare_has_rows(&r->side[0].results[k].list[i])) {
+        const enum dtype t = r->side[0].results[k].list[i].dtype;
         r->outputs[i].top1 = VERIFY_TOP1_ROWS;
+        r->outputs[i].whole = !dtype_is_float(t) && dtype_bits(t) >= 32;
         break;
       }
   }
@@ -143,7 +149,7 @@ static void leave_top1(struct verify_run *r, const struct verify_output *o) {
   const char *why = verify_top1_few(&o->rows, &r->v->found.arena);
   for (uint32_t i = 0; i < o->n_at; i++) {
     struct verified_row *row = &r->v->found.rows[o->at[i]];
-    if (row->end == VERIFIED_FAILED) continue;
+    if (row->end == VERIFIED_FAILED || (o->whole && row->figures.unequal == 0)) continue;
     end_again(r, row, VERIFIED_NOT, why);
     row->unmet = true;
   }

@@ -43,6 +43,7 @@ struct verify_output {
   uint32_t last, worst; // row of `found`: the last one, and that in which most rows changed; NO_ID
   double most;          // the share that changed there
   uint32_t *at, n_at;   // its rows of `found`
+  bool whole; // of whole numbers (a length, a shape): where all are equal, no rows are wanted
 };
 
 // Were the arrays listed by a pipeline? Those of the command line count for more.
