@@ -346,6 +346,31 @@ def test_numbers_that_mean_nothing(weir, tmp_path, mask, form):
         assert "mask_values" in str(report)
 
 
+LOW = np.float32(-1e9)
+MASKED = {
+    "graph input": lambda: ([], {"m": (4, 4)}, {"m": np.where(np.eye(4) > 0, LOW, 0.5).astype(np.float32)}),
+    "graph input, moved": lambda: ([node("Transpose", ["i"], ["m"], perm=[1, 0])], {"i": (4, 4)}, {"i": np.full((4, 4), LOW)}),
+    "Where": lambda: ([node("Where", ["c", "s", "low"], ["m"])], {"c": (4, 4), "s": (4, 4)}, {"c": np.eye(4) < 1}),
+    "Add": lambda: ([node("Add", ["s", "i"], ["m"])], {"s": (4, 4), "i": (4, 1)}, {"i": np.array([[0], [0], [LOW], [0]], np.float32)}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", MASKED)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("ops", ["MatMul,Gemm,Conv", "all"])
+def test_who_takes_a_mask_says_so(weir, tmp_path, kind, form, ops):
+    """Whoever makes it, and if nobody does. An override that says its range is believed, but where a number is put."""
+    nodes, inputs, feeds = MASKED[kind]()
+    site = Site([*nodes, node("MatMul", ["m", "w"], ["y"])], inputs, {"w": normal(4, 4), "low": LOW}, feeds=feeds)
+    source, ranges = site.write(tmp_path)
+    (tmp_path / "known.json").write_text(json.dumps({"m": [{"rmin": -3, "rmax": 3}]}))
+    words = [source, tmp_path / "out.onnx", "--force", "--ranges", ranges, "--op-types", ops, *FORMS[form]]
+    said = weir.report("static", *words)["passes"][0]["nodes"]
+    assert ("skipped", "mask_values") in {(n["status"], n["reason"]) for n in said if n.get("node_name") == "n_y"}
+    known = weir.report("static", *words, "--override", tmp_path / "known.json")["passes"][0]["nodes"]
+    assert ("mask_values" in {n["reason"] for n in known if n.get("node_name") == "n_y"}) == (kind == "Where")
+
+
 def test_a_mask_that_samples_did_not_use(weir, tmp_path):
     """It masks all the same: the sum behind it has no range of scores alone."""
     nodes = [node("Mul", ["c", "low"], ["b"]), node("Add", ["s", "b"], ["m"])]

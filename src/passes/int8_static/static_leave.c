@@ -4,9 +4,13 @@
 //                                           QuantizeLinear, which has no dilations. So nothing is quantized behind it
 //   scores ─▶ Add(-1e9, where masked) ─▶ s ─▶ Softmax       s: a range that holds such a number leaves no codes for the others
 //
-// A number below -8192 or beyond 1e9, with less than a 32nd of it on the other side of 0, or one beyond 1e30 means "nothing here": the
-// lowest float, -1e9, -1e4 of masks and frames. Of 256 codes a range to such a number leaves eight or fewer to the others. A range that
-// an override gives is believed, and compat takes all of them for ranges, as the existing tool does.
+// A range that ends below -8192 or beyond 1e9, with less than a 32nd of that on the other side of 0, or beyond 1e30 is taken for one whose
+// end means "nothing here": the lowest float, -1e9, -1e4 of masks and frames. Its 256 codes are 32 apart at least, so that scores near 0
+// share one; in the first two cases numbers on the other side of 0 have eight of them or fewer. (A value that has such numbers for another
+// reason stays float too: nothing tells them apart.) A range that an override gives is believed, and compat takes all of them for ranges,
+// as the existing tool does.
+//
+// Why a value stays float is reported at the node that makes it and at those that take it, as far as they are asked for.
 //
 // ONNX Runtime moves a QuantizeLinear before what only passes its input on, drops a Relu before it, and takes a Dropout, a product with 1
 // and the like away (static_vanishes): what stands behind a value that must not be quantized for the first reason stays float too, up to a
@@ -129,14 +133,25 @@ static bool puts_such_number(struct static_run *s, uint32_t node) {
 
 // ---- the walk ----------------------------------------------------------------------------------
 
-void static_leave_value(struct static_run *s, uint32_t value) {
+void static_leave_value(struct static_run *s, uint32_t value, const char *why) {
   if (value == NO_ID) return;
   if (value >= s->n_left) TABLE_ADD(s, left, value + 1 - s->n_left);
-  s->left[value] = true;
+  s->left[value] = why;
+}
+
+const char *static_left(const struct static_run *s, uint32_t value) {
+  return value < s->n_left ? s->left[value] : NULL;
 }
 
 bool static_is_left(const struct static_run *s, uint32_t value) {
-  return value < s->n_left && s->left[value];
+  return static_left(s, value) != NULL;
+}
+
+const char *static_left_input(struct static_run *s, uint32_t node) {
+  const char *why = NULL;
+  for (uint32_t i = 0; i < kit_n_in(&s->k, node) && !why; i++)
+    why = static_left(s, kit_in(&s->k, node, i));
+  return why;
 }
 
 const char *static_kept(const struct static_run *s, uint32_t node) {
@@ -147,7 +162,7 @@ static void keep(struct static_run *s, uint32_t node, const char *why) {
   if (node >= s->n_kept) TABLE_ADD(s, kept, node + 1 - s->n_kept);
   s->kept[node] = why;
   for (uint32_t i = 0; i < kit_n_out(&s->k, node); i++)
-    static_leave_value(s, kit_out(&s->k, node, i));
+    static_leave_value(s, kit_out(&s->k, node, i), why);
 }
 
 // Is what the node does with that value to pass it on?
@@ -192,7 +207,7 @@ static void leave_behind(struct static_run *s, uint32_t first, const char *why) 
       if (adds)
         keep(s, u.node, why);
       else
-        static_leave_value(s, out);
+        static_leave_value(s, out, why);
       *TABLE_PUSH(&at, queue) = out;
     }
   TABLE_FREE(&at, queue);
@@ -212,7 +227,7 @@ void static_leave(struct static_run *s) {
   const struct model_graph *g = &k->m->graphs[s->graph];
   for (uint32_t i = 0; i < g->n_inputs && !s->o->compat; i++)
     if (is_masked(s, k->m->graph_io[g->inputs + i]))
-      static_leave_value(s, k->m->graph_io[g->inputs + i]);
+      static_leave_value(s, k->m->graph_io[g->inputs + i], masked);
   for (uint32_t n = g->first_node; n != NO_ID; n = k->m->nodes[n].next) {
     const char *why = kept_reason(s, n, fuses);
     if (!why) continue;

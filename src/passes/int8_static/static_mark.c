@@ -754,6 +754,8 @@ int static_mark(struct static_run *s, struct err *err) {
       continue;
     }
     if (static_skips_overridable(s, n)) continue;
+    const char *left = static_left_input(s, n);
+    if (left && *left) kit_skipped(k, n, left);
     mark_node(s, n);
     if (k->m->nodes[n].flags & NODE_DEAD) continue;
     if (is_done(s, n)) kit_converted(k, n, "quantized");

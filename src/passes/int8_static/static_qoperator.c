@@ -53,6 +53,12 @@ static bool passes(struct static_qoperator_run *q, uint32_t node) {
   return true;
 }
 
+// Where an input has no codes: why not, if that is known.
+static const char *told(struct static_qoperator_run *q, uint32_t node, const char *why) {
+  const char *left = static_left_input(q->s, node);
+  return strcmp(why, "input_not_quantized") == 0 && left && *left ? left : why;
+}
+
 static void visit(struct static_qoperator_run *q, uint32_t node) {
   struct kit *k = &q->s->k;
   const struct static_op *op = static_op_named(model_name(k->m, k->m->nodes[node].op_type));
@@ -81,7 +87,7 @@ static void visit(struct static_qoperator_run *q, uint32_t node) {
     if (!why) return;
   }
   stay(q, node);
-  if (why && *why) kit_skipped(k, node, why);
+  if (why && *why) kit_skipped(k, node, told(q, node, why));
 }
 
 // ---- floats that are wanted --------------------------------------------------------------------

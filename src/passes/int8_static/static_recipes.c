@@ -39,7 +39,7 @@ static bool leave(struct static_run *s, uint32_t node) {
   const uint32_t y = kit_out(&s->k, node, 0);
   if (s->o->compat || y == NO_ID || static_params_of(s, y, &p) || !find_bias(s, node, &l))
     return false;
-  static_leave_value(s, y);
+  static_leave_value(s, y, "");
   return true;
 }
 

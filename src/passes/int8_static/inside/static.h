@@ -207,7 +207,8 @@ struct static_run {
   TABLE(struct static_bias, biases);
   TABLE(uint32_t, bias_of); // by value id: 1 + which
   TABLE(struct static_linear, linears);
-  TABLE(bool, left);         // by value id: stays float, whoever would mark it
+  TABLE(const char *,
+        left); // by value id: why it stays float, whoever would mark it; NULL: it need not
   TABLE(const char *, kept); // by node id: why it stays float, a stable word; NULL: it need not
   // By value id: it goes to a node that is moved past, or to one that vanishes before such a node.
   TABLE(bool, moved_past);
@@ -268,12 +269,14 @@ uint32_t static_weight_codes(struct static_run *s, const struct static_entry *en
 bool static_receives(const struct static_run *s, const struct static_overrides *with,
                      uint32_t node);
 
-// Finds what stays float (static_leave.c), before anything is marked. Asked behind it: does the value, and why does the node
-// (a stable word; NULL: it need not)?
+// Finds what stays float (static_leave.c), before anything is marked. Asked after it: why does the value, why does the node, and why does
+// a value that the node takes? A stable word; NULL: it need not; of values "" where nothing is to be said.
 void static_leave(struct static_run *s);
-bool static_is_left(const struct static_run *s, uint32_t value);
+const char *static_left(const struct static_run *s, uint32_t value);
 const char *static_kept(const struct static_run *s, uint32_t node);
-void static_leave_value(struct static_run *s, uint32_t value);
+const char *static_left_input(struct static_run *s, uint32_t node);
+bool static_is_left(const struct static_run *s, uint32_t value);
+void static_leave_value(struct static_run *s, uint32_t value, const char *why);
 // Does the node move elements, or leave some out, so that ONNX Runtime moves a Q behind it in front of it?
 bool static_moves(const struct static_run *s, uint32_t node);
 // Does ONNX Runtime put a Q and a DQ behind such a node, where a DQ stands before it, that do not load? It takes int8 for uint8 then, of
