@@ -16,206 +16,6 @@
 #include <assert.h>
 #include <math.h>
 
-#include "ranges.h"
-#include "schema.h"
-
-// ---- operators -----------------------------------------------------------------------------------
-
-static const struct static_op ops[] = {
-#define STATIC_OP(name, qdq, qop, by_default) {name, STATIC_Q_##qdq, STATIC_O_##qop, by_default},
-#include "static_ops.def"
-#undef STATIC_OP
-};
-static const struct static_op own = {"", STATIC_Q_OWN, STATIC_O_FLOAT, false};
-
-const struct static_op *static_op_named(struct span name) {
-  for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-    if (span_is(name, ops[i].name)) return &ops[i];
-  return NULL;
-}
-
-static bool is_listed(const struct static_options *o, struct span name) {
-  for (uint32_t i = 0; i < o->n_ops; i++) {
-    if (span_is(name, o->ops[i])) return true;
-    if (strcmp(o->ops[i], "all") != 0) continue;
-    const struct static_op *op = static_op_named(name);
-    if (op && op->by_default) return true;
-  }
-  return false;
-}
-
-// Does a pattern match the node's name, or that of a constant that it reads?
-static bool is_meant(struct static_run *s, uint32_t node, const struct name_patterns *patterns) {
-  const struct model *m = s->k.m;
-  bool matches = name_patterns_match(patterns, model_name_str(m, m->nodes[node].name));
-  for (uint32_t i = 0; i < kit_n_in(&s->k, node) && !matches; i++) {
-    struct model_constant c;
-    if (model_resolve_constant(m, kit_in(&s->k, node, i), &c))
-      matches = name_patterns_match(patterns, model_name_str(m, m->values[c.value].name));
-  }
-  return matches;
-}
-
-// Has the node what its operator must have? What marks it trusts that it is there.
-static bool is_whole(const struct static_run *s, uint32_t node) {
-  const struct model *m = s->k.m;
-  const struct model_node *n = &m->nodes[node];
-  const struct span domain = model_name(m, n->domain), type = model_name(m, n->op_type);
-  const int64_t opset = model_opset_version(m, n->graph, domain);
-  const struct schema_signature *wants =
-      schema_signature_of(domain, type, opset > 0 ? opset : schema_newest(domain));
-  if (!wants) // operators are known by their names here
-    wants = schema_signature_of(span_str(""), type, schema_newest(span_str("")));
-  for (uint32_t i = 0; wants && i < wants->n_inputs; i++)
-    if (wants->inputs[i].option == SCHEMA_SINGLE && model_input(m, n, i) == NO_ID) return false;
-  for (uint32_t i = 0; wants && i < wants->n_outputs; i++)
-    if (wants->outputs[i].option == SCHEMA_SINGLE && model_output(m, n, i) == NO_ID) return false;
-  return true;
-}
-
-static const char *refused(struct static_run *s, uint32_t node) {
-  const struct name_filter *f = &s->o->nodes;
-  if (!is_whole(s, node)) return "signature";
-  if (is_meant(s, node, &f->exclude)) return "excluded";
-  return f->include.n == 0 || is_meant(s, node, &f->include) ? NULL : "not_included";
-}
-
-bool static_moves(const struct static_run *s, uint32_t node) {
-  const struct static_op *op = static_op_named(model_name(s->k.m, s->k.m->nodes[node].op_type));
-  return op && (op->qdq == STATIC_Q_SHARE || op->qdq == STATIC_Q_MAXPOOL) &&
-         op->qop != STATIC_O_POOL;
-}
-
-bool static_is_moved_past(const struct static_run *s, uint32_t node) {
-  return !s->o->compat && s->o->activation == DTYPE_INT8 && s->opset >= 21 && static_moves(s, node);
-}
-
-bool static_takes(struct static_run *s, uint32_t node, const char **why) {
-  const struct model *m = s->k.m;
-  const struct span type = model_name(m, m->nodes[node].op_type);
-  const struct static_op *op = static_op_named(type);
-  *why = "";
-  if (op && op->qdq == STATIC_Q_NEVER) return false;
-  if (!is_listed(s->o, type) && !static_is_moved_past(s, node)) return false;
-  *why = refused(s, node);
-  return !*why;
-}
-
-static bool is_number(struct static_run *s, uint32_t value, double number) {
-  double x;
-  return value != NO_ID && kit_const_scalar(&s->k, value, &x) && x == number;
-}
-
-// The operand of arithmetic that a number beside it leaves as it is; NO_ID: neither.
-static uint32_t unchanged(struct static_run *s, uint32_t node) {
-  const uint32_t a = kit_in(&s->k, node, 0), b = kit_in(&s->k, node, 1);
-  const enum op op = kit_op(&s->k, node);
-  const double number = op == OP_Add || op == OP_Sub ? 0 : 1;
-  const char *why;
-  uint32_t passed = NO_ID;
-  if (is_number(s, b, number))
-    passed = a;
-  else if ((op == OP_Add || op == OP_Mul) && is_number(s, a, number))
-    passed = b;
-  // Among operators on codes one that is asked for stays float where its input does.
-  const bool is_float = s->o->format == STATIC_QOPERATOR && static_is_left(s, passed);
-  return passed == NO_ID || (static_takes(s, node, &why) && !is_float) ? NO_ID : passed;
-}
-
-uint32_t static_vanishes(struct static_run *s, uint32_t node) {
-  struct kit *k = &s->k;
-  const uint32_t in = kit_in(k, node, 0);
-  int64_t to;
-  switch (kit_op(k, node)) {
-  case OP_Identity: return in;
-  case OP_Dropout: // not while it trains
-    return kit_in(k, node, 2) == NO_ID || is_number(s, kit_in(k, node, 2), 0) ? in : NO_ID;
-  case OP_Cast:
-    return in != NO_ID && kit_attr_int(k, node, "to", 0, &to) && to == (int64_t)kit_dtype(k, in)
-               ? in
-               : NO_ID;
-  case OP_Add:
-  case OP_Sub:
-  case OP_Mul:
-  case OP_Div: return unchanged(s, node);
-  default: return NO_ID;
-  }
-}
-
-void static_find_passed(struct static_run *s) {
-  struct kit *k = &s->k;
-  struct {
-    TABLE(uint32_t, nodes);
-  } at = {0};
-  if (s->o->compat || s->o->activation != DTYPE_INT8 || s->opset < 21) return;
-  TABLE_ADD(s, moved_past, k->m->n_values);
-  for (uint32_t n = k->m->graphs[s->graph].first_node; n != NO_ID; n = k->m->nodes[n].next)
-    *TABLE_PUSH(&at, nodes) = n;
-  for (uint32_t i = at.n_nodes; i > 0; i--) {
-    const uint32_t n = at.nodes[i - 1], out = kit_out(k, n, 0);
-    const char *why;
-    const bool moves = static_is_moved_past(s, n) && static_takes(s, n, &why);
-    const uint32_t in = moves ? kit_in(k, n, 0) : static_vanishes(s, n);
-    if (in != NO_ID && (moves || (out != NO_ID && s->moved_past[out]))) s->moved_past[in] = true;
-  }
-  TABLE_FREE(&at, nodes);
-}
-
-uint32_t static_passes_codes(struct static_run *s, uint32_t node) {
-  const uint32_t out = kit_out(&s->k, node, 0);
-  const char *why;
-  if (out >= s->n_moved_past || !s->moved_past[out] || static_takes(s, node, &why) || *why)
-    return NO_ID;
-  return static_is_left(s, out) || refused(s, node) ? NO_ID : static_vanishes(s, node);
-}
-
-bool static_leaves_output(const struct static_run *s, uint32_t node) {
-  const struct span type = model_name(s->k.m, s->k.m->nodes[node].op_type);
-  for (uint32_t i = 0; i < s->o->n_no_output; i++)
-    if (span_is(type, s->o->no_output[i])) return true;
-  return false;
-}
-
-// ---- values --------------------------------------------------------------------------------------
-
-static bool is_float_type(enum dtype t) {
-  return t == DTYPE_FLOAT || t == DTYPE_FLOAT16;
-}
-
-enum dtype static_dtype(struct static_run *s, uint32_t value) {
-  const enum dtype type = kit_dtype(&s->k, value);
-  if (type != DTYPE_UNDEFINED) return type;
-  return s->o->compat && s->o->format == STATIC_QOPERATOR ? DTYPE_FLOAT : s->o->default_type;
-}
-
-bool static_is_constant(struct static_run *s, uint32_t value) {
-  const struct model *m = s->k.m;
-  struct model_constant c;
-  if (value == NO_ID || !model_resolve_constant(m, value, &c)) return false;
-  if (s->o->compat && (c.node != NO_ID || c.value != value)) return false;
-  return is_float_type((enum dtype)m->tensors[c.tensor].dtype) &&
-         edit_tensor_readable(s->k.e, c.tensor);
-}
-
-bool static_holds_floats(struct static_run *s, uint32_t value) {
-  if (value == NO_ID || s->k.m->values[value].graph != s->graph) return false;
-  return static_is_constant(s, value) || is_float_type(static_dtype(s, value));
-}
-
-bool static_is_float(struct static_run *s, uint32_t value) {
-  return static_holds_floats(s, value) && static_is_typed(s, value);
-}
-
-struct static_entry *static_entry_of(struct static_run *s, uint32_t value) {
-  if (value >= s->n_entry_of || s->entry_of[value] == 0) return NULL;
-  return &s->entries[s->entry_of[value] - 1];
-}
-
-bool static_is_marked(struct static_run *s, uint32_t value) {
-  return value != NO_ID &&
-         (static_entry_of(s, value) || (value < s->n_bias_of && s->bias_of[value] != 0));
-}
-
 // ---- marks ---------------------------------------------------------------------------------------
 
 // The entry of the value: a new one at the end, or the one that is there.
@@ -383,15 +183,11 @@ static void mark_bias(struct static_run *s, uint32_t node, double alpha, double 
 
 // ---- operators with weights ----------------------------------------------------------------------
 
-static const char *op_of(struct static_run *s, uint32_t node) {
-  return model_name_str(s->k.m, s->k.m->nodes[node].op_type);
-}
-
 static void mark_conv(struct static_run *s, uint32_t node) {
   struct kit *k = &s->k;
   mark(s, kit_in(k, node, 0), false);
   mark_output(s, node);
-  mark_weight(s, node, 1, strcmp(op_of(s, node), "Conv") == 0 ? 0 : 1, NULL);
+  mark_weight(s, node, 1, strcmp(static_op_type(s, node), "Conv") == 0 ? 0 : 1, NULL);
   mark_bias(s, node, 1, 1);
 }
 
@@ -435,7 +231,7 @@ static void mark_norm(struct static_run *s, uint32_t node) {
   const uint32_t scale = kit_in(k, node, 1);
   mark(s, kit_in(k, node, 0), false);
   if (static_is_constant(s, scale))
-    mark_weight(s, node, 1, 1, op_of(s, node));
+    mark_weight(s, node, 1, 1, static_op_type(s, node));
   else
     mark(s, scale, false);
   mark_bias(s, node, 1, 1);
@@ -536,9 +332,9 @@ static void mark_where(struct static_run *s, uint32_t node) {
 }
 
 bool static_shares(struct static_run *s, uint32_t node) {
-  const struct static_op *op = static_op_named(model_name(s->k.m, s->k.m->nodes[node].op_type));
+  const struct static_op *op = static_op_of(s, node);
   struct static_params p;
-  switch ((op ? op : &own)->qdq) {
+  switch (op->qdq) {
   case STATIC_Q_SHARE:
   case STATIC_Q_SPLIT:
   case STATIC_Q_GATHER: return true;
@@ -560,7 +356,7 @@ static bool bounds_of(struct static_run *s, uint32_t node, double *low, double *
   float x;
   *low = -INFINITY;
   *high = INFINITY;
-  if (strcmp(op_of(s, node), "Relu") == 0) {
+  if (strcmp(static_op_type(s, node), "Relu") == 0) {
     *low = 0;
     return true;
   }
@@ -587,10 +383,6 @@ static bool clipped_by_codes(struct static_run *s, uint32_t node, const struct s
   return from >= (low == 0 ? 0 : low - half) && to <= high + half;
 }
 
-static bool is_of_softmax(const struct static_run *s, uint32_t value) {
-  return value < s->n_of_softmax && s->of_softmax[value] > 0;
-}
-
 static bool can_go(struct static_run *s, uint32_t node) {
   struct kit *k = &s->k;
   const uint32_t in = kit_in(k, node, 0), out = kit_out(k, node, 0);
@@ -601,9 +393,9 @@ static bool can_go(struct static_run *s, uint32_t node) {
       kit_unused(k, out))
     return false;
   // The scale of what a Softmax gives must be no smaller than its own (softmax_range).
-  if (is_of_softmax(s, in) && behind.own.scale != before.own.scale) return false;
+  if (static_is_of_softmax(s, in) && behind.own.scale != before.own.scale) return false;
   return k->m->values[in].kind == VALUE_NODE_OUTPUT && k->m->values[in].graph == s->graph &&
-         (strcmp(op_of(s, node), "Relu") == 0 || !static_may_grow(s, out)) &&
+         (strcmp(static_op_type(s, node), "Relu") == 0 || !static_may_grow(s, out)) &&
          clipped_by_codes(s, node, &behind);
 }
 
@@ -637,50 +429,6 @@ static void mark_removable(struct static_run *s, uint32_t node) {
   if (!leaves) mark(s, out, false);
 }
 
-// ---- weights that callers may override -----------------------------------------------------------
-
-// The inputs of a node that are marked, whatever they are: [*first, *first + result).
-static uint32_t marked_inputs(struct static_run *s, uint32_t node, uint32_t *first) {
-  const struct static_op *op = static_op_named(model_name(s->k.m, s->k.m->nodes[node].op_type));
-  const bool forced = s->o->force_quantize_no_input_check;
-  *first = 0;
-  switch ((op ? op : &own)->qdq) {
-  case STATIC_Q_OWN:
-  case STATIC_Q_PAD: return kit_n_in(&s->k, node);
-  case STATIC_Q_CONV:
-  case STATIC_Q_GEMM:
-  case STATIC_Q_MATMUL:
-  case STATIC_Q_NORM: return 2;
-  case STATIC_Q_SPLIT: return 1;
-  case STATIC_Q_SHARE:
-  case STATIC_Q_MAXPOOL:
-  case STATIC_Q_RESIZE:
-  case STATIC_Q_GATHER: return forced ? 1 : 0;
-  case STATIC_Q_WHERE: *first = 1; return forced ? 2 : 0;
-  case STATIC_Q_REMOVABLE:
-  case STATIC_Q_NEVER: break;
-  }
-  return 0;
-}
-
-bool static_skips_overridable(struct static_run *s, uint32_t node) {
-  struct static_params p;
-  uint32_t first;
-  const uint32_t n = marked_inputs(s, node, &first);
-  for (uint32_t i = first; i < first + n && i < kit_n_in(&s->k, node); i++) {
-    const uint32_t value = kit_in(&s->k, node, i);
-    if (!kit_is_overridable(s->k.m, value) || static_is_constant(s, value) ||
-        !static_is_float(s, value) || static_params_of(s, value, &p))
-      continue;
-    kit_report(&s->k, &(struct kit_report){.node = node,
-                                           .reason = "overridable_weight",
-                                           .skipped = true,
-                                           .weight = value + 1});
-    return true;
-  }
-  return false;
-}
-
 // ---- the walk ------------------------------------------------------------------------------------
 
 static void mark_own(struct static_run *s, uint32_t node) {
@@ -690,8 +438,8 @@ static void mark_own(struct static_run *s, uint32_t node) {
 }
 
 static void mark_node(struct static_run *s, uint32_t node) {
-  const struct static_op *op = static_op_named(model_name(s->k.m, s->k.m->nodes[node].op_type));
-  switch ((op ? op : &own)->qdq) {
+  const struct static_op *op = static_op_of(s, node);
+  switch (op->qdq) {
   case STATIC_Q_OWN: mark_own(s, node); break;
   case STATIC_Q_CONV: mark_conv(s, node); break;
   case STATIC_Q_GEMM: mark_gemm(s, node); break;
@@ -764,83 +512,4 @@ int static_mark(struct static_run *s, struct err *err) {
   }
   mark_sums(s);
   return 0;
-}
-
-// ---- ranges --------------------------------------------------------------------------------------
-
-// Does nothing but the node see what it is given? The existing tool does not know that an output is seen.
-static bool sees_alone(struct static_run *s, uint32_t value) {
-  const uint32_t unseen = s->o->compat && kit_is_output(&s->k, value);
-  return kit_use_count(&s->k, value, 3) - unseen == 1;
-}
-
-// Softmax gives [0, 1], but sums over many elements may be far below: then what was seen is the range. ONNX Runtime makes a
-// QLinearSoftmax wherever there are a DQ and a Q, or could be behind what moves elements, whoever asked; its codes are wrong where 1 / scale
-// is more than 128 for each element of a sum. (Measured over sums of 1 to 4000 elements in 1.31.1.) So no range is smaller
-// than this. (compat: [0, 1], and only where it is taken.)
-static double softmax_least(struct static_run *s, uint32_t node) {
-  enum { CODES = 255, LARGEST = 128 };
-  const uint64_t terms = kit_softmax_terms(&s->k, node);
-  return terms ? fmin((double)CODES / (double)LARGEST / (double)terms, 1) : 1;
-}
-
-static void softmax_range(struct static_run *s, uint32_t node, bool taken) {
-  const double hardly_codes = 1.0 / 16;
-  struct int8_range *r = &s->range[kit_out(&s->k, node, 0)];
-  const double seen = r->type ? r->most : 1;
-  double most = 1;
-  if (!s->o->compat && !(taken && seen >= hardly_codes)) most = fmax(softmax_least(s, node), seen);
-  *r = (struct int8_range){.type = kit_dtype(&s->k, kit_out(&s->k, node, 0)),
-                           .most = most < 1 ? most : 1,
-                           .has_deviation = r->has_deviation,
-                           .deviation = r->deviation};
-}
-
-// ONNX Runtime drops a Relu or Clip before a Q whose codes hold no more than it lets through: what nobody asks for has a range that is
-// right after a Softmax too.
-static void adjust_clipped(struct static_run *s, uint32_t node) {
-  const uint32_t in = kit_in(&s->k, node, 0), out = kit_out(&s->k, node, 0);
-  const char *why;
-  if (s->o->compat || !is_of_softmax(s, in) || !static_holds_floats(s, out) ||
-      static_takes(s, node, &why))
-    return;
-  s->of_softmax[out] = s->of_softmax[in];
-  if (s->range[out].type && s->range[out].least >= 0 && s->range[out].most < s->of_softmax[out])
-    s->range[out].most = s->of_softmax[out];
-}
-
-// What only moves the elements of a Softmax has its range, and what passes them on and goes.
-static void adjust_moved(struct static_run *s, uint32_t node) {
-  const uint32_t in = static_moves(s, node) ? kit_in(&s->k, node, 0) : static_vanishes(s, node);
-  if (s->o->compat || !is_of_softmax(s, in)) return;
-  for (uint32_t i = 0; i < kit_n_out(&s->k, node); i++) {
-    const uint32_t out = kit_out(&s->k, node, i);
-    if (out == NO_ID || !static_holds_floats(s, out)) continue;
-    s->of_softmax[out] = s->of_softmax[in];
-    if (s->range[out].type) s->range[out] = s->range[in];
-  }
-}
-
-// What goes into a Relu or Clip, and only there, needs no more range than what comes out. What a Softmax gives keeps its own. (compat: a
-// Clip may let less through.)
-void static_adjust_ranges(struct static_run *s) {
-  struct kit *k = &s->k;
-  TABLE_ADD(s, of_softmax, k->m->n_values);
-  for (uint32_t n = k->m->graphs[s->graph].first_node; n != NO_ID; n = k->m->nodes[n].next) {
-    const char *why, *op = op_of(s, n);
-    const uint32_t in = kit_in(k, n, 0), out = kit_out(k, n, 0);
-    const bool clips = strcmp(op, "Relu") == 0 || strcmp(op, "Clip") == 0;
-    if (in == NO_ID || out == NO_ID) continue;
-    adjust_moved(s, n);
-    if (clips) adjust_clipped(s, n);
-    if (!clips && strcmp(op, "Softmax") != 0) continue;
-    const bool taken = static_takes(s, n, &why);
-    if (!clips && (taken || (!s->o->compat && s->range[out].type))) {
-      softmax_range(s, n, taken);
-      s->of_softmax[out] = s->o->compat ? 0 : softmax_least(s, n);
-    } else if (clips && taken && !is_of_softmax(s, in) && sees_alone(s, in) && s->range[in].type &&
-               s->range[out].type) {
-      s->range[in] = s->range[out];
-    }
-  }
 }

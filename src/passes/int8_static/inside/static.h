@@ -4,7 +4,7 @@
 //   static_begin       the opset that the types need; ranges; overrides
 //   static_find_typed  what quantize_static knows of types, with compat          static_types.c
 //   static_leave       which values stay float, whoever wants them                static_leave.c
-//   static_mark        which values are quantized, and how they share           static_mark.c
+//   static_mark        which values are quantized, and how they share           static_mark.c, static_ops.c, static_moved.c
 //   static_put         Q and DQ nodes, weights, biases                           static_put*.c
 //
 // The form of operators on codes (static_qoperator.c) takes the first of these, and goes its own way from there.
@@ -226,11 +226,15 @@ struct static_run {
 
 int static_pass(struct pass_env *env, const struct static_options *o, struct err *err);
 
-// The row of an operator's name, or NULL.
+// The row of an operator's name, or NULL; that of a node's operator, or one for those that have none. And its name.
 const struct static_op *static_op_named(struct span name);
+const struct static_op *static_op_of(const struct static_run *s, uint32_t node);
+const char *static_op_type(const struct static_run *s, uint32_t node);
 // Is the node to be quantized: of an operator that is asked for, not excluded? Otherwise why not, a stable word; "" for an operator
 // that nobody asked for.
 bool static_takes(struct static_run *s, uint32_t node, const char **why);
+// Why nobody can have the node, whatever its operator: what it lacks, or its name. NULL: nothing speaks against it.
+const char *static_refused(struct static_run *s, uint32_t node);
 // A constant of float32 or float16: an initializer, or without compat a Constant too, behind Identity too.
 bool static_is_constant(struct static_run *s, uint32_t value);
 // The elements of a constant: of float16 in float32 for operators on codes, whose scales are float32.
@@ -312,5 +316,7 @@ int static_qoperator(struct static_run *s, struct err *err);
 
 // The largest range that 0 lies in, for nodes that give what is known: Softmax, what goes into Relu and Clip.
 void static_adjust_ranges(struct static_run *s);
+// Does a Softmax make the value, maybe moved or clipped since then? Asked after that.
+bool static_is_of_softmax(const struct static_run *s, uint32_t value);
 
 #endif

@@ -1,0 +1,88 @@
+// Ranges of values as they are known before anything is marked: what a Softmax gives, what goes into a Relu or Clip.
+//
+//   x ─▶ Relu ─▶ y         x, if nobody else sees it, needs no more range than y
+//   s ─▶ Softmax ─▶ p      p: from 0 to 1, or what was seen, and no less than ONNX Runtime's operator can have
+#include "static.h"
+
+#include <math.h>
+
+bool static_is_of_softmax(const struct static_run *s, uint32_t value) {
+  return value < s->n_of_softmax && s->of_softmax[value] > 0;
+}
+
+// Does nothing but the node see what it is given? The existing tool does not know that an output is seen.
+static bool sees_alone(struct static_run *s, uint32_t value) {
+  const uint32_t unseen = s->o->compat && kit_is_output(&s->k, value);
+  return kit_use_count(&s->k, value, 3) - unseen == 1;
+}
+
+// Softmax gives [0, 1], but sums over many elements may be far below: then what was seen is the range. ONNX Runtime makes a
+// QLinearSoftmax wherever there are a DQ and a Q, or could be behind what moves elements, whoever asked; its codes are wrong where 1 / scale
+// is more than 128 for each element of a sum. (Measured over sums of 1 to 4000 elements in 1.31.1.) So no range is smaller
+// than this. (compat: [0, 1], and only where it is taken.)
+static double softmax_least(struct static_run *s, uint32_t node) {
+  enum { CODES = 255, LARGEST = 128 };
+  const uint64_t terms = kit_softmax_terms(&s->k, node);
+  return terms ? fmin((double)CODES / (double)LARGEST / (double)terms, 1) : 1;
+}
+
+static void softmax_range(struct static_run *s, uint32_t node, bool taken) {
+  const double hardly_codes = 1.0 / 16;
+  struct int8_range *r = &s->range[kit_out(&s->k, node, 0)];
+  const double seen = r->type ? r->most : 1;
+  double most = 1;
+  if (!s->o->compat && !(taken && seen >= hardly_codes)) most = fmax(softmax_least(s, node), seen);
+  *r = (struct int8_range){.type = kit_dtype(&s->k, kit_out(&s->k, node, 0)),
+                           .most = most < 1 ? most : 1,
+                           .has_deviation = r->has_deviation,
+                           .deviation = r->deviation};
+}
+
+// ONNX Runtime drops a Relu or Clip before a Q whose codes hold no more than it lets through: what nobody asks for has a range that is
+// right after a Softmax too.
+static void adjust_clipped(struct static_run *s, uint32_t node) {
+  const uint32_t in = kit_in(&s->k, node, 0), out = kit_out(&s->k, node, 0);
+  const char *why;
+  if (s->o->compat || !static_is_of_softmax(s, in) || !static_holds_floats(s, out) ||
+      static_takes(s, node, &why))
+    return;
+  s->of_softmax[out] = s->of_softmax[in];
+  if (s->range[out].type && s->range[out].least >= 0 && s->range[out].most < s->of_softmax[out])
+    s->range[out].most = s->of_softmax[out];
+}
+
+// What only moves the elements of a Softmax has its range, and what passes them on and goes.
+static void adjust_moved(struct static_run *s, uint32_t node) {
+  const uint32_t in = static_moves(s, node) ? kit_in(&s->k, node, 0) : static_vanishes(s, node);
+  if (s->o->compat || !static_is_of_softmax(s, in)) return;
+  for (uint32_t i = 0; i < kit_n_out(&s->k, node); i++) {
+    const uint32_t out = kit_out(&s->k, node, i);
+    if (out == NO_ID || !static_holds_floats(s, out)) continue;
+    s->of_softmax[out] = s->of_softmax[in];
+    if (s->range[out].type) s->range[out] = s->range[in];
+  }
+}
+
+// What goes into a Relu or Clip, and only there, needs no more range than what comes out. What a Softmax gives keeps its own. (compat: a
+// Clip may let less through.)
+void static_adjust_ranges(struct static_run *s) {
+  struct kit *k = &s->k;
+  TABLE_ADD(s, of_softmax, k->m->n_values);
+  for (uint32_t n = k->m->graphs[s->graph].first_node; n != NO_ID; n = k->m->nodes[n].next) {
+    const char *why, *op = static_op_type(s, n);
+    const uint32_t in = kit_in(k, n, 0), out = kit_out(k, n, 0);
+    const bool clips = strcmp(op, "Relu") == 0 || strcmp(op, "Clip") == 0;
+    if (in == NO_ID || out == NO_ID) continue;
+    adjust_moved(s, n);
+    if (clips) adjust_clipped(s, n);
+    if (!clips && strcmp(op, "Softmax") != 0) continue;
+    const bool taken = static_takes(s, n, &why);
+    if (!clips && (taken || (!s->o->compat && s->range[out].type))) {
+      softmax_range(s, n, taken);
+      s->of_softmax[out] = s->o->compat ? 0 : softmax_least(s, n);
+    } else if (clips && taken && !static_is_of_softmax(s, in) && sees_alone(s, in) &&
+               s->range[in].type && s->range[out].type) {
+      s->range[in] = s->range[out];
+    }
+  }
+}
