@@ -198,12 +198,23 @@ def moved_on(g, x):
 
 
 for form in ("qdq", "qoperator"):
-    for op, more in (("Reshape", [ints(6, -1)]), ("Slice", [ints(0), ints(2), ints(1)]), ("Transpose", [])):
+    for op, more, said in (("Reshape", [ints(5, -1)], {}), ("Slice", [ints(0), ints(2), ints(1)], {}), ("Squeeze", [ints(0)], {}),
+                           ("Transpose", [], {}), ("Unsqueeze", [ints(0)], {}),
+                           ("MaxPool", [], {"kernel_shape": [2]})):  # fmt: skip
 
-        @cell(op, "fused", form=form, opset=21, words=["--op-types", "MatMul", "--activation-type", "int8"], has=[op], fused=[op])
-        def moved_past(g, x, op=op, more=more):
+        @cell(op, "fused", (1, 3, 8), form, 21, words=["--op-types", "MatMul", "--activation-type", "int8"], has=[op], fused=[op])
+        @cell(op, "fused", (1, 3, 8), form, 21, words=["--op-types", "MatMul", "--activation-type", "int8", "--exclude", "last"], has=[op])
+        def moved_past(g, x, op=op, more=more, said=said):
             y = g.node("MatMul", [x, g.initializer(normal(8, 5))])
-            return g.node(op, [y, *(g.initializer(a) for a in more)])
+            t = g.node(op, [y, *(g.initializer(a) for a in more)], **said)
+            g.nodes[-1].name = "last"
+            return t
+
+
+@cell("MaxPool", "fused", form="qoperator", opset=21, words=["--activation-type", "int8"], reason="several_outputs")
+def indices_of_int8(g, x):
+    y, _ = g.node("MaxPool", [x], 2, kernel_shape=[2])
+    return g.node("Exp", [y])
 
 
 @cell("Softmax", "outside")

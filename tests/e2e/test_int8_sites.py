@@ -436,6 +436,51 @@ def test_what_passes_on_to_what_is_moved(weir, tmp_path, kind, form):
         assert min(site.levels(path).values()) > 20, ops
 
 
+def moved(a, b, name, op="Transpose", **attributes):
+    return node(op, [a], [b], name=name, **(attributes or {"perm": [1, 0]}))
+
+
+def product(a, w, y):
+    return node("MatMul", [a, w], [y])
+
+
+STAYS = {
+    "itself": ([product("x", "w", "h"), moved("h", "t", "left"), node("Exp", ["t"], ["y"])], ("y",)),
+    "an output": ([product("x", "w", "h"), moved("h", "t", "left")], ("t",)),
+    "of an output": ([product("x", "w", "h"), moved("h", "t", "left"), node("Exp", ["t"], ["y"])], ("h", "y")),
+    "of an input": ([moved("x", "t", "left"), node("Exp", ["t"], ["y"]), product("x", "w", "z")], ("y", "z")),
+    "of what others take": ([product("x", "w", "h"), moved("h", "t", "left"), node("Exp", ["t"], ["y"]), product("h", "w", "z")], ("y", "z")),
+    "after what goes": ([product("x", "w", "h"), node("Identity", ["h"], ["i"], name="other"), moved("i", "t", "left"),
+                         node("Exp", ["t"], ["y"])], ("y",)),
+    "what goes is left": ([product("x", "w", "h"), node("Identity", ["h"], ["i"], name="left"), moved("i", "t", "other"),
+                           node("Exp", ["t"], ["y"])], ("y",)),
+    "before a product": ([product("x", "w", "h"), moved("h", "t", "left"), product("t", "w", "y")], ("y",)),
+    "before a product and more": ([product("x", "w", "h"), moved("h", "t", "left"), product("t", "w", "y"), node("Exp", ["t"], ["z"])], ("y", "z")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", STAYS)
+@pytest.mark.parametrize("form", FORMS)
+def test_what_moves_int8_and_stays_float(weir, tmp_path, kind, form):
+    """No DequantizeLinear of int8 is before it: ONNX Runtime would put a Q behind it that does not load."""
+    nodes, outputs = STAYS[kind]
+    site = Site(nodes, {"x": (4, 4)}, {"w": normal(4, 4, by=0.3)}, 21, outputs=outputs)
+    left, int8 = ("--exclude", "left"), ("--activation-type", "int8")
+    ways = [(*int8, *left), (*int8, "--op-types", "all", *left), ("--compat", "onnxruntime", *left)]
+    if form == "qdq":
+        names = {o for n in nodes for o in n.output} | {"x"}
+        (tmp_path / "int8.json").write_text(json.dumps({n: [{"quant_type": "int8"}] for n in names}))
+        ways += [("--override", tmp_path / "int8.json"), (*int8, *left, "--dedicated-qdq-pair"),
+                 (*int8, "--op-types-to-exclude-output-quantization", "Transpose")]  # fmt: skip
+        (tmp_path / "convert.json").write_text(json.dumps({"h": [{"quant_type": "uint8", "convert": {"quant_type": "int8"}}]}))
+        ways += [("--override", tmp_path / "convert.json", *left)] if "of an input" != kind else []
+    for words in ways:
+        path = site.quantized(weir, tmp_path, "static", *FORMS[form], *words)
+        assert min(site.levels(path).values()) > 25, words
+        if form == "qdq":
+            assert {o.domain for o in onnx.load(path).opset_import} == {""}
+
+
 @pytest.mark.parametrize("pool", ["a part of a window", "the same, later"])
 def test_a_pool_that_counts_otherwise_keeps_its_form(weir, tmp_path, pool):
     """requantize neither makes the operator on codes of it nor the float one of that."""

@@ -511,5 +511,6 @@ int static_mark(struct static_run *s, struct err *err) {
       if (kit_in(k, n, i) != NO_ID) note_receiver(s, kit_in(k, n, i), n);
   }
   mark_sums(s);
+  static_find_bare(s);
   return 0;
 }

@@ -5,7 +5,12 @@
 //   DQ ─▶ Identity ─▶ Transpose       DQ ─▶ Transpose
 //
 // With int8 and from opset 21 on the Q of the first kind does not load: such nodes are quantized here (not with compat), with those that
-// only pass their input on to them.
+// only pass their input on to them. One that stays float, since it is excluded, takes the value as it is before its Q:
+//
+//   v ─┬─▶ Q ─▶ DQ ─▶ others
+//      └─▶ Transpose ─▶ t
+//
+// or, of a value that is there as codes alone, what com.microsoft's DequantizeLinear makes of them: the Q behind that says no type.
 #include "static.h"
 
 bool static_moves(const struct static_run *s, uint32_t node) {
@@ -84,4 +89,52 @@ uint32_t static_passes_codes(struct static_run *s, uint32_t node) {
   if (out >= s->n_moved_past || !s->moved_past[out] || static_takes(s, node, &why) || *why)
     return NO_ID;
   return static_is_left(s, out) || static_refused(s, node) ? NO_ID : static_vanishes(s, node);
+}
+
+// ---- those that stay float -----------------------------------------------------------------------
+
+enum { OPSET_SAYS_TYPE = 21 }; // from there on a Q that it puts says its type
+
+// Does it put a Q and a DQ behind such a node? (static_moves knows more of them.)
+static bool is_of_those(struct static_run *s, uint32_t node) {
+  switch (kit_op(&s->k, node)) {
+  case OP_MaxPool:
+  case OP_Reshape:
+  case OP_Slice:
+  case OP_Squeeze:
+  case OP_Transpose:
+  case OP_Unsqueeze: return true;
+  default: return false;
+  }
+}
+
+// Does a Q take the value, and nobody else, or will it?
+static bool goes_to_q(struct static_run *s, uint32_t value) {
+  const enum op op = kit_op(&s->k, kit_sole_user(&s->k, value));
+  return static_is_marked(s, value) || op == OP_QuantizeLinear || op == OP_ms_QuantizeLinear;
+}
+
+void static_find_bare(struct static_run *s) {
+  struct kit *k = &s->k;
+  if (s->opset < OPSET_SAYS_TYPE) return;
+  TABLE_ADD(s, bare, k->m->n_nodes);
+  TABLE_ADD(s, goes_to_bare, k->m->n_values);
+  for (uint32_t n = k->m->graphs[s->graph].last_node; n != NO_ID; n = k->m->nodes[n].prev) {
+    const uint32_t out = kit_out(k, n, 0);
+    if (out == NO_ID || goes_to_q(s, out)) continue;
+    uint32_t in = NO_ID;
+    if (is_of_those(s, n))
+      in = kit_in(k, n, 0);
+    else if (s->goes_to_bare[out])
+      in = static_vanishes(s, n);
+    if (in != NO_ID) s->bare[n] = s->goes_to_bare[in] = true;
+  }
+}
+
+bool static_is_bare(const struct static_run *s, uint32_t node) {
+  return node < s->n_bare && s->bare[node];
+}
+
+bool static_goes_to_bare(const struct static_run *s, uint32_t value) {
+  return value < s->n_goes_to_bare && s->goes_to_bare[value];
 }

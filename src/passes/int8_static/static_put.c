@@ -30,7 +30,8 @@ uint32_t static_put_node(struct static_run *s, enum op op, const struct static_f
         .name = "axis", .type = ATTR_INT, .i = f->from_end ? -1 : (int64_t)f->axis};
   if (f->block)
     attrs[n++] = (struct edit_attr){.name = "block_size", .type = ATTR_INT, .i = (int64_t)f->block};
-  if (s->contrib) op = op == OP_QuantizeLinear ? OP_ms_QuantizeLinear : OP_ms_DequantizeLinear;
+  if (s->contrib || f->contrib)
+    op = op == OP_QuantizeLinear ? OP_ms_QuantizeLinear : OP_ms_DequantizeLinear;
   const uint32_t node = kit_put(k, &(struct kit_new){.op = op,
                                                      .in = inputs,
                                                      .n_in = f->zero == NO_ID ? 2 : 3,
@@ -93,16 +94,29 @@ static void place_before_users(struct static_run *s, uint32_t value) {
 // ---- uses ----------------------------------------------------------------------------------------
 
 struct uses {
-  TABLE(uint32_t, at); // pairs (node, slot)
+  TABLE(uint32_t, at);   // pairs (node, slot)
+  TABLE(uint32_t, bare); // the same, of nodes that take the value as it is before its Q
 };
 
-// Those of nodes of the graph, not of bodies.
-static void list_uses(struct static_run *s, uint32_t value, struct uses *uses) {
+// Has the zero point the type that ONNX Runtime moves wrongly?
+static bool is_int8(struct static_run *s, const struct static_form *f) {
+  return kit_dtype(&s->k, f->zero) == DTYPE_INT8;
+}
+
+// Those of nodes of the graph, not of bodies. `int8`: the value gets a DQ of such codes.
+static void list_uses(struct static_run *s, uint32_t value, bool int8, struct uses *uses) {
   for (struct kit_use u = kit_uses(&s->k, value); kit_use(&s->k, &u);) {
     if (s->k.m->nodes[u.node].graph != s->graph) continue;
-    *TABLE_PUSH(uses, at) = u.node;
-    *TABLE_PUSH(uses, at) = u.slot;
+    const bool bare = int8 && static_is_bare(s, u.node);
+    const uint32_t use[2] = {u.node, u.slot};
+    for (uint32_t i = 0; i < 2; i++)
+      *(bare ? TABLE_PUSH(uses, bare) : TABLE_PUSH(uses, at)) = use[i];
   }
+}
+
+static void free_uses(struct uses *uses) {
+  TABLE_FREE(uses, at);
+  TABLE_FREE(uses, bare);
 }
 
 // Nodes that take part (`which`): all, those that get the converted form, or those of a list that do not.
@@ -121,6 +135,12 @@ static void move_uses(struct static_run *s, const struct uses *uses, uint32_t to
   for (uint32_t i = 0; i + 1 < uses->n_at; i += 2)
     if (takes_part(s, uses->at[i], which, with))
       edit_set_input(s->k.e, uses->at[i], uses->at[i + 1], to);
+}
+
+// Of an output of the graph, whose name its DQ has: who takes it before its Q takes what that is made of.
+static void move_bare(struct static_run *s, const struct uses *uses, uint32_t to) {
+  for (uint32_t i = 0; i + 1 < uses->n_bare; i += 2)
+    edit_set_input(s->k.e, uses->bare[i], uses->bare[i + 1], to);
 }
 
 // ---- what was made -------------------------------------------------------------------------------
@@ -183,6 +203,7 @@ static void put_dedicated(struct static_run *s, uint32_t value, struct span stem
     const uint32_t dq = put_named(s, OP_DequantizeLinear, f, q, stem, number);
     const uint32_t node = s->receivers[r - 1].node;
     kit_note_like(k, dq, value);
+    if (is_int8(s, f) && static_is_bare(s, node)) continue;
     for (uint32_t slot = 0; slot < kit_n_in(k, node); slot++)
       if (kit_in(k, node, slot) == value) edit_set_input(k->e, node, slot, dq);
   }
@@ -207,10 +228,11 @@ static void put_pair(struct static_run *s, uint32_t value, struct span stem,
   struct uses uses = {0};
   const bool is_output = kit_is_output(k, value);
   const struct edit_output named = {value, span_of("", 0)};
-  if (is_output)
+  list_uses(s, value, is_int8(s, f), &uses);
+  if (is_output) {
     value = take_name(s, value, stem);
-  else
-    list_uses(s, value, &uses);
+    move_bare(s, &uses, value);
+  }
   const uint32_t q = put_named(s, OP_QuantizeLinear, f, value, stem, "");
   if (is_output) {
     static_put_node(s, OP_DequantizeLinear, f, q, named,
@@ -220,7 +242,7 @@ static void put_pair(struct static_run *s, uint32_t value, struct span stem,
     kit_note_like(k, dq, value);
     move_uses(s, &uses, dq, ALL, NULL);
   }
-  TABLE_FREE(&uses, at);
+  free_uses(&uses);
 }
 
 // Does nobody keep the first type? quantize_static counts: names of nodes that it quantized, and those of the list.
@@ -249,8 +271,9 @@ static void put_converted(struct static_run *s, uint32_t value, struct span stem
   const struct edit_output named = {value, span_of("", 0)};
   const struct span second = kit_names_join(stem, "_convert", &k->site);
   const bool all = all_receive(s, value, with);
-  list_uses(s, value, &uses);
+  list_uses(s, value, is_int8(s, f) || is_int8(s, g), &uses);
   const uint32_t source = is_output ? take_name(s, value, stem) : value;
+  if (is_output) move_bare(s, &uses, source);
   const uint32_t q = put_named(s, OP_QuantizeLinear, f, source, stem, "");
   uint32_t from, last;
   if (is_output && !all)
@@ -274,7 +297,7 @@ static void put_converted(struct static_run *s, uint32_t value, struct span stem
     kit_note_like(k, last, source);
     move_uses(s, &uses, last, RECEIVERS, with);
   }
-  TABLE_FREE(&uses, at);
+  free_uses(&uses);
 }
 
 // Q and DQ for a value with scale and zero point as they are in *f.
@@ -371,12 +394,12 @@ static void put_weight(struct static_run *s, const struct static_entry *e) {
   uint32_t in = pair ? NO_ID : int8_tensor(k, stem, "_quantized", codes, c.tensor);
   f.zero = int8_tensor(k, stem, "_zero_point", e->zeros, c.tensor);
   f.scale = int8_tensor(k, stem, "_scale", e->scales, c.tensor);
-  list_uses(s, e->value, &uses);
+  list_uses(s, e->value, false, &uses); // ONNX Runtime folds these
   if (pair) in = put_named(s, OP_QuantizeLinear, &f, e->value, stem, "");
   const uint32_t dq = put_named(s, OP_DequantizeLinear, &f, in, stem, "");
   kit_note_like(k, dq, e->value);
   move_uses(s, &uses, dq, ALL, NULL);
-  TABLE_FREE(&uses, at);
+  free_uses(&uses);
   *static_made_of(s, e->value) = (struct static_made){f.scale, f.zero, NO_ID, NO_ID, NULL};
   dead_ends_drop(k->e, e->value);
 }

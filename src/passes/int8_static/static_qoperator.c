@@ -101,7 +101,11 @@ static void put_dequantize(struct static_qoperator_run *q, uint32_t value) {
   k->graph = s->graph;
   k->before = maker == NO_ID ? k->m->graphs[s->graph].first_node : k->m->nodes[maker].next;
   const struct span stem = static_stem(s, value);
-  const struct static_form f = {.scale = h.scale, .zero = h.zero, .axis = h.axis};
+  const struct static_form f = {.scale = h.scale,
+                                .zero = h.zero,
+                                .axis = h.axis,
+                                .contrib = h.type == DTYPE_INT8 && static_goes_to_bare(s, value)};
+  if (f.contrib) kit_import(k, s->graph, "com.microsoft", 1);
   static_qoperator_dequantized(q, &f, h.codes, stem, (struct edit_output){.value = value},
                                static_dtype(s, value));
 }
@@ -148,6 +152,7 @@ static void put_bias(struct static_qoperator_run *q, const struct static_bias_co
 
 static void finish(struct static_qoperator_run *q) {
   struct kit *k = &q->s->k;
+  static_find_bare(q->s);
   for (uint32_t i = 0; i < q->n_order; i++) {
     const uint32_t value = q->order[i];
     const struct static_held *h = &q->held[value];

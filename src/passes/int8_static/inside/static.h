@@ -212,7 +212,9 @@ struct static_run {
   TABLE(const char *, kept); // by node id: why it stays float, a stable word; NULL: it need not
   // By value id: it goes to a node that is moved past, or to one that vanishes before such a node.
   TABLE(bool, moved_past);
-  TABLE(bool, grows); // by value id: its scale may grow (not with compat)
+  TABLE(bool, bare);         // by node id: no DQ of int8 may stand before it
+  TABLE(bool, goes_to_bare); // by value id: to such a node
+  TABLE(bool, grows);        // by value id: its scale may grow (not with compat)
   // By value id: the least range of what a Softmax makes, moved or not; 0: of others (not with compat).
   TABLE(double, of_softmax);
   TABLE(bool, typed); // by value id, with compat: quantize_static knows a type
@@ -294,6 +296,11 @@ uint32_t static_vanishes(struct static_run *s, uint32_t node);
 // Found by the first, after static_leave.
 void static_find_passed(struct static_run *s);
 uint32_t static_passes_codes(struct static_run *s, uint32_t node);
+// Such a node that stays float, and has no Q after it, must have no DQ of int8 before it, nor before what passes a value on to it (compat
+// too). Found when all is marked, or when operators on codes are made. Asked after that: is the node such a one, does the value go to one?
+void static_find_bare(struct static_run *s);
+bool static_is_bare(const struct static_run *s, uint32_t node);
+bool static_goes_to_bare(const struct static_run *s, uint32_t value);
 
 struct static_entry *static_entry_of(struct static_run *s, uint32_t value);
 // Marked, as any of them or as a bias?

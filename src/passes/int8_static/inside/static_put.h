@@ -9,6 +9,7 @@ struct static_form {
   uint32_t scale, zero; // zero NO_ID: none
   uint32_t axis;        // RECIPE_PER_TENSOR: none
   bool from_end;        // it is the last, and written as -1
+  bool contrib;         // of com.microsoft, also where the others are not
   uint64_t block;
 };
 
