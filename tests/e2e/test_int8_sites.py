@@ -224,18 +224,88 @@ CLIPPED = {
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("kind", CLIPPED)
-def test_codes_do_not_clip_where_their_scale_grows(weir, tmp_path, form, kind):
-    """Room for a bias makes the scale of all larger that the weight shares it with: a Clip stays before these."""
+@pytest.mark.parametrize("alone", [True, False])
+def test_codes_do_not_clip_where_their_scale_grows(weir, tmp_path, form, kind, alone):
+    """Room for a bias makes the scale of all larger that only the weight comes of: a Clip stays before these."""
     by, beside = 1e-5, "beside" in kind
     w, last = normal(8 if beside else 4, 4, by=0.3 * by), node("MatMul", ["e", "c" if beside else "w"], ["z"])
     low, high = np.float32(0 if "Relu" in kind else -0.1 * by), np.float32(0.1 * by)
     constants = {"low": low, "high": high, "one": ONE, "b": BIAS, "dims": ints(4, 4)}
-    site = Site([node("Mul", ["v", "one"], ["u"]), *CLIPPED[kind], node("Gemm", ["x", "w", "b"], ["y"]), last],
-                {"x": (3, 4), "v": w.shape, "e": (4, 4)}, constants, 18, outputs=("y", "z"),
-                feeds={"v": w, "e": np.eye(4, dtype=np.float32)})  # fmt: skip
+    alone = alone and not beside
+    inputs = {"x": (3, 4), "v": w.shape, **({} if alone else {"e": (4, 4)})}
+    site = Site([node("Mul", ["v", "one"], ["u"]), *CLIPPED[kind], node("Gemm", ["x", "w", "b"], ["y"]), *([] if alone else [last])],
+                inputs, constants, 18, outputs=("y",) if alone else ("y", "z"),
+                feeds={"v": w, **({} if alone else {"e": np.eye(4, dtype=np.float32)})})  # fmt: skip
     path = site.quantized(weir, tmp_path, "static", "--op-types", "all", *FORMS[form])
-    assert "Clip" in operators(path) or (beside and form == "qdq")
-    assert min(site.levels(path).values()) > 10
+    assert "Clip" in operators(path) or not alone
+    assert min(site.levels(path).values()) > 25
+
+
+def seen(value):
+    """Its numbers as an output, behind a product that is quantized too."""
+    return node("MatMul", ["e", value], ["z"])
+
+
+TAKEN = {
+    "an output": ([node("Softmax", ["v"], ["w"], axis=-1)], "w"),
+    "another product": ([node("Softmax", ["v"], ["w"], axis=-1), seen("w")], "z"),
+    "moved": ([node("Softmax", ["v"], ["u"], axis=-1), node("Transpose", ["u"], ["w"], perm=[1, 0]), seen("u")], "z"),
+    "moved twice": ([node("Mul", ["v", "one"], ["u"]), node("Transpose", ["u"], ["t"], perm=[1, 0]), node("Transpose", ["t"], ["w"], perm=[1, 0]),
+                     seen("t")], "z"),
+    "split": ([node("Concat", ["v", "v"], ["u"], axis=0), node("Split", ["u"], ["w", "s"], axis=0, num_outputs=2), seen("s")], "z"),
+    "a table": ([node("Gather", ["table", "rows"], ["w"]), seen("w")], "z"),
+    "a table of two": ([node("Gather", ["table", "rows"], ["w"]), node("Gather", ["table", "rows"], ["u"]), seen("u")], "z"),
+    "a table's own": ([node("Gather", ["table", "rows"], ["w"])], "y"),
+    "another bias": ([node("Softmax", ["v"], ["w"], axis=-1), node("Gemm", ["e", "w", "small"], ["z"])], "z"),
+    "an input": ([node("Gemm", ["e", "w", "small"], ["z"])], "z"),
+    "not quantized": ([node("Softmax", ["v"], ["w"], axis=-1), node("Exp", ["w"], ["z"])], "z"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", TAKEN)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_weight_with_a_bias_that_others_take_too(weir, tmp_path, kind, form):
+    """They have codes of their own scale: room for the bias would leave them none."""
+    nodes, out = TAKEN[kind]
+    nodes = [*nodes, node("Gemm", ["x", "w", "b"], ["y"])]
+    used = {n for each in nodes for n in each.input}
+    constants = {"one": ONE, "table": normal(4, 4, by=0.3), "rows": ints(3, 1, 0, 2), "b": BIAS, "small": BIAS * np.float32(0.02)}
+    feeds = {"v": normal(4, 4), "w": normal(4, 4, by=0.3), "e": np.eye(4, dtype=np.float32)}
+    for by in (1.0, 1e-7):
+        given = {n: a for n, a in feeds.items() if n in used and not any(n in each.output for each in nodes)} | {"x": normal(3, 4, by=by)}
+        site = Site(nodes, {n: a.shape for n, a in given.items()}, {n: a for n, a in constants.items() if n in used}, 18,
+                    outputs=tuple(dict.fromkeys(("y", out))), feeds=given)  # fmt: skip
+        for ops in ("Gemm,MatMul", "all"):
+            assert min(site.levels(site.quantized(weir, tmp_path, "static", "--op-types", ops, *FORMS[form])).values()) > 25, (by, ops)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_table_beside_a_bias(weir, tmp_path, form):
+    """What is picked from it has its scale, which is no number here: the weight has room for the bias all the same."""
+    nodes = [node("Gather", ["table", "rows"], ["g"]), node("Gemm", ["g", "w", "b"], ["y"])]
+    site = Site(nodes, {"rows": (3,)}, {"table": normal(4, 4, by=1e-5), "w": normal(4, 4, by=1e-3), "b": BIAS}, 18, feeds={"rows": ints(2, 0, 3)})
+    assert min(site.levels(site.quantized(weir, tmp_path, "static", "--op-types", "all", *FORMS[form])).values()) > 25
+
+
+FOLDED = {
+    "Neg": (node("Neg", ["c"], ["b"]), BIAS),
+    "Cast": (node("Cast", ["c"], ["b"], to=1), BIAS.astype(np.float16)),
+    "Reshape": (node("Reshape", ["c", "four"], ["b"]), BIAS.reshape(2, 2)),
+    "Slice": (node("Slice", ["c", "nought", "four"], ["b"]), np.concatenate([BIAS, BIAS])),
+    "ConstantOfShape": (node("ConstantOfShape", ["four"], ["b"], value=helper.make_tensor("v", 1, [1], [6.0])), None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", FOLDED)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_bias_that_the_runtime_folds(weir, tmp_path, kind, form):
+    """Computed from constants, it is a constant for ONNX Runtime, which quantizes it itself by the product of the scales."""
+    last, c = FOLDED[kind]
+    constants = {"w": normal(4, 4, by=1e-7), "four": ints(4), "nought": ints(0), **({} if c is None else {"c": c})}
+    site = Site([last, node("Gemm", ["x", "w", "b"], ["y"])], {"x": (3, 4)}, constants)
+    for words in ((), ("--per-tensor",), ("--quantize-bias", "false"), ("--op-types", "all")):
+        if form == "qdq" or "--quantize-bias" not in words:
+            assert min(site.levels(site.quantized(weir, tmp_path, "static", *words, *FORMS[form])).values()) > 25, words
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -133,6 +133,8 @@ static int end(struct static_run *s, struct err *err) {
   TABLE_FREE(s, left);
   TABLE_FREE(s, kept);
   TABLE_FREE(s, moved_past);
+  TABLE_FREE(s, folded);
+  TABLE_FREE(s, raw);
   TABLE_FREE(s, bare);
   TABLE_FREE(s, goes_to_bare);
   TABLE_FREE(s, grows);

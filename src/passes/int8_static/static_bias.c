@@ -13,6 +13,7 @@
 #include "dead_ends.h"
 #include "weights.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static uint32_t times(struct recipes *r, uint32_t of, double by) {
@@ -21,8 +22,19 @@ static uint32_t times(struct recipes *r, uint32_t of, double by) {
   return recipe_map(r, RECIPE_MAP_MUL, both);
 }
 
-static uint32_t bias_recipe(struct static_run *s, const struct static_bias *b) {
+// Of one that is computed, as many times as there are scales: the largest number that it had.
+static uint32_t bias_recipe(struct static_run *s, const struct static_bias *b, uint32_t scales) {
   struct model_constant c;
+  if (b->computed) {
+    const struct int8_range *range = &s->range[b->value];
+    const struct recipe of = s->k.r->rows[scales];
+    const double most = fmax(-range->least, range->most);
+    const int64_t dims[1] = {(int64_t)of.count};
+    uint8_t number[8];
+    kit_number_put((enum dtype)of.dtype, most, number);
+    const struct span bytes = span_of(number, dtype_bits((enum dtype)of.dtype) / 8);
+    return times(s->k.r, recipe_fill(s->k.r, (enum dtype)of.dtype, dims, 1, bytes), b->beta);
+  }
   model_resolve_constant(s->k.m, b->value, &c);
   return times(s->k.r, edit_tensor_recipe(s->k.e, c.tensor), b->beta);
 }
@@ -62,6 +74,23 @@ static uint32_t shared_by(struct static_run *s, uint32_t node) {
   return shares ? kit_in(&s->k, node, 0) : NO_ID;
 }
 
+// A scale that an override gives is what it is for all.
+static bool is_taken_by_others(struct static_run *s, uint32_t value) {
+  struct static_params p;
+  return kit_use_count(&s->k, value, 2) > 1 && !static_override_of(s, value) &&
+         (static_is_constant(s, value) || static_params_of(s, value, &p));
+}
+
+// Has a node outputs that share one scale, as those of a Split?
+static bool has_other_outputs(struct static_run *s, uint32_t node) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < kit_n_out(&s->k, node); i++) {
+    const uint32_t out = kit_out(&s->k, node, i);
+    n += static_holds_floats(s, out) && !kit_unused(&s->k, out);
+  }
+  return n > 1;
+}
+
 void static_find_growing(struct static_run *s) {
   struct kit *k = &s->k;
   TABLE_ADD(s, grows, k->m->n_values);
@@ -70,16 +99,49 @@ void static_find_growing(struct static_run *s) {
     const struct static_op *op = op_of(s, n);
     if (!op || op->qdq < STATIC_Q_CONV || op->qdq > STATIC_Q_NORM || kit_in(k, n, 2) == NO_ID)
       continue;
-    for (uint32_t value = kit_in(k, n, 1); value != NO_ID && !s->grows[value];) {
+    if (static_is_constant(s, kit_in(k, n, 1))) continue; // it has codes for itself
+    for (uint32_t value = kit_in(k, n, 1);
+         value != NO_ID && !s->grows[value] && !is_taken_by_others(s, value);) {
       const uint32_t maker = kit_maker(k, value);
       s->grows[value] = true;
-      value = maker == NO_ID ? NO_ID : shared_by(s, maker);
+      value = maker == NO_ID || has_other_outputs(s, maker) ? NO_ID : shared_by(s, maker);
     }
   }
 }
 
 bool static_may_grow(const struct static_run *s, uint32_t value) {
   return value < s->n_grows && s->grows[value];
+}
+
+bool static_grows_alone(struct static_run *s, uint32_t value, uint32_t provider) {
+  struct static_params p;
+  return static_may_grow(s, value) && !static_may_grow(s, provider) &&
+         static_params_of(s, value, &p);
+}
+
+uint32_t static_own_weight(struct static_run *s, uint32_t node) {
+  struct kit *k = &s->k;
+  const uint32_t w = kit_in(k, node, 1);
+  if (s->o->compat || w == NO_ID || kit_in(k, node, 2) == NO_ID || static_may_grow(s, w) ||
+      static_is_constant(s, w) || !is_taken_by_others(s, w) || static_is_left(s, w) ||
+      !static_is_float(s, w))
+    return w;
+  kit_site(k, node, "own_weight");
+  const struct span stem = model_value_name(k->m, w);
+  k->graph = s->graph;
+  k->before = node;
+  const struct edit_output out = {
+      NO_ID, int8_value_name(k, span_of(arena_string(&k->site, stem), stem.n), "_weight")};
+  const uint32_t made = kit_make(k, OP_Identity, KIT_IN(w), KIT_OUT(out)),
+                 maker = kit_maker(k, made);
+  kit_note_like(k, made, w);
+  edit_set_input(k->e, node, 1, made);
+  if (made >= s->n_range) TABLE_ADD(s, range, made + 1 - s->n_range);
+  if (made >= s->n_grows) TABLE_ADD(s, grows, made + 1 - s->n_grows);
+  if (maker >= s->n_raw) TABLE_ADD(s, raw, maker + 1 - s->n_raw);
+  s->range[made] = s->range[w];
+  s->grows[made] = s->raw[maker] = true;
+  return made;
 }
 
 // The entry whose parameters a value has: what it shares them with, or its own. Parameters of a table by channel are none for what
@@ -114,7 +176,8 @@ static uint32_t input_scale(struct static_run *s, const struct static_bias *b, e
 // The scales of the bias's weight with room for it; NO_ID: it needs none.
 static uint32_t roomy(struct static_run *s, const struct static_bias *b, uint32_t scales) {
   struct recipes *r = s->k.r;
-  const uint32_t bias = bias_recipe(s, b), x = input_scale(s, b, (enum dtype)r->rows[bias].dtype);
+  const uint32_t bias = bias_recipe(s, b, scales),
+                 x = input_scale(s, b, (enum dtype)r->rows[bias].dtype);
   if (x == NO_ID) return NO_ID;
   return recipe_can_have_roomy_scales(r, scales, x, bias) ? recipe_roomy_scales(r, scales, x, bias)
                                                           : NO_ID;
@@ -194,7 +257,7 @@ static void make_room(struct static_run *s, struct static_entry *w, uint32_t *bi
   if (n > STATIC_NESTED) {
     struct static_need *needs = arena_alloc(&a, n * sizeof *needs);
     for (uint32_t i = 0; i < n; i++)
-      needs[i] = (struct static_need){.bias = bias_recipe(s, &s->biases[biases[i]]),
+      needs[i] = (struct static_need){.bias = bias_recipe(s, &s->biases[biases[i]], w->scales),
                                       .row = biases[i],
                                       .x = input_number(s, &s->biases[biases[i]])};
     n = static_least_needs(needs, n);
@@ -271,7 +334,7 @@ static void put_bias(struct static_run *s, const struct static_bias *b) {
   struct model_constant c;
   struct weight w;
   if (!model_resolve_constant(k->m, b->value, &c) || !weights_at(k->m, c.tensor, &w)) return;
-  const uint32_t bias = bias_recipe(s, b), x = scale_recipe(s, b->input, b->node),
+  const uint32_t bias = bias_recipe(s, b, NO_ID), x = scale_recipe(s, b->input, b->node),
                  ws = scale_recipe(s, b->weight, b->node);
   const bool float8 = s->o->weight == DTYPE_FLOAT8E4M3FN;
   if (x == NO_ID || ws == NO_ID || (float8 && !s->o->compat)) {
@@ -313,5 +376,6 @@ static void put_bias(struct static_run *s, const struct static_bias *b) {
 
 void static_put_biases(struct static_run *s) {
   for (uint32_t i = 0; i < s->n_biases; i++)
-    if (static_made_of(s, s->biases[i].value)->scale == NO_ID) put_bias(s, &s->biases[i]);
+    if (!s->biases[i].computed && static_made_of(s, s->biases[i].value)->scale == NO_ID)
+      put_bias(s, &s->biases[i]);
 }

@@ -42,6 +42,10 @@ static void mark(struct static_run *s, uint32_t value, bool weight) {
 
 static void mark_shared(struct static_run *s, uint32_t value, uint32_t provider, uint32_t node) {
   if (!static_is_float(s, value) || static_is_left(s, value)) return;
+  if (static_grows_alone(s, value, provider)) {
+    mark(s, value, false);
+    return;
+  }
   struct static_entry *e = entry_for(s, value);
   *e = unmarked;
   e->value = value;
@@ -77,7 +81,7 @@ static uint32_t turned_weight(struct static_run *s, uint32_t node, uint32_t slot
 
 static void mark_weight(struct static_run *s, uint32_t node, uint32_t slot, int64_t axis,
                         const char *op) {
-  uint32_t along, value = kit_in(&s->k, node, slot);
+  uint32_t along, value = slot == 1 ? static_own_weight(s, node) : kit_in(&s->k, node, slot);
   if (value == NO_ID || !static_is_per_channel(s, value, axis, op, &along)) {
     mark(s, value, true);
     return;
@@ -164,6 +168,15 @@ static void mark_bias(struct static_run *s, uint32_t node, double alpha, double 
   }
   if (!static_is_constant(s, value)) {
     kit_skipped(k, node, "non_constant_bias");
+    if (static_is_folded(s, value) && value < s->n_range && s->range[value].type != DTYPE_UNDEFINED)
+      *TABLE_PUSH(s, biases) = (struct static_bias){.value = value,
+                                                    .node = node,
+                                                    .slot = 2,
+                                                    .input = kit_in(k, node, 0),
+                                                    .weight = kit_in(k, node, 1),
+                                                    .alpha = alpha,
+                                                    .beta = beta,
+                                                    .computed = true};
     return;
   }
   const bool is_zero = kit_const_all(k, value, 0) == KIT_YES;
@@ -233,7 +246,7 @@ static void mark_norm(struct static_run *s, uint32_t node) {
   if (static_is_constant(s, scale))
     mark_weight(s, node, 1, 1, static_op_type(s, node));
   else
-    mark(s, scale, false);
+    mark(s, static_own_weight(s, node), false);
   mark_bias(s, node, 1, 1);
   mark_output(s, node);
 }

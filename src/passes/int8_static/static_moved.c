@@ -131,10 +131,37 @@ void static_find_bare(struct static_run *s) {
   }
 }
 
-bool static_is_bare(const struct static_run *s, uint32_t node) {
-  return node < s->n_bare && s->bare[node];
+bool static_is_bare(const struct static_run *s, uint32_t node, bool int8) {
+  return (int8 && node < s->n_bare && s->bare[node]) || (node < s->n_raw && s->raw[node]);
 }
 
 bool static_goes_to_bare(const struct static_run *s, uint32_t value) {
   return value < s->n_goes_to_bare && s->goes_to_bare[value];
+}
+
+// ---- constants -----------------------------------------------------------------------------------
+
+static bool is_of_constants(struct static_run *s, uint32_t node) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < kit_n_in(&s->k, node); i++) {
+    const uint32_t in = kit_in(&s->k, node, i);
+    uint32_t tensor;
+    if (in == NO_ID) continue;
+    if (!kit_constant(&s->k, in, &tensor) && !(in < s->n_folded && s->folded[in])) return false;
+    n++;
+  }
+  return n > 0;
+}
+
+bool static_is_folded(struct static_run *s, uint32_t value) {
+  struct kit *k = &s->k;
+  if (s->n_folded == 0) {
+    TABLE_ADD(s, folded, k->m->n_values);
+    for (uint32_t n = k->m->graphs[s->graph].first_node; n != NO_ID; n = k->m->nodes[n].next)
+      for (uint32_t i = 0; i < kit_n_out(k, n); i++) {
+        const uint32_t out = kit_out(k, n, i);
+        if (out != NO_ID && out < s->n_folded) s->folded[out] = is_of_constants(s, n);
+      }
+  }
+  return value < s->n_folded && s->folded[value];
 }

@@ -107,7 +107,7 @@ static bool is_int8(struct static_run *s, const struct static_form *f) {
 static void list_uses(struct static_run *s, uint32_t value, bool int8, struct uses *uses) {
   for (struct kit_use u = kit_uses(&s->k, value); kit_use(&s->k, &u);) {
     if (s->k.m->nodes[u.node].graph != s->graph) continue;
-    const bool bare = int8 && static_is_bare(s, u.node);
+    const bool bare = static_is_bare(s, u.node, int8);
     const uint32_t use[2] = {u.node, u.slot};
     for (uint32_t i = 0; i < 2; i++)
       *(bare ? TABLE_PUSH(uses, bare) : TABLE_PUSH(uses, at)) = use[i];
@@ -203,7 +203,7 @@ static void put_dedicated(struct static_run *s, uint32_t value, struct span stem
     const uint32_t dq = put_named(s, OP_DequantizeLinear, f, q, stem, number);
     const uint32_t node = s->receivers[r - 1].node;
     kit_note_like(k, dq, value);
-    if (is_int8(s, f) && static_is_bare(s, node)) continue;
+    if (static_is_bare(s, node, is_int8(s, f))) continue;
     for (uint32_t slot = 0; slot < kit_n_in(k, node); slot++)
       if (kit_in(k, node, slot) == value) edit_set_input(k->e, node, slot, dq);
   }

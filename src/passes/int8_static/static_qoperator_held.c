@@ -80,6 +80,49 @@ uint32_t static_qoperator_dequantized(struct static_qoperator_run *q, const stru
                   KIT_CALLED(int8_node_name(k, stem, "_Cast")));
 }
 
+// Would a scale that has room for a bias be that of others too: who takes the value, what it shares its scale with, a constant's?
+static bool is_for_others(struct static_qoperator_run *q, uint32_t value) {
+  const struct static_held *held = static_qoperator_held(q, value);
+  const struct static_run *s = q->s;
+  if (s->o->compat || static_override_of(s, value)) return false;
+  if (!static_may_grow(s, value)) return true;
+  return held && (held->owner == NO_ID || !static_may_grow(s, held->owner));
+}
+
+// Codes of a weight that is computed, for one node.
+static const struct static_held *take_own(struct static_qoperator_run *q, uint32_t value) {
+  struct static_run *s = q->s;
+  struct kit *k = &s->k;
+  const struct static_held *there = static_qoperator_held(q, value);
+  const struct span name = static_stem(s, value), stem = kit_names_join(name, "_weight", &k->site);
+  struct static_params p;
+  uint32_t from;
+  if (!static_params_of(s, value, &p)) return NULL;
+  if (there) {
+    const struct static_form f = {.scale = there->scale, .zero = there->zero, .axis = there->axis};
+    from = static_qoperator_dequantized(q, &f, there->codes, stem,
+                                        (struct edit_output){NO_ID, int8_value_name(k, stem, "")},
+                                        DTYPE_FLOAT);
+    kit_note_like(k, from, value);
+    kit_note_type(k, from, &(struct model_type){.dtype = DTYPE_FLOAT});
+  } else {
+    from = static_qoperator_widened(q, value);
+  }
+  const struct static_form f = static_new_form(s, stem, "", &p, NO_ID);
+  const struct edit_output out = {NO_ID, int8_value_name(k, stem, "_quantized")};
+  q->own = (struct static_held){.owner = NO_ID,
+                                .type = p.type,
+                                .axis = RECIPE_PER_TENSOR,
+                                .known = true,
+                                .scale_is = p.own.scale,
+                                .zero_is = p.own.zero,
+                                .scale = f.scale,
+                                .zero = f.zero};
+  q->own.codes = static_put_node(s, OP_QuantizeLinear, &f, from, out,
+                                 kit_names_join(stem, "_QuantizeLinear", &k->site));
+  return &q->own;
+}
+
 static const struct static_held *take_float(struct static_qoperator_run *q, uint32_t value) {
   struct static_run *s = q->s;
   struct static_held held;
@@ -120,12 +163,15 @@ static bool make_room(struct static_qoperator_run *q, struct static_coded *c,
   struct static_run *s = q->s;
   const bool theirs =
       c->entry.as.type == DTYPE_INT8 && c->entry.as.symmetric && s->o->weight == DTYPE_INT8;
-  if (w->bias == NO_ID || !w->x || !w->x->known || (s->o->compat && !theirs)) return false;
+  if (w->bias == NO_ID || !w->x || (s->o->compat && !(theirs && w->x->known))) return false;
   c->biases++;
   const double scale = w->x->scale_is * (s->o->compat ? 1 : w->factor);
   const enum dtype type = (enum dtype)s->k.r->rows[static_recipe(s, w->bias)].dtype;
-  const uint32_t roomy = static_qoperator_roomy(q, c->entry.scales, w->bias,
-                                                int8_floats(s->k.r, type, &scale, NO_ID), 1);
+  const uint32_t roomy = w->x->known
+                             ? static_qoperator_roomy(q, c->entry.scales, w->bias,
+                                                      int8_floats(s->k.r, type, &scale, NO_ID), 1)
+                             : static_qoperator_roomy(q, c->entry.scales, w->bias,
+                                                      kit_recipe(&s->k, w->x->scale), w->factor);
   if (roomy == NO_ID || roomy == c->entry.scales) return false;
   c->entry.scales = roomy;
   c->codes_recipe = static_weight_codes(s, &c->entry);
@@ -225,7 +271,10 @@ const struct static_held *static_qoperator_take_weight(struct static_qoperator_r
   const struct static_held *held = static_qoperator_held(q, w->value);
   const enum dtype type = w->type == DTYPE_UNDEFINED ? s->o->weight : w->type;
   const struct static_role role = role_of(q, type, true);
-  if (!static_is_constant(s, w->value)) return held ? held : take_float(q, w->value);
+  if (!static_is_constant(s, w->value)) {
+    if (w->bias != NO_ID && is_for_others(q, w->value)) return take_own(q, w->value);
+    return held ? held : take_float(q, w->value);
+  }
   return take_constant(q, w, &role, w->axis);
 }
 

@@ -162,7 +162,8 @@ struct static_entry {
 struct static_bias {
   uint32_t value, node, slot, input, weight;
   double alpha, beta;
-  bool is_zero; // all elements are known to be 0
+  bool is_zero;  // all elements are known to be 0
+  bool computed; // it stays float; ONNX Runtime makes a constant of it, and codes of that
 };
 
 // A weight with scales along another axis than the first of its nodes wants them: a copy of it.
@@ -212,6 +213,8 @@ struct static_run {
   TABLE(const char *, kept); // by node id: why it stays float, a stable word; NULL: it need not
   // By value id: it goes to a node that is moved past, or to one that vanishes before such a node.
   TABLE(bool, moved_past);
+  TABLE(bool, folded);       // by value id: constants alone make it
+  TABLE(bool, raw);          // by node id: it takes values as they are before their Q
   TABLE(bool, bare);         // by node id: no DQ of int8 may stand before it
   TABLE(bool, goes_to_bare); // by value id: to such a node
   TABLE(bool, grows);        // by value id: its scale may grow (not with compat)
@@ -297,9 +300,10 @@ uint32_t static_vanishes(struct static_run *s, uint32_t node);
 void static_find_passed(struct static_run *s);
 uint32_t static_passes_codes(struct static_run *s, uint32_t node);
 // Such a node that stays float, and has no Q after it, must have no DQ of int8 before it, nor before what passes a value on to it (compat
-// too). Found when all is marked, or when operators on codes are made. Asked after that: is the node such a one, does the value go to one?
+// too). Found when all is marked, or when operators on codes are made. Asked after that: is the node such a one (or takes no DQ in any case, where not
+// `int8`), does the value go to one?
 void static_find_bare(struct static_run *s);
-bool static_is_bare(const struct static_run *s, uint32_t node);
+bool static_is_bare(const struct static_run *s, uint32_t node, bool int8);
 bool static_goes_to_bare(const struct static_run *s, uint32_t value);
 
 struct static_entry *static_entry_of(struct static_run *s, uint32_t value);
@@ -312,10 +316,17 @@ int static_put(struct static_run *s, struct err *err);
 // seen.
 bool static_mark_linear(struct static_run *s, uint32_t node);
 void static_put_recipes(struct static_run *s);
-// Values whose scale may grow, as that of a weight beside a bias, and of all that this weight shares its scale with (static_bias.c): found
-// before anything is marked (not with compat). Asked after that: may the value's?
+// Values whose scale may grow, as that of a weight beside a bias, and of all that this weight shares its scale with, up to the last that
+// others take too: for them a scale that grew would leave no codes (static_bias.c). Found before anything is marked (not with compat).
+// Asked after that: may the value's? And is it a weight's, but what shares its scale is not, so that it is to have its own?
 void static_find_growing(struct static_run *s);
 bool static_may_grow(const struct static_run *s, uint32_t value);
+bool static_grows_alone(struct static_run *s, uint32_t value, uint32_t provider);
+// The weight of a node with a bias (input 1), if it is computed and others take it as well: what is to stand in its place there, by an
+// Identity that takes the value before its Q. Others as they are.
+uint32_t static_own_weight(struct static_run *s, uint32_t node);
+// Do constants alone make the value, so that ONNX Runtime makes a constant of it (static_moved.c)?
+bool static_is_folded(struct static_run *s, uint32_t value);
 // Would the node's outputs, in the form of Q and DQ, share the parameters of its first input?
 bool static_shares(struct static_run *s, uint32_t node);
 // The form of operators on codes (static_qoperator.c).

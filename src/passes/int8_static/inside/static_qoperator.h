@@ -61,6 +61,7 @@ struct static_qoperator_run {
   bool failed;
   uint32_t node;                   // that is looked at
   bool reported;                   // it, with a weight
+  struct static_held own;          // what was made last of a weight for one node
   TABLE(struct static_held, held); // by value id
   TABLE(uint32_t, order);          // values that are held, in order
   TABLE(struct static_coded, coded);
