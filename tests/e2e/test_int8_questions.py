@@ -101,6 +101,8 @@ cell("Conv", "types", IMAGE, words=["--activation-type", "int8"], has=["QLinearC
 for form, op in (("qdq", "DequantizeLinear"), ("qoperator", "QLinearConv")):
     cell("Conv", "outside", IMAGE, form, has=[op])(one("Conv", CONV[0] * FLOAT(1e-7), CONV[1]))
     cell("Gemm", "outside", (3, 8), form)(one("Gemm", normal(8, 5) * FLOAT(1e-7), normal(5)))
+for by in (1e-3, 1e-5):
+    cell("Conv", "outside", IMAGE, "qdq", 21, HALF, has=["Conv"])(one("Conv", (CONV[0] * FLOAT(by)).astype(HALF), CONV[1].astype(HALF)))
 cell("Conv", "fused", IMAGE, "qdq", fused=["QLinearConv"])(one("Conv", *CONV))
 
 

@@ -287,6 +287,29 @@ def test_a_table_beside_a_bias(weir, tmp_path, form):
     assert min(site.levels(site.quantized(weir, tmp_path, "static", "--op-types", "all", *FORMS[form])).values()) > 25
 
 
+HALF_BIASES = {
+    "Gemm": lambda w: (node("Gemm", ["x", "w", "b"], ["y"]), (3, 4), {"w": w}),
+    "Conv": lambda w: (node("Conv", ["x", "w", "b"], ["y"]), IMAGE, {"w": w.reshape(4, 4, 1, 1)}),
+    "ConvTranspose": lambda w: (node("ConvTranspose", ["x", "w", "b"], ["y"]), IMAGE, {"w": w.reshape(4, 4, 1, 1)}),
+    "BatchNormalization": lambda w: (node("BatchNormalization", ["x", "w", "b", "m", "v"], ["y"]), IMAGE,
+                                     {"w": w[0], "m": np.zeros(4), "v": np.ones(4)}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("op", HALF_BIASES)
+def test_a_bias_of_float16_beside_small_scales(weir, tmp_path, op):
+    """The product of the scales may be below what float16 can say, or of so few bits that the codes do not fit."""
+    for size in (0, 0.001, 1, 100, 190, 3000) if ALL else (0, 190):
+        for by, of_w in ((1, 1e-3), (1, 3e-5), (1e-2, 1e-2), (1e-3, 1e-3), (10, 1e-4)) if ALL else ((1, 3e-5), (1e-2, 1e-2)):
+            last, dims, constants = HALF_BIASES[op](normal(4, 4, by=of_w))
+            constants = {"b": np.array([1, -0.9, 0.3, 0.01]) * size, **constants}
+            site = Site([last], {"x": dims}, {n: np.asarray(a, np.float16) for n, a in constants.items()}, 21, dtype=np.float16,
+                        feeds={"x": normal(*dims, by=by).astype(np.float16)})  # fmt: skip
+            for words in ((), ("--per-tensor",), ("--activation-type", "uint16")):
+                path = site.quantized(weir, tmp_path, "static", "--op-types", "all", *words)
+                assert min(site.levels(path).values()) > 20, (size, by, of_w, words)
+
+
 FOLDED = {
     "Neg": (node("Neg", ["c"], ["b"]), BIAS),
     "Cast": (node("Cast", ["c"], ["b"], to=1), BIAS.astype(np.float16)),

@@ -259,7 +259,7 @@ struct int8_parts int8_ranged(struct recipes *r, uint32_t of, const struct int8_
 }
 
 struct int8_parts int8_bias(struct recipes *r, uint32_t bias, uint32_t x_scale, uint32_t w_scales,
-                            double beta) {
+                            double beta, uint32_t least) {
   const enum dtype type = (enum dtype)r->rows[bias].dtype;
   const uint64_t n = r->rows[w_scales].count;
   const uint32_t rank = r->rows[bias].rank;
@@ -271,6 +271,7 @@ struct int8_parts int8_bias(struct recipes *r, uint32_t bias, uint32_t x_scale, 
   if (r->rows[w_scales].dtype != type) w_scales = recipe_cast(r, w_scales, type);
   uint32_t s = map2(r, RECIPE_MAP_MUL, recipe_reshape(r, x_scale, NULL, 0), w_scales);
   if (beta != 1) s = map2(r, RECIPE_MAP_MUL, s, number(r, type, beta));
+  if (least != NO_ID) s = map2(r, RECIPE_MAP_MAX, s, least);
   s = recipe_reshape(r, s, dims, 1);
   const uint8_t zero[4] = {0};
   const struct recipe_linear q = {.type = DTYPE_INT32,

@@ -27,7 +27,7 @@ struct int8_how {
   bool restricted; // uint8, not symmetric: the zero point is 0, or 128 if the range goes below 0
   bool
       guarded; // below the type's smallest normal number a scale is 1 and its zero point 0, as onnxruntime makes
-               // it; else such a scale is rounded up, and 1 only where the range is nothing but 0
+      // it; else such a scale is rounded up, and 1 only where the range is nothing but 0
   bool has_floor;    // the range is at least
   double real_floor; // so wide (MinimumRealRange)
 };
@@ -91,9 +91,10 @@ struct int8_parts int8_ranged(struct recipes *r, uint32_t of, const struct int8_
 struct int8_parts int8_given(struct recipes *r, uint32_t of, const struct int8_weight_as *as,
                              uint32_t scales, uint32_t zeros);
 // A bias in int32: scales x_scale · w_scales · beta ([1], or [C]), zero points 0 ([], or [C] where C > 1), codes of the bias's dims.
-// NO_ID in all where the scales do not go with it.
+// `least`: a scale of one element, in the bias's type, which these are no smaller than; NO_ID: none. NO_ID in all where the scales do not
+// go with it.
 struct int8_parts int8_bias(struct recipes *r, uint32_t bias, uint32_t x_scale, uint32_t w_scales,
-                            double beta);
+                            double beta, uint32_t least);
 
 // ---- tensors -----------------------------------------------------------------------------------
 

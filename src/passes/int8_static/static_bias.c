@@ -329,6 +329,30 @@ static void put_cast(struct static_run *s, const struct weight *w, uint32_t bias
   weights_replace(k, w, made);
 }
 
+// The scale that a bias of float16 has where the product of the others is below what float16 can say, or so near to it that the rounding
+// of the scale takes room from the codes: all of its numbers are whole multiples of the smallest. NO_ID: of other types, where the room
+// that is made is enough.
+static uint32_t least_scale(struct static_run *s, uint32_t bias) {
+  struct recipes *r = s->k.r;
+  const struct recipe of = r->rows[bias];
+  struct recipe_reduction q = {.op = RECIPE_MAX};
+  for (uint32_t i = 0; i < of.rank; i++)
+    q.axes |= (uint64_t)1 << i;
+  if (of.dtype != DTYPE_FLOAT16) return NO_ID;
+  uint32_t x = recipe_cast(r, bias, DTYPE_FLOAT);
+  x = recipe_map(r, RECIPE_MAP_ABS, &x);
+  if (of.rank && !recipe_can_reduce(r, x, &q)) return NO_ID;
+  if (of.rank) x = recipe_reduce(r, x, &q);
+  const double smallest = 0x1p-24, by = 1.003 * 0x1p-31, up = smallest / 2,
+               list[3] = {by, up, smallest};
+  const enum recipe_map_op ops[3] = {RECIPE_MAP_MUL, RECIPE_MAP_ADD, RECIPE_MAP_MAX};
+  for (int i = 0; i < 3; i++) {
+    const uint32_t both[2] = {x, int8_floats(r, DTYPE_FLOAT, &list[i], NO_ID)};
+    x = recipe_map(r, ops[i], both);
+  }
+  return recipe_cast(r, x, DTYPE_FLOAT16);
+}
+
 static void put_bias(struct static_run *s, const struct static_bias *b) {
   struct kit *k = &s->k;
   struct model_constant c;
@@ -352,7 +376,8 @@ static void put_bias(struct static_run *s, const struct static_bias *b) {
     put_cast(s, &w, bias);
     return;
   }
-  const struct int8_parts parts = int8_bias(k->r, bias, times(k->r, x, b->alpha), ws, 1);
+  const struct int8_parts parts =
+      int8_bias(k->r, bias, times(k->r, x, b->alpha), ws, 1, least_scale(s, bias));
   if (parts.codes == NO_ID) {
     kit_skipped(k, b->node, "float_bias");
     return;

@@ -299,8 +299,9 @@ uint32_t static_qoperator_bias(struct static_qoperator_run *q, uint32_t bias,
   const struct static_bias_codes *there = static_qoperator_bias_of(q, bias);
   if (q->s->o->compat && there) return there->codes;
   model_resolve_constant(k->m, bias, &c);
-  const struct int8_parts parts = int8_bias(
-      k->r, static_recipe(q->s, bias), kit_recipe(k, x->scale), kit_recipe(k, w->scale), factor);
+  const struct int8_parts parts =
+      int8_bias(k->r, static_recipe(q->s, bias), kit_recipe(k, x->scale), kit_recipe(k, w->scale),
+                factor, NO_ID);
   if (parts.codes == NO_ID) return NO_ID;
   const struct span stem = static_stem(q->s, c.value);
   const uint32_t codes = int8_tensor(k, stem, "_quantized", parts.codes, c.tensor);

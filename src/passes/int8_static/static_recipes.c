@@ -105,8 +105,9 @@ static bool put_int32(struct static_run *s, const struct static_linear *l,
   struct model_constant c;
   if (!model_resolve_constant(k->m, l->bias, &c))
     return false; // another one's, which is codes by now
-  const struct int8_parts parts = int8_bias(k->r, edit_tensor_recipe(k->e, c.tensor),
-                                            kit_recipe(k, a->scales), kit_recipe(k, w->scales), 1);
+  const struct int8_parts parts =
+      int8_bias(k->r, edit_tensor_recipe(k->e, c.tensor), kit_recipe(k, a->scales),
+                kit_recipe(k, w->scales), 1, NO_ID);
   if (parts.codes == NO_ID) return false;
   const bool linear = s->o->execution == STATIC_AS_QLINEAR;
   const uint32_t before[2] = {kit_in(k, l->node, 0), kit_in(k, l->node, 1)};
