@@ -97,8 +97,8 @@ static dim_id windows(struct infer_site *s, const struct window *w, uint32_t i, 
   const dim_id e = extent_of(s, w, i, kernel);
   int64_t room, out, extent;
   if (w->padding == PAD_SAME) {
-    // Pooling pads for a window without dilation, and what it makes is another number then.
-    if (pool && w->dilations[i] != 1) {
+    // Pooling pads for a window without dilation, and what it makes is another number then; not of a window of one element.
+    if (pool && w->dilations[i] != 1 && !(w->kernel && w->kernel[i] == 1)) {
       s->why = INFER_WHY_ATTRIBUTE;
       return NO_ID;
     }

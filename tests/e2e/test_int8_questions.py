@@ -166,6 +166,9 @@ NEAREST = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "n
 SCALES = np.array([1, 1, 2, 2], np.float32)
 cell("Resize", "outside", IMAGE, has=["Resize"], reason="mode")(one("Resize", None, SCALES, mode="cubic"))
 cell("Resize", "types", IMAGE, has=["Resize"])(one("Resize", None, SCALES, **NEAREST))
+for form in ("qdq", "qoperator"):
+    cell("Resize", "types", IMAGE, form, 20, words=["--activation-type", "int8"], has=["Resize"])(
+        one("Resize", None, SCALES, mode="linear", antialias=1))  # fmt: skip
 cell("Resize", "fused", IMAGE, "qdq", fused=["Resize"])(one("Resize", None, SCALES, mode="cubic"))
 cell("Sigmoid", "fused", form="qdq", fused=["QLinearSigmoid"])(one("Sigmoid"))
 
@@ -176,6 +179,15 @@ cell("Softmax", "types", opset=11, has=["QLinearSoftmax"])(one("Softmax", axis=2
 cell("Softmax", "fused", form="qdq", fused=["QLinearSoftmax"])(one("Softmax", axis=-1))
 for form in ("qdq", "qoperator"):
     cell("Softmax", "fused", (4, 1), form, reason="fused_operator", fused=["Softmax"])(one("Softmax", axis=-1))
+
+
+for form in ("qdq", "qoperator"):
+
+    @cell("Softmax", "fused", (1, 4, 2, 3), form, 20, reason="fused_operator", fused=["Softmax"])
+    def one_element_of_a_window(g, x):
+        """A window of one element has no dilation: what is left along axis 2 is known."""
+        y, _ = g.node("MaxPool", [x], 2, auto_pad="SAME_UPPER", kernel_shape=[1, 2], dilations=[2, 2], strides=[2, 1])
+        return g.node("Softmax", [g.node("Neg", [y])], axis=2)
 
 
 @cell("Softmax", "fused", form="qdq", words=["--op-types", "MatMul"], fused=["QLinearSoftmax"])

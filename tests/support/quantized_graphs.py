@@ -335,8 +335,9 @@ class Apart:
 FAULTS = ("_bias_div_round", "'Cubic' mode only supports")
 
 
-def loses_a_bias(model):
-    """Is there a float16 bias that ONNX Runtime quantizes itself by a product of scales that float16 does not hold? (docs/int8.md)"""
+def loses_a_bias(model, values):
+    """Is there a float16 bias that ONNX Runtime quantizes itself by a product of scales that float16 does not hold, or to codes that it
+    does not? (docs/int8.md)"""
     held = {t.name: t for t in model.graph.initializer}
     scales = {n.output[0]: held[n.input[1]] for n in model.graph.node if n.op_type == "DequantizeLinear" and n.input[1] in held}
     for node in model.graph.node:
@@ -344,7 +345,10 @@ def loses_a_bias(model):
         if node.op_type not in ("Conv", "ConvTranspose", "Gemm") or len(node.input) < 3 or node.input[2] in scales or None in pair:
             continue
         product = np.prod([float(numpy_helper.to_array(t).min()) for t in pair])
-        if product < 2.0**-24 and pair[0].data_type == TensorProto.FLOAT16:
+        bias = held.get(node.input[2])
+        bias = values.get(node.input[2]) if bias is None else numpy_helper.to_array(bias)
+        codes = np.inf if bias is None or not product else np.abs(bias.astype(np.float64)).max(initial=0) / product
+        if (product < 2.0**-24 or codes > np.finfo(np.float16).max) and pair[0].data_type == TensorProto.FLOAT16:
             return True
     return False
 
@@ -442,8 +446,10 @@ class Judge:
         return wrong
 
     def least_step(self, quantized, i):
-        x = self.want[i]
-        return max(step_of(quantized, self.names[i], x), max(float(x.max()), 0.0) / 255 - min(float(x.min()), 0.0) / 255)
+        """Of the output, or of what it is the difference of, which may leave nothing."""
+        maker = next((node for node in self.model.graph.node if self.names[i] in node.output and node.op_type in ("Add", "Sub")), None)
+        xs = [self.want[i], *(self.values[n] for n in (maker.input if maker else ()) if n in self.values)]
+        return max(step_of(quantized, self.names[i], xs[0]), *(max(float(x.max()), 0.0) / 255 - min(float(x.min()), 0.0) / 255 for x in xs), 0.0)
 
 
 # ---- one model
@@ -480,7 +486,7 @@ class Runner:
                 return [], None
             return [f"{kind} loads: {str(e).strip().splitlines()[0][:300]}"], None
         wrong = [f"{kind} ten decibels: {w}" for w in judge.near(quantized, plain)]
-        if not loses_a_bias(quantized):
+        if not loses_a_bias(quantized, judge.values):
             wrong += [f"{kind} optimized: {w}" for w in judge.same(quantized, plain, fast)]
         if beside is not None:
             wrong += [f"{kind} other form: {w}" for w in judge.same(quantized, beside, plain)]

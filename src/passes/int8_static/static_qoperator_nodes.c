@@ -352,6 +352,15 @@ static bool is_least(const struct static_qoperator_run *q, int64_t opset) {
   return q->s->opset >= opset;
 }
 
+// Has a Resize no form on codes: it goes beyond the elements, or filters codes of int8, which ONNX Runtime takes for uint8?
+static bool is_mode_float(struct static_qoperator_run *q, uint32_t node, enum dtype type) {
+  int64_t antialias;
+  if (kit_op(&q->s->k, node) != OP_Resize) return false;
+  if (!static_stays_within(q->s, node)) return true;
+  return type == DTYPE_INT8 &&
+         !(kit_attr_int(&q->s->k, node, "antialias", 0, &antialias) && antialias == 0);
+}
+
 static const char *direct(struct static_qoperator_run *q, uint32_t node) {
   struct kit *k = &q->s->k;
   const uint32_t x = kit_in(k, node, 0);
@@ -361,7 +370,7 @@ static const char *direct(struct static_qoperator_run *q, uint32_t node) {
   if (forced && compat && !static_is_constant(q->s, x)) return "input_not_quantized";
   if (!held && !(forced && static_qoperator_can_take(q, x))) return "input_not_quantized";
   if (held && !compat && held->axis != RECIPE_PER_TENSOR) return "axis";
-  if (!compat && kit_op(k, node) == OP_Resize && !static_stays_within(q->s, node)) return "mode";
+  if (!compat && is_mode_float(q, node, held ? held->type : q->s->o->activation)) return "mode";
   if (kit_n_out(k, node) != 1) return "several_outputs";
   begin(q, node);
   held = static_qoperator_take(q, x);
