@@ -518,3 +518,23 @@ def test_sherpa_gets_matmul_alone(weir, tmp_path):
     weir("dynamic", source, tmp_path / "same.onnx", "--op-types", "MatMul", "--form", "integer", "--quiet")
     assert alike(tmp_path / "out.onnx", tmp_path / "same.onnx") == []
     assert "LSTM" in operators(onnx.load(tmp_path / "out.onnx"))
+
+
+@pytest.mark.parametrize("missing", ["we", "pe", "se", "g", "be"])
+def test_a_table_that_is_left_out_has_no_name(weir, tmp_path, missing):
+    """Neither in the report nor for --exclude, whatever value is the first of the model."""
+    inputs = ["ids", "seg", *("" if n == missing else n for n in ("we", "pe", "se", "g", "be"))]
+    embed = helper.make_node("EmbedLayerNormalization", inputs, ["e", "mi"], name="embed", domain="com.microsoft")
+    i32 = TensorProto.INT32
+    tensors = {"we": floats(20, 8), "pe": floats(4, 8), "se": floats(2, 8), "g": 1 + floats(8, scale=0.1), "be": floats(8)}
+    del tensors[missing]
+    model = model_of([embed], [("ids", i32, [1, 4]), ("seg", i32, [1, 4])], [("e", FLOAT, [1, 4, 8])], tensors, domains=["com.microsoft"])
+    onnx.save(model, tmp_path / "in.onnx")
+    values = {*inputs, "e", "mi"} - {""}
+    for words, names in ((("--op-types", "EmbedLayerNormalization"), [set(tensors)]),
+                         (("--op-types", "EmbedLayerNormalization", "--exclude", "embed"), [{n} for n in tensors])):  # fmt: skip
+        nodes = weir.report("dynamic", tmp_path / "in.onnx", tmp_path / "out.onnx", "--force", *words)["passes"][0]["nodes"]
+        assert {n["tensor"] for n in nodes} in names
+    for name in values - set(tensors):
+        said = weir("dynamic", tmp_path / "in.onnx", tmp_path / "out.onnx", "--force", "--op-types", "EmbedLayerNormalization", "--exclude", name)
+        assert f"--exclude '{name}' matches no weight" in said.err, name

@@ -54,7 +54,7 @@ static bool is_meant(const struct dynamic *d, const struct dynamic_site *s,
   const struct model *m = d->k.m;
   bool matches = name_pattern_look(p, model_name_str(m, m->nodes[s->node].name));
   for (uint32_t i = 0; i < s->n_weights; i++)
-    if (s->weights[i].read != NO_ID)
+    if (s->weights[i].named != NO_ID)
       matches |= name_pattern_look(p, model_name_str(m, m->values[s->weights[i].named].name));
   return matches;
 }
@@ -94,6 +94,8 @@ static bool site_of(struct dynamic *d, uint32_t node, struct dynamic_site *s) {
   const struct model *m = d->k.m;
   const char *name = model_name_str(m, m->nodes[node].name);
   *s = (struct dynamic_site){.node = node, .op = op_of(&d->k, node)};
+  for (uint32_t i = 0; i < DYNAMIC_WEIGHTS; i++)
+    s->weights[i] = dynamic_no_operand;
   if (!(s->op & d->o->op_types)) return false;
   s->why = match(d, s);
   const bool excluded = any_meant(d, s, &d->o->nodes.exclude);
@@ -127,23 +129,30 @@ static void convert(struct dynamic *d, const struct dynamic_site *s) {
   }
 }
 
-// A node with several weights (LSTM) is reported with each of them, one that stays once.
-static void report(struct dynamic *d, const struct dynamic_site *s) {
+// Of a weight of the node; i = n_weights: of none.
+static void report_one(struct dynamic *d, const struct dynamic_site *s, uint32_t i) {
   const struct model *m = d->k.m;
+  struct kit_report r = {
+      .node = s->node, .reason = s->why ? s->why : "quantized", .skipped = s->why != NULL};
+  if (i < s->n_weights) {
+    r.tensor = model_name(m, m->values[s->weights[i].named].name);
+    r.of = s->weights[i].tensor;
+    r.codes = s->why ? 0 : d->recipes[i] + 1;
+  }
+  kit_report(&d->k, &r);
+}
+
+// A node with several weights (LSTM) is reported with each of them that it has, one that stays once.
+static void report(struct dynamic *d, const struct dynamic_site *s) {
+  uint32_t told = 0;
   // Transposes that stay are no news: most have nothing to do with codes.
   if (s->why && s->op == DYNAMIC_TRANSPOSE) return;
-  const uint32_t n = s->why || s->n_weights == 0 ? 1 : s->n_weights;
-  for (uint32_t i = 0; i < n; i++) {
-    if (i > 0 && d->recipes[i] == NO_ID) continue; // a table that is left out
-    struct kit_report r = {
-        .node = s->node, .reason = s->why ? s->why : "quantized", .skipped = s->why != NULL};
-    if (s->n_weights) {
-      r.tensor = model_name(m, m->values[s->weights[i].named].name);
-      r.of = s->weights[i].tensor;
-      r.codes = s->why ? 0 : d->recipes[i] + 1;
-    }
-    kit_report(&d->k, &r);
+  for (uint32_t i = 0; i < s->n_weights && !(s->why && told); i++) {
+    if (s->weights[i].named == NO_ID) continue; // a table that is left out
+    report_one(d, s, i);
+    told++;
   }
+  if (!told) report_one(d, s, s->n_weights);
 }
 
 static void take(struct dynamic *d, const struct dynamic_site *s) {

@@ -45,13 +45,16 @@ const char *dynamic_weights_unfit(const struct dynamic *d, const struct dynamic_
   return NULL;
 }
 
+const struct dynamic_operand dynamic_no_operand = {NO_ID, NO_ID, NO_ID, NO_ID, false};
+
 bool dynamic_weights_find(struct dynamic *d, uint32_t node, uint32_t slot, bool turned,
                           struct dynamic_operand *out, const char **why) {
   const uint32_t read = kit_in(&d->k, node, slot);
   struct model_constant c;
   uint32_t value = read;
   bool swapped = false, turns = false;
-  *out = (struct dynamic_operand){.read = read};
+  *out = dynamic_no_operand;
+  out->read = read;
   *why = "non_constant_weight";
   // A chain is at most as long as there are nodes; a cycle ends here too.
   for (uint32_t steps = 0; value != NO_ID && steps <= d->k.m->n_nodes; steps++) {

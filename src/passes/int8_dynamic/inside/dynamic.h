@@ -56,7 +56,7 @@ struct dynamic_options {
 
 // ---- weights -----------------------------------------------------------------------------------
 
-// A constant that is quantized.
+// A constant that is quantized. `dynamic_no_operand`: where none is, as of a table that is left out.
 struct dynamic_operand {
   uint32_t tensor; // of its elements
   uint32_t value;  // that they define
@@ -64,6 +64,7 @@ struct dynamic_operand {
   uint32_t named;  // whose name new tensors have
   bool transposed; // the node reads the transpose of the matrix
 };
+extern const struct dynamic_operand dynamic_no_operand;
 
 // How its codes lie.
 //   PLAIN      as the weight
