@@ -3,7 +3,7 @@
 //   b ─▶ node       becomes       b_quantized ─▶ DQ(x_scale · w_scale) ─▶ b ─▶ node
 //
 // Gemm multiplies the product by alpha and the bias by beta. Codes are RHE(beta·b / (alpha·x_scale·w_scale)), and beta
-// goes: so the node computes the same whether it runs as it stands or on codes, where nobody multiplies the bias. (The
+// goes: so the node computes the same whether it runs as it stands or on codes, where nothing multiplies the bias. (The
 // existing tool has beta in the scale and in the node's place 1, and forgets alpha.)
 //
 // Where such a scale is so small that a code would overflow int32, the weight's scale is enlarged beforehand. Biases whose
@@ -183,7 +183,7 @@ static uint32_t roomy(struct static_run *s, const struct static_bias *b, uint32_
                                                           : NO_ID;
 }
 
-// Scales for a weight that is no constant, by its range. False: there are none to enlarge.
+// Scales for a weight that is no constant, by its range. False: nothing can be enlarged.
 static bool has_scales(struct static_run *s, struct static_entry *w) {
   struct static_params p;
   if (w->scales != NO_ID) return true;
@@ -242,7 +242,7 @@ uint32_t static_least_needs(struct static_need *needs, uint32_t n) {
   return kept;
 }
 
-// The scale of the node's input as a number; 0: it is none.
+// The scale of the node's input as a number; 0: it is not one.
 static double input_number(struct static_run *s, const struct static_bias *b) {
   struct static_params p;
   const struct static_entry *owner = s->o->compat ? NULL : owner_of(s, b->input);
@@ -306,7 +306,7 @@ void static_make_room(struct static_run *s) {
 
 // ---- biases --------------------------------------------------------------------------------------
 
-// The recipe of a scale that a node sees: of what was written here, or by the DQ of the model that makes it. NO_ID: none.
+// The recipe of a scale that a node sees: of the Q that was written here, or by the DQ of the model that makes it. NO_ID: none.
 static uint32_t scale_recipe(struct static_run *s, uint32_t value, uint32_t node) {
   struct kit *k = &s->k;
   uint32_t scale = static_scale_for(s, value, node, NULL);

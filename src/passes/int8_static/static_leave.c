@@ -1,7 +1,7 @@
-// Values that stay float, whoever would quantize them, and the nodes that make them: asked once, before anything is marked, in both forms.
+// Values that stay float, whatever would quantize them, and the nodes that make them: asked once, before anything is marked, in both forms.
 //
 //   x ─▶ AveragePool(dilations) ─▶ y        y: ONNX Runtime makes QLinearAveragePool of what stands between DequantizeLinear and
-//                                           QuantizeLinear, which has no dilations. So nothing is quantized behind it
+//                                           QuantizeLinear, which has no dilations. So nothing is quantized after it
 //   scores ─▶ Add(-1e9, where masked) ─▶ s ─▶ Softmax       s: a range that holds such a number leaves no codes for the others
 //
 // A range that ends below -8192 or beyond 1e9, with less than a 32nd of that on the other side of 0, or beyond 1e30 is taken for one whose
@@ -10,10 +10,10 @@
 // reason stays float too: nothing tells them apart.) A range that an override gives is believed, and compat takes all of them for ranges,
 // as the existing tool does.
 //
-// Why a value stays float is reported at the node that makes it and at those that take it, as far as they are asked for.
+// Why a value stays float is reported at the node that makes it and at those that take it, if they are asked for.
 //
 // ONNX Runtime moves a QuantizeLinear before what only passes its input on, drops a Relu before it, and takes a Dropout, a product with 1
-// and the like away (static_vanishes): what stands behind a value that must not be quantized for the first reason stays float too, up to a
+// and the like away (static_vanishes): what stands after a value that must not be quantized for the first reason stays float too, up to a
 // node that computes. Behind a mask so do sums, whether samples had anything to mask or not.
 #include "static.h"
 
@@ -88,7 +88,7 @@ static bool means_nothing(double least, double most) {
          fmax(low, high) >= 1e30;
 }
 
-// A range of another type than the value's is no mask, but a mistake, which is told where it is used.
+// A range of another type than the value's is no mask, but a mistake, which is reported where it is used.
 static bool fits(struct static_run *s, uint32_t value) {
   const enum dtype type = static_dtype(s, value);
   return isfinite(int8_rounded(type, s->range[value].least)) &&

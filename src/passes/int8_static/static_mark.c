@@ -6,10 +6,10 @@
 // takes part where its input does. A value that was marked and is to share another's parameters keeps its
 // place in the row. All of this is what onnxruntime's QDQQuantizer does, and where that is wrong it is right here:
 //
-//   Relu, Clip   go only where the codes themselves hold no more than they let through, and nobody else, in no body either,
+//   Relu, Clip   go only where the codes themselves hold no more than they let through, and no other node, in no body either,
 //                sees the value before them
 //   biases       belong to a node, not to a name: each node has its own
-//   constants    wherever they are (not with compat): an initializer, a Constant, behind Identity
+//   constants    in any place (not with compat): an initializer, a Constant, through Identity
 //   MatMul       a scale a column for matrices; one for vectors and batches (not with compat), whose axis 1 is no column
 #include "static.h"
 
@@ -120,7 +120,7 @@ static void note_number(struct static_run *s, struct span name) {
   }
 }
 
-// 1 + the largest number behind a name, over all initializers.
+// 1 + the largest number after a name, over all initializers.
 static uint32_t next_number(struct static_run *s, uint32_t name) {
   const struct model *m = s->k.m;
   const uint32_t unseen = s->n_numbers == 0 ? m->n_tensors : 0;
@@ -151,7 +151,7 @@ static uint32_t own_bias(struct static_run *s, uint32_t node, uint32_t slot) {
   return made;
 }
 
-// Does anybody else read it: this value, or the constant behind it, which may lie behind an Identity for each?
+// Does another node read it: this value, or the constant that it comes from, through an Identity for each?
 static bool is_shared(const struct kit *k, uint32_t value) {
   struct model_constant c;
   return kit_use_count(k, value, 2) > 1 ||
@@ -270,7 +270,7 @@ bool static_stays_within(struct static_run *s, uint32_t node) {
          !span_is(where, "tf_crop_and_resize");
 }
 
-// What lies outside of the input's range has parameters of its own.
+// A value with numbers outside of the input's range has parameters of its own.
 static void mark_resize(struct static_run *s, uint32_t node) {
   const uint32_t x = kit_in(&s->k, node, 0);
   struct static_params p;
@@ -405,7 +405,7 @@ static bool can_go(struct static_run *s, uint32_t node) {
   if (before.with || behind.with || kit_use_count(k, in, 2) != 1 || kit_is_output(k, in) ||
       kit_unused(k, out))
     return false;
-  // The scale of what a Softmax gives must be no smaller than its own (softmax_range).
+  // The scale of a Softmax's output must be no smaller than its own (softmax_range).
   if (static_is_of_softmax(s, in) && behind.own.scale != before.own.scale) return false;
   return k->m->values[in].kind == VALUE_NODE_OUTPUT && k->m->values[in].graph == s->graph &&
          (strcmp(static_op_type(s, node), "Relu") == 0 || !static_may_grow(s, out)) &&

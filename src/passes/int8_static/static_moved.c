@@ -1,16 +1,16 @@
-// What ONNX Runtime does with nodes around which there are Q and DQ, when it loads a model: it puts a Q and a DQ behind those that move
+// What ONNX Runtime does with nodes around which there are Q and DQ, when it loads a model: it puts a Q and a DQ after those that move
 // elements, and takes away those that do nothing.
 //
 //   DQ ─▶ Transpose ─▶ t              DQ ─▶ Transpose ─▶ Q ─▶ DQ ─▶ t
 //   DQ ─▶ Identity ─▶ Transpose       DQ ─▶ Transpose
 //
 // With int8 and from opset 21 on the Q of the first kind does not load: such nodes are quantized here (not with compat), with those that
-// only pass their input on to them. One that stays float, since it is excluded, takes the value as it is before its Q:
+// only pass their input on to them. One that stays float, since it is excluded, takes the value before its Q:
 //
 //   v ─┬─▶ Q ─▶ DQ ─▶ others
 //      └─▶ Transpose ─▶ t
 //
-// or, of a value that is there as codes alone, what com.microsoft's DequantizeLinear makes of them: the Q behind that says no type.
+// or, of a value that is there as codes alone, what com.microsoft's DequantizeLinear makes of them: the Q after it says no type.
 #include "static.h"
 
 bool static_moves(const struct static_run *s, uint32_t node) {
@@ -28,7 +28,7 @@ static bool is_number(struct static_run *s, uint32_t value, double number) {
   return value != NO_ID && kit_const_scalar(&s->k, value, &x) && x == number;
 }
 
-// The operand of arithmetic that a number beside it leaves as it is; NO_ID: neither.
+// The operand of arithmetic that a number next to it does not change; NO_ID: neither.
 static uint32_t unchanged(struct static_run *s, uint32_t node) {
   const uint32_t a = kit_in(&s->k, node, 0), b = kit_in(&s->k, node, 1);
   const enum op op = kit_op(&s->k, node);
@@ -95,7 +95,7 @@ uint32_t static_passes_codes(struct static_run *s, uint32_t node) {
 
 enum { OPSET_SAYS_TYPE = 21 }; // from there on a Q that it puts says its type
 
-// Does it put a Q and a DQ behind such a node? (static_moves knows more of them.)
+// Does it put a Q and a DQ after such a node? (static_moves knows more of them.)
 static bool is_of_those(struct static_run *s, uint32_t node) {
   switch (kit_op(&s->k, node)) {
   case OP_MaxPool:
@@ -108,7 +108,7 @@ static bool is_of_those(struct static_run *s, uint32_t node) {
   }
 }
 
-// Does a Q take the value, and nobody else, or will it?
+// Does a Q alone take the value, or will it?
 static bool goes_to_q(struct static_run *s, uint32_t value) {
   const enum op op = kit_op(&s->k, kit_sole_user(&s->k, value));
   return static_is_marked(s, value) || op == OP_QuantizeLinear || op == OP_ms_QuantizeLinear;

@@ -5,7 +5,7 @@
 //    "h":            [{"scale": 0.02, "zero_point": 128,                     a value in between
 //                      "convert": {"quant_type": "uint16", "recv_nodes": ["fc"]}}]}
 //
-// All of it is checked before anything is changed (the existing tool looks at the first name only), and a mistake is told with
+// All of it is checked before anything is changed (the existing tool looks at the first name only), and a mistake is reported with
 // the file and the line. Lines are found in the text again, since the reader of JSON keeps none.
 #include "static.h"
 
@@ -18,8 +18,8 @@ struct reading {
   struct static_run *s;
   struct span text;
   const char *path;
-  const char *name;         // of the tensor at hand
-  uint32_t member, element; // its place, and that of the override at hand; NO_ID: of none
+  const char *name;         // of the tensor in hand
+  uint32_t member, element; // its place, and that of the override in hand; NO_ID: of none
   enum dtype dtype;         // its elements
   bool is_constant;
 };
@@ -118,7 +118,7 @@ struct seen {
   bool scale, zero, least, most;
 };
 
-// Of a key: 1 if it is none of these.
+// Of a key: 1 if it is not one of these.
 static int read_key(const struct reading *r, const struct json_value *v,
                     struct static_override *out, struct seen *seen, struct err *err) {
   const char *key = json_name(v);

@@ -1,4 +1,4 @@
-// The pass static as the catalogue has it: its row and its options. What it does is in static.c.
+// The pass static as the catalogue has it: its row and its options. static.c does the work.
 #include "static.h"
 
 #include <math.h>
@@ -66,7 +66,7 @@ static int read_no_output(const struct pass_value *v, void *with, struct arena *
   return 0;
 }
 
-// Stands behind --per-tensor and --compat.
+// Serves --per-tensor and --compat.
 static int read_per_channel(const struct pass_value *v, void *with, struct arena *a,
                             struct err *err) {
   (void)a, (void)err;

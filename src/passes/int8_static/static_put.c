@@ -7,8 +7,8 @@
 //                  └─▶ DQ ─▶ Q ─▶ DQ ─▶ others
 //
 // First those with parameters of their own, then those that share, as often as it takes until no provider is left out,
-// then biases, whose scales are products of what was written. Bodies of If and Loop see what they saw.
-// Nodes stand right behind what makes their value; DQ of weights right before the first who uses them.
+// then biases, whose scales are products of those that were written. Bodies of If and Loop see what they saw.
+// Nodes stand right after what makes their value; DQ of weights right before the first who uses them.
 #include "ranges.h"
 #include "static_put.h"
 
@@ -65,7 +65,7 @@ struct span static_stem(struct static_run *s, uint32_t value) {
   return span_of(arena_string(&s->k.site, name), name.n);
 }
 
-// New nodes go behind what makes the value: to the graph's begin if that is no node.
+// New nodes go after what makes the value: to the graph's begin if that is no node.
 static void place_behind(struct static_run *s, uint32_t value) {
   struct kit *k = &s->k;
   const uint32_t maker = kit_maker(k, value);
@@ -95,7 +95,7 @@ static void place_before_users(struct static_run *s, uint32_t value) {
 
 struct uses {
   TABLE(uint32_t, at);   // pairs (node, slot)
-  TABLE(uint32_t, bare); // the same, of nodes that take the value as it is before its Q
+  TABLE(uint32_t, bare); // the same, of nodes that take the value before its Q
 };
 
 // Has the zero point the type that ONNX Runtime moves wrongly?
@@ -126,7 +126,7 @@ static bool takes_part(struct static_run *s, uint32_t node, enum part which,
   const char *why;
   if (which == ALL) return true;
   if ((which == RECEIVERS) != static_receives(s, with, node)) return false;
-  // Of a value of two types quantize_static leaves the float to nodes that it neither quantizes nor has in the list.
+  // Of a value of two types quantize_static leaves the float to nodes that it does not quantize and that the list does not have.
   const bool is_listed = which == RECEIVERS && with->some_receive;
   return !s->o->compat || is_listed || static_takes(s, node, &why);
 }
@@ -245,7 +245,7 @@ static void put_pair(struct static_run *s, uint32_t value, struct span stem,
   free_uses(&uses);
 }
 
-// Does nobody keep the first type? quantize_static counts: names of nodes that it quantized, and those of the list.
+// Does no node keep the first type? quantize_static counts: names of nodes that it quantized, and those of the list.
 static bool all_receive(struct static_run *s, uint32_t value, const struct static_overrides *with) {
   uint32_t n = 0, last = NO_ID;
   bool all = true, any_nameless = false;
@@ -300,7 +300,7 @@ static void put_converted(struct static_run *s, uint32_t value, struct span stem
   free_uses(&uses);
 }
 
-// Q and DQ for a value with scale and zero point as they are in *f.
+// Q and DQ for a value with the scale and zero point of *f.
 static void put_activation(struct static_run *s, uint32_t value, struct span stem,
                            const struct static_form *f, const struct static_params *p) {
   struct static_form g;
@@ -390,7 +390,7 @@ static void put_weight(struct static_run *s, const struct static_entry *e) {
   const struct span stem = static_stem(s, c.value);
   struct static_form f = {.axis = e->as.axis, .block = e->as.block};
   const bool pair = s->o->add_qdq_pair_to_weight;
-  // Codes first: a look at the elements for their ranges leaves them at hand.
+  // Codes first: a look at the elements for their ranges leaves them in hand.
   uint32_t in = pair ? NO_ID : int8_tensor(k, stem, "_quantized", codes, c.tensor);
   f.zero = int8_tensor(k, stem, "_zero_point", e->zeros, c.tensor);
   f.scale = int8_tensor(k, stem, "_scale", e->scales, c.tensor);
@@ -429,7 +429,7 @@ static int put_owners(struct static_run *s, struct err *err) {
   return 0;
 }
 
-// Parameters of a table by channel are none for what is picked from it.
+// Parameters of a table by channel do not serve what is picked from it.
 static int put_sharer(struct static_run *s, const struct static_entry *e, struct err *err) {
   struct static_params p;
   struct static_form f = {.axis = RECIPE_PER_TENSOR};

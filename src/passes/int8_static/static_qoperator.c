@@ -3,10 +3,10 @@
 //   x ─▶ Q ─▶ QLinearConv ─▶ QLinearAdd ─▶ Reshape ─▶ DQ ─▶ y
 //
 // One walk over the nodes of the main graph, in order. Each becomes an operator on codes (static_qoperator_nodes.c), or stays what it is;
-// then values that are there as codes alone, and are wanted as floats, get a DQ each, behind what makes the codes. All of this, names
+// then values that are there as codes alone, and are wanted as floats, get a DQ each, after what makes the codes. All of this, names
 // too, is what onnxruntime's ONNXQuantizer does.
 //
-// A constant that is wanted as floats too stays. (compat: for those who come behind the first that took its codes, a DQ takes
+// A constant that is wanted as floats too stays. (compat: for those who come after the first that took its codes, a DQ takes
 // its name.)
 #include "static_qoperator.h"
 
@@ -65,7 +65,7 @@ static void visit(struct static_qoperator_run *q, uint32_t node) {
   const char *why = "";
   if (passes(q, node)) return;
   bool takes = static_takes(q->s, node, &why);
-  // Where is asked by nobody, if it is forced.
+  // Where need not be asked for, if it is forced.
   if (q->s->o->compat && q->s->o->force_quantize_no_input_check && op && op->qop == STATIC_O_WHERE)
     takes = true;
   if (takes && kit_out(k, node, 0) == NO_ID) takes = false;
@@ -126,7 +126,7 @@ static void put_constant(struct static_qoperator_run *q, uint32_t value,
   weights_replace(k, &w, made);
 }
 
-// False: nobody uses it.
+// False: no node uses it.
 static bool begin_before_users(struct static_qoperator_run *q, uint32_t value) {
   struct kit *k = &q->s->k;
   if (k->m->values[value].flags & VALUE_DEAD || k->m->values[value].kind != VALUE_INITIALIZER)
@@ -171,7 +171,7 @@ static void finish(struct static_qoperator_run *q) {
     put_bias(q, &q->biases[i]);
 }
 
-// Constants that nobody uses any more.
+// Constants that no node uses any more.
 static void drop_constants(struct static_qoperator_run *q, const uint32_t *list, uint32_t n) {
   struct kit *k = &q->s->k;
   for (uint32_t i = 0; i < n; i++)

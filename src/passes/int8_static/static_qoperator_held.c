@@ -2,7 +2,7 @@
 //
 //   v          ─▶ Q ─▶ v_quantized                       a float value, when the first operator wants its codes
 //   w              w_quantized, w_scale, w_zero_point    a constant, once for each form that operators want it in
-//   b              b_quantized                           a bias: a node's own (compat: the first one's, whoever comes then)
+//   b              b_quantized                           a bias: a node's own (compat: the first one's, also for those that come later)
 //
 // The existing tool knows a constant by its name alone: it has the form that the first operator wanted, whatever the next one
 // wants. So it is here with compat.

@@ -6,7 +6,7 @@
 //
 // Where the existing tool is wrong, and not with compat, it is right here:
 //
-//   Relu, Clip   go only if nobody else sees x, and the codes of x hold no more than they let through
+//   Relu, Clip   go only if no other node sees x, and the codes of x hold no more than they let through
 //   Gemm         codes of the bias are beta·b / (alpha·x_scale·w_scale)
 //   Conv, Gemm   a bias of each node; a computed one, or one of another shape, keeps the node float
 //   MatMul       a scale a column for matrices, one for vectors and batches
@@ -123,7 +123,7 @@ static uint64_t channels_of(struct static_qoperator_run *q, uint32_t w, uint32_t
   return axis == RECIPE_PER_TENSOR || dim.value < 1 ? 1 : (uint64_t)dim.value;
 }
 
-// Attributes of QGemm: those of Gemm but beta, as far as they are there.
+// Attributes of QGemm: those of Gemm that it has, but beta.
 static int gemm_attrs(struct kit *k, uint32_t node, struct edit_attr attrs[3]) {
   static const char *const names[] = {"alpha", "transA", "transB"};
   struct kit_attr a;
@@ -410,7 +410,7 @@ static const char *argmax(struct static_qoperator_run *q, uint32_t node) {
   return NULL;
 }
 
-// The code of what a Pad puts, as a value. NO_ID: it cannot be made.
+// The code of the number that a Pad puts, as a value. NO_ID: it cannot be made.
 static uint32_t pad_value(struct static_qoperator_run *q, uint32_t node,
                           const struct static_held *x) {
   struct static_run *s = q->s;

@@ -1,11 +1,11 @@
-// Room for biases that several operators on codes have beside one weight, or beside one that is computed.
+// Room for biases that several operators on codes have next to one weight, or next to one that is computed.
 //
 //   QLinearConv(x, w, b)                w_scale as large as the codes of b in int32 need it
-//   QLinearConv(y, w, c)                and those of c beside y
-//   QLinearConv(x, QLinear…(v), b)      the scale of what the weight comes from as codes
+//   QLinearConv(y, w, c)                and those of c next to y
+//   QLinearConv(x, QLinear…(v), b)      the scale of the codes that the weight is made of
 //
 // While nodes are looked at, a constant weight has room for the bias of the first that took it. Which others come is known in the end:
-// then its scales grow once more, and all codes that were made by them, or by those of x, are made anew: those of biases, and of the
+// then its scales grow once more, and all codes that were made by them, or by those of x, are made again: those of biases, and of the
 // numbers that a Pad puts. A scale that is larger needs no
 // other zero point: the codes come nearer to it. (compat: the existing tool does this for the second at once, and leaves the codes of
 // the first bias; here this is done where there are more of them.)
@@ -29,7 +29,7 @@ void static_qoperator_note_biased(struct static_qoperator_run *q, const struct s
     if (q->coded[i - 1].held.codes == w->codes) b->coded = i;
 }
 
-// The scale of x beside that bias: the number that it was, or a recipe.
+// The scale of x next to that bias: the number that it was, or a recipe.
 static uint32_t x_scale_of(struct static_qoperator_run *q, const struct static_biased *b) {
   struct recipes *r = q->s->k.r;
   return b->x > 0 ? int8_floats(r, (enum dtype)r->rows[b->x_recipe].dtype, &b->x, NO_ID)

@@ -1,6 +1,6 @@
-// Ranges of values as they are known before anything is marked: what a Softmax gives, what goes into a Relu or Clip.
+// Ranges of values that are known before anything is marked: what a Softmax gives, what goes into a Relu or Clip.
 //
-//   x ─▶ Relu ─▶ y         x, if nobody else sees it, needs no more range than y
+//   x ─▶ Relu ─▶ y         x, if no other node sees it, needs no more range than y
 //   s ─▶ Softmax ─▶ p      p: from 0 to 1, or what was seen, and no less than ONNX Runtime's operator can have
 #include "static.h"
 
@@ -17,7 +17,7 @@ static bool sees_alone(struct static_run *s, uint32_t value) {
 }
 
 // Softmax gives [0, 1], but sums over many elements may be far below: then what was seen is the range. ONNX Runtime makes a
-// QLinearSoftmax wherever there are a DQ and a Q, or could be behind what moves elements, whoever asked; its codes are wrong where 1 / scale
+// QLinearSoftmax where there are a DQ and a Q, or could be after what moves elements, asked for or not; its codes are wrong where 1 / scale
 // is more than 128 for each element of a sum. (Measured over sums of 1 to 4000 elements in 1.31.1.) So no range is smaller
 // than this. (compat: [0, 1], and only where it is taken.)
 static double softmax_least(struct static_run *s, uint32_t node) {
@@ -38,7 +38,7 @@ static void softmax_range(struct static_run *s, uint32_t node, bool taken) {
                            .deviation = r->deviation};
 }
 
-// ONNX Runtime drops a Relu or Clip before a Q whose codes hold no more than it lets through: what nobody asks for has a range that is
+// ONNX Runtime drops a Relu or Clip before a Q whose codes hold no more than it lets through: what is not asked for has a range that is
 // right after a Softmax too.
 static void adjust_clipped(struct static_run *s, uint32_t node) {
   const uint32_t in = kit_in(&s->k, node, 0), out = kit_out(&s->k, node, 0);
@@ -63,7 +63,7 @@ static void adjust_moved(struct static_run *s, uint32_t node) {
   }
 }
 
-// What goes into a Relu or Clip, and only there, needs no more range than what comes out. What a Softmax gives keeps its own. (compat: a
+// What goes into a Relu or Clip, and only there, needs no more range than the output. The output of a Softmax keeps its own. (compat: a
 // Clip may let less through.)
 void static_adjust_ranges(struct static_run *s) {
   struct kit *k = &s->k;

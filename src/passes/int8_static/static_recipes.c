@@ -3,7 +3,7 @@
 //   fp32-bias       Q ▸ DQ, DQ(w) ─▶ MatMul ─▶ Add                                          qdq
 //                   Q ─▶ MatMulIntegerToFloat(a, w, scales, zero points) ─▶ Add             qlinear
 //   int32-bias      Q ─▶ MatMulInteger ─▶ Add(b_quantized) ─▶ Cast ─▶ Mul(m_bias_scale)     both; other names
-//   fp32-bias-qdq   the first, and Q ▸ DQ behind the Add
+//   fp32-bias-qdq   the first, and Q ▸ DQ after the Add
 //
 // First the model is written in QDQ form, in which what MatMul gives is not quantized: that is the first recipe. Then the others are made of
 // it: codes, scales and zero points are those of the DequantizeLinear nodes before the MatMul, which go where nobody else
@@ -13,7 +13,7 @@
 
 #include "dead_ends.h"
 
-// Is there an Add of a constant along the last axis behind it, and nothing else?
+// Is there an Add of a constant along the last axis after it, and nothing else?
 static bool find_bias(struct static_run *s, uint32_t node, struct static_linear *out) {
   struct kit *k = &s->k;
   const uint32_t w = kit_in(k, node, 1), add = kit_sole_user(k, kit_out(k, node, 0));
@@ -32,7 +32,7 @@ static bool find_bias(struct static_run *s, uint32_t node, struct static_linear 
   return true;
 }
 
-// Was only the sum behind it seen? Then it stays float.
+// Was only the sum after it seen? Then it stays float.
 static bool leave(struct static_run *s, uint32_t node) {
   struct static_linear l;
   struct static_params p;
@@ -137,7 +137,7 @@ static bool put_int32(struct static_run *s, const struct static_linear *l,
   return true;
 }
 
-// The Q behind the Add, under the recipe's name.
+// The Q after the Add, under the recipe's name.
 static void name_quantize(struct static_run *s, uint32_t value, struct span stem) {
   struct kit *k = &s->k;
   for (struct kit_use u = kit_uses(k, value); kit_use(k, &u);)

@@ -5,7 +5,7 @@
 //        Add(x, a) ─▶ d                                                 d: the type of x
 //
 // One walk over the nodes, as they stand. An operator of another domain than ONNX's gives its outputs no type. Others give the type of
-// the first input that has the output's type variable, or one that needs no input; which ones do otherwise is said in static_types.def.
+// the first input that has the output's type variable, or one that needs no input; static_types.def has those that do otherwise.
 // Bodies are entered with their node's inputs, functions of the model for each call; what is declared inside a function does not count.
 //
 // What the types are is not asked here: weir's own inference knows at least as much. Nor are shapes, of which onnx's may find that they
@@ -15,7 +15,7 @@
 #include "model_calls.h"
 #include "schema.h"
 
-// Nodes of functions that are visited, and more for each node of the model; behind that all types are taken as known.
+// Nodes of functions that are visited, and more for each node of the model; after that all types are taken as known.
 enum { VISITS = 1 << 18, VISITS_EACH = 16 };
 
 // ---- operators that do otherwise -------------------------------------------------------------------
@@ -150,7 +150,7 @@ static uint32_t body_from(const struct walk *w, uint32_t node, uint32_t *attr) {
   return NO_ID;
 }
 
-// What Loop carries from turn to turn, and all that Scan is given, must have types: else nothing is said of either.
+// What Loop carries from turn to turn, and all that Scan is given, must have types: else neither has a type.
 static bool can_enter(const struct walk *w, enum op op, uint32_t node) {
   if (op == OP_If) return true;
   for (uint32_t i = op == OP_Loop ? 2 : 0; i < w->m->nodes[node].n_in; i++)

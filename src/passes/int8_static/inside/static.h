@@ -1,15 +1,15 @@
-// The parts of static quantization: what is asked for, which nodes, which parameters values get, and how they are
+// The parts of static quantization: options, which nodes, which parameters values get, and how they are
 // written. One run:
 //
 //   static_begin       the opset that the types need; ranges; overrides
 //   static_find_typed  what quantize_static knows of types, with compat          static_types.c
-//   static_leave       which values stay float, whoever wants them                static_leave.c
+//   static_leave       which values stay float, whatever wants them                static_leave.c
 //   static_mark        which values are quantized, and how they share           static_mark.c, static_ops.c, static_moved.c
 //   static_put         Q and DQ nodes, weights, biases                           static_put*.c
 //
 // The form of operators on codes (static_qoperator.c) takes the first of these, and goes its own way from there.
 //
-// Values are said by their id. `entries` are in the order in which they were marked, which is that of the
+// Values are named by their id. `entries` are in the order in which they were marked, which is that of the
 // existing tool.
 #ifndef WEIR_STATIC_H
 #define WEIR_STATIC_H
@@ -208,22 +208,22 @@ struct static_run {
   TABLE(struct static_bias, biases);
   TABLE(uint32_t, bias_of); // by value id: 1 + which
   TABLE(struct static_linear, linears);
-  TABLE(const char *,
-        left); // by value id: why it stays float, whoever would mark it; NULL: it need not
+  // By value id: why it stays float, whatever would mark it; NULL: it need not.
+  TABLE(const char *, left);
   TABLE(const char *, kept); // by node id: why it stays float, a stable word; NULL: it need not
   // By value id: it goes to a node that is moved past, or to one that vanishes before such a node.
   TABLE(bool, moved_past);
   TABLE(bool, folded);       // by value id: constants alone make it
-  TABLE(bool, raw);          // by node id: it takes values as they are before their Q
+  TABLE(bool, raw);          // by node id: it takes values before their Q
   TABLE(bool, bare);         // by node id: no DQ of int8 may stand before it
   TABLE(bool, goes_to_bare); // by value id: to such a node
   TABLE(bool, grows);        // by value id: its scale may grow (not with compat)
-  // By value id: the least range of what a Softmax makes, moved or not; 0: of others (not with compat).
+  // By value id: the least range of a Softmax's output, moved or not; 0: of others (not with compat).
   TABLE(double, of_softmax);
   TABLE(bool, typed); // by value id, with compat: quantize_static knows a type
   TABLE(struct static_turned, turned);
   TABLE(uint32_t, turned_of); // by value id: 1 + the last
-  TABLE(uint32_t, numbers); // by name id: 1 + the largest number behind it in an initializer's name
+  TABLE(uint32_t, numbers); // by name id: 1 + the largest number after it in an initializer's name
   TABLE(struct static_made, made); // by value id
   TABLE(struct static_receiver, receivers);
   TABLE(struct static_receivers, receivers_of); // by value id
@@ -238,9 +238,9 @@ const char *static_op_type(const struct static_run *s, uint32_t node);
 // Is the node to be quantized: of an operator that is asked for, not excluded? Otherwise why not, a stable word; "" for an operator
 // that nobody asked for.
 bool static_takes(struct static_run *s, uint32_t node, const char **why);
-// Why nobody can have the node, whatever its operator: what it lacks, or its name. NULL: nothing speaks against it.
+// Why the node stays, whatever its operator: it lacks something, or its name says so. NULL: it need not.
 const char *static_refused(struct static_run *s, uint32_t node);
-// A constant of float32 or float16: an initializer, or without compat a Constant too, behind Identity too.
+// A constant of float32 or float16: an initializer, or without compat a Constant too, also through Identity.
 bool static_is_constant(struct static_run *s, uint32_t value);
 // The elements of a constant: of float16 in float32 for operators on codes, whose scales are float32.
 uint32_t static_recipe(struct static_run *s, uint32_t value);
@@ -255,9 +255,9 @@ bool static_is_typed(const struct static_run *s, uint32_t value);
 // Would the node quantize a weight that callers may override? It has no elements to go by, and no range unless RANGES or an
 // override says one. Then it is reported, and the node is to stay.
 bool static_skips_overridable(struct static_run *s, uint32_t node);
-// May nobody quantize behind it?
+// Must its output stay as it is?
 bool static_leaves_output(const struct static_run *s, uint32_t node);
-// Are the elements that a Resize makes between those of its input: no weights beyond them (cubic), nor another number around them?
+// Are the elements that a Resize makes between those of its input: no weights beyond them (cubic), and no other number around them?
 bool static_stays_within(struct static_run *s, uint32_t node);
 
 const struct static_overrides *static_override_of(const struct static_run *s, uint32_t value);
@@ -286,20 +286,20 @@ const char *static_kept(const struct static_run *s, uint32_t node);
 const char *static_left_input(struct static_run *s, uint32_t node);
 bool static_is_left(const struct static_run *s, uint32_t value);
 void static_leave_value(struct static_run *s, uint32_t value, const char *why);
-// Does the node move elements, or leave some out, so that ONNX Runtime moves a Q behind it in front of it?
+// Does the node move elements, or leave some out, so that ONNX Runtime moves a Q after it in front of it?
 bool static_moves(const struct static_run *s, uint32_t node);
-// Does ONNX Runtime put a Q and a DQ behind such a node, where a DQ stands before it, that do not load? It takes int8 for uint8 then, of
+// Does ONNX Runtime put a Q and a DQ after such a node, where a DQ stands before it, that do not load? It takes int8 for uint8 then, of
 // which a Q that says its type (from opset 21 on) knows nothing. The node is quantized then, asked for or not (not with compat).
 bool static_is_moved_past(const struct static_run *s, uint32_t node);
 
-// The input that a node passes on as it is, where ONNX Runtime takes such a node away when it loads a model: then what stands before it and
+// The input that a node passes on unchanged, where ONNX Runtime takes such a node away when it loads a model: then what stands before it and
 // what stands after it meet. NO_ID: the node stays. (Arithmetic by a number is on codes where it is quantized, and stays.)
 uint32_t static_vanishes(struct static_run *s, uint32_t node);
 // The same where what is moved past comes after it, at once or after more of this kind: what it passes on is to stay quantized up to there.
 // Found by the first, after static_leave.
 void static_find_passed(struct static_run *s);
 uint32_t static_passes_codes(struct static_run *s, uint32_t node);
-// Such a node that stays float, and has no Q after it, must have no DQ of int8 before it, nor before what passes a value on to it (compat
+// Such a node that stays float, and has no Q after it, must have no DQ of int8 before it, and none before what passes a value on to it (compat
 // too). Found when all is marked, or when operators on codes are made. Asked after that: is the node such a one (or takes no DQ in any case, where not
 // `int8`), does the value go to one?
 void static_find_bare(struct static_run *s);
@@ -311,19 +311,19 @@ struct static_entry *static_entry_of(struct static_run *s, uint32_t value);
 bool static_is_marked(struct static_run *s, uint32_t value);
 int static_mark(struct static_run *s, struct err *err);
 int static_put(struct static_run *s, struct err *err);
-// Is what a MatMul gives not to be quantized (static_recipes.c)? So it is in the three recipes for biases; a bias behind it is
-// noted. Else it is so where there is no range of it, but a bias behind it: of a convolution that became a MatMul only the sum was
+// Is what a MatMul gives not to be quantized (static_recipes.c)? So it is in the three recipes for biases; a bias after it is
+// noted. Else it is so where there is no range of it, but a bias after it: of a convolution that became a MatMul only the sum was
 // seen.
 bool static_mark_linear(struct static_run *s, uint32_t node);
 void static_put_recipes(struct static_run *s);
-// Values whose scale may grow, as that of a weight beside a bias, and of all that this weight shares its scale with, up to the last that
+// Values whose scale may grow, as that of a weight next to a bias, and of all that this weight shares its scale with, up to the last that
 // others take too: for them a scale that grew would leave no codes (static_bias.c). Found before anything is marked (not with compat).
 // Asked after that: may the value's? And is it a weight's, but what shares its scale is not, so that it is to have its own?
 void static_find_growing(struct static_run *s);
 bool static_may_grow(const struct static_run *s, uint32_t value);
 bool static_grows_alone(struct static_run *s, uint32_t value, uint32_t provider);
 // The weight of a node with a bias (input 1), if it is computed and others take it as well: what is to stand in its place there, by an
-// Identity that takes the value before its Q. Others as they are.
+// Identity that takes the value before its Q. Otherwise input 1 itself.
 uint32_t static_own_weight(struct static_run *s, uint32_t node);
 // Do constants alone make the value, so that ONNX Runtime makes a constant of it (static_moved.c)?
 bool static_is_folded(struct static_run *s, uint32_t value);
@@ -332,7 +332,7 @@ bool static_shares(struct static_run *s, uint32_t node);
 // The form of operators on codes (static_qoperator.c).
 int static_qoperator(struct static_run *s, struct err *err);
 
-// The largest range that 0 lies in, for nodes that give what is known: Softmax, what goes into Relu and Clip.
+// The largest range that holds 0, for nodes that give what is known: Softmax, what goes into Relu and Clip.
 void static_adjust_ranges(struct static_run *s);
 // Does a Softmax make the value, maybe moved or clipped since then? Asked after that.
 bool static_is_of_softmax(const struct static_run *s, uint32_t value);

@@ -34,7 +34,7 @@ int static_no_range(struct static_run *s, uint32_t value, struct err *err);
 void static_make_room(struct static_run *s);
 // Of that many lists of scales of one length, element by element the largest.
 uint32_t static_largest(struct recipes *r, const uint32_t *lists, uint32_t n);
-// A bias (recipe) beside an input of that scale (0: not known as a number), which is row `row` of the caller's. Keeps of those with one
+// A bias (recipe) next to an input of that scale (0: not known as a number), which is row `row` of the caller's. Keeps of those with one
 // bias the one whose scale is least, since that wants the most room; gives how many are left.
 struct static_need {
   uint32_t bias, row;

@@ -1,6 +1,6 @@
 // The form of operators on codes: which values are there as codes, and how they come to be.
 //
-// A value is *held* where its codes are: behind a Q that was put for it, as a constant's codes, or as the result of an operator on
+// A value is *held* where its codes are: after a Q that was put for it, as a constant's codes, or as the result of an operator on
 // codes. The float value of the latter is gone; who still wants it gets a DQ in the end (static_qoperator_finish).
 #ifndef WEIR_STATIC_QOPERATOR_H
 #define WEIR_STATIC_QOPERATOR_H
@@ -17,7 +17,7 @@ struct static_held {
   double scale_is; // the numbers
   int64_t zero_is;
   bool constant; // of a constant, which is there as floats too
-  bool wanted;   // of a constant, compat: who takes it as floats comes behind those that took codes
+  bool wanted;   // of a constant, compat: who takes it as floats comes after those that took codes
 };
 
 // A constant in one form.
@@ -31,14 +31,14 @@ struct static_coded {
   struct static_held held;
 };
 
-// A bias in int32. With compat the first one stands for all that follow, and one that comes behind it as floats takes DQ.
+// A bias in int32. With compat the first one stands for all that follow, and one that comes after it as floats takes DQ.
 struct static_bias_codes {
   uint32_t value, codes;
   uint32_t scales, zeros; // recipes
   bool wanted;
 };
 
-// A product with a bias: the scales of its operands may grow behind it (static_qoperator_room.c).
+// A product with a bias: the scales of its operands may grow after it (static_qoperator_room.c).
 struct static_biased {
   uint32_t x_scale, w_scale, codes; // values; codes NO_ID: another product made them, or none does
   uint32_t weight, bias;            // values that the node read
@@ -61,7 +61,7 @@ struct static_qoperator_run {
   bool failed;
   uint32_t node;                   // that is looked at
   bool reported;                   // it, with a weight
-  struct static_held own;          // what was made last of a weight for one node
+  struct static_held own;          // the codes that a weight has for one node, made last
   TABLE(struct static_held, held); // by value id
   TABLE(uint32_t, order);          // values that are held, in order
   TABLE(struct static_coded, coded);
@@ -82,17 +82,17 @@ struct static_held *static_qoperator_hold(struct static_qoperator_run *q, uint32
 struct static_bias_codes *static_qoperator_bias_of(struct static_qoperator_run *q, uint32_t bias);
 // Can an operator take it as codes?
 bool static_qoperator_can_take(struct static_qoperator_run *q, uint32_t value);
-// Its codes, with a Q before k.before where there are none yet. A constant has the type of activations.
+// Its codes, with a Q before k.before where the value has none yet. A constant has the type of activations.
 // NULL: they cannot be.
 const struct static_held *static_qoperator_take(struct static_qoperator_run *q, uint32_t value);
-// A value of float16 as QuantizeLinear of a float32 scale takes it, by a Cast before k.before; others as they are. And what
+// A value of float16 as QuantizeLinear of a float32 scale takes it, by a Cast before k.before; others unchanged. And what
 // DequantizeLinear makes of codes, cast to float16 where that is the type; gives the output.
 uint32_t static_qoperator_widened(struct static_qoperator_run *q, uint32_t value);
 uint32_t static_qoperator_dequantized(struct static_qoperator_run *q, const struct static_form *f,
                                       uint32_t codes, struct span stem, struct edit_output out,
                                       enum dtype type);
 // The same of a weight: of the weights' type where it is constant, by channel along `axis` (RECIPE_PER_TENSOR: one scale; may be
-// NO_ID where there are no channels). `type` UNDEFINED: that of the options. `bias` (or NO_ID) must fit int32 beside it and x.
+// NO_ID where there are no channels). `type` UNDEFINED: that of the options. `bias` (or NO_ID) must fit int32 next to it and x.
 struct static_qoperator_weight {
   uint32_t value;
   enum dtype type;
@@ -107,14 +107,14 @@ const struct static_held *static_qoperator_take_weight(struct static_qoperator_r
 // Scale and zero point for a result: of its range, or those that are given.
 bool static_qoperator_result(struct static_qoperator_run *q, uint32_t value,
                              const struct int8_params *given, struct static_held *out);
-// The codes of a bias beside x and w; NO_ID: its shape does not go with them.
-// Scales of a weight, in recipes, with room for that bias beside x (a scale of one element, times the factor); NO_ID: they cannot be.
+// The codes of a bias next to x and w; NO_ID: its shape does not go with them.
+// Scales of a weight, in recipes, with room for that bias next to x (a scale of one element, times the factor); NO_ID: they cannot be.
 uint32_t static_qoperator_roomy(struct static_qoperator_run *q, uint32_t scales, uint32_t bias,
                                 uint32_t x_scale, double factor);
-// The codes and scales of a constant that was written already, as they are now.
+// The codes and scales of a constant that was written already, by its present scales.
 void static_qoperator_write_again(struct static_qoperator_run *q, const struct static_coded *c);
 // Notes the product; in the end weights that several biases share, and those that are computed, get room for all of these, and codes of
-// biases the scales that came of it (static_qoperator_room.c).
+// biases the new scales (static_qoperator_room.c).
 void static_qoperator_note_biased(struct static_qoperator_run *q, const struct static_held *x,
                                   const struct static_held *w, const struct static_biased *product);
 void static_qoperator_make_room(struct static_qoperator_run *q);
