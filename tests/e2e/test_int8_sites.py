@@ -570,8 +570,11 @@ def test_what_moves_int8_and_stays_float(weir, tmp_path, kind, form):
     for words in ways:
         path = site.quantized(weir, tmp_path, "static", *FORMS[form], *words)
         assert min(site.levels(path).values()) > 25, words
+        model = onnx.load(path)
         if form == "qdq":
-            assert {o.domain for o in onnx.load(path).opset_import} == {""}
+            assert {o.domain for o in model.opset_import} == {""}
+            taken = {i for n in model.graph.node for i in n.input} | {o.name for o in model.graph.output}
+            assert {o for n in model.graph.node for o in n.output} | {t.name for t in model.graph.initializer} <= taken, words
 
 
 @pytest.mark.parametrize("pool", ["a part of a window", "the same, later"])

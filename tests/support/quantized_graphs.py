@@ -89,6 +89,7 @@ def static_words(form, seed):
     words += ["--activation-symmetric"] if activation == "int8" and r.random() < 0.2 else []
     for odd in ODD if form == "qdq" else ODD[:2]:
         words += odd if r.random() < 0.06 else []
+    words += ["--exclude", f"*{r.randrange(10)}"] if r.random() < 0.15 else []  # nodes, and those that read such constants
     return ["static", "--ranges", "RANGES", *words, *NARROW]
 
 

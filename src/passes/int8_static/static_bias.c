@@ -84,7 +84,7 @@ static bool is_taken_by_others(struct static_run *s, uint32_t value) {
 // Has a node outputs that share one scale, as those of a Split?
 static bool has_other_outputs(struct static_run *s, uint32_t node) {
   uint32_t n = 0;
-  for (uint32_t i = 0; i < kit_n_out(&s->k, node); i++) {
+  for (uint32_t i = 0; i < kit_n_out(&s->k, node) && n < 2; i++) {
     const uint32_t out = kit_out(&s->k, node, i);
     n += static_holds_floats(s, out) && !kit_unused(&s->k, out);
   }

@@ -108,10 +108,19 @@ static bool is_of_those(struct static_run *s, uint32_t node) {
   }
 }
 
+// Do such nodes alone take the value, so that it gets no Q?
+static bool goes_to_bare_alone(struct static_run *s, uint32_t value) {
+  if (!s->goes_to_bare[value] || kit_is_output(&s->k, value)) return false;
+  for (struct kit_use u = kit_uses(&s->k, value); kit_use(&s->k, &u);)
+    if (!s->bare[u.node]) return false;
+  return true;
+}
+
 // Does a Q alone take the value, or will it?
 static bool goes_to_q(struct static_run *s, uint32_t value) {
   const enum op op = kit_op(&s->k, kit_sole_user(&s->k, value));
-  return static_is_marked(s, value) || op == OP_QuantizeLinear || op == OP_ms_QuantizeLinear;
+  if (static_is_marked(s, value)) return !goes_to_bare_alone(s, value);
+  return op == OP_QuantizeLinear || op == OP_ms_QuantizeLinear;
 }
 
 void static_find_bare(struct static_run *s) {

@@ -222,6 +222,13 @@ static uint32_t take_name(struct static_run *s, uint32_t value, struct span stem
   return made;
 }
 
+// All who take it take it before its Q: there is none, nor are there tensors for it.
+static void take_back(struct static_run *s, uint32_t value, const struct static_form *f) {
+  *static_made_of(s, value) = (struct static_made){NO_ID, NO_ID, NO_ID, NO_ID, NULL};
+  dead_ends_drop(s->k.e, f->scale);
+  dead_ends_drop(s->k.e, f->zero);
+}
+
 static void put_pair(struct static_run *s, uint32_t value, struct span stem,
                      const struct static_form *f) {
   struct kit *k = &s->k;
@@ -229,6 +236,11 @@ static void put_pair(struct static_run *s, uint32_t value, struct span stem,
   const bool is_output = kit_is_output(k, value);
   const struct edit_output named = {value, span_of("", 0)};
   list_uses(s, value, is_int8(s, f), &uses);
+  if (!is_output && uses.n_at == 0 && uses.n_bare > 0) {
+    take_back(s, value, f);
+    free_uses(&uses);
+    return;
+  }
   if (is_output) {
     value = take_name(s, value, stem);
     move_bare(s, &uses, value);
@@ -272,6 +284,12 @@ static void put_converted(struct static_run *s, uint32_t value, struct span stem
   const struct span second = kit_names_join(stem, "_convert", &k->site);
   const bool all = all_receive(s, value, with);
   list_uses(s, value, is_int8(s, f) || is_int8(s, g), &uses);
+  if (!is_output && uses.n_at == 0 && uses.n_bare > 0) {
+    take_back(s, value, f);
+    take_back(s, value, g);
+    free_uses(&uses);
+    return;
+  }
   const uint32_t source = is_output ? take_name(s, value, stem) : value;
   if (is_output) move_bare(s, &uses, source);
   const uint32_t q = put_named(s, OP_QuantizeLinear, f, source, stem, "");
