@@ -82,7 +82,7 @@ double int8_rounded(enum dtype type, double x) {
 
 // ---- activations -------------------------------------------------------------------------------
 
-// A scale below the smallest normal number, as it is rather than 1: rounded up, so that nothing is clipped.
+// A scale below the smallest normal number, unchanged rather than 1: rounded up, so that nothing is clipped.
 static double small_scale(enum dtype type, double s) {
   const double step = least_number(type);
   return ceil(s / step) * step;
@@ -288,7 +288,7 @@ struct int8_parts int8_bias(struct recipes *r, uint32_t bias, uint32_t x_scale, 
 // What the elements of a node's first output are, of those of its first input.
 enum view { VIEW_NONE, VIEW_ALL, VIEW_SOME, VIEW_ZEROS_TOO };
 
-// What a Pad puts around: zeros, elements of what it is given, or something else.
+// What a Pad puts around: zeros, elements of its input, or something else.
 static enum view pad_view(struct kit *k, uint32_t node) {
   struct span mode;
   float value;

@@ -27,7 +27,7 @@ struct int8_how {
   bool restricted; // uint8, not symmetric: the zero point is 0, or 128 if the range goes below 0
   bool
       guarded; // below the type's smallest normal number a scale is 1 and its zero point 0, as onnxruntime makes
-      // it; else such a scale is rounded up, and 1 only where the range is nothing but 0
+               // it; else such a scale is rounded up, and 1 only where the range is nothing but 0
   bool has_floor;    // the range is at least
   double real_floor; // so wide (MinimumRealRange)
 };
@@ -48,7 +48,7 @@ bool int8_is_code_type(enum dtype type);
 double int8_rounded(enum dtype type, double x);
 
 // The ranges of all values of k->graph into `out`, by value id, each with type UNDEFINED before: those of RANGES by name, and
-// of values that hold the same elements (before or behind Transpose, Reshape and their kin), or some of them and zeros (behind
+// of values that hold the same elements (before or after Transpose, Reshape and their kin), or some of them and zeros (after
 // Slice and Pad), which a pass before may have made. Types are the values' own where the file does not say them. Where not
 // `inherit`, those by name alone.
 struct ranges; // ranges.h
@@ -98,7 +98,7 @@ struct int8_parts int8_bias(struct recipes *r, uint32_t bias, uint32_t x_scale, 
 
 // ---- tensors -----------------------------------------------------------------------------------
 
-// A free name <stem><suffix> among values, or among the graph's nodes; it lies in k->site.
+// A free name <stem><suffix> among values, or among the graph's nodes; it is stored in k->site.
 struct span int8_value_name(struct kit *k, struct span stem, const char *suffix);
 struct span int8_node_name(struct kit *k, struct span stem, const char *suffix);
 // A new initializer <stem><suffix> of k->graph. With `weight`, a tensor id: it stands for that one in reports; else NO_ID.

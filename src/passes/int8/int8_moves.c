@@ -1,8 +1,8 @@
-// Where the channels of a value lie in what it was made of, if only moved:
+// Where the channels of a value are in the input of its maker, if only moved:
 //
 //   x [N,C,H,W] ── Transpose(0,2,3,1) ── Reshape ─▶ t [N·H·W,C]          channels of t: those of x along axis 1
 //
-// A Reshape keeps an axis whole where one of the same length has as many elements in front of it, or behind it, as that has.
+// A Reshape keeps an axis whole where one of the same length has as many elements before it, or after it, as that has.
 #include "int8.h"
 
 static bool from_front(struct kit *k, uint32_t value, int64_t *axis) {
@@ -32,7 +32,7 @@ static bool same_run(struct kit *k, uint32_t a, int64_t a_from, int64_t a_n, uin
   return product[0] == product[1];
 }
 
-// The axis of what a Reshape (Squeeze …) was given that is this axis of what it makes.
+// The axis of the input of a Reshape (Squeeze …) that is this axis of its output.
 static bool through_reshape(struct kit *k, uint32_t in, uint32_t out, int64_t *axis) {
   uint32_t from, to;
   if (!kit_rank(k, in, &from) || !kit_rank(k, out, &to)) return false;

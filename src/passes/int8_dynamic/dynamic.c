@@ -2,10 +2,10 @@
 // activations by the model itself, as they come.
 //
 //   nodes in order ──match──▶ site: its constants, or why it stays ──convert──▶ codes and new nodes
-//                                                                └─▶ values in codes: DequantizeLinear behind all
+//                                                                └─▶ values in codes: DequantizeLinear after all
 //
-// What becomes of a node is said in the file of its operator. The walk is that of quantize_dynamic, so that with --compat
-// what is decided by what came before is decided likewise; without, no decision depends on it but what is made once.
+// The file of an operator says what its nodes become. The walk is that of quantize_dynamic, so that with --compat
+// what is decided by what came before is decided likewise; without, no decision depends on it, but tensors are made once.
 //
 //   excluded, not_included    by name, of the node or of a weight
 //   non_constant_weight, overridable_weight, weight_dtype, weight_rank, empty_weight    (dynamic_weights.c)
@@ -89,7 +89,7 @@ static const char *match(struct dynamic *d, struct dynamic_site *s) {
   }
 }
 
-// Is it a node that the options speak of? Then *s says what becomes of it.
+// Is it a node that the options speak of? Then *s says what it becomes.
 static bool site_of(struct dynamic *d, uint32_t node, struct dynamic_site *s) {
   const struct model *m = d->k.m;
   const char *name = model_name_str(m, m->nodes[node].name);

@@ -4,7 +4,7 @@
 //   x ─▶ MatMul            x ─▶ DynamicQuantizeLinear ─▶ x_quantized, x_scale, x_zero_point     one a value
 //   E ─▶ Gather ─▶ y       E_quantized ─▶ Gather ─▶ y_quantized ─▶ DequantizeLinear ─▶ y        if y is read as floats
 //
-// A value whose codes are at hand is not quantized again: MatMulInteger reads y_quantized with the scale of E. With the
+// A value whose codes are known is not quantized again: MatMulInteger reads y_quantized with the scale of E. With the
 // fused form nothing does, since its operators take floats.
 #include "dynamic.h"
 #include "dead_ends.h"
@@ -70,7 +70,7 @@ void dynamic_codes_note(struct dynamic *d, uint32_t value, const struct dynamic_
 
 // ---- activations -------------------------------------------------------------------------------
 
-// New nodes come right behind what makes the value: before all that read it, in bodies too.
+// New nodes come right after the node that makes the value: before all that read it, in bodies too.
 static void stand_behind(struct kit *k, uint32_t value) {
   const struct model *m = k->m;
   const uint32_t maker = kit_maker(k, value);
@@ -137,7 +137,7 @@ const char *dynamic_codes_match_gather(struct dynamic *d, struct dynamic_site *s
   return NULL;
 }
 
-// Is it a node that may take codes as they are?
+// Is it a node that may take codes?
 static bool may_take(struct dynamic *d, uint32_t node) {
   const uint32_t types = d->o->op_types;
   switch (kit_op(&d->k, node)) {

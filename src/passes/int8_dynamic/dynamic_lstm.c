@@ -3,7 +3,7 @@
 //   W [D,4H,I] ─▶ W_quantized int8 [D,I,4H], W_scale [D,4H] (one scale: [D]), W_zero_point     R likewise
 //
 // The operator knows no batches in front (layout=1), and is for float32 alone. quantize_dynamic drops the one without a
-// word; both stay as they are here.
+// word; both stay unchanged here.
 #include "dynamic.h"
 #include "dead_ends.h"
 

@@ -1,9 +1,9 @@
 // MatMul and Gemm over a constant matrix.
 //
-//   fused     x ─▶ DynamicQuantizeMatMul(W_quantized, W_scale [N], bias of the Add behind) ─▶ y
+//   fused     x ─▶ DynamicQuantizeMatMul(W_quantized, W_scale [N], bias of the Add after it) ─▶ y
 //   integer   x ─▶ DynamicQuantizeLinear ─▶ MatMulInteger ─▶ Cast ─▶ Mul(Mul(x_scale, W_scale)) ─▶ y
 //
-// The first is what ONNX Runtime makes of the second and of the Add behind it. Without zero points (int8) it takes the
+// The first is what ONNX Runtime makes of the second and of the Add after it. Without zero points (int8) it takes the
 // kernels that are fast. A matrix has a scale a column; a batch of matrices and a vector have one scale, since
 // MatMulInteger reads zero points of matrices only.
 //
@@ -160,7 +160,7 @@ static bool is_bias(struct dynamic *d, const struct dynamic_site *s, uint32_t va
          model_dims(k->m, t)[0] == dynamic_weights_dim(d, &s->weights[0], 1);
 }
 
-// The Add of such a vector behind the product, if that is all that reads it; else NO_ID.
+// The Add of such a vector after the product, if that is all that reads it; else NO_ID.
 static uint32_t add_behind(struct dynamic *d, const struct dynamic_site *s, uint32_t *bias) {
   struct kit *k = &d->k;
   const uint32_t y = kit_out(k, s->node, 0), add = kit_sole_user(k, y);
@@ -190,7 +190,7 @@ static void put_fused(struct dynamic *d, const struct dynamic_site *s, uint32_t 
 
 // ---- one node ----------------------------------------------------------------------------------
 
-// The fused operator reads floats: not where only codes are there, nor without a constant.
+// The fused operator reads floats: not where there are only codes, and not without a constant.
 static bool is_fused(const struct dynamic *d, const struct dynamic_site *s) {
   return d->o->form == DYNAMIC_FUSED && s->n_weights > 0;
 }

@@ -239,7 +239,7 @@ static const struct pass_option options[] = {
      THEIRS},
 };
 
-// Who asks for the fused form has no use for what a target takes from onnxruntime's tool.
+// Who asks for the fused form has no use for the form that a target takes from onnxruntime's tool.
 static const char *instead(const struct pass_value *values, uint32_t option) {
   const struct target *t = values[TARGET].text ? targets_at(values[TARGET].choice) : NULL;
   const bool theirs = target_sets_dynamic(t, "compat=onnxruntime") && !values[FORM].given;

@@ -104,7 +104,7 @@ struct dynamic_as dynamic_weights_as(const struct dynamic *d, const struct dynam
                           .layout = layout};
   if (layout == DYNAMIC_RECURRENT) as.type = DTYPE_INT8;
   as.symmetric = is_symmetric(o->weight_symmetric, as.type);
-  // ConvInteger takes one zero point for all channels, DynamicQuantizeLSTM beside scales by channel none but 0: those of
+  // ConvInteger takes one zero point for all channels, DynamicQuantizeLSTM takes no other than 0 with scales by channel: those of
   // symmetric ranges.
   const bool same_zeros = layout == DYNAMIC_FILTERS || layout == DYNAMIC_RECURRENT;
   if (same_zeros && as.axis != RECIPE_PER_TENSOR) as.symmetric = true;
@@ -122,7 +122,7 @@ struct dynamic_as dynamic_weights_as_activation(const struct dynamic *d) {
 
 // ---- recipes -----------------------------------------------------------------------------------
 
-// The elements as they are quantized. float16 is widened: what computes with the scales is float32.
+// The elements that are quantized. float16 is widened: what computes with the scales is float32.
 static uint32_t elements(struct dynamic *d, const struct dynamic_operand *w,
                          const struct dynamic_as *as) {
   static const int64_t swap[2] = {1, 0};
@@ -221,7 +221,7 @@ static struct dynamic_stored make(struct dynamic *d, const struct dynamic_operan
   s.recipe = codes;
   s.codes.per_channel = as->axis != RECIPE_PER_TENSOR;
   s.codes.half = d->k.m->tensors[w->tensor].dtype == DTYPE_FLOAT16;
-  // First in the file: a look at the elements for their ranges leaves them at hand for their codes.
+  // First in the file: a look at the elements for their ranges leaves them in hand for their codes.
   s.codes.codes = put(d, w, names[0], codes);
   s.codes.scale = put(d, w, names[1], scales);
   const bool none = !as->zeros && as->symmetric && as->type == DTYPE_INT8;

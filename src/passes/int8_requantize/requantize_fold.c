@@ -1,9 +1,9 @@
-// What training with simulated quantization, and converted modules, leave behind becomes stored codes:
+// What training with simulated quantization, and converted modules, leave becomes stored codes:
 //
 //   w ─▶ QuantizeLinear ─▶ DequantizeLinear ─▶         w_quantized ─▶ DequantizeLinear ─▶
 //            s, z              s, z                                      s, z
 //
-// w is constant: an initializer or Constant, behind Identity, behind a Cast to the type that it has, or what
+// w is constant: an initializer or Constant, after Identity, after a Cast to the type that it has, or what
 // ConstantOfShape makes. The codes are a recipe with the parameters that are there (recipe_quantize_linear), the same that
 // the node computes, bit for bit. Weights of one recipe and the same parameters have one tensor for all.
 //
@@ -11,13 +11,13 @@
 // every code through; a narrower one (codes 0 .. 127 of uint8, which PyTorch's default for AVX2 is) stays. Scales and zero
 // points that are constant in the same wide sense become initializers, so that who comes next finds them.
 //
-// Activations are left as they are: their QuantizeLinear is part of the form.
+// Activations are left: their QuantizeLinear is part of the form.
 #include "requantize.h"
 #include "requantize_forms.h"
 
 // ---- constants in the wide sense ---------------------------------------------------------------
 
-// One number, as an element of a type; NO_ID if that is none.
+// One number, as an element of a type; NO_ID if it is not one.
 static uint32_t fill_of(struct kit *k, enum dtype to, const struct kit_number *x,
                         const int64_t *dims, uint32_t rank) {
   uint8_t element[8];
@@ -49,7 +49,7 @@ static uint32_t of_shape(struct kit *k, uint32_t node) {
   return fill_of(k, x.dtype, &x, dims, n);
 }
 
-enum { CASTS = 8, NUMBERS = 1 << 16 }; // of a constant, one behind another; of elements
+enum { CASTS = 8, NUMBERS = 1 << 16 }; // of a constant, one after another; of elements
 
 // One element in another type, where that is exactly the same number.
 static size_t same_number(enum dtype from, const uint8_t *raw, uint64_t i, enum dtype to,
@@ -60,7 +60,7 @@ static size_t same_number(enum dtype from, const uint8_t *raw, uint64_t i, enum 
   return n > 0 && kit_number_at(to, out, 0, &y) && x.d == y.d ? n : 0;
 }
 
-// A Cast of what is known: to the same type, or of numbers at hand that the other type has too (zero points,
+// A Cast of known elements: to the same type, or of known numbers that the other type has too (zero points,
 // which PyTorch keeps as int32). `value`: where the recipe is from, NO_ID: it is a fill.
 static uint32_t cast_of(struct kit *k, uint32_t of, uint32_t value, enum dtype to) {
   const struct recipe row = k->r->rows[of];
@@ -147,7 +147,7 @@ struct fold {
   TABLE(uint32_t, nodes);     // those that there were
 };
 
-// Are all elements 0? False where they are not at hand.
+// Are all elements 0? False where they are not known.
 static bool all_zero(struct kit *k, uint32_t value, uint32_t recipe) {
   enum dtype dtype;
   struct span raw = recipe_elements(k->r, recipe);

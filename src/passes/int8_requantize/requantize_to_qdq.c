@@ -45,7 +45,7 @@ static uint32_t dequantized(struct kit *k, const struct form *f) {
 
 // ---- what there is -----------------------------------------------------------------------------
 
-// One operator, as it is looked at.
+// One operator that is looked at.
 struct back {
   uint32_t node;
   struct requantize_row row;
@@ -253,7 +253,7 @@ static const char *compute(struct kit *k, struct back *b) {
 
 // ---- operators that move -----------------------------------------------------------------------
 
-// Takes the outputs of a Split over: each becomes that of a Q behind an output of `to`.
+// Takes the outputs of a Split over: each becomes that of a Q after an output of `to`.
 static void quantize_outputs(struct kit *k, uint32_t from, uint32_t to, const struct form *f) {
   const uint32_t n = kit_n_out(k, from), zero = requantize_zero_value(k, f);
   uint32_t *outs = arena_alloc(&k->site, n * sizeof *outs);
@@ -293,7 +293,7 @@ static const char *move(struct kit *k, uint32_t node, enum op op) {
   in[0] = dequantized(k, &x);
   for (uint32_t i = 1; i < n; i++)
     in[i] = kit_in(k, node, i);
-  const bool none = spare || (pads && zeros); // a Pad of float puts 0 where none is said
+  const bool none = spare || (pads && zeros); // a Pad of float puts 0 where it names no number
   if (none && n == 3) n = 2;
   if (none && n > 3) in[2] = NO_ID;
   if (pads && !zeros) {

@@ -5,9 +5,9 @@
 //   b ─ DQ ───┘                    b ──┘
 //
 // The new node stands where Q stood and has its output. The codes of weights stay what they are. Those of a bias do where
-// they are of the scale that the operator takes for granted, the product of those of x and w; else they are made anew from the
+// they are of the scale that the operator takes for granted, the product of those of x and w; else they are made again from the
 // float numbers that they stand for. A Relu or Clip before Q goes where it cuts off only what Q cuts off. What moves elements
-// (Reshape, MaxPool …) works on codes where these mean the same behind it.
+// (Reshape, MaxPool …) works on codes where these mean the same after it.
 //
 // Without Q, a MatMul becomes MatMulIntegerToFloat, and a Gemm a QGemm whose result is float.
 //
@@ -19,14 +19,14 @@
 
 enum { FORMS = 64 }; // data inputs of one operator
 
-// One operator, as it is looked at.
+// One operator that is looked at.
 struct look {
   uint32_t node;
   struct requantize_row row;
   uint32_t slots[FORMS]; // of its data inputs
   struct form x[FORMS];  // what they are dequantized from
   uint32_t n;            // of these
-  uint32_t quantize;     // the Q behind it; NO_ID: none
+  uint32_t quantize;     // the Q after it; NO_ID: none
   struct form y;         // with it
   uint32_t last;         // the node whose result Q takes: itself, or the Relu or Clip
   uint32_t bias;         // value, NO_ID: none
@@ -67,7 +67,7 @@ static bool implies(struct kit *k, const struct form *y, double lo, double hi) {
          (hi == (double)INFINITY || rint(hi / scale) + (double)zero >= most);
 }
 
-// The bounds of a Relu or Clip. False: it is none, or they are not known.
+// The bounds of a Relu or Clip. False: it is not one, or they are not known.
 static bool bounds_of(struct kit *k, uint32_t node, double *lo, double *hi) {
   const enum op op = kit_op(k, node);
   *lo = op == OP_Relu ? 0 : -(double)INFINITY;
@@ -78,7 +78,7 @@ static bool bounds_of(struct kit *k, uint32_t node, double *lo, double *hi) {
          (kit_in(k, node, 2) == NO_ID || kit_const_scalar(k, kit_in(k, node, 2), hi));
 }
 
-// The Q that alone takes the result, behind a Relu or Clip that it makes superfluous.
+// The Q that alone takes the result, after a Relu or Clip that it makes superfluous.
 static const char *find_quantize(struct kit *k, struct look *l) {
   double lo = 0, hi = 0;
   uint32_t user = kit_sole_user(k, kit_out(k, l->node, 0));
@@ -106,7 +106,7 @@ static const char *find_quantize(struct kit *k, struct look *l) {
 
 // ---- types and scales --------------------------------------------------------------------------
 
-// ONNX Runtime: uint8 beside both, int8 beside int8.
+// ONNX Runtime: uint8 with both, int8 with int8.
 static bool takes_types(const struct look *l) {
   const bool products =
       l->row.layout == LAYOUT_CONV || l->row.layout == LAYOUT_GEMM || l->row.plain == OP_MatMul;
@@ -255,7 +255,7 @@ static uint32_t put_inputs(struct kit *k, const struct look *l, uint32_t *in) {
 }
 
 enum { ATTRS = 8 };
-// Attributes that the operator on codes has under another meaning, or not at all, are said one by one. NULL: those of the node are
+// Attributes that the operator on codes has under another meaning, or not at all, are listed one by one. NULL: those of the node are
 // taken as they are. -1: they cannot be.
 static int put_attrs(struct kit *k, const struct look *l, struct edit_attr attrs[ATTRS]) {
   static const char *const pool_ints[] = {"ceil_mode", "count_include_pad"};
@@ -360,7 +360,7 @@ static bool reaches(struct kit *k, const struct look *l, uint32_t at) {
 
 // ---- operators that compute --------------------------------------------------------------------
 
-// A MatMul without Q, and the Add of a vector behind it.
+// A MatMul without Q, and the Add of a vector after it.
 static const char *to_float(struct kit *k, struct look *l) {
   uint32_t in[7] = {0}, n_in = 6, at = l->node, tensor, rank;
   if (l->x[0].of != DTYPE_FLOAT || l->x[1].of != DTYPE_FLOAT) return "type";
@@ -486,7 +486,7 @@ static uint32_t pad_codes(struct kit *k, const struct look *l) {
   return f.codes;
 }
 
-// The Q behind each output, which say the same as x. Outputs that nobody uses have none.
+// The Q after each output, which say the same as x. Outputs that no node uses have none.
 static const char *find_all(struct kit *k, struct look *l, uint32_t *list, uint32_t n) {
   struct form y;
   for (uint32_t i = 0; i < n; i++) {
@@ -527,7 +527,7 @@ static const char *split(struct kit *k, struct look *l) {
   kit_site(k, l->node, "to_qoperator");
   in[0] = l->x[0].codes;
   in[1] = kit_in(k, l->node, 1);
-  // Lists of attributes lie in the model: they are copied before it moves.
+  // Lists of attributes are stored in the model: they are copied before it moves.
   for (uint32_t i = 0; i < n_attrs; i++)
     if (attrs[i].type == ATTR_INTS) {
       int64_t *copy = arena_alloc(&k->site, attrs[i].n * sizeof *copy);

@@ -60,7 +60,7 @@ struct dynamic_options {
 struct dynamic_operand {
   uint32_t tensor; // of its elements
   uint32_t value;  // that they define
-  uint32_t read;   // that the node reads: `value`, or one behind Identity and Transpose
+  uint32_t read;   // that the node reads: `value`, or one after Identity and Transpose
   uint32_t named;  // whose name new tensors have
   bool transposed; // the node reads the transpose of the matrix
 };
@@ -134,7 +134,7 @@ struct dynamic {
   TABLE(uint32_t, wanted); // compat: constants in codes that nodes want as floats
   TABLE(uint32_t, turned); // compat: by tensor id, 1 + the value of its transpose
   uint32_t next;           // the node that the walk looks at next
-  // of the site at hand, valid until the next
+  // of this site, valid until the next
   const struct dynamic_site *site;
   struct span node_name, y_name;
   uint32_t recipes
@@ -150,7 +150,7 @@ const char *dynamic_weights_unfit(const struct dynamic *d, const struct dynamic_
 // Its rank and dim i as the node reads it.
 uint32_t dynamic_weights_rank(const struct dynamic *d, const struct dynamic_operand *w);
 int64_t dynamic_weights_dim(const struct dynamic *d, const struct dynamic_operand *w, uint32_t i);
-// How weights of the site at hand are quantized; axis: the channels', if there is a scale for each.
+// How weights of this site are quantized; axis: the channels', if there is a scale for each.
 struct dynamic_as dynamic_weights_as(const struct dynamic *d, const struct dynamic_site *s,
                                      uint32_t axis, enum dynamic_layout layout);
 // How a table that is gathered is: as onnxruntime quantizes activations.
@@ -162,7 +162,7 @@ struct dynamic_codes dynamic_weights_store(struct dynamic *d, const struct dynam
 // dynamic_codes.c --------------------------------------------------------------------------------
 // What stands for the value in the codes of an activation (uint8): DynamicQuantizeLinear, or what there is already.
 struct dynamic_codes dynamic_codes_of(struct dynamic *d, uint32_t value);
-// Those that are there: NULL if there are none.
+// Those that are there: NULL without any.
 const struct dynamic_codes *dynamic_codes_found(const struct dynamic *d, uint32_t value);
 void dynamic_codes_note(struct dynamic *d, uint32_t value, const struct dynamic_codes *codes);
 const char *dynamic_codes_match_gather(struct dynamic *d, struct dynamic_site *s);
@@ -174,23 +174,23 @@ void dynamic_codes_want(struct dynamic *d, uint32_t node);
 // The value, to be read as floats by a node that is made now: where only codes are there, DequantizeLinear makes it
 // first (a value that nothing makes would go with the node that gives way). NO_ID stays it.
 uint32_t dynamic_codes_floats(struct dynamic *d, uint32_t value);
-// In the end: DequantizeLinear for what is still read as floats.
+// In the end: DequantizeLinear for values that are still read as floats.
 void dynamic_codes_finish(struct dynamic *d);
-// Names and nodes. The name `stem` and `suffix`, of a value; of a node (none where the stem is none).
+// Names and nodes. The name `stem` and `suffix`, of a value; of a node (no name without a stem).
 struct edit_output dynamic_codes_output(struct dynamic *d, uint32_t graph, struct span stem,
                                         const char *suffix);
 struct span dynamic_codes_called(struct dynamic *d, struct span stem, const char *suffix);
-// Where the last of new nodes puts what it makes: a node whose outputs it takes over, and which goes (NO_ID:
+// Where the last of new nodes puts what it makes: a node whose outputs become its own, and which goes (NO_ID:
 // none), or a new value.
 struct dynamic_result {
   uint32_t as;
   struct edit_output out;
 };
-// That last node; with `half` it makes float32, and a Cast behind it what is wanted, under the name of the node and
+// That last node; with `half` it makes float32, and a Cast after it makes the wanted type, under the name of the node and
 // `_cast`.
 void dynamic_codes_put(struct dynamic *d, const struct kit_new *spec,
                        const struct dynamic_result *to, bool half);
-// A Cast to or from float16 around what computes in float32; as it is where it is not `half`.
+// A Cast to or from float16 around a node that computes in float32; unchanged where it is not `half`.
 uint32_t dynamic_codes_widen(struct dynamic *d, uint32_t value, bool half);
 
 // dynamic_matmul.c -------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ const char *dynamic_matmul_match_gemm(struct dynamic *d, struct dynamic_site *s)
 void dynamic_matmul_convert_gemm(struct dynamic *d, const struct dynamic_site *s);
 // compat: every Gemm that is a product and a sum becomes these two.
 void dynamic_matmul_split_all(struct dynamic *d);
-// What comes behind MatMulInteger and ConvInteger: Cast, and the Muls with both scales.
+// The nodes after MatMulInteger and ConvInteger: Cast, and the Muls with both scales.
 void dynamic_matmul_scaled(struct dynamic *d, uint32_t sums, const struct dynamic_codes *a,
                            const struct dynamic_codes *b, const struct dynamic_result *to,
                            bool half);

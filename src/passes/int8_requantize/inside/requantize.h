@@ -1,6 +1,6 @@
 // requantize: quantized models from one form to another. What its parts share, and in which order they come:
 //
-//   fold          constants behind QuantizeLinear, FakeQuantize and converted modules become stored codes     (requantize_fold.c)
+//   fold          constants after QuantizeLinear, FakeQuantize and converted modules become stored codes     (requantize_fold.c)
 //   to qoperator  DequantizeLinear → operator → QuantizeLinear becomes the operator on codes        (requantize_to_qoperator.c)
 //   to qdq        the operator on codes becomes DequantizeLinear → operator → QuantizeLinear              (requantize_to_qdq.c)
 //
@@ -24,11 +24,11 @@ void requantize_walk(struct kit *k, const struct requantize_options *options,
                      void (*visit)(struct kit *k, const struct requantize_options *options,
                                    uint32_t node));
 
-// Constants behind QuantizeLinear become stored codes, and what stands between codes and DequantizeLinear without doing
+// Constants after QuantizeLinear become stored codes, and what stands between codes and DequantizeLinear without doing
 // anything goes. First of all parts.
 void requantize_fold(struct kit *k, const struct requantize_options *options);
 
-// Types are known (kit_infer). Nodes that the filter does not let through stay as they are.
+// Types are known (kit_infer). Nodes that the filter does not let through stay.
 void requantize_to_qoperator(struct kit *k, const struct requantize_options *options);
 // Has an operator on codes scales by channel? DequantizeLinear has them from opset 13 on.
 enum { REQUANTIZE_CHANNELS_OPSET = 13 };

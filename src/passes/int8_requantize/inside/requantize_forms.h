@@ -5,7 +5,7 @@
 
 #include "kit.h"
 
-// Codes with what they mean: (code - zero) * scale.
+// Codes and their meaning: (code - zero) * scale.
 struct form {
   uint32_t codes, scale; // values
   uint32_t zero;         // value; NO_ID: none, which is 0
@@ -24,14 +24,14 @@ enum requantize_layout {
   LAYOUT_CONCAT, // y x…
   LAYOUT_WHERE,  // condition a b y
   LAYOUT_FLOAT,  // a b scales, then a b zeros, float bias: MatMulIntegerToFloat
-  LAYOUT_MOVE,   // the operator itself, on codes that mean the same behind it
+  LAYOUT_MOVE,   // the operator itself, on codes that mean the same after it
   LAYOUT_NONE,
 };
 struct requantize_row {
   enum op plain, on_codes;
   enum requantize_layout layout;
 };
-// The row of a float operator, and of one on codes (not LAYOUT_MOVE); layout NONE if there is none.
+// The row of a float operator, and of one on codes (not LAYOUT_MOVE); layout NONE without one.
 struct requantize_row requantize_row_of(enum op plain);
 struct requantize_row requantize_row_on_codes(enum op on_codes);
 
@@ -51,10 +51,10 @@ const char *requantize_form(struct kit *k, uint32_t codes, uint32_t scale, uint3
 bool requantize_same(struct kit *k, const struct form *a, const struct form *b);
 // The code of zero, where all zero points are the same.
 bool requantize_zero(struct kit *k, const struct form *f, int64_t *out);
-// Its zero points as a value: a new constant where there is none.
+// Its zero points as a value: a new constant where it has none.
 uint32_t requantize_zero_value(struct kit *k, const struct form *f);
-// The scales of int32 codes beside products of x and w: x.scale * w.scale * factor in float, the dims those of w's scales, at
-// most 64 KiB of them. NO_ID: they are not at hand, or not finite and above 0.
+// The scales of int32 codes with products of x and w: x.scale * w.scale * factor in float, the dims those of w's scales, at
+// most 64 KiB of them. NO_ID: they are not known, or not finite and above 0.
 uint32_t requantize_product(struct kit *k, uint32_t x_scale, uint32_t w_scale, double factor);
 static inline bool requantize_is_8bit(enum dtype type) {
   return type == DTYPE_INT8 || type == DTYPE_UINT8;
