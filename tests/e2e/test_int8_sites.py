@@ -271,7 +271,7 @@ def test_a_weight_with_a_bias_that_others_take_too(weir, tmp_path, kind, form):
     used = {n for each in nodes for n in each.input}
     constants = {"one": ONE, "table": normal(4, 4, by=0.3), "rows": ints(3, 1, 0, 2), "b": BIAS, "small": BIAS * np.float32(0.02)}
     feeds = {"v": normal(4, 4), "w": normal(4, 4, by=0.3), "e": np.eye(4, dtype=np.float32)}
-    for by in (1.0, 1e-7):
+    for by in (1.0, 1e-7) if ALL else (1e-7,):
         given = {n: a for n, a in feeds.items() if n in used and not any(n in each.output for each in nodes)} | {"x": normal(3, 4, by=by)}
         site = Site(nodes, {n: a.shape for n, a in given.items()}, {n: a for n, a in constants.items() if n in used}, 18,
                     outputs=tuple(dict.fromkeys(("y", out))), feeds=given)  # fmt: skip
