@@ -150,8 +150,8 @@ static bool read_version(struct reading *r) {
     }
     if (f->opsets + f->n_opsets != m->n_opsets) return false;
     f->n_opsets++;
-    m->opsets[TABLE_ADD(m, opsets, 1)] =
-        (struct model_opset){model_intern(m, span_str(domain)), version, 0};
+    const struct model_opset made = {model_intern(m, span_str(domain)), version, 0};
+    *TABLE_PUSH(m, opsets) = made;
     return true;
   }
   for (uint32_t i = 0; i < m->n_model_opsets; i++)
@@ -168,8 +168,9 @@ static bool read_metadata(struct reading *r) {
   const char *key = word(r, "=");
   if (!take(r, "=")) return false;
   skip(r);
-  m->metadata[TABLE_ADD(m, metadata, 1)] =
-      (struct model_metadata){model_intern(m, span_str(key)), model_intern(m, span_str(r->at))};
+  const struct model_metadata made = {model_intern(m, span_str(key)),
+                                      model_intern(m, span_str(r->at))};
+  *TABLE_PUSH(m, metadata) = made;
   return true;
 }
 
