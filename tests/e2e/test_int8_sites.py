@@ -577,6 +577,29 @@ def test_what_moves_int8_and_stays_float(weir, tmp_path, kind, form):
             assert {o for n in model.graph.node for o in n.output} | {t.name for t in model.graph.initializer} <= taken, words
 
 
+@pytest.mark.parametrize("op", ["MatMul", "Gemm", "Conv", "Add", "Concat", "Sigmoid", "Softmax", "AveragePool", "GlobalAveragePool"])
+def test_types_that_no_operator_takes_together(weir, tmp_path, op):
+    """Overrides may give the operands of one on codes any types: where there is no such operator, it stays float."""
+    w, more = {"Conv": ("w4", {}), "AveragePool": (None, {"kernel_shape": [2, 2]})}.get(op, ("w" if op in ("MatMul", "Gemm") else None, {}))
+    inputs = ["h", "w" if op in ("Add", "Concat") else w] if op in ("Add", "Concat") or w else ["h"]
+    more |= {"axis": 1} if op == "Concat" else {}
+    dims = (4, 4) if op == "Gemm" else (1, 4, 4, 4)
+    constants = {"one": ONE, "w": normal(4, 4) if op != "Concat" else normal(1, 4, 4, 4), "w4": normal(4, 4, 1, 1)}
+    site = Site([node("Mul", ["x", "one"], ["h"]), node(op, inputs, ["p"], **more), node("Mul", ["p", "one"], ["y"])], {"x": dims},
+                {n: constants[n] for n in {"one", *inputs} & set(constants)})  # fmt: skip
+    for name in ("x", "h", "p", "y", *inputs[1:]) if ALL else ("h", "p", *inputs[1:]):
+        for kind in ("int8", "uint8", "int16") if ALL else ("int8", "uint8"):
+            (tmp_path / "types.json").write_text(json.dumps({name: [{"quant_type": kind}]}))
+            for activation in {"uint8", "int8"} - (set() if ALL else {kind}):
+                words = ("--activation-type", activation, "--op-types", "all", "--per-tensor", "--override", tmp_path / "types.json")
+                site.write(tmp_path)
+                done = weir("static", tmp_path / "site.onnx", tmp_path / "out.onnx", "--force", "--ranges", tmp_path / "ranges.json",
+                            *QOPERATOR, *words, code=None)  # fmt: skip
+                assert done.code in (0, 64) and (kind == "int16" or done.code == 0), (name, kind, activation, done.err)
+                if done.code == 0:
+                    assert min(site.levels(tmp_path / "out.onnx").values()) > 15, (name, kind, activation)
+
+
 @pytest.mark.parametrize("pool", ["a part of a window", "the same, later"])
 def test_a_pool_that_counts_otherwise_keeps_its_form(weir, tmp_path, pool):
     """requantize neither makes the operator on codes of it nor the float one of that."""

@@ -148,6 +148,33 @@ static const char *operands(struct static_qoperator_run *q, uint32_t node, uint3
   return NULL;
 }
 
+// The type of the codes that a value has or would get; of a constant `constant`, unless an override says another.
+static enum dtype code_type(struct static_qoperator_run *q, uint32_t value, enum dtype constant) {
+  const struct static_held *held = static_qoperator_held(q, value);
+  const struct static_overrides *o = static_override_of(q->s, value);
+  struct static_params p;
+  if (static_is_constant(q->s, value)) return o && o->of->has_type ? o->of->type : constant;
+  if (held) return held->type;
+  return static_params_of(q->s, value, &p) ? p.type : constant;
+}
+
+// Is there an operator that takes and gives these types together? ONNX Runtime: those of one type, and weights of 8 bits with uint8.
+// Overrides may say others. (compat: as they say.) `weight`: the type of a constant weight; UNDEFINED: input 1 is none.
+static bool takes_types(struct static_qoperator_run *q, uint32_t node, uint32_t first, uint32_t n,
+                        enum dtype weight) {
+  struct kit *k = &q->s->k;
+  const enum dtype activation = q->s->o->activation;
+  const enum dtype x = code_type(q, kit_in(k, node, first), activation);
+  if (q->s->o->compat || q->s->n_overrides == 0) return true;
+  if (dtype_bits(x) != 8 || code_type(q, kit_out(k, node, 0), x) != x) return false;
+  for (uint32_t i = first + 1; i < first + n; i++) {
+    const bool is_weight = weight != DTYPE_UNDEFINED && i == 1;
+    const enum dtype type = code_type(q, kit_in(k, node, i), is_weight ? weight : activation);
+    if (type != x && !(is_weight && x == DTYPE_UINT8 && dtype_bits(type) == 8)) return false;
+  }
+  return true;
+}
+
 static const char *product(struct static_qoperator_run *q, uint32_t node, enum static_qop kind) {
   struct kit *k = &q->s->k;
   const bool compat = q->s->o->compat, biased = kind != STATIC_O_MATMUL;
@@ -163,6 +190,9 @@ static const char *product(struct static_qoperator_run *q, uint32_t node, enum s
   const char *why = operands(q, node, 0, 2);
   if (why) return why;
   if (!static_params_of(q->s, kit_out(k, node, 0), &p)) return "no_range";
+  const enum dtype type =
+      kind == STATIC_O_CONV && axis != RECIPE_PER_TENSOR ? DTYPE_INT8 : q->s->o->weight;
+  if (!takes_types(q, node, 0, 2, type)) return "code_types";
   const struct static_held *held = static_qoperator_held(q, kit_in(k, node, 1));
   if (!compat && held && !held->constant && held->axis != RECIPE_PER_TENSOR) return "axis";
   if (bias != NO_ID && !static_is_constant(q->s, bias)) return "non_constant_bias";
@@ -234,6 +264,7 @@ static const char *lined(struct static_qoperator_run *q, uint32_t node, enum op 
   const char *why = operands(q, node, first, n);
   if (why) return why;
   if (!static_params_of(q->s, kit_out(k, node, 0), &p)) return "no_range";
+  if (!takes_types(q, node, first, n, DTYPE_UNDEFINED)) return "code_types";
   if (!kit_attrs_fit(k, node, op)) return "attributes";
   begin(q, node);
   uint32_t *in = arena_alloc(&k->site, (3 * n + 3) * sizeof *in), n_in = 0;
