@@ -24,8 +24,7 @@ enum kit_op_flag {
   KIT_RANDOM = 64,     // two equal nodes give different values
   KIT_GRAPHS = 128,    // has graphs in its attributes
   KIT_JUMPS = 256,     // an output changes by more than rounding where an input changes by rounding
-  KIT_UNROUNDED =
-      512, // outputs are whole numbers, truth values, or elements of inputs up to their sign
+  KIT_UNROUNDED = 512, // outputs are whole numbers, truth values, or signed elements of inputs
 };
 enum { KIT_ANY = 255 }; // inputs: no bound
 
