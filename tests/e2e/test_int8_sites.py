@@ -191,6 +191,10 @@ def biased(kind, by):
                                 {"b": BIAS, "one": ONE, "low": np.float32(-0.1 * by), "high": np.float32(0.1 * by)}, feeds={"v": w}),
         "gemm": lambda: Site([node("Mul", ["v", "one"], ["w"]), node("Gemm", ["x", "w", "b"], ["y"], alpha=0.5, beta=2.0)],
                              {"x": (3, 4), "v": (4, 4)}, {"b": BIAS, "one": ONE}, feeds={"v": w.reshape(4, 4)}),
+        "negative": lambda: Site([node("Gemm", ["x", "w", "b"], ["y"], alpha=-0.5)], {"x": (3, 4)}, {"w": w.reshape(4, 4), "b": BIAS}),
+        "negative, computed": lambda: Site([node("Mul", ["v", "one"], ["w"]), node("Gemm", ["x", "w", "b"], ["y"], alpha=-2.0)],
+                                           {"x": (3, 4), "v": (4, 4)}, {"b": BIAS, "one": ONE}, feeds={"v": w.reshape(4, 4)}),
+        "beta": lambda: Site([node("Gemm", ["x", "w", "b"], ["y"], alpha=3.0, beta=0.2)], {"x": (3, 4)}, {"w": w.reshape(4, 4), "b": BIAS}),
         "transposed conv": lambda: Site([node("Mul", ["v", "one"], ["w"]), node("ConvTranspose", ["x", "w", "b"], ["y"])], computed,
                                         {"b": BIAS, "one": ONE}, feeds={"v": w}),
         "two of them": lambda: Site([node("Cast", ["h"], ["w"], to=1), conv("x", "w", "g", "small"), conv("z", "w", "y", "b")],
@@ -201,8 +205,8 @@ def biased(kind, by):
     }[kind]()  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["cast", "input", "computed", "moved", "reshaped", "clipped", "gemm", "transposed conv", "two of them",
-                                  "two of a constant"])  # fmt: skip
+@pytest.mark.parametrize("kind", ["cast", "input", "computed", "moved", "reshaped", "clipped", "gemm", "negative", "negative, computed", "beta",
+                                  "transposed conv", "two of them", "two of a constant"])  # fmt: skip
 def test_codes_of_a_bias_fit(weir, tmp_path, kind):
     """The scale of the weight's values grows, whatever makes them; all else that was made by it too."""
     ways = [(), ("--activation-type", "uint16"), ("--activation-type", "uint16", "--quantize-bias", "false"), QOPERATOR]

@@ -22,6 +22,19 @@ static uint32_t times(struct recipes *r, uint32_t of, double by) {
   return recipe_map(r, RECIPE_MAP_MUL, both);
 }
 
+// Does the bias stay float, so that ONNX Runtime makes its codes? It does so by the scales alone, whatever alpha and beta are.
+static bool is_left(const struct static_run *s, const struct static_bias *b) {
+  return b->computed || (s->o->keep_float_bias && !s->o->compat);
+}
+
+static double alpha_of(const struct static_run *s, const struct static_bias *b) {
+  return is_left(s, b) ? fmin(fabs(b->alpha), 1) : fabs(b->alpha);
+}
+
+static double beta_of(const struct static_run *s, const struct static_bias *b) {
+  return is_left(s, b) ? fmax(fabs(b->beta), 1) : b->beta;
+}
+
 // Of one that is computed, as many times as there are scales: the largest number that it had.
 static uint32_t bias_recipe(struct static_run *s, const struct static_bias *b, uint32_t scales) {
   struct model_constant c;
@@ -33,10 +46,10 @@ static uint32_t bias_recipe(struct static_run *s, const struct static_bias *b, u
     uint8_t number[8];
     kit_number_put((enum dtype)of.dtype, most, number);
     const struct span bytes = span_of(number, dtype_bits((enum dtype)of.dtype) / 8);
-    return times(s->k.r, recipe_fill(s->k.r, (enum dtype)of.dtype, dims, 1, bytes), b->beta);
+    return times(s->k.r, recipe_fill(s->k.r, (enum dtype)of.dtype, dims, 1, bytes), beta_of(s, b));
   }
   model_resolve_constant(s->k.m, b->value, &c);
-  return times(s->k.r, edit_tensor_recipe(s->k.e, c.tensor), b->beta);
+  return times(s->k.r, edit_tensor_recipe(s->k.e, c.tensor), beta_of(s, b));
 }
 
 // ---- room ----------------------------------------------------------------------------------------
@@ -160,16 +173,16 @@ static struct static_entry *owner_of(struct static_run *s, uint32_t value) {
   return &s->entries[owner - 1];
 }
 
-// The scale of the node's input; NO_ID: none is known.
+// The scale of the node's input, times the size of alpha; NO_ID: none is known.
 static uint32_t input_scale(struct static_run *s, const struct static_bias *b, enum dtype type) {
   struct static_params p;
   const struct static_entry *owner = s->o->compat ? NULL : owner_of(s, b->input);
   const uint32_t value = owner ? owner->value : b->input;
   if (owner && static_is_constant(s, value) && owner->scales != NO_ID && !owner->per_channel)
-    return times(s->k.r, owner->scales, b->alpha);
+    return times(s->k.r, owner->scales, alpha_of(s, b));
   if (!static_params_of(s, value, &p)) return NO_ID;
   const bool converted = static_receives(s, p.with, b->node);
-  const double scale = (converted ? p.converted.scale : p.own.scale) * b->alpha;
+  const double scale = (converted ? p.converted.scale : p.own.scale) * alpha_of(s, b);
   return int8_floats(s->k.r, type, &scale, NO_ID);
 }
 
@@ -249,7 +262,7 @@ static double input_number(struct static_run *s, const struct static_bias *b) {
   const uint32_t value = owner ? owner->value : b->input;
   if ((owner && static_is_constant(s, value)) || !static_params_of(s, value, &p) || p.with)
     return 0;
-  return p.own.scale * b->alpha;
+  return p.own.scale * alpha_of(s, b);
 }
 
 static void make_room(struct static_run *s, struct static_entry *w, uint32_t *biases, uint32_t n) {
