@@ -132,6 +132,7 @@ struct pass_result {
   struct pass_counted counted; // where there is an output_limit
   uint64_t output_limit;       // bytes that all files of the output may have (of_output); 0: any
   uint64_t held_back;          // rewrites that the cap on exactness kept from being made
+  bool worn;                   // it was stopped, and would go on for long: repeats go on without it
   // Quantized in blocks: weights whose stored blocks are at least half empty (nbits.h), and the least
   // block size that holds a column of each.
   uint32_t half_empty, fitting_block;

@@ -89,6 +89,26 @@ def affines(n):
     return chain(n, step, {"v0": ["t", 16]}, [weight(f"w{i}", 16, 16) for i in range(n)] + [weight(f"b{i}", 16) for i in range(n)])
 
 
+def scales(n):
+    """Factors whose products become too small for their type, between MatMuls that become one."""
+    step = lambda a, b, i: [helper.make_node("Mul", [a, f"s{i}"], [b + "m"]), helper.make_node("MatMul", [b + "m", "w0"], [b])]  # noqa: E731
+    factors = [numpy_helper.from_array(np.array(1e-20, np.float32), f"s{i}") for i in range(n)]
+    return chain(n, step, {"v0": ["t", 16]}, [weight("w0", 16, 16), *factors])
+
+
+def factors_between(n):
+    """The same factors and values in turn: the factors gather at the end, each past all values after it, and become no fewer."""
+    step = lambda a, b, i: [helper.make_node("Mul", [a, f"x{i}"], [b + "m"]), helper.make_node("Mul", [b + "m", f"s{i}"], [b])]  # noqa: E731
+    factors = [numpy_helper.from_array(np.array(1e-20, np.float32), f"s{i}") for i in range(n)]
+    return chain(n, step, {"v0": ["t", 16], **{f"x{i}": [] for i in range(n)}}, factors)
+
+
+def reshapes_between(n):
+    """Reshapes that become one, past what is elementwise."""
+    step = lambda a, b, i: [helper.make_node("Sigmoid", [a], [b + "s"]), helper.make_node("Reshape", [b + "s", f"r{i % 2}"], [b])]  # noqa: E731
+    return chain(n, step, {"v0": [4, 4]}, [numbers("r0", 2, 8), numbers("r1", 4, 4)])
+
+
 def layers(n):
     """Weights in a file beside the model, all of which are quantized: (model, bytes of it)."""
     def external(name, dims, at):
@@ -147,6 +167,7 @@ def turned(made):
 SHAPES = [(concats, 100), (concats_between, 100), (doubled, 100), (halves, 100), (largest, 60), (affines, 100), (bodies, 200)]
 COMMANDS = ["infer IN OUT", "optimize IN OUT", "run IN OUT --pass streamline"]
 OTHERS = [(layers, 150, "shrink IN --output-dir DIR --min-elements 1"), (layers, 150, "static IN OUT --ranges RANGES --op-types all"),
+          *((make, 100, "run IN OUT --pass streamline") for make in (scales, factors_between, reshapes_between)),
           (captures, 300, "shrink IN --output-dir DIR --min-elements 1"), (captures, 100, "optimize IN OUT"), (attributes, 400, "diff IN OTHER")]  # fmt: skip
 
 

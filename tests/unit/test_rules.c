@@ -303,6 +303,42 @@ static void what_moves_far_has_fuel(void **state) {
   assert_string_equal(o.warned, "");
 }
 
+// Of 300 Reshapes each has all those before it to pass, but for that it meets the next one and is one with it.
+static void what_moves_against_the_walk_meets(void **state) {
+  struct pass_bench *t = *state;
+  build_input(&t->b, "x", DTYPE_FLOAT, "2,3");
+  build_ints(&t->b, "s0", "2", (int64_t[]){3, 2});
+  build_ints(&t->b, "s1", "2", (int64_t[]){6, 1});
+  const char *at = "x";
+  for (uint32_t i = 0; i < 300; i++)
+    at = follow(t, "Reshape", follow(t, "Relu", at, ""), i % 2 ? "s1" : "s0");
+  build_node(&t->b, "Exp", "", at, "y");
+  build_output(&t->b, "y", DTYPE_FLOAT, "6,1");
+  const struct outcome o = run_and_infer(t, &rules_house, "reorder", EXACTNESS_EXACT, true);
+  assert_in_range(of(&o, &rules_house, "reorder/MoveReluPastReshape").fired, 300, 5 * 300);
+  assert_string_equal(o.warned, "");
+  const char *first = strstr(nodes(t), "Reshape(");
+  assert_non_null(first);
+  assert_null(strstr(first + 1, "Reshape("));
+}
+
+// Factors with no place in their type for the product of two, and values in turn: 300²/2 moves, but for the budget.
+static void what_does_not_meet_has_a_budget(void **state) {
+  struct pass_bench *t = *state;
+  build_input(&t->b, "x", DTYPE_FLOAT, "2");
+  build_input(&t->b, "z", DTYPE_FLOAT, "");
+  build_floats(&t->b, "tiny", "", (float[]){1e-20f});
+  const char *at = "x";
+  for (uint32_t i = 0; i < 300; i++)
+    at = follow(t, "Mul", follow(t, "Mul", at, "tiny"), "z");
+  build_node(&t->b, "Exp", "", at, "y");
+  build_output(&t->b, "y", DTYPE_FLOAT, "2");
+  const struct outcome o = run_and_infer(t, &rules_house, "algebraic", EXACTNESS_ROUNDING, true);
+  assert_in_range(of(&o, &rules_house, "algebraic/GroupMul").fired, 300, 20 * 601);
+  assert_non_null(
+      strstr(o.warned, "did not come to an end: algebraic/GroupMul; rewriting stopped"));
+}
+
 // Blocks of scaled and shifted matrices, with Transposes that find one another.
 static uint64_t cost_of(struct pass_bench *t, uint32_t blocks) {
   build_input(&t->b, "x", DTYPE_FLOAT, "1,2,2");
@@ -392,6 +428,8 @@ int main(void) {
       TEST(spinning_runs_out_of_fuel),
       TEST(growing_runs_out_of_fuel),
       TEST(what_moves_far_has_fuel),
+      TEST(what_moves_against_the_walk_meets),
+      TEST(what_does_not_meet_has_a_budget),
       TEST(cost_is_linear),
       TEST(older_versions_are_not_taken_for_new_ones),
       TEST(types_travel),

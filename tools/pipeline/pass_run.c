@@ -89,6 +89,11 @@ static bool is_held_back(const struct pass_run *r, uint32_t step) {
   return r->pipeline->steps[step].values.pass->exactness > r->pipeline->exactness;
 }
 
+// Held back, or worn by an earlier round.
+static bool is_left_out(const struct pass_run *r, uint32_t step) {
+  return is_held_back(r, step) || r->steps[step].worn;
+}
+
 static bool has_options(const struct pass_values *v) {
   for (uint32_t o = 0; o < v->pass->n_options; o++)
     if (v->of[o].given) return true;
@@ -175,8 +180,8 @@ static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, struct err 
   uint32_t count = 0;
   int rc = 0;
   for (uint32_t i = first; i < first + n; i++) {
-    r->steps[i].held_back = is_held_back(r, i);
-    if (is_held_back(r, i)) continue;
+    if (!r->steps[i].worn) r->steps[i].held_back = is_held_back(r, i);
+    if (is_left_out(r, i)) continue;
     options[count] = r->pipeline->steps[i].values.options;
     passes[count++] = r->pipeline->steps[i].values.pass;
     if (r->begin) r->begin(r->ctx, i, r->steps[i].rounds);
@@ -193,8 +198,9 @@ static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, struct err 
   if (rc == 0 && r->env.edits->n > before) rc = check_step(r, passes[0], count, err);
   if (rc == 0) infer_new_nodes(r);
   for (uint32_t i = first, k = 0; i < first + n; i++) {
-    if (is_held_back(r, i)) continue;
+    if (is_left_out(r, i)) continue;
     const struct pass_result *result = &results[k++];
+    r->steps[i].worn = result->worn;
     const uint32_t round = r->steps[i].rounds++;
     if (rows(r) == rows_before) r->steps[i].changed_at = 0; // of types or names: no circle
     r->steps[i].held_back = result->held_back; // of the last round: what stays held back

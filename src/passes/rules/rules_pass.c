@@ -41,6 +41,7 @@ int rules_pass_run(struct pass_env *env, const struct pass *const *passes, void 
   for (uint32_t i = 0; i < n; i++) {
     const uint32_t pass = place_of(book, passes[i]);
     results[i].held_back = counts[pass].held;
+    results[i].worn = counts[pass].worn;
   }
   return 0;
 }

@@ -4,6 +4,8 @@
 //            goes on
 //   queue    what was visited before and may match now: users of what changed, as far away as the
 //            deepest rule can see, and the user that an operand still has when another one went
+//   late     places that were rewritten PATIENCE times wait until the walk and the queue are done, and
+//            are visited from the last to the first
 //   again    a walk from the start where the queue could not hold all of that (a value with very
 //            many users)
 //   ask      when nothing fires any more in any graph: what rules want to know of large constants
@@ -13,6 +15,18 @@
 // entries whose gates let them through, and for nearly all nodes there are none. So the cost does
 // not depend on how many rules there are, only on how many kinds of neighbours a model has.
 //
+// Why places wait: an operator that moves towards the inputs (a Reshape past what is elementwise, a
+// MatMul past factors) moves against the walk. Each one of many would pass all that the ones before it
+// passed, n²/2 moves. From the last to the first it passes one node, meets the operator that waits
+// there, and goes on as one with it:
+//
+//   Sigmoid Reshape Sigmoid Reshape Sigmoid Reshape  ──▶  Sigmoid Reshape Sigmoid Sigmoid Reshape'  ──▶  …
+//
+// Where operators that meet do not become one (factors whose product has no place in their type) n²/2
+// moves are all there is. So the late visits of a run have a budget, a few rewrites for each node of
+// the model. Then what waits stays where it is, and repeats go on without the passes that are worn:
+// 64 rounds would be 64 budgets.
+//
 // Rules are proved to end when they are compiled, but not all of what they see is proved (constants
 // that could fold, and did not). Two guards stop them: a digest of the outputs after every turn of
 // the queue, which must be new, and fuel: what one place gives rise to is rewritten so often and no
@@ -21,8 +35,10 @@
 
 #include <stdio.h>
 
-enum { QUEUED = 1, VISITED = 2, COUNTED = 4, TOLD = 8 };
-enum { USES = 32 }; // of a value, that are put down after a rewrite
+enum { QUEUED = 1, VISITED = 2, COUNTED = 4, TOLD = 8, WAITS = 16 };
+enum { PATIENCE = 3 }; // rewrites of one place, before it waits
+enum { BUDGET = 8 };   // late rewrites for each node of the model, and for a few circles
+enum { USES = 32 };    // of a value, that are put down after a rewrite
 
 uint32_t rules_n_passes(const struct rules_book *book) {
   return book->n_passes;
@@ -213,6 +229,7 @@ static bool place(struct rules_run *run, const struct rules_value *result) {
   if (run->options->counts) run->options->counts[pass].fired++;
   if (run->options->by_rule) run->options->by_rule[run->rule - run->book->rules]++;
   run->fired++;
+  if (run->is_late && run->budget > 0) run->budget--;
   const uint8_t burnt = burn(run, root);
   run->recent[pass] = true;
   if (burnt > run->fuel / 2) run->hot[pass] = true;
@@ -241,6 +258,30 @@ static const char *refused(struct rules_run *run, uint16_t pass) {
     if (name_filter_excludes(f, model_name_str(m, m->nodes[run->touched[i]].name)))
       why = "excluded";
   return why;
+}
+
+// The node is visited once the walk and the queue are done.
+static void put_off(struct rules_run *run, uint32_t node) {
+  if (run->marks[node] & WAITS) return;
+  run->marks[node] |= WAITS;
+  const uint32_t at = TABLE_ADD(run, late, 1);
+  run->late[at] = node;
+}
+
+// May the match at hand be rewritten now, never, or after what does not wait?
+enum { NOW, NEVER, LATER };
+static int turn_of(struct rules_run *run, uint32_t node, uint16_t pass) {
+  const uint8_t times = spent(run, node);
+  if (times >= run->fuel) {
+    run->out_of_fuel = true;
+    return NEVER;
+  }
+  if (times < PATIENCE || run->options->once) return NOW;
+  if (!run->is_late) return LATER;
+  if (run->budget > 0) return NOW;
+  run->over_budget = true;
+  run->worn[pass] = true;
+  return NEVER;
 }
 
 // Does only what is not known yet keep the rule at hand from firing?
@@ -305,10 +346,12 @@ static bool visit(struct rules_run *run, uint32_t node) {
         run->marks[node] |= COUNTED;
         break;
       }
-      if (spent(run, node) >= run->fuel) {
-        run->out_of_fuel = true;
-        break;
+      const int turn = turn_of(run, node, pass);
+      if (turn == LATER) {
+        put_off(run, node);
+        return false; // also of what other rules would do: their order is that of the files
       }
+      if (turn == NEVER) break;
       if (place(run, &result)) return true;
     }
     if (run->too_many) note_lost(run, e);
@@ -397,36 +440,61 @@ static void empty_queue(struct rules_run *run) {
     run->marks[run->queue[--run->n_queue]] &= (uint8_t)~QUEUED;
 }
 
-// The graph's turns: after each that changed something, what it computes must be new. A graph that is
-// stopped is left as it is, in later rounds too.
+// The turns of the queue: after each that changed something, what the graph computes must be new. A graph
+// that is stopped is left as it is, in later rounds too.
+static void empty_in_turns(struct rules_run *run, uint32_t *turn) {
+  while (run->n_queue > 0 && !run->options->once) {
+    const uint64_t before = run->fired;
+    const uint32_t n = run->n_queue;
+    if (seen_before(run, ++*turn)) {
+      warn(run, run->recent, "the outputs are what they were some rewrites ago");
+      run->stopped[run->graph] = true;
+      break;
+    }
+    memset(run->recent, 0, run->book->n_passes);
+    for (uint32_t i = 0; i < n; i++)
+      if (alive(run, run->queue[i])) visit_all(run, run->queue[i]);
+    memmove(run->queue, run->queue + n, (run->n_queue - n) * sizeof *run->queue);
+    run->n_queue -= n;
+    if (run->fired == before) break;
+  }
+  empty_queue(run);
+}
+
+// What waits, from the last to the first. True: something was rewritten.
+static bool visit_late(struct rules_run *run) {
+  const uint64_t fired = run->fired;
+  run->is_late = true;
+  while (run->n_late > 0) {
+    const uint32_t node = run->late[--run->n_late];
+    run->marks[node] &= (uint8_t)~WAITS;
+    if (alive(run, node) && !run->stopped[run->graph]) visit_all(run, node);
+  }
+  run->is_late = false;
+  return run->fired != fired;
+}
+
 static void fixpoint(struct rules_run *run) {
-  const struct rules_book *b = run->book;
   run->n_seen = 0;
   uint32_t turn = 0;
   do {
     const uint64_t fired = run->fired;
     run->missed = false;
-    memset(run->recent, 0, b->n_passes);
+    memset(run->recent, 0, run->book->n_passes);
     walk(run);
-    while (run->n_queue > 0 && !run->options->once) {
-      const uint64_t before = run->fired;
-      const uint32_t n = run->n_queue;
-      if (seen_before(run, ++turn)) {
-        warn(run, run->recent, "the outputs are what they were some rewrites ago");
-        run->stopped[run->graph] = true;
-        empty_queue(run);
-        return;
-      }
-      memset(run->recent, 0, b->n_passes);
-      for (uint32_t i = 0; i < n; i++)
-        if (alive(run, run->queue[i])) visit_all(run, run->queue[i]);
-      memmove(run->queue, run->queue + n, (run->n_queue - n) * sizeof *run->queue);
-      run->n_queue -= n;
-      if (run->fired == before) break;
-    }
-    empty_queue(run);
-    if (run->fired == fired) return;
+    do
+      empty_in_turns(run, &turn);
+    while (visit_late(run));
+    if (run->stopped[run->graph] || run->fired == fired) return;
   } while (run->missed && !run->options->once);
+}
+
+// Small models have room for circles, which fuel stops and names.
+static uint64_t late_budget(const struct model *m) {
+  uint64_t n = RULES_FUEL;
+  for (uint32_t i = 0; i < m->n_nodes; i++)
+    n += !(m->nodes[i].flags & NODE_DEAD);
+  return BUDGET * n;
 }
 
 int rules_run(const struct rules_book *book, struct pass_env *env, const char *name,
@@ -438,6 +506,8 @@ int rules_run(const struct rules_book *book, struct pass_env *env, const char *n
   run.recent = arena_zalloc(&run.lists, book->n_passes + 1);
   run.hot = arena_zalloc(&run.lists, book->n_passes + 1);
   run.lost = arena_zalloc(&run.lists, book->n_passes + 1);
+  run.worn = arena_zalloc(&run.lists, book->n_passes + 1);
+  run.budget = late_budget(env->m);
   run.stopped = arena_zalloc(&run.lists, env->m->n_graphs + 1);
   choose_entries(&run);
   grow_candidates(&run);
@@ -459,6 +529,9 @@ int rules_run(const struct rules_book *book, struct pass_env *env, const char *n
     snprintf(what, sizeof what, "one place was rewritten %u times", run.fuel);
     warn(&run, run.hot, what);
   }
+  if (run.over_budget) warn(&run, run.worn, "rewrites of the same places did not come to an end");
+  for (uint32_t p = 0; options->counts && p < book->n_passes; p++)
+    options->counts[p].worn |= run.worn[p];
   warn_lost(&run);
   table_free(run.candidates, run.candidates_cap, sizeof *run.candidates);
   table_free(run.kept, run.kept_cap, sizeof *run.kept);
@@ -473,6 +546,7 @@ int rules_run(const struct rules_book *book, struct pass_env *env, const char *n
   table_free(run.burnt, run.burnt_cap, sizeof *run.burnt);
   table_free(run.queue, run.queue_cap, sizeof *run.queue);
   table_free(run.stack, run.stack_cap, sizeof *run.stack);
+  table_free(run.late, run.late_cap, sizeof *run.late);
   table_free(run.hashes, run.hashes_cap, sizeof *run.hashes);
   table_free(run.seen, run.seen_cap, sizeof *run.seen);
   arena_free(&run.match);

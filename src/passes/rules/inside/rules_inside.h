@@ -144,15 +144,19 @@ struct rules_run {
   TABLE(uint8_t, burnt);
   TABLE(uint32_t, queue);
   TABLE(uint32_t, stack);
+  TABLE(uint32_t, late);   // places that wait
   TABLE(uint64_t, hashes); // by value id, zero between two digests (rules_digest.c)
   TABLE(uint64_t, seen);   // digests of earlier turns
   uint32_t fuel;
   uint64_t fired;
   bool *recent, *hot; // by pass: fired in this turn; fired where much was rewritten
   bool *lost;         // by pass: had more ways than were tried
+  bool *worn;         // by pass: would have fired after the budget was spent
   bool *stopped;      // by graph: what it computes came round
-  bool out_of_fuel;
-  bool missed; // a place that should be looked at again was not put down
+  bool out_of_fuel, over_budget;
+  bool is_late;    // what waited is being visited
+  uint64_t budget; // rewrites of that which are left
+  bool missed;     // a place that should be looked at again was not put down
 };
 
 static inline struct rules_value rules_unknown(void) {
