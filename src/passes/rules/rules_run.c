@@ -37,7 +37,7 @@
 
 enum { QUEUED = 1, VISITED = 2, COUNTED = 4, TOLD = 8, WAITS = 16 };
 enum { PATIENCE = 3 }; // rewrites of one place, before it waits
-enum { BUDGET = 8 };   // late rewrites for each node of the model, and for a few circles
+enum { BUDGET = 3 };   // late rewrites for each node of the model
 enum { USES = 32 };    // of a value, that are put down after a rewrite
 
 uint32_t rules_n_passes(const struct rules_book *book) {
@@ -489,12 +489,12 @@ static void fixpoint(struct rules_run *run) {
   } while (run->missed && !run->options->once);
 }
 
-// Small models have room for circles, which fuel stops and names.
+// Small models have room for all moves of a few dozen operators, and for circles, which fuel stops.
 static uint64_t late_budget(const struct model *m) {
-  uint64_t n = RULES_FUEL;
+  uint64_t n = 0;
   for (uint32_t i = 0; i < m->n_nodes; i++)
     n += !(m->nodes[i].flags & NODE_DEAD);
-  return BUDGET * n;
+  return BUDGET * n + RULES_FUEL * RULES_FUEL;
 }
 
 int rules_run(const struct rules_book *book, struct pass_env *env, const char *name,
