@@ -32,6 +32,7 @@ static int make_concrete(struct compile *c, uint32_t rule) {
     x.root = rules_compile_op_of(c, r, row, r->pattern);
     const uint32_t after = compile_terms_of(c, r, row, r->result, COMPILE_KNOWS_NOTHING);
     x.after = c->terms[after].is_op ? c->terms[after].op : OP_NONE;
+    x.shrinks = compile_terms_shrinks(c, &x);
     *TABLE_PUSH(c, concrete) = x;
     if (c->exhausted) return compile_terms_exhausted(c);
     if (!compile_terms_keep_jumps(c, &x))
@@ -43,24 +44,29 @@ static int make_concrete(struct compile *c, uint32_t rule) {
 
 // ---- no rule undoes another -------------------------------------------------------------------------
 
-// The rules of a set: places in c->concrete, by root operator.
+// The rules of a set: places in c->concrete, by root operator; of each first those that do not shrink.
 struct set {
   TABLE(uint32_t, members);
-  TABLE(uint32_t, sorted); // by root
-  uint32_t roots[OPS + 1]; // where those of an operator begin in `sorted`
+  TABLE(uint32_t, sorted);
+  uint32_t
+      roots[2 * OPS + 1]; // where those of an operator begin in `sorted`, and those that shrink
 };
 
+static uint32_t kind_of(const struct compile *c, uint32_t member) {
+  return 2u * c->concrete[member].root + c->concrete[member].shrinks;
+}
+
 static void sort_by_root(const struct compile *c, struct set *s) {
-  uint32_t at[OPS + 1] = {0};
+  uint32_t at[2 * OPS + 1] = {0};
   for (uint32_t i = 0; i < s->n_members; i++)
-    at[c->concrete[s->members[i]].root + 1]++;
-  for (uint32_t op = 0; op < OPS; op++)
-    at[op + 1] += at[op];
+    at[kind_of(c, s->members[i]) + 1]++;
+  for (uint32_t kind = 0; kind < 2 * OPS; kind++)
+    at[kind + 1] += at[kind];
   memcpy(s->roots, at, sizeof at);
   s->n_sorted = 0;
   TABLE_ADD(s, sorted, s->n_members);
   for (uint32_t i = 0; i < s->n_members; i++)
-    s->sorted[at[c->concrete[s->members[i]].root]++] = s->members[i];
+    s->sorted[at[kind_of(c, s->members[i])]++] = s->members[i];
 }
 
 static int refuse_undoing(struct compile *c, const struct compile_concrete *a,
@@ -79,7 +85,8 @@ static int prove_pairs(struct compile *c, const struct set *s) {
     const struct compile_concrete *a = &c->concrete[s->members[i]];
     if (a->after == OP_NONE) continue;
     c->rule = &c->rules[a->rule];
-    for (uint32_t k = s->roots[a->after]; k < s->roots[a->after + 1]; k++) {
+    const uint32_t first = 2u * a->after, end = first + (a->shrinks ? 1 : 2);
+    for (uint32_t k = s->roots[first]; k < s->roots[end]; k++) {
       const struct compile_concrete *b = &c->concrete[s->sorted[k]];
       if (compile_terms_undoes(c, a, b)) return refuse_undoing(c, a, b);
       if (c->exhausted) return compile_terms_exhausted(c);

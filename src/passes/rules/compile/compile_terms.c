@@ -373,6 +373,47 @@ bool compile_terms_smaller(struct compile *c, const struct compile_concrete *x, 
   return folds || falls;
 }
 
+static uint32_t count_ops(struct compile *c, uint32_t term) {
+  const struct compile_term t = c->terms[term];
+  if (!t.is_op || !compile_step(c)) return 0;
+  uint32_t n = 1;
+  for (uint32_t i = 0; i < t.n; i++)
+    n += count_ops(c, c->operands[t.first + i]);
+  return n;
+}
+
+static uint32_t count_name(struct compile *c, uint32_t term, uint32_t name) {
+  const struct compile_term t = c->terms[term];
+  if (!t.is_op) return t.name == name;
+  if (!compile_step(c)) return 0;
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < t.n; i++)
+    n += count_name(c, c->operands[t.first + i], name);
+  return n;
+}
+
+// Has no name of the pattern more places in the result? Looked at from `term` on.
+static bool repeats_none(struct compile *c, uint32_t term, uint32_t after, uint32_t before) {
+  const struct compile_term t = c->terms[term];
+  if (!t.is_op) {
+    const uint32_t there = count_name(c, before, t.name);
+    return there == 0 || count_name(c, after, t.name) <= there;
+  }
+  if (!compile_step(c)) return false;
+  for (uint32_t i = 0; i < t.n; i++)
+    if (!repeats_none(c, c->operands[t.first + i], after, before)) return false;
+  return true;
+}
+
+bool compile_terms_shrinks(struct compile *c, const struct compile_concrete *x) {
+  for (uint32_t k = 0; k < c->rules[x->rule].n_cases; k++) {
+    const uint32_t after = c->cached[x->results + k], before = c->cached[x->patterns + k];
+    if (count_ops(c, after) >= count_ops(c, before) || !repeats_none(c, after, after, before))
+      return false;
+  }
+  return true;
+}
+
 // ---- jumps ------------------------------------------------------------------------------------------
 //
 // A comparison, or what makes whole numbers of others, jumps where its operand changes by less than rounding. So what is

@@ -120,6 +120,7 @@ struct compile_concrete {
   uint32_t patterns, results; // in compile.cached
   uint32_t root;              // an operator
   uint32_t after;             // the operator of the result, whatever is constant; OP_NONE: none
+  bool shrinks;               // compile_terms_shrinks
 };
 
 // A term of the proof: a name, or an operator over terms. Names of constants begin with #.
@@ -263,6 +264,9 @@ bool compile_terms_smaller(struct compile *c, const struct compile_concrete *x, 
 bool compile_terms_keep_jumps(struct compile *c, const struct compile_concrete *x);
 // Does rule b, applied to the result of a, give a's pattern again? What b needs to be constant then is so
 // in a too.
+// Has the result fewer operators than the pattern in every case, whatever its names stand for? Of two
+// such rules none undoes the other.
+bool compile_terms_shrinks(struct compile *c, const struct compile_concrete *x);
 bool compile_terms_undoes(struct compile *c, const struct compile_concrete *a,
                           const struct compile_concrete *b);
 static inline bool compile_step(struct compile *c) {
