@@ -7,7 +7,8 @@
 // and nodes may stand before their inputs. Structure is checked after the pass.
 //
 // Scopes: a node may use a value of its own graph or of one around it, unless a value of the same
-// name in between hides it. New names must be free in the graph and all around it.
+// name in between hides it. New names must be free in the graph and all around it; a value that comes
+// back may hide one again that it hid before.
 #include "edit_asked.h"
 
 // ---- rows and names ----------------------------------------------------------------------------
@@ -202,17 +203,20 @@ static bool is_read_inside(const struct model *m, uint32_t graph, uint32_t other
 }
 
 // A value that comes back: its name may be that of a value outside, as it was before, which nothing
-// inside reads.
-static int check_revived(const struct edits *e, uint32_t graph, uint32_t value, struct err *err) {
+// inside reads, nor the node that makes it now (NULL: one that is there).
+static int check_revived(const struct edits *e, const struct edit_node *maker, uint32_t graph,
+                         uint32_t value, struct err *err) {
   const struct model *m = e->m;
   const uint32_t name = m->values[value].name, other = model_lookup(m, graph, name);
-  if (other == NO_ID || m->values[other].graph == graph || is_read_inside(m, graph, other))
-    return check_free(e, graph, model_name(m, name), err);
-  return 0;
+  bool hides =
+      other != NO_ID && m->values[other].graph != graph && !is_read_inside(m, graph, other);
+  for (uint32_t i = 0; hides && maker && i < maker->n_in; i++)
+    hides = maker->in[i] != other;
+  return hides ? 0 : check_free(e, graph, model_name(m, name), err);
 }
 
-static int check_old_output(const struct edits *e, uint32_t graph, uint32_t value,
-                            struct err *err) {
+static int check_old_output(const struct edits *e, const struct edit_node *maker, uint32_t graph,
+                            uint32_t value, struct err *err) {
   const struct model *m = e->m;
   if (value >= m->n_values) return err_set(err, ERR_MODEL, "there is no value v%u", value);
   const struct model_value *v = &m->values[value];
@@ -220,14 +224,14 @@ static int check_old_output(const struct edits *e, uint32_t graph, uint32_t valu
   if (v->graph != graph)
     return err_set(err, ERR_MODEL, "value g%u/v%u '%s' is not in graph g%u", v->graph, value,
                    name.s, graph);
-  if (v->flags & VALUE_DEAD) return check_revived(e, graph, value, err);
+  if (v->flags & VALUE_DEAD) return check_revived(e, maker, graph, value, err);
   if (v->kind == VALUE_UNDEFINED) return 0;
   return err_set(err, ERR_MODEL, "value g%u/v%u '%s' has a producer already", graph, value, name.s);
 }
 
-static int check_output(const struct edits *e, uint32_t graph, const struct edit_output *to,
-                        struct err *err) {
-  if (to->value != NO_ID) return check_old_output(e, graph, to->value, err);
+static int check_output(const struct edits *e, const struct edit_node *maker, uint32_t graph,
+                        const struct edit_output *to, struct err *err) {
+  if (to->value != NO_ID) return check_old_output(e, maker, graph, to->value, err);
   return to->name.n == 0 ? 0 : check_free(e, graph, to->name, err);
 }
 
@@ -246,7 +250,7 @@ int edit_check_add_node(const struct edits *e, const struct edit_asked *x, struc
   for (uint32_t i = 0; i < spec->n_in; i++)
     if (spec->in[i] != NO_ID && check_visible(e, spec->graph, spec->in[i], err)) return -1;
   for (uint32_t i = 0; i < spec->n_out; i++) {
-    if (check_output(e, spec->graph, &spec->out[i], err)) return -1;
+    if (check_output(e, spec, spec->graph, &spec->out[i], err)) return -1;
     const struct span name = output_name(e, &spec->out[i]);
     for (uint32_t k = 0; k < i && name.n > 0; k++)
       if (span_eq(name, output_name(e, &spec->out[k])))
@@ -303,7 +307,7 @@ int edit_check_set_input(const struct edits *e, const struct edit_asked *x, stru
 int edit_check_set_output(const struct edits *e, const struct edit_asked *x, struct err *err) {
   if (edit_check_node(e, x->node, err)) return -1;
   if (check_slot(x->slot, e->m->nodes[x->node].n_out, "output slot", err)) return -1;
-  return check_output(e, e->m->nodes[x->node].graph, &x->out, err);
+  return check_output(e, NULL, e->m->nodes[x->node].graph, &x->out, err);
 }
 
 int edit_check_set_attr(const struct edits *e, const struct edit_asked *x, struct err *err) {

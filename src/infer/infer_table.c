@@ -415,6 +415,7 @@ static struct infer_row join_rows(struct infer *in, const struct infer_row *a,
                                   const struct infer_row *b) {
   struct infer_row out = *a;
   struct infer_type x, y;
+  if (a->why == INFER_WHY_INVALID) out.why = b->why; // that it cannot run holds in one call only
   infer_row_type(in, a, &x);
   infer_row_type(in, b, &y);
   if (x.kind != y.kind) out.kind = INFER_OTHER;

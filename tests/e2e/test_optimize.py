@@ -85,6 +85,22 @@ def test_as_a_pass(weir, tmp_path):
     assert listed.index("optimize/constants\n") < listed.index("then, once:") < listed.index("tidy/unused-initializers\n")
 
 
+def test_a_branch_that_cannot_run_in_one_call_of_a_function(weir, tmp_path):
+    """It runs in the other."""
+    model = onnx.parser.parse_model("""<ir_version: 9, opset_import: ["": 18, "my": 1]>
+        g (float[2,3] a, bool c, float[2,8] b, bool d) => (float[p,q] y, float[r,s] z) { y = my.F(a, c)  z = my.F(b, d) }
+        <domain: "my", opset_import: ["": 18]>
+        F (x, c) => (y) {
+            y = If(c) <then_branch = t () => (float[m,n] u) { k = Constant<value_ints = [4, 4]>() w = Reshape(x, k) u = Neg(w) },
+                       else_branch = e () => (float[o,l] f) { f = Relu(x) }>
+        }""")
+    onnx.save(model, tmp_path / "m.onnx")
+    given = {"a": np.arange(-3, 3, dtype=np.float32).reshape(2, 3), "c": np.array(False), "b": np.arange(16, dtype=np.float32).reshape(2, 8), "d": np.array(True)}
+    weir("optimize", tmp_path / "m.onnx", tmp_path / "o.onnx")
+    _, z = ort.InferenceSession(tmp_path / "o.onnx").run(None, given)
+    assert np.array_equal(z, -given["b"].reshape(4, 4))
+
+
 def test_a_branch_that_cannot_run_keeps_no_model_from_being_loaded(weir, tmp_path):
     """The runtime does not know that x has 3 columns before the Reshape goes, and then the product of the branch does not fit."""
     model = onnx.parser.parse_model("""<ir_version: 9, opset_import: ["": 18]>

@@ -109,8 +109,11 @@ static bool says_otherwise(const struct pipeline_step *step, uint32_t n) {
   return false;
 }
 
-// May the step be one walk with each of the n steps before it?
+// May the step be one walk with each of the n steps before it, which may be one with another?
 static bool goes_with(const struct pipeline_step *step, uint32_t n) {
+  const struct pass *before = (step - 1)->values.pass;
+  if (rules_own_alike(before, step->values.pass))
+    return rules_own_together(before, step->values.pass);
   for (uint32_t i = 1; i <= n; i++)
     if (!rules_own_together((step - i)->values.pass, step->values.pass)) return false;
   return true;

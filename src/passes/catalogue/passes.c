@@ -5,11 +5,15 @@
 //
 // A name with a slash belongs to the family before it ("tidy/identity"), and the family's name
 // stands for all of its passes, as that of a set does (pass.keys); a name without one is a family of one pass. Passes of a family need
-// not come from one list. Searching is a walk over the lists: there are hundreds of passes at most, and
-// names are looked up once for each word of a user.
+// not come from one list. Names are looked up in an index, which is made when the first is: a user may
+// bring thousands of passes along, and name each. Searching for a family or a set is a walk over the lists.
 #include "passes.h"
 
 #include "guess.h"
+#include "table.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 static const struct pass *const *const lists[] = {
 #define FAMILY(stem) stem##_passes,
@@ -23,8 +27,23 @@ enum { LISTS = sizeof lists / sizeof lists[0] };
 static const struct pass *const none[] = {NULL};
 static const struct pass *const *extra = none;
 
+// What passes are called: whole names, and words that a name may have alone or behind a dot. Open
+// addressing; of equal words the first pass has the entry.
+static struct {
+  struct entry {
+    struct span word;
+    const struct pass *pass;
+    uint32_t rank; // in the catalogue
+    bool alone;
+  } * at;
+  size_t cap, room; // a power of two, 0: there is no index yet; rows that memory was taken for
+} index_of_names;
+
 void passes_extend(const struct pass *const *list) {
   extra = list ? list : none;
+  table_free(index_of_names.at, index_of_names.room, sizeof *index_of_names.at);
+  index_of_names.at = NULL;
+  index_of_names.cap = 0;
 }
 
 static const struct pass *const *list_at(uint32_t l) {
@@ -74,10 +93,15 @@ struct span passes_class(const struct pass *pass) {
   return span_str(slash && slash[1] >= 'A' && slash[1] <= 'Z' ? slash + 1 : "");
 }
 
+// What stands behind the last dot, or all of it.
+static struct span behind_dot(struct span name) {
+  const uint8_t *dot = name.n ? memrchr(name.at, '.', name.n) : NULL;
+  return dot ? span_of(dot + 1, (size_t)(name.at + name.n - (dot + 1))) : name;
+}
+
 bool passes_called(const struct pass *pass, struct span name) {
   if (span_is(name, pass->name) || (pass->also && span_is(name, pass->also))) return true;
-  const uint8_t *dot = name.n ? memrchr(name.at, '.', name.n) : NULL;
-  const struct span last = dot ? span_of(dot + 1, (size_t)(name.at + name.n - (dot + 1))) : name;
+  const struct span last = behind_dot(name);
   if (last.n == 0) return false;
   return span_eq(last, passes_class(pass)) || has_word(pass->classes, last);
 }
@@ -94,11 +118,55 @@ static bool is_set_only(struct span *name) {
   return true;
 }
 
-static const struct pass *called(struct span name) {
+static struct entry *entry_of(struct span word, bool alone) {
+  const size_t mask = index_of_names.cap - 1;
+  size_t i = (size_t)span_hash_mix(span_hash(word), alone) & mask;
+  struct entry *at = index_of_names.at;
+  while (at[i].pass && (at[i].alone != alone || !span_eq(at[i].word, word)))
+    i = (i + 1) & mask;
+  return &at[i];
+}
+
+static void enter(const struct pass *pass, uint32_t rank, struct span word, bool alone) {
+  if (word.n == 0) return;
+  struct entry *e = entry_of(word, alone);
+  if (!e->pass) *e = (struct entry){word, pass, rank, alone};
+}
+
+static size_t count_words(const struct pass *pass) {
+  size_t n = 3; // its name, what it is called too, its class
+  while (passes_word(pass->classes, (uint32_t)n - 3).n > 0)
+    n++;
+  return n;
+}
+
+static void make_index(void) {
+  size_t n = 1, cap = 1;
+  uint32_t rank = 0;
   for (uint32_t l = 0; l <= LISTS; l++)
     for (const struct pass *const *p = list_at(l); *p; p++)
-      if (passes_called(*p, name)) return *p;
-  return NULL;
+      n += count_words(*p);
+  while (cap < 2 * n)
+    cap *= 2;
+  index_of_names.at = table_grow(NULL, &index_of_names.room, cap, sizeof *index_of_names.at);
+  index_of_names.cap = cap;
+  memset(index_of_names.at, 0, cap * sizeof *index_of_names.at);
+  for (uint32_t l = 0; l <= LISTS; l++)
+    for (const struct pass *const *p = list_at(l); *p; p++, rank++) {
+      enter(*p, rank, span_str((*p)->name), false);
+      enter(*p, rank, span_str((*p)->also ? (*p)->also : ""), false);
+      enter(*p, rank, passes_class(*p), true);
+      for (uint32_t k = 0; passes_word((*p)->classes, k).n > 0; k++)
+        enter(*p, rank, passes_word((*p)->classes, k), true);
+    }
+}
+
+// The first that is called so (passes_called).
+static const struct pass *called(struct span name) {
+  if (index_of_names.cap == 0) make_index();
+  const struct entry *whole = entry_of(name, false), *last = entry_of(behind_dot(name), true);
+  if (!whole->pass || (last->pass && last->rank < whole->rank)) return last->pass;
+  return whole->pass;
 }
 
 const struct pass *passes_named(struct span name, uint32_t k) {

@@ -489,7 +489,10 @@ static bool stops(struct kit *k, uint32_t graph) {
   return false;
 }
 
+// In a function it would have to hold of all calls.
 static bool only_one_ends(struct kit *k, uint32_t node, int64_t *taken) {
+  const uint32_t root = model_root_graph(k->m, k->m->nodes[node].graph);
+  if (k->m->graphs[root].kind == GRAPH_FUNCTION) return false;
   const bool not_then = stops(k, graph_named(k, node, "then_branch")),
              not_else = stops(k, graph_named(k, node, "else_branch"));
   *taken = not_else;

@@ -7,6 +7,8 @@
 #include "rules_pass.h"
 #include "rules_tables.h"
 
+#include <string.h>
+
 static const char *promise_of(uint8_t exactness) {
   static const char *const promises[EXACTNESSES] = {
       [EXACTNESS_EXACT] = "the same bits for all inputs",
@@ -93,4 +95,8 @@ bool rules_own_together(const struct pass *a, const struct pass *b) {
     if (!span_is(word, "none") && !span_is(word, "infers") && has_word(sets_of(b), word))
       return true;
   return false;
+}
+
+bool rules_own_alike(const struct pass *a, const struct pass *b) {
+  return a->book && a->book == b->book && strcmp(sets_of(a), sets_of(b)) == 0;
 }

@@ -16,5 +16,7 @@ int rules_own(const struct rules_text *texts, uint32_t n,
 // May both be one walk? Rules of the catalogue: always. Of a user's: where some set has both, so that it
 // is proved that they do not undo each other.
 bool rules_own_together(const struct pass *a, const struct pass *b);
+// Are they rules of a user in the same sets? Each then goes together with what the other does.
+bool rules_own_alike(const struct pass *a, const struct pass *b);
 
 #endif
