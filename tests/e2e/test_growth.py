@@ -164,11 +164,16 @@ def turned(made):
     return other
 
 
+def shared(n):
+    """n products by one weight."""
+    return model([helper.make_node("MatMul", [f"x{i}", "w0"], [f"y{i}"]) for i in range(n)], {f"x{i}": ["t", 64] for i in range(n)}, "y0", [weight("w0", 64, 64)])
+
+
 SHAPES = [(concats, 100), (concats_between, 100), (doubled, 100), (halves, 100), (largest, 60), (affines, 100), (bodies, 200)]
 COMMANDS = ["infer IN OUT", "optimize IN OUT", "run IN OUT --pass streamline"]
 OTHERS = [(layers, 150, "shrink IN --output-dir DIR --min-elements 1"), (layers, 150, "static IN OUT --ranges RANGES --op-types all"),
           *((make, 100, "run IN OUT --pass streamline") for make in (scales, factors_between, reshapes_between)),
-          (captures, 300, "shrink IN --output-dir DIR --min-elements 1"), (captures, 100, "optimize IN OUT"), (attributes, 400, "diff IN OTHER")]  # fmt: skip
+          (shared, 300, "quantize IN OUT"), (captures, 300, "shrink IN --output-dir DIR --min-elements 1"), (captures, 100, "optimize IN OUT"), (attributes, 400, "diff IN OTHER")]  # fmt: skip
 
 
 def steps_of(command, file, folder):

@@ -87,12 +87,21 @@ static void warn_unmatched(struct nbits_work *w, const struct list *list,
            name_pattern_hint(&c, &k->site));
 }
 
+// weights_says_sizes, asked once for each weight: it looks at all of its uses.
+static bool says_sizes(struct nbits_work *w, const struct model_constant *of, uint8_t *known) {
+  enum { YES = 1, NO };
+  uint8_t *k = &known[of->tensor];
+  if (*k == 0) *k = weights_says_sizes(&w->k, of->value, of->tensor) ? YES : NO;
+  return *k == YES;
+}
+
 static void find_sites(struct nbits_work *w, struct matmulnbits_options *o, struct list *list) {
+  uint8_t *known = arena_zalloc(w->k.env->scratch, w->k.m->n_tensors + (size_t)1);
   collect(w->k.m, o->op_types, list);
   for (uint32_t i = 0; i < list->n_sites; i++) {
     struct nbits_site *s = &list->sites[i];
     nbits_match(w->k.m, o, s);
-    if (!s->converts || !weights_says_sizes(&w->k, s->weight.value, s->weight.tensor)) continue;
+    if (!s->converts || !says_sizes(w, &s->weight, known)) continue;
     s->converts = false;
     s->reason = "size";
   }
