@@ -351,6 +351,7 @@ static bool visit(struct rules_run *run, uint32_t node) {
         put_off(run, node);
         return false; // also of what other rules would do: their order is that of the files
       }
+      if (turn == NEVER && run->over_budget) return false; // nor what stands behind it in the files
       if (turn == NEVER) break;
       if (place(run, &result)) return true;
     }
