@@ -609,6 +609,49 @@ static void expect(struct edit_sample *s, const char *line, const char *why) {
   if (!strstr(err.msg, why)) fail_msg("%s\n  '%s' does not say '%s'", line, err.msg, why);
 }
 
+// A value of a body that hid another comes back, unless what is read there would be another then.
+static void test_names_that_hide(void **state) {
+  static const struct bad_line lines[] = {
+      {"{\"edit\":\"node.remove\",\"node\":\"g1/n3\",\"op\":\"Abs\"}", NULL},
+      {"{\"edit\":\"node.remove\",\"node\":\"g1/n2\",\"op\":\"Neg\"}", NULL},
+      {"{\"edit\":\"node.add\",\"node\":\"g1/n4\",\"op\":\"Relu\",\"in\":[\"g0/v1:v\"],"
+       "\"out\":[\"g1/v3:v\"]}",
+       "is taken"},
+      {"{\"edit\":\"node.add\",\"node\":\"g1/n4\",\"op\":\"Relu\",\"in\":[\"g0/v0:x\"],"
+       "\"out\":[\"g1/v3:v\"]}",
+       NULL},
+      {"{\"edit\":\"node.remove\",\"node\":\"g1/n4\",\"op\":\"Relu\"}", NULL},
+      {"{\"edit\":\"node.add\",\"node\":\"g1/n5\",\"op\":\"Abs\",\"in\":[\"g0/v1:v\"],"
+       "\"out\":[\"g1/v4:t\"]}",
+       NULL},
+      {"{\"edit\":\"node.add\",\"node\":\"g1/n6\",\"op\":\"Relu\",\"in\":[\"g0/v0:x\"],"
+       "\"out\":[\"g1/v3:v\"]}",
+       "is taken"},
+  };
+  struct build b;
+  struct edit_sample s = {0};
+  (void)state;
+  build_begin(&b, &s.m);
+  build_input(&b, "x", DTYPE_FLOAT, "2");
+  build_node(&b, "Relu", "", "x", "v");
+  const uint32_t branch = build_node(&b, "If", "", "x", "y");
+  build_enter(&b, branch, "then_branch", "then");
+  build_node(&b, "Neg", "", "x", "v");
+  build_node(&b, "Abs", "", "v", "t");
+  build_output(&b, "t", DTYPE_FLOAT, "2");
+  build_leave(&b);
+  build_output(&b, "y", DTYPE_FLOAT, "2");
+  build_end(&b);
+  recipes_init(&s.r);
+  edits_init(&s.e, &s.m, &s.r);
+  for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+    expect(&s, lines[i].line, lines[i].why);
+  build_check(&s.m);
+  edits_free(&s.e);
+  recipes_free(&s.r);
+  model_free(&s.m);
+}
+
 // What was removed or made by an edit cannot be used as if it were there, or as a source.
 static void test_gone_and_new(void **state) {
   (void)state;
@@ -805,6 +848,7 @@ int main(void) {
       cmocka_unit_test(test_replay),
       cmocka_unit_test(test_floats_come_back),
       cmocka_unit_test(test_bad_lines),
+      cmocka_unit_test(test_names_that_hide),
       cmocka_unit_test(test_gone_and_new),
       cmocka_unit_test(test_artifact),
       cmocka_unit_test(test_deepest_recipe),
