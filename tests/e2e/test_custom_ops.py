@@ -166,6 +166,15 @@ def test_what_a_rule_makes_gets_its_function(weir, tmp_path):
     assert operators(back) == ["Mul", "Sigmoid"] and not back.functions
 
 
+def test_the_last_pass_is_held_back(weir, tmp_path):
+    """Functions are made though no step of the last call runs."""
+    nodes = [helper.make_node("Sigmoid", ["x"], ["s"]), helper.make_node("Mul", ["s", "x"], ["y"])]
+    model = model_of(nodes, [value("x", X.shape)], [value("y", X.shape)], opset=17, domains=())
+    made = passed(weir, tmp_path, model, "fuse-silu", "tidy/unused-initializers", "algebraic/EliminateComplementationDiv")
+    assert operators(made) == [f"{OPS}::Silu"] and [f.name for f in made.functions] == ["Silu"]
+    assert passed(weir, tmp_path, model, "algebraic/EliminateComplementationDiv") == model
+
+
 def test_log_replays(weir, tmp_path):
     """Functions with attributes, references and graphs come back from the log as they were."""
     model = one("Quant", {"x": X}, {"signed": 1, "narrow": 0, "rounding_mode": "CEIL"}, {"s": f32(0.5), "z": f32(0), "n": f32(3)})
