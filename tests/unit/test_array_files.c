@@ -238,6 +238,50 @@ static void test_left_over(void **state) {
   assert_int_equal(remove_names(folder), 1);
 }
 
+static void make(const char *name) {
+  char path[200];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  if (str_ends(name, "/")) {
+    assert_int_equal(mkdir(path, 0700), 0);
+    return;
+  }
+  FILE *f = fopen(path, "w");
+  assert_non_null(f);
+  fclose(f);
+}
+
+static void expect_names(uint32_t n, const char *const *names) {
+  struct array_paths out;
+  char path[200];
+  assert_true(array_files_names(folder, n, &arena, &out));
+  assert_int_equal(out.n, n);
+  for (uint32_t i = 0; i < n; i++) {
+    snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+    assert_string_equal(out.list[i], path);
+  }
+  if (n) assert_false(array_files_names(folder, n - 1, &arena, &out));
+}
+
+// As the reader chooses them, and nothing else of the folder.
+static void test_names(void **state) {
+  (void)state;
+  static const char *const archives[] = {"a.npz", "b.npz"};
+  static const char *const sets[] = {"test_data_set_0/input_0.pb", "test_data_set_0/output_0.pb",
+                                     "test_data_set_10/input_0.pb"};
+  static const char *const messages[] = {"input_0.pb", "input_1.pb"};
+  expect_names(0, NULL);
+  make("out.onnx"), make(".staging.weir/"), make(".staging.weir/c.npz"), make("other/");
+  make("other/d.npz"), make("b.npz"), make("a.npz"), make("c.npy"), make(".e.npz");
+  expect_names(2, archives);
+  make("test_data_set_0/"), make("test_data_set_0/input_0.pb"), make("test_data_set_0/more.npz");
+  make("test_data_set_0/output_0.pb"), make("test_data_set_10/"), make("test_data_set_x/");
+  make("test_data_set_10/input_0.pb"), make("test_data_set_x/input_0.pb");
+  expect_names(3, sets);
+  make("input_1.pb"), make("input_0.pb"), make("input_.pb");
+  expect_names(2, messages);
+  remove_names(folder);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_array),
@@ -245,6 +289,7 @@ int main(void) {
       cmocka_unit_test(test_written_and_read),
       cmocka_unit_test(test_failing_calls),
       cmocka_unit_test(test_left_over),
+      cmocka_unit_test(test_names),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -212,15 +212,23 @@ static int read_archives(struct array_files *x, const char *path, struct listing
   return 0;
 }
 
-static int read_listing(struct array_files *x, const char *path, struct listing *l,
-                        struct err *err) {
-  if (list_folder(path, x->a, l, err) != 0) return -1;
+enum holds { MESSAGES, DATA_SETS, ARCHIVES };
+static enum holds what_holds(const char *path, const struct listing *l) {
   uint64_t n;
   if (has_numbered(l, "input_", ".pb") || has_numbered(l, "output_", ".pb") ||
       number_in(path_base(path), "test_data_set_", "", &n))
-    return read_data_set(x, path, l, err);
-  if (has_numbered(l, "test_data_set_", "")) return read_data_sets(x, path, l, err);
-  return read_archives(x, path, l, err);
+    return MESSAGES;
+  return has_numbered(l, "test_data_set_", "") ? DATA_SETS : ARCHIVES;
+}
+
+static int read_listing(struct array_files *x, const char *path, struct listing *l,
+                        struct err *err) {
+  if (list_folder(path, x->a, l, err) != 0) return -1;
+  switch (what_holds(path, l)) {
+  case MESSAGES: return read_data_set(x, path, l, err);
+  case DATA_SETS: return read_data_sets(x, path, l, err);
+  default: return read_archives(x, path, l, err);
+  }
 }
 
 static int read_folder(struct array_files *x, const char *path, struct err *err) {
@@ -228,6 +236,44 @@ static int read_folder(struct array_files *x, const char *path, struct err *err)
   const int bad = read_listing(x, path, &l, err);
   TABLE_FREE(&l, names);
   return bad;
+}
+
+// ---- names of files ----------------------------------------------------------------------------
+
+struct names {
+  struct arena *a;
+  uint32_t most;
+  bool too_many;
+  TABLE(const char *, paths);
+};
+
+static void add_name(struct names *x, const char *folder, const char *name) {
+  x->too_many |= x->n_paths == x->most;
+  if (!x->too_many) *TABLE_PUSH(x, paths) = arena_printf(x->a, "%s/%s", folder, name);
+}
+
+static void add_messages(struct names *x, const char *folder, const struct listing *l) {
+  uint64_t n;
+  for (uint32_t i = 0; i < l->n_names && !x->too_many; i++)
+    if (number_in(l->names[i], "input_", ".pb", &n) || number_in(l->names[i], "output_", ".pb", &n))
+      add_name(x, folder, l->names[i]);
+}
+
+static void add_data_sets(struct names *x, const char *path, const struct listing *l) {
+  uint64_t n;
+  for (uint32_t i = 0; i < l->n_names && !x->too_many; i++) {
+    if (!number_in(l->names[i], "test_data_set_", "", &n)) continue;
+    const char *folder = arena_printf(x->a, "%s/%s", path, l->names[i]);
+    struct listing inside = {0};
+    if (list_folder(folder, x->a, &inside, &(struct err){0}) == 0)
+      add_messages(x, folder, &inside);
+    TABLE_FREE(&inside, names);
+  }
+}
+
+static void add_archives(struct names *x, const char *path, const struct listing *l) {
+  for (uint32_t i = 0; i < l->n_names && !x->too_many; i++)
+    if (str_ends(l->names[i], ".npz")) add_name(x, path, l->names[i]);
 }
 
 // ---- the story ---------------------------------------------------------------------------------
@@ -280,6 +326,24 @@ int array_files_read(struct array_files **out, const char *path, const char *scr
   struct array_files *x = begin(scratch_folder, most, a);
   const int bad = S_ISDIR(at.st_mode) ? read_folder(x, path, err) : read_file_case(x, path, err);
   return end(x, bad, out, cases);
+}
+
+bool array_files_names(const char *path, uint32_t most, struct arena *a, struct array_paths *out) {
+  struct names x = {.a = a, .most = most};
+  struct listing l = {0};
+  path = without_slashes(path, a);
+  if (list_folder(path, a, &l, &(struct err){0}) == 0) {
+    static void (*const add[])(struct names *, const char *, const struct listing *) = {
+        [MESSAGES] = add_messages, [DATA_SETS] = add_data_sets, [ARCHIVES] = add_archives};
+    add[what_holds(path, &l)](&x, path, &l);
+  }
+  TABLE_FREE(&l, names);
+  const char **list = arena_alloc(a, (x.n_paths + (size_t)1) * sizeof *list);
+  if (x.n_paths) memcpy(list, x.paths, x.n_paths * sizeof *list);
+  qsort(list, x.n_paths, sizeof *list, by_name);
+  *out = (struct array_paths){list, x.n_paths};
+  TABLE_FREE(&x, paths);
+  return !x.too_many;
 }
 
 static int read_list(struct array_files *x, const struct array_paths *paths, struct arrays *all,

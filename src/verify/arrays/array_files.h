@@ -43,6 +43,9 @@ int array_files_read_lists(struct array_files **out, const struct array_paths *i
                            const struct array_paths *outputs, const char *scratch_folder,
                            uint64_t most, struct arena *a, struct array_cases *cases,
                            struct err *err);
+// The files that array_files_read would open of `path`, in order of names, in *a; none of them is opened. What cannot be
+// listed has none. false: more than `most`.
+bool array_files_names(const char *path, uint32_t most, struct arena *a, struct array_paths *out);
 void array_files_close(struct array_files *f);
 
 // Writes a case as folder/test_data_set_<k>/input_<i>.pb, output_<i>.pb. The folder may be there; a data set of
