@@ -8,18 +8,24 @@ bool diff_node_is_constant(const struct model *m, uint32_t node) {
   return model_op_is(m, node, "Constant");
 }
 
+uint32_t diff_constant_attr(const struct model *m, uint32_t node) {
+  const struct model_node *n = &m->nodes[node];
+  if (!diff_node_is_constant(m, node)) return NO_ID;
+  for (uint32_t i = 0; i < n->n_attrs; i++) {
+    const struct model_attr *a = &m->attrs[n->attrs + i];
+    if (a->flags & ATTR_DEAD || a->first == NO_ID || a->count == 0) continue;
+    if (a->type == ATTR_TENSOR || model_attr_is_constant(m, a)) return n->attrs + i;
+  }
+  return NO_ID;
+}
+
 uint32_t diff_value_tensor(const struct model *m, uint32_t value) {
   if (value == NO_ID) return NO_ID;
   const struct model_value *v = &m->values[value];
   if (v->kind == VALUE_INITIALIZER) return v->def;
-  if (v->kind != VALUE_NODE_OUTPUT || !diff_node_is_constant(m, v->def)) return NO_ID;
-  const struct model_node *n = &m->nodes[v->def];
-  for (uint32_t i = 0; i < n->n_attrs; i++) {
-    const struct model_attr *a = &m->attrs[n->attrs + i];
-    if (a->flags & ATTR_DEAD || a->first == NO_ID || a->count == 0) continue;
-    if (a->type == ATTR_TENSOR || model_attr_is_constant(m, a)) return a->first;
-  }
-  return NO_ID;
+  if (v->kind != VALUE_NODE_OUTPUT) return NO_ID;
+  const uint32_t attr = diff_constant_attr(m, v->def);
+  return attr == NO_ID ? NO_ID : m->attrs[attr].first;
 }
 
 uint32_t diff_tensor_value(const struct model *m, uint32_t tensor) {
@@ -187,21 +193,47 @@ static void pair_defaults(struct diff *d, uint32_t function) {
       pair_tensors_of(d, &d->m[DIFF_A]->attrs[f->attrs + i], &d->m[DIFF_B]->attrs[of[DIFF_A][i]]);
 }
 
-// Sparse initializers, by the name of their values.
+// A sparse initializer: its graph, as A's number it, and the name of its values, which may be those of one in another graph.
+struct sparse_key {
+  uint32_t graph, name, id;
+};
+
+static int by_sparse_key(const void *pa, const void *pb) {
+  const struct sparse_key *a = pa, *b = pb;
+  if (a->graph != b->graph) return a->graph < b->graph ? -1 : 1;
+  if (a->name != b->name) return a->name < b->name ? -1 : 1;
+  return (a->id > b->id) - (a->id < b->id);
+}
+
+static struct sparse_key *sparse_keys(struct diff *d, uint32_t side, uint32_t *n) {
+  const struct model *m = d->m[side];
+  struct sparse_key *list = arena_alloc(&d->arena, (m->n_sparses + (size_t)1) * sizeof *list);
+  *n = 0;
+  for (uint32_t i = 0; i < m->n_sparses; i++) {
+    const uint32_t values = m->sparses[i].values;
+    if (values == NO_ID || m->tensors[values].home != HOME_SPARSE_INITIALIZER) continue;
+    const uint32_t graph = m->tensors[values].graph, twin = d->graphs[side][graph];
+    if (twin == NO_ID) continue;
+    list[(*n)++] = (struct sparse_key){side == DIFF_A ? graph : twin,
+                                       diff_name(d, side, m->tensors[values].name), i};
+  }
+  if (*n) qsort(list, *n, sizeof *list, by_sparse_key);
+  d->steps += m->n_sparses;
+  return list;
+}
+
 static void match_sparse(struct diff *d) {
-  const struct model *a = d->m[DIFF_A], *b = d->m[DIFF_B];
-  uint32_t *of = nobody(d, d->n_names);
-  for (uint32_t i = 0; i < b->n_sparses; i++)
-    if (b->sparses[i].values != NO_ID &&
-        b->tensors[b->sparses[i].values].home == HOME_SPARSE_INITIALIZER)
-      of[diff_name(d, DIFF_B, b->tensors[b->sparses[i].values].name)] = i;
-  for (uint32_t i = 0; i < a->n_sparses; i++) {
-    const uint32_t values = a->sparses[i].values;
-    if (values == NO_ID || a->tensors[values].home != HOME_SPARSE_INITIALIZER) continue;
-    const uint32_t twin = of[diff_name(d, DIFF_A, a->tensors[values].name)];
-    if (twin != NO_ID &&
-        d->graphs[DIFF_A][a->tensors[values].graph] == b->tensors[b->sparses[twin].values].graph)
-      pair_sparse(d, i, twin);
+  uint32_t n[DIFF_SIDES];
+  const struct sparse_key *a = sparse_keys(d, DIFF_A, &n[DIFF_A]),
+                          *b = sparse_keys(d, DIFF_B, &n[DIFF_B]);
+  for (uint32_t i = 0, k = 0; i < n[DIFF_A] && k < n[DIFF_B];) {
+    if (a[i].graph == b[k].graph && a[i].name == b[k].name) {
+      pair_sparse(d, a[i++].id, b[k++].id);
+      continue;
+    }
+    const bool less =
+        a[i].graph != b[k].graph ? a[i].graph < b[k].graph : a[i].name < b[k].name;
+    *(less ? &i : &k) += 1;
   }
 }
 

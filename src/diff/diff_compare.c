@@ -84,21 +84,35 @@ int diff_attrs_differ(struct diff *d, uint32_t ia, uint32_t ib, bool *differ, st
   return diff_kept_differs(d, KEPT_ATTR, ia, ib, differ, err);
 }
 
+// The tensor of a Constant is reported as a tensor, whichever attribute holds it: of both only other fields count here.
+static int compare_constants(struct diff *d, uint32_t a, uint32_t b, struct err *err) {
+  bool differ;
+  if (diff_kept_differs(d, KEPT_ATTR, a, b, &differ, err)) return -1;
+  if (differ) detail(d, DIFF_ATTR, a, b);
+  return 0;
+}
+
 static int compare_attrs(struct diff *d, uint32_t a, uint32_t b, struct err *err) {
   const struct model *ma = d->m[DIFF_A], *mb = d->m[DIFF_B];
   const struct model_node *x = &ma->nodes[a], *y = &mb->nodes[b];
-  uint32_t *twin[DIFF_SIDES];
+  uint32_t *twin[DIFF_SIDES], held[DIFF_SIDES] = {diff_constant_attr(ma, a), diff_constant_attr(mb, b)};
+  if (held[DIFF_A] == NO_ID || held[DIFF_B] == NO_ID)
+    held[DIFF_A] = held[DIFF_B] = NO_ID;
+  else if (compare_constants(d, held[DIFF_A], held[DIFF_B], err))
+    return -1;
   diff_attrs_pair(d, (struct diff_attrs[]){{x->attrs, x->n_attrs}, {y->attrs, y->n_attrs}}, twin);
   for (uint32_t i = 0; i < x->n_attrs; i++) {
     bool differ = true;
-    if (ma->attrs[x->attrs + i].flags & ATTR_DEAD) continue;
-    if (twin[DIFF_A][i] != NO_ID &&
-        diff_attrs_differ(d, x->attrs + i, twin[DIFF_A][i], &differ, err))
-      return -1;
-    if (differ) detail(d, DIFF_ATTR, x->attrs + i, twin[DIFF_A][i]);
+    const uint32_t other = twin[DIFF_A][i] == held[DIFF_B] ? NO_ID : twin[DIFF_A][i];
+    if (ma->attrs[x->attrs + i].flags & ATTR_DEAD || x->attrs + i == held[DIFF_A]) continue;
+    if (other != NO_ID && diff_attrs_differ(d, x->attrs + i, other, &differ, err)) return -1;
+    if (differ) detail(d, DIFF_ATTR, x->attrs + i, other);
   }
-  for (uint32_t i = 0; i < y->n_attrs; i++)
-    if (twin[DIFF_B][i] == NO_ID) detail(d, DIFF_ATTR, NO_ID, y->attrs + i);
+  for (uint32_t i = 0; i < y->n_attrs; i++) {
+    const bool alone = twin[DIFF_B][i] == NO_ID || twin[DIFF_B][i] == held[DIFF_A];
+    if (mb->attrs[y->attrs + i].flags & ATTR_DEAD || y->attrs + i == held[DIFF_B] || !alone) continue;
+    detail(d, DIFF_ATTR, NO_ID, y->attrs + i);
+  }
   return 0;
 }
 
@@ -157,9 +171,7 @@ static int compare_nodes(struct diff *d, uint32_t a, uint32_t b, struct err *err
       diff_name(d, DIFF_A, x->domain) != diff_name(d, DIFF_B, y->domain) ||
       diff_name(d, DIFF_A, x->overload) != diff_name(d, DIFF_B, y->overload))
     detail(d, DIFF_OP, a, b);
-  // The tensor of a Constant is reported as a tensor.
-  const bool tensor = diff_value_tensor(ma, model_output(ma, x, 0)) != NO_ID;
-  if (!tensor && compare_attrs(d, a, b, err)) return -1;
+  if (compare_attrs(d, a, b, err)) return -1;
   compare_slots(d, a, b);
   if ((x->flags | y->flags) & NODE_HAS_KEPT && diff_kept_differs(d, KEPT_NODE, a, b, &differ, err))
     return -1;

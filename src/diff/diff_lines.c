@@ -3,6 +3,7 @@
 #include "diff_parts.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 static const char *text_of(struct diff *d, uint32_t side, uint32_t name) {
   return model_name_str(d->m[side], name);
@@ -32,27 +33,58 @@ struct imports {
   uint32_t n;
 };
 
-static int64_t version_of(const struct diff *d, uint32_t side, struct imports l, uint32_t domain) {
-  for (uint32_t i = 0; i < l.n; i++)
-    if (diff_name(d, side, l.at[i].domain) == domain) return l.at[i].version;
-  return 0;
+struct import {
+  uint32_t domain, place;
+};
+
+static int by_domain(const void *pa, const void *pb) {
+  const struct import *a = pa, *b = pb;
+  if (a->domain != b->domain) return a->domain < b->domain ? -1 : 1;
+  return (a->place > b->place) - (a->place < b->place);
 }
 
+static void pair_imports(struct diff *d, const struct imports l[DIFF_SIDES],
+                         uint32_t *of[DIFF_SIDES]) {
+  struct import *list[DIFF_SIDES];
+  for (uint32_t s = 0; s < DIFF_SIDES; s++) {
+    list[s] = arena_alloc(&d->arena, (l[s].n + (size_t)1) * sizeof **list);
+    of[s] = arena_alloc(&d->arena, (l[s].n + (size_t)1) * sizeof **of);
+    for (uint32_t i = 0; i < l[s].n; i++) {
+      list[s][i] = (struct import){diff_name(d, s, l[s].at[i].domain), i};
+      of[s][i] = NO_ID;
+    }
+    if (l[s].n) qsort(list[s], l[s].n, sizeof **list, by_domain);
+  }
+  for (uint32_t i = 0, k = 0; i < l[0].n && k < l[1].n;) {
+    const struct import a = list[0][i], b = list[1][k];
+    if (a.domain != b.domain) {
+      *(a.domain < b.domain ? &i : &k) += 1;
+      continue;
+    }
+    of[0][a.place] = b.place;
+    of[1][b.place] = a.place;
+    i++, k++;
+  }
+}
+
+// Of several of one domain the k-th is the twin of the other side's k-th.
 static void compare_imports(struct diff *d, const struct imports l[DIFF_SIDES],
                             const char *function) {
+  uint32_t *of[DIFF_SIDES];
+  pair_imports(d, l, of);
   for (uint32_t s = 0; s < DIFF_SIDES; s++)
     for (uint32_t i = 0; i < l[s].n; i++) {
-      const uint32_t domain = diff_name(d, s, l[s].at[i].domain);
-      const int64_t here = l[s].at[i].version, there = version_of(d, !s, l[!s], domain);
+      const uint32_t twin = of[s][i];
+      const int64_t here = l[s].at[i].version;
       const char *name = text_of(d, s, l[s].at[i].domain);
       d->steps++;
-      if (here == there || (s == DIFF_B && there)) continue;
+      if (twin != NO_ID && (s == DIFF_B || here == l[!s].at[twin].version)) continue;
       if (!*name) name = "ai.onnx";
       if (function) name = arena_printf(&d->arena, "%s (function %s)", name, function);
       diff_line(d, "opset", name, s == DIFF_A ? diff_number(d, here) : NULL,
-                s == DIFF_B ? diff_number(d, here)
-                : there     ? diff_number(d, there)
-                            : NULL);
+                s == DIFF_B     ? diff_number(d, here)
+                : twin != NO_ID ? diff_number(d, l[!s].at[twin].version)
+                                : NULL);
     }
 }
 
@@ -66,25 +98,50 @@ static bool same_metadata(const struct diff *d) {
   return a->n_metadata == b->n_metadata;
 }
 
-// Keys may be many: looked up by the number of their name.
+// A text is shown up to a NUL; what comes after it counts.
+static const char *text_beside(struct diff *d, const char *was, uint32_t side, uint32_t name) {
+  const char *is = text_of(d, side, name);
+  return strcmp(was, is) == 0 ? "another that begins like it" : is;
+}
+
+static void compare_names(struct diff *d, const char *what, const char *name, uint32_t a,
+                          uint32_t b) {
+  const char *was = text_of(d, DIFF_A, a);
+  d->steps++;
+  if (diff_name(d, DIFF_A, a) != diff_name(d, DIFF_B, b))
+    diff_line(d, what, name, was, text_beside(d, was, DIFF_B, b));
+}
+
+// Keys may be many: looked up by the number of their name. Of several of one key the k-th is the twin of the other side's
+// k-th; the order of other keys says nothing.
 static void compare_metadata(struct diff *d) {
-  uint32_t *of = arena_alloc(&d->arena, (d->n_names + (size_t)1) * sizeof *of);
-  memset(of, 0xff, (d->n_names + (size_t)1) * sizeof *of);
   const struct model *a = d->m[DIFF_A], *b = d->m[DIFF_B];
+  uint32_t *of = arena_alloc(&d->arena, (d->n_names + (size_t)1) * sizeof *of);
+  uint32_t *next = arena_alloc(&d->arena, (b->n_metadata + (size_t)1) * sizeof *next);
+  memset(of, 0xff, (d->n_names + (size_t)1) * sizeof *of);
   if (same_metadata(d)) return;
-  for (uint32_t i = 0; i < b->n_metadata; i++)
-    of[diff_name(d, DIFF_B, b->metadata[i].key)] = i;
+  for (uint32_t i = b->n_metadata; i-- > 0;) {
+    const uint32_t key = diff_name(d, DIFF_B, b->metadata[i].key);
+    next[i] = of[key];
+    of[key] = i;
+  }
   for (uint32_t i = 0; i < a->n_metadata; i++) {
     const uint32_t key = diff_name(d, DIFF_A, a->metadata[i].key), twin = of[key];
-    diff_texts(d, "metadata", text_of(d, DIFF_A, a->metadata[i].key),
-               text_of(d, DIFF_A, a->metadata[i].value),
-               twin == NO_ID ? NULL : text_of(d, DIFF_B, b->metadata[twin].value));
-    of[key] = NO_ID;
+    const char *word = text_of(d, DIFF_A, a->metadata[i].key);
+    if (twin == NO_ID) {
+      diff_line(d, "metadata", word, text_of(d, DIFF_A, a->metadata[i].value), NULL);
+      continue;
+    }
+    compare_names(d, "metadata", word, a->metadata[i].value, b->metadata[twin].value);
+    of[key] = next[twin];
   }
-  for (uint32_t i = 0; i < b->n_metadata; i++)
-    if (of[diff_name(d, DIFF_B, b->metadata[i].key)] == i)
-      diff_line(d, "metadata", text_of(d, DIFF_B, b->metadata[i].key), NULL,
-                text_of(d, DIFF_B, b->metadata[i].value));
+  for (uint32_t i = 0; i < b->n_metadata; i++) {
+    uint32_t *first = &of[diff_name(d, DIFF_B, b->metadata[i].key)];
+    if (*first != i) continue;
+    diff_line(d, "metadata", text_of(d, DIFF_B, b->metadata[i].key), NULL,
+              text_of(d, DIFF_B, b->metadata[i].value));
+    *first = next[i];
+  }
 }
 
 // ---- types -------------------------------------------------------------------------------------

@@ -170,6 +170,68 @@ def test_typed_fields_and_raw_data_are_the_same(pair):
     assert pair(model, other)["equal"]
 
 
+# ---- small things that count --------------------------------------------------------------------------------------------
+
+
+def with_a_constant():
+    """x + a Constant, through a function; two branches with a sparse initializer of one name."""
+
+    def branch(name, value):
+        sparse = helper.make_sparse_tensor(numpy_helper.from_array(np.array([value, 2], np.float32), "s"), numpy_helper.from_array(np.array([0, 2]), "s_i"), [3])
+        return helper.make_graph([helper.make_node("Identity", ["s"], [name])], name, [], [helper.make_tensor_value_info(name, 1, [3])], sparse_initializer=[sparse])
+
+    nodes = [
+        helper.make_node("Constant", [], ["c"], "constant", value=numpy_helper.from_array(np.arange(3, dtype=np.float32))),
+        helper.make_node("Own", ["x", "c"], ["t"], "own", domain="own"),
+        helper.make_node("If", ["flag"], ["u"], "if", then_branch=branch("a", 1), else_branch=branch("b", 3)),
+        helper.make_node("Add", ["t", "u"], ["y"], "add"),
+    ]
+    own = helper.make_function("own", "Own", ["p", "q"], ["r"], [helper.make_node("Mul", ["p", "q"], ["r"])], [helper.make_opsetid("", 17)])
+    inputs = [helper.make_tensor_value_info("x", 1, [3]), helper.make_tensor_value_info("flag", 9, [])]
+    graph = helper.make_graph(nodes, "g", inputs, [helper.make_tensor_value_info("y", 1, [3])])
+    return helper.make_model(graph, functions=[own], opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("own", 1)], ir_version=10)
+
+
+def metadata(*entries):
+    def change(model):
+        for key, text in entries:
+            model.metadata_props.add(key=key, value=text)
+
+    return change
+
+
+def no_change(model):
+    del model
+
+
+# Two changes of the model, which make it two models; and what is told of them.
+SMALL_THINGS = {
+    "a key twice": (metadata(("k", "v")), metadata(("k", "x"), ("k", "v")), ("metadata", "k")),
+    "a key twice, in the first": (metadata(("k", "v"), ("k", "x")), metadata(("k", "v")), ("metadata", "k")),
+    "keys in another order": (metadata(("k", "v"), ("l", "w")), metadata(("l", "w"), ("k", "v")), None),
+    "a value after a NUL": (metadata(("k", "v\0w")), metadata(("k", "v\0x")), ("metadata", "k")),
+    "an opset twice": (no_change, lambda model: model.opset_import.append(helper.make_opsetid("", 21)), ("opset", "ai.onnx")),
+    "an opset twice, of a function": (no_change, lambda model: model.functions[0].opset_import.append(helper.make_opsetid("", 21)), ("opset", "ai.onnx (function own.Own)")),
+    "an attribute of a Constant": (no_change, lambda model: model.graph.node[0].attribute.append(helper.make_attribute("extra", 5)), ("attribute", "extra")),
+    "a text of a Constant's attribute": (no_change, lambda model: setattr(model.graph.node[0].attribute[0], "doc_string", "another"), ("attribute", "value")),
+    "one of several sparse ones": (no_change, lambda model: model.graph.node[2].attribute[1].g.sparse_initializer[0].values.CopyFrom(numpy_helper.from_array(np.array([4, 2], np.float32), "s")), ("tensor", "s")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("thing", SMALL_THINGS)
+def test_small_things(pair, thing):
+    before, after, told = SMALL_THINGS[thing]
+    a, b = with_a_constant(), with_a_constant()
+    before(a), after(b)
+    for first, second in ((a, b), (b, a)):
+        said = pair(first, second)
+        found = {(line["what"], line["name"]) for line in said["changes"]}
+        found |= {(d["what"], d["name"]) for node in said["nodes"]["changed"] for d in node["details"]}
+        found |= {("tensor", row["was"]["name"]) for row in said["tensors"]["listed"] if row["was"]}
+        assert found == ({told} if told else set()) and said["equal"] == (told is None)
+    assert pair(a, a)["equal"] and pair(b, b)["equal"]
+
+
 # ---- one thing changed -------------------------------------------------------------------------------------------------
 
 

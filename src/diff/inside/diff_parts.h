@@ -26,6 +26,8 @@ struct diff_attrs {
 // the twin or NO_ID, in d->arena. Dead ones have none.
 void diff_attrs_pair(struct diff *d, const struct diff_attrs list[DIFF_SIDES],
                      uint32_t *of[DIFF_SIDES]);
+// Of a Constant: the one that holds its tensor; NO_ID, also of other nodes.
+uint32_t diff_constant_attr(const struct model *m, uint32_t node);
 // Do two attributes of one name hold something else?
 int diff_attrs_differ(struct diff *d, uint32_t a, uint32_t b, bool *differ, struct err *err);
 
