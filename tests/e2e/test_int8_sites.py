@@ -195,6 +195,14 @@ def biased(kind, by):
         "negative, computed": lambda: Site([node("Mul", ["v", "one"], ["w"]), node("Gemm", ["x", "w", "b"], ["y"], alpha=-2.0)],
                                            {"x": (3, 4), "v": (4, 4)}, {"b": BIAS, "one": ONE}, feeds={"v": w.reshape(4, 4)}),
         "beta": lambda: Site([node("Gemm", ["x", "w", "b"], ["y"], alpha=3.0, beta=0.2)], {"x": (3, 4)}, {"w": w.reshape(4, 4), "b": BIAS}),
+        "negative beta": lambda: Site([node("Gemm", ["x", "w", "b"], ["y"], beta=-1.0)], {"x": (3, 4)}, {"w": w.reshape(4, 4), "b": BIAS}),
+        "negative beta, computed": lambda: Site([node("Mul", ["v", "one"], ["w"]), node("Gemm", ["x", "w", "b"], ["y"], alpha=0.5, beta=-2.0)],
+                                                {"x": (3, 4), "v": (4, 4)}, {"b": BIAS, "one": ONE}, feeds={"v": w.reshape(4, 4)}),
+        "negative alpha and beta": lambda: Site([node("Gemm", ["x", "w", "b"], ["y"], alpha=-0.5, beta=-1.0)], {"x": (3, 4)},
+                                                {"w": w.reshape(4, 4), "b": BIAS}),
+        "two of signs": lambda: Site([node("Gemm", ["x", "w", "small"], ["g"]), node("Gemm", ["z", "w", "b"], ["y"], beta=-1.0)],
+                                     {"x": (3, 4), "z": (3, 4)}, {"w": w.reshape(4, 4), "b": BIAS, "small": BIAS * np.float32(0.01)},
+                                     outputs=("g", "y")),
         "transposed conv": lambda: Site([node("Mul", ["v", "one"], ["w"]), node("ConvTranspose", ["x", "w", "b"], ["y"])], computed,
                                         {"b": BIAS, "one": ONE}, feeds={"v": w}),
         "two of them": lambda: Site([node("Cast", ["h"], ["w"], to=1), conv("x", "w", "g", "small"), conv("z", "w", "y", "b")],
@@ -206,7 +214,7 @@ def biased(kind, by):
 
 
 @pytest.mark.parametrize("kind", ["cast", "input", "computed", "moved", "reshaped", "clipped", "gemm", "negative", "negative, computed", "beta",
-                                  "transposed conv", "two of them", "two of a constant"])  # fmt: skip
+                                  "negative beta", "negative beta, computed", "negative alpha and beta", "two of signs", "transposed conv", "two of them", "two of a constant"])  # fmt: skip
 def test_codes_of_a_bias_fit(weir, tmp_path, kind):
     """The scale of the weight's values grows, whatever makes them; all else that was made by it too."""
     ways = [(), ("--activation-type", "uint16"), ("--activation-type", "uint16", "--quantize-bias", "false"), QOPERATOR]

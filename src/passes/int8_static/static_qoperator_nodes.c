@@ -220,7 +220,7 @@ static const char *product(struct static_qoperator_run *q, uint32_t node, enum s
       .type = kind == STATIC_O_CONV && axis != RECIPE_PER_TENSOR ? DTYPE_INT8 : DTYPE_UNDEFINED,
       .bias = bias,
       .x = &x,
-      .factor = factor};
+      .factor = fabs(factor)};
   taken = static_qoperator_take_weight(q, &weight);
   if (!taken) return "weight_dtype";
   const struct static_held w = *taken;

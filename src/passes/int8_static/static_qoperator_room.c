@@ -11,6 +11,8 @@
 // the first bias; here this is done where there are more of them.)
 #include "static_qoperator.h"
 
+#include <math.h>
+
 void static_qoperator_note_biased(struct static_qoperator_run *q, const struct static_held *x,
                                   const struct static_held *w,
                                   const struct static_biased *product) {
@@ -50,12 +52,12 @@ static uint32_t with_room(struct static_qoperator_run *q, uint32_t scales, uint3
     needs[n] = (struct static_need){.bias = static_recipe(s, q->biased[i - 1].bias),
                                     .row = i - 1,
                                     .x = q->biased[i - 1].x *
-                                         (s->o->compat ? 1 : q->biased[i - 1].factor)};
+                                         (s->o->compat ? 1 : fabs(q->biased[i - 1].factor))};
   if (n > STATIC_NESTED) n = static_least_needs(needs, n);
   for (uint32_t i = 0; i < n; i++) {
     const struct static_biased *b = &q->biased[needs[i].row];
-    const uint32_t roomy =
-        static_qoperator_roomy(q, scales, b->bias, x_scale_of(q, b), s->o->compat ? 1 : b->factor);
+    const double factor = s->o->compat ? 1 : fabs(b->factor);
+    const uint32_t roomy = static_qoperator_roomy(q, scales, b->bias, x_scale_of(q, b), factor);
     if (roomy == NO_ID) continue;
     if (n <= STATIC_NESTED) scales = roomy;
     lists[count++] = roomy;

@@ -100,7 +100,7 @@ struct static_qoperator_weight {
   bool from_end; // as in struct static_held
   uint32_t bias; // value
   const struct static_held *x;
-  double factor; // of the product of the scales, for the bias
+  double factor; // the size of that of the product of the scales, for the bias
 };
 const struct static_held *static_qoperator_take_weight(struct static_qoperator_run *q,
                                                        const struct static_qoperator_weight *w);
