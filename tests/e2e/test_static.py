@@ -335,6 +335,18 @@ def test_values_whose_type_onnx_does_not_infer(weir, tmp_path):
     assert is_quantized("own.onnx")
 
 
+def test_no_room_for_a_bias_that_is_computed(weir, tmp_path):
+    """The tool lets the scale of a weight grow for biases that it quantizes, and for no others; ours, without compat, for those too."""
+    nodes = [helper.make_node("Neg", ["b"], ["c"], "g"), helper.make_node("Conv", ["x", "w", "c"], ["y"], "n")]
+    m = Model(tmp_path, nodes, {"w": numbers(4, 3, 1, 1, scale=1e-6), "b": numbers(4, scale=5000)}, {"x": numbers(1, 3, 5, 5)})
+    largest = lambda model: max(numpy_helper.to_array(t).max() for t in model.graph.initializer if t.name == "w_scale")  # noqa: E731
+    for setup in (Setup(), Setup(per_channel=True)):
+        assert theirs(m.path, tmp_path / "t.onnx", m.cache, setup) is None
+        weir("static", m.path, tmp_path / "o.onnx", "--force", *flags(setup, m.cache, tmp_path))
+        assert alike(tmp_path / "o.onnx", tmp_path / "t.onnx") == []
+    assert largest(onnx.load(tmp_path / "o.onnx")) < largest(m.ours(weir)[0]) / 100
+
+
 def test_the_judge_sees_another_scale(weir, tmp_path):
     """The control: the same model with another option is not alike."""
     m = Model(tmp_path, [helper.make_node("MatMul", ["x", "w"], ["y"], "n")], {"w": numbers(8, 4)}, {"x": numbers(2, 8)})

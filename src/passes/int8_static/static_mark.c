@@ -168,7 +168,8 @@ static void mark_bias(struct static_run *s, uint32_t node, double alpha, double 
   }
   if (!static_is_constant(s, value)) {
     kit_skipped(k, node, "non_constant_bias");
-    if (static_is_folded(s, value) && value < s->n_range && s->range[value].type != DTYPE_UNDEFINED)
+    if (!s->o->compat && static_is_folded(s, value) && value < s->n_range &&
+        s->range[value].type != DTYPE_UNDEFINED)
       *TABLE_PUSH(s, biases) = (struct static_bias){.value = value,
                                                     .node = node,
                                                     .slot = 2,
