@@ -385,6 +385,22 @@ def test_few_rows_of_sites(weir, tmp_path, weight):
     weir("quantize", source, out, "--block-size", "32", "--verify", "--verify-metric", "sqnr=0")
 
 
+def test_few_rows_of_a_site_of_another_process(weir, tmp_path):
+    """Whichever process looks at the one site whose bound could not be judged, the verdict is the same."""
+    chance, nodes, inputs, outputs, weights = np.random.default_rng(5), [], [], [], {}
+    for i in range(120):
+        rows = 5 if i == 100 else 128
+        inputs.append(value(f"x{i}", [rows, 16]))
+        outputs.append(value(f"y{i}", [rows, 8]))
+        weights |= {f"w{i}": chance.normal(size=(16, 8)).astype(np.float32), f"b{i}": chance.normal(size=8).astype(np.float32)}
+        nodes += [helper.make_node("MatMul", [f"x{i}", f"w{i}"], [f"t{i}"]), helper.make_node("Add", [f"t{i}", f"b{i}"], [f"y{i}"])]
+    source = save(tmp_path / "m.onnx", nodes, inputs, outputs, weights)
+    weir("optimize", source, tmp_path / "o.onnx", "--edit-log", tmp_path / "log.jsonl")
+    for _ in range(4):
+        done = weir("verify", source, tmp_path / "o.onnx", "--edits", tmp_path / "log.jsonl", "--metric", "top1=0.9", "--jobs", "2", code=1)
+        assert "too few rows (5, 100 wanted)" in done.err and "119 of 120 sites" in done.out
+
+
 # ---- steps -----------------------------------------------------------------------------------------------------------
 
 

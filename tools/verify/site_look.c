@@ -326,6 +326,7 @@ static int look_at(struct site_run *r, uint32_t i, struct verified_row *row, str
     add_outputs(r, s, a, &wide);
     again.figures = (struct compare_figures){.count = 0};
     again.why = NULL;
+    again.unmet = false;
     if (look_once(r, &wide, s->n_outputs, &again, a, err)) return -1;
     if (again.end == VERIFIED_PASSED) *row = again;
   }

@@ -36,7 +36,7 @@ struct worker {
 
 // A row as a file has it: its texts, with a NUL each, follow.
 struct record {
-  uint32_t site, end, loses;
+  uint32_t site, end, loses, unmet;
   uint32_t text[TEXTS]; // lengths with the NUL; 0: NULL
   struct compare_figures figures;
   double seconds;
@@ -96,6 +96,7 @@ static bool write_row(int fd, uint32_t site, struct verified_row *row) {
   struct record x = {.site = site,
                      .end = (uint32_t)row->end,
                      .loses = row->loses,
+                     .unmet = row->unmet,
                      .figures = row->figures,
                      .seconds = row->seconds};
   const char **texts[TEXTS];
@@ -126,6 +127,7 @@ static bool take_rows(struct gathering *g, struct span text, struct ending *end)
                          {.end = (enum verified_end)x.end,
                           .figures = x.figures,
                           .loses = x.loses != 0,
+                          .unmet = x.unmet != 0,
                           .drawn = true,
                           .seconds = x.seconds}};
     texts_of(&p->row, texts);
