@@ -566,8 +566,12 @@ def expected(r, x, rtol=1e-5, atol=1e-5):
         figures.update(relative=0.0, cosine=1.0)
     r, x = np.asarray(r), np.asarray(x)
     if r.ndim and r.shape[-1] >= 2 and r.dtype != bool:
-        rows = wide(r).reshape(-1, r.shape[-1]).argmax(1) == wide(x).reshape(-1, r.shape[-1]).argmax(1)
-        figures["top1"] = float(rows.mean())
+        rows = [side.reshape(-1, r.shape[-1]) for side in (wide(r), wide(x))]
+        none = [np.isnan(side).any(1) for side in rows]  # no largest element
+        same = (rows[0].argmax(1) == rows[1].argmax(1)) & ~none[0]
+        counted = ~(none[0] & none[1])
+        if counted.any():
+            figures["top1"] = float(same[counted].mean())
     return figures
 
 

@@ -357,6 +357,36 @@ def test_rows_that_count_are_few(weir, tmp_path):
     assert "SQNR" in weir(*words, "--metric", "sqnr=90", code=1).err
 
 
+@pytest.mark.parametrize("dtype", [TensorProto.FLOAT, TensorProto.BOOL], ids=["one class", "bool"])
+def test_choices_without_rows(weir, tmp_path, dtype):
+    """Top-1 has no meaning there: asked for, it wants equal elements, beside an output with rows too."""
+    np.savez(tmp_path / "rows.npz", x=np.random.default_rng(6).normal(size=(ROWS, 4)).astype(np.float32))
+    classes, paths = 1 if dtype == TensorProto.FLOAT else 4, []
+    for name, end in (("a.onnx", ["s"]), ("b.onnx", ["s", "k"])):
+        nodes = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Softmax", ["h"], ["s"]), helper.make_node("Softmax", ["x"], ["z"])]
+        nodes += [helper.make_node("Mul", end, ["m"])] if len(end) > 1 else [helper.make_node("Identity", end, ["m"])]
+        nodes += [helper.make_node("Cast", ["m"], ["y"], to=dtype)]
+        constants = {"w": np.ones((4, classes), np.float32), "k": np.float32(0)}
+        paths.append(save(tmp_path / name, nodes, [value("x", ["n", 4])], [value("y", ["n", classes], dtype), value("z", ["n", 4])], constants))
+    words = ["--inputs", tmp_path / "rows.npz", "--metric", "top1=0.9"]
+    assert "there are no rows whose largest element top-1 could compare" in weir("verify", *paths, *words, code=1).err
+    assert "verified: 2 of 2 outputs" in weir("verify", paths[0], paths[0], *words).out
+
+
+@pytest.mark.parametrize("numbers, other, code", [(128, 1, 0), (98, 1, 1), (0, 1, 1), (128, -1, 1)])
+def test_rows_of_nan_are_no_choice(weir, tmp_path, numbers, other, code):
+    """A row that is NaN in both counts for nothing, thirty of them or all."""
+    paths = [tmp_path / "a.onnx", tmp_path / "b.onnx"]
+    for path, sign in zip(paths, (1, other), strict=True):
+        save(path, [helper.make_node("Mul", ["x", "k"], ["y"])], [value("x", ["n", 5])], [value("y", ["n", 5])], {"k": np.float32([sign] * 4 + [1])})
+    x = np.tile(np.float32([9, -9, 1, 1, 0]), (128, 1))
+    x[numbers:, 4] = np.nan
+    np.savez(tmp_path / "rows.npz", x=x)
+    done = weir("verify", *paths, "--inputs", tmp_path / "rows.npz", "--metric", "top1=0.9", code=code)
+    if other == 1:
+        assert (f"too few rows ({numbers}, 100 wanted)" in done.err) == (code == 1)
+
+
 def test_lengths_want_no_rows(weir, tmp_path):
     """Of whole numbers that are all equal: a shape beside a hundred rows of scores."""
     (source, other), out = choices(tmp_path, [helper.make_node("Softmax", ["h"], ["y"]), helper.make_node("Shape", ["h"], ["s"])])

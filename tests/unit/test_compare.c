@@ -70,16 +70,20 @@ static void test_numbers(void **state) {
 static void test_top1(void **state) {
   (void)state;
   const int64_t dims[2] = {4, 3};
-  // A tie counts where it is first, a NaN before all.
+  // A tie counts where it is first; a row with a NaN on both sides has no largest element.
   const float r[12] = {1, 2, 2, 5, 4, 3, 1, NAN, 9, -INFINITY, -INFINITY, -INFINITY};
   const float x[12] = {1, 2, 1, 5, 5, 3, 9, NAN, 1, -INFINITY, -INFINITY, -INFINITY};
   const struct array a = floats(2, dims, r), b = floats(2, dims, x);
-  assert_true(figures(&a, &b).top1 == 1);
+  assert_true(figures(&a, &b).top1 == 1 && figures(&a, &b).top1_rows == 3);
   const float y[12] = {1, 2, 3, 5, 6, 3, 9, 1, NAN, -INFINITY, -INFINITY, 0};
   const struct array c = floats(2, dims, y);
   const struct compare_bounds none = compare_nothing();
   const struct compare_result got = compared(&a, &c, &none);
-  assert_true(got.end == COMPARE_FAILED && got.figures.top1 == 0);
+  assert_true(got.end == COMPARE_FAILED && got.figures.top1 == 0 && got.figures.top1_rows == 3);
+  const float number[12] = {1, 2, 2, 5, 4, 3, 1, 9, 8, -INFINITY, -INFINITY, -INFINITY};
+  const struct array d = floats(2, dims, number);
+  assert_true(compared(&a, &d, &none).figures.top1 == 0.75);
+  assert_true(compared(&d, &a, &none).figures.top1 == 0.75);
   assert_true(got.figures.nonfinite_apart == 3 && got.figures.first_apart == 7);
   const float one[1] = {3};
   const int64_t column[2] = {1, 1};
@@ -98,12 +102,15 @@ static void expect_rows(const float *x, double apart, struct compare_rows wanted
               got.close == wanted.close);
 }
 
-// Two that are equal are 0 apart, a NaN is the largest, and a row counts that is apart by just as much.
+// Two that are equal are 0 apart, and a row counts that is apart by just as much. A row with a NaN on one side is elsewhere.
 static void test_rows(void **state) {
   (void)state;
   const float same[15] = {1, 2, 2, 5, 4, 3, 1, NAN, 9, 0, 8, 7.5f, -INFINITY, 3, 1};
   const float other[15] = {1, 2, 3, 4, 5, 3, 1, 2, 9, 0, 7, 7.5f, -INFINITY, 1, 3};
-  expect_rows(same, 0, (struct compare_rows){5, 0, 0});
+  expect_rows(same, 0, (struct compare_rows){4, 0, 0});
+  const float made[15] = {1, 2, 2, 5, 4, 3, 1, NAN, 9, 0, 8, NAN, NAN, 3, 1};
+  expect_rows(made, 0, (struct compare_rows){4, 2, 0});
+  expect_rows(made, 100, (struct compare_rows){2, 2, 2});
   expect_rows(other, 0, (struct compare_rows){5, 5, 0});
   expect_rows(other, 0.5, (struct compare_rows){4, 4, 1});
   expect_rows(other, 1, (struct compare_rows){3, 3, 2});

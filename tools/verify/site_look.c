@@ -133,8 +133,8 @@ static int compare_outputs(struct site_run *r, const struct site *s, const struc
       row->bounds = b.words;
     }
     if (!isnan(b.bounds.least_top1) && got.end == COMPARE_PASSED && compare_has_rows(x) &&
-        verify_top1_rows(x) < rows.counted)
-      rows.counted = verify_top1_rows(x);
+        got.figures.top1_rows < rows.counted)
+      rows.counted = got.figures.top1_rows;
     elements += x->count;
     empty += got.end != COMPARE_DIFFERENT && got.figures.count == got.figures.nonfinite[0];
     if (got.end == COMPARE_PASSED || row->end == VERIFIED_FAILED) continue;

@@ -91,12 +91,13 @@ static int compare_output(struct verify_run *r, const struct array_case *c, cons
     end_row(r, row, VERIFIED_FAILED, "the result has no such output");
     return 0;
   }
-  if (o && o->top1 != VERIFY_TOP1_NONE) bounds.least_top1 = NAN; // of all cases (judge_top1)
+  const bool rows = o && verify_top1_has(o->top1, a);
+  if (rows) bounds.least_top1 = NAN; // of all cases (judge_top1)
   if (compare_arrays(a, b, &bounds, r->v->options.runtime.stop, &got, err)) return -1;
   row->figures = got.figures;
   row->figures.has_top1 = false;
   judge(r, row, &got, dtype_is_float(a->dtype));
-  if (!o || got.end == COMPARE_DIFFERENT || row->end == VERIFIED_NOT) return 0;
+  if (!rows || got.end == COMPARE_DIFFERENT || row->end == VERIFIED_NOT) return 0;
   if (verify_top1_add(o->top1, a, b, &got.figures, r->v->options.runtime.stop, &one, &o->rows, err))
     return -1;
   const double share = one.counted ? (double)one.changed / (double)one.counted : 0;
@@ -180,7 +181,7 @@ void verify_rows_end(struct verify_run *r) {
   for (uint32_t i = 0; i < m->graphs[m->main_graph].n_outputs; i++) {
     struct verify_output *o = &r->outputs[i];
     const double kept = o->rows.counted ? 1 - (double)o->rows.changed / (double)o->rows.counted : 0;
-    if (o->last == NO_ID || o->rows.counted + o->rows.close == 0) continue;
+    if (o->last == NO_ID) continue;
     judge_top1(r, o, kept);
     if (o->rows.counted < VERIFY_TOP1_LEAST) continue;
     struct verified_row *row = &r->v->found.rows[o->last];

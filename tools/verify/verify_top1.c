@@ -42,7 +42,7 @@ int verify_top1_add(enum verify_top1 kind, const struct array *a, const struct a
   *one = (struct compare_rows){0};
   if (kind == VERIFY_TOP1_PLACES)
     *one = (struct compare_rows){.counted = f->count, .changed = f->unequal};
-  else if (kind == VERIFY_TOP1_ROWS && compare_has_rows(a) &&
+  else if (verify_top1_has(kind, a) &&
            compare_rows(a, b, f->max_abs, stop, one, err))
     return -1;
   sum->counted += one->counted;
@@ -51,8 +51,8 @@ int verify_top1_add(enum verify_top1 kind, const struct array *a, const struct a
   return 0;
 }
 
-uint64_t verify_top1_rows(const struct array *x) {
-  return x->count / (uint64_t)x->dims[x->rank - 1];
+bool verify_top1_has(enum verify_top1 kind, const struct array *x) {
+  return kind == VERIFY_TOP1_PLACES || (kind == VERIFY_TOP1_ROWS && compare_has_rows(x));
 }
 
 const char *verify_top1_few(const struct compare_rows *rows, struct arena *a) {

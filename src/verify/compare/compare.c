@@ -204,9 +204,10 @@ static void see_rows(struct state *st, const struct compare_chunk *c) {
     i += n;
     st->row_at += n;
     if (st->row_at < st->row) continue;
-    st->rows++;
-    st->rows_same += st->best[0].at == st->best[1].at;
     st->row_at = 0;
+    if (st->best[0].nan && st->best[1].nan) continue;
+    st->rows++;
+    st->rows_same += st->best[0].nan == st->best[1].nan && st->best[0].at == st->best[1].at;
   }
 }
 
@@ -467,6 +468,7 @@ static void conclude(struct state *st) {
   f->cosine = cosine_of(&t, f->max_abs);
   f->sqnr_db = sqnr_of(&t, f->max_abs);
   f->has_top1 = st->rows > 0;
+  f->top1_rows = st->rows;
   f->top1 = st->rows ? (double)st->rows_same / (double)st->rows : 0;
   if (compare_wants_close(st->b)) f->beyond += f->nonfinite_apart;
 }

@@ -10,7 +10,8 @@
 //   cosine         x . r / (|x| |r|); 1 where both are zero, 0 where one is
 //   SQNR           10 log10(sum r^2 / sum (x - r)^2) in dB; infinite where nothing differs
 //   top-1          share of rows (last axis, at least two elements; no bools) whose largest element is at the
-//                  same place: the first of equal ones, and a NaN before all others
+//                  same place: the first of equal ones. A row with a NaN on one side is elsewhere, with NaNs on both
+//                  it does not count
 //   beyond         elements with |x - r| > atol + rtol |r| or > atol + rtol |x|: allclose of NumPy in both directions
 //
 // Elements that are not finite: equal ones (the same infinity, NaN beside NaN) count as differing by nothing; where
@@ -45,7 +46,8 @@ enum compare_end {
 struct compare_figures {
   uint64_t count;
   double max_abs, mean_abs, p99_abs, p999_abs, relative, cosine, sqnr_db, top1;
-  bool has_top1;               // there are rows to look at
+  bool has_top1;               // there are rows that count
+  uint64_t top1_rows;          // how many
   double largest;              // max |r|
   uint64_t beyond;             // of allclose, where it was asked for
   uint64_t unequal;            // elements whose bits differ (NaNs: none)
@@ -74,10 +76,11 @@ int compare_arrays(const struct array *reference, const struct array *result,
                    struct compare_result *out, struct err *err);
 
 // Rows (the last axis, at least two elements) whose largest element is elsewhere in the result. A row whose two largest elements
-// are closer than `apart` in the reference is undecided: it counts for nothing.
+// are closer than `apart` in the reference is undecided: it counts for nothing. A row with a NaN on one side counts as elsewhere;
+// one with NaNs on both has no largest element and is not counted at all.
 struct compare_rows {
   uint64_t counted, changed; // of those that count
-  uint64_t close;            // that do not count
+  uint64_t close;            // that are undecided
 };
 bool compare_has_rows(const struct array *x);
 // Of two tensors that compare_arrays found figures of, the reference with rows. `stop` and -1 as there.

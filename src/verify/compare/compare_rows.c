@@ -21,7 +21,7 @@ struct walk {
   struct largest of[2];
 };
 
-// The first of equal ones counts, and a NaN is larger than all, as NumPy has it.
+// The first of equal ones counts. A row with a NaN has no largest element.
 static void see(struct largest *l, double x, uint64_t at) {
   if (at == 0) *l = (struct largest){x, -INFINITY, 0, isnan(x)};
   if (at == 0 || l->nan) return;
@@ -32,15 +32,16 @@ static void see(struct largest *l, double x, uint64_t at) {
 }
 
 static void end_row(struct walk *w) {
-  const struct largest *r = &w->of[0];
+  const struct largest *r = &w->of[0], *x = &w->of[1];
   const bool equal = r->first == r->second; // infinities too
   w->at = 0;
-  if (!r->nan && (equal ? 0 : r->first - r->second) < w->apart) {
+  if (r->nan && x->nan) return;
+  if (!r->nan && !x->nan && (equal ? 0 : r->first - r->second) < w->apart) {
     w->out->close++;
     return;
   }
   w->out->counted++;
-  w->out->changed += r->at != w->of[1].at;
+  w->out->changed += r->nan || x->nan || r->at != x->at;
 }
 
 static void take(void *ctx, const struct compare_chunk *c) {

@@ -23,8 +23,8 @@ int verify_top1_add(enum verify_top1 kind, const struct array *a, const struct a
                     const struct compare_figures *f, const volatile int *stop,
                     struct compare_rows *one, struct compare_rows *sum, struct err *err);
 
-// Of an array that has rows (compare_has_rows): how many.
-uint64_t verify_top1_rows(const struct array *x);
+// Is it judged by the rows of all cases together? Else the bound for top-1, if any, is one of this array alone (compare.h).
+bool verify_top1_has(enum verify_top1 kind, const struct array *x);
 
 // Why rows fewer than VERIFY_TOP1_LEAST are not judged.
 const char *verify_top1_few(const struct compare_rows *rows, struct arena *a);
