@@ -187,6 +187,7 @@ def given_rows(tmp_path):
         ("half", "dynamic", "more weights of 8 bits or fewer than in SRC"),
         # The same numbers in another form, and other codes in the same places.
         ("static", "static", None),
+        ("4 bits", "qdq of 4 bits", None),
         ("dynamic", "integers", None),
         ("static", "operators", None),
     ],
@@ -200,6 +201,52 @@ def test_two_quantized_models(weir, tmp_path, quantized, before, after, why):
         assert judged.code == 0 and f"SQNR of 10 dB ({why})" in judged.out and judged.out.splitlines()[-1] == f"verified: 1 of 1 output (100.0 %); lossy: {why}"
     else:
         assert "not judged" not in drawn.out and "lossy" not in drawn.out and "relative error of 0.0001" in judged.out
+
+
+def rounded(path, wrong=1.0):
+    """Float weights that are rounded as they are computed with, and a MaxPool between codes."""
+    nodes, constants = [], {"s": np.float32(0.05), "z": np.uint8(128), "sw": np.float32(0.02 * wrong), "zw": np.int8(0), "w": np.random.default_rng(8).normal(size=(8, 4, 3, 3)).astype(np.float32) / 2}
+
+    def qdq(name, out, scale="s", zero="z"):
+        nodes.append(helper.make_node("QuantizeLinear", [name, scale, zero], [out + "q"]))
+        nodes.append(helper.make_node("DequantizeLinear", [out + "q", scale, zero], [out]))
+
+    qdq("x", "xd")
+    qdq("w", "wd", "sw", "zw")
+    nodes.append(helper.make_node("Conv", ["xd", "wd"], ["c"]))
+    qdq("c", "cd")
+    nodes.append(helper.make_node("MaxPool", ["cd"], ["p"], kernel_shape=[2, 2]))
+    qdq("p", "y")
+    return save(path, nodes, [value("x", [1, 4, 16, 16])], [value("y", [1, 8, 13, 13])], constants)
+
+
+def test_other_forms_of_the_same(weir, tmp_path):
+    """What looks like a loss, and gives the same numbers, is verified; the control gives others."""
+    source, out = rounded(tmp_path / "m.onnx"), tmp_path / "o.onnx"
+    verified, words = "verified: 1 of 1 output (100.0 %)", ["--verify=model", "--force"]
+    assert verified + "\n" in weir("requantize", source, out, *words).out
+    assert weir("verify", source, out).out.splitlines()[-1] == verified
+    other = rounded(tmp_path / "other.onnx", wrong=2.0)
+    weir("requantize", other, tmp_path / "wrong.onnx")
+    last = weir("verify", source, tmp_path / "wrong.onnx").out.splitlines()[-1]
+    assert last == UNJUDGED.format("--inputs") + ": 1 of 1 output; lossy: more weights of 8 bits or fewer than in SRC"
+    # Operators on codes may round a number between two of them to the other one; their pass is known to lose nothing.
+    for form, before, after in (("qoperator", source, "codes.onnx"), ("qdq", tmp_path / "codes.onnx", "back.onnx")):
+        said = weir("requantize", before, tmp_path / after, "--to", form, *words).out
+        assert "lossy" not in said and (verified in said or UNJUDGED.format("--verify-inputs") in said)
+
+
+def test_nodes_of_functions_are_no_loss(weir, tmp_path):
+    nodes = [helper.make_node("QuantizeLinear", ["a", "s", "z"], ["q"]), helper.make_node("DequantizeLinear", ["q", "s", "z"], ["o"])]
+    function = helper.make_function("own", "Rounded", ["a", "s", "z"], ["o"], nodes, [helper.make_opsetid("", 17)])
+    calls = [helper.make_node("Rounded", [x, "s", "z"], [y], domain="own") for x, y in (("x", "t"), ("e", "y"))]
+    save(tmp_path / "m.onnx", [calls[0], helper.make_node("Exp", ["t"], ["e"]), calls[1]], [value("x", [3])], [value("y", [3])], {"s": np.float32(0.1), "z": np.uint8(8)})
+    model = onnx.load(tmp_path / "m.onnx")
+    model.functions.append(function)
+    model.opset_import.append(helper.make_opsetid("own", 1))
+    onnx.save(model, tmp_path / "m.onnx")
+    said = weir("run", tmp_path / "m.onnx", tmp_path / "o.onnx", "--pass", "inline-functions", "--verify=model").out
+    assert "verified: 1 of 1 output (100.0 %)\n" in said and "relative error of 0.0001" in weir("verify", tmp_path / "m.onnx", tmp_path / "o.onnx").out
 
 
 def test_a_quantized_model_that_is_altered(weir, tmp_path, quantized):

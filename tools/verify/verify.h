@@ -78,6 +78,8 @@ struct verify {
   enum verify_metrics metrics;
   bool unexpected; // outputs that the pipeline expects are not looked at: another model is meant
   bool loses;      // a pass that made the result of whole models stores less or quantizes
+  bool knows;      // all passes that made it: the models are not asked what was lost
+  bool rounds;     // with `knows`: one of them computes sums in another order
   FILE *log;       // of a job: the lines of its edit log (verify_job.h); NULL
   const char *log_path;
   struct arena arena; // of inputs and results
@@ -114,11 +116,18 @@ struct verify_bounds {
   struct compare_bounds bounds;
   const char *words;
 };
-// Whole models. loses: a pass that stores less or quantizes was at work; else the models say so themselves (*loses then; *why
-// where both are quantized and no type of operator says it alone, else NULL). `source` and `result` are inferred in `in`, in that order.
-struct verify_bounds verify_bounds_of_models(const struct model *source, const struct model *result,
-                                             struct infer *const in[2], bool *loses,
-                                             const char **why, struct arena *a);
+// Whole models. `source` and `result` are inferred in `in`, in that order.
+struct verify_models_bounds {
+  // In: of the passes, as in struct verify. Where they are not known the models say what was lost (loses then); and where they only
+  // round, and one model has more places for a number between two codes to go to either.
+  bool loses, knows, rounds;
+  struct verify_bounds bounds;
+  struct verify_bounds equal; // of models that have lost nothing, where the models alone say that they have; else no words
+  const char *why;            // where both are quantized and no type of operator says it alone; NULL
+};
+void verify_bounds_of_models(const struct model *source, const struct model *result,
+                             struct infer *const in[2], struct verify_models_bounds *b,
+                             struct arena *a);
 // The narrowest weights that the result has and the source has not; 0: none are.
 uint32_t verify_bits_of_models(const struct model *source, const struct model *result);
 // names: the passes of the site. bits: of the narrowest weights that came; 0: none are narrower than they were. uneven: last
@@ -132,6 +141,8 @@ bool verify_loses(const char *const *passes, uint32_t n);
 
 // The same of the passes of all groups up to number `last`. g: NULL: no group was kept.
 bool verify_groups_lose(const struct edit_groups *g, uint32_t last);
+// Sets what *v knows of the passes, which are those of all groups up to number `last`.
+void verify_know_groups(struct verify *v, const struct edit_groups *g, uint32_t last);
 
 // How the pipeline wants to have verified what these passes changed: the loosest bounds that it gives one of them
 // (*out then), else by what they promise, else not at all (OFF). Words are stored in *a.

@@ -52,6 +52,19 @@ bool verify_groups_lose(const struct edit_groups *g, uint32_t last) {
   return false;
 }
 
+static bool rounds(const char *name) {
+  const struct pass *pass = passes_find(span_str(name));
+  return !pass || pass->exactness > EXACTNESS_ZERO || pass->loosest > EXACTNESS_ZERO;
+}
+
+void verify_know_groups(struct verify *v, const struct edit_groups *g, uint32_t last) {
+  v->knows = true;
+  v->loses = verify_groups_lose(g, last);
+  v->rounds = false;
+  for (uint32_t i = 0; g && i < g->n_rows && g->first + i < last; i++)
+    v->rounds = v->rounds || rounds(g->rows[i].pass);
+}
+
 // The pass that changes most.
 struct verify_bounds verify_bounds_of_site(const char *const *names, uint32_t n, uint32_t bits,
                                            bool uneven, enum dtype before, enum dtype after,
@@ -107,33 +120,49 @@ struct verify_bounds verify_bounds_of_site(const char *const *names, uint32_t n,
 // An output keeps at least this after a pass that loses, unless a bound says more: an error of a third of the signal is 10 dB.
 static const double LEAST_DB = 10;
 
-struct verify_bounds verify_bounds_of_models(const struct model *source, const struct model *result,
-                                             struct infer *const in[2], bool *loses,
-                                             const char **why, struct arena *a) {
+// What models that have lost nothing are held to. half: both compute or store in 16 bits.
+static struct verify_bounds equal_bounds(bool half, enum dtype before, enum dtype after) {
   struct verify_bounds b = {.bounds = compare_nothing()};
-  const struct verify_losses lost = verify_losses_of(source, result, in, a);
-  const enum dtype before = verify_half_computed(source, in[0]),
-                   after = verify_half_computed(result, in[1]);
   b.bounds.nonfinite = true;
   b.bounds.retyped = before != after;
-  *why = *loses ? NULL : lost.more;
-  *loses = *loses || lost.quantized || lost.halved || lost.more;
-  if (*loses) {
-    b.bounds.least_sqnr_db = LEAST_DB;
-    b.bounds.retyped = true;
-    b.words = arena_printf(a, "SQNR of %g dB (%s)", LEAST_DB,
-                           *why             ? *why
-                           : lost.quantized ? "weights are quantized"
-                           : lost.halved    ? "16 bits"
-                                            : "weights have other values");
-  } else if (before == DTYPE_BFLOAT16) {
+  if (before == DTYPE_BFLOAT16) {
     b.bounds.most_relative = 1e-1;
     b.words = "relative error of 0.1 (computed in bfloat16)";
   } else {
-    b.bounds.most_relative = lost.half ? 2e-2 : 1e-4;
-    b.words = lost.half ? "relative error of 0.02" : "relative error of 0.0001";
+    b.bounds.most_relative = half ? 2e-2 : 1e-4;
+    b.words = half ? "relative error of 0.02" : "relative error of 0.0001";
   }
   return b;
+}
+
+static struct verify_bounds lossy_bounds(const struct verify_losses *lost, const char *why,
+                                         struct arena *a) {
+  struct verify_bounds b = {.bounds = compare_nothing()};
+  b.bounds.nonfinite = true;
+  b.bounds.least_sqnr_db = LEAST_DB;
+  b.bounds.retyped = true;
+  b.words = arena_printf(a, "SQNR of %g dB (%s)", LEAST_DB,
+                         why               ? why
+                         : lost->quantized ? "weights are quantized"
+                         : lost->halved    ? "16 bits"
+                                           : "weights have other values");
+  return b;
+}
+
+void verify_bounds_of_models(const struct model *source, const struct model *result,
+                             struct infer *const in[2], struct verify_models_bounds *b,
+                             struct arena *a) {
+  const struct verify_losses lost = verify_losses_of(source, result, in, a);
+  const enum dtype before = verify_half_computed(source, in[0]),
+                   after = verify_half_computed(result, in[1]);
+  const bool seen = !b->loses && (b->knows ? b->rounds && lost.more
+                                           : lost.quantized || lost.halved || lost.more);
+  b->why = seen && !b->knows ? lost.more : NULL;
+  b->equal = (struct verify_bounds){.words = NULL};
+  if (seen) b->equal = equal_bounds(lost.half && lost.half_before, before, after);
+  b->loses = b->loses || seen;
+  b->bounds = b->loses ? lossy_bounds(&lost, seen ? lost.more : NULL, a)
+                       : equal_bounds(lost.half, before, after);
 }
 
 uint32_t verify_bits_of_models(const struct model *source, const struct model *result) {

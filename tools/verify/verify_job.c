@@ -96,7 +96,7 @@ int verify_job_run(struct job *job, const char *folder, struct err *err) {
   if (points_write_files(job, err)) return -1;
   if (!v) return 0;
   job->verified = &v->found;
-  v->loses = verify_groups_lose(job->edits.groups, job->edits.group);
+  verify_know_groups(v, job->edits.groups, job->edits.group);
   const char *result = arena_printf(&job->arena, "%s/%s", folder, job->out.onnx_name);
   if (v->options.scope & VERIFY_SITES && verify_edits(job, result, err)) return -1;
   if (v->options.scope & (VERIFY_MODEL | VERIFY_POINTS) && job->mode == IO_NULL)

@@ -220,7 +220,8 @@ struct verify_losses verify_losses_of(const struct model *source, const struct m
                    after = verify_half_computed(result, in[1]);
   struct verify_losses l = {.halved = half_after > half_before ||
                                       (after != DTYPE_UNDEFINED && after != before),
-                            .half = half_after > 0 || before != DTYPE_UNDEFINED};
+                            .half = half_after > 0 || before != DTYPE_UNDEFINED,
+                            .half_before = half_before > 0 || before != DTYPE_UNDEFINED};
   for (int side = 0; side < 2; side++)
     take_model(&p[side], &scratch);
   const bool both = p[0].quantized && p[1].quantized;

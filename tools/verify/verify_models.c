@@ -197,14 +197,17 @@ static void find_bounds(struct verify_run *r) {
   struct arena *a = &r->v->found.arena;
   const struct model *const m[2] = {&r->side[0].model, &r->side[1].model};
   struct verify_bounds b = {o->bounds, o->bounds_words};
-  const char *why;
   if (r->side[1].path && !r->infer_result) r->infer_result = verify_cases_inferred(m[1]);
   struct infer *const in[2] = {r->infer, r->side[1].path ? r->infer_result : r->infer};
-  r->loses = r->v->loses;
   for (int side = 0; side < (r->side[1].path ? 2 : 1); side++)
     r->side[side].half = verify_half_computed(m[side], in[side]);
-  r->bounds = verify_bounds_of_models(m[0], r->side[1].path ? m[1] : m[0], in, &r->loses, &why, a);
-  if (why) r->v->found.lossy = why;
+  struct verify_models_bounds of_models = {
+      .loses = r->v->loses, .knows = r->v->knows, .rounds = r->v->rounds};
+  verify_bounds_of_models(m[0], r->side[1].path ? m[1] : m[0], in, &of_models, a);
+  r->bounds = of_models.bounds;
+  r->loses = of_models.loses;
+  r->equal = of_models.equal;
+  if (of_models.why) r->v->found.lossy = of_models.why;
   const uint32_t steps = o->pipeline ? o->pipeline->n_steps : 0;
   const char **passes = arena_alloc(a, (steps + (size_t)1) * sizeof *passes);
   uint32_t n = 0;
@@ -215,9 +218,10 @@ static void find_bounds(struct verify_run *r) {
   if (r->theirs) {
     b.bounds.retyped = b.bounds.retyped || r->bounds.bounds.retyped;
     r->bounds = b;
+    r->equal.words = NULL;
   }
   r->judged = r->bounds.bounds;
-  r->judged.nonfinite = !o->finite;
+  r->judged.nonfinite = r->equal.bounds.nonfinite = !o->finite;
   if (!r->loses || r->theirs) return;
   const uint32_t bits = verify_bits_of_models(m[0], m[1]);
   if (!r->given)

@@ -91,6 +91,7 @@ int verify_logged(struct verify *v, const struct cli_args *args, struct err *err
     e.model = model;
     e.log = cli_is_stream(log) ? NULL : log;
     e.args = args;
+    verify_know_groups(v, x.job.edits.groups, x.job.edits.group);
     rc = verify_sites(v, &e, err);
     if (rc == 0 && out) rc = verify_rest(v, &x, &written, err);
   }

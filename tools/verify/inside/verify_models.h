@@ -30,6 +30,9 @@ struct verify_run {
   const char **undrawn; // by case: why there are no inputs for it; NULL: all were given
   struct verify_bounds bounds;
   struct compare_bounds judged;
+  // The models alone say that something was lost: outputs that all meet these bounds show that nothing was. No words: not asked.
+  struct verify_bounds equal;
+  uint32_t n_unequal; // outputs that do not
   bool given, theirs;            // inputs; bounds, by the user
   bool loses;                    // so that `unjudged` counts, if the bounds are not theirs
   const char *unjudged;          // why numbers are not judged; NULL: they are
