@@ -17,14 +17,28 @@ int diff_bytes_differ(struct diff *d, struct place a, struct place b, bool *diff
   return 0;
 }
 
+// Fields beside each other are one place, so the same fields may be other places.
 int diff_kept_differs(struct diff *d, enum kept_of of, uint32_t a, uint32_t b, bool *differ,
                       struct err *err) {
-  uint32_t na, nb;
-  const struct model_kept_field *x = model_kept_fields(d->m[DIFF_A], of, a, &na);
-  const struct model_kept_field *y = model_kept_fields(d->m[DIFF_B], of, b, &nb);
-  *differ = na != nb;
-  for (uint32_t i = 0; i < na && !*differ; i++)
-    if (diff_bytes_differ(d, x[i].at, y[i].at, differ, err)) return -1;
+  const struct model_kept_field *f[DIFF_SIDES];
+  struct place rest[DIFF_SIDES] = {{0, 0}, {0, 0}};
+  uint32_t n[DIFF_SIDES];
+  f[DIFF_A] = model_kept_fields(d->m[DIFF_A], of, a, &n[DIFF_A]);
+  f[DIFF_B] = model_kept_fields(d->m[DIFF_B], of, b, &n[DIFF_B]);
+  *differ = false;
+  while (!*differ) {
+    for (uint32_t s = 0; s < DIFF_SIDES; s++)
+      for (; rest[s].len == 0 && n[s] > 0; n[s]--)
+        rest[s] = f[s]++->at;
+    const uint64_t both = min_u64(rest[0].len, rest[1].len);
+    if (both == 0) break;
+    if (diff_bytes_differ(d, (struct place){rest[0].off, both}, (struct place){rest[1].off, both},
+                          differ, err))
+      return -1;
+    for (uint32_t s = 0; s < DIFF_SIDES; s++)
+      rest[s] = (struct place){rest[s].off + both, rest[s].len - both};
+  }
+  *differ = *differ || rest[0].len || rest[1].len;
   return 0;
 }
 

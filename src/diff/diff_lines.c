@@ -180,6 +180,51 @@ static const char *type_text(struct diff *d, uint32_t side, uint32_t info) {
   return text;
 }
 
+static bool same_dims(const struct diff *d, const struct model_info *x,
+                      const struct model_info *y) {
+  for (uint32_t i = 0; i < x->rank && x->rank == y->rank; i++) {
+    const struct model_dim p = d->m[DIFF_A]->info_dims[x->dims + i],
+                           q = d->m[DIFF_B]->info_dims[y->dims + i];
+    if (p.value != q.value ||
+        diff_name(d, DIFF_A, p.param) != diff_name(d, DIFF_B, q.param))
+      return false;
+  }
+  return x->rank == y->rank;
+}
+
+// Two that read alike: a dim's name may be a number, or hold a comma.
+static int compare_types(struct diff *d, const char *what, const char *name, const char *text,
+                         uint32_t a, uint32_t b, struct err *err) {
+  const struct model_info *x = &d->m[DIFF_A]->infos[a], *y = &d->m[DIFF_B]->infos[b];
+  bool differ = false;
+  d->steps += x->rank + 1u;
+  if (!(x->flags & (INFO_TENSOR | INFO_SEQUENCE | INFO_OPTIONAL)) || x->dtype == DTYPE_UNDEFINED) {
+    if (diff_bytes_differ(d, x->type, y->type, &differ, err)) return -1;
+    if (differ) diff_line(d, what, name, text, "yet another type");
+    return 0;
+  }
+  if (!same_dims(d, x, y)) {
+    diff_line(d, what, name, text, arena_printf(&d->arena, "%s, with other names of dims", text));
+    return 0;
+  }
+  if (diff_types_differ(d, a, b, &differ, err)) return -1;
+  if (differ) diff_line(d, what, name, text, arena_printf(&d->arena, "%s, with other notes", text));
+  return 0;
+}
+
+// doc_string, metadata and unknown fields.
+static int compare_notes(struct diff *d, const char *what, const char *name, uint32_t a, uint32_t b,
+                         struct err *err) {
+  const struct model *ma = d->m[DIFF_A], *mb = d->m[DIFF_B];
+  const uint32_t p = a == NO_ID ? ma->empty : ma->infos[a].range,
+                 q = b == NO_ID ? mb->empty : mb->infos[b].range;
+  bool differ = false;
+  if (diff_kept_differs(d, KEPT_INFO, a, b, &differ, err)) return -1;
+  if (differ || diff_name(d, DIFF_A, p) != diff_name(d, DIFF_B, q))
+    diff_line(d, what, name, "doc_string or metadata", "others");
+  return 0;
+}
+
 static int compare_infos(struct diff *d, const char *what, uint32_t a, uint32_t b,
                          enum info_home home, struct err *err) {
   const struct model *ma = d->m[DIFF_A], *mb = d->m[DIFF_B];
@@ -192,15 +237,12 @@ static int compare_infos(struct diff *d, const char *what, uint32_t a, uint32_t 
     if (a != NO_ID && !was) was = "no type";
     if (b != NO_ID && !is) is = "no type";
   }
-  bool differ = false;
-  if (was && is && strcmp(was, is) == 0) {
-    if (x == NO_ID || y == NO_ID || strcmp(was, "another type") != 0) return 0;
-    if (diff_bytes_differ(d, ma->infos[x].type, mb->infos[y].type, &differ, err)) return -1;
-    if (differ) diff_line(d, what, name, "another type", "yet another type");
-    return 0;
+  if (was && is && strcmp(was, is) == 0 && x != NO_ID && y != NO_ID) {
+    if (compare_types(d, what, name, was, x, y, err)) return -1;
+  } else {
+    diff_texts(d, what, name, was, is);
   }
-  diff_texts(d, what, name, was, is);
-  return 0;
+  return was && is ? compare_notes(d, what, name, x, y, err) : 0;
 }
 
 // ---- inputs and outputs ------------------------------------------------------------------------
@@ -312,7 +354,7 @@ static int compare_graphs(struct diff *d, uint32_t a, uint32_t b, struct err *er
     diff_texts(d, "graph name", "", text_of(d, DIFF_A, ga->name), text_of(d, DIFF_B, gb->name));
   if (compare_inputs(d, ga, gb, err) || compare_outputs(d, a, b, err)) return -1;
   compare_order_of_io(d, ga, gb);
-  return compare_other(d, a, b, err);
+  return diff_stale_infos_compare(d, a, b, err) ? -1 : compare_other(d, a, b, err);
 }
 
 static const char *function_name(struct diff *d, uint32_t side, uint32_t f) {

@@ -204,6 +204,36 @@ def no_change(model):
     del model
 
 
+def with_dims(*dims):
+    return lambda model: model.graph.input[0].CopyFrom(helper.make_tensor_value_info("x", 1, dims))
+
+
+def noted(place):
+    """Says of a dim of a value what it is."""
+
+    def change(model):
+        info = helper.make_tensor_value_info("t", 1, [3, 3])
+        info.type.tensor_type.shape.dim[place].denotation = "DATA_BATCH"
+        model.graph.value_info.append(info)
+
+    return change
+
+
+def sequence(denotation, of=1):
+    info = helper.make_value_info("t", helper.make_sequence_type_proto(helper.make_tensor_type_proto(of, [3])))
+    if denotation:
+        info.type.sequence_type.elem_type.denotation = denotation
+    return info
+
+
+def declared(text=""):
+    return lambda model: model.graph.value_info.append(helper.make_tensor_value_info("t", 1, [3], doc_string=text))
+
+
+def ghosts(*all_names):
+    return lambda model: model.graph.value_info.extend(helper.make_tensor_value_info(each, 1, [3]) for each in all_names)
+
+
 # Two changes of the model, which make it two models; and what is told of them.
 SMALL_THINGS = {
     "a key twice": (metadata(("k", "v")), metadata(("k", "x"), ("k", "v")), ("metadata", "k")),
@@ -214,6 +244,22 @@ SMALL_THINGS = {
     "an opset twice, of a function": (no_change, lambda model: model.functions[0].opset_import.append(helper.make_opsetid("", 21)), ("opset", "ai.onnx (function own.Own)")),
     "an attribute of a Constant": (no_change, lambda model: model.graph.node[0].attribute.append(helper.make_attribute("extra", 5)), ("attribute", "extra")),
     "a text of a Constant's attribute": (no_change, lambda model: setattr(model.graph.node[0].attribute[0], "doc_string", "another"), ("attribute", "value")),
+    "a name of a dim that is a number": (no_change, with_dims("3"), ("input", "x")),
+    "a name of a dim with a comma": (with_dims("a", "b"), with_dims("a,b"), ("input", "x")),
+    "a name of a dim that is a question mark": (with_dims(None), with_dims("?"), ("input", "x")),
+    "a dim below 0": (with_dims(None), with_dims(-1), ("input", "x")),
+    "a denotation of a type": (no_change, lambda model: setattr(model.graph.input[0].type, "denotation", "IMAGE"), ("input", "x")),
+    "a denotation of a dim": (no_change, lambda model: setattr(model.graph.output[0].type.tensor_type.shape.dim[0], "denotation", "DATA_BATCH"), ("output", "y")),
+    "a denotation of another dim": (noted(0), noted(1), ("value_info", "t")),
+    "a denotation in a sequence": (lambda model: model.graph.value_info.append(sequence("")), lambda model: model.graph.value_info.append(sequence("IMAGE")), ("value_info", "t")),
+    "a type that nobody knows in a sequence": (lambda model: model.graph.value_info.append(sequence("", 98)), lambda model: model.graph.value_info.append(sequence("", 99)), ("value_info", "t")),
+    "a text of an input": (no_change, lambda model: setattr(model.graph.input[0], "doc_string", "another"), ("input", "x")),
+    "metadata of an output": (no_change, lambda model: model.graph.output[0].metadata_props.add(key="k", value="v"), ("output", "y")),
+    "a range of an input": (no_change, lambda model: model.graph.input[0].metadata_props.add(key="range", value="[0, 1]"), ("input", "x")),
+    "a text of a value": (declared(), declared("another"), ("value_info", "t")),
+    "a value that nothing makes": (no_change, lambda model: model.graph.value_info.append(helper.make_tensor_value_info("ghost", 1, [3])), ("value_info", "values that nothing makes")),
+    "another value that nothing makes": (ghosts("p", "q"), ghosts("p", "r"), ("value_info", "values that nothing makes")),
+    "such values in another order": (ghosts("p", "q"), ghosts("q", "p"), None),
     "one of several sparse ones": (no_change, lambda model: model.graph.node[2].attribute[1].g.sparse_initializer[0].values.CopyFrom(numpy_helper.from_array(np.array([4, 2], np.float32), "s")), ("tensor", "s")),
 }  # fmt: skip
 

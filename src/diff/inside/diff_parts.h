@@ -79,6 +79,12 @@ const char *diff_number(struct diff *d, int64_t n); // as text
 // A line for each that differs. Texts of lines are cut; what differs after that is found too.
 int diff_fields_compare(struct diff *d, struct err *err);
 
+// Is there something in the types of two infos that rows do not hold, and is it another? Both: tensors, or sequences or
+// optionals of them.
+int diff_types_differ(struct diff *d, uint32_t a, uint32_t b, bool *differ, struct err *err);
+// A line where value_infos of two graphs differ that are about no value.
+int diff_stale_infos_compare(struct diff *d, uint32_t a, uint32_t b, struct err *err);
+
 // ---- bytes of the .onnx (diff_bytes.c) ---------------------------------------------------------
 
 // Are these the same bytes?
