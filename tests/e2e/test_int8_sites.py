@@ -225,6 +225,34 @@ def test_codes_of_a_bias_fit(weir, tmp_path, kind):
             assert min(site.levels(site.quantized(weir, tmp_path, "static", *words)).values()) > 25, (by, words)
 
 
+UNSORTED = {
+    "moved": lambda: Site([node("MatMul", ["x", "w"], ["a"]), node("Identity", ["a"], ["i"]), node("Transpose", ["i"], ["t"], "moves", perm=[1, 0]),
+                           node("MatMul", ["a", "w"], ["y"])], {"x": (4, 4)}, {"w": normal(4, 4)}, 21, outputs=("t", "y")),
+    "moved twice": lambda: Site([node("MatMul", ["x", "w"], ["a"]), node("Identity", ["a"], ["h"]), node("Identity", ["h"], ["i"]),
+                                 node("Transpose", ["i"], ["t"], "moves", perm=[1, 0]), node("MatMul", ["a", "w"], ["y"])],
+                                {"x": (4, 4)}, {"w": normal(4, 4)}, 21, outputs=("t", "y")),
+    "a bias": lambda: Site([node("Neg", ["b"], ["c"]), node("Abs", ["c"], ["d"]), node("Neg", ["d"], ["e"]), node("Gemm", ["x", "w", "e"], ["y"])],
+                           {"x": (3, 4)}, {"w": normal(4, 4, by=1e-6), "b": BIAS}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", UNSORTED)
+def test_nodes_that_are_not_sorted(weir, tmp_path, kind):
+    """ONNX Runtime takes them in any order: what comes of which value does not depend on it."""
+    site = UNSORTED[kind]()
+    source, ranges = site.write(tmp_path)
+    nodes = list(site.model.graph.node)
+    for seed in range(48 if ALL else 4):
+        order = nodes[::-1] if seed == 0 else [nodes[i] for i in np.random.default_rng(seed).permutation(len(nodes))]
+        model = onnx.load(source)
+        del model.graph.node[:]
+        model.graph.node.extend(order)
+        onnx.save(model, tmp_path / "m.onnx")
+        for words in ([], ["--exclude", "moves"], QOPERATOR, [*QOPERATOR, "--exclude", "moves"]):
+            weir("static", tmp_path / "m.onnx", tmp_path / "o.onnx", "--force", "--ranges", ranges, "--activation-type", "int8", *words)
+            assert min(site.levels(tmp_path / "o.onnx").values()) > 25, ([n.name for n in order], words)
+
+
 CLIPPED = {
     "Clip": [node("Clip", ["u", "low", "high"], ["w"])],
     "Clip, Transpose": [node("Clip", ["u", "low", "high"], ["c"]), node("Transpose", ["c"], ["w"], perm=[1, 0])],

@@ -64,23 +64,34 @@ uint32_t static_vanishes(struct static_run *s, uint32_t node) {
   }
 }
 
+static bool is_quantized_for_that(struct static_run *s, uint32_t node) {
+  const char *why;
+  return static_is_moved_past(s, node) && static_takes(s, node, &why);
+}
+
+// The node of the graph that makes the value; NO_ID: none.
+static uint32_t maker_here(const struct static_run *s, uint32_t value) {
+  const uint32_t maker = value == NO_ID ? NO_ID : kit_maker(&s->k, value);
+  return maker != NO_ID && s->k.m->nodes[maker].graph == s->graph ? maker : NO_ID;
+}
+
+// The value, and those that become it by nodes that vanish. (By who makes what, not by the list of nodes: that may not be sorted.)
+static void note_passed(struct static_run *s, uint32_t value) {
+  while (value != NO_ID && !s->moved_past[value]) {
+    const uint32_t maker = maker_here(s, value);
+    s->moved_past[value] = true;
+    if (maker == NO_ID || kit_out(&s->k, maker, 0) != value || is_quantized_for_that(s, maker))
+      return;
+    value = static_vanishes(s, maker);
+  }
+}
+
 void static_find_passed(struct static_run *s) {
   struct kit *k = &s->k;
-  struct {
-    TABLE(uint32_t, nodes);
-  } at = {0};
   if (s->o->compat || s->o->activation != DTYPE_INT8 || s->opset < 21) return;
   TABLE_ADD(s, moved_past, k->m->n_values);
   for (uint32_t n = k->m->graphs[s->graph].first_node; n != NO_ID; n = k->m->nodes[n].next)
-    *TABLE_PUSH(&at, nodes) = n;
-  for (uint32_t i = at.n_nodes; i > 0; i--) {
-    const uint32_t n = at.nodes[i - 1], out = kit_out(k, n, 0);
-    const char *why;
-    const bool moves = static_is_moved_past(s, n) && static_takes(s, n, &why);
-    const uint32_t in = moves ? kit_in(k, n, 0) : static_vanishes(s, n);
-    if (in != NO_ID && (moves || (out != NO_ID && s->moved_past[out]))) s->moved_past[in] = true;
-  }
-  TABLE_FREE(&at, nodes);
+    if (is_quantized_for_that(s, n)) note_passed(s, kit_in(k, n, 0));
 }
 
 uint32_t static_passes_codes(struct static_run *s, uint32_t node) {
@@ -108,19 +119,44 @@ static bool is_of_those(struct static_run *s, uint32_t node) {
   }
 }
 
+// Which nodes are such ones follows from who takes their outputs: each is asked again when one that does has become one, in whatever
+// order the graph lists them.
+struct bare_search {
+  TABLE(uint32_t, others); // by value: how many slots of other nodes hold it
+  TABLE(uint32_t, again);  // nodes
+};
+
 // Do such nodes alone take the value, so that it gets no Q?
-static bool goes_to_bare_alone(struct static_run *s, uint32_t value) {
-  if (!s->goes_to_bare[value] || kit_is_output(&s->k, value)) return false;
-  for (struct kit_use u = kit_uses(&s->k, value); kit_use(&s->k, &u);)
-    if (!s->bare[u.node]) return false;
-  return true;
+static bool goes_to_bare_alone(struct static_run *s, const struct bare_search *b, uint32_t value) {
+  return s->goes_to_bare[value] && b->others[value] == 0 && !kit_is_output(&s->k, value);
 }
 
 // Does a Q alone take the value, or will it?
-static bool goes_to_q(struct static_run *s, uint32_t value) {
+static bool goes_to_q(struct static_run *s, const struct bare_search *b, uint32_t value) {
   const enum op op = kit_op(&s->k, kit_sole_user(&s->k, value));
-  if (static_is_marked(s, value)) return !goes_to_bare_alone(s, value);
+  if (static_is_marked(s, value)) return !goes_to_bare_alone(s, b, value);
   return op == OP_QuantizeLinear || op == OP_ms_QuantizeLinear;
+}
+
+static void note_bare(struct static_run *s, struct bare_search *b, uint32_t node, uint32_t in) {
+  s->bare[node] = s->goes_to_bare[in] = true;
+  for (uint32_t i = 0; i < kit_n_in(&s->k, node); i++) {
+    const uint32_t value = kit_in(&s->k, node, i), maker = maker_here(s, value);
+    if (value == NO_ID) continue;
+    b->others[value]--;
+    if (maker != NO_ID) *TABLE_PUSH(b, again) = maker;
+  }
+}
+
+static void find_bare_at(struct static_run *s, struct bare_search *b, uint32_t node) {
+  const uint32_t out = kit_out(&s->k, node, 0);
+  if (s->bare[node] || out == NO_ID || goes_to_q(s, b, out)) return;
+  uint32_t in = NO_ID;
+  if (is_of_those(s, node))
+    in = kit_in(&s->k, node, 0);
+  else if (s->goes_to_bare[out])
+    in = static_vanishes(s, node);
+  if (in != NO_ID) note_bare(s, b, node, in);
 }
 
 void static_find_bare(struct static_run *s) {
@@ -128,16 +164,18 @@ void static_find_bare(struct static_run *s) {
   if (s->opset < OPSET_SAYS_TYPE) return;
   TABLE_ADD(s, bare, k->m->n_nodes);
   TABLE_ADD(s, goes_to_bare, k->m->n_values);
+  struct bare_search b = {0};
+  TABLE_ADD(&b, others, k->m->n_values);
+  for (uint32_t v = 0; v < b.n_others; v++)
+    for (struct kit_use u = kit_uses(k, v); kit_use(k, &u);)
+      b.others[v]++;
   for (uint32_t n = k->m->graphs[s->graph].last_node; n != NO_ID; n = k->m->nodes[n].prev) {
-    const uint32_t out = kit_out(k, n, 0);
-    if (out == NO_ID || goes_to_q(s, out)) continue;
-    uint32_t in = NO_ID;
-    if (is_of_those(s, n))
-      in = kit_in(k, n, 0);
-    else if (s->goes_to_bare[out])
-      in = static_vanishes(s, n);
-    if (in != NO_ID) s->bare[n] = s->goes_to_bare[in] = true;
+    find_bare_at(s, &b, n);
+    while (b.n_again > 0)
+      find_bare_at(s, &b, b.again[--b.n_again]);
   }
+  TABLE_FREE(&b, others);
+  TABLE_FREE(&b, again);
 }
 
 bool static_is_bare(const struct static_run *s, uint32_t node, bool int8) {
@@ -150,27 +188,50 @@ bool static_goes_to_bare(const struct static_run *s, uint32_t value) {
 
 // ---- constants -----------------------------------------------------------------------------------
 
-static bool is_of_constants(struct static_run *s, uint32_t node) {
-  uint32_t n = 0;
+// As for those that are bare, each node is asked again when an input is found to be folded.
+struct fold_search {
+  TABLE(uint32_t, waits);  // by node: how many slots hold what is no constant, and not found yet
+  TABLE(uint32_t, values); // found, whose users were not asked yet
+};
+
+// How many inputs has the node, constants or not?
+static uint32_t count_waits(struct static_run *s, struct fold_search *f, uint32_t node) {
+  uint32_t n = 0, tensor;
   for (uint32_t i = 0; i < kit_n_in(&s->k, node); i++) {
     const uint32_t in = kit_in(&s->k, node, i);
-    uint32_t tensor;
     if (in == NO_ID) continue;
-    if (!kit_constant(&s->k, in, &tensor) && !(in < s->n_folded && s->folded[in])) return false;
     n++;
+    if (!kit_constant(&s->k, in, &tensor)) f->waits[node]++;
   }
-  return n > 0;
+  return n;
+}
+
+static void note_folded(struct static_run *s, struct fold_search *f, uint32_t node) {
+  uint32_t tensor;
+  for (uint32_t i = 0; i < kit_n_out(&s->k, node); i++) {
+    const uint32_t out = kit_out(&s->k, node, i);
+    if (out == NO_ID) continue;
+    s->folded[out] = true;
+    if (!kit_constant(&s->k, out, &tensor)) *TABLE_PUSH(f, values) = out;
+  }
+}
+
+static void find_folded(struct static_run *s) {
+  struct kit *k = &s->k;
+  struct fold_search f = {0};
+  TABLE_ADD(s, folded, k->m->n_values);
+  TABLE_ADD(&f, waits, k->m->n_nodes);
+  for (uint32_t n = k->m->graphs[s->graph].first_node; n != NO_ID; n = k->m->nodes[n].next)
+    if (count_waits(s, &f, n) > 0 && f.waits[n] == 0) note_folded(s, &f, n);
+  while (f.n_values > 0)
+    for (struct kit_use u = kit_uses(k, f.values[--f.n_values]); kit_use(k, &u);)
+      if (k->m->nodes[u.node].graph == s->graph && --f.waits[u.node] == 0)
+        note_folded(s, &f, u.node);
+  TABLE_FREE(&f, waits);
+  TABLE_FREE(&f, values);
 }
 
 bool static_is_folded(struct static_run *s, uint32_t value) {
-  struct kit *k = &s->k;
-  if (s->n_folded == 0) {
-    TABLE_ADD(s, folded, k->m->n_values);
-    for (uint32_t n = k->m->graphs[s->graph].first_node; n != NO_ID; n = k->m->nodes[n].next)
-      for (uint32_t i = 0; i < kit_n_out(k, n); i++) {
-        const uint32_t out = kit_out(k, n, i);
-        if (out != NO_ID && out < s->n_folded) s->folded[out] = is_of_constants(s, n);
-      }
-  }
+  if (s->n_folded == 0) find_folded(s);
   return value < s->n_folded && s->folded[value];
 }
