@@ -604,7 +604,8 @@ def test_what_moves_int8_and_stays_float(weir, tmp_path, kind, form):
         names = {o for n in nodes for o in n.output} | {"x"}
         (tmp_path / "int8.json").write_text(json.dumps({n: [{"quant_type": "int8"}] for n in names}))
         ways += [("--override", tmp_path / "int8.json"), (*int8, *left, "--dedicated-qdq-pair"),
-                 (*int8, "--op-types-to-exclude-output-quantization", "Transpose")]  # fmt: skip
+                 (*int8, "--op-types-to-exclude-output-quantization", "Transpose"),
+                 (*int8, "--op-types-to-exclude-output-quantization", "Transpose", "--dedicated-qdq-pair")]  # fmt: skip
         (tmp_path / "convert.json").write_text(json.dumps({"h": [{"quant_type": "uint8", "convert": {"quant_type": "int8"}}]}))
         ways += [("--override", tmp_path / "convert.json", *left)] if "of an input" != kind else []
     for words in ways:
@@ -615,6 +616,25 @@ def test_what_moves_int8_and_stays_float(weir, tmp_path, kind, form):
             assert {o.domain for o in model.opset_import} == {""}
             taken = {i for n in model.graph.node for i in n.input} | {o.name for o in model.graph.output}
             assert {o for n in model.graph.node for o in n.output} | {t.name for t in model.graph.initializer} <= taken, words
+
+
+DEDICATED = {
+    "one stays float": [product("h", "w", "y"), moved("h", "t", "left")],
+    "both stay float": [moved("h", "y", "left"), moved("h", "t", "right")],
+    "taken twice": [node("Add", ["h", "h"], ["y"]), product("h", "w", "t")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", DEDICATED)
+def test_a_pair_for_each_node_is_read(weir, tmp_path, kind):
+    site = Site([product("x", "w", "h"), *DEDICATED[kind]], {"x": (4, 4)}, {"w": normal(4, 4, by=0.3)}, 21, outputs=("t", "y"))
+    path = site.quantized(weir, tmp_path, "static", "--op-types", "all", "--activation-type", "int8", "--dedicated-qdq-pair",
+                          "--op-types-to-exclude-output-quantization", "Transpose")  # fmt: skip
+    assert min(site.levels(path).values()) > 25
+    graph = onnx.load(path).graph
+    taken = {i for n in graph.node for i in n.input} | {"t", "y"}
+    assert {o for n in graph.node for o in n.output} | {t.name for t in graph.initializer} <= taken
+    assert sum(n.input[0] == "h" and n.op_type == "QuantizeLinear" for n in graph.node) == {"one stays float": 1, "taken twice": 2}.get(kind, 0)
 
 
 @pytest.mark.parametrize("op", ["MatMul", "Gemm", "Conv", "Add", "Concat", "Sigmoid", "Softmax", "AveragePool", "GlobalAveragePool"])

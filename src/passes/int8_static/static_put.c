@@ -192,21 +192,36 @@ static uint32_t n_receivers(const struct static_run *s, uint32_t value) {
   return n;
 }
 
-// A pair for each node that takes it.
+// All who take it take it before its Q: there is none, nor are there tensors for it.
+static void take_back(struct static_run *s, uint32_t value, const struct static_form *f) {
+  *static_made_of(s, value) = (struct static_made){NO_ID, NO_ID, NO_ID, NO_ID, NULL};
+  dead_ends_drop(s->k.e, f->scale);
+  dead_ends_drop(s->k.e, f->zero);
+}
+
+static bool reads(const struct kit *k, uint32_t node, uint32_t value) {
+  for (uint32_t slot = 0; slot < kit_n_in(k, node); slot++)
+    if (kit_in(k, node, slot) == value) return true;
+  return false;
+}
+
+// A pair for each node that takes it: one for a node that takes it twice. (compat: then the second is there, and nobody reads it.)
 static void put_dedicated(struct static_run *s, uint32_t value, struct span stem,
                           const struct static_form *f) {
   struct kit *k = &s->k;
   uint32_t i = 0;
   for (uint32_t r = first_receiver(s, value); r; r = s->receivers[r - 1].next) {
+    const uint32_t node = s->receivers[r - 1].node;
+    if (static_is_bare(s, node, is_int8(s, f)) || (!s->o->compat && !reads(k, node, value)))
+      continue;
     const char *number = arena_printf(&k->site, "_%u", ++i);
     const uint32_t q = put_named(s, OP_QuantizeLinear, f, value, stem, number);
     const uint32_t dq = put_named(s, OP_DequantizeLinear, f, q, stem, number);
-    const uint32_t node = s->receivers[r - 1].node;
     kit_note_like(k, dq, value);
-    if (static_is_bare(s, node, is_int8(s, f))) continue;
     for (uint32_t slot = 0; slot < kit_n_in(k, node); slot++)
       if (kit_in(k, node, slot) == value) edit_set_input(k->e, node, slot, dq);
   }
+  if (i == 0) take_back(s, value, f);
 }
 
 // Of an output of the graph: its maker makes another value, which this gives.
@@ -220,13 +235,6 @@ static uint32_t take_name(struct static_run *s, uint32_t value, struct span stem
   const uint32_t made = kit_out(k, maker, slot);
   kit_note_like(k, made, value);
   return made;
-}
-
-// All who take it take it before its Q: there is none, nor are there tensors for it.
-static void take_back(struct static_run *s, uint32_t value, const struct static_form *f) {
-  *static_made_of(s, value) = (struct static_made){NO_ID, NO_ID, NO_ID, NO_ID, NULL};
-  dead_ends_drop(s->k.e, f->scale);
-  dead_ends_drop(s->k.e, f->zero);
 }
 
 static void put_pair(struct static_run *s, uint32_t value, struct span stem,
