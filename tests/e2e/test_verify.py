@@ -16,7 +16,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from conftest import DATA, built_tool, package_models, program
-from small_models import value
+from small_models import save, value
 from test_preprocess import EXPORTS, MODELS
 
 pytestmark = pytest.mark.in_memory
@@ -390,6 +390,25 @@ def test_a_runtime_that_never_answers(weir, tmp_path):
     env["WEIR_ORT_STUB"] = "hang@Run"
     done = weir("verify", tmp_path / "m.onnx", tmp_path / "q.onnx", "--runtime-timeout", "1", code=1, env=env)
     assert "the source does not run" in done.err and "timed out" in done.err
+
+
+def test_outputs_are_paired_by_name(weir, tmp_path):
+    """By place only where one was renamed; an output that nothing was compared with is no verified one."""
+
+    def model(file, **ops):
+        return save(tmp_path / file, [helper.make_node(op, ["x"], [name]) for name, op in ops.items()], [value("x", [4, 3])], [value(name, [4, 3]) for name in ops], {})
+
+    source = model("m.onnx", p="Relu", q="Relu")
+    done = weir("verify", source, model("shifted.onnx", q="Relu", z="Neg"), code=1)
+    assert "'p': the result has no such output" in done.err and "not verified  'z': the source has no such output" in done.out
+    assert "verified: 1 of 3 outputs (33.3 %)" in done.out
+    more = model("more.onnx", p="Relu", z="Neg", q="Relu")
+    assert "verified: 2 of 3 outputs (66.7 %), 1 not verified" in weir("verify", source, more).out
+    weir("verify", source, more, "--require", "100%", code=1)
+    assert "verified: 2 of 2 outputs (100.0 %)" in weir("verify", source, model("turned.onnx", q="Relu", p="Relu")).out
+    assert "verified: 2 of 2 outputs (100.0 %)" in weir("verify", source, model("renamed.onnx", p="Relu", r="Relu")).out
+    weir("verify", source, model("wrong.onnx", p="Relu", r="Neg"), code=1)
+    weir("verify", more, source, code=1)
 
 
 def test_inputs_that_cannot_be_drawn(weir, tmp_path):

@@ -216,6 +216,28 @@ void verify_rows_end(struct verify_run *r) {
 
 // ---- cases, one by one -------------------------------------------------------------------------
 
+static bool is_at(const struct arrays *x, uint32_t place, const char *name) {
+  return place < x->n && strcmp(x->list[place].name, name) == 0;
+}
+
+// The output of the result that goes with output k of the source: by name; by place where it was renamed, so that neither has the
+// name of the other. NULL: there is none.
+static const struct array *partner_of(const struct arrays *a, const struct arrays *b, uint32_t k) {
+  const char *name = a->list[k].name;
+  if (is_at(b, k, name)) return &b->list[k];
+  const struct array *named = array_named(b, name);
+  return named || a->n != b->n || array_named(a, b->list[k].name) ? named : &b->list[k];
+}
+
+// Outputs that the result has besides: nothing was compared with them.
+static void add_others(struct verify_run *r, const struct array_case *c, const struct arrays *b,
+                       const bool *compared) {
+  for (uint32_t k = 0; k < b->n; k++)
+    if (!compared[k])
+      end_row(r, add_row(r, b->list[k].name, c), VERIFIED_NOT,
+              "the source has no such output to compare with");
+}
+
 int verify_rows_case(struct verify_run *r, uint32_t i, struct err *err) {
   const struct array_case *c = &r->cases[i];
   const struct verify_side *s = r->side;
@@ -239,14 +261,16 @@ int verify_rows_case(struct verify_run *r, uint32_t i, struct err *err) {
             arena_printf(&r->v->found.arena, "the result does not run: %s", s[1].why[i]));
     return 0;
   }
+  bool *compared = arena_zalloc(&r->v->arena, b->n + (size_t)1);
   for (uint32_t k = 0; k < a->n; k++) {
     if (only >= 0 && k != (uint64_t)only && k != (uint64_t)lengths) continue;
-    const struct array *other = array_named(b, a->list[k].name);
-    if (!other && a->n == b->n) other = &b->list[k];
+    const struct array *other = partner_of(a, b, k);
+    if (other) compared[other - b->list] = true;
     struct verify_output *o =
         k < s[0].model.graphs[s[0].model.main_graph].n_outputs ? &r->outputs[k] : NULL;
     if (compare_output(r, c, &a->list[k], other, o, err)) return -1;
   }
+  if (only < 0) add_others(r, c, b, compared);
   return 0;
 }
 
