@@ -237,16 +237,24 @@ def test_other_forms_of_the_same(weir, tmp_path):
 
 
 def test_nodes_of_functions_are_no_loss(weir, tmp_path):
-    nodes = [helper.make_node("QuantizeLinear", ["a", "s", "z"], ["q"]), helper.make_node("DequantizeLinear", ["q", "s", "z"], ["o"])]
-    function = helper.make_function("own", "Rounded", ["a", "s", "z"], ["o"], nodes, [helper.make_opsetid("", 17)])
-    calls = [helper.make_node("Rounded", [x, "s", "z"], [y], domain="own") for x, y in (("x", "t"), ("e", "y"))]
-    save(tmp_path / "m.onnx", [calls[0], helper.make_node("Exp", ["t"], ["e"]), calls[1]], [value("x", [3])], [value("y", [3])], {"s": np.float32(0.1), "z": np.uint8(8)})
-    model = onnx.load(tmp_path / "m.onnx")
-    model.functions.append(function)
-    model.opset_import.append(helper.make_opsetid("own", 1))
-    onnx.save(model, tmp_path / "m.onnx")
-    said = weir("run", tmp_path / "m.onnx", tmp_path / "o.onnx", "--pass", "inline-functions", "--verify=model").out
-    assert "verified: 1 of 1 output (100.0 %)\n" in said and "relative error of 0.0001" in weir("verify", tmp_path / "m.onnx", tmp_path / "o.onnx").out
+    """Written out they are as many as the calls: a function that calls another twice, called twice; a wrong one fails."""
+    opset = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+    inner = [helper.make_node("QuantizeLinear", ["a", "s", "z"], ["q"]), helper.make_node("DequantizeLinear", ["q", "s", "z"], ["o"])]
+    outer = [helper.make_node("Inner", [x, "s", "z"], [y], domain="own") for x, y in (("a", "b"), ("c", "o"))]
+    outer.insert(1, helper.make_node("Neg", ["b"], ["c"]))
+    functions = [helper.make_function("own", name, ["a", "s", "z"], ["o"], nodes, opset) for name, nodes in (("Inner", inner), ("Outer", outer))]
+    calls = [helper.make_node("Outer", [x, "s", "z"], [y], domain="own") for x, y in (("x", "t"), ("e", "y"))]
+    paths = [tmp_path / "m.onnx", tmp_path / "wrong.onnx"]
+    for path, scale in zip(paths, (0.1, 0.15), strict=True):
+        save(path, [calls[0], helper.make_node("Exp", ["t"], ["e"]), calls[1]], [value("x", [64])], [value("y", [64])], {"s": np.float32(scale), "z": np.uint8(128)})
+        model = onnx.load(path)
+        model.functions.extend(functions)
+        model.opset_import.append(opset[1])
+        onnx.save(model, path)
+        said = weir("run", path, path.with_suffix(".out"), "--pass", "inline-functions", "--verify=model").out
+        assert "verified: 1 of 1 output (100.0 %)\n" in said
+    assert "relative error of 0.0001" in weir("verify", paths[0], paths[0].with_suffix(".out")).out
+    assert "relative" in weir("verify", paths[0], paths[1].with_suffix(".out"), code=1).err
 
 
 def test_a_quantized_model_that_is_altered(weir, tmp_path, quantized):

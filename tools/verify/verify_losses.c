@@ -12,6 +12,7 @@
 // of models that are equal.
 #include "verify_losses.h"
 
+#include "model_calls.h"
 #include "verify_half.h"
 
 #include <stdlib.h>
@@ -63,6 +64,70 @@ static const struct operator* operator_of(const struct model *m, uint32_t node) 
   return NULL;
 }
 
+// ---- functions ---------------------------------------------------------------------------------
+
+// A node of a function counts as often as it is called, as if all calls were written out.
+enum { CALLS_MOST = 1 << 16 };
+
+struct call {
+  uint32_t caller, callee; // functions; NO_ID: outside of all
+};
+
+static uint32_t function_of(const struct model *m, uint32_t graph) {
+  while (m->graphs[graph].parent != NO_ID)
+    graph = m->graphs[graph].parent;
+  return m->graphs[graph].kind == GRAPH_FUNCTION ? m->graphs[graph].owner : NO_ID;
+}
+
+static int by_caller(const void *pa, const void *pb) {
+  const struct call *a = pa, *b = pb;
+  return (a->caller > b->caller) - (a->caller < b->caller);
+}
+
+static uint32_t find_calls(const struct model *m, struct call *list) {
+  struct model_calls calls = {.m = NULL};
+  uint32_t n = 0;
+  model_calls_init(&calls, m);
+  for (uint32_t i = 0; i < m->n_nodes; i++) {
+    if (m->nodes[i].flags & NODE_DEAD) continue;
+    const uint32_t callee = model_calls_callee(&calls, i);
+    if (callee != NO_ID) list[n++] = (struct call){function_of(m, m->nodes[i].graph), callee};
+  }
+  model_calls_done(&calls);
+  if (n) qsort(list, n, sizeof *list, by_caller);
+  return n;
+}
+
+// By function; callers come before what they call, and functions that call themselves count for nothing.
+static uint32_t *count_calls(const struct model *m, struct arena *a) {
+  const uint32_t n = m->n_functions;
+  struct call *list = arena_alloc(a, (m->n_nodes + (size_t)1) * sizeof *list);
+  uint32_t *times = arena_zalloc(a, (n + (size_t)1) * sizeof *times);
+  if (n == 0) return times;
+  const uint32_t n_calls = find_calls(m, list);
+  uint32_t *open = arena_zalloc(a, (n + (size_t)1) * sizeof *open); // calls in functions not counted yet
+  uint32_t *first = arena_zalloc(a, (n + (size_t)2) * sizeof *first); // of a caller in the list
+  uint32_t *ready = arena_alloc(a, (n + (size_t)1) * sizeof *ready), n_ready = 0;
+  for (uint32_t i = 0; i < n_calls; i++) {
+    const struct call *c = &list[i];
+    if (c->caller != NO_ID) first[c->caller + 1]++, open[c->callee]++;
+    if (c->caller == NO_ID && times[c->callee] < CALLS_MOST) times[c->callee]++;
+  }
+  for (uint32_t f = 0; f < n; f++) {
+    first[f + 1] += first[f];
+    if (open[f] == 0) ready[n_ready++] = f;
+  }
+  for (uint32_t i = 0; i < n_ready; i++) {
+    const uint32_t f = ready[i];
+    for (uint32_t k = first[f]; k < first[f + 1]; k++) {
+      const uint32_t callee = list[k].callee;
+      times[callee] = (uint32_t)min_u64(CALLS_MOST, (uint64_t)times[callee] + times[f]);
+      if (--open[callee] == 0) ready[n_ready++] = callee;
+    }
+  }
+  return times;
+}
+
 // ---- one model ---------------------------------------------------------------------------------
 
 static const uint32_t steps[] = {2, 3, 4, 8, 16};
@@ -90,7 +155,8 @@ static void add_weights(struct profile *p, uint64_t elements, uint32_t bits) {
 }
 
 // Codes that a node computes with, and how they are grouped.
-static void take_codes(struct profile *p, uint32_t node, const struct operator* op) {
+static void take_codes(struct profile *p, uint32_t node, const struct operator* op,
+                       uint32_t times) {
   const struct model *m = p->m;
   const uint32_t value = model_input(m, &m->nodes[node], op->slot);
   struct model_constant c;
@@ -102,11 +168,11 @@ static void take_codes(struct profile *p, uint32_t node, const struct operator* 
   if (bits == 0) bits = dtype_bits((enum dtype)t->dtype);
   if (bits <= 0 || bits > 16 || block < 0 || block > UINT32_MAX || p->counted[c.tensor]) return;
   p->counted[c.tensor] = 1;
-  add_weights(p, t->bytes * 8 / (uint64_t)bits, (uint32_t)bits);
+  add_weights(p, t->bytes * 8 / (uint64_t)bits * times, (uint32_t)bits);
   *TABLE_PUSH(p, groups) = (struct group){(uint32_t)bits, (uint32_t)block};
 }
 
-static void take_rounding(struct profile *p, uint32_t node, uint32_t kind) {
+static void take_rounding(struct profile *p, uint32_t node, uint32_t kind, uint32_t times) {
   const uint32_t value = model_output(p->m, &p->m->nodes[node], 0);
   struct infer_type t;
   uint32_t bits = 8;
@@ -114,7 +180,7 @@ static void take_rounding(struct profile *p, uint32_t node, uint32_t kind) {
       dtype_bits(t.dtype) > 0 && dtype_bits(t.dtype) <= 16 && !dtype_is_float(t.dtype))
     bits = dtype_bits(t.dtype);
   for (uint32_t i = 0; i < STEPS; i++)
-    p->rounded[kind][i] += bits <= steps[i];
+    p->rounded[kind][i] += bits <= steps[i] ? times : 0;
 }
 
 static int by_bits(const void *pa, const void *pb) {
@@ -145,13 +211,17 @@ static void take_tensors(struct profile *p) {
 
 static void take_model(struct profile *p, struct arena *a) {
   p->counted = arena_zalloc(a, p->m->n_tensors + (size_t)1);
+  const uint32_t *calls = count_calls(p->m, a);
   for (uint32_t i = 0; i < p->m->n_nodes; i++) {
     const struct operator* op = operator_of(p->m, i);
     if (!op) continue;
+    const uint32_t function = function_of(p->m, p->m->nodes[i].graph);
+    const uint32_t times = function == NO_ID ? 1 : calls[function];
+    if (times == 0) continue;
     p->quantized = true;
-    if (op->parts & WEIGHTS) take_codes(p, i, op);
-    if (op->parts & STATIC) take_rounding(p, i, 0);
-    if (op->parts & DYNAMIC) take_rounding(p, i, 1);
+    if (op->parts & WEIGHTS) take_codes(p, i, op, times);
+    if (op->parts & STATIC) take_rounding(p, i, 0, times);
+    if (op->parts & DYNAMIC) take_rounding(p, i, 1, times);
   }
   take_tensors(p);
   sort_groups(p);
