@@ -9,7 +9,7 @@
 //
 // A model in the other form (QDQ nodes for operators on codes, MatMulNBits for a DequantizeLinear with the same blocks) has lost
 // nothing, and neither has one with fewer of them. Other codes or scales in the same places are not seen: such a pair is held to the bounds
-// of models that are equal.
+// of models that are equal. Nodes of functions count once for each call.
 #include "verify_losses.h"
 
 #include "model_calls.h"
@@ -74,9 +74,8 @@ struct call {
 };
 
 static uint32_t function_of(const struct model *m, uint32_t graph) {
-  while (m->graphs[graph].parent != NO_ID)
-    graph = m->graphs[graph].parent;
-  return m->graphs[graph].kind == GRAPH_FUNCTION ? m->graphs[graph].owner : NO_ID;
+  const struct model_graph *root = &m->graphs[model_root_graph(m, graph)];
+  return root->kind == GRAPH_FUNCTION ? root->owner : NO_ID;
 }
 
 static int by_caller(const void *pa, const void *pb) {
@@ -105,24 +104,25 @@ static uint32_t *count_calls(const struct model *m, struct arena *a) {
   uint32_t *times = arena_zalloc(a, (n + (size_t)1) * sizeof *times);
   if (n == 0) return times;
   const uint32_t n_calls = find_calls(m, list);
-  uint32_t *open = arena_zalloc(a, (n + (size_t)1) * sizeof *open); // calls in functions not counted yet
-  uint32_t *first = arena_zalloc(a, (n + (size_t)2) * sizeof *first); // of a caller in the list
+  // Calls in functions that are not counted yet; the first call of each function in the list; functions that are counted.
+  uint32_t *waits = arena_zalloc(a, (n + (size_t)1) * sizeof *waits);
+  uint32_t *first = arena_zalloc(a, (n + (size_t)2) * sizeof *first);
   uint32_t *ready = arena_alloc(a, (n + (size_t)1) * sizeof *ready), n_ready = 0;
   for (uint32_t i = 0; i < n_calls; i++) {
     const struct call *c = &list[i];
-    if (c->caller != NO_ID) first[c->caller + 1]++, open[c->callee]++;
+    if (c->caller != NO_ID) first[c->caller + 1]++, waits[c->callee]++;
     if (c->caller == NO_ID && times[c->callee] < CALLS_MOST) times[c->callee]++;
   }
   for (uint32_t f = 0; f < n; f++) {
     first[f + 1] += first[f];
-    if (open[f] == 0) ready[n_ready++] = f;
+    if (waits[f] == 0) ready[n_ready++] = f;
   }
   for (uint32_t i = 0; i < n_ready; i++) {
     const uint32_t f = ready[i];
     for (uint32_t k = first[f]; k < first[f + 1]; k++) {
       const uint32_t callee = list[k].callee;
       times[callee] = (uint32_t)min_u64(CALLS_MOST, (uint64_t)times[callee] + times[f]);
-      if (--open[callee] == 0) ready[n_ready++] = callee;
+      if (--waits[callee] == 0) ready[n_ready++] = callee;
     }
   }
   return times;
