@@ -267,7 +267,7 @@ static int run(struct verify_run *r, struct err *err) {
 
 int verify_models(struct verify *v, const char *source, const char *result, bool allow_links,
                   struct err *err) {
-  struct verify_run r = {.v = v, .allow_links = allow_links};
+  struct verify_run r = {.v = v, .allow_links = allow_links, .first_row = v->found.n_rows};
   model_init(&r.side[0].model);
   model_init(&r.side[1].model);
   int rc = open_side(&r.side[0], source, allow_links, err);

@@ -187,7 +187,7 @@ static void judge_top1(struct verify_run *r, struct verify_output *o, double kep
 static void end_equal(struct verify_run *r) {
   struct verified *f = &r->v->found;
   if (!r->equal.words || r->n_unequal || f->n_failed) return;
-  for (uint32_t i = 0; i < f->n_rows; i++) {
+  for (uint32_t i = r->first_row; i < f->n_rows; i++) {
     struct verified_row *row = &f->rows[i];
     if (!row->output || !row->loses || row->end == VERIFIED_NOT) continue;
     end_again(r, row, VERIFIED_PASSED, NULL);
