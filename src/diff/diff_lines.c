@@ -67,25 +67,47 @@ static void pair_imports(struct diff *d, const struct imports l[DIFF_SIDES],
   }
 }
 
+static const char *import_name(struct diff *d, uint32_t side, const struct model_opset *o,
+                               const char *function) {
+  const char *name = text_of(d, side, o->domain);
+  if (!*name) name = "ai.onnx";
+  return function ? arena_printf(&d->arena, "%s (function %s)", name, function) : name;
+}
+
+static int compare_import(struct diff *d, const struct model_opset *a, const struct model_opset *b,
+                          const char *function, struct err *err) {
+  bool differ = false;
+  if (a->version != b->version) {
+    diff_line(d, "opset", import_name(d, DIFF_A, a, function), diff_number(d, a->version),
+              diff_number(d, b->version));
+    return 0;
+  }
+  if (diff_kept_differs(d, KEPT_OPSET, a->loaded ? a->loaded - 1 : NO_ID,
+                        b->loaded ? b->loaded - 1 : NO_ID, &differ, err))
+    return -1;
+  if (differ)
+    diff_line(d, "opset", import_name(d, DIFF_A, a, function), "unknown fields", "others");
+  return 0;
+}
+
 // Of several of one domain the k-th is the twin of the other side's k-th.
-static void compare_imports(struct diff *d, const struct imports l[DIFF_SIDES],
-                            const char *function) {
+static int compare_imports(struct diff *d, const struct imports l[DIFF_SIDES],
+                           const char *function, struct err *err) {
   uint32_t *of[DIFF_SIDES];
   pair_imports(d, l, of);
   for (uint32_t s = 0; s < DIFF_SIDES; s++)
     for (uint32_t i = 0; i < l[s].n; i++) {
-      const uint32_t twin = of[s][i];
-      const int64_t here = l[s].at[i].version;
-      const char *name = text_of(d, s, l[s].at[i].domain);
+      const struct model_opset *here = &l[s].at[i];
       d->steps++;
-      if (twin != NO_ID && (s == DIFF_B || here == l[!s].at[twin].version)) continue;
-      if (!*name) name = "ai.onnx";
-      if (function) name = arena_printf(&d->arena, "%s (function %s)", name, function);
-      diff_line(d, "opset", name, s == DIFF_A ? diff_number(d, here) : NULL,
-                s == DIFF_B     ? diff_number(d, here)
-                : twin != NO_ID ? diff_number(d, l[!s].at[twin].version)
-                                : NULL);
+      if (of[s][i] == NO_ID) {
+        const char *version = diff_number(d, here->version);
+        diff_line(d, "opset", import_name(d, s, here, function), s ? NULL : version,
+                  s ? version : NULL);
+      } else if (s == DIFF_A) {
+        if (compare_import(d, here, &l[DIFF_B].at[of[s][i]], function, err)) return -1;
+      }
     }
+  return 0;
 }
 
 // The same entries in the same order, keys that come twice with them.
@@ -409,7 +431,7 @@ static int compare_functions(struct diff *d, struct err *err) {
         const struct model_function *x = &d->m[0]->functions[f], *y = &d->m[1]->functions[twin];
         const struct imports both[] = {{d->m[0]->opsets + x->opsets, x->n_opsets},
                                        {d->m[1]->opsets + y->opsets, y->n_opsets}};
-        compare_imports(d, both, function_name(d, s, f));
+        if (compare_imports(d, both, function_name(d, s, f), err)) return -1;
         if (compare_defaults(d, f, twin, err)) return -1;
       }
     }
@@ -446,7 +468,7 @@ int diff_lines_compare(struct diff *d, struct err *err) {
   const struct model *a = d->m[DIFF_A], *b = d->m[DIFF_B];
   const struct imports both[] = {{a->opsets, a->n_model_opsets}, {b->opsets, b->n_model_opsets}};
   diff_texts(d, "ir_version", "", diff_number(d, a->ir_version), diff_number(d, b->ir_version));
-  compare_imports(d, both, NULL);
+  if (compare_imports(d, both, NULL, err)) return -1;
   if (diff_fields_compare(d, err)) return -1;
   compare_metadata(d);
   if (compare_functions(d, err) || compare_trainings(d, err)) return -1;

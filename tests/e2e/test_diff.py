@@ -242,6 +242,7 @@ SMALL_THINGS = {
     "a value after a NUL": (metadata(("k", "v\0w")), metadata(("k", "v\0x")), ("metadata", "k")),
     "an opset twice": (no_change, lambda model: model.opset_import.append(helper.make_opsetid("", 21)), ("opset", "ai.onnx")),
     "an opset twice, of a function": (no_change, lambda model: model.functions[0].opset_import.append(helper.make_opsetid("", 21)), ("opset", "ai.onnx (function own.Own)")),
+    "an unknown field of an import": (no_change, lambda model: model.opset_import[0].MergeFromString(b"\xa2\x1f\x01x"), ("opset", "ai.onnx")),
     "an attribute of a Constant": (no_change, lambda model: model.graph.node[0].attribute.append(helper.make_attribute("extra", 5)), ("attribute", "extra")),
     "a text of a Constant's attribute": (no_change, lambda model: setattr(model.graph.node[0].attribute[0], "doc_string", "another"), ("attribute", "value")),
     "a name of a dim that is a number": (no_change, with_dims("3"), ("input", "x")),
