@@ -231,8 +231,7 @@ static void match_sparse(struct diff *d) {
       pair_sparse(d, a[i++].id, b[k++].id);
       continue;
     }
-    const bool less =
-        a[i].graph != b[k].graph ? a[i].graph < b[k].graph : a[i].name < b[k].name;
+    const bool less = a[i].graph != b[k].graph ? a[i].graph < b[k].graph : a[i].name < b[k].name;
     *(less ? &i : &k) += 1;
   }
 }

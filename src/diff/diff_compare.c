@@ -95,7 +95,8 @@ static int compare_constants(struct diff *d, uint32_t a, uint32_t b, struct err 
 static int compare_attrs(struct diff *d, uint32_t a, uint32_t b, struct err *err) {
   const struct model *ma = d->m[DIFF_A], *mb = d->m[DIFF_B];
   const struct model_node *x = &ma->nodes[a], *y = &mb->nodes[b];
-  uint32_t *twin[DIFF_SIDES], held[DIFF_SIDES] = {diff_constant_attr(ma, a), diff_constant_attr(mb, b)};
+  uint32_t *twin[DIFF_SIDES],
+      held[DIFF_SIDES] = {diff_constant_attr(ma, a), diff_constant_attr(mb, b)};
   if (held[DIFF_A] == NO_ID || held[DIFF_B] == NO_ID)
     held[DIFF_A] = held[DIFF_B] = NO_ID;
   else if (compare_constants(d, held[DIFF_A], held[DIFF_B], err))
@@ -110,7 +111,8 @@ static int compare_attrs(struct diff *d, uint32_t a, uint32_t b, struct err *err
   }
   for (uint32_t i = 0; i < y->n_attrs; i++) {
     const bool alone = twin[DIFF_B][i] == NO_ID || twin[DIFF_B][i] == held[DIFF_A];
-    if (mb->attrs[y->attrs + i].flags & ATTR_DEAD || y->attrs + i == held[DIFF_B] || !alone) continue;
+    if (mb->attrs[y->attrs + i].flags & ATTR_DEAD || y->attrs + i == held[DIFF_B] || !alone)
+      continue;
     detail(d, DIFF_ATTR, NO_ID, y->attrs + i);
   }
   return 0;

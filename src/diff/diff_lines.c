@@ -91,8 +91,8 @@ static int compare_import(struct diff *d, const struct model_opset *a, const str
 }
 
 // Of several of one domain the k-th is the twin of the other side's k-th.
-static int compare_imports(struct diff *d, const struct imports l[DIFF_SIDES],
-                           const char *function, struct err *err) {
+static int compare_imports(struct diff *d, const struct imports l[DIFF_SIDES], const char *function,
+                           struct err *err) {
   uint32_t *of[DIFF_SIDES];
   pair_imports(d, l, of);
   for (uint32_t s = 0; s < DIFF_SIDES; s++)
@@ -207,8 +207,7 @@ static bool same_dims(const struct diff *d, const struct model_info *x,
   for (uint32_t i = 0; i < x->rank && x->rank == y->rank; i++) {
     const struct model_dim p = d->m[DIFF_A]->info_dims[x->dims + i],
                            q = d->m[DIFF_B]->info_dims[y->dims + i];
-    if (p.value != q.value ||
-        diff_name(d, DIFF_A, p.param) != diff_name(d, DIFF_B, q.param))
+    if (p.value != q.value || diff_name(d, DIFF_A, p.param) != diff_name(d, DIFF_B, q.param))
       return false;
   }
   return x->rank == y->rank;

@@ -189,7 +189,8 @@ static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, struct err 
     passes[count++] = r->pipeline->steps[i].values.pass;
     if (r->begin) r->begin(r->ctx, i, r->steps[i].rounds);
   }
-  if (count) r->env.pass = passes[0]; // else the last one that ran stays: complete() asks whether any did
+  if (count)
+    r->env.pass = passes[0]; // else the last one that ran stays: complete() asks whether any did
   r->env.exactness = r->pipeline->exactness;
   r->env.scratch = &scratch;
   struct listener listener = {r, first, n, r->env.site, r->env.site_ctx};

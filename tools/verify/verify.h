@@ -122,8 +122,9 @@ struct verify_models_bounds {
   // round, and one model has more places for a number between two codes to go to either.
   bool loses, knows, rounds;
   struct verify_bounds bounds;
-  struct verify_bounds equal; // of models that have lost nothing, where the models alone say that they have; else no words
-  const char *why;            // where both are quantized and no type of operator says it alone; NULL
+  struct verify_bounds
+      equal; // of models that have lost nothing, where the models alone say that they have; else no words
+  const char *why; // where both are quantized and no type of operator says it alone; NULL
 };
 void verify_bounds_of_models(const struct model *source, const struct model *result,
                              struct infer *const in[2], struct verify_models_bounds *b,

@@ -155,8 +155,8 @@ void verify_bounds_of_models(const struct model *source, const struct model *res
   const struct verify_losses lost = verify_losses_of(source, result, in, a);
   const enum dtype before = verify_half_computed(source, in[0]),
                    after = verify_half_computed(result, in[1]);
-  const bool seen = !b->loses && (b->knows ? b->rounds && lost.more
-                                           : lost.quantized || lost.halved || lost.more);
+  const bool seen =
+      !b->loses && (b->knows ? b->rounds && lost.more : lost.quantized || lost.halved || lost.more);
   b->why = seen && !b->knows ? lost.more : NULL;
   b->equal = (struct verify_bounds){.words = NULL};
   if (seen) b->equal = equal_bounds(lost.half && lost.half_before, before, after);

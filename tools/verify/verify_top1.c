@@ -42,8 +42,7 @@ int verify_top1_add(enum verify_top1 kind, const struct array *a, const struct a
   *one = (struct compare_rows){0};
   if (kind == VERIFY_TOP1_PLACES)
     *one = (struct compare_rows){.counted = f->count, .changed = f->unequal};
-  else if (verify_top1_has(kind, a) &&
-           compare_rows(a, b, f->max_abs, stop, one, err))
+  else if (verify_top1_has(kind, a) && compare_rows(a, b, f->max_abs, stop, one, err))
     return -1;
   sum->counted += one->counted;
   sum->changed += one->changed;

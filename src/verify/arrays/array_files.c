@@ -265,8 +265,7 @@ static void add_data_sets(struct names *x, const char *path, const struct listin
     if (!number_in(l->names[i], "test_data_set_", "", &n)) continue;
     const char *folder = arena_printf(x->a, "%s/%s", path, l->names[i]);
     struct listing inside = {0};
-    if (list_folder(folder, x->a, &inside, &(struct err){0}) == 0)
-      add_messages(x, folder, &inside);
+    if (list_folder(folder, x->a, &inside, &(struct err){0}) == 0) add_messages(x, folder, &inside);
     TABLE_FREE(&inside, names);
   }
 }

@@ -6,9 +6,9 @@
 #include "model.h"
 
 struct verify_losses {
-  bool quantized; // the result alone has quantized weights or activations
-  bool halved;    // nodes compute, or weights are stored, in 16 bits that did not before
-  bool half;      // either computes or stores in 16 bits
+  bool quantized;   // the result alone has quantized weights or activations
+  bool halved;      // nodes compute, or weights are stored, in 16 bits that did not before
+  bool half;        // either computes or stores in 16 bits
   bool half_before; // the source does
   const char
       *more; // both are quantized, and the result more so: why, in words in *a; NULL: it is not

@@ -32,8 +32,8 @@ struct verify_run {
   struct compare_bounds judged;
   // The models alone say that something was lost: outputs that all meet these bounds show that nothing was. No words: not asked.
   struct verify_bounds equal;
-  uint32_t n_unequal; // outputs that do not
-  uint32_t first_row; // of this run in `found`
+  uint32_t n_unequal;            // outputs that do not
+  uint32_t first_row;            // of this run in `found`
   bool given, theirs;            // inputs; bounds, by the user
   bool loses;                    // so that `unjudged` counts, if the bounds are not theirs
   const char *unjudged;          // why numbers are not judged; NULL: they are
