@@ -43,7 +43,7 @@ void passes_extend(const struct pass *const *list) {
   extra = list ? list : none;
   table_free(index_of_names.at, index_of_names.room, sizeof *index_of_names.at);
   index_of_names.at = NULL;
-  index_of_names.cap = 0;
+  index_of_names.cap = index_of_names.room = 0;
 }
 
 static const struct pass *const *list_at(uint32_t l) {
