@@ -4,7 +4,7 @@
 //
 //   exact     the same bits for all inputs
 //   zero      the same results except for the sign of zeros and the bits of NaNs
-//   rounding  the same results up to rounding, for finite inputs: of what the rewrite makes. A comparison behind it in the model
+//   rounding  the rewrite makes the same results up to rounding, for finite inputs. A comparison that follows in the model
 //             may see the difference
 //   finite    takes for granted that there is no NaN, no infinity and no divisor that is zero, and that no number lies so
 //             near to where a comparison, or what makes whole numbers, jumps that its rounding decides

@@ -36,6 +36,17 @@ static void end_row(struct verify_run *r, struct verified_row *row, enum verifie
 
 static const char no_elements[] = "it has no elements for these inputs";
 
+// Ends a row with what a comparison by bounds found.
+static void end_compared(struct verify_run *r, struct verified_row *row,
+                         const struct compare_result *got) {
+  const bool passed = got->end == COMPARE_PASSED;
+  row->figures = got->figures;
+  if (passed && got->figures.count == 0)
+    end_row(r, row, VERIFIED_NOT, no_elements);
+  else
+    end_row(r, row, passed ? VERIFIED_PASSED : VERIFIED_FAILED, got->why);
+}
+
 static bool is_all_nonfinite(const struct compare_figures *f) {
   return f->count > 0 && f->nonfinite[0] == f->count;
 }
@@ -313,11 +324,7 @@ int verify_rows_expected(struct verify_run *r, uint32_t i, struct err *err) {
     }
     array_settle_like(x, have);
     if (compare_arrays(x, have, &judged, r->v->options.runtime.stop, &got, err)) return -1;
-    row->figures = got.figures;
-    if (got.end == COMPARE_PASSED && got.figures.count == 0)
-      end_row(r, row, VERIFIED_NOT, no_elements);
-    else
-      end_row(r, row, got.end == COMPARE_PASSED ? VERIFIED_PASSED : VERIFIED_FAILED, got.why);
+    end_compared(r, row, &got);
   }
   return 0;
 }
@@ -362,11 +369,7 @@ static int compare_listed_one(struct verify_run *r, const struct array_case *c,
   row->of = arena_printf(&r->v->found.arena, "%s, reference.out", row->of);
   row->bounds = b->words;
   row->loses = false;
-  row->figures = got.figures;
-  if (got.end == COMPARE_PASSED && got.figures.count == 0)
-    end_row(r, row, VERIFIED_NOT, no_elements);
-  else
-    end_row(r, row, got.end == COMPARE_PASSED ? VERIFIED_PASSED : VERIFIED_FAILED, got.why);
+  end_compared(r, row, &got);
   return 0;
 }
 

@@ -161,37 +161,31 @@ static bool is_shared(const struct kit *k, uint32_t value) {
 static void mark_bias(struct static_run *s, uint32_t node, double alpha, double beta) {
   struct kit *k = &s->k;
   uint32_t value = kit_in(k, node, 2);
-  if (value == NO_ID || kit_in(k, node, 0) == NO_ID || kit_in(k, node, 1) == NO_ID) return;
+  struct static_bias b = {.value = value,
+                          .node = node,
+                          .slot = 2,
+                          .input = kit_in(k, node, 0),
+                          .weight = kit_in(k, node, 1),
+                          .alpha = alpha,
+                          .beta = beta};
+  if (value == NO_ID || b.input == NO_ID || b.weight == NO_ID) return;
   if (static_override_of(s, value)) {
     mark_weight(s, node, 2, 0, NULL);
     return;
   }
   if (!static_is_constant(s, value)) {
     kit_skipped(k, node, "non_constant_bias");
-    if (!s->o->compat && static_is_folded(s, value) && value < s->n_range &&
-        s->range[value].type != DTYPE_UNDEFINED)
-      *TABLE_PUSH(s, biases) = (struct static_bias){.value = value,
-                                                    .node = node,
-                                                    .slot = 2,
-                                                    .input = kit_in(k, node, 0),
-                                                    .weight = kit_in(k, node, 1),
-                                                    .alpha = alpha,
-                                                    .beta = beta,
-                                                    .computed = true};
+    b.computed = !s->o->compat && static_is_folded(s, value) && value < s->n_range &&
+                 s->range[value].type != DTYPE_UNDEFINED;
+    if (b.computed) *TABLE_PUSH(s, biases) = b;
     return;
   }
-  const bool is_zero = kit_const_all(k, value, 0) == KIT_YES;
+  b.is_zero = kit_const_all(k, value, 0) == KIT_YES;
   const bool taken = value < s->n_bias_of && s->bias_of[value] != 0;
   if (taken || (!s->o->compat && is_shared(k, value))) value = own_bias(s, node, 2);
   if (value >= s->n_bias_of) TABLE_ADD(s, bias_of, value + 1 - s->n_bias_of);
-  *TABLE_PUSH(s, biases) = (struct static_bias){.value = value,
-                                                .node = node,
-                                                .slot = 2,
-                                                .input = kit_in(k, node, 0),
-                                                .weight = kit_in(k, node, 1),
-                                                .alpha = alpha,
-                                                .beta = beta,
-                                                .is_zero = is_zero};
+  b.value = value;
+  *TABLE_PUSH(s, biases) = b;
   s->bias_of[value] = s->n_biases;
 }
 

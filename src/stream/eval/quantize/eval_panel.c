@@ -54,7 +54,7 @@ static int read_elements(struct eval_task *t, const struct eval_quantize *z, uin
   return io_read(t->ev->io, z->at.file, z->at.off + first * z->width, to, bytes, err);
 }
 
-// `line` bytes of each row, one row behind the other. Of one or two elements without a call each.
+// Copies `line` bytes of each row, so that they are contiguous. One or two elements take no call.
 static uint8_t *pick(uint8_t *to, const uint8_t *from, size_t step, size_t line, size_t rows) {
   for (size_t k = 0; k < rows; k++, to += line, from += step)
     if (line == 4)

@@ -104,14 +104,12 @@ static bool is_short(const struct eval_block_box *h) {
 static void repeat_cells(uint8_t *out, const void *cells, size_t width, uint64_t inner, uint64_t at,
                          uint64_t n) {
   const size_t row = (size_t)inner * width, all = (size_t)n * width;
-  const size_t from = (size_t)(at % inner) * width;
-  for (size_t have = 0, m; have < all; have += m) {
-    const bool is_first = have < row;
-    const size_t place = is_first ? (from + have) % row : 0;
-    m = is_first ? row - place : have / row * row; // from then on: as much as there is already
-    if (is_first && m > row - have) m = row - have;
-    if (m > all - have) m = all - have;
-    memcpy(out + have, is_first ? (const uint8_t *)cells + place : out, m);
+  const size_t from = (size_t)(at % inner) * width, end = min_u64(row - from, all);
+  memcpy(out, (const uint8_t *)cells + from, end);
+  if (all > end) memcpy(out + end, cells, min_u64(row, all) - end);
+  for (size_t have = row, m; have < all; have += m) { // as much as there is already
+    m = min_u64(have, all - have);
+    memcpy(out + have, out, m);
   }
 }
 
