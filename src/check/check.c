@@ -233,6 +233,21 @@ static int check_attrs(struct check *c) {
   return 0;
 }
 
+// A runtime wants a node of the body (an Identity, if no other) between a value around it and its output.
+static int check_outputs(struct check *c, uint32_t graph) {
+  const struct model *m = c->m;
+  const struct model_graph *g = &m->graphs[graph];
+  for (uint32_t i = 0; i < g->n_outputs && g->parent != NO_ID && check_warns(c); i++) {
+    const uint32_t value = m->graph_io[g->outputs + i];
+    if (value == NO_ID || m->values[value].graph == graph) continue;
+    return check_report(c, FAULT_WARNING, check_graph_place(c, graph).s,
+                        "its output '%s' is a value of a graph around it: ONNX Runtime refuses "
+                        "that without an Identity between",
+                        quote(model_value_name(m, value)).s);
+  }
+  return 0;
+}
+
 // ---- the story ----------------------------------------------------------------------------------
 
 // What all checks want of the nodes, in one walk: with millions of them, the walk is the cost.
@@ -249,6 +264,7 @@ static int see_nodes(struct makers *makers, struct check_order *order, struct ch
       check_imports_push(used, m, id);
     }
     check_order_outputs(order, graph);
+    if (check_outputs(makers->c, graph)) return -1;
   }
   return 0;
 }

@@ -179,8 +179,11 @@ void edit_apply_set_attr(struct edits *e, struct edit_asked *x) {
   if (x->attr_value.type != ATTR_UNDEFINED) {
     x->attr = edit_make_attr(e, x->node, &x->attr_value);
   } else {
-    x->attr = (uint32_t)(model_attr_named(m, x->node, x->attr_value.name) - m->attrs);
-    edit_kill_attr(m, x->attr);
+    const struct model_attr *a; // a file may have the attribute twice
+    while ((a = model_attr_named(m, x->node, x->attr_value.name)) != NULL) {
+      x->attr = (uint32_t)(a - m->attrs);
+      edit_kill_attr(m, x->attr);
+    }
     edit_rows_mark_node(m, x->node);
   }
   edit_groups_changed(e, x->node);

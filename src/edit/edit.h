@@ -92,7 +92,7 @@ void edit_group(struct edits *e, const char *pass, uint32_t site_node, const cha
 // ---- attributes as given to node.add and node.set_attr ----
 struct edit_attr {
   const char *name;
-  enum attr_type type; // ATTR_UNDEFINED in set_attr: remove it
+  enum attr_type type; // ATTR_UNDEFINED in set_attr: remove it, also where the node has it twice
   int64_t i;
   float f;
   struct span s;

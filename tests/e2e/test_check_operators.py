@@ -348,3 +348,18 @@ def test_attributes_that_say_no_type(weir, tmp_path, op, name):
         assert f"its attribute '{name}' is {number}, which is no type" in weir("check", tmp_path / "m.onnx", code=65).out
     onnx.save(empty_sequence("QuantizeLinear", output_dtype=0), tmp_path / "m.onnx")  # what it means when it is left out
     weir("check", tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("between", [False, True])
+def test_outputs_of_bodies_that_are_made_around_them(weir, tmp_path, between):
+    """ONNX does not say that a body makes its outputs; ONNX Runtime refuses the model."""
+    own = [helper.make_node("Identity", ["x"], ["own"])] if between else []
+    branches = {"then_branch": helper.make_graph(own, "then", [], [helper.make_empty_tensor_value_info("own" if between else "x")]),
+                "else_branch": helper.make_graph([helper.make_node("Neg", ["x"], ["n"])], "else", [], [helper.make_empty_tensor_value_info("n")])}  # fmt: skip
+    inputs = [helper.make_tensor_value_info("c", TensorProto.BOOL, []), helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])]
+    graph = helper.make_graph([helper.make_node("If", ["c"], ["y"], **branches)], "g", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), tmp_path / "m.onnx")
+    assert ("warning: graph 'then': its output 'x' is a value of a graph around it" in weir("check", tmp_path / "m.onnx").out) == (not between)
+    if not between:
+        with pytest.raises(Exception, match="outer scope value"):
+            ort.InferenceSession(str(tmp_path / "m.onnx"))

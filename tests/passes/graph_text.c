@@ -255,8 +255,10 @@ static void put_strings(struct reading *r, uint32_t node, const char *key, char 
   }
 }
 
-static const char *const types[] = {"",      "float",  "int",  "string", "tensor",
-                                    "graph", "floats", "ints", "strings"};
+static const char *const types[] = {
+    "",           "float",   "int",     "string", "tensor",        "graph",          "floats",
+    "ints",       "strings", "tensors", "graphs", "sparse_tensor", "sparse_tensors", "type_proto",
+    "type_protos"};
 
 // @alpha:float, behind the @.
 static bool put_reference(struct reading *r, uint32_t node, const char *key) {
@@ -267,7 +269,7 @@ static bool put_reference(struct reading *r, uint32_t node, const char *key) {
   a->ref_name = model_intern(r->b.m, span_str(word(r, ":")));
   if (!take(r, ":")) return false;
   const char *type = word(r, ",>");
-  for (a->type = ATTR_FLOAT; a->type <= ATTR_STRINGS; a->type++)
+  for (a->type = ATTR_FLOAT; a->type <= ATTR_TYPE_PROTOS; a->type++)
     if (strcmp(types[a->type], type) == 0) return true;
   return false;
 }

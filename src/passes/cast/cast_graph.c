@@ -67,6 +67,9 @@ static void note_types(struct half *h) {
       continue;
     }
     const enum dtype dtype = kit_dtype(&h->k, v);
+    // Elements of another type than the one that is declared, which no runtime takes, stay.
+    if (m->values[v].kind == VALUE_INITIALIZER && m->tensors[m->values[v].def].dtype != dtype)
+      continue;
     if (changes(h, dtype)) h->old[v] = h->now[v] = (uint8_t)dtype;
   }
 }

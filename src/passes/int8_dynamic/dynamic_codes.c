@@ -180,6 +180,7 @@ const char *dynamic_codes_match_transpose(struct dynamic *d, struct dynamic_site
   const uint32_t x = kit_in(&d->k, s->node, 0);
   const struct dynamic_codes *known = dynamic_codes_found(d, x);
   const char *why;
+  if (x == NO_ID || kit_out(&d->k, s->node, 0) == NO_ID) return "signature";
   // quantize_dynamic then takes constants alone, and leaves codes of anything else.
   if (d->o->force_quantize && !dynamic_weights_find(d, s->node, 0, false, &s->weights[0], &why))
     return "not_quantized";

@@ -155,7 +155,8 @@ static bool bias_fits(struct kit *k, const struct look *l, uint32_t value) {
   int64_t dims[2];
   uint32_t rank;
   if (!kit_static_dims(k, value, dims, 2, &rank)) return false;
-  if (l->row.layout == LAYOUT_CONV) return rank == 1;
+  if (l->row.layout == LAYOUT_CONV)
+    return rank == 1 && (l->x[1].n == 1 || dims[0] == (int64_t)l->x[1].n);
   if (l->x[1].n == 1) return true;
   return rank > 0 && dims[rank - 1] == (int64_t)l->x[1].n && (rank == 1 || dims[0] == 1);
 }

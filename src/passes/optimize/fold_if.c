@@ -237,6 +237,8 @@ static bool put_outputs(struct folder *f, uint32_t root, uint32_t graph) {
   for (uint32_t i = 0; i < m->graphs[graph].n_outputs; i++) {
     const uint32_t value = output_of(m, graph, i);
     if (!use(f, root, value)) return false;
+    // One that a graph around it makes: no runtime takes such an output.
+    if (m->values[value].graph != graph) return false;
     push(f, STEP_OUTPUT, graph)->value = value;
   }
   return true;
