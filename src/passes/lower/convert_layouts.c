@@ -197,9 +197,12 @@ static int check(struct kit *k, const struct layouts *l, const uint32_t *values,
     bool twice = false;
     for (uint32_t j = 0; j < n; j++)
       twice |= j != i && values[j] == values[i];
-    if (twice || kit_maker(k, values[i]) == NO_ID) {
+    const bool elsewhere = !model_listed_at_home(k->m, values[i]);
+    if (twice || elsewhere || kit_maker(k, values[i]) == NO_ID) {
       err_set(err, ERR_USAGE, "the output '%s' cannot have a layout: it is %s", name.s,
-              twice ? "listed twice" : "an input or an initializer");
+              twice       ? "listed twice"
+              : elsewhere ? "an output of a body, too"
+                          : "an input or an initializer");
       return err_hint(err, "give it - as its layout");
     }
   }
