@@ -249,8 +249,10 @@ uint32_t dynamic_codes_floats(struct dynamic *d, uint32_t value) {
 static void give_floats(struct dynamic *d, uint32_t value) {
   struct kit *k = &d->k;
   const struct dynamic_codes c = *dynamic_codes_found(d, value);
-  struct model_constant constant;
+  struct model_constant constant, codes;
   struct weight w;
+  // Codes that are made of it in a run need it.
+  if (!model_resolve_constant(k->m, c.codes, &codes)) return;
   if (k->m->values[value].flags & VALUE_DEAD || kit_unused(k, value) ||
       !model_resolve_constant(k->m, value, &constant) || !weights_at(k->m, constant.tensor, &w) ||
       weights_obstacle(k->e, &w))

@@ -27,6 +27,7 @@ const char *dynamic_conv_match(struct dynamic *d, struct dynamic_site *s) {
   if (!dynamic_weights_find(d, s->node, 1, false, &s->weights[0], &why)) {
     if (!d->o->compat || b != NO_ID || kit_is_overridable(k->m, w)) return why;
     const enum dtype t = kit_dtype(k, x);
+    if (dynamic_types_differ(d, x, w)) return "weight_dtype";
     s->half = t == DTYPE_FLOAT16;
     return t == DTYPE_FLOAT || s->half ? NULL : "type_unknown";
   }

@@ -39,6 +39,8 @@ static const char *match(struct dynamic *d, struct dynamic_site *s) {
       return no_weight(d, s, why);
     if (!is_floats(d, kit_in(k, s->node, 0)) && !is_floats(d, kit_in(k, s->node, 1)))
       return "type_unknown";
+    if (dynamic_types_differ(d, kit_in(k, s->node, 0), kit_in(k, s->node, 1)))
+      return "weight_dtype";
     s->half = kit_dtype(k, kit_in(k, s->node, 0)) == DTYPE_FLOAT16;
     return NULL;
   }

@@ -45,6 +45,11 @@ const char *dynamic_weights_unfit(const struct dynamic *d, const struct dynamic_
   return NULL;
 }
 
+bool dynamic_types_differ(struct dynamic *d, uint32_t a, uint32_t b) {
+  const enum dtype of_a = kit_dtype(&d->k, a), of_b = kit_dtype(&d->k, b);
+  return of_a != DTYPE_UNDEFINED && of_b != DTYPE_UNDEFINED && of_a != of_b;
+}
+
 const struct dynamic_operand dynamic_no_operand = {NO_ID, NO_ID, NO_ID, NO_ID, false};
 
 bool dynamic_weights_find(struct dynamic *d, uint32_t node, uint32_t slot, bool turned,

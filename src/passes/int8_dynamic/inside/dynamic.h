@@ -145,6 +145,8 @@ struct dynamic {
 // The constant in a slot: false and why not. `turned`: a Transpose of a matrix may stand between.
 bool dynamic_weights_find(struct dynamic *d, uint32_t node, uint32_t slot, bool turned,
                           struct dynamic_operand *out, const char **why);
+// Are both types known, and not the same? No operator takes the two.
+bool dynamic_types_differ(struct dynamic *d, uint32_t a, uint32_t b);
 // Why a constant has no codes; NULL: it can have them.
 const char *dynamic_weights_unfit(const struct dynamic *d, const struct dynamic_operand *w);
 // Its rank and dim i as the node reads it.
