@@ -398,6 +398,89 @@ def test_many_share_weight_and_bias(weir, tmp_path, op, count):
         site.quantized(weir, tmp_path, "static", *words, "--compat", "onnxruntime")
 
 
+SHARED = {
+    "Gemm": lambda b: (node("Gemm", ["x", "w", *b], ["y"]), node("Gemm", ["v", "w", "c"], ["z"]), node("MatMul", ["v", "w"], ["u"])),
+    "Gemm, its table": lambda b: (node("Gemm", ["x", "w", *b], ["y"]), node("Gather", ["w", "rows"], ["g"]), node("MatMul", ["v", "g"], ["u"])),
+    "Conv": lambda b: (conv("x", "w", "y", *b), conv("v", "w", "z", "c"), conv("v", "w", "u")),
+    "ConvTranspose": lambda b: (node("ConvTranspose", ["x", "w", *b], ["y"]), node("ConvTranspose", ["v", "w", "c"], ["z"])),
+    "two of one need": lambda b: (conv("x", "w", "y", *b), conv("x", "w", "z", *b), conv("v", "w", "u")),
+    "two needs": lambda b: (conv("x", "w", "y", *b), conv("x", "w", "z", "c"), conv("v", "w", "u")),
+}  # fmt: skip
+COPIES = {"two needs": 3}
+
+
+def shared_site(kind, by, biased=("b",)):
+    nodes = SHARED[kind](biased)
+    dims, w = ((4, 4), normal(4, 4, by=0.3)) if "Gemm" in kind else (IMAGE, normal(4, 4, 1, 1, by=0.3))
+    constants = {"w": w, "b": BIAS, "c": BIAS * np.float32(0.01), "rows": ints(2, 0, 3, 1)}
+    used = {n for each in nodes for n in each.input}
+    outputs = tuple(n.output[0] for n in nodes if n.op_type != "Gather")
+    feeds = {"x": normal(*dims, by=by), "v": normal(*dims)}
+    return Site(list(nodes), {n: dims for n in feeds if n in used}, {n: a for n, a in constants.items() if n in used}, outputs=outputs,
+                feeds={n: a for n, a in feeds.items() if n in used})  # fmt: skip
+
+
+def weights_of_8_bits(path):
+    return sum(t.data_type == onnx.TensorProto.INT8 and len(t.dims) in (2, 4) for t in onnx.load(path).graph.initializer)
+
+
+@pytest.mark.parametrize("kind", SHARED)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_stored_weight_whose_bias_would_take_the_codes_of_others(weir, tmp_path, form, kind):
+    """A node whose bias wants a scale that would leave the others no codes has a copy of the weight; so have others that want the same."""
+    for words in ((), ("--per-tensor",)):
+        path = shared_site(kind, 1e-8).quantized(weir, tmp_path, "static", "--op-types", "all", *words, *FORMS[form])
+        site = shared_site(kind, 1e-8)
+        site.write(tmp_path)
+        assert min(site.levels(path).values()) > 25, words
+        if "table" not in kind and (form, kind) != ("qoperator", "ConvTranspose"):
+            assert weights_of_8_bits(path) == COPIES.get(kind, 2), words
+
+
+@pytest.mark.parametrize("kind", SHARED)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_stored_weight_that_is_shared_is_one_where_that_costs_little(weir, tmp_path, form, kind):
+    site = shared_site(kind, 1e-2)
+    path = site.quantized(weir, tmp_path, "static", "--op-types", "all", *FORMS[form])
+    assert weights_of_8_bits(path) == ((form, kind) != ("qoperator", "ConvTranspose"))
+    assert min(site.levels(path).values()) > 25
+
+
+@pytest.mark.parametrize("op", ["Conv", "Gemm", "Gemm, transB", "computed"])
+@pytest.mark.parametrize("form", FORMS)
+def test_the_sum_of_products_fits_beside_the_bias(weir, tmp_path, form, op):
+    """Codes of the bias leave room for what is added to them in int32: thousands of products, all of one sign."""
+    many = 1024
+    w = np.abs(normal(many, 4, by=0.3)) + np.float32(0.3)
+    for by in (1e-6, 3e-7):
+        x = (np.abs(normal(3, many)) + np.float32(1)) * np.float32(by)
+        feeds = {"x": x.reshape(3, many, 1, 1) if op == "Conv" else x}
+        weight = w.T.reshape(4, many, 1, 1) if op == "Conv" else np.ascontiguousarray(w.T) if "transB" in op else w
+        last = conv("x", "w", "y", "b") if op == "Conv" else node("Gemm", ["x", "w", "b"], ["y"], transB=int("transB" in op))
+        constants = {"b": BIAS, "one": ONE, ("v" if op == "computed" else "w"): weight}
+        if op == "computed":
+            feeds["v"] = constants.pop("v")
+        else:
+            del constants["one"]
+        before = [node("Mul", ["v", "one"], ["w"])] if op == "computed" else []
+        site = Site([*before, last], {n: a.shape for n, a in feeds.items()}, constants, feeds=feeds)
+        for words in ((), ("--per-tensor",)):
+            path = site.quantized(weir, tmp_path, "static", *words, *FORMS[form])
+            assert min(site.levels(path).values()) > 40, (by, words)
+
+
+def test_a_sum_of_int32_has_room_for_the_bias(weir, tmp_path):
+    """The recipe's Add is one of codes, and so is the sum of products before it; another node that takes the weight keeps its own codes."""
+    for many, by in ((64, 1e-8), (1024, 1e-6)):
+        w = np.abs(normal(many, 4, by=0.3)) + np.float32(0.3)
+        feeds = {"x": (np.abs(normal(3, many)) + np.float32(1)) * np.float32(by), "v": normal(3, many)}
+        nodes = [node("MatMul", ["x", "w"], ["h"]), node("Add", ["h", "b"], ["y"]), node("MatMul", ["v", "w"], ["z"])]
+        site = Site(nodes, {n: a.shape for n, a in feeds.items()}, {"w": w, "b": BIAS}, outputs=("y", "z"), feeds=feeds)
+        for words in ((), ("--execution", "qlinear"), ("--per-tensor",)):
+            path = site.quantized(weir, tmp_path, "static", "--format", "int32-bias", *words)
+            assert "MatMulInteger" in operators(path) and min(site.levels(path).values()) > 30, (many, words)
+
+
 # ---- numbers outside of the range --------------------------------------------------------------------
 
 

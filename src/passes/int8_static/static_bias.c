@@ -6,8 +6,9 @@
 // goes: so the node computes the same whether it runs as it stands or on codes, where nothing multiplies the bias. (The
 // existing tool has beta in the scale and in the node's place 1, and forgets alpha.)
 //
-// Where such a scale is so small that a code would overflow int32, the weight's scale is enlarged beforehand. Biases whose
-// shape does not go with the scales stay floats.
+// Where such a scale is so small that a code would overflow int32, the weight's scale is enlarged beforehand; of a stored weight that
+// other nodes take too, that of a copy (static_apart.c). Biases whose shape does not go with the scales stay floats.
+#include "static_apart.h"
 #include "static_put.h"
 
 #include "dead_ends.h"
@@ -24,11 +25,37 @@ static uint32_t times(struct recipes *r, uint32_t of, double by) {
 
 // Does the bias stay float, so that ONNX Runtime makes its codes? It does so by the scales alone, whatever alpha and beta are.
 static bool is_left(const struct static_run *s, const struct static_bias *b) {
-  return b->computed || (s->o->keep_float_bias && !s->o->compat);
+  return b->computed || (s->o->keep_float_bias && !s->o->compat && !b->summed);
 }
 
 static double alpha_of(const struct static_run *s, const struct static_bias *b) {
   return is_left(s, b) ? fmin(fabs(b->alpha), 1) : fabs(b->alpha);
+}
+
+// The largest product of two codes of 8 bits, their zero points taken off.
+static double largest_product(const struct static_run *s) {
+  const bool is_symmetric = s->n_overrides == 0 && static_is_weight_symmetric(s->o, s->o->weight);
+  return 255.0 * (is_symmetric ? 128 : 255);
+}
+
+// The sum of all products is added to the code of a bias in int32, where the node computes on codes. At most half is left to them: sums of
+// more elements do not fit without a bias. A few fit beside every bias (recipe_roomy_scales leaves 0.0001 of the codes).
+double static_sum_room(struct static_run *s, uint32_t node) {
+  struct kit *k = &s->k;
+  const uint32_t w = kit_in(k, node, 1);
+  const enum op op = kit_op(k, node);
+  int64_t transposed = 0;
+  uint32_t rank;
+  if (s->o->compat || (op != OP_Conv && op != OP_Gemm && op != OP_MatMul)) return 1;
+  if (!kit_rank(k, w, &rank) || !kit_attr_int(k, node, "transB", 0, &transposed)) return 2;
+  const uint32_t channel = op == OP_Conv || transposed ? 0 : 1;
+  double sum = largest_product(s) / 0x1p31;
+  for (uint32_t i = 0; i < rank; i++) {
+    const struct model_dim dim = kit_dim(k, w, i);
+    if (dim.value < 1) return 2;
+    if (i != channel) sum *= (double)dim.value;
+  }
+  return sum <= 0.0001 ? 1 : 1 / (1 - fmin(sum, 0.5));
 }
 
 static double beta_of(const struct static_run *s, const struct static_bias *b) {
@@ -173,16 +200,21 @@ static struct static_entry *owner_of(struct static_run *s, uint32_t value) {
   return &s->entries[owner - 1];
 }
 
-// The scale of the node's input, times the size of alpha; NO_ID: none is known.
+// What the scale of the input is taken times, for the room that the bias needs.
+static double reach_of(struct static_run *s, const struct static_bias *b) {
+  return alpha_of(s, b) / static_sum_room(s, b->node);
+}
+
+// The scale of the node's input, times that; NO_ID: none is known.
 static uint32_t input_scale(struct static_run *s, const struct static_bias *b, enum dtype type) {
   struct static_params p;
   const struct static_entry *owner = s->o->compat ? NULL : owner_of(s, b->input);
   const uint32_t value = owner ? owner->value : b->input;
   if (owner && static_is_constant(s, value) && owner->scales != NO_ID && !owner->per_channel)
-    return times(s->k.r, owner->scales, alpha_of(s, b));
+    return times(s->k.r, owner->scales, reach_of(s, b));
   if (!static_params_of(s, value, &p)) return NO_ID;
   const bool converted = static_receives(s, p.with, b->node);
-  const double scale = (converted ? p.converted.scale : p.own.scale) * alpha_of(s, b);
+  const double scale = (converted ? p.converted.scale : p.own.scale) * reach_of(s, b);
   return int8_floats(s->k.r, type, &scale, NO_ID);
 }
 
@@ -262,7 +294,7 @@ static double input_number(struct static_run *s, const struct static_bias *b) {
   const uint32_t value = owner ? owner->value : b->input;
   if ((owner && static_is_constant(s, value)) || !static_params_of(s, value, &p) || p.with)
     return 0;
-  return p.own.scale * alpha_of(s, b);
+  return p.own.scale * reach_of(s, b);
 }
 
 static void make_room(struct static_run *s, struct static_entry *w, uint32_t *biases, uint32_t n) {
@@ -315,6 +347,57 @@ void static_make_room(struct static_run *s) {
     if (n) make_room(s, &s->entries[e], list, n);
   }
   arena_free(&a);
+}
+
+// ---- copies --------------------------------------------------------------------------------------
+
+// The scales of a stored weight that the bias wants; false: of another kind of weight, or no more than its elements do.
+static bool claims(struct static_run *s, uint32_t row, struct static_claim *c) {
+  const struct static_bias *b = &s->biases[row];
+  const struct static_entry *w = weight_of(s, b);
+  if (!w || w->value != b->weight || !static_is_constant(s, w->value)) return false;
+  *c =
+      (struct static_claim){.weight = (uint32_t)(w - s->entries), .row = row, .natural = w->scales};
+  c->roomy = roomy(s, b, w->scales);
+  return c->roomy != NO_ID;
+}
+
+// The weight of a bias, copied, with an entry like that of the weight.
+static uint32_t copy_weight(struct static_run *s, uint32_t entry, uint32_t node) {
+  struct kit *k = &s->k;
+  const uint32_t w = s->entries[entry].value;
+  struct model_constant c;
+  model_resolve_constant(k->m, w, &c);
+  kit_site(k, node, "own_weight");
+  const struct span stem = model_value_name(k->m, w);
+  const uint32_t made = edit_add_tensor(
+      k->e, s->graph, int8_value_name(k, span_of(arena_string(&k->site, stem), stem.n), "_weight"),
+      edit_tensor_recipe(k->e, c.tensor));
+  static_mark_like(s, made, entry);
+  return made;
+}
+
+int static_part_weights(struct static_run *s, struct err *err) {
+  if (s->o->compat || s->o->disable_weight_adjust) return 0;
+  struct arena a = {0};
+  struct static_claim *list = arena_alloc(&a, (s->n_biases + (size_t)1) * sizeof *list);
+  bool *others = arena_alloc(&a, (s->n_entries + (size_t)1) * sizeof *others);
+  uint32_t *taken = arena_zalloc(&a, (s->n_entries + (size_t)1) * sizeof *taken), n = 0;
+  for (uint32_t i = 0; i < s->n_biases; i++)
+    if (claims(s, i, &list[n])) taken[list[n++].weight]++;
+  for (uint32_t i = 0; i < s->n_entries; i++)
+    others[i] = taken[i] && kit_use_count(&s->k, s->entries[i].value, taken[i] + 1) > taken[i];
+  const int rc = static_part_claims(s, list, n, others, err);
+  for (uint32_t i = 0, made = NO_ID; i < n && rc == 0; i++) {
+    struct static_bias *b = &s->biases[list[i].row];
+    if (list[i].copy == 0) continue;
+    if (i == 0 || list[i - 1].weight != list[i].weight || list[i - 1].copy != list[i].copy)
+      made = copy_weight(s, list[i].weight, b->node);
+    edit_set_input(s->k.e, b->node, 1, made);
+    b->weight = made;
+  }
+  arena_free(&a);
+  return rc;
 }
 
 // ---- biases --------------------------------------------------------------------------------------
@@ -414,6 +497,7 @@ static void put_bias(struct static_run *s, const struct static_bias *b) {
 
 void static_put_biases(struct static_run *s) {
   for (uint32_t i = 0; i < s->n_biases; i++)
-    if (!s->biases[i].computed && static_made_of(s, s->biases[i].value)->scale == NO_ID)
+    if (!s->biases[i].computed && !s->biases[i].summed &&
+        static_made_of(s, s->biases[i].value)->scale == NO_ID)
       put_bias(s, &s->biases[i]);
 }

@@ -40,6 +40,13 @@ static void mark(struct static_run *s, uint32_t value, bool weight) {
   e->weight = weight;
 }
 
+void static_mark_like(struct static_run *s, uint32_t value, uint32_t entry) {
+  struct static_entry *e = entry_for(s, value);
+  *e = s->entries[entry];
+  e->value = value;
+  e->owner = 0;
+}
+
 static void mark_shared(struct static_run *s, uint32_t value, uint32_t provider, uint32_t node) {
   if (!static_is_float(s, value) || static_is_left(s, value)) return;
   if (static_grows_alone(s, value, provider)) {

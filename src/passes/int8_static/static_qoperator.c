@@ -195,8 +195,8 @@ int static_qoperator(struct static_run *s, struct err *err) {
   }
   for (uint32_t i = 0; i < at.n_nodes && !q.failed; i++)
     if (!(k->m->nodes[at.nodes[i]].flags & NODE_DEAD)) visit(&q, at.nodes[i]);
+  if (!q.failed && static_qoperator_make_room(&q)) q.failed = true;
   if (!q.failed) {
-    static_qoperator_make_room(&q);
     finish(&q);
     drop_constants(&q, at.constants, at.n_constants);
   }

@@ -187,19 +187,23 @@ void static_qoperator_write_again(struct static_qoperator_run *q, const struct s
   edit_replace_tensor(s->k.e, tensor.tensor, c->codes_recipe);
 }
 
-static void write(struct static_qoperator_run *q, struct static_coded *c) {
+void static_qoperator_write(struct static_qoperator_run *q, struct static_coded *c) {
   struct static_run *s = q->s;
   const struct span stem = static_stem(s, c->entry.value);
   struct static_held *h = &c->held;
   h->codes = int8_tensor(&s->k, stem, "_quantized", c->codes_recipe, c->tensor);
   h->scale = int8_tensor(&s->k, stem, "_scale", c->entry.scales, c->tensor);
   h->zero = int8_tensor(&s->k, stem, "_zero_point", c->entry.zeros, c->tensor);
+}
+
+static void write(struct static_qoperator_run *q, struct static_coded *c) {
+  static_qoperator_write(q, c);
   q->reported = true;
-  kit_report(&s->k, &(struct kit_report){.node = q->node,
-                                         .reason = "quantized",
-                                         .weight = c->entry.value + 1,
-                                         .codes = c->codes_recipe + 1,
-                                         .of = c->tensor});
+  kit_report(&q->s->k, &(struct kit_report){.node = q->node,
+                                            .reason = "quantized",
+                                            .weight = c->entry.value + 1,
+                                            .codes = c->codes_recipe + 1,
+                                            .of = c->tensor});
 }
 
 static const struct static_held *take_constant(struct static_qoperator_run *q,

@@ -208,6 +208,7 @@ static const char *product(struct static_qoperator_run *q, uint32_t node, enum s
     return "attributes";
   }
   const double factor = compat ? (double)beta : (double)alpha / (double)beta;
+  const double reach = fabs(factor) / static_sum_room(q->s, node);
   uint32_t in[9], n = 0;
   begin(q, node);
   const struct static_held *taken = static_qoperator_take(q, kit_in(k, node, 0));
@@ -220,7 +221,7 @@ static const char *product(struct static_qoperator_run *q, uint32_t node, enum s
       .type = kind == STATIC_O_CONV && axis != RECIPE_PER_TENSOR ? DTYPE_INT8 : DTYPE_UNDEFINED,
       .bias = bias,
       .x = &x,
-      .factor = fabs(factor)};
+      .factor = reach};
   taken = static_qoperator_take_weight(q, &weight);
   if (!taken) return "weight_dtype";
   const struct static_held w = *taken;
@@ -230,12 +231,6 @@ static const char *product(struct static_qoperator_run *q, uint32_t node, enum s
   n += put_x(&w, in + n);
   const bool another = compat && bias != NO_ID && static_qoperator_bias_of(q, bias); // made them
   const uint32_t b = bias == NO_ID ? NO_ID : static_qoperator_bias(q, bias, &x, &w, factor);
-  if (bias != NO_ID)
-    static_qoperator_note_biased(q, &x, &w,
-                                 &(struct static_biased){.weight = kit_in(k, node, 1),
-                                                         .bias = bias,
-                                                         .codes = another ? NO_ID : b,
-                                                         .factor = factor});
   if (kind == STATIC_O_GEMM) in[n++] = b;
   n += put_y(&y, in + n);
   if (kind == STATIC_O_CONV && b != NO_ID) in[n++] = b;
@@ -246,6 +241,14 @@ static const char *product(struct static_qoperator_run *q, uint32_t node, enum s
                          .n_attrs = (uint32_t)n_attrs,
                          .own_attrs = kind == STATIC_O_GEMM};
   put(q, node, &m, &y);
+  if (bias != NO_ID)
+    static_qoperator_note_biased(q, &x, &w,
+                                 &(struct static_biased){.node = kit_maker(k, y.codes),
+                                                         .weight = weight.value,
+                                                         .bias = bias,
+                                                         .codes = another ? NO_ID : b,
+                                                         .factor = factor,
+                                                         .reach = reach});
   return NULL;
 }
 

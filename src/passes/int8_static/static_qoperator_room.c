@@ -7,11 +7,11 @@
 // While nodes are looked at, a constant weight has room for the bias of the first that took it. Which others come is known in the end:
 // then its scales grow once more, and all codes that were made by them, or by those of x, are made again: those of biases, and of the
 // numbers that a Pad puts. A scale that is larger needs no
-// other zero point: the codes come nearer to it. (compat: the existing tool does this for the second at once, and leaves the codes of
+// other zero point: the codes come nearer to it. A weight that other nodes take too is copied where the room would take their codes
+// (static_apart.c). (compat: the existing tool does this for the second at once, and leaves the codes of
 // the first bias; here this is done where there are more of them.)
+#include "static_apart.h"
 #include "static_qoperator.h"
-
-#include <math.h>
 
 void static_qoperator_note_biased(struct static_qoperator_run *q, const struct static_held *x,
                                   const struct static_held *w,
@@ -49,14 +49,14 @@ static uint32_t with_room(struct static_qoperator_run *q, uint32_t scales, uint3
   uint32_t *lists = arena_alloc(&a, (n + (size_t)1) * sizeof *lists);
   n = 0;
   for (uint32_t i = list; i; i = q->biased[i - 1].next, n++)
-    needs[n] = (struct static_need){.bias = static_recipe(s, q->biased[i - 1].bias),
-                                    .row = i - 1,
-                                    .x = q->biased[i - 1].x *
-                                         (s->o->compat ? 1 : fabs(q->biased[i - 1].factor))};
+    needs[n] =
+        (struct static_need){.bias = static_recipe(s, q->biased[i - 1].bias),
+                             .row = i - 1,
+                             .x = q->biased[i - 1].x * (s->o->compat ? 1 : q->biased[i - 1].reach)};
   if (n > STATIC_NESTED) n = static_least_needs(needs, n);
   for (uint32_t i = 0; i < n; i++) {
     const struct static_biased *b = &q->biased[needs[i].row];
-    const double factor = s->o->compat ? 1 : fabs(b->factor);
+    const double factor = s->o->compat ? 1 : b->reach;
     const uint32_t roomy = static_qoperator_roomy(q, scales, b->bias, x_scale_of(q, b), factor);
     if (roomy == NO_ID) continue;
     if (n <= STATIC_NESTED) scales = roomy;
@@ -65,6 +65,12 @@ static uint32_t with_room(struct static_qoperator_run *q, uint32_t scales, uint3
   if (n > STATIC_NESTED && count > 0) scales = static_largest(s->k.r, lists, count);
   arena_free(&a);
   return scales;
+}
+
+// The scales of a constant weight that a product wants; NO_ID: no more than its elements do.
+static uint32_t claimed(struct static_qoperator_run *q, const struct static_biased *b) {
+  return static_qoperator_roomy(q, q->coded[b->coded - 1].found, b->bias, x_scale_of(q, b),
+                                b->reach);
 }
 
 // Edits of this kind are about no node.
@@ -124,6 +130,63 @@ static void renew_padded(struct static_qoperator_run *q, const struct static_pad
   edit_replace_tensor(k->e, c.tensor, codes);
 }
 
+// ---- copies --------------------------------------------------------------------------------------
+
+enum { WEIGHT_AT = 3 }; // of QLinearConv and QGemm: codes, scale, zero point
+
+// The product takes that row's codes.
+static void take_copy(struct static_qoperator_run *q, struct static_biased *b, uint32_t coded) {
+  const struct static_held *w = &q->coded[coded - 1].held;
+  const uint32_t in[3] = {w->codes, w->scale, w->zero};
+  for (uint32_t i = 0; i < 3; i++)
+    edit_set_input(q->s->k.e, b->node, WEIGHT_AT + i, in[i]);
+  b->coded = coded;
+  b->w_scale = w->scale;
+}
+
+static uint32_t copy_coded(struct static_qoperator_run *q, uint32_t of) {
+  struct static_coded *c = TABLE_PUSH(q, coded);
+  *c = q->coded[of];
+  c->entry.scales = c->found;
+  c->codes_recipe = static_weight_codes(q->s, &c->entry);
+  c->alone = true;
+  static_qoperator_write(q, c);
+  return q->n_coded;
+}
+
+static int part_weights(struct static_qoperator_run *q) {
+  struct kit *k = &q->s->k;
+  struct arena a = {0};
+  struct static_claim *list = arena_alloc(&a, (q->n_biased + (size_t)1) * sizeof *list);
+  bool *others = arena_alloc(&a, (q->n_coded + (size_t)1) * sizeof *others);
+  uint32_t *taken = arena_zalloc(&a, (q->n_coded + (size_t)1) * sizeof *taken), n = 0;
+  const uint32_t n_coded = q->n_coded;
+  for (uint32_t i = 0; i < q->n_biased; i++) {
+    const struct static_biased *b = &q->biased[i];
+    if (!b->coded) continue;
+    const uint32_t with = claimed(q, b);
+    if (with == NO_ID) continue;
+    list[n++] = (struct static_claim){
+        .weight = b->coded - 1, .row = i, .natural = q->coded[b->coded - 1].found, .roomy = with};
+    taken[b->coded - 1]++;
+  }
+  for (uint32_t i = 0; i < n_coded; i++)
+    others[i] = taken[i] && kit_use_count(k, q->coded[i].held.codes, taken[i] + 1) > taken[i];
+  const int rc = static_part_claims(q->s, list, n, others, q->err);
+  for (uint32_t i = 0, made = 0; i < n && rc == 0; i++) {
+    struct static_biased *b = &q->biased[list[i].row];
+    if (list[i].copy == 0) continue;
+    if (i == 0 || list[i - 1].weight != list[i].weight || list[i - 1].copy != list[i].copy) {
+      kit_site(k, b->node, "own_weight");
+      made = copy_coded(q, list[i].weight);
+      q->coded[list[i].weight].alone = true;
+    }
+    take_copy(q, b, made);
+  }
+  arena_free(&a);
+  return rc;
+}
+
 // Has the list more products than one took care of while it looked?
 static bool has_more(const struct static_qoperator_run *q, uint32_t list) {
   const uint32_t seen = q->s->o->compat ? STATIC_NESTED : 1;
@@ -133,8 +196,9 @@ static bool has_more(const struct static_qoperator_run *q, uint32_t list) {
   return n > seen;
 }
 
-void static_qoperator_make_room(struct static_qoperator_run *q) {
+int static_qoperator_make_room(struct static_qoperator_run *q) {
   struct kit *k = &q->s->k;
+  if (!q->s->o->compat && part_weights(q)) return -1;
   struct arena a = {0};
   const size_t room = q->n_coded + (size_t)k->m->n_values + 1;
   uint32_t *first = arena_zalloc(&a, room * sizeof *first); // by weight: 1 + its first product
@@ -145,7 +209,7 @@ void static_qoperator_make_room(struct static_qoperator_run *q) {
     first[at] = i;
   }
   for (uint32_t i = 0; i < q->n_coded; i++)
-    if (has_more(q, first[i])) widen_coded(q, &q->coded[i], first[i]);
+    if (q->coded[i].alone || has_more(q, first[i])) widen_coded(q, &q->coded[i], first[i]);
   for (size_t v = 0; v < k->m->n_values; v++)
     if (first[q->n_coded + v]) widen_computed(q, (uint32_t)v, first[q->n_coded + v]);
   for (uint32_t i = 0; i < q->n_biased; i++) {
@@ -155,4 +219,5 @@ void static_qoperator_make_room(struct static_qoperator_run *q) {
   for (uint32_t i = 0; i < q->n_padded && !q->s->o->compat; i++)
     renew_padded(q, &q->padded[i]);
   arena_free(&a);
+  return 0;
 }

@@ -46,7 +46,16 @@ static bool leave(struct static_run *s, uint32_t node) {
 bool static_mark_linear(struct static_run *s, uint32_t node) {
   struct static_linear l;
   if (s->o->format == STATIC_QDQ || s->o->format == STATIC_QOPERATOR) return leave(s, node);
-  if (find_bias(s, node, &l)) *TABLE_PUSH(s, linears) = l;
+  if (!find_bias(s, node, &l)) return true;
+  *TABLE_PUSH(s, linears) = l;
+  if (s->o->format == STATIC_INT32_BIAS && !s->o->compat)
+    *TABLE_PUSH(s, biases) = (struct static_bias){.value = l.bias,
+                                                  .node = node,
+                                                  .input = kit_in(&s->k, node, 0),
+                                                  .weight = kit_in(&s->k, node, 1),
+                                                  .alpha = 1,
+                                                  .beta = 1,
+                                                  .summed = true};
   return true;
 }
 

@@ -164,6 +164,7 @@ struct static_bias {
   double alpha, beta;
   bool is_zero;  // all elements are known to be 0
   bool computed; // it stays float; ONNX Runtime makes a constant of it, and codes of that
+  bool summed;   // of an Add after a MatMul, which becomes one of int32 (static_recipes.c)
 };
 
 // A weight with scales along another axis than the first of its nodes wants them: a copy of it.
@@ -310,6 +311,8 @@ struct static_entry *static_entry_of(struct static_run *s, uint32_t value);
 // Marked, as any of them or as a bias?
 bool static_is_marked(struct static_run *s, uint32_t value);
 int static_mark(struct static_run *s, struct err *err);
+// Marks a copy of what that entry is about, with the same scales.
+void static_mark_like(struct static_run *s, uint32_t value, uint32_t entry);
 int static_put(struct static_run *s, struct err *err);
 // Is what a MatMul gives not to be quantized (static_recipes.c)? So it is in the three recipes for biases; a bias after it is
 // noted. Else it is so where there is no range of it, but a bias after it: of a convolution that became a MatMul only the sum was

@@ -30,8 +30,12 @@ uint32_t static_scale_for(struct static_run *s, uint32_t value, uint32_t node, u
 // ERR_INPUT that names the value.
 int static_no_range(struct static_run *s, uint32_t value, struct err *err);
 
+// Nodes whose bias wants much more room beside a stored weight than the others that take it get a copy of it.
+int static_part_weights(struct static_run *s, struct err *err);
 // Scales of weights become so large that biases fit int32 (static_bias.c); those of weights that are computed too.
 void static_make_room(struct static_run *s);
+// The bias of a node needs that many times its size in room, since the sum of the products comes on top (1 … 2).
+double static_sum_room(struct static_run *s, uint32_t node);
 // Of that many lists of scales of one length, element by element the largest.
 uint32_t static_largest(struct recipes *r, const uint32_t *lists, uint32_t n);
 // A bias (recipe) next to an input of that scale (0: not known as a number), which is row `row` of the caller's. Keeps of those with one

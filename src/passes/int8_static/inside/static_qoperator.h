@@ -28,6 +28,8 @@ struct static_coded {
   uint32_t found;  // recipe of the scales that its elements want, whatever biases do
   uint32_t biases; // that had their room at once
   uint32_t next;   // of the same tensor: + 1
+  bool
+      alone; // some who took it take a copy, or it is one: its scales have room for those that are left
   struct static_held held;
 };
 
@@ -40,11 +42,13 @@ struct static_bias_codes {
 
 // A product with a bias: the scales of its operands may grow after it (static_qoperator_room.c).
 struct static_biased {
+  uint32_t node;                    // on codes; its inputs 3 to 5 are those of the weight
   uint32_t x_scale, w_scale, codes; // values; codes NO_ID: another product made them, or none does
   uint32_t weight, bias;            // values that the node read
   uint32_t x_recipe, w_recipe;      // the scales that the codes were made by
   uint32_t coded;                   // 1 + the row of its weight; 0: that is no constant
   double x, factor; // the scale of x as a number (0: not known); of the product of the scales
+  double reach;     // the size of that factor, as the room for the bias wants it
   uint32_t next;    // of the same weight: + 1
 };
 
@@ -100,7 +104,7 @@ struct static_qoperator_weight {
   bool from_end; // as in struct static_held
   uint32_t bias; // value
   const struct static_held *x;
-  double factor; // the size of that of the product of the scales, for the bias
+  double factor; // the size of that of the product of the scales, as the room for the bias wants it
 };
 const struct static_held *static_qoperator_take_weight(struct static_qoperator_run *q,
                                                        const struct static_qoperator_weight *w);
@@ -113,11 +117,13 @@ uint32_t static_qoperator_roomy(struct static_qoperator_run *q, uint32_t scales,
                                 uint32_t x_scale, double factor);
 // The codes and scales of a constant that was written already, by its present scales.
 void static_qoperator_write_again(struct static_qoperator_run *q, const struct static_coded *c);
-// Notes the product; in the end weights that several biases share, and those that are computed, get room for all of these, and codes of
-// biases the new scales (static_qoperator_room.c).
+// The tensors of a constant in one form, by its present scales.
+void static_qoperator_write(struct static_qoperator_run *q, struct static_coded *c);
+// Notes the product; in the end weights that several biases share, and those that are computed, get room for all of these, or copies,
+// and codes of biases the new scales (static_qoperator_room.c).
 void static_qoperator_note_biased(struct static_qoperator_run *q, const struct static_held *x,
                                   const struct static_held *w, const struct static_biased *product);
-void static_qoperator_make_room(struct static_qoperator_run *q);
+int static_qoperator_make_room(struct static_qoperator_run *q);
 uint32_t static_qoperator_bias(struct static_qoperator_run *q, uint32_t bias,
                                const struct static_held *x, const struct static_held *w,
                                double factor);
