@@ -269,6 +269,12 @@ def test_expected_outputs_are_held_against_the_tolerance(run, passes, more):
     assert done.code == (0 if more else 1)
 
 
+def test_expected_outputs_of_few_rows_are_no_top1(run):
+    text = "passes: [eliminate]\nverify: {tolerance: {rtol: 1.0e-4, atol: 1.0e-5}, metric: {top1: [0.5, 1]}}\nreference: {inp: [x.npy], out: [scores.npy]}\n"
+    done = run(text, code=1)
+    assert f"top-1: too few rows ({len(np.load(run.folder / 'x.npy'))}, 100 wanted)" in done.err and not run.out.exists()
+
+
 # ---- files of models, what is said -----------------------------------------------------------------
 
 

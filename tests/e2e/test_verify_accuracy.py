@@ -412,6 +412,54 @@ def test_rows_that_count_are_few(weir, tmp_path):
     assert "SQNR" in weir(*words, "--metric", "sqnr=90", code=1).err
 
 
+def sets(folder, x, y):
+    """A folder of one row and its expected output each."""
+    for i in range(len(x)):
+        (at := folder / f"test_data_set_{i}").mkdir(parents=True)
+        (at / "input_0.pb").write_bytes(numpy_helper.from_array(x[i : i + 1], "x").SerializeToString())
+        (at / "output_0.pb").write_bytes(numpy_helper.from_array(y[i : i + 1], "y").SerializeToString())
+    return folder
+
+
+@pytest.mark.parametrize("rows, changed", [(ROWS, 0), (ROWS, 13), (60, 0), (60, 7)])
+def test_top1_of_expected_outputs(weir, tmp_path, rows, changed):
+    """By the rows of all cases together, as of other outputs: one row that changed is not all of its case, and sixty are too few."""
+    source = product(tmp_path / "a.onnx", 9 * np.eye(4, dtype=np.float32), [helper.make_node("Softmax", ["h"], ["y"])], "y", ("n", 4))
+    x = np.eye(4, dtype=np.float32)[np.arange(rows) % 4]
+    y = np.exp(9 * x) / np.exp(9 * x).sum(axis=1, keepdims=True)
+    y[:changed] = x[:changed, ::-1]  # further apart than they are off
+    given = ["--inputs", sets(tmp_path / "sets", x, y.astype(np.float32))]
+    for out in ([], [source]):
+        words = ["verify", source, *out, *given]
+        done = weir(*words, "--metric", "top1=0.85", code=1 if rows < 100 else 0)
+        assert (f"could not be judged: 'y': top-1: too few rows ({rows}, 100 wanted)" in done.err) == (rows < 100)
+        if rows > 100 and changed:
+            assert f"top-1 changes in {changed} of {rows} rows" in weir(*words, "--metric", "top1=0.99", code=1).err
+        if rows > 100:
+            told = [row for row in json.loads(weir(*words, "--metric", "top1=0.85", "--json").out)["verification"]["rows"] if "expected" in row["of"] and row["top1_rows"]]
+            assert [(row["top1_rows"], row["top1_changed"], row["figures"]["top1"]) for row in told] == [(rows, changed, 1 - changed / rows)]
+
+
+@pytest.mark.parametrize("rows", [60, 128])
+def test_top1_of_a_sequence(weir, tmp_path, rows):
+    """The rows of its items count together, and sixty are too few."""
+    last = [helper.make_node("Softmax", ["h"], ["s"]), helper.make_node("SequenceConstruct", ["s", "t"], ["y"])]
+    paths = []
+    for name, turned in (("a.onnx", 0), ("b.onnx", 1)):
+        weight = 9 * np.eye(4, dtype=np.float32)
+        weight[3] = [9, 0, 0, 0] if turned else weight[3]
+        nodes = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("LogSoftmax", ["x"], ["t"]), *last]
+        y = helper.make_tensor_sequence_value_info("y", TensorProto.FLOAT, ["n", 4])
+        paths.append(save(tmp_path / name, nodes, [value("x", ["n", 4])], [y], {"w": weight}))
+    np.savez(tmp_path / "x.npz", x=np.eye(4, dtype=np.float32)[np.arange(rows // 2) % 4])
+    given = ["--inputs", tmp_path / "x.npz"]
+    for result in paths:
+        done = weir("verify", paths[0], result, *given, "--metric", "top1=0.85", code=1 if rows < 100 else 0)
+        assert (f"could not be judged: 'y': top-1: too few rows ({rows}, 100 wanted)" in done.err) == (rows < 100)
+    if rows > 100:
+        assert f"top-1 changes in {rows // 8} of {rows} rows" in weir("verify", *paths, *given, "--metric", "top1=0.9", code=1).err
+
+
 @pytest.mark.parametrize("dtype", [TensorProto.FLOAT, TensorProto.BOOL], ids=["one class", "bool"])
 def test_choices_without_rows(weir, tmp_path, dtype):
     """Top-1 has no meaning there: asked for, it wants equal elements, beside an output with rows too."""

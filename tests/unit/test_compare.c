@@ -117,7 +117,19 @@ static void test_rows(void **state) {
   expect_rows(other, 100, (struct compare_rows){1, 1, 4});
   const int64_t column[2] = {3, 1};
   const struct array thin = floats(2, column, same);
-  assert_false(compare_has_rows(&thin));
+  assert_null(compare_rows_of(&thin));
+  const int64_t square[2] = {5, 3};
+  const struct array items[3] = {floats(2, column, same), floats(2, square, same),
+                                 floats(2, square, other)},
+                     moved[3] = {items[0], items[1], items[1]};
+  const struct array list = {.kind = ARRAY_SEQUENCE, .items = items, .n_items = 3, .file = -1},
+                     result = {.kind = ARRAY_SEQUENCE, .items = moved, .n_items = 3, .file = -1};
+  struct compare_rows got;
+  struct err err;
+  assert_ptr_equal(compare_rows_of(&list), &items[1]);
+  assert_int_equal(compare_rows(&list, &result, 0, NULL, &got, &err), 0);
+  assert_int_equal(got.counted, 9);
+  assert_int_equal(got.changed, 5);
 }
 
 // ---- the same wherever they lie ----------------------------------------------------------------

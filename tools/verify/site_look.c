@@ -132,7 +132,7 @@ static int compare_outputs(struct site_run *r, const struct site *s, const struc
       row->figures = got.figures;
       row->bounds = b.words;
     }
-    if (!isnan(b.bounds.least_top1) && got.end == COMPARE_PASSED && compare_has_rows(x) &&
+    if (!isnan(b.bounds.least_top1) && got.end == COMPARE_PASSED && compare_rows_of(x) &&
         got.figures.top1_rows < rows.counted)
       rows.counted = got.figures.top1_rows;
     elements += x->count;

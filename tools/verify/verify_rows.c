@@ -97,12 +97,30 @@ static void judge(struct verify_run *r, struct verified_row *row, const struct c
     end_row(r, row, got->end == COMPARE_PASSED ? VERIFIED_PASSED : VERIFIED_FAILED, got->why);
 }
 
+// The rows of one case, whose row of `found` is the last one, for top-1 of all cases together.
+static int count_rows(struct verify_run *r, struct verify_output *o, const struct array *a,
+                      const struct array *b, const struct compare_result *got, struct err *err) {
+  struct compare_rows one;
+  const uint32_t at = r->v->found.n_rows - 1;
+  if (got->end == COMPARE_DIFFERENT || r->v->found.rows[at].end == VERIFIED_NOT) return 0;
+  if (verify_top1_add(o->top1, a, b, &got->figures, r->v->options.runtime.stop, &one, &o->rows,
+                      err))
+    return -1;
+  const double share = one.counted ? (double)one.changed / (double)one.counted : 0;
+  o->at[o->n_at++] = at;
+  if (o->worst == NO_ID || share > o->most) {
+    o->worst = at;
+    o->most = share;
+  }
+  o->last = at;
+  return 0;
+}
+
 // Compares an output of the source with that of the result.
 static int compare_output(struct verify_run *r, const struct array_case *c, const struct array *a,
                           const struct array *b, struct verify_output *o, struct err *err) {
   struct compare_result got;
   struct compare_bounds bounds = r->judged;
-  struct compare_rows one;
   struct verified_row *row = add_row(r, a->name, c);
   if (!b) {
     end_row(r, row, VERIFIED_FAILED, "the result has no such output");
@@ -115,43 +133,46 @@ static int compare_output(struct verify_run *r, const struct array_case *c, cons
   row->figures.has_top1 = false;
   judge(r, row, &got, dtype_is_float(a->dtype));
   if (row->end != VERIFIED_NOT && !meets_equal(r, &got, dtype_is_float(a->dtype))) r->n_unequal++;
-  if (!rows || got.end == COMPARE_DIFFERENT || row->end == VERIFIED_NOT) return 0;
-  if (verify_top1_add(o->top1, a, b, &got.figures, r->v->options.runtime.stop, &one, &o->rows, err))
-    return -1;
-  const double share = one.counted ? (double)one.changed / (double)one.counted : 0;
-  const uint32_t at = r->v->found.n_rows - 1;
-  o->at[o->n_at++] = at;
-  if (o->worst == NO_ID || share > o->most) {
-    o->worst = at;
-    o->most = share;
-  }
-  o->last = at;
-  return 0;
+  return rows ? count_rows(r, o, a, b, &got, err) : 0;
 }
 
 // ---- top-1 -------------------------------------------------------------------------------------
 
-void verify_rows_begin(struct verify_run *r) {
+static struct verify_output begin_output(struct verify_run *r, uint32_t i, double least) {
+  struct verify_output o = {
+      .least = least,
+      .top1 = verify_top1_of(&r->side[0].model, r->infer, i),
+      .last = NO_ID,
+      .worst = NO_ID,
+      .at = arena_alloc(&r->v->arena, (r->n_cases + (size_t)1) * sizeof(uint32_t))};
+  if (isnan(least) || o.top1 != VERIFY_TOP1_NONE) return o;
+  // Asked for by name: of whatever has rows, by the first case that ran.
+  for (uint32_t k = 0; k < r->n_cases; k++) {
+    if (r->side[0].why[k] || i >= r->side[0].results[k].n) continue;
+    const struct array *rows = compare_rows_of(&r->side[0].results[k].list[i]);
+    if (!rows) continue;
+    o.top1 = VERIFY_TOP1_ROWS;
+    o.whole = !dtype_is_float(rows->dtype) && dtype_bits(rows->dtype) >= 32;
+    break;
+  }
+  return o;
+}
+
+static uint32_t outputs_of(const struct verify_run *r) {
   const struct model *m = &r->side[0].model;
-  const uint32_t n = m->graphs[m->main_graph].n_outputs;
-  const bool asked = !isnan(r->judged.least_top1);
+  return m->graphs[m->main_graph].n_outputs;
+}
+
+void verify_rows_begin(struct verify_run *r) {
+  const struct pipeline *p = r->v->options.pipeline;
+  const uint32_t n = outputs_of(r);
+  r->listed = arena_zalloc(&r->v->arena, (n + (size_t)1) * sizeof *r->listed);
   r->outputs = arena_zalloc(&r->v->arena, (n + (size_t)1) * sizeof *r->outputs);
+  r->expected = arena_zalloc(&r->v->arena, (n + (size_t)1) * sizeof *r->expected);
   for (uint32_t i = 0; i < n; i++) {
-    r->outputs[i] = (struct verify_output){
-        .top1 = verify_top1_of(m, r->infer, i),
-        .last = NO_ID,
-        .worst = NO_ID,
-        .at = arena_alloc(&r->v->arena, (r->n_cases + (size_t)1) * sizeof(uint32_t))};
-    if (!asked || r->outputs[i].top1 != VERIFY_TOP1_NONE) continue;
-    // Asked for by name: of whatever has rows, by the first case that ran.
-    for (uint32_t k = 0; k < r->n_cases; k++)
-      if (!r->side[0].why[k] && i < r->side[0].results[k].n &&
-          compare_has_rows(&r->side[0].results[k].list[i])) {
-        const enum dtype t = r->side[0].results[k].list[i].dtype;
-        r->outputs[i].top1 = VERIFY_TOP1_ROWS;
-        r->outputs[i].whole = !dtype_is_float(t) && dtype_bits(t) >= 32;
-        break;
-      }
+    r->outputs[i] = begin_output(r, i, r->judged.least_top1);
+    r->expected[i] = begin_output(r, i, r->judged.least_top1);
+    r->listed[i] = begin_output(r, i, p ? p->tolerance.least_top1 : NAN);
   }
 }
 
@@ -178,7 +199,7 @@ static void leave_top1(struct verify_run *r, const struct verify_output *o) {
 static void judge_top1(struct verify_run *r, struct verify_output *o, double kept) {
   struct verified *f = &r->v->found;
   struct verified_row *row = &f->rows[o->worst];
-  const double least = r->judged.least_top1;
+  const double least = o->least;
   if (isnan(least)) return;
   if (o->rows.counted < VERIFY_TOP1_LEAST) {
     leave_top1(r, o);
@@ -208,19 +229,23 @@ static void end_equal(struct verify_run *r) {
   f->lossy = NULL;
 }
 
+static void end_output(struct verify_run *r, struct verify_output *o) {
+  const double kept = o->rows.counted ? 1 - (double)o->rows.changed / (double)o->rows.counted : 0;
+  if (o->last == NO_ID) return;
+  judge_top1(r, o, kept);
+  if (o->rows.counted < VERIFY_TOP1_LEAST) return;
+  struct verified_row *row = &r->v->found.rows[o->last];
+  row->top1_rows = o->rows.counted;
+  row->top1_changed = o->rows.changed;
+  row->figures.has_top1 = true;
+  row->figures.top1 = kept;
+}
+
 void verify_rows_end(struct verify_run *r) {
-  const struct model *m = &r->side[0].model;
-  for (uint32_t i = 0; i < m->graphs[m->main_graph].n_outputs; i++) {
-    struct verify_output *o = &r->outputs[i];
-    const double kept = o->rows.counted ? 1 - (double)o->rows.changed / (double)o->rows.counted : 0;
-    if (o->last == NO_ID) continue;
-    judge_top1(r, o, kept);
-    if (o->rows.counted < VERIFY_TOP1_LEAST) continue;
-    struct verified_row *row = &r->v->found.rows[o->last];
-    row->top1_rows = o->rows.counted;
-    row->top1_changed = o->rows.changed;
-    row->figures.has_top1 = true;
-    row->figures.top1 = kept;
+  for (uint32_t i = 0; i < outputs_of(r); i++) {
+    end_output(r, &r->outputs[i]);
+    end_output(r, &r->expected[i]);
+    end_output(r, &r->listed[i]);
   }
   end_equal(r);
 }
@@ -254,7 +279,7 @@ int verify_rows_case(struct verify_run *r, uint32_t i, struct err *err) {
   const struct verify_side *s = r->side;
   const struct arrays *a = &s[0].results[i], *b = &s[1].results[i];
   const int64_t only = r->v->options.output, lengths = r->v->options.length_output;
-  if (s[0].model.graphs[s[0].model.main_graph].n_outputs == 0) {
+  if (outputs_of(r) == 0) {
     end_row(r, add_row(r, "outputs", c), VERIFIED_NOT, "the model has no outputs");
     return 0;
   }
@@ -277,8 +302,7 @@ int verify_rows_case(struct verify_run *r, uint32_t i, struct err *err) {
     if (only >= 0 && k != (uint64_t)only && k != (uint64_t)lengths) continue;
     const struct array *other = partner_of(a, b, k);
     if (other) compared[other - b->list] = true;
-    struct verify_output *o =
-        k < s[0].model.graphs[s[0].model.main_graph].n_outputs ? &r->outputs[k] : NULL;
+    struct verify_output *o = k < outputs_of(r) ? &r->outputs[k] : NULL;
     if (compare_output(r, c, &a->list[k], other, o, err)) return -1;
   }
   if (only < 0) add_others(r, c, b, compared);
@@ -294,14 +318,37 @@ static struct verify_bounds bounds_of_one(const struct verify_run *r) {
   return b.bounds;
 }
 
+// `have`: what the model gives for it; NULL: nothing.
+static int compare_expected(struct verify_run *r, const struct array_case *c, struct array *x,
+                            const struct array *have, const struct verify_bounds *bounds,
+                            struct err *err) {
+  struct compare_bounds judged = bounds->bounds;
+  struct compare_result got;
+  struct verified_row *row = add_row(r, have ? have->name : x->name, c);
+  row->of = arena_printf(&r->v->found.arena, "%s, expected", row->of);
+  row->bounds = bounds->words;
+  row->loses = false;
+  if (!have) {
+    end_row(r, row, VERIFIED_FAILED, "the model has no such output");
+    return 0;
+  }
+  const size_t k = (size_t)(have - r->side[0].results[c - r->cases].list);
+  struct verify_output *o = k < outputs_of(r) ? &r->expected[k] : NULL;
+  array_settle_like(x, have);
+  const bool rows = o && verify_top1_has(o->top1, x);
+  if (rows) judged.least_top1 = NAN; // of all cases (judge_top1)
+  judged.nonfinite = r->judged.nonfinite;
+  if (compare_arrays(x, have, &judged, r->v->options.runtime.stop, &got, err)) return -1;
+  end_compared(r, row, &got);
+  row->figures.has_top1 = false;
+  return rows ? count_rows(r, o, x, have, &got, err) : 0;
+}
+
 // Expected outputs that came with the inputs: what the source itself gives is held against them.
 int verify_rows_expected(struct verify_run *r, uint32_t i, struct err *err) {
   const struct array_case *c = &r->cases[i];
   const struct arrays *a = &r->side[0].results[i];
   const struct verify_bounds bounds = r->theirs ? r->bounds : bounds_of_one(r);
-  struct compare_bounds judged = bounds.bounds;
-  struct compare_result got;
-  judged.nonfinite = r->judged.nonfinite;
   if (!r->side[1].path && (c->outputs.n == 0 || r->side[0].why[i])) {
     const char *why = r->side[0].why[i];
     end_row(r, add_row(r, "outputs", c), VERIFIED_NOT,
@@ -314,17 +361,7 @@ int verify_rows_expected(struct verify_run *r, uint32_t i, struct err *err) {
   for (uint32_t k = 0; k < c->outputs.n && !r->side[0].why[i]; k++) {
     struct array *x = &c->outputs.list[k];
     const struct array *have = *x->name ? array_named(a, x->name) : k < a->n ? &a->list[k] : NULL;
-    struct verified_row *row = add_row(r, have ? have->name : x->name, c);
-    row->of = arena_printf(&r->v->found.arena, "%s, expected", row->of);
-    row->bounds = bounds.words;
-    row->loses = false;
-    if (!have) {
-      end_row(r, row, VERIFIED_FAILED, "the model has no such output");
-      continue;
-    }
-    array_settle_like(x, have);
-    if (compare_arrays(x, have, &judged, r->v->options.runtime.stop, &got, err)) return -1;
-    end_compared(r, row, &got);
+    if (compare_expected(r, c, x, have, &bounds, err)) return -1;
   }
   return 0;
 }
@@ -356,13 +393,18 @@ static bool order_expected(struct verify_run *r, const struct arrays *produced,
 }
 
 static int compare_listed_one(struct verify_run *r, const struct array_case *c,
-                              const struct array *expected, const struct array *have,
+                              const struct array *expected, uint32_t k,
                               const struct verify_bounds *b, struct err *err) {
+  const struct array *have = &r->side[1].results[c - r->cases].list[k];
+  struct verify_output *o = k < outputs_of(r) ? &r->listed[k] : NULL;
+  struct compare_bounds bounds = b->bounds;
   const bool metrics = r->v->options.pipeline->n_metrics > 0;
   struct array x = *expected;
   struct compare_result got;
   array_settle_like(&x, have);
-  if (compare_arrays(&x, have, &b->bounds, r->v->options.runtime.stop, &got, err)) return -1;
+  const bool rows = o && verify_top1_has(o->top1, &x);
+  if (rows) bounds.least_top1 = NAN; // of all cases (judge_top1)
+  if (compare_arrays(&x, have, &bounds, r->v->options.runtime.stop, &got, err)) return -1;
   // With metrics it may be places of largest elements, which are no outputs.
   if (metrics && got.end == COMPARE_DIFFERENT) return 0;
   struct verified_row *row = add_row(r, have->name, c);
@@ -370,7 +412,8 @@ static int compare_listed_one(struct verify_run *r, const struct array_case *c,
   row->bounds = b->words;
   row->loses = false;
   end_compared(r, row, &got);
-  return 0;
+  row->figures.has_top1 = false;
+  return rows ? count_rows(r, o, &x, have, &got, err) : 0;
 }
 
 // Compares the outputs that the pipeline expects with those of the result, by its tolerance.
@@ -393,7 +436,7 @@ int verify_rows_listed(struct verify_run *r, uint32_t i, struct err *err) {
   b.bounds.nonfinite = r->judged.nonfinite;
   b.bounds.retyped = true;
   for (uint32_t k = 0; k < expected.n; k++)
-    if (compare_listed_one(r, c, &expected.list[k], &have->list[k], &b, err)) return -1;
+    if (compare_listed_one(r, c, &expected.list[k], k, &b, err)) return -1;
   return 0;
 }
 

@@ -51,7 +51,7 @@ int verify_top1_add(enum verify_top1 kind, const struct array *a, const struct a
 }
 
 bool verify_top1_has(enum verify_top1 kind, const struct array *x) {
-  return kind == VERIFY_TOP1_PLACES || (kind == VERIFY_TOP1_ROWS && compare_has_rows(x));
+  return kind == VERIFY_TOP1_PLACES || (kind == VERIFY_TOP1_ROWS && compare_rows_of(x) != NULL);
 }
 
 const char *verify_top1_few(const struct compare_rows *rows, struct arena *a) {

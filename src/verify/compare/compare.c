@@ -327,11 +327,6 @@ static void later_read(void *ctx, const struct compare_chunk *c) {
 
 // ---- pairs of arrays ---------------------------------------------------------------------------
 
-// What there is to be compared: tensors, of which sequences are made.
-struct pair_list {
-  TABLE(struct compare_pair, pairs);
-};
-
 static bool same_dims(const struct array *a, const struct array *b) {
   return a->rank == b->rank &&
          (a->rank == 0 || memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0);
@@ -362,9 +357,8 @@ struct both_list {
   TABLE(struct both, rows);
 };
 
-// Flattens items of items too, the first one first.
-static bool list_pairs(struct pair_list *l, const struct array *reference,
-                       const struct array *result, bool retyped, char *why) {
+bool compare_list_pairs(struct compare_pairs *l, const struct array *reference,
+                        const struct array *result, bool retyped, char why[COMPARE_WHY]) {
   struct both_list todo = {0};
   *TABLE_PUSH(&todo, rows) = (struct both){{reference, result}};
   bool fine = true;
@@ -421,7 +415,7 @@ static void begin_rows(struct state *st, const struct compare_pair *p) {
   st->row_at = 0;
 }
 
-static int read_all(struct state *st, const struct pair_list *l, struct compare_reader *reader,
+static int read_all(struct state *st, const struct compare_pairs *l, struct compare_reader *reader,
                     bool first, struct err *err) {
   st->base = 0;
   for (uint32_t i = 0; i < l->n_pairs; i++) {
@@ -473,7 +467,7 @@ static void conclude(struct state *st) {
   if (compare_wants_close(st->b)) f->beyond += f->nonfinite_apart;
 }
 
-static int figures(struct state *st, const struct pair_list *l, struct compare_reader *reader,
+static int figures(struct state *st, const struct compare_pairs *l, struct compare_reader *reader,
                    struct arena *a, struct err *err) {
   for (uint32_t i = 0; i < l->n_pairs; i++)
     st->count += l->pairs[i].count;
@@ -498,11 +492,11 @@ int compare_arrays(const struct array *reference, const struct array *result,
                    const struct compare_bounds *bounds, const volatile int *stop,
                    struct compare_result *out, struct err *err) {
   *out = (struct compare_result){0};
-  struct pair_list l = {0};
+  struct compare_pairs l = {0};
   struct arena a = {0};
   struct state st = {.b = bounds};
   int bad = 0;
-  if (!list_pairs(&l, reference, result, bounds->retyped, out->why)) {
+  if (!compare_list_pairs(&l, reference, result, bounds->retyped, out->why)) {
     out->end = COMPARE_DIFFERENT;
   } else {
     bad = figures(&st, &l, compare_chunks_open(&a, stop), &a, err);

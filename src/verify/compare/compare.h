@@ -82,8 +82,9 @@ struct compare_rows {
   uint64_t counted, changed; // of those that count
   uint64_t close;            // that are undecided
 };
-bool compare_has_rows(const struct array *x);
-// Of two tensors that compare_arrays found figures of, the reference with rows. `stop` and -1 as there.
+// The array, or the first item of a sequence, that has rows; NULL: none has.
+const struct array *compare_rows_of(const struct array *x);
+// Of two arrays that compare_arrays found figures of: of sequences, the rows of all items. `stop` and -1 as there.
 int compare_rows(const struct array *reference, const struct array *result, double apart,
                  const volatile int *stop, struct compare_rows *out, struct err *err);
 

@@ -53,21 +53,39 @@ static void take(void *ctx, const struct compare_chunk *c) {
   }
 }
 
-bool compare_has_rows(const struct array *x) {
+static bool is_of_rows(const struct array *x) {
   return x->kind == ARRAY_TENSOR && x->rank > 0 && x->dims[x->rank - 1] >= 2 && x->count > 0 &&
          x->dtype != DTYPE_BOOL && x->dtype != DTYPE_STRING && x->dtype != DTYPE_COMPLEX64 &&
          x->dtype != DTYPE_COMPLEX128;
 }
 
+const struct array *compare_rows_of(const struct array *x) {
+  struct compare_pairs l = {0};
+  char why[COMPARE_WHY];
+  const struct array *found = NULL;
+  compare_list_pairs(&l, x, x, false, why);
+  for (uint32_t i = 0; i < l.n_pairs && !found; i++)
+    if (is_of_rows(l.pairs[i].of[0])) found = l.pairs[i].of[0];
+  TABLE_FREE(&l, pairs);
+  return found;
+}
+
 int compare_rows(const struct array *reference, const struct array *result, double apart,
                  const volatile int *stop, struct compare_rows *out, struct err *err) {
   struct arena a = {0};
-  const struct compare_pair p = {
-      {reference, result}, {reference->dtype, result->dtype}, reference->count};
-  struct walk w = {
-      .out = out, .apart = apart, .row = (uint64_t)reference->dims[reference->rank - 1]};
+  struct compare_pairs l = {0};
+  char why[COMPARE_WHY];
+  struct compare_reader *reader = compare_chunks_open(&a, stop);
+  int rc = 0;
   *out = (struct compare_rows){0};
-  const int rc = compare_chunks(compare_chunks_open(&a, stop), &p, take, &w, err);
+  compare_list_pairs(&l, reference, result, true, why);
+  for (uint32_t i = 0; i < l.n_pairs && rc == 0; i++) {
+    const struct array *x = l.pairs[i].of[0];
+    if (!is_of_rows(x)) continue;
+    struct walk w = {.out = out, .apart = apart, .row = (uint64_t)x->dims[x->rank - 1]};
+    rc = compare_chunks(reader, &l.pairs[i], take, &w, err);
+  }
+  TABLE_FREE(&l, pairs);
   arena_free(&a);
   return rc;
 }

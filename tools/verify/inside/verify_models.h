@@ -32,17 +32,20 @@ struct verify_run {
   struct compare_bounds judged;
   // The models alone say that something was lost: outputs that all meet these bounds show that nothing was. No words: not asked.
   struct verify_bounds equal;
-  uint32_t n_unequal;            // outputs that do not
-  uint32_t first_row;            // of this run in `found`
-  bool given, theirs;            // inputs; bounds, by the user
-  bool loses;                    // so that `unjudged` counts, if the bounds are not theirs
-  const char *unjudged;          // why numbers are not judged; NULL: they are
-  struct verify_output *outputs; // of the source
+  uint32_t n_unequal;             // outputs that do not
+  uint32_t first_row;             // of this run in `found`
+  bool given, theirs;             // inputs; bounds, by the user
+  bool loses;                     // so that `unjudged` counts, if the bounds are not theirs
+  const char *unjudged;           // why numbers are not judged; NULL: they are
+  struct verify_output *outputs;  // of the source
+  struct verify_output *expected; // the same of what is expected of it
+  struct verify_output *listed;   // and of what a pipeline expects of the result
 };
 
 // An output in all cases.
 struct verify_output {
   enum verify_top1 top1;
+  double least; // bound of the user's; NaN: none
   struct compare_rows rows;
   uint32_t last, worst; // row of `found`: the last one, and that in which most rows changed; NO_ID
   double most;          // the share that changed there

@@ -9,6 +9,7 @@
 #define WEIR_COMPARE_PARTS_H
 
 #include "compare.h"
+#include "table.h"
 
 enum { COMPARE_CHUNK = 1024 };
 
@@ -29,6 +30,14 @@ struct compare_pair {
   enum dtype dtype[2]; // float of a complex64, double of a complex128; two only of retyped ones
   uint64_t count;      // of that type
 };
+
+// What there is to be compared: tensors, of which sequences are made. The caller frees the table.
+struct compare_pairs {
+  TABLE(struct compare_pair, pairs);
+};
+// Flattens items of items too, the first one first. False: they cannot be compared, *why says what is different.
+bool compare_list_pairs(struct compare_pairs *l, const struct array *reference,
+                        const struct array *result, bool retyped, char why[COMPARE_WHY]);
 
 // Calls `use` for every chunk. -1 with ERR_RETRY if *stop became other than 0, or it could not be read.
 struct compare_reader;
