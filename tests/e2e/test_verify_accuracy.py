@@ -196,6 +196,7 @@ def test_two_quantized_models(weir, tmp_path, quantized, before, after, why):
     """What one has lost beside the other is judged as any loss: on given inputs by its SQNR, on drawn ones not at all."""
     source, out = quantized(before), quantized(after)
     drawn, judged = (weir("verify", source, out, *words, code=None) for words in ([], ["--inputs", given_rows(tmp_path)]))
+    assert found(weir, source, out, code=None)["lossy"] == why
     if why:
         assert drawn.code == 0 and drawn.out.splitlines()[-1] == UNJUDGED.format("--inputs") + f": 1 of 1 output; lossy: {why}"
         assert judged.code == 0 and f"SQNR of 10 dB ({why})" in judged.out and judged.out.splitlines()[-1] == f"verified: 1 of 1 output (100.0 %); lossy: {why}"
@@ -398,6 +399,7 @@ def test_few_rows_are_no_top1(weir, tmp_path, rows):
                 assert said["verification"]["not_verified"] == every and said["error"]["code"] == 1
             else:
                 assert done.code == 0 and said["verification"]["passed"] == every
+            assert said["verification"]["unmet"] == sum(row["unmet"] for row in said["verification"]["rows"]) == (every if rows < 100 else 0)
 
 
 def test_rows_that_count_are_few(weir, tmp_path):

@@ -23,8 +23,8 @@ const char *const help_group_titles[CLI_GROUPS] = {
 
 const struct help_exit_code help_exit_codes[] = {
     {ERR_NONE, "done"},
-    {ERR_FAIL,
-     "audit found damage, diff a difference, or the request is impossible for this model"},
+    {ERR_FAIL, "audit found damage, diff or verify a difference, or the request is impossible for "
+               "this model"},
     {ERR_USAGE, "the command line is wrong"},
     {ERR_MODEL, "the model, log or manifest is malformed"},
     {ERR_INPUT, "an input is missing, is not what was expected, or changed during the run"},

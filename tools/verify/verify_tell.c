@@ -263,6 +263,7 @@ static void write_row(const struct verified_row *r, struct json_out *j) {
   json_put_text(j, "status", statuses[r->end]);
   json_put_known(j, "top1_changed", r->top1_rows > 0, r->top1_changed);
   json_put_known(j, "top1_rows", r->top1_rows > 0, r->top1_rows);
+  json_put_bool(j, "unmet", r->unmet);
   if (r->has_value) json_put_double(j, "value", r->value);
   json_put_text(j, "why", r->why);
   json_end_object(j);
@@ -279,6 +280,13 @@ static void write_rest(const struct verified *f, struct json_out *j) {
   json_end_object(j);
 }
 
+static uint64_t count_unmet(const struct verified *f) {
+  uint64_t n = 0;
+  for (uint32_t i = 0; i < f->n_rows; i++)
+    n += f->rows[i].unmet;
+  return n;
+}
+
 void verify_write(const struct verified *f, struct json_out *j) {
   json_put_object(j, "verification");
   json_put_uint(j, "failed", f->n_failed);
@@ -292,6 +300,7 @@ void verify_write(const struct verified *f, struct json_out *j) {
   }
   json_end_array(j);
   json_put_uint(j, "left_out", f->n_left);
+  json_put_text(j, "lossy", f->lossy);
   json_put_uint(j, "not_judged", f->n_unjudged);
   json_put_uint(j, "not_verified", f->n_not);
   json_put_bool(j, "overflow_unseen", f->half_unseen);
@@ -308,5 +317,6 @@ void verify_write(const struct verified *f, struct json_out *j) {
   json_put_double(j, "seconds", f->seconds);
   json_put_uint(j, "seed", f->seed);
   json_put_text(j, "sizes", f->sizes);
+  json_put_uint(j, "unmet", count_unmet(f));
   json_end_object(j);
 }
