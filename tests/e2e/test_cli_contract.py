@@ -240,6 +240,50 @@ def test_force_over_a_pair_of_others(weir, tmp_path, encoder):
     compare.same_meaning(encoder, out)
 
 
+UNSURE = "' ({}) was kept: the old model cannot be read, so whether it was its data is not known; delete it if nothing else uses it\n"
+
+
+@pytest.mark.parametrize("words, name", [(["--data-file", "old.bin"], "old.bin"), (["--no-manifest"], "out.onnx.data")])
+@pytest.mark.parametrize("bytes_left", [0, 10, 400])
+def test_force_over_a_damaged_model_names_what_may_be_its_data(weir, tmp_path, encoder, words, name, bytes_left):
+    """A file that its manifest lists, or whose name is that of its data: it stays, and a line says so. Other files are not mentioned."""
+    out = tmp_path / "out" / "out.onnx"
+    out.parent.mkdir()
+    weir("convert", encoder, out, "--external", *words)
+    (out.parent / "notes.txt").write_text("mine")
+    kept = (out.parent / name).read_bytes()
+    out.write_bytes(out.read_bytes()[:bytes_left])
+    done = weir("convert", encoder, out, "--force", "--inline")
+    assert done.err.count("was kept") == 1 and f"the file '{name}' (" in done.err and UNSURE.split("{}")[1] in done.err
+    assert (out.parent / name).read_bytes() == kept and (out.parent / "notes.txt").exists()
+    compare.same_meaning(encoder, out)
+
+
+def test_force_names_data_of_any_name(weir, tmp_path, encoder):
+    """Without a manifest too: the old model itself says which files are its data."""
+    out = tmp_path / "out" / "out.onnx"
+    out.parent.mkdir()
+    weir("convert", encoder, out, "--data-file", "old.bin", "--no-manifest")
+    done = weir("convert", encoder, out, "--force", "--inline")
+    assert "the old data file 'old.bin' (" in done.err and "has no manifest that lists it" in done.err and (out.parent / "old.bin").exists()
+
+
+@pytest.mark.parametrize("nodes", [1, 1 << 18])
+def test_force_over_a_model_larger_than_memory(weir, tmp_path, encoder, nodes):
+    """Its index is not read beyond what --memory has: then nobody knows its files, and none is removed."""
+    out = tmp_path / "out" / "out.onnx"
+    out.parent.mkdir()
+    weir("convert", encoder, out, "--data-file", "old.bin")
+    model = onnx.load(out, load_external_data=False)
+    del model.graph.node[:]
+    x = model.graph.input[0].name
+    model.graph.node.extend(onnx.helper.make_node("Identity", [x], [f"{i}"]) for i in range(nodes))
+    del model.graph.output[:]
+    out.write_bytes(model.SerializeToString())
+    done = weir("convert", encoder, out, "--force", "--inline", "--memory", "8MiB")
+    assert ("the old model cannot be read" in done.err) == (out.parent / "old.bin").exists() == (nodes > 1)
+
+
 def test_force_without_manifest_again_and_again(weir, tmp_path, encoder):
     """The old model names its sidecar, and no other one does: that is enough to replace it."""
     out = tmp_path / "out" / "out.onnx"

@@ -197,6 +197,11 @@ static struct reason why_kept(enum seal_kept why, const struct seal_kept_files *
     snprintf(text.s, sizeof text.s,
              "the old model has no manifest that lists %s; delete %s if nothing else uses %s",
              one ? "it" : "them", one ? "it" : "them", one ? "it" : "them");
+  else if (why == SEAL_KEPT_UNSURE)
+    snprintf(text.s, sizeof text.s,
+             "the old model cannot be read, so whether %s its data is not known; delete %s if "
+             "nothing else uses %s",
+             one ? "it was" : "they were", one ? "it" : "them", one ? "it" : "them");
   else if (why == SEAL_KEPT_USED)
     snprintf(text.s, sizeof text.s,
              one ? "'%s' uses it too" : "other models, such as '%s', use them too",
@@ -217,9 +222,10 @@ void put_in_place_say_left(const struct seal_report *report) {
   for (enum seal_kept why = 0; why < SEAL_KEPT_REASONS; why++) {
     const struct seal_kept_files *kept = &report->kept[why];
     const struct reason reason = why_kept(why, kept);
-    if (kept->n == 1) report_notice("the old data file %s was kept: %s", kept->names, reason.s);
+    const char *old = why == SEAL_KEPT_UNSURE ? "" : "old data ";
+    if (kept->n == 1) report_notice("the %sfile %s was kept: %s", old, kept->names, reason.s);
     if (kept->n > 1)
-      report_notice("%u old data files were kept, such as %s: %s", kept->n, kept->names, reason.s);
+      report_notice("%u %sfiles were kept, such as %s: %s", kept->n, old, kept->names, reason.s);
   }
 }
 
@@ -236,6 +242,7 @@ int put_in_place(const struct put_in_place *x, struct staging *st, struct put_un
     rc = staging_remove(st, err);
   } else if (rc == 0) {
     const struct seal_options options = {.replace = x->replace,
+                                         .memory = x->work.memory,
                                          .manifest = x->manifest ? manifest.text : NULL,
                                          .manifest_bytes = manifest.n,
                                          .tensors = tensors};

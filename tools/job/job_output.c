@@ -206,6 +206,7 @@ bool job_output_taken(void *ctx, const char *name) {
   if (job->out.folder_is_above || fstatat(job->out.dest, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
     return false;
   const bool replace = job->out.replace || job->nothing_to_write;
+  job->out.refers.memory = job->memory;
   if (replace &&
       seal_may_replace(&job->out.refers, job->out.dest, job->out.folder, job->out.onnx_name, name))
     return false;

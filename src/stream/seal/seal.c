@@ -79,7 +79,9 @@ static int drop_old_sidecar(const struct staging *st, const struct seal_old *old
   if (!staging_has(st->dest, old->name)) return 0;
   const enum name_scan found = name_scan_folder(st->dest, old->name, onnx, who);
   if (found == NAME_SCAN_FREE && old->listed) return unlink_in_dest(st, old->name, err);
-  note_kept(st, &report->kept[why[found]], old->name, who);
+  note_kept(st,
+            &report->kept[found == NAME_SCAN_FREE && old->unsure ? SEAL_KEPT_UNSURE : why[found]],
+            old->name, who);
   return 0;
 }
 
@@ -225,6 +227,7 @@ static int prepare(struct seal_intent *s, struct staging *st, const struct plan 
                    const struct seal_options *o, struct err *err) {
   const char *onnx = p->outputs[p->n_outputs - 1].name;
   s->replace = o->replace;
+  s->refers.memory = o->memory;
   memcpy(s->plan_id, p->id, DIGEST_BYTES);
   s->moves = arena_alloc(&s->arena, (p->n_outputs + 2) * sizeof *s->moves);
   if (staging_lock_exclusive(st, err)) return -1;

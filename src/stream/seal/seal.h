@@ -23,6 +23,7 @@
 
 struct seal_options {
   bool replace;         // --force or --inplace: existing final names may be replaced
+  uint64_t memory;      // for the index of the model that is replaced (seal_refers.h); 0: any
   const char *manifest; // manifest text, NULL with --no-manifest
   size_t manifest_bytes;
   const struct companion *tensors; // the companion of digests per tensor, ended, in the staging
@@ -34,6 +35,7 @@ enum seal_kept {
   SEAL_KEPT_UNLISTED, // its model had no manifest that lists it: whose it is is not known
   SEAL_KEPT_USED,     // another model uses it
   SEAL_KEPT_UNKNOWN,  // whether one does could not be found out
+  SEAL_KEPT_UNSURE, // its model cannot be read: a manifest lists it, or it has the name of such a file
   SEAL_KEPT_REASONS,
 };
 

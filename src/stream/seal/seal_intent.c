@@ -58,6 +58,7 @@ int seal_intent_write(const struct seal_intent *s, int folder, struct err *err) 
     json_object(&j);
     json_put_text(&j, "name", old->name);
     json_put_bool(&j, "listed", old->listed);
+    if (old->unsure) json_put_bool(&j, "unsure", true);
     json_end_object(&j);
   }
   json_end_array(&j);
@@ -141,6 +142,8 @@ static bool read_old(struct seal_intent *s, const struct json_value *rows) {
     struct seal_old *old = &s->old[s->n_old++];
     old->name = base_name(&s->arena, json_get(row, "name"));
     if (!old->name || !json_as_bool(json_get(row, "listed"), &old->listed)) return false;
+    const struct json_value *unsure = json_get(row, "unsure");
+    if (unsure && !json_as_bool(unsure, &old->unsure)) return false;
   }
   return true;
 }

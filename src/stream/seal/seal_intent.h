@@ -25,6 +25,7 @@ struct seal_move {
 struct seal_old {
   const char *name;
   bool listed; // by its manifest: may be unlinked
+  bool unsure; // the model cannot be read: whether it is one of its files is not known
 };
 
 struct seal_intent {

@@ -5,7 +5,11 @@
 //
 //   the old manifest lists it, and the old .onnx        ours: may be unlinked after the commit point
 //   refers to it
-//   the old .onnx has its name in it                   somebody's: named to the user, left in place
+//   the old .onnx refers to it, or has its name in it  somebody's: named to the user, left in place
+//
+// Of an old .onnx that cannot be read (it is damaged, or too large for --memory) all that its manifest lists, and
+// all conventional names, are named to the user too: they may be its files. They are not removed: only the
+// conventional ones that the manifest lists are.
 //
 // A manifest alone gives no right to anything: it may have come with the model, and list any file of
 // the folder; nor does a name in the .onnx, which may be that of a tensor. What counts is the location of
@@ -46,7 +50,7 @@ static bool is_file(int dest, const char *name) {
   return fstatat(dest, name, &at, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(at.st_mode);
 }
 
-static void add_old(struct finding *f, const char *name, bool listed) {
+static void add_old(struct finding *f, const char *name, bool listed, bool unsure) {
   struct seal_intent *s = f->s;
   if (is_known(s, name) || !is_file(f->dest, name)) return;
   if (s->n_old == f->cap) {
@@ -55,13 +59,19 @@ static void add_old(struct finding *f, const char *name, bool listed) {
     if (s->n_old > 0) memcpy(rows, s->old, s->n_old * sizeof *rows);
     s->old = rows;
   }
-  s->old[s->n_old++] =
-      (struct seal_old){.name = arena_string(&s->arena, span_str(name)), .listed = listed};
+  s->old[s->n_old++] = (struct seal_old){
+      .name = arena_string(&s->arena, span_str(name)), .listed = listed, .unsure = unsure};
+}
+
+// Nobody can ask the model for its files.
+static bool is_unread(struct finding *f) {
+  seal_refers_ask(&f->s->refers, f->folder, f->onnx);
+  return f->s->refers.unread;
 }
 
 static void add_if_named(struct finding *f, const char *name) {
   if (is_known(f->s, name) || !is_file(f->dest, name)) return;
-  if (name_scan_file(f->dest, f->onnx, name) == NAME_SCAN_NAMED) add_old(f, name, false);
+  if (name_scan_file(f->dest, f->onnx, name) == NAME_SCAN_NAMED) add_old(f, name, false, false);
 }
 
 // "<onnx>.data", "<onnx>_data", "<onnx>.<8 hex>.data"; each with "_<number>" behind it.
@@ -72,7 +82,9 @@ static bool is_conventional(const char *onnx, const char *entry) {
 
 static int add_conventional(void *ctx, const char *entry) {
   struct finding *f = ctx;
-  if (is_conventional(f->onnx, entry)) add_if_named(f, entry);
+  if (!is_conventional(f->onnx, entry)) return 0;
+  add_if_named(f, entry);
+  if (is_unread(f)) add_old(f, entry, false, true);
   return 0;
 }
 
@@ -95,7 +107,10 @@ static void ask_manifest(struct finding *f) {
   manifest_name(name, f->onnx);
   if (manifest_read(&m, &(struct manifest_at){f->dest, name, name, NULL, NULL}, &none)) return;
   for (uint32_t i = 0; i < m.n_files && strcmp(m.subject, f->onnx) == 0; i++)
-    if (is_data_file(f, m.files[i])) add_old(f, m.files[i], true);
+    if (is_data_file(f, m.files[i]))
+      add_old(f, m.files[i], true, false);
+    else if (strcmp(m.files[i], f->onnx) != 0 && is_unread(f))
+      add_old(f, m.files[i], false, true);
   manifest_free(&m);
   f->s->stale = arena_alloc(&f->s->arena, 2 * sizeof *f->s->stale);
   add_stale(f->s, f->dest, name);
@@ -132,6 +147,9 @@ int seal_old_find(struct seal_intent *s, const struct staging *st, const struct 
   const int dest = st->dest;
   if (!is_file(dest, f.onnx)) return 0;
   ask_manifest(&f);
+  seal_refers_ask(&s->refers, f.folder, f.onnx);
+  for (uint32_t i = 0; i < s->refers.n; i++)
+    if (!strchr(s->refers.names[i], '/')) add_old(&f, s->refers.names[i], false, false);
   for (uint32_t i = 1; i < p->n_sources; i++)
     if (!strchr(p->sources[i].name, '/')) add_if_named(&f, p->sources[i].name);
   return fs_list(dest, add_conventional, &f, "output folder", err);

@@ -1,5 +1,9 @@
 // The model's metadata is loaded as for any command, so a reference is what load takes for one: a location in the external data of
 // any tensor. Its data files are not opened.
+//
+// The index is in memory beside that of the job, at times at which the job has none of its --memory in use: while names of data files are
+// chosen, and when all units are done. So it may take as much. A row (a node, a tensor, a name) takes 60 to 70 bytes, in tables that
+// double, and what is in it up to eight times what it has in the file.
 #include "seal_refers.h"
 
 #include "beneath.h"
@@ -23,8 +27,19 @@ static void take_names(struct seal_refers *r, const struct model *m) {
   qsort(r->names, r->n, sizeof *r->names, by_name);
 }
 
+enum { INDEX_OF_BYTE = 8, INDEX_OF_ROW = 256 };
+
+static struct load_limits limits_of(uint64_t memory) {
+  struct load_limits limits = {0};
+  if (memory) {
+    limits.metadata_bytes = memory / INDEX_OF_BYTE + 1;
+    limits.rows = memory / INDEX_OF_ROW + 1;
+  }
+  return limits;
+}
+
 static void load_names(struct seal_refers *r, const char *folder, const char *onnx) {
-  const struct load_options options = {.no_external = true};
+  const struct load_options options = {.no_external = true, .limits = limits_of(r->memory)};
   struct sources *sources = NULL;
   struct model m;
   struct err none = {0};
@@ -33,13 +48,19 @@ static void load_names(struct seal_refers *r, const char *folder, const char *on
   if (sources_open(&sources, path, NULL, &none) == 0 &&
       load_model(&m, sources, &options, &none) == 0)
     take_names(r, &m);
+  else
+    r->unread = true;
   model_free(&m);
   sources_close(sources);
 }
 
-bool seal_refers_to(struct seal_refers *r, const char *folder, const char *onnx, const char *name) {
+void seal_refers_ask(struct seal_refers *r, const char *folder, const char *onnx) {
   if (!r->asked) load_names(r, folder, onnx);
   r->asked = true;
+}
+
+bool seal_refers_to(struct seal_refers *r, const char *folder, const char *onnx, const char *name) {
+  seal_refers_ask(r, folder, onnx);
   return r->n > 0 && bsearch(&name, r->names, r->n, sizeof *r->names, by_name);
 }
 

@@ -7,14 +7,17 @@
 
 #include <stdbool.h>
 
-// All zero at first. The model is loaded, without its data, when it is asked about for the first time; one that cannot be loaded
-// refers to nothing. A struct is about one model.
+// All zero at first, but for `memory`. The model is loaded, without its data, when it is asked about for the first time; a struct is about
+// one model. One that cannot be loaded, or whose index would not fit `memory`, refers to nothing and is `unread`. Names are held, the
+// index is not.
 struct seal_refers {
+  uint64_t memory; // bytes that its index may take while it is there; 0: any
   struct arena arena;
   const char **names; // sorted: base names, and paths below the folder
   uint32_t n;
-  bool asked;
+  bool asked, unread;
 };
+void seal_refers_ask(struct seal_refers *r, const char *folder, const char *onnx);
 bool seal_refers_to(struct seal_refers *r, const char *folder, const char *onnx, const char *name);
 void seal_refers_done(struct seal_refers *r);
 
