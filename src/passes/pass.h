@@ -127,12 +127,23 @@ struct pass_counted {
   bool smallest; // nothing fits by the count: it picked the smallest of all
 };
 
-// What came of it, beside edits and sites. Starts zeroed.
+// Some of the model's graphs: those below n that are `in`.
+struct pass_graphs {
+  bool *in;
+  uint32_t n;
+};
+static inline bool pass_graphs_has(const struct pass_graphs *g, uint32_t graph) {
+  return graph < g->n && g->in[graph];
+}
+
+// What came of it, beside edits and sites. Starts zeroed, but for `worn`, which has what earlier rounds left there.
 struct pass_result {
   struct pass_counted counted; // where there is an output_limit
   uint64_t output_limit;       // bytes that all files of the output may have (of_output); 0: any
   uint64_t held_back;          // rewrites that the cap on exactness kept from being made
-  bool worn;                   // it was stopped, and would go on for long: repeats go on without it
+  // Graphs in which it was stopped, and would go on for long: it does nothing there in later rounds. In env->scratch
+  // where the pass made it.
+  struct pass_graphs worn;
   // Quantized in blocks: weights whose stored blocks are at least half empty (nbits.h), and the least
   // block size that holds a column of each.
   uint32_t half_empty, fitting_block;

@@ -223,3 +223,36 @@ PAIRS += OTHERS
 @pytest.mark.parametrize("make, n, command", PAIRS, ids=lambda x: getattr(x, "__name__", str(x)))
 def test_a_larger_model_takes_its_share_of_steps(tmp_path, make, n, command):
     assert judge(make, n, command, tmp_path) == []
+
+
+def own_budgets(n, apart):
+    """n factors and values in turn, and a few of them in two bodies; `apart`: with what another pass must remove first."""
+    def factors(after, many, apart):
+        between = lambda i: [helper.make_node("Identity", [f"{after}m{i}"], [f"{after}i{i}"])] if apart else []  # noqa: E731
+        return [node for i in range(many) for node in (
+            helper.make_node("Mul", [f"{after}{i}" if i else "x", "s0"], [f"{after}m{i}"]), *between(i),
+            helper.make_node("Mul", [f"{after}{'i' if apart else 'm'}{i}", "z"], [f"{after}{i + 1}"]))]  # fmt: skip
+
+    def body(name, many):
+        nodes = [*factors(name, many, apart), helper.make_node("Exp", [f"{name}{many}"], [name])]
+        return helper.make_graph(nodes, name, [], [helper.make_tensor_value_info(name, FLOAT, [2])])
+
+    branches = {"then_branch": body("t", n // 4), "else_branch": body("e", 10)}
+    nodes = [*factors("v", n, False), helper.make_node("Exp", [f"v{n}"], ["w"]), helper.make_node("If", ["c"], ["b"], **branches), helper.make_node("Add", ["w", "b"], ["y"])]
+    made = model(nodes, {"x": [2], "z": []}, "y", [numpy_helper.from_array(np.array(1e-20, np.float32), "s0")])
+    made.graph.input.append(helper.make_tensor_value_info("c", TensorProto.BOOL, []))
+    return made
+
+
+@pytest.mark.parametrize("passes, apart", [("algebraic/GroupMul", False), ("repeat(algebraic/GroupMul,fold-constants,tidy/identity)", True)])
+def test_what_a_graph_takes_of_rewrites_is_its_own(weir, tmp_path, passes, apart):
+    """The smaller body comes out as it would beside small graphs, however much the others have to rewrite."""
+    written = []
+    for n in (4, 400):
+        onnx.save(own_budgets(n, apart), tmp_path / "m.onnx")
+        warned = weir("run", tmp_path / "m.onnx", tmp_path / "o.onnx", "--force", "--pass", passes).err
+        assert ("did not come to an end" in warned) == (n > 4), warned
+        [branches] = (node for node in onnx.load(tmp_path / "o.onnx").graph.node if node.op_type == "If")
+        [smaller] = (a.g for a in branches.attribute if a.name == "else_branch")
+        written.append(["s0" in node.input for node in smaller.node])
+    assert written == [[False] * 10 + [True] * 10 + [False]] * 2

@@ -89,11 +89,6 @@ static bool is_held_back(const struct pass_run *r, uint32_t step) {
   return r->pipeline->steps[step].values.pass->exactness > r->pipeline->exactness;
 }
 
-// Held back, or worn by an earlier round.
-static bool is_left_out(const struct pass_run *r, uint32_t step) {
-  return is_held_back(r, step) || r->steps[step].worn;
-}
-
 static bool has_options(const struct pass_values *v) {
   for (uint32_t o = 0; o < v->pass->n_options; o++)
     if (v->of[o].given) return true;
@@ -172,8 +167,18 @@ static int call_passes(struct pass_run *r, const struct pass **passes, void **op
   return passes[0]->run(&r->env, options[0], results, err);
 }
 
+// The pass made its answer in its scratch.
+static void keep_worn(struct pass_run_step *step, const struct pass_graphs *worn,
+                      struct arena *arena) {
+  if (worn->in == step->worn.in) return;
+  bool *in = arena_zalloc(arena, worn->n * sizeof *in);
+  memcpy(in, worn->in, worn->n * sizeof *in);
+  step->worn = (struct pass_graphs){in, worn->n};
+}
+
 // Steps first … first + n - 1, in one call.
-static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, struct err *err) {
+static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, struct arena *arena,
+                     struct err *err) {
   struct arena lists = {0}, scratch = {0};
   const struct pass **passes = arena_zalloc(&lists, n * sizeof *passes);
   void **options = arena_zalloc(&lists, n * sizeof *options);
@@ -183,8 +188,9 @@ static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, struct err 
   uint32_t count = 0;
   int rc = 0;
   for (uint32_t i = first; i < first + n; i++) {
-    if (!r->steps[i].worn) r->steps[i].held_back = is_held_back(r, i);
-    if (is_left_out(r, i)) continue;
+    r->steps[i].held_back = is_held_back(r, i);
+    if (is_held_back(r, i)) continue;
+    results[count].worn = r->steps[i].worn;
     options[count] = r->pipeline->steps[i].values.options;
     passes[count++] = r->pipeline->steps[i].values.pass;
     if (r->begin) r->begin(r->ctx, i, r->steps[i].rounds);
@@ -202,9 +208,9 @@ static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, struct err 
   if (rc == 0 && r->env.edits->n > before) rc = check_step(r, passes[0], count, err);
   if (rc == 0) infer_new_nodes(r);
   for (uint32_t i = first, k = 0; i < first + n; i++) {
-    if (is_left_out(r, i)) continue;
+    if (is_held_back(r, i)) continue;
     const struct pass_result *result = &results[k++];
-    r->steps[i].worn = result->worn;
+    keep_worn(&r->steps[i], &result->worn, arena);
     const uint32_t round = r->steps[i].rounds++;
     if (rows(r) == rows_before) r->steps[i].changed_at = 0; // of types or names: no circle
     r->steps[i].held_back = result->held_back; // of the last round: what stays held back
@@ -345,7 +351,7 @@ static int run_all(struct pass_run *r, struct arena *arena, struct err *err) {
          (next = pipeline_next_repeat(p, open, i)) != NO_ID; open = next)
       begin_turn(r, &turns[depth++], next);
     const uint32_t n = together(r, i, p->n_steps);
-    rc = run_steps(r, i, n, err);
+    rc = run_steps(r, i, n, arena, err);
     if (rc == 0) i = step_behind(r, i, n, turns, &depth);
   }
   while (depth > 0)

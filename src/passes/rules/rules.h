@@ -12,6 +12,7 @@
 
 #include "exactness.h"
 #include "name_filter.h"
+#include "pass.h"
 
 struct kit;
 struct rules_book;
@@ -41,7 +42,9 @@ const char *rules_place_of(const struct rules_book *book, uint32_t rule);
 struct rules_counts {
   uint64_t fired;
   uint64_t held; // sites where it would have fired, but is less exact than the cap
-  bool worn;     // it would have fired on and on at the same places, and was stopped
+  // Graphs where it would have fired on and on at the same places, and was stopped. It fires in none that is in
+  // here before the run. In env->scratch where the run adds one.
+  struct pass_graphs worn;
 };
 
 struct rules_options {
@@ -63,7 +66,7 @@ enum { RULES_FUEL = 64 };
 // Rewrites the model until no rule fires. Every rewrite is a group of edits and a converted site,
 // both named after its pass. Where rules undo one another it stops and warns, naming them: when the
 // outputs are what they were after an earlier round, or when one place was rewritten `fuel` times,
-// or when all places that were rewritten before took a number of rewrites for each node of the model.
+// or when all places of a graph that were rewritten before took a number of rewrites for each of its nodes.
 // `name` is the whole run's, and kept. -1 if a weight could not be read.
 int rules_run(const struct rules_book *book, struct pass_env *env, const char *name,
               const struct rules_options *options, struct err *err);

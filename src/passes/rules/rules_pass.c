@@ -27,6 +27,7 @@ int rules_pass_run(struct pass_env *env, const struct pass *const *passes, void 
     const uint32_t pass = place_of(book, passes[i]);
     assert(pass < most && passes[i]->book == passes[0]->book);
     on[pass] = true;
+    counts[pass].worn = results[i].worn;
     infers |= passes[i]->infers;
     if (name_filter_is_open(options[i])) continue;
     filters[pass] = given[n_given++] = options[i];

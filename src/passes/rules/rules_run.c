@@ -23,9 +23,9 @@
 //   Sigmoid Reshape Sigmoid Reshape Sigmoid Reshape  ──▶  Sigmoid Reshape Sigmoid Sigmoid Reshape'  ──▶  …
 //
 // Where operators that meet do not become one (factors whose product has no place in their type) n²/2
-// moves are all there is. So the late visits of a run have a budget, a few rewrites for each node of
-// the model. Then what waits stays where it is, and repeats go on without the passes that are worn:
-// 64 rounds would be 64 budgets.
+// moves are all there is. So the late visits of a run have a budget in each graph, a few rewrites for
+// each of its nodes, whatever other graphs took. Then what waits stays where it is, and repeats go on
+// without the passes that are worn in that graph: 64 rounds would be 64 budgets.
 //
 // Rules are proved to end when they are compiled, but not all of what they see is proved (constants
 // that could fold, and did not). Two guards stop them: a digest of the outputs after every turn of
@@ -37,7 +37,7 @@
 
 enum { QUEUED = 1, VISITED = 2, COUNTED = 4, TOLD = 8, WAITS = 16 };
 enum { PATIENCE = 3 }; // rewrites of one place, before it waits
-enum { BUDGET = 3 };   // late rewrites for each node of the model
+enum { BUDGET = 3 };   // late rewrites for each node of a graph
 enum { USES = 32 };    // of a value, that are put down after a rewrite
 
 uint32_t rules_n_passes(const struct rules_book *book) {
@@ -229,7 +229,7 @@ static bool place(struct rules_run *run, const struct rules_value *result) {
   if (run->options->counts) run->options->counts[pass].fired++;
   if (run->options->by_rule) run->options->by_rule[run->rule - run->book->rules]++;
   run->fired++;
-  if (run->is_late && run->budget > 0) run->budget--;
+  if (run->is_late && run->budgets[run->graph] > 0) run->budgets[run->graph]--;
   const uint8_t burnt = burn(run, root);
   run->recent[pass] = true;
   if (burnt > run->fuel / 2) run->hot[pass] = true;
@@ -246,6 +246,11 @@ static bool place(struct rules_run *run, const struct rules_value *result) {
       if (user != NO_ID) put_down(run, user);
     }
   return true;
+}
+
+// Was the pass worn in the graph at hand before this run?
+static bool rests(const struct rules_run *run, uint16_t pass) {
+  return pass_graphs_has(&run->resting[pass], run->graph);
 }
 
 // Why the match at hand is not to be touched, a stable word, or NULL.
@@ -268,25 +273,40 @@ static void put_off(struct rules_run *run, uint32_t node) {
   run->late[at] = node;
 }
 
-// May the match at hand be rewritten now, never, or after what does not wait?
-enum { NOW, NEVER, LATER };
-static int turn_of(struct rules_run *run, uint32_t node, uint16_t pass) {
+// The pass would have fired after the budget of the graph at hand was spent.
+static void wear(struct rules_run *run, uint16_t pass) {
+  const uint32_t n = run->k.m->n_graphs;
+  run->over_budget = true;
+  run->worn[pass] = true;
+  if (!run->options->counts) return;
+  struct pass_graphs *worn = &run->options->counts[pass].worn;
+  if (worn->in == run->resting[pass].in) { // the caller's
+    bool *in = arena_zalloc(run->k.env->scratch, n * sizeof *in);
+    if (worn->n) memcpy(in, worn->in, worn->n * sizeof *in);
+    *worn = (struct pass_graphs){in, n};
+  }
+  worn->in[run->graph] = true;
+}
+
+// When the match at hand may be rewritten: LATER: after what does not wait; SPENT: after the budget, which is never.
+enum turn { NOW, NEVER, LATER, SPENT };
+static enum turn turn_of(struct rules_run *run, uint32_t node, uint16_t pass) {
   const uint8_t times = spent(run, node);
+  if (rests(run, pass)) return NEVER;
   if (times >= run->fuel) {
     run->out_of_fuel = true;
     return NEVER;
   }
   if (times < PATIENCE || run->options->once) return NOW;
   if (!run->is_late) return LATER;
-  if (run->budget > 0) return NOW;
-  run->over_budget = true;
-  run->worn[pass] = true;
-  return NEVER;
+  if (run->budgets[run->graph] > 0) return NOW;
+  wear(run, pass);
+  return SPENT;
 }
 
 // Does only what is not known yet keep the rule at hand from firing?
 static bool may_fire(struct rules_run *run, uint32_t node, uint16_t pass) {
-  return !refused(run, pass) && run->rule->exactness <= run->options->cap &&
+  return !refused(run, pass) && run->rule->exactness <= run->options->cap && !rests(run, pass) &&
          spent(run, node) < run->fuel;
 }
 
@@ -346,12 +366,12 @@ static bool visit(struct rules_run *run, uint32_t node) {
         run->marks[node] |= COUNTED;
         break;
       }
-      const int turn = turn_of(run, node, pass);
+      const enum turn turn = turn_of(run, node, pass);
       if (turn == LATER) {
         put_off(run, node);
         return false; // also of what other rules would do: their order is that of the files
       }
-      if (turn == NEVER && run->over_budget) return false; // nor what stands behind it in the files
+      if (turn == SPENT) return false; // nor what comes after it in the files
       if (turn == NEVER) break;
       if (place(run, &result)) return true;
     }
@@ -490,12 +510,25 @@ static void fixpoint(struct rules_run *run) {
   } while (run->missed && !run->options->once);
 }
 
-// Small models have room for all moves of a few dozen operators, and for circles, which fuel stops.
-static uint64_t late_budget(const struct model *m) {
-  uint64_t n = 0;
-  for (uint32_t i = 0; i < m->n_nodes; i++)
-    n += !(m->nodes[i].flags & NODE_DEAD);
-  return BUDGET * n + RULES_FUEL * RULES_FUEL;
+static const struct pass_graphs *resting(struct rules_run *run) {
+  struct pass_graphs *of = arena_zalloc(&run->lists, (run->book->n_passes + 1) * sizeof *of);
+  for (uint32_t p = 0; run->options->counts && p < run->book->n_passes; p++)
+    of[p] = run->options->counts[p].worn;
+  return of;
+}
+
+// Late rewrites that each graph may have. The first nodes of a graph count for more: there is room for all moves of
+// a few dozen operators, and for circles, which fuel stops.
+static uint64_t *late_budgets(struct rules_run *run) {
+  const struct model *m = run->k.m;
+  uint64_t *budgets = arena_zalloc(&run->lists, (m->n_graphs + (size_t)1) * sizeof *budgets);
+  uint32_t *n = arena_zalloc(&run->lists, (m->n_graphs + (size_t)1) * sizeof *n);
+  for (uint32_t i = 0; i < m->n_nodes; i++) {
+    const uint32_t graph = m->nodes[i].graph;
+    if (m->nodes[i].flags & NODE_DEAD) continue;
+    budgets[graph] += n[graph]++ < RULES_FUEL ? BUDGET + RULES_FUEL : BUDGET;
+  }
+  return budgets;
 }
 
 int rules_run(const struct rules_book *book, struct pass_env *env, const char *name,
@@ -508,7 +541,8 @@ int rules_run(const struct rules_book *book, struct pass_env *env, const char *n
   run.hot = arena_zalloc(&run.lists, book->n_passes + 1);
   run.lost = arena_zalloc(&run.lists, book->n_passes + 1);
   run.worn = arena_zalloc(&run.lists, book->n_passes + 1);
-  run.budget = late_budget(env->m);
+  run.resting = resting(&run);
+  run.budgets = late_budgets(&run);
   run.stopped = arena_zalloc(&run.lists, env->m->n_graphs + 1);
   choose_entries(&run);
   grow_candidates(&run);
@@ -531,8 +565,6 @@ int rules_run(const struct rules_book *book, struct pass_env *env, const char *n
     warn(&run, run.hot, what);
   }
   if (run.over_budget) warn(&run, run.worn, "rewrites of the same places did not come to an end");
-  for (uint32_t p = 0; options->counts && p < book->n_passes; p++)
-    options->counts[p].worn |= run.worn[p];
   warn_lost(&run);
   table_free(run.candidates, run.candidates_cap, sizeof *run.candidates);
   table_free(run.kept, run.kept_cap, sizeof *run.kept);

@@ -151,12 +151,13 @@ struct rules_run {
   uint64_t fired;
   bool *recent, *hot; // by pass: fired in this turn; fired where much was rewritten
   bool *lost;         // by pass: had more ways than were tried
-  bool *worn;         // by pass: would have fired after the budget was spent
-  bool *stopped;      // by graph: what it computes came round
+  bool *worn;         // by pass: would have fired in some graph after its budget was spent
+  const struct pass_graphs *resting; // by pass: graphs in which it was worn before this run
+  bool *stopped;                     // by graph: what it computes came round
   bool out_of_fuel, over_budget;
-  bool is_late;    // what waited is being visited
-  uint64_t budget; // rewrites of that which are left
-  bool missed;     // a place that should be looked at again was not put down
+  bool is_late;      // what waited is being visited
+  uint64_t *budgets; // by graph: rewrites of that which are left
+  bool missed;       // a place that should be looked at again was not put down
 };
 
 static inline struct rules_value rules_unknown(void) {
