@@ -8,7 +8,7 @@ import json
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, inliner, numpy_helper
 
 from small_models import save, value
 
@@ -256,6 +256,25 @@ def test_nodes_of_functions_are_no_loss(weir, tmp_path):
         assert "verified: 1 of 1 output (100.0 %)\n" in said
     assert "relative error of 0.0001" in weir("verify", paths[0], paths[0].with_suffix(".out")).out
     assert "relative" in weir("verify", paths[0], paths[1].with_suffix(".out"), code=1).err
+
+
+def test_constants_of_functions_are_no_loss(weir, tmp_path):
+    """Each call counts: written out, there are more bytes of float16, and a wrong number among them is one."""
+    weight = numpy_helper.from_array(np.linspace(-1, 1, 64).astype(np.float16))
+    body = [helper.make_node("Constant", [], ["w"], value=weight), helper.make_node("Mul", ["a", "w"], ["o"])]
+    function = helper.make_function("own", "Scaled", ["a"], ["o"], body, [helper.make_opsetid("", 17)])
+    nodes = [helper.make_node("Scaled", ["x"], ["t"], domain="own"), helper.make_node("Neg", ["t"], ["n"]), helper.make_node("Scaled", ["n"], ["y"], domain="own")]
+    half = [helper.make_tensor_value_info(name, TensorProto.FLOAT16, [64]) for name in ("x", "y")]
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+    made = helper.make_model(helper.make_graph(nodes, "g", half[:1], half[1:]), opset_imports=opsets, functions=[function], ir_version=8)
+    onnx.save(made, tmp_path / "m.onnx")
+    written = inliner.inline_local_functions(made)
+    onnx.save(written, tmp_path / "o.onnx")
+    assert "\nverified: 1 of 1 output (100.0 %)" in weir("verify", tmp_path / "m.onnx", tmp_path / "o.onnx").out
+    [first, _] = (node.attribute[0].t for node in written.graph.node if node.op_type == "Constant")
+    first.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(first) * np.float16(1.5), first.name))
+    onnx.save(written, tmp_path / "wrong.onnx")
+    assert "relative" in weir("verify", tmp_path / "m.onnx", tmp_path / "wrong.onnx", code=1).err
 
 
 def test_a_quantized_model_that_is_altered(weir, tmp_path, quantized):

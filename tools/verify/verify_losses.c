@@ -9,7 +9,7 @@
 //
 // A model in the other form (QDQ nodes for operators on codes, MatMulNBits for a DequantizeLinear with the same blocks) has lost
 // nothing, and neither has one with fewer of them. Other codes or scales in the same places are not seen: such a pair is held to the bounds
-// of models that are equal. Nodes of functions count once for each call.
+// of models that are equal. Nodes of functions and their constants count once for each call.
 #include "verify_losses.h"
 
 #include "model_calls.h"
@@ -66,7 +66,7 @@ static const struct operator* operator_of(const struct model *m, uint32_t node) 
 
 // ---- functions ---------------------------------------------------------------------------------
 
-// A node of a function counts as often as it is called, as if all calls were written out.
+// A node of a function, and a constant there, counts as often as it is called, as if all calls were written out.
 enum { CALLS_MOST = 1 << 16 };
 
 struct call {
@@ -128,6 +128,12 @@ static uint32_t *count_calls(const struct model *m, struct arena *a) {
   return times;
 }
 
+// How often what is in the graph counts.
+static uint32_t times_of(const struct model *m, const uint32_t *calls, uint32_t graph) {
+  const uint32_t function = graph == NO_ID ? NO_ID : function_of(m, graph);
+  return function == NO_ID ? 1 : calls[function];
+}
+
 // ---- one model ---------------------------------------------------------------------------------
 
 static const uint32_t steps[] = {2, 3, 4, 8, 16};
@@ -140,6 +146,7 @@ struct group {
 struct profile {
   const struct model *m;
   struct infer *in;
+  const uint32_t *calls; // by function: how often
   bool quantized;
   uint64_t elements;              // of all weights
   uint64_t weights[STEPS];        // elements in so many bits or fewer
@@ -205,18 +212,16 @@ static void take_tensors(struct profile *p) {
     if (t->flags & TENSOR_DEAD || p->counted[i] || bits == 0 || t->bytes < 16 ||
         t->dtype == DTYPE_BOOL || (bits > 16 && !dtype_is_float((enum dtype)t->dtype)))
       continue;
-    add_weights(p, t->bytes * 8 / bits, bits);
+    add_weights(p, t->bytes * 8 / bits * times_of(p->m, p->calls, t->graph), bits);
   }
 }
 
 static void take_model(struct profile *p, struct arena *a) {
   p->counted = arena_zalloc(a, p->m->n_tensors + (size_t)1);
-  const uint32_t *calls = count_calls(p->m, a);
   for (uint32_t i = 0; i < p->m->n_nodes; i++) {
     const struct operator* op = operator_of(p->m, i);
     if (!op) continue;
-    const uint32_t function = function_of(p->m, p->m->nodes[i].graph);
-    const uint32_t times = function == NO_ID ? 1 : calls[function];
+    const uint32_t times = times_of(p->m, p->calls, p->m->nodes[i].graph);
     if (times == 0) continue;
     p->quantized = true;
     if (op->parts & WEIGHTS) take_codes(p, i, op, times);
@@ -263,17 +268,18 @@ static const char *more_rounding(const struct profile *a, const struct profile *
   return NULL;
 }
 
-static uint64_t bytes_of(const struct model *m, enum dtype a, enum dtype b) {
+static uint64_t bytes_of(const struct profile *p, enum dtype a, enum dtype b) {
+  const struct model *m = p->m;
   uint64_t n = 0;
   for (uint32_t i = 0; i < m->n_tensors; i++)
     if (!(m->tensors[i].flags & TENSOR_DEAD) &&
         (m->tensors[i].dtype == a || m->tensors[i].dtype == b))
-      n += m->tensors[i].bytes;
+      n += m->tensors[i].bytes * times_of(m, p->calls, m->tensors[i].graph);
   return n;
 }
 
 // Small integers that stand for weights, as `shrink` stores them.
-static bool has_codes(const struct model *source, const struct model *result) {
+static bool has_codes(const struct profile *source, const struct profile *result) {
   const uint64_t before = bytes_of(source, DTYPE_INT8, DTYPE_UINT8),
                  after = bytes_of(result, DTYPE_INT8, DTYPE_UINT8);
   const uint64_t floats = bytes_of(source, DTYPE_FLOAT, DTYPE_DOUBLE);
@@ -284,8 +290,10 @@ struct verify_losses verify_losses_of(const struct model *source, const struct m
                                       struct infer *const in[2], struct arena *a) {
   struct profile p[2] = {{.m = source, .in = in[0]}, {.m = result, .in = in[1]}};
   struct arena scratch = {0};
-  const uint64_t half_before = bytes_of(source, DTYPE_FLOAT16, DTYPE_BFLOAT16),
-                 half_after = bytes_of(result, DTYPE_FLOAT16, DTYPE_BFLOAT16);
+  for (int side = 0; side < 2; side++)
+    p[side].calls = count_calls(p[side].m, &scratch);
+  const uint64_t half_before = bytes_of(&p[0], DTYPE_FLOAT16, DTYPE_BFLOAT16),
+                 half_after = bytes_of(&p[1], DTYPE_FLOAT16, DTYPE_BFLOAT16);
   const enum dtype before = verify_half_computed(source, in[0]),
                    after = verify_half_computed(result, in[1]);
   struct verify_losses l = {.halved = half_after > half_before ||
@@ -295,7 +303,7 @@ struct verify_losses verify_losses_of(const struct model *source, const struct m
   for (int side = 0; side < 2; side++)
     take_model(&p[side], &scratch);
   const bool both = p[0].quantized && p[1].quantized;
-  l.quantized = !both && (p[1].quantized || has_codes(source, result));
+  l.quantized = !both && (p[1].quantized || has_codes(&p[0], &p[1]));
   if (both) l.more = fewer_bits(&p[0], &p[1], a);
   if (both && !l.more) l.more = more_rounding(&p[0], &p[1], a);
   if (both && !l.more) l.more = other_groups(&p[0], &p[1], a);
