@@ -60,6 +60,8 @@ void infer_free(struct infer *in) {
   TABLE_FREE(in, said_of);
   TABLE_FREE(in, misdeclared);
   TABLE_FREE(in, name_of);
+  TABLE_FREE(in, stuck);
+  infer_leads_free(&in->leads);
   arena_free(&in->scratch);
   dims_free(in->d);
   struct arena kept = in->kept; // it holds *in too
@@ -97,6 +99,7 @@ static void outputs_begin(struct infer *in, const struct model_node *n) {
 static void outputs_end(struct infer *in, struct infer_site *s) {
   const struct model_node *n = &in->m->nodes[s->node];
   const bool invalid = s->why == INFER_WHY_INVALID;
+  if (invalid && in->m->graphs[n->graph].kind == GRAPH_SUB) *TABLE_PUSH(in, stuck) = s->node;
   for (uint32_t i = 0; i < n->n_out; i++) {
     const uint32_t value = model_output(in->m, n, i);
     if (value == NO_ID) continue;
@@ -365,6 +368,8 @@ void infer_all(struct infer *in, const struct infer_told *told) {
   in->tells = true;
   in->believed = in->only_new = false;
   TABLE_FREE(in, changed);
+  in->n_stuck = in->n_followed = 0;
+  infer_leads_free(&in->leads);
   in->fill_all = true;
   for (uint32_t i = 0; i < in->n_rows; i++)
     if (!(in->rows[i].flags & ROW_SET)) in->rows[i] = (struct infer_row){.shape = 0};
@@ -422,6 +427,16 @@ bool infer_cannot_run(const struct infer *in, uint32_t node) {
     if (value != NO_ID) return infer_why(in, value) == INFER_WHY_INVALID;
   }
   return false;
+}
+
+bool infer_leads_to_stuck(struct infer *in, uint32_t value) {
+  for (; in->n_followed < in->n_stuck; in->n_followed++) {
+    const uint32_t node = in->stuck[in->n_followed];
+    if (!(in->m->nodes[node].flags & NODE_DEAD) && infer_cannot_run(in, node))
+      infer_leads_add_node(&in->leads, in->m, node);
+  }
+  infer_leads_follow(&in->leads, in->m);
+  return infer_leads_has(&in->leads, value);
 }
 
 void infer_note(struct infer *in, uint32_t value, const struct infer_type *type) {

@@ -146,6 +146,7 @@ static void fill_value(struct infer *in, struct model *m, struct model_types *t,
   in->fills++;
   if (m->values[value].flags & VALUE_DEAD || m->values[value].kind == VALUE_INITIALIZER) return;
   infer_row_type(in, row, &known);
+  known.ranked = known.ranked && !infer_leads_to_stuck(in, value);
   for (uint32_t i = 0; known.ranked && i < known.rank; i++)
     dims[i] = infer_model_dim(in, m, known.dims[i]);
   const struct model_type type = {

@@ -101,6 +101,53 @@ def test_a_branch_that_cannot_run_in_one_call_of_a_function(weir, tmp_path):
     assert np.array_equal(z, -given["b"].reshape(4, 4))
 
 
+FAILS = "k = Constant<value_ints = [5, 4]>() w = ConstantOfShape(k) d = MatMul(h, w)"
+BODIES = {
+    "if": f"y = If(c) <then_branch = a () => (float[m,n2] d) {{ {FAILS} }}, else_branch = b () => (float[o,r] f) {{ f = Relu(h) }}>",
+    "if neither": f'''y = If(c) <then_branch = a () => (float[m,n2] d) {{ {FAILS} }},
+                               else_branch = b () => (float[o,r] f) {{ k = Constant<value_ints = [6, 4]>() w = ConstantOfShape(k) f = MatMul(h, w) }}>''',
+    "loop": f'''y = Loop(trips, , h) <body = l (int64 i, bool ci, float[p2,q2] hh) => (bool co, float[p3,q3] z) {{
+                co = Identity(ci) {FAILS} z = Identity(d) }}>''',
+    "loop that stacks": f'''h2, ys = Loop(trips, , h) <body = l (int64 i, bool ci, float[p2,q2] hh) => (bool co, float[p3,q3] e2, float[p4,q4] z) {{
+                co = Identity(ci) e2 = Identity(hh) {FAILS} z = Identity(d) }}> y = Add(h2, h2)''',
+    "loop in if": f'''y = If(c) <then_branch = a () => (float[m,n2] d2) {{
+                d2 = Loop(trips, , h) <body = l (int64 i, bool ci, float[p2,q2] hh) => (bool co, float[p3,q3] z) {{ co = Identity(ci) {FAILS} z = Identity(d) }}> }},
+                else_branch = b () => (float[o,r] f) {{ f = Relu(h) }}>''',
+}
+SHAPES = {
+    "where": "s = Shape(x) n = Gather(s, one) e = Equal(n, minus) t = Where(e, seven, n) to = Concat<axis = 0>(minus, t) h = Reshape(x, to)",
+    "max": "s = Shape(x) n = Gather(s, one) m = Max(n, one) to = Concat<axis = 0>(minus, m) h = Reshape(x, to)",
+    "axes": "u = Unsqueeze(x, one) s = Shape(u) n = Gather(s, one) e = Equal(n, one) ax = Where(e, one, seven) h = Squeeze(u, ax)",
+    "constants": "t = Mul(three, one) to = Concat<axis = 0>(minus, t) h = Reshape(x, to)",
+}
+
+
+PAIRS = [pytest.param(body, shape, marks=[] if (i + k) % 4 == 0 else pytest.mark.long) for i, body in enumerate(BODIES) for k, shape in enumerate(SHAPES)]
+
+
+@pytest.mark.parametrize("body, shape", PAIRS)
+def test_a_body_that_cannot_run_keeps_no_model_from_being_loaded(weir, tmp_path, body, shape):
+    """Whoever knows that h has 3 columns refuses the product of the body: no pass tells the runtime."""
+    model = onnx.parser.parse_model(f"""<ir_version: 9, opset_import: ["": 18]>
+        g (float[N,3] x, bool c, int64 trips) => (float[p,q] y) <int64[1] seven = {{7}}, int64[1] minus = {{-1}}, int64[1] one = {{1}}, int64[1] three = {{3}}> {{
+            {SHAPES[shape]} {BODIES[body]} }}""")
+    onnx.save(model, tmp_path / "m.onnx")
+    given = {"x": np.arange(-3, 3, dtype=np.float32).reshape(2, 3), "c": np.array(False), "trips": np.array(0)}
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL  # with constants it is refused otherwise, as the source is
+    levels = [options] if shape == "constants" else [options, ort.SessionOptions()]
+
+    def results(path):
+        sessions = [ort.InferenceSession(path, level) for level in levels]
+        return None if body == "if neither" else [session.run(["y"], {k.name: given[k.name] for k in session.get_inputs()})[0].tolist() for session in sessions]
+
+    source = results(tmp_path / "m.onnx")
+    for words in ("optimize", "preprocess", "infer", *(f"run --pass {p}" for p in ("streamline", "fold-constants", "reorder", "optimize/fold-small", "optimize/fold-large"))):
+        command, *options_of = words.split()
+        weir(command, tmp_path / "m.onnx", tmp_path / "o.onnx", *options_of, "--force")
+        assert results(tmp_path / "o.onnx") == source, words
+
+
 def test_a_branch_that_cannot_run_keeps_no_model_from_being_loaded(weir, tmp_path):
     """The runtime does not know that x has 3 columns before the Reshape goes, and then the product of the branch does not fit."""
     model = onnx.parser.parse_model("""<ir_version: 9, opset_import: ["": 18]>

@@ -2,6 +2,7 @@
 #ifndef WEIR_INFER_TABLE_H
 #define WEIR_INFER_TABLE_H
 
+#include "infer_leads.h"
 #include "infer_site.h"
 #include "model_calls.h"
 
@@ -104,7 +105,10 @@ struct infer {
   uint32_t first_new; // nodes from this one on came since the last walk
   uint32_t assumed;   // value + 1, 0: none (infer_assume)
   bool assumed_is, contradicted;
-  bool only_new; // infer_more: nodes whose values have rows are not visited
+  TABLE(uint32_t, stuck);   // nodes of bodies that could not run when they were visited
+  uint32_t n_followed;      // of them, whose values are in `leads`
+  struct infer_leads leads; // what leads to those that cannot run
+  bool only_new;            // infer_more: nodes whose values have rows are not visited
 };
 
 struct infer_row *infer_row_at(struct infer *in, uint32_t value); // made where there is none

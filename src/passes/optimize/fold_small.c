@@ -109,7 +109,8 @@ static bool can_fold(struct kit *k, uint32_t node) {
   if (op == OP_NONE || op == OP_Constant || op == OP_Identity || kit_op_has(op, KIT_RANDOM))
     return false;
   const uint32_t value = kit_out(k, node, 0);
-  if (value == NO_ID || kit_unused(k, value)) return false;
+  if (value == NO_ID || kit_unused(k, value) || infer_leads_to_stuck(k->env->infer, value))
+    return false;
   if (kit_is_output(k, value) && k->m->nodes[node].n_out > 1) return false;
   for (uint32_t i = 1; i < k->m->nodes[node].n_out; i++)
     if (!kit_unused(k, kit_out(k, node, i))) return false;

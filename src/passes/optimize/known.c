@@ -3,7 +3,9 @@
 
 bool known_list(struct kit *k, uint32_t value, dim_id *list, uint32_t most, uint32_t *n) {
   const struct infer_number *at;
-  if (value == NO_ID || !infer_numbers(k->env->infer, value, &at, n) || *n > most) return false;
+  if (value == NO_ID || infer_leads_to_stuck(k->env->infer, value) ||
+      !infer_numbers(k->env->infer, value, &at, n) || *n > most)
+    return false;
   for (uint32_t i = 0; i < *n; i++) {
     if (at[i].num == NO_ID || at[i].den != 1) return false;
     list[i] = dims_find(infer_dims(k->env->infer), at[i].num);
@@ -30,8 +32,8 @@ bool known_all(struct kit *k, uint32_t value, int64_t number) {
 }
 
 bool known_dims(struct kit *k, uint32_t value, struct infer_type *out) {
-  return value != NO_ID && infer_type_of(k->env->infer, value, out) && out->kind == INFER_TENSOR &&
-         out->ranked;
+  return value != NO_ID && !infer_leads_to_stuck(k->env->infer, value) &&
+         infer_type_of(k->env->infer, value, out) && out->kind == INFER_TENSOR && out->ranked;
 }
 
 bool known_size(struct kit *k, dim_id d, int64_t *n) {

@@ -9,6 +9,8 @@
 // as they know it of a rule.
 #include "rules_inside.h"
 
+#include "infer.h"
+
 static bool is_plain_node(struct rules_run *run, uint32_t node) {
   struct kit *k = &run->k;
   const enum op op = kit_op(k, node);
@@ -102,11 +104,26 @@ static void visit(struct rules_run *run, const struct rules_fold_limits *limits,
   kit_bypass(k, node, value);
 }
 
+static bool has_bodies(const struct model *m) {
+  for (uint32_t g = 0; g < m->n_graphs; g++)
+    if (m->graphs[g].kind == GRAPH_SUB && !(m->graphs[g].flags & GRAPH_DEAD)) return true;
+  return false;
+}
+
+// What is known of the model: by passes before, or for this one alone, since they were not told to infer. NULL: it does not matter.
+static struct infer *facts_of(const struct pass_env *env) {
+  if (env->infer || !has_bodies(env->m)) return env->infer;
+  struct infer *own = infer_new(env->m, NULL);
+  infer_all(own, NULL);
+  return own;
+}
+
 int rules_fold_constants(struct pass_env *env, const struct rules_fold_limits *limits,
                          struct err *err) {
   const struct rules_options options = {.cap = env->exactness, .once = true}; // nothing is asked
   const struct rules_rule rule = {.exactness = (uint8_t)env->exactness};
   struct rules_run run = {.book = &rules_house, .options = &options, .rule = &rule};
+  struct infer *const facts = facts_of(env);
   kit_init(&run.k, env, env->pass->name);
   for (uint32_t g = 0; kit_graph(&run.k, &g); g++) {
     run.graph = g;
@@ -114,9 +131,11 @@ int rules_fold_constants(struct pass_env *env, const struct rules_fold_limits *l
     if (run.opset == 0) continue;
     for (uint32_t n = env->m->graphs[g].first_node, next; n != NO_ID; n = next) {
       next = env->m->nodes[n].next;
-      visit(&run, limits, n);
+      const uint32_t value = kit_out(&run.k, n, 0);
+      if (!facts || value == NO_ID || !infer_leads_to_stuck(facts, value)) visit(&run, limits, n);
     }
   }
+  if (facts != env->infer) infer_free(facts);
   TABLE_FREE(&run, sizes);
   TABLE_FREE(&run, fact_of);
   TABLE_FREE(&run, facts);

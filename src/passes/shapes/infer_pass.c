@@ -40,10 +40,10 @@ struct writing {
   TABLE(uint8_t, elsewhere); // a value of the main graph has one, or it was given to a number
   // contradictions
   uint32_t said;
-  struct err why;         // of the first
-  bool of_node;           // which cannot run; else of a value
-  struct infer_left left; // what is not to be written
-  TABLE(uint8_t, wrong);  // by value id: it is declared wrongly
+  struct err why;          // of the first
+  bool of_node;            // which cannot run; else of a value
+  struct infer_leads left; // what is not to be written
+  TABLE(uint8_t, wrong);   // by value id: it is declared wrongly
   // without a shape: values, why, and the first of them
   uint32_t shapeless, shapeless_why[INFER_WHYS], first_shapeless;
 };
@@ -302,7 +302,7 @@ static bool write_value(struct writing *w, uint32_t value) {
     return false;
   const bool everywhere = declared_type(m, value, &was);
   if (!t.ranked && was.dtype == t.dtype) return false;
-  if (infer_left_has(&w->left, value) && !is_wrong(w, value)) return false;
+  if (infer_leads_has(&w->left, value) && !is_wrong(w, value)) return false;
   bool same = everywhere && was.dtype == t.dtype && was.ranked == t.ranked && was.rank == t.rank;
   for (uint32_t i = 0; t.ranked && i < t.rank; i++) {
     const struct model_dim declared = model_type_dim(m, &was, i);
@@ -690,7 +690,7 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   TABLE_FREE(&w, long_names);
   TABLE_FREE(&w, of_input);
   TABLE_FREE(&w, elsewhere);
-  infer_left_free(&w.left);
+  infer_leads_free(&w.left);
   TABLE_FREE(&w, wrong);
   return kit_done(&w.k, err) || rc ? -1 : 0;
 }
