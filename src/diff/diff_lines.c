@@ -246,11 +246,10 @@ static int compare_notes(struct diff *d, const char *what, const char *name, uin
   return 0;
 }
 
-static int compare_infos(struct diff *d, const char *what, uint32_t a, uint32_t b,
-                         enum info_home home, struct err *err) {
+// What is said at x of the value a, and at y of b.
+static int compare_sayings(struct diff *d, const char *what, uint32_t a, uint32_t x, uint32_t b,
+                           uint32_t y, enum info_home home, struct err *err) {
   const struct model *ma = d->m[DIFF_A], *mb = d->m[DIFF_B];
-  const uint32_t x = a == NO_ID ? NO_ID : model_info_at(ma, a, home);
-  const uint32_t y = b == NO_ID ? NO_ID : model_info_at(mb, b, home);
   const char *name =
       a == NO_ID ? model_name_str(mb, mb->values[b].name) : model_name_str(ma, ma->values[a].name);
   const char *was = type_text(d, DIFF_A, x), *is = type_text(d, DIFF_B, y);
@@ -264,6 +263,33 @@ static int compare_infos(struct diff *d, const char *what, uint32_t a, uint32_t 
     diff_texts(d, what, name, was, is);
   }
   return was && is ? compare_notes(d, what, name, x, y, err) : 0;
+}
+
+static int compare_infos(struct diff *d, const char *what, uint32_t a, uint32_t b,
+                         enum info_home home, struct err *err) {
+  const uint32_t x = a == NO_ID ? NO_ID : model_info_at(d->m[DIFF_A], a, home);
+  const uint32_t y = b == NO_ID ? NO_ID : model_info_at(d->m[DIFF_B], b, home);
+  return compare_sayings(d, what, a, x, b, y, home, err);
+}
+
+// The next value_info of the same value; NO_ID: none.
+static uint32_t next_info(const struct model *m, uint32_t info) {
+  if (info != NO_ID) info = model_live_info(m, m->infos[info].next);
+  while (info != NO_ID && m->infos[info].home != INFO_VALUE)
+    info = model_live_info(m, m->infos[info].next);
+  return info;
+}
+
+// A value may have several value_infos: each with the one at its place in the other model.
+static int compare_infos_of(struct diff *d, uint32_t a, uint32_t b, struct err *err) {
+  uint32_t x = model_info_at(d->m[DIFF_A], a, INFO_VALUE),
+           y = model_info_at(d->m[DIFF_B], b, INFO_VALUE);
+  do {
+    if (compare_sayings(d, "value_info", a, x, b, y, INFO_VALUE, err)) return -1;
+    d->steps++;
+    x = next_info(d->m[DIFF_A], x), y = next_info(d->m[DIFF_B], y);
+  } while (x != NO_ID || y != NO_ID);
+  return 0;
 }
 
 // ---- inputs and outputs ------------------------------------------------------------------------
@@ -456,8 +482,7 @@ static int compare_trainings(struct diff *d, struct err *err) {
 static int compare_value_infos(struct diff *d, struct err *err) {
   const struct model *a = d->m[DIFF_A], *b = d->m[DIFF_B];
   for (uint32_t v = 0; v < a->n_values; v++)
-    if (d->values[DIFF_A][v] != NO_ID &&
-        compare_infos(d, "value_info", v, d->values[DIFF_A][v], INFO_VALUE, err))
+    if (d->values[DIFF_A][v] != NO_ID && compare_infos_of(d, v, d->values[DIFF_A][v], err))
       return -1;
   d->steps += a->n_values + b->n_values;
   return 0;

@@ -230,6 +230,11 @@ def declared(text=""):
     return lambda model: model.graph.value_info.append(helper.make_tensor_value_info("t", 1, [3], doc_string=text))
 
 
+def twice(dims, text="", times=1):
+    again = helper.make_tensor_value_info("t", 1, dims, doc_string=text)
+    return lambda model: [model.graph.value_info.append(each) for each in (helper.make_tensor_value_info("t", 1, [3]), *[again] * times)]
+
+
 def ghosts(*all_names):
     return lambda model: model.graph.value_info.extend(helper.make_tensor_value_info(each, 1, [3]) for each in all_names)
 
@@ -258,6 +263,10 @@ SMALL_THINGS = {
     "metadata of an output": (no_change, lambda model: model.graph.output[0].metadata_props.add(key="k", value="v"), ("output", "y")),
     "a range of an input": (no_change, lambda model: model.graph.input[0].metadata_props.add(key="range", value="[0, 1]"), ("input", "x")),
     "a text of a value": (declared(), declared("another"), ("value_info", "t")),
+    "a value twice": (declared(), twice([5]), ("value_info", "t")),
+    "a value twice, with another type": (twice([5]), twice([6]), ("value_info", "t")),
+    "a value twice, with another text": (twice([5]), twice([5], "another"), ("value_info", "t")),
+    "a value three times": (twice([5]), twice([5], times=2), ("value_info", "t")),
     "a value that nothing makes": (no_change, lambda model: model.graph.value_info.append(helper.make_tensor_value_info("ghost", 1, [3])), ("value_info", "values that nothing makes")),
     "another value that nothing makes": (ghosts("p", "q"), ghosts("p", "r"), ("value_info", "values that nothing makes")),
     "such values in another order": (ghosts("p", "q"), ghosts("q", "p"), None),
