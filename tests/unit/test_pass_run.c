@@ -84,12 +84,27 @@ static struct pass_run run_of(struct bench *t) {
 
 // ---- passes ------------------------------------------------------------------------------------
 
-// Node b before node a: it uses what is not made yet.
-static int disorder(struct pass_env *env, void *options, struct pass_result *result,
+// A pass that edits the model, and what the edit is about.
+struct editing {
+  struct pass pass; // first: a run is given it
+  void (*edit)(struct pass_env *env);
+  const char *words[2];
+};
+
+static const char *word(const struct pass_env *env, uint32_t i) {
+  return ((const struct editing *)env->pass)->words[i];
+}
+
+static int run_edit(struct pass_env *env, void *options, struct pass_result *result,
                     struct err *err) {
   (void)options, (void)result, (void)err;
-  edit_move_node(env->edits, env->m->graphs[0].last_node, env->m->graphs[0].first_node);
+  ((const struct editing *)env->pass)->edit(env);
   return 0;
+}
+
+// Node b before node a: it uses what is not made yet.
+static void disorder(struct pass_env *env) {
+  edit_move_node(env->edits, env->m->graphs[0].last_node, env->m->graphs[0].first_node);
 }
 
 static int rename_first(struct pass_env *env, void *options, struct pass_result *result,
@@ -134,33 +149,19 @@ static void make_anew(struct pass_env *env, const char *from, const char *to) {
   if (env->site) env->site(env->site_ctx, &site);
 }
 
-static int to_abs(struct pass_env *env, void *options, struct pass_result *result,
-                  struct err *err) {
-  (void)options, (void)result, (void)err;
-  make_anew(env, "Relu", "Abs");
-  return 0;
-}
-
-static int to_relu(struct pass_env *env, void *options, struct pass_result *result,
-                   struct err *err) {
-  (void)options, (void)result, (void)err;
-  make_anew(env, "Abs", "Relu");
-  return 0;
+static void change(struct pass_env *env) {
+  make_anew(env, word(env, 0), word(env, 1));
 }
 
 // Relu, Neg, Abs, Neg, Abs …: what makes Relu of Abs comes every other round.
-static int to_relu_or_neg(struct pass_env *env, void *options, struct pass_result *result,
-                          struct err *err) {
-  (void)options, (void)result, (void)err;
+static void to_relu_or_neg(struct pass_env *env) {
   const struct model *m = env->m;
   const bool negated = span_is(model_name(m, m->nodes[m->graphs[0].first_node].op_type), "Neg");
   make_anew(env, negated ? "Neg" : "Abs", negated ? "Relu" : "Neg");
-  return 0;
 }
 
 // A Neg more in each round: no graph comes again.
-static int grow(struct pass_env *env, void *options, struct pass_result *result, struct err *err) {
-  (void)options, (void)result, (void)err;
+static void grow(struct pass_env *env) {
   const struct model *m = env->m;
   const uint32_t in = m->graph_io[m->graphs[0].inputs];
   char name[24];
@@ -173,7 +174,6 @@ static int grow(struct pass_env *env, void *options, struct pass_result *result,
                           .n_in = 1,
                           .out = &(struct edit_output){.value = NO_ID, .name = span_str(name)},
                           .n_out = 1});
-  return 0;
 }
 
 // Every step begins with an empty scratch.
@@ -203,66 +203,42 @@ static const struct pass q1 = {
     .name = "q/1", .exactness = EXACTNESS_ROUNDING, .run_together = both};
 static const struct pass finite = {
     .name = "p/finite", .exactness = EXACTNESS_FINITE, .run_together = both};
-static int raise(struct pass_env *env, void *options, struct pass_result *result, struct err *err) {
-  (void)options, (void)result, (void)err;
+static void raise(struct pass_env *env) {
   edit_set_opset(env->edits, span_str(""), 22);
-  return 0;
 }
 
-static int to_pool(struct pass_env *env, void *options, struct pass_result *result,
-                   struct err *err) {
-  (void)options, (void)result, (void)err;
-  make_anew(env, "Relu", "GlobalLpPool");
-  return 0;
-}
-
-static void add_to_end(struct pass_env *env, const char *domain, const char *op) {
+// A node of an operator, and of its domain.
+static void add_to_end(struct pass_env *env) {
   const struct model *m = env->m;
   const uint32_t in = m->refs[m->nodes[m->graphs[0].first_node].refs].value;
   edit_add_node(env->edits, &(struct edit_node){.before = NO_ID,
                                                 .name = span_str("last"),
-                                                .domain = span_str(domain),
-                                                .op_type = span_str(op),
+                                                .domain = span_str(word(env, 1)),
+                                                .op_type = span_str(word(env, 0)),
                                                 .in = &in,
                                                 .n_in = 1,
                                                 .out = &(struct edit_output){NO_ID, span_str("z")},
                                                 .n_out = 1});
 }
 
-static int add_pool(struct pass_env *env, void *options, struct pass_result *result,
-                    struct err *err) {
-  (void)options, (void)result, (void)err;
-  add_to_end(env, "", "GlobalLpPool");
-  return 0;
-}
-
-static int add_foreign(struct pass_env *env, void *options, struct pass_result *result,
-                       struct err *err) {
-  (void)options, (void)result, (void)err;
-  add_to_end(env, "far.away", "Op");
-  return 0;
-}
-
-static int renew_format(struct pass_env *env, void *options, struct pass_result *result,
-                        struct err *err) {
-  (void)options, (void)result, (void)err;
+static void renew_format(struct pass_env *env) {
   edit_set_ir_version(env->edits, 8);
-  return 0;
 }
 
-static const struct pass raises = {.name = "raises", .run = raise};
-static const struct pass pools = {.name = "pools", .run = to_pool};
-static const struct pass pools_too = {.name = "pools/too", .run = add_pool};
-static const struct pass foreign = {.name = "foreign", .run = add_foreign};
-static const struct pass renews = {.name = "renews", .run = renew_format};
-static const struct pass breaks = {.name = "family/breaks", .run = disorder};
+static const struct editing
+    raises = {{.name = "raises", .run = run_edit}, raise, {NULL}},
+    renews = {{.name = "renews", .run = run_edit}, renew_format, {NULL}},
+    breaks = {{.name = "family/breaks", .run = run_edit}, disorder, {NULL}},
+    around = {{.name = "around", .run = run_edit}, to_relu_or_neg, {NULL}},
+    grows = {{.name = "grows", .run = run_edit}, grow, {NULL}},
+    there = {{.name = "there", .run = run_edit}, change, {"Relu", "Abs"}},
+    back = {{.name = "back", .run = run_edit}, change, {"Abs", "Relu"}},
+    pools = {{.name = "pools", .run = run_edit}, change, {"Relu", "GlobalLpPool"}},
+    pools_too = {{.name = "pools/too", .run = run_edit}, add_to_end, {"GlobalLpPool", ""}},
+    foreign = {{.name = "foreign", .run = run_edit}, add_to_end, {"Op", "far.away"}};
 static const struct pass renames = {
     .name = "renames", .exactness = EXACTNESS_ZERO, .run = rename_first};
 static const struct pass flickers = {.name = "flickers", .run = rename_always};
-static const struct pass there = {.name = "there", .run = to_abs};
-static const struct pass back = {.name = "back", .run = to_relu};
-static const struct pass around = {.name = "around", .run = to_relu_or_neg};
-static const struct pass grows = {.name = "grows", .run = grow};
 static const struct pass careful = {.name = "scratches", .run = scratches};
 
 // ---- tests -------------------------------------------------------------------------------------
@@ -270,7 +246,7 @@ static const struct pass careful = {.name = "scratches", .run = scratches};
 static void a_pass_that_breaks_the_model_is_named(void **state) {
   struct bench *t = *state;
   add(t, &renames);
-  add(t, &breaks);
+  add(t, &breaks.pass);
   add(t, &renames);
   struct pass_run run = run_of(t);
   assert_int_equal(pass_run(&run, &t->arena, &t->err), -1);
@@ -293,9 +269,9 @@ static enum err_kind failure(struct bench *t, const struct pass *pass, uint32_t 
 static void imports_that_are_missing_are_the_models(void **state) {
   struct bench *t = *state;
   t->m.opsets[0].version = 0;
-  assert_int_equal(failure(t, &breaks, 1), ERR_INTERNAL);
+  assert_int_equal(failure(t, &breaks.pass, 1), ERR_INTERNAL);
   assert_null(strstr(t->err.msg, "opset_import"));
-  assert_int_equal(failure(t, &foreign, 2), ERR_MODEL);
+  assert_int_equal(failure(t, &foreign.pass, 2), ERR_MODEL);
   assert_string_equal(
       t->err.msg,
       "the pass 'foreign' needs versions of operators that the model does not import: "
@@ -306,13 +282,13 @@ static void formats_without_imports_are_the_models(void **state) {
   struct bench *t = *state;
   t->m.n_model_opsets = 0;
   t->m.ir_version = 2;
-  assert_int_equal(failure(t, &renews, 0), ERR_MODEL);
+  assert_int_equal(failure(t, &renews.pass, 0), ERR_MODEL);
   assert_non_null(strstr(t->err.msg, "it imports no operator set"));
 }
 
 static void a_model_with_versions_is_not_to_blame(void **state) {
   struct bench *t = *state;
-  assert_int_equal(failure(t, &foreign, 0), ERR_INTERNAL);
+  assert_int_equal(failure(t, &foreign.pass, 0), ERR_INTERNAL);
   assert_non_null(strstr(t->err.msg, "'far.away'"));
 }
 
@@ -329,8 +305,8 @@ static const char *hint_of(struct bench *t, const struct pass *a, const struct p
 // Nodes of an operator without a kernel at the new opset: of the model, of passes, both.
 static void a_raise_says_whose_kernels_are_missing(void **state) {
   struct bench *t = *state;
-  assert_string_equal(hint_of(t, &pools, NULL), "");
-  assert_string_equal(hint_of(t, &raises, NULL), "at opset 18, which the model had, it has");
+  assert_string_equal(hint_of(t, &pools.pass, NULL), "");
+  assert_string_equal(hint_of(t, &raises.pass, NULL), "at opset 18, which the model had, it has");
   assert_string_equal(
       t->warned,
       "no ONNX Runtime up to 1.31 has a CPU kernel at opset 22 for node 'n2' (GlobalLpPool)");
@@ -338,14 +314,14 @@ static void a_raise_says_whose_kernels_are_missing(void **state) {
 
 static void a_raise_says_what_passes_made(void **state) {
   struct bench *t = *state;
-  assert_string_equal(hint_of(t, &pools, &raises),
+  assert_string_equal(hint_of(t, &pools.pass, &raises.pass),
                       "a pass made it, and the model, of opset 18, did not have it");
 }
 
 static void a_raise_says_which_of_both(void **state) {
   struct bench *t = *state;
-  assert_string_equal(hint_of(t, &pools, NULL), "");
-  assert_string_equal(hint_of(t, &pools_too, &raises),
+  assert_string_equal(hint_of(t, &pools.pass, NULL), "");
+  assert_string_equal(hint_of(t, &pools_too.pass, &raises.pass),
                       "at opset 18, which the model had, it has; but 1 of them a pass made, and "
                       "the model did not have it");
 }
@@ -400,9 +376,9 @@ static void passes_that_undo_each_other_are_stopped(void **state) {
   struct bench *t = *state;
   pipeline_begin(&t->p, 64);
   add(t, &renames);
-  add(t, &there);
+  add(t, &there.pass);
   add(t, &careful);
-  add(t, &back);
+  add(t, &back.pass);
   pipeline_end(&t->p);
   struct pass_run run = run_of(t);
   assert_int_equal(pass_run(&run, &t->arena, &t->err), 0);
@@ -416,8 +392,8 @@ static void passes_that_undo_each_other_are_stopped(void **state) {
 static void a_circle_of_several_rounds_is_found(void **state) {
   struct bench *t = *state;
   pipeline_begin(&t->p, 64);
-  add(t, &there);
-  add(t, &around);
+  add(t, &there.pass);
+  add(t, &around.pass);
   pipeline_end(&t->p);
   struct pass_run run = run_of(t);
   assert_int_equal(pass_run(&run, &t->arena, &t->err), 0);
@@ -430,7 +406,7 @@ static void a_circle_of_several_rounds_is_found(void **state) {
 static void what_grows_is_no_circle(void **state) {
   struct bench *t = *state;
   pipeline_begin(&t->p, 7);
-  add(t, &grows);
+  add(t, &grows.pass);
   pipeline_end(&t->p);
   struct pass_run run = run_of(t);
   assert_int_equal(pass_run(&run, &t->arena, &t->err), 0);
