@@ -67,7 +67,7 @@ void edit_ask(struct edits *e, struct edit_asked *x) {
 void edit_take(struct edits *e, struct edit_asked *x) {
   const struct edit_kind_row *kind = &edit_kinds[x->kind];
   const bool early = x->kind == EDIT_VALUE_RENAME || x->kind == EDIT_NODE_RENAME;
-  // Names and dims may lie in the model's own tables, which move.
+  // Names and dims may be stored in the model's own tables, which move.
   for (const struct edit_field *f = kind->fields; f->keys; f++) {
     struct span *text = (void *)((uint8_t *)x + f->at);
     if (f->type == FIELD_STRING || f->type == FIELD_TEXT) *text = edit_make_copy(e, *text);
@@ -82,7 +82,7 @@ void edit_take(struct edits *e, struct edit_asked *x) {
   e->n += x->kind > EDIT_SOURCE;
 }
 
-// Lines have a node's name beside its address, whether it was given or not.
+// Lines have a node's name beside its address, whether the name was given or not.
 static struct span name_of_node(const struct edits *e, uint32_t node) {
   return node == NO_ID ? span_of("", 0) : model_name(e->m, e->m->nodes[node].name);
 }

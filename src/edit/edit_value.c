@@ -1,11 +1,11 @@
 // The edits of values, and of the inputs and outputs of graphs.
 //
-// A value's name is written in many places of the file: its producer, its users (in graphs within
-// graphs too), its initializer, its declarations. Renaming marks all of them.
+// A value's name is written in many places of the file: its producer, its users (also in the graphs
+// inside), its initializer, its declarations. Renaming marks all of them.
 //
-// Declarations (value_info) follow: those of a value that dies die with it, a graph output that
-// names another value takes that value's type, and what was said of it as an inner value goes,
-// because the output says it now.
+// Declarations (value_info) follow: when a value dies, its declarations die too. A graph output that
+// names another value takes that value's type, and the value loses its own declaration, because the
+// output now declares it.
 #include "edit_asked.h"
 #include "edit_groups.h"
 #include "edit_make.h"
@@ -145,7 +145,7 @@ void edit_apply_remove_graph_input(struct edits *e, struct edit_asked *x) {
   if (v->kind == VALUE_INPUT) edit_rows_release(m, x->value);
 }
 
-// The declaration of the output follows to its new value, and takes over what is known of it.
+// The declaration of the output moves to its new value, and takes what is known of that value.
 static void declare_output(struct model *m, uint32_t old, uint32_t value) {
   uint32_t out = old == NO_ID ? NO_ID : model_info_at(m, old, INFO_OUTPUT);
   if (out == NO_ID)

@@ -1,12 +1,12 @@
-// The catalogue: the lists of the families, one behind the other. Whoever reads words, the command
-// line and `weir passes` all look here, so that a pass is known everywhere by its row.
+// The catalogue: the lists of the families, one after the other. Pipeline files, the command line
+// and `weir passes` all look here, so that a pass is known everywhere by its row.
 //
 //   families.def ──▶ nbits_passes, cast_passes, … ──▶ passes_at(0 … passes_count() - 1)
 //
-// A name with a slash belongs to the family before it ("tidy/identity"), and the family's name
-// stands for all of its passes, as that of a set does (pass.keys); a name without one is a family of one pass. Passes of a family need
-// not come from one list. Names are looked up in an index, which is made when the first is: a user may
-// bring thousands of passes along, and name each. Searching for a family or a set is a walk over the lists.
+// A name with a slash belongs to the family before the slash ("tidy/identity"), and the family's name
+// stands for all of its passes, as the name of a set does (pass.keys); a name without a slash is a family of one pass. The passes
+// of a family need not be in one list. Names are looked up in an index, which is made with the first look-up: a user may
+// add thousands of passes, and name each. A family or a set is found by a walk over the lists.
 #include "passes.h"
 
 #include "guess.h"
@@ -23,12 +23,12 @@ static const struct pass *const *const lists[] = {
 
 enum { LISTS = sizeof lists / sizeof lists[0] };
 
-// Passes that a user brought along: behind all others.
+// Passes that a user added: they come after all others.
 static const struct pass *const none[] = {NULL};
 static const struct pass *const *extra = none;
 
 // The words that name a pass: whole names, and words that stand alone or after a dot. A hash table with
-// open addressing; the first pass with a word has its entry.
+// open addressing; a word's entry is the first pass that has the word.
 static struct {
   struct entry {
     struct span word;
@@ -87,7 +87,7 @@ static bool has_word(const char *list, struct span word) {
   }
 }
 
-// Classes begin with a capital letter, and nothing else behind a slash does.
+// Classes begin with a capital letter, and nothing else after a slash does.
 struct span passes_class(const struct pass *pass) {
   const char *slash = strchr(pass->name, '/');
   return span_str(slash && slash[1] >= 'A' && slash[1] <= 'Z' ? slash + 1 : "");
@@ -110,7 +110,7 @@ bool passes_is_in(const struct pass *pass, struct span set) {
   return set.n > 0 && (span_eq(set, passes_family(pass)) || has_word(pass->keys, set));
 }
 
-// "family:reorder": what is behind the colon, which is no pass then.
+// "family:reorder": returns what comes after the colon, which is no pass then.
 static bool is_set_only(struct span *name) {
   static const char word[] = "family:";
   if (name->n < sizeof word - 1 || memcmp(name->at, word, sizeof word - 1) != 0) return false;
@@ -161,7 +161,7 @@ static void make_index(void) {
     }
 }
 
-// The first that is called so (passes_called).
+// The first pass that has the name (passes_called).
 static const struct pass *called(struct span name) {
   if (index_of_names.cap == 0) make_index();
   const struct entry *whole = entry_of(name, false), *last = entry_of(after_dot(name), true);

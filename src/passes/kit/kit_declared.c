@@ -2,11 +2,11 @@
 //
 //   x: float[N,6]   y = Relu(x)   y declared [1,6]   ──▶   y declared [N,6]
 //
-// Who believes such a declaration goes wrong, and ONNX Runtime warns of some. The pass `infer` writes what it found over them
-// itself; this is behind the other passes that infer, and behind `infer` for values that it does not write. Where the rank is
-// right, dims that are not wrong stay as they are spelled. A dim that is an expression of names is declared as that; one that is
-// a number, or has no name, becomes one of which nothing is declared: of a number other checkers may have an opinion of their
-// own (a Resize by 2.6, rounded down). A value in a function may have other dims in each call: its declaration goes.
+// Whoever believes such a declaration goes wrong, and ONNX Runtime warns of some. The pass `infer` writes over them what it found;
+// this runs after the other passes that infer, and after `infer` for the values that it does not write. Where the rank is right,
+// dims that are not wrong keep their spelling. A dim that is an expression of names is declared as that expression; a dim that is
+// a number, or that has no name, is no longer declared: other checkers may have their own opinion of a number (a Resize by 2.6,
+// rounded down). A value in a function may have other dims in each call, so its declaration is removed.
 #include "infer.h"
 #include "kit.h"
 

@@ -1,21 +1,21 @@
-// ort/attention: attention as an operator of ONNX Runtime's own, for models of opsets that have no Attention of ONNX.
+// ort/attention: attention as an operator that ONNX Runtime alone has, for models of opsets without ONNX's own Attention.
 //
 //   x ─┬─ MatMul(Wq) ─ Add(bq) ─ Reshape ─ Transpose ─┐
 //      ├─ MatMul(Wk) ─ Add(bk) ─ Reshape ─ Transpose ─┤ MatMul, Mul, Add(mask), Softmax, MatMul ─ Transpose ─ Reshape ─▶ y
 //      └─ MatMul(Wv) ─ Add(bv) ─ Reshape ─ Transpose ─┘
 //                                                ──▶  y = Attention<num_heads>(x, Wq|Wk|Wv, bq|bk|bv, , , mask)
 //
-// Where q, k and v come of several values, or of others than constant matrices, MultiHeadAttention of [b,s,h*d] is made, with
-// the biases in it if all three have one. Keys and values that have no such form (turned by a rotary embedding, repeated
-// for several heads of queries) are given to it as they are, [b,h,t,d]; queries and the result are always of three dims.
+// Where q, k and v are made from several values, or by something else than constant matrices, MultiHeadAttention of [b,s,h*d] is
+// made, with the biases in it if all three have one. Keys and values that have no such form (turned by a rotary embedding, repeated
+// for several heads of queries) are given to it as they are, [b,h,t,d]; queries and the result always have three dims.
 //
-// What attention.c finds is what is asked here too. These operators add the mask to the scores and take the Softmax as it
-// is: rows of -infinity are NaN, rows of the lowest number an average, as before. So a Where(IsNaN(p), 0, p) behind the
-// Softmax goes behind the result, unless no mask or one of finite numbers is added (for inputs that are finite). The mask must have
-// four dims, the last two those of the scores: others are expanded, once for all layers.
+// This file asks for what attention.c finds. These operators add the mask to the scores and take the Softmax as it is:
+// rows of -infinity are NaN, rows of the lowest number an average, as before. So a Where(IsNaN(p), 0, p) after the Softmax
+// moves after the result, unless no mask or a mask of finite numbers is added (for inputs that are finite). The mask must have
+// four dims, and its last two must be those of the scores: other masks are expanded, once for all layers.
 //
-// A GroupQueryAttention is not made: it wants the lengths of all sequences, as numbers of tokens without padding, and is
-// causal; an export adds a mask that its caller computes, and nothing says that it is one of padding at an end.
+// No GroupQueryAttention is made: it wants the lengths of all sequences, as numbers of tokens without padding, and it is
+// causal; an export adds a mask that its caller computes, and nothing says that the mask only hides padding at an end.
 #include "attention.h"
 #include "optimize.h"
 
@@ -33,7 +33,7 @@ struct run {
 // One of q, k and v.
 struct side {
   uint32_t value; // [b,h,t,d]
-  bool packs;     // it comes of [b,t,h*d], or of [b,t,h,d] by a Transpose
+  bool packs;     // it is made of [b,t,h*d], or of [b,t,h,d] by a Transpose
   struct attention_packing packing;
 };
 
@@ -41,9 +41,9 @@ struct plan {
   struct attention_found f;
   struct side side[SIDES];
   int64_t heads, sizes[SIDES]; // sizes: of a head
-  uint32_t turn, reshape;      // behind: Transpose and Reshape
+  uint32_t turn, reshape;      // after it: Transpose and Reshape
   bool joins;                  // the Reshape makes [b,s,h*d]
-  bool guards;                 // Where(IsNaN(y), 0, y) is to go behind
+  bool guards;                 // Where(IsNaN(y), 0, y) must follow
 };
 
 // ---- what there is -------------------------------------------------------------------------------
@@ -52,7 +52,7 @@ static bool number_at(struct kit *k, const struct infer_type *t, uint32_t axis, 
   return axis < t->rank && known_size(k, t->dims[axis], n) && *n >= 1;
 }
 
-// The same of keys that are turned at once: k [b,t,h,d], which [0,2,1,3] would make heads of.
+// The same for keys that are turned at once: k [b,t,h,d], which [0,2,1,3] would make heads of.
 static bool turned_keys(struct kit *k, const struct attention_found *f, struct side *s) {
   struct infer_type t;
   if (!f->turns || f->perm[0] != 0 || f->perm[1] != 2 || f->perm[2] != 1 || f->perm[3] != 3)
@@ -65,7 +65,7 @@ static bool turned_keys(struct kit *k, const struct attention_found *f, struct s
   return true;
 }
 
-// The same of heads that a RotaryEmbedding of com.microsoft turns, which has a form of three dims too.
+// The same for heads that a RotaryEmbedding of com.microsoft turns, which has a form with three dims too.
 static bool find_packing(struct kit *k, uint32_t value, struct attention_packing *p) {
   const uint32_t rotary = kit_maker(k, value);
   if (kit_op(k, rotary) == OP_ms_RotaryEmbedding) {
@@ -122,7 +122,7 @@ static const char *find_result(struct kit *k, uint32_t node, struct plan *p) {
   return p->joins || attention_keeps_meaning(k, p->reshape) ? NULL : "result";
 }
 
-// Is every element a finite number, by how it is made?
+// Does the node that makes the value show that every element is a finite number?
 static bool is_finite(struct kit *k, uint32_t value) {
   for (uint32_t i = 0; i < 16; i++) {
     const enum op op = kit_maker_op(k, value);
@@ -182,7 +182,7 @@ static const char *find(struct kit *k, uint32_t node, struct plan *p) {
 
 // ---- the new node --------------------------------------------------------------------------------
 
-// The axis of a value that has this length; its rank: none.
+// The axis of a value that has this length; its rank if no axis has.
 static uint32_t axis_of(struct kit *k, uint32_t value, dim_id length, uint32_t *rank) {
   struct infer_type t;
   uint32_t i = 0;
@@ -194,7 +194,7 @@ static uint32_t axis_of(struct kit *k, uint32_t value, dim_id length, uint32_t *
   return i;
 }
 
-// A length: a number, or -1 and in *open a value [1]. It is taken of the mask, or of what a side is made of, so that the
+// A length: a number, or -1 and in *open a value [1]. It is read from the mask, or from what a side is made of, so that the
 // side itself has no other users.
 static int64_t length_of(struct kit *k, const struct plan *p, uint32_t which, dim_id length,
                          uint32_t *open) {
@@ -262,7 +262,7 @@ static uint32_t mask_for(struct run *r, const struct plan *p) {
   return r->mask;
 }
 
-// A RotaryEmbedding again, of [b,t,h*d].
+// The RotaryEmbedding once more, for [b,t,h*d].
 static uint32_t rotated(struct kit *k, uint32_t rotary, uint32_t x, int64_t heads) {
   uint32_t in[4] = {x, NO_ID, NO_ID, NO_ID};
   for (uint32_t i = 1; i < 4; i++)
@@ -271,7 +271,7 @@ static uint32_t rotated(struct kit *k, uint32_t rotary, uint32_t x, int64_t head
                   KIT_INT("num_heads", heads));
 }
 
-// [b,t,h*d], or where it has no such form [b,h,t,d].
+// [b,t,h*d], or [b,h,t,d] where there is no such form.
 static uint32_t given(struct kit *k, const struct plan *p, uint32_t which) {
   const struct side *s = &p->side[which];
   const int64_t shape[3] = {0, 0, p->heads * p->sizes[which]}, perm[4] = {0, 2, 1, 3};
@@ -330,7 +330,7 @@ static void fuse(struct run *r, uint32_t node, struct plan *p) {
 
 // ---- what it takes in ----------------------------------------------------------------------------
 
-// The length of [.., n] that `node` alone uses, for one of its sides; 0: it is none such.
+// The length n of [.., n] that `node` alone uses, for one of its sides; 0: there is none.
 static int64_t width_of(struct kit *k, uint32_t node, uint32_t value) {
   struct infer_type t;
   int64_t n;
@@ -353,7 +353,7 @@ static bool is_weight(struct kit *k, uint32_t value, uint32_t rank, int64_t last
          recipe_dims(k->r, recipe)[rank - 1] == last;
 }
 
-// Constants, one behind the other along the axis.
+// Constants, one after the other along the axis.
 static uint32_t joined(struct kit *k, const char *what, const uint32_t *of, uint32_t axis) {
   uint32_t recipes[SIDES];
   for (uint32_t i = 0; i < SIDES; i++)
@@ -361,7 +361,7 @@ static uint32_t joined(struct kit *k, const char *what, const uint32_t *of, uint
   return kit_new_tensor(k, what, recipe_concat(k->r, recipes, SIDES, axis));
 }
 
-// Adds of constant vectors before all three sides, as its bias. Gives the node that there is then.
+// Adds of constant vectors before all three sides become its bias. Returns the node that there is then.
 static uint32_t take_biases(struct kit *k, uint32_t node) {
   uint32_t in[SLOTS], rest[SIDES], bias[SIDES];
   if (kit_in(k, node, BIAS) != NO_ID) return node;
@@ -397,7 +397,7 @@ static uint32_t zeros(struct kit *k, int64_t n) {
                         recipe_fill(k->r, DTYPE_FLOAT, &n, 1, span_of(&zero, sizeof zero)));
 }
 
-// Attention in place of the node: value, weights and bias are the first of `in`.
+// Puts Attention in place of the node: value, weights and bias are the first of `in`.
 static void make_attention(struct kit *k, uint32_t node, uint32_t in[SLOTS],
                            const int64_t sizes[SIDES]) {
   const struct edit_attr wide = {
@@ -413,7 +413,7 @@ static void make_attention(struct kit *k, uint32_t node, uint32_t in[SLOTS],
                                .n_out = 1});
 }
 
-// MatMuls of one value by constants before all three: Attention.
+// MatMuls of one value by constants before all three sides: Attention.
 static void take_weights(struct kit *k, uint32_t node) {
   uint32_t in[SLOTS] = {NO_ID, NO_ID, NO_ID, NO_ID, NO_ID, NO_ID}, makers[SIDES], weights[SIDES];
   int64_t sizes[SIDES], all = 0;
@@ -441,7 +441,7 @@ static void take_weights(struct kit *k, uint32_t node) {
     kit_sweep(k, makers[i]);
 }
 
-// The parts of one product, a MatMul by [.., q|k|v] with or without an Add of a vector: Attention.
+// The parts of one product, which is a MatMul by [.., q|k|v] with or without an Add of a vector: Attention.
 static void take_product(struct kit *k, uint32_t node) {
   uint32_t in[SLOTS] = {NO_ID, NO_ID, NO_ID, NO_ID, NO_ID, NO_ID};
   int64_t sizes[SIDES], all = 0, axis;
@@ -483,7 +483,7 @@ static void take_product(struct kit *k, uint32_t node) {
   kit_sweep(k, split);
 }
 
-// Nodes with inputs and outputs that nothing here makes stay as they are; so does a model that is trained, whose training
+// Nodes that have inputs or outputs which nothing here makes stay as they are; so does a model that is trained, whose training
 // names the weights.
 static void grow(struct kit *k, uint32_t node) {
   if (k->m->n_trainings > 0 || k->m->nodes[node].flags & NODE_DEAD || kit_n_in(k, node) > SLOTS ||
@@ -511,7 +511,7 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   kit_init(k, env, env->pass->name);
   kit_infer(k);
   kit_visit(k, with, visit);
-  // What is fused takes nodes behind it along.
+  // A fusion may remove nodes that come after it.
   for (uint32_t i = 0; i < r.n_products; i++) {
     struct plan p = {0};
     if (k->m->nodes[r.products[i]].flags & NODE_DEAD) continue;

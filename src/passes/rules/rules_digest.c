@@ -1,16 +1,16 @@
-// The digest of what a graph computes, to see that rules go round in a circle:
+// The digest of what a graph computes. It shows whether rules go round in a circle:
 //
-//   value = H(operator, attributes, digests of its operands; of two that may change places in any order)
+//   value = H(operator, attributes, digests of its operands; two operands that may change places count in either order)
 //   graph = H(values of its nodes in any order, values of its outputs)
 //
-// Names of what is made in between do not count, nor does where nodes stand and how attributes are spelled.
+// Names of values in between do not count; neither do the order of nodes and the spelling of attributes.
 #include "rules_inside.h"
 
 static uint64_t text_hash(const struct model *m, uint32_t name) {
   return span_hash(model_name(m, name));
 }
 
-// Constants by their recipe, so that the same number made twice is the same.
+// Constants count by their recipe, so that the same number made twice is the same.
 static uint64_t source_hash(struct rules_run *run, uint32_t value) {
   const struct model *m = run->k.m;
   struct model_constant c;
@@ -42,7 +42,7 @@ static uint64_t node_hash(struct rules_run *run, const uint64_t *hashes, uint32_
   return span_hash_mix(h, sum);
 }
 
-// Zeroes what the graph's nodes make again: for all values it would take a pass over the model for each body.
+// Zeroes what the nodes of the graph make again; zeroing all values would walk over the whole model for each body.
 static void forget_hashes(struct rules_run *run) {
   const struct model *m = run->k.m;
   for (uint32_t n = m->graphs[run->graph].first_node; n != NO_ID; n = m->nodes[n].next)
@@ -56,7 +56,7 @@ uint64_t rules_digest(struct rules_run *run) {
   const struct model *m = run->k.m;
   const struct model_graph *g = &m->graphs[run->graph];
   if (run->n_hashes < m->n_values) TABLE_ADD(run, hashes, m->n_values - run->n_hashes);
-  // All nodes count, in any order: what feeds the graphs inside reaches no output here.
+  // All nodes count, in any order: what feeds the graphs inside a node reaches no output here.
   uint64_t all = 0;
   for (uint32_t n = g->first_node; n != NO_ID; n = m->nodes[n].next) {
     const uint64_t h = node_hash(run, run->hashes, n);

@@ -1,12 +1,12 @@
-// Operand elements for the kernels of quantization. Where the operand is a stretch of source bytes
-// the kernel reads a mapped window of the file; where it is computed, or stretches of many rows are
-// wanted, they are brought into a tile that stays in the cache of the core.
+// Operand elements for the kernels of quantization. Where the operand is a stretch of source bytes,
+// the kernel reads a mapped window of the file; where it is computed, or where stretches of many rows
+// are wanted, the elements are brought into a tile that stays in the cache of the core.
 //
 //   a stretch    ────────────────────────   one view, no copy
 //   a stripe     ──  ·  ──  ·  ──  ·  ──    a read for each row: a view of the rows would read (and
-//                                           count) what lies between them
-//   a stripe of  ─·─·─·─·─·─·─·─·─·─·─·─    many rows with one read: what lies between two is less
-//   short rows                              than a read costs, and in the same page anyway
+//                                           count) the bytes between them too
+//   a stripe of  ─·─·─·─·─·─·─·─·─·─·─·─    many rows with one read: reading the bytes between two rows costs
+//   short rows                              less than another read, and they are in the same page anyway
 #include "eval_blocks.h"
 
 #include <assert.h>
@@ -22,7 +22,7 @@ static const uint8_t *held(const struct eval *ev, const struct eval_quantize *z,
   return range_fits(first - h->first, n, h->count) ? h->at + (first - h->first) * z->width : NULL;
 }
 
-// A view counts as memory of ours too: a small budget takes small ones.
+// A view counts as memory of ours too: a small budget takes small views.
 size_t eval_panel_most(const struct eval *ev, const struct eval_quantize *z,
                        const struct eval_room *room) {
   uint64_t bytes = room->tile_bytes;
@@ -68,7 +68,7 @@ static uint8_t *pick(uint8_t *to, const uint8_t *from, size_t step, size_t line,
   return to;
 }
 
-// The parts of short rows, with what lies between them.
+// The parts of short rows, with the bytes between them.
 static int open_short_rows(struct eval_task *t, const struct eval_quantize *z,
                            const struct eval_stretch *s, uint8_t *to, struct err *err) {
   uint8_t some[READ_BYTES];
