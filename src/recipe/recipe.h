@@ -327,8 +327,8 @@ uint32_t recipe_quantize_linear_scales(const struct recipes *r, uint32_t id);
 // Scales of a weight, enlarged where codes of a bias by x_scale * scale would overflow int32, as onnxruntime
 // does it: with least = 1.0001 * 2 max|bias| / (2^32 - 2), a scale w with 0 < x_scale * w < least becomes
 // w * (least / (x_scale * w)): in double, rounded to the scales' type. One scale: the largest |bias| of
-// all; a scale a channel: the channel's own. w_scales: [], [1] or [C]; x_scale: one element; bias: any number of
-// elements, or C. All of float32, float16 or bfloat16.
+// all; a scale a channel: the channel's own, the largest of all rows. w_scales: [], [1] or [C]; x_scale: one element;
+// bias: any number of elements, C, or dims whose last is C. All of float32, float16 or bfloat16.
 uint32_t recipe_roomy_scales(struct recipes *r, uint32_t w_scales, uint32_t x_scale, uint32_t bias);
 bool recipe_can_have_roomy_scales(const struct recipes *r, uint32_t w_scales, uint32_t x_scale,
                                   uint32_t bias);

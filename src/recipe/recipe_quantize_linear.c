@@ -206,12 +206,19 @@ uint32_t recipe_quantize_linear_scales(const struct recipes *r, uint32_t id) {
 
 // ---- roomy scales ------------------------------------------------------------------------------
 
+// Has the bias rows, each with an element for each channel?
+static bool has_rows_of_channels(const struct recipes *r, uint32_t w_scales, uint32_t bias) {
+  const struct recipe *w = &r->rows[w_scales], *b = &r->rows[bias];
+  return w->rank == 1 && b->rank > 1 && (uint64_t)recipe_dims(r, bias)[b->rank - 1] == w->count;
+}
+
 bool recipe_can_have_roomy_scales(const struct recipes *r, uint32_t w_scales, uint32_t x_scale,
                                   uint32_t bias) {
   const struct recipe *w = &r->rows[w_scales], *x = &r->rows[x_scale], *b = &r->rows[bias];
   return dtype_is_plain_float((enum dtype)w->dtype) && dtype_is_plain_float((enum dtype)x->dtype) &&
          dtype_is_plain_float((enum dtype)b->dtype) && x->count == 1 && b->count > 0 &&
-         w->rank <= 1 && (w->count == 1 || w->count == b->count);
+         w->rank <= 1 &&
+         (w->count == 1 || w->count == b->count || has_rows_of_channels(r, w_scales, bias));
 }
 
 static uint32_t constant(struct recipes *r, double value, enum dtype type) {
@@ -224,12 +231,15 @@ static uint32_t two(struct recipes *r, enum recipe_map_op op, uint32_t a, uint32
   return recipe_map(r, op, of);
 }
 
-// The least products that codes of the bias have room with: one for all, or one for each channel.
-static uint32_t least_products(struct recipes *r, uint32_t bias, bool by_channel) {
-  const int64_t n = (int64_t)r->rows[bias].count;
-  uint32_t b = recipe_reshape(r, bias, &n, 1);
+// The least products that codes of the bias have room with: one for all, or one for each of so many channels.
+static uint32_t least_products(struct recipes *r, uint32_t bias, uint64_t channels) {
+  const uint64_t n = r->rows[bias].count;
+  const bool by_channel = channels > 0;
+  const int64_t dims[2] = {(int64_t)(by_channel ? n / channels : n), (int64_t)channels};
+  const bool one_row = by_channel && channels == n;
+  uint32_t b = recipe_reshape(r, bias, one_row ? dims + 1 : dims, by_channel && !one_row ? 2 : 1);
   b = recipe_map(r, RECIPE_MAP_ABS, &b);
-  if (!by_channel) b = recipe_reduce(r, b, &(struct recipe_reduction){RECIPE_MAX, 1});
+  if (!one_row) b = recipe_reduce(r, b, &(struct recipe_reduction){RECIPE_MAX, 1});
   if (!by_channel) b = recipe_cast(r, b, DTYPE_DOUBLE);
   const enum dtype type = (enum dtype)r->rows[b].dtype;
   b = two(r, RECIPE_MAP_MUL, constant(r, 2, type), b);
@@ -242,10 +252,11 @@ uint32_t recipe_roomy_scales(struct recipes *r, uint32_t w_scales, uint32_t x_sc
                              uint32_t bias) {
   assert(recipe_can_have_roomy_scales(r, w_scales, x_scale, bias));
   const struct recipe w = r->rows[w_scales];
-  const bool by_channel = w.rank == 1 && w.count == r->rows[bias].count;
+  const bool by_channel =
+      w.rank == 1 && (w.count == r->rows[bias].count || has_rows_of_channels(r, w_scales, bias));
   const uint32_t wide = recipe_cast(r, w_scales, DTYPE_DOUBLE);
   const uint32_t x = recipe_reshape(r, recipe_cast(r, x_scale, DTYPE_DOUBLE), NULL, 0);
-  const uint32_t least = least_products(r, bias, by_channel);
+  const uint32_t least = least_products(r, bias, by_channel ? w.count : 0);
   const uint32_t product = two(r, RECIPE_MAP_MUL, x, wide);
   const uint32_t wanting =
       two(r, RECIPE_MAP_AND, two(r, RECIPE_MAP_LESS, constant(r, 0, DTYPE_DOUBLE), product),

@@ -195,6 +195,8 @@ def biased(kind, by):
         "negative, computed": lambda: Site([node("Mul", ["v", "one"], ["w"]), node("Gemm", ["x", "w", "b"], ["y"], alpha=-2.0)],
                                            {"x": (3, 4), "v": (4, 4)}, {"b": BIAS, "one": ONE}, feeds={"v": w.reshape(4, 4)}),
         "beta": lambda: Site([node("Gemm", ["x", "w", "b"], ["y"], alpha=3.0, beta=0.2)], {"x": (3, 4)}, {"w": w.reshape(4, 4), "b": BIAS}),
+        "a bias with rows": lambda: Site([node("Gemm", ["x", "w", "b"], ["y"], alpha=2.0)], {"x": (3, 4)},
+                                         {"w": w.reshape(4, 4), "b": np.outer([1, -0.5, 2], BIAS).astype(np.float32)}),
         "negative beta": lambda: Site([node("Gemm", ["x", "w", "b"], ["y"], beta=-1.0)], {"x": (3, 4)}, {"w": w.reshape(4, 4), "b": BIAS}),
         "negative beta, computed": lambda: Site([node("Mul", ["v", "one"], ["w"]), node("Gemm", ["x", "w", "b"], ["y"], alpha=0.5, beta=-2.0)],
                                                 {"x": (3, 4), "v": (4, 4)}, {"b": BIAS, "one": ONE}, feeds={"v": w.reshape(4, 4)}),
@@ -213,7 +215,7 @@ def biased(kind, by):
     }[kind]()  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["cast", "input", "computed", "moved", "reshaped", "clipped", "gemm", "negative", "negative, computed", "beta",
+@pytest.mark.parametrize("kind", ["cast", "input", "computed", "moved", "reshaped", "clipped", "gemm", "negative", "negative, computed", "beta", "a bias with rows",
                                   "negative beta", "negative beta, computed", "negative alpha and beta", "two of signs", "transposed conv", "two of them", "two of a constant"])  # fmt: skip
 def test_codes_of_a_bias_fit(weir, tmp_path, kind):
     """The scale of the weight's values grows, whatever makes them; all else that was made by it too."""

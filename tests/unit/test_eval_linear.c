@@ -7,7 +7,8 @@
 
 #include <math.h>
 
-#define LIST(...) {__VA_ARGS__}
+#define LIST(...)                                                                                  \
+  { __VA_ARGS__ }
 
 enum { ELEMENTS = 24, ROWS = 4, COLUMNS = 6 };
 
@@ -378,6 +379,10 @@ static void test_biases(void **state) {
     const uint32_t w = list(&f, row->w_scales, one ? 1 : 3, one);
     assert_true(recipe_can_have_roomy_scales(&f.r, w, x, b));
     const uint32_t roomy = recipe_roomy_scales(&f.r, w, x, b);
+    const uint32_t two_rows[6] = {0, 0, 0, row->bias[0], row->bias[1], row->bias[2]};
+    const uint32_t rows = recipe_reshape(&f.r, list(&f, two_rows, 6, false), (int64_t[]){2, 3}, 2);
+    assert_true(recipe_can_have_roomy_scales(&f.r, w, x, rows));
+    const uint32_t of_rows = recipe_roomy_scales(&f.r, w, x, rows);
     const uint32_t scales = recipe_map(&f.r, RECIPE_MAP_MUL, (uint32_t[]){x, roomy});
     const struct recipe_linear q = {
         .type = DTYPE_INT32, .scales = scales, .zeros = NO_ID, .axis = one ? RECIPE_PER_TENSOR : 0};
@@ -388,6 +393,7 @@ static void test_biases(void **state) {
       assert_int_equal((int32_t)read_bits(&f, codes, k), row->codes[k]);
       if (k > 0 && one) continue;
       assert_int_equal(read_bits(&f, roomy, k), row->roomy[k]);
+      assert_int_equal(read_bits(&f, of_rows, k), row->roomy[k]);
       assert_int_equal(read_bits(&f, scales, k), row->scales[k]);
     }
     close_all(&f);
