@@ -207,6 +207,12 @@ def scaled_gemms(source):
             if n.op_type == "Gemm" and len(n.input) == 3 and any(a.name in ("alpha", "beta") and a.f != 1 for a in n.attribute)]  # fmt: skip
 
 
+def batches(source, theirs):
+    """MatMuls with a constant batch of matrices that has a scale a channel there."""
+    held = {t.name for t in source.graph.initializer if len(t.dims) > 2}
+    return [n for n in source.graph.node if n.op_type == "MatMul" and any(i in held and dims_of(theirs, f"{i}_scale") for i in n.input)]
+
+
 def dropped_there(source, ours, theirs):
     """Relu and Clip that are gone there alone."""
     there = {n.output[0] for n in theirs.graph.node if n.op_type in ("Relu", "Clip")}
@@ -227,6 +233,8 @@ def why_not_alike(differences, source, ours, theirs):
         return "a scale a channel without an axis" if gathers else None
     if of_nodes(differences, scaled_gemms(source)):
         return "a Gemm with alpha or beta"
+    if of_nodes(differences, batches(source, theirs)):
+        return "a batch with a scale a channel"
     if of_nodes(differences, dropped_there(source, ours, theirs)):
         return "a Relu that is dropped though codes go below it"
     return None
@@ -498,8 +506,9 @@ def test_ranges_made_symmetric(weir, tmp_path):
 
 def test_batches_of_weights_have_one_scale(weir, tmp_path):
     m = Model(tmp_path, [helper.make_node("MatMul", ["x", "w"], ["y"], "m")], {"w": numbers(2, 8, 4)}, {"x": numbers(2, 5, 8)})
-    model, found = m.ours(weir)
-    assert next(t for t in model.graph.initializer if t.name == "w_scale").dims == [] and found > 30
+    for words in ((), ("--compat", "onnxruntime", "--per-channel")):
+        model, found = m.ours(weir, *words)
+        assert next(t for t in model.graph.initializer if t.name == "w_scale").dims == [] and found > 30
 
 
 def test_a_bias_that_would_overflow(weir, tmp_path):

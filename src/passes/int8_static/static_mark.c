@@ -10,7 +10,7 @@
 //                sees the value before them
 //   biases       belong to a node, not to a name: each node has its own
 //   constants    in any place (not with compat): an initializer, a Constant, through Identity
-//   MatMul       a scale a column for matrices; one for vectors and batches (not with compat), whose axis 1 is no column
+//   MatMul       a scale a column for matrices; one for vectors and batches, whose axis 1 is no column
 #include "static.h"
 
 #include <assert.h>
@@ -219,15 +219,25 @@ static void mark_gemm(struct static_run *s, uint32_t node) {
   if (known) mark_bias(s, node, alpha, beta);
 }
 
+// May a constant operand of a MatMul have a scale a channel? The existing tool has them in any place and rank: of a batch they are no
+// columns, and what ONNX Runtime fuses codes of 8 bits to does not run with them.
+static bool may_have_channels(struct static_run *s, uint32_t value, uint32_t place) {
+  const struct static_options *o = s->o;
+  uint32_t rank;
+  const bool is_matrix = kit_rank(&s->k, value, &rank) && rank == 2;
+  if (static_override_of(s, value)) return true;
+  if (!o->compat) return is_matrix && place == 1;
+  return is_matrix || dtype_bits(o->weight) != 8 || dtype_bits(o->activation) != 8 ||
+         kit_dim(&s->k, value, 1).value == 1;
+}
+
 static void mark_matmul(struct static_run *s, uint32_t node) {
   struct kit *k = &s->k;
   for (uint32_t i = 0; i < kit_n_in(k, node); i++) {
     const uint32_t v = kit_in(k, node, i);
-    uint32_t rank;
     if (!static_is_constant(s, v))
       mark(s, v, false);
-    else if (s->o->compat || static_override_of(s, v) ||
-             (i == 1 && kit_rank(k, v, &rank) && rank == 2))
+    else if (may_have_channels(s, v, i))
       mark_weight(s, node, i, 1, "MatMul");
     else
       mark(s, v, true);
