@@ -626,6 +626,19 @@ def test_a_pool_that_none_on_codes_is(weir, tmp_path, pool, behind):
         assert min(site.levels(site.quantized(weir, tmp_path, "static", *words)).values()) > 20, words
 
 
+@pytest.mark.parametrize("op, opset", [("ReduceMax", 11), ("ReduceMin", 9), ("DepthToSpace", 10), ("ReduceMax", 12), ("DepthToSpace", 11)])
+def test_what_takes_no_codes_yet(weir, tmp_path, op, opset):
+    """ONNX Runtime takes the two beside it away where they have one scale, whatever types the operator has then."""
+    more = {"blocksize": 2} if op == "DepthToSpace" else {"axes": [0, 1]}
+    sign = [node("Neg", ["r"], ["n"])] if op == "ReduceMin" else []  # the least of them is the end of the range, then
+    nodes = [conv("x", "w", "h"), node("Relu", ["h"], ["r"]), *sign, node(op, ["n" if sign else "r"], ["p"], **more), conv("p", "v", "y")]
+    site = Site(nodes, {"x": (1, 4, 8, 8)}, {"w": pointwise(), "v": normal(3, 1, 1, 1)}, opset)
+    per_tensor = ("--per-tensor", "--op-types", "all")
+    for words in (per_tensor, (*per_tensor, "--activation-type", "int8", "--activation-symmetric"), QOPERATOR, (*QOPERATOR, "--op-types", "all"),
+                  ("--compat", "onnxruntime")):  # fmt: skip
+        assert min(site.levels(site.quantized(weir, tmp_path, "static", *words)).values()) > 20, words
+
+
 @pytest.mark.parametrize("kind", PASSED)
 @pytest.mark.parametrize("first", ["AveragePool", "Concat"])
 def test_what_passes_on_what_is_not_fused(weir, tmp_path, kind, first):

@@ -2,6 +2,7 @@
 //
 //   x ─▶ AveragePool(dilations) ─▶ y        y: ONNX Runtime makes QLinearAveragePool of what stands between DequantizeLinear and
 //                                           QuantizeLinear, which has no dilations. So nothing is quantized after it
+//   x ─▶ ReduceMax, opset 11 ─▶ y           y: it takes both away where they have one scale, and the operator has no codes yet
 //   scores ─▶ Add(-1e9, where masked) ─▶ s ─▶ Softmax       s: a range that holds such a number leaves no codes for the others
 //
 // A range that ends below -8192 or beyond 1e9, with less than a 32nd of that on the other side of 0, or beyond 1e30 is taken for one whose
@@ -60,9 +61,31 @@ static void drop_idle(struct static_run *s, uint32_t node) {
   edit_set_attr(s->k.e, node, &(struct edit_attr){.name = "dilations", .type = ATTR_UNDEFINED});
 }
 
+// Operators that it lets take codes in place of floats where these have one scale before and behind, and the opset from which they do.
+static const struct {
+  enum op op;
+  int64_t since;
+} dropped[] = {{OP_DepthToSpace, 11}, {OP_ReduceMax, 12}, {OP_ReduceMin, 12}};
+
+static bool have_one_scale(struct static_run *s, uint32_t a, uint32_t b) {
+  struct static_params p, q;
+  return static_params_of(s, a, &p) && static_params_of(s, b, &q) && p.own.scale == q.own.scale &&
+         p.own.zero == q.own.zero;
+}
+
+// (compat: two scales are right as they are.)
+static bool takes_no_codes(struct static_run *s, uint32_t node) {
+  const enum op op = kit_op(&s->k, node);
+  for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
+    if (dropped[i].op == op && s->opset < dropped[i].since)
+      return !s->o->compat || have_one_scale(s, kit_in(&s->k, node, 0), kit_out(&s->k, node, 0));
+  return false;
+}
+
 static bool lacks_something(struct static_run *s, uint32_t node) {
   struct kit *k = &s->k;
   const enum op op = kit_op(k, node);
+  if (takes_no_codes(s, node)) return true;
   for (size_t i = 0; i < sizeof fused / sizeof *fused; i++) {
     if (fused[i].op != op) continue;
     if (is_half_concat(s, node) || is_lone_softmax(s, node)) return true;
