@@ -714,7 +714,7 @@ static void put_node(struct writing *w, uint32_t node) {
   put(w, ")\n");
   for (uint32_t i = 0; i < n->n_attrs; i++) {
     const struct model_attr *a = &m->attrs[n->attrs + i];
-    if (a->flags & ATTR_DEAD || a->type != ATTR_GRAPH) continue;
+    if (a->flags & ATTR_DEAD || a->type != ATTR_GRAPH || a->ref_name != m->empty) continue;
     w->indent += 2;
     begin(w);
     put(w, "graph ");
