@@ -4,7 +4,7 @@ full, a write cut short, the process killed.
 Each ends in one of three ways: as if nothing had been, where the call was no matter; with an error and its exit code; by
 the kill. Then no file with a final name is anything but whole, the input is what it was, and the same command, given
 again, ends with the bytes of an undisturbed run. In the ordinary run every eighth call is tried, each with another
-fault than its neighbours; with WEIR_TEST_ALL every call with every fault.
+fault than its neighbours, and every 97th allocation refused; with WEIR_TEST_ALL every call with every fault, and every allocation.
 """
 
 import os
@@ -226,7 +226,7 @@ def changes_refused(counts):
 
 
 def memory_refused(counts):
-    step = EVERY if ALL else 41
+    step = EVERY if ALL else 97
     for kind, every in (("heap", step), ("map", (step + 3) // 4)):
         for number in range(1, counts[kind] + 1, every):
             yield {"WEIR_FAULT_MEMORY": f"{kind}:{number}"}

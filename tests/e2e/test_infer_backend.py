@@ -1,6 +1,7 @@
 """What inference says of ONNX's own test models, against the truth: the outputs that come with them, and what onnx's
 inference says. Nothing may be wrong; what onnx knows must be known."""
 
+import functools
 import json
 import subprocess
 
@@ -15,7 +16,9 @@ from conftest import built_tool
 TOOL = built_tool("infer_tool")
 
 
+@functools.cache
 def cases():
+    """Made where they are used: each process that runs tests reads this file."""
     found = {case.name: case for case in collect_nodes(None)}
     found.update({case.name: case for case in collect_models() if case.kind == "simple"})
     return {name: case for name, case in found.items() if case.model is not None}
@@ -49,13 +52,14 @@ def undeclared(model):
     return bare
 
 
-CASES = cases()
-MODELS = {name: undeclared(case.model) for name, case in CASES.items()}
+@functools.cache
+def bare_models():
+    return {name: undeclared(case.model) for name, case in cases().items()}
 
 
 @pytest.fixture(scope="session")
 def known(tmp_path_factory):
-    return told(tmp_path_factory.mktemp("bare"), MODELS)
+    return told(tmp_path_factory.mktemp("bare"), bare_models())
 
 
 def arrays(case):
@@ -88,7 +92,7 @@ def wrong_dims(value, array):
 
 def test_outputs_that_came_with_the_models(known):
     wrong, right = [], 0
-    for name, case in CASES.items():
+    for name, case in cases().items():
         for outputs in arrays(case):
             for output, array in outputs.items():
                 why = wrong_dims(known[name]["values"][output], array)
@@ -128,7 +132,7 @@ IDLE = {("test_loop11", "res_scan")}
 
 def test_nothing_that_onnx_knows_is_missing(known):
     missing = []
-    for name, model in MODELS.items():
+    for name, model in bare_models().items():
         for output, (dtype, dims) in as_onnx_knows(model).items():
             ours = known[name]["values"].get(output)
             if ours is None or ours["kind"] != "tensor":

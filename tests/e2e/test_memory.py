@@ -234,12 +234,12 @@ def test_reads_of_an_encoder(sparse_encoders, passes, most):
 @pytest.mark.parametrize(
     "options",
     [
-        ("--block-size", "128"),
         ("--block-size", "16"),
         ("--format", "qdq"),
         *(
             pytest.param(options, marks=pytest.mark.long)
             for options in (
+                ("--block-size", "128"),
                 ("--block-size", "32"),
                 ("--block-size", "16", "--bits", "8"),
                 ("--block-size", "32", "--bits", "8"),
