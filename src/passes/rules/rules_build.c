@@ -15,6 +15,7 @@
 // Nodes over constants do not become nodes: rules_fold.c.
 #include "rules_inside.h"
 #include "dead_ends.h"
+#include "schema.h"
 
 #include <assert.h>
 
@@ -342,6 +343,22 @@ struct rules_type rules_infer(struct rules_run *run, const struct rules_term *no
   }
 }
 
+// Does the operator take its operands' types at the version of the graph at hand? Neg takes int16 before Mul does.
+static bool takes_types(struct rules_run *run, enum op op, const struct rules_value *args,
+                        uint32_t n_args) {
+  const struct kit_op_row *row = kit_op_row(op);
+  const struct schema_signature *s =
+      row->domain == KIT_ONNX ? schema_signature_of(span_str(""), span_str(row->name), run->opset)
+                              : NULL;
+  for (uint32_t i = 0; s && s->n_inputs > 0 && i < n_args; i++) {
+    const struct schema_formal *f = &s->inputs[i < s->n_inputs ? i : s->n_inputs - 1u];
+    const enum dtype dtype = rules_type_of(run, &args[i]).dtype;
+    if (args[i].kind != RULES_ABSENT && dtype_known(dtype) && !schema_takes(f->types, dtype))
+      return false;
+  }
+  return true;
+}
+
 struct rules_value rules_new_node(struct rules_run *run, enum op op, const struct rules_value *args,
                                   uint32_t n_args, uint32_t attrs_of, const struct edit_attr *attrs,
                                   uint32_t n_attrs) {
@@ -377,6 +394,7 @@ struct rules_value rules_new_node(struct rules_run *run, enum op op, const struc
     const enum rules_folded how = rules_fold(run, &node, &folded);
     if (how != RULES_LEFT) return how == RULES_FOLDED ? folded : rules_unknown();
   }
+  if (!takes_types(run, op, copies, n_args)) return rules_unknown();
   node.type = rules_infer(run, &node);
   return add_term(run, node);
 }
