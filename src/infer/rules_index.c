@@ -338,13 +338,13 @@ void infer_top_k(struct infer_site *s) {
   infer_out_dims(s, 1, DTYPE_INT64, dims, x.rank);
 }
 
-// Are all elements decided, and how many are not 0?
-static bool count_true(struct infer_site *s, uint32_t slot, uint32_t *count) {
+// Are the first `most` elements decided, and how many of them are not 0?
+static bool count_true(struct infer_site *s, uint32_t slot, int64_t most, uint32_t *count) {
   const struct infer_number *list;
   uint32_t n;
   *count = 0;
   if (!infer_list(s, slot, &list, &n)) return false;
-  for (uint32_t i = 0; i < n; i++) {
+  for (uint32_t i = 0; i < n && i < most; i++) {
     const enum dims_answer zero = infer_is(s, list[i], 0);
     if (zero == DIMS_MAYBE) return false;
     *count += zero == DIMS_NO;
@@ -360,7 +360,7 @@ void infer_nonzero(struct infer_site *s) {
   infer_in(s, 0, &x);
   dim_id dims[2] = {NO_ID, NO_ID};
   if (x.ranked) dims[0] = dims_number(s->d, x.rank ? x.rank : 1);
-  const bool decided = count_true(s, 0, &count);
+  const bool decided = count_true(s, 0, INT64_MAX, &count);
   if (decided) dims[1] = dims_number(s->d, count);
   s->why = INFER_WHY_DATA;
   infer_out_dims(s, 0, DTYPE_INT64, dims, 2);
@@ -380,21 +380,29 @@ void infer_nonzero(struct infer_site *s) {
   infer_out_list(s, 0, out, count * (x.rank ? x.rank : 1));
 }
 
+// How many of so many slices or elements are picked. A longer condition than that is not allowed, but runtimes take its beginning.
+static dim_id picked_of(struct infer_site *s, dim_id all) {
+  int64_t most = INT64_MAX;
+  uint32_t count;
+  if (all == NO_ID || !dims_is_number(s->d, all, &most)) most = INT64_MAX;
+  return count_true(s, 1, most, &count) ? dims_number(s->d, count) : NO_ID;
+}
+
 void infer_compress(struct infer_site *s) {
   struct infer_type x;
   int64_t axis;
-  uint32_t at, count;
+  uint32_t at;
   infer_in(s, 0, &x);
-  const dim_id picked = count_true(s, 1, &count) ? dims_number(s->d, count) : NO_ID;
   s->why = INFER_WHY_DATA;
   if (!infer_attr(s, "axis")) {
+    const dim_id picked = picked_of(s, x.ranked ? infer_product(s, x.dims, x.rank) : NO_ID);
     infer_out_dims(s, 0, x.dtype, &picked, 1);
     return;
   }
   if (!x.ranked || !infer_attr_int(s, "axis", 0, &axis)) return;
   if (!infer_axis(s, axis, x.rank, &at)) return;
   dim_id *dims = copy_dims(s, &x);
-  dims[at] = picked;
+  dims[at] = picked_of(s, x.dims[at]);
   infer_out_dims(s, 0, x.dtype, dims, x.rank);
 }
 
