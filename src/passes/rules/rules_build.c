@@ -343,18 +343,22 @@ struct rules_type rules_infer(struct rules_run *run, const struct rules_term *no
   }
 }
 
-// Does the operator take its operands' types at the version of the graph at hand? Neg takes int16 before Mul does.
+// Does the operator take its operands together at the version of the graph at hand? Neg takes int16 before Mul does.
 static bool takes_types(struct rules_run *run, enum op op, const struct rules_value *args,
                         uint32_t n_args) {
   const struct kit_op_row *row = kit_op_row(op);
   const struct schema_signature *s =
       row->domain == KIT_ONNX ? schema_signature_of(span_str(""), span_str(row->name), run->opset)
                               : NULL;
-  for (uint32_t i = 0; s && s->n_inputs > 0 && i < n_args; i++) {
-    const struct schema_formal *f = &s->inputs[i < s->n_inputs ? i : s->n_inputs - 1u];
+  enum dtype bound[SCHEMA_VARIABLES_MAX] = {DTYPE_UNDEFINED};
+  for (uint32_t i = 0; s && i < n_args; i++) {
+    const struct schema_formal *f = schema_input(s, i);
     const enum dtype dtype = rules_type_of(run, &args[i]).dtype;
-    if (args[i].kind != RULES_ABSENT && dtype_known(dtype) && !schema_takes(f->types, dtype))
-      return false;
+    if (!f || args[i].kind == RULES_ABSENT || !dtype_known(dtype)) continue;
+    if (!schema_takes(f->types, dtype)) return false;
+    if (f->variable == SCHEMA_NO_VARIABLE || !f->same) continue;
+    if (bound[f->variable] == DTYPE_UNDEFINED) bound[f->variable] = dtype;
+    if (bound[f->variable] != dtype) return false;
   }
   return true;
 }
