@@ -569,6 +569,62 @@ static void test_unfinished_seal_of_another_plan(void **state) {
   assert_int_equal(audit_damage(), 0);
 }
 
+static unsigned open_files(void) {
+  unsigned n = 0;
+  DIR *d = opendir("/proc/self/fd");
+  while (readdir(d))
+    n++;
+  closedir(d);
+  return n;
+}
+
+// What a kill left is given up, or put away, and the nth call of that fails. Gives whether it was reached.
+static bool fails_at(const char *name, enum staging_seal state, unsigned n, bool *failed) {
+  char fault[32];
+  struct staging st;
+  struct seal_given_up was;
+  struct err err = {0};
+  snprintf(fault, sizeof fault, "EIO:*:%u", n);
+  fs_fault_install(fault);
+  if (state == STAGING_SEAL_FINISHED)
+    *failed = !staging_put_away(toy.dest, name);
+  else
+    *failed = staging_open_sealed(&st, toy.dest, name, &err) || seal_give_up(&st, &was, &err);
+  const bool reached = fs_fault_calls() >= n;
+  fs_fault_remove();
+  return reached;
+}
+
+// Whoever goes on in this process finds no descriptor and no lock of it. Killed before the commit point, after it, and when all is in
+// place.
+static void test_what_fails_to_go_is_closed(void **state) {
+  (void)state;
+  static const char *const kills[] = {"kill:renameat2:6", "kill:renameat2:9", "kill:unlinkat:3"};
+  static const enum staging_seal lefts[] = {STAGING_SEAL_UNFINISHED, STAGING_SEAL_UNFINISHED,
+                                            STAGING_SEAL_FINISHED};
+  const struct toy_shape shape = new_shape(FORCE);
+  for (size_t k = 0; k < 3; k++) {
+    unsigned failures = 0;
+    for (unsigned n = 1; n < 10; n += 2) {
+      char name[STAGING_NAME_MAX];
+      enum staging_seal left;
+      struct err err = {0};
+      bool failed = false;
+      toy_empty(toy.dest);
+      put_old_pair(FORCE);
+      assert_true(WIFSIGNALED(in_child(&shape, false, true, kills[k])));
+      assert_int_equal(staging_find_seal(toy.dest, "x.onnx", name, &left, &err), 0);
+      assert_int_equal(left, lefts[k]);
+      const unsigned before = open_files();
+      const bool reached = fails_at(name, left, n, &failed);
+      failures += failed;
+      assert_int_equal(open_files(), before);
+      if (!reached) break;
+    }
+    assert_true(failures > 0);
+  }
+}
+
 // File systems that cannot rename without replacing, and those that have no hard links either.
 static void test_no_rename_noreplace(void **state) {
   (void)state;
@@ -686,6 +742,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_unfinished_seal_of_another_plan, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_stale_companions_go, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_finished_leftover, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_what_fails_to_go_is_closed, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_no_rename_noreplace, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_order_of_calls, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_null_staging_seals_nothing, set_up, tear_down),

@@ -73,7 +73,7 @@ int seal_finish(struct staging *st, struct seal_report *report, struct err *err)
 // no .onnx of the folder names, go; what has replaced another file stays. Behind the commit point it is
 // completed instead (*out says so): then the files of its model are known to the one that replaces it. Where
 // seal.json cannot be read, nothing is moved or removed, and where a file that was to be moved is damaged,
-// nothing that a model names: *out says what may be left over. Closes the staging, and removes its folder unless
+// nothing that a model names: *out says what may be left over. Closes the staging always, and removes its folder unless
 // completing it fails.
 struct seal_given_up {
   bool completed;

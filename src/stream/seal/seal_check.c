@@ -203,5 +203,7 @@ int seal_give_up(struct staging *st, struct seal_given_up *out, struct err *err)
     name_left(st, &s, out);
   }
   seal_intent_free(&s);
-  return out->completed ? seal_finish(st, &out->report, err) : staging_retire(st, err);
+  const int bad = out->completed ? seal_finish(st, &out->report, err) : staging_retire(st, err);
+  staging_close(st); // open where it could not be completed
+  return bad;
 }

@@ -178,7 +178,7 @@ struct staging_job {
 bool staging_is_of_job(const struct staging *st, const struct staging_job *job);
 // For the seal: the exclusive lock, after making sure that the folder is still ours.
 int staging_lock_exclusive(struct staging *st, struct err *err);
-// For the seal: marks the folder as finished (see above), removes it and closes the staging.
+// For the seal: marks the folder as finished (see above), removes it and closes the staging, also where it cannot be removed.
 int staging_retire(struct staging *st, struct err *err);
 // Removes what a kill left of a seal that was through. False: it is still there, for `weir clean`.
 bool staging_put_away(const char *dest_folder, const char *name);
