@@ -255,6 +255,38 @@ def test_nodes_that_are_not_sorted(weir, tmp_path, kind):
             assert min(site.levels(tmp_path / "o.onnx").values()) > 25, ([n.name for n in order], words)
 
 
+MOVED_RANGES = {
+    "a Softmax that is moved": lambda: Site(
+        [node("MatMul", ["x", "w"], ["h"]), node("Softmax", ["h"], ["s"], axis=-1), node("Transpose", ["s"], ["t"], perm=[1, 0]),
+         node("Relu", ["t"], ["r"]), node("MatMul", ["r", "w2"], ["y"])], {"x": (4, 64)}, {"w": normal(64, 64), "w2": normal(4, 4)}),
+    "what passes codes on": lambda: framed(node("Relu", ["h"], ["r"]), node("MaxPool", ["r"], ["m"], kernel_shape=[1, 1]),
+                                           node("Reshape", ["m", "to"], ["s"]), node("Transpose", ["s"], ["p"], perm=[0, 1, 3, 2]),
+                                           to=ints(1, 4, 6, 6)),
+    "a chain of Clips": lambda: Site(
+        [conv("x", "w", "h"), node("Relu", ["h"], ["a"]), node("Clip", ["a", "low", "high"], ["b"]), node("Relu", ["b"], ["p"]), conv("p", "w", "y")],
+        {"x": IMAGE}, {"w": pointwise(), "low": np.float32(0), "high": np.float32(0.5)}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", MOVED_RANGES)
+@pytest.mark.parametrize("form", FORMS)
+def test_an_unsorted_graph_becomes_the_same(weir, tmp_path, form, kind):
+    """Its nodes, and all of its tensors, in whatever order the file lists the nodes."""
+    site, made = MOVED_RANGES[kind](), []
+    source, ranges = site.write(tmp_path)
+    for turn in (False, True):
+        model = onnx.load(source)
+        nodes = list(model.graph.node)[:: -1 if turn else 1]
+        del model.graph.node[:]
+        model.graph.node.extend(nodes)
+        onnx.save(model, tmp_path / "m.onnx")
+        weir("static", tmp_path / "m.onnx", tmp_path / "o.onnx", "--force", "--ranges", ranges, "--op-types", "all", *FORMS[form])
+        got = onnx.load(tmp_path / "o.onnx").graph
+        made.append((sorted((n.op_type, *n.input, *n.output) for n in got.node), sorted((t.name, t.raw_data) for t in got.initializer)))
+        assert min(site.levels(tmp_path / "o.onnx").values()) > 25
+    assert made[0] == made[1]
+
+
 CLIPPED = {
     "Clip": [node("Clip", ["u", "low", "high"], ["w"])],
     "Clip, Transpose": [node("Clip", ["u", "low", "high"], ["c"]), node("Transpose", ["c"], ["w"], perm=[1, 0])],

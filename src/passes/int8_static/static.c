@@ -150,6 +150,19 @@ static int end(struct static_run *s, struct err *err) {
   return kit_done(&s->k, err);
 }
 
+uint32_t static_nodes(struct static_run *s, uint32_t **nodes) {
+  struct kit *k = &s->k;
+  if (!s->o->compat) return kit_running(k, s->graph, &s->arena, nodes);
+  uint32_t n = 0;
+  for (uint32_t i = k->m->graphs[s->graph].first_node; i != NO_ID; i = k->m->nodes[i].next)
+    n++;
+  *nodes = arena_alloc(&s->arena, (n + (size_t)1) * sizeof **nodes);
+  n = 0;
+  for (uint32_t i = k->m->graphs[s->graph].first_node; i != NO_ID; i = k->m->nodes[i].next)
+    (*nodes)[n++] = i;
+  return n;
+}
+
 static void symmetric(struct int8_range *r) {
   r->most = r->most > -r->least ? r->most : -r->least;
   r->least = -r->most;

@@ -511,9 +511,12 @@ static void note_receiver(struct static_run *s, uint32_t value, uint32_t node) {
 int static_mark(struct static_run *s, struct err *err) {
   struct kit *k = &s->k;
   (void)err;
-  for (uint32_t n = k->m->graphs[s->graph].first_node, next; n != NO_ID; n = next) {
+  uint32_t *nodes;
+  const uint32_t n_nodes = static_nodes(s, &nodes);
+  for (uint32_t i = 0; i < n_nodes; i++) {
+    const uint32_t n = nodes[i];
     const char *why;
-    next = k->m->nodes[n].next;
+    if (k->m->nodes[n].flags & NODE_DEAD) continue;
     const bool takes = static_takes(s, n, &why);
     if (takes && static_kept(s, n)) why = static_kept(s, n);
     const uint32_t passed = static_passes_codes(s, n);
@@ -532,8 +535,8 @@ int static_mark(struct static_run *s, struct err *err) {
     mark_node(s, n);
     if (k->m->nodes[n].flags & NODE_DEAD) continue;
     if (is_done(s, n)) kit_converted(k, n, "quantized");
-    for (uint32_t i = 0; i < kit_n_in(k, n); i++)
-      if (kit_in(k, n, i) != NO_ID) note_receiver(s, kit_in(k, n, i), n);
+    for (uint32_t slot = 0; slot < kit_n_in(k, n); slot++)
+      if (kit_in(k, n, slot) != NO_ID) note_receiver(s, kit_in(k, n, slot), n);
   }
   mark_sums(s);
   static_find_bare(s);

@@ -185,22 +185,22 @@ int static_qoperator(struct static_run *s, struct err *err) {
   struct static_qoperator_run q = {.s = s, .err = err};
   struct kit *k = &s->k;
   struct {
-    TABLE(uint32_t, nodes);
     TABLE(uint32_t, constants);
   } at = {0};
-  for (uint32_t n = k->m->graphs[s->graph].first_node; n != NO_ID; n = k->m->nodes[n].next) {
-    *TABLE_PUSH(&at, nodes) = n;
+  uint32_t *nodes;
+  const uint32_t n_nodes = static_nodes(s, &nodes);
+  for (uint32_t at_node = 0; at_node < n_nodes; at_node++) {
+    const uint32_t n = nodes[at_node];
     for (uint32_t i = 0; i < kit_n_in(k, n); i++)
       if (static_is_constant(s, kit_in(k, n, i))) *TABLE_PUSH(&at, constants) = kit_in(k, n, i);
   }
-  for (uint32_t i = 0; i < at.n_nodes && !q.failed; i++)
-    if (!(k->m->nodes[at.nodes[i]].flags & NODE_DEAD)) visit(&q, at.nodes[i]);
+  for (uint32_t i = 0; i < n_nodes && !q.failed; i++)
+    if (!(k->m->nodes[nodes[i]].flags & NODE_DEAD)) visit(&q, nodes[i]);
   if (!q.failed && static_qoperator_make_room(&q)) q.failed = true;
   if (!q.failed) {
     finish(&q);
     drop_constants(&q, at.constants, at.n_constants);
   }
-  TABLE_FREE(&at, nodes);
   TABLE_FREE(&at, constants);
   TABLE_FREE(&q, held);
   TABLE_FREE(&q, order);

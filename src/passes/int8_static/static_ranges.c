@@ -68,7 +68,10 @@ static void adjust_moved(struct static_run *s, uint32_t node) {
 void static_adjust_ranges(struct static_run *s) {
   struct kit *k = &s->k;
   TABLE_ADD(s, of_softmax, k->m->n_values);
-  for (uint32_t n = k->m->graphs[s->graph].first_node; n != NO_ID; n = k->m->nodes[n].next) {
+  uint32_t *nodes;
+  const uint32_t n_nodes = static_nodes(s, &nodes);
+  for (uint32_t i = 0; i < n_nodes; i++) {
+    const uint32_t n = nodes[i];
     const char *why, *op = static_op_type(s, n);
     const uint32_t in = kit_in(k, n, 0), out = kit_out(k, n, 0);
     const bool clips = strcmp(op, "Relu") == 0 || strcmp(op, "Clip") == 0;

@@ -269,6 +269,9 @@ bool kit_before(struct kit *k, uint32_t a, uint32_t b);
 void kit_move(struct kit *k, uint32_t node, uint32_t before);
 // May a node of `graph` that stands before `before` (NO_ID: at the end) use the value?
 bool kit_available(struct kit *k, uint32_t value, uint32_t graph, uint32_t before);
+// The nodes of a graph as they can run, into memory of *a; gives how many: those of its list, but where the list has nodes before what
+// makes their inputs.
+uint32_t kit_running(struct kit *k, uint32_t graph, struct arena *a, uint32_t **nodes);
 // The node of `graph` that holds the node, itself or in its graphs; NO_ID if none.
 uint32_t kit_node_around(const struct kit *k, uint32_t node, uint32_t graph);
 

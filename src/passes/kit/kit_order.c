@@ -139,6 +139,22 @@ bool kit_before(struct kit *k, uint32_t a, uint32_t b) {
   return *position_of(k, a) != 0 && *position_of(k, a) < *position_of(k, b);
 }
 
+uint32_t kit_running(struct kit *k, uint32_t graph, struct arena *a, uint32_t **nodes) {
+  const struct model *m = k->m;
+  struct kit_inside *in = k->in;
+  uint32_t n = 0;
+  for (uint32_t i = m->graphs[graph].first_node; i != NO_ID; i = m->nodes[i].next)
+    n++;
+  *nodes = arena_alloc(a, (n + (size_t)1) * sizeof **nodes);
+  in->n_ready = 0;
+  number(k, graph);
+  const bool sorted = in->n_ready != n; // or a circle, which check has told of
+  n = 0;
+  for (uint32_t i = m->graphs[graph].first_node; i != NO_ID; i = m->nodes[i].next, n++)
+    (*nodes)[n] = sorted ? i : in->ready[n];
+  return n;
+}
+
 void kit_move(struct kit *k, uint32_t node, uint32_t before) {
   edit_move_node(k->e, node, before);
   kit_order_put(k, node);

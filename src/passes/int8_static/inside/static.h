@@ -232,6 +232,9 @@ struct static_run {
 
 int static_pass(struct pass_env *env, const struct static_options *o, struct err *err);
 
+// The nodes of the main graph, those of which others take something first; into the run's memory. (compat: as they are listed.) Nodes
+// that go after it stay in the list, dead.
+uint32_t static_nodes(struct static_run *s, uint32_t **nodes);
 // The row of an operator's name, or NULL; that of a node's operator, or one for those that have none. And its name.
 const struct static_op *static_op_named(struct span name);
 const struct static_op *static_op_of(const struct static_run *s, uint32_t node);
