@@ -538,3 +538,25 @@ def test_a_table_that_is_left_out_has_no_name(weir, tmp_path, missing):
     for name in values - set(tensors):
         said = weir("dynamic", tmp_path / "in.onnx", tmp_path / "out.onnx", "--force", "--op-types", "EmbedLayerNormalization", "--exclude", name)
         assert f"--exclude '{name}' matches no weight" in said.err, name
+
+
+@pytest.mark.parametrize("form", ["integer", "fused"])
+def test_an_unsorted_graph_becomes_the_same(weir, tmp_path, form):
+    """A node whose weight comes of the node after it in the list, which goes: the walk goes on, and finds the others."""
+    rng = np.random.default_rng(3)
+    weights = {f"w{i}": rng.normal(size=(8, 8)).astype(np.float32) for i in range(3)}
+    nodes = [
+        helper.make_node("MatMul", ["x", "w0"], ["a"], name="first"),
+        helper.make_node("MatMul", ["a", "w1"], ["b"], name="second"),
+        helper.make_node("Transpose", ["w2"], ["t"], name="turn", perm=[1, 0]),
+        helper.make_node("MatMul", ["b", "t"], ["y"], name="third"),
+    ]
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 8]) for name in "xy")
+    made = []
+    for order in (nodes, nodes[::-1]):
+        graph = helper.make_graph(order, "g", [x], [y], [numpy_helper.from_array(array, name) for name, array in weights.items()])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
+        weir("dynamic", tmp_path / "m.onnx", tmp_path / "o.onnx", "--force", "--form", form)
+        got = onnx.load(tmp_path / "o.onnx").graph
+        made.append((sorted((n.op_type, *n.input) for n in got.node), sorted((t.name, t.raw_data) for t in got.initializer)))
+    assert made[0] == made[1] and "MatMul" not in [n[0] for n in made[0][0]]

@@ -268,10 +268,13 @@ static int prepare(struct pass_env *env, const struct dynamic_options *o, struct
 static void rewrite(struct dynamic *d) {
   for (uint32_t g = 0; kit_graph(&d->k, &g); g++) {
     if (!walks(d, g)) continue;
-    for (uint32_t n = d->k.m->graphs[g].first_node; n != NO_ID; n = d->next) {
-      d->next = d->k.m->nodes[n].next;
-      visit(d, n);
-    }
+    struct arena a = {0};
+    uint32_t *nodes;
+    const uint32_t n =
+        d->o->compat ? kit_listed(&d->k, g, &a, &nodes) : kit_running(&d->k, g, &a, &nodes);
+    for (uint32_t i = 0; i < n; i++)
+      if (!(d->k.m->nodes[nodes[i]].flags & NODE_DEAD)) visit(d, nodes[i]);
+    arena_free(&a);
   }
   dynamic_codes_finish(d);
   if (!d->o->compat) return;

@@ -207,7 +207,6 @@ void dynamic_matmul_convert(struct dynamic *d, const struct dynamic_site *s) {
   } else {
     const uint32_t add = add_behind(d, s, &bias);
     if (add != NO_ID) {
-      if (d->next == add) d->next = k->m->nodes[add].next;
       to.as = add;
     } else {
       bias = NO_ID;

@@ -151,16 +151,8 @@ static int end(struct static_run *s, struct err *err) {
 }
 
 uint32_t static_nodes(struct static_run *s, uint32_t **nodes) {
-  struct kit *k = &s->k;
-  if (!s->o->compat) return kit_running(k, s->graph, &s->arena, nodes);
-  uint32_t n = 0;
-  for (uint32_t i = k->m->graphs[s->graph].first_node; i != NO_ID; i = k->m->nodes[i].next)
-    n++;
-  *nodes = arena_alloc(&s->arena, (n + (size_t)1) * sizeof **nodes);
-  n = 0;
-  for (uint32_t i = k->m->graphs[s->graph].first_node; i != NO_ID; i = k->m->nodes[i].next)
-    (*nodes)[n++] = i;
-  return n;
+  return s->o->compat ? kit_listed(&s->k, s->graph, &s->arena, nodes)
+                      : kit_running(&s->k, s->graph, &s->arena, nodes);
 }
 
 static void symmetric(struct int8_range *r) {

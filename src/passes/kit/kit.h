@@ -272,6 +272,8 @@ bool kit_available(struct kit *k, uint32_t value, uint32_t graph, uint32_t befor
 // The nodes of a graph as they can run, into memory of *a; gives how many: those of its list, but where the list has nodes before what
 // makes their inputs.
 uint32_t kit_running(struct kit *k, uint32_t graph, struct arena *a, uint32_t **nodes);
+// The same as they are listed. Of either: nodes that go later stay in what was given, dead.
+uint32_t kit_listed(const struct kit *k, uint32_t graph, struct arena *a, uint32_t **nodes);
 // The node of `graph` that holds the node, itself or in its graphs; NO_ID if none.
 uint32_t kit_node_around(const struct kit *k, uint32_t node, uint32_t graph);
 

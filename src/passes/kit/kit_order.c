@@ -139,19 +139,26 @@ bool kit_before(struct kit *k, uint32_t a, uint32_t b) {
   return *position_of(k, a) != 0 && *position_of(k, a) < *position_of(k, b);
 }
 
-uint32_t kit_running(struct kit *k, uint32_t graph, struct arena *a, uint32_t **nodes) {
+uint32_t kit_listed(const struct kit *k, uint32_t graph, struct arena *a, uint32_t **nodes) {
   const struct model *m = k->m;
-  struct kit_inside *in = k->in;
   uint32_t n = 0;
   for (uint32_t i = m->graphs[graph].first_node; i != NO_ID; i = m->nodes[i].next)
     n++;
   *nodes = arena_alloc(a, (n + (size_t)1) * sizeof **nodes);
+  n = 0;
+  for (uint32_t i = m->graphs[graph].first_node; i != NO_ID; i = m->nodes[i].next)
+    (*nodes)[n++] = i;
+  return n;
+}
+
+uint32_t kit_running(struct kit *k, uint32_t graph, struct arena *a, uint32_t **nodes) {
+  struct kit_inside *in = k->in;
+  const uint32_t n = kit_listed(k, graph, a, nodes);
   in->n_ready = 0;
   number(k, graph);
-  const bool sorted = in->n_ready != n; // or a circle, which check has told of
-  n = 0;
-  for (uint32_t i = m->graphs[graph].first_node; i != NO_ID; i = m->nodes[i].next, n++)
-    (*nodes)[n] = sorted ? i : in->ready[n];
+  if (in->n_ready != n) return n; // sorted; or a circle, which check has told of
+  for (uint32_t i = 0; i < n; i++)
+    (*nodes)[i] = in->ready[i];
   return n;
 }
 

@@ -133,7 +133,6 @@ struct dynamic {
   TABLE(uint32_t, hollow); // values that have codes in their place, and whose floats may be wanted
   TABLE(uint32_t, wanted); // compat: constants in codes that nodes want as floats
   TABLE(uint32_t, turned); // compat: by tensor id, 1 + the value of its transpose
-  uint32_t next;           // the node that the walk looks at next
   // of this site, valid until the next
   const struct dynamic_site *site;
   struct span node_name, y_name;
