@@ -522,6 +522,24 @@ def test_lengths_want_no_rows(weir, tmp_path):
     assert "verified: 2 of 2" in weir("verify", source, out, "--inputs", tmp_path / "rows.npz", "--metric", "top1=0.5").out
 
 
+@pytest.mark.parametrize("dtype, large", [("int64", 2**60), ("int32", 2**30), ("uint64", 2**63)])
+def test_integers_are_equal_however_large(weir, tmp_path, dtype, large):
+    """After passes that lose nothing one more in a billion is another number: an index, a length, a hash."""
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    paths = [tmp_path / "a.onnx", tmp_path / "b.onnx", tmp_path / "same.onnx"]
+    for path, more in zip(paths, (0, 1, 0), strict=True):
+        nodes = [helper.make_node("Cast", ["x"], ["i"], to=kind), helper.make_node("Mul", ["i", "none"], ["z"]),
+                 helper.make_node("Add", ["z", "k"], ["y"]), helper.make_node("Relu", ["x"], ["f"])]  # fmt: skip
+        numbers = {"none": np.zeros((), dtype), "k": np.array(large + more, dtype)}
+        save(path, nodes, [value("x", ["n", 4])], [value("y", ["n", 4], kind), value("f", ["n", 4])], numbers)
+    np.savez(tmp_path / "rows.npz", x=np.ones((3, 4), np.float32))
+    given = ("--inputs", tmp_path / "rows.npz")
+    for words in ((), given):
+        assert "elements differ (max abs 1 at element 0)" in weir("verify", *paths[:2], *words, code=1).err
+        assert "verified: 2 of 2" in weir("verify", paths[0], paths[2], *words).out
+        weir("verify", *paths[:2], *words, "--metric", "relative=0.1")
+
+
 def test_zeros_show_nothing(weir, tmp_path, weight):
     """A model of another weight gives the same zeros; a bound of the user's own counts, and so do exact passes."""
     source, out = product(tmp_path / "m.onnx", weight), tmp_path / "q.onnx"

@@ -116,6 +116,13 @@ static int count_rows(struct verify_run *r, struct verify_output *o, const struc
   return 0;
 }
 
+static const char equal_words[] = "equal";
+
+// Is it held to be equal, since its elements are no floats?
+static bool is_whole(const struct array *a, const struct compare_bounds *b) {
+  return b->whole_equal && a->dtype != DTYPE_UNDEFINED && !dtype_is_float(a->dtype);
+}
+
 // Compares an output of the source with that of the result.
 static int compare_output(struct verify_run *r, const struct array_case *c, const struct array *a,
                           const struct array *b, struct verify_output *o, struct err *err) {
@@ -126,6 +133,7 @@ static int compare_output(struct verify_run *r, const struct array_case *c, cons
     end_row(r, row, VERIFIED_FAILED, "the result has no such output");
     return 0;
   }
+  if (is_whole(a, &r->judged)) row->bounds = equal_words;
   const bool rows = o && verify_top1_has(o->top1, a);
   if (rows) bounds.least_top1 = NAN; // of all cases (judge_top1)
   if (compare_arrays(a, b, &bounds, r->v->options.runtime.stop, &got, err)) return -1;
@@ -326,7 +334,7 @@ static int compare_expected(struct verify_run *r, const struct array_case *c, st
   struct compare_result got;
   struct verified_row *row = add_row(r, have ? have->name : x->name, c);
   row->of = arena_printf(&r->v->found.arena, "%s, expected", row->of);
-  row->bounds = bounds->words;
+  row->bounds = have && is_whole(have, &judged) ? equal_words : bounds->words;
   row->loses = false;
   if (!have) {
     end_row(r, row, VERIFIED_FAILED, "the model has no such output");

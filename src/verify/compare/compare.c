@@ -420,6 +420,7 @@ static int read_all(struct state *st, const struct compare_pairs *l, struct comp
   st->base = 0;
   for (uint32_t i = 0; i < l->n_pairs; i++) {
     const struct compare_pair *p = &l->pairs[i];
+    const uint64_t unequal = st->f.unequal;
     if (p->dtype[0] == DTYPE_STRING) {
       if (first)
         see_strings(st, p);
@@ -429,6 +430,7 @@ static int read_all(struct state *st, const struct compare_pairs *l, struct comp
       begin_rows(st, p);
       if (compare_chunks(reader, p, first ? first_read : later_read, st, err) != 0) return -1;
     }
+    if (!dtype_is_float(p->dtype[0])) st->f.unequal_whole += st->f.unequal - unequal;
     st->base += p->count;
   }
   return 0;

@@ -30,6 +30,7 @@ struct compare_bounds {
   double most_relative, most_p99, most_p999; // < 0: not asked for, too
   bool equal;                                // bit for bit, but that NaNs are equal to each other
   bool zeros_equal;                          // with equal: 0 and -0 too
+  bool whole_equal; // elements of types that are no floats (integers, bools, strings) are equal
   bool
       retyped; // two float types are compared as the numbers they hold; beyond float16, as its largest
   bool nonfinite; // elements that are not finite may be there, on both sides at the same places
@@ -52,6 +53,7 @@ struct compare_figures {
   uint64_t beyond;             // of allclose, where it was asked for
   uint64_t unequal;            // elements whose bits differ (NaNs: none)
   uint64_t unequal_zeros;      // of these: 0 beside -0
+  uint64_t unequal_whole;      // of these: of types that are no floats
   uint64_t nonfinite[2];       // how many, in the reference and in the result
   uint64_t first_nonfinite[2]; // place of the first, row-major
   uint64_t nonfinite_apart;    // where one side alone is not finite, or other ones

@@ -100,8 +100,10 @@ static uint64_t unequal_of(const struct compare_figures *f, bool zeros_equal) {
 
 static void judge_equal(struct verdict *v, const struct compare_figures *f,
                         const struct compare_bounds *b) {
-  const uint64_t unequal = unequal_of(f, b->zeros_equal);
-  if (!b->equal || !unequal) return;
+  const uint64_t unequal = b->equal         ? unequal_of(f, b->zeros_equal)
+                           : b->whole_equal ? f->unequal_whole
+                                            : 0;
+  if (!unequal) return;
   fail(v, "%llu of %llu element%s differ%s (max abs %.3g at element %llu)",
        (unsigned long long)unequal, (unsigned long long)f->count, plural(f->count),
        unequal == 1 ? "s" : "", f->max_abs, (unsigned long long)f->first_worst);
@@ -135,7 +137,8 @@ enum compare_end compare_judge(const struct compare_figures *f, const struct com
   at_most(&v, "mean abs", f->mean_abs, b->mean_abs);
   at_most(&v, "p99", f->p99_abs, b->most_p99);
   at_most(&v, "p99.9", f->p999_abs, b->most_p999);
-  at_most(&v, "relative", f->relative, b->most_relative);
+  if (!b->whole_equal || !f->unequal_whole)
+    at_most(&v, "relative", f->relative, b->most_relative);
   at_least(&v, "cosine", f->cosine, b->least_cosine, "");
   at_least(&v, "SQNR", f->sqnr_db, b->least_sqnr_db, " dB");
   judge_top1(&v, f, b);
