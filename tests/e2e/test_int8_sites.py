@@ -671,6 +671,16 @@ def test_what_takes_no_codes_yet(weir, tmp_path, op, opset):
         assert min(site.levels(site.quantized(weir, tmp_path, "static", *words)).values()) > 20, words
 
 
+@pytest.mark.parametrize("op", ["MatMul", "Gemm"])
+def test_a_product_that_sums_up_nothing(weir, tmp_path, op):
+    """Operators on codes leave the result unwritten."""
+    site = Site([node(op, ["x", "w", *(["b"] if op == "Gemm" else [])], ["p"]), node("Add", ["p", "c"], ["y"])], {"x": (3, 0)},
+                {"w": np.zeros((0, 5), np.float32), "b": normal(5), "c": normal(3, 5)} if op == "Gemm" else
+                {"w": np.zeros((0, 5), np.float32), "c": normal(3, 5)})  # fmt: skip
+    for words in ((), QOPERATOR, ("--op-types", "all"), ("--op-types", "all", *QOPERATOR), ("--compat", "onnxruntime")):
+        assert min(site.levels(site.quantized(weir, tmp_path, "static", *words)).values()) > 20, words
+
+
 @pytest.mark.parametrize("kind", PASSED)
 @pytest.mark.parametrize("first", ["AveragePool", "Concat"])
 def test_what_passes_on_what_is_not_fused(weir, tmp_path, kind, first):

@@ -82,10 +82,21 @@ static bool takes_no_codes(struct static_run *s, uint32_t node) {
   return false;
 }
 
+// QLinearMatMul and QGemm write nothing where there is nothing to sum up: the floats are zeros, or the bias.
+static bool is_empty_product(struct static_run *s, uint32_t node) {
+  struct kit *k = &s->k;
+  uint32_t rank = 0;
+  if (kit_op(k, node) != OP_MatMul && kit_op(k, node) != OP_Gemm) return false;
+  for (uint32_t i = 0; i < 2; i++)
+    for (uint32_t d = 0; kit_rank(k, kit_in(k, node, i), &rank) && d < rank; d++)
+      if (kit_dim(k, kit_in(k, node, i), d).value == 0) return true;
+  return false;
+}
+
 static bool lacks_something(struct static_run *s, uint32_t node) {
   struct kit *k = &s->k;
   const enum op op = kit_op(k, node);
-  if (takes_no_codes(s, node)) return true;
+  if (takes_no_codes(s, node) || is_empty_product(s, node)) return true;
   for (size_t i = 0; i < sizeof fused / sizeof *fused; i++) {
     if (fused[i].op != op) continue;
     if (is_half_concat(s, node) || is_lone_softmax(s, node)) return true;
