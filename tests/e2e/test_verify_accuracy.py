@@ -540,6 +540,60 @@ def test_integers_are_equal_however_large(weir, tmp_path, dtype, large):
         weir("verify", *paths[:2], *words, "--metric", "relative=0.1")
 
 
+RANDOM = {
+    "operator": [helper.make_node("RandomNormalLike", ["h"], ["r"]), helper.make_node("Add", ["h", "r"], ["y"])],
+    "training": [helper.make_node("Dropout", ["h", "half", "yes"], ["y"])],
+    "body": [helper.make_node("If", ["yes"], ["y"], **{
+        f"{name}_branch": helper.make_graph([helper.make_node("RandomUniformLike", ["h"], [name])], name, [], [value(name, ["n", 4])])
+        for name in ("then", "else")})],
+    "captured": [helper.make_node("RandomNormalLike", ["h"], ["r"]), helper.make_node("If", ["yes"], ["y"], **{
+        f"{name}_branch": helper.make_graph([helper.make_node("Neg", ["r"], [name])], name, [], [value(name, ["n", 4])])
+        for name in ("then", "else")})],
+    "function": [helper.make_node("Noise", ["h"], ["y"], domain="local")],
+}  # fmt: skip
+
+
+def noisy(path, kind, first, by, seed=None):
+    """y is made of random numbers, z is not; `first`: a node before all, which nobody needs."""
+    nodes = [helper.make_node(*(("Identity", ["x"], ["h"]) if not first else ("Neg", ["x"], ["n"])))]
+    nodes += [helper.make_node("Neg", ["n"], ["h"])] if first else []
+    nodes += [onnx.NodeProto.FromString(n.SerializeToString()) for n in RANDOM[kind]] + [helper.make_node("Mul", ["x", "by"], ["z"])]
+    for branch in [a.g for n in nodes for a in n.attribute if a.g.node and first and kind == "body"]:
+        branch.node[0].input[0] = "before"
+        branch.node.insert(0, helper.make_node("Neg", ["h"], ["before"]))
+    if seed is not None:
+        next(n for n in nodes if n.op_type.startswith("Random")).attribute.append(helper.make_attribute("seed", seed))
+    numbers = {"by": np.float32(by), "half": np.float32(0.5), "yes": np.array(True)}
+    save(path, nodes, [value("x", ["n", 4])], [value("y", ["n", 4]), value("z", ["n", 4])], numbers)
+    model = onnx.load(path)
+    if kind == "function":
+        inside = [helper.make_node("RandomNormalLike", ["a"], ["r"]), helper.make_node("Add", ["a", "r"], ["b"])]
+        model.functions.append(helper.make_function("local", "Inner", ["a"], ["b"], inside, [helper.make_opsetid("", 17)]))
+        outside = [helper.make_node("Inner", ["a"], ["b"], domain="local")]
+        opsets = [helper.make_opsetid("", 17), helper.make_opsetid("local", 1)]
+        model.functions.append(helper.make_function("local", "Noise", ["a"], ["b"], outside, opsets))
+        model.opset_import.append(helper.make_opsetid("local", 1))
+    used = {i for n in model.graph.node for i in n.input} | {"yes"}
+    for t in [t for t in model.graph.initializer if t.name not in used]:
+        model.graph.initializer.remove(t)
+    onnx.save(model, path)
+    return path
+
+
+@pytest.mark.parametrize("kind", RANDOM)
+def test_random_numbers(weir, tmp_path, kind):
+    """What the runtime draws depends on the nodes before: it shows nothing where it differs, and nothing else is forgiven."""
+    source, other, wrong = (noisy(tmp_path / f"{i}.onnx", kind, i > 0, 1 + (i == 2)) for i in range(3))
+    done = weir("verify", source, other)
+    assert "verified: 1 of 2 outputs (50.0 %), 1 not verified" in done.out and "drawn anew in each model" in done.out
+    weir("verify", source, other, "--require", "100%", code=1)
+    assert "'z'" in weir("verify", source, wrong, code=1).err
+    if kind == "operator":
+        seeded = [noisy(tmp_path / f"s{i}.onnx", kind, i > 0, 1, 9.0 if i > 1 else 4.0) for i in range(3)]
+        assert "verified: 2 of 2" in weir("verify", *seeded[:2]).out
+        assert "'y'" in weir("verify", seeded[0], seeded[2], code=1).err
+
+
 def test_zeros_show_nothing(weir, tmp_path, weight):
     """A model of another weight gives the same zeros; a bound of the user's own counts, and so do exact passes."""
     source, out = product(tmp_path / "m.onnx", weight), tmp_path / "q.onnx"

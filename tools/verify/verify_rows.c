@@ -71,6 +71,20 @@ static const char *unjudged_words(struct verify_run *r, const struct compare_fig
   return arena_printf(a, "%s%s%s%s", r->unjudged, nan, infinite, more);
 }
 
+// Why an output that differs shows nothing; NULL: it does.
+static const char *random_words(const struct verify_run *r, uint32_t place, const struct array *a,
+                                const struct array *b, const struct compare_result *got) {
+  const struct model *m = r->random.m;
+  if (got->end == COMPARE_PASSED || a->dtype != b->dtype) return NULL;
+  const uint32_t node = verify_random_behind(&r->random, place);
+  if (node == NO_ID) return NULL;
+  const struct span op = model_name(m, m->nodes[node].op_type);
+  return arena_printf(
+      &r->v->found.arena,
+      "it is made of numbers that are drawn anew in each model (%.*s without a seed)", (int)op.n,
+      (const char *)op.at);
+}
+
 static bool meets_equal(const struct verify_run *r, const struct compare_result *got, bool floats) {
   char why[COMPARE_WHY];
   return got->end != COMPARE_DIFFERENT && !(floats && got->figures.largest == 0) &&
@@ -139,6 +153,12 @@ static int compare_output(struct verify_run *r, const struct array_case *c, cons
   if (compare_arrays(a, b, &bounds, r->v->options.runtime.stop, &got, err)) return -1;
   row->figures = got.figures;
   row->figures.has_top1 = false;
+  const char *random =
+      o && !r->unjudged ? random_words(r, (uint32_t)(o - r->outputs), a, b, &got) : NULL;
+  if (random) {
+    end_row(r, row, VERIFIED_NOT, random);
+    return 0;
+  }
   judge(r, row, &got, dtype_is_float(a->dtype));
   if (row->end != VERIFIED_NOT && !meets_equal(r, &got, dtype_is_float(a->dtype))) r->n_unequal++;
   return rows ? count_rows(r, o, a, b, &got, err) : 0;
@@ -347,7 +367,11 @@ static int compare_expected(struct verify_run *r, const struct array_case *c, st
   if (rows) judged.least_top1 = NAN; // of all cases (judge_top1)
   judged.nonfinite = r->judged.nonfinite;
   if (compare_arrays(x, have, &judged, r->v->options.runtime.stop, &got, err)) return -1;
-  end_compared(r, row, &got);
+  const char *random = random_words(r, (uint32_t)k, x, have, &got);
+  if (random)
+    end_row(r, row, VERIFIED_NOT, random);
+  else
+    end_compared(r, row, &got);
   row->figures.has_top1 = false;
   return rows ? count_rows(r, o, x, have, &got, err) : 0;
 }

@@ -5,6 +5,7 @@
 #include "array_files.h"
 #include "infer.h"
 #include "verify.h"
+#include "verify_random.h"
 #include "verify_top1.h"
 
 // A model as far as its metadata goes.
@@ -40,6 +41,7 @@ struct verify_run {
   struct verify_output *outputs;  // of the source
   struct verify_output *expected; // the same of what is expected of it
   struct verify_output *listed;   // and of what a pipeline expects of the result
+  struct verify_random random;    // of the source
 };
 
 // An output in all cases.
