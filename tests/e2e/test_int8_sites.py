@@ -227,6 +227,23 @@ def test_codes_of_a_bias_fit(weir, tmp_path, kind):
             assert min(site.levels(site.quantized(weir, tmp_path, "static", *words)).values()) > 25, (by, words)
 
 
+@pytest.mark.parametrize("op", ["Gemm", "Conv"])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_bias_leaves_room_for_sums(weir, tmp_path, op, form):
+    """Its codes and the sum of products that they are added to share int32, whose sums wrap around."""
+    x, w = np.abs(normal(3, 256)), np.abs(normal(256, 4))
+    codes = 2.0**31 * x.max() / 255 * w.max(axis=0) / 127
+    for part in (0.6, 0.999, 1.05, 3):
+        by = 6 / (part * codes.max())
+        constants = {"w": (w * by).astype(np.float32), "b": (part * codes * by).astype(np.float32)}
+        if op == "Conv":
+            constants["w"] = np.ascontiguousarray(constants["w"].T).reshape(4, 256, 1, 1)
+        dims = (3, 256) if op == "Gemm" else (3, 256, 1, 1)
+        site = Site([node(op, ["x", "w", "b"], ["y"])], {"x": dims}, constants, feeds={"x": x.reshape(dims)})
+        for words in ((), ("--per-tensor",)):
+            assert min(site.levels(site.quantized(weir, tmp_path, "static", *FORMS[form], *words)).values()) > 25, (part, words)
+
+
 UNSORTED = {
     "moved": lambda: Site([node("MatMul", ["x", "w"], ["a"]), node("Identity", ["a"], ["i"]), node("Transpose", ["i"], ["t"], "moves", perm=[1, 0]),
                            node("MatMul", ["a", "w"], ["y"])], {"x": (4, 4)}, {"w": normal(4, 4)}, 21, outputs=("t", "y")),
@@ -677,8 +694,11 @@ def test_a_product_that_sums_up_nothing(weir, tmp_path, op):
     site = Site([node(op, ["x", "w", *(["b"] if op == "Gemm" else [])], ["p"]), node("Add", ["p", "c"], ["y"])], {"x": (3, 0)},
                 {"w": np.zeros((0, 5), np.float32), "b": normal(5), "c": normal(3, 5)} if op == "Gemm" else
                 {"w": np.zeros((0, 5), np.float32), "c": normal(3, 5)})  # fmt: skip
+    source, ranges = site.write(tmp_path)
+    ranges.write_text(json.dumps(json.loads(ranges.read_text()) | {"x": [-1, 1]}))  # an empty value has none
     for words in ((), QOPERATOR, ("--op-types", "all"), ("--op-types", "all", *QOPERATOR), ("--compat", "onnxruntime")):
-        assert min(site.levels(site.quantized(weir, tmp_path, "static", *words)).values()) > 20, words
+        weir("static", source, tmp_path / "out.onnx", "--force", "--ranges", ranges, *words)
+        assert min(site.levels(tmp_path / "out.onnx").values()) > 20, words
 
 
 @pytest.mark.parametrize("kind", PASSED)

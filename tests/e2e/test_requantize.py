@@ -348,6 +348,13 @@ def resize_cubic(c):
     moved("Resize", (1, 2, 4, 4), [None, np.array([1, 1, 2, 2], np.float32)], mode="cubic")(c)
 
 
+def small_scales(c):
+    """Its codes would pass int32."""
+    codes = c.constant("w", c.rng.integers(-127, 127, (6, 4, 3, 3)).astype(np.int8))
+    w = c.dequantize(codes, np.full(6, 1e-9), np.zeros(6, np.int8), 0)
+    c.quantize(c.op("Conv", [c.input("x", [1, 4, 7, 7]), w, c.constant("b", np.full(6, 7, np.float32))]), "y")
+
+
 STAYS = {
     "clip_range": relu_in_the_middle,
     "zero_points": other_zero_points,
@@ -359,6 +366,8 @@ STAYS = {
     "non_constant_bias": lambda c: c.quantize(
         c.op("Conv", [c.input("x", [1, 4, 7, 7]), c.weight("w", [6, 4, 3, 3]), bias_input(c)]), "y"
     ),
+    "bias_range": small_scales,
+    "empty_weight": lambda c: c.quantize(c.op("MatMul", [c.input("x", [5, 0]), c.weight("w", [0, 6])]), "y"),
     "input_not_quantized": lambda c: c.quantize(c.op("Add", [c.input("x", [6]), bias_input(c)]), "y"),
 }
 

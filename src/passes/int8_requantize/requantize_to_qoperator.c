@@ -122,6 +122,9 @@ static const char *check_weight(struct kit *k, const struct look *l) {
   const struct form *w = &l->x[1];
   int64_t zero, transposed;
   uint32_t rank, tensor;
+  // Operators on codes leave the result unwritten where there is nothing to sum up.
+  for (uint32_t d = 0; kit_rank(k, w->codes, &rank) && d < rank; d++)
+    if (kit_dim(k, w->codes, d).value == 0) return "empty_weight";
   if (l->x[0].n != 1) return "axis";
   if (l->row.layout == LAYOUT_CONV && !requantize_zero(k, w, &zero)) return "zero_points";
   if (w->n == 1) return NULL;
@@ -161,6 +164,45 @@ static bool bias_fits(struct kit *k, const struct look *l, uint32_t value) {
   return rank > 0 && dims[rank - 1] == (int64_t)l->x[1].n && (rank == 1 || dims[0] == 1);
 }
 
+// The scales that codes of the bias would have: their number, or 0 if they cannot be read.
+static uint32_t read_products(struct kit *k, const struct look *l, const double **out) {
+  const double *w;
+  double x, *products;
+  uint32_t n;
+  if (!kit_const_scalar(k, l->x[0].scale, &x) || !kit_const_floats(k, l->x[1].scale, &w, &n))
+    return 0;
+  products = arena_alloc(&k->site, (n + (size_t)1) * sizeof *products);
+  for (uint32_t i = 0; i < n; i++)
+    products[i] = fabs(x * w[i] * l->factor);
+  *out = products;
+  return n;
+}
+
+// May new codes of the bias take more than half of int32, of which sums of products need the rest? The bias is read only where a number
+// of that size is not far beyond all that the result can be.
+static bool bias_passes_int32(struct kit *k, const struct look *l) {
+  enum { RESULT_MOST = 65536 };     // of a result that stays float
+  const double half = 1073741824.0; // of int32
+  const double *products = NULL, *own, *b;
+  double y = 0, least = INFINITY;
+  uint32_t n_own, n_b;
+  const uint32_t n = read_products(k, l, &products);
+  for (uint32_t i = 0; i < n; i++)
+    least = fmin(least, products[i]);
+  y = l->quantize != NO_ID && kit_const_scalar(k, l->y.scale, &y) ? 256 * y : RESULT_MOST;
+  if (n == 0 || least * half > y) return false;
+  if (l->bias_codes) {
+    if (!kit_const_floats(k, l->bias_form.scale, &own, &n_own)) return true;
+    for (uint32_t i = 0; i < n_own; i++)
+      if (own[i] * 2 > (n_own == n ? products[i] : least)) return true;
+    return false;
+  }
+  if (!kit_const_floats(k, l->bias, &b, &n_b)) return true;
+  for (uint32_t i = 0; i < n_b; i++)
+    if (!(fabs(b[i]) <= half * (n_b == n ? products[i] : least))) return true;
+  return false;
+}
+
 static const char *check_bias(struct kit *k, struct look *l) {
   const uint32_t maker = kit_maker(k, l->bias);
   uint32_t tensor, rank;
@@ -187,7 +229,7 @@ static const char *check_bias(struct kit *k, struct look *l) {
   l->bias_kept = l->bias_codes && same_scales(k, l);
   if (!l->bias_kept && requantize_product(k, l->x[0].scale, l->x[1].scale, l->factor) == NO_ID)
     return "parameters";
-  return NULL;
+  return !l->bias_kept && bias_passes_int32(k, l) ? "bias_range" : NULL;
 }
 
 // The float numbers of the bias.

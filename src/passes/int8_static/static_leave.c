@@ -87,7 +87,7 @@ static bool is_empty_product(struct static_run *s, uint32_t node) {
   struct kit *k = &s->k;
   uint32_t rank = 0;
   if (kit_op(k, node) != OP_MatMul && kit_op(k, node) != OP_Gemm) return false;
-  for (uint32_t i = 0; i < 2; i++)
+  for (uint32_t i = 0; i < 2 && !static_override_of(s, kit_in(k, node, i)); i++)
     for (uint32_t d = 0; kit_rank(k, kit_in(k, node, i), &rank) && d < rank; d++)
       if (kit_dim(k, kit_in(k, node, i), d).value == 0) return true;
   return false;
