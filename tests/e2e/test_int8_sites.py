@@ -244,6 +244,27 @@ def test_a_bias_leaves_room_for_sums(weir, tmp_path, op, form):
             assert min(site.levels(site.quantized(weir, tmp_path, "static", *FORMS[form], *words)).values()) > 25, (part, words)
 
 
+ADDED = [("--format", "int32-bias"), ("--format", "int32-bias", "--execution", "qlinear"), ("--format", "fp32-bias-qdq"), ("the sum alone",)]
+
+
+@pytest.mark.parametrize("words", ADDED, ids=" ".join)
+def test_a_bias_that_is_added_has_room(weir, tmp_path, words):
+    """Recipes make codes of it, and ONNX Runtime where it fuses MatMul and Add."""
+    x, w = np.abs(normal(3, 256)), np.abs(normal(256, 4))
+    codes = 2.0**31 * x.max() / 255 * w.max(axis=0) / 127
+    for part in (0.01, 0.999, 1.05, 100):
+        by = 6 / (part * codes.max())
+        constants = {"w": (w * by).astype(np.float32), "b": (part * codes * by).astype(np.float32)}
+        site = Site([node("MatMul", ["x", "w"], ["h"]), node("Add", ["h", "b"], ["y"])], {"x": (3, 256)}, constants, feeds={"x": x})
+        source, ranges = site.write(tmp_path)
+        alone = words == ADDED[-1]
+        if alone:
+            ranges.write_text(json.dumps({n: r for n, r in json.loads(ranges.read_text()).items() if n != "h"}))
+        more = ("--op-types", "all") if alone else words
+        weir("static", source, tmp_path / "out.onnx", "--force", "--ranges", ranges, *more)
+        assert min(site.levels(tmp_path / "out.onnx").values()) > 25, part
+
+
 UNSORTED = {
     "moved": lambda: Site([node("MatMul", ["x", "w"], ["a"]), node("Identity", ["a"], ["i"]), node("Transpose", ["i"], ["t"], "moves", perm=[1, 0]),
                            node("MatMul", ["a", "w"], ["y"])], {"x": (4, 4)}, {"w": normal(4, 4)}, 21, outputs=("t", "y")),

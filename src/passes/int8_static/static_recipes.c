@@ -32,6 +32,20 @@ static bool find_bias(struct static_run *s, uint32_t node, struct static_linear 
   return true;
 }
 
+// The bias becomes codes, or ONNX Runtime makes codes of it where it fuses both to a Gemm between DequantizeLinear and QuantizeLinear.
+static void want_room(struct static_run *s, const struct static_linear *l) {
+  struct kit *k = &s->k;
+  if (s->o->compat) return;
+  *TABLE_PUSH(s, biases) = (struct static_bias){.value = l->bias,
+                                                .node = l->node,
+                                                .input = kit_in(k, l->node, 0),
+                                                .weight = kit_in(k, l->node, 1),
+                                                .alpha = 1,
+                                                .beta = 1,
+                                                .is_zero = kit_const_all(k, l->bias, 0) == KIT_YES,
+                                                .summed = true};
+}
+
 // Was only the sum after it seen? Then it stays float.
 static bool leave(struct static_run *s, uint32_t node) {
   struct static_linear l;
@@ -40,6 +54,7 @@ static bool leave(struct static_run *s, uint32_t node) {
   if (s->o->compat || y == NO_ID || static_params_of(s, y, &p) || !find_bias(s, node, &l))
     return false;
   static_leave_value(s, y, "");
+  if (s->o->format == STATIC_QDQ) want_room(s, &l);
   return true;
 }
 
@@ -48,14 +63,9 @@ bool static_mark_linear(struct static_run *s, uint32_t node) {
   if (s->o->format == STATIC_QDQ || s->o->format == STATIC_QOPERATOR) return leave(s, node);
   if (!find_bias(s, node, &l)) return true;
   *TABLE_PUSH(s, linears) = l;
-  if (s->o->format == STATIC_INT32_BIAS && !s->o->compat)
-    *TABLE_PUSH(s, biases) = (struct static_bias){.value = l.bias,
-                                                  .node = node,
-                                                  .input = kit_in(&s->k, node, 0),
-                                                  .weight = kit_in(&s->k, node, 1),
-                                                  .alpha = 1,
-                                                  .beta = 1,
-                                                  .summed = true};
+  if (s->o->format == STATIC_INT32_BIAS ||
+      (s->o->format == STATIC_FP32_BIAS_QDQ && s->o->execution == STATIC_AS_QDQ))
+    want_room(s, &l);
   return true;
 }
 

@@ -164,7 +164,8 @@ struct static_bias {
   double alpha, beta;
   bool is_zero;  // all elements are known to be 0
   bool computed; // it stays float; ONNX Runtime makes a constant of it, and codes of that
-  bool summed;   // of an Add after a MatMul, which becomes one of int32 (static_recipes.c)
+  bool
+      summed; // of an Add after a MatMul, of which a recipe or ONNX Runtime makes codes (static_recipes.c)
 };
 
 // A weight with scales along another axis than the first of its nodes wants them: a copy of it.
