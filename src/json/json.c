@@ -23,7 +23,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { DEPTH_MAX = 64, MARK = 0xff };
+enum { MARK = 0xff };
 #define EXACT_MAX 9007199254740992.0 // 2^53
 
 // ---- the scan before cJSON ---------------------------------------------------------------------
@@ -172,7 +172,7 @@ static int scan_text(struct scan *s) {
       continue;
     }
     if (c == '[' || c == '{') {
-      if (++depth > DEPTH_MAX) return refuse(s, "nesting deeper than 64");
+      if (++depth > JSON_MAX_DEPTH) return refuse(s, "nesting deeper than 80");
     } else if (c == ']' || c == '}') {
       depth--;
     } else if (!strchr(" \t\r\n,:truefalsn", c) || c == 0) {
@@ -227,7 +227,7 @@ static int check_keys(cJSON *object, const struct scan *s) {
 }
 
 static int finish_tree(cJSON *root, const struct scan *s) {
-  cJSON *open[DEPTH_MAX + 2];
+  cJSON *open[JSON_MAX_DEPTH + 2];
   int depth = 0;
   for (cJSON *item = root; item;) {
     if (cJSON_IsString(item)) item->valuedouble = (double)unmark(item->valuestring);
@@ -235,7 +235,7 @@ static int finish_tree(cJSON *root, const struct scan *s) {
     if (item->string && unmark(item->string) != strlen(item->string))
       return err_set(s->err, ERR_MODEL, "%s: a key with a NUL in it", s->what);
     if (item->child) {
-      assert(depth <= DEPTH_MAX);
+      assert(depth <= JSON_MAX_DEPTH);
       open[depth++] = item;
       item = item->child;
       continue;
@@ -397,7 +397,7 @@ bool json_as_string(const struct json_value *v, struct span *out) {
 
 // ---- copying -----------------------------------------------------------------------------------
 
-// Depth is bounded by the scan (DEPTH_MAX).
+// Depth is bounded by the scan (JSON_MAX_DEPTH).
 void json_copy(struct json_out *out, const struct json_value *v) {
   struct span text;
   int64_t whole;

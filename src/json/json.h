@@ -1,7 +1,7 @@
 // JSON in and out. Writing is ours (integers never pass through a double, keys in the order given,
 // no white space beyond what is asked for); reading is cJSON behind a strict face: duplicate keys,
 // trailing text, integers outside ±2^53, numbers past the range of double, invalid UTF-8 and
-// nesting past 64 are errors.
+// nesting past JSON_MAX_DEPTH are errors.
 #ifndef WEIR_JSON_H
 #define WEIR_JSON_H
 
@@ -9,6 +9,8 @@
 #include "err.h"
 
 #include <stdio.h>
+
+enum { JSON_MAX_DEPTH = 80 };
 
 // A writer appends to a growing buffer. Zero-initialize; json_done frees. The text so far is
 // (text, n), always NUL-terminated once anything was written.
@@ -21,7 +23,8 @@ struct json_out {
   bool line_elements; // indent 0: every element of the outermost array on a line of its own
   bool keyed;         // a key was written, its value comes next
   bool broken;        // a line break was asked for before the next element
-  uint64_t arrays;    // bit d: the container at depth d + 1 is an array
+  int arrays;         // open arrays
+  bool is_array[JSON_MAX_DEPTH]; // the open containers, the outermost first
 };
 
 void json_object(struct json_out *j);                // {

@@ -18,7 +18,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { DEPTH_MAX = 64 };
 #define EXACT_MAX ((uint64_t)1 << 53)
 
 // Room for n more bytes, and a NUL.
@@ -46,14 +45,13 @@ static void put_line_break(struct json_out *j, int depth) {
 }
 
 static bool in_array(const struct json_out *j) {
-  return j->depth > 0 && j->arrays >> (j->depth - 1) & 1;
+  return j->depth > 0 && j->is_array[j->depth - 1];
 }
 
 // Elements of an array that lies in no other array.
 static bool breaks_elements(const struct json_out *j) {
   if (j->indent) return j->depth > 0;
-  if (!j->line_elements || !in_array(j)) return false;
-  return (j->arrays & (((uint64_t)1 << (j->depth - 1)) - 1)) == 0;
+  return j->line_elements && in_array(j) && j->arrays == 1;
 }
 
 // What stands before an element: a comma, a line break, or nothing after its key.
@@ -71,9 +69,9 @@ static void begin_element(struct json_out *j) {
 static void open_container(struct json_out *j, char bracket) {
   begin_element(j);
   put_char(j, bracket);
-  assert(j->depth < DEPTH_MAX);
-  const uint64_t bit = (uint64_t)1 << j->depth++;
-  j->arrays = bracket == '[' ? j->arrays | bit : j->arrays & ~bit;
+  assert(j->depth < JSON_MAX_DEPTH);
+  j->is_array[j->depth++] = bracket == '[';
+  j->arrays += bracket == '[';
   j->comma = false;
 }
 
@@ -81,6 +79,7 @@ static void close_container(struct json_out *j, char bracket) {
   assert(j->depth > 0 && !j->keyed && in_array(j) == (bracket == ']'));
   const bool broken = (j->comma && breaks_elements(j)) || j->broken;
   j->depth--;
+  j->arrays -= bracket == ']';
   if (broken) put_line_break(j, j->depth);
   put_char(j, bracket);
   j->broken = false;

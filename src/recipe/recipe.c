@@ -223,7 +223,7 @@ static void grow_slots(struct recipes *r) {
 }
 
 // What lies above a depth that passes still compute from.
-enum { ROOM_TO_GROW = 16 };
+enum { ROOM_TO_GROW = 19 };
 
 bool recipe_can_grow(const struct recipes *r, uint32_t id) {
   return r->rows[id].depth <= RECIPE_MAX_DEPTH - ROOM_TO_GROW;

@@ -50,7 +50,7 @@ const char *recipe_kind_name(enum recipe_kind kind);
 
 enum {
   RECIPE_MAX_RANK = 64,
-  RECIPE_MAX_DEPTH = 28, // rows one within another: what logs and plans hold, written and read
+  RECIPE_MAX_DEPTH = 31, // rows one within another: what logs and plans hold, written and read
 };
 
 struct recipe {

@@ -387,6 +387,30 @@ def test_what_stays_says_why(weir, tmp_path, reason):
     assert operators(other) == operators(model)
 
 
+@pytest.mark.parametrize("quantized", [False, True], ids=["float", "codes"])
+@pytest.mark.parametrize("channels", [False, True], ids=["one", "channels"])
+def test_a_bias_that_would_pass_int32_keeps_its_node(weir, tmp_path, quantized, channels):
+    """By its numbers, however large the result can be; one with codes of its own by what they are worth. Scales of products: 1e-4, codes up to 1e5."""
+    floats = [([3e5] * 4, True), ([-1e6, 0, 0, 0], True), ([5e4, 0, 1, 2], False)]
+    codes = [((1e-3, [2**31 - 1, -(2**31), 5, 7]), True), ((1e3, [1000] * 4), True), ((1e-3, [1000] * 4), False), ((2e-5, [2**31 - 1] * 4), False)]
+    for i, (bias, stays) in enumerate([*floats, *codes]):
+        c = Codes(UINT8)
+        w_scale, w_zero = (np.full(4, 0.01), np.zeros(4, np.int8)) if channels else (0.01, np.int8(0))
+        w = c.dequantize(c.constant("w", c.rng.integers(-100, 100, (8, 4)).astype(np.int8)), w_scale, w_zero, axis=1 if channels else None)
+        if isinstance(bias, tuple):
+            b = c.dequantize(c.constant("b", np.array(bias[1], np.int32)), bias[0], None)
+        else:
+            b = c.constant("b", np.array(bias, np.float32))
+        y = c.op("Gemm", [c.input("x", [3, 8], 0.01, 0), w, b], ["r" if quantized else "y"])
+        if quantized:
+            c.quantize(y, "y", 1000.0, 128)
+        model = c.model(type_=UINT8 if quantized else TensorProto.FLOAT)
+        other, sites = requantize(weir, tmp_path, model, "qoperator", f"{i}.onnx")
+        assert (("Gemm", "skipped", "bias_range") in sites) == stays, (bias, sites)
+        expected, result = run(model, c.feeds)[0].astype(float), run(other, c.feeds)[0].astype(float)
+        assert np.abs(expected - result).max() <= (1 if quantized else 0.01), bias
+
+
 def test_a_result_that_is_used_in_float_too_stays_there(weir, tmp_path):
     """A MatMul gives float to both; anything else stays as it is."""
     c = Codes(UINT8)

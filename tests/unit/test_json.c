@@ -279,13 +279,13 @@ static void nested(char *text, size_t depth) {
 static void test_nesting(void **state) {
   (void)state;
   static char text[200001];
-  nested(text, 64);
+  nested(text, 80);
   json_free(parse(text));
-  nested(text, 65);
-  refuses(text, strlen(text), "deeper than 64");
+  nested(text, 81);
+  refuses(text, strlen(text), "deeper than 80");
   nested(text, 100000);
-  refuses(text, strlen(text), "deeper than 64");
-  refuses(text, 100000, "deeper than 64");
+  refuses(text, strlen(text), "deeper than 80");
+  refuses(text, 100000, "deeper than 80");
 }
 
 static void test_navigation(void **state) {

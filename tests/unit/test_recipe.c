@@ -858,7 +858,7 @@ static void recipes_too_deep_within_each_other_are_refused(void **state) {
   snprintf(line, sizeof line, "{\"map\":[%u],\"op\":\"abs\"}", deepest);
   struct json_value *v = json_parse(span_str(line), "row", &err);
   assert_int_equal(recipe_json_read_row(&r, v, 2, sizes, &err), -1);
-  assert_string_equal(err.msg, "recipes are nested more than 28 deep");
+  assert_string_equal(err.msg, "recipes are nested more than 31 deep");
   assert_int_equal(r.n_rows, before);
   json_free(v);
 }

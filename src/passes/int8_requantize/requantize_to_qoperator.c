@@ -141,6 +141,8 @@ static const char *check_weight(struct kit *k, const struct look *l) {
 
 // ---- bias --------------------------------------------------------------------------------------
 
+static const double CODES_MOST = 1073741824; // half of int32
+
 static bool same_scales(struct kit *k, const struct look *l) {
   const double *own, *w;
   double x;
@@ -164,43 +166,75 @@ static bool bias_fits(struct kit *k, const struct look *l, uint32_t value) {
   return rank > 0 && dims[rank - 1] == (int64_t)l->x[1].n && (rank == 1 || dims[0] == 1);
 }
 
-// The scales that codes of the bias would have: their number, or 0 if they cannot be read.
-static uint32_t read_products(struct kit *k, const struct look *l, const double **out) {
-  const double *w;
-  double x, *products;
+// The scales that new codes of the bias have, one for all or one for each channel.
+struct products {
+  double *at, least;
   uint32_t n;
-  if (!kit_const_scalar(k, l->x[0].scale, &x) || !kit_const_floats(k, l->x[1].scale, &w, &n))
-    return 0;
-  products = arena_alloc(&k->site, (n + (size_t)1) * sizeof *products);
-  for (uint32_t i = 0; i < n; i++)
-    products[i] = fabs(x * w[i] * l->factor);
-  *out = products;
-  return n;
+};
+
+static bool read_products(struct kit *k, const struct look *l, struct products *p) {
+  const double *w;
+  double x;
+  if (!kit_const_scalar(k, l->x[0].scale, &x) || !kit_const_floats(k, l->x[1].scale, &w, &p->n) ||
+      p->n == 0)
+    return false;
+  p->at = arena_alloc(&k->site, p->n * sizeof *p->at);
+  p->least = INFINITY;
+  for (uint32_t i = 0; i < p->n; i++) {
+    p->at[i] = fabs(x * w[i] * l->factor);
+    p->least = fmin(p->least, p->at[i]);
+  }
+  return true;
 }
 
-// May new codes of the bias take more than half of int32, of which sums of products need the rest? The bias is read only where a number
-// of that size is not far beyond all that the result can be.
-static bool bias_passes_int32(struct kit *k, const struct look *l) {
-  enum { RESULT_MOST = 65536 };     // of a result that stays float
-  const double half = 1073741824.0; // of int32
-  const double *products = NULL, *own, *b;
-  double y = 0, least = INFINITY;
-  uint32_t n_own, n_b;
-  const uint32_t n = read_products(k, l, &products);
-  for (uint32_t i = 0; i < n; i++)
-    least = fmin(least, products[i]);
-  y = l->quantize != NO_ID && kit_const_scalar(k, l->y.scale, &y) ? 256 * y : RESULT_MOST;
-  if (n == 0 || least * half > y) return false;
-  if (l->bias_codes) {
-    if (!kit_const_floats(k, l->bias_form.scale, &own, &n_own)) return true;
-    for (uint32_t i = 0; i < n_own; i++)
-      if (own[i] * 2 > (n_own == n ? products[i] : least)) return true;
-    return false;
+// The most that new codes are, of a bias of n numbers; NaN where one is no number.
+static double most_codes(const struct products *p, const double *b, uint32_t n) {
+  double most = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    const double code = fabs(b[i]) / (n == p->n ? p->at[i] : p->least);
+    if (!(code <= most)) most = code;
   }
-  if (!kit_const_floats(k, l->bias, &b, &n_b)) return true;
-  for (uint32_t i = 0; i < n_b; i++)
-    if (!(fabs(b[i]) <= half * (n_b == n ? products[i] : least))) return true;
-  return false;
+  return most;
+}
+
+static bool most_of_floats(struct kit *k, const struct look *l, const struct products *p,
+                           double *most) {
+  const double *b;
+  uint32_t n;
+  if (!kit_const_floats(k, l->bias, &b, &n)) return false;
+  *most = most_codes(p, b, n);
+  return true;
+}
+
+// Of a bias that has codes: by its scales, where all codes that there are would do; else by the codes.
+static bool most_of_codes(struct kit *k, const struct look *l, const struct products *p,
+                          double *most) {
+  const double *own;
+  const int64_t *codes;
+  uint32_t n_own, n;
+  if (!kit_const_floats(k, l->bias_form.scale, &own, &n_own)) return false;
+  *most = most_codes(p, own, n_own) * -(double)INT32_MIN;
+  if (*most <= CODES_MOST) return true;
+  if (!kit_const_ints(k, l->bias_form.codes, &codes, &n) || (n_own != 1 && n_own != n))
+    return false;
+  double *b = arena_alloc(&k->site, (n + (size_t)1) * sizeof *b);
+  for (uint32_t i = 0; i < n; i++)
+    b[i] = (double)codes[i] * own[n_own == 1 ? 0 : i];
+  *most = most_codes(p, b, n);
+  return true;
+}
+
+// May new codes of the bias take more than half of int32, of which sums of products need the rest? One that cannot be read is no larger
+// than the result can be, as far as anybody knows.
+static bool bias_passes_int32(struct kit *k, const struct look *l) {
+  enum { RESULT_MOST = 65536 }; // of a result that stays float
+  struct products p;
+  double y = RESULT_MOST, scale, most = 0;
+  if (!read_products(k, l, &p)) return false;
+  if (l->bias_codes ? most_of_codes(k, l, &p, &most) : most_of_floats(k, l, &p, &most))
+    return !(most <= CODES_MOST);
+  if (l->quantize != NO_ID && kit_const_scalar(k, l->y.scale, &scale)) y = 256 * scale;
+  return !(y <= CODES_MOST * p.least);
 }
 
 static const char *check_bias(struct kit *k, struct look *l) {
