@@ -277,6 +277,74 @@ def test_constants_of_functions_are_no_loss(weir, tmp_path):
     assert "relative" in weir("verify", tmp_path / "m.onnx", tmp_path / "wrong.onnx", code=1).err
 
 
+def half_twice(w, x, y):
+    """A float16 weight, as it is."""
+    return [helper.make_node("Mul", [x, w], [y])]
+
+
+def codes_cast(w, x, y):
+    """A table of codes that a Cast makes floats."""
+    return [helper.make_node("Cast", [w], [y + "_w"], to=TensorProto.FLOAT), helper.make_node("Mul", [x, y + "_w"], [y])]
+
+
+def codes_dequantized(w, x, y):
+    return [helper.make_node("DequantizeLinear", [w, "s"], [y + "_w"]), helper.make_node("Mul", [x, y + "_w"], [y])]
+
+
+def forms_of_two(folder, part, dtype, weight, scale):
+    """x · w, its opposite, and that · w again: with one w, with two, with a function that has it, and with one that is given it."""
+    held = numpy_helper.from_array(weight, "w")
+    opset = [helper.make_opsetid("", 17)]
+    factor = np.array(scale, dtype)
+
+    def body(*given):
+        constants = [helper.make_node("Constant", [], ["s"], value=numpy_helper.from_array(np.float32(0.5)))]
+        constants += [] if given else [helper.make_node("Constant", [], ["w"], value=held)]
+        return helper.make_function("own", "Part", ["a", *given], ["o"], [*constants, *part("w", "a", "o")], opset)
+
+    def call(given, x, y):
+        return [helper.make_node("Part", [x, *given], [y], domain="own")]
+
+    shared = [*part("w", "h", "t"), helper.make_node("Neg", ["t"], ["n"]), *part("w", "n", "y")]
+    if part is codes_cast:  # one Cast for both
+        shared = [*part("w", "h", "t"), helper.make_node("Neg", ["t"], ["n"]), helper.make_node("Mul", ["n", "t_w"], ["y"])]
+    forms = {
+        "shared": (shared, None),
+        "written": ([*part("w", "h", "t"), helper.make_node("Neg", ["t"], ["n"]), *part("w2", "n", "y")], None),
+        "outlined": ([*call([], "h", "t"), helper.make_node("Neg", ["t"], ["n"]), *call([], "n", "y")], body()),
+        "given": ([*call(["w"], "h", "t"), helper.make_node("Neg", ["t"], ["n"]), *call(["w"], "n", "y")], body("w")),
+    }
+    for name, (nodes, function) in forms.items():
+        constants = {"f": factor, "s": np.float32(0.5)}
+        constants |= {} if name == "outlined" else {"w": weight}
+        constants |= {"w2": weight} if name == "written" else {}
+        kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        nodes = [helper.make_node("Mul", ["x", "f"], ["h"]), *nodes]
+        path = save(folder / f"{name}.onnx", nodes, [value("x", [64], kind)], [value("y", [64], kind)], constants, 17)
+        if function:
+            model = onnx.load(path)
+            model.functions.append(function)
+            model.opset_import.append(helper.make_opsetid("own", 1))
+            onnx.save(model, path)
+    return {name: folder / f"{name}.onnx" for name in forms}
+
+
+@pytest.mark.parametrize("part", [half_twice, codes_cast, codes_dequantized])
+def test_shared_and_outlined_constants_are_no_loss(weir, tmp_path, part):
+    """Each form beside each other one, in both directions: verified where it is right, and a failure where a number is wrong."""
+    dtype = np.float16 if part is half_twice else np.float32
+    weight = np.linspace(-1, 1, 64).astype(np.float16) if part is half_twice else np.arange(-32, 32, dtype=np.int8)
+    for name in ("right", "wrong"):
+        (tmp_path / name).mkdir()
+    right, wrong = (forms_of_two(tmp_path / name, part, dtype, weight, scale) for name, scale in (("right", 1), ("wrong", 1.5)))
+    for before in right:
+        for after in right:
+            if before == after:
+                continue
+            assert "\nverified: 1 of 1 output (100.0 %)" in weir("verify", right[before], right[after]).out, (before, after)
+            assert "relative" in weir("verify", right[before], wrong[after], code=1).err, (before, after)
+
+
 def test_a_quantized_model_that_is_altered(weir, tmp_path, quantized):
     """The control: neither a lossless pass over a quantized model nor a wrong scale in it is a loss of its kind."""
     source = quantized("8 bits")

@@ -9,11 +9,13 @@
 //
 // A model in the other form (QDQ nodes for operators on codes, MatMulNBits for a DequantizeLinear with the same blocks) has lost
 // nothing, and neither has one with fewer of them. Other codes or scales in the same places are not seen: such a pair is held to the bounds
-// of models that are equal. Nodes of functions and their constants count once for each call.
+// of models that are equal. All counts are those of the model as it would be written out (verify_uses.h): a constant that several nodes share
+// and one that a function has for each of its calls count alike. Weights in fewer bits are a loss only where others have become fewer: more of
+// them alone is a form of the same that the counts do not see through.
 #include "verify_losses.h"
 
-#include "model_calls.h"
 #include "verify_half.h"
+#include "verify_uses.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -64,76 +66,6 @@ static const struct operator* operator_of(const struct model *m, uint32_t node) 
   return NULL;
 }
 
-// ---- functions ---------------------------------------------------------------------------------
-
-// A node of a function, and a constant there, counts as often as it is called, as if all calls were written out.
-enum { CALLS_MOST = 1 << 16 };
-
-struct call {
-  uint32_t caller, callee; // functions; NO_ID: outside of all
-};
-
-static uint32_t function_of(const struct model *m, uint32_t graph) {
-  const struct model_graph *root = &m->graphs[model_root_graph(m, graph)];
-  return root->kind == GRAPH_FUNCTION ? root->owner : NO_ID;
-}
-
-static int by_caller(const void *pa, const void *pb) {
-  const struct call *a = pa, *b = pb;
-  return (a->caller > b->caller) - (a->caller < b->caller);
-}
-
-static uint32_t find_calls(const struct model *m, struct call *list) {
-  struct model_calls calls = {.m = NULL};
-  uint32_t n = 0;
-  model_calls_init(&calls, m);
-  for (uint32_t i = 0; i < m->n_nodes; i++) {
-    if (m->nodes[i].flags & NODE_DEAD) continue;
-    const uint32_t callee = model_calls_callee(&calls, i);
-    if (callee != NO_ID) list[n++] = (struct call){function_of(m, m->nodes[i].graph), callee};
-  }
-  model_calls_done(&calls);
-  if (n) qsort(list, n, sizeof *list, by_caller);
-  return n;
-}
-
-// By function; callers come before what they call, and functions that call themselves count for nothing.
-static uint32_t *count_calls(const struct model *m, struct arena *a) {
-  const uint32_t n = m->n_functions;
-  struct call *list = arena_alloc(a, (m->n_nodes + (size_t)1) * sizeof *list);
-  uint32_t *times = arena_zalloc(a, (n + (size_t)1) * sizeof *times);
-  if (n == 0) return times;
-  const uint32_t n_calls = find_calls(m, list);
-  // Calls in functions that are not counted yet; the first call of each function in the list; functions that are counted.
-  uint32_t *waits = arena_zalloc(a, (n + (size_t)1) * sizeof *waits);
-  uint32_t *first = arena_zalloc(a, (n + (size_t)2) * sizeof *first);
-  uint32_t *ready = arena_alloc(a, (n + (size_t)1) * sizeof *ready), n_ready = 0;
-  for (uint32_t i = 0; i < n_calls; i++) {
-    const struct call *c = &list[i];
-    if (c->caller != NO_ID) first[c->caller + 1]++, waits[c->callee]++;
-    if (c->caller == NO_ID && times[c->callee] < CALLS_MOST) times[c->callee]++;
-  }
-  for (uint32_t f = 0; f < n; f++) {
-    first[f + 1] += first[f];
-    if (waits[f] == 0) ready[n_ready++] = f;
-  }
-  for (uint32_t i = 0; i < n_ready; i++) {
-    const uint32_t f = ready[i];
-    for (uint32_t k = first[f]; k < first[f + 1]; k++) {
-      const uint32_t callee = list[k].callee;
-      times[callee] = (uint32_t)min_u64(CALLS_MOST, (uint64_t)times[callee] + times[f]);
-      if (--waits[callee] == 0) ready[n_ready++] = callee;
-    }
-  }
-  return times;
-}
-
-// How often what is in the graph counts.
-static uint32_t times_of(const struct model *m, const uint32_t *calls, uint32_t graph) {
-  const uint32_t function = graph == NO_ID ? NO_ID : function_of(m, graph);
-  return function == NO_ID ? 1 : calls[function];
-}
-
 // ---- one model ---------------------------------------------------------------------------------
 
 static const uint32_t steps[] = {2, 3, 4, 8, 16};
@@ -143,16 +75,23 @@ struct group {
   uint32_t bits, block;
 };
 
+struct codes {
+  bool are;
+  int64_t bits, block; // bits: 0: those of the type
+};
+
 struct profile {
   const struct model *m;
   struct infer *in;
-  const uint32_t *calls; // by function: how often
+  struct verify_uses uses;
   bool quantized;
   uint64_t elements;              // of all weights
   uint64_t weights[STEPS];        // elements in so many bits or fewer
   uint64_t rounded[KINDS][STEPS]; // places; static, dynamic
+  uint64_t reads[KINDS][STEPS];   // of what is rounded there
   TABLE(struct group, groups);    // sorted, each once
   uint8_t *counted;               // by tensor
+  struct codes *given;            // by value, of inputs of functions
 };
 
 static void add_weights(struct profile *p, uint64_t elements, uint32_t bits) {
@@ -161,33 +100,55 @@ static void add_weights(struct profile *p, uint64_t elements, uint32_t bits) {
     if (bits <= steps[i]) p->weights[i] += elements;
 }
 
-// Codes that a node computes with, and how they are grouped.
-static void take_codes(struct profile *p, uint32_t node, const struct operator* op,
-                       uint32_t times) {
+// Codes that something computes with, and how they are grouped. Those that a function is given are found where it is called.
+static void take_codes(struct profile *p, uint32_t value, struct codes of) {
   const struct model *m = p->m;
-  const uint32_t value = model_input(m, &m->nodes[node], op->slot);
   struct model_constant c;
-  int64_t bits = op->bits_unwritten, block = op->block_unwritten;
-  if (value == NO_ID || !model_resolve_constant(m, value, &c)) return;
+  if (value == NO_ID) return;
+  const struct model_value *v = &m->values[value];
+  if (v->kind == VALUE_INPUT && m->graphs[v->graph].kind == GRAPH_FUNCTION) p->given[value] = of;
+  if (!model_resolve_constant(m, value, &c)) return;
   const struct model_tensor *t = &m->tensors[c.tensor];
-  if (op->bits && !model_attr_int(m, node, op->bits, bits, &bits)) return;
-  if (op->block && !model_attr_int(m, node, op->block, block, &block)) return;
-  if (bits == 0) bits = dtype_bits((enum dtype)t->dtype);
-  if (bits <= 0 || bits > 16 || block < 0 || block > UINT32_MAX || p->counted[c.tensor]) return;
+  if (of.bits == 0) of.bits = dtype_bits((enum dtype)t->dtype);
+  if (of.bits <= 0 || of.bits > 16 || of.block < 0 || of.block > UINT32_MAX || p->counted[c.tensor])
+    return;
   p->counted[c.tensor] = 1;
-  add_weights(p, t->bytes * 8 / (uint64_t)bits * times, (uint32_t)bits);
-  *TABLE_PUSH(p, groups) = (struct group){(uint32_t)bits, (uint32_t)block};
+  add_weights(p, t->bytes * 8 / (uint64_t)of.bits * verify_uses_of_tensor(&p->uses, c.tensor),
+              (uint32_t)of.bits);
+  *TABLE_PUSH(p, groups) = (struct group){(uint32_t)of.bits, (uint32_t)of.block};
 }
 
-static void take_rounding(struct profile *p, uint32_t node, uint32_t kind, uint32_t times) {
+static void take_operand(struct profile *p, uint32_t node, const struct operator* op) {
+  const struct model *m = p->m;
+  struct codes of = {true, op->bits_unwritten, op->block_unwritten};
+  if (op->bits && !model_attr_int(m, node, op->bits, of.bits, &of.bits)) return;
+  if (op->block && !model_attr_int(m, node, op->block, of.block, &of.block)) return;
+  take_codes(p, model_input(m, &m->nodes[node], op->slot), of);
+}
+
+static void take_call(struct profile *p, uint32_t node) {
+  const struct model_node *n = &p->m->nodes[node];
+  for (uint32_t k = 0; k < n->n_in; k++) {
+    const uint32_t inside = verify_uses_inside(&p->uses, node, k);
+    if (inside != NO_ID && p->given[inside].are)
+      take_codes(p, model_input(p->m, n, k), p->given[inside]);
+  }
+}
+
+// Operators that round what they compute with have one reader of it.
+static void take_rounding(struct profile *p, uint32_t node, uint32_t kind, bool computes) {
+  const uint32_t times = verify_uses_of_graph(&p->uses, p->m->nodes[node].graph);
   const uint32_t value = model_output(p->m, &p->m->nodes[node], 0);
   struct infer_type t;
   uint32_t bits = 8;
   if (value != NO_ID && infer_type_of(p->in, value, &t) && t.kind == INFER_TENSOR &&
       dtype_bits(t.dtype) > 0 && dtype_bits(t.dtype) <= 16 && !dtype_is_float(t.dtype))
     bits = dtype_bits(t.dtype);
-  for (uint32_t i = 0; i < STEPS; i++)
+  const uint32_t reads = computes || value == NO_ID ? times : verify_uses_of_value(&p->uses, value);
+  for (uint32_t i = 0; i < STEPS; i++) {
     p->rounded[kind][i] += bits <= steps[i] ? times : 0;
+    p->reads[kind][i] += bits <= steps[i] ? reads : 0;
+  }
 }
 
 static int by_bits(const void *pa, const void *pb) {
@@ -204,29 +165,39 @@ static void sort_groups(struct profile *p) {
   p->n_groups = kept;
 }
 
-// Weights of some size; shapes and axes are not weights.
+// Elements of a weight, 0: it is none, as shapes and axes.
+static uint64_t elements_of(const struct profile *p, uint32_t tensor) {
+  const struct model_tensor *t = &p->m->tensors[tensor];
+  const uint32_t bits = dtype_bits((enum dtype)t->dtype);
+  if (t->flags & TENSOR_DEAD || bits == 0 || t->dtype == DTYPE_BOOL ||
+      (bits > 16 && !dtype_is_float((enum dtype)t->dtype)))
+    return 0;
+  return t->bytes * 8 / bits * verify_uses_of_tensor(&p->uses, tensor);
+}
+
+// Weights of some size.
 static void take_tensors(struct profile *p) {
   for (uint32_t i = 0; i < p->m->n_tensors; i++) {
     const struct model_tensor *t = &p->m->tensors[i];
-    const uint32_t bits = dtype_bits((enum dtype)t->dtype);
-    if (t->flags & TENSOR_DEAD || p->counted[i] || bits == 0 || t->bytes < 16 ||
-        t->dtype == DTYPE_BOOL || (bits > 16 && !dtype_is_float((enum dtype)t->dtype)))
-      continue;
-    add_weights(p, t->bytes * 8 / bits * times_of(p->m, p->calls, t->graph), bits);
+    const uint64_t elements = elements_of(p, i);
+    if (p->counted[i] || elements == 0 || t->bytes < 16) continue;
+    add_weights(p, elements, dtype_bits((enum dtype)t->dtype));
   }
 }
 
 static void take_model(struct profile *p, struct arena *a) {
   p->counted = arena_zalloc(a, p->m->n_tensors + (size_t)1);
-  for (uint32_t i = 0; i < p->m->n_nodes; i++) {
+  p->given = arena_zalloc(a, (p->m->n_values + (size_t)1) * sizeof *p->given);
+  for (uint32_t k = 0; k < p->uses.n_order; k++) {
+    const uint32_t i = p->uses.order[k];
+    if (verify_uses_of_graph(&p->uses, p->m->nodes[i].graph) == 0) continue;
+    take_call(p, i);
     const struct operator* op = operator_of(p->m, i);
     if (!op) continue;
-    const uint32_t times = times_of(p->m, p->calls, p->m->nodes[i].graph);
-    if (times == 0) continue;
     p->quantized = true;
-    if (op->parts & WEIGHTS) take_codes(p, i, op, times);
-    if (op->parts & STATIC) take_rounding(p, i, 0, times);
-    if (op->parts & DYNAMIC) take_rounding(p, i, 1, times);
+    if (op->parts & WEIGHTS) take_operand(p, i, op);
+    if (op->parts & STATIC) take_rounding(p, i, 0, false);
+    if (op->parts & DYNAMIC) take_rounding(p, i, 1, op->parts & WEIGHTS);
   }
   take_tensors(p);
   sort_groups(p);
@@ -234,11 +205,20 @@ static void take_model(struct profile *p, struct arena *a) {
 
 // ---- both --------------------------------------------------------------------------------------
 
+// How many more weights are in the narrow form, if others became fewer. A quarter of them: with codes come scales, which are weights too.
+static uint64_t narrowed(const uint64_t before[2], const uint64_t after[2]) {
+  const uint64_t more = after[0] > before[0] ? after[0] - before[0] : 0;
+  return after[1] < before[1] && before[1] - after[1] > more / 4 ? more : 0;
+}
+
 static const char *fewer_bits(const struct profile *a, const struct profile *b,
                               struct arena *arena) {
-  for (uint32_t i = 0; i < STEPS; i++)
-    if (b->weights[i] > a->weights[i] && b->weights[i] - a->weights[i] > b->elements / 64)
+  for (uint32_t i = 0; i < STEPS; i++) {
+    const uint64_t before[] = {a->weights[i], a->elements - a->weights[i]},
+                   after[] = {b->weights[i], b->elements - b->weights[i]};
+    if (narrowed(before, after) > b->elements / 64)
       return arena_printf(arena, "more weights of %u bits or fewer than in SRC", steps[i]);
+  }
   return NULL;
 }
 
@@ -258,32 +238,33 @@ static const char *other_groups(const struct profile *a, const struct profile *b
   return NULL;
 }
 
+// At more places, for more readers: a number that is rounded for each of its readers is the same as one that they share.
 static const char *more_rounding(const struct profile *a, const struct profile *b,
                                  struct arena *arena) {
   for (uint32_t kind = 0; kind < KINDS; kind++)
     for (uint32_t i = 0; i < STEPS; i++)
-      if (b->rounded[kind][i] > a->rounded[kind][i])
+      if (b->rounded[kind][i] > a->rounded[kind][i] && b->reads[kind][i] > a->reads[kind][i])
         return arena_printf(arena, "activations rounded to %u bits at more places than in SRC",
                             steps[i]);
   return NULL;
 }
 
-static uint64_t bytes_of(const struct profile *p, enum dtype a, enum dtype b) {
-  const struct model *m = p->m;
-  uint64_t n = 0;
-  for (uint32_t i = 0; i < m->n_tensors; i++)
-    if (!(m->tensors[i].flags & TENSOR_DEAD) &&
-        (m->tensors[i].dtype == a || m->tensors[i].dtype == b))
-      n += m->tensors[i].bytes * times_of(m, p->calls, m->tensors[i].graph);
-  return n;
+// Weights of these two types, and all others.
+static void by_type(const struct profile *p, enum dtype a, enum dtype b, uint64_t out[2]) {
+  out[0] = out[1] = 0;
+  for (uint32_t i = 0; i < p->m->n_tensors; i++) {
+    const enum dtype t = (enum dtype)p->m->tensors[i].dtype;
+    out[t == a || t == b ? 0 : 1] += elements_of(p, i);
+  }
 }
 
 // Small integers that stand for weights, as `shrink` stores them.
 static bool has_codes(const struct profile *source, const struct profile *result) {
-  const uint64_t before = bytes_of(source, DTYPE_INT8, DTYPE_UINT8),
-                 after = bytes_of(result, DTYPE_INT8, DTYPE_UINT8);
-  const uint64_t floats = bytes_of(source, DTYPE_FLOAT, DTYPE_DOUBLE);
-  return after > before && after - before > floats / 64;
+  uint64_t before[2], after[2], floats[2];
+  by_type(source, DTYPE_INT8, DTYPE_UINT8, before);
+  by_type(result, DTYPE_INT8, DTYPE_UINT8, after);
+  by_type(source, DTYPE_FLOAT, DTYPE_DOUBLE, floats);
+  return narrowed(before, after) > floats[0] / 16;
 }
 
 struct verify_losses verify_losses_of(const struct model *source, const struct model *result,
@@ -291,15 +272,16 @@ struct verify_losses verify_losses_of(const struct model *source, const struct m
   struct profile p[2] = {{.m = source, .in = in[0]}, {.m = result, .in = in[1]}};
   struct arena scratch = {0};
   for (int side = 0; side < 2; side++)
-    p[side].calls = count_calls(p[side].m, &scratch);
-  const uint64_t half_before = bytes_of(&p[0], DTYPE_FLOAT16, DTYPE_BFLOAT16),
-                 half_after = bytes_of(&p[1], DTYPE_FLOAT16, DTYPE_BFLOAT16);
+    verify_uses_find(&p[side].uses, p[side].m, &scratch);
+  uint64_t stored[2], stores[2];
+  by_type(&p[0], DTYPE_FLOAT16, DTYPE_BFLOAT16, stored);
+  by_type(&p[1], DTYPE_FLOAT16, DTYPE_BFLOAT16, stores);
   const enum dtype before = verify_half_computed(source, in[0]),
                    after = verify_half_computed(result, in[1]);
-  struct verify_losses l = {.halved = half_after > half_before ||
+  struct verify_losses l = {.halved = narrowed(stored, stores) > 0 ||
                                       (after != DTYPE_UNDEFINED && after != before),
-                            .half = half_after > 0 || before != DTYPE_UNDEFINED,
-                            .half_before = half_before > 0 || before != DTYPE_UNDEFINED};
+                            .half = stores[0] > 0 || before != DTYPE_UNDEFINED,
+                            .half_before = stored[0] > 0 || before != DTYPE_UNDEFINED};
   for (int side = 0; side < 2; side++)
     take_model(&p[side], &scratch);
   const bool both = p[0].quantized && p[1].quantized;
