@@ -345,6 +345,54 @@ def test_shared_and_outlined_constants_are_no_loss(weir, tmp_path, part):
             assert "relative" in weir("verify", right[before], wrong[after], code=1).err, (before, after)
 
 
+def test_rounding_for_each_reader_is_no_loss(weir, tmp_path):
+    """A number that is rounded once for two readers, or in a function for each of them; a wrong one fails, and one more place is a loss."""
+    opset = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+
+    def rounding(x, y, scale="s"):
+        return [helper.make_node("QuantizeLinear", [x, scale, "z"], [y + "_q"]), helper.make_node("DequantizeLinear", [y + "_q", scale, "z"], [y])]
+
+    def net(name, nodes, scale=0.1, body=None):
+        path = save(tmp_path / name, nodes, [value("x", [64])], [value("y", [64])], {"s": np.float32(scale), "z": np.uint8(128)})
+        if body:
+            model = onnx.load(path)
+            model.functions.append(helper.make_function("own", "Part", ["a", "s", "z"], ["o"], body, opset[:1]))
+            model.opset_import.append(opset[1])
+            onnx.save(model, path)
+        return path
+
+    ends = [helper.make_node("Add", ["e", "n"], ["y"])]
+    once = [*rounding("x", "r"), helper.make_node("Exp", ["r"], ["e"]), helper.make_node("Neg", ["r"], ["n"]), *ends]
+    twice = [*rounding("x", "r"), *rounding("x", "t"), helper.make_node("Exp", ["r"], ["e"]), helper.make_node("Neg", ["t"], ["n"]), *ends]
+    called = [helper.make_node("Part", ["x", "s", "z"], [y], domain="own") for y in ("r", "t")] + twice[4:]
+    forms = {"once": (once, None), "twice": (twice, None), "called": (called, rounding("a", "o"))}
+    right, wrong = ({name: net(f"{name}{scale}.onnx", nodes, scale, body) for name, (nodes, body) in forms.items()} for scale in (0.1, 0.15))
+    for before in forms:
+        for after in forms:
+            assert "\nverified: 1 of 1 output (100.0 %)\n" in weir("verify", right[before], right[after]).out, (before, after)
+            assert "relative" in weir("verify", right[before], wrong[after], code=1).err, (before, after)
+    more = net("more.onnx", [*once[:-1], *rounding("n", "m"), helper.make_node("Add", ["e", "m"], ["y"])], 0.3)
+    assert found(weir, right["once"], more)["lossy"] == "activations rounded to 8 bits at more places than in SRC"
+
+
+@pytest.mark.parametrize("form", ["shared", "outlined", "given"])
+def test_losses_in_functions(weir, tmp_path, form):
+    """The control: weights that two places share, in each form, with fewer bits in the other model; one of two of them is enough."""
+    weight = np.random.default_rng(3).normal(size=64).astype(np.float32)
+
+    def plain(w, x, y):
+        return [helper.make_node("Mul", [x, w], [y])]
+
+    source = forms_of_two(tmp_path, plain, np.float32, weight, 1)[form]
+    for name, narrow, kept in (("half", [np.float16], []), ("part", [np.float16], [weight]), ("codes", [np.int8], []), ("part of codes", [np.int8], [weight])):
+        nodes, constants = [helper.make_node("Cast", ["u"], ["uf"], to=TensorProto.FLOAT)], {"u": weight.astype(narrow[0])}
+        nodes += [helper.make_node("Mul", ["x", "uf"], ["t"]), helper.make_node("Neg", ["t"], ["n"])]
+        nodes.append(helper.make_node("Mul", ["n", "v" if kept else "uf"], ["y"]))
+        constants |= {"v": weight} if kept else {}
+        out = save(tmp_path / "o.onnx", nodes, [value("x", [64])], [value("y", [64])], constants, 17)
+        assert UNJUDGED.format("--inputs") + ": 1 of 1 output" in weir("verify", source, out).out, name
+
+
 def test_a_quantized_model_that_is_altered(weir, tmp_path, quantized):
     """The control: neither a lossless pass over a quantized model nor a wrong scale in it is a loss of its kind."""
     source = quantized("8 bits")
