@@ -104,6 +104,12 @@ def test_commands(weir, tmp_path, weight, given, words, lossy):
     assert (UNJUDGED.format("--verify-inputs") in said) == lossy and ("verified: 1 of 1" in said) != lossy
     said = weir("verify", source, out).out
     assert (UNJUDGED.format("--inputs") in said) == lossy and ("verified: 1 of 1" in said) != lossy
+    # `lossy` has the reason that the bounds have, where no passes are known.
+    [row] = (judged := found(weir, source, out, "--inputs", given))["rows"]
+    why = ("16 bits" if words[0] == "cast" else "weights are quantized") if lossy else None
+    assert judged["lossy"] == found(weir, source, out)["lossy"] == why
+    told = "values rounded to float16" if "--graph" in words else why
+    assert row["bounds"] == f"SQNR of 10 dB ({told})" if lossy else row["bounds"].startswith("relative")
     assert "verified: 1 of 1 output (100.0 %)\n" in weir("verify", source, out, "--inputs", given).out
     assert "verified: 1 of 1 output (100.0 %)\n" in weir(words[0], source, *how, *words[1:], "--force", "--verify=model", "--verify-inputs", given).out
 

@@ -51,7 +51,8 @@ struct verified {
   bool
       half_unseen; // something computes in float16 or bfloat16, and the runtime did not round to it
   const char *
-      lossy; // why the second of two quantized models counts as a lossy result of the first; NULL: it does not
+      lossy; // why the second of two models counts as a lossy result of the first; NULL: it does not, or passes are known
+  bool lossy_more; // both are quantized: the last line says why
   uint64_t n_left; // sites that were left out (--sites, verify: off): they have no row
   // Everything that no edit is about, compared with the source (verify_rest.h): how much differs, and the first in words.
   bool rest_asked;

@@ -124,7 +124,8 @@ struct verify_models_bounds {
   struct verify_bounds bounds;
   struct verify_bounds
       equal; // of models that have lost nothing, where the models alone say that they have; else no words
-  const char *why; // where both are quantized and no type of operator says it alone; NULL
+  const char *why; // they have, in the words of the bounds, where no passes are known; NULL
+  bool more;       // both are quantized, the result more so: its operators alone do not show it
 };
 void verify_bounds_of_models(const struct model *source, const struct model *result,
                              struct infer *const in[2], struct verify_models_bounds *b,

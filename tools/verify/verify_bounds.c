@@ -136,18 +136,20 @@ static struct verify_bounds equal_bounds(bool half, enum dtype before, enum dtyp
   return b;
 }
 
-static struct verify_bounds lossy_bounds(const struct verify_losses *lost, const char *why,
-                                         struct arena *a) {
+static struct verify_bounds lossy_bounds(const char *why, struct arena *a) {
   struct verify_bounds b = {.bounds = compare_nothing()};
   b.bounds.nonfinite = true;
   b.bounds.least_sqnr_db = LEAST_DB;
   b.bounds.retyped = true;
-  b.words = arena_printf(a, "SQNR of %g dB (%s)", LEAST_DB,
-                         why               ? why
-                         : lost->quantized ? "weights are quantized"
-                         : lost->halved    ? "16 bits"
-                                           : "weights have other values");
+  b.words = arena_printf(a, "SQNR of %g dB (%s)", LEAST_DB, why);
   return b;
+}
+
+// seen: the models say it, and no passes.
+static const char *why_lossy(const struct verify_losses *lost, bool seen) {
+  if (seen && lost->more) return lost->more;
+  if (lost->quantized) return "weights are quantized";
+  return lost->halved ? "16 bits" : "weights have other values";
 }
 
 void verify_bounds_of_models(const struct model *source, const struct model *result,
@@ -158,12 +160,13 @@ void verify_bounds_of_models(const struct model *source, const struct model *res
                    after = verify_half_computed(result, in[1]);
   const bool seen =
       !b->loses && (b->knows ? b->rounds && lost.more : lost.quantized || lost.halved || lost.more);
-  b->why = seen && !b->knows ? lost.more : NULL;
+  b->why = seen && !b->knows ? why_lossy(&lost, seen) : NULL;
+  b->more = b->why && lost.more;
   b->equal = (struct verify_bounds){.words = NULL};
   if (seen) b->equal = equal_bounds(lost.half && lost.half_before, before, after);
   b->loses = b->loses || seen;
-  b->bounds = b->loses ? lossy_bounds(&lost, seen ? lost.more : NULL, a)
-                       : equal_bounds(lost.half, before, after);
+  b->bounds =
+      b->loses ? lossy_bounds(why_lossy(&lost, seen), a) : equal_bounds(lost.half, before, after);
 }
 
 uint32_t verify_bits_of_models(const struct model *source, const struct model *result) {

@@ -207,7 +207,10 @@ static void find_bounds(struct verify_run *r) {
   r->bounds = of_models.bounds;
   r->loses = of_models.loses;
   r->equal = of_models.equal;
-  if (of_models.why) r->v->found.lossy = of_models.why;
+  if (of_models.why) {
+    r->v->found.lossy = of_models.why;
+    r->v->found.lossy_more = of_models.more;
+  }
   const uint32_t steps = o->pipeline ? o->pipeline->n_steps : 0;
   const char **passes = arena_alloc(a, (steps + (size_t)1) * sizeof *passes);
   uint32_t n = 0;

@@ -176,7 +176,7 @@ static void print_shares(const struct verified *f) {
     if (f->n_left) printf(", %lu left out", f->n_left);
   }
   print_top1(&s);
-  if (f->lossy) printf("; lossy: %s", f->lossy);
+  if (f->lossy && f->lossy_more) printf("; lossy: %s", f->lossy);
   if (s.as_computed) printf("; each site computes what its edit says, accuracy was not measured");
   if (f->half_unseen)
     printf("; 16-bit floats are computed in float32 by this runtime: overflow is not seen");
