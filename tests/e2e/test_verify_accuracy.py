@@ -381,6 +381,23 @@ def test_rounding_for_each_reader_is_no_loss(weir, tmp_path):
     assert found(weir, right["once"], more)["lossy"] == "activations rounded to 8 bits at more places than in SRC"
 
 
+def test_rounding_by_operators_is_no_loss(weir, tmp_path):
+    """Three products round their input each, or have it rounded once; a wrong scale in the other form fails."""
+    rng, names = np.random.default_rng(3), range(3)
+    nodes = [helper.make_node("MatMul", ["x", f"w{i}"], [f"y{i}"]) for i in names]
+    weights = {f"w{i}": rng.normal(size=(64, 32)).astype(np.float32) for i in names}
+    source = save(tmp_path / "m.onnx", nodes, [value("x", ["n", 64])], [value(f"y{i}", ["n", 32]) for i in names], weights)
+    for form in ("operators", "integer"):
+        weir("dynamic", source, tmp_path / f"{form}.onnx", *(["--form", form] if form == "integer" else []))
+        model = onnx.load(tmp_path / f"{form}.onnx")
+        for scale in (each for each in model.graph.initializer if "scale" in each.name):
+            scale.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(scale) * np.float32(1.5), scale.name))
+        onnx.save(model, tmp_path / f"{form} wrong.onnx")
+    for before, after in (("operators", "integer"), ("integer", "operators")):
+        assert "\nverified: 3 of 3 outputs (100.0 %)" in weir("verify", tmp_path / f"{before}.onnx", tmp_path / f"{after}.onnx").out
+        assert "relative" in weir("verify", tmp_path / f"{before}.onnx", tmp_path / f"{after} wrong.onnx", code=1).err
+
+
 @pytest.mark.parametrize("form", ["shared", "outlined", "given"])
 def test_losses_in_functions(weir, tmp_path, form):
     """The control: weights that two places share, in each form, with fewer bits in the other model; one of two of them is enough."""

@@ -91,7 +91,7 @@ struct profile {
   uint64_t reads[KINDS][STEPS];   // of what is rounded there
   TABLE(struct group, groups);    // sorted, each once
   uint8_t *counted;               // by tensor
-  struct codes *given;            // by value, of inputs of functions
+  struct codes *given;            // by value, of inputs of functions; NULL: there are no functions
 };
 
 static void add_weights(struct profile *p, uint64_t elements, uint32_t bits) {
@@ -187,7 +187,8 @@ static void take_tensors(struct profile *p) {
 
 static void take_model(struct profile *p, struct arena *a) {
   p->counted = arena_zalloc(a, p->m->n_tensors + (size_t)1);
-  p->given = arena_zalloc(a, (p->m->n_values + (size_t)1) * sizeof *p->given);
+  if (p->m->n_functions)
+    p->given = arena_zalloc(a, (p->m->n_values + (size_t)1) * sizeof *p->given);
   for (uint32_t k = 0; k < p->uses.n_order; k++) {
     const uint32_t i = p->uses.order[k];
     if (verify_uses_of_graph(&p->uses, p->m->nodes[i].graph) == 0) continue;
