@@ -439,6 +439,12 @@ bool infer_leads_to_stuck(struct infer *in, uint32_t value) {
   return infer_leads_has(&in->leads, value);
 }
 
+bool infer_dims_lead_to_stuck(struct infer *in, uint32_t value) {
+  struct infer_type known;
+  return infer_leads_to_stuck(in, value) && infer_type_of(in, value, &known) &&
+         !infer_declares(in, value, &known);
+}
+
 void infer_note(struct infer *in, uint32_t value, const struct infer_type *type) {
   struct infer_type t = *type, was;
   dim_id dims[INFER_RANK_MAX];

@@ -117,9 +117,10 @@ enum infer_why infer_why(const struct infer *in, uint32_t value);
 // Can the node not run with its inputs, in any run that gets there?
 bool infer_cannot_run(const struct infer *in, uint32_t node);
 // Does the value lead to such a node in a body? A runtime that knows as little of it as before loads the model as before, and
-// one that knows more may refuse it: who would tell the runtime more by what is known of the value leaves it alone. infer_fill
-// gives no dims of it.
+// one that knows more may refuse it: who would tell the runtime more by what is known of the value leaves it alone.
 bool infer_leads_to_stuck(struct infer *in, uint32_t value);
+// The same of its dims alone: the runtime reads the declarations too, so dims that are declared as they are known tell nothing.
+bool infer_dims_lead_to_stuck(struct infer *in, uint32_t value);
 
 // Notes what a pass knows of a value; what it leaves open and was known stays.
 void infer_note(struct infer *in, uint32_t value, const struct infer_type *type);

@@ -146,7 +146,6 @@ static void fill_value(struct infer *in, struct model *m, struct model_types *t,
   in->fills++;
   if (m->values[value].flags & VALUE_DEAD || m->values[value].kind == VALUE_INITIALIZER) return;
   infer_row_type(in, row, &known);
-  known.ranked = known.ranked && !infer_leads_to_stuck(in, value);
   for (uint32_t i = 0; known.ranked && i < known.rank; i++)
     dims[i] = infer_model_dim(in, m, known.dims[i]);
   const struct model_type type = {
@@ -176,6 +175,32 @@ static bool same_in_bodies(const struct infer *in, dim_id d, enum graph_kind aro
   int64_t n;
   if (d == NO_ID || dims_is_number(in->d, d, &n)) return true;
   return around == GRAPH_SUB && !dims_uses_from(in->d, d, in->input_dims);
+}
+
+// Does the declaration of a dim say as much as is known of it? What is declared as a symbol and known to be a number says less.
+static bool says_dim(const struct infer *in, dim_id said, dim_id known, bool of_input) {
+  int64_t a, b;
+  if (known == NO_ID) return true;
+  known = dims_find(in->d, known);
+  if (dims_is_number(in->d, known, &b))
+    return said != NO_ID && dims_is_number(in->d, said, &a) && a == b;
+  // An input's dim without a name is a symbol of its own.
+  return said == NO_ID ? of_input : dims_find(in->d, said) == known;
+}
+
+bool infer_declares(struct infer *in, uint32_t value, const struct infer_type *known) {
+  struct model_type said;
+  if (!known->ranked) return true;
+  if (!model_types_get(NULL, in->m, value, &said) || !said.ranked || said.rank != known->rank)
+    return false;
+  const enum graph_kind around = graph_around(in->m, value);
+  const bool of_input = in->m->values[value].kind == VALUE_INPUT && around == GRAPH_MAIN;
+  for (uint32_t i = 0; i < said.rank; i++) {
+    dim_id d = infer_declared_dim(in, model_type_dim(in->m, &said, i));
+    if (around != GRAPH_MAIN && !same_in_bodies(in, d, around)) d = NO_ID;
+    if (!says_dim(in, d, known->dims[i], of_input)) return false;
+  }
+  return true;
 }
 
 // A declared sequence or optional: the type of its elements.

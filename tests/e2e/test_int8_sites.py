@@ -722,6 +722,22 @@ def test_a_product_that_sums_up_nothing(weir, tmp_path, op):
         assert min(site.levels(tmp_path / "out.onnx").values()) > 20, words
 
 
+def test_a_softmax_of_one_element_before_a_body_that_cannot_run(weir, tmp_path):
+    """ONNX Runtime gives 0 for it on codes. Dims of what leads to such a body are not hidden from those who ask whether that happens."""
+    model = onnx.parser.parse_model("""<ir_version: 9, opset_import: ["": 18]>
+        g (float[N,3] x, bool c) => (float[p,q] y) <int64[1] minus = {-1}, int64[1] one = {1}> {
+            s = Shape(x) n = Gather(s, one) most = Max(n, one) to = Concat<axis = 0>(minus, most)
+            alone = Div(most, most) column = Concat<axis = 0>(minus, alone)
+            g0 = MatMul(x, w) g1 = Reshape(g0, column) ones = Softmax(g1) m = Mul(x, ones) h = Reshape(m, to)
+            y = If(c) <then_branch = a () => (float[m,n2] d) { k = Constant<value_ints = [5, 4]>() v = ConstantOfShape(k) d = MatMul(h, v) },
+                       else_branch = b () => (float[o,r] f) { f = Relu(h) }> }""")
+    feeds = {"x": np.arange(6, dtype=np.float32).reshape(2, 3) / 6, "c": np.array(False)}
+    site = Site(list(model.graph.node), {"x": (2, 3), "c": ()}, {"minus": ints(-1), "one": ints(1), "w": normal(3, 1)}, 18, feeds=feeds)
+    site.model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "N"  # else the runtime knows all that leads to the body
+    for words in ((), QOPERATOR):
+        assert min(site.levels(site.quantized(weir, tmp_path, "static", "--op-types", "all", *words)).values()) > 20, words
+
+
 @pytest.mark.parametrize("kind", PASSED)
 @pytest.mark.parametrize("first", ["AveragePool", "Concat"])
 def test_what_passes_on_what_is_not_fused(weir, tmp_path, kind, first):

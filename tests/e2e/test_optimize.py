@@ -148,6 +148,30 @@ def test_a_body_that_cannot_run_keeps_no_model_from_being_loaded(weir, tmp_path,
         assert results(tmp_path / "o.onnx") == source, words
 
 
+DECLARED = {"input": ("", "h = Reshape(x, to)", "x"), "value": ("float[N,3] v,", "v = Relu(x) h = Reshape(v, to)", "v"),
+            "less": ("float[A,B] v,", "v = Relu(x) h = Reshape(v, to)", "v"), "not": ("", "v = Relu(x) h = Reshape(v, to)", "v")}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", ["reorder", "streamline"])
+@pytest.mark.parametrize("kind", DECLARED)
+def test_dims_that_the_model_declares_are_no_secret(weir, tmp_path, words, kind):
+    """The runtime reads them too: what such a value becomes elsewhere is rewritten, though it leads to a body that cannot run."""
+    said, nodes, of = DECLARED[kind]
+    model = onnx.parser.parse_model(f"""<ir_version: 9, opset_import: ["": 18]>
+        g (float[N,3] x, bool c) => (float[p,q] y, float[N,3] u) <{said} int64[1] minus = {{-1}}, int64[1] one = {{1}}> {{
+            s = Shape(x) n = Gather(s, one) m = Max(n, one) to = Concat<axis = 0>(minus, m) {nodes}
+            s2 = Shape(x) n2 = Gather(s2, one) m2 = Max(n2, one) t2 = Concat<axis = 0>(minus, m2) u = Reshape({of}, t2)
+            y = If(c) <then_branch = a () => (float[m,n3] d) {{ {FAILS} }}, else_branch = b () => (float[o,r] f) {{ f = Neg(h) }}> }}""")
+    onnx.save(model, tmp_path / "m.onnx")
+    given = {"x": np.arange(6, dtype=np.float32).reshape(2, 3), "c": np.array(False)}
+    weir("run", tmp_path / "m.onnx", tmp_path / "o.onnx", "--pass", words)
+    y, u = ort.InferenceSession(tmp_path / "o.onnx").run(None, given)
+    assert np.array_equal(y, -given["x"])
+    assert np.array_equal(u, given["x"])
+    made = next(n.op_type for n in onnx.load(tmp_path / "o.onnx").graph.node if "u" in n.output)
+    assert kind not in ("input", "value") or made != "Reshape"
+
+
 def test_a_branch_that_cannot_run_keeps_no_model_from_being_loaded(weir, tmp_path):
     """The runtime does not know that x has 3 columns before the Reshape goes, and then the product of the branch does not fit."""
     model = onnx.parser.parse_model("""<ir_version: 9, opset_import: ["": 18]>

@@ -216,6 +216,7 @@ static struct needs look(struct dynamic *d) {
 static void begin(struct dynamic *d, struct pass_env *env, const struct dynamic_options *o) {
   *d = (struct dynamic){.o = o};
   kit_init(&d->k, env, "dynamic");
+  d->k.tells_no_dims = true;
   d->k.node_names = KIT_NODES;
   d->k.nameless = true;
 }

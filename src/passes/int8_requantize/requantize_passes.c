@@ -24,6 +24,7 @@ static int raise_opset(struct pass_env *env, const struct requantize_options *op
                        struct err *err) {
   struct kit k;
   kit_init(&k, env, env->pass->name);
+  k.tells_no_dims = true;
   const bool wants = options->to == REQUANTIZE_QDQ && env->m->main_graph != NO_ID &&
                      kit_opset(&k, env->m->main_graph) < REQUANTIZE_CHANNELS_OPSET &&
                      requantize_wants_channels(&k, options);
@@ -38,6 +39,7 @@ static int run_requantize(struct pass_env *env, void *with, struct pass_result *
   (void)result;
   if (raise_opset(env, options, err)) return -1;
   kit_init(&k, env, env->pass->name);
+  k.tells_no_dims = true;
   kit_infer(&k);
   const struct name_filter *filter = &options->nodes;
   name_filter_warn(&filter, 1, env);

@@ -286,6 +286,7 @@ static int run_smooth(struct pass_env *env, void *with, struct pass_result *resu
     return err_set(err, ERR_USAGE, "'smooth' reads a file of ranges, and there are no files here");
   if (env->ranges(env->files_ctx, s.options->ranges, &s.ranges, err)) return -1;
   kit_init(&s.k, env, env->pass->name);
+  s.k.tells_no_dims = true;
   kit_infer(&s.k);
   name_filter_warn(&filter, 1, env);
   const int rc = walk(&s, err);

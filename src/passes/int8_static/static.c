@@ -110,6 +110,7 @@ static void begin(struct static_run *s, struct pass_env *env, const struct stati
                   const struct ranges *ranges) {
   *s = (struct static_run){.o = o, .ranges = ranges, .graph = env->m->main_graph};
   kit_init(&s->k, env, "static");
+  s->k.tells_no_dims = true;
   s->k.node_names = KIT_NODES;
 }
 

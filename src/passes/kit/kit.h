@@ -51,6 +51,9 @@ struct kit {
   // where KIT_CALLED does not give it one.
   enum kit_space node_names;
   bool nameless;
+  // The pass rewrites nothing by dims that a runtime would then know: kit_type hides none. Set by those that change what numbers
+  // are stored as; they must not take dims for unknown that decide what is right.
+  bool tells_no_dims;
   struct kit_inside *in; // tables of kit*.c
 };
 
@@ -97,7 +100,8 @@ uint32_t kit_n_out(const struct kit *k, uint32_t node);
 // ---- types (kit_types.c; the table: model_types.h) -----------------------------------------------
 
 // What is known of the value's type: constants, what was noted, declarations, and the dtype that a
-// Cast or a comparison gives. Inference fills the same table.
+// Cast or a comparison gives. Inference fills the same table. Unless the pass tells no dims, none are given of a value whose
+// dims lead to a body that cannot run (infer_dims_lead_to_stuck).
 bool kit_type(struct kit *k, uint32_t value, struct model_type *out);
 void kit_note_type(struct kit *k, uint32_t value, const struct model_type *type);
 void kit_note_like(struct kit *k, uint32_t value, uint32_t other); // other's type

@@ -170,6 +170,7 @@ static void begin(struct nbits_work *w, struct pass_env *env,
                   const struct matmulnbits_options *options) {
   *w = (struct nbits_work){.options = options};
   kit_init(&w->k, env, "quantize");
+  w->k.tells_no_dims = true;
   w->k.node_names = KIT_NODES;
   w->k.nameless = true;
 }

@@ -32,7 +32,7 @@ bool known_all(struct kit *k, uint32_t value, int64_t number) {
 }
 
 bool known_dims(struct kit *k, uint32_t value, struct infer_type *out) {
-  return value != NO_ID && !infer_leads_to_stuck(k->env->infer, value) &&
+  return value != NO_ID && !infer_dims_lead_to_stuck(k->env->infer, value) &&
          infer_type_of(k->env->infer, value, out) && out->kind == INFER_TENSOR && out->ranked;
 }
 
