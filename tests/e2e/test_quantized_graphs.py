@@ -35,6 +35,12 @@ def test_no_model_is_wrong(found):
     assert found.unjudged.total() < 0.05 * found.models.total(), found.unjudged
 
 
+def test_weights_that_are_computed_in_many_steps(weir):
+    """A Gemm with alpha and beta, room for its bias and a least range, one within another."""
+    found = quantized_graphs.run_many(weir.path, "qoperator", [40216])
+    assert found.models["qoperator"] == 1 and not found.wrong
+
+
 def test_every_operator_is_drawn_and_written(found):
     """Of the float models: every row of static's table, and what dynamic takes; of the quantized ones the usual operators on codes."""
     rows = set(re.findall(r'^STATIC_OP\("(\w+)"', TABLE.read_text(), re.M)) - {"DequantizeLinear", "QuantizeLinear"}
