@@ -268,22 +268,6 @@ def test_force_names_data_of_any_name(weir, tmp_path, encoder):
     assert "the old data file 'old.bin' (" in done.err and "has no manifest that lists it" in done.err and (out.parent / "old.bin").exists()
 
 
-@pytest.mark.parametrize("nodes", [1, 1 << 18])
-def test_force_over_a_model_larger_than_memory(weir, tmp_path, encoder, nodes):
-    """Its index is not read beyond what --memory has: then nobody knows its files, and none is removed."""
-    out = tmp_path / "out" / "out.onnx"
-    out.parent.mkdir()
-    weir("convert", encoder, out, "--data-file", "old.bin")
-    model = onnx.load(out, load_external_data=False)
-    del model.graph.node[:]
-    x = model.graph.input[0].name
-    model.graph.node.extend(onnx.helper.make_node("Identity", [x], [f"{i}"]) for i in range(nodes))
-    del model.graph.output[:]
-    out.write_bytes(model.SerializeToString())
-    done = weir("convert", encoder, out, "--force", "--inline", "--memory", "8MiB")
-    assert ("the old model cannot be read" in done.err) == (out.parent / "old.bin").exists() == (nodes > 1)
-
-
 def test_force_without_manifest_again_and_again(weir, tmp_path, encoder):
     """The old model names its sidecar, and no other one does: that is enough to replace it."""
     out = tmp_path / "out" / "out.onnx"

@@ -5,6 +5,7 @@ import shutil
 import stat
 import subprocess
 
+import onnx
 import pytest
 
 import compare
@@ -54,6 +55,48 @@ def test_what_is_equal_is_not_touched(weir, tmp_path, small_encoder):
     before = inodes(tmp_path)
     done = weir(*quantize(small_encoder, out, 32))
     assert inodes(tmp_path) == before and "unchanged, since they have the same bytes" in done.out and "wrote" not in done.out
+
+
+@pytest.fixture
+def traced(tmp_path, small_encoder):
+    """A model whose nodes have long stack traces, as exporters leave them: 4 MB of metadata."""
+    model = onnx.load(small_encoder)
+    for node in model.graph.node:
+        node.metadata_props.add(key="trace", value="x" * ((4 << 20) // len(model.graph.node)))
+    onnx.save(model, tmp_path / "traced.onnx")
+    (tmp_path / "out").mkdir()
+    return tmp_path / "traced.onnx"
+
+
+@pytest.mark.parametrize("memory", ["4MiB", "48MiB"])
+def test_what_is_replaced_does_not_depend_on_memory(weir, traced, memory):
+    """However much metadata the old model has: its data files are its own."""
+    folder, words = traced.parent / "out", ("--memory", memory, "--jobs", "1")
+    out = folder / "m.onnx"
+    weir("convert", traced, out, "--data-file", "w.bin", "--force", *words)
+    there = inodes(folder)
+    done = weir("convert", traced, out, "--data-file", "w.bin", "--force", *words)
+    assert inodes(folder) == there and done.out.splitlines()[-1].startswith("unchanged")
+    done = weir("convert", out, "--inplace", "--data-file", "w.bin", *words)
+    assert inodes(folder)["w.bin"] == there["w.bin"] and done.err == ""
+    done = weir("run", out, "--inplace", "--pass", "cast:to=float16", *words)
+    assert "was kept" not in done.err and sorted(inodes(folder)) == ["m.onnx", "m.onnx.data", "m.onnx.manifest.json"]
+    for _ in range(3):
+        weir("convert", traced, out, "--external", "--no-manifest", "--force", *words)
+        assert sorted(inodes(folder)) == ["m.onnx", "m.onnx.data"]
+
+
+def test_the_index_of_the_old_model_is_counted(weir, tmp_path, small_encoder):
+    """It is not in memory beside that of the new one; where it is larger, it is the peak that a dry run says."""
+    out = tmp_path / "m.onnx"
+    nodes = b"\x0a\x03\x22\x01N" * (1 << 18)
+    size = bytes(len(nodes) >> 7 * i & 127 | (i < 2) << 7 for i in range(3))
+    out.write_bytes(b"\x08\x08\x42\x04\x0a\x00\x10\x11\x3a" + size + nodes)
+    words = ("convert", small_encoder, out, "--inline", "--force", "--memory", "4MiB", "--jobs", "1")
+    said = weir(*words, "--dry-run", "--json").json()["weir"]
+    assert said["peak_memory_limit_bytes"] > said["index_bytes"] + (4 << 20) + (16 << 20)
+    done = weir(*words, "--json").json()["weir"]
+    assert done["index_bytes"] == said["index_bytes"] and done["peak_memory_bytes"] <= done["peak_memory_limit_bytes"]
 
 
 def test_a_manifest_that_says_more_is_written(weir, tmp_path, small_encoder):

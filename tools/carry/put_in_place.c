@@ -242,10 +242,10 @@ int put_in_place(const struct put_in_place *x, struct staging *st, struct put_un
     rc = staging_remove(st, err);
   } else if (rc == 0) {
     const struct seal_options options = {.replace = x->replace,
-                                         .memory = x->work.memory,
                                          .manifest = x->manifest ? manifest.text : NULL,
                                          .manifest_bytes = manifest.n,
-                                         .tensors = tensors};
+                                         .tensors = tensors,
+                                         .refers = x->refers};
     const struct json_out *made = x->provenance;
     rc = kept_report_put(st, STAGING_REPORT, x->report, err);
     if (rc == 0)

@@ -14,11 +14,12 @@ struct put_in_place {
   const char *onnx_name;
   struct work_options work; // for the list of tensors; mode IO_NULL: the manifest is printed only
   bool replace, manifest, tensor_digests, hash_inputs;
-  const char *edits_sha256; // of the edit log, in hex; NULL: there was none
-  const char *layout_asked; // as in its head; NULL: not known
-  struct span report;       // for who completes the seal, should this process be killed in it; or
-                            // nothing
-  struct kept_page page;    // likewise
+  const char *edits_sha256;   // of the edit log, in hex; NULL: there was none
+  const char *layout_asked;   // as in its head; NULL: not known
+  struct seal_refers *refers; // of the model that is replaced; NULL: it is not asked yet
+  struct span report;         // for who completes the seal, should this process be killed in it; or
+                              // nothing
+  struct kept_page page;      // likewise
   struct json_out
       *provenance; // where the statement goes, before anything has its name; NULL: it is not wanted
 };

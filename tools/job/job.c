@@ -49,7 +49,7 @@ int job_choose_io(struct job *job, struct err *err) {
   return job->mode == IO_AUTO ? engine_of(job->args, &job->mode, err) : 0;
 }
 
-// `work` and `report` are to be added.
+// `work`, `refers` and `report` are to be added.
 static struct put_in_place in_place(const struct job *job) {
   return (struct put_in_place){
       .plan = &job->plan,
@@ -96,6 +96,7 @@ static int seal(struct job *job, const struct carry_out *c, struct staging *st, 
   }
   struct put_in_place x = in_place(job);
   x.work = c->work;
+  x.refers = &job->out.refers;
   x.report = span_of(report.text, report.n);
   if (job->page_file.path) x.page = (struct kept_page){write_kept_page, job};
   if (job->provenance_file.path) x.provenance = &provenance;

@@ -209,6 +209,8 @@ void job_output_split(struct job *job);
 int job_output_check_link(const char *folder, struct arena *a, struct err *err);
 int job_output_open(struct job *job, struct err *err);
 void job_output_remove_folder(struct job *job);
+// Asks the model that is replaced for its data files. Before the job's own model is loaded: the index of one is in memory at a time.
+void job_output_ask_old(struct job *job);
 // Is there something under the output's name, and what?
 bool job_output_there(const struct job *job, struct stat *st);
 // ERR_USAGE for a name that cannot be an output's; for one that must not be written over; for a

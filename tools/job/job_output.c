@@ -198,16 +198,22 @@ bool job_output_is_closed(const struct job *job) {
          (st.st_mode & 0044) != 0044;
 }
 
-// Is this base name taken in the output's folder? Not by a file of the model that is replaced; a dry
-// run that is refused for want of --force has the names of the run that is not.
+// A dry run that is refused for want of --force has the names of the run that is not.
+static bool is_to_replace(const struct job *job) {
+  return job->out.replace || job->nothing_to_write;
+}
+
+void job_output_ask_old(struct job *job) {
+  if (is_to_replace(job)) seal_refers_ask(&job->out.refers, job->out.folder, job->out.onnx_name);
+}
+
+// Is this base name taken in the output's folder? Not by a file of the model that is replaced.
 bool job_output_taken(void *ctx, const char *name) {
   struct job *job = ctx;
   struct stat st;
   if (job->out.folder_is_above || fstatat(job->out.dest, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
     return false;
-  const bool replace = job->out.replace || job->nothing_to_write;
-  job->out.refers.memory = job->memory;
-  if (replace &&
+  if (is_to_replace(job) &&
       seal_may_replace(&job->out.refers, job->out.dest, job->out.folder, job->out.onnx_name, name))
     return false;
   if (!job->out.taken) job->out.taken = arena_string(&job->arena, span_str(name));

@@ -60,6 +60,7 @@ int job_open(struct job *job, const struct cli_args *args, const struct pipeline
   }
   if (rc == 0) rc = job_output_check_name(job, err);
   if (rc == 0) rc = verify_job_begin(job, pipeline, err);
+  if (rc == 0) job_output_ask_old(job);
   if (rc == 0) rc = job_load(job, err);
   if (rc == 0) rc = job_output_open(job, err);
   if (rc == 0 && job_output_check(job, &why)) rc = job_refused(job, &why, err);

@@ -20,6 +20,7 @@
 
 #include "table.h"
 #include "beneath.h"
+#include "fingerprint.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -63,23 +64,6 @@ struct sources {
 };
 
 // ---- identity -----------------------------------------------------------------------------------
-
-static int64_t nanoseconds(struct timespec t) {
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-static struct fingerprint fingerprint_of(const struct stat *st) {
-  return (struct fingerprint){.size = (uint64_t)st->st_size,
-                              .mtime_ns = nanoseconds(st->st_mtim),
-                              .ctime_ns = nanoseconds(st->st_ctim),
-                              .ino = st->st_ino,
-                              .dev = st->st_dev};
-}
-
-static bool same_print(struct fingerprint a, struct fingerprint b) {
-  return a.size == b.size && a.mtime_ns == b.mtime_ns && a.ctime_ns == b.ctime_ns &&
-         a.ino == b.ino && a.dev == b.dev;
-}
 
 static struct quoted shown(const struct sources *s, const struct source *f) {
   if (f == s->rows) return quote_path(s->given);
@@ -147,7 +131,8 @@ static int open_named(int folder, const char *name, struct quoted q, struct stat
   if (!S_ISREG(st->st_mode)) {
     const bool is_folder = S_ISDIR(st->st_mode);
     close(*fd);
-    return err_set(err, ERR_INPUT, "'%s' is %s", q.s, is_folder ? "a folder" : "not a regular file");
+    return err_set(err, ERR_INPUT, "'%s' is %s", q.s,
+                   is_folder ? "a folder" : "not a regular file");
   }
   return 0;
 }
@@ -178,7 +163,7 @@ static int reopen(struct sources *s, struct source *f, struct err *err) {
   struct stat st;
   int fd = -1;
   if (open_row(s, f, &st, &fd, err)) return -1;
-  if (!same_print(fingerprint_of(&st), f->print)) {
+  if (!fingerprint_same(fingerprint_of(&st), f->print)) {
     close(fd);
     return changed(s, f, fingerprint_of(&st), err);
   }
@@ -441,7 +426,7 @@ static int check_unchanged(const struct sources *s, const struct source *f, stru
               0)) // it is the file that matters, not how it is reached
     return err_errno(err, errno, ERR_INPUT, "'%s' changed during the run", shown(s, f).s);
   const struct fingerprint now = fingerprint_of(&st);
-  return same_print(now, f->print) ? 0 : changed(s, f, now, err);
+  return fingerprint_same(now, f->print) ? 0 : changed(s, f, now, err);
 }
 
 int sources_unchanged(struct sources *s, struct err *err) {

@@ -150,7 +150,7 @@ static int add_move(struct seal_intent *s, const struct staging *st, const char 
 // A data file whose name something has. What the replaced model may lose it for, and nothing else.
 static int take_name(struct seal_intent *s, const struct staging *st, struct seal_move *m,
                      const char *onnx, struct err *err) {
-  if (s->replace && seal_may_replace(&s->refers, st->dest, st->dest_path, onnx, m->name))
+  if (s->replace && seal_may_replace(s->refers, st->dest, st->dest_path, onnx, m->name))
     return passage_plan(s, st, m, err);
   err_set(err, ERR_RETRY, "'%s' in '%s' appeared after this run was planned", quote_str(m->name).s,
           quote_str(st->dest_path).s);
@@ -227,7 +227,6 @@ static int prepare(struct seal_intent *s, struct staging *st, const struct plan 
                    const struct seal_options *o, struct err *err) {
   const char *onnx = p->outputs[p->n_outputs - 1].name;
   s->replace = o->replace;
-  s->refers.memory = o->memory;
   memcpy(s->plan_id, p->id, DIGEST_BYTES);
   s->moves = arena_alloc(&s->arena, (p->n_outputs + 2) * sizeof *s->moves);
   if (staging_lock_exclusive(st, err)) return -1;
@@ -252,9 +251,11 @@ int seal_run(struct staging *st, const struct plan *p, const struct seal_options
   memset(report, 0, sizeof *report);
   if (st->folder < 0) return 0;
   assert(staging_done_count(st) == st->n_units);
-  struct seal_intent s = {0};
+  struct seal_refers own = {0};
+  struct seal_intent s = {.refers = options->refers ? options->refers : &own};
   int bad = prepare(&s, st, p, options, err);
   if (!bad) bad = finish(st, &s, report, err);
   seal_intent_free(&s);
+  seal_refers_done(&own);
   return bad ? -1 : retire(st, report);
 }

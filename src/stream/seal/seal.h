@@ -23,11 +23,11 @@
 
 struct seal_options {
   bool replace;         // --force or --inplace: existing final names may be replaced
-  uint64_t memory;      // for the index of the model that is replaced (seal_refers.h); 0: any
   const char *manifest; // manifest text, NULL with --no-manifest
   size_t manifest_bytes;
   const struct companion *tensors; // the companion of digests per tensor, ended, in the staging
                                    // folder under its final name; or NULL
+  struct seal_refers *refers;      // of the model that is replaced; NULL: it is asked by the seal
 };
 
 // Why a data file of the replaced model was kept.

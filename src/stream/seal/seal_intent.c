@@ -204,7 +204,6 @@ int seal_intent_read(struct seal_intent *s, int folder, const char *shown, struc
 }
 
 void seal_intent_free(struct seal_intent *s) {
-  seal_refers_done(&s->refers);
   arena_free(&s->arena);
   memset(s, 0, sizeof *s);
 }

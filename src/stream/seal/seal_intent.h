@@ -41,7 +41,7 @@ struct seal_intent {
   uint32_t n_old;
   const char **stale; // companions of the replaced model that get no successor
   uint32_t n_stale;
-  struct seal_refers refers; // of the replaced model, while the seal is prepared
+  struct seal_refers *refers; // of the replaced model, while the seal is prepared
 };
 
 // Writes seal.json into the folder, durably, and syncs the folder.

@@ -7,9 +7,8 @@
 //   refers to it
 //   the old .onnx refers to it, or has its name in it  somebody's: named to the user, left in place
 //
-// Of an old .onnx that cannot be read (it is damaged, or too large for --memory) all that its manifest lists, and
-// all conventional names, are named to the user too: they may be its files. They are not removed: only the
-// conventional ones that the manifest lists are.
+// If an old .onnx cannot be read, all that its manifest lists, and all conventional names, are named to the user too: they may be
+// its files. They are not removed: only the conventional ones that the manifest lists are.
 //
 // A manifest alone gives no right to anything: it may have come with the model, and list any file of
 // the folder; nor does a name in the .onnx, which may be that of a tensor. What counts is the location of
@@ -63,10 +62,10 @@ static void add_old(struct finding *f, const char *name, bool listed, bool unsur
       .name = arena_string(&s->arena, span_str(name)), .listed = listed, .unsure = unsure};
 }
 
-// Nobody can ask the model for its files.
+// The model cannot be read, so it does not say which files are its own.
 static bool is_unread(struct finding *f) {
-  seal_refers_ask(&f->s->refers, f->folder, f->onnx);
-  return f->s->refers.unread;
+  seal_refers_ask(f->s->refers, f->folder, f->onnx);
+  return f->s->refers->unread;
 }
 
 static void add_if_named(struct finding *f, const char *name) {
@@ -91,8 +90,7 @@ static int add_conventional(void *ctx, const char *entry) {
 // A file that the old manifest lists.
 static bool is_data_file(const struct finding *f, const char *name) {
   return strcmp(name, f->onnx) != 0 && is_file(f->dest, name) &&
-         (is_conventional(f->onnx, name) ||
-          seal_refers_to(&f->s->refers, f->folder, f->onnx, name));
+         (is_conventional(f->onnx, name) || seal_refers_to(f->s->refers, f->folder, f->onnx, name));
 }
 
 static void add_stale(struct seal_intent *s, int dest, const char *name) {
@@ -147,9 +145,9 @@ int seal_old_find(struct seal_intent *s, const struct staging *st, const struct 
   const int dest = st->dest;
   if (!is_file(dest, f.onnx)) return 0;
   ask_manifest(&f);
-  seal_refers_ask(&s->refers, f.folder, f.onnx);
-  for (uint32_t i = 0; i < s->refers.n; i++)
-    if (!strchr(s->refers.names[i], '/')) add_old(&f, s->refers.names[i], false, false);
+  seal_refers_ask(s->refers, f.folder, f.onnx);
+  for (uint32_t i = 0; i < s->refers->n; i++)
+    if (!strchr(s->refers->names[i], '/')) add_old(&f, s->refers->names[i], false, false);
   for (uint32_t i = 1; i < p->n_sources; i++)
     if (!strchr(p->sources[i].name, '/')) add_if_named(&f, p->sources[i].name);
   return fs_list(dest, add_conventional, &f, "output folder", err);

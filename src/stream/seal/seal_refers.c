@@ -1,12 +1,9 @@
 // The model's metadata is loaded as for any command, so a reference is what load takes for one: a location in the external data of
 // any tensor. Its data files are not opened.
-//
-// The index is in memory beside that of the job, at times at which the job has none of its --memory in use: while names of data files are
-// chosen, and when all units are done. So it may take as much. A row (a node, a tensor, a name) takes 60 to 70 bytes, in tables that
-// double, and what is in it up to eight times what it has in the file.
 #include "seal_refers.h"
 
 #include "beneath.h"
+#include "fingerprint.h"
 #include "load.h"
 
 #include <stdlib.h>
@@ -27,26 +24,15 @@ static void take_names(struct seal_refers *r, const struct model *m) {
   qsort(r->names, r->n, sizeof *r->names, by_name);
 }
 
-enum { INDEX_OF_BYTE = 8, INDEX_OF_ROW = 256 };
-
-static struct load_limits limits_of(uint64_t memory) {
-  struct load_limits limits = {0};
-  if (memory) {
-    limits.metadata_bytes = memory / INDEX_OF_BYTE + 1;
-    limits.rows = memory / INDEX_OF_ROW + 1;
-  }
-  return limits;
-}
-
-static void load_names(struct seal_refers *r, const char *folder, const char *onnx) {
-  const struct load_options options = {.no_external = true, .limits = limits_of(r->memory)};
+static void load_names(struct seal_refers *r, const char *path) {
+  const struct load_options options = {.no_external = true};
   struct sources *sources = NULL;
   struct model m;
   struct err none = {0};
   model_init(&m);
-  const char *path = arena_printf(&r->arena, "%s/%s", *folder ? folder : ".", onnx);
-  if (sources_open(&sources, path, NULL, &none) == 0 &&
-      load_model(&m, sources, &options, &none) == 0)
+  const bool open = sources_open(&sources, path, NULL, &none) == 0;
+  if (open) r->print = sources_fingerprint(sources, 0);
+  if (open && load_model(&m, sources, &options, &none) == 0)
     take_names(r, &m);
   else
     r->unread = true;
@@ -54,9 +40,22 @@ static void load_names(struct seal_refers *r, const char *folder, const char *on
   sources_close(sources);
 }
 
+static bool is_as_asked(const struct seal_refers *r, const struct stat *at) {
+  return fingerprint_same(r->print, fingerprint_of(at));
+}
+
 void seal_refers_ask(struct seal_refers *r, const char *folder, const char *onnx) {
-  if (!r->asked) load_names(r, folder, onnx);
-  r->asked = true;
+  struct arena scratch = {0};
+  struct stat at;
+  const char *path = arena_printf(&scratch, "%s/%s", *folder ? folder : ".", onnx);
+  const bool there = lstat(path, &at) == 0 && S_ISREG(at.st_mode);
+  if (!there) {
+    seal_refers_done(r);
+  } else if (!is_as_asked(r, &at)) {
+    seal_refers_done(r);
+    load_names(r, path);
+  }
+  arena_free(&scratch);
 }
 
 bool seal_refers_to(struct seal_refers *r, const char *folder, const char *onnx, const char *name) {

@@ -4,18 +4,19 @@
 #define WEIR_SEAL_REFERS_H
 
 #include "arena.h"
+#include "sources.h"
 
 #include <stdbool.h>
 
-// All zero at first, but for `memory`. The model is loaded, without its data, when it is asked about for the first time; a struct is about
-// one model. One that cannot be loaded, or whose index would not fit `memory`, refers to nothing and is `unread`. Names are held, the
-// index is not.
+// All zero at first. The model is loaded, without its data, when it is asked about for the first time, and again if its file has changed
+// since; a struct is about one model. One that cannot be loaded refers to nothing and is `unread`; a file that is not there refers to
+// nothing. Names are held, the index is not: it is in memory during the call that loads it.
 struct seal_refers {
-  uint64_t memory; // bytes that its index may take while it is there; 0: any
   struct arena arena;
   const char **names; // sorted: base names, and paths below the folder
   uint32_t n;
-  bool asked, unread;
+  bool unread;
+  struct fingerprint print; // of the file that was loaded
 };
 void seal_refers_ask(struct seal_refers *r, const char *folder, const char *onnx);
 bool seal_refers_to(struct seal_refers *r, const char *folder, const char *onnx, const char *name);
