@@ -1,4 +1,4 @@
-// Nodes are seen from the last to the first, those of functions before those that call them: what a node's results count for is known then.
+// Nodes are looked at from the last to the first, those of functions before those that call them, so that the counts of what a node returns are known.
 #include "verify_uses.h"
 
 #include "model_calls.h"

@@ -18,7 +18,7 @@ struct verify_uses {
 // In *a. A sort of the nodes, and linear in their inputs.
 void verify_uses_find(struct verify_uses *u, const struct model *m, struct arena *a);
 
-// What the body of the function that the node calls has for an input of the call; NO_ID: nothing.
+// The value that an input of a call has in the body of the function; NO_ID: the node calls none, or the function has no such input.
 uint32_t verify_uses_inside(const struct verify_uses *u, uint32_t node, uint32_t slot);
 
 // How often the nodes of the graph compute: 1 outside of functions, 0 in those that nothing calls and in those that call themselves.
@@ -26,7 +26,7 @@ uint32_t verify_uses_of_graph(const struct verify_uses *u, uint32_t graph);
 // How many nodes and outputs of graphs read the value, in all calls. Nodes whose inputs are all constant, QuantizeLinear and
 // DequantizeLinear count as often as the result that is read most; the call of a function as often as its body reads the input.
 uint32_t verify_uses_of_value(const struct verify_uses *u, uint32_t value);
-// Of a constant as of its value; of the attribute of another node as of its graph.
+// A constant counts as its value does, and the attribute of another node as its graph.
 uint32_t verify_uses_of_tensor(const struct verify_uses *u, uint32_t tensor);
 
 #endif
