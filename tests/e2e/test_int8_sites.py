@@ -518,6 +518,31 @@ def test_a_stored_weight_that_is_shared_is_one_where_that_costs_little(weir, tmp
     assert min(site.levels(path).values()) > 25
 
 
+WANTS = {  # the bias of node i, and how many stored weights there are
+    "nearly the same": (lambda i: BIAS * np.float32(1 + i / 200), 2),
+    "two, in turn": (lambda i: BIAS[::-1] if i % 2 else BIAS, 3),
+    "no two the same": (lambda i: BIAS * np.float32(1.2**i), 9),
+}
+
+
+@pytest.mark.parametrize("others", [False, True])
+@pytest.mark.parametrize("wants", WANTS)
+@pytest.mark.parametrize("form", FORMS)
+def test_nodes_share_copies_of_a_stored_weight(weir, tmp_path, form, wants, others):
+    """Those that want nearly the same scales share one, and there are few, however many nodes want others."""
+    bias, stored = WANTS[wants]
+    count = 20
+    nodes = [node("Gemm", [f"x{i}", "w", f"b{i}"], [f"y{i}"]) for i in range(count)]
+    x, v = normal(4, 4, by=1e-8), normal(4, 4)
+    feeds = {f"x{i}": x for i in range(count)} | ({"v": v} if others else {})
+    constants = {"w": normal(4, 4, by=0.3)} | {f"b{i}": np.ascontiguousarray(bias(i)) for i in range(count)}
+    outputs = [f"y{i}" for i in range(count)] + ["u"] * others
+    site = Site([*nodes, *[node("MatMul", ["v", "w"], ["u"])] * others], {n: (4, 4) for n in feeds}, constants, outputs=outputs, feeds=feeds)
+    path = site.quantized(weir, tmp_path, "static", *FORMS[form])
+    assert weights_of_8_bits(path) == stored - (not others)
+    assert min(site.levels(path).values()) > 25
+
+
 @pytest.mark.parametrize("op", ["Conv", "Gemm", "Gemm, transB", "computed"])
 @pytest.mark.parametrize("form", FORMS)
 def test_the_sum_of_products_fits_beside_the_bias(weir, tmp_path, form, op):

@@ -5,8 +5,12 @@
 //
 // The first node gets a copy of w with scales of its own. How much a scale would grow follows from the elements of the weight, so a
 // stage finds it out: the largest of roomy / natural over all channels. One that grows by an eighth at most is shared: the others lose
-// less than a decibel by it. Nodes that want the same scales share one copy; where no node keeps the weight as it is, those of the first
-// claim do, and nothing is copied for them.
+// less than a decibel by it. Nodes that want nearly the same scales share one copy; where no node keeps the weight as it is, those that
+// grow least do, and nothing is copied for them.
+//
+// Which scales are nearly the same is asked by rounds. In each, the one that grows least of those that are left leads a group, and all
+// whose scales are within an eighth of its own, in every channel, join it. The last group takes all that are left, so there are few copies and few
+// rounds, however many nodes there are: a bias that wants room is large beside the products, so codes that are lost there are seen least.
 #include "static_apart.h"
 
 #include "findings.h"
@@ -14,6 +18,26 @@
 #include <stdlib.h>
 
 static const double shared_growth = 1.125;
+
+enum { GROUPS = 8, UNDECIDED = GROUPS + 1 }; // beside those who keep the weight
+
+// Claims of one weight that want the same scales.
+struct wish {
+  uint32_t from, n; // claims
+  double growth;
+  uint32_t copy;
+};
+
+struct parting {
+  struct static_run *s;
+  struct static_claim *claims;
+  struct wish *wishes; // by weight, then by growth
+  uint32_t n;
+  uint32_t *of, *row; // what a stage is asked, and of which wish
+  uint32_t *group;    // by wish: the number of its weight's group in the first round
+  struct facts *found;
+  uint32_t n_of;
+};
 
 static int by_scales(const void *a, const void *b) {
   const struct static_claim *x = a, *y = b;
@@ -29,6 +53,12 @@ static int by_copy(const void *a, const void *b) {
   return x->row < y->row ? -1 : x->row > y->row;
 }
 
+static int by_growth(const void *a, const void *b) {
+  const struct wish *x = a, *y = b;
+  if (x->growth != y->growth) return x->growth < y->growth ? -1 : 1;
+  return x->from < y->from ? -1 : x->from > y->from;
+}
+
 // The claims of one weight: how many, from the first on.
 static uint32_t of_weight(const struct static_claim *claims, uint32_t n) {
   uint32_t end = 1;
@@ -37,60 +67,122 @@ static uint32_t of_weight(const struct static_claim *claims, uint32_t n) {
   return end;
 }
 
-static bool starts(const struct static_claim *claims, uint32_t i) {
-  return i == 0 || claims[i - 1].roomy != claims[i].roomy;
-}
-
 // Would room for one of them be at the cost of another node?
 static bool are_apart(const struct static_claim *claims, uint32_t n, const bool *others) {
   return others[claims[0].weight] || claims[0].roomy != claims[n - 1].roomy;
 }
 
-static uint32_t growth_recipe(struct recipes *r, const struct static_claim *c) {
-  const uint32_t both[2] = {c->roomy, c->natural};
-  return recipe_map(r, RECIPE_MAP_DIV, both);
+static void find_wishes(struct parting *p, uint32_t n, const bool *others) {
+  for (uint32_t i = 0, count; i < n; i += count) {
+    count = of_weight(p->claims + i, n - i);
+    if (!are_apart(p->claims + i, count, others)) continue;
+    for (uint32_t c = i; c < i + count; c++)
+      if (c == i || p->claims[c - 1].roomy != p->claims[c].roomy)
+        p->wishes[p->n++] = (struct wish){.from = c, .n = 1, .copy = UNDECIDED};
+      else
+        p->wishes[p->n - 1].n++;
+  }
 }
 
-// `found`: what each list of scales that starts here grows by, in order.
-static const struct facts *number(struct static_claim *claims, uint32_t n, bool others,
-                                  const struct facts *found) {
-  bool kept = others;
-  const struct facts *at = found;
-  for (uint32_t i = 0; i < n; i++)
-    if (starts(claims, i) && (at++)->most <= shared_growth) kept = true;
-  uint32_t copies = 0, copy = 0;
-  at = found;
-  for (uint32_t i = 0; i < n; i++) {
-    if (starts(claims, i)) {
-      const bool stays = (at++)->most <= shared_growth || !kept;
-      kept = true;
-      copy = stays ? 0 : ++copies;
-    }
-    claims[i].copy = copy;
+static const struct static_claim *claim_of(const struct parting *p, uint32_t wish) {
+  return &p->claims[p->wishes[wish].from];
+}
+
+// The wishes about one weight: how many, from the first on.
+static uint32_t beside(const struct parting *p, uint32_t first) {
+  uint32_t end = first + 1;
+  while (end < p->n && claim_of(p, end)->weight == claim_of(p, first)->weight)
+    end++;
+  return end - first;
+}
+
+// Asks how much larger than others the scales of a wish are.
+static void want_ratio(struct parting *p, uint32_t wish, uint32_t to) {
+  const uint32_t both[2] = {claim_of(p, wish)->roomy, to};
+  p->row[p->n_of] = wish;
+  p->of[p->n_of++] = recipe_map(p->s->k.r, RECIPE_MAP_DIV, both);
+}
+
+static int ask(struct parting *p, struct err *err) {
+  return findings_ask(p->s->k.env, p->of, p->n_of, false, p->found, err);
+}
+
+static int find_growth(struct parting *p, struct err *err) {
+  for (uint32_t i = 0; i < p->n; i++)
+    want_ratio(p, i, claim_of(p, i)->natural);
+  if (ask(p, err)) return -1;
+  for (uint32_t i = 0; i < p->n; i++)
+    p->wishes[i].growth = p->found[i].most;
+  for (uint32_t i = 0, count; i < p->n; i += count) {
+    count = beside(p, i);
+    qsort(p->wishes + i, count, sizeof *p->wishes, by_growth);
   }
-  return at;
+  return 0;
+}
+
+// Those that grow little keep the weight. Returns the number of the first group: 0 where nobody keeps the weight.
+static uint32_t keep(struct wish *wishes, uint32_t n, bool others) {
+  uint32_t kept = 0;
+  while (kept < n && wishes[kept].growth <= shared_growth)
+    wishes[kept++].copy = 0;
+  return kept > 0 || others;
+}
+
+// One weight's group of a round: who leads it, and who may join it.
+static void lead(struct parting *p, uint32_t first, uint32_t n, uint32_t copy, bool is_last) {
+  uint32_t leader = first;
+  while (leader < first + n && p->wishes[leader].copy != UNDECIDED)
+    leader++;
+  for (uint32_t i = leader; i < first + n; i++) {
+    if (p->wishes[i].copy != UNDECIDED) continue;
+    if (i == leader || is_last)
+      p->wishes[i].copy = copy;
+    else
+      want_ratio(p, i, claim_of(p, leader)->roomy);
+  }
+}
+
+static int part(struct parting *p, const bool *others, struct err *err) {
+  for (uint32_t i = 0, count; i < p->n; i += count) {
+    count = beside(p, i);
+    const uint32_t group = keep(p->wishes + i, count, others[claim_of(p, i)->weight]);
+    for (uint32_t at = i; at < i + count; at++)
+      p->group[at] = group;
+  }
+  for (uint32_t round = 0; round < GROUPS; round++) {
+    p->n_of = 0;
+    for (uint32_t i = 0, count; i < p->n; i += count) {
+      count = beside(p, i);
+      lead(p, i, count, p->group[i] + round, round + 1 == GROUPS);
+    }
+    if (p->n_of == 0) return 0;
+    if (ask(p, err)) return -1;
+    for (uint32_t i = 0; i < p->n_of; i++)
+      if (p->found[i].most <= shared_growth && p->found[i].least >= 1 / shared_growth)
+        p->wishes[p->row[i]].copy = p->group[p->row[i]] + round;
+  }
+  return 0;
 }
 
 int static_part_claims(struct static_run *s, struct static_claim *claims, uint32_t n,
                        const bool *others, struct err *err) {
   struct arena a = {0};
-  uint32_t *of = arena_alloc(&a, (n + (size_t)1) * sizeof *of), n_of = 0;
+  const size_t room = n + (size_t)1;
+  struct parting p = {.s = s,
+                      .claims = claims,
+                      .wishes = arena_alloc(&a, room * sizeof *p.wishes),
+                      .of = arena_alloc(&a, room * sizeof *p.of),
+                      .row = arena_alloc(&a, room * sizeof *p.row),
+                      .group = arena_alloc(&a, room * sizeof *p.group),
+                      .found = arena_zalloc(&a, room * sizeof *p.found)};
   int rc = 0;
   if (n) qsort(claims, n, sizeof *claims, by_scales);
-  for (uint32_t i = 0, count; i < n && s->k.env->ask; i += count) {
-    count = of_weight(claims + i, n - i);
-    for (uint32_t c = 0; c < count && are_apart(claims + i, count, others); c++)
-      if (starts(claims + i, c)) of[n_of++] = growth_recipe(s->k.r, &claims[i + c]);
-  }
-  if (n_of) {
-    struct facts *found = arena_zalloc(&a, n_of * sizeof *found);
-    const struct facts *at = found;
-    rc = findings_ask(s->k.env, of, n_of, false, found, err);
-    for (uint32_t i = 0, count; i < n && rc == 0; i += count) {
-      count = of_weight(claims + i, n - i);
-      if (are_apart(claims + i, count, others))
-        at = number(claims + i, count, others[claims[i].weight], at);
-    }
+  if (s->k.env->ask) find_wishes(&p, n, others);
+  if (p.n) {
+    rc = find_growth(&p, err) || part(&p, others, err) ? -1 : 0;
+    for (uint32_t i = 0; i < p.n; i++)
+      for (uint32_t c = 0; c < p.wishes[i].n; c++)
+        claims[p.wishes[i].from + c].copy = p.wishes[i].copy;
     if (rc == 0) qsort(claims, n, sizeof *claims, by_copy);
   }
   arena_free(&a);

@@ -13,9 +13,9 @@ struct static_claim {
   uint32_t copy; // 0: it keeps the weight; else which copy of it, from 1
 };
 
-// Decides `copy` of all claims, and sorts them by weight and copy. `others`: by weight, do nodes take it that claim nothing? Asks one
-// stage once, if at all: not where a weight is for one claim alone, nor where all of them want the same scales. Without weights at hand
-// all keep the weight.
+// Decides `copy` of all claims, and sorts them by weight and copy: few copies, however many claims there are. `others`: by weight, do nodes
+// take it that claim nothing? Asks a stage a few times, if at all: not where a weight is for one claim alone, nor where all of them want the
+// same scales. Without weights at hand all keep the weight.
 int static_part_claims(struct static_run *s, struct static_claim *claims, uint32_t n,
                        const bool *others, struct err *err);
 
