@@ -518,6 +518,37 @@ def test_a_stored_weight_that_is_shared_is_one_where_that_costs_little(weir, tmp
     assert min(site.levels(path).values()) > 25
 
 
+AFTER = {  # an Add: are sum and product one Gemm on codes at run time, by whatever is between the sum and its QuantizeLinear?
+    "nothing": (None, False),
+    "Tanh": (("Tanh",), False),
+    "MatMul": ((), True),
+    "Relu": (("Relu",), True),
+    "Clip": (("Clip",), True),
+    "Transpose": (("Transpose",), True),
+    "Identity, Relu": (("Identity", "Relu"), True),
+}
+
+
+@pytest.mark.parametrize("after", AFTER)
+@pytest.mark.parametrize("words", [(), ("--quantize-bias", "false"), ("--op-types", "MatMul")], ids=" ".join)
+def test_a_bias_that_is_added_has_room_where_it_becomes_codes(weir, tmp_path, after, words):
+    """Of the product there is no range; without a QuantizeLinear after the sum nothing makes codes of the bias, and the weight stays one."""
+    between, fused = AFTER[after]
+    x, v = normal(4, 4, by=1e-8), normal(4, 4)
+    nodes, last = [node("MatMul", ["x", "w"], ["h"]), node("Add", ["h", "b"], ["s"]), node("MatMul", ["v", "w"], ["z"])], "s"
+    for i, op in enumerate(between or ()):
+        nodes.append(node(op, [last], [f"t{i}"]))
+        last = f"t{i}"
+    nodes.append(node("MatMul", [last, "u"], ["y"]) if between is not None else node("Neg", [last], ["y"]))
+    constants = {"w": normal(4, 4, by=0.3), "b": BIAS} | ({"u": normal(4, 4)} if between is not None else {})
+    site = Site(nodes, {"x": (4, 4), "v": (4, 4)}, constants, outputs=("y", "z"), feeds={"x": x, "v": v})
+    source, ranges = site.write(tmp_path)
+    ranges.write_text(json.dumps({n: r for n, r in json.loads(ranges.read_text()).items() if n != "h"}))
+    weir("static", source, tmp_path / "out.onnx", "--force", "--ranges", ranges, *words)
+    assert min(site.levels(tmp_path / "out.onnx").values()) > 25
+    assert weights_of_8_bits(tmp_path / "out.onnx") == 1 + ("u" in constants) + fused
+
+
 WANTS = {  # the bias of node i, and how many stored weights there are
     "nearly the same": (lambda i: BIAS * np.float32(1 + i / 200), 2),
     "two, in turn": (lambda i: BIAS[::-1] if i % 2 else BIAS, 3),

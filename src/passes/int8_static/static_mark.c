@@ -245,10 +245,8 @@ static void mark_matmul(struct static_run *s, uint32_t node) {
   if (!static_mark_linear(s, node)) mark_output(s, node);
 }
 
-// The last recipe quantizes what the Add of a bias gives.
-static void mark_sums(struct static_run *s) {
-  for (uint32_t i = 0; i < s->n_linears && s->o->format == STATIC_FP32_BIAS_QDQ; i++)
-    mark(s, kit_out(&s->k, s->linears[i].add, 0), false);
+void static_mark_value(struct static_run *s, uint32_t value) {
+  mark(s, value, false);
 }
 
 static void mark_norm(struct static_run *s, uint32_t node) {
@@ -538,7 +536,7 @@ int static_mark(struct static_run *s, struct err *err) {
     for (uint32_t slot = 0; slot < kit_n_in(k, n); slot++)
       if (kit_in(k, n, slot) != NO_ID) note_receiver(s, kit_in(k, n, slot), n);
   }
-  mark_sums(s);
+  static_mark_sums(s);
   static_find_bare(s);
   return 0;
 }

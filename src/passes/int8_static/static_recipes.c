@@ -32,7 +32,6 @@ static bool find_bias(struct static_run *s, uint32_t node, struct static_linear 
   return true;
 }
 
-// The bias becomes codes, or ONNX Runtime makes codes of it where it fuses both to a Gemm between DequantizeLinear and QuantizeLinear.
 static void want_room(struct static_run *s, const struct static_linear *l) {
   struct kit *k = &s->k;
   if (s->o->compat) return;
@@ -46,6 +45,40 @@ static void want_room(struct static_run *s, const struct static_linear *l) {
                                                 .summed = true};
 }
 
+// Does ONNX Runtime move a Q after the node in front of it, or take the node away there?
+static bool lets_codes_pass(struct static_run *s, uint32_t node, uint32_t value) {
+  const struct static_op *op = static_op_named(model_name(s->k.m, s->k.m->nodes[node].op_type));
+  return static_vanishes(s, node) == value ||
+         (kit_in(&s->k, node, 0) == value &&
+          (static_moves(s, node) || (op && op->qdq == STATIC_Q_REMOVABLE)));
+}
+
+// Is there a Q after the value in the end?
+static bool becomes_codes(struct static_run *s, uint32_t value) {
+  struct kit *k = &s->k;
+  while (!static_is_marked(s, value)) {
+    const uint32_t user = kit_sole_user(k, value);
+    if (user == NO_ID || k->m->nodes[user].graph != s->graph) return false;
+    if (kit_op(k, user) == OP_QuantizeLinear || kit_op(k, user) == OP_ms_QuantizeLinear)
+      return true;
+    if (!lets_codes_pass(s, user, value)) return false;
+    value = kit_out(k, user, 0);
+    if (value == NO_ID) return false;
+  }
+  return true;
+}
+
+void static_mark_sums(struct static_run *s) {
+  const bool is_fused = s->o->format == STATIC_QDQ ||
+                        (s->o->format == STATIC_FP32_BIAS_QDQ && s->o->execution == STATIC_AS_QDQ);
+  for (uint32_t i = 0; i < s->n_linears; i++) {
+    const uint32_t sum = kit_out(&s->k, s->linears[i].add, 0);
+    if (s->o->format == STATIC_FP32_BIAS_QDQ) static_mark_value(s, sum);
+    if (s->o->format == STATIC_INT32_BIAS || (is_fused && becomes_codes(s, sum)))
+      want_room(s, &s->linears[i]);
+  }
+}
+
 // Was only the sum after it seen? Then it stays float.
 static bool leave(struct static_run *s, uint32_t node) {
   struct static_linear l;
@@ -54,7 +87,7 @@ static bool leave(struct static_run *s, uint32_t node) {
   if (s->o->compat || y == NO_ID || static_params_of(s, y, &p) || !find_bias(s, node, &l))
     return false;
   static_leave_value(s, y, "");
-  if (s->o->format == STATIC_QDQ) want_room(s, &l);
+  *TABLE_PUSH(s, linears) = l;
   return true;
 }
 
@@ -63,9 +96,6 @@ bool static_mark_linear(struct static_run *s, uint32_t node) {
   if (s->o->format == STATIC_QDQ || s->o->format == STATIC_QOPERATOR) return leave(s, node);
   if (!find_bias(s, node, &l)) return true;
   *TABLE_PUSH(s, linears) = l;
-  if (s->o->format == STATIC_INT32_BIAS ||
-      (s->o->format == STATIC_FP32_BIAS_QDQ && s->o->execution == STATIC_AS_QDQ))
-    want_room(s, &l);
   return true;
 }
 
@@ -169,6 +199,7 @@ static void name_quantize(struct static_run *s, uint32_t value, struct span stem
 void static_put_recipes(struct static_run *s) {
   struct kit *k = &s->k;
   const bool int32 = s->o->format == STATIC_INT32_BIAS;
+  if (s->o->format == STATIC_QDQ) return;
   for (uint32_t i = 0; i < s->n_linears; i++) {
     const struct static_linear *l = &s->linears[i];
     struct int8_parts a, w;

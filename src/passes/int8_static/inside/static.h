@@ -182,7 +182,7 @@ struct static_receivers {
   uint32_t first, last;
 };
 
-// A MatMul and the Add of its bias, for the recipes.
+// A MatMul that stays float, and the Add of its bias.
 struct static_linear {
   uint32_t node, add, bias; // bias: a constant's value
 };
@@ -315,6 +315,7 @@ struct static_entry *static_entry_of(struct static_run *s, uint32_t value);
 // Marked, as any of them or as a bias?
 bool static_is_marked(struct static_run *s, uint32_t value);
 int static_mark(struct static_run *s, struct err *err);
+void static_mark_value(struct static_run *s, uint32_t value); // as an activation
 // Marks a copy of what that entry is about, with the same scales.
 void static_mark_like(struct static_run *s, uint32_t value, uint32_t entry);
 int static_put(struct static_run *s, struct err *err);
@@ -322,6 +323,9 @@ int static_put(struct static_run *s, struct err *err);
 // noted. Else it is so where there is no range of it, but a bias after it: of a convolution that became a MatMul only the sum was
 // seen.
 bool static_mark_linear(struct static_run *s, uint32_t node);
+// When all else is marked: marks the sums that the last recipe quantizes, and notes the biases that become codes. A recipe makes them, or ONNX
+// Runtime does where it fuses MatMul and Add to a Gemm between DQ and Q: not where no Q comes after the sum.
+void static_mark_sums(struct static_run *s);
 void static_put_recipes(struct static_run *s);
 // Values whose scale may grow, as that of a weight next to a bias, and of all that this weight shares its scale with, up to the last that
 // others take too: for them a scale that grew would leave no codes (static_bias.c). Found before anything is marked (not with compat).
