@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnx.checker
+import onnx.parser
 import onnx.shape_inference
 import onnx.version_converter
 import pytest
@@ -587,3 +588,17 @@ def test_the_table_of_kernels_is_the_runtimes(tmp_path):
         has = any(ort_kernels.takes(kernel, schema.since_version) for kernel in of.get(schema.name, ()))
         assert not has or rows[schema.name, schema.since_version] <= version, (schema.name, schema.since_version)
         assert has or schema.has_function or schema.has_context_dependent_function or (schema.name, schema.since_version) not in rows
+
+
+def test_ranks_before_a_body_that_cannot_run(weir, tmp_path):
+    """They decide what a node becomes; no runtime knows more by it."""
+    model = onnx.parser.parse_model("""<ir_version: 7, opset_import: ["": 12]>
+        g (float[N,3] x, bool c) => (float[p,q] y) <int64[1] minus = {-1}, int64[1] one = {1}> {
+            s = Shape(x) n = Gather(s, one) m = Max(n, one) to = Concat<axis = 0>(minus, m) r = Reshape(x, to) h = Softmax<axis = 1>(r)
+            y = If(c) <then_branch = a () => (float[m,n2] d) { k = Constant<value = int64[2] {5, 4}>() w = ConstantOfShape(k) d = MatMul(h, w) },
+                       else_branch = b () => (float[o,r2] f) { f = Relu(h) }> }""")
+    onnx.save(model, tmp_path / "m.onnx")
+    weir("run", tmp_path / "m.onnx", tmp_path / "o.onnx", "--pass", "opset:version=17")
+    raised = onnx.load(tmp_path / "o.onnx")
+    assert [n.op_type for n in raised.graph.node] == [n.op_type for n in model.graph.node]
+    session(tmp_path / "o.onnx")

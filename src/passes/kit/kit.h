@@ -52,7 +52,7 @@ struct kit {
   enum kit_space node_names;
   bool nameless;
   // The pass rewrites nothing by dims that a runtime would then know: kit_type hides none. Set by those that change what numbers
-  // are stored as; they must not take dims for unknown that decide what is right.
+  // are stored as, or the opset: they must not take dims for unknown that decide what is right.
   bool tells_no_dims;
   struct kit_inside *in; // tables of kit*.c
 };

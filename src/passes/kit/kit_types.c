@@ -23,20 +23,17 @@ static void of_operator(struct kit *k, uint32_t value, struct model_type *out) {
   }
 }
 
-// A type as it may be told to who runs the model.
-static bool type_to_tell(struct kit *k, uint32_t value, struct model_type *out) {
+// `tells`: as it may be told to a runtime.
+static bool type_of(struct kit *k, uint32_t value, bool tells, struct model_type *out) {
   model_types_get(k->types, k->m, value, out);
-  if (out->ranked && k->env->infer && infer_dims_lead_to_stuck(k->env->infer, value))
+  if (tells && out->ranked && k->env->infer && infer_dims_lead_to_stuck(k->env->infer, value))
     *out = (struct model_type){.dtype = out->dtype};
   if (value != NO_ID) of_operator(k, value, out);
   return out->dtype != DTYPE_UNDEFINED || out->ranked;
 }
 
 bool kit_type(struct kit *k, uint32_t value, struct model_type *out) {
-  if (!k->tells_no_dims) return type_to_tell(k, value, out);
-  model_types_get(k->types, k->m, value, out);
-  if (value != NO_ID) of_operator(k, value, out);
-  return out->dtype != DTYPE_UNDEFINED || out->ranked;
+  return type_of(k, value, !k->tells_no_dims, out);
 }
 
 void kit_note_type(struct kit *k, uint32_t value, const struct model_type *type) {
@@ -175,7 +172,7 @@ static void declare(struct kit *k, uint32_t value) {
   struct model_dim dims[DECLARED_RANK];
   struct model_type t;
   if (value == NO_ID || model_live_info(k->m, k->m->values[value].info) != NO_ID ||
-      !type_to_tell(k, value, &t) || !t.ranked || t.dtype == DTYPE_UNDEFINED ||
+      !type_of(k, value, true, &t) || !t.ranked || t.dtype == DTYPE_UNDEFINED ||
       t.rank > DECLARED_RANK)
     return;
   for (uint32_t i = 0; i < t.rank; i++) {

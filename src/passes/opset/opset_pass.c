@@ -105,6 +105,7 @@ int opset_raise(struct pass_env *env, int64_t version, struct err *err) {
   struct run w = {0};
   struct kit k;
   kit_init(&k, env, env->pass->name);
+  k.tells_no_dims = true;
   w.r.k = &k;
   model_calls_init(&w.calls, m);
   const int64_t have = m->main_graph == NO_ID ? 0 : kit_opset(&k, m->main_graph);
