@@ -600,6 +600,20 @@ def test_top1_of_expected_outputs(weir, tmp_path, rows, changed):
             assert [(row["top1_rows"], row["top1_changed"], row["figures"]["top1"]) for row in told] == [(rows, changed, 1 - changed / rows)]
 
 
+@pytest.mark.parametrize("names", [("y", "y"), ("", "y"), ("y", "y", "y", "y", "y", "y", "y", "y")])
+def test_an_output_is_expected_once(weir, tmp_path, names):
+    """Two files of one data set that mean the same output are refused, by name or by place."""
+    source = product(tmp_path / "a.onnx", np.eye(4, dtype=np.float32), [helper.make_node("Softmax", ["h"], ["y"])], "y", ("n", 4))
+    x = np.eye(4, dtype=np.float32)
+    y = (np.exp(x) / np.exp(x).sum(axis=1, keepdims=True)).astype(np.float32)
+    folder = sets(tmp_path / "sets", x, y)
+    for k, name in enumerate(names):
+        (folder / "test_data_set_1" / f"output_{k}.pb").write_bytes(numpy_helper.from_array(y[1:2], name).SerializeToString())
+    for out, metric in (([], []), ([source], []), ([source], ["--metric", "top1=0.9"])):
+        done = weir("verify", source, *out, "--inputs", folder, *metric, code=65)
+        assert "'test_data_set_1' expects output 'y' twice: in output_0.pb and output_1.pb" in done.err
+
+
 @pytest.mark.parametrize("rows", [60, 128])
 def test_top1_of_a_sequence(weir, tmp_path, rows):
     """The rows of its items count together, and sixty are too few."""

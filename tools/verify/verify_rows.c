@@ -121,7 +121,9 @@ static int count_rows(struct verify_run *r, struct verify_output *o, const struc
                       err))
     return -1;
   const double share = one.counted ? (double)one.changed / (double)one.counted : 0;
-  o->at[o->n_at++] = at;
+  struct verify_output_row *each = arena_alloc(&r->v->arena, sizeof *each);
+  *each = (struct verify_output_row){at, o->rows_of};
+  o->rows_of = each;
   if (o->worst == NO_ID || share > o->most) {
     o->worst = at;
     o->most = share;
@@ -167,12 +169,10 @@ static int compare_output(struct verify_run *r, const struct array_case *c, cons
 // ---- top-1 -------------------------------------------------------------------------------------
 
 static struct verify_output begin_output(struct verify_run *r, uint32_t i, double least) {
-  struct verify_output o = {
-      .least = least,
-      .top1 = verify_top1_of(&r->side[0].model, r->infer, i),
-      .last = NO_ID,
-      .worst = NO_ID,
-      .at = arena_alloc(&r->v->arena, (r->n_cases + (size_t)1) * sizeof(uint32_t))};
+  struct verify_output o = {.least = least,
+                            .top1 = verify_top1_of(&r->side[0].model, r->infer, i),
+                            .last = NO_ID,
+                            .worst = NO_ID};
   if (isnan(least) || o.top1 != VERIFY_TOP1_NONE) return o;
   // Asked for by name: of whatever has rows, by the first case that ran.
   for (uint32_t k = 0; k < r->n_cases; k++) {
@@ -215,8 +215,8 @@ static void end_again(struct verify_run *r, struct verified_row *row, enum verif
 // A share of so few rows says nothing: no case is verified by it.
 static void leave_top1(struct verify_run *r, const struct verify_output *o) {
   const char *why = verify_top1_few(&o->rows, &r->v->found.arena);
-  for (uint32_t i = 0; i < o->n_at; i++) {
-    struct verified_row *row = &r->v->found.rows[o->at[i]];
+  for (const struct verify_output_row *each = o->rows_of; each; each = each->before) {
+    struct verified_row *row = &r->v->found.rows[each->row];
     if (row->end == VERIFIED_FAILED || (o->whole && row->figures.unequal == 0)) continue;
     end_again(r, row, VERIFIED_NOT, why);
     row->unmet = true;
@@ -376,6 +376,17 @@ static int compare_expected(struct verify_run *r, const struct array_case *c, st
   return rows ? count_rows(r, o, x, have, &got, err) : 0;
 }
 
+// An output has one expected array in a case: a second one would count its rows twice.
+static int expected_once(const struct array_case *c, const struct array *have, uint32_t *by,
+                         uint32_t k, struct err *err) {
+  if (*by == 0) {
+    *by = k + 1;
+    return 0;
+  }
+  return err_set(err, ERR_MODEL, "'%s' expects output '%s' twice: in output_%u.pb and output_%u.pb",
+                 quote_str(c->name).s, quote_str(have->name).s, *by - 1, k);
+}
+
 // Expected outputs that came with the inputs: what the source itself gives is held against them.
 int verify_rows_expected(struct verify_run *r, uint32_t i, struct err *err) {
   const struct array_case *c = &r->cases[i];
@@ -390,9 +401,12 @@ int verify_rows_expected(struct verify_run *r, uint32_t i, struct err *err) {
   }
   // What a pipeline expects is compared with the result (verify_rows_listed).
   if (verify_models_listed(&r->v->options)) return 0;
-  for (uint32_t k = 0; k < c->outputs.n && !r->side[0].why[i]; k++) {
+  if (r->side[0].why[i]) return 0;
+  uint32_t *by = arena_zalloc(&r->v->arena, (a->n + (size_t)1) * sizeof *by); // 1 + what expects it
+  for (uint32_t k = 0; k < c->outputs.n; k++) {
     struct array *x = &c->outputs.list[k];
     const struct array *have = *x->name ? array_named(a, x->name) : k < a->n ? &a->list[k] : NULL;
+    if (have && expected_once(c, have, &by[have - a->list], k, err)) return -1;
     if (compare_expected(r, c, x, have, &bounds, err)) return -1;
   }
   return 0;

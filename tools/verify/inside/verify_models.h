@@ -44,6 +44,11 @@ struct verify_run {
   struct verify_random random;    // of the source
 };
 
+struct verify_output_row {
+  uint32_t row; // of `found`
+  const struct verify_output_row *before;
+};
+
 // An output in all cases.
 struct verify_output {
   enum verify_top1 top1;
@@ -51,7 +56,7 @@ struct verify_output {
   struct compare_rows rows;
   uint32_t last, worst; // row of `found`: the last one, and that in which most rows changed; NO_ID
   double most;          // the share that changed there
-  uint32_t *at, n_at;   // its rows of `found`
+  const struct verify_output_row *rows_of; // the last one in `found`; NULL: it has none
   bool whole; // of whole numbers (a length, a shape): where all are equal, no rows are wanted
 };
 
