@@ -24,8 +24,8 @@ OPTIONS = {"single": "SCHEMA_SINGLE", "optional": "SCHEMA_OPTIONAL_ONE", "variad
 WORDS = {"ones": "ONES", "zeros": "ZEROS", "reversed": "REVERSED"}  # defaults that only the words of an operator say
 FAMILIES = ("same", "broadcast", "cast", "reduce", "matmul", "window", "move", "slice", "resize", "index", "make", "sequence", "signal",
             "control", "attention", "picked", "ml", "none")  # fmt: skip
-FLAGS = ("unary", "binary", "elementwise", "commutative", "random", "withdrawn", "kit", "jumps", "unrounded")
-FOR_PASSES = {"kit", "jumps", "unrounded"}  # flags that say nothing to who asks the schema
+FLAGS = ("unary", "binary", "elementwise", "commutative", "random", "withdrawn", "kit", "jumps", "unrounded", "dims")
+FOR_PASSES = {"kit"}  # says nothing to who asks the schema
 CHANGES = ("same", "without", "with", "zero", "one_output", "second_input", "floating", "last_axis", "explicit_pads", "sampling",
            "resize_13", "changed")  # fmt: skip
 REWRITES = ("align", "attributes", "drop", "drop_if", "flatten", "inputs", "integer", "nearest", "number", "only_one", "operator",

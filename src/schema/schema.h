@@ -143,13 +143,16 @@ enum schema_flag {
   SCHEMA_COMMUTATIVE = 8, // operands may change places
   SCHEMA_RANDOM = 16,     // two equal nodes give different values
   SCHEMA_WITHDRAWN = 32,  // of SCHEMA_RUNTIME_DOMAIN: ONNX once had it, as an experiment
+  SCHEMA_JUMPS = 64,      // an output changes by more than rounding where an input changes by it
+  SCHEMA_UNROUNDED = 128, // elements of outputs are those of inputs, whole numbers or truth values
+  SCHEMA_DIMS = 256,      // outputs depend on dims of inputs, and not on their elements
 };
 
 struct schema_operator {
   const char *domain, *name;               // "" for ai.onnx
   const struct schema_signature *versions; // in order
   uint8_t n_versions;                      // 0: withdrawn so long ago that none is known
-  uint8_t flags;                           // enum schema_flag
+  uint16_t flags;                          // enum schema_flag
   uint16_t rule;                           // enum schema_rule
 };
 

@@ -693,6 +693,73 @@ def test_integers_are_equal_however_large(weir, tmp_path, dtype, large):
         weir("verify", *paths[:2], *words, "--metric", "relative=0.1")
 
 
+# What whole numbers are made of; `by` and `more` are the numbers in which two models differ.
+I32, I64, BOOL = TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL
+PRODUCT = helper.make_node("Mul", ["x", "by"], ["t"])
+WHOLE = {
+    "cast": ("step", I32, [PRODUCT, helper.make_node("Cast", ["t"], ["y"], to=I32)]),
+    "codes": ("step", TensorProto.UINT8, [PRODUCT, helper.make_node("Sub", ["t", "half"], ["u"]), helper.make_node("QuantizeLinear", ["u", "one", "zero"], ["y"])]),
+    "floor": ("step", I64, [PRODUCT, helper.make_node("Floor", ["t"], ["u"]), helper.make_node("Cast", ["u"], ["i"], to=I64), helper.make_node("Add", ["i", "none"], ["y"])]),
+    "body": ("step", I32, [PRODUCT, helper.make_node("If", ["yes"], ["y"], **{
+        f"{name}_branch": helper.make_graph([helper.make_node("Cast", ["t"], [name], to=I32)], name, [], [value(name, ["n", 4], I32)])
+        for name in ("then", "else")})]),
+    "state": ("step", I32, [helper.make_node("Loop", ["two", "", "x"], ["t", "y"], body=helper.make_graph(
+        [helper.make_node("Identity", ["c"], ["d"]), helper.make_node("Mul", ["s", "by"], ["u"]), helper.make_node("Cast", ["s"], ["v"], to=I32)], "body",
+        [value("i", [], I64), value("c", [], BOOL), value("s", ["n", 4])], [value("d", [], BOOL), value("u", ["n", 4]), value("v", ["n", 4], I32)]))]),
+    "function": ("step", I32, [helper.make_node("Whole", ["x", "by"], ["y"], domain="local")]),
+    "sequence": ("step", I32, [PRODUCT, helper.make_node("Cast", ["t"], ["i"], to=I32), helper.make_node("SequenceConstruct", ["i", "i"], ["y"])]),
+    "place": ("close", I64, [helper.make_node("Sub", ["by", "x"], ["t"]), helper.make_node("ArgMax", ["t"], ["i"], axis=1), helper.make_node("Add", ["i", "more"], ["y"])]),
+    "truth": ("close", I32, [PRODUCT, helper.make_node("Greater", ["t", "many"], ["b"]), helper.make_node("Cast", ["b"], ["y"], to=I32)]),
+    "moved": ("equal", I64, [helper.make_node("Transpose", ["x"], ["t"]), helper.make_node("Cast", ["t"], ["i"], to=I64), helper.make_node("Add", ["i", "more"], ["y"])]),
+    "dims": ("equal", I64, [PRODUCT, helper.make_node("Shape", ["t"], ["i"]), helper.make_node("Add", ["i", "more"], ["y"])]),
+    "whole": ("equal", I64, [helper.make_node("Cast", ["x"], ["i"], to=I64), helper.make_node("Sums", ["i", "more"], ["y"], domain="local")]),
+    "items": ("equal", I64, [helper.make_node("Cast", ["x"], ["i"], to=I64), helper.make_node("Add", ["i", "more"], ["j"]), helper.make_node("SequenceConstruct", ["i", "j"], ["y"])]),
+}  # fmt: skip
+
+
+def whole(path, kind, by, more):
+    """y is made as WHOLE says, f of x alone."""
+    _, dtype, nodes = WHOLE[kind]
+    numbers = {"by": np.float32(by), "more": np.array(more, np.int64), "half": np.float32(0.5), "one": np.float32(1), "zero": np.uint8(0),
+               "none": np.array(0, np.int64), "yes": np.array(True), "two": np.array(2, np.int64), "many": np.float32(14)}  # fmt: skip
+    used = {i for n in nodes for a in [n, *(b for at in n.attribute for b in at.g.node)] for i in a.input}
+    sequence = kind in ("sequence", "items")
+    y = helper.make_tensor_sequence_value_info("y", dtype, None) if sequence else helper.make_tensor_value_info("y", dtype, None)
+    save(path, [*nodes, helper.make_node("Relu", ["x"], ["f"])], [value("x", ["n", 4])], [y, value("f", ["n", 4])], {k: v for k, v in numbers.items() if k in used})
+    model = onnx.load(path)
+    if any(n.domain == "local" for n in nodes):
+        opsets = [helper.make_opsetid("", 17)]
+        inside = {"Whole": [helper.make_node("Mul", ["a", "b"], ["t"]), helper.make_node("Cast", ["t"], ["c"], to=I32)],
+                  "Sums": [helper.make_node("Mul", ["a", "b"], ["t"]), helper.make_node("Cast", ["t"], ["c"], to=I64)]}  # fmt: skip
+        [name] = {n.op_type for n in nodes} & set(inside)
+        model.functions.append(helper.make_function("local", name, ["a", "b"], ["c"], inside[name], opsets))
+        model.opset_import.append(helper.make_opsetid("local", 1))
+    onnx.save(model, path)
+    return path
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+def test_whole_numbers_of_floats(weir, tmp_path, kind):
+    """A float that another order rounds otherwise may be another whole number by a step; without one, all are equal."""
+    how, dtype, _ = WHOLE[kind]
+    large = 20000 if how == "equal" and kind != "dims" else 0
+    x = np.arange(16, dtype=np.float32).reshape(4, 4)
+    np.savez(tmp_path / "x.npz", x=x)
+    less = 1 - 2.0**-20
+    paths = [whole(tmp_path / f"{i}.onnx", kind, by, large + more) for i, (by, more) in enumerate([(1, 0), (1 if how == "equal" else less, how != "step"), (0.8, 2)])]
+    words = ["--inputs", tmp_path / "x.npz"]
+    found = [weir("verify", paths[0], path, *words, "--json", code=None).out for path in paths]
+    rows = [{row["name"]: row for row in json.loads(out)["verification"]["rows"]} for out in found]
+    bounds = {"step": "relative error of 0.0001 and one step", "close": "relative error of 0.0001", "equal": "equal"}
+    if kind == "truth":
+        rows[1] = rows[2]  # 15 is many, 12 is not, and less than 15 is still
+    assert [row["y"]["bounds"] for row in rows] == [bounds[how]] * 3
+    assert [row["y"]["status"] for row in rows] == ["passed", "passed" if how == "step" else "failed", "failed"]
+    assert [row["f"]["status"] for row in rows] == ["passed"] * 3
+    if how == "step":
+        assert rows[1]["y"]["figures"]["max_abs"] == 1
+
+
 RANDOM = {
     "operator": [helper.make_node("RandomNormalLike", ["h"], ["r"]), helper.make_node("Add", ["h", "r"], ["y"])],
     "training": [helper.make_node("Dropout", ["h", "half", "yes"], ["y"])],
@@ -745,6 +812,61 @@ def test_random_numbers(weir, tmp_path, kind):
         seeded = [noisy(tmp_path / f"s{i}.onnx", kind, i > 0, 1, 9.0 if i > 1 else 4.0) for i in range(3)]
         assert "verified: 2 of 2" in weir("verify", *seeded[:2]).out
         assert "'y'" in weir("verify", seeded[0], seeded[2], code=1).err
+
+
+DRAWN = [helper.make_node("RandomNormalLike", ["x"], ["r"]), helper.make_node("Add", ["x", "r"], ["s"])]
+BOTH = ["n", 4]
+
+
+def drawn(path, nodes, dims=BOTH, dtype=TensorProto.FLOAT, **numbers):
+    """y as the nodes say, z of no random numbers."""
+    return save(path, [helper.make_node("Neg", ["x"], ["z"]), *nodes], [value("x", BOTH)], [value("y", dims, dtype), value("z", BOTH)], numbers)
+
+
+def dropped(ratio, mode):
+    return [helper.make_node("Dropout", ["x", "ratio", "mode"], ["d"]), helper.make_node("Mul", ["d", "k"], ["y"])], {"ratio": np.float32(ratio), "mode": np.array(mode)}
+
+
+@pytest.mark.parametrize("what", ["dims", "type", "none", "shape", "size", "ratio", "mode"])
+def test_not_the_work_of_random_numbers(weir, tmp_path, what):
+    """Another form, numbers that are none any more, and what numbers that are drawn have no part in."""
+    paths, k = [tmp_path / "a.onnx", tmp_path / "b.onnx"], {"k": np.float32(1)}
+    if what in ("ratio", "mode"):
+        nodes, more = dropped(0 if what == "ratio" else 0.5, what == "ratio")
+        for path, by in zip(paths, (1, 3), strict=True):
+            drawn(path, nodes, k=np.float32(by), **more)
+    elif what in ("shape", "size"):
+        nodes = [*DRAWN, helper.make_node(what.title(), ["s"], ["i"]), helper.make_node("Add", ["i", "more"], ["y"])]
+        for path, by in zip(paths, (1, 2), strict=True):
+            drawn(path, nodes, [2] if what == "shape" else [], I64, more=np.array(by, np.int64))
+    else:
+        last = {"dims": helper.make_node("Transpose", ["s"], ["y"]), "type": helper.make_node("Cast", ["s"], ["y"], to=TensorProto.DOUBLE),
+                "none": helper.make_node("Mul", ["s", "k"], ["y"])}[what]  # fmt: skip
+        drawn(paths[0], [*DRAWN, helper.make_node("Mul", ["s", "k"], ["y"])], **k)
+        drawn(paths[1], [*DRAWN, last], BOTH[::-1] if what == "dims" else BOTH, TensorProto.DOUBLE if what == "type" else TensorProto.FLOAT,
+              **({"k": np.float32(np.nan)} if what == "none" else {}))  # fmt: skip
+    assert "'y'" in weir("verify", *paths, code=1).err
+    weir("verify", paths[0], paths[0])
+
+
+def test_random_numbers_decide_a_form(weir, tmp_path):
+    """Where inference does not know a dim from those of the inputs, the draw may decide it."""
+    nodes = [*DRAWN, helper.make_node("NonZero", ["b"], ["p"]), helper.make_node("Shape", ["p"], ["i"]), helper.make_node("Add", ["i", "more"], ["y"])]
+    nodes.insert(2, helper.make_node("Greater", ["r", "k"], ["b"]))
+    k = {"k": np.float32(0.5)}
+    np.savez(tmp_path / "x.npz", x=np.ones((64, 4), np.float32))
+    given = ["--inputs", tmp_path / "x.npz"]
+    paths = [drawn(tmp_path / f"{i}.onnx", nodes, [2], I64, more=np.array(i, np.int64), **k) for i in range(2)]
+    assert "verified: 1 of 2 outputs (50.0 %), 1 not verified" in weir("verify", *paths, *given).out
+    open_ = [drawn(tmp_path / f"o{i}.onnx", [*nodes[:3], helper.make_node("NonZero", ["b"], ["y"])], [2, "m"], I64, k=np.float32(i)) for i in range(2)]
+    assert "verified: 1 of 2 outputs (50.0 %), 1 not verified" in weir("verify", *open_, *given).out
+
+
+@pytest.mark.parametrize("words", [["--metric", "sqnr=10"], ["--metric", "max_abs=1e-3"], ["--max-abs", "0"]])
+def test_a_bound_of_random_numbers_is_not_met(weir, tmp_path, words):
+    paths = [drawn(tmp_path / f"{i}.onnx", [*DRAWN, helper.make_node("Mul", ["s", "k"], ["y"])], k=np.float32(1 + i)) for i in range(2)]
+    weir("verify", *paths)
+    assert "a bound that was asked for could not be judged: 'y': it is made of numbers that are drawn" in weir("verify", *paths, *words, code=1).err
 
 
 def test_zeros_show_nothing(weir, tmp_path, weight):

@@ -321,6 +321,25 @@ static int free_all(void **state) {
   return 0;
 }
 
+// A step may be lost beside the relative bound, unless all there is are zeros and ones.
+static void test_a_step(void **state) {
+  (void)state;
+  const int8_t codes[4] = {100, -50, 0, 7}, next[4] = {99, -50, 1, 7}, far[4] = {98, -50, 0, 7};
+  const int8_t truth[4] = {1, 0, 1, 0}, other[4] = {1, 1, 1, 0};
+  struct compare_bounds b = compare_nothing();
+  b.most_relative = 1e-4;
+  const struct array a = bytes(DTYPE_INT8, 4, codes), n = bytes(DTYPE_INT8, 4, next),
+                     f = bytes(DTYPE_INT8, 4, far), t = bytes(DTYPE_INT8, 4, truth),
+                     o = bytes(DTYPE_INT8, 4, other);
+  assert_int_equal(compared(&a, &n, &b).end, COMPARE_FAILED);
+  b.step = true;
+  assert_int_equal(compared(&a, &n, &b).end, COMPARE_PASSED);
+  assert_int_equal(compared(&a, &f, &b).end, COMPARE_FAILED);
+  assert_int_equal(compared(&t, &o, &b).end, COMPARE_FAILED);
+  b.most_relative = -1;
+  assert_int_equal(compared(&a, &f, &b).end, COMPARE_PASSED);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_memory),
@@ -335,6 +354,7 @@ int main(void) {
       cmocka_unit_test(test_nothing_there),
       cmocka_unit_test(test_bool),
       cmocka_unit_test(test_judgement),
+      cmocka_unit_test(test_a_step),
   };
   return cmocka_run_group_tests(tests, NULL, free_all);
 }

@@ -239,7 +239,7 @@ static int run(struct verify_run *r, struct err *err) {
   if (m->main_graph == NO_ID) return err_set(err, ERR_MODEL, "the model has no graph");
   if (check_output_numbers(r, err)) return -1;
   r->infer = verify_cases_inferred(m);
-  verify_random_find(&r->random, m, &v->arena);
+  verify_random_find(&r->random, m, r->infer, &v->arena);
   r->given = v->options.inputs || verify_models_listed(&v->options);
   find_bounds(r);
   if (verify_cases_find(r, err)) return -1;

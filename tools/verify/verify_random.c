@@ -4,28 +4,46 @@
 //   RandomNormalLike ─▶ Add ─▶ y        y depends on them, and z does not
 //   x ─▶ Mul ─▶ z
 //
+// Where numbers have no part in what a node makes (Shape), what comes before it shows nothing of them either.
+//
 // A node around bodies depends on all that the nodes of these do, and a node that calls a function on all of its nodes.
 #include "verify_random.h"
 
 #include "model_calls.h"
 #include "schema.h"
 
-#include <stdlib.h>
+#include <string.h>
 
-// Does a Dropout drop? With a third input that is not known to be false.
-static bool trains(const struct model *m, uint32_t node) {
-  const uint32_t mode = m->nodes[node].n_in > 2 ? model_input(m, &m->nodes[node], 2) : NO_ID;
-  struct model_constant c;
-  struct span raw;
-  if (mode == NO_ID) return false;
-  return !model_resolve_constant(m, mode, &c) || !model_small_value(m, c.tensor, &raw) ||
-         raw.n != 1 || raw.at[0] != 0;
+// The slot of a formal input; NO_ID: there is none of that name.
+static uint32_t slot_of(const struct schema_signature *s, const char *name) {
+  for (uint32_t i = 0; i < s->n_inputs; i++)
+    if (strcmp(s->inputs[i].name, name) == 0) return i;
+  return NO_ID;
 }
 
+// Is the input left out, or a constant of zeros (no ratio, not training)?
+static bool is_zero(const struct model *m, uint32_t node, uint32_t slot, bool unwritten) {
+  const uint32_t value = slot < m->nodes[node].n_in ? model_input(m, &m->nodes[node], slot) : NO_ID;
+  struct model_constant c;
+  struct span raw;
+  if (value == NO_ID) return unwritten;
+  if (!model_resolve_constant(m, value, &c) || !model_small_value(m, c.tensor, &raw)) return false;
+  for (size_t i = 0; i < raw.n; i++)
+    if (raw.at[i] != 0) return false;
+  return raw.n > 0;
+}
+
+// What drops elements in training has an input that says whether it trains, in its newest version.
 static bool is_random(struct schema_names *names, uint32_t node) {
   const struct schema_operator *op = schema_of_node(names, node);
+  const struct schema_signature *s;
   if (!op || !(op->flags & SCHEMA_RANDOM) || model_attr_named(names->m, node, "seed")) return false;
-  return !model_op_is(names->m, node, "Dropout") || trains(names->m, node);
+  if (!op->n_versions || slot_of(&op->versions[op->n_versions - 1], "training_mode") == NO_ID)
+    return true;
+  s = schema_of_node_at(names, node);
+  const uint32_t mode = s ? slot_of(s, "training_mode") : NO_ID;
+  return mode != NO_ID && !is_zero(names->m, node, mode, true) &&
+         !is_zero(names->m, node, slot_of(s, "ratio"), false);
 }
 
 // ---- functions -----------------------------------------------------------------------------------
@@ -34,94 +52,178 @@ struct calls {
   struct verify_random *r;
   uint32_t *caller,
       *before; // by function: 1 + the last node that calls it; by node: 1 + the caller before it
-  uint32_t *list, n; // functions that draw numbers, of which the callers are not marked yet
-  bool *seen;        // by function: it was in the list
+  TABLE(uint32_t, list); // functions that do more than their callers are marked with
+  uint8_t *does;         // by function: enum verify_does
 };
 
-static void mark(struct calls *c, uint32_t node) {
+// BY_DIMS is said of a node alone.
+static void mark(struct calls *c, uint32_t node, uint8_t does) {
   const struct model *m = c->r->m;
   const struct model_graph *root = &m->graphs[model_root_graph(m, m->nodes[node].graph)];
-  c->r->draws[node] = c->r->any = true;
-  if (root->kind != GRAPH_FUNCTION || c->seen[root->owner]) return;
-  c->seen[root->owner] = true;
-  c->list[c->n++] = root->owner;
+  c->r->does[node] |= does;
+  c->r->any = c->r->any || does & VERIFY_DRAWS;
+  does &= (uint8_t)~VERIFY_BY_DIMS;
+  if (root->kind != GRAPH_FUNCTION || !(does & ~c->does[root->owner])) return;
+  c->does[root->owner] |= does;
+  *TABLE_PUSH(c, list) = root->owner;
 }
 
-void verify_random_find(struct verify_random *r, const struct model *m, struct arena *a) {
+// Where a node stands, and which function it calls.
+static void place_node(struct calls *c, const struct model_calls *calls, uint32_t node) {
+  struct verify_random *r = c->r;
+  const struct model *m = r->m;
+  const struct model_graph *g = &m->graphs[m->nodes[node].graph];
+  if (g->kind == GRAPH_SUB) {
+    const uint32_t around = m->attrs[g->owner].node;
+    r->next[node] = r->inner[around];
+    r->inner[around] = node + 1;
+  }
+  const uint32_t f = model_calls_callee(calls, node);
+  if (f == NO_ID) return;
+  r->calls[node] = true;
+  c->before[node] = c->caller[f];
+  c->caller[f] = node + 1;
+}
+
+// Symbols of the inputs' dims: sizes that nothing draws.
+static void find_symbols(struct verify_random *r, struct arena *a) {
+  const struct model_graph *g = &r->m->graphs[r->m->main_graph];
+  struct dims *d = infer_dims(r->in);
+  struct infer_type t;
+  size_t most = 0;
+  for (uint32_t i = 0; i < g->n_inputs; i++)
+    if (infer_type_of(r->in, r->m->graph_io[g->inputs + i], &t) && t.ranked) most += t.rank;
+  r->symbols = arena_zalloc(a, (most + 1) * sizeof *r->symbols);
+  for (uint32_t i = 0; i < g->n_inputs; i++) {
+    if (!infer_type_of(r->in, r->m->graph_io[g->inputs + i], &t) || !t.ranked) continue;
+    for (uint32_t k = 0; k < t.rank; k++)
+      if (t.dims[k] != NO_ID && dims_is_symbol(d, t.dims[k], NULL))
+        r->symbols[r->n_symbols++] = (struct dims_binding){t.dims[k], 1};
+  }
+}
+
+void verify_random_find(struct verify_random *r, const struct model *m, struct infer *in,
+                        struct arena *a) {
   const size_t nodes = m->n_nodes + (size_t)1, functions = m->n_functions + (size_t)1;
   *r = (struct verify_random){.m = m,
-                              .draws = arena_zalloc(a, nodes * sizeof *r->draws),
+                              .in = in,
+                              .does = arena_zalloc(a, nodes * sizeof *r->does),
+                              .calls = arena_zalloc(a, nodes * sizeof *r->calls),
                               .inner = arena_zalloc(a, nodes * sizeof *r->inner),
                               .next = arena_zalloc(a, nodes * sizeof *r->next)};
   struct calls c = {.r = r,
                     .caller = arena_zalloc(a, functions * sizeof *c.caller),
                     .before = arena_zalloc(a, nodes * sizeof *c.before),
-                    .list = arena_alloc(a, functions * sizeof *c.list),
-                    .seen = arena_zalloc(a, functions * sizeof *c.seen)};
+                    .does = arena_zalloc(a, functions * sizeof *c.does)};
   struct model_calls calls = {.m = NULL};
   struct schema_names names;
   model_calls_init(&calls, m);
   schema_names_init(&names, m);
+  find_symbols(r, a);
+  for (uint32_t i = 0; i < m->n_nodes; i++)
+    if (!(m->nodes[i].flags & NODE_DEAD)) place_node(&c, &calls, i);
   for (uint32_t i = 0; i < m->n_nodes; i++) {
-    if (m->nodes[i].flags & NODE_DEAD) continue;
-    const struct model_graph *g = &m->graphs[m->nodes[i].graph];
-    if (g->kind == GRAPH_SUB) {
-      const uint32_t around = m->attrs[g->owner].node;
-      r->next[i] = r->inner[around];
-      r->inner[around] = i + 1;
-    }
-    const uint32_t f = model_calls_callee(&calls, i);
-    if (f != NO_ID) {
-      c.before[i] = c.caller[f];
-      c.caller[f] = i + 1;
-    } else if (is_random(&names, i)) {
-      mark(&c, i);
-    }
+    if (m->nodes[i].flags & NODE_DEAD || r->calls[i]) continue;
+    // A node around bodies does what the nodes of these do.
+    const uint8_t does = r->inner[i] ? 0 : verify_whole_does(&names, in, i);
+    mark(&c, i, is_random(&names, i) ? does | VERIFY_DRAWS : does);
   }
-  while (c.n > 0)
-    for (uint32_t i = c.caller[c.list[--c.n]]; i != 0; i = c.before[i - 1])
-      mark(&c, i - 1);
+  while (c.n_list > 0) {
+    const uint32_t f = c.list[--c.n_list];
+    for (uint32_t i = c.caller[f]; i != 0; i = c.before[i - 1])
+      mark(&c, i - 1, c.does[f]);
+  }
+  TABLE_FREE(&c, list);
   schema_names_done(&names);
   model_calls_done(&calls);
 }
 
-// ---- an output -----------------------------------------------------------------------------------
+// ---- the walk ------------------------------------------------------------------------------------
 
-struct walk {
-  const struct model *m;
-  bool *seen; // by node
-  TABLE(uint32_t, list);
-};
+void verify_walk_begin(struct verify_walk *w, const struct verify_random *r) {
+  *w = (struct verify_walk){.r = r};
+  w->seen = arena_zalloc(&w->arena, (r->m->n_nodes + (size_t)1) * sizeof *w->seen);
+}
 
-static void see(struct walk *w, uint32_t node) {
+void verify_walk_end(struct verify_walk *w) {
+  TABLE_FREE(w, list);
+  arena_free(&w->arena);
+}
+
+static void see(struct verify_walk *w, uint32_t node) {
   if (w->seen[node]) return;
   w->seen[node] = true;
   *TABLE_PUSH(w, list) = node;
 }
 
-static void see_maker(struct walk *w, uint32_t value) {
-  if (value != NO_ID && w->m->values[value].kind == VALUE_NODE_OUTPUT)
-    see(w, w->m->values[value].def);
+void verify_walk_see(struct verify_walk *w, uint32_t value) {
+  const struct model *m = w->r->m;
+  if (value == NO_ID) return;
+  const struct model_value *v = &m->values[value];
+  if (v->kind == VALUE_NODE_OUTPUT) see(w, v->def);
+  if (v->kind == VALUE_INPUT && m->graphs[v->graph].kind == GRAPH_SUB)
+    see(w, m->attrs[m->graphs[v->graph].owner].node);
+}
+
+void verify_walk_see_before(struct verify_walk *w, uint32_t node) {
+  const struct model *m = w->r->m;
+  for (uint32_t i = 0; i < m->nodes[node].n_in; i++)
+    verify_walk_see(w, model_input(m, &m->nodes[node], i));
+  for (uint32_t i = w->r->inner[node]; i != 0; i = w->r->next[i - 1])
+    see(w, i - 1);
+}
+
+uint32_t verify_walk_output(const struct verify_random *r, uint32_t place) {
+  const struct model_graph *g = &r->m->graphs[r->m->main_graph];
+  return place < g->n_outputs ? r->m->graph_io[g->outputs + place] : NO_ID;
+}
+
+// ---- an output -----------------------------------------------------------------------------------
+
+// Does the dim follow from those of the inputs?
+static bool is_known(const struct verify_random *r, dim_id d) {
+  return d != NO_ID && dims_unbound(infer_dims(r->in), d, r->symbols, r->n_symbols) == NO_ID;
+}
+
+// Are all dims of what the node reads known? Else numbers that are drawn may decide them.
+static bool reads_known_dims(const struct verify_random *r, uint32_t node) {
+  const struct model *m = r->m;
+  struct infer_type t;
+  for (uint32_t i = 0; i < m->nodes[node].n_in; i++) {
+    const uint32_t value = model_input(m, &m->nodes[node], i);
+    if (value == NO_ID) continue;
+    if (!infer_type_of(r->in, value, &t) || t.kind != INFER_TENSOR || !t.ranked) return false;
+    for (uint32_t k = 0; k < t.rank; k++)
+      if (!is_known(r, t.dims[k])) return false;
+  }
+  return true;
 }
 
 uint32_t verify_random_behind(const struct verify_random *r, uint32_t place) {
-  const struct model *m = r->m;
-  const struct model_graph *g = &m->graphs[m->main_graph];
-  struct arena a = {0};
-  struct walk w = {.m = m, .seen = NULL};
+  struct verify_walk w;
   uint32_t found = NO_ID;
-  if (!r->any || place >= g->n_outputs) return NO_ID;
-  w.seen = arena_zalloc(&a, m->n_nodes * sizeof *w.seen);
-  see_maker(&w, m->graph_io[g->outputs + place]);
+  if (!r->any) return NO_ID;
+  verify_walk_begin(&w, r);
+  verify_walk_see(&w, verify_walk_output(r, place));
   while (w.n_list > 0 && found == NO_ID) {
     const uint32_t node = w.list[--w.n_list];
-    if (r->draws[node]) found = node;
-    for (uint32_t i = 0; i < m->nodes[node].n_in; i++)
-      see_maker(&w, model_input(m, &m->nodes[node], i));
-    for (uint32_t i = r->inner[node]; i != 0; i = r->next[i - 1])
-      see(&w, i - 1);
+    if (r->does[node] & VERIFY_DRAWS) found = node;
+    if (!(r->does[node] & VERIFY_BY_DIMS) || !reads_known_dims(r, node))
+      verify_walk_see_before(&w, node);
   }
-  TABLE_FREE(&w, list);
-  arena_free(&a);
+  verify_walk_end(&w);
   return found;
+}
+
+bool verify_random_forms(const struct verify_random *r, uint32_t place, const struct array *a,
+                         const struct array *b) {
+  const uint32_t value = verify_walk_output(r, place);
+  struct infer_type t;
+  if (a->kind != b->kind || a->dtype != b->dtype || a->rank != b->rank) return false;
+  if (a->kind != ARRAY_TENSOR || value == NO_ID || !infer_type_of(r->in, value, &t) || !t.ranked ||
+      t.rank != a->rank)
+    return true;
+  for (uint32_t k = 0; k < a->rank; k++)
+    if (a->dims[k] != b->dims[k] && is_known(r, t.dims[k])) return false;
+  return true;
 }

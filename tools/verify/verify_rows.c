@@ -8,6 +8,11 @@
 
 // ---- rows --------------------------------------------------------------------------------------
 
+static uint32_t outputs_of(const struct verify_run *r) {
+  const struct model *m = &r->side[0].model;
+  return m->graphs[m->main_graph].n_outputs;
+}
+
 static struct verified_row *add_row(struct verify_run *r, const char *name,
                                     const struct array_case *c) {
   struct verified *f = &r->v->found;
@@ -71,11 +76,17 @@ static const char *unjudged_words(struct verify_run *r, const struct compare_fig
   return arena_printf(a, "%s%s%s%s", r->unjudged, nan, infinite, more);
 }
 
-// Why an output that differs shows nothing; NULL: it does.
+// Why an output that differs shows nothing; NULL: it does. Another form, and what is finite in the source alone, are not the work of
+// other numbers.
 static const char *random_words(const struct verify_run *r, uint32_t place, const struct array *a,
                                 const struct array *b, const struct compare_result *got) {
   const struct model *m = r->random.m;
-  if (got->end == COMPARE_PASSED || a->dtype != b->dtype) return NULL;
+  const struct compare_figures *f = &got->figures;
+  if (got->end == COMPARE_PASSED) return NULL;
+  if (got->end == COMPARE_DIFFERENT && !verify_random_forms(&r->random, place, a, b)) return NULL;
+  if (got->end != COMPARE_DIFFERENT && f->nonfinite[0] + f->nonfinite[1] > 0 &&
+      (f->nonfinite[0] == 0 || r->v->options.finite))
+    return NULL;
   const uint32_t node = verify_random_behind(&r->random, place);
   if (node == NO_ID) return NULL;
   const struct span op = model_name(m, m->nodes[node].op_type);
@@ -85,10 +96,18 @@ static const char *random_words(const struct verify_run *r, uint32_t place, cons
       (const char *)op.at);
 }
 
-static bool meets_equal(const struct verify_run *r, const struct compare_result *got, bool floats) {
+// A bound that somebody asked for is not met by what cannot be judged.
+static void end_random(struct verify_run *r, struct verified_row *row, const char *why) {
+  end_row(r, row, VERIFIED_NOT, why);
+  row->unmet = r->theirs;
+}
+
+// equal: the bounds of models that have lost nothing, as they are for this output.
+static bool meets_equal(const struct compare_result *got, const struct compare_bounds *equal,
+                        bool floats) {
   char why[COMPARE_WHY];
   return got->end != COMPARE_DIFFERENT && !(floats && got->figures.largest == 0) &&
-         compare_judge(&got->figures, &r->equal.bounds, why) == COMPARE_PASSED;
+         compare_judge(&got->figures, equal, why) == COMPARE_PASSED;
 }
 
 // floats: an output of theirs that is all zeros shows nothing of what is lost.
@@ -134,9 +153,32 @@ static int count_rows(struct verify_run *r, struct verify_output *o, const struc
 
 static const char equal_words[] = "equal";
 
-// Is it held to be equal, since its elements are no floats?
-static bool is_whole(const struct array *a, const struct compare_bounds *b) {
-  return b->whole_equal && a->dtype != DTYPE_UNDEFINED && !dtype_is_float(a->dtype);
+// The type of the elements, of a sequence those of its first item that has any; UNDEFINED: there is none.
+static enum dtype element_type(const struct array *a) {
+  while (a->kind == ARRAY_SEQUENCE && a->n_items > 0)
+    a = &a->items[0];
+  return a->kind == ARRAY_TENSOR ? a->dtype : DTYPE_UNDEFINED;
+}
+
+// The same in all cases, so that it is found once.
+static enum verify_whole whole_of(struct verify_run *r, uint32_t place) {
+  if (place >= outputs_of(r)) return VERIFY_WHOLE_EQUAL;
+  if (!r->wholes[place]) r->wholes[place] = (uint8_t)(1 + verify_whole_of(&r->random, place));
+  return (enum verify_whole)(r->wholes[place] - 1);
+}
+
+// Of whole numbers, truth values and strings the bounds depend on what they are made of (verify_random.h). *words: of the bounds.
+static void bound_whole(struct verify_run *r, uint32_t place, const struct array *a,
+                        struct compare_bounds *b, const char **words) {
+  const enum dtype t = element_type(a);
+  if (!b->whole_equal || t == DTYPE_UNDEFINED || dtype_is_float(t)) return;
+  const enum verify_whole whole = t == DTYPE_STRING ? VERIFY_WHOLE_EQUAL : whole_of(r, place);
+  b->whole_equal = whole == VERIFY_WHOLE_EQUAL;
+  b->step = whole == VERIFY_WHOLE_STEP && t != DTYPE_BOOL;
+  if (b->whole_equal)
+    *words = equal_words;
+  else if (b->step)
+    *words = arena_printf(&r->v->found.arena, "%s and one step", *words);
 }
 
 // Compares an output of the source with that of the result.
@@ -149,20 +191,26 @@ static int compare_output(struct verify_run *r, const struct array_case *c, cons
     end_row(r, row, VERIFIED_FAILED, "the result has no such output");
     return 0;
   }
-  if (is_whole(a, &r->judged)) row->bounds = equal_words;
+  const uint32_t place = o ? (uint32_t)(o - r->outputs) : NO_ID;
+  bound_whole(r, place, a, &bounds, &row->bounds);
   const bool rows = o && verify_top1_has(o->top1, a);
   if (rows) bounds.least_top1 = NAN; // of all cases (judge_top1)
   if (compare_arrays(a, b, &bounds, r->v->options.runtime.stop, &got, err)) return -1;
   row->figures = got.figures;
   row->figures.has_top1 = false;
-  const char *random =
-      o && !r->unjudged ? random_words(r, (uint32_t)(o - r->outputs), a, b, &got) : NULL;
+  const char *random = o && (!r->unjudged || got.end == COMPARE_DIFFERENT)
+                           ? random_words(r, place, a, b, &got)
+                           : NULL;
   if (random) {
-    end_row(r, row, VERIFIED_NOT, random);
+    end_random(r, row, random);
     return 0;
   }
   judge(r, row, &got, dtype_is_float(a->dtype));
-  if (row->end != VERIFIED_NOT && !meets_equal(r, &got, dtype_is_float(a->dtype))) r->n_unequal++;
+  const char *unsaid = r->equal.words;
+  bounds = r->equal.bounds;
+  bound_whole(r, place, a, &bounds, &unsaid);
+  if (row->end != VERIFIED_NOT && !meets_equal(&got, &bounds, dtype_is_float(a->dtype)))
+    r->n_unequal++;
   return rows ? count_rows(r, o, a, b, &got, err) : 0;
 }
 
@@ -186,14 +234,10 @@ static struct verify_output begin_output(struct verify_run *r, uint32_t i, doubl
   return o;
 }
 
-static uint32_t outputs_of(const struct verify_run *r) {
-  const struct model *m = &r->side[0].model;
-  return m->graphs[m->main_graph].n_outputs;
-}
-
 void verify_rows_begin(struct verify_run *r) {
   const struct pipeline *p = r->v->options.pipeline;
   const uint32_t n = outputs_of(r);
+  r->wholes = arena_zalloc(&r->v->arena, n + (size_t)1);
   r->listed = arena_zalloc(&r->v->arena, (n + (size_t)1) * sizeof *r->listed);
   r->outputs = arena_zalloc(&r->v->arena, (n + (size_t)1) * sizeof *r->outputs);
   r->expected = arena_zalloc(&r->v->arena, (n + (size_t)1) * sizeof *r->expected);
@@ -354,7 +398,7 @@ static int compare_expected(struct verify_run *r, const struct array_case *c, st
   struct compare_result got;
   struct verified_row *row = add_row(r, have ? have->name : x->name, c);
   row->of = arena_printf(&r->v->found.arena, "%s, expected", row->of);
-  row->bounds = have && is_whole(have, &judged) ? equal_words : bounds->words;
+  row->bounds = bounds->words;
   row->loses = false;
   if (!have) {
     end_row(r, row, VERIFIED_FAILED, "the model has no such output");
@@ -362,6 +406,7 @@ static int compare_expected(struct verify_run *r, const struct array_case *c, st
   }
   const size_t k = (size_t)(have - r->side[0].results[c - r->cases].list);
   struct verify_output *o = k < outputs_of(r) ? &r->expected[k] : NULL;
+  bound_whole(r, (uint32_t)k, have, &judged, &row->bounds);
   array_settle_like(x, have);
   const bool rows = o && verify_top1_has(o->top1, x);
   if (rows) judged.least_top1 = NAN; // of all cases (judge_top1)
@@ -369,7 +414,7 @@ static int compare_expected(struct verify_run *r, const struct array_case *c, st
   if (compare_arrays(x, have, &judged, r->v->options.runtime.stop, &got, err)) return -1;
   const char *random = random_words(r, (uint32_t)k, x, have, &got);
   if (random)
-    end_row(r, row, VERIFIED_NOT, random);
+    end_random(r, row, random);
   else
     end_compared(r, row, &got);
   row->figures.has_top1 = false;

@@ -30,6 +30,7 @@ struct compare_bounds {
   double most_relative, most_p99, most_p999; // < 0: not asked for, too
   bool equal;                                // bit for bit, but that NaNs are equal to each other
   bool zeros_equal;                          // with equal: 0 and -0 too
+  bool step;        // with most_relative: and one more, where there are numbers beyond 1
   bool whole_equal; // elements of types that are no floats (integers, bools, strings) are equal
   bool
       retyped; // two float types are compared as the numbers they hold; beyond float16, as its largest

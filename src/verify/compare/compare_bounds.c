@@ -123,6 +123,12 @@ static void judge_top1(struct verdict *v, const struct compare_figures *f,
          unequal_of(f, true) == 1 ? "s" : "");
 }
 
+// Of 0 and 1 a step is all there is.
+static double most_relative(const struct compare_figures *f, const struct compare_bounds *b) {
+  const bool step = b->step && b->most_relative >= 0 && f->largest > 1;
+  return b->most_relative + (step ? 1 / f->largest : 0);
+}
+
 enum compare_end compare_judge(const struct compare_figures *f, const struct compare_bounds *b,
                                char why[COMPARE_WHY]) {
   why[0] = 0;
@@ -138,7 +144,7 @@ enum compare_end compare_judge(const struct compare_figures *f, const struct com
   at_most(&v, "p99", f->p99_abs, b->most_p99);
   at_most(&v, "p99.9", f->p999_abs, b->most_p999);
   if (!b->whole_equal || !f->unequal_whole)
-    at_most(&v, "relative", f->relative, b->most_relative);
+    at_most(&v, "relative", f->relative, most_relative(f, b));
   at_least(&v, "cosine", f->cosine, b->least_cosine, "");
   at_least(&v, "SQNR", f->sqnr_db, b->least_sqnr_db, " dB");
   judge_top1(&v, f, b);

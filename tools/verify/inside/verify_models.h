@@ -42,6 +42,7 @@ struct verify_run {
   struct verify_output *expected; // the same of what is expected of it
   struct verify_output *listed;   // and of what a pipeline expects of the result
   struct verify_random random;    // of the source
+  uint8_t *wholes; // by output of the source: 1 + enum verify_whole; 0: not asked yet
 };
 
 struct verify_output_row {
