@@ -827,7 +827,7 @@ def dropped(ratio, mode):
     return [helper.make_node("Dropout", ["x", "ratio", "mode"], ["d"]), helper.make_node("Mul", ["d", "k"], ["y"])], {"ratio": np.float32(ratio), "mode": np.array(mode)}
 
 
-@pytest.mark.parametrize("what", ["dims", "type", "none", "shape", "size", "ratio", "mode"])
+@pytest.mark.parametrize("what", ["dims", "type", "none", "gone", "shape", "size", "ratio", "mode"])
 def test_not_the_work_of_random_numbers(weir, tmp_path, what):
     """Another form, numbers that are none any more, and what numbers that are drawn have no part in."""
     paths, k = [tmp_path / "a.onnx", tmp_path / "b.onnx"], {"k": np.float32(1)}
@@ -841,7 +841,7 @@ def test_not_the_work_of_random_numbers(weir, tmp_path, what):
             drawn(path, nodes, [2] if what == "shape" else [], I64, more=np.array(by, np.int64))
     else:
         last = {"dims": helper.make_node("Transpose", ["s"], ["y"]), "type": helper.make_node("Cast", ["s"], ["y"], to=TensorProto.DOUBLE),
-                "none": helper.make_node("Mul", ["s", "k"], ["y"])}[what]  # fmt: skip
+                "none": helper.make_node("Mul", ["s", "k"], ["y"]), "gone": helper.make_node("Relu", ["x"], ["y"])}[what]  # fmt: skip
         drawn(paths[0], [*DRAWN, helper.make_node("Mul", ["s", "k"], ["y"])], **k)
         drawn(paths[1], [*DRAWN, last], BOTH[::-1] if what == "dims" else BOTH, TensorProto.DOUBLE if what == "type" else TensorProto.FLOAT,
               **({"k": np.float32(np.nan)} if what == "none" else {}))  # fmt: skip

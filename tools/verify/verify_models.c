@@ -242,6 +242,8 @@ static int run(struct verify_run *r, struct err *err) {
   verify_random_find(&r->random, m, r->infer, &v->arena);
   r->given = v->options.inputs || verify_models_listed(&v->options);
   find_bounds(r);
+  if (r->random.any && r->side[1].path)
+    verify_random_find(&r->random_result, &r->side[1].model, r->infer_result, &v->arena);
   if (verify_cases_find(r, err)) return -1;
   if (v->metrics == VERIFY_METRICS_ALONE) {
     if (run_side(r, &r->side[1], err)) return -1;

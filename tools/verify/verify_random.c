@@ -87,6 +87,7 @@ static void place_node(struct calls *c, const struct model_calls *calls, uint32_
 
 // Symbols of the inputs' dims: sizes that nothing draws.
 static void find_symbols(struct verify_random *r, struct arena *a) {
+  if (r->m->main_graph == NO_ID) return;
   const struct model_graph *g = &r->m->graphs[r->m->main_graph];
   struct dims *d = infer_dims(r->in);
   struct infer_type t;
@@ -174,6 +175,7 @@ void verify_walk_see_before(struct verify_walk *w, uint32_t node) {
 }
 
 uint32_t verify_walk_output(const struct verify_random *r, uint32_t place) {
+  if (r->m->main_graph == NO_ID) return NO_ID;
   const struct model_graph *g = &r->m->graphs[r->m->main_graph];
   return place < g->n_outputs ? r->m->graph_io[g->outputs + place] : NO_ID;
 }
