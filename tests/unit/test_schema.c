@@ -130,9 +130,12 @@ static void rules_have_a_family(void **state) {
   assert_string_equal(schema_rule_row(equal->rule)->family, "broadcast");
   assert_string_equal(schema_rule_row(equal->rule)->parameter, "bool");
   assert_string_equal(schema_rule_row(SCHEMA_RULE_none)->family, "none");
-  assert_int_equal(equal->flags, SCHEMA_BINARY | SCHEMA_ELEMENTWISE | SCHEMA_COMMUTATIVE);
+  assert_int_equal(equal->flags, SCHEMA_BINARY | SCHEMA_ELEMENTWISE | SCHEMA_COMMUTATIVE |
+                                     SCHEMA_JUMPS | SCHEMA_UNROUNDED);
   const struct schema_operator *random = schema_operator_of(span_str(""), span_str("RandomNormal"));
   assert_int_equal(random->flags, SCHEMA_RANDOM);
+  const struct schema_operator *shape = schema_operator_of(span_str(""), span_str("Shape"));
+  assert_int_equal(shape->flags, SCHEMA_UNROUNDED | SCHEMA_DIMS);
 }
 
 static void nodes_find_their_operators(void **state) {
