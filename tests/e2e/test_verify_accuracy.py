@@ -710,6 +710,8 @@ WHOLE = {
     "sequence": ("step", I32, [PRODUCT, helper.make_node("Cast", ["t"], ["i"], to=I32), helper.make_node("SequenceConstruct", ["i", "i"], ["y"])]),
     "place": ("close", I64, [helper.make_node("Sub", ["by", "x"], ["t"]), helper.make_node("ArgMax", ["t"], ["i"], axis=1), helper.make_node("Add", ["i", "more"], ["y"])]),
     "truth": ("close", I32, [PRODUCT, helper.make_node("Greater", ["t", "many"], ["b"]), helper.make_node("Cast", ["b"], ["y"], to=I32)]),
+    "count": ("close", I64, [PRODUCT, helper.make_node("Greater", ["t", "many"], ["b"]), helper.make_node("NonZero", ["b"], ["p"]), helper.make_node("Shape", ["p"], ["i"]),
+                             helper.make_node("Add", ["i", "more"], ["y"])]),
     "moved": ("equal", I64, [helper.make_node("Transpose", ["x"], ["t"]), helper.make_node("Cast", ["t"], ["i"], to=I64), helper.make_node("Add", ["i", "more"], ["y"])]),
     "dims": ("equal", I64, [PRODUCT, helper.make_node("Shape", ["t"], ["i"]), helper.make_node("Add", ["i", "more"], ["y"])]),
     "whole": ("equal", I64, [helper.make_node("Cast", ["x"], ["i"], to=I64), helper.make_node("Sums", ["i", "more"], ["y"], domain="local")]),

@@ -120,7 +120,8 @@ struct verify_bounds verify_bounds_of_site(const char *const *names, uint32_t n,
 // An output keeps at least this after a pass that loses, unless a bound says more: an error of a third of the signal is 10 dB.
 static const double LEAST_DB = 10;
 
-// What models that have lost nothing are held to; what is no float is equal, however large it is. half: both compute or store in 16 bits.
+// What models that have lost nothing are held to; what is no float, and not made of one, is equal, however large it is. half: both compute
+// or store in 16 bits.
 static struct verify_bounds equal_bounds(bool half, enum dtype before, enum dtype after) {
   struct verify_bounds b = {.bounds = compare_nothing()};
   b.bounds.nonfinite = true;

@@ -201,6 +201,10 @@ static bool reads_known_dims(const struct verify_random *r, uint32_t node) {
   return true;
 }
 
+bool verify_walk_ends(const struct verify_random *r, uint32_t node) {
+  return r->does[node] & VERIFY_BY_DIMS && reads_known_dims(r, node);
+}
+
 uint32_t verify_random_behind(const struct verify_random *r, uint32_t place) {
   struct verify_walk w;
   uint32_t found = NO_ID;
@@ -210,8 +214,7 @@ uint32_t verify_random_behind(const struct verify_random *r, uint32_t place) {
   while (w.n_list > 0 && found == NO_ID) {
     const uint32_t node = w.list[--w.n_list];
     if (r->does[node] & VERIFY_DRAWS) found = node;
-    if (!(r->does[node] & VERIFY_BY_DIMS) || !reads_known_dims(r, node))
-      verify_walk_see_before(&w, node);
+    if (!verify_walk_ends(r, node)) verify_walk_see_before(&w, node);
   }
   verify_walk_end(&w);
   return found;

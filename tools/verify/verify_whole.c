@@ -77,7 +77,7 @@ static bool is_rounded(struct verify_walk *w) {
     const uint32_t node = w->list[--w->n_list];
     const unsigned all = does(w->r, node);
     if (all & VERIFY_ROUNDS) return true;
-    if (!(all & VERIFY_BY_DIMS)) verify_walk_see_before(w, node);
+    if (!verify_walk_ends(w->r, node)) verify_walk_see_before(w, node);
   }
   return false;
 }
@@ -97,7 +97,7 @@ enum verify_whole verify_whole_of(const struct verify_random *r, uint32_t place)
     rounded = rounded || all & VERIFY_COMPUTES ||
               (all & VERIFY_JUMPS && all & VERIFY_ROUNDS && r->calls[node]);
     picks = picks || all & VERIFY_PICKS;
-    if (!(all & VERIFY_BY_DIMS)) verify_walk_see_before(&after, node);
+    if (!verify_walk_ends(r, node)) verify_walk_see_before(&after, node);
   }
   rounded = rounded || is_rounded(&before);
   verify_walk_end(&before);

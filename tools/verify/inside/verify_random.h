@@ -71,6 +71,8 @@ void verify_walk_end(struct verify_walk *w);
 void verify_walk_see(struct verify_walk *w, uint32_t value);
 // What the node reads, and the nodes of its bodies.
 void verify_walk_see_before(struct verify_walk *w, uint32_t node);
+// Has no element before the node a part in what it makes? Its dims may still be up to elements, unless they follow from the inputs'.
+bool verify_walk_ends(const struct verify_random *r, uint32_t node);
 // The value that is output `place` of the main graph; NO_ID.
 uint32_t verify_walk_output(const struct verify_random *r, uint32_t place);
 
