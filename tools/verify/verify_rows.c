@@ -160,7 +160,7 @@ static int count_rows(struct verify_run *r, struct verify_output *o, const struc
 
 static const char equal_words[] = "equal";
 
-// The type of the elements, of a sequence those of its first item that has any; UNDEFINED: there is none.
+// The type of the elements, of a sequence those of its first item; UNDEFINED: there is none.
 static enum dtype element_type(const struct array *a) {
   while (a->kind == ARRAY_SEQUENCE && a->n_items > 0)
     a = &a->items[0];
