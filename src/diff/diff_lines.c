@@ -246,7 +246,7 @@ static int compare_notes(struct diff *d, const char *what, const char *name, uin
   return 0;
 }
 
-// What is said at x of the value a, and at y of b.
+// Compares two declarations: x of the value a, y of the value b.
 static int compare_sayings(struct diff *d, const char *what, uint32_t a, uint32_t x, uint32_t b,
                            uint32_t y, enum info_home home, struct err *err) {
   const struct model *ma = d->m[DIFF_A], *mb = d->m[DIFF_B];

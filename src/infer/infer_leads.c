@@ -36,7 +36,7 @@ void infer_leads_add_bodies(struct infer_leads *l, const struct model *m, uint32
   }
 }
 
-// What leads to the node, which may have been visited before.
+// Adds the values that lead to the node, unless it has been visited before.
 static void visit(struct infer_leads *l, const struct model *m, uint32_t node) {
   if (l->n_visited < m->n_nodes) TABLE_ADD(l, visited, m->n_nodes - l->n_visited);
   if (l->visited[node]) return;

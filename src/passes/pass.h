@@ -136,7 +136,7 @@ static inline bool pass_graphs_has(const struct pass_graphs *g, uint32_t graph) 
   return graph < g->n && g->in[graph];
 }
 
-// What came of it, beside edits and sites. Starts zeroed, but for `worn`, which has what earlier rounds left there.
+// The results of a pass, beside edits and sites. Starts zeroed, but for `worn`, which keeps the graphs of earlier rounds.
 struct pass_result {
   struct pass_counted counted; // where there is an output_limit
   uint64_t output_limit;       // bytes that all files of the output may have (of_output); 0: any

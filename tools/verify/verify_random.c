@@ -33,7 +33,7 @@ static bool is_zero(const struct model *m, uint32_t node, uint32_t slot, bool un
   return raw.n > 0;
 }
 
-// What drops elements in training has an input that says whether it trains, in its newest version.
+// An operator that drops elements in training has, in its newest version, an input that says whether it trains.
 static bool is_random(struct schema_names *names, uint32_t node) {
   const struct schema_operator *op = schema_of_node(names, node);
   const struct schema_signature *s;

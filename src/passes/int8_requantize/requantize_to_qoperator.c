@@ -206,7 +206,7 @@ static bool most_of_floats(struct kit *k, const struct look *l, const struct pro
   return true;
 }
 
-// Of a bias that has codes: by its scales, where all codes that there are would do; else by the codes.
+// The same of a bias that has codes: by its scales, if they keep every possible code small enough; else by the codes.
 static bool most_of_codes(struct kit *k, const struct look *l, const struct products *p,
                           double *most) {
   const double *own;

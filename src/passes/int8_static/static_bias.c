@@ -200,7 +200,7 @@ static struct static_entry *owner_of(struct static_run *s, uint32_t value) {
   return &s->entries[owner - 1];
 }
 
-// What the scale of the input is taken times, for the room that the bias needs.
+// The factor of the input's scale that leaves the room that the bias needs.
 static double reach_of(struct static_run *s, const struct static_bias *b) {
   return alpha_of(s, b) / static_sum_room(s, b->node);
 }

@@ -110,7 +110,7 @@ static bool has_bodies(const struct model *m) {
   return false;
 }
 
-// What is known of the model: by passes before, or for this one alone, since they were not told to infer. NULL: it does not matter.
+// The facts of the model: those of passes before, or its own where no pass before was told to infer. NULL: they do not matter.
 static struct infer *facts_of(const struct pass_env *env) {
   if (env->infer || !has_bodies(env->m)) return env->infer;
   struct infer *own = infer_new(env->m, NULL);
