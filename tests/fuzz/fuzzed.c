@@ -185,9 +185,14 @@ static void count_mistyped(void *ctx, uint32_t node, uint32_t value, const char 
   *n += 1;
 }
 
-// Does a declared type contradict what nodes make, or can one not take its inputs?
+// Does a declared type contradict what nodes make or initializers hold, or can a node not take its inputs?
 static bool contradicts(const struct model *m) {
   uint32_t n = 0;
+  for (uint32_t v = 0; v < m->n_values; v++) {
+    if (m->values[v].kind != VALUE_INITIALIZER) continue;
+    MODEL_EACH_INFO (m, v, i)
+      n += m->infos[i].dtype != m->tensors[m->values[v].def].dtype;
+  }
   const struct infer_told told = {count_faults, &n, count_mistyped};
   struct infer *in = infer_new(m, NULL);
   infer_all(in, &told);
