@@ -143,7 +143,8 @@ static const char *check_zeros(struct kit *k, const struct back *b) {
 static const char *check_attrs(struct kit *k, const struct back *b) {
   int64_t last, opset;
   const int64_t own = kit_opset(k, k->m->nodes[b->node].graph);
-  if (!kit_attrs_copyable(k, b->node) || !kit_attrs_alike(k, b->node, b->row.plain))
+  // What the operator on codes does not have itself, the other need not have either.
+  if (!kit_attrs_fit(k, b->node, kit_op(k, b->node)) || !kit_attrs_alike(k, b->node, b->row.plain))
     return "attributes";
   if (!kit_attr_int(k, b->node, "channels_last", 0, &last) || last != 0) return "channels_last";
   if (b->row.plain != OP_Softmax) return NULL;
