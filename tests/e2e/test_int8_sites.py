@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import re
+import sys
 
 import numpy as np
 import onnx
@@ -1027,3 +1028,50 @@ def test_a_norm_that_lacks_an_input(weir, tmp_path, missing):
         line = f"{limit} {weir.path} static m.onnx o.onnx --force --ranges r.json --op-types all {words}"
         done = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode in (0, 65), done.stderr
+
+
+# ---- values that bodies take -------------------------------------------------------------------------
+
+LOAD_ALL = "import sys, onnxruntime\nfor path in sys.argv[1:]:\n    onnxruntime.InferenceSession(path, providers=['CPUExecutionProvider'])\n"
+MOVERS = {
+    "MaxPool": {"kernel_shape": [1]},
+    "Reshape": ints(1, 4, 8),
+    "Slice": (ints(0), ints(3), ints(1)),
+    "Squeeze": ints(0),
+    "Transpose": {"perm": [0, 2, 1]},
+    "Unsqueeze": ints(0),
+}
+
+
+def taken_by_bodies(op, passes=()):
+    """h ─ op ─ … ─ If { Relu, Neg }, whose condition the runtime does not know."""
+    more = MOVERS[op]
+    attributes = more if isinstance(more, dict) else {}
+    constants = {} if attributes else {f"k{i}": a for i, a in enumerate(more if isinstance(more, tuple) else (more,))}
+    nodes = [node("MatMul", ["x", "w"], ["h"]), node(op, ["h", *constants], ["m0"], **attributes)]
+    for i, other in enumerate(passes):
+        nodes.append(node(other, [f"m{i}"], [f"m{i + 1}"]))
+    outer = f"m{len(passes)}"
+    bodies = {}
+    for branch, does in (("then_branch", "Relu"), ("else_branch", "Neg")):
+        out = helper.make_tensor_value_info(branch, onnx.TensorProto.FLOAT, None)
+        bodies[branch] = helper.make_graph([node(does, [outer], [branch])], branch, [], [out])
+    nodes += [node("ReduceMax", ["x"], ["most"], keepdims=0), node("Greater", ["most", "zero"], ["is"]), node("If", ["is"], ["y"], **bodies)]
+    constants.update({"w": normal(4, 4), "zero": np.float32(0)})
+    return Site(nodes, {"x": (1, 8, 4)}, constants, 17)
+
+
+def test_values_that_a_body_takes_moved(weir, tmp_path):
+    """ONNX Runtime 1.31.1 aborts where it would put a Q and a DQ between what moves a value and an If, Loop or Scan that takes it inside."""
+    paths, sites = [], {op: taken_by_bodies(op) for op in MOVERS}
+    sites["chain"] = taken_by_bodies("Reshape", ("Identity", "Transpose"))
+    for name, site in sites.items():
+        for form, words in FORMS.items():
+            for which, ops in (("some", ()), ("all", ("--op-types", "all"))):
+                folder = tmp_path / name / form / which
+                folder.mkdir(parents=True)
+                paths.append(site.quantized(weir, folder, "static", *words, *ops))
+    done = subprocess.run([sys.executable, "-c", LOAD_ALL, *paths], capture_output=True, text=True)  # in a process that may abort
+    assert done.returncode == 0, done.stderr[-500:]
+    assert all(min(sites[path.relative_to(tmp_path).parts[0]].levels(path).values()) > 20 for path in paths)
+    assert {n.op_type for n in onnx.load(tmp_path / "Transpose/qoperator/all" / paths[0].name).graph.node} >= {"QLinearMatMul"}

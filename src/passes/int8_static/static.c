@@ -197,6 +197,7 @@ static int quantize(struct static_run *s, struct err *err) {
   static_find_passed(s);
   if (!s->o->compat) static_find_growing(s);
   const bool as_codes = s->o->format == STATIC_QOPERATOR;
+  if (as_codes) static_find_before_bodies(s);
   if (as_codes ? static_qoperator(s, err) : (static_mark(s, err) || static_put(s, err))) return -1;
   if (s->o->format != STATIC_QDQ && kit_has_scan(&s->k)) kit_declare_made(&s->k);
   if (s->o->compat && (as_codes || !s->o->add_qdq_pair_to_weight)) { // as quantize_static leaves it

@@ -192,7 +192,7 @@ const char *static_kept(const struct static_run *s, uint32_t node) {
   return node < s->n_kept ? s->kept[node] : NULL;
 }
 
-static void keep(struct static_run *s, uint32_t node, const char *why) {
+void static_keep(struct static_run *s, uint32_t node, const char *why) {
   if (node >= s->n_kept) TABLE_ADD(s, kept, node + 1 - s->n_kept);
   s->kept[node] = why;
   for (uint32_t i = 0; i < kit_n_out(&s->k, node); i++)
@@ -239,7 +239,7 @@ static void leave_behind(struct static_run *s, uint32_t first, const char *why) 
         continue;
       if (u.slot != 0 && !adds && static_vanishes(s, u.node) != at.queue[i]) continue;
       if (adds)
-        keep(s, u.node, why);
+        static_keep(s, u.node, why);
       else
         static_leave_value(s, out, why);
       *TABLE_PUSH(&at, queue) = out;
@@ -265,7 +265,7 @@ void static_leave(struct static_run *s) {
   for (uint32_t n = g->first_node; n != NO_ID; n = k->m->nodes[n].next) {
     const char *why = kept_reason(s, n, fuses);
     if (!why) continue;
-    keep(s, n, why);
+    static_keep(s, n, why);
     if (kit_out(k, n, 0) != NO_ID) leave_behind(s, kit_out(k, n, 0), why);
   }
 }

@@ -538,5 +538,6 @@ int static_mark(struct static_run *s, struct err *err) {
   }
   static_mark_sums(s);
   static_find_bare(s);
+  static_find_before_bodies(s);
   return 0;
 }

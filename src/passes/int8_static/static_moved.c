@@ -11,6 +11,12 @@
 //      └─▶ Transpose ─▶ t
 //
 // or, of a value that is there as codes alone, what com.microsoft's DequantizeLinear makes of them: the Q after it says no type.
+//
+// Before an If, Loop or Scan whose bodies take the output it aborts (1.31.1) when it puts a Q and a DQ there, of any type:
+//
+//   DQ ─▶ Reshape ─▶ t ─▶ If { Relu(t) }
+//
+// Such nodes take the value before its Q as well; of operators on codes, who makes it stays float (not with compat).
 #include "static.h"
 
 bool static_moves(const struct static_run *s, uint32_t node) {
@@ -184,6 +190,96 @@ bool static_is_bare(const struct static_run *s, uint32_t node, bool int8) {
 
 bool static_goes_to_bare(const struct static_run *s, uint32_t value) {
   return value < s->n_goes_to_bare && s->goes_to_bare[value];
+}
+
+// ---- those whose outputs bodies take -----------------------------------------------------------------
+
+// What a body takes, or what becomes that.
+struct body_search {
+  TABLE(uint8_t, seen);   // by value: bits of `enum before`
+  TABLE(uint32_t, queue); // pairs (value, one of these)
+  TABLE(bool, codes);     // by node: it gives codes (of operators on codes)
+};
+// `MOVED`: a node comes between, after which it puts a Q and a DQ.
+enum before { UNMOVED = 1, MOVED = 2 };
+
+static bool is_in_a_body(struct static_run *s, uint32_t value) {
+  for (struct kit_use u = kit_uses(&s->k, value); kit_use(&s->k, &u);)
+    if (s->k.m->nodes[u.node].graph != s->graph) return true;
+  return false;
+}
+
+// Which nodes give codes: those that are taken, and of those that move elements the ones that take codes.
+static void find_codes(struct static_run *s, struct body_search *b) {
+  struct kit *k = &s->k;
+  uint32_t *nodes;
+  const uint32_t n_nodes = static_nodes(s, &nodes);
+  TABLE_ADD(b, codes, k->m->n_nodes);
+  for (uint32_t i = 0; i < n_nodes; i++) {
+    const uint32_t n = nodes[i], maker = maker_here(s, kit_in(k, n, 0));
+    const char *why;
+    b->codes[n] = static_op_of(s, n)->qop != STATIC_O_FLOAT && static_takes(s, n, &why) &&
+                  !static_kept(s, n) &&
+                  (!static_moves(s, n) || (maker != NO_ID && b->codes[maker]));
+  }
+}
+
+// Do a Q and a DQ follow the value, or are there codes of it, so that it puts none after it?
+static bool has_codes(struct static_run *s, const struct body_search *b, uint32_t node,
+                      uint32_t out) {
+  return s->o->format == STATIC_QOPERATOR ? b->codes[node] : static_is_marked(s, out);
+}
+
+static void queue_value(struct body_search *b, uint32_t value, enum before how) {
+  if (value == NO_ID || b->seen[value] & how) return;
+  b->seen[value] |= (uint8_t)how;
+  *TABLE_PUSH(b, queue) = value;
+  *TABLE_PUSH(b, queue) = how;
+}
+
+static void stay_float(struct static_run *s, uint32_t node, uint32_t in) {
+  if (s->o->format == STATIC_QOPERATOR) {
+    const uint32_t maker = maker_here(s, in);
+    if (maker == NO_ID)
+      static_leave_value(s, in, "fused_operator");
+    else
+      static_keep(s, maker, "fused_operator");
+    return;
+  }
+  if (node >= s->n_raw) TABLE_ADD(s, raw, node + 1 - s->n_raw);
+  s->raw[node] = true;
+}
+
+static void look_before(struct static_run *s, struct body_search *b, uint32_t value,
+                        enum before how) {
+  const uint32_t maker = maker_here(s, value);
+  if (maker == NO_ID || kit_out(&s->k, maker, 0) != value) return;
+  const bool moves = is_of_those(s, maker);
+  const uint32_t in = moves ? kit_in(&s->k, maker, 0) : static_vanishes(s, maker);
+  if (in == NO_ID) return;
+  if (moves) how = MOVED;
+  if (how == MOVED) stay_float(s, maker, in);
+  queue_value(b, in, how);
+}
+
+void static_find_before_bodies(struct static_run *s) {
+  struct kit *k = &s->k;
+  struct body_search b = {0};
+  if (s->o->compat || k->m->n_graphs < 2) return;
+  TABLE_ADD(&b, seen, k->m->n_values);
+  if (s->o->format == STATIC_QOPERATOR) find_codes(s, &b);
+  for (uint32_t n = k->m->graphs[s->graph].first_node; n != NO_ID; n = k->m->nodes[n].next) {
+    const uint32_t out = kit_out(k, n, 0);
+    if (out != NO_ID && is_in_a_body(s, out) && !has_codes(s, &b, n, out))
+      queue_value(&b, out, UNMOVED);
+  }
+  while (b.n_queue > 0) {
+    const enum before how = b.queue[--b.n_queue];
+    look_before(s, &b, b.queue[--b.n_queue], how);
+  }
+  TABLE_FREE(&b, seen);
+  TABLE_FREE(&b, codes);
+  TABLE_FREE(&b, queue);
 }
 
 // ---- constants -----------------------------------------------------------------------------------

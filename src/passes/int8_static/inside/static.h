@@ -291,6 +291,7 @@ const char *static_kept(const struct static_run *s, uint32_t node);
 const char *static_left_input(struct static_run *s, uint32_t node);
 bool static_is_left(const struct static_run *s, uint32_t value);
 void static_leave_value(struct static_run *s, uint32_t value, const char *why);
+void static_keep(struct static_run *s, uint32_t node, const char *why); // with what it makes
 // Does the node move elements, or leave some out, so that ONNX Runtime moves a Q after it in front of it?
 bool static_moves(const struct static_run *s, uint32_t node);
 // Does ONNX Runtime put a Q and a DQ after such a node, where a DQ stands before it, that do not load? It takes int8 for uint8 then, of
@@ -310,6 +311,9 @@ uint32_t static_passes_codes(struct static_run *s, uint32_t node);
 void static_find_bare(struct static_run *s);
 bool static_is_bare(const struct static_run *s, uint32_t node, bool int8);
 bool static_goes_to_bare(const struct static_run *s, uint32_t value);
+// The same of such nodes, of any type, whose output the body of an If, Loop or Scan takes: they take the value before its Q; with operators on
+// codes who makes it stays (not with compat). Found when all is marked; with operators on codes after static_leave.
+void static_find_before_bodies(struct static_run *s);
 
 struct static_entry *static_entry_of(struct static_run *s, uint32_t value);
 // Marked, as any of them or as a bias?
