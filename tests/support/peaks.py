@@ -9,21 +9,19 @@ moment, but not what happens between two looks. So:
                  peak_bytes
 
 One trap: Linux keeps ru_maxrss over exec, so a command started from a large Python would inherit Python's peak. The
-command is therefore started by a second, bare Python (this file run as a program) of some 10 MB, which is then the
+command is therefore started by a second, bare Python (peak_launcher.py) of some 10 MB, which is then the
 floor of peak_bytes. It also sets the resource limits, so that they bind the command and nothing else.
 """
 
-import json
 import os
-import resource
 import signal
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import dataclass
 
 POLL_SECONDS = 0.002
+LAUNCHER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peak_launcher.py")
 
 
 @dataclass
@@ -43,8 +41,8 @@ def run(command, *, cwd=None, env=None, stdin=None, timeout=None, limits=None):
     replaces the environment. After `timeout` seconds the command's process group is killed and TimeoutError raised.
     """
     read_end, write_end = os.pipe()
-    launcher = [sys.executable, "-I", "-S", os.path.abspath(__file__), str(write_end), json.dumps(limits or {})]
-    begin = time.monotonic()
+    limits = [f"{name}={limit}" for name, limit in (limits or {}).items()]
+    launcher = [sys.executable, "-I", "-S", LAUNCHER, str(write_end), *limits, "--"]
     process = subprocess.Popen(
         launcher + [os.fspath(word) for word in command],
         cwd=cwd,
@@ -70,14 +68,14 @@ def run(command, *, cwd=None, env=None, stdin=None, timeout=None, limits=None):
             report = pipe.read()
     if not report:
         raise RuntimeError(f"the launcher of {command[0]} failed: {err.decode(errors='replace')}")
-    facts = json.loads(report)
+    code, seconds, peak = report.split()
     return Peak(
-        code=facts["code"],
+        code=int(code),
         out=out.decode(errors="replace"),
         err=err.decode(errors="replace"),
-        seconds=facts.get("seconds", time.monotonic() - begin),
-        peak_bytes=facts["peak_bytes"],
-        tree_bytes=max(watch.peak_bytes, facts["peak_bytes"]),
+        seconds=float(seconds),
+        peak_bytes=int(peak),
+        tree_bytes=max(watch.peak_bytes, int(peak)),
     )
 
 
@@ -129,29 +127,3 @@ def high_water(pid):
     except OSError:
         pass
     return 0
-
-
-def launch(report_fd, limits, command):
-    """The launcher: start the command under its limits, wait, write what wait4 says to `report_fd`."""
-    os.set_inheritable(report_fd, False)
-    begin = time.monotonic()
-    child = os.fork()
-    if child == 0:
-        for name, limit in limits.items():
-            resource.setrlimit(getattr(resource, "RLIMIT_" + name.upper()), (limit, limit))
-        try:
-            os.execvp(command[0], command)
-        except OSError as error:
-            os.write(2, f"{command[0]}: {error.strerror}\n".encode())
-        os._exit(127)
-    _, status, usage = os.wait4(child, 0)
-    facts = {
-        "code": os.waitstatus_to_exitcode(status),
-        "seconds": time.monotonic() - begin,
-        "peak_bytes": 1024 * usage.ru_maxrss,
-    }
-    os.write(report_fd, json.dumps(facts).encode())
-
-
-if __name__ == "__main__":
-    launch(int(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3:])
