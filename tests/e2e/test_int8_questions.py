@@ -130,6 +130,14 @@ cell("Gemm", "not written", (3, 8), has=["QGemm"])(one("Gemm", normal(8, 5), nor
 cell("Gemm", "not written", (3, 8), has=["QGemm"])(one("Gemm", normal(8, 5), normal(5), alpha=0.5, beta=2.0))
 cell("Gemm", "types", (3, 8), has=["Gemm"], lacks=["QGemm"], reason="attributes")(one("Gemm", normal(8, 5), normal(5), alpha=-1.0))
 cell("GlobalAveragePool", "not written", IMAGE, has=["QLinearGlobalAveragePool"])(one("GlobalAveragePool"))
+cell("GlobalAveragePool", "fused", IMAGE, "qdq", fused=["QLinearGlobalAveragePool"])(one("GlobalAveragePool"))
+for form in ("qdq", "qoperator"):
+
+    @cell("GlobalAveragePool", "fused", IMAGE, form, reason="fused_operator", has=["GlobalAveragePool"], fused=["GlobalAveragePool"])
+    def nothing_left(g, x):
+        return g.node("GlobalAveragePool", [g.node("Concat", [x, g.node("Neg", [x])], axis=3)])
+
+
 cell("LeakyRelu", "not written", has=["QLinearLeakyRelu"])(one("LeakyRelu"))
 cell("MatMul", "types", has=["QLinearMatMul"])(one("MatMul", normal(2, 8, 5)))
 cell("MatMul", "fused", form="qdq", fused=["QLinearMatMul"])(one("MatMul", normal(8, 5)))

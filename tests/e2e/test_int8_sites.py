@@ -779,6 +779,64 @@ def test_a_product_that_sums_up_nothing(weir, tmp_path, op):
         assert min(site.levels(tmp_path / "out.onnx").values()) > 20, words
 
 
+def cancelled(op):
+    """What is left of large numbers is 1e-9 of them."""
+    x = normal(*IMAGE)
+    x[..., ::2] = -x[..., 1::2]
+    image, left = {"x": IMAGE}, {"x": x + np.float32(1e-7)}
+    return {
+        "GlobalAveragePool": lambda: Site([node("Concat", ["x", "x"], ["h"], axis=1), node("GlobalAveragePool", ["h"], ["y"])], image, feeds=left),
+        "after Reshape": lambda: Site([node("Concat", ["x", "x"], ["g"], axis=1), node("Reshape", ["g", "dims"], ["h"]),
+                                       node("GlobalAveragePool", ["h"], ["y"])], image, {"dims": ints(1, 4, 2, 36)}, feeds=left),
+        "AveragePool": lambda: Site([node("Concat", ["x", "x"], ["h"], axis=1), node("AveragePool", ["h"], ["y"], kernel_shape=[1, 2], strides=[1, 2])],
+                                    image, feeds={"x": x + np.float32(1e-9)}),
+        "Add": lambda: Site([node("Add", ["x", "n"], ["y"])], image | {"n": IMAGE}, feeds={"x": x, "n": -x * np.float32(1 - 2**-23)}),
+        "Mul": lambda: Site([node("Mul", ["x", "n"], ["y"])], image | {"n": IMAGE}, feeds={"x": np.maximum(x, 0), "n": np.maximum(-x, 1e-8)}),
+        "Sigmoid": lambda: Site([node("Concat", ["x", "x"], ["h"], axis=1), node("Sigmoid", ["h"], ["y"])], image, feeds={"x": np.minimum(x, 1) - np.float32(17)}),
+    }[op]()  # fmt: skip
+
+
+@pytest.mark.parametrize("op", ["GlobalAveragePool", "after Reshape", "AveragePool", "Add", "Mul", "Sigmoid"])
+def test_scales_that_are_too_far_apart(weir, tmp_path, op):
+    """An operator on codes would refuse their quotient, or wrap around past int32."""
+    site = cancelled(op)
+    source, ranges = site.write(tmp_path)
+    ways = [(), QOPERATOR] + ([("--compat", "onnxruntime"), ("--compat", "onnxruntime", *QOPERATOR)] if "Pool" in op[:10] or op == "after Reshape" else [])
+    for words in ways:
+        said = weir.report("static", source, tmp_path / "out.onnx", "--force", "--ranges", ranges, "--op-types", "all", *words)["passes"][0]["nodes"]
+        assert ("skipped", "fused_operator") in {(n["status"], n["reason"]) for n in said if n.get("node_name") == "n_y"}, words
+        plain, fast = (run(tmp_path / "out.onnx", site.feeds, optimized)[0] for optimized in (False, True))
+        assert decibels(plain, fast) > 40, words
+        assert np.abs(plain - site.right[0]).max() < 0.02, words
+
+
+@pytest.mark.parametrize("op, by", [("GlobalAveragePool", 2.0**-15), ("AveragePool", 2.0**-24), ("Add", 2.0**-23), ("Mul", 2.0**-17), ("Sigmoid", 2.0**-25)])
+def test_scales_that_are_too_far_apart_stay_in_qdq_form(weir, tmp_path, op, by):
+    """requantize, to operators on codes; a scale that they can have is taken."""
+    twice = op in ("Add", "Mul")
+    said = {"kernel_shape": [1, 2]} if op == "AveragePool" else {}
+    for scale in (by, 16 * by):
+        nodes = [node("QuantizeLinear", ["x", "s", "z"], ["q"]), node("DequantizeLinear", ["q", "s", "z"], ["f"]),
+                 node(op, ["f", "f"] if twice else ["f"], ["g"], **said), node("QuantizeLinear", ["g", "t", "z"], ["h"]),
+                 node("DequantizeLinear", ["h", "t", "z"], ["y"])]  # fmt: skip
+        site = Site(nodes, {"x": IMAGE}, {"s": ONE, "z": np.uint8(128), "t": np.float32(scale)})
+        source, _ = site.write(tmp_path)
+        passes = weir.report("requantize", source, tmp_path / "out.onnx", "--force", "--to", "qoperator")["passes"]
+        reasons = {n["reason"] for p in passes for n in p["nodes"] if n.get("node_name") == "n_g"}
+        assert ("scales" in reasons) == (scale == by), reasons
+        assert decibels(*(run(path, site.feeds)[0] for path in (source, tmp_path / "out.onnx"))) > 30
+
+
+@pytest.mark.parametrize("norm", ["LayerNormalization", "InstanceNormalization"])
+def test_a_softmax_before_a_norm(weir, tmp_path, norm):
+    """A step between elements that are nearly alike is all that there is for the norm: the range is what was seen."""
+    nodes = [node("Softmax", ["x"], ["p"], axis=1), node(norm, ["p", "s", "b"], ["y"], epsilon=1e-5)]
+    n = 8 if norm == "LayerNormalization" else 6
+    site = Site(nodes, {"x": (4, 6, 8)}, {"s": 1 + np.abs(normal(n)), "b": normal(n)}, feeds={"x": normal(4, 6, 8, by=0.05)})
+    for words in (("--op-types", "all"), ("--op-types", "all", "--activation-type", "int8"), ("--op-types", "all", *QOPERATOR)):
+        assert min(site.levels(site.quantized(weir, tmp_path, "static", *words)).values()) > 24, words
+
+
 def test_a_softmax_of_one_element_before_a_body_that_cannot_run(weir, tmp_path):
     """ONNX Runtime gives 0 for it on codes. Dims of what leads to such a body are not hidden from those who ask whether that happens."""
     model = onnx.parser.parse_model("""<ir_version: 9, opset_import: ["": 18]>

@@ -402,6 +402,16 @@ static const char *check_softmax(struct kit *k, const struct look *l) {
   return reaches_1 || scale * 128 * (double)terms >= 0.999 ? NULL : "softmax_range";
 }
 
+static const char *check_scales(struct kit *k, const struct look *l) {
+  double x = l->row.plain == OP_Sigmoid || l->row.plain == OP_Mul ? 1 : 0, y, scale;
+  if (l->quantize == NO_ID || !kit_const_scalar(k, l->y.scale, &y)) return NULL;
+  for (uint32_t i = 0; i < l->n && l->row.plain != OP_Sigmoid; i++) {
+    if (!kit_const_scalar(k, l->x[i].scale, &scale)) return NULL;
+    x = l->row.plain == OP_Mul ? x * scale : fmax(x, scale);
+  }
+  return kit_takes_scales(k, l->node, l->row.on_codes, x, y) ? NULL : "scales";
+}
+
 // What the operator on codes stands for goes, as far as nothing else uses it.
 static void sweep(struct kit *k, const struct look *l, uint32_t at) {
   if (at != l->node) {
@@ -485,7 +495,8 @@ static const char *compute(struct kit *k, struct look *l) {
     if (l->x[i].n != 1) return "axis";
   if (!takes_types(l)) return "code_types";
   if (products && (why = check_weight(k, l))) return why;
-  if ((why = check_attrs(k, l)) || (why = check_softmax(k, l))) return why;
+  if ((why = check_attrs(k, l)) || (why = check_softmax(k, l)) || (why = check_scales(k, l)))
+    return why;
   const uint32_t at = l->quantize != NO_ID ? l->quantize : l->node;
   if (!reaches(k, l, at)) return "hidden";
   if (l->row.plain == OP_MatMul && l->quantize == NO_ID) return to_float(k, l);

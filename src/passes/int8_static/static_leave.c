@@ -93,6 +93,75 @@ static bool is_empty_product(struct static_run *s, uint32_t node) {
   return false;
 }
 
+// ---- scales that are too far apart ---------------------------------------------------------------
+
+static void widen(struct static_scales *to, double least, double most) {
+  to->least = fmin(to->least, least);
+  to->most = fmax(to->most, most);
+}
+
+static struct static_scales own_scales(struct static_run *s, uint32_t value) {
+  struct static_scales own = {.seen = true, .least = INFINITY};
+  struct static_params p;
+  if (!static_params_of(s, value, &p)) return own;
+  widen(&own, p.own.scale, p.own.scale);
+  if (p.with) widen(&own, p.converted.scale, p.converted.scale);
+  return own;
+}
+
+// The value that this one shares its scale with, if both are quantized; NO_ID: none.
+static uint32_t shares_with(struct static_run *s, uint32_t value) {
+  const uint32_t maker = kit_maker(&s->k, value);
+  if (maker == NO_ID || s->k.m->nodes[maker].graph != s->graph) return NO_ID;
+  return static_shares(s, maker) ? kit_in(&s->k, maker, 0) : static_vanishes(s, maker);
+}
+
+static struct static_scales scales_of(struct static_run *s, uint32_t value) {
+  struct {
+    TABLE(uint32_t, values);
+  } path = {0};
+  if (s->n_scales == 0) TABLE_ADD(s, scales, s->k.m->n_values);
+  for (; value != NO_ID && !s->scales[value].seen; value = shares_with(s, value)) {
+    s->scales[value] = own_scales(s, value);
+    *TABLE_PUSH(&path, values) = value;
+  }
+  struct static_scales found =
+      value == NO_ID ? (struct static_scales){.least = INFINITY} : s->scales[value];
+  while (path.n_values > 0) {
+    struct static_scales *at = &s->scales[path.values[--path.n_values]];
+    widen(at, found.least, found.most);
+    found = *at;
+  }
+  TABLE_FREE(&path, values);
+  return found;
+}
+
+// The largest scales that the node's inputs may have together, and the least, as kit_takes_scales wants them.
+static struct static_scales input_scales(struct static_run *s, uint32_t node) {
+  struct static_scales all = {.least = INFINITY};
+  const enum op op = kit_op(&s->k, node);
+  if (op == OP_Sigmoid) return (struct static_scales){.least = 1, .most = 1};
+  for (uint32_t i = 0; i < kit_n_in(&s->k, node); i++) {
+    const struct static_scales x = scales_of(s, kit_in(&s->k, node, i));
+    if (x.most == 0) continue;
+    const bool multiplies = op == OP_Mul && all.most > 0;
+    all.most = multiplies ? all.most * x.most : fmax(all.most, x.most);
+    all.least = fmin(all.least, x.least);
+  }
+  return all;
+}
+
+// (compat: what runs stays, right or wrong.)
+static bool is_far_apart(struct static_run *s, uint32_t node, enum op on_codes) {
+  struct static_params y;
+  const struct static_scales x = input_scales(s, node);
+  if (x.most == 0 || !static_params_of(s, kit_out(&s->k, node, 0), &y) ||
+      (s->o->compat && on_codes != OP_ms_QLinearGlobalAveragePool))
+    return false;
+  return !kit_takes_scales(&s->k, node, on_codes, x.most, y.own.scale) ||
+         !kit_takes_scales(&s->k, node, on_codes, x.least, y.own.scale);
+}
+
 static bool lacks_something(struct static_run *s, uint32_t node) {
   struct kit *k = &s->k;
   const enum op op = kit_op(k, node);
@@ -102,6 +171,7 @@ static bool lacks_something(struct static_run *s, uint32_t node) {
     if (is_half_concat(s, node) || is_lone_softmax(s, node)) return true;
     if (!kit_attrs_fit(k, node, fused[i].fused)) return kit_attrs_copyable(k, node);
     drop_idle(s, node);
+    return is_far_apart(s, node, fused[i].fused);
   }
   return false;
 }

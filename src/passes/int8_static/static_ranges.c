@@ -26,12 +26,22 @@ static double softmax_least(struct static_run *s, uint32_t node) {
   return terms ? fmin((double)CODES / (double)LARGEST / (double)terms, 1) : 1;
 }
 
+// Does a norm take the value, for which a step between elements that are nearly alike is as good as any other difference?
+static bool goes_to_norm(struct static_run *s, uint32_t value) {
+  for (struct kit_use u = kit_uses(&s->k, value); kit_use(&s->k, &u);) {
+    const enum op op = kit_op(&s->k, u.node);
+    if (u.slot == 0 && (op == OP_LayerNormalization || op == OP_InstanceNormalization)) return true;
+  }
+  return false;
+}
+
 static void softmax_range(struct static_run *s, uint32_t node, bool taken) {
   const double hardly_codes = 1.0 / 16;
   struct int8_range *r = &s->range[kit_out(&s->k, node, 0)];
   const double seen = r->type ? r->most : 1;
+  const bool is_whole = taken && seen >= hardly_codes && !goes_to_norm(s, kit_out(&s->k, node, 0));
   double most = 1;
-  if (!s->o->compat && !(taken && seen >= hardly_codes)) most = fmax(softmax_least(s, node), seen);
+  if (!s->o->compat && !is_whole) most = fmax(softmax_least(s, node), seen);
   *r = (struct int8_range){.type = kit_dtype(&s->k, kit_out(&s->k, node, 0)),
                            .most = most < 1 ? most : 1,
                            .has_deviation = r->has_deviation,

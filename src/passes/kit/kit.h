@@ -115,6 +115,9 @@ struct model_dim kit_dim(struct kit *k, uint32_t value, int64_t i);
 // Of a Softmax: over how many elements is each of its sums? 0: that is not known. (Before opset 13 everything from the axis on is
 // summed up.)
 uint64_t kit_softmax_terms(struct kit *k, uint32_t node);
+// ONNX Runtime's operators on codes multiply by a quotient of scales, and some refuse one, or wrap around past int32 (1.31.1). Can the one
+// that takes the node's place have these: y of its output, x of its input (the largest of several, of a Mul their product, of a Sigmoid 1)?
+bool kit_takes_scales(struct kit *k, uint32_t node, enum op on_codes, double x, double y);
 bool kit_dim_equal(struct model_dim a, struct model_dim b); // known to be: equal numbers or symbols
 // Known to have equal dims: every pair equal.
 bool kit_same_dims(struct kit *k, uint32_t a, uint32_t b);

@@ -102,6 +102,44 @@ uint64_t kit_softmax_terms(struct kit *k, uint32_t node) {
   return terms;
 }
 
+// Quotients of scales that operators on codes can have: at least, and below. A GlobalAveragePool refuses others. The others round numbers
+// that are 255 times the quotient, twice that where two are added, 255 times that where they are multiplied: these fit int32.
+static const struct {
+  enum op op;
+  double least, most;
+} quotients[] = {
+    {OP_ms_QLinearAdd, 0, 0x1p22},
+    {OP_ms_QLinearAveragePool, 0, 0x1p23},
+    {OP_ms_QLinearGlobalAveragePool, 0x1p-32, 0x1p8},
+    {OP_ms_QLinearMul, 0, 0x1p15},
+    {OP_ms_QLinearSigmoid, 0, 0x1p24},
+};
+
+// Over how many elements a GlobalAveragePool takes each mean; 1 where that is not known.
+static double pool_terms(struct kit *k, uint32_t node) {
+  const uint32_t x = kit_in(k, node, 0);
+  uint32_t rank = 0;
+  double terms = 1;
+  for (uint32_t i = 2; kit_rank(k, x, &rank) && i < rank; i++) {
+    const int64_t dim = kit_dim(k, x, i).value;
+    if (dim < 1) return 1;
+    terms *= (double)dim;
+  }
+  return terms;
+}
+
+bool kit_takes_scales(struct kit *k, uint32_t node, enum op on_codes, double x, double y) {
+  const double rounding = 1e-6, pool_most = 0x1p24;
+  const bool is_mean = on_codes == OP_ms_QLinearGlobalAveragePool;
+  const double terms = is_mean ? pool_terms(k, node) : 1, quotient = x / (y * terms);
+  if (terms >= pool_most) return false;
+  for (size_t i = 0; i < sizeof quotients / sizeof *quotients; i++)
+    if (quotients[i].op == on_codes)
+      return quotient >= quotients[i].least * (1 + rounding) &&
+             quotient < quotients[i].most * (1 - rounding);
+  return true;
+}
+
 bool kit_dim_equal(struct model_dim a, struct model_dim b) {
   if (a.value >= 0 || b.value >= 0) return a.value == b.value;
   return a.param == b.param && a.param != NO_ID;

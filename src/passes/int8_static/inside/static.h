@@ -194,6 +194,12 @@ struct static_made {
   const struct static_overrides *with;
 };
 
+// Scales that a value may have: that of its own range, or of what it shares it with. Nothing known: least INFINITY, most 0.
+struct static_scales {
+  bool seen;
+  double least, most;
+};
+
 struct static_run {
   struct kit k;
   const struct static_options *o;
@@ -212,6 +218,7 @@ struct static_run {
   TABLE(struct static_linear, linears);
   // By value id: why it stays float, whatever would mark it; NULL: it need not.
   TABLE(const char *, left);
+  TABLE(struct static_scales, scales); // by value id, as far as static_leave looked
   TABLE(const char *, kept); // by node id: why it stays float, a stable word; NULL: it need not
   // By value id: it goes to a node that is moved past, or to one that vanishes before such a node.
   TABLE(bool, moved_past);
