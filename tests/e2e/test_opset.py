@@ -121,6 +121,7 @@ CASES = {
     "upsample-9-linear": (9, X, {"s": F([1, 1, 1.5, 2.5])}, node("Upsample", "x", "s", mode="linear")),
     "resize-10": (10, X, {"s": F([1, 1, 1.3, 2.6])}, node("Resize", "x", "s")),
     "resize-10-smaller": (10, {"x": [1, 2, 9, 11]}, {"s": F([1, 1, 0.6, 0.35])}, node("Resize", "x", "s")),
+    "resize-10-mixed": (10, {"x": [1, 3, 9, 5]}, {"s": F([1, 2, 0.35, 1.7])}, node("Resize", "x", "s")),
     "resize-10-linear": (10, X, {"s": F([1, 1, 0.6, 2.6])}, node("Resize", "x", "s", mode="linear")),
     "resize-11-sizes": (
         11,
@@ -380,7 +381,7 @@ def test_random_graphs(weir, tmp_path, seed):
 
 
 REFUSED = {
-    "mixed": (10, node("Resize", "x", "s"), {"s": F([1, 1, 2, 0.5])}, "in 11: it rounds up"),
+    "mixed": (10, node("Resize", "x", "s"), {"s": F([1, 1, 1.1, 0.5])}, "in 11: it rounds up"),  # 4 stay 4, which would be copied
     "training": (6, node("Dropout", "x"), {}, "in 7: its attribute 'is_test' is 0"),
     "spatial": (8, node("BatchNormalization", "x", *"abcd", spatial=0), {k: np.ones((3, 4, 5), F) for k in "abcd"}, "in 9: "),
     "counted": (11, node("AveragePool", "x", kernel_shape=[2, 2], ceil_mode=1, count_include_pad=1), {}, "in 19: "),

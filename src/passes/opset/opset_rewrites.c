@@ -8,9 +8,10 @@
 //   aligned by hand ──▶ broadcast from the end    Add 7, PRelu 7
 //
 // A step says why where something that it needs is not known. ONNX Runtime decides where an old version's words
-// are open: Resize 10 rounds up where it makes smaller, and down where it makes larger.
+// are open: Resize 10 rounds up where it makes smaller, and down where it makes larger, and becomes two nodes where it does both.
 #include "opset_raising.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static const char *const no_type = "the type of its input is not known";
@@ -339,7 +340,41 @@ static const char *operator_named(struct raising *r) {
   return NULL;
 }
 
-// How a coordinate between two elements is rounded; NULL: not in one way.
+// The axes that become smaller, by a node before the one at hand, which is left with the others: neither asks what the other does.
+static void make_smaller_first(struct raising *r, const double *scales, uint32_t n) {
+  struct kit *k = r->k;
+  const struct schema_signature *last =
+      schema_at(schema_operator_of(span_str(""), span_str("Resize")), r->to);
+  float *smaller = arena_alloc(&k->site, n * sizeof *smaller),
+        *larger = arena_alloc(&k->site, n * sizeof *larger);
+  for (uint32_t i = 0; i < n; i++) {
+    smaller[i] = (float)(scales[i] < 1 ? scales[i] : 1);
+    larger[i] = (float)(scales[i] < 1 ? 1 : scales[i]);
+  }
+  const bool no_roi = schema_input(last, 1)->option == SCHEMA_OPTIONAL_ONE;
+  const uint32_t roi = no_roi ? NO_ID : opset_new_floats(r, "roi", NULL, 0),
+                 by = opset_new_floats(r, "smaller", smaller, n);
+  const uint32_t made =
+      kit_make(k, OP_Resize, KIT_IN(kit_in(k, r->node, 0), roi, by),
+               KIT_STRING("coordinate_transformation_mode", span_str("asymmetric")),
+               KIT_STRING("mode", span_str("nearest")), KIT_STRING("nearest_mode", span_str("ceil")));
+  opset_put_input(r, 0, made);
+  opset_put_input(r, 1, opset_new_floats(r, "larger", larger, n));
+}
+
+// Do scales above 1 make anything larger? ONNX Runtime copies what keeps all of its dims, whatever the scales are.
+static bool makes_larger(struct raising *r, const double *scales, uint32_t n) {
+  const uint32_t x = kit_in(r->k, r->node, 0);
+  for (uint32_t i = 0; i < n; i++) {
+    const int64_t dim = kit_dim(r->k, x, i).value;
+    if (scales[i] >= 2 ||
+        (scales[i] > 1 && dim > 0 && floor(scales[i] * (double)dim) > (double)dim))
+      return true;
+  }
+  return false;
+}
+
+// How a coordinate between two elements is rounded; NULL: not in one way that is known.
 static const char *rounding(struct raising *r) {
   const double *list;
   uint32_t n;
@@ -349,7 +384,9 @@ static const char *rounding(struct raising *r) {
     larger = larger || list[i] > 1;
     smaller = smaller || list[i] < 1;
   }
-  return larger && smaller ? NULL : smaller ? "ceil" : "floor";
+  if (larger && smaller && !makes_larger(r, list, n)) return NULL;
+  if (larger && smaller) make_smaller_first(r, list, n);
+  return smaller && !larger ? "ceil" : "floor";
 }
 
 static const char *nearest(struct raising *r) {
@@ -360,7 +397,7 @@ static const char *nearest(struct raising *r) {
   const char *how = rounding(r);
   if (!how)
     return "it rounds up where it makes smaller and down where it makes larger, and its scales "
-           "are not known to do one of them only";
+           "are not known to do one of them only, or both";
   opset_put_text(r, "nearest_mode", how);
   return NULL;
 }
