@@ -130,3 +130,25 @@ def test_what_is_a_step_apart_and_what_is_more():
     assert judge.same(model, [y], [y + step]) == [] and judge.near(model, [y + step]) == []
     assert judge.same(model, [y], [y + 9 * step]) and judge.near(model, [y * 2])
     assert judge.same(model, [y], [y[:9]]) and judge.near(model, [y.astype(np.float64)])
+
+
+@pytest.mark.parametrize("pads, otherwise", [([0, 2, 0, 2], True), ([0, 1, 0, 1], False)])
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
+def test_only_pools_of_other_dims_may_not_load(op, pads, otherwise):
+    """ONNX Runtime infers a window that would begin in the pads, and computes none."""
+    pool = helper.make_node(op, ["x"], ["y"], kernel_shape=[2, 3], strides=[2, 2], pads=pads, ceil_mode=1)
+    graph = helper.make_graph([pool], "g", [helper.make_tensor_value_info("x", 1, [1, 1, 4, 4])], [helper.make_tensor_value_info("y", 1, None)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    x = np.ones((1, 1, 4, 4), np.float32)
+    y = quantized_graphs.session(model).run(None, {"x": x})[0]
+    assert quantized_graphs.infers_other_dims(model, {"x": x, "y": y}) == otherwise
+
+
+def test_the_simulation_has_the_range_that_is_asked_for():
+    """Numbers far below it have few codes, in the simulation too."""
+    x = np.linspace(-1e-5, 1e-5, 64, dtype=np.float32)
+    model = helper.make_model(helper.make_graph(
+        [helper.make_node("Neg", ["x"], ["y"])], "g", [helper.make_tensor_value_info("x", 1, [64])],
+        [helper.make_tensor_value_info("y", 1, [64])]), opset_imports=[helper.make_opsetid("", 17)], ir_version=8)  # fmt: skip
+    plain, least = (quantized_graphs.Judge(model, {"x": x}, {"x": x, "y": -x}, words) for words in ((), ["--minimum-real-range", "0.001"]))
+    assert plain.simulated_db(0) > 30 > 20 > least.simulated_db(0)

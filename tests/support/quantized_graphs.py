@@ -42,7 +42,7 @@ from int8_graphs import PIECES, random_model, session
 LEAST_DB, SAME_DB = 10, 30
 PART = 25  # models that a process takes at a time
 REFUSED = ("changed between opset",)  # said where a node has no form in the opset that codes need
-WIDER = (1, 1.03, 1.08)  # ranges of the simulation: what is rounded well by chance is not rounded well in all
+WIDER = (1, 1.01, 1.03, 1.05, 1.08, 1.11)  # ranges of the simulation: what is rounded well by chance is not rounded well in all
 BELOW_SIMULATION = 6  # dB that a quantized model may be below the simulation, where that is below LEAST_DB
 
 
@@ -131,9 +131,14 @@ def import_microsoft(model):
         model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
 
 
-def rounded(model, values, wider=1.0):
-    """A simulation: each value and matrix has 256 numbers of its own range, or of a wider one. Also each output's names: before it is
-    rounded, and behind."""
+def least_range(words):
+    """The range that the words ask for at least."""
+    return float(words[words.index("--minimum-real-range") + 1]) if "--minimum-real-range" in words else 0.0
+
+
+def rounded(model, values, wider=1.0, least=0.0):
+    """A simulation: each value and matrix has 256 numbers of its own range, or of a wider one, or of one that is so wide at least. Also
+    each output's names: before it is rounded, and behind."""
     copy = copied(model)
     import_microsoft(copy)
     graph, nodes, renamed = copy.graph, [], {}
@@ -142,7 +147,7 @@ def rounded(model, values, wider=1.0):
     def round_behind(name):
         x = values[name]
         low, high = min(float(x.min()), 0.0), max(float(x.max()), 0.0)
-        scale = max((high - low) * wider / 255, 1e-30)
+        scale = max(max(high - low, least) * wider / 255, 1e-30)
         renamed[name] = f"{name}/rounded"
         held = {"s": np.array(scale, np.float32), "z": np.array(round(-low / scale), np.uint8)}
         graph.initializer.extend(numpy_helper.from_array(a, f"{name}/{n}") for n, a in held.items())
@@ -159,7 +164,8 @@ def rounded(model, values, wider=1.0):
     for tensor in graph.initializer:
         a = numpy_helper.to_array(tensor)
         if a.dtype.kind == "f" and a.ndim > 1 and tensor.name not in sizes:
-            step = max(float(np.abs(a).max()) * wider / 127, 1e-30)
+            low, high = min(float(a.min()), 0.0), max(float(a.max()), 0.0)
+            step = max(max(-low, high, low + least) * wider / 127, 1e-30)
             ends, codes = np.finfo(a.dtype), np.round(a.astype(np.float64) / step)
             tensor.CopyFrom(numpy_helper.from_array(np.clip(codes * step, ends.min, ends.max).astype(a.dtype), tensor.name))
     for i in graph.input:
@@ -334,6 +340,7 @@ class Apart:
 
 # Of ONNX Runtime 1.31.1 itself, whoever wrote the model (docs/int8.md): what it says then.
 FAULTS = ("_bias_div_round", "'Cubic' mode only supports")
+DIMS = ("shape", "dimension")  # a word of messages about them
 
 
 def loses_a_bias(model, values):
@@ -354,17 +361,16 @@ def loses_a_bias(model, values):
     return False
 
 
-def loads_undeclared(model, feeds):
-    """Does the float model run where no dims are declared but those of its inputs? Not where ONNX Runtime infers others than it computes."""
+def infers_other_dims(model, values):
+    """Is there a pool of which ONNX Runtime infers other dims than it computes? (docs/int8.md)"""
     bare = copied(model)
     del bare.graph.value_info[:]
     for o in bare.graph.output:
         o.type.tensor_type.ClearField("shape")
-    try:
-        session(bare, optimized=True).run(None, feeds)
-    except Exception:
-        return False
-    return True
+    known = onnx.shape_inference.infer_shapes(bare).graph
+    dims = {v.name: v.type.tensor_type.shape.dim for v in [*known.value_info, *known.output]}
+    pools = [node.output[0] for node in model.graph.node if node.op_type in ("AveragePool", "MaxPool")]
+    return any(d.HasField("dim_value") and d.dim_value != n for name in pools if name in dims for d, n in zip(dims[name], values[name].shape))
 
 
 def is_moved_before(model, name):
@@ -388,14 +394,25 @@ def whole_of(model, name):
     return found
 
 
+def largest(model, names):
+    held = {t.name: t for t in model.graph.initializer}
+    return max((float(numpy_helper.to_array(held[n]).max()) for n in names if n in held), default=0.0)
+
+
+def scale_of_codes(model, name):
+    """The scale of the codes that the value is made of; 0: of none."""
+    return largest(model, [node.input[1] for node in model.graph.node if node.op_type == "DequantizeLinear" and name in node.output])
+
+
+def scale_behind(model, name):
+    """The scale that the value is quantized by; 0: it is not."""
+    names = (name, f"{name}_float")
+    return largest(model, [node.input[1] for node in model.graph.node if node.op_type == "QuantizeLinear" and node.input[0] in names])
+
+
 def step_of(model, name, want):
     """How far apart two neighbouring numbers are that the output may have."""
-    graph, scale = model.graph, 0.0
-    held = {t.name: t for t in graph.initializer}
-    for node in graph.node:
-        if name in node.output and node.op_type == "DequantizeLinear" and node.input[1] in held:
-            scale = float(numpy_helper.to_array(held[node.input[1]]).max())
-    return max(scale, float(want.max() - want.min()) / 255)
+    return max(scale_of_codes(model, name), float(want.max() - want.min()) / 255)
 
 
 def chooser_of(model, name):
@@ -417,8 +434,9 @@ def chosen(node, x, index):
 
 
 class Judge:
-    def __init__(self, model, feeds, values):
+    def __init__(self, model, feeds, values, words=()):
         self.model, self.feeds, self.values = model, feeds, values
+        self.least = least_range(words)
         self.names = [o.name for o in model.graph.output]
         self.want = [values[n] for n in self.names]
         self.simulated = None
@@ -428,7 +446,7 @@ class Judge:
         if self.simulated is None:
             tries = [[] for _ in self.want]
             for wider in WIDER:
-                model, names = rounded(self.model, self.values, wider)
+                model, names = rounded(self.model, self.values, wider, self.least)
                 ran = session(model)
                 found = dict(zip([o.name for o in ran.get_outputs()], ran.run(None, self.feeds)))
                 for pair, each in zip(names, tries):
@@ -484,10 +502,12 @@ class Judge:
         """Of the output; of what it is the difference of, which may leave nothing; of what it is a small part of, whose elements may
         each be some steps off where it is a product."""
         maker = next((node for node in self.model.graph.node if self.names[i] in node.output and node.op_type in ("Add", "Sub")), None)
-        xs = [self.want[i], *(self.values[n] for n in (maker.input if maker else ()) if n in self.values)]
+        terms = [n for n in (maker.input if maker else ()) if n in self.values]
+        xs = [self.want[i], *(self.values[n] for n in terms)]
         step = lambda x: max(float(x.max()), 0.0) / 255 - min(float(x.min()), 0.0) / 255  # noqa: E731
         wholes = [self.values[n] for n in whole_of(self.model, self.names[i]) if n in self.values and self.values[n].dtype.kind == "f"]
-        return max(step_of(quantized, self.names[i], xs[0]), *(step(x) for x in xs), *(3 * step(x) for x in wholes), 0.0)
+        scales = [max(scale_of_codes(quantized, n), scale_behind(quantized, n)) for n in terms]
+        return max(step_of(quantized, self.names[i], xs[0]), *scales, *(step(x) for x in xs), *(3 * step(x) for x in wholes), 0.0)
 
 
 # ---- one model
@@ -520,7 +540,8 @@ class Runner:
             plain = session(quantized).run(None, judge.feeds)
             fast = session(quantized, optimized=True).run(None, judge.feeds)
         except Exception as e:  # the runtime raises what it likes
-            if any(fault in str(e) for fault in FAULTS) or not loads_undeclared(judge.model, judge.feeds):
+            of_dims = any(word in str(e) for word in DIMS) and infers_other_dims(judge.model, judge.values)
+            if of_dims or any(fault in str(e) for fault in FAULTS):
                 return [], None
             return [f"{kind} loads: {str(e).strip().splitlines()[0][:300]}"], None
         wrong = [f"{kind} ten decibels: {w}" for w in judge.near(quantized, plain)]
@@ -548,10 +569,11 @@ class Runner:
             file.write(ranges_of(values))
         source, out, other = (os.path.join(self.folder, n) for n in ("in.onnx", "out.onnx", "other.onnx"))
         onnx.save(model, source)
-        failed = self.call(FORMS[form](form, seed), source, out)
+        words = FORMS[form](form, seed)
+        failed = self.call(words, source, out)
         if failed:
             return None if any(text in failed for text in REFUSED) else [failed]
-        judge = Judge(model, feeds, values)
+        judge = Judge(model, feeds, values, words)
         wrong, plain = self.judged(judge, out, form)
         if found is not None:
             found.made.update({(form, node.op_type) for node in onnx.load(out).graph.node})
