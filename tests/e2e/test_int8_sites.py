@@ -779,6 +779,77 @@ def test_a_product_that_sums_up_nothing(weir, tmp_path, op):
         assert min(site.levels(tmp_path / "out.onnx").values()) > 20, words
 
 
+FACTORS = {"alpha": {"alpha": 0.0}, "below 0": {"alpha": -0.0}, "both": {"alpha": 0.0, "beta": 0.0}, "beta": {"beta": 0.0},
+           "next to nothing": {"alpha": 1e-30}, "less": {"alpha": 1e-40, "beta": 0.5}}  # fmt: skip
+WAYS = [(), QOPERATOR, ("--compat", "onnxruntime"), ("--format", "fp32-bias"), ("--quantize-bias", "false"), ("--op-types", "all", "--per-tensor")]
+
+
+@pytest.mark.parametrize("kind", FACTORS)
+def test_factors_beside_which_a_bias_has_no_codes(weir, tmp_path, kind):
+    """A Gemm that multiplies by 0 stays float, and codes of a bias that the runtime makes have a scale of their own."""
+    site = Site([node("Gemm", ["x", "w", "b"], ["y"], **FACTORS[kind])], {"x": (3, 4)}, {"w": normal(4, 4), "b": normal(4)})
+    for words in WAYS:
+        path = site.quantized(weir, tmp_path, "static", *words)
+        assert min(site.levels(path).values()) > 25, words
+        if "alpha" in FACTORS[kind] and FACTORS[kind]["alpha"] == 0:
+            assert "QGemm" not in operators(path)
+    if "beta" in kind or kind == "both":  # quantize_static divides by 0
+        assert min(site.levels(site.quantized(weir, tmp_path, "static", "--compat", "onnxruntime", *QOPERATOR)).values()) > 25
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+@pytest.mark.parametrize("factor", ["alpha", "beta"])
+def test_factors_that_are_no_numbers(weir, tmp_path, factor, number):
+    """Nothing but the node is affected: it stays."""
+    nodes = [node("Gemm", ["x", "w", "b"], ["g"], **{factor: float(number)}), node("MatMul", ["x", "w"], ["y"])]
+    site = Site(nodes, {"x": (3, 4)}, {"w": normal(4, 4), "b": normal(4)}, outputs=("y", "g"))
+    source, ranges = site.write(tmp_path)
+    ranges.write_text(json.dumps({n: r for n, r in json.loads(ranges.read_text()).items() if n != "g"}))
+    for words in ((), QOPERATOR, ("--compat", "onnxruntime")):
+        said = weir.report("static", source, tmp_path / "out.onnx", "--force", "--ranges", ranges, *words)["passes"][0]["nodes"]
+        assert {n["reason"] for n in said if n.get("node_name") == "n_g"} & {"attributes", "no_range"}, words
+        assert decibels(site.right[0], run(tmp_path / "out.onnx", site.feeds)[0]) > 25
+
+
+@pytest.mark.parametrize("op", ["Conv", "Gemm"])
+@pytest.mark.parametrize("by", [1e-25, 1e-42])
+@pytest.mark.parametrize("channels", [[1], [0, 1, 2, 3]])
+def test_scales_whose_product_is_no_number(weir, tmp_path, op, by, channels):
+    """Of channels whose weights are next to nothing, and whose bias is 0: their codes are 0."""
+    w, b, x = normal(4, 4), normal(4), normal(*(IMAGE if op == "Conv" else (3, 4)))
+    w[channels], b[channels] = w[channels] * np.float32(by), 0
+    last = conv("x", "w", "y", "b") if op == "Conv" else node("Gemm", ["x", "w", "b"], ["y"], transB=1)
+    small = np.float32(1e-18)
+    site = Site([last], {"x": x.shape}, {"w": w.reshape(4, 4, 1, 1) if op == "Conv" else w, "b": b * small}, feeds={"x": x * small})
+    for words in ((), QOPERATOR, ("--format", "fp32-bias"), ("--compat", "onnxruntime", "--per-channel")):
+        assert min(site.levels(site.quantized(weir, tmp_path, "static", *words)).values()) > 25 or len(channels) == 4, words
+
+
+WRONG_THERE = {
+    "a mask": ([node("Add", ["x", "m"], ["s"]), node("Softmax", ["s"], ["y"])], {"m": np.array([0, 0, 0, -1e9], np.float32)}, FORMS, "n_s"),
+    "alpha": ([node("Gemm", ["x", "w", "b"], ["y"], alpha=2.0)], {"w": normal(4, 4), "b": normal(4)}, ["qoperator"], "n_y"),
+    "beta": ([node("Gemm", ["x", "w", "b"], ["y"], beta=3.0)], {"w": normal(4, 4), "b": normal(4)}, ["qoperator"], "n_y"),
+    "two of a bias": ([node("Gemm", ["x", "w", "b"], ["h"]), node("Gemm", ["h", "v", "b"], ["y"])],
+                      {"w": normal(4, 4), "v": normal(4, 4, by=9), "b": normal(4)}, ["qoperator"], "n_y"),
+    "Clip": ([node("Gemm", ["x", "w"], ["h"]), node("Clip", ["h", "low", "high"], ["c"]), node("Gemm", ["c", "w"], ["y"])],
+             {"w": normal(4, 4), "low": np.float32(0.5), "high": np.float32(0.7)}, ["qoperator"], "n_c"),
+    "Pad": ([node("Gemm", ["x", "w"], ["h"]), node("Pad", ["h", "pads", "number"], ["y"])],
+            {"w": normal(4, 4), "pads": ints(0, 0, 0, 1), "number": np.float32(50)}, ["qoperator"], "n_y"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", WRONG_THERE)
+def test_what_compat_leaves_wrong_is_told(weir, tmp_path, kind):
+    """It writes what quantize_static writes, and names the node. Nothing is said where it is right, or without compat."""
+    nodes, constants, told, name = WRONG_THERE[kind]
+    site = Site(nodes, {"x": (3, 4)}, constants)
+    for form, words in FORMS.items():
+        site.quantized(weir, tmp_path, "static", *words, "--compat", "onnxruntime", "--op-types", "all")
+        assert (f"node '{name}' (" in site.said.err and "quantize_static writes it so" in site.said.err) == (form in told), form
+        site.quantized(weir, tmp_path, "static", *words, "--op-types", "all")
+        assert "quantize_static" not in site.said.err
+
+
 def cancelled(op):
     """What is left of large numbers is 1e-9 of them."""
     x = normal(*IMAGE)

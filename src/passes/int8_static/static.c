@@ -16,6 +16,8 @@
 #include "ranges.h"
 #include "weights.h"
 
+#include <stdio.h>
+
 enum {
   OPSET_CHANNELS = 13, // Q and DQ have an axis
   OPSET_FLOAT8 = 19,   // and float8, float16
@@ -102,6 +104,38 @@ static int64_t ir_for(const struct static_run *s, const struct used_types *u) {
   if (u->float8 || s->opset >= OPSET_FLOAT8) ir = IR_FLOAT8;
   if (u->bits4 || s->opset >= OPSET_16_BITS) ir = IR_4_BITS;
   return ir;
+}
+
+// ---- what compat leaves wrong --------------------------------------------------------------------
+
+void static_note_theirs(struct static_run *s, uint32_t node, enum static_theirs kind) {
+  struct static_told *told = &s->theirs[kind];
+  if (told->n++ == 0)
+    told->node =
+        arena_printf(&s->arena, "'%s' (%s)",
+                     quote(model_name(s->k.m, s->k.m->nodes[node].name)).s, static_op_type(s, node));
+}
+
+void static_warn_theirs(struct static_run *s) {
+  static const char *const what[STATIC_THEIRS] = {
+      [STATIC_THEIRS_MASK] = "has a range that ends where masks do, so that other numbers share few codes",
+      [STATIC_THEIRS_FACTORS] = "has a bias whose codes leave alpha out, or beta",
+      [STATIC_THEIRS_BIAS] = "takes the codes of its bias from another node, whose scales they have",
+      [STATIC_THEIRS_CLIP] = "goes, and codes do not cut off what it does",
+      [STATIC_THEIRS_OUTSIDE] = "makes numbers for which its codes have no room",
+  };
+  for (uint32_t i = 0; i < STATIC_THEIRS; i++) {
+    const struct static_told *told = &s->theirs[i];
+    if (told->n == 0) continue;
+    char more[40] = "";
+    if (told->n > 1) snprintf(more, sizeof more, " (and %lu more)", (unsigned long)told->n - 1);
+    kit_warn(&s->k,
+             arena_printf(&s->k.site,
+                          "node %s%s %s: quantize_static writes it so, and it is not what the "
+                          "float model gives",
+                          told->node, more, what[i]),
+             "without --compat such nodes are right, or stay float");
+  }
 }
 
 // ---- begin ---------------------------------------------------------------------------------------
@@ -200,6 +234,7 @@ static int quantize(struct static_run *s, struct err *err) {
   const bool as_codes = s->o->format == STATIC_QOPERATOR;
   if (as_codes) static_find_before_bodies(s);
   if (as_codes ? static_qoperator(s, err) : (static_mark(s, err) || static_put(s, err))) return -1;
+  static_warn_theirs(s);
   if (s->o->format != STATIC_QDQ && kit_has_scan(&s->k)) kit_declare_made(&s->k);
   if (s->o->compat && (as_codes || !s->o->add_qdq_pair_to_weight)) { // as quantize_static leaves it
     kit_site(&s->k, NO_ID, "unused");

@@ -23,13 +23,17 @@ static uint32_t times(struct recipes *r, uint32_t of, double by) {
   return recipe_map(r, RECIPE_MAP_MUL, both);
 }
 
-// Does the bias stay float, so that ONNX Runtime makes its codes? It does so by the scales alone, whatever alpha and beta are.
+// Does the bias stay float, so that ONNX Runtime makes its codes? It does so by the scales alone, whatever alpha and beta are: more room for
+// them is no harm, as long as it leaves codes.
+enum { MOST_ROOM = 1024 };
+
 static bool is_left(const struct static_run *s, const struct static_bias *b) {
   return b->computed || (s->o->keep_float_bias && !s->o->compat && !b->summed);
 }
 
 static double alpha_of(const struct static_run *s, const struct static_bias *b) {
-  return is_left(s, b) ? fmin(fabs(b->alpha), 1) : fabs(b->alpha);
+  const double least = 1.0 / MOST_ROOM;
+  return is_left(s, b) ? fmax(fmin(fabs(b->alpha), 1), least) : fabs(b->alpha);
 }
 
 // The largest product of two codes of 8 bits, their zero points taken off.
@@ -59,7 +63,7 @@ double static_sum_room(struct static_run *s, uint32_t node) {
 }
 
 static double beta_of(const struct static_run *s, const struct static_bias *b) {
-  return is_left(s, b) ? fmax(fabs(b->beta), 1) : b->beta;
+  return is_left(s, b) ? fmin(fmax(fabs(b->beta), 1), MOST_ROOM) : b->beta;
 }
 
 // Of one that is computed, as many times as there are scales: the largest number that it had.

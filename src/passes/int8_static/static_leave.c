@@ -20,7 +20,7 @@
 
 #include <math.h>
 
-static const char lacks[] = "fused_operator", masked[] = "mask_values";
+static const char lacks[] = "fused_operator", factors[] = "attributes", masked[] = "mask_values";
 
 // ---- what ONNX Runtime fuses -------------------------------------------------------------------
 
@@ -235,6 +235,19 @@ static bool puts_such_number(struct static_run *s, uint32_t node) {
   }
 }
 
+// Does the node, if it is quantized, take such a number for a range?
+static bool ranges_over_nothing(struct static_run *s, uint32_t node) {
+  const struct static_op *op = static_op_of(s, node);
+  const char *why;
+  if (!static_takes(s, node, &why)) return false;
+  if (op->qdq == STATIC_Q_WHERE && !s->o->force_quantize_no_input_check) return false;
+  for (uint32_t i = 0; i < kit_n_in(&s->k, node); i++)
+    if (is_masked(s, kit_in(&s->k, node, i))) return true;
+  for (uint32_t i = 0; i < kit_n_out(&s->k, node); i++)
+    if (is_masked(s, kit_out(&s->k, node, i))) return true;
+  return false;
+}
+
 // ---- the walk ----------------------------------------------------------------------------------
 
 void static_leave_value(struct static_run *s, uint32_t value, const char *why) {
@@ -271,7 +284,7 @@ void static_keep(struct static_run *s, uint32_t node, const char *why) {
 
 // Is what the node does with that value to pass it on?
 static bool passes_on(struct static_run *s, uint32_t node, uint32_t value, const char *why) {
-  if (!s->o->compat && why == lacks && static_vanishes(s, node) == value) return true;
+  if (!s->o->compat && why != masked && static_vanishes(s, node) == value) return true;
   switch (kit_op(&s->k, node)) {
   case OP_Identity:
   case OP_Transpose:
@@ -285,7 +298,7 @@ static bool passes_on(struct static_run *s, uint32_t node, uint32_t value, const
   case OP_MaxPool:
   case OP_Resize:
   case OP_Relu:
-  case OP_Clip: return why == lacks;
+  case OP_Clip: return why != masked;
   case OP_Add:
   case OP_Sub: return why == masked;
   default: return false;
@@ -317,8 +330,20 @@ static void leave_behind(struct static_run *s, uint32_t first, const char *why) 
   TABLE_FREE(&at, queue);
 }
 
+// A bias has no codes beside a product that alpha makes nothing, or no number. (Operators on codes ask for more of a Gemm.)
+static bool has_odd_factors(struct static_run *s, uint32_t node) {
+  struct kit *k = &s->k;
+  float alpha, beta;
+  const char *why;
+  return kit_op(k, node) == OP_Gemm && s->o->format != STATIC_QOPERATOR &&
+         kit_in(k, node, 2) != NO_ID && static_takes(s, node, &why) &&
+         kit_attr_float(k, node, "alpha", 1, &alpha) && kit_attr_float(k, node, "beta", 1, &beta) &&
+         (alpha == 0 || !isfinite(alpha) || !isfinite(beta));
+}
+
 static const char *kept_reason(struct static_run *s, uint32_t node, bool fuses) {
   if (fuses && lacks_something(s, node)) return lacks;
+  if (has_odd_factors(s, node)) return factors;
   if (s->o->compat) return NULL;
   for (uint32_t i = 0; i < kit_n_out(&s->k, node); i++)
     if (is_masked(s, kit_out(&s->k, node, i))) return masked;
@@ -334,6 +359,8 @@ void static_leave(struct static_run *s) {
       static_leave_value(s, k->m->graph_io[g->inputs + i], masked);
   for (uint32_t n = g->first_node; n != NO_ID; n = k->m->nodes[n].next) {
     const char *why = kept_reason(s, n, fuses);
+    if (!why && s->o->compat && ranges_over_nothing(s, n))
+      static_note_theirs(s, n, STATIC_THEIRS_MASK);
     if (!why) continue;
     static_keep(s, n, why);
     if (kit_out(k, n, 0) != NO_ID) leave_behind(s, kit_out(k, n, 0), why);

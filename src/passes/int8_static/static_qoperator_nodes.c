@@ -204,12 +204,15 @@ static const char *product(struct static_qoperator_run *q, uint32_t node, enum s
         !kit_attr_float(k, node, "beta", 1, &beta))
       return "attributes";
     if (!compat && (!(alpha > 0) || beta == 0)) return "attributes";
+    if (bias != NO_ID && beta == 0) return "attributes"; // its codes have no scale, then
   } else if (!kit_attrs_fit(k, node, op)) {
     return "attributes";
   }
-  const double factor = compat ? (double)beta : (double)alpha / (double)beta;
+  const double right = (double)alpha / (double)beta, factor = compat ? (double)beta : right;
   const double reach = fabs(factor) / static_sum_room(q->s, node);
   uint32_t in[9], n = 0;
+  if (compat && bias != NO_ID && factor != right && kit_const_all(k, bias, 0) != KIT_YES)
+    static_note_theirs(q->s, node, STATIC_THEIRS_FACTORS);
   begin(q, node);
   const struct static_held *taken = static_qoperator_take(q, kit_in(k, node, 0));
   if (!taken) return "no_range";
@@ -230,6 +233,8 @@ static const char *product(struct static_qoperator_run *q, uint32_t node, enum s
   n += put_x(&x, in + n);
   n += put_x(&w, in + n);
   const bool another = compat && bias != NO_ID && static_qoperator_bias_of(q, bias); // made them
+  if (another && kit_const_all(k, bias, 0) != KIT_YES)
+    static_note_theirs(q->s, node, STATIC_THEIRS_BIAS);
   const uint32_t b = bias == NO_ID ? NO_ID : static_qoperator_bias(q, bias, &x, &w, factor);
   if (kind == STATIC_O_GEMM) in[n++] = b;
   n += put_y(&y, in + n);
@@ -364,12 +369,14 @@ static const char *relu(struct static_qoperator_run *q, uint32_t node) {
   const struct static_held *held = static_qoperator_held(q, x);
   double lo, hi;
   if (!held) return "input_not_quantized";
+  if (q->s->o->compat && q->s->o->activation_symmetric) return "symmetric";
+  const bool is_implied = bounds_of(q, node, &lo, &hi) && implied(held, lo, hi);
   if (q->s->o->compat) {
-    if (q->s->o->activation_symmetric) return "symmetric";
+    if (!is_implied) static_note_theirs(q->s, node, STATIC_THEIRS_CLIP);
   } else if (held->constant || kit_sole_user(k, x) != node || kit_maker(k, x) != NO_ID ||
              (kit_op(k, node) != OP_Relu &&
               (static_may_grow(q->s, o) || static_may_grow(q->s, held->owner))) ||
-             !bounds_of(q, node, &lo, &hi) || !implied(held, lo, hi)) {
+             !is_implied) {
     return "clip_range";
   }
   struct static_held y = *held;
@@ -404,8 +411,10 @@ static const char *direct(struct static_qoperator_run *q, uint32_t node) {
   if (forced && compat && !static_is_constant(q->s, x)) return "input_not_quantized";
   if (!held && !(forced && static_qoperator_can_take(q, x))) return "input_not_quantized";
   if (held && !compat && held->axis != RECIPE_PER_TENSOR) return "axis";
-  if (!compat && is_mode_float(q, node, held ? held->type : q->s->o->activation)) return "mode";
+  const bool is_float = is_mode_float(q, node, held ? held->type : q->s->o->activation);
+  if (!compat && is_float) return "mode";
   if (kit_n_out(k, node) != 1) return "several_outputs";
+  if (is_float) static_note_theirs(q->s, node, STATIC_THEIRS_OUTSIDE);
   begin(q, node);
   held = static_qoperator_take(q, x);
   if (!held) return "weight_dtype";
@@ -487,7 +496,7 @@ static const char *check_pad_value(struct static_qoperator_run *q, uint32_t valu
                                    const struct static_held *x) {
   struct static_run *s = q->s;
   double number;
-  if (s->o->compat || value == NO_ID) return NULL;
+  if (value == NO_ID) return NULL;
   if (kit_const_scalar(&s->k, value, &number))
     return number == 0 || is_within(x, number, number) ? NULL : "value_outside_range";
   if (value >= s->n_range || s->range[value].type == DTYPE_UNDEFINED) return "parameters";
@@ -505,7 +514,8 @@ static const char *pad(struct static_qoperator_run *q, uint32_t node) {
   const bool constant = span_is(mode, "constant");
   const struct static_held x = *held;
   const char *why = constant ? check_pad_value(q, kit_in(k, node, 2), &x) : NULL;
-  if (why) return why;
+  if (why && !q->s->o->compat) return why;
+  if (why) static_note_theirs(q->s, node, STATIC_THEIRS_OUTSIDE);
   begin(q, node);
   const uint32_t code = constant ? pad_value(q, node, &x) : NO_ID;
   if (constant && code == NO_ID) return "parameters";

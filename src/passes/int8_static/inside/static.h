@@ -200,6 +200,20 @@ struct static_scales {
   double least, most;
 };
 
+// What compat writes as quantize_static does, though it gives other numbers than the float model: the user is told.
+enum static_theirs {
+  STATIC_THEIRS_MASK,
+  STATIC_THEIRS_FACTORS,
+  STATIC_THEIRS_BIAS,
+  STATIC_THEIRS_CLIP,
+  STATIC_THEIRS_OUTSIDE,
+  STATIC_THEIRS,
+};
+struct static_told {
+  const char *node; // the first, as it is named in messages
+  uint32_t n;
+};
+
 struct static_run {
   struct kit k;
   const struct static_options *o;
@@ -218,6 +232,7 @@ struct static_run {
   TABLE(struct static_linear, linears);
   // By value id: why it stays float, whatever would mark it; NULL: it need not.
   TABLE(const char *, left);
+  struct static_told theirs[STATIC_THEIRS];
   TABLE(struct static_scales, scales); // by value id, as far as static_leave looked
   TABLE(const char *, kept); // by node id: why it stays float, a stable word; NULL: it need not
   // By value id: it goes to a node that is moved past, or to one that vanishes before such a node.
@@ -289,6 +304,10 @@ uint32_t static_weight_codes(struct static_run *s, const struct static_entry *en
 // Does the value's converted form go to that node?
 bool static_receives(const struct static_run *s, const struct static_overrides *with,
                      uint32_t node);
+
+// Notes that node, while it is there; and warns of what was noted, once for each kind.
+void static_note_theirs(struct static_run *s, uint32_t node, enum static_theirs kind);
+void static_warn_theirs(struct static_run *s);
 
 // Finds what stays float (static_leave.c), before anything is marked. Asked after it: why does the value, why does the node, and why does
 // a value that the node takes? A stable word; NULL: it need not; of values "" where nothing is to be said.

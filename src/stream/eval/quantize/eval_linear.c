@@ -43,7 +43,8 @@
 //             └── kept, look, codes ┘
 //
 // Elements and scales become float32; codes of int32 are found in double. An element that is not finite and
-// a scale that divides nothing are errors: there is no code for them.
+// a scale that divides nothing are errors: there is no code for them. Beside a scale of 0, codes of int32 are 0 for what is below the
+// smallest normal number, as channels of a bias are whose weights are next to nothing: products of their scales are no float32.
 #include "eval_linear.h"
 
 #include "eval_figures.h"
@@ -52,6 +53,7 @@
 #include "kernels_convert.h"
 
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 
 enum { CHUNK = 1024, SMALL_BOX = 16 << 10 };
@@ -62,6 +64,7 @@ struct window {
   struct eval_kept_held held;
   uint64_t lines_end; // of lines that are kept: the last one's scale + 1
   bool no_panels;     // they were tried
+  bool lost;          // a scale was 0, and is FLT_MAX here
 };
 
 struct linear {
@@ -238,13 +241,30 @@ static void widen_zeros(enum dtype type, const uint8_t *in, size_t n, float *out
   kernels_convert(out, in, n, &c);
 }
 
+static int divides_nothing(const struct linear *z, uint64_t scale, double is) {
+  err_fill(z->err, ERR_FAIL, "scale %llu of a weight is %g: nothing can be quantized by it",
+           (unsigned long long)scale, is);
+  return err_because(z->err, REASON_NOT_SHRUNK);
+}
+
 static int check_scales(const struct linear *z, uint64_t at, size_t n) {
-  const float *s = z->scales + (at - z->window->at);
+  float *s = z->scales + (at - z->window->at);
   for (size_t i = 0; i < n; i++) {
     if (isfinite(s[i]) && s[i] != 0) continue;
-    err_fill(z->err, ERR_FAIL, "scale %llu of a weight is %g: nothing can be quantized by it",
-             (unsigned long long)(at + i), (double)s[i]);
-    return err_because(z->err, REASON_NOT_SHRUNK);
+    if (z->q.type != DTYPE_INT32 || s[i] != 0) return divides_nothing(z, at + i, (double)s[i]);
+    s[i] = FLT_MAX;
+    z->window->lost = true;
+  }
+  return 0;
+}
+
+// Are elements beside scales that were 0, from number `scale` on, as small as they must be?
+static int check_lost(const struct linear *z, const struct kernels_linear *k, uint64_t scale,
+                      const float *v, size_t n) {
+  for (size_t i = 0; z->window->lost && i < n; i++) {
+    const size_t of = z->each ? i : 0;
+    if (k->scales[of] == FLT_MAX && fabsf(v[i]) >= FLT_MIN)
+      return divides_nothing(z, scale + of, 0);
   }
   return 0;
 }
@@ -500,6 +520,7 @@ static int make_chunk(struct linear *z, uint64_t first, const uint8_t *in, size_
     if (find_scales(z, scale, &most, &k) != 0) return -1;
     const size_t m = (size_t)most;
     uint8_t *to = out + i * z->out_width;
+    if (check_lost(z, &k, scale, v + i, m) != 0) return -1;
     if (!make_codes(z, &k, v + i, m, to)) return not_finite(z, first + i, v + i, m);
     if (tell(z, &k, first + i, v + i, to, m) != 0) return -1;
     for (size_t j = 0; bits < 8 && j < m; j++)
