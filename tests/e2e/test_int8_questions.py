@@ -272,7 +272,7 @@ for domain_form in ("fused", "integer"):
 cell("Conv", "types", IMAGE, "dynamic", words=["--op-types", "Conv"], has=["ConvInteger"])(one("Conv", *CONV))
 
 
-for number in (-1e4, -1e9, float(np.finfo(np.float32).min)):
+for number in (-1e3, -1e4, -1e9, float(np.finfo(np.float32).min)):
     mask = (np.arange(8) > 4).astype(np.float32) * np.float32(number)
     for form in ("qdq", "qoperator"):
 

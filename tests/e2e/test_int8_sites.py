@@ -648,7 +648,7 @@ def test_a_number_inside_of_the_range_stays_on_codes(weir, tmp_path):
 
 # ---- numbers that mean nothing -----------------------------------------------------------------------
 
-NOTHING = {"lowest": np.finfo(np.float32).min, "-1e9": np.float32(-1e9), "-1e4": np.float32(-1e4)}
+NOTHING = {"lowest": np.finfo(np.float32).min, "-1e9": np.float32(-1e9), "-1e4": np.float32(-1e4), "-1000": np.float32(-1000), "-300": np.float32(-300)}
 TOKENS = 6
 CAUSAL = np.triu(np.ones((1, TOKENS, TOKENS), bool), 1)
 PADDED = np.array([[[0, 0, 0, 0, 0, 1]]], np.float32)
@@ -682,13 +682,35 @@ MASKS = {
 @pytest.mark.parametrize("form", FORMS)
 def test_numbers_that_mean_nothing(weir, tmp_path, mask, form):
     """Masks and frames stay float, with a reason, and what comes behind them has ranges without them."""
-    for low in NOTHING.values() if ALL else [NOTHING["lowest"], NOTHING["-1e4"]]:
+    for low in NOTHING.values() if ALL else [NOTHING[name] for name in ("lowest", "-1e4", "-300")]:
         site = MASKS[mask](low)
         path = site.quantized(weir, tmp_path, "static", "--op-types", "all", *FORMS[form])
         assert min(site.levels(path).values()) > 18
         report = weir.report("static", tmp_path / "site.onnx", tmp_path / "out.onnx", "--force", "--ranges", tmp_path / "ranges.json",
                              "--op-types", "all", *FORMS[form])  # fmt: skip
         assert "mask_values" in str(report)
+
+
+SCORES = {
+    "a product": ([], [-300, 4]),
+    "a sum": ([node("Add", ["s", "b"], ["m"])], [-60, 4]),
+    "a wide sum": ([node("Add", ["s", "b"], ["m"])], [-300, 200]),
+    "no Softmax": ([node("Add", ["s", "b"], ["m"]), node("Sigmoid", ["m"], ["p"])], [-300, 4]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", SCORES)
+def test_scores_are_no_masks(weir, tmp_path, kind):
+    """A product of large numbers, a sum of usual ones, one with large numbers on both sides, or one that no Softmax takes."""
+    nodes, span = SCORES[kind]
+    last = nodes[-1].output[0] if nodes else "s"
+    site = Site([node("MatMul", ["x", "w"], ["s"]), *nodes, node("Softmax" if last != "p" else "Relu", [last], ["y"])], {"x": (3, 4)},
+                {"w": normal(4, 4), "b": normal(4)})  # fmt: skip
+    source, ranges = site.write(tmp_path)
+    ranges.write_text(json.dumps(json.loads(ranges.read_text()) | {"s": span, "m": span}))
+    for words in FORMS.values():
+        report = weir.report("static", source, tmp_path / "out.onnx", "--force", "--ranges", ranges, "--op-types", "all", *words)
+        assert "mask_values" not in str(report)
 
 
 LOW = np.float32(-1e9)

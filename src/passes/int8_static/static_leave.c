@@ -8,7 +8,8 @@
 // A range that ends below -8192 or beyond 1e9, with less than a 32nd of that on the other side of 0, or beyond 1e30 is taken for one whose
 // end means "nothing here": the lowest float, -1e9, -1e4 of masks and frames. Its 256 codes are 32 apart at least, so that scores near 0
 // share one; in the first two cases numbers on the other side of 0 have eight of them or fewer. (A value that has such numbers for another
-// reason stays float too: nothing tells them apart.) A range that an override gives is believed, and compat takes all of them for ranges,
+// reason stays float too: nothing tells them apart.) Of sums before a Softmax, and what they are of, it is so from -256 on: there a mask of
+// -1000 is as good as any, and codes that are 1 apart leave nothing of probabilities. A range that an override gives is believed, and compat takes all of them for ranges,
 // as the existing tool does.
 //
 // Why a value stays float is reported at the node that makes it and at those that take it, if they are asked for.
@@ -184,6 +185,22 @@ static bool has_8_bits(const struct static_run *s) {
   return has;
 }
 
+// Has what it gives elements of its first input, and no others?
+static bool only_moves(enum op op) {
+  switch (op) {
+  case OP_Identity:
+  case OP_Transpose:
+  case OP_Reshape:
+  case OP_Flatten:
+  case OP_Squeeze:
+  case OP_Unsqueeze:
+  case OP_Slice:
+  case OP_Gather:
+  case OP_Expand: return true;
+  default: return false;
+  }
+}
+
 // ---- numbers that mean nothing -----------------------------------------------------------------
 
 static bool means_nothing(double least, double most) {
@@ -191,6 +208,59 @@ static bool means_nothing(double least, double most) {
   return (low >= 8192 && high < low / 32) || (high >= 1e9 && low < high / 32) ||
          fmax(low, high) >= 1e30;
 }
+
+// ---- sums that a Softmax takes -------------------------------------------------------------------
+
+enum { REACHED = 1, SUMMED = 2 };
+static const double summed_most = 256; // of numbers that mean nothing in these
+
+struct sum_search {
+  TABLE(uint32_t, values);
+};
+
+static void reach(struct static_run *s, struct sum_search *f, uint32_t value, uint8_t how) {
+  if (value == NO_ID || s->compared[value] >= how) return;
+  s->compared[value] = how;
+  *TABLE_PUSH(f, values) = value;
+}
+
+// What the value is a sum or a choice of, or moved from.
+static void reach_before(struct static_run *s, struct sum_search *f, uint32_t value) {
+  struct kit *k = &s->k;
+  const uint32_t maker = kit_maker(k, value);
+  const enum op op = kit_op(k, maker);
+  if (maker == NO_ID || k->m->nodes[maker].graph != s->graph) return;
+  const bool sums = op == OP_Add || op == OP_Sub, chooses = op == OP_Where;
+  if (sums || chooses) s->compared[value] = SUMMED;
+  for (uint32_t i = chooses; (sums || chooses) && i < kit_n_in(k, maker); i++)
+    reach(s, f, kit_in(k, maker, i), SUMMED);
+  if (only_moves(op)) reach(s, f, kit_in(k, maker, 0), s->compared[value]);
+}
+
+static void find_compared(struct static_run *s) {
+  struct kit *k = &s->k;
+  struct sum_search f = {0};
+  TABLE_ADD(s, compared, k->m->n_values);
+  for (uint32_t n = k->m->graphs[s->graph].first_node; n != NO_ID; n = k->m->nodes[n].next)
+    if (kit_op(k, n) == OP_Softmax || kit_op(k, n) == OP_LogSoftmax)
+      reach(s, &f, kit_in(k, n, 0), REACHED);
+  while (f.n_values > 0)
+    reach_before(s, &f, f.values[--f.n_values]);
+  TABLE_FREE(&f, values);
+}
+
+// Products have scores, however large.
+static bool may_be_mask(struct static_run *s, uint32_t value) {
+  switch (kit_maker_op(&s->k, value)) {
+  case OP_Conv:
+  case OP_ConvTranspose:
+  case OP_Gemm:
+  case OP_MatMul: return false;
+  default: return value < s->n_compared && s->compared[value] == SUMMED;
+  }
+}
+
+// ---- ranges and numbers ----------------------------------------------------------------------------
 
 // A range of another type than the value's is no mask, but a mistake, which is reported where it is used.
 static bool fits(struct static_run *s, uint32_t value) {
@@ -204,33 +274,67 @@ static bool is_masked(struct static_run *s, uint32_t value) {
   if (value == NO_ID || value >= s->n_range || s->range[value].type == DTYPE_UNDEFINED ||
       (o && (o->of->has_scale || o->of->has_range)))
     return false;
-  return means_nothing(s->range[value].least, s->range[value].most) && fits(s, value);
+  const double least = s->range[value].least, most = s->range[value].most;
+  const bool hides = may_be_mask(s, value) && least <= -summed_most && most < -least / 8;
+  return (hides || means_nothing(least, most)) && fits(s, value);
 }
 
-// One number, of a constant of few elements, of that kind?
-static bool is_such_number(struct static_run *s, uint32_t value) {
+// One number, of a constant of few elements, of that kind? `least`: any below it is one, too.
+static bool is_such_number(struct static_run *s, uint32_t value, double least) {
   const struct model *m = s->k.m;
   uint32_t tensor;
   struct span raw;
   double x;
   return value != NO_ID && kit_constant(&s->k, value, &tensor) &&
          model_small_value(m, tensor, &raw) && kit_const_scalar(&s->k, value, &x) &&
-         means_nothing(x, x);
+         (x <= least || means_nothing(x, x));
+}
+
+// Below which number what a Pad puts before a MaxPool, or a Concat, is none of the elements of that input.
+static double frame_least(struct static_run *s, uint32_t node, uint32_t slot) {
+  const uint32_t in = kit_in(&s->k, node, slot), out = kit_out(&s->k, node, 0);
+  bool is_pooled = false;
+  if (out == NO_ID || in >= s->n_range || s->range[in].type == DTYPE_UNDEFINED) return -INFINITY;
+  for (struct kit_use u = kit_uses(&s->k, out); kit_use(&s->k, &u);)
+    is_pooled = is_pooled || (kit_op(&s->k, u.node) == OP_MaxPool && u.slot == 0);
+  const double most = fmax(-s->range[in].least, s->range[in].most);
+  return is_pooled ? fmin(-summed_most, -32 * most) : -INFINITY;
+}
+
+// Does the Concat put a row of one such number beside something?
+static bool puts_row(struct static_run *s, uint32_t node) {
+  struct kit_number number;
+  struct span raw;
+  uint32_t tensor;
+  double least = 0;
+  for (uint32_t i = 0; i < kit_n_in(&s->k, node); i++)
+    if (frame_least(s, node, i) > -INFINITY) least = fmin(least, frame_least(s, node, i));
+  for (uint32_t i = 0; i < kit_n_in(&s->k, node) && least < 0; i++)
+    if (kit_constant(&s->k, kit_in(&s->k, node, i), &tensor) &&
+        model_small_value(s->k.m, tensor, &raw) &&
+        kit_const_fill(&s->k, kit_in(&s->k, node, i), &number) == KIT_YES && number.d <= least)
+      return true;
+  return false;
 }
 
 // Puts the node such a number somewhere, whether samples saw it or not?
 static bool puts_such_number(struct static_run *s, uint32_t node) {
   struct kit *k = &s->k;
   float value;
+  double least = may_be_mask(s, kit_out(k, node, 0)) ? -summed_most : -INFINITY;
   switch (kit_op(k, node)) {
   case OP_Mul:
-    return is_such_number(s, kit_in(k, node, 0)) || is_such_number(s, kit_in(k, node, 1));
+    return is_such_number(s, kit_in(k, node, 0), least) ||
+           is_such_number(s, kit_in(k, node, 1), least);
   case OP_Where:
-    return is_such_number(s, kit_in(k, node, 1)) || is_such_number(s, kit_in(k, node, 2));
+    return is_such_number(s, kit_in(k, node, 1), least) ||
+           is_such_number(s, kit_in(k, node, 2), least);
+  case OP_Concat: return puts_row(s, node);
   case OP_Pad:
-    return is_such_number(s, kit_in(k, node, 2)) ||
+    least = fmax(least, frame_least(s, node, 0));
+    return is_such_number(s, kit_in(k, node, 2), least) ||
            (s->opset < 11 && kit_attr_float(k, node, "value", 0, &value) &&
-            means_nothing((double)value, (double)value));
+            ((double)value <= least || means_nothing((double)value, (double)value)));
   default: return false;
   }
 }
@@ -285,16 +389,9 @@ void static_keep(struct static_run *s, uint32_t node, const char *why) {
 // Is what the node does with that value to pass it on?
 static bool passes_on(struct static_run *s, uint32_t node, uint32_t value, const char *why) {
   if (!s->o->compat && why != masked && static_vanishes(s, node) == value) return true;
-  switch (kit_op(&s->k, node)) {
-  case OP_Identity:
-  case OP_Transpose:
-  case OP_Reshape:
-  case OP_Flatten:
-  case OP_Squeeze:
-  case OP_Unsqueeze:
-  case OP_Slice:
-  case OP_Gather:
-  case OP_Expand: return true;
+  const enum op op = kit_op(&s->k, node);
+  if (only_moves(op)) return true;
+  switch (op) {
   case OP_MaxPool:
   case OP_Resize:
   case OP_Relu:
@@ -354,6 +451,7 @@ void static_leave(struct static_run *s) {
   struct kit *k = &s->k;
   const bool fuses = has_8_bits(s);
   const struct model_graph *g = &k->m->graphs[s->graph];
+  find_compared(s);
   for (uint32_t i = 0; i < g->n_inputs && !s->o->compat; i++)
     if (is_masked(s, k->m->graph_io[g->inputs + i]))
       static_leave_value(s, k->m->graph_io[g->inputs + i], masked);

@@ -234,6 +234,7 @@ struct static_run {
   TABLE(const char *, left);
   struct static_told theirs[STATIC_THEIRS];
   TABLE(struct static_scales, scales); // by value id, as far as static_leave looked
+  TABLE(uint8_t, compared);  // by value id: may masks be added to it (static_leave.c)?
   TABLE(const char *, kept); // by node id: why it stays float, a stable word; NULL: it need not
   // By value id: it goes to a node that is moved past, or to one that vanishes before such a node.
   TABLE(bool, moved_past);
