@@ -411,6 +411,44 @@ def test_a_bias_that_would_pass_int32_keeps_its_node(weir, tmp_path, quantized, 
         assert np.abs(expected - result).max() <= (1 if quantized else 0.01), bias
 
 
+@pytest.mark.parametrize("op", ["Gemm", "Conv"])
+@pytest.mark.parametrize("n", [4, 20000])
+@pytest.mark.parametrize("channels", [False, True], ids=["one", "channels"])
+def test_codes_of_a_bias_that_a_sum_passes_int32_with(weir, tmp_path, op, n, channels):
+    """Codes that are by the right scale stay what they are, but not where the sum of products would wrap around on top of them."""
+    x_scale = np.float32(0.01)
+    for least, stays in ((2**31 - 1000, True), (2**31 - 8 * 255 * 128 - 9, False)):
+        c = Codes(UINT8)
+        w = c.rng.integers(-100, 100, (8, n)).astype(np.int8)
+        w = c.constant("w", w if op == "Gemm" else np.ascontiguousarray(w.T).reshape(n, 8, 1, 1))
+        w_scale, axis = (np.full(n, 0.01), 0 if op == "Conv" else 1) if channels else (0.01, None)
+        codes = np.full(n, 7, np.int32)
+        codes[[0, -1]] = least, -least
+        bias = c.constant("b", codes)
+        scale = np.full(n, x_scale * np.float32(0.01), np.float32) if channels else x_scale * np.float32(0.01)
+        inputs = [c.input("x", [3, 8] if op == "Gemm" else [1, 8, 2, 2], 0.01, 0),
+                  c.dequantize(w, w_scale, np.zeros(n, np.int8) if channels else np.int8(0), axis), c.dequantize(bias, scale, None, 0 if channels else None)]
+        c.quantize(c.op(op, inputs), "y", 1000.0, 128)
+        model = c.model()
+        other, sites = requantize(weir, tmp_path, model, "qoperator", f"{stays}.onnx")
+        assert ((op, "skipped", "bias_range") in sites) == stays, sites
+        assert np.abs(run(model, c.feeds)[0].astype(int) - run(other, c.feeds)[0]).max() <= 1
+
+
+@pytest.mark.parametrize("large", [3e5, 1.0])
+def test_a_long_bias_is_read(weir, tmp_path, large):
+    """Of as many floats as a vocabulary has words, beside one scale."""
+    c = Codes(UINT8)
+    b = c.rng.normal(0, 1, 20000).astype(np.float32)
+    b[-1] = large
+    w = c.dequantize(c.constant("w", c.rng.integers(-100, 100, (8, 20000)).astype(np.int8)), 0.01, np.int8(0))
+    c.quantize(c.op("Gemm", [c.input("x", [3, 8], 0.01, 0), w, c.constant("b", b)]), "y", 0.1, 128)
+    model = c.model()
+    other, sites = requantize(weir, tmp_path, model, "qoperator")
+    assert (("Gemm", "skipped", "bias_range") in sites) == (large > 1e5), sites
+    assert np.abs(run(model, c.feeds)[0].astype(int) - run(other, c.feeds)[0]).max() <= 1
+
+
 def test_a_result_that_is_used_in_float_too_stays_there(weir, tmp_path):
     """A MatMul gives float to both; anything else stays as it is."""
     c = Codes(UINT8)

@@ -97,6 +97,22 @@ uint32_t requantize_zero_value(struct kit *k, const struct form *f) {
                         recipe_fill(k->r, f->type, &n, 1, span_of(&zero, sizeof zero)));
 }
 
+bool requantize_numbers(struct kit *k, uint32_t value, const double **list, uint32_t *n) {
+  enum dtype dtype;
+  struct span raw;
+  if (!kit_long_elements(k, value, &dtype, &raw)) return false;
+  const size_t count = raw.n * 8 / dtype_bits(dtype);
+  double *out = arena_alloc(&k->site, (count + 1) * sizeof *out);
+  for (size_t i = 0; i < count; i++) {
+    struct kit_number x;
+    if (!kit_number_at(dtype, raw.at, i, &x)) return false;
+    out[i] = x.d;
+  }
+  *list = out;
+  *n = (uint32_t)count;
+  return true;
+}
+
 uint32_t requantize_product(struct kit *k, uint32_t x_scale, uint32_t w_scale, double factor) {
   const double *scales;
   double x;

@@ -148,8 +148,8 @@ static bool same_scales(struct kit *k, const struct look *l) {
   double x;
   uint32_t n, n_w;
   if (!kit_const_scalar(k, l->x[0].scale, &x) ||
-      !kit_const_floats(k, l->bias_form.scale, &own, &n) ||
-      !kit_const_floats(k, l->x[1].scale, &w, &n_w) || n != n_w)
+      !requantize_numbers(k, l->bias_form.scale, &own, &n) ||
+      !requantize_numbers(k, l->x[1].scale, &w, &n_w) || n != n_w)
     return false;
   for (uint32_t i = 0; i < n; i++)
     if (!(fabs(own[i] / (x * w[i] * l->factor) - 1) < 1e-6)) return false;
@@ -175,8 +175,8 @@ struct products {
 static bool read_products(struct kit *k, const struct look *l, struct products *p) {
   const double *w;
   double x;
-  if (!kit_const_scalar(k, l->x[0].scale, &x) || !kit_const_floats(k, l->x[1].scale, &w, &p->n) ||
-      p->n == 0)
+  if (!kit_const_scalar(k, l->x[0].scale, &x) ||
+      !requantize_numbers(k, l->x[1].scale, &w, &p->n) || p->n == 0)
     return false;
   p->at = arena_alloc(&k->site, p->n * sizeof *p->at);
   p->least = INFINITY;
@@ -201,7 +201,7 @@ static bool most_of_floats(struct kit *k, const struct look *l, const struct pro
                            double *most) {
   const double *b;
   uint32_t n;
-  if (!kit_const_floats(k, l->bias, &b, &n)) return false;
+  if (!requantize_numbers(k, l->bias, &b, &n)) return false;
   *most = most_codes(p, b, n);
   return true;
 }
@@ -209,17 +209,16 @@ static bool most_of_floats(struct kit *k, const struct look *l, const struct pro
 // The same of a bias that has codes: by its scales, if they keep every possible code small enough; else by the codes.
 static bool most_of_codes(struct kit *k, const struct look *l, const struct products *p,
                           double *most) {
-  const double *own;
-  const int64_t *codes;
+  const double *own, *codes;
   uint32_t n_own, n;
-  if (!kit_const_floats(k, l->bias_form.scale, &own, &n_own)) return false;
+  if (!requantize_numbers(k, l->bias_form.scale, &own, &n_own)) return false;
   *most = most_codes(p, own, n_own) * -(double)INT32_MIN;
   if (*most <= CODES_MOST) return true;
-  if (!kit_const_ints(k, l->bias_form.codes, &codes, &n) || (n_own != 1 && n_own != n))
+  if (!requantize_numbers(k, l->bias_form.codes, &codes, &n) || (n_own != 1 && n_own != n))
     return false;
   double *b = arena_alloc(&k->site, (n + (size_t)1) * sizeof *b);
   for (uint32_t i = 0; i < n; i++)
-    b[i] = (double)codes[i] * own[n_own == 1 ? 0 : i];
+    b[i] = codes[i] * own[n_own == 1 ? 0 : i];
   *most = most_codes(p, b, n);
   return true;
 }
@@ -235,6 +234,41 @@ static bool bias_passes_int32(struct kit *k, const struct look *l) {
     return !(most <= CODES_MOST);
   if (l->quantize != NO_ID && kit_const_scalar(k, l->y.scale, &scale)) y = 256 * scale;
   return !(y <= CODES_MOST * p.least);
+}
+
+// How far from the code of 0 codes of that form may be.
+static double farthest_code(struct kit *k, const struct form *f) {
+  const double least = f->type == DTYPE_INT8 ? -128 : 0, most = least + 255;
+  int64_t zero;
+  if (!requantize_zero(k, f, &zero)) return 255;
+  return fmax((double)zero - least, most - (double)zero);
+}
+
+// The most that a sum of products is in size; half of int32 where that is not known, and no more: larger ones fit without a bias as little.
+static double most_of_sums(struct kit *k, const struct look *l) {
+  double terms = farthest_code(k, &l->x[0]) * farthest_code(k, &l->x[1]);
+  uint32_t rank;
+  int64_t transposed = 0;
+  if (!kit_rank(k, l->x[1].codes, &rank) || !kit_attr_int(k, l->node, "transB", 0, &transposed))
+    return CODES_MOST;
+  const uint32_t channel = l->row.layout == LAYOUT_CONV || transposed ? 0 : 1;
+  for (uint32_t i = 0; i < rank; i++) {
+    const int64_t dim = kit_dim(k, l->x[1].codes, i).value;
+    if (dim < 1) return CODES_MOST;
+    if (i != channel) terms *= (double)dim;
+  }
+  return fmin(terms, CODES_MOST);
+}
+
+// Codes that stay, and a sum on top of them: do these pass int32?
+static bool kept_passes_int32(struct kit *k, const struct look *l) {
+  const double *codes;
+  uint32_t n;
+  double most = 0;
+  if (!requantize_numbers(k, l->bias_form.codes, &codes, &n)) return false;
+  for (uint32_t i = 0; i < n; i++)
+    most = fmax(most, fabs(codes[i]));
+  return most > (double)INT32_MAX - most_of_sums(k, l);
 }
 
 static const char *check_bias(struct kit *k, struct look *l) {
@@ -263,7 +297,8 @@ static const char *check_bias(struct kit *k, struct look *l) {
   l->bias_kept = l->bias_codes && same_scales(k, l);
   if (!l->bias_kept && requantize_product(k, l->x[0].scale, l->x[1].scale, l->factor) == NO_ID)
     return "parameters";
-  return !l->bias_kept && bias_passes_int32(k, l) ? "bias_range" : NULL;
+  const bool passes = l->bias_kept ? kept_passes_int32(k, l) : bias_passes_int32(k, l);
+  return passes ? "bias_range" : NULL;
 }
 
 // The float numbers of the bias.

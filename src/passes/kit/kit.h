@@ -241,6 +241,10 @@ bool kit_constant(const struct kit *k, uint32_t value, uint32_t *tensor);
 // env->read, and noted in the edit log (edit_look); not if it is made of large weights.
 enum { KIT_VECTOR_BYTES = 65536 };
 bool kit_elements(struct kit *k, uint32_t value, enum dtype *dtype, struct span *raw);
+// The same of a constant of any plain type and at most two dims, up to KIT_LONG_BYTES: for those who ask of few, as of biases with a number
+// for each word of a vocabulary.
+enum { KIT_LONG_BYTES = 16 * KIT_VECTOR_BYTES };
+bool kit_long_elements(struct kit *k, uint32_t value, enum dtype *dtype, struct span *raw);
 // The number of a constant with one element, whatever its rank.
 bool kit_const_number(struct kit *k, uint32_t value, struct kit_number *out);
 bool kit_const_scalar(struct kit *k, uint32_t value, double *out);

@@ -34,7 +34,7 @@ static bool is_cheap(const struct kit *k, uint32_t recipe) {
   if (recipe != NO_ID) list[n++] = recipe;
   for (uint32_t i = 0; i < n; i++) {
     const struct recipe *x = &k->r->rows[list[i]];
-    if (x->bytes > 16 * KIT_VECTOR_BYTES || n + (uint64_t)x->n_args > MOST) return false;
+    if (x->bytes > KIT_LONG_BYTES || n + (uint64_t)x->n_args > MOST) return false;
     for (uint32_t a = 0; a < x->n_args; a++)
       list[n++] = k->r->args[x->args + a];
   }
@@ -84,6 +84,15 @@ bool kit_elements(struct kit *k, uint32_t value, enum dtype *dtype, struct span 
   if (!kit_constant(k, value, &tensor)) return false;
   *dtype = (enum dtype)k->m->tensors[tensor].dtype;
   return kit_tensor_elements(k, tensor, raw);
+}
+
+bool kit_long_elements(struct kit *k, uint32_t value, enum dtype *dtype, struct span *raw) {
+  uint32_t tensor;
+  if (kit_elements(k, value, dtype, raw)) return true;
+  if (!kit_constant(k, value, &tensor)) return false;
+  const struct model_tensor *t = &k->m->tensors[tensor];
+  return !(t->flags & TENSOR_SPARSE) && t->rank <= 2 && t->bytes <= KIT_LONG_BYTES &&
+         dtype_bits(*dtype) >= 8 && read_vector(k, tensor, raw);
 }
 
 // ---- numbers -----------------------------------------------------------------------------------
