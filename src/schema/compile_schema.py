@@ -27,9 +27,9 @@ FAMILIES = ("same", "broadcast", "cast", "reduce", "matmul", "window", "move", "
 FLAGS = ("unary", "binary", "elementwise", "commutative", "random", "withdrawn", "kit", "jumps", "unrounded", "dims")
 FOR_PASSES = {"kit"}  # says nothing to who asks the schema
 CHANGES = ("same", "without", "with", "zero", "one_output", "second_input", "floating", "last_axis", "explicit_pads", "sampling",
-           "resize_13", "changed")  # fmt: skip
+           "resize_13", "dropout_12", "ranked", "changed")  # fmt: skip
 REWRITES = ("align", "attributes", "drop", "drop_if", "flatten", "inputs", "integer", "nearest", "number", "only_one", "operator",
-            "per_channel", "rename", "repeats", "say", "scales", "shift", "words")  # fmt: skip
+            "per_channel", "rename", "repeats", "say", "scales", "shift", "test_mode", "vector", "words")  # fmt: skip
 VARIABLES_MAX = 16  # SCHEMA_VARIABLES_MAX
 ANY = 255  # inputs or outputs: no bound
 

@@ -8,6 +8,7 @@
 #define WEIR_SCHEMA_H
 
 #include "model.h"
+#include "model_types.h"
 
 // ---- types --------------------------------------------------------------------------------------
 
@@ -100,6 +101,8 @@ enum schema_change_kind {
   CHANGE_explicit_pads,
   CHANGE_sampling,
   CHANGE_resize_13,
+  CHANGE_dropout_12,
+  CHANGE_ranked,
   CHANGE_changed,
 };
 
@@ -216,11 +219,13 @@ const struct schema_release *schema_release_of(int64_t opset);
 struct schema_change {
   int64_t since_version; // where it changed; 0: the operator is not in the table
   const char *why;       // "attribute 'axes' became an input", …; a literal or in *scratch
+  bool asks_rank;        // the answer would be false if the first input, whose rank is not known, were a scalar
 };
 
 // Does a node of the domain "" that was written for opset `from` mean the same under `to` (>=
 // from)? What nodes of other domains mean does not depend on it: true. On false, *change says why.
-bool schema_same(const struct model *m, uint32_t node, int64_t from, int64_t to,
-                 struct arena *scratch, struct schema_change *change);
+// `types` (may be NULL): what is known of values beside their declarations.
+bool schema_same(const struct model *m, const struct model_types *types, uint32_t node, int64_t from,
+                 int64_t to, struct arena *scratch, struct schema_change *change);
 
 #endif

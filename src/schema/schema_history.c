@@ -5,7 +5,7 @@
 //      11       13        18         say that nothing changes for this node
 //
 // A change looks at the node as it is written: attributes, which inputs and outputs are there,
-// declared types. What is not declared is doubted where it matters (last_axis), so that true is a
+// declared types (of scalars: all that is known of types). What is not declared is doubted where it matters (last_axis), so that true is a
 // promise and false may be too careful.
 #include "schema.h"
 
@@ -13,9 +13,11 @@
 
 struct look {
   const struct model *m;
+  const struct model_types *types;
   uint32_t node;
   const char *attributes; // of the version
   struct arena *scratch;
+  bool *asks_rank;
 };
 
 // The next of the names, NUL-terminated; NULL at the end.
@@ -116,6 +118,27 @@ static const char *resize_13(const struct look *l) {
   return both ? "scales and sizes may no longer both be given" : NULL;
 }
 
+// Without training nothing is dropped, and the mask was false; now it is true. Does anybody read it?
+static const char *dropout_12(const struct look *l) {
+  const uint32_t mask = model_output(l->m, &l->m->nodes[l->node], 1);
+  const struct model_value *v = mask == NO_ID ? NULL : &l->m->values[mask];
+  if (v && (v->first_use != NO_ID || v->n_graph_outputs)) return "its mask is true where it was false";
+  return without(l);
+}
+
+// An axis of a scalar was not looked at; now it is refused.
+static const char *ranked(const struct look *l) {
+  const char *at = l->attributes, *name;
+  const uint32_t value = model_input(l->m, &l->m->nodes[l->node], 0);
+  struct model_type type;
+  bool has_axis = *at == 0;
+  while ((name = next_name(l, &at)))
+    has_axis = has_axis || attribute(l, name);
+  if (!has_axis || value == NO_ID) return NULL;
+  if (!model_types_get(l->types, l->m, value, &type) || !type.ranked) *l->asks_rank = true;
+  return type.ranked && type.rank == 0 ? "its input is a scalar, which has no axis" : NULL;
+}
+
 static const char *changed(const struct look *l) {
   (void)l;
   return "its attributes, inputs or results changed";
@@ -134,22 +157,26 @@ static const char *(*const obstacles[])(const struct look *l) = {
     [CHANGE_explicit_pads] = explicit_pads,
     [CHANGE_sampling] = sampling,
     [CHANGE_resize_13] = resize_13,
+    [CHANGE_dropout_12] = dropout_12,
+    [CHANGE_ranked] = ranked,
     [CHANGE_changed] = changed,
 };
 
-bool schema_same(const struct model *m, uint32_t node, int64_t from, int64_t to,
-                 struct arena *scratch, struct schema_change *change) {
+bool schema_same(const struct model *m, const struct model_types *types, uint32_t node, int64_t from,
+                 int64_t to, struct arena *scratch, struct schema_change *change) {
   const struct span domain = model_name(m, m->nodes[node].domain);
+  *change = (struct schema_change){0};
   if (domain.n && !span_is(domain, "ai.onnx")) return true;
   const struct schema_operator *op =
       schema_operator_of(domain, model_name(m, m->nodes[node].op_type));
-  *change = (struct schema_change){0, "weir does not know the history of this operator"};
+  change->why = "weir does not know the history of this operator";
   if (op == NULL) return false;
   for (uint32_t i = 0; i < op->n_versions; i++) {
     const struct schema_signature *v = &op->versions[i];
     if (v->since <= from || v->since > to || !obstacles[v->change]) continue;
-    const struct look l = {m, node, v->change_names, scratch};
-    *change = (struct schema_change){v->since, obstacles[v->change](&l)};
+    const struct look l = {m, types, node, v->change_names, scratch, &change->asks_rank};
+    change->since_version = v->since;
+    change->why = obstacles[v->change](&l);
     if (change->why) return false;
   }
   return true;

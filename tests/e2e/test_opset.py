@@ -43,7 +43,7 @@ def feeds_of(model, seed):
     feeds = {}
     for i in model.graph.input:
         t = i.type.tensor_type
-        x = rng.standard_normal([d.dim_value or 3 for d in t.shape.dim]) * 2
+        x = np.asarray(rng.standard_normal([d.dim_value or 3 for d in t.shape.dim]) * 2)
         feeds[i.name] = x.astype(helper.tensor_dtype_to_np_dtype(t.elem_type))
     return feeds
 
@@ -90,6 +90,10 @@ CASES = {
     "dropout": (7, X, {}, node("Dropout", "x", ratio=0.25)),
     "dropout-10": (10, X, {}, node("Dropout", "x")),
     "dropout-10-ratio": (10, X, {}, node("Dropout", "x", ratio=0.75)),
+    "dropout-ratio-1": (7, X, {}, node("Dropout", "x", ratio=1.0)),
+    "dropout-mask": (10, X, {}, helper.make_node("Dropout", ["x"], ["y", "z"], name="n", ratio=0.25)),
+    "dropout-mask-alone": (10, X, {}, helper.make_node("Dropout", ["x"], ["y", "z"], name="n")),
+    "compress-scalar": (9, {"x": []}, {"c": np.array([True])}, node("Compress", "x", "c")),
     "pad": (7, X, {}, node("Pad", "x", pads=[0, 0, 1, 2, 0, 0, 0, 1])),
     "pad-value": (10, X, {}, node("Pad", "x", pads=[0, 1, 1, 2, 0, 0, 0, 1], value=-1.5)),
     "pad-reflect": (10, X, {}, node("Pad", "x", pads=[0, 0, 1, 2, 0, 0, 0, 1], mode="reflect")),
@@ -174,7 +178,12 @@ CASES = {
 }
 for op in "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare".split():
     CASES[f"reduce-{op}"] = (11, X, {}, node(f"Reduce{op}", "x", axes=[1, -1], keepdims=0))
+    CASES[f"reduce-{op}-scalar"] = (10, {"x": []}, {}, node(f"Reduce{op}", "x", axes=[1, -1], keepdims=1))
     CASES[f"reduce-{op}-all"] = (13 if op != "Sum" else 11, X, {}, node(f"Reduce{op}", "x"))
+for op in ("ArgMax", "ArgMin"):
+    CASES[f"{op}-scalar"] = (10, {"x": []}, {}, node(op, "x", axis=1))
+    CASES[f"Reduce{op[3:]}-scalar-11"] = (11, {"x": []}, {}, node(f"Reduce{op[3:]}", "x", axes=[0]))
+    CASES[f"{op}-scalar-8"] = (8, {"x": []}, {}, node(op, "x", keepdims=0))
 
 
 # What ONNX Runtime, or onnx's checker, has no newer version for.
@@ -187,6 +196,12 @@ SAME |= {"softmax-last", "softmax-minus-one", "softmax-matrix", "softmax-vector"
 def make_case(name, path):
     opset, inputs, initializers, made = CASES[name]
     outputs = [value(o, None) for o in made.output]
+    if made.op_type == "Compress":
+        outputs = [value("y", [None])]
+    if made.op_type.startswith("Arg"):
+        outputs = [value("y", None, INT64)]
+    if made.op_type == "Dropout" and len(outputs) == 2:
+        outputs[1] = value("z", None, TensorProto.BOOL)
     if made.op_type == "TopK":
         outputs[1] = value("z", None, INT64)
     if made.op_type == "GroupNormalization":
@@ -214,7 +229,7 @@ def test_the_converter_of_onnx_agrees(weir, tmp_path):
         model = onnx.load(source)
         try:
             theirs = onnx.version_converter.convert_version(model, 21)
-            session(theirs)
+            session(theirs).run(None, feeds_of(model, 2))
         except Exception:  # whatever it says of what it does not know
             continue
         raised(weir, source, result, 21)
@@ -566,6 +581,23 @@ def test_a_raise_past_the_kernels_of_the_runtime_is_said(weir, tmp_path):
     assert "opset 27" in weir("optimize", source, out, "--opset", "27", "--force").err
 
 
+@pytest.mark.parametrize("dtype", [FLOAT, HALF, TensorProto.DOUBLE, TensorProto.INT32], ids=["float", "float16", "double", "int32"])
+@pytest.mark.parametrize("op,opset", [("PRelu", 16), ("GlobalLpPool", 2), ("RoiAlign", 16)])
+def test_a_raise_warns_if_and_only_if_the_result_does_not_load(weir, tmp_path, op, opset, dtype):
+    """PRelu of a type without a kernel is taken apart up to opset 18, so that the raise to 19 is where it ends."""
+    source, out = tmp_path / "m.onnx", tmp_path / "out.onnx"
+    slope = numpy_helper.from_array(np.ones((2, 1, 1), helper.tensor_dtype_to_np_dtype(dtype)), "s")
+    model = one_node(op, max(opset, 8), dtype)
+    if op == "PRelu":
+        model.graph.node[0].input.append("s")
+        model.graph.initializer.append(slope)
+    onnx.save(model, source)
+    ran = loads(source)
+    for version in (18, 19, 21, 22, 23):
+        done = weir("run", source, out, "--pass", f"opset:version={version}", "--force")
+        assert ("has a CPU kernel at opset" in done.err) == (ran and not loads(out)), (version, done.err)
+
+
 def test_the_table_of_kernels_is_the_runtimes(tmp_path):
     """Of the runtime at hand: tests/support/ort_kernels.py makes the rows of all."""
     import re
@@ -589,6 +621,21 @@ def test_the_table_of_kernels_is_the_runtimes(tmp_path):
         has = any(ort_kernels.takes(kernel, schema.since_version) for kernel in of.get(schema.name, ()))
         assert not has or rows[schema.name, schema.since_version] <= version, (schema.name, schema.since_version)
         assert has or schema.has_function or schema.has_context_dependent_function or (schema.name, schema.since_version) not in rows
+
+
+def test_a_mask_that_nobody_reads_changes_nothing(weir, tmp_path):
+    made = helper.make_node("Dropout", ["x"], ["y", "unread"], name="n")
+    source = save(tmp_path / "in.onnx", 10, [made], [value("x", [2, 3])], [value("y", [2, 3])])
+    assert raised(weir, source, tmp_path / "out.onnx", 21) == []
+
+
+def test_a_scalar_that_inference_finds(weir, tmp_path):
+    """Nothing declares it, and nothing else in the model changes."""
+    nodes = [helper.make_node("ReduceMax", ["x"], ["r"], keepdims=0), helper.make_node("ArgMax", ["r"], ["y"], name="n")]
+    source, result = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    save(source, 10, nodes, [value("x", [2, 3])], [value("y", None, INT64)])
+    assert raised(weir, source, result, 13) == ["n"]
+    assert_same(source, result, [feeds_of(onnx.load(source), 0)])
 
 
 def test_ranks_before_a_body_that_cannot_run(weir, tmp_path):

@@ -246,6 +246,7 @@ def allowed(change, names):
     """What a change's condition keeps away from, as structural_changes says it."""
     return {
         "without": {("attribute", name) for name in names},
+        "dropout_12": {("attribute", name) for name in names},
         "with": {("attribute changed", name) for name in names},
         "one_output": {("output", at) for at in range(1, 8)},
         "floating": {("input type", 0), ("output", 0)},
@@ -297,7 +298,7 @@ def gone(step, old, new):
     """The attributes that a step takes away; a step that speaks of what is not there fails."""
     word, *rest = step
     pairs = [each.partition("=")[::2] for each in rest]
-    if word in ("drop", "drop_if", "inputs", "rename", "scales", "flatten"):
+    if word in ("drop", "drop_if", "inputs", "rename", "scales", "flatten", "test_mode", "vector"):
         assert {a for a, _ in pairs} <= names(old.attributes)
     if word == "inputs":
         assert {b or a for a, b in pairs} <= names(new.inputs)

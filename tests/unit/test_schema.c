@@ -38,7 +38,7 @@ static int teardown(void **state) {
 }
 
 static bool same(struct bench *t, uint32_t node, int64_t from, int64_t to) {
-  bool yes = schema_same(&t->m, node, from, to, &t->arena, &t->change);
+  bool yes = schema_same(&t->m, NULL, node, from, to, &t->arena, &t->change);
   if (!yes) assert_non_null(t->change.why);
   return yes;
 }

@@ -42,7 +42,7 @@ int kit_check_raise(struct kit *k, int64_t version, const char *hint, struct err
     if (from == 0 || from >= version) continue;
     for (uint32_t i = m->graphs[g].first_node; i != NO_ID; i = m->nodes[i].next) {
       struct schema_change change;
-      if (!schema_same(m, i, from, version, &k->site, &change))
+      if (!schema_same(m, k->types, i, from, version, &k->site, &change))
         return kit_refuse_raise(k, i, from, version, &change, hint, err);
     }
   }

@@ -58,9 +58,9 @@ uint32_t opset_unsqueezed(struct raising *r, uint32_t value, const int64_t *axes
   return kit_make(k, OP_Unsqueeze, KIT_IN(value, kit_new_ints(k, "axes", axes, n)));
 }
 
-uint32_t opset_rename_output(struct raising *r, const char *what) {
+uint32_t opset_rename_output(struct raising *r, uint32_t slot, const char *what) {
   struct kit *k = r->k;
-  edit_set_output(k->e, r->node, 0, (struct edit_output){NO_ID, kit_name(k, what)});
+  edit_set_output(k->e, r->node, slot, (struct edit_output){NO_ID, kit_name(k, what)});
   k->before = k->m->nodes[r->node].next;
-  return kit_out(k, r->node, 0);
+  return kit_out(k, r->node, slot);
 }

@@ -30,7 +30,7 @@ struct run {
 // The first version above `have` at which the node means something else.
 static bool next_change(struct run *w, uint32_t node, int64_t have, struct schema_change *change) {
   arena_reset(&w->look);
-  if (schema_same(w->r.k->m, node, have, w->r.to, &w->look, change)) return false;
+  if (schema_same(w->r.k->m, w->r.k->types, node, have, w->r.to, &w->look, change)) return false;
   // Functions of the model may have names in the domain of ONNX.
   return change->since_version || model_calls_callee(&w->calls, node) == NO_ID;
 }
@@ -69,6 +69,7 @@ static int raise_node(struct run *w, uint32_t node, struct err *err) {
   return 0;
 }
 
+// Or might, if more were known.
 static bool any_changes(struct run *w, int64_t version) {
   const struct model *m = w->r.k->m;
   struct schema_change change;
@@ -78,7 +79,7 @@ static bool any_changes(struct run *w, int64_t version) {
     const int64_t from = kit_opset(w->r.k, g);
     if (from == 0 || from >= version) continue;
     for (uint32_t n = m->graphs[g].first_node; n != NO_ID; n = m->nodes[n].next)
-      if (next_change(w, n, from, &change)) return true;
+      if (next_change(w, n, from, &change) || change.asks_rank) return true;
   }
   return false;
 }

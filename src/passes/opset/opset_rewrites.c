@@ -5,6 +5,7 @@
 //   attribute ──▶ another      Cast 6, Pad 2, RoiAlign 16, GridSample 20 …
 //   operator  ──▶ another      Upsample 10, Scatter 11
 //   one axis  ◀── several      Softmax 13
+//   scalar    ──▶ vector       ArgMax 11, ReduceSum 11 …
 //   aligned by hand ──▶ broadcast from the end    Add 7, PRelu 7
 //
 // A step says why where something that it needs is not known. ONNX Runtime decides where an old version's words
@@ -134,6 +135,21 @@ static const char *attributes(struct raising *r) {
   return NULL;
 }
 
+// What only training uses: a ratio that is none any more. The mask was false, and is true now.
+static const char *test_mode(struct raising *r) {
+  struct kit *k = r->k;
+  const char *name = r->args[0].name;
+  struct kit_attr ratio;
+  const enum kit_state state = opset_given(r, name, ATTR_FLOAT, &ratio);
+  if (state == KIT_UNKNOWN) return r->why;
+  if (state == KIT_GIVEN && !(ratio.f >= 0 && ratio.f < 1)) opset_drop(r, name);
+  const uint32_t mask = kit_out(k, r->node, 1);
+  if (mask == NO_ID || kit_unused(k, mask)) return NULL;
+  const uint32_t kept = opset_rename_output(r, 1, "kept");
+  kit_make(k, OP_Not, KIT_IN(kept), KIT_OUT(((struct edit_output){.value = mask})));
+  return NULL;
+}
+
 // ---- attributes that become inputs -----------------------------------------------------------------
 
 // The type of a number that is input `slot`: the first input's, where they are of one variable.
@@ -217,7 +233,7 @@ static const char *only_one(struct raising *r) {
     break;
   }
   const int64_t since = r->now->since;
-  const bool same = schema_same(r->k->m, r->node, since - 1, since, &r->k->site, &change);
+  const bool same = schema_same(r->k->m, NULL, r->node, since - 1, since, &r->k->site, &change);
   return same ? NULL : change.why;
 }
 
@@ -311,6 +327,25 @@ static const char *slope_from_the_end(struct raising *r) {
 
 static const char *align(struct raising *r) {
   return kit_op(r->k, r->node) == OP_PRelu ? slope_from_the_end(r) : from_the_end(r);
+}
+
+// A scalar has no axis: a vector of one element has the one that is named.
+static const char *vector(struct raising *r) {
+  static const int64_t first[] = {0};
+  struct kit *k = r->k;
+  const uint32_t x = opset_unsqueezed(r, kit_in(k, r->node, 0), first, 1);
+  edit_set_input(k->e, r->node, 0, x);
+  for (uint32_t i = 0; i < r->n_args; i++) {
+    const char *name = r->args[i].name;
+    const bool list = schema_attribute_of(r->now, span_str(name))->type == ATTR_INTS;
+    edit_set_attr(k->e, r->node,
+                  &(struct edit_attr){.name = name,
+                                      .type = list ? ATTR_INTS : ATTR_INT,
+                                      .ints = list ? first : NULL,
+                                      .n = list});
+  }
+  if (schema_attribute_of(r->now, span_str("keepdims"))) opset_put_int(r, "keepdims", 0);
+  return NULL;
 }
 
 // ---- Upsample, Resize, Softmax --------------------------------------------------------------------
@@ -424,7 +459,7 @@ static const char *flatten(struct raising *r) {
   const uint32_t flat = kit_make(k, OP_Flatten, KIT_IN(x), KIT_INT("axis", axis));
   edit_set_input(k->e, r->node, 0, flat);
   opset_put_int(r, "axis", -1);
-  const uint32_t made = opset_rename_output(r, "flat");
+  const uint32_t made = opset_rename_output(r, 0, "flat");
   kit_make(k, OP_Reshape, KIT_IN(made, shape), KIT_OUT(((struct edit_output){.value = y})));
   return NULL;
 }
@@ -453,6 +488,8 @@ static const struct row {
     {"say", say, "attributes"},
     {"scales", scales, "attributes"},
     {"shift", shift, "inputs"},
+    {"test_mode", test_mode, "inputs"},
+    {"vector", vector, "one_axis"},
     {"words", words, "attributes"},
 };
 

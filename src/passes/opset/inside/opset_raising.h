@@ -43,8 +43,8 @@ void opset_put_input(struct raising *r, uint32_t slot, uint32_t value);
 uint32_t opset_new_floats(struct raising *r, const char *what, const float *list, uint32_t n);
 // The value with axes of length 1 put in: a node before the one at hand.
 uint32_t opset_unsqueezed(struct raising *r, uint32_t value, const int64_t *axes, uint32_t n);
-// The node's first output gets another name, <stem>_<what>, for a node behind it that the caller makes and that
+// The node's output `slot` gets another name, <stem>_<what>, for a node behind it that the caller makes and that
 // makes the old output: k->before is behind the node then. Gives the new value.
-uint32_t opset_rename_output(struct raising *r, const char *what);
+uint32_t opset_rename_output(struct raising *r, uint32_t slot, const char *what);
 
 #endif
