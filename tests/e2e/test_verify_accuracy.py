@@ -7,6 +7,7 @@ import json
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, inliner, numpy_helper
 
@@ -708,7 +709,7 @@ WHOLE = {
         [value("i", [], I64), value("c", [], BOOL), value("s", ["n", 4])], [value("d", [], BOOL), value("u", ["n", 4]), value("v", ["n", 4], I32)]))]),
     "function": ("step", I32, [helper.make_node("Whole", ["x", "by"], ["y"], domain="local")]),
     "sequence": ("step", I32, [PRODUCT, helper.make_node("Cast", ["t"], ["i"], to=I32), helper.make_node("SequenceConstruct", ["i", "i"], ["y"])]),
-    "place": ("close", I64, [helper.make_node("Sub", ["by", "x"], ["t"]), helper.make_node("ArgMax", ["t"], ["i"], axis=1), helper.make_node("Add", ["i", "more"], ["y"])]),
+    "place": ("equal", I64, [helper.make_node("Sub", ["by", "x"], ["t"]), helper.make_node("ArgMax", ["t"], ["i"], axis=1), helper.make_node("Add", ["i", "more"], ["y"])]),
     "truth": ("close", I32, [PRODUCT, helper.make_node("Greater", ["t", "many"], ["b"]), helper.make_node("Cast", ["b"], ["y"], to=I32)]),
     "count": ("close", I64, [PRODUCT, helper.make_node("Greater", ["t", "many"], ["b"]), helper.make_node("NonZero", ["b"], ["p"]), helper.make_node("Shape", ["p"], ["i"]),
                              helper.make_node("Add", ["i", "more"], ["y"])]),
@@ -760,6 +761,58 @@ def test_whole_numbers_of_floats(weir, tmp_path, kind):
     assert [row["f"]["status"] for row in rows] == ["passed"] * 3
     if how == "step":
         assert rows[1]["y"]["figures"]["max_abs"] == 1
+
+
+ARGS = {
+    "ArgMax": [helper.make_node("ArgMax", ["t"], ["y"], axis=1)],
+    "ArgMin": [helper.make_node("Neg", ["t"], ["u"]), helper.make_node("ArgMin", ["u"], ["y"], axis=1, keepdims=0)],
+    "first-axis": [helper.make_node("Transpose", ["t"], ["u"]), helper.make_node("ArgMax", ["u"], ["y"])],
+    "int32": [helper.make_node("ArgMax", ["t"], ["p"], axis=-1), helper.make_node("Squeeze", ["p", "one"], ["q"]), helper.make_node("Cast", ["q"], ["y"], to=I32)],
+    "TopK": [helper.make_node("TopK", ["t", "two"], ["v", "y"])],
+    "Add": [helper.make_node("ArgMax", ["t"], ["p"], axis=1), helper.make_node("Add", ["p", "two"], ["y"])],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ARGS)
+def test_places_are_as_near_as_their_elements(weir, tmp_path, kind):
+    """The largest element of three rows is at 20000, and the next one at 20001: less by 1e-5 of it, or by 1 %."""
+    many, at = 20002, 20000
+    x = np.random.default_rng(0).uniform(-1, 1, (3, many)).astype(np.float32)
+    numbers = {"two": np.array([2], np.int64), "one": np.array([1], np.int64)}
+    used = {i for n in ARGS[kind] for i in n.input}
+    kept = kind != "Add"  # of other numbers nobody knows whose places they are
+    for apart, other, code in ((1e-5, 1 - 2e-5, 0 if kept else 1), (1e-2, 1 - 2e-2, 1), (1e-5, 1, 0)):
+        paths = [tmp_path / "a.onnx", tmp_path / "b.onnx"]
+        for path, by in zip(paths, (1, other), strict=True):
+            scale = np.ones(many, np.float32)
+            scale[at] = by
+            y = value("y", None, I32 if kind == "int32" else I64)
+            save(path, [helper.make_node("Mul", ["x", "by"], ["t"]), *ARGS[kind]], [value("x", ["n", many])], [y], {"by": scale} | {k: v for k, v in numbers.items() if k in used})
+        x[:, at], x[:, at + 1] = 5, 5 * (1 - apart)
+        np.savez(tmp_path / "x.npz", x=x)
+        done = weir("verify", *paths, "--inputs", tmp_path / "x.npz", "--json", code=code)
+        [row] = json.loads(done.out)["verification"]["rows"]
+        assert row["figures"]["max_abs"] == (0 if other == 1 else 1)
+        assert row["bounds"] == ("equal, or of elements within 0.0001" if kept else "equal")
+        # The source beside its own outputs, with places that are expected of it.
+        folder = tmp_path / "data" / "test_data_set_0"
+        folder.mkdir(parents=True, exist_ok=True)
+        y = onnxruntime.InferenceSession(paths[1], providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
+        (folder / "input_0.pb").write_bytes(numpy_helper.from_array(x, "x").SerializeToString())
+        (folder / "output_0.pb").write_bytes(numpy_helper.from_array(y, "y").SerializeToString())
+        weir("verify", paths[0], "--inputs", tmp_path / "data", code=code)
+
+
+def test_a_place_that_there_is_not(weir, tmp_path):
+    """Places past the end, which no ArgMax finds."""
+    x = np.array([[1, 5, 5]], np.float32)
+    paths = [tmp_path / "a.onnx", tmp_path / "b.onnx"]
+    for path, more in zip(paths, (0, 7), strict=True):
+        nodes = [helper.make_node("Mul", ["x", "by"], ["t"]), helper.make_node("ArgMax", ["t"], ["p"], axis=1)]
+        nodes += [helper.make_node("Add", ["p", "more"], ["y"]) if more else helper.make_node("Identity", ["p"], ["y"])]
+        save(path, nodes, [value("x", ["n", 3])], [value("y", None, I64)], {"by": np.float32(1)} | ({"more": np.array(7, np.int64)} if more else {}))
+    np.savez(tmp_path / "x.npz", x=x)
+    assert "1 of 1 element differs" in weir("verify", *paths, "--inputs", tmp_path / "x.npz", code=1).err
 
 
 RANDOM = {

@@ -15,6 +15,7 @@
 #include "report.h"
 #include "verify_half.h"
 #include "verify_layers.h"
+#include "verify_places.h"
 
 #include <string.h>
 
@@ -44,7 +45,7 @@ static int not_run(struct verify_run *r, enum runtime_end end, const struct err 
   return 0;
 }
 
-static int cast_inputs(const struct arrays *from, const struct runtime_model *model,
+int verify_models_cast(const struct arrays *from, const struct runtime_model *model,
                        struct arena *a, struct arrays *out, struct err *err) {
   *out = (struct arrays){arena_alloc(a, (from->n + (size_t)1) * sizeof *out->list), from->n};
   for (uint32_t i = 0; i < from->n; i++) {
@@ -86,7 +87,7 @@ static enum runtime_end run_case(struct verify_run *r, struct verify_side *s, ui
   struct arrays inputs;
   enum runtime_end end = RUNTIME_STOPPED;
   *cause = (struct err){0};
-  if (cast_inputs(&r->cases[i].inputs, model, &cast, &inputs, cause) == 0)
+  if (verify_models_cast(&r->cases[i].inputs, model, &cast, &inputs, cause) == 0)
     end = runtime_run(v->runtime, &inputs, NULL, 0, &v->arena, &s->results[i], cause);
   arena_free(&cast);
   for (uint32_t k = 0; end == RUNTIME_DONE && k < s->results[i].n && k < model->n_outputs; k++)
@@ -280,6 +281,7 @@ int verify_models(struct verify *v, const char *source, const char *result, bool
   if (rc == 0 && result) rc = open_side(&r.side[1], result, allow_links, err);
   if (rc == 0) rc = run(&r, err);
   runtime_release(v->runtime);
+  verify_places_close(r.places);
   if (r.infer) infer_free(r.infer);
   if (r.infer_result) infer_free(r.infer_result);
   if (r.files) array_files_close(r.files);

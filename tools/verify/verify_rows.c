@@ -2,6 +2,7 @@
 #include "verify_models.h"
 
 #include "task_metric.h"
+#include "verify_places.h"
 
 #include <math.h>
 #include <string.h>
@@ -180,12 +181,31 @@ static void bound_whole(struct verify_run *r, uint32_t place, const struct array
   const enum dtype t = element_type(a);
   if (!b->whole_equal || t == DTYPE_UNDEFINED || dtype_is_float(t)) return;
   const enum verify_whole whole = t == DTYPE_STRING ? VERIFY_WHOLE_EQUAL : whole_of(r, place);
-  b->whole_equal = whole == VERIFY_WHOLE_EQUAL;
+  b->whole_equal = whole == VERIFY_WHOLE_EQUAL || whole == VERIFY_WHOLE_PLACE;
   b->step = whole == VERIFY_WHOLE_STEP && t != DTYPE_BOOL;
-  if (b->whole_equal)
+  if (whole == VERIFY_WHOLE_PLACE && verify_places_has(r, place))
+    *words =
+        arena_printf(&r->v->found.arena, "equal, or of elements within %g", b->most_relative);
+  else if (b->whole_equal)
     *words = equal_words;
   else if (b->step)
     *words = arena_printf(&r->v->found.arena, "%s and one step", *words);
+}
+
+// Places that differ are as good where the elements there are within the bound of each other.
+static int see_places(struct verify_run *r, const struct array_case *c, uint32_t place,
+                      const struct array *a, const struct array *b,
+                      const struct compare_bounds *bounds, struct compare_result *got,
+                      struct err *err) {
+  bool near = false;
+  if (got->end != COMPARE_FAILED || !bounds->whole_equal || place >= outputs_of(r) ||
+      whole_of(r, place) != VERIFY_WHOLE_PLACE)
+    return 0;
+  if (verify_places_near(r, c, place, a, b, bounds->most_relative, &near, err)) return -1;
+  if (!near) return 0;
+  got->end = COMPARE_PASSED;
+  got->why[0] = 0;
+  return 0;
 }
 
 // Compares an output of the source with that of the result.
@@ -202,7 +222,9 @@ static int compare_output(struct verify_run *r, const struct array_case *c, cons
   bound_whole(r, place, a, &bounds, &row->bounds);
   const bool rows = o && verify_top1_has(o->top1, a);
   if (rows) bounds.least_top1 = NAN; // of all cases (judge_top1)
-  if (compare_arrays(a, b, &bounds, r->v->options.runtime.stop, &got, err)) return -1;
+  if (compare_arrays(a, b, &bounds, r->v->options.runtime.stop, &got, err) ||
+      see_places(r, c, place, a, b, &bounds, &got, err))
+    return -1;
   row->figures = got.figures;
   row->figures.has_top1 = false;
   const char *random = o && (!r->unjudged || got.end == COMPARE_DIFFERENT)
@@ -418,7 +440,9 @@ static int compare_expected(struct verify_run *r, const struct array_case *c, st
   const bool rows = o && verify_top1_has(o->top1, x);
   if (rows) judged.least_top1 = NAN; // of all cases (judge_top1)
   judged.nonfinite = r->judged.nonfinite;
-  if (compare_arrays(x, have, &judged, r->v->options.runtime.stop, &got, err)) return -1;
+  if (compare_arrays(x, have, &judged, r->v->options.runtime.stop, &got, err) ||
+      see_places(r, c, (uint32_t)k, x, have, &judged, &got, err))
+    return -1;
   const char *random = random_words(r, (uint32_t)k, x, have, &got);
   if (random)
     end_random(r, row, random);

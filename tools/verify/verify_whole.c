@@ -71,6 +71,29 @@ static unsigned does(const struct verify_random *r, uint32_t node) {
   return r->calls[node] && !(all & VERIFY_FLOATS) && !reads_floats(r->m, r->in, node) ? 0 : all;
 }
 
+// May it be a place, if floats decide it?
+static bool is_place(enum dtype t) {
+  return !dtype_is_float(t) && t != DTYPE_BOOL;
+}
+
+// A node that picks makes places alone, or the elements there first (TopK): then it is up to which of them is read.
+static bool picks_places(const struct verify_random *r, uint32_t node) {
+  const struct model *m = r->m;
+  const uint32_t first = m->nodes[node].n_out ? model_output(m, &m->nodes[node], 0) : NO_ID;
+  return first != NO_ID && does(r, node) & VERIFY_PICKS && is_place(type_of(r->in, first));
+}
+
+static bool reads_place(const struct verify_random *r, uint32_t value) {
+  if (value == NO_ID || r->m->values[value].kind != VALUE_NODE_OUTPUT) return false;
+  return does(r, r->m->values[value].def) & VERIFY_PICKS && is_place(type_of(r->in, value));
+}
+
+static bool reads_places(const struct verify_random *r, uint32_t node) {
+  for (uint32_t i = 0; i < r->m->nodes[node].n_in; i++)
+    if (reads_place(r, model_input(r->m, &r->m->nodes[node], i))) return true;
+  return false;
+}
+
 // Does something round before the nodes that `w` has seen?
 static bool is_rounded(struct verify_walk *w) {
   while (w->n_list > 0) {
@@ -85,7 +108,7 @@ static bool is_rounded(struct verify_walk *w) {
 enum verify_whole verify_whole_of(const struct verify_random *r, uint32_t place) {
   struct verify_walk after, before; // up to what jumps; what is before that
   const uint32_t value = verify_walk_output(r, place);
-  bool rounded = false, picks = false;
+  bool rounded = false, picks = false, places = reads_place(r, value);
   if (value == NO_ID) return VERIFY_WHOLE_EQUAL;
   verify_walk_begin(&after, r);
   verify_walk_begin(&before, r);
@@ -97,11 +120,13 @@ enum verify_whole verify_whole_of(const struct verify_random *r, uint32_t place)
     rounded = rounded || all & VERIFY_COMPUTES ||
               (all & VERIFY_JUMPS && all & VERIFY_ROUNDS && r->calls[node]);
     picks = picks || all & VERIFY_PICKS;
-    if (!verify_walk_ends(r, node)) verify_walk_see_before(&after, node);
+    if (verify_walk_ends(r, node)) continue;
+    places = places || picks_places(r, node) || reads_places(r, node);
+    verify_walk_see_before(&after, node);
   }
   rounded = rounded || is_rounded(&before);
   verify_walk_end(&before);
   verify_walk_end(&after);
   if (!rounded) return VERIFY_WHOLE_EQUAL;
-  return picks ? VERIFY_WHOLE_CLOSE : VERIFY_WHOLE_STEP;
+  return places ? VERIFY_WHOLE_PLACE : picks ? VERIFY_WHOLE_CLOSE : VERIFY_WHOLE_STEP;
 }

@@ -44,6 +44,7 @@ struct verify_run {
   struct verify_random random;        // of the source
   struct verify_random random_result; // where the source draws numbers
   uint8_t *wholes; // by output of the source: 1 + enum verify_whole; 0: not asked yet
+  struct verify_places *places; // verify_places.h; NULL: not asked yet
 };
 
 struct verify_output_row {
@@ -71,6 +72,10 @@ struct infer *verify_cases_inferred(const struct model *m);
 int verify_cases_find(struct verify_run *r, struct err *err);
 int verify_cases_cast(const struct array *x, enum dtype dtype, struct arena *a, struct array *to,
                       struct err *err);
+
+// The inputs of a case in the types that the model takes, as far as these are known; in *a.
+int verify_models_cast(const struct arrays *from, const struct runtime_model *model,
+                       struct arena *a, struct arrays *out, struct err *err);
 
 // verify_rows.c: what they give, judged: a row for each output of each case. begin: once the source has run, before any other.
 // case, expected, listed, metrics: the rows of one case. end: top-1, by the rows of all cases.

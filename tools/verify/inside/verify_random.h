@@ -48,7 +48,8 @@ bool verify_random_forms(const struct verify_random *r, uint32_t place, const st
 // Where elements are no floats: how far apart may those of output `place` be in two models that compute the same?
 enum verify_whole {
   VERIFY_WHOLE_EQUAL, // not at all: no float that is rounded has a part in them
-  VERIFY_WHOLE_CLOSE, // a place or a truth value that floats decide
+  VERIFY_WHOLE_CLOSE, // a truth value that floats decide, and what is made of some
+  VERIFY_WHOLE_PLACE, // a place that floats decide
   VERIFY_WHOLE_STEP,  // floats that were rounded to whole numbers
 };
 // Linear in the nodes.

@@ -1,0 +1,265 @@
+// Places of elements, judged by the elements.
+//
+//   x ─▶ ArgMax<axis=1> ─▶ Cast ─▶ y     y [n, 1, inner] of x [n, axis, inner]
+//                                        y of the source 17, of the result 20000: x[.., 17, ..] beside x[.., 20000, ..]
+//
+// x is asked of the source, with all others of the kind: a model that refers to the weights of the source and has them for outputs
+// too. It is made where the first places differ, and runs once for each output and case that has other places.
+#include "verify_places.h"
+
+#include "calibrate_model.h"
+#include "compare.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { BLOCK = 4096 };
+
+// Where an output comes from.
+struct found {
+  uint32_t node; // NO_ID: it is none of these
+  uint32_t read; // what the node reads
+  int64_t axis;  // from 0 on, or from the end
+  bool looked;
+};
+
+struct verify_places {
+  struct found *of; // by output of the source
+  struct recipes recipes;
+  struct calibrate_model *reduced;
+  struct runtime_model opened;
+  bool tried, runs;
+};
+
+// ---- which -------------------------------------------------------------------------------------
+
+// Elements come out as they came in, in their order.
+static bool keeps_order(const struct model *m, uint32_t node) {
+  static const char *const ops[] = {"Identity", "Cast", "Squeeze", "Unsqueeze", "Reshape", "Flatten"};
+  for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+    if (model_op_is(m, node, ops[i])) return true;
+  return false;
+}
+
+// The slot of the output with places, and the axis where it is not written; false: it has none.
+static bool has_places(const struct model *m, uint32_t node, uint32_t *slot, int64_t *unwritten) {
+  const bool top = model_op_is(m, node, "TopK");
+  *slot = top;
+  *unwritten = top ? -1 : 0;
+  return top || model_op_is(m, node, "ArgMax") || model_op_is(m, node, "ArgMin");
+}
+
+static struct found find(const struct verify_run *r, uint32_t place) {
+  const struct model *m = &r->side[0].model;
+  struct found f = {.node = NO_ID, .looked = true};
+  uint32_t value = verify_walk_output(&r->random, place), slot;
+  for (uint32_t step = 0; value != NO_ID && step < m->n_nodes; step++) {
+    if (m->values[value].kind != VALUE_NODE_OUTPUT) return f;
+    const uint32_t node = m->values[value].def;
+    int64_t unwritten;
+    if (r->random.calls[node]) return f;
+    if (has_places(m, node, &slot, &unwritten)) {
+      const struct model_node *n = &m->nodes[node];
+      f.read = model_input(m, n, 0);
+      if (slot < n->n_out && model_output(m, n, slot) == value && f.read != NO_ID &&
+          m->values[f.read].kind == VALUE_NODE_OUTPUT &&
+          model_attr_int(m, node, "axis", unwritten, &f.axis))
+        f.node = node;
+      return f;
+    }
+    if (!keeps_order(m, node)) return f;
+    value = model_input(m, &m->nodes[node], 0);
+  }
+  return f;
+}
+
+static const struct found *found_of(struct verify_run *r, uint32_t place) {
+  const struct model *m = &r->side[0].model;
+  const uint32_t n = m->graphs[m->main_graph].n_outputs;
+  if (!r->places) {
+    r->places = arena_zalloc(&r->v->arena, sizeof *r->places);
+    r->places->of = arena_zalloc(&r->v->arena, (n + (size_t)1) * sizeof *r->places->of);
+    recipes_init(&r->places->recipes);
+  }
+  struct found *f = &r->places->of[place];
+  if (!f->looked) *f = find(r, place);
+  return f;
+}
+
+bool verify_places_has(struct verify_run *r, uint32_t place) {
+  return found_of(r, place)->node != NO_ID;
+}
+
+// ---- what was looked at ------------------------------------------------------------------------
+
+static const char *name_of(const struct verify_run *r, uint32_t value) {
+  return arena_string(&r->v->arena, model_value_name(&r->side[0].model, value));
+}
+
+// Is the value an output of the model, or one that was added before output `place`?
+static bool is_output(struct verify_run *r, uint32_t value, uint32_t place) {
+  if (r->side[0].model.values[value].n_graph_outputs > 0) return true;
+  for (uint32_t i = 0; i < place; i++)
+    if (verify_places_has(r, i) && found_of(r, i)->read == value) return true;
+  return false;
+}
+
+static enum runtime_end open_places(struct verify_run *r, struct err *err) {
+  const struct verify *v = r->v;
+  struct verify_side *s = &r->side[0];
+  struct verify_places *p = r->places;
+  const struct calibrate_model_of of = {.m = &s->model,
+                                        .recipes = &p->recipes,
+                                        .sources = s->sources,
+                                        .memory = v->options.memory,
+                                        .runtime = v->runtime,
+                                        .scratch = v->scratch,
+                                        .scratch_fd = v->scratch_fd};
+  if (calibrate_model_open(&p->reduced, &of, err) || calibrate_model_write(p->reduced, err))
+    return err->kind == ERR_RETRY ? RUNTIME_STOPPED : RUNTIME_REFUSED;
+  calibrate_model_begin(p->reduced);
+  for (uint32_t i = 0; i < s->model.graphs[s->model.main_graph].n_outputs; i++)
+    if (verify_places_has(r, i) && !is_output(r, found_of(r, i)->read, i))
+      calibrate_model_output(p->reduced, name_of(r, found_of(r, i)->read));
+  return calibrate_model_load(p->reduced, &p->opened, err);
+}
+
+// What output `place` was found in, on this case. *x without elements: it does not run.
+static int look(struct verify_run *r, const struct array_case *c, uint32_t place,
+                struct arrays *x, struct err *err) {
+  struct verify_places *p = r->places;
+  struct err cause = {0};
+  struct arrays inputs;
+  enum runtime_end end = RUNTIME_DONE;
+  const char *const wanted[] = {name_of(r, found_of(r, place)->read)};
+  *x = (struct arrays){0};
+  if (!p->tried) {
+    p->tried = true;
+    end = open_places(r, &cause);
+    p->runs = end == RUNTIME_DONE;
+  }
+  if (p->runs && verify_models_cast(&c->inputs, &p->opened, &r->v->arena, &inputs, err)) return -1;
+  if (p->runs) end = runtime_run(r->v->runtime, &inputs, wanted, 1, &r->v->arena, x, &cause);
+  if (end == RUNTIME_STOPPED) {
+    *err = cause;
+    return -1;
+  }
+  p->runs = p->runs && (end == RUNTIME_DONE || end == RUNTIME_REFUSED);
+  if (end != RUNTIME_DONE || !p->runs) x->n = 0;
+  return 0;
+}
+
+// ---- the elements there ------------------------------------------------------------------------
+
+// Elements of x along the axis, and where those of one line are.
+struct lines {
+  const struct array *x;
+  uint64_t length, inner, found; // found: places in a line of the output
+  size_t width;                  // bytes of an element of x
+  size_t bytes;                  // of a place
+  bool sign;
+};
+
+static bool lines_of(struct lines *l, const struct array *x, int64_t axis, const struct array *y) {
+  const int64_t at = axis < 0 ? axis + x->rank : axis;
+  if (x->kind != ARRAY_TENSOR || !dtype_is_plain_float(x->dtype) || at < 0 || at >= x->rank)
+    return false;
+  if (y->kind != ARRAY_TENSOR || !dtype_is_integer(y->dtype) || dtype_bits(y->dtype) < 8)
+    return false;
+  *l = (struct lines){.x = x,
+                      .length = (uint64_t)x->dims[at],
+                      .inner = 1,
+                      .width = dtype_bits(x->dtype) / 8,
+                      .bytes = dtype_bits(y->dtype) / 8,
+                      .sign = dtype_is_signed(y->dtype)};
+  for (int64_t i = at + 1; i < x->rank; i++)
+    l->inner *= (uint64_t)x->dims[i];
+  const uint64_t lines = l->length ? x->count / l->length : 0;
+  if (lines == 0 || y->count == 0 || y->count % lines) return false;
+  l->found = y->count / lines;
+  return true;
+}
+
+static int64_t place_at(const struct lines *l, const uint8_t *at) {
+  uint64_t u = 0;
+  memcpy(&u, at, l->bytes); // little-endian, as all machines that weir runs on are
+  const unsigned above = 64 - 8 * (unsigned)l->bytes;
+  return l->sign ? (int64_t)(u << above) >> above : u > INT64_MAX ? -1 : (int64_t)u;
+}
+
+// The element of x that place `at`, element `i` of the output, says. *outside: there is none.
+static int read_element(const struct lines *l, uint64_t i, int64_t at, void *to, bool *outside,
+                        struct err *err) {
+  const uint64_t line = i / (l->found * l->inner), in = i % l->inner;
+  *outside = at < 0 || (uint64_t)at >= l->length;
+  if (*outside) return 0;
+  const uint64_t element = (line * l->length + (uint64_t)at) * l->inner + in;
+  return array_read(l->x, element * l->width, to, l->width, err);
+}
+
+struct block {
+  uint8_t places[2][BLOCK * 8], elements[2][BLOCK * 8];
+};
+
+// Elements [first, first + n) of the output.
+static int compare_block(const struct lines *l, const struct array *const y[2], uint64_t first,
+                         size_t n, struct block *b, double most, bool *near, struct err *err) {
+  int64_t dim = 0;
+  for (unsigned s = 0; s < 2; s++)
+    if (array_read(y[s], first * l->bytes, b->places[s], n * l->bytes, err)) return -1;
+  for (size_t i = 0; i < n; i++) {
+    bool outside = false;
+    if (memcmp(b->places[0] + i * l->bytes, b->places[1] + i * l->bytes, l->bytes) == 0) continue;
+    for (unsigned s = 0; s < 2 && !outside; s++)
+      if (read_element(l, first + i, place_at(l, b->places[s] + i * l->bytes),
+                       b->elements[s] + (size_t)dim * l->width, &outside, err))
+        return -1;
+    if (outside) {
+      *near = false;
+      return 0;
+    }
+    dim++;
+  }
+  struct array pair[2];
+  struct compare_bounds bounds = compare_nothing();
+  struct compare_result got;
+  bounds.rtol = most;
+  for (unsigned s = 0; s < 2; s++)
+    pair[s] = (struct array){.name = "",
+                             .dtype = l->x->dtype,
+                             .rank = 1,
+                             .dims = &dim,
+                             .count = (uint64_t)dim,
+                             .bytes = (uint64_t)dim * l->width,
+                             .at = b->elements[s],
+                             .file = -1};
+  if (compare_arrays(&pair[0], &pair[1], &bounds, NULL, &got, err)) return -1;
+  *near = got.end == COMPARE_PASSED;
+  return 0;
+}
+
+int verify_places_near(struct verify_run *r, const struct array_case *c, uint32_t place,
+                       const struct array *a, const struct array *b, double most, bool *near,
+                       struct err *err) {
+  const struct array *const y[2] = {a, b};
+  struct lines l;
+  struct arrays x;
+  *near = false;
+  if (!verify_places_has(r, place) || !(most > 0)) return 0;
+  if (look(r, c, place, &x, err)) return -1;
+  if (x.n != 1 || !lines_of(&l, &x.list[0], found_of(r, place)->axis, a)) return 0;
+  struct arena scratch = {0};
+  struct block *block = arena_alloc(&scratch, sizeof *block);
+  int rc = 0;
+  *near = true;
+  for (uint64_t i = 0; i < a->count && *near && rc == 0; i += BLOCK)
+    rc = compare_block(&l, y, i, (size_t)min_u64(a->count - i, BLOCK), block, most, near, err);
+  arena_free(&scratch);
+  return rc;
+}
+
+void verify_places_close(struct verify_places *p) {
+  if (!p) return;
+  calibrate_model_close(p->reduced);
+  recipes_free(&p->recipes);
+}
