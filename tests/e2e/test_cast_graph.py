@@ -399,6 +399,34 @@ def test_bfloat16_in_control_flow(weir, tmp_path, op):
         assert np.abs(right - got).max() < 0.03
 
 
+def grid(path, opset, dtype):
+    """A grid of a constant size, in a function of the model."""
+    value = helper.make_tensor_value_info
+    body = [helper.make_node("AffineGrid", ["t", "n"], ["g"])]
+    function = helper.make_function("local", "Grid", ["t", "n"], ["g"], body, [helper.make_opsetid("", opset)])
+    nodes = [helper.make_node("Grid", ["t", "n"], ["g"], domain="local"), helper.make_node("GridSample", ["x", "g"], ["y"])]
+    inputs = [value("t", dtype, ["b", 2, 3]), value("x", dtype, ["b", 3, 6, 6])]
+    size = numpy_helper.from_array(np.array([2, 3, 4, 5]), "n")
+    graph = helper.make_graph(nodes, "g", inputs, [value("y", dtype, [2, 3, 4, 5])], [size])
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("local", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=9, functions=[function]), path)
+    return path
+
+
+@pytest.mark.parametrize("opset", [20, 21])
+def test_a_grid_that_the_runtime_takes_apart(weir, tmp_path, opset):
+    source = grid(tmp_path / "m.onnx", opset, TensorProto.FLOAT)
+    convert(weir, source, tmp_path / "half.onnx")
+    rng = np.random.default_rng(0)
+    feeds = {"t": rng.normal(size=(2, 2, 3)).astype(np.float32), "x": rng.normal(size=(2, 3, 6, 6)).astype(np.float32)}
+    [right] = session(source).run(None, feeds)
+    [got] = session(tmp_path / "half.onnx").run(None, {name: x.astype(np.float16) for name, x in feeds.items()})
+    assert got.dtype == np.float16 and np.abs(right - got).max() < 0.05
+    if opset == 20:  # the control: all of it in float16
+        with pytest.raises(Exception, match="Range"):
+            session(grid(tmp_path / "all.onnx", opset, TensorProto.FLOAT16))
+
+
 # ---- names that nothing has
 
 
