@@ -326,6 +326,26 @@ def test_an_unsorted_graph_becomes_the_same(weir, tmp_path, form, kind):
     assert made[0] == made[1]
 
 
+@pytest.mark.parametrize("kind", MOVED_RANGES)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("to", ["qdq", "qoperator"])
+def test_an_unsorted_quantized_graph_becomes_the_same(weir, tmp_path, to, form, kind):
+    site, made = MOVED_RANGES[kind](), []
+    source, ranges = site.write(tmp_path)
+    weir("static", source, tmp_path / "q.onnx", "--ranges", ranges, "--op-types", "all", *FORMS[form])
+    model = onnx.load(tmp_path / "q.onnx")
+    listed = list(model.graph.node)
+    for nodes in (listed, listed[::-1], listed[1::2] + listed[::2]):
+        del model.graph.node[:]
+        model.graph.node.extend(nodes)
+        onnx.save(model, tmp_path / "m.onnx")
+        weir("requantize", tmp_path / "m.onnx", tmp_path / "o.onnx", "--force", "--to", to)
+        got = onnx.load(tmp_path / "o.onnx").graph
+        made.append((sorted((n.op_type, *n.input, *n.output) for n in got.node), sorted((t.name, t.raw_data) for t in got.initializer)))
+        assert min(site.levels(tmp_path / "o.onnx").values()) > 25
+    assert made[0] == made[1] == made[2]
+
+
 CLIPPED = {
     "Clip": [node("Clip", ["u", "low", "high"], ["w"])],
     "Clip, Transpose": [node("Clip", ["u", "low", "high"], ["c"]), node("Transpose", ["c"], ["w"], perm=[1, 0])],

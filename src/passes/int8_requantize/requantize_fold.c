@@ -302,10 +302,13 @@ static void settle_node(struct kit *k, const struct requantize_options *options,
 
 void requantize_fold(struct kit *k, const struct requantize_options *options) {
   struct fold f = {.k = k};
-  for (uint32_t g = 0; kit_graph(k, &g); g++)
-    for (uint32_t n = k->m->graphs[g].first_node; n != NO_ID; n = k->m->nodes[n].next)
-      if (requantize_is_quantize(kit_op(k, n)) && !is_left(k, options, n))
-        *TABLE_PUSH(&f, nodes) = n;
+  struct arena a = {0};
+  uint32_t *nodes;
+  const uint32_t n = requantize_nodes(k, &a, &nodes);
+  for (uint32_t i = 0; i < n; i++)
+    if (requantize_is_quantize(kit_op(k, nodes[i])) && !is_left(k, options, nodes[i]))
+      *TABLE_PUSH(&f, nodes) = nodes[i];
+  arena_free(&a);
   for (uint32_t i = 0; i < f.n_nodes; i++) {
     arena_reset(&k->site);
     if (!(k->m->nodes[f.nodes[i]].flags & NODE_DEAD)) fold_codes(&f, f.nodes[i]);

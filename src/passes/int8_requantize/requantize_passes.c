@@ -3,20 +3,32 @@
 
 #include "opset.h"
 
+uint32_t requantize_nodes(struct kit *k, struct arena *a, uint32_t **nodes) {
+  struct arena of_graph = {0};
+  uint32_t n = 0;
+  *nodes = arena_alloc(a, (k->m->n_nodes + (size_t)1) * sizeof **nodes);
+  for (uint32_t g = 0; kit_graph(k, &g); g++) {
+    uint32_t *list;
+    const uint32_t n_list = kit_running(k, g, &of_graph, &list);
+    if (n_list) memcpy(*nodes + n, list, n_list * sizeof *list);
+    n += n_list;
+    arena_reset(&of_graph);
+  }
+  arena_free(&of_graph);
+  return n;
+}
+
 void requantize_walk(struct kit *k, const struct requantize_options *options,
                      void (*visit)(struct kit *k, const struct requantize_options *options,
                                    uint32_t node)) {
-  struct {
-    TABLE(uint32_t, nodes);
-  } at = {0};
-  for (uint32_t g = 0; kit_graph(k, &g); g++)
-    for (uint32_t n = k->m->graphs[g].first_node; n != NO_ID; n = k->m->nodes[n].next)
-      *TABLE_PUSH(&at, nodes) = n;
-  for (uint32_t i = 0; i < at.n_nodes; i++) {
+  struct arena a = {0};
+  uint32_t *nodes;
+  const uint32_t n = requantize_nodes(k, &a, &nodes);
+  for (uint32_t i = 0; i < n; i++) {
     arena_reset(&k->site);
-    if (!(k->m->nodes[at.nodes[i]].flags & NODE_DEAD)) visit(k, options, at.nodes[i]);
+    if (!(k->m->nodes[nodes[i]].flags & NODE_DEAD)) visit(k, options, nodes[i]);
   }
-  TABLE_FREE(&at, nodes);
+  arena_free(&a);
 }
 
 // What DequantizeLinear needs.

@@ -259,9 +259,13 @@ static void smooth(struct smooth *s, const struct smooth_site *site) {
 
 static int walk(struct smooth *s, struct err *err) {
   struct kit *k = &s->k;
-  for (uint32_t g = 0; kit_graph(k, &g); g++)
-    for (uint32_t n = k->m->graphs[g].first_node; n != NO_ID; n = k->m->nodes[n].next)
-      visit(s, n);
+  for (uint32_t g = 0; kit_graph(k, &g); g++) {
+    uint32_t *nodes;
+    const uint32_t n = s->options->compat ? kit_listed(k, g, &s->arena, &nodes)
+                                          : kit_running(k, g, &s->arena, &nodes);
+    for (uint32_t i = 0; i < n; i++)
+      visit(s, nodes[i]);
+  }
   if (s->options->is_auto && smooth_auto(s, err)) return -1;
   for (uint32_t i = 0; i < s->n_sites; i++) {
     arena_reset(&k->site);

@@ -19,7 +19,9 @@ struct requantize_options {
   enum requantize_to to;
 };
 
-// Calls `visit` for the nodes of every graph, in order, that there were when it began: it may remove and make others.
+// The nodes of every graph, as they can run, into memory of *a; gives how many. Nodes that go later stay there, dead.
+uint32_t requantize_nodes(struct kit *k, struct arena *a, uint32_t **nodes);
+// Calls `visit` for the nodes of every graph, as they can run, that there were when it began: it may remove and make others.
 void requantize_walk(struct kit *k, const struct requantize_options *options,
                      void (*visit)(struct kit *k, const struct requantize_options *options,
                                    uint32_t node));
