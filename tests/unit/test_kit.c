@@ -345,6 +345,12 @@ static void test_order(void **state) {
   stop(&k);
 }
 
+static void count_warning(void *ctx, const char *sentence, const char *hint) {
+  assert_non_null(strstr(sentence, "64 times"));
+  assert_non_null(strstr(hint, "topological-sort"));
+  *(uint32_t *)ctx += 1;
+}
+
 // Nodes that stand before what makes their inputs are numbered as they can run: c, a, b.
 static void test_order_of_unsorted_nodes(void **state) {
   struct pass_bench *t = *state;
@@ -353,7 +359,10 @@ static void test_order_of_unsorted_nodes(void **state) {
   const uint32_t b = build_node(&t->b, "Neg", "", "y", "z");
   const uint32_t a = build_node(&t->b, "Relu", "", "w", "y");
   const uint32_t c = build_node(&t->b, "Abs", "", "x", "w");
+  uint32_t warned = 0;
   start(t, &k);
+  t->env.warn = count_warning;
+  t->env.warn_ctx = &warned;
   assert_true(kit_before(&k, a, b) && kit_before(&k, c, a) && kit_before(&k, c, b));
   assert_false(kit_before(&k, b, a) || kit_before(&k, a, c) || kit_before(&k, b, c));
   // What is made is numbered too, so often and no more: then it stands before nothing.
@@ -366,6 +375,15 @@ static void test_order_of_unsorted_nodes(void **state) {
   }
   assert_in_range(times, 50, 64);
   assert_true(k.in->order_steps < 64 * 210);
+  assert_int_equal(warned, 1);
+  // All nodes as they can run, whatever was asked before.
+  uint32_t *nodes, at[3] = {0};
+  const uint32_t n = kit_running(&k, t->m.main_graph, &k.site, &nodes);
+  assert_int_equal(n, 203);
+  for (uint32_t i = 0; i < n; i++)
+    for (uint32_t j = 0; j < 3; j++)
+      if (nodes[i] == (const uint32_t[]){c, a, b}[j]) at[j] = i;
+  assert_true(at[0] < at[1] && at[1] < at[2]);
   stop(&k);
 }
 

@@ -275,13 +275,14 @@ bool kit_number_at(enum dtype dtype, const uint8_t *raw, uint64_t i, struct kit_
 // counts. False otherwise. In a graph whose list has nodes before what makes their inputs, which loads, nodes stand as they can
 // run: what stands before a node never depends on it. Positions are numbered when first asked for, graph by graph, and kept by
 // what the kit makes; edit_add_node is noticed (the graph is numbered again), edit_move_node is
-// not: use kit_move.
+// not: use kit_move. A graph that is not sorted is numbered 64 times by one kit; then false of nodes without a number, with a
+// warning.
 bool kit_before(struct kit *k, uint32_t a, uint32_t b);
 void kit_move(struct kit *k, uint32_t node, uint32_t before);
 // May a node of `graph` that stands before `before` (NO_ID: at the end) use the value?
 bool kit_available(struct kit *k, uint32_t value, uint32_t graph, uint32_t before);
 // The nodes of a graph as they can run, into memory of *a; gives how many: those of its list, but where the list has nodes before what
-// makes their inputs.
+// makes their inputs. Linear, as often as it is asked for.
 uint32_t kit_running(struct kit *k, uint32_t graph, struct arena *a, uint32_t **nodes);
 // The same as they are listed. Of either: nodes that go later stay in what was given, dead.
 uint32_t kit_listed(const struct kit *k, uint32_t graph, struct arena *a, uint32_t **nodes);

@@ -10,8 +10,9 @@
 // numbered again at the next question.
 //
 // A graph may list nodes before what makes their inputs, which runtimes take. Its nodes are numbered as they can run, so that
-// what stands before another here never needs it, and anew after each node that came: so often and no more, and after that
-// nothing that has no number stands before anything.
+// what stands before another here never needs it, and anew after each node that came: NUMBERED_MOST times and no more. After that
+// a node without a number stands before nothing, which a warning says: passes leave what wants more as it is. kit_running takes
+// no part in this count.
 #include "kit_inside.h"
 
 static const uint64_t STRIDE = UINT64_C(1) << 40, STEP = UINT64_C(1) << 20;
@@ -91,22 +92,51 @@ static void number_as_they_run(struct kit *k, uint32_t graph, uint64_t step) {
   }
 }
 
-static void number(struct kit *k, uint32_t graph) {
+// Graphs of more than 2^23 nodes have smaller steps.
+static uint64_t stride_of(const struct model *m) {
+  return m->n_nodes < 1u << 23 ? STRIDE : (UINT64_C(1) << 63) / m->n_nodes;
+}
+
+static void number_as_listed(struct kit *k, uint32_t graph) {
   const struct model *m = k->m;
-  struct kit_order *o = order_of(k, graph);
-  // Graphs of more than 2^23 nodes have smaller steps.
-  const uint64_t step = m->n_nodes < 1u << 23 ? STRIDE : (UINT64_C(1) << 63) / m->n_nodes;
+  const uint64_t step = stride_of(m);
   uint64_t at = 0;
-  if (o->unsorted && o->numbered == NUMBERED_MOST) return;
-  for (uint32_t i = m->graphs[graph].first_node; !o->unsorted && i != NO_ID; i = m->nodes[i].next) {
+  for (uint32_t i = m->graphs[graph].first_node; i != NO_ID; i = m->nodes[i].next) {
     *position_of(k, i) = at += step;
     k->in->order_steps++;
   }
-  if (!o->looked) o->unsorted = !is_sorted(k, graph);
+}
+
+// Does the list have a node before what makes its inputs? Looked at once: the graph is numbered as it is listed then.
+static bool is_unsorted(struct kit *k, uint32_t graph) {
+  struct kit_order *o = order_of(k, graph);
+  if (o->looked) return o->unsorted;
+  number_as_listed(k, graph);
   o->looked = true;
-  if (!o->unsorted) return;
-  number_as_they_run(k, graph, step);
-  o->numbered++;
+  return o->unsorted = !is_sorted(k, graph);
+}
+
+static void warn_of_order(struct kit *k) {
+  kit_warn(k,
+           arena_printf(&k->site,
+                        "a graph lists nodes before what makes their inputs, and was put in order %d "
+                        "times: what needs its order once more stays as it is",
+                        NUMBERED_MOST),
+           "'weir run IN OUT --pass topological-sort' sorts its nodes");
+}
+
+static void number(struct kit *k, uint32_t graph) {
+  struct kit_order *o = order_of(k, graph);
+  const bool looked = o->looked;
+  if (!is_unsorted(k, graph)) {
+    if (looked) number_as_listed(k, graph);
+    return;
+  }
+  if (o->numbered < NUMBERED_MOST)
+    number_as_they_run(k, graph, stride_of(k->m));
+  else if (o->numbered == NUMBERED_MOST)
+    warn_of_order(k);
+  if (o->numbered <= NUMBERED_MOST) o->numbered++;
 }
 
 void kit_order_put(struct kit *k, uint32_t node) {
@@ -154,9 +184,9 @@ uint32_t kit_listed(const struct kit *k, uint32_t graph, struct arena *a, uint32
 uint32_t kit_running(struct kit *k, uint32_t graph, struct arena *a, uint32_t **nodes) {
   struct kit_inside *in = k->in;
   const uint32_t n = kit_listed(k, graph, a, nodes);
-  in->n_ready = 0;
-  number(k, graph);
-  if (in->n_ready != n) return n; // sorted; or a circle, which check has told of
+  if (!is_unsorted(k, graph)) return n;
+  number_as_they_run(k, graph, stride_of(k->m));
+  if (in->n_ready != n) return n; // a circle, which check has told of
   for (uint32_t i = 0; i < n; i++)
     (*nodes)[i] = in->ready[i];
   return n;
