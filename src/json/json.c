@@ -37,6 +37,10 @@ struct scan {
   struct err *err;
 };
 
+static int refuse_most(const struct scan *s, const char *what, int most, const char *unit) {
+  return err_set(s->err, ERR_MODEL, "%s: %s %d%s at byte %zu", s->what, what, most, unit, s->at);
+}
+
 static int refuse(const struct scan *s, const char *why) {
   return err_set(s->err, ERR_MODEL, "%s: %s at byte %zu", s->what, why, s->at);
 }
@@ -142,12 +146,12 @@ static size_t number_length(const struct scan *s, bool *integer) {
 }
 
 static int scan_number(struct scan *s) {
+  enum { DIGITS = 63 }; // cJSON reads no more characters of a number; an exact double needs 17
   bool integer = false;
-  char digits[512];
+  char digits[DIGITS + 1];
   const size_t n = number_length(s, &integer);
   if (n == 0) return refuse(s, "not a number");
-  // cJSON reads at most 63 characters of a number, of which an exact double needs 17.
-  if (n > 63) return refuse(s, "a number of more than 63 characters");
+  if (n > DIGITS) return refuse_most(s, "a number of more than", DIGITS, " characters");
   memcpy(digits, s->text.at + s->at, n);
   digits[n] = '\0';
   const double x = strtod(digits, NULL);
@@ -172,7 +176,7 @@ static int scan_text(struct scan *s) {
       continue;
     }
     if (c == '[' || c == '{') {
-      if (++depth > JSON_MAX_DEPTH) return refuse(s, "nesting deeper than 80");
+      if (++depth > JSON_MAX_DEPTH) return refuse_most(s, "nesting deeper than", JSON_MAX_DEPTH, "");
     } else if (c == ']' || c == '}') {
       depth--;
     } else if (!strchr(" \t\r\n,:truefalsn", c) || c == 0) {
