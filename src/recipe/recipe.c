@@ -1,17 +1,17 @@
 // The table of recipes: immutable rows, found again by hash so that equal recipes are one row.
 //
 //   rows    [kind dtype rank | dims args at n | count bytes]
-//                               │    │    └──▶ longs: numbers   pieces: where it lies   bytes: elements
+//                               │    │    └──▶ longs: numbers   pieces: places in files   bytes: elements
 //                               │    └───────▶ args: operands, which are earlier rows
 //                               └────────────▶ longs: dims
 //
-// A row's parts are appended to the tables they share; if the row is there already, they are taken
-// back. What parts a kind has is said by its row in kinds.def, and the table knows no kind by name.
-// Canonical form, which makes "the same bytes" mean "the same id", is made by the kinds' own
-// functions: recipe_moves.c (what only moves elements), recipe_math.c and recipe_quantize.c.
+// A new row appends its parts to the tables that all rows share; if an equal row exists, the parts
+// are removed again. A kind's row in kinds.def says which parts the kind has; the table knows no kind
+// by name. Equal bytes have equal ids because each kind brings its rows into canonical form:
+// recipe_moves.c (kinds that only move elements), recipe_math.c and recipe_quantize.c.
 //
-// Rows refer to earlier rows only. There are no circles, and a list of rows in order of their ids
-// can be read again one by one.
+// A row refers to earlier rows only. So there are no cycles, and a reader that takes the rows in order
+// of their ids knows every operand.
 #include "recipe.h"
 
 #include "recipe_rows.h"
@@ -33,9 +33,9 @@ void recipes_free(struct recipes *r) {
   recipes_init(r);
 }
 
-// ---- appending parts: every row's variable parts lie in shared tables --------------------------
+// ---- appending parts: all rows store their variable parts in shared tables ---------------------
 
-// `from` must not lie in the table itself: it moves.
+// `from` must not point into the table itself, which moves.
 static uint32_t put_longs(struct recipes *r, const int64_t *from, uint32_t n) {
   uint32_t at = r->n_longs;
   if (n == 0) return at;
@@ -46,7 +46,7 @@ static uint32_t put_longs(struct recipes *r, const int64_t *from, uint32_t n) {
   return at;
 }
 
-// Elements and pieces that lie in the table are shared: the same leaf with other dims.
+// A leaf with other dims shares the elements and pieces that the table has.
 static uint32_t put_bytes(struct recipes *r, struct span s) {
   uint32_t at = r->n_bytes;
   if (s.n == 0) return at;
@@ -154,7 +154,7 @@ int64_t recipe_rows_number(const struct recipes *r, uint32_t id, uint32_t i) {
 
 // ---- equality and hash of rows -----------------------------------------------------------------
 
-// The row that is being put has no id yet: it is looked at as if it were the one behind the last.
+// A row that is being added has no id yet; it counts as the row after the last.
 static struct span elements_at(const struct recipes *r, const struct recipe *x) {
   const struct recipes one = {.rows = (struct recipe *)x, .bytes = r->bytes};
   return recipe_elements(&one, 0);
@@ -222,7 +222,7 @@ static void grow_slots(struct recipes *r) {
   }
 }
 
-// What lies above a depth that passes still compute from.
+// Passes compute from rows whose depth leaves this much room below the limit.
 enum { ROOM_TO_GROW = 19 };
 
 bool recipe_can_grow(const struct recipes *r, uint32_t id) {

@@ -2,25 +2,24 @@
 //
 //   for each step, or round of a repeat
 //     above the cap?  held back, and counted
-//     run             with fresh scratches; edits are applied and recorded as they are made
+//     run             with empty scratch arenas; each edit is applied and recorded when it is made
 //     check           the structure of the model, if the step made an edit
 //
-// The check is that of a loaded model (check.h), linear in the rows. It stands here and not in the
-// passes, so that the first pass that leaves a dangling value, a name twice or a node before its
-// inputs is the one that is named, and not a later one that stumbles over it. A model with an error never
-// came here: whatever is found is our own fault. Nodes out of order, outputs that hide a name and domains
-// that are not imported are warnings of a loaded model, which may have them; a pass must not add one, so
-// the load counts them.
+// The check is that of a loaded model (check.h), linear in the rows. It runs after each step, so that the
+// error names the pass that leaves a dangling value, a name twice or a node before its inputs, and not a
+// later pass that fails because of it. The loader refuses a model with an error, so an error that is found
+// here is a mistake of weir. Nodes out of order, outputs that hide a name and domains that are not imported
+// are warnings: a loaded model may have them, and the loader counts them; a pass must not add one.
 //
-// Passes that are one walk together (run_together) are one call where they are neighbours, with one
-// check behind it; what came of each is told apart by their results, and by the names in their sites.
+// Neighbouring passes that share a walk (run_together) run in one call, with one check after it. Each has
+// its own result and its name in its sites.
 //
-// A repeat, which may lie in another one, ends with the first round in which none of its steps made an edit, by what is known if all is inferred anew. Passes that undo one
-// another would go on for ever. They are found by what the graphs compute (pass_state.h) after a round that
-// made something anew: what comes for the third time will come again, and the repeat stops with the names of
-// the passes that changed something since it came last. Twice is no proof: what else may be known by then
-// (types, answers about weights) can still lead elsewhere. Whatever else goes on ends with the limit of
-// rounds. The model is whole then as after any step.
+// A repeat, which may be inside another one, ends after the first round in which none of its steps made an
+// edit, with all types inferred anew. Passes that undo one another would never end. pass_state.h digests what
+// the graphs compute after each round that made new rows: a digest that comes for the third time will come
+// again, and the repeat stops with the names of the passes that changed something since the second time. The
+// second time proves nothing: types or answers about weights that are known by then may still lead to another
+// graph. The limit of rounds ends all other repeats. The model is valid then, as after any step.
 #include "pass_run.h"
 
 #include "check.h"
@@ -37,12 +36,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { IMPORTS_IR = 3 }; // models of formats before it import nothing
+enum { IMPORTS_IR = 3 }; // models with an older IR version import no domains
 
-// The last warning, since nobody knows which of them is new; and the last of what is not imported.
+// The last warning, since no other can be told to be new; and the last import that is missing.
 struct flaws {
   struct check_found found;
-  uint32_t imports; // that were told
+  uint32_t imports; // missing ones that were reported
   char warning[512], import[512];
 };
 
@@ -73,7 +72,7 @@ static int check_step(const struct pass_run *r, const struct pass *pass, uint32_
   const bool stands = check_structure(r->env.m, NULL, &found, &why) == 0;
   if (stands && found.warnings <= r->flaws) return 0;
   check_structure(r->env.m, &sink, &flaws.found, &why);
-  // A model without versions may lack some: is what is new all of that kind?
+  // A model without versions may lack imports: are all new warnings of that kind?
   const uint32_t imports = found.imports - (uint32_t)min_u64(found.imports, r->unimported);
   const uint32_t fresh = stands ? found.warnings - r->flaws : 1;
   if (r->unversioned && imports >= fresh) return refuse_imports(pass, flaws.import, err);
@@ -95,7 +94,7 @@ static bool has_options(const struct pass_values *v) {
   return false;
 }
 
-// Does the step say again, with options, what one of the n steps before it says?
+// Is the step, with options, the same pass as one of the n steps before it?
 static bool says_otherwise(const struct pipeline_step *step, uint32_t n) {
   for (uint32_t i = 1; i <= n; i++)
     if ((step - i)->values.pass == step->values.pass &&
@@ -104,7 +103,7 @@ static bool says_otherwise(const struct pipeline_step *step, uint32_t n) {
   return false;
 }
 
-// May the step be one walk with each of the n steps before it, which may be one with another?
+// Can the step share a walk with the n steps before it, which share one already?
 static bool goes_with(const struct pipeline_step *step, uint32_t n) {
   const struct pass *before = (step - 1)->values.pass;
   if (rules_own_alike(before, step->values.pass))
@@ -114,8 +113,8 @@ static bool goes_with(const struct pipeline_step *step, uint32_t n) {
   return true;
 }
 
-// How many steps from `first` on, before `end`, are one call. Held back ones between them are no
-// obstacle.
+// How many steps from `first` on, before `end`, run in one call. Steps between them that are held back do not
+// end it.
 static uint32_t together(const struct pass_run *r, uint32_t first, uint32_t end) {
   const struct pipeline_step *steps = r->pipeline->steps;
   uint32_t n = 1;
@@ -127,11 +126,11 @@ static uint32_t together(const struct pass_run *r, uint32_t first, uint32_t end)
   return n;
 }
 
-// What a pass made is inferred before the next one asks.
+// Infers the types of values that a pass made, before the next pass asks for them.
 static void infer_new_nodes(struct pass_run *r) {
   if (!r->env.infer) return;
   infer_more(r->env.infer);
-  // The first pass that inferred had a table of its own.
+  // The first pass that inferred kept types in a table of its own.
   if (!r->env.types) infer_fill_anew(r->env.infer);
   infer_fill(r->env.infer, r->env.m, &r->types);
   r->env.types = &r->types;
@@ -141,7 +140,7 @@ static uint32_t rows(const struct pass_run *r) {
   return r->env.m->n_nodes + r->env.m->n_tensors;
 }
 
-// Who hears of sites while steps run.
+// Receives the sites of steps while they run.
 struct listener {
   struct pass_run *r;
   uint32_t first, n; // steps
@@ -167,7 +166,7 @@ static int call_passes(struct pass_run *r, const struct pass **passes, void **op
   return passes[0]->run(&r->env, options[0], results, err);
 }
 
-// The pass made its answer in its scratch.
+// The pass allocated its answer in its scratch arena.
 static void keep_worn(struct pass_run_step *step, const struct pass_graphs *worn,
                       struct arena *arena) {
   if (worn->in == step->worn.in) return;
@@ -196,7 +195,7 @@ static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, struct aren
     if (r->begin) r->begin(r->ctx, i, r->steps[i].rounds);
   }
   if (count)
-    r->env.pass = passes[0]; // else the last one that ran stays: complete() asks whether any did
+    r->env.pass = passes[0]; // else the pass that ran last stays: complete() asks whether one did
   r->env.exactness = r->pipeline->exactness;
   r->env.scratch = &scratch;
   struct listener listener = {r, first, n, r->env.site, r->env.site_ctx};
@@ -212,8 +211,8 @@ static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, struct aren
     const struct pass_result *result = &results[k++];
     keep_worn(&r->steps[i], &result->worn, arena);
     const uint32_t round = r->steps[i].rounds++;
-    if (rows(r) == rows_before) r->steps[i].changed_at = 0; // of types or names: no circle
-    r->steps[i].held_back = result->held_back; // of the last round: what stays held back
+    if (rows(r) == rows_before) r->steps[i].changed_at = 0; // edits of types or names: no cycle
+    r->steps[i].held_back = result->held_back; // the last round counts
     if (result->half_empty) {
       r->steps[i].half_empty = result->half_empty;
       r->steps[i].fitting_block = result->fitting_block;
@@ -229,18 +228,18 @@ static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, struct aren
   return rc;
 }
 
-// What the graphs computed after a round.
+// The digest of what the graphs computed after a round.
 struct state {
-  uint64_t digest, edits; // edits when it came last
-  uint32_t times, round;  // how often it came; after which round last, from 1
+  uint64_t digest, edits; // number of edits when it was seen last
+  uint32_t times, round;  // how often it was seen; after which round last, from 1
 };
 
-// A repeat that runs.
+// A repeat while it runs.
 struct turn {
   uint32_t repeat, round;
-  uint64_t before;      // edits when the round began
-  uint32_t before_rows; // of nodes and tensors, likewise
-  bool edited;          // since all was inferred
+  uint64_t before;      // number of edits when the round began
+  uint32_t before_rows; // number of nodes and tensors then
+  bool edited;          // since all types were inferred
   TABLE(struct state, states);
 };
 
@@ -254,7 +253,7 @@ static void end_turn(struct turn *t) {
 
 enum { AGAIN = 3, NAMED = 4 };
 
-// Names the passes that changed something since `state` came last, a few of them.
+// Names a few of the passes that changed something since `state` was seen last.
 static void warn_of_circle(const struct pass_run *r, const struct turn *t,
                            const struct state *state) {
   const struct pipeline_repeat *repeat = &r->pipeline->repeats[t->repeat];
@@ -277,7 +276,7 @@ static void warn_of_circle(const struct pass_run *r, const struct turn *t,
   arena_free(&lists);
 }
 
-// Is the round that ended part of a circle?
+// Is the round that ended part of a cycle?
 static bool is_circle(const struct pass_run *r, struct turn *t) {
   if (rows(r) == t->before_rows) return false;
   const uint64_t digest = pass_state(r->env.m);
@@ -307,7 +306,7 @@ static void warn_of_rounds(const struct pass_run *r, uint32_t rounds) {
       "--rounds of 'weir optimize', or repeat=ROUNDS(...) in a pipeline, sets another limit");
 }
 
-// The last step of a round ran: is there another one?
+// After the last step of a round: does another round follow?
 static bool is_another_round(struct pass_run *r, struct turn *t) {
   const uint32_t rounds = r->pipeline->repeats[t->repeat].rounds;
   if (r->env.edits->n > t->before) {
@@ -315,7 +314,7 @@ static bool is_another_round(struct pass_run *r, struct turn *t) {
     t->edited = true;
   } else {
     if (!t->edited || !r->env.infer) return false;
-    // What was inferred before an edit stays true, but more may be known now.
+    // Types that were inferred before an edit stay true, but more may be known now.
     infer_all(r->env.infer, NULL);
     infer_fill(r->env.infer, r->env.m, &r->types);
     t->edited = false;
@@ -327,7 +326,7 @@ static bool is_another_round(struct pass_run *r, struct turn *t) {
   return false;
 }
 
-// The step behind the n steps from `first` on: the next one, or where a repeat that ends there begins.
+// The step that follows the n steps from `first` on: the next one, or the first of a repeat that has another round.
 static uint32_t step_behind(struct pass_run *r, uint32_t first, uint32_t n, struct turn *turns,
                             uint32_t *depth) {
   for (; *depth > 0; *depth -= 1) {
@@ -342,7 +341,7 @@ static uint32_t step_behind(struct pass_run *r, uint32_t first, uint32_t n, stru
 
 static int run_all(struct pass_run *r, struct arena *arena, struct err *err) {
   const struct pipeline *p = r->pipeline;
-  struct turn turns[PIPELINE_DEPTH + 2]; // those that run, outer ones first
+  struct turn turns[PIPELINE_DEPTH + 2]; // repeats that run, the outermost first
   uint32_t depth = 0, open, next;
   int rc = 0;
   r->steps = arena_zalloc(arena, (p->n_steps + (size_t)1) * sizeof *r->steps);
@@ -359,11 +358,11 @@ static int run_all(struct pass_run *r, struct arena *arena, struct err *err) {
   return rc;
 }
 
-// Declarations that turned out to be wrong go. Functions for what passes made of onnx_passes.ops and is still there.
+// Removes declarations that are wrong, and adds the functions of operators of onnx_passes.ops that passes made and that are still used.
 static int complete(struct pass_run *r, uint32_t first, struct err *err) {
   const uint64_t before = r->env.edits->n;
   struct arena scratch = {0};
-  if (r->bare || !r->env.pass) return 0; // none ran
+  if (r->bare || !r->env.pass) return 0; // no pass ran
   r->env.scratch = &scratch;
   int rc = kit_drop_misdeclared(&r->env, err);
   if (rc == 0) rc = custom_ops_complete(&r->env, first, err);
@@ -376,11 +375,11 @@ static int64_t opset_of(const struct model *m) {
   return m->main_graph == NO_ID ? 0 : model_opset_version(m, m->main_graph, span_str(""));
 }
 
-// Nodes that ONNX Runtime runs as they would be at the opset before, and not as they are.
+// Nodes that have a kernel in ONNX Runtime at the opset before, and have none now.
 struct without_kernel {
   const char *names; // "'a' (RoiAlign), 'b' (GlobalLpPool with double) and 2 more"
   uint32_t n,
-      made; // `made` of them by passes, or of an operator that the opset before does not have
+      made; // of these, by passes, or of an operator that the opset before does not have
 };
 
 static struct without_kernel without_kernel(const struct model *m, uint32_t n_before,
@@ -406,7 +405,7 @@ static struct without_kernel without_kernel(const struct model *m, uint32_t n_be
   return w;
 }
 
-// Which of these nodes had a kernel: the model's own, as far as they are what they were.
+// Says which of these nodes had a kernel before: nodes of the model itself, as far as they did not change.
 static const char *words_of_before(const struct without_kernel *w, int64_t before,
                                    struct arena *a) {
   const char *own =
@@ -421,7 +420,7 @@ static const char *words_of_before(const struct without_kernel *w, int64_t befor
                       w->made == 1 ? "it" : "them");
 }
 
-// A raise of the opset makes of each operator its newer version, for which a runtime may have no kernel.
+// A higher opset means the newer version of each operator, for which a runtime may have no kernel.
 static void warn_of_kernels(const struct pass_run *r, uint32_t n_before, int64_t before) {
   const int64_t now = opset_of(r->env.m);
   struct arena a = {0};

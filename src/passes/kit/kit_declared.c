@@ -1,16 +1,16 @@
-// Takes back declared dims that inference found to be wrong:
+// Corrects declared dims that inference found to be wrong:
 //
 //   x: float[N,6]   y = Relu(x)   y declared [1,6]   ──▶   y declared [N,6]
 //
-// Whoever believes such a declaration goes wrong, and ONNX Runtime warns of some. The pass `infer` writes over them what it found;
-// this runs after the other passes that infer, and after `infer` for the values that it does not write. Where the rank is right,
-// dims that are not wrong keep their spelling. A dim that is an expression of names is declared as that expression; a dim that is
-// a number, or that has no name, is no longer declared: other checkers may have their own opinion of a number (a Resize by 2.6,
-// rounded down). A value in a function may have other dims in each call, so its declaration is removed.
+// A program that relies on such a declaration computes wrong shapes, and ONNX Runtime warns of some. The pass `infer` replaces
+// them by what it found; this file runs after the other passes that infer, and after `infer` for the values that it does not
+// write. Where the rank is right, dims that are right keep their spelling. A dim that is an expression of names is declared as
+// that expression. A dim that is a number, or that has no name, becomes undeclared: other checkers may compute another number
+// (a Resize by 2.6, rounded down). A value in a function may have other dims in each call, so its declaration is removed.
 #include "infer.h"
 #include "kit.h"
 
-enum { RANK = 64 }; // inference knows of no more dims
+enum { RANK = 64 }; // inference infers no more dims
 
 struct dropping {
   struct kit k;
@@ -66,7 +66,7 @@ static void drop_dims(struct dropping *w, uint32_t value, struct model_type *sai
     } else if (dims[i].value < 0 && dims[i].param == NO_ID) {
       dims[i].param = w->k.m->empty;
     }
-    model_types_get(NULL, w->k.m, value, said); // a new name may have moved what it points at
+    model_types_get(NULL, w->k.m, value, said); // again: a new name may have moved the table that it points into
   }
   if (wrong) edit_retype_value(w->k.e, value, said->dtype, dims, is->rank);
 }

@@ -9,7 +9,7 @@
 // made, with the biases in it if all three have one. Keys and values that have no such form (turned by a rotary embedding, repeated
 // for several heads of queries) are given to it as they are, [b,h,t,d]; queries and the result always have three dims.
 //
-// This file asks for what attention.c finds. These operators add the mask to the scores and take the Softmax as it is:
+// attention.c finds the nodes. These operators add the mask to the scores and take the Softmax as it is:
 // rows of -infinity are NaN, rows of the lowest number an average, as before. So a Where(IsNaN(p), 0, p) after the Softmax
 // moves after the result, unless no mask or a mask of finite numbers is added (for inputs that are finite). The mask must have
 // four dims, and its last two must be those of the scores: other masks are expanded, once for all layers.
@@ -24,7 +24,7 @@
 enum { Q, K, V, SIDES, BIAS = SIDES, PADDING, MASK, SLOTS }; // of MultiHeadAttention
 
 struct run {
-  struct kit k;                                       // first: a visit is given it
+  struct kit k;                                       // the first member: a visit receives a pointer to it
   TABLE(uint32_t, products);                          // MatMul nodes
   TABLE(uint32_t, made);                              // MultiHeadAttention nodes
   uint32_t mask_of, rows_of, columns_of, mask, graph; // the last mask that was expanded
@@ -46,7 +46,7 @@ struct plan {
   bool guards;                 // Where(IsNaN(y), 0, y) must follow
 };
 
-// ---- what there is -------------------------------------------------------------------------------
+// ---- queries, keys, values -----------------------------------------------------------------------
 
 static bool number_at(struct kit *k, const struct infer_type *t, uint32_t axis, int64_t *n) {
   return axis < t->rank && known_size(k, t->dims[axis], n) && *n >= 1;
@@ -262,7 +262,7 @@ static uint32_t mask_for(struct run *r, const struct plan *p) {
   return r->mask;
 }
 
-// The RotaryEmbedding once more, for [b,t,h*d].
+// A copy of the RotaryEmbedding, for [b,t,h*d].
 static uint32_t rotated(struct kit *k, uint32_t rotary, uint32_t x, int64_t heads) {
   uint32_t in[4] = {x, NO_ID, NO_ID, NO_ID};
   for (uint32_t i = 1; i < 4; i++)
@@ -328,7 +328,7 @@ static void fuse(struct run *r, uint32_t node, struct plan *p) {
   if (!(k->m->nodes[p->turn].flags & NODE_DEAD)) kit_sweep(k, p->turn);
 }
 
-// ---- what it takes in ----------------------------------------------------------------------------
+// ---- biases and products that become its inputs ---------------------------------------------------
 
 // The length n of [.., n] that `node` alone uses, for one of its sides; 0: there is none.
 static int64_t width_of(struct kit *k, uint32_t node, uint32_t value) {
@@ -441,7 +441,7 @@ static void take_weights(struct kit *k, uint32_t node) {
     kit_sweep(k, makers[i]);
 }
 
-// The parts of one product, which is a MatMul by [.., q|k|v] with or without an Add of a vector: Attention.
+// q, k and v are parts of one product, which is a MatMul by [.., q|k|v] with or without an Add of a vector: Attention.
 static void take_product(struct kit *k, uint32_t node) {
   uint32_t in[SLOTS] = {NO_ID, NO_ID, NO_ID, NO_ID, NO_ID, NO_ID};
   int64_t sizes[SIDES], all = 0, axis;

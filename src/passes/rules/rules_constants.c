@@ -1,12 +1,12 @@
-// Every operator over constants becomes a constant, as the operators of results do (rules_fold.c), whatever rules
-// there are.
+// Folds every operator over constants into a constant, as rules_fold.c does with the operators in results of rules. It
+// needs no rule.
 //
-//   w [512,256] ── Transpose ──▶ t ── MatMul        t' = transpose(w)      a recipe: nothing is read
+//   w [512,256] ── Transpose ──▶ t ── MatMul        t' = transpose(w)      a recipe: no weight is read
 //
-// One walk in the order of the nodes: what is made is a constant for the nodes behind. A result that is larger
-// than the constants that go with the node, and than the limit, is not made; nor are codes of quantized weights
-// made floats, which is what they were quantized for. How exactly numbers stay is up to the cap: the steps know it
-// as they know it of a rule.
+// One walk in the order of the nodes: a constant that it makes is a constant for the nodes after it. It makes no result
+// that is larger than the constants that are removed with the node and larger than the limit, and it makes no floats of
+// the codes of quantized weights, which would undo the quantization. The cap says how exactly numbers must stay, as it
+// does for a rule.
 #include "rules_inside.h"
 
 #include "infer.h"
@@ -24,7 +24,7 @@ static bool is_plain_node(struct rules_run *run, uint32_t node) {
          !kit_unused(k, value) && rules_meant(run, op, node);
 }
 
-// The node as a term over constants. False: not all of its operands are.
+// The node as a term over constants. False: an operand is none.
 static bool as_term(struct rules_run *run, uint32_t node, struct rules_term *t) {
   struct kit *k = &run->k;
   const uint32_t n = kit_n_in(k, node);
@@ -66,7 +66,7 @@ static bool fits(struct rules_run *run, uint32_t node, const struct rules_value 
   return bytes <= limit || bytes <= freed(run, node);
 }
 
-// The one large operand that the result holds in another form: what is said of it later names that weight.
+// The only large operand, which the result has in another form: later messages about the result name this weight.
 static uint32_t only_weight(struct rules_run *run, const struct rules_term *t) {
   uint32_t tensor, found = NO_ID;
   for (uint32_t i = 0; i < t->n_args; i++) {
@@ -98,7 +98,7 @@ static void visit(struct rules_run *run, const struct rules_fold_limits *limits,
   kit_converted(k, node, "constant");
   const uint32_t weight = only_weight(run, &t);
   const uint32_t value = kit_new_tensor(k, "constant", recipe);
-  // In a body of a function a node holds it.
+  // In the body of a function a Constant node makes it.
   if (weight != NO_ID)
     edit_stands_for(k->e, k->m->n_tensors - 1, weight, k->m->tensors[weight].name);
   kit_bypass(k, node, value);
@@ -110,7 +110,7 @@ static bool has_bodies(const struct model *m) {
   return false;
 }
 
-// The facts of the model: those of passes before, or its own where no pass before was told to infer. NULL: they do not matter.
+// The facts of the model: those of earlier passes, or new ones where no earlier pass infers. NULL: they are not needed.
 static struct infer *facts_of(const struct pass_env *env) {
   if (env->infer || !has_bodies(env->m)) return env->infer;
   struct infer *own = infer_new(env->m, NULL);
@@ -120,7 +120,7 @@ static struct infer *facts_of(const struct pass_env *env) {
 
 int rules_fold_constants(struct pass_env *env, const struct rules_fold_limits *limits,
                          struct err *err) {
-  const struct rules_options options = {.cap = env->exactness, .once = true}; // nothing is asked
+  const struct rules_options options = {.cap = env->exactness, .once = true}; // no questions about weights
   const struct rules_rule rule = {.exactness = (uint8_t)env->exactness};
   struct rules_run run = {.book = &rules_house, .options = &options, .rule = &rule};
   struct infer *const facts = facts_of(env);

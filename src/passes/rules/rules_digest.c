@@ -1,9 +1,9 @@
-// The digest of what a graph computes. It shows whether rules go round in a circle:
+// The digest of what a graph computes. A digest that comes again shows that rules undo one another:
 //
 //   value = H(operator, attributes, digests of its operands; two operands that may change places count in either order)
 //   graph = H(values of its nodes in any order, values of its outputs)
 //
-// Names of values in between do not count; neither do the order of nodes and the spelling of attributes.
+// Names of inner values do not change it; neither do the order of nodes and the spelling of attributes.
 #include "rules_inside.h"
 
 static uint64_t text_hash(const struct model *m, uint32_t name) {
@@ -56,7 +56,7 @@ uint64_t rules_digest(struct rules_run *run) {
   const struct model *m = run->k.m;
   const struct model_graph *g = &m->graphs[run->graph];
   if (run->n_hashes < m->n_values) TABLE_ADD(run, hashes, m->n_values - run->n_hashes);
-  // All nodes count, in any order: what feeds the graphs inside a node reaches no output here.
+  // All nodes count, in any order: a node that feeds only the graphs inside another node reaches no output here.
   uint64_t all = 0;
   for (uint32_t n = g->first_node; n != NO_ID; n = m->nodes[n].next) {
     const uint64_t h = node_hash(run, run->hashes, n);

@@ -1,11 +1,11 @@
-// An unfinished seal, looked at by who is to complete it, or given up.
+// Checks an unfinished seal before it is completed, or gives it up.
 //
-//   staged?  ──yes──▶ that file             size and digests as seal.json has them?
-//     └──no──▶ the one under its final name    no: refused, by name, before anything is moved
+//   staged?  ──yes──▶ that file             size and digests as in seal.json?
+//     └──no──▶ the file under its final name   no: refused, by name, before a file is moved
 //
-// Between the run that began the seal and the one that completes it days may lie, and others who write to
-// that folder. A data file that was damaged meanwhile must not become part of a model by the rename of the
-// .onnx, so also what is in place already is read.
+// Another run may complete the seal days after the run that began it, and other programs may write to the
+// folder meanwhile. The rename of the .onnx must not make a damaged data file part of a model, so files that
+// have their final names are read too.
 #include "fs.h"
 #include "name_scan.h"
 #include "seal.h"
@@ -18,7 +18,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-// All files that are to be moved, or were: the .onnx of a passage is the last one, as long as it is there.
+// All files that the seal moves, or has moved. The .onnx of a passage is the last one while it exists.
 static uint32_t count_files(const struct seal_intent *s, const struct staging *st) {
   return s->n_moves + (s->passage.name && staging_has(st->folder, s->passage.name));
 }
@@ -27,7 +27,7 @@ static const struct seal_move *file_at(const struct seal_intent *s, uint32_t i) 
   return i < s->n_moves ? &s->moves[i] : &s->passage;
 }
 
-// The descriptor of one of them; -1 with err.
+// Opens one of them; -1 with err.
 static int open_file(const struct staging *st, const struct seal_move *m, struct err *err) {
   struct stat at;
   int fd = openat(st->folder, m->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
@@ -49,7 +49,7 @@ static int open_file(const struct staging *st, const struct seal_move *m, struct
   return err_because(err, REASON_STAGED_OTHER);
 }
 
-// The ranges of n files, in their order. How many.
+// The ranges of n files, in their order. Returns how many.
 static uint32_t list_ranges(const struct seal_intent *s, const int *fds, uint32_t n_files,
                             struct reread_known *rows) {
   uint32_t n = 0;
@@ -116,10 +116,10 @@ int seal_check(const struct staging *st, const struct reread_work *work, struct 
 
 // ---- giving up ----
 //
-// Before the commit point the data that is in place is nobody's, and goes. Behind it the new .onnx uses
-// that data, under names that only seal.json knows to be ours, and the rest of the old model is listed
-// nowhere else: so there the seal is completed. What comes out is a model like any other, and whoever
-// replaces it finds all of its files in its manifest.
+// Before the commit point no model uses the data files that have their final names: they are removed. After
+// it the new .onnx uses them, and only seal.json says that these names are ours and which files of the old
+// model remain. So the seal is completed then. The result is a model like any other, and its manifest lists
+// all of its files for whoever replaces it.
 
 static bool has_passed(const struct seal_intent *s, const struct staging *st) {
   for (uint32_t i = 0; i < s->n_moves && !s->passage.name; i++)
@@ -127,8 +127,8 @@ static bool has_passed(const struct seal_intent *s, const struct staging *st) {
   return !staging_has(st->folder, s->passage.name);
 }
 
-// May this file take its name? One that has it already is as it is, and so is data that the .onnx in place
-// uses under its other name: there it is the same file.
+// May this file take its final name? A file that has the name already stays, and so does data that the .onnx
+// in place uses under another name of the same file.
 static bool can_be_placed(const struct staging *st, const struct seal_move *m) {
   struct err ignored = {0};
   struct stat at, via;
@@ -156,8 +156,8 @@ static bool can_be_completed(const struct seal_intent *s, const struct staging *
   return good;
 }
 
-// The data file m, where it lies under its own name or `via` by now and no model names it so. (A copy
-// may stand in for a second name: passage.c.)
+// Removes data file m from its own name or from `via`, whichever it has now, if no model uses it by that name.
+// (A copy may replace a second name: passage.c.)
 static void take_back(const struct staging *st, const struct seal_move *m, const char *name) {
   struct stat at;
   char who[256];
@@ -165,7 +165,7 @@ static void take_back(const struct staging *st, const struct seal_move *m, const
   const bool ours = (uint64_t)at.st_ino == m->inode && (uint64_t)at.st_size == m->size;
   if ((ours || (name == m->via && seal_is_there(st, m, name))) &&
       name_scan_folder(st->dest, name, NULL, who) == NAME_SCAN_FREE)
-    fs_ops->unlinkat(st->dest, name, 0); // what stays is a file too many
+    fs_ops->unlinkat(st->dest, name, 0); // if it fails, an unused file remains
 }
 
 static void take_all_back(const struct staging *st, const struct seal_intent *s) {
@@ -177,7 +177,7 @@ static void take_all_back(const struct staging *st, const struct seal_intent *s)
   }
 }
 
-// What is in place of a seal that has passed its commit point and cannot be completed.
+// Removes the files in place of a seal that is past its commit point and cannot be completed.
 static void name_left(const struct staging *st, const struct seal_intent *s,
                       struct seal_given_up *out) {
   for (uint32_t i = 0; i < s->n_moves; i++)
@@ -204,6 +204,6 @@ int seal_give_up(struct staging *st, struct seal_given_up *out, struct err *err)
   }
   seal_intent_free(&s);
   const int bad = out->completed ? seal_finish(st, &out->report, err) : staging_retire(st, err);
-  staging_close(st); // open where it could not be completed
+  staging_close(st); // still open if the seal could not be completed
   return bad;
 }

@@ -1,15 +1,15 @@
 // Figures of how far two arrays agree.
 //
 //   read 1     sums, largest ones, places, rows' largest elements; the first bins of p99 and p99.9
-//   read 2…4   as long as p99 or p99.9 is not known (quantiles.h); none where nothing differs
+//   read 2…4   until p99 and p99.9 are known (quantiles.h); none where nothing differs
 //
-// Sums: eight running sums within a chunk of 1024 elements, which are joined in pairs, and Neumaier's
-// compensated sum over the chunks. The order is a matter of elements' places alone, so equal arrays give
-// equal figures wherever they lie, and the error of a sum of terms of one sign is below 2^-45 of it for any
-// count. Squares of doubles beyond 2^400 or below 2^-400 are summed apart, scaled (struct sums): they neither
-// overflow nor vanish.
+// A chunk of 1024 elements has eight running sums, which are added in pairs; Neumaier's compensated sum adds the
+// chunks. The order of additions depends on the index of an element alone. So equal arrays have equal figures
+// wherever they are stored, and the error of a sum of terms of one sign is below 2^-45 of it for any count.
+// Squares of doubles above 2^400 or below 2^-400 have scaled sums of their own (struct squares), which neither
+// overflow nor underflow.
 //
-// A sequence is compared as if the elements of its items lay behind one another.
+// The items of a sequence are compared as one array, each after the one before.
 #include "compare.h"
 
 #include "compare_parts.h"
@@ -36,27 +36,27 @@ static void add(struct sum *sum, double x) {
 
 static double total(const struct sum *sum) {
   const double x = sum->s + sum->lost;
-  return isnan(x) ? sum->s : x; // past the largest number there is nothing to compensate
+  return isnan(x) ? sum->s : x; // an infinite sum has nothing to compensate
 }
 
-// r^2, x^2, x r and (x - r)^2 of chunks whose elements have sizes of one class.
+// r^2, x^2, x r and (x - r)^2 of chunks whose largest elements are of one class.
 struct squares {
   struct sum rr, xx, rx, ee;
 };
 enum size_class { SMALL, MIDDLE, LARGE, CLASSES };
 #define CLASS_LIMIT 0x1p400
-#define CLASS_SCALE 0x1p600 // what small ones are multiplied by, and large ones divided
+#define CLASS_SCALE 0x1p600 // small elements are multiplied by it, large ones divided
 
-// What comes of all reads.
+// The figures so far, and the sums that they come from.
 struct state {
   struct compare_figures f;
   const struct compare_bounds *b;
   struct squares squares[CLASSES];
   struct sum abs;
-  uint64_t base; // place of the first element of the array at hand
+  uint64_t base; // index of the first element of this array among all
   uint64_t count;
   struct quantiles *q;
-  // Rows of the array at hand: none where row is 0.
+  // Rows of this array; row 0: it has none.
   uint64_t row, row_at, rows, rows_same;
   struct best {
     double value;
@@ -115,7 +115,7 @@ static void scale(double *to, const double *from, size_t n, double by) {
     to[i] = from[i] * by;
 }
 
-// n: a multiple of LANES; behind the elements there are zeros.
+// n: a multiple of LANES; zeros follow the elements.
 static void add_squares(struct state *st, const double *r, const double *x, const double *d,
                         size_t n, double largest_r) {
   const bool same = r == x;
@@ -141,7 +141,7 @@ static void add_squares(struct state *st, const double *r, const double *x, cons
   if (!same) add(&s->ee, dot(d, d, n));
 }
 
-// All classes in the scale of the largest that has anything.
+// All classes in the scale of the largest class that has elements.
 struct totals {
   double rr, xx, rx, ee;
 };
@@ -149,7 +149,7 @@ static struct totals totals_of(const struct state *st) {
   struct totals t = {0};
   for (int c = CLASSES - 1; c >= 0; c--) {
     const struct squares *s = &st->squares[c];
-    // One class down is 2^1200 less: it is lost beside what is there.
+    // The next class is smaller by 2^1200: it adds nothing to these sums.
     if (t.rr > 0 || t.xx > 0) break;
     t = (struct totals){total(&s->rr), total(&s->xx), total(&s->rx), total(&s->ee)};
   }
@@ -179,8 +179,8 @@ static double peak(const double *x, size_t n) {
   return lane[0];
 }
 
-// Elements [at, at + n) of a row. The first of the largest counts, and a NaN is larger than all, as NumPy
-// has it.
+// Elements [at, at + n) of a row. The first of several largest counts, and a NaN is larger than all numbers, as in
+// NumPy.
 static void see(struct best *best, const double *x, size_t n, uint64_t at, bool finite) {
   if (at == 0) best->nan = false;
   if (best->nan) return;
@@ -252,7 +252,7 @@ static void note_place(uint64_t *n, uint64_t *first, uint64_t place) {
   if ((*n)++ == 0) *first = place;
 }
 
-// Counts what is not finite, and copies the rest: 0 takes the place of such elements, on both sides.
+// Counts elements that are not finite on either side, and copies both sides with 0 in their places.
 static void see_nonfinite(struct state *st, const struct compare_chunk *c,
                           double left[2][COMPARE_CHUNK + LANES]) {
   struct compare_figures *f = &st->f;
@@ -332,12 +332,12 @@ static bool same_dims(const struct array *a, const struct array *b) {
          (a->rank == 0 || memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0);
 }
 
-// The type whose numbers a tensor holds.
+// The type of the numbers that a tensor is compared as.
 static enum dtype part_dtype(enum dtype t) {
   return t == DTYPE_COMPLEX64 ? DTYPE_FLOAT : t == DTYPE_COMPLEX128 ? DTYPE_DOUBLE : t;
 }
 
-// Is there anything to be compared? Else *why says what is different.
+// Can they be compared? Else *why says what is different.
 static bool comparable(const struct array *r, const struct array *x, bool retyped, char *why) {
   const struct array_words a = array_words(r), b = array_words(x);
   if (r->kind == x->kind && r->kind == ARRAY_NOTHING) return true;
@@ -380,7 +380,7 @@ bool compare_list_pairs(struct compare_pairs *l, const struct array *reference,
   return fine;
 }
 
-// Strings are equal, or as far apart as can be.
+// Strings are equal, or infinitely far apart.
 static void see_strings(struct state *st, const struct compare_pair *p) {
   struct compare_figures *f = &st->f;
   for (uint64_t i = 0; i < p->count; i++) {

@@ -22,7 +22,7 @@ static const uint8_t *held(const struct eval *ev, const struct eval_quantize *z,
   return range_fits(first - h->first, n, h->count) ? h->at + (first - h->first) * z->width : NULL;
 }
 
-// A view counts as memory of ours too: a small budget takes small views.
+// A view counts towards the memory budget, so a small budget has small views.
 size_t eval_panel_most(const struct eval *ev, const struct eval_quantize *z,
                        const struct eval_room *room) {
   uint64_t bytes = room->tile_bytes;
