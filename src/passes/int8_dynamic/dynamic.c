@@ -13,13 +13,17 @@
 //   depthwise                 a Conv that would not be faster
 //   factors                   a Gemm with alpha or beta
 //
-// Of the pass' versions: DynamicQuantizeLinear came with opset 11, to which a model is raised where it wants one.
+// Of the pass' versions: DynamicQuantizeLinear came with opset 11, to which a model is raised where it wants one, or wants a Cast and
+// has an opset before 6.
 #include "dynamic.h"
 #include "dead_ends.h"
 #include "opset.h"
 #include "weights.h"
 
-enum { LEAST_OPSET = 11 };
+enum {
+  LEAST_OPSET = 11,
+  CAST_OPSET = 6
+}; // CAST_OPSET: from there on a Cast names its type by number
 
 // ---- which nodes -------------------------------------------------------------------------------
 
@@ -208,7 +212,9 @@ static struct needs look(struct dynamic *d) {
          n = d->k.m->nodes[n].next)
       if (will_be_site(d, n, &s) && !s.why) {
         needs.any = true;
-        needs.opset |= !is_plain(d, &s) && kit_opset(&d->k, g) < LEAST_OPSET;
+        needs.opset |= kit_opset(&d->k, g) < (!is_plain(d, &s) ? LEAST_OPSET
+                                              : s.half         ? CAST_OPSET
+                                                               : 0);
       }
   return needs;
 }

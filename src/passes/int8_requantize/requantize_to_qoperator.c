@@ -175,8 +175,8 @@ struct products {
 static bool read_products(struct kit *k, const struct look *l, struct products *p) {
   const double *w;
   double x;
-  if (!kit_const_scalar(k, l->x[0].scale, &x) ||
-      !requantize_numbers(k, l->x[1].scale, &w, &p->n) || p->n == 0)
+  if (!kit_const_scalar(k, l->x[0].scale, &x) || !requantize_numbers(k, l->x[1].scale, &w, &p->n) ||
+      p->n == 0)
     return false;
   p->at = arena_alloc(&k->site, p->n * sizeof *p->at);
   p->least = INFINITY;
@@ -271,6 +271,23 @@ static bool kept_passes_int32(struct kit *k, const struct look *l) {
   return most > (double)INT32_MAX - most_of_sums(k, l);
 }
 
+// How codes of a bias are dequantized, along its last axis: their recipe.
+static uint32_t dequantization(struct kit *k, const struct form *f,
+                               struct recipe_dequantization *how) {
+  uint32_t rank;
+  kit_rank(k, f->codes, &rank);
+  *how = (struct recipe_dequantization){.scales = kit_recipe(k, f->scale),
+                                        .zeros = NO_ID,
+                                        .axis = f->n == 1 ? RECIPE_PER_TENSOR : rank - 1};
+  return kit_recipe(k, f->codes);
+}
+
+static bool can_dequantize(struct kit *k, const struct form *f) {
+  struct recipe_dequantization how;
+  const uint32_t codes = dequantization(k, f, &how);
+  return recipe_can_dequantize(k->r, codes, &how);
+}
+
 static const char *check_bias(struct kit *k, struct look *l) {
   const uint32_t maker = kit_maker(k, l->bias);
   uint32_t tensor, rank;
@@ -294,6 +311,7 @@ static const char *check_bias(struct kit *k, struct look *l) {
   if (!bias_fits(k, l, value)) return "bias_shape";
   if (!l->bias_codes && kit_dtype(k, value) != DTYPE_FLOAT && kit_dtype(k, value) != DTYPE_FLOAT16)
     return "type";
+  if (l->bias_codes && !can_dequantize(k, &l->bias_form)) return "parameters";
   l->bias_kept = l->bias_codes && same_scales(k, l);
   if (!l->bias_kept && requantize_product(k, l->x[0].scale, l->x[1].scale, l->factor) == NO_ID)
     return "parameters";
@@ -303,15 +321,10 @@ static const char *check_bias(struct kit *k, struct look *l) {
 
 // The float numbers of the bias.
 static uint32_t bias_recipe(struct kit *k, const struct look *l) {
-  const struct form *b = &l->bias_form;
-  uint32_t rank;
+  struct recipe_dequantization how;
   if (!l->bias_codes) return kit_recipe(k, l->bias);
-  kit_rank(k, b->codes, &rank);
-  return recipe_dequantize(
-      k->r, kit_recipe(k, b->codes),
-      &(struct recipe_dequantization){.scales = kit_recipe(k, b->scale),
-                                      .zeros = NO_ID,
-                                      .axis = b->n == 1 ? RECIPE_PER_TENSOR : rank - 1});
+  const uint32_t codes = dequantization(k, &l->bias_form, &how);
+  return recipe_dequantize(k->r, codes, &how);
 }
 
 // Codes of int32 by the scales that the operator takes for granted.

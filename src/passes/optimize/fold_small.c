@@ -4,7 +4,8 @@
 //
 // A value is decided if each of its elements is a number whatever the inputs are. Its node goes where it has no
 // other output that is used; what only that node needed goes with the sweep behind it. An output of a graph is
-// given by a Constant node, since an initializer under an output's name is not what runtimes expect.
+// given by a Constant node, since an initializer under an output's name is not what runtimes expect; where that operator does not take
+// the type (before opset 9), the node stays.
 //
 // Inference knows numbers and no signs of zero: a float 0 may be the -0 of a product. Only one that was made of an
 // integer, that comes as it is from a constant at hand without a -0, or that fills a shape, is surely 0. (What inference says
@@ -13,6 +14,7 @@
 
 #include "kit.h"
 #include "name_filter.h"
+#include "schema.h"
 #include "weights.h"
 
 #include <math.h>
@@ -104,6 +106,13 @@ static bool static_dims(struct kit *k, uint32_t value, int64_t *dims, uint32_t *
   return true;
 }
 
+// Before opset 9 a Constant has floats alone.
+static bool can_be_constant(struct kit *k, uint32_t node, enum dtype dtype) {
+  const struct schema_signature *s = schema_signature_of(span_str(""), span_str("Constant"),
+                                                         kit_opset(k, k->m->nodes[node].graph));
+  return s && schema_takes(schema_output(s, 0)->types, dtype);
+}
+
 static bool can_fold(struct kit *k, uint32_t node) {
   const enum op op = kit_op(k, node);
   if (op == OP_NONE || op == OP_Constant || op == OP_Identity || kit_op_has(op, KIT_RANDOM))
@@ -125,6 +134,7 @@ static void fold(struct kit *k, uint32_t node) {
   struct span raw;
   const uint32_t value = kit_out(k, node, 0);
   if (!static_dims(k, value, dims, &rank, &dtype)) return;
+  if (kit_is_output(k, value) && !can_be_constant(k, node, dtype)) return;
   arena_reset(&k->site);
   if (!elements(k, node, dtype, &raw)) return;
   const uint32_t recipe = recipe_bytes(k->r, dtype, dims, rank, raw);
