@@ -311,10 +311,10 @@ static const char *check_bias(struct kit *k, struct look *l) {
   if (!bias_fits(k, l, value)) return "bias_shape";
   if (!l->bias_codes && kit_dtype(k, value) != DTYPE_FLOAT && kit_dtype(k, value) != DTYPE_FLOAT16)
     return "type";
-  if (l->bias_codes && !can_dequantize(k, &l->bias_form)) return "parameters";
   l->bias_kept = l->bias_codes && same_scales(k, l);
   if (!l->bias_kept && requantize_product(k, l->x[0].scale, l->x[1].scale, l->factor) == NO_ID)
     return "parameters";
+  if (l->bias_codes && !l->bias_kept && !can_dequantize(k, &l->bias_form)) return "parameters";
   const bool passes = l->bias_kept ? kept_passes_int32(k, l) : bias_passes_int32(k, l);
   return passes ? "bias_range" : NULL;
 }
