@@ -135,6 +135,12 @@ static void test_cut_anywhere_is_an_error(void **state) {
   pb_free(&p);
 }
 
+// By their members: what lies between them is anything.
+static bool same_field(const struct wire_field *a, const struct wire_field *b) {
+  return a->start == b->start && a->body == b->body && a->len == b->len && a->value == b->value &&
+         a->number == b->number && a->type == b->type && a->tag_bytes == b->tag_bytes;
+}
+
 // A file larger than the window: many small fields, then steps over large ones.
 static void test_window_moves_over_a_file(void **state) {
   (void)state;
@@ -160,7 +166,7 @@ static void test_window_moves_over_a_file(void **state) {
     struct wire_field a, b;
     assert_int_equal(wire_next(&w, p.n, &a, &h.err), 0);
     assert_int_equal(wire_next(&memory, p.n, &b, &h.err), 0);
-    assert_memory_equal(&a, &b, sizeof a);
+    assert_true(same_field(&a, &b));
     assert_int_equal(wire_skip_value(&w, &a, p.n, &h.err), 0);
     assert_int_equal(wire_skip_value(&memory, &b, p.n, &h.err), 0);
     sevens += a.start >= small && a.number == 7 && a.value == sevens;
