@@ -236,8 +236,8 @@ struct recipe_quantization {
   enum dtype type; // of the codes: (u)int4, (u)int8, (u)int16, float8e4m3fn. Says what `bits` are
   bool reduced;    // integers: one bit of the codes' range is left free
   bool guarded; // below the smallest normal number of the operand's type a scale is 1 and its zero
-      // point 0, as onnxruntime makes it; else such a scale is rounded up, and only below the
-      // least number of the type 1
+      // point 0, as onnxruntime makes it; else such a scale is rounded up, and 1 only where
+      // all elements are 0
 };
 #define RECIPE_PER_TENSOR UINT32_MAX
 

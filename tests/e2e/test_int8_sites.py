@@ -867,6 +867,19 @@ def test_scales_whose_product_is_no_number(weir, tmp_path, op, by, channels):
         assert min(site.levels(site.quantized(weir, tmp_path, "static", *words)).values()) > 25 or len(channels) == 4, words
 
 
+@pytest.mark.parametrize("op", ["MatMul", "Gemm", "Conv", "ConvTranspose"])
+@pytest.mark.parametrize("by", [2.0**-23, 2.0**-20])
+def test_weights_of_float16_that_are_next_to_nothing(weir, tmp_path, op, by):
+    """Their scale would be less than float16 has: it is the least that there is, of which all of them are multiples."""
+    w = (np.random.default_rng(1).integers(-2, 3, (4, 4)) * by).astype(np.float16)
+    more = {"Conv": {"kernel_shape": [1, 1]}, "ConvTranspose": {"kernel_shape": [1, 1]}}.get(op, {})
+    site = Site([node(op, ["x", "w"], ["y"], **more)], {"x": (3, 4) if not more else IMAGE}, {"w": w.reshape(4, 4, 1, 1) if more else w}, 21,
+                dtype=np.float16, feeds={"x": (normal(*((3, 4) if not more else IMAGE)) * 1000).astype(np.float16)})  # fmt: skip
+    for words in ((), ("--per-tensor",), ("--weight-type", "uint8"), QOPERATOR):
+        path = site.quantized(weir, tmp_path, "static", "--op-types", "all", *words)
+        assert min(site.levels(path).values()) > 25, words
+
+
 WRONG_THERE = {
     "a mask": ([node("Add", ["x", "m"], ["s"]), node("Softmax", ["s"], ["y"])], {"m": np.array([0, 0, 0, -1e9], np.float32)}, FORMS, "n_s"),
     "alpha": ([node("Gemm", ["x", "w", "b"], ["y"], alpha=2.0)], {"w": normal(4, 4), "b": normal(4)}, ["qoperator"], "n_y"),

@@ -420,7 +420,8 @@ static void test_guard(void **state) {
               {0, false, true, DTYPE_UINT8, 0x3c00, 128, 128},
               {0, true, true, DTYPE_UINT8, 0x3c00, 0, 0},
               {0, false, false, DTYPE_UINT8, 0x3c00, 0, 0},
-              {6e-8f, false, true, DTYPE_UINT8, 0x3c00, 128, 128},
+              {6e-8f, false, true, DTYPE_UINT8, 0x0001, 128, 129},
+              {6e-8f, true, true, DTYPE_UINT8, 0x3c00, 0, 0},
               {1e-5f, false, true, DTYPE_INT8, 0x0002, 0, 84}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     struct fixture f;

@@ -15,8 +15,8 @@
 //
 // A range that is next to nothing has no scale. Those tools then take 1, and 0 as the zero point: below the
 // smallest normal number of the type, which in float16 makes zeros of a weight within 0.0078. That is
-// `guarded`. Else subnormal scales are used, rounded up, so that no code lies outside of its range; and 1
-// where there is none at all, with the zero point that all other channels have.
+// `guarded`. Else subnormal scales are used, rounded up, so that no code lies outside of its range: the least
+// one at least. A range of nothing has 1, with the zero point that all other channels have.
 #include "eval_linear.h"
 
 #include <float.h>
@@ -63,9 +63,8 @@ static void quantized_range(const struct recipe_quantization *q, double *lo, dou
 
 // The scale as it is stored; 0: there is none.
 static double store(const struct recipe_quantization *q, enum dtype type, double s) {
-  const double least = q->guarded ? smallest_normal(type) : least_of(type);
   const double tested = q->block ? eval_linear_round(type, s) : s;
-  if (tested < least && (q->guarded || s < least)) return 0;
+  if (q->guarded ? tested < smallest_normal(type) : s == 0) return 0;
   return s < smallest_normal(type) ? ceil(s / least_of(type)) * least_of(type)
                                    : eval_linear_round(type, s);
 }
