@@ -880,6 +880,24 @@ def test_weights_of_float16_that_are_next_to_nothing(weir, tmp_path, op, by):
         assert min(site.levels(path).values()) > 25, words
 
 
+NOTHING_SEEN = {
+    "Conv": lambda: (conv("x", "w", "h", "b"), IMAGE, pointwise() * 300),
+    "ConvTranspose": lambda: (node("ConvTranspose", ["x", "w", "b"], ["h"], kernel_shape=[1, 1]), IMAGE, pointwise() * 300),
+    "Gemm": lambda: (node("Gemm", ["x", "w", "b"], ["h"]), (3, 4), normal(4, 4, by=300)),
+    "InstanceNormalization": lambda: (node("InstanceNormalization", ["x", "w", "b"], ["h"]), IMAGE, normal(4, by=9)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("op", NOTHING_SEEN)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_bias_beside_an_input_of_which_nothing_was_seen(weir, tmp_path, op, form):
+    """It is all that there is of the output, and its codes would be by a scale that nothing decided."""
+    made, dims, w = NOTHING_SEEN[op]()
+    site = Site([made, node("Sigmoid", ["h"], ["y"])], {"x": dims}, {"w": w, "b": normal(4)}, feeds={"x": np.zeros(dims, np.float32)})
+    for words in ((), ("--quantize-bias", "false")) if form == "qdq" else ((),):
+        assert min(site.levels(site.quantized(weir, tmp_path, "static", "--op-types", "all", *words, *FORMS[form])).values()) > 35, words
+
+
 WRONG_THERE = {
     "a mask": ([node("Add", ["x", "m"], ["s"]), node("Softmax", ["s"], ["y"])], {"m": np.array([0, 0, 0, -1e9], np.float32)}, FORMS, "n_s"),
     "alpha": ([node("Gemm", ["x", "w", "b"], ["y"], alpha=2.0)], {"w": normal(4, 4), "b": normal(4)}, ["qoperator"], "n_y"),

@@ -340,7 +340,7 @@ class Apart:
 
 # Of ONNX Runtime 1.31.1 itself, whoever wrote the model (docs/int8.md): what it says then.
 FAULTS = ("_bias_div_round", "'Cubic' mode only supports")
-DIMS = ("shape", "dimension")  # a word of messages about them
+DIMS = ("shape", "imension")  # words of messages about them
 
 
 def loses_a_bias(model, values):
@@ -380,15 +380,17 @@ def is_moved_before(model, name):
     return node is not None and node.op_type == "MaxPool" and (maker is None or maker.op_type != "DequantizeLinear")
 
 
+CANCEL = ("Add", "AveragePool", "GlobalAveragePool", "Sub")  # what they give may be nothing of what they take
+WITHIN = ("AveragePool", "GlobalAveragePool", "MaxPool", "Relu")  # what they give is as far off as what they take, at most
 MOVES = ("Concat", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze")
 
 
-def whole_of(model, name):
-    """The values that an output is a part of, by operators that only move elements."""
+def whole_of(model, name, moves=MOVES):
+    """The values that an output is a part of, by operators that only move elements, or those that are named."""
     found, at = [], [name]
     while at:
         node = chooser_of(model, at.pop())
-        if node is not None and node.op_type in MOVES:
+        if node is not None and node.op_type in moves:
             at += [n for n in node.input if n]
             found += [n for n in node.input if n]
     return found
@@ -501,12 +503,14 @@ class Judge:
     def least_step(self, quantized, i):
         """Of the output; of what it is the difference of, which may leave nothing; of what it is a small part of, whose elements may
         each be some steps off where it is a product."""
-        maker = next((node for node in self.model.graph.node if self.names[i] in node.output and node.op_type in ("Add", "Sub")), None)
-        terms = [n for n in (maker.input if maker else ()) if n in self.values]
+        moved = whole_of(self.model, self.names[i])
+        makers = [chooser_of(self.model, n) for n in (self.names[i], *whole_of(self.model, self.names[i], (*MOVES, *WITHIN)))]
+        terms = [n for node in makers if node is not None and node.op_type in CANCEL for n in node.input if n in self.values]
         xs = [self.want[i], *(self.values[n] for n in terms)]
         step = lambda x: max(float(x.max()), 0.0) / 255 - min(float(x.min()), 0.0) / 255  # noqa: E731
-        wholes = [self.values[n] for n in whole_of(self.model, self.names[i]) if n in self.values and self.values[n].dtype.kind == "f"]
-        scales = [max(scale_of_codes(quantized, n), scale_behind(quantized, n)) for n in terms]
+        wholes = [self.values[n] for n in moved if n in self.values and self.values[n].dtype.kind == "f"]
+        own = scale_of_codes(quantized, self.names[i])  # half of which comes on top where both terms are off as far as they can be
+        scales = [max(scale_of_codes(quantized, n), scale_behind(quantized, n)) + own / 2 for n in terms]
         return max(step_of(quantized, self.names[i], xs[0]), *scales, *(step(x) for x in xs), *(3 * step(x) for x in wholes), 0.0)
 
 

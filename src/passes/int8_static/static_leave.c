@@ -21,7 +21,8 @@
 
 #include <math.h>
 
-static const char lacks[] = "fused_operator", factors[] = "attributes", masked[] = "mask_values";
+static const char lacks[] = "fused_operator", factors[] = "attributes", unseen[] = "no_range",
+                  masked[] = "mask_values";
 
 // ---- what ONNX Runtime fuses -------------------------------------------------------------------
 
@@ -438,9 +439,23 @@ static bool has_odd_factors(struct static_run *s, uint32_t node) {
          (alpha == 0 || !isfinite(alpha) || !isfinite(beta));
 }
 
+// Was nothing but 0 seen of what a node with a bias takes? Its scale says nothing then, and codes of the bias have it.
+static bool has_bias_beside_nothing(struct static_run *s, uint32_t node) {
+  struct kit *k = &s->k;
+  const enum static_qdq kind = static_op_of(s, node)->qdq;
+  const uint32_t x = kit_in(k, node, 0), bias = kit_in(k, node, 2);
+  const char *why;
+  if (kind != STATIC_Q_CONV && kind != STATIC_Q_GEMM && kind != STATIC_Q_NORM) return false;
+  if (s->o->compat || bias == NO_ID || x >= s->n_range || static_override_of(s, x)) return false;
+  const struct int8_range *r = &s->range[x];
+  return r->type != DTYPE_UNDEFINED && r->least == 0 && r->most == 0 &&
+         static_takes(s, node, &why) && kit_const_all(k, bias, 0) != KIT_YES;
+}
+
 static const char *kept_reason(struct static_run *s, uint32_t node, bool fuses) {
   if (fuses && lacks_something(s, node)) return lacks;
   if (has_odd_factors(s, node)) return factors;
+  if (has_bias_beside_nothing(s, node)) return unseen;
   if (s->o->compat) return NULL;
   for (uint32_t i = 0; i < kit_n_out(&s->k, node); i++)
     if (is_masked(s, kit_out(&s->k, node, i))) return masked;
