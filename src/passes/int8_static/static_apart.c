@@ -25,16 +25,22 @@ enum { GROUPS = 8, UNDECIDED = GROUPS + 1 }; // beside those who keep the weight
 struct wish {
   uint32_t from, n; // claims
   double growth;
-  uint32_t copy;
+  uint32_t copy, run;
+};
+
+// The wishes about one weight.
+struct run {
+  uint32_t first, n;
+  uint32_t group; // the number of its group in the first round
 };
 
 struct parting {
   struct static_run *s;
   struct static_claim *claims;
   struct wish *wishes; // by weight, then by growth
-  uint32_t n;
+  struct run *runs;
+  uint32_t n, n_runs;
   uint32_t *of, *row; // what a stage is asked, and of which wish
-  uint32_t *group;    // by wish: the number of its weight's group in the first round
   struct facts *found;
   uint32_t n_of;
 };
@@ -76,24 +82,20 @@ static void find_wishes(struct parting *p, uint32_t n, const bool *others) {
   for (uint32_t i = 0, count; i < n; i += count) {
     count = of_weight(p->claims + i, n - i);
     if (!are_apart(p->claims + i, count, others)) continue;
+    struct run *run = &p->runs[p->n_runs];
+    *run = (struct run){.first = p->n};
     for (uint32_t c = i; c < i + count; c++)
       if (c == i || p->claims[c - 1].roomy != p->claims[c].roomy)
-        p->wishes[p->n++] = (struct wish){.from = c, .n = 1, .copy = UNDECIDED};
+        p->wishes[p->n++] = (struct wish){.from = c, .n = 1, .copy = UNDECIDED, .run = p->n_runs};
       else
         p->wishes[p->n - 1].n++;
+    run->n = p->n - run->first;
+    p->n_runs++;
   }
 }
 
 static const struct static_claim *claim_of(const struct parting *p, uint32_t wish) {
   return &p->claims[p->wishes[wish].from];
-}
-
-// The wishes about one weight: how many, from the first on.
-static uint32_t beside(const struct parting *p, uint32_t first) {
-  uint32_t end = first + 1;
-  while (end < p->n && claim_of(p, end)->weight == claim_of(p, first)->weight)
-    end++;
-  return end - first;
 }
 
 // Asks how much larger than others the scales of a wish are.
@@ -113,10 +115,8 @@ static int find_growth(struct parting *p, struct err *err) {
   if (ask(p, err)) return -1;
   for (uint32_t i = 0; i < p->n; i++)
     p->wishes[i].growth = p->found[i].most;
-  for (uint32_t i = 0, count; i < p->n; i += count) {
-    count = beside(p, i);
-    qsort(p->wishes + i, count, sizeof *p->wishes, by_growth);
-  }
+  for (uint32_t i = 0; i < p->n_runs; i++)
+    qsort(p->wishes + p->runs[i].first, p->runs[i].n, sizeof *p->wishes, by_growth);
   return 0;
 }
 
@@ -129,37 +129,36 @@ static uint32_t keep(struct wish *wishes, uint32_t n, bool others) {
 }
 
 // One weight's group of a round: who leads it, and who may join it.
-static void lead(struct parting *p, uint32_t first, uint32_t n, uint32_t copy, bool is_last) {
-  uint32_t leader = first;
-  while (leader < first + n && p->wishes[leader].copy != UNDECIDED)
+static void lead(struct parting *p, const struct run *run, uint32_t round) {
+  const uint32_t end = run->first + run->n;
+  uint32_t leader = run->first;
+  while (leader < end && p->wishes[leader].copy != UNDECIDED)
     leader++;
-  for (uint32_t i = leader; i < first + n; i++) {
+  for (uint32_t i = leader; i < end; i++) {
     if (p->wishes[i].copy != UNDECIDED) continue;
-    if (i == leader || is_last)
-      p->wishes[i].copy = copy;
+    if (i == leader || round + 1 == GROUPS)
+      p->wishes[i].copy = run->group + round;
     else
       want_ratio(p, i, claim_of(p, leader)->roomy);
   }
 }
 
 static int part(struct parting *p, const bool *others, struct err *err) {
-  for (uint32_t i = 0, count; i < p->n; i += count) {
-    count = beside(p, i);
-    const uint32_t group = keep(p->wishes + i, count, others[claim_of(p, i)->weight]);
-    for (uint32_t at = i; at < i + count; at++)
-      p->group[at] = group;
+  for (uint32_t i = 0; i < p->n_runs; i++) {
+    struct run *run = &p->runs[i];
+    run->group = keep(p->wishes + run->first, run->n, others[claim_of(p, run->first)->weight]);
   }
   for (uint32_t round = 0; round < GROUPS; round++) {
     p->n_of = 0;
-    for (uint32_t i = 0, count; i < p->n; i += count) {
-      count = beside(p, i);
-      lead(p, i, count, p->group[i] + round, round + 1 == GROUPS);
-    }
+    for (uint32_t i = 0; i < p->n_runs; i++)
+      lead(p, &p->runs[i], round);
     if (p->n_of == 0) return 0;
     if (ask(p, err)) return -1;
-    for (uint32_t i = 0; i < p->n_of; i++)
+    for (uint32_t i = 0; i < p->n_of; i++) {
+      struct wish *wish = &p->wishes[p->row[i]];
       if (p->found[i].most <= shared_growth && p->found[i].least >= 1 / shared_growth)
-        p->wishes[p->row[i]].copy = p->group[p->row[i]] + round;
+        wish->copy = p->runs[wish->run].group + round;
+    }
   }
   return 0;
 }
@@ -173,7 +172,7 @@ int static_part_claims(struct static_run *s, struct static_claim *claims, uint32
                       .wishes = arena_alloc(&a, room * sizeof *p.wishes),
                       .of = arena_alloc(&a, room * sizeof *p.of),
                       .row = arena_alloc(&a, room * sizeof *p.row),
-                      .group = arena_alloc(&a, room * sizeof *p.group),
+                      .runs = arena_alloc(&a, room * sizeof *p.runs),
                       .found = arena_zalloc(&a, room * sizeof *p.found)};
   int rc = 0;
   if (n) qsort(claims, n, sizeof *claims, by_scales);
