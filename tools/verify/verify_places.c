@@ -9,6 +9,7 @@
 
 #include "calibrate_model.h"
 #include "compare.h"
+#include "verify_walk.h"
 
 #include <math.h>
 #include <string.h>

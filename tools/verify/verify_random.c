@@ -9,6 +9,8 @@
 // A node around bodies depends on all that the nodes of these do, and a node that calls a function on all of its nodes.
 #include "verify_random.h"
 
+#include "verify_walk.h"
+
 #include "model_calls.h"
 #include "schema.h"
 
@@ -139,71 +141,7 @@ void verify_random_find(struct verify_random *r, const struct model *m, struct i
   model_calls_done(&calls);
 }
 
-// ---- the walk ------------------------------------------------------------------------------------
-
-void verify_walk_begin(struct verify_walk *w, const struct verify_random *r) {
-  *w = (struct verify_walk){.r = r};
-  w->seen = arena_zalloc(&w->arena, (r->m->n_nodes + (size_t)1) * sizeof *w->seen);
-}
-
-void verify_walk_end(struct verify_walk *w) {
-  TABLE_FREE(w, list);
-  arena_free(&w->arena);
-}
-
-static void see(struct verify_walk *w, uint32_t node) {
-  if (w->seen[node]) return;
-  w->seen[node] = true;
-  *TABLE_PUSH(w, list) = node;
-}
-
-void verify_walk_see(struct verify_walk *w, uint32_t value) {
-  const struct model *m = w->r->m;
-  if (value == NO_ID) return;
-  const struct model_value *v = &m->values[value];
-  if (v->kind == VALUE_NODE_OUTPUT) see(w, v->def);
-  if (v->kind == VALUE_INPUT && m->graphs[v->graph].kind == GRAPH_SUB)
-    see(w, m->attrs[m->graphs[v->graph].owner].node);
-}
-
-void verify_walk_see_before(struct verify_walk *w, uint32_t node) {
-  const struct model *m = w->r->m;
-  for (uint32_t i = 0; i < m->nodes[node].n_in; i++)
-    verify_walk_see(w, model_input(m, &m->nodes[node], i));
-  for (uint32_t i = w->r->inner[node]; i != 0; i = w->r->next[i - 1])
-    see(w, i - 1);
-}
-
-uint32_t verify_walk_output(const struct verify_random *r, uint32_t place) {
-  if (r->m->main_graph == NO_ID) return NO_ID;
-  const struct model_graph *g = &r->m->graphs[r->m->main_graph];
-  return place < g->n_outputs ? r->m->graph_io[g->outputs + place] : NO_ID;
-}
-
 // ---- an output -----------------------------------------------------------------------------------
-
-// Does the dim follow from those of the inputs?
-static bool is_known(const struct verify_random *r, dim_id d) {
-  return d != NO_ID && dims_unbound(infer_dims(r->in), d, r->symbols, r->n_symbols) == NO_ID;
-}
-
-// Are all dims of what the node reads known? Else numbers that are drawn may decide them.
-static bool reads_known_dims(const struct verify_random *r, uint32_t node) {
-  const struct model *m = r->m;
-  struct infer_type t;
-  for (uint32_t i = 0; i < m->nodes[node].n_in; i++) {
-    const uint32_t value = model_input(m, &m->nodes[node], i);
-    if (value == NO_ID) continue;
-    if (!infer_type_of(r->in, value, &t) || t.kind != INFER_TENSOR || !t.ranked) return false;
-    for (uint32_t k = 0; k < t.rank; k++)
-      if (!is_known(r, t.dims[k])) return false;
-  }
-  return true;
-}
-
-bool verify_walk_ends(const struct verify_random *r, uint32_t node) {
-  return r->does[node] & VERIFY_BY_DIMS && reads_known_dims(r, node);
-}
 
 uint32_t verify_random_behind(const struct verify_random *r, uint32_t place) {
   struct verify_walk w;
@@ -229,6 +167,6 @@ bool verify_random_forms(const struct verify_random *r, uint32_t place, const st
       t.rank != a->rank)
     return true;
   for (uint32_t k = 0; k < a->rank; k++)
-    if (a->dims[k] != b->dims[k] && is_known(r, t.dims[k])) return false;
+    if (a->dims[k] != b->dims[k] && verify_walk_knows(r, t.dims[k])) return false;
   return true;
 }

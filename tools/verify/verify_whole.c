@@ -8,6 +8,8 @@
 // The schema says which operators jump and which round nothing.
 #include "verify_random.h"
 
+#include "verify_walk.h"
+
 // The type of a value; UNDEFINED: not known.
 static enum dtype type_of(struct infer *in, uint32_t value) {
   struct infer_type t;
