@@ -5,6 +5,7 @@
 // A "command" here is what the program does: complete an unfinished seal if there is one, else
 // stage, run and seal. It is run in a child, so that it can be killed.
 #include "fs_fault.h"
+#include "sanitized.h"
 #include "toy_fixture.h"
 
 #include <setjmp.h>
@@ -204,23 +205,11 @@ static void check_done(const struct pair *after) {
   assert_int_equal(n, 3);
 }
 
-#ifndef __has_feature // of clang
-#define __has_feature(name) 0
-#endif
-
 // Calls from one that is killed, or fails, to the next: a process each, which is slow under a
 // sanitizer. ThreadSanitizer sees the same threads whichever call it is, all of them with
 // WEIR_TEST_ALL=1.
 static unsigned every(void) {
-#if defined __SANITIZE_THREAD__ || __has_feature(thread_sanitizer)
-  const unsigned few = 11;
-#elif defined __SANITIZE_ADDRESS__ || __has_feature(address_sanitizer)
-  const unsigned few = 3;
-#else
-  const unsigned few = 1;
-#endif
-  const char *all = getenv("WEIR_TEST_ALL");
-  return all && strcmp(all, "1") == 0 ? 1 : few;
+  return sanitized_tests_all() ? 1 : SANITIZED_THREADS ? 11 : SANITIZED_ADDRESSES ? 3 : 1;
 }
 
 static void kill_everywhere(enum scenario scenario) {
