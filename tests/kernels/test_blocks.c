@@ -563,10 +563,12 @@ static void test_short_columns(void **state) {
   close_pages();
 }
 
+static int searched_cases = CASES;
+
 static void test_searched_variants(void **state) {
   (void)state;
   open_pages();
-  for (int i = 0; i < CASES; i++)
+  for (int i = 0; i < searched_cases; i++)
     random_panel(true);
   close_pages();
 }
@@ -825,9 +827,11 @@ static void test_minus_zero(void **state) {
   assert_true(long_want.sums[0].ve == 0 && !signbit(long_want.sums[0].ve));
 }
 
-// Without a word: all but the searched variants; with one: they alone.
+// Without a word: all but the searched variants; with one: they alone. With a number after it: so
+// many of their cases, but all of them with WEIR_TEST_ALL=1.
 int main(int argc, char **argv) {
-  (void)argv;
+  const char *all = getenv("WEIR_TEST_ALL");
+  if (argc > 2 && !(all && strcmp(all, "1") == 0)) searched_cases = atoi(argv[2]);
   const struct CMUnitTest searched[] = {cmocka_unit_test(test_searched_variants)};
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_vectors),       cmocka_unit_test(test_rules),
