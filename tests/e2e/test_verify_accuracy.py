@@ -768,7 +768,9 @@ ARGS = {
     "ArgMin": [helper.make_node("Neg", ["t"], ["u"]), helper.make_node("ArgMin", ["u"], ["y"], axis=1, keepdims=0)],
     "first-axis": [helper.make_node("Transpose", ["t"], ["u"]), helper.make_node("ArgMax", ["u"], ["y"])],
     "int32": [helper.make_node("ArgMax", ["t"], ["p"], axis=-1), helper.make_node("Squeeze", ["p", "one"], ["q"]), helper.make_node("Cast", ["q"], ["y"], to=I32)],
+    "float": [helper.make_node("ArgMax", ["t"], ["p"], axis=1), helper.make_node("Cast", ["p"], ["y"], to=TensorProto.FLOAT)],
     "TopK": [helper.make_node("TopK", ["t", "two"], ["v", "y"])],
+    "shown": [helper.make_node("ArgMax", ["t"], ["y"], axis=1)],
     "Add": [helper.make_node("ArgMax", ["t"], ["p"], axis=1), helper.make_node("Add", ["p", "two"], ["y"])],
 }  # fmt: skip
 
@@ -786,12 +788,13 @@ def test_places_are_as_near_as_their_elements(weir, tmp_path, kind):
         for path, by in zip(paths, (1, other), strict=True):
             scale = np.ones(many, np.float32)
             scale[at] = by
-            y = value("y", None, I32 if kind == "int32" else I64)
-            save(path, [helper.make_node("Mul", ["x", "by"], ["t"]), *ARGS[kind]], [value("x", ["n", many])], [y], {"by": scale} | {k: v for k, v in numbers.items() if k in used})
+            outputs = [value("t", ["n", many])] if kind == "shown" else []
+            y = value("y", None, {"int32": I32, "float": TensorProto.FLOAT}.get(kind, I64))
+            save(path, [helper.make_node("Mul", ["x", "by"], ["t"]), *ARGS[kind]], [value("x", ["n", many])], [y, *outputs], {"by": scale} | {k: v for k, v in numbers.items() if k in used})
         x[:, at], x[:, at + 1] = 5, 5 * (1 - apart)
         np.savez(tmp_path / "x.npz", x=x)
         done = weir("verify", *paths, "--inputs", tmp_path / "x.npz", "--json", code=code)
-        [row] = json.loads(done.out)["verification"]["rows"]
+        row = json.loads(done.out)["verification"]["rows"][0]
         assert row["figures"]["max_abs"] == (0 if other == 1 else 1)
         assert row["bounds"] == ("equal, or of elements within 0.0001" if kept else "equal")
         # The source beside its own outputs, with places that are expected of it.
@@ -801,6 +804,18 @@ def test_places_are_as_near_as_their_elements(weir, tmp_path, kind):
         (folder / "input_0.pb").write_bytes(numpy_helper.from_array(x, "x").SerializeToString())
         (folder / "output_0.pb").write_bytes(numpy_helper.from_array(y, "y").SerializeToString())
         weir("verify", paths[0], "--inputs", tmp_path / "data", code=code)
+
+
+def test_places_as_floats_are_no_sizes(weir, tmp_path):
+    """Of an input, which is the same for both models: 20001 is not 20000, though less than 1e-4 of it apart."""
+    paths = [tmp_path / "a.onnx", tmp_path / "b.onnx"]
+    for path, last in zip(paths, (0, 1), strict=True):
+        nodes = [helper.make_node("ArgMax", ["x"], ["p"], axis=1, select_last_index=last), helper.make_node("Cast", ["p"], ["y"], to=TensorProto.FLOAT)]
+        save(path, nodes, [value("x", ["n", 20002])], [value("y", None)], {})
+    x = np.zeros((1, 20002), np.float32)
+    x[0, 20000:] = 1
+    np.savez(tmp_path / "x.npz", x=x)
+    assert "1 of 1 element differs" in weir("verify", *paths, "--inputs", tmp_path / "x.npz", code=1).err
 
 
 def test_a_place_that_there_is_not(weir, tmp_path):

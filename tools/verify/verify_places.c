@@ -63,7 +63,6 @@ static struct found find(const struct verify_run *r, uint32_t place) {
       const struct model_node *n = &m->nodes[node];
       f.read = model_input(m, n, 0);
       if (slot < n->n_out && model_output(m, n, slot) == value && f.read != NO_ID &&
-          m->values[f.read].kind == VALUE_NODE_OUTPUT &&
           model_attr_int(m, node, "axis", unwritten, &f.axis))
         f.node = node;
       return f;
@@ -97,12 +96,22 @@ static const char *name_of(const struct verify_run *r, uint32_t value) {
   return arena_string(&r->v->arena, model_value_name(&r->side[0].model, value));
 }
 
-// Is the value an output of the model, or one that was added before output `place`?
-static bool is_output(struct verify_run *r, uint32_t value, uint32_t place) {
-  if (r->side[0].model.values[value].n_graph_outputs > 0) return true;
-  for (uint32_t i = 0; i < place; i++)
-    if (verify_places_has(r, i) && found_of(r, i)->read == value) return true;
-  return false;
+// What nodes with places read, each once: an output of the model is one already, and places in inputs and constants are never near.
+static void add_outputs(struct verify_run *r) {
+  const struct model *m = &r->side[0].model;
+  struct arena a = {0};
+  const struct model_graph *g = &m->graphs[m->main_graph];
+  bool *added = arena_zalloc(&a, (m->n_values + (size_t)1) * sizeof *added);
+  for (uint32_t i = 0; i < g->n_outputs; i++)
+    if (m->graph_io[g->outputs + i] != NO_ID) added[m->graph_io[g->outputs + i]] = true;
+  for (uint32_t i = 0; i < g->n_outputs; i++) {
+    if (!verify_places_has(r, i)) continue;
+    const uint32_t read = found_of(r, i)->read;
+    if (m->values[read].kind == VALUE_NODE_OUTPUT && !added[read])
+      calibrate_model_output(r->places->reduced, name_of(r, read));
+    added[read] = true;
+  }
+  arena_free(&a);
 }
 
 static enum runtime_end open_places(struct verify_run *r, struct err *err) {
@@ -119,9 +128,7 @@ static enum runtime_end open_places(struct verify_run *r, struct err *err) {
   if (calibrate_model_open(&p->reduced, &of, err) || calibrate_model_write(p->reduced, err))
     return err->kind == ERR_RETRY ? RUNTIME_STOPPED : RUNTIME_REFUSED;
   calibrate_model_begin(p->reduced);
-  for (uint32_t i = 0; i < s->model.graphs[s->model.main_graph].n_outputs; i++)
-    if (verify_places_has(r, i) && !is_output(r, found_of(r, i)->read, i))
-      calibrate_model_output(p->reduced, name_of(r, found_of(r, i)->read));
+  add_outputs(r);
   return calibrate_model_load(p->reduced, &p->opened, err);
 }
 
@@ -158,21 +165,24 @@ struct lines {
   uint64_t length, inner, found; // found: places in a line of the output
   size_t width;                  // bytes of an element of x
   size_t bytes;                  // of a place
-  bool sign;
+  enum dtype type;               // of a place
 };
+
+static bool holds_places(enum dtype t) {
+  return t == DTYPE_FLOAT || t == DTYPE_DOUBLE || (dtype_is_integer(t) && dtype_bits(t) >= 8);
+}
 
 static bool lines_of(struct lines *l, const struct array *x, int64_t axis, const struct array *y) {
   const int64_t at = axis < 0 ? axis + x->rank : axis;
   if (x->kind != ARRAY_TENSOR || !dtype_is_plain_float(x->dtype) || at < 0 || at >= x->rank)
     return false;
-  if (y->kind != ARRAY_TENSOR || !dtype_is_integer(y->dtype) || dtype_bits(y->dtype) < 8)
-    return false;
+  if (y->kind != ARRAY_TENSOR || !holds_places(y->dtype)) return false;
   *l = (struct lines){.x = x,
                       .length = (uint64_t)x->dims[at],
                       .inner = 1,
                       .width = dtype_bits(x->dtype) / 8,
                       .bytes = dtype_bits(y->dtype) / 8,
-                      .sign = dtype_is_signed(y->dtype)};
+                      .type = y->dtype};
   for (int64_t i = at + 1; i < x->rank; i++)
     l->inner *= (uint64_t)x->dims[i];
   const uint64_t lines = l->length ? x->count / l->length : 0;
@@ -181,11 +191,26 @@ static bool lines_of(struct lines *l, const struct array *x, int64_t axis, const
   return true;
 }
 
+static int64_t place_of(double x) {
+  return x >= 0 && x < 0x1p53 && x == floor(x) ? (int64_t)x : -1;
+}
+
+// -1: it is none.
 static int64_t place_at(const struct lines *l, const uint8_t *at) {
   uint64_t u = 0;
+  float f;
+  double d;
+  if (l->type == DTYPE_FLOAT) {
+    memcpy(&f, at, sizeof f);
+    return place_of((double)f);
+  }
+  if (l->type == DTYPE_DOUBLE) {
+    memcpy(&d, at, sizeof d);
+    return place_of(d);
+  }
   memcpy(&u, at, l->bytes); // little-endian, as all machines that weir runs on are
   const unsigned above = 64 - 8 * (unsigned)l->bytes;
-  return l->sign ? (int64_t)(u << above) >> above : u > INT64_MAX ? -1 : (int64_t)u;
+  return dtype_is_signed(l->type) ? (int64_t)(u << above) >> above : u > INT64_MAX ? -1 : (int64_t)u;
 }
 
 // The element of x that place `at`, element `i` of the output, says. *outside: there is none.
@@ -247,6 +272,8 @@ int verify_places_near(struct verify_run *r, const struct array_case *c, uint32_
   struct arrays x;
   *near = false;
   if (!verify_places_has(r, place) || !(most > 0)) return 0;
+  // Inputs and constants are the same on both sides.
+  if (r->side[0].model.values[found_of(r, place)->read].kind != VALUE_NODE_OUTPUT) return 0;
   if (look(r, c, place, &x, err)) return -1;
   if (x.n != 1 || !lines_of(&l, &x.list[0], found_of(r, place)->axis, a)) return 0;
   struct arena scratch = {0};

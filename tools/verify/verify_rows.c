@@ -179,7 +179,11 @@ static enum verify_whole whole_of(struct verify_run *r, uint32_t place) {
 static void bound_whole(struct verify_run *r, uint32_t place, const struct array *a,
                         struct compare_bounds *b, const char **words) {
   const enum dtype t = element_type(a);
-  if (!b->whole_equal || t == DTYPE_UNDEFINED || dtype_is_float(t)) return;
+  if (!b->whole_equal || t == DTYPE_UNDEFINED) return;
+  // Places may be stored as floats.
+  const bool floats = dtype_is_float(t);
+  if (floats && (place >= outputs_of(r) || !verify_places_has(r, place))) return;
+  b->equal = b->zeros_equal = floats;
   const enum verify_whole whole = t == DTYPE_STRING ? VERIFY_WHOLE_EQUAL : whole_of(r, place);
   b->whole_equal = whole == VERIFY_WHOLE_EQUAL || whole == VERIFY_WHOLE_PLACE;
   b->step = whole == VERIFY_WHOLE_STEP && t != DTYPE_BOOL;
