@@ -898,6 +898,42 @@ def test_a_bias_beside_an_input_of_which_nothing_was_seen(weir, tmp_path, op, fo
         assert min(site.levels(site.quantized(weir, tmp_path, "static", "--op-types", "all", *words, *FORMS[form])).values()) > 35, words
 
 
+@pytest.mark.parametrize("words", [("--activation-restricted-asymmetric",), (), ("--activation-symmetric", "--activation-type", "int8")], ids=lambda w: "".join(w)[2:])
+def test_scales_are_never_0(weir, tmp_path, words):
+    """In float16 a range of some 1e-7 has no 255th part; requantize leaves what has a scale of 0 already."""
+    x = (np.random.default_rng(1).integers(-1, 4, (2, 1, 3)) * 2.0**-24).astype(np.float16)
+    site = Site([node("Softmax", ["x"], ["y"])], {"x": x.shape}, opset=13, dtype=np.float16, feeds={"x": x})
+    for form in FORMS.values():
+        path = site.quantized(weir, tmp_path, "static", "--op-types", "all", *words, *form)
+        scales = [numpy_helper.to_array(t) for t in onnx.load(path).graph.initializer if "scale" in t.name]
+        assert len(scales) > 1 and all((a > 0).all() for a in scales)
+        assert min(site.levels(path).values()) > 35
+    model = onnx.load(site.quantized(weir, tmp_path, "static", "--op-types", "all", *words))
+    for t in model.graph.initializer:
+        if t.name == "x_scale":
+            t.CopyFrom(numpy_helper.from_array(np.zeros((), np.float16), "x_scale"))
+    onnx.save(model, tmp_path / "nought.onnx")
+    said = weir.report("requantize", tmp_path / "nought.onnx", tmp_path / "codes.onnx", "--to", "qoperator")["passes"]
+    assert "parameters" in {n["reason"] for p in said for n in p["nodes"] if n.get("node_name") == "n_y"}
+
+
+@pytest.mark.parametrize("words", [(), ("--compat", "onnxruntime")], ids=["", "compat"])
+@pytest.mark.parametrize(("mean", "spread"), [(0.0, 0), (3.0, 0), (-1e-9, 0), (100.0, 1)])
+def test_float8_of_values_far_from_0(weir, tmp_path, mean, spread, words):
+    """Where the scale that follows from the deviation clips the mean, the largest element is the largest code, but for the tool."""
+    x = (mean + spread * np.linspace(-1, 1, 12).reshape(3, 4)).astype(np.float32)
+    site = Site([node("MatMul", ["x", "w"], ["y"])], {"x": (3, 4)}, {"w": normal(4, 4)}, 19, feeds={"x": x})
+    source, _ = site.write(tmp_path)
+    (tmp_path / "data").mkdir()
+    np.savez(tmp_path / "data" / "0.npz", x=x)
+    weir("calibrate", source, "-o", tmp_path / "r.jsonl", "--data", tmp_path / "data", "--method", "distribution")
+    weir("static", source, tmp_path / "out.onnx", "--ranges", tmp_path / "r.jsonl", "--activation-type", "float8e4m3fn", "--weight-type", "float8e4m3fn", *words)
+    scale = next(numpy_helper.to_array(t) for t in onnx.load(tmp_path / "out.onnx").graph.initializer if t.name == "x_scale")
+    is_seen = not words or mean in (0.0, 3.0)
+    assert scale > 0 and (scale >= np.float32(np.abs(x).max()) / np.float32(448)) == is_seen
+    assert (decibels(site.right[0], run(tmp_path / "out.onnx", site.feeds)[0]) > 20) == is_seen
+
+
 WRONG_THERE = {
     "a mask": ([node("Add", ["x", "m"], ["s"]), node("Softmax", ["s"], ["y"])], {"m": np.array([0, 0, 0, -1e9], np.float32)}, FORMS, "n_s"),
     "alpha": ([node("Gemm", ["x", "w", "b"], ["y"], alpha=2.0)], {"w": normal(4, 4), "b": normal(4)}, ["qoperator"], "n_y"),

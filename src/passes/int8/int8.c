@@ -88,6 +88,12 @@ static double small_scale(enum dtype type, double s) {
   return ceil(s / step) * step;
 }
 
+// A scale as the type has it, which is never 0: nothing could be divided by that.
+static double stored_scale(enum dtype type, double s) {
+  const double rounded = int8_rounded(type, s);
+  return rounded > 0 ? rounded : least_number(type);
+}
+
 static void snapped(const struct int8_range *x, const struct int8_how *how,
                     struct int8_params *out) {
   const double least = fmin(x->least, 0);
@@ -100,20 +106,25 @@ static void snapped(const struct int8_range *x, const struct int8_how *how,
     scale = least < 0 ? fmax(-least / 128, most / 127) : most / 255;
   scale = int8_rounded(DTYPE_FLOAT, scale);
   if (how->has_floor && scale < how->real_floor / 255) scale = how->real_floor / 255;
-  out->scale = int8_rounded(x->type, scale);
+  out->scale = stored_scale(x->type, scale);
 }
 
 // The standard deviation of all finite numbers of float8e4m3fn, as numpy.std gives it in float32.
 static const double FLOAT8_DEVIATION = 0x1.903b1cp+6;
+static const double FLOAT8_MOST =
+    448; // the largest: the code of the largest element where the deviation clips the mean
 
 bool int8_scale_zero(const struct int8_range *x, const struct int8_how *how,
                      struct int8_params *out) {
   *out = (struct int8_params){.scale = 1};
   if (how->type == DTYPE_FLOAT8E4M3FN) {
     if (!x->has_deviation) return false;
-    const double scale = x->deviation / FLOAT8_DEVIATION;
+    const double most = fmax(-x->least, x->most) / FLOAT8_MOST;
+    double scale = x->deviation / FLOAT8_DEVIATION;
+    if (!(scale > 0) || (!how->guarded && fabs(x->mean) / FLOAT8_MOST > scale)) scale = most;
+    if (!(scale > 0)) return true; // of nothing but 0
     out->scale =
-        x->type == DTYPE_DOUBLE ? scale : int8_rounded(x->type, int8_rounded(DTYPE_FLOAT, scale));
+        stored_scale(x->type, x->type == DTYPE_DOUBLE ? scale : int8_rounded(DTYPE_FLOAT, scale));
     return true;
   }
   if (how->restricted && how->type == DTYPE_UINT8 && !how->symmetric) {
@@ -346,6 +357,7 @@ static void by_name(struct inheriting *h, const struct ranges *ranges) {
                                 .least = v->least,
                                 .most = v->most,
                                 .has_deviation = v->has_spread,
+                                .mean = v->mean,
                                 .deviation = v->deviation});
   }
 }

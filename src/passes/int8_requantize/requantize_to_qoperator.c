@@ -452,7 +452,10 @@ static const char *check_softmax(struct kit *k, const struct look *l) {
 
 static const char *check_scales(struct kit *k, const struct look *l) {
   double x = l->row.plain == OP_Sigmoid || l->row.plain == OP_Mul ? 1 : 0, y, scale;
+  for (uint32_t i = 0; i < l->n; i++)
+    if (kit_const_scalar(k, l->x[i].scale, &scale) && !(scale > 0)) return "parameters";
   if (l->quantize == NO_ID || !kit_const_scalar(k, l->y.scale, &y)) return NULL;
+  if (!(y > 0)) return "parameters";
   for (uint32_t i = 0; i < l->n && l->row.plain != OP_Sigmoid; i++) {
     if (!kit_const_scalar(k, l->x[i].scale, &scale)) return NULL;
     x = l->row.plain == OP_Mul ? x * scale : fmax(x, scale);

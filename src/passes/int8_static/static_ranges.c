@@ -45,6 +45,7 @@ static void softmax_range(struct static_run *s, uint32_t node, bool taken) {
   *r = (struct int8_range){.type = kit_dtype(&s->k, kit_out(&s->k, node, 0)),
                            .most = most < 1 ? most : 1,
                            .has_deviation = r->has_deviation,
+                           .mean = r->mean,
                            .deviation = r->deviation};
 }
 
