@@ -22,6 +22,7 @@ TESTS = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TESTS / "support"))
 
 import compare  # noqa: E402
+import exact_products  # noqa: E402
 import make_encoder  # noqa: E402
 from installed import package_model, package_models  # noqa: E402, F401 (for the tests)
 from shell import Done, Shell  # noqa: E402
@@ -37,6 +38,8 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 os.environ["VIRTUAL_ENV"] = sys.prefix
 
 from onnxruntime.quantization import quant_utils  # noqa: E402 (behind ORT_DISABLE_TELEMETRY)
+
+exact_products.install()
 
 # Who runs the tests in the background of a script has SIGINT ignored, which children inherit.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

@@ -13,6 +13,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
+import exact_products
 import int8_graphs
 import quantized_graphs
 
@@ -116,6 +117,34 @@ def test_a_wrong_model_is_found_and_shrunk(weir, form, pieces, spoil):
     assert len(found.wrong) >= 3
     nodes = [len(re.findall(r"^ +(?:\[\w*\] )?[\w, ]+ = [\w.]+ ?[<(]", text, re.M)) for _, _, _, text in found.wrong]
     assert 1 <= min(nodes) <= 2
+
+
+def products(as_pairs):
+    """Of the largest codes: in 16 bits their sums are cut off."""
+    codes, weights = np.full((2, 8), 255, np.uint8), np.tile(np.int8([127, -127]), (8, 1))
+    scale, y_scale = numpy_helper.from_array(np.float32(0.5), "s"), numpy_helper.from_array(np.float32(1000), "ys")
+    held = [scale, y_scale, numpy_helper.from_array(np.uint8(128), "z"), numpy_helper.from_array(np.int8(0), "wz"), numpy_helper.from_array(weights, "w")]
+    if as_pairs:
+        nodes = [helper.make_node("DequantizeLinear", [x, "s", z], [f"{x}_f"]) for x, z in (("x", "z"), ("w", "wz"))]
+        nodes += [helper.make_node("MatMul", ["x_f", "w_f"], ["p"]), helper.make_node("QuantizeLinear", ["p", "ys", "z"], ["y"])]
+    else:
+        nodes = [helper.make_node("QLinearMatMul", ["x", "s", "z", "w", "s", "wz", "ys", "z"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", onnx.TensorProto.UINT8, (2, 8))],
+                              [helper.make_tensor_value_info("y", onnx.TensorProto.UINT8, (2, 2))], held)  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    right = np.rint((codes.astype(np.float64) - 128) @ weights * 0.25 / 1000) + 128
+    return model, codes, right.astype(np.uint8)
+
+
+@pytest.mark.parametrize("as_pairs", [False, True])
+def test_products_are_exact_on_every_processor(as_pairs):
+    model, codes, right = products(as_pairs)
+    changed = onnx.load_model_from_string(exact_products.exact(model.SerializeToString()))
+    onnx.checker.check_model(changed)
+    assert {t.data_type for t in changed.graph.initializer} == {onnx.TensorProto.FLOAT, onnx.TensorProto.UINT8}
+    for one in (changed, model):
+        for optimized in (False, True):
+            assert (int8_graphs.session(one, optimized).run(None, {"x": codes})[0] == right).all()
 
 
 def test_what_is_a_step_apart_and_what_is_more():

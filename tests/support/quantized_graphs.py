@@ -36,8 +36,11 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+import exact_products
 import optimized_graphs
 from int8_graphs import PIECES, random_model, session
+
+exact_products.install()
 
 LEAST_DB, SAME_DB = 10, 30
 PART = 25  # models that a process takes at a time
@@ -60,19 +63,6 @@ def decibels(want, got):
 # ---- what weir is asked for
 
 
-def has_vnni():
-    """Sums of two products of 8 bits are cut off on x86 processors without it: there weights have 7 bits."""
-    try:
-        with open("/proc/cpuinfo") as file:
-            text = file.read()
-    except OSError:
-        return True
-    return "vnni" in text or "GenuineIntel" not in text and "AuthenticAMD" not in text
-
-
-NARROW = () if has_vnni() else ("--reduce-range",)
-
-
 ODD = (["--activation-restricted-asymmetric"], ["--minimum-real-range", "0.001"], ["--dedicated-qdq-pair"], ["--add-qdq-pair-to-weight"],
        ["--qdq-keep-removable-activations"], ["--quantize-bias", "false"])  # fmt: skip
 
@@ -86,23 +76,24 @@ def static_words(form, seed):
     words += ["--op-types", "all"] if r.random() < 0.7 else []
     words += ["--per-tensor"] if r.random() < 0.3 else []
     words += ["--force-quantize-no-input-check"] if r.random() < 0.15 else []
+    words += exact_products.NARROW if activation == "int8" else []
     words += ["--activation-symmetric"] if activation == "int8" and r.random() < 0.2 else []
     for odd in ODD if form == "qdq" else ODD[:2]:
         words += odd if r.random() < 0.06 else []
     words += ["--exclude", f"*{r.randrange(10)}"] if r.random() < 0.15 else []  # nodes, and those that read such constants
-    return ["static", "--ranges", "RANGES", *words, *NARROW]
+    return ["static", "--ranges", "RANGES", *words]
 
 
 def dynamic_words(form, seed):
     r = random.Random(f"dynamic {seed}")
     words = ["--form", r.choice(("fused", "integer"))]
     if r.random() < 0.15:
-        return ["dynamic", "--compat", "onnxruntime", *NARROW]
+        return ["dynamic", "--compat", "onnxruntime"]
     if r.random() < 0.7:
         words += ["--op-types", "MatMul,Gemm,LSTM,Gather,Attention,Conv,EmbedLayerNormalization"]
     words += ["--weight-type", "uint8"] if r.random() < 0.3 else []
     words += ["--per-tensor"] if r.random() < 0.3 else []
-    return ["dynamic", *words, *NARROW]
+    return ["dynamic", *words]
 
 
 FORMS = {"qdq": static_words, "qoperator": static_words, "dynamic": dynamic_words}
