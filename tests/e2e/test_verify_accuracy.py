@@ -830,6 +830,37 @@ def test_a_place_that_there_is_not(weir, tmp_path):
     assert "1 of 1 element differs" in weir("verify", *paths, "--inputs", tmp_path / "x.npz", code=1).err
 
 
+def test_places_of_two_types(weir, tmp_path):
+    """Of double in the one model, of float in the other: a source that computes in float16, and the same in float32."""
+    x = np.zeros((2, 20), np.float32)
+    x[:, 3], x[:, 7], x[:, 9] = 3, 4, 3.98
+    np.savez(tmp_path / "x.npz", x=x)
+    for less, code in (([], 0), ([7], 0), ([7, 9], 1)):
+        paths = [tmp_path / "a.onnx", tmp_path / "b.onnx"]
+        for path, at, computed, kept in zip(paths, ([], less), (np.float16, np.float32), (TensorProto.DOUBLE, TensorProto.FLOAT), strict=True):
+            scale = np.ones(20, computed)
+            scale[at] = 0.5
+            nodes = [helper.make_node("Cast", ["x"], ["h"], to=helper.np_dtype_to_tensor_dtype(np.dtype(computed))), helper.make_node("Mul", ["h", "by"], ["t"])]
+            nodes += [helper.make_node("ArgMax", ["t"], ["p"], axis=1), helper.make_node("Cast", ["p"], ["y"], to=kept)]
+            save(path, nodes, [value("x", ["n", 20])], [value("y", None, kept)], {"by": scale})
+        assert ("2 of 2 elements differ" in weir("verify", *paths, "--inputs", tmp_path / "x.npz", code=code).err) == bool(code)
+
+
+@pytest.mark.parametrize("narrow", ["UINT8", "INT8", "BOOL"])
+def test_places_that_a_type_cuts_off(weir, tmp_path, narrow):
+    """300 and 301 become 44 and 45, or 1: the elements there are others."""
+    x = np.zeros((1, 600), np.float32)
+    x[0, 300], x[0, 301] = 5, 4
+    paths = [tmp_path / "a.onnx", tmp_path / "b.onnx"]
+    for path, by in zip(paths, (1, 0.5), strict=True):
+        scale = np.ones(600, np.float32)
+        scale[300] = by
+        nodes = [helper.make_node("Mul", ["x", "by"], ["t"]), helper.make_node("ArgMax", ["t"], ["p"], axis=1), helper.make_node("Cast", ["p"], ["q"], to=getattr(TensorProto, narrow))]
+        save(path, [*nodes, helper.make_node("Cast", ["q"], ["y"], to=I64)], [value("x", ["n", 600])], [value("y", None, I64)], {"by": scale})
+    np.savez(tmp_path / "x.npz", x=x)
+    weir("verify", *paths, "--inputs", tmp_path / "x.npz", code=0 if narrow == "BOOL" else 1)
+
+
 RANDOM = {
     "operator": [helper.make_node("RandomNormalLike", ["h"], ["r"]), helper.make_node("Add", ["h", "r"], ["y"])],
     "training": [helper.make_node("Dropout", ["h", "half", "yes"], ["y"])],

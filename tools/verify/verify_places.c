@@ -21,6 +21,7 @@ struct found {
   uint32_t node; // NO_ID: it is none of these
   uint32_t read; // what the node reads
   int64_t axis;  // from 0 on, or from the end
+  uint64_t most; // places that each type on the way has a number for
   bool looked;
 };
 
@@ -50,15 +51,27 @@ static bool has_places(const struct model *m, uint32_t node, uint32_t *slot, int
   return top || model_op_is(m, node, "ArgMax") || model_op_is(m, node, "ArgMin");
 }
 
+// How many places from 0 on a type tells apart.
+static uint64_t most_places(enum dtype t) {
+  if (t == DTYPE_FLOAT) return UINT64_C(1) << 24;
+  if (t == DTYPE_DOUBLE) return UINT64_C(1) << 53;
+  if (t == DTYPE_BOOL) return 2;
+  if (!dtype_is_integer(t) || dtype_bits(t) < 8) return 0;
+  const unsigned bits = dtype_bits(t) - dtype_is_signed(t);
+  return bits < 64 ? UINT64_C(1) << bits : UINT64_MAX;
+}
+
 static struct found find(const struct verify_run *r, uint32_t place) {
   const struct model *m = &r->side[0].model;
-  struct found f = {.node = NO_ID, .looked = true};
+  struct found f = {.node = NO_ID, .most = UINT64_MAX, .looked = true};
+  struct infer_type t;
   uint32_t value = verify_walk_output(&r->random, place), slot;
   for (uint32_t step = 0; value != NO_ID && step < m->n_nodes; step++) {
     if (m->values[value].kind != VALUE_NODE_OUTPUT) return f;
     const uint32_t node = m->values[value].def;
     int64_t unwritten;
     if (r->random.calls[node]) return f;
+    f.most = min_u64(f.most, infer_type_of(r->infer, value, &t) ? most_places(t.dtype) : 0);
     if (has_places(m, node, &slot, &unwritten)) {
       const struct model_node *n = &m->nodes[node];
       f.read = model_input(m, n, 0);
@@ -164,30 +177,31 @@ struct lines {
   const struct array *x;
   uint64_t length, inner, found; // found: places in a line of the output
   size_t width;                  // bytes of an element of x
-  size_t bytes;                  // of a place
-  enum dtype type;               // of a place
+  enum dtype types[2];           // of the places of either model, which may be two types of floats
 };
 
-static bool holds_places(enum dtype t) {
-  return t == DTYPE_FLOAT || t == DTYPE_DOUBLE || (dtype_is_integer(t) && dtype_bits(t) >= 8);
+static size_t bytes_of(enum dtype t) {
+  return dtype_bits(t) / 8;
 }
 
-static bool lines_of(struct lines *l, const struct array *x, int64_t axis, const struct array *y) {
-  const int64_t at = axis < 0 ? axis + x->rank : axis;
+static bool lines_of(struct lines *l, const struct array *x, const struct found *f,
+                     const struct array *const y[2]) {
+  const int64_t at = f->axis < 0 ? f->axis + x->rank : f->axis;
   if (x->kind != ARRAY_TENSOR || !dtype_is_plain_float(x->dtype) || at < 0 || at >= x->rank)
     return false;
-  if (y->kind != ARRAY_TENSOR || !holds_places(y->dtype)) return false;
   *l = (struct lines){.x = x,
                       .length = (uint64_t)x->dims[at],
                       .inner = 1,
-                      .width = dtype_bits(x->dtype) / 8,
-                      .bytes = dtype_bits(y->dtype) / 8,
-                      .type = y->dtype};
+                      .width = bytes_of(x->dtype),
+                      .types = {y[0]->dtype, y[1]->dtype}};
+  for (unsigned s = 0; s < 2; s++)
+    if (y[s]->kind != ARRAY_TENSOR || l->length > most_places(y[s]->dtype)) return false;
+  if (l->length > f->most) return false;
   for (int64_t i = at + 1; i < x->rank; i++)
     l->inner *= (uint64_t)x->dims[i];
   const uint64_t lines = l->length ? x->count / l->length : 0;
-  if (lines == 0 || y->count == 0 || y->count % lines) return false;
-  l->found = y->count / lines;
+  if (lines == 0 || y[0]->count == 0 || y[0]->count % lines) return false;
+  l->found = y[0]->count / lines;
   return true;
 }
 
@@ -196,21 +210,21 @@ static int64_t place_of(double x) {
 }
 
 // -1: it is none.
-static int64_t place_at(const struct lines *l, const uint8_t *at) {
+static int64_t place_at(enum dtype t, const uint8_t *at) {
   uint64_t u = 0;
   float f;
   double d;
-  if (l->type == DTYPE_FLOAT) {
+  if (t == DTYPE_FLOAT) {
     memcpy(&f, at, sizeof f);
     return place_of((double)f);
   }
-  if (l->type == DTYPE_DOUBLE) {
+  if (t == DTYPE_DOUBLE) {
     memcpy(&d, at, sizeof d);
     return place_of(d);
   }
-  memcpy(&u, at, l->bytes); // little-endian, as all machines that weir runs on are
-  const unsigned above = 64 - 8 * (unsigned)l->bytes;
-  return dtype_is_signed(l->type) ? (int64_t)(u << above) >> above : u > INT64_MAX ? -1 : (int64_t)u;
+  memcpy(&u, at, bytes_of(t)); // little-endian, as all machines that weir runs on are
+  const unsigned above = 64 - 8 * (unsigned)bytes_of(t);
+  return dtype_is_signed(t) ? (int64_t)(u << above) >> above : u > INT64_MAX ? -1 : (int64_t)u;
 }
 
 // The element of x that place `at`, element `i` of the output, says. *outside: there is none.
@@ -230,15 +244,18 @@ struct block {
 // Elements [first, first + n) of the output.
 static int compare_block(const struct lines *l, const struct array *const y[2], uint64_t first,
                          size_t n, struct block *b, double most, bool *near, struct err *err) {
+  const size_t bytes[2] = {bytes_of(l->types[0]), bytes_of(l->types[1])};
   int64_t dim = 0;
   for (unsigned s = 0; s < 2; s++)
-    if (array_read(y[s], first * l->bytes, b->places[s], n * l->bytes, err)) return -1;
+    if (array_read(y[s], first * bytes[s], b->places[s], n * bytes[s], err)) return -1;
   for (size_t i = 0; i < n; i++) {
+    int64_t at[2];
     bool outside = false;
-    if (memcmp(b->places[0] + i * l->bytes, b->places[1] + i * l->bytes, l->bytes) == 0) continue;
+    for (unsigned s = 0; s < 2; s++)
+      at[s] = place_at(l->types[s], b->places[s] + i * bytes[s]);
+    if (at[0] == at[1] && at[0] >= 0) continue;
     for (unsigned s = 0; s < 2 && !outside; s++)
-      if (read_element(l, first + i, place_at(l, b->places[s] + i * l->bytes),
-                       b->elements[s] + (size_t)dim * l->width, &outside, err))
+      if (read_element(l, first + i, at[s], b->elements[s] + (size_t)dim * l->width, &outside, err))
         return -1;
     if (outside) {
       *near = false;
@@ -275,7 +292,7 @@ int verify_places_near(struct verify_run *r, const struct array_case *c, uint32_
   // Inputs and constants are the same on both sides.
   if (r->side[0].model.values[found_of(r, place)->read].kind != VALUE_NODE_OUTPUT) return 0;
   if (look(r, c, place, &x, err)) return -1;
-  if (x.n != 1 || !lines_of(&l, &x.list[0], found_of(r, place)->axis, a)) return 0;
+  if (x.n != 1 || !lines_of(&l, &x.list[0], found_of(r, place), y)) return 0;
   struct arena scratch = {0};
   struct block *block = arena_alloc(&scratch, sizeof *block);
   int rc = 0;
