@@ -695,7 +695,7 @@ def test_integers_are_equal_however_large(weir, tmp_path, dtype, large):
 
 
 # What whole numbers are made of; `by` and `more` are the numbers in which two models differ.
-I32, I64, BOOL = TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL
+I32, I64, BOOL, F32 = TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL, TensorProto.FLOAT
 PRODUCT = helper.make_node("Mul", ["x", "by"], ["t"])
 WHOLE = {
     "cast": ("step", I32, [PRODUCT, helper.make_node("Cast", ["t"], ["y"], to=I32)]),
@@ -710,6 +710,16 @@ WHOLE = {
     "function": ("step", I32, [helper.make_node("Whole", ["x", "by"], ["y"], domain="local")]),
     "sequence": ("step", I32, [PRODUCT, helper.make_node("Cast", ["t"], ["i"], to=I32), helper.make_node("SequenceConstruct", ["i", "i"], ["y"])]),
     "place": ("equal", I64, [helper.make_node("Sub", ["by", "x"], ["t"]), helper.make_node("ArgMax", ["t"], ["i"], axis=1), helper.make_node("Add", ["i", "more"], ["y"])]),
+    "place of codes": ("equal", I64, [PRODUCT, helper.make_node("Cast", ["t"], ["c"], to=I32), helper.make_node("ArgMax", ["c"], ["i"], axis=1), helper.make_node("Add", ["i", "more"], ["y"])]),
+    "place in a body": ("equal", I64, [PRODUCT, helper.make_node("Cast", ["t"], ["c"], to=I32), helper.make_node("If", ["yes"], ["i"], **{
+        f"{name}_branch": helper.make_graph([helper.make_node("ArgMax", ["c"], [name], axis=1)], name, [], [value(name, ["n", 1], I64)])
+        for name in ("then", "else")}), helper.make_node("Add", ["i", "more"], ["y"])]),
+    "largest code": ("step", I32, [PRODUCT, helper.make_node("Cast", ["t"], ["c"], to=I32), helper.make_node("TopK", ["c", "k"], ["y", "i"])]),
+    "place in a function": ("equal", I64, [PRODUCT, helper.make_node("Places", ["t"], ["i"], domain="local"), helper.make_node("Add", ["i", "more"], ["y"])]),
+    "place of ids": ("step", I32, [PRODUCT, helper.make_node("Cast", ["t"], ["c"], to=I32), helper.make_node("ArgMax", ["ids"], ["i"]), helper.make_node("Cast", ["i"], ["j"], to=I32), helper.make_node("Add", ["c", "j"], ["y"])]),
+    "stored": ("equal", F32, [helper.make_node("Cast", ["x"], ["i"], to=I64), helper.make_node("Add", ["i", "more"], ["j"]), helper.make_node("Cast", ["j"], ["g"], to=F32), helper.make_node("Transpose", ["g"], ["y"])]),
+    "stored codes": ("step", F32, [PRODUCT, helper.make_node("Cast", ["t"], ["c"], to=I32), helper.make_node("Cast", ["c"], ["g"], to=F32), helper.make_node("Concat", ["g", "g"], ["y"], axis=0)]),
+    "stored place": ("equal", F32, [helper.make_node("Sub", ["by", "x"], ["t"]), helper.make_node("ArgMax", ["t"], ["i"], axis=1), helper.make_node("Add", ["i", "more"], ["j"]), helper.make_node("Cast", ["j"], ["y"], to=F32)]),
     "truth": ("close", I32, [PRODUCT, helper.make_node("Greater", ["t", "many"], ["b"]), helper.make_node("Cast", ["b"], ["y"], to=I32)]),
     "count": ("close", I64, [PRODUCT, helper.make_node("Greater", ["t", "many"], ["b"]), helper.make_node("NonZero", ["b"], ["p"]), helper.make_node("Shape", ["p"], ["i"]),
                              helper.make_node("Add", ["i", "more"], ["y"])]),
@@ -724,7 +734,7 @@ def whole(path, kind, by, more):
     """y is made as WHOLE says, f of x alone."""
     _, dtype, nodes = WHOLE[kind]
     numbers = {"by": np.float32(by), "more": np.array(more, np.int64), "half": np.float32(0.5), "one": np.float32(1), "zero": np.uint8(0),
-               "none": np.array(0, np.int64), "yes": np.array(True), "two": np.array(2, np.int64), "many": np.float32(14)}  # fmt: skip
+               "none": np.array(0, np.int64), "yes": np.array(True), "two": np.array(2, np.int64), "many": np.float32(14), "ids": np.array([3, 9, 4]), "k": np.array([2])}  # fmt: skip
     used = {i for n in nodes for a in [n, *(b for at in n.attribute for b in at.g.node)] for i in a.input}
     sequence = kind in ("sequence", "items")
     y = helper.make_tensor_sequence_value_info("y", dtype, None) if sequence else helper.make_tensor_value_info("y", dtype, None)
@@ -733,9 +743,10 @@ def whole(path, kind, by, more):
     if any(n.domain == "local" for n in nodes):
         opsets = [helper.make_opsetid("", 17)]
         inside = {"Whole": [helper.make_node("Mul", ["a", "b"], ["t"]), helper.make_node("Cast", ["t"], ["c"], to=I32)],
+                  "Places": [helper.make_node("Cast", ["a"], ["i"], to=I32), helper.make_node("ArgMax", ["i"], ["c"], axis=1)],
                   "Sums": [helper.make_node("Mul", ["a", "b"], ["t"]), helper.make_node("Cast", ["t"], ["c"], to=I64)]}  # fmt: skip
         [name] = {n.op_type for n in nodes} & set(inside)
-        model.functions.append(helper.make_function("local", name, ["a", "b"], ["c"], inside[name], opsets))
+        model.functions.append(helper.make_function("local", name, ["a", "b"][: 1 + (name != "Places")], ["c"], inside[name], opsets))
         model.opset_import.append(helper.make_opsetid("local", 1))
     onnx.save(model, path)
     return path
@@ -770,6 +781,7 @@ ARGS = {
     "int32": [helper.make_node("ArgMax", ["t"], ["p"], axis=-1), helper.make_node("Squeeze", ["p", "one"], ["q"]), helper.make_node("Cast", ["q"], ["y"], to=I32)],
     "float": [helper.make_node("ArgMax", ["t"], ["p"], axis=1), helper.make_node("Cast", ["p"], ["y"], to=TensorProto.FLOAT)],
     "TopK": [helper.make_node("TopK", ["t", "two"], ["v", "y"])],
+    "codes": [helper.make_node("Mul", ["t", "million"], ["u"]), helper.make_node("Cast", ["u"], ["c"], to=I32), helper.make_node("ArgMax", ["c"], ["y"], axis=1)],
     "shown": [helper.make_node("ArgMax", ["t"], ["y"], axis=1)],
     "Add": [helper.make_node("ArgMax", ["t"], ["p"], axis=1), helper.make_node("Add", ["p", "two"], ["y"])],
 }  # fmt: skip
@@ -780,7 +792,7 @@ def test_places_are_as_near_as_their_elements(weir, tmp_path, kind):
     """The largest element of three rows is at 20000, and the next one at 20001: less by 1e-5 of it, or by 1 %."""
     many, at = 20002, 20000
     x = np.random.default_rng(0).uniform(-1, 1, (3, many)).astype(np.float32)
-    numbers = {"two": np.array([2], np.int64), "one": np.array([1], np.int64)}
+    numbers = {"two": np.array([2], np.int64), "one": np.array([1], np.int64), "million": np.float32(1e6)}
     used = {i for n in ARGS[kind] for i in n.input}
     kept = kind != "Add"  # of other numbers nobody knows whose places they are
     for apart, other, code in ((1e-5, 1 - 2e-5, 0 if kept else 1), (1e-2, 1 - 2e-2, 1), (1e-5, 1, 0)):
@@ -796,7 +808,7 @@ def test_places_are_as_near_as_their_elements(weir, tmp_path, kind):
         done = weir("verify", *paths, "--inputs", tmp_path / "x.npz", "--json", code=code)
         row = json.loads(done.out)["verification"]["rows"][0]
         assert row["figures"]["max_abs"] == (0 if other == 1 else 1)
-        assert row["bounds"] == ("equal, or of elements within 0.0001" if kept else "equal")
+        assert row["bounds"] == ("equal, or of elements within 0.0001" + " and one step" * (kind == "codes") if kept else "equal")
         # The source beside its own outputs, with places that are expected of it.
         folder = tmp_path / "data" / "test_data_set_0"
         folder.mkdir(parents=True, exist_ok=True)
@@ -816,6 +828,17 @@ def test_places_as_floats_are_no_sizes(weir, tmp_path):
     x[0, 20000:] = 1
     np.savez(tmp_path / "x.npz", x=x)
     assert "1 of 1 element differs" in weir("verify", *paths, "--inputs", tmp_path / "x.npz", code=1).err
+
+
+def test_floats_beside_places(weir, tmp_path):
+    """Elements that are no whole numbers have the bound of floats, whatever stands beside them."""
+    nodes = [helper.make_node("Mul", ["x", "by"], ["t"]), helper.make_node("ArgMax", ["t"], ["p"], axis=1), helper.make_node("Cast", ["p"], ["q"], to=TensorProto.FLOAT)]
+    nodes += [helper.make_node("Concat", ["q", "t"], ["y"], axis=1)]
+    paths = [tmp_path / "a.onnx", tmp_path / "b.onnx"]
+    for path, by in zip(paths, (1, 1 - 2.0**-20), strict=True):
+        save(path, nodes, [value("x", ["n", 3])], [value("y", None)], {"by": np.float32(by)})
+    np.savez(tmp_path / "x.npz", x=np.array([[1, 5, 3]], np.float32))
+    assert "passed (x.npz; relative error of 0.0001)" in weir("verify", *paths, "--inputs", tmp_path / "x.npz").out
 
 
 def test_a_place_that_there_is_not(weir, tmp_path):

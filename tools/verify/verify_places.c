@@ -103,6 +103,16 @@ bool verify_places_has(struct verify_run *r, uint32_t place) {
   return found_of(r, place)->node != NO_ID;
 }
 
+static bool is_whole(enum dtype t) {
+  return dtype_is_integer(t) && t != DTYPE_BOOL && dtype_bits(t) >= 8;
+}
+
+bool verify_places_step(struct verify_run *r, uint32_t place) {
+  const struct found *f = found_of(r, place);
+  struct infer_type t;
+  return f->node != NO_ID && infer_type_of(r->infer, f->read, &t) && is_whole(t.dtype);
+}
+
 // ---- what was looked at ------------------------------------------------------------------------
 
 static const char *name_of(const struct verify_run *r, uint32_t value) {
@@ -187,7 +197,8 @@ static size_t bytes_of(enum dtype t) {
 static bool lines_of(struct lines *l, const struct array *x, const struct found *f,
                      const struct array *const y[2]) {
   const int64_t at = f->axis < 0 ? f->axis + x->rank : f->axis;
-  if (x->kind != ARRAY_TENSOR || !dtype_is_plain_float(x->dtype) || at < 0 || at >= x->rank)
+  if (x->kind != ARRAY_TENSOR || !(dtype_is_plain_float(x->dtype) || is_whole(x->dtype)) ||
+      at < 0 || at >= x->rank)
     return false;
   *l = (struct lines){.x = x,
                       .length = (uint64_t)x->dims[at],
@@ -267,6 +278,7 @@ static int compare_block(const struct lines *l, const struct array *const y[2], 
   struct compare_bounds bounds = compare_nothing();
   struct compare_result got;
   bounds.rtol = most;
+  bounds.atol = is_whole(l->x->dtype);
   for (unsigned s = 0; s < 2; s++)
     pair[s] = (struct array){.name = "",
                              .dtype = l->x->dtype,

@@ -175,21 +175,29 @@ static enum verify_whole whole_of(struct verify_run *r, uint32_t place) {
   return (enum verify_whole)(r->wholes[place] - 1);
 }
 
-// Of whole numbers, truth values and strings the bounds depend on what they are made of (verify_random.h). *words: of the bounds.
+// Do floats of these types hold whole numbers alone, and both models the same of them? Found once, too.
+static bool is_stored(struct verify_run *r, uint32_t place, enum dtype t, enum dtype other) {
+  const bool wide = dtype_bits(t) >= 32 && dtype_bits(other) >= 32;
+  if (place >= outputs_of(r) || (other != t && !wide)) return false;
+  if (!r->stored[place]) r->stored[place] = verify_whole_stored(&r->random, place) ? 2 : 1;
+  return r->stored[place] == 2;
+}
+
+// Of whole numbers, truth values and strings the bounds depend on what they are made of (verify_random.h), also where `a` of the source
+// and `other` store them as floats. *words: of the bounds.
 static void bound_whole(struct verify_run *r, uint32_t place, const struct array *a,
-                        struct compare_bounds *b, const char **words) {
+                        const struct array *other, struct compare_bounds *b, const char **words) {
   const enum dtype t = element_type(a);
   if (!b->whole_equal || t == DTYPE_UNDEFINED) return;
-  // Places may be stored as floats.
   const bool floats = dtype_is_float(t);
-  if (floats && (place >= outputs_of(r) || !verify_places_has(r, place))) return;
-  b->equal = b->zeros_equal = floats;
+  if (floats && !is_stored(r, place, t, element_type(other))) return;
   const enum verify_whole whole = t == DTYPE_STRING ? VERIFY_WHOLE_EQUAL : whole_of(r, place);
   b->whole_equal = whole == VERIFY_WHOLE_EQUAL || whole == VERIFY_WHOLE_PLACE;
+  b->equal = b->zeros_equal = floats && b->whole_equal;
   b->step = whole == VERIFY_WHOLE_STEP && t != DTYPE_BOOL;
   if (whole == VERIFY_WHOLE_PLACE && verify_places_has(r, place))
-    *words =
-        arena_printf(&r->v->found.arena, "equal, or of elements within %g", b->most_relative);
+    *words = arena_printf(&r->v->found.arena, "equal, or of elements within %g%s", b->most_relative,
+                          verify_places_step(r, place) ? " and one step" : "");
   else if (b->whole_equal)
     *words = equal_words;
   else if (b->step)
@@ -223,7 +231,7 @@ static int compare_output(struct verify_run *r, const struct array_case *c, cons
     return 0;
   }
   const uint32_t place = o ? (uint32_t)(o - r->outputs) : NO_ID;
-  bound_whole(r, place, a, &bounds, &row->bounds);
+  bound_whole(r, place, a, b, &bounds, &row->bounds);
   const bool rows = o && verify_top1_has(o->top1, a);
   if (rows) bounds.least_top1 = NAN; // of all cases (judge_top1)
   if (compare_arrays(a, b, &bounds, r->v->options.runtime.stop, &got, err) ||
@@ -241,7 +249,7 @@ static int compare_output(struct verify_run *r, const struct array_case *c, cons
   judge(r, row, &got, dtype_is_float(a->dtype));
   const char *unsaid = r->equal.words;
   bounds = r->equal.bounds;
-  bound_whole(r, place, a, &bounds, &unsaid);
+  bound_whole(r, place, a, b, &bounds, &unsaid);
   if (row->end != VERIFIED_NOT && !meets_equal(&got, &bounds, dtype_is_float(a->dtype)))
     r->n_unequal++;
   return rows ? count_rows(r, o, a, b, &got, err) : 0;
@@ -271,6 +279,7 @@ void verify_rows_begin(struct verify_run *r) {
   const struct pipeline *p = r->v->options.pipeline;
   const uint32_t n = outputs_of(r);
   r->wholes = arena_zalloc(&r->v->arena, n + (size_t)1);
+  r->stored = arena_zalloc(&r->v->arena, n + (size_t)1);
   r->listed = arena_zalloc(&r->v->arena, (n + (size_t)1) * sizeof *r->listed);
   r->outputs = arena_zalloc(&r->v->arena, (n + (size_t)1) * sizeof *r->outputs);
   r->expected = arena_zalloc(&r->v->arena, (n + (size_t)1) * sizeof *r->expected);
@@ -439,8 +448,8 @@ static int compare_expected(struct verify_run *r, const struct array_case *c, st
   }
   const size_t k = (size_t)(have - r->side[0].results[c - r->cases].list);
   struct verify_output *o = k < outputs_of(r) ? &r->expected[k] : NULL;
-  bound_whole(r, (uint32_t)k, have, &judged, &row->bounds);
   array_settle_like(x, have);
+  bound_whole(r, (uint32_t)k, have, x, &judged, &row->bounds);
   const bool rows = o && verify_top1_has(o->top1, x);
   if (rows) judged.least_top1 = NAN; // of all cases (judge_top1)
   judged.nonfinite = r->judged.nonfinite;

@@ -8,6 +8,8 @@
 struct verify_places;
 // Is output `place` of the source one of these, in the order in which its node found them?
 bool verify_places_has(struct verify_run *r, uint32_t place);
+// Were they found among whole numbers? These may be a step apart besides.
+bool verify_places_step(struct verify_run *r, uint32_t place);
 // In *near: are the elements at the places of `a` within a relative error of `most` of those at the places of `b`, each of its own?
 // The source runs once more on that case for them; false where it does not. *b is of the type and dims of *a. -1: stopped, or
 // something could not be read.

@@ -19,6 +19,7 @@ enum verify_does {
       16, // JUMPS, to a place or a truth value: one more is another one, and not about the same
   VERIFY_FLOATS = 32,  // makes floats, whatever it reads
   VERIFY_BY_DIMS = 64, // depends on the dims of what it reads, and on nothing else of it
+  VERIFY_CHOOSES = 128, // makes places of whole numbers, which floats may be rounded to
 };
 
 struct verify_random {
@@ -45,7 +46,8 @@ uint32_t verify_random_behind(const struct verify_random *r, uint32_t place);
 bool verify_random_forms(const struct verify_random *r, uint32_t place, const struct array *a,
                          const struct array *b);
 
-// Where elements are no floats: how far apart may those of output `place` be in two models that compute the same?
+// Where elements are whole numbers, truth values or strings: how far apart may those of output `place` be in two models that compute
+// the same?
 enum verify_whole {
   VERIFY_WHOLE_EQUAL, // not at all: no float that is rounded has a part in them
   VERIFY_WHOLE_CLOSE, // a truth value that floats decide, and what is made of some
@@ -54,6 +56,8 @@ enum verify_whole {
 };
 // Linear in the nodes.
 enum verify_whole verify_whole_of(const struct verify_random *r, uint32_t place);
+// Are the floats of output `place` stored whole numbers or truth values: does it only move or Cast what is no float? Linear in the nodes.
+bool verify_whole_stored(const struct verify_random *r, uint32_t place);
 // What the node does of these but DRAWS, where it neither calls a function nor has bodies; for verify_random_find.
 uint8_t verify_whole_does(struct schema_names *names, struct infer *in, uint32_t node);
 
