@@ -34,6 +34,15 @@ int kit_refuse_raise(const struct kit *k, uint32_t node, int64_t from, int64_t t
   return err_hint(err, "export the model with opset %lld", (long long)to);
 }
 
+// Where the rank of an input decides, all is inferred first.
+static bool means_same(struct kit *k, uint32_t node, int64_t from, int64_t version,
+                       struct schema_change *change) {
+  const bool same = schema_same(k->m, k->types, node, from, version, &k->site, change);
+  if (!same || !change->asks_rank) return same;
+  kit_infer(k);
+  return schema_same(k->m, k->types, node, from, version, &k->site, change);
+}
+
 int kit_check_raise(struct kit *k, int64_t version, const char *hint, struct err *err) {
   const struct model *m = k->m;
   for (uint32_t g = 0; g < m->n_graphs; g++) {
@@ -42,7 +51,7 @@ int kit_check_raise(struct kit *k, int64_t version, const char *hint, struct err
     if (from == 0 || from >= version) continue;
     for (uint32_t i = m->graphs[g].first_node; i != NO_ID; i = m->nodes[i].next) {
       struct schema_change change;
-      if (!schema_same(m, k->types, i, from, version, &k->site, &change))
+      if (!means_same(k, i, from, version, &change))
         return kit_refuse_raise(k, i, from, version, &change, hint, err);
     }
   }
