@@ -35,7 +35,7 @@ void recipes_free(struct recipes *r) {
 
 // ---- appending parts: all rows store their variable parts in shared tables ---------------------
 
-// `from` must not point into the table itself, which moves.
+// `from` must not point into the table itself, which may move.
 static uint32_t put_longs(struct recipes *r, const int64_t *from, uint32_t n) {
   uint32_t at = r->n_longs;
   if (n == 0) return at;
@@ -222,7 +222,7 @@ static void grow_slots(struct recipes *r) {
   }
 }
 
-// Passes compute from rows whose depth leaves this much room below the limit.
+// Passes compute only from rows that are at least this far below the largest depth.
 enum { ROOM_TO_GROW = 19 };
 
 bool recipe_can_grow(const struct recipes *r, uint32_t id) {

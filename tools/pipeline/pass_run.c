@@ -1,4 +1,4 @@
-// The story of a pipeline:
+// Runs the steps of a pipeline:
 //
 //   for each step, or round of a repeat
 //     above the cap?  held back, and counted
@@ -94,7 +94,7 @@ static bool has_options(const struct pass_values *v) {
   return false;
 }
 
-// Is the step, with options, the same pass as one of the n steps before it?
+// Is one of the n steps before it the same pass, and has one of the two options?
 static bool says_otherwise(const struct pipeline_step *step, uint32_t n) {
   for (uint32_t i = 1; i <= n; i++)
     if ((step - i)->values.pass == step->values.pass &&
@@ -103,7 +103,7 @@ static bool says_otherwise(const struct pipeline_step *step, uint32_t n) {
   return false;
 }
 
-// Can the step share a walk with the n steps before it, which share one already?
+// Can the step join the walk that the n steps before it share?
 static bool goes_with(const struct pipeline_step *step, uint32_t n) {
   const struct pass *before = (step - 1)->values.pass;
   if (rules_own_alike(before, step->values.pass))
@@ -358,7 +358,8 @@ static int run_all(struct pass_run *r, struct arena *arena, struct err *err) {
   return rc;
 }
 
-// Removes declarations that are wrong, and adds the functions of operators of onnx_passes.ops that passes made and that are still used.
+// Removes declarations that are wrong. Adds functions for operators of onnx_passes.ops that passes made and
+// that the model still has.
 static int complete(struct pass_run *r, uint32_t first, struct err *err) {
   const uint64_t before = r->env.edits->n;
   struct arena scratch = {0};

@@ -24,7 +24,7 @@ static bool is_plain_node(struct rules_run *run, uint32_t node) {
          !kit_unused(k, value) && rules_meant(run, op, node);
 }
 
-// The node as a term over constants. False: an operand is none.
+// The node as a term over constants. False: an operand is no constant.
 static bool as_term(struct rules_run *run, uint32_t node, struct rules_term *t) {
   struct kit *k = &run->k;
   const uint32_t n = kit_n_in(k, node);
@@ -66,7 +66,8 @@ static bool fits(struct rules_run *run, uint32_t node, const struct rules_value 
   return bytes <= limit || bytes <= freed(run, node);
 }
 
-// The only large operand, which the result has in another form: later messages about the result name this weight.
+// The operand that is a weight, if there is one only: the result is another form of it, and messages about the
+// result name it.
 static uint32_t only_weight(struct rules_run *run, const struct rules_term *t) {
   uint32_t tensor, found = NO_ID;
   for (uint32_t i = 0; i < t->n_args; i++) {
@@ -98,7 +99,7 @@ static void visit(struct rules_run *run, const struct rules_fold_limits *limits,
   kit_converted(k, node, "constant");
   const uint32_t weight = only_weight(run, &t);
   const uint32_t value = kit_new_tensor(k, "constant", recipe);
-  // In the body of a function a Constant node makes it.
+  // The newest tensor: an initializer, or in the body of a function the value of a Constant node.
   if (weight != NO_ID)
     edit_stands_for(k->e, k->m->n_tensors - 1, weight, k->m->tensors[weight].name);
   kit_bypass(k, node, value);

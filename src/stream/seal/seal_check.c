@@ -118,7 +118,7 @@ int seal_check(const struct staging *st, const struct reread_work *work, struct 
 //
 // Before the commit point no model uses the data files that have their final names: they are removed. After
 // it the new .onnx uses them, and only seal.json says that these names are ours and which files of the old
-// model remain. So the seal is completed then. The result is a model like any other, and its manifest lists
+// model remain: the seal is completed if its files are whole. The result is a model like any other, and its manifest lists
 // all of its files for whoever replaces it.
 
 static bool has_passed(const struct seal_intent *s, const struct staging *st) {
@@ -177,7 +177,7 @@ static void take_all_back(const struct staging *st, const struct seal_intent *s)
   }
 }
 
-// Removes the files in place of a seal that is past its commit point and cannot be completed.
+// Lists the files that stay where they are if a seal is past its commit point and cannot be completed.
 static void name_left(const struct staging *st, const struct seal_intent *s,
                       struct seal_given_up *out) {
   for (uint32_t i = 0; i < s->n_moves; i++)

@@ -36,7 +36,7 @@ static void add(struct sum *sum, double x) {
 
 static double total(const struct sum *sum) {
   const double x = sum->s + sum->lost;
-  return isnan(x) ? sum->s : x; // an infinite sum has nothing to compensate
+  return isnan(x) ? sum->s : x; // of an infinite sum `lost` is NaN
 }
 
 // r^2, x^2, x r and (x - r)^2 of chunks whose largest elements are of one class.
@@ -141,7 +141,7 @@ static void add_squares(struct state *st, const double *r, const double *x, cons
   if (!same) add(&s->ee, dot(d, d, n));
 }
 
-// All classes in the scale of the largest class that has elements.
+// The sums of the largest class that are not 0, in the scale of that class.
 struct totals {
   double rr, xx, rx, ee;
 };
@@ -149,7 +149,7 @@ static struct totals totals_of(const struct state *st) {
   struct totals t = {0};
   for (int c = CLASSES - 1; c >= 0; c--) {
     const struct squares *s = &st->squares[c];
-    // The next class is smaller by 2^1200: it adds nothing to these sums.
+    // Numbers of the next class are smaller by 2^1200: they change nothing in these sums.
     if (t.rr > 0 || t.xx > 0) break;
     t = (struct totals){total(&s->rr), total(&s->xx), total(&s->rx), total(&s->ee)};
   }
@@ -436,7 +436,7 @@ static int read_all(struct state *st, const struct compare_pairs *l, struct comp
   return 0;
 }
 
-// ---- the story ---------------------------------------------------------------------------------
+// ---- all reads ---------------------------------------------------------------------------------
 
 static double ratio(double x, double of) {
   return x == 0 ? 0 : of == 0 ? INFINITY : x / of;
