@@ -5,7 +5,7 @@
 //      11       13        18         say that nothing changes for this node
 //
 // A change looks at the node as it is written: attributes, which inputs and outputs are there,
-// declared types (of scalars: all that is known of types). What is not declared is doubted where it matters (last_axis), so that true is a
+// declared types (for scalars also inferred ones). What is not declared is doubted where it matters (last_axis), so that true is a
 // promise and false may be too careful.
 #include "schema.h"
 
@@ -118,7 +118,7 @@ static const char *resize_13(const struct look *l) {
   return both ? "scales and sizes may no longer both be given" : NULL;
 }
 
-// Without training nothing is dropped, and the mask was false; now it is true. Does anybody read it?
+// Without training nothing is dropped. The mask was false then and is true now, which matters if something reads it.
 static const char *dropout_12(const struct look *l) {
   const uint32_t mask = model_output(l->m, &l->m->nodes[l->node], 1);
   const struct model_value *v = mask == NO_ID ? NULL : &l->m->values[mask];
@@ -126,7 +126,7 @@ static const char *dropout_12(const struct look *l) {
   return without(l);
 }
 
-// An axis of a scalar was not looked at; now it is refused.
+// The old version ignores the axis of a scalar; the new one refuses it.
 static const char *ranked(const struct look *l) {
   const char *at = l->attributes, *name;
   const uint32_t value = model_input(l->m, &l->m->nodes[l->node], 0);

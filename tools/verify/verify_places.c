@@ -3,8 +3,8 @@
 //   x ─▶ ArgMax<axis=1> ─▶ Cast ─▶ y     y [n, 1, inner] of x [n, axis, inner]
 //                                        y of the source 17, of the result 20000: x[.., 17, ..] beside x[.., 20000, ..]
 //
-// x is asked of the source, with all others of the kind: a model that refers to the weights of the source and has them for outputs
-// too. It is made where the first places differ, and runs once for each output and case that has other places.
+// The values of x come from a second model: the source with every such x as a further output; it refers to the weights of the source.
+// It is made when the first places differ, and runs once for each output and case with other places.
 #include "verify_places.h"
 
 #include "calibrate_model.h"
@@ -16,12 +16,12 @@
 
 enum { BLOCK = 4096 };
 
-// Where an output comes from.
+// The node that found the places of an output.
 struct found {
-  uint32_t node; // NO_ID: it is none of these
-  uint32_t read; // what the node reads
+  uint32_t node; // NO_ID: there is none
+  uint32_t read; // the value that it searched
   int64_t axis;  // from 0 on, or from the end
-  uint64_t most; // places that each type on the way has a number for
+  uint64_t most; // each type between the node and the output can hold places below this
   bool looked;
 };
 
@@ -33,9 +33,9 @@ struct verify_places {
   bool tried, runs;
 };
 
-// ---- which -------------------------------------------------------------------------------------
+// ---- outputs that hold places ------------------------------------------------------------------
 
-// Elements come out as they came in, in their order.
+// Does the output have the elements of the input, in the same order?
 static bool keeps_order(const struct model *m, uint32_t node) {
   static const char *const ops[] = {"Identity", "Cast", "Squeeze", "Unsqueeze", "Reshape", "Flatten"};
   for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
@@ -43,7 +43,7 @@ static bool keeps_order(const struct model *m, uint32_t node) {
   return false;
 }
 
-// The slot of the output with places, and the axis where it is not written; false: it has none.
+// The output slot that holds places, and the axis if the attribute is absent. False: the node makes no places.
 static bool has_places(const struct model *m, uint32_t node, uint32_t *slot, int64_t *unwritten) {
   const bool top = model_op_is(m, node, "TopK");
   *slot = top;
@@ -113,13 +113,13 @@ bool verify_places_step(struct verify_run *r, uint32_t place) {
   return f->node != NO_ID && infer_type_of(r->infer, f->read, &t) && is_whole(t.dtype);
 }
 
-// ---- what was looked at ------------------------------------------------------------------------
+// ---- the values that were searched -------------------------------------------------------------
 
 static const char *name_of(const struct verify_run *r, uint32_t value) {
   return arena_string(&r->v->arena, model_value_name(&r->side[0].model, value));
 }
 
-// What nodes with places read, each once: an output of the model is one already, and places in inputs and constants are never near.
+// Adds each searched value once. Outputs of the model are outputs already; inputs and constants are never asked for.
 static void add_outputs(struct verify_run *r) {
   const struct model *m = &r->side[0].model;
   struct arena a = {0};
@@ -155,7 +155,7 @@ static enum runtime_end open_places(struct verify_run *r, struct err *err) {
   return calibrate_model_load(p->reduced, &p->opened, err);
 }
 
-// What output `place` was found in, on this case. *x without elements: it does not run.
+// The value in which the places of output `place` were found, in this case. *x is empty if the model does not run.
 static int look(struct verify_run *r, const struct array_case *c, uint32_t place,
                 struct arrays *x, struct err *err) {
   struct verify_places *p = r->places;
@@ -182,12 +182,12 @@ static int look(struct verify_run *r, const struct array_case *c, uint32_t place
 
 // ---- the elements there ------------------------------------------------------------------------
 
-// Elements of x along the axis, and where those of one line are.
+// Lines of x along the axis: `length` elements, each `inner` elements after the one before.
 struct lines {
   const struct array *x;
-  uint64_t length, inner, found; // found: places in a line of the output
+  uint64_t length, inner, found; // found: how many places the output has for each line
   size_t width;                  // bytes of an element of x
-  enum dtype types[2];           // of the places of either model, which may be two types of floats
+  enum dtype types[2];           // the type of the places in each model; they may be two float types
 };
 
 static size_t bytes_of(enum dtype t) {
@@ -220,7 +220,7 @@ static int64_t place_of(double x) {
   return x >= 0 && x < 0x1p53 && x == floor(x) ? (int64_t)x : -1;
 }
 
-// -1: it is none.
+// The place that these bytes say; -1: they say none.
 static int64_t place_at(enum dtype t, const uint8_t *at) {
   uint64_t u = 0;
   float f;
@@ -238,7 +238,7 @@ static int64_t place_at(enum dtype t, const uint8_t *at) {
   return dtype_is_signed(t) ? (int64_t)(u << above) >> above : u > INT64_MAX ? -1 : (int64_t)u;
 }
 
-// The element of x that place `at`, element `i` of the output, says. *outside: there is none.
+// Reads the element of x at place `at`, which is element `i` of the output. *outside: x has no such place.
 static int read_element(const struct lines *l, uint64_t i, int64_t at, void *to, bool *outside,
                         struct err *err) {
   const uint64_t line = i / (l->found * l->inner), in = i % l->inner;
@@ -301,7 +301,7 @@ int verify_places_near(struct verify_run *r, const struct array_case *c, uint32_
   struct arrays x;
   *near = false;
   if (!verify_places_has(r, place) || !(most > 0)) return 0;
-  // Inputs and constants are the same on both sides.
+  // Both models have the same inputs and constants, so that other places in them are wrong.
   if (r->side[0].model.values[found_of(r, place)->read].kind != VALUE_NODE_OUTPUT) return 0;
   if (look(r, c, place, &x, err)) return -1;
   if (x.n != 1 || !lines_of(&l, &x.list[0], found_of(r, place), y)) return 0;

@@ -115,8 +115,9 @@ struct model_dim kit_dim(struct kit *k, uint32_t value, int64_t i);
 // Of a Softmax: over how many elements is each of its sums? 0: that is not known. (Before opset 13 everything from the axis on is
 // summed up.)
 uint64_t kit_softmax_terms(struct kit *k, uint32_t node);
-// ONNX Runtime's operators on codes multiply by a quotient of scales, and some refuse one, or wrap around past int32 (1.31.1). Can the one
-// that takes the node's place have these: y of its output, x of its input (the largest of several, of a Mul their product, of a Sigmoid 1)?
+// ONNX Runtime's operators on codes multiply by a quotient of scales. Some refuse a quotient, or wrap around past int32 (1.31.1). Does
+// `on_codes` in the place of the node take these scales: y for its output, x for its input (for several inputs the largest, for a Mul their
+// product, for a Sigmoid 1)?
 bool kit_takes_scales(struct kit *k, uint32_t node, enum op on_codes, double x, double y);
 bool kit_dim_equal(struct model_dim a, struct model_dim b); // known to be: equal numbers or symbols
 // Known to have equal dims: every pair equal.
@@ -241,8 +242,8 @@ bool kit_constant(const struct kit *k, uint32_t value, uint32_t *tensor);
 // env->read, and noted in the edit log (edit_look); not if it is made of large weights.
 enum { KIT_VECTOR_BYTES = 65536 };
 bool kit_elements(struct kit *k, uint32_t value, enum dtype *dtype, struct span *raw);
-// The same of a constant of any plain type and at most two dims, up to KIT_LONG_BYTES: for those who ask of few, as of biases with a number
-// for each word of a vocabulary.
+// The same for a constant of any plain type with at most two dims, up to KIT_LONG_BYTES: for passes that read few of them, such as biases
+// with a number for each word of a vocabulary.
 enum { KIT_LONG_BYTES = 16 * KIT_VECTOR_BYTES };
 bool kit_long_elements(struct kit *k, uint32_t value, enum dtype *dtype, struct span *raw);
 // The number of a constant with one element, whatever its rank.

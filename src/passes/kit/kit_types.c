@@ -102,8 +102,9 @@ uint64_t kit_softmax_terms(struct kit *k, uint32_t node) {
   return terms;
 }
 
-// Quotients of scales that operators on codes can have: at least, and below. A GlobalAveragePool refuses others. The others round numbers
-// that are 255 times the quotient, twice that where two are added, 255 times that where they are multiplied: these fit int32.
+// The quotients of scales that operators on codes take, from `least` up to below `most`. GlobalAveragePool refuses other quotients. The
+// other operators round numbers of up to 255 times the quotient to int32: twice as much where two inputs are added, 255 times as much where
+// they are multiplied.
 static const struct {
   enum op op;
   double least, most;
@@ -115,7 +116,7 @@ static const struct {
     {OP_ms_QLinearSigmoid, 0, 0x1p24},
 };
 
-// Over how many elements a GlobalAveragePool takes each mean; 1 where that is not known.
+// The number of elements of each mean of a GlobalAveragePool; 1 if it is not known.
 static double pool_terms(struct kit *k, uint32_t node) {
   const uint32_t x = kit_in(k, node, 0);
   uint32_t rank = 0;

@@ -135,7 +135,7 @@ static const char *attributes(struct raising *r) {
   return NULL;
 }
 
-// What only training uses: a ratio that is none any more. The mask was false, and is true now.
+// Drops a ratio that the new version refuses, since only training uses it. The mask was false and is true now: its readers get Not of it.
 static const char *test_mode(struct raising *r) {
   struct kit *k = r->k;
   const char *name = r->args[0].name;
@@ -329,7 +329,7 @@ static const char *align(struct raising *r) {
   return kit_op(r->k, r->node) == OP_PRelu ? slope_from_the_end(r) : from_the_end(r);
 }
 
-// A scalar has no axis: a vector of one element has the one that is named.
+// A scalar has no axis, so it becomes a vector of one element, whose axis the attributes name.
 static const char *vector(struct raising *r) {
   static const int64_t first[] = {0};
   struct kit *k = r->k;
@@ -375,7 +375,7 @@ static const char *operator_named(struct raising *r) {
   return NULL;
 }
 
-// The axes that become smaller, by a node before the one at hand, which is left with the others: neither asks what the other does.
+// A node before the one at hand makes axes smaller, and the one at hand makes the others larger: axes do not depend on each other.
 static void make_smaller_first(struct raising *r, const double *scales, uint32_t n) {
   struct kit *k = r->k;
   const struct schema_signature *last =

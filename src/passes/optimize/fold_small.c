@@ -4,8 +4,8 @@
 //
 // A value is decided if each of its elements is a number whatever the inputs are. Its node goes where it has no
 // other output that is used; what only that node needed goes with the sweep behind it. An output of a graph is
-// given by a Constant node, since an initializer under an output's name is not what runtimes expect; where that operator does not take
-// the type (before opset 9), the node stays.
+// given by a Constant node, since an initializer under an output's name is not what runtimes expect; if Constant does not have the type
+// (before opset 9), the node stays.
 //
 // Inference knows numbers and no signs of zero: a float 0 may be the -0 of a product. Only one that was made of an
 // integer, that comes as it is from a constant at hand without a -0, or that fills a shape, is surely 0. (What inference says
@@ -106,7 +106,7 @@ static bool static_dims(struct kit *k, uint32_t value, int64_t *dims, uint32_t *
   return true;
 }
 
-// Before opset 9 a Constant has floats alone.
+// Before opset 9 a Constant makes floats only.
 static bool can_be_constant(struct kit *k, uint32_t node, enum dtype dtype) {
   const struct schema_signature *s = schema_signature_of(span_str(""), span_str("Constant"),
                                                          kit_opset(k, k->m->nodes[node].graph));

@@ -1,18 +1,18 @@
-// Outputs that say where elements are, which an ArgMax, ArgMin or TopK found: a place has no size, so that two of them are near each
-// other where the elements there are.
+// Outputs that hold places, which an ArgMax, ArgMin or TopK found. The distance of two places means nothing: they are near each other
+// if the elements at them are.
 #ifndef WEIR_VERIFY_PLACES_H
 #define WEIR_VERIFY_PLACES_H
 
 #include "verify_models.h"
 
 struct verify_places;
-// Is output `place` of the source one of these, in the order in which its node found them?
+// Is output `place` of the source one of these, with the places in the order in which its node found them?
 bool verify_places_has(struct verify_run *r, uint32_t place);
-// Were they found among whole numbers? These may be a step apart besides.
+// Were they found among whole numbers? These may be a step apart too.
 bool verify_places_step(struct verify_run *r, uint32_t place);
-// In *near: are the elements at the places of `a` within a relative error of `most` of those at the places of `b`, each of its own?
-// The source runs once more on that case for them; false where it does not. *b is of the type and dims of *a. -1: stopped, or
-// something could not be read.
+// *near: for each pair of places in `a` and `b`, are the elements there within a relative error of `most`? The source runs once more on
+// that case; *near is false if it does not run. Both arrays have the same dims; their types may be two types of floats.
+// -1: stopped, or something could not be read.
 int verify_places_near(struct verify_run *r, const struct array_case *c, uint32_t place,
                        const struct array *a, const struct array *b, double most, bool *near,
                        struct err *err);
