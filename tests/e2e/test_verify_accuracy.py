@@ -8,6 +8,7 @@ import json
 import numpy as np
 import onnx
 import onnxruntime
+import peaks
 import pytest
 from onnx import TensorProto, helper, inliner, numpy_helper
 
@@ -867,6 +868,24 @@ def test_places_of_two_types(weir, tmp_path):
             nodes += [helper.make_node("ArgMax", ["t"], ["p"], axis=1), helper.make_node("Cast", ["p"], ["y"], to=kept)]
             save(path, nodes, [value("x", ["n", 20])], [value("y", None, kept)], {"by": scale})
         assert ("2 of 2 elements differ" in weir("verify", *paths, "--inputs", tmp_path / "x.npz", code=code).err) == bool(code)
+
+
+def test_elements_at_places_are_kept_for_one_case_alone(weir, tmp_path):
+    """Of 4 MB in each of ten cases, with files of 12 MB at most; the outputs are a few bytes."""
+    many = 1_000_000
+    paths = [tmp_path / "a.onnx", tmp_path / "b.onnx"]
+    for path, by in zip(paths, (1 + 1e-5, 0.9), strict=True):
+        scale = np.ones(many, np.float32)
+        scale[5] = by
+        nodes = [helper.make_node("Expand", ["x", "shape"], ["e"]), helper.make_node("Mul", ["e", "by"], ["t"]), helper.make_node("ArgMax", ["t"], ["y"], axis=1)]
+        save(path, nodes, [value("x", [1, 1])], [value("y", None, I64)], {"by": scale, "shape": np.array([1, many])})
+    for case in range(10):
+        folder = tmp_path / "data" / f"test_data_set_{case}"
+        folder.mkdir(parents=True)
+        (folder / "input_0.pb").write_bytes(numpy_helper.from_array(np.full((1, 1), 1 + case, np.float32), "x").SerializeToString())
+    done = peaks.run([weir.path, "verify", *paths, "--inputs", tmp_path / "data"], limits={"fsize": 12 << 20})
+    assert done.code == 0, done.out + done.err
+    assert done.out.count("equal, or of elements within") == 10 and "verified: 10 of 10" in done.out
 
 
 @pytest.mark.parametrize("narrow", ["UINT8", "INT8", "BOOL"])

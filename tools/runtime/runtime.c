@@ -458,7 +458,15 @@ enum runtime_end runtime_run(struct runtime *r, const struct arrays *inputs,
   return take_all(&t, &f.ran.outputs, &names, results, err);
 }
 
+uint64_t runtime_mark(const struct runtime *r) {
+  return r->outputs_bytes;
+}
+
+void runtime_release_after(struct runtime *r, uint64_t mark) {
+  r->outputs_bytes = mark;
+  if (ftruncate(r->outputs, (off_t)mark) < 0) errno = 0; // what it holds is written over
+}
+
 void runtime_release(struct runtime *r) {
-  r->outputs_bytes = 0;
-  if (ftruncate(r->outputs, 0) < 0) errno = 0; // what it holds is written over
+  runtime_release_after(r, 0);
 }

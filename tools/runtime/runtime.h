@@ -68,6 +68,9 @@ enum runtime_end runtime_run(struct runtime *r, const struct arrays *inputs,
                              const char *const *wanted, uint32_t n_wanted, struct arena *a,
                              struct arrays *results, struct err *err);
 void runtime_release(struct runtime *r);
+// The same for results that were made after runtime_mark gave `mark`; earlier ones stay.
+uint64_t runtime_mark(const struct runtime *r);
+void runtime_release_after(struct runtime *r, uint64_t mark);
 // Peak resident memory of the process so far, bytes (0: not known).
 uint64_t runtime_peak_memory(struct runtime *r);
 

@@ -155,22 +155,23 @@ static enum runtime_end open_places(struct verify_run *r, struct err *err) {
   return calibrate_model_load(p->reduced, &p->opened, err);
 }
 
-// The value in which the places of output `place` were found, in this case. *x is empty if the model does not run.
-static int look(struct verify_run *r, const struct array_case *c, uint32_t place,
+// The value in which the places of output `place` were found, in this case, in *a. *x is empty if the model does not run.
+static int look(struct verify_run *r, const struct array_case *c, uint32_t place, struct arena *a,
                 struct arrays *x, struct err *err) {
   struct verify_places *p = r->places;
   struct err cause = {0};
   struct arrays inputs;
   enum runtime_end end = RUNTIME_DONE;
-  const char *const wanted[] = {name_of(r, found_of(r, place)->read)};
+  const uint32_t read = found_of(r, place)->read;
+  const char *const wanted[] = {arena_string(a, model_value_name(&r->side[0].model, read))};
   *x = (struct arrays){0};
   if (!p->tried) {
     p->tried = true;
     end = open_places(r, &cause);
     p->runs = end == RUNTIME_DONE;
   }
-  if (p->runs && verify_models_cast(&c->inputs, &p->opened, &r->v->arena, &inputs, err)) return -1;
-  if (p->runs) end = runtime_run(r->v->runtime, &inputs, wanted, 1, &r->v->arena, x, &cause);
+  if (p->runs && verify_models_cast(&c->inputs, &p->opened, a, &inputs, err)) return -1;
+  if (p->runs) end = runtime_run(r->v->runtime, &inputs, wanted, 1, a, x, &cause);
   if (end == RUNTIME_STOPPED) {
     *err = cause;
     return -1;
@@ -293,24 +294,33 @@ static int compare_block(const struct lines *l, const struct array *const y[2], 
   return 0;
 }
 
+// Are the elements of x there near each other? *y: the places in both models.
+static int compare_places(const struct arrays *x, const struct found *f,
+                          const struct array *const y[2], double most, struct arena *a, bool *near,
+                          struct err *err) {
+  struct lines l;
+  struct block *block = arena_alloc(a, sizeof *block);
+  int rc = 0;
+  *near = x->n == 1 && lines_of(&l, &x->list[0], f, y);
+  for (uint64_t i = 0; *near && i < y[0]->count && rc == 0; i += BLOCK)
+    rc = compare_block(&l, y, i, (size_t)min_u64(y[0]->count - i, BLOCK), block, most, near, err);
+  return rc;
+}
+
 int verify_places_near(struct verify_run *r, const struct array_case *c, uint32_t place,
                        const struct array *a, const struct array *b, double most, bool *near,
                        struct err *err) {
   const struct array *const y[2] = {a, b};
-  struct lines l;
+  struct arena scratch = {0};
   struct arrays x;
   *near = false;
   if (!verify_places_has(r, place) || !(most > 0)) return 0;
   // Both models have the same inputs and constants, so that other places in them are wrong.
   if (r->side[0].model.values[found_of(r, place)->read].kind != VALUE_NODE_OUTPUT) return 0;
-  if (look(r, c, place, &x, err)) return -1;
-  if (x.n != 1 || !lines_of(&l, &x.list[0], found_of(r, place), y)) return 0;
-  struct arena scratch = {0};
-  struct block *block = arena_alloc(&scratch, sizeof *block);
-  int rc = 0;
-  *near = true;
-  for (uint64_t i = 0; i < a->count && *near && rc == 0; i += BLOCK)
-    rc = compare_block(&l, y, i, (size_t)min_u64(a->count - i, BLOCK), block, most, near, err);
+  const uint64_t mark = runtime_mark(r->v->runtime);
+  int rc = look(r, c, place, &scratch, &x, err);
+  if (rc == 0) rc = compare_places(&x, found_of(r, place), y, most, &scratch, near, err);
+  runtime_release_after(r->v->runtime, mark);
   arena_free(&scratch);
   return rc;
 }
