@@ -343,7 +343,7 @@ def test_a_cell(weir, tmp_path, operator, question, which):
     ranges.write_text(quantized_graphs.ranges_of(values))
     said = ["dynamic"] if form == "dynamic" else ["static", "--ranges", ranges, "--format", form]
     said += [] if form == "dynamic" or "--op-types" in words else ["--op-types", "all"]
-    report = weir.report(said[0], source, out, *said[1:], *words, *quantized_graphs.NARROW)
+    report = weir.report(said[0], source, out, *said[1:], *words)
     quantized = onnx.load(out)
     assert set(has) <= operators(quantized) and not set(lacks) & operators(quantized)
     if reason:
