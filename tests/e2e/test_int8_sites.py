@@ -712,10 +712,58 @@ def test_numbers_that_mean_nothing(weir, tmp_path, mask, form):
         assert "mask_values" in str(report)
 
 
+BETWEEN = {
+    "Mul": [node("Add", ["s", "mask"], ["a"]), node("Mul", ["a", "eighth"], ["m"])],
+    "Div": [node("Add", ["s", "mask"], ["a"]), node("Div", ["a", "four"], ["m"])],
+    "Max": [node("Add", ["s", "mask"], ["a"]), node("Max", ["a", "lowest"], ["m"])],
+    "Clip": [node("Add", ["s", "mask"], ["a"]), node("Clip", ["a", "lowest"], ["m"])],
+    "Dropout": [node("Add", ["s", "mask"], ["a"]), node("Dropout", ["a"], ["m"])],
+    "Concat": [node("Add", ["s", "mask"], ["a"]), node("Concat", ["a", "a"], ["c"], axis=0), node("Slice", ["c", "from", "to", "from"], ["m"])],
+    "Sub": [node("Neg", ["mask"], ["n"]), node("Sub", ["s", "n"], ["m"])],
+    "Where": [node("Add", ["s", "mask"], ["a"]), node("Where", ["is", "a", "s"], ["m"])],
+}  # fmt: skip
+NUMBER = {"times": lambda n, less: [node("Mul", ["given", n], ["mask"])],
+          "twice": lambda n, less: [node("Mul", ["given", n], ["more"]), node("Mul", ["more", less], ["mask"])],
+          "chosen": lambda n, less: [node("Cast", ["given"], ["is given"], to=9), node("Where", ["is given", n, "nought"], ["mask"])]}  # fmt: skip
+
+
+@pytest.mark.parametrize("between", BETWEEN)
+@pytest.mark.parametrize("number", NUMBER)
+@pytest.mark.parametrize("low", [-5000, -1e5])
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_a_mask_on_its_way_to_a_softmax(weir, tmp_path, between, number, low, is_seen):
+    """Whatever multiplies it by a number, chooses it or subtracts it, and whether samples had something to mask or not."""
+    nodes = NUMBER[number]("low", "half") + BETWEEN[between]
+    more = {"half": np.float32(0.5), "eighth": np.float32(0.125), "four": np.float32(4), "lowest": np.finfo(np.float32).min, "nought": np.float32(0),
+            "from": ints(0), "to": ints(1), "is": np.array(True)}  # fmt: skip
+    if between == "Concat":
+        more["from"], more["to"], nodes[-1].input[3] = ints(0), ints(1), "nought axis"
+        more["nought axis"] = ints(0)
+    site = attention(nodes, np.float32(low), {"given": (1, 1, TOKENS)}, {"given": PADDED * is_seen}, **more)
+    for words in FORMS.values():
+        path = site.quantized(weir, tmp_path, "static", "--op-types", "all", *words)
+        site.feeds["given"] = PADDED
+        right = run(tmp_path / "site.onnx", site.feeds)[0]
+        assert min(decibels(right, run(path, site.feeds, optimized)[0]) for optimized in (False, True)) > 16, words
+        site.feeds["given"] = PADDED * is_seen
+
+
+def test_a_number_of_a_mask_that_is_subtracted(weir, tmp_path):
+    """It is above 0 then, and what is not subtracted is none."""
+    for op, is_mask in (("Sub", True), ("Add", False)):
+        site = attention([node("Mul", ["given", "low"], ["b"]), node(op, ["s", "b"], ["m"])], np.float32(1000), {"given": (1, 1, TOKENS)},
+                         {"given": PADDED * 0})  # fmt: skip
+        source, ranges = site.write(tmp_path)
+        report = weir.report("static", source, tmp_path / "out.onnx", "--force", "--ranges", ranges, "--op-types", "all")
+        assert ("mask_values" in str(report)) == is_mask
+
+
 SCORES = {
     "a product": ([], [-300, 4]),
     "a sum": ([node("Add", ["s", "b"], ["m"])], [-60, 4]),
     "a wide sum": ([node("Add", ["s", "b"], ["m"])], [-300, 200]),
+    "a product, scaled": ([node("Mul", ["s", "by"], ["m"]), node("Add", ["m", "b"], ["a"])], [-300, 4]),
+    "a sum that becomes small": ([node("Add", ["s", "b"], ["m"]), node("Mul", ["m", "by"], ["a"])], [-1000, 4]),
     "no Softmax": ([node("Add", ["s", "b"], ["m"]), node("Sigmoid", ["m"], ["p"])], [-300, 4]),
 }  # fmt: skip
 
@@ -726,7 +774,7 @@ def test_scores_are_no_masks(weir, tmp_path, kind):
     nodes, span = SCORES[kind]
     last = nodes[-1].output[0] if nodes else "s"
     site = Site([node("MatMul", ["x", "w"], ["s"]), *nodes, node("Softmax" if last != "p" else "Relu", [last], ["y"])], {"x": (3, 4)},
-                {"w": normal(4, 4), "b": normal(4)})  # fmt: skip
+                {"w": normal(4, 4), "b": normal(4), "by": np.float32(0.125)})  # fmt: skip
     source, ranges = site.write(tmp_path)
     ranges.write_text(json.dumps(json.loads(ranges.read_text()) | {"s": span, "m": span}))
     for words in FORMS.values():

@@ -168,7 +168,7 @@ static int end(struct static_run *s, struct err *err) {
   TABLE_FREE(s, left);
   TABLE_FREE(s, kept);
   TABLE_FREE(s, scales);
-  TABLE_FREE(s, compared);
+  TABLE_FREE(s, counted);
   TABLE_FREE(s, moved_past);
   TABLE_FREE(s, folded);
   TABLE_FREE(s, raw);

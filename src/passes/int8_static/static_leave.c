@@ -8,15 +8,16 @@
 // A range that ends below -8192 or beyond 1e9, with less than a 32nd of that on the other side of 0, or beyond 1e30 is taken for one whose
 // end means "nothing here": the lowest float, -1e9, -1e4 of masks and frames. Its 256 codes are 32 apart at least, so that scores near 0
 // share one; in the first two cases numbers on the other side of 0 have eight of them or fewer. (A value that has such numbers for another
-// reason stays float too: nothing tells them apart.) Of sums before a Softmax, and what they are of, it is so from -256 on: there a mask of
-// -1000 is as good as any, and codes that are 1 apart leave nothing of probabilities. A range that an override gives is believed, and compat takes all of them for ranges,
+// reason stays float too: nothing tells them apart.) Of sums before a Softmax, and what they are of, it is so from -256 on, as the Softmax takes
+// it: times the numbers that multiply it on the way, and above 0 where it is subtracted. There a mask of -1000 is as good as any, and codes that
+// are 1 apart leave nothing of probabilities. A range that an override gives is believed, and compat takes all of them for ranges,
 // as the existing tool does.
 //
 // Why a value stays float is reported at the node that makes it and at those that take it, if they are asked for.
 //
 // ONNX Runtime moves a QuantizeLinear before what only passes its input on, drops a Relu before it, and takes a Dropout, a product with 1
 // and the like away (static_vanishes): what stands after a value that must not be quantized for the first reason stays float too, up to a
-// node that computes. Behind a mask so do sums, whether samples had anything to mask or not.
+// node that computes. Behind a mask so do sums, and what multiplies it by a number, whether samples had anything to mask or not.
 #include "static.h"
 
 #include <math.h>
@@ -212,53 +213,97 @@ static bool means_nothing(double least, double most) {
 
 // ---- sums that a Softmax takes -------------------------------------------------------------------
 
-enum { REACHED = 1, SUMMED = 2 };
-static const double summed_most = 256; // of numbers that mean nothing in these
+// Of numbers that mean nothing in these, as the Softmax takes them.
+static const double summed_most = 256;
 
-struct sum_search {
-  TABLE(uint32_t, values);
-};
-
-static void reach(struct static_run *s, struct sum_search *f, uint32_t value, uint8_t how) {
-  if (value == NO_ID || s->compared[value] >= how) return;
-  s->compared[value] = how;
-  *TABLE_PUSH(f, values) = value;
+// The number by which a Mul or Div multiplies what it takes there, unless that is a mask itself; 0: it is not known.
+static double multiplied_by(struct static_run *s, uint32_t node, uint32_t slot) {
+  const bool divides = kit_op(&s->k, node) == OP_Div;
+  const uint32_t other = slot <= !divides ? kit_in(&s->k, node, 1 - slot) : NO_ID;
+  double by;
+  if (other == NO_ID || !kit_const_scalar(&s->k, other, &by) || by == 0) return 0;
+  if (divides) by = 1 / by;
+  return fabs(by) < summed_most ? by : 0;
 }
 
-// What the value is a sum or a choice of, or moved from.
-static void reach_before(struct static_run *s, struct sum_search *f, uint32_t value) {
-  struct kit *k = &s->k;
-  const uint32_t maker = kit_maker(k, value);
-  const enum op op = kit_op(k, maker);
-  if (maker == NO_ID || k->m->nodes[maker].graph != s->graph) return;
-  const bool sums = op == OP_Add || op == OP_Sub, chooses = op == OP_Where;
-  if (sums || chooses) s->compared[value] = SUMMED;
-  for (uint32_t i = chooses; (sums || chooses) && i < kit_n_in(k, maker); i++)
-    reach(s, f, kit_in(k, maker, i), SUMMED);
-  if (only_moves(op)) reach(s, f, kit_in(k, maker, 0), s->compared[value]);
-}
-
-static void find_compared(struct static_run *s) {
-  struct kit *k = &s->k;
-  struct sum_search f = {0};
-  TABLE_ADD(s, compared, k->m->n_values);
-  for (uint32_t n = k->m->graphs[s->graph].first_node; n != NO_ID; n = k->m->nodes[n].next)
-    if (kit_op(k, n) == OP_Softmax || kit_op(k, n) == OP_LogSoftmax)
-      reach(s, &f, kit_in(k, n, 0), REACHED);
-  while (f.n_values > 0)
-    reach_before(s, &f, f.values[--f.n_values]);
-  TABLE_FREE(&f, values);
-}
-
-// Products have scores, however large.
-static bool may_be_mask(struct static_run *s, uint32_t value) {
-  switch (kit_maker_op(&s->k, value)) {
-  case OP_Conv:
-  case OP_ConvTranspose:
-  case OP_Gemm:
-  case OP_MatMul: return false;
-  default: return value < s->n_compared && s->compared[value] == SUMMED;
+// By what number does the node multiply what it takes there, if it does nothing else to it but adding, choosing and moving? 0: it does.
+static double passed_by(struct static_run *s, uint32_t node, uint32_t slot) {
+  const enum op op = kit_op(&s->k, node);
+  switch (op) {
+  case OP_Add:
+  case OP_Concat:
+  case OP_Max:
+  case OP_Min: return 1;
+  case OP_Sub: return slot == 0 ? 1 : -1;
+  case OP_Where: return slot > 0;
+  case OP_Cast:
+  case OP_Clip: return slot == 0;
+  case OP_Neg: return -1;
+  case OP_Mul:
+  case OP_Div: return multiplied_by(s, node, slot);
+  default:
+    return (slot == 0 && only_moves(op)) || static_vanishes(s, node) == kit_in(&s->k, node, slot);
   }
+}
+
+static bool makes_sum(enum op op) {
+  return op == OP_Add || op == OP_Sub || op == OP_Where;
+}
+
+static void count(struct static_run *s, uint32_t value, double above, double below, bool summed) {
+  if (value == NO_ID) return;
+  struct static_counted *c = &s->counted[value];
+  c->above = fmax(c->above, above);
+  c->below = fmax(c->below, below);
+  c->summed = c->summed || summed;
+}
+
+// What the node passes on counts as what it makes does.
+static void count_inputs(struct static_run *s, uint32_t node) {
+  struct kit *k = &s->k;
+  const enum op op = kit_op(k, node);
+  if (op == OP_Softmax || op == OP_LogSoftmax) count(s, kit_in(k, node, 0), 1, 0, false);
+  const uint32_t out = kit_out(k, node, 0);
+  if (out == NO_ID || (s->counted[out].above == 0 && s->counted[out].below == 0)) return;
+  s->counted[out].summed = s->counted[out].summed || makes_sum(op);
+  const struct static_counted c = s->counted[out];
+  for (uint32_t i = 0; i < kit_n_in(k, node); i++) {
+    const double by = passed_by(s, node, i), above = c.above * fabs(by), below = c.below * fabs(by);
+    if (by != 0)
+      count(s, kit_in(k, node, i), by > 0 ? above : below, by > 0 ? below : above, c.summed);
+  }
+}
+
+// Products have scores, however large, and so has what only moves or multiplies them.
+static void note_product(struct static_run *s, uint32_t node) {
+  struct kit *k = &s->k;
+  const uint32_t out = kit_out(k, node, 0);
+  const enum op op = kit_op(k, node);
+  if (out == NO_ID) return;
+  bool is_product = op == OP_Conv || op == OP_ConvTranspose || op == OP_Gemm || op == OP_MatMul;
+  for (uint32_t i = 0; !is_product && !makes_sum(op) && i < kit_n_in(k, node); i++) {
+    const uint32_t in = kit_in(k, node, i);
+    is_product = in != NO_ID && s->counted[in].product && passed_by(s, node, i) != 0;
+  }
+  s->counted[out].product = is_product;
+}
+
+static void count_all(struct static_run *s) {
+  struct kit *k = &s->k;
+  uint32_t *nodes;
+  TABLE_ADD(s, counted, k->m->n_values);
+  const uint32_t n = kit_running(k, s->graph, &s->arena, &nodes);
+  for (uint32_t i = n; i > 0; i--)
+    count_inputs(s, nodes[i - 1]);
+  for (uint32_t i = 0; i < n; i++)
+    note_product(s, nodes[i]);
+}
+
+// Does a number of that size, on that side of 0, hide what is added to the value?
+static bool hides(struct static_run *s, uint32_t value, double number) {
+  if (value >= s->n_counted || !s->counted[value].summed || s->counted[value].product) return false;
+  const struct static_counted *c = &s->counted[value];
+  return number * c->above <= -summed_most || number * c->below >= summed_most;
 }
 
 // ---- ranges and numbers ----------------------------------------------------------------------------
@@ -276,19 +321,20 @@ static bool is_masked(struct static_run *s, uint32_t value) {
       (o && (o->of->has_scale || o->of->has_range)))
     return false;
   const double least = s->range[value].least, most = s->range[value].most;
-  const bool hides = may_be_mask(s, value) && least <= -summed_most && most < -least / 8;
-  return (hides || means_nothing(least, most)) && fits(s, value);
+  const bool is_below = most < -least / 8 && hides(s, value, least),
+             is_above = -least < most / 8 && hides(s, value, most);
+  return (is_below || is_above || means_nothing(least, most)) && fits(s, value);
 }
 
-// One number, of a constant of few elements, of that kind? `least`: any below it is one, too.
-static bool is_such_number(struct static_run *s, uint32_t value, double least) {
+// One number, of a constant of few elements, of that kind, or one that hides what is added to `out`?
+static bool is_such_number(struct static_run *s, uint32_t value, uint32_t out) {
   const struct model *m = s->k.m;
   uint32_t tensor;
   struct span raw;
   double x;
   return value != NO_ID && kit_constant(&s->k, value, &tensor) &&
          model_small_value(m, tensor, &raw) && kit_const_scalar(&s->k, value, &x) &&
-         (x <= least || means_nothing(x, x));
+         (hides(s, out, x) || means_nothing(x, x));
 }
 
 // Below which number what a Pad puts before a MaxPool, or a Concat, is none of the elements of that input.
@@ -318,24 +364,32 @@ static bool puts_row(struct static_run *s, uint32_t node) {
   return false;
 }
 
+// Does the Pad put such a number there, or one that is none of the elements of what it takes?
+static bool pads_such_number(struct static_run *s, uint32_t node) {
+  struct kit *k = &s->k;
+  const uint32_t out = kit_out(k, node, 0);
+  float value;
+  double x;
+  if (s->opset < 11) {
+    if (!kit_attr_float(k, node, "value", 0, &value)) return false;
+    x = (double)value;
+  } else if (kit_in(k, node, 2) == NO_ID || !kit_const_scalar(k, kit_in(k, node, 2), &x)) {
+    return false;
+  }
+  return x <= frame_least(s, node, 0) || hides(s, out, x) || means_nothing(x, x);
+}
+
 // Puts the node such a number somewhere, whether samples saw it or not?
 static bool puts_such_number(struct static_run *s, uint32_t node) {
   struct kit *k = &s->k;
-  float value;
-  double least = may_be_mask(s, kit_out(k, node, 0)) ? -summed_most : -INFINITY;
+  const uint32_t out = kit_out(k, node, 0);
   switch (kit_op(k, node)) {
   case OP_Mul:
-    return is_such_number(s, kit_in(k, node, 0), least) ||
-           is_such_number(s, kit_in(k, node, 1), least);
+    return is_such_number(s, kit_in(k, node, 0), out) || is_such_number(s, kit_in(k, node, 1), out);
   case OP_Where:
-    return is_such_number(s, kit_in(k, node, 1), least) ||
-           is_such_number(s, kit_in(k, node, 2), least);
+    return is_such_number(s, kit_in(k, node, 1), out) || is_such_number(s, kit_in(k, node, 2), out);
   case OP_Concat: return puts_row(s, node);
-  case OP_Pad:
-    least = fmax(least, frame_least(s, node, 0));
-    return is_such_number(s, kit_in(k, node, 2), least) ||
-           (s->opset < 11 && kit_attr_float(k, node, "value", 0, &value) &&
-            ((double)value <= least || means_nothing((double)value, (double)value)));
+  case OP_Pad: return pads_such_number(s, node);
   default: return false;
   }
 }
@@ -387,20 +441,14 @@ void static_keep(struct static_run *s, uint32_t node, const char *why) {
     static_leave_value(s, kit_out(&s->k, node, i), why);
 }
 
-// Is what the node does with that value to pass it on?
-static bool passes_on(struct static_run *s, uint32_t node, uint32_t value, const char *why) {
-  if (!s->o->compat && why != masked && static_vanishes(s, node) == value) return true;
+// Is what the node does with that value to pass it on, or to mask others by it?
+static bool passes_on(struct static_run *s, uint32_t node, uint32_t slot, const char *why) {
+  const uint32_t value = kit_in(&s->k, node, slot);
+  if (why == masked) return passed_by(s, node, slot) != 0;
+  if (!s->o->compat && static_vanishes(s, node) == value) return true;
   const enum op op = kit_op(&s->k, node);
-  if (only_moves(op)) return true;
-  switch (op) {
-  case OP_MaxPool:
-  case OP_Resize:
-  case OP_Relu:
-  case OP_Clip: return why != masked;
-  case OP_Add:
-  case OP_Sub: return why == masked;
-  default: return false;
-  }
+  return slot == 0 &&
+         (only_moves(op) || op == OP_MaxPool || op == OP_Resize || op == OP_Relu || op == OP_Clip);
 }
 
 // What nodes make of the values, as far as they only pass them on, or mask others by them.
@@ -413,13 +461,10 @@ static void leave_behind(struct static_run *s, uint32_t first, const char *why) 
   for (uint32_t i = 0; i < at.n_queue; i++)
     for (struct kit_use u = kit_uses(k, at.queue[i]); kit_use(k, &u);) {
       const uint32_t out = kit_out(k, u.node, 0);
-      const bool adds =
-          why == masked && (kit_op(k, u.node) == OP_Add || kit_op(k, u.node) == OP_Sub);
       if (out == NO_ID || k->m->nodes[u.node].graph != s->graph || static_is_left(s, out) ||
-          !passes_on(s, u.node, at.queue[i], why))
+          !passes_on(s, u.node, u.slot, why))
         continue;
-      if (u.slot != 0 && !adds && static_vanishes(s, u.node) != at.queue[i]) continue;
-      if (adds)
+      if (why == masked && !only_moves(kit_op(k, u.node)))
         static_keep(s, u.node, why);
       else
         static_leave_value(s, out, why);
@@ -466,7 +511,7 @@ void static_leave(struct static_run *s) {
   struct kit *k = &s->k;
   const bool fuses = has_8_bits(s);
   const struct model_graph *g = &k->m->graphs[s->graph];
-  find_compared(s);
+  count_all(s);
   for (uint32_t i = 0; i < g->n_inputs && !s->o->compat; i++)
     if (is_masked(s, k->m->graph_io[g->inputs + i]))
       static_leave_value(s, k->m->graph_io[g->inputs + i], masked);

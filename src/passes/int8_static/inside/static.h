@@ -200,6 +200,13 @@ struct static_scales {
   double least, most;
 };
 
+// How a value counts in what a Softmax takes: by which numbers it is multiplied up to there, the largest above 0 and of those below 0 the one
+// farthest from it, as a size. 0: it does not get there. Is it a sum, or part of one; does it have products, as scores are?
+struct static_counted {
+  double above, below;
+  bool summed, product;
+};
+
 // What compat writes as quantize_static does, though it gives other numbers than the float model: the user is told.
 enum static_theirs {
   STATIC_THEIRS_MASK,
@@ -233,8 +240,8 @@ struct static_run {
   // By value id: why it stays float, whatever would mark it; NULL: it need not.
   TABLE(const char *, left);
   struct static_told theirs[STATIC_THEIRS];
-  TABLE(struct static_scales, scales); // by value id, as far as static_leave looked
-  TABLE(uint8_t, compared);  // by value id: may masks be added to it (static_leave.c)?
+  TABLE(struct static_scales, scales);   // by value id, as far as static_leave looked
+  TABLE(struct static_counted, counted); // by value id (static_leave.c)
   TABLE(const char *, kept); // by node id: why it stays float, a stable word; NULL: it need not
   // By value id: it goes to a node that is moved past, or to one that vanishes before such a node.
   TABLE(bool, moved_past);
