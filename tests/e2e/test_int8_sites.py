@@ -1039,6 +1039,25 @@ def test_scales_that_are_too_far_apart(weir, tmp_path, op):
         assert np.abs(plain - site.right[0]).max() < 0.02, words
 
 
+SMALL_PRODUCTS = {
+    "a number": lambda: ({}, {"n": np.float32(1e-6)}, IMAGE),
+    "numbers": lambda: ({}, {"n": normal(4, 1, 1, by=1e-6)}, IMAGE),
+    "both": lambda: ({"n": IMAGE}, {}, IMAGE),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", SMALL_PRODUCTS)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_small_product_is_on_codes(weir, tmp_path, kind, form):
+    """The product of both scales counts, also where one of them is that of a constant."""
+    inputs, constants, dims = SMALL_PRODUCTS[kind]()
+    by = np.float32(1e-6 if inputs else 1)
+    site = Site([node("Mul", ["x", "n"], ["y"])], {"x": dims} | inputs, constants, feeds={name: normal(*dims) * by for name in {"x": dims} | inputs})
+    path = site.quantized(weir, tmp_path, "static", "--op-types", "all", *FORMS[form])
+    assert "QuantizeLinear" in operators(path)
+    assert min(site.levels(path).values()) > 25
+
+
 @pytest.mark.parametrize("op, by", [("GlobalAveragePool", 2.0**-15), ("AveragePool", 2.0**-24), ("Add", 2.0**-23), ("Mul", 2.0**-17), ("Sigmoid", 2.0**-25)])
 def test_scales_that_are_too_far_apart_stay_in_qdq_form(weir, tmp_path, op, by):
     """requantize, to operators on codes; a scale that they can have is taken."""

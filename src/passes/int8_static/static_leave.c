@@ -139,30 +139,54 @@ static struct static_scales scales_of(struct static_run *s, uint32_t value) {
   return found;
 }
 
-// The largest scales that the node's inputs may have together, and the least, as kit_takes_scales wants them.
-static struct static_scales input_scales(struct static_run *s, uint32_t node) {
+// The scale of a constant without a range, as far as its elements are at hand: with symmetry or without.
+static struct static_scales constant_scales(struct static_run *s, uint32_t value) {
+  struct static_scales found = {.least = INFINITY};
+  const double steps = ldexp(1, (int)dtype_bits(s->o->activation)) - 2, *list;
+  double low = 0, high = 0;
+  uint32_t n;
+  if (value == NO_ID || !kit_const_floats(&s->k, value, &list, &n)) return found;
+  for (uint32_t i = 0; i < n; i++) {
+    low = fmin(low, list[i]);
+    high = fmax(high, list[i]);
+  }
+  widen(&found, (high - low) / (steps + 2), 2 * fmax(-low, high) / steps);
+  return found;
+}
+
+// The scales that the node's inputs may have together, as kit_takes_scales wants them: the largest of all, of a Mul their product. A constant of
+// which nothing is known is left out, but of a Mul, if `whole`.
+static struct static_scales input_scales(struct static_run *s, uint32_t node, bool whole) {
+  const bool multiplies = kit_op(&s->k, node) == OP_Mul;
   struct static_scales all = {.least = INFINITY};
-  const enum op op = kit_op(&s->k, node);
-  if (op == OP_Sigmoid) return (struct static_scales){.least = 1, .most = 1};
+  if (kit_op(&s->k, node) == OP_Sigmoid) return (struct static_scales){.least = 1, .most = 1};
   for (uint32_t i = 0; i < kit_n_in(&s->k, node); i++) {
-    const struct static_scales x = scales_of(s, kit_in(&s->k, node, i));
+    const uint32_t in = kit_in(&s->k, node, i);
+    struct static_scales x = scales_of(s, in);
+    if (x.most == 0 && multiplies && whole) {
+      x = constant_scales(s, in);
+      if (x.most == 0) return x;
+    }
     if (x.most == 0) continue;
-    const bool multiplies = op == OP_Mul && all.most > 0;
-    all.most = multiplies ? all.most * x.most : fmax(all.most, x.most);
-    all.least = fmin(all.least, x.least);
+    const bool is_product = multiplies && all.most > 0;
+    all.most = is_product ? all.most * x.most : fmax(all.most, x.most);
+    all.least = is_product ? all.least * x.least : fmin(all.least, x.least);
   }
   return all;
 }
 
-// (compat: what runs stays, right or wrong.)
-static bool is_far_apart(struct static_run *s, uint32_t node, enum op on_codes) {
+static bool are_apart(struct static_run *s, uint32_t node, enum op on_codes, bool whole) {
   struct static_params y;
-  const struct static_scales x = input_scales(s, node);
-  if (x.most == 0 || !static_params_of(s, kit_out(&s->k, node, 0), &y) ||
-      (s->o->compat && on_codes != OP_ms_QLinearGlobalAveragePool))
-    return false;
+  const struct static_scales x = input_scales(s, node, whole);
+  if (x.most == 0 || !static_params_of(s, kit_out(&s->k, node, 0), &y)) return false;
   return !kit_takes_scales(&s->k, node, on_codes, x.most, y.own.scale) ||
          !kit_takes_scales(&s->k, node, on_codes, x.least, y.own.scale);
+}
+
+// (compat: what runs stays, right or wrong.) Elements of constants are read where the others are apart without them.
+static bool is_far_apart(struct static_run *s, uint32_t node, enum op on_codes) {
+  if (s->o->compat && on_codes != OP_ms_QLinearGlobalAveragePool) return false;
+  return are_apart(s, node, on_codes, false) && are_apart(s, node, on_codes, true);
 }
 
 static bool lacks_something(struct static_run *s, uint32_t node) {
