@@ -902,6 +902,21 @@ def test_factors_that_are_no_numbers(weir, tmp_path, factor, number):
         assert decibels(site.right[0], run(tmp_path / "out.onnx", site.feeds)[0]) > 25
 
 
+@pytest.mark.parametrize("alpha, beta", [(np.inf, 1), (np.nan, 1), (1, np.inf), (1, np.nan), (1, 1e-45), (1e-45, 1), (1e20, 1e-25), (1e-10, 1e30)])
+def test_factors_that_leave_a_bias_no_scale(weir, tmp_path, alpha, beta):
+    """As codes, too, where the file of ranges knows the node: it stays float, and all else is done."""
+    gemm = node("Gemm", ["x", "w", "b"], ["g"], alpha=float(alpha), beta=float(beta))
+    site = Site([gemm, node("MatMul", ["x", "w"], ["y"])], {"x": (3, 4)}, {"w": normal(4, 4), "b": normal(4)}, outputs=("y", "g"))
+    source, ranges = site.write(tmp_path)
+    ranges.write_text(json.dumps(json.loads(ranges.read_text()) | {"g": [-1, 1]}))
+    for words in (QOPERATOR, (*QOPERATOR, "--compat", "onnxruntime")):
+        if words != QOPERATOR and 1e-30 < beta < 1e31:  # it leaves alpha out
+            continue
+        said = weir.report("static", source, tmp_path / "out.onnx", "--force", "--ranges", ranges, *words)["passes"][0]["nodes"]
+        assert {n["reason"] for n in said if n.get("node_name") == "n_g"} == {"attributes"}, words
+        assert decibels(site.right[0], run(tmp_path / "out.onnx", site.feeds)[0]) > 25
+
+
 @pytest.mark.parametrize("op", ["Conv", "Gemm"])
 @pytest.mark.parametrize("by", [1e-25, 1e-42])
 @pytest.mark.parametrize("channels", [[1], [0, 1, 2, 3]])

@@ -175,6 +175,11 @@ static bool takes_types(struct static_qoperator_run *q, uint32_t node, uint32_t 
   return true;
 }
 
+// The scale of a bias' codes is a product of two scales times that factor: does float32 hold it?
+static bool has_bias_scale(double factor) {
+  return fabs(factor) >= 0x1p-100 && fabs(factor) <= 0x1p100;
+}
+
 static const char *product(struct static_qoperator_run *q, uint32_t node, enum static_qop kind) {
   struct kit *k = &q->s->k;
   const bool compat = q->s->o->compat, biased = kind != STATIC_O_MATMUL;
@@ -203,8 +208,9 @@ static const char *product(struct static_qoperator_run *q, uint32_t node, enum s
     if (n_attrs < 0 || !kit_attr_float(k, node, "alpha", 1, &alpha) ||
         !kit_attr_float(k, node, "beta", 1, &beta))
       return "attributes";
-    if (!compat && (!(alpha > 0) || beta == 0)) return "attributes";
-    if (bias != NO_ID && beta == 0) return "attributes"; // its codes have no scale, then
+    if (!compat && (!(alpha > 0) || !isfinite(alpha) || beta == 0)) return "attributes";
+    if (bias != NO_ID && !has_bias_scale(compat ? (double)beta : (double)alpha / (double)beta))
+      return "attributes";
   } else if (!kit_attrs_fit(k, node, op)) {
     return "attributes";
   }
