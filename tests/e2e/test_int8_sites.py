@@ -1100,6 +1100,26 @@ def test_a_softmax_before_a_norm(weir, tmp_path, norm):
         assert min(site.levels(site.quantized(weir, tmp_path, "static", *words)).values()) > 24, words
 
 
+BEFORE_NORM = {
+    "Identity": lambda: node("Identity", ["p"], ["q"]),
+    "Transpose": lambda: node("Transpose", ["p"], ["q"], perm=[1, 0, 2]),
+    "Reshape": lambda: node("Reshape", ["p", "dims"], ["q"]),
+    "Relu": lambda: node("Relu", ["p"], ["q"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("between", BEFORE_NORM)
+@pytest.mark.parametrize("norm", ["LayerNormalization", "GroupNormalization"])
+def test_a_softmax_before_what_goes_to_a_norm(weir, tmp_path, between, norm):
+    """The same where its elements are moved on the way, and of a norm that nothing quantizes."""
+    dims, more = (4, 6, 8), {"num_groups": 2} if norm == "GroupNormalization" else {}
+    n = 8 if norm == "LayerNormalization" else 4 if between == "Transpose" else 6
+    nodes = [node("Softmax", ["x"], ["p"], axis=1), BEFORE_NORM[between](), node(norm, ["q", "s", "b"], ["y"], epsilon=1e-5, **more)]
+    site = Site(nodes, {"x": dims}, {"s": 1 + np.abs(normal(n)), "b": normal(n), "dims": ints(*dims)}, 21, feeds={"x": normal(*dims, by=0.05)})
+    for words in FORMS.values():
+        assert min(site.levels(site.quantized(weir, tmp_path, "static", "--op-types", "all", *words)).values()) > 23, words
+
+
 def test_a_softmax_of_one_element_before_a_body_that_cannot_run(weir, tmp_path):
     """ONNX Runtime gives 0 for it on codes. Dims of what leads to such a body are not hidden from those who ask whether that happens."""
     model = onnx.parser.parse_model("""<ir_version: 9, opset_import: ["": 18]>

@@ -26,13 +26,35 @@ static double softmax_least(struct static_run *s, uint32_t node) {
   return terms ? fmin((double)CODES / (double)LARGEST / (double)terms, 1) : 1;
 }
 
-// Does a norm take the value, for which a step between elements that are nearly alike is as good as any other difference?
-static bool goes_to_norm(struct static_run *s, uint32_t value) {
-  for (struct kit_use u = kit_uses(&s->k, value); kit_use(&s->k, &u);) {
-    const enum op op = kit_op(&s->k, u.node);
-    if (u.slot == 0 && (op == OP_LayerNormalization || op == OP_InstanceNormalization)) return true;
-  }
+// Takes the mean of its first input off, so that a step between elements that are nearly alike is as good as any other difference?
+static bool is_norm(struct static_run *s, uint32_t node) {
+  static const char *const names[] = {"GroupNormalization", "InstanceNormalization",
+                                      "LayerNormalization", "MeanVarianceNormalization"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strcmp(static_op_type(s, node), names[i]) == 0) return true;
   return false;
+}
+
+// Does a norm take the value, or what only moves, clips or passes on its elements?
+static bool goes_to_norm(struct static_run *s, uint32_t value) {
+  struct kit *k = &s->k;
+  struct {
+    TABLE(uint32_t, values);
+  } at = {0};
+  bool found = false;
+  *TABLE_PUSH(&at, values) = value;
+  for (uint32_t i = 0; i < at.n_values && !found; i++)
+    for (struct kit_use u = kit_uses(k, at.values[i]); kit_use(k, &u) && !found;) {
+      const uint32_t out = kit_out(k, u.node, 0);
+      const enum op op = kit_op(k, u.node);
+      const bool moves = op == OP_Relu || op == OP_Clip || static_moves(s, u.node);
+      if (out == NO_ID || k->m->nodes[u.node].graph != s->graph) continue;
+      found = u.slot == 0 && is_norm(s, u.node);
+      if ((u.slot == 0 && moves) || static_vanishes(s, u.node) == at.values[i])
+        *TABLE_PUSH(&at, values) = out;
+    }
+  TABLE_FREE(&at, values);
+  return found;
 }
 
 static void softmax_range(struct static_run *s, uint32_t node, bool taken) {
