@@ -629,13 +629,34 @@ def test_a_mask_that_nobody_reads_changes_nothing(weir, tmp_path):
     assert raised(weir, source, tmp_path / "out.onnx", 21) == []
 
 
+def undeclare(path):
+    model = onnx.load(path)
+    del model.graph.value_info[:]
+    onnx.save(model, path)
+
+
 def test_a_scalar_that_inference_finds(weir, tmp_path):
     """Nothing declares it, and nothing else in the model changes."""
     nodes = [helper.make_node("ReduceMax", ["x"], ["r"], keepdims=0), helper.make_node("ArgMax", ["r"], ["y"], name="n")]
     source, result = tmp_path / "in.onnx", tmp_path / "out.onnx"
     save(source, 10, nodes, [value("x", [2, 3])], [value("y", None, INT64)])
+    undeclare(source)
     assert raised(weir, source, result, 13) == ["n"]
     assert_same(source, result, [feeds_of(onnx.load(source), 0)])
+
+
+def test_a_scalar_before_what_only_raises(weir, tmp_path):
+    """A command that rewrites no nodes sees it too, and refuses, in place of a model that does not load; --opset auto rewrites it."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("ReduceMean", ["h"], ["r"], keepdims=0),
+             helper.make_node("ArgMax", ["r"], ["y"], name="n")]  # fmt: skip
+    source, result = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    w = np.random.default_rng(0).normal(0, 1, (64, 64)).astype(np.float32)
+    save(source, 10, nodes, [value("x", [2, 64])], [value("y", None, INT64)], {"w": w})
+    undeclare(source)
+    refused = weir("quantize", source, result, "--format", "qdq", code=1)
+    assert "its input is a scalar, which has no axis" in refused.err
+    weir("quantize", source, result, "--format", "qdq", "--opset", "auto")
+    session(result)
 
 
 def test_ranks_before_a_body_that_cannot_run(weir, tmp_path):
