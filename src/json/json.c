@@ -176,7 +176,8 @@ static int scan_text(struct scan *s) {
       continue;
     }
     if (c == '[' || c == '{') {
-      if (++depth > JSON_MAX_DEPTH) return refuse_most(s, "nesting deeper than", JSON_MAX_DEPTH, "");
+      if (++depth > JSON_MAX_DEPTH)
+        return refuse_most(s, "nesting deeper than", JSON_MAX_DEPTH, "");
     } else if (c == ']' || c == '}') {
       depth--;
     } else if (!strchr(" \t\r\n,:truefalsn", c) || c == 0) {

@@ -37,7 +37,8 @@ struct verify_places {
 
 // Does the output have the elements of the input, in the same order?
 static bool keeps_order(const struct model *m, uint32_t node) {
-  static const char *const ops[] = {"Identity", "Cast", "Squeeze", "Unsqueeze", "Reshape", "Flatten"};
+  static const char *const ops[] = {"Identity",  "Cast",    "Squeeze",
+                                    "Unsqueeze", "Reshape", "Flatten"};
   for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
     if (model_op_is(m, node, ops[i])) return true;
   return false;
@@ -188,7 +189,7 @@ struct lines {
   const struct array *x;
   uint64_t length, inner, found; // found: how many places the output has for each line
   size_t width;                  // bytes of an element of x
-  enum dtype types[2];           // the type of the places in each model; they may be two float types
+  enum dtype types[2]; // the type of the places in each model; they may be two float types
 };
 
 static size_t bytes_of(enum dtype t) {

@@ -27,7 +27,7 @@ struct int8_how {
   bool restricted; // uint8, not symmetric: the zero point is 0, or 128 if the range goes below 0
   bool
       guarded; // below the type's smallest normal number a scale is 1 and its zero point 0, as onnxruntime makes
-      // it; else such a scale is rounded up, and 1 only where the range is nothing but 0
+               // it; else such a scale is rounded up, and 1 only where the range is nothing but 0
   bool has_floor;    // the range is at least
   double real_floor; // so wide (MinimumRealRange)
 };

@@ -112,15 +112,17 @@ void static_note_theirs(struct static_run *s, uint32_t node, enum static_theirs 
   struct static_told *told = &s->theirs[kind];
   if (told->n++ == 0)
     told->node =
-        arena_printf(&s->arena, "'%s' (%s)",
-                     quote(model_name(s->k.m, s->k.m->nodes[node].name)).s, static_op_type(s, node));
+        arena_printf(&s->arena, "'%s' (%s)", quote(model_name(s->k.m, s->k.m->nodes[node].name)).s,
+                     static_op_type(s, node));
 }
 
 void static_warn_theirs(struct static_run *s) {
   static const char *const what[STATIC_THEIRS] = {
-      [STATIC_THEIRS_MASK] = "has a range that ends where masks do, so that other numbers share few codes",
+      [STATIC_THEIRS_MASK] =
+          "has a range that ends where masks do, so that other numbers share few codes",
       [STATIC_THEIRS_FACTORS] = "has a bias whose codes leave alpha out, or beta",
-      [STATIC_THEIRS_BIAS] = "takes the codes of its bias from another node, whose scales they have",
+      [STATIC_THEIRS_BIAS] =
+          "takes the codes of its bias from another node, whose scales they have",
       [STATIC_THEIRS_CLIP] = "goes, and codes do not cut off what it does",
       [STATIC_THEIRS_OUTSIDE] = "makes numbers for which its codes have no room",
   };

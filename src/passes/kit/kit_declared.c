@@ -66,7 +66,8 @@ static void drop_dims(struct dropping *w, uint32_t value, struct model_type *sai
     } else if (dims[i].value < 0 && dims[i].param == NO_ID) {
       dims[i].param = w->k.m->empty;
     }
-    model_types_get(NULL, w->k.m, value, said); // again: a new name may have moved the table that it points into
+    // Again: a new name may have moved the table that it points into.
+    model_types_get(NULL, w->k.m, value, said);
   }
   if (wrong) edit_retype_value(w->k.e, value, said->dtype, dims, is->rank);
 }

@@ -117,12 +117,13 @@ static bool is_unsorted(struct kit *k, uint32_t graph) {
 }
 
 static void warn_of_order(struct kit *k) {
-  kit_warn(k,
-           arena_printf(&k->site,
-                        "a graph lists nodes before what makes their inputs, and was put in order %d "
-                        "times: what needs its order once more stays as it is",
-                        NUMBERED_MOST),
-           "'weir run IN OUT --pass topological-sort' sorts its nodes");
+  kit_warn(
+      k,
+      arena_printf(&k->site,
+                   "a graph lists nodes before what makes their inputs, and was put in order %d "
+                   "times: what needs its order once more stays as it is",
+                   NUMBERED_MOST),
+      "'weir run IN OUT --pass topological-sort' sorts its nodes");
 }
 
 static void number(struct kit *k, uint32_t graph) {

@@ -389,10 +389,10 @@ static void make_smaller_first(struct raising *r, const double *scales, uint32_t
   const bool no_roi = schema_input(last, 1)->option == SCHEMA_OPTIONAL_ONE;
   const uint32_t roi = no_roi ? NO_ID : opset_new_floats(r, "roi", NULL, 0),
                  by = opset_new_floats(r, "smaller", smaller, n);
-  const uint32_t made =
-      kit_make(k, OP_Resize, KIT_IN(kit_in(k, r->node, 0), roi, by),
-               KIT_STRING("coordinate_transformation_mode", span_str("asymmetric")),
-               KIT_STRING("mode", span_str("nearest")), KIT_STRING("nearest_mode", span_str("ceil")));
+  const uint32_t made = kit_make(
+      k, OP_Resize, KIT_IN(kit_in(k, r->node, 0), roi, by),
+      KIT_STRING("coordinate_transformation_mode", span_str("asymmetric")),
+      KIT_STRING("mode", span_str("nearest")), KIT_STRING("nearest_mode", span_str("ceil")));
   opset_put_input(r, 0, made);
   opset_put_input(r, 1, opset_new_floats(r, "larger", larger, n));
 }

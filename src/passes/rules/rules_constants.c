@@ -121,7 +121,8 @@ static struct infer *facts_of(const struct pass_env *env) {
 
 int rules_fold_constants(struct pass_env *env, const struct rules_fold_limits *limits,
                          struct err *err) {
-  const struct rules_options options = {.cap = env->exactness, .once = true}; // no questions about weights
+  // Without questions about weights.
+  const struct rules_options options = {.cap = env->exactness, .once = true};
   const struct rules_rule rule = {.exactness = (uint8_t)env->exactness};
   struct rules_run run = {.book = &rules_house, .options = &options, .rule = &rule};
   struct infer *const facts = facts_of(env);

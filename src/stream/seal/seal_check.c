@@ -72,7 +72,8 @@ static int say_differs(const struct staging *st, const struct seal_intent *s, ui
     const struct seal_move *m = file_at(s, i);
     for (uint32_t k = 0; k < m->n_units; k++, rows++) {
       if (!rows->differs) continue;
-      if (rows->why && rows->why != ENODATA) return reread_failed(m->name, rows->off, rows->why, err);
+      if (rows->why && rows->why != ENODATA)
+        return reread_failed(m->name, rows->off, rows->why, err);
       err_set(err, ERR_INPUT,
               "'%s' in '%s' is not what the interrupted run wrote: bytes %lu..%lu differ",
               quote_str(m->name).s, quote_str(st->dest_path).s, rows->off, rows->off + rows->len);

@@ -44,7 +44,8 @@ struct verify_run {
   struct verify_random random;        // of the source
   struct verify_random random_result; // where the source draws numbers
   uint8_t *wholes; // by output of the source: 1 + enum verify_whole; 0: not asked yet
-  uint8_t *stored; // by output of the source: 1 + does it store whole numbers as floats; 0: not asked yet
+  // By output of the source: 1 + does it store whole numbers as floats; 0: not asked yet.
+  uint8_t *stored;
   struct verify_places *places; // verify_places.h; NULL: not asked yet
 };
 

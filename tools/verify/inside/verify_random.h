@@ -17,8 +17,8 @@ enum verify_does {
       8, // JUMPS, and of floats that it makes itself: those of another kernel are others
   VERIFY_PICKS =
       16, // JUMPS, to a place or a truth value: one more is another one, and not about the same
-  VERIFY_FLOATS = 32,  // makes floats, whatever it reads
-  VERIFY_BY_DIMS = 64, // depends on the dims of what it reads, and on nothing else of it
+  VERIFY_FLOATS = 32,   // makes floats, whatever it reads
+  VERIFY_BY_DIMS = 64,  // depends on the dims of what it reads, and on nothing else of it
   VERIFY_CHOOSES = 128, // makes places of whole numbers, which floats may be rounded to
 };
 

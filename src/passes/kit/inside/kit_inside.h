@@ -32,7 +32,7 @@ struct schema_signature;
 
 struct kit_order {
   bool looked, unsorted; // it was numbered; nodes stand before what makes their inputs
-  uint16_t numbered;     // how often, where they do; one more: that it was wanted again has been said
+  uint16_t numbered; // how often, where they do; one more: that it was wanted again has been said
 };
 
 struct kit_inside {
