@@ -3,7 +3,8 @@
 On x86 processors without VNNI the runtime adds pairs of products of uint8 and int8 in 16 bits, where they are cut off: a model that is
 right computes other numbers there. Products of uint8 and uint8 are exact. So on such processors a session is that of a model whose int8
 weights beside uint8 are uint8 with zero points that are 128 more: the same numbers. (The runtime has an option for that,
-session.x64quantprecision: it makes models that do not load.) Where activations are int8, tests ask weir for `NARROW` weights, of 7 bits.
+session.x64quantprecision: it makes models that do not load.) Beside int8, tests ask weir for `NARROW` weights, of 7 bits, or for other
+activations.
 """
 
 import functools
@@ -121,7 +122,7 @@ class Graph:
         first = self.find(node.input[0], "makers")
         if first is None or first.op_type != "QuantizeLinear":
             self.widen(node, 0, 1, 2)
-        elif self.find(first.input[0], "tensors") is not None and len(first.input) > 2 and first.input[2] and len(node.input) > 2:
+        elif len(first.input) > 2 and first.input[2] and len(node.input) > 2:  # codes that are made as the model runs, or as it is loaded
             offsets = self.zero_of(node, 2, 1)
             if offsets is not None and len(self.readers.get(node.input[0], [])) == 1:
                 first.input[2] = node.input[2] = self.add(offsets.view(np.uint8) ^ 128)
