@@ -159,6 +159,8 @@ def test_batches_need_a_newer_version(weir, tmp_path, version, code):
         words = ["--onnxruntime", library(version)]
     except runtimes.Missing as why:
         pytest.skip(str(why))
-    [shape] = [f"--shape={each.name}=2x3x32x32" for each in onnx.load(model).graph.input]
-    weir("verify", model, tmp_path / "out.onnx", shape, *words, code=code)
+    [shape] = [f"--shape={each.name}=4x3x32x32" for each in onnx.load(model).graph.input]
+    # 1.20 reads memory there that nobody wrote, which is right by chance now and then.
+    codes = {weir("verify", model, tmp_path / "out.onnx", shape, "--seed", str(seed), *words, code=None).code for seed in range(6)}
+    assert codes - {0} == {code} - {0}
     weir("verify", model, tmp_path / "plain.onnx", shape, *words)
