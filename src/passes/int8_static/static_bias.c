@@ -25,14 +25,14 @@ static uint32_t times(struct recipes *r, uint32_t of, double by) {
 
 // Does the bias stay float, so that ONNX Runtime makes its codes? It does so by the scales alone, whatever alpha and beta are: more room for
 // them is no harm, as long as it leaves codes.
-enum { MOST_ROOM = 1024 };
+static const double MOST_ROOM = 1024;
 
 static bool is_left(const struct static_run *s, const struct static_bias *b) {
   return b->computed || (s->o->keep_float_bias && !s->o->compat && !b->summed);
 }
 
 static double alpha_of(const struct static_run *s, const struct static_bias *b) {
-  const double least = 1.0 / MOST_ROOM;
+  const double least = 1 / MOST_ROOM;
   return is_left(s, b) ? fmax(fmin(fabs(b->alpha), 1), least) : fabs(b->alpha);
 }
 
