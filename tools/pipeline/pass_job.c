@@ -20,6 +20,7 @@ void pass_job_init(struct pass_job *pj) {
 
 void pass_job_free(struct pass_job *pj) {
   TABLE_FREE(pj, sites);
+  TABLE_FREE(pj, left);
   TABLE_FREE(pj, warnings);
   rank_done(&pj->rank);
   pipeline_free(&pj->pipeline);
@@ -117,6 +118,11 @@ static void note_site(void *ctx, const struct pass_site *site) {
     s.output_db = site->output_db;
   }
   if (site->tensor.at) s.tensor = span_of(arena_string(&pj->arena, site->tensor), site->tensor.n);
+  if (!pass_job_converted(&s)) {
+    if (s.step >= pj->n_left) TABLE_ADD(pj, left, s.step + 1 - pj->n_left);
+    s.left_before = pj->left[s.step];
+    pj->left[s.step] = pj->n_sites + 1;
+  }
   *TABLE_PUSH(pj, sites) = s;
 }
 
@@ -141,8 +147,10 @@ static void begin_step(void *ctx, uint32_t step, uint32_t round) {
   pj->step = step;
   points_step(pj->job, step);
   rank_look(pj, step);
-  for (uint32_t i = 0; round > 0 && i < pj->n_sites; i++)
-    if (pj->sites[i].step == step && !pass_job_converted(&pj->sites[i])) pj->sites[i].gone = true;
+  if (round == 0 || step >= pj->n_left) return;
+  for (uint32_t i = pj->left[step]; i > 0; i = pj->sites[i - 1].left_before)
+    pj->sites[i - 1].gone = true;
+  pj->left[step] = 0;
 }
 
 void pass_job_take_exactness(struct pass_job *pj, const struct cli_args *args) {
@@ -386,7 +394,7 @@ static int make_edits(struct job *job, struct pass_job *pj, const int64_t *overc
                            .ctx = pj};
   run->env.overcount = overcount;
   pj->job = job;
-  pj->n_sites = 0;
+  pj->n_sites = pj->n_left = 0;
   pj->rank.n_products = 0;
   if (job_begin_edits(job, pipeline_command(&pj->pipeline), pipeline_options(&pj->pipeline), err))
     return -1;

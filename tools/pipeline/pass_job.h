@@ -21,7 +21,8 @@ struct pass_job_site {
   uint32_t node, index, graph, codes, of;
   uint32_t step;
   bool flag;
-  bool gone; // a later round of a repeat looked at the node again
+  bool gone;            // a later round of a repeat looked at the node again
+  uint32_t left_before; // 1 + the site before it that its step left alone too; 0: none
 };
 
 struct pass_job_warning {
@@ -33,6 +34,8 @@ struct pass_job_warning {
 struct pass_job {
   struct pipeline pipeline; // filled by the command
   TABLE(struct pass_job_site, sites);
+  // By step: 1 + the last site that it left alone and that is not gone; 0: none.
+  TABLE(uint32_t, left);
   TABLE(struct pass_job_warning, warnings);
   uint32_t step;               // the one that runs
   struct job *job;             // that it runs for
