@@ -183,11 +183,12 @@ static bool is_scalar(struct kit *k, uint32_t value) {
 // Elementwise, of one operand that is not a number.
 static uint32_t elementwise(struct kit *k, uint32_t node) {
   const uint32_t a = kit_in(k, node, 0), b = kit_in(k, node, 1);
+  if (node == NO_ID || !kit_attrs_copyable(k, node)) return NO_ID;
   switch (kit_op(k, node)) {
   case OP_Cos:
   case OP_Sin:
   case OP_Neg:
-  case OP_Cast: return kit_attrs_copyable(k, node) ? a : NO_ID;
+  case OP_Cast: return a;
   case OP_Mul: return is_scalar(k, b) ? a : is_scalar(k, a) ? b : NO_ID;
   case OP_Div: return is_scalar(k, b) ? a : NO_ID;
   default: return NO_ID;
