@@ -111,8 +111,8 @@ static void snapped(const struct int8_range *x, const struct int8_how *how,
 
 // The standard deviation of all finite numbers of float8e4m3fn, as numpy.std gives it in float32.
 static const double FLOAT8_DEVIATION = 0x1.903b1cp+6;
-static const double FLOAT8_MOST =
-    448; // the largest: the code of the largest element where the deviation clips the mean
+// The largest of them: the code of the largest element where the deviation would clip the mean.
+static const double FLOAT8_MOST = 448;
 
 bool int8_scale_zero(const struct int8_range *x, const struct int8_how *how,
                      struct int8_params *out) {

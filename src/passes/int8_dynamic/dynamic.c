@@ -20,10 +20,8 @@
 #include "opset.h"
 #include "weights.h"
 
-enum {
-  LEAST_OPSET = 11,
-  CAST_OPSET = 6
-}; // CAST_OPSET: from there on a Cast names its type by number
+// From CAST_OPSET on a Cast names its type by number.
+enum { LEAST_OPSET = 11, CAST_OPSET = 6 };
 
 // ---- which nodes -------------------------------------------------------------------------------
 
