@@ -15,7 +15,7 @@ import onnx
 import onnx.inliner
 import onnxruntime
 from google.protobuf.message import DecodeError
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, numpy_helper
 
 # Places of a product's codes, their scales and zero points, and of the zero point of what they are multiplied by (None: uint8 always).
 PRODUCTS = {"QLinearConv": [(3, 4, 5, 2)], "QLinearMatMul": [(3, 4, 5, 2)], "QGemm": [(3, 4, 5, 2)],
