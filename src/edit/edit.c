@@ -79,7 +79,7 @@ void edit_take(struct edits *e, struct edit_asked *x) {
   kind->apply(e, x);
   if (!early) edit_line(e, x);
   arena_reset(&e->scratch);
-  e->n += x->kind > EDIT_SOURCE;
+  e->n += x->kind > EDIT_SEE;
 }
 
 // Lines have a node's name beside its address, whether the name was given or not.

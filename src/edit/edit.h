@@ -218,6 +218,12 @@ void edit_artifact_recipe(struct edits *e, struct json_out *j, uint32_t recipe);
 void edit_look(struct edits *e, const struct edit_look *look);
 bool edit_looked(const struct edits *e, uint32_t tensor); // as it is now
 
+// Records that the value, an output of nodes over constants alone, has these elements: what a pass takes for a weight is one though
+// no tensor of the model holds it. Gives a tensor row that says type, dims and recipe, and can be asked for its elements; it belongs
+// to no graph (TENSOR_SEEN), and lives as long as the model.
+//   {"edit":"see","value":"g0/v7:w","tensor":"g0/t9:w","dtype":"float","dims":[8,8],"recipe":{"cast":…,"to":"float"}}
+uint32_t edit_see(struct edits *e, uint32_t value, uint32_t recipe);
+
 // Records that recipes behind this line may have extents in a file that is no data file of the model, once a file:
 //   {"edit":"source","file":2,"name":"ranges.jsonl.data","size":4194304,"sha256":"…"}
 // It becomes the next row of m->files, if it is none yet: file is the number of rows then, or that of a companion.

@@ -51,13 +51,14 @@ enum edit_field_type {
   FIELD_TENSOR,
   FIELD_GRAPH, // "g4", and "f1": the row may be one to come
   FIELD_FUNCTION,
-  FIELD_NEW_NODE,   // and its graph
-  FIELD_NEW_VALUE,  // and its graph and name
-  FIELD_MAKER,      // the new Constant that makes the value, in a function
-  FIELD_NEW_TENSOR, // address, dtype, dims and recipe
-  FIELD_DATA,       // the same of a tensor that is there
-  FIELD_TYPE,       // dtype and dims of a value
-  FIELD_INPUTS,     // of `spec`
+  FIELD_NEW_NODE,    // and its graph
+  FIELD_NEW_VALUE,   // and its graph and name
+  FIELD_MAKER,       // the new Constant that makes the value, in a function
+  FIELD_NEW_TENSOR,  // address, dtype, dims and recipe
+  FIELD_SEEN_TENSOR, // the same, of the graph and name of `value`
+  FIELD_DATA,        // the same of a tensor that is there
+  FIELD_TYPE,        // dtype and dims of a value
+  FIELD_INPUTS,      // of `spec`
   FIELD_OUTPUTS,
   FIELD_ATTRS,
   FIELD_DEFAULTS, // the same of a function, null: without a default

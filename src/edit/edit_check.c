@@ -159,7 +159,8 @@ int edit_check_artifact(const struct edits *e, const struct edit_asked *x, struc
 }
 
 int edit_check_look(const struct edits *e, const struct edit_asked *x, struct err *err) {
-  if (edit_check_tensor(e, x->tensor, err)) return -1;
+  const bool seen = x->tensor < e->m->n_tensors && e->m->tensors[x->tensor].flags & TENSOR_SEEN;
+  if (!seen && edit_check_tensor(e, x->tensor, err)) return -1;
   if (!edit_looked(e, x->tensor)) return 0;
   return err_set(err, ERR_MODEL, "tensor t%u already has a look", x->tensor);
 }
@@ -329,6 +330,13 @@ int edit_check_set_attr(const struct edits *e, const struct edit_asked *x, struc
 
 int edit_check_add_tensor(const struct edits *e, const struct edit_asked *x, struct err *err) {
   if (edit_check_graph(e, x->graph, err) || check_free(e, x->graph, x->name, err)) return -1;
+  return check_recipe(e, x->recipe, err);
+}
+
+int edit_check_see(const struct edits *e, const struct edit_asked *x, struct err *err) {
+  if (edit_check_value(e, x->value, err)) return -1;
+  if (e->m->values[x->value].kind != VALUE_NODE_OUTPUT)
+    return err_set(err, ERR_MODEL, "no node makes the value v%u", x->value);
   return check_recipe(e, x->recipe, err);
 }
 

@@ -240,6 +240,7 @@ static void put_field(struct edits *e, const struct edit_asked *x, const struct 
   case FIELD_GRAPH: json_put_text(j, f->keys, arena_printf(&e->scratch, "g%u", *id)); break;
   case FIELD_FUNCTION: json_put_text(j, f->keys, arena_printf(&e->scratch, "f%u", *id)); break;
   case FIELD_NEW_TENSOR:
+  case FIELD_SEEN_TENSOR:
   case FIELD_DATA: put_data(e, *id); break;
   case FIELD_TYPE: put_type(e, x); break;
   case FIELD_INPUTS: put_slots(e, f->keys, m->nodes[x->node].refs, x->spec.n_in); break;

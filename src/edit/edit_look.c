@@ -1,17 +1,21 @@
-// What edits were decided by: neither changes anything, but the edits that follow are right for these
+// What edits were decided by: none of these changes anything, but the edits that follow are right for these
 // weights only, so who replays the log has it found again and compares.
 //
 //   {"edit":"artifact","stage":"measure","of":[{"quantize":{"tensor":"g0/t12:w",…},…},…],"sha256":"…"}
 //   {"edit":"look","tensor":"g0/t5:gamma","sha256":"…"}
 //   {"edit":"source","file":2,"name":"ranges.jsonl.data","size":4194304,"sha256":"…"}
+//   {"edit":"see","value":"g0/v7:w","tensor":"g0/t9:w","dtype":"float","dims":[8,8],"recipe":{"cast":{…},"to":"float"}}
 //
 // An artifact is what an earlier stage of the stream found in the weights: the line names the stage, what
 // it was asked about and the digest of its answer. A look is a tensor whose elements a pass asked for,
 // beyond those that are at hand anyway: small values are part of what identifies a source
 // (meta_sha256), a vector of 2 KB is not. It is written down once, as long as the tensor stays what it
 // is: a replaced one may be looked at again. A source is a file beside the model that recipes read: not part of what
-// identifies the model, so its digest is written down before the first of them.
+// identifies the model, so its digest is written down before the first of them. A see names a value that nodes make of a
+// constant, and the elements that it has: a pass takes it for a weight. Its tensor has a number as others have, since
+// recipes and looks behind it may name it, and is none of the model's: it is born dead.
 #include "edit_asked.h"
+#include "edit_make.h"
 
 void edit_artifact(struct edits *e, const struct edit_artifact *artifact) {
   struct edit_asked x = {.kind = EDIT_ARTIFACT,
@@ -71,4 +75,17 @@ void edit_apply_source(struct edits *e, struct edit_asked *x) {
     return; // loaded with it: it was a source before the model was read again
   *TABLE_PUSH(m, files) = (struct model_file){
       .name = arena_string(&m->arena, x->name), .size = (uint64_t)x->number, .companion = true};
+}
+
+uint32_t edit_see(struct edits *e, uint32_t value, uint32_t recipe) {
+  struct edit_asked x = {.kind = EDIT_SEE, .value = value, .recipe = recipe};
+  edit_ask(e, &x);
+  return x.tensor;
+}
+
+void edit_apply_see(struct edits *e, struct edit_asked *x) {
+  struct model *m = e->m;
+  x->tensor = edit_make_tensor(e, m->values[x->value].graph, m->values[x->value].name, x->recipe);
+  m->tensors[x->tensor].home = HOME_INITIALIZER;
+  m->tensors[x->tensor].flags |= TENSOR_SEEN | TENSOR_DEAD;
 }

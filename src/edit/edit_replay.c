@@ -483,6 +483,9 @@ static int read_field(struct reading *in, struct edit_asked *x, const struct edi
   case FIELD_NEW_VALUE: return read_new_value(in, v, x);
   case FIELD_MAKER: return read_maker(in, v, x);
   case FIELD_NEW_TENSOR: return read_new_tensor(in, in->line, x->graph, x->name, &x->recipe);
+  case FIELD_SEEN_TENSOR:
+    return read_new_tensor(in, in->line, in->e->m->values[x->value].graph,
+                           model_value_name(in->e->m, x->value), &x->recipe);
   case FIELD_DATA:
     if (read_tensor(in, json_get(in->line, "tensor"), id)) return -1;
     return read_data(in, in->line, &x->recipe);

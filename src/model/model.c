@@ -26,6 +26,7 @@ void model_free(struct model *m) {
 #undef MODEL_TABLE
   if (m->memory) {
     TABLE_FREE(m->memory, shortcuts);
+    TABLE_FREE(m->memory, seen);
     TABLE_FREE(m->memory, opset_slots);
     TABLE_FREE(m->memory, listed);
     TABLE_FREE(m->memory, listings);

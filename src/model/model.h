@@ -33,6 +33,8 @@ enum tensor_flag {
   TENSOR_SPARSE = 16,   // values or indices of a SparseTensorProto
   TENSOR_HAS_KEPT = 32, // it has kept fields (model_kept_field)
   TENSOR_DIRTY = 64,    // renamed by an edit: re-encode, payload as it was
+  TENSOR_SEEN =
+      128, // what nodes over constants make (edit_see): in no graph, and DEAD for who looks for tensors
 };
 
 // Where a tensor row hangs.
@@ -467,6 +469,12 @@ struct model_constant {
   uint32_t node;  // the Constant node, or NO_ID for an initializer
 };
 bool model_resolve_constant(const struct model *m, uint32_t value, struct model_constant *out);
+// The same for who looks for weights: also a value that nodes make of a constant without arithmetic of their own, if somebody has seen
+// it (kit_weight). Its tensor is then what it holds (edit_see), `value` is itself, and `node` makes it.
+bool model_resolve_weight(const struct model *m, uint32_t value, struct model_constant *out);
+// For kit_weight: the value holds what the tensor row says; NO_ID: it holds nothing that is known.
+void model_saw(struct model *m, uint32_t value, uint32_t tensor);
+void model_saw_nothing(struct model *m); // of any value: the model has changed since
 
 // For `edit`: before the node's inputs or outputs change (a node that is no Identity may be named
 // too); after a list of imports was put at rows first..first+n; after lists were pushed on.

@@ -119,3 +119,26 @@ bool model_resolve_constant(const struct model *m, uint32_t value, struct model_
   *out = (struct model_constant){.tensor = v->def, .value = origin, .node = NO_ID};
   return initializer_holds(m, v);
 }
+
+// ---- weights that nodes make ---------------------------------------------------------------------
+
+void model_saw(struct model *m, uint32_t value, uint32_t tensor) {
+  struct model_memory *k = m->memory;
+  if (value >= k->n_seen && tensor == NO_ID) return;
+  if (value >= k->n_seen) TABLE_ADD(k, seen, m->n_values - k->n_seen);
+  k->seen[value] = tensor + 1;
+}
+
+void model_saw_nothing(struct model *m) {
+  m->memory->n_seen = 0;
+}
+
+bool model_resolve_weight(const struct model *m, uint32_t value, struct model_constant *out) {
+  if (model_resolve_constant(m, value, out)) return true;
+  const struct model_memory *k = m->memory;
+  if (value == NO_ID || value >= k->n_seen || k->seen[value] == 0) return false;
+  if (m->values[value].kind != VALUE_NODE_OUTPUT) return false;
+  *out = (struct model_constant){
+      .tensor = k->seen[value] - 1, .value = value, .node = m->values[value].def};
+  return true;
+}

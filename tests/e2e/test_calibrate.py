@@ -482,6 +482,67 @@ def test_infinities_are_refused_or_left_out(weir, tmp_path):
         assert sorted(read(tmp_path / "r")[0]) == ["p", "x", "y"]
 
 
+@pytest.mark.parametrize("form", [(), ("--format", "qoperator"), ("--compat", "onnxruntime")])
+@pytest.mark.parametrize("more", [("--skip-infinite",), ("--exclude", "mask*")])
+def test_static_leaves_float_what_was_left_out(weir, tmp_path, form, more):
+    """A mask of minus infinity has no range on request: the value stays float, and the products are quantized."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["q"]),
+        helper.make_node("Where", ["c", "zero", "never"], ["mask"]),
+        helper.make_node("Add", ["q", "mask"], ["s"]),
+        helper.make_node("Softmax", ["s"], ["p"]),
+        helper.make_node("MatMul", ["p", "w"], ["y"]),
+    ]
+    rng = np.random.default_rng(2)
+    tensors = [("c", np.array([[True, False, True]])), ("zero", np.array(0, "f4")), ("never", np.array(-np.inf, "f4")), ("w", rng.normal(size=(3, 3)).astype("f4"))]
+    onnx.save(chain(nodes, dims=("n", 3), tensors=tensors), tmp_path / "m.onnx")
+    folder = put_samples(tmp_path / "s", [{"x": rng.normal(size=(2, 3)).astype("f4")}])
+    weir("calibrate", tmp_path / "m.onnx", "-o", tmp_path / "r", "--data", folder, "--skip-infinite", *more)
+    words = ["static", tmp_path / "m.onnx", tmp_path / "o.onnx", "--ranges", tmp_path / "r", "--op-types", "all", "--report-json", tmp_path / "report.json"]
+    weir(*words, *form)
+    graph = onnx.load(tmp_path / "o.onnx").graph
+    assert not any("mask" in i for n in graph.node if n.op_type == "QuantizeLinear" for i in n.input)
+    assert any("w_quantized" in t.name for t in graph.initializer)
+    left = [n["reason"] for n in json.loads((tmp_path / "report.json").read_text())["passes"][0]["nodes"] if n["status"] == "skipped"]
+    assert form == ("--compat", "onnxruntime") or left
+
+
+def test_static_refuses_what_nobody_left_out(weir, tmp_path):
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("MatMul", ["h", "w"], ["y"])]
+    onnx.save(chain(nodes, dims=("n", 3), tensors=[("w", np.eye(3, dtype="f4"))]), tmp_path / "m.onnx")
+    folder = put_samples(tmp_path / "s", [{"x": np.ones((2, 3), "f4")}])
+    weir("calibrate", tmp_path / "m.onnx", "-o", tmp_path / "r", "--data", folder)
+    lines = (tmp_path / "r").read_text().splitlines()
+    cache = {"h": [0.0, 3.0], "y": [0.0, 9.0]}
+    (tmp_path / "cache.json").write_text(json.dumps({name: {"CLS": "TensorData", "lowest": low, "highest": high} for name, (low, high) in cache.items()}))
+    assert len(lines) == 5
+    said = weir("static", tmp_path / "m.onnx", tmp_path / "o.onnx", "--ranges", tmp_path / "cache.json", code=None)
+    assert said.code in (65, 66) and not (tmp_path / "o.onnx").exists()
+
+
+def test_strings_of_any_length(weir, tmp_path):
+    """Samples with strings: their digest is of the strings, not of what is behind them in a file's rows."""
+    text = [helper.make_tensor_value_info(name, TensorProto.STRING, [2]) for name in ("s", "t")]
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("x", "y"))
+    nodes = [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Identity", ["s"], ["t"])]
+    model = helper.make_model(helper.make_graph(nodes, "g", [x, text[0]], [y, text[1]]), opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, tmp_path / "m.onnx")
+    digests = []
+    for number, lists in enumerate([(["longer", "c"], ["é", "ab"], ["", "abc"]), (["x", "y"], ["ab", "c"], ["", ""])]):
+        arrays = [{"x": np.array([-1 - i, 1 + i], "f4"), "s": np.array(list_of)} for i, list_of in enumerate(lists)]
+        forms = [put_samples(tmp_path / f"npz{number}", arrays), tmp_path / f"pb{number}"]
+        for i, sample in enumerate(arrays):
+            (forms[1] / f"test_data_set_{i}").mkdir(parents=True)
+            for j, value in enumerate((sample["x"], sample["s"].astype(object))):
+                (forms[1] / f"test_data_set_{i}" / f"input_{j}.pb").write_bytes(numpy_helper.from_array(value).SerializeToString())
+        for folder in forms:
+            weir("calibrate", tmp_path / "m.onnx", "-o", tmp_path / "r", "--data", folder, "-f")
+            rows, head = read(tmp_path / "r")
+            assert {name: ends(row) for name, row in rows.items()} == {"x": (-3, 3), "y": (0, 3)}
+            digests.append(head["samples"]["sha256"])
+    assert digests[0] == digests[1] != digests[2] == digests[3]
+
+
 def test_values_in_bodies_are_named(weir, tmp_path):
     body = helper.make_graph(
         [helper.make_node("Tanh", ["x"], ["inside"])], "then", [], [helper.make_tensor_value_info("inside", TensorProto.FLOAT, None)]

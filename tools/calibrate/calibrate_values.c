@@ -8,6 +8,8 @@
 // numbers wherever they are given numbers: an Add of two finite numbers is none, if perhaps an infinity, which is refused.
 #include "calibrate_values.h"
 
+#include "weights.h"
+
 #include <assert.h>
 #include <fnmatch.h>
 #include <math.h>
@@ -107,9 +109,7 @@ static bool gives_numbers(struct walk *w, uint32_t node) {
 // ---- what consumers contract over -----------------------------------------------------------------
 
 static bool reads_weight(const struct model *m, const struct model_node *n) {
-  struct model_constant c;
-  const uint32_t weight = model_input(m, n, 1);
-  return weight != NO_ID && model_resolve_constant(m, weight, &c);
+  return weights_lead_to(m, model_input(m, n, 1));
 }
 
 // The axis, if the node contracts over one of its input 0 with a constant weight; else 0, which nobody does.

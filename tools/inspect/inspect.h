@@ -73,13 +73,13 @@ struct inspect {
 
 // Fills *in from a loaded model. Reads at most a few KiB of the .onnx (who produced it). `path` and
 // `allow_links` are for commands that are advised.
-void inspect_gather(struct inspect *in, const struct model *m, struct sources *sources,
-                    const char *path, bool allow_links);
+void inspect_gather(struct inspect *in, struct model *m, struct sources *sources, const char *path,
+                    bool allow_links);
 void inspect_done(struct inspect *in);
 
 // Fills in->advice and in->next from the rows of the model and what was gathered. A new pass adds its
 // line here.
-void inspect_advise(struct inspect *in);
+void inspect_advise(struct inspect *in, struct model *m);
 // inspect_weights.c: fills in->parameters and in->quantized.
 void inspect_weights(struct inspect *in);
 // "610 M"

@@ -216,7 +216,8 @@ static void choose_next(struct inspect *in, const struct savings *shrunk) {
     take_next(in, waste, 0, arena_printf(&in->arena, "weir convert %s", paths(in, "", "packed")));
 }
 
-void inspect_advise(struct inspect *in) {
+static void ask_all(void *ctx) {
+  struct inspect *in = ctx;
   advise_import(in);
   advise_conv2matmul(in);
   advise_quantize(in);
@@ -246,4 +247,8 @@ void inspect_advise(struct inspect *in) {
            cast.weights, plural(cast.weights), size_with(in, cast.before, cast.after).s);
   if (in->m->n_files > 0) advise_convert(in);
   if (has_its_data(in)) choose_next(in, &shrunk);
+}
+
+void inspect_advise(struct inspect *in, struct model *m) {
+  weights_ask(m, ask_all, in);
 }

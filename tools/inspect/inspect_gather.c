@@ -196,8 +196,8 @@ static void gather_absent(struct inspect *in) {
   }
 }
 
-void inspect_gather(struct inspect *in, const struct model *m, struct sources *sources,
-                    const char *path, bool allow_links) {
+void inspect_gather(struct inspect *in, struct model *m, struct sources *sources, const char *path,
+                    bool allow_links) {
   *in = (struct inspect){.m = m, .sources = sources, .path = path, .allow_links = allow_links};
   gather_producer(in);
   gather_ops(in);
@@ -217,7 +217,7 @@ void inspect_gather(struct inspect *in, const struct model *m, struct sources *s
   gather_absent(in);
   gather_needed(in);
   inspect_weights(in);
-  inspect_advise(in);
+  inspect_advise(in, m);
 }
 
 void inspect_done(struct inspect *in) {

@@ -2,6 +2,7 @@
 #include "outlook.h"
 
 #include "conv2matmul.h"
+#include "weights.h"
 
 static const char *const op_names[] = {"MatMul", "Gemm", "Gather"};
 enum { OPS = sizeof op_names / sizeof *op_names };
@@ -26,7 +27,7 @@ void outlook_convs(const struct model *m, const struct matmulnbits_scheme *schem
     if (!real || seen[match.weight.tensor] || match.channels_in <= 0) continue;
     seen[match.weight.tensor] = 1;
     out->weights++;
-    out->bytes_before += t->bytes;
+    out->bytes_before += weights_bytes(m, &match.weight);
     out->bytes_after +=
         matmulnbits_bytes(scheme, (uint64_t)match.channels_in, (uint64_t)match.channels_out,
                           dtype_bits((enum dtype)t->dtype) / 8);

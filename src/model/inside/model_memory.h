@@ -2,6 +2,7 @@
 // same way again. A question does not change the model, so this lies beside it (model.memory).
 //
 //   shortcuts   by value: behind the Identity nodes that a question walked through (model_constant.c)
+//   seen        by value: the tensor row of a weight that nodes make (model_constant.c)
 //   listed      by value: the first place where it is listed as an output; listings, by place in graph_io: the
 //               places of one value are a ring, in the order in which they came (model_values.c)
 //   opset_slots (first row of a list of imports, domain) -> row, of long lists (model_opsets.c)
@@ -23,6 +24,7 @@ struct model_listing {
 
 struct model_memory {
   TABLE(struct model_shortcut, shortcuts);
+  TABLE(uint32_t, seen);        // tensor + 1
   uint32_t age;                 // counts up when shortcuts are void; from 1
   TABLE(uint32_t, opset_slots); // row + 1; open addressing, at most half full
   uint32_t n_opset_entries;

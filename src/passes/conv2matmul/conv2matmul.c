@@ -31,11 +31,10 @@ struct site {
 struct rewriting {
   struct kit k;
   const struct conv2matmul_options *options;
-  bool converted;       // any
-  int64_t opset_wanted; // strict_compat: of what was written, where the model's is older
-  uint32_t *transposed; // value id of Wᵀ by tensor id, NO_ID: not made yet
-  uint32_t n_transposed;
-  TABLE(struct site, sites); // of the graph at hand
+  bool converted;              // any
+  int64_t opset_wanted;        // strict_compat: of what was written, where the model's is older
+  TABLE(uint32_t, transposed); // 1 + value id of Wᵀ by tensor id
+  TABLE(struct site, sites);   // of the graph at hand
   // of the node at hand
   struct conv2matmul_match match;
   uint32_t x, y; // value ids
@@ -187,13 +186,21 @@ static uint32_t put_weight(struct rewriting *w) {
   static const int64_t swap[2] = {1, 0};
   const uint32_t tensor = w->match.weight.tensor;
   const uint32_t home = w->k.m->values[w->match.weight.value].graph;
-  assert(tensor < w->n_transposed);
-  if (!w->options->strict_compat && w->transposed[tensor] != NO_ID) return w->transposed[tensor];
-  const int64_t dims[2] = {w->match.channels_out, w->match.channels_in};
-  const uint32_t flat = edit_tensor_recipe_as(w->k.e, tensor, dims, 2);
-  const uint32_t recipe = recipe_transpose(w->k.r, flat, swap);
-  return w->transposed[tensor] =
-             edit_add_tensor_for(w->k.e, home, name_of(w, "w_t"), recipe, tensor, w->k.m->empty);
+  if (tensor >= w->n_transposed) TABLE_ADD(w, transposed, tensor + 1 - w->n_transposed);
+  const uint32_t own = edit_tensor_recipe(w->k.e, tensor), stored = kit_stored(&w->k, tensor);
+  uint32_t made = w->options->strict_compat ? 0 : w->transposed[tensor];
+  if (made == 0) {
+    const int64_t dims[2] = {w->match.channels_out, w->match.channels_in};
+    const uint32_t flat = stored == own ? edit_tensor_recipe_as(w->k.e, tensor, dims, 2)
+                                        : recipe_reshape(w->k.r, stored, dims, 2);
+    const uint32_t recipe = recipe_transpose(w->k.r, flat, swap);
+    made = 1 + edit_add_tensor_for(w->k.e, home, name_of(w, "w_t"), recipe, tensor, w->k.m->empty);
+    w->transposed[tensor] = made;
+  }
+  if (stored == own) return made - 1;
+  // What is stored in fewer bits stays so.
+  return kit_make(&w->k, OP_Cast, KIT_IN(made - 1), KIT_OUT(named(w, "w_t_cast")),
+                  KIT_INT("to", w->k.m->tensors[tensor].dtype));
 }
 
 // ---- the flat form's shapes --------------------------------------------------------------------
@@ -404,6 +411,8 @@ static void rewrite_graph(struct rewriting *w, uint32_t graph) {
     if (conv2matmul_looks_at(m, i, w->options)) *TABLE_PUSH(w, sites) = (struct site){i, index};
   for (uint32_t i = 0; i < w->n_sites; i++) {
     const struct site *s = &w->sites[i];
+    struct model_constant c;
+    kit_weight(k, kit_in(k, s->node, 1), &c); // for conv2matmul_match, which has no kit
     conv2matmul_match(m, s->node, w->options, &w->match);
     struct kit_report report = {.node = s->node,
                                 .reason = match->reason,
@@ -426,17 +435,16 @@ static void rewrite_graph(struct rewriting *w, uint32_t graph) {
 static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
   const struct conv2matmul_options *options = with;
   const struct model *m = env->m;
-  const uint32_t n_graphs = m->n_graphs, n_tensors = m->n_tensors;
-  struct rewriting w = {.options = options, .n_transposed = n_tensors};
+  const uint32_t n_graphs = m->n_graphs;
+  struct rewriting w = {.options = options};
   (void)result; // what a Conv has against it is its site's reason
   kit_init(&w.k, env, "conv2matmul");
   w.k.nameless = options->strict_compat; // the existing tool leaves its nodes so
-  w.transposed = arena_alloc(env->scratch, (n_tensors + (size_t)1) * sizeof *w.transposed);
-  memset(w.transposed, 0xff, n_tensors * sizeof *w.transposed);
   for (uint32_t g = 0; g < n_graphs; g++)
     if (options->strict_compat ? g == m->main_graph : m->graphs[g].kind != GRAPH_TRAINING)
       rewrite_graph(&w, g);
   TABLE_FREE(&w, sites);
+  TABLE_FREE(&w, transposed);
   warn_of_opset(&w);
   return kit_done(&w.k, err);
 }
@@ -467,7 +475,8 @@ static const struct pass conv2matmul = {
     .about =
         "Rewrites every Conv whose kernel is 1x1 (or 1, or 1x1x1) as Transpose, MatMul, Add and "
         "Transpose; the weight is transposed while it is copied.",
-    .needs = "constant weights: initializers or Constant nodes, also through Identity nodes",
+    .needs = "constant weights: initializers or Constant nodes, also through nodes that move or "
+             "convert them",
     .promises = "the same results up to float rounding (the order of summation differs)",
     .exactness = EXACTNESS_ROUNDING,
     .flag = "used_extended_mode",

@@ -59,7 +59,7 @@ static bool is_main_initializer(const struct model *m, uint32_t value) {
 static bool find_weight(struct matching *x) {
   uint32_t value = model_input(x->m, &x->m->nodes[x->node], 1);
   if (!x->options->strict_compat)
-    return value != NO_ID && model_resolve_constant(x->m, value, &x->out->weight);
+    return model_resolve_weight(x->m, value, &x->out->weight);
   if (!is_main_initializer(x->m, value)) return false;
   x->out->weight = (struct model_constant){x->m->values[value].def, value, NO_ID};
   return true;

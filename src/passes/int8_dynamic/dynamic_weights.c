@@ -25,10 +25,12 @@ static uint32_t step_back(struct kit *k, uint32_t value, bool *swapped) {
   return kit_in(k, node, 0);
 }
 
-// With --compat a constant is an initializer: what quantize_dynamic looks for.
-static bool resolve(const struct dynamic *d, uint32_t value, struct model_constant *c) {
+// With --compat a constant is an initializer: what quantize_dynamic looks for. Else it may be what nodes make of one, where no
+// Transpose is left to be walked through (`last`).
+static bool resolve(struct dynamic *d, uint32_t value, bool last, struct model_constant *c) {
   const struct model *m = d->k.m;
   if (d->o->compat && m->values[value].kind != VALUE_INITIALIZER) return false;
+  if (!d->o->compat && last) return kit_weight(&d->k, value, c);
   return model_resolve_constant(m, value, c);
 }
 
@@ -63,7 +65,9 @@ bool dynamic_weights_find(struct dynamic *d, uint32_t node, uint32_t slot, bool 
   *why = "non_constant_weight";
   // A chain is at most as long as there are nodes; a cycle ends here too.
   for (uint32_t steps = 0; value != NO_ID && steps <= d->k.m->n_nodes; steps++) {
-    if (resolve(d, value, &c)) {
+    const bool walks = turned && !d->o->compat;
+    const uint32_t before = walks ? step_back(&d->k, value, &swapped) : NO_ID;
+    if (resolve(d, value, before == NO_ID, &c)) {
       *out = (struct dynamic_operand){c.tensor, c.value, read, turns ? read : c.value,
                                       out->transposed};
       *why = dynamic_weights_unfit(d, out);
@@ -72,8 +76,7 @@ bool dynamic_weights_find(struct dynamic *d, uint32_t node, uint32_t slot, bool 
         *why = "opset_too_old";
       return *why == NULL;
     }
-    if (d->o->compat || !turned) break;
-    value = step_back(&d->k, value, &swapped);
+    value = before;
     out->transposed ^= swapped;
     turns |= swapped;
   }

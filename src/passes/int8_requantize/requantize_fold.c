@@ -3,17 +3,23 @@
 //   w ─▶ QuantizeLinear ─▶ DequantizeLinear ─▶         w_quantized ─▶ DequantizeLinear ─▶
 //            s, z              s, z                                      s, z
 //
-// w is constant: an initializer or Constant, after Identity, after a Cast to the type that it has, or what
-// ConstantOfShape makes. The codes are a recipe with the parameters that are there (recipe_quantize_linear), the same that
+// w is constant: an initializer or Constant, after Identity, after a Cast to the type that it has, what nodes make of one without
+// arithmetic (kit_weight), or what ConstantOfShape makes. The codes are a recipe with the parameters that are there (recipe_quantize_linear), the same that
 // the node computes, bit for bit. Weights of one recipe and the same parameters have one tensor for all.
 //
 // Between codes and DequantizeLinear a Cast to the type that they have goes, and so does a Clip that lets
 // every code through; a narrower one (codes 0 .. 127 of uint8, which PyTorch's default for AVX2 is) stays. Scales and zero
 // points that are constant in the same wide sense become initializers, so that who comes next finds them.
 //
+// Before operators on codes, what moves the elements of a weight after its DequantizeLinear moves its codes instead; the axis of its
+// scales goes with it. So PyTorch has linear layers of three dims:
+//
+//   w_quantized ─▶ DequantizeLinear ─▶ Transpose ─▶ MatMul          w_quantized, transposed ─▶ DequantizeLinear ─▶ MatMul
+//
 // Activations are left: their QuantizeLinear is part of the form.
 #include "requantize.h"
 #include "requantize_forms.h"
+#include "weights.h"
 
 // ---- constants in the wide sense ---------------------------------------------------------------
 
@@ -96,12 +102,13 @@ struct source {
 static bool find_source(struct kit *k, uint32_t value, struct source *out) {
   enum dtype to[CASTS];
   uint32_t n = 0;
+  const uint32_t whole = value;
+  struct model_constant c;
   *out = (struct source){.recipe = NO_ID, .tensor = NO_ID, .value = value};
   for (uint32_t steps = 0; value != NO_ID && steps <= k->m->n_nodes; steps++) {
     const uint32_t maker = kit_maker(k, value);
     const enum op op = kit_op(k, maker);
     int64_t type;
-    struct model_constant c;
     if (model_resolve_constant(k->m, value, &c)) {
       *out = (struct source){.recipe = kit_recipe(k, value), .tensor = c.tensor, .value = c.value};
       break;
@@ -110,9 +117,9 @@ static bool find_source(struct kit *k, uint32_t value, struct source *out) {
       *out = (struct source){.recipe = of_shape(k, maker), .tensor = NO_ID, .value = value};
       break;
     }
-    if (op != OP_Cast && op != OP_Identity) return false;
+    if (op != OP_Cast && op != OP_Identity) break;
     if (op == OP_Cast) {
-      if (n == CASTS || !kit_attr_int(k, maker, "to", 0, &type)) return false;
+      if (n == CASTS || !kit_attr_int(k, maker, "to", 0, &type)) break;
       to[n++] = (enum dtype)type;
     }
     value = kit_in(k, maker, 0);
@@ -120,6 +127,8 @@ static bool find_source(struct kit *k, uint32_t value, struct source *out) {
   const bool one = n == 1 && out->tensor != NO_ID; // else they are not the value's own elements
   while (n > 0 && out->recipe != NO_ID)
     out->recipe = cast_of(k, out->recipe, one ? out->value : NO_ID, to[--n]);
+  if (out->recipe == NO_ID && kit_weight(k, whole, &c) && c.value == whole)
+    *out = (struct source){k->m->tensors[c.tensor].recipe, c.tensor, c.value};
   return out->recipe != NO_ID;
 }
 
@@ -191,12 +200,12 @@ static const char *parameters_of(struct kit *k, uint32_t node, uint32_t of,
   return recipe_can_quantize_linear(k->r, of, q) ? NULL : "type";
 }
 
-static uint32_t codes_value(struct fold *f, uint32_t named, uint32_t recipe) {
+static uint32_t codes_value(struct fold *f, uint32_t named, const char *what, uint32_t recipe) {
   struct kit *k = f->k;
   if (recipe >= f->n_of_recipe) TABLE_ADD(f, of_recipe, recipe + 1 - f->n_of_recipe);
   for (uint32_t i = f->of_recipe[recipe]; i != 0; i = f->made[i - 1].next)
     if (f->made[i - 1].graph == k->graph) return f->made[i - 1].value;
-  const uint32_t value = new_constant(k, named, "quantized", recipe);
+  const uint32_t value = new_constant(k, named, what, recipe);
   *TABLE_PUSH(f, made) = (struct folded){k->graph, value, f->of_recipe[recipe]};
   f->of_recipe[recipe] = f->n_made;
   return value;
@@ -216,7 +225,7 @@ static void fold_codes(struct fold *f, uint32_t node) {
     return;
   }
   const uint32_t recipe = recipe_quantize_linear(k->r, w.recipe, &q);
-  const uint32_t codes = codes_value(f, w.value, recipe);
+  const uint32_t codes = codes_value(f, w.value, "quantized", recipe);
   const bool weight = w.tensor != NO_ID;
   edit_forward(k->e, kit_out(k, node, 0), codes);
   kit_report(k, &(struct kit_report){.node = node,
@@ -279,6 +288,64 @@ static bool settle(struct kit *k, uint32_t node, uint32_t slot) {
   return true;
 }
 
+// ---- what stands after DequantizeLinear --------------------------------------------------------
+
+// Is the value the weight of an operator that there is on codes?
+static bool is_product_weight(struct kit *k, uint32_t value) {
+  for (struct kit_use u = kit_uses(k, value); kit_use(k, &u);) {
+    const enum op op = kit_op(k, u.node);
+    if (u.slot == 1 && (op == OP_MatMul || op == OP_Gemm || op == OP_Conv)) return true;
+  }
+  return false;
+}
+
+// The axis of the scales after the node: known of one scale, and after a Transpose.
+static bool moved_axis(struct kit *k, uint32_t node, const struct form *f, uint32_t rank,
+                       int64_t *axis) {
+  const int64_t *perm;
+  uint32_t n;
+  *axis = f->axis < 0 ? f->axis + rank : f->axis;
+  if (f->n == 1) return true;
+  if (kit_op(k, node) != OP_Transpose || !kit_perm(k, node, &perm, &n) || n != rank) return false;
+  for (uint32_t i = 0; i < n; i++)
+    if (perm[i] == *axis) {
+      *axis = i;
+      return true;
+    }
+  return false;
+}
+
+static void move_codes(struct fold *f, uint32_t node) {
+  struct kit *k = f->k;
+  const uint32_t before = kit_in(k, node, 0), dequantize = kit_maker(k, before);
+  struct form w;
+  uint32_t tensor;
+  int64_t axis;
+  if (!weights_moved_by(k->m, node) || kit_op(k, node) == OP_Cast ||
+      !requantize_is_dequantize(kit_op(k, dequantize)) || requantize_form_of(k, dequantize, &w) ||
+      !kit_constant(k, w.codes, &tensor) || !edit_tensor_readable(k->e, tensor) ||
+      !kit_attrs_copyable(k, dequantize) || !is_product_weight(k, kit_out(k, node, 0)))
+    return;
+  uint32_t recipe = edit_tensor_recipe(k->e, tensor);
+  const uint32_t rank = k->r->rows[recipe].rank;
+  kit_site(k, node, "folded");
+  if (!moved_axis(k, node, &w, rank, &axis) || !kit_moved(k, node, &recipe) ||
+      !recipe_can_grow(k->r, recipe))
+    return;
+  const uint32_t codes = codes_value(f, w.codes, "moved", recipe);
+  const uint32_t in[3] = {codes, w.scale, w.zero};
+  const struct edit_attr attr = {.name = "axis", .type = ATTR_INT, .i = axis};
+  kit_put(k, &(struct kit_new){.op = kit_op(k, dequantize),
+                               .in = in,
+                               .n_in = w.zero == NO_ID ? 2 : 3,
+                               .attrs = &attr,
+                               .n_attrs = w.n > 1,
+                               .attrs_of = NO_ID,
+                               .as = node});
+  kit_converted(k, node, "folded");
+  if (kit_unused(k, before)) kit_sweep(k, dequantize);
+}
+
 // ---- the walk ----------------------------------------------------------------------------------
 
 static bool is_left(struct kit *k, const struct requantize_options *options, uint32_t node) {
@@ -314,6 +381,14 @@ void requantize_fold(struct kit *k, const struct requantize_options *options) {
     if (!(k->m->nodes[f.nodes[i]].flags & NODE_DEAD)) fold_codes(&f, f.nodes[i]);
   }
   requantize_walk(k, options, settle_node);
+  f.n_nodes = 0;
+  const uint32_t n_left = options->to == REQUANTIZE_QOPERATOR ? requantize_nodes(k, &a, &nodes) : 0;
+  for (uint32_t i = 0; i < n_left; i++) {
+    arena_reset(&k->site);
+    if (!(k->m->nodes[nodes[i]].flags & NODE_DEAD) && !is_left(k, options, nodes[i]))
+      move_codes(&f, nodes[i]);
+  }
+  arena_free(&a);
   TABLE_FREE(&f, made);
   TABLE_FREE(&f, of_recipe);
   TABLE_FREE(&f, nodes);

@@ -49,12 +49,27 @@ static void remove_unused(struct kit *k, uint32_t value) {
     edit_remove_tensor(k->e, v->def);
 }
 
+// The tensor of a weight; the existing tool looks at initializers alone.
+static bool smooth_constant(struct smooth *s, uint32_t value, uint32_t *tensor) {
+  struct model_constant c;
+  if (s->options->compat) return kit_constant(&s->k, value, tensor);
+  if (!kit_weight(&s->k, value, &c)) return false;
+  *tensor = c.tensor;
+  return true;
+}
+
+uint32_t smooth_recipe(struct smooth *s, uint32_t weight) {
+  uint32_t tensor;
+  if (!smooth_constant(s, weight, &tensor) || !edit_tensor_readable(s->k.e, tensor)) return NO_ID;
+  return edit_tensor_recipe(s->k.e, tensor);
+}
+
 uint32_t smooth_put(struct smooth *s, uint32_t node, uint32_t slot, uint32_t recipe,
                     uint32_t uses) {
   struct kit *k = &s->k;
   const uint32_t value = kit_in(k, node, slot);
   uint32_t tensor;
-  (void)kit_constant(k, value, &tensor);
+  (void)smooth_constant(s, value, &tensor);
   const struct model_tensor *t = &k->m->tensors[tensor];
   const bool alike = recipe_has_dims(k->r, recipe, model_dims(k->m, t), t->rank);
   if (uses > 0 && alike && t->home == HOME_INITIALIZER && t->owner == value &&
@@ -86,7 +101,7 @@ static const char *look(struct smooth *s, uint32_t node, struct smooth_use *u, i
   *u = (struct smooth_use){.node = node, .weight = kit_in(k, node, 1), .next = NO_ID};
   if (kit_refers(k->m, node)) return "attribute_reference";
   if (kit_in(k, node, 0) == NO_ID || u->weight == NO_ID) return "inputs";
-  if (kit_constant(k, kit_in(k, node, 0), &tensor) || !kit_constant(k, u->weight, &tensor))
+  if (kit_constant(k, kit_in(k, node, 0), &tensor) || !smooth_constant(s, u->weight, &tensor))
     return "non_constant_weight";
   const struct model_tensor *t = &k->m->tensors[tensor];
   const enum dtype dtype = (enum dtype)t->dtype;
@@ -111,7 +126,7 @@ static struct smooth_site *site_of(struct smooth *s, uint32_t value, uint32_t gr
                                    uint32_t weight) {
   struct kit *k = &s->k;
   uint32_t tensor;
-  (void)kit_constant(k, weight, &tensor);
+  (void)smooth_constant(s, weight, &tensor);
   if (value >= s->n_of_value) TABLE_ADD(s, of_value, k->m->n_values - s->n_of_value);
   for (uint32_t i = s->of_value[value]; i > 0 && !s->options->compat; i = s->sites[i - 1].next)
     if (s->sites[i - 1].graph == graph && s->sites[i - 1].axis == axis) return &s->sites[i - 1];
@@ -144,7 +159,7 @@ static void visit(struct smooth *s, uint32_t node) {
     kit_skipped(k, node, why);
     return;
   }
-  (void)kit_constant(k, u.weight, &tensor);
+  (void)smooth_constant(s, u.weight, &tensor);
   struct smooth_site *site =
       site_of(s, kit_in(k, node, 0), k->m->nodes[node].graph, axis, u.weight);
   const struct model_tensor *t = &k->m->tensors[tensor];
@@ -208,13 +223,12 @@ static void put_mul(struct smooth *s, const struct smooth_site *site) {
 
 // Which uses of a site have one weight.
 static void find_same(struct smooth *s, const struct smooth_site *site) {
-  struct kit *k = &s->k;
   uint32_t tensor, other;
   for (uint32_t i = site->first; i != NO_ID; i = s->uses[i].next) {
-    (void)kit_constant(k, s->uses[i].weight, &tensor);
+    (void)smooth_constant(s, s->uses[i].weight, &tensor);
     uint32_t j = site->first;
     while (j != i && (s->uses[j].axis != s->uses[i].axis ||
-                      !kit_constant(k, s->uses[j].weight, &other) || tensor != other))
+                      !smooth_constant(s, s->uses[j].weight, &other) || tensor != other))
       j = s->uses[j].next;
     s->uses[i].same = j;
   }
@@ -230,7 +244,7 @@ static void scale_weights(struct smooth *s, const struct smooth_site *site) {
     if (u.same != i) continue;
     for (uint32_t j = i; j != NO_ID; j = s->uses[j].next)
       uses += s->uses[j].same == i;
-    const uint32_t before = kit_in(k, u.node, 1), w = kit_recipe(k, before);
+    const uint32_t before = kit_in(k, u.node, 1), w = smooth_recipe(s, before);
     const uint32_t by = smooth_spread(s, site, false, k->r->rows[w].rank - 1 - u.axis, DTYPE_FLOAT);
     const uint32_t made = smooth_put(s, u.node, 1, smooth_times(s, RECIPE_MAP_MUL, w, by), uses);
     for (uint32_t j = u.next; j != NO_ID && made != before; j = s->uses[j].next) {

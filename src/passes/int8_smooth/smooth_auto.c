@@ -79,7 +79,7 @@ static uint32_t short_list(struct smooth *s, const float *x, uint32_t n) {
 static void add_weight(struct smooth *s, const struct smooth_site *site, const struct smooth_use *u,
                        uint32_t parts[PARTS]) {
   struct recipes *r = s->k.r;
-  uint32_t w = kit_recipe(&s->k, u->weight);
+  uint32_t w = smooth_recipe(s, u->weight);
   if (r->rows[w].dtype != DTYPE_FLOAT) w = recipe_cast(r, w, DTYPE_FLOAT);
   const uint32_t rank = r->rows[w].rank;
   const uint64_t all = (UINT64_C(1) << rank) - 1;

@@ -57,7 +57,7 @@ static uint32_t list(struct smooth *s, const float *x, uint32_t n) {
 // max_n |W_jn| of one weight.
 static uint32_t largest_of(struct smooth *s, const struct smooth_use *u) {
   struct recipes *r = s->k.r;
-  uint32_t w = kit_recipe(&s->k, u->weight);
+  uint32_t w = smooth_recipe(s, u->weight);
   if (r->rows[w].dtype != DTYPE_FLOAT) w = recipe_cast(r, w, DTYPE_FLOAT);
   const uint64_t all = (UINT64_C(1) << r->rows[w].rank) - 1;
   const struct recipe_reduction q = {RECIPE_MAX, all & ~(UINT64_C(1) << u->axis)};

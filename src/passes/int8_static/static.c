@@ -232,6 +232,7 @@ static int quantize(struct static_run *s, struct err *err) {
   kit_raise_ir(&s->k, ir_for(s, &u));
   if (s->contrib) kit_import(&s->k, s->graph, "com.microsoft", 1);
   static_leave(s);
+  static_leave_unseen(s);
   static_find_passed(s);
   if (!s->o->compat) static_find_growing(s);
   const bool as_codes = s->o->format == STATIC_QOPERATOR;
@@ -261,6 +262,7 @@ int static_pass(struct pass_env *env, const struct static_options *o, struct err
   begin(&s, env, o, ranges);
   infer_types(&s);
   s.opset = kit_opset(&s.k, s.graph);
+  static_bring_weights(&s);
   int rc = static_read_overrides(&s, err);
   if (rc == 0) rc = quantize(&s, err);
   return end(&s, err) ? -1 : rc;

@@ -44,9 +44,10 @@ static bool is_listed(const struct static_options *o, struct span name) {
 static bool is_meant(struct static_run *s, uint32_t node, const struct name_patterns *patterns) {
   const struct model *m = s->k.m;
   bool matches = name_patterns_match(patterns, model_name_str(m, m->nodes[node].name));
-  for (uint32_t i = 0; i < kit_n_in(&s->k, node) && !matches; i++) {
+  for (uint32_t i = 0; i < kit_n_in(&s->k, node) && patterns->n > 0 && !matches; i++) {
+    const uint32_t value = kit_in(&s->k, node, i);
     struct model_constant c;
-    if (model_resolve_constant(m, kit_in(&s->k, node, i), &c))
+    if (s->o->compat ? model_resolve_constant(m, value, &c) : kit_weight(&s->k, value, &c))
       matches = name_patterns_match(patterns, model_name_str(m, m->values[c.value].name));
   }
   return matches;

@@ -2,8 +2,15 @@
 //
 //   x ─▶ Relu ─▶ y         x, if no other node sees it, needs no more range than y
 //   s ─▶ Softmax ─▶ p      p: from 0 to 1, or what was seen, and no less than ONNX Runtime's operator can have
+//
+// What has no range since nobody was to look at it stays float: values that 'weir calibrate' was told to leave out (--exclude,
+// --skip-infinite), and what nodes make of constants alone, which it does not look at where it knows that.
 #include "static.h"
 
+#include "json.h"
+#include "ranges.h"
+
+#include <fnmatch.h>
 #include <math.h>
 
 bool static_is_of_softmax(const struct static_run *s, uint32_t value) {
@@ -121,4 +128,53 @@ void static_adjust_ranges(struct static_run *s) {
       s->range[in] = s->range[out];
     }
   }
+}
+
+// ---- without a range -----------------------------------------------------------------------------
+
+struct left_out {
+  const struct json_value *patterns; // NULL: none
+  bool infinite;
+};
+
+static bool is_left_out(const struct static_run *s, const struct left_out *by, uint32_t value) {
+  const char *name = model_name_str(s->k.m, s->k.m->values[value].name);
+  for (const struct json_value *p = json_first(by->patterns); p; p = json_next(p)) {
+    struct span pattern;
+    if (json_as_string(p, &pattern) && fnmatch((const char *)pattern.at, name, 0) == 0) return true;
+  }
+  return by->infinite;
+}
+
+// Floats that nodes or callers give, of which nothing is known: no constants, none by overrides, none that a DequantizeLinear made.
+static bool lacks_range(struct static_run *s, uint32_t value) {
+  struct static_params p;
+  const enum op op = kit_maker_op(&s->k, value);
+  return static_holds_floats(s, value) && !static_is_constant(s, value) &&
+         op != OP_DequantizeLinear && op != OP_ms_DequantizeLinear &&
+         !static_params_of(s, value, &p);
+}
+
+static void leave_unseen(struct static_run *s, const struct left_out *by, uint32_t value) {
+  struct model_constant c;
+  if (value == NO_ID || static_is_left(s, value) || !lacks_range(s, value)) return;
+  if (is_left_out(s, by, value) || static_is_folded(s, value) ||
+      model_resolve_constant(s->k.m, value, &c))
+    static_leave_value(s, value, "no_range");
+}
+
+void static_leave_unseen(struct static_run *s) {
+  struct kit *k = &s->k;
+  const struct model_graph *g = &k->m->graphs[s->graph];
+  const char *options = s->ranges->options;
+  struct err err = {.kind = ERR_NONE};
+  struct json_value *told = options ? json_parse(span_str(options), "options", &err) : NULL;
+  const struct json_value *skips = json_get(told, "skip_infinite");
+  const struct left_out by = {json_get(told, "exclude"), skips && json_as_bool(skips, &(bool){0})};
+  for (uint32_t i = 0; i < g->n_inputs; i++)
+    leave_unseen(s, &by, k->m->graph_io[g->inputs + i]);
+  for (uint32_t n = g->first_node; n != NO_ID; n = k->m->nodes[n].next)
+    for (uint32_t i = 0; i < kit_n_out(k, n); i++)
+      leave_unseen(s, &by, kit_out(k, n, i));
+  json_free(told);
 }

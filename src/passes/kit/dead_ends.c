@@ -1,6 +1,6 @@
 // Weights that were replaced, and the nodes that only led to them, go with their last use:
 //
-//   E ── Transpose ── Identity ── (nothing)      all three go
+//   E ── Transpose ── Identity ── (nothing)      all three go, as do Cast, Reshape, Unsqueeze, Squeeze and Flatten
 //   E ─┬─ Transpose ── (nothing)                 the Transpose goes
 //      └─ Gather
 //
@@ -17,9 +17,8 @@ bool dead_ends_unused(const struct model *m, uint32_t value) {
 }
 
 static bool is_simple(const struct model *m, uint32_t node) {
-  bool known = model_op_is(m, node, "Constant") || model_op_is(m, node, "Identity") ||
-               model_op_is(m, node, "Transpose");
-  return known && m->nodes[node].n_out == 1;
+  return m->nodes[node].n_out == 1 &&
+         (weights_moved_by(m, node) || model_op_is(m, node, "Constant"));
 }
 
 static void drop_initializer(struct edits *e, uint32_t value) {
@@ -33,20 +32,26 @@ static void drop_initializer(struct edits *e, uint32_t value) {
   if (is_input) edit_remove_graph_input(e, value);
 }
 
-void dead_ends_drop(struct edits *e, uint32_t value) {
+// The value, and the node that made only it: what the node read first is in *before, and its shape or axes in *with.
+static void drop_one(struct edits *e, uint32_t value, uint32_t *before, uint32_t *with) {
   const struct model *m = e->m;
-  while (value != NO_ID && dead_ends_unused(m, value)) {
-    const struct model_value *v = &m->values[value];
-    if (v->flags & VALUE_DEAD) return;
-    if (v->kind == VALUE_INITIALIZER) {
-      drop_initializer(e, value);
-      return;
-    }
-    if (v->kind != VALUE_NODE_OUTPUT || !is_simple(m, v->def)) return;
-    uint32_t node = v->def;
-    uint32_t before = model_input(m, &m->nodes[node], 0);
-    edit_remove_node(e, node);
-    value = before;
+  *before = *with = NO_ID;
+  if (value == NO_ID || !dead_ends_unused(m, value)) return;
+  const struct model_value *v = &m->values[value];
+  if (v->flags & VALUE_DEAD) return;
+  if (v->kind == VALUE_INITIALIZER) drop_initializer(e, value);
+  if (v->kind != VALUE_NODE_OUTPUT || !is_simple(m, v->def)) return;
+  const uint32_t node = v->def;
+  *before = model_input(m, &m->nodes[node], 0);
+  *with = model_input(m, &m->nodes[node], 1);
+  edit_remove_node(e, node);
+}
+
+void dead_ends_drop(struct edits *e, uint32_t value) {
+  while (value != NO_ID) {
+    uint32_t with, of_constant[2];
+    drop_one(e, value, &value, &with);
+    drop_one(e, with, &of_constant[0], &of_constant[1]);
   }
 }
 

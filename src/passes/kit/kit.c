@@ -26,6 +26,7 @@ void kit_init(struct kit *k, struct pass_env *env, const char *pass) {
                     .before = NO_ID,
                     .stem = span_str(pass)};
   k->in = new_inside(k);
+  model_saw_nothing(k->m);
   k->types = env->types ? env->types : &k->in->types;
   kit_names_init(&k->names, env->m);
 }

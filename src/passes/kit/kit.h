@@ -237,6 +237,15 @@ struct kit_number {
 
 // An initializer or Constant, also behind Identity nodes (model_resolve_constant): its tensor id.
 bool kit_constant(const struct kit *k, uint32_t value, uint32_t *tensor);
+// A weight: such a constant, or what Cast between floats, Identity, Transpose, Reshape, Unsqueeze, Squeeze and Flatten make of one of
+// floats with dims (kit_weights.c). The tensor of the latter is no tensor of the model (edit_see): it has the type, dims and recipe of the
+// value, which is out->value; out->node makes it. Tables move. Who has no kit asks model_resolve_weight, after this was asked.
+bool kit_weight(struct kit *k, uint32_t value, struct model_constant *out);
+// The recipe of a weight's elements; of one that a Cast widens, of what it widens, which takes fewer bytes. The dims are the weight's.
+uint32_t kit_stored(struct kit *k, uint32_t tensor);
+// What one of these nodes makes of elements of any type that are its first input: a recipe, in place. False: it is none of them, or what it
+// does is not known.
+bool kit_moved(struct kit *k, uint32_t node, uint32_t *recipe);
 // Its elements in RAW form, if they are at hand: small ones (model_small_value), literals, and
 // float vectors (rank <= 1) up to KIT_VECTOR_BYTES. A vector is read where it is asked for, through
 // env->read, and noted in the edit log (edit_look); not if it is made of large weights.

@@ -66,7 +66,7 @@ const char *weights_obstacle(const struct edits *e, const struct weight *w) {
   const struct model *m = e->m;
   const struct model_value *v = &m->values[w->value];
   struct model_constant c;
-  if (!model_resolve_constant(m, w->value, &c)) return "graph_input";
+  if (!model_resolve_weight(m, w->value, &c)) return "graph_input";
   if (v->first_use == NO_ID && v->n_graph_outputs == 0) return "unused";
   if (!model_listed_at_home(m, w->value)) return "output_of_body";
   if (v->n_graph_outputs > 0 && !is_seen(m, w->value)) return "hidden";

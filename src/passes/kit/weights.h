@@ -22,6 +22,16 @@ struct weight {
 // attributes of other nodes than Constant, and all that belongs to training.
 bool weights_at(const struct model *m, uint32_t tensor, struct weight *out);
 
+// Is it a node that weights come through as they are: Cast, Identity, Transpose, Reshape, Unsqueeze, Squeeze, Flatten? (kit_weight says
+// whether it is a weight then.)
+bool weights_moved_by(const struct model *m, uint32_t node);
+// Is the value a constant, or may it be what such nodes make of one? For who has no kit and edits nothing.
+bool weights_lead_to(const struct model *m, uint32_t value);
+// Bytes that a weight has where it is stored.
+uint64_t weights_bytes(const struct model *m, const struct model_constant *w);
+// For who asks passes about a model without an edit: while `ask` runs, model_resolve_weight knows all of it. The model is then what it was.
+void weights_ask(struct model *m, void (*ask)(void *ctx), void *ctx);
+
 // Does the graph lie in a TrainingInfoProto?
 bool weights_in_training(const struct model *m, uint32_t graph);
 

@@ -96,8 +96,10 @@ static bool says_sizes(struct nbits_work *w, const struct model_constant *of, ui
 }
 
 static void find_sites(struct nbits_work *w, struct matmulnbits_options *o, struct list *list) {
-  uint8_t *known = arena_zalloc(w->k.env->scratch, w->k.m->n_tensors + (size_t)1);
   collect(w->k.m, o->op_types, list);
+  for (uint32_t i = 0; i < list->n_sites; i++)
+    nbits_see(&w->k, list->sites[i].node, list->sites[i].op);
+  uint8_t *known = arena_zalloc(w->k.env->scratch, w->k.m->n_tensors + (size_t)1);
   for (uint32_t i = 0; i < list->n_sites; i++) {
     struct nbits_site *s = &list->sites[i];
     nbits_match(w->k.m, o, s);

@@ -7,7 +7,8 @@
 //
 // The weight of a MatMul or Gemm is its second input, a Gather's its first. It may be an
 // initializer or a Constant node, of any enclosing graph, behind Identity nodes, and behind
-// Transposes of a matrix: MatMul(x, Transpose(E)) is quantized straight from E.
+// Transposes of a matrix: MatMul(x, Transpose(E)) is quantized straight from E. Behind others that move or convert it, such as the
+// Cast of what is stored in float16, it is what they make of it (kit_weight).
 #include "nbits.h"
 #include "weights.h"
 
@@ -64,6 +65,18 @@ static uint32_t step_back(const struct model *m, uint32_t value, bool *swapped) 
   return model_input(m, n, 0);
 }
 
+void nbits_see(struct kit *k, uint32_t node, uint32_t op) {
+  struct model_constant c;
+  uint32_t value = kit_in(k, node, op == MATMULNBITS_GATHER ? 0 : 1);
+  for (uint32_t steps = 0; value != NO_ID && steps <= k->m->n_nodes; steps++) {
+    bool swapped;
+    if (model_resolve_constant(k->m, value, &c)) return;
+    const uint32_t before = step_back(k->m, value, &swapped);
+    if (before == NO_ID) kit_weight(k, value, &c);
+    value = before;
+  }
+}
+
 static bool find_constant(struct matching *x, uint32_t value) {
   const struct model *m = x->m;
   struct nbits_site *s = x->site;
@@ -71,7 +84,7 @@ static bool find_constant(struct matching *x, uint32_t value) {
   bool behind = false, swapped;
   // A chain is at most as long as there are nodes; a cycle ends here too.
   for (uint32_t steps = 0; value != NO_ID && steps <= m->n_nodes; steps++) {
-    if (model_resolve_constant(m, value, &s->weight)) {
+    if (model_resolve_weight(m, value, &s->weight)) {
       if (behind && m->tensors[s->weight.tensor].rank != 2) return false;
       s->name = m->values[s->transposed ? start : s->weight.value].name;
       return true;

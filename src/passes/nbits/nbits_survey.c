@@ -6,6 +6,7 @@
 // however many nodes use them, and as if nothing did but operators that could be chosen; codes once for
 // products and once for tables.
 #include "nbits.h"
+#include "weights.h"
 
 uint64_t matmulnbits_bytes(const struct matmulnbits_scheme *s, uint64_t k, uint64_t columns,
                            uint64_t width) {
@@ -58,7 +59,7 @@ void matmulnbits_survey(const struct model *m, const struct matmulnbits_scheme *
     if (*of_weight & use) continue;
     if (use != ELSEWHERE && !(*of_weight & CHOSEN)) {
       out->weights++;
-      out->bytes_before += m->tensors[site.weight.tensor].bytes;
+      out->bytes_before += weights_bytes(m, &site.weight);
     }
     if (use != ELSEWHERE) out->bytes_after += bytes_after(m, &site);
     *of_weight |= use;

@@ -1,7 +1,12 @@
 // The pass `shrink`: which weights, and what becomes of them.
 //
 // A weight is a float16, float32 or double constant of 16384 elements or more: an initializer or
-// the tensor of a Constant node, in any graph or function; there is no list of operators. What is
+// the tensor of a Constant node, in any graph or function; there is no list of operators. One of float16 or bfloat16 that only a Cast to
+// float32 reads is a weight of float32, and the Cast goes with it:
+//
+//   w_float16 ─▶ Cast ─▶ w          w_quantized ─▶ DequantizeLinear ─▶ w
+//
+// What is
 // smaller or has another type stays as it is. What has the right type and size but must stay is
 // reported with the reason:
 //
@@ -19,6 +24,7 @@
 // makes come behind and are not looked at.
 #include "shrink_parts.h"
 
+#include "dead_ends.h"
 #include "int8_dynamic.h"
 
 static bool is_shrinkable_type(enum dtype t) {
@@ -41,9 +47,29 @@ static const char *obstacle(struct shrinking *s, const struct weight *w) {
   return weights_named(&s->k, &s->options->exclude, w) ? "excluded" : NULL;
 }
 
+// The existing tool does not look at what a Cast makes, and levels stay of the type that is stored.
+static bool sees_casts(const struct shrink_options *o) {
+  return o->method == SHRINK_INTEGER_WEIGHTS && !o->compat;
+}
+
+bool shrink_weight_at(struct shrinking *s, uint32_t tensor, struct weight *w) {
+  struct kit *k = &s->k;
+  if (!weights_at(k->m, tensor, w)) return false;
+  const enum dtype dtype = (enum dtype)k->m->tensors[tensor].dtype;
+  if (sees_casts(s->options) && (dtype == DTYPE_FLOAT16 || dtype == DTYPE_BFLOAT16)) {
+    const uint32_t cast = kit_sole_user(k, w->value), out = kit_out(k, cast, 0);
+    struct model_constant c;
+    if (kit_op(k, cast) == OP_Cast && k->m->nodes[cast].graph == w->graph &&
+        kit_weight(k, out, &c) && k->m->tensors[c.tensor].dtype == DTYPE_FLOAT)
+      *w = (struct weight){c.tensor, out, w->graph, cast};
+  }
+  return is_shrinkable_type((enum dtype)k->m->tensors[w->tensor].dtype);
+}
+
 struct span shrink_base_name(const struct shrinking *s, const struct weight *w) {
   const struct model *m = s->k.m;
-  const bool named = w->node != NO_ID && m->nodes[w->node].name != m->empty;
+  const bool named =
+      w->node != NO_ID && model_op_is(m, w->node, "Constant") && m->nodes[w->node].name != m->empty;
   return named ? model_name(m, m->nodes[w->node].name) : model_value_name(m, w->value);
 }
 
@@ -76,19 +102,18 @@ static void shrink_weight(struct shrinking *s, const struct weight *w) {
   const struct recipe_quantization q = shrink_quantize_format(s, w);
   const uint32_t of = edit_tensor_recipe(k->e, w->tensor);
   const uint32_t codes = recipe_quantize(k->r, of, &q, PART_CODES);
+  const uint32_t stored = w->node == NO_ID ? NO_ID : model_input(k->m, &k->m->nodes[w->node], 0);
   weights_report(k, w, done, codes);
   weights_site(k, w, done);
   if (integer)
     shrink_quantize_weight(s, w, of, &q);
   else
     shrink_exchange(s, w, codes, "_dequantized");
+  dead_ends_drop(k->e, stored);
 }
 
-bool shrink_takes(struct shrinking *s, uint32_t tensor) {
-  const struct model *m = s->k.m;
-  struct weight w;
-  return is_shrinkable_type((enum dtype)m->tensors[tensor].dtype) && weights_at(m, tensor, &w) &&
-         !obstacle(s, &w);
+bool shrink_takes(struct shrinking *s, uint32_t tensor, struct weight *w) {
+  return shrink_weight_at(s, tensor, w) && !obstacle(s, w);
 }
 
 // ---- options -----------------------------------------------------------------------------------
@@ -138,8 +163,7 @@ int pass_shrink(struct pass_env *env, const struct shrink_options *options, stru
     rc = shrink_widen_model(&s, err);
   else
     for (uint32_t t = 0; rc == 0 && t < n; t++)
-      if (is_shrinkable_type((enum dtype)env->m->tensors[t].dtype) && weights_at(env->m, t, &w))
-        shrink_weight(&s, &w);
+      if (shrink_weight_at(&s, t, &w)) shrink_weight(&s, &w);
   if (rc == 0 && s.adds) weights_free_initializers(env->edits);
   return kit_done(&s.k, err) ? -1 : rc;
 }

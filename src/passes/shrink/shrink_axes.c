@@ -39,12 +39,15 @@ int shrink_axes(struct shrinking *s, struct shrink_options *options, struct aren
                 struct err *err) {
   const struct pass_env *env = s->k.env;
   struct asking q = {0};
+  const uint32_t n_stored = env->m->n_tensors;
+  for (uint32_t t = 0; t < n_stored; t++) {
+    struct weight w;
+    if (shrink_takes(s, t, &w) && env->m->tensors[w.tensor].rank > 1) ask(s, &q, w.tensor);
+  }
   const uint32_t n = env->m->n_tensors;
   uint32_t *axes = arena_alloc(a, (n + (size_t)1) * sizeof *axes);
-  for (uint32_t t = 0; t < n; t++) {
+  for (uint32_t t = 0; t < n; t++)
     axes[t] = RECIPE_PER_TENSOR;
-    if (shrink_takes(s, t) && env->m->tensors[t].rank > 1) ask(s, &q, t);
-  }
   struct figures *answers = arena_alloc(a, (q.n_codes + (size_t)1) * sizeof *answers);
   int rc = 0;
   if (q.n_codes > 0) rc = measured_ask(env, q.codes, q.n_codes, answers, err);

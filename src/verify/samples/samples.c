@@ -129,8 +129,10 @@ static int add_array(struct samples *s, struct digest *d, const struct array *x,
   digest_add(d, x->name, strlen(x->name) + 1);
   digest_add(d, head, strlen(head) + 1);
   digest_add(d, x->dims, x->rank * sizeof *x->dims);
-  for (uint64_t i = 0; i < x->count && x->strings; i++)
-    digest_add(d, x->strings[i].at, x->strings[i].n + 1);
+  for (uint64_t i = 0; i < x->count && x->strings; i++) {
+    digest_add(d, x->strings[i].at, x->strings[i].n);
+    digest_add(d, "", 1); // what is behind them in memory is not theirs
+  }
   for (uint64_t off = 0; off < x->bytes; off += PIECE) {
     const size_t n = (size_t)min_u64(PIECE, x->bytes - off);
     if (array_read(x, off, piece, n, err)) return -1;

@@ -78,6 +78,8 @@ uint32_t smooth_spread(struct smooth *s, const struct smooth_site *site, bool in
                        uint32_t behind, enum dtype dtype);
 // c * by, or c / by, computed in float32 and of c's type.
 uint32_t smooth_times(struct smooth *s, enum recipe_map_op op, uint32_t c, uint32_t by);
+// The recipe of a weight's elements; NO_ID: it is no constant that can be read.
+uint32_t smooth_recipe(struct smooth *s, uint32_t weight);
 // Puts a recipe in place of the constant in a node's slot: in its tensor if `uses` (not 0) are all its uses, and the dims are
 // the same; else in a tensor of its own. Gives the value that has it.
 uint32_t smooth_put(struct smooth *s, uint32_t node, uint32_t slot, uint32_t recipe, uint32_t uses);

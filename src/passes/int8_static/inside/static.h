@@ -1,6 +1,7 @@
 // The parts of static quantization: options, which nodes, which parameters values get, and how they are
 // written. One run:
 //
+//   static_bring       weights that other nodes make of constants                static_weights.c
 //   static_begin       the opset that the types need; ranges; overrides
 //   static_find_typed  what quantize_static knows of types, with compat          static_types.c
 //   static_leave       which values stay float, whatever wants them                static_leave.c
@@ -380,6 +381,11 @@ bool static_is_folded(struct static_run *s, uint32_t value);
 bool static_shares(struct static_run *s, uint32_t node);
 // The form of operators on codes (static_qoperator.c).
 int static_qoperator(struct static_run *s, struct err *err);
+
+// What nodes make of constants, and nodes that are quantized read, becomes constants. Before values are asked for (static_weights.c).
+void static_bring_weights(struct static_run *s);
+// Values that have no range since they were left out when ranges were found, or follow from constants: they stay float. After static_leave.
+void static_leave_unseen(struct static_run *s);
 
 // The largest range that holds 0, for nodes that give what is known: Softmax, what goes into Relu and Clip.
 void static_adjust_ranges(struct static_run *s);

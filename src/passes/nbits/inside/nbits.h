@@ -30,6 +30,8 @@ struct nbits_site {
   double output_db;
 };
 
+// To be called of a node before nbits_match, which has no kit: is its weight one that other nodes make (kit_weight)?
+void nbits_see(struct kit *k, uint32_t node, uint32_t op);
 // Fills all but node, index and op; counts matches of the patterns.
 void nbits_match(const struct model *m, struct matmulnbits_options *options,
                  struct nbits_site *site);

@@ -31,8 +31,10 @@ void shrink_exchange(struct shrinking *s, const struct weight *w, uint32_t recip
 // What new tensors of a weight are called by: a Constant's node name, else the value's.
 struct span shrink_base_name(const struct shrinking *s, const struct weight *w);
 
-// Is this tensor row a weight that the method takes?
-bool shrink_takes(struct shrinking *s, uint32_t tensor);
+// The weight whose elements are stored in this tensor row, of a type that can be shrunk. Its own row is another one where a Cast makes it.
+bool shrink_weight_at(struct shrinking *s, uint32_t tensor, struct weight *w);
+// Is it one that the method takes?
+bool shrink_takes(struct shrinking *s, uint32_t tensor, struct weight *w);
 
 // shrink_axes.c: finds out the axes for per_channel, by one stage over the weights; they lie in *a.
 int shrink_axes(struct shrinking *s, struct shrink_options *options, struct arena *a,
