@@ -199,6 +199,87 @@ def test_a_mask_of_lowest_numbers_needs_no_clip(weir, tmp_path):
     assert session(out).run(None, {"x": x})[0].tolist() == [[-65504, -1, 0], [1, 2, 3]]
 
 
+def value(name, *dims, dtype=TensorProto.FLOAT):
+    return helper.make_tensor_value_info(name, dtype, dims)
+
+
+def masked(kind, number):
+    """A model in which the number bounds or masks: the nodes, inputs other than x, constants."""
+    node, far = helper.make_node, ("far", np.array(number, np.float32))
+    scores = [node("Softmax", ["s"], ["y"])]
+    keep, flags = [value("keep", 2, 4, dtype=TensorProto.BOOL)], [value("flags", 2, 4)]
+    rows = np.where(np.tri(4)[1:3] > 0, 0, number).astype(np.float32)
+    return {
+        "clip": ([node("Clip", ["x", "low", "far"], ["y"])], [], [("low", -far[1]), far]),
+        "max": ([node("Max", ["x", "far"], ["y"])], [], [far]),
+        "pad": ([node("Pad", ["x", "pads", "far"], ["p"]), node("MaxPool", ["p"], ["y"], kernel_shape=[3])], [], [("pads", np.array([0, 0, 1, 0, 0, 1])), far]),
+        "where": ([node("Where", ["keep", "x", "far"], ["s"]), *scores], keep, [far]),
+        "add": ([node("Add", ["x", "rows"], ["s"]), *scores], [], [("rows", rows)]),
+        "two": ([node("Add", ["x", "rows"], ["a"]), node("Add", ["a", "rows"], ["s"]), *scores], [], [("rows", rows)]),
+        "mul": ([node("Sub", ["one", "flags"], ["away"]), node("Mul", ["away", "far"], ["m"]), node("Add", ["x", "m"], ["s"]), *scores], flags, [("one", np.float32(1)), far]),
+        "where and add": ([node("Where", ["keep", "zero", "far"], ["w"]), node("Unsqueeze", ["w", "axis"], ["u"]), node("Squeeze", ["u", "axis"], ["m"]), node("Add", ["m", "rows"], ["both"]), node("Add", ["x", "both"], ["s"]), *scores], keep, [("zero", np.float32(0)), ("axis", np.array([0])), ("rows", rows), far]),
+        "fill": ([node("Shape", ["x"], ["dims"]), node("ConstantOfShape", ["dims"], ["f"], value=numpy_helper.from_array(np.array([number], np.float32))), node("Where", ["keep", "x", "f"], ["s"]), *scores], keep, []),
+    }[kind]
+
+
+def float16_alone(path, feeds):
+    """What a device computes that has float16 alone: by onnx.reference, whose arrays are of the types that the model says."""
+    return ReferenceEvaluator(str(path)).run(None, feeds)[0]
+
+
+@pytest.mark.parametrize("number", [-65504, -1e5, -1e9, -1e20, -3.4028235e38])
+@pytest.mark.parametrize("kind", ["clip", "max", "pad", "where", "add", "two", "mul", "where and add", "fill"])
+def test_bounds_and_masks_saturate(weir, tmp_path, kind, number):
+    number = -number if kind == "clip" else number
+    nodes, more, tensors = masked(kind, number)
+    dims = (1, 2, 4) if kind == "pad" else (2, 4)
+    constants = [numpy_helper.from_array(np.asarray(x), name) for name, x in tensors]
+    graph = helper.make_graph(nodes, "g", [value("x", *dims), *more], [value("y", *([None] * len(dims)))], constants)
+    path, out = tmp_path / "m.onnx", tmp_path / "half.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path)
+    convert(weir, path, out)
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=dims).astype(np.float32)
+    feeds = {"x": x, "keep": np.array([[1, 0, 1, 0], [0, 1, 1, 1]], bool), "flags": np.array([[1, 0, 1, 0], [0, 0, 0, 1]], np.float32)}
+    feeds = {name: feeds[name] for name in ["x", *(m.name for m in more)]}
+    wanted = session(path).run(None, feeds)[0]
+    got = float16_alone(out, {n: a.astype(np.float16) if a.dtype == np.float32 else a for n, a in feeds.items()})
+    assert got.dtype == np.float16 and np.isfinite(got).all()
+    np.testing.assert_allclose(got, wanted, atol=2e-3)
+
+
+@pytest.mark.parametrize("where", ["number", "alike", "read twice"])
+def test_numbers_do_not_saturate(weir, tmp_path, where):
+    """A factor, bounds that differ, and a bound that another node reads as a number."""
+    constants = {"number": np.float32(-1e9), "alike": np.array([1e5, 2e5, 0, 1], np.float32), "read twice": np.float32(1e9)}
+    nodes = {
+        "number": [helper.make_node("Mul", ["x", "c"], ["y"])],
+        "alike": [helper.make_node("Min", ["x", "c"], ["y"])],
+        "read twice": [helper.make_node("Min", ["x", "c"], ["m"]), helper.make_node("Div", ["m", "c"], ["y"])],
+    }[where]
+    graph = helper.make_graph(nodes, "g", [value("x", 2, 4)], [value("y", 2, 4)], [numpy_helper.from_array(constants[where], "c")])
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path)
+    assert "--on-overflow clip" in convert(weir, path, tmp_path / "half.onnx", code=1).err
+
+
+def test_a_large_mask_is_held_to_a_sum_that_fits(weir, tmp_path):
+    """A causal mask that is not at hand, added twice; what is infinite stays so."""
+    n = 40
+    mask = np.where(np.tri(n) > 0, 0, -1e9).astype(np.float32)
+    mask[0, 1] = -np.inf
+    nodes = [helper.make_node("Add", ["x", "mask"], ["a"]), helper.make_node("Add", ["a", "mask"], ["s"]), helper.make_node("Softmax", ["s"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [value("x", n, n)], [value("y", n, n)], [numpy_helper.from_array(mask, "mask")])
+    path, out = tmp_path / "m.onnx", tmp_path / "half.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path)
+    convert(weir, path, out)
+    stored = numpy_helper.to_array(onnx.load(out).graph.initializer[0])
+    assert sorted(set(stored.ravel().tolist())) == [-np.inf, -1e4, 0]
+    x = np.random.default_rng(4).normal(size=(n, n)).astype(np.float32)
+    got = float16_alone(out, {"x": x.astype(np.float16)})
+    np.testing.assert_allclose(got, session(path).run(None, {"x": x})[0], atol=2e-3)
+
+
 def test_kept_nodes_are_reported(weir, tmp_path):
     path = one_node(tmp_path, "Softmax")
     out, report = tmp_path / "half.onnx", tmp_path / "report.json"

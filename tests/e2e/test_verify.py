@@ -412,18 +412,64 @@ def test_outputs_are_paired_by_name(weir, tmp_path):
 
 
 def test_inputs_that_cannot_be_drawn(weir, tmp_path):
-    """Strings: the whole model is not verified, with that reason, and what can be looked at is."""
-    nodes = [helper.make_node("Identity", [x], [y]) for x, y in (("s", "s1"), ("f", "f1"))]
-    nodes += [helper.make_node("Identity", ["s1"], ["text"]), helper.make_node("Neg", ["f1"], ["y"])]
+    """A sequence: the whole model is not verified, with that reason, and what can be looked at is."""
+    listed = helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, [3])
+    nodes = [helper.make_node("Identity", ["s"], ["s1"]), helper.make_node("Identity", ["f"], ["f1"])]
+    nodes += [helper.make_node("SequenceLength", ["s1"], ["n"]), helper.make_node("Neg", ["f1"], ["y"])]
     path, report = tmp_path / "m.onnx", tmp_path / "r.json"
-    ends = [value("text", [3], TensorProto.STRING), value("y", [3])]
-    onnx.save(model_of(nodes, [value("s", [3], TensorProto.STRING), value("f", [3])], ends), path)
+    ends = [value("n", [], TensorProto.INT64), value("y", [3])]
+    onnx.save(model_of(nodes, [listed, value("f", [3])], ends), path)
     done = weir("optimize", path, tmp_path / "out.onnx", "--verify=all", "--report-json", report)
     rows = json.loads(report.read_text())["verification"]["rows"]
-    assert {row["status"] for row in rows if "strings" in (row["why"] or "")} == {"not_verified"} and rows[-1]["name"] == "outputs"
-    assert sum(row["status"] == "passed" for row in rows) == 1 and "--verify-inputs" in rows[-1]["why"]
+    assert {row["status"] for row in rows if "sequence" in (row["why"] or "")} == {"not_verified"} and rows[-1]["name"] == "outputs"
+    assert "--verify-inputs" in rows[-1]["why"]
     assert "not verified" in done.out.splitlines()[-2]
-    assert "strings" in weir("verify", path, path, code=1).err
+    assert "sequence" in weir("verify", path, path, code=1).err
+
+
+def test_strings_are_drawn(weir, tmp_path):
+    """Words of the tables that look them up, and others; numbers where they are read as such."""
+    colours = [f"colour {i}" for i in range(3)]
+    encoder = {"domain": "ai.onnx.ml", "keys_strings": colours, "default_int64": 0}
+    nodes = [
+        helper.make_node("Reshape", ["s", "flat"], ["r"]),
+        helper.make_node("LabelEncoder", ["r"], ["e"], values_int64s=[1, 2, 3], **encoder),
+        helper.make_node("Identity", ["e"], ["y"]),
+        helper.make_node("Cast", ["t"], ["z"], to=TensorProto.FLOAT),
+    ]
+    inputs = [value("s", ["n", 2], TensorProto.STRING), value("t", [4], TensorProto.STRING)]
+    tensors = [numpy_helper.from_array(np.array([-1]), "flat")]
+    domains = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 2)]
+
+    def model(name, *labels):
+        nodes[1].attribute[[a.name for a in nodes[1].attribute].index("values_int64s")].ints[:] = labels
+        graph = helper.make_graph(nodes, "g", inputs, [value("y", [None], TensorProto.INT64), value("z", [4])], tensors)
+        onnx.save(helper.make_model(graph, opset_imports=domains, ir_version=8), tmp_path / name)
+        return tmp_path / name
+
+    source, other = model("m.onnx", 1, 2, 3), model("other.onnx", 1, 2, 7)
+    weir("optimize", source, tmp_path / "o.onnx", "--verify=all")
+    assert "2 of 2 outputs (100.0 %)" in weir("verify", source, tmp_path / "o.onnx").out
+    assert "'y': 15 of 32 elements differ" in weir("verify", source, other, code=1).err  # the third word was drawn
+
+
+@pytest.mark.parametrize("pad", [0, 200])
+def test_lengths_that_an_audio_front_end_takes(weir, tmp_path, pad):
+    """The signal is as long as a frame of the STFT, and longer than what a Pad reflects of it."""
+    nodes = [
+        helper.make_node("Unsqueeze", ["audio", "one"], ["a"]),
+        helper.make_node("Pad", ["a", "pads"], ["p"], mode="reflect"),
+        helper.make_node("Squeeze", ["p", "one"], ["q"]),
+        helper.make_node("STFT", ["q", "step", "window", "frame"], ["s"], onesided=1),
+        helper.make_node("ReduceSumSquare", ["s"], ["y"], keepdims=0, axes=[-1]),
+    ]
+    numbers = {"one": [1], "pads": [0, 0, pad, 0, 0, pad], "step": 160, "frame": 400}
+    tensors = [numpy_helper.from_array(np.array(x), name) for name, x in numbers.items()]
+    tensors.append(numpy_helper.from_array(np.hanning(400).astype(np.float32), "window"))
+    path = tmp_path / "m.onnx"
+    onnx.save(model_of(nodes, [value("audio", ["b", "samples"])], [value("y", ["b", "t", 201])], tensors), path)
+    said = weir("verify", path, path).out
+    assert "1 of 1 output (100.0 %)" in said and "samples=" in said
 
 
 def test_outputs_of_nothing(weir, tmp_path):

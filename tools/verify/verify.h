@@ -42,10 +42,11 @@ struct verify_options {
   uint32_t n_shapes;
   uint64_t seed;
   struct compare_bounds bounds;
-  const char *bounds_words;                  // as the user gave them; NULL: none, and defaults hold
-  const char *inputs_option, *metric_option; // as this command calls them: "--inputs"
-  bool finite;    // an element that is not finite is a failure, on whichever side
-  double require; // the least share that must have been verified, 0 to 1; < 0: not asked for
+  const char *bounds_words; // as the user gave them; NULL: none, and defaults hold
+  const char *inputs_option, *metric_option,
+      *lengths_option; // as this command calls them: "--inputs"
+  bool finite;         // an element that is not finite is a failure, on whichever side
+  double require;      // the least share that must have been verified, 0 to 1; < 0: not asked for
   bool layers;
   const char *save_case;
   const char *sites;             // "all", a number, or a pattern of names; NULL: all

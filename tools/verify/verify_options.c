@@ -281,6 +281,7 @@ int verify_options_take(struct verify_options *o, const struct cli_args *args,
   }
   o->inputs_option = dashed(&t, &twin_inputs);
   o->metric_option = dashed(&t, &twin_metric);
+  o->lengths_option = dashed(&t, &twin_lengths);
   o->inputs = text(&t, &twin_inputs);
   if (!o->inputs && pipeline) o->inputs = pipeline->reference;
   if (cli_given(args, of(&t, &twin_seed))) o->seed = cli_count(args, of(&t, &twin_seed));

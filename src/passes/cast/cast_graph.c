@@ -14,10 +14,11 @@
 // call must stay, so does the function, with what it calls.
 //
 // Nothing is read: weights become casts of themselves, which the stream checks for overflow. Only of small
-// constants, whose elements are at hand, two habits are known: the lowest float32, which stands for
-// minus infinity in masks, becomes the lowest of the type; and a number alone (an epsilon) that would
-// become 0 becomes the least number that is not.
+// constants, whose elements are at hand, three habits are known: the lowest float32, which stands for
+// minus infinity in masks, becomes the lowest of the type; what bounds or masks saturates (cast_graph_masks.c);
+// and a number alone (an epsilon) that would become 0 becomes the least number that is not.
 #include "cast_graph.h"
+#include "cast_graph_masks.h"
 
 #include "kit.h"
 #include "model_calls.h"
@@ -416,6 +417,9 @@ static uint32_t least(struct half *h, const struct weight *w) {
 static uint32_t narrow(struct half *h, const struct weight *w) {
   const uint32_t of = edit_tensor_recipe(h->k.e, w->tensor), small = least(h, w);
   if (small != NO_ID) return small;
+  const uint32_t bound =
+      h->o->to == DTYPE_FLOAT16 ? cast_graph_bounded(&h->k, w->value, w->tensor, of) : NO_ID;
+  if (bound != NO_ID) return bound;
   return h->o->clips || is_bounds(h, w) ? recipe_cast_clipped(h->k.r, of, h->o->to)
                                         : recipe_cast(h->k.r, of, h->o->to);
 }
@@ -549,9 +553,12 @@ static void write_attributes(struct half *h, uint32_t node) {
     if (kit_attr_tensor(k, node, "value", &tensor)) {
       const uint32_t of = edit_tensor_recipe(k->e, tensor);
       const bool clips = h->o->clips || is_a_bound(h, tensor);
+      const uint32_t bound =
+          h->o->to == DTYPE_FLOAT16 ? cast_graph_bounded(k, out, tensor, of) : NO_ID;
       edit_replace_tensor(k->e, tensor,
-                          clips ? recipe_cast_clipped(k->r, of, h->o->to)
-                                : recipe_cast(k->r, of, h->o->to));
+                          bound != NO_ID ? bound
+                          : clips        ? recipe_cast_clipped(k->r, of, h->o->to)
+                                         : recipe_cast(k->r, of, h->o->to));
       return;
     }
     attr = (struct edit_attr){.name = "value", .type = ATTR_TENSOR};

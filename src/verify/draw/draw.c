@@ -6,6 +6,7 @@
 // nearly always, so that two that must be equal are; the whole case keeps it.
 #include "draw_elements.h"
 #include "draw_parts.h"
+#include "draw_strings.h"
 
 #include "kernels_convert.h"
 
@@ -119,7 +120,6 @@ static enum draw_end check_type(struct draw *d, uint32_t value, struct infer_typ
   if (t->kind == INFER_OPTIONAL) return cannot(why, "it is an optional");
   if (t->kind == INFER_OTHER) return cannot(why, "it is no tensor");
   if (!known || t->dtype == DTYPE_UNDEFINED) return cannot(why, "its type is not known");
-  if (t->dtype == DTYPE_STRING) return cannot(why, "it holds strings");
   if (!t->ranked) return cannot(why, "its rank is not known");
   return DRAW_DONE;
 }
@@ -138,6 +138,10 @@ enum draw_end draw_value(struct draw *d, uint32_t value, const uint32_t *users, 
   uint64_t count, bytes;
   if (check_type(d, value, &t, why) != DRAW_DONE) return DRAW_CANNOT;
   if (!draw_dims(d, value, dims, &rank)) return cannot(why, "its dims have no number that fits");
+  if (t.dtype == DTYPE_STRING)
+    return draw_strings(d, value, dims, rank, a, out)
+               ? DRAW_DONE
+               : cannot(why, "it is larger than what is drawn");
   if (!dims_product(dims, rank, &count) || !dtype_bytes(t.dtype, count, &bytes) ||
       bytes > DRAW_BYTES_MAX)
     return cannot(why, "it is larger than what is drawn");

@@ -48,6 +48,54 @@ static bool looks_beyond(struct draw *d, struct infer *in, uint32_t node) {
   return false;
 }
 
+static bool static_dim(struct infer *in, const struct infer_type *t, uint32_t axis, int64_t *n) {
+  return axis < t->rank &&
+         dims_is_number(infer_dims(in), dims_find(infer_dims(in), t->dims[axis]), n);
+}
+
+// Does a Pad reflect more than there is on an axis? Without axes its numbers are the befores of all, then the afters.
+static bool reflects_beyond(struct draw *d, struct infer *in, uint32_t node) {
+  const struct model_node *n = &d->m->nodes[node];
+  const struct infer_number *list;
+  struct infer_type x;
+  struct span mode;
+  int64_t pad, dim;
+  uint32_t many;
+  if (n->flags & NODE_DEAD || !model_op_is(d->m, node, "Pad") ||
+      !model_attr_string(d->m, node, "mode", "constant", &mode) || !span_is(mode, "reflect") ||
+      !infer_type_of(in, model_input(d->m, n, 0), &x) || !x.ranked ||
+      model_input(d->m, n, 3) != NO_ID ||
+      !infer_numbers(in, model_input(d->m, n, 1), &list, &many) || many != 2 * x.rank)
+    return false;
+  for (uint32_t i = 0; i < many; i++)
+    if (list[i].num != NO_ID && list[i].den == 1 &&
+        dims_is_number(infer_dims(in), list[i].num, &pad) && static_dim(in, &x, i % x.rank, &dim) &&
+        pad >= dim)
+      return true;
+  return false;
+}
+
+// Is a signal shorter than the frames that an STFT cuts it into?
+static bool is_below_a_frame(struct draw *d, struct infer *in, uint32_t node) {
+  const struct model_node *n = &d->m->nodes[node];
+  const struct infer_number *list;
+  struct infer_type x, window;
+  int64_t samples, frame = 0;
+  uint32_t many;
+  if (n->flags & NODE_DEAD || !model_op_is(d->m, node, "STFT") ||
+      !infer_type_of(in, model_input(d->m, n, 0), &x) || !x.ranked ||
+      !static_dim(in, &x, 1, &samples))
+    return false;
+  if (model_input(d->m, n, 3) != NO_ID &&
+      infer_numbers(in, model_input(d->m, n, 3), &list, &many) && many == 1 &&
+      list[0].num != NO_ID && list[0].den == 1)
+    dims_is_number(infer_dims(in), list[0].num, &frame);
+  else if (model_input(d->m, n, 2) != NO_ID &&
+           infer_type_of(in, model_input(d->m, n, 2), &window) && window.ranked)
+    static_dim(in, &window, 0, &frame);
+  return samples < frame;
+}
+
 uint32_t draw_fit_wrong(struct draw *d, struct infer *in) {
   const struct model *m = d->m;
   uint32_t n = 0;
@@ -63,6 +111,7 @@ uint32_t draw_fit_wrong(struct draw *d, struct infer *in) {
       n += dims_is_number(infer_dims(in), dims_find(infer_dims(in), t.dims[k]), &dim) && dim == 0;
   }
   for (uint32_t node = 0; node < m->n_nodes; node++)
-    n += differs_in_batch(d, in, node) || looks_beyond(d, in, node);
+    n += differs_in_batch(d, in, node) || looks_beyond(d, in, node) ||
+         reflects_beyond(d, in, node) || is_below_a_frame(d, in, node);
   return n;
 }
