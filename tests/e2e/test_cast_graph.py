@@ -237,7 +237,7 @@ def test_bounds_and_masks_saturate(weir, tmp_path, kind, number):
     graph = helper.make_graph(nodes, "g", [value("x", *dims), *more], [value("y", *([None] * len(dims)))], constants)
     path, out = tmp_path / "m.onnx", tmp_path / "half.onnx"
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path)
-    convert(weir, path, out)
+    convert(weir, path, out, "--verify")
     rng = np.random.default_rng(4)
     x = rng.normal(size=dims).astype(np.float32)
     feeds = {"x": x, "keep": np.array([[1, 0, 1, 0], [0, 1, 1, 1]], bool), "flags": np.array([[1, 0, 1, 0], [0, 0, 0, 1]], np.float32)}
@@ -272,7 +272,7 @@ def test_a_large_mask_is_held_to_a_sum_that_fits(weir, tmp_path):
     graph = helper.make_graph(nodes, "g", [value("x", n, n)], [value("y", n, n)], [numpy_helper.from_array(mask, "mask")])
     path, out = tmp_path / "m.onnx", tmp_path / "half.onnx"
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path)
-    convert(weir, path, out)
+    convert(weir, path, out, "--verify")
     stored = numpy_helper.to_array(onnx.load(out).graph.initializer[0])
     assert sorted(set(stored.ravel().tolist())) == [-np.inf, -1e4, 0]
     x = np.random.default_rng(4).normal(size=(n, n)).astype(np.float32)

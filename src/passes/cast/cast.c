@@ -21,6 +21,8 @@
 #include "weights.h"
 #include "targets.h"
 
+#include <stdlib.h>
+
 enum { CAST_OPSET = 6, CAST_BFLOAT16_OPSET = 13 };
 
 struct cast_options {
@@ -33,6 +35,8 @@ struct cast_options {
   bool keep_io;         // with it
   const char **keep_op; // with it
   uint32_t n_keep_op;
+  const char *ranges; // path; NULL: not given
+  double headroom;
 };
 
 struct casting {
@@ -163,6 +167,17 @@ static int read_keep_op(const struct pass_value *v, void *with, struct arena *a,
   return 0;
 }
 
+static int read_headroom(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
+  struct cast_options *o = with;
+  char *end;
+  (void)a;
+  if (!v->text) return 0;
+  o->headroom = strtod(v->text, &end);
+  if (end != v->text && *end == '\0' && o->headroom >= 1 && o->headroom <= 65504) return 0;
+  err_set(err, ERR_USAGE, "--headroom: '%s' is not a number from 1 to 65504", quote_str(v->text).s);
+  return err_hint(err, "2 (the default): numbers may become twice as large as in the samples");
+}
+
 static int read_min_elements(const struct pass_value *v, void *with, struct arena *a,
                              struct err *err) {
   (void)a, (void)err;
@@ -190,6 +205,16 @@ static const struct pass_option options[] = {
      "with --graph: operators that keep their types, by name (Softmax), besides those that ONNX "
      "Runtime has no kernels for",
      .read = read_keep_op, .only_with = "graph", .commas = true},
+    {"ranges", PASS_TEXT, "RANGES", NULL,
+     "with --graph, to float16: what calibration found of the model's values, a file of 'weir "
+     "calibrate'. What float16 does not hold keeps float32: values, and the nodes that make and "
+     "read "
+     "them",
+     PASS_MEMBER(cast_options, ranges), .only_with = "graph", .reads = PASS_READS_RANGES,
+     .later = true},
+    {"headroom", PASS_TEXT, "X", "2",
+     "with --ranges: numbers may become so many times as large as they were there",
+     .offers = "1 2 4", .read = read_headroom, .only_with = "ranges", .later = true},
     {"on-overflow", PASS_CHOICE, "fail|clip", "fail",
      "what to do with finite values that are out of the range of the type: fail, after all weights "
      "have been checked, or use the largest value in range; the report counts them for each weight",
@@ -223,6 +248,10 @@ static int check(const void *with, const struct pass_value *values, struct err *
       err_fill(err, ERR_USAGE, "--min-elements has no effect with --graph");
       return err_hint(err, "--graph casts weights of any size; --exclude keeps those that match");
     }
+  if (o->ranges && (!o->graph || o->to != DTYPE_FLOAT16)) {
+    err_fill(err, ERR_USAGE, "--ranges has no effect without --graph --to float16");
+    return err_hint(err, "it says which values of a float16 graph would overflow");
+  }
   if (o->graph) return 0;
   if (o->to == DTYPE_FLOAT) {
     err_fill(err, ERR_USAGE, "cast stores weights in a narrower type, which float32 is not");
@@ -243,12 +272,17 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   (void)result;
   weights_warn_unmatched(env, &c.options->exclude, "--exclude");
   if (c.options->graph) {
-    const struct cast_graph_options o = {.to = c.options->to,
-                                         .clips = c.options->clips,
-                                         .keep_io = c.options->keep_io,
-                                         .keep_op = c.options->keep_op,
-                                         .n_keep_op = c.options->n_keep_op,
-                                         .exclude = &c.options->exclude};
+    struct cast_graph_options o = {.to = c.options->to,
+                                   .clips = c.options->clips,
+                                   .keep_io = c.options->keep_io,
+                                   .keep_op = c.options->keep_op,
+                                   .n_keep_op = c.options->n_keep_op,
+                                   .exclude = &c.options->exclude,
+                                   .headroom = c.options->headroom};
+    if (c.options->ranges && !env->ranges)
+      return err_set(err, ERR_USAGE, "--ranges names a file, and there are none here");
+    if (c.options->ranges && env->ranges(env->files_ctx, c.options->ranges, &o.ranges, err))
+      return -1;
     for (uint32_t i = 0; env->warn && i < o.n_keep_op; i++)
       warn_of_operator(env, o.keep_op[i]);
     return cast_graph_run(env, &o, err);

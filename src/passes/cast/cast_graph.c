@@ -19,6 +19,7 @@
 // and a number alone (an epsilon) that would become 0 becomes the least number that is not.
 #include "cast_graph.h"
 #include "cast_graph_masks.h"
+#include "cast_graph_ranges.h"
 
 #include "kit.h"
 #include "model_calls.h"
@@ -37,10 +38,12 @@ struct half {
   const struct cast_graph_options *o;
   struct model_calls calls;
   struct schema_names names;
+  struct cast_graph_ranges *ranges; // NULL: none are given
   TABLE(uint8_t, old);         // by value id: its dtype, of tensors whose dtype changes; else 0
   TABLE(uint8_t, now);         // the dtype that it gets
   TABLE(uint8_t, held);        // it holds such tensors without being one: a sequence, an optional
   TABLE(const char *, stays);  // by node id: why it stays as it is, or NULL
+  TABLE(uint32_t, unfit);      // by node id: 1 + the value by whose range it stays
   TABLE(uint8_t, graph_stays); // by graph id: a function's, with all inside, whose calls stay
   TABLE(uint32_t, first);      // by graph id: its first node, before any Cast was put there
   uint32_t n_before;           // values that the model had
@@ -238,10 +241,17 @@ static void settle_functions(struct half *h) {
 static void settle_nodes(struct half *h) {
   const struct model *m = h->k.m;
   TABLE_ADD(h, stays, m->n_nodes);
+  TABLE_ADD(h, unfit, m->n_nodes);
   TABLE_ADD(h, graph_stays, m->n_graphs);
   TABLE_ADD(h, first, m->n_graphs);
   for (uint32_t n = 0; n < m->n_nodes; n++)
     if (!(m->nodes[n].flags & NODE_DEAD)) h->stays[n] = why_it_stays(h, n);
+  for (uint32_t n = 0; n < m->n_nodes && h->ranges; n++) {
+    uint32_t value;
+    if (h->stays[n] || m->nodes[n].flags & NODE_DEAD) continue;
+    h->stays[n] = cast_graph_range_keeps(h->ranges, n, &value);
+    h->unfit[n] = h->stays[n] ? value + 1 : 0;
+  }
   settle_functions(h);
   for (uint32_t n = 0; n < m->n_nodes; n++)
     if (!h->stays[n] && !(m->nodes[n].flags & NODE_DEAD)) {
@@ -281,8 +291,13 @@ static enum wish graph_wish(struct half *h, uint32_t graph) {
   return WISH_NEW;
 }
 
+static bool is_unfit(const struct half *h, uint32_t value) {
+  return h->ranges && cast_graph_is_unfit(h->ranges, value);
+}
+
 static enum wish listing_wish(struct half *h, uint32_t value) {
   if (!kit_is_output(&h->k, value)) return WISH_ANY;
+  if (is_unfit(h, value)) return WISH_OLD;
   return graph_wish(h, h->k.m->values[value].graph);
 }
 
@@ -358,7 +373,7 @@ static enum wish type_of(struct half *h, uint32_t value) {
     return WISH_OLD;
   if (is_weight(m, value, &w)) return weight_type(h, &w);
   switch ((enum value_kind)v->kind) {
-  case VALUE_INPUT: return graph_wish(h, v->graph);
+  case VALUE_INPUT: return is_unfit(h, value) ? WISH_OLD : graph_wish(h, v->graph);
   case VALUE_NODE_OUTPUT: return made_by(h, value);
   default: return WISH_OLD;
   }
@@ -414,18 +429,22 @@ static uint32_t least(struct half *h, const struct weight *w) {
                         model_dims(m, t), t->rank);
 }
 
-static uint32_t narrow(struct half *h, const struct weight *w) {
+// *mask: its numbers became others than the type would have.
+static uint32_t narrow(struct half *h, const struct weight *w, bool *mask) {
   const uint32_t of = edit_tensor_recipe(h->k.e, w->tensor), small = least(h, w);
+  *mask = false;
   if (small != NO_ID) return small;
   const uint32_t bound =
-      h->o->to == DTYPE_FLOAT16 ? cast_graph_bounded(&h->k, w->value, w->tensor, of) : NO_ID;
+      h->o->to == DTYPE_FLOAT16 ? cast_graph_bounded(&h->k, w->value, w->tensor, of, mask) : NO_ID;
   if (bound != NO_ID) return bound;
   return h->o->clips || is_bounds(h, w) ? recipe_cast_clipped(h->k.r, of, h->o->to)
                                         : recipe_cast(h->k.r, of, h->o->to);
 }
 
 static void cast_weight(struct half *h, const struct weight *w) {
-  const uint32_t recipe = narrow(h, w);
+  bool mask;
+  const uint32_t recipe = narrow(h, w, &mask);
+  kit_site(&h->k, NO_ID, mask ? "mask" : "cast");
   weights_report(&h->k, w, "cast", recipe);
   edit_replace_tensor(h->k.e, w->tensor, recipe);
 }
@@ -477,7 +496,9 @@ static uint32_t other(struct half *h, uint32_t value, enum dtype to) {
     const struct model_tensor *t = &k->m->tensors[w.tensor];
     if (!kit_is_overridable(k->m, value) && dims_product(model_dims(k->m, t), t->rank, &count) &&
         count <= COPIED_ELEMENTS) {
-      const uint32_t recipe = narrow(h, &w);
+      bool mask;
+      const uint32_t recipe = narrow(h, &w, &mask);
+      if (mask) edit_group(k->e, "cast", NO_ID, "mask");
       return edit_add_tensor_for(k->e, w.graph, name, recipe, w.tensor, k->m->values[value].name);
     }
   }
@@ -553,8 +574,10 @@ static void write_attributes(struct half *h, uint32_t node) {
     if (kit_attr_tensor(k, node, "value", &tensor)) {
       const uint32_t of = edit_tensor_recipe(k->e, tensor);
       const bool clips = h->o->clips || is_a_bound(h, tensor);
+      bool mask = false;
       const uint32_t bound =
-          h->o->to == DTYPE_FLOAT16 ? cast_graph_bounded(k, out, tensor, of) : NO_ID;
+          h->o->to == DTYPE_FLOAT16 ? cast_graph_bounded(k, out, tensor, of, &mask) : NO_ID;
+      if (mask) edit_group(k->e, "cast", node, "mask");
       edit_replace_tensor(k->e, tensor,
                           bound != NO_ID ? bound
                           : clips        ? recipe_cast_clipped(k->r, of, h->o->to)
@@ -571,8 +594,10 @@ static void write_types(struct half *h) {
   for (uint32_t v = 0; v < h->n_before; v++) {
     struct weight w;
     if (h->now[v] == h->old[v]) continue;
-    kit_site(&h->k, NO_ID, "cast");
-    if (is_weight(h->k.m, v, &w)) cast_weight(h, &w);
+    if (is_weight(h->k.m, v, &w))
+      cast_weight(h, &w);
+    else
+      kit_site(&h->k, NO_ID, "cast");
     retype(h, v, v, (enum dtype)h->now[v]);
   }
 }
@@ -621,10 +646,25 @@ static void report_kept(struct half *h) {
   for (uint32_t n = 0; n < h->n_stays; n++) {
     if (m->nodes[n].flags & NODE_DEAD || model_op_is(m, n, "Constant") || !touches(h, n)) continue;
     if (h->stays[n])
-      kit_skipped(&h->k, n, h->stays[n]);
+      kit_report(&h->k,
+                 &(struct kit_report){.node = n,
+                                      .reason = h->stays[n],
+                                      .skipped = true,
+                                      .tensor = h->unfit[n] ? model_value_name(m, h->unfit[n] - 1)
+                                                            : span_of(NULL, 0)});
     else if (has_no_such_type(h, n))
       kit_skipped(&h->k, n, "type_not_allowed");
   }
+}
+
+static void warn_of_unknown(struct half *h) {
+  const uint32_t n = h->ranges ? cast_graph_unknown(h->ranges) : 0;
+  if (n == 0) return;
+  kit_warn(&h->k,
+           arena_printf(&h->k.site,
+                        "%u value%s of float32 ha%s no range, and %s taken to fit float16", n,
+                        plural(n), n == 1 ? "s" : "ve", n == 1 ? "is" : "are"),
+           "ranges are of values in the main graph: 'weir calibrate' says which it leaves out");
 }
 
 // Casts are of ai.onnx, which a model of other operators need not import.
@@ -651,8 +691,10 @@ int cast_graph_run(struct pass_env *env, const struct cast_graph_options *o, str
   weights_free_initializers(env->edits);
   note_types(&h);
   if (kit_drop_misdeclared(env, err)) goto out; // while what was inferred is at hand
+  if (o->ranges) h.ranges = cast_graph_ranges_of(&h.k, o->ranges, o->headroom);
   settle_nodes(&h);
   settle_values(&h);
+  warn_of_unknown(&h);
   report_kept(&h);
   for (uint32_t n = 0; n < n_nodes; n++)
     if (kit_op(&h.k, n) != OP_NONE) write_attributes(&h, n);
@@ -670,6 +712,7 @@ out:
   TABLE_FREE(&h, now);
   TABLE_FREE(&h, held);
   TABLE_FREE(&h, stays);
+  TABLE_FREE(&h, unfit);
   TABLE_FREE(&h, graph_stays);
   TABLE_FREE(&h, first);
   const int rc = err->kind == ERR_NONE ? 0 : -1;

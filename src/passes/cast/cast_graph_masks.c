@@ -17,7 +17,7 @@
 
 #include <math.h>
 
-enum { WAY_MOST = 64 };
+enum { WAY_MOST = CAST_GRAPH_REACHED };
 static const float mask_most = 1e4f;
 static const double half_most = 65504;
 
@@ -94,25 +94,66 @@ static bool bounds(enum op op, uint32_t slot) {
          (op == OP_Where && slot > 0) || op == OP_Max || op == OP_Min;
 }
 
-enum cast_graph_bound cast_graph_bound_of(struct kit *k, uint32_t value) {
+// Does the node only compare what it reads, or choose of it, so that a number far off is as good as any?
+static bool compares(enum op op, uint32_t slot) {
+  switch (op) {
+  case OP_MaxPool:
+  case OP_ReduceMax:
+  case OP_ReduceMin:
+  case OP_ArgMax:
+  case OP_ArgMin:
+  case OP_TopK: return slot == 0;
+  default: return is_softmax(op) || bounds(op, slot);
+  }
+}
+
+// What is clipped, filled or chosen by a bound, and what only moves that, as long as it is compared only.
+static void reach_bounded(struct kit *k, const uint32_t *readers, uint32_t n_readers,
+                          uint32_t *list, uint32_t *n) {
+  *n = 0;
+  for (uint32_t i = 0; i < n_readers; i++)
+    for (struct kit_use u = kit_uses(k, readers[i]); kit_use(k, &u);)
+      if (bounds(kit_op(k, u.node), u.slot) && *n < WAY_MOST && kit_out(k, u.node, 0) != NO_ID)
+        list[(*n)++] = kit_out(k, u.node, 0);
+  for (uint32_t i = 0; i < *n; i++) {
+    bool compared = !kit_is_output(k, list[i]);
+    for (struct kit_use u = kit_uses(k, list[i]); kit_use(k, &u) && compared;) {
+      const enum op op = kit_op(k, u.node);
+      const uint32_t out = kit_out(k, u.node, 0);
+      if (compares(op, u.slot)) continue;
+      compared = hands_on(op, u.slot) && out != NO_ID && *n < WAY_MOST;
+      if (compared) list[(*n)++] = out;
+    }
+    if (!compared) *n = 0;
+  }
+}
+
+enum cast_graph_bound cast_graph_reached(struct kit *k, uint32_t value, uint32_t *list,
+                                         uint32_t *n) {
   struct walk w = {.k = k};
-  uint32_t readers[WAY_MOST], n = 0;
+  uint32_t readers[WAY_MOST], n_readers = 0;
   bool any = false;
+  *n = 0;
   look_behind(&w, value);
-  if (w.masks && !w.full) return CAST_GRAPH_MASK;
+  if (w.masks && !w.full) {
+    for (uint32_t i = 0; i < w.n; i++)
+      if (w.values[i] != value) list[(*n)++] = w.values[i];
+    return CAST_GRAPH_MASK;
+  }
   // The constant, and what only moves it.
-  readers[n++] = value;
-  for (uint32_t i = 0; i < n; i++) {
+  readers[n_readers++] = value;
+  for (uint32_t i = 0; i < n_readers; i++) {
     if (kit_is_output(k, readers[i])) return CAST_GRAPH_NUMBER;
     for (struct kit_use u = kit_uses(k, readers[i]); kit_use(k, &u);) {
       const enum op op = kit_op(k, u.node);
       any = any || bounds(op, u.slot);
       if (bounds(op, u.slot)) continue;
-      if (n == WAY_MOST || !hands_on(op, u.slot) || kit_out(k, u.node, 0) == NO_ID)
+      if (n_readers == WAY_MOST || !hands_on(op, u.slot) || kit_out(k, u.node, 0) == NO_ID)
         return CAST_GRAPH_NUMBER;
-      readers[n++] = kit_out(k, u.node, 0);
+      readers[n_readers++] = kit_out(k, u.node, 0);
     }
   }
+  if (any) reach_bounded(k, readers, n_readers, list, n);
   return any ? CAST_GRAPH_BOUND : CAST_GRAPH_NUMBER;
 }
 
@@ -184,9 +225,11 @@ static bool is_long_mask(const struct kit *k, uint32_t of) {
   return longer > 1;
 }
 
-uint32_t cast_graph_bounded(struct kit *k, uint32_t value, uint32_t tensor, uint32_t of) {
+uint32_t cast_graph_bounded(struct kit *k, uint32_t value, uint32_t tensor, uint32_t of,
+                            bool *mask) {
   const double *x = NULL;
   uint32_t n = 0;
+  *mask = false;
   if (k->r->rows[of].dtype != DTYPE_FLOAT) return NO_ID;
   const bool known = elements_at_hand(k, tensor, &x, &n);
   if (!known && !is_long_mask(k, of)) return NO_ID;
@@ -196,7 +239,9 @@ uint32_t cast_graph_bounded(struct kit *k, uint32_t value, uint32_t tensor, uint
     beyond_mask = beyond_mask || is_beyond(x[i], (double)mask_most);
   }
   if (known && !beyond_mask) return NO_ID;
-  const enum cast_graph_bound bound = cast_graph_bound_of(k, value);
+  uint32_t reached[CAST_GRAPH_REACHED], n_reached;
+  const enum cast_graph_bound bound = cast_graph_reached(k, value, reached, &n_reached);
+  *mask = bound == CAST_GRAPH_MASK;
   if (bound == CAST_GRAPH_MASK && known)
     return recipe_cast(k->r, masked_numbers(k, of, x, n), DTYPE_FLOAT16);
   if (bound == CAST_GRAPH_MASK && recipe_can_grow(k->r, of))

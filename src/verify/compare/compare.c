@@ -501,7 +501,7 @@ int compare_arrays(const struct array *reference, const struct array *result,
   if (!compare_list_pairs(&l, reference, result, bounds->retyped, out->why)) {
     out->end = COMPARE_DIFFERENT;
   } else {
-    bad = figures(&st, &l, compare_chunks_open(&a, stop), &a, err);
+    bad = figures(&st, &l, compare_chunks_open(&a, bounds->masks, stop), &a, err);
     out->figures = st.f;
     if (bad == 0) out->end = compare_judge(&st.f, bounds, out->why);
   }

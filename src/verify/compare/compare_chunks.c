@@ -14,6 +14,7 @@ enum { STRETCH_BYTES = 1 << 20, ROOM = COMPARE_CHUNK + 8 };
 
 struct compare_reader {
   const volatile int *stop;
+  bool masks;
   uint8_t *stretch[2]; // NULL until one is needed
   uint8_t wide[2][COMPARE_CHUNK];
   double v[2][ROOM];
@@ -21,9 +22,10 @@ struct compare_reader {
   struct arena *a;
 };
 
-struct compare_reader *compare_chunks_open(struct arena *a, const volatile int *stop) {
+struct compare_reader *compare_chunks_open(struct arena *a, bool masks, const volatile int *stop) {
   struct compare_reader *r = arena_zalloc(a, sizeof *r);
   r->stop = stop;
+  r->masks = masks;
   r->a = a;
   return r;
 }
@@ -114,6 +116,16 @@ static void clip(double *x, size_t n, enum dtype other) {
     if (isfinite(x[i])) x[i] = x[i] > largest ? largest : x[i] < -largest ? -largest : x[i];
 }
 
+// What both take for minus (or plus) infinity becomes one number.
+static void level(double *x, double *y, size_t n) {
+  const double far = 5000;
+  for (size_t i = 0; i < n; i++) {
+    if (!isfinite(x[i]) || !isfinite(y[i])) continue;
+    if (x[i] < -far && y[i] < -far) x[i] = y[i] = -far;
+    if (x[i] > far && y[i] > far) x[i] = y[i] = far;
+  }
+}
+
 // The chunk of n elements at these bytes.
 static void fill(struct compare_reader *r, const uint8_t *const raw[2], size_t n,
                  const enum dtype t[2]) {
@@ -129,6 +141,7 @@ static void fill(struct compare_reader *r, const uint8_t *const raw[2], size_t n
     c->wide[s] = (const uint8_t *)r->v[s];
     c->width = sizeof *r->v[s];
   }
+  if (r->masks && t[0] != t[1]) level(r->v[0], r->v[1], n);
   c->same = memcmp(c->wide[0], c->wide[1], n * c->width) == 0;
   c->finite = true;
   for (unsigned s = 0; s < 2; s++) {

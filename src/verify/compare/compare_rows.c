@@ -75,7 +75,7 @@ int compare_rows(const struct array *reference, const struct array *result, doub
   struct arena a = {0};
   struct compare_pairs l = {0};
   char why[COMPARE_WHY];
-  struct compare_reader *reader = compare_chunks_open(&a, stop);
+  struct compare_reader *reader = compare_chunks_open(&a, false, stop);
   int rc = 0;
   *out = (struct compare_rows){0};
   compare_list_pairs(&l, reference, result, true, why);

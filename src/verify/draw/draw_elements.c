@@ -273,6 +273,10 @@ static void draw_floats(struct story *t) {
     draw_mask(t, keep, keep == e[0] ? e[1] : e[0]);
     return;
   }
+  if (w->switched) {
+    draw_mask(t, 0, 1);
+    return;
+  }
   if (called(t, "mask")) {
     draw_mask(t, w->additive ? 0 : 1, w->additive ? -10000 : 0);
     return;

@@ -211,6 +211,8 @@ static bool is_integer(struct walk *k, uint32_t value) {
          t.dtype != DTYPE_BOOL;
 }
 
+enum { MASK_LEAST = -9000 };
+
 static bool very_negative(struct walk *k, uint32_t slot) {
   double x;
   uint32_t n;
@@ -261,6 +263,8 @@ static void product(struct walk *k) {
   double x;
   struct step s = k->at;
   if (!is_integer(k, k->at.value)) {
+    // Times -10000: what is 1 is taken out.
+    k->w->switched |= other_number(k, &x) && x <= MASK_LEAST;
     pass(k, s);
     return;
   }

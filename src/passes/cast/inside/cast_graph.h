@@ -12,11 +12,13 @@ struct cast_graph_options {
   const char *const *keep_op; // operators that stay in the type that they have, by name
   uint32_t n_keep_op;
   const struct name_patterns *exclude; // nodes and weights that stay
+  const struct ranges *ranges;         // FLOAT16: what does not fit stays; NULL: nobody knows
+  double headroom;                     // how much larger numbers may be than those that were seen
 };
 
 // Every weight that changes is reported as converted, every node that keeps its type as skipped: with
 // "kept_operator" (a row of cast_graph_kept.def, or --keep-op), "excluded", "unknown_operator",
-// "type_unknown", "makes_type", "sequence", "function", "type_not_allowed". Leaves env->infer NULL.
+// "type_unknown", "makes_type", "sequence", "function", "type_not_allowed"; by ranges "float16_range", "float16_sum". Leaves env->infer NULL.
 int cast_graph_run(struct pass_env *env, const struct cast_graph_options *o, struct err *err);
 
 #endif

@@ -41,7 +41,8 @@ bool compare_list_pairs(struct compare_pairs *l, const struct array *reference,
 
 // Calls `use` for every chunk. -1 with ERR_RETRY if *stop became other than 0, or it could not be read.
 struct compare_reader;
-struct compare_reader *compare_chunks_open(struct arena *a, const volatile int *stop);
+// masks: as in struct compare_bounds.
+struct compare_reader *compare_chunks_open(struct arena *a, bool masks, const volatile int *stop);
 int compare_chunks(struct compare_reader *r, const struct compare_pair *p,
                    void (*use)(void *ctx, const struct compare_chunk *c), void *ctx,
                    struct err *err);

@@ -34,6 +34,7 @@ struct draw_want {
   bool mask;          // 1 keeps an element, 0 takes it out
   bool inverted;      // … or the other way round
   bool additive;      // … by adding: 0 keeps
+  bool switched;      // floats: 0 keeps, 1 takes out
   bool full;          // nothing is taken out: its sum says how many there are
   bool length;        // as long as something
   int64_t length_of;  // … as so many; 0: not known

@@ -1,0 +1,242 @@
+// Which values and nodes float16 does not hold, by what calibration found of the float32 model.
+//
+//   x ─▶ Mul(1000) ─▶ y ─▶ Mul(0.001) ─▶ z        y reaches 990000: both nodes stay, since one makes it and the other reads it
+//
+// A value does not fit if the largest magnitude that was seen, times the headroom, is beyond 65504. A node stays if a value that it makes or
+// reads does not fit, or a sum or square that its operator makes on the way. That is the least: any of these nodes in float16 would make
+// such a number, and every other value fits.
+//
+//   ReduceMean, AveragePool    n times the mean              ReduceL2, LpNormalization    the square of the norm
+//   LayerNormalization …       the square of the distance from the mean, at most the width of the range
+//   Attention                  the scores, at most d times the largest query and key
+//
+// What a mask makes is no number (cast_graph_masks.c): of values that have a mask in them only the other side counts, and of what is
+// chosen, clipped or padded by a bound, if those who read it compare only. Constants are known exactly, without headroom.
+//
+// A value that has no range is taken to fit, and counted: values of bodies and functions, and what calibration was told to leave out.
+#include "cast_graph_ranges.h"
+
+#include "cast_graph_masks.h"
+#include "ranges.h"
+
+#include <math.h>
+
+static const double half_most = 65504;
+
+struct cast_graph_ranges {
+  struct kit *k;
+  const struct ranges *ranges;
+  double headroom;
+  double *least, *most; // by value; NaN: not known
+  uint8_t *masked;      // by value: MASKED_*, what means nothing of it
+  uint32_t n, n_unknown;
+};
+enum { MASKED_BELOW = 1, MASKED_ABOVE = 2 };
+
+// ---- what is known ------------------------------------------------------------------------------
+
+static void set(struct cast_graph_ranges *g, uint32_t v, double least, double most) {
+  g->least[v] = least;
+  g->most[v] = most;
+}
+
+// Of a constant at hand: its finite elements. False: it is none.
+static bool of_constant(struct cast_graph_ranges *g, uint32_t v) {
+  const double *x;
+  uint32_t tensor, n;
+  struct span raw;
+  struct kit *k = g->k;
+  arena_reset(&k->site);
+  if (!kit_constant(k, v, &tensor) || !model_small_value(k->m, tensor, &raw) ||
+      !kit_const_floats(k, v, &x, &n))
+    return false;
+  double least = INFINITY, most = -INFINITY;
+  for (uint32_t i = 0; i < n; i++)
+    if (isfinite(x[i])) least = fmin(least, x[i]), most = fmax(most, x[i]);
+  set(g, v, least, most);
+  return true;
+}
+
+static bool is_float(struct cast_graph_ranges *g, uint32_t v) {
+  return kit_dtype(g->k, v) == DTYPE_FLOAT;
+}
+
+// What nodes only move has the range of what is moved.
+static uint32_t moved_from(struct cast_graph_ranges *g, uint32_t v) {
+  const uint32_t node = kit_maker(g->k, v);
+  const enum op op = kit_op(g->k, node);
+  if (op == OP_NONE || kit_n_out(g->k, node) != 1 || !kit_op_has(op, KIT_UNROUNDED) ||
+      kit_op_has(op, KIT_JUMPS) || kit_op_has(op, KIT_ELEMENTWISE) || op == OP_Pad ||
+      op == OP_Concat)
+    return NO_ID;
+  const uint32_t in = kit_in(g->k, node, 0);
+  return in != NO_ID && in < g->n && is_float(g, in) ? in : NO_ID;
+}
+
+static void find(struct cast_graph_ranges *g, uint32_t v) {
+  const struct model *m = g->k->m;
+  uint32_t tensor;
+  if (m->values[v].flags & VALUE_DEAD || !is_float(g, v) || of_constant(g, v)) return;
+  const struct ranges_value *r = ranges_find(g->ranges, model_value_name(m, v));
+  if (r) set(g, v, r->least, r->most);
+  if (!r && !kit_constant(g->k, v, &tensor)) g->n_unknown++;
+}
+
+static void find_moved(struct cast_graph_ranges *g) {
+  for (uint32_t v = 0; v < g->n; v++) {
+    uint32_t from = isnan(g->most[v]) && is_float(g, v) ? moved_from(g, v) : NO_ID;
+    if (from == NO_ID || isnan(g->most[from])) continue;
+    set(g, v, g->least[from], g->most[from]);
+    g->n_unknown -= g->n_unknown > 0;
+  }
+}
+
+// ---- masks ---------------------------------------------------------------------------------------
+
+static uint8_t side_of(const struct cast_graph_ranges *g, uint32_t constant) {
+  return (uint8_t)((g->least[constant] < -half_most ? MASKED_BELOW : 0) |
+                   (g->most[constant] > half_most ? MASKED_ABOVE : 0));
+}
+
+static void see_mask(struct cast_graph_ranges *g, uint32_t v) {
+  uint32_t list[CAST_GRAPH_REACHED], n;
+  uint32_t tensor;
+  const bool filled = kit_maker_op(g->k, v) == OP_ConstantOfShape;
+  if (!filled && !kit_constant(g->k, v, &tensor)) return;
+  if (isnan(g->most[v]) || side_of(g, v) == 0) return;
+  if (cast_graph_reached(g->k, v, list, &n) == CAST_GRAPH_NUMBER) return;
+  g->masked[v] |= MASKED_BELOW | MASKED_ABOVE; // it becomes what fits
+  for (uint32_t i = 0; i < n; i++)
+    if (list[i] < g->n) g->masked[list[i]] |= side_of(g, v);
+}
+
+// ---- what does not fit ---------------------------------------------------------------------------
+
+static double magnitude(const struct cast_graph_ranges *g, uint32_t v) {
+  const double below = g->masked[v] & MASKED_BELOW ? 0 : -g->least[v];
+  const double above = g->masked[v] & MASKED_ABOVE ? 0 : g->most[v];
+  return fmax(fmax(below, above), 0);
+}
+
+static bool is_unfit(const struct cast_graph_ranges *g, double x) {
+  return x * g->headroom > half_most;
+}
+
+bool cast_graph_is_unfit(struct cast_graph_ranges *g, uint32_t v) {
+  uint32_t tensor;
+  if (v == NO_ID || v >= g->n || isnan(g->most[v])) return false;
+  const double x = magnitude(g, v);
+  return kit_constant(g->k, v, &tensor) ? x > half_most : is_unfit(g, x);
+}
+
+// Elements that a reduction goes over; 0: not known.
+static double reduced(struct cast_graph_ranges *g, uint32_t node) {
+  struct kit *k = g->k;
+  const int64_t *axes;
+  uint32_t n, rank;
+  double count = 1;
+  if (!kit_axes(k, node, &axes, &n) || !kit_rank(k, kit_in(k, node, 0), &rank)) return 0;
+  for (uint32_t i = 0; i < (n ? n : rank); i++) {
+    const int64_t dim = kit_dim(k, kit_in(k, node, 0), n ? axes[i] : (int64_t)i).value;
+    if (dim < 1) return 0;
+    count *= (double)dim;
+  }
+  return count;
+}
+
+static double windowed(struct cast_graph_ranges *g, uint32_t node) {
+  struct kit *k = g->k;
+  const int64_t *list;
+  uint32_t n, rank;
+  double count = 1;
+  if (kit_op(k, node) == OP_AveragePool) {
+    if (!kit_attr_ints(k, node, "kernel_shape", &list, &n)) return 0;
+    for (uint32_t i = 0; i < n; i++)
+      count *= (double)list[i];
+    return count;
+  }
+  if (!kit_rank(k, kit_in(k, node, 0), &rank)) return 0;
+  for (uint32_t i = 2; i < rank; i++) {
+    const int64_t dim = kit_dim(k, kit_in(k, node, 0), i).value;
+    if (dim < 1) return 0;
+    count *= (double)dim;
+  }
+  return count;
+}
+
+static double size_of(const struct cast_graph_ranges *g, uint32_t v) {
+  return v == NO_ID || v >= g->n || isnan(g->most[v]) ? 0 : magnitude(g, v);
+}
+
+static double width_of(const struct cast_graph_ranges *g, uint32_t v) {
+  return v == NO_ID || v >= g->n || isnan(g->most[v]) ? 0 : g->most[v] - g->least[v];
+}
+
+// The largest score before the Softmax, at most.
+static double scores(struct cast_graph_ranges *g, uint32_t node) {
+  struct kit *k = g->k;
+  const uint32_t q = kit_in(k, node, 0), key = kit_in(k, node, 1);
+  const int64_t d = kit_dim(k, q, -1).value;
+  float scale;
+  if (d < 1 || !kit_attr_float(k, node, "scale", 0, &scale)) return 0;
+  const double by = scale > 0 ? (double)scale : 1 / sqrt((double)d);
+  return size_of(g, q) * size_of(g, key) * (double)d * by;
+}
+
+// The largest number that the operator makes on the way; 0: none that is known.
+static double on_the_way(struct cast_graph_ranges *g, uint32_t node) {
+  struct kit *k = g->k;
+  const uint32_t in = kit_in(k, node, 0), out = kit_out(k, node, 0);
+  switch (kit_op(k, node)) {
+  case OP_ReduceMean: return reduced(g, node) * size_of(g, out);
+  case OP_GlobalAveragePool:
+  case OP_AveragePool: return windowed(g, node) * size_of(g, out);
+  case OP_ReduceL2: return size_of(g, out) * size_of(g, out);
+  case OP_ReduceLogSum: return exp(size_of(g, out));
+  case OP_RMSNormalization:
+  case OP_LpNormalization: return size_of(g, in) * size_of(g, in);
+  case OP_InstanceNormalization:
+  case OP_GroupNormalization:
+  case OP_LayerNormalization: return width_of(g, in) * width_of(g, in);
+  case OP_Attention: return scores(g, node);
+  default: return 0;
+  }
+}
+
+const char *cast_graph_range_keeps(struct cast_graph_ranges *g, uint32_t node, uint32_t *value) {
+  struct kit *k = g->k;
+  const enum op op = kit_op(k, node);
+  *value = NO_ID;
+  if (op == OP_Cast || op == OP_Shape || op == OP_Size || op == OP_NONE) return NULL;
+  for (uint32_t i = 0; i < kit_n_out(k, node); i++)
+    if (cast_graph_is_unfit(g, *value = kit_out(k, node, i))) return "float16_range";
+  for (uint32_t i = 0; i < kit_n_in(k, node); i++)
+    if (cast_graph_is_unfit(g, *value = kit_in(k, node, i))) return "float16_range";
+  *value = kit_out(k, node, 0);
+  return is_unfit(g, on_the_way(g, node)) ? "float16_sum" : NULL;
+}
+
+// ---- life ----------------------------------------------------------------------------------------
+
+struct cast_graph_ranges *cast_graph_ranges_of(struct kit *k, const struct ranges *ranges,
+                                               double headroom) {
+  struct arena *a = k->env->scratch;
+  struct cast_graph_ranges *g = arena_zalloc(a, sizeof *g);
+  *g = (struct cast_graph_ranges){
+      .k = k, .ranges = ranges, .headroom = headroom, .n = k->m->n_values};
+  g->least = arena_alloc(a, (g->n + (size_t)1) * sizeof *g->least);
+  g->most = arena_alloc(a, (g->n + (size_t)1) * sizeof *g->most);
+  g->masked = arena_zalloc(a, g->n + (size_t)1);
+  for (uint32_t v = 0; v < g->n; v++)
+    set(g, v, NAN, NAN);
+  for (uint32_t v = 0; v < g->n; v++)
+    find(g, v);
+  find_moved(g);
+  for (uint32_t v = 0; v < g->n; v++)
+    see_mask(g, v);
+  return g;
+}
+
+uint32_t cast_graph_unknown(const struct cast_graph_ranges *g) {
+  return g->n_unknown;
+}
