@@ -397,7 +397,7 @@ static struct rules_value sliced(struct rules_run *run, const struct rules_term 
   const int64_t *lists[4] = {0};
   uint32_t n = 0, count;
   uint64_t total;
-  if (node->n_args < 3) return rules_unknown();
+  if (node->n_args < 3 || absent(node, 1) || absent(node, 2)) return rules_unknown();
   for (uint32_t i = 0; i < t.rank; i++)
     dims[i] = t.dims[i], steps[i] = 1;
   for (uint32_t i = 1; i < node->n_args; i++) {
