@@ -25,7 +25,7 @@
 #include "table.h"
 
 enum {
-  FRAME_PROTOCOL = 1,
+  FRAME_PROTOCOL = 2,
   FRAME_HEAD = 16,
   FRAME_MAX_BODY = 256 << 20,
   FRAME_MAX_RANK = 64,

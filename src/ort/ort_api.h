@@ -9,6 +9,7 @@ struct ort_status;
 struct ort_env;
 struct ort_session;
 struct ort_session_options;
+struct ort_cuda_options;
 struct ort_run_options;
 struct ort_allocator;
 struct ort_memory_info;

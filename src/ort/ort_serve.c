@@ -78,7 +78,9 @@ static int serve_hello(struct service *s, const struct frame_of_hello *asked, st
     return ort_fail(f, FRAME_MISUSED, "this weir-ort speaks version %d of the protocol, not %llu",
                     FRAME_PROTOCOL, (unsigned long long)asked->protocol);
   if (ort_open(&s->ort, asked->library, f) < 0) return -1;
-  s->sessions = ort_sessions_new(&s->ort, s->files);
+  struct ort_sessions *sessions = ort_sessions_new(&s->ort, s->files);
+  if (ort_sessions_provide(sessions, asked->provider, f) < 0) return -1;
+  s->sessions = sessions;
   out->kind = FRAME_ready;
   out->ready =
       (struct frame_of_ready){FRAME_PROTOCOL, s->ort.version, ORT_API_VERSION, s->ort.path};

@@ -26,6 +26,7 @@ struct model {
 
 struct ort_sessions {
   const struct ort *o;
+  bool cuda; // computes; else the processor
   struct ort_files files;
   struct model models[ORT_MAX_SESSIONS];
   struct ort_held held; // of the last run
@@ -45,7 +46,23 @@ static int set_entry(const struct ort *o, struct ort_session_options *options, c
   return ort_check(o, o->AddSessionConfigEntry(options, key, value), f);
 }
 
-static int set_options(const struct ort *o, const struct frame_of_open *asked,
+// What the processor does not compute. Sums are of the type that the model says: CUDA would take TF32 for float32.
+static int set_cuda(const struct ort *o, struct ort_session_options *options,
+                    struct ort_failure *f) {
+  static const char *const keys[] = {"use_tf32"}, *const values[] = {"0"};
+  struct ort_cuda_options *cuda = NULL;
+  struct ort_failure why = {.code = FRAME_REFUSED};
+  int end = ort_check(o, o->CreateCUDAProviderOptions(&cuda), &why);
+  if (end == 0) end = ort_check(o, o->UpdateCUDAProviderOptions(cuda, keys, values, 1), &why);
+  if (end == 0)
+    end = ort_check(o, o->SessionOptionsAppendExecutionProvider_CUDA_V2(options, cuda), &why);
+  if (cuda) o->ReleaseCUDAProviderOptions(cuda);
+  return end == 0 ? 0
+                  : ort_fail(f, FRAME_LACKING, "ONNX Runtime %s has no CUDA here: %s", o->version,
+                             why.text);
+}
+
+static int set_options(const struct ort *o, const struct frame_of_open *asked, bool cuda,
                        struct ort_session_options *options, struct ort_failure *f) {
   enum { SEQUENTIAL = 0, NONE = 0, ALL = 99 };
   const int level = asked->optimized ? ALL : NONE;
@@ -57,6 +74,7 @@ static int set_options(const struct ort *o, const struct frame_of_open *asked,
   if (ort_check(o, o->DisableMemPattern(options), f) < 0) return -1;
   if (ort_check(o, o->DisableCpuMemArena(options), f) < 0) return -1;
   if (set_entry(o, options, "session.intra_op.allow_spinning", "0", f) < 0) return -1;
+  if (cuda && set_cuda(o, options, f) < 0) return -1;
   for (uint32_t i = 0; i < asked->settings.n; i += 2)
     if (set_entry(o, options, asked->settings.list[i], asked->settings.list[i + 1], f) < 0)
       return -1;
@@ -96,16 +114,30 @@ static int open_from_bytes(const struct ort *o, const struct frame_of_open *aske
   return end;
 }
 
-static int open_session(const struct ort *o, const struct frame_of_open *asked,
+static int open_session(const struct ort_sessions *s, const struct frame_of_open *asked,
                         struct ort_session **out, struct ort_failure *f) {
+  const struct ort *o = s->o;
   struct ort_session_options *options = NULL;
   if (ort_check(o, o->CreateSessionOptions(&options), f) < 0) return -1;
-  int end = set_options(o, asked, options, f);
+  int end = set_options(o, asked, s->cuda, options, f);
   if (end == 0)
     end = asked->data_folder[0]
               ? open_from_bytes(o, asked, options, out, f)
               : ort_check(o, o->CreateSession(o->env, asked->path, options, out), f);
   o->ReleaseSessionOptions(options);
+  return end;
+}
+
+int ort_sessions_provide(struct ort_sessions *s, const char *provider, struct ort_failure *f) {
+  const struct ort *o = s->o;
+  struct ort_session_options *options = NULL;
+  if (*provider == 0) return 0;
+  if (strcmp(provider, "cuda") != 0)
+    return ort_fail(f, FRAME_MISUSED, "there is no provider '%s'", quote_str(provider).s);
+  if (ort_check(o, o->CreateSessionOptions(&options), f) < 0) return -1;
+  const int end = set_cuda(o, options, f);
+  o->ReleaseSessionOptions(options);
+  s->cuda = end == 0;
   return end;
 }
 
@@ -174,7 +206,7 @@ int ort_sessions_open(struct ort_sessions *s, const struct frame_of_open *asked,
                     "the request to open a model has %llu threads and %u words of settings",
                     (unsigned long long)asked->threads, asked->settings.n);
   struct model *m = &s->models[at];
-  if (open_session(o, asked, &m->session, f) < 0) return -1;
+  if (open_session(s, asked, &m->session, f) < 0) return -1;
   out->session = at + 1;
   if (describe(o, m->session, &inputs, a, &out->inputs, f) < 0 ||
       describe(o, m->session, &outputs, a, &out->outputs, f) < 0) {

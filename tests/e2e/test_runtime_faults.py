@@ -398,7 +398,7 @@ def hear():
     kind, _, n = struct.unpack("<HHQ", take(16)[4:])
     return kind, take(n)
 NUMBER = lambda x: struct.pack("<Q", x)
-READY = frame(2, NUMBER(1) + text("1.20.0") + NUMBER(20) + text("/fake"))
+READY = frame(2, NUMBER(2) + text("1.20.0") + NUMBER(20) + text("/fake"))
 VALUE = text("x") + struct.pack("<5I", 0, 1, 0, 1, 1) + struct.pack("<q", 2)
 OPENED = frame(4, NUMBER(1) + struct.pack("<I", 1) + VALUE + struct.pack("<I", 1) + VALUE)
 def array(name, dims, place, rest, dtype=1, form=0):
@@ -520,13 +520,13 @@ def test_it_talks_without_end_on_stderr(fake):
 @pytest.mark.parametrize("version", ["0.0.1", "1.19.2", "1", ""])
 def test_versions_that_are_not_believed(fake, tmp_path, version):
     """None that works says so."""
-    [line] = fake(f"answers['hello'] = frame(2, NUMBER(1) + text({version!r}) + NUMBER(20) + text('/fake'))").do("--open").said()
+    [line] = fake(f"answers['hello'] = frame(2, NUMBER(2) + text({version!r}) + NUMBER(20) + text('/fake'))").do("--open").said()
     is_end(line, "failed", NO_RUNTIME, f"'{tmp_path}/fake-ort' says that it opened ONNX Runtime '{version}': 1.20 is the oldest that works")
 
 
 def test_another_version_when_it_is_started_again(fake, tmp_path):
     """What was found before is told with the version that found it."""
-    code = f"import pathlib\nmark = pathlib.Path({str(tmp_path / 'mark')!r})\nif mark.exists(): answers['hello'] = frame(2, NUMBER(1) + text('1.21.0') + NUMBER(20) + text('/fake'))\nmark.touch()\ndef bye(): os._exit(4)\nanswers['run'] = bye"
+    code = f"import pathlib\nmark = pathlib.Path({str(tmp_path / 'mark')!r})\nif mark.exists(): answers['hello'] = frame(2, NUMBER(2) + text('1.21.0') + NUMBER(20) + text('/fake'))\nmark.touch()\ndef bye(): os._exit(4)\nanswers['run'] = bye"
     _, _, run, load = fake(code).do("--open", "--load", "m.onnx").run().do("--load", "n.onnx").said()
     assert run["end"] == "died" and load["end"] == "broken"
     assert load["message"].endswith("says that it opened ONNX Runtime '1.21.0', and 1.20.0 before")
@@ -562,7 +562,7 @@ def test_models_without_their_outputs_are_not_verified(weir, fake, tmp_path, out
 
 
 def test_another_protocol(fake, tmp_path):
-    tool = fake("answers['hello'] = frame(2, NUMBER(2) + text('1.20.0') + NUMBER(20) + text('/fake'))").do("--open")
+    tool = fake("answers['hello'] = frame(2, NUMBER(3) + text('1.20.0') + NUMBER(20) + text('/fake'))").do("--open")
     [line] = tool.said()
     is_end(line, "failed", NO_RUNTIME, f"'{tmp_path}/fake-ort' speaks another version of the protocol: it belongs to another weir")
 
@@ -608,17 +608,18 @@ def spoken(*frames, **environment):
 
 
 def test_weir_ort_doubts_its_requests():
-    hello = frame(1, struct.pack("<Q", 1) + text(str(LIBRARY)))
+    hello = frame(1, struct.pack("<Q", 2) + text(str(LIBRARY)) + text(""))
     opening = frame(3, text("m.onnx") + text("") + struct.pack("<QQI", 1, 0, 0))
     run = frame(5, struct.pack("<QII", 1, 0, 0) + struct.pack("<QQ", 1 << 20, 0))
     refused, no_library, misused = 1, 2, 4
     assert spoken() == (0, [])
     assert spoken(hello, opening, run, frame(7, struct.pack("<Q", 1))) == (0, [(2,), (4,), (6,), (8,)])
     assert spoken(run, hello, hello, run) == (0, [(10, misused), (2,), (10, misused), (10, misused)])
+    assert spoken(frame(1, struct.pack("<Q", 2) + text(str(LIBRARY)) + text("tpu")), run) == (0, [(10, misused), (10, misused)])
     assert spoken(hello, frame(7, struct.pack("<Q", 99)), opening) == (0, [(2,), (10, misused), (4,)])
     assert spoken(hello, frame(2, struct.pack("<Q", 1) + text("") + struct.pack("<Q", 1) + text(""))) == (0, [(2,), (10, misused)])
-    assert spoken(frame(1, struct.pack("<Q", 2) + text("x"))) == (0, [(10, misused)])
-    assert spoken(frame(1, struct.pack("<Q", 1) + text("/no/such.so"))) == (0, [(10, no_library)])
+    assert spoken(frame(1, struct.pack("<Q", 3) + text("x") + text(""))) == (0, [(10, misused)])
+    assert spoken(frame(1, struct.pack("<Q", 2) + text("/no/such.so") + text(""))) == (0, [(10, no_library)])
     assert spoken(hello, frame(3, text("m.onnx") + text("") + struct.pack("<QQI", 0, 0, 0))) == (0, [(2,), (10, misused)])
     assert spoken(hello, frame(3, text("m.onnx") + text("") + struct.pack("<QQI", 1, 0, 1) + text("one"))) == (0, [(2,), (10, misused)])
     past = text("x") + struct.pack("<4I", 0, 1, 1, 0)[:12] + struct.pack("<qI", 1, 1) + struct.pack("<QQ", 4096, 4)
@@ -635,3 +636,42 @@ def test_the_page_says_what_messages_there_are():
         found.append(f"| {number} | {stem} | {', '.join(' '.join(field) for field in fields)} |")
     page = (ROOT / "docs/weir-ort.md").read_text()
     assert re.findall(r"^\| \d+ \| .*$", page, re.M) == found
+
+
+# ---- CUDA --------------------------------------------------------------------------------------------
+
+
+def two(folder):
+    """A model with the input and output that the stub has."""
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", ends[:1], ends[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / "m.onnx")
+    np.savez(folder / "sample.npz", x=np.array([1, 2], np.float32))
+    return folder / "m.onnx"
+
+
+def asked(weir, folder, command, provider, told, code=0):
+    model = two(folder)
+    words = {"verify": ["verify", model, model], "calibrate": ["calibrate", model, "-o", folder / "r", "--data", folder / "sample.npz", "-f"]}[command]
+    return weir(*words, "--provider", provider, "--onnxruntime", LIBRARY, env={"WEIR_ORT_STUB": told}, code=code)
+
+
+APPEND = "SessionOptionsAppendExecutionProvider_CUDA_V2"
+
+
+def test_cuda_is_asked_for_and_said(weir, tmp_path):
+    assert "with ONNX Runtime 1.99.0-stub on CUDA" in asked(weir, tmp_path, "verify", "cuda", "").out
+    assert "CUDA" not in asked(weir, tmp_path, "verify", "cpu", f"abort@{APPEND},abort@CreateCUDAProviderOptions").said
+
+
+@pytest.mark.parametrize("where", ["CreateCUDAProviderOptions", APPEND])
+@pytest.mark.parametrize("command", ["verify", "calibrate"])
+def test_a_runtime_without_cuda(weir, tmp_path, command, where):
+    said = asked(weir, tmp_path, command, "cuda", f"refuse@{where}", code=NO_RUNTIME).err
+    assert "ONNX Runtime 1.99.0-stub has no CUDA here: no, says" in said and "onnxruntime-gpu" in said
+    assert not (tmp_path / "r").exists()
+
+
+def test_this_runtime_has_no_cuda(weir, tmp_path):
+    said = weir("verify", two(tmp_path), tmp_path / "m.onnx", "--provider", "cuda", code=NO_RUNTIME).err
+    assert "has no CUDA here" in said

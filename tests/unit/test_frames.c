@@ -60,7 +60,7 @@ static const struct frame_value values[] = {
 static const char *const words[] = {"one", "", "three"};
 
 static const struct frame frames[] = {
-    {FRAME_hello, .hello = {FRAME_PROTOCOL, "/lib/libonnxruntime.so.1"}},
+    {FRAME_hello, .hello = {FRAME_PROTOCOL, "/lib/libonnxruntime.so.1", "cuda"}},
     {FRAME_ready, .ready = {FRAME_PROTOCOL, "1.20.1", 20, "/lib/x"}},
     {FRAME_open, .open = {"m.onnx", "data", 4, 1, {words, 3}}},
     {FRAME_opened, .opened = {7, {values, 3}, {values, 1}}},

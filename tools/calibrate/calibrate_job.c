@@ -286,6 +286,7 @@ static int find_runtime(struct calibrate_job *j, struct err *err) {
   const char *found;
   j->runtime = (struct runtime_options){.library = cli_string(args, OPT_ONNXRUNTIME),
                                         .threads = j->c.options.jobs,
+                                        .provider = cli_string(args, OPT_PROVIDER),
                                         .memory_bytes = cli_size(args, OPT_VERIFY_MEMORY),
                                         .seconds = cli_count(args, OPT_VERIFY_TIMEOUT),
                                         .inline_bytes = INLINE_BYTES,
@@ -321,7 +322,9 @@ static const char *told_options(struct calibrate_job *j) {
   struct json_out o = {0};
   uint32_t n;
   const char *const *excluded = cli_list(args, OPT_CALIBRATE_EXCLUDE, &n);
-  if (n == 0 && !statistics && !drawn && !j->c.options.skip_infinite) return NULL;
+  const char *provider = cli_string(args, OPT_PROVIDER);
+  if (provider && strcmp(provider, "cpu") == 0) provider = NULL;
+  if (n == 0 && !statistics && !drawn && !provider && !j->c.options.skip_infinite) return NULL;
   json_object(&o);
   if (n > 0) json_put_array(&o, "exclude");
   for (uint32_t i = 0; i < n; i++)
@@ -329,6 +332,7 @@ static const char *told_options(struct calibrate_job *j) {
   if (n > 0) json_end_array(&o);
   if (j->c.options.skip_infinite) json_put_bool(&o, "skip_infinite", true);
   if (statistics) json_put_text(&o, "statistics", statistics);
+  if (provider) json_put_text(&o, "provider", provider);
   if (drawn) {
     json_put_object(&o, "generate");
     json_put_uint(&o, "n", drawn);

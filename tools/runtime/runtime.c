@@ -86,6 +86,9 @@ static int tell_library(const struct runtime *r, const struct frame_of_failed *f
     err_fill(err, ERR_RUNTIME, "ONNX Runtime was not found");
   else
     err_fill(err, ERR_RUNTIME, "%s", tidy(a, f->text));
+  if (f->code == FRAME_LACKING)
+    return err_hint(
+        err, "pip install onnxruntime-gpu, with the CUDA that it wants, or leave --provider out");
   return runtime_find_hint(err);
 }
 
@@ -102,7 +105,9 @@ static bool is_believable(const struct runtime *r, const char *version) {
 
 static enum runtime_end start(struct runtime *r, struct err *err) {
   const struct runtime_process_start how = {r->program, r->inputs, r->outputs};
-  struct frame f = {.kind = FRAME_hello, .hello = {FRAME_PROTOCOL, r->library}};
+  const bool processor = !r->o.provider || strcmp(r->o.provider, "cpu") == 0;
+  struct frame f = {.kind = FRAME_hello,
+                    .hello = {FRAME_PROTOCOL, r->library, processor ? "" : r->o.provider}};
   if (runtime_process_start(&r->process, &how, err) < 0) return RUNTIME_DIED;
   const char *doing =
       arena_printf(&r->scratch, "loaded ONNX Runtime ('%s')", quote_path(r->library).s);

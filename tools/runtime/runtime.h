@@ -11,6 +11,7 @@ struct runtime_options {
   const char *library;   // --onnxruntime FILE; NULL: searched (docs/weir-ort.md)
   uint32_t threads;      // of the runtime; 0: 1
   bool optimized;        // the runtime's own rewrites on; else off
+  const char *provider;  // what computes: "cuda"; "cpu" or NULL: the processor
   uint64_t memory_bytes; // that the process may have, without mapped files of weights; 0: no limit
   double seconds;        // that a request may take; 0: 600
   const char *scratch;   // folder for outputs that are large

@@ -43,6 +43,7 @@ struct verified_layer {
 struct verified {
   const char *scope;   // "sites", "model"
   const char *runtime; // version
+  bool cuda;           // that computed; else the processor
   uint64_t seed;
   const char *sizes; // "batch=1, time=64"; NULL
   TABLE(struct verified_row, rows);

@@ -199,7 +199,8 @@ static void print_share(const struct verified *f) {
   else if (all == 0)
     printf("verified: no edit changes what is computed\n");
   if (all == 0) return;
-  printf("%s with ONNX Runtime %s: ", is_unjudged(f) ? "compared" : "verified", f->runtime);
+  printf("%s with ONNX Runtime %s%s: ", is_unjudged(f) ? "compared" : "verified", f->runtime,
+         f->cuda ? " on CUDA" : "");
   if (f->sizes && *f->sizes) printf("%s, seed %lu, ", f->sizes, f->seed);
   printf("%s, %s of memory and %s in the runtime", report_seconds(f->seconds).s,
          quote_bytes(f->peak_memory[0]).s, quote_bytes(f->peak_memory[1]).s);
@@ -312,6 +313,7 @@ void verify_write(const struct verified *f, struct json_out *j) {
     write_row(&f->rows[i], j);
   json_end_array(j);
   json_put_text(j, "runtime", f->runtime);
+  if (f->cuda) json_put_text(j, "provider", "cuda");
   json_put_uint(j, "runtime_peak_memory_bytes", f->peak_memory[1]);
   json_put_text(j, "scope", f->scope);
   json_put_double(j, "seconds", f->seconds);
