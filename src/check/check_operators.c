@@ -383,6 +383,31 @@ static int check_initializers(struct operators *o) {
   return 0;
 }
 
+// Nodes of one graph that have one name, each name once. ONNX lets them; other graphs, bodies too, do not count.
+static int check_node_names(struct operators *o) {
+  enum { TOLD = 1 };
+  const struct model *m = o->c.m;
+  uint32_t *seen = arena_zalloc(&o->c.scratch,
+                                (m->n_name_at + (size_t)1) * sizeof *seen); // 2 · graph + 2, | TOLD
+  for (uint32_t graph = 0; graph < m->n_graphs; graph++) {
+    if (m->graphs[graph].flags & GRAPH_DEAD) continue;
+    for (uint32_t id = m->graphs[graph].first_node; id != NO_ID; id = m->nodes[id].next) {
+      uint32_t *of_name = &seen[m->nodes[id].name];
+      const uint32_t mark = 2 * graph + 2;
+      const bool again = (*of_name & ~(uint32_t)TOLD) == mark, told = *of_name == (mark | TOLD);
+      *of_name = again ? mark | TOLD : mark;
+      if (m->nodes[id].name == m->empty || !again || told) continue;
+      const bool body = m->graphs[model_root_graph(m, graph)].kind == GRAPH_FUNCTION;
+      if (check_report(&o->c, FAULT_WARNING, check_node_place(&o->c, id).s,
+                       "another node of its graph has this name: ONNX Runtime does not load that, "
+                       "and 'weir run IN OUT%s --pass unique-names' renames them",
+                       body ? " --pass inline-functions" : ""))
+        return -1;
+    }
+  }
+  return 0;
+}
+
 // ---- the story ----------------------------------------------------------------------------------
 
 static int check_node_dtypes(struct look *l) {
@@ -413,6 +438,7 @@ static int check_all(const struct model *m, const struct model_types *types,
     for (uint32_t id = m->graphs[graph].first_node; id != NO_ID && rc == 0; id = m->nodes[id].next)
       rc = check_node(&o, id);
   }
+  if (rc == 0 && !types) rc = check_node_names(&o);
   if (rc == 0 && !types) rc = check_initializers(&o);
   if (rc == 0 && !types) rc = report_all_let_be(&o);
   model_calls_done(&o.calls);

@@ -363,3 +363,38 @@ def test_outputs_of_bodies_that_are_made_around_them(weir, tmp_path, between):
     if not between:
         with pytest.raises(Exception, match="outer scope value"):
             ort.InferenceSession(str(tmp_path / "m.onnx"))
+
+
+@pytest.mark.parametrize("where", ["graph", "body", "function", "apart", "nameless"])
+def test_two_nodes_of_one_name(weir, tmp_path, where):
+    """ONNX lets them; ONNX Runtime loads no graph with them, but graphs apart from each other may share a name."""
+    x, b, c = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xbc")
+    y, k = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2]), helper.make_tensor_value_info("k", TensorProto.BOOL, [])
+    name = "" if where == "nameless" else "n"
+    pair = [helper.make_node("Relu", ["x"], ["r"], name=name), helper.make_node("Relu", ["r"], ["b"], name=name)]
+    functions, domains, inputs = [], [], [x]
+    if where in ("graph", "nameless"):
+        nodes = [*pair, helper.make_node("Neg", ["b"], ["y"])]
+    elif where == "function":
+        functions = [helper.make_function("f", "F", ["x"], ["b"], pair, [helper.make_opsetid("", 17)])]
+        nodes, domains = [helper.make_node("F", ["x"], ["y"], domain="f")], [helper.make_opsetid("f", 1)]
+    else:
+        then = helper.make_graph(pair if where == "body" else [helper.make_node("Relu", ["x"], ["b"], name="n")], "then", [], [b])
+        other = helper.make_graph([helper.make_node("Neg", ["x"], ["c"], name="n")], "else", [], [c])
+        nodes, inputs = [helper.make_node("If", ["k"], ["y"], name="n", then_branch=then, else_branch=other)], [x, k]
+    graph = helper.make_graph(nodes, "g", inputs, [y])
+    path, out = tmp_path / "m.onnx", tmp_path / "o.onnx"
+    onnx.save(helper.make_model(graph, functions=functions, opset_imports=[helper.make_opsetid("", 17), *domains], ir_version=8), path)
+    said = weir("check", path).out
+    if where in ("apart", "nameless"):
+        assert "0 errors, 0 warnings, 0 notes" in said
+        ort.InferenceSession(str(path))
+        return
+    assert "another node of its graph has this name: ONNX Runtime does not load that" in said and "1 warning," in said
+    with pytest.raises(Exception, match="same node name"):
+        ort.InferenceSession(str(path))
+    first = ["--pass", "inline-functions"] if where == "function" else []
+    assert ("--pass inline-functions" in said) == bool(first)
+    weir("run", path, out, *first, "--pass", "unique-names")
+    assert "0 warnings" in weir("check", out).out
+    ort.InferenceSession(str(out))
