@@ -527,7 +527,7 @@ int static_mark(struct static_run *s, struct err *err) {
       if (*why) kit_skipped(k, n, why);
       continue;
     }
-    if (static_skips_overridable(s, n)) continue;
+    if (static_skips_overridable(s, n) || static_adds_bias(s, n)) continue;
     const char *left = static_left_input(s, n);
     if (left && *left) kit_skipped(k, n, left);
     mark_node(s, n);

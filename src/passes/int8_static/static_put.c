@@ -432,6 +432,59 @@ static void put_weight(struct static_run *s, const struct static_entry *e) {
 
 // ---- all of them ---------------------------------------------------------------------------------
 
+// ONNX Runtime fuses a MatMul of codes of 8 bits to operators that take no blocks, and does not run those. (Of a Gemm it does not.)
+static uint32_t fused_user(struct static_run *s, const struct static_entry *e) {
+  struct static_params x;
+  if (!e->as.block || dtype_bits(e->as.type) != 8) return NO_ID;
+  for (struct kit_use u = kit_uses(&s->k, e->value); kit_use(&s->k, &u);)
+    if (u.slot == 1 && kit_op(&s->k, u.node) == OP_MatMul &&
+        s->k.m->nodes[u.node].graph == s->graph && static_is_marked(s, kit_in(&s->k, u.node, 0)) &&
+        static_params_of(s, kit_in(&s->k, u.node, 0), &x) && dtype_bits(x.type) == 8)
+      return u.node;
+  return NO_ID;
+}
+
+static void warn_fused(struct static_run *s, uint64_t n, uint32_t node) {
+  const char *name = quote(model_name(s->k.m, s->k.m->nodes[node].name)).s;
+  kit_warn(&s->k,
+           arena_printf(&s->k.site,
+                        "%lu weight%s of 8 bits in blocks, beside activations of 8 bits: ONNX "
+                        "Runtime runs MatMul '%s' with its optimizations disabled only",
+                        (unsigned long)n, plural(n), name),
+           "--activation-type uint16, or --weight-type int4, or no --block-size");
+}
+
+// Blocks are of matrices. Weights of more dims, of which quantize_static refuses each, are told, and refused where no weight
+// is in blocks.
+static int check_blocks(struct static_run *s, struct err *err) {
+  uint64_t in_blocks = 0, others = 0, fused = 0;
+  uint32_t first = NO_ID, by = NO_ID, rank = 0;
+  for (uint32_t i = 0; i < s->n_entries; i++) {
+    const struct static_entry *e = &s->entries[i];
+    if (e->gone || e->provider != NO_ID || !e->weight || !static_is_constant(s, e->value)) continue;
+    const uint32_t user = fused_user(s, e);
+    if (user != NO_ID && fused++ == 0) by = user;
+    in_blocks += e->as.block > 0;
+    if (e->as.block || !kit_rank(&s->k, e->value, &rank) || rank < 3) continue;
+    if (others++ == 0) first = e->value;
+  }
+  if (fused) warn_fused(s, fused, by);
+  if (others == 0) return 0;
+  const char *name = quote(model_value_name(s->k.m, first)).s;
+  if (in_blocks == 0) {
+    kit_rank(&s->k, first, &rank);
+    err_fill(err, ERR_FAIL, "--block-size: no weight has two dims: '%s' has %u", name, rank);
+    return err_hint(err, "leave --block-size out, or take --per-channel");
+  }
+  kit_warn(&s->k,
+           arena_printf(&s->k.site,
+                        "--block-size is for weights of two dims, and %lu of more dims get no "
+                        "blocks: '%s'%s",
+                        (unsigned long)others, name, others > 1 ? " is the first" : ""),
+           "--per-channel gives them a scale for each channel");
+  return 0;
+}
+
 static int weights_params(struct static_run *s, struct err *err) {
   for (uint32_t i = 0; i < s->n_entries; i++) {
     struct static_entry *e = &s->entries[i];
@@ -439,7 +492,7 @@ static int weights_params(struct static_run *s, struct err *err) {
         static_weight_params(s, e, err))
       return -1;
   }
-  return 0;
+  return s->o->block ? check_blocks(s, err) : 0;
 }
 
 static int put_owners(struct static_run *s, struct err *err) {

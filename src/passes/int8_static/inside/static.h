@@ -362,6 +362,8 @@ int static_put(struct static_run *s, struct err *err);
 // noted. Else it is so where there is no range of it, but a bias after it: of a convolution that became a MatMul only the sum was
 // seen.
 bool static_mark_linear(struct static_run *s, uint32_t node);
+// Does a recipe take the node with the MatMul before it? Then it is not quantized by itself.
+bool static_adds_bias(struct static_run *s, uint32_t node);
 // When all else is marked: marks the sums that the last recipe quantizes, and notes the biases that become codes. A recipe makes them, or ONNX
 // Runtime does where it fuses MatMul and Add to a Gemm between DQ and Q: not where no Q comes after the sum.
 void static_mark_sums(struct static_run *s);
