@@ -220,6 +220,63 @@ def test_tied_weights_are_quantized_once(weir, tmp_path):
         assert 10 * np.log10((a**2).sum() / ((a - b) ** 2).sum()) > 25
 
 
+@pytest.mark.parametrize("step", ["Flatten", "Squeeze"])
+def test_static_raises_an_old_opset_for_channels(weir, tmp_path, step):
+    """A scale a channel needs opset 13; nodes that would be in the way of that, as a Squeeze with an attribute is, go before."""
+    w = normal(ROWS, COLUMNS)
+    steps = {"Flatten": (w.reshape(ROWS, 4, -1), alone("Flatten", axis=1)), "Squeeze": (w[None], alone("Squeeze", axes=[0]))}
+    array, made = steps[step]
+    nodes = [*made("stored", "w"), node("MatMul", ["x", "w"], ["y"], name="mm")]
+    ends = [values("x", "n", ROWS)], [values("y", "n", COLUMNS)]
+    model = save(helper.make_graph(nodes, "g", *ends, [stored("stored", array, FLOAT)]), tmp_path / "made.onnx", opset=11)
+    plain = save(helper.make_graph(nodes[-1:], "g", *ends, [numpy_helper.from_array(w, "w")]), tmp_path / "plain.onnx", opset=11)
+    x = normal(5, ROWS)
+    got, wanted = (commanded(weir, tmp_path, m, ("static", "--reduce-range"), (), x) for m in (model, plain))
+    onnx.checker.check_model(str(got), full_check=True)
+    assert operators(got) == operators(wanted)
+    np.testing.assert_array_equal(run(got, x)[0], run(wanted, x)[0])
+
+
+def test_static_knows_a_weight_by_its_name_that_others_read_too(weir, tmp_path):
+    made, _ = matmul("float16")
+    made.output.append(values("w", ROWS, COLUMNS))
+    model = save(made, tmp_path / "m.onnx")
+    out = commanded(weir, tmp_path, model, ("static", "--reduce-range", "--include", "w"), (), normal(5, ROWS))
+    assert operators(out)["QuantizeLinear"] == 2
+
+
+def test_smooth_in_an_old_model(weir, tmp_path):
+    """Below IR version 4 an initializer is an input too: those that come would be none."""
+    nodes = [node("Transpose", ["stored"], ["w"]), node("MatMul", ["x", "w"], ["y"], name="mm")]
+    w, x = normal(ROWS, COLUMNS), normal(5, ROWS)
+    graph = helper.make_graph(nodes, "g", [values("x", "n", ROWS), values("stored", COLUMNS, ROWS)], [values("y", "n", COLUMNS)], [stored("stored", w.T, FLOAT)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)], ir_version=3)
+    onnx.save(model, tmp_path / "m.onnx")
+    out = commanded(weir, tmp_path, tmp_path / "m.onnx", ("smooth",), ("--statistics", "channel"), x)
+    onnx.checker.check_model(str(out), full_check=True)
+    np.testing.assert_allclose(run(out, x)[0], x @ w, atol=1e-4)
+
+
+def test_the_shape_goes_with_the_nodes(weir, tmp_path):
+    nodes = [node("Identity", ["shape"], ["sizes"]), node("Reshape", ["stored", "sizes"], ["w"]), node("MatMul", ["x", "w"], ["y"], name="mm")]
+    held = [stored("stored", normal(ROWS * COLUMNS), FLOAT), numpy_helper.from_array(np.array([ROWS, COLUMNS]), "shape")]
+    model = save(helper.make_graph(nodes, "g", [values("x", "n", ROWS)], [values("y", "n", COLUMNS)], held), tmp_path / "m.onnx")
+    out = tmp_path / "o.onnx"
+    weir("quantize", model, out)
+    assert operators(out) == {"MatMulNBits": 1}
+    assert not {t.name for t in onnx.load(out).graph.initializer} & {"stored", "shape"}
+
+
+def test_many_dims(weir, tmp_path):
+    """More axes than an int has bits."""
+    w = normal(ROWS, COLUMNS)
+    steps = [with_ints("Unsqueeze", *range(40)), alone("Transpose"), alone("Squeeze"), transpose(1, 0)]
+    graph = helper.make_graph([*chain(steps, "stored", "w"), node("MatMul", ["x", "w"], ["y"], name="mm")], "g", [values("x", "n", ROWS)], [values("y", "n", COLUMNS)], [stored("stored", w, FLOAT)])
+    model = save(graph, tmp_path / "m.onnx")
+    weir("dynamic", model, tmp_path / "o.onnx")
+    assert operators(tmp_path / "o.onnx") == {"DynamicQuantizeMatMul": 1}
+
+
 @pytest.mark.parametrize("command", ["quantize", "dynamic"])
 def test_in_a_body(weir, tmp_path, command):
     """The weight is made outside of the If whose branches use it."""

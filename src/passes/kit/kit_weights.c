@@ -13,6 +13,8 @@
 
 #include "weights.h"
 
+#include <string.h>
+
 enum { WAY_MOST = 16 }; // nodes between the constant and the value
 
 static bool to_dims(struct kit *k, const int64_t *dims, uint32_t rank, uint32_t *of) {
@@ -39,14 +41,15 @@ static bool transpose(struct kit *k, uint32_t node, uint32_t *of) {
   struct kit_attr perm;
   const enum kit_state state = kit_attr(k, node, "perm", &perm);
   int64_t order[RECIPE_MAX_RANK];
-  uint32_t seen = 0;
+  bool seen[RECIPE_MAX_RANK] = {false};
   const bool given = state == KIT_GIVEN;
   if (state == KIT_UNKNOWN || (given && (perm.type != ATTR_INTS || perm.n != rank))) return false;
   for (uint32_t i = 0; i < rank; i++)
     order[i] = given ? perm.ints[i] : (int64_t)(rank - 1 - i);
-  for (uint32_t i = 0; i < rank; i++)
-    seen |= order[i] >= 0 && order[i] < rank ? 1u << order[i] : 0;
-  if (seen != (1u << rank) - 1) return false;
+  for (uint32_t i = 0; i < rank; i++) {
+    if (order[i] < 0 || order[i] >= rank || seen[order[i]]) return false;
+    seen[order[i]] = true;
+  }
   *of = recipe_transpose(k->r, *of, order);
   return true;
 }
@@ -73,18 +76,20 @@ static bool reshape(struct kit *k, uint32_t node, uint32_t *of) {
   return to_dims(k, dims, n, of);
 }
 
-// The axes of a Squeeze, or of an Unsqueeze (which counts in the dims that it adds), as bits, and how many; false if they are not known
-// or not there.
-static bool axes_of(struct kit *k, uint32_t node, uint32_t rank, bool added, uint32_t *bits,
-                    uint32_t *n) {
+enum { RANK_MOST = 2 * RECIPE_MAX_RANK }; // with the dims that an Unsqueeze adds
+
+// Which axes a Squeeze names, or an Unsqueeze (which counts in the dims that it adds), and how many; false if they are not known or not
+// there.
+static bool axes_of(struct kit *k, uint32_t node, uint32_t rank, bool added,
+                    bool is_axis[RANK_MOST], uint32_t *n) {
   const int64_t *axes;
-  *bits = 0;
+  memset(is_axis, 0, RANK_MOST * sizeof *is_axis);
   if (!kit_axes(k, node, &axes, n) || *n > RECIPE_MAX_RANK) return false;
   if (added) rank += *n;
   for (uint32_t i = 0; i < *n; i++) {
     const int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
-    if (axis < 0 || axis >= rank || *bits & 1u << axis) return false;
-    *bits |= 1u << axis;
+    if (axis < 0 || axis >= rank || is_axis[axis]) return false;
+    is_axis[axis] = true;
   }
   return true;
 }
@@ -92,11 +97,12 @@ static bool axes_of(struct kit *k, uint32_t node, uint32_t rank, bool added, uin
 static bool unsqueeze(struct kit *k, uint32_t node, uint32_t *of) {
   const uint32_t rank = k->r->rows[*of].rank;
   const int64_t *had = recipe_dims(k->r, *of);
-  int64_t dims[2 * RECIPE_MAX_RANK];
-  uint32_t bits, n, at = 0;
-  if (!axes_of(k, node, rank, true, &bits, &n)) return false;
+  int64_t dims[RANK_MOST];
+  bool is_axis[RANK_MOST];
+  uint32_t n, at = 0;
+  if (!axes_of(k, node, rank, true, is_axis, &n)) return false;
   for (uint32_t i = 0; i < rank + n; i++)
-    dims[i] = bits & 1u << i ? 1 : had[at++];
+    dims[i] = is_axis[i] ? 1 : had[at++];
   return to_dims(k, dims, rank + n, of);
 }
 
@@ -104,10 +110,11 @@ static bool squeeze(struct kit *k, uint32_t node, uint32_t *of) {
   const uint32_t rank = k->r->rows[*of].rank;
   const int64_t *had = recipe_dims(k->r, *of);
   int64_t dims[RECIPE_MAX_RANK];
-  uint32_t bits, n, left = 0;
-  if (!axes_of(k, node, rank, false, &bits, &n)) return false;
+  bool is_axis[RANK_MOST];
+  uint32_t n, left = 0;
+  if (!axes_of(k, node, rank, false, is_axis, &n)) return false;
   for (uint32_t i = 0; i < rank; i++) {
-    const bool goes = n == 0 ? had[i] == 1 : (bits & 1u << i) != 0;
+    const bool goes = n == 0 ? had[i] == 1 : is_axis[i];
     if (goes && had[i] != 1) return false;
     if (!goes) dims[left++] = had[i];
   }
