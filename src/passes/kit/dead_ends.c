@@ -49,9 +49,10 @@ static void drop_one(struct edits *e, uint32_t value, uint32_t *before, uint32_t
 
 void dead_ends_drop(struct edits *e, uint32_t value) {
   while (value != NO_ID) {
-    uint32_t with, of_constant[2];
+    uint32_t with, other;
     drop_one(e, value, &value, &with);
-    drop_one(e, with, &of_constant[0], &of_constant[1]);
+    while (with != NO_ID)
+      drop_one(e, with, &with, &other);
   }
 }
 
