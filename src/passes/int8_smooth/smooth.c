@@ -10,6 +10,8 @@
 // are recipes, rows of the weight that was times s: none is read here.
 #include "smooth.h"
 
+#include "weights.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -259,6 +261,8 @@ static void scale_weights(struct smooth *s, const struct smooth_site *site) {
 static void smooth(struct smooth *s, const struct smooth_site *site) {
   struct kit *k = &s->k;
   kit_site(k, s->uses[site->first].node, "smooth");
+  // Below that, initializers would have to be inputs.
+  if (k->m->ir_version < WEIGHTS_FREE_IR) weights_free_initializers(k->e);
   // Weights that make the value are not those that it is multiplied with.
   scale_weights(s, site);
   const bool folded = smooth_fold(s, site);
