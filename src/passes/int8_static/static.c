@@ -208,7 +208,16 @@ static void find_ranges(struct static_run *s) {
   static_adjust_ranges(s);
 }
 
-// Which opset it takes, before anything is changed; 0: what the model has.
+// First of all: a weight that nodes make may have channels, and such nodes be what a newer opset changed.
+static int bring_weights(struct pass_env *env, const struct static_options *o,
+                         const struct ranges *ranges, struct err *err) {
+  struct static_run s;
+  begin(&s, env, o, ranges);
+  static_bring_weights(&s);
+  return end(&s, err);
+}
+
+// Which opset it takes, before versions change; 0: what the model has.
 static int find_opset(struct pass_env *env, const struct static_options *o,
                       const struct ranges *ranges, int64_t *opset, struct err *err) {
   struct static_run s;
@@ -256,13 +265,12 @@ int static_pass(struct pass_env *env, const struct static_options *o, struct err
     return err_set(err, ERR_USAGE, "--ranges names a file, and there are none here");
   weights_warn_unmatched(env, &o->nodes.exclude, "--exclude");
   weights_warn_unmatched(env, &o->nodes.include, "--include");
-  if (env->ranges(env->files_ctx, o->ranges, &ranges, err) ||
+  if (env->ranges(env->files_ctx, o->ranges, &ranges, err) || bring_weights(env, o, ranges, err) ||
       find_opset(env, o, ranges, &opset, err) || (opset && opset_raise(env, opset, err)))
     return -1;
   begin(&s, env, o, ranges);
   infer_types(&s);
   s.opset = kit_opset(&s.k, s.graph);
-  static_bring_weights(&s);
   int rc = static_read_overrides(&s, err);
   if (rc == 0) rc = quantize(&s, err);
   return end(&s, err) ? -1 : rc;

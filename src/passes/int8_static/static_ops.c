@@ -40,7 +40,7 @@ static bool is_listed(const struct static_options *o, struct span name) {
   return false;
 }
 
-// Does a pattern match the node's name, or that of a constant that it reads?
+// Does a pattern match the node's name, or that of a constant that it reads? (One that was brought has the name of what it stands for.)
 static bool is_meant(struct static_run *s, uint32_t node, const struct name_patterns *patterns) {
   const struct model *m = s->k.m;
   bool matches = name_patterns_match(patterns, model_name_str(m, m->nodes[node].name));
@@ -48,7 +48,8 @@ static bool is_meant(struct static_run *s, uint32_t node, const struct name_patt
     const uint32_t value = kit_in(&s->k, node, i);
     struct model_constant c;
     if (s->o->compat ? model_resolve_constant(m, value, &c) : kit_weight(&s->k, value, &c))
-      matches = name_patterns_match(patterns, model_name_str(m, m->values[c.value].name));
+      matches = name_patterns_match(patterns, model_name_str(m, m->values[c.value].name)) ||
+                name_patterns_match(patterns, model_name_str(m, m->tensors[c.tensor].of));
   }
   return matches;
 }
