@@ -28,13 +28,19 @@ struct site {
   uint32_t node, index; // index: its position in its graph
 };
 
+// The Cast of Wᵀ in the graph that had the last one.
+struct widened {
+  uint32_t graph, value; // value + 1
+};
+
 struct rewriting {
   struct kit k;
   const struct conv2matmul_options *options;
-  bool converted;              // any
-  int64_t opset_wanted;        // strict_compat: of what was written, where the model's is older
-  TABLE(uint32_t, transposed); // 1 + value id of Wᵀ by tensor id
-  TABLE(struct site, sites);   // of the graph at hand
+  bool converted;                 // any
+  int64_t opset_wanted;           // strict_compat: of what was written, where the model's is older
+  TABLE(uint32_t, transposed);    // 1 + value id of Wᵀ by tensor id
+  TABLE(struct widened, widened); // by tensor id
+  TABLE(struct site, sites);      // of the graph at hand
   // of the node at hand
   struct conv2matmul_match match;
   uint32_t x, y; // value ids
@@ -199,8 +205,13 @@ static uint32_t put_weight(struct rewriting *w) {
   }
   if (stored == own) return made - 1;
   // What is stored in fewer bits stays so.
-  return kit_make(&w->k, OP_Cast, KIT_IN(made - 1), KIT_OUT(named(w, "w_t_cast")),
-                  KIT_INT("to", w->k.m->tensors[tensor].dtype));
+  if (tensor >= w->n_widened) TABLE_ADD(w, widened, tensor + 1 - w->n_widened);
+  struct widened *wide = &w->widened[tensor];
+  if (wide->value == 0 || wide->graph != w->k.graph)
+    *wide = (struct widened){
+        w->k.graph, 1 + kit_make(&w->k, OP_Cast, KIT_IN(made - 1), KIT_OUT(named(w, "w_t_cast")),
+                                 KIT_INT("to", w->k.m->tensors[tensor].dtype))};
+  return wide->value - 1;
 }
 
 // ---- the flat form's shapes --------------------------------------------------------------------
@@ -445,6 +456,7 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
       rewrite_graph(&w, g);
   TABLE_FREE(&w, sites);
   TABLE_FREE(&w, transposed);
+  TABLE_FREE(&w, widened);
   warn_of_opset(&w);
   return kit_done(&w.k, err);
 }
