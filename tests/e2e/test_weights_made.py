@@ -245,6 +245,24 @@ def test_static_knows_a_weight_by_its_name_that_others_read_too(weir, tmp_path):
     assert operators(out)["QuantizeLinear"] == 2
 
 
+@pytest.mark.parametrize("also", [[], ["w"]], ids=["alone", "read by others"])
+def test_static_leaves_what_stays_float_in_fewer_bits(weir, tmp_path, also):
+    """Without a range nothing is quantized: the model holds no more than before."""
+    made, _ = matmul("float16")
+    made.output.extend(values(name, ROWS, COLUMNS) for name in also)
+    model = save(made, tmp_path / "m.onnx")
+    x = normal(5, ROWS)
+    r = ranges(weir, model, x, tmp_path, "--exclude", "x")
+    out, log, again = tmp_path / "o.onnx", tmp_path / "log.jsonl", tmp_path / "again.onnx"
+    weir("static", model, out, "--ranges", r, "--format", "qoperator", "--edit-log", log)
+    onnx.checker.check_model(str(out), full_check=True)
+    assert operators(out) == {"Cast": 1, "MatMul": 1}
+    assert [(t.data_type, list(t.dims)) for t in onnx.load(out).graph.initializer] == [(HALF, [ROWS, COLUMNS])]
+    np.testing.assert_array_equal(run(out, x)[0], run(model, x)[0])
+    weir("replay", log, model, again)
+    assert again.read_bytes() == out.read_bytes()
+
+
 def test_smooth_in_an_old_model(weir, tmp_path):
     """Below IR version 4 an initializer is an input too: those that come would be none."""
     nodes = [node("Transpose", ["stored"], ["w"]), node("MatMul", ["x", "w"], ["y"], name="mm")]
@@ -255,6 +273,17 @@ def test_smooth_in_an_old_model(weir, tmp_path):
     out = commanded(weir, tmp_path, tmp_path / "m.onnx", ("smooth",), ("--statistics", "channel"), x)
     onnx.checker.check_model(str(out), full_check=True)
     np.testing.assert_allclose(run(out, x)[0], x @ w, atol=1e-4)
+
+
+def test_convs_share_what_is_stored_in_fewer_bits(weir, tmp_path):
+    """One Cast for all that use the weight, as there was."""
+    made, _ = conv("float16")
+    made.node.append(node("Conv", ["x", "w"], ["z"], name="dd"))
+    made.output.append(values("z", "n", ROWS, "t"))
+    model = save(made, tmp_path / "m.onnx")
+    weir("conv2matmul", model, tmp_path / "o.onnx")
+    assert operators(tmp_path / "o.onnx")["MatMul"] == 2
+    assert operators(tmp_path / "o.onnx")["Cast"] == 1
 
 
 def test_the_shape_goes_with_the_nodes(weir, tmp_path):

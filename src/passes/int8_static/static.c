@@ -210,10 +210,11 @@ static void find_ranges(struct static_run *s) {
 
 // First of all: a weight that nodes make may have channels, and such nodes be what a newer opset changed.
 static int bring_weights(struct pass_env *env, const struct static_options *o,
-                         const struct ranges *ranges, struct err *err) {
+                         const struct ranges *ranges, struct static_brought *brought,
+                         struct err *err) {
   struct static_run s;
   begin(&s, env, o, ranges);
-  static_bring_weights(&s);
+  static_bring_weights(&s, brought);
   return end(&s, err);
 }
 
@@ -259,19 +260,25 @@ static int quantize(struct static_run *s, struct err *err) {
 int static_pass(struct pass_env *env, const struct static_options *o, struct err *err) {
   const struct ranges *ranges = NULL;
   int64_t opset = 0;
+  struct static_brought brought = {0};
   struct static_run s;
   if (env->m->main_graph == NO_ID) return 0;
   if (!env->ranges)
     return err_set(err, ERR_USAGE, "--ranges names a file, and there are none here");
   weights_warn_unmatched(env, &o->nodes.exclude, "--exclude");
   weights_warn_unmatched(env, &o->nodes.include, "--include");
-  if (env->ranges(env->files_ctx, o->ranges, &ranges, err) || bring_weights(env, o, ranges, err) ||
-      find_opset(env, o, ranges, &opset, err) || (opset && opset_raise(env, opset, err)))
+  if (env->ranges(env->files_ctx, o->ranges, &ranges, err) ||
+      bring_weights(env, o, ranges, &brought, err) || find_opset(env, o, ranges, &opset, err) ||
+      (opset && opset_raise(env, opset, err))) {
+    TABLE_FREE(&brought, list);
     return -1;
+  }
   begin(&s, env, o, ranges);
   infer_types(&s);
   s.opset = kit_opset(&s.k, s.graph);
   int rc = static_read_overrides(&s, err);
   if (rc == 0) rc = quantize(&s, err);
+  if (rc == 0) static_take_back(&s, &brought);
+  TABLE_FREE(&brought, list);
   return end(&s, err) ? -1 : rc;
 }

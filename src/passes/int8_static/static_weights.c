@@ -9,6 +9,9 @@
 //   e ─┬─▶ Gather                     e ─┬─▶ Gather
 //      └─▶ Identity ─▶ MatMul            └─▶ MatMul
 //
+// Which of these nodes stay float, nobody knows by then. What such a node reads becomes what it was: the value that nodes made, if it is still
+// there, or else what was stored in fewer bits, and a Cast.
+//
 // (compat: constants are initializers alone, and the rest activations, as the existing tool has it.)
 #include "static.h"
 
@@ -17,6 +20,7 @@
 
 struct bringing {
   struct static_run *s;
+  struct static_brought *to;
   TABLE(uint32_t, made); // by value: 1 + the initializer
 };
 
@@ -30,9 +34,11 @@ static uint32_t initializer_of(struct bringing *b, uint32_t value, uint32_t tens
   const struct span name = kit_names_take(
       &k->names, KIT_VALUES, s->graph,
       kit_names_join(model_value_name(k->m, value), "_constant", &k->site), &k->site);
+  const uint32_t stored = kit_stored(k, tensor);
   const uint32_t made =
       edit_add_tensor_for(k->e, s->graph, name, edit_tensor_recipe(k->e, tensor), tensor, called);
   b->made[value] = made + 1;
+  *TABLE_PUSH(b->to, list) = (struct static_weight){value, made, stored};
   return made;
 }
 
@@ -66,8 +72,8 @@ static bool only_brings(struct kit *k, uint32_t node) {
   return weights_moved_by(k->m, node) && kit_weight(k, kit_out(k, node, 0), &c);
 }
 
-void static_bring_weights(struct static_run *s) {
-  struct bringing b = {.s = s};
+void static_bring_weights(struct static_run *s, struct static_brought *brought) {
+  struct bringing b = {.s = s, .to = brought};
   uint32_t *nodes;
   const char *why;
   if (s->o->compat) return;
@@ -77,4 +83,41 @@ void static_bring_weights(struct static_run *s) {
       for (uint32_t slot = 0; slot < kit_n_in(&s->k, nodes[i]); slot++)
         bring(&b, nodes[i], slot);
   TABLE_FREE(&b, made);
+}
+
+// ---- back ----------------------------------------------------------------------------------------
+
+// A constant whose elements are stored in fewer bits than it has:   stored ─▶ Cast ─▶ w
+static void narrow(struct static_run *s, const struct static_weight *w) {
+  struct kit *k = &s->k;
+  const uint32_t tensor = k->m->values[w->made].def;
+  const struct weight whole = {tensor, w->made, s->graph, NO_ID};
+  weights_site(k, &whole, "float_weight");
+  const struct span own = span_str(arena_string(&k->site, model_value_name(k->m, w->made)));
+  const struct span name = kit_names_take(&k->names, KIT_VALUES, s->graph,
+                                          kit_names_join(own, "_stored", &k->site), &k->site);
+  const struct span spare = kit_names_take(&k->names, KIT_VALUES, s->graph,
+                                           kit_names_join(own, "_wide", &k->site), &k->site);
+  const uint32_t in = edit_add_tensor_for(k->e, s->graph, name, w->stored, tensor, k->m->empty);
+  const struct edit_output out = weights_output(k, &whole, spare, spare, true);
+  const uint32_t y =
+      kit_make(k, OP_Cast, KIT_IN(in), KIT_OUT(out), KIT_INT("to", k->m->tensors[tensor].dtype));
+  weights_replace(k, &whole, y);
+}
+
+void static_take_back(struct static_run *s, const struct static_brought *brought) {
+  struct kit *k = &s->k;
+  if (s->o->add_qdq_pair_to_weight) return; // which are floats there
+  for (uint32_t i = 0; i < brought->n_list; i++) {
+    const struct static_weight *w = &brought->list[i];
+    const struct model_value *v = &k->m->values[w->made];
+    if (v->flags & VALUE_DEAD || v->kind != VALUE_INITIALIZER || kit_unused(k, w->made)) continue;
+    if (!(k->m->values[w->from].flags & VALUE_DEAD)) {
+      kit_site(k, NO_ID, "float_weight");
+      edit_replace_uses(k->e, w->made, w->from);
+      dead_ends_drop(k->e, w->made);
+    } else if (k->r->rows[w->stored].dtype != k->m->tensors[v->def].dtype) {
+      narrow(s, w);
+    }
+  }
 }

@@ -1,7 +1,7 @@
 // The parts of static quantization: options, which nodes, which parameters values get, and how they are
 // written. One run:
 //
-//   static_bring       weights that other nodes make of constants                static_weights.c
+//   static_bring_weights  weights that other nodes make of constants             static_weights.c
 //   static_begin       the opset that the types need; ranges; overrides
 //   static_find_typed  what quantize_static knows of types, with compat          static_types.c
 //   static_leave       which values stay float, whatever wants them                static_leave.c
@@ -384,8 +384,17 @@ bool static_shares(struct static_run *s, uint32_t node);
 // The form of operators on codes (static_qoperator.c).
 int static_qoperator(struct static_run *s, struct err *err);
 
-// What nodes make of constants, and nodes that are quantized read, becomes constants. Before values are asked for (static_weights.c).
-void static_bring_weights(struct static_run *s);
+// What nodes make of constants, and nodes that are asked for read, becomes constants. First of all, in a run of its own (static_weights.c).
+struct static_weight {
+  uint32_t from, made; // values: what nodes made, and the initializer
+  uint32_t stored;     // recipe: as the model held it (kit_stored)
+};
+struct static_brought {
+  TABLE(struct static_weight, list);
+};
+void static_bring_weights(struct static_run *s, struct static_brought *brought);
+// Last: of what was brought and stayed float, the model holds again what it held.
+void static_take_back(struct static_run *s, const struct static_brought *brought);
 // Values that have no range since they were left out when ranges were found, or follow from constants: they stay float. After static_leave.
 void static_leave_unseen(struct static_run *s);
 
