@@ -96,8 +96,8 @@ def conv(way):
     return made, plain
 
 
-def save(graph, path, opset=17):
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+def save(graph, path, opset=17, ir=8):
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=ir)
     onnx.checker.check_model(model, full_check=True)
     onnx.save(model, path)
     return path
@@ -284,6 +284,23 @@ def test_convs_share_what_is_stored_in_fewer_bits(weir, tmp_path):
     weir("conv2matmul", model, tmp_path / "o.onnx")
     assert operators(tmp_path / "o.onnx")["MatMul"] == 2
     assert operators(tmp_path / "o.onnx")["Cast"] == 1
+
+
+@pytest.mark.parametrize("step", ["Transpose", "Reshape"])
+def test_codes_are_moved_with_what_their_operator_says(weir, tmp_path, step):
+    """The DequantizeLinear gives another type than its scales have, and its codes have no operator: it stays, before the MatMul."""
+    codes = helper.make_tensor("codes", TensorProto.INT4, (COLUMNS, ROWS), np.random.default_rng(3).integers(-8, 8, COLUMNS * ROWS))
+    move = {"Transpose": alone("Transpose"), "Reshape": with_ints("Reshape", ROWS, COLUMNS)}[step]
+    nodes = [node("DequantizeLinear", ["codes", "scale"], ["d"], output_dtype=FLOAT), *move("d", "w"), node("MatMul", ["x", "w"], ["y"], name="mm")]
+    held = [codes, numpy_helper.from_array(np.float16(0.1), "scale")]
+    model = save(helper.make_graph(nodes, "g", [values("x", "n", ROWS)], [values("y", "n", COLUMNS)], held), tmp_path / "m.onnx", opset=23, ir=11)
+    out = tmp_path / "o.onnx"
+    weir("requantize", model, out, "--to", "qoperator")
+    onnx.checker.check_model(str(out), full_check=True)
+    assert operators(out) == {"DequantizeLinear": 1, "MatMul": 1}
+    assert len(onnx.load(out).graph.initializer) == 2
+    x = normal(5, ROWS)
+    np.testing.assert_array_equal(run(out, x)[0], run(model, x)[0])
 
 
 def test_the_shape_goes_with_the_nodes(weir, tmp_path):

@@ -18,6 +18,8 @@
 //
 // Activations are left: their QuantizeLinear is part of the form.
 #include "requantize.h"
+
+#include "dead_ends.h"
 #include "requantize_forms.h"
 #include "weights.h"
 
@@ -317,7 +319,8 @@ static bool moved_axis(struct kit *k, uint32_t node, const struct form *f, uint3
 
 static void move_codes(struct fold *f, uint32_t node) {
   struct kit *k = f->k;
-  const uint32_t before = kit_in(k, node, 0), dequantize = kit_maker(k, before);
+  const uint32_t before = kit_in(k, node, 0), sizes = kit_in(k, node, 1);
+  const uint32_t dequantize = kit_maker(k, before);
   struct form w;
   uint32_t tensor;
   int64_t axis;
@@ -340,9 +343,10 @@ static void move_codes(struct fold *f, uint32_t node) {
                                .n_in = w.zero == NO_ID ? 2 : 3,
                                .attrs = &attr,
                                .n_attrs = w.n > 1,
-                               .attrs_of = NO_ID,
+                               .attrs_of = dequantize, // it may say the type that it gives
                                .as = node});
   kit_converted(k, node, "folded");
+  dead_ends_drop(k->e, sizes);
   if (kit_unused(k, before)) kit_sweep(k, dequantize);
 }
 
