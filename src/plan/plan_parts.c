@@ -282,7 +282,10 @@ static void take_functions(struct plan_parts *p) {
 // ---- what the caller lists ---------------------------------------------------------------------
 
 void plan_parts_node(struct plan_parts *p, uint32_t node) {
-  assert(p->m->nodes[node].graph == p->graph);
+  uint32_t graph = p->graph;
+  while (graph != NO_ID && graph != p->m->nodes[node].graph)
+    graph = model_graph_around(p->m, graph);
+  assert(graph != NO_ID);
   *TABLE_PUSH(p, nodes) = node;
   take_node(p, node);
   take_graphs(p);

@@ -1,6 +1,6 @@
 // A few nodes of a model as a model of their own: its plan.
 //
-//   plan_parts_begin(p, graph);                          nodes of this graph
+//   plan_parts_begin(p, graph);                          nodes of this graph, or of those around it
 //   plan_parts_input(p, x, DTYPE_FLOAT, dims, 3);        declared with these numbers
 //   plan_parts_constant(p, w, &constant);                an initializer
 //   plan_parts_node(p, conv);                            as emission of the model writes it

@@ -273,11 +273,38 @@ static bool shape_elsewhere(struct sites_boundary *b, const struct model *m, uin
   return of == NO_ID || (!at_hand(b, BEFORE, of) && !at_hand(b, AFTER, of));
 }
 
+// Do nodes make it of constants alone, as of a weight that is stored in another type or layout?
+static bool is_of_constants(struct sites_boundary *b, int side, uint32_t value) {
+  struct sites_cut *c = b->c;
+  struct model_constant found;
+  uint32_t steps = 0;
+  b->walk++;
+  b->n_way = 0;
+  *TABLE_PUSH(b, way) = value;
+  while (b->n_way > 0) {
+    const uint32_t at = b->way[--b->n_way];
+    const struct model_value *v = &c->m[side]->values[at];
+    if (sites_constant(c, side, at, &found)) continue;
+    if (v->kind != VALUE_NODE_OUTPUT || sites_has_bodies(c->m[side], v->def)) return false;
+    if (b->walked[v->def] == b->walk) continue;
+    if (++steps > AROUND_MOST) return false;
+    b->walked[v->def] = b->walk;
+    sites_reads(c, side, v->def);
+    if (c->n_reads == 0) return false; // it draws numbers, maybe
+    for (uint32_t i = 0; i < c->n_reads; i++)
+      *TABLE_PUSH(b, way) = c->reads[i];
+  }
+  return true;
+}
+
+// A node of a graph around that of the part says nothing of other inputs, but where it makes a weight.
 static enum addable addable(struct sites_boundary *b, int side, uint32_t value, uint32_t *node) {
   const struct model *m = b->c->m[side];
   if (m->values[value].kind != VALUE_NODE_OUTPUT) return ADD_NEVER;
   *node = m->values[value].def;
-  if (m->nodes[*node].graph != b->draft->graph || shape_elsewhere(b, m, *node)) return ADD_NEVER;
+  if (m->nodes[*node].graph != b->draft->graph && !is_of_constants(b, side, value))
+    return ADD_NEVER;
+  if (shape_elsewhere(b, m, *node)) return ADD_NEVER;
   return sites_has_bodies(m, *node) ? ADD_NOT : ADD;
 }
 
@@ -337,9 +364,13 @@ static bool add_around(struct sites_boundary *b) {
 static const struct sites_cut *sorting; // qsort has no context
 static int sorting_side;
 
+// Of graphs the one around has the smaller number, and stands first.
 static int by_place(const void *x, const void *y) {
-  const uint32_t a = sorting->place[sorting_side][*(const uint32_t *)x];
-  const uint32_t b = sorting->place[sorting_side][*(const uint32_t *)y];
+  const uint32_t n[2] = {*(const uint32_t *)x, *(const uint32_t *)y};
+  const struct model_node *nodes = sorting->m[sorting_side]->nodes;
+  const bool apart = nodes[n[0]].graph != nodes[n[1]].graph;
+  const uint32_t a = apart ? nodes[n[0]].graph : sorting->place[sorting_side][n[0]];
+  const uint32_t b = apart ? nodes[n[1]].graph : sorting->place[sorting_side][n[1]];
   return (a > b) - (a < b);
 }
 
