@@ -204,6 +204,17 @@ def test_the_log_says_what_was_seen_and_replays(weir, tmp_path):
     assert again.read_bytes() == out.read_bytes()
 
 
+@pytest.mark.parametrize("command", ["quantize", "dynamic"])
+def test_codes_are_compared_with_what_nodes_made(weir, tmp_path, command):
+    """The stored tensor has the dims of the weight's transpose, and is not that: verify must know what the Reshape makes."""
+    w = normal(COLUMNS, ROWS)
+    nodes = [*with_ints("Reshape", ROWS, COLUMNS)("stored", "w"), node("MatMul", ["x", "w"], ["y"], name="mm")]
+    model = save(helper.make_graph(nodes, "g", [values("x", "n", ROWS)], [values("y", "n", COLUMNS)], [stored("stored", w, FLOAT)]), tmp_path / "m.onnx")
+    out, log = tmp_path / "o.onnx", tmp_path / "log.jsonl"
+    weir(command, model, out, "--edit-log", log)
+    weir("verify", model, out, "--edits", log)
+
+
 def test_tied_weights_are_quantized_once(weir, tmp_path):
     """W2 = Identity(W), where both are used: what TorchScript writes for tied weights."""
     nodes = [node("Identity", ["w"], ["tied"]), node("MatMul", ["x", "w"], ["h"]), node("MatMul", ["h", "tied"], ["y"], name="mm")]

@@ -12,22 +12,30 @@
 #include "eval.h"
 #include "express.h"
 #include "kernels_convert.h"
+#include "kit.h"
 #include "threads.h"
+#include "weights.h"
 
 #include <float.h>
 #include <math.h>
 
 enum { BEFORE, AFTER, SIDES, SCALES = SIDES, READ }; // what is read of a pair
-enum { PIECE = 1 << 14, EVAL_LEAST = 1 << 20 }; // elements; bytes
+enum { PIECE = 1 << 14, EVAL_LEAST = 1 << 20 };      // elements; bytes
 
 struct pair {
-  uint32_t of[READ]; // recipes of the same dims, whose rows hold blocks; scales: NO_ID, or of the side after
+  uint32_t of
+      [READ]; // recipes of the same dims, whose rows hold blocks; scales: NO_ID, or of the side after
   uint64_t count, row, block;
   double steps; // that a block's range is cut into; 0: floats
   double noise; // of scales and products, which are floats, in their largest
   enum dtype float_type;
   uint32_t weight; // pairs of one weight follow each other
   const char *what;
+};
+
+// A weight that nodes make of a constant: its recipe, and the value.
+struct made {
+  uint32_t recipe, value;
 };
 
 struct looking {
@@ -38,6 +46,7 @@ struct looking {
   struct eval *eval[READ];
   struct arena *a;
   TABLE(struct pair, pairs);
+  TABLE(struct made, made); // of the site before
   uint32_t n_weights;
   struct held {
     uint8_t raw[PIECE * 8];
@@ -111,19 +120,25 @@ static void add_pair(struct looking *k, const struct expressed *e, uint32_t befo
   *TABLE_PUSH(k, pairs) = p;
 }
 
-static void meet(struct looking *k, const struct expressed *e, uint32_t tensor) {
-  const struct model *m = k->w->m[BEFORE];
-  const enum dtype t = (enum dtype)m->tensors[tensor].dtype;
-  if (!dtype_is_plain_float(t) || !edit_tensor_readable(&k->edits[BEFORE], tensor) ||
-      m->tensors[tensor].bytes == 0 ||
+static void meet_elements(struct looking *k, const struct expressed *e, uint32_t before,
+                          struct span name) {
+  const struct recipe *row = &k->r[BEFORE].rows[before];
+  const enum dtype t = (enum dtype)row->dtype;
+  if (!dtype_is_plain_float(t) || row->count == 0 ||
       (!e->bits && !k->w->levels && dtype_bits(e->stored) >= dtype_bits(t)))
     return;
-  const uint32_t before = edit_tensor_recipe(&k->edits[BEFORE], tensor);
   const char *how = e->form ? e->form : dtype_name(e->stored);
-  const char *what =
-      arena_printf(k->a, "the weight '%s' (%s)", quote(diff_tensor_name(m, tensor)).s, how);
+  const char *what = arena_printf(k->a, "the weight '%s' (%s)", quote(name).s, how);
   for (int turned = 0; turned < 2; turned++)
     if (fits(k, before, e->recipe, turned)) add_pair(k, e, before, turned, what);
+}
+
+static void meet(struct looking *k, const struct expressed *e, uint32_t tensor) {
+  const struct model *m = k->w->m[BEFORE];
+  if (!dtype_is_plain_float((enum dtype)m->tensors[tensor].dtype) ||
+      !edit_tensor_readable(&k->edits[BEFORE], tensor) || m->tensors[tensor].bytes == 0)
+    return;
+  meet_elements(k, e, edit_tensor_recipe(&k->edits[BEFORE], tensor), diff_tensor_name(m, tensor));
 }
 
 // Of a value that stands for a weight now, with all weights of the source that it could be.
@@ -139,11 +154,32 @@ static void meet_all(struct looking *k, struct expressed *e) {
     return;
   for (uint32_t i = 0; i < s->n_constants[BEFORE]; i++)
     meet(k, e, s->constants[BEFORE][i].tensor);
+  for (uint32_t i = 0; i < k->n_made; i++)
+    meet_elements(k, e, k->made[i].recipe, model_value_name(k->w->m[BEFORE], k->made[i].value));
   for (uint32_t i = 0; i < s->n_outputs; i++)
     if (s->outputs[i].before != NO_ID &&
         model_resolve_constant(k->w->m[BEFORE], s->outputs[i].before, &c))
       meet(k, e, c.tensor);
   k->n_weights += k->n_pairs > first;
+}
+
+// What the site's nodes before read of that kind.
+static void find_made(struct looking *k) {
+  const struct site *s = k->w->site;
+  struct pass_env env = {.m = k->edits[BEFORE].m, .edits = &k->edits[BEFORE], .scratch = k->a};
+  struct err none = {.kind = ERR_NONE};
+  struct kit kit;
+  kit_init(&kit, &env, "narrowed");
+  for (uint32_t i = 0; i < s->n_before; i++)
+    for (uint32_t slot = 0; slot < kit_n_in(&kit, s->before[i]); slot++) {
+      const uint32_t value = kit_in(&kit, s->before[i], slot), maker = kit_maker(&kit, value);
+      if (weights_moved_by(env.m, s->before[i]) || maker == NO_ID ||
+          !weights_moved_by(env.m, maker))
+        continue;
+      const uint32_t recipe = kit_moved_weight(&kit, value);
+      if (recipe != NO_ID) *TABLE_PUSH(k, made) = (struct made){recipe, value};
+    }
+  (void)kit_done(&kit, &none); // nothing was read
 }
 
 static void find_weights(struct looking *k) {
@@ -203,8 +239,8 @@ static void begin(struct looking *k, const struct pair *p, uint64_t at, uint64_t
 }
 
 struct range {
-  double low, high;   // with 0
-  double least, most; // without
+  double low, high;      // with 0
+  double least, most;    // without
   double floor, ceiling; // of what was written
 };
 static const struct range no_range = {0, 0, INFINITY, -INFINITY, INFINITY, -INFINITY};
@@ -354,6 +390,7 @@ int narrowed_look(const struct narrowed *w, struct arena *a, struct narrowed_fou
     recipes_init(&k.r[side]);
     edits_init(&k.edits[side], (struct model *)(uintptr_t)w->m[side], &k.r[side]);
   }
+  find_made(&k);
   find_weights(&k);
   k.held = arena_alloc(a, sizeof *k.held);
   for (int what = 0; what < (w->given ? READ : SIDES) && rc == 0 && k.n_pairs > 0; what++)
@@ -367,5 +404,6 @@ int narrowed_look(const struct narrowed *w, struct arena *a, struct narrowed_fou
     recipes_free(&k.r[side]);
   }
   TABLE_FREE(&k, pairs);
+  TABLE_FREE(&k, made);
   return rc;
 }

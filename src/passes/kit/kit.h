@@ -241,6 +241,8 @@ bool kit_constant(const struct kit *k, uint32_t value, uint32_t *tensor);
 // floats with dims (kit_weights.c). The tensor of the latter is no tensor of the model (edit_see): it has the type, dims and recipe of the
 // value, which is out->value; out->node makes it. Tables move. Who has no kit asks model_resolve_weight, after this was asked.
 bool kit_weight(struct kit *k, uint32_t value, struct model_constant *out);
+// The recipe of what such nodes make of a constant, without an edit; NO_ID: nodes compute it, or it is no constant.
+uint32_t kit_moved_weight(struct kit *k, uint32_t value);
 // The recipe of a weight's elements; of one that a Cast widens, of what it widens, which takes fewer bytes. The dims are the weight's.
 uint32_t kit_stored(struct kit *k, uint32_t tensor);
 // What one of these nodes makes of elements of any type that are its first input: a recipe, in place. False: it is none of them, or what it

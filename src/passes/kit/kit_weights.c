@@ -181,8 +181,8 @@ uint64_t weights_bytes(const struct model *m, const struct model_constant *w) {
   return m->tensors[way_to(m, w->value, way, &c) == NO_ID ? w->tensor : c.tensor].bytes;
 }
 
-// The recipe of what the value holds, conversions last, so that who sees it knows what is stored (kit_stored); NO_ID if nodes compute it, or it is no constant.
-static uint32_t elements_of(struct kit *k, uint32_t value) {
+// Conversions come last, so that who sees the value knows what is stored (kit_stored).
+uint32_t kit_moved_weight(struct kit *k, uint32_t value) {
   uint32_t way[WAY_MOST];
   struct model_constant c;
   const uint32_t n = way_to(k->m, value, way, &c);
@@ -211,7 +211,7 @@ uint32_t kit_stored(struct kit *k, uint32_t tensor) {
 
 bool kit_weight(struct kit *k, uint32_t value, struct model_constant *out) {
   if (value == NO_ID || model_resolve_constant(k->m, value, out)) return value != NO_ID;
-  const uint32_t recipe = elements_of(k, value);
+  const uint32_t recipe = kit_moved_weight(k, value);
   if (recipe == NO_ID) {
     model_saw(k->m, value, NO_ID);
     return false;
