@@ -127,7 +127,7 @@ def weir_fault():
 
 def ended(body):
     """Lines with the line that ends a log, as whoever edits one could make it."""
-    count = sum(1 for line in body.splitlines()[1:] if not re.match(r'{"edit":"(group|artifact|look)"', line))
+    count = sum(1 for line in body.splitlines()[1:] if not re.match(r'{"edit":"(group|artifact|look|source|see)"', line))
     digest = hashlib.sha256(body.encode()).hexdigest()
     return body + f'{{"edit":"end","edits":{count},"sha256":"{digest}"}}\n'
 
