@@ -33,8 +33,7 @@ enum tensor_flag {
   TENSOR_SPARSE = 16,   // values or indices of a SparseTensorProto
   TENSOR_HAS_KEPT = 32, // it has kept fields (model_kept_field)
   TENSOR_DIRTY = 64,    // renamed by an edit: re-encode, payload as it was
-  TENSOR_SEEN =
-      128, // what nodes over constants make (edit_see): in no graph, and DEAD for who looks for tensors
+  TENSOR_SEEN = 128,    // what nodes over constants make (edit_see): DEAD for who looks for tensors
 };
 
 // Where a tensor row hangs.

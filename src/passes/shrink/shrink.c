@@ -6,8 +6,7 @@
 //
 //   w_float16 ─▶ Cast ─▶ w          w_quantized ─▶ DequantizeLinear ─▶ w
 //
-// What is
-// smaller or has another type stays as it is. What has the right type and size but must stay is
+// What is smaller or has another type stays as it is. What has the right type and size but must stay is
 // reported with the reason:
 //
 //   graph_input       callers may pass another value for this initializer

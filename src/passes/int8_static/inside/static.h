@@ -1,14 +1,15 @@
 // The parts of static quantization: options, which nodes, which parameters values get, and how they are
 // written. One run:
 //
-//   static_bring_weights  weights that other nodes make of constants             static_weights.c
+//   static_bring_weights  weights that other nodes make of constants, in a run of its own    static_weights.c
 //   static_begin       the opset that the types need; ranges; overrides
 //   static_find_typed  what quantize_static knows of types, with compat          static_types.c
 //   static_leave       which values stay float, whatever wants them                static_leave.c
 //   static_mark        which values are quantized, and how they share           static_mark.c, static_ops.c, static_moved.c
 //   static_put         Q and DQ nodes, weights, biases                           static_put*.c
+//   static_take_back   weights that were brought and stayed float                static_weights.c
 //
-// The form of operators on codes (static_qoperator.c) takes the first of these, and goes its own way from there.
+// The form of operators on codes (static_qoperator.c) takes the first of these and the last, and goes its own way between them.
 //
 // Values are named by their id. `entries` are in the order in which they were marked, which is that of the
 // existing tool.
