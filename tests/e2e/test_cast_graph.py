@@ -218,6 +218,11 @@ def masked(kind, number):
         "two": ([node("Add", ["x", "rows"], ["a"]), node("Add", ["a", "rows"], ["s"]), *scores], [], [("rows", rows)]),
         "mul": ([node("Sub", ["one", "flags"], ["away"]), node("Mul", ["away", "far"], ["m"]), node("Add", ["x", "m"], ["s"]), *scores], flags, [("one", np.float32(1)), far]),
         "where and add": ([node("Where", ["keep", "zero", "far"], ["w"]), node("Unsqueeze", ["w", "axis"], ["u"]), node("Squeeze", ["u", "axis"], ["m"]), node("Add", ["m", "rows"], ["both"]), node("Add", ["x", "both"], ["s"]), *scores], keep, [("zero", np.float32(0)), ("axis", np.array([0])), ("rows", rows), far]),
+        "subtract": ([node("Sub", ["one", "flags"], ["away"]), node("Mul", ["away", "far"], ["m"]), node("Sub", ["x", "m"], ["s"]), *scores], flags, [("one", np.float32(1)), ("far", -far[1])]),
+        "less one": ([node("Sub", ["flags", "one"], ["away"]), node("Mul", ["away", "far"], ["m"]), node("Add", ["x", "m"], ["s"]), *scores], flags, [("one", np.float32(1)), ("far", -far[1])]),
+        "divide": ([node("Where", ["keep", "x", "far"], ["w"]), node("Div", ["w", "eight"], ["s"]), *scores], keep, [("eight", np.float32(8)), far]),
+        "exponentials": ([node("Where", ["keep", "x", "far"], ["s"]), node("ReduceMax", ["s", "last"], ["most"]), node("Sub", ["s", "most"], ["d"]), node("Exp", ["d"], ["e"]), node("ReduceSum", ["e", "last"], ["sum"]), node("Div", ["e", "sum"], ["y"])], keep, [("last", np.array([-1])), far]),
+        "layers": ([n for i in range(80) for n in (node("Add", [f"x{i}" if i else "x", "rows"], [f"s{i}"]), node("Softmax", [f"s{i}"], [f"x{i + 1}" if i < 79 else "y"]))], [], [("rows", rows)]),
         "fill": ([node("Shape", ["x"], ["dims"]), node("ConstantOfShape", ["dims"], ["f"], value=numpy_helper.from_array(np.array([number], np.float32))), node("Where", ["keep", "x", "f"], ["s"]), *scores], keep, []),
     }[kind]
 
@@ -228,7 +233,7 @@ def float16_alone(path, feeds):
 
 
 @pytest.mark.parametrize("number", [-65504, -1e5, -1e9, -1e20, -3.4028235e38])
-@pytest.mark.parametrize("kind", ["clip", "max", "pad", "where", "add", "two", "mul", "where and add", "fill"])
+@pytest.mark.parametrize("kind", ["clip", "max", "pad", "where", "add", "two", "mul", "where and add", "fill", "subtract", "less one", "divide", "exponentials", "layers"])
 def test_bounds_and_masks_saturate(weir, tmp_path, kind, number):
     number = -number if kind == "clip" else number
     nodes, more, tensors = masked(kind, number)
@@ -248,19 +253,67 @@ def test_bounds_and_masks_saturate(weir, tmp_path, kind, number):
     np.testing.assert_allclose(got, wanted, atol=2e-3)
 
 
-@pytest.mark.parametrize("where", ["number", "alike", "read twice"])
-def test_numbers_do_not_saturate(weir, tmp_path, where):
-    """A factor, bounds that differ, and a bound that another node reads as a number."""
-    constants = {"number": np.float32(-1e9), "alike": np.array([1e5, 2e5, 0, 1], np.float32), "read twice": np.float32(1e9)}
-    nodes = {
-        "number": [helper.make_node("Mul", ["x", "c"], ["y"])],
-        "alike": [helper.make_node("Min", ["x", "c"], ["y"])],
-        "read twice": [helper.make_node("Min", ["x", "c"], ["m"]), helper.make_node("Div", ["m", "c"], ["y"])],
+def numbers(where):
+    """Nodes that read a constant as a number: it must not become another one."""
+    node = helper.make_node
+    rows = np.where(np.tri(4)[1:3] > 0, 0, -1e9).astype(np.float32)
+    million, small = np.float32(1e6), ("small", np.float32(1e-5))
+    return {
+        "number": ([node("Mul", ["x", "c"], ["y"])], np.float32(-1e9), []),
+        "alike": ([node("Min", ["x", "c"], ["y"])], np.array([1e5, 2e5, 0, 1], np.float32), []),
+        "read twice": ([node("Min", ["x", "c"], ["m"]), node("Div", ["m", "c"], ["y"])], np.float32(1e9), []),
+        "chosen": ([node("Where", ["keep", "c", "x"], ["w"]), node("Mul", ["w", "small"], ["y"])], million, [small]),
+        "the larger": ([node("Max", ["c", "x"], ["w"]), node("Mul", ["w", "small"], ["y"])], million, [small]),
+        "filled": ([node("Pad", ["x", "pads", "c"], ["w"]), node("Mul", ["w", "small"], ["p"]), node("MaxPool", ["p"], ["y"], kernel_shape=[3])], million, [small, ("pads", np.array([0, 0, 1, 0, 0, 1]))]),
+        "whole": ([node("Cast", ["c"], ["i"], to=TensorProto.INT64), node("Min", ["ids", "i"], ["m"]), node("Cast", ["m"], ["y"], to=TensorProto.FLOAT)], million, []),
+        "double": ([node("Cast", ["c"], ["d"], to=TensorProto.DOUBLE), node("Cast", ["ids"], ["e"], to=TensorProto.DOUBLE), node("Min", ["e", "d"], ["m"]), node("Mul", ["m", "least"], ["n"]), node("Cast", ["n"], ["y"], to=TensorProto.FLOAT)], million, [("least", np.float64(1e-5))]),
+        "a mask that is multiplied": ([node("Add", ["x", "c"], ["s"]), node("Softmax", ["s"], ["p"]), node("Mul", ["x", "c"], ["m"]), node("Add", ["p", "m"], ["y"])], rows, []),
+        "half of a mask": ([node("Add", ["x", "c"], ["s"]), node("Softmax", ["s"], ["p"]), node("Split", ["c"], ["g", "h"], num_outputs=2), node("Mul", ["h", "small"], ["m"]), node("Add", ["p", "m"], ["y"])], rows, [small]),
+        "a mask that is shown": ([node("Add", ["x", "c"], ["y"]), node("Softmax", ["y"], ["p"])], rows, []),
+        "a mask that is scaled away": ([node("Add", ["x", "c"], ["s"]), node("Mul", ["s", "small"], ["t"]), node("Softmax", ["t"], ["y"])], rows, [("small", np.float32(1 / 4096))]),
+        "a temperature": ([node("Mul", ["x", "c"], ["s"]), node("Softmax", ["s"], ["y"])], million, []),
+        "added from above": ([node("Mul", ["x", "c"], ["s"]), node("Add", ["s", "x"], ["t"]), node("Softmax", ["t"], ["y"])], million, []),
+        "a factor of a layer": ([node("Softmax", ["x"], ["p"]), node("Mul", ["p", "c"], ["s"]), node("Add", ["s", "x"], ["t"]), node("Softmax", ["t"], ["y"])], -million, []),
     }[where]
-    graph = helper.make_graph(nodes, "g", [value("x", 2, 4)], [value("y", 2, 4)], [numpy_helper.from_array(constants[where], "c")])
+
+
+NUMBERS = ["number", "alike", "read twice", "chosen", "the larger", "filled", "whole", "double", "a mask that is multiplied", "half of a mask", "a mask that is shown", "a mask that is scaled away", "a temperature", "added from above", "a factor of a layer"]
+
+
+@pytest.mark.parametrize("where", NUMBERS)
+def test_numbers_do_not_saturate(weir, tmp_path, where):
+    nodes, constant, more = numbers(where)
+    dims = (1, 2, 4) if where == "filled" else (2, 4)
+    read = {name for n in nodes for name in n.input}
+    inputs = [value("x", *dims), value("keep", *dims, dtype=TensorProto.BOOL), value("ids", *dims, dtype=TensorProto.INT64)]
+    tensors = [numpy_helper.from_array(np.asarray(x), name) for name, x in [("c", constant), *more]]
+    graph = helper.make_graph(nodes, "g", [i for i in inputs if i.name in read], [value("y", *([None] * len(dims)))], tensors)
     path = tmp_path / "m.onnx"
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path)
+    session(path)
     assert "--on-overflow clip" in convert(weir, path, tmp_path / "half.onnx", code=1).err
+
+
+@pytest.mark.parametrize("bias", [[12000, 12008, 0, 11992], [-12000, -12008, -30000, -11992]])
+def test_a_large_bias_is_no_mask(weir, tmp_path, bias):
+    """Logits before the last Softmax: float16 holds all of them."""
+    nodes = [helper.make_node("Add", ["x", "b"], ["s"]), helper.make_node("Softmax", ["s"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [value("x", 2, 4)], [value("y", 2, 4)], [numpy_helper.from_array(np.array(bias, np.float32), "b")])
+    path, out = tmp_path / "m.onnx", tmp_path / "half.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path)
+    convert(weir, path, out)
+    assert numpy_helper.to_array(onnx.load(out).graph.initializer[0]).tolist() == bias
+
+
+def test_large_position_biases_stay(weir, tmp_path):
+    """What is above 0 is no mask: here it grows with the position, and is not at hand."""
+    bias = np.repeat(np.arange(600, dtype=np.float32)[None] * 32, 2, 0)
+    nodes = [helper.make_node("Add", ["x", "b"], ["s"]), helper.make_node("Softmax", ["s"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [value("x", 2, 600)], [value("y", 2, 600)], [numpy_helper.from_array(bias, "b")])
+    path, out = tmp_path / "m.onnx", tmp_path / "half.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path)
+    convert(weir, path, out, "--verify")
+    assert (numpy_helper.to_array(onnx.load(out).graph.initializer[0]) == bias).all()
 
 
 def test_a_large_mask_is_held_to_a_sum_that_fits(weir, tmp_path):

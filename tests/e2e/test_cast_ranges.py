@@ -189,3 +189,45 @@ def test_ranges_of_another_model(weir, tmp_path):
     onnx.save(graph, tmp_path / "other.onnx")
     weir("cast", tmp_path / "other.onnx", tmp_path / "o.onnx", "--to", "float16", "--graph", "--ranges", tmp_path / "r.jsonl", code=66)
     assert not (tmp_path / "o.onnx").exists()
+
+
+def whole(weir, tmp_path, graph, feeds, *calibration):
+    """Casts by ranges of these feeds: what is kept, and whether onnx.reference computes the same with arrays of float16."""
+    path, out = tmp_path / "m.onnx", tmp_path / "o.onnx"
+    onnx.checker.check_model(graph, full_check=True)
+    onnx.save(graph, path)
+    np.savez(tmp_path / "sample.npz", **feeds)
+    weir("calibrate", path, "-o", tmp_path / "r.jsonl", "--data", tmp_path / "sample.npz", "-f", *calibration)
+    names = cast(weir, path, out, "--ranges", tmp_path / "r.jsonl", "--verify")
+    types = {i.name: helper.tensor_dtype_to_np_dtype(i.type.tensor_type.elem_type) for i in onnx.load(out).graph.input}
+    seen = ReferenceEvaluator(str(out)).run(None, {n: a.astype(types[n]) for n, a in feeds.items()})
+    for a, b in zip(ReferenceEvaluator(str(path)).run(None, feeds), seen):
+        assert np.isfinite(b).all() and np.abs(a - b.astype(a.dtype)).max() <= 0.01 * np.abs(a).max()
+    return names
+
+
+@pytest.mark.parametrize("n", [6, 40])
+@pytest.mark.parametrize("layers", [1, 80])
+def test_what_masks_make_is_no_number(weir, tmp_path, layers, n):
+    """However many read the mask, and whether its elements are at hand."""
+    nodes = [x for i in range(layers) for x in (node("Add", [f"x{i}", "mask"], [f"s{i}"]), node("Softmax", [f"s{i}"], [f"p{i}"]), node("Sub", [f"p{i}", f"x{i}"], [f"x{i + 1}"]))]
+    mask = np.where(np.tri(n) > 0, 0, -1e9).astype(np.float32)
+    graph = model(nodes, [value("x0", n, n)], [value(f"x{layers}", n, n)], {"mask": mask})
+    assert not whole(weir, tmp_path, graph, {"x0": floats(n, n)})
+
+
+@pytest.mark.parametrize("number", [-33000, -65504, -1e9])
+def test_masks_that_float16_holds_but_not_the_headroom(weir, tmp_path, number):
+    nodes = [node("Sub", ["one", "keep"], ["away"]), node("Mul", ["away", "far"], ["m"]), node("Add", ["x", "m"], ["s"]), node("Softmax", ["s"], ["y"])]
+    constants = {"one": np.float32(1), "far": np.float32(number)}
+    graph = model(nodes, [value("x", 3, 4), value("keep", 3, 4)], [value("y", 3, 4)], constants)
+    keep = np.array([[1, 1, 0, 0], [1, 0, 0, 1], [1, 1, 1, 1]], np.float32)
+    assert not whole(weir, tmp_path, graph, {"x": floats(3, 4), "keep": keep})
+
+
+def test_numbers_within_bounds_are_numbers(weir, tmp_path):
+    """A Clip that clips nothing: what it gives a Softmax does not fit."""
+    nodes = [node("Mul", ["x", "c"], ["m"]), node("Clip", ["m", "low", "high"], ["n"]), node("Softmax", ["n"], ["y"])]
+    constants = {"c": np.float32(1e4), "low": np.float32(-1e20), "high": np.float32(1e20)}
+    graph = model(nodes, [value("x", 3, 4)], [value("y", 3, 4)], constants)
+    assert set(whole(weir, tmp_path, graph, {"x": np.arange(12, dtype=np.float32).reshape(3, 4)})) == {"Mul_0", "Clip_1", "Softmax_2"}

@@ -38,6 +38,7 @@ struct half {
   const struct cast_graph_options *o;
   struct model_calls calls;
   struct schema_names names;
+  struct cast_graph_masks *masks;   // FLOAT16: what saturates; else NULL
   struct cast_graph_ranges *ranges; // NULL: none are given
   TABLE(uint8_t, old);         // by value id: its dtype, of tensors whose dtype changes; else 0
   TABLE(uint8_t, now);         // the dtype that it gets
@@ -435,7 +436,7 @@ static uint32_t narrow(struct half *h, const struct weight *w, bool *mask) {
   *mask = false;
   if (small != NO_ID) return small;
   const uint32_t bound =
-      h->o->to == DTYPE_FLOAT16 ? cast_graph_bounded(&h->k, w->value, w->tensor, of, mask) : NO_ID;
+      h->masks ? cast_graph_bounded(h->masks, w->value, w->tensor, of, mask) : NO_ID;
   if (bound != NO_ID) return bound;
   return h->o->clips || is_bounds(h, w) ? recipe_cast_clipped(h->k.r, of, h->o->to)
                                         : recipe_cast(h->k.r, of, h->o->to);
@@ -576,7 +577,7 @@ static void write_attributes(struct half *h, uint32_t node) {
       const bool clips = h->o->clips || is_a_bound(h, tensor);
       bool mask = false;
       const uint32_t bound =
-          h->o->to == DTYPE_FLOAT16 ? cast_graph_bounded(k, out, tensor, of, &mask) : NO_ID;
+          h->masks ? cast_graph_bounded(h->masks, out, tensor, of, &mask) : NO_ID;
       if (mask) edit_group(k->e, "cast", node, "mask");
       edit_replace_tensor(k->e, tensor,
                           bound != NO_ID ? bound
@@ -691,7 +692,8 @@ int cast_graph_run(struct pass_env *env, const struct cast_graph_options *o, str
   weights_free_initializers(env->edits);
   note_types(&h);
   if (kit_drop_misdeclared(env, err)) goto out; // while what was inferred is at hand
-  if (o->ranges) h.ranges = cast_graph_ranges_of(&h.k, o->ranges, o->headroom);
+  if (o->to == DTYPE_FLOAT16) h.masks = cast_graph_masks_of(&h.k);
+  if (o->ranges) h.ranges = cast_graph_ranges_of(&h.k, o->ranges, h.masks, o->headroom);
   settle_nodes(&h);
   settle_values(&h);
   warn_of_unknown(&h);
@@ -706,6 +708,7 @@ int cast_graph_run(struct pass_env *env, const struct cast_graph_options *o, str
   infer_free(env->infer);
   env->infer = NULL;
 out:
+  if (h.masks) cast_graph_masks_free(h.masks);
   model_calls_done(&h.calls);
   schema_names_done(&h.names);
   TABLE_FREE(&h, old);

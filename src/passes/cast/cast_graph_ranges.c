@@ -26,12 +26,11 @@ static const double half_most = 65504;
 struct cast_graph_ranges {
   struct kit *k;
   const struct ranges *ranges;
+  const struct cast_graph_masks *masks;
   double headroom;
   double *least, *most; // by value; NaN: not known
-  uint8_t *masked;      // by value: MASKED_*, what means nothing of it
   uint32_t n, n_unknown;
 };
-enum { MASKED_BELOW = 1, MASKED_ABOVE = 2 };
 
 // ---- what is known ------------------------------------------------------------------------------
 
@@ -91,30 +90,12 @@ static void find_moved(struct cast_graph_ranges *g) {
   }
 }
 
-// ---- masks ---------------------------------------------------------------------------------------
-
-static uint8_t side_of(const struct cast_graph_ranges *g, uint32_t constant) {
-  return (uint8_t)((g->least[constant] < -half_most ? MASKED_BELOW : 0) |
-                   (g->most[constant] > half_most ? MASKED_ABOVE : 0));
-}
-
-static void see_mask(struct cast_graph_ranges *g, uint32_t v) {
-  uint32_t list[CAST_GRAPH_REACHED], n;
-  uint32_t tensor;
-  const bool filled = kit_maker_op(g->k, v) == OP_ConstantOfShape;
-  if (!filled && !kit_constant(g->k, v, &tensor)) return;
-  if (isnan(g->most[v]) || side_of(g, v) == 0) return;
-  if (cast_graph_reached(g->k, v, list, &n) == CAST_GRAPH_NUMBER) return;
-  g->masked[v] |= MASKED_BELOW | MASKED_ABOVE; // it becomes what fits
-  for (uint32_t i = 0; i < n; i++)
-    if (list[i] < g->n) g->masked[list[i]] |= side_of(g, v);
-}
-
 // ---- what does not fit ---------------------------------------------------------------------------
 
 static double magnitude(const struct cast_graph_ranges *g, uint32_t v) {
-  const double below = g->masked[v] & MASKED_BELOW ? 0 : -g->least[v];
-  const double above = g->masked[v] & MASKED_ABOVE ? 0 : g->most[v];
+  const unsigned far = cast_graph_far(g->masks, v);
+  const double below = far & CAST_GRAPH_BELOW ? 0 : -g->least[v];
+  const double above = far & CAST_GRAPH_ABOVE ? 0 : g->most[v];
   return fmax(fmax(below, above), 0);
 }
 
@@ -219,21 +200,19 @@ const char *cast_graph_range_keeps(struct cast_graph_ranges *g, uint32_t node, u
 // ---- life ----------------------------------------------------------------------------------------
 
 struct cast_graph_ranges *cast_graph_ranges_of(struct kit *k, const struct ranges *ranges,
+                                               const struct cast_graph_masks *masks,
                                                double headroom) {
   struct arena *a = k->env->scratch;
   struct cast_graph_ranges *g = arena_zalloc(a, sizeof *g);
   *g = (struct cast_graph_ranges){
-      .k = k, .ranges = ranges, .headroom = headroom, .n = k->m->n_values};
+      .k = k, .ranges = ranges, .masks = masks, .headroom = headroom, .n = k->m->n_values};
   g->least = arena_alloc(a, (g->n + (size_t)1) * sizeof *g->least);
   g->most = arena_alloc(a, (g->n + (size_t)1) * sizeof *g->most);
-  g->masked = arena_zalloc(a, g->n + (size_t)1);
   for (uint32_t v = 0; v < g->n; v++)
     set(g, v, NAN, NAN);
   for (uint32_t v = 0; v < g->n; v++)
     find(g, v);
   find_moved(g);
-  for (uint32_t v = 0; v < g->n; v++)
-    see_mask(g, v);
   return g;
 }
 

@@ -211,7 +211,7 @@ static bool is_integer(struct walk *k, uint32_t value) {
          t.dtype != DTYPE_BOOL;
 }
 
-enum { MASK_LEAST = -9000 };
+enum { MASK_LEAST = -9000, MASK_SUBTRACTED = 65504 };
 
 static bool very_negative(struct walk *k, uint32_t slot) {
   double x;
@@ -263,8 +263,8 @@ static void product(struct walk *k) {
   double x;
   struct step s = k->at;
   if (!is_integer(k, k->at.value)) {
-    // Times -10000: what is 1 is taken out.
-    k->w->switched |= other_number(k, &x) && x <= MASK_LEAST;
+    // Times -10000, or a number that is subtracted later, beyond what signals are multiplied by: what is 1 is taken out.
+    k->w->switched |= other_number(k, &x) && (x <= MASK_LEAST || x >= MASK_SUBTRACTED);
     pass(k, s);
     return;
   }

@@ -4,17 +4,20 @@
 
 #include "kit.h"
 
-enum cast_graph_bound { CAST_GRAPH_NUMBER, CAST_GRAPH_BOUND, CAST_GRAPH_MASK };
-enum { CAST_GRAPH_REACHED = 64 }; // at most: beyond, it is a number
-// What the readers of a constant take it for, and the values that have it in them, as far as it means nothing there, into `list` of that
-// length.
-enum cast_graph_bound cast_graph_reached(struct kit *k, uint32_t value, uint32_t *list,
-                                         uint32_t *n);
+struct cast_graph_masks;
+// What constants of float32 are for, as the model is now; of use as long as rows of values and tensors mean what they did.
+struct cast_graph_masks *cast_graph_masks_of(struct kit *k);
+void cast_graph_masks_free(struct cast_graph_masks *g);
+
+// On which sides of 0 numbers of the value mean nothing but "far": they come of what bounds or masks.
+enum { CAST_GRAPH_BELOW = 1, CAST_GRAPH_ABOVE = 2 };
+unsigned cast_graph_far(const struct cast_graph_masks *g, uint32_t value);
 
 // The recipe in float16 of a constant that bounds or masks and has elements that float16 does not hold, or that overflow when two of them
-// are added; `of`: the recipe of its elements, which the tensor row holds. NO_ID: it is a number, or holds none of these. *mask: its numbers
-// became others than the type would have (the group of its edit says "mask", which verification asks for).
-uint32_t cast_graph_bounded(struct kit *k, uint32_t value, uint32_t tensor, uint32_t of,
-                            bool *mask);
+// are added; `of`: the recipe of its elements, which the tensor row holds; `value`: the constant, or the output of a ConstantOfShape. NO_ID: it
+// is a number, or holds none of these. *mask: its numbers became others than the type would have (the group of its edit says "mask", which
+// verification asks for).
+uint32_t cast_graph_bounded(const struct cast_graph_masks *g, uint32_t value, uint32_t tensor,
+                            uint32_t of, bool *mask);
 
 #endif

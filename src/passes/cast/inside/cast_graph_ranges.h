@@ -4,10 +4,12 @@
 
 #include "kit.h"
 
+struct cast_graph_masks;
 struct ranges;
 struct cast_graph_ranges;
 // What is known of the model's values, as they are now; in env->scratch. Numbers that were seen, times `headroom`, are to fit.
 struct cast_graph_ranges *cast_graph_ranges_of(struct kit *k, const struct ranges *ranges,
+                                               const struct cast_graph_masks *masks,
                                                double headroom);
 // Does the value not fit? False of one that is not known.
 bool cast_graph_is_unfit(struct cast_graph_ranges *g, uint32_t value);
