@@ -316,6 +316,22 @@ def test_large_position_biases_stay(weir, tmp_path):
     assert (numpy_helper.to_array(onnx.load(out).graph.initializer[0]) == bias).all()
 
 
+@pytest.mark.parametrize("opset", [10, 18])
+@pytest.mark.parametrize("n", [4, 40])
+def test_a_mask_beside_nodes_that_are_kept(weir, tmp_path, n, opset):
+    """Rows that are masked as a whole are uniform, and not NaN: where the sum is computed in float32 and its Softmax is not, and where both types want the mask."""
+    node = helper.make_node
+    nodes = [node("Add", ["x", "mask"], ["a"], name="kept"), node("Softmax", ["a"], ["y"]), node("Add", ["x", "mask"], ["b"]), node("Softmax", ["b"], ["z"])]
+    mask = np.full((n, n), -1e9, np.float32)
+    graph = helper.make_graph(nodes, "g", [value("x", n, n)], [value("y", n, n), value("z", n, n)], [numpy_helper.from_array(mask, "mask")])
+    path, out = tmp_path / "m.onnx", tmp_path / "half.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=5 if opset == 10 else 9), path)
+    convert(weir, path, out, "--exclude", "kept", "--verify")
+    x = np.random.default_rng(4).normal(size=(n, n), scale=0.1).astype(np.float16)
+    for y in ReferenceEvaluator(str(out)).run(None, {"x": x}):
+        np.testing.assert_allclose(y, 1 / n, atol=2e-3)
+
+
 def test_a_large_mask_is_held_to_a_sum_that_fits(weir, tmp_path):
     """A causal mask that is not at hand, added twice; what is infinite stays so."""
     n = 40

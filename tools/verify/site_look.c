@@ -108,24 +108,29 @@ static bool is_worse(const struct compare_result *x, const struct compare_figure
   return x->figures.relative > than->relative || x->figures.nonfinite_apart > than->nonfinite_apart;
 }
 
-// Is it a tensor whose elements an edit held to ±1e4, as masks are (cast)? One at hand shows it.
-static bool is_held_mask(const struct site_run *r, uint32_t tensor) {
-  const struct edit_groups *g = r->e->edits->groups;
-  const uint16_t ten_thousand = 0x70e2, sign = 0x8000;
-  struct span raw;
-  if (r->e->result->tensors[tensor].dtype != DTYPE_FLOAT16) return false;
-  if (model_small_value(r->e->result, tensor, &raw)) {
-    for (size_t i = 0; i + sizeof(uint16_t) <= raw.n; i += sizeof(uint16_t)) {
-      uint16_t x;
-      memcpy(&x, raw.at + i, sizeof x);
-      if ((x & ~sign) == ten_thousand) return true;
-    }
-    return false;
+// Has the recipe elements that are ±1e4?
+static bool holds_ten_thousand(const struct recipes *r, uint32_t recipe) {
+  const struct span list = recipe_elements(r, recipe);
+  float x;
+  for (size_t i = 0; r->rows[recipe].dtype == DTYPE_FLOAT && i + sizeof x <= list.n;
+       i += sizeof x) {
+    memcpy(&x, list.at + i, sizeof x);
+    if (x == 1e4f || x == -1e4f) return true;
   }
-  for (uint32_t i = 0; g && i < g->n_rows; i++)
-    for (uint32_t k = 0; strcmp(g->rows[i].reason, "mask") == 0 && k < g->rows[i].n_replaced; k++)
-      if (g->replaced[g->rows[i].replaced + k] == tensor) return true;
   return false;
+}
+
+// Is it a tensor whose elements an edit held to ±1e4, as masks are (cast)? Its recipe says so: a cast of such elements, or of
+// Where(beyond and finite, ±1e4, the mask).
+static bool is_held_mask(const struct site_run *r, uint32_t tensor) {
+  const struct recipes *rs = r->e->edits->r;
+  const struct model_tensor *t = &r->e->result->tensors[tensor];
+  if (t->dtype != DTYPE_FLOAT16 || t->recipe == NO_ID || rs->rows[t->recipe].kind != RECIPE_CAST)
+    return false;
+  const uint32_t of = rs->args[rs->rows[t->recipe].args];
+  if (rs->rows[of].kind != RECIPE_MAP) return holds_ten_thousand(rs, of);
+  return recipe_map_op_of(rs, of) == RECIPE_MAP_WHERE &&
+         holds_ten_thousand(rs, rs->args[rs->rows[of].args + 1]);
 }
 
 static bool has_held_mask(const struct site_run *r, const struct site *s) {

@@ -487,7 +487,23 @@ static void stand_behind(struct half *h, uint32_t value) {
   k->before = v->kind == VALUE_NODE_OUTPUT ? k->m->nodes[v->def].next : h->first[v->graph];
 }
 
-// The same value in the other type: a Cast of it, or for a small constant another one.
+// What a node makes in float32 of a number that masks would be infinite in float16, and a row of it NaN behind a Softmax.
+static uint32_t saturated(struct half *h, uint32_t value, enum dtype to) {
+  struct kit *k = &h->k;
+  const double most = 65504;
+  if (!h->masks || to != DTYPE_FLOAT16 || cast_graph_far(h->masks, value) == 0) return value;
+  const int64_t opset = kit_opset(k, k->graph);
+  const uint32_t clipped =
+      opset < 11 ? kit_make(k, OP_Clip, KIT_IN(value), KIT_FLOAT("min", (float)-most),
+                            KIT_FLOAT("max", (float)most))
+                 : kit_make(k, OP_Clip,
+                            KIT_IN(value, kit_new_scalar(k, "least", DTYPE_FLOAT, -most),
+                                   kit_new_scalar(k, "most", DTYPE_FLOAT, most)));
+  retype(h, clipped, value, DTYPE_FLOAT);
+  return clipped;
+}
+
+// The same value in the other type: a Cast of it, or for a constant that is small, or masks, another one.
 static uint32_t other(struct half *h, uint32_t value, enum dtype to) {
   struct kit *k = &h->k;
   struct weight w;
@@ -495,17 +511,17 @@ static uint32_t other(struct half *h, uint32_t value, enum dtype to) {
   uint64_t count;
   if (is_weight(k->m, value, &w) && to == h->o->to && edit_tensor_readable(k->e, w.tensor)) {
     const struct model_tensor *t = &k->m->tensors[w.tensor];
+    bool mask;
+    const uint32_t recipe = narrow(h, &w, &mask);
     if (!kit_is_overridable(k->m, value) && dims_product(model_dims(k->m, t), t->rank, &count) &&
-        count <= COPIED_ELEMENTS) {
-      bool mask;
-      const uint32_t recipe = narrow(h, &w, &mask);
+        (mask || count <= COPIED_ELEMENTS)) {
       if (mask) edit_group(k->e, "cast", NO_ID, "mask");
       return edit_add_tensor_for(k->e, w.graph, name, recipe, w.tensor, k->m->values[value].name);
     }
   }
   const uint32_t cast =
       kit_make(k, OP_Cast, KIT_CALLED(name), KIT_OUT(((struct edit_output){NO_ID, name})),
-               KIT_IN(value), KIT_INT("to", to));
+               KIT_IN(saturated(h, value, to)), KIT_INT("to", to));
   retype(h, cast, value, to);
   return cast;
 }
