@@ -206,6 +206,12 @@ def whole(weir, tmp_path, graph, feeds, *calibration):
     return names
 
 
+def scaled(inner, opset=18, more=(), **constants):
+    """y of inner(x), times a small number."""
+    constants = {"back": np.float32(1e-5), **constants}
+    return model([*inner, node("Mul", ["y", "back"], ["z"])], [value("x", 3, 4), *more], [value("z", 3, 4)], constants, opset)
+
+
 @pytest.mark.parametrize("n", [6, 40])
 @pytest.mark.parametrize("layers", [1, 80])
 def test_what_masks_make_is_no_number(weir, tmp_path, layers, n):
@@ -231,3 +237,74 @@ def test_numbers_within_bounds_are_numbers(weir, tmp_path):
     constants = {"c": np.float32(1e4), "low": np.float32(-1e20), "high": np.float32(1e20)}
     graph = model(nodes, [value("x", 3, 4)], [value("y", 3, 4)], constants)
     assert set(whole(weir, tmp_path, graph, {"x": np.arange(12, dtype=np.float32).reshape(3, 4)})) == {"Mul_0", "Clip_1", "Softmax_2"}
+
+
+def body(nodes, inputs, outputs):
+    named = [onnx.NodeProto.FromString(n.SerializeToString()) for n in nodes]
+    for n in named:
+        n.name = f"inner_{n.op_type}"
+    return helper.make_graph(named, "body", inputs, outputs)
+
+
+@pytest.mark.parametrize("kind", ["If", "Loop", "Scan"])
+def test_what_bodies_give_and_take(weir, tmp_path, kind):
+    """No value of a body was seen, but what its node makes was: 60000 times x does not fit."""
+    inner, flag = [node("Mul", ["u", "c"], ["v"])], value("d", dtype=TensorProto.BOOL)
+    count = value("i", dtype=TensorProto.INT64)
+    nodes = {
+        "If": [node("If", ["yes"], ["y"], then_branch=body([node("Mul", ["x", "c"], ["v"])], [], [value("v", 3, 4)]), else_branch=body([node("Neg", ["x"], ["w"])], [], [value("w", 3, 4)]))],
+        "Loop": [node("Loop", ["once", "", "x"], ["y"], body=body([node("Identity", ["go"], ["d"]), *inner], [count, value("go", dtype=TensorProto.BOOL), value("u", 3, 4)], [flag, value("v", 3, 4)]))],
+        "Scan": [node("Scan", ["x"], ["y"], num_scan_inputs=1, body=body(inner, [value("u", 4)], [value("v", 4)]))],
+    }[kind]
+    graph = scaled(nodes, c=np.float32(60000), yes=np.array(True), once=np.array(1))
+    names = whole(weir, tmp_path, graph, {"x": floats(3, 4, by=3)})
+    assert set(names) - {"inner_Neg"} == {f"{kind}_0", "inner_Mul", "Mul_1"}  # the branches of an If have one range
+
+
+def test_names_of_functions_are_their_own(weir, tmp_path):
+    graph = scaled([node("Mul", ["x", "c"], ["h"]), node("Mul", ["h", "back"], ["s"]), node("f", ["s"], ["y"], domain="own")], c=np.float32(1e5))
+    inside = [node("Relu", ["a"], ["h"]), node("Neg", ["h"], ["b"])]
+    graph.opset_import.append(helper.make_opsetid("own", 1))
+    graph.functions.append(helper.make_function("own", "f", ["a"], ["b"], inside, [helper.make_opsetid("", 18)]))
+    assert set(whole(weir, tmp_path, graph, {"x": floats(3, 4, by=3)})) == {"Mul_0", "Mul_1"}
+
+
+def test_whole_numbers_between_two_casts(weir, tmp_path):
+    nodes = [node("Cast", ["x"], ["f"], to=TensorProto.FLOAT), node("Cast", ["f"], ["y"], to=TensorProto.INT64)]
+    graph = model(nodes, [value("x", 4, dtype=TensorProto.INT64)], [value("y", 4, dtype=TensorProto.INT64)], {})
+    assert not whole(weir, tmp_path, graph, {"x": np.array([1, 70000, 1 << 20, 7])})
+
+
+SUMS = {
+    "Softmax": (lambda: model([node("Softmax", ["x"], ["y"])], [value("x", 1, 80000)], [value("y", 1, 80000)], {}), {"x": floats(1, 80000, by=0.01)}),
+    "LRN": (lambda: model([node("LRN", ["x"], ["y"], size=5)], [value("x", 1, 8, 2, 2)], [value("y", 1, 8, 2, 2)], {}), {"x": floats(1, 8, 2, 2, by=300)}),
+}
+
+
+@pytest.mark.parametrize("op", SUMS)
+def test_sums_on_the_way(weir, tmp_path, op):
+    graph, feeds = SUMS[op]
+    assert set(whole(weir, tmp_path, graph(), feeds).values()) == {("float16_sum", "y")}
+
+
+def test_scores_are_those_of_a_head(weir, tmp_path):
+    """At most 16 * 60 * 60 / 4, and not 16 times as much."""
+    nodes = [node("Attention", ["q", "k", "k"], ["y"], q_num_heads=16, kv_num_heads=16)]
+    graph = model(nodes, [value("q", 1, 4, 256), value("k", 1, 4, 256)], [value("y", 1, 4, 256)], {}, 23)
+    graph.ir_version = 11
+    onnx.save(graph, tmp_path / "m.onnx")
+    feeds = {n: np.clip(floats(1, 4, 256, by=20), -60, 60) for n in "qk"}
+    np.savez(tmp_path / "sample.npz", **feeds)
+    weir("calibrate", tmp_path / "m.onnx", "-o", tmp_path / "r.jsonl", "--data", tmp_path / "sample.npz")
+    assert not cast(weir, tmp_path / "m.onnx", tmp_path / "o.onnx", "--ranges", tmp_path / "r.jsonl")
+
+
+def test_what_a_method_cuts_off_counts(weir, tmp_path):
+    """One element of 20000 is 1000 times as large: percentile leaves it out, and its bins have it."""
+    graph = model([node("Mul", ["x", "c"], ["m"]), node("Mul", ["m", "back"], ["y"])], [value("x", 20000)], [value("y", 20000)], {"c": np.float32(1000), "back": np.float32(1e-3)})
+    feeds = {"x": np.append(np.ones(19999), 1000).astype(np.float32)}
+    assert set(whole(weir, tmp_path, graph, feeds, "--method", "percentile=99")) == {"Mul_0", "Mul_1"}
+    table = tmp_path / "table"
+    table.write_text("TRT-8501-EntropyCalibration2\nx: 3c010a14\nm: 41010a14\ny: 3c010a14\n")
+    said = weir("cast", tmp_path / "m.onnx", tmp_path / "o.onnx", "--to", "float16", "--graph", "--ranges", table, "-f").err
+    assert "may leave out the largest numbers" in said

@@ -346,7 +346,7 @@ static enum wish made_by(struct half *h, uint32_t value) {
   if (op == OP_Cast || op == OP_ConstantOfShape) {
     if (formal_wish(h, schema_output(schema_of_node_at(&h->names, node), 0)) == WISH_OLD)
       return WISH_OLD;
-    return all_want_old(h, value) ? WISH_OLD : WISH_NEW;
+    return is_unfit(h, value) || all_want_old(h, value) ? WISH_OLD : WISH_NEW;
   }
   if (is_flow(op) || model_calls_callee(&h->calls, node) != NO_ID) return WISH_NEW;
   while (kit_out(k, node, slot) != value)
@@ -360,7 +360,7 @@ static enum wish weight_type(struct half *h, const struct weight *w) {
   const enum wish listing = listing_wish(h, w->value);
   const bool overridable = kit_is_overridable(h->k.m, w->value);
   if (weights_named(&h->k, h->o->exclude, w) && !some_want(h, w->value, WISH_NEW)) return WISH_OLD;
-  if (!edit_tensor_readable(h->k.e, w->tensor)) return WISH_OLD;
+  if (!edit_tensor_readable(h->k.e, w->tensor) || is_unfit(h, w->value)) return WISH_OLD;
   if (overridable) return graph_wish(h, w->graph);
   if (listing != WISH_ANY) return listing;
   return some_want(h, w->value, WISH_OLD) ? WISH_OLD : WISH_NEW;
@@ -674,8 +674,11 @@ static void report_kept(struct half *h) {
   }
 }
 
-static void warn_of_unknown(struct half *h) {
+static void warn_of_ranges(struct half *h) {
   const uint32_t n = h->ranges ? cast_graph_unknown(h->ranges) : 0;
+  if (h->ranges && cast_graph_ranges_cut(h->ranges))
+    kit_warn(&h->k, "ranges may leave out the largest numbers, which float16 may not hold",
+             "ranges of 'weir calibrate' by --method minmax have them all");
   if (n == 0) return;
   kit_warn(&h->k,
            arena_printf(&h->k.site,
@@ -712,7 +715,7 @@ int cast_graph_run(struct pass_env *env, const struct cast_graph_options *o, str
   if (o->ranges) h.ranges = cast_graph_ranges_of(&h.k, o->ranges, h.masks, o->headroom);
   settle_nodes(&h);
   settle_values(&h);
-  warn_of_unknown(&h);
+  warn_of_ranges(&h);
   report_kept(&h);
   for (uint32_t n = 0; n < n_nodes; n++)
     if (kit_op(&h.k, n) != OP_NONE) write_attributes(&h, n);

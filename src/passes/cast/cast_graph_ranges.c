@@ -9,11 +9,13 @@
 //   ReduceMean, AveragePool    n times the mean              ReduceL2, LpNormalization    the square of the norm
 //   LayerNormalization …       the square of the distance from the mean, at most the width of the range
 //   Attention                  the scores, at most d times the largest query and key
+//   LRN                        squares of `size` channels             Softmax, LogSoftmax       1 for each element that is summed up
 //
 // What a mask makes is no number (cast_graph_masks.c): of values that have a mask in them only the other side counts, and of what is
 // chosen, clipped or padded by a bound, if those who read it compare only. Constants are known exactly, without headroom.
 //
-// A value that has no range is taken to fit, and counted: values of bodies and functions, and what calibration was told to leave out.
+// A value that has no range is taken to fit, and counted: what calibration was told to leave out, and values inside of functions and bodies.
+// What bodies are given and give has the ranges of what their nodes take and make.
 #include "cast_graph_ranges.h"
 
 #include "cast_graph_masks.h"
@@ -30,6 +32,7 @@ struct cast_graph_ranges {
   double headroom;
   double *least, *most; // by value; NaN: not known
   uint32_t n, n_unknown;
+  bool cuts; // ranges may leave out what is rare
 };
 
 // ---- what is known ------------------------------------------------------------------------------
@@ -66,28 +69,75 @@ static uint32_t moved_from(struct cast_graph_ranges *g, uint32_t v) {
   const enum op op = kit_op(g->k, node);
   if (op == OP_NONE || kit_n_out(g->k, node) != 1 || !kit_op_has(op, KIT_UNROUNDED) ||
       kit_op_has(op, KIT_JUMPS) || kit_op_has(op, KIT_ELEMENTWISE) || op == OP_Pad ||
-      op == OP_Concat)
+      op == OP_Concat || op == OP_Scatter || op == OP_TensorScatter)
     return NO_ID;
   const uint32_t in = kit_in(g->k, node, 0);
   return in != NO_ID && in < g->n && is_float(g, in) ? in : NO_ID;
 }
 
+// What was seen: a method may have cut off what is rare, but its bins have all of it.
+static void take(struct cast_graph_ranges *g, uint32_t v, const struct ranges_value *r) {
+  const struct ranges_histogram *h = &r->histogram;
+  set(g, v, r->least, r->most);
+  if (h->n_bins == 0) {
+    const enum ranges_method by = g->ranges->method;
+    g->cuts |= g->ranges->moving_average || (by != RANGES_MINMAX && by != RANGES_ANY);
+    return;
+  }
+  g->most[v] = fmax(r->most, h->to);
+  if (!h->magnitudes) g->least[v] = fmin(r->least, h->from);
+  if (h->magnitudes && r->least < 0) g->least[v] = fmin(r->least, -h->to);
+}
+
+// Names of values of bodies and functions may be those of others in the main graph.
 static void find(struct cast_graph_ranges *g, uint32_t v) {
   const struct model *m = g->k->m;
-  uint32_t tensor;
   if (m->values[v].flags & VALUE_DEAD || !is_float(g, v) || of_constant(g, v)) return;
+  if (m->values[v].graph != m->main_graph) return;
   const struct ranges_value *r = ranges_find(g->ranges, model_value_name(m, v));
-  if (r) set(g, v, r->least, r->most);
-  if (!r && !kit_constant(g->k, v, &tensor)) g->n_unknown++;
+  if (r) take(g, v, r);
 }
 
 static void find_moved(struct cast_graph_ranges *g) {
   for (uint32_t v = 0; v < g->n; v++) {
-    uint32_t from = isnan(g->most[v]) && is_float(g, v) ? moved_from(g, v) : NO_ID;
-    if (from == NO_ID || isnan(g->most[from])) continue;
-    set(g, v, g->least[from], g->most[from]);
-    g->n_unknown -= g->n_unknown > 0;
+    const uint32_t from = isnan(g->most[v]) && is_float(g, v) ? moved_from(g, v) : NO_ID;
+    if (from != NO_ID) set(g, v, g->least[from], g->most[from]);
   }
+}
+
+// The value of a body holds what a value outside holds, among others.
+static void widen(struct cast_graph_ranges *g, uint32_t v, uint32_t by) {
+  uint32_t tensor;
+  if (v == NO_ID || by == NO_ID || isnan(g->most[by]) || !is_float(g, v)) return;
+  if (kit_constant(g->k, v, &tensor)) return;
+  set(g, v, fmin(g->least[v], g->least[by]), fmax(g->most[v], g->most[by])); // NaN gives way
+}
+
+// What a body is given and gives: what its node takes and makes. What a loop carries is both.
+static void find_in_body(struct cast_graph_ranges *g, uint32_t graph) {
+  const struct kit *k = g->k;
+  const struct model *m = k->m;
+  const struct model_graph *b = &m->graphs[graph];
+  if (b->flags & GRAPH_DEAD || b->kind != GRAPH_SUB || b->owner == NO_ID) return;
+  const uint32_t node = m->attrs[b->owner].node;
+  const enum op op = kit_op(g->k, node);
+  const uint32_t skip_in = op == OP_Loop ? 2 : 0, skip_out = op == OP_Loop ? 1 : 0;
+  if (op != OP_If && op != OP_Loop && op != OP_Scan) return;
+  if (op == OP_Scan && kit_n_in(k, node) != b->n_inputs) return; // as before opset 9
+  for (uint32_t i = 0; i + skip_out < b->n_outputs; i++)
+    widen(g, m->graph_io[b->outputs + skip_out + i], kit_out(k, node, i));
+  for (uint32_t i = skip_in; i < b->n_inputs; i++) {
+    widen(g, m->graph_io[b->inputs + i], kit_in(k, node, i));
+    if (i - skip_in + skip_out < b->n_outputs)
+      widen(g, m->graph_io[b->inputs + i], m->graph_io[b->outputs + skip_out + i - skip_in]);
+  }
+}
+
+static void count_unknown(struct cast_graph_ranges *g) {
+  uint32_t tensor;
+  for (uint32_t v = 0; v < g->n; v++)
+    g->n_unknown += !(g->k->m->values[v].flags & VALUE_DEAD) && is_float(g, v) &&
+                    isnan(g->most[v]) && !kit_constant(g->k, v, &tensor);
 }
 
 // ---- what does not fit ---------------------------------------------------------------------------
@@ -157,11 +207,29 @@ static double width_of(const struct cast_graph_ranges *g, uint32_t v) {
 static double scores(struct cast_graph_ranges *g, uint32_t node) {
   struct kit *k = g->k;
   const uint32_t q = kit_in(k, node, 0), key = kit_in(k, node, 1);
-  const int64_t d = kit_dim(k, q, -1).value;
+  int64_t d = kit_dim(k, q, -1).value, heads = 1;
+  uint32_t rank;
   float scale;
+  if (kit_rank(k, q, &rank) && rank == 3 && kit_attr_int(k, node, "q_num_heads", 1, &heads) &&
+      heads > 0)
+    d /= heads;
   if (d < 1 || !kit_attr_float(k, node, "scale", 0, &scale)) return 0;
   const double by = scale > 0 ? (double)scale : 1 / sqrt((double)d);
   return size_of(g, q) * size_of(g, key) * (double)d * by;
+}
+
+// Squares of as many channels as are summed up.
+static double local_squares(struct cast_graph_ranges *g, uint32_t node) {
+  int64_t n;
+  const double x = size_of(g, kit_in(g->k, node, 0));
+  return kit_attr_int(g->k, node, "size", 1, &n) ? x * x * (double)n : 0;
+}
+
+// Exponentials of at most 0, each of which may be 1: no headroom makes more of them.
+static bool sums_too_many(struct cast_graph_ranges *g, uint32_t node) {
+  const enum op op = kit_op(g->k, node);
+  return (op == OP_Softmax || op == OP_LogSoftmax) &&
+         (double)kit_softmax_terms(g->k, node) > half_most;
 }
 
 // The largest number that the operator makes on the way; 0: none that is known.
@@ -180,6 +248,7 @@ static double on_the_way(struct cast_graph_ranges *g, uint32_t node) {
   case OP_GroupNormalization:
   case OP_LayerNormalization: return width_of(g, in) * width_of(g, in);
   case OP_Attention: return scores(g, node);
+  case OP_LRN: return local_squares(g, node);
   default: return 0;
   }
 }
@@ -194,7 +263,7 @@ const char *cast_graph_range_keeps(struct cast_graph_ranges *g, uint32_t node, u
   for (uint32_t i = 0; i < kit_n_in(k, node); i++)
     if (cast_graph_is_unfit(g, *value = kit_in(k, node, i))) return "float16_range";
   *value = kit_out(k, node, 0);
-  return is_unfit(g, on_the_way(g, node)) ? "float16_sum" : NULL;
+  return sums_too_many(g, node) || is_unfit(g, on_the_way(g, node)) ? "float16_sum" : NULL;
 }
 
 // ---- life ----------------------------------------------------------------------------------------
@@ -212,10 +281,17 @@ struct cast_graph_ranges *cast_graph_ranges_of(struct kit *k, const struct range
     set(g, v, NAN, NAN);
   for (uint32_t v = 0; v < g->n; v++)
     find(g, v);
+  for (uint32_t b = 0; b < k->m->n_graphs; b++)
+    find_in_body(g, b);
   find_moved(g);
+  count_unknown(g);
   return g;
 }
 
 uint32_t cast_graph_unknown(const struct cast_graph_ranges *g) {
   return g->n_unknown;
+}
+
+bool cast_graph_ranges_cut(const struct cast_graph_ranges *g) {
+  return g->cuts;
 }

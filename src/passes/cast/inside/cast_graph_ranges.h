@@ -17,5 +17,7 @@ bool cast_graph_is_unfit(struct cast_graph_ranges *g, uint32_t value);
 const char *cast_graph_range_keeps(struct cast_graph_ranges *g, uint32_t node, uint32_t *value);
 // Values of float32 that nodes or callers give and of which nothing is known.
 uint32_t cast_graph_unknown(const struct cast_graph_ranges *g);
+// May ranges that were used leave out numbers that were seen?
+bool cast_graph_ranges_cut(const struct cast_graph_ranges *g);
 
 #endif
