@@ -294,6 +294,44 @@ def test_numbers_do_not_saturate(weir, tmp_path, where):
     assert "--on-overflow clip" in convert(weir, path, tmp_path / "half.onnx", code=1).err
 
 
+def parsed(text, **constants):
+    made = onnx.parser.parse_model('<ir_version: 9, opset_import: ["" : 18, "own" : 1]>\n' + text)
+    made.graph.initializer.extend(numpy_helper.from_array(np.asarray(x), name) for name, x in constants.items())
+    onnx.checker.check_model(made, full_check=True)
+    return made
+
+
+FUNCTION = '<domain: "own", opset_import: ["" : 18]> '
+
+
+@pytest.mark.parametrize("where", ["given", "inside", "branches"])
+def test_masks_of_functions_and_branches(weir, tmp_path, where):
+    rows = np.where(np.tri(4)[1:3] > 0, 0, -1e9).astype(np.float32)
+    text = {
+        "given": "g (float[2,4] x) => (float[2,4] y) { y = own.f(x, rows) } " + FUNCTION + "f (a, m) => (b) { s = Add(a, m) b = Softmax(s) }",
+        "inside": "g (float[2,4] x) => (float[2,4] y) { y = own.f(x, keep) } " + FUNCTION + "f (a, k) => (b) { far = Constant<value = float {-1e9}>() one = Constant<value = float {1}>() w = Sub(one, k) m = Mul(w, far) s = Add(a, m) b = Softmax(s) }",
+        "branches": "g (float[2,4] x) => (float[2,4] y) { m = If(yes) <then_branch = t () => (float[2,4] p) { p = Identity(rows) }, else_branch = e () => (float[2,4] q) { q = Mul(rows, zero) }> s = Add(x, m) y = Softmax(s) }",
+    }[where]
+    used = {"given": ["rows"], "inside": ["keep"], "branches": ["rows", "yes", "zero"]}[where]
+    constants = {"rows": rows, "keep": (rows == 0).astype(np.float32), "yes": np.array(True), "zero": np.float32(0.5)}
+    path, out = tmp_path / "m.onnx", tmp_path / "half.onnx"
+    onnx.save(parsed(text, **{name: constants[name] for name in used}), path)
+    convert(weir, path, out, "--verify")
+    x = np.random.default_rng(4).normal(size=(2, 4)).astype(np.float32)
+    np.testing.assert_allclose(float16_alone(out, {"x": x.astype(np.float16)}), session(path).run(None, {"x": x})[0], atol=2e-3)
+
+
+@pytest.mark.parametrize("where", ["a function", "a branch"])
+def test_what_others_give_may_be_a_number(weir, tmp_path, where):
+    text = {
+        "a function": "g (bool[4] c, float[4] x) => (float[4] y) { h = own.f(c, x) y = Mul(h, small) } " + FUNCTION + "f (c, a) => (b) { n = Constant<value = float {1e6}>() b = Where(c, n, a) }",
+        "a branch": "g (bool[4] c, float[4] x) => (float[4] y) { h = If(yes) <then_branch = t () => (float[4] p) { n = Constant<value = float {1e6}>() p = Where(c, n, x) }, else_branch = e () => (float[4] q) { q = Identity(x) }> y = Mul(h, small) }",
+    }[where]
+    more = {"yes": np.array(True)} if where == "a branch" else {}
+    onnx.save(parsed(text, small=np.float32(1e-5), **more), tmp_path / "m.onnx")
+    assert "--on-overflow clip" in convert(weir, tmp_path / "m.onnx", tmp_path / "half.onnx", code=1).err
+
+
 @pytest.mark.parametrize("bias", [[12000, 12008, 0, 11992], [-12000, -12008, -30000, -11992]])
 def test_a_large_bias_is_no_mask(weir, tmp_path, bias):
     """Logits before the last Softmax: float16 holds all of them."""

@@ -269,6 +269,14 @@ def test_names_of_functions_are_their_own(weir, tmp_path):
     assert set(whole(weir, tmp_path, graph, {"x": floats(3, 4, by=3)})) == {"Mul_0", "Mul_1"}
 
 
+def test_functions_are_given_numbers_that_fit(weir, tmp_path):
+    """The call keeps float32, and so does all of the function."""
+    graph = scaled([node("Mul", ["x", "c"], ["h"]), node("f", ["h"], ["y"], domain="own")], c=np.float32(1e5))
+    graph.opset_import.append(helper.make_opsetid("own", 1))
+    graph.functions.append(helper.make_function("own", "f", ["a"], ["b"], [node("Neg", ["a"], ["b"])], [helper.make_opsetid("", 18)]))
+    assert set(whole(weir, tmp_path, graph, {"x": floats(3, 4, by=3)})) == {"Mul_0", "f_1", "Mul_2"}
+
+
 def test_whole_numbers_between_two_casts(weir, tmp_path):
     nodes = [node("Cast", ["x"], ["f"], to=TensorProto.FLOAT), node("Cast", ["f"], ["y"], to=TensorProto.INT64)]
     graph = model(nodes, [value("x", 4, dtype=TensorProto.INT64)], [value("y", 4, dtype=TensorProto.INT64)], {})
@@ -277,6 +285,7 @@ def test_whole_numbers_between_two_casts(weir, tmp_path):
 
 SUMS = {
     "Softmax": (lambda: model([node("Softmax", ["x"], ["y"])], [value("x", 1, 80000)], [value("y", 1, 80000)], {}), {"x": floats(1, 80000, by=0.01)}),
+    "LpPool": (lambda: model([node("LpPool", ["x"], ["y"], kernel_shape=[2, 2])], [value("x", 1, 1, 6, 6)], [value("y", 1, 1, 5, 5)], {}), {"x": floats(1, 1, 6, 6, by=300)}),
     "LRN": (lambda: model([node("LRN", ["x"], ["y"], size=5)], [value("x", 1, 8, 2, 2)], [value("y", 1, 8, 2, 2)], {}), {"x": floats(1, 8, 2, 2, by=300)}),
 }
 
@@ -285,6 +294,11 @@ SUMS = {
 def test_sums_on_the_way(weir, tmp_path, op):
     graph, feeds = SUMS[op]
     assert set(whole(weir, tmp_path, graph(), feeds).values()) == {("float16_sum", "y")}
+
+
+def test_a_norm_of_magnitudes_squares_nothing(weir, tmp_path):
+    graph = model([node("LpNormalization", ["x"], ["y"], p=1)], [value("x", 3, 4)], [value("y", 3, 4)], {})
+    assert not whole(weir, tmp_path, graph, {"x": floats(3, 4, by=300)})
 
 
 def test_scores_are_those_of_a_head(weir, tmp_path):

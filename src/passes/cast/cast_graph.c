@@ -711,7 +711,7 @@ int cast_graph_run(struct pass_env *env, const struct cast_graph_options *o, str
   weights_free_initializers(env->edits);
   note_types(&h);
   if (kit_drop_misdeclared(env, err)) goto out; // while what was inferred is at hand
-  if (o->to == DTYPE_FLOAT16) h.masks = cast_graph_masks_of(&h.k);
+  if (o->to == DTYPE_FLOAT16) h.masks = cast_graph_masks_of(&h.k, &h.calls);
   if (o->ranges) h.ranges = cast_graph_ranges_of(&h.k, o->ranges, h.masks, o->headroom);
   settle_nodes(&h);
   settle_values(&h);

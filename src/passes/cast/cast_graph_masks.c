@@ -23,6 +23,7 @@
 // -1e4 is what converters write: far enough below a logit for exp to be 0, and six of them fit.
 #include "cast_graph_masks.h"
 
+#include "model_calls.h"
 #include "table.h"
 
 #include <math.h>
@@ -54,6 +55,7 @@ struct edge {
 
 struct cast_graph_masks {
   struct kit *k;
+  const struct model_calls *calls;
   uint32_t *state_of; // by value, way and side: 1 + which one
   uint32_t n_values;
   uint8_t *far;    // by value
@@ -248,12 +250,23 @@ static void look_at_product(const struct reader *r) {
   lead_on(r, r->way == ALONE ? FACTOR : r->way, sign < 0 ? !r->side : r->side);
 }
 
+// What a function is given; all of its calls share it.
+static void look_into(const struct reader *r, uint32_t function) {
+  const struct model *m = r->g->k->m;
+  const struct model_graph *body = &m->graphs[m->functions[function].graph];
+  if (r->slot < body->n_inputs)
+    lead(r->g, r->state, m->graph_io[body->inputs + r->slot], r->way, r->side);
+}
+
 static void look_at_reader(const struct reader *r) {
   struct cast_graph_masks *g = r->g;
   struct kit *k = g->k;
   const enum op op = r->op;
+  const uint32_t function = model_calls_callee(g->calls, r->node);
   struct span how = span_str("none");
-  if (is_mask_of_attention(op, r->slot)) {
+  if (function != NO_ID) {
+    look_into(r, function);
+  } else if (is_mask_of_attention(op, r->slot)) {
     say(g, r->state, r->side == BELOW ? SAYS_MASK : SAYS_NUMBER);
   } else if (is_exponential(op) && r->way >= CHOSEN && r->slot == 0 &&
              (r->side == BELOW || op != OP_Exp)) {
@@ -283,9 +296,28 @@ static void look_at_reader(const struct reader *r) {
   }
 }
 
+// Whoever reads an output of the model may take it for a number, but where it was filled in. A branch of an If hands it on.
+static void look_at_output(struct cast_graph_masks *g, uint32_t state) {
+  struct kit *k = g->k;
+  const struct model *m = k->m;
+  const struct state s = g->states[state];
+  const uint32_t graph = m->values[s.value].graph;
+  const struct model_graph *b = &m->graphs[graph];
+  const uint32_t node = b->kind == GRAPH_SUB && b->owner != NO_ID ? m->attrs[b->owner].node : NO_ID;
+  if (graph == m->main_graph) {
+    say(g, state, s.way == CHOSEN ? SAYS_SHOWN : SAYS_NUMBER);
+  } else if (node != NO_ID && kit_op(k, node) == OP_If) {
+    for (uint32_t i = 0; i < b->n_outputs; i++)
+      if (m->graph_io[b->outputs + i] == s.value)
+        lead(g, state, kit_out(k, node, i), s.way == ALONE ? CHOSEN : s.way, s.side);
+  } else {
+    say(g, state, SAYS_NUMBER);
+  }
+}
+
 static void look_at(struct cast_graph_masks *g, uint32_t state) {
   const struct state s = g->states[state];
-  if (kit_is_output(g->k, s.value)) say(g, state, s.way == CHOSEN ? SAYS_SHOWN : SAYS_NUMBER);
+  if (kit_is_output(g->k, s.value)) look_at_output(g, state);
   for (struct kit_use u = kit_uses(g->k, s.value); kit_use(g->k, &u);) {
     // A number stays one, whatever else reads it.
     if (g->states[state].says & SAYS_NUMBER) return;
@@ -432,10 +464,11 @@ static void flow_on(struct cast_graph_masks *g) {
   }
 }
 
-struct cast_graph_masks *cast_graph_masks_of(struct kit *k) {
+struct cast_graph_masks *cast_graph_masks_of(struct kit *k, const struct model_calls *calls) {
   struct arena *a = k->env->scratch;
   struct cast_graph_masks *g = arena_zalloc(a, sizeof *g);
   g->k = k;
+  g->calls = calls;
   g->n_values = k->m->n_values;
   g->far = arena_zalloc(a, g->n_values + (size_t)1);
   g->may_be = arena_zalloc(a, g->n_values + (size_t)1);

@@ -6,7 +6,7 @@
 // reads does not fit, or a sum or square that its operator makes on the way. That is the least: any of these nodes in float16 would make
 // such a number, and every other value fits.
 //
-//   ReduceMean, AveragePool    n times the mean              ReduceL2, LpNormalization    the square of the norm
+//   ReduceMean, AveragePool    n times the mean              ReduceL2, LpPool             the power that the norm is the root of
 //   LayerNormalization …       the square of the distance from the mean, at most the width of the range
 //   Attention                  the scores, at most d times the largest query and key
 //   LRN                        squares of `size` channels             Softmax, LogSoftmax       1 for each element that is summed up
@@ -232,6 +232,13 @@ static bool sums_too_many(struct cast_graph_ranges *g, uint32_t node) {
          (double)kit_softmax_terms(g->k, node) > half_most;
 }
 
+// The sum of powers that a norm is the root of; of LpNormalization, where the norm is not known, the largest of them.
+static double powers(struct cast_graph_ranges *g, uint32_t node, uint32_t value) {
+  int64_t p;
+  if (!kit_attr_int(g->k, node, "p", 2, &p)) return 0;
+  return p > 1 ? pow(size_of(g, value), (double)p) : 0;
+}
+
 // The largest number that the operator makes on the way; 0: none that is known.
 static double on_the_way(struct cast_graph_ranges *g, uint32_t node) {
   struct kit *k = g->k;
@@ -242,8 +249,10 @@ static double on_the_way(struct cast_graph_ranges *g, uint32_t node) {
   case OP_AveragePool: return windowed(g, node) * size_of(g, out);
   case OP_ReduceL2: return size_of(g, out) * size_of(g, out);
   case OP_ReduceLogSum: return exp(size_of(g, out));
-  case OP_RMSNormalization:
-  case OP_LpNormalization: return size_of(g, in) * size_of(g, in);
+  case OP_RMSNormalization: return size_of(g, in) * size_of(g, in);
+  case OP_LpNormalization: return powers(g, node, in);
+  case OP_LpPool:
+  case OP_GlobalLpPool: return powers(g, node, out);
   case OP_InstanceNormalization:
   case OP_GroupNormalization:
   case OP_LayerNormalization: return width_of(g, in) * width_of(g, in);
@@ -257,7 +266,7 @@ const char *cast_graph_range_keeps(struct cast_graph_ranges *g, uint32_t node, u
   struct kit *k = g->k;
   const enum op op = kit_op(k, node);
   *value = NO_ID;
-  if (op == OP_Cast || op == OP_Shape || op == OP_Size || op == OP_NONE) return NULL;
+  if (op == OP_Cast || op == OP_Shape || op == OP_Size) return NULL;
   for (uint32_t i = 0; i < kit_n_out(k, node); i++)
     if (cast_graph_is_unfit(g, *value = kit_out(k, node, i))) return "float16_range";
   for (uint32_t i = 0; i < kit_n_in(k, node); i++)

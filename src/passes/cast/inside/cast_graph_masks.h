@@ -5,8 +5,9 @@
 #include "kit.h"
 
 struct cast_graph_masks;
+struct model_calls;
 // What constants of float32 are for, as the model is now; of use as long as rows of values and tensors mean what they did.
-struct cast_graph_masks *cast_graph_masks_of(struct kit *k);
+struct cast_graph_masks *cast_graph_masks_of(struct kit *k, const struct model_calls *calls);
 void cast_graph_masks_free(struct cast_graph_masks *g);
 
 // On which sides of 0 numbers of the value mean nothing but "far": they come of what bounds or masks.
