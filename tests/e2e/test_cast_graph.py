@@ -294,6 +294,23 @@ def test_numbers_do_not_saturate(weir, tmp_path, where):
     assert "--on-overflow clip" in convert(weir, path, tmp_path / "half.onnx", code=1).err
 
 
+@pytest.mark.parametrize("element, number", [((0, 0), 0.5), ((0, 0), -1e4), ((0, 3), 0), ((0, 3), -50)])
+def test_a_mask_does_not_hide_what_is_wrong(weir, tmp_path, element, number):
+    """Elements that are masked in both models say nothing of the others, however large they are."""
+    nodes, _, tensors = masked("add", -1e9)
+    graph = helper.make_graph(nodes, "g", [value("x", 2, 4)], [value("y", 2, 4)], [numpy_helper.from_array(np.asarray(x), name) for name, x in tensors])
+    path, out, log = tmp_path / "m.onnx", tmp_path / "half.onnx", tmp_path / "log.jsonl"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path)
+    convert(weir, path, out, "--edit-log", log)
+    weir("verify", path, out, "--edits", log)
+    wrong = onnx.load(out)
+    rows = numpy_helper.to_array(wrong.graph.initializer[0]).copy()
+    rows[element] = number
+    wrong.graph.initializer[0].CopyFrom(numpy_helper.from_array(rows, "rows"))
+    onnx.save(wrong, out)
+    assert "verification failed" in weir("verify", path, out, "--edits", log, code=1).err
+
+
 def parsed(text, **constants):
     made = onnx.parser.parse_model('<ir_version: 9, opset_import: ["" : 18, "own" : 1]>\n' + text)
     made.graph.initializer.extend(numpy_helper.from_array(np.asarray(x), name) for name, x in constants.items())

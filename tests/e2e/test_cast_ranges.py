@@ -183,6 +183,12 @@ def test_a_headroom_that_is_none(weir, tmp_path, headroom):
     assert "--headroom" in said
 
 
+def test_a_headroom_of_nothing(weir, tmp_path):
+    path, _ = prepared(weir, tmp_path, "norm")
+    said = weir("cast", path, tmp_path / "o.onnx", "--to", "float16", "--graph", "--headroom", "3", code=2).err
+    assert "--headroom has no effect without --ranges" in said
+
+
 def test_ranges_of_another_model(weir, tmp_path):
     prepared(weir, tmp_path, "norm")
     graph, _ = audio()

@@ -252,6 +252,11 @@ static int check(const void *with, const struct pass_value *values, struct err *
     err_fill(err, ERR_USAGE, "--ranges has no effect without --graph --to float16");
     return err_hint(err, "it says which values of a float16 graph would overflow");
   }
+  for (size_t i = 0; !o->ranges && i < sizeof options / sizeof *options; i++)
+    if (strcmp(options[i].name, "headroom") == 0 && values[i].given) {
+      err_fill(err, ERR_USAGE, "--headroom has no effect without --ranges");
+      return err_hint(err, "it is what numbers may grow by beyond those that were seen");
+    }
   if (o->graph) return 0;
   if (o->to == DTYPE_FLOAT) {
     err_fill(err, ERR_USAGE, "cast stores weights in a narrower type, which float32 is not");
