@@ -215,6 +215,7 @@ def masked(kind, number):
         "pad": ([node("Pad", ["x", "pads", "far"], ["p"]), node("MaxPool", ["p"], ["y"], kernel_shape=[3])], [], [("pads", np.array([0, 0, 1, 0, 0, 1])), far]),
         "where": ([node("Where", ["keep", "x", "far"], ["s"]), *scores], keep, [far]),
         "add": ([node("Add", ["x", "rows"], ["s"]), *scores], [], [("rows", rows)]),
+        "sum": ([node("Sum", ["x", "rows", "x"], ["s"]), *scores], [], [("rows", rows)]),
         "two": ([node("Add", ["x", "rows"], ["a"]), node("Add", ["a", "rows"], ["s"]), *scores], [], [("rows", rows)]),
         "mul": ([node("Sub", ["one", "flags"], ["away"]), node("Mul", ["away", "far"], ["m"]), node("Add", ["x", "m"], ["s"]), *scores], flags, [("one", np.float32(1)), far]),
         "where and add": ([node("Where", ["keep", "zero", "far"], ["w"]), node("Unsqueeze", ["w", "axis"], ["u"]), node("Squeeze", ["u", "axis"], ["m"]), node("Add", ["m", "rows"], ["both"]), node("Add", ["x", "both"], ["s"]), *scores], keep, [("zero", np.float32(0)), ("axis", np.array([0])), ("rows", rows), far]),
@@ -233,7 +234,7 @@ def float16_alone(path, feeds):
 
 
 @pytest.mark.parametrize("number", [-65504, -1e5, -1e9, -1e20, -3.4028235e38])
-@pytest.mark.parametrize("kind", ["clip", "max", "pad", "where", "add", "two", "mul", "where and add", "fill", "subtract", "less one", "divide", "exponentials", "layers"])
+@pytest.mark.parametrize("kind", ["clip", "max", "pad", "where", "add", "sum", "two", "mul", "where and add", "fill", "subtract", "less one", "divide", "exponentials", "layers"])
 def test_bounds_and_masks_saturate(weir, tmp_path, kind, number):
     number = -number if kind == "clip" else number
     nodes, more, tensors = masked(kind, number)

@@ -169,7 +169,7 @@ static bool levels(enum op op, unsigned side) {
 
 static bool is_near(struct kit *k, uint32_t value) {
   double x;
-  return kit_const_scalar(k, value, &x) && fabs(x) < (double)mask_most / 2;
+  return value != NO_ID && kit_const_scalar(k, value, &x) && fabs(x) < (double)mask_most / 2;
 }
 
 static void look_at_bound(const struct reader *r) {
@@ -217,8 +217,10 @@ static int sign_of(struct kit *k, uint32_t other) {
   double one;
   if (kit_constant(k, other, &tensor)) {
     if (!model_small_value(k->m, tensor, &raw) || !kit_const_floats(k, other, &x, &n)) return 1;
-    for (uint32_t i = 0; i < n; i++)
-      negative += x[i]<0, positive += x[i]> 0;
+    for (uint32_t i = 0; i < n; i++) {
+      if (x[i] < 0) negative++;
+      if (x[i] > 0) positive++;
+    }
     return negative && positive ? 0 : negative ? -1 : 1;
   }
   if (node == NO_ID) return 1;
@@ -234,7 +236,8 @@ static void look_at_product(const struct reader *r) {
   const uint32_t other = kit_in(k, r->node, 1 - r->slot);
   double x;
   arena_reset(&k->site);
-  bool number = other == r->g->states[r->state].value || (r->op == OP_Div && r->slot == 1);
+  bool number =
+      other == NO_ID || other == r->g->states[r->state].value || (r->op == OP_Div && r->slot == 1);
   if (!number && kit_const_scalar(k, other, &x)) {
     x = r->op == OP_Div ? 1 / fabs(x) : fabs(x);
     number = !(x >= least && x <= most);
@@ -280,7 +283,7 @@ static void look_at_reader(const struct reader *r) {
   } else if ((op == OP_Pad && r->slot == 2) || (op == OP_Where && r->slot > 0)) {
     say(g, r->state, SAYS_BOUND);
     lead_on(r, chosen(r), r->side);
-  } else if (op == OP_Add || op == OP_Sub) {
+  } else if (op == OP_Add || op == OP_Sum || op == OP_Sub) {
     look_at_sum(r);
   } else if (op == OP_Mul || op == OP_Div) {
     look_at_product(r);

@@ -126,9 +126,11 @@ static void find_in_body(struct cast_graph_ranges *g, uint32_t graph) {
   if (op == OP_Scan && kit_n_in(k, node) != b->n_inputs) return; // as before opset 9
   for (uint32_t i = 0; i + skip_out < b->n_outputs; i++)
     widen(g, m->graph_io[b->outputs + skip_out + i], kit_out(k, node, i));
+  int64_t scanned = 0;
+  if (op == OP_Scan && !kit_attr_int(g->k, node, "num_scan_inputs", 0, &scanned)) return;
   for (uint32_t i = skip_in; i < b->n_inputs; i++) {
     widen(g, m->graph_io[b->inputs + i], kit_in(k, node, i));
-    if (i - skip_in + skip_out < b->n_outputs)
+    if ((int64_t)b->n_inputs - i > scanned && i - skip_in + skip_out < b->n_outputs)
       widen(g, m->graph_io[b->inputs + i], m->graph_io[b->outputs + skip_out + i - skip_in]);
   }
 }
