@@ -295,6 +295,27 @@ def test_numbers_do_not_saturate(weir, tmp_path, where):
     assert "--on-overflow clip" in convert(weir, path, tmp_path / "half.onnx", code=1).err
 
 
+def test_an_output_that_a_kept_node_fills(weir, tmp_path):
+    nodes = [helper.make_node("Where", ["keep", "x", "far"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [value("x", 4), value("keep", 4, dtype=TensorProto.BOOL)], [value("y", 4)], [numpy_helper.from_array(np.float32(-1e9), "far")])
+    path, out = tmp_path / "m.onnx", tmp_path / "half.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path)
+    convert(weir, path, out, "--keep-op", "Where", "--verify")
+    feeds = {"x": np.arange(4, dtype=np.float16), "keep": np.array([1, 0, 0, 1], bool)}
+    assert float16_alone(out, feeds).tolist() == [0, -65504, -65504, 3]
+
+
+def test_a_mask_of_an_attention(weir, tmp_path):
+    """The weights of a site are looked at each for itself too."""
+    mask = np.where(np.tri(4) > 0, 0, -1e9).astype(np.float32)
+    dims = (1, 2, 4, 8)
+    graph = helper.make_graph([helper.make_node("Attention", ["q", "q", "v", "mask"], ["y"])], "g", [value("q", *dims), value("v", *dims)], [value("y", *dims)], [numpy_helper.from_array(mask, "mask")])
+    path, out = tmp_path / "m.onnx", tmp_path / "half.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=11), path)
+    convert(weir, path, out, "--verify")
+    assert set(numpy_helper.to_array(onnx.load(out).graph.initializer[0]).ravel().tolist()) == {-1e4, 0}
+
+
 @pytest.mark.parametrize("element, number", [((0, 0), 0.5), ((0, 0), -1e4), ((0, 3), 0), ((0, 3), -50)])
 def test_a_mask_does_not_hide_what_is_wrong(weir, tmp_path, element, number):
     """Elements that are masked in both models say nothing of the others, however large they are."""

@@ -288,6 +288,10 @@ static void judge(const struct looking *k, const struct pair *p, const struct ra
     if (p->steps == 0 && p->float_type == DTYPE_FLOAT16 && fabs(x[i]) > 65504 &&
         fabs(y[i]) >= 65504 && signbit(x[i]) == signbit(y[i]))
       is = 0;
+    // What masks was held to that.
+    if (k->w->masks && p->float_type == DTYPE_FLOAT16 && fabs(x[i]) > 1e4 && fabs(y[i]) == 1e4 &&
+        signbit(x[i]) == signbit(y[i]))
+      is = 0;
     // Beyond a range that was given there is its end.
     if (scales && ((x[i] > y[i] && y[i] >= r->ceiling) || (x[i] < y[i] && y[i] <= r->floor)))
       is = 0;

@@ -308,6 +308,7 @@ static int look_at_weights(struct site_run *r, const struct site *s, struct veri
   struct narrowed w = {.m = {e->source, &e->written->model},
                        .sources = {e->sources, e->written->sources},
                        .site = &written,
+                       .masks = has_held_mask(r, s),
                        .memory = r->v->options.memory,
                        .stop = r->v->options.runtime.stop};
   add_quantization(r, s, &w);

@@ -488,10 +488,11 @@ static void stand_behind(struct half *h, uint32_t value) {
 }
 
 // What a node makes in float32 of a number that masks would be infinite in float16, and a row of it NaN behind a Softmax.
-static uint32_t saturated(struct half *h, uint32_t value, enum dtype to) {
+// `value` holds what `like` did before.
+static uint32_t saturated(struct half *h, uint32_t value, uint32_t like, enum dtype to) {
   struct kit *k = &h->k;
   const double most = 65504;
-  if (!h->masks || to != DTYPE_FLOAT16 || cast_graph_far(h->masks, value) == 0) return value;
+  if (!h->masks || to != DTYPE_FLOAT16 || cast_graph_far(h->masks, like) == 0) return value;
   const int64_t opset = kit_opset(k, k->graph);
   const uint32_t clipped =
       opset < 11 ? kit_make(k, OP_Clip, KIT_IN(value), KIT_FLOAT("min", (float)-most),
@@ -521,7 +522,7 @@ static uint32_t other(struct half *h, uint32_t value, enum dtype to) {
   }
   const uint32_t cast =
       kit_make(k, OP_Cast, KIT_CALLED(name), KIT_OUT(((struct edit_output){NO_ID, name})),
-               KIT_IN(saturated(h, value, to)), KIT_INT("to", to));
+               KIT_IN(saturated(h, value, value, to)), KIT_INT("to", to));
   retype(h, cast, value, to);
   return cast;
 }
@@ -551,8 +552,8 @@ static void split_output(struct half *h, uint32_t value, enum dtype made, enum d
   retype(h, inner, value, made);
   hand_over(h, value, inner, wish == WISH_NEW ? WISH_OLD : WISH_NEW);
   hand_over(h, value, inner, WISH_ANY);
-  kit_make(k, OP_Cast, KIT_CALLED(cast), KIT_OUT(((struct edit_output){value, {0}})), KIT_IN(inner),
-           KIT_INT("to", listed));
+  kit_make(k, OP_Cast, KIT_CALLED(cast), KIT_OUT(((struct edit_output){value, {0}})),
+           KIT_IN(saturated(h, inner, value, listed)), KIT_INT("to", listed));
   retype(h, value, value, listed);
   h->now[value] = (uint8_t)listed;
 }
