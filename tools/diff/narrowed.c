@@ -23,8 +23,7 @@ enum { BEFORE, AFTER, SIDES, SCALES = SIDES, READ }; // what is read of a pair
 enum { PIECE = 1 << 14, EVAL_LEAST = 1 << 20 };      // elements; bytes
 
 struct pair {
-  uint32_t of
-      [READ]; // recipes of the same dims, whose rows hold blocks; scales: NO_ID, or of the side after
+  uint32_t of[READ]; // recipes of the same dims, whose rows hold blocks; of scales: NO_ID, or after
   uint64_t count, row, block;
   double steps; // that a block's range is cut into; 0: floats
   double noise; // of scales and products, which are floats, in their largest
