@@ -10,7 +10,8 @@ enum { OPS = sizeof op_names / sizeof *op_names };
 void outlook_convs(const struct model *m, const struct matmulnbits_scheme *scheme,
                    struct matmulnbits_survey *out) {
   static const struct conv2matmul_options plain = {.form = CONV2MATMUL_AUTO};
-  uint8_t *seen = NULL; // by tensor
+  enum { SEEN = 1, COUNTED = 2 }; // the weight; the bytes that are stored
+  uint8_t *seen = NULL;           // by tensor
   size_t cap = 0;
   seen = table_grow(NULL, &cap, (size_t)m->n_tensors + 1, sizeof *seen);
   memset(seen, 0, (size_t)m->n_tensors + 1);
@@ -24,10 +25,12 @@ void outlook_convs(const struct model *m, const struct matmulnbits_scheme *schem
     const bool real =
         t->dtype == DTYPE_FLOAT || t->dtype == DTYPE_FLOAT16 || t->dtype == DTYPE_BFLOAT16;
     out->nodes++;
-    if (!real || seen[match.weight.tensor] || match.channels_in <= 0) continue;
-    seen[match.weight.tensor] = 1;
+    if (!real || seen[match.weight.tensor] & SEEN || match.channels_in <= 0) continue;
+    const uint32_t stored = weights_stored_in(m, &match.weight);
+    seen[match.weight.tensor] |= SEEN;
     out->weights++;
-    out->bytes_before += weights_bytes(m, &match.weight);
+    out->bytes_before += seen[stored] & COUNTED ? 0 : m->tensors[stored].bytes;
+    seen[stored] |= COUNTED;
     out->bytes_after +=
         matmulnbits_bytes(scheme, (uint64_t)match.channels_in, (uint64_t)match.channels_out,
                           dtype_bits((enum dtype)t->dtype) / 8);

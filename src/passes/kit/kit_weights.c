@@ -175,10 +175,10 @@ bool weights_lead_to(const struct model *m, uint32_t value) {
   return way_to(m, value, way, &c) != NO_ID;
 }
 
-uint64_t weights_bytes(const struct model *m, const struct model_constant *w) {
+uint32_t weights_stored_in(const struct model *m, const struct model_constant *w) {
   uint32_t way[WAY_MOST];
   struct model_constant c;
-  return m->tensors[way_to(m, w->value, way, &c) == NO_ID ? w->tensor : c.tensor].bytes;
+  return way_to(m, w->value, way, &c) == NO_ID ? w->tensor : c.tensor;
 }
 
 // Conversions come last, so that who sees the value knows what is stored (kit_stored).

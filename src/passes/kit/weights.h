@@ -27,8 +27,8 @@ bool weights_at(const struct model *m, uint32_t tensor, struct weight *out);
 bool weights_moved_by(const struct model *m, uint32_t node);
 // Is the value a constant, or may it be what such nodes make of one? For who has no kit and edits nothing.
 bool weights_lead_to(const struct model *m, uint32_t value);
-// Bytes that a weight has where it is stored.
-uint64_t weights_bytes(const struct model *m, const struct model_constant *w);
+// The tensor of the model in which a weight is stored, which several may share.
+uint32_t weights_stored_in(const struct model *m, const struct model_constant *w);
 // For who asks passes about a model without an edit: while `ask` runs, model_resolve_weight knows all of it. The model is then what it was.
 void weights_ask(struct model *m, void (*ask)(void *ctx), void *ctx);
 

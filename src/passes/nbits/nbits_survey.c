@@ -43,6 +43,7 @@ void matmulnbits_survey(const struct model *m, const struct matmulnbits_scheme *
   struct matmulnbits_options options = {.scheme = *scheme, .op_types = MATMULNBITS_ALL_OPS};
   struct arena scratch = {0};
   uint8_t *seen = arena_zalloc(&scratch, m->n_tensors + (size_t)1); // by tensor
+  bool *counted = arena_zalloc(&scratch, m->n_tensors + (size_t)1); // by tensor: what is stored
   *out = (struct matmulnbits_survey){0};
   for (uint32_t i = 0; i < m->n_nodes; i++) {
     struct nbits_site site = {.node = i};
@@ -59,7 +60,9 @@ void matmulnbits_survey(const struct model *m, const struct matmulnbits_scheme *
     if (*of_weight & use) continue;
     if (use != ELSEWHERE && !(*of_weight & CHOSEN)) {
       out->weights++;
-      out->bytes_before += weights_bytes(m, &site.weight);
+      const uint32_t stored = weights_stored_in(m, &site.weight);
+      out->bytes_before += counted[stored] ? 0 : m->tensors[stored].bytes;
+      counted[stored] = true;
     }
     if (use != ELSEWHERE) out->bytes_after += bytes_after(m, &site);
     *of_weight |= use;
