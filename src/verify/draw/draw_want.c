@@ -211,7 +211,7 @@ static bool is_integer(struct walk *k, uint32_t value) {
          t.dtype != DTYPE_BOOL;
 }
 
-enum { MASK_LEAST = -9000, MASK_SUBTRACTED = 65504 };
+static const double mask_least = -9000, mask_subtracted = 65504;
 
 static bool very_negative(struct walk *k, uint32_t slot) {
   double x;
@@ -264,7 +264,7 @@ static void product(struct walk *k) {
   struct step s = k->at;
   if (!is_integer(k, k->at.value)) {
     // Times -10000, or a number that is subtracted later, beyond what signals are multiplied by: what is 1 is taken out.
-    k->w->switched |= other_number(k, &x) && (x <= MASK_LEAST || x >= MASK_SUBTRACTED);
+    k->w->switched |= other_number(k, &x) && (x <= mask_least || x >= mask_subtracted);
     pass(k, s);
     return;
   }
