@@ -445,12 +445,12 @@ static uint32_t fused_user(struct static_run *s, const struct static_entry *e) {
 }
 
 static void warn_fused(struct static_run *s, uint64_t n, uint32_t node) {
-  const char *name = quote(model_name(s->k.m, s->k.m->nodes[node].name)).s;
+  const struct quoted name = quote(model_name(s->k.m, s->k.m->nodes[node].name));
   kit_warn(&s->k,
            arena_printf(&s->k.site,
                         "%lu weight%s of 8 bits in blocks, beside activations of 8 bits: ONNX "
                         "Runtime runs MatMul '%s' with its optimizations disabled only",
-                        (unsigned long)n, plural(n), name),
+                        (unsigned long)n, plural(n), name.s),
            "--activation-type uint16, or --weight-type int4, or no --block-size");
 }
 
@@ -470,17 +470,17 @@ static int check_blocks(struct static_run *s, struct err *err) {
   }
   if (fused) warn_fused(s, fused, by);
   if (others == 0) return 0;
-  const char *name = quote(model_value_name(s->k.m, first)).s;
+  const struct quoted name = quote(model_value_name(s->k.m, first));
   if (in_blocks == 0) {
     kit_rank(&s->k, first, &rank);
-    err_fill(err, ERR_FAIL, "--block-size: no weight has two dims: '%s' has %u", name, rank);
+    err_fill(err, ERR_FAIL, "--block-size: no weight has two dims: '%s' has %u", name.s, rank);
     return err_hint(err, "leave --block-size out, or take --per-channel");
   }
   kit_warn(&s->k,
            arena_printf(&s->k.site,
                         "--block-size is for weights of two dims, and %lu of more dims get no "
                         "blocks: '%s'%s",
-                        (unsigned long)others, name, others > 1 ? " is the first" : ""),
+                        (unsigned long)others, name.s, others > 1 ? " is the first" : ""),
            "--per-channel gives them a scale for each channel");
   return 0;
 }
