@@ -135,24 +135,31 @@ static bool flatten(struct kit *k, uint32_t node, uint32_t *of) {
   return to_dims(k, dims, 2, of);
 }
 
+static bool keep(struct kit *k, uint32_t node, uint32_t *of) {
+  (void)k, (void)node, (void)of;
+  return true;
+}
+
+static const struct {
+  enum op op;
+  const char *name;
+  bool (*move)(struct kit *k, uint32_t node, uint32_t *of);
+} movers[] = {{OP_Identity, "Identity", keep},        {OP_Cast, "Cast", cast},
+              {OP_Transpose, "Transpose", transpose}, {OP_Reshape, "Reshape", reshape},
+              {OP_Unsqueeze, "Unsqueeze", unsqueeze}, {OP_Squeeze, "Squeeze", squeeze},
+              {OP_Flatten, "Flatten", flatten}};
+enum { MOVERS = sizeof movers / sizeof *movers };
+
 bool kit_moved(struct kit *k, uint32_t node, uint32_t *of) {
-  switch (kit_op(k, node)) {
-  case OP_Identity: return true;
-  case OP_Cast: return cast(k, node, of);
-  case OP_Transpose: return transpose(k, node, of);
-  case OP_Reshape: return reshape(k, node, of);
-  case OP_Unsqueeze: return unsqueeze(k, node, of);
-  case OP_Squeeze: return squeeze(k, node, of);
-  case OP_Flatten: return flatten(k, node, of);
-  default: return false;
-  }
+  const enum op op = kit_op(k, node);
+  for (uint32_t i = 0; i < MOVERS; i++)
+    if (movers[i].op == op) return movers[i].move(k, node, of);
+  return false;
 }
 
 bool weights_moved_by(const struct model *m, uint32_t node) {
-  static const char *const known[] = {"Identity",  "Cast",    "Transpose", "Reshape",
-                                      "Unsqueeze", "Squeeze", "Flatten"};
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-    if (model_op_is(m, node, known[i])) return true;
+  for (uint32_t i = 0; i < MOVERS; i++)
+    if (model_op_is(m, node, movers[i].name)) return true;
   return false;
 }
 
