@@ -25,6 +25,16 @@ static bool differs_in_batch(struct draw *d, struct infer *in, uint32_t node) {
   return false;
 }
 
+// Numbers and dims that are known.
+static bool static_number(struct infer *in, const struct infer_number *x, int64_t *n) {
+  return x->num != NO_ID && x->den == 1 && dims_is_number(infer_dims(in), x->num, n);
+}
+
+static bool static_dim(struct infer *in, const struct infer_type *t, uint32_t axis, int64_t *n) {
+  return axis < t->rank &&
+         dims_is_number(infer_dims(in), dims_find(infer_dims(in), t->dims[axis]), n);
+}
+
 // Does a Gather look beyond its table? Positions that are counted up to the length do, where the table is short.
 static bool looks_beyond(struct draw *d, struct infer *in, uint32_t node) {
   const struct model_node *n = &d->m->nodes[node];
@@ -37,20 +47,12 @@ static bool looks_beyond(struct draw *d, struct infer *in, uint32_t node) {
       !infer_type_of(in, model_input(d->m, n, 0), &data) || !data.ranked)
     return false;
   if (axis < 0) axis += data.rank;
-  if (axis < 0 || axis >= data.rank ||
-      !dims_is_number(infer_dims(in), dims_find(infer_dims(in), data.dims[axis]), &rows) ||
+  if (axis < 0 || axis >= data.rank || !static_dim(in, &data, (uint32_t)axis, &rows) ||
       !infer_numbers(in, model_input(d->m, n, 1), &list, &many))
     return false;
   for (uint32_t i = 0; i < many; i++)
-    if (list[i].num != NO_ID && list[i].den == 1 &&
-        dims_is_number(infer_dims(in), list[i].num, &x) && (x >= rows || x < -rows))
-      return true;
+    if (static_number(in, &list[i], &x) && (x >= rows || x < -rows)) return true;
   return false;
-}
-
-static bool static_dim(struct infer *in, const struct infer_type *t, uint32_t axis, int64_t *n) {
-  return axis < t->rank &&
-         dims_is_number(infer_dims(in), dims_find(infer_dims(in), t->dims[axis]), n);
 }
 
 // Does a Pad reflect more than there is on an axis? Without axes its numbers are the befores of all, then the afters.
@@ -68,9 +70,7 @@ static bool reflects_beyond(struct draw *d, struct infer *in, uint32_t node) {
       !infer_numbers(in, model_input(d->m, n, 1), &list, &many) || many != 2 * x.rank)
     return false;
   for (uint32_t i = 0; i < many; i++)
-    if (list[i].num != NO_ID && list[i].den == 1 &&
-        dims_is_number(infer_dims(in), list[i].num, &pad) && static_dim(in, &x, i % x.rank, &dim) &&
-        pad >= dim)
+    if (static_number(in, &list[i], &pad) && static_dim(in, &x, i % x.rank, &dim) && pad >= dim)
       return true;
   return false;
 }
@@ -88,10 +88,10 @@ static bool is_below_a_frame(struct draw *d, struct infer *in, uint32_t node) {
     return false;
   if (model_input(d->m, n, 3) != NO_ID &&
       infer_numbers(in, model_input(d->m, n, 3), &list, &many) && many == 1 &&
-      list[0].num != NO_ID && list[0].den == 1)
-    dims_is_number(infer_dims(in), list[0].num, &frame);
-  else if (model_input(d->m, n, 2) != NO_ID &&
-           infer_type_of(in, model_input(d->m, n, 2), &window) && window.ranked)
+      static_number(in, &list[0], &frame))
+    return samples < frame;
+  if (model_input(d->m, n, 2) != NO_ID && infer_type_of(in, model_input(d->m, n, 2), &window) &&
+      window.ranked)
     static_dim(in, &window, 0, &frame);
   return samples < frame;
 }
