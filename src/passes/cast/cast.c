@@ -208,8 +208,7 @@ static const struct pass_option options[] = {
     {"ranges", PASS_TEXT, "RANGES", NULL,
      "with --graph, to float16: what calibration found of the model's values, a file of 'weir "
      "calibrate'. What float16 does not hold keeps float32: values, and the nodes that make and "
-     "read "
-     "them",
+     "read them",
      PASS_MEMBER(cast_options, ranges), .only_with = "graph", .reads = PASS_READS_RANGES,
      .later = true},
     {"headroom", PASS_TEXT, "X", "2",
@@ -241,22 +240,26 @@ static void warn_of_operator(const struct pass_env *env, const char *op) {
             name_pattern_hint(&c, env->scratch));
 }
 
+static bool is_given(const struct pass_value *values, const char *option) {
+  for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+    if (strcmp(options[i].name, option) == 0) return values[i].given;
+  return false;
+}
+
 static int check(const void *with, const struct pass_value *values, struct err *err) {
   const struct cast_options *o = with;
-  for (size_t i = 0; o->graph && i < sizeof options / sizeof *options; i++)
-    if (strcmp(options[i].name, "min-elements") == 0 && values[i].given) {
-      err_fill(err, ERR_USAGE, "--min-elements has no effect with --graph");
-      return err_hint(err, "--graph casts weights of any size; --exclude keeps those that match");
-    }
+  if (o->graph && is_given(values, "min-elements")) {
+    err_fill(err, ERR_USAGE, "--min-elements has no effect with --graph");
+    return err_hint(err, "--graph casts weights of any size; --exclude keeps those that match");
+  }
   if (o->ranges && (!o->graph || o->to != DTYPE_FLOAT16)) {
     err_fill(err, ERR_USAGE, "--ranges has no effect without --graph --to float16");
     return err_hint(err, "it says which values of a float16 graph would overflow");
   }
-  for (size_t i = 0; !o->ranges && i < sizeof options / sizeof *options; i++)
-    if (strcmp(options[i].name, "headroom") == 0 && values[i].given) {
-      err_fill(err, ERR_USAGE, "--headroom has no effect without --ranges");
-      return err_hint(err, "it is what numbers may grow by beyond those that were seen");
-    }
+  if (!o->ranges && is_given(values, "headroom")) {
+    err_fill(err, ERR_USAGE, "--headroom has no effect without --ranges");
+    return err_hint(err, "it is what numbers may grow by beyond those that were seen");
+  }
   if (o->graph) return 0;
   if (o->to == DTYPE_FLOAT) {
     err_fill(err, ERR_USAGE, "cast stores weights in a narrower type, which float32 is not");

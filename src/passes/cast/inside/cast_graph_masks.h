@@ -16,8 +16,7 @@ unsigned cast_graph_far(const struct cast_graph_masks *g, uint32_t value);
 
 // The recipe in float16 of a constant that bounds or masks and has elements that float16 does not hold, or that overflow when two of them
 // are added; `of`: the recipe of its elements, which the tensor row holds; `value`: the constant, or the output of a ConstantOfShape. NO_ID: it
-// is a number, or holds none of these. *mask: its numbers became others than the type would have (the group of its edit says "mask", which
-// verification asks for).
+// is a number, or holds none of these. *mask: its numbers became others than the type would have (the group of its edit says "mask").
 uint32_t cast_graph_bounded(const struct cast_graph_masks *g, uint32_t value, uint32_t tensor,
                             uint32_t of, bool *mask);
 
