@@ -385,7 +385,6 @@ void requantize_fold(struct kit *k, const struct requantize_options *options) {
     if (!(k->m->nodes[f.nodes[i]].flags & NODE_DEAD)) fold_codes(&f, f.nodes[i]);
   }
   requantize_walk(k, options, settle_node);
-  f.n_nodes = 0;
   const uint32_t n_left = options->to == REQUANTIZE_QOPERATOR ? requantize_nodes(k, &a, &nodes) : 0;
   for (uint32_t i = 0; i < n_left; i++) {
     arena_reset(&k->site);

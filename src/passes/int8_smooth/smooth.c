@@ -225,14 +225,13 @@ static void put_mul(struct smooth *s, const struct smooth_site *site) {
 
 // Which uses of a site have one weight.
 static void find_same(struct smooth *s, const struct smooth_site *site) {
-  uint32_t tensor, other;
   for (uint32_t i = site->first; i != NO_ID; i = s->uses[i].next) {
-    (void)smooth_constant(s, s->uses[i].weight, &tensor);
+    struct smooth_use *u = &s->uses[i];
+    (void)smooth_constant(s, u->weight, &u->tensor);
     uint32_t j = site->first;
-    while (j != i && (s->uses[j].axis != s->uses[i].axis ||
-                      !smooth_constant(s, s->uses[j].weight, &other) || tensor != other))
+    while (j != i && (s->uses[j].axis != u->axis || s->uses[j].tensor != u->tensor))
       j = s->uses[j].next;
-    s->uses[i].same = j;
+    u->same = j;
   }
 }
 

@@ -21,6 +21,7 @@ struct smooth_use {
   uint32_t weight; // value in slot 1
   uint32_t axis;   // of the weight: that of the value's channels
   uint32_t next;   // of the same site; NO_ID ends it
+  uint32_t tensor; // of the weight, when `same` is found
   uint32_t same;   // the first of the site that has this weight, along this axis
 };
 
