@@ -281,7 +281,7 @@ static int check(const void *with, const struct pass_value *values, struct err *
   const struct static_options *o = with;
   if (values[PER_TENSOR].number && values[PER_CHANNEL].number)
     return err_set(err, ERR_USAGE, "--per-tensor and --per-channel exclude each other");
-  if (values[EXECUTION].given && (o->format == STATIC_QDQ || o->format == STATIC_QOPERATOR))
+  if (values[EXECUTION].given && !static_is_recipe(o->format))
     return err_set(err, ERR_USAGE,
                    "--execution needs --format int32-bias, fp32-bias or fp32-bias-qdq");
   if (is_float8(o->activation) != is_float8(o->weight)) {
@@ -294,7 +294,7 @@ static int check(const void *with, const struct pass_value *values, struct err *
     return err_set(err, ERR_USAGE,
                    "--weight-type float8e4m3fn goes with neither --reduce-range nor "
                    "--block-size");
-  if (o->format != STATIC_QDQ && o->format != STATIC_QOPERATOR &&
+  if (static_is_recipe(o->format) &&
       (dtype_bits(o->activation) != 8 || dtype_bits(o->weight) != 8 || is_float8(o->weight) ||
        o->block || o->add_qdq_pair_to_weight))
     return err_set(

@@ -91,15 +91,11 @@ static bool leave(struct static_run *s, uint32_t node) {
   return true;
 }
 
-static bool is_recipe(const struct static_run *s) {
-  return s->o->format != STATIC_QDQ && s->o->format != STATIC_QOPERATOR;
-}
-
 bool static_adds_bias(struct static_run *s, uint32_t node) {
   struct kit *k = &s->k;
   struct static_linear l;
   const char *why;
-  if (!is_recipe(s) || kit_op(k, node) != OP_Add) return false;
+  if (!static_is_recipe(s->o->format) || kit_op(k, node) != OP_Add) return false;
   for (uint32_t slot = 0; slot < 2; slot++) {
     const uint32_t maker = kit_maker(k, kit_in(k, node, slot));
     if (kit_op(k, maker) == OP_MatMul && static_takes(s, maker, &why) && !static_kept(s, maker) &&
@@ -111,7 +107,7 @@ bool static_adds_bias(struct static_run *s, uint32_t node) {
 
 bool static_mark_linear(struct static_run *s, uint32_t node) {
   struct static_linear l;
-  if (!is_recipe(s)) return leave(s, node);
+  if (!static_is_recipe(s->o->format)) return leave(s, node);
   if (!find_bias(s, node, &l)) return true;
   *TABLE_PUSH(s, linears) = l;
   return true;

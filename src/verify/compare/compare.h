@@ -34,8 +34,8 @@ struct compare_bounds {
   bool whole_equal; // elements of types that are no floats (integers, bools, strings) are equal
   bool
       retyped; // two float types are compared as the numbers they hold; beyond float16, as its largest
-  bool
-      masks; // with retyped: numbers beyond 5000 on one side of 0 in both mean the same, as those of masks do
+  // With retyped: numbers beyond 5000 on one side of 0 in both mean the same, as those of masks do.
+  bool masks;
   bool nonfinite; // elements that are not finite may be there, on both sides at the same places
 };
 // No bound at all; elements may be other than finite where both sides are the same.

@@ -28,6 +28,10 @@ enum static_format { // as the words of --format
   STATIC_FP32_BIAS_QDQ
 };
 
+static inline bool static_is_recipe(enum static_format f) {
+  return f != STATIC_QDQ && f != STATIC_QOPERATOR;
+}
+
 enum static_execution { STATIC_AS_QDQ, STATIC_AS_QLINEAR }; // of the three recipes for biases
 
 struct static_axis {
