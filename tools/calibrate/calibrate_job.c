@@ -284,14 +284,15 @@ enum { INLINE_BYTES = 4096 };
 static int find_runtime(struct calibrate_job *j, struct err *err) {
   const struct cli_args *args = j->job.args;
   const char *found;
-  j->runtime = (struct runtime_options){.library = cli_string(args, OPT_ONNXRUNTIME),
-                                        .threads = j->c.options.jobs,
-                                        .provider = cli_string(args, OPT_PROVIDER),
-                                        .memory_bytes = cli_size(args, OPT_VERIFY_MEMORY),
-                                        .seconds = cli_count(args, OPT_VERIFY_TIMEOUT),
-                                        .inline_bytes = INLINE_BYTES,
-                                        .called = j->job.in_path,
-                                        .stop = j->c.stop};
+  j->runtime =
+      (struct runtime_options){.library = cli_string(args, OPT_ONNXRUNTIME),
+                               .threads = j->c.options.jobs,
+                               .provider = runtime_provider(cli_string(args, OPT_PROVIDER)),
+                               .memory_bytes = cli_size(args, OPT_VERIFY_MEMORY),
+                               .seconds = cli_count(args, OPT_VERIFY_TIMEOUT),
+                               .inline_bytes = INLINE_BYTES,
+                               .called = j->job.in_path,
+                               .stop = j->c.stop};
   if (runtime_find_program(&j->c.arena, &found, err)) return -1;
   return runtime_find_library(j->runtime.library, &j->c.arena, &found, err);
 }
@@ -322,8 +323,7 @@ static const char *told_options(struct calibrate_job *j) {
   struct json_out o = {0};
   uint32_t n;
   const char *const *excluded = cli_list(args, OPT_CALIBRATE_EXCLUDE, &n);
-  const char *provider = cli_string(args, OPT_PROVIDER);
-  if (provider && strcmp(provider, "cpu") == 0) provider = NULL;
+  const char *provider = runtime_provider(cli_string(args, OPT_PROVIDER));
   if (n == 0 && !statistics && !drawn && !provider && !j->c.options.skip_infinite) return NULL;
   json_object(&o);
   if (n > 0) json_put_array(&o, "exclude");

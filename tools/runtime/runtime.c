@@ -103,11 +103,14 @@ static bool is_believable(const struct runtime *r, const char *version) {
   return *version && (!r->version || strcmp(r->version, quote_str(version).s) == 0);
 }
 
+const char *runtime_provider(const char *asked) {
+  return asked && strcmp(asked, "cpu") != 0 ? asked : NULL;
+}
+
 static enum runtime_end start(struct runtime *r, struct err *err) {
   const struct runtime_process_start how = {r->program, r->inputs, r->outputs};
-  const bool processor = !r->o.provider || strcmp(r->o.provider, "cpu") == 0;
   struct frame f = {.kind = FRAME_hello,
-                    .hello = {FRAME_PROTOCOL, r->library, processor ? "" : r->o.provider}};
+                    .hello = {FRAME_PROTOCOL, r->library, r->o.provider ? r->o.provider : ""}};
   if (runtime_process_start(&r->process, &how, err) < 0) return RUNTIME_DIED;
   const char *doing =
       arena_printf(&r->scratch, "loaded ONNX Runtime ('%s')", quote_path(r->library).s);

@@ -11,7 +11,7 @@ struct runtime_options {
   const char *library;   // --onnxruntime FILE; NULL: searched (docs/weir-ort.md)
   uint32_t threads;      // of the runtime; 0: 1
   bool optimized;        // the runtime's own rewrites on; else off
-  const char *provider;  // what computes: "cuda"; "cpu" or NULL: the processor
+  const char *provider;  // what computes (runtime_provider); NULL: the processor
   uint64_t memory_bytes; // that the process may have, without mapped files of weights; 0: no limit
   double seconds;        // that a request may take; 0: 600
   const char *scratch;   // folder for outputs that are large
@@ -20,6 +20,8 @@ struct runtime_options {
   const char *called;       // what messages call the models that are loaded; NULL: by their paths
   const volatile int *stop; // signals: the request is given up, ERR_RETRY
 };
+// What --provider names; NULL: the processor.
+const char *runtime_provider(const char *asked);
 
 struct runtime_about {
   const char *version; // "1.20.1"

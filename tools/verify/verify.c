@@ -35,7 +35,7 @@ int verify_begin(struct verify *v, const struct verify_options *o, struct err *e
   if (check_runtime(v, err) || make_scratch(v, err)) return -1;
   v->options.runtime.scratch = v->scratch;
   if (runtime_open(&v->runtime, &v->options.runtime, err)) return -1;
-  v->found.cuda = v->options.runtime.provider && strcmp(v->options.runtime.provider, "cuda") == 0;
+  v->found.cuda = v->options.runtime.provider != NULL;
   v->found.runtime = arena_string(&v->found.arena, span_str(runtime_about(v->runtime).version));
   v->found.seed = o->seed;
   v->found.scope = !(o->scope & VERIFY_SITES) ? "model"

@@ -163,12 +163,13 @@ static int take_share(const struct taking *t) {
 static int take_runtime(const struct taking *t) {
   struct runtime_options *r = &t->o->runtime;
   const bool alone = t->args->command == CLI_verify;
-  *r = (struct runtime_options){.library = cli_string(t->args, OPT_ONNXRUNTIME),
-                                .threads = 1,
-                                .optimized = cli_flag(t->args, OPT_VERIFY_OPTIMIZED),
-                                .provider = alone ? cli_string(t->args, OPT_PROVIDER) : NULL,
-                                .memory_bytes = cli_size(t->args, OPT_VERIFY_MEMORY),
-                                .seconds = cli_count(t->args, OPT_VERIFY_TIMEOUT)};
+  *r = (struct runtime_options){
+      .library = cli_string(t->args, OPT_ONNXRUNTIME),
+      .threads = 1,
+      .optimized = cli_flag(t->args, OPT_VERIFY_OPTIMIZED),
+      .provider = runtime_provider(alone ? cli_string(t->args, OPT_PROVIDER) : NULL),
+      .memory_bytes = cli_size(t->args, OPT_VERIFY_MEMORY),
+      .seconds = cli_count(t->args, OPT_VERIFY_TIMEOUT)};
   return 0;
 }
 
