@@ -9,6 +9,8 @@
 // nowhere else.
 #include "dtype.h"
 
+#include <float.h>
+
 struct dtype_row {
   const char *name;
   uint8_t bits;
@@ -70,6 +72,13 @@ bool dtype_is_plain_float(enum dtype t) {
 
 bool dtype_is_plain_number(enum dtype t) {
   return dtype_is_plain_float(t) || (dtype_is_integer(t) && rows[t].bits >= 8);
+}
+
+double dtype_largest(enum dtype t) {
+  return t == DTYPE_FLOAT16    ? 65504
+         : t == DTYPE_BFLOAT16 ? 0x1.fep127
+         : t == DTYPE_FLOAT    ? FLT_MAX
+                               : DBL_MAX;
 }
 
 bool dtype_bytes(enum dtype t, uint64_t count, uint64_t *bytes) {

@@ -27,6 +27,8 @@ bool dtype_is_float(enum dtype t);   // float*, bfloat16, double
 // What operators compute in: float, double, float16, bfloat16; and these or whole bytes of integers.
 bool dtype_is_plain_float(enum dtype t);
 bool dtype_is_plain_number(enum dtype t);
+// The largest finite number of a plain float type.
+double dtype_largest(enum dtype t);
 
 // Bytes of `count` contiguous elements: ceil(count * bits / 8). False if it passes 2^63 - 1 or the
 // type has no byte form (string, undefined).

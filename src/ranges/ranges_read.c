@@ -83,7 +83,7 @@ static bool fits(double x, int bits, int point) {
 bool ranges_in_exact(double x, enum dtype type) {
   if (!isfinite(x)) return false;
   if (type == DTYPE_FLOAT) return (double)(float)x == x;
-  if (type == DTYPE_FLOAT16) return fabs(x) <= 65504.0 && fits(x, 11, 24);
+  if (type == DTYPE_FLOAT16) return fabs(x) <= dtype_largest(type) && fits(x, 11, 24);
   if (type == DTYPE_BFLOAT16) return (double)(float)x == x && fits(x, 8, 133);
   return true;
 }
@@ -98,7 +98,7 @@ double ranges_in_rounded(double x, enum dtype type) {
   frexp(x, &exponent);
   const int step = exponent - bits < least ? least : exponent - bits;
   const double rounded = ldexp(nearbyint(ldexp(x, -step)), step);
-  const double most = half ? 65504.0 : 0x1.fep127;
+  const double most = dtype_largest(type);
   return fabs(rounded) > most ? copysign((double)INFINITY, x) : rounded;
 }
 

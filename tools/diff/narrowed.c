@@ -8,6 +8,7 @@
 // comes out of the site.
 #include "narrowed.h"
 
+#include "cast.h"
 #include "diff.h"
 #include "eval.h"
 #include "express.h"
@@ -288,8 +289,8 @@ static void judge(const struct looking *k, const struct pair *p, const struct ra
         fabs(y[i]) >= 65504 && signbit(x[i]) == signbit(y[i]))
       is = 0;
     // What masks was held to that.
-    if (k->w->masks && p->float_type == DTYPE_FLOAT16 && fabs(x[i]) > 1e4 && fabs(y[i]) == 1e4 &&
-        signbit(x[i]) == signbit(y[i]))
+    if (k->w->masks && p->float_type == DTYPE_FLOAT16 && fabs(x[i]) > (double)CAST_MASK_MOST &&
+        fabs(y[i]) == (double)CAST_MASK_MOST && signbit(x[i]) == signbit(y[i]))
       is = 0;
     // Beyond a range that was given there is its end.
     if (scales && ((x[i] > y[i] && y[i] >= r->ceiling) || (x[i] < y[i] && y[i] <= r->floor)))

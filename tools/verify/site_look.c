@@ -8,6 +8,7 @@
 // batch of one; what passes, once more with large numbers where nodes have bounds, and its weights by themselves.
 #include "site_look.h"
 
+#include "cast.h"
 #include "narrowed.h"
 #include "site_feeds.h"
 #include "site_traits.h"
@@ -115,7 +116,7 @@ static bool holds_ten_thousand(const struct recipes *r, uint32_t recipe) {
   for (size_t i = 0; r->rows[recipe].dtype == DTYPE_FLOAT && i + sizeof x <= list.n;
        i += sizeof x) {
     memcpy(&x, list.at + i, sizeof x);
-    if (x == 1e4f || x == -1e4f) return true;
+    if (fabsf(x) == CAST_MASK_MOST) return true;
   }
   return false;
 }

@@ -18,4 +18,7 @@
 // few elements is more often an epsilon or a bound than a weight.
 enum { CAST_MIN_ELEMENTS = 256 };
 
+// With `graph` to float16: what a number becomes that masks, if it is further from 0 than that. Six of them fit float16, and exp of it is 0.
+#define CAST_MASK_MOST 1e4f
+
 #endif

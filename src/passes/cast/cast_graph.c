@@ -406,7 +406,7 @@ static bool is_a_bound(const struct half *h, uint32_t tensor) {
 
 // Does it have elements that the type does not hold, each of them a bound, such as the lowest float32?
 static bool is_bounds(struct half *h, const struct weight *w) {
-  const double most = h->o->to == DTYPE_FLOAT16 ? 65504 : 3.3895313892515355e38;
+  const double most = dtype_largest(h->o->to);
   const double *x;
   uint32_t n, bounds = 0;
   if (!is_at_hand(h, w) || !kit_const_floats(&h->k, w->value, &x, &n)) return false;
@@ -491,7 +491,7 @@ static void stand_behind(struct half *h, uint32_t value) {
 // `value` holds what `like` did before.
 static uint32_t saturated(struct half *h, uint32_t value, uint32_t like, enum dtype to) {
   struct kit *k = &h->k;
-  const double most = 65504;
+  const double most = dtype_largest(DTYPE_FLOAT16);
   if (!h->masks || to != DTYPE_FLOAT16 || cast_graph_far(h->masks, like) == 0) return value;
   const int64_t opset = kit_opset(k, k->graph);
   const uint32_t clipped =

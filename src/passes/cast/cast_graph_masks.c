@@ -23,13 +23,11 @@
 // -1e4 is what converters write: far enough below a logit for exp to be 0, and six of them fit.
 #include "cast_graph_masks.h"
 
+#include "cast.h"
 #include "model_calls.h"
 #include "table.h"
 
 #include <math.h>
-
-static const float mask_most = 1e4f;
-static const double half_most = 65504;
 
 enum { BELOW, ABOVE, SIDES };
 // How a value has the constant in it.
@@ -169,7 +167,7 @@ static bool levels(enum op op, unsigned side) {
 
 static bool is_near(struct kit *k, uint32_t value) {
   double x;
-  return value != NO_ID && kit_const_scalar(k, value, &x) && fabs(x) < (double)mask_most / 2;
+  return value != NO_ID && kit_const_scalar(k, value, &x) && fabs(x) < (double)CAST_MASK_MOST / 2;
 }
 
 static void look_at_bound(const struct reader *r) {
@@ -394,10 +392,10 @@ static void begin_at(struct cast_graph_masks *g, uint32_t value, uint32_t tensor
   const struct elements e = elements_of(g->k, tensor);
   if (!e.known) sides[BELOW] = sides[ABOVE] = is_long_mask(m, tensor);
   for (uint32_t i = 0; i < e.n; i++)
-    if (is_beyond(e.x[i], (double)mask_most)) sides[e.x[i] > 0 ? ABOVE : BELOW] = true;
-  const bool fits = e.known && !any_beyond(&e, half_most);
-  if (!fits || are_alike(&e, (double)mask_most)) g->may_be[value] |= SAYS_MASK;
-  if (fits || are_alike(&e, half_most)) g->may_be[value] |= SAYS_BOUND;
+    if (is_beyond(e.x[i], (double)CAST_MASK_MOST)) sides[e.x[i] > 0 ? ABOVE : BELOW] = true;
+  const bool fits = e.known && !any_beyond(&e, dtype_largest(DTYPE_FLOAT16));
+  if (!fits || are_alike(&e, (double)CAST_MASK_MOST)) g->may_be[value] |= SAYS_MASK;
+  if (fits || are_alike(&e, dtype_largest(DTYPE_FLOAT16))) g->may_be[value] |= SAYS_BOUND;
   for (unsigned side = 0; side < SIDES; side++)
     if (sides[side]) add_state(g, value, ALONE, side);
 }
@@ -509,8 +507,8 @@ static uint32_t masked_numbers(struct kit *k, uint32_t of, const struct elements
   memcpy(dims, recipe_dims(k->r, of), rank * sizeof *dims);
   for (uint32_t i = 0; i < e->n; i++) {
     const float x = (float)e->x[i];
-    const bool beyond = is_beyond(e->x[i], (double)mask_most) && held[x > 0 ? ABOVE : BELOW];
-    out[i] = beyond ? copysignf(mask_most, x) : x;
+    const bool beyond = is_beyond(e->x[i], (double)CAST_MASK_MOST) && held[x > 0 ? ABOVE : BELOW];
+    out[i] = beyond ? copysignf(CAST_MASK_MOST, x) : x;
   }
   return recipe_bytes(k->r, DTYPE_FLOAT, dims, rank, span_of(out, e->n * sizeof *out));
 }
@@ -529,8 +527,8 @@ static uint32_t masked(struct kit *k, uint32_t of, float most) {
 static uint32_t held_mask(struct kit *k, uint32_t of, const struct elements *e, const bool *held) {
   if (e->known) return recipe_cast(k->r, masked_numbers(k, of, e, held), DTYPE_FLOAT16);
   if (!recipe_can_grow(k->r, of)) return NO_ID;
-  if (held[BELOW]) of = masked(k, of, -mask_most);
-  if (held[ABOVE]) of = masked(k, of, mask_most);
+  if (held[BELOW]) of = masked(k, of, -CAST_MASK_MOST);
+  if (held[ABOVE]) of = masked(k, of, CAST_MASK_MOST);
   return recipe_cast(k->r, of, DTYPE_FLOAT16);
 }
 
@@ -552,5 +550,7 @@ uint32_t cast_graph_bounded(const struct cast_graph_masks *g, uint32_t value, ui
     *mask = recipe != NO_ID;
     return recipe;
   }
-  return bounds && are_alike(&e, half_most) ? recipe_cast_clipped(k->r, of, DTYPE_FLOAT16) : NO_ID;
+  return bounds && are_alike(&e, dtype_largest(DTYPE_FLOAT16))
+             ? recipe_cast_clipped(k->r, of, DTYPE_FLOAT16)
+             : NO_ID;
 }

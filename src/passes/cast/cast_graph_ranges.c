@@ -23,8 +23,6 @@
 
 #include <math.h>
 
-static const double half_most = 65504;
-
 struct cast_graph_ranges {
   struct kit *k;
   const struct ranges *ranges;
@@ -152,14 +150,14 @@ static double magnitude(const struct cast_graph_ranges *g, uint32_t v) {
 }
 
 static bool is_unfit(const struct cast_graph_ranges *g, double x) {
-  return x * g->headroom > half_most;
+  return x * g->headroom > dtype_largest(DTYPE_FLOAT16);
 }
 
 bool cast_graph_is_unfit(struct cast_graph_ranges *g, uint32_t v) {
   uint32_t tensor;
   if (v == NO_ID || v >= g->n || isnan(g->most[v])) return false;
   const double x = magnitude(g, v);
-  return kit_constant(g->k, v, &tensor) ? x > half_most : is_unfit(g, x);
+  return kit_constant(g->k, v, &tensor) ? x > dtype_largest(DTYPE_FLOAT16) : is_unfit(g, x);
 }
 
 // Elements that a reduction goes over; 0: not known.
@@ -231,7 +229,7 @@ static double local_squares(struct cast_graph_ranges *g, uint32_t node) {
 static bool sums_too_many(struct cast_graph_ranges *g, uint32_t node) {
   const enum op op = kit_op(g->k, node);
   return (op == OP_Softmax || op == OP_LogSoftmax) &&
-         (double)kit_softmax_terms(g->k, node) > half_most;
+         (double)kit_softmax_terms(g->k, node) > dtype_largest(DTYPE_FLOAT16);
 }
 
 // The sum of powers that a norm is the root of; of LpNormalization, where the norm is not known, the largest of them.

@@ -244,7 +244,7 @@ static int look(struct kit *k, const struct name_filter *nodes, struct ranges *r
 
 // One that only a fold made possible was not looked at: a later run finds it.
 static bool in_range(struct ranges *r, uint32_t bn) {
-  const double most = 65504;
+  const double most = dtype_largest(DTYPE_FLOAT16);
   if (!r->found) return true;
   while (r->next < r->n_nodes && r->nodes[r->next] != bn)
     r->next++;

@@ -178,9 +178,8 @@ static struct rules_value bound(struct rules_run *run, const struct rules_term *
   struct rules_type type;
   struct span raw;
   if (absent(node, i))
-    return dtype_is_plain_float(t)
-               ? number(run, t, i == 1 ? -rules_number_largest(t) : rules_number_largest(t))
-               : (struct rules_value){0};
+    return dtype_is_plain_float(t) ? number(run, t, i == 1 ? -dtype_largest(t) : dtype_largest(t))
+                                   : (struct rules_value){0};
   const bool is_nan = dtype_is_plain_float(t) && rules_elements(run, &node->args[i], &type, &raw) &&
                       type.dtype == t && raw.n > 0 && isnan(rules_number_get(t, raw.at, 0));
   return is_nan ? rules_unknown() : node->args[i];

@@ -33,13 +33,6 @@ static uint16_t narrow(double x, int exponent_bits, int fraction_bits) {
   return (uint16_t)(sign | (bits >= infinity ? infinity : (uint16_t)bits));
 }
 
-double rules_number_largest(enum dtype t) {
-  return t == DTYPE_FLOAT16    ? 65504
-         : t == DTYPE_BFLOAT16 ? 0x1.fep127
-         : t == DTYPE_FLOAT    ? FLT_MAX
-                               : DBL_MAX;
-}
-
 double rules_number_least_normal(enum dtype t) {
   return t == DTYPE_FLOAT16 ? 0x1p-14 : t == DTYPE_DOUBLE ? DBL_MIN : (double)FLT_MIN;
 }

@@ -108,6 +108,6 @@ bool rules_range_keeps(struct rules_run *run, enum recipe_map_op op, enum dtype 
   const bool times = op == RECIPE_MAP_MUL;
   const double most = times ? x.most * y.most : x.most / y.least;
   const double least = times ? x.least * y.least : x.least / y.most;
-  return most <= rules_number_largest(t) &&
+  return most <= dtype_largest(t) &&
          (t == DTYPE_FLOAT16 ? most : least) >= rules_number_least_normal(t);
 }

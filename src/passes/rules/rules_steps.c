@@ -329,7 +329,7 @@ static bool in_range(struct rules_run *run, const struct rules_value *of, enum d
   if (!real && (!dtype_is_integer(to) || dtype_bits(to) < 8)) return false;
   if (!rules_facts(run, of, false, &f)) return run->assume == RULES_ASSUME_YES;
   if (real) {
-    const double most = rules_number_largest(to);
+    const double most = dtype_largest(to);
     return f.infinities == 0 && (f.nans == f.elements || (f.least >= -most && f.most <= most));
   }
   const bool is_signed =
@@ -359,7 +359,7 @@ struct rules_value rules_step_cast(struct rules_run *run, const struct rules_val
     const bool open = dtype_is_float(from) && c->to != DTYPE_BOOL && !dtype_is_plain_float(c->to) &&
                       (!dtype_is_float(c->to) || dtype_bits(c->to) < 8);
     const bool overflows = dtype_is_plain_float(from) && dtype_is_plain_float(c->to) &&
-                           rules_number_largest(c->to) < rules_number_largest(from);
+                           dtype_largest(c->to) < dtype_largest(from);
     if (recipe == NO_ID || ((open || overflows) && !in_range(run, of, c->to)) ||
         c->to == DTYPE_FLOAT8E8M0)
       return rules_unknown();

@@ -111,7 +111,7 @@ static const uint8_t *widened(struct compare_reader *r, unsigned s, const uint8_
 // What float16 cannot hold is taken for its largest number, which is what stands for it there: masks add the lowest number of
 // a type.
 static void clip(double *x, size_t n, enum dtype other) {
-  const double largest = 65504;
+  const double largest = dtype_largest(DTYPE_FLOAT16);
   for (size_t i = 0; other == DTYPE_FLOAT16 && i < n; i++)
     if (isfinite(x[i])) x[i] = x[i] > largest ? largest : x[i] < -largest ? -largest : x[i];
 }

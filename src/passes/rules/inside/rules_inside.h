@@ -348,7 +348,6 @@ bool rules_range_keeps(struct rules_run *run, enum recipe_map_op op, enum dtype 
 
 // Element i as a double (floats) or as an int64 (integers, bool; uint64 by its bits), and back with
 // one rounding, integers wrapped. Types: plain numbers (dtype.h).
-double rules_number_largest(enum dtype t);      // the largest finite one of a real type
 double rules_number_least_normal(enum dtype t); // the least above 0 that has all digits of its type
 double rules_number_get(enum dtype t, const uint8_t *raw, uint64_t i);
 int64_t rules_number_get_int(enum dtype t, const uint8_t *raw, uint64_t i);
