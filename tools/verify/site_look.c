@@ -244,6 +244,7 @@ static int look_once(struct site_run *r, const struct site *s, uint32_t own_outp
     if (r->lacks_kernel) {
       not_verified(row, kept, "ONNX Runtime has no kernel for these types of ", lacking(&cause, a));
     } else if (side == BEFORE || end == RUNTIME_BROKEN) {
+      row->stopped = side == BEFORE;
       not_verified(row, kept,
                    side == BEFORE ? "the part before does not run: "
                                   : "the part after cannot be run: ",

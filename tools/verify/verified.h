@@ -20,6 +20,7 @@ struct verified_row {
   enum verified_end end;
   struct compare_figures figures; // of the worst output; count 0: there are none
   const char *why;                // NULL where it passed
+  bool stopped;                   // a model or part does not run on these inputs
   bool unmet;                     // NOT, and a bound that was asked for could not be judged
   const char *
       fault; // FAILED: the edit group that alone is at fault, as "group 17 (fuse/bn)"; NULL: not known

@@ -104,7 +104,7 @@ int verify_judge(const struct verify *v, struct err *err) {
   if (f->n_passed == 0 && f->n_unjudged == 0 && all > 0) {
     err_fill(err, ERR_FAIL, "nothing could be verified: '%s': %s", quote_str(not ->name).s,
              not ->why);
-    if (v->options.inputs || !strstr(not ->why, "does not run")) return -1;
+    if (v->options.inputs || !not ->stopped) return -1;
     return err_hint(err,
                     "the sizes of drawn inputs may be what it does not take: %s N says another "
                     "length; %s DIR gives arrays",

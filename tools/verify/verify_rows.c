@@ -40,6 +40,12 @@ static void end_row(struct verify_run *r, struct verified_row *row, enum verifie
   verified_count(f, end);
 }
 
+static void end_stopped_row(struct verify_run *r, struct verified_row *row, enum verified_end end,
+                            const char *which, const char *cause) {
+  row->stopped = true;
+  end_row(r, row, end, arena_printf(&r->v->found.arena, "the %s does not run: %s", which, cause));
+}
+
 static const char no_elements[] = "it has no elements for these inputs";
 
 // Ends a row with what a comparison by bounds found.
@@ -402,13 +408,12 @@ int verify_rows_case(struct verify_run *r, uint32_t i, struct err *err) {
     return 0;
   }
   if (s[0].why[i]) {
-    end_row(r, add_row(r, "outputs", c), VERIFIED_NOT,
-            arena_printf(&r->v->found.arena, "the source does not run: %s", s[0].why[i]));
+    end_stopped_row(r, add_row(r, "outputs", c), VERIFIED_NOT, "source", s[0].why[i]);
     return 0;
   }
   if (s[1].why[i]) {
-    end_row(r, add_row(r, "outputs", c), s[1].lacks_kernel ? VERIFIED_NOT : VERIFIED_FAILED,
-            arena_printf(&r->v->found.arena, "the result does not run: %s", s[1].why[i]));
+    end_stopped_row(r, add_row(r, "outputs", c), s[1].lacks_kernel ? VERIFIED_NOT : VERIFIED_FAILED,
+                    "result", s[1].why[i]);
     return 0;
   }
   bool *compared = arena_zalloc(&r->v->arena, b->n + (size_t)1);
@@ -483,9 +488,11 @@ int verify_rows_expected(struct verify_run *r, uint32_t i, struct err *err) {
   const struct verify_bounds bounds = r->theirs ? r->bounds : bounds_of_one(r);
   if (!r->side[1].path && (c->outputs.n == 0 || r->side[0].why[i])) {
     const char *why = r->side[0].why[i];
-    end_row(r, add_row(r, "outputs", c), VERIFIED_NOT,
-            why ? arena_printf(&r->v->found.arena, "the model does not run: %s", why)
-                : "there are no expected outputs");
+    struct verified_row *row = add_row(r, "outputs", c);
+    if (why)
+      end_stopped_row(r, row, VERIFIED_NOT, "model", why);
+    else
+      end_row(r, row, VERIFIED_NOT, "there are no expected outputs");
     return 0;
   }
   // What a pipeline expects is compared with the result (verify_rows_listed).
