@@ -5,20 +5,20 @@
 //   logits ── Add(mask: 0 and -1e9) ── Softmax ──▶        0 and -1e4: a sum of two masks and a logit stays finite
 //   (1 - keep) ── Mul(-1e9) ── Add(logits) ── Softmax     -1e4
 //
-// What a constant is follows from all who read it, and from whom they hand it on to. A bound: nodes clip by it, on the side where nothing
-// is beyond it, or fill with it or choose it, and what comes of that is only compared, or is an output. A mask: what comes of it is far below 0,
-// is added to something, and ends in a Softmax, an exponential or an attention. Any other reader makes it a number, which stays one.
+// All readers of a constant decide its meaning, and all readers of the values that they make from it. A bound: nodes clip by it, on the side
+// where nothing is beyond it, or fill with it or choose it, and the result is only compared, or is an output. A mask: the result is far below 0,
+// is added to another value, and ends in a Softmax, an exponential or an attention. Any other reader makes it a number, which stays one.
 //
 //   state   a value, how it has the constant in it (alone; multiplied with flags; in some places, chosen; added to something), and on which
 //           side of 0 it is there
-//   edge    from the state of what a node reads to that of what it makes
+//   edge    from the state of a node's input to that of its output
 //
-// States are found from the constants on, each once; what nodes at their ends say flows back along the edges. So the work grows with the
-// model, however many constants, readers and layers it has.
+// The search starts at the constants and visits each state once; the answers of the nodes at the ends flow back along the edges. So the work
+// grows with the model, however many constants, readers and layers it has.
 //
-// Of elements at hand that float16 does not hold those of a bound must be one number but for their signs; those of a mask may differ, but if
-// float16 holds all of them they must be one number too: others are a bias. A mask that is not at hand, since it is large, has at
-// least two dims of more than one element; it is looked at while it is converted.
+// Small constants are read. The elements of a bound that float16 does not hold must be one number but for their signs; those of a mask may
+// differ, but if float16 holds all of them they must be one number too: others are a bias. A large mask is not read here; it has at
+// least two dims of more than one element, and its elements are tested while it is converted.
 //
 // -1e4 is what converters write: far enough below a logit for exp to be 0, and six of them fit.
 #include "cast_graph_masks.h"
@@ -32,7 +32,7 @@
 enum { BELOW, ABOVE, SIDES };
 // How a value has the constant in it.
 enum way { ALONE, FACTOR, CHOSEN, ADDED, WAYS };
-// What is said of a state.
+// The answers about a state.
 enum {
   SAYS_NUMBER = 1,
   SAYS_BOUND = 2,
@@ -87,7 +87,7 @@ static void say(struct cast_graph_masks *g, uint32_t state, unsigned what) {
   g->states[state].says |= (uint8_t)what;
 }
 
-// The state goes on in a value.
+// The state continues in a value.
 static void lead(struct cast_graph_masks *g, uint32_t from, uint32_t value, unsigned way,
                  unsigned side) {
   if (value == NO_ID) return;
@@ -131,7 +131,7 @@ static bool is_mask_of_attention(enum op op, uint32_t slot) {
          (op == OP_ms_MultiHeadAttention && slot == 5);
 }
 
-// Does the node hand on elements of the input as they are?
+// Does the node copy elements of the input unchanged?
 static bool hands_on(enum op op, uint32_t slot) {
   if (op == OP_Concat || op == OP_Identity || op == OP_Cast) return slot == 0 || op == OP_Concat;
   if (op == OP_Scatter || op == OP_ScatterElements || op == OP_ScatterND) return slot != 1;
@@ -187,7 +187,7 @@ static void look_at_sum(const struct reader *r) {
     lead_on(r, ADDED, side);
 }
 
-// Does the value come of arithmetic with weights? Flags, and numbers that scale, do not.
+// Is the value made by arithmetic with weights? Flags, and numbers that scale, do not.
 static bool is_signal(struct kit *k, uint32_t value) {
   enum { MOST = 16 };
   uint32_t list[MOST], n = 0;
@@ -448,7 +448,7 @@ static unsigned meaning(const struct cast_graph_masks *g, uint32_t value, unsign
                                                              : SAYS_NUMBER;
 }
 
-// Notes by value what comes of constants that bound or mask.
+// Marks the values that constants reach which bound or mask.
 static void flow_on(struct cast_graph_masks *g) {
   g->n_list = 0;
   for (uint32_t v = 0; v < g->n_values; v++)
@@ -498,7 +498,7 @@ static uint32_t number(struct kit *k, float x) {
   return recipe_bytes(k->r, DTYPE_FLOAT, NULL, 0, span_of(&x, sizeof x));
 }
 
-// Finite elements beyond ±1e4 on the sides of masks become that; infinite ones stay. Of elements at hand:
+// Finite elements beyond ±1e4 on the sides of masks become that; infinite ones stay. For a small constant:
 static uint32_t masked_numbers(struct kit *k, uint32_t of, const struct elements *e,
                                const bool *held) {
   int64_t dims[RECIPE_MAX_RANK];

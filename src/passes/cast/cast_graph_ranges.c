@@ -11,11 +11,11 @@
 //   Attention                  the scores, at most d times the largest query and key
 //   LRN                        squares of `size` channels             Softmax, LogSoftmax       1 for each element that is summed up
 //
-// What a mask makes is no number (cast_graph_masks.c): of values that have a mask in them only the other side counts, and of what is
-// chosen, clipped or padded by a bound, if those who read it compare only. Constants are known exactly, without headroom.
+// The result of a mask is no number (cast_graph_masks.c): values that have a mask in them are judged on the other side alone, and so are
+// values that a bound chooses, clips or pads, if their readers only compare. Constants are known exactly, without headroom.
 //
-// A value that has no range is taken to fit, and counted: what calibration was told to leave out, and values inside of functions and bodies.
-// What bodies are given and give has the ranges of what their nodes take and make.
+// A value without a range is taken to fit, and counted: values that calibration leaves out, and values inside functions and bodies.
+// Inputs and outputs of a body have the ranges of the inputs and outputs of its node.
 #include "cast_graph_ranges.h"
 
 #include "cast_graph_masks.h"
@@ -40,7 +40,7 @@ static void set(struct cast_graph_ranges *g, uint32_t v, double least, double mo
   g->most[v] = most;
 }
 
-// Of a constant at hand: its finite elements. False: it is none.
+// The range of the finite elements of a small constant. False: the value is no such constant.
 static bool of_constant(struct cast_graph_ranges *g, uint32_t v) {
   const double *x;
   uint32_t tensor, n;
@@ -61,7 +61,7 @@ static bool is_float(struct cast_graph_ranges *g, uint32_t v) {
   return kit_dtype(g->k, v) == DTYPE_FLOAT;
 }
 
-// What nodes only move has the range of what is moved.
+// A value that a node only moves has the range of the input.
 static uint32_t moved_from(struct cast_graph_ranges *g, uint32_t v) {
   const uint32_t node = kit_maker(g->k, v);
   const enum op op = kit_op(g->k, node);
@@ -73,7 +73,7 @@ static uint32_t moved_from(struct cast_graph_ranges *g, uint32_t v) {
   return in != NO_ID && in < g->n && is_float(g, in) ? in : NO_ID;
 }
 
-// What was seen: a method may have cut off what is rare, but its bins have all of it.
+// The range that was seen: a method may have cut off what is rare, but its bins have all of it.
 static void take(struct cast_graph_ranges *g, uint32_t v, const struct ranges_value *r) {
   const struct ranges_histogram *h = &r->histogram;
   set(g, v, r->least, r->most);
@@ -111,7 +111,7 @@ static void widen(struct cast_graph_ranges *g, uint32_t v, uint32_t by) {
   set(g, v, fmin(g->least[v], g->least[by]), fmax(g->most[v], g->most[by])); // NaN gives way
 }
 
-// What a body is given and gives: what its node takes and makes. What a loop carries is both.
+// Inputs and outputs of a body, from those of its node. A value that a loop carries is both.
 static void find_in_body(struct cast_graph_ranges *g, uint32_t graph) {
   const struct kit *k = g->k;
   const struct model *m = k->m;

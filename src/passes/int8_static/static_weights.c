@@ -9,8 +9,8 @@
 //   e ─┬─▶ Gather                     e ─┬─▶ Gather
 //      └─▶ Identity ─▶ MatMul            └─▶ MatMul
 //
-// Which of these nodes stay float, nobody knows by then. What such a node reads becomes what it was: the value that nodes made, if it is still
-// there, or else what was stored in fewer bits, and a Cast.
+// At that time it is not known which of these nodes stay float. Such a node gets back its input: the value that nodes made, if it is still
+// there, or else the constant that is stored in fewer bits, and a Cast.
 //
 // (compat: constants are initializers alone, and the rest activations, as the existing tool has it.)
 #include "static.h"

@@ -6,7 +6,7 @@
 // a weight all the same, for every pass that asks here. Its elements are a recipe over those of the constant, and the nodes go with
 // their last use (dead_ends.h).
 //
-// Only nodes that move or convert elements count. What computes is left alone: a recipe that computed a weight anew for each of its
+// Only nodes that move or convert elements count. Arithmetic is left alone: a recipe that computed a weight anew for each of its
 // ranges would cost more than the weight, and optimize/constants folds what is worth it. Integers are left too: they are codes, and
 // what converts them belongs to a quantized weight.
 #include "kit_inside.h"
