@@ -75,7 +75,7 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 const struct pass tidy_unused_functions = {
     .name = "unused-functions",
-    .keys = "remove-unused remove-unused-functions",
+    .keys = "import-qonnx inline-qonnx remove-unused remove-unused-functions",
     .classes = "RemoveUnusedFunctions",
     .summary = "remove functions that no node calls",
     .about =
