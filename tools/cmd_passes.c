@@ -145,11 +145,14 @@ static const struct pass **listed(struct span name, struct arena *a) {
 static void print_steps(void) {
   const char *step;
   uint32_t goals;
-  bool in_rounds, was = true;
+  enum optimize_when when, was = OPTIMIZE_ROUND;
   printf("\nSteps of 'weir optimize', in order, in rounds until nothing changes:\n");
-  for (uint32_t i = 0; (step = optimize_steps_name(i, &in_rounds, &goals)); i++) {
-    if (was && !in_rounds) printf("then, once:\n");
-    was = in_rounds;
+  for (uint32_t i = 0; (step = optimize_steps_name(i, &when, &goals)); i++) {
+    if (when != was)
+      printf(when == OPTIMIZE_LAST
+                 ? "after the rounds, which begin again if these change anything:\n"
+                 : "at the end, once:\n");
+    was = when;
     printf("  %s%s\n", step,
            goals == GOAL_ONNXRUNTIME      ? "  (only with --goal onnxruntime)"
            : goals == GOAL_ONNX           ? "  (only with --goal onnx)"

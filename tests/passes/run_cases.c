@@ -1,4 +1,6 @@
-// Golden cases of passes: run_cases [--update] FOLDER|CASE.case…
+// Golden cases of passes: run_cases [--update|--twice] FOLDER|CASE.case…
+//
+// --twice optimizes the model of each case instead, and then what came of it: the second time nothing may change.
 //
 // A case is a file of three parts, of which the first is written by hand and the others by --update:
 //
@@ -40,7 +42,8 @@ struct one {
   struct pipeline p;
   struct arena arena;
   const struct graph_text_kept *kept;
-  char *says; // lines
+  char *says;       // lines
+  uint64_t n_edits; // --twice: of the first time
 };
 
 // ---- one case ----------------------------------------------------------------------------------
@@ -72,6 +75,15 @@ static int read_kept(void *ctx, uint32_t tensor, uint8_t *out, size_t n, struct 
   return err_set(err, ERR_INPUT, "the case does not say what tensor %u holds", tensor);
 }
 
+// Where what the elements are is all the same: small numbers of any type.
+static int read_anything(void *ctx, uint32_t tensor, uint8_t *out, size_t n, struct err *err) {
+  enum { SMALL = 0x3c };
+  struct err none = {0};
+  (void)err;
+  if (read_kept(ctx, tensor, out, n, &none)) memset(out, SMALL, n);
+  return 0;
+}
+
 // The lines of the head that are about the run; those of the model stay, each where it was, so that
 // numbers of lines are right.
 static int read_head(struct one *c, const char *head, const char **model, struct err *err) {
@@ -94,6 +106,22 @@ static int read_head(struct one *c, const char *head, const char **model, struct
   return c->p.n_steps ? 0 : err_set(err, ERR_USAGE, "the case has no line 'pass NAME'");
 }
 
+static struct pass_run run_of(struct one *c) {
+  return (struct pass_run){.pipeline = &c->p,
+                           .env = {.m = &c->m,
+                                   .edits = &c->e,
+                                   .site = note_site,
+                                   .site_ctx = c,
+                                   .warn = note_warning,
+                                   .warn_ctx = c,
+                                   .read = read_kept,
+                                   .read_ctx = c,
+                                   .ranges = given_files_ranges,
+                                   .file = given_files_text,
+                                   .files_ctx = &c->p.files},
+                           .bare = true};
+}
+
 // The second and third part, or NULL with err: the case itself is wrong.
 // `folder`: where files lie that options name.
 static const char *outcome(struct one *c, const char *head, const char *folder, struct err *err) {
@@ -105,20 +133,8 @@ static const char *outcome(struct one *c, const char *head, const char *folder, 
       check_structure(&c->m, NULL, &found, err))
     return NULL;
   edits_init(&c->e, &c->m, &c->r);
-  struct pass_run run = {.pipeline = &c->p,
-                         .env = {.m = &c->m,
-                                 .edits = &c->e,
-                                 .site = note_site,
-                                 .site_ctx = c,
-                                 .warn = note_warning,
-                                 .warn_ctx = c,
-                                 .read = read_kept,
-                                 .read_ctx = c,
-                                 .ranges = given_files_ranges,
-                                 .file = given_files_text,
-                                 .files_ctx = &c->p.files},
-                         .flaws = found.warnings,
-                         .bare = true};
+  struct pass_run run = run_of(c);
+  run.flaws = found.warnings;
   if (pass_run(&run, &c->arena, &why)) {
     say(c, arena_printf(&c->arena, "error %d: %s", (int)why.kind, why.msg));
     after = "\n"; // what a failed run leaves is thrown away
@@ -161,18 +177,72 @@ static void print_difference(const char *want, const char *got) {
   printf("-- wanted, from the first difference on:\n%s-- got:\n%s", want, got);
 }
 
+// One time, on the model as it is; what it says is of this time only.
+static int optimize(struct one *c, uint32_t flaws, struct err *err) {
+  struct pass_run run = run_of(c);
+  run.env.read = read_anything;
+  run.flaws = flaws;
+  c->says = "";
+  pipeline_free(&c->p);
+  pipeline_init(&c->p);
+  if (pipeline_add_text(&c->p, "optimize", err) || pipeline_add_text(&c->p, "infer", err))
+    return -1;
+  return pass_run(&run, &c->arena, err);
+}
+
+static int optimize_twice(struct one *c, const char *head, struct err *err) {
+  struct check_found found;
+  const char *model;
+  if (read_head(c, head, &model, err) || graph_text_read(&c->m, model, &c->kept, &c->arena, err))
+    return -1;
+  edits_init(&c->e, &c->m, &c->r);
+  if (check_structure(&c->m, NULL, &found, err) || optimize(c, found.warnings, err)) return -1;
+  c->n_edits = c->e.n;
+  return optimize(c, found.warnings, err);
+}
+
+static void begin_case(struct one *c) {
+  *c = (struct one){.says = ""};
+  recipes_init(&c->r);
+  pipeline_init(&c->p);
+}
+
+static void end_case(struct one *c) {
+  edits_free(&c->e);
+  recipes_free(&c->r);
+  model_free(&c->m);
+  pipeline_free(&c->p);
+  arena_free(&c->arena);
+}
+
+static const char *head_of(struct one *c, const char *all, const char **cut) {
+  *cut = strstr(all, "---- says\n");
+  return arena_string(&c->arena, *cut ? span_of(all, (size_t)(*cut - all)) : span_str(all));
+}
+
+static bool run_twice(const char *path) {
+  struct one c;
+  struct err err = {0};
+  const char *cut;
+  begin_case(&c);
+  // A model that no runtime would load is none to optimize.
+  const int rc = optimize_twice(&c, head_of(&c, read_all(path, &c.arena), &cut), &err);
+  const bool good = rc != 0 || c.e.n == c.n_edits;
+  if (rc) printf("not optimized: %s: %s\n", path, err.msg);
+  if (!good)
+    printf("FAILED %s: the second time %llu edits\n%s", path,
+           (unsigned long long)(c.e.n - c.n_edits), c.says);
+  end_case(&c);
+  return good;
+}
+
 static bool run_case(const char *path, bool update) {
-  struct one c = {.says = ""};
+  struct one c;
   struct err err = {0};
   bool good = true;
-  model_init(&c.m);
-  recipes_init(&c.r);
-  pipeline_init(&c.p);
-  char *all = read_all(path, &c.arena);
-  const char *cut = strstr(all, "---- says\n");
-  const char *head =
-      arena_string(&c.arena, cut ? span_of(all, (size_t)(cut - all)) : span_str(all));
-  model_free(&c.m); // graph_text_read begins it
+  const char *cut;
+  begin_case(&c);
+  const char *head = head_of(&c, read_all(path, &c.arena), &cut);
   const char *got = outcome(&c, head, arena_folder(&c.arena, path), &err);
   if (!got) {
     printf("FAILED %s: %s\n", path, err.msg);
@@ -189,11 +259,7 @@ static bool run_case(const char *path, bool update) {
       good = false;
     }
   }
-  edits_free(&c.e);
-  recipes_free(&c.r);
-  model_free(&c.m);
-  pipeline_free(&c.p);
-  arena_free(&c.arena);
+  end_case(&c);
   return good;
 }
 
@@ -263,12 +329,13 @@ int main(int argc, char **argv) {
   struct stat st;
   unsigned failed = 0;
   const bool update = argc > 1 && strcmp(argv[1], "--update") == 0;
-  for (int i = update ? 2 : 1; i < argc; i++) {
+  const bool twice = argc > 1 && strcmp(argv[1], "--twice") == 0;
+  for (int i = update || twice ? 2 : 1; i < argc; i++) {
     collect(&l, argv[i]);
-    if (stat(argv[i], &st) == 0 && S_ISDIR(st.st_mode)) failed += check_all(argv[i]);
+    if (!twice && stat(argv[i], &st) == 0 && S_ISDIR(st.st_mode)) failed += check_all(argv[i]);
   }
   for (uint32_t i = 0; i < l.n_paths; i++)
-    failed += !run_case(l.paths[i], update);
+    failed += twice ? !run_twice(l.paths[i]) : !run_case(l.paths[i], update);
   printf("%u cases, %u failed\n", l.n_paths, failed);
   const bool none = l.n_paths == 0;
   TABLE_FREE(&l, paths);

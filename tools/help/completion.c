@@ -79,15 +79,15 @@ static void put_passes(FILE *to) {
 // Likewise; steps of a family do not lie side by side.
 static void put_steps(FILE *to) {
   const char *step;
-  bool in_rounds;
+  enum optimize_when when;
   uint32_t goals;
-  for (uint32_t i = 0; (step = optimize_steps_name(i, &in_rounds, &goals)); i++)
+  for (uint32_t i = 0; (step = optimize_steps_name(i, &when, &goals)); i++)
     fprintf(to, "%s%s", i ? " " : "", step);
-  for (uint32_t i = 0; (step = optimize_steps_name(i, &in_rounds, &goals)); i++) {
+  for (uint32_t i = 0; (step = optimize_steps_name(i, &when, &goals)); i++) {
     const struct span family = span_of(step, strcspn(step, "/"));
     bool seen = false;
     const char *other;
-    for (uint32_t k = 0; k < i && (other = optimize_steps_name(k, &in_rounds, &goals)); k++)
+    for (uint32_t k = 0; k < i && (other = optimize_steps_name(k, &when, &goals)); k++)
       seen = seen || span_eq(family, span_of(other, strcspn(other, "/")));
     if (!seen) fprintf(to, " %.*s", (int)family.n, (const char *)family.at);
   }

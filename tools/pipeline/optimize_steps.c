@@ -1,11 +1,13 @@
-// The rows of optimize.def as steps of a pipeline: those in rounds as one repeat, the others behind it.
+// The rows of optimize.def as steps of a pipeline, in two repeats, so that a second run finds nothing that the first one left:
+//
+//   repeat(repeat(ROUND …), LAST …), END …
 #include "optimize_steps.h"
 
 #include "guess.h"
 
 #include <fnmatch.h>
 
-enum { ROUND, LAST };
+enum { ROUND = OPTIMIZE_ROUND, LAST = OPTIMIZE_LAST, END = OPTIMIZE_END };
 enum { ONNX = GOAL_ONNX, QUANTIZATION = GOAL_QUANTIZATION, ONNXRUNTIME = GOAL_ONNXRUNTIME };
 
 static const struct step {
@@ -85,13 +87,22 @@ static int set_limit(struct pipeline *p, struct pass_values *values,
   return pass_values_put(values, option, span_str(asked->fold_limit), &p->arena, err);
 }
 
+static bool is_asked(const struct optimize_asked *asked, const struct step *s, int when) {
+  return s->when == when && (s->goals & asked->goal) &&
+         (asked->n_only == 0 || named(asked->only, asked->n_only, s->pass)) &&
+         !named(asked->skip, asked->n_skip, s->pass);
+}
+
+static bool has_any(const struct optimize_asked *asked, int when) {
+  for (uint32_t i = 0; i < STEPS; i++)
+    if (is_asked(asked, &steps[i], when)) return true;
+  return false;
+}
+
 static int add(struct pipeline *p, const struct optimize_asked *asked, int when, struct err *err) {
   for (uint32_t i = 0, n; i < STEPS; i++) {
-    const struct step *s = &steps[i];
-    if (s->when != when || !(s->goals & asked->goal)) continue;
-    if (asked->n_only && !named(asked->only, asked->n_only, s->pass)) continue;
-    if (named(asked->skip, asked->n_skip, s->pass)) continue;
-    struct pipeline_step *step = pipeline_add(p, span_str(s->pass), &n, err);
+    if (!is_asked(asked, &steps[i], when)) continue;
+    struct pipeline_step *step = pipeline_add(p, span_str(steps[i].pass), &n, err);
     if (!step || set_limit(p, &step->values, asked, err)) return -1;
   }
   return 0;
@@ -99,10 +110,14 @@ static int add(struct pipeline *p, const struct optimize_asked *asked, int when,
 
 int optimize_steps_list(struct pipeline *p, const struct optimize_asked *asked, struct err *err) {
   const bool inside = p->open != NO_ID;
+  const bool again = !inside && asked->rounds > 1 && has_any(asked, ROUND) && has_any(asked, LAST);
+  if (again) pipeline_begin(p, asked->rounds);
   if (!inside) pipeline_begin(p, asked->rounds);
   int rc = add(p, asked, ROUND, err);
   if (!inside) pipeline_end(p);
-  return rc ? -1 : add(p, asked, LAST, err);
+  if (rc == 0) rc = add(p, asked, LAST, err);
+  if (again) pipeline_end(p);
+  return rc ? -1 : add(p, asked, END, err);
 }
 
 int optimize_steps_add(struct pipeline *p, const struct optimize_asked *asked, struct err *err) {
@@ -116,9 +131,9 @@ int optimize_steps_add(struct pipeline *p, const struct optimize_asked *asked, s
   return 0;
 }
 
-const char *optimize_steps_name(uint32_t i, bool *in_rounds, uint32_t *goals) {
+const char *optimize_steps_name(uint32_t i, enum optimize_when *when, uint32_t *goals) {
   if (i >= STEPS) return NULL;
-  *in_rounds = steps[i].when == ROUND;
+  *when = (enum optimize_when)steps[i].when;
   *goals = steps[i].goals;
   return steps[i].pass;
 }

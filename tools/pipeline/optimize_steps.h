@@ -5,6 +5,7 @@
 #include "pipeline.h"
 
 enum { OPTIMIZE_ROUNDS = 10 };
+enum optimize_when { OPTIMIZE_ROUND, OPTIMIZE_LAST, OPTIMIZE_END }; // optimize.def says more
 enum optimize_goal { GOAL_ONNX = 1, GOAL_QUANTIZATION = 2, GOAL_ONNXRUNTIME = 4 };
 
 struct optimize_asked {
@@ -19,8 +20,8 @@ struct optimize_asked {
 
 // By its word: onnx, quantization, onnxruntime.
 enum optimize_goal optimize_goal_of(const char *word);
-// The i-th of all, in order, and the goals that it is for; NULL past the last.
-const char *optimize_steps_name(uint32_t i, bool *in_rounds, uint32_t *goals);
+// The i-th of all, in order, when it runs, and the goals that it is for; NULL past the last.
+const char *optimize_steps_name(uint32_t i, enum optimize_when *when, uint32_t *goals);
 // Appends them, without reading their values: only and skip are not checked. Inside a repeat they are steps of it.
 int optimize_steps_list(struct pipeline *p, const struct optimize_asked *asked, struct err *err);
 // Appends them. ERR_USAGE.

@@ -212,7 +212,7 @@ static int run_steps(struct pass_run *r, uint32_t first, uint32_t n, struct aren
     keep_worn(&r->steps[i], &result->worn, arena);
     const uint32_t round = r->steps[i].rounds++;
     if (rows(r) == rows_before) r->steps[i].changed_at = 0; // edits of types or names: no cycle
-    r->steps[i].held_back = result->held_back; // the last round counts
+    r->steps[i].held_back = result->held_back;              // the last round counts
     if (result->half_empty) {
       r->steps[i].half_empty = result->half_empty;
       r->steps[i].fitting_block = result->fitting_block;
@@ -306,23 +306,36 @@ static void warn_of_rounds(const struct pass_run *r, uint32_t rounds) {
       "--rounds of 'weir optimize', or repeat=ROUNDS(...) in a pipeline, sets another limit");
 }
 
+// Types that were inferred before an edit stay true, but more may be known now.
+static void infer_again(struct pass_run *r, struct turn *t) {
+  infer_all(r->env.infer, NULL);
+  infer_fill(r->env.infer, r->env.m, &r->types);
+  t->edited = false;
+}
+
+static bool has_repeats_inside(const struct pipeline *p, uint32_t repeat) {
+  for (uint32_t i = 0; i < p->n_repeats; i++)
+    if (p->repeats[i].outer == repeat) return true;
+  return false;
+}
+
 // After the last step of a round: does another round follow?
 static bool is_another_round(struct pass_run *r, struct turn *t) {
   const uint32_t rounds = r->pipeline->repeats[t->repeat].rounds;
-  if (r->env.edits->n > t->before) {
+  const bool changed = r->env.edits->n > t->before;
+  if (changed) {
     if (is_circle(r, t)) return false;
     t->edited = true;
+    // A round that has rounds inside it costs more than types do: it begins with all that is known.
+    if (r->env.infer && has_repeats_inside(r->pipeline, t->repeat)) infer_again(r, t);
   } else {
     if (!t->edited || !r->env.infer) return false;
-    // Types that were inferred before an edit stay true, but more may be known now.
-    infer_all(r->env.infer, NULL);
-    infer_fill(r->env.infer, r->env.m, &r->types);
-    t->edited = false;
+    infer_again(r, t);
   }
   t->before = r->env.edits->n;
   t->before_rows = rows(r);
   if (++t->round < rounds) return true;
-  if (t->edited) warn_of_rounds(r, rounds);
+  if (changed) warn_of_rounds(r, rounds);
   return false;
 }
 
