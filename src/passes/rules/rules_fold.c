@@ -10,7 +10,7 @@
 //
 // Not computed, so that the rule does not fire: products of matrices that are not at hand, since each
 // element of one reads a row and a column; means of integers, whose rounding runtimes do not agree
-// about; operators that are no recipe (Sin, CumSum, Resize …); what a step refuses; recipes that lie too
+// about; operators that are no recipe (Sin, CumSum …); what a step refuses; recipes that lie too
 // deep one within another.
 #include "rules_inside.h"
 
@@ -236,14 +236,26 @@ static struct rules_value cast_to(struct rules_run *run, const struct rules_term
 
 // ---- reductions --------------------------------------------------------------------------------
 
-// The axes as a set; how many elements come together. False: not known, or nothing is reduced.
-static bool axes_of(struct rules_run *run, const struct rules_term *node,
-                    const struct rules_type *t, uint64_t *axes, uint64_t *count) {
-  const int64_t *list = NULL;
-  uint32_t n = 0;
+// As an input, or before opset 18 (of ReduceSum 13) an attribute. *n 0: all. False: not known.
+static bool listed_axes(struct rules_run *run, const struct rules_term *node, const int64_t **list,
+                        uint32_t *n) {
+  const struct edit_attr *a = rules_attr(node, "axes");
+  *list = NULL, *n = 0;
+  if (!absent(node, 1)) return rules_constant_ints(run, &node->args[1], list, n);
+  if (a)
+    *list = a->ints, *n = a->n;
+  else if (node->attrs_of != NO_ID)
+    kit_attr_ints(&run->k, node->attrs_of, "axes", list, n);
+  return !a || a->type == ATTR_INTS;
+}
+
+bool rules_reduced_axes(struct rules_run *run, const struct rules_term *node,
+                        const struct rules_type *t, uint64_t *axes, uint64_t *count) {
+  const int64_t *list;
+  uint32_t n;
   int64_t noop;
   if (!rules_attr_int(run, node, "noop_with_empty_axes", 0, &noop)) return false;
-  if (!absent(node, 1) && !rules_constant_ints(run, &node->args[1], &list, &n)) return false;
+  if (!listed_axes(run, node, &list, &n)) return false;
   *axes = 0;
   *count = 1;
   for (uint32_t i = 0; i < n; i++) {
@@ -318,7 +330,8 @@ static struct rules_value reduced(struct rules_run *run, const struct rules_term
   const bool real = dtype_is_plain_float(t.dtype);
   uint64_t axes, count;
   int64_t keeps;
-  if (!axes_of(run, node, &t, &axes, &count) || !rules_attr_int(run, node, "keepdims", 1, &keeps))
+  if (!rules_reduced_axes(run, node, &t, &axes, &count) ||
+      !rules_attr_int(run, node, "keepdims", 1, &keeps))
     return rules_unknown();
   struct rules_value x = node->args[0];
   const bool steps = node->op == OP_ReduceL2 || node->op == OP_ReduceLogSum ||
@@ -531,6 +544,7 @@ static enum rules_folded fold(struct rules_run *run, const struct rules_term *no
   case OP_Concat: x = joined(run, node); break;
   case OP_Pad: x = padded(run, node); break;
   case OP_Gather: x = gathered(run, node); break;
+  case OP_Resize: x = rules_fold_resize(run, node); break;
   case OP_Cast: x = cast_to(run, node); break;
   case OP_CastLike: x = converted(run, node, rules_type_of(run, &node->args[1]).dtype); break;
   case OP_DequantizeLinear: x = dequantized(run, node); break;

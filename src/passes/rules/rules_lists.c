@@ -234,7 +234,7 @@ struct rules_value rules_call_window_pads(struct rules_run *run, const struct ru
                                           uint32_t n) {
   int64_t rank;
   if (!rules_number_of(a + 3, RECIPE_MAX_RANK, &rank) || rank < 3) return rules_unknown();
-  const struct rules_value p = rules_call_ints(run, a, n), q = a[2];
+  const struct rules_value p = a->kind == RULES_LIST ? *a : rules_call_ints(run, a, n), q = a[2];
   const struct rules_value axes =
       a[1].kind == RULES_ABSENT ? counting(run, a + 3, false) : rules_call_ints(run, a + 1, n);
   const uint32_t spatial = (uint32_t)rank - 2;

@@ -289,6 +289,13 @@ bool rules_place(struct rules_run *run, const struct rules_value *result);
 enum rules_folded { RULES_FOLDED, RULES_LEFT, RULES_STUCK };
 enum rules_folded rules_fold(struct rules_run *run, const struct rules_term *node,
                              struct rules_value *out);
+// The axes of a reduction of t as a set; how many elements come together. False: not known, or nothing is reduced.
+bool rules_reduced_axes(struct rules_run *run, const struct rules_term *node,
+                        const struct rules_type *t, uint64_t *axes, uint64_t *count);
+// Resize of a constant (rules_resize.c); UNKNOWN where it cannot be computed.
+struct rules_value rules_fold_resize(struct rules_run *run, const struct rules_term *node);
+// A node over what ConstantOfShape fills becomes a ConstantOfShape (rules_filled.c). False: it is no such node, and stays.
+bool rules_fold_filled(struct rules_run *run, uint32_t node);
 // The type of a node's output, as far as it follows.
 struct rules_type rules_infer(struct rules_run *run, const struct rules_term *node);
 
