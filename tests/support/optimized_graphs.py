@@ -73,6 +73,7 @@ ARMS = {
     "shapes": Arm(("infer",), "", 2),
     "shapes-left": Arm(("optimize",), ""),
     "factors": Arm(("optimize",), "T", 2, only=("scaled_operands", "folded_gemm")),
+    "simplified": Arm(("optimize",), "T", 3, only=("hard_activations", "kept_axes", "constant_parts", "filled_values")),
 }  # fmt: skip
 REFUSED = "changed between opset"  # what --opset says of a node that it has no newer form for
 STEP = 1_000_000  # between the seeds of two arms

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Other graph optimizers, and how many nodes each leaves: of a model with which nothing is lost unseen, judged by the runtime.
 
-    peers.py MODEL...                  a table: nodes before, of every peer (F: it failed, or what it wrote is wrong), and of WEIR
-    peers.py run PEER IN OUT           what the table calls, in the environment of the peers
+    peers.py run PEER IN OUT           in the environment of the peers
+
+bench/node_counts.py prints a table of all of them.
 
 Models as exporters write them before a training have biases of zeros and gains of ones, and who drops these additions is not
 caught. So each model is copied with other numbers in their places (`with_numbers`). A peer gets the copy in a process of its
@@ -62,6 +63,19 @@ def onnxscript(source, out):
     onnx.save(onnxscript.rewriter.rewrite(onnxscript.optimizer.optimize(onnx.load(source))), out)
 
 
+def onnxruntime_level(level):
+    def run(source, out):
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
+        options.optimized_model_filepath = os.fspath(out)
+        options.log_severity_level = 4
+        onnxruntime.InferenceSession(os.fspath(source), options, providers=["CPUExecutionProvider"])
+
+    return run
+
+
 PEERS = {
     "quant_pre_process": quant_pre_process,
     "without sym": lambda source, out: quant_pre_process(source, out, skip_symbolic_shape=True),
@@ -69,7 +83,11 @@ PEERS = {
     "onnxsim": onnxsim,
     "onnxoptimizer": onnxoptimizer,
     "onnxscript": onnxscript,
+    "onnxruntime": onnxruntime_level("ORT_ENABLE_BASIC"),
 }
+# Which uses ONNX Runtime's own operators: next to `weir optimize --goal onnxruntime`.
+EXTENDED = "extended"
+ALL = {**PEERS, EXTENDED: onnxruntime_level("ORT_ENABLE_EXTENDED")}
 
 
 # ---- in that of the tests
@@ -164,36 +182,20 @@ def run(peer, source, out, interpreter, named):
 
 
 def row(source, folder, interpreter):
-    """The copy of a model, and {peer: (nodes or None, why not)}."""
+    """The copy of a model, and {peer: (nodes or None, why not)} of all."""
     copy = with_numbers(source, Path(folder) / "copy.onnx")
-    return copy, {peer: run(peer, copy, Path(folder) / f"{number}.onnx", interpreter, source) for number, peer in enumerate(PEERS)}
+    return copy, {peer: run(peer, copy, Path(folder) / f"{number}.onnx", interpreter, source) for number, peer in enumerate(ALL)}
 
 
-def ours(command, copy, out, named):
+def ours(words, copy, out, named):
     """The same of weir."""
-    done = subprocess.run([os.environ["WEIR"], command, copy, out, "--quiet", "--force"], capture_output=True, text=True)
+    command, *options = words
+    done = subprocess.run([os.environ["WEIR"], command, copy, out, "--quiet", "--force", *options], capture_output=True, text=True)
     if done.returncode:
         return None, done.stderr.strip()
     why = wrong(copy, out, named)
     return (None, why) if why else (nodes(out), "")
 
 
-def main(words):
-    if words[:1] == ["run"]:
-        return PEERS[words[1]](words[2], words[3])
-    interpreter = os.environ.get("PEERS_PYTHON") or python()
-    print("| model | source |", *(f"{peer} |" for peer in PEERS), "optimize | preprocess |", flush=True)
-    for path in words:
-        with tempfile.TemporaryDirectory() as folder:
-            copy, found = row(path, folder, interpreter)
-            for command in ("optimize", "preprocess"):
-                found[command] = ours(command, copy, Path(folder) / f"{command}.onnx", path)
-            name = Path(path).stem if "exports" in str(path) else f"{Path(path).parent.name}/{Path(path).stem}"
-            print(f"| {name} | {nodes(copy)} |", *(f"{'F' if count is None else count} |" for count, _ in found.values()), flush=True)
-            for peer, (count, why) in found.items():
-                if count is None:
-                    print(f"    {name}: {peer}: {why[:160]}", file=sys.stderr, flush=True)
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    ALL[sys.argv[2]](*sys.argv[3:])

@@ -2047,6 +2047,104 @@ def scaled_operands(g):
     g.give(g.node(kind, [scaled, w, *bias], (*x.dims[:-1], n), soft=True))
 
 
+@piece(since=14, weight=0)  # this and the next three: only in the arm `simplified`
+def hard_activations(g):
+    """HardSigmoid and HardSwish from their parts, in the orders of exporters; or with another number, or another use of an inner value."""
+    x = g.take()
+    offset, slope = (g.pick(2.0, 2.5), 6.0) if g.chance(0.15) else (3.0, 6.0)
+    way = g.pick("clip", "clip", "slope", "keras", "swish")
+    if way == "keras":
+        y = g.clip(g.by("Add", g.by("Mul", x, g.pick(0.2, 0.25)), 0.5), 0.0, 1.0)
+    elif way == "slope":
+        y = g.clip(g.by(*g.pick(("Mul", g.by("Add", x, offset), 1 / 6), ("Div", g.by("Add", x, offset), slope), ("Add", g.by("Div", x, slope), 0.5))), 0.0, 1.0)
+    else:
+        inner = g.clip(g.by("Add", x, offset), 0.0, 6.0)
+        g.also(inner)
+        if way == "swish":
+            order = g.pick("early", "late")
+            y = g.binary("Mul", x, inner) if order == "late" else inner
+            y = g.by(*g.pick(("Div", y, slope), ("Mul", y, 1 / 6)))
+            return g.give(y if order == "late" else g.binary("Mul", x, y))
+        y = g.by(*g.pick(("Div", inner, slope), ("Mul", inner, 1 / 6)))
+    g.also(y)
+    g.give(g.binary("Mul", x, y) if g.chance(0.5) else y)
+
+
+@piece(weight=0)
+def kept_axes(g):
+    """A reduction whose axes come back, or others, or at another place."""
+    op_type = g.pick("ReduceSum", "ReduceMean", "ReduceMax", "ReduceL2", "ArgMax")
+    x = g.take(soft=op_type != "ArgMax")
+    axis = g.random.randrange(len(x.dims))
+    dims = (*x.dims[:axis], *x.dims[axis + 1 :])
+    if op_type == "ArgMax":
+        y = g.node("ArgMax", [x], dims, np.int64, axis=g.pick(axis, axis - len(x.dims)), keepdims=0)
+    else:
+        y = g.reduce(op_type, x, axis, keepdims=False)
+    g.also(y) if y.dtype == FLOAT else None
+    y = g.unsqueeze(y, axis if g.chance(0.8) else g.random.randrange(len(x.dims)))
+    g.give(y if y.dtype == FLOAT else g.cast(y, FLOAT))
+
+
+@piece(weight=0)
+def constant_parts(g):
+    """Split and Resize of a constant, and an Expand of one that is reduced."""
+    way = g.pick("split", "resize", "resize", "expand")
+    if way == "split":
+        sizes = [g.pick(1, 2, 3) for _ in range(g.pick(2, 3))]
+        even = g.chance(0.4)
+        sizes = [sizes[0]] * len(sizes) if even else sizes
+        w, attributes = g.weight(2, sum(sizes)), {"axis": g.pick(1, -1)}
+        inputs = [w]
+        if not even and g.opset >= 13:
+            inputs.append(g.ints(*sizes))
+        elif not even:
+            attributes["split"] = sizes
+        elif g.opset >= 18:
+            attributes["num_outputs"] = len(sizes)
+        first = g.node("Split", inputs, (2, sizes[0]), outputs=len(sizes), **attributes)
+        parts = [first, *(Value(f"{first.name}_{more}", (2, size), first.dtype) for more, size in enumerate(sizes) if more)]
+        return g.give(*(g.binary("Mul", g.input((2, 1)), part) for part in parts if g.chance(0.8)))
+    if way == "expand":
+        w = g.weight(*g.pick((1,), (), (3, 1), (1, 1)))
+        length = g.pick(4, 40)
+        y = g.node("Expand", [w, g.ints(2, 3, length)], (2, 3, length))
+        y = g.reduce(g.pick("ReduceMin", "ReduceMax"), y, 2)
+        return g.give(g.binary("Mul", g.input((2, 3, 1)), y))
+    sizes = (g.pick(1, 2, 5), g.pick(2, 3, 4))
+    scales = [g.pick(1.0, 2.0, 0.5, 1.5, 3.0) for _ in sizes]
+    out = [max(1, int(size * scale)) for size, scale in zip(sizes, scales)]
+    w = g.weight(1, 2, *sizes)
+    mode = g.pick("nearest", "linear", "cubic")
+    how = {"mode": mode, "coordinate_transformation_mode": g.pick("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel")}
+    if mode == "nearest":
+        how["nearest_mode"] = g.pick("floor", "ceil", "round_prefer_floor", "round_prefer_ceil")
+    empty = g.constant(np.zeros(0, np.float32), fixed=True)
+    y = g.node("Resize", [w, empty, empty, g.ints(1, 2, *out)], (1, 2, *out), soft=mode != "nearest", **how)
+    g.give(g.binary("Mul", g.input((1, 2, 1, 1)), y))
+
+
+@piece(weight=0)
+def filled_values(g):
+    """Arithmetic on what ConstantOfShape or Expand fills with one number."""
+    x = g.take()
+    shape = g.node("Shape", [x], (len(x.dims),), np.int64)
+    number = g.pick(0.0, 1.0, 2.5)
+    if g.chance(0.5):
+        kind = g.pick(np.float32, np.int64)
+        value = numpy_helper.from_array(np.array([number], kind))
+        y = g.node("ConstantOfShape", [shape], x.dims, kind, **({} if number == 0 and kind == np.float32 else {"value": value}))
+    else:
+        y = g.node("Expand", [g.constant(np.full(g.pick((), (1,)), number, np.float32)), shape], x.dims)
+    for _ in range(g.pick(1, 2)):
+        if y.dtype != FLOAT:
+            y = g.cast(y, FLOAT)
+        else:
+            y = g.pick(lambda: g.unary("Exp", y), lambda: g.by("Mul", y, 3.0), lambda: g.by("Add", y, 0.5), lambda: g.unary("Neg", y))()
+    g.also(y) if y.dtype == FLOAT else None
+    g.give(g.binary("Add", x, y if y.dtype == FLOAT else g.cast(y, FLOAT)))
+
+
 # Pieces whose operators the runtime has in double and in float16 too, and that know of no other floats.
 IN_DOUBLE = {
     "gemm_norm", "matmul_norm", "transposes", "reshapes", "slices", "concats", "nothings", "matmul_add", "projections",
