@@ -30,7 +30,9 @@ def models():
 
 def name_of(path):
     """As docs/optimize.md has it."""
-    return path.parent.name if path.stem == "encoder-model" else "magika" if path.stem == "model" and "magika" in path.parts else path.stem
+    if path.parent.name == "qat":
+        return f"qat-{path.stem}"
+    return path.parent.name if path.stem == "encoder-model" or path.parent.name == "tied" else "magika" if "magika" in path.parts else path.stem
 
 
 def told(count):

@@ -20,10 +20,7 @@ int cmd_optimize(const struct cli_args *args, struct err *err) {
   int rc = pass_job_take_inputs(&pj, args, err);
   if (rc == 0 && infer_step_sets(args)) rc = infer_step_add(&pj.pipeline, args, true, "", err);
   if (rc == 0 && cli_given(args, OPT_OPSET))
-    rc = pipeline_add_text(
-        &pj.pipeline,
-        arena_printf(&pj.pipeline.arena, "opset:version=%u", (unsigned)cli_count(args, OPT_OPSET)),
-        err);
+    rc = optimize_steps_raise(&pj.pipeline, (unsigned)cli_count(args, OPT_OPSET), err);
   if (rc == 0) rc = optimize_steps_add(&pj.pipeline, &asked, err);
   if (rc == 0) rc = infer_step_add(&pj.pipeline, args, false, "", err);
   pass_job_take_exactness(&pj, args);

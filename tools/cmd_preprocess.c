@@ -1,6 +1,6 @@
 // weir preprocess: what onnxruntime's quant_pre_process does before a model is quantized.
 //
-//   infer ──▶ rounds (optimize.def, goal quantization) ──▶ infer ──▶ mark-preprocessed
+//   infer ──▶ opset (with --opset) ──▶ rounds (optimize.def, goal quantization) ──▶ infer ──▶ mark-preprocessed
 //
 // Its options are here, and mean what they mean there; where two steps of it infer shapes, both are ours. What cannot be
 // inferred is no error, unless --strict says so. Options that say how the output is stored are those of all commands that write.
@@ -62,6 +62,9 @@ static int add_steps(struct pipeline *p, const struct cli_args *args, struct err
   const char *strict =
       arena_printf(&p->arena, "%s,strict=%s", keys, cli_flag(args, OPT_STRICT) ? "true" : "false");
   if (first && infer_step_add(p, args, true, last ? keys : strict, err)) return -1;
+  if (cli_given(args, OPT_OPSET) &&
+      optimize_steps_raise(p, (unsigned)cli_count(args, OPT_OPSET), err))
+    return -1;
   if (optimize && optimize_steps_add(p, &asked, err)) return -1;
   if (last && infer_step_add(p, args, false, strict, err)) return -1;
   return pipeline_add_text(p, "mark-preprocessed", err);

@@ -37,7 +37,7 @@ EXTRAS = [("ActivationSymmetric", True, 0.15), ("ActivationRestrictedAsymmetric"
           ("AddQDQPairToWeight", True, 0.1), ("QuantizeBias", False, 0.1), ("DedicatedQDQPair", True, 0.15),
           ("OpTypesToExcludeOutputQuantization", ["MatMul", "Conv"], 0.15), ("QDQKeepRemovableActivations", True, 0.15),
           ("QDQDisableWeightAdjustForInt32Bias", True, 0.1), ("UseQDQContribOps", True, 0.15),
-          ("QDQOpTypePerChannelSupportToAxis", {"MatMul": 0}, 0.1)]  # fmt: skip
+          ("QDQOpTypePerChannelSupportToAxis", {"MatMul": 0}, 0.1), ("MatMulConstBOnly", True, 0.15)]  # fmt: skip
 
 
 # ---- running ---------------------------------------------------------------------------------------------------------------------

@@ -81,6 +81,7 @@ def drawn_options(rng, model):
         types = sorted({n.op_type for n in model.graph.node})
         options["op_types_to_quantize"] = [t for t in types if rng.random() < 0.7] or types
         words += ["--op-types", ",".join(options["op_types_to_quantize"])]
+    maybe(0.3, "MatMulConstBOnly", ["--matmul-const-b-only"])
     return {**options, "extra_options": extra}, words
 
 

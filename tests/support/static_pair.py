@@ -26,7 +26,7 @@ FLAGS = {
     "QDQOpTypePerChannelSupportToAxis": "qdq-op-type-per-channel-support-to-axis",
     "QDQKeepRemovableActivations": "qdq-keep-removable-activations",
     "QDQDisableWeightAdjustForInt32Bias": "qdq-disable-weight-adjust-for-int32-bias",
-    "UseQDQContribOps": "use-qdq-contrib-ops", "BlockSize": "block-size",
+    "UseQDQContribOps": "use-qdq-contrib-ops", "BlockSize": "block-size", "MatMulConstBOnly": "matmul-const-b-only",
 }
 CHOICES = ("WeightSymmetric", "QuantizeBias")  # true or false, not flags
 # numpy's of the tool's divisions by 0, where it then takes another branch.

@@ -34,6 +34,8 @@ static const struct cli_command_row command_rows[CLI_COMMANDS] = {
   (ON(conv2matmul) | ON(quantize) | ON(shrink) | ON(cast) | ON(dynamic) | ON(static) |             \
    ON(smooth) | ON(requantize) | ON(infer) | ON(preprocess) | ON(optimize) | ON(run) |        \
    ON(plan))
+// What they look for may not be there.
+#define FINDERS (ON(quantize) | ON(dynamic) | ON(static) | ON(smooth) | ON(requantize))
 #define WRITERS (REWRITERS | ON(convert) | ON(replay) | ON(plan))
 #define ONE_MODEL_WRITERS (WRITERS & ~ON(shrink))
 #define ALL ((1u << CLI_COMMANDS) - 1)
@@ -64,6 +66,7 @@ static const struct {
   enum cli_option a, b;
 } exclusions[] = {
     {OPT_EXTERNAL, OPT_INLINE},   {OPT_INLINE, OPT_DATA_FILE},
+    {OPT_INLINE, OPT_EXTERNAL_THRESHOLD},
     {OPT_INLINE, OPT_ALIGN},      {OPT_INLINE, OPT_SPLIT},
     {OPT_QUIET, OPT_PROGRESS},    {OPT_DRY_RUN, OPT_RESUME},
     {OPT_RESUME, OPT_FRESH},      {OPT_JSON, OPT_CSV},
@@ -234,7 +237,7 @@ static int set_value(const struct taking *t, const char *text, struct err *err) 
   switch (t->row.kind) {
   case CLI_FLAG: return 0;
   case CLI_SIZE:
-    if (!size_words_parse(text, &n) || n == 0)
+    if (!size_words_parse(text, &n) || (n == 0 && t->o != OPT_EXTERNAL_THRESHOLD))
       return bad_value(t, text, "a size such as 64M, 64MiB or 1.5G", err);
     if (t->o == OPT_ALIGN && ((n & (n - 1)) != 0 || n > (1u << 30)))
       return bad_value(t, text, "a power of two up to 1GiB", err);
@@ -272,6 +275,8 @@ static int set_value(const struct taking *t, const char *text, struct err *err) 
     snprintf(visible, sizeof visible, "%.*s", (int)strcspn(t->row.metavar, "/"), t->row.metavar);
     return bad_value(t, text, visible, err);
   case CLI_NAME:
+    // "./NAME" is NAME. "./" alone, which other tools take for the folder of the model, leaves the name to weir.
+    if (strncmp(text, "./", 2) == 0 && *(text += 2) == '\0') break;
     // Readers look for "..", in any place, before they open a data file.
     if (*text == '\0' || strlen(text) > 255 || strchr(text, '/') || strcmp(text, ".") == 0 ||
         strstr(text, ".."))

@@ -289,13 +289,23 @@ static int write_json_report(struct job *job, struct err *err) {
   return rc;
 }
 
+// A command that found nothing has nothing to write, but in the place of an older output.
+static bool stays_unwritten(const struct job *job) {
+  struct stat at;
+  return job->edits.n == 0 && job->leaves_it && job->leaves_it(job) && !job->plans &&
+         !job->watch.planned && job->refusal.kind == ERR_NONE &&
+         (cli_flag(job->args, OPT_INPLACE) || !job_output_there(job, &at));
+}
+
 int job_finish(struct job *job, struct err *err) {
   if (job_prepare_plan(job, err)) return -1;
+  job->unwritten = stays_unwritten(job);
   if (job->watch.planned && job->watch.planned(job->watch.ctx, job, err)) return -1;
-  if (!job->nothing_to_write) warn_of_data_names(job);
-  if (job->plans && !job->nothing_to_write) {
+  const bool writes = !job->nothing_to_write && !job->unwritten;
+  if (writes) warn_of_data_names(job);
+  if (job->plans && writes) {
     if (stage_plan(job, err)) return -1;
-  } else if (!job->nothing_to_write && run_and_seal(job, err)) {
+  } else if (writes && run_and_seal(job, err)) {
     // A run that looked at everything and then said no: the report has all of the reason.
     struct err ignored = {0};
     if (!job->all_made || err->kind != ERR_FAIL) return -1;
@@ -306,7 +316,7 @@ int job_finish(struct job *job, struct err *err) {
   }
   if (job->nothing_to_write && job_look_ahead(job, err)) return -1;
   if (job->nothing_to_write) warn_of_data_names(job);
-  warn_of_name(job);
+  if (!job->unwritten) warn_of_name(job);
   int rc = write_json_report(job, err);
   if (rc == 0) rc = write_page(job, err);
   if (rc == 0) rc = write_provenance(job, err);

@@ -81,6 +81,7 @@ struct job {
   struct job_output out;
   double began;          // on report_clock
   bool nothing_to_write; // a dry run
+  bool unwritten;        // nothing changed, and nobody asked for a copy
   bool plans;            // the plan is prepared for others to carry out (weir plan)
   const char *staged;    // then: the folder, as a path
   enum io_mode mode;     // IO_AUTO: not chosen yet
@@ -138,6 +139,8 @@ struct job {
   void (*tell)(struct job *job, struct job_told *told);
   // prints what else could be done, before the lines that end a run; may be NULL
   void (*hint)(struct job *job);
+  // of a run that changed nothing: does its output stay unwritten? NULL: no
+  bool (*leaves_it)(const struct job *job);
   // prints what was asked for besides, before all other lines, also where --quiet leaves these out; may be NULL
   void (*print)(struct job *job);
   // the command's part of what all reports are made of; may be NULL

@@ -10,7 +10,8 @@
 void job_layout_take(struct job *job) {
   const struct cli_args *args = job->args;
   struct plan_layout *l = &job->layout;
-  const bool named = cli_given(args, OPT_DATA_FILE), split = cli_given(args, OPT_SPLIT);
+  const bool named = cli_given(args, OPT_DATA_FILE), split = cli_given(args, OPT_SPLIT),
+             threshold = cli_given(args, OPT_EXTERNAL_THRESHOLD);
   if (cli_flag(args, OPT_INLINE)) {
     l->form = PLAN_DATA_INLINE;
     l->data_name = NULL;
@@ -21,7 +22,13 @@ void job_layout_take(struct job *job) {
     l->split = 0;
   }
   if ((named || split) && l->form == PLAN_DATA_INLINE) l->form = PLAN_DATA_EXTERNAL; // as recorded
-  if (named) l->data_name = cli_string(args, OPT_DATA_FILE);
+  if (named) {
+    const char *name = cli_string(args, OPT_DATA_FILE);
+    l->data_name = *name ? name : NULL;
+    if (!*name) l->form = PLAN_DATA_EXTERNAL;
+  }
+  if (threshold) l->form = PLAN_DATA_EXTERNAL;
+  if (threshold) l->inline_below = cli_size(args, OPT_EXTERNAL_THRESHOLD);
   if (split) l->split = cli_size(args, OPT_SPLIT);
   if (cli_given(args, OPT_ALIGN)) l->align = cli_size(args, OPT_ALIGN);
 }

@@ -76,7 +76,7 @@ static void write_common(struct job *job, struct json_out *j) {
     json_end_array(j);
   }
   json_put_array(j, "output");
-  for (uint32_t i = 0; i < job->plan.n_outputs; i++)
+  for (uint32_t i = 0; i < job->plan.n_outputs && !job->unwritten; i++)
     job_report_file(j, job->plan.outputs[i].name, job->plan.outputs[i].size);
   json_end_array(j);
   if (dry) json_put_bool(j, "output_exists", ahead->output_exists);
@@ -253,6 +253,13 @@ void job_report_print(struct job *job) {
     if (job->verify && !dry) verify_job_print_compatible(job);
     printf("%s\n", told.line);
     if (!dry) return;
+  } else if (job->unwritten) {
+    const bool inplace = cli_flag(job->args, OPT_INPLACE);
+    printf("%s%s: '%s' %s; --copy writes it all the same\n", dry ? "dry run: " : "", told.did,
+           quote_path(job->out.path).s,
+           inplace ? "stays as it is"
+           : dry   ? "would not be written"
+                   : "is not written");
   } else {
     const uint64_t before = r->bytes_before, after = r->bytes_after;
     printf("%s%s: %s -> %s (%.1f %%", dry ? "dry run: " : "", told.did, quote_bytes(before).s,
@@ -269,6 +276,7 @@ void job_report_print(struct job *job) {
     if (told.shapeless) printf("  no shape  %s\n", told.shapeless);
     if (job->verify && !dry) verify_tell(job->verify, true);
   }
+  if (job->unwritten) return;
   if (dry)
     job_dry_run_print(job);
   else if (job->plans)

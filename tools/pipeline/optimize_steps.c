@@ -120,6 +120,10 @@ int optimize_steps_list(struct pipeline *p, const struct optimize_asked *asked, 
   return rc ? -1 : add(p, asked, END, err);
 }
 
+int optimize_steps_raise(struct pipeline *p, uint32_t version, struct err *err) {
+  return pipeline_add_text(p, arena_printf(&p->arena, "opset:version=%u", version), err);
+}
+
 int optimize_steps_add(struct pipeline *p, const struct optimize_asked *asked, struct err *err) {
   const uint32_t before = p->n_steps;
   if (check_patterns(asked->only, asked->n_only, "only", err) ||

@@ -24,6 +24,8 @@ enum optimize_goal optimize_goal_of(const char *word);
 const char *optimize_steps_name(uint32_t i, enum optimize_when *when, uint32_t *goals);
 // Appends them, without reading their values: only and skip are not checked. Inside a repeat they are steps of it.
 int optimize_steps_list(struct pipeline *p, const struct optimize_asked *asked, struct err *err);
+// Appends the step that raises the opset, before they are appended. ERR_USAGE.
+int optimize_steps_raise(struct pipeline *p, uint32_t version, struct err *err);
 // Appends them. ERR_USAGE.
 int optimize_steps_add(struct pipeline *p, const struct optimize_asked *asked, struct err *err);
 

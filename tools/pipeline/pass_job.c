@@ -496,6 +496,23 @@ static void print_rank(struct job *job) {
   rank_print(&pj->rank);
 }
 
+// Who asks for a layout, for records of the output, or for what another tool writes, asks for a copy.
+static bool leaves_it(const struct job *job) {
+  static const enum cli_option asks[] = {OPT_COPY,           OPT_EXTERNAL,   OPT_INLINE,
+                                         OPT_DATA_FILE,      OPT_SPLIT,      OPT_ALIGN,
+                                         OPT_TENSOR_DIGESTS, OPT_PROVENANCE, OPT_REPORT_HTML};
+  const struct pass_job *pj = job->ctx;
+  if (!cli_option_belongs(OPT_COPY, job->args->command)) return false;
+  for (uint32_t i = 0; i < sizeof asks / sizeof *asks; i++)
+    if (cli_given(job->args, asks[i])) return false;
+  for (uint32_t i = 0; i < pj->pipeline.n_steps; i++) {
+    const struct pass_values *v = &pj->pipeline.steps[i].values;
+    const uint32_t compat = pass_values_option(v->pass, span_str("compat"));
+    if (compat != NO_ID && v->of[compat].given) return false;
+  }
+  return true;
+}
+
 int pass_job_edit(struct job *job, void *ctx, struct err *err) {
   struct pass_job *pj = ctx;
   struct pass_run run;
@@ -503,6 +520,7 @@ int pass_job_edit(struct job *job, void *ctx, struct err *err) {
   job->plain_report = pj->plain_report;
   job->tell = pj->tell;
   job->hint = pj->hint;
+  job->leaves_it = leaves_it;
   if (pj->rank.asked) job->print = print_rank;
   job->collect = pass_job_collect;
   job->ctx = pj;

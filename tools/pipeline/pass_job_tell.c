@@ -13,6 +13,7 @@
 
 #include <math.h>
 #include <stdarg.h>
+#include <stdlib.h>
 
 enum { WORTH_BYTES = 64 << 10 }; // less than this is not worth a word
 enum { SCHEMES_SHOWN = 3, PASSES_SHOWN = 4, REASONS_SHOWN = 4, GROUPS = 48 };
@@ -91,6 +92,65 @@ static void tell_quantized(struct text *t, const struct quantized *q, struct are
     add(t, "%s%lu to %s", k ? "; " : " (", g.at[k].count, g.at[k].word);
   if (g.n > SCHEMES_SHOWN) add(t, "; and other schemes");
   if (g.n > 1) add(t, ")");
+}
+
+// What a gate asks for, as it was given: "sqnr=25dB, cosine=0.99"; NULL: there is none.
+static const char *gate_words(const struct pass_job *pj, uint32_t step, struct arena *a) {
+  const struct pass_values *v = &pj->pipeline.steps[step].values;
+  const uint32_t option = pass_values_option(v->pass, span_str("gate"));
+  const char *words = NULL;
+  if (option == NO_ID) return NULL;
+  for (uint32_t i = 0; i < v->of[option].n_list; i++) {
+    const struct quoted one = quote_str(v->of[option].list[i]);
+    words = words ? arena_printf(a, "%s, %s", words, one.s) : arena_string(a, span_str(one.s));
+  }
+  return words;
+}
+
+static int by_hash(const void *x, const void *y) {
+  const uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
+  return (a > b) - (a < b);
+}
+
+// How many weights the sites of a step are about that `which` holds of; one that several nodes use counts once.
+static uint64_t count_weights(const struct pass_job *pj, uint32_t step,
+                              bool (*which)(const struct pass_job_site *s), struct arena *a) {
+  uint64_t *hashes = arena_alloc(a, (pj->n_sites + (size_t)1) * sizeof *hashes);
+  uint32_t n = 0, different = 0;
+  for (uint32_t i = 0; i < pj->n_sites; i++) {
+    const struct pass_job_site *s = &pj->sites[i];
+    if (s->step == step && !s->gone && s->tensor.at && which(s)) hashes[n++] = span_hash(s->tensor);
+  }
+  qsort(hashes, n, sizeof *hashes, by_hash);
+  for (uint32_t i = 0; i < n; i++)
+    different += i == 0 || hashes[i] != hashes[i - 1];
+  return different;
+}
+
+static bool misses_gate(const struct pass_job_site *s) {
+  return strcmp(s->reason, "gate") == 0;
+}
+
+static bool is_raised(const struct pass_job_site *s) {
+  return pass_job_converted(s) && s->chosen_by && strcmp(s->chosen_by, "gate") == 0;
+}
+
+static bool is_weighed(const struct pass_job_site *s) {
+  return pass_job_converted(s) || misses_gate(s);
+}
+
+// Weights that missed the gate, and what they are now.
+static void tell_gate(struct text *t, const struct pass_job *pj, uint32_t step, struct arena *a) {
+  const char *gate = gate_words(pj, step, a);
+  if (!gate) return;
+  const uint64_t all = count_weights(pj, step, is_weighed, a);
+  const uint64_t raised = count_weights(pj, step, is_raised, a);
+  const uint64_t left = count_weights(pj, step, misses_gate, a);
+  if (raised)
+    add(t, "%s%lu of %lu missed the gate %s and have 8 bits", comma(t), raised, all, gate);
+  if (left)
+    add(t, "%s%lu of %lu weight%s missed the gate %s and stay%s as %s", comma(t), left, all,
+        plural(all), gate, left == 1 ? "s" : "", left == 1 ? "it is" : "they are");
 }
 
 static const char *type_words(uint32_t dtype) {
@@ -301,8 +361,8 @@ static const char *worst_text(const struct quantized *q, struct arena *a) {
   const double usual = quantized_usual_db(worst);
   const struct quoted layer = quote_str(worst->layer);
   if (usual == 0) return arena_printf(a, "%s  %.1f dB", layer.s, db);
-  return arena_printf(a, "%s  %.1f dB  (usual for %u bits: about %.0f)", layer.s, db,
-                      worst->scheme.bits, usual);
+  return arena_printf(a, "%s  %.1f dB  (usual for %s: about %.0f)", layer.s, db,
+                      quantized_usual_words(worst, a), usual);
 }
 
 // ---- what else could be done --------------------------------------------------------------------
@@ -360,9 +420,34 @@ void pass_job_hint(struct job *job) {
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
     hinted = hint_op_types(job, i) || hint_convs(job, i) || hinted;
   if (!hinted && pj->n_sites == 0 && job->edits.n == 0)
-    report_hint(
-        "there is nothing in this model for %s; 'weir inspect' says what weir could do with it",
-        pj->pipeline.n_steps == 1 ? "that pass" : "these passes");
+    report_hint("'weir inspect' says what weir could do with this model");
+}
+
+// The operators that a pass looks for: "MatMul or Gemm"; NULL: it has no such option.
+static const char *op_types(const struct pass_values *v, struct arena *a) {
+  const uint32_t option = pass_values_option(v->pass, span_str("op-types"));
+  const char *words = NULL;
+  if (option == NO_ID) return NULL;
+  const struct pass_value *of = &v->of[option];
+  for (uint32_t i = 0; i < of->n_list; i++)
+    words = words ? arena_printf(a, "%s%s%s", words, i + 1 < of->n_list ? ", " : " or ",
+                                 quote_str(of->list[i]).s)
+                  : arena_string(a, span_str(quote_str(of->list[i]).s));
+  return words && strcmp(words, "all") != 0 ? words : NULL;
+}
+
+// Why nothing changed: what was kept; of sites that were never there to be taken, that these have no weight; or that there is none.
+static const char *nothing_text(const struct pass_job *pj, const char *kept, struct arena *a) {
+  if (kept) return arena_printf(a, "nothing changed (%s)", kept);
+  for (uint32_t i = 0; i < pj->n_sites; i++)
+    if (is_left(pj, &pj->sites[i]))
+      return arena_printf(a, "nothing changed (no %s has a stored weight)",
+                          quote_str(pj->sites[i].op_type).s);
+  const char *ops = pj->pipeline.n_steps == 1 ? op_types(&pj->pipeline.steps[0].values, a) : NULL;
+  if (ops) return arena_printf(a, "nothing changed (the model has no %s)", ops);
+  return arena_printf(a, "nothing changed (nothing in the model is for %s)",
+                      pj->pipeline.n_steps == 1 ? pj->pipeline.steps[0].values.pass->name
+                                                : "these passes");
 }
 
 void pass_job_tell(struct job *job, struct job_told *told) {
@@ -371,6 +456,8 @@ void pass_job_tell(struct job *job, struct job_told *told) {
   struct text did = {.n = 0};
   tell_changes(&did, pj);
   tell_quantized(&did, q, &job->arena);
+  for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
+    tell_gate(&did, pj, i, &job->arena);
   tell_cast(&did, q, job);
   tell_clipped(&did, q);
   if (did.n)
@@ -382,6 +469,11 @@ void pass_job_tell(struct job *job, struct job_told *told) {
                &job->arena);
   told->worst = worst_text(q, &job->arena);
   told->kept = pass_job_kept(pj, PASS_JOB_ALL_STEPS, &job->arena);
+  if (!did.n && job->edits.n == 0 && pj->pipeline.n_steps > 0 &&
+      cli_pass(job->args->command)) { // the closing line says what was kept
+    told->did = nothing_text(pj, told->kept, &job->arena);
+    told->kept = NULL;
+  }
   told->shapeless = shapeless_text(pj, &job->arena);
 }
 

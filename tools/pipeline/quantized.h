@@ -12,6 +12,7 @@ struct quantized_tensor {
   uint32_t codes;    // recipe id, as its site says
   uint32_t next;     // row + 1 of the same tensor, stored in another form; 0 ends them
   uint32_t step;
+  enum dtype stored;                  // of the codes
   uint32_t of;                        // recipe id of the source's elements
   uint64_t bytes_before, bytes_after; // after: codes, scales and zero points
   bool has_scheme;                    // it was quantized: `scheme` says how
@@ -36,8 +37,10 @@ void quantized_write(const struct quantized *q, const struct job *job, uint32_t 
                      struct json_out *j);
 // "4 bits in blocks of 64, symmetric": a literal, or in *a.
 const char *quantized_scheme_words(const struct recipe_quantization *s, struct arena *a);
-// What weights lose as a rule with so many bits in blocks, in dB, as far as that can be said; else 0.
+// The SQNR that weights usually have when they are stored so, in dB, as far as that can be said; else 0. And how they are stored: "4 bits",
+// "int8 by channel"; a literal, or in *a.
 double quantized_usual_db(const struct quantized_tensor *t);
+const char *quantized_usual_words(const struct quantized_tensor *t, struct arena *a);
 // The one with the least SQNR, the first of equals; NULL where no error is known. Not of a cast: numbers alone, and
 // tensors with clipped elements.
 const struct quantized_tensor *quantized_worst(const struct quantized *q);

@@ -78,6 +78,13 @@ const char *static_refused(struct static_run *s, uint32_t node) {
   return f->include.n == 0 || is_meant(s, node, &f->include) ? NULL : "not_included";
 }
 
+// A MatMul that the option leaves out. onnxruntime looks at it in one of the two forms only.
+static bool two_activations(struct static_run *s, uint32_t node) {
+  return s->o->matmul_const_b_only && kit_op(&s->k, node) == OP_MatMul &&
+         (!s->o->compat || s->o->format == STATIC_QOPERATOR) &&
+         !static_is_constant(s, kit_in(&s->k, node, 1));
+}
+
 bool static_takes(struct static_run *s, uint32_t node, const char **why) {
   const struct model *m = s->k.m;
   const struct span type = model_name(m, m->nodes[node].op_type);
@@ -85,7 +92,7 @@ bool static_takes(struct static_run *s, uint32_t node, const char **why) {
   *why = "";
   if (op && op->qdq == STATIC_Q_NEVER) return false;
   if (!is_listed(s->o, type) && !static_is_moved_past(s, node)) return false;
-  *why = static_refused(s, node);
+  *why = two_activations(s, node) ? "two_activations" : static_refused(s, node);
   return !*why;
 }
 

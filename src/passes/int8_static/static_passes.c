@@ -233,6 +233,10 @@ static const struct pass_option options[] = {
     {"default-tensor-type", PASS_CHOICE, "float|float16", NULL,
      "the type of values for which none is known", .also = "float32=float",
      .read = read_default_type},
+    {"matmul-const-b-only", PASS_FLAG, NULL, NULL,
+     "leave MatMul of two activations as they are (with --compat: in the form of operators on "
+     "codes only, as onnxruntime does)",
+     PASS_MEMBER(static_options, matmul_const_b_only)},
     {"extra-sigmoid-nnapi", PASS_FLAG, NULL, NULL,
      "Sigmoid gives 1/256 and zero point 0 in the form of operators on codes, as NNAPI wants it",
      PASS_MEMBER(static_options, sigmoid_nnapi)},

@@ -58,7 +58,7 @@ struct static_options {
   double real_floor; // MinimumRealRange
   bool calib_tensor_range_symmetric, force_quantize_no_input_check, add_qdq_pair_to_weight,
       keep_float_bias, dedicated_qdq_pair, keep_removable_activations, disable_weight_adjust,
-      use_qdq_contrib_ops, sigmoid_nnapi;
+      use_qdq_contrib_ops, sigmoid_nnapi, matmul_const_b_only;
   const char *const *no_output; // OpTypesToExcludeOutputQuantization
   uint32_t n_no_output;
   struct static_axis *axes; // QDQOpTypePerChannelSupportToAxis
