@@ -132,6 +132,7 @@ uint32_t placement_plain_recipe(struct recipes *to, const struct model *m, uint3
 // the end of this one.
 struct cursor {
   uint64_t split, align; // as in struct plan_layout
+  bool each;
   uint32_t file;
   uint64_t end; // of what lies in that
 };
@@ -139,7 +140,7 @@ struct cursor {
 static uint64_t take_room(struct cursor *c, uint64_t bytes) {
   const uint64_t to = c->align ? c->align : model_data_alignment(bytes);
   uint64_t at = round_up(c->end, to);
-  if (c->split && c->end > 0 && !range_fits(at, bytes, c->split)) {
+  if (c->end > 0 && (c->each || (c->split && !range_fits(at, bytes, c->split)))) {
     c->file++;
     at = 0;
   }
@@ -199,7 +200,7 @@ static int lay_out(struct placement *x, struct plan *p, const struct model *m,
   // Of those laid out.
   uint64_t *sizes = layout->split ? arena_alloc(scratch, (m->n_tensors + 1) * sizeof *sizes) : NULL;
   uint32_t n = 0;
-  struct cursor c = {.split = layout->split, .align = layout->align};
+  struct cursor c = {.split = layout->split, .align = layout->align, .each = layout->each};
   for (uint32_t i = 0; i < m->n_tensors; i++) {
     if (x->of[i] != PLACE_SIDECAR) continue;
     if (first[flat[i]] == NO_ID) {
@@ -214,6 +215,11 @@ static int lay_out(struct placement *x, struct plan *p, const struct model *m,
     }
   }
   x->n_data = n > 0 ? c.file + 1 : 0;
+  if (layout->each && x->n_data > PLAN_TENSOR_FILES_MAX) {
+    err_set(err, ERR_FAIL, "there would be %u data files, one for each tensor; the limit is %d",
+            x->n_data, PLAN_TENSOR_FILES_MAX);
+    return err_hint(err, "--external-threshold keeps smaller tensors in the .onnx");
+  }
   return sizes ? check_split(x, m, layout, sizes, n, err) : 0;
 }
 

@@ -260,9 +260,61 @@ size_t plan_data_stem(const char *name) {
   return digits > 0 && digits < n && name[n - 1 - digits] == '_' ? n - 1 - digits : n;
 }
 
-// `first`, first_1, first_2 …
-static void name_data(struct placement *x, struct plan *p, const char *first) {
+// The name of a tensor as that of a file: others than letters, digits and "+-._=@~" become "_", and so does a dot at the front
+// and one after another; cut where it is long.
+static const char *file_name_of(struct span tensor, const char *prefix, struct arena *a) {
+  enum { LONGEST = 160 };
+  char *name = arena_string(a, span_of(tensor.at, min_u64(tensor.n, LONGEST)));
+  for (char *c = name; *c; c++) {
+    const bool letter =
+        (*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z');
+    const bool dots = *c == '.' && (c == name || c[-1] == '.');
+    if (dots || (!letter && !strchr("+-._=@~", *c))) *c = '_';
+  }
+  return arena_printf(a, "%s%s", prefix, *name ? name : "tensor");
+}
+
+static int by_text(const void *x, const void *y) {
+  return strcmp(*(const char *const *)x, *(const char *const *)y);
+}
+
+// A file for each tensor, named after the first of those that share it; a name that is there already has its number behind it.
+static void name_after_tensors(struct placement *x, struct plan *p, const struct model *m,
+                               const struct plan_layout *layout, const char *prefix) {
+  const char **sorted = arena_alloc(&x->arena, (x->n_data + (size_t)1) * sizeof *sorted);
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < m->n_tensors && n < x->n_data; i++)
+    if (x->of[i] == PLACE_SIDECAR && x->data[i] == n)
+      x->data_names[n++] = file_name_of(model_name(m, m->tensors[i].name), prefix, &p->arena);
+  memcpy(sorted, x->data_names, n * sizeof *sorted);
+  qsort(sorted, n, sizeof *sorted, by_text);
+  for (uint32_t i = 0; i < n; i++) {
+    const char *name = x->data_names[i];
+    const char **at = bsearch(&name, sorted, n, sizeof *sorted, by_text);
+    const bool twice = (at > sorted && strcmp(at[-1], name) == 0) ||
+                       (at + 1 < sorted + n && strcmp(at[1], name) == 0);
+    if (twice || strcmp(name, layout->onnx_name) == 0)
+      x->data_names[i] = arena_printf(&p->arena, "%s.%u", name, i);
+  }
+  // A number may make the name of another tensor: then numbers alone.
+  memcpy(sorted, x->data_names, n * sizeof *sorted);
+  qsort(sorted, n, sizeof *sorted, by_text);
+  for (uint32_t i = 1; i < n; i++)
+    if (strcmp(sorted[i - 1], sorted[i]) == 0) {
+      for (uint32_t k = 0; k < n; k++)
+        x->data_names[k] = arena_printf(&p->arena, "%stensor.%u", prefix, k);
+      return;
+    }
+}
+
+// `first`, first_1, first_2 …; with a file for each tensor `first` is what their names begin with.
+static void name_data(struct placement *x, struct plan *p, const struct model *m,
+                      const struct plan_layout *layout, const char *first) {
   x->data_names = arena_alloc(&x->arena, x->n_data * sizeof *x->data_names + 1);
+  if (layout->each) {
+    name_after_tensors(x, p, m, layout, first);
+    return;
+  }
   for (uint32_t i = 0; i < x->n_data; i++)
     x->data_names[i] = i == 0 ? first : arena_printf(&p->arena, "%s_%u", first, i);
 }
@@ -284,6 +336,7 @@ static void fresh_names(struct placement *x, struct plan *p, const struct model 
   digest_start(d);
   digest_add(d, m->meta_sha256, DIGEST_BYTES);
   if (layout->split) digest_add(d, &layout->split, sizeof layout->split);
+  if (layout->each) digest_add(d, "each", 4);
   for (uint32_t i = 0; i < m->n_tensors; i++) {
     if (x->of[i] != PLACE_SIDECAR) continue;
     struct segment s = recipe_segment(p, x->recipe[i], x->off[i]);
@@ -298,7 +351,9 @@ static void fresh_names(struct placement *x, struct plan *p, const struct model 
     hex_encode(sum, sizeof sum, hex);
     for (size_t at = 0; at + 8 < DIGEST_HEX; at += 8) {
       memcpy(piece, hex + at, 8);
-      name_data(x, p, arena_printf(&p->arena, "%s.%s.data", layout->onnx_name, piece));
+      name_data(x, p, m, layout,
+                arena_printf(&p->arena, "%s.%s.%s", layout->onnx_name, piece,
+                             layout->each ? "" : "data"));
       if (!taken(x, layout)) return;
     }
     digest_of(sum, sizeof sum, sum); // all eight are taken: eight more
@@ -308,7 +363,7 @@ static void fresh_names(struct placement *x, struct plan *p, const struct model 
 static int choose_data_names(struct placement *x, struct plan *p, const struct model *m,
                              const struct plan_layout *layout, struct err *err) {
   if (layout->data_name) {
-    name_data(x, p, layout->data_name);
+    name_data(x, p, m, layout, layout->data_name);
     const char *there = taken(x, layout);
     if (!there) return 0;
     err_set(err, ERR_USAGE, "the data file '%s' exists already", quote_str(there).s);
@@ -319,8 +374,10 @@ static int choose_data_names(struct placement *x, struct plan *p, const struct m
   const size_t n = one && !m->files[1].companion ? strlen(m->files[1].name) : 0;
   const bool underscore =
       layout->split || (n >= 5 && strcmp(m->files[1].name + n - 5, "_data") == 0);
-  name_data(x, p,
-            arena_printf(&p->arena, "%s%s", layout->onnx_name, underscore ? "_data" : ".data"));
+  name_data(x, p, m, layout,
+            layout->each ? ""
+                         : arena_printf(&p->arena, "%s%s", layout->onnx_name,
+                                        underscore ? "_data" : ".data"));
   if (taken(x, layout)) fresh_names(x, p, m, layout);
   return 0;
 }
@@ -402,6 +459,7 @@ static const char *layout_text(struct plan *p, const struct placement *x,
   char split[40] = "";
   if (layout->split && x->n_data > 0)
     snprintf(split, sizeof split, ",\"split\":%lu", layout->split);
+  if (layout->each && x->n_data > 0) snprintf(split, sizeof split, ",\"each\":true");
   return arena_printf(&p->arena, "{\"form\":\"%s\",\"align\":%lu,\"inline_below\":%lu%s}",
                       x->n_data > 0 ? "external" : "inline", layout->align, layout->inline_below,
                       split);

@@ -15,7 +15,10 @@
 
 enum { PLAN_FORMAT = 1 };
 #define PLAN_UNIT_BYTES ((uint64_t)64 << 20)
-enum { PLAN_DATA_FILES_MAX = 100 }; // of one model; transformers.js takes no more
+enum {
+  PLAN_DATA_FILES_MAX = 100,     // of one model; transformers.js takes no more
+  PLAN_TENSOR_FILES_MAX = 16384, // with a file for each tensor
+};
 
 enum segment_kind {
   SEGMENT_ZERO,    // padding
@@ -100,6 +103,7 @@ struct plan_layout {
   // `split`, as transformers.js looks for them. The others have _1, _2, … behind it.
   const char *data_name;
   uint64_t split; // the most bytes that a sidecar may have; 0: there is one sidecar
+  bool each;      // a sidecar for each tensor, named after it; without split and data_name
   uint64_t
       align; // 0: the default ladder (64 B; 4 KiB from 64 KiB; 64 KiB from 1 MiB); else this for all
   uint64_t inline_below; // tensors smaller than this stay in the .onnx (default 1024)

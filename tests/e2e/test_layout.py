@@ -2,9 +2,11 @@
 
 import json
 import re
+import resource
 import shutil
 import signal
 import stat
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -202,6 +204,72 @@ def test_a_hundred_data_files(weir, tmp_path):
     same_results(source, tmp_path / "m.onnx")
     weir("convert", sized_model(tmp_path / "in", [1024] * 100), tmp_path / "n.onnx", "--split", "1K")
     assert len(list(tmp_path.glob("n.onnx_data*"))) == 100
+
+
+def tensors_in_files(path):
+    """{data file: names of the tensors in it}"""
+    found = {}
+    for tensor in external_tensors(path):
+        found.setdefault(compare.external_pairs(tensor)["location"], []).append(tensor.name)
+    return found
+
+
+def test_a_file_for_each_tensor(weir, tmp_path):
+    """Named after it, as onnx does; what is no name of a file, twice there or the model's own becomes one. Replay and rebuild repeat it."""
+    numbers = np.arange(400, dtype=np.float32)
+    tensors = {name: numbers + k for k, name in enumerate(["w", "layer.0/w", "layer.0:w", "..", "é", "o.onnx", "W" * 300, ".hidden"])}
+    held = [onnx.numpy_helper.from_array(x, name) for name, x in tensors.items()]
+    nodes = [onnx.helper.make_node("Sum", ["x", *tensors], ["y"])]
+    info = [onnx.helper.make_tensor_value_info(name, 1, [400]) for name in "xy"]
+    source, out = tmp_path / "in.onnx", tmp_path / "out" / "o.onnx"
+    onnx.save(onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", info[:1], info[1:], held), opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8), source)
+    said = weir("convert", source, out, "--one-file-per-tensor", "--edit-log", tmp_path / "log").out
+    assert "8 data files" in said
+    found = tensors_in_files(out)
+    assert len(found) == 8 and found["w"] == ["w"] and found["o.onnx.5"] == ["o.onnx"]
+    assert {"layer.0_w.1", "layer.0_w.2", "_.", "__", "W" * 160, "_hidden"} < set(found)
+    same_results(source, out)
+    assert onnx.load(out).graph.initializer[0].raw_data == numbers.tobytes()
+    assert "SAME" in weir("rebuild", f"{out}.manifest.json", "--source", source).out
+    weir("replay", tmp_path / "log", source, tmp_path / "again" / "o.onnx")
+    assert names(tmp_path / "again") == names(out.parent)
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "w").write_bytes(b"another's")
+    weir("convert", source, tmp_path / "taken" / "o.onnx", "--one-file-per-tensor")
+    assert (tmp_path / "taken" / "w").read_bytes() == b"another's" and len(tensors_in_files(tmp_path / "taken" / "o.onnx")) == 8
+    for words in (["--split", "1MiB"], ["--data-file", "d"], ["--inline"]):
+        weir("convert", source, tmp_path / "no.onnx", "--one-file-per-tensor", *words, code=2)
+
+
+def test_more_files_than_a_process_may_open(weir, tmp_path):
+    """The limit is raised as far as it may be; where that is too little nothing is written, and the error says the number."""
+    source = tmp_path / "in.onnx"
+    held = [onnx.numpy_helper.from_array(np.full(4, k, np.float32), f"w{k}") for k in range(150)]
+    nodes = [onnx.helper.make_node("Sum", ["x", *(each.name for each in held)], ["y"])]
+    info = [onnx.helper.make_tensor_value_info(name, 1, [4]) for name in "xy"]
+    onnx.save(onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", info[:1], info[1:], held), opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8), source)
+    words = [weir.path, "convert", source, tmp_path / "out" / "o.onnx", "--one-file-per-tensor", "--external-threshold", "1"]
+
+    def limited(soft, hard):
+        return subprocess.run(words, capture_output=True, text=True, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard)))
+
+    refused = limited(100, 100)
+    assert refused.returncode == 1 and "151 files are too many: this process may have 100 open" in refused.stderr and not (tmp_path / "out").exists()
+    assert limited(100, 400).returncode == 0 and len(names(tmp_path / "out")) == 151
+
+
+def test_what_is_small_stays(weir, tmp_path):
+    """--external-threshold; ./NAME, and ./ as other tools write it."""
+    source = DATA / "exports" / "bert-eager-dynamo-20.onnx"
+    for size in (1, 1024, 4096):
+        out = tmp_path / f"{size}.onnx"
+        weir("convert", source, out, "--external-threshold", str(size))
+        outside = {name for held in tensors_in_files(out).values() for name in held}
+        assert outside == {each.name for each in onnx.load(source).graph.initializer if len(each.raw_data) >= size}
+    weir("convert", source, tmp_path / "n.onnx", "--data-file", "./n.bin")
+    weir("convert", source, tmp_path / "d.onnx", "--data-file", "./")
+    assert (tmp_path / "n.bin").exists() and (tmp_path / "d.onnx.data").exists()
+    weir("convert", source, tmp_path / "e.onnx", "--data-file", "./..", code=2)
 
 
 def test_the_last_line_names_a_few(weir, tmp_path):

@@ -117,6 +117,8 @@ def test_other_options(weir, tmp_path):
     plain = out.read_bytes()
     weir("preprocess", BERT, out, "--force", "--int-max", "2147483647", "--verbose", "3", "--strict")
     assert out.read_bytes() == plain
+    weir("preprocess", BERT, out, "--force", "--opset", "21")
+    assert onnx.load(out).opset_import[0].version == 21
     weir("preprocess", BERT, tmp_path / "n.onnx", "--verbose", "loud", code=2)
     weir("preprocess", BERT, tmp_path / "n.onnx", "--int-max", "0", code=2)
     assert "has no input 'z'" in weir("preprocess", BERT, tmp_path / "n.onnx", "--set-shape", "z=1", code=2).err

@@ -821,8 +821,57 @@ def test_nothing_to_quantize_gets_a_hint(weir, tmp_path):
     nodes = [helper.make_node("Relu", ["x"], ["y"])]
     onnx.save(model_of(nodes, [], [value("x", [2])], [value("y", [2])]), tmp_path / "relu.onnx")
     said = weir("quantize", tmp_path / "relu.onnx", tmp_path / "out.onnx")
-    assert said.out.startswith("nothing changed: ") and "weir inspect" in said.err
+    assert said.out.startswith("nothing changed (the model has no MatMul): ") and "weir inspect" in said.err
     assert "weir inspect" not in weir("quantize", tmp_path / "relu.onnx", tmp_path / "quiet.onnx", "--quiet").err
+
+
+def test_nothing_changed_says_why_and_writes_no_copy(weir, tmp_path):
+    """Unless somebody asks for one: by --copy, by a layout, by what another tool writes, or where an older file would stay."""
+    numbers = np.random.default_rng(3)
+    tensors = [numpy_helper.from_array(numbers.normal(size=(128, 128)).astype(np.float32), name) for name in ("v", "w")]
+    nodes = [helper.make_node("MatMul", ["x", "v"], ["h"], "one"), helper.make_node("MatMul", ["h", "w"], ["y"], "two")]
+    source, done, out = tmp_path / "in.onnx", tmp_path / "done.onnx", tmp_path / "out.onnx"
+    onnx.save(model_of(nodes, tensors, [value("x", [1, 128])], [value("y", [1, 128])]), source)
+    weir("quantize", source, done)
+    for words in ([], ["--dry-run"], ["--json"]):
+        said = weir("quantize", done, out, *words)
+        assert not out.exists() and not list(tmp_path.glob("out.onnx*"))
+        if words == ["--json"]:
+            assert json.loads(said.out)["weir"]["output"] == []
+        else:
+            assert "nothing changed (2 MatMulNBits (already quantized), such as one_Q4): " in said.out and "--copy" in said.out
+    before = done.read_bytes(), done.stat().st_mtime_ns
+    assert "stays as it is" in weir("quantize", done, "--inplace").out and (done.read_bytes(), done.stat().st_mtime_ns) == before
+    for words in (["--copy"], ["--external"], ["--external-threshold", "16"]):
+        weir("quantize", done, out, *words, "--force")
+        assert out.exists()
+        for each in tmp_path.glob("out.onnx*"):
+            each.unlink()
+    out.write_bytes(b"older")
+    weir("quantize", done, out, "--force")
+    assert out.read_bytes() != b"older"
+    relu = tmp_path / "relu.onnx"
+    onnx.save(model_of([helper.make_node("Relu", ["x"], ["y"])], [], [value("x", [2])], [value("y", [2])]), relu)
+    weir("dynamic", relu, tmp_path / "d.onnx")
+    assert not (tmp_path / "d.onnx").exists()
+    weir("dynamic", relu, tmp_path / "d.onnx", "--compat", "onnxruntime")
+    assert (tmp_path / "d.onnx").exists()
+
+
+def test_a_gate_that_decided_is_told(weir, tmp_path):
+    """How many weights missed it, each once, and what they are now; and what is usual for how they are stored."""
+    numbers = np.random.default_rng(3)
+    tensors = [numpy_helper.from_array(numbers.normal(size=(128, 128)).astype(np.float32), name) for name in ("v", "w")]
+    nodes = [helper.make_node("MatMul", [a, w], [b], b) for a, w, b in (("x", "v", "h"), ("h", "w", "i"), ("i", "w", "y"))]
+    source, out = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    onnx.save(model_of(nodes, tensors, [value("x", [1, 128])], [value("y", [1, 128])]), source)
+    raised = weir("quantize", source, out, "--gate", "sqnr=25dB").out
+    assert ", 2 of 2 missed the gate sqnr=25dB and have 8 bits: " in raised and "usual for 8 bits: about 45" in raised
+    skipped = weir("quantize", source, tmp_path / "none.onnx", "--gate", "sqnr=25dB", "--gate-action", "skip").out
+    assert skipped.startswith("2 of 2 weights missed the gate sqnr=25dB and stay as they are: ") and not (tmp_path / "none.onnx").exists()
+    assert "usual for int8 by channel: about 42" in weir("dynamic", source, out, "--force").out
+    assert "usual for int8: about 35" in weir("dynamic", source, out, "--force", "--per-tensor").out
+    assert "usual for float16: about 74" in weir("cast", source, out, "--force", "--to", "float16").out
 
 
 # ---- k_quant_best

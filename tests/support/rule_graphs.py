@@ -191,7 +191,8 @@ class Graph:
         if self.ops & {"Im2Col"}:
             self.rank, self.dims = 4, [1, 2, 2, 3]
         least = max([11, rule.since, *(FIRST[op] for op in made), 15 if any(t[0] == "op" and t[1] == "ops" for t in trees) else 11])
-        opsets = [11, 11, 17] if rule.since == 1 else [each for each in (11, 13, 17, 18, 20, 23, 24) if each >= least]
+        old = [10, 10] if 1 < rule.since < 11 else []  # the last version in which pads were an attribute
+        opsets = [11, 11, 17] if rule.since == 1 else old + [each for each in (11, 13, 17, 18, 20, 23, 24) if each >= least]
         self.opset = rng.choice([each for each in opsets if self.has(rule.pattern, each)] or opsets)
 
     def read_condition(self):
@@ -347,6 +348,10 @@ class Graph:
                 some = {"perm": [perm], "assumes": [perm]}
             if op == "Im2Col":
                 some = dict.fromkeys(("kernel_shape", "strides", "dilations"), [[1, 1], [1, 1], [2, 2]])
+            if op == "Pad":
+                some |= {"pads": [[0] * 2 * self.rank, [0, 0, 1, 1, 0, 0, 0, 1]], "value": [0.0, 0.0, 1.0]}
+            if op == "HardSigmoid":
+                some |= {"alpha": [1 / 6, 1 / 6, 0.2], "beta": [0.5]}
             for each in ("transA", "transB", "allowzero", "keepdims", "count_include_pad"):
                 some[each] = [0, 1]
             made = rng.choice(some.get(key, [1.0, 1.0, 2.0]))
@@ -356,7 +361,7 @@ class Graph:
                 return None
             twin = self.attributes.get(self.twins.get(value[1]))
             made = twin if twin is not None and rng.random() < 0.7 else made
-            self.attributes[value[1]] = None if rng.random() < 0.2 and key not in GIVEN else made
+            self.attributes[value[1]] = None if rng.random() < 0.2 and key not in GIVEN and (op, key) != ("Pad", "pads") else made
         return self.attributes[value[1]]
 
     def operand(self, p, op, slot):
@@ -393,7 +398,8 @@ class Graph:
             return True
         if not p[1]:
             schema = onnx.defs.get_schema(compiler.fill(p[2], self.row), opset)
-            given = {key for key, value in p[3].items() if value[0] in ("num", "text") or value[0] == "var" and key in GIVEN}
+            always = (*GIVEN, "pads") if p[2] == "Pad" else GIVEN
+            given = {key for key, value in p[3].items() if value[0] in ("num", "text") or value[0] == "var" and key in always}
             needed = [each for each in p[5] if each[0] not in ("opt", "rest", "each")]
             if not given <= set(schema.attributes) or len(needed) > schema.max_input:
                 return False

@@ -32,10 +32,9 @@ static const struct cli_command_row command_rows[CLI_COMMANDS] = {
 #define ON(stem) (1u << CLI_##stem)
 #define REWRITERS                                                                                  \
   (ON(conv2matmul) | ON(quantize) | ON(shrink) | ON(cast) | ON(dynamic) | ON(static) |             \
-   ON(smooth) | ON(requantize) | ON(infer) | ON(preprocess) | ON(optimize) | ON(run) |        \
-   ON(plan))
+   ON(smooth) | ON(requantize) | ON(infer) | ON(preprocess) | ON(optimize) | ON(run) | ON(plan))
 // What they look for may not be there.
-#define FINDERS (ON(quantize) | ON(dynamic) | ON(static) | ON(smooth) | ON(requantize))
+#define FINDERS (ON(quantize) | ON(dynamic))
 #define WRITERS (REWRITERS | ON(convert) | ON(replay) | ON(plan))
 #define ONE_MODEL_WRITERS (WRITERS & ~ON(shrink))
 #define ALL ((1u << CLI_COMMANDS) - 1)
@@ -65,14 +64,24 @@ const char *cli_variable(enum cli_option option) {
 static const struct {
   enum cli_option a, b;
 } exclusions[] = {
-    {OPT_EXTERNAL, OPT_INLINE},   {OPT_INLINE, OPT_DATA_FILE},
+    {OPT_EXTERNAL, OPT_INLINE},
+    {OPT_INLINE, OPT_DATA_FILE},
     {OPT_INLINE, OPT_EXTERNAL_THRESHOLD},
-    {OPT_INLINE, OPT_ALIGN},      {OPT_INLINE, OPT_SPLIT},
-    {OPT_QUIET, OPT_PROGRESS},    {OPT_DRY_RUN, OPT_RESUME},
-    {OPT_RESUME, OPT_FRESH},      {OPT_JSON, OPT_CSV},
-    {OPT_COLOR, OPT_NO_COLOR},    {OPT_JSON, OPT_REPORT_JSON_STDOUT},
-    {OPT_OUTPUT_DIR, OPT_OUTPUT}, {OPT_OUTPUT_DIR, OPT_INPLACE},
-    {OPT_SUFFIX, OPT_OUTPUT},     {OPT_SUFFIX, OPT_INPLACE},
+    {OPT_INLINE, OPT_ONE_FILE_PER_TENSOR},
+    {OPT_SPLIT, OPT_ONE_FILE_PER_TENSOR},
+    {OPT_DATA_FILE, OPT_ONE_FILE_PER_TENSOR},
+    {OPT_INLINE, OPT_ALIGN},
+    {OPT_INLINE, OPT_SPLIT},
+    {OPT_QUIET, OPT_PROGRESS},
+    {OPT_DRY_RUN, OPT_RESUME},
+    {OPT_RESUME, OPT_FRESH},
+    {OPT_JSON, OPT_CSV},
+    {OPT_COLOR, OPT_NO_COLOR},
+    {OPT_JSON, OPT_REPORT_JSON_STDOUT},
+    {OPT_OUTPUT_DIR, OPT_OUTPUT},
+    {OPT_OUTPUT_DIR, OPT_INPLACE},
+    {OPT_SUFFIX, OPT_OUTPUT},
+    {OPT_SUFFIX, OPT_INPLACE},
     {OPT_JSON, OPT_WATCH},
 };
 
@@ -604,8 +613,9 @@ static bool is_on_stdout(const struct cli_args *args, enum cli_option o) {
   return row.kind == CLI_FLAG || cli_is_stream(args->value[o].text);
 }
 
-static const enum cli_option on_stdout[] = {OPT_JSON, OPT_REPORT_JSON_STDOUT, OPT_REPORT_JSON,
-                                            OPT_REPORT_HTML, OPT_EDIT_LOG, OPT_PROVENANCE};
+static const enum cli_option on_stdout[] = {OPT_JSON,        OPT_REPORT_JSON_STDOUT,
+                                            OPT_REPORT_JSON, OPT_REPORT_HTML,
+                                            OPT_EDIT_LOG,    OPT_PROVENANCE};
 
 static int check_stdout(const struct cli_args *args, struct err *err) {
   const size_t n = sizeof on_stdout / sizeof on_stdout[0];

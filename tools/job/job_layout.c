@@ -1,6 +1,6 @@
 // Where the weights of the output go: as the command line says, and as edit logs record it.
 //
-//   convert --split 1GiB  ──▶ job->layout ──▶ {"form":…,"data_file":…,"align":…,"inline_below":…,"split":…}
+//   convert --split 1GiB  ──▶ job->layout ──▶ {"form":…,"data_file":…,"align":…,"inline_below":…,"each":…,"split":…}
 //   replay EDITS          ──▶ the record  ──▶ job->layout, and over it what the command line says
 //
 // A replay without an option of its own makes the recorded files again. Of the options of one, those
@@ -16,10 +16,19 @@ void job_layout_take(struct job *job) {
     l->form = PLAN_DATA_INLINE;
     l->data_name = NULL;
     l->split = l->align = 0;
+    l->each = false;
   }
   if (cli_flag(args, OPT_EXTERNAL)) {
     l->form = PLAN_DATA_EXTERNAL;
     l->split = 0;
+    l->each = false;
+  }
+  if (named || split) l->each = false;
+  if (cli_flag(args, OPT_ONE_FILE_PER_TENSOR)) {
+    l->form = PLAN_DATA_EXTERNAL;
+    l->each = true;
+    l->split = 0;
+    l->data_name = NULL;
   }
   if ((named || split) && l->form == PLAN_DATA_INLINE) l->form = PLAN_DATA_EXTERNAL; // as recorded
   if (named) {
@@ -40,6 +49,7 @@ void job_layout_write(const struct plan_layout *l, struct json_out *j) {
   json_put_text(j, "data_file", l->data_name);
   json_put_uint(j, "align", l->align);
   json_put_uint(j, "inline_below", l->inline_below);
+  if (l->each) json_put_bool(j, "each", true);
   if (l->split) json_put_uint(j, "split", l->split);
   json_end_object(j);
 }
@@ -49,6 +59,8 @@ int job_layout_read(struct plan_layout *l, const struct json_value *v, struct ar
   const struct json_value *split = json_get(v, "split");
   struct span form, name;
   uint64_t align = 0, below = 0, most = 0;
+  bool each = false;
+  if (json_get(v, "each")) (void)json_as_bool(json_get(v, "each"), &each);
   bool ok =
       json_as_string(json_get(v, "form"), &form) && json_as_uint(json_get(v, "align"), &align) &&
       json_as_uint(json_get(v, "inline_below"), &below) && (!split || json_as_uint(split, &most));
@@ -60,6 +72,7 @@ int job_layout_read(struct plan_layout *l, const struct json_value *v, struct ar
   l->align = align;
   l->inline_below = below;
   l->split = most;
+  l->each = each;
   l->data_name = NULL;
   l->form = span_is(form, "external") ? PLAN_DATA_EXTERNAL
             : span_is(form, "inline") ? PLAN_DATA_INLINE

@@ -179,6 +179,10 @@ static void print_data_files(struct job *job) {
   uint64_t bytes = 0;
   for (uint32_t i = 0; i < n; i++)
     bytes += job->plan.outputs[i].size;
+  if (job->layout.each) {
+    printf(", %u data files (%s)", n, quote_bytes(bytes).s);
+    return;
+  }
   printf(", %s to %s (%u data files, %s)", job_file(job, 1).shown,
          quote_str(job->plan.outputs[n - 1].name).s, n, quote_bytes(bytes).s);
 }

@@ -498,9 +498,17 @@ static void print_rank(struct job *job) {
 
 // Who asks for a layout, for records of the output, or for what another tool writes, asks for a copy.
 static bool leaves_it(const struct job *job) {
-  static const enum cli_option asks[] = {OPT_COPY,           OPT_EXTERNAL,   OPT_INLINE,
-                                         OPT_DATA_FILE,      OPT_SPLIT,      OPT_ALIGN,
-                                         OPT_TENSOR_DIGESTS, OPT_PROVENANCE, OPT_REPORT_HTML};
+  static const enum cli_option asks[] = {OPT_COPY,
+                                         OPT_EXTERNAL,
+                                         OPT_INLINE,
+                                         OPT_DATA_FILE,
+                                         OPT_SPLIT,
+                                         OPT_ALIGN,
+                                         OPT_EXTERNAL_THRESHOLD,
+                                         OPT_ONE_FILE_PER_TENSOR,
+                                         OPT_TENSOR_DIGESTS,
+                                         OPT_PROVENANCE,
+                                         OPT_REPORT_HTML};
   const struct pass_job *pj = job->ctx;
   if (!cli_option_belongs(OPT_COPY, job->args->command)) return false;
   for (uint32_t i = 0; i < sizeof asks / sizeof *asks; i++)

@@ -31,6 +31,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -385,6 +386,21 @@ static void sign_lock(const struct staging *st) {
 
 // ---- opening ----
 
+// Every output is open while it is written: with a file for each tensor these are more than a process may have open as a rule. The limit
+// is raised as far as the system lets it be.
+static int may_open_outputs(const struct opening *o) {
+  enum { BESIDE = 64 }; // sources, records, pipes
+  struct rlimit l;
+  const rlim_t need = o->p->n_outputs + (rlim_t)BESIDE;
+  if (getrlimit(RLIMIT_NOFILE, &l) || l.rlim_cur >= need) return 0;
+  l.rlim_cur = need < l.rlim_max ? need : l.rlim_max;
+  if (l.rlim_cur >= need && setrlimit(RLIMIT_NOFILE, &l) == 0) return 0;
+  err_set(o->err, ERR_FAIL, "%u files are too many: this process may have %lu open at a time",
+          o->p->n_outputs, (unsigned long)l.rlim_max);
+  return err_hint(o->err, "'ulimit -n %lu' before it, where that is allowed; or fewer data files",
+                  (unsigned long)need);
+}
+
 // What would keep a run from beginning, asked in the order in which a run meets it. *space is
 // filled as far as the folder can be opened. A run also removes what a finished seal left.
 static int may_begin(const struct opening *o, struct staging_space *space) {
@@ -404,6 +420,7 @@ static int may_begin(const struct opening *o, struct staging_space *space) {
                      "or is a name that the staging folder uses itself",
                      quote_str(name).s, STAGING_FILE_MAX);
   }
+  if (may_open_outputs(o)) return -1;
   if (staging_find_seal(options->dest_folder, options->onnx_name, sealed, &state, o->err))
     return -1;
   if (state == STAGING_SEAL_UNFINISHED && strcmp(sealed, st->name) != 0) {
