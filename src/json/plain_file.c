@@ -1,7 +1,7 @@
 // O_NONBLOCK: a pipe that nobody writes to must not hold us up before fstat tells that it is one.
 #include "plain_file.h"
 
-#include "span.h"
+#include "table.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,4 +33,28 @@ FILE *plain_file_open(const char *path, const char *what, struct err *err) {
   }
   if (!f && fd >= 0) close(fd);
   return f;
+}
+
+int plain_file_text(const char *path, size_t most, struct arena *a, struct span *out,
+                    struct err *err) {
+  enum { PIECE = 1 << 16 };
+  FILE *from = plain_file_open(path, "", err);
+  uint8_t *bytes = NULL;
+  size_t cap = 0, n = 0, got;
+  int rc = 0;
+  if (!from) return -1;
+  do {
+    bytes = table_grow(bytes, &cap, n + PIECE, 1);
+    errno = 0;
+    got = fread(bytes + n, 1, PIECE, from);
+    n += got;
+  } while (got > 0 && n <= most);
+  if (ferror(from))
+    rc = err_errno(err, errno ? errno : EIO, ERR_INPUT, "'%s' cannot be read", quote_path(path).s);
+  else if (n > most)
+    rc = err_set(err, ERR_INPUT, "'%s' is larger than %zu MiB", quote_path(path).s, most >> 20);
+  fclose(from);
+  if (rc == 0) *out = span_of(arena_string(a, span_of(bytes, n)), n);
+  table_free(bytes, cap, 1);
+  return rc;
 }

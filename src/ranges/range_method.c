@@ -28,9 +28,11 @@ int range_method_parse(struct range_how *how, struct span words, struct err *err
   const struct span name = span_of(words.at, equals ? (size_t)(equals - words.at) : words.n);
   char number[32] = "", *end = number;
   how->method = ranges_method_by_name(name);
-  if (how->method == RANGES_ANY || (equals && how->method != RANGES_PERCENTILE)) {
+  how->cube_roots = span_is(words, "distribution=p3");
+  const bool scenario = how->cube_roots || span_is(words, "distribution=same");
+  if (how->method == RANGES_ANY || (equals && how->method != RANGES_PERCENTILE && !scenario)) {
     err_fill(err, ERR_USAGE, "there is no method '%s'", quote(words).s);
-    return err_hint(err, "use minmax, percentile=99.999, entropy or distribution");
+    return err_hint(err, "use minmax, percentile=99.999, entropy, distribution or distribution=p3");
   }
   if (how->method != RANGES_PERCENTILE) return 0;
   how->symmetric = true;
@@ -48,6 +50,7 @@ int range_method_parse(struct range_how *how, struct span words, struct err *err
 }
 
 const char *range_method_words(const struct range_how *how, struct arena *a) {
+  if (how->cube_roots) return "distribution=p3";
   if (how->method != RANGES_PERCENTILE) return ranges_method_name(how->method);
   return arena_printf(a, "percentile=%.12g", how->percentile);
 }
@@ -200,8 +203,14 @@ static void percentile_range(struct ranges_value *v, const struct range_how *how
 
 // ---- distribution ------------------------------------------------------------------------------
 
-static void spread(struct ranges_value *v, const struct range_bins *b, const uint64_t *counts,
-                   uint64_t total) {
+// For weights whose cubes are spread as those of a float8: onnxruntime's scenario p3.
+static double cube_root(double x, enum dtype t) {
+  const double third = (double)(float)(1.0 / 3.0);
+  return copysign(rounded(pow(fabs(x), third), t), x);
+}
+
+static void spread(struct ranges_value *v, const struct range_how *how, const struct range_bins *b,
+                   const uint64_t *counts, uint64_t total) {
   struct arena room = {0};
   const uint32_t n = b->bins.n;
   const enum dtype t = v->type;
@@ -211,7 +220,8 @@ static void spread(struct ranges_value *v, const struct range_bins *b, const uin
   double *x = arena_alloc(&room, n * sizeof *x), *squares = arena_alloc(&room, n * sizeof *squares);
   for (uint32_t i = 0; i < n; i++) {
     const double sum = rounded((double)b->bins.edges[i] + (double)b->bins.edges[i + 1], t);
-    const double centre = rounded(sum * 0.5, t);
+    const double middle = rounded(sum * 0.5, t);
+    const double centre = how->cube_roots ? cube_root(middle, t) : middle;
     x[i] = (double)counts[i] * centre;
     squares[i] = (double)counts[i] * rounded(centre * centre, t2);
   }
@@ -277,7 +287,7 @@ void range_method_find(struct ranges_value *v, const struct range_how *how,
   if (how->method == RANGES_DISTRIBUTION) {
     v->least = b->from;
     v->most = b->to;
-    spread(v, b, counts, total);
+    spread(v, how, b, counts, total);
   }
   if (is_empty(s) || how->method == RANGES_DISTRIBUTION) return;
   if (how->method == RANGES_MINMAX) {

@@ -24,10 +24,11 @@ struct range_how {
   uint32_t quantized_bins; // ENTROPY; 0: 128
   // MINMAX: the larger magnitude to both sides. PERCENTILE: magnitudes are counted (onnxruntime's default).
   bool symmetric;
+  bool cube_roots;     // DISTRIBUTION: of the cube roots (onnxruntime's scenario p3)
   bool moving_average; // MINMAX: the mean of the samples' least, and of their most
 };
 
-// "minmax", "percentile=99.999", "percentile" (99.999), "entropy", "distribution": method and percentile of *how, and
+// "minmax", "percentile=99.999", "percentile" (99.999), "entropy", "distribution", "distribution=p3": method and percentile of *how, and
 // symmetric where onnxruntime's default is (percentile). ERR_USAGE: no such words.
 int range_method_parse(struct range_how *how, struct span words, struct err *err);
 // The words again, in *a.

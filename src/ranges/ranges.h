@@ -84,7 +84,7 @@ struct ranges {
   enum ranges_method method;
   double percentile; // of PERCENTILE
   uint32_t bins;     // of all that count
-  bool symmetric, moving_average;
+  bool symmetric, moving_average, cube_roots;
   // What else 'weir calibrate' was told: a JSON object {"exclude":["…"],"skip_infinite":true,"statistics":"gram",
   // "generate":{"n":2,"seed":102}}, of what is not as it is without a word. NULL: nothing.
   const char *options;

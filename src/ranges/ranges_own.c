@@ -133,6 +133,7 @@ static int read_head_of(const struct ranges_in *in, const struct json_value *v, 
   r->bins = (uint32_t)bins;
   if (get_flag(in, v, "symmetric", &r->symmetric, err) ||
       get_flag(in, v, "moving_average", &r->moving_average, err) ||
+      get_flag(in, v, "cube_roots", &r->cube_roots, err) ||
       get_flag(in, v, "smoothed", &r->smoothed, err))
     return -1;
   if (read_options(in, v, r, err)) return -1;

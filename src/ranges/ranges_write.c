@@ -99,6 +99,7 @@ static void put_about(struct json_out *j, const struct ranges *r) {
   if (r->method == RANGES_PERCENTILE) json_put_double(j, "percentile", r->percentile);
   if (r->bins) json_put_uint(j, "bins", r->bins);
   if (r->symmetric) json_put_bool(j, "symmetric", true);
+  if (r->cube_roots) json_put_bool(j, "cube_roots", true);
   if (r->moving_average) json_put_bool(j, "moving_average", true);
   if (r->options) json_put_raw(j, "options", span_str(r->options));
   if (r->smoothed) json_put_bool(j, "smoothed", true);

@@ -183,8 +183,8 @@ static const char *request(struct calibrate_job *j) {
   char *text =
       arena_printf(&j->c.arena, "%s %d %a %u %u %d %d %d %d %lu %s %u %s", hex, (int)how->method,
                    how->percentile, how->bins, how->quantized_bins, how->symmetric,
-                   how->moving_average, (int)o->statistics, o->skip_infinite, o->group_bytes,
-                   runtime_about(j->c.runtime).version, o->jobs, passes_json(j));
+                   how->moving_average + 2 * how->cube_roots, (int)o->statistics, o->skip_infinite,
+                   o->group_bytes, runtime_about(j->c.runtime).version, o->jobs, passes_json(j));
   const char *const *excluded = cli_list(j->job.args, OPT_CALIBRATE_EXCLUDE, &n);
   for (uint32_t i = 0; i < n; i++)
     text = arena_printf(&j->c.arena, "%s\n%s", text, excluded[i]);
@@ -358,6 +358,7 @@ static void fill_head(struct calibrate_job *j) {
   r->bins = how->bins;
   r->symmetric = how->symmetric;
   r->moving_average = how->moving_average;
+  r->cube_roots = how->cube_roots;
   r->options = told_options(j);
   r->samples = j->c.n_samples;
   samples_sha256(j->c.samples, r->samples_sha256);

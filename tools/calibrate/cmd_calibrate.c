@@ -1,9 +1,11 @@
 // weir calibrate: what range every value of a model has, from runs on samples.
 #include "calibrate_job.h"
+#include "calibrate_scales.h"
 #include "commands.h"
 
 int cmd_calibrate(const struct cli_args *args, struct err *err) {
   struct calibrate_job j;
+  if (cli_given(args, OPT_SCALES)) return calibrate_scales(args, err);
   const int rc = calibrate_job_run(&j, args, NULL, err);
   if (rc == 0 && cli_flag(args, OPT_JSON))
     calibrate_tell_json(&j);

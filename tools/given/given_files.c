@@ -14,30 +14,9 @@ static struct given_file *find(const struct given_files *g, const char *path,
 }
 
 static int read_text(struct given_files *g, struct given_file *f, struct err *err) {
-  FILE *from = plain_file_open(f->opened, "", err);
-  if (!from) return -1;
-  uint8_t *bytes = NULL;
-  size_t cap = 0, n = 0, got;
-  do {
-    bytes = table_grow(bytes, &cap, n + (1 << 16), 1);
-    errno = 0;
-    got = fread(bytes + n, 1, 1 << 16, from);
-    n += got;
-  } while (got > 0 && n <= GIVEN_TEXT_BYTES);
-  int rc = 0;
-  if (ferror(from))
-    rc = err_errno(err, errno ? errno : EIO, ERR_INPUT, "'%s' cannot be read",
-                   quote_path(f->opened).s);
-  else if (n > GIVEN_TEXT_BYTES)
-    rc = err_set(err, ERR_INPUT, "'%s' is larger than %d MiB", quote_path(f->opened).s,
-                 GIVEN_TEXT_BYTES >> 20);
-  fclose(from);
-  if (rc == 0) {
-    f->text = span_of(arena_string(&g->arena, span_of(bytes, n)), n);
-    digest_of(bytes, n, f->sha256);
-  }
-  table_free(bytes, cap, 1);
-  return rc;
+  if (plain_file_text(f->opened, GIVEN_TEXT_BYTES, &g->arena, &f->text, err)) return -1;
+  digest_of(f->text.at, f->text.n, f->sha256);
+  return 0;
 }
 
 static int read_ranges(struct given_file *f, struct err *err) {

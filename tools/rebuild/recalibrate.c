@@ -73,6 +73,7 @@ static void add_method(struct making *m) {
   const char *method = text_of(m, a, "method"), *bins = number_of(m, a, "bins");
   double percentile;
   const bool cuts = json_as_double(json_get(a, "percentile"), &percentile);
+  if (is_set(a, "cube_roots")) method = "distribution=p3";
   if (cuts) method = arena_printf(&m->r->arena, "%s=%.17g", method, percentile);
   add_pair(m, "method", method);
   if (bins) add_pair(m, "bins", bins);

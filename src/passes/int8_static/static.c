@@ -258,16 +258,17 @@ static int quantize(struct static_run *s, struct err *err) {
 }
 
 int static_pass(struct pass_env *env, const struct static_options *o, struct err *err) {
-  const struct ranges *ranges = NULL;
+  static const struct ranges none = {.n_values = 0};
+  const struct ranges *ranges = &none; // overrides alone
   int64_t opset = 0;
   struct static_brought brought = {0};
   struct static_run s;
   if (env->m->main_graph == NO_ID) return 0;
-  if (!env->ranges)
+  if (o->ranges && !env->ranges)
     return err_set(err, ERR_USAGE, "--ranges names a file, and there are none here");
   weights_warn_unmatched(env, &o->nodes.exclude, "--exclude");
   weights_warn_unmatched(env, &o->nodes.include, "--include");
-  if (env->ranges(env->files_ctx, o->ranges, &ranges, err) ||
+  if ((o->ranges && env->ranges(env->files_ctx, o->ranges, &ranges, err)) ||
       bring_weights(env, o, ranges, &brought, err) || find_opset(env, o, ranges, &opset, err) ||
       (opset && opset_raise(env, opset, err))) {
     TABLE_FREE(&brought, list);

@@ -33,9 +33,8 @@ static const enum dtype type_of[] = {DTYPE_UINT8, DTYPE_INT8, DTYPE_UINT16,     
 static int read_ranges(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
   (void)a;
   ((struct static_options *)with)->ranges = v->text;
-  if (v->text) return 0;
-  err_set(err, ERR_USAGE, "static needs --ranges: what calibration found of the model's values");
-  return err_hint(err, "make it with 'weir calibrate IN -o RANGES --data ...'");
+  (void)err;
+  return 0;
 }
 
 static int read_activation(const struct pass_value *v, void *with, struct arena *a,
@@ -137,8 +136,10 @@ static int read_default_type(const struct pass_value *v, void *with, struct aren
 static const struct pass_option options[] = {
     [RANGES] = {"ranges", PASS_TEXT, "RANGES", NULL,
                 "what 'weir calibrate' found of the values; also the calibration cache of "
-                "onnxruntime, or a table of TensorRT",
-                .read = read_ranges, .required = true, .reads = PASS_READS_RANGES},
+                "onnxruntime, or a table of TensorRT. It is needed, but where --override has the "
+                "scales: without RANGES "
+                "values that have none there stay float",
+                .read = read_ranges, .reads = PASS_READS_RANGES},
     [FORMAT] = {"format", PASS_CHOICE, "qdq|qoperator|int32-bias|fp32-bias|fp32-bias-qdq", "qdq",
                 "qdq: QuantizeLinear and DequantizeLinear around operators that stay as they are; "
                 "qoperator: operators on codes, as QLinearConv; "
@@ -283,6 +284,11 @@ static int check_qoperator(const struct static_options *o, struct err *err) {
 
 static int check(const void *with, const struct pass_value *values, struct err *err) {
   const struct static_options *o = with;
+  if (!o->ranges && (!o->override || o->compat)) {
+    err_set(err, ERR_USAGE, "static needs --ranges: what calibration found of the model's values");
+    return err_hint(err, "make it with 'weir calibrate IN -o RANGES --data ...'%s",
+                    o->compat ? "" : ", or give scales with --override");
+  }
   if (values[PER_TENSOR].number && values[PER_CHANNEL].number)
     return err_set(err, ERR_USAGE, "--per-tensor and --per-channel exclude each other");
   if (values[EXECUTION].given && !static_is_recipe(o->format))

@@ -4,7 +4,8 @@
 //   s ─▶ Softmax ─▶ p      p: from 0 to 1, or what was seen, and no less than ONNX Runtime's operator can have
 //
 // What has no range since nobody was to look at it stays float: values that 'weir calibrate' was told to leave out (--exclude,
-// --skip-infinite), and what nodes make of constants alone, which it does not look at where it knows that.
+// --skip-infinite), all but those of --override where there are no RANGES, and what nodes make of constants alone, which it does not look at
+// where it knows that.
 #include "static.h"
 
 #include "json.h"
@@ -134,7 +135,7 @@ void static_adjust_ranges(struct static_run *s) {
 
 struct left_out {
   const struct json_value *patterns; // NULL: none
-  bool infinite;
+  bool all;
 };
 
 static bool is_left_out(const struct static_run *s, const struct left_out *by, uint32_t value) {
@@ -143,7 +144,7 @@ static bool is_left_out(const struct static_run *s, const struct left_out *by, u
     struct span pattern;
     if (json_as_string(p, &pattern) && fnmatch((const char *)pattern.at, name, 0) == 0) return true;
   }
-  return by->infinite;
+  return by->all;
 }
 
 // Floats that nodes or callers give, of which nothing is known: no constants, none by overrides, none that a DequantizeLinear made.
@@ -170,7 +171,8 @@ void static_leave_unseen(struct static_run *s) {
   struct err err = {.kind = ERR_NONE};
   struct json_value *told = options ? json_parse(span_str(options), "options", &err) : NULL;
   const struct json_value *skips = json_get(told, "skip_infinite");
-  const struct left_out by = {json_get(told, "exclude"), skips && json_as_bool(skips, &(bool){0})};
+  const struct left_out by = {json_get(told, "exclude"),
+                              !s->o->ranges || (skips && json_as_bool(skips, &(bool){0}))};
   for (uint32_t i = 0; i < g->n_inputs; i++)
     leave_unseen(s, &by, k->m->graph_io[g->inputs + i]);
   for (uint32_t n = g->first_node; n != NO_ID; n = k->m->nodes[n].next)
