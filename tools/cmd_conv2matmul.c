@@ -62,7 +62,7 @@ int cmd_conv2matmul(const struct cli_args *args, struct err *err) {
                  "--inputs-are-constant has no effect with --strict-compat, which treats such "
                  "weights as constants anyway");
   if (rc == 0) {
-    pj.plain_report = strict(&pj);
+    pj.plain_report = pj.all_external = strict(&pj);
     rc = pass_job_command(&pj, args, err);
   }
   pass_job_free(&pj);

@@ -600,6 +600,22 @@ def test_strict_compat_on_special_cases(weir, quick_folder, name):
         assert_strictly_equal(weir, quick_folder / "in.onnx", quick_folder, options)
 
 
+def test_words_and_files_of_the_existing_tool(weir, tmp_path):
+    """Errors that its own tests compare; a report that a reader of JSON takes; a data file also where all weights are small."""
+    source, out = DATA / "exports" / "cnn-kept-dynamo-18.onnx", tmp_path / "out.onnx"
+    assert "max_dilation must be >= 1" in weir("conv2matmul", source, out, "--max-dilation", "0", code=2).err
+    for option in ("--verify-output-index", "--verify-length-output-index"):
+        assert f"{option} out of range" in weir("conv2matmul", source, out, "--verify", option, "7", code=2).err
+    assert not out.exists()
+    assert json.loads(weir("conv2matmul", source, out, "--report-json-stdout").out)["converted"] == 1
+    told, line = weir("conv2matmul", source, out, "--report-json-stdout", "--strict-compat", "--force").out.rsplit("}", 1)
+    assert json.loads(told + "}")["converted"] == 1 and line.strip() == f"converted=1 skipped=3 output={out}"
+    weir("convert", source, tmp_path / "ext.onnx", "--external-threshold", "1")
+    weir("conv2matmul", tmp_path / "ext.onnx", tmp_path / "strict.onnx", "--strict-compat")
+    inline = [each for each in onnx.load(tmp_path / "strict.onnx", load_external_data=False).graph.initializer if each.data_location != TensorProto.EXTERNAL]
+    assert inline == [] and (tmp_path / "strict.onnx.data").exists()
+
+
 def test_strict_compat_on_a_generated_encoder(weir, tmp_path, small_encoder):
     for options in combinations():
         assert_strictly_equal(weir, small_encoder, tmp_path, options)

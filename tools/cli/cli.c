@@ -255,6 +255,11 @@ static int set_value(const struct taking *t, const char *text, struct err *err) 
   case CLI_NUMBER:
     wanted = pass_values_whole(span_str(text), t->row.kind == CLI_COUNT,
                                t->o == OPT_JOBS ? THREADS_MAX : INT32_MAX, &n, &t->args->arena);
+    if (wanted && t->args->command == CLI_conv2matmul && strcmp(t->row.name, "max-dilation") == 0) {
+      (void)bad_value(t, text, wanted, err);
+      return err_hint(
+          err, "max_dilation must be >= 1"); // the words that scripts around onnx-conv2matmul know
+    }
     if (wanted) return bad_value(t, text, wanted, err);
     break;
   case CLI_LIST:

@@ -320,7 +320,10 @@ int job_finish(struct job *job, struct err *err) {
   int rc = write_json_report(job, err);
   if (rc == 0) rc = write_page(job, err);
   if (rc == 0) rc = write_provenance(job, err);
-  if (!cli_stdout_is_taken(job->args)) job_report_print(job);
+  // A script made for another tool knows the line that comes after the report.
+  const bool beside = job->args->command == CLI_conv2matmul &&
+                      cli_flag(job->args, OPT_REPORT_JSON_STDOUT) && !run_report_of(job)->told.line;
+  if (!beside && !cli_stdout_is_taken(job->args)) job_report_print(job);
   if (rc) return -1;
   if (job->refusal.kind == ERR_NONE) return 0;
   *err = job->refusal;

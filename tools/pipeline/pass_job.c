@@ -524,6 +524,8 @@ static bool leaves_it(const struct job *job) {
 int pass_job_edit(struct job *job, void *ctx, struct err *err) {
   struct pass_job *pj = ctx;
   struct pass_run run;
+  if (pj->all_external && !cli_given(job->args, OPT_EXTERNAL_THRESHOLD))
+    job->layout.inline_below = 0;
   job->report = pj->report;
   job->plain_report = pj->plain_report;
   job->tell = pj->tell;

@@ -44,6 +44,7 @@ struct pass_job {
   // The job's, as in job.h: pass_job_report and pass_job_tell where the command sets no others.
   void (*report)(struct job *job, struct json_out *j);
   bool plain_report;
+  bool all_external; // where there is a data file, it gets all tensors, however small
   void (*tell)(struct job *job, struct job_told *told);
   void (*hint)(struct job *job);
   struct arena arena;

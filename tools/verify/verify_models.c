@@ -178,10 +178,15 @@ static int save_cases(struct verify_run *r, struct err *err) {
 static int check_output_numbers(const struct verify_run *r, struct err *err) {
   const struct model *m = &r->side[0].model;
   const uint32_t n = m->graphs[m->main_graph].n_outputs;
-  const int64_t asked[] = {r->v->options.output, r->v->options.length_output};
+  const struct {
+    int64_t output;
+    const char *option; // the words after it are those of onnx-conv2matmul
+  } asked[] = {{r->v->options.output, "--verify-output-index"},
+               {r->v->options.length_output, "--verify-length-output-index"}};
   for (int i = 0; i < 2; i++)
-    if (asked[i] >= (int64_t)n)
-      return err_set(err, ERR_USAGE, "there is no output %ld: the model has %u", (long)asked[i], n);
+    if (asked[i].output >= (int64_t)n)
+      return err_set(err, ERR_USAGE, "%s out of range. Model has %u output(s).", asked[i].option,
+                     n);
   return 0;
 }
 
