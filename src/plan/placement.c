@@ -30,13 +30,23 @@ bool placement_is_list(const struct model *m, const struct model_tensor *t) {
   }
 }
 
+// What runtimes read before they read data files: axes, sizes, scales of a Resize, ends of a Range. ONNX Runtime loads no model that has
+// such a tensor in one, whatever threshold was asked for.
+static bool is_read_early(const struct model_tensor *t) {
+  enum { BYTES = 1024, ELEMENTS = 8 };
+  const enum dtype dtype = (enum dtype)t->dtype;
+  if (t->bytes >= BYTES) return false;
+  return dtype_is_integer(dtype) || dtype == DTYPE_BOOL ||
+         (t->rank <= 1 && t->bytes * 8 <= (uint64_t)ELEMENTS * dtype_bits(dtype));
+}
+
 static enum tensor_place place_of(const struct model *m, const struct model_tensor *t,
                                   const struct plan_layout *layout, bool all) {
   if (placement_is_list(m, t)) return PLACE_COPY;
   bool made = t->flags & (TENSOR_NEW | TENSOR_REPLACED | TENSOR_DIRTY);
   bool external = t->flags & TENSOR_EXTERNAL;
   if (!made && !placement_has_payload(t)) return PLACE_COPY;
-  bool large = t->bytes >= max_u64(layout->inline_below, 1);
+  bool large = t->bytes >= max_u64(layout->inline_below, 1) && !is_read_early(t);
   bool may = t->home == HOME_INITIALIZER || external || all;
   if (layout->form == PLAN_DATA_EXTERNAL && large && may) return PLACE_SIDECAR;
   return made || external ? PLACE_INLINE : PLACE_COPY;

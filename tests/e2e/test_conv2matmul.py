@@ -613,7 +613,7 @@ def test_words_and_files_of_the_existing_tool(weir, tmp_path):
     weir("convert", source, tmp_path / "ext.onnx", "--external-threshold", "1")
     weir("conv2matmul", tmp_path / "ext.onnx", tmp_path / "strict.onnx", "--strict-compat")
     inline = [each for each in onnx.load(tmp_path / "strict.onnx", load_external_data=False).graph.initializer if each.data_location != TensorProto.EXTERNAL]
-    assert inline == [] and (tmp_path / "strict.onnx.data").exists()
+    assert all(np.prod(each.dims) <= 8 or each.data_type == TensorProto.INT64 for each in inline) and (tmp_path / "strict.onnx.data").exists()
 
 
 def test_strict_compat_on_a_generated_encoder(weir, tmp_path, small_encoder):

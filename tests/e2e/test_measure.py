@@ -431,7 +431,7 @@ def test_tables_that_take_four_bits_only(weir, tmp_path):
             ("budget", ["--budget", "1M"], {"quantized"}),
             ("eight", ["--budget", "1M", "--candidates", "8:128"], {"gather_shape"}),
         ):
-            out, report = quantized(weir, source, folder / name, *op, *options)
+            out, report = quantized(weir, source, folder / name, *op, *options, "--copy")
             assert {n["reason"] for n in report["passes"][0]["nodes"]} == ({"quantized"} if all_bits else otherwise)
             session = ort.InferenceSession(str(out), providers=["CPUExecutionProvider"])
             for axis, y in zip(axes, session.run(None, {"ids": np.array([3, 0, -1])})):
