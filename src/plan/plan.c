@@ -263,15 +263,19 @@ size_t plan_data_stem(const char *name) {
 // The name of a tensor as that of a file: others than letters, digits and "+-._=@~" become "_", and so does a dot at the front
 // and one after another; cut where it is long.
 static const char *file_name_of(struct span tensor, const char *prefix, struct arena *a) {
-  enum { LONGEST = 160 };
-  char *name = arena_string(a, span_of(tensor.at, min_u64(tensor.n, LONGEST)));
+  enum { LONGEST = 160, ALL = 240 };
+  const size_t before = strlen(prefix);
+  const size_t most = before + LONGEST <= ALL ? LONGEST : before < ALL ? ALL - before : 1;
+  char *name = arena_string(a, span_of(tensor.at, min_u64(tensor.n, most)));
   for (char *c = name; *c; c++) {
     const bool letter =
         (*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z');
     const bool dots = *c == '.' && (c == name || c[-1] == '.');
     if (dots || (!letter && !strchr("+-._=@~", *c))) *c = '_';
   }
-  return arena_printf(a, "%s%s", prefix, *name ? name : "tensor");
+  // Such files are not finished yet.
+  const char *end = str_ends(name, ".tmp") ? "_" : "";
+  return arena_printf(a, "%s%s%s", prefix, *name ? name : "tensor", end);
 }
 
 static int by_text(const void *x, const void *y) {
@@ -300,7 +304,7 @@ static void name_after_tensors(struct placement *x, struct plan *p, const struct
   memcpy(sorted, x->data_names, n * sizeof *sorted);
   qsort(sorted, n, sizeof *sorted, by_text);
   for (uint32_t i = 1; i < n; i++)
-    if (strcmp(sorted[i - 1], sorted[i]) == 0) {
+    if (strcmp(sorted[i - 1], sorted[i]) == 0 || strcmp(sorted[i], layout->onnx_name) == 0) {
       for (uint32_t k = 0; k < n; k++)
         x->data_names[k] = arena_printf(&p->arena, "%stensor.%u", prefix, k);
       return;

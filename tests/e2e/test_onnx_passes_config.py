@@ -137,7 +137,8 @@ def test_all_of_it_again_and_again(run):
     # An inner repeat ends in each round of the outer one.
     done = run("passes: [EliminateCommonSubexpression, repeat: [EliminateNeg]]\nexhaustive: true\n")
     assert run.out.read_bytes() == first
-    assert [step["rounds"] for step in done.report["passes"]] > rounds
+    outer, inner = [step["rounds"] for step in done.report["passes"]]
+    assert inner > outer >= 3
 
 
 def test_files_import_files(run):

@@ -116,3 +116,27 @@ def test_scales_of_a_table(weir, tmp_path, net):
     assert "exists already" in weir("calibrate", net, "-o", scales, "--scales", "model", code=66).err
     assert "-o" in weir("calibrate", net, "--scales", "model", code=2).err
     assert not (tmp_path / "n.json").exists()
+
+
+def test_types_of_codes_without_zero_points(weir, tmp_path):
+    """A DequantizeLinear without one has the type of its codes; lists of computed values, and second names, are left out."""
+    codes = np.random.default_rng(1).integers(-127, 128, (4, 5)).astype(np.int8)
+    held = [numpy_helper.from_array(x, name) for name, x in {"w_quantized": codes, "s": np.float32(0.02), "many": np.full(4, 0.1, np.float32)}.items()]
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w_quantized", "s"], ["w"]),
+        helper.make_node("QuantizeLinear", ["x", "s"], ["xq"], output_dtype=3),
+        helper.make_node("DequantizeLinear", ["xq", "s"], ["xd"]),
+        helper.make_node("MatMul", ["xd", "w"], ["y_QuantizeLinear_Input"]),
+        helper.make_node("QuantizeLinear", ["y_QuantizeLinear_Input", "s"], ["yq"]),
+        helper.make_node("DequantizeLinear", ["yq", "s"], ["y"]),
+        helper.make_node("Relu", ["y"], ["r"]),
+        helper.make_node("QuantizeLinear", ["y", "s"], ["again"]),
+        helper.make_node("QuantizeLinear", ["r", "many"], ["listed"], axis=0),
+    ]
+    info = [helper.make_tensor_value_info("x", 1, [4, 4]), *(helper.make_tensor_value_info(name, kind, None) for name, kind in (("y", 1), ("again", 2), ("listed", 2)))]
+    model = helper.make_model(helper.make_graph(nodes, "g", info[:1], info[1:], held), opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    onnx.save(model, tmp_path / "m.onnx")
+    said = weir("calibrate", tmp_path / "m.onnx", "-o", tmp_path / "s.json", "--scales", "model").out
+    found = json.loads((tmp_path / "s.json").read_text())
+    assert {name: [each["quant_type"] for each in row] for name, row in found.items()} == {"w": ["int8"], "x": ["int8"], "y": ["uint8"]}
+    assert "2 left out" in said

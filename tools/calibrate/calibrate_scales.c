@@ -27,7 +27,8 @@ struct scales {
   struct model m;
   struct arena arena;
   struct json_out out;
-  TABLE(bool, taken); // by value
+  TABLE(bool, taken);    // by value
+  uint64_t *names, mask; // hashes of those that are written, by their low bits; 0: free
   uint64_t values, weights, left;
 };
 
@@ -84,20 +85,32 @@ static bool has_blocks(const struct model *m, uint32_t node) {
 }
 
 static void put(struct json_out *j, const struct numbers *scales, const struct numbers *zeros,
-                uint64_t i, int64_t axis) {
+                enum dtype type, uint64_t i, int64_t axis) {
   struct kit_number s = {0}, z = {0};
   (void)kit_number_at(scales->dtype, scales->raw.at, i, &s);
   if (zeros) (void)kit_number_at(zeros->dtype, zeros->raw.at, zeros->n > 1 ? i : 0, &z);
   json_object(j);
   if (scales->n > 1) json_put_int(j, "axis", axis);
-  json_put_text(j, "quant_type", zeros ? dtype_name(zeros->type) : "uint8");
+  json_put_text(j, "quant_type", dtype_name(type));
   json_put_double(j, "scale", s.d);
   json_put_int(j, "zero_point", zeros ? (int64_t)z.d : 0);
   json_end_object(j);
 }
 
-// False: not of a form that overrides have.
-static bool put_scales(struct scales *s, uint32_t node, struct span name) {
+// Of the zero point, else of the codes, or what the QuantizeLinear says; else uint8.
+static enum dtype code_type(const struct model *m, uint32_t node, const struct numbers *zeros,
+                            uint32_t codes) {
+  const struct model_attr *said = model_attr_named(m, node, "output_dtype");
+  struct model_constant c;
+  if (zeros) return zeros->type;
+  if (codes != NO_ID && model_resolve_constant(m, codes, &c))
+    return (enum dtype)m->tensors[c.tensor].dtype;
+  return said && said->type == ATTR_INT && said->u.i != 0 ? (enum dtype)said->u.i : DTYPE_UINT8;
+}
+
+// False: not of a form that overrides have. `codes`: of a weight that is stored as codes; NO_ID: it is quantized here.
+static bool put_scales(struct scales *s, uint32_t node, struct span name, uint32_t codes,
+                       bool constant) {
   const struct model *m = &s->m;
   const struct model_node *n = &m->nodes[node];
   struct numbers scales, zeros;
@@ -109,6 +122,8 @@ static bool put_scales(struct scales *s, uint32_t node, struct span name) {
   if (has_zero && (!numbers_of(m, zero, &zeros) || !is_code_type(zeros.type) ||
                    !dtype_is_integer(zeros.dtype) || (zeros.n != scales.n && zeros.n != 1)))
     return false;
+  const enum dtype type = code_type(m, node, has_zero ? &zeros : NULL, codes);
+  if (!is_code_type(type) || (scales.n > 1 && !constant)) return false;
   for (uint64_t i = 0; i < scales.n; i++) {
     struct kit_number x = {0};
     if (!kit_number_at(scales.dtype, scales.raw.at, i, &x) || !(x.d > 0) || isinf(x.d))
@@ -117,7 +132,7 @@ static bool put_scales(struct scales *s, uint32_t node, struct span name) {
   json_key(&s->out, arena_string(&s->arena, name));
   json_array(&s->out);
   for (uint64_t i = 0; i < scales.n; i++)
-    put(&s->out, &scales, has_zero ? &zeros : NULL, i, axis_of(m, node));
+    put(&s->out, &scales, has_zero ? &zeros : NULL, type, i, axis_of(m, node));
   json_end_array(&s->out);
   return true;
 }
@@ -151,6 +166,16 @@ static bool is_bias(const struct model *m, uint32_t codes) {
   return model_resolve_constant(m, codes, &c) && m->tensors[c.tensor].dtype == DTYPE_INT32;
 }
 
+// Has another value that name in the float model? Then nobody knows which of them counts.
+static bool is_named(struct scales *s, struct span name) {
+  const uint64_t hash = span_hash(name) | 1;
+  uint64_t at = hash >> 1 & s->mask;
+  for (; s->names[at]; at = (at + 1) & s->mask)
+    if (s->names[at] == hash) return true;
+  s->names[at] = hash;
+  return false;
+}
+
 static void take_node(struct scales *s, uint32_t node) {
   const struct model *m = &s->m;
   const bool quantizes = is_op(m, node, "QuantizeLinear");
@@ -162,7 +187,8 @@ static void take_node(struct scales *s, uint32_t node) {
   const struct span name = float_name(model_value_name(m, quantizes ? x : c.value), !quantizes);
   if (s->taken[x] || (!quantizes && is_bias(m, x))) return;
   s->taken[x] = true;
-  if (name.n == 0 || !put_scales(s, node, name)) {
+  if (name.n == 0 || is_named(s, name) ||
+      !put_scales(s, node, name, quantizes ? NO_ID : x, constant)) {
     s->left++;
     return;
   }
@@ -177,6 +203,10 @@ static int take_model(struct scales *s, const struct cli_args *args, struct err 
   const int rc = load_model(&s->m, sources, &loading, err);
   if (rc == 0 && s->m.main_graph != NO_ID) {
     TABLE_ADD(s, taken, s->m.n_values);
+    s->mask = 1;
+    while (s->mask <= 2 * (uint64_t)s->m.n_values)
+      s->mask = 2 * s->mask + 1;
+    s->names = arena_zalloc(&s->arena, (s->mask + 1) * sizeof *s->names);
     for (uint32_t n = s->m.graphs[s->m.main_graph].first_node; n != NO_ID; n = s->m.nodes[n].next)
       take_node(s, n);
   }
@@ -207,6 +237,7 @@ static int take_rows(struct scales *s, const char *path, const struct json_value
     json_key(&s->out, json_name(row));
     json_array(&s->out);
     json_object(&s->out);
+    if (z < 0) json_put_text(&s->out, "quant_type", "int8");
     json_put_double(&s->out, "scale", x);
     json_put_int(&s->out, "zero_point", z);
     json_end_object(&s->out);

@@ -294,7 +294,7 @@ static bool stays_unwritten(const struct job *job) {
   struct stat at;
   return job->edits.n == 0 && job->leaves_it && job->leaves_it(job) && !job->plans &&
          !job->watch.planned && job->refusal.kind == ERR_NONE &&
-         (cli_flag(job->args, OPT_INPLACE) || !job_output_there(job, &at));
+         (cli_flag(job->args, OPT_INPLACE) || job->out.absent || !job_output_there(job, &at));
 }
 
 int job_finish(struct job *job, struct err *err) {

@@ -60,10 +60,11 @@ int job_layout_read(struct plan_layout *l, const struct json_value *v, struct ar
   struct span form, name;
   uint64_t align = 0, below = 0, most = 0;
   bool each = false;
-  if (json_get(v, "each")) (void)json_as_bool(json_get(v, "each"), &each);
   bool ok =
       json_as_string(json_get(v, "form"), &form) && json_as_uint(json_get(v, "align"), &align) &&
-      json_as_uint(json_get(v, "inline_below"), &below) && (!split || json_as_uint(split, &most));
+      json_as_uint(json_get(v, "inline_below"), &below) && (!split || json_as_uint(split, &most)) &&
+      (!json_get(v, "each") || json_as_bool(json_get(v, "each"), &each)) &&
+      !(each && (split || json_as_string(json_get(v, "data_file"), &name)));
   if (!ok || (align & (align - 1))) {
     err_set(err, ERR_MODEL, "the head of the edit log (line 1) has no layout");
     return err_hint(err,

@@ -207,10 +207,19 @@ void job_output_ask_old(struct job *job) {
   if (is_to_replace(job)) seal_refers_ask(&job->out.refers, job->out.folder, job->out.onnx_name);
 }
 
+// Names that nobody chose: those of tensors may be names of what lies beside the model, or in the staging folder.
+static bool is_reserved(const struct job *job, const char *name) {
+  char manifest[256], tensors[256];
+  manifest_name(manifest, job->out.onnx_name);
+  manifest_tensors_name(tensors, job->out.onnx_name);
+  return staging_name_reserved(name) || strcmp(name, manifest) == 0 || strcmp(name, tensors) == 0;
+}
+
 // Is this base name taken in the output's folder? Not by a file of the model that is replaced.
 bool job_output_taken(void *ctx, const char *name) {
   struct job *job = ctx;
   struct stat st;
+  if (job->layout.each && is_reserved(job, name)) return true;
   if (job->out.folder_is_above || fstatat(job->out.dest, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
     return false;
   if (is_to_replace(job) &&

@@ -99,6 +99,7 @@ static void write_common(struct job *job, struct json_out *j) {
   for (uint32_t i = 0; i < r->n_warnings; i++)
     json_text(j, r->warnings[i]);
   json_end_array(j);
+  if (job->unwritten) json_put_bool(j, "written", false);
   json_end_object(j);
 }
 

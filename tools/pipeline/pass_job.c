@@ -499,6 +499,9 @@ static void print_rank(struct job *job) {
 // Who asks for a layout, for records of the output, or for what another tool writes, asks for a copy.
 static bool leaves_it(const struct job *job) {
   static const enum cli_option asks[] = {OPT_COPY,
+                                         OPT_PLAN_OUT,
+                                         OPT_VERIFY,
+                                         OPT_HASH_INPUTS,
                                          OPT_EXTERNAL,
                                          OPT_INLINE,
                                          OPT_DATA_FILE,

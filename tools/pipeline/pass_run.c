@@ -335,7 +335,8 @@ static bool is_another_round(struct pass_run *r, struct turn *t) {
   t->before = r->env.edits->n;
   t->before_rows = rows(r);
   if (++t->round < rounds) return true;
-  if (changed) warn_of_rounds(r, rounds);
+  // The one around it goes on.
+  if (changed && r->pipeline->repeats[t->repeat].outer == NO_ID) warn_of_rounds(r, rounds);
   return false;
 }
 

@@ -188,12 +188,21 @@ static uint32_t taps_of(const struct resize *r, uint32_t axis, double x, double 
   return TAPS;
 }
 
+// So near to where a rounding jumps, at wholes or between them, that other steps may end on the other side?
+static bool is_near_a_step(double x) {
+  const double near = 1e-3;
+  return fabs(x * 2 - round(x * 2)) < near;
+}
+
 static struct rules_value nearest(struct rules_run *run, const struct resize *r, uint32_t axis,
                                   const struct rules_value *x) {
   int64_t *places = arena_alloc(&run->match, (size_t)r->out[axis] * sizeof *places);
   for (int64_t i = 0; i < r->out[axis]; i++) {
     const double at = rounded(r->rounding, coordinate(r, axis, i));
     places[i] = clamped(at, r->in[axis]);
+    // ONNX Runtime has the symmetric form in other steps.
+    if (r->coordinates == SYMMETRIC && is_near_a_step(coordinate(r, axis, i)))
+      return rules_unknown();
     const double again = rounded(r->rounding, (double)coordinate_in_floats(r, axis, i));
     if (clamped(again, r->in[axis]) != places[i]) return rules_unknown();
   }

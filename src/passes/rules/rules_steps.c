@@ -53,7 +53,7 @@ static bool allows(const struct rules_run *run, enum exactness exactness) {
 // Memory for a result of these dims; NULL if it is too large to be computed at once.
 static uint8_t *room(struct rules_run *run, const struct rules_type *t) {
   uint64_t count, bytes;
-  if (!dtype_is_plain_number(t->dtype) || !dims_product(t->dims, t->rank, &count) ||
+  if (t->rank > RECIPE_MAX_RANK || !dtype_is_plain_number(t->dtype) || !dims_product(t->dims, t->rank, &count) ||
       !dtype_bytes(t->dtype, count, &bytes) || bytes > RULES_FOLD_BYTES)
     return NULL;
   return arena_zalloc(&run->match, (size_t)bytes + 1);
@@ -198,6 +198,7 @@ static bool widen(struct rules_run *run, struct rules_type *to, const struct rul
 struct rules_value rules_step_expand(struct rules_run *run, const struct rules_value *of,
                                      const int64_t *dims, uint32_t rank) {
   struct array in;
+  if (rank > RECIPE_MAX_RANK) return rules_unknown();
   struct rules_type t = typed(run, rules_type_of(run, of).dtype, dims, rank);
   if (!array_of(run, of, &in) || !widen(run, &t, &in.type) || !room(run, &t))
     return rules_unknown();

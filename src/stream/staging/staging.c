@@ -389,9 +389,10 @@ static void sign_lock(const struct staging *st) {
 // Every output is open while it is written: with a file for each tensor these are more than a process may have open as a rule. The limit
 // is raised as far as the system lets it be.
 static int may_open_outputs(const struct opening *o) {
-  enum { BESIDE = 64 }; // sources, records, pipes
+  enum { BESIDE = 64 }; // records, pipes, what the program began with
   struct rlimit l;
-  const rlim_t need = o->p->n_outputs + (rlim_t)BESIDE;
+  const rlim_t need = o->p->n_outputs + o->p->n_sources + (rlim_t)BESIDE;
+  if (o->p->n_outputs <= PLAN_DATA_FILES_MAX + 1) return 0;
   if (getrlimit(RLIMIT_NOFILE, &l) || l.rlim_cur >= need) return 0;
   l.rlim_cur = need < l.rlim_max ? need : l.rlim_max;
   if (l.rlim_cur >= need && setrlimit(RLIMIT_NOFILE, &l) == 0) return 0;

@@ -26,6 +26,8 @@
 
 enum { STAGING_NAME_MAX = 256, STAGING_WRITERS_MAX = 16 };
 enum { STAGING_FILE_MAX = 250 }; // bytes of a file's name: the folder takes 255, ".tmp" among them
+// Is `name` one that a file of the staging folder itself bears or may come to bear?
+bool staging_name_reserved(const char *name);
 
 #define STAGING_REPORT "report.json"
 #define STAGING_PAGE "report.html"

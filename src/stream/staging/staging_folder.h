@@ -10,8 +10,6 @@ void staging_name(char name[STAGING_NAME_MAX], const char *onnx_name,
                   const uint8_t plan_id[DIGEST_BYTES]);
 // Is `name` a staging folder's name, of OUT `onnx_name` (NULL: any)? *done: a finished one's.
 bool staging_name_is(const char *name, const char *onnx_name, bool *done);
-// Is `name` one that a file of the staging folder itself bears or may come to bear?
-bool staging_name_reserved(const char *name);
 
 // An empty staging: nothing open. p: for its units and outputs; NULL: none.
 void staging_reset(struct staging *st, const struct plan *p, const char *dest_folder);
