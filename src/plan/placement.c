@@ -30,8 +30,8 @@ bool placement_is_list(const struct model *m, const struct model_tensor *t) {
   }
 }
 
-// What runtimes read before they read data files: axes, sizes, scales of a Resize, ends of a Range. ONNX Runtime loads no model that has
-// such a tensor in one, whatever threshold was asked for.
+// Runtimes read axes, sizes, scales of a Resize and ends of a Range before they read data files. ONNX Runtime loads no model that has such a
+// tensor in one, so it stays, whatever threshold was asked for.
 static bool is_read_early(const struct model_tensor *t) {
   enum { BYTES = 1024, ELEMENTS = 8 };
   const enum dtype dtype = (enum dtype)t->dtype;

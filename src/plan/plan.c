@@ -282,7 +282,8 @@ static int by_text(const void *x, const void *y) {
   return strcmp(*(const char *const *)x, *(const char *const *)y);
 }
 
-// A file for each tensor, named after the first of those that share it; a name that is there already has its number behind it.
+// A file for each tensor, named after the first of those that share it; a name that comes twice gets the number of its file at the
+// end.
 static void name_after_tensors(struct placement *x, struct plan *p, const struct model *m,
                                const struct plan_layout *layout, const char *prefix) {
   const char **sorted = arena_alloc(&x->arena, (x->n_data + (size_t)1) * sizeof *sorted);

@@ -1,6 +1,6 @@
 // Golden cases of passes: run_cases [--update|--twice] FOLDER|CASE.case…
 //
-// --twice optimizes the model of each case instead, and then what came of it: the second time nothing may change.
+// --twice optimizes the model of each case instead, and then the result: the second time nothing may change.
 //
 // A case is a file of three parts, of which the first is written by hand and the others by --update:
 //
@@ -75,7 +75,7 @@ static int read_kept(void *ctx, uint32_t tensor, uint8_t *out, size_t n, struct 
   return err_set(err, ERR_INPUT, "the case does not say what tensor %u holds", tensor);
 }
 
-// Where what the elements are is all the same: small numbers of any type.
+// Elements of any tensor: small numbers of any type.
 static int read_anything(void *ctx, uint32_t tensor, uint8_t *out, size_t n, struct err *err) {
   enum { SMALL = 0x3c };
   struct err none = {0};

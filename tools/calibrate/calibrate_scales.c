@@ -43,7 +43,7 @@ struct numbers {
   uint32_t rank;
 };
 
-// Also behind a Cast, as zero points of quantization-aware training are.
+// Also through a Cast, after which zero points of quantization-aware training come.
 static uint32_t before_cast(const struct model *m, uint32_t value, enum dtype *type) {
   const bool made = value != NO_ID && m->values[value].kind == VALUE_NODE_OUTPUT;
   const uint32_t node = made ? m->values[value].def : NO_ID;
@@ -97,7 +97,7 @@ static void put(struct json_out *j, const struct numbers *scales, const struct n
   json_end_object(j);
 }
 
-// Of the zero point, else of the codes, or what the QuantizeLinear says; else uint8.
+// The type of the zero point; without one that of the stored codes, or the type that the QuantizeLinear names; else uint8.
 static enum dtype code_type(const struct model *m, uint32_t node, const struct numbers *zeros,
                             uint32_t codes) {
   const struct model_attr *said = model_attr_named(m, node, "output_dtype");
@@ -153,7 +153,7 @@ static struct span without_end(struct span name, const char *end) {
   return span_of(name.at, name.n - n);
 }
 
-// What the float model calls it: quantizers name codes "w_quantized", and what goes into the QuantizeLinear of an output
+// The name in the float model: quantizers name codes "w_quantized", and the input of the QuantizeLinear of an output
 // "y_QuantizeLinear_Input". Empty: not said.
 static struct span float_name(struct span name, bool codes) {
   const struct span output = without_end(name, "_QuantizeLinear_Input");

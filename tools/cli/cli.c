@@ -33,7 +33,7 @@ static const struct cli_command_row command_rows[CLI_COMMANDS] = {
 #define REWRITERS                                                                                  \
   (ON(conv2matmul) | ON(quantize) | ON(shrink) | ON(cast) | ON(dynamic) | ON(static) |             \
    ON(smooth) | ON(requantize) | ON(infer) | ON(preprocess) | ON(optimize) | ON(run) | ON(plan))
-// What they look for may not be there.
+// Commands that may find nothing to do.
 #define FINDERS ON(quantize)
 #define WRITERS (REWRITERS | ON(convert) | ON(replay) | ON(plan))
 #define ONE_MODEL_WRITERS (WRITERS & ~ON(shrink))

@@ -94,7 +94,7 @@ static void tell_quantized(struct text *t, const struct quantized *q, struct are
   if (g.n > 1) add(t, ")");
 }
 
-// What a gate asks for, as it was given: "sqnr=25dB, cosine=0.99"; NULL: there is none.
+// The limits of a gate, as they were given: "sqnr=25dB, cosine=0.99"; NULL: there is none.
 static const char *gate_words(const struct pass_job *pj, uint32_t step, struct arena *a) {
   const struct pass_values *v = &pj->pipeline.steps[step].values;
   const uint32_t option = pass_values_option(v->pass, span_str("gate"));
@@ -139,7 +139,7 @@ static bool is_weighed(const struct pass_job_site *s) {
   return pass_job_converted(s) || misses_gate(s);
 }
 
-// Weights that missed the gate, and what they are now.
+// How many weights missed the gate, and what became of them.
 static void tell_gate(struct text *t, const struct pass_job *pj, uint32_t step, struct arena *a) {
   const char *gate = gate_words(pj, step, a);
   if (!gate) return;
@@ -436,7 +436,7 @@ static const char *op_types(const struct pass_values *v, struct arena *a) {
   return words && strcmp(words, "all") != 0 ? words : NULL;
 }
 
-// Why nothing changed: what was kept; of sites that were never there to be taken, that these have no weight; or that there is none.
+// Why nothing changed: the sites that were kept and why; else that the operators have no stored weight; else that the model has none of them.
 static const char *nothing_text(const struct pass_job *pj, const char *kept, struct arena *a) {
   if (kept) return arena_printf(a, "nothing changed (%s)", kept);
   for (uint32_t i = 0; i < pj->n_sites; i++)

@@ -30,8 +30,8 @@ static bool is_plain_node(struct rules_run *run, uint32_t node) {
          !kit_unused(k, value);
 }
 
-// An Expand of a constant is left as it is, since its result is larger. What is computed of the result is a constant too, where that can be
-// computed at once. UNKNOWN: it is none.
+// An Expand of a constant is left as it is, since its result is larger. A node that takes the result has a constant result too, if all elements
+// can be computed at once. UNKNOWN: they cannot, or the value is made by another operator.
 static struct rules_value expanded(struct rules_run *run, uint32_t value) {
   struct kit *k = &run->k;
   if (kit_maker_op(k, value) != OP_Expand) return rules_unknown();

@@ -3,8 +3,8 @@
 //   ConstantOfShape<value=int64 1>(s) ─ Cast<to=float>   ──▶   ConstantOfShape<value=float 1>(s)
 //   Expand(1, s) ─ ReduceMin                             ──▶   a constant, if the dims are known
 //
-// Elementwise operators and Cast, whose other operands are constants of rank 0; ReduceMin and ReduceMax. What makes the value stays where others
-// use it.
+// Elementwise operators and Cast, whose other operands are constants of rank 0; ReduceMin and ReduceMax. The node that
+// makes the value stays if others use it.
 #include "rules_inside.h"
 
 #include "schema.h"
