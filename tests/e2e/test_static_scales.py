@@ -85,6 +85,8 @@ def test_scales_of_a_model_make_it_again(weir, tmp_path, net, words):
     one, two, scales = tmp_path / "one" / "q.onnx", tmp_path / "two" / "q.onnx", tmp_path / "scales.json"
     weir("static", net, one, "--override", written(tmp_path / "o.json", SCALES), *words)
     assert "scales of 4 values and 2 weights\n" in weir("calibrate", one, "-o", scales, "--scales", "model").out
+    told = json.loads(weir("calibrate", one, "-o", scales, "--scales", "model", "--force", "--json").out)
+    assert (told["command"], told["values"], told["weights"], told["left_out"]) == ("calibrate", 4, 2, 0)
     weir("static", net, two, "--override", scales, *words)
     assert one.read_bytes() == two.read_bytes()
 
@@ -115,6 +117,7 @@ def test_scales_of_a_table(weir, tmp_path, net):
     assert "no scales" in weir("calibrate", net, "-o", tmp_path / "n.json", "--scales", "model", code=1).err
     assert "exists already" in weir("calibrate", net, "-o", scales, "--scales", "model", code=66).err
     assert "-o" in weir("calibrate", net, "--scales", "model", code=2).err
+    weir("calibrate", net, "-o", scales, "--force", "--scales", "model", "--generate", "2", code=2)
     assert not (tmp_path / "n.json").exists()
 
 

@@ -267,6 +267,18 @@ static int check_output(const char *path, bool force, struct err *err) {
   return err_hint(err, "--force replaces it");
 }
 
+static void tell_json(const struct scales *s, const char *path) {
+  struct json_out j = {.indent = 2};
+  report_json_begin(&j);
+  json_put_uint(&j, "left_out", s->left);
+  json_put_text(&j, "output", path);
+  json_put_uint(&j, "values", s->values);
+  json_put_uint(&j, "weights", s->weights);
+  json_end_object(&j);
+  report_json_end(&j);
+  json_done(&j);
+}
+
 int calibrate_scales(const struct cli_args *args, struct err *err) {
   const char *of = cli_string(args, OPT_SCALES), *path = cli_string(args, OPT_RANGES_OUT);
   struct scales s = {.out = {.indent = 2}};
@@ -285,7 +297,9 @@ int calibrate_scales(const struct cli_args *args, struct err *err) {
   if (rc == 0) rc = job_text_reserve(&text, path, &s.arena, err);
   if (rc == 0) rc = job_text_end(&text, span_of(s.out.text, s.out.n), err);
   job_text_drop(&text);
-  if (rc == 0 && !cli_flag(args, OPT_QUIET)) {
+  if (rc == 0 && cli_flag(args, OPT_JSON)) {
+    tell_json(&s, path);
+  } else if (rc == 0 && !cli_flag(args, OPT_QUIET)) {
     printf("scales of %lu value%s and %lu weight%s", s.values, plural(s.values), s.weights,
            plural(s.weights));
     if (s.left) printf(", %lu left out (computed, of blocks, without a name, or too many)", s.left);

@@ -83,6 +83,10 @@ static const struct {
     {OPT_SUFFIX, OPT_OUTPUT},
     {OPT_SUFFIX, OPT_INPLACE},
     {OPT_JSON, OPT_WATCH},
+    {OPT_SCALES, OPT_DATA},
+    {OPT_SCALES, OPT_GENERATE},
+    {OPT_SCALES, OPT_STATISTICS},
+    {OPT_SCALES, OPT_CACHE},
 };
 
 const struct cli_command_row *cli_command_row(enum cli_command command) {
