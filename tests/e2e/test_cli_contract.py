@@ -468,13 +468,14 @@ def test_report_of_conv2matmul(weir, tmp_path, encoder):
 
 
 def test_report_on_standard_output(weir, tmp_path, encoder):
-    """--json prints the report and nothing else; --report-json-stdout prints it before the lines for people."""
+    """--json prints the report and nothing else, and so does --report-json-stdout; with --strict-compat the existing tool's line comes after it."""
     report = weir("conv2matmul", encoder, tmp_path / "a.onnx", "--json").json()
     assert report["converted"] == 12
-    done = weir("conv2matmul", encoder, tmp_path / "b.onnx", "--report-json-stdout")
+    assert weir("conv2matmul", encoder, tmp_path / "b.onnx", "--report-json-stdout").json()["converted"] == 12
+    done = weir("conv2matmul", encoder, tmp_path / "d.onnx", "--report-json-stdout", "--strict-compat")
     body, _, closing = done.out.rpartition("}\n")
     assert json.loads(body + "}")["converted"] == 12
-    assert closing.startswith("12 Conv rewritten as MatMul: ")
+    assert closing.startswith("converted=12 skipped=8 output=")
     quiet = weir("conv2matmul", encoder, tmp_path / "c.onnx", "--report-json-stdout", "--quiet")
     assert quiet.json()["converted"] == 12
 
