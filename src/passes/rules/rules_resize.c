@@ -115,7 +115,7 @@ static bool read_lengths(struct rules_run *run, const struct rules_term *node, s
     float scale = 0;
     if (by_scales) memcpy(&scale, raw.at + i * sizeof scale, sizeof scale);
     const float out = by_scales ? floorf((float)r->in[axis] * scale) : (float)sizes[i];
-    if (!(out >= 1) || out > LONGEST) return false;
+    if (!(out >= 1) || out > (float)LONGEST) return false;
     r->out[axis] = by_scales ? (int64_t)out : sizes[i];
     r->scale[axis] = by_scales ? scale : (float)sizes[i] / (float)r->in[axis];
     r->resized[axis] = r->out[axis] != r->in[axis];
