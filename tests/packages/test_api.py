@@ -245,7 +245,7 @@ def test_models_of_packages(weir, ordinary, tmp_path, package):
     """What it writes of real models is what the ordinary build writes."""
     ran = 0
     for number, model in enumerate(package_models(package)):
-        for name, options in (("quantize", {"block_size": 32}), ("conv2matmul", {})):
+        for name, options in (("quantize", {"block_size": 32, "copy": True}), ("conv2matmul", {})):
             here = [tmp_path / f"{number}{name}{n}" for n in "ab"]
             for each in here:
                 each.mkdir()
