@@ -851,6 +851,7 @@ def test_nothing_changed_says_why_and_writes_no_copy(weir, tmp_path):
     weir("quantize", done, out, "--force")
     assert out.read_bytes() != b"older"
     assert "already quantized" in weir("quantize", done, tmp_path / "x.onnx", "--dry-run").out
+    assert ": the output would not be written; " in weir("quantize", done, "--dry-run").out
     relu = tmp_path / "relu.onnx"
     onnx.save(model_of([helper.make_node("Relu", ["x"], ["y"])], [], [value("x", [2])], [value("y", [2])]), relu)
     said = weir("dynamic", relu, tmp_path / "d.onnx").out

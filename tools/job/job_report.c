@@ -260,8 +260,9 @@ void job_report_print(struct job *job) {
     if (!dry) return;
   } else if (job->unwritten) {
     const bool inplace = cli_flag(job->args, OPT_INPLACE);
-    printf("%s%s: '%s' %s; --copy writes it all the same\n", dry ? "dry run: " : "", told.did,
-           quote_path(job->out.path).s,
+    const char *quote = job->out.absent ? "" : "'";
+    printf("%s%s: %s%s%s %s; --copy writes it all the same\n", dry ? "dry run: " : "", told.did,
+           quote, job->out.absent ? "the output" : quote_path(job->out.path).s, quote,
            inplace ? "stays as it is"
            : dry   ? "would not be written"
                    : "is not written");
