@@ -20,6 +20,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <unistd.h>
 
 enum { TABLE_BYTES = 64 << 20 };
 
@@ -260,9 +261,7 @@ static int take_table(struct scales *s, const char *path, struct err *err) {
 
 static int check_output(const char *path, bool force, struct err *err) {
   if (!path) return err_set(err, ERR_USAGE, "--scales needs -o FILE: where to write the overrides");
-  FILE *there = force ? NULL : fopen(path, "re");
-  if (!there) return 0;
-  fclose(there);
+  if (force || access(path, F_OK)) return 0;
   err_set(err, ERR_INPUT, "'%s' exists already", quote_path(path).s);
   return err_hint(err, "--force replaces it");
 }
