@@ -94,15 +94,18 @@ static void tell_quantized(struct text *t, const struct quantized *q, struct are
   if (g.n > 1) add(t, ")");
 }
 
-// The limits of a gate, as they were given: "sqnr=25dB, cosine=0.99"; NULL: there is none.
-static const char *gate_words(const struct pass_job *pj, uint32_t step, struct arena *a) {
-  const struct pass_values *v = &pj->pipeline.steps[step].values;
-  const uint32_t option = pass_values_option(v->pass, span_str("gate"));
+// The values of an option that is a list: "MatMul, Gemm or Gather" with " or " before the last; NULL: the pass has no such option, or it no value.
+static const char *list_words(const struct pass_values *v, const char *name, const char *last,
+                              struct arena *a) {
+  const uint32_t option = pass_values_option(v->pass, span_str(name));
   const char *words = NULL;
   if (option == NO_ID) return NULL;
-  for (uint32_t i = 0; i < v->of[option].n_list; i++) {
-    const struct quoted one = quote_str(v->of[option].list[i]);
-    words = words ? arena_printf(a, "%s, %s", words, one.s) : arena_string(a, span_str(one.s));
+  const struct pass_value *of = &v->of[option];
+  for (uint32_t i = 0; i < of->n_list; i++) {
+    const struct quoted one = quote_str(of->list[i]);
+    const char *between = i + 1 < of->n_list ? ", " : last;
+    words =
+        words ? arena_printf(a, "%s%s%s", words, between, one.s) : arena_string(a, span_str(one.s));
   }
   return words;
 }
@@ -141,7 +144,7 @@ static bool is_weighed(const struct pass_job_site *s) {
 
 // How many weights missed the gate, and what became of them.
 static void tell_gate(struct text *t, const struct pass_job *pj, uint32_t step, struct arena *a) {
-  const char *gate = gate_words(pj, step, a);
+  const char *gate = list_words(&pj->pipeline.steps[step].values, "gate", ", ", a);
   if (!gate) return;
   const uint64_t all = count_weights(pj, step, is_weighed, a);
   const uint64_t raised = count_weights(pj, step, is_raised, a);
@@ -423,19 +426,6 @@ void pass_job_hint(struct job *job) {
     report_hint("'weir inspect' says what weir could do with this model");
 }
 
-// The operators that a pass looks for: "MatMul or Gemm"; NULL: it has no such option.
-static const char *op_types(const struct pass_values *v, struct arena *a) {
-  const uint32_t option = pass_values_option(v->pass, span_str("op-types"));
-  const char *words = NULL;
-  if (option == NO_ID) return NULL;
-  const struct pass_value *of = &v->of[option];
-  for (uint32_t i = 0; i < of->n_list; i++)
-    words = words ? arena_printf(a, "%s%s%s", words, i + 1 < of->n_list ? ", " : " or ",
-                                 quote_str(of->list[i]).s)
-                  : arena_string(a, span_str(quote_str(of->list[i]).s));
-  return words && strcmp(words, "all") != 0 ? words : NULL;
-}
-
 // Why nothing changed: the sites that were kept and why; else that the operators have no stored weight; else that the model has none of them.
 static const char *nothing_text(const struct pass_job *pj, const char *kept, struct arena *a) {
   if (kept) return arena_printf(a, "nothing changed (%s)", kept);
@@ -443,8 +433,11 @@ static const char *nothing_text(const struct pass_job *pj, const char *kept, str
     if (is_left(pj, &pj->sites[i]))
       return arena_printf(a, "nothing changed (no %s has a stored weight)",
                           quote_str(pj->sites[i].op_type).s);
-  const char *ops = pj->pipeline.n_steps == 1 ? op_types(&pj->pipeline.steps[0].values, a) : NULL;
-  if (ops) return arena_printf(a, "nothing changed (the model has no %s)", ops);
+  const char *ops = pj->pipeline.n_steps == 1
+                        ? list_words(&pj->pipeline.steps[0].values, "op-types", " or ", a)
+                        : NULL;
+  if (ops && strcmp(ops, "all") != 0)
+    return arena_printf(a, "nothing changed (the model has no %s)", ops);
   return arena_printf(a, "nothing changed (nothing in the model is for %s)",
                       pj->pipeline.n_steps == 1 ? pj->pipeline.steps[0].values.pass->name
                                                 : "these passes");

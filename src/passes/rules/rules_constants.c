@@ -38,12 +38,7 @@ static struct rules_value expanded(struct rules_run *run, uint32_t value) {
   const uint32_t maker = kit_maker(k, value);
   const struct rules_value args[2] = {rules_tensor(kit_in(k, maker, 0)),
                                       rules_tensor(kit_in(k, maker, 1))};
-  const struct rules_term t = {.what = RULES_IS_NODE,
-                               .op = OP_Expand,
-                               .args = args,
-                               .n_args = 2,
-                               .attrs_of = maker,
-                               .recipe = NO_ID};
+  const struct rules_term t = rules_node_term(run, maker, args, 2);
   if (!rules_is_constant(run, &args[0]) || !rules_is_constant(run, &args[1]))
     return rules_unknown();
   const struct rules_type type = rules_infer(run, &t);
@@ -61,12 +56,7 @@ static bool as_term(struct rules_run *run, uint32_t node, struct rules_term *t) 
     args[i] = expanded(run, args[i].id);
     if (args[i].kind == RULES_UNKNOWN) return false;
   }
-  *t = (struct rules_term){.what = RULES_IS_NODE,
-                           .op = kit_op(k, node),
-                           .args = args,
-                           .n_args = n,
-                           .attrs_of = node,
-                           .recipe = NO_ID};
+  *t = rules_node_term(run, node, args, n);
   return n > 0;
 }
 

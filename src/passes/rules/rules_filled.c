@@ -56,12 +56,7 @@ static bool as_number(struct rules_run *run, uint32_t node, struct rules_term *t
     if (*maker != NO_ID || !filled_with(run, value, &args[i])) return false;
     *maker = kit_maker(k, value);
   }
-  *t = (struct rules_term){.what = RULES_IS_NODE,
-                           .op = kit_op(k, node),
-                           .args = args,
-                           .n_args = n,
-                           .attrs_of = node,
-                           .recipe = NO_ID};
+  *t = rules_node_term(run, node, args, n);
   return *maker != NO_ID;
 }
 
@@ -103,12 +98,7 @@ static bool fold_extreme(struct rules_run *run, uint32_t node) {
   struct kit *k = &run->k;
   const struct rules_value x = rules_tensor(kit_in(k, node, 0));
   const struct rules_value args[2] = {x, rules_tensor(kit_in(k, node, 1))};
-  const struct rules_term t = {.what = RULES_IS_NODE,
-                               .op = kit_op(k, node),
-                               .args = args,
-                               .n_args = kit_n_in(k, node) > 1 ? 2 : 1,
-                               .attrs_of = node,
-                               .recipe = NO_ID};
+  const struct rules_term t = rules_node_term(run, node, args, kit_n_in(k, node) > 1 ? 2 : 1);
   struct rules_value number;
   uint64_t axes, count;
   int64_t keeps, dims[RECIPE_MAX_RANK];

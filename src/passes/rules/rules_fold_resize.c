@@ -124,29 +124,28 @@ static bool read_lengths(struct rules_run *run, const struct rules_term *node, s
   return true;
 }
 
-// Where element i of the result is on the axis.
-static double coordinate(const struct resize *r, uint32_t axis, int64_t i) {
-  const double in = (double)r->in[axis], out = (double)r->out[axis], x = (double)i;
-  const double scale = (double)r->scale[axis];
-  switch (r->coordinates) {
-  case ASYMMETRIC: return x / scale;
-  case ALIGN_CORNERS: return out > 1 ? x * (in - 1) / (out - 1) : 0;
-  case PYTORCH_HALF_PIXEL: return out > 1 ? (x + 0.5) / scale - 0.5 : 0;
-  case SYMMETRIC: return in / 2 * (1 - out / (scale * in)) + (x + 0.5) / scale - 0.5;
-  default: return (x + 0.5) / scale - 0.5;
-  }
+// One operation of a coordinate: in double, or rounded to float32 as runtimes do. (A sum, product or quotient of floats that is rounded from
+// double is the one that float32 gives.)
+static double step(double x, bool in_floats) {
+  return in_floats ? (double)(float)x : x;
 }
 
-// The same with each step rounded to float32, as runtimes do.
-static float coordinate_in_floats(const struct resize *r, uint32_t axis, int64_t i) {
-  const float in = (float)r->in[axis], out = (float)r->out[axis], x = (float)i;
-  const float scale = r->scale[axis];
+// The place of element i of the result on the axis.
+static double coordinate(const struct resize *r, uint32_t axis, int64_t i, bool in_floats) {
+  const bool f = in_floats;
+  const double in = (double)r->in[axis], out = (double)r->out[axis], x = (double)i;
+  const double scale = (double)r->scale[axis];
+  const double centre = step(step(step(x + 0.5, f) / scale, f) - 0.5, f);
   switch (r->coordinates) {
-  case ASYMMETRIC: return x / scale;
-  case ALIGN_CORNERS: return out > 1 ? x * (in - 1) / (out - 1) : 0;
-  case PYTORCH_HALF_PIXEL: return out > 1 ? (x + 0.5f) / scale - 0.5f : 0;
-  case SYMMETRIC: return in / 2 * (1 - out / (scale * in)) + (x + 0.5f) / scale - 0.5f;
-  default: return (x + 0.5f) / scale - 0.5f;
+  case ASYMMETRIC: return step(x / scale, f);
+  case ALIGN_CORNERS: return out > 1 ? step(step(x * step(in - 1, f), f) / step(out - 1, f), f) : 0;
+  case PYTORCH_HALF_PIXEL: return out > 1 ? centre : 0;
+  case SYMMETRIC: {
+    const double part = step(1 - step(out / step(scale * in, f), f), f);
+    const double offset = step(step(in / 2, f) * part, f);
+    return step(step(offset + step(step(x + 0.5, f) / scale, f), f) - 0.5, f);
+  }
+  default: return centre;
   }
 }
 
@@ -198,12 +197,12 @@ static struct rules_value nearest(struct rules_run *run, const struct resize *r,
                                   const struct rules_value *x) {
   int64_t *places = arena_alloc(&run->match, (size_t)r->out[axis] * sizeof *places);
   for (int64_t i = 0; i < r->out[axis]; i++) {
-    const double at = rounded(r->rounding, coordinate(r, axis, i));
+    const double at = rounded(r->rounding, coordinate(r, axis, i, false));
     places[i] = clamped(at, r->in[axis]);
     // ONNX Runtime has the symmetric form in other steps.
-    if (r->coordinates == SYMMETRIC && is_near_a_step(coordinate(r, axis, i)))
+    if (r->coordinates == SYMMETRIC && is_near_a_step(coordinate(r, axis, i, false)))
       return rules_unknown();
-    const double again = rounded(r->rounding, (double)coordinate_in_floats(r, axis, i));
+    const double again = rounded(r->rounding, coordinate(r, axis, i, true));
     if (clamped(again, r->in[axis]) != places[i]) return rules_unknown();
   }
   const struct rules_value by = rules_new_ints(run, places, (uint32_t)r->out[axis]);
@@ -221,7 +220,7 @@ static struct rules_value weighed(struct rules_run *run, const struct resize *r,
   struct rules_value sum = {0};
   for (uint32_t i = 0; i < n; i++) {
     double first, weight[TAPS];
-    taps_of(r, axis, coordinate(r, axis, i), &first, weight);
+    taps_of(r, axis, coordinate(r, axis, i, false), &first, weight);
     for (uint32_t tap = 0; tap < taps; tap++) {
       places[tap * n + i] = clamped(first + tap, r->in[axis]);
       rules_number_put(t, weights + (size_t)tap * n * each, i, weight[tap]);

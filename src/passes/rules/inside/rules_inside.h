@@ -178,6 +178,16 @@ static inline struct rules_value rules_tensor(uint32_t value) {
 static inline struct rules_value rules_term(uint32_t term) {
   return (struct rules_value){.kind = RULES_TERM, .id = term};
 }
+// A node of the model over these operands, for rules_fold. `args` is kept.
+static inline struct rules_term rules_node_term(struct rules_run *run, uint32_t node,
+                                                const struct rules_value *args, uint32_t n) {
+  return (struct rules_term){.what = RULES_IS_NODE,
+                             .op = kit_op(&run->k, node),
+                             .args = args,
+                             .n_args = n,
+                             .attrs_of = node,
+                             .recipe = NO_ID};
+}
 static inline bool rules_const(const struct rules_run *run, uint32_t value) {
   uint32_t tensor;
   return kit_constant(&run->k, value, &tensor);
@@ -292,7 +302,7 @@ enum rules_folded rules_fold(struct rules_run *run, const struct rules_term *nod
 // The axes of a reduction of t as a set; how many elements come together. False: not known, or nothing is reduced.
 bool rules_reduced_axes(struct rules_run *run, const struct rules_term *node,
                         const struct rules_type *t, uint64_t *axes, uint64_t *count);
-// Resize of a constant (rules_resize.c); UNKNOWN where it cannot be computed.
+// Resize of a constant (rules_fold_resize.c); UNKNOWN where it cannot be computed.
 struct rules_value rules_fold_resize(struct rules_run *run, const struct rules_term *node);
 // A node over what ConstantOfShape fills becomes a ConstantOfShape (rules_filled.c). False: it is no such node, and stays.
 bool rules_fold_filled(struct rules_run *run, uint32_t node);
