@@ -238,6 +238,9 @@ struct recipe_quantization {
   bool guarded; // below the smallest normal number of the operand's type a scale is 1 and its zero
       // point 0, as onnxruntime makes it; else such a scale is rounded up, and 1 only where
       // all elements are 0
+  // NBITS_CLIPPED: how many rows the second moments are sums over. Above 0, ranges of a column's blocks are cut down for the
+  // sake of the whole column; 0: each for its own block's.
+  uint64_t seen;
 };
 #define RECIPE_PER_TENSOR UINT32_MAX
 
@@ -277,11 +280,14 @@ struct recipe_statistics recipe_statistics_of(const struct recipes *r, uint32_t 
 // product of all matrices has the least error. means: of the magnitudes of what they are multiplied with, float32
 // [K]; errors are those of at most RECIPE_AWQ_COLUMNS columns of a matrix, as far apart as can be.
 enum { RECIPE_AWQ_COLUMNS = 512, RECIPE_AWQ_WAYS = 20 };
+// seen: how many rows the second moments are sums over. Above 0, moments of few rows count as less certain (eval_moments.h),
+// and scales are not taken if one of the matrices has a larger error with them than with scales of 1.
 struct recipe_awq {
   uint32_t means, gram;
   uint32_t bits;
   bool symmetric;
   uint64_t block;
+  uint64_t seen;
 };
 // How many columns of one with N are tried: every recipe_awq_step(N)-th.
 static inline uint64_t recipe_awq_step(uint64_t columns) {

@@ -29,6 +29,8 @@ int recipe_awq_row_fits(const struct recipes *r, const struct recipe_asked *x, s
   const int64_t bits = x->numbers[0];
   if ((bits != 2 && bits != 4 && bits != 8) || !is_block(x->numbers[2]))
     return recipe_rows_bad(err, "scales rows for bits or blocks that there are not");
+  if (x->numbers[3] < 0)
+    return recipe_rows_bad(err, "scales rows by second moments of less than no rows");
   return 0;
 }
 
@@ -53,6 +55,7 @@ uint32_t recipe_awq(struct recipes *r, const struct recipe_awq *a, const uint32_
   x.numbers[0] = a->bits;
   x.numbers[1] = a->symmetric;
   x.numbers[2] = (int64_t)a->block;
+  x.numbers[3] = (int64_t)a->seen;
   const uint32_t id = recipe_rows_make(r, &x);
   table_free(operands, cap, sizeof *operands);
   return id;
@@ -65,5 +68,6 @@ struct recipe_awq recipe_awq_of(const struct recipes *r, uint32_t id) {
                              .gram = r->args[x->args + 1],
                              .bits = (uint32_t)recipe_rows_number(r, id, 0),
                              .symmetric = recipe_rows_number(r, id, 1) != 0,
-                             .block = (uint64_t)recipe_rows_number(r, id, 2)};
+                             .block = (uint64_t)recipe_rows_number(r, id, 2),
+                             .seen = (uint64_t)recipe_rows_number(r, id, 3)};
 }

@@ -248,6 +248,7 @@ static struct recipe_quantization settled(const struct recipes *r, uint32_t of,
   if (!blocks) s.block = 0;
   if (!linear && is_blockwise_layout(q) && s.block >= (uint64_t)recipe_dims(r, of)[q->axis])
     s.block = 0;
+  if (q->format != FORMAT_NBITS_CLIPPED) s.seen = 0;
   if (q->format != FORMAT_LEVELS) s.levels = 0;
   if (q->format == FORMAT_LEVELS) s.bits = 0, s.symmetric = false;
   if (linear)
@@ -315,8 +316,9 @@ static bool peel_layout(const struct recipes *r, uint32_t *of, struct recipe_qua
 static void ask(struct recipe_asked *x, const struct recipes *r, const uint32_t *of,
                 const struct recipe_quantization *q, enum recipe_part part) {
   const bool by = recipe_takes_gram(q->format);
-  const int64_t numbers[] = {q->format, q->bits, q->symmetric, q->axis,    (int64_t)q->block,
-                             q->levels, part,    q->type,      q->reduced, q->guarded};
+  const int64_t numbers[] = {q->format,       q->bits, q->symmetric, q->axis,    (int64_t)q->block,
+                             q->levels,       part,    q->type,      q->reduced, q->guarded,
+                             (int64_t)q->seen};
   recipe_rows_ask(x, r, by ? RECIPE_QUANTIZE_BY : RECIPE_QUANTIZE, of);
   x->n_of = n_operands(q->format);
   memcpy(x->numbers, numbers, sizeof numbers);
@@ -351,7 +353,7 @@ static uint32_t put_back(struct recipes *r, uint32_t id, uint32_t passed,
   return recipe_reshape(r, id, t.dims, t.rank);
 }
 
-static struct recipe_quantization quantization(const int64_t numbers[10]) {
+static struct recipe_quantization quantization(const int64_t numbers[11]) {
   return (struct recipe_quantization){.format = (enum recipe_format)numbers[0],
                                       .bits = (uint32_t)numbers[1],
                                       .symmetric = numbers[2] != 0,
@@ -360,7 +362,8 @@ static struct recipe_quantization quantization(const int64_t numbers[10]) {
                                       .levels = (uint32_t)numbers[5],
                                       .type = (enum dtype)numbers[7],
                                       .reduced = numbers[8] != 0,
-                                      .guarded = numbers[9] != 0};
+                                      .guarded = numbers[9] != 0,
+                                      .seen = (uint64_t)numbers[10]};
 }
 
 static int row_fits(const struct recipes *r, const struct recipe_asked *x, struct err *err) {
@@ -370,6 +373,8 @@ static int row_fits(const struct recipes *r, const struct recipe_asked *x, struc
   for (uint32_t i = 1; i < 8; i++)
     if (i != 4 && (x->numbers[i] < 0 || x->numbers[i] > UINT32_MAX))
       return err_set(err, ERR_MODEL, "a recipe is quantized by a number that needs over 32 bits");
+  if (x->numbers[10] < 0)
+    return recipe_rows_bad(err, "is quantized by second moments of less than no rows");
   const struct recipe_statistics by = {x->n_of > 1 ? x->of[1] : NO_ID,
                                        x->n_of > 2 ? x->of[2] : NO_ID};
   if (x->n_of > 1 ? recipe_can_quantize_by(r, x->of[0], &by, &q, part)

@@ -286,14 +286,82 @@ def test_awq_is_that_of_the_dense_reference(weir, tmp_path, bits, block, symmetr
     assert [n.op_type for n in quantized.graph.node] == ["Mul", "MatMulNBits", "MatMulNBits"]
     found = {i.name: numpy_helper.to_array(i) for i in quantized.graph.initializer}
     [mul, *nodes] = quantized.graph.node
-    s = reference.awq_scales(weights, mean, gram, bits, block, symmetric)
+    s = reference.awq_scales(weights, mean, gram, 700, bits, block, symmetric)
     np.testing.assert_allclose(1 / found[mul.input[1]], s, rtol=1e-5)
     for w, node in zip(weights, nodes):
         codes, scales, *zeros = (found[name] for name in node.input[1:])
         ours = reference.unpacked(codes, scales, zeros[0] if zeros else None, bits, 300) * found[mul.input[1]][:, None]
         error = reference.output_error(w, ours, gram)
-        assert error <= 1.01 * reference.output_error(w, reference.awq(w, s, gram, bits, block, symmetric), gram)
+        assert error <= 1.01 * reference.output_error(w, reference.awq(w, s, gram, 700, bits, block, symmetric), gram)
         assert error < reference.output_error(w, reference.rtn(w, bits, block, symmetric), gram)
+
+
+def kinds_of_values(random, n, k):
+    """Values as layers have them: after a normalization with an offset, Relu, Sigmoid; few directions; columns of very different sizes."""
+    mixed = random.standard_normal((k, k)) / np.sqrt(k)
+    x = random.standard_normal((n, k))
+    return {"offset": 5 + x, "relu": np.maximum(x @ mixed, 0), "sigmoid": 1 / (1 + np.exp(-x @ mixed)),
+            "directions": x[:, :4] @ mixed[:4] * 3 + x / 10, "sizes": x * np.exp(2 * random.standard_normal(k)),
+            "positive": np.abs(x) * np.exp(random.standard_normal(k))}
+
+
+@pytest.mark.parametrize("rows", [8, 24, 300])
+def test_awq_is_no_worse_than_the_default_on_other_rows(weir, tmp_path, rows):
+    random, gains = np.random.default_rng(rows), []
+    for k in (64, 160):
+        for kind, x in kinds_of_values(random, rows + 300, k).items():
+            weights = awq_model(tmp_path / "m.onnx", (k, 24), (k, 40))
+            x = x.astype(np.float32)
+            reference.write_ranges(tmp_path / "r.jsonl", tmp_path / "m.onnx", {"x": x[:rows]})
+            other = x[rows:].astype(np.float64)
+            stored_as = {}
+            for algorithm in ("default", "awq"):
+                more = ["--ranges", tmp_path / "r.jsonl"] if algorithm == "awq" else []
+                weir("quantize", tmp_path / "m.onnx", tmp_path / "q.onnx", "--bits", "4", "--block-size", "32", "--algorithm", algorithm,
+                     *more, "--force")
+                model = onnx.load(tmp_path / "q.onnx")
+                found = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer}
+                by = found.get("x_awq_scale", np.ones(k, np.float32))[:, None]
+                stored_as[algorithm] = [
+                    reference.unpacked(*(found[n] for n in node.input[1:]), 4, k) * by for node in model.graph.node
+                    if node.op_type == "MatMulNBits"]
+            for w, plain, ours in zip(weights, *stored_as.values()):
+                gain = 10 * np.log10((((other @ (w - plain)) ** 2).sum()) / ((other @ (w - ours)) ** 2).sum())
+                assert gain > -0.5, (kind, k, gain)
+                gains.append(gain)
+    assert np.mean(gains) > 2, gains
+
+
+def test_awq_of_several_rows_of_tiles(weir, tmp_path):
+    weights = awq_model(tmp_path / "m.onnx", (1100, 12))
+    x = np.abs(rows_of(1100, 200, 5)) + 1
+    gram, mean = x.T.astype(np.float64) @ x.astype(np.float64), np.abs(x.astype(np.float64)).mean(0).astype(np.float32)
+    reference.write_ranges(tmp_path / "r.jsonl", tmp_path / "m.onnx", {"x": x})
+    weir("quantize", tmp_path / "m.onnx", tmp_path / "q.onnx", *awq_words(), "--ranges", tmp_path / "r.jsonl")
+    found = {i.name: numpy_helper.to_array(i) for i in onnx.load(tmp_path / "q.onnx").graph.initializer}
+    s = reference.awq_scales(weights, mean, gram, 200, 4, 32, False)
+    [w], by = weights, found["x_awq_scale"][:, None]
+    ours = reference.unpacked(found["w0_Q4"], found["w0_scales"], found["w0_zero_points"], 4, 1100) * by
+    np.testing.assert_allclose(1 / by[:, 0], s, rtol=1e-5)
+    ridged = reference.ridged(gram, 200)
+    error = reference.output_error(w, ours, ridged)
+    assert error <= 1.001 * reference.output_error(w, reference.awq(w, s, gram, 200, 4, 32, False), ridged)
+    alone = reference.output_error(w, reference.scaled_rtn(w, s, 4, 32, False), ridged)
+    assert error < 0.9 * alone, (error, alone)
+
+
+def test_a_log_without_rows_is_replayed_as_it_was_made(weir, tmp_path):
+    """Logs of earlier versions do not say how many rows the moments are of: then each block decides about its own range."""
+    awq_model(tmp_path / "m.onnx", (300, 40))
+    reference.write_ranges(tmp_path / "r.jsonl", tmp_path / "m.onnx", {"x": np.abs(rows_of(300, 700, 9)) + 1})
+    weir("quantize", tmp_path / "m.onnx", tmp_path / "q.onnx", *awq_words(), "--ranges", tmp_path / "r.jsonl", "--edit-log", tmp_path / "log")
+    text = (tmp_path / "log").read_text()
+    assert text.count('"seen":700') >= 2
+    (tmp_path / "log").write_text("".join(text.replace(',"seen":700', "").splitlines(keepends=True)[:-1]))
+    weir("replay", tmp_path / "log", tmp_path / "m.onnx", tmp_path / "old.onnx", "--partial")
+    assert (tmp_path / "old.onnx").read_bytes() != (tmp_path / "q.onnx").read_bytes()
+    assert hashlib.sha256((tmp_path / "old.onnx").read_bytes()).hexdigest() == \
+        "2ae1a37caeaacc0b639abe741d0287edb10c3a85fab60a33856cbefeb24c84c0"  # of the version before
 
 
 def test_awq_gives_the_same_bytes_for_any_jobs_and_memory(weir, tmp_path):

@@ -124,34 +124,49 @@ def scaled_rtn(w, s, bits, block, symmetric):
     return rtn((w * s[:, None]).astype(np.float32), bits, block, symmetric) / s[:, None].astype(np.float64)
 
 
-def awq_scales(weights, mean, gram, bits, block, symmetric):
-    """The scales of llm-awq's search, by the error of the output."""
+def ridged(gram, rows):
+    """Second moments of few rows count as less certain, as eval_moments.h says."""
+    return gram + 0.3 * len(gram) / rows * np.diag(gram).mean() * np.eye(len(gram))
+
+
+def awq_scales(weights, mean, gram, rows, bits, block, symmetric):
+    """The scales of llm-awq's search, by the error of the output, of those that make no weight's error larger."""
+    gram, part = ridged(gram, rows), len(mean) / (len(mean) + 10 * rows)
+    mean = mean.astype(np.float64)
+    mean = (mean + (mean.mean() - mean) * part).astype(np.float32).astype(np.float64)
     best = None
     for i in range(20):
-        s = np.maximum(mean.astype(np.float64) ** (i / 20), 1e-4).astype(np.float32).astype(np.float64)
+        s = np.maximum(mean ** (i / 20), 1e-4).astype(np.float32).astype(np.float64)
         s = (s / np.sqrt(s.max() * s.min())).astype(np.float32)
-        error = sum(output_error(w, scaled_rtn(w, s, bits, block, symmetric), gram) for w in weights)
-        if best is None or error < best[0]:
-            best = error, s
+        errors = [output_error(w, scaled_rtn(w, s, bits, block, symmetric), gram) for w in weights]
+        if best is None:
+            plain = errors
+        if best is None or (sum(errors) < best[0] and all(a <= b for a, b in zip(errors, plain))):
+            best = sum(errors), s
     return best[1]
 
 
-def awq(w, s, gram, bits, block, symmetric):
-    """What W stands for with rows times s and the ranges of blocks cut down by llm-awq's search."""
-    scaled = (w * s[:, None]).astype(np.float32)
-    out = np.empty(w.shape, np.float64)
+def awq(w, s, gram, rows, bits, block, symmetric):
+    """What W stands for with rows times s and the ranges of blocks cut down, one after the other, as whole columns want it."""
+    scaled, gram = (w * s[:, None]).astype(np.float32), ridged(gram, rows)
+    by = s[:, None].astype(np.float64)
+    out = scaled_rtn(w, s, bits, block, symmetric)
+    errors = scaled / by - out
+    sums = gram @ errors
     for g in range(0, len(w), block):
-        rows, moments = scaled[g:g + block], gram[g:g + block, g:g + block]
-        low, high = np.minimum(rows.min(0), 0), np.maximum(rows.max(0), 0)
-        least = np.full(w.shape[1], np.inf)
-        for i in range(10):
+        at = slice(g, g + block)
+        low, high = np.minimum(scaled[at].min(0), 0), np.maximum(scaled[at].max(0), 0)
+        least, best = np.zeros(w.shape[1]), np.zeros(scaled[at].shape)
+        for i in range(1, 10):
             part = 1 - i / 20
-            cut = np.clip(rows, (low.astype(np.float64) * part).astype(np.float32), (high.astype(np.float64) * part).astype(np.float32))
+            cut = np.clip(scaled[at], (low.astype(np.float64) * part).astype(np.float32), (high.astype(np.float64) * part).astype(np.float32))
             scale, zero = nbits_parameters(cut, bits, symmetric)
             scale = scale.astype(np.float64)
-            stored = (codes_of(rows.astype(np.float64), scale, zero, bits) - zero) * scale / s[g:g + block, None]
-            e = rows / s[g:g + block, None].astype(np.float64) - stored
-            error = (e * (moments @ e)).sum(0)
-            out[g:g + block] = np.where(error < least, stored, out[g:g + block])
-            least = np.minimum(error, least)
+            stored = (codes_of(scaled[at].astype(np.float64), scale, zero, bits) - zero) * scale / by[at]
+            d = scaled[at] / by[at] - stored - errors[at]
+            more = (d * (2 * sums[at] + gram[at, at] @ d)).sum(0)
+            out[at], best = np.where(more < least, stored, out[at]), np.where(more < least, d, best)
+            least = np.minimum(more, least)
+        errors[at] += best
+        sums += gram[:, at] @ best
     return out

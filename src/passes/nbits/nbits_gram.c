@@ -41,11 +41,13 @@ static int leave_out(const struct finding *f, const struct nbits_site *s, struct
                   quote(node.n ? node : model_name(m, s->name)).s);
 }
 
-static int no_moments(const struct finding *f, const struct nbits_site *s, struct span value,
+static int no_moments(const struct finding *f, const struct nbits_site *s, uint32_t value,
                       struct err *err) {
+  const struct model *m = f->w->k.m;
   err_fill(err, ERR_INPUT,
            "'%s' has no second moments of the value '%s', which the weight '%s' is multiplied with",
-           quote_path(f->ranges->path).s, quote(value).s, quote(model_name(f->w->k.m, s->name)).s);
+           quote_path(f->ranges->path).s, quote(model_value_name(m, value)).s,
+           quote(model_name(m, s->name)).s);
   return leave_out(f, s, err);
 }
 
@@ -119,7 +121,6 @@ int nbits_weighed_by(struct nbits_work *w, const struct nbits_site *s, uint32_t 
 static int find_one(struct finding *f, struct nbits_site *s, struct err *err) {
   const struct model *m = f->w->k.m;
   const uint32_t x = model_input(m, &m->nodes[s->node], 0);
-  const struct span value = model_value_name(m, x);
   const struct ranges_value *v = rows_of(f, x);
   uint64_t k, columns;
   if (!nbits_shape(m, s, &k, &columns))
@@ -130,7 +131,7 @@ static int find_one(struct finding *f, struct nbits_site *s, struct err *err) {
              matmulnbits_algorithm_name(s->scheme.algorithm), GRAM_MOST);
     return leave_out(f, s, err);
   }
-  if (!v || v->gram_k == 0) return no_moments(f, s, value, err);
+  if (!v || v->gram_k == 0) return no_moments(f, s, x, err);
   if (v->gram_k != k) return misfit(f, s, "second moments", v->gram_k, k, err);
   if (companion(f, err)) return -1;
   const struct piece piece = {.at = {.file = f->file, .off = v->gram_at, .len = v->gram_bytes},
@@ -175,10 +176,10 @@ static void find_share(struct nbits_work *w, struct nbits_site *sites, uint32_t 
   h->last = at;
 }
 
-static int no_means(const struct finding *f, const struct nbits_site *s, struct span value,
+static int no_means(const struct finding *f, const struct nbits_site *s, uint32_t value,
                     struct err *err) {
   err_fill(err, ERR_INPUT, "'%s' has no means of the magnitudes of '%s' by column, which awq needs",
-           quote_path(f->ranges->path).s, quote(value).s);
+           quote_path(f->ranges->path).s, quote(model_value_name(f->w->k.m, value)).s);
   return leave_out(f, s, err);
 }
 
@@ -187,11 +188,11 @@ static int scale_share(struct finding *f, struct nbits_site *sites, uint32_t sha
                        struct err *err) {
   struct nbits_work *w = f->w;
   const struct nbits_share *h = &w->shares[share];
-  const struct span value = model_value_name(w->k.m, h->value);
   const struct ranges_value *v = rows_of(f, h->value);
   uint32_t *of = arena_alloc(w->k.env->scratch, h->n * sizeof *of), n_of = 0, gram = NO_ID;
   for (uint32_t j = 0, i = h->first; j < h->n; j++, i = sites[i].next_of_it) {
-    if (!v->channel_mean || v->n_channels != v->gram_k) return no_means(f, &sites[i], value, err);
+    if (!v->channel_mean || v->n_channels != v->gram_k)
+      return no_means(f, &sites[i], h->value, err);
     w->site = &sites[i];
     const uint32_t matrix = nbits_matrix(w);
     uint32_t k = 0;
@@ -207,10 +208,11 @@ static int scale_share(struct finding *f, struct nbits_site *sites, uint32_t sha
       .gram = gram,
       .bits = h->scheme.bits,
       .symmetric = h->scheme.symmetric,
-      .block = h->scheme.block};
+      .block = h->scheme.block,
+      .seen = v->gram_rows};
   const uint32_t scales = recipe_awq(w->k.r, &awq, of, n_of);
   for (uint32_t j = 0, i = h->first; j < h->n; j++, i = sites[i].next_of_it)
-    sites[i].statistics.rows = scales;
+    sites[i].statistics.rows = scales, sites[i].seen = v->gram_rows;
   return 0;
 }
 

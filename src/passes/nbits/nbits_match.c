@@ -296,6 +296,7 @@ void nbits_match(const struct model *m, struct matmulnbits_options *options,
   site->weight = (struct model_constant){NO_ID, NO_ID, NO_ID};
   site->transposed = false;
   site->statistics = (struct recipe_statistics){NO_ID, NO_ID};
+  site->seen = 0;
   site->share = NO_ID;
   const char *why = match_site(m, options, site);
   site->converts = why == NULL;

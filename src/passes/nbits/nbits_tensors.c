@@ -99,7 +99,8 @@ static uint32_t quantize(struct nbits_work *w, enum nbits_form form, uint32_t of
                                   .bits = s->bits,
                                   .symmetric = s->symmetric,
                                   .axis = axis_of(form),
-                                  .block = s->block};
+                                  .block = s->block,
+                                  .seen = w->site->seen};
   if (recipe_takes_gram(format))
     return recipe_quantize_by(w->k.r, of, &w->site->statistics, &q, which);
   return recipe_quantize(w->k.r, of, &q, which);

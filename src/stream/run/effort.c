@@ -16,6 +16,7 @@
 //
 //   GPTQ          K² N / 2          columns are made together, and looked at in this sense
 //   its factor    K³ / 6            once for all weights of a value
+//   AWQ           K² N              the ranges of blocks, for the sake of columns
 //   AWQ's scales  20 K² n / 2       once for all weights of a value; n: columns of each that are tried
 #include "effort.h"
 
@@ -30,7 +31,8 @@ static const double most = 1e18;             // a DAG may be walked down in very
 static double cost_of_format(enum recipe_format format) {
   switch (format) {
 #define EFFORT_FORMAT(id, hundredths)                                                              \
-  case FORMAT_##id: return (hundredths) / 100.0;
+  case FORMAT_##id:                                                                                \
+    return (hundredths) / 100.0;
 #define EFFORT_KIND(id, hundredths)
 #include "effort_costs.def"
 #undef EFFORT_FORMAT
@@ -43,7 +45,8 @@ static double cost_of_kind(enum recipe_kind kind) {
   switch (kind) {
 #define EFFORT_FORMAT(id, hundredths)
 #define EFFORT_KIND(id, hundredths)                                                                \
-  case RECIPE_##id: return (hundredths) / 100.0;
+  case RECIPE_##id:                                                                                \
+    return (hundredths) / 100.0;
 #include "effort_costs.def"
 #undef EFFORT_FORMAT
 #undef EFFORT_KIND
@@ -63,7 +66,10 @@ static double rows_of_columns(const struct recipes *r, uint32_t id) {
 static double cost_of_quantizing(const struct recipes *r, uint32_t id) {
   const struct recipe *operand = &r->rows[r->args[r->rows[id].args]];
   if (is_gptq(r, id)) return cost_of_product * rows_of_columns(r, id) * (double)operand->count / 2;
-  return cost_of_format(recipe_quantization_of(r, id).format) * (double)operand->bytes;
+  const struct recipe_quantization q = recipe_quantization_of(r, id);
+  const double ranges =
+      q.seen > 0 ? cost_of_product * rows_of_columns(r, id) * (double)operand->count : 0;
+  return cost_of_format(q.format) * (double)operand->bytes + ranges;
 }
 
 static double cost_of_row(const struct recipes *r, uint32_t id, const double *of) {

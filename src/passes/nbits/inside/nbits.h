@@ -20,13 +20,15 @@ struct nbits_site {
   struct matmulnbits_scheme scheme;
   bool pinned; // an override says the scheme
   struct recipe_statistics
-      statistics; // gptq, awq: of what the weight is multiplied with; else NO_ID
+      statistics;      // gptq, awq: of what the weight is multiplied with; else NO_ID
+  uint64_t seen;       // awq: rows of the value that the statistics are of
   uint32_t share;      // awq: of w->shares; else NO_ID
   uint32_t next_of_it; // the next site of the share
   // where a measurement decided
   const char *chosen_by; // "budget", "gate" or NULL
   struct figures figures;
-  const char *weighed_by; // what the error of the output was weighed by; NULL: weights alone decided
+  const char
+      *weighed_by; // what the error of the output was weighed by; NULL: weights alone decided
   double output_db;
 };
 
@@ -94,7 +96,7 @@ struct nbits_tensor {
 struct nbits_share {
   uint32_t value, graph; // graph: of the nodes
   struct matmulnbits_scheme scheme;
-  uint32_t scaled; // the value divided, made where its first node was; NO_ID: not yet
+  uint32_t scaled;         // the value divided, made where its first node was; NO_ID: not yet
   uint32_t first, last, n; // its sites
   uint32_t next;           // of the same value: + 1
 };
@@ -107,7 +109,7 @@ struct nbits_work {
   TABLE(struct nbits_tensor, tensors);
   TABLE(struct nbits_share, shares);
   TABLE(uint32_t, share_of); // by value id: 1 + the last
-  uint32_t *first; // of tensors, by source tensor id
+  uint32_t *first;           // of tensors, by source tensor id
   // of the site at hand
   const struct nbits_site *site;
   const char *node_name, *weight_name;

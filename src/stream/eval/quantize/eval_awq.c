@@ -5,6 +5,10 @@
 //   E(i) = W - dequantized(quantized(s W)) / s                      for all weights of the value
 //   the i with the least tr(EᵀGE), the error of the output, G = XᵀX; the first of equals
 //
+// Where it is known over how many rows G is a sum, i are left out with which one of the weights has a larger error than with
+// i = 0, which changes nothing; G has its ridge (eval_moments.h), and of K columns and n rows the means are nearer to
+// each other: mean + (mean of all means - mean) K / (K + 10 n).
+//
 // No activations are needed. Of a weight with many columns some hundreds are looked at, as far apart as can be: an i that
 // is best for these is best, or nearly so, for all of them.
 //
@@ -13,6 +17,7 @@
 // round the same on all machines, which those of the C library do not.
 #include "eval_awq.h"
 #include "eval_blocks.h"
+#include "eval_moments.h"
 
 #include "gram.h"
 
@@ -36,7 +41,10 @@ struct finding {
   float *group, *scales;
   uint8_t *zeros, *some;
   void *scratch;
+  double ridge;
+  double own[WAYS]; // of the weight at hand
   double total[WAYS];
+  bool barred[WAYS]; // one of the weights is worse off
 };
 
 // ---- the ways ----------------------------------------------------------------------------------
@@ -53,14 +61,28 @@ static double twentieth_root(double x) {
   return z;
 }
 
-static int make_ways(struct finding *f, struct err *err) {
+static int read_means(struct finding *f, struct err *err) {
   float *means = f->out;
   if (eval_elements(f->t, f->a.means, 0, f->k, (uint8_t *)means, err) != 0) return -1;
-  double largest[WAYS] = {0}, least[WAYS];
+  double sum = 0;
   for (uint64_t j = 0; j < f->k; j++) {
     if (!(means[j] >= 0) || !isfinite(means[j]))
       return err_set(err, ERR_MODEL, "the mean of magnitudes number %llu is %g",
                      (unsigned long long)j, (double)means[j]);
+    sum += (double)means[j];
+  }
+  if (f->a.seen == 0) return 0;
+  const double k = (double)f->k, mean = sum / k, part = k / (k + 10 * (double)f->a.seen);
+  for (uint64_t j = 0; j < f->k; j++)
+    means[j] = (float)((double)means[j] + (mean - (double)means[j]) * part);
+  return 0;
+}
+
+static int make_ways(struct finding *f, struct err *err) {
+  const float *means = f->out;
+  if (read_means(f, err) != 0) return -1;
+  double largest[WAYS] = {0}, least[WAYS];
+  for (uint64_t j = 0; j < f->k; j++) {
     const double root = means[j] > 0 ? twentieth_root((double)means[j]) : 0;
     double power = 1;
     for (int i = 0; i < WAYS; i++, power *= root) {
@@ -179,11 +201,12 @@ static int look_at(struct finding *f, const struct columns *c, struct err *err) 
       if (eval_may_go_on(f->t->ev, err) != 0 ||
           eval_elements(f->t, f->a.gram, gram_at(f->k, r, k), n, (uint8_t *)f->tile, err) != 0)
         return -1;
+      if (r == k) eval_moments_add(f->tile, (size_t)gram_side(f->k, r), f->ridge);
       add_tile(f, c->n, r, k, sums);
     }
   for (int i = 0; i < WAYS; i++)
     for (size_t j = 0; j < c->n; j++)
-      f->total[i] += sums[(size_t)i * c->n + j];
+      f->own[i] += sums[(size_t)i * c->n + j];
   eval_looked(f->t->ev, f->id, c->n);
   return 0;
 }
@@ -191,9 +214,14 @@ static int look_at(struct finding *f, const struct columns *c, struct err *err) 
 static int look_at_weight(struct finding *f, uint32_t of, struct err *err) {
   const uint64_t wide = (uint64_t)recipe_dims(f->t->r, of)[1];
   const uint64_t step = recipe_awq_step(wide), n = recipe_awq_tried(wide);
+  memset(f->own, 0, sizeof f->own);
   for (uint64_t i = 0; i < n; i += f->wide) {
     const struct columns c = {of, i * step, step, (size_t)min_u64(f->wide, n - i)};
     if (look_at(f, &c, err) != 0) return -1;
+  }
+  for (int i = 0; i < WAYS; i++) {
+    f->total[i] += f->own[i];
+    f->barred[i] |= f->a.seen > 0 && !(f->own[i] <= f->own[0]);
   }
   return 0;
 }
@@ -202,12 +230,14 @@ static int look_at_weight(struct finding *f, uint32_t of, struct err *err) {
 
 static int find_best(struct finding *f, struct err *err) {
   const struct recipe *x = &f->t->r->rows[f->id];
-  if (make_ways(f, err) != 0) return -1;
+  if (make_ways(f, err) != 0 ||
+      eval_moments_ridge(f->t, f->a.gram, f->k, f->a.seen, &f->ridge, err) != 0)
+    return -1;
   for (uint32_t i = 2; i < x->n_args; i++)
     if (look_at_weight(f, f->t->r->args[x->args + i], err) != 0) return -1;
   int best = 0;
   for (int i = 1; i < WAYS; i++)
-    if (f->total[i] < f->total[best]) best = i;
+    if (!f->barred[i] && f->total[i] < f->total[best]) best = i;
   memcpy(f->out, f->ways + (uint64_t)best * f->k, (size_t)f->k * sizeof *f->out);
   return 0;
 }

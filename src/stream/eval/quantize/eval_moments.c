@@ -1,0 +1,35 @@
+// How far second moments are believed that are sums over few rows.
+#include "eval_moments.h"
+
+#include "gram.h"
+
+#include <math.h>
+
+static const double part = 0.3;
+
+int eval_moments_ridge(struct eval_task *t, uint32_t gram, uint64_t k, uint64_t seen, double *ridge,
+                       struct err *err) {
+  double sum = 0;
+  *ridge = 0;
+  if (seen == 0) return 0;
+  for (uint64_t i = 0; i < k; i++) {
+    const uint64_t r = i / GRAM_SIDE, in = i % GRAM_SIDE;
+    double x;
+    if (eval_elements(t, gram, gram_at(k, r, r) + in * gram_side(k, r) + in, 1, (uint8_t *)&x,
+                      err) != 0)
+      return -1;
+    if (!(x >= 0) || !isfinite(x))
+      return err_set(err, ERR_MODEL,
+                     "the second moments of a value have %g on their diagonal (element %llu)", x,
+                     (unsigned long long)i);
+    sum += x;
+  }
+  *ridge = part * (double)k / (double)seen * (sum / (double)k);
+  if (isfinite(*ridge)) return 0;
+  return err_set(err, ERR_MODEL, "the second moments of a value have no finite sum");
+}
+
+void eval_moments_add(double *tile, size_t side, double ridge) {
+  for (size_t i = 0; i < side; i++)
+    tile[i * side + i] += ridge;
+}
