@@ -187,6 +187,10 @@ def is_for_people(option):
     return option["name"] != "progress" and (option["group"] == "Messages" or "json" in option["excludes"])
 
 
+def takes_samples(option):
+    return option["metavar"] is not None and option["metavar"].startswith("FILE|DIR")
+
+
 def words_type(words):
     return f"Literal[{', '.join(word if word.isdigit() else json.dumps(word) for word in words)}]"
 
@@ -199,6 +203,8 @@ def option_type(option):
         return f"Union[bool, None, {words_type(option['choices'])}]", "None"
     if kind == "choice":
         of = words_type(option["choices"])
+    elif takes_samples(option):
+        of = "ManySamples" if kind == "list" else "Samples"
     elif kind in ("file", "stream", "folder"):
         of = "StrPath"
     elif kind == "list" and option["metavar"] == "N":
@@ -270,7 +276,9 @@ class Command:
         lines += ["", "    Keyword arguments:"]
         for option in self.options:
             note = f"{identifier(option['name'])}: {self.in_python(option['help'])}"
-            if option["kind"] == "list":
+            if takes_samples(option):
+                note += "; or dicts of arrays by the names of inputs, in a sequence, a generator or a reader with get_next"
+            elif option["kind"] == "list":
                 note += "; one, or a sequence of them"
             if option["default"]:
                 note += f" (default {option['default']})"
@@ -295,6 +303,9 @@ class Command:
         name = identifier(option["name"])
         if option["kind"] == "maybe":
             return f'flag_or_word("{name}", {name})'
+        if takes_samples(option):
+            most = [f"samples or {o['default']}" for o in self.options if o["name"] == "samples"]
+            return f"given_samples({', '.join([json.dumps(name), name, str(option['kind'] == 'list'), *most])})"
         if option["kind"] == "list":
             return f'several("{name}", {name})'
         if option["kind"] != "flag":
@@ -328,7 +339,8 @@ def commands_source(tables, schemas):
     return (
         HEAD.format("A function for each command.")
         + "from typing import Any, Callable, List, Literal, Mapping, Optional, Sequence, Union, overload\n\n"
-        + "from ._run import Flag, Operand, Option, StrPath, call, flag, flag_or_word, several\n"
+        + "from ._run import Flag, Operand, Option, call, flag, flag_or_word, several\n"
+        + "from ._samples import ManySamples, Samples, StrPath, given_samples\n"
         + f"from .documents import {', '.join(documents)}\n\n"
         + "Operands = Mapping[str, Operand]\nOptions = Mapping[str, Option]\n\n"
         + "__all__ = [\n" + "".join(f'    "{name}",\n' for name in sorted(c.name for c in commands)) + "]\n\n\n"

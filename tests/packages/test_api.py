@@ -1,6 +1,7 @@
 """The functions do what the command line does: the same bytes, the same documents, an exception for each exit code."""
 
 import dataclasses
+import errno
 import hashlib
 import inspect
 import json
@@ -14,14 +15,18 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import typing
 import warnings
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import onnx
+import onnxruntime
 import pytest
 
 import make_encoder
@@ -105,6 +110,9 @@ def test_types_of_keywords(weir, tables):
                 assert all(isinstance(each, int) == str(each).isdigit() for each in typing.get_args(words))
             elif option["kind"] == "maybe":
                 assert found == typing.Union[bool, None, typing.Literal[tuple(option["choices"])]]
+            elif (option["metavar"] or "").startswith("FILE|DIR"):
+                samples = "ManySamples" if option["kind"] == "list" else "Samples"
+                assert getattr(weir, command["name"]).__annotations__[parameter(option)] == f"Optional[{samples}]"
             elif option["kind"] in ("file", "stream", "folder"):
                 assert str in typing.get_args(found) and typing.get_args(path)[0] in typing.get_args(found)
             else:
@@ -400,6 +408,195 @@ def test_threads(weir, tmp_path):
     assert len({(tmp_path / f"{n}.onnx.data").read_bytes() for n in range(8)}) == 1
 
 
+# ---- samples that Python has
+
+
+class Reader:
+    """As onnxruntime's CalibrationDataReader."""
+
+    def __init__(self, samples):
+        self.samples = iter(samples)
+
+    def get_next(self):
+        return next(self.samples, None)
+
+
+def sample_of(length, seed=0):
+    signal = np.random.default_rng(seed).standard_normal((1, length, 32)).astype(np.float32)
+    return {"audio_signal": signal, "attention_mask": np.ones((1, length), bool)}
+
+
+@pytest.fixture
+def spools(tmp_path, monkeypatch):
+    """Where samples are spooled; nothing may be left there."""
+    folder = tmp_path / "spools"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", os.fspath(folder))
+    yield folder
+    assert not list(folder.iterdir())
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """Three samples, and a folder of .npz with the same."""
+    samples = [sample_of(length, length) for length in (40, 41, 50)]
+    (tmp_path / "saved").mkdir()
+    for n, sample in enumerate(samples):
+        np.savez(tmp_path / "saved" / f"{n}.npz", **sample)
+    return samples, tmp_path / "saved"
+
+
+def forms(samples, folder):
+    yield from (samples, tuple(samples), iter(samples), (each for each in samples), Reader(samples), [folder], [str(folder)])
+    yield [{name: np.asfortranarray(array) for name, array in each.items()} for each in samples]
+    yield [{name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in each.items()} for each in samples]
+
+
+def test_calibration_takes_arrays(weir, runtime, spools, saved, tmp_path):
+    """The ranges are those of the files, whatever gives the samples."""
+    samples, folder = saved
+    weir.calibrate(SAMPLE, output=tmp_path / "of_files.jsonl", data=folder)
+    wanted = (tmp_path / "of_files.jsonl").read_bytes()
+    for data in forms(samples, folder):
+        found = weir.calibrate(SAMPLE, output=tmp_path / "r.jsonl", data=data, force=True)
+        assert found.samples == 3 and (tmp_path / "r.jsonl").read_bytes() == wanted, data
+    assert weir.calibrate(SAMPLE, output=tmp_path / "r.jsonl", data=samples[0], force=True).samples == 1
+    assert (tmp_path / "r.jsonl").read_bytes() != wanted
+    assert weir.calibrate(SAMPLE, output=tmp_path / "r.jsonl", data=[samples[0], folder, *samples[1:]], force=True).samples == 6
+
+
+def test_onnxruntimes_own_reader(weir, runtime, spools, saved, tmp_path):
+    from onnxruntime.quantization import CalibrationDataReader
+
+    class Own(Reader, CalibrationDataReader):
+        pass
+
+    samples, _ = saved
+    assert weir.calibrate(SAMPLE, output=tmp_path / "r.jsonl", data=Own(samples)).samples == 3
+
+
+def test_strings_and_odd_names(weir, runtime, spools, tmp_path):
+    """A model whose inputs have names of letters that folders and NumPy's savez do not take; strings as onnxruntime takes them."""
+    names = ["file", "a/b", "../c"]
+    nodes = [onnx.helper.make_node("Identity", [name], [f"out{n}"]) for n, name in enumerate(names)]
+    kinds = [onnx.TensorProto.STRING, onnx.TensorProto.FLOAT, onnx.TensorProto.INT64]
+    ends = [
+        [onnx.helper.make_tensor_value_info(name, kind, [2]) for name, kind in zip(these, kinds)]
+        for these in (names, ["out0", "out1", "out2"])
+    ]
+    graph = onnx.helper.make_graph(nodes, "g", *ends)
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
+    arrays = [np.array(["x", "yé"], object), np.array([1, 2], np.float32), np.array([3, 4])]
+    found = weir.verify(tmp_path / "m.onnx", tmp_path / "m.onnx", inputs=dict(zip(names, arrays))).verification
+    assert [(row.name, row.status) for row in found.rows] == [(f"out{n}", "passed") for n in range(3)]
+
+
+def test_verification_takes_arrays(weir, runtime, spools, saved, tmp_path):
+    samples, folder = saved
+    found = weir.conv2matmul(SAMPLE, tmp_path / "o.onnx", verify="model", verify_inputs=Reader(samples)).verification
+    assert found.passed == 3 and found.failed == 0
+    rows = [weir.verify(SAMPLE, tmp_path / "o.onnx", inputs=inputs).verification.rows for inputs in (folder, samples, samples[0])]
+    assert [row.figures for row in rows[0]] == [row.figures for row in rows[1]] and len(rows[0]) == 3 and len(rows[2]) == 1
+    assert {row.of for row in rows[1]} == {f"{n:07}.npz" for n in range(3)}
+
+
+def test_as_many_samples_as_are_asked_for(weir, runtime, spools, saved, tmp_path, caplog):
+    """A generator without an end; at most one sample is made that is not used."""
+    taken = []
+
+    def endless():
+        while True:
+            taken.append(len(taken))
+            yield saved[0][0]
+
+    with caplog.at_level(logging.INFO, "weir"):
+        assert weir.calibrate(SAMPLE, output=tmp_path / "r.jsonl", data=endless(), samples=2).samples == 2
+    assert len(taken) == 3 and "more samples are left out" in caplog.text
+    caplog.clear()
+    with caplog.at_level(logging.INFO, "weir"):
+        weir.calibrate(SAMPLE, output=tmp_path / "r.jsonl", data=saved[0], samples=3, force=True)
+    assert "left out" not in caplog.text
+
+
+def test_one_sample_is_held_at_a_time(weir, runtime, spools, tmp_path):
+    """A sample is written, and let go of, before the next one is made."""
+    alive = []
+
+    class Array(np.ndarray):
+        pass
+
+    def made():
+        for length in range(40, 60):
+            assert all(each() is None for each in alive[:-1])
+            sample = {name: array.view(Array) for name, array in sample_of(length).items()}
+            alive.append(weakref.ref(sample["audio_signal"]))
+            yield sample
+            del sample
+
+    assert weir.calibrate(SAMPLE, output=tmp_path / "r.jsonl", data=made()).samples == 20
+
+
+@pytest.mark.parametrize(
+    "data, says",
+    [
+        (3, "data takes a path, a dict of arrays by the names of inputs"),
+        (True, "not the type bool"),
+        (np.ones(3), "not the type ndarray"),
+        (Reader, "data is the class Reader"),
+        ([np.ones(3)], r"data\[0\] is of type ndarray"),
+        ([(sample_of(8), 1)], r"data\[0\] is of type tuple"),
+        ([sample_of(8), 3], r"data\[1\] is of type int"),
+        ({"x": [1.0]}, r"data\['x'\] is of type list, no array"),
+        ([sample_of(8), {"x": 1}], r"data\[1\]\['x'\] is of type int, no array"),
+        ({1: np.ones(3)}, "data has the key 1"),
+        ({"x": np.array([None])}, r"data\['x'\] has elements of type object"),
+        ({"x": np.zeros(1, "V2")}, r"data\['x'\] has elements of type \|V2"),
+    ],
+)
+def test_what_is_no_sample(weir, spools, tmp_path, data, says):
+    with pytest.raises(TypeError, match=says):
+        weir.calibrate(SAMPLE, output=tmp_path / "r.jsonl", data=data)
+    assert [path.name for path in tmp_path.iterdir()] == ["spools"]
+
+
+def test_samples_that_do_not_come_or_fit(weir, runtime, spools, tmp_path):
+    """What the reader raises is raised; the program's messages name samples by number."""
+
+    def broken():
+        yield sample_of(8)
+        raise LookupError("mine")
+
+    with pytest.raises(LookupError, match="mine"):
+        weir.calibrate(SAMPLE, output=tmp_path / "r.jsonl", data=broken())
+    for data, says in (([], "data gives no sample"), (Reader([]), "data gives no sample"), ([sample_of(8), {}], "'0000001.npz' has no array for")):
+        with pytest.raises(weir.InputError, match=says):
+            weir.calibrate(SAMPLE, output=tmp_path / "r.jsonl", data=data)
+    with pytest.raises(TypeError, match=r"inputs\[0\] is of type str"):
+        weir.verify(SAMPLE, inputs=["a", "b"])
+    with pytest.raises(TypeError, match="^jobs "):  # before any sample is taken
+        weir.calibrate(SAMPLE, output=tmp_path / "r.jsonl", data=broken(), jobs=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["spools"]
+
+
+def test_no_space_for_samples(weir, spools, tmp_path, monkeypatch):
+    def full(*_words, **_more):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(np.lib.format, "write_array", full)
+    with pytest.raises(weir.NoSpaceError, match="no space for the samples of data") as raised:
+        weir.calibrate(SAMPLE, output=tmp_path / "r.jsonl", data=sample_of(8))
+    assert raised.value.hint.startswith("TMPDIR")
+
+
+def test_a_program_that_is_killed_leaves_no_samples(weir, spools, saved, tmp_path, instead):
+    fake = tmp_path / "fake"
+    fake.write_text("#!/bin/sh\nkill -9 $$\n")
+    fake.chmod(0o755)
+    instead(fake)
+    with pytest.raises(weir.KilledError):
+        weir.calibrate(SAMPLE, output=tmp_path / "r.jsonl", data=saved[0])
+
+
 # ---- exceptions
 
 
@@ -692,6 +889,7 @@ def test_docstrings(python):
 
 PAGE = """
 import doctest, sys
+sys.path.append(sys.argv[2])  # NumPy, which the page's reader has
 text = open(sys.argv[1]).read().split("```python\\n")[1:]
 lines = "\\n".join(part.split("```")[0] for part in text)
 test = doctest.DocTestParser().get_doctest(lines, {}, "python.md", sys.argv[1], 0)
@@ -705,7 +903,7 @@ def test_page(python, encoder, runtime, tmp_path):
     """The examples of docs/python.md, one after the other, in a folder that has a model."""
     for path in encoder.parent.iterdir():
         shutil.copy(path, tmp_path)
-    said = python("-c", PAGE, ROOT / "docs" / "python.md", cwd=tmp_path)
+    said = python("-c", PAGE, ROOT / "docs" / "python.md", Path(np.__file__).parent.parent, cwd=tmp_path)
     assert "failed=0" in said and "attempted=0" not in said
 
 

@@ -326,6 +326,8 @@ def test_checkers(tool, wheel, tmp_path, words):
 
 
 USE = """
+from typing import Dict, Optional
+
 import weir
 
 report = weir.quantize("a.onnx", "b.onnx", bits=8, block_size="channel", exclude=["x"], memory=1 << 30, progress=print)
@@ -334,6 +336,21 @@ name: str = tensors[0].name
 lines = [weights.total_bytes_of_files for weights in weir.shrink("a.onnx", info=True)]
 reports = [report.passes for report in weir.shrink(["a.onnx"], output_dir="x")]
 found: bool = weir.audit("a.onnx").whole
+sample = {"x": b"an array"}
+
+
+class Reader:
+    def get_next(self) -> Optional[Dict[str, bytes]]:
+        return None
+
+
+weir.calibrate("a.onnx", output="r.jsonl", data=sample)
+weir.calibrate("a.onnx", output="r.jsonl", data=(each for each in [sample]))
+weir.calibrate("a.onnx", output="r.jsonl", data=Reader())
+weir.calibrate("a.onnx", output="r.jsonl", data=["x.bin:x:float:1", sample])
+given: weir.Samples = Reader()
+weir.verify("a.onnx", "b.onnx", inputs=given)
+weir.convert("a.onnx", "b.onnx", verify_inputs=iter([sample]))
 """
 MISUSE = [
     'weir.quantize("a.onnx", "b.onnx", bits=3)',
@@ -342,6 +359,8 @@ MISUSE = [
     'weir.shrink("a.onnx")[0].weights',
     'weir.audit("a.onnx").nothing',
     'weir.convert("a.onnx", "b.onnx", progress=3)',
+    'weir.calibrate("a.onnx", data=3)',
+    'weir.verify("a.onnx", inputs=["a folder"])',
 ]
 
 

@@ -24,11 +24,12 @@ from . import _commands, _errors, documents
 from ._commands import *
 from ._errors import *
 from ._find import find_weir_bin
-from ._run import StrPath, pass_spec
+from ._run import pass_spec
+from ._samples import DataReader, Samples, StrPath
 from ._version import __version__
 from .documents import *
 
-__all__ = ["StrPath", "__version__", "documents", "find_weir_bin", "pass_spec"]
+__all__ = ["DataReader", "Samples", "StrPath", "__version__", "documents", "find_weir_bin", "pass_spec"]
 __all__ += _commands.__all__
 __all__ += _errors.__all__
 __all__ += documents.__all__

@@ -20,10 +20,10 @@ from typing import IO, Any, Callable, Dict, Iterable, List, Mapping, Optional, S
 from ._errors import InternalError, KilledError, WeirError, WeirWarning, by_code, crashes
 from ._find import find_weir_bin
 from ._record import Record
+from ._samples import GivenSamples, StrPath, private_folder, spooled
 from .documents import Progress
 
-StrPath = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
-Option = Union[None, "Flag", "Several", int, float, StrPath]
+Option = Union[None, "Flag", "Several", GivenSamples, int, float, StrPath]
 Operand = Union[None, "Several", StrPath]
 R = TypeVar("R", bound=Record)
 
@@ -266,9 +266,15 @@ def call(
     words = [find_weir_bin(), command, "--json"]
     if tells_progress:
         words.append("--progress=json" if progress else "--progress=never")
-    words += [*_option_words(options), "--", *_operand_words(operands)]
+    samples = {name: value for name, value in options.items() if isinstance(value, GivenSamples)}
+    words += _option_words({name: value for name, value in options.items() if name not in samples})
+    last = ["--", *_operand_words(operands)]
     said = _Said(progress)
-    code, text = _run(words, said)
+    if samples:
+        with private_folder() as folder:
+            code, text = _run([*words, *spooled(samples, folder), *last], said)
+    else:
+        code, text = _run([*words, *last], said)
     documents = _documents(text, lines)
     made = _records(make, documents)
     if code == 0 and not made and (text.strip() or not lines):
