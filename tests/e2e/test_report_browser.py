@@ -35,6 +35,14 @@ def page(weir, tmp_path_factory):
     return folder / "r.html"
 
 
+@pytest.fixture(scope="module")
+def verified_page(weir, tmp_path_factory):
+    """A page with a verification."""
+    folder = tmp_path_factory.mktemp("verified")
+    weir("quantize", SOURCE, folder / "out.onnx", "--verify=all", "--report-html", folder / "r.html")
+    return folder / "r.html"
+
+
 def opened(browser, path):
     browser.scripts(True)
     browser.looks(1200)
@@ -139,6 +147,31 @@ def test_nothing_hangs_over(browser, page, width, dark):
     opened(browser, page)
     browser.looks(width, dark=dark, mobile=width < 500)
     assert browser.ask("document.documentElement.scrollWidth") <= width
+
+
+RIGHT = "[...document.querySelectorAll('{}')].map(e => e.getBoundingClientRect().right)"
+
+
+def test_a_phone_shows_captions_and_bars(browser, page):
+    opened(browser, page)
+    browser.looks(360, mobile=True)
+    for what in ("caption", ".ops tbody .bars", ".ops tbody .number"):
+        right = [x for x in browser.ask(RIGHT.format(what)) if x]  # what is folded is nowhere
+        assert right and max(right) <= 360, what
+    assert max(browser.ask(RIGHT.format(".scroll td"))) > 360  # the control arm: tables that scroll
+    assert browser.ask("[...document.querySelectorAll('.arrow')].every(e => e.getClientRects().length === 1)")
+
+
+@pytest.mark.parametrize("width", [360, 768, 1200])
+@pytest.mark.parametrize("verified", [False, True])
+def test_tiles_fill_their_rows(browser, page, verified_page, width, verified):
+    opened(browser, verified_page if verified else page)
+    browser.looks(width, mobile=width < 500)
+    rows = browser.ask("""(() => { const rows = {}, box = document.querySelector('.cards').getBoundingClientRect();
+      for (const e of document.querySelectorAll('.card')) { const r = e.getBoundingClientRect(); rows[r.top] = [...(rows[r.top] || []), r.right]; }
+      return Object.values(rows).map(r => [r.length, box.right - Math.max(...r)]); })()""")
+    assert all(abs(left) < 1 for _, left in rows) and sum(n for n, _ in rows) == (6 if verified else 5)
+    assert all(n > 1 for n, _ in rows) or width < 500
 
 
 CONTRAST = """(() => {

@@ -169,6 +169,62 @@ def test_one_page_is_of_one_model(weir, tmp_path):
     assert "--report-html names one file, but there are 2 models" in done.err and not (tmp_path / "r.html").exists()
 
 
+def test_outputs_are_on_top(weir, tmp_path):
+    """With the figures of the JSON report; no green page where nothing was judged, with a page that is green as control."""
+    for words, badge in ((["quantize", "--block-size", "32"], "plain"), (["conv2matmul"], "good")):
+        report = weir.report(words[0], SOURCE, tmp_path / "o.onnx", "--force", *words[1:], "--verify=all", "--report-html", tmp_path / "r.html")
+        page = report_page.read(tmp_path / "r.html")
+        sections = [attrs["id"] for tag, attrs in page.elements if tag == "section"]
+        assert sections[:2] == ["outputs", "verification"] and "meaning" in sections
+        cases = [row for row in report["verification"]["rows"] if row["name"] == "outputs"]
+        row = min(cases, key=lambda row: float(row["figures"]["sqnr_db"]))
+        top = page.source[page.source.index('id="outputs"') : page.source.index('id="verification"')]
+        db = float(row["figures"]["sqnr_db"])
+        assert f">{'∞' if math.isinf(db) else f'{db:.1f}'}<" in top and f">{row['figures']['cosine']:.6f}<" in top and f">{row['status'].replace('_', ' ')}<" in top
+        assert f'<span class="badge {badge}">' in page.source
+        rows = page.rows("verified")
+        passed = [row["SQNR, dB"] for row in rows if row["Result"] == "passed" and row["SQNR, dB"] is not None]
+        assert passed == sorted(passed) and len(passed) > 5
+
+
+def test_charts_go_along_the_graph(weir, tmp_path):
+    """A dot for each tensor, in the order of the nodes that use them."""
+    weir("quantize", SOURCE, tmp_path / "o.onnx", "--block-size", "32", "--report-html", tmp_path / "r.html")
+    page = report_page.read(tmp_path / "r.html")
+    places = {node.name: n for n, node in enumerate(onnx.load(SOURCE, load_external_data=False).graph.node)}
+    rows = page.rows("tensors")
+    along = [places[row["First used by"]] for row in rows]
+    assert along == sorted(along) and len(along) > 10
+    paths = [dict(attrs)["d"] for tag, attrs in page.elements if tag == "path" and attrs["class"] == "dots c0"]
+    assert len(paths) == 2
+    for path in paths:
+        dots = [tuple(map(float, dot.split())) for dot in re.findall(r"M([\d. ]+)h0", path)]
+        assert len(dots) == len(rows) and dots == sorted(dots, key=lambda dot: dot[0])
+    worst = min(range(len(rows)), key=lambda n: rows[n]["SQNR, dB"])
+    dots = [float(dot) for dot in re.findall(r"M[\d.]+ ([\d.]+)h0", paths[0])]
+    assert dots[worst] == max(dots)  # y grows downwards
+
+
+def test_what_was_asked_for_by_name_comes_first(reported):
+    """Of the nodes; then the passes of a set, those that looked at fewest first."""
+    _, page, _ = reported
+    passes = [row["Pass"] for row in page.rows("sites")]
+    named = [name in ("conv2matmul", "quantize") for name in passes]
+    assert named == sorted(named, reverse=True) and True in named and False in named
+    others = [name for name in passes if name not in ("conv2matmul", "quantize")]
+    counts = [others.count(name) for name in dict.fromkeys(others)]
+    assert counts == sorted(counts) and len(counts) > 2
+
+
+def test_figures_are_explained_and_bytes_are_grouped(weir, reported, tmp_path):
+    _, page, report = reported
+    assert all(word in page.text() for word in ("What the figures mean", "The energy of the tensor over that of the error", "compare outputs, on real inputs"))
+    for file in report["weir"]["output"]:
+        assert file["size"] >= 1000 and f">{file['size']:,}<" in page.source
+    weir("convert", SOURCE, tmp_path / "o.onnx", "--report-html", tmp_path / "r.html")  # has no figures
+    assert "What the figures mean" not in report_page.read(tmp_path / "r.html").text()
+
+
 # ---- names
 
 HOSTILE = [

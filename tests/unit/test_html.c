@@ -157,7 +157,11 @@ static void test_markup(void **state) {
 static void test_numbers(void **state) {
   (void)state;
   assert_string_equal(html_words(1234567, HTML_BYTES).s, "1.23 MB");
-  assert_string_equal(html_words(1234567, HTML_COUNT).s, "1234567");
+  assert_string_equal(html_words(1234567, HTML_COUNT).s, "1,234,567");
+  assert_string_equal(html_words(999, HTML_COUNT).s, "999");
+  assert_string_equal(html_words(0, HTML_COUNT).s, "0");
+  assert_string_equal(html_whole(1000).s, "1,000");
+  assert_string_equal(html_whole(UINT64_MAX).s, "18,446,744,073,709,551,615");
   assert_string_equal(html_words(21.25, HTML_ONE).s, "21.2");
   assert_string_equal(html_words(0.9999994, HTML_SIX).s, "0.999999");
   assert_string_equal(html_words(0.000012345, HTML_SHORT).s, "1.23e-05");
@@ -250,6 +254,33 @@ static void test_charts_of_odd_numbers(void **state) {
       assert_null(strstr(t.text, "<s>"));
       assert_non_null(strstr(t.text, "</svg>"));
     }
+    TABLE_FREE(&t, text);
+  }
+}
+
+// A spread of no note does not fill the chart.
+static void test_charts_stand_for_as_much_as_they_must(void **state) {
+  (void)state;
+  const double y[] = {44.10, (double)NAN, 44.15};
+  const struct html_series s = {.name = "s", .y = y, .n = 3};
+  for (int least = 0; least < 2; least++) {
+    const struct html_lines chart = {.title = "T",
+                                     .x = "x",
+                                     .y = "y",
+                                     .dots = true,
+                                     .least = least ? HTML_DB_LEAST : 0,
+                                     .series = &s,
+                                     .n_series = 1};
+    struct taken t = {0};
+    struct html_out o = out_to(&t);
+    html_lines(&o, &chart);
+    html_flush(&o);
+    assert_true((strstr(t.text, ">44.12<") != NULL) == !least);
+    assert_true((strstr(t.text, ">40<") && strstr(t.text, ">48<")) == least);
+    const char *path = strstr(t.text, "<path class=\"dots c0\" d=\"M");
+    assert_non_null(path);
+    assert_non_null(strstr(path, "h0M")); // the two that there are, and nothing between them
+    assert_null(strstr(strstr(path, "h0M") + 3, "h0M"));
     TABLE_FREE(&t, text);
   }
 }
@@ -391,6 +422,47 @@ static void test_verdicts_of_what_loses(void **state) {
   expect_verdict_of(unjudged, "not judged", "plain");
 }
 
+// The worst case of each output stands on top, and rows with the largest errors come first.
+static void test_outputs_of_models(void **state) {
+  (void)state;
+  struct verified v = {.scope = "all"};
+  static const struct {
+    const char *name, *of;
+    double db;
+    bool output;
+    enum verified_end end;
+  } rows[] = {{"same", "case 1", (double)INFINITY, true, VERIFIED_PASSED},
+              {"logits", "case 1", 30, true, VERIFIED_PASSED},
+              {"logits", "case 2", 12.25, true, VERIFIED_PASSED},
+              {"/site", "quantize", 3, false, VERIFIED_PASSED},
+              {"late", "case 2", 50, true, VERIFIED_FAILED}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    *TABLE_PUSH(&v, rows) = (struct verified_row){.name = rows[i].name,
+                                                  .of = rows[i].of,
+                                                  .output = rows[i].output,
+                                                  .end = rows[i].end,
+                                                  .drawn = i == 0,
+                                                  .figures = figures(0.1, rows[i].db)};
+  const struct run_report r = {.command = "run", .version = "1", .model = "m", .verified = &v};
+  struct taken t = {0};
+  char *page = page_of(&r, &t);
+  char *top = strstr(page, "id=\"outputs\""), *end = strstr(top, "</section>");
+  char *table = strstr(end, "id=\"verified\"");
+  assert_non_null(strstr(top, "inputs that were drawn"));
+  const char *late = strstr(top, "<bdi>late"), *logits = strstr(top, "<bdi>logits"),
+             *same = strstr(top, "<bdi>same");
+  assert_true(late < logits && logits < same && same < end);
+  assert_non_null(strstr(top, ">12.2<"));
+  assert_true(strstr(top, "<bdi>case 1") > logits && strstr(top, ">30.0<") > end);
+  assert_true(strstr(top, "/site") > end);
+  const char *first = strstr(table, "<bdi>late"), *then = strstr(table, "<bdi>/site"),
+             *case_2 = strstr(table, ">12.2<"), *case_1 = strstr(table, ">30.0<"),
+             *last = strstr(table, "<bdi>same");
+  assert_true(first < then && then < case_2 && case_2 < case_1 && case_1 < last);
+  TABLE_FREE(&t, text);
+  TABLE_FREE(&v, rows);
+}
+
 // Of a file that is longer than a unit there is no digest as a whole.
 static void test_outputs(void **state) {
   (void)state;
@@ -405,7 +477,7 @@ static void test_outputs(void **state) {
   struct taken t = {0};
   const char *page = page_of(&r, &t);
   static const char *const there[] = {">abc123<", "of 16 parts, in the manifest", ">def456<",
-                                      "m.onnx.manifest.json", ">1073741824<"};
+                                      "m.onnx.manifest.json", ">1,073,741,824<"};
   for (size_t i = 0; i < sizeof there / sizeof *there; i++)
     if (!strstr(page, there[i])) fail_msg("the page lacks: %s", there[i]);
   TABLE_FREE(&t, text);
@@ -431,6 +503,8 @@ int main(void) {
       cmocka_unit_test(test_verdicts),
       cmocka_unit_test(test_verdicts_of_what_loses),
       cmocka_unit_test(test_outputs),
+      cmocka_unit_test(test_outputs_of_models),
+      cmocka_unit_test(test_charts_stand_for_as_much_as_they_must),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,16 +13,21 @@ enum { OPS_SHOWN = 40, NAMES_SHOWN = 50, GROUPS_SHOWN = 200 };
 
 // ---- steps and operators -----------------------------------------------------------------------
 
+static void put_count(struct html_out *o, uint64_t n) {
+  html_put(o, "<td class=\"number\">%s</td>", html_whole(n).s);
+}
+
 static void put_step(struct html_out *o, const struct pass_job *pj, uint32_t step) {
   const struct pipeline_step *s = &pj->pipeline.steps[step];
   const struct pass_job_counts n = pass_job_count(pj, step);
   const struct pass_run_step *came = pj->steps ? &pj->steps[step] : NULL;
   struct arena a = {0};
-  html_put(o, "<tr><td><code>%s</code><small>%s</small></td>", s->values.pass->name,
-           s->values.pass->summary);
-  html_put(
-      o, "<td class=\"number\">%lu</td><td class=\"number\">%lu</td><td class=\"number\">%lu</td>",
-      n.converted, n.skipped, came ? came->held_back : 0);
+  html_put(o, "<tr><td><code>%s</code><small>", s->values.pass->name);
+  html_arrows(o, s->values.pass->summary);
+  html_raw(o, "</small></td>");
+  put_count(o, n.converted);
+  put_count(o, n.skipped);
+  put_count(o, came ? came->held_back : 0);
   html_put(o, "<td><details><summary>options</summary><code>%s</code></details></td></tr>\n",
            pass_values_json(&s->values, &a));
   arena_free(&a);
@@ -51,12 +56,13 @@ static void put_steps(struct html_out *o, const struct pass_job *pj) {
 
 static void put_op(struct html_out *o, const struct census_op *op, uint64_t most) {
   html_put(o, "<tr><th scope=\"row\"><bdi>%s</bdi></th>", op->name);
-  html_put(o, "<td class=\"number\">%lu</td><td class=\"number\">%lu</td>", op->before, op->after);
-  html_put(o, "<td class=\"number\">%s%lu</td><td class=\"wide\">",
+  put_count(o, op->before);
+  put_count(o, op->after);
+  html_put(o, "<td class=\"number\">%s%s</td><td class=\"wide\">",
            op->after > op->before   ? "+"
            : op->after < op->before ? "\xe2\x88\x92"
                                     : "",
-           max_u64(op->before, op->after) - min_u64(op->before, op->after));
+           html_whole(max_u64(op->before, op->after) - min_u64(op->before, op->after)).s);
   html_before_after(o, (double)op->before / (double)most, (double)op->after / (double)most);
   html_raw(o, "</td></tr>\n");
 }
@@ -170,8 +176,9 @@ void html_types(struct html_out *o, const struct run_report *r) {
              i < COLOURS ? i : COLOURS - 1, dtype_name((enum dtype)(rows[i] - c->types)));
     html_put(o, "<td class=\"number\">%s</td>", quote_bytes(rows[i]->bytes[0]).s);
     html_put(o, "<td class=\"number\">%s</td>", quote_bytes(rows[i]->bytes[1]).s);
-    html_put(o, "<td class=\"number\">%lu</td><td class=\"number\">%lu</td></tr>\n",
-             rows[i]->tensors[0], rows[i]->tensors[1]);
+    put_count(o, rows[i]->tensors[0]);
+    put_count(o, rows[i]->tensors[1]);
+    html_raw(o, "</tr>\n");
   }
   html_raw(o, "</tbody></table></div></section>\n");
 }
@@ -254,6 +261,40 @@ static const struct html_column site_columns[S_COLUMNS] = {
     [S_WHY] = {"Why", HTML_WORD, NULL},   [S_TENSOR] = {"Tensor", HTML_NAME, NULL},
 };
 
+// Passes that were asked for by name come first, then the others, those that looked at fewest nodes first: what a
+// clean-up takes by the hundred is what nobody looks for.
+struct turn {
+  bool of_set; // the pass came with a name for several
+  uint32_t looked_at, step, site;
+};
+
+static int by_turn(const void *pa, const void *pb) {
+  const struct turn *a = pa, *b = pb;
+  if (a->of_set != b->of_set) return a->of_set ? 1 : -1;
+  if (a->of_set && a->looked_at != b->looked_at) return a->looked_at < b->looked_at ? -1 : 1;
+  if (a->step != b->step) return a->step < b->step ? -1 : 1;
+  return a->site < b->site ? -1 : a->site > b->site;
+}
+
+// Sites that no later round looked at again; *n: how many.
+static const uint32_t *in_turn(const struct pass_job *pj, uint32_t *n, struct arena *a) {
+  uint32_t *looked_at = arena_zalloc(a, pj->pipeline.n_steps * sizeof *looked_at + 1);
+  struct turn *turns = arena_alloc(a, pj->n_sites * sizeof *turns + 1);
+  uint32_t *at = arena_alloc(a, pj->n_sites * sizeof *at + 1);
+  *n = 0;
+  for (uint32_t i = 0; i < pj->n_sites; i++)
+    looked_at[pj->sites[i].step] += !pj->sites[i].gone;
+  for (uint32_t i = 0; i < pj->n_sites; i++) {
+    const uint32_t step = pj->sites[i].step;
+    if (!pj->sites[i].gone)
+      turns[(*n)++] = (struct turn){pj->pipeline.steps[step].named != 1, looked_at[step], step, i};
+  }
+  qsort(turns, *n, sizeof *turns, by_turn);
+  for (uint32_t i = 0; i < *n; i++)
+    at[i] = turns[i].site;
+  return at;
+}
+
 struct sites {
   const struct pass_job *pj;
   const uint32_t *at;
@@ -281,11 +322,9 @@ void html_sites(struct html_out *o, const struct run_report *r) {
   const struct pass_job *pj = r->passes;
   if (!pj || pj->n_sites == 0) return;
   struct arena a = {0};
-  uint32_t n = 0, *at = arena_alloc(&a, pj->n_sites * sizeof *at + 1);
-  for (uint32_t i = 0; i < pj->n_sites; i++)
-    if (!pj->sites[i].gone) at[n++] = i;
+  uint32_t n;
   struct arena words[2] = {{0}};
-  const struct sites sites = {pj, at, words};
+  const struct sites sites = {pj, in_turn(pj, &n, &a), words};
   html_raw(o, "<section id=\"nodes\"><h2>Every node that was looked at</h2>\n");
   html_table(o, &(struct html_table){.id = "sites",
                                      .caption = "Nodes and weights that passes looked at",

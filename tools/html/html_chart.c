@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { WIDTH = 520, HEIGHT = 240, LEFT = 66, RIGHT = 10, TOP = 12, BOTTOM = 42, STRETCHES = 200 };
+enum { WIDTH = 520, HEIGHT = 240, LEFT = 80, RIGHT = 10, TOP = 12, BOTTOM = 42, STRETCHES = 200 };
 
 struct frame {
   const struct html_lines *chart;
@@ -55,9 +55,11 @@ static bool find_range(struct frame *f) {
     }
   }
   if (f->low > f->high) return false;
-  if (f->high - f->low < 1e-9 * fmax(1, fabs(f->high))) { // one height
-    f->low -= 1;
-    f->high += 1;
+  const bool one_height = f->high - f->low < 1e-9 * fmax(1, fabs(f->high));
+  const double more = (one_height ? fmax(2, c->least) : c->least) - (f->high - f->low);
+  if (more > 0) {
+    f->low -= more / 2;
+    f->high += more / 2;
   }
   f->step = step_of(f);
   f->low = floor(f->low / f->step) * f->step;
@@ -89,7 +91,8 @@ static void put_point(struct html_out *o, const struct frame *f, const struct ht
                       uint32_t i, bool *pen) {
   html_put(o, *pen ? " %.1f %.1f" : "M%.1f %.1f", x_of(f, s, i),
            y_of(f, scaled(f->chart, s->y[i])));
-  *pen = true;
+  if (f->chart->dots) html_raw(o, "h0"); // a line of no length, whose ends are round
+  *pen = !f->chart->dots;
 }
 
 // The places of the least and the largest in a stretch; false where there is no point.
@@ -111,7 +114,8 @@ static void put_line(struct html_out *o, const struct frame *f, uint32_t k) {
   const uint32_t stretches = s->n < STRETCHES ? s->n : STRETCHES;
   bool pen = false, any = false;
   uint32_t at[2] = {0, 0}, only = 0, points = 0;
-  html_put(o, "<path class=\"line c%u\" d=\"", k);
+  html_put(o, f->chart->dots ? "<path class=\"dots c%u\" d=\"" : "<path class=\"line c%u\" d=\"",
+           k);
   for (uint32_t i = 0; i < stretches; i++) {
     const uint32_t from = (uint32_t)((uint64_t)i * s->n / stretches);
     const uint32_t to = (uint32_t)((uint64_t)(i + 1) * s->n / stretches);
@@ -127,7 +131,7 @@ static void put_line(struct html_out *o, const struct frame *f, uint32_t k) {
     points++;
   }
   html_raw(o, "\"/>\n");
-  if (any && points < 2)
+  if (any && points < 2 && !f->chart->dots)
     html_put(o, "<circle class=\"dot c%u\" r=\"4\" cx=\"%.1f\" cy=\"%.1f\"/>\n", k,
              x_of(f, s, only), y_of(f, scaled(f->chart, s->y[only])));
   if (s->usual > 0)

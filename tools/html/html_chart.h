@@ -1,4 +1,4 @@
-// Charts as SVG: lines over ranks or places, and bars. Sizes are numbers of their own; page.css scales and colours them.
+// Charts as SVG: lines or dots over ranks or places, and bars. Sizes are numbers of their own; page.css scales and colours them.
 #ifndef WEIR_HTML_CHART_H
 #define WEIR_HTML_CHART_H
 
@@ -12,12 +12,17 @@ struct html_series {
 };
 
 enum { HTML_SERIES_MAX = 6 };
+enum {
+  HTML_DB_LEAST = 6
+}; // dB that the height of a chart stands for at least: a bit, below which nothing is of note
 
 struct html_lines {
   const char *title; // what it shows, for who cannot see it too
   const char *x, *y; // words at the axes
   bool logarithmic;  // values above 0; others have no point
   bool stretched;    // every series takes the whole width (ranks of its own); else x is a place
+  bool dots;         // without lines between them: neighbours have nothing to do with each other
+  double least; // so much the height of the chart stands for at least; 0: as little as there is
   const struct html_series *series;
   uint32_t n_series;
 };

@@ -152,6 +152,14 @@ static void put_number(struct html_out *o, const char *format, size_t n, va_list
   html_raw(o, digits);
 }
 
+void html_arrows(struct html_out *o, const char *text) {
+  for (const char *at; (at = strstr(text, "->")); text = at + 2) {
+    html_text(o, span_of(text, (size_t)(at - text)));
+    html_raw(o, "<span class=\"arrow\">-&gt;</span>");
+  }
+  html_text(o, span_str(text));
+}
+
 void html_put(struct html_out *o, const char *markup, ...) {
   va_list ap;
   va_start(ap, markup);

@@ -1,7 +1,7 @@
 // A page, from top to bottom:
 //
-//   head: policy, style │ what came of it │ warnings │ verification │ what changed │ sizes │ errors │ kept │ nodes │
-//   how to make it again │ script
+//   head: policy, style │ what came of it │ warnings │ outputs │ verification │ what changed │ sizes │ errors │ kept │
+//   nodes │ what figures mean │ how to make it again │ script
 //
 // Sections are functions that write nothing where there is nothing to say (html_parts.h). The policy forbids every
 // load: what the page needs is in it.
@@ -10,6 +10,7 @@
 #include "hints.h"
 #include "html_files.h"
 #include "html_parts.h"
+#include "html_table.h"
 #include "pass_job.h"
 #include "report.h"
 
@@ -43,10 +44,27 @@ static void put_card(struct html_out *o, const char *title, const char *value, c
            more);
 }
 
+static void put_nodes(struct html_out *o, const uint64_t nodes[2], struct arena *a) {
+  if (nodes[0] == nodes[1])
+    put_card(o, "Nodes", html_whole(nodes[0]).s, "as many as before, with bodies and functions");
+  else
+    put_card(o, "Nodes",
+             arena_printf(a, "%s \xe2\x86\x92 %s", html_whole(nodes[0]).s, html_whole(nodes[1]).s),
+             "with those of bodies and functions");
+}
+
+static void put_verification(struct html_out *o, const struct verified *v) {
+  html_put(o, "<div class=\"card double\"><dt>Verification</dt><dd>%lu of %lu passed<small>",
+           v->n_passed, verified_all(v));
+  html_put(o, "%lu failed, %lu not verified", v->n_failed, v->n_not);
+  if (v->n_unjudged) html_put(o, ", %lu not judged", v->n_unjudged);
+  html_raw(o, "</small></dd></div>\n");
+}
+
 static void put_size(struct html_out *o, const struct run_report *r, struct arena *a) {
   if (r->bytes_before == 0 && r->bytes_after == 0) return;
   const double share = r->bytes_before ? (double)r->bytes_after / (double)r->bytes_before : 1;
-  html_put(o, "<div class=\"card size\"><dt>Size</dt><dd>%s \xe2\x86\x92 ",
+  html_put(o, "<div class=\"card double\"><dt>Size</dt><dd>%s \xe2\x86\x92 ",
            quote_bytes(r->bytes_before).s);
   html_put(o, "<b>%s</b><small>%s</small>", quote_bytes(r->bytes_after).s,
            arena_printf(a, "%.1f %% of the input", 100 * share));
@@ -86,24 +104,19 @@ static void put_headline(struct html_out *o, const struct run_report *r) {
   html_put(o, "<header>\n<p class=\"made\">weir %s</p>\n<h1><bdi>%s</bdi></h1>\n", r->command,
            r->model);
   html_put(o, "<p><span class=\"badge %s\">%s</span></p>\n", status.style, status.word);
-  if (r->told.did) html_put(o, "<p class=\"did\">%s</p>\n", r->told.did);
-  html_raw(o, "</header>\n<dl class=\"cards\">\n");
-  put_size(o, r, &a);
-  if (r->census.n_ops)
-    put_card(o, "Nodes",
-             arena_printf(&a, "%lu \xe2\x86\x92 %lu", r->census.nodes[0], r->census.nodes[1]),
-             "with those of bodies and functions");
-  if (r->stored.n_rows)
-    put_card(o, "Tensors converted", arena_printf(&a, "%u", r->stored.n_rows),
-             "each with its error below");
-  if (r->verified) {
-    const struct verified *v = r->verified;
-    put_card(o, "Verification", arena_printf(&a, "%lu of %lu passed", v->n_passed, verified_all(v)),
-             v->n_unjudged
-                 ? arena_printf(&a, "%lu failed, %lu not verified, %lu not judged", v->n_failed,
-                                v->n_not, v->n_unjudged)
-                 : arena_printf(&a, "%lu failed, %lu not verified", v->n_failed, v->n_not));
+  if (r->told.did) {
+    html_raw(o, "<p class=\"did\">");
+    html_arrows(o, r->told.did);
+    html_raw(o, "</p>\n");
   }
+  // With a verification there are more than fit in a row.
+  html_raw(o, r->verified ? "</header>\n<dl class=\"cards many\">\n"
+                          : "</header>\n<dl class=\"cards\">\n");
+  put_size(o, r, &a);
+  if (r->census.n_ops) put_nodes(o, r->census.nodes, &a);
+  if (r->stored.n_rows)
+    put_card(o, "Tensors converted", html_whole(r->stored.n_rows).s, "each with its error below");
+  if (r->verified) put_verification(o, r->verified);
   if (r->seconds > 0)
     put_card(o, "Time", report_seconds(r->seconds).s,
              r->resumed ? "a part was taken over from an interrupted run" : "");
@@ -135,6 +148,34 @@ static void put_warnings(struct html_out *o, const struct run_report *r) {
     put_notice(o, "warn", "Warning:", r->passes->warnings[i].sentence, r->passes->warnings[i].hint);
 }
 
+// ---- what figures mean --------------------------------------------------------------------------
+
+static const struct {
+  const char *figure, *means;
+} meanings[] = {
+    {"SQNR",
+     "The energy of the tensor over that of the error, in dB: at 20 dB the error is 10 %, at "
+     "40 dB 1 %. A bit is worth 6 dB; \xe2\x88\x9e: nothing differs."},
+    {"Cosine",
+     "Of the angle between before and after: 1 is the same direction, 0.995 belongs to 20 "
+     "dB. It hides much where a few elements are large."},
+    {"Max abs, RMSE", "The largest error of an element, and the usual one: the root of the mean "
+                      "square. Both in the unit of the tensor."},
+    {"Relative", "The largest error over the largest magnitude: 0.01 is 1 %."},
+    {"Top-1", "The share of rows whose largest element stays at its place: of a classifier, the "
+              "answers that stay."},
+    {"Weights, outputs", "The error of a weight says how well it is stored, not how good the model "
+                         "still is: compare outputs, on real inputs."},
+};
+
+static void put_meaning(struct html_out *o, const struct run_report *r) {
+  if (r->stored.n_rows == 0 && !r->verified) return;
+  html_raw(o, "<section id=\"meaning\"><h2>What the figures mean</h2>\n<dl class=\"told\">\n");
+  for (size_t i = 0; i < sizeof meanings / sizeof *meanings; i++)
+    put_told(o, meanings[i].figure, meanings[i].means);
+  html_raw(o, "</dl>\n</section>\n");
+}
+
 // ---- how to make it again ----------------------------------------------------------------------
 
 static void put_files(struct html_out *o, const char *caption, const struct run_file *files,
@@ -148,8 +189,8 @@ static void put_files(struct html_out *o, const char *caption, const struct run_
   if (digests) html_raw(o, "<th scope=\"col\">SHA-256</th>");
   html_raw(o, "</tr></thead>\n<tbody>\n");
   for (uint32_t i = 0; i < n; i++) {
-    html_put(o, "<tr><th scope=\"row\"><bdi>%s</bdi></th><td class=\"number\">%lu</td>",
-             files[i].name, files[i].size);
+    html_put(o, "<tr><th scope=\"row\"><bdi>%s</bdi></th><td class=\"number\">%s</td>",
+             files[i].name, html_whole(files[i].size).s);
     if (digests && files[i].sha256)
       html_put(o, "<td><code class=\"digest\">%s</code></td>", files[i].sha256);
     else if (digests && files[i].shards)
@@ -197,6 +238,7 @@ void html_page(const struct run_report *r, struct html_sink sink) {
   html_raw(&o, "<main>\n");
   put_headline(&o, r);
   put_warnings(&o, r);
+  html_outputs(&o, r->verified);
   html_verified(&o, r->verified);
   html_changes(&o, r);
   html_types(&o, r);
@@ -205,9 +247,10 @@ void html_page(const struct run_report *r, struct html_sink sink) {
   html_ranges(&o, r);
   html_kept(&o, r);
   html_sites(&o, r);
+  put_meaning(&o, r);
   put_reproduce(&o, r);
   html_raw(&o,
-           "</main>\n<footer><p>Made by weir. What the figures mean is in <i>report.md</i> of its "
+           "</main>\n<footer><p>Made by weir; more on the figures is in <i>report.md</i> of its "
            "documentation. This page loads nothing from anywhere.</p></footer>\n<script>");
   put_lines(&o, html_page_js);
   html_raw(&o, "</script>\n</body>\n</html>\n");

@@ -5,7 +5,9 @@
 #include "html_out.h"
 #include "run_report.h"
 
-// html_verified.c: what a verification looked at, and the error layer by layer.
+// html_verified.c: how far the outputs of whole models are apart; what a verification looked at, and the error layer by
+// layer.
+void html_outputs(struct html_out *o, const struct verified *v);
 void html_verified(struct html_out *o, const struct verified *v);
 // "verified", "failed" …, for the headline; and its class.
 struct html_verdict {

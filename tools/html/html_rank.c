@@ -48,6 +48,7 @@ static void put_curve(struct html_out *o, const struct rank *k, struct arena *a)
                                    .x = "sites, by rank",
                                    .y = "SQNR, dB",
                                    .stretched = true,
+                                   .least = HTML_DB_LEAST,
                                    .series = &s,
                                    .n_series = 1};
   html_lines(o, &lines);

@@ -15,7 +15,7 @@ enum html_form {
   HTML_NAME,  // a text of a file's
   HTML_WORD,  // a text of ours
   HTML_STATE, // the same: "failed" and "not verified" stand out
-  HTML_COUNT, // whole
+  HTML_COUNT, // whole: "1,048,576"
   HTML_BYTES, // "1.05 MB"
   HTML_ONE,   // a digit behind the point
   HTML_SIX,   // six
@@ -54,5 +54,6 @@ void html_table(struct html_out *o, const struct html_table *t);
 
 // A number as people read it.
 struct quoted html_words(double number, enum html_form form);
+struct quoted html_whole(uint64_t number); // as HTML_COUNT
 
 #endif

@@ -1,4 +1,4 @@
-// The error of every tensor that was stored in another form: curves of all of them, sorted, and a table with each.
+// The error of every tensor that was stored in another form: charts of all of them, along the graph, and a table with each.
 //
 // What is drawn is in the table, and what is in the table is what the JSON report says of the tensor.
 #include "html_chart.h"
@@ -114,36 +114,25 @@ static uint32_t *worst_first(const struct quantized *q, struct arena *a) {
   return order;
 }
 
-static int by_number(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return x < y ? -1 : x > y;
-}
+// ---- along the graph ---------------------------------------------------------------------------
 
-// ---- curves ------------------------------------------------------------------------------------
-
-// One of `of`'s figures of the tensors that are stored so, sorted.
+// One of `of`'s figures of the tensors that are stored so, each at its place.
 static struct html_series series_of(const struct rows *rows, const char *stored, bool db,
                                     struct arena *a) {
   const struct quantized *q = &rows->r->stored;
-  struct html_series s = {.name = stored};
-  uint32_t n = 0;
-  for (uint32_t i = 0; i < q->n_rows; i++)
-    n += rows->stored[i] == stored || strcmp(rows->stored[i], stored) == 0;
-  double *y = arena_alloc(a, n * sizeof *y + 1);
+  double *y = arena_alloc(a, q->n_rows * sizeof *y + 1);
+  struct html_series s = {.name = stored, .y = y, .n = q->n_rows};
   for (uint32_t i = 0; i < q->n_rows; i++) {
     const struct quantized_tensor *t = &q->rows[i];
+    y[i] = (double)NAN;
     if (!t->has_figures || strcmp(rows->stored[i], stored) != 0) continue;
-    const double x = db ? figures_sqnr_db(&t->figures) : t->figures.max_error;
-    if (!isfinite(x)) continue;
-    y[s.n++] = x;
-    if (db) s.usual = quantized_usual_db(t);
+    y[i] = db ? figures_sqnr_db(&t->figures) : t->figures.max_error;
+    if (db && isfinite(y[i])) s.usual = quantized_usual_db(t);
   }
-  qsort(y, s.n, sizeof *y, by_number);
-  s.y = y;
   return s;
 }
 
-static void put_curves(struct html_out *o, const struct rows *rows, struct arena *a) {
+static void put_charts(struct html_out *o, const struct rows *rows, struct arena *a) {
   const struct quantized *q = &rows->r->stored;
   struct html_series db[HTML_SERIES_MAX], most[HTML_SERIES_MAX];
   uint32_t n = 0, others = 0;
@@ -161,18 +150,21 @@ static void put_curves(struct html_out *o, const struct rows *rows, struct arena
     n++;
   }
   html_raw(o, "<div class=\"charts\">");
-  const struct html_lines sqnr = {.title = "SQNR of the tensors, lowest first",
-                                  .x = "tensors, by rank",
+  const bool several = q->rows[0].step != q->rows[q->n_rows - 1].step;
+  const char *x = several ? "tensors, along the graph for each pass" : "tensors, along the graph";
+  const struct html_lines sqnr = {.title = "SQNR of the tensors (higher is better)",
+                                  .x = x,
                                   .y = "SQNR, dB",
-                                  .stretched = true,
+                                  .dots = true,
+                                  .least = HTML_DB_LEAST,
                                   .series = db,
                                   .n_series = n};
   const struct html_lines largest = {.title =
-                                         "Largest error of an element, by tensor, lowest first",
-                                     .x = "tensors, by rank",
+                                         "Largest error of an element, by tensor (lower is better)",
+                                     .x = x,
                                      .y = "max abs error",
                                      .logarithmic = true,
-                                     .stretched = true,
+                                     .dots = true,
                                      .series = most,
                                      .n_series = n};
   html_lines(o, &sqnr);
@@ -198,7 +190,7 @@ void html_tensors(struct html_out *o, const struct run_report *r) {
   else
     html_raw(
         o, "<p>Errors are summed while the weights are written, so they are not known here.</p>\n");
-  put_curves(o, &rows, &a);
+  put_charts(o, &rows, &a);
   const struct html_table table = {.id = "tensors",
                                    .caption = "Tensors stored in another form",
                                    .columns = columns,

@@ -1,10 +1,11 @@
 // What was run on both sides, and how far the two were apart. Rows that failed come first, then those that were not
-// looked at: nobody has to search for them.
+// looked at, then those that differ most: nobody has to search for them. What becomes of the outputs stands on top.
 #include "html_chart.h"
 #include "html_parts.h"
 #include "html_table.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 enum {
   V_NAME,
@@ -70,15 +71,60 @@ static void put_row(const void *ctx, uint32_t i, struct html_cell *cells) {
   cells[V_WHY].text = text_of(rows->why[rows->order[i]]);
 }
 
-// Failed, not looked at, not judged, passed; each in the order found.
+// ---- in order ----------------------------------------------------------------------------------
+
+// The less, the earlier: failed, not looked at, not judged, passed.
+static const uint8_t turns[] = {
+    [VERIFIED_FAILED] = 0, [VERIFIED_NOT] = 1, [VERIFIED_UNJUDGED] = 2, [VERIFIED_PASSED] = 3};
+
+struct ranked {
+  uint8_t turn;
+  double db; // an error that is no number is worse than any; a row without figures comes last
+  const char *name;
+  uint32_t row;
+};
+
+static struct ranked rank_of(const struct verified *v, uint32_t i) {
+  const struct verified_row *row = &v->rows[i];
+  const double db = row->figures.count ? row->figures.sqnr_db : (double)INFINITY;
+  return (struct ranked){turns[row->end], isnan(db) ? -(double)INFINITY : db, row->name, i};
+}
+
+static int by_rank(const void *pa, const void *pb) {
+  const struct ranked *a = pa, *b = pb;
+  if (a->turn != b->turn) return a->turn < b->turn ? -1 : 1;
+  if (a->db != b->db) return a->db < b->db ? -1 : 1;
+  return a->row < b->row ? -1 : a->row > b->row;
+}
+
+static int by_name(const void *pa, const void *pb) {
+  const int names = strcmp(((const struct ranked *)pa)->name, ((const struct ranked *)pb)->name);
+  return names ? names : by_rank(pa, pb);
+}
+
 static const uint32_t *order_of(const struct verified *v, struct arena *a) {
-  static const enum verified_end turns[] = {VERIFIED_FAILED, VERIFIED_NOT, VERIFIED_UNJUDGED,
-                                            VERIFIED_PASSED};
-  uint32_t *order = arena_alloc(a, v->n_rows * sizeof *order + 1), n = 0;
-  for (size_t k = 0; k < sizeof turns / sizeof *turns; k++)
-    for (uint32_t i = 0; i < v->n_rows; i++)
-      if (v->rows[i].end == turns[k]) order[n++] = i;
+  struct ranked *ranked = arena_alloc(a, v->n_rows * sizeof *ranked + 1);
+  uint32_t *order = arena_alloc(a, v->n_rows * sizeof *order + 1);
+  for (uint32_t i = 0; i < v->n_rows; i++)
+    ranked[i] = rank_of(v, i);
+  qsort(ranked, v->n_rows, sizeof *ranked, by_rank);
+  for (uint32_t i = 0; i < v->n_rows; i++)
+    order[i] = ranked[i].row;
   return order;
+}
+
+// Of each output of whole models its worst case, those first that differ most.
+static struct ranked *worst_cases(const struct verified *v, uint32_t *n, struct arena *a) {
+  struct ranked *ranked = arena_alloc(a, v->n_rows * sizeof *ranked + 1);
+  uint32_t all = 0;
+  for (uint32_t i = 0; i < v->n_rows; i++)
+    if (v->rows[i].output) ranked[all++] = rank_of(v, i);
+  qsort(ranked, all, sizeof *ranked, by_name);
+  *n = 0;
+  for (uint32_t i = 0; i < all; i++)
+    if (*n == 0 || strcmp(ranked[*n - 1].name, ranked[i].name) != 0) ranked[(*n)++] = ranked[i];
+  qsort(ranked, *n, sizeof *ranked, by_rank);
+  return ranked;
 }
 
 static const char **reasons_of(const struct verified *v, struct arena *a) {
@@ -108,6 +154,60 @@ struct html_verdict html_verdict(const struct verified *v) {
   if (v->n_unjudged) return (struct html_verdict){"partly judged", "plain"};
   if (s.on_drawn) return (struct html_verdict){"within bounds on drawn inputs", "plain"};
   return (struct html_verdict){"verified", "good"};
+}
+
+// ---- outputs ------------------------------------------------------------------------------------
+
+enum { OUTPUTS_SHOWN = 10 };
+
+static void put_output_figure(struct html_out *o, const struct compare_figures *f, double x,
+                              enum html_form form) {
+  html_put(o, "<td class=\"number\">%s</td>",
+           f->count ? html_words(html_number(x), form).s : "\xe2\x80\x93");
+}
+
+static void put_output(struct html_out *o, const struct verified_row *row) {
+  const struct compare_figures *f = &row->figures;
+  const char *style = row->end == VERIFIED_FAILED ? "bad" : row->end == VERIFIED_NOT ? "warn" : "";
+  html_put(o, "<tr><th scope=\"row\"><bdi>%s</bdi></th><td class=\"%s\">%s</td>", row->name, style,
+           verified_word(row));
+  put_output_figure(o, f, f->sqnr_db, HTML_ONE);
+  put_output_figure(o, f, f->cosine, HTML_SIX);
+  put_output_figure(o, f, f->relative, HTML_SHORT);
+  if (f->count && f->has_top1)
+    html_put(o, "<td class=\"number\">%.1f %%</td>", 100 * f->top1);
+  else
+    html_raw(o, "<td class=\"number\">\xe2\x80\x93</td>");
+  html_put(o, "<td><bdi>%s</bdi></td></tr>\n", row->of ? row->of : "");
+}
+
+void html_outputs(struct html_out *o, const struct verified *v) {
+  struct arena a = {0};
+  uint32_t n = 0;
+  const struct ranked *worst = v ? worst_cases(v, &n, &a) : NULL;
+  bool drawn = false;
+  for (uint32_t i = 0; i < n; i++)
+    drawn = drawn || v->rows[worst[i].row].drawn;
+  if (n) {
+    html_put(
+        o,
+        "<section id=\"outputs\"><h2>Outputs</h2>\n<p>How far they are from those of the source, "
+        "on %s.</p>\n<div class=\"scroll\"><table>\n<caption>Outputs, each where it differs "
+        "most</caption>\n<thead><tr><th scope=\"col\">Output</th>",
+        drawn ? "inputs that were drawn to fit the model, which say little of its accuracy"
+              : "the inputs that were given");
+    html_raw(o, "<th scope=\"col\">Result</th><th scope=\"col\" class=\"number\">SQNR, dB</th>"
+                "<th scope=\"col\" class=\"number\">Cosine</th><th scope=\"col\" "
+                "class=\"number\">Relative</th><th scope=\"col\" class=\"number\">Top-1</th>"
+                "<th scope=\"col\">Case</th></tr></thead>\n<tbody>\n");
+  }
+  for (uint32_t i = 0; i < n && i < OUTPUTS_SHOWN; i++)
+    put_output(o, &v->rows[worst[i].row]);
+  if (n) html_raw(o, "</tbody></table></div>\n");
+  if (n > OUTPUTS_SHOWN)
+    html_put(o, "<p class=\"note\">And %u more: in the table below.</p>\n", n - OUTPUTS_SHOWN);
+  if (n) html_raw(o, "</section>\n");
+  arena_free(&a);
 }
 
 // ---- layers ------------------------------------------------------------------------------------
@@ -157,6 +257,7 @@ static void put_layers(struct html_out *o, const struct verified *v, struct aren
   html_lines(o, &(struct html_lines){.title = "SQNR along the graph (higher is better)",
                                      .x = "place in the graph",
                                      .y = "SQNR, dB",
+                                     .least = HTML_DB_LEAST,
                                      .series = &curve,
                                      .n_series = 1});
   html_lines(o, &(struct html_lines){.title = "Relative error along the graph (lower is better)",
@@ -222,14 +323,15 @@ void html_verified(struct html_out *o, const struct verified *v) {
   if (v->n_helpers) html_put(o, " in %u processes", v->n_helpers + 1);
   html_raw(o, ".</p>\n");
   if (v->n_rows)
-    html_table(o, &(struct html_table){.id = "verified",
-                                       .caption = "What was compared, those that failed first",
-                                       .columns = columns,
-                                       .n_columns = V_COLUMNS,
-                                       .n_rows = v->n_rows,
-                                       .sorted_by = NO_ID,
-                                       .row = put_row,
-                                       .ctx = &rows});
+    html_table(o, &(struct html_table){
+                      .id = "verified",
+                      .caption = "What was compared: what failed first, then what differs most",
+                      .columns = columns,
+                      .n_columns = V_COLUMNS,
+                      .n_rows = v->n_rows,
+                      .sorted_by = NO_ID,
+                      .row = put_row,
+                      .ctx = &rows});
   put_layers(o, v, &a);
   html_raw(o, "</section>\n");
   arena_free(&a);

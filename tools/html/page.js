@@ -31,7 +31,7 @@
     if (x !== x) return 'NaN';
     if (x === Infinity || x === -Infinity) return (x < 0 ? MINUS : '') + '\u221e';
     if (form === 'bytes') return bytes(x);
-    if (form === 'count') return x.toFixed(0);
+    if (form === 'count') return x.toFixed(0).replace(/\B(?=(\d{3})+$)/g, ',');
     if (form === 'one') return round(x, 1, 'toFixed');
     if (form === 'six') return round(x, 6, 'toFixed');
     return short(x);
