@@ -156,7 +156,7 @@ class Documents:
                 notes.append(wrapped(f"{attribute}: {each['description']}", "        ", "    "))
         about = wrapped(about[:1].upper() + about[1:] + ".", "    ", "")
         self.classes[name] = (
-            f"@dataclass(frozen=True, repr=False)\nclass {name}(Record):\n"
+            f"@dataclass(frozen=True, repr=False)\nclass {name}({'Told' if path == ('report',) else 'Record'}):\n"
             + (docstring([about, "", *notes], "    ") if notes else f'    """{about}"""\n')
             + "\n"
             + "".join(fields)
@@ -174,7 +174,7 @@ class Documents:
         return (
             HEAD.format("The documents that weir writes, as dataclasses: what functions return.")
             + "from dataclasses import dataclass\nfrom typing import Any, Dict, List, Literal, Optional, Union\n\n"
-            + "from ._record import Record, by_name, count, count_or_word, each, figure, maybe, same, setting\n\n"
+            + "from ._record import Record, Told, by_name, count, count_or_word, each, figure, maybe, same, setting\n\n"
             + "__all__ = [\n" + "".join(f'    "{name}",\n' for name in names) + "]\n\n\n"
             + "\n\n".join(self.classes.values())
         )
@@ -335,15 +335,15 @@ class Command:
 
 def commands_source(tables, schemas):
     commands = [Command(row, schemas) for row in tables["commands"]]
-    documents = sorted({capital(d) for c in commands for d in [c.document, *c.switched.values()]} | {"Progress"})
+    documents = sorted({capital(d) for c in commands for d in [c.document, *c.switched.values()]} | {"File", "Progress"})
     return (
-        HEAD.format("A function for each command.")
+        HEAD.format("A function for each command, and the documents that they return.")
         + "from typing import Any, Callable, List, Literal, Mapping, Optional, Sequence, Union, overload\n\n"
         + "from ._run import Flag, Operand, Option, call, flag, flag_or_word, several\n"
         + "from ._samples import ManySamples, Samples, StrPath, given_samples\n"
         + f"from .documents import {', '.join(documents)}\n\n"
         + "Operands = Mapping[str, Operand]\nOptions = Mapping[str, Option]\n\n"
-        + "__all__ = [\n" + "".join(f'    "{name}",\n' for name in sorted(c.name for c in commands)) + "]\n\n\n"
+        + "__all__ = [\n" + "".join(f'    "{name}",\n' for name in sorted([*(c.name for c in commands), *documents])) + "]\n\n\n"
         + "\n\n".join(command.source() for command in commands)
     )
 

@@ -329,8 +329,49 @@ def test_numbers_that_json_has_no_form_for(weir):
 
 
 def test_a_member_of_a_later_version(weir):
-    found = weir.documents.File._from({"name": "a", "size": 3, "later": [1]})
+    found = weir.documents.ReportFile._from({"name": "a", "size": 3, "later": [1]})
     assert found.name == "a" and found.raw["later"] == [1]
+
+
+def test_names_of_classes(weir, tables):
+    """What functions return has a name in weir; parts of it have theirs in weir.documents."""
+    classes = {name for name in dir(weir) if isinstance(getattr(weir, name), type)}
+    returned = {typing.get_type_hints(getattr(weir, name), vars(sys.modules["weir._commands"]))["return"] for name in ("inspect", "quantize", "audit", "verify")}
+    assert returned == {weir.Inspect, weir.Report, weir.Audit, weir.Verify}
+    assert classes == {name for name in weir.__all__ if isinstance(getattr(weir, name), type)} and len(classes) < 40
+    assert not hasattr(weir, "ReportPassTensorError") and weir.documents.ReportPassTensorError
+    found = weir.inspect(SAMPLE)
+    assert type(found.file) is weir.File is weir.documents.File and found.file.name == SAMPLE.name
+
+
+def test_a_report_as_text(weir, ordinary, runtime, tmp_path):
+    """The lines of the command line, which has times, memory and the size of files beside."""
+    report = weir.quantize(SAMPLE, tmp_path / "a.onnx", block_size=32)
+    printed = ordinary("quantize", SAMPLE, tmp_path / "b.onnx", "--block-size", "32").splitlines()
+    told = str(report).splitlines()
+    assert told[:-1] == report.weir.summary and printed[0].startswith(told[0] + " in ") and told[1:-1] == printed[1:-1] != []
+    assert told[-1] == "  output  a.onnx, a.onnx.data" and printed[-1].startswith("wrote ")
+    assert repr(report).startswith("Report(")
+    dry = weir.quantize(SAMPLE, tmp_path / "c.onnx", dry_run=True)
+    assert str(dry).startswith("dry run: ") and str(dry).splitlines()[-1].startswith("  planned  c.onnx")
+    verified = weir.conv2matmul(SAMPLE, tmp_path / "d.onnx", verify="sites")
+    assert "  verification  6 passed" in str(verified).splitlines()
+    strict = weir.conv2matmul(SAMPLE, tmp_path / "e.onnx", strict_compat=True)  # has nothing of ours
+    assert str(strict) == repr(strict)
+
+
+def test_a_report_in_a_notebook(weir, tmp_path):
+    model = tmp_path / "<b>&.onnx"
+    model.symlink_to(SAMPLE)
+    for data in SAMPLE.parent.glob("*.data"):
+        (tmp_path / data.name).symlink_to(data)
+    report = weir.quantize(model, tmp_path / "o.onnx", block_size=32, allow_links=True)
+    page = report._repr_html_()
+    assert "&lt;b&gt;&amp;.onnx" in page and "<b>&" not in page and "<script" not in page
+    sizes = [sum(file.size for file in files) for files in (report.weir.input, report.weir.output)]
+    assert f"({100 * sizes[1] / sizes[0]:.1f} %)" in page and f"<td>{len(report.passes[0].tensors)}</td>" in page
+    [shown] = re.findall(r"<td>([^<]*) → ([^<]*) \(", page)
+    assert f"{shown[0]} -> {shown[1]} (" in report.weir.summary[0]  # as the program says them
 
 
 # ---- paths and values

@@ -40,6 +40,64 @@ static void write_refusal(const struct err *why, struct json_out *j) {
   json_end_object(j);
 }
 
+// ---- in sentences -------------------------------------------------------------------------------
+
+// An output that grew, most of all by what puts its tensors at aligned places, says so.
+static const char *padding_words(struct job *job, uint64_t before, uint64_t after) {
+  uint64_t padding = 0;
+  for (uint32_t i = 0; i < job->plan.n_segments; i++)
+    if (job->plan.segments[i].kind == SEGMENT_ZERO) padding += job->plan.segments[i].len;
+  return after > before && padding > (after - before) / 2
+             ? arena_printf(&job->arena, ", %s of it for alignment", quote_bytes(padding).s)
+             : "";
+}
+
+static const char *unwritten_line(struct job *job, const struct run_report *r) {
+  const bool inplace = cli_flag(job->args, OPT_INPLACE), dry = job->nothing_to_write;
+  const char *quote = job->out.absent ? "" : "'";
+  return arena_printf(&job->arena, "%s%s: %s%s%s %s; --copy writes it all the same",
+                      dry ? "dry run: " : "", r->told.did, quote,
+                      job->out.absent ? "the output" : quote_path(job->out.path).s, quote,
+                      inplace ? "stays as it is"
+                      : dry   ? "would not be written"
+                              : "is not written");
+}
+
+static const char *first_line(struct job *job, const struct run_report *r) {
+  const uint64_t before = r->bytes_before, after = r->bytes_after;
+  if (r->told.line) return r->told.line;
+  if (job->unwritten) return unwritten_line(job, r);
+  return arena_printf(&job->arena, "%s%s: %s -> %s (%.1f %%%s)",
+                      job->nothing_to_write ? "dry run: " : "", r->told.did, quote_bytes(before).s,
+                      quote_bytes(after).s, before ? 100.0 * (double)after / (double)before : 100.0,
+                      padding_words(job, before, after));
+}
+
+// What came of it: the first line, and, where passes ran, a line for each thing that they have to say. Without times and memory.
+struct summary {
+  TABLE(const char *, lines);
+};
+
+static void add_line(struct summary *s, struct job *job, const char *title, const char *text) {
+  if (text) *TABLE_PUSH(s, lines) = arena_printf(&job->arena, "  %s%s", title, text);
+}
+
+static struct summary summary_of(struct job *job) {
+  struct summary s = {0};
+  const struct run_report *r = run_report_of(job);
+  const struct job_told *told = &r->told;
+  *TABLE_PUSH(&s, lines) = first_line(job, r);
+  if (told->line || job->unwritten) return s;
+  for (uint32_t i = 0; i < told->n_steps; i++)
+    add_line(&s, job, "", told->steps[i]);
+  add_line(&s, job, "worst  ", told->worst);
+  add_line(&s, job, "kept   ", told->kept);
+  add_line(&s, job, "no shape  ", told->shapeless);
+  return s;
+}
+
+// ---- for programs -------------------------------------------------------------------------------
+
 enum { SHARD_SHIFT = 33 }; // 8 GiB
 
 uint32_t job_shards(const struct job *job) {
@@ -92,6 +150,12 @@ static void write_common(struct job *job, struct json_out *j) {
   json_put_uint(j, "source_bytes_read", job->stats.source_bytes_read);
   if (job->staged) json_put_text(j, "staged", job->staged);
   job_stage_write(job, j);
+  struct summary summary = summary_of(job);
+  json_put_array(j, "summary");
+  for (uint32_t i = 0; i < summary.n_lines; i++)
+    json_text(j, summary.lines[i]);
+  json_end_array(j);
+  TABLE_FREE(&summary, lines);
   json_put_uint(j, "units", plan_unit_count(&job->plan));
   json_put_uint(j, "units_resumed", job->stats.units_skipped);
   json_put_text(j, "version", r->version);
@@ -222,15 +286,6 @@ static void print_files(struct job *job) {
   runtime_needs_print(&job->model, "; ", "\n", "\n");
 }
 
-// An output that grew, most of all by what puts its tensors at aligned places, says so.
-static void print_padding(const struct plan *p, uint64_t before, uint64_t after) {
-  uint64_t padding = 0;
-  for (uint32_t i = 0; i < p->n_segments; i++)
-    if (p->segments[i].kind == SEGMENT_ZERO) padding += p->segments[i].len;
-  if (after > before && padding > (after - before) / 2)
-    printf(", %s of it for alignment", quote_bytes(padding).s);
-}
-
 // How to go on: as lines to paste.
 static void print_plan(const struct job *job) {
   struct arena a = {0};
@@ -254,34 +309,18 @@ void job_report_print(struct job *job) {
   const struct run_report *r = run_report_of(job);
   const struct job_told told = r->told;
   if (job->hint) job->hint(job);
-  if (told.line) {
-    if (job->verify && !dry) verify_job_print_compatible(job);
-    printf("%s\n", told.line);
-    if (!dry) return;
-  } else if (job->unwritten) {
-    const bool inplace = cli_flag(job->args, OPT_INPLACE);
-    const char *quote = job->out.absent ? "" : "'";
-    printf("%s%s: %s%s%s %s; --copy writes it all the same\n", dry ? "dry run: " : "", told.did,
-           quote, job->out.absent ? "the output" : quote_path(job->out.path).s, quote,
-           inplace ? "stays as it is"
-           : dry   ? "would not be written"
-                   : "is not written");
-  } else {
-    const uint64_t before = r->bytes_before, after = r->bytes_after;
-    printf("%s%s: %s -> %s (%.1f %%", dry ? "dry run: " : "", told.did, quote_bytes(before).s,
-           quote_bytes(after).s, before ? 100.0 * (double)after / (double)before : 100.0);
-    print_padding(&job->plan, before, after);
-    printf(")");
-    if (!dry)
-      printf(" in %s, %s of memory", report_seconds(r->seconds).s, quote_bytes(r->peak_memory).s);
-    printf("\n");
-    for (uint32_t i = 0; i < told.n_steps && report_stdout_alive(); i++)
-      printf("  %s\n", told.steps[i]);
-    if (told.worst) printf("  worst  %s\n", told.worst);
-    if (told.kept) printf("  kept   %s\n", told.kept);
-    if (told.shapeless) printf("  no shape  %s\n", told.shapeless);
-    if (job->verify && !dry) verify_tell(job->verify, true);
-  }
+  struct summary s = summary_of(job);
+  const bool counted = !told.line && !job->unwritten;
+  if (told.line && job->verify && !dry) verify_job_print_compatible(job);
+  printf("%s", s.lines[0]);
+  if (counted && !dry)
+    printf(" in %s, %s of memory", report_seconds(r->seconds).s, quote_bytes(r->peak_memory).s);
+  printf("\n");
+  for (uint32_t i = 1; i < s.n_lines && report_stdout_alive(); i++)
+    printf("%s\n", s.lines[i]);
+  TABLE_FREE(&s, lines);
+  if (counted && job->verify && !dry) verify_tell(job->verify, true);
+  if (told.line && !dry) return;
   if (job->unwritten) return;
   if (dry)
     job_dry_run_print(job);

@@ -27,9 +27,7 @@ from ._find import find_weir_bin
 from ._run import pass_spec
 from ._samples import DataReader, Samples, StrPath
 from ._version import __version__
-from .documents import *
 
 __all__ = ["DataReader", "Samples", "StrPath", "__version__", "documents", "find_weir_bin", "pass_spec"]
 __all__ += _commands.__all__
 __all__ += _errors.__all__
-__all__ += documents.__all__

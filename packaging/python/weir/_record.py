@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import re
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Optional, TypeVar
@@ -27,6 +28,66 @@ class Record:
         names = [each.name for each in dataclasses.fields(self) if each.name != "raw"]
         told = (f"{name}={_short(value)}" for name in names if (value := getattr(self, name)) not in (None, []))
         return f"{type(self).__name__}({', '.join(told)})"
+
+
+class Told(Record):
+    """A report: as a text it is what the command line says of the run, in a notebook the head of its page."""
+
+    def _lines(self) -> List[str]:
+        return list((self.raw.get("weir") or {}).get("summary", ()))
+
+    def __str__(self) -> str:
+        lines = self._lines()
+        verified = self.raw.get("verification")
+        if verified:
+            lines.append("  verification  " + _verified(verified))
+        files = ", ".join(sorted(each["name"] for each in self._files("output")))
+        if files:
+            lines.append(("  planned  " if self._member("dry_run") else "  output  ") + files)
+        return "\n".join(lines) or repr(self)
+
+    def _member(self, name: str) -> Any:
+        return (self.raw.get("weir") or {}).get(name)
+
+    def _files(self, which: str) -> List[Dict[str, Any]]:
+        return list(self._member(which) or ())
+
+    def _repr_html_(self) -> str:
+        lines = self._lines()
+        if not lines:
+            return f"<pre>{html.escape(repr(self))}</pre>"
+        before, after = (sum(int(each["size"]) for each in self._files(which)) for which in ("input", "output"))
+        cells = [("Size", f"{_bytes(before)} → {_bytes(after)}" + (f" ({100 * after / before:.1f} %)" if before else ""))]
+        tensors = sum(len(each.get("tensors", ())) for each in self.raw.get("passes", ()))
+        if tensors:
+            cells.append(("Tensors converted", f"{tensors:,}"))
+        if self.raw.get("verification"):
+            cells.append(("Verification", _verified(self.raw["verification"])))
+        if self._member("seconds"):
+            cells.append(("Time", f"{float(self._member('seconds')):.2g} s"))
+        if self._member("peak_memory_bytes"):
+            cells.append(("Peak memory", _bytes(int(self._member("peak_memory_bytes")))))
+        head = "".join(f"<th>{html.escape(title)}</th>" for title, _ in cells)
+        row = "".join(f"<td>{html.escape(text)}</td>" for _, text in cells)
+        title = html.escape(f"weir {self.raw.get('command')}: {self.raw.get('model')}")
+        told = "".join(f"<div>{html.escape(line)}</div>" for line in lines)
+        return f"<div><b>{title}</b>{told}<table><thead><tr>{head}</tr></thead><tbody><tr>{row}</tr></tbody></table></div>"
+
+
+def _verified(found: Dict[str, Any]) -> str:
+    words = (("passed", "passed"), ("failed", "failed"), ("not_verified", "not verified"), ("not_judged", "not judged"))
+    return ", ".join(f"{int(found[key])} {word}" for key, word in words if key == "passed" or int(found.get(key) or 0))
+
+
+def _bytes(n: float) -> str:
+    """As the program says it: "705 kB"."""
+    if n < 1000:
+        return f"{n:.0f} bytes"
+    units = ["kB", "MB", "GB", "TB", "PB", "EB"]
+    n /= 1000
+    while n >= 999.95 and len(units) > 1:
+        n, units = n / 1000, units[1:]
+    return f"{n:.{2 if n < 9.995 else 1 if n < 99.95 else 0}f} {units[0]}"
 
 
 def same(value: Any) -> Any:
