@@ -3,8 +3,12 @@
 #include "cli.h"
 #include "size_words.h"
 #include "cli_words.h"
+#include "command_sets.h"
+#include "groups.h"
 #include "help.h"
 #include "hints.h"
+#include "passes.h"
+#include "peer_words.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -336,6 +340,105 @@ static void test_unknown_names(void **state) {
   refuse("--json", "unknown option '--json'", "come after the command");
 }
 
+// Every --name in the text is an option of the command: of `typed`, or of X in 'weir X …'; what follows --pass is
+// a pass or stands for some; and what follows weir is a command.
+static void check_is_ours(const char *ours, enum cli_command typed) {
+  enum cli_command command = typed;
+  char word[64], before[64] = "";
+  for (const char *at = ours; *at;) {
+    const size_t n = strcspn(at, " ',;()");
+    snprintf(word, sizeof word, "%.*s", (int)n, at);
+    const size_t name = strcspn(word, "=");
+    if (strcmp(before, "weir") == 0 && strcmp(word, "--generate") == 0) {
+      before[0] = '\0';
+      at += strcspn(at, "'");
+      continue;
+    }
+    if (strcmp(before, "weir") == 0) command = cli_command_by_name(word);
+    if (command == CLI_COMMANDS) fail_msg("'%s': no command '%s'", ours, word);
+    if (strncmp(word, "--", 2) == 0 &&
+        cli_option_named(command, span_of(word + 2, name - 2)) == CLI_NONE)
+      fail_msg("'%s': no option '%s'", ours, word);
+    if (strcmp(before, "--pass") == 0 && *word && !passes_named(span_str(word), 0) &&
+        !groups_find(span_str(word)))
+      fail_msg("'%s': no pass '%s'", ours, word);
+    snprintf(before, sizeof before, "%s", word);
+    at += n;
+    if (*at == '\'') command = typed, before[0] = '\0';
+    if (*at) at++;
+  }
+}
+
+// What is wrong is found before the operands are.
+static void peer_line(char *line, size_t room, enum cli_command c, const char *rest) {
+  snprintf(line, room, "%s %s m.onnx", cli_command_row(c)->name, rest);
+}
+
+static void check_peer_option(uint32_t commands, const char *theirs, const char *ours) {
+  char rest[128], line[256], hint[512];
+  snprintf(rest, sizeof rest, "%s%s", theirs[1] ? "--" : "-", theirs);
+  snprintf(hint, sizeof hint, "here: %s", ours);
+  for (enum cli_command c = 0; c < CLI_COMMANDS; c++) {
+    if (!(commands >> c & 1)) continue;
+    check_is_ours(ours, c);
+    peer_line(line, sizeof line, c, rest);
+    refuse(line, "has no option", hint);
+  }
+}
+
+static void check_peer_value(const char *option, const char *theirs, const char *ours) {
+  uint32_t tried = 0;
+  for (enum cli_command c = 0; c < CLI_COMMANDS; c++) {
+    const enum cli_option o = cli_option_named(c, span_str(option));
+    if (o == CLI_NONE || cli_row(c, o).kind != CLI_CHOICE) continue;
+    char rest[128], line[256];
+    snprintf(rest, sizeof rest, "--%s %s", option, theirs);
+    peer_line(line, sizeof line, c, rest);
+    struct cli_args args;
+    struct err err;
+    if (parse(&args, &err, line) == 0) continue; // this command takes the word
+    refuse(line, "invalid value", ours);
+    tried++;
+  }
+  assert_true(tried > 0);
+  check_is_ours(ours, CLI_run);
+}
+
+// Each row of peer_words.def is what one is told, and what it tells of exists.
+static void test_words_of_others(void **state) {
+  (void)state;
+#define PEER_COMMAND(theirs, ours)                                                                 \
+  assert_true(cli_command_by_name(theirs) == CLI_COMMANDS);                                        \
+  refuse(theirs " m.onnx", "no command", ours);                                                    \
+  check_is_ours(ours, CLI_inspect);
+#define PEER_OPTION(commands, theirs, ours) check_peer_option(commands, theirs, ours);
+#define PEER_VALUE(option, theirs, ours) check_peer_value(option, theirs, ours);
+#include "peer_words.def"
+#undef PEER_COMMAND
+#undef PEER_OPTION
+#undef PEER_VALUE
+  // - and _ and capitals do not count; ours in such letters is named as ours.
+  refuse("static m.onnx o.onnx --Quant_Format QDQ", "no option --Quant_Format", "here: --format");
+  refuse("static m.onnx o.onnx --AddQDQPairToWeight", "no option",
+         "did you mean --add-qdq-pair-to-weight?");
+  // What only another command has, and what has dashes too few.
+  refuse("run m.onnx o.onnx --group-size 32", "no option", "'weir quantize' has it: --block-size");
+  refuse("quantize m.onnx o.onnx -bits 4", "no option '-bits'", "did you mean '--bits'?");
+}
+
+// 'weir verify' takes the names that its options have where a command verifies what it wrote.
+static void test_names_of_verify(void **state) {
+  (void)state;
+  struct cli_args args;
+  accept(&args,
+         "verify a b --verify-lengths 64,97 --verify-rtol=1e-3 --verify-max-abs-threshold 1");
+  assert_true(cli_given(&args, OPT_LENGTHS) && cli_given(&args, OPT_MAX_ABS));
+  assert_string_equal(cli_string(&args, OPT_RTOL), "1e-3");
+  refuse("convert a b --lengths 64", "an option of 'weir verify'", "here: --verify-lengths");
+  refuse("verify a b --verify-output-index 0", "an option of 'weir conv2matmul'", "");
+  refuse("quantize a b --verify-length 64", "no option", "--verify-lengths");
+}
+
 static void test_values(void **state) {
   (void)state;
   refuse("convert a b --memory", "--memory needs a value: SIZE", "");
@@ -602,6 +705,8 @@ int main(void) {
       cmocka_unit_test(test_double_dash_ends_options),
       cmocka_unit_test(test_help_wins),
       cmocka_unit_test(test_unknown_names),
+      cmocka_unit_test(test_words_of_others),
+      cmocka_unit_test(test_names_of_verify),
       cmocka_unit_test(test_values),
       cmocka_unit_test(test_what_needs_all_words),
       cmocka_unit_test(test_sizes),

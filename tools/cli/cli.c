@@ -11,8 +11,10 @@
 #include "cli.h"
 
 #include "cli_words.h"
+#include "command_sets.h"
 #include "guess.h"
 #include "passes.h"
+#include "peer_words.h"
 #include "size_words.h"
 #include "targets.h"
 #include "threads.h"
@@ -29,15 +31,6 @@ static const struct cli_command_row command_rows[CLI_COMMANDS] = {
 #undef COMMAND
 };
 
-#define ON(stem) (1u << CLI_##stem)
-#define REWRITERS                                                                                  \
-  (ON(conv2matmul) | ON(quantize) | ON(shrink) | ON(cast) | ON(dynamic) | ON(static) |             \
-   ON(smooth) | ON(requantize) | ON(infer) | ON(preprocess) | ON(optimize) | ON(run) | ON(plan))
-// Commands that may find nothing to do.
-#define FINDERS ON(quantize)
-#define WRITERS (REWRITERS | ON(convert) | ON(replay) | ON(plan))
-#define ONE_MODEL_WRITERS (WRITERS & ~ON(shrink))
-#define ALL ((1u << CLI_COMMANDS) - 1)
 static const struct cli_option_row option_rows[CLI_OPTIONS] = {
 #define OPTION(id, name, letter, kind, metavar, preset, commands, group, help)                     \
   [OPT_##id] = {name,        letter, CLI_##kind, metavar, preset, commands,                        \
@@ -87,6 +80,17 @@ static const struct {
     {OPT_SCALES, OPT_GENERATE},
     {OPT_SCALES, OPT_STATISTICS},
     {OPT_SCALES, OPT_CACHE},
+};
+
+// The same option of a command that writes and verifies, and of 'weir verify'.
+static const struct {
+  enum cli_option of_writers, of_verify;
+} twins[] = {
+    {OPT_VERIFY_REQUIRE, OPT_REQUIRE},   {OPT_VERIFY_INPUTS, OPT_INPUTS},
+    {OPT_VERIFY_LENGTHS, OPT_LENGTHS},   {OPT_VERIFY_SHAPE, OPT_SHAPE},
+    {OPT_VERIFY_SEED, OPT_SEED},         {OPT_VERIFY_RTOL, OPT_RTOL},
+    {OPT_VERIFY_ATOL, OPT_ATOL},         {OPT_VERIFY_MAX_ABS, OPT_MAX_ABS},
+    {OPT_VERIFY_MEAN_ABS, OPT_MEAN_ABS}, {OPT_VERIFY_METRIC, OPT_METRIC},
 };
 
 const struct cli_command_row *cli_command_row(enum cli_command command) {
@@ -282,16 +286,19 @@ static int set_value(const struct taking *t, const char *text, struct err *err) 
       text = arena_string(&t->args->arena, word);
       break;
     }
+    const char *ours = peer_value(t->row.name, text);
     if (t->row.listed) {
       err_fill(err, ERR_USAGE, "invalid value '%s' for --%s", quote_str(text).s, t->row.name);
       struct guess g = guess_start(text);
       for (k = 0; (word = cli_choice(&t->row, k, false)).n > 0; k++)
         guess_try(&g, arena_string(&t->args->arena, word));
+      if (ours) return err_hint(err, "did you mean %s? '%s' lists all", ours, t->row.listed);
       if (g.best) return err_hint(err, "did you mean '%s'? '%s' lists all", g.best, t->row.listed);
       return err_hint(err, "'%s' lists them", t->row.listed);
     }
     snprintf(visible, sizeof visible, "%.*s", (int)strcspn(t->row.metavar, "/"), t->row.metavar);
-    return bad_value(t, text, visible, err);
+    (void)bad_value(t, text, visible, err);
+    return ours ? err_hint(err, "did you mean %s?", ours) : -1;
   case CLI_NAME:
     // "./NAME" is NAME. "./" alone, which other tools take for the folder of the model, leaves the name to weir.
     if (strncmp(text, "./", 2) == 0 && *(text += 2) == '\0') break;
@@ -323,6 +330,11 @@ static int hint_help(const struct cli_args *args, struct err *err) {
 }
 
 static int unknown_command(const char *name, struct err *err) {
+  const char *ours = peer_command(name);
+  if (ours) {
+    err_fill(err, ERR_USAGE, "there is no command '%s'", quote_str(name).s);
+    return err_hint(err, "did you mean %s?", ours);
+  }
   struct guess g = guess_start(name);
   for (uint32_t c = 0; c < CLI_COMMANDS; c++)
     guess_try(&g, command_rows[c].name);
@@ -364,6 +376,10 @@ static int misplaced_option(const struct cli_args *args, const char *name, uint3
   }
   err_fill(err, ERR_USAGE, "--%s is an option %s, not of 'weir %s'", quote_str(name).s, whose,
            command_rows[args->command].name);
+  for (size_t i = 0; i < sizeof twins / sizeof *twins; i++)
+    if (strcmp(name, option_rows[twins[i].of_verify].name) == 0 &&
+        cli_option_belongs(twins[i].of_writers, args->command))
+      return err_hint(err, "here: --%s", option_rows[twins[i].of_writers].name);
   // 'weir run' takes the options of passes with the pass.
   const struct pass *pass = cli_pass(one);
   const uint32_t o =
@@ -377,9 +393,32 @@ static int misplaced_option(const struct cli_args *args, const char *name, uint3
   return -1;
 }
 
+// Written as onnxruntime writes its options: AddQDQPairToWeight, quant_format.
+static const char *spelt_otherwise(enum cli_command command, const char *name) {
+  for (uint32_t k = 0, o; (o = cli_option_at(command, k)) != CLI_NONE; k++)
+    if (peer_words_same(cli_row(command, o).name, name)) return cli_row(command, o).name;
+  return NULL;
+}
+
+// A word of another tool for an option of this command, or ours in other letters.
+static bool is_word_of_others(const struct cli_args *args, const char *name, struct err *err) {
+  const char *own = spelt_otherwise(args->command, name), *ours;
+  enum cli_command whose = args->command;
+  ours = peer_option(&whose, name);
+  if (!own && (!ours || whose != args->command)) return false;
+  err_fill(err, ERR_USAGE, "'weir %s' has no option --%s", command_rows[args->command].name,
+           quote_str(name).s);
+  if (own)
+    err_fill_hint(err, "did you mean --%s?", own);
+  else
+    err_fill_hint(err, "here: %s", ours);
+  return true;
+}
+
 static int unknown_option(const struct cli_args *args, const char *name, struct err *err) {
   const char *command = command_rows[args->command].name;
   enum cli_command one = CLI_COMMANDS;
+  if (is_word_of_others(args, name, err)) return -1;
   const uint32_t others = commands_with(name, &one);
   if (others) return misplaced_option(args, name, others, one, err);
   err_fill(err, ERR_USAGE, "'weir %s' has no option --%s", command, quote_str(name).s);
@@ -392,7 +431,11 @@ static int unknown_option(const struct cli_args *args, const char *name, struct 
     guess_try(&g, row.name);
   }
   guess_try(&g, "help");
-  return g.best ? err_hint(err, "did you mean --%s?", g.best) : hint_help(args, err);
+  if (g.best) return err_hint(err, "did you mean --%s?", g.best);
+  one = args->command;
+  const char *ours = peer_option(&one, name);
+  return ours ? err_hint(err, "'weir %s' has it: %s", command_rows[one].name, ours)
+              : hint_help(args, err);
 }
 
 // ---- words --------------------------------------------------------------------------------------
@@ -442,10 +485,20 @@ static int take_option(struct cli_args *args, enum cli_option o, const char *giv
   return set_value(&t, next, err) ? -1 : refuse_second_path(&t, before, err);
 }
 
+// 'weir verify' takes options of --verify under their names there.
+static enum cli_option twin_of(enum cli_command command, struct span name) {
+  for (size_t i = 0; i < sizeof twins / sizeof *twins; i++)
+    if (span_is(name, option_rows[twins[i].of_writers].name) &&
+        cli_option_belongs(twins[i].of_verify, command))
+      return twins[i].of_verify;
+  return CLI_NONE;
+}
+
 static int take_long(struct cli_args *args, const char *word, int *at, struct err *err) {
   const char *name = word + 2, *equals = strchr(name, '=');
   size_t n = equals ? (size_t)(equals - name) : strlen(name);
-  const enum cli_option o = cli_option_named(args->command, span_of(name, n));
+  enum cli_option o = cli_option_named(args->command, span_of(name, n));
+  if (o == CLI_NONE) o = twin_of(args->command, span_of(name, n));
   if (o != CLI_NONE) return take_option(args, o, equals ? equals + 1 : NULL, at, err);
   char unknown[64];
   snprintf(unknown, sizeof unknown, "%.*s", n > 60 ? 60 : (int)n, name);
@@ -467,6 +520,14 @@ static int take_short(struct cli_args *args, const char *word, int *at, struct e
   }
   err_fill(err, ERR_USAGE, "'weir %s' has no option '%s'", command_rows[args->command].name,
            quote_str(word).s);
+  const char *name = word + 1, *equals = strchr(name, '=');
+  const size_t n = equals ? (size_t)(equals - name) : strlen(name);
+  const char letter[2] = {word[1]};
+  enum cli_command whose = args->command;
+  const char *ours = peer_option(&whose, letter);
+  if (n > 1 && cli_option_named(args->command, span_of(name, n)) != CLI_NONE)
+    return err_hint(err, "did you mean '-%s'?", quote_str(word).s);
+  if (ours && whose == args->command) return err_hint(err, "here: %s", ours);
   return err_hint(err, "write './%s' for a file of that name, or put it after '--'",
                   quote_str(word).s);
 }

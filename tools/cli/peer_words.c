@@ -1,0 +1,76 @@
+// The rows of peer_words.def, looked through from the top: they are few, and only who has typed something that there
+// is not waits for it.
+#include "peer_words.h"
+
+#include "command_sets.h"
+
+#include <ctype.h>
+#include <stddef.h>
+#include <string.h>
+
+static const struct {
+  const char *theirs, *ours;
+} commands[] = {
+#define PEER_COMMAND(theirs, ours) {theirs, ours},
+#define PEER_OPTION(...)
+#define PEER_VALUE(...)
+#include "peer_words.def"
+#undef PEER_COMMAND
+#undef PEER_OPTION
+};
+
+static const struct {
+  uint32_t commands;
+  const char *theirs, *ours;
+} options[] = {
+#define PEER_COMMAND(...)
+#define PEER_OPTION(commands, theirs, ours) {commands, theirs, ours},
+#include "peer_words.def"
+#undef PEER_OPTION
+#undef PEER_VALUE
+};
+
+static const struct {
+  const char *option, *theirs, *ours;
+} values[] = {
+#define PEER_OPTION(...)
+#define PEER_VALUE(option, theirs, ours) {option, theirs, ours},
+#include "peer_words.def"
+};
+
+static const char *next_letter(const char *at) {
+  return at + strspn(at, "-_");
+}
+
+bool peer_words_same(const char *a, const char *b) {
+  for (a = next_letter(a), b = next_letter(b); *a && *b; a = next_letter(a), b = next_letter(b))
+    if (tolower((unsigned char)*a++) != tolower((unsigned char)*b++)) return false;
+  return *a == *b;
+}
+
+const char *peer_command(const char *name) {
+  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+    if (peer_words_same(commands[i].theirs, name)) return commands[i].ours;
+  return NULL;
+}
+
+const char *peer_option(enum cli_command *command, const char *name) {
+  const char *other = NULL;
+  enum cli_command whose = *command;
+  for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+    if (!peer_words_same(options[i].theirs, name)) continue;
+    if (options[i].commands >> *command & 1) return options[i].ours;
+    if (other) continue;
+    other = options[i].ours;
+    whose = (enum cli_command)__builtin_ctz(options[i].commands);
+  }
+  *command = whose;
+  return other;
+}
+
+const char *peer_value(const char *option, const char *value) {
+  for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+    if (strcmp(values[i].option, option) == 0 && peer_words_same(values[i].theirs, value))
+      return values[i].ours;
+  return NULL;
+}
