@@ -18,6 +18,7 @@ SOURCE = Path(__file__).resolve().parents[2]
 EXPORTS = SOURCE / "tests" / "data" / "exports"
 BERT = EXPORTS / "bert-sdpa-torchscript-18.onnx"
 
+BREAK_ADDS = re.search(r"```\n(demo/BreakAdds.*?)```", (SOURCE / "docs" / "rules.md").read_text(), re.S)[1]
 DIV = 'mine/DivToMul "a multiplication instead of a division" rounding : Div(x,c) -> Mul(x,Div(like(1,c),c)) where vars(x) & consts(c) & float(c) & all(c,"!=",0) ;\n'
 RELU = 'mine/relu "Relu of Relu is Relu" exact : Relu(Relu(x)) -> Relu(x) ;\n'
 EXAMPLE = re.search(r"```\n(# What keeps.*?)```", (SOURCE / "docs" / "rules.md").read_text(), re.S)[1]
@@ -86,6 +87,43 @@ def test_a_wrong_rule_is_found_by_verification(weir, rules, tmp_path):
     done = weir("run", relus(tmp_path), tmp_path / "out.onnx", "--rules", rules(wrong), "--verify", code=1)
     assert "mine/wrong" in done.out + done.err
     assert not (tmp_path / "out.onnx").exists()
+
+
+def test_the_demo_of_the_docs(weir, rules, tmp_path):
+    """BreakAdds fires once at each Add of two values, and verification names what it broke, once."""
+    nodes = [("Neg", "x", "a", {}), ("Add", "x a", "b", {}), ("Add", "b b", "c", {}), ("Add", "c a", "y", {})]
+    model = small(tmp_path, nodes)
+    nameless = onnx.load(model)
+    for node in nameless.graph.node:
+        node.ClearField("name")
+    onnx.save(nameless, model)
+    done = weir("run", model, tmp_path / "broken.onnx", "--rules", rules(BREAK_ADDS))
+    assert changes(done.out + done.err) == {"demo/BreakAdds": 2}
+    assert [list(n.input) for n in onnx.load(tmp_path / "broken.onnx").graph.node if n.op_type == "Add"] == [["x", "x"], ["b", "b"], ["c", "c"]]
+    done = weir("run", model, tmp_path / "out.onnx", "--rules", rules(BREAK_ADDS), "--verify", code=1)
+    assert re.search(r"verification failed: 'b': \d+ of \d+ elements differ", done.err), done.err
+    assert not (tmp_path / "out.onnx").exists()
+
+
+def test_once(weir, rules, tmp_path):
+    """What a rule with 'once' makes, or becomes of that by other rules, is none of its business; without its condition too."""
+    twice = "mine/twice exact : Relu(x) -> Relu(Relu(x)) once ;\n"
+    weir("run", relus(tmp_path), tmp_path / "out.onnx", "--rules", rules(twice))
+    assert operators(tmp_path / "out.onnx") == ["Relu"] * 6
+    there = "mine/there exact : Relu(x) -> Abs(x) once ;\nmine/back exact : Abs(x) -> Relu(x) ;\n"
+    done = weir("run", relus(tmp_path), tmp_path / "same.onnx", "--rules", rules(there))
+    assert changes(done.out + done.err) == {"mine/there": 3, "mine/back": 3} and "rewriting stopped" not in done.err
+    assert operators(tmp_path / "same.onnx") == ["Relu"] * 3
+    # The control: two rules of a set undo each other, and neither says once.
+    weir("run", relus(tmp_path), tmp_path / "no.onnx", "--rules", rules(there.replace(" once", "")), code=2)
+
+
+def test_one_value_or_two(weir, rules, tmp_path):
+    nodes = [("Add", "x x", "a", {}), ("Neg", "x", "n", {}), ("Add", "a n", "y", {})]
+    model = small(tmp_path, nodes)
+    for condition, left in ("x is y", ["Mul", "Neg", "Add"]), ("x is not y", ["Add", "Neg", "Mul"]), ("!(x is y) & vars(x)", ["Add", "Neg", "Mul"]):
+        weir("run", model, tmp_path / "out.onnx", "--rules", rules(f"mine/a exact : Add(x,y) -> Mul(x,y) where {condition} ;"), "--force")
+        assert [op for op in operators(tmp_path / "out.onnx")] == left, condition
 
 
 def test_what_a_log_keeps_is_what_its_changes_are_judged_by(weir, rules, tmp_path):
@@ -214,7 +252,10 @@ WRONG = {
     "kinds": ("m/a exact : Relu(x) -> x where rank(rank(x)) == 1 ;", "1:37", "'rank(x)' is a number, but a tensor is wanted", None),
     "two kinds": ("m/a exact : Cast<to=x>(x) -> x ;", "1:24", "'x' names two kinds of things", None),
     "two lists of one name": ("m/a exact : Sum(each t: Max(each t: x)) -> x ;", "1:29", "an 'each' cannot stand in another one", None),
-    "comparison": ("m/a exact : Add(x,y) -> x where x == y ;", "1:35", "'x == y' compares what cannot be compared", None),
+    "comparison": ("m/a exact : Add(x,y) -> x where x == y ;", "1:35", "'x == y' compares what cannot be compared", "'x is y' and 'x is not y' ask whether two names are one value"),
+    "constant": ("m/a exact : Add(x,y) -> Mul(x,2) ;", "1:31", "'2' is a number, but a tensor is wanted", "like(2,x) is a constant of the type of x"),
+    "identity of numbers": ("m/a exact : Add(x,y) -> x where rank(x) is rank(y) ;", "1:33", "'rank(x)' is a number, but a tensor is wanted", None),
+    "behind once": ("m/a exact : Add(x,y) -> x once more ;", "1:32", "'more' is not expected here", None),
     "choice": ("m/a exact : Cast<to=t>(x) -> Cast<to=t>(rank(x) == 1 ? x : t) where rank(x) == 1 ;", "1:54", "'x' and 't' are not of one kind", None),
     "attributes": ("m/a exact : Relu(x) -> Elu<*>(x) ;", "1:24", "'<*>' is not bound by the pattern", None),
     "twice": ("m/a exact : Elu<alpha=a,alpha=b>(x) -> x ;", "1:25", "'alpha' stands there twice", None),
@@ -243,7 +284,7 @@ WRONG = {
     "code": ("m/a : proc fold ;", "1:7", "only rules can stand here, no 'proc' or 'group'", None),
     "list without a name": ("ops = Add ;", "1:1", "a list is written as: ops NAME = Add Mul ;", None),
     "loop": ("m/a{F} for F Add exact : {F}(x,x) -> x ;", "1:12", "a loop is written as: for F in Add Mul", None),
-    "grows": ("m/a exact : Relu(x) -> Relu(Relu(x)) ;", "1:1", "the result is no smaller than the pattern and has Relu in it again: rewriting may not end", "the rule is: m/a exact : Relu(x) -> Relu(Relu(x))"),
+    "grows": ("m/a exact : Relu(x) -> Relu(Relu(x)) ;", "1:1", "the result is no smaller than the pattern and has Relu in it again: rewriting may not end", "with 'once' at its end a rule is not about what such a rule made"),
     "itself": ("m/a exact : Less(x,y) -> Less(y,x) ;", "1:1", "it undoes itself: rewriting would not end", "the rule is: m/a exact : Less(x,y) -> Less(y,x)"),
     "a comparison of what is rounded": (
         "m/a rounding : Greater(Add(x,z),Add(y,z)) -> Greater(x,y) ;",
@@ -346,9 +387,9 @@ def test_the_page_has_every_function():
 def test_the_examples_of_the_page_are_rules(weir, rules):
     page = (SOURCE / "docs" / "rules.md").read_text()
     blocks = [b.partition("\n")[2] for b in page.split("```")[1::2] if " exact : " in b or " zero :" in b]
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     for block in blocks:
-        assert "  mine/" in weir("passes", "--rules", rules(block)).out
+        assert re.search(r"  (mine|demo)/", weir("passes", "--rules", rules(block)).out)
 
 
 def test_ways_to_match_are_limited_and_said(weir, rules, tmp_path):

@@ -66,6 +66,8 @@ WRONG = {
     "attribute as a tensor": ("a exact : Cast<to=t>(x) -> t ;", "'t' is an attribute, but a tensor is wanted"),
     "two kinds": ("a exact : Cast<to=x>(x) -> x ;", "'x' names two kinds of things"),
     "comparison": ("a exact : Add(x,y) -> x where x == y ;", "compares what cannot be compared"),
+    "identity of numbers": ("a exact : Add(x,y) -> x where rank(x) is y ;", "'rank(x)' is a number, but a tensor is wanted"),
+    "once twice": ("a exact : Add(x,y) -> Add(x,x) once once ;", "'once' is not expected here"),
     "list": ("a for F in $NONE exact : {F}(x) -> x ;", "no list is called 'NONE'"),
     "row": ("a for F/G in Add/Mul Sub exact : {F}(x,y) -> {G}(x,y) ;", "'Sub' does not fit 'for F/G'"),
     "literal": ("a for v in 1 two exact : Mul(x,{v}) -> x ;", "'two' is not a number"),
@@ -135,6 +137,7 @@ def test_what_jumps_nowhere_is_rounding(rule, compiler, tmp_path):
 
 
 RIGHT = {
+    "once": "a exact : Add(x,y) -> Add(x,x) where x is not y & rank(x) == 1 once ; b exact : Relu(x) -> Relu(Relu(x)) since 6 once ; c exact : Max(x,y) -> x where x is y ;",
     "signs": "a = : Identity(x) -> x ; b =0 : Add(x,0)@o -> expand(x,o) ; c ~ : Neg(Neg(x)) -> x ; d ! : Sub(x,x) -> fill(0,x) ;",
     "the opposite in another set": (
         "set s ; a exact : Relu(Transpose<perm=p>(x)) -> Transpose<perm=p>(Relu(x)) ;\n"

@@ -174,8 +174,9 @@ static int compare_outputs(struct site_run *r, const struct site *s, const struc
     row->end = VERIFIED_FAILED;
     row->figures = got.figures;
     row->bounds = b.words;
-    row->why = arena_printf(a, "'%s': %s",
-                            quote(model_value_name(r->e->source, s->outputs[i].before)).s, got.why);
+    const struct span name = model_value_name(r->e->source, s->outputs[i].before);
+    row->why = span_is(name, row->name) ? arena_printf(a, "%s", got.why)
+                                        : arena_printf(a, "'%s': %s", quote(name).s, got.why);
   }
   if (rows.counted < VERIFY_TOP1_LEAST && row->end == VERIFIED_PASSED) {
     row->end = VERIFIED_NOT;

@@ -52,6 +52,7 @@ class Rule:
     result: tuple = None
     where: tuple = None
     since: int = 0
+    once: bool = False
     types: dict = field(default_factory=dict)
 
 
@@ -223,6 +224,7 @@ class Parser:
                 r.where = ("and", r.where, e) if r.where else e
         if self.eat("since"):
             r.since = int(self.next())
+        r.once = self.eat("once")
         if self.peek():
             raise RulesError(f"'{self.peek()}' is not expected here")
 
@@ -337,6 +339,10 @@ class Parser:
         if self.peek() == "not" and self.peek(1) == "in":
             self.at += 2
             return ("not", ("cmp", "in", e, self.unary()))
+        if self.eat("is"):
+            negated = self.eat("not")
+            same = ("call", "is", [e, self.unary()])
+            return ("not", same) if negated else same
         return e
 
     def unary(self):
@@ -918,6 +924,8 @@ def prove(book):
     for rule in book.rules:
         prove_jumps(rule)
     for rule in book.rules:
+        if rule.once:
+            continue
         for key in [key for key in rule.keys if key not in ("none", "infers")] or [rule.names[0]]:
             groups.setdefault(key, []).append(rule)
     checked = set()
@@ -1077,7 +1085,7 @@ class Writer:
         for row in rule.rows:
             self.cells += [self.cell(c, row) for c in self.columns.items]
         number = len(self.rules)
-        self.rules.append((pattern, where, result, first, len(self.columns.items), len(rule.rows), root, rule.level, self.depth, len(registers), rule.since,
+        self.rules.append((pattern, where, result, first, len(self.columns.items), len(rule.rows), root, rule.level, self.depth, len(registers), rule.since, int(rule.once),
                            text(f"{rule.file}:{rule.line}"), text(rule.text)))  # fmt: skip
         for i, row in enumerate(rule.rows):
             self.entry(rule, number, i, row)

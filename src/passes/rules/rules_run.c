@@ -6,6 +6,7 @@
 //            deepest rule can see, and the user that an operand still has when another one went
 //   late     places that were rewritten PATIENCE times wait until the walk and the queue are done, and
 //            are visited from the last to the first
+//   once     a rule with that word is about no node that such a rule made, nor about what became of one
 //   again    a walk from the start where the queue could not hold all of that (a value with very
 //            many users)
 //   ask      when nothing fires any more in any graph: what rules want to know of large constants
@@ -35,7 +36,7 @@
 
 #include <stdio.h>
 
-enum { QUEUED = 1, VISITED = 2, COUNTED = 4, TOLD = 8, WAITS = 16 };
+enum { QUEUED = 1, VISITED = 2, COUNTED = 4, TOLD = 8, WAITS = 16, MADE_ONCE = 32 };
 enum { PATIENCE = 3 }; // rewrites of one place, before it waits
 enum { BUDGET = 3 };   // late rewrites for each node of a graph
 enum { USES = 32 };    // of a value, that are put down after a rewrite
@@ -215,10 +216,19 @@ static uint8_t burn(struct rules_run *run, uint32_t root) {
   return least;
 }
 
+// Does what is made now come of a rule that fires once, or of what such a rule made?
+static bool comes_of_once(const struct rules_run *run) {
+  bool comes = run->rule->once;
+  for (uint32_t i = 0; i < run->n_nodes; i++)
+    comes = comes || (run->nodes[i] != NO_ID && run->marks[run->nodes[i]] & MADE_ONCE);
+  return comes;
+}
+
 static bool place(struct rules_run *run, const struct rules_value *result) {
   struct kit *k = &run->k;
   const uint32_t root = run->nodes[0], before = k->m->n_nodes, n_in = kit_n_in(k, root);
   const uint16_t pass = pass_of(run);
+  const uint8_t mark = comes_of_once(run) ? MADE_ONCE : 0;
   uint32_t n_users;
   const uint32_t *near = users(run, root, &n_users);
   uint32_t *in = arena_alloc(&run->match, (n_in + 1) * sizeof *in);
@@ -235,6 +245,7 @@ static bool place(struct rules_run *run, const struct rules_value *result) {
   if (burnt > run->fuel / 2) run->hot[pass] = true;
   for (uint32_t node = k->m->n_nodes; node-- > before;) {
     run->burnt[node] = burnt;
+    run->marks[node] |= mark;
     const uint32_t at = TABLE_ADD(run, stack, 1);
     run->stack[at] = node;
   }
@@ -333,6 +344,7 @@ static bool visit(struct rules_run *run, uint32_t node) {
   for (uint32_t i = c.first; i < c.first + c.n; i++) {
     const struct rules_entry *e = &run->book->entries[run->kept[i]];
     run->rule = &run->book->rules[e->rule];
+    if (run->rule->once && before & MADE_ONCE) continue;
     if (!rules_meant(run, op, node)) continue;
     for (bool found = rules_match_first(run, run->rule, e->row, node); found;
          found = rules_match_next(run)) {

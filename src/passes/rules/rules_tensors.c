@@ -107,6 +107,11 @@ struct rules_value rules_call_dims(struct rules_run *run, const struct rules_val
   const struct rules_type t = rules_type_of(run, a);
   return t.ranked ? rules_list(t.dims, t.rank) : rules_unknown();
 }
+struct rules_value rules_call_is(struct rules_run *run, const struct rules_value *a, uint32_t n) {
+  (void)run, (void)n;
+  if (a[0].kind == RULES_UNKNOWN || a[1].kind == RULES_UNKNOWN) return rules_unknown();
+  return rules_int(a[0].kind == RULES_TENSOR && a[1].kind == RULES_TENSOR && a[0].id == a[1].id);
+}
 struct rules_value rules_call_same(struct rules_run *run, const struct rules_value *a, uint32_t n) {
   const struct rules_value x = rules_call_dims(run, a, n), y = rules_call_dims(run, a + 1, n);
   return rules_answer(rules_equal(&x, &y));

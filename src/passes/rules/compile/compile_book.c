@@ -273,8 +273,11 @@ static void write_entry(struct compile_writer *w, uint32_t number, uint32_t row)
 // Rows from `row` on as one rule of the book.
 static int write_part(struct compile_writer *w, uint32_t row, uint32_t n) {
   const struct compile_rule *r = w->c->rule;
-  struct rules_rule rule = {
-      .exactness = r->level, .since = r->since, .place = r->place, .text = r->text};
+  struct rules_rule rule = {.exactness = r->level,
+                            .since = r->since,
+                            .once = r->once,
+                            .place = r->place,
+                            .text = r->text};
   const uint32_t number = w->n_rules;
   w->row = row, w->n_rows = n, w->n_columns = 0;
   if (compile_write(w, &rule)) return -1;

@@ -154,8 +154,11 @@ static int want(struct compile *c, uint32_t tree, char wanted) {
   const char found = kind_of(c, tree);
   if (!found) return -1;
   if (fits(found, wanted)) return 0;
-  return rules_compile_fail(c, c->trees[tree].at, "'%s' is %s, but %s is wanted", show(c, tree, 0),
-                            kind_words(found), kind_words(wanted));
+  const char *shown = show(c, tree, 0);
+  rules_compile_fail(c, c->trees[tree].at, "'%s' is %s, but %s is wanted", shown, kind_words(found),
+                     kind_words(wanted));
+  if (wanted != 't' || !strchr("iw", found)) return -1;
+  return err_hint(c->err, "like(%s,x) is a constant of the type of x", shown);
 }
 
 // All children, from the first on, as that.
@@ -197,6 +200,8 @@ static char kind_of_comparison(struct compile *c, uint32_t tree) {
   if (!b) return 0;
   if (are_kinds(a, b, "ailbws") && (t.how != 6 || strchr("al", b))) return 'b';
   rules_compile_fail(c, t.at, "'%s' compares what cannot be compared", show(c, tree, 0));
+  if (are_kinds(a, b, "vt"))
+    err_fill_hint(c->err, "'x is y' and 'x is not y' ask whether two names are one value");
   return 0;
 }
 

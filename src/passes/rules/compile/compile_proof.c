@@ -5,6 +5,9 @@
 // not is safe too where its root operator is above all operators that it makes, in an order that the
 // rules of its set agree about: the graph "makes" of those rules has no circle. Transposes may move
 // towards the outputs in a set, or towards the inputs.
+//
+// Rules that fire once (`once`) have no part in it: each firing uses up a node that none of them made, and what comes
+// of such a node is marked by the run (rules_run.c), whoever makes it. Fuel stops what rules do to each other there.
 #include "compile_inside.h"
 
 int compile_terms_exhausted(struct compile *c) {
@@ -158,10 +161,11 @@ static int prove_order(struct compile *c, const struct set *s, struct order *o, 
     const bool smaller = compile_terms_smaller(c, x, upwards);
     if (c->exhausted) return compile_terms_exhausted(c);
     if (smaller || !add_made(c, o, c->cached[x->results], x)) continue;
-    return rules_compile_fail_rule(
+    rules_compile_fail_rule(
         c,
         "the result is no smaller than the pattern and has %s in it again: rewriting may not end",
         rules_compile_ops[x->root].id);
+    return err_hint(c->err, "with 'once' at its end a rule is not about what such a rule made");
   }
   for (uint16_t op = 1; op < OPS && o->any; op++)
     if (state[op] == 0 && walk_order(c, o, op, state)) return -1;
@@ -187,7 +191,8 @@ static int prove_set(struct compile *c, uint32_t key, struct order *o) {
   struct set s = {0};
   c->steps += c->n_concrete;
   for (uint32_t i = 0; i < c->n_concrete; i++)
-    if (is_in(c, &c->rules[c->concrete[i].rule], key)) *TABLE_PUSH(&s, members) = i;
+    if (!c->rules[c->concrete[i].rule].once && is_in(c, &c->rules[c->concrete[i].rule], key))
+      *TABLE_PUSH(&s, members) = i;
   sort_by_root(c, &s);
   int rc = prove_pairs(c, &s);
   if (rc == 0) {

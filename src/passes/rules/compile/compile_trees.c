@@ -1,4 +1,4 @@
-// The body of a rule as trees: PATTERN -> RESULT [where E] [mend E] [since N].
+// The body of a rule as trees: PATTERN -> RESULT [where E] [mend E] [since N] [once].
 //
 // Recursive descent, one function for each level of binding, from what binds least: a term (what has a
 // tensor as its value), a choice (|), both (&), a comparison, a sign before a primary. Depth is counted
@@ -524,6 +524,18 @@ static uint32_t unary(struct compile *c) {
   return shallower(c, suffixed(c, primary(c)));
 }
 
+// x is y, x is not y: the function `is` between its operands.
+static uint32_t identity(struct compile *c, uint32_t e) {
+  const uint32_t at = here(c);
+  next(c);
+  const bool is_not = eat(c, "not");
+  const uint32_t made = over(c, TREE_CALL, at, e, unary(c), 0, 2);
+  if (made == NO_ID) return NO_ID;
+  const uint32_t id = rules_compile_word(c, span_str("is"));
+  c->trees[made].text = id;
+  return is_not ? over(c, TREE_NOT, at, made, 0, 0, 1) : made;
+}
+
 static uint32_t comparison(struct compile *c) {
   const uint32_t e = unary(c), at = here(c);
   if (e == NO_ID) return NO_ID;
@@ -536,7 +548,7 @@ static uint32_t comparison(struct compile *c) {
       c->trees[made].how = (uint8_t)how;
       return is_not ? over(c, TREE_NOT, at, made, 0, 0, 1) : made;
     }
-  return e;
+  return sees(c, 0, "is") ? identity(c, e) : e;
 }
 
 static uint32_t both(struct compile *c) {
@@ -618,6 +630,7 @@ int compile_trees_read(struct compile *c) {
     c->rule->since = (uint8_t)since;
     next(c);
   }
+  c->rule->once = eat(c, "once");
   const struct span rest = peek(c);
   return rest.n ? rules_compile_fail(c, here(c), "'%s' is not expected here", quote(rest).s) : 0;
 }

@@ -94,6 +94,7 @@ struct rules_rule {
   uint8_t depth; // of nodes in the pattern
   uint8_t n_registers;
   uint8_t since;            // 0: nodes of the versions that floors say
+  uint8_t once;             // 1: it is about no node that such a rule made
   const char *place, *text; // "tidy.rules:12", and what stands there
 };
 

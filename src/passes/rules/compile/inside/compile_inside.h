@@ -98,6 +98,7 @@ struct compile_rule {
   uint32_t names, n_names;         // in compile.bound
   uint32_t cases, n_cases;         // in compile.cases
   uint8_t level, since;
+  bool once;
 };
 
 // A list of words.

@@ -91,8 +91,8 @@ static void put_rules(FILE *out, const struct rules_book *b) {
     const struct rules_rule *r = &b->rules[i];
     fprintf(row(&t), "{%u, ", r->pattern);
     fprintf(out, r->where == NO_ID ? "NO_ID" : "%u", r->where);
-    fprintf(out, ", %u, %u, %u, %u, %u, %u, %u, %u, %u, ", r->result, r->cells, r->n_columns,
-            r->n_rows, r->root, r->exactness, r->depth, r->n_registers, r->since);
+    fprintf(out, ", %u, %u, %u, %u, %u, %u, %u, %u, %u, %u, ", r->result, r->cells, r->n_columns,
+            r->n_rows, r->root, r->exactness, r->depth, r->n_registers, r->since, r->once);
     put_text(out, r->place), fprintf(out, ", ");
     put_text(out, r->text), fprintf(out, "}");
   }
