@@ -491,7 +491,7 @@ def test_end_of_a_run(weir, tmp_path, encoder):
     """Four lines or fewer: what was done and what that took, what was kept, and every file that was written."""
     done = weir("conv2matmul", encoder, tmp_path / "out.onnx", "--tensor-digests")
     did, kept, wrote = done.out.splitlines()
-    assert re.fullmatch(r"12 Conv rewritten as MatMul: .* -> .* \(.* %, [\d.]+ kB of it for alignment\) in .* s, .* MB of memory", did)
+    assert re.fullmatch(r"[\d.]+ MB -> [\d.]+ MB \(.* %, [\d.]+ kB of it for alignment\) in .* s, .* MB of memory: 12 Conv rewritten as MatMul", did)
     assert kept.startswith("  kept   8 Conv (") and done.out.count("MB of memory") == 1
     files = re.findall(r"(\S+) \([0-9.]+ [kM]?B(?:ytes)?\)", wrote.removeprefix("wrote "))
     assert set(files) == {str(path) for path in tmp_path.glob("out.onnx*")} and files[0] == str(tmp_path / "out.onnx")

@@ -855,7 +855,7 @@ def test_nothing_changed_says_why_and_writes_no_copy(weir, tmp_path):
     relu = tmp_path / "relu.onnx"
     onnx.save(model_of([helper.make_node("Relu", ["x"], ["y"])], [], [value("x", [2])], [value("y", [2])]), relu)
     said = weir("dynamic", relu, tmp_path / "d.onnx").out
-    assert said.startswith("nothing changed (the model has no MatMul") and (tmp_path / "d.onnx").exists()
+    assert ": nothing changed (the model has no MatMul" in said.splitlines()[0] and (tmp_path / "d.onnx").exists()
 
 
 def test_a_gate_that_decided_is_told(weir, tmp_path):
@@ -866,7 +866,7 @@ def test_a_gate_that_decided_is_told(weir, tmp_path):
     source, out = tmp_path / "in.onnx", tmp_path / "out.onnx"
     onnx.save(model_of(nodes, tensors, [value("x", [1, 128])], [value("y", [1, 128])]), source)
     raised = weir("quantize", source, out, "--gate", "sqnr=25dB").out
-    assert ", 2 of 2 missed the gate sqnr=25dB and have 8 bits: " in raised and "usual for 8 bits: about 45" in raised
+    assert ", 2 of 2 missed the gate sqnr=25dB and have 8 bits\n" in raised and "usual for 8 bits: about 45" in raised
     skipped = weir("quantize", source, tmp_path / "none.onnx", "--gate", "sqnr=25dB", "--gate-action", "skip").out
     assert skipped.startswith("2 of 2 weights missed the gate sqnr=25dB and stay as they are: ") and not (tmp_path / "none.onnx").exists()
     assert "usual for int8 by channel: about 42" in weir("dynamic", source, out, "--force").out

@@ -1,6 +1,7 @@
 """Pipelines: passes named in words, in a file or as a command make the same bytes, and their log replays."""
 
 import json
+import re
 
 import numpy as np
 import onnx
@@ -10,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 import compare
 from conftest import DATA
 
+BERT = DATA / "exports" / "bert-sdpa-torchscript-14.onnx"
 SOURCE = DATA / "parakeet-dynamo" / "encoder-model.onnx"
 FLAT_CONFIG = "passes:\n  - conv2matmul:\n      extended_conv1x1: true\n      form: flat\n"
 
@@ -60,7 +62,23 @@ def test_report_says_what_each_step_did(weir, tmp_path):
     assert first["skipped"] == second["skipped"] == len(second["nodes"])
     converted = [node for node in first["nodes"] if node["status"] == "converted"]
     assert len(converted) == 6 and all(node["tensor"] for node in converted)
-    assert said.out.startswith("6 Conv rewritten as MatMul: ")
+    assert said.out.splitlines()[0].endswith(" of memory: 6 Conv rewritten as MatMul")
+
+
+def test_the_closing_line_begins_with_sizes_and_has_the_words_of_the_user(weir, tmp_path):
+    """What was asked for by one word is one item, by the pass if it was one alone; many passes are counted, and have lines."""
+    size = r"[\d.]+ kB -> [\d.]+ kB \([\d.]+ %\) in [\d.]+ s, [\d.]+ MB of memory: "
+    said = weir("run", BERT, tmp_path / "a.onnx", "--pass", "tidy", "--pass", "quantize").out
+    assert re.match(size + r"\d\d+ changes by tidy, \d+ weights quantized to 4 bits in blocks of 128\n", said), said
+    said = weir("run", SOURCE, tmp_path / "b.onnx", "--pass", "tidy", "--pass", "conv2matmul", "--pass", "fuse", "--pass", "cast:to=float16").out
+    assert re.match(size + r"6 Conv rewritten as MatMul, \d+ weights cast to float16\n", said), said
+    said = weir("run", BERT, tmp_path / "c.onnx", "--pass", "streamline").out
+    head, *lines = said.split("\n")
+    changes, passes, steps = map(int, re.match(size + r"(\d+) changes by (\d+) passes \(of (\d+) steps\)$", head).groups())
+    lines = [line for line in lines if re.match(r" +\d+  \S", line)]
+    assert len(lines) == passes < steps and sum(int(line.split()[0]) for line in lines) == changes
+    said = weir("run", tmp_path / "c.onnx", tmp_path / "d.onnx", "--pass", "cleanup").out
+    assert " changes by unique-names" in said or "nothing changed" in said, said
 
 
 def test_dry_run_writes_nothing(weir, tmp_path):
@@ -137,7 +155,7 @@ def test_the_older_name_of_quantize_means_the_same(weir, tmp_path, words):
         out = folder(tmp_path / name)
         records = ["--edit-log", out.with_suffix(".jsonl"), "--plan-out", out.with_suffix(".plan")]
         done = weir(line[0], SOURCE, out, *line[1:], *records)
-        assert done.out.startswith("19 weights quantized to 4 bits in blocks of 32")
+        assert ": 19 weights quantized to 4 bits in blocks of 32\n" in done.out
         made.append(compare.folder_bytes(out.parent))
     assert made[0] == made[1] and b'"command":"quantize"' in (tmp_path / "new" / "out.jsonl").read_bytes()
 

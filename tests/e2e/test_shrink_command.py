@@ -98,7 +98,7 @@ def test_int8_and_levels(weir, tmp_path):
     """A quarter of the bytes; a runtime's numbers are those of the codes."""
     path = matmul(tmp_path / "a.onnx", np.float32)
     said = weir("shrink", path, "--output-dir", tmp_path).out
-    assert "1 weight quantized to int8: " in said
+    assert ": 1 weight quantized to int8\n" in said
     weir("shrink", path, "--method", "float_weights", "--levels", "16", "-o", tmp_path / "levels.onnx")
     x = np.random.default_rng(1).standard_normal((4, 200)).astype(np.float32)
     small = tmp_path / "a_quantized_weights.onnx"

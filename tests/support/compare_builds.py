@@ -60,7 +60,7 @@ MACHINE_KEYS |= {"free_bytes", "disk_free_bytes", "seconds"}
 MACHINE_TEXT = [
     (re.compile(r"^(peak memory|disk needed|workers|memory):.*$", re.MULTILINE), r"\1: …"),
     (re.compile(r"; [^;\n]*\bread$", re.MULTILINE), "; … read"),
-    (re.compile(r" in [0-9.]+ s, [0-9.]+ [kMG]B of memory$", re.MULTILINE), " in …"),
+    (re.compile(r" in [0-9.]+ s, [0-9.]+ [kMG]B of memory(?=:|$)", re.MULTILINE), " in …"),
     (re.compile(r"^weir: \w+ +[0-9]+ % .*\n", re.MULTILINE), ""),  # progress, said after some seconds
     (re.compile(rf'"({"|".join(sorted(MACHINE_KEYS))})": *[-+.0-9e]+'), r'"\1": 0'),
 ]

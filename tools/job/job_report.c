@@ -63,17 +63,19 @@ static const char *unwritten_line(struct job *job, const struct run_report *r) {
                               : "is not written");
 }
 
-static const char *first_line(struct job *job, const struct run_report *r) {
+// spent: what comes after the sizes.
+static const char *first_line(struct job *job, const struct run_report *r, const char *spent) {
   const uint64_t before = r->bytes_before, after = r->bytes_after;
   if (r->told.line) return r->told.line;
   if (job->unwritten) return unwritten_line(job, r);
-  return arena_printf(&job->arena, "%s%s: %s -> %s (%.1f %%%s)",
-                      job->nothing_to_write ? "dry run: " : "", r->told.did, quote_bytes(before).s,
+  return arena_printf(&job->arena, "%s%s -> %s (%.1f %%%s)%s: %s",
+                      job->nothing_to_write ? "dry run: " : "", quote_bytes(before).s,
                       quote_bytes(after).s, before ? 100.0 * (double)after / (double)before : 100.0,
-                      padding_words(job, before, after));
+                      padding_words(job, before, after), spent, r->told.did);
 }
 
-// What came of it: the first line, and, where passes ran, a line for each thing that they have to say. Without times and memory.
+// What came of it: the first line, and, where passes ran, a line for each thing that they have to say. `spent`: what comes
+// after the sizes, such as time and memory.
 struct summary {
   TABLE(const char *, lines);
 };
@@ -82,11 +84,11 @@ static void add_line(struct summary *s, struct job *job, const char *title, cons
   if (text) *TABLE_PUSH(s, lines) = arena_printf(&job->arena, "  %s%s", title, text);
 }
 
-static struct summary summary_of(struct job *job) {
+static struct summary summary_of(struct job *job, const char *spent) {
   struct summary s = {0};
   const struct run_report *r = run_report_of(job);
   const struct job_told *told = &r->told;
-  *TABLE_PUSH(&s, lines) = first_line(job, r);
+  *TABLE_PUSH(&s, lines) = first_line(job, r, spent);
   if (told->line || job->unwritten) return s;
   for (uint32_t i = 0; i < told->n_steps; i++)
     add_line(&s, job, "", told->steps[i]);
@@ -150,7 +152,7 @@ static void write_common(struct job *job, struct json_out *j) {
   json_put_uint(j, "source_bytes_read", job->stats.source_bytes_read);
   if (job->staged) json_put_text(j, "staged", job->staged);
   job_stage_write(job, j);
-  struct summary summary = summary_of(job);
+  struct summary summary = summary_of(job, "");
   json_put_array(j, "summary");
   for (uint32_t i = 0; i < summary.n_lines; i++)
     json_text(j, summary.lines[i]);
@@ -309,14 +311,12 @@ void job_report_print(struct job *job) {
   const struct run_report *r = run_report_of(job);
   const struct job_told told = r->told;
   if (job->hint) job->hint(job);
-  struct summary s = summary_of(job);
+  const char *spent = arena_printf(&job->arena, " in %s, %s of memory", report_seconds(r->seconds).s,
+                                   quote_bytes(r->peak_memory).s);
+  struct summary s = summary_of(job, dry ? "" : spent);
   const bool counted = !told.line && !job->unwritten;
   if (told.line && job->verify && !dry) verify_job_print_compatible(job);
-  printf("%s", s.lines[0]);
-  if (counted && !dry)
-    printf(" in %s, %s of memory", report_seconds(r->seconds).s, quote_bytes(r->peak_memory).s);
-  printf("\n");
-  for (uint32_t i = 1; i < s.n_lines && report_stdout_alive(); i++)
+  for (uint32_t i = 0; i < s.n_lines && report_stdout_alive(); i++)
     printf("%s\n", s.lines[i]);
   TABLE_FREE(&s, lines);
   if (counted && job->verify && !dry) verify_tell(job->verify, true);

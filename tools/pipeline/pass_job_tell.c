@@ -189,27 +189,48 @@ bool pass_job_infers(const struct pass_job *pj, uint32_t step) {
   return strcmp(pj->pipeline.steps[step].values.pass->name, "infer") == 0;
 }
 
-// Steps that change the graph: conv2matmul by what it does, others by their names, and last what infer wrote, which
-// changes no node.
-static void tell_changes(struct text *t, const struct pass_job *pj) {
-  uint32_t shown = 0, more = 0;
+// What steps did that were asked for with one word, or a step that nobody asked for by name.
+struct changes {
+  const char *word, *pass; // pass: the only one that did something; NULL: there are several
+  uint64_t n;
+};
+
+static void add_changes(struct changes *list, uint32_t *n, const char *word, const char *pass,
+                        uint64_t converted) {
+  uint32_t i = 0;
+  while (i < *n && strcmp(list[i].word, word) != 0)
+    i++;
+  if (i == *n) list[(*n)++] = (struct changes){.word = word, .pass = pass};
+  if (list[i].pass != pass) list[i].pass = NULL;
+  list[i].n += converted;
+}
+
+// Steps that change the graph, by the words that asked for them: conv2matmul by what it does, and last what infer wrote,
+// which changes no node.
+static void tell_changes(struct text *t, const struct pass_job *pj, struct arena *a) {
+  const uint32_t n_steps = pj->pipeline.n_steps;
+  struct changes *list = arena_alloc(a, (n_steps + (size_t)1) * sizeof *list);
+  const char *family = NULL; // the word of the steps up to `end`
+  uint32_t n = 0, end = 0;
   uint64_t declared = 0;
-  for (uint32_t i = 0; i < pj->pipeline.n_steps; i++) {
-    const struct pass *pass = pj->pipeline.steps[i].values.pass;
-    const uint64_t n = pass_job_count(pj, i).converted;
-    if (pass->stores || n == 0) continue;
-    if (pass_job_infers(pj, i)) {
-      declared = n; // the last one speaks of what is left
-      continue;
-    }
-    if (shown == PASSES_SHOWN)
-      more++;
-    else if (strcmp(pass->name, "conv2matmul") == 0)
-      add(t, "%s%lu Conv rewritten as MatMul", comma(t), n);
+  for (uint32_t i = 0; i < n_steps; i++) {
+    const struct pipeline_step *step = &pj->pipeline.steps[i];
+    const struct pass *pass = step->values.pass;
+    if (step->named > 1) family = step->word, end = i + step->named;
+    const uint64_t converted = pass_job_count(pj, i).converted;
+    if (pass->stores || converted == 0) continue;
+    if (pass_job_infers(pj, i))
+      declared = converted; // the last one speaks of what is left
     else
-      add(t, "%s%lu change%s by %s", comma(t), n, plural(n), pass->name);
-    shown += shown < PASSES_SHOWN;
+      add_changes(list, &n, i < end ? family : pass->name, pass->name, converted);
   }
+  for (uint32_t i = 0; i < n && i < PASSES_SHOWN; i++)
+    if (strcmp(list[i].word, "conv2matmul") == 0)
+      add(t, "%s%lu Conv rewritten as MatMul", comma(t), list[i].n);
+    else
+      add(t, "%s%lu change%s by %s", comma(t), list[i].n, plural(list[i].n),
+          list[i].pass ? list[i].pass : list[i].word);
+  const uint32_t more = n > PASSES_SHOWN ? n - PASSES_SHOWN : 0;
   if (more) add(t, ", more by %u other pass%s", more, more == 1 ? "" : "es");
   if (declared) add(t, "%stypes and shapes of %lu value%s", comma(t), declared, plural(declared));
 }
@@ -246,7 +267,7 @@ static void tell_steps(const struct pass_job *pj, bool every, struct job_told *t
   const uint32_t n_steps = pj->pipeline.n_steps;
   struct pass_told *list = arena_alloc(a, (n_steps + (size_t)1) * sizeof *list);
   uint64_t *converted = arena_zalloc(a, (n_steps + (size_t)1) * sizeof *converted), all = 0;
-  uint32_t n = 0, did = 0;
+  uint32_t n = 0, did = 0, passes = 0;
   for (uint32_t i = 0; i < pj->n_sites; i++)
     converted[pj->sites[i].step] += pass_job_converted(&pj->sites[i]) && !pj->sites[i].gone;
   for (uint32_t i = 0; i < n_steps; i++) {
@@ -261,8 +282,11 @@ static void tell_steps(const struct pass_job *pj, bool every, struct job_told *t
   if (!every && did <= PASSES_SHOWN) return;
   told->steps = arena_alloc(a, (n + (size_t)1) * sizeof *told->steps);
   for (uint32_t i = 0; i < n; i++)
+    passes += list[i].converted > 0;
+  for (uint32_t i = 0; i < n; i++)
     if (every || list[i].converted) told->steps[told->n_steps++] = step_words(&list[i], a);
-  told->did = arena_printf(a, "%lu change%s by %u of %u steps", all, plural(all), did, n_steps);
+  told->did = arena_printf(a, "%lu change%s by %u pass%s (of %u step%s)", all, plural(all), passes,
+                           passes == 1 ? "" : "es", n_steps, plural(n_steps));
 }
 
 // ---- what was kept ------------------------------------------------------------------------------
@@ -447,7 +471,7 @@ void pass_job_tell(struct job *job, struct job_told *told) {
   const struct pass_job *pj = job->ctx;
   const struct quantized *q = &run_report_of(job)->stored;
   struct text did = {.n = 0};
-  tell_changes(&did, pj);
+  tell_changes(&did, pj, &job->arena);
   tell_quantized(&did, q, &job->arena);
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
     tell_gate(&did, pj, i, &job->arena);

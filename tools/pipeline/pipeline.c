@@ -112,8 +112,8 @@ static void guess_group(struct span name, struct err *err, struct arena *a) {
   err_fill_hint(err, "did you mean '%s'?", g.best);
 }
 
-struct pipeline_step *pipeline_add(struct pipeline *p, struct span name, uint32_t *n,
-                                   struct err *err) {
+static struct pipeline_step *add_name(struct pipeline *p, struct span name, uint32_t *n,
+                                      struct err *err) {
   const struct group *group = groups_find(name);
   if (group) return add_group(p, group, n, err);
   struct err why = {0};
@@ -135,6 +135,13 @@ struct pipeline_step *pipeline_add(struct pipeline *p, struct span name, uint32_
   }
   p->steps[first].named = *n;
   return &p->steps[first];
+}
+
+struct pipeline_step *pipeline_add(struct pipeline *p, struct span name, uint32_t *n,
+                                   struct err *err) {
+  struct pipeline_step *steps = add_name(p, name, n, err);
+  if (steps) steps->word = arena_string(&p->arena, name);
+  return steps;
 }
 
 struct pass_values **pipeline_values(struct pipeline *p, struct pipeline_step *steps, uint32_t n) {

@@ -33,8 +33,9 @@ struct pipeline_verify {
 struct pipeline_step {
   struct pass_values values;
   struct pipeline_verify verify;
-  uint32_t repeat; // the innermost that it belongs to; NO_ID: it runs once
-  uint32_t named;  // how many steps, from this one on, its name stood for; 0: it is not the first
+  uint32_t repeat;  // the innermost that it belongs to; NO_ID: it runs once
+  uint32_t named;   // how many steps, from this one on, its name stood for; 0: it is not the first
+  const char *word; // of the first: that name
 };
 
 // Steps first … first + n - 1 run in order, again and again, until none of them changed anything in a
