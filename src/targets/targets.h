@@ -19,11 +19,6 @@ enum target_feature {
   TARGET_FEATURES, // how many; none
 };
 
-// Features of whole graphs, a bit each: said only of models that have them.
-#define TARGET_OF_GRAPHS                                                                           \
-  (1u << TARGET_FLOAT16_MATH | 1u << TARGET_BFLOAT16_MATH | 1u << TARGET_OPEN_DIMS |               \
-   1u << TARGET_FUSED_ATTENTION | 1u << TARGET_DYNAMIC_INT8 | 1u << TARGET_CONV_INTEGER_8)
-
 enum { TARGET_OLDEST = 20, TARGET_NEWEST = 31 }; // versions of ONNX Runtime that are known of
 
 struct target_feature_row {

@@ -202,7 +202,6 @@ struct pass_env pass_job_env(struct pass_job *pj, struct job *job) {
 
 // ---- targets -----------------------------------------------------------------------------------
 
-enum { TARGET_WORDS = 3 }; // features that the line of a target names
 
 // The k-th different target of the steps; NULL past the last. That of all comes first, also where no
 // step has one.
@@ -269,25 +268,12 @@ static const char *presets_of(const struct pass_values *v, const struct target *
   return *words ? words : arena_printf(a, "the defaults of %s", v->pass->name);
 }
 
-// The first few; the others are counted.
-static const char *few_words(uint32_t set, struct arena *a) {
-  uint32_t few = set, more = 0;
-  while (__builtin_popcount(few) > TARGET_WORDS) {
-    few &= ~(1u << (31 - __builtin_clz(few)));
-    more++;
-  }
-  const char *words = target_features_words(few, a);
-  return more ? arena_printf(a, "%s and %u more", words, more) : words;
-}
-
-static void tell_target(struct pass_job *pj, const struct target *t, const char *words) {
-  const uint32_t lacks = target_lacks(t) & ~TARGET_OF_GRAPHS;
-  report_notice("target %s: %s%s%s%s", t->name, words, lacks ? "; does not run " : "",
-                lacks ? few_words(lacks, &pj->arena) : "",
+static void tell_target(const struct target *t, const char *words) {
+  report_notice("target %s: %s%s", t->name, words,
                 t->tried ? "" : " (from its documentation, not tested)");
 }
 
-// A line for each target, or more where steps differ in what they take from it.
+// A line for each target with what it sets, or more where steps differ in what they take from it.
 void pass_job_tell_targets(struct pass_job *pj) {
   const struct pipeline *p = &pj->pipeline;
   const struct target *t;
@@ -297,10 +283,10 @@ void pass_job_tell_targets(struct pass_job *pj) {
       if (pipeline_step_target(p, i) != t) continue;
       const char *words = presets_of(&p->steps[i].values, t, &pj->arena);
       if (!words || (last && strcmp(words, last) == 0)) continue;
-      tell_target(pj, t, words);
+      tell_target(t, words);
       last = words;
     }
-    if (!last) tell_target(pj, t, t->about);
+    if (!last) tell_target(t, t->about);
   }
 }
 
@@ -323,12 +309,22 @@ static void warn_of_dims(const struct model *m, const struct target *t, struct a
                 quote(model_value_name(m, nameless)).s);
 }
 
-static void warn_of(const struct model *m, const struct target *t, uint32_t set, struct arena *a) {
+static bool casts(const struct pipeline *p) {
+  for (uint32_t i = 0; i < p->n_steps; i++)
+    if (p->steps[i].values.pass == cli_pass(CLI_cast)) return true;
+  return false;
+}
+
+// A hint about the cast is for who casts: the model may have had the type before.
+static void warn_of(const struct model *m, const struct target *t, uint32_t set,
+                    struct pass_job *pj) {
   const uint32_t features = set & ~(1u << TARGET_OPEN_DIMS);
+  struct arena *a = &pj->arena;
   if (features) {
     report_warning("target %s does not run %s everywhere", t->name,
                    target_features_words(features, a));
-    report_hint("%s", target_feature_row((enum target_feature)__builtin_ctz(features))->instead);
+    if (features != 1u << TARGET_FLOAT16_MATH || casts(&pj->pipeline))
+      report_hint("%s", target_feature_row((enum target_feature)__builtin_ctz(features))->instead);
   }
   if (set != features) warn_of_dims(m, t, a);
 }
@@ -359,7 +355,7 @@ static int check_targets(struct job *job, struct pass_job *pj, struct err *err) 
                target_needs_words(&needs, &pj->arena));
       return err_hint(err, "it needs ONNX Runtime 1.%u or newer", needs.ort);
     }
-    if (warned) warn_of(&job->model, t, warned, &pj->arena);
+    if (warned) warn_of(&job->model, t, warned, pj);
   }
   return 0;
 }

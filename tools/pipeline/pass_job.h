@@ -61,7 +61,7 @@ int pass_job_take_flags(struct pass_job *pj, const struct cli_args *args, struct
 // --exactness, where it is given.
 void pass_job_take_exactness(struct pass_job *pj, const struct cli_args *args);
 
-// A line for each target: what it stands for, and what it does not run.
+// A line for each target: what it sets.
 void pass_job_tell_targets(struct pass_job *pj);
 // What passes are given of a job; sites and warnings go to *pj, and warnings are printed as they come.
 struct pass_env pass_job_env(struct pass_job *pj, struct job *job);
