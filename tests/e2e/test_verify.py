@@ -176,7 +176,26 @@ def test_layers(weir, tmp_path):
     first, last = of["layers"][0]["figures"], of["layers"][-1]["figures"]
     assert first["sqnr_db"] == "Infinity" and last["sqnr_db"] < 60
     done = weir("verify", BERT, tmp_path / "q.onnx", "--layers", "--metric", "cosine=0.5")
-    assert "layer by layer" in done.out
+    head, *table = done.out.split("layer by layer:\n")[1].split("\n")
+    end = next(i for i, line in enumerate(table) if line.startswith("the 10 of "))
+    assert end == 10 and table[end] == f"the 10 of {len(of['layers'])} layers where the SQNR drops most from one to the next; --json lists all"
+    assert {len(line) for line in table[:end]} == {len(head)}  # columns end where their heads do
+    drops = [(b["figures"]["sqnr_db"], a["figures"]["sqnr_db"]) for a, b in zip(of["layers"], of["layers"][1:])]
+    drops = [min(float(a), 200) - min(float(b), 200) for b, a in drops]
+    worst = sorted(range(len(drops)), key=lambda i: -drops[i])[:10]
+    assert [line.split()[0] for line in table[:end]] == [of["layers"][i + 1]["node"] for i in sorted(worst)]
+
+
+def test_a_bound_of_several_rows_is_said_once(weir, tmp_path):
+    weir("quantize", BERT, tmp_path / "q.onnx", "--edit-log", tmp_path / "log")
+    lines = weir("verify", BERT, tmp_path / "q.onnx", "--edits", tmp_path / "log").out.splitlines()
+    rows = [line for line in lines if line.endswith("  passed")]
+    assert len(rows) == 12 and lines[13] == "all by: quantize; SQNR of 6 dB (weights of 4 bits)"
+    # Of several bounds each has a number; where every row has its own, it stands in the row.
+    weir("run", BERT, tmp_path / "r.onnx", "--pass", "quantize:include=*key*", "--pass", "cast:to=float16,min_elements=1000", "--edit-log", tmp_path / "log")
+    said = weir("verify", BERT, tmp_path / "r.onnx", "--edits", tmp_path / "log").out
+    notes = re.findall(r"^\[(\d+)\] \S.*; \S", said, re.M)
+    assert len(notes) > 1 and set(re.findall(r"passed \[(\d+)\]$", said, re.M)) == set(notes), said
 
 
 # ---- site by site ----------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS_SHOWN = 20, REASONS_SHOWN = 8 };
+enum { ROWS_SHOWN = 20, REASONS_SHOWN = 8, DROPS_SHOWN = 10 };
 
 static const char *const statuses[] = {[VERIFIED_PASSED] = "passed",
                                        [VERIFIED_FAILED] = "failed",
@@ -46,16 +46,44 @@ static int worse_first(const void *pa, const void *pb) {
   return (a > b) - (a < b);
 }
 
-static void print_figures(const struct compare_figures *f) {
-  printf("%9.3g  %9.3g  %9.3g  %7s  %.7f", f->max_abs, f->mean_abs, f->relative, db(f->sqnr_db).s,
-         f->cosine);
+// A table with the longest name, of `width` columns, in front.
+static void print_head(int width, const char *names, const char *last) {
+  printf("%-*s  %9s  %9s  %9s  %7s  %9s%s\n", width, names, "max abs", "mean abs", "relative",
+         "SQNR dB", "cosine", last);
 }
 
-static void print_verdict(const struct verified_row *r) {
+static void print_figures(int width, const char *name, const struct compare_figures *f) {
+  printf("%-*s  %9.3g  %9.3g  %9.3g  %7s  %9.7f", width, quote_str(name).s, f->max_abs, f->mean_abs,
+         f->relative, db(f->sqnr_db).s, f->cosine);
+}
+
+// What rows were judged by, where several have it in common: said once, below the table.
+struct judged {
+  const struct verified_row *first[ROWS_SHOWN];
+  uint32_t n;
+};
+
+// The place of what the row was judged by; UINT32_MAX: it was not judged.
+static uint32_t judged_by(struct judged *j, const struct verified_row *r) {
+  uint32_t k = 0;
+  if (r->end == VERIFIED_UNJUDGED) return UINT32_MAX;
+  while (k < j->n &&
+         (strcmp(j->first[k]->of, r->of) != 0 || strcmp(j->first[k]->bounds, r->bounds) != 0))
+    k++;
+  if (k == j->n) j->first[j->n++] = r;
+  return k;
+}
+
+// note: as judged_by has it; UINT32_MAX: it is said here.
+static void print_verdict(const struct verified_row *r, const struct judged *j, uint32_t note) {
   if (r->end == VERIFIED_UNJUDGED)
     printf("  not judged (%s)", r->why);
-  else
+  else if (note == UINT32_MAX)
     printf("  %s (%s; %s)", verified_word(r), quote_str(r->of).s, r->bounds);
+  else if (j->n == 1)
+    printf("  %s", verified_word(r));
+  else
+    printf("  %s [%u]", verified_word(r), note + 1);
   if (r->top1_rows) printf(", top-1 changes in %lu of %lu rows", r->top1_changed, r->top1_rows);
   printf("\n");
 }
@@ -72,14 +100,21 @@ static void print_rows(const struct verified *f, struct arena *a) {
     if ((int)strlen(quote_str(list[i]->name).s) > width)
       width = (int)strlen(quote_str(list[i]->name).s);
   if (n == 0) return;
-  printf("%-*s  %9s  %9s  %9s  %7s  %9s  %s\n", width,
-         strcmp(f->scope, "model") == 0 ? "output" : "site", "max abs", "mean abs", "relative",
-         "SQNR dB", "cosine", "verdict");
+  struct judged judged = {.n = 0};
+  uint32_t rows = 0;
+  for (uint32_t i = 0; i < shown; i++)
+    rows += judged_by(&judged, list[i]) != UINT32_MAX;
+  const bool alone = judged.n == rows; // each its own
+  print_head(width, strcmp(f->scope, "model") == 0 ? "output" : "site", "  verdict");
   for (uint32_t i = 0; i < shown && report_stdout_alive(); i++) {
-    printf("%-*s  ", width, quote_str(list[i]->name).s);
-    print_figures(&list[i]->figures);
-    print_verdict(list[i]);
+    print_figures(width, list[i]->name, &list[i]->figures);
+    print_verdict(list[i], &judged, alone ? UINT32_MAX : judged_by(&judged, list[i]));
   }
+  for (uint32_t k = 0; !alone && k < judged.n; k++)
+    if (judged.n == 1)
+      printf("all by: %s; %s\n", quote_str(judged.first[k]->of).s, judged.first[k]->bounds);
+    else
+      printf("[%u] %s; %s\n", k + 1, quote_str(judged.first[k]->of).s, judged.first[k]->bounds);
   if (shown < n) printf("the %u with the least SQNR of %u; --json lists all\n", shown, n);
 }
 
@@ -133,14 +168,56 @@ static void print_not(const struct verified *f, struct arena *a) {
   if (more) printf("  not verified  %u more, for other reasons\n", more);
 }
 
-static void print_layers(const struct verified *f) {
+// By how many dB the layer is worse than the one that is listed before it.
+static double drop_of(const struct verified *f, uint32_t layer) {
+  const double most = 200; // so good, or so bad, that more is no difference
+  double db[2] = {most, f->layers[layer].figures.sqnr_db};
+  if (layer) db[0] = f->layers[layer - 1].figures.sqnr_db;
+  for (int i = 0; i < 2; i++)
+    db[i] = isnan(db[i]) ? most : fmax(-most, fmin(db[i], most));
+  return db[0] - db[1];
+}
+
+struct drop {
+  double db;
+  uint32_t layer;
+};
+static int larger_first(const void *pa, const void *pb) {
+  const struct drop *a = pa, *b = pb;
+  if (a->db != b->db) return a->db > b->db ? -1 : 1;
+  return (a->layer > b->layer) - (a->layer < b->layer);
+}
+static int earlier_first(const void *pa, const void *pb) {
+  const struct drop *a = pa, *b = pb;
+  return (a->layer > b->layer) - (a->layer < b->layer);
+}
+
+// All layers where they are few, else those that lose most, in the order of the model.
+static void print_layers(const struct verified *f, struct arena *a) {
+  struct drop *list = arena_alloc(a, (f->n_layers + (size_t)1) * sizeof *list);
+  uint32_t shown = f->n_layers;
+  int width = 5;
   if (f->n_layers == 0) return;
-  printf("layer by layer:\nmax abs\tmean abs\trelative\tSQNR dB\tcosine\tlayer\n");
-  for (uint32_t i = 0; i < f->n_layers && report_stdout_alive(); i++) {
-    const struct compare_figures *x = &f->layers[i].figures;
-    printf("%.3g\t%.3g\t%.3g\t%s\t%.7f\t%s\n", x->max_abs, x->mean_abs, x->relative,
-           db(x->sqnr_db).s, x->cosine, quote_str(f->layers[i].node).s);
+  for (uint32_t i = 0; i < f->n_layers; i++)
+    list[i] = (struct drop){drop_of(f, i), i};
+  if (f->n_layers > ROWS_SHOWN) {
+    shown = DROPS_SHOWN;
+    qsort(list, f->n_layers, sizeof *list, larger_first);
+    qsort(list, shown, sizeof *list, earlier_first);
   }
+  for (uint32_t i = 0; i < shown; i++) {
+    const size_t n = strlen(quote_str(f->layers[list[i].layer].node).s);
+    if ((int)n > width) width = (int)n;
+  }
+  printf("layer by layer:\n");
+  print_head(width, "layer", "");
+  for (uint32_t i = 0; i < shown && report_stdout_alive(); i++) {
+    print_figures(width, f->layers[list[i].layer].node, &f->layers[list[i].layer].figures);
+    printf("\n");
+  }
+  if (shown < f->n_layers)
+    printf("the %u of %u layers where the SQNR drops most from one to the next; --json lists all\n",
+           shown, f->n_layers);
 }
 
 // "outputs"
@@ -216,7 +293,7 @@ void verify_tell(const struct verify *v, bool brief) {
   print_metrics(f);
   print_failed(f);
   print_not(f, &a);
-  print_layers(f);
+  print_layers(f, &a);
   print_rest(f);
   print_share(f);
   arena_free(&a);
