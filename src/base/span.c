@@ -117,7 +117,7 @@ struct quoted quote_bytes(uint64_t n) {
   static const char *const unit[] = {"kB", "MB", "GB", "TB", "PB", "EB"};
   struct quoted q;
   if (n < 1000) {
-    snprintf(q.s, sizeof q.s, "%u bytes", (unsigned)n);
+    snprintf(q.s, sizeof q.s, "%u byte%s", (unsigned)n, plural(n));
     return q;
   }
   double x = (double)n / 1000;

@@ -324,7 +324,8 @@ def test_flipped_byte_in_the_onnx(weir, small, where):
     assert (found["file"], found["offset"], found["length"]) == (small.name, 0, small.stat().st_size)
     assert found["tensors"] == ([hit] if hit else []) and found["narrowed"]
     assert found["whole_tensors"] == len(inside) - len(found["tensors"]) > 0
-    assert weir("audit", small, code=1).err == ""
+    said = weir("audit", small, code=1).err
+    assert said.startswith("hint: they can be made again: ") and said.count("\n") == 1  # no warning
     if not hit:
         assert "the damage is outside the tensors" in weir("audit", small, code=1).out
 
@@ -686,3 +687,26 @@ def test_twice_the_files_take_twice_the_steps(weir, tmp_path, hurt, companion):
         assert done.returncode == 1 and len(json.loads(done.stdout)["damage"]) == n + (hurt != "whole")
         steps[n] = int(told.read_text())
     assert n < steps[500] and steps[1000] < 2.3 * steps[500], steps
+
+
+# ---- what to do about it
+
+
+def test_damage_has_hints(weir, tmp_path):
+    """How the files are made again, as a line that does it; and what would have named the damaged tensor alone."""
+    source = DATA / "parakeet-dynamo" / "encoder-model.onnx"
+    weir("convert", source, tmp_path / "in.onnx", "--inline", "--no-manifest")
+    out = tmp_path / "o u t.onnx"
+    weir("quantize", tmp_path / "in.onnx", out, "--data-file", "w.data")
+    before = (tmp_path / "w.data").read_bytes()
+    flip(tmp_path / "w.data", 1000)
+    said = weir("audit", out, code=1)
+    assert "and " in said.out and "more tensors" in said.out
+    line = re.search(r"hint: they can be made again: weir (rebuild .*)\n", said.err)[1]
+    assert "with --tensor-digests the audit names" in said.err
+    again = subprocess.run(["sh", "-c", f'"$0" {line}', os.environ["WEIR"]], cwd=tmp_path, capture_output=True, text=True)
+    assert again.returncode == 0 and (tmp_path / "again" / "w.data").read_bytes() == before, again.stderr
+    assert weir("audit", out, "--json", code=1).err == "" and "hint" not in weir("audit", out, "--quiet", code=1).err
+    weir("quantize", tmp_path / "in.onnx", out, "--data-file", "w.data", "--force", "--tensor-digests")
+    flip(tmp_path / "w.data", 1000)
+    assert "--tensor-digests" not in weir("audit", out, code=1).err

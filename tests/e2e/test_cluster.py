@@ -3,6 +3,7 @@ whatever order, and through kills, signals, damage and other people's files."""
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -95,6 +96,14 @@ def test_the_part_that_a_scheduler_means(weir, small_encoder, tmp_path, name):
     assert (said["index"], said["count"]) == (2, 4)
     said = weir("shard", plan, "--json", "--index", "0", "--count", "9", env=SCHEDULED[name]).json()
     assert (said["index"], said["count"]) == (0, 9)
+
+
+def test_more_shards_than_units_are_said(weir, small_encoder, tmp_path):
+    said = weir("plan", small_encoder, tmp_path / "out.onnx", *PASSES, "--shards", "9")
+    units = int(re.search(r": (\d+) units? of 64 MiB in 9 shards", said.out)[1])
+    assert units < 9 and re.search(rf"^weir: {units} units? (is|are) work for {units} shards?: the other {9 - units} have nothing to do$", said.err, re.M)
+    said = weir("plan", small_encoder, tmp_path / "out.onnx", *PASSES, "--shards", str(units))
+    assert "nothing to do" not in said.err
 
 
 def test_a_part_that_is_not_there(weir, small_encoder, tmp_path):
@@ -204,7 +213,7 @@ def test_a_flipped_bit_of_an_output(weir, small_encoder, tmp_path):
     flip(plan / "out.onnx.data")
     said = weir("status", plan, "--recheck", "--json").json()
     assert said["damaged_units"] == 1 and said["units_missing"] == 1
-    assert "1 of 2 units are missing: 0" in weir("finalize", plan, "--recheck", code=75).err
+    assert "1 of 2 units is missing: 0" in weir("finalize", plan, "--recheck", code=75).err
     assert "will be rewritten" in weir("shard", plan).err
     weir("finalize", plan, "--recheck")
     assert ": OK" in weir("audit", tmp_path / "out.onnx").out

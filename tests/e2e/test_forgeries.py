@@ -780,7 +780,7 @@ PLANS = {
     "small tensors that are none": (small(lambda text: "{}"), 66, "'small.jsonl'"),
     "small tensors cut off": (small(lambda text: text[:-2]), 66, "'small.jsonl'"),
     # ---- records and units
-    "a unit changed after it was recorded": (in_plan(lambda plan: flip(plan / "o.onnx.data")), 75, "1 of 2 units are missing: 0"),
+    "a unit changed after it was recorded": (in_plan(lambda plan: flip(plan / "o.onnx.data")), 75, "1 of 2 units is missing: 0"),
     "a record of a unit that there is not": (record(99), 0, "is damaged or of another plan"),
     "a record of a unit below 0": (record(-1), 0, "is damaged or of another plan"),
     "a record of another plan": (record(0, header="0" * 64), 0, "is damaged or of another plan"),
@@ -788,7 +788,7 @@ PLANS = {
     "a record without its check": (in_plan(lambda plan: (plan / "records.77").write_text('{"unit":0}\n')), 0, "is damaged or of another plan"),
     "a record that contradicts another": (record(0), 0, "1 unit has records that contradict each other: hashed again"),
     "records that contradict each other, of a unit that changed": (
-        lambda plan: record(0)(in_plan(lambda plan: flip(plan / "o.onnx.data"))(plan)), 75, "1 of 2 units are missing: 0"),
+        lambda plan: record(0)(in_plan(lambda plan: flip(plan / "o.onnx.data"))(plan)), 75, "1 of 2 units is missing: 0"),
     "a thousand records of one unit": (lambda plan: [record(0, sha256=f"{n:064x}")(plan) for n in range(1000)][-1], 0, "contradict each other"),
     "an output that is shorter": (in_plan(lambda plan: os.truncate(plan / "o.onnx.data", 10)), 66, "has another size than planned"),
     "an output that is a link": (in_plan(lambda plan: ((plan / "o.onnx.data").unlink(), (plan / "o.onnx.data").symlink_to("/etc/passwd"))), 77, "o.onnx.data"),

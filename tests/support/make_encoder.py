@@ -528,8 +528,8 @@ def main(argv=None):
     )
     print(
         "{layers} layers of {d_model}, {parameters} parameters, {nodes} nodes ({pointwise} pointwise Convs), "
-        "{tensors} initializers, {onnx_bytes} bytes of .onnx, {data_bytes} bytes in {data_files} data files, "
-        "{seconds:.1f} s".format(**facts, seconds=time.monotonic() - begin)
+        "{tensors} initializers, {onnx_bytes} bytes of .onnx, {data_bytes} bytes in {data_files} data file{s}, "
+        "{seconds:.1f} s".format(**facts, s="s" * (facts["data_files"] != 1), seconds=time.monotonic() - begin)
     )
     return 0
 

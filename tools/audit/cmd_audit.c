@@ -19,6 +19,7 @@
 #include "audit_found.h"
 #include "audit_target.h"
 #include "audit_tensors.h"
+#include "cli_words.h"
 #include "commands.h"
 #include "manifest.h"
 #include "report.h"
@@ -143,6 +144,22 @@ static void print_text(const struct audit *a, const struct audit_result *r,
   print_verdict(a, r, t);
 }
 
+// How to have the files again, and how the next audit would say more.
+static void hint_repair(struct audit *a, const struct cli_args *args) {
+  struct span source;
+  bool several = false;
+  for (size_t i = 0; i < a->n_found; i++)
+    several = several || (!a->found[i].narrowed && a->found[i].n_tensors > 1);
+  if (a->n_found == 0) return;
+  if (json_as_string(json_get(json_get(a->m.x_weir, "source"), "name"), &source))
+    report_hint("they can be made again: weir rebuild %s --source %s --write again",
+                cli_words_quote(args->operand[0], &a->arena),
+                cli_words_quote(quote(source).s, &a->arena));
+  if (several && !a->m.lists_tensors)
+    report_hint("of a model that was written with --tensor-digests the audit names the damaged "
+                "tensors alone");
+}
+
 static void put_place(struct json_out *j, const char *key, const struct left *l,
                       struct audit_place at) {
   if (l->whole == 0) {
@@ -233,6 +250,7 @@ int cmd_audit(const struct cli_args *args, struct err *err) {
   if (rc == 0) rc = audit_target_refuse(args->operand[0], &t, err);
   if (rc == 0) rc = check(&a, args, &t, &result, err);
   if (rc == 0) (cli_flag(args, OPT_JSON) ? print_json : print_text)(&a, &result, &t);
+  if (rc == 0 && !cli_flag(args, OPT_JSON)) hint_repair(&a, args);
   if (rc == 0 && !is_whole(&a)) rc = ERR_FAIL;
   sign_key_free(a.key);
   manifest_free(&a.m);

@@ -32,8 +32,8 @@
 #include <unistd.h>
 
 static int refuse_missing(struct planned *x, struct err *err) {
-  err_fill(err, ERR_RETRY, "%u of %u units are missing: %s", x->missing, x->units,
-           planned_missing_words(x));
+  err_fill(err, ERR_RETRY, "%u of %u unit%s %s missing: %s", x->missing, x->units, plural(x->units),
+           x->missing == 1 ? "is" : "are", planned_missing_words(x));
   return err_hint(err, "'weir shard' makes them, whichever shards they belong to with --count 1");
 }
 
@@ -216,9 +216,9 @@ static void print(const struct cli_args *args, const struct planned *x, const st
     else if (x->joined.orders.null)
       printf("nothing was written: the plan was made with --io=null\n");
     else
-      printf("%s %s (%s in %u units)\n",
+      printf("%s %s (%s in %u unit%s)\n",
              unchanged ? "unchanged, since it has the same bytes already:" : "wrote",
-             quote_path(model).s, quote_bytes(x->total).s, x->units);
+             quote_path(model).s, quote_bytes(x->total).s, x->units, plural(x->units));
     if (f->trusted > 0)
       printf("%u unit%s %s not read again (--recheck)\n", f->trusted, plural(f->trusted),
              f->trusted == 1 ? "was" : "were");

@@ -81,9 +81,11 @@ static void print(const struct cli_args *args, const struct planned *x, const st
              report_seconds(seconds).s);
     if (before && before < units) printf(" (%u were there already)", before);
     if (x->missing)
-      printf("; of the plan, %u of %u units are missing\n", x->missing, x->units);
+      printf("; of the plan, %u of %u unit%s %s missing\n", x->missing, x->units, plural(x->units),
+             x->missing == 1 ? "is" : "are");
     else
-      printf("; the plan has all of its %u units: 'weir finalize' comes next\n", x->units);
+      printf("; the plan has all of its %u unit%s: 'weir finalize' comes next\n", x->units,
+             plural(x->units));
   }
 }
 

@@ -111,7 +111,7 @@ static void print_rate(const struct look *l) {
 
 static void print_line(struct look *l) {
   struct planned *x = &l->x;
-  printf("%u of %u units, %s of %s (%.1f %%)", x->units - x->missing, x->units,
+  printf("%u of %u unit%s, %s of %s (%.1f %%)", x->units - x->missing, x->units, plural(x->units),
          quote_bytes(x->done).s, quote_bytes(x->total).s,
          x->total ? 100.0 * (double)x->done / (double)x->total : 100.0);
   print_rate(l);

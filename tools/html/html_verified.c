@@ -297,8 +297,8 @@ void html_verified(struct html_out *o, const struct verified *v) {
     html_put(o, " (%.1f %% verified)", 100.0 * (double)(v->n_passed + v->n_failed) / (double)all);
   if (v->n_unjudged) html_put(o, "; %lu not judged: %s", v->n_unjudged, shown.unjudged);
   if (shown.top1)
-    html_put(o, "; top-1 changes in %lu of %lu rows of %s", shown.top1->top1_changed,
-             shown.top1->top1_rows, shown.top1->name);
+    html_put(o, "; top-1 changes in %lu of %lu row%s of %s", shown.top1->top1_changed,
+             shown.top1->top1_rows, plural(shown.top1->top1_rows), shown.top1->name);
   if (v->n_left)
     html_put(o, "; %lu site%s left out", v->n_left, v->n_left == 1 ? " was" : "s were");
   html_raw(o, ".</p>\n");

@@ -15,7 +15,7 @@
   // As quote_bytes and html_words have them.
   function bytes(x) {
     var unit = 0;
-    if (x < 1000) return x.toFixed(0) + ' bytes';
+    if (x < 1000) return x.toFixed(0) + (x === 1 ? ' byte' : ' bytes');
     for (x /= 1000; x >= 999.95 && unit + 1 < UNITS.length; unit++) x /= 1000;
     return round(x, x < 9.995 ? 2 : x < 99.95 ? 1 : 0, 'toFixed') + ' ' + UNITS[unit];
   }
@@ -146,7 +146,7 @@
           return rows[i].some(function (x, c) { return isText(forms[c]) && x.toLowerCase().indexOf(part) >= 0; });
         });
       });
-      count.textContent = shown.length === rows.length ? rows.length + ' rows' : shown.length + ' of ' + rows.length + ' rows';
+      count.textContent = (shown.length === rows.length ? '' : shown.length + ' of ') + rows.length + (rows.length === 1 ? ' row' : ' rows');
       table.setAttribute('aria-rowcount', shown.length + 1);
       box.classList.toggle('few', shown.length <= 15);
       view.scrollTop = 0;

@@ -300,6 +300,10 @@ static void print_plan(const struct job *job) {
          "you like)\n"
          "  look     weir status %s\n  finish   weir finalize %s\n",
          plan, shards, shards - 1, plan, plan);
+  if (shards > units)
+    report_notice("%u unit%s %s work for %u shard%s: the other %u %s nothing to do", units,
+                  plural(units), units == 1 ? "is" : "are", units, plural(units), shards - units,
+                  shards - units == 1 ? "has" : "have");
   arena_free(&a);
 }
 

@@ -84,7 +84,9 @@ static void print_verdict(const struct verified_row *r, const struct judged *j, 
     printf("  %s", verified_word(r));
   else
     printf("  %s [%u]", verified_word(r), note + 1);
-  if (r->top1_rows) printf(", top-1 changes in %lu of %lu rows", r->top1_changed, r->top1_rows);
+  if (r->top1_rows)
+    printf(", top-1 changes in %lu of %lu row%s", r->top1_changed, r->top1_rows,
+           plural(r->top1_rows));
   printf("\n");
 }
 
@@ -224,6 +226,7 @@ static void print_layers(const struct verified *f, struct arena *a) {
 static const char *things(const struct verified *f, uint64_t n) {
   return strcmp(f->scope, "model") == 0   ? n == 1 ? "output" : "outputs"
          : strcmp(f->scope, "sites") == 0 ? n == 1 ? "site" : "sites"
+         : n == 1                         ? "site or output"
                                           : "sites and outputs";
 }
 
@@ -234,8 +237,8 @@ static bool is_unjudged(const struct verified *f) {
 
 static void print_top1(const struct verified_shown *s) {
   if (s->top1)
-    printf("; top-1 changes in %lu of %lu rows of '%s'", s->top1->top1_changed, s->top1->top1_rows,
-           quote_str(s->top1->name).s);
+    printf("; top-1 changes in %lu of %lu row%s of '%s'", s->top1->top1_changed, s->top1->top1_rows,
+           plural(s->top1->top1_rows), quote_str(s->top1->name).s);
 }
 
 static void print_shares(const struct verified *f) {
