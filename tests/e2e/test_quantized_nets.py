@@ -34,6 +34,17 @@ def net(request, weir, tmp_path_factory):
     return request.param, folder
 
 
+def test_verification_begins_behind_the_import(weir, net):
+    """No runtime has the operators of QONNX: whoever verifies them is told how, and that works."""
+    name, folder = net
+    words = [w for p in PREPARE for w in ("--pass", p)]
+    said = weir("run", folder / "net.onnx", folder / "none.onnx", *words, "--verify", code=1).err
+    assert "is not a registered function/op" in said and "--pass import-qonnx; what follows is verified from imported.onnx on" in said
+    weir("run", folder / "net.onnx", folder / "imported.onnx", *words[:2])
+    done = weir("run", folder / "imported.onnx", folder / "verified.onnx", *words[2:], "--verify")
+    assert "verified: " in done.out and not (folder / "none.onnx").exists()
+
+
 def test_it_is_as_small_as_the_original_makes_it(net):
     name, folder = net
     graph = onnx.load(folder / "out.onnx").graph

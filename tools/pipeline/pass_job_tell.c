@@ -302,18 +302,24 @@ const char *pass_job_reason_words(const char *reason, struct arena *a) {
   return words;
 }
 
+// And the level that lets all of them happen.
 static void tell_held_back(struct text *t, const struct pass_job *pj) {
   uint64_t rewrites = 0;
   const char *first = NULL;
+  enum exactness loosest = EXACTNESS_EXACT;
   for (uint32_t i = 0; pj->steps && i < pj->pipeline.n_steps; i++) {
     if (pj->steps[i].held_back == 0) continue;
-    if (!first) first = pj->pipeline.steps[i].values.pass->name;
+    const struct pass *pass = pj->pipeline.steps[i].values.pass;
+    if (!first) first = pass->name;
+    if (pass->exactness > loosest) loosest = pass->exactness;
+    if (pass->loosest > loosest) loosest = pass->loosest;
     rewrites += pj->steps[i].held_back;
   }
   if (first && rewrites == 1)
-    add(t, "%s%s (less exact than --exactness)", comma(t), first);
+    add(t, "%s%s held back (--exactness %s allows it)", comma(t), first, exactness_name(loosest));
   else if (first)
-    add(t, "%s%lu rewrites, such as %s (less exact than --exactness)", comma(t), rewrites, first);
+    add(t, "%s%lu rewrites held back, such as %s (--exactness %s allows them)", comma(t), rewrites,
+        first, exactness_name(loosest));
 }
 
 // What an earlier round of a repeat took is no longer there to be taken.

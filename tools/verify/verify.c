@@ -104,6 +104,11 @@ int verify_judge(const struct verify *v, struct err *err) {
   if (f->n_passed == 0 && f->n_unjudged == 0 && all > 0) {
     err_fill(err, ERR_FAIL, "nothing could be verified: '%s': %s", quote_str(not ->name).s,
              not ->why);
+    if (strstr(not ->why, "is not a registered function/op"))
+      return err_hint(
+          err,
+          "operators of QONNX and Brevitas are imported first, in a run of its own: weir run IN "
+          "imported.onnx --pass import-qonnx; what follows is verified from imported.onnx on");
     if (v->options.inputs || !not ->stopped) return -1;
     return err_hint(err,
                     "the sizes of drawn inputs may be what it does not take: %s N says another "
