@@ -431,6 +431,23 @@ def test_no_archive_for_sources(tmp_path, files):
     assert "apt names no archive to take sources from" in ended(started(tmp_path / "clone", "libraries", APT_CONFIG=config))
 
 
+def test_a_build_says_what_it_does(static, tmp_path):
+    """A line for each library and the name of the log, which is kept where one does not build: here the second, of a compiler that gives up."""
+    libraries = libraries_of(static)
+    cache, stub = tmp_path / "cache", tmp_path / "cache" / compiler_of(libraries).name
+    (stub / "ziglang").mkdir(parents=True)
+    (stub / "whole").touch()
+    (cache / "sources").symlink_to(libraries.parent / "sources")
+    (stub / "ziglang/zig").write_text('#!/bin/sh\necho "zig $*"\ncase $* in *cJSON.c*) exit 1 ;; *" -o "*) touch library.o ;; esac\n')
+    (stub / "ziglang/zig").chmod(0o755)
+    said = ended(started(tmp_path, "libraries")).splitlines()
+    steps = [line.removeprefix("packaging/libraries: ") for line in said if line.startswith("packaging/libraries: ")]
+    assert re.fullmatch(r"building the libraries for x86_64 \(some minutes, once\); the log is /.*/build\.log", steps[0]), said
+    assert steps[1:3] == ["building protobuf-c", "building cjson"] and len(steps) == 4
+    assert steps[3] == f"a library did not build; the whole log is {cache}/libraries-x86_64.log"
+    assert "cJSON.c" in (cache / "libraries-x86_64.log").read_text()
+
+
 def test_old_folders_leave_the_cache(static, tmp_path):
     libraries = libraries_of(static)
     cache = tmp_path / "cache"
