@@ -343,7 +343,7 @@ def test_many_steps_are_readable(run):
     lines = done.out.splitlines()
     steps = done.report["passes"]
     did = {step["name"] for step in steps if step["converted"]}
-    assert len(steps) > 300 and f" of {len(steps)} steps" in lines[0] and 4 < len(lines) < 30
+    assert len(steps) > 300 and f" by {len(did)} passes (of {len(steps)} steps)" in lines[0] and 4 < len(lines) < 30
     assert {line.split()[1] for line in lines[1:] if line.split()[0].isdigit()} == did
     verbose = run("passes: [algebraic, reorder, eliminate, cleanup]\nlogging: {verbose: yes}\n")
     listed = {line.split()[1] for line in verbose.out.splitlines()[1:] if line.split()[0].isdigit()}

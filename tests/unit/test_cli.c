@@ -377,7 +377,11 @@ static void peer_line(char *line, size_t room, enum cli_command c, const char *r
 static void check_peer_option(uint32_t commands, const char *theirs, const char *ours) {
   char rest[128], line[256], hint[512];
   snprintf(rest, sizeof rest, "%s%s", theirs[1] ? "--" : "-", theirs);
-  snprintf(hint, sizeof hint, "here: %s", ours);
+  snprintf(hint, sizeof hint, "%s%s",
+           *ours == '-'    ? "here: "
+           : *ours == '\'' ? "that is "
+                           : "",
+           ours);
   for (enum cli_command c = 0; c < CLI_COMMANDS; c++) {
     if (!(commands >> c & 1)) continue;
     check_is_ours(ours, c);

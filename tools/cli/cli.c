@@ -393,6 +393,12 @@ static int misplaced_option(const struct cli_args *args, const char *name, uint3
   return -1;
 }
 
+// Ours is an option of this command, something of another one ('weir X'), or a sentence.
+static int hint_peer(const char *ours, struct err *err) {
+  const char *is = *ours == '-' ? "here: " : *ours == '\'' ? "that is " : "";
+  return err_hint(err, "%s%s", is, ours);
+}
+
 // Written as onnxruntime writes its options: AddQDQPairToWeight, quant_format.
 static const char *spelt_otherwise(enum cli_command command, const char *name) {
   for (uint32_t k = 0, o; (o = cli_option_at(command, k)) != CLI_NONE; k++)
@@ -411,7 +417,7 @@ static bool is_word_of_others(const struct cli_args *args, const char *name, str
   if (own)
     err_fill_hint(err, "did you mean --%s?", own);
   else
-    err_fill_hint(err, "here: %s", ours);
+    hint_peer(ours, err);
   return true;
 }
 
@@ -527,7 +533,7 @@ static int take_short(struct cli_args *args, const char *word, int *at, struct e
   const char *ours = peer_option(&whose, letter);
   if (n > 1 && cli_option_named(args->command, span_of(name, n)) != CLI_NONE)
     return err_hint(err, "did you mean '-%s'?", quote_str(word).s);
-  if (ours && whose == args->command) return err_hint(err, "here: %s", ours);
+  if (ours && whose == args->command) return hint_peer(ours, err);
   return err_hint(err, "write './%s' for a file of that name, or put it after '--'",
                   quote_str(word).s);
 }
