@@ -255,7 +255,7 @@ WRONG = {
     "comparison": ("m/a exact : Add(x,y) -> x where x == y ;", "1:35", "'x == y' compares what cannot be compared", "'x is y' and 'x is not y' ask whether two names are one value"),
     "constant": ("m/a exact : Add(x,y) -> Mul(x,2) ;", "1:31", "'2' is a number, but a tensor is wanted", "like(2,x) is a constant of the type of x"),
     "identity of numbers": ("m/a exact : Add(x,y) -> x where rank(x) is rank(y) ;", "1:33", "'rank(x)' is a number, but a tensor is wanted", None),
-    "behind once": ("m/a exact : Add(x,y) -> x once more ;", "1:32", "'more' is not expected here", None),
+    "after once": ("m/a exact : Add(x,y) -> x once more ;", "1:32", "'more' is not expected here", None),
     "choice": ("m/a exact : Cast<to=t>(x) -> Cast<to=t>(rank(x) == 1 ? x : t) where rank(x) == 1 ;", "1:54", "'x' and 't' are not of one kind", None),
     "attributes": ("m/a exact : Relu(x) -> Elu<*>(x) ;", "1:24", "'<*>' is not bound by the pattern", None),
     "twice": ("m/a exact : Elu<alpha=a,alpha=b>(x) -> x ;", "1:25", "'alpha' stands there twice", None),

@@ -34,7 +34,7 @@ def net(request, weir, tmp_path_factory):
     return request.param, folder
 
 
-def test_verification_begins_behind_the_import(weir, net):
+def test_verification_begins_after_the_import(weir, net):
     """No runtime has the operators of QONNX: whoever verifies them is told how, and that works."""
     name, folder = net
     words = [w for p in PREPARE for w in ("--pass", p)]

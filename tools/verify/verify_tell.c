@@ -46,7 +46,7 @@ static int worse_first(const void *pa, const void *pb) {
   return (a > b) - (a < b);
 }
 
-// A table with the longest name, of `width` columns, in front.
+// The head of a table whose first column is `width` wide.
 static void print_head(int width, const char *names, const char *last) {
   printf("%-*s  %9s  %9s  %9s  %7s  %9s%s\n", width, names, "max abs", "mean abs", "relative",
          "SQNR dB", "cosine", last);
