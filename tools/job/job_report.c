@@ -315,8 +315,8 @@ void job_report_print(struct job *job) {
   const struct run_report *r = run_report_of(job);
   const struct job_told told = r->told;
   if (job->hint) job->hint(job);
-  const char *spent = arena_printf(&job->arena, " in %s, %s of memory", report_seconds(r->seconds).s,
-                                   quote_bytes(r->peak_memory).s);
+  const char *spent = arena_printf(&job->arena, " in %s, %s of memory",
+                                   report_seconds(r->seconds).s, quote_bytes(r->peak_memory).s);
   struct summary s = summary_of(job, dry ? "" : spent);
   const bool counted = !told.line && !job->unwritten;
   if (told.line && job->verify && !dry) verify_job_print_compatible(job);
