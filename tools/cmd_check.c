@@ -8,6 +8,9 @@
 // and the last line counts them. Errors decide the exit code; warnings and notes do not. A model that
 // only lacks a data file is not malformed: the code is then that of what keeps the file from being
 // read.
+//
+// weir check DIR: every model in a folder; each fault names its model, and a line a model comes last (model_folder.h).
+#include "model_folder.h"
 #include "check.h"
 #include "commands.h"
 #include "load.h"
@@ -20,6 +23,7 @@
 
 struct check {
   const char *path;
+  const char *model;     // of a folder: the path below it; else NULL
   bool json, unfinished; // unfinished: said that the model's own run was interrupted
   struct json_out j;
   uint64_t count[FAULT_ERROR + 1]; // by enum fault_level
@@ -34,15 +38,24 @@ static void count_error(struct check *c, enum err_kind kind) {
 static const char *const level_names[] = {
     [FAULT_NOTE] = "note", [FAULT_WARNING] = "warning", [FAULT_ERROR] = "error"};
 
-static void put_json(struct json_out *j, enum fault_level level, const char *place,
+static void put_json(struct check *c, enum fault_level level, const char *place,
                      const char *message, const char *hint) {
+  struct json_out *j = &c->j;
   json_object(j);
+  if (c->model) json_put_text(j, "model", c->model);
   json_put_text(j, "level", level_names[level]);
   json_put_text(j, "place", place);
   json_put_text(j, "message", message);
   if (*hint) json_put_text(j, "hint", hint);
   json_end_object(j);
   report_json_flush(j);
+}
+
+static void print_fault(const struct check *c, enum fault_level level, const char *place,
+                        const char *message) {
+  printf("%s: ", level_names[level]);
+  if (c->model) printf("%s: ", quote_str(c->model).s);
+  printf("%s%s%s\n", place, *place ? ": " : "", message);
 }
 
 static void report_fault(void *ctx, enum fault_level level, const char *place, const char *text,
@@ -65,10 +78,9 @@ static void report_fault(void *ctx, enum fault_level level, const char *place, c
     count_error(c, cause ? cause->kind : ERR_MODEL);
   }
   if (c->json)
-    put_json(&c->j, level, place ? place : "", message, "");
+    put_json(c, level, place ? place : "", message, "");
   else
-    printf("%s: %s%s%s\n", level_names[level], place ? place : "", place && *place ? ": " : "",
-           message);
+    print_fault(c, level, place ? place : "", message);
 }
 
 // What inference says: a node that cannot run with its inputs is an error; a declared shape that is not what comes out
@@ -114,48 +126,137 @@ static int check_shapes(struct check *c, struct model *m, const struct fault_sin
   return rc;
 }
 
-int cmd_check(const struct cli_args *args, struct err *err) {
-  const char *path = cli_operand(args, "MODEL");
+// The error that ended loading, unless the sink has had it.
+static void report_end_of(struct check *c, const struct err *found) {
+  if (strcmp(c->last_error, found->msg) == 0) return;
+  const struct hints_text hint = hints_of(found);
+  c->count[FAULT_ERROR]++;
+  count_error(c, found->kind);
+  if (c->json) {
+    put_json(c, FAULT_ERROR, "", found->msg, hint.s);
+    return;
+  }
+  print_fault(c, FAULT_ERROR, "", found->msg);
+  if (hint.s[0]) printf("hint: %s\n", hint.s);
+}
+
+// -1: it could not be loaded as far as it should be, and *found says why; that is among the faults. `sources` are the
+// caller's to close, NULL where the model could not be opened.
+static int check_model(struct check *c, const struct cli_args *args, struct sources **sources,
+                       struct err *found) {
   const struct sources_options opening = {.allow_links = cli_flag(args, OPT_ALLOW_LINKS)};
-  struct sources *sources;
-  if (sources_open(&sources, path, &opening, err) < 0) return -1;
-  struct check c = {.path = path, .json = cli_flag(args, OPT_JSON), .j.indent = 2};
-  const struct fault_sink sink = {report_fault, &c};
+  const struct fault_sink sink = {report_fault, c};
   const struct load_options loading = {.faults = &sink};
+  if (sources_open(sources, c->path, &opening, found) < 0) return -1;
   struct model m;
   model_init(&m);
-  report_json_begin(&c.j);
-  json_put_array(&c.j, "faults");
-  struct err found = {0};
-  int rc = load_model(&m, sources, &loading, &found);
-  if (rc == 0) rc = check_operators(&m, &sink, &found);
-  if (rc == 0 && c.count[FAULT_ERROR] == 0) rc = check_shapes(&c, &m, &sink, &found);
+  int rc = load_model(&m, *sources, &loading, found);
+  if (rc == 0) rc = check_operators(&m, &sink, found);
+  if (rc == 0 && c->count[FAULT_ERROR] == 0) rc = check_shapes(c, &m, &sink, found);
   model_free(&m);
+  return rc;
+}
+
+static void begin(struct check *c) {
+  c->j.indent = 2;
+  report_json_begin(&c->j);
+  json_put_array(&c->j, "faults");
+}
+
+static void put_counts(struct check *c) {
+  json_end_array(&c->j);
+  json_put_uint(&c->j, "errors", c->count[FAULT_ERROR]);
+  json_put_uint(&c->j, "warnings", c->count[FAULT_WARNING]);
+  json_put_uint(&c->j, "notes", c->count[FAULT_NOTE]);
+}
+
+static void print_counts(const struct check *c) {
+  const uint64_t errors = c->count[FAULT_ERROR], warnings = c->count[FAULT_WARNING],
+                 notes = c->count[FAULT_NOTE];
+  printf("%s: %lu error%s, %lu warning%s, %lu note%s\n", quote_str(c->path).s, errors,
+         plural(errors), warnings, plural(warnings), notes, plural(notes));
+}
+
+// A missing permission or a failing disk says nothing about the model.
+static int code_of(const struct check *c, int rc, const struct err *found) {
+  return rc < 0 && found->kind != ERR_MODEL && found->kind != ERR_INPUT ? (int)found->kind
+                                                                        : (int)c->code;
+}
+
+// ---- a folder -----------------------------------------------------------------------------------
+
+// Its faults, and what they add to those of the folder.
+static void check_one(struct check *all, const struct cli_args *args, struct model_folder *b,
+                      struct folder_model *model, int *code) {
+  struct check c = {.path = model->given, .model = model->path, .json = all->json, .j = all->j};
+  struct sources *sources = NULL;
+  struct err found = {0};
+  const int rc = check_model(&c, args, &sources, &found);
+  if (rc < 0) report_end_of(&c, &found);
+  if (sources)
+    model_folder_take(b, model, sources);
+  else
+    model_folder_skip(b, model, &found);
   sources_close(sources);
-  // The error that ended loading, unless the sink has had it.
-  if (rc < 0 && strcmp(c.last_error, found.msg) != 0) {
-    const struct hints_text hint = hints_of(&found);
-    c.count[FAULT_ERROR]++;
-    count_error(&c, found.kind);
-    if (c.json)
-      put_json(&c.j, FAULT_ERROR, "", found.msg, hint.s);
-    else
-      printf(hint.s[0] ? "error: %s\nhint: %s\n" : "error: %s\n", found.msg, hint.s);
+  model->errors = c.count[FAULT_ERROR];
+  model->warnings = c.count[FAULT_WARNING];
+  model->notes = c.count[FAULT_NOTE];
+  for (int level = FAULT_NOTE; level <= FAULT_ERROR; level++)
+    all->count[level] += c.count[level];
+  all->j = c.j;
+  const int is = code_of(&c, rc, &found);
+  if (*code == 0 || (is == ERR_MODEL && *code == ERR_INPUT)) *code = is;
+}
+
+// The code is that of the first model with errors; a malformed one counts for more than one that lacks a file.
+static int check_folder(const struct cli_args *args, struct err *err) {
+  struct check all = {.path = cli_operand(args, "MODEL|DIR"), .json = cli_flag(args, OPT_JSON)};
+  struct model_folder b;
+  int code = 0;
+  if (model_folder_list(&b, all.path, err) < 0) {
+    model_folder_done(&b);
+    return -1;
   }
-  const uint64_t errors = c.count[FAULT_ERROR], warnings = c.count[FAULT_WARNING],
-                 notes = c.count[FAULT_NOTE];
-  json_end_array(&c.j);
-  json_put_uint(&c.j, "errors", errors);
-  json_put_uint(&c.j, "warnings", warnings);
-  json_put_uint(&c.j, "notes", notes);
+  b.checked = true;
+  begin(&all);
+  for (uint32_t i = 0; i < b.n_models; i++)
+    check_one(&all, args, &b, &b.models[i], &code);
+  model_folder_sum(&b);
+  put_counts(&all);
+  if (all.json) {
+    model_folder_write(&b, &all.j);
+    json_end_object(&all.j);
+    report_json_end(&all.j);
+  } else {
+    model_folder_print(&b);
+    putchar('\n');
+    print_counts(&all);
+  }
+  json_done(&all.j);
+  model_folder_done(&b);
+  return code;
+}
+
+int cmd_check(const struct cli_args *args, struct err *err) {
+  struct check c = {.path = cli_operand(args, "MODEL|DIR"), .json = cli_flag(args, OPT_JSON)};
+  if (model_folder_is(c.path)) return check_folder(args, err);
+  struct sources *sources = NULL;
+  struct err found = {0};
+  begin(&c);
+  const int rc = check_model(&c, args, &sources, &found);
+  if (!sources) { // the model itself could not be opened: no document of its faults
+    json_done(&c.j);
+    *err = found;
+    return -1;
+  }
+  sources_close(sources);
+  if (rc < 0) report_end_of(&c, &found);
+  put_counts(&c);
   json_end_object(&c.j);
   if (c.json)
     report_json_end(&c.j);
   else
-    printf("%s: %lu error%s, %lu warning%s, %lu note%s\n", quote_str(path).s, errors,
-           plural(errors), warnings, plural(warnings), notes, plural(notes));
+    print_counts(&c);
   json_done(&c.j);
-  // A missing permission or a failing disk says nothing about the model.
-  if (rc < 0 && found.kind != ERR_MODEL && found.kind != ERR_INPUT) return (int)found.kind;
-  return (int)c.code;
+  return code_of(&c, rc, &found);
 }

@@ -77,8 +77,11 @@ static enum report_progress progress_of(const struct cli_args *args) {
 }
 
 static const char *model_of(const struct cli_args *args) {
-  const char *in = cli_operand(args, "IN");
-  return in ? in : cli_operand(args, "MODEL");
+  static const char *const names[] = {"IN", "MODEL", "MODEL|DIR"};
+  const char *model = NULL;
+  for (size_t i = 0; !model && i < sizeof names / sizeof *names; i++)
+    model = cli_operand(args, names[i]);
+  return model;
 }
 
 // Was a document asked for? Also where the command line could not be read to its end.

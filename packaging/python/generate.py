@@ -8,7 +8,8 @@
     _version.py
 
 A command's document has the schema of its name; commands without one write a model, and their document is the report.
-The schema COMMAND-FLAG.json is that of the command with that flag. A command that takes any number of models writes a
+The schema COMMAND-FLAG.json is that of the command with that flag. A document of several forms (anyOf) is a class of the last
+of them; in another form the members that it lacks are None or empty. A command that takes any number of models writes a
 document for each, one a line. Options whose group is "Messages", and those that cannot be given together with --json,
 say what people see on a terminal: they are no keywords, but for --progress, which is a callable here.
 """
@@ -139,15 +140,20 @@ class Documents:
     def add_class(self, name, schema, path, about):
         fields, makes, notes = [], [], []
         top = len(path) == 1 and path[0] in self.schemas
+        forms = schema.get("anyOf", [])
+        of_a_form = forms[-1]["required"] if forms else []
+        required = [*schema.get("required", []), *of_a_form]
         for key, each in schema["properties"].items():
             if top and key in ("schema", "error"):  # the form of the document, and what an exception says
                 continue
             of, make = self.type_of(each, (*path, key))
             # A report in the form of another tool (--strict-compat) lacks numbers and words that ours always has.
             value, attribute = f"get({json.dumps(key)})", identifier(key)
-            if make.endswith("._from({})") and key in schema.get("required", []):
+            if make.endswith("._from({})") and key in of_a_form:
+                make = f"of_a_form({function(make)}, {{}})"
+            elif make.endswith("._from({})") and key in required:
                 value = f"raw[{json.dumps(key)}]"
-            if key not in schema.get("required", []):
+            if key not in required:
                 if not of.startswith(("List[", "Dict[", "Optional[")) and of != "Any":
                     of, make = f"Optional[{of}]", make if make == "{}" else f"maybe({function(make)}, {{}})"
             fields.append(f"    {attribute}: {of}\n")
@@ -174,7 +180,7 @@ class Documents:
         return (
             HEAD.format("The documents that weir writes, as dataclasses: what functions return.")
             + "from dataclasses import dataclass\nfrom typing import Any, Dict, List, Literal, Optional, Union\n\n"
-            + "from ._record import Record, Told, by_name, count, count_or_word, each, figure, maybe, same, setting\n\n"
+            + "from ._record import Record, Told, by_name, count, count_or_word, each, figure, maybe, of_a_form, same, setting\n\n"
             + "__all__ = [\n" + "".join(f'    "{name}",\n' for name in names) + "]\n\n\n"
             + "\n\n".join(self.classes.values())
         )

@@ -36,7 +36,7 @@ from conftest import ROOT, SAMPLE, WAIT
 from installed import package_models
 
 RULES = ROOT / "tests" / "unit" / "sample.rules"
-OPERANDS = {"IN": "input", "OUT": "output", "IN...": "inputs", "MODEL": "model", "MODEL|MANIFEST": "model", "EDITS": "edits"}
+OPERANDS = {"IN": "input", "OUT": "output", "IN...": "inputs", "MODEL": "model", "MODEL|DIR": "model", "MODEL|MANIFEST": "model", "EDITS": "edits"}
 OPERANDS |= {"PLAN": "plan", "DIR": "folder", "NAME": "name", "TARGET": "target", "SRC": "source", "OTHER": "other"}
 
 

@@ -1,10 +1,13 @@
 // OUT.onnx | OUT.onnx.manifest.json ──▶ OUT.onnx, OUT.onnx.manifest.json, OUT.onnx.sig, and the folder that they are in
 #include "audit_target.h"
 
+#include "model_folder.h"
 #include "cli_words.h"
 #include "manifest_signed.h"
 #include "unfinished.h"
 
+#include <dirent.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 static const char suffix[] = ".manifest.json";
@@ -26,7 +29,41 @@ struct audit_target audit_target_of(const char *operand, struct arena *arena) {
   return t;
 }
 
-int audit_target_refuse(const char *operand, const struct audit_target *t, struct err *err) {
+static int is_manifest(const struct dirent *e) {
+  return str_ends(e->d_name, suffix) && e->d_name[0] != '.';
+}
+
+// By bytes: alphasort would ask the locale.
+static int by_name(const struct dirent **a, const struct dirent **b) {
+  return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+// These commands look at one model at a time: names the first that they could.
+static int refuse_folder(const char *folder, const char *command, struct err *err) {
+  struct dirent **names = NULL;
+  struct arena scratch = {0};
+  const int n = scandir(folder, &names, is_manifest, by_name);
+  err_fill(err, ERR_INPUT, "'%s' is a folder", quote_path(folder).s);
+  if (n > 0) {
+    const size_t cut = strlen(names[0]->d_name) - (sizeof suffix - 1);
+    const char *model = arena_printf(&scratch, "%s%s%.*s", folder, str_ends(folder, "/") ? "" : "/",
+                                     (int)cut, names[0]->d_name);
+    err_fill_hint(err, "%d model%s in it %s a manifest; give one at a time: weir %s %s", n,
+                  plural((uint64_t)n), n == 1 ? "has" : "have", command,
+                  cli_words_quote(model, &scratch));
+  } else {
+    err_fill_hint(err, "no model in it has a manifest (NAME.onnx%s), which weir writes", suffix);
+  }
+  for (int i = 0; i < n; i++)
+    free(names[i]);
+  free(names);
+  arena_free(&scratch);
+  return -1;
+}
+
+int audit_target_refuse(const char *operand, const struct audit_target *t, const char *command,
+                        struct err *err) {
+  if (model_folder_is(operand)) return refuse_folder(operand, command, err);
   if (unfinished_refuse(t->model, err)) return -1;
   if (access(t->model, F_OK) == 0 || access(t->manifest, F_OK) == 0) return 0;
   // Neither the model nor its manifest: then it is the path that is wrong.

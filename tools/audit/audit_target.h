@@ -10,16 +10,18 @@ struct audit_target {
   const char *folder, *name;                // of the model
   const char *
       about; // the name again, which the manifest has to be about; NULL: it is the manifest that was given,
-      // under another name than a model's
+             // under another name than a model's
 };
 
 // A manifest may have been given another name; then the model is not known before it is read.
 struct audit_target audit_target_of(const char *operand, struct arena *arena);
-// ERR_RETRY for a model whose seal is unfinished, ERR_INPUT where neither it nor its manifest is there.
-int audit_target_refuse(const char *operand, const struct audit_target *t, struct err *err);
+// ERR_RETRY for a model whose seal is unfinished, ERR_INPUT for a folder, and where neither the model nor its manifest is
+// there. `command`: as "audit".
+int audit_target_refuse(const char *operand, const struct audit_target *t, const char *command,
+                        struct err *err);
 // The model that a manifest is about which was given under any name: t->model, t->name.
 void audit_target_found(struct audit_target *t, const char *subject, struct arena *arena);
-// What may be wrong where there is no manifest. `command`: as "audit".
+// What may be wrong where there is no manifest.
 void audit_target_hint(const char *operand, const char *command, struct arena *arena,
                        struct err *err);
 

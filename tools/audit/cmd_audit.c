@@ -244,10 +244,10 @@ int cmd_audit(const struct cli_args *args, struct err *err) {
   struct audit a = {.dir = -1};
   struct audit_target t = audit_target_of(args->operand[0], &a.arena);
   struct audit_result result = {0};
-  int rc = audit_target_refuse(args->operand[0], &t, err);
+  int rc = audit_target_refuse(args->operand[0], &t, "audit", err);
   if (rc == 0) rc = sign_model_read(&a.m, &a.dir, args, &t, &a.key, err);
   if (rc == 0) audit_target_found(&t, a.m.subject, &a.arena);
-  if (rc == 0) rc = audit_target_refuse(args->operand[0], &t, err);
+  if (rc == 0) rc = audit_target_refuse(args->operand[0], &t, "audit", err);
   if (rc == 0) rc = check(&a, args, &t, &result, err);
   if (rc == 0) (cli_flag(args, OPT_JSON) ? print_json : print_text)(&a, &result, &t);
   if (rc == 0 && !cli_flag(args, OPT_JSON)) hint_repair(&a, args);

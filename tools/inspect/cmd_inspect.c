@@ -4,9 +4,13 @@
 // tree of graphs and nodes, what is known of every value before the model runs, or all of it as JSON. Weights are never read, and data files are opened
 // only to learn their sizes: one that is missing, may not be read (a
 // link, too) or is too short is marked, and no error.
+//
+// weir inspect DIR: the models in a folder, a line each (model_folder.h).
+#include "model_folder.h"
 #include "commands.h"
 #include "inspect.h"
 #include "load.h"
+#include "report.h"
 
 #include <stdio.h>
 
@@ -20,11 +24,79 @@ static void print_lists(struct inspect *in, const struct inspect_lists *lists) {
   if (lists->shapes) inspect_shapes(in, lists->elements, NULL);
 }
 
-int cmd_inspect(const struct cli_args *args, struct err *err) {
-  const struct sources_options opening = {.allow_links = cli_flag(args, OPT_ALLOW_LINKS)};
+// ---- a folder -----------------------------------------------------------------------------------
+
+static int refuse_lists(const struct cli_args *args, struct err *err) {
+  static const enum cli_option lists[] = {OPT_TENSORS, OPT_TREE, OPT_SHAPES, OPT_VALUES};
+  for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+    if (cli_flag(args, lists[i]))
+      return err_set(err, ERR_USAGE, "--%s is of one model: '%s' is a folder",
+                     cli_option_row(lists[i])->name, quote_path(cli_operand(args, "MODEL|DIR")).s);
+  return 0;
+}
+
+static int look_at(struct model_folder *b, struct folder_model *model,
+                   const struct sources_options *opening, struct err *err) {
   const struct load_options loading = {.no_matter_the_data = true};
   struct sources *sources;
-  if (sources_open(&sources, cli_operand(args, "MODEL"), &opening, err) < 0) return -1;
+  if (sources_open(&sources, model->given, opening, err) < 0) return -1;
+  struct model m;
+  model_init(&m);
+  const int rc = load_model(&m, sources, &loading, err);
+  if (rc == 0) model_folder_take(b, model, sources);
+  model_free(&m);
+  sources_close(sources);
+  return rc;
+}
+
+// The first failure is that of the folder, if none of its files is a model.
+static int look_at_all(struct model_folder *b, const struct sources_options *opening,
+                       struct err *err) {
+  struct err first = {0};
+  bool any = false;
+  for (uint32_t i = 0; i < b->n_models; i++) {
+    struct err why = {0};
+    if (look_at(b, &b->models[i], opening, &why) == 0) {
+      any = true;
+      continue;
+    }
+    if (first.kind == ERR_NONE) first = why;
+    model_folder_skip(b, &b->models[i], &why);
+  }
+  if (any) return 0;
+  *err = first;
+  return -1;
+}
+
+static int inspect_folder(const struct cli_args *args, const struct sources_options *opening,
+                          struct err *err) {
+  struct model_folder b = {0};
+  int rc = refuse_lists(args, err);
+  if (rc == 0) rc = model_folder_list(&b, cli_operand(args, "MODEL|DIR"), err);
+  if (rc == 0) rc = look_at_all(&b, opening, err);
+  if (rc == 0) model_folder_sum(&b);
+  if (rc == 0 && cli_flag(args, OPT_JSON)) {
+    struct json_out j = {.indent = 2};
+    report_json_begin(&j);
+    model_folder_write(&b, &j);
+    json_end_object(&j);
+    report_json_end(&j);
+  } else if (rc == 0) {
+    model_folder_print(&b);
+  }
+  model_folder_done(&b);
+  return rc;
+}
+
+// ---- a model ------------------------------------------------------------------------------------
+
+int cmd_inspect(const struct cli_args *args, struct err *err) {
+  const char *path = cli_operand(args, "MODEL|DIR");
+  const struct sources_options opening = {.allow_links = cli_flag(args, OPT_ALLOW_LINKS)};
+  const struct load_options loading = {.no_matter_the_data = true};
+  if (model_folder_is(path)) return inspect_folder(args, &opening, err);
+  struct sources *sources;
+  if (sources_open(&sources, path, &opening, err) < 0) return -1;
   struct model m;
   model_init(&m);
   int rc = load_model(&m, sources, &loading, err);
@@ -37,7 +109,7 @@ int cmd_inspect(const struct cli_args *args, struct err *err) {
     };
     const bool json = cli_flag(args, OPT_JSON);
     struct inspect in;
-    inspect_gather(&in, &m, sources, cli_operand(args, "MODEL"), opening.allow_links);
+    inspect_gather(&in, &m, sources, path, opening.allow_links);
     if (json)
       inspect_json(&in, &lists);
     else

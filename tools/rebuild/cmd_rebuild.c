@@ -269,7 +269,8 @@ static int check_words(const struct cli_args *args, struct err *err) {
 static int rebuild(struct rebuild *r, const struct cli_args *args, const struct audit_target *t,
                    struct sign_key **key, struct err *err) {
   const char *folder = cli_string(args, OPT_WRITE);
-  if (audit_target_refuse(args->operand[0], t, err) || read_manifest(r, args, t, key, err))
+  if (audit_target_refuse(args->operand[0], t, "rebuild", err) ||
+      read_manifest(r, args, t, key, err))
     return -1;
   r->source = cli_string(args, OPT_SOURCE);
   r->files = cli_string(args, OPT_FILES);

@@ -43,10 +43,12 @@ int cmd_sign(const struct cli_args *args, struct err *err) {
   int rc = 0;
   if (!path) {
     err_fill(err, ERR_USAGE, "'weir sign' needs --key");
-    rc = err_hint(err, "a private key in PEM form: openssl ecparam -name prime256v1 -genkey -noout -out key.pem");
+    rc = err_hint(
+        err,
+        "a private key in PEM form: openssl ecparam -name prime256v1 -genkey -noout -out key.pem");
   }
   if (rc == 0) rc = sign_model_key(&key, path, SIGN_KEY_PRIVATE, err);
-  if (rc == 0) rc = audit_target_refuse(operand, &t, err);
+  if (rc == 0) rc = audit_target_refuse(operand, &t, "sign", err);
   if (rc == 0 && sign_model(&t, key, cli_count(args, OPT_JOBS), &made, err)) {
     rc = -1;
     if (err->kind == ERR_INPUT) audit_target_hint(operand, "sign", &arena, err);

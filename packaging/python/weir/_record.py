@@ -119,6 +119,11 @@ def maybe(make: Callable[[Any], T], value: Any) -> Optional[T]:
     return None if value is None else make(value)
 
 
+def of_a_form(make: Callable[[Any], T], value: Any) -> Any:
+    """An object that documents of this form have, and others lack."""
+    return maybe(make, value)
+
+
 def each(make: Callable[[Any], T], value: Any) -> List[T]:
     """A list that may be absent."""
     return [make(element) for element in value or ()]
