@@ -379,7 +379,7 @@ def test_two_dots_in_the_name_of_a_data_file_are_warned_of(weir, tmp_path, encod
 def test_models_that_no_file_can_be(weir, tmp_path):
     assert "name of the model is empty" in weir("inspect", "", code=66).err
     assert "does not exist" in weir("inspect", f"{tmp_path}/missing/", code=66).err
-    assert "is a folder" in weir("inspect", f"{tmp_path}/", code=66).err
+    assert "is a folder" in weir("measure", f"{tmp_path}/", code=66).err
 
 
 # ---- links
