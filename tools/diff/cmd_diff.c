@@ -12,6 +12,10 @@ static enum diffing_weights weights_of(const struct cli_args *args) {
   return word[0] == 'n' ? WEIGHTS_NONE : word[0] == 'v' ? WEIGHTS_VALUES : WEIGHTS_DIGEST;
 }
 
+static bool in_markdown(const struct cli_args *args) {
+  return cli_string(args, OPT_DIFF_FORMAT)[0] == 'm';
+}
+
 static int check_memory(const struct diffing *x, struct err *err) {
   const uint64_t given = cli_size(x->args, OPT_MEMORY);
   if (x->weights == WEIGHTS_NONE || !given || given >= contrast_least_memory()) return 0;
@@ -39,7 +43,7 @@ int cmd_diff(const struct cli_args *args, struct err *err) {
     if (cli_flag(args, OPT_JSON))
       told_json(&x);
     else if (!cli_flag(args, OPT_QUIET))
-      told_text(&x);
+      (in_markdown(args) ? told_markdown : told_text)(&x);
     rc = told_equal(&x) ? 0 : ERR_FAIL;
   }
   diffing_done(&x);

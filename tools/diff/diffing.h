@@ -87,13 +87,40 @@ bool told_node_alone(const struct diffing *x, uint32_t side, uint32_t node);
 bool told_row_differs(const struct weighed *row);
 void told_text(struct diffing *x);
 void told_json(struct diffing *x);
-// Shared by both: what an attribute holds, and where a graph is.
+void told_markdown(struct diffing *x);
+// Shared by all: what an attribute holds, and where a graph is.
 const char *told_attr(struct diffing *x, uint32_t side, uint32_t attr);
 const char *told_graph(struct diffing *x, uint32_t side, uint32_t graph);
 const char *told_tensor(struct diffing *x, uint32_t side, uint32_t tensor);
 // The name of the first node that uses it: people know layers, not tensors. "": none has one.
 const char *told_layer(struct diffing *x, const struct weighed *row);
 const char *told_type(struct diffing *x, uint32_t side, uint32_t tensor);
+
+// "3 nodes"; a value's beginning, quoted ("-": NULL); and nodes that are left.
+const char *told_counted(struct diffing *x, uint64_t n, const char *what);
+const char *told_cut(struct diffing *x, const char *value);
+uint64_t told_live_nodes(const struct model *m);
+// A declared type, of which there may be one a value; a node that has another name and is the same.
+bool told_is_info(const struct diff_line *l);
+bool told_only_renamed(const struct diffing *x, const struct diff_change *c);
+
+struct told_sums {
+  uint64_t lines, infos; // of the model as a whole, without declared types; these
+  uint64_t changed, renamed_only, alone[DIFF_SIDES];
+  uint64_t same, differ, renamed, transposed, recast, tensors_alone[DIFF_SIDES], unknown, moved,
+      rehomed;
+};
+struct told_sums told_sum_up(const struct diffing *x);
+// "different: 3 nodes changed, 1 tensor renamed": one sentence without its end.
+const char *told_answer(struct diffing *x, const struct told_sums *s);
+
+// Changed nodes, renamed ones aside: those that changed alike (the same operators, attributes and slots) at once, in the
+// order of the first of each; or each alone.
+void told_changes(struct diffing *x, bool each_alone,
+                  void (*told)(void *ctx, const uint32_t *changes, uint32_t n), void *ctx);
+// Rows of tensors of one kind: 0 changed, 1 stored in another form, 2 transposed, 3 renamed and the like, 4 only in the
+// first, 5 only in the second. `by`: of the first two kinds those that lost most come first.
+const uint32_t *told_tensors_of(struct diffing *x, int kind, bool by, uint32_t *n);
 
 // Operators and how many of each, by name.
 struct told_op {

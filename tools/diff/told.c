@@ -3,10 +3,11 @@
 // orders nodes stand is told, but makes no model different.
 #include "diffing.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LIST_SHOWN = 8 };
+enum { LIST_SHOWN = 8, VALUE_SHOWN = 60 };
 
 const char *told_type(struct diffing *x, uint32_t side, uint32_t tensor) {
   const struct model *m = &x->side[side].model;
@@ -131,6 +132,26 @@ const char *told_attr(struct diffing *x, uint32_t side, uint32_t attr) {
   }
 }
 
+const char *told_counted(struct diffing *x, uint64_t n, const char *what) {
+  return arena_printf(&x->arena, "%lu %s%s", n, what, plural(n));
+}
+
+const char *told_cut(struct diffing *x, const char *value) {
+  if (!value) return "-";
+  const struct quoted q = quote_str(value);
+  size_t n = strlen(q.s), at = n < VALUE_SHOWN ? n : VALUE_SHOWN;
+  while (at > 0 && at < n && ((unsigned char)q.s[at] & 0xc0) == 0x80)
+    at--; // not within a character
+  return arena_printf(&x->arena, "%.*s%s", (int)at, q.s, at < n ? "…" : "");
+}
+
+uint64_t told_live_nodes(const struct model *m) {
+  uint64_t n = 0;
+  for (uint32_t i = 0; i < m->n_nodes; i++)
+    n += !(m->nodes[i].flags & NODE_DEAD);
+  return n;
+}
+
 // ---- operators ---------------------------------------------------------------------------------
 
 static int by_name(const void *pa, const void *pb) {
@@ -193,4 +214,171 @@ bool told_equal(const struct diffing *x) {
   for (uint32_t i = 0; i < x->n_rows; i++)
     if (told_row_differs(&x->rows[i])) return false;
   return true;
+}
+
+// ---- counts ------------------------------------------------------------------------------------
+
+bool told_only_renamed(const struct diffing *x, const struct diff_change *c) {
+  return c->n == 1 && x->d.details[c->first].what == DIFF_RENAMED;
+}
+
+bool told_is_info(const struct diff_line *l) {
+  return strcmp(l->what, "value_info") == 0;
+}
+
+struct told_sums told_sum_up(const struct diffing *x) {
+  struct told_sums s = {0};
+  for (uint32_t i = 0; i < x->d.n_lines; i++)
+    s.infos += told_is_info(&x->d.lines[i]);
+  s.lines = x->d.n_lines - s.infos;
+  for (uint32_t i = 0; i < x->d.n_changes; i++) {
+    const bool renamed = told_only_renamed(x, &x->d.changes[i]);
+    s.renamed_only += renamed;
+    s.changed += !renamed;
+  }
+  for (uint32_t k = 0; k < DIFF_SIDES; k++)
+    for (uint32_t i = 0; i < x->side[k].model.n_nodes; i++)
+      s.alone[k] += told_node_alone(x, k, i);
+  for (uint32_t i = 0; i < x->n_rows; i++) {
+    const struct weighed *row = &x->rows[i];
+    s.moved += row->moved && row->by != WEIGHED_RECAST;
+    s.rehomed += row->rehomed;
+    if (row->by == WEIGHED_NOTHING)
+      s.tensors_alone[row->tensor[0] == NO_ID]++;
+    else if (row->by == WEIGHED_RECAST)
+      s.recast++;
+    else if (row->by == WEIGHED_TRANSPOSED)
+      s.transposed++;
+    else if (row->verdict == WEIGHED_DIFFERS || row->dtype || row->dims)
+      s.differ++;
+    else if (row->renamed)
+      s.renamed++;
+    else if (row->verdict == WEIGHED_UNKNOWN)
+      s.unknown++;
+    else
+      s.same++;
+  }
+  return s;
+}
+
+static void add_of(struct diffing *x, const char **list, uint64_t n, const char *noun,
+                   const char *rest) {
+  if (n)
+    *list = arena_printf(&x->arena, "%s%s%s %s", *list, **list ? ", " : "",
+                         told_counted(x, n, noun), rest);
+}
+
+const char *told_answer(struct diffing *x, const struct told_sums *s) {
+  const char *list = "";
+  if (told_equal(x)) {
+    if (!s->unknown) return "the models are the same";
+    return arena_printf(&x->arena,
+                        "the models are the same as far as their structure goes: %s not compared",
+                        told_counted(x, s->unknown, "tensor"));
+  }
+  add_of(x, &list, s->lines, "difference", "of the model as a whole");
+  add_of(x, &list, s->infos, "value", "declared otherwise");
+  add_of(x, &list, s->changed, "node", "changed");
+  add_of(x, &list, s->alone[0], "node", "only in the first");
+  add_of(x, &list, s->alone[1], "node", "only in the second");
+  add_of(x, &list, s->renamed_only, "node", "renamed");
+  add_of(x, &list, x->d.renamed_values, "value", "renamed");
+  add_of(x, &list, s->differ, "tensor", "changed");
+  add_of(x, &list, s->recast, "tensor", "stored in another form");
+  add_of(x, &list, s->transposed, "tensor", "transposed");
+  add_of(x, &list, s->renamed, "tensor", "renamed");
+  add_of(x, &list, s->rehomed, "constant", "moved between nodes and initializers");
+  add_of(x, &list, s->tensors_alone[0], "tensor", "only in the first");
+  add_of(x, &list, s->tensors_alone[1], "tensor", "only in the second");
+  return arena_printf(&x->arena, "different: %s", list);
+}
+
+// ---- lists -------------------------------------------------------------------------------------
+
+// Changes of one kind are told together: the same operators, attributes and slots.
+struct group {
+  uint64_t key;
+  uint32_t change;
+};
+
+static uint64_t mix(uint64_t h, uint64_t x) {
+  return (h ^ x) * 0x9e3779b97f4a7c15u ^ h >> 29;
+}
+
+static uint64_t kind_of(const struct diffing *x, const struct diff_change *c) {
+  uint64_t h = 1;
+  for (uint32_t s = 0; s < DIFF_SIDES; s++)
+    h = mix(h, x->d.names[s][x->side[s].model.nodes[c->node[s]].op_type]);
+  for (uint32_t i = 0; i < c->n; i++) {
+    const struct diff_detail *e = &x->d.details[c->first + i];
+    h = mix(h, e->what);
+    if (e->what == DIFF_ATTR) {
+      const uint32_t s = e->a == NO_ID;
+      h = mix(h, x->d.names[s][x->side[s].model.attrs[s ? e->b : e->a].name]);
+    } else if (e->what == DIFF_INPUT || e->what == DIFF_OUTPUT) {
+      h = mix(h, e->a == NO_ID ? e->b : e->a);
+    }
+  }
+  return h;
+}
+
+static int by_kind(const void *pa, const void *pb) {
+  const struct group *a = pa, *b = pb;
+  if (a->key != b->key) return a->key < b->key ? -1 : 1;
+  return (a->change > b->change) - (a->change < b->change);
+}
+
+void told_changes(struct diffing *x, bool each_alone,
+                  void (*told)(void *ctx, const uint32_t *changes, uint32_t n), void *ctx) {
+  const size_t room = x->d.n_changes + (size_t)1;
+  struct group *g = arena_alloc(&x->arena, room * sizeof *g);
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < x->d.n_changes; i++)
+    if (!told_only_renamed(x, &x->d.changes[i]))
+      g[n++] = (struct group){each_alone ? i : kind_of(x, &x->d.changes[i]), i};
+  qsort(g, n, sizeof *g, by_kind);
+  // Groups in the order of their first changes.
+  uint32_t *size = arena_zalloc(&x->arena, room * sizeof *size);
+  uint32_t *first = arena_zalloc(&x->arena, room * sizeof *first);
+  for (uint32_t i = 0, k; i < n; i = k) {
+    for (k = i; k < n && g[k].key == g[i].key; k++)
+      ;
+    size[g[i].change] = k - i;
+    first[g[i].change] = i;
+  }
+  uint32_t *changes = arena_alloc(&x->arena, room * sizeof *changes);
+  for (uint32_t i = 0; i < n; i++)
+    changes[i] = g[i].change;
+  for (uint32_t i = 0; i < x->d.n_changes; i++)
+    if (size[i]) told(ctx, changes + first[i], size[i]);
+}
+
+static int kind_of_tensor(const struct weighed *row) {
+  if (row->by == WEIGHED_NOTHING) return row->tensor[0] == NO_ID ? 5 : 4;
+  if (row->by == WEIGHED_RECAST) return 1;
+  if (row->by == WEIGHED_TRANSPOSED) return 2;
+  if (row->verdict == WEIGHED_DIFFERS || row->dtype || row->dims) return 0;
+  return told_row_differs(row) ? 3 : 6;
+}
+
+// Those that lost most come first; of the others the order of the model stays.
+static int by_loss(const void *pa, const void *pb, void *ctx) {
+  const struct diffing *x = ctx;
+  const uint32_t i = *(const uint32_t *)pa, k = *(const uint32_t *)pb;
+  const struct weighed *a = &x->rows[i], *b = &x->rows[k];
+  double p = a->figures ? figures_sqnr_db(&a->found.figures) : INFINITY;
+  double q = b->figures ? figures_sqnr_db(&b->found.figures) : INFINITY;
+  if (isnan(p)) p = -INFINITY;
+  if (isnan(q)) q = -INFINITY;
+  if (p != q) return p < q ? -1 : 1;
+  return (i > k) - (i < k);
+}
+
+const uint32_t *told_tensors_of(struct diffing *x, int kind, bool by, uint32_t *n) {
+  uint32_t *rows = arena_alloc(&x->arena, (x->n_rows + (size_t)1) * sizeof *rows);
+  *n = 0;
+  for (uint32_t i = 0; i < x->n_rows; i++)
+    if (kind_of_tensor(&x->rows[i]) == kind) rows[(*n)++] = i;
+  if (kind < 2 && by) qsort_r(rows, *n, sizeof *rows, by_loss, x);
+  return rows;
 }

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { SHOWN = 10, DETAILS_SHOWN = 12, VALUE_SHOWN = 60, EXAMPLES = 3 };
+enum { SHOWN = 10, DETAILS_SHOWN = 12, EXAMPLES = 3 };
 
 struct text {
   struct diffing *x;
@@ -57,104 +57,7 @@ static void end_list(const struct text *t) {
   if (t->left) printf("    … and %lu more (--all)\n", t->left);
 }
 
-static const char *counted(struct diffing *x, uint64_t n, const char *what) {
-  return arena_printf(&x->arena, "%lu %s%s", n, what, plural(n));
-}
-
-// ---- counts ------------------------------------------------------------------------------------
-
-struct sums {
-  uint64_t lines, infos; // of the model as a whole, without declared types; these
-  uint64_t changed, renamed_only, alone[DIFF_SIDES];
-  uint64_t same, differ, renamed, transposed, recast, tensors_alone[DIFF_SIDES], unknown, moved,
-      rehomed;
-};
-
-static bool only_renamed(const struct diffing *x, const struct diff_change *c) {
-  return c->n == 1 && x->d.details[c->first].what == DIFF_RENAMED;
-}
-
-static bool is_info(const struct diff_line *l) {
-  return strcmp(l->what, "value_info") == 0;
-}
-
-static struct sums sum_up(const struct diffing *x) {
-  struct sums s = {0};
-  for (uint32_t i = 0; i < x->d.n_lines; i++)
-    s.infos += is_info(&x->d.lines[i]);
-  s.lines = x->d.n_lines - s.infos;
-  for (uint32_t i = 0; i < x->d.n_changes; i++) {
-    const bool renamed = only_renamed(x, &x->d.changes[i]);
-    s.renamed_only += renamed;
-    s.changed += !renamed;
-  }
-  for (uint32_t k = 0; k < DIFF_SIDES; k++)
-    for (uint32_t i = 0; i < x->side[k].model.n_nodes; i++)
-      s.alone[k] += told_node_alone(x, k, i);
-  for (uint32_t i = 0; i < x->n_rows; i++) {
-    const struct weighed *row = &x->rows[i];
-    s.moved += row->moved && row->by != WEIGHED_RECAST;
-    s.rehomed += row->rehomed;
-    if (row->by == WEIGHED_NOTHING)
-      s.tensors_alone[row->tensor[0] == NO_ID]++;
-    else if (row->by == WEIGHED_RECAST)
-      s.recast++;
-    else if (row->by == WEIGHED_TRANSPOSED)
-      s.transposed++;
-    else if (row->verdict == WEIGHED_DIFFERS || row->dtype || row->dims)
-      s.differ++;
-    else if (row->renamed)
-      s.renamed++;
-    else if (row->verdict == WEIGHED_UNKNOWN)
-      s.unknown++;
-    else
-      s.same++;
-  }
-  return s;
-}
-
-static void add_of(struct diffing *x, const char **list, uint64_t n, const char *noun,
-                   const char *rest) {
-  if (n)
-    *list =
-        arena_printf(&x->arena, "%s%s%s %s", *list, **list ? ", " : "", counted(x, n, noun), rest);
-}
-
-static void print_answer(struct text *t, const struct sums *s) {
-  struct diffing *x = t->x;
-  const char *list = "";
-  if (told_equal(x)) {
-    printf("the models are the same");
-    if (s->unknown)
-      printf(" as far as their structure goes: %s not compared", counted(x, s->unknown, "tensor"));
-    putchar('\n');
-    return;
-  }
-  add_of(x, &list, s->lines, "difference", "of the model as a whole");
-  add_of(x, &list, s->infos, "value", "declared otherwise");
-  add_of(x, &list, s->changed, "node", "changed");
-  add_of(x, &list, s->alone[0], "node", "only in the first");
-  add_of(x, &list, s->alone[1], "node", "only in the second");
-  add_of(x, &list, s->renamed_only, "node", "renamed");
-  add_of(x, &list, x->d.renamed_values, "value", "renamed");
-  add_of(x, &list, s->differ, "tensor", "changed");
-  add_of(x, &list, s->recast, "tensor", "stored in another form");
-  add_of(x, &list, s->transposed, "tensor", "transposed");
-  add_of(x, &list, s->renamed, "tensor", "renamed");
-  add_of(x, &list, s->rehomed, "constant", "moved between nodes and initializers");
-  add_of(x, &list, s->tensors_alone[0], "tensor", "only in the first");
-  add_of(x, &list, s->tensors_alone[1], "tensor", "only in the second");
-  printf("different: %s\n", list);
-}
-
 // ---- the model as a whole ----------------------------------------------------------------------
-
-static uint64_t live_nodes(const struct model *m) {
-  uint64_t n = 0;
-  for (uint32_t i = 0; i < m->n_nodes; i++)
-    n += !(m->nodes[i].flags & NODE_DEAD);
-  return n;
-}
 
 static void print_files(struct diffing *x) {
   for (uint32_t s = 0; s < DIFF_SIDES; s++) {
@@ -164,18 +67,10 @@ static void print_files(struct diffing *x) {
       bytes += m->model.tensors[i].bytes;
     const uint32_t files = sources_count(m->sources);
     printf("%s  %s: %s in %u file%s, %s, %s of tensors%s\n", s ? "+" : "-", quote_path(m->path).s,
-           quote_bytes(m->bytes).s, files, plural(files), counted(x, live_nodes(&m->model), "node"),
-           quote_bytes(bytes).s, m->absent ? " (data files are missing)" : "");
+           quote_bytes(m->bytes).s, files, plural(files),
+           told_counted(x, told_live_nodes(&m->model), "node"), quote_bytes(bytes).s,
+           m->absent ? " (data files are missing)" : "");
   }
-}
-
-static const char *cut(struct diffing *x, const char *value) {
-  if (!value) return "-";
-  const struct quoted q = quote_str(value);
-  size_t n = strlen(q.s), at = n < VALUE_SHOWN ? n : VALUE_SHOWN;
-  while (at > 0 && at < n && ((unsigned char)q.s[at] & 0xc0) == 0x80)
-    at--; // not within a character
-  return arena_printf(&x->arena, "%.*s%s", (int)at, q.s, at < n ? "…" : "");
 }
 
 static void print_lines(struct text *t) {
@@ -191,14 +86,14 @@ static void print_lines(struct text *t) {
       begin_list(t);
       kind = l->what;
     }
-    if (is_info(l) && !t->all) continue;
+    if (told_is_info(l) && !t->all) continue;
     if (!more(t)) continue;
     mark(t, !l->was ? '+' : !l->is ? '-' : '~');
     printf("%s%s%s: ", l->what, *l->name ? " " : "", *l->name ? quote_str(l->name).s : "");
     if (l->was && l->is)
-      printf("%s -> %s\n", cut(x, l->was), cut(x, l->is));
+      printf("%s -> %s\n", told_cut(x, l->was), told_cut(x, l->is));
     else
-      printf("%s\n", cut(x, l->was ? l->was : l->is));
+      printf("%s\n", told_cut(x, l->was ? l->was : l->is));
   }
   end_list(t);
   if (t->all) return;
@@ -206,11 +101,11 @@ static void print_lines(struct text *t) {
     uint64_t n = 0;
     for (uint32_t i = 0; i < x->d.n_lines; i++) {
       const struct diff_line *l = &x->d.lines[i];
-      n += is_info(l) && (!l->was ? 1 : !l->is ? 2 : 0) == sign;
+      n += told_is_info(l) && (!l->was ? 1 : !l->is ? 2 : 0) == sign;
     }
     if (n == 0) continue;
     mark(t, "~+-"[sign]);
-    printf("value_info of %s (--all)\n", counted(x, n, "value"));
+    printf("value_info of %s (--all)\n", told_counted(x, n, "value"));
   }
 }
 
@@ -291,42 +186,9 @@ static void print_change(struct text *t, const struct diff_change *c) {
   }
 }
 
-// Changes of one kind are told together: the same operators, attributes and slots.
-struct group {
-  uint64_t key;
-  uint32_t change;
-};
-
-static uint64_t mix(uint64_t h, uint64_t x) {
-  return (h ^ x) * 0x9e3779b97f4a7c15u ^ h >> 29;
-}
-
-static uint64_t kind_of(const struct diffing *x, const struct diff_change *c) {
-  uint64_t h = 1;
-  for (uint32_t s = 0; s < DIFF_SIDES; s++)
-    h = mix(h, x->d.names[s][x->side[s].model.nodes[c->node[s]].op_type]);
-  for (uint32_t i = 0; i < c->n; i++) {
-    const struct diff_detail *e = &x->d.details[c->first + i];
-    h = mix(h, e->what);
-    if (e->what == DIFF_ATTR) {
-      const uint32_t s = e->a == NO_ID;
-      h = mix(h, x->d.names[s][x->side[s].model.attrs[s ? e->b : e->a].name]);
-    } else if (e->what == DIFF_INPUT || e->what == DIFF_OUTPUT) {
-      h = mix(h, e->a == NO_ID ? e->b : e->a);
-    }
-  }
-  return h;
-}
-
-static int by_kind(const void *pa, const void *pb) {
-  const struct group *a = pa, *b = pb;
-  if (a->key != b->key) return a->key < b->key ? -1 : 1;
-  return (a->change > b->change) - (a->change < b->change);
-}
-
-static void print_kind(struct text *t, const struct group *g, uint32_t n) {
+static void print_kind(struct text *t, const uint32_t *changes, uint32_t n) {
   struct diffing *x = t->x;
-  const struct diff_change *c = &x->d.changes[g->change];
+  const struct diff_change *c = &x->d.changes[*changes];
   const struct model *a = &x->side[0].model, *b = &x->side[1].model;
   mark(t, '~');
   printf("%u × %s", n, quote(model_name(a, a->nodes[c->node[0]].op_type)).s);
@@ -350,38 +212,23 @@ static void print_kind(struct text *t, const struct group *g, uint32_t n) {
   }
   putchar('\n');
   for (uint32_t i = 0; i < n && i < EXAMPLES; i++)
-    printf("      %s\n", model_node_words(a, x->d.changes[g[i].change].node[0]).s);
+    printf("      %s\n", model_node_words(a, x->d.changes[changes[i]].node[0]).s);
   if (n > EXAMPLES) printf("      … and %u more (--all)\n", n - EXAMPLES);
 }
 
+static void print_group(void *ctx, const uint32_t *changes, uint32_t n) {
+  struct text *t = ctx;
+  if (n > EXAMPLES) {
+    if (more(t)) print_kind(t, changes, n);
+    return;
+  }
+  for (uint32_t k = 0; k < n; k++)
+    if (more(t)) print_change(t, &t->x->d.changes[changes[k]]);
+}
+
 static void print_changes(struct text *t) {
-  struct diffing *x = t->x;
-  const size_t room = x->d.n_changes + (size_t)1;
-  struct group *g = arena_alloc(&x->arena, room * sizeof *g);
-  uint32_t n = 0;
-  for (uint32_t i = 0; i < x->d.n_changes; i++)
-    if (!only_renamed(x, &x->d.changes[i]))
-      g[n++] = (struct group){t->all ? i : kind_of(x, &x->d.changes[i]), i};
-  qsort(g, n, sizeof *g, by_kind);
-  // Groups in the order of their first changes.
-  uint32_t *size = arena_zalloc(&x->arena, room * sizeof *size);
-  uint32_t *first = arena_zalloc(&x->arena, room * sizeof *first);
-  for (uint32_t i = 0, k; i < n; i = k) {
-    for (k = i; k < n && g[k].key == g[i].key; k++)
-      ;
-    size[g[i].change] = k - i;
-    first[g[i].change] = i;
-  }
   begin_list(t);
-  for (uint32_t i = 0; i < x->d.n_changes; i++) {
-    if (size[i] == 0) continue;
-    if (size[i] > EXAMPLES) {
-      if (more(t)) print_kind(t, g + first[i], size[i]);
-      continue;
-    }
-    for (uint32_t k = 0; k < size[i]; k++)
-      if (more(t)) print_change(t, &x->d.changes[g[first[i] + k].change]);
-  }
+  told_changes(t->x, t->all, print_group, t);
   end_list(t);
 }
 
@@ -404,7 +251,7 @@ static void print_renamed_nodes(struct text *t) {
   begin_list(t);
   for (uint32_t i = 0; i < x->d.n_changes; i++) {
     const struct diff_change *c = &x->d.changes[i];
-    if (!only_renamed(x, c) || !more(t)) continue;
+    if (!told_only_renamed(x, c) || !more(t)) continue;
     mark(t, '~');
     printf("renamed: '%s' -> '%s'\n",
            quote(model_name(&x->side[0].model, x->side[0].model.nodes[c->node[0]].name)).s,
@@ -413,7 +260,7 @@ static void print_renamed_nodes(struct text *t) {
   end_list(t);
 }
 
-static void print_nodes(struct text *t, const struct sums *s) {
+static void print_nodes(struct text *t, const struct told_sums *s) {
   struct diffing *x = t->x;
   if (s->changed + s->renamed_only + s->alone[0] + s->alone[1] + x->d.moved + x->d.renamed_values ==
       0)
@@ -424,9 +271,9 @@ static void print_nodes(struct text *t, const struct sums *s) {
   print_alone(t, DIFF_B);
   print_renamed_nodes(t);
   if (x->d.renamed_values)
-    printf("    %s between nodes renamed\n", counted(x, x->d.renamed_values, "value"));
+    printf("    %s between nodes renamed\n", told_counted(x, x->d.renamed_values, "value"));
   if (x->d.moved)
-    printf("    %s elsewhere in the order of nodes\n", counted(x, x->d.moved, "node"));
+    printf("    %s elsewhere in the order of nodes\n", told_counted(x, x->d.moved, "node"));
 }
 
 // ---- tensors -----------------------------------------------------------------------------------
@@ -497,27 +344,6 @@ static void print_row(struct text *t, const struct weighed *row) {
   print_figures(x, row);
 }
 
-static int rank(const struct weighed *row) {
-  if (row->by == WEIGHED_NOTHING) return row->tensor[0] == NO_ID ? 5 : 4;
-  if (row->by == WEIGHED_RECAST) return 1;
-  if (row->by == WEIGHED_TRANSPOSED) return 2;
-  if (row->verdict == WEIGHED_DIFFERS || row->dtype || row->dims) return 0;
-  return told_row_differs(row) ? 3 : 6;
-}
-
-// Those that lost most come first; of the others the order of the model stays.
-static int by_loss(const void *pa, const void *pb, void *ctx) {
-  const struct diffing *x = ctx;
-  const uint32_t i = *(const uint32_t *)pa, k = *(const uint32_t *)pb;
-  const struct weighed *a = &x->rows[i], *b = &x->rows[k];
-  double p = a->figures ? figures_sqnr_db(&a->found.figures) : INFINITY;
-  double q = b->figures ? figures_sqnr_db(&b->found.figures) : INFINITY;
-  if (isnan(p)) p = -INFINITY;
-  if (isnan(q)) q = -INFINITY;
-  if (p != q) return p < q ? -1 : 1;
-  return (i > k) - (i < k);
-}
-
 static void print_together(const struct text *t, const uint32_t *rows, uint32_t n) {
   struct contrast_found sum = {0};
   uint64_t tensors = 0;
@@ -535,10 +361,8 @@ static void print_together(const struct text *t, const uint32_t *rows, uint32_t 
 
 static void print_kind_of_tensors(struct text *t, int kind) {
   struct diffing *x = t->x;
-  uint32_t *rows = arena_alloc(&x->arena, (x->n_rows + (size_t)1) * sizeof *rows), n = 0;
-  for (uint32_t i = 0; i < x->n_rows; i++)
-    if (rank(&x->rows[i]) == kind) rows[n++] = i;
-  if (kind < 2 && !t->all) qsort_r(rows, n, sizeof *rows, by_loss, x);
+  uint32_t n;
+  const uint32_t *rows = told_tensors_of(x, kind, !t->all, &n);
   begin_list(t);
   for (uint32_t i = 0; i < n; i++) {
     const struct weighed *row = &x->rows[rows[i]];
@@ -556,11 +380,11 @@ static void print_kind_of_tensors(struct text *t, int kind) {
   if (kind < 2) print_together(t, rows, n);
 }
 
-static void print_tensors(struct text *t, const struct sums *s) {
+static void print_tensors(struct text *t, const struct told_sums *s) {
   struct diffing *x = t->x;
   if (x->n_rows == 0) return;
   title(t, "Tensors");
-  if (s->same) printf("    %s the same\n", counted(x, s->same, "tensor"));
+  if (s->same) printf("    %s the same\n", told_counted(x, s->same, "tensor"));
   for (int kind = 0; kind < 6; kind++)
     print_kind_of_tensors(t, kind);
   if (s->moved) {
@@ -569,19 +393,20 @@ static void print_tensors(struct text *t, const struct sums *s) {
       out += x->rows[i].moved &&
              x->side[1].model.tensors[x->rows[i].tensor[1]].flags & TENSOR_EXTERNAL;
     if (out)
-      printf("    %s moved from inside the .onnx to data files\n", counted(x, out, "tensor"));
+      printf("    %s moved from inside the .onnx to data files\n", told_counted(x, out, "tensor"));
     if (s->moved > out)
-      printf("    %s moved from data files into the .onnx\n", counted(x, s->moved - out, "tensor"));
+      printf("    %s moved from data files into the .onnx\n",
+             told_counted(x, s->moved - out, "tensor"));
   }
 }
 
-static void print_end(struct diffing *x, const struct sums *s) {
+static void print_end(struct diffing *x, const struct told_sums *s) {
   if (x->by_manifest)
     printf("%s compared by the digests of their manifests, not read\n",
-           counted(x, x->by_manifest, "tensor"));
+           told_counted(x, x->by_manifest, "tensor"));
   if (x->same_place)
     printf("%s lie at the same place of the same file: not read\n",
-           counted(x, x->same_place, "tensor"));
+           told_counted(x, x->same_place, "tensor"));
   if (s->unknown || x->weights == WEIGHTS_NONE) puts("weights were not compared (--weights none)");
   printf("%s of weights read in %s, %s of memory\n", quote_bytes(x->stats.bytes_read).s,
          report_seconds(report_clock() - x->began).s, quote_bytes(report_peak_memory()).s);
@@ -596,9 +421,9 @@ static bool in_colour(const struct cli_args *args) {
 void told_text(struct diffing *x) {
   struct text t = {
       .x = x, .all = cli_flag(x->args, OPT_ALL_DIFFERENCES), .colour = in_colour(x->args)};
-  const struct sums s = sum_up(x);
+  const struct told_sums s = told_sum_up(x);
   print_files(x);
-  print_answer(&t, &s);
+  puts(told_answer(x, &s));
   print_lines(&t);
   print_ops(&t);
   print_nodes(&t, &s);
