@@ -121,7 +121,7 @@ def test_examples(page, workplace):
             assert done.code == 0, f"{place}: {done.said}"
         elif tag in ("console", "console exact"):
             for command, wanted in console(lines):
-                fails = any("error: " in line or line.startswith("different: ") for line in wanted)  # as diff(1) does
+                fails = any("error: " in line or line.startswith(("different: ", "**different**: ")) for line in wanted)  # as diff(1) does
                 done = workplace(f"{{ {command}\n}} 2>&1 || test {int(fails)} = 1")
                 assert done.code == 0, f"{place}: {done.out}"
                 check_output(place, wanted, done.out, tag.endswith("exact"))

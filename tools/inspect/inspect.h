@@ -8,7 +8,7 @@
 #include "sources.h"
 #include "tensor_map.h"
 
-enum { INSPECT_LARGEST = 10, INSPECT_ADVICE = 9, INSPECT_QUANTIZED = 16 };
+enum { INSPECT_LARGEST = 10, INSPECT_ADVICE = 12, INSPECT_QUANTIZED = 16 };
 
 struct inspect_sum {
   uint64_t tensors, bytes; // bytes of elements in RAW form
@@ -35,6 +35,8 @@ struct inspect_advice {
   const char *command; // the command that does it
   uint64_t sites;      // how many places it would change
   char text[320];      // one line for a person
+  uint64_t bytes;      // what all files would then take; 0: nobody looked
+  const char *run;     // the command, for a shell; NULL: none, or it needs more than the model
 };
 
 // Weights that are codes already, of one operator and form.

@@ -2,10 +2,11 @@
 //
 // The last word is one command to copy: of all that can be done the one that leaves the fewest bytes.
 //
-// Each line comes from the pass itself, which is asked about every node without an edit being made,
-// or from a look at how much smaller the files would be if they were packed anew. So a line that is
+// Each line comes from the pass itself, which runs on the metadata of a copy of the model, or is asked about every node
+// (prospect.h, outlook.h); the size is that of the plan that comes of it. So a line that is
 // printed is true of the command it names; the command's --dry-run says it node by node. What would
-// save too little to be worth it is not said.
+// save too little to be worth it is not said. Without the data files nothing can be run: sizes are then those of the
+// weights alone, and no command is named. The same where the model has too many rows to be loaded again for each line.
 #include "cast.h"
 #include "cli.h"
 #include "cli_words.h"
@@ -13,6 +14,7 @@
 #include "inspect.h"
 #include "matmulnbits.h"
 #include "outlook.h"
+#include "prospect.h"
 #include "shrink.h"
 #include "weights.h"
 
@@ -24,10 +26,12 @@ enum {
   NEXT_BLOCK = 64 // of what is advised: long enough to be small, short enough for small weights
 };
 
-static void advise(struct inspect *in, const char *command, uint64_t sites, const char *fmt, ...)
-    ERR_PRINTF(4, 5);
-static void advise(struct inspect *in, const char *command, uint64_t sites, const char *fmt, ...) {
-  if (in->n_advice == INSPECT_ADVICE) return;
+// Gives the line, for what else is known of it; NULL: there are too many.
+static struct inspect_advice *advise(struct inspect *in, const char *command, uint64_t sites,
+                                     const char *fmt, ...) ERR_PRINTF(4, 5);
+static struct inspect_advice *advise(struct inspect *in, const char *command, uint64_t sites,
+                                     const char *fmt, ...) {
+  if (in->n_advice == INSPECT_ADVICE) return NULL;
   struct inspect_advice *a = &in->advice[in->n_advice++];
   a->command = command;
   a->sites = sites;
@@ -35,7 +39,84 @@ static void advise(struct inspect *in, const char *command, uint64_t sites, cons
   va_start(ap, fmt);
   vsnprintf(a->text, sizeof a->text, fmt, ap);
   va_end(ap);
+  return a;
 }
+
+// ---- what would come of it ----------------------------------------------------------------------
+
+// "models/encoder.onnx models/encoder.int4.onnx", quoted; `o` between them, if any.
+static const char *out_path(struct inspect *in, const char *kind) {
+  const char *path = in->path;
+  const size_t n = strlen(path) - (str_ends(path, ".onnx") ? strlen(".onnx") : 0);
+  return arena_printf(&in->arena, "%.*s.%s.onnx", (int)n, path, kind);
+}
+
+static const char *paths(struct inspect *in, const char *o, const char *kind) {
+  return arena_printf(&in->arena, "%s %s%s%s", cli_words_quote(in->path, &in->arena), o,
+                      cli_words_quote(out_path(in, kind), &in->arena),
+                      in->allow_links ? " --allow-links" : "");
+}
+
+static const char *run_line(struct inspect *in, const char *kind, const char *const *passes) {
+  const char *line = arena_printf(&in->arena, "weir run %s", paths(in, "", kind));
+  for (uint32_t i = 0; i < PROSPECT_PASSES && passes[i]; i++)
+    line = arena_printf(&in->arena, "%s --pass %s", line, passes[i]);
+  return line;
+}
+
+// Can weights be read? Otherwise whatever comes next would be refused.
+static bool has_its_data(const struct inspect *in) {
+  for (uint32_t f = 1; f < in->m->n_files; f++)
+    if (in->files[f].missing || in->files[f].unreadable || in->files[f].needed > in->files[f].size)
+      return false;
+  return true;
+}
+
+static bool look_ahead(struct inspect *in, const char *const passes[PROSPECT_PASSES],
+                       struct prospect *out) {
+  const uint64_t rows = (uint64_t)in->m->n_nodes + in->m->n_tensors;
+  if (!has_its_data(in) || rows > PROSPECT_ROWS) return false;
+  return prospect_of(in->sources, passes, path_base(out_path(in, "int8")), out);
+}
+
+// Bytes of data files that are in no tensor and more than padding.
+static uint64_t wasted(const struct inspect *in) {
+  uint64_t waste = 0;
+  for (uint32_t f = 1; f < in->m->n_files; f++) {
+    const struct inspect_file *file = &in->files[f];
+    waste += file->size - min_u64(file->size, file->use.used + file->use.padding);
+  }
+  return waste;
+}
+
+// Of the files without what any command drops.
+static uint64_t needed_bytes(const struct inspect *in) {
+  return inspect_bytes(in) - wasted(in);
+}
+
+static bool is_worth(uint64_t before, uint64_t after) {
+  return before > after && before - after >= WORTH_BYTES;
+}
+
+// A twentieth of the model is worth a run.
+static bool is_worth_a_run(const struct inspect *in, uint64_t after) {
+  const uint64_t all = inspect_bytes(in);
+  return is_worth(all, after) && all - after >= all / 20;
+}
+
+// What the line comes to, and how it is run; the smallest of them, the first of equals, is the next thing.
+// run NULL: more is needed than the model.
+static void is_next(struct inspect *in, struct inspect_advice *a, uint64_t bytes, const char *run) {
+  if (!a) return;
+  a->bytes = bytes;
+  a->run = run;
+  if (!run || !has_its_data(in) || !is_worth_a_run(in, bytes)) return;
+  if (in->next && in->next_bytes <= bytes) return;
+  in->next = run;
+  in->next_bytes = bytes;
+}
+
+// ---- lines --------------------------------------------------------------------------------------
 
 // Asks the pass itself, with its plain options and with all of them.
 static void advise_conv2matmul(struct inspect *in) {
@@ -61,29 +142,27 @@ static void advise_conv2matmul(struct inspect *in) {
          those);
 }
 
-// Quantizers that no runtime has (those of which the pass makes nothing are few).
+// Quantizers that no runtime has (those of which the pass makes nothing are few). Their float weights can be codes.
 static void advise_import(struct inspect *in) {
+  static const char *const passes[PROSPECT_PASSES] = {"import-qonnx", "requantize"};
   const struct model *m = in->m;
+  struct prospect p;
   uint64_t n = 0;
   for (uint32_t i = 0; i < m->n_nodes; i++) {
     const struct span domain = model_name(m, m->nodes[i].domain);
     if (m->nodes[i].flags & NODE_DEAD) continue;
     n += span_is(domain, "qonnx.custom_op.general") || span_is(domain, "onnx.brevitas");
   }
-  if (n > 0)
-    advise(in, "run", n,
-           "%lu node%s of QONNX or Brevitas, which runtimes do not have: --pass import-qonnx", n,
-           plural(n));
-}
-
-// Bytes of data files that are in no tensor and more than padding.
-static uint64_t wasted(const struct inspect *in) {
-  uint64_t waste = 0;
-  for (uint32_t f = 1; f < in->m->n_files; f++) {
-    const struct inspect_file *file = &in->files[f];
-    waste += file->size - min_u64(file->size, file->use.used + file->use.padding);
-  }
-  return waste;
+  if (n == 0) return;
+  const bool known = look_ahead(in, passes, &p);
+  const char *size = known ? arena_printf(&in->arena, "; with --pass requantize about %s in all",
+                                          quote_bytes(p.bytes).s)
+                           : "";
+  struct inspect_advice *a =
+      advise(in, "run", n,
+             "%lu node%s of QONNX or Brevitas, which runtimes do not have: --pass import-qonnx%s",
+             n, plural(n), size);
+  if (known) is_next(in, a, p.bytes, run_line(in, "int8", passes));
 }
 
 static void advise_convert(struct inspect *in) {
@@ -91,38 +170,21 @@ static void advise_convert(struct inspect *in) {
   if (in->m->n_files > 2)
     advise(in, "convert", in->m->n_files - 1u, "%u data files can become one", in->m->n_files - 1u);
   if (waste >= WORTH_BYTES)
-    advise(in, "convert", 1, "%s of data files are not used by any tensor and can be dropped",
-           quote_bytes(waste).s);
+    is_next(in,
+            advise(in, "convert", 1,
+                   "%s of data files are not used by any tensor and can be dropped",
+                   quote_bytes(waste).s),
+            inspect_bytes(in) - waste,
+            arena_printf(&in->arena, "weir convert %s", paths(in, "", "packed")));
   if (in->files[0].size > INT32_MAX)
     advise(in, "convert", 1,
            "the .onnx is larger than 2 GiB - 1 bytes, which other readers refuse: --external");
 }
 
 // What the files would be with `before` bytes of them become `after`.
-static struct quoted size_with(const struct inspect *in, uint64_t before, uint64_t after) {
+static uint64_t size_with(const struct inspect *in, uint64_t before, uint64_t after) {
   const uint64_t all = inspect_bytes(in);
-  return quote_bytes(all > before - after ? all - (before - after) : after);
-}
-
-static bool is_worth(uint64_t before, uint64_t after) {
-  return before > after && before - after >= WORTH_BYTES;
-}
-
-// Weights that each operator has, and what they would all be together.
-static void advise_quantize(struct inspect *in) {
-  static const struct matmulnbits_scheme four = {.bits = 4, .block = NEXT_BLOCK},
-                                         eight = {.bits = 8, .block = NEXT_BLOCK};
-  struct matmulnbits_survey a, b;
-  uint64_t bytes;
-  uint32_t ops = MATMULNBITS_ALL_OPS;
-  matmulnbits_survey(in->m, &four, ops, &a);
-  matmulnbits_survey(in->m, &eight, ops, &b);
-  if (!is_worth(a.bytes_before, a.bytes_after)) return;
-  const char *words = outlook_words(in->m, &ops, &in->arena, &bytes);
-  advise(in, "quantize", a.nodes,
-         "%.150s: about %.20s in all with 4 bits, %.20s with 8 (--op-types %s)", words,
-         size_with(in, a.bytes_before, a.bytes_after).s,
-         size_with(in, b.bytes_before, b.bytes_after).s, outlook_op_types(ops, ",", &in->arena));
+  return all > before - after ? all - (before - after) : after;
 }
 
 // Weights that shrink and cast would store in fewer bytes.
@@ -136,91 +198,125 @@ static void add_saving(struct savings *s, uint64_t before, uint64_t after) {
   s->after += after;
 }
 
-// ---- the best next thing ------------------------------------------------------------------------
-
-// A twentieth of the model is worth a run.
-static bool is_worth_a_run(const struct inspect *in, uint64_t before, uint64_t after) {
-  return is_worth(before, after) && before - after >= inspect_bytes(in) / 20;
+// The pass quantize with four or eight bits for these operators, as behind --pass.
+static const char *quantize_words(struct inspect *in, uint32_t ops, uint32_t bits) {
+  const char *words =
+      arena_printf(&in->arena, "%s:block_size=%d", cli_pass(CLI_quantize)->name, NEXT_BLOCK);
+  if (bits != 4) words = arena_printf(&in->arena, "%s,bits=%u", words, bits);
+  if (ops == MATMULNBITS_MATMUL) return words;
+  return arena_printf(&in->arena, "%s,op_types=%s", words, outlook_op_types(ops, "+", &in->arena));
 }
 
-// "models/encoder.onnx models/encoder.int4.onnx", quoted; `o` between them, if any.
-static const char *paths(struct inspect *in, const char *o, const char *kind) {
-  const char *path = in->path;
-  const size_t n = strlen(path) - (str_ends(path, ".onnx") ? strlen(".onnx") : 0);
-  const char *out = arena_printf(&in->arena, "%.*s.%s.onnx", (int)n, path, kind);
-  return arena_printf(&in->arena, "%s %s%s%s", cli_words_quote(path, &in->arena), o,
-                      cli_words_quote(out, &in->arena), in->allow_links ? " --allow-links" : "");
+static uint64_t in_bits(struct inspect *in, uint32_t ops, const struct matmulnbits_scheme *scheme,
+                        uint64_t *nodes, bool *known) {
+  const char *const passes[PROSPECT_PASSES] = {quantize_words(in, ops, scheme->bits)};
+  struct matmulnbits_survey s;
+  struct prospect p;
+  matmulnbits_survey(in->m, scheme, ops, &s);
+  *nodes = s.nodes;
+  *known = look_ahead(in, passes, &p);
+  return *known ? p.bytes : size_with(in, s.bytes_before, s.bytes_after);
 }
 
-static void take_next(struct inspect *in, uint64_t before, uint64_t after, const char *command) {
-  const uint64_t all = inspect_bytes(in);
-  in->next_bytes = all > before - after ? all - (before - after) : after;
-  in->next = command;
+// Weights that each operator has, and what they would all be together. *four: with 4 bits; 0: not listed.
+static void advise_quantize(struct inspect *in, uint32_t *ops, uint64_t *four) {
+  static const struct matmulnbits_scheme in_four = {.bits = 4, .block = NEXT_BLOCK},
+                                         in_eight = {.bits = 8, .block = NEXT_BLOCK};
+  uint64_t bytes, nodes;
+  bool known;
+  *ops = MATMULNBITS_ALL_OPS;
+  *four = 0;
+  const char *words = outlook_words(in->m, ops, &in->arena, &bytes);
+  if (!words) return;
+  const uint64_t eight = in_bits(in, *ops, &in_eight, &nodes, &known);
+  const uint64_t least = in_bits(in, *ops, &in_four, &nodes, &known);
+  if (!is_worth(needed_bytes(in), least)) return;
+  const char *types = outlook_op_types(*ops, ",", &in->arena);
+  struct inspect_advice *a = advise(
+      in, "quantize", nodes, "%.150s: about %.20s in all with 4 bits, %.20s with 8 (--op-types %s)",
+      words, quote_bytes(least).s, quote_bytes(eight).s, types);
+  *four = least;
+  if (!known) return;
+  const char *taken =
+      *ops == MATMULNBITS_MATMUL ? "" : arena_printf(&in->arena, " --op-types %s", types);
+  is_next(in, a, least,
+          arena_printf(&in->arena, "weir quantize %s --block-size %d%s", paths(in, "", "int4"),
+                       NEXT_BLOCK, taken));
 }
 
-static uint64_t saved_by(const struct matmulnbits_survey *s) {
-  return s->bytes_before > s->bytes_after ? s->bytes_before - s->bytes_after : 0;
-}
-
-// Four bits for all that can have them, pointwise convolutions included: one read and one write.
-static bool next_is_quantize(struct inspect *in, uint64_t shrunk) {
-  static const struct matmulnbits_scheme four = {.bits = 4, .block = NEXT_BLOCK};
-  struct matmulnbits_survey plain, more, convs;
-  uint32_t ops = MATMULNBITS_ALL_OPS;
-  uint64_t bytes;
-  struct arena *a = &in->arena;
-  matmulnbits_survey(in->m, &four, MATMULNBITS_MATMUL, &plain);
-  matmulnbits_survey(in->m, &four, ops, &more);
-  outlook_convs(in->m, &four, &convs);
-  (void)outlook_words(in->m, &ops, a, &bytes);
-  plain.bytes_after += plain.bytes_kept;
-  if (!is_worth_a_run(in, saved_by(&more), saved_by(&plain))) {
-    more = plain;
-    ops = MATMULNBITS_MATMUL;
+// Four bits with what goes well with them, in one read and one write: pointwise convolutions as products before it, int8
+// for what is left behind it. The smallest of what there is, if it is smaller than four bits alone.
+static void advise_together(struct inspect *in, uint32_t ops, uint64_t four,
+                            const struct savings *shrunk) {
+  static const struct matmulnbits_scheme in_four = {.bits = 4, .block = NEXT_BLOCK};
+  struct matmulnbits_survey convs;
+  uint64_t least = four ? four : needed_bytes(in);
+  const char *best[PROSPECT_PASSES] = {NULL}, *words = NULL;
+  struct prospect p, of = {0};
+  outlook_convs(in->m, &in_four, &convs);
+  const char *quantize = quantize_words(in, ops ? ops : MATMULNBITS_MATMUL, 4);
+  for (int way = 1; way < 4; way++) {
+    const bool rewrites = way & 1, shrinks = way & 2;
+    const char *passes[PROSPECT_PASSES] = {NULL};
+    uint32_t n = 0;
+    if ((rewrites && convs.weights == 0) || (shrinks && shrunk->weights == 0)) continue;
+    if (!rewrites && ops == 0) continue; // nothing but shrink
+    if (rewrites) passes[n++] = "conv2matmul";
+    passes[n++] = quantize;
+    if (shrinks) passes[n++] = "shrink";
+    if (!look_ahead(in, passes, &p) || !is_worth(least, p.bytes)) continue;
+    least = p.bytes;
+    of = p;
+    memcpy(best, passes, sizeof best);
+    words = rewrites && shrinks ? "pointwise Conv as MatMul, 4 bits for products, int8 for the rest"
+            : rewrites          ? "pointwise Conv as MatMul, 4 bits for products"
+                                : "4 bits for products, int8 for the rest";
   }
-  const bool rewrites = is_worth_a_run(in, convs.bytes_before, convs.bytes_after);
-  const uint64_t before = more.bytes_before + (rewrites ? convs.bytes_before : 0);
-  const uint64_t after = more.bytes_after + (rewrites ? convs.bytes_after : 0);
-  if (!is_worth_a_run(in, before, after) || before - after < shrunk) return false;
-  const char *between = rewrites ? "+" : ",";
-  const char *taken = ops == MATMULNBITS_MATMUL ? NULL : outlook_op_types(ops, between, a);
-  const char *in_out = paths(in, "", "int4");
-  const char *command;
-  if (rewrites)
-    command = arena_printf(a, "weir run %s --pass conv2matmul --pass %s:block_size=%d%s%s", in_out,
-                           cli_pass(CLI_quantize)->name, NEXT_BLOCK, taken ? ",op_types=" : "",
-                           taken ? taken : "");
-  else
-    command = arena_printf(a, "weir quantize %s --block-size %d%s%s", in_out, NEXT_BLOCK,
-                           taken ? " --op-types " : "", taken ? taken : "");
-  take_next(in, before, after, command);
-  return true;
+  if (!words) return;
+  is_next(in, advise(in, "run", of.sites, "%s: about %s in all", words, quote_bytes(least).s),
+          least, run_line(in, "int4", best));
 }
 
-// Can weights be read? Otherwise whatever comes next would be refused.
-static bool has_its_data(const struct inspect *in) {
-  for (uint32_t f = 1; f < in->m->n_files; f++)
-    if (in->files[f].missing || in->files[f].unreadable || in->files[f].needed > in->files[f].size)
-      return false;
-  return true;
+// Commands that are a pass of their own; the words stand behind "3 nodes".
+static const struct alone {
+  const char *command, *pass, *words;
+  bool needs_samples;
+} alone[] = {
+    {"dynamic", "dynamic", " with int8 weights, activations quantized as the model runs", false},
+    {"static", "static:ranges=RANGES", " in int8, with ranges of samples ('weir calibrate')", true},
+    {"requantize", "requantize",
+     ", such as float weights that are quantized as the model runs, as codes", false},
+};
+
+static void advise_alone(struct inspect *in, const struct alone *what) {
+  const char *const passes[PROSPECT_PASSES] = {what->pass};
+  struct prospect p;
+  if (!look_ahead(in, passes, &p) || !is_worth(needed_bytes(in), p.bytes)) return;
+  struct inspect_advice *a = advise(in, what->command, p.sites, "%lu node%s%s: about %s in all",
+                                    p.sites, plural(p.sites), what->words, quote_bytes(p.bytes).s);
+  const char *run = arena_printf(&in->arena, "weir %s %s", what->command, paths(in, "", "int8"));
+  is_next(in, a, p.bytes, what->needs_samples ? NULL : run);
 }
 
-static void choose_next(struct inspect *in, const struct savings *shrunk) {
-  const bool shrinks = is_worth_a_run(in, shrunk->before, shrunk->after);
-  const uint64_t waste = wasted(in);
-  if (next_is_quantize(in, shrinks ? shrunk->before - shrunk->after : 0)) return;
-  if (shrinks)
-    take_next(in, shrunk->before, shrunk->after,
-              arena_printf(&in->arena, "weir shrink %s", paths(in, "-o ", "int8")));
-  else if (is_worth_a_run(in, waste, 0))
-    take_next(in, waste, 0, arena_printf(&in->arena, "weir convert %s", paths(in, "", "packed")));
+// The size that the pass comes to, or what the weights alone save.
+static void advise_saving(struct inspect *in, const char *command, const char *pass,
+                          const struct savings *s, const char *which, const char *stored,
+                          const char *run) {
+  const char *const passes[PROSPECT_PASSES] = {pass};
+  struct prospect p;
+  if (!is_worth(s->before, s->after)) return;
+  const bool known = look_ahead(in, passes, &p);
+  const uint64_t bytes = known ? p.bytes : size_with(in, s->before, s->after);
+  struct inspect_advice *a =
+      advise(in, command, s->weights, "%lu %s weight%s as %s: about %s in all", s->weights, which,
+             plural(s->weights), stored, quote_bytes(bytes).s);
+  if (known) is_next(in, a, bytes, run);
 }
 
 static void ask_all(void *ctx) {
   struct inspect *in = ctx;
-  advise_import(in);
-  advise_conv2matmul(in);
-  advise_quantize(in);
+  uint32_t ops;
+  uint64_t four;
   const struct model *m = in->m;
   struct savings shrunk = {0}, cast = {0};
   for (uint32_t i = 0; i < m->n_tensors; i++) {
@@ -239,14 +335,17 @@ static void ask_all(void *ctx) {
       add_saving(&shrunk, t->bytes, n + t->bytes / n * 2); // and a scale and an offset
     if (t->dtype == DTYPE_FLOAT && n >= CAST_MIN_ELEMENTS) add_saving(&cast, t->bytes, n * 2);
   }
-  if (is_worth(shrunk.before, shrunk.after))
-    advise(in, "shrink", shrunk.weights, "%lu large float weight%s as int8: about %s in all",
-           shrunk.weights, plural(shrunk.weights), size_with(in, shrunk.before, shrunk.after).s);
-  if (is_worth(cast.before, cast.after))
-    advise(in, "cast", cast.weights, "%lu float32 weight%s as float16 or bfloat16: about %s in all",
-           cast.weights, plural(cast.weights), size_with(in, cast.before, cast.after).s);
+  advise_import(in);
+  advise_conv2matmul(in);
+  advise_quantize(in, &ops, &four);
+  advise_together(in, ops, four, &shrunk);
+  for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)
+    advise_alone(in, &alone[i]);
+  advise_saving(in, "shrink", "shrink", &shrunk, "large float", "int8",
+                arena_printf(&in->arena, "weir shrink %s", paths(in, "-o ", "int8")));
+  advise_saving(in, "cast", "cast:to=float16", &cast, "float32", "float16 or bfloat16",
+                arena_printf(&in->arena, "weir cast %s --to float16", paths(in, "", "float16")));
   if (in->m->n_files > 0) advise_convert(in);
-  if (has_its_data(in)) choose_next(in, &shrunk);
 }
 
 void inspect_advise(struct inspect *in, struct model *m) {

@@ -232,6 +232,8 @@ void inspect_json(struct inspect *in, const struct inspect_lists *lists) {
     json_put_text(&j, "command", in->advice[i].command);
     json_put_uint(&j, "sites", in->advice[i].sites);
     json_put_text(&j, "text", in->advice[i].text);
+    json_put_known(&j, "bytes", in->advice[i].bytes > 0, in->advice[i].bytes);
+    json_put_text(&j, "run", in->advice[i].run);
     json_end_object(&j);
   }
   json_end_array(&j);
