@@ -242,7 +242,7 @@ def test_a_weight_that_a_body_gives_on_stays(weir, tmp_path):
     ],
 )
 def test_a_dry_run_says_what_it_does_not_look_for(weir, tmp_path, words, doubts):
-    """A dry run reads no weights: it cannot refuse what the run refuses, and says so."""
+    """A dry run reads no weight as a whole: it cannot refuse what the run refuses, and says so."""
     x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 64]) for n in "xy")
     w = np.ones((64, 64), np.float32)
     w[3, 4] = 1e30
@@ -254,5 +254,5 @@ def test_a_dry_run_says_what_it_does_not_look_for(weir, tmp_path, words, doubts)
     words = [command, tmp_path / "m.onnx", tmp_path / "o.onnx", *options, "--dry-run"]
     assert weir(*words, "--json").json()["weir"]["not_looked_for"] == doubts
     said = weir(*words).out
-    assert ("not checked (a dry run reads no weights)" in said) == bool(doubts)
+    assert ("not checked (a dry run reads samples alone)" in said) == bool(doubts)
     assert ("values too large for the new type" in said) == ("overflow" in doubts)

@@ -67,7 +67,10 @@ static void put_size(struct html_out *o, const struct run_report *r, struct aren
   html_put(o, "<div class=\"card double\"><dt>Size</dt><dd>%s \xe2\x86\x92 ",
            quote_bytes(r->bytes_before).s);
   html_put(o, "<b>%s</b><small>%s</small>", quote_bytes(r->bytes_after).s,
-           arena_printf(a, "%.1f %% of the input", 100 * share));
+           arena_printf(a, "%.1f %% of the input%s", 100 * share,
+                        r->packed ? arena_printf(a, "; \xe2\x89\x88 %s compressed (gzip -9)",
+                                                 quote_bytes(r->packed).s)
+                                  : ""));
   const double longest = share > 1 ? share : 1;
   html_put(o,
            "<svg class=\"bars\" viewBox=\"0 0 200 18\" preserveAspectRatio=\"none\" "

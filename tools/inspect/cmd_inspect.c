@@ -1,8 +1,8 @@
 // weir inspect MODEL: what is in a model, from its metadata alone.
 //
 // Facts are gathered once (inspect_gather.c) and then shown: an overview, a list of all tensors, a
-// tree of graphs and nodes, what is known of every value before the model runs, or all of it as JSON. Weights are never read, and data files are opened
-// only to learn their sizes: one that is missing, may not be read (a
+// tree of graphs and nodes, what is known of every value before the model runs, or all of it as JSON. Of weights no more
+// is read than samples for the compressed size, and data files are opened to learn their sizes: one that is missing, may not be read (a
 // link, too) or is too short is marked, and no error.
 //
 // weir inspect DIR: the models in a folder, a line each (model_folder.h).

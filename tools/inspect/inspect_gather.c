@@ -1,11 +1,13 @@
 // The facts that inspect shows, gathered once.
 //
 // There is one walk over the tensors and one over the nodes. Everything is counted from the rows of
-// the model; of the file itself only the two producer fields are read again, which no row holds.
+// the model; of the files themselves the two producer fields are read again, which no row holds, and samples, for the
+// size that they have when they are compressed (gzip_guess.h).
 // Lists are kept short here (the largest tensors, operators by count), so that what is shown does
 // not depend on who shows it.
 #include "inspect.h"
 
+#include "gzip_guess.h"
 #include "hints.h"
 #include "load.h"
 #include "unfinished.h"
@@ -196,6 +198,38 @@ static void gather_absent(struct inspect *in) {
   }
 }
 
+// ---- compressed ---------------------------------------------------------------------------------
+
+// Files stand one behind the other; a sample may go on in the next.
+static bool read_files(void *ctx, uint64_t off, uint8_t *buf, size_t n) {
+  const struct inspect *in = ctx;
+  struct err unimportant = {0};
+  for (uint32_t f = 0; f < in->m->n_files && n > 0; f++) {
+    const uint64_t size = in->files[f].size;
+    if (off >= size) {
+      off -= size;
+      continue;
+    }
+    const size_t here = (size_t)min_u64(n, size - off);
+    if (sources_read(in->sources, f, off, buf, here, &unimportant)) return false;
+    buf += here;
+    n -= here;
+    off = 0;
+  }
+  return n == 0;
+}
+
+static void gather_packed(struct inspect *in) {
+  struct gzip_guess guess;
+  uint64_t all = 0;
+  for (uint32_t f = 0; f < in->m->n_files; f++) {
+    const struct inspect_file *file = &in->files[f];
+    if (file->missing || file->unreadable || file->needed > file->size) return;
+    all += file->size;
+  }
+  if (gzip_guess(all, read_files, in, &guess)) in->packed = guess.bytes;
+}
+
 void inspect_gather(struct inspect *in, struct model *m, struct sources *sources, const char *path,
                     bool allow_links) {
   *in = (struct inspect){.m = m, .sources = sources, .path = path, .allow_links = allow_links};
@@ -216,6 +250,7 @@ void inspect_gather(struct inspect *in, struct model *m, struct sources *sources
         .name = m->files[f].name, .size = m->files[f].size, .use = tensor_map_use(&in->map, f)};
   gather_absent(in);
   gather_needed(in);
+  gather_packed(in);
   inspect_weights(in);
   inspect_advise(in, m);
 }

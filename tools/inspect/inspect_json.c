@@ -36,6 +36,10 @@ static void put_files(struct json_out *j, const struct inspect *in) {
   json_end_array(j);
 }
 
+static void put_packed(struct json_out *j, const struct inspect *in) {
+  json_put_known(j, "gzip_bytes", in->packed > 0, in->packed);
+}
+
 static void put_versions(struct json_out *j, const struct inspect *in) {
   const struct model *m = in->m;
   json_put_int(j, "ir_version", m->ir_version);
@@ -179,6 +183,7 @@ void inspect_json(struct inspect *in, const struct inspect_lists *lists) {
   struct json_out j = {.indent = 2};
   report_json_begin(&j);
   put_files(&j, in);
+  put_packed(&j, in);
   put_versions(&j, in);
   const struct model *m = in->m;
   struct model_graph none = {0};

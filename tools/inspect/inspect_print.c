@@ -129,6 +129,7 @@ void inspect_print(struct inspect *in) {
     print_file(&in->files[f]);
   if (m->n_files > FILES_SHOWN + 1)
     printf("%-10s and %u more data files\n", "", m->n_files - FILES_SHOWN - 1);
+  if (in->packed) printf("≈ %s compressed (gzip -9)\n", quote_bytes(in->packed).s);
   printf("\nIR version %lld, opset", (long long)m->ir_version);
   for (uint32_t i = 0; i < m->n_model_opsets; i++) {
     const struct model_opset *o = &m->opsets[i];

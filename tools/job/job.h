@@ -98,6 +98,7 @@ struct job {
   struct plan_layout layout;
   struct plan plan;
   bool planned;
+  uint64_t packed; // bytes of the output after gzip -9, about; 0: not known, or nobody asks
   uint64_t output_limit;   // bytes that all outputs together may have; 0: any
   bool smallest;           // nothing smaller could be picked for it
   const char *limit_hint;  // what would help where it is too small; may be NULL
@@ -235,6 +236,8 @@ void job_warn(struct job *job, const char *fmt, ...) __attribute__((format(print
 int job_refused(struct job *job, const struct err *why, struct err *err);
 int job_refused_anywhere(struct job *job, const struct err *why, struct err *err);
 int job_look_ahead(struct job *job, struct err *err);
+// job_packed.c: fills in job->packed from samples of what the plan makes. Never fails.
+void job_guess_packed(struct job *job);
 // The peak of memory that a run does not pass: index, --memory and the program. A stage has --memory
 // beside what the passes hold that asked it. job_index_peak: of that, the part of the index.
 uint64_t job_index_peak(const struct job *job);

@@ -78,6 +78,7 @@ void job_dry_run_print(struct job *job) {
     const struct job_file f = job_file(job, k);
     printf(f.size ? "  %s  %s\n" : "  %s\n", f.shown, report_size(f.size).s);
   }
+  if (job->packed) printf("compressed: ≈ %s (gzip -9)\n", quote_bytes(job->packed).s);
   const char *writable = job->ahead.folder_writable ? "is writable" : "is NOT writable";
   if (!job->out.absent && !job->ahead.output_exists)
     printf("output: '%s' does not exist yet\n", quote_str(job->out.path).s);
@@ -102,7 +103,7 @@ void job_dry_run_print(struct job *job) {
   if (job->stats.jobs) printf("workers: %u, io: %s\n", job->stats.jobs, io_mode_name(job->mode));
   const struct run_doubts doubts = run_doubts(&job->plan);
   if (doubts.overflow || doubts.nonfinite)
-    printf("not checked (a dry run reads no weights): %s%s%s\n",
+    printf("not checked (a dry run reads samples alone): %s%s%s\n",
            doubts.overflow ? "values too large for the new type" : "",
            doubts.overflow && doubts.nonfinite ? ", " : "",
            doubts.nonfinite ? "NaN and infinities" : "");

@@ -119,6 +119,7 @@ static void write_common(struct job *job, struct json_out *j) {
   if (dry) json_put_uint(j, "disk_needed_bytes", ahead->space.needed_bytes);
   json_put_bool(j, "dry_run", dry);
   json_put_uint(j, "edits", job->edits.n);
+  if (job->packed) json_put_uint(j, "gzip_bytes", job->packed);
   json_put_uint(j, "index_bytes", job->index_bytes);
   json_put_array(j, "input");
   for (uint32_t i = 0; i < r->n_inputs; i++)

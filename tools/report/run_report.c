@@ -38,6 +38,7 @@ static void collect(struct job *job, struct run_report *r) {
   r->dry = job->nothing_to_write;
   r->bytes_before = job_input_bytes(job);
   r->bytes_after = plan_total_bytes(&job->plan);
+  r->packed = job->packed;
   r->recipes = &job->recipes;
   list_files(r, job);
   manifest_name(manifest, job->out.onnx_name);

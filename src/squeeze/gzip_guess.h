@@ -1,0 +1,31 @@
+// How many bytes files would have after `gzip -9`, about: a server or a package compresses what is downloaded. Found from
+// samples at places that depend on the size alone, so that the same bytes give the same number on every machine (with the
+// same zlib).
+#ifndef WEIR_GZIP_GUESS_H
+#define WEIR_GZIP_GUESS_H
+
+#include "err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// Of files of up to GZIP_WHOLE bytes together all is looked at.
+enum {
+  GZIP_SAMPLES = 32,
+  GZIP_SAMPLE_BYTES = 32 << 10,
+  GZIP_WHOLE = GZIP_SAMPLES * GZIP_SAMPLE_BYTES
+};
+
+// Bytes [off, off + n) of all files, one behind the other, into buf. false: they are not known.
+typedef bool (*gzip_read)(void *ctx, uint64_t off, uint8_t *buf, size_t n);
+
+struct gzip_guess {
+  uint64_t bytes;   // of all files, compressed, about
+  uint64_t sampled; // bytes that were looked at, at most GZIP_WHOLE
+};
+
+// false: less than a quarter of the samples are known, or there are no bytes.
+bool gzip_guess(uint64_t total, gzip_read read, void *ctx, struct gzip_guess *out);
+
+#endif

@@ -1,0 +1,91 @@
+// How large the output would be to download: samples of what the plan makes, compressed (gzip_guess.h), before any of it
+// is written.
+//
+// What is copied is read where it lies; what is computed is evaluated for that range alone. A range may want more than
+// itself: all of a weight for a scale. So a weight of more than LEAVES_MOST is not asked about, nor one whose codes follow
+// from second moments (GPTQ, AWQ), and once READ_MOST are read no other sample is made; fewer samples then have to do, or
+// none is said.
+#include "job.h"
+
+#include "eval.h"
+#include "gzip_guess.h"
+
+enum { BUDGET = 8 << 20, LEAVES_MOST = 64 << 20, READ_MOST = 128 << 20, ROWS_MOST = 1024 };
+
+struct packed {
+  struct job *job;
+  struct io *io;
+  struct eval *ev;
+  uint64_t copied;
+};
+
+static bool takes_long(const struct recipes *r, uint32_t id) {
+  return r->rows[id].kind == RECIPE_AWQ || r->rows[id].kind == RECIPE_QUANTIZE_BY;
+}
+
+// Bytes of sources that a recipe stands on. UINT64_MAX: too many rows to look, or it takes long.
+static uint64_t leaves_of(const struct recipes *r, uint32_t id) {
+  uint32_t rows[ROWS_MOST], n = 1;
+  uint64_t bytes = 0;
+  rows[0] = id;
+  for (uint32_t i = 0; i < n; i++) {
+    const struct recipe *row = &r->rows[rows[i]];
+    if (takes_long(r, rows[i])) return UINT64_MAX;
+    if (row->kind == RECIPE_EXTENT) bytes += row->bytes;
+    if (row->n_args > ROWS_MOST - n) return UINT64_MAX;
+    for (uint32_t k = 0; k < row->n_args; k++)
+      rows[n++] = r->args[row->args + k];
+  }
+  return bytes;
+}
+
+// Bytes [from, from + n) of a segment.
+static bool fill(struct packed *p, const struct segment *s, uint64_t from, uint8_t *buf, size_t n) {
+  const struct job *job = p->job;
+  struct err unimportant = {0};
+  if (p->copied + io_source_bytes_read(p->io) > READ_MOST) return false;
+  switch ((enum segment_kind)s->kind) {
+  case SEGMENT_ZERO: memset(buf, 0, n); return true;
+  case SEGMENT_LITERAL: memcpy(buf, job->plan.literals + s->at + from, n); return true;
+  case SEGMENT_EXTENT:
+    p->copied += n;
+    return sources_read(job->sources, s->ref, s->at + from, buf, n, &unimportant) == 0;
+  case SEGMENT_RECIPE:
+    return leaves_of(&job->recipes, s->ref) <= LEAVES_MOST &&
+           recipe_read(p->ev, s->ref, s->at + from, buf, n, &unimportant) == 0;
+  }
+  return false;
+}
+
+// Outputs stand one behind the other, in the order of the plan.
+static bool read_plan(void *ctx, uint64_t off, uint8_t *buf, size_t n) {
+  struct packed *p = ctx;
+  const struct plan *plan = &p->job->plan;
+  for (uint32_t k = 0; k < plan->n_outputs && n > 0; k++) {
+    const struct plan_output *o = &plan->outputs[k];
+    while (n > 0 && off < o->size) {
+      const struct segment *s = &plan->segments[plan_segment_at(plan, k, off)];
+      const uint64_t from = off - s->off;
+      const size_t here = (size_t)min_u64(n, s->len - from);
+      if (!fill(p, s, from, buf, here)) return false;
+      buf += here;
+      n -= here;
+      off += here;
+    }
+    off -= o->size;
+  }
+  return n == 0;
+}
+
+void job_guess_packed(struct job *job) {
+  const struct io_options options = {.mode = IO_SYNC, .tiles = 1, .tile_bytes = IO_CLONE_BLOCK};
+  struct packed p = {.job = job};
+  struct gzip_guess guess;
+  struct err unimportant = {0};
+  int rc = io_open(&p.io, &options, job->sources, &unimportant);
+  if (rc == 0) rc = eval_open(&p.ev, &job->recipes, p.io, BUDGET, &unimportant);
+  if (rc == 0 && gzip_guess(plan_total_bytes(&job->plan), read_plan, &p, &guess))
+    job->packed = guess.bytes;
+  if (p.ev) eval_close(p.ev);
+  if (p.io) io_close(p.io);
+}
