@@ -44,7 +44,7 @@ static uint64_t place_of(uint64_t total, uint32_t sample) {
 }
 
 bool gzip_guess(uint64_t total, gzip_read read, void *ctx, struct gzip_guess *out) {
-  static _Thread_local uint8_t sample[GZIP_SAMPLE_BYTES];
+  uint8_t sample[GZIP_SAMPLE_BYTES];
   const bool whole = total <= GZIP_WHOLE;
   z_stream z = {0};
   uint64_t packed = 0;

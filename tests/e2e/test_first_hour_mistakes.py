@@ -92,7 +92,8 @@ SLIPS = {
     "weir audit nothere.onnx": (66, "'nothere.onnx'"),
     "weir audit encoder.onnx": (66, "encoder.onnx.manifest.json", "--no-manifest"),
     "weir audit encoder.onnx.data": (66, "give the .onnx", "weir audit encoder.onnx"),
-    "weir inspect .": (66, "'.'", "folder"),
+    "weir audit .": (66, "'.'", "is a folder", "manifest"),
+    "weir measure .": (66, "'.'", "folder"),
     "weir quantize . o.onnx": (66, "'.'", "folder"),
 }
 

@@ -110,6 +110,7 @@ int cmd_inspect(const struct cli_args *args, struct err *err) {
     const bool json = cli_flag(args, OPT_JSON);
     struct inspect in;
     inspect_gather(&in, &m, sources, path, opening.allow_links);
+    if (json || !(lists.tensors || lists.tree || lists.shapes)) inspect_look_ahead(&in, &m);
     if (json)
       inspect_json(&in, &lists);
     else

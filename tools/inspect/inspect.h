@@ -69,15 +69,17 @@ struct inspect {
   uint32_t n_quantized;
   struct inspect_advice advice[INSPECT_ADVICE];
   uint32_t n_advice;
-  uint64_t packed; // bytes of all files after gzip -9, about; 0: not known
+  uint64_t packed;     // bytes of all files after gzip -9, about; 0: not known
   const char *next;    // the best next thing, for a shell; NULL: there is none
   uint64_t next_bytes; // what all files would then take, about
 };
 
-// Fills *in from a loaded model. Reads at most a few KiB of the .onnx (who produced it), and GZIP_WHOLE of all files. `path` and
+// Fills *in from a loaded model. Reads at most a few KiB of the .onnx (who produced it). `path` and
 // `allow_links` are for commands that are advised.
 void inspect_gather(struct inspect *in, struct model *m, struct sources *sources, const char *path,
                     bool allow_links);
+// What takes longer: the compressed size (at most GZIP_WHOLE bytes are read), and what weir could do.
+void inspect_look_ahead(struct inspect *in, struct model *m);
 void inspect_done(struct inspect *in);
 
 // Fills in->advice and in->next from the rows of the model and what was gathered. A new pass adds its

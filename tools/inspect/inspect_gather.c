@@ -250,8 +250,11 @@ void inspect_gather(struct inspect *in, struct model *m, struct sources *sources
         .name = m->files[f].name, .size = m->files[f].size, .use = tensor_map_use(&in->map, f)};
   gather_absent(in);
   gather_needed(in);
-  gather_packed(in);
   inspect_weights(in);
+}
+
+void inspect_look_ahead(struct inspect *in, struct model *m) {
+  gather_packed(in);
   inspect_advise(in, m);
 }
 

@@ -10,7 +10,13 @@
 #include "eval.h"
 #include "gzip_guess.h"
 
-enum { BUDGET = 8 << 20, LEAVES_MOST = 64 << 20, READ_MOST = 128 << 20, ROWS_MOST = 1024 };
+enum {
+  BUDGET = 8 << 20,
+  BUDGET_LEAST = 1 << 20,
+  LEAVES_MOST = 64 << 20,
+  READ_MOST = 128 << 20,
+  ROWS_MOST = 1024
+};
 
 struct packed {
   struct job *job;
@@ -79,11 +85,12 @@ static bool read_plan(void *ctx, uint64_t off, uint8_t *buf, size_t n) {
 
 void job_guess_packed(struct job *job) {
   const struct io_options options = {.mode = IO_SYNC, .tiles = 1, .tile_bytes = IO_CLONE_BLOCK};
+  const size_t budget = (size_t)max_u64(BUDGET_LEAST, min_u64(BUDGET, job->memory / 4));
   struct packed p = {.job = job};
   struct gzip_guess guess;
   struct err unimportant = {0};
   int rc = io_open(&p.io, &options, job->sources, &unimportant);
-  if (rc == 0) rc = eval_open(&p.ev, &job->recipes, p.io, BUDGET, &unimportant);
+  if (rc == 0) rc = eval_open(&p.ev, &job->recipes, p.io, budget, &unimportant);
   if (rc == 0 && gzip_guess(plan_total_bytes(&job->plan), read_plan, &p, &guess))
     job->packed = guess.bytes;
   if (p.ev) eval_close(p.ev);
