@@ -281,9 +281,9 @@ static void test_double_dash_ends_options(void **state) {
   struct cli_args args;
   accept(&args, "inspect --json -- --help");
   assert_int_equal(args.action, CLI_RUN);
-  assert_string_equal(cli_operand(&args, "MODEL"), "--help");
+  assert_string_equal(cli_operand(&args, "MODEL|DIR"), "--help");
   accept(&args, "inspect ./-");
-  assert_string_equal(cli_operand(&args, "MODEL"), "./-");
+  assert_string_equal(cli_operand(&args, "MODEL|DIR"), "./-");
   refuse("inspect -", "random access", "./-");
   refuse("inspect -- -", "random access", "./-");
   accept(&args, "replay - in out");
