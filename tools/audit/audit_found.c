@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-enum { TENSORS_SHOWN = 8 };
+enum { TENSORS_SHOWN = 6 };
 
 void audit_found_print(const struct audit_found *f) {
   printf("%s bytes %lu..%lu: %s\n", quote_str(f->file).s, f->off, (f->off + f->len), f->what);
