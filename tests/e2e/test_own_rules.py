@@ -118,6 +118,15 @@ def test_once(weir, rules, tmp_path):
     weir("run", relus(tmp_path), tmp_path / "no.onnx", "--rules", rules(there.replace(" once", "")), code=2)
 
 
+def test_once_in_a_repeat(weir, rules, tmp_path):
+    """A round knows nothing of what an earlier one made: without a rest, each would double the model."""
+    twice = rules("mine/twice exact : Relu(x) -> Relu(Relu(x)) once ;\n")
+    done = weir("run", relus(tmp_path), tmp_path / "out.onnx", "--rules", twice, "--pass", "repeat=5(mine)")
+    assert operators(tmp_path / "out.onnx") == ["Relu"] * 6 and "stopped" not in done.err
+    weir("run", tmp_path / "out.onnx", tmp_path / "next.onnx", "--rules", twice)
+    assert operators(tmp_path / "next.onnx") == ["Relu"] * 12
+
+
 def test_one_value_or_two(weir, rules, tmp_path):
     nodes = [("Add", "x x", "a", {}), ("Neg", "x", "n", {}), ("Add", "a n", "y", {})]
     model = small(tmp_path, nodes)

@@ -42,8 +42,8 @@ const char *rules_place_of(const struct rules_book *book, uint32_t rule);
 struct rules_counts {
   uint64_t fired;
   uint64_t held; // sites where it would have fired, but is less exact than the cap
-  // Graphs where it would have fired on and on at the same places, and was stopped. It fires in none that is in
-  // here before the run. In env->scratch where the run adds one.
+  // Graphs where it would have fired on and on at the same places, and was stopped, or where a rule that fires once
+  // did. It fires in none that is in here before the run. In env->scratch where the run adds one.
   struct pass_graphs worn;
 };
 

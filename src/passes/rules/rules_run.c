@@ -6,7 +6,8 @@
 //            deepest rule can see, and the user that an operand still has when another one went
 //   late     places that were rewritten PATIENCE times wait until the walk and the queue are done, and
 //            are visited from the last to the first
-//   once     a rule with that word is about no node that such a rule made, nor about what became of one
+//   once     a rule with that word is about no node that such a rule made, nor about what became of one; in a
+//            repeat its pass rests from the next round on, in a graph where it fired
 //   again    a walk from the start where the queue could not hold all of that (a value with very
 //            many users)
 //   ask      when nothing fires any more in any graph: what rules want to know of large constants
@@ -216,6 +217,26 @@ static uint8_t burn(struct rules_run *run, uint32_t root) {
   return least;
 }
 
+// Later rounds leave the graph at hand alone.
+static void rest_later(struct rules_run *run, uint16_t pass) {
+  const uint32_t n = run->k.m->n_graphs;
+  if (!run->options->counts) return;
+  struct pass_graphs *worn = &run->options->counts[pass].worn;
+  if (worn->in == run->resting[pass].in) { // the caller's
+    bool *in = arena_zalloc(run->k.env->scratch, n * sizeof *in);
+    if (worn->n) memcpy(in, worn->in, worn->n * sizeof *in);
+    *worn = (struct pass_graphs){in, n};
+  }
+  worn->in[run->graph] = true;
+}
+
+// The pass would have fired after the budget of the graph at hand was spent.
+static void wear(struct rules_run *run, uint16_t pass) {
+  run->over_budget = true;
+  run->worn[pass] = true;
+  rest_later(run, pass);
+}
+
 // Does what is made now come of a rule that fires once, or of what such a rule made?
 static bool comes_of_once(const struct rules_run *run) {
   bool comes = run->rule->once;
@@ -238,6 +259,7 @@ static bool place(struct rules_run *run, const struct rules_value *result) {
   cover_nodes(run);
   if (run->options->counts) run->options->counts[pass].fired++;
   if (run->options->by_rule) run->options->by_rule[run->rule - run->book->rules]++;
+  if (run->rule->once) rest_later(run, pass); // marks end with the run
   run->fired++;
   if (run->is_late && run->budgets[run->graph] > 0) run->budgets[run->graph]--;
   const uint8_t burnt = burn(run, root);
@@ -282,21 +304,6 @@ static void put_off(struct rules_run *run, uint32_t node) {
   run->marks[node] |= WAITS;
   const uint32_t at = TABLE_ADD(run, late, 1);
   run->late[at] = node;
-}
-
-// The pass would have fired after the budget of the graph at hand was spent.
-static void wear(struct rules_run *run, uint16_t pass) {
-  const uint32_t n = run->k.m->n_graphs;
-  run->over_budget = true;
-  run->worn[pass] = true;
-  if (!run->options->counts) return;
-  struct pass_graphs *worn = &run->options->counts[pass].worn;
-  if (worn->in == run->resting[pass].in) { // the caller's
-    bool *in = arena_zalloc(run->k.env->scratch, n * sizeof *in);
-    if (worn->n) memcpy(in, worn->in, worn->n * sizeof *in);
-    *worn = (struct pass_graphs){in, n};
-  }
-  worn->in[run->graph] = true;
 }
 
 // When the match at hand may be rewritten: LATER: after what does not wait; SPENT: after the budget, which is never.
