@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from conftest import as_user
 from test_documents import is_valid
 
 WEIGHT = np.arange(64 * 1024, dtype=np.float32).reshape(64, 1024)
@@ -138,6 +140,51 @@ def test_no_models(weir, tmp_path):
     assert said.out == "" and "page.onnx" in said.err
     for option in ("--tensors", "--tree", "--shapes", "--values"):
         assert f"{option} is of one model" in weir("inspect", tmp_path, option, code=2).err
+
+
+def test_what_cannot_be_looked_at_is_said(weir, bundle, tmp_path):
+    """A model behind a path that is too long, or that a link names and is not there, is not passed over in silence."""
+    inside, deep = os.getcwd(), tmp_path / "deep"
+    product(deep / "a.onnx")
+    try:
+        os.chdir(deep)
+        for _ in range(25):
+            os.mkdir("y" * 200)
+            os.chdir("y" * 200)
+        Path("b.onnx").write_bytes((deep / "a.onnx").read_bytes())
+    finally:
+        os.chdir(inside)
+    for command in ("inspect", "check"):
+        said = weir(command, deep, code=66)
+        assert "cannot be looked at: File name too long" in said.err
+    (bundle / "page.onnx").unlink()
+    os.symlink("blobs/4f6d", bundle / "model.onnx")
+    os.symlink("blobs/4f6e", bundle / "notes.txt")
+    assert "  model.onnx: " in weir("inspect", bundle).out
+    faults = weir("check", bundle, "--json", code=66).json()["faults"]
+    assert [each["model"] for each in faults if each["level"] == "error"] == ["model.onnx"]
+
+
+def test_a_folder_that_may_be_listed_but_not_entered(bundle, tmp_path):
+    """Its names are known, and nothing else: that is no folder without models."""
+    words = as_user(tmp_path, bundle / "onnx" / "joint.onnx")
+    if words is None:
+        pytest.skip("root looks at everything, and setpriv is not installed")
+    (bundle / "onnx").chmod(0o444)
+    try:
+        for folder in (bundle, bundle / "onnx"):
+            done = subprocess.run([*words, "inspect", folder], capture_output=True, text=True)
+            assert done.returncode == 77 and "cannot be looked at: Permission denied" in done.stderr, done.stdout
+    finally:
+        (bundle / "onnx").chmod(0o755)
+
+
+def test_names_are_counted_as_they_come(weir, tmp_path):
+    """A folder of very many names is left before all of them are in memory; so is one of names that are no files."""
+    os.mkdir(tmp_path / "many")
+    for i in range(100001):
+        os.symlink(".", tmp_path / "many" / str(i))
+    assert "more than 100000 files are below" in weir("inspect", tmp_path / "many", code=66).err
 
 
 def test_names_cannot_steer_a_terminal(weir, bundle):

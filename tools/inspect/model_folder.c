@@ -25,10 +25,6 @@ bool model_folder_is(const char *path) {
 
 // ---- the folder ---------------------------------------------------------------------------------
 
-static int is_shown(const struct dirent *e) {
-  return e->d_name[0] != '.';
-}
-
 static int too_many(const struct model_folder *b, struct err *err) {
   err_set(err, ERR_INPUT, "more than %d files are below '%s'", MODEL_FOLDER_FILES,
           quote_path(b->folder).s);
@@ -49,32 +45,43 @@ static const char *opened(struct model_folder *b, const char *path) {
   return *path ? arena_printf(&b->arena, "%s%s%s", b->folder, slash, path) : b->folder;
 }
 
+// A link that leads nowhere is no file, but a model that is missing if it is called so.
 static int take_entry(struct model_folder *b, struct folders *f, const char *path,
                       struct err *err) {
-  struct stat link, st;
+  struct stat link, st = {0};
   const char *at = opened(b, path);
-  if (lstat(at, &link) != 0 || stat(at, &st) != 0) return 0; // gone, or a link to nothing
-  if (b->n_files + f->n_rows >= MODEL_FOLDER_FILES) return too_many(b, err);
+  if (lstat(at, &link) != 0) {
+    if (errno == ENOENT) return 0; // gone since it was listed
+    return err_errno(err, errno, ERR_INPUT, "'%s' cannot be looked at", quote_path(at).s);
+  }
+  const bool leads_nowhere = S_ISLNK(link.st_mode) && stat(at, &st) != 0;
+  if (!S_ISLNK(link.st_mode)) st = link;
   if (S_ISDIR(link.st_mode)) *TABLE_PUSH(f, rows) = path;
-  if (!S_ISREG(st.st_mode)) return 0;
+  if (!S_ISREG(st.st_mode) && !(leads_nowhere && str_ends(path, ".onnx"))) return 0;
   *TABLE_PUSH(b, files) = (struct folder_file){
       .path = path, .bytes = (uint64_t)st.st_size, .dev = st.st_dev, .ino = st.st_ino};
   return 0;
 }
 
+// Counted as they come: nobody knows how many names a folder has.
 static int list_one(struct model_folder *b, struct folders *f, const char *folder,
                     struct err *err) {
-  struct dirent **names = NULL;
-  const int n = scandir(opened(b, folder), &names, is_shown, NULL);
-  if (n < 0)
-    return err_errno(err, errno, ERR_INPUT, "the folder '%s' cannot be read",
-                     quote_path(opened(b, folder)).s);
-  int rc = 0;
-  for (int i = 0; i < n; i++) {
-    if (rc == 0) rc = take_entry(b, f, below(b, folder, names[i]->d_name), err);
-    free(names[i]);
+  int rc = 0, failed = 0;
+  DIR *list = opendir(opened(b, folder));
+  if (!list) failed = errno;
+  while (rc == 0 && list) {
+    errno = 0;
+    const struct dirent *e = readdir(list);
+    if (!e) failed = errno;
+    if (!e) break;
+    if (e->d_name[0] == '.') continue;
+    rc = ++b->n_entries > MODEL_FOLDER_FILES ? too_many(b, err)
+                                             : take_entry(b, f, below(b, folder, e->d_name), err);
   }
-  free(names);
+  if (list) closedir(list);
+  if (failed)
+    return err_errno(err, failed, ERR_INPUT, "the folder '%s' cannot be read",
+                     quote_path(opened(b, folder)).s);
   return rc;
 }
 

@@ -9,7 +9,7 @@
 #include "sources.h"
 #include "table.h"
 
-enum { MODEL_FOLDER_FILES = 100000 }; // more files below a folder are refused
+enum { MODEL_FOLDER_FILES = 100000 }; // more files and folders below a folder are refused
 
 // A file below the folder. Links to files are followed, as data files may be such links.
 struct folder_file {
@@ -39,6 +39,7 @@ struct model_folder {
   const char *folder;
   bool checked; // faults were counted
   struct arena arena;
+  uint32_t n_entries; // names below the folder
   TABLE(struct folder_file, files);
   TABLE(struct folder_model, models); // files named *.onnx, by path
   TABLE(struct folder_part, parts);
@@ -49,7 +50,8 @@ struct model_folder {
 // Is it a folder? Then models are looked for in it.
 bool model_folder_is(const char *path);
 // Lists the folder and all folders in it, but those whose names begin with a dot, and links to folders.
-// ERR_INPUT: it cannot be read, has more files than MODEL_FOLDER_FILES, or none named *.onnx.
+// ERR_INPUT, ERR_PERMISSION: one of them cannot be read; ERR_INPUT, too: there are more files than MODEL_FOLDER_FILES, or
+// none named *.onnx.
 int model_folder_list(struct model_folder *b, const char *folder, struct err *err);
 void model_folder_done(struct model_folder *b);
 
