@@ -427,6 +427,9 @@ static void test_words_of_others(void **state) {
          "did you mean --add-qdq-pair-to-weight?");
   // What only another command has, and what has dashes too few.
   refuse("run m.onnx o.onnx --group-size 32", "no option", "'weir quantize' has it: --block-size");
+  refuse("diff m.onnx o.onnx --smooth-quant", "no option",
+         "that is 'weir smooth', a command of its own");
+  refuse("targets --input-model m.onnx", "no option", "'weir targets --help' lists the options");
   refuse("quantize m.onnx o.onnx -bits 4", "no option '-bits'", "did you mean '--bits'?");
 }
 

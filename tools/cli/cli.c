@@ -442,8 +442,10 @@ static int unknown_option(const struct cli_args *args, const char *name, struct 
   if (g.best) return err_hint(err, "did you mean --%s?", g.best);
   one = args->command;
   const char *ours = peer_option(&one, name);
-  return ours ? err_hint(err, "'weir %s' has it: %s", command_rows[one].name, ours)
-              : hint_help(args, err);
+  // A sentence about another command says nothing of this one.
+  if (!ours || (*ours != '-' && *ours != '\'')) return hint_help(args, err);
+  if (*ours == '\'') return hint_peer(ours, err);
+  return err_hint(err, "'weir %s' has it: %s", command_rows[one].name, ours);
 }
 
 // ---- words --------------------------------------------------------------------------------------
