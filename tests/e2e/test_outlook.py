@@ -155,3 +155,15 @@ def test_the_command_of_a_path_with_blanks(weir, tmp_path):
     source = qat(folder)
     command = weir("inspect", source, "--json").json()["next"]["command"]
     subprocess.run(["sh", "-c", command.replace("weir", shlex.quote(weir.path), 1)], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("much", [False, True])
+def test_what_takes_long_to_load_is_loaded_once(weir, tmp_path, much):
+    """Each line of a plan loads the model again: not where there is much beside elements. The weights still say something."""
+    path = saved(tmp_path / "m.onnx", [helper.make_node("MatMul", ["x", "w"], ["y"])], [VALUE("x", TensorProto.FLOAT, [1, 4096])], [VALUE("y", TensorProto.FLOAT, None)], {"w": (4096, 4096)})
+    model = onnx.load(path)
+    for _ in range(65 if much else 1):
+        model.graph.value_info.add(name="x", doc_string=" " * (1 << 20))
+    onnx.save(model, path)
+    commands = {line["command"] for line in weir("inspect", path, "--json").json()["advice"]}
+    assert ("dynamic" in commands) == (not much) and {"quantize", "shrink"} <= commands

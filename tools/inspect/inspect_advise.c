@@ -72,10 +72,16 @@ static bool has_its_data(const struct inspect *in) {
   return true;
 }
 
+// Is the model soon loaded? Rows are not all that there may be beside elements.
+static bool is_soon_loaded(const struct inspect *in) {
+  const uint64_t rows = (uint64_t)in->m->n_nodes + in->m->n_tensors, size = in->files[0].size,
+                 elements = in->inlined.bytes + in->in_nodes.bytes;
+  return rows <= PROSPECT_ROWS && size - min_u64(size, elements) <= PROSPECT_BYTES;
+}
+
 static bool look_ahead(struct inspect *in, const char *const passes[PROSPECT_PASSES],
                        struct prospect *out) {
-  const uint64_t rows = (uint64_t)in->m->n_nodes + in->m->n_tensors;
-  if (!has_its_data(in) || rows > PROSPECT_ROWS) return false;
+  if (!has_its_data(in) || !is_soon_loaded(in)) return false;
   return prospect_of(in->sources, passes, path_base(out_path(in, "int8")), out);
 }
 

@@ -5,8 +5,9 @@
 
 #include "sources.h"
 
-// More nodes and tensors than that are not looked ahead for: each prospect loads the model again.
-enum { PROSPECT_ROWS = 1 << 19, PROSPECT_PASSES = 4 };
+// More nodes and tensors than that are not looked ahead for, nor more bytes of the .onnx beside elements: each prospect
+// loads the model again.
+enum { PROSPECT_ROWS = 1 << 19, PROSPECT_BYTES = 64 << 20, PROSPECT_PASSES = 4 };
 
 struct prospect {
   uint64_t bytes; // of all files of the output
