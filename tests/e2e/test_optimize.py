@@ -188,3 +188,22 @@ def test_a_branch_that_cannot_run_keeps_no_model_from_being_loaded(weir, tmp_pat
         weir(command, tmp_path / "m.onnx", tmp_path / f"{command}.onnx")
         [y] = ort.InferenceSession(tmp_path / f"{command}.onnx").run(None, given)
         assert np.array_equal(y, np.maximum(given["x"], 0))
+
+
+def test_names_outlast_those_that_are_added(weir, tmp_path):
+    """A Loop of one trip with a stacked output: the axes of the Unsqueeze get a long name, and the table of names moves."""
+    make, info = onnx.helper.make_node, onnx.helper.make_tensor_value_info
+    body = onnx.helper.make_graph(
+        [make("Identity", ["go"], ["on"]), make("Add", ["x", "x"], ["twice"])], "body",
+        [info("i", onnx.TensorProto.INT64, []), info("go", onnx.TensorProto.BOOL, [])],
+        [info("on", onnx.TensorProto.BOOL, []), info("twice", onnx.TensorProto.FLOAT, [2])])
+    for length in (1000, 5000, 60000):
+        graph = onnx.helper.make_graph(
+            [make("Loop", ["one", "yes"], ["stacked"], name="l" * length, body=body), make("Neg", ["stacked"], ["y"])], "g",
+            [info("x", onnx.TensorProto.FLOAT, [2])], [info("y", onnx.TensorProto.FLOAT, [1, 2])],
+            [onnx.helper.make_tensor("one", onnx.TensorProto.INT64, [], [1]),
+             onnx.helper.make_tensor("yes", onnx.TensorProto.BOOL, [], [True])])
+        onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
+        weir("run", tmp_path / "m.onnx", tmp_path / "o.onnx", "--pass", "optimize/fold-if", "--force", env={"MALLOC_PERTURB_": "165"})
+        nodes = onnx.load(tmp_path / "o.onnx").graph.node
+        assert [n.name for n in nodes if n.op_type == "Unsqueeze"] == ["stacked"], length

@@ -391,8 +391,6 @@ static void give(struct folder *f, const struct result *r) {
   spec.out = &out;
   spec.n_out = 1;
   spec.op_type = span_str(r->stacks ? "Unsqueeze" : "Identity");
-  spec.name =
-      kit_names_free(&k->names, KIT_NODES, k->graph, model_value_name(k->m, r->to), &f->arena);
   if (r->stacks && kit_opset(k, k->graph) >= 13) {
     in[1] = kit_new_ints(k, "axes", axes, 1);
     spec.n_in = 2;
@@ -400,6 +398,8 @@ static void give(struct folder *f, const struct result *r) {
     spec.attrs = &attr;
     spec.n_attrs = 1;
   }
+  spec.name = // the value's own where it is free: names move when one is made
+      kit_names_free(&k->names, KIT_NODES, k->graph, model_value_name(k->m, r->to), &f->arena);
   edit_add_node(k->e, &spec);
 }
 
