@@ -374,6 +374,16 @@ def test_a_report_in_a_notebook(weir, tmp_path):
     assert f"{shown[0]} -> {shown[1]} (" in report.weir.summary[0]  # as the program says them
 
 
+def test_a_notebook_says_times_and_sizes_as_the_program_does(weir, tmp_path):
+    """Of a run of hours, and of no more than a byte."""
+    document = weir.quantize(SAMPLE, tmp_path / "o.onnx", block_size=32).raw
+    shown = {0.41: "0.41 s", 41.26: "41.3 s", 125.2: "2 min 5 s", 7199.4: "119 min 59 s", 7265: "2 h 1 min", 90000: "25 h 0 min"}
+    for seconds, words in shown.items():
+        own = {**document["weir"], "seconds": seconds, "peak_memory_bytes": 1}
+        page = weir.documents.Report._from({**document, "weir": own})._repr_html_()
+        assert f"<td>{words}</td>" in page and "<td>1 byte</td>" in page
+
+
 # ---- paths and values
 
 

@@ -64,7 +64,7 @@ class Told(Record):
         if self.raw.get("verification"):
             cells.append(("Verification", _verified(self.raw["verification"])))
         if self._member("seconds"):
-            cells.append(("Time", f"{float(self._member('seconds')):.2g} s"))
+            cells.append(("Time", _seconds(float(self._member("seconds")))))
         if self._member("peak_memory_bytes"):
             cells.append(("Peak memory", _bytes(int(self._member("peak_memory_bytes")))))
         head = "".join(f"<th>{html.escape(title)}</th>" for title, _ in cells)
@@ -82,12 +82,20 @@ def _verified(found: Dict[str, Any]) -> str:
 def _bytes(n: float) -> str:
     """As the program says it: "705 kB"."""
     if n < 1000:
-        return f"{n:.0f} bytes"
+        return f"{n:.0f} byte{'' if n == 1 else 's'}"
     units = ["kB", "MB", "GB", "TB", "PB", "EB"]
     n /= 1000
     while n >= 999.95 and len(units) > 1:
         n, units = n / 1000, units[1:]
     return f"{n:.{2 if n < 9.995 else 1 if n < 99.95 else 0}f} {units[0]}"
+
+
+def _seconds(seconds: float) -> str:
+    """As the program says it: "0.41 s", "2 min 5 s"."""
+    if seconds < 119.5:
+        return f"{seconds:.{2 if seconds < 0.995 else 1}f} s"
+    whole = int(seconds + 0.5)
+    return f"{whole // 60} min {whole % 60} s" if whole < 7200 else f"{whole // 3600} h {whole // 60 % 60} min"
 
 
 def same(value: Any) -> Any:
