@@ -99,3 +99,15 @@ def test_a_changed_weight_changes_no_place(weir, tmp_path):
         sizes[share] = json.loads(weir("inspect", path, "--json").out)["gzip_bytes"]
         assert sizes[share] == pytest.approx(len(gzip.compress(path.read_bytes(), 9)), rel=0.05, abs=8192)
     assert sizes[0.5] == pytest.approx(sizes[1] / 2, rel=0.05)
+
+
+def test_what_is_said_depends_on_no_number_of_workers(weir, tmp_path, recognizer):
+    """Nor on memory from 32 MiB on; with less, samples read more, and fewer of them may be made."""
+    said = {}
+    for memory in ("1GiB", "48MiB", "32MiB", "2MiB"):
+        for jobs in ("1", "2") if memory != "2MiB" else ("1",):
+            done = weir("quantize", recognizer, tmp_path / "o.onnx", "--block-size", "64", "--dry-run", "--json", "--memory", memory, "--jobs", jobs)
+            said.setdefault(memory, set()).add(done.json()["weir"]["gzip_bytes"])
+    [bytes_] = said["1GiB"] | said["48MiB"] | said["32MiB"]
+    [less] = said["2MiB"]
+    assert less == pytest.approx(bytes_, rel=WITHIN)

@@ -4,7 +4,8 @@
 // What is copied is read where it lies; what is computed is evaluated for that range alone. A range may want more than
 // itself: all of a weight for a scale. So a weight of more than LEAVES_MOST is not asked about, nor one whose codes follow
 // from second moments (GPTQ, AWQ), and once READ_MOST are read no other sample is made; fewer samples then have to do, or
-// none is said.
+// none is said. With less memory a sample reads more, so what is said depends on --memory where BUDGET is not to be had; on
+// nothing else of the run.
 #include "job.h"
 
 #include "eval.h"
