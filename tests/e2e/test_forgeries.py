@@ -719,7 +719,7 @@ def in_plan(change):
 
 
 LAYOUT = '{"form":"external","data_file":null,"align":0,"inline_below":1024}'
-DEEP = "[" * 63 + "]" * 63
+DEEP = "[" * 79 + "]" * 79
 # Name: (what is made of the folder, the exit code of `finalize`, what it says).
 PLANS = {
     # ---- orders
