@@ -170,14 +170,16 @@ int check_order_report(struct check *c, const struct check_order *o) {
 
 // ---- names of the graphs around -----------------------------------------------------------------
 
-// Is the value of an outer graph there when the node runs that holds what makes `v`?
+// Is the value of an outer graph there when the node runs that holds what makes `v`? Of nodes that are not in order, who
+// knows: any may be.
 static bool is_earlier(const struct check_order *o, uint32_t outer, const struct model_value *v) {
   const struct model *m = o->c->m;
   if (m->values[outer].kind == VALUE_UNDEFINED) return false;
   if (m->values[outer].kind != VALUE_NODE_OUTPUT) return true;
   const uint32_t from = m->values[outer].def;
   const uint32_t to = holder(m, v->graph, v->def, m->nodes[from].graph);
-  return to != NO_ID && o->position[from] < o->position[to];
+  return to != NO_ID && from != to &&
+         (o->backward > 0 || o->position[from] < o->position[to]);
 }
 
 // The value of a graph around it that an output of a node in a body takes the name of, or NO_ID.
