@@ -48,7 +48,7 @@ def model(request, tmp_path):
 def each_is_told(weir, model, out, form, did, uses, names=()):
     """`names`: of the tensors that a weight becomes."""
     words = ["run", model, out, "--pass", form]
-    assert weir(*words).said.startswith(f"{N} weights {did}")
+    assert f"of memory: {N} weights {did}" in weir(*words).said
     (step,) = weir.report(*words, "--force")["passes"]
     rows = step["tensors"]
     assert [row["name"] for row in rows] == NAMES
