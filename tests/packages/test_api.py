@@ -353,7 +353,7 @@ def test_a_report_as_text(weir, ordinary, runtime, tmp_path):
     assert told[:-1] == report.weir.summary and first == told[0] != printed[0] and told[1:-1] == printed[1:-1] != []
     assert told[-1] == "  output  a.onnx, a.onnx.data" and printed[-1].startswith("wrote ")
     assert repr(report).startswith("Report(")
-    dry = weir.quantize(SAMPLE, tmp_path / "c.onnx", dry_run=True)
+    dry = weir.quantize(SAMPLE, tmp_path / "c.onnx", block_size=32, dry_run=True)
     assert str(dry).startswith("dry run: ") and str(dry).splitlines()[-1].startswith("  planned  c.onnx")
     verified = weir.conv2matmul(SAMPLE, tmp_path / "d.onnx", verify="sites")
     assert "  verification  6 passed" in str(verified).splitlines()
