@@ -10,6 +10,7 @@
 // sense for a model is not decided here.
 #include "cli.h"
 
+#include "cli_unknown.h"
 #include "cli_words.h"
 #include "command_sets.h"
 #include "guess.h"
@@ -82,17 +83,6 @@ static const struct {
     {OPT_SCALES, OPT_GENERATE},
     {OPT_SCALES, OPT_STATISTICS},
     {OPT_SCALES, OPT_CACHE},
-};
-
-// The same option of a command that writes and verifies, and of 'weir verify'.
-static const struct {
-  enum cli_option of_writers, of_verify;
-} twins[] = {
-    {OPT_VERIFY_REQUIRE, OPT_REQUIRE},   {OPT_VERIFY_INPUTS, OPT_INPUTS},
-    {OPT_VERIFY_LENGTHS, OPT_LENGTHS},   {OPT_VERIFY_SHAPE, OPT_SHAPE},
-    {OPT_VERIFY_SEED, OPT_SEED},         {OPT_VERIFY_RTOL, OPT_RTOL},
-    {OPT_VERIFY_ATOL, OPT_ATOL},         {OPT_VERIFY_MAX_ABS, OPT_MAX_ABS},
-    {OPT_VERIFY_MEAN_ABS, OPT_MEAN_ABS}, {OPT_VERIFY_METRIC, OPT_METRIC},
 };
 
 const struct cli_command_row *cli_command_row(enum cli_command command) {
@@ -325,129 +315,6 @@ static int set_value(const struct taking *t, const char *text, struct err *err) 
   return 0;
 }
 
-// ---- unknown names ------------------------------------------------------------------------------
-
-static int hint_help(const struct cli_args *args, struct err *err) {
-  return err_hint(err, "'weir %s --help' lists the options", command_rows[args->command].name);
-}
-
-static int unknown_command(const char *name, struct err *err) {
-  const char *ours = peer_command(name);
-  if (ours) {
-    err_fill(err, ERR_USAGE, "there is no command '%s'", quote_str(name).s);
-    return err_hint(err, "did you mean %s?", ours);
-  }
-  struct guess g = guess_start(name);
-  for (uint32_t c = 0; c < CLI_COMMANDS; c++)
-    guess_try(&g, command_rows[c].name);
-  err_fill(err, ERR_USAGE, "there is no command '%s'", quote_str(name).s);
-  if (g.best) return err_hint(err, "did you mean 'weir %s'?", g.best);
-  if (str_ends(name, ".onnx"))
-    return err_hint(err, "the command comes first: 'weir inspect %s'", quote_str(name).s);
-  return err_hint(err, "'weir --help' lists the commands");
-}
-
-// The commands that have an option of that name, as a bit each; and one of them.
-static uint32_t commands_with(const char *name, enum cli_command *one) {
-  uint32_t set = 0;
-  for (uint32_t c = 0; c < CLI_COMMANDS; c++)
-    if (cli_option_named(c, span_str(name)) != CLI_NONE) {
-      if (!set) *one = c;
-      set |= 1u << c;
-    }
-  return set;
-}
-
-enum { NAMED_COMMANDS = 3 };
-
-// An option that other commands have.
-static int misplaced_option(const struct cli_args *args, const char *name, uint32_t set,
-                            enum cli_command one, struct err *err) {
-  char whose[160];
-  if (set == WRITERS || set == REWRITERS) {
-    snprintf(whose, sizeof whose, "of the commands that %s",
-             set == WRITERS ? "write a model" : "change a model");
-  } else if (__builtin_popcount(set) > NAMED_COMMANDS) {
-    snprintf(whose, sizeof whose, "of other commands");
-  } else {
-    size_t n = (size_t)snprintf(whose, sizeof whose, "of 'weir %s'", command_rows[one].name);
-    for (uint32_t c = one + 1; c < CLI_COMMANDS; c++)
-      if (set >> c & 1)
-        n += (size_t)snprintf(whose + n, sizeof whose - n, "%s 'weir %s'",
-                              set >> (c + 1) ? "," : " and", command_rows[c].name);
-  }
-  err_fill(err, ERR_USAGE, "--%s is an option %s, not of 'weir %s'", quote_str(name).s, whose,
-           command_rows[args->command].name);
-  for (size_t i = 0; i < sizeof twins / sizeof *twins; i++)
-    if (strcmp(name, option_rows[twins[i].of_verify].name) == 0 &&
-        cli_option_belongs(twins[i].of_writers, args->command))
-      return err_hint(err, "here: --%s", option_rows[twins[i].of_writers].name);
-  // 'weir run' takes the options of passes with the pass.
-  const struct pass *pass = cli_pass(one);
-  const uint32_t o =
-      pass && args->command == CLI_run ? pass_values_option(pass, span_str(name)) : NO_ID;
-  if (o == NO_ID) return hint_help(args, err);
-  struct arena scratch = {0};
-  const char *metavar = pass->options[o].metavar;
-  err_fill_hint(err, "with the pass: --pass %s:%s=%s", pass->name,
-                pass_values_key(&pass->options[o], &scratch), metavar ? metavar : "true");
-  arena_free(&scratch);
-  return -1;
-}
-
-// Ours is an option of this command, something of another one ('weir X'), or a sentence.
-static int hint_peer(const char *ours, struct err *err) {
-  const char *is = *ours == '-' ? "here: " : *ours == '\'' ? "that is " : "";
-  return err_hint(err, "%s%s", is, ours);
-}
-
-// Written as onnxruntime writes its options: AddQDQPairToWeight, quant_format.
-static const char *spelt_otherwise(enum cli_command command, const char *name) {
-  for (uint32_t k = 0, o; (o = cli_option_at(command, k)) != CLI_NONE; k++)
-    if (peer_words_same(cli_row(command, o).name, name)) return cli_row(command, o).name;
-  return NULL;
-}
-
-// A word of another tool for an option of this command, or ours in other letters.
-static bool is_word_of_others(const struct cli_args *args, const char *name, struct err *err) {
-  const char *own = spelt_otherwise(args->command, name), *ours;
-  enum cli_command whose = args->command;
-  ours = peer_option(&whose, name);
-  if (!own && (!ours || whose != args->command)) return false;
-  err_fill(err, ERR_USAGE, "'weir %s' has no option --%s", command_rows[args->command].name,
-           quote_str(name).s);
-  if (own)
-    err_fill_hint(err, "did you mean --%s?", own);
-  else
-    hint_peer(ours, err);
-  return true;
-}
-
-static int unknown_option(const struct cli_args *args, const char *name, struct err *err) {
-  const char *command = command_rows[args->command].name;
-  enum cli_command one = CLI_COMMANDS;
-  if (is_word_of_others(args, name, err)) return -1;
-  const uint32_t others = commands_with(name, &one);
-  if (others) return misplaced_option(args, name, others, one, err);
-  err_fill(err, ERR_USAGE, "'weir %s' has no option --%s", command, quote_str(name).s);
-  struct guess g = guess_start(name);
-  for (uint32_t k = 0, o; (o = cli_option_at(args->command, k)) != CLI_NONE; k++) {
-    const struct cli_option_row row = cli_row(args->command, o);
-    if (row.kind == CLI_FLAG && guess_is_opposite(name, row.name))
-      return err_hint(err, "it is off by default: leave out --%s%s", row.name,
-                      o < CLI_OPTIONS ? "" : " (or take back what a target set, with =false)");
-    guess_try(&g, row.name);
-  }
-  guess_try(&g, "help");
-  if (g.best) return err_hint(err, "did you mean --%s?", g.best);
-  one = args->command;
-  const char *ours = peer_option(&one, name);
-  // A sentence about another command says nothing of this one.
-  if (!ours || (*ours != '-' && *ours != '\'')) return hint_help(args, err);
-  if (*ours == '\'') return hint_peer(ours, err);
-  return err_hint(err, "'weir %s' has it: %s", command_rows[one].name, ours);
-}
-
 // ---- words --------------------------------------------------------------------------------------
 
 static bool is_path(enum cli_kind kind) {
@@ -487,7 +354,7 @@ static int take_option(struct cli_args *args, enum cli_option o, const char *giv
   if (!next || strncmp(next, "--", 2) == 0) {
     err_fill(err, ERR_USAGE, "--%s needs a value: %s", t.row.name,
              t.row.listed ? "a name" : t.row.metavar);
-    if (!next) return hint_help(args, err);
+    if (!next) return cli_unknown_hint(args, err);
     return err_hint(err, "if '%s' is meant as its value, write --%s=%s", quote_str(next).s,
                     t.row.name, quote_str(next).s);
   }
@@ -495,24 +362,15 @@ static int take_option(struct cli_args *args, enum cli_option o, const char *giv
   return set_value(&t, next, err) ? -1 : refuse_second_path(&t, before, err);
 }
 
-// 'weir verify' takes options of --verify under their names there.
-static enum cli_option twin_of(enum cli_command command, struct span name) {
-  for (size_t i = 0; i < sizeof twins / sizeof *twins; i++)
-    if (span_is(name, option_rows[twins[i].of_writers].name) &&
-        cli_option_belongs(twins[i].of_verify, command))
-      return twins[i].of_verify;
-  return CLI_NONE;
-}
-
 static int take_long(struct cli_args *args, const char *word, int *at, struct err *err) {
   const char *name = word + 2, *equals = strchr(name, '=');
   size_t n = equals ? (size_t)(equals - name) : strlen(name);
   enum cli_option o = cli_option_named(args->command, span_of(name, n));
-  if (o == CLI_NONE) o = twin_of(args->command, span_of(name, n));
+  if (o == CLI_NONE) o = cli_unknown_twin(args->command, span_of(name, n));
   if (o != CLI_NONE) return take_option(args, o, equals ? equals + 1 : NULL, at, err);
   char unknown[64];
   snprintf(unknown, sizeof unknown, "%.*s", n > 60 ? 60 : (int)n, name);
-  return unknown_option(args, unknown, err);
+  return cli_unknown_option(args, unknown, err);
 }
 
 // "-o OUT", "-oOUT", "-nq": flags may share a dash.
@@ -528,18 +386,7 @@ static int take_short(struct cli_args *args, const char *word, int *at, struct e
     if (take_option(args, o, flag || *letter == '\0' ? NULL : letter, at, err)) return -1;
     if (!flag || *letter == '\0') return 0;
   }
-  err_fill(err, ERR_USAGE, "'weir %s' has no option '%s'", command_rows[args->command].name,
-           quote_str(word).s);
-  const char *name = word + 1, *equals = strchr(name, '=');
-  const size_t n = equals ? (size_t)(equals - name) : strlen(name);
-  const char letter[2] = {word[1]};
-  enum cli_command whose = args->command;
-  const char *ours = peer_option(&whose, letter);
-  if (n > 1 && cli_option_named(args->command, span_of(name, n)) != CLI_NONE)
-    return err_hint(err, "did you mean '-%s'?", quote_str(word).s);
-  if (ours && whose == args->command) return hint_peer(ours, err);
-  return err_hint(err, "write './%s' for a file of that name, or put it after '--'",
-                  quote_str(word).s);
+  return cli_unknown_letter(args, word, err);
 }
 
 // A log is read from front to back; a folder is none, and what opens it will say so.
@@ -575,7 +422,7 @@ static int unexpected(const struct cli_args *args, int at, struct err *err) {
     return err_hint(err,
                     "it takes one model; for several: for m in *.onnx; do weir %s \"$m\"; done",
                     row->name);
-  return hint_help(args, err);
+  return cli_unknown_hint(args, err);
 }
 
 static int take_words(struct cli_args *args, struct err *err) {
@@ -669,9 +516,9 @@ static int parse_top(struct cli_args *args, const char *word, struct err *err) {
   if (strcmp(word, "help") == 0) {
     if (args->argc == 2) return 0;
     args->command = cli_command_by_name(args->argv[2]);
-    return args->command == CLI_COMMANDS ? unknown_command(args->argv[2], err) : 0;
+    return args->command == CLI_COMMANDS ? cli_unknown_command(args->argv[2], err) : 0;
   }
-  if (word[0] != '-') return unknown_command(word, err);
+  if (word[0] != '-') return cli_unknown_command(word, err);
   err_fill(err, ERR_USAGE, "unknown option '%s'", quote_str(word).s);
   if (strcmp(word, "-V") == 0 || strcmp(word, "-v") == 0)
     return err_hint(err, "did you mean --version?");

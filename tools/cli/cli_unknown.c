@@ -1,0 +1,167 @@
+// What is said of a word of the command line that weir has not: what was meant, as far as that can be told.
+//
+//   a slip of the fingers (guess.h) │ an option of another command │ a word of another tool (peer_words.h)
+#include "cli_unknown.h"
+
+#include "command_sets.h"
+#include "guess.h"
+#include "passes.h"
+#include "peer_words.h"
+
+#include <stdio.h>
+#include <string.h>
+
+// The same option of a command that writes and verifies, and of 'weir verify'.
+static const struct {
+  enum cli_option of_writers, of_verify;
+} twins[] = {
+    {OPT_VERIFY_REQUIRE, OPT_REQUIRE},   {OPT_VERIFY_INPUTS, OPT_INPUTS},
+    {OPT_VERIFY_LENGTHS, OPT_LENGTHS},   {OPT_VERIFY_SHAPE, OPT_SHAPE},
+    {OPT_VERIFY_SEED, OPT_SEED},         {OPT_VERIFY_RTOL, OPT_RTOL},
+    {OPT_VERIFY_ATOL, OPT_ATOL},         {OPT_VERIFY_MAX_ABS, OPT_MAX_ABS},
+    {OPT_VERIFY_MEAN_ABS, OPT_MEAN_ABS}, {OPT_VERIFY_METRIC, OPT_METRIC},
+};
+
+enum cli_option cli_unknown_twin(enum cli_command command, struct span name) {
+  for (size_t i = 0; i < sizeof twins / sizeof *twins; i++)
+    if (span_is(name, cli_option_row(twins[i].of_writers)->name) &&
+        cli_option_belongs(twins[i].of_verify, command))
+      return twins[i].of_verify;
+  return CLI_NONE;
+}
+
+int cli_unknown_hint(const struct cli_args *args, struct err *err) {
+  return err_hint(err, "'weir %s --help' lists the options", cli_command_row(args->command)->name);
+}
+
+int cli_unknown_command(const char *name, struct err *err) {
+  const char *ours = peer_command(name);
+  if (ours) {
+    err_fill(err, ERR_USAGE, "there is no command '%s'", quote_str(name).s);
+    return err_hint(err, "did you mean %s?", ours);
+  }
+  struct guess g = guess_start(name);
+  for (uint32_t c = 0; c < CLI_COMMANDS; c++)
+    guess_try(&g, cli_command_row(c)->name);
+  err_fill(err, ERR_USAGE, "there is no command '%s'", quote_str(name).s);
+  if (g.best) return err_hint(err, "did you mean 'weir %s'?", g.best);
+  if (str_ends(name, ".onnx"))
+    return err_hint(err, "the command comes first: 'weir inspect %s'", quote_str(name).s);
+  return err_hint(err, "'weir --help' lists the commands");
+}
+
+// The commands that have an option of that name, as a bit each; and one of them.
+static uint32_t commands_with(const char *name, enum cli_command *one) {
+  uint32_t set = 0;
+  for (uint32_t c = 0; c < CLI_COMMANDS; c++)
+    if (cli_option_named(c, span_str(name)) != CLI_NONE) {
+      if (!set) *one = c;
+      set |= 1u << c;
+    }
+  return set;
+}
+
+enum { NAMED_COMMANDS = 3 };
+
+// An option that other commands have.
+static int misplaced_option(const struct cli_args *args, const char *name, uint32_t set,
+                            enum cli_command one, struct err *err) {
+  char whose[160];
+  if (set == WRITERS || set == REWRITERS) {
+    snprintf(whose, sizeof whose, "of the commands that %s",
+             set == WRITERS ? "write a model" : "change a model");
+  } else if (__builtin_popcount(set) > NAMED_COMMANDS) {
+    snprintf(whose, sizeof whose, "of other commands");
+  } else {
+    size_t n = (size_t)snprintf(whose, sizeof whose, "of 'weir %s'", cli_command_row(one)->name);
+    for (uint32_t c = one + 1; c < CLI_COMMANDS; c++)
+      if (set >> c & 1)
+        n += (size_t)snprintf(whose + n, sizeof whose - n, "%s 'weir %s'",
+                              set >> (c + 1) ? "," : " and", cli_command_row(c)->name);
+  }
+  err_fill(err, ERR_USAGE, "--%s is an option %s, not of 'weir %s'", quote_str(name).s, whose,
+           cli_command_row(args->command)->name);
+  for (size_t i = 0; i < sizeof twins / sizeof *twins; i++)
+    if (strcmp(name, cli_option_row(twins[i].of_verify)->name) == 0 &&
+        cli_option_belongs(twins[i].of_writers, args->command))
+      return err_hint(err, "here: --%s", cli_option_row(twins[i].of_writers)->name);
+  // 'weir run' takes the options of passes with the pass.
+  const struct pass *pass = cli_pass(one);
+  const uint32_t o =
+      pass && args->command == CLI_run ? pass_values_option(pass, span_str(name)) : NO_ID;
+  if (o == NO_ID) return cli_unknown_hint(args, err);
+  struct arena scratch = {0};
+  const char *metavar = pass->options[o].metavar;
+  err_fill_hint(err, "with the pass: --pass %s:%s=%s", pass->name,
+                pass_values_key(&pass->options[o], &scratch), metavar ? metavar : "true");
+  arena_free(&scratch);
+  return -1;
+}
+
+// Ours is an option of this command, something of another one ('weir X'), or a sentence.
+static int hint_peer(const char *ours, struct err *err) {
+  const char *is = *ours == '-' ? "here: " : *ours == '\'' ? "that is " : "";
+  return err_hint(err, "%s%s", is, ours);
+}
+
+// Written as onnxruntime writes its options: AddQDQPairToWeight, quant_format.
+static const char *spelt_otherwise(enum cli_command command, const char *name) {
+  for (uint32_t k = 0, o; (o = cli_option_at(command, k)) != CLI_NONE; k++)
+    if (peer_words_same(cli_row(command, o).name, name)) return cli_row(command, o).name;
+  return NULL;
+}
+
+// A word of another tool for an option of this command, or ours in other letters.
+static bool is_word_of_others(const struct cli_args *args, const char *name, struct err *err) {
+  const char *own = spelt_otherwise(args->command, name), *ours;
+  enum cli_command whose = args->command;
+  ours = peer_option(&whose, name);
+  if (!own && (!ours || whose != args->command)) return false;
+  err_fill(err, ERR_USAGE, "'weir %s' has no option --%s", cli_command_row(args->command)->name,
+           quote_str(name).s);
+  if (own)
+    err_fill_hint(err, "did you mean --%s?", own);
+  else
+    hint_peer(ours, err);
+  return true;
+}
+
+int cli_unknown_option(const struct cli_args *args, const char *name, struct err *err) {
+  const char *command = cli_command_row(args->command)->name;
+  enum cli_command one = CLI_COMMANDS;
+  if (is_word_of_others(args, name, err)) return -1;
+  const uint32_t others = commands_with(name, &one);
+  if (others) return misplaced_option(args, name, others, one, err);
+  err_fill(err, ERR_USAGE, "'weir %s' has no option --%s", command, quote_str(name).s);
+  struct guess g = guess_start(name);
+  for (uint32_t k = 0, o; (o = cli_option_at(args->command, k)) != CLI_NONE; k++) {
+    const struct cli_option_row row = cli_row(args->command, o);
+    if (row.kind == CLI_FLAG && guess_is_opposite(name, row.name))
+      return err_hint(err, "it is off by default: leave out --%s%s", row.name,
+                      o < CLI_OPTIONS ? "" : " (or take back what a target set, with =false)");
+    guess_try(&g, row.name);
+  }
+  guess_try(&g, "help");
+  if (g.best) return err_hint(err, "did you mean --%s?", g.best);
+  one = args->command;
+  const char *ours = peer_option(&one, name);
+  // A sentence about another command says nothing of this one.
+  if (!ours || (*ours != '-' && *ours != '\'')) return cli_unknown_hint(args, err);
+  if (*ours == '\'') return hint_peer(ours, err);
+  return err_hint(err, "'weir %s' has it: %s", cli_command_row(one)->name, ours);
+}
+
+int cli_unknown_letter(const struct cli_args *args, const char *word, struct err *err) {
+  err_fill(err, ERR_USAGE, "'weir %s' has no option '%s'", cli_command_row(args->command)->name,
+           quote_str(word).s);
+  const char *name = word + 1, *equals = strchr(name, '=');
+  const size_t n = equals ? (size_t)(equals - name) : strlen(name);
+  const char letter[2] = {word[1]};
+  enum cli_command whose = args->command;
+  const char *ours = peer_option(&whose, letter);
+  if (n > 1 && cli_option_named(args->command, span_of(name, n)) != CLI_NONE)
+    return err_hint(err, "did you mean '-%s'?", quote_str(word).s);
+  if (ours && whose == args->command) return hint_peer(ours, err);
+  return err_hint(err, "write './%s' for a file of that name, or put it after '--'",
+                  quote_str(word).s);
+}
