@@ -35,7 +35,7 @@ def net(request, weir, tmp_path_factory):
 
 
 def test_verification_begins_after_the_import(weir, net):
-    """No runtime has the operators of QONNX: whoever verifies them is told how, and that works."""
+    """No runtime has the operators of QONNX: the error says to import them first, and the commands that it names work."""
     name, folder = net
     words = [w for p in PREPARE for w in ("--pass", p)]
     said = weir("run", folder / "net.onnx", folder / "none.onnx", *words, "--verify", code=1).err
@@ -43,6 +43,16 @@ def test_verification_begins_after_the_import(weir, net):
     weir("run", folder / "net.onnx", folder / "imported.onnx", *words[:2])
     done = weir("run", folder / "imported.onnx", folder / "verified.onnx", *words[2:], "--verify")
     assert "verified: " in done.out and not (folder / "none.onnx").exists()
+
+
+def test_other_operators_are_not_taken_for_those_of_qonnx(weir, tmp_path):
+    nodes = [onnx.helper.make_node("Foo", ["x"], ["a"], domain="my.domain"), onnx.helper.make_node("Identity", ["a"], ["b"]),
+             onnx.helper.make_node("Relu", ["b"], ["y"])]  # fmt: skip
+    x, y = (onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [2]) for n in "xy")
+    opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid("my.domain", 1)]
+    onnx.save(onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", [x], [y]), opset_imports=opsets, ir_version=9), tmp_path / "m.onnx")
+    said = weir("run", tmp_path / "m.onnx", tmp_path / "o.onnx", "--pass", "tidy", "--verify=model", code=1).err
+    assert "my.domain:Foo" in said and "is not a registered function/op" in said and "import-qonnx" not in said
 
 
 def test_it_is_as_small_as_the_original_makes_it(net):

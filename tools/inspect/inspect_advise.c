@@ -11,6 +11,7 @@
 #include "cli.h"
 #include "cli_words.h"
 #include "conv2matmul.h"
+#include "custom_ops.h"
 #include "inspect.h"
 #include "matmulnbits.h"
 #include "outlook.h"
@@ -155,9 +156,8 @@ static void advise_import(struct inspect *in) {
   struct prospect p;
   uint64_t n = 0;
   for (uint32_t i = 0; i < m->n_nodes; i++) {
-    const struct span domain = model_name(m, m->nodes[i].domain);
     if (m->nodes[i].flags & NODE_DEAD) continue;
-    n += span_is(domain, "qonnx.custom_op.general") || span_is(domain, "onnx.brevitas");
+    n += custom_ops_is_imported(model_name(m, m->nodes[i].domain));
   }
   if (n == 0) return;
   const bool known = look_ahead(in, passes, &p);

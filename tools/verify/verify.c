@@ -2,6 +2,7 @@
 // verdict.
 #include "verify.h"
 
+#include "custom_ops.h"
 #include "report.h"
 #include "runtime_find.h"
 #include "scratch.h"
@@ -104,7 +105,7 @@ int verify_judge(const struct verify *v, struct err *err) {
   if (f->n_passed == 0 && f->n_unjudged == 0 && all > 0) {
     err_fill(err, ERR_FAIL, "nothing could be verified: '%s': %s", quote_str(not ->name).s,
              not ->why);
-    if (strstr(not ->why, "is not a registered function/op"))
+    if (strstr(not ->why, CUSTOM_OPS_QONNX ":") || strstr(not ->why, CUSTOM_OPS_BREVITAS ":"))
       return err_hint(
           err,
           "operators of QONNX and Brevitas are imported first, in a run of its own: weir run IN "

@@ -7,6 +7,13 @@
 
 #include "pass.h"
 
+// The domains of quantizers that no runtime has and the pass import-qonnx replaces.
+#define CUSTOM_OPS_QONNX "qonnx.custom_op.general"
+#define CUSTOM_OPS_BREVITAS "onnx.brevitas"
+static inline bool custom_ops_is_imported(struct span domain) {
+  return span_is(domain, CUSTOM_OPS_QONNX) || span_is(domain, CUSTOM_OPS_BREVITAS);
+}
+
 // Adds the functions that nodes from `first` on call and the model does not have, those that they call in turn, and
 // the import of the domain. A model whose opset lacks operators of a function is raised. -1: it cannot be (opset.h).
 int custom_ops_complete(struct pass_env *env, uint32_t first, struct err *err);

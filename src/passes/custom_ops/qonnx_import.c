@@ -13,6 +13,7 @@
 // data_layout are the last axis of three, as there, and else the second.
 //
 // A node that lacks an attribute without a default, or rounds as nobody knows, stays: the pass says so.
+#include "custom_ops.h"
 #include "model_calls.h"
 #include "opset.h"
 #include "quant_range.h"
@@ -36,7 +37,7 @@ static enum imported what_is(const struct model *m, uint32_t node) {
                {"MultiThreshold", MULTI_THRESHOLD}};
   const struct model_node *n = &m->nodes[node];
   const struct span domain = model_name(m, n->domain);
-  if (!span_is(domain, "qonnx.custom_op.general") && !span_is(domain, "onnx.brevitas")) return NONE;
+  if (!custom_ops_is_imported(domain)) return NONE;
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (span_is(model_name(m, n->op_type), names[i].name)) return names[i].is;
   return NOT_KNOWN;
@@ -283,11 +284,12 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 const struct pass custom_ops_import = {
     .name = "import-qonnx/ImportQONNX",
     .summary = "take over the operators of QONNX and Brevitas",
-    .about = "Replaces operators of the domains qonnx.custom_op.general and onnx.brevitas: Quant "
-             "and IntQuant by Quant "
-             "of onnx_passes.ops, which gets a function, MultiThreshold by the one there, "
-             "BipolarQuant and Trunc by "
-             "operators of ONNX. Others stay, and are said.",
+    .about =
+        "Replaces operators of the domains " CUSTOM_OPS_QONNX " and " CUSTOM_OPS_BREVITAS ": Quant "
+        "and IntQuant by Quant "
+        "of onnx_passes.ops, which gets a function, MultiThreshold by the one there, "
+        "BipolarQuant and Trunc by "
+        "operators of ONNX. Others stay, and are said.",
     .needs = "constant thresholds, and the rank of what they are for",
     .promises = "all outputs are what the package qonnx computes",
     .exactness = EXACTNESS_EXACT,
