@@ -16,6 +16,7 @@
 // in the cache of the run, whose file takes what memory does not. Where there is no cache, or its disk is full, all
 // tiles are held in memory for as long as a box is filled, or, if these are many, it is refused.
 #include "eval_blocks.h"
+#include "eval_moments.h"
 
 #include "gram.h"
 
@@ -106,18 +107,10 @@ static int read_diagonal(const struct finding *x, struct err *err) {
   const uint64_t k = x->f->k;
   double sum = 0, mean = 1;
   uint64_t alive = 0;
-  for (uint64_t r = 0; r < gram_tiles(k); r++) {
-    const uint64_t side = gram_side(k, r);
-    if (read_tile(x, r, r, x->tile, err) != 0) return -1;
-    for (uint64_t i = 0; i < side; i++) {
-      const double at = x->diagonal[r * GRAM_SIDE + i] = x->tile[i * side + i];
-      if (!(at >= 0) || !isfinite(at))
-        return err_set(err, ERR_MODEL,
-                       "the second moments of a value have %g on their diagonal (element %llu)", at,
-                       (unsigned long long)(r * GRAM_SIDE + i));
-      sum += at;
-      alive += at > 0;
-    }
+  for (uint64_t i = 0; i < k; i++) {
+    if (eval_moments_at(x->t, x->f->gram, k, i, &x->diagonal[i], err) != 0) return -1;
+    sum += x->diagonal[i];
+    alive += x->diagonal[i] > 0;
   }
   if (alive > 0) mean = sum / (double)alive;
   for (uint64_t i = 0; i < k; i++) {

@@ -7,21 +7,25 @@
 
 static const double part = 0.3;
 
+int eval_moments_at(struct eval_task *t, uint32_t gram, uint64_t k, uint64_t i, double *out,
+                    struct err *err) {
+  const uint64_t r = i / GRAM_SIDE, in = i % GRAM_SIDE;
+  const uint64_t at = gram_at(k, r, r) + in * gram_side(k, r) + in;
+  if (eval_elements(t, gram, at, 1, (uint8_t *)out, err) != 0) return -1;
+  if (*out >= 0 && isfinite(*out)) return 0;
+  return err_set(err, ERR_MODEL,
+                 "the second moments of a value have %g on their diagonal (element %llu)", *out,
+                 (unsigned long long)i);
+}
+
 int eval_moments_ridge(struct eval_task *t, uint32_t gram, uint64_t k, uint64_t seen, double *ridge,
                        struct err *err) {
   double sum = 0;
   *ridge = 0;
   if (seen == 0) return 0;
   for (uint64_t i = 0; i < k; i++) {
-    const uint64_t r = i / GRAM_SIDE, in = i % GRAM_SIDE;
     double x;
-    if (eval_elements(t, gram, gram_at(k, r, r) + in * gram_side(k, r) + in, 1, (uint8_t *)&x,
-                      err) != 0)
-      return -1;
-    if (!(x >= 0) || !isfinite(x))
-      return err_set(err, ERR_MODEL,
-                     "the second moments of a value have %g on their diagonal (element %llu)", x,
-                     (unsigned long long)i);
+    if (eval_moments_at(t, gram, k, i, &x, err) != 0) return -1;
     sum += x;
   }
   *ridge = part * (double)k / (double)seen * (sum / (double)k);

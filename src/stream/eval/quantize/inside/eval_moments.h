@@ -11,6 +11,9 @@
 
 #include "eval_parts.h"
 
+// Element i of the diagonal of the second moments `gram` of k columns: not negative, and finite; else ERR_MODEL.
+int eval_moments_at(struct eval_task *t, uint32_t gram, uint64_t k, uint64_t i, double *out,
+                    struct err *err);
 // The ridge of the second moments `gram` of k columns, sums over `seen` rows; 0 where seen is 0: not said.
 int eval_moments_ridge(struct eval_task *t, uint32_t gram, uint64_t k, uint64_t seen, double *ridge,
                        struct err *err);
