@@ -6,7 +6,7 @@ import pytest
 from markdown_it import MarkdownIt
 from onnx import TensorProto, helper, numpy_helper
 
-from conftest import DATA
+from conftest import DATA, package_model
 from test_diff import weight
 
 pytestmark = pytest.mark.in_memory
@@ -146,3 +146,13 @@ def test_nodes_that_came_and_went(weir, tmp_path):
     said = [[shown(token) for token in row] for row in cells(weir("diff", a, tmp_path / "b.onnx", "--format", "markdown", code=1).out)[0]]
     assert ["node new|node", "–", "Neg"] in said and ["number of Neg", "0", "1"] in said
     assert ["tensor extra", "–", "float[4]"] in said
+
+
+def test_a_tensor_that_has_another_name_shows_both(weir, tmp_path):
+    """Also where it is paired by what is computed of it: the same type before and after would say nothing."""
+    source = package_model("rapidocr", "rec")
+    weir("run", source, tmp_path / "o.onnx", "--pass", "tidy", "--pass", "conv2matmul")
+    rows, _ = cells(weir("diff", source, tmp_path / "o.onnx", "--format", "markdown", code=1).out)
+    rows = [[shown(token) for token in row] for row in rows]
+    alike = [row for row in rows if row[0].startswith("tensor ") and row[1] == row[2]]
+    assert alike and all(" → " in row[0] for row in alike), alike

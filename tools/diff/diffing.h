@@ -118,9 +118,22 @@ const char *told_answer(struct diffing *x, const struct told_sums *s);
 // order of the first of each; or each alone.
 void told_changes(struct diffing *x, bool each_alone,
                   void (*told)(void *ctx, const uint32_t *changes, uint32_t n), void *ctx);
-// Rows of tensors of one kind: 0 changed, 1 stored in another form, 2 transposed, 3 renamed and the like, 4 only in the
-// first, 5 only in the second. `by`: of the first two kinds those that lost most come first.
-const uint32_t *told_tensors_of(struct diffing *x, int kind, bool by, uint32_t *n);
+// What became of a tensor, in the order in which it is told; the last are not.
+enum told_kind {
+  TOLD_CHANGED,
+  TOLD_RECAST, // stored in another form
+  TOLD_TRANSPOSED,
+  TOLD_RENAMED, // and the like
+  TOLD_IN_FIRST,
+  TOLD_IN_SECOND,
+  TOLD_SAME,
+};
+// Up to there values may have changed, so there are figures.
+static inline bool told_has_figures(enum told_kind kind) {
+  return kind <= TOLD_RECAST;
+}
+// Rows of tensors of one kind. by_loss: where there are figures, those that lost most come first.
+const uint32_t *told_tensors_of(struct diffing *x, enum told_kind kind, bool by_loss, uint32_t *n);
 
 // Operators and how many of each, by name.
 struct told_op {

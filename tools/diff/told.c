@@ -353,16 +353,16 @@ void told_changes(struct diffing *x, bool each_alone,
     if (size[i]) told(ctx, changes + first[i], size[i]);
 }
 
-static int kind_of_tensor(const struct weighed *row) {
-  if (row->by == WEIGHED_NOTHING) return row->tensor[0] == NO_ID ? 5 : 4;
-  if (row->by == WEIGHED_RECAST) return 1;
-  if (row->by == WEIGHED_TRANSPOSED) return 2;
-  if (row->verdict == WEIGHED_DIFFERS || row->dtype || row->dims) return 0;
-  return told_row_differs(row) ? 3 : 6;
+static enum told_kind kind_of_tensor(const struct weighed *row) {
+  if (row->by == WEIGHED_NOTHING) return row->tensor[0] == NO_ID ? TOLD_IN_SECOND : TOLD_IN_FIRST;
+  if (row->by == WEIGHED_RECAST) return TOLD_RECAST;
+  if (row->by == WEIGHED_TRANSPOSED) return TOLD_TRANSPOSED;
+  if (row->verdict == WEIGHED_DIFFERS || row->dtype || row->dims) return TOLD_CHANGED;
+  return told_row_differs(row) ? TOLD_RENAMED : TOLD_SAME;
 }
 
 // Those that lost most come first; of the others the order of the model stays.
-static int by_loss(const void *pa, const void *pb, void *ctx) {
+static int worse_first(const void *pa, const void *pb, void *ctx) {
   const struct diffing *x = ctx;
   const uint32_t i = *(const uint32_t *)pa, k = *(const uint32_t *)pb;
   const struct weighed *a = &x->rows[i], *b = &x->rows[k];
@@ -374,11 +374,11 @@ static int by_loss(const void *pa, const void *pb, void *ctx) {
   return (i > k) - (i < k);
 }
 
-const uint32_t *told_tensors_of(struct diffing *x, int kind, bool by, uint32_t *n) {
+const uint32_t *told_tensors_of(struct diffing *x, enum told_kind kind, bool by_loss, uint32_t *n) {
   uint32_t *rows = arena_alloc(&x->arena, (x->n_rows + (size_t)1) * sizeof *rows);
   *n = 0;
   for (uint32_t i = 0; i < x->n_rows; i++)
     if (kind_of_tensor(&x->rows[i]) == kind) rows[(*n)++] = i;
-  if (kind < 2 && by) qsort_r(rows, *n, sizeof *rows, by_loss, x);
+  if (told_has_figures(kind) && by_loss) qsort_r(rows, *n, sizeof *rows, worse_first, x);
   return rows;
 }

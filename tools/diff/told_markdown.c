@@ -161,8 +161,11 @@ static void put_tensor(struct table *t, const struct weighed *w) {
                  second = recast ? w->roots[1][0] : w->tensor[1];
   const uint32_t side = first == NO_ID;
   const char *what = two(x, "tensor", named(x, told_tensor(x, side, side ? second : first)));
-  if (w->renamed && !recast)
-    what = arena_printf(&x->arena, "%s → %s", what, named(x, told_tensor(x, 1, second)));
+  const bool both = side == 0 && second != NO_ID, has_form = w->form[0] || w->form[1];
+  const bool renamed =
+      recast ? both && !has_form && strcmp(told_tensor(x, 0, first), told_tensor(x, 1, second)) != 0
+             : w->renamed;
+  if (renamed) what = arena_printf(&x->arena, "%s → %s", what, named(x, told_tensor(x, 1, second)));
   const char *after = second == NO_ID ? "" : stored(x, w, 1);
   row(what, first == NO_ID ? "" : stored(x, w, 0),
       second == NO_ID
@@ -171,7 +174,7 @@ static void put_tensor(struct table *t, const struct weighed *w) {
 }
 
 static void put_tensors(struct table *t) {
-  for (int kind = 0; kind < 6; kind++) {
+  for (enum told_kind kind = 0; kind < TOLD_SAME; kind++) {
     uint32_t n;
     const uint32_t *rows = told_tensors_of(t->x, kind, true, &n);
     for (uint32_t i = 0; i < n; i++)

@@ -359,7 +359,7 @@ static void print_together(const struct text *t, const uint32_t *rows, uint32_t 
   print_sums(&sum);
 }
 
-static void print_kind_of_tensors(struct text *t, int kind) {
+static void print_kind_of_tensors(struct text *t, enum told_kind kind) {
   struct diffing *x = t->x;
   uint32_t n;
   const uint32_t *rows = told_tensors_of(x, kind, !t->all, &n);
@@ -377,7 +377,7 @@ static void print_kind_of_tensors(struct text *t, int kind) {
            told_type(x, side, row->tensor[side]));
   }
   end_list(t);
-  if (kind < 2) print_together(t, rows, n);
+  if (told_has_figures(kind)) print_together(t, rows, n);
 }
 
 static void print_tensors(struct text *t, const struct told_sums *s) {
@@ -385,7 +385,7 @@ static void print_tensors(struct text *t, const struct told_sums *s) {
   if (x->n_rows == 0) return;
   title(t, "Tensors");
   if (s->same) printf("    %s the same\n", told_counted(x, s->same, "tensor"));
-  for (int kind = 0; kind < 6; kind++)
+  for (enum told_kind kind = 0; kind < TOLD_SAME; kind++)
     print_kind_of_tensors(t, kind);
   if (s->moved) {
     uint64_t out = 0;
