@@ -10,10 +10,10 @@
 // read.
 //
 // weir check DIR: every model in a folder; each fault names its model, and a line a model comes last (model_folder.h).
-#include "model_folder.h"
 #include "check.h"
 #include "commands.h"
 #include "load.h"
+#include "model_folder.h"
 #include "hints.h"
 #include "infer.h"
 #include "report.h"

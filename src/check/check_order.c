@@ -178,8 +178,7 @@ static bool is_earlier(const struct check_order *o, uint32_t outer, const struct
   if (m->values[outer].kind != VALUE_NODE_OUTPUT) return true;
   const uint32_t from = m->values[outer].def;
   const uint32_t to = holder(m, v->graph, v->def, m->nodes[from].graph);
-  return to != NO_ID && from != to &&
-         (o->backward > 0 || o->position[from] < o->position[to]);
+  return to != NO_ID && from != to && (o->backward > 0 || o->position[from] < o->position[to]);
 }
 
 // The value of a graph around it that an output of a node in a body takes the name of, or NO_ID.

@@ -17,7 +17,7 @@ enum {
   GZIP_WHOLE = GZIP_SAMPLES * GZIP_SAMPLE_BYTES
 };
 
-// Bytes [off, off + n) of all files, one behind the other, into buf. false: they are not known.
+// Reads bytes [off, off + n) of the files, joined in order, into buf. false: they are not known.
 typedef bool (*gzip_read)(void *ctx, uint64_t off, uint8_t *buf, size_t n);
 
 struct gzip_guess {

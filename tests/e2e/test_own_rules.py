@@ -106,7 +106,7 @@ def test_the_demo_of_the_docs(weir, rules, tmp_path):
 
 
 def test_once(weir, rules, tmp_path):
-    """What a rule with 'once' makes, or becomes of that by other rules, is none of its business; without its condition too."""
+    """A rule with 'once' skips the nodes that such a rule made, and those that other rules make of them."""
     twice = "mine/twice exact : Relu(x) -> Relu(Relu(x)) once ;\n"
     weir("run", relus(tmp_path), tmp_path / "out.onnx", "--rules", rules(twice))
     assert operators(tmp_path / "out.onnx") == ["Relu"] * 6
@@ -119,7 +119,7 @@ def test_once(weir, rules, tmp_path):
 
 
 def test_once_in_a_repeat(weir, rules, tmp_path):
-    """A round knows nothing of what an earlier one made: without a rest, each would double the model."""
+    """Later rounds of a repeat skip graphs in which such a rule fired; otherwise each round would double the model."""
     twice = rules("mine/twice exact : Relu(x) -> Relu(Relu(x)) once ;\n")
     done = weir("run", relus(tmp_path), tmp_path / "out.onnx", "--rules", twice, "--pass", "repeat=5(mine)")
     assert operators(tmp_path / "out.onnx") == ["Relu"] * 6 and "stopped" not in done.err

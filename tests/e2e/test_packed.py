@@ -1,4 +1,4 @@
-"""Compressed sizes: what inspect, dry runs and pages say, beside gzip -9 of the files; the same every time."""
+"""Compressed sizes in inspect, dry runs and pages: within bounds of gzip -9 of the files, and the same in each run."""
 
 import gzip
 import json
@@ -28,14 +28,14 @@ def recognizer(tmp_path_factory):
 
 
 def packed(folder, name):
-    """gzip -9 of all files of a model, one behind the other."""
+    """The size of all files of a model, joined, after gzip -9."""
     files = sorted(folder.glob(f"{name}*"), key=lambda path: (path.suffix == ".onnx", path.name))
     return len(gzip.compress(b"".join(path.read_bytes() for path in files if path.suffix != ".json"), 9))
 
 
 @pytest.mark.parametrize("way", WAYS, ids="-".join)
 def test_of_a_real_model(weir, tmp_path, recognizer, way):
-    """The dry run says what comes out, before it is there; the page and inspect say the same of what is there."""
+    """The dry run estimates the size of files that do not exist yet; the page has the same number, and inspect of the files is as near."""
     command, *options = way
     out = ["-o", tmp_path / "out.onnx"] if command == "shrink" else [tmp_path / "out.onnx"]
     dry = weir(command, recognizer, *out, *options, "--dry-run", "--json").json()
@@ -64,13 +64,13 @@ def test_small_files_are_whole(weir, tmp_path):
 
 
 def test_a_report_without_a_page_has_none(weir, tmp_path):
-    """Nothing is sampled where nobody asks: what a run reads is its own."""
+    """A run that shows no estimate reads no samples."""
     source = copy_model(DATA / "parakeet-dynamo" / "encoder-model.onnx", tmp_path / "model")
     assert "gzip_bytes" not in weir("quantize", source, tmp_path / "out.onnx", "--block-size", "64", "--json").json()["weir"]
 
 
 def test_weights_too_large_to_be_looked_at(weir, tmp_path):
-    """A scale for all of a weight wants all of it: beyond what is read for a sample there is no guess, and no error."""
+    """One scale for a weight needs all of its elements: past the limit for a sample there is no estimate, and no error."""
     tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[4096, 5000], data_location=TensorProto.EXTERNAL)
     for key, value in (("location", "m.data"), ("length", str(4 * 4096 * 5000))):
         tensor.external_data.add(key=key, value=value)
@@ -86,7 +86,7 @@ def test_weights_too_large_to_be_looked_at(weir, tmp_path):
 
 
 def test_a_changed_weight_changes_no_place(weir, tmp_path):
-    """Places depend on sizes alone: noise is as large as it is, zeros are nothing, in proportion."""
+    """Samples are at places that depend on sizes alone, so the estimate grows with the share of noise among zeros."""
     sizes = {}
     for share in (0, 0.5, 1):
         rng = np.random.default_rng(1)

@@ -1,9 +1,9 @@
 // OUT.onnx | OUT.onnx.manifest.json ──▶ OUT.onnx, OUT.onnx.manifest.json, OUT.onnx.sig, and the folder that they are in
 #include "audit_target.h"
 
-#include "model_folder.h"
 #include "cli_words.h"
 #include "manifest_signed.h"
+#include "model_folder.h"
 #include "unfinished.h"
 
 #include <dirent.h>

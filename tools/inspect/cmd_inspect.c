@@ -6,10 +6,10 @@
 // link, too) or is too short is marked, and no error.
 //
 // weir inspect DIR: the models in a folder, a line each (model_folder.h).
-#include "model_folder.h"
 #include "commands.h"
 #include "inspect.h"
 #include "load.h"
+#include "model_folder.h"
 #include "report.h"
 
 #include <stdio.h>

@@ -98,7 +98,7 @@ struct job {
   struct plan_layout layout;
   struct plan plan;
   bool planned;
-  uint64_t packed; // bytes of the output after gzip -9, about; 0: not known, or nobody asks
+  uint64_t packed;         // bytes of the output after gzip -9, about; 0: not known, or nobody asks
   uint64_t output_limit;   // bytes that all outputs together may have; 0: any
   bool smallest;           // nothing smaller could be picked for it
   const char *limit_hint;  // what would help where it is too small; may be NULL

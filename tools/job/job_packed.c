@@ -1,11 +1,16 @@
-// How large the output would be to download: samples of what the plan makes, compressed (gzip_guess.h), before any of it
-// is written.
+// The size of the output after gzip -9, about, before any of it is written: samples of the planned bytes are compressed
+// (gzip_guess.h).
 //
-// What is copied is read where it lies; what is computed is evaluated for that range alone. A range may want more than
-// itself: all of a weight for a scale. So a weight of more than LEAVES_MOST is not asked about, nor one whose codes follow
-// from second moments (GPTQ, AWQ), and once READ_MOST are read no other sample is made; fewer samples then have to do, or
-// none is said. With less memory a sample reads more, so what is said depends on --memory where BUDGET is not to be had; on
-// nothing else of the run.
+// A sample of a copied segment is read from its source; a sample of a computed one is evaluated, and only that range. An
+// evaluation may read more than its range: a scale needs all of its weight. Three bounds hold the reading down:
+//
+//   LEAVES_MOST   bytes of sources under one recipe; larger weights, and codes found by second moments (GPTQ, AWQ), give
+//                 no sample
+//   READ_MOST     bytes read in all; after that no further sample is made
+//   BUDGET        memory of the evaluator. A run with less --memory reads more for a sample, so its estimate may differ;
+//                 it depends on no other option of the run
+//
+// gzip_guess makes an estimate of the samples that there are, or none if they are too few.
 #include "job.h"
 
 #include "eval.h"
@@ -30,7 +35,7 @@ static bool takes_long(const struct recipes *r, uint32_t id) {
   return r->rows[id].kind == RECIPE_AWQ || r->rows[id].kind == RECIPE_QUANTIZE_BY;
 }
 
-// Bytes of sources that a recipe stands on. UINT64_MAX: too many rows to look, or it takes long.
+// Bytes of sources that a recipe reads. UINT64_MAX: it has too many rows to count, or takes long.
 static uint64_t leaves_of(const struct recipes *r, uint32_t id) {
   uint32_t rows[ROWS_MOST], n = 1;
   uint64_t bytes = 0;
@@ -64,7 +69,7 @@ static bool fill(struct packed *p, const struct segment *s, uint64_t from, uint8
   return false;
 }
 
-// Outputs stand one behind the other, in the order of the plan.
+// Offsets count through all outputs, in the order of the plan.
 static bool read_plan(void *ctx, uint64_t off, uint8_t *buf, size_t n) {
   struct packed *p = ctx;
   const struct plan *plan = &p->job->plan;

@@ -202,7 +202,6 @@ struct pass_env pass_job_env(struct pass_job *pj, struct job *job) {
 
 // ---- targets -----------------------------------------------------------------------------------
 
-
 // The k-th different target of the steps; NULL past the last. That of all comes first, also where no
 // step has one.
 static const struct target *target_at(const struct pipeline *p, uint32_t k) {

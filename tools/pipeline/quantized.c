@@ -211,7 +211,8 @@ double quantized_usual_db(const struct quantized_tensor *t) {
   if (!t->has_scheme)
     return t->stored == DTYPE_FLOAT16 ? HALF_DB : t->stored == DTYPE_BFLOAT16 ? BFLOAT16_DB : 0;
   if (s->format == FORMAT_LEVELS)
-    return s->levels > 1 ? (double)PER_TENSOR_DB - bit_db * log2((double)BYTE_VALUES / s->levels) : 0;
+    return s->levels > 1 ? (double)PER_TENSOR_DB - bit_db * log2((double)BYTE_VALUES / s->levels)
+                         : 0;
   if (s->block == 0) {
     const bool is_byte = s->format == FORMAT_LINEAR
                              ? dtype_bits(s->type) == 8

@@ -34,7 +34,7 @@ struct run_report {
   double seconds;       // so far
   uint64_t peak_memory; // bytes, so far; 0: not known
   uint64_t bytes_before, bytes_after;
-  uint64_t packed; // the latter after gzip -9, about; 0: not known
+  uint64_t packed;               // the latter after gzip -9, about; 0: not known
   struct census census;          // n_ops 0: it was not counted
   const struct pass_job *passes; // steps, sites and their warnings; NULL: the command runs none
   const struct recipes *recipes; // of `stored`
