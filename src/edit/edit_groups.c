@@ -214,6 +214,14 @@ static void find_outputs(struct cutting *c, const struct edit_forwarded *forward
   out->outputs = pairs;
 }
 
+struct edit_groups edit_groups_after(const struct edit_groups *g, uint32_t group) {
+  struct edit_groups rest = *g;
+  rest.rows += group - g->first;
+  rest.n_rows -= group - g->first;
+  rest.first = group;
+  return rest;
+}
+
 void edit_groups_boundary(const struct edits *e, const struct edit_group_row *group,
                           struct arena *a, struct edit_boundary *out) {
   const struct edit_groups *g = e->groups;

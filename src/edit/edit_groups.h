@@ -46,6 +46,9 @@ struct edit_groups {
 // Keeps groups from the next one on, in e->groups (freed by edits_free).
 void edit_groups_keep(struct edits *e);
 
+// Those after group number `group`, which is one of these or the one before the first. Valid as long as *g, and nobody's to free.
+struct edit_groups edit_groups_after(const struct edit_groups *g, uint32_t group);
+
 // The boundary of a group: lists in `a`. A node made and removed within the group is no part of it.
 // `changed` nodes are not cut: where there are any, the part before cannot be read from rows.
 struct edit_boundary {

@@ -9,6 +9,7 @@ import os
 import shutil
 
 import onnx
+import onnx.parser
 import pytest
 
 import make_encoder
@@ -34,15 +35,117 @@ def net(request, weir, tmp_path_factory):
     return request.param, folder
 
 
-def test_verification_begins_after_the_import(weir, net):
-    """No runtime has the operators of QONNX: the error says to import them first, and the commands that it names work."""
+AGAINST = "; against the model after import-qonnx (no runtime has Quant of {})"
+DOMAIN = {"cnn": "qonnx.custom_op.general", "transformer": "onnx.brevitas"}
+QUANT = """
+<ir_version: 9, opset_import: ["": 19, "{domain}": 1]>
+main (float[2, 3] x, bool k) => (float[2, 3] y)
+<float s = {{0.5}}, float z = {{0.0}}, float n = {{4.0}}> {{
+  a = Identity (x)
+  b = If (k) <then_branch = t () => (float[2, 3] p) {{
+    q = Identity (a)
+    p = {domain}.Quant <signed = 1, narrow = 0, rounding_mode = "ROUND"> (q, s, z, n)
+  }}, else_branch = e () => (float[2, 3] r) {{ r = Neg (a) }}>
+  c = Identity (b)
+  y = Relu (c)
+}}"""
+
+
+def words_of(*passes):
+    return [w for p in passes for w in ("--pass", p)]
+
+
+def verification(weir, *words, code=0):
+    return json.loads(weir(*words, "--json", code=code).out)["verification"]
+
+
+@pytest.mark.parametrize("scope", ["sites", "model", "all"])
+def test_what_follows_the_import_is_compared_with_its_result(weir, net, scope):
+    """As from the imported model on: the same sites, and the line says so."""
     name, folder = net
-    words = [w for p in PREPARE for w in ("--pass", p)]
-    said = weir("run", folder / "net.onnx", folder / "none.onnx", *words, "--verify", code=1).err
-    assert "is not a registered function/op" in said and "--pass import-qonnx; what follows is verified from imported.onnx on" in said
-    weir("run", folder / "net.onnx", folder / "imported.onnx", *words[:2])
-    done = weir("run", folder / "imported.onnx", folder / "verified.onnx", *words[2:], "--verify")
-    assert "verified: " in done.out and not (folder / "none.onnx").exists()
+    words = [*words_of(*PREPARE[1:], "streamline"), "--exactness", "finite", "--force", f"--verify={scope}"]
+    weir("run", folder / "net.onnx", folder / "imported.onnx", "--pass", "import-qonnx", "--force")
+    apart = verification(weir, "run", folder / "imported.onnx", folder / "two.onnx", *words)
+    at_once = verification(weir, "run", folder / "net.onnx", folder / "one.onnx", "--pass", "import-qonnx", *words)
+    assert "against" not in apart and at_once["against"] == "import-qonnx"
+    key = lambda found: sorted((row["name"], row["status"], row["bounds"]) for row in found["rows"])  # noqa: E731
+    assert at_once["passed"] == apart["passed"] > 0 and at_once["failed"] == at_once["not_verified"] == 0 and key(at_once) == key(apart)
+    said = weir("run", folder / "net.onnx", folder / "one.onnx", "--pass", "import-qonnx", *words).out
+    assert AGAINST.format(DOMAIN[name]) in said
+
+
+def test_two_models_and_a_log(weir, net):
+    name, folder = net
+    source, out, log = folder / "net.onnx", folder / "logged.onnx", folder / "edits.jsonl"
+    weir("run", source, out, *words_of("import-qonnx", "infer", "inline-qonnx"), "--edit-log", log)
+    said = weir("verify", source, out).out
+    assert "verified: 1 of 1 output (100.0 %)" + AGAINST.format(DOMAIN[name]) in said
+    said = weir("verify", source, out, "--edits", log).out
+    assert AGAINST.format(DOMAIN[name]) in said and "everything that no edit is about is as in SRC (net.onnx)" in said
+    # Another model does not pass.
+    weir("run", source, folder / "other.onnx", *words_of("import-qonnx"))
+    model = onnx.load(folder / "other.onnx")
+    for tensor in model.graph.initializer:
+        if tensor.data_type == onnx.TensorProto.FLOAT and len(tensor.dims) >= 2:
+            tensor.CopyFrom(onnx.numpy_helper.from_array(-onnx.numpy_helper.to_array(tensor), tensor.name))
+    onnx.save(model, folder / "other.onnx")
+    weir("verify", source, folder / "other.onnx", code=1)
+
+
+@pytest.fixture
+def quant(tmp_path):
+    """Writes a model with a quantizer of that domain in the body of an If."""
+
+    def write(domain):
+        onnx.save(onnx.parser.parse_model(QUANT.format(domain=domain)), tmp_path / "m.onnx")
+        return tmp_path / "m.onnx"
+
+    return write
+
+
+def test_a_wrong_pass_after_the_import_is_found_and_named(weir, quant, tmp_path):
+    source = quant("qonnx.custom_op.general")
+    (tmp_path / "wrong.rules").write_text("wrong/Relu exact : Relu(x) -> Neg(x) ;\n")
+    words = ["--pass", "import-qonnx", "--rules", tmp_path / "wrong.rules", *words_of("wrong", "tidy")]
+    for scope in ("sites", "model"):
+        said = weir("run", source, tmp_path / "o.onnx", *words, f"--verify={scope}", code=1).err
+        assert "verification failed" in said and ("wrong/Relu)" in said) == (scope == "sites")
+    assert not (tmp_path / "o.onnx").exists()
+
+
+def test_the_import_alone_is_not_called_verified(weir, quant, tmp_path):
+    source = quant("qonnx.custom_op.general")
+    for words in (["import-qonnx"], ["import-qonnx", "infer"], ["infer", "import-qonnx"]):
+        said = weir("run", source, tmp_path / "o.onnx", *words_of(*words), "--verify", code=1).err
+        assert "nothing could be verified: no runtime has Quant of qonnx.custom_op.general, and nothing but import-qonnx changes" in said
+    assert not (tmp_path / "o.onnx").exists()
+    # Where it does not come first there is nothing to compare with, and the error says how to go on.
+    said = weir("run", source, tmp_path / "o.onnx", *words_of("tidy", "import-qonnx"), "--verify=model", code=1).err
+    assert "is not a registered function/op" in said and "if that is the first pass" in said
+
+
+def test_bodies_and_the_domain_of_functions(weir, quant, tmp_path):
+    """Nothing is left in the folder for temporary files."""
+    for domain, before in (("qonnx.custom_op.general", "import-qonnx"), ("onnx_passes.ops", "inject-ops")):
+        source, out, temporary = quant(domain), tmp_path / f"{before}.onnx", tmp_path / before
+        temporary.mkdir()
+        words = [*words_of(before, "tidy"), "--verify=all"]
+        said = weir("run", source, out, *words, env={"TMPDIR": os.fspath(temporary)}).out
+        assert f"against the model after {before} (no runtime has Quant of {domain})" in said and "(100.0 %)" in said
+        assert f"against the model after {before} " in weir("verify", source, out, env={"TMPDIR": os.fspath(temporary)}).out
+        assert list(temporary.iterdir()) == []
+
+
+def test_a_source_with_functions_of_its_own_runs(weir, quant, tmp_path):
+    source = quant("qonnx.custom_op.general")
+    model = onnx.load(source)
+    quantizer = onnx.parser.parse_function("""
+      <opset_import: ["": 19], domain: "qonnx.custom_op.general">
+      Quant <signed, narrow, rounding_mode> (v, s, z, n) => (w) { d = Div (v, s) r = Round (d) w = Mul (r, s) }""")
+    model.functions.append(quantizer)
+    onnx.save(model, source)
+    said = weir("run", source, tmp_path / "o.onnx", *words_of("tidy"), "--verify").out
+    assert "(100.0 %)" in said and "against" not in said
 
 
 def test_other_operators_are_not_taken_for_those_of_qonnx(weir, tmp_path):

@@ -305,6 +305,12 @@ void html_verified(struct html_out *o, const struct verified *v) {
   if (shown.as_computed)
     html_raw(o, "<p>Each site computes what its edit says. That says nothing of how accurate the "
                 "model is, which was not measured.</p>\n");
+  if (v->against)
+    html_put(
+        o,
+        "<p>Compared with the model after %s, since no runtime has %s, which is in the source. "
+        "What %s itself did was not verified.</p>\n",
+        v->against, v->lacking, v->against);
   if (v->rest_asked)
     html_put(o, "<p>Everything that no edit is about is %sas in the source%s%s.</p>\n",
              v->rest_differs ? "not " : "", v->rest_differs ? ": the " : "",

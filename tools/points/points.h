@@ -52,13 +52,22 @@ struct points_source {
 int points_write_model(const struct points_source *from, uint32_t group, const char *folder, int fd,
                        const char *name, struct points_model *out, struct arena *a,
                        struct err *err);
+// The files of an edited model, in a folder for such models alone.
+struct points_edited {
+  struct edits *edits;
+  struct sources *sources;
+  uint64_t memory;
+};
+int points_write_edited(const struct points_edited *x, const char *folder, int fd, const char *name,
+                        struct points_model *out, struct arena *a, struct err *err);
 void points_remove_model(int folder, const struct points_model *m);
 
 // points_files.c. The files that the pipeline asks for: the model behind each call that changed it, and before and after the
 // last one.
 int points_write_files(struct job *job, struct err *err);
-// points_verify.c. Steps of `verify`, in order, until one fails. result: the output, where it lies.
+// points_verify.c. Steps of `verify`, in order, until one fails. source: what is compared with; result: the output, where it lies.
 bool points_are_verified(const struct pipeline *p); // is there one that is not turned off?
-int points_verify(struct job *job, struct verify *v, const char *result, struct err *err);
+int points_verify(struct job *job, struct verify *v, const char *source, const char *result,
+                  struct err *err);
 
 #endif

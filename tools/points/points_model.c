@@ -47,27 +47,40 @@ void points_remove_model(int folder, const struct points_model *m) {
     (void)unlinkat(folder, m->files[i], 0);
 }
 
+// from, job: whose files must stay as they are; NULL: the folder is one for such models alone.
+static int write_edited(const struct points_edited *x, const struct points_source *from,
+                        const struct job *job, int fd, const char *name, struct points_model *out,
+                        struct arena *a, struct err *err) {
+  struct part_cutter *c = NULL;
+  struct plan plan = {.n_outputs = 0};
+  const struct plan_layout layout = {.onnx_name = name, .inline_below = 1024};
+  int rc = edits_finish(x->edits, err);
+  if (rc == 0) rc = plan_build(&plan, x->edits->m, x->edits->r, &layout, err);
+  const bool planned = rc == 0;
+  if (rc == 0 && job) rc = check_places(from, job, &plan, fd, err);
+  for (uint32_t i = 0; planned && i < plan.n_outputs; i++)
+    out->files[out->n_files++] = arena_string(a, span_str(plan.outputs[i].name));
+  if (rc == 0) rc = part_cutter_open(&c, x->edits->m, x->edits->r, x->sources, x->memory, err);
+  if (rc == 0) rc = part_write_plan(c, &plan, fd, err);
+  part_cutter_close(c);
+  if (planned) plan_free(&plan);
+  return rc;
+}
+
+int points_write_edited(const struct points_edited *x, const char *folder, int fd, const char *name,
+                        struct points_model *out, struct arena *a, struct err *err) {
+  *out = (struct points_model){.path = arena_printf(a, "%s/%s", folder, name)};
+  return write_edited(x, NULL, NULL, fd, name, out, a, err);
+}
+
 int points_write_model(const struct points_source *from, uint32_t group, const char *folder, int fd,
                        const char *name, struct points_model *out, struct arena *a,
                        struct err *err) {
   struct verify_replay x;
-  struct part_cutter *c = NULL;
-  struct plan plan = {.n_outputs = 0};
-  const struct plan_layout layout = {.onnx_name = name, .inline_below = 1024};
-  bool planned = false;
   *out = (struct points_model){.path = arena_printf(a, "%s/%s", folder, name)};
   int rc = verify_replay_open(&x, from->args, from->model, from->log, group, true, NULL, err);
-  if (rc == 0) rc = edits_finish(&x.job.edits, err);
-  if (rc == 0) rc = plan_build(&plan, &x.job.model, &x.job.recipes, &layout, err);
-  planned = rc == 0;
-  if (rc == 0) rc = check_places(from, &x.job, &plan, fd, err);
-  for (uint32_t i = 0; planned && i < plan.n_outputs; i++)
-    out->files[out->n_files++] = arena_string(a, span_str(plan.outputs[i].name));
-  if (rc == 0)
-    rc = part_cutter_open(&c, &x.job.model, &x.job.recipes, x.job.sources, from->memory, err);
-  if (rc == 0) rc = part_write_plan(c, &plan, fd, err);
-  part_cutter_close(c);
-  if (planned) plan_free(&plan);
+  const struct points_edited edited = {&x.job.edits, x.job.sources, from->memory};
+  if (rc == 0) rc = write_edited(&edited, from, &x.job, fd, name, out, a, err);
   verify_replay_close(&x);
   return rc;
 }

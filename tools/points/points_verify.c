@@ -5,11 +5,13 @@
 //   VerifyMetric      the metrics of the pipeline
 //
 // A model before any edit is the source, one behind all edits is the output: neither is written again. In rounds that changed
-// nothing since the last time a step is not looked at again.
+// nothing since the last time a step is not looked at again. Before an import that a runtime needs nothing is (verify_import.h).
 #include "points.h"
 
+#include "verify_import.h"
+
 static int compare(struct job *job, struct verify *v, const struct points_row *row,
-                   const char *model, struct err *err) {
+                   const char *source, const char *model, struct err *err) {
   const struct pipeline *p = job->points->pipeline;
   const enum pipeline_point kind = pipeline_point_of(p, row->step);
   const struct compare_bounds kept = v->options.bounds;
@@ -29,7 +31,7 @@ static int compare(struct job *job, struct verify *v, const struct points_row *r
   v->step_number = row->step + 1;
   v->unexpected = kind != POINT_TOLERANCE;
   v->metrics = kind == POINT_METRIC ? VERIFY_METRICS_ALONE : VERIFY_NO_METRICS;
-  const int rc = verify_models(v, job->in_path, model, cli_flag(job->args, OPT_ALLOW_LINKS), err);
+  const int rc = verify_models(v, source, model, cli_flag(job->args, OPT_ALLOW_LINKS), err);
   v->loses = loses;
   v->unexpected = false;
   v->step = NULL;
@@ -56,7 +58,16 @@ static bool is_wanted(const struct points *p, uint32_t i) {
   return !is_known(p, i);
 }
 
-int points_verify(struct job *job, struct verify *v, const char *result, struct err *err) {
+// There is nothing to compare yet, and where the import ends nothing but the model itself.
+static bool is_before_import(const struct verify *v, const struct points *p, uint32_t i) {
+  const uint32_t group = p->rows[i].group;
+  if (!v->import || group > v->import->groups) return false;
+  return group < v->import->groups ||
+         pipeline_point_of(p->pipeline, p->rows[i].step) != POINT_METRIC;
+}
+
+int points_verify(struct job *job, struct verify *v, const char *source, const char *result,
+                  struct err *err) {
   const struct points *p = job->points;
   const struct points_source from = {job->args, job->in_path, p->log_path, v->options.memory, NULL};
   struct arena a = {0};
@@ -64,7 +75,7 @@ int points_verify(struct job *job, struct verify *v, const char *result, struct 
   for (uint32_t i = 0; i < p->n_rows && rc == 0 && v->found.n_failed == 0; i++) {
     struct points_model model = {.path = job->in_path};
     const uint32_t group = p->rows[i].group;
-    if (!is_wanted(p, i)) continue;
+    if (!is_wanted(p, i) || is_before_import(v, p, i)) continue;
     if (group == job->edits.group)
       model.path = result;
     else if (group > 0 && p->log < 0)
@@ -72,7 +83,7 @@ int points_verify(struct job *job, struct verify *v, const char *result, struct 
     else if (group > 0)
       rc = points_write_model(&from, group, v->scratch, v->scratch_fd, "point.onnx", &model, &a,
                               err);
-    if (rc == 0) rc = compare(job, v, &p->rows[i], model.path, err);
+    if (rc == 0) rc = compare(job, v, &p->rows[i], source, model.path, err);
     points_remove_model(v->scratch_fd, &model);
   }
   arena_free(&a);

@@ -118,6 +118,7 @@ int cmd_verify(const struct cli_args *args, struct err *err) {
   if (rc == 0) rc = verify_options_take(&o, args, NULL, &arena, err);
   if (rc == 0) rc = open_records(&records, args, &arena, err);
   if (rc == 0) rc = verify_begin(&v, &o, err);
+  v.imports = true;
   if (rc == 0 && o.scope == VERIFY_SITES)
     rc = verify_logged(&v, args, err);
   else if (rc == 0)

@@ -9,12 +9,13 @@
 // Elements for a value that one side alone reads: as the source has it, if it does.
 static bool draw_alone(struct site_run *r, const struct site *s, int side, uint32_t value,
                        struct arena *a, struct array *x, char why[256]) {
-  const struct model *m = site_run_model(r, side), *source = r->e->source;
+  const struct model *m = site_run_model(r, side), *source = site_run_model(r, BEFORE);
+  const uint32_t graph = site_run_graph(r, BEFORE, s->graph);
   const uint32_t name =
       side == BEFORE ? NO_ID : model_find_name(source, model_value_name(m, value));
   const uint32_t there = side == BEFORE  ? value
                          : name == NO_ID ? NO_ID
-                                         : model_value_in(source, s->graph, name);
+                                         : model_value_in(source, graph, name);
   if (there != NO_ID)
     return draw_value(r->draw[BEFORE], there, s->before, s->n_before, a, x, why) == DRAW_DONE;
   return draw_value(r->draw[AFTER], value, s->after, s->n_after, a, x, why) == DRAW_DONE;

@@ -25,7 +25,7 @@ static const char *const side_names[SIDES] = {"before", "after"};
 // ---- how narrow ---------------------------------------------------------------------------------
 
 static uint32_t new_bits(const struct site_run *r, const struct site *s) {
-  const uint32_t before = site_traits_bits(r->e->source, s->before, s->n_before,
+  const uint32_t before = site_traits_bits(site_run_model(r, BEFORE), s->before, s->n_before,
                                            s->constants[BEFORE], s->n_constants[BEFORE]),
                  after = site_traits_bits(site_run_model(r, AFTER), s->after, s->n_after,
                                           s->constants[AFTER], s->n_constants[AFTER]);
@@ -34,7 +34,7 @@ static uint32_t new_bits(const struct site_run *r, const struct site *s) {
 
 // On both sides: what is computed once and for all is no number of the runtime's.
 static bool is_uneven(const struct site_run *r, const struct site *s) {
-  return site_traits_uneven(r->e->source, s->before, s->n_before) &&
+  return site_traits_uneven(site_run_model(r, BEFORE), s->before, s->n_before) &&
          site_traits_uneven(site_run_model(r, AFTER), s->after, s->n_after);
 }
 
@@ -46,12 +46,12 @@ static struct part part_of(const struct site_run *r, const struct site *s,
   const char **names = arena_alloc(a, (s->n_outputs + (size_t)1) * sizeof *names);
   for (uint32_t i = 0; i < s->n_outputs; i++) {
     outputs[i] = side == BEFORE ? s->outputs[i].before : s->outputs[i].after;
-    names[i] = arena_printf(a, "%u:%s", i,
-                            arena_string(a, model_value_name(r->e->source, s->outputs[i].before)));
+    names[i] = arena_printf(
+        a, "%u:%s", i,
+        arena_string(a, model_value_name(site_run_model(r, BEFORE), s->outputs[i].before)));
   }
   return (struct part){.m = site_run_model(r, side),
-                       .graph = side == AFTER && r->e->written ? r->e->written->graph_of[s->graph]
-                                                               : s->graph,
+                       .graph = site_run_graph(r, side, s->graph),
                        .nodes = side == BEFORE ? s->before : s->after,
                        .n_nodes = side == BEFORE ? s->n_before : s->n_after,
                        .inputs = f->inputs[side],
@@ -124,7 +124,7 @@ static bool holds_ten_thousand(const struct recipes *r, uint32_t recipe) {
 // Is it a tensor whose elements an edit held to ±1e4, as masks are (cast)? Its recipe says so: a cast of such elements, or of
 // Where(beyond and finite, ±1e4, the mask).
 static bool is_held_mask(const struct site_run *r, uint32_t tensor) {
-  const struct recipes *rs = r->e->edits->r;
+  const struct recipes *rs = r->e->recipes;
   const struct model_tensor *t = &r->e->result->tensors[tensor];
   if (t->dtype != DTYPE_FLOAT16 || t->recipe == NO_ID || rs->rows[t->recipe].kind != RECIPE_CAST)
     return false;
@@ -174,7 +174,7 @@ static int compare_outputs(struct site_run *r, const struct site *s, const struc
     row->end = VERIFIED_FAILED;
     row->figures = got.figures;
     row->bounds = b.words;
-    const struct span name = model_value_name(r->e->source, s->outputs[i].before);
+    const struct span name = model_value_name(site_run_model(r, BEFORE), s->outputs[i].before);
     row->why = span_is(name, row->name) ? arena_printf(a, "%s", got.why)
                                         : arena_printf(a, "'%s': %s", quote(name).s, got.why);
   }
@@ -207,6 +207,17 @@ static const char *lacking(const struct err *cause, struct arena *a) {
   return arena_string(a, span_of(at, strcspn(at, " ")));
 }
 
+// The site with the numbers of what was written, on either side; false: it has what is not there.
+static bool as_written(const struct site_run *r, const struct site *s, struct arena *a,
+                       struct site *out) {
+  *out = *s;
+  for (int side = 0; side < SIDES; side++) {
+    const struct verify_written *w = site_run_written(r, side);
+    if (w && !verify_written_site(w, side, out, a, out)) return false;
+  }
+  return true;
+}
+
 static int look_once(struct site_run *r, const struct site *s, uint32_t own_outputs,
                      struct verified_row *row, struct arena *a, struct err *err) {
   struct arena *kept = &r->v->found.arena;
@@ -219,14 +230,12 @@ static int look_once(struct site_run *r, const struct site *s, uint32_t own_outp
     return 0;
   }
   struct site written;
-  if (r->e->written) {
-    if (!verify_written_site(r->e->written, s, a, &written)) {
-      not_verified(row, kept, "",
-                   "the output does not have all of it under the names that edits gave");
-      return 0;
-    }
-    s = &written;
+  if (!as_written(r, s, a, &written)) {
+    not_verified(row, kept, "",
+                 "the output does not have all of it under the names that edits gave");
+    return 0;
   }
+  s = &written;
   if (!site_feeds_draw(r, s, a, &f, why)) {
     not_verified(row, kept, "no inputs can be drawn: ", why);
     return 0;
@@ -306,10 +315,10 @@ static int look_at_weights(struct site_run *r, const struct site *s, struct veri
   if (!e->written || row->end != VERIFIED_PASSED || r->v->options.bounds_words ||
       verify_proof_of(&r->v->options, names, site_run_passes(r, s, names), &ignored, a) ==
           PIPELINE_PROOF_BOUNDS ||
-      !verify_written_site(e->written, s, a, &written))
+      !as_written(r, s, a, &written))
     return 0;
-  struct narrowed w = {.m = {e->source, &e->written->model},
-                       .sources = {e->sources, e->written->sources},
+  struct narrowed w = {.m = {site_run_model(r, BEFORE), &e->written->model},
+                       .sources = {site_run_sources(r, BEFORE), e->written->sources},
                        .site = &written,
                        .masks = has_held_mask(r, s),
                        .memory = r->v->options.memory,

@@ -11,18 +11,28 @@
 // A batch of one does not show a mix-up of its members, or takes it for another axis of one.
 enum { BATCH = 2 };
 
+const struct verify_written *site_run_written(const struct site_run *r, int side) {
+  return side == BEFORE ? r->e->before : r->e->written;
+}
+
 const struct model *site_run_model(const struct site_run *r, int side) {
-  const struct verify_written *w = r->e->written;
-  return side == BEFORE ? r->e->source : w ? &w->model : r->e->result;
+  const struct verify_written *w = site_run_written(r, side);
+  return w ? &w->model : side == BEFORE ? r->e->source : r->e->result;
 }
 
 struct recipes *site_run_recipes(const struct site_run *r, int side) {
-  struct verify_written *w = r->e->written;
-  return side == BEFORE ? r->e->source_recipes : w ? &w->recipes : r->e->recipes;
+  struct verify_written *w = side == BEFORE ? r->e->before : r->e->written;
+  return w ? &w->recipes : side == BEFORE ? r->e->source_recipes : r->e->recipes;
 }
 
 struct sources *site_run_sources(const struct site_run *r, int side) {
-  return side == AFTER && r->e->written ? r->e->written->sources : r->e->sources;
+  const struct verify_written *w = site_run_written(r, side);
+  return w ? w->sources : r->e->sources;
+}
+
+uint32_t site_run_graph(const struct site_run *r, int side, uint32_t graph) {
+  const struct verify_written *w = site_run_written(r, side);
+  return w ? w->graph_of[graph] : graph;
 }
 
 enum dtype site_run_dtype(struct infer *in, uint32_t value) {
@@ -48,7 +58,7 @@ static int read_choice(struct site_run *r, struct err *err) {
 }
 
 static const char *pass_of(const struct site_run *r, uint32_t group) {
-  const struct edit_groups *g = r->e->edits->groups;
+  const struct edit_groups *g = r->e->groups;
   return g->rows[group - 1 - g->first].pass;
 }
 
@@ -140,12 +150,12 @@ static void close_draws(struct draw *draw[SIDES]) {
 // By value of the source: does the result compute it in another type?
 static const bool *find_retyped(struct site_run *r) {
   const struct model *m = r->e->source;
-  const struct verify_written *w = r->e->written;
+  const struct verify_written *w = r->e->written, *b = r->e->before;
   bool *retyped = arena_zalloc(&r->arena, m->n_values + (size_t)1);
   for (uint32_t i = 0; i < m->n_values; i++) {
-    const uint32_t after = w ? w->value_of[i] : i;
-    if (r->e->result->values[i].flags & VALUE_DEAD || after == NO_ID) continue;
-    const enum dtype was = site_run_dtype(r->infer[BEFORE], i),
+    const uint32_t before = b ? b->value_of[i] : i, after = w ? w->value_of[i] : i;
+    if (r->e->result->values[i].flags & VALUE_DEAD || before == NO_ID || after == NO_ID) continue;
+    const enum dtype was = site_run_dtype(r->infer[BEFORE], before),
                      is = site_run_dtype(r->infer[AFTER], after);
     retyped[i] = was != DTYPE_UNDEFINED && is != DTYPE_UNDEFINED && was != is;
   }
@@ -185,10 +195,9 @@ int site_run_open(struct site_run *r, struct err *err) {
   }
   if (site_run_draws(r, BATCH, r->draw, err)) return -1;
   if (!r->v->found.sizes) r->v->found.sizes = draw_words(r->draw[BEFORE], &r->v->found.arena);
-  for (uint32_t i = 0; i < r->e->edits->groups->n_rows; i++)
-    add_pass(r->passes, &r->n_passes, r->e->edits->groups->rows[i].pass);
-  sites_find(r->e->source, r->e->result, r->e->edits->groups, find_retyped(r), &r->arena,
-             &r->sites);
+  for (uint32_t i = 0; i < r->e->groups->n_rows; i++)
+    add_pass(r->passes, &r->n_passes, r->e->groups->rows[i].pass);
+  sites_find(r->e->source, r->e->result, r->e->groups, find_retyped(r), &r->arena, &r->sites);
   find_halves(r);
   for (uint32_t i = 0; i < r->sites.n; i++)
     r->bytes_total += site_run_bytes(r, &r->sites.list[i]);

@@ -44,7 +44,9 @@ struct verified_layer {
 struct verified {
   const char *scope;   // "sites", "model"
   const char *runtime; // version
-  bool cuda;           // that computed; else the processor
+  // The pass whose result was compared with, since no runtime has this operator of the source; NULL: the source was.
+  const char *against, *lacking;
+  bool cuda; // that computed; else the processor
   uint64_t seed;
   const char *sizes; // "batch=1, time=64"; NULL
   TABLE(struct verified_row, rows);

@@ -7,6 +7,7 @@
 #include "runtime_find.h"
 #include "scratch.h"
 #include "stop.h"
+#include "verify_import.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -47,6 +48,7 @@ int verify_begin(struct verify *v, const struct verify_options *o, struct err *e
 
 // The runtime lets go of its files before the folder is removed, which is empty then.
 void verify_end(struct verify *v) {
+  verify_import_close(v);
   if (v->runtime) runtime_close(v->runtime);
   if (v->log) fclose(v->log);
   if (v->log_path) (void)unlink(v->log_path);
@@ -108,8 +110,9 @@ int verify_judge(const struct verify *v, struct err *err) {
     if (strstr(not ->why, CUSTOM_OPS_QONNX ":") || strstr(not ->why, CUSTOM_OPS_BREVITAS ":"))
       return err_hint(
           err,
-          "operators of QONNX and Brevitas are imported first, in a run of its own: weir run IN "
-          "imported.onnx --pass import-qonnx; what follows is verified from imported.onnx on");
+          "operators of QONNX and Brevitas run when they are imported: what follows --pass "
+          "import-qonnx is compared with the model after it, if that is the first pass; else weir "
+          "run IN imported.onnx --pass import-qonnx, and verify from imported.onnx on");
     if (v->options.inputs || !not ->stopped) return -1;
     return err_hint(err,
                     "the sizes of drawn inputs may be what it does not take: %s N says another "

@@ -83,7 +83,10 @@ struct verify {
   bool rounds;     // with `knows`: one of them computes sums in another order
   FILE *log;       // of a job: the lines of its edit log (verify_job.h); NULL
   const char *log_path;
-  struct arena arena; // of inputs and results
+  const char *lacking; // an operator of the source that no runtime has (verify_import.h); NULL
+  bool imports; // a source of whole models that lacks one is imported, without edits that say how
+  struct verify_import *import; // what is compared with in its place; NULL: it is the source
+  struct arena arena;           // of inputs and results
   struct verified found;
   double began;
 };
@@ -98,9 +101,11 @@ int verify_models(struct verify *v, const char *source, const char *result, bool
 // The model that edits were made of, loaded a second time, and the edited one (sites.h).
 struct verify_edited {
   const struct model *source, *result;
+  struct verify_written
+      *before; // a file of what the rows of `source` say, if they are no file's; NULL
   struct recipes *source_recipes, *recipes; // that their tensors speak of
   struct sources *sources;
-  const struct edits *edits; // with groups (edit_groups_keep)
+  const struct edit_groups *groups; // of the edits between the two
   struct verify_written
       *written; // the output itself (verify_written.h); NULL: what edits say of it
   // Where these edits can be replayed from, to find out which of several groups is at fault; NULL: nowhere.

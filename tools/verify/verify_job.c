@@ -4,6 +4,7 @@
 
 #include "points.h"
 #include "report.h"
+#include "verify_import.h"
 #include "verify_steps.h"
 #include "verify_written.h"
 
@@ -43,7 +44,8 @@ void verify_job_begin_edits(struct job *job) {
   points_begin_edits(job);
   if (!v) return;
   edit_groups_keep(&job->edits);
-  if (!(v->options.scope & VERIFY_SITES) && !verify_steps_wanted(v)) return;
+  verify_import_look(v, &job->model);
+  if (!(v->options.scope & VERIFY_SITES) && !verify_steps_wanted(v) && !v->lacking) return;
   v->log_path = arena_printf(&v->arena, "%s/edits.jsonl", v->scratch);
   v->log = v->log ? freopen(v->log_path, "we", v->log) : fopen(v->log_path, "we");
 }
@@ -80,11 +82,12 @@ static int verify_edits(struct job *job, const char *path, struct err *err) {
                                   .source_recipes = &recipes,
                                   .recipes = &job->recipes,
                                   .sources = job->sources,
-                                  .edits = &job->edits,
+                                  .groups = job->edits.groups,
                                   .log = log,
                                   .model = job->in_path,
                                   .args = job->args};
-  if (rc == 0) rc = verify_sites(job->verify, &e, err);
+  const struct verify_edited imported = verify_import_edited(job->verify, e);
+  if (rc == 0) rc = verify_sites(job->verify, &imported, err);
   if (writes) verify_written_close(&written);
   recipes_free(&recipes);
   model_free(&source);
@@ -98,10 +101,18 @@ int verify_job_run(struct job *job, const char *folder, struct err *err) {
   job->verified = &v->found;
   verify_know_groups(v, job->edits.groups, job->edits.group);
   const char *result = arena_printf(&job->arena, "%s/%s", folder, job->out.onnx_name);
+  const struct verify_import_from from = {.result = &job->model,
+                                          .groups = job->edits.groups,
+                                          .args = job->args,
+                                          .model = job->in_path,
+                                          .log = whole_log(v),
+                                          .sites = v->options.scope & VERIFY_SITES};
+  if (verify_import_open(v, &from, err)) return -1;
+  const char *source = v->import ? v->import->model.path : job->in_path;
   if (v->options.scope & VERIFY_SITES && verify_edits(job, result, err)) return -1;
   if (v->options.scope & (VERIFY_MODEL | VERIFY_POINTS) && job->mode == IO_NULL)
     return err_set(err, ERR_USAGE, "--verify=model needs an output, and --io=null writes none");
-  if (v->options.scope & VERIFY_POINTS && points_verify(job, v, result, err)) return -1;
+  if (v->options.scope & VERIFY_POINTS && points_verify(job, v, source, result, err)) return -1;
   if (v->options.scope & VERIFY_POINTS && v->found.n_failed) {
     // What is wrong there is wrong in the end too.
   } else if (verify_steps_wanted(v)) {
@@ -110,10 +121,10 @@ int verify_job_run(struct job *job, const char *folder, struct err *err) {
                                        .args = job->args,
                                        .result = result,
                                        .model = job->in_path,
-                                       .log = whole_log(v)};
+                                       .log = from.log};
     if (verify_steps_run(&steps, err)) return -1;
   } else if (v->options.scope & VERIFY_MODEL &&
-             verify_models(v, job->in_path, result, cli_flag(job->args, OPT_ALLOW_LINKS), err))
+             verify_models(v, source, result, cli_flag(job->args, OPT_ALLOW_LINKS), err))
     return -1;
   if (verify_judge(v, err) == 0) return 0;
   return err_hint(err, "nothing was written to '%s'", quote_path(job->out.path).s);

@@ -14,6 +14,7 @@
 #include "load.h"
 #include "report.h"
 #include "verify_half.h"
+#include "verify_import.h"
 #include "verify_layers.h"
 #include "verify_places.h"
 
@@ -30,6 +31,17 @@ static int open_side(struct verify_side *s, const char *path, bool allow_links, 
 static void close_side(struct verify_side *s) {
   model_free(&s->model);
   if (s->sources) sources_close(s->sources);
+}
+
+// Is it a model that no runtime runs? Then what an import makes of it stands for it.
+static int import_side(struct verify *v, struct verify_side *s, bool allow_links, struct err *err) {
+  verify_import_look(v, &s->model);
+  if (!v->lacking) return 0;
+  if (verify_import_source(v, s->sources, err)) return -1;
+  close_side(s);
+  *s = (struct verify_side){.path = NULL};
+  model_init(&s->model);
+  return open_side(s, v->import->model.path, allow_links, err);
 }
 
 // ---- runs --------------------------------------------------------------------------------------
@@ -283,6 +295,7 @@ int verify_models(struct verify *v, const char *source, const char *result, bool
   model_init(&r.side[0].model);
   model_init(&r.side[1].model);
   int rc = open_side(&r.side[0], source, allow_links, err);
+  if (rc == 0 && v->imports) rc = import_side(v, &r.side[0], allow_links, err);
   if (rc == 0 && result) rc = open_side(&r.side[1], result, allow_links, err);
   if (rc == 0) rc = run(&r, err);
   runtime_release(v->runtime);

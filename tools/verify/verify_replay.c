@@ -14,6 +14,7 @@
 #include "passes.h"
 #include "replay_log.h"
 #include "report.h"
+#include "verify_import.h"
 #include "verify_rest.h"
 
 // The functions of onnx_passes.ops come in the last groups of a run, for nodes of all of them: without these groups a model on
@@ -31,12 +32,12 @@ static int add_functions(struct job *job, uint32_t first, struct err *err) {
   return rc;
 }
 
-int verify_replay_open(struct verify_replay *x, const struct cli_args *args, const char *model,
-                       const char *log, uint32_t groups, bool partial, struct own_rules *own,
-                       struct err *err) {
-  const struct load_options load = {.warnings = NULL};
+static int replay(struct verify_replay *x, const struct cli_args *args, const char *model,
+                  const char *log, uint32_t groups, bool partial, struct own_rules *own,
+                  struct err *err) {
   struct replay_log lines;
-  *x = (struct verify_replay){.job = {.args = args,
+  *x = (struct verify_replay){.opened = true,
+                              .job = {.args = args,
                                       .in_path = model,
                                       .out.dest = -1,
                                       .nothing_to_write = true,
@@ -53,12 +54,25 @@ int verify_replay_open(struct verify_replay *x, const struct cli_args *args, con
   if (rc == 0) rc = replay_log_check_source(&lines, &x->job, err);
   if (rc == 0 && own) own_rules_read_log(own, lines.head.options);
   edit_groups_keep(&x->job.edits);
-  const uint32_t n_nodes = x->job.model.n_nodes;
+  x->loaded_nodes = x->job.model.n_nodes;
   if (rc == 0) rc = replay_log_lines(&lines, &x->job, partial, err);
-  if (rc == 0 && groups) rc = add_functions(&x->job, n_nodes, err);
-  if (rc == 0) rc = load_model(&x->source, x->job.sources, &load, err);
   replay_log_close(&lines);
   return rc;
+}
+
+int verify_replay_open(struct verify_replay *x, const struct cli_args *args, const char *model,
+                       const char *log, uint32_t groups, bool partial, struct own_rules *own,
+                       struct err *err) {
+  const struct load_options load = {.warnings = NULL};
+  int rc = replay(x, args, model, log, groups, partial, own, err);
+  if (rc == 0 && groups) rc = add_functions(&x->job, x->loaded_nodes, err);
+  if (rc == 0) rc = load_model(&x->source, x->job.sources, &load, err);
+  return rc;
+}
+
+int verify_replay_rows(struct verify_replay *x, const struct cli_args *args, const char *model,
+                       const char *log, uint32_t groups, struct err *err) {
+  return replay(x, args, model, log, groups, true, NULL, err);
 }
 
 void verify_replay_close(struct verify_replay *x) {
@@ -73,7 +87,7 @@ struct verify_edited verify_replay_edited(const struct verify_replay *x) {
                                 .source_recipes = (struct recipes *)(uintptr_t)&x->source_recipes,
                                 .recipes = (struct recipes *)(uintptr_t)&x->job.recipes,
                                 .sources = x->job.sources,
-                                .edits = &x->job.edits};
+                                .groups = x->job.edits.groups};
 }
 
 int verify_logged(struct verify *v, const struct cli_args *args, struct err *err) {
@@ -92,7 +106,13 @@ int verify_logged(struct verify *v, const struct cli_args *args, struct err *err
     e.log = cli_is_stream(log) ? NULL : log;
     e.args = args;
     verify_know_groups(v, x.job.edits.groups, x.job.edits.group);
-    rc = verify_sites(v, &e, err);
+    if (e.log) verify_import_look(v, &x.source);
+    const struct verify_import_from from = {&x.job.model, e.groups, args, model, e.log, true};
+    rc = verify_import_open(v, &from, err);
+    if (rc == 0) {
+      e = verify_import_edited(v, e);
+      rc = verify_sites(v, &e, err);
+    }
     if (rc == 0 && out) rc = verify_rest(v, &x, &written, err);
   }
   if (out) verify_written_close(&written);
@@ -115,7 +135,13 @@ static enum answer differs(struct verify *v, const struct verify_edited *e, cons
   int rc = verify_replay_open(&x, e->args, e->model, e->log, upto, true, NULL, &ignored);
   if (rc == 0) {
     const struct verified kept = v->found;
-    const struct verify_edited part = verify_replay_edited(&x);
+    struct verify_edited part = verify_replay_edited(&x);
+    const struct edit_groups after = edit_groups_after(part.groups, e->groups->first);
+    if (e->before) {
+      part.source = e->source;
+      part.before = e->before;
+      part.groups = &after;
+    }
     v->found = (struct verified){.scope = kept.scope, .sizes = kept.sizes};
     rc = verify_sites_of(v, &part, groups, n, &ignored);
     found = v->found;
@@ -130,7 +156,7 @@ static enum answer differs(struct verify *v, const struct verify_edited *e, cons
 
 const char *verify_fault(struct verify *v, const struct verify_edited *e, const uint32_t *groups,
                          uint32_t n, struct arena *a) {
-  const struct edit_groups *g = e->edits->groups;
+  const struct edit_groups *g = e->groups;
   uint32_t low = 0, high = n - 1; // after groups[high] it differs
   if (n == 0 || (n > 1 && !e->log)) return NULL;
   while (low < high) {

@@ -8,9 +8,11 @@
 #include "verify.h"
 
 struct verify_replay {
+  bool opened;    // there is something to close
   struct job job; // as far as sources, model and edits go
   struct model source;
   struct recipes source_recipes;
+  uint32_t loaded_nodes; // of the model, before any edit
 };
 
 // groups: of edits, 0: all of them, REPLAY_LOG_NOTHING: none. partial: the end of the log is not asked for. own: gets the
@@ -18,6 +20,9 @@ struct verify_replay {
 int verify_replay_open(struct verify_replay *x, const struct cli_args *args, const char *model,
                        const char *log, uint32_t groups, bool partial, struct own_rules *own,
                        struct err *err);
+// The rows alone as the run had them after so many groups: what calls functions that come later calls nothing yet.
+int verify_replay_rows(struct verify_replay *x, const struct cli_args *args, const char *model,
+                       const char *log, uint32_t groups, struct err *err);
 void verify_replay_close(struct verify_replay *x);
 struct verify_edited verify_replay_edited(const struct verify_replay *x);
 // What `weir verify SRC [OUT] --edits LOG` does, by such a command line: its sites, with what OUT has as the part after.

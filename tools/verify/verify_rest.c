@@ -96,6 +96,22 @@ static int ask(struct rest *r, uint32_t tensor, uint32_t twin, struct err *err) 
   return 0;
 }
 
+// By node of the output: did an edit make it? What it has is for sites to see, such as a string that only a file keeps as a tensor.
+static const bool *made_nodes(struct rest *r) {
+  const struct model *m = r->d.m[DIFF_A];
+  bool *made = arena_zalloc(&r->arena, r->d.m[DIFF_B]->n_nodes + (size_t)1);
+  for (uint32_t i = 0; i < m->n_nodes; i++)
+    if (m->nodes[i].flags & NODE_NEW && r->w->node_of[i] != NO_ID) made[r->w->node_of[i]] = true;
+  return made;
+}
+
+static bool is_of_made(const struct model *m, uint32_t tensor, const bool *made) {
+  const struct model_tensor *t = &m->tensors[tensor];
+  const uint32_t node =
+      t->home == HOME_ATTRIBUTE && t->owner != NO_ID ? m->attrs[t->owner].node : NO_ID;
+  return node != NO_ID && made[node];
+}
+
 // Each of the output's tensors is one of the edited model's, and each of these that no edit made is as in the source.
 static int pair_tensors(struct rest *r, struct err *err) {
   const struct model *const m[DIFF_SIDES] = {r->d.m[DIFF_A], r->d.m[DIFF_B]};
@@ -107,8 +123,10 @@ static int pair_tensors(struct rest *r, struct err *err) {
     else if (ask(r, i, twin, err))
       return -1;
   }
+  const bool *made = made_nodes(r);
   for (uint32_t i = 0; i < m[DIFF_B]->n_tensors; i++)
-    if (r->d.tensors[DIFF_B][i] == NO_ID) differs(r, tensor_words(r, DIFF_B, i));
+    if (r->d.tensors[DIFF_B][i] == NO_ID && !is_of_made(m[DIFF_B], i, made))
+      differs(r, tensor_words(r, DIFF_B, i));
   return 0;
 }
 

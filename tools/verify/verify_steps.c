@@ -8,6 +8,7 @@
 #include "verify_steps.h"
 
 #include "points.h"
+#include "verify_import.h"
 
 #include <string.h>
 
@@ -47,11 +48,12 @@ int verify_steps_run(const struct verify_steps *s, struct err *err) {
   struct verify *v = s->v;
   struct arena a = {0};
   const struct points_source from = {s->args, s->model, s->log, v->options.memory, NULL};
-  struct points_model before = {.path = s->model}, after;
+  struct points_model before = {.path = v->import ? v->import->model.path : s->model}, after;
+  const uint32_t imported = v->import ? v->import->groups - g->first : 0;
   int rc = 0;
   if (!s->log)
     return err_set(err, ERR_IO, "the edits could not be kept in '%s'", quote_path(v->scratch).s);
-  for (uint32_t i = 0, odd = 0; i < g->n_rows && rc == 0 && v->found.n_failed == 0; i++) {
+  for (uint32_t i = imported, odd = 0; i < g->n_rows && rc == 0 && v->found.n_failed == 0; i++) {
     const char *pass = g->rows[i].pass;
     const bool last = i + 1 == g->n_rows || strcmp(g->rows[i + 1].pass, pass) != 0;
     if (!last) continue;

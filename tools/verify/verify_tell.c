@@ -255,6 +255,8 @@ static void print_shares(const struct verified *f) {
     if (f->n_unjudged) printf(", %lu not judged (%s)", f->n_unjudged, s.unjudged);
     if (f->n_left) printf(", %lu left out", f->n_left);
   }
+  if (f->against)
+    printf("; against the model after %s (no runtime has %s)", f->against, f->lacking);
   print_top1(&s);
   if (f->lossy && f->lossy_more) printf("; lossy: %s", f->lossy);
   if (s.as_computed) printf("; each site computes what its edit says, accuracy was not measured");
@@ -370,6 +372,7 @@ static uint64_t count_unmet(const struct verified *f) {
 
 void verify_write(const struct verified *f, struct json_out *j) {
   json_put_object(j, "verification");
+  if (f->against) json_put_text(j, "against", f->against);
   json_put_uint(j, "failed", f->n_failed);
   json_put_array(j, "layers");
   for (uint32_t i = 0; i < f->n_layers; i++) {

@@ -179,13 +179,13 @@ void verify_written_close(struct verify_written *w) {
 
 // ---- a site ------------------------------------------------------------------------------------
 
-static bool map_pairs(const struct verify_written *w, const struct site_pair *of, uint32_t n,
-                      struct arena *a, const struct site_pair **out) {
+static bool map_pairs(const struct verify_written *w, int side, const struct site_pair *of,
+                      uint32_t n, struct arena *a, const struct site_pair **out) {
   struct site_pair *list = arena_alloc(a, (n + (size_t)1) * sizeof *list);
   for (uint32_t i = 0; i < n; i++) {
-    const uint32_t after = of[i].after == NO_ID ? NO_ID : w->value_of[of[i].after];
-    if (after == NO_ID && of[i].after != NO_ID) return false;
-    list[i] = (struct site_pair){of[i].before, after};
+    list[i] = of[i];
+    uint32_t *value = side ? &list[i].after : &list[i].before;
+    if (*value != NO_ID && (*value = w->value_of[*value]) == NO_ID) return false;
   }
   *out = list;
   return true;
@@ -203,14 +203,16 @@ static bool map_constants(const struct verify_written *w, const struct model_con
   return true;
 }
 
-bool verify_written_site(const struct verify_written *w, const struct site *s, struct arena *a,
-                         struct site *out) {
-  uint32_t *after = arena_alloc(a, (s->n_after + (size_t)1) * sizeof *after);
-  *out = *s;
-  for (uint32_t i = 0; i < s->n_after; i++)
-    if ((after[i] = w->node_of[s->after[i]]) == NO_ID) return false;
-  out->after = after;
-  return map_pairs(w, s->inputs, s->n_inputs, a, &out->inputs) &&
-         map_pairs(w, s->outputs, s->n_outputs, a, &out->outputs) &&
-         map_constants(w, s->constants[1], s->n_constants[1], a, &out->constants[1]);
+bool verify_written_site(const struct verify_written *w, int side, const struct site *s,
+                         struct arena *a, struct site *out) {
+  const uint32_t n = side ? s->n_after : s->n_before, *of = side ? s->after : s->before;
+  uint32_t *nodes = arena_alloc(a, (n + (size_t)1) * sizeof *nodes);
+  const struct site copy = *s;
+  *out = copy;
+  for (uint32_t i = 0; i < n; i++)
+    if ((nodes[i] = w->node_of[of[i]]) == NO_ID) return false;
+  *(side ? &out->after : &out->before) = nodes;
+  return map_pairs(w, side, copy.inputs, copy.n_inputs, a, &out->inputs) &&
+         map_pairs(w, side, copy.outputs, copy.n_outputs, a, &out->outputs) &&
+         map_constants(w, copy.constants[side], copy.n_constants[side], a, &out->constants[side]);
 }

@@ -19,8 +19,8 @@ struct verify_written {
 int verify_written_open(struct verify_written *w, const char *path, bool allow_links,
                         const struct model *edited, struct err *err);
 void verify_written_close(struct verify_written *w);
-// The site with everything that is of the result named as in the written model; false: it has what is not there.
-bool verify_written_site(const struct verify_written *w, const struct site *s, struct arena *a,
-                         struct site *out);
+// The site with everything of that side (0: before, 1: after) numbered as in the written model; false: it has what is not there.
+bool verify_written_site(const struct verify_written *w, int side, const struct site *s,
+                         struct arena *a, struct site *out);
 
 #endif

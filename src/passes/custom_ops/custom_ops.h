@@ -18,4 +18,10 @@ static inline bool custom_ops_is_imported(struct span domain) {
 // the import of the domain. A model whose opset lacks operators of a function is raised. -1: it cannot be (opset.h).
 int custom_ops_complete(struct pass_env *env, uint32_t first, struct err *err);
 
+// A node whose operator no runtime has, and the model no function for: of the domains above, or onnx_passes.ops. NO_ID: there
+// is none. Linear in nodes.
+uint32_t custom_ops_not_runnable(const struct model *m);
+// Do groups of edits of that name give such a model operators that run?
+bool custom_ops_makes_runnable(const char *pass);
+
 #endif

@@ -10,12 +10,15 @@
 // The text is the program's own: what does not fit in it is an assertion.
 #include "custom_ops.h"
 #include "custom_ops_inside.h"
+#include "model_calls.h"
 #include "opset.h"
 #include "weights.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
+
+static const char group_name[] = "inject-ops";
 
 enum { GRAPHS = 8, LIST = 16, FUNCTIONS_IR = 8 };
 
@@ -356,7 +359,7 @@ static int add(struct pass_env *env, const char *text, struct err *err) {
   if (model_opset_version(e->m, e->m->main_graph, span_str("")) < since_of(text) &&
       opset_raise(env, since_of(text), err))
     return -1;
-  edit_group(e, "inject-ops", NO_ID, "function");
+  edit_group(e, group_name, NO_ID, "function");
   if (model_opset_version(e->m, e->m->main_graph, span_str(CUSTOM_OPS_DOMAIN)) < 1)
     edit_set_opset(e, span_str(CUSTOM_OPS_DOMAIN), 1);
   weights_raise_ir(e, FUNCTIONS_IR);
@@ -380,6 +383,27 @@ int custom_ops_complete(struct pass_env *env, uint32_t first, struct err *err) {
     of[text] = m->n_functions - 1;
   }
   return 0;
+}
+
+// ---- what runs ---------------------------------------------------------------------------------
+
+uint32_t custom_ops_not_runnable(const struct model *m) {
+  struct model_calls calls = {0};
+  uint32_t found = NO_ID;
+  model_calls_init(&calls, m);
+  for (uint32_t i = 0; i < m->n_nodes && found == NO_ID; i++) {
+    const struct span domain = model_name(m, m->nodes[i].domain);
+    if (!(m->nodes[i].flags & NODE_DEAD) &&
+        (custom_ops_is_imported(domain) || span_is(domain, CUSTOM_OPS_DOMAIN)) &&
+        model_calls_callee(&calls, i) == NO_ID)
+      found = i;
+  }
+  model_calls_done(&calls);
+  return found;
+}
+
+bool custom_ops_makes_runnable(const char *pass) {
+  return strcmp(pass, custom_ops_import.name) == 0 || strcmp(pass, group_name) == 0;
 }
 
 // ---- the pass ----------------------------------------------------------------------------------

@@ -312,7 +312,9 @@ void sites_changed_calls(struct sites_cut *c) {
   for (uint32_t n = 0; n < b->n_nodes; n++) {
     if (m->nodes[n].flags & NODE_DEAD) continue;
     const uint32_t f = model_calls_callee(&calls[BEFORE], n);
-    if (f != model_calls_callee(&calls[AFTER], n)) c->forced[n] = true;
+    // What edits made may call a function that comes with the last of them.
+    const bool waits = f == NO_ID && b->nodes[n].flags & NODE_NEW;
+    if (f != model_calls_callee(&calls[AFTER], n) && !waits) c->forced[n] = true;
     if (f == NO_ID) continue;
     *TABLE_PUSH(c, calls) = (struct sites_call){n, c->calls_of[f]};
     c->calls_of[f] = c->n_calls - 1;

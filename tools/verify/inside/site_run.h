@@ -39,10 +39,14 @@ struct site_run {
 int site_run_open(struct site_run *r, struct err *err);
 void site_run_close(struct site_run *r);
 
-// The side after is cut out of what was written, where something was.
+// A side is cut out of what was written, where something was.
+const struct verify_written *site_run_written(const struct site_run *r, int side);
 const struct model *site_run_model(const struct site_run *r, int side);
 struct recipes *site_run_recipes(const struct site_run *r, int side);
 struct sources *site_run_sources(const struct site_run *r, int side);
+
+// The graph of the edited model, on that side.
+uint32_t site_run_graph(const struct site_run *r, int side, uint32_t graph);
 
 // What inference knows of a value; DTYPE_UNDEFINED: nothing, or that it is no tensor.
 enum dtype site_run_dtype(struct infer *in, uint32_t value);
