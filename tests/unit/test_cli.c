@@ -422,6 +422,12 @@ static void test_words_of_others(void **state) {
 #undef PEER_OPTION
 #undef PEER_VALUE
   // - and _ and capitals do not count; ours in such letters is named as ours.
+  refuse("dynamic m.onnx o.onnx --AddQDQPairToWeight",
+         "--add-qdq-pair-to-weight is an option of 'weir static', not of 'weir dynamic'", "");
+  // A row may hold for all words that begin alike.
+  refuse("optimize m.onnx o.onnx --tflite_int8", "no option --tflite_int8", "only ONNX is written");
+  refuse("static m.onnx o.onnx --CalibStridedMinMax 4", "no option --CalibStridedMinMax",
+         "one sample is in memory at a time anyway");
   refuse("static m.onnx o.onnx --Quant_Format QDQ", "no option --Quant_Format", "here: --format");
   refuse("static m.onnx o.onnx --AddQDQPairToWeight", "no option",
          "did you mean --add-qdq-pair-to-weight?");

@@ -38,7 +38,7 @@ int cli_unknown_command(const char *name, struct err *err) {
   const char *ours = peer_command(name);
   if (ours) {
     err_fill(err, ERR_USAGE, "there is no command '%s'", quote_str(name).s);
-    return err_hint(err, "did you mean %s?", ours);
+    return err_hint(err, *ours == '\'' ? "did you mean %s?" : "%s", ours);
   }
   struct guess g = guess_start(name);
   for (uint32_t c = 0; c < CLI_COMMANDS; c++)
@@ -126,12 +126,21 @@ static bool is_word_of_others(const struct cli_args *args, const char *name, str
   return true;
 }
 
+// The same of any command.
+static const char *spelt_elsewhere(const char *name) {
+  const char *own = NULL;
+  for (enum cli_command c = 0; c < CLI_COMMANDS && !own; c++)
+    own = spelt_otherwise(c, name);
+  return own;
+}
+
 int cli_unknown_option(const struct cli_args *args, const char *name, struct err *err) {
   const char *command = cli_command_row(args->command)->name;
   enum cli_command one = CLI_COMMANDS;
   if (is_word_of_others(args, name, err)) return -1;
-  const uint32_t others = commands_with(name, &one);
-  if (others) return misplaced_option(args, name, others, one, err);
+  const char *elsewhere = spelt_elsewhere(name);
+  const uint32_t others = elsewhere ? commands_with(elsewhere, &one) : 0;
+  if (others) return misplaced_option(args, elsewhere, others, one, err);
   err_fill(err, ERR_USAGE, "'weir %s' has no option --%s", command, quote_str(name).s);
   struct guess g = guess_start(name);
   for (uint32_t k = 0, o; (o = cli_option_at(args->command, k)) != CLI_NONE; k++) {

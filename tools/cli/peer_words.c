@@ -48,6 +48,16 @@ bool peer_words_same(const char *a, const char *b) {
   return *a == *b;
 }
 
+// A word of a row, which may end in '*': any that begin so.
+static bool is_theirs(const char *theirs, const char *name) {
+  const size_t n = strlen(theirs);
+  if (n == 0 || theirs[n - 1] != '*') return peer_words_same(theirs, name);
+  const char *a = theirs, *b = name;
+  for (a = next_letter(a), b = next_letter(b); *a != '*'; a = next_letter(a), b = next_letter(b))
+    if (tolower((unsigned char)*a++) != tolower((unsigned char)*b++)) return false;
+  return true;
+}
+
 const char *peer_command(const char *name) {
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
     if (peer_words_same(commands[i].theirs, name)) return commands[i].ours;
@@ -58,7 +68,7 @@ const char *peer_option(enum cli_command *command, const char *name) {
   const char *other = NULL;
   enum cli_command whose = *command;
   for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-    if (!peer_words_same(options[i].theirs, name)) continue;
+    if (!is_theirs(options[i].theirs, name)) continue;
     if (options[i].commands >> *command & 1) return options[i].ours;
     if (other) continue;
     other = options[i].ours;

@@ -54,8 +54,8 @@ static void note_signal(int signal_number) {
     if (taken[i] && watched[i].once && !(member && watched[i].scheduler))
       signal(watched[i].number, SIG_DFL);
   if (!stopped && from_scheduler(signal_number)) {
-    const struct itimerval soon = {.it_value = {.tv_sec = MEMBER_MS / 1000,
-                                                .tv_usec = MEMBER_MS % 1000 * 1000}};
+    const struct itimerval soon = {
+        .it_value = {.tv_sec = MEMBER_MS / 1000, .tv_usec = MEMBER_MS % 1000 * 1000}};
     setitimer(ITIMER_REAL, &soon, NULL);
   }
   if (!stopped) __atomic_store_n(&stopped, signal_number, __ATOMIC_RELAXED); // others read it
