@@ -103,6 +103,21 @@ def quant(tmp_path):
     return write
 
 
+def test_a_model_with_functions_has_no_sites_but_those_that_changed(weir, quant, tmp_path):
+    """Calls of what an import writes have no function yet where it ends: that is no change of theirs."""
+    source = quant("qonnx.custom_op.general")
+    model = onnx.load(source)
+    model.opset_import.append(onnx.helper.make_opsetid("own", 1))
+    model.functions.append(onnx.parser.parse_function('<opset_import: ["": 19], domain: "own"> f (u) => (w) { v = Identity (u) w = Relu (v) }'))
+    model.graph.node[-1].CopyFrom(onnx.helper.make_node("f", ["c"], ["y"], domain="own"))
+    onnx.save(model, source)
+    weir("run", source, tmp_path / "imported.onnx", "--pass", "import-qonnx")
+    apart = verification(weir, "run", tmp_path / "imported.onnx", tmp_path / "two.onnx", "--pass", "tidy", "--verify")
+    at_once = verification(weir, "run", source, tmp_path / "one.onnx", *words_of("import-qonnx", "tidy"), "--verify")
+    assert at_once["passed"] == apart["passed"] == len(at_once["rows"]) > 0
+    assert [row["name"] for row in at_once["rows"]] == [row["name"] for row in apart["rows"]]
+
+
 def test_a_wrong_pass_after_the_import_is_found_and_named(weir, quant, tmp_path):
     source = quant("qonnx.custom_op.general")
     (tmp_path / "wrong.rules").write_text("wrong/Relu exact : Relu(x) -> Neg(x) ;\n")

@@ -96,20 +96,25 @@ static int ask(struct rest *r, uint32_t tensor, uint32_t twin, struct err *err) 
   return 0;
 }
 
-// By node of the output: did an edit make it? What it has is for sites to see, such as a string that only a file keeps as a tensor.
-static const bool *made_nodes(struct rest *r) {
+// By node of the output: the one that an edit made in the edited model, or NO_ID.
+static const uint32_t *made_nodes(struct rest *r) {
   const struct model *m = r->d.m[DIFF_A];
-  bool *made = arena_zalloc(&r->arena, r->d.m[DIFF_B]->n_nodes + (size_t)1);
+  const size_t bytes = (r->d.m[DIFF_B]->n_nodes + (size_t)1) * sizeof(uint32_t);
+  uint32_t *made = arena_alloc(&r->arena, bytes);
+  memset(made, 0xff, bytes);
   for (uint32_t i = 0; i < m->n_nodes; i++)
-    if (m->nodes[i].flags & NODE_NEW && r->w->node_of[i] != NO_ID) made[r->w->node_of[i]] = true;
+    if (m->nodes[i].flags & NODE_NEW && r->w->node_of[i] != NO_ID) made[r->w->node_of[i]] = i;
   return made;
 }
 
-static bool is_of_made(const struct model *m, uint32_t tensor, const bool *made) {
-  const struct model_tensor *t = &m->tensors[tensor];
-  const uint32_t node =
-      t->home == HOME_ATTRIBUTE && t->owner != NO_ID ? m->attrs[t->owner].node : NO_ID;
-  return node != NO_ID && made[node];
+// Is it what an edit gave a node that it made? A string is kept as a tensor only in a file. Sites see what it is.
+static bool is_of_made(const struct rest *r, uint32_t tensor, const uint32_t *made) {
+  const struct model *a = r->d.m[DIFF_A], *b = r->d.m[DIFF_B];
+  const struct model_tensor *t = &b->tensors[tensor];
+  if (t->home != HOME_ATTRIBUTE || t->owner == NO_ID || b->attrs[t->owner].node == NO_ID)
+    return false;
+  const uint32_t node = made[b->attrs[t->owner].node];
+  return node != NO_ID && model_attr_named(a, node, model_name_str(b, b->attrs[t->owner].name));
 }
 
 // Each of the output's tensors is one of the edited model's, and each of these that no edit made is as in the source.
@@ -123,9 +128,9 @@ static int pair_tensors(struct rest *r, struct err *err) {
     else if (ask(r, i, twin, err))
       return -1;
   }
-  const bool *made = made_nodes(r);
+  const uint32_t *made = made_nodes(r);
   for (uint32_t i = 0; i < m[DIFF_B]->n_tensors; i++)
-    if (r->d.tensors[DIFF_B][i] == NO_ID && !is_of_made(m[DIFF_B], i, made))
+    if (r->d.tensors[DIFF_B][i] == NO_ID && !is_of_made(r, i, made))
       differs(r, tensor_words(r, DIFF_B, i));
   return 0;
 }
