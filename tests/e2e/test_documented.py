@@ -10,6 +10,7 @@ An example in any other fence is one that nobody runs: a line in it that begins 
 makes a file for a later example, it does so in an example.
 """
 
+import importlib.util
 import re
 import shutil
 import sys
@@ -83,15 +84,16 @@ def models(tmp_path_factory):
     shutil.copytree(DATA / "parakeet-dynamo", folder, dirs_exist_ok=True)
     shutil.copy(DATA / "tied" / "model.onnx", folder / "decoder.onnx")
     make_samples(folder / "model.onnx", folder / "samples")
+    make_samples(folder / "model.onnx", folder / "recordings", 4)  # a hundred rows and more that top-1 is judged by
     return folder
 
 
-def make_samples(model, folder):
-    """What `weir calibrate` takes: two files with an array for each input."""
+def make_samples(model, folder, count=2):
+    """What `weir calibrate` takes: files with an array for each input."""
     folder.mkdir()
     inputs = onnx.load(model, load_external_data=False).graph.input
     rng = np.random.default_rng(0)
-    for k in range(2):
+    for k in range(count):
         arrays = {}
         for value in inputs:
             tensor = value.type.tensor_type
@@ -156,3 +158,16 @@ def test_what_optimize_is_drawn_to_do(weir, tmp_path):
         onnx.save(onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["": 18]> {graph}'), tmp_path / "in.onnx")
         weir("optimize", tmp_path / "in.onnx", tmp_path / "out.onnx", "--force")
         assert [node.op_type for node in onnx.load(tmp_path / "out.onnx").graph.node] == left, name
+
+
+def test_tables_of_accuracy_are_those_of_the_script():
+    """Rows and columns of what bench/accuracy.py measures, which takes minutes."""
+    spec = importlib.util.spec_from_file_location("accuracy", ROOT / "bench" / "accuracy.py")
+    accuracy = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(accuracy)
+    for i, (page, columns) in enumerate(accuracy.COLUMNS.items()):
+        lines = (ROOT / page).read_text().splitlines()
+        at = lines.index("| | " + " | ".join(columns) + " |")
+        names = [row[i] for row in accuracy.RECIPES if row[i]]
+        assert [line.split(" | ")[0].removeprefix("| ") for line in lines[at + 2 : at + 2 + len(names)]] == names
+        assert lines[at + 2 + len(names)] == ""

@@ -74,6 +74,23 @@ def test_a_cosine_decides_nothing(weir, tmp_path, weight, given):
     assert "float" in weir("verify", source, tmp_path / "w.onnx", code=1).err
 
 
+@pytest.mark.parametrize("bits, changed", [("8", 0), ("2", 64)])
+def test_a_run_that_ends_with_its_check(weir, tmp_path, bits, changed):
+    """Where too many rows change their class nothing is written. In 2 bits each of two classes is off by 0.9, towards the other."""
+    w, x = np.zeros((32, 32), np.float32), np.zeros((ROWS, 32), np.float32)
+    w[30] = 3  # the range of each column is 0 to 3, and the step 1
+    w[:3, 0], w[:3, 1], w[5, 5] = (1.45, 1.45, 0), (0.55, 0.55, 1), 3
+    x[:64, :3], x[64:, 5] = (1, 1, 0.5), 1
+    np.savez(tmp_path / "rows.npz", x=x)
+    source, out = product(tmp_path / "m.onnx", w), tmp_path / "o.onnx"
+    words = ["run", source, out, "--pass", f"quantize:bits={bits},block_size=32"]
+    check = ["--verify=model", "--verify-inputs", tmp_path / "rows.npz", "--verify-metric", "top1=0.99"]
+    said = weir(*words, *check, code=1 if changed else 0)
+    assert out.exists() == (not changed) and (f"top-1 changes in {changed} of {ROWS} rows" in said.err) == bool(changed)
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith("o.")) == ([] if changed else ["o.onnx", "o.onnx.manifest.json"])
+    weir(*words, "--force")  # without the check it is
+
+
 @pytest.mark.parametrize("bits", ["2", "4"])
 def test_few_bits_have_no_bound_of_their_own(weir, tmp_path, weight, given, bits):
     source, out = product(tmp_path / "m.onnx", weight), tmp_path / "q.onnx"

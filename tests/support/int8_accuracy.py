@@ -68,18 +68,22 @@ def pillow():
     return importlib.import_module("PIL.Image"), importlib.import_module("PIL.ImageDraw"), importlib.import_module("PIL.ImageFont")
 
 
-def line(rng, width, turned=False):
-    """One line of text as rapidocr's models want it: float32 [1,3,48,width] from -1 to 1."""
+def text_line(rng, width, turned=False, words=6):
+    """A line of so many words, and how rapidocr's models see it: float32 [1,3,48,width] from -1 to 1. What is too long is cut off."""
     image, draw, font = pillow()
     grey = int(rng.integers(200, 256))
     picture = image.new("L", (width, 48), grey)
-    text = " ".join(rng.choice(WORDS) for _ in range(6))
+    text = " ".join(rng.choice(WORDS) for _ in range(words))
     draw.Draw(picture).text((int(rng.integers(2, 10)), int(rng.integers(2, 10))), text, fill=int(rng.integers(0, 80)),
                             font=font.load_default(int(rng.integers(22, 34))))  # fmt: skip
     pixels = np.asarray(picture, dtype=np.float32) + rng.normal(0, 4, (48, width)).astype(np.float32)
     if turned:
         pixels = pixels[::-1, ::-1]
-    return np.repeat(((pixels / 255 - 0.5) / 0.5)[None, None], 3, axis=1).astype(np.float32)
+    return text, np.repeat(((pixels / 255 - 0.5) / 0.5)[None, None], 3, axis=1).astype(np.float32)
+
+
+def line(rng, width, turned=False):
+    return text_line(rng, width, turned)[1]
 
 
 def lines(name, count, seed, width):
