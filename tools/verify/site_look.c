@@ -11,6 +11,7 @@
 #include "cast.h"
 #include "narrowed.h"
 #include "site_feeds.h"
+#include "site_cuts.h"
 #include "site_traits.h"
 #include "verify_top1.h"
 #include "verify_written.h"
@@ -431,5 +432,8 @@ int site_look(struct site_run *r, uint32_t i, struct verified_row *row, struct a
               struct err *err) {
   if (look_if_alive(r, i, row, a, err)) return -1;
   if (!r->ended && look_beyond(r, i, row, a, err)) return -1;
-  return look_at_weights(r, &r->sites.list[i], row, a, err);
+  if (look_at_weights(r, &r->sites.list[i], row, a, err)) return -1;
+  row->cut_off = row->end == VERIFIED_FAILED && row->loses &&
+                 site_cuts_products(r->e->result, &r->sites.list[i]);
+  return 0;
 }
