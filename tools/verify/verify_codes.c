@@ -69,8 +69,7 @@ void verify_codes_fit(const struct model *m, uint32_t value, struct arena *a, st
   if (x->dtype != DTYPE_FLOAT || !x->at || x->bytes != x->count * sizeof(float) ||
       !codes_for(m, value, &low, &high))
     return;
-  float *out = arena_alloc(a, x->bytes + 1);
-  memcpy(out, x->at, x->bytes);
+  float *out = arena_copy(a, x->at, x->bytes);
   for (uint64_t i = 0; i < x->count; i++) {
     if (out[i] > 0 && high > 0) factor = fmin(factor, high / (double)out[i]);
     if (out[i] < 0 && low < 0) factor = fmin(factor, low / (double)out[i]);

@@ -669,8 +669,7 @@ static const char *split(struct kit *k, struct look *l) {
   // Lists of attributes are stored in the model: they are copied before it moves.
   for (uint32_t i = 0; i < n_attrs; i++)
     if (attrs[i].type == ATTR_INTS) {
-      int64_t *copy = arena_alloc(&k->site, attrs[i].n * sizeof *copy);
-      memcpy(copy, attrs[i].ints, attrs[i].n * sizeof *copy);
+      int64_t *copy = arena_copy(&k->site, attrs[i].ints, attrs[i].n * sizeof *copy);
       attrs[i].ints = copy;
     }
   for (uint32_t i = 0; i < n; i++) {
