@@ -125,7 +125,7 @@ static bool most_of_codes(struct kit *k, const struct look *l, const struct prod
     return false;
   double *b = arena_alloc(&k->site, (n + (size_t)1) * sizeof *b);
   for (uint32_t i = 0; i < n; i++)
-    b[i] = codes[i] * own[n_own == 1 ? 0 : i];
+    b[i] = (codes[i] - (double)l->bias_zero) * own[n_own == 1 ? 0 : i];
   *most = most_codes(p, b, n);
   return true;
 }
@@ -179,34 +179,36 @@ static bool kept_passes_int32(struct kit *k, const struct look *l) {
 }
 
 // How codes of a bias are dequantized, along its last axis: their recipe.
-static uint32_t dequantization(struct kit *k, const struct form *f,
+static uint32_t dequantization(struct kit *k, const struct look *l,
                                struct recipe_dequantization *how) {
+  const struct form *f = &l->bias_form;
   uint32_t rank;
   kit_rank(k, f->codes, &rank);
   *how = (struct recipe_dequantization){.scales = kit_recipe(k, f->scale),
-                                        .zeros = NO_ID,
+                                        .zeros = l->bias_zero ? kit_recipe(k, f->zero) : NO_ID,
                                         .axis = f->n == 1 ? RECIPE_PER_TENSOR : rank - 1};
   return kit_recipe(k, f->codes);
 }
 
-static bool can_dequantize(struct kit *k, const struct form *f) {
+static bool can_dequantize(struct kit *k, const struct look *l) {
   struct recipe_dequantization how;
-  const uint32_t codes = dequantization(k, f, &how);
+  const uint32_t codes = dequantization(k, l, &how);
   return recipe_can_dequantize(k->r, codes, &how);
 }
 
 const char *requantize_look_bias(struct kit *k, struct look *l) {
   const uint32_t maker = kit_maker(k, l->bias);
   uint32_t tensor, rank;
-  int64_t zero;
+  bool is_own = false; // codes of int32, as those that operators take
   if (l->bias == NO_ID) return NULL;
   if (kit_may_be_left_out(k->m, l->bias)) return "optional_bias";
   l->bias_codes = requantize_is_dequantize(kit_op(k, maker));
   if (l->bias_codes) {
     const char *why = requantize_form_of(k, maker, &l->bias_form);
     if (why) return why;
-    if (l->bias_form.type != DTYPE_INT32 || !requantize_zero(k, &l->bias_form, &zero) || zero != 0)
-      return "code_types";
+    if (!requantize_zero(k, &l->bias_form, &l->bias_zero)) return "code_types";
+    is_own = l->bias_form.type == DTYPE_INT32 && l->bias_zero == 0;
+    if (!is_own && l->row.plain != OP_MatMul) return "code_types";
     if (l->bias_form.n > 1 &&
         (!kit_rank(k, l->bias_form.codes, &rank) ||
          (l->bias_form.axis < 0 ? l->bias_form.axis + rank : l->bias_form.axis) != rank - 1))
@@ -218,10 +220,10 @@ const char *requantize_look_bias(struct kit *k, struct look *l) {
   if (!bias_fits(k, l, value)) return "bias_shape";
   if (!l->bias_codes && kit_dtype(k, value) != DTYPE_FLOAT && kit_dtype(k, value) != DTYPE_FLOAT16)
     return "type";
-  l->bias_kept = l->bias_codes && same_scales(k, l);
+  l->bias_kept = is_own && same_scales(k, l);
   if (!l->bias_kept && requantize_product(k, l->x[0].scale, l->x[1].scale, l->factor) == NO_ID)
     return "parameters";
-  if (l->bias_codes && !l->bias_kept && !can_dequantize(k, &l->bias_form)) return "parameters";
+  if (l->bias_codes && !l->bias_kept && !can_dequantize(k, l)) return "parameters";
   const bool passes = l->bias_kept ? kept_passes_int32(k, l) : bias_passes_int32(k, l);
   return passes ? "bias_range" : NULL;
 }
@@ -230,7 +232,7 @@ const char *requantize_look_bias(struct kit *k, struct look *l) {
 static uint32_t bias_recipe(struct kit *k, const struct look *l) {
   struct recipe_dequantization how;
   if (!l->bias_codes) return kit_recipe(k, l->bias);
-  const uint32_t codes = dequantization(k, &l->bias_form, &how);
+  const uint32_t codes = dequantization(k, l, &how);
   return recipe_dequantize(k->r, codes, &how);
 }
 

@@ -21,7 +21,8 @@ struct look {
   uint32_t last;         // the node whose result Q takes: itself, or the Relu or Clip
   uint32_t bias;         // value, NO_ID: none
   struct form bias_form; // with bias_codes
-  bool bias_codes;       // the bias is dequantized int32
+  int64_t bias_zero;     // the code of 0 there
+  bool bias_codes;       // the bias is dequantized codes
   bool bias_kept;        // these codes can be taken
   double factor;         // of the product of the scales of x and w
 };
@@ -32,7 +33,7 @@ const char *requantize_look_input(struct kit *k, struct look *l, uint32_t slot);
 bool requantize_look_types_fit(const struct look *l);
 // The scales of a product's weight, l->x[1].
 const char *requantize_look_weight(struct kit *k, const struct look *l);
-// l->bias, a float constant or codes; fills what follows it.
+// l->bias, a float constant or codes of int32; fills what follows it. (What an Add adds to a MatMul may be codes of any type.)
 const char *requantize_look_bias(struct kit *k, struct look *l);
 // Its codes of int32 by the scales of the products, a value: those that there are, or new ones. NO_ID: there is no bias.
 uint32_t requantize_look_bias_codes(struct kit *k, const struct look *l);
