@@ -313,12 +313,13 @@ static int look_at_weights(struct site_run *r, const struct site *s, struct veri
                        .sources = {e->sources, e->written->sources},
                        .site = &written,
                        .masks = has_held_mask(r, s),
+                       .coded = site_run_rounds(r, s),
                        .memory = r->v->options.memory,
                        .stop = r->v->options.runtime.stop};
   add_quantization(r, s, &w);
   if (w.compensates)
     return 0; // an element may be off by any number of steps; what comes out counts
-  if (!w.levels && !new_bits(r, &written)) return 0;
+  if (!w.levels && !w.coded && !new_bits(r, &written)) return 0;
   if (narrowed_look(&w, a, &found, err)) return -1;
   if (found.n == 0 || found.most <= found.allowed) return 0;
   row->end = VERIFIED_FAILED;

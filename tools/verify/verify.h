@@ -137,7 +137,7 @@ uint32_t verify_bits_of_models(const struct model *source, const struct model *r
 struct verify_site {
   uint32_t bits; // of the narrowest weights that came; 0: none are narrower than they were
   bool uneven;   // last bits depend on the place of an element
-  bool rounds;   // a group of its edits rounds activations elsewhere than before (verify_group_rounds)
+  bool rounds;   // verify_group_rounds of a group of its edits
 };
 // passes: those of the site. before, after: what the output's type is.
 struct verify_bounds verify_bounds_of_site(const char *const *passes, uint32_t n,

@@ -111,7 +111,7 @@ bool passes_is_in(const struct pass *pass, struct span set) {
 }
 
 bool passes_rounds_in(const struct pass *pass, const char *reason) {
-  return pass->activations || has_word(pass->activations_in, span_str(reason));
+  return has_word(pass->activations_in, span_str(reason));
 }
 
 // "family:reorder": returns what comes after the colon, which is no pass then.
