@@ -407,6 +407,46 @@ def test_a_gemm_stays(weir, tmp_path):
     assert sites["g"] == ("skipped", "bias_of_gemm") and alike(out, source) == []
 
 
+# ---- where it stands -------------------------------------------------------------------------------------------------------------
+
+
+def in_a_body(model, weights_inside):
+    """The layer in a branch of an If."""
+    graph, nodes = model.graph, list(model.graph.node)
+    outer = [] if weights_inside else nodes[:3]
+    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, [3, 4])
+    body = helper.make_graph(nodes[len(outer):], "then", [], [result], list(graph.initializer) if weights_inside else [])
+    other = helper.make_graph([node("Identity", ["nought"], ["e"])], "else", [], [helper.make_tensor_value_info("e", TensorProto.FLOAT, [3, 4])],
+                              [numpy_helper.from_array(np.zeros((3, 4), np.float32), "nought")])  # fmt: skip
+    branch = helper.make_node("If", ["c"], ["out"], "if", then_branch=body, else_branch=other)
+    made = helper.make_graph([*outer, branch], "g", [*graph.input, helper.make_tensor_value_info("c", TensorProto.BOOL, [])],
+                             [helper.make_tensor_value_info("out", TensorProto.FLOAT, [3, 4])], [] if weights_inside else list(graph.initializer))  # fmt: skip
+    return helper.make_model(made, opset_imports=model.opset_import, ir_version=8)
+
+
+def in_a_function(model):
+    """The layer as a function, whose constants are nodes."""
+    constants = [helper.make_node("Constant", [], [t.name], value=t) for t in model.graph.initializer]
+    function = helper.make_function("own", "Layer", ["x"], ["y"], [*constants, *model.graph.node], list(model.opset_import))
+    inputs = [*model.graph.input, helper.make_tensor_value_info("c", TensorProto.BOOL, [])]
+    made = helper.make_graph([node("Layer", ["x"], ["out"], domain="own")], "g", inputs, [helper.make_tensor_value_info("out", TensorProto.FLOAT, [3, 4])])
+    return helper.make_model(made, opset_imports=[*model.opset_import, helper.make_opsetid("own", 1)], ir_version=8, functions=[function])
+
+
+PLACES = {"body": lambda m: in_a_body(m, True), "body, codes outside": lambda m: in_a_body(m, False), "function": in_a_function}
+
+
+@pytest.mark.parametrize("form, execution", [("int32-bias", "qdq"), ("fp32-bias", "qlinear")])
+@pytest.mark.parametrize("place", PLACES)
+def test_in_bodies_and_functions(weir, tmp_path, place, form, execution):
+    site = plain_layer()
+    onnx.save(PLACES[place](site.model), tmp_path / "m.onnx")
+    out, sites = requantize(weir, tmp_path / "m.onnx", "--format", form, "--execution", execution)
+    assert sites["m"][0] == "converted"
+    feeds = {**site.feeds, "c": np.array(True)}
+    np.testing.assert_allclose(run(out, feeds)[0], run(tmp_path / "m.onnx", feeds)[0], atol=2e-4)
+
+
 # ---- the same by other ways ------------------------------------------------------------------------------------------------------
 
 
