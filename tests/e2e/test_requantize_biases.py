@@ -120,6 +120,21 @@ def test_from_another_recipe(weir, tmp_path, first, how, form, execution):
     equal_outputs(out, wanted, site.feeds)
 
 
+def test_a_column_for_each_word_of_a_vocabulary(weir, tmp_path):
+    """More scales than a log has as numbers."""
+    nodes = [node("MatMul", ["x", "w"], ["h"], "m"), node("Add", ["h", "b"], ["y"], "a")]
+    site = Site(nodes, {"x": (2, 16)}, {"w": normal(16, 20000), "b": normal(20000)})
+    wanted = site.quantized(weir, tmp_path, "static", "--format", "int32-bias").rename(tmp_path / "wanted.onnx")
+    source = site.quantized(weir, tmp_path, "static")
+    out, sites = requantize(weir, source, "--format", "int32-bias", "--edit-log", tmp_path / "log")
+    assert sites["m"] == ("converted", "int32_bias") and alike(out, wanted, names=False) == []
+    assert (tmp_path / "log").stat().st_size < 20000
+    gemm = Site([node("Gemm", ["x", "w", "b"], ["y"], "g")], {"x": (2, 16)}, {"w": normal(16, 20000), "b": normal(20000)})
+    source = gemm.quantized(weir, tmp_path, "static", "--quantize-bias", "false")
+    out, sites = requantize(weir, source, "--to", "qoperator")
+    assert sites["g"] == ("converted", "to_qoperator") and min(gemm.levels(out).values()) > 25
+
+
 # ---- other sources ---------------------------------------------------------------------------------------------------------------
 
 
