@@ -83,6 +83,9 @@ WAYS = {
     "uint8 weights": ({}, ("--weight-type", "uint8", "--per-tensor")),
     "int8": ({}, ("--activation-type", "int8")),
     "opset 13": ({"opset": 13}, ()),
+    "opset 11": ({"opset": 11}, ("--per-tensor",)),
+    "of com.microsoft": ({}, ("--use-qdq-contrib-ops",)),
+    "a pair for each reader": ({}, ("--dedicated-qdq-pair",)),
 }
 
 
@@ -499,3 +502,28 @@ def test_words_that_do_not_go(weir, tmp_path, words, said):
     onnx.save(plain_layer().model, tmp_path / "m.onnx")
     done = weir("requantize", tmp_path / "m.onnx", tmp_path / "o.onnx", *words, code=2)
     assert said in done.err and not (tmp_path / "o.onnx").exists()
+
+
+@pytest.mark.parametrize("form, execution", [("int32-bias", "qdq"), ("fp32-bias", "qlinear")])
+@pytest.mark.parametrize("scales, zeros", [((1,), ()), ((), (1,)), ((1,), (1,)), ((1,), None)])
+def test_parameters_of_one_element(weir, tmp_path, form, execution, scales, zeros):
+    """PyTorch writes a scale as [1] and its zero point as []."""
+    site = plain_layer()
+    for name in ("xs", "ws"):
+        held = next(t for t in site.model.graph.initializer if t.name == name)
+        constant(site.model, name, numpy_helper.to_array(held).reshape(scales))
+    for name in ("xz", "wz"):
+        held = next(t for t in site.model.graph.initializer if t.name == name)
+        constant(site.model, name, numpy_helper.to_array(held).reshape(zeros or ()))
+    if zeros is None:
+        del parts(site.model)["wf"].input[2:]
+    onnx.save(site.model, tmp_path / "m.onnx")
+    out, sites = requantize(weir, tmp_path / "m.onnx", "--format", form, "--execution", execution)
+    assert sites["m"][0] == "converted"
+    np.testing.assert_allclose(run(out, site.feeds)[0], run(tmp_path / "m.onnx", site.feeds)[0], atol=2e-4)
+
+
+def test_nodes_that_are_excluded(weir, tmp_path):
+    source = chain().quantized(weir, tmp_path, "static")
+    _, sites = requantize(weir, source, "--format", "int32-bias", "--exclude", "m1")
+    assert sites["m1"] == ("skipped", "excluded") and sites["m0"] == sites["m2"] == ("converted", "int32_bias")
