@@ -527,3 +527,17 @@ def test_nodes_that_are_excluded(weir, tmp_path):
     source = chain().quantized(weir, tmp_path, "static")
     _, sites = requantize(weir, source, "--format", "int32-bias", "--exclude", "m1")
     assert sites["m1"] == ("skipped", "excluded") and sites["m0"] == sites["m2"] == ("converted", "int32_bias")
+
+
+@pytest.mark.parametrize("form, execution", [("int32-bias", "qdq"), ("fp32-bias", "qlinear")])
+def test_zero_points_of_columns(weir, tmp_path, form, execution):
+    site = plain_layer()
+    held = next(numpy_helper.to_array(t) for t in site.model.graph.initializer if t.name == "wq")
+    constant(site.model, "wq", (held.astype(np.int32) // 2 + 70).astype(np.uint8))
+    constant(site.model, "ws", np.array([0.01, 0.02, 0.013, 0.009], np.float32))
+    constant(site.model, "wz", np.array([70, 75, 66, 128], np.uint8))
+    parts(site.model)["wf"].attribute.append(helper.make_attribute("axis", 1))
+    onnx.save(site.model, tmp_path / "m.onnx")
+    out, sites = requantize(weir, tmp_path / "m.onnx", "--format", form, "--execution", execution)
+    assert sites["m"][0] == "converted"
+    np.testing.assert_allclose(run(out, site.feeds)[0], run(tmp_path / "m.onnx", site.feeds)[0], atol=4e-4)
