@@ -145,8 +145,9 @@ static int compare_outputs(struct site_run *r, const struct site *s, const struc
                            struct verified_row *row, struct err *err) {
   struct arena *a = &r->v->found.arena;
   const char *names[SITE_PASSES];
-  const uint32_t n = site_run_passes(r, s, names), bits = new_bits(r, s);
-  const bool uneven = is_uneven(r, s), masks = has_held_mask(r, s);
+  const uint32_t n = site_run_passes(r, s, names);
+  const struct verify_site site = {new_bits(r, s), is_uneven(r, s), site_run_rounds(r, s)};
+  const bool masks = has_held_mask(r, s);
   uint32_t empty = 0;
   uint64_t elements = 0;
   struct compare_rows rows = {
@@ -157,7 +158,7 @@ static int compare_outputs(struct site_run *r, const struct site *s, const struc
     const struct array *x = &out[BEFORE].list[i], *y = &out[AFTER].list[i];
     struct verify_bounds b = {r->v->options.bounds, r->v->options.bounds_words};
     if (!b.words && verify_proof_of(&r->v->options, names, n, &b, a) != PIPELINE_PROOF_BOUNDS)
-      b = verify_bounds_of_site(names, n, bits, uneven, x->dtype, y->dtype, a);
+      b = verify_bounds_of_site(names, n, &site, x->dtype, y->dtype, a);
     // A type that became another one on purpose is compared as numbers.
     b.bounds.retyped = true;
     b.bounds.masks = masks;
@@ -313,12 +314,13 @@ static int look_at_weights(struct site_run *r, const struct site *s, struct veri
                        .sources = {e->sources, e->written->sources},
                        .site = &written,
                        .masks = has_held_mask(r, s),
+                       .coded = site_run_rounds(r, s),
                        .memory = r->v->options.memory,
                        .stop = r->v->options.runtime.stop};
   add_quantization(r, s, &w);
   if (w.compensates)
     return 0; // an element may be off by any number of steps; what comes out counts
-  if (!w.levels && !new_bits(r, &written)) return 0;
+  if (!w.levels && !w.coded && !new_bits(r, &written)) return 0;
   if (narrowed_look(&w, a, &found, err)) return -1;
   if (found.n == 0 || found.most <= found.allowed) return 0;
   row->end = VERIFIED_FAILED;

@@ -17,6 +17,7 @@
 #define WEIR_STATIC_H
 
 #include "int8.h"
+#include "int8_linear.h"
 
 struct ranges;
 
@@ -188,11 +189,6 @@ struct static_receivers {
   uint32_t first, last;
 };
 
-// A MatMul that stays float, and the Add of its bias.
-struct static_linear {
-  uint32_t node, add, bias; // bias: a constant's value
-};
-
 // What a value got when it was written.
 struct static_made {
   uint32_t scale, zero;                     // values; NO_ID: not written
@@ -241,8 +237,8 @@ struct static_run {
   TABLE(struct static_entry, entries);
   TABLE(uint32_t, entry_of); // by value id: 1 + the living entry
   TABLE(struct static_bias, biases);
-  TABLE(uint32_t, bias_of); // by value id: 1 + which
-  TABLE(struct static_linear, linears);
+  TABLE(uint32_t, bias_of);           // by value id: 1 + which
+  TABLE(struct int8_linear, linears); // of MatMuls that stay float
   // By value id: why it stays float, whatever would mark it; NULL: it need not.
   TABLE(const char *, left);
   struct static_told theirs[STATIC_THEIRS];
