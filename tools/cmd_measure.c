@@ -47,8 +47,7 @@ static void note_row(void *ctx, const struct matmulnbits_measurement *x) {
   struct measuring *m = ctx;
   struct arena *a = &m->job.arena;
   struct row *row = TABLE_PUSH(m, rows);
-  int64_t *dims = arena_alloc(a, x->rank * sizeof *dims);
-  if (x->rank) memcpy(dims, x->dims, x->rank * sizeof *dims);
+  int64_t *dims = arena_copy(a, x->dims, x->rank * sizeof *dims);
   *row = (struct row){.x = *x, .words = matmulnbits_scheme_text(&x->scheme, a)};
   row->x.tensor = span_str(arena_string(a, x->tensor));
   row->x.dims = dims;

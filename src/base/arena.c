@@ -82,6 +82,12 @@ void *arena_zalloc(struct arena *a, size_t n) {
   return memset(arena_alloc(a, n), 0, n);
 }
 
+void *arena_copy(struct arena *a, const void *from, size_t n) {
+  void *to = arena_alloc(a, n + 1);
+  if (n > 0) memcpy(to, from, n);
+  return to;
+}
+
 char *arena_string(struct arena *a, struct span s) {
   char *p = arena_alloc(a, s.n + 1);
   if (s.n) memcpy(p, s.at, s.n);

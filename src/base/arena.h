@@ -15,6 +15,8 @@ struct arena {
 // n bytes aligned to 16, not zeroed; valid until the arena is reset or freed.
 void *arena_alloc(struct arena *a, size_t n);
 void *arena_zalloc(struct arena *a, size_t n);
+// A copy of n bytes; `from` may be NULL where n is 0.
+void *arena_copy(struct arena *a, const void *from, size_t n);
 // A copy of s with a NUL behind it (not counted in s.n).
 char *arena_string(struct arena *a, struct span s);
 char *arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -72,8 +72,7 @@ void edit_take(struct edits *e, struct edit_asked *x) {
     struct span *text = (void *)((uint8_t *)x + f->at);
     if (f->type == FIELD_STRING || f->type == FIELD_TEXT) *text = edit_make_copy(e, *text);
     if (f->type == FIELD_TYPE && x->rank != NO_ID && x->rank > 0)
-      x->dims = memcpy(arena_alloc(&e->scratch, x->rank * sizeof *x->dims), x->dims,
-                       x->rank * sizeof *x->dims);
+      x->dims = arena_copy(&e->scratch, x->dims, x->rank * sizeof *x->dims);
   }
   if (early) edit_line(e, x);
   kind->apply(e, x);

@@ -33,11 +33,9 @@ static struct edit_attr copy_attr(struct edits *e, const struct edit_attr *a) {
   if (a->type == ATTR_STRINGS) c.strings = copy_strings(e, a);
   if (a->type == ATTR_STRING) c.s = edit_make_copy(e, a->s);
   if (a->type == ATTR_INTS && a->n)
-    c.ints =
-        memcpy(arena_alloc(&e->scratch, a->n * sizeof *a->ints), a->ints, a->n * sizeof *a->ints);
+    c.ints = arena_copy(&e->scratch, a->ints, a->n * sizeof *a->ints);
   if (a->type == ATTR_FLOATS && a->n)
-    c.floats = memcpy(arena_alloc(&e->scratch, a->n * sizeof *a->floats), a->floats,
-                      a->n * sizeof *a->floats);
+    c.floats = arena_copy(&e->scratch, a->floats, a->n * sizeof *a->floats);
   return c;
 }
 

@@ -52,8 +52,7 @@ uint32_t infer_shape_of(struct infer *in, const dim_id *dims, uint32_t rank) {
     if (s->hash == hash && s->rank == rank && (rank == 0 || memcmp(s->dims, dims, bytes) == 0))
       return in->shape_slots[at];
   }
-  dim_id *kept = arena_alloc(&in->kept, bytes + 1);
-  if (rank) memcpy(kept, dims, bytes);
+  dim_id *kept = arena_copy(&in->kept, dims, bytes);
   in->shape_dims += rank;
   *TABLE_PUSH(in, shapes) = (struct infer_shape){kept, rank, hash};
   return in->shape_slots[at] = in->n_shapes;
@@ -70,8 +69,7 @@ void infer_row_type(const struct infer *in, const struct infer_row *row, struct 
 
 uint32_t infer_list_keep(struct infer *in, const struct infer_number *list, uint32_t n) {
   if (n > INFER_LIST || (in->elements + n > ELEMENTS && n > FEW_ELEMENTS)) return 0;
-  struct infer_number *kept = arena_alloc(&in->kept, n * sizeof *kept + 1);
-  if (n) memcpy(kept, list, n * sizeof *kept);
+  struct infer_number *kept = arena_copy(&in->kept, list, n * sizeof *kept);
   in->elements += n;
   *TABLE_PUSH(in, lists) = (struct infer_elements){kept, n};
   return in->n_lists;

@@ -242,6 +242,9 @@ struct pass {
   bool
       activations; // it quantizes activations too, by ranges that were found before: how near the result is depends on
   // what it is given
+  // Reasons of groups of edits (kit_site) in which it rounds activations or biases elsewhere than before, words with blanks
+  // between them: these are verified as activations are. NULL: none.
+  const char *activations_in;
   // What stands in place of the preset of an option that is not given, where another one asks for it (a
   // target); NULL: its preset. Values are as the user gave them. NULL: presets are all there is.
   const char *(*instead)(const struct pass_value *values, uint32_t option);

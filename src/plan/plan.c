@@ -71,8 +71,7 @@ static const char *tensor_address(struct plan *p, const struct model *m, uint32_
 static struct plan_tensor tensor_row(struct plan *p, const struct model *m, uint32_t id,
                                      uint32_t output, uint64_t off, uint32_t segment) {
   const struct model_tensor *t = &m->tensors[id];
-  int64_t *dims = arena_alloc(&p->arena, t->rank * sizeof *dims + 1);
-  if (t->rank) memcpy(dims, model_dims(m, t), t->rank * sizeof *dims);
+  int64_t *dims = arena_copy(&p->arena, model_dims(m, t), t->rank * sizeof *dims);
   const bool stands_for = t->of != m->empty;
   return (struct plan_tensor){.name = tensor_address(p, m, id),
                               .of =

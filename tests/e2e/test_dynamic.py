@@ -19,6 +19,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
+import exact_products
 import int8_models
 import runtimes
 from conftest import DATA, copy_model
@@ -397,6 +398,58 @@ def test_tensors_with_settings_of_their_own(weir, tmp_path):
     assert "'int4' is none of int8, uint8, tensor, channel, reduced, full" in done.err
 
 
+def one_sided(*dims):
+    return (np.abs(floats(*dims)) - 0.01).astype(np.float32)
+
+
+def error_of(model, name, floats_of):
+    parts = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer if t.name.startswith(name)}
+    zero = parts.get(f"{name}_quantized_zero_point", parts.get(f"{name}_zero_point", np.int32(0)))
+    return ((floats_of - (parts[f"{name}_quantized"].astype(np.int32) - zero.astype(np.int32)) * parts[f"{name}_scale"]) ** 2).sum()
+
+
+def test_the_type_that_makes_the_smaller_error(weir, tmp_path):
+    """Symmetric columns are int8, those on one side of 0 uint8; also of a transposed matrix, and of one that is stored in float16."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"], name="a"), helper.make_node("MatMul", ["h", "v"], ["i"], name="b"),
+             helper.make_node("Gemm", ["i", "u"], ["j"], name="c", transB=1), helper.make_node("Cast", ["half"], ["t"], to=FLOAT),
+             helper.make_node("MatMul", ["j", "t"], ["y"], name="d")]  # fmt: skip
+    stored = {"w": floats(64, 32), "v": one_sided(32, 48), "u": one_sided(40, 48), "half": one_sided(40, 6).astype(np.float16)}
+    model = model_of(nodes, [("x", FLOAT, [3, 64])], [("y", FLOAT, [3, 6])], stored)
+    made = {}
+    for words in ("int8", "uint8", "auto"):
+        made[words] = right(weir, model, tmp_path, {"x": floats(3, 64, scale=1)}, "--weight-type", words)
+    types = {t.name: t.data_type for t in made["auto"].graph.initializer if t.name.endswith("_quantized")}
+    assert types == {"w_quantized": TensorProto.INT8, "v_quantized": TensorProto.UINT8, "u_quantized": TensorProto.UINT8,
+                     "t_quantized": TensorProto.UINT8}  # fmt: skip
+    for name, taken, gain in (("w", "int8", (0, 1.1)), ("v", "uint8", (4, 7))):
+        errors = {words: error_of(m, name, stored[name]) for words, m in made.items()}
+        assert errors["auto"] == errors[taken] and gain[0] < 10 * np.log10(errors["int8"] / errors["uint8"]) < gain[1]
+    out = right(weir, model, tmp_path, {"x": floats(3, 64, scale=1)}, "--weight-type", "auto", "--tensor", "v=int8", "--tensor", "u=tensor")
+    types = {t.name: t.data_type for t in out.graph.initializer if t.name.endswith("_quantized")}
+    assert types["v_quantized"] == types["u_quantized"] == TensorProto.INT8
+
+
+def test_products_that_this_processor_cuts_off_are_the_reason(weir, tmp_path):
+    """Weights of full range, on an x86 processor without VNNI: the site fails, and the hint says why. With VNNI it passes."""
+    rng = np.random.default_rng(0)
+    w = rng.choice(np.float32([-1, 1]), (512, 32)) * rng.uniform(0.8, 1, (512, 32)).astype(np.float32)
+    source = saved(model_of([helper.make_node("MatMul", ["x", "w"], ["y"], name="b")], [("x", FLOAT, [3, 512])], [("y", FLOAT, [3, 32])], {"w": w}),
+                   tmp_path / "in.onnx")  # fmt: skip
+    done = weir("dynamic", source, tmp_path / "out.onnx", "--verify", code=0 if exact_products.has_vnni() else 1)
+    assert exact_products.has_vnni() or "this processor has no VNNI" in done.err and "--reduce-range" in done.err
+    weir("dynamic", source, tmp_path / "out.onnx", "--verify", "--reduce-range", "--force")
+    weir("dynamic", source, tmp_path / "out.onnx", "--verify", "--weight-type", "uint8", "--force")
+
+
+def test_types_that_were_chosen_are_in_the_log(weir, tmp_path):
+    nodes = [helper.make_node("MatMul", ["x", "v"], ["y"], name="b")]
+    source = saved(model_of(nodes, [("x", FLOAT, [3, 8])], [("y", FLOAT, [3, 6])], {"v": one_sided(8, 6)}), tmp_path / "in.onnx")
+    weir("dynamic", source, tmp_path / "out.onnx", "--weight-type", "auto", "--edit-log", tmp_path / "log.jsonl", "--quiet")
+    weir("replay", tmp_path / "log.jsonl", source, tmp_path / "again.onnx", "--quiet")
+    assert (tmp_path / "again.onnx").read_bytes() == (tmp_path / "out.onnx").read_bytes()
+    assert "uint8" in weir("dynamic", source, tmp_path / "x.onnx", "--weight-type", "auto", "--dry-run").out
+
+
 def test_ours_is_nearer_than_theirs_in_the_oldest_runtime_too(weir, tmp_path):
     jobs, expected, ours, theirs = {}, {}, {}, {}
     for seed in range(12):
@@ -443,6 +496,7 @@ def test_attention_and_embeddings_of_onnx_runtime(weir, tmp_path):
 @pytest.mark.parametrize("words", [
     ("--per-channel",), ("--enable-subgraph",), ("--nodes-to-exclude", "n"), ("--op-types", "Transpose"),
     ("--compat", "onnxruntime", "--form", "fused"), ("--compat", "onnxruntime", "--per-channel", "--per-tensor"),
+    ("--weight-type", "auto", "--compat", "onnxruntime"), ("--weight-type", "auto", "--per-tensor"),
 ])  # fmt: skip
 def test_options_that_do_not_go_together(weir, tmp_path, words):
     source = saved(int8_models.random_model(1).model, tmp_path / "in.onnx")

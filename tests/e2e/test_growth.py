@@ -169,10 +169,23 @@ def shared(n):
     return model([helper.make_node("MatMul", [f"x{i}", "w0"], [f"y{i}"]) for i in range(n)], {f"x{i}": ["t", 64] for i in range(n)}, "y0", [weight("w0", 64, 64)])
 
 
+def coded(n):
+    """The same between Q and DQ, with a bias for all."""
+    held = {"s": np.float32(0.02), "z": np.uint8(128), "w": np.ones((64, 64), np.int8), "i": np.int8(0), "b": np.ones(64, np.float32)}
+    nodes = [helper.make_node("DequantizeLinear", ["w", "s", "i"], ["wf"])]
+    for i in range(n):
+        pairs = ("QuantizeLinear", "x{}", "q{}"), ("DequantizeLinear", "q{}", "d{}"), ("QuantizeLinear", "m{}", "o{}"), ("DequantizeLinear", "o{}", "p{}")
+        nodes += [helper.make_node(op, [a.format(i), "s", "z"], [b.format(i)]) for op, a, b in pairs]
+        nodes += [helper.make_node("MatMul", [f"d{i}", "wf"], [f"m{i}"]), helper.make_node("Add", [f"p{i}", "b"], [f"y{i}"])]
+    order = sorted(nodes, key=lambda node: "wqdmopy".index(node.output[0][0]))
+    return model(order, {f"x{i}": ["t", 64] for i in range(n)}, "y0", [numpy_helper.from_array(np.asarray(x), name) for name, x in held.items()])
+
+
 SHAPES = [(concats, 100), (concats_between, 100), (doubled, 100), (halves, 100), (largest, 60), (affines, 100), (bodies, 200)]
 COMMANDS = ["infer IN OUT", "optimize IN OUT", "run IN OUT --pass streamline"]
 OTHERS = [(layers, 150, "shrink IN --output-dir DIR --min-elements 1"), (layers, 150, "static IN OUT --ranges RANGES --op-types all"),
           *((make, 100, "run IN OUT --pass streamline") for make in (scales, factors_between, reshapes_between)),
+          (coded, 200, "requantize IN OUT --format int32-bias"), (coded, 200, "requantize IN OUT --format fp32-bias --execution qlinear"),
           (shared, 300, "quantize IN OUT"), (captures, 300, "shrink IN --output-dir DIR --min-elements 1"), (captures, 100, "optimize IN OUT"), (attributes, 400, "diff IN OTHER")]  # fmt: skip
 
 

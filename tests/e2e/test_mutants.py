@@ -34,7 +34,7 @@ RANGES = object()  # of the model, as weir calibrate finds them on inputs that i
 SMALL = ["--min-elements", "256"]
 BLOCKS = ["--block-size", "16"]
 
-# By what the table calls it: the model, and the command with its options.
+# By what the table calls it: the model, or the row that makes it, and the command with its options.
 LOWER = ["--pass", r"infer:set-dim=height\=32+width\=32", "--pass", "lower-conv", "--pass", "lower-pooling"]
 PASSES = {
     "conv2matmul": (ENCODER, ["conv2matmul"]),
@@ -58,6 +58,7 @@ PASSES = {
     "smooth": (BERT, ["smooth", "--ranges", RANGES]),
     "requantize": (TRAINED, ["requantize"]),
     "requantize --to qoperator": (TRAINED, ["requantize", "--to", "qoperator"]),
+    "requantize --format int32-bias": ("static --op-types all", ["requantize", "--format", "int32-bias"]),
     "cast --to float16": (BERT, ["cast", "--to", "float16"]),
     "cast --to bfloat16": (BERT, ["cast", "--to", "bfloat16"]),
     "cast --graph": (BERT, ["cast", "--to", "float16", "--graph"]),
@@ -106,6 +107,8 @@ def made(weir, module_folder):
     def make(name):
         if name not in done:
             source, [command, *words] = PASSES[name]
+            if isinstance(source, str):
+                source = make(source)[1] / "out.onnx"
             folder = module_folder / str(len(done))
             folder.mkdir()
             if RANGES in words:

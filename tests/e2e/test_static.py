@@ -864,6 +864,50 @@ def test_verification_names_what_to_leave_out(weir, tmp_path):
     m.ours(weir, *words, "--exclude", "classes")
 
 
+def with_activation(folder, *activation, outputs=("y",)):
+    """Conv, the activation with its bounds, Conv: most of what the first makes is below 0."""
+    w, v = numbers(8, 8, 3, seed=1), numbers(8, 8, 3, seed=2)
+    kind, *bounds = activation
+    held = {f"bound{i}": np.float32(x) for i, x in enumerate(bounds)}
+    nodes = [helper.make_node("Conv", ["x", "w", "b"], ["h"], "first"), helper.make_node(kind, ["h", *held], ["r"], "act"),
+             helper.make_node("Conv", ["r", "v"], ["y"], "second")]  # fmt: skip
+    return Model(folder, nodes, {"w": w, "v": v, "b": np.full(8, -8, np.float32), **held}, {"x": numbers(1, 8, 64)}, outputs=outputs)
+
+
+@pytest.mark.parametrize("form", ["qdq", "qoperator"])
+@pytest.mark.parametrize("activation", [("Relu",), ("Clip", 0, 6), ("Clip", 0)], ids=str)
+def test_an_activation_goes_with_the_operator_whose_result_it_cuts_off(weir, tmp_path, form, activation):
+    """Nobody asks for it, but codes for what it cuts off would be lost; with --op-types all it is as good and no better."""
+    m = with_activation(tmp_path, *activation)
+    words = ["--format", form, "--reduce-range", "--verify"]
+    model, found = m.ours(weir, *words)
+    assert activation[0] not in ops(model) and found > 28
+    alone = m.ours(weir, *words[:-1], "--exclude", "act")
+    assert activation[0] in ops(alone[0]) and alone[1] < found
+    assert found > m.ours(weir, *words, "--op-types", "all")[1] - 0.2
+    assert activation[0] in ops(m.ours(weir, *words, "--exclude", "first")[0])
+
+
+@pytest.mark.parametrize("form", ["qdq", "qoperator"])
+def test_an_activation_stays_where_codes_do_not_cut_off_the_same(weir, tmp_path, form):
+    m = with_activation(tmp_path, "Clip", 0.5, 6)
+    model, found = m.ours(weir, "--format", form, "--reduce-range")
+    assert "Clip" in ops(model) and found > 25
+    m = with_activation(tmp_path, "Relu", outputs=("h", "y"))
+    assert "Relu" in ops(m.ours(weir, "--format", form, "--reduce-range")[0])
+
+
+def test_what_codes_cut_off_has_the_name_of_what_the_activation_gave(weir, tmp_path):
+    """A tool that looks at r sees nothing below 0, as before."""
+    m = with_activation(tmp_path, "Relu")
+    model, _ = m.ours(weir, "--reduce-range")
+    [maker] = [n for n in model.graph.node if "r" in n.output]
+    assert maker.op_type == "DequantizeLinear"
+    model.graph.output.append(helper.make_empty_tensor_value_info("r"))
+    onnx.save(model, tmp_path / "seen.onnx")
+    assert run(tmp_path / "seen.onnx", m.feeds)[1].min() >= 0
+
+
 def test_numbers_smaller_than_a_step_are_no_proof(weir, tmp_path):
     """What a site is given fills the range of its codes: here a step is 20, and what is drawn for a Relu alone lies around 1."""
     rng = np.random.default_rng(0)

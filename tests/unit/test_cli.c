@@ -400,7 +400,8 @@ static void check_peer_value(const char *option, const char *theirs, const char 
     peer_line(line, sizeof line, c, rest);
     struct cli_args args;
     struct err err;
-    if (parse(&args, &err, line) == 0) continue; // this command takes the word
+    if (parse(&args, &err, line) == 0 || !strstr(err.msg, "invalid value"))
+      continue; // this command takes the word
     refuse(line, "invalid value", ours);
     tried++;
   }

@@ -303,8 +303,7 @@ static int find(struct second *s, struct err *err) {
     const struct part *p = &s->parts[k];
     struct ranges_value *v = &s->found[p->i];
     if (p->counts) {
-      uint64_t *kept = arena_alloc(&c->ranges->arena, p->bins.bins.n * sizeof *kept + 1);
-      memcpy(kept, p->counts, p->bins.bins.n * sizeof *kept);
+      uint64_t *kept = arena_copy(&c->ranges->arena, p->counts, p->bins.bins.n * sizeof *kept);
       range_method_find(v, &c->options.how, &c->seen[p->i].of, &p->bins, kept);
     }
     if (p->sums) find_means(s, p, v);

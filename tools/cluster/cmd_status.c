@@ -38,8 +38,7 @@ static int recheck(struct look *l, const struct cli_args *args, const volatile i
                        quote_str(p->outputs[i].name).s, quote_str(st->name).s);
   }
   if (!staging_writes(st)) return 0;
-  uint8_t *was = arena_alloc(&l->x.arena, st->n_units + 1);
-  memcpy(was, st->done, st->n_units);
+  uint8_t *was = arena_copy(&l->x.arena, st->done, st->n_units);
   report_begin("checking");
   struct staging_checked checked;
   const int rc = staging_check_units(st, p, STAGING_EVERY_UNIT, &work, &checked, err);

@@ -33,7 +33,7 @@ struct pair {
   const char *what;
 };
 
-// A weight that nodes make of a constant: its recipe, and the value.
+// A weight that nodes make of a constant, or of codes: its recipe, and the value.
 struct made {
   uint32_t recipe, value;
 };
@@ -182,18 +182,38 @@ static void find_made(struct looking *k) {
   (void)kit_done(&kit, &none); // nothing was read
 }
 
+// Calls `met` for what the site's nodes on that side compute with.
+static void walk_operands(struct looking *k, int side,
+                          void (*met)(struct looking *k, struct expressed *e, uint32_t value)) {
+  const struct site *s = k->w->site;
+  const struct model *m = k->w->m[side];
+  const uint32_t *nodes = side == BEFORE ? s->before : s->after;
+  const uint32_t n = side == BEFORE ? s->n_before : s->n_after;
+  struct expressing x = expressing(k, side);
+  struct expressed e;
+  for (uint32_t i = 0; i < n; i++) {
+    const uint32_t codes = express_codes_slot(m, nodes[i]);
+    if (express_is_link(m, nodes[i])) continue;
+    for (uint32_t slot = 0; slot < m->nodes[nodes[i]].n_in; slot++)
+      if ((codes == NO_ID || slot == codes) && express_slot(&x, nodes[i], slot, k->a, &e))
+        met(k, &e, model_input(m, &m->nodes[nodes[i]], slot));
+  }
+}
+
+static void note_coded(struct looking *k, struct expressed *e, uint32_t value) {
+  if (e->bits) *TABLE_PUSH(k, made) = (struct made){e->recipe, value};
+}
+
+static void meet_operand(struct looking *k, struct expressed *e, uint32_t value) {
+  (void)value;
+  meet_all(k, e);
+}
+
 static void find_weights(struct looking *k) {
   const struct site *s = k->w->site;
-  const struct model *m = k->w->m[AFTER];
   struct expressing x = expressing(k, AFTER);
   struct expressed e;
-  for (uint32_t i = 0; i < s->n_after; i++) {
-    const uint32_t node = s->after[i], codes = express_codes_slot(m, node);
-    if (express_is_link(m, node)) continue;
-    for (uint32_t slot = 0; slot < m->nodes[node].n_in; slot++)
-      if ((codes == NO_ID || slot == codes) && express_slot(&x, node, slot, k->a, &e))
-        meet_all(k, &e);
-  }
+  walk_operands(k, AFTER, meet_operand);
   for (uint32_t i = 0; i < s->n_outputs; i++)
     if (s->outputs[i].after != NO_ID && express_value(&x, s->outputs[i].after, k->a, &e))
       meet_all(k, &e);
@@ -395,6 +415,7 @@ int narrowed_look(const struct narrowed *w, struct arena *a, struct narrowed_fou
     edits_init(&k.edits[side], (struct model *)(uintptr_t)w->m[side], &k.r[side]);
   }
   find_made(&k);
+  if (w->coded) walk_operands(&k, BEFORE, note_coded);
   find_weights(&k);
   k.held = arena_alloc(a, sizeof *k.held);
   for (int what = 0; what < (w->given ? READ : SIDES) && rc == 0 && k.n_pairs > 0; what++)

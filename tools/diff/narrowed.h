@@ -19,8 +19,8 @@ struct narrowed {
   // FORMAT_LEVELS moves elements, along which axis (0: it is another format).
   // compensates: elements are not near those of the source each, but what comes of all of them is (GPTQ).
   // reduced: a bit of the codes is left free. given: scales are not those of the range, and the result's own are taken where
-  // they are larger. masks: numbers beyond 1e4 may have become that (cast).
-  bool searched, compensates, reduced, given, masks;
+  // they are larger. masks: numbers beyond 1e4 may have become that (cast). coded: weights of the source may be codes already.
+  bool searched, compensates, reduced, given, masks, coded;
   uint32_t levels, levels_axis;
   uint64_t memory;
   const volatile int *stop;

@@ -217,8 +217,7 @@ static struct runtime_value *take_values(struct arena *a, const struct frame_val
   struct runtime_value *list = arena_zalloc(a, from->n * sizeof *list + 1);
   for (uint32_t i = 0; i < from->n; i++) {
     const struct frame_value *x = &from->list[i];
-    int64_t *dims = arena_alloc(a, x->rank * sizeof *dims + 1);
-    if (x->rank > 0) memcpy(dims, x->dims, x->rank * sizeof *dims);
+    int64_t *dims = arena_copy(a, x->dims, x->rank * sizeof *dims);
     list[i] = (struct runtime_value){
         .name = arena_string(a, span_str(x->name)),
         .kind = x->form == FRAME_SEQUENCE ? ARRAY_SEQUENCE : ARRAY_TENSOR,
@@ -377,8 +376,7 @@ static void take_strings(struct taken *t, const struct frame_array *x, struct ar
 
 static void take_tensor(struct taken *t, const struct frame_array *x, struct array *out) {
   uint8_t *copy;
-  int64_t *dims = arena_alloc(t->a, x->rank * sizeof *dims + 1);
-  if (x->rank > 0) memcpy(dims, x->dims, x->rank * sizeof *dims);
+  int64_t *dims = arena_copy(t->a, x->dims, x->rank * sizeof *dims);
   *out = (struct array){.name = arena_string(t->a, span_str(x->name)),
                         .kind = ARRAY_TENSOR,
                         .dtype = x->dtype,

@@ -11,6 +11,7 @@
 #include "cast.h"
 #include "narrowed.h"
 #include "site_feeds.h"
+#include "site_cuts.h"
 #include "site_traits.h"
 #include "verify_top1.h"
 #include "verify_written.h"
@@ -144,8 +145,9 @@ static int compare_outputs(struct site_run *r, const struct site *s, const struc
                            struct verified_row *row, struct err *err) {
   struct arena *a = &r->v->found.arena;
   const char *names[SITE_PASSES];
-  const uint32_t n = site_run_passes(r, s, names), bits = new_bits(r, s);
-  const bool uneven = is_uneven(r, s), masks = has_held_mask(r, s);
+  const uint32_t n = site_run_passes(r, s, names);
+  const struct verify_site site = {new_bits(r, s), is_uneven(r, s), site_run_rounds(r, s)};
+  const bool masks = has_held_mask(r, s);
   uint32_t empty = 0;
   uint64_t elements = 0;
   struct compare_rows rows = {
@@ -156,7 +158,7 @@ static int compare_outputs(struct site_run *r, const struct site *s, const struc
     const struct array *x = &out[BEFORE].list[i], *y = &out[AFTER].list[i];
     struct verify_bounds b = {r->v->options.bounds, r->v->options.bounds_words};
     if (!b.words && verify_proof_of(&r->v->options, names, n, &b, a) != PIPELINE_PROOF_BOUNDS)
-      b = verify_bounds_of_site(names, n, bits, uneven, x->dtype, y->dtype, a);
+      b = verify_bounds_of_site(names, n, &site, x->dtype, y->dtype, a);
     // A type that became another one on purpose is compared as numbers.
     b.bounds.retyped = true;
     b.bounds.masks = masks;
@@ -321,12 +323,13 @@ static int look_at_weights(struct site_run *r, const struct site *s, struct veri
                        .sources = {site_run_sources(r, BEFORE), e->written->sources},
                        .site = &written,
                        .masks = has_held_mask(r, s),
+                       .coded = site_run_rounds(r, s),
                        .memory = r->v->options.memory,
                        .stop = r->v->options.runtime.stop};
   add_quantization(r, s, &w);
   if (w.compensates)
     return 0; // an element may be off by any number of steps; what comes out counts
-  if (!w.levels && !new_bits(r, &written)) return 0;
+  if (!w.levels && !w.coded && !new_bits(r, &written)) return 0;
   if (narrowed_look(&w, a, &found, err)) return -1;
   if (found.n == 0 || found.most <= found.allowed) return 0;
   row->end = VERIFIED_FAILED;
@@ -440,5 +443,8 @@ int site_look(struct site_run *r, uint32_t i, struct verified_row *row, struct a
               struct err *err) {
   if (look_if_alive(r, i, row, a, err)) return -1;
   if (!r->ended && look_beyond(r, i, row, a, err)) return -1;
-  return look_at_weights(r, &r->sites.list[i], row, a, err);
+  if (look_at_weights(r, &r->sites.list[i], row, a, err)) return -1;
+  row->cut_off = row->end == VERIFIED_FAILED && row->loses &&
+                 site_cuts_products(r->e->result, &r->sites.list[i]);
+  return 0;
 }

@@ -57,9 +57,19 @@ static int read_choice(struct site_run *r, struct err *err) {
   return 0;
 }
 
-static const char *pass_of(const struct site_run *r, uint32_t group) {
+static const struct edit_group_row *row_of(const struct site_run *r, uint32_t group) {
   const struct edit_groups *g = r->e->groups;
-  return g->rows[group - 1 - g->first].pass;
+  return &g->rows[group - 1 - g->first];
+}
+
+static const char *pass_of(const struct site_run *r, uint32_t group) {
+  return row_of(r, group)->pass;
+}
+
+bool site_run_rounds(const struct site_run *r, const struct site *s) {
+  for (uint32_t i = 0; i < s->n_groups; i++)
+    if (verify_group_rounds(row_of(r, s->groups[i]))) return true;
+  return false;
 }
 
 // Adds it to those that are there, as far as there is room.

@@ -26,6 +26,8 @@ struct verified_row {
       fault; // FAILED: the edit group that alone is at fault, as "group 17 (fuse/bn)"; NULL: not known
   bool
       loses; // its passes store less or quantize, so that how much is lost may be a matter of taste
+  bool
+      cut_off; // FAILED: it multiplies by int8, and this processor cuts sums of products off (site_cuts.h)
   bool output;                      // of whole models; else a site
   bool drawn;                       // its inputs were; those of sites always are
   uint64_t top1_rows, top1_changed; // of an output, in all cases; 0: top-1 is not told of this row

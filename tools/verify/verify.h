@@ -138,16 +138,25 @@ void verify_bounds_of_models(const struct model *source, const struct model *res
                              struct arena *a);
 // The narrowest weights that the result has and the source has not; 0: none are.
 uint32_t verify_bits_of_models(const struct model *source, const struct model *result);
-// names: the passes of the site. bits: of the narrowest weights that came; 0: none are narrower than they were. uneven: last
-// bits depend on the place of an element. before, after: what the output's type is.
-struct verify_bounds verify_bounds_of_site(const char *const *passes, uint32_t n, uint32_t bits,
-                                           bool uneven, enum dtype before, enum dtype after,
-                                           struct arena *a);
+// What the bounds of a site depend on beside its passes.
+struct verify_site {
+  uint32_t bits; // of the narrowest weights that came; 0: none are narrower than they were
+  bool uneven;   // last bits depend on the place of an element
+  bool rounds;   // verify_group_rounds of a group of its edits
+};
+// passes: those of the site. before, after: what the output's type is.
+struct verify_bounds verify_bounds_of_site(const char *const *passes, uint32_t n,
+                                           const struct verify_site *site, enum dtype before,
+                                           enum dtype after, struct arena *a);
 
 // Whether one of these passes stores weights in fewer bits or quantizes activations.
 bool verify_loses(const char *const *passes, uint32_t n);
 
-// The same of the passes of all groups up to number `last`. g: NULL: no group was kept.
+// Does a group of edits round activations elsewhere than before? Or lose, in this way or as its pass does?
+struct edit_group_row;
+bool verify_group_rounds(const struct edit_group_row *g);
+bool verify_group_loses(const struct edit_group_row *g);
+// The same of all groups up to number `last`. g: NULL: no group was kept.
 bool verify_groups_lose(const struct edit_groups *g, uint32_t last);
 // Sets what *v knows of the passes, which are those of all groups up to number `last`.
 void verify_know_groups(struct verify *v, const struct edit_groups *g, uint32_t last);

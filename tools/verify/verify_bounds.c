@@ -46,9 +46,18 @@ bool verify_loses(const char *const *names, uint32_t n) {
   return false;
 }
 
+bool verify_group_rounds(const struct edit_group_row *g) {
+  const struct pass *pass = passes_find(span_str(g->pass));
+  return pass && passes_rounds_in(pass, g->reason);
+}
+
+bool verify_group_loses(const struct edit_group_row *g) {
+  return verify_loses(&g->pass, 1) || verify_group_rounds(g);
+}
+
 bool verify_groups_lose(const struct edit_groups *g, uint32_t last) {
   for (uint32_t i = 0; g && i < g->n_rows && g->first + i < last; i++)
-    if (verify_loses(&g->rows[i].pass, 1)) return true;
+    if (verify_group_loses(&g->rows[i])) return true;
   return false;
 }
 
@@ -66,11 +75,13 @@ void verify_know_groups(struct verify *v, const struct edit_groups *g, uint32_t 
 }
 
 // The pass that changes most.
-struct verify_bounds verify_bounds_of_site(const char *const *names, uint32_t n, uint32_t bits,
-                                           bool uneven, enum dtype before, enum dtype after,
-                                           struct arena *a) {
+struct verify_bounds verify_bounds_of_site(const char *const *names, uint32_t n,
+                                           const struct verify_site *site, enum dtype before,
+                                           enum dtype after, struct arena *a) {
+  const uint32_t bits = site->bits;
+  const bool uneven = site->uneven;
   enum exactness loosest = EXACTNESS_EXACT;
-  bool stores = false, activations = false;
+  bool stores = false, activations = site->rounds;
   for (uint32_t i = 0; i < n; i++) {
     const struct pass *pass = passes_find(span_str(names[i]));
     if (!pass) {

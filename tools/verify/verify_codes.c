@@ -2,6 +2,7 @@
 //
 //   drawn in [-3.1, 2.7], QuantizeLinear of codes for [-0.2, 1.3]     every number times 0.2 / 3.1
 //                         QuantizeLinear of codes for [-1400, 100]    every number times 100 / 2.7
+//                         DequantizeLinear makes it                   the same by its codes
 //
 // Numbers that are far beyond would all become the first or last code, and sites would be judged by what clipping does; numbers
 // that are smaller than a step would all become zero. The model sees neither where calibration saw its data.
@@ -27,30 +28,40 @@ static bool scalar(const struct model *m, uint32_t value, enum dtype *dtype, int
   return true;
 }
 
-// What codes of the QuantizeLinear that reads the value stand for.
+// What codes of the node's scale and zero point stand for, if each is one constant: its inputs 1 and 2.
+static bool codes_stand_for(const struct model *m, const struct model_node *n, double *low,
+                            double *high) {
+  enum dtype type, codes;
+  int64_t bits, zero;
+  float scale;
+  if (!scalar(m, model_input(m, n, 1), &type, &bits) || type != DTYPE_FLOAT ||
+      !scalar(m, model_input(m, n, 2), &codes, &zero) || !dtype_is_integer(codes))
+    return false;
+  const uint32_t word = (uint32_t)bits;
+  memcpy(&scale, &word, sizeof scale);
+  const int64_t count = (int64_t)1 << dtype_bits(codes);
+  const bool is_signed = codes == DTYPE_INT8 || codes == DTYPE_INT16;
+  const int64_t least = is_signed ? -count / 2 : 0;
+  *low = (double)(least - zero) * scale;
+  *high = (double)(least + count - 1 - zero) * scale;
+  return true;
+}
+
+// Of any domain: com.microsoft has both operators too.
+static bool is_op(const struct model *m, uint32_t node, const char *name) {
+  return node != NO_ID && span_is(model_name(m, m->nodes[node].op_type), name);
+}
+
+// What codes of the QuantizeLinear that reads the value, or of the DequantizeLinear that makes it, stand for.
 static bool codes_for(const struct model *m, uint32_t value, double *low, double *high) {
   for (uint32_t u = m->values[value].first_use; u != NO_ID; u = m->refs[u].next) {
-    const struct model_node *n = &m->nodes[m->refs[u].node];
-    enum dtype type, codes;
-    int64_t bits, zero;
-    float scale;
-    if (!model_op_is(m, m->refs[u].node, "QuantizeLinear") &&
-        !span_is(model_name(m, n->op_type), "QuantizeLinear"))
-      continue;
-    if (model_input(m, n, 0) != value || !scalar(m, model_input(m, n, 1), &type, &bits) ||
-        type != DTYPE_FLOAT || !scalar(m, model_input(m, n, 2), &codes, &zero) ||
-        !dtype_is_integer(codes))
-      continue;
-    const uint32_t word = (uint32_t)bits;
-    memcpy(&scale, &word, sizeof scale);
-    const int64_t count = (int64_t)1 << dtype_bits(codes);
-    const bool is_signed = codes == DTYPE_INT8 || codes == DTYPE_INT16;
-    const int64_t least = is_signed ? -count / 2 : 0;
-    *low = (double)(least - zero) * scale;
-    *high = (double)(least + count - 1 - zero) * scale;
-    return true;
+    const uint32_t node = m->refs[u].node;
+    if (is_op(m, node, "QuantizeLinear") && model_input(m, &m->nodes[node], 0) == value &&
+        codes_stand_for(m, &m->nodes[node], low, high))
+      return true;
   }
-  return false;
+  const uint32_t maker = m->values[value].kind == VALUE_NODE_OUTPUT ? m->values[value].def : NO_ID;
+  return is_op(m, maker, "DequantizeLinear") && codes_stand_for(m, &m->nodes[maker], low, high);
 }
 
 void verify_codes_fit(const struct model *m, uint32_t value, struct arena *a, struct array *x) {
@@ -58,8 +69,7 @@ void verify_codes_fit(const struct model *m, uint32_t value, struct arena *a, st
   if (x->dtype != DTYPE_FLOAT || !x->at || x->bytes != x->count * sizeof(float) ||
       !codes_for(m, value, &low, &high))
     return;
-  float *out = arena_alloc(a, x->bytes + 1);
-  memcpy(out, x->at, x->bytes);
+  float *out = arena_copy(a, x->at, x->bytes);
   for (uint64_t i = 0; i < x->count; i++) {
     if (out[i] > 0 && high > 0) factor = fmin(factor, high / (double)out[i]);
     if (out[i] < 0 && low < 0) factor = fmin(factor, low / (double)out[i]);

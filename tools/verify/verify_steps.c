@@ -19,7 +19,7 @@ bool verify_steps_wanted(const struct verify *v) {
 }
 
 // By the bounds of the pass; what it promises is judged as whole models are.
-static int compare(const struct verify_steps *s, const char *pass, const char *before,
+static int compare(const struct verify_steps *s, const char *pass, bool loses, const char *before,
                    const char *after, struct err *err) {
   struct verify *v = s->v;
   struct verify_bounds how;
@@ -31,7 +31,7 @@ static int compare(const struct verify_steps *s, const char *pass, const char *b
     v->options.bounds_words = how.words;
   }
   v->step = pass;
-  v->loses = verify_loses(&pass, 1);
+  v->loses = loses;
   v->metrics = VERIFY_NO_METRICS;
   v->unexpected = after != s->result;
   const int rc = verify_models(v, before, after, cli_flag(s->args, OPT_ALLOW_LINKS), err);
@@ -50,22 +50,25 @@ int verify_steps_run(const struct verify_steps *s, struct err *err) {
   const struct points_source from = {s->args, s->model, s->log, v->options.memory, NULL};
   struct points_model before = {.path = v->import ? v->import->model.path : s->model}, after;
   const uint32_t imported = v->import ? v->import->groups - g->first : 0;
+  bool loses = false; // a group since `before`
   int rc = 0;
   if (!s->log)
     return err_set(err, ERR_IO, "the edits could not be kept in '%s'", quote_path(v->scratch).s);
   for (uint32_t i = imported, odd = 0; i < g->n_rows && rc == 0 && v->found.n_failed == 0; i++) {
     const char *pass = g->rows[i].pass;
     const bool last = i + 1 == g->n_rows || strcmp(g->rows[i + 1].pass, pass) != 0;
+    loses = loses || verify_group_loses(&g->rows[i]);
     if (!last) continue;
     after = (struct points_model){.path = s->result};
     if (i + 1 < g->n_rows)
       rc = points_write_model(&from, g->first + i + 1, v->scratch, v->scratch_fd,
                               odd ? "odd.onnx" : "even.onnx", &after, &a, err);
     const bool off = pipeline_verify_of(v->options.pipeline, pass).proof <= PIPELINE_PROOF_OFF;
-    if (rc == 0 && !off) rc = compare(s, pass, before.path, after.path, err);
+    if (rc == 0 && !off) rc = compare(s, pass, loses, before.path, after.path, err);
     points_remove_model(v->scratch_fd, &before);
     before = after;
     odd = !odd;
+    loses = false;
   }
   points_remove_model(v->scratch_fd, &before);
   arena_free(&a);

@@ -110,6 +110,10 @@ bool passes_is_in(const struct pass *pass, struct span set) {
   return set.n > 0 && (span_eq(set, passes_family(pass)) || has_word(pass->keys, set));
 }
 
+bool passes_rounds_in(const struct pass *pass, const char *reason) {
+  return has_word(pass->activations_in, span_str(reason));
+}
+
 // "family:reorder": returns what comes after the colon, which is no pass then.
 static bool is_set_only(struct span *name) {
   static const char word[] = "family:";

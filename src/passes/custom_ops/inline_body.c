@@ -48,10 +48,10 @@ static bool copied(struct inline_body *b, const struct model_attr *row, struct e
     out->s = span_of(arena_string(a, out->s), out->s.n);
     return true;
   case ATTR_INTS:
-    if (listed && n) out->ints = memcpy(arena_alloc(a, n * 8), m->longs + row->first, n * 8);
+    if (listed && n) out->ints = arena_copy(a, m->longs + row->first, n * 8);
     return listed;
   case ATTR_FLOATS:
-    if (listed && n) out->floats = memcpy(arena_alloc(a, n * 4), m->floats + row->first, n * 4);
+    if (listed && n) out->floats = arena_copy(a, m->floats + row->first, n * 4);
     return listed;
   case ATTR_STRINGS: {
     struct span *list = arena_alloc(a, (n + 1) * sizeof *list);

@@ -202,7 +202,7 @@ static bool will_be_site(struct dynamic *d, uint32_t node, struct dynamic_site *
   return true;
 }
 
-static struct needs look(struct dynamic *d) {
+static struct needs look(struct dynamic *d, struct dynamic_questions *questions) {
   struct needs needs = {0};
   struct dynamic_site s;
   for (uint32_t g = 0; kit_graph(&d->k, &g); g++)
@@ -210,6 +210,7 @@ static struct needs look(struct dynamic *d) {
          n = d->k.m->nodes[n].next)
       if (will_be_site(d, n, &s) && !s.why) {
         needs.any = true;
+        if (questions) dynamic_choose_ask(d, &s, questions);
         needs.opset |= kit_opset(&d->k, g) < (!is_plain(d, &s) ? LEAST_OPSET
                                               : s.half         ? CAST_OPSET
                                                                : 0);
@@ -235,6 +236,7 @@ static int end(struct dynamic *d, struct err *err) {
   TABLE_FREE(d, hollow);
   TABLE_FREE(d, wanted);
   TABLE_FREE(d, turned);
+  TABLE_FREE(d, wants_zeros);
   return kit_done(&d->k, err);
 }
 
@@ -265,7 +267,7 @@ static int prepare(struct pass_env *env, const struct dynamic_options *o, struct
                    struct err *err) {
   struct dynamic d;
   begin(&d, env, o);
-  *needs = look(&d);
+  *needs = look(&d, NULL);
   if (end(&d, err)) return -1;
   return needs->opset ? opset_raise(env, LEAST_OPSET, err) : 0;
 }
@@ -293,13 +295,26 @@ static bool has_conv(const struct model *m) {
   return false;
 }
 
+static int choose(struct dynamic *d, struct err *err) {
+  struct dynamic_questions q = {0};
+  (void)look(d, &q);
+  const int rc = dynamic_choose(d, &q, err);
+  TABLE_FREE(&q, tensors);
+  TABLE_FREE(&q, codes);
+  return rc;
+}
+
 int dynamic_run(struct pass_env *env, const struct dynamic_options *options, struct err *err) {
   struct dynamic_options own = *options, *o = &own;
   struct needs needs;
   struct dynamic d;
-  if (o->by_conv && has_conv(env->m)) o->weight_type = 1;
+  if (o->by_conv && has_conv(env->m)) o->weight_type = DYNAMIC_UINT8;
   if (prepare(env, o, &needs, err)) return -1;
   begin(&d, env, o);
+  if (o->weight_type == DYNAMIC_AUTO && choose(&d, err)) {
+    (void)end(&d, err);
+    return -1;
+  }
   if (o->compat) {
     kit_infer(&d.k);
     dynamic_matmul_split_all(&d);

@@ -181,8 +181,9 @@ static const struct pass_option options[] = {
                   " (with --compat: all but Gemm, which becomes MatMul and Add)",
                   .read = read_op_types, .commas = true,
                   .offers = "MatMul Gemm LSTM Gather Conv Attention EmbedLayerNormalization"},
-    [WEIGHT_TYPE] = {"weight-type", PASS_CHOICE, "int8|uint8", "int8",
-                     "type of quantized weights: int8 has no zero points, uint8 has them",
+    [WEIGHT_TYPE] = {"weight-type", PASS_CHOICE, "int8|uint8|auto", "int8",
+                     "type of quantized weights: int8 has no zero points, uint8 has them; auto: "
+                     "uint8 for matrices whose error it makes smaller by 1 dB or more",
                      .also = "QInt8=int8 QUInt8=uint8", .read = read_weight_type},
     [PER_TENSOR] = {"per-tensor", PASS_FLAG, NULL, NULL,
                     "one scale for each weight instead of one for each of its columns",
@@ -264,6 +265,12 @@ static int check(const void *with, const struct pass_value *values, struct err *
     return err_set(err, ERR_USAGE, "--op-types Transpose needs --compat onnxruntime");
   if (o->compat && o->form == DYNAMIC_FUSED)
     return err_set(err, ERR_USAGE, "--compat onnxruntime makes --form integer alone");
+  if (o->compat && o->weight_type == DYNAMIC_AUTO)
+    return err_set(err, ERR_USAGE, "--compat onnxruntime takes no --weight-type auto");
+  if (o->per_tensor && o->weight_type == DYNAMIC_AUTO)
+    return err_set(
+        err, ERR_USAGE,
+        "--weight-type auto chooses for scales of columns, which --per-tensor does not make");
   if (o->compat && o->per_tensor && o->per_channel)
     return err_set(err, ERR_USAGE, "--per-tensor and --per-channel exclude each other");
   return 0;

@@ -99,13 +99,18 @@ static bool is_symmetric(uint32_t said, enum dtype type) {
   return said == DYNAMIC_BY_TYPE ? type == DTYPE_INT8 : said == DYNAMIC_SYMMETRIC;
 }
 
+static bool is_unsigned(const struct dynamic *d, const struct dynamic_site *s) {
+  if (s->override && s->override->has_type) return s->override->is_unsigned;
+  if (d->o->weight_type != DYNAMIC_AUTO) return d->o->weight_type == DYNAMIC_UINT8;
+  return s->weights[0].tensor < d->n_wants_zeros && d->wants_zeros[s->weights[0].tensor];
+}
+
 struct dynamic_as dynamic_weights_as(const struct dynamic *d, const struct dynamic_site *s,
                                      uint32_t axis, enum dynamic_layout layout) {
   const struct dynamic_options *o = d->o;
   const struct dynamic_override *x = s->override;
-  const bool is_unsigned = x && x->has_type ? x->is_unsigned : o->weight_type != 0;
   const bool whole = x && x->has_axis ? x->per_tensor : o->compat ? !o->per_channel : o->per_tensor;
-  struct dynamic_as as = {.type = is_unsigned ? DTYPE_UINT8 : DTYPE_INT8,
+  struct dynamic_as as = {.type = is_unsigned(d, s) ? DTYPE_UINT8 : DTYPE_INT8,
                           .reduced = x && x->has_reduced ? x->reduced : o->reduce_range,
                           .axis = whole ? RECIPE_PER_TENSOR : axis,
                           .zeros = o->form == DYNAMIC_INTEGER || layout == DYNAMIC_RECURRENT,

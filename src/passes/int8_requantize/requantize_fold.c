@@ -385,7 +385,7 @@ void requantize_fold(struct kit *k, const struct requantize_options *options) {
     if (!(k->m->nodes[f.nodes[i]].flags & NODE_DEAD)) fold_codes(&f, f.nodes[i]);
   }
   requantize_walk(k, options, settle_node);
-  const uint32_t n_left = options->to == REQUANTIZE_QOPERATOR ? requantize_nodes(k, &a, &nodes) : 0;
+  const uint32_t n_left = requantize_makes_codes(options) ? requantize_nodes(k, &a, &nodes) : 0;
   for (uint32_t i = 0; i < n_left; i++) {
     arena_reset(&k->site);
     if (!(k->m->nodes[nodes[i]].flags & NODE_DEAD) && !is_left(k, options, nodes[i]))

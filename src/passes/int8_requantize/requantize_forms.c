@@ -113,14 +113,35 @@ bool requantize_numbers(struct kit *k, uint32_t value, const double **list, uint
   return true;
 }
 
+static uint32_t times(struct kit *k, uint32_t of, float by) {
+  const uint32_t both[2] = {of, recipe_bytes(k->r, DTYPE_FLOAT, NULL, 0, span_of(&by, sizeof by))};
+  return recipe_map(k->r, RECIPE_MAP_MUL, both);
+}
+
+// Of more scales than a log should have as numbers: they are computed.
+static uint32_t long_product(struct kit *k, double x, uint32_t w_scale, double factor) {
+  const double *scales;
+  uint32_t n;
+  if (!requantize_numbers(k, w_scale, &scales, &n)) return NO_ID;
+  for (uint32_t i = 0; i < n; i++) {
+    const float product = (float)x * (float)scales[i] * (float)factor;
+    if (!(product > 0) || isinf(product)) return NO_ID;
+  }
+  uint32_t of = kit_recipe(k, w_scale);
+  if (of == NO_ID) return NO_ID;
+  if (k->r->rows[of].dtype != DTYPE_FLOAT) of = recipe_cast(k->r, of, DTYPE_FLOAT);
+  of = times(k, of, (float)x);
+  return factor == 1 ? of : times(k, of, (float)factor);
+}
+
 uint32_t requantize_product(struct kit *k, uint32_t x_scale, uint32_t w_scale, double factor) {
   const double *scales;
   double x;
   uint32_t n, rank;
   int64_t dims[2];
-  if (!kit_const_scalar(k, x_scale, &x) || !kit_const_floats(k, w_scale, &scales, &n) ||
-      !kit_static_dims(k, w_scale, dims, 2, &rank))
+  if (!kit_const_scalar(k, x_scale, &x) || !kit_static_dims(k, w_scale, dims, 2, &rank))
     return NO_ID;
+  if (!kit_const_floats(k, w_scale, &scales, &n)) return long_product(k, x, w_scale, factor);
   float *products = arena_alloc(&k->site, n * sizeof *products);
   for (uint32_t i = 0; i < n; i++) {
     products[i] = (float)x * (float)scales[i];

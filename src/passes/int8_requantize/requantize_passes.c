@@ -60,15 +60,49 @@ static int run_requantize(struct pass_env *env, void *with, struct pass_result *
     requantize_to_qoperator(&k, options);
   else
     requantize_to_qdq(&k, options);
+  if (options->recipe) requantize_biases(&k, options);
   if (kit_has_scan(&k)) kit_declare_made(&k);
   return kit_done(&k, err);
 }
 
+static int read_format(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
+  (void)a, (void)err;
+  struct requantize_options *o = with;
+  if (v->text) o->recipe = (enum requantize_recipe)(REQUANTIZE_NO_RECIPE + 1 + v->choice);
+  return 0;
+}
+
+enum { TO, FORMAT, EXECUTION }; // what check() asks for by position
+
+static int check(const void *with, const struct pass_value *values, struct err *err) {
+  const struct requantize_options *o = with;
+  if (values[EXECUTION].given && !o->recipe)
+    return err_set(err, ERR_USAGE,
+                   "--execution needs --format int32-bias, fp32-bias or fp32-bias-qdq");
+  if (o->recipe && o->to == REQUANTIZE_QOPERATOR) {
+    err_fill(err, ERR_USAGE,
+             "--format %s is for models in QDQ form, and --to qoperator takes those away",
+             values[FORMAT].text);
+    return err_hint(err, "leave --to out; --execution qlinear writes the products on codes");
+  }
+  return 0;
+}
+
 static const struct pass_option requantize_rows[] = {
-    {"to", PASS_CHOICE, "qdq|qoperator", "qdq",
-     "the form that the result has: qdq, float operators between DequantizeLinear and "
-     "QuantizeLinear; qoperator, operators on codes, as QLinearConv",
-     PASS_MEMBER(requantize_options, to)},
+    [TO] = {"to", PASS_CHOICE, "qdq|qoperator", "qdq",
+            "the form that the result has: qdq, float operators between DequantizeLinear and "
+            "QuantizeLinear; qoperator, operators on codes, as QLinearConv",
+            PASS_MEMBER(requantize_options, to)},
+    [FORMAT] = {"format", PASS_CHOICE, "int32-bias|fp32-bias|fp32-bias-qdq", NULL,
+                "Neural Compressor's recipes for a MatMul with a bias, as 'weir static' writes "
+                "them, from a "
+                "model in QDQ form",
+                .read = read_format, .later = true},
+    [EXECUTION] =
+        {"execution", PASS_CHOICE, "qdq|qlinear", "qdq",
+         "how a recipe is written: with DequantizeLinear before the MatMul where it can be, "
+         "or with operators on codes",
+         PASS_MEMBER(requantize_options, qlinear), .only_with = "format", .later = true},
     NAME_FILTER_ROWS,
 };
 
@@ -82,12 +116,17 @@ static const struct pass requantize = {
         "To qoperator: an operator between DequantizeLinear and QuantizeLinear becomes the "
         "operator on codes (QLinearConv, QLinearMatMul, QGemm, QLinearAdd ...); MatMul "
         "without QuantizeLinear becomes MatMulIntegerToFloat. To qdq: the same backwards. Codes, "
-        "scales and zero points stay what they are. What stays is reported with a reason.",
+        "scales and zero points stay what they are. Formats for biases: what stands between a "
+        "MatMul and the Add of its bias goes, and the sum is one of Neural Compressor's recipes. "
+        "What stays is reported with a reason.",
     .needs = "scales and zero points that are constants",
     .promises = "codes differ by one step at most, where the float operator and that on codes "
-                "round differently",
+                "round differently; with a format for biases, products are not rounded before the "
+                "bias",
     .exactness = EXACTNESS_ROUNDING,
+    .activations_in = REQUANTIZE_NOT_ROUNDED " " REQUANTIZE_INT32 " " REQUANTIZE_FLOAT,
     PASS_OPTIONS(requantize_rows, requantize_options),
+    .check = check,
     .run = run_requantize,
     .done = name_filter_done,
 };

@@ -172,6 +172,8 @@ static int end(struct static_run *s, struct err *err) {
   TABLE_FREE(s, scales);
   TABLE_FREE(s, counted);
   TABLE_FREE(s, moved_past);
+  TABLE_FREE(s, along);
+  TABLE_FREE(s, clipped);
   TABLE_FREE(s, folded);
   TABLE_FREE(s, raw);
   TABLE_FREE(s, bare);
@@ -236,6 +238,7 @@ static int find_opset(struct pass_env *env, const struct static_options *o,
 static int quantize(struct static_run *s, struct err *err) {
   const struct used_types u = types_of(s);
   s->contrib = s->o->use_qdq_contrib_ops || (u.bits4 && s->opset < OPSET_16_BITS);
+  if (!s->o->compat) static_find_along(s);
   find_ranges(s);
   if (s->o->compat) static_find_typed(s);
   kit_site(&s->k, NO_ID, "versions");

@@ -438,6 +438,8 @@ static void remove_activation(struct static_run *s, uint32_t node) {
   kit_site(k, node, "clipped_by_codes");
   edit_remove_node(k->e, node);
   edit_set_output(k->e, maker, slot, (struct edit_output){out, span_of("", 0)});
+  if (out >= s->n_clipped) TABLE_ADD(s, clipped, out + 1 - s->n_clipped);
+  s->clipped[out] = true;
 }
 
 static void mark_removable(struct static_run *s, uint32_t node) {
@@ -447,6 +449,8 @@ static void mark_removable(struct static_run *s, uint32_t node) {
   if (!static_is_marked(s, in)) return;
   if (can_go(s, node))
     remove_activation(s, node);
+  else if (static_comes_along(s, node))
+    return;
   else
     mark(s, in, false);
   if (!leaves) mark(s, out, false);

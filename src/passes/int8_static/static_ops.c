@@ -85,13 +85,41 @@ static bool two_activations(struct static_run *s, uint32_t node) {
          !static_is_constant(s, kit_in(&s->k, node, 1));
 }
 
+static bool follows_weight(struct static_run *s, uint32_t node) {
+  struct kit *k = &s->k;
+  const struct model *m = k->m;
+  const uint32_t in = kit_in(k, node, 0), maker = in == NO_ID ? NO_ID : kit_maker(k, in);
+  if (maker == NO_ID || m->nodes[maker].graph != s->graph || kit_use_count(k, in, 2) != 1 ||
+      kit_is_output(k, in))
+    return false;
+  const enum static_qdq by = static_op_of(s, maker)->qdq;
+  return by >= STATIC_Q_CONV && by <= STATIC_Q_NORM &&
+         is_listed(s->o, model_name(m, m->nodes[maker].op_type));
+}
+
+void static_find_along(struct static_run *s) {
+  const struct model *m = s->k.m;
+  TABLE_ADD(s, along, m->n_nodes);
+  for (uint32_t n = m->graphs[s->graph].first_node; n != NO_ID; n = m->nodes[n].next) {
+    const struct span type = model_name(m, m->nodes[n].op_type);
+    const struct static_op *op = static_op_named(type);
+    s->along[n] =
+        op && op->qdq == STATIC_Q_REMOVABLE && !is_listed(s->o, type) && follows_weight(s, n);
+  }
+}
+
+bool static_comes_along(const struct static_run *s, uint32_t node) {
+  return node < s->n_along && s->along[node];
+}
+
 bool static_takes(struct static_run *s, uint32_t node, const char **why) {
   const struct model *m = s->k.m;
   const struct span type = model_name(m, m->nodes[node].op_type);
   const struct static_op *op = static_op_named(type);
   *why = "";
   if (op && op->qdq == STATIC_Q_NEVER) return false;
-  if (!is_listed(s->o, type) && !static_is_moved_past(s, node)) return false;
+  if (!is_listed(s->o, type) && !static_is_moved_past(s, node) && !static_comes_along(s, node))
+    return false;
   *why = two_activations(s, node) ? "two_activations" : static_refused(s, node);
   return !*why;
 }

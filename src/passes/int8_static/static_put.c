@@ -1,7 +1,8 @@
 // What was marked is written: Q and DQ nodes around values, codes and DQ in place of weights, and how names go.
 //
 //   producer ─▶ t ─▶ Q ─▶ DQ ─▶ t_DequantizeLinear_Output ─▶ consumers          a value
-//   producer ─▶ t_QuantizeLinear_Input ─▶ Q ─▶ DQ ─▶ t (an output)               an output of the graph: its name stays
+//   producer ─▶ t_QuantizeLinear_Input ─▶ Q ─▶ DQ ─▶ t (an output)               an output of the graph: its name stays; and (not
+//                                                                                with compat) what codes clip for a Relu
 //   w_quantized ─▶ DQ ─▶ w_DequantizeLinear_Output ─▶ consumers                  a weight
 //   producer ─▶ Q ─┬─▶ DQ ─▶ some                                                 a value of two types
 //                  └─▶ DQ ─▶ Q ─▶ DQ ─▶ others
@@ -241,20 +242,22 @@ static void put_pair(struct static_run *s, uint32_t value, struct span stem,
                      const struct static_form *f) {
   struct kit *k = &s->k;
   struct uses uses = {0};
-  const bool is_output = kit_is_output(k, value);
+  // What a Relu let through, nobody may see before codes have done the same.
+  const bool is_clipped = !s->o->compat && value < s->n_clipped && s->clipped[value];
+  const bool keeps_name = kit_is_output(k, value) || is_clipped;
   const struct edit_output named = {value, span_of("", 0)};
   list_uses(s, value, is_int8(s, f), &uses);
-  if (!is_output && uses.n_at == 0 && uses.n_bare > 0) {
+  if (!keeps_name && uses.n_at == 0 && uses.n_bare > 0) {
     take_back(s, value, f);
     free_uses(&uses);
     return;
   }
-  if (is_output) {
+  if (keeps_name) {
     value = take_name(s, value, stem);
-    move_bare(s, &uses, value);
+    if (!is_clipped) move_bare(s, &uses, value);
   }
   const uint32_t q = put_named(s, OP_QuantizeLinear, f, value, stem, "");
-  if (is_output) {
+  if (keeps_name) {
     static_put_node(s, OP_DequantizeLinear, f, q, named,
                     kit_names_join(stem, "_DequantizeLinear", &k->site));
   } else {

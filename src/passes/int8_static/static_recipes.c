@@ -8,31 +8,25 @@
 // First the model is written in QDQ form, in which what MatMul gives is not quantized: that is the first recipe. Then the others are made of
 // it: codes, scales and zero points are those of the DequantizeLinear nodes before the MatMul, which go where nobody else
 // uses them. A bias is the constant operand of the Add, whatever it is called. The last recipe takes the Add's own range, not the
-// MatMul's. Models are valid: com.microsoft is imported, nodes are in order.
+// MatMul's. Models are valid: com.microsoft is imported, nodes are in order. The nodes are written by int8_linear.c, for requantize too.
 #include "static_put.h"
 
-#include "dead_ends.h"
-
 // Is there an Add of a constant along the last axis after it, and nothing else?
-static bool find_bias(struct static_run *s, uint32_t node, struct static_linear *out) {
+static bool find_bias(struct static_run *s, uint32_t node, struct int8_linear *out) {
   struct kit *k = &s->k;
-  const uint32_t w = kit_in(k, node, 1), add = kit_sole_user(k, kit_out(k, node, 0));
-  int64_t dims[2], bias[2];
-  uint32_t rank;
+  const uint32_t w = kit_in(k, node, 1);
+  int64_t dims[2];
+  uint32_t rank, b = NO_ID;
   if (!static_is_constant(s, w) || kit_dtype(k, w) != DTYPE_FLOAT ||
-      !kit_static_dims(k, w, dims, 2, &rank) || rank != 2 || kit_op(k, add) != OP_Add)
+      !kit_static_dims(k, w, dims, 2, &rank) || rank != 2)
     return false;
-  const uint32_t slot = kit_in(k, add, 0) == kit_out(k, node, 0);
-  const uint32_t b = kit_in(k, add, slot);
-  if (k->m->nodes[add].graph != s->graph || !static_is_constant(s, b) ||
-      !kit_static_dims(k, b, bias, 2, &rank) || rank == 0 || bias[rank - 1] != dims[1] ||
-      (rank == 2 && bias[0] != 1))
-    return false;
-  *out = (struct static_linear){node, add, b};
+  const uint32_t add = int8_linear_add(k, node, &b);
+  if (add == NO_ID || !static_is_constant(s, b) || !int8_linear_fits(k, b, dims[1])) return false;
+  *out = (struct int8_linear){node, add, b};
   return true;
 }
 
-static void want_room(struct static_run *s, const struct static_linear *l) {
+static void want_room(struct static_run *s, const struct int8_linear *l) {
   struct kit *k = &s->k;
   if (s->o->compat) return;
   *TABLE_PUSH(s, biases) = (struct static_bias){.value = l->bias,
@@ -81,7 +75,7 @@ void static_mark_sums(struct static_run *s) {
 
 // Was only the sum after it seen? Then it stays float.
 static bool leave(struct static_run *s, uint32_t node) {
-  struct static_linear l;
+  struct int8_linear l;
   struct static_params p;
   const uint32_t y = kit_out(&s->k, node, 0);
   if (s->o->compat || y == NO_ID || static_params_of(s, y, &p) || !find_bias(s, node, &l))
@@ -93,7 +87,7 @@ static bool leave(struct static_run *s, uint32_t node) {
 
 bool static_adds_bias(struct static_run *s, uint32_t node) {
   struct kit *k = &s->k;
-  struct static_linear l;
+  struct int8_linear l;
   const char *why;
   if (!static_is_recipe(s->o->format) || kit_op(k, node) != OP_Add) return false;
   for (uint32_t slot = 0; slot < 2; slot++) {
@@ -106,7 +100,7 @@ bool static_adds_bias(struct static_run *s, uint32_t node) {
 }
 
 bool static_mark_linear(struct static_run *s, uint32_t node) {
-  struct static_linear l;
+  struct int8_linear l;
   if (!static_is_recipe(s->o->format)) return leave(s, node);
   if (!find_bias(s, node, &l)) return true;
   *TABLE_PUSH(s, linears) = l;
@@ -125,45 +119,10 @@ static bool parts_of(struct static_run *s, uint32_t node, uint32_t slot, struct 
   return out->zeros != NO_ID;
 }
 
-static struct span node_stem(struct static_run *s, uint32_t node) {
-  struct kit *k = &s->k;
-  const struct span name = model_name(k->m, k->m->nodes[node].name);
-  if (name.n == 0) return static_stem(s, kit_out(k, node, 0));
-  return span_of(arena_string(&k->site, name), name.n);
-}
-
-// A node <m><what> with the output <o><out>.
-#define MAKE(op, what, out, ...)                                                                   \
-  kit_make(k, op, KIT_CALLED(int8_node_name(k, m, what)),                                          \
-           KIT_OUT(((struct edit_output){NO_ID, int8_value_name(k, o, out)})), __VA_ARGS__)
-
-static void sweep(struct static_run *s, uint32_t value) {
-  const uint32_t maker = kit_maker(&s->k, value);
-  if (maker != NO_ID && kit_unused(&s->k, value)) kit_sweep(&s->k, maker);
-}
-
 // ---- the recipes ---------------------------------------------------------------------------------
 
-static void put_to_float(struct static_run *s, const struct static_linear *l,
-                         const struct int8_parts *a, const struct int8_parts *w) {
-  struct kit *k = &s->k;
-  const uint32_t before[2] = {kit_in(k, l->node, 0), kit_in(k, l->node, 1)};
-  const struct span m = node_stem(s, l->node);
-  const uint32_t out = kit_out(k, l->node, 0);
-  kit_import(k, s->graph, "com.microsoft", 1);
-  const uint32_t behind = k->m->nodes[l->node].next;
-  edit_remove_node(k->e, l->node);
-  k->before = behind;
-  kit_make(k, OP_ms_MatMulIntegerToFloat,
-           KIT_CALLED(int8_node_name(k, m, "_quant_matmulintegertofloat")),
-           KIT_OUT(((struct edit_output){out, span_of("", 0)})),
-           KIT_IN(a->codes, w->codes, a->scales, w->scales, a->zeros, w->zeros));
-  sweep(s, before[0]);
-  sweep(s, before[1]);
-}
-
-static bool put_int32(struct static_run *s, const struct static_linear *l,
-                      const struct int8_parts *a, const struct int8_parts *w) {
+static bool put_int32(struct static_run *s, const struct int8_linear *l, const struct int8_parts *a,
+                      const struct int8_parts *w) {
   struct kit *k = &s->k;
   struct model_constant c;
   if (!model_resolve_constant(k->m, l->bias, &c))
@@ -172,42 +131,11 @@ static bool put_int32(struct static_run *s, const struct static_linear *l,
       int8_bias(k->r, edit_tensor_recipe(k->e, c.tensor), kit_recipe(k, a->scales),
                 kit_recipe(k, w->scales), 1, NO_ID);
   if (parts.codes == NO_ID) return false;
-  const bool linear = s->o->execution == STATIC_AS_QLINEAR;
-  const uint32_t before[2] = {kit_in(k, l->node, 0), kit_in(k, l->node, 1)};
-  const struct span m = node_stem(s, l->node), o = static_stem(s, kit_out(k, l->node, 0)),
-                    b = static_stem(s, c.value);
-  const uint32_t out = kit_out(k, l->add, 0);
-  const uint32_t bias = int8_tensor(k, b, "_quantized", parts.codes, c.tensor),
-                 scale = int8_tensor(k, m, "_bias_scale", parts.scales, c.tensor);
-  k->before = l->add;
-  const uint32_t sum = MAKE(OP_MatMulInteger, linear ? "_quant_matmulinteger" : "_matmulinteger",
-                            linear ? "_quant_matmulinteger" : "_matmulinteger",
-                            KIT_IN(a->codes, w->codes, a->zeros, w->zeros));
-  const uint32_t with = MAKE(OP_Add, linear ? "_quant_add" : "_add", linear ? "_quant_add" : "_add",
-                             KIT_IN(sum, bias));
-  const uint32_t wide =
-      MAKE(OP_Cast, linear ? "_quant_cast" : "_cast", linear ? "_quant_cast" : "_cast",
-           KIT_IN(with), KIT_INT("to", DTYPE_FLOAT));
-  const uint32_t behind = k->m->nodes[l->add].next;
-  edit_remove_node(k->e, l->add);
-  edit_remove_node(k->e, l->node);
-  k->before = behind == l->node ? NO_ID : behind;
-  kit_make(k, OP_Mul, KIT_CALLED(int8_node_name(k, m, linear ? "_quant_mul" : "_mul")),
-           KIT_OUT(((struct edit_output){out, span_of("", 0)})), KIT_IN(wide, scale));
-  sweep(s, before[0]);
-  sweep(s, before[1]);
-  dead_ends_drop(k->e, l->bias);
+  struct int8_parts bias = {.zeros = NO_ID};
+  bias.codes = int8_tensor(k, static_stem(s, c.value), "_quantized", parts.codes, c.tensor);
+  bias.scales = int8_tensor(k, int8_linear_stem(k, l->node), "_bias_scale", parts.scales, c.tensor);
+  int8_linear_to_int32(k, l, a, w, &bias, s->o->execution == STATIC_AS_QLINEAR);
   return true;
-}
-
-// The Q after the Add, under the recipe's name.
-static void name_quantize(struct static_run *s, uint32_t value, struct span stem) {
-  struct kit *k = &s->k;
-  for (struct kit_use u = kit_uses(k, value); kit_use(k, &u);)
-    if (kit_op(k, u.node) == OP_QuantizeLinear || kit_op(k, u.node) == OP_ms_QuantizeLinear) {
-      edit_rename_node(k->e, u.node, int8_node_name(k, stem, "_quant_quantizelinear"));
-      return;
-    }
 }
 
 void static_put_recipes(struct static_run *s) {
@@ -215,18 +143,18 @@ void static_put_recipes(struct static_run *s) {
   const bool int32 = s->o->format == STATIC_INT32_BIAS;
   if (s->o->format == STATIC_QDQ) return;
   for (uint32_t i = 0; i < s->n_linears; i++) {
-    const struct static_linear *l = &s->linears[i];
+    const struct int8_linear *l = &s->linears[i];
     struct int8_parts a, w;
     if (!parts_of(s, l->node, 0, &a) || !parts_of(s, l->node, 1, &w)) continue;
     kit_site(k, l->node, int32 ? "int32_bias" : "float_bias");
-    const struct span stem = node_stem(s, l->node);
+    const struct span stem = int8_linear_stem(k, l->node);
     const uint32_t sum = kit_out(k, l->add, 0);
     if (int32) {
       if (!put_int32(s, l, &a, &w)) kit_skipped(k, l->node, "float_bias");
       continue;
     }
     if (s->o->execution == STATIC_AS_QDQ) continue;
-    put_to_float(s, l, &a, &w);
-    if (s->o->format == STATIC_FP32_BIAS_QDQ) name_quantize(s, sum, stem);
+    int8_linear_to_float(k, l, &a, &w);
+    if (s->o->format == STATIC_FP32_BIAS_QDQ) int8_linear_name_quantize(k, sum, stem);
   }
 }

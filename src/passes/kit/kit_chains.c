@@ -640,8 +640,7 @@ bool kit_chain_ints(struct kit *k, uint32_t value, enum dtype *dtype, const int6
   if (value == NO_ID || !rule_of(kit_maker_op(k, value))) return false;
   const struct kit_chain *c = chain_of(k, value);
   if (c->state != CHAIN_KNOWN || !all_known(c)) return false;
-  int64_t *copy = arena_alloc(&k->site, (c->n + (size_t)1) * sizeof *copy);
-  if (c->n) memcpy(copy, c->x, c->n * sizeof *copy);
+  int64_t *copy = arena_copy(&k->site, c->x, c->n * sizeof *copy);
   *dtype = c->dtype;
   *list = copy;
   *n = c->n;

@@ -13,12 +13,10 @@ enum kit_state opset_given(struct raising *r, const char *name, enum attr_type t
   }
   if (state != KIT_GIVEN) return KIT_ABSENT;
   if (type == ATTR_INTS) {
-    int64_t *copy = arena_alloc(site, (a->n + (size_t)1) * sizeof *copy);
-    if (a->n) memcpy(copy, a->ints, a->n * sizeof *copy);
+    int64_t *copy = arena_copy(site, a->ints, a->n * sizeof *copy);
     a->ints = copy;
   } else if (type == ATTR_FLOATS) {
-    float *copy = arena_alloc(site, (a->n + (size_t)1) * sizeof *copy);
-    if (a->n) memcpy(copy, a->floats, a->n * sizeof *copy);
+    float *copy = arena_copy(site, a->floats, a->n * sizeof *copy);
     a->floats = copy;
   } else if (type == ATTR_STRING) {
     a->s = span_of(arena_string(site, a->s), a->s.n);

@@ -127,8 +127,7 @@ static const char *attributes(struct raising *r) {
   if (value == NO_ID) return NULL;
   if (!kit_const_ints(r->k, value, &list, &n))
     return arena_printf(&r->k->site, "its input '%s' is not constant", name);
-  int64_t *copy = arena_alloc(&r->k->site, (n + (size_t)1) * sizeof *copy);
-  if (n) memcpy(copy, list, n * sizeof *copy);
+  int64_t *copy = arena_copy(&r->k->site, list, n * sizeof *copy);
   edit_set_input(r->k->e, r->node, slot, NO_ID);
   edit_set_attr(r->k->e, r->node,
                 &(struct edit_attr){.name = name, .type = ATTR_INTS, .ints = copy, .n = n});

@@ -159,14 +159,10 @@ static bool attribute(struct folder *f, uint32_t node, const struct model_attr *
   case ATTR_FLOAT: return true;
   case ATTR_STRING: out->s = span_of(arena_string(&f->arena, a.s), a.s.n); return true;
   case ATTR_INTS:
-    out->ints =
-        a.n ? memcpy(arena_alloc(&f->arena, a.n * sizeof *a.ints), a.ints, a.n * sizeof *a.ints)
-            : NULL;
+    out->ints = a.n ? arena_copy(&f->arena, a.ints, a.n * sizeof *a.ints) : NULL;
     return true;
   case ATTR_FLOATS:
-    out->floats = a.n ? memcpy(arena_alloc(&f->arena, a.n * sizeof *a.floats), a.floats,
-                               a.n * sizeof *a.floats)
-                      : NULL;
+    out->floats = a.n ? arena_copy(&f->arena, a.floats, a.n * sizeof *a.floats) : NULL;
     return true;
   case ATTR_TENSOR:
     if (!edit_tensor_readable(k->e, a.tensor)) return false;

@@ -112,8 +112,7 @@ static bool is_shallow(struct rules_run *run, uint32_t recipe) {
 struct rules_value rules_new_recipe(struct rules_run *run, uint32_t recipe) {
   if (!is_shallow(run, recipe)) return rules_unknown();
   const struct recipe *row = &run->k.r->rows[recipe];
-  int64_t *dims = arena_alloc(&run->match, (row->rank + 1u) * sizeof *dims);
-  memcpy(dims, recipe_dims(run->k.r, recipe), row->rank * sizeof *dims);
+  int64_t *dims = arena_copy(&run->match, recipe_dims(run->k.r, recipe), row->rank * sizeof *dims);
   const struct rules_type type = {(enum dtype)row->dtype, true, row->rank, dims};
   return add_term(run, (struct rules_term){.what = RULES_IS_CONST, .type = type, .recipe = recipe});
 }
@@ -166,8 +165,7 @@ bool rules_constant_ints(struct rules_run *run, const struct rules_value *v, con
   struct span raw;
   if (!rules_elements(run, v, &t, &raw) || t.dtype != DTYPE_INT64) return false;
   *n = (uint32_t)(raw.n / 8);
-  int64_t *copy = arena_alloc(&run->match, raw.n + 1);
-  if (raw.n > 0) memcpy(copy, raw.at, raw.n);
+  int64_t *copy = arena_copy(&run->match, raw.at, raw.n);
   *list = copy;
   return true;
 }
@@ -326,8 +324,7 @@ struct rules_type rules_infer(struct rules_run *run, const struct rules_term *no
   case OP_MatMul: {
     const struct rules_type w = rules_type_of(run, &node->args[1]);
     if (t.rank < 2 || w.rank != 2) return (struct rules_type){.dtype = t.dtype};
-    int64_t *dims = arena_alloc(&run->match, t.rank * sizeof *dims);
-    memcpy(dims, t.dims, t.rank * sizeof *dims);
+    int64_t *dims = arena_copy(&run->match, t.dims, t.rank * sizeof *dims);
     dims[t.rank - 1] = w.dims[1];
     t.dims = dims;
     return t;
@@ -383,8 +380,7 @@ struct rules_value rules_new_node(struct rules_run *run, enum op op, const struc
     copies[i] = args[i];
     constant = constant && (args[i].kind == RULES_ABSENT || rules_is_constant(run, &args[i]));
   }
-  struct edit_attr *given = arena_alloc(&run->match, (n_attrs + 1) * sizeof *given);
-  if (n_attrs > 0) memcpy(given, attrs, n_attrs * sizeof *given);
+  struct edit_attr *given = arena_copy(&run->match, attrs, n_attrs * sizeof *given);
   struct rules_term node = {.what = RULES_IS_NODE,
                             .op = op,
                             .args = copies,

@@ -70,8 +70,7 @@ static bool is_op(struct rules_run *run, enum op op, uint16_t word) {
 
 // Lists of the model move when it is edited.
 static struct rules_value copied(struct rules_run *run, const int64_t *list, uint32_t n) {
-  int64_t *copy = arena_alloc(&run->match, ((size_t)n + 1) * sizeof *copy);
-  if (n > 0) memcpy(copy, list, n * sizeof *copy);
+  int64_t *copy = arena_copy(&run->match, list, n * sizeof *copy);
   return rules_list(copy, n);
 }
 

@@ -23,8 +23,7 @@ static struct rules_value operand(struct rules_run *run, uint32_t recipe) {
   const struct recipes *r = run->k.r;
   const struct recipe *row = &r->rows[recipe];
   if (row->kind != RECIPE_BYTES) return rules_new_recipe(run, recipe);
-  int64_t *dims = arena_alloc(&run->match, (row->rank + 1u) * sizeof *dims);
-  memcpy(dims, recipe_dims(r, recipe), row->rank * sizeof *dims);
+  int64_t *dims = arena_copy(&run->match, recipe_dims(r, recipe), row->rank * sizeof *dims);
   const struct span raw = recipe_elements(r, recipe);
   return rules_new_const(run, (enum dtype)row->dtype, dims, row->rank,
                          span_of(arena_string(&run->match, raw), raw.n));

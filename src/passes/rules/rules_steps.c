@@ -53,8 +53,9 @@ static bool allows(const struct rules_run *run, enum exactness exactness) {
 // Memory for a result of these dims; NULL if it is too large to be computed at once.
 static uint8_t *room(struct rules_run *run, const struct rules_type *t) {
   uint64_t count, bytes;
-  if (t->rank > RECIPE_MAX_RANK || !dtype_is_plain_number(t->dtype) || !dims_product(t->dims, t->rank, &count) ||
-      !dtype_bytes(t->dtype, count, &bytes) || bytes > RULES_FOLD_BYTES)
+  if (t->rank > RECIPE_MAX_RANK || !dtype_is_plain_number(t->dtype) ||
+      !dims_product(t->dims, t->rank, &count) || !dtype_bytes(t->dtype, count, &bytes) ||
+      bytes > RULES_FOLD_BYTES)
     return NULL;
   return arena_zalloc(&run->match, (size_t)bytes + 1);
 }
@@ -69,8 +70,7 @@ static struct rules_value at_hand(struct rules_run *run, const struct rules_type
 
 static struct rules_type typed(struct rules_run *run, enum dtype dtype, const int64_t *dims,
                                uint32_t rank) {
-  int64_t *copy = arena_alloc(&run->match, (rank + (size_t)1) * sizeof *copy);
-  if (rank > 0) memcpy(copy, dims, rank * sizeof *copy);
+  int64_t *copy = arena_copy(&run->match, dims, rank * sizeof *copy);
   return (struct rules_type){dtype, true, rank, copy};
 }
 

@@ -126,8 +126,7 @@ static struct span named(struct writing *w, struct span text) {
     n += name.n;
   }
   if (from < end || n > DIMS_TEXT) return span_of(NULL, 0);
-  char *kept = arena_alloc(&w->k.site, n + 1);
-  memcpy(kept, out, n);
+  char *kept = arena_copy(&w->k.site, out, n);
   return span_of(kept, n);
 }
 

@@ -132,8 +132,7 @@ static bool constant_of(struct kit *k, uint32_t value, struct constant *c) {
   c->rank = row->rank;
   c->dtype = (enum dtype)row->dtype;
   if (row->count == 0 || !dtype_is_plain_number(c->dtype)) return false;
-  int64_t *dims = arena_alloc(&k->site, (row->rank + 1u) * sizeof *dims);
-  if (row->rank) memcpy(dims, recipe_dims(k->r, c->recipe), row->rank * sizeof *dims);
+  int64_t *dims = arena_copy(&k->site, recipe_dims(k->r, c->recipe), row->rank * sizeof *dims);
   c->dims = dims;
   if (row->kind == RECIPE_BYTES)
     c->raw = span_of(arena_string(&k->site, recipe_elements(k->r, c->recipe)), row->bytes);

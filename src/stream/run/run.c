@@ -180,8 +180,7 @@ static int finish_unit(struct worker *w, uint32_t line, struct err *err) {
 // As produce_parts.
 static int make_parts(struct worker *w, struct err *err) {
   const struct schedule_part *first = w->part;
-  const int fd =
-      !staging_writes(w->r->st) ? -1 : staging_output_fd(w->r->st, first->range.output);
+  const int fd = !staging_writes(w->r->st) ? -1 : staging_output_fd(w->r->st, first->range.output);
   struct plan_unit ranges[PRODUCE_LINES_MAX];
   for (uint32_t k = 0; k < w->n; k++)
     ranges[k] = w->part[k].range;
@@ -257,9 +256,8 @@ static uint32_t count_left(struct run *r) {
   double others = 0;
   for (uint32_t i = 0; i < n; i++) {
     const struct plan_unit unit = plan_unit_at(r->p, i);
-    const double work = r->effort.p && r->skip[i]
-                            ? effort_made(&r->effort, unit.output, unit.off, unit.len)
-                            : 0;
+    const double work =
+        r->effort.p && r->skip[i] ? effort_made(&r->effort, unit.output, unit.off, unit.len) : 0;
     left += !r->skip[i];
     if (is_anothers(r->st, i)) {
       others += work;
@@ -412,7 +410,7 @@ int run_plan(const struct plan *p, struct sources *s, struct staging *st,
   const uint32_t n = plan_unit_count(p);
   assert(st->n_units == n);
   // A copy: recording sets flags in the original while workers look.
-  uint8_t *skip = memcpy(arena_alloc(&arena, n + 1), st->done, n);
+  uint8_t *skip = arena_copy(&arena, st->done, n);
   for (uint32_t i = 0; i < n; i++)
     skip[i] = skip[i] || is_anothers(st, i);
   r.skip = skip;

@@ -76,7 +76,7 @@ void schedule_open(struct schedule **out, const struct plan *p, const uint8_t *s
   struct schedule *d = arena_zalloc(&arena, sizeof *d);
   const uint32_t n = plan_unit_count(p);
   d->p = p;
-  d->skip = memcpy(arena_alloc(&arena, n + 1), skip, n);
+  d->skip = arena_copy(&arena, skip, n);
   d->workers = workers;
   d->lines = lines;
   d->n_makings = workers * lines;

@@ -337,8 +337,7 @@ bool array_files_names(const char *path, uint32_t most, struct arena *a, struct 
     add[what_holds(path, &l)](&x, path, &l);
   }
   TABLE_FREE(&l, names);
-  const char **list = arena_alloc(a, (x.n_paths + (size_t)1) * sizeof *list);
-  if (x.n_paths) memcpy(list, x.paths, x.n_paths * sizeof *list);
+  const char **list = arena_copy(a, x.paths, x.n_paths * sizeof *list);
   qsort(list, x.n_paths, sizeof *list, by_name);
   *out = (struct array_paths){list, x.n_paths};
   TABLE_FREE(&x, paths);

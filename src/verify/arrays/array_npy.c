@@ -376,8 +376,7 @@ static int read_array(const struct feed *f, struct space *s, struct arena *temp,
   if (read_header(f, temp, &text, &off, err) != 0 || parse_header(f, text, &h, err) != 0 ||
       element_of(f, h.descr, &e, err) != 0)
     return -1;
-  int64_t *dims = arena_alloc(s->a, (h.rank + 1) * sizeof *dims);
-  memcpy(dims, h.dims, h.rank * sizeof *dims);
+  int64_t *dims = arena_copy(s->a, h.dims, h.rank * sizeof *dims);
   x->dtype = e.dtype;
   x->dims = dims;
   x->rank = h.rank;

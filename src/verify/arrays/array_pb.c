@@ -396,8 +396,7 @@ static int read_tensor(struct reader *r, struct space *s, struct array *out, str
                       (unsigned long long)t.dtype);
   if (t.name.number && read_name(r, s, &t.name, &out->name, err) != 0) return -1;
   out->dtype = (enum dtype)t.dtype;
-  int64_t *dims = arena_alloc(s->a, (t.rank + 1) * sizeof *dims);
-  memcpy(dims, t.dims, t.rank * sizeof *dims);
+  int64_t *dims = arena_copy(s->a, t.dims, t.rank * sizeof *dims);
   out->dims = dims;
   out->rank = t.rank;
   if (!array_sizes(out->dtype, t.rank, dims, &out->count, &out->bytes) ||

@@ -390,8 +390,7 @@ static const uint32_t *nodes_of(struct sites_boundary *b, int side, struct arena
 }
 
 static void *keep(struct arena *a, const void *rows, size_t bytes) {
-  void *at = arena_alloc(a, bytes + 1);
-  if (bytes) memcpy(at, rows, bytes);
+  void *at = arena_copy(a, rows, bytes);
   return at;
 }
 

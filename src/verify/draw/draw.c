@@ -178,8 +178,7 @@ uint32_t draw_shapes(const struct draw *d, struct arena *a, struct draw_shape **
   for (uint32_t i = 0; i < d->n_inputs; i++) {
     const struct draw_input *x = &d->inputs[i];
     if (!x->dims) continue;
-    int64_t *dims = arena_alloc(a, x->type.rank * sizeof *dims + 1);
-    memcpy(dims, x->dims, x->type.rank * sizeof *dims);
+    int64_t *dims = arena_copy(a, x->dims, x->type.rank * sizeof *dims);
     list[n++] =
         (struct draw_shape){arena_string(a, model_value_name(d->m, x->value)), dims, x->type.rank};
   }

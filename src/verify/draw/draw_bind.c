@@ -382,8 +382,7 @@ static void try_role(struct draw *d, uint32_t role, struct search *s) {
     if (d->symbols[i].role == role && !d->symbols[i].fixed) n++, one = i;
   if (n < 2) return;
   struct arena a = {0};
-  struct dims_binding *best = arena_alloc(&a, d->n_bound * sizeof *best);
-  memcpy(best, d->bound, d->n_bound * sizeof *best);
+  struct dims_binding *best = arena_copy(&a, d->bound, d->n_bound * sizeof *best);
   for (uint32_t at = 0; candidate(d, one, at, &x) && s->least > s->floor && s->trials > 0; at++) {
     for (uint32_t i = 0; i < d->n_symbols; i++)
       if (d->symbols[i].role == role && !d->symbols[i].fixed) d->bound[i].value = x;
@@ -408,8 +407,7 @@ static void enlarge_batch(struct draw *d, const struct search *found) {
   struct search s = {.least = found->least + 1, .floor = found->floor, .trials = 1};
   struct arena a = {0};
   if (d->n_bound == 0) return; // no dim is open
-  struct dims_binding *was = arena_alloc(&a, d->n_bound * sizeof *was);
-  memcpy(was, d->bound, d->n_bound * sizeof *was);
+  struct dims_binding *was = arena_copy(&a, d->bound, d->n_bound * sizeof *was);
   if (found->least != UINT32_MAX && set_batch(d, d->o.batch) && !try_sizes(d, &s))
     memcpy(d->bound, was, d->n_bound * sizeof *was);
   arena_free(&a);
@@ -450,8 +448,7 @@ static void keep_dims(struct draw *d) {
     int64_t dims[ARRAY_MAX_RANK];
     uint32_t rank;
     if (x->type.kind != INFER_TENSOR || !draw_dims(d, x->value, dims, &rank)) continue;
-    int64_t *own = arena_alloc(&d->arena, rank * sizeof *own + 1);
-    memcpy(own, dims, rank * sizeof *own);
+    int64_t *own = arena_copy(&d->arena, dims, rank * sizeof *own);
     x->dims = own;
   }
 }

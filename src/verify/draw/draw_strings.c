@@ -80,14 +80,13 @@ bool draw_strings(struct draw *d, uint32_t value, const int64_t *dims, uint32_t 
     list[i] = known ? p.found[draw_chance_below(&c, p.n_found)]
                     : span_str(own[draw_chance_below(&c, OWN)]);
   }
-  *out = (struct array){
-      .name = arena_string(a, model_value_name(d->m, value)),
-      .kind = ARRAY_TENSOR,
-      .dtype = DTYPE_STRING,
-      .rank = rank,
-      .dims = memcpy(arena_alloc(a, rank * sizeof *dims + 1), dims, rank * sizeof *dims),
-      .count = count,
-      .file = -1,
-      .strings = list};
+  *out = (struct array){.name = arena_string(a, model_value_name(d->m, value)),
+                        .kind = ARRAY_TENSOR,
+                        .dtype = DTYPE_STRING,
+                        .rank = rank,
+                        .dims = arena_copy(a, dims, rank * sizeof *dims),
+                        .count = count,
+                        .file = -1,
+                        .strings = list};
   return true;
 }

@@ -172,8 +172,7 @@ static int list_raw(struct samples_list *l, const char *data, struct arena *a, s
                     quote_dims(dims, r.rank).s, dtype_name(r.dtype));
   }
   r.count = (uint64_t)st.st_size / r.bytes;
-  int64_t *kept = arena_alloc(a, (r.rank + (size_t)1) * sizeof *kept);
-  memcpy(kept, dims, r.rank * sizeof *kept);
+  int64_t *kept = arena_copy(a, dims, r.rank * sizeof *kept);
   r.dims = kept;
   *TABLE_PUSH(l, raws) = r;
   return 0;

@@ -51,6 +51,8 @@ uint32_t site_run_graph(const struct site_run *r, int side, uint32_t graph);
 // What inference knows of a value; DTYPE_UNDEFINED: nothing, or that it is no tensor.
 enum dtype site_run_dtype(struct infer *in, uint32_t value);
 
+// Does a group of its edits round activations elsewhere than before (verify_group_rounds)?
+bool site_run_rounds(const struct site_run *r, const struct site *s);
 // The passes of a site, each once. What changed its type alone has no group: it is the work of all.
 uint32_t site_run_passes(const struct site_run *r, const struct site *s,
                          const char *names[SITE_PASSES]);

@@ -23,6 +23,7 @@ enum {
                       DYNAMIC_ATTENTION | DYNAMIC_EMBED | DYNAMIC_TRANSPOSE,
 };
 
+enum dynamic_type { DYNAMIC_INT8, DYNAMIC_UINT8, DYNAMIC_AUTO };
 enum dynamic_form { DYNAMIC_FUSED, DYNAMIC_INTEGER };
 enum dynamic_symmetry { DYNAMIC_BY_TYPE, DYNAMIC_SYMMETRIC, DYNAMIC_ASYMMETRIC };
 
@@ -38,7 +39,7 @@ struct dynamic_options {
   struct name_filter nodes;    // the first member: name_filter.h
   const struct target *target; // NULL: none
   uint32_t op_types;
-  uint32_t weight_type; // int8|uint8
+  uint32_t weight_type; // enum dynamic_type
   bool by_conv;         // uint8 if the model has a Conv, whatever it says
   bool per_tensor, reduce_range;
   uint32_t form; // enum dynamic_form
@@ -130,9 +131,10 @@ struct dynamic {
   TABLE(struct dynamic_stored, stored);
   TABLE(struct dynamic_product, products);
   TABLE(uint32_t, of_scale); // by value id of the first scale: 1 + the last row of `products`
-  TABLE(uint32_t, hollow); // values that have codes in their place, and whose floats may be wanted
-  TABLE(uint32_t, wanted); // compat: constants in codes that nodes want as floats
-  TABLE(uint32_t, turned); // compat: by tensor id, 1 + the value of its transpose
+  TABLE(uint32_t, hollow);  // values that have codes in their place, and whose floats may be wanted
+  TABLE(uint32_t, wanted);  // compat: constants in codes that nodes want as floats
+  TABLE(uint32_t, turned);  // compat: by tensor id, 1 + the value of its transpose
+  TABLE(bool, wants_zeros); // DYNAMIC_AUTO: by tensor id, is uint8 worth it?
   // of this site, valid until the next
   const struct dynamic_site *site;
   struct span node_name, y_name;
@@ -159,6 +161,17 @@ struct dynamic_as dynamic_weights_as_activation(const struct dynamic *d);
 // Its codes, made where they are not there yet.
 struct dynamic_codes dynamic_weights_store(struct dynamic *d, const struct dynamic_operand *w,
                                            const struct dynamic_as *as);
+
+// dynamic_choose.c -------------------------------------------------------------------------------
+struct dynamic_questions {
+  TABLE(uint32_t, tensors);
+  TABLE(uint32_t, codes); // two of each: int8, uint8
+};
+// Adds those about the site's weight, if its type is to be chosen.
+void dynamic_choose_ask(struct dynamic *d, const struct dynamic_site *s,
+                        struct dynamic_questions *q);
+// Measures them: d->wants_zeros. Reads the weights once more than a run does.
+int dynamic_choose(struct dynamic *d, struct dynamic_questions *q, struct err *err);
 
 // dynamic_codes.c --------------------------------------------------------------------------------
 // What stands for the value in the codes of an activation (uint8): DynamicQuantizeLinear, or what there is already.

@@ -55,8 +55,8 @@ bool requantize_zero(struct kit *k, const struct form *f, int64_t *out);
 uint32_t requantize_zero_value(struct kit *k, const struct form *f);
 // The numbers of a constant, in k->site, as far as they can be read (kit_long_elements).
 bool requantize_numbers(struct kit *k, uint32_t value, const double **list, uint32_t *n);
-// The scales of int32 codes with products of x and w: x.scale * w.scale * factor in float, the dims those of w's scales, at
-// most 64 KiB of them. NO_ID: they are not known, or not finite and above 0.
+// The scales of int32 codes with products of x and w: x.scale * w.scale * factor in float, the dims those of w's scales, as many as
+// can be read. NO_ID: they are not known, or not finite and above 0.
 uint32_t requantize_product(struct kit *k, uint32_t x_scale, uint32_t w_scale, double factor);
 static inline bool requantize_is_8bit(enum dtype type) {
   return type == DTYPE_INT8 || type == DTYPE_UINT8;

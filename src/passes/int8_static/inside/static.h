@@ -17,6 +17,7 @@
 #define WEIR_STATIC_H
 
 #include "int8.h"
+#include "int8_linear.h"
 
 struct ranges;
 
@@ -188,11 +189,6 @@ struct static_receivers {
   uint32_t first, last;
 };
 
-// A MatMul that stays float, and the Add of its bias.
-struct static_linear {
-  uint32_t node, add, bias; // bias: a constant's value
-};
-
 // What a value got when it was written.
 struct static_made {
   uint32_t scale, zero;                     // values; NO_ID: not written
@@ -241,8 +237,8 @@ struct static_run {
   TABLE(struct static_entry, entries);
   TABLE(uint32_t, entry_of); // by value id: 1 + the living entry
   TABLE(struct static_bias, biases);
-  TABLE(uint32_t, bias_of); // by value id: 1 + which
-  TABLE(struct static_linear, linears);
+  TABLE(uint32_t, bias_of);           // by value id: 1 + which
+  TABLE(struct int8_linear, linears); // of MatMuls that stay float
   // By value id: why it stays float, whatever would mark it; NULL: it need not.
   TABLE(const char *, left);
   struct static_told theirs[STATIC_THEIRS];
@@ -251,6 +247,8 @@ struct static_run {
   TABLE(const char *, kept); // by node id: why it stays float, a stable word; NULL: it need not
   // By value id: it goes to a node that is moved past, or to one that vanishes before such a node.
   TABLE(bool, moved_past);
+  TABLE(bool, along);        // by node id: static_find_along
+  TABLE(bool, clipped);      // by value id: a Relu or Clip made it, and went
   TABLE(bool, folded);       // by value id: constants alone make it
   TABLE(bool, raw);          // by node id: it takes values before their Q
   TABLE(bool, bare);         // by node id: no DQ of int8 may stand before it
@@ -279,6 +277,10 @@ const char *static_op_type(const struct static_run *s, uint32_t node);
 // Is the node to be quantized: of an operator that is asked for, not excluded? Otherwise why not, a stable word; "" for an operator
 // that nobody asked for.
 bool static_takes(struct static_run *s, uint32_t node, const char **why);
+// Finds each Relu and Clip that nobody asked for and that alone sees the result of an operator with a weight. It goes with that where
+// codes clip as it does, since codes for what it cuts off are lost; else it stays float.
+void static_find_along(struct static_run *s);
+bool static_comes_along(const struct static_run *s, uint32_t node);
 // Why the node stays, whatever its operator: it lacks something, or its name says so. NULL: it need not.
 const char *static_refused(struct static_run *s, uint32_t node);
 // A constant of float32 or float16: an initializer, or without compat a Constant too, also through Identity.

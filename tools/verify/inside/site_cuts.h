@@ -1,0 +1,11 @@
+// Sums of products of 8 bits that this processor does not hold.
+#ifndef WEIR_SITE_CUTS_H
+#define WEIR_SITE_CUTS_H
+
+#include "sites.h"
+
+// Does the site multiply by weights of int8, on an x86 processor without VNNI? There ONNX Runtime adds pairs of products of uint8 and
+// int8 in 16 bits, which are cut off beyond 32,767.
+bool site_cuts_products(const struct model *result, const struct site *s);
+
+#endif
