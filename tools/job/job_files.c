@@ -9,6 +9,7 @@
 // name. Neither may two of them have one name, temporary names included.
 #include "job.h"
 
+#include "again.h"
 #include "given_files.h"
 #include "report.h"
 #include "stop.h"
@@ -61,7 +62,7 @@ int job_text_open(struct job_text *t, const char *path, struct arena *a, struct 
   t->temporary = plain ? arena_printf(a, "%s.part", path) : NULL;
   t->on_stdout = cli_is_stream(path);
   if (t->on_stdout) return 0;
-  t->file = fopen(plain ? t->temporary : path, "we");
+  t->file = again_fopen(plain ? t->temporary : path, "we");
   if (t->file && plain) stop_removes(t->temporary);
   return t->file ? 0 : cannot_write(path, err);
 }
@@ -99,7 +100,7 @@ int job_text_check(const struct job_text *t, struct err *err) {
 }
 
 int job_text_start(struct job_text *t, struct err *err) {
-  if (t->on_stdout || t->file || (t->file = fopen(t->path, "we"))) return 0;
+  if (t->on_stdout || t->file || (t->file = again_fopen(t->path, "we"))) return 0;
   return cannot_write(t->path, err);
 }
 
@@ -113,8 +114,10 @@ int job_text_end(struct job_text *t, struct span text, struct err *err) {
 int job_text_publish(struct job_text *t, struct err *err) {
   if (t->on_stdout) return 0;
   int failed = fflush(t->file);
-  // Pipes and devices cannot be synced.
-  if (!failed && fsync(fileno(t->file)) < 0 && errno != EINVAL && errno != EROFS) failed = -1;
+  if (!failed) {
+    AGAIN(failed, fsync(fileno(t->file)));
+    if (failed && (errno == EINVAL || errno == EROFS)) failed = 0; // pipes, devices
+  }
   if (!failed && t->temporary) failed = rename(t->temporary, t->path);
   if (failed) return cannot_write(t->path, err);
   if (t->temporary) stop_keeps(t->temporary);
@@ -271,11 +274,12 @@ int job_check_data_file(const struct job *job, struct err *err) {
 }
 
 const char *job_provenance_path(const struct cli_args *args) {
-  return cli_option_belongs(OPT_PROVENANCE, args->command) ? cli_string(args, OPT_PROVENANCE) : NULL;
+  return cli_option_belongs(OPT_PROVENANCE, args->command) ? cli_string(args, OPT_PROVENANCE)
+                                                           : NULL;
 }
 
 int job_unnamed_file(void *ctx) {
   const char *in = getenv("TMPDIR");
   (void)ctx;
-  return open(in && *in ? in : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  return again_create(AT_FDCWD, in && *in ? in : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 }
