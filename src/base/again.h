@@ -61,6 +61,16 @@ static inline size_t again_fread(void *at, size_t n, FILE *f) {
   }
 }
 
+// getc: EOF at the end, or where ferror says that it failed.
+static inline int again_getc(FILE *f) {
+  for (;;) {
+    errno = 0;
+    const int c = getc_unlocked(f);
+    if (c != EOF || !ferror(f) || errno != EINTR) return c;
+    clearerr(f);
+  }
+}
+
 // fgets of a file whose lines come whole, as those of /proc.
 static inline char *again_fgets(char *line, int n, FILE *f) {
   for (;;) {

@@ -35,11 +35,7 @@ int ranges_in_line(struct ranges_in *in, bool *ended, struct err *err) {
   in->n_text = 0;
   in->line++;
   *ended = false;
-  for (int c; (c = getc_unlocked(in->f)) != '\n';) {
-    if (c == EOF && ferror(in->f) && errno == EINTR) {
-      clearerr(in->f);
-      continue;
-    }
+  for (int c; (c = again_getc(in->f)) != '\n';) {
     if (c == EOF && ferror(in->f)) return read_failed(in, err);
     if (c == EOF && in->n_text == 0) {
       *ended = true;

@@ -111,7 +111,7 @@ static int next_line(struct companion_reader *c, struct digest *sha, struct span
   size_t n = 0;
   int ch;
   c->number++;
-  while ((ch = getc_unlocked(c->file)) != EOF && ch != '\n') {
+  while ((ch = again_getc(c->file)) != EOF && ch != '\n') {
     if (n == LINE_MAX_BYTES) return -1;
     c->line = table_grow(c->line, &c->line_cap, n + 1, 1);
     c->line[n++] = (char)ch;

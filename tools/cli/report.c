@@ -207,6 +207,10 @@ uint64_t report_peak_memory(void) {
   return (uint64_t)usage.ru_maxrss * 1024;
 }
 
+struct quoted report_runtime_memory(uint64_t bytes) {
+  return bytes ? quote_bytes(bytes) : quote_str("an unknown amount");
+}
+
 struct quoted report_seconds(double seconds) {
   struct quoted q;
   const unsigned long whole = (unsigned long)(seconds + 0.5);

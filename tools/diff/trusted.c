@@ -90,7 +90,7 @@ static const char *read_lines(struct reading *r, FILE *file) {
   digest_start(sha);
   while (ch != EOF && !why) {
     size_t n = 0;
-    while ((ch = getc_unlocked(file)) != EOF && ch != '\n' && n < LINE_MAX_BYTES) {
+    while ((ch = again_getc(file)) != EOF && ch != '\n' && n < LINE_MAX_BYTES) {
       r->line = table_grow(r->line, &r->line_cap, n + 2, 1);
       r->line[n++] = (char)ch;
     }

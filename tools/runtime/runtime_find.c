@@ -25,6 +25,7 @@
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -151,11 +152,16 @@ static const char *above_its_folder(const char *program, struct arena *a) {
   return arena_folder(a, arena_folder(a, program));
 }
 
-// Our own path, links resolved, or NULL.
+// Our own path, links resolved, or NULL. Without /proc it is that by which we were started.
 static const char *ourselves(struct arena *a) {
   char self[4096];
   const ssize_t n = readlink("/proc/self/exe", self, sizeof self);
-  return n <= 0 || n == sizeof self ? NULL : arena_string(a, span_of(self, (size_t)n));
+  if (n > 0) return n == sizeof self ? NULL : arena_string(a, span_of(self, (size_t)n));
+  const unsigned long started = getauxval(AT_EXECFN);
+  char *real = started ? realpath((const char *)started, NULL) : NULL;
+  const char *found = real ? arena_string(a, span_str(real)) : NULL;
+  free(real);
+  return found;
 }
 
 // Virtual environments have the one, conda's the other.

@@ -171,8 +171,10 @@ int staging_enter(struct staging *st, enum staging_entry how, bool *made, struct
     st->lock = st->folder = -1;
     if (entered < 0 || (gone && !make)) return -1;
   }
-  return err_set(err, ERR_RETRY, "'%s' in '%s' keeps being created and removed by other processes",
-                 quote_str(st->name).s, quote_str(st->dest_path).s);
+  err_set(err, ERR_RETRY, "'%s' in '%s' keeps being created and removed by other processes",
+          quote_str(st->name).s, quote_str(st->dest_path).s);
+  return err_hint(err, "if there are none, its file system gives a folder another inode number at "
+                       "every look: write elsewhere");
 }
 
 bool staging_is_locked(int folder) {

@@ -28,9 +28,10 @@ static int real_openat(int dir, const char *name, int flags, mode_t mode) {
   return again_create(dir, name, flags | O_CLOEXEC, mode);
 }
 
-// The system call itself: musl has no function for it.
+// The system call itself: musl has no function for it. Without flags the older one, which sandboxes know too.
 static int real_renameat2(int from_dir, const char *from, int to_dir, const char *to,
                           unsigned flags) {
+  if (flags == 0) return renameat(from_dir, from, to_dir, to);
   return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
 }
 
@@ -39,11 +40,15 @@ static int real_linkat(int from_dir, const char *from, int to_dir, const char *t
 }
 
 static int real_fchownat(int dir, const char *name, uid_t owner, gid_t group) {
-  return fchownat(dir, name, owner, group, AT_SYMLINK_NOFOLLOW);
+  int rc;
+  AGAIN(rc, fchownat(dir, name, owner, group, AT_SYMLINK_NOFOLLOW));
+  return rc;
 }
 
 static int real_fchmodat(int dir, const char *name, mode_t mode) {
-  return fchmodat(dir, name, mode, 0);
+  int rc;
+  AGAIN(rc, fchmodat(dir, name, mode, 0));
+  return rc;
 }
 
 static int real_fallocate(int fd, off_t off, off_t len) {
