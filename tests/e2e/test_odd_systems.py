@@ -258,3 +258,31 @@ def test_version_says_the_engine(tmp_path):
     if done.returncode == CANNOT:
         pytest.skip("system calls cannot be handed over here (seccomp_unotify)")
     assert re.search(r"^engine: sync .*io_uring is not permitted", done.stdout, re.M), done.stdout
+
+
+# ---- clocks
+
+
+@pytest.mark.parametrize("when", [0, 4_000_000_000])
+def test_status_of_a_plan_of_another_day(weir, tmp_path, expected, when):
+    """A clock was set since the plan was made: no figure is negative, and the output is the same."""
+    weir("plan", SOURCE, tmp_path / "out.onnx", "--pass", "conv2matmul")
+    [plan] = tmp_path.glob(".out.onnx.*.weir")
+    for path in plan.iterdir():
+        os.utime(path, (when, when))
+    for words in (["status", plan], ["status", plan, "--json"]):
+        done = weir(*words, code=None)
+        assert done.code in (0, 1, 75) and not re.search(r"(?<![\w.])-\d|\bnan\b|\binf\b", done.out), done.said
+    weir("shard", plan)
+    weir("finalize", plan)
+    weir("conv2matmul", SOURCE, tmp_path / "other.onnx", "--no-manifest")
+    assert (tmp_path / "out.onnx").stat().st_size > 0
+    weir("audit", tmp_path / "out.onnx")
+
+
+def test_the_time_of_day_is_asked_in_one_place():
+    """All else counts on a clock that only runs forward, which nobody can set."""
+    asks = re.compile(r"CLOCK_REALTIME|gettimeofday|[^_a-z]time\(NULL\)|time\(0\)|localtime|timespec_get")
+    root = TESTS.parent
+    found = {str(path.relative_to(root)) for folder in ("src", "tools") for path in (root / folder).rglob("*.c") if asks.search(path.read_text())}
+    assert found == {"tools/cluster/cmd_status.c"}

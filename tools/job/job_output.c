@@ -149,11 +149,25 @@ bool job_output_there(const struct job *job, struct stat *st) {
          fstatat(job->out.dest, job->out.onnx_name, st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+// In a folder with the sticky bit (as /tmp) nobody renames over what others own, whatever its mode.
+static bool sticky_keeps(const struct job *job, const struct stat *st) {
+  const uid_t us = geteuid();
+  struct stat folder;
+  return us != 0 && st->st_uid != us && fstat(job->out.dest, &folder) == 0 &&
+         folder.st_mode & S_ISVTX && folder.st_uid != us;
+}
+
 // A rename would replace what its owner has protected, or what the user may not write.
 static int check_writable(const struct job *job, const char *name, const struct stat *st,
                           struct err *err) {
-  if (!job->out.replace || !S_ISREG(st->st_mode) || cli_flag(job->args, OPT_FORCE_READONLY))
-    return 0;
+  if (!job->out.replace || !S_ISREG(st->st_mode)) return 0;
+  if (sticky_keeps(job, st)) {
+    err_set(err, ERR_PERMISSION,
+            "'%s' in '%s' belongs to another user, and the folder's sticky bit keeps it",
+            quote_str(name).s, quote_str(job->out.folder).s);
+    return err_hint(err, "write to another folder, or under another name");
+  }
+  if (cli_flag(job->args, OPT_FORCE_READONLY)) return 0;
   if (st->st_mode & S_IWUSR && faccessat(job->out.dest, name, W_OK, AT_EACCESS) == 0) return 0;
   err_set(err, ERR_PERMISSION, "'%s' in '%s' is write-protected", quote_str(name).s,
           quote_str(job->out.folder).s);
