@@ -1,6 +1,7 @@
 // O_NONBLOCK: a pipe that nobody writes to must not hold us up before fstat tells that it is one.
 #include "plain_file.h"
 
+#include "again.h"
 #include "table.h"
 
 #include <errno.h>
@@ -17,7 +18,7 @@ static const char *kind_of(mode_t mode) {
 
 FILE *plain_file_open(const char *path, const char *what, struct err *err) {
   struct stat at;
-  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  const int fd = again_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   FILE *f = NULL;
   if (fd < 0 || fstat(fd, &at)) {
     err_fill_errno(err, errno, ERR_INPUT, "%s'%s' cannot be read", what, quote_path(path).s);
@@ -45,8 +46,7 @@ int plain_file_text(const char *path, size_t most, struct arena *a, struct span 
   if (!from) return -1;
   do {
     bytes = table_grow(bytes, &cap, n + PIECE, 1);
-    errno = 0;
-    got = fread(bytes + n, 1, PIECE, from);
+    got = again_fread(bytes + n, PIECE, from);
     n += got;
   } while (got > 0 && n <= most);
   if (ferror(from))

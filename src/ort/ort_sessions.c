@@ -9,6 +9,8 @@
 // made from the bytes of the model (mapped here), and the runtime is told the folder.
 #include "ort_sessions.h"
 
+#include "again.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -95,7 +97,7 @@ static int open_from_bytes(const struct ort *o, const struct frame_of_open *aske
     return -1;
   struct stat st;
   int end = -1;
-  const int file = open(asked->path, O_RDONLY | O_CLOEXEC);
+  const int file = again_openat(AT_FDCWD, asked->path, O_RDONLY | O_CLOEXEC);
   if (file < 0 || fstat(file, &st) < 0 || st.st_size <= 0) {
     ort_fail(f, FRAME_REFUSED, "cannot read '%s': %s", quote_path(asked->path).s,
              file < 0 ? err_errno_words(errno) : "it is empty");

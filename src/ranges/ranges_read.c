@@ -9,6 +9,7 @@
 // end.
 #include "ranges_in.h"
 
+#include "again.h"
 #include "plain_file.h"
 
 #include <errno.h>
@@ -34,7 +35,7 @@ int ranges_in_line(struct ranges_in *in, bool *ended, struct err *err) {
   in->n_text = 0;
   in->line++;
   *ended = false;
-  for (int c; (c = getc_unlocked(in->f)) != '\n';) {
+  for (int c; (c = again_getc(in->f)) != '\n';) {
     if (c == EOF && ferror(in->f)) return read_failed(in, err);
     if (c == EOF && in->n_text == 0) {
       *ended = true;
@@ -56,8 +57,7 @@ int ranges_in_whole(struct ranges_in *in, struct err *err) {
   in->line = 1;
   for (;;) {
     TABLE_ROOM(in, text, PIECE);
-    errno = 0;
-    const size_t n = fread(in->text + in->n_text, 1, PIECE, in->f);
+    const size_t n = again_fread(in->text + in->n_text, PIECE, in->f);
     if (n == 0 && ferror(in->f)) return read_failed(in, err);
     if (n == 0) break;
     in->n_text += n;
@@ -141,8 +141,7 @@ int ranges_in_range(const struct ranges_in *in, const struct ranges_value *v, st
 static int read_any(struct ranges_in *in, struct ranges *r, struct err *err) {
   static const char own[] = "{\"weir_ranges\":", table[] = "TRT-";
   char begin[sizeof own] = "";
-  errno = 0;
-  const size_t n = fread(begin, 1, sizeof own - 1, in->f);
+  const size_t n = again_fread(begin, sizeof own - 1, in->f);
   if (n == 0 && ferror(in->f)) return read_failed(in, err);
   if (n == 0) return ranges_in_error(in, err, "the file is empty");
   rewind(in->f);
@@ -224,7 +223,7 @@ int ranges_check_data(const struct ranges *r, struct err *err) {
   uint8_t *piece = arena_alloc(&room, PIECE);
   uint64_t bytes = 0;
   digest_start(d);
-  for (; (n = fread(piece, 1, PIECE, f)) > 0; bytes += n)
+  for (; (n = again_fread(piece, PIECE, f)) > 0; bytes += n)
     digest_add(d, piece, n);
   digest_end(d, sum);
   digest_free(d);

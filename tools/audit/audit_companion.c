@@ -18,6 +18,7 @@
 // damage are kept.
 #include "audit_companion.h"
 
+#include "again.h"
 #include "json.h"
 #include "manifest.h"
 #include "report.h"
@@ -110,7 +111,7 @@ static int next_line(struct companion_reader *c, struct digest *sha, struct span
   size_t n = 0;
   int ch;
   c->number++;
-  while ((ch = getc_unlocked(c->file)) != EOF && ch != '\n') {
+  while ((ch = again_getc(c->file)) != EOF && ch != '\n') {
     if (n == LINE_MAX_BYTES) return -1;
     c->line = table_grow(c->line, &c->line_cap, n + 1, 1);
     c->line[n++] = (char)ch;
@@ -229,7 +230,7 @@ static bool is_whole(const struct companion_reader *c, int fd, const struct audi
 
 static void narrow(const struct companion_reader *c, struct audit_found *f) {
   const uint32_t file = manifest_file_named(c->manifest, span_str(f->file));
-  const int fd = openat(c->dir, f->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  const int fd = again_openat(c->dir, f->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return; // gone: all in it is
   uint32_t kept = 0;
   for (uint32_t i = 0; i < f->n_tensors; i++) {
@@ -251,7 +252,7 @@ static void narrow(const struct companion_reader *c, struct audit_found *f) {
 // False where there is no companion.
 static bool open_companion(struct companion_reader *c) {
   manifest_tensors_name(c->name, c->manifest->subject);
-  const int fd = openat(c->dir, c->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+  const int fd = again_openat(c->dir, c->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
   if (fd < 0) return false;
   c->file = fdopen(fd, "r");
   if (!c->file) close(fd);

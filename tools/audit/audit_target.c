@@ -1,6 +1,7 @@
 // OUT.onnx | OUT.onnx.manifest.json ──▶ OUT.onnx, OUT.onnx.manifest.json, OUT.onnx.sig, and the folder that they are in
 #include "audit_target.h"
 
+#include "again.h"
 #include "cli_words.h"
 #include "manifest_signed.h"
 #include "model_folder.h"
@@ -42,7 +43,8 @@ static int by_name(const struct dirent **a, const struct dirent **b) {
 static int refuse_folder(const char *folder, const char *command, struct err *err) {
   struct dirent **names = NULL;
   struct arena scratch = {0};
-  const int n = scandir(folder, &names, is_manifest, by_name);
+  int n;
+  AGAIN(n, scandir(folder, &names, is_manifest, by_name));
   err_fill(err, ERR_INPUT, "'%s' is a folder", quote_path(folder).s);
   if (n > 0) {
     const size_t cut = strlen(names[0]->d_name) - (sizeof suffix - 1);

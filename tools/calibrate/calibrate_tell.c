@@ -28,7 +28,8 @@ void calibrate_tell(const struct calibrate_job *j) {
   printf("%lu run%s", c->runs, plural(c->runs));
   if (c->resumed_runs > 0) printf(" (%lu more by an earlier run)", c->resumed_runs);
   printf(", %s, %s of memory, ONNX Runtime %s\n", report_seconds(report_clock() - j->job.began).s,
-         quote_bytes(report_peak_memory()).s, quote_bytes(runtime_peak_memory(c->runtime)).s);
+         quote_bytes(report_peak_memory()).s,
+         report_runtime_memory(runtime_peak_memory(c->runtime)).s);
 }
 
 void calibrate_tell_json(const struct calibrate_job *j) {

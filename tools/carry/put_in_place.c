@@ -7,6 +7,7 @@
 // is printed and nothing is moved.
 #include "put_in_place.h"
 
+#include "again.h"
 #include "companion.h"
 #include "hash_source.h"
 #include "manifest.h"
@@ -97,7 +98,7 @@ static int hash_outputs(const struct put_in_place *x, const struct staging *st,
   for (uint32_t i = 0; i < p->n_outputs && rc == 0; i++) {
     const struct plan_output *out = &p->outputs[i];
     if (known[i]) continue;
-    const int fd = openat(st->folder, out->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    const int fd = again_openat(st->folder, out->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) {
       rc = err_errno(err, errno, ERR_IO, "cannot open '%s' in '%s'", quote_str(out->name).s,
                      quote_str(st->name).s);

@@ -9,6 +9,7 @@
 #include "report.h"
 #include "hints.h"
 
+#include "again.h"
 #include "progress.h"
 
 #include <errno.h>
@@ -196,14 +197,18 @@ void report_tick_bytes(void *ctx, uint64_t done, uint64_t total) {
 uint64_t report_peak_memory(void) {
   char line[256];
   unsigned long long kilobytes = 0;
-  FILE *f = fopen("/proc/self/status", "re");
-  while (f && fgets(line, sizeof line, f))
+  FILE *f = again_fopen("/proc/self/status", "re");
+  while (f && again_fgets(line, sizeof line, f))
     if (sscanf(line, "VmHWM: %llu kB", &kilobytes) == 1) break;
   if (f) fclose(f);
   if (kilobytes) return kilobytes * 1024;
   struct rusage usage;
   getrusage(RUSAGE_SELF, &usage);
   return (uint64_t)usage.ru_maxrss * 1024;
+}
+
+struct quoted report_runtime_memory(uint64_t bytes) {
+  return bytes ? quote_bytes(bytes) : quote_str("an unknown amount");
 }
 
 struct quoted report_seconds(double seconds) {

@@ -54,6 +54,8 @@ void report_end(void);
 // Seconds on a clock that only runs forward; and a time that passed: "0.04 s", "2.3 s", "3 min 20 s".
 double report_clock(void);
 struct quoted report_seconds(double seconds);
+// Memory of weir-ort: "an unknown amount" for 0, which is what there is without /proc.
+struct quoted report_runtime_memory(uint64_t bytes);
 // Peak resident memory of this process in bytes.
 uint64_t report_peak_memory(void);
 

@@ -3,6 +3,7 @@
 // The rate is that between two looks (--watch), or since the plan was made.
 #include "commands.h"
 #include "planned.h"
+#include "again.h"
 #include "report.h"
 #include "reread.h"
 #include "stop.h"
@@ -32,7 +33,8 @@ static int recheck(struct look *l, const struct cli_args *args, const volatile i
   const struct plan *p = &l->x.joined.plan;
   const struct reread_work work = {.stop = stop, .tick = report_tick_bytes};
   for (uint32_t i = 0; i < p->n_outputs && staging_writes(st); i++) {
-    st->outputs[i] = openat(st->folder, p->outputs[i].name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    st->outputs[i] =
+        again_openat(st->folder, p->outputs[i].name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (st->outputs[i] < 0)
       return err_errno(err, errno, ERR_IO, "cannot open '%s' in '%s'",
                        quote_str(p->outputs[i].name).s, quote_str(st->name).s);

@@ -1,5 +1,6 @@
 #include "planned.h"
 
+#include "again.h"
 #include "engine.h"
 #include "job.h"
 #include "kept_report.h"
@@ -19,7 +20,7 @@ static bool is_in_place(struct planned *x, const char *path) {
   struct err ignored = {0};
   if (!staging_joined_name(path, &x->arena, &dest, &onnx, &id)) return false;
   manifest_name(name, onnx);
-  const int dir = open(dest, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int dir = again_openat(AT_FDCWD, dest, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (dir < 0) return false;
   const bool there =
       manifest_read(&m, &(struct manifest_at){dir, name, name, onnx, NULL}, &ignored) == 0;

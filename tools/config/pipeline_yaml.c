@@ -27,6 +27,7 @@
 // so their passes come first, and what a later one says counts for more.
 #include "config.h"
 #include "guess.h"
+#include "again.h"
 #include "groups.h"
 #include "passes.h"
 #include "peer_words.h"
@@ -356,8 +357,7 @@ static int read_file(struct files *f, struct pipeline *p, const char *path, stru
   *file = (struct file){.path = path};
   if (!in) return -1;
   uint8_t *text = arena_alloc(f->a, PIPELINE_MAX_BYTES + 1);
-  errno = 0;
-  const size_t n = fread(text, 1, PIPELINE_MAX_BYTES + 1, in);
+  const size_t n = again_fread(text, PIPELINE_MAX_BYTES + 1, in);
   int rc = ferror(in) ? err_errno(err, errno ? errno : EIO, ERR_INPUT,
                                   "the pipeline '%s' cannot be read", quote_str(path).s)
                       : check_size(span_of(text, n), path, err);

@@ -6,6 +6,7 @@
 // on trust: 'weir audit' reads them.
 #include "diffing.h"
 
+#include "again.h"
 #include "json.h"
 #include "manifest.h"
 #include "report.h"
@@ -89,7 +90,7 @@ static const char *read_lines(struct reading *r, FILE *file) {
   digest_start(sha);
   while (ch != EOF && !why) {
     size_t n = 0;
-    while ((ch = getc_unlocked(file)) != EOF && ch != '\n' && n < LINE_MAX_BYTES) {
+    while ((ch = again_getc(file)) != EOF && ch != '\n' && n < LINE_MAX_BYTES) {
       r->line = table_grow(r->line, &r->line_cap, n + 2, 1);
       r->line[n++] = (char)ch;
     }
@@ -126,13 +127,14 @@ static const char *read_side(struct reading *r) {
   char name[256], manifest[256];
   struct err ignored = {0};
   const char *base = sources_name(r->m->sources, 0), *why = "there is no manifest that can be read";
-  const int dir = open(sources_folder(r->m->sources), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int dir =
+      again_openat(AT_FDCWD, sources_folder(r->m->sources), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (dir < 0) return why;
   manifest_tensors_name(name, base);
   manifest_name(manifest, base);
   if (manifest_read(&r->manifest, &(struct manifest_at){dir, manifest, manifest, base, NULL},
                     &ignored) == 0) {
-    const int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    const int fd = again_openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
     if (fd >= 0 && !file) close(fd);
     why = !r->manifest.lists_tensors || !file ? "it was written without --tensor-digests"

@@ -7,6 +7,7 @@
 // to blobs. Nothing is read but metadata of .onnx files; what is beside the folder is no part of it.
 #include "model_folder.h"
 
+#include "again.h"
 #include "cli_words.h"
 #include "report.h"
 
@@ -67,7 +68,7 @@ static int take_entry(struct model_folder *b, struct folders *f, const char *pat
 static int list_one(struct model_folder *b, struct folders *f, const char *folder,
                     struct err *err) {
   int rc = 0, failed = 0;
-  DIR *list = opendir(opened(b, folder));
+  DIR *list = again_opendir(opened(b, folder));
   if (!list) failed = errno;
   while (rc == 0 && list) {
     errno = 0;

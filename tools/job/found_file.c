@@ -1,6 +1,8 @@
 // Files of another size are not read.
 #include "found_file.h"
 
+#include "again.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +14,7 @@ static bool has_bytes(FILE *f, const struct found_file *wanted) {
   size_t n;
   struct digest *d = digest_new();
   digest_start(d);
-  while ((n = fread(block, 1, sizeof block, f)) > 0)
+  while ((n = again_fread(block, sizeof block, f)) > 0)
     digest_add(d, block, n);
   digest_end(d, sum);
   digest_free(d);
@@ -28,7 +30,7 @@ const char *found_file_in(const struct found_file *wanted, const char *const *pl
     *other = places[i];
     if (wanted->size != FOUND_ANY_SIZE && wanted->size != (uint64_t)st.st_size) continue;
     // What was a plain file a moment ago must not hang us now.
-    const int fd = open(places[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    const int fd = again_openat(AT_FDCWD, places[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     FILE *f = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? fdopen(fd, "r") : NULL;
     const bool is = f && has_bytes(f, wanted);
     if (f)

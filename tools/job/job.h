@@ -26,7 +26,10 @@
 
 // A text on its way to a file of the user's choice (job_files.c).
 struct job_text {
-  FILE *file;       // NULL: not open (or, in place, not before job_text_end)
+  int file;       // with is_open
+  bool is_open;   // false: not yet (in place, not before job_text_end), or no longer
+  uint8_t *bytes; // not written yet
+  size_t n_bytes, bytes_cap;
   const char *path; // NULL: never opened
   const char
       *temporary; // its name until it is whole; NULL: written in place (a pipe, a device, a link)

@@ -9,13 +9,16 @@
 // name. Neither may two of them have one name, temporary names included.
 #include "job.h"
 
+#include "again.h"
 #include "given_files.h"
 #include "report.h"
 #include "stop.h"
+#include "table.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -55,15 +58,57 @@ int job_text_foresee(const char *path, struct err *err) {
   return rc;
 }
 
+static int open_text(struct job_text *t, const char *path) {
+  t->file = again_create(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  t->is_open = t->file >= 0;
+  return t->is_open ? 0 : -1;
+}
+
+static void close_text(struct job_text *t) {
+  close(t->file);
+  TABLE_FREE(t, bytes);
+  t->n_bytes = 0;
+  t->is_open = false;
+}
+
+// The C library's streams lose what they hold where a signal interrupts a write of theirs.
+static int write_all(int fd, const uint8_t *at, size_t n) {
+  while (n > 0) {
+    ssize_t put;
+    AGAIN(put, write(fd, at, n));
+    if (put < 0) return -1;
+    at += put;
+    n -= (size_t)put;
+  }
+  return 0;
+}
+
+static int flush(struct job_text *t) {
+  const size_t n = t->n_bytes;
+  t->n_bytes = 0;
+  return write_all(t->file, t->bytes, n);
+}
+
+static int put(struct job_text *t, struct span text) {
+  enum { HELD_BYTES = 1 << 16 };
+  if (t->n_bytes + text.n > HELD_BYTES && flush(t)) return -1;
+  if (text.n > HELD_BYTES) return write_all(t->file, text.at, text.n);
+  if (text.n == 0) return 0; // nothing has no address
+  TABLE_ROOM(t, bytes, text.n);
+  memcpy(t->bytes + t->n_bytes, text.at, text.n);
+  t->n_bytes += text.n;
+  return 0;
+}
+
 int job_text_open(struct job_text *t, const char *path, struct arena *a, struct err *err) {
   const bool plain = is_plain(path);
   t->path = path;
   t->temporary = plain ? arena_printf(a, "%s.part", path) : NULL;
   t->on_stdout = cli_is_stream(path);
   if (t->on_stdout) return 0;
-  t->file = fopen(plain ? t->temporary : path, "we");
-  if (t->file && plain) stop_removes(t->temporary);
-  return t->file ? 0 : cannot_write(path, err);
+  if (open_text(t, plain ? t->temporary : path)) return cannot_write(path, err);
+  if (plain) stop_removes(t->temporary);
+  return 0;
 }
 
 int job_text_reserve(struct job_text *t, const char *path, struct arena *a, struct err *err) {
@@ -73,13 +118,8 @@ int job_text_reserve(struct job_text *t, const char *path, struct arena *a, stru
   return 0;
 }
 
-// Nothing has no address.
-static bool put(FILE *f, struct span text) {
-  return text.n == 0 || fwrite(text.at, 1, text.n, f) == text.n;
-}
-
 bool job_text_is_open(const struct job_text *t) {
-  return t->file || t->on_stdout;
+  return t->is_open || t->on_stdout;
 }
 
 int job_text_add(struct job_text *t, struct span piece) {
@@ -87,7 +127,7 @@ int job_text_add(struct job_text *t, struct span piece) {
     report_text((const char *)piece.at, piece.n);
     return 0;
   }
-  if (put(t->file, piece)) return 0;
+  if (put(t, piece) == 0) return 0;
   if (!t->errnum) t->errnum = errno ? errno : EIO; // 0 would be success
   return -1;
 }
@@ -99,36 +139,36 @@ int job_text_check(const struct job_text *t, struct err *err) {
 }
 
 int job_text_start(struct job_text *t, struct err *err) {
-  if (t->on_stdout || t->file || (t->file = fopen(t->path, "we"))) return 0;
+  if (t->on_stdout || t->is_open || open_text(t, t->path) == 0) return 0;
   return cannot_write(t->path, err);
 }
 
 int job_text_end(struct job_text *t, struct span text, struct err *err) {
   if (t->on_stdout) return job_text_add(t, text);
   if (job_text_start(t, err)) return -1;
-  if (!put(t->file, text)) return cannot_write(t->path, err);
+  if (put(t, text)) return cannot_write(t->path, err);
   return job_text_publish(t, err);
 }
 
 int job_text_publish(struct job_text *t, struct err *err) {
   if (t->on_stdout) return 0;
-  int failed = fflush(t->file);
-  // Pipes and devices cannot be synced.
-  if (!failed && fsync(fileno(t->file)) < 0 && errno != EINVAL && errno != EROFS) failed = -1;
+  int failed = flush(t);
+  if (!failed) {
+    AGAIN(failed, fsync(t->file));
+    if (failed && (errno == EINVAL || errno == EROFS)) failed = 0; // pipes, devices
+  }
   if (!failed && t->temporary) failed = rename(t->temporary, t->path);
   if (failed) return cannot_write(t->path, err);
   if (t->temporary) stop_keeps(t->temporary);
-  fclose(t->file);
-  t->file = NULL;
+  close_text(t);
   return 0;
 }
 
 void job_text_drop(struct job_text *t) {
-  if (!t->file) return;
-  fclose(t->file);
+  if (!t->is_open) return;
+  close_text(t);
   if (t->temporary) unlink(t->temporary);
   if (t->temporary) stop_keeps(t->temporary);
-  t->file = NULL;
 }
 
 int job_write_file(const char *path, struct span text, struct err *err) {
@@ -271,11 +311,12 @@ int job_check_data_file(const struct job *job, struct err *err) {
 }
 
 const char *job_provenance_path(const struct cli_args *args) {
-  return cli_option_belongs(OPT_PROVENANCE, args->command) ? cli_string(args, OPT_PROVENANCE) : NULL;
+  return cli_option_belongs(OPT_PROVENANCE, args->command) ? cli_string(args, OPT_PROVENANCE)
+                                                           : NULL;
 }
 
 int job_unnamed_file(void *ctx) {
   const char *in = getenv("TMPDIR");
   (void)ctx;
-  return open(in && *in ? in : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  return again_create(AT_FDCWD, in && *in ? in : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 }

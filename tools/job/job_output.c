@@ -13,6 +13,7 @@
 // in that.
 #include "job.h"
 
+#include "again.h"
 #include "beneath.h"
 #include "cli_words.h"
 #include "fs.h"
@@ -82,7 +83,7 @@ static int make_folder(struct job *job) {
   if (fs_ops->mkdirat(AT_FDCWD, job->out.folder, 0777)) return errno;
   job->out.made = true;
   const char *around = arena_folder(&job->arena, job->out.folder);
-  const int at = open(around, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int at = again_openat(AT_FDCWD, around, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (at < 0) return 0;
   (void)fs_sync_folder(at, around, &ignored);
   close(at);
@@ -116,7 +117,7 @@ static int open_above(struct job *job, struct err *err) {
       return err_errno(err, errno, ERR_IO, "the folder '%s' cannot be opened", job->out.folder);
     job->out.folder_is_above = true;
     job->out.folder = arena_folder(&job->arena, job->out.folder);
-    job->out.dest = open(job->out.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    job->out.dest = again_openat(AT_FDCWD, job->out.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   }
   if (faccessat(job->out.dest, ".", W_OK | X_OK, AT_EACCESS)) cannot_make(job, own, errno, &why);
   return why.kind == ERR_NONE ? 0 : job_refused(job, &why, err);
@@ -125,7 +126,7 @@ static int open_above(struct job *job, struct err *err) {
 int job_output_open(struct job *job, struct err *err) {
   const int how = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
   struct err why = {0};
-  job->out.dest = open(job->out.folder, how);
+  job->out.dest = again_openat(AT_FDCWD, job->out.folder, how);
   if (job->out.dest < 0 && errno == ENOENT) {
     if (job_output_check_link(job->out.folder, &job->arena, &why))
       return job_refused(job, &why, err) ? -1 : open_above(job, err);
@@ -135,7 +136,7 @@ int job_output_open(struct job *job, struct err *err) {
       cannot_make(job, job->out.folder, errnum, err);
       return -1;
     }
-    job->out.dest = open(job->out.folder, how);
+    job->out.dest = again_openat(AT_FDCWD, job->out.folder, how);
   }
   if (job->out.dest >= 0) return 0;
   err_fill_errno(&why, errno, errno == ENOTDIR ? ERR_USAGE : ERR_IO,
@@ -148,11 +149,25 @@ bool job_output_there(const struct job *job, struct stat *st) {
          fstatat(job->out.dest, job->out.onnx_name, st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+// In a folder with the sticky bit (as /tmp) nobody renames over what others own, whatever its mode.
+static bool sticky_keeps(const struct job *job, const struct stat *st) {
+  const uid_t us = geteuid();
+  struct stat folder;
+  return us != 0 && st->st_uid != us && fstat(job->out.dest, &folder) == 0 &&
+         folder.st_mode & S_ISVTX && folder.st_uid != us;
+}
+
 // A rename would replace what its owner has protected, or what the user may not write.
 static int check_writable(const struct job *job, const char *name, const struct stat *st,
                           struct err *err) {
-  if (!job->out.replace || !S_ISREG(st->st_mode) || cli_flag(job->args, OPT_FORCE_READONLY))
-    return 0;
+  if (!job->out.replace || !S_ISREG(st->st_mode)) return 0;
+  if (sticky_keeps(job, st)) {
+    err_set(err, ERR_PERMISSION,
+            "'%s' in '%s' belongs to another user, and the folder's sticky bit keeps it",
+            quote_str(name).s, quote_str(job->out.folder).s);
+    return err_hint(err, "write to another folder, or under another name");
+  }
+  if (cli_flag(job->args, OPT_FORCE_READONLY)) return 0;
   if (st->st_mode & S_IWUSR && faccessat(job->out.dest, name, W_OK, AT_EACCESS) == 0) return 0;
   err_set(err, ERR_PERMISSION, "'%s' in '%s' is write-protected", quote_str(name).s,
           quote_str(job->out.folder).s);

@@ -1,5 +1,6 @@
 #include "kept_artifacts.h"
 
+#include "again.h"
 #include "found_file.h"
 #include "fs.h"
 
@@ -18,7 +19,7 @@ static void name_of(char name[NAME_BYTES], const uint8_t sha256[DIGEST_BYTES]) {
 }
 
 static int open_folder(const char *folder, enum err_kind kind, struct err *err) {
-  const int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int dir = again_openat(AT_FDCWD, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (dir < 0)
     err_errno(err, errno, kind, "the folder '%s' cannot be opened", quote_path(folder).s);
   return dir;

@@ -1,6 +1,7 @@
 // Line by line, in memory that no line can take all of: a log may be one endless line.
 #include "replay_log.h"
 
+#include "again.h"
 #include "check.h"
 #include "job_look.h"
 #include "job_source.h"
@@ -22,7 +23,7 @@ static int next_line(struct replay_log *in, struct span *line, struct err *err) 
   }
   in->number++;
   errno = 0;
-  while ((c = getc_unlocked(in->file)) != EOF && c != '\n') {
+  while ((c = again_getc(in->file)) != EOF && c != '\n') {
     if (n == LINE_MAX_BYTES)
       return err_set(err, ERR_MODEL, "line %lu of the edit log '%s' has more than %d bytes",
                      in->number, quote_str(in->path).s, LINE_MAX_BYTES);
@@ -94,7 +95,7 @@ static int replay_lines(struct replay_log *in, struct job *job, bool partial, st
 static int read_head(struct replay_log *in, struct err *err) {
   struct err cause = {0};
   struct span line;
-  const int first = getc_unlocked(in->file);
+  const int first = again_getc(in->file);
   if (first != EOF) ungetc(first, in->file);
   if (first != EOF && first != '{') {
     err_fill(err, ERR_MODEL, "'%s' is not an edit log", quote_path(in->path).s);

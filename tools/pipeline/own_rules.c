@@ -4,6 +4,7 @@
 // passes were: to people, and to 'weir verify', which judges each change by what its rule promises.
 #include "own_rules.h"
 
+#include "again.h"
 #include "groups.h"
 #include "passes.h"
 #include "plain_file.h"
@@ -35,8 +36,7 @@ static int read_file(struct own_rules *o, const char *path, struct err *err) {
   FILE *f = plain_file_open(path, "the rules ", err);
   if (!f) return -1;
   uint8_t *bytes = arena_alloc(&o->arena, RULES_TEXT_BYTES + 1);
-  errno = 0;
-  const size_t n = fread(bytes, 1, RULES_TEXT_BYTES + 1, f);
+  const size_t n = again_fread(bytes, RULES_TEXT_BYTES + 1, f);
   const int errnum = ferror(f) ? (errno ? errno : EIO) : 0;
   fclose(f);
   if (errnum) return refuse_file(path, errnum, err);

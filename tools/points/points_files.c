@@ -7,6 +7,7 @@
 // one file, named by their family. Each model has its own weights.
 #include "points.h"
 
+#include "again.h"
 #include "replay_log.h"
 
 #include <errno.h>
@@ -17,7 +18,7 @@
 static int open_folder(const char *path, bool make, int *fd, struct err *err) {
   if (make && mkdir(path, 0777) && errno != EEXIST)
     return err_errno(err, errno, ERR_IO, "the folder '%s' cannot be made", quote_path(path).s);
-  *fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  *fd = again_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (*fd < 0)
     return err_errno(err, errno, ERR_IO, "the folder '%s' cannot be opened", quote_path(path).s);
   return 0;

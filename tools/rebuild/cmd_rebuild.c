@@ -7,6 +7,7 @@
 // and gives exit code 1.
 #include "audit_found.h"
 #include "audit_target.h"
+#include "again.h"
 #include "commands.h"
 #include "rebuild.h"
 #include "report.h"
@@ -117,7 +118,7 @@ static int check_completed(struct rebuild *r, struct err *err) {
   char name[256];
   if (r->units > 0 || !r->write_to) return 0;
   const char *folder = arena_folder(&r->arena, r->write_to), *model = path_base(r->write_to);
-  const int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int dir = again_openat(AT_FDCWD, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   manifest_name(name, model);
   const char *shown = arena_printf(&r->arena, "%s/%s", folder, name);
   if (dir < 0 || manifest_read(&m, &(struct manifest_at){dir, name, shown, model, NULL}, err)) {

@@ -8,6 +8,7 @@
 // in it, and the outputs must be those that were asked for.
 #include "runtime.h"
 
+#include "again.h"
 #include "frame.h"
 #include "runtime_find.h"
 #include "runtime_process.h"
@@ -147,7 +148,7 @@ static enum runtime_end start(struct runtime *r, struct err *err) {
 
 // A file without a name.
 static int make_scratch(const char *folder, struct arena *a, struct err *err) {
-  int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  int fd = again_create(AT_FDCWD, folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (fd < 0) { // a file system that does not have such
     char *path = arena_printf(a, "%s/weir-ort-XXXXXX", folder);
     fd = mkostemp(path, O_CLOEXEC);

@@ -16,6 +16,7 @@
 // would run as us. Entries of PATH that are not absolute are passed over for the same reason.
 #include "runtime_find.h"
 
+#include "again.h"
 #include "span.h"
 
 #include <elf.h>
@@ -24,6 +25,7 @@
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -55,7 +57,7 @@ static int not_a_library(const char *path, const char *why, struct err *err) {
 
 static int check_head(const char *path, int fd, struct err *err) {
   Elf64_Ehdr head;
-  const ssize_t got = pread(fd, &head, sizeof head, 0);
+  const ssize_t got = again_pread(fd, &head, sizeof head, 0);
   if (got < (ssize_t)sizeof head || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
     return not_a_library(path, "it is not an ELF file", err);
   if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != OUR_MACHINE)
@@ -67,7 +69,7 @@ static int check_head(const char *path, int fd, struct err *err) {
 // O_NONBLOCK: a pipe with nobody at its other end is an answer, not a wait.
 static int check_library(const char *path, struct err *err) {
   struct stat st;
-  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const int fd = again_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0 || fstat(fd, &st) < 0) {
     const int cause = errno;
     if (fd >= 0) close(fd);
@@ -150,11 +152,16 @@ static const char *above_its_folder(const char *program, struct arena *a) {
   return arena_folder(a, arena_folder(a, program));
 }
 
-// Our own path, links resolved, or NULL.
+// Our own path, links resolved, or NULL. Without /proc it is that by which we were started.
 static const char *ourselves(struct arena *a) {
   char self[4096];
   const ssize_t n = readlink("/proc/self/exe", self, sizeof self);
-  return n <= 0 || n == sizeof self ? NULL : arena_string(a, span_of(self, (size_t)n));
+  if (n > 0) return n == sizeof self ? NULL : arena_string(a, span_of(self, (size_t)n));
+  const unsigned long started = getauxval(AT_EXECFN);
+  char *real = started ? realpath((const char *)started, NULL) : NULL;
+  const char *found = real ? arena_string(a, span_str(real)) : NULL;
+  free(real);
+  return found;
 }
 
 // Virtual environments have the one, conda's the other.

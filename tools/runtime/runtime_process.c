@@ -10,6 +10,7 @@
 // It has a group of its own, so that Ctrl-C at a terminal reaches us alone, and what a runtime starts dies with it.
 #include "runtime_process.h"
 
+#include "again.h"
 #include "runtime_find.h"
 #include "size_words.h"
 #include "threads.h"
@@ -128,8 +129,8 @@ static bool sizes_of(pid_t pid, struct sizes *out) {
   unsigned long long kib;
   uint32_t found = 0;
   snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
-  FILE *f = fopen(path, "re");
-  while (f && fgets(line, sizeof line, f))
+  FILE *f = again_fopen(path, "re");
+  while (f && again_fgets(line, sizeof line, f))
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
       if (sscanf(line, rows[i], &kib) == 1) {
         *to[i] = kib * 1024;
@@ -166,7 +167,7 @@ static void hear(struct runtime_process *p) {
   char piece[4096];
   ssize_t got = -1;
   for (int i = 0; i < MOST_PIECES && p->said >= 0; i++) {
-    got = read(p->said, piece, sizeof piece);
+    AGAIN(got, read(p->said, piece, sizeof piece));
     if (got <= 0) break;
     const size_t n = (size_t)got < sizeof p->last ? (size_t)got : sizeof p->last;
     const size_t keep = p->n_last + n <= sizeof p->last ? p->n_last : sizeof p->last - n;
@@ -190,8 +191,7 @@ static bool reap(pid_t pid, int ms, int *status) {
       return true;
     }
     if (ms == 0) return false;
-    if (ms > 0) poll(NULL, 0, 1);
-    if (ms > 0) ms--;
+    if (ms > 0 && poll(NULL, 0, 1) == 0) ms--; // what a signal cut short was no wait
   }
 }
 
@@ -323,7 +323,11 @@ static enum step step(struct talk *t, int wait_ms) {
   const bool more = t->sent < t->request->n_bytes;
   struct pollfd p[2] = {{t->p->socket, (short)(POLLIN | (more ? POLLOUT : 0)), 0},
                         {t->p->said, POLLIN, 0}};
-  if (poll(p, 2, wait_ms) <= 0) return STEP_ON;
+  int ready;
+  do // a wait that a signal ends is one; a look is made again
+    ready = poll(p, 2, wait_ms);
+  while (ready < 0 && errno == EINTR && wait_ms == 0);
+  if (ready <= 0) return STEP_ON;
   if (p[1].revents) hear(t->p);
   if (p[0].revents & (POLLIN | POLLHUP | POLLERR)) return receive_more(t);
   return p[0].revents & POLLOUT ? send_more(t) : STEP_ON;
@@ -359,8 +363,9 @@ static enum runtime_end broken(struct talk *t, const struct err *cause) {
 // Is it dead? Its end of the connection may be kept open by a process that it started.
 static bool is_dead(const struct runtime_process *p) {
   siginfo_t info = {0};
-  return waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ||
-         info.si_pid == p->pid;
+  int rc;
+  AGAIN(rc, waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT));
+  return rc < 0 || info.si_pid == p->pid;
 }
 
 static size_t progress(const struct talk *t) {

@@ -4,6 +4,7 @@
 // that one looks, once it has the lock, whether its folder is still there, and else makes another.
 #include "scratch.h"
 
+#include "again.h"
 #include "fs.h"
 
 #include <errno.h>
@@ -36,7 +37,7 @@ static int remove_entry(void *ctx, const char *name) {
   const int *folder = ctx;
   struct err err = {0};
   remove_file(ctx, name);
-  int inner = openat(*folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  int inner = again_openat(*folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (inner < 0) return 0;
   (void)fs_list(inner, remove_file, &inner, name, &err);
   (void)unlinkat(*folder, name, AT_REMOVEDIR);
@@ -54,9 +55,12 @@ static int remove_if_dead(void *ctx, const char *name) {
   struct err err = {0};
   struct stat at;
   if (strncmp(name, l->stem, strlen(l->stem)) != 0) return 0;
-  int folder = openat(l->parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  int folder = again_openat(l->parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (folder < 0) return 0;
-  if (fstat(folder, &at) == 0 && at.st_uid == geteuid() && flock(folder, LOCK_EX | LOCK_NB) == 0) {
+  int locked = -1;
+  if (fstat(folder, &at) == 0 && at.st_uid == geteuid())
+    AGAIN(locked, flock(folder, LOCK_EX | LOCK_NB));
+  if (locked == 0) {
     (void)fs_list(folder, remove_entry, &folder, name, &err);
     (void)unlinkat(l->parent, name, AT_REMOVEDIR);
   }
@@ -68,7 +72,7 @@ static int remove_if_dead(void *ctx, const char *name) {
 static void remove_dead(const char *stem) {
   struct looking l = {.stem = stem};
   struct err err = {0};
-  l.parent = open(scratch_parent(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  l.parent = again_openat(AT_FDCWD, scratch_parent(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (l.parent < 0) return;
   (void)fs_list(l.parent, remove_if_dead, &l, scratch_parent(), &err);
   close(l.parent);
@@ -79,9 +83,11 @@ static void remove_dead(const char *stem) {
 // Opened, locked, and still the folder of that path. On a file system without locks nobody removes anything either.
 static bool take(struct scratch *s) {
   struct stat by_path, by_fd;
-  s->fd = open(s->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  s->fd = again_openat(AT_FDCWD, s->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (s->fd < 0) return false;
-  (void)flock(s->fd, LOCK_EX);
+  int ignored;
+  AGAIN(ignored, flock(s->fd, LOCK_EX));
+  (void)ignored;
   return fstat(s->fd, &by_fd) == 0 && stat(s->path, &by_path) == 0 &&
          by_fd.st_dev == by_path.st_dev && by_fd.st_ino == by_path.st_ino;
 }

@@ -6,6 +6,7 @@
 // are refused before anything is made.
 #include "shrink_inputs.h"
 
+#include "again.h"
 #include "cli_words.h"
 #include "job.h"
 #include "report.h"
@@ -99,7 +100,8 @@ static int by_name(const struct dirent **a, const struct dirent **b) {
 static int add_folder(struct shrink_inputs *s, const struct cli_args *args, const char *folder,
                       struct err *err) {
   struct dirent **names = NULL;
-  int rc = 0, n = scandir(folder, &names, is_model, by_name);
+  int rc = 0, n;
+  AGAIN(n, scandir(folder, &names, is_model, by_name));
   if (n < 0)
     return err_errno(err, errno, ERR_INPUT, "the folder '%s' cannot be read", quote_str(folder).s);
   if (n == 0) {

@@ -5,6 +5,7 @@
 // Two signatures of one statement differ, so one that is good is never made again: a second call changes nothing.
 #include "sign_model.h"
 
+#include "again.h"
 #include "audit_files.h"
 #include "bundle.h"
 #include "fs.h"
@@ -34,7 +35,7 @@ int sign_model_key(struct sign_key **out, const char *path, enum sign_key_half h
 }
 
 static int open_folder(const struct audit_target *t, struct err *err) {
-  const int dir = open(t->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int dir = again_openat(AT_FDCWD, t->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (dir < 0)
     return err_errno(err, errno, ERR_INPUT, "cannot open the folder of '%s'",
                      quote_path(t->manifest).s);

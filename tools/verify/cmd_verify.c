@@ -112,7 +112,7 @@ static int tell(struct records *r, const struct verify *v, const struct cli_args
 int cmd_verify(const struct cli_args *args, struct err *err) {
   struct verify_options o;
   struct verify v = {.scratch_fd = -1};
-  struct records records = {.json = {.file = NULL}};
+  struct records records = {.json = {.is_open = false}};
   struct arena arena = {0};
   int rc = check_options(args, err);
   if (rc == 0) rc = verify_options_take(&o, args, NULL, &arena, err);

@@ -6,6 +6,7 @@
 // folder of the data files.
 #include "verify_layers.h"
 
+#include "again.h"
 #include "fs.h"
 #include "onnx_fields.h"
 #include "report.h"
@@ -107,6 +108,8 @@ static struct bytes outputs_of(struct arena *a, const struct walking *w, uint32_
   return all;
 }
 
+static const char copy_name[] = "layers.onnx";
+
 static int copy_all(int from, int to, struct err *err) {
   for (;;) {
     const ssize_t n = copy_file_range(from, NULL, to, NULL, 1 << 30, 0);
@@ -117,8 +120,8 @@ static int copy_all(int from, int to, struct err *err) {
     uint8_t block[1 << 16];
     for (ssize_t got; (got = read(from, block, sizeof block)) != 0;) {
       if (got < 0 && errno == EINTR) continue;
-      if (got < 0 || write(to, block, (size_t)got) != got)
-        return err_errno(err, errno, ERR_IO, "the model cannot be copied for --layers");
+      if (got < 0) return err_errno(err, errno, ERR_IO, "the model cannot be copied for --layers");
+      if (fs_write_all(to, block, (size_t)got, copy_name, err)) return -1;
     }
     return 0;
   }
@@ -129,19 +132,16 @@ static const char *folder_of(const char *path, struct arena *a) {
   return base == path ? "." : arena_string(a, span_of(path, (size_t)(base - path)));
 }
 
-static const char copy_name[] = "layers.onnx";
-
 static int write_copy(const struct walking *w, int side, const struct bytes *more,
                       struct err *err) {
-  const int from = open(w->l->paths[side], O_RDONLY | O_CLOEXEC);
+  const int from = again_openat(AT_FDCWD, w->l->paths[side], O_RDONLY | O_CLOEXEC);
   if (from < 0)
     return err_errno(err, errno, ERR_INPUT, "'%s' cannot be read", quote_path(w->l->paths[side]).s);
   const int to =
-      openat(w->l->v->scratch_fd, copy_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+      again_create(w->l->v->scratch_fd, copy_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   int rc = to < 0 ? err_errno(err, errno, ERR_IO, "the model cannot be copied for --layers") : 0;
   if (rc == 0) rc = copy_all(from, to, err);
-  if (rc == 0 && write(to, more->at, more->n) != (ssize_t)more->n)
-    rc = err_errno(err, errno, ERR_IO, "the model cannot be copied for --layers");
+  if (rc == 0) rc = fs_write_all(to, more->at, more->n, copy_name, err);
   if (to >= 0) close(to);
   close(from);
   return rc;

@@ -285,7 +285,7 @@ static void print_share(const struct verified *f) {
          f->cuda ? " on CUDA" : "");
   if (f->sizes && *f->sizes) printf("%s, seed %lu, ", f->sizes, f->seed);
   printf("%s, %s of memory and %s in the runtime", report_seconds(f->seconds).s,
-         quote_bytes(f->peak_memory[0]).s, quote_bytes(f->peak_memory[1]).s);
+         quote_bytes(f->peak_memory[0]).s, report_runtime_memory(f->peak_memory[1]).s);
   if (f->n_helpers) printf(", of %u processes each", f->n_helpers + 1);
   printf("\n");
   print_shares(f);

@@ -9,6 +9,7 @@
 // by, the first one says. If that one ends, so do they.
 #include "verify_wide.h"
 
+#include "again.h"
 #include "report.h"
 
 #include <dirent.h>
@@ -165,7 +166,7 @@ static int own_scratch(struct verify *v, uint32_t k, struct err *err) {
   char name[16];
   snprintf(name, sizeof name, "w%u", k);
   if (mkdirat(v->scratch_fd, name, 0700) == 0)
-    v->scratch_fd = openat(v->scratch_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    v->scratch_fd = again_openat(v->scratch_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   else
     v->scratch_fd = -1;
   if (v->scratch_fd < 0)
@@ -207,7 +208,8 @@ static void start(struct gathering *g) {
   const pid_t parent = getpid();
   fflush(NULL);
   for (uint32_t k = 1; k < g->w->jobs && k < JOBS_MOST; k++) {
-    const int file = openat(v->scratch_fd, "rows", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    const int file =
+        again_create(v->scratch_fd, "rows", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file < 0) return;
     (void)unlinkat(v->scratch_fd, "rows", 0);
     const pid_t pid = fork();
@@ -224,7 +226,7 @@ static void start(struct gathering *g) {
 static void remove_scratch(const struct verify *v, uint32_t k) {
   char name[16];
   snprintf(name, sizeof name, "w%u", k);
-  const int fd = openat(v->scratch_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  const int fd = again_openat(v->scratch_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   DIR *folder = fd < 0 ? NULL : fdopendir(fd);
   for (struct dirent *x; folder && (x = readdir(folder));)
     (void)unlinkat(fd, x->d_name, 0);

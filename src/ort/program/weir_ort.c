@@ -9,6 +9,7 @@
 // It ends when the requests end. If they come by a socket, a thread waits for its other end to be closed, so that a run that
 // takes hours does not outlive who asked for it. It leaves without tidying up: memory and sessions are the system's to take
 // back, and a runtime's own destructors are one more place where it may crash.
+#include "again.h"
 #include "ort_serve.h"
 
 #include <fcntl.h>
@@ -69,7 +70,7 @@ int main(int argc, char **argv) {
 #endif
   requests = private_copy(0);
   const int answers = private_copy(1);
-  const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  const int nothing = again_openat(AT_FDCWD, "/dev/null", O_RDONLY | O_CLOEXEC);
   if (requests < 0 || answers < 0 || nothing < 0 || dup2(nothing, 0) < 0 || dup2(2, 1) < 0) {
     perror("weir-ort");
     return EXIT_SYSTEM;

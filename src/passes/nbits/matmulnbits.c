@@ -166,6 +166,30 @@ static void tell_half_empty(struct nbits_work *w, const struct list *list,
                         found.block));
 }
 
+// ONNX Runtime 1.31 fuses DequantizeLinear along axis 0 with the product and packs 2-bit codes anew, wrongly where a row of
+// them is no whole number of bytes; the numbers that come out are silently other ones.
+static void tell_wrongly_packed(struct nbits_work *w, const struct list *list) {
+  enum { CODES_OF_A_BYTE = 4 };
+  uint32_t found = 0;
+  for (uint32_t i = 0; w->options->qdq && i < list->n_sites; i++) {
+    const struct nbits_site *s = &list->sites[i];
+    uint64_t k, columns;
+    bool transposed;
+    if (!s->converts || s->scheme.bits != 2 || s->op == MATMULNBITS_GATHER) continue;
+    w->site = s;
+    if (nbits_form(w, &transposed) == NBITS_COLUMNS && nbits_shape(w->k.m, s, &k, &columns))
+      found += columns % CODES_OF_A_BYTE != 0;
+  }
+  if (found == 0) return;
+  kit_warn(&w->k,
+           arena_printf(
+               &w->k.site,
+               "%u product%s with a 2-bit weight whose number of columns is no multiple of 4: ONNX "
+               "Runtime 1.31 computes something else there, unless its optimizations are off",
+               found, plural(found)),
+           "use --format qoperator, or --bits 4 for these weights (--tensor)");
+}
+
 // Nodes are called as the existing tool calls them, or have no names: those of one graph differ,
 // names of values do not matter to them.
 static void begin(struct nbits_work *w, struct pass_env *env,
@@ -196,6 +220,7 @@ int pass_matmulnbits(struct pass_env *env, struct matmulnbits_options *options,
   if (rc == 0) rc = nbits_gram(&w, list.sites, list.n_sites, err);
   if (rc == 0) rc = nbits_raise(&w, list.sites, list.n_sites, err);
   if (rc == 0) tell_half_empty(&w, &list, result);
+  if (rc == 0) tell_wrongly_packed(&w, &list);
   if (rc == 0) rewrite_all(&w, &list);
   return end(&w, &list, rc, err);
 }

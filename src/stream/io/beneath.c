@@ -23,6 +23,8 @@
 // link to any place. Folders are never followed out.
 #include "beneath.h"
 
+#include "again.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -85,7 +87,9 @@ int beneath_normalize(struct span location, char *path, struct err *err) {
 
 static int open_resolved(int folder, const char *path, int flags, uint64_t resolve) {
   struct open_how how = {.flags = (unsigned)flags, .resolve = resolve};
-  return (int)syscall(SYS_openat2, folder, path, &how, sizeof how);
+  int fd;
+  AGAIN(fd, (int)syscall(SYS_openat2, folder, path, &how, sizeof how));
+  return fd;
 }
 
 static bool is_link(int folder, const char *path) {
@@ -150,7 +154,7 @@ static int walk_step(struct walk *w, int flags) {
                                 : walk_fails(EISDIR);
   }
   const int at = w->open[w->depth - 1];
-  const int fd = openat(at, part, (last ? flags : OPEN_FOLDER) | O_NOFOLLOW);
+  const int fd = again_openat(at, part, (last ? flags : OPEN_FOLDER) | O_NOFOLLOW);
   if (fd < 0) {
     const int errnum = errno;
     if (!is_link(at, part)) return walk_fails(errnum);
@@ -196,7 +200,7 @@ static int open_target_folder(int folder, const char *name, char base[BENEATH_MA
   strcpy(base, slash + 1);
   if (*base == '\0' || strcmp(base, ".") == 0 || strcmp(base, "..") == 0) return -1;
   *is_blobs = strcmp(path_base(target), "blobs") == 0;
-  return openat(folder, target, OPEN_FOLDER);
+  return again_openat(folder, target, OPEN_FOLDER);
 }
 
 static bool same_file(int fd, const struct stat *other) {
@@ -209,7 +213,7 @@ int beneath_blobs(int folder, const char *name, const struct stat *is) {
   bool is_blobs = false;
   const int blobs = open_target_folder(folder, name, base, &is_blobs);
   if (blobs < 0) return -1;
-  const int fd = is_blobs ? openat(blobs, base, O_PATH | O_NOFOLLOW | O_CLOEXEC) : -1;
+  const int fd = is_blobs ? again_openat(blobs, base, O_PATH | O_NOFOLLOW | O_CLOEXEC) : -1;
   const bool same = fd >= 0 && same_file(fd, is);
   if (fd >= 0) close(fd);
   if (same) return blobs;
@@ -225,7 +229,7 @@ static int open_blob(int folder, const char *name, int blobs) {
   const int at = open_target_folder(folder, name, base, &is_blobs);
   const bool same = at >= 0 && fstat(blobs, &wanted) == 0 && same_file(at, &wanted);
   if (at >= 0) close(at);
-  const int fd = same ? openat(blobs, base, OPEN_FILE | O_NOFOLLOW) : walk_fails(EXDEV);
+  const int fd = same ? again_openat(blobs, base, OPEN_FILE | O_NOFOLLOW) : walk_fails(EXDEV);
   return fd < 0 && errno == ELOOP ? walk_fails(EXDEV) : fd;
 }
 
@@ -237,7 +241,7 @@ static int open_beneath(int folder, const char *path, struct beneath_how how) {
   if (!walk) {
     do // EAGAIN: a rename elsewhere on the system raced with the walk
       fd = open_resolved(folder, path, OPEN_FILE, beneath);
-    while (fd < 0 && (errno == EINTR || errno == EAGAIN));
+    while (fd < 0 && errno == EAGAIN);
     walk = fd < 0 && (errno == ENOSYS || errno == EPERM);
     if (walk) no_openat2 = errno == ENOSYS;
   }
@@ -253,7 +257,7 @@ static int open_beneath(int folder, const char *path, struct beneath_how how) {
   if (!how.allow_links)
     fd = open_blob(parent, last, how.blobs);
   else
-    fd = walk ? openat(parent, last, OPEN_FILE)
+    fd = walk ? again_openat(parent, last, OPEN_FILE)
               : open_resolved(parent, last, OPEN_FILE, RESOLVE_NO_MAGICLINKS);
   const int errnum = errno;
   close(parent);

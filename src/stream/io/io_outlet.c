@@ -68,12 +68,12 @@ int io_outlet_flags(const struct io_outlet *o) {
 
 ssize_t io_outlet_write(struct io_outlet *o, const struct io_op *op) {
   turn_to(o, op->fd);
-  if (!o->tried) o->uncached = true;
-  o->tried = true;
-  if (o->uncached) {
+  if (!o->tried || o->uncached) {
     const ssize_t r = attempt(op, op->n, RWF_DONTCACHE);
-    if (!is_refusal(r)) return r;
-    o->uncached = false;
+    if (r == -EINTR) return r; // no answer: the next write asks
+    o->tried = true;
+    o->uncached = !is_refusal(r);
+    if (o->uncached) return r;
   }
   return attempt(op, io_outlet_bytes(o, op), 0);
 }
@@ -81,8 +81,9 @@ ssize_t io_outlet_write(struct io_outlet *o, const struct io_op *op) {
 bool io_outlet_write_here(struct io_outlet *o, struct io_op *op) {
   turn_to(o, op->fd);
   if (o->tried && !o->asked) {
-    o->asked = true;
     op->result = attempt(op, io_outlet_bytes(o, op), io_outlet_flags(o) | RWF_NOWAIT);
+    if (op->result == -EINTR) return true;
+    o->asked = true;
     o->async = !is_refusal(op->result);
     if (op->result > 0) return true;
   }

@@ -18,6 +18,7 @@
 // not change once loading is over.
 #include "sources.h"
 
+#include "again.h"
 #include "table.h"
 #include "beneath.h"
 #include "fingerprint.h"
@@ -123,7 +124,7 @@ static bool close_oldest(struct sources *s) {
 // A file that the user named, below a folder or AT_FDCWD.
 static int open_named(int folder, const char *name, struct quoted q, struct stat *st, int *fd,
                       struct err *err) {
-  *fd = openat(folder, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  *fd = again_openat(folder, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (*fd < 0 && (errno == EMFILE || errno == ENFILE)) return -2;
   if (*fd < 0 && errno == ENOENT) return err_set(err, ERR_INPUT, "'%s' does not exist", q.s);
   if (*fd < 0) return err_errno(err, errno, ERR_INPUT, "'%s' cannot be opened", q.s);
@@ -278,7 +279,7 @@ static int open_all(struct sources *s, const char *onnx_path, struct err *err) {
   s->folder = slash ? arena_string(&s->arena, span_of(onnx_path, n)) : ".";
   s->given = arena_string(&s->arena, span_str(onnx_path));
   if (!*onnx_path) return err_set(err, ERR_INPUT, "the name of the model is empty");
-  s->folder_fd = open(s->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  s->folder_fd = again_openat(AT_FDCWD, s->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (s->folder_fd < 0 && errno == ENOENT)
     return err_set(err, ERR_INPUT, "'%s' does not exist: there is no folder '%s'",
                    quote_path(onnx_path).s, quote_path(s->folder).s);

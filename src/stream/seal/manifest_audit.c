@@ -8,6 +8,7 @@
 // leads elsewhere ends the audit.
 #include "beneath.h"
 #include "manifest.h"
+#include "again.h"
 #include "reread.h"
 
 #include <errno.h>
@@ -61,7 +62,7 @@ static int open_shard(void *ctx, uint32_t i) {
   if (a->present[s->file] == UINT64_MAX || !fits)
     errno = ENODATA;
   else if (!a->linked[s->file])
-    return openat(a->dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    return again_openat(a->dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   else if (open_link(a, name, &at, &fd, &ignored))
     errno = ENODATA;
   return fd;

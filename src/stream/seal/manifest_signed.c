@@ -10,6 +10,7 @@
 // same folder and are neither listed nor ignored are a verifier's to judge.
 #include "manifest_signed.h"
 
+#include "again.h"
 #include "arena.h"
 #include "manifest_form.h"
 #include "reread_files.h"
@@ -35,7 +36,7 @@ static int differs(const char *name, struct err *err, const char *how) {
 static int open_file(int dir, const char *name, uint64_t size, int *fd, struct err *err) {
   struct stat at;
   char how[96];
-  *fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  *fd = again_openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (*fd < 0 && errno == ELOOP) {
     err_fill(err, ERR_PERMISSION,
              "'%s' is a link, which those who verify a signature do not accept", quote_str(name).s);

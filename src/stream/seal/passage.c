@@ -18,6 +18,7 @@
 // Without hard links, 1 is a copy, made in the staging folder and renamed out of it whole.
 #include "passage.h"
 
+#include "again.h"
 #include "digest.h"
 #include "fs.h"
 #include "plan.h"
@@ -167,7 +168,7 @@ static int rewrite(struct rewriting *w, int in, int out, uint8_t *buf, struct er
 static int write_passage(struct seal_intent *s, const struct staging *st,
                          const struct seal_move *onnx, struct entry *entries, uint32_t n,
                          struct err *err) {
-  const int in = openat(st->folder, onnx->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  const int in = again_openat(st->folder, onnx->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (in < 0)
     return err_errno(err, errno, ERR_IO, "cannot open the staged '%s'", quote_str(onnx->name).s);
   struct arena scratch = {0};
@@ -239,7 +240,7 @@ static int copy_bytes(int in, int out, struct err *err) {
 }
 
 static int copy_under(const struct staging *st, const struct seal_move *m, struct err *err) {
-  const int in = openat(st->folder, m->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  const int in = again_openat(st->folder, m->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   struct stat at;
   if (in < 0 || fstat(in, &at)) {
     const int rc = cannot_link(m, err);

@@ -8,6 +8,7 @@
 // have their final names are read too.
 #include "fs.h"
 #include "name_scan.h"
+#include "again.h"
 #include "seal.h"
 #include "seal_intent.h"
 #include "seal_left.h"
@@ -30,9 +31,9 @@ static const struct seal_move *file_at(const struct seal_intent *s, uint32_t i) 
 // Opens one of them; -1 with err.
 static int open_file(const struct staging *st, const struct seal_move *m, struct err *err) {
   struct stat at;
-  int fd = openat(st->folder, m->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+  int fd = again_openat(st->folder, m->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
   if (fd < 0 && errno == ENOENT)
-    fd = openat(st->dest, m->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    fd = again_openat(st->dest, m->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
   const bool right =
       fd >= 0 && fstat(fd, &at) == 0 && S_ISREG(at.st_mode) && (uint64_t)at.st_size == m->size;
   if (right) return fd;

@@ -9,6 +9,7 @@
 // and never removed.
 #include "seal_left.h"
 
+#include "again.h"
 #include "fs.h"
 #include "name_scan.h"
 #include "passage.h"
@@ -130,12 +131,13 @@ static int look_at_old(const struct looking *l) {
 
 void seal_left_each(const char *dir, const char *staging,
                     int (*each)(void *ctx, const char *name, uint64_t bytes), void *ctx) {
-  struct staging st = {.dest = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  struct staging st = {.dest = again_openat(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   struct looking l = {.st = &st, .each = each, .ctx = ctx};
   snprintf(st.name, sizeof st.name, "%s", staging);
   snprintf(st.dest_path, sizeof st.dest_path, "%s", dir);
-  st.folder =
-      st.dest < 0 ? -1 : openat(st.dest, staging, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  st.folder = st.dest < 0
+                  ? -1
+                  : again_openat(st.dest, staging, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (st.folder >= 0) {
     l.sealed = staging_has(st.folder, "seal.json");
     (void)look_at_all(&l);

@@ -5,6 +5,7 @@
 // the inode, or at least the bytes, that seal.json tells.
 #include "seal_place.h"
 
+#include "again.h"
 #include "fs.h"
 #include "plan.h"
 #include "reread.h"
@@ -38,7 +39,7 @@ bool seal_same_bytes(int fd, const struct seal_move *m) {
 
 bool seal_is_there(const struct staging *st, const struct seal_move *m, const char *name) {
   struct stat at;
-  const int fd = openat(st->dest, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+  const int fd = again_openat(st->dest, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
   if (fd < 0) return false;
   bool ours = fstat(fd, &at) == 0 && S_ISREG(at.st_mode) && (uint64_t)at.st_size == m->size;
   if (ours && (uint64_t)at.st_ino != m->inode)

@@ -10,6 +10,7 @@
 // refused.
 #include "artifact.h"
 
+#include "again.h"
 #include "fs.h"
 #include "staging_header.h"
 #include "staging_folder.h"
@@ -137,10 +138,10 @@ static int search_entry(void *ctx, const char *name) {
   bool done;
   if (strlen(name) >= STAGING_NAME_MAX || !staging_name_is(name, s->q->onnx_name, &done) || done)
     return 0;
-  const int folder = openat(s->dest, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  const int folder = again_openat(s->dest, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (folder < 0) return 0;
   const int artifacts =
-      openat(folder, "artifacts", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+      again_openat(folder, "artifacts", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   int rc = 0;
   if (artifacts >= 0) {
     rc = look_in(s->a, s->q, folder, artifacts, s->err);

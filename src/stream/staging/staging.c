@@ -19,6 +19,7 @@
 // A failure before the first unit was made leaves nothing; once records exist the folder is kept.
 #include "staging.h"
 
+#include "again.h"
 #include "fs.h"
 #include "plan_file.h"
 #include "records.h"
@@ -80,7 +81,8 @@ int staging_open_null(struct staging *st, const struct plan *p, const char *dest
   (void)err;
   staging_reset(st, p, dest_folder);
   st->null = true;
-  if (dest_folder) st->unnamed_in = open(dest_folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (dest_folder)
+    st->unnamed_in = again_openat(AT_FDCWD, dest_folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   return 0;
 }
 
@@ -253,7 +255,8 @@ static int note_other(void *ctx, const char *name) {
   if (strlen(name) >= STAGING_NAME_MAX || !staging_name_is(name, o->options->onnx_name, &done) ||
       done || strcmp(name, o->st->name) == 0)
     return 0;
-  const int folder = openat(o->st->dest, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  const int folder =
+      again_openat(o->st->dest, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   const bool dead = folder >= 0 && !staging_is_locked(folder);
   if (folder >= 0) close(folder);
   return dead;

@@ -9,6 +9,7 @@
 // unfinished seal is asked in seal_check.c.
 #include "fs.h"
 #include "staging.h"
+#include "again.h"
 #include "staging_folder.h"
 
 #include <errno.h>
@@ -51,7 +52,7 @@ static bool is_being_placed(const struct looking *l, const char *name, const str
 static int look_at_entry(void *ctx, const char *name);
 
 static int look_in_artifacts(const struct looking *l, const char *name) {
-  const int fd = openat(l->folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  const int fd = again_openat(l->folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0)
     return err_errno(l->err, errno, ERR_IO, "cannot open '%s' in '%s'", quote_str(name).s,
                      quote_str(l->st->name).s);

@@ -12,6 +12,8 @@
 // goes first, the lock last. On file systems without flock (some FUSE and Lustre mounts) the lock
 // is taken as had.
 #include "fs.h"
+
+#include "again.h"
 #include "staging_folder.h"
 
 #include <errno.h>
@@ -51,9 +53,10 @@ bool staging_name_is(const char *name, const char *onnx_name, bool *done) {
 }
 
 bool staging_name_reserved(const char *name) {
-  static const char *const own[] = {"plan.json",    "plan.bin",    "header.json", STAGING_REPORT,
-                                    STAGING_PAGE,   STAGING_PROVENANCE, "lock",        "seal.json",   "artifacts",
-                                    "passage.onnx", "passage.copy", "orders.json", "small.jsonl"};
+  static const char *const own[] = {
+      "plan.json",        "plan.bin",    "header.json", STAGING_REPORT, STAGING_PAGE,
+      STAGING_PROVENANCE, "lock",        "seal.json",   "artifacts",    "passage.onnx",
+      "passage.copy",     "orders.json", "small.jsonl"};
   for (size_t i = 0; i < sizeof own / sizeof *own; i++)
     if (strcmp(name, own[i]) == 0) return true;
   size_t rest;
@@ -76,7 +79,7 @@ bool staging_has(int folder, const char *name) {
 
 static int busy(const struct staging *st, struct err *err) {
   char who[160];
-  const ssize_t n = pread(st->lock, who, sizeof who - 1, 0);
+  const ssize_t n = again_pread(st->lock, who, sizeof who - 1, 0);
   who[n > 0 ? n : 0] = '\0';
   who[strcspn(who, "\n")] = '\0';
   err_set(err, ERR_RETRY, "'%s' in '%s' is in use by %s", quote_str(st->name).s,
@@ -107,8 +110,8 @@ static int open_any_lock(int folder) {
   if (fstatat(folder, "lock", &at, AT_SYMLINK_NOFOLLOW)) return -1;
   errno = 0;
   if (!S_ISREG(at.st_mode)) return -1;
-  const int fd = openat(folder, "lock", O_RDWR | flags);
-  return fd < 0 && errno == EACCES ? openat(folder, "lock", O_RDONLY | flags) : fd;
+  const int fd = again_openat(folder, "lock", O_RDWR | flags);
+  return fd < 0 && errno == EACCES ? again_openat(folder, "lock", O_RDONLY | flags) : fd;
 }
 
 // The lock is written to, so it must be a file of ours; where the folder is only to be removed, it is enough
@@ -168,14 +171,18 @@ int staging_enter(struct staging *st, enum staging_entry how, bool *made, struct
     st->lock = st->folder = -1;
     if (entered < 0 || (gone && !make)) return -1;
   }
-  return err_set(err, ERR_RETRY, "'%s' in '%s' keeps being created and removed by other processes",
-                 quote_str(st->name).s, quote_str(st->dest_path).s);
+  err_set(err, ERR_RETRY, "'%s' in '%s' keeps being created and removed by other processes",
+          quote_str(st->name).s, quote_str(st->dest_path).s);
+  return err_hint(err, "if there are none, its file system gives a folder another inode number at "
+                       "every look: write elsewhere");
 }
 
 bool staging_is_locked(int folder) {
   const int fd = open_any_lock(folder);
   if (fd < 0) return errno == EACCES; // whoever may not look must not take it as dead
-  const bool locked = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  int rc;
+  AGAIN(rc, flock(fd, LOCK_EX | LOCK_NB));
+  const bool locked = rc != 0 && errno == EWOULDBLOCK;
   close(fd);
   return locked;
 }

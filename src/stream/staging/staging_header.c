@@ -15,6 +15,7 @@
 // of another version is never gone on with. 0.1.0 wrote form 1, without a version.
 #include "staging_header.h"
 
+#include "again.h"
 #include "fs.h"
 #include "json.h"
 #include "staging_join.h"
@@ -206,7 +207,7 @@ bool staging_header_is_same_job(const struct staging_header *h, const struct sta
       !json_as_string(json_get(h->doc, "source_folder"), &text) || !span_is(text, full))
     return false;
   if (job->inplace) return true; // its input may be its output by now
-  const int folder = open(full, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int folder = again_openat(AT_FDCWD, full, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   bool same = folder >= 0;
   const struct json_value *rows = json_get(h->doc, "sources");
   for (const struct json_value *row = json_first(rows); same && row; row = json_next(row))

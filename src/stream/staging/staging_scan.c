@@ -10,6 +10,7 @@
 // decision is made again, under the exclusive lock, when something is removed.
 #include "fs.h"
 #include "name_scan.h"
+#include "again.h"
 #include "staging_header.h"
 #include "staging_folder.h"
 
@@ -107,7 +108,7 @@ struct scan {
 };
 
 static int report_folder(const struct scan *s, const char *name, bool done) {
-  const int folder = openat(s->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  const int folder = again_openat(s->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (folder < 0) return 0;
   struct staging_header h = {0};
   struct err unread = {0}; // a header that cannot be read only leaves out how to resume

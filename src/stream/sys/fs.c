@@ -11,6 +11,8 @@
 //   write <name>.tmp ──▶ fsync ──▶ rename over <name>      (the caller syncs the folder)
 #include "fs.h"
 
+#include "again.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,12 +25,13 @@
 #include <unistd.h>
 
 static int real_openat(int dir, const char *name, int flags, mode_t mode) {
-  return openat(dir, name, flags | O_CLOEXEC, mode);
+  return again_create(dir, name, flags | O_CLOEXEC, mode);
 }
 
-// The system call itself: musl has no function for it.
+// The system call itself: musl has no function for it. Without flags the older one, which sandboxes know too.
 static int real_renameat2(int from_dir, const char *from, int to_dir, const char *to,
                           unsigned flags) {
+  if (flags == 0) return renameat(from_dir, from, to_dir, to);
   return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
 }
 
@@ -37,15 +40,45 @@ static int real_linkat(int from_dir, const char *from, int to_dir, const char *t
 }
 
 static int real_fchownat(int dir, const char *name, uid_t owner, gid_t group) {
-  return fchownat(dir, name, owner, group, AT_SYMLINK_NOFOLLOW);
+  int rc;
+  AGAIN(rc, fchownat(dir, name, owner, group, AT_SYMLINK_NOFOLLOW));
+  return rc;
 }
 
 static int real_fchmodat(int dir, const char *name, mode_t mode) {
-  return fchmodat(dir, name, mode, 0);
+  int rc;
+  AGAIN(rc, fchmodat(dir, name, mode, 0));
+  return rc;
 }
 
 static int real_fallocate(int fd, off_t off, off_t len) {
-  return fallocate(fd, 0, off, len);
+  int rc;
+  AGAIN(rc, fallocate(fd, 0, off, len));
+  return rc;
+}
+
+static int real_fsync(int fd) {
+  int rc;
+  AGAIN(rc, fsync(fd));
+  return rc;
+}
+
+static int real_fdatasync(int fd) {
+  int rc;
+  AGAIN(rc, fdatasync(fd));
+  return rc;
+}
+
+static int real_ftruncate(int fd, off_t len) {
+  int rc;
+  AGAIN(rc, ftruncate(fd, len));
+  return rc;
+}
+
+static int real_flock(int fd, int operation) {
+  int rc;
+  AGAIN(rc, flock(fd, operation));
+  return rc;
 }
 
 const struct fs_ops fs_real_ops = {
@@ -56,12 +89,12 @@ const struct fs_ops fs_real_ops = {
     .unlinkat = unlinkat,
     .fchownat = real_fchownat,
     .fchmodat = real_fchmodat,
-    .fsync = fsync,
-    .fdatasync = fdatasync,
+    .fsync = real_fsync,
+    .fdatasync = real_fdatasync,
     .fallocate = real_fallocate,
-    .ftruncate = ftruncate,
+    .ftruncate = real_ftruncate,
     .write = write,
-    .flock = flock,
+    .flock = real_flock,
     .fstatvfs = fstatvfs,
 };
 const struct fs_ops *fs_ops = &fs_real_ops;
@@ -103,9 +136,9 @@ static bool is_our_owner(int dir, uid_t owner) {
   static const char probe[] = "owner.tmp";
   struct stat at;
   if (owner == geteuid()) return true;
-  int fd = openat(dir, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+  int fd = again_create(dir, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
   if (fd < 0) {
-    fd = openat(dir, probe, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    fd = again_create(dir, probe, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd >= 0) unlinkat(dir, probe, 0);
   }
   const bool same = fd >= 0 && fstat(fd, &at) == 0 && at.st_uid == owner;
@@ -199,7 +232,7 @@ static int read_open_file(int fd, const char *name, size_t limit, struct span *o
 
 int fs_read_file(int dir, const char *name, size_t limit, struct span *out, struct err *err) {
   // O_NONBLOCK: a FIFO must not hang us; fstat tells afterwards.
-  const int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const int fd = again_openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0 && errno == ENOENT) return -1;
   if (fd < 0) return err_errno(err, errno, ERR_INPUT, "cannot open '%s'", quote_str(name).s);
   const int bad = read_open_file(fd, name, limit, out, err);
@@ -228,7 +261,7 @@ int fs_sync_folder(int dir, const char *what, struct err *err) {
 int fs_list(int dir, int (*each)(void *ctx, const char *name), void *ctx, const char *what,
             struct err *err) {
   // A descriptor of its own: closedir closes it, and the position is not shared.
-  const int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int fd = again_openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
   if (!list) {
     const int why = errno;

@@ -8,6 +8,7 @@
 // taken from it.
 #include "machine.h"
 
+#include "again.h"
 #include "span.h"
 
 #include <limits.h>
@@ -21,11 +22,11 @@ static uint64_t memory_bytes;
 
 // The number in a file, or UINT64_MAX ("max", and what cannot be read).
 static uint64_t limit_in(const char *path) {
-  FILE *f = fopen(path, "re");
+  FILE *f = again_fopen(path, "re");
   if (!f) return UINT64_MAX;
   char text[32];
   char *end = text;
-  const uint64_t limit = fgets(text, sizeof text, f) ? strtoull(text, &end, 10) : 0;
+  const uint64_t limit = again_fgets(text, sizeof text, f) ? strtoull(text, &end, 10) : 0;
   fclose(f);
   return end == text ? UINT64_MAX : limit;
 }
@@ -61,8 +62,8 @@ uint64_t machine_group_limit(const char *root) {
   uint64_t least = UINT64_MAX;
   char line[PATH_MAX];
   snprintf(line, sizeof line, "%s/proc/self/cgroup", root);
-  FILE *f = fopen(line, "re");
-  while (f && fgets(line, sizeof line, f))
+  FILE *f = again_fopen(line, "re");
+  while (f && again_fgets(line, sizeof line, f))
     least = min_u64(least, limit_of(root, line));
   if (f) fclose(f);
   return least;

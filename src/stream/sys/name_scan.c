@@ -18,6 +18,7 @@
 //                          `-----' n + 2 bytes, moved to the front
 #include "name_scan.h"
 
+#include "again.h"
 #include "fs.h"
 #include "varint.h"
 
@@ -61,7 +62,7 @@ static enum name_scan scan_fd(int fd, struct span name, uint8_t *buf) {
 }
 
 enum name_scan name_scan_file(int dir, const char *onnx, const char *name) {
-  const int fd = openat(dir, onnx, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const int fd = again_openat(dir, onnx, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return errno == ENOENT ? NAME_SCAN_FREE : NAME_SCAN_UNKNOWN;
   struct stat at;
   uint8_t *buf = malloc(WINDOW);
@@ -84,10 +85,10 @@ struct search {
 static bool begins_as_model(int dir, const char *entry) {
   uint8_t head[3] = {0};
   struct stat at;
-  const int fd = openat(dir, entry, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const int fd = again_openat(dir, entry, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return false;
   const bool read = fstat(fd, &at) == 0 && S_ISREG(at.st_mode) && at.st_size <= INT32_MAX &&
-                    pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head;
+                    again_pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head;
   close(fd);
   const unsigned field = head[2] >> 3, type = head[2] & 7;
   return read && head[0] == 0x08 && head[1] < 0x80 && field > 1 && field <= 14 &&

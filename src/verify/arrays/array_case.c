@@ -9,6 +9,7 @@
 // count, so those of sequences are found by a walk over their items first, the inner ones before the outer.
 #include "array_files.h"
 
+#include "again.h"
 #include "fs.h"
 #include "onnx_fields.h"
 #include "table.h"
@@ -233,7 +234,7 @@ static int remove_entry(void *ctx, const char *name) {
 // What an ended writing left: files, no folders.
 static void remove_set(int folder, const char *name) {
   struct err none = {0};
-  int dir = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  int dir = again_openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (dir < 0) return;
   fs_list(dir, remove_entry, &dir, name, &none);
   close(dir);
@@ -242,7 +243,7 @@ static void remove_set(int folder, const char *name) {
 
 static int fill_set(int folder, const char *name, const struct arrays *inputs,
                     const struct arrays *outputs, struct err *err) {
-  int dir = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  int dir = again_openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (dir < 0) return err_errno(err, errno, ERR_IO, "cannot open '%s'", name);
   struct arena a = {0};
   uint8_t *buffer = arena_alloc(&a, PIECE);
@@ -285,7 +286,7 @@ int array_files_write_case(const char *path, uint32_t k, const struct arrays *in
                            const struct arrays *outputs, struct err *err) {
   if (fs_ops->mkdirat(AT_FDCWD, path, 0777) != 0 && errno != EEXIST)
     return err_errno(err, errno, ERR_IO, "cannot make the folder '%s'", quote_path(path).s);
-  const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int folder = again_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return err_errno(err, errno, ERR_INPUT, "cannot open '%s'", quote_path(path).s);
   const int bad = write_set(folder, path, k, inputs, outputs, err);
   close(folder);

@@ -4,6 +4,7 @@
 // A file stays open as long as an array lies in it, the one without a name as long as any does.
 #include "array_files.h"
 
+#include "again.h"
 #include "array_formats.h"
 #include "table.h"
 
@@ -30,7 +31,7 @@ struct array_files {
 static int open_file(const char *path, struct feed_file *file, struct feed *f, struct err *err) {
   struct stat at;
   file->stays = false;
-  file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  file->fd = again_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (file->fd < 0) return err_errno(err, errno, ERR_INPUT, "cannot open '%s'", quote_path(path).s);
   int bad = 0;
   if (fstat(file->fd, &at) != 0)
@@ -90,7 +91,7 @@ struct listing {
 };
 
 static int list_folder(const char *path, struct arena *a, struct listing *l, struct err *err) {
-  DIR *d = opendir(path);
+  DIR *d = again_opendir(path);
   if (!d) return err_errno(err, errno, ERR_INPUT, "cannot open '%s'", quote_path(path).s);
   errno = 0;
   for (const struct dirent *e; (e = readdir(d)); errno = 0)

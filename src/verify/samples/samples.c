@@ -8,6 +8,7 @@
 // one counts.
 #include "samples.h"
 
+#include "again.h"
 #include "array_files.h"
 #include "samples_parts.h"
 
@@ -77,7 +78,7 @@ static int load_raw(struct samples *s, const struct samples_item *item, struct a
       .list = arena_zalloc(&s->sample, (s->list.n_raws + (size_t)1) * sizeof *has->list)};
   for (uint32_t i = 0; i < s->list.n_raws; i++) {
     struct samples_raw *r = &s->list.raws[i];
-    if (r->fd < 0) r->fd = open(r->path, O_RDONLY | O_CLOEXEC);
+    if (r->fd < 0) r->fd = again_openat(AT_FDCWD, r->path, O_RDONLY | O_CLOEXEC);
     if (r->fd < 0)
       return err_errno(err, errno, ERR_INPUT, "'%s' cannot be read", quote_path(r->path).s);
     struct array *x = &has->list[has->n++];

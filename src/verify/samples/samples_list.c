@@ -6,6 +6,8 @@
 // test_data_set_10 comes behind test_data_set_9: their numbers count, not their digits.
 #include "samples_parts.h"
 
+#include "again.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +33,7 @@ struct listing {
 };
 
 static int read_names(const char *path, struct arena *a, struct listing *out, struct err *err) {
-  DIR *d = opendir(path);
+  DIR *d = again_opendir(path);
   if (!d) return err_errno(err, errno, ERR_INPUT, "'%s' cannot be read", quote_path(path).s);
   errno = 0;
   for (const struct dirent *e; (e = readdir(d)); errno = 0)
