@@ -444,7 +444,6 @@ int site_look(struct site_run *r, uint32_t i, struct verified_row *row, struct a
   if (look_if_alive(r, i, row, a, err)) return -1;
   if (!r->ended && look_beyond(r, i, row, a, err)) return -1;
   if (look_at_weights(r, &r->sites.list[i], row, a, err)) return -1;
-  row->cut_off = row->end == VERIFIED_FAILED && row->loses &&
-                 site_cuts_products(r->e->result, &r->sites.list[i]);
+  row->cut_off = row->end == VERIFIED_FAILED && site_cuts_products(r->e->result, &r->sites.list[i]);
   return 0;
 }

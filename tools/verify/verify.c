@@ -90,8 +90,8 @@ int verify_judge(const struct verify *v, struct err *err) {
     if (failed->cut_off)
       return err_hint(err,
                       "this processor has no VNNI: ONNX Runtime cuts off sums of int8 products on "
-                      "it; --reduce-range keeps them whole, --exclude '%s' leaves it as it is",
-                      name.s);
+                      "it; %s--exclude '%s' leaves it as it is",
+                      failed->loses ? "--reduce-range keeps them whole, " : "", name.s);
     if (!failed->fault)
       return failed->loses ? err_hint(err, "--exclude '%s' leaves it as it is", name.s) : -1;
     return failed->loses ? err_hint(err, "it is the work of %s; --exclude '%s' leaves it as it is",
