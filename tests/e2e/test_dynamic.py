@@ -6,6 +6,7 @@ wrong, ours must be right: each case of that has a test. Without --compat the ju
 quantize_dynamic makes, in the newest and the oldest ONNX Runtime.
 """
 
+import json
 import logging
 import os
 import random
@@ -429,25 +430,42 @@ def test_the_type_that_makes_the_smaller_error(weir, tmp_path):
     assert types["v_quantized"] == types["u_quantized"] == TensorProto.INT8
 
 
-def test_products_that_this_processor_cuts_off_are_the_reason(weir, tmp_path):
-    """Weights of full range, on an x86 processor without VNNI: the site fails, and the hint says why. With VNNI it passes."""
+def cut_off(done):
+    """How many sites of the last line had sums of products that this processor cuts off."""
+    return int(done.out.split(" of them with whole sums")[0].rsplit(" ", 1)[1]) if "with whole sums" in done.out else 0
+
+
+def test_products_that_this_processor_cuts_off(weir, tmp_path):
+    """Weights of full range on an x86 processor without VNNI: the site is right, and the last line says what happens here."""
     rng = np.random.default_rng(0)
     w = rng.choice(np.float32([-1, 1]), (512, 32)) * rng.uniform(0.8, 1, (512, 32)).astype(np.float32)
     source = saved(model_of([helper.make_node("MatMul", ["x", "w"], ["y"], name="b")], [("x", FLOAT, [3, 512])], [("y", FLOAT, [3, 32])], {"w": w}),
                    tmp_path / "in.onnx")  # fmt: skip
-    done = weir("dynamic", source, tmp_path / "out.onnx", "--verify", code=0 if exact_products.has_vnni() else 1)
-    assert exact_products.has_vnni() or "this processor has no VNNI" in done.err and "--reduce-range" in done.err
-    weir("dynamic", source, tmp_path / "out.onnx", "--verify", "--reduce-range", "--force")
-    weir("dynamic", source, tmp_path / "out.onnx", "--verify", "--weight-type", "uint8", "--force")
+    here = 0 if exact_products.has_vnni() else 1
+    for words, wanted in (([], here), (["--reduce-range"], 0), (["--weight-type", "uint8"], 0), (["--form", "integer"], here)):
+        for jobs in ("1", "2"):
+            out, report = tmp_path / "out.onnx", tmp_path / "r.json"
+            done = weir("dynamic", source, out, "--verify", "--force", "--jobs", jobs, "--report-json", report, *words)
+            assert cut_off(done) == wanted and json.loads(report.read_text())["verification"].get("cut_off", 0) == wanted
+    page = tmp_path / "r.html"
+    weir("dynamic", source, tmp_path / "out.onnx", "--verify", "--force", "--report-html", page)
+    assert ("it has no VNNI" in page.read_text()) == bool(here)
 
 
 def test_products_are_cut_off_too_where_nothing_is_lost(weir, tmp_path):
-    """requantize, of a model whose codes are large: without VNNI the hint does not blame the pass alone."""
+    """requantize, of a model whose codes are large. A wrong one fails with whole sums as well, and the hint tells of the processor."""
     held = {"w": np.full((512, 4), 127, np.int8), "ws": np.float32(0.01), "wz": np.int8(0), "xs": np.float32(0.02), "xz": np.uint8(128)}
     nodes = [helper.make_node("QuantizeLinear", ["x", "xs", "xz"], ["c"]), helper.make_node("DequantizeLinear", ["c", "xs", "xz"], ["d"]),
              helper.make_node("DequantizeLinear", ["w", "ws", "wz"], ["v"]), helper.make_node("MatMul", ["d", "v"], ["y"], "m")]  # fmt: skip
     source = saved(model_of(nodes, [("x", FLOAT, [3, 512])], [("y", FLOAT, [3, 4])], held), tmp_path / "in.onnx")
-    done = weir("requantize", source, tmp_path / "out.onnx", "--to", "qoperator", "--verify", code=0 if exact_products.has_vnni() else 1)
+    out, log = tmp_path / "out.onnx", tmp_path / "log.jsonl"
+    done = weir("requantize", source, out, "--to", "qoperator", "--verify", "--edit-log", log)
+    assert cut_off(done) == (0 if exact_products.has_vnni() else 1)
+    model = onnx.load(out)
+    [codes] = [t for t in model.graph.initializer if t.data_type == TensorProto.INT8 and len(t.dims) == 2]
+    codes.CopyFrom(numpy_helper.from_array(np.full((512, 4), 101, np.int8), codes.name))
+    onnx.save(model, out)
+    done = weir("verify", source, out, "--edits", log, code=1)
     assert exact_products.has_vnni() or "this processor has no VNNI" in done.err and "--reduce-range" not in done.err
 
 

@@ -315,6 +315,11 @@ void html_verified(struct html_out *o, const struct verified *v) {
     html_put(o, "<p>Everything that no edit is about is %sas in the source%s%s.</p>\n",
              v->rest_differs ? "not " : "", v->rest_differs ? ": the " : "",
              v->rest_differs ? v->rest_first : "");
+  if (shown.cut_off)
+    html_put(o,
+             "<p>%lu of the sites passed with whole sums of int8 products, which ONNX Runtime "
+             "cuts off on this processor: it has no VNNI.</p>\n",
+             shown.cut_off);
   if (v->half_unseen)
     html_raw(o, "<p>Floats of 16 bits were computed in float32 by this runtime: what overflows in "
                 "them was not seen.</p>\n");

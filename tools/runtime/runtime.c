@@ -35,6 +35,7 @@ struct runtime {
   uint64_t session;       // 0: no model is open
   const char *model;      // its path, or what messages call it
   uint32_t n_outputs;     // that it has
+  bool keeps_sums;        // runtime_keep_sums
   struct arena lists, scratch;
   struct frame_buffer request, answer;
 };
@@ -245,6 +246,10 @@ static enum runtime_end close_model(struct runtime *r, struct err *err) {
   return end;
 }
 
+void runtime_keep_sums(struct runtime *r, bool on) {
+  r->keeps_sums = on;
+}
+
 enum runtime_end runtime_load(struct runtime *r, const char *path, const char *data_folder,
                               struct runtime_model *out, struct err *err) {
   enum runtime_end end = close_model(r, err);
@@ -253,13 +258,20 @@ enum runtime_end runtime_load(struct runtime *r, const char *path, const char *d
   arena_reset(&r->lists);
   arena_reset(&r->scratch);
   static const char *const mapped[] = {"session.disable_prepacking", "1"};
+  static const char *const keeping[] = {"session.x64quantprecision", "1"};
+  const char *settings[4];
+  uint32_t n_settings = 0;
+  for (uint32_t i = 0; i < 2 && r->o.mapped; i++)
+    settings[n_settings++] = mapped[i];
+  for (uint32_t i = 0; i < 2 && r->keeps_sums; i++)
+    settings[n_settings++] = keeping[i];
   r->model = arena_string(&r->lists, span_str(r->o.called ? r->o.called : path));
   struct frame f = {.kind = FRAME_open,
                     .open = {.path = path,
                              .data_folder = data_folder,
                              .threads = r->o.threads ? r->o.threads : 1,
-                             .optimized = r->o.optimized,
-                             .settings = {mapped, r->o.mapped ? 2 : 0}}};
+                             .optimized = r->o.optimized || r->keeps_sums,
+                             .settings = {settings, n_settings}}};
   const char *doing = arena_printf(&r->scratch, "loaded '%s'", quote_path(r->model).s);
   runtime_process_unlimit(&r->process); // files of weights count as data, and are not known yet
   end = ask(r, &f, FRAME_opened, doing, err);

@@ -33,6 +33,9 @@ struct runtime_about {
 int runtime_open(struct runtime **out, const struct runtime_options *o, struct err *err);
 struct runtime_about runtime_about(const struct runtime *r);
 void runtime_close(struct runtime *r);
+// Models that are loaded from now on: their sums of products of 8 bits are whole on x86 without VNNI too, where the runtime cuts them
+// off otherwise. Its own rewrites are on then, among which that is. Slower; a model with products of int8 and int8 may not load.
+void runtime_keep_sums(struct runtime *r, bool on);
 
 // How a request ended. In all cases but DONE *err has the sentence: of REFUSED what the runtime said, of DIED the
 // signal or exit code and what was being done, of LATE the seconds. After DIED and LATE the process is gone and the

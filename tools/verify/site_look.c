@@ -439,11 +439,25 @@ static int look_beyond(struct site_run *r, uint32_t i, struct verified_row *row,
 
 // ---- all of it ----------------------------------------------------------------------------------
 
-int site_look(struct site_run *r, uint32_t i, struct verified_row *row, struct arena *a,
-              struct err *err) {
+static int look_fully(struct site_run *r, uint32_t i, struct verified_row *row, struct arena *a,
+                      struct err *err) {
   if (look_if_alive(r, i, row, a, err)) return -1;
   if (!r->ended && look_beyond(r, i, row, a, err)) return -1;
-  if (look_at_weights(r, &r->sites.list[i], row, a, err)) return -1;
-  row->cut_off = row->end == VERIFIED_FAILED && site_cuts_products(r->e->result, &r->sites.list[i]);
-  return 0;
+  return look_at_weights(r, &r->sites.list[i], row, a, err);
+}
+
+// What fails since the processor cuts sums of products off is looked at once more with whole ones: they are what the edit is about.
+int site_look(struct site_run *r, uint32_t i, struct verified_row *row, struct arena *a,
+              struct err *err) {
+  struct verified_row again = *row;
+  if (look_fully(r, i, row, a, err)) return -1;
+  if (row->end != VERIFIED_FAILED || r->ended ||
+      !site_cuts_products(r->e->result, &r->sites.list[i]))
+    return 0;
+  row->cut_off = again.cut_off = true;
+  runtime_keep_sums(r->v->runtime, true);
+  const int rc = look_fully(r, i, &again, a, err);
+  runtime_keep_sums(r->v->runtime, false);
+  if (rc == 0 && again.end == VERIFIED_PASSED) *row = again;
+  return rc;
 }

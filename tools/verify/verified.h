@@ -27,9 +27,9 @@ struct verified_row {
   bool
       loses; // its passes store less or quantize, so that how much is lost may be a matter of taste
   bool
-      cut_off; // FAILED: it multiplies by int8, and this processor cuts sums of products off (site_cuts.h)
-  bool output;                      // of whole models; else a site
-  bool drawn;                       // its inputs were; those of sites always are
+      cut_off; // a site that failed by the sums of int8 products that this processor cuts off (site_cuts.h); PASSED: with whole ones it did not
+  bool output; // of whole models; else a site
+  bool drawn;  // its inputs were; those of sites always are
   uint64_t top1_rows, top1_changed; // of an output, in all cases; 0: top-1 is not told of this row
   double seconds;                   // of both runs
   bool has_value;                   // it is a metric of the task
@@ -81,6 +81,7 @@ struct verified_shown {
   bool on_drawn;   // outputs that lose passed, by bounds of the user, on inputs that were drawn
   const char *
       unjudged; // why the first of those was not judged, or the first with elements that are not finite any more; NULL: all were
+  uint64_t cut_off;                // sites that passed with whole sums alone
   const struct verified_row *top1; // of which top-1 changes most, below TOP1_TOLD; NULL: none
 };
 struct verified_shown verified_shown(const struct verified *v);

@@ -260,6 +260,10 @@ static void print_shares(const struct verified *f) {
   print_top1(&s);
   if (f->lossy && f->lossy_more) printf("; lossy: %s", f->lossy);
   if (s.as_computed) printf("; each site computes what its edit says, accuracy was not measured");
+  if (s.cut_off)
+    printf("; %lu of them with whole sums of int8 products, which ONNX Runtime cuts off on this "
+           "processor (no VNNI; --reduce-range)",
+           s.cut_off);
   if (f->half_unseen)
     printf("; 16-bit floats are computed in float32 by this runtime: overflow is not seen");
   printf("\n");
@@ -371,8 +375,10 @@ static uint64_t count_unmet(const struct verified *f) {
 }
 
 void verify_write(const struct verified *f, struct json_out *j) {
+  const struct verified_shown shown = verified_shown(f);
   json_put_object(j, "verification");
   if (f->against) json_put_text(j, "against", f->against);
+  if (shown.cut_off) json_put_uint(j, "cut_off", shown.cut_off);
   json_put_uint(j, "failed", f->n_failed);
   json_put_array(j, "layers");
   for (uint32_t i = 0; i < f->n_layers; i++) {
