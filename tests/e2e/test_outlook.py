@@ -3,6 +3,7 @@
 Sizes are those of plans, so that they are the files' but for what ONNX Runtime's ranges leave out (static).
 """
 
+import re
 import shlex
 import subprocess
 
@@ -134,6 +135,9 @@ def test_text_and_document_agree(weir, tmp_path):
     said, text = weir("inspect", source, "--json").json(), weir("inspect", source).out
     for each in said["advice"]:
         assert f"  {each['command']:<12} {each['text']}\n" in text
+        if each["command"] == "dynamic":  # an LSTM has two weights
+            said_by_it = weir("dynamic", source, tmp_path / "dynamic.onnx").out
+            assert each["text"].startswith(re.search(r"\d+ weights ", said_by_it)[0])
     assert text.endswith(f"  {said['next']['command']}\n")
 
 

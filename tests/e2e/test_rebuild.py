@@ -348,7 +348,7 @@ def test_files_that_are_damaged(weir, tmp_path):
     assert ": SAME: 2 files" in said.out and "DAMAGED: 1 of 2 units" in said.out and "--write DIR" in said.err
     assert json.loads(weir(*words, "--json", code=1).out)["damaged_units"] == 1
     repaired = weir(*words, "--write", tmp_path / "again")
-    assert "DAMAGED" in repaired.out and "wrote" in repaired.out
+    assert "DAMAGED" in repaired.out and "wrote" in repaired.out and "--write" not in repaired.err
     weir("audit", tmp_path / "again" / "out.onnx")
     (out.parent / "out.onnx").unlink()
     assert "DAMAGED: 2 of 2 units" in weir(*words, code=1).out

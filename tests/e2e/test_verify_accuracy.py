@@ -531,6 +531,13 @@ def test_top1(weir, tmp_path, behind, dtype, shape, opset, told):
     # Rows of all cases count together: one in a hundred may change although it is one of one in its case.
     assert weir("verify", source, out, "--inputs", tmp_path / "each", "--metric", "top1=0.85").out.splitlines()[-1].endswith(f"{words} of 'y'")
     assert words in weir("verify", source, out, "--inputs", tmp_path / "each", "--metric", "top1=0.95", code=1).err
+    # The row of one case does not claim them for itself.
+    (tmp_path / "two").mkdir()
+    with np.load(tmp_path / "rows.npz") as given:
+        for i in range(2):
+            np.savez(tmp_path / "two" / f"{i}.npz", **{name: np.array_split(given[name], 2)[i] for name in given.files})
+    assert f"{words} of all cases\n" in weir("verify", source, out, "--inputs", tmp_path / "two", code=None).out
+    assert "of all cases" not in done.out
     # Few rows say nothing.
     assert "top-1" not in weir("verify", source, out, "--inputs", tmp_path / "few.npz", code=None).out
 

@@ -75,11 +75,13 @@ static void print(const struct cli_args *args, const struct planned *x, const st
     if (units == 0)
       printf("no unit belongs to it");
     else if (before == units)
-      printf("all of its %u unit%s were there already", units, plural(units));
+      printf(units == 1 ? "its unit was there already" : "all of its %u units were there already",
+             units);
     else
       printf("%u unit%s made in %s", units - before, plural(units - before),
              report_seconds(seconds).s);
-    if (before && before < units) printf(" (%u were there already)", before);
+    if (before && before < units)
+      printf(" (%u %s there already)", before, before == 1 ? "was" : "were");
     if (x->missing)
       printf("; of the plan, %u of %u unit%s %s missing\n", x->missing, x->units, plural(x->units),
              x->missing == 1 ? "is" : "are");

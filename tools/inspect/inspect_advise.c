@@ -283,14 +283,15 @@ static void advise_together(struct inspect *in, uint32_t ops, uint64_t four,
           least, run_line(in, "int4", best));
 }
 
-// Commands that are a pass of their own; the words stand behind "3 nodes".
+// Commands that are a pass of their own; the words stand behind "3 nodes", where nodes are what they change.
 static const struct alone {
-  const char *command, *pass, *words;
+  const char *command, *pass, *of, *words;
   bool needs_samples;
 } alone[] = {
-    {"dynamic", "dynamic", " with int8 weights, activations quantized as the model runs", false},
-    {"static", "static:ranges=RANGES", " in int8, with ranges of samples ('weir calibrate')", true},
-    {"requantize", "requantize",
+    {"dynamic", "dynamic", "weight", " as int8, activations quantized as the model runs", false},
+    {"static", "static:ranges=RANGES", "node",
+     " in int8, with ranges of samples ('weir calibrate')", true},
+    {"requantize", "requantize", "node",
      ", such as float weights that are quantized as the model runs, as codes", false},
 };
 
@@ -298,8 +299,9 @@ static void advise_alone(struct inspect *in, const struct alone *what) {
   const char *const passes[PROSPECT_PASSES] = {what->pass};
   struct prospect p;
   if (!look_ahead(in, passes, &p) || !is_worth(needed_bytes(in), p.bytes)) return;
-  struct inspect_advice *a = advise(in, what->command, p.sites, "%lu node%s%s: about %s in all",
-                                    p.sites, plural(p.sites), what->words, quote_bytes(p.bytes).s);
+  struct inspect_advice *a =
+      advise(in, what->command, p.sites, "%lu %s%s%s: about %s in all", p.sites, what->of,
+             plural(p.sites), what->words, quote_bytes(p.bytes).s);
   const char *run = arena_printf(&in->arena, "weir %s %s", what->command, paths(in, "", "int8"));
   is_next(in, a, p.bytes, what->needs_samples ? NULL : run);
 }

@@ -302,9 +302,16 @@ const char *pass_job_reason_words(const char *reason, struct arena *a) {
   return words;
 }
 
-// And the level that lets all of them happen.
-static void tell_held_back(struct text *t, const struct pass_job *pj) {
-  uint64_t rewrites = 0;
+// Does an earlier step stand for the same pass?
+static bool stood_before(const struct pipeline *pipeline, uint32_t step) {
+  for (uint32_t i = 0; i < step; i++)
+    if (pipeline->steps[i].values.pass == pipeline->steps[step].values.pass) return true;
+  return false;
+}
+
+// And the level that lets all of them happen. Of a pass that did not run nobody knows what it would have done.
+static void tell_held_back(struct text *t, const struct pass_job *pj, struct arena *a) {
+  uint64_t rewrites = 0, passes = 0;
   const char *first = NULL;
   enum exactness loosest = EXACTNESS_EXACT;
   for (uint32_t i = 0; pj->steps && i < pj->pipeline.n_steps; i++) {
@@ -313,13 +320,22 @@ static void tell_held_back(struct text *t, const struct pass_job *pj) {
     if (!first) first = pass->name;
     if (pass->exactness > loosest) loosest = pass->exactness;
     if (pass->loosest > loosest) loosest = pass->loosest;
-    rewrites += pj->steps[i].held_back;
+    if (pj->steps[i].rounds > 0)
+      rewrites += pj->steps[i].held_back;
+    else
+      passes += !stood_before(&pj->pipeline, i);
   }
-  if (first && rewrites == 1)
+  if (!first) return;
+  if (rewrites + passes == 1) {
     add(t, "%s%s held back (--exactness %s allows it)", comma(t), first, exactness_name(loosest));
-  else if (first)
-    add(t, "%s%lu rewrites held back, such as %s (--exactness %s allows them)", comma(t), rewrites,
-        first, exactness_name(loosest));
+    return;
+  }
+  const char *of_rewrites =
+      rewrites ? arena_printf(a, "%lu rewrite%s", rewrites, plural(rewrites)) : "";
+  const char *of_passes =
+      passes ? arena_printf(a, "%lu pass%s", passes, passes == 1 ? "" : "es") : "";
+  add(t, "%s%s%s%s held back, such as %s (--exactness %s allows them)", comma(t), of_rewrites,
+      rewrites && passes ? " and " : "", of_passes, first, exactness_name(loosest));
 }
 
 // What an earlier round of a repeat took is no longer there to be taken.
@@ -370,7 +386,7 @@ static void list_kept(struct text *t, const struct pass_job *pj, uint32_t step,
 const char *pass_job_kept(const struct pass_job *pj, uint32_t step, struct arena *arena) {
   struct text t = {.n = 0};
   list_kept(&t, pj, step, arena);
-  tell_held_back(&t, pj);
+  tell_held_back(&t, pj, arena);
   return kept_text(&t, arena);
 }
 

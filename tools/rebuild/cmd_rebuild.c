@@ -177,7 +177,8 @@ static void print_beside(const struct rebuild *r, const struct audit_target *t, 
     printf("%s: DAMAGED: %lu of %lu unit%s of the files beside the manifest %s not what it says\n",
            quote_str(t->model).s, r->audited.damaged, r->audited.shards, plural(r->audited.shards),
            r->audited.damaged == 1 ? "is" : "are");
-    report_hint("--write DIR makes them again; 'weir audit' names what is damaged");
+    report_hint(r->write_to ? "'weir audit' names what is damaged"
+                            : "--write DIR makes them again; 'weir audit' names what is damaged");
   } else if (!quiet) {
     printf(r->beside ? "    and so is every byte of the files beside it\n"
                      : "    the files themselves are not beside it, and were not looked at\n");

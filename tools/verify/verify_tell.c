@@ -74,8 +74,17 @@ static uint32_t judged_by(struct judged *j, const struct verified_row *r) {
   return k;
 }
 
+// Is the output that of several cases? Rows of all of them are counted together, in one.
+static bool has_cases(const struct verified *f, const struct verified_row *r) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < f->n_rows; i++)
+    n += strcmp(f->rows[i].name, r->name) == 0;
+  return n > 1;
+}
+
 // note: as judged_by has it; UINT32_MAX: it is said here.
-static void print_verdict(const struct verified_row *r, const struct judged *j, uint32_t note) {
+static void print_verdict(const struct verified *f, const struct verified_row *r,
+                          const struct judged *j, uint32_t note) {
   if (r->end == VERIFIED_UNJUDGED)
     printf("  not judged (%s)", r->why);
   else if (note == UINT32_MAX)
@@ -85,8 +94,8 @@ static void print_verdict(const struct verified_row *r, const struct judged *j, 
   else
     printf("  %s [%u]", verified_word(r), note + 1);
   if (r->top1_rows)
-    printf(", top-1 changes in %lu of %lu row%s", r->top1_changed, r->top1_rows,
-           plural(r->top1_rows));
+    printf(", top-1 changes in %lu of %lu row%s%s", r->top1_changed, r->top1_rows,
+           plural(r->top1_rows), has_cases(f, r) ? " of all cases" : "");
   printf("\n");
 }
 
@@ -110,7 +119,7 @@ static void print_rows(const struct verified *f, struct arena *a) {
   print_head(width, strcmp(f->scope, "model") == 0 ? "output" : "site", "  verdict");
   for (uint32_t i = 0; i < shown && report_stdout_alive(); i++) {
     print_figures(width, list[i]->name, &list[i]->figures);
-    print_verdict(list[i], &judged, alone ? UINT32_MAX : judged_by(&judged, list[i]));
+    print_verdict(f, list[i], &judged, alone ? UINT32_MAX : judged_by(&judged, list[i]));
   }
   for (uint32_t k = 0; !alone && k < judged.n; k++)
     if (judged.n == 1)

@@ -173,7 +173,7 @@ static const struct pass_option options[] = {
                      .read = read_per_channel},
     [OVERRIDE] = {"override", PASS_TEXT, "FILE", NULL,
                   "other types, parameters or ranges for single tensors: a JSON file as "
-                  "TensorQuantOverrides (docs/int8.md)",
+                  "TensorQuantOverrides (int8.md in share/doc/weir)",
                   PASS_MEMBER(static_options, override), .reads = PASS_READS_TEXT},
     [EXCLUDE] =
         {"exclude", PASS_LIST, "PATTERN", NULL,
