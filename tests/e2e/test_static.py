@@ -908,6 +908,44 @@ def test_what_codes_cut_off_has_the_name_of_what_the_activation_gave(weir, tmp_p
     assert run(tmp_path / "seen.onnx", m.feeds)[1].min() >= 0
 
 
+def taken_elsewhere(folder, *more, activation=("Relu", {}), opset=21):
+    """As with_activation; `more` nodes take r too, and make z."""
+    kind, attributes = activation
+    held = {"w": numbers(8, 8, 3, seed=1), "v": numbers(8, 8, 3, seed=2), "b": np.full(8, -8, np.float32)}
+    nodes = [helper.make_node("Conv", ["x", "w", "b"], ["h"], "first"), helper.make_node(kind, ["h"], ["r"], "act", **attributes),
+             helper.make_node("Conv", ["r", "v"], ["y"], "second"), *more]  # fmt: skip
+    return Model(folder, nodes, held, {"x": numbers(1, 8, 64)}, outputs=("y", "z"), opset=opset)
+
+
+def of_a_branch():
+    """Nodes that move r and give it to the bodies of an If, before which ONNX Runtime aborts where a DQ comes before them."""
+    bodies = [helper.make_graph([helper.make_node("Abs", ["t"], [n])], n, [], [helper.make_tensor_value_info(n, FLOAT, None)]) for n in ("z1", "z2")]
+    return [helper.make_node("Transpose", ["r"], ["t"], "turn", perm=[0, 2, 1]), helper.make_node("ReduceMax", ["x"], ["m"], keepdims=0),
+            helper.make_node("Cast", ["m"], ["c"], to=TensorProto.BOOL), helper.make_node("If", ["c"], ["z"], then_branch=bodies[0], else_branch=bodies[1])]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["qdq", "qoperator"])
+@pytest.mark.parametrize("words", [[], ["--op-types", "all"], ["--op-types", "all", "--exclude", "turn"]], ids=" ".join)
+def test_who_takes_the_value_before_its_codes_sees_the_activation(weir, tmp_path, form, words):
+    """An activation that went is put back for nodes that take no DequantizeLinear, of int8 or before a body."""
+    words = ["--format", form, "--reduce-range", *words]
+    assert taken_elsewhere(tmp_path, *of_a_branch()).ours(weir, *words)[1] > 28
+    old = taken_elsewhere(tmp_path, *of_a_branch(), activation=("Clip", {"min": 0.0, "max": 6.0}), opset=10)
+    assert old.ours(weir, *words)[1] > 25
+    turned = [helper.make_node("Transpose", ["r"], ["t"], "turn", perm=[0, 2, 1]), helper.make_node("Softplus", ["t"], ["z"])]
+    assert taken_elsewhere(tmp_path, *turned).ours(weir, *words, "--activation-type", "int8", "--exclude", "turn")[1] > 28
+
+
+def test_pairs_of_their_own_leave_the_activation_to_others(weir, tmp_path):
+    third = helper.make_node("Conv", ["r", "v"], ["y2"], "third")
+    m = taken_elsewhere(tmp_path, third, helper.make_node("Softplus", ["r"], ["s"]), helper.make_node("Concat", ["s", "y2"], ["z"], axis=2))
+    model, found = m.ours(weir, "--dedicated-qdq-pair", "--reduce-range")
+    assert "Relu" in ops(model) and found > 28
+    m = taken_elsewhere(tmp_path, helper.make_node("Conv", ["r", "v"], ["z"], "third"))
+    model, found = m.ours(weir, "--dedicated-qdq-pair", "--reduce-range")
+    assert "Relu" not in ops(model) and found > 28
+
+
 def test_numbers_smaller_than_a_step_are_no_proof(weir, tmp_path):
     """What a site is given fills the range of its codes: here a step is 20, and what is drawn for a Relu alone lies around 1."""
     rng = np.random.default_rng(0)

@@ -174,6 +174,7 @@ static int end(struct static_run *s, struct err *err) {
   TABLE_FREE(s, moved_past);
   TABLE_FREE(s, along);
   TABLE_FREE(s, clipped);
+  TABLE_FREE(s, clips);
   TABLE_FREE(s, folded);
   TABLE_FREE(s, raw);
   TABLE_FREE(s, bare);

@@ -406,6 +406,18 @@ static bool clipped_by_codes(struct static_run *s, uint32_t node, const struct s
   return from >= (low == 0 ? 0 : low - half) && to <= high + half;
 }
 
+// Where each node that takes the value gets a pair of its own, others see the value itself.
+static bool all_get_pairs(struct static_run *s, uint32_t value) {
+  const char *why;
+  if (s->o->compat || !s->o->dedicated_qdq_pair) return true;
+  if (kit_is_output(&s->k, value)) return false;
+  for (struct kit_use u = kit_uses(&s->k, value); kit_use(&s->k, &u);)
+    if (s->k.m->nodes[u.node].graph != s->graph || !static_takes(s, u.node, &why) ||
+        static_kept(s, u.node))
+      return false;
+  return true;
+}
+
 static bool can_go(struct static_run *s, uint32_t node) {
   struct kit *k = &s->k;
   const uint32_t in = kit_in(k, node, 0), out = kit_out(k, node, 0);
@@ -413,7 +425,7 @@ static bool can_go(struct static_run *s, uint32_t node) {
   if (s->o->activation_symmetric || s->o->keep_removable_activations) return false;
   if (!static_params_of(s, out, &behind) || !static_params_of(s, in, &before)) return false;
   if (before.with || behind.with || kit_use_count(k, in, 2) != 1 || kit_is_output(k, in) ||
-      kit_unused(k, out))
+      kit_unused(k, out) || !all_get_pairs(s, out))
     return false;
   // The scale of a Softmax's output must be no smaller than its own (softmax_range).
   if (static_is_of_softmax(s, in) && behind.own.scale != before.own.scale) return false;
@@ -426,7 +438,9 @@ static bool can_go(struct static_run *s, uint32_t node) {
 static void remove_activation(struct static_run *s, uint32_t node) {
   struct kit *k = &s->k;
   const uint32_t in = kit_in(k, node, 0), out = kit_out(k, node, 0), maker = kit_maker(k, in);
+  struct static_clip clip = {kit_op(k, node), kit_in(k, node, 1), kit_in(k, node, 2), {0}};
   uint32_t slot = 0;
+  (void)bounds_of(s, node, &clip.bounds[0], &clip.bounds[1]); // they are known (can_go)
   while (kit_out(k, maker, slot) != in)
     slot++;
   struct static_entry *e = static_entry_of(s, in);
@@ -439,7 +453,8 @@ static void remove_activation(struct static_run *s, uint32_t node) {
   edit_remove_node(k->e, node);
   edit_set_output(k->e, maker, slot, (struct edit_output){out, span_of("", 0)});
   if (out >= s->n_clipped) TABLE_ADD(s, clipped, out + 1 - s->n_clipped);
-  s->clipped[out] = true;
+  *TABLE_PUSH(s, clips) = clip;
+  s->clipped[out] = s->n_clips;
 }
 
 static void mark_removable(struct static_run *s, uint32_t node) {

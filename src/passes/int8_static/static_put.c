@@ -18,6 +18,8 @@
 
 #include <assert.h>
 
+#include <math.h>
+
 // ---- nodes ---------------------------------------------------------------------------------------
 
 uint32_t static_put_node(struct static_run *s, enum op op, const struct static_form *f, uint32_t in,
@@ -238,13 +240,43 @@ static uint32_t take_name(struct static_run *s, uint32_t value, struct span stem
   return made;
 }
 
+// What takes a value before its Q, which a Relu or Clip made that went, takes it from one that is put back.
+static uint32_t put_clip_back(struct static_run *s, const struct static_clip *c, uint32_t value,
+                              struct span stem) {
+  static const char *const names[2] = {"min", "max"};
+  const uint32_t in[3] = {value, c->low, c->high};
+  struct kit *k = &s->k;
+  struct edit_attr attrs[2];
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < 2 && c->op == OP_Clip && s->opset < 11; i++)
+    if (isfinite(c->bounds[i]))
+      attrs[n++] =
+          (struct edit_attr){.name = names[i], .type = ATTR_FLOAT, .f = (float)c->bounds[i]};
+  const struct edit_output out = new_value(s, stem, "_clipped");
+  const uint32_t node =
+      kit_put(k, &(struct kit_new){.op = c->op,
+                                   .in = in,
+                                   .n_in = c->high != NO_ID  ? 3
+                                           : c->low != NO_ID ? 2
+                                                             : 1,
+                                   .attrs = attrs,
+                                   .n_attrs = n,
+                                   .attrs_of = NO_ID,
+                                   .as = NO_ID,
+                                   .name = kit_names_join(stem, "_clip", &k->site),
+                                   .called = true,
+                                   .out = &out});
+  kit_note_like(k, kit_out(k, node, 0), value);
+  return kit_out(k, node, 0);
+}
+
 static void put_pair(struct static_run *s, uint32_t value, struct span stem,
                      const struct static_form *f) {
   struct kit *k = &s->k;
   struct uses uses = {0};
   // What a Relu let through, nobody may see before codes have done the same.
-  const bool is_clipped = !s->o->compat && value < s->n_clipped && s->clipped[value];
-  const bool keeps_name = kit_is_output(k, value) || is_clipped;
+  const uint32_t clip = !s->o->compat && value < s->n_clipped ? s->clipped[value] : 0;
+  const bool keeps_name = kit_is_output(k, value) || clip;
   const struct edit_output named = {value, span_of("", 0)};
   list_uses(s, value, is_int8(s, f), &uses);
   if (!keeps_name && uses.n_at == 0 && uses.n_bare > 0) {
@@ -254,7 +286,8 @@ static void put_pair(struct static_run *s, uint32_t value, struct span stem,
   }
   if (keeps_name) {
     value = take_name(s, value, stem);
-    if (!is_clipped) move_bare(s, &uses, value);
+    const bool put_back = clip && uses.n_bare > 0;
+    move_bare(s, &uses, put_back ? put_clip_back(s, &s->clips[clip - 1], value, stem) : value);
   }
   const uint32_t q = put_named(s, OP_QuantizeLinear, f, value, stem, "");
   if (keeps_name) {

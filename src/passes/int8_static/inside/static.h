@@ -223,6 +223,13 @@ struct static_told {
   uint32_t n;
 };
 
+// A Relu or Clip that went.
+struct static_clip {
+  enum op op;
+  uint32_t low, high; // inputs of a Clip; NO_ID: none
+  double bounds[2];   // its attributes, before opset 11
+};
+
 struct static_run {
   struct kit k;
   const struct static_options *o;
@@ -247,8 +254,9 @@ struct static_run {
   TABLE(const char *, kept); // by node id: why it stays float, a stable word; NULL: it need not
   // By value id: it goes to a node that is moved past, or to one that vanishes before such a node.
   TABLE(bool, moved_past);
-  TABLE(bool, along);        // by node id: static_find_along
-  TABLE(bool, clipped);      // by value id: a Relu or Clip made it, and went
+  TABLE(bool, along);       // by node id: static_find_along
+  TABLE(uint32_t, clipped); // by value id: 1 + row of `clips` of what made it, and went
+  TABLE(struct static_clip, clips);
   TABLE(bool, folded);       // by value id: constants alone make it
   TABLE(bool, raw);          // by node id: it takes values before their Q
   TABLE(bool, bare);         // by node id: no DQ of int8 may stand before it
