@@ -936,6 +936,24 @@ def test_who_takes_the_value_before_its_codes_sees_the_activation(weir, tmp_path
     assert taken_elsewhere(tmp_path, *turned).ours(weir, *words, "--activation-type", "int8", "--exclude", "turn")[1] > 28
 
 
+def test_an_activation_stays_where_what_it_gives_gets_no_codes(weir, tmp_path):
+    """With --compat it goes, as quantize_static has it."""
+    words = ["--op-types-to-exclude-output-quantization", "Relu", "--reduce-range"]
+    m = with_activation(tmp_path, "Relu", outputs=("r", "y"))
+    for types in ([], ["--op-types", "Conv,Relu"]):
+        model, found = m.ours(weir, *words, *types)
+        assert "Relu" in ops(model) and found > 28
+    assert "Relu" not in ops(m.ours(weir, *words, "--compat", "onnxruntime")[0])
+
+
+def test_who_alone_takes_the_value_before_its_codes_leaves_no_codes(weir, tmp_path):
+    """The activation is back where it was: no QuantizeLinear is there for nobody."""
+    nodes = [helper.make_node("Conv", ["x", "w"], ["h"], "first"), helper.make_node("Relu", ["h"], ["r"], "act"), *of_a_branch()]
+    m = Model(tmp_path, nodes, {"w": numbers(8, 8, 3, seed=1)}, {"x": numbers(1, 8, 64)}, outputs=("z",), opset=21)
+    model, found = m.ours(weir, "--reduce-range")
+    assert ops(model).count("QuantizeLinear") == 1 and "Relu" in ops(model) and found > 28
+
+
 def test_pairs_of_their_own_leave_the_activation_to_others(weir, tmp_path):
     third = helper.make_node("Conv", ["r", "v"], ["y2"], "third")
     m = taken_elsewhere(tmp_path, third, helper.make_node("Softplus", ["r"], ["s"]), helper.make_node("Concat", ["s", "y2"], ["z"], axis=2))

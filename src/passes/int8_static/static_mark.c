@@ -462,7 +462,8 @@ static void mark_removable(struct static_run *s, uint32_t node) {
   const uint32_t in = kit_in(k, node, 0), out = kit_out(k, node, 0);
   const bool leaves = static_leaves_output(s, node);
   if (!static_is_marked(s, in)) return;
-  if (can_go(s, node))
+  // Where what it gives gets no codes of its own, none clip. (quantize_static lets it go all the same.)
+  if ((s->o->compat || !leaves) && can_go(s, node))
     remove_activation(s, node);
   else if (static_comes_along(s, node))
     return;

@@ -240,9 +240,9 @@ static uint32_t take_name(struct static_run *s, uint32_t value, struct span stem
   return made;
 }
 
-// What takes a value before its Q, which a Relu or Clip made that went, takes it from one that is put back.
+// What takes a value before its Q, which a Relu or Clip made that went, takes it from one that is put back, which makes `out`.
 static uint32_t put_clip_back(struct static_run *s, const struct static_clip *c, uint32_t value,
-                              struct span stem) {
+                              struct span stem, struct edit_output out) {
   static const char *const names[2] = {"min", "max"};
   const uint32_t in[3] = {value, c->low, c->high};
   struct kit *k = &s->k;
@@ -252,7 +252,6 @@ static uint32_t put_clip_back(struct static_run *s, const struct static_clip *c,
     if (isfinite(c->bounds[i]))
       attrs[n++] =
           (struct edit_attr){.name = names[i], .type = ATTR_FLOAT, .f = (float)c->bounds[i]};
-  const struct edit_output out = new_value(s, stem, "_clipped");
   const uint32_t node =
       kit_put(k, &(struct kit_new){.op = c->op,
                                    .in = in,
@@ -279,15 +278,18 @@ static void put_pair(struct static_run *s, uint32_t value, struct span stem,
   const bool keeps_name = kit_is_output(k, value) || clip;
   const struct edit_output named = {value, span_of("", 0)};
   list_uses(s, value, is_int8(s, f), &uses);
-  if (!keeps_name && uses.n_at == 0 && uses.n_bare > 0) {
+  if (!kit_is_output(k, value) && uses.n_at == 0 && uses.n_bare > 0) {
+    if (clip) put_clip_back(s, &s->clips[clip - 1], take_name(s, value, stem), stem, named);
     take_back(s, value, f);
     free_uses(&uses);
     return;
   }
   if (keeps_name) {
     value = take_name(s, value, stem);
-    const bool put_back = clip && uses.n_bare > 0;
-    move_bare(s, &uses, put_back ? put_clip_back(s, &s->clips[clip - 1], value, stem) : value);
+    move_bare(s, &uses,
+              clip && uses.n_bare > 0 ? put_clip_back(s, &s->clips[clip - 1], value, stem,
+                                                      new_value(s, stem, "_clipped"))
+                                      : value);
   }
   const uint32_t q = put_named(s, OP_QuantizeLinear, f, value, stem, "");
   if (keeps_name) {
