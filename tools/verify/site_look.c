@@ -459,5 +459,7 @@ int site_look(struct site_run *r, uint32_t i, struct verified_row *row, struct a
   const int rc = look_fully(r, i, &again, a, err);
   runtime_keep_sums(r->v->runtime, false);
   if (rc == 0 && again.end == VERIFIED_PASSED) *row = again;
+  // What was compared, and differs with whole sums as well, differs for another reason.
+  if (rc == 0 && again.end == VERIFIED_FAILED && again.figures.count > 0) row->cut_off = false;
   return rc;
 }
