@@ -8,9 +8,11 @@ import json
 import os
 import shutil
 
+import numpy as np
 import onnx
 import onnx.parser
 import pytest
+from onnx import numpy_helper
 
 import make_encoder
 import passes_cases
@@ -72,6 +74,36 @@ def test_what_follows_the_import_is_compared_with_its_result(weir, net, scope):
     assert at_once["passed"] == apart["passed"] > 0 and at_once["failed"] == at_once["not_verified"] == 0 and key(at_once) == key(apart)
     said = weir("run", folder / "net.onnx", folder / "one.onnx", "--pass", "import-qonnx", *words).out
     assert AGAINST.format(DOMAIN[name]) in said
+
+
+def turn_narrow(model):
+    model.graph.node[0].attribute[1].i = 1
+    assert model.graph.node[0].attribute[1].name == "narrow"
+
+
+def add_to_constant(model):
+    a = next(n.attribute[0] for f in model.functions for n in f.node if n.op_type == "Constant")
+    a.t.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(a.t) + np.float32(1), a.t.name))
+
+
+@pytest.mark.parametrize("change", [None, turn_narrow, add_to_constant])
+def test_what_the_import_made_is_held_to_the_log(weir, tmp_path, change):
+    """It is in no site: an attribute of a node, a number of a function that came with it."""
+    source, out, log = (tmp_path / n for n in ("in.onnx", "out.onnx", "log.jsonl"))
+    text = """<ir_version: 8, opset_import: ["" : 17, "qonnx.custom_op.general" : 1]>
+g (float[2, 8] x) => (float[2, 8] y) <float s = {0.05}, float z = {0}, float b = {8}> {
+  q = qonnx.custom_op.general.Quant <signed = 1, narrow = 0, rounding_mode = "ROUND"> (x, s, z, b)
+  i = Identity(q)
+  y = Relu(i)
+}"""
+    onnx.save(onnx.parser.parse_model(text), source)
+    weir("run", source, out, *words_of("import-qonnx", "tidy/identity"), "--edit-log", log)
+    model = onnx.load(out)
+    if change:
+        change(model)
+        onnx.save(model, out)
+    done = weir("verify", source, out, "--edits", log, code=1 if change else 0)
+    assert ("and no edit is about it" in done.err) == bool(change) and "verified: 1 of 1 site" in done.out
 
 
 def test_two_models_and_a_log(weir, net):

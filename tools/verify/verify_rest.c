@@ -2,7 +2,8 @@
 //
 //   tensors     that no edit made or replaced, in any place (initializers, attributes, sparse ones, strings): the bytes of
 //               the source are compared with those of the output
-//   nodes       that no edit made: operators, attributes, slots, names and texts, equal to those after the replay
+//   nodes       that no edit made: operators, attributes, slots, names and texts, equal to those after the replay. Those of an import
+//               too, and of functions that came with it, which are in no site (verify_import.h)
 //   the model   inputs and outputs, declared types, versions, functions, training, who made it, texts, metadata
 //
 // Bytes are streamed, whatever their size; nothing is run.
@@ -12,6 +13,7 @@
 #include "diff.h"
 #include "fs.h"
 #include "report.h"
+#include "verify_import.h"
 
 #include <string.h>
 
@@ -38,12 +40,28 @@ static void differs(struct rest *r, const char *what) {
 
 // ---- nodes -------------------------------------------------------------------------------------
 
+// Did the import make it, or whoever gave its operators their functions? But for strings of Constants, which are tensors in a file alone.
+static bool is_imported(const struct rest *r, uint32_t node) {
+  const struct model *m = r->d.m[DIFF_A];
+  if (!r->v->import ||
+      (model_op_is(m, node, "Constant") && model_attr_named(m, node, "value_string")))
+    return false;
+  if (node < r->v->import->at.job.model.n_nodes) return true;
+  const struct model_graph *g = &m->graphs[model_root_graph(m, m->nodes[node].graph)];
+  return g->kind == GRAPH_FUNCTION && m->functions[g->owner].flags & FUNCTION_NEW;
+}
+
+// Is it for sites to see?
+static bool is_of_a_site(const struct rest *r, uint32_t node) {
+  return (r->d.m[DIFF_A]->nodes[node].flags & NODE_NEW) && !is_imported(r, node);
+}
+
 static void look_at_nodes(struct rest *r) {
   const struct diff *d = &r->d;
   const struct model *m = d->m[DIFF_A];
   for (uint32_t i = 0; i < d->n_changes; i++) {
     const uint32_t node = d->changes[i].node[DIFF_A];
-    if (!(m->nodes[node].flags & NODE_NEW)) differs(r, model_node_words(m, node).s);
+    if (!is_of_a_site(r, node)) differs(r, model_node_words(m, node).s);
   }
 }
 
@@ -117,12 +135,20 @@ static bool is_of_made(const struct rest *r, uint32_t tensor, const uint32_t *ma
   return node != NO_ID && model_attr_named(a, node, model_name_str(b, b->attrs[t->owner].name));
 }
 
+static bool is_imported_tensor(const struct rest *r, const struct model_tensor *t) {
+  const struct model *m = r->d.m[DIFF_A];
+  return t->home == HOME_ATTRIBUTE && t->owner != NO_ID && m->attrs[t->owner].node != NO_ID &&
+         is_imported(r, m->attrs[t->owner].node);
+}
+
 // Each of the output's tensors is one of the edited model's, and each of these that no edit made is as in the source.
 static int pair_tensors(struct rest *r, struct err *err) {
   const struct model *const m[DIFF_SIDES] = {r->d.m[DIFF_A], r->d.m[DIFF_B]};
   for (uint32_t i = 0; i < m[DIFF_A]->n_tensors; i++) {
+    const struct model_tensor *t = &m[DIFF_A]->tensors[i];
     const uint32_t twin = r->d.tensors[DIFF_A][i];
-    if (m[DIFF_A]->tensors[i].flags & (TENSOR_DEAD | TENSOR_NEW | TENSOR_REPLACED)) continue;
+    if (t->flags & TENSOR_DEAD) continue;
+    if (t->flags & (TENSOR_NEW | TENSOR_REPLACED) && !is_imported_tensor(r, t)) continue;
     if (twin == NO_ID)
       differs(r, tensor_words(r, DIFF_A, i));
     else if (ask(r, i, twin, err))
