@@ -28,14 +28,16 @@ static bool scalar(const struct model *m, uint32_t value, enum dtype *dtype, int
   return true;
 }
 
-// What codes of the node's scale and zero point stand for, if each is one constant: its inputs 1 and 2.
+// What codes of the node's scale and zero point stand for, if each is one constant: its inputs 1 and 2. (Those of 32 bits are sums, which
+// clip nothing.)
 static bool codes_stand_for(const struct model *m, const struct model_node *n, double *low,
                             double *high) {
   enum dtype type, codes;
   int64_t bits, zero;
   float scale;
   if (!scalar(m, model_input(m, n, 1), &type, &bits) || type != DTYPE_FLOAT ||
-      !scalar(m, model_input(m, n, 2), &codes, &zero) || !dtype_is_integer(codes))
+      !scalar(m, model_input(m, n, 2), &codes, &zero) || !dtype_is_integer(codes) ||
+      dtype_bits(codes) > 16)
     return false;
   const uint32_t word = (uint32_t)bits;
   memcpy(&scale, &word, sizeof scale);
