@@ -34,6 +34,19 @@ static inline ssize_t again_pread(int fd, void *at, size_t n, off_t off) {
   return got;
 }
 
+// All n bytes; -1 and errno where they do not go.
+static inline int again_write_all(int fd, const void *bytes, size_t n) {
+  for (const char *at = bytes; n > 0;) {
+    ssize_t put;
+    AGAIN(put, write(fd, at, n));
+    if (put == 0) errno = EIO;
+    if (put <= 0) return -1;
+    at += put;
+    n -= (size_t)put;
+  }
+  return 0;
+}
+
 static inline DIR *again_opendir(const char *path) {
   DIR *d;
   do

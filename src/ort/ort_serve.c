@@ -7,6 +7,7 @@
 // A message is read whole into memory that grows as its bytes come: a length that promises much costs nothing.
 #include "ort_serve.h"
 
+#include "again.h"
 #include "ort_sessions.h"
 
 #include <errno.h>
@@ -33,17 +34,6 @@ static int read_all(int fd, uint8_t *at, size_t n) {
     done += (size_t)got;
   }
   return 1;
-}
-
-static int write_all(int fd, const uint8_t *at, size_t n) {
-  while (n > 0) {
-    const ssize_t put = write(fd, at, n);
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return -1;
-    at += put;
-    n -= (size_t)put;
-  }
-  return 0;
 }
 
 // 1: a message; 0: the requests ended; -1: what came is none, which is said on stderr.
@@ -123,7 +113,7 @@ static int answer(struct service *s, struct frame *out, const struct ort_failure
     out->failed = (struct frame_of_failed){FRAME_NO_ROOM, err.msg};
     if (frame_encode(&s->out, out, &err) < 0) return -1;
   }
-  return write_all(s->answers, s->out.bytes, s->out.n_bytes);
+  return again_write_all(s->answers, s->out.bytes, s->out.n_bytes);
 }
 
 int ort_serve(int requests, int answers, struct ort_files files) {

@@ -72,27 +72,16 @@ static void close_text(struct job_text *t) {
 }
 
 // The C library's streams lose what they hold where a signal interrupts a write of theirs.
-static int write_all(int fd, const uint8_t *at, size_t n) {
-  while (n > 0) {
-    ssize_t put;
-    AGAIN(put, write(fd, at, n));
-    if (put < 0) return -1;
-    at += put;
-    n -= (size_t)put;
-  }
-  return 0;
-}
-
 static int flush(struct job_text *t) {
   const size_t n = t->n_bytes;
   t->n_bytes = 0;
-  return write_all(t->file, t->bytes, n);
+  return again_write_all(t->file, t->bytes, n);
 }
 
 static int put(struct job_text *t, struct span text) {
   enum { HELD_BYTES = 1 << 16 };
   if (t->n_bytes + text.n > HELD_BYTES && flush(t)) return -1;
-  if (text.n > HELD_BYTES) return write_all(t->file, text.at, text.n);
+  if (text.n > HELD_BYTES) return again_write_all(t->file, text.at, text.n);
   if (text.n == 0) return 0; // nothing has no address
   TABLE_ROOM(t, bytes, text.n);
   memcpy(t->bytes + t->n_bytes, text.at, text.n);

@@ -82,17 +82,6 @@ static void texts_of(struct verified_row *r, const char **texts[TEXTS]) {
   texts[4] = &r->fault;
 }
 
-static bool write_all(int fd, const void *from, size_t n) {
-  for (const uint8_t *at = from; n > 0;) {
-    const ssize_t put = write(fd, at, n);
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return false;
-    at += put;
-    n -= (size_t)put;
-  }
-  return true;
-}
-
 static bool write_row(int fd, uint32_t site, struct verified_row *row) {
   struct record x = {.site = site,
                      .end = (uint32_t)row->end,
@@ -105,9 +94,9 @@ static bool write_row(int fd, uint32_t site, struct verified_row *row) {
   texts_of(row, texts);
   for (int i = 0; i < TEXTS; i++)
     x.text[i] = *texts[i] ? (uint32_t)strlen(*texts[i]) + 1 : 0;
-  bool fine = write_all(fd, &x, sizeof x);
+  bool fine = again_write_all(fd, &x, sizeof x) == 0;
   for (int i = 0; i < TEXTS && fine; i++)
-    if (*texts[i]) fine = write_all(fd, *texts[i], x.text[i]);
+    if (*texts[i]) fine = again_write_all(fd, *texts[i], x.text[i]) == 0;
   return fine;
 }
 
@@ -201,7 +190,7 @@ static void be_worker(struct gathering *g, uint32_t k, pid_t parent, int file) {
   end.peak_memory[1] = v->runtime ? runtime_peak_memory(v->runtime) : 0;
   if (v->runtime) runtime_close(v->runtime);
   if (made) (void)rmdir(v->scratch);
-  _exit(write_all(file, &end, sizeof end) ? 0 : 1);
+  _exit(again_write_all(file, &end, sizeof end) ? 1 : 0);
 }
 
 // As many as the system gives.

@@ -16,10 +16,10 @@ static const double worth_it = 0.79432823472428150207;
 
 static bool has_choice(const struct dynamic *d, const struct dynamic_site *s) {
   const struct dynamic_override *x = s->override;
-  const bool columns = x && x->has_axis ? !x->per_tensor : !d->o->per_tensor;
-  return !s->why && s->n_weights > 0 && columns && !(x && x->has_type) &&
+  return !s->why && s->n_weights > 0 && !(x && x->has_type) &&
          s->op & (DYNAMIC_MATMUL | DYNAMIC_GEMM | DYNAMIC_ATTENTION) &&
-         dynamic_weights_rank(d, &s->weights[0]) == 2;
+         dynamic_weights_rank(d, &s->weights[0]) == 2 &&
+         dynamic_weights_as(d, s, 1, DYNAMIC_PLAIN).axis != RECIPE_PER_TENSOR;
 }
 
 void dynamic_choose_ask(struct dynamic *d, const struct dynamic_site *s,

@@ -389,11 +389,6 @@ static const uint32_t *nodes_of(struct sites_boundary *b, int side, struct arena
   return list;
 }
 
-static void *keep(struct arena *a, const void *rows, size_t bytes) {
-  void *at = arena_copy(a, rows, bytes);
-  return at;
-}
-
 static void find_outputs(struct sites_boundary *b, struct arena *a, struct site *out) {
   const struct sites_cut *c = b->c;
   const struct sites_draft *d = b->draft;
@@ -494,12 +489,12 @@ void sites_boundary_find(struct sites_boundary *b, const struct sites_draft *dra
   keep_defaults(b);
   out->before = nodes_of(b, BEFORE, a, &out->n_before);
   out->after = nodes_of(b, AFTER, a, &out->n_after);
-  out->inputs = keep(a, b->pairs, b->n_pairs * sizeof *b->pairs);
+  out->inputs = arena_copy(a, b->pairs, b->n_pairs * sizeof *b->pairs);
   out->n_inputs = b->n_pairs;
   for (int side = 0; side < 2; side++) {
     out->n_constants[side] = b->constants[side].n_list;
-    out->constants[side] =
-        keep(a, b->constants[side].list, out->n_constants[side] * sizeof *out->constants[side]);
+    out->constants[side] = arena_copy(a, b->constants[side].list,
+                                      out->n_constants[side] * sizeof *out->constants[side]);
   }
   find_outputs(b, a, out);
 }
