@@ -302,16 +302,25 @@ const char *pass_job_reason_words(const char *reason, struct arena *a) {
   return words;
 }
 
-// Does an earlier step stand for the same pass?
-static bool stood_before(const struct pipeline *pipeline, uint32_t step) {
-  for (uint32_t i = 0; i < step; i++)
-    if (pipeline->steps[i].values.pass == pipeline->steps[step].values.pass) return true;
-  return false;
+static int by_place(const void *a, const void *b) {
+  const struct pass *x = *(const struct pass *const *)a, *y = *(const struct pass *const *)b;
+  return ((uintptr_t)x > (uintptr_t)y) - ((uintptr_t)x < (uintptr_t)y);
+}
+
+// How many passes they are, each counted once.
+static uint32_t distinct(const struct pass **list, uint32_t n) {
+  uint32_t found = n > 0;
+  if (n > 0) qsort(list, n, sizeof *list, by_place);
+  for (uint32_t i = 1; i < n; i++)
+    found += list[i] != list[i - 1];
+  return found;
 }
 
 // And the level that lets all of them happen. Of a pass that did not run nobody knows what it would have done.
 static void tell_held_back(struct text *t, const struct pass_job *pj, struct arena *a) {
-  uint64_t rewrites = 0, passes = 0;
+  const struct pass **idle = arena_alloc(a, (pj->pipeline.n_steps + (size_t)1) * sizeof *idle);
+  uint32_t n_idle = 0;
+  uint64_t rewrites = 0;
   const char *first = NULL;
   enum exactness loosest = EXACTNESS_EXACT;
   for (uint32_t i = 0; pj->steps && i < pj->pipeline.n_steps; i++) {
@@ -323,8 +332,9 @@ static void tell_held_back(struct text *t, const struct pass_job *pj, struct are
     if (pj->steps[i].rounds > 0)
       rewrites += pj->steps[i].held_back;
     else
-      passes += !stood_before(&pj->pipeline, i);
+      idle[n_idle++] = pass;
   }
+  const uint32_t passes = distinct(idle, n_idle);
   if (!first) return;
   if (rewrites + passes == 1) {
     add(t, "%s%s held back (--exactness %s allows it)", comma(t), first, exactness_name(loosest));
@@ -333,7 +343,7 @@ static void tell_held_back(struct text *t, const struct pass_job *pj, struct are
   const char *of_rewrites =
       rewrites ? arena_printf(a, "%lu rewrite%s", rewrites, plural(rewrites)) : "";
   const char *of_passes =
-      passes ? arena_printf(a, "%lu pass%s", passes, passes == 1 ? "" : "es") : "";
+      passes ? arena_printf(a, "%u pass%s", passes, passes == 1 ? "" : "es") : "";
   add(t, "%s%s%s%s held back, such as %s (--exactness %s allows them)", comma(t), of_rewrites,
       rewrites && passes ? " and " : "", of_passes, first, exactness_name(loosest));
 }
