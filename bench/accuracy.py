@@ -4,7 +4,7 @@
     WEIR=build/plain/weir bench/accuracy.py
 
 The model is PP-OCRv6_rec_small of the package rapidocr; 40 lines of three words are drawn from a seed, with the font of Pillow, and 16 others calibrate.
-Columns: size of all files, as it is and compressed; lines that are read as they were written; steps of lines whose largest class is another than
+Columns: the size of all files, plain and compressed; lines that are read correctly; steps of lines whose largest class differs from
 the float model's. Products of whole numbers are exact, as on a processor with VNNI (tests/support/exact_products.py). Pillow and brotli go into
 environments of their own.
 """
@@ -31,7 +31,7 @@ LINES, CALIBRATION, WIDTH, BROTLI = 40, 16, 480, "1.2.0"
 Q4 = "weir run MODEL OUT --target webgpu --pass tidy --pass conv2matmul --pass quantize"
 C2M = "weir run MODEL OUT --pass conv2matmul"
 LEVELS = "weir shrink MODEL -o OUT --method float_weights --levels"
-# What it is called in docs/recipes.md and in docs/shrink.md ("": it is not there), and commands: MODEL is the model, OUT what is judged.
+# Its name in docs/recipes.md and in docs/shrink.md ("": the page does not have it), and commands: MODEL is the model, OUT the file that is judged.
 RECIPES = [
     ("the model, float32", "the model, float32", ["weir convert MODEL OUT"]),
     ("`weir cast --to float16`", "`weir cast --to float16`", ["weir cast MODEL OUT --to float16"]),
@@ -68,12 +68,12 @@ def characters(path):
 
 
 def read(classes, names):
-    """The text of a line: a class that goes on is one character."""
+    """The text of a line: steps of the same class in a row are one character."""
     return "".join(names[c] for i, c in enumerate(classes) if i == 0 or classes[i - 1] != c).strip()
 
 
 def classes_of(model, folder, feeds):
-    """Of each line, the largest class of each step."""
+    """The largest class of each step, for each line."""
     session = int8_accuracy.session(exact_products.exact_file(model, folder / "exact.onnx"))
     [given] = session.get_inputs()
     dtype = np.float16 if given.type == "tensor(float16)" else np.float32

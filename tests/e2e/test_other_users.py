@@ -1,5 +1,5 @@
-"""Folders and files of other users: weir as an ordinary user beside what root owns, folders that give their group away,
-umasks. What lies in a staging folder of somebody else is in test_damaged_staging.py."""
+"""Folders and files of other users: an ordinary user runs weir where root owns files, folders that give their group away,
+umasks. test_damaged_staging.py has staging folders with files of another user."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ def expected(weir, module_folder):
 
 @pytest.fixture
 def other(tmp_path):
-    """The words that run weir as somebody else than who owns tmp_path; skips where that cannot be."""
+    """The words that run weir as another user than the owner of tmp_path; skips where that is not possible."""
     if os.geteuid() != 0 or not shutil.which("setpriv"):
         pytest.skip("only root can become somebody else, with setpriv")
     shutil.copytree(SOURCE.parent, tmp_path / "model")
@@ -73,7 +73,7 @@ def test_a_source_that_may_not_be_read(tmp_path, other):
 
 
 def test_a_folder_that_gives_its_group_away(tmp_path, expected, other):
-    """setgid: what is made there has the folder's group, on the way too."""
+    """setgid: new files there have the folder's group, temporary ones too."""
     folder = folder_of(tmp_path, "out", group=GROUP, mode=0o2775)
     done = other(*quantized(tmp_path, folder))
     assert done.returncode == 0, done.stderr
@@ -119,7 +119,7 @@ def test_a_model_of_somebody_else_is_replaced_or_kept(weir, tmp_path, expected, 
 
 
 def test_staged_by_root_and_taken_up_by_somebody_else(weir_fault, tmp_path, other):
-    """What root staged is not trusted by others, nor removed: it says whose it is."""
+    """Others neither trust nor remove the files that root staged: the error names the owner."""
     folder = folder_of(tmp_path, "out", mode=0o777)
     words = quantized(tmp_path, folder)
     weir_fault(*words, env={"WEIR_FAULT": "kill:fdatasync:2"}, code=-9)

@@ -3,8 +3,8 @@
 //
 //   writing   42 %  1.02 GB of 2.44 GB  1.21 GB/s  0:01 left  encoder.layers.3.conv.weight
 //
-// A bar is one line, cut to the terminal's width and redrawn behind a carriage return; whoever
-// prints a message takes it away first. Rates and remaining times are of this process: they never
+// A bar is one line, cut to the terminal's width and redrawn after a carriage return; a
+// message removes it first. Rates and remaining times are of this process: they never
 // reach a file that weir writes.
 #include "report.h"
 #include "hints.h"
@@ -39,8 +39,8 @@ double report_clock(void) {
   return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-// One buffer for all that is said at once. C libraries differ in what a write that fails amid a printf
-// leaves of its errno; behind a flush it is known.
+// One buffer for all text of one moment. Where a write fails inside a printf, C libraries leave different values
+// of errno; after a flush it is known.
 static void hold_stdout(void) {
   static char buffer[1 << 16];
   setvbuf(stdout, buffer, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, sizeof buffer);
@@ -75,7 +75,7 @@ static void look_at_stdout(bool failed) {
   if (failed && stdout_errno == 0) stdout_errno = errno ? errno : EIO;
 }
 
-// Where both go to one place (a log, a terminal), what was said first stands there first.
+// Where both go to one place (a log, a terminal), text keeps its order.
 static void flush_stdout(void) {
   errno = 0;
   look_at_stdout(fflush(stdout) != 0);
@@ -193,7 +193,7 @@ void report_tick_bytes(void *ctx, uint64_t done, uint64_t total) {
   report_tick(ctx, &told);
 }
 
-// VmHWM: ru_maxrss would do, but survives exec: it may be that of whoever started us.
+// VmHWM: ru_maxrss would do, but survives exec: it may be that of the program that started us.
 uint64_t report_peak_memory(void) {
   char line[256];
   unsigned long long kilobytes = 0;

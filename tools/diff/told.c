@@ -1,6 +1,6 @@
 // What both ways of telling share: words for attributes, graphs, tensors, and what counts as a
-// difference. Where bytes lie (inside the .onnx or in a data file) and in which of several valid
-// orders nodes stand is told, but makes no model different.
+// difference. The place of bytes (inside the .onnx or in a data file) and the order of nodes, where
+// several are valid, are told, but make no model different.
 #include "diffing.h"
 
 #include <math.h>
@@ -43,7 +43,7 @@ const char *told_layer(struct diffing *x, const struct weighed *row) {
   return "";
 }
 
-// "" for the main graph; else the node or function that it lies in.
+// "" for the main graph; else the node or function that has it.
 const char *told_graph(struct diffing *x, uint32_t side, uint32_t graph) {
   const struct model *m = &x->side[side].model;
   const struct model_graph *g = &m->graphs[graph];
@@ -197,7 +197,7 @@ bool told_node_alone(const struct diffing *x, uint32_t side, uint32_t node) {
   const struct model_node *n = &m->nodes[node];
   if (n->flags & NODE_DEAD || x->d.nodes[side][node] != NO_ID) return false;
   if (x->d.graphs[side][n->graph] == NO_ID) return false;
-  // What a Constant holds is told as a tensor.
+  // The value of a Constant is told as a tensor.
   return !diff_node_is_constant(m, node) || diff_value_tensor(m, model_output(m, n, 0)) == NO_ID;
 }
 
@@ -295,7 +295,7 @@ const char *told_answer(struct diffing *x, const struct told_sums *s) {
 
 // ---- lists -------------------------------------------------------------------------------------
 
-// Changes of one kind are told together: the same operators, attributes and slots.
+// Changes of one kind are listed together: the same operators, attributes and slots.
 struct group {
   uint64_t key;
   uint32_t change;

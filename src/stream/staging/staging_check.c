@@ -1,12 +1,12 @@
-// What an interrupted run left, looked at before it becomes anybody's model.
+// Checks the files of an interrupted run before they become a model.
 //
 //   entries   a plain file of ours, with one name?          else: refused, by name
 //   units     the bytes that a record has digests of?       else: made again
 //
 // A kill alone leaves nothing wrong. A disk does, or a tool that copies files back and forth, or
-// somebody else: between the run that was interrupted and the one that goes on, days may lie. It costs
-// one reading of what was written, and only who goes on pays it. What is wrong with the files of an
-// unfinished seal is asked in seal_check.c.
+// another user: days may pass between the interrupted run and the one that continues it. The check reads
+// the written bytes once, and only a run that continues makes it. seal_check.c checks the files of an
+// unfinished seal.
 #include "fs.h"
 #include "staging.h"
 #include "again.h"
@@ -93,8 +93,8 @@ int staging_check_entries(const struct staging *st, struct err *err) {
 //   record 3: d0ce…      the bytes are 71a2…  ──▶  record 17 holds; record 3 was of bytes that are gone
 //   record 17: 71a2…
 //
-// Two machines that disagree leave such a pair, and so does whoever adds a record. The bytes are what becomes of the
-// model, so they are asked, whatever else is taken on trust.
+// Two machines that disagree leave such a pair, and so does anyone who adds a record. The bytes become
+// the model, so they are hashed, whatever else is taken on trust.
 struct checking {
   struct staging *st;
   const struct reread_work *asked;

@@ -1,9 +1,9 @@
-// Samples are listed, then read one after the other: once when they are opened, to see whether they fit and for their digests,
+// Samples are listed, then read one by one: once when they are opened, to see whether they fit and for their digests,
 // and once each time they are wanted.
 //
 //   data ──list──▶ items ──load──▶ arrays of a file, or of raw files, or drawn ──fit──▶ inputs in the model's order
 //
-// What one sample takes lies in an arena of its own, which is emptied for the next; large arrays stay in their files. A sample
+// Each sample is stored in one arena, which is emptied for the next; large arrays stay in their files. A sample
 // whose bytes are others than when it was opened is refused: what was counted in the first read would not fit what the second
 // one counts.
 #include "samples.h"
@@ -122,7 +122,7 @@ static int load(struct samples *s, const struct samples_item *item, struct err *
   return rc ? rc : samples_fit(s->m, s->in, item->name, &has, &s->sample, &s->inputs, err);
 }
 
-// Of names, types, dims and elements: not of how they lie in a file.
+// Of names, types, dims and elements: not of their layout in a file.
 static int add_array(struct samples *s, struct digest *d, const struct array *x, struct err *err) {
   enum { PIECE = 1 << 18 };
   uint8_t *piece = arena_alloc(&s->sample, PIECE);
@@ -132,7 +132,7 @@ static int add_array(struct samples *s, struct digest *d, const struct array *x,
   digest_add(d, x->dims, x->rank * sizeof *x->dims);
   for (uint64_t i = 0; i < x->count && x->strings; i++) {
     digest_add(d, x->strings[i].at, x->strings[i].n);
-    digest_add(d, "", 1); // what is behind them in memory is not theirs
+    digest_add(d, "", 1); // the memory after them belongs to others
   }
   for (uint64_t off = 0; off < x->bytes; off += PIECE) {
     const size_t n = (size_t)min_u64(PIECE, x->bytes - off);
@@ -232,7 +232,7 @@ void samples_close(struct samples *s) {
   TABLE_FREE(&s->list, items);
   TABLE_FREE(&s->list, raws);
   arena_free(&s->sample);
-  struct arena arena = s->arena; // *s lies in it
+  struct arena arena = s->arena; // it holds *s
   arena_free(&arena);
 }
 
