@@ -855,7 +855,10 @@ def test_nothing_changed_says_why_and_writes_no_copy(weir, tmp_path):
     relu = tmp_path / "relu.onnx"
     onnx.save(model_of([helper.make_node("Relu", ["x"], ["y"])], [], [value("x", [2])], [value("y", [2])]), relu)
     said = weir("dynamic", relu, tmp_path / "d.onnx").out
-    assert ": nothing changed (the model has no MatMul" in said.splitlines()[0] and (tmp_path / "d.onnx").exists()
+    assert said.startswith("nothing changed (the model has no MatMul") and not (tmp_path / "d.onnx").exists()
+    weir("dynamic", relu, tmp_path / "d.onnx", "--compat", "onnxruntime")
+    assert (tmp_path / "d.onnx").exists()
+    assert ": nothing changed (" in weir("conv2matmul", relu, tmp_path / "c.onnx").out and (tmp_path / "c.onnx").exists()
 
 
 def test_a_gate_that_decided_is_told(weir, tmp_path):

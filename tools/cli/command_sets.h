@@ -6,8 +6,8 @@
 #define REWRITERS                                                                                  \
   (ON(conv2matmul) | ON(quantize) | ON(shrink) | ON(cast) | ON(dynamic) | ON(static) |             \
    ON(smooth) | ON(requantize) | ON(infer) | ON(preprocess) | ON(optimize) | ON(run) | ON(plan))
-// Commands that may find nothing to do.
-#define FINDERS ON(quantize)
+// Commands that write no copy of a model in which they find nothing to do.
+#define FINDERS (ON(quantize) | ON(dynamic))
 #define WRITERS (REWRITERS | ON(convert) | ON(replay) | ON(plan))
 #define ONE_MODEL_WRITERS (WRITERS & ~ON(shrink))
 // Commands whose first operand is a model in any case.
