@@ -457,11 +457,38 @@ static void enter_copy(struct inline_body *b, uint32_t graph, uint32_t parent) {
   push(b, graph, made);
 }
 
+// A node that copies a value: into the value `to`, or under a name of its own. Returns what it makes.
+static uint32_t put_identity(struct inline_body *b, uint32_t graph, uint32_t in, uint32_t to,
+                             uint32_t named) {
+  struct kit *k = b->k;
+  const struct edit_output out = {.value = to,
+                                  .name = to == NO_ID ? free_value(b, named) : span_of("", 0)};
+  const struct span name =
+      to == NO_ID ? called(b, model_value_name(k->m, named)) : model_value_name(k->m, to);
+  const uint32_t node = edit_add_node(
+      k->e,
+      &(struct edit_node){.graph = graph,
+                          .before = graph == k->graph ? k->before : NO_ID,
+                          .name = kit_names_free(&k->names, KIT_NODES, graph, name, &b->arena),
+                          .op_type = span_str("Identity"),
+                          .in = &in,
+                          .n_in = 1,
+                          .out = &out,
+                          .n_out = 1});
+  cover(b);
+  return kit_out(k, node, 0);
+}
+
+// Graphs give values that they make: one from outside, such as a Constant that became an initializer, is copied into one.
 static void leave_copy(struct inline_body *b, const struct inline_frame *at) {
   const struct model *m = b->k->m;
   const uint32_t root = m->functions[b->function].graph;
-  for (uint32_t i = 0; at->from != root && i < m->graphs[at->from].n_outputs; i++)
-    edit_set_graph_output(b->k->e, at->to, i, stands_for(b, output_of(m, at->from, i)));
+  for (uint32_t i = 0; at->from != root && i < m->graphs[at->from].n_outputs; i++) {
+    const uint32_t value = output_of(m, at->from, i);
+    uint32_t stands = stands_for(b, value);
+    if (m->values[stands].graph != at->to) stands = put_identity(b, at->to, stands, NO_ID, value);
+    edit_set_graph_output(b->k->e, at->to, i, stands);
+  }
   b->n_stack--;
 }
 
@@ -551,23 +578,6 @@ static const char *find_results(struct inline_body *b, uint32_t node, struct res
   return NULL;
 }
 
-static void give(struct inline_body *b, const struct result *r) {
-  struct kit *k = b->k;
-  const uint32_t in = stands_for(b, r->from);
-  const struct edit_output out = {.value = r->to};
-  edit_add_node(
-      k->e, &(struct edit_node){.graph = k->graph,
-                                .before = k->before,
-                                .name = kit_names_free(&k->names, KIT_NODES, k->graph,
-                                                       model_value_name(k->m, r->to), &b->arena),
-                                .op_type = span_str("Identity"),
-                                .in = &in,
-                                .n_in = 1,
-                                .out = &out,
-                                .n_out = 1});
-  cover(b);
-}
-
 // Its name, or that of its first output: the beginning, as calls in calls in calls give ever longer ones.
 static struct span prefix_of(struct inline_body *b, uint32_t node) {
   const struct model *m = b->k->m;
@@ -606,6 +616,7 @@ const char *inline_body_put(struct inline_body *b, uint32_t node, uint32_t funct
     if (results[i].taken) note(b, results[i].from, results[i].to);
   make(b);
   for (uint32_t i = 0; i < n; i++)
-    if (!results[i].taken) give(b, &results[i]);
+    if (!results[i].taken)
+      put_identity(b, k->graph, stands_for(b, results[i].from), results[i].to, NO_ID);
   return NULL;
 }
