@@ -87,7 +87,7 @@ def static_words(form, seed):
 
 def dynamic_words(form, seed):
     r = random.Random(f"dynamic {seed}")
-    words = ["--form", r.choice(("fused", "integer"))]
+    words = ["--copy", "--form", r.choice(("fused", "integer"))]
     if r.random() < 0.15:
         return ["dynamic", "--compat", "onnxruntime"]
     if r.random() < 0.7:
