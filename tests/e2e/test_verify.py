@@ -836,3 +836,18 @@ def test_rows_enough_for_a_relu(weir, tmp_path):
     assert seen >= 6
     # A batch that is a number stays that; onnx-conv2matmul's one row too.
     assert "batch=1" in weir("verify", source, source, "--shape", "x=1x64").out
+
+
+@pytest.mark.parametrize("after", ["Cast", "DequantizeLinear"])
+def test_sums_of_products_are_below_zero_too(weir, tmp_path, after):
+    """What fails is looked at with its surroundings: codes of 32 bits there are of either sign, as they are in the model."""
+    w = np.random.default_rng(0).integers(-100, 100, (16, 8)).astype(np.int8)
+    held = [numpy_helper.from_array(x, n) for n, x in (("w", w), ("s", np.float32(0.01)), ("z", np.int32(0)))]
+    middle = helper.make_node("Cast", ["q"], ["m"], to=1) if after == "Cast" else helper.make_node(after, ["q", "s", "z"], ["m"])
+    nodes = [helper.make_node("MatMulInteger", ["x", "w"], ["q"]), middle, helper.make_node("Relu", ["m"], ["y"], "r")]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", onnx.TensorProto.UINT8, [4, 16])],
+                              [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [4, 8])], held)  # fmt: skip
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "in.onnx")
+    (tmp_path / "wrong.rules").write_text('mine/Wrong "not the same" exact :\n  Relu(x) -> Abs(x) ;\n')
+    words = ["--rules", tmp_path / "wrong.rules", "--verify"]
+    assert "'r'" in weir("run", tmp_path / "in.onnx", tmp_path / "out.onnx", *words, code=1).err

@@ -192,6 +192,14 @@ static void draw_integers(struct story *t) {
     put_int(&t->s, (int64_t)(draw_chance_next(&t->c) >> (64 - bits)));
 }
 
+// Sums of products of codes are as often below 0 as above.
+static bool is_sum_of_products(const struct story *t) {
+  const struct model *m = t->d->m;
+  const struct model_value *v = &m->values[t->asked->value];
+  return v->kind == VALUE_NODE_OUTPUT && !t->w.nonzero && !t->w.counts &&
+         (model_op_is(m, v->def, "MatMulInteger") || model_op_is(m, v->def, "ConvInteger"));
+}
+
 // Shapes, axes and the like, of those that follow from what a node makes.
 static bool put_asked(struct story *t) {
   double list[ARRAY_MAX_RANK];
@@ -236,6 +244,8 @@ static void draw_ints(struct story *t) {
     draw_below(t, 16000, 16001);
   else if (t->range.known && t->range.low > -0x1p40f && t->range.high < 0x1p40f)
     draw_below(t, (int64_t)t->range.low, (int64_t)t->range.high + 1);
+  else if (is_sum_of_products(t))
+    draw_below(t, -SMALL_NUMBERS, SMALL_NUMBERS + 1);
   else
     draw_integers(t);
 }
