@@ -20,13 +20,19 @@ import tarfile
 import time
 from pathlib import Path
 
+import onnx
 import pytest
 
+import attack_models
+import peaks
 from compare import folder_digests
 from conftest import ALL, ROOT
 
 MODEL = ROOT / "tests/data/tied/model.onnx"
 MAINTAINER = r"Ann O'Bob | Söns & \1"  # letters that sed, the shell and awk would take for their own
+MIB = 1 << 20
+FOUND = ROOT / "tests/fuzz/corpus/mutants"
+ATTACKS = list(attack_models.ATTACKS) if ALL else ["deep_ifs", "loops_that_run_once", "long_chains"]  # what asks for stack, tables, rounds
 LINKED = ["cJSON", "liburing", "libyaml", "musl", "openssl", "protobuf-c", "zlib"]
 only_all = pytest.mark.skipif(not ALL, reason="takes minutes: tools/test --all")
 
@@ -136,6 +142,28 @@ def test_both_builds_write_the_same_bytes(static, ordinary):
     said = run(sys.executable, ROOT / "tests/support/compare_builds.py", ordinary, static, "--quiet", *every)
     for kind in ("edit log", "plan", "manifest"):
         assert f"  {kind:<14} 0 cases differ" in said
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_attacks_end(static, tmp_path, name):
+    """Threads have a small stack in musl, and its allocator and its sort are others."""
+    source, out = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    onnx.save(attack_models.ATTACKS[name](), source)
+    done = peaks.run([static, "optimize", source, out], timeout=300)
+    assert done.code == 0, done.err
+    assert done.peak_bytes <= 32 * MIB + 80 * source.stat().st_size
+    onnx.load(out)
+
+
+def test_what_fuzzing_found_ends(static, tmp_path):
+    lines = (FOUND / "finds.txt").read_text().splitlines()
+    finds = [line.split() for line in lines if not line.startswith("#") and " r.jsonl" not in line]
+    assert len(finds) > 10
+    for name, *words in finds:
+        shutil.copy(FOUND / name, tmp_path / "m.onnx")
+        (tmp_path / "o.onnx").unlink(missing_ok=True)
+        done = subprocess.run([static, *words], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+        assert 0 <= done.returncode < 128, (name, done.returncode, done.stderr)
 
 
 def blobs(archive):
