@@ -5,6 +5,7 @@ Each test has its control arm: the model that must get another word.
 
 import json
 
+import exact_products
 import numpy as np
 import onnx
 import onnxruntime
@@ -1067,6 +1068,81 @@ def test_few_rows_of_a_site_of_another_process(weir, tmp_path):
     for _ in range(4):
         done = weir("verify", source, tmp_path / "o.onnx", "--edits", tmp_path / "log.jsonl", "--metric", "top1=0.9", "--jobs", "2", code=1)
         assert "too few rows (5, 100 wanted)" in done.err and "119 of 120 sites" in done.out
+
+
+# ---- sums that an optimized session cuts off ---------------------------------------------------------------------------
+
+
+def coded(path, weight, x_zero=np.uint8(0)):
+    """x · weight in QDQ form; x_zero None: the activations stay floats."""
+    nodes = [helper.make_node("DequantizeLinear", ["w", "ws", "wz"], ["v"]), helper.make_node("MatMul", ["d", "v"], ["h"], name="product")]
+    held = {"w": weight, "ws": np.float32(0.01), "wz": np.zeros((), weight.dtype)}
+    if x_zero is None:
+        nodes[:0] = [helper.make_node("Identity", ["x"], ["d"])]
+    else:
+        nodes[:0] = [helper.make_node("QuantizeLinear", ["x", "xs", "xz"], ["c"]), helper.make_node("DequantizeLinear", ["c", "xs", "xz"], ["d"])]
+        held |= {"xs": np.float32(0.02), "xz": x_zero}
+    return save(path, nodes, [value("x", ["n", 64])], [value("h", ["n", 32])], held)
+
+
+@pytest.mark.parametrize(
+    "codes, x_zero, told",
+    [
+        (np.int8(127), np.uint8(0), True),
+        (np.int8(-65), np.int8(0), True),
+        (np.int8(64), np.uint8(0), False),
+        (np.uint8(255), np.uint8(0), False),
+        (np.int8(127), None, False),
+        (np.int8(127), np.uint16(0), False),
+    ],
+    ids=["int8", "int8 beside int8", "7 bits", "uint8", "floats", "uint16"],
+)
+@pytest.mark.parametrize("columns", [32, 4096])
+def test_what_an_optimized_session_cuts_off(weir, tmp_path, codes, x_zero, told, columns):
+    """On x86 without VNNI the figures of a QDQ model are not those of a session as people open it: the closing lines say so."""
+    told = told and not exact_products.has_vnni()
+    weight = np.full((64, columns), codes)  # of 4096 columns it is read from the file
+    weight[:-1, 1:] //= 4  # the largest code lies anywhere
+    held = coded(tmp_path / "q.onnx", weight, x_zero)
+    model = onnx.load(held)
+    model.graph.output[0].type.tensor_type.shape.dim[1].dim_value = columns
+    model.opset_import[0].version = 21  # for codes of 16 bits
+    onnx.save(model, held)
+    source = product(tmp_path / "m.onnx", weight.astype(np.float32) * np.float32(0.01), shape=("n", columns))
+    np.savez(tmp_path / "rows.npz", x=np.random.default_rng(4).uniform(0, 2.5, (ROWS, 64)).astype(np.float32))
+    given, page = ("--inputs", tmp_path / "rows.npz"), tmp_path / "r.html"
+    words = "not looked at: on this processor (no VNNI) an optimized session may cut off sums of int8 products; --runtime-optimized judges that\n"
+    done = weir("verify", source, held, *given, "--report-html", page)
+    assert (words in done.out) == told and done.out.splitlines()[-1] == "verified: 1 of 1 output (100.0 %)"
+    assert found(weir, source, held, *given).get("optimized_cut_off", False) == told
+    assert ("verified as not optimized" in page.read_text()) == ("(<code>--runtime-optimized</code> judges that session)" in page.read_text()) == told
+    assert "not looked at" not in weir("verify", source, held, *given, "--runtime-optimized", code=None).out
+    assert "not looked at" not in weir("verify", source, source, *given).out
+
+
+def test_an_optimized_session_that_cuts_off_fails(weir, tmp_path):
+    """The option that the line names does find it."""
+    held = coded(tmp_path / "q.onnx", np.full((64, 32), np.int8(127)))
+    source = product(tmp_path / "m.onnx", np.full((64, 32), np.float32(1.27)))
+    np.savez(tmp_path / "rows.npz", x=np.full((ROWS, 64), np.float32(5)))
+    assert "verified: 1 of 1" in weir("verify", source, held, "--inputs", tmp_path / "rows.npz").out
+    cut = not exact_products.has_vnni()
+    done = weir("verify", source, held, "--inputs", tmp_path / "rows.npz", "--runtime-optimized", code=int(cut))
+    assert ("SQNR" in done.err) == cut
+
+
+def test_sites_with_products_that_are_cut_off(weir, tmp_path, weight):
+    """Of a run that verifies its sites: another command looks at that session."""
+    np.savez(tmp_path / "rows.npz", x=np.random.default_rng(4).normal(size=(ROWS, 64)).astype(np.float32))
+    source, out, ranges, log = product(tmp_path / "m.onnx", weight), tmp_path / "q.onnx", tmp_path / "r.jsonl", tmp_path / "log.jsonl"
+    weir("calibrate", source, ranges, "--data", tmp_path / "rows.npz")
+    words = "may cut off sums of int8 products; 'weir verify SRC OUT --runtime-optimized' judges that\n"
+    for more in ([], ["--reduce-range"]):
+        told = not more and not exact_products.has_vnni()
+        done = weir("static", source, out, "--ranges", ranges, "--force", "--verify", "--edit-log", log, *more)
+        assert (words in done.out) == told and "accuracy was not measured" in done.out
+        assert (words in weir("verify", source, out, "--edits", log).out) == told
+        assert (words in weir("verify", source, "--edits", log).out) == told  # which writes no codes
 
 
 # ---- steps -----------------------------------------------------------------------------------------------------------

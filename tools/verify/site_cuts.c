@@ -30,6 +30,10 @@ static bool multiplies_int8(const struct model *m, uint32_t node) {
   return false;
 }
 
+bool site_cuts_here(void) {
+  return !has_vnni();
+}
+
 bool site_cuts_products(const struct model *result, const struct site *s) {
   for (uint32_t i = 0; i < s->n_after && !has_vnni(); i++)
     if (multiplies_int8(result, s->after[i])) return true;

@@ -56,6 +56,8 @@ struct verified {
   uint64_t n_passed, n_failed, n_not, n_unjudged;
   bool
       half_unseen; // something computes in float16 or bfloat16, and the runtime did not round to it
+  // An optimized session cuts off sums on this processor, which the runs that were made do not (verify_products.h).
+  bool products_unseen;
   const char *
       lossy; // why the second of two models counts as a lossy result of the first; NULL: it does not, or passes are known
   bool lossy_more; // both are quantized: the last line says why

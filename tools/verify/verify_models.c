@@ -17,6 +17,7 @@
 #include "verify_import.h"
 #include "verify_layers.h"
 #include "verify_places.h"
+#include "verify_products.h"
 
 #include <string.h>
 
@@ -298,6 +299,8 @@ int verify_models(struct verify *v, const char *source, const char *result, bool
   if (rc == 0 && v->imports) rc = import_side(v, &r.side[0], allow_links, err);
   if (rc == 0 && result) rc = open_side(&r.side[1], result, allow_links, err);
   if (rc == 0) rc = run(&r, err);
+  const struct verify_side *judged = &r.side[result != NULL];
+  if (rc == 0) rc = verify_products_see(v, &judged->model, judged->sources, NULL, err);
   runtime_release(v->runtime);
   verify_places_close(r.places);
   if (r.infer) infer_free(r.infer);

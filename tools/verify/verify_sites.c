@@ -5,7 +5,9 @@
 
 #include "report.h"
 #include "site_look.h"
+#include "verify_products.h"
 #include "verify_replay.h"
+#include "verify_written.h"
 #include "verify_wide.h"
 
 enum { FAULTS_SOUGHT = 16, FEW_SITES = 4 };
@@ -109,8 +111,11 @@ int verify_sites_of(struct verify *v, const struct verify_edited *e, const uint3
 
 int verify_sites(struct verify *v, const struct verify_edited *e, struct err *err) {
   report_begin("verifying");
-  const int rc = verify_sites_of(v, e, NULL, 0, err);
+  int rc = verify_sites_of(v, e, NULL, 0, err);
   report_end();
+  if (rc == 0)
+    rc = verify_products_see(v, e->written ? &e->written->model : e->result,
+                             e->written ? e->written->sources : NULL, e->recipes, err);
   v->found.peak_memory[0] += report_peak_memory(); // to those of other processes
   v->found.peak_memory[1] += runtime_peak_memory(v->runtime);
   v->found.seconds = report_clock() - v->began;

@@ -287,6 +287,16 @@ static void print_rest(const struct verified *f) {
   printf("\n");
 }
 
+// Said beside every verdict: that holds of what was run.
+static void print_unseen(const struct verified *f) {
+  if (f->products_unseen && verified_all(f) > 0)
+    printf(
+        "not looked at: on this processor (no VNNI) an optimized session may cut off sums of int8 "
+        "products; %s judges that\n",
+        strcmp(f->scope, "sites") == 0 ? "'weir verify SRC OUT --runtime-optimized'"
+                                       : "--runtime-optimized");
+}
+
 static void print_share(const struct verified *f) {
   const uint64_t all = verified_all(f);
   if (all == 0 && f->n_left)
@@ -313,6 +323,7 @@ void verify_tell(const struct verify *v, bool brief) {
   print_not(f, &a);
   print_layers(f, &a);
   print_rest(f);
+  print_unseen(f);
   print_share(f);
   arena_free(&a);
 }
@@ -403,6 +414,7 @@ void verify_write(const struct verified *f, struct json_out *j) {
   json_put_uint(j, "not_judged", f->n_unjudged);
   json_put_uint(j, "not_verified", f->n_not);
   json_put_bool(j, "overflow_unseen", f->half_unseen);
+  if (f->products_unseen) json_put_bool(j, "optimized_cut_off", true);
   json_put_uint(j, "passed", f->n_passed);
   json_put_uint(j, "peak_memory_bytes", f->peak_memory[0]);
   write_rest(f, j);

@@ -4,6 +4,9 @@
 
 #include "sites.h"
 
+// Is this an x86 processor without VNNI?
+bool site_cuts_here(void);
+
 // Does the site multiply by weights of int8, on an x86 processor without VNNI? There ONNX Runtime adds pairs of products of uint8 and
 // int8 in 16 bits, which are cut off beyond 32,767.
 bool site_cuts_products(const struct model *result, const struct site *s);
