@@ -134,10 +134,12 @@ def test_what_is_this_model(desk):
 
 
 def test_the_best_next_command_is_typed_as_it_stands(desk):
-    """The last line of inspect, with its size within a few per cent, and again of what that makes."""
+    """With its size within a few per cent; then the way to check it; and again of what that makes."""
     said = desk.lines("weir inspect encoder.onnx")
-    promised = float(re.search(r"about ([\d.]+) kB", said[-2])[1])
-    desk(said[-1].strip())
+    promised = float(re.search(r"^Next, for about ([\d.]+) kB", said[-4])[1])
+    desk(said[-3].strip())
+    desk("weir verify encoder.onnx encoder.onnx --save-case DIR --quiet")
+    assert "verified: " in desk(said[-1].strip()).out
     assert abs(size_of_all(desk, "encoder.int4.onnx") / 1000 - promised) < 0.1 * promised
     assert re.search(r"quantized.*58 weights.*4 bits", desk("weir inspect encoder.int4.onnx").out)
 

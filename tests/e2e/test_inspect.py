@@ -116,7 +116,7 @@ def test_gather_and_gemm(weir, tmp_path):
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), source)
     said = weir("inspect", source).out
     assert "1 weight of Gemm (524 kB) and 1 weight of Gather (307 kB)" in said
-    assert said.rstrip().endswith("--op-types Gemm,Gather")
+    assert "--op-types Gemm,Gather\nand how accurate that is" in said
     done = run_next(weir, source)
     after = weir("inspect", done, "--json").json()
     assert sorted(row["op_type"] for row in after["quantized"]) == ["GatherBlockQuantized", "MatMulNBits"]
@@ -126,8 +126,9 @@ def test_gather_and_gemm(weir, tmp_path):
 def run_next(weir, source):
     """Runs the command as a user would copy it, checks the size that was promised, and gives the output's path."""
     next_one = weir("inspect", source, "--json").json()["next"]
-    command = weir("inspect", source).out.splitlines()[-1]
+    _, command, *check = weir("inspect", source).out.partition("\nNext, for ")[2].splitlines()
     assert command == "  " + next_one["command"]
+    assert check == (["and how accurate that is, on samples in DIR", "  " + next_one["check"]] if next_one["check"] else [])
     words = shlex.split(command)
     before = set(source.parent.iterdir())
     subprocess.run([weir.path, *words[1:]], check=True, capture_output=True)
@@ -135,6 +136,8 @@ def run_next(weir, source):
     size = sum(path.stat().st_size for path in made if path.suffix != ".json")
     assert size == pytest.approx(next_one["bytes"], rel=0.08)
     [out] = [path for path in made if path.suffix == ".onnx"]
+    # What names the way to check it does check it.
+    assert shlex.split(next_one["check"]) == ["weir", "verify", str(source), str(out), "--inputs", "DIR"]
     return out
 
 
@@ -167,7 +170,7 @@ def test_next_command(weir, tmp_path, which):
     assert out.name == "encoder-model.int4.onnx"
     said = weir("inspect", out, "--json").json()
     assert said["next"] is None or "conv2matmul" not in said["next"]["command"]
-    assert not weir("inspect", out).out.rstrip().endswith("block_size=64")
+    assert "--pass quantize:block_size=64\n" not in weir("inspect", out).out
 
 
 def test_next_is_the_smallest(weir, tmp_path):

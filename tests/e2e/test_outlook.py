@@ -138,7 +138,17 @@ def test_text_and_document_agree(weir, tmp_path):
         if each["command"] == "dynamic":  # an LSTM has two weights
             said_by_it = weir("dynamic", source, tmp_path / "dynamic.onnx").out
             assert each["text"].startswith(re.search(r"\d+ weights ", said_by_it)[0])
-    assert text.endswith(f"  {said['next']['command']}\n")
+    check = f"and how accurate that is, on samples in DIR\n  {said['next']['check']}\n"
+    assert text.endswith(f"  {said['next']['command']}\n{check}")
+
+
+@pytest.mark.parametrize("make, kind", [(encoder, "int4"), (text_recognizer, "int4"), (qat, None)], ids=["encoder", "recognizer", "qat"])
+def test_next_names_how_to_check_what_loses(weir, tmp_path, make, kind):
+    source = make(tmp_path)
+    check = weir("inspect", source, "--json").json()["next"]["check"]
+    out = source.with_suffix(f".{kind}.onnx")
+    assert check == (kind and shlex.join(["weir", "verify", str(source), str(out), "--inputs", "DIR"]))
+    assert (check is None) == ("how accurate" not in weir("inspect", source).out)
 
 
 def test_nothing_is_run_and_nothing_written(weir, tmp_path):

@@ -69,9 +69,10 @@ struct inspect {
   uint32_t n_quantized;
   struct inspect_advice advice[INSPECT_ADVICE];
   uint32_t n_advice;
-  uint64_t packed;     // bytes of all files after gzip -9, about; 0: not known
-  const char *next;    // the best next thing, for a shell; NULL: there is none
-  uint64_t next_bytes; // what all files would then take, about
+  uint64_t packed;        // bytes of all files after gzip -9, about; 0: not known
+  const char *next;       // the best next thing, for a shell; NULL: there is none
+  const char *next_check; // what says how accurate that is; NULL: it loses nothing
+  uint64_t next_bytes;    // what all files would then take, about
 };
 
 // Fills *in from a loaded model. Reads at most a few KiB of the .onnx (who produced it). `path` and

@@ -112,8 +112,9 @@ static bool is_worth_a_run(const struct inspect *in, uint64_t after) {
 }
 
 // What the line comes to, and how it is run; the smallest of them, the first of equals, is the next thing.
-// run NULL: more is needed than the model.
-static void is_next(struct inspect *in, struct inspect_advice *a, uint64_t bytes, const char *run) {
+// run NULL: more is needed than the model. lossy: the kind of its output, which is to be compared; NULL: it loses nothing.
+static void is_next(struct inspect *in, struct inspect_advice *a, uint64_t bytes, const char *run,
+                    const char *lossy) {
   if (!a) return;
   a->bytes = bytes;
   a->run = run;
@@ -121,6 +122,8 @@ static void is_next(struct inspect *in, struct inspect_advice *a, uint64_t bytes
   if (in->next && in->next_bytes <= bytes) return;
   in->next = run;
   in->next_bytes = bytes;
+  in->next_check =
+      lossy ? arena_printf(&in->arena, "weir verify %s --inputs DIR", paths(in, "", lossy)) : NULL;
 }
 
 // ---- lines --------------------------------------------------------------------------------------
@@ -168,7 +171,7 @@ static void advise_import(struct inspect *in) {
       advise(in, "run", n,
              "%lu node%s of QONNX or Brevitas, which runtimes do not have: --pass import-qonnx%s",
              n, plural(n), size);
-  if (known) is_next(in, a, p.bytes, run_line(in, "int8", passes));
+  if (known) is_next(in, a, p.bytes, run_line(in, "int8", passes), NULL);
 }
 
 static void advise_convert(struct inspect *in) {
@@ -181,7 +184,7 @@ static void advise_convert(struct inspect *in) {
                    "%s of data files are not used by any tensor and can be dropped",
                    quote_bytes(waste).s),
             inspect_bytes(in) - waste,
-            arena_printf(&in->arena, "weir convert %s", paths(in, "", "packed")));
+            arena_printf(&in->arena, "weir convert %s", paths(in, "", "packed")), NULL);
   if (in->files[0].size > INT32_MAX)
     advise(in, "convert", 1,
            "the .onnx is larger than 2 GiB - 1 bytes, which other readers refuse: --external");
@@ -247,7 +250,8 @@ static void advise_quantize(struct inspect *in, uint32_t *ops, uint64_t *four) {
       *ops == MATMULNBITS_MATMUL ? "" : arena_printf(&in->arena, " --op-types %s", types);
   is_next(in, a, least,
           arena_printf(&in->arena, "weir quantize %s --block-size %d%s", paths(in, "", "int4"),
-                       NEXT_BLOCK, taken));
+                       NEXT_BLOCK, taken),
+          "int4");
 }
 
 // Four bits with what goes well with them, in one read and one write: pointwise convolutions as products before it, int8
@@ -280,19 +284,20 @@ static void advise_together(struct inspect *in, uint32_t ops, uint64_t four,
   }
   if (!words) return;
   is_next(in, advise(in, "run", of.sites, "%s: about %s in all", words, quote_bytes(least).s),
-          least, run_line(in, "int4", best));
+          least, run_line(in, "int4", best), "int4");
 }
 
 // Commands that are a pass of their own; the words stand behind "3 nodes", where nodes are what they change.
 static const struct alone {
   const char *command, *pass, *of, *words;
-  bool needs_samples;
+  bool needs_samples, lossy;
 } alone[] = {
-    {"dynamic", "dynamic", "weight", " as int8, activations quantized as the model runs", false},
+    {"dynamic", "dynamic", "weight", " as int8, activations quantized as the model runs", false,
+     true},
     {"static", "static:ranges=RANGES", "node",
-     " in int8, with ranges of samples ('weir calibrate')", true},
+     " in int8, with ranges of samples ('weir calibrate')", true, true},
     {"requantize", "requantize", "node",
-     ", such as float weights that are quantized as the model runs, as codes", false},
+     ", such as float weights that are quantized as the model runs, as codes", false, false},
 };
 
 static void advise_alone(struct inspect *in, const struct alone *what) {
@@ -303,13 +308,13 @@ static void advise_alone(struct inspect *in, const struct alone *what) {
       advise(in, what->command, p.sites, "%lu %s%s%s: about %s in all", p.sites, what->of,
              plural(p.sites), what->words, quote_bytes(p.bytes).s);
   const char *run = arena_printf(&in->arena, "weir %s %s", what->command, paths(in, "", "int8"));
-  is_next(in, a, p.bytes, what->needs_samples ? NULL : run);
+  is_next(in, a, p.bytes, what->needs_samples ? NULL : run, what->lossy ? "int8" : NULL);
 }
 
 // The size that the pass comes to, or what the weights alone save.
 static void advise_saving(struct inspect *in, const char *command, const char *pass,
                           const struct savings *s, const char *which, const char *stored,
-                          const char *run) {
+                          const char *kind, const char *run) {
   const char *const passes[PROSPECT_PASSES] = {pass};
   struct prospect p;
   if (!is_worth(s->before, s->after)) return;
@@ -318,7 +323,7 @@ static void advise_saving(struct inspect *in, const char *command, const char *p
   struct inspect_advice *a =
       advise(in, command, s->weights, "%lu %s weight%s as %s: about %s in all", s->weights, which,
              plural(s->weights), stored, quote_bytes(bytes).s);
-  if (known) is_next(in, a, bytes, run);
+  if (known) is_next(in, a, bytes, run, kind);
 }
 
 static void ask_all(void *ctx) {
@@ -349,9 +354,9 @@ static void ask_all(void *ctx) {
   advise_together(in, ops, four, &shrunk);
   for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)
     advise_alone(in, &alone[i]);
-  advise_saving(in, "shrink", "shrink", &shrunk, "large float", "int8",
+  advise_saving(in, "shrink", "shrink", &shrunk, "large float", "int8", "int8",
                 arena_printf(&in->arena, "weir shrink %s", paths(in, "-o ", "int8")));
-  advise_saving(in, "cast", "cast:to=float16", &cast, "float32", "float16 or bfloat16",
+  advise_saving(in, "cast", "cast:to=float16", &cast, "float32", "float16 or bfloat16", "float16",
                 arena_printf(&in->arena, "weir cast %s --to float16", paths(in, "", "float16")));
   if (in->m->n_files > 0) advise_convert(in);
 }

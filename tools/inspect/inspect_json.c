@@ -246,6 +246,7 @@ void inspect_json(struct inspect *in, const struct inspect_lists *lists) {
     json_put_object(&j, "next");
     json_put_text(&j, "command", in->next);
     json_put_uint(&j, "bytes", in->next_bytes);
+    json_put_text(&j, "check", in->next_check);
     json_end_object(&j);
   } else {
     json_put_null(&j, "next");

@@ -194,6 +194,7 @@ void inspect_print(struct inspect *in) {
   if (in->next)
     printf("\nNext, for about %s in all (%.1f %%)\n  %s\n", quote_bytes(in->next_bytes).s,
            100.0 * (double)in->next_bytes / (double)inspect_bytes(in), in->next);
+  if (in->next_check) printf("and how accurate that is, on samples in DIR\n  %s\n", in->next_check);
 }
 
 // ---- tensors ------------------------------------------------------------------------------------
