@@ -73,10 +73,18 @@ def test_the_closing_line_begins_with_sizes_and_has_the_words_of_the_user(weir, 
     said = weir("run", SOURCE, tmp_path / "b.onnx", "--pass", "tidy", "--pass", "conv2matmul", "--pass", "fuse", "--pass", "cast:to=float16").out
     assert re.match(size + r"6 Conv rewritten as MatMul, \d+ weights cast to float16\n", said), said
     said = weir("run", BERT, tmp_path / "c.onnx", "--pass", "streamline").out
-    head, *lines = said.split("\n")
+    head, *lines = said.split("\n")  # of many passes
     changes, passes, steps = map(int, re.match(size + r"(\d+) changes by (\d+) passes \(of (\d+) steps\)$", head).groups())
     lines = [line for line in lines if re.match(r" +\d+  \S", line)]
     assert len(lines) == passes < steps and sum(int(line.split()[0]) for line in lines) == changes
+    # What is too long for a line has one each: first what a pass of its own was asked for, then the sets.
+    words = ["--pass", "tidy", "--pass", "quantize:symmetric=true,block_size=32,op_types=MatMul+Gather", "--pass", "unique-names"]
+    said = weir("run", BERT, tmp_path / "e.onnx", *words, "--report-html", tmp_path / "r.html", "--report-json", tmp_path / "r.json").out
+    head, *lines = said.splitlines()
+    assert re.match(size + r"\d+ changes by unique-names$", head) and len(head) < 120, said
+    assert re.match(r"  \d+ weights quantized \(.*symmetric.*\)$", lines[0]) and re.match(r"  \d+ changes by tidy$", lines[1]), said
+    assert re.search(r"<p class=\"did\">\d+ changes by unique-names<br>\d+ weights quantized .*<br>\d+ changes by tidy</p>", (tmp_path / "r.html").read_text())
+    assert [line.strip() for line in json.loads((tmp_path / "r.json").read_text())["weir"]["summary"][1:3]] == [line.strip() for line in lines[:2]]
     said = weir("run", tmp_path / "c.onnx", tmp_path / "d.onnx", "--pass", "cleanup").out
     assert " changes by unique-names" in said or "nothing changed" in said, said
 

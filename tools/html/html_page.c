@@ -110,6 +110,8 @@ static void put_headline(struct html_out *o, const struct run_report *r) {
   if (r->told.did) {
     html_raw(o, "<p class=\"did\">");
     html_arrows(o, r->told.did);
+    for (uint32_t i = 0; i < r->told.n_more; i++)
+      html_put(o, "<br>%s", r->told.more[i]);
     html_raw(o, "</p>\n");
   }
   // With a verification there are more than fit in a row.

@@ -63,7 +63,9 @@ struct job_ahead {
 
 // What a command says of its work, for the lines that end a run (job_report.c).
 struct job_told {
-  const char *did;       // "267 weights quantized to 4 bits (blocks of 64)"
+  const char *did;   // "267 weights quantized to 4 bits (blocks of 64)"
+  const char **more; // lines of what else it did, where one is too short
+  uint32_t n_more;
   const char *worst;     // the layer that lost most, and how much; NULL: none lost anything
   const char *kept;      // what stayed as it was, and why; NULL: nothing did
   const char *shapeless; // nodes whose shapes are not known, and why; NULL: none

@@ -90,6 +90,8 @@ static struct summary summary_of(struct job *job, const char *spent) {
   const struct job_told *told = &r->told;
   *TABLE_PUSH(&s, lines) = first_line(job, r, spent);
   if (told->line || job->unwritten) return s;
+  for (uint32_t i = 0; i < told->n_more; i++)
+    add_line(&s, job, "", told->more[i]);
   for (uint32_t i = 0; i < told->n_steps; i++)
     add_line(&s, job, "", told->steps[i]);
   add_line(&s, job, "worst  ", told->worst);

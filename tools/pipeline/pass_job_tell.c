@@ -17,6 +17,7 @@
 
 enum { WORTH_BYTES = 64 << 10 }; // less than this is not worth a word
 enum { SCHEMES_SHOWN = 3, PASSES_SHOWN = 4, REASONS_SHOWN = 4, GROUPS = 48 };
+enum { DID_MOST = 80 }; // letters after the sizes; more become lines
 
 // ---- texts that grow ----------------------------------------------------------------------------
 
@@ -190,29 +191,33 @@ bool pass_job_infers(const struct pass_job *pj, uint32_t step) {
 }
 
 // What steps did that were asked for with one word, or a step that nobody asked for by name.
-struct changes {
+struct change {
   const char *word, *pass; // pass: the only one that did something; NULL: there are several
+  bool named;              // one pass was asked for
   uint64_t n;
 };
+struct changes {
+  struct change *list;
+  uint32_t n;
+  uint64_t declared; // values that infer wrote types and shapes of, which changes no node
+};
 
-static void add_changes(struct changes *list, uint32_t *n, const char *word, const char *pass,
-                        uint64_t converted) {
+static void add_change(struct changes *c, const char *word, const char *pass, bool named,
+                       uint64_t converted) {
   uint32_t i = 0;
-  while (i < *n && strcmp(list[i].word, word) != 0)
+  while (i < c->n && strcmp(c->list[i].word, word) != 0)
     i++;
-  if (i == *n) list[(*n)++] = (struct changes){.word = word, .pass = pass};
-  if (list[i].pass != pass) list[i].pass = NULL;
-  list[i].n += converted;
+  if (i == c->n) c->list[c->n++] = (struct change){.word = word, .pass = pass, .named = named};
+  if (c->list[i].pass != pass) c->list[i].pass = NULL;
+  c->list[i].n += converted;
 }
 
-// Steps that change the graph, by the words that asked for them: conv2matmul by what it does, and last what infer wrote,
-// which changes no node.
-static void tell_changes(struct text *t, const struct pass_job *pj, struct arena *a) {
+// Steps that change the graph, by the words that asked for them.
+static struct changes changes_of(const struct pass_job *pj, struct arena *a) {
   const uint32_t n_steps = pj->pipeline.n_steps;
-  struct changes *list = arena_alloc(a, (n_steps + (size_t)1) * sizeof *list);
+  struct changes c = {.list = arena_alloc(a, (n_steps + (size_t)1) * sizeof *c.list)};
   const char *family = NULL; // the word of the steps up to `end`
-  uint32_t n = 0, end = 0;
-  uint64_t declared = 0;
+  uint32_t end = 0;
   for (uint32_t i = 0; i < n_steps; i++) {
     const struct pipeline_step *step = &pj->pipeline.steps[i];
     const struct pass *pass = step->values.pass;
@@ -220,19 +225,54 @@ static void tell_changes(struct text *t, const struct pass_job *pj, struct arena
     const uint64_t converted = pass_job_count(pj, i).converted;
     if (pass->stores || converted == 0) continue;
     if (pass_job_infers(pj, i))
-      declared = converted; // the last one speaks of what is left
+      c.declared = converted; // the last one speaks of what is left
     else
-      add_changes(list, &n, i < end ? family : pass->name, pass->name, converted);
+      add_change(&c, i < end ? family : pass->name, pass->name, i >= end, converted);
   }
-  for (uint32_t i = 0; i < n && i < PASSES_SHOWN; i++)
-    if (strcmp(list[i].word, "conv2matmul") == 0)
-      add(t, "%s%lu Conv rewritten as MatMul", comma(t), list[i].n);
-    else
-      add(t, "%s%lu change%s by %s", comma(t), list[i].n, plural(list[i].n),
-          list[i].pass ? list[i].pass : list[i].word);
-  const uint32_t more = n > PASSES_SHOWN ? n - PASSES_SHOWN : 0;
-  if (more) add(t, ", more by %u other pass%s", more, more == 1 ? "" : "es");
-  if (declared) add(t, "%stypes and shapes of %lu value%s", comma(t), declared, plural(declared));
+  return c;
+}
+
+static void tell_change(struct text *t, const struct change *c) {
+  if (strcmp(c->word, "conv2matmul") == 0)
+    add(t, "%s%lu Conv rewritten as MatMul", comma(t), c->n);
+  else
+    add(t, "%s%lu change%s by %s", comma(t), c->n, plural(c->n), c->pass ? c->pass : c->word);
+}
+
+static void tell_rest(struct text *t, const struct changes *c) {
+  const uint32_t more = c->n > PASSES_SHOWN ? c->n - PASSES_SHOWN : 0;
+  if (more) add(t, "%smore by %u other pass%s", comma(t), more, more == 1 ? "" : "es");
+  if (c->declared)
+    add(t, "%stypes and shapes of %lu value%s", comma(t), c->declared, plural(c->declared));
+}
+
+static void tell_changes(struct text *t, const struct changes *c) {
+  for (uint32_t i = 0; i < c->n && i < PASSES_SHOWN; i++)
+    tell_change(t, &c->list[i]);
+  tell_rest(t, c);
+}
+
+// The same as lines, where it is too long for one: first what a pass of its own was asked for, then what came of sets of them.
+static void tell_lines(struct job_told *told, const struct changes *c, const char *stored,
+                       struct arena *a) {
+  struct text rest = {.n = 0};
+  const char **lines = arena_alloc(a, (PASSES_SHOWN + (size_t)2) * sizeof *lines);
+  uint32_t n = 0, shown = 0;
+  for (int named = 1; named >= 0; named--) {
+    for (uint32_t i = 0; i < c->n && shown < PASSES_SHOWN; i++) {
+      struct text one = {.n = 0};
+      if (c->list[i].named != (named == 1)) continue;
+      tell_change(&one, &c->list[i]);
+      lines[n++] = kept_text(&one, a);
+      shown++;
+    }
+    if (named && stored) lines[n++] = stored;
+  }
+  tell_rest(&rest, c);
+  if (rest.n) lines[n++] = kept_text(&rest, a);
+  told->did = lines[0];
+  told->more = lines + 1;
+  told->n_more = n - 1;
 }
 
 // ---- steps --------------------------------------------------------------------------------------
@@ -280,6 +320,7 @@ static void tell_steps(const struct pass_job *pj, bool every, struct job_told *t
     all += converted[i];
   }
   if (!every && did <= PASSES_SHOWN) return;
+  told->n_more = 0;
   told->steps = arena_alloc(a, (n + (size_t)1) * sizeof *told->steps);
   for (uint32_t i = 0; i < n; i++)
     passes += list[i].converted > 0;
@@ -502,14 +543,18 @@ static const char *nothing_text(const struct pass_job *pj, const char *kept, str
 void pass_job_tell(struct job *job, struct job_told *told) {
   const struct pass_job *pj = job->ctx;
   const struct quantized *q = &run_report_of(job)->stored;
-  struct text did = {.n = 0};
-  tell_changes(&did, pj, &job->arena);
-  tell_quantized(&did, q, &job->arena);
+  const struct changes changes = changes_of(pj, &job->arena);
+  struct text did = {.n = 0}, stored = {.n = 0};
+  tell_quantized(&stored, q, &job->arena);
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
-    tell_gate(&did, pj, i, &job->arena);
-  tell_cast(&did, q, job);
-  tell_clipped(&did, q);
-  if (did.n)
+    tell_gate(&stored, pj, i, &job->arena);
+  tell_cast(&stored, q, job);
+  tell_clipped(&stored, q);
+  tell_changes(&did, &changes);
+  if (stored.n) add(&did, "%s%s", comma(&did), stored.s);
+  if (did.n > DID_MOST && job->args->command == CLI_run && changes.n + (stored.n > 0) > 1)
+    tell_lines(told, &changes, kept_text(&stored, &job->arena), &job->arena);
+  else if (did.n)
     told->did = kept_text(&did, &job->arena);
   else if (job->edits.n)
     told->did = "only types, opsets or other metadata changed";
