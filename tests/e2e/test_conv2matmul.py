@@ -605,7 +605,9 @@ def test_words_and_files_of_the_existing_tool(weir, tmp_path):
     source, out = DATA / "exports" / "cnn-kept-dynamo-18.onnx", tmp_path / "out.onnx"
     assert "max_dilation must be >= 1" in weir("conv2matmul", source, out, "--max-dilation", "0", code=2).err
     for option in ("--verify-output-index", "--verify-length-output-index"):
-        assert f"{option} out of range" in weir("conv2matmul", source, out, "--verify", option, "7", code=2).err
+        said = weir("conv2matmul", source, out, "--verify", option, "7", code=2).err
+        [output] = onnx.load(source, load_external_data=False).graph.output
+        assert f"{option} out of range. Model has 1 output(s)." in said and f"hint: {option} 7: the model has one output ('{output.name}', index 0)" in said
     assert not out.exists()
     assert json.loads(weir("conv2matmul", source, out, "--report-json-stdout").out)["converted"] == 1
     told, line = weir("conv2matmul", source, out, "--report-json-stdout", "--strict-compat", "--force").out.rsplit("}", 1)

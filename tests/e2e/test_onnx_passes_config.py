@@ -262,7 +262,8 @@ def test_expected_outputs_are_held_against_the_tolerance(run, passes, more):
     wrong = scores.copy()
     wrong.ravel()[3] += 1
     np.save(run.folder / "wrong.npy", wrong)
-    assert "rtol 0.0001 and atol 1e-05" in run(text.format(passes, more, "wrong"), code=1).err
+    said = run(text.format(passes, more, "wrong"), code=1).err
+    assert "' is not as reference.out has it: " in said and "rtol 0.0001 and atol 1e-05" in said
     np.save(run.folder / "near.npy", scores + np.float32(1e-6))
     run(text.format(passes, more, "near"))
     # Arrays of another shape are no outputs: places of largest elements, for metrics alone.

@@ -357,6 +357,24 @@ def test_options_go_together(weir, tmp_path):
         assert said in weir(*words, code=2).err, words
 
 
+def test_what_cannot_be_drawn_names_the_way_out(weir, tmp_path):
+    """An input without a shape: both ways that the hint names are ways out."""
+    source, out, log = tmp_path / "m.onnx", tmp_path / "o.onnx", tmp_path / "log"
+    unranked = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in "xy"]
+    save(source, [helper.make_node("Conv", ["x", "w"], ["y"])], unranked[:1], unranked[1:], {"w": np.ones((8, 8, 1, 1), np.float32)})
+    for scope in ("--verify", "--verify=model"):
+        said = weir("conv2matmul", source, out, scope, code=1).err
+        assert "its rank is not known" in said and "hint: --verify-shape INPUT=SHAPE says" in said and "--verify=model --verify-inputs DIR runs" in said
+        assert "verified: " in weir("conv2matmul", source, out, scope, "--verify-shape", "x=1x8x4x4", "--force", "--edit-log", log).out
+        out.unlink()
+    np.savez(tmp_path / "x.npz", x=np.ones((1, 8, 4, 4), np.float32))
+    weir("conv2matmul", source, out, "--verify=model", "--verify-inputs", tmp_path / "x.npz", "--force")
+    said = weir("verify", source, out, "--edits", log, code=1).err
+    assert "hint: --shape INPUT=SHAPE says" in said and "without --edits, --inputs DIR runs" in said
+    weir("verify", source, out, "--edits", log, "--shape", "x=1x8x4x4")
+    weir("verify", source, out, "--inputs", tmp_path / "x.npz")
+
+
 def test_conv2matmul_as_its_users_know_it(weir, tmp_path):
     """The options of onnx-conv2matmul, its closing line, and its five lengths."""
     words = ["--verify", "--verify-lengths", "64,80", "--verify-rtol", "1e-4", "--verify-atol", "1e-4", "--verify-deterministic-cpu"]

@@ -84,7 +84,10 @@ int verify_judge(const struct verify *v, struct err *err) {
                             *not = first_of(f, VERIFIED_NOT), *unmet = first_unmet(f);
   if (failed) {
     err_fill(err, ERR_FAIL, "verification failed: '%s'%s: %s", quote_str(failed->name).s,
-             verified_differs(failed) ? " differs" : "", failed->why);
+             verified_differs(failed) ? " differs"
+             : failed->listed         ? " is not as reference.out has it"
+                                      : "",
+             failed->why);
     const struct quoted name = quote_str(failed->name);
     if (failed->output) return -1;
     if (failed->cut_off)
@@ -118,6 +121,14 @@ int verify_judge(const struct verify *v, struct err *err) {
           "operators of QONNX and Brevitas run when they are imported: what follows --pass "
           "import-qonnx is compared with the model after it, if that is the first pass; else weir "
           "run IN imported.onnx --pass import-qonnx, and verify from imported.onnx on");
+    // Nothing was drawn, since inference does not know a type or rank.
+    if (!not ->stopped && strstr(not ->why, "is not known"))
+      return err_hint(err,
+                      "%s INPUT=SHAPE says the shape of an input, as in x=1x3x224x224, from which "
+                      "others follow; %s DIR runs whole models on arrays of yours",
+                      v->options.asked ? "--verify-shape" : "--shape",
+                      v->options.asked ? "--verify=model --verify-inputs"
+                                       : "without --edits, --inputs");
     if (v->options.inputs || !not ->stopped) return -1;
     return err_hint(err,
                     "the sizes of drawn inputs may be what it does not take: %s N says another "

@@ -196,10 +196,18 @@ static int check_output_numbers(const struct verify_run *r, struct err *err) {
     const char *option; // the words after it are those of onnx-conv2matmul
   } asked[] = {{r->v->options.output, "--verify-output-index"},
                {r->v->options.length_output, "--verify-length-output-index"}};
-  for (int i = 0; i < 2; i++)
-    if (asked[i].output >= (int64_t)n)
-      return err_set(err, ERR_USAGE, "%s out of range. Model has %u output(s).", asked[i].option,
-                     n);
+  for (int i = 0; i < 2; i++) {
+    if (asked[i].output < (int64_t)n) continue;
+    err_fill(err, ERR_USAGE, "%s out of range. Model has %u output(s).", asked[i].option, n);
+    const uint32_t first = m->graphs[m->main_graph].outputs;
+    const struct quoted names[2] = {quote(model_value_name(m, m->graph_io[first])),
+                                    quote(model_value_name(m, m->graph_io[first + n - 1]))};
+    if (n == 1)
+      return err_hint(err, "%s %lld: the model has one output ('%s', index 0)", asked[i].option,
+                      (long long)asked[i].output, names[0].s);
+    return err_hint(err, "%s %lld: the model has %u outputs ('%s', index 0, to '%s', index %u)",
+                    asked[i].option, (long long)asked[i].output, n, names[0].s, names[1].s, n - 1);
+  }
   return 0;
 }
 

@@ -551,6 +551,7 @@ static int compare_listed_one(struct verify_run *r, const struct array_case *c,
   if (metrics && got.end == COMPARE_DIFFERENT) return 0;
   struct verified_row *row = add_row(r, have->name, c);
   row->of = arena_printf(&r->v->found.arena, "%s, reference.out", row->of);
+  row->listed = true;
   row->bounds = b->words;
   row->loses = false;
   end_compared(r, row, &got);
