@@ -178,19 +178,30 @@ def test_layers(weir, tmp_path):
     done = weir("verify", BERT, tmp_path / "q.onnx", "--layers", "--metric", "cosine=0.5")
     head, *table = done.out.split("layer by layer:\n")[1].split("\n")
     end = next(i for i, line in enumerate(table) if line.startswith("the 10 of "))
-    assert end == 10 and table[end] == f"the 10 of {len(of['layers'])} layers where the SQNR drops most from one to the next; --json lists all"
-    assert {len(line) for line in table[:end]} == {len(head)}  # columns end where their heads do
+    assert end == 11 and table[end] == f"the 10 of {len(of['layers'])} layers where the SQNR drops most from one to the next; --json lists all"
+    assert {len(line) for line in table[: end - 1]} == {len(head)} and len(head) <= 100  # columns end where their heads do
     drops = [(b["figures"]["sqnr_db"], a["figures"]["sqnr_db"]) for a, b in zip(of["layers"], of["layers"][1:])]
     drops = [min(float(a), 200) - min(float(b), 200) for b, a in drops]
     worst = sorted(range(len(drops)), key=lambda i: -drops[i])[:10]
-    assert [line.split()[0] for line in table[:end]] == [of["layers"][i + 1]["node"] for i in sorted(worst)]
+    shared = done.out.partition("… stands for ")[2].partition("\n")[0]
+    assert [line.split()[0].replace("…", shared) for line in table[: end - 1]] == [of["layers"][i + 1]["node"] for i in sorted(worst)]
 
 
 def test_a_bound_of_several_rows_is_said_once(weir, tmp_path):
     weir("quantize", BERT, tmp_path / "q.onnx", "--edit-log", tmp_path / "log")
     lines = weir("verify", BERT, tmp_path / "q.onnx", "--edits", tmp_path / "log").out.splitlines()
     rows = [line for line in lines if line.endswith("  passed")]
-    assert len(rows) == 12 and lines[13] == "all by: quantize; SQNR of 6 dB (weights of 4 bits)"
+    assert len(rows) == 12 and lines[14] == "all by: quantize; SQNR of 6 dB (weights of 4 bits)"
+    # No line is wider than 100 columns, and columns stand under their heads: what long names begin with alike is said once.
+    of = found(weir, BERT, tmp_path / "q.onnx", "--edits", tmp_path / "log")["rows"]
+    [shared] = [line.removeprefix("… stands for ") for line in lines if line.startswith("… stands for ")]
+    assert max(map(len, lines[:15])) <= 100 and {line.index("  passed") for line in rows} == {lines[0].index("  verdict")}
+    assert {line.split()[0].replace("…", shared) for line in rows} == {row["name"] for row in of} and any("…" in line for line in rows)
+    # Outputs have their cases beside them.
+    weir("verify", BERT, BERT, "--save-case", tmp_path / "case", "--quiet")
+    said = weir("verify", BERT, BERT, "--inputs", tmp_path / "case").out
+    assert set(re.findall(r"  (passed.*)", said)) == {"passed (test_data_set_0)", "passed (test_data_set_0, expected)"}
+    assert "\nall by: relative error of 0.0001\n" in said
     # Of several bounds each has a number; where every row has its own, it stands in the row.
     weir("run", BERT, tmp_path / "r.onnx", "--pass", "quantize:include=*key*", "--pass", "cast:to=float16,min_elements=1000", "--edit-log", tmp_path / "log")
     said = weir("verify", BERT, tmp_path / "r.onnx", "--edits", tmp_path / "log").out

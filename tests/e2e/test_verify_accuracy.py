@@ -5,7 +5,6 @@ Each test has its control arm: the model that must get another word.
 
 import json
 
-import exact_products
 import numpy as np
 import onnx
 import onnxruntime
@@ -13,6 +12,8 @@ import peaks
 import pytest
 from onnx import TensorProto, helper, inliner, numpy_helper
 
+import exact_products
+import report_page
 from small_models import save, value
 
 pytestmark = pytest.mark.in_memory
@@ -561,7 +562,34 @@ def test_undecided_rows_do_not_count(weir, tmp_path):
     x[:10] = [1, 0.5, -9, 0.5]  # the largest moves by an error of about 1, and is 0.5 ahead
     np.savez(tmp_path / "rows.npz", x=x)
     [row] = json.loads(weir("verify", source, tmp_path / "q.onnx", "--inputs", tmp_path / "rows.npz", "--json", code=None).out)["verification"]["rows"]
-    assert (row["top1_changed"], row["top1_rows"]) == (0, ROWS - 10)
+    assert (row["top1_changed"], row["top1_rows"], row["top1_ties"]) == (0, ROWS - 10, 10)
+
+
+def test_ties_are_told(weir, tmp_path):
+    """Wherever the share is: nobody is to take a share of 118 rows for one of 128. What passes has its figure in the closing lines too."""
+    (source, other), out = choices(tmp_path, SOFTMAX)
+    weir("quantize", other, out, "--bits", "8", "--block-size", "16")
+    x = np.load(tmp_path / "rows.npz")["x"]
+    x[20:30] = 0  # all four are equal
+    (tmp_path / "two").mkdir()
+    for i in range(2):
+        np.savez(tmp_path / "two" / f"{i}.npz", x=x[i * 64 :][:64])
+    ties, words, page = " (10 ties left out)", f"top-1 changes in {CHANGED} of {ROWS - 10} rows", tmp_path / "r.html"
+    given = ("--inputs", tmp_path / "two")
+    done = weir("verify", source, out, *given, "--metric", "top1=0.85", "--report-html", page)
+    told = f"  metric  top1 0.8898 of 'y', at least 0.85: {CHANGED} of {ROWS - 10} rows change{ties}\n"
+    assert f"{words} of all cases{ties}\n" in done.out and done.out.splitlines()[-1].endswith(f"{words} of 'y'{ties}") and told in done.out
+    assert f"{words}{ties}: an agreement of 0.8898, below 0.99" in weir("verify", source, out, *given, "--metric", "top1=0.99", code=1).err
+    assert [row["top1_ties"] for row in found(weir, source, out, *given, "--metric", "top1=0.85")["rows"]] == [None, 10]
+    # The page has the share of all cases, and beside each case its own.
+    read = report_page.read(page)
+    assert f"{words} of y{ties}" in read.text() and f"89.0 %{ties}" in read.text()
+    assert sorted(row["Top-1"] for row in read.rows("verified")) == [pytest.approx(1 - CHANGED / 54), 1]
+    own = product(tmp_path / "own.onnx", np.diag(np.float32([9, 9, 9, 9])), SOFTMAX, "y", ("n", 4))
+    np.savez(tmp_path / "own.npz", x=np.eye(4, dtype=np.float32)[np.arange(ROWS) % 4])
+    check = ["--verify=model", "--verify-inputs", tmp_path / "own.npz", "--verify-metric", "top1=0.85"]
+    done = weir("quantize", own, tmp_path / "o.onnx", "--block-size", "16", *check)
+    assert f"  metric  top1 1 of 'y', at least 0.85: 0 of {ROWS} rows change\n" in done.out
 
 
 @pytest.mark.parametrize("rows", [2, 99, 100])
@@ -910,7 +938,7 @@ def test_elements_at_places_are_kept_for_one_case_alone(weir, tmp_path):
         (folder / "input_0.pb").write_bytes(numpy_helper.from_array(np.full((1, 1), 1 + case, np.float32), "x").SerializeToString())
     done = peaks.run([weir.path, "verify", *paths, "--inputs", tmp_path / "data"], limits={"fsize": 12 << 20})
     assert done.code == 0, done.out + done.err
-    assert done.out.count("equal, or of elements within") == 10 and "verified: 10 of 10" in done.out
+    assert "\nall by: equal, or of elements within" in done.out and "verified: 10 of 10" in done.out
 
 
 @pytest.mark.parametrize("narrow", ["UINT8", "INT8", "BOOL"])
@@ -1135,7 +1163,7 @@ def test_sites_with_products_that_are_cut_off(weir, tmp_path, weight):
     """Of a run that verifies its sites: another command looks at that session."""
     np.savez(tmp_path / "rows.npz", x=np.random.default_rng(4).normal(size=(ROWS, 64)).astype(np.float32))
     source, out, ranges, log = product(tmp_path / "m.onnx", weight), tmp_path / "q.onnx", tmp_path / "r.jsonl", tmp_path / "log.jsonl"
-    weir("calibrate", source, ranges, "--data", tmp_path / "rows.npz")
+    weir("calibrate", source, "-o", ranges, "--data", tmp_path / "rows.npz")
     words = "may cut off sums of int8 products; 'weir verify SRC OUT --runtime-optimized' judges that\n"
     for more in ([], ["--reduce-range"]):
         told = not more and not exact_products.has_vnni()

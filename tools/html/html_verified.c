@@ -68,6 +68,10 @@ static void put_row(const void *ctx, uint32_t i, struct html_cell *cells) {
   cells[V_END].text = text_of(verified_word(row));
   cells[V_BOUNDS].text = text_of(row->bounds);
   put_figures(&row->figures, &cells[V_MAX]);
+  if (row->case_rows) {
+    cells[V_TOP1].unknown = false;
+    cells[V_TOP1].number = 1 - (double)row->case_changed / (double)row->case_rows;
+  }
   cells[V_WHY].text = text_of(rows->why[rows->order[i]]);
 }
 
@@ -167,7 +171,17 @@ static void put_output_figure(struct html_out *o, const struct compare_figures *
            f->count ? html_words(html_number(x), form).s : "\xe2\x80\x93");
 }
 
-static void put_output(struct html_out *o, const struct verified_row *row) {
+// The row that tells of top-1 in all cases of the output; NULL: none does.
+static const struct verified_row *top1_of(const struct verified *v,
+                                          const struct verified_row *row) {
+  for (uint32_t i = 0; i < v->n_rows; i++)
+    if (v->rows[i].top1_rows && strcmp(v->rows[i].name, row->name) == 0) return &v->rows[i];
+  return NULL;
+}
+
+static void put_output(struct html_out *o, const struct verified *v,
+                       const struct verified_row *row) {
+  const struct verified_row *top1 = top1_of(v, row);
   const struct compare_figures *f = &row->figures;
   const char *style = row->end == VERIFIED_FAILED ? "bad" : row->end == VERIFIED_NOT ? "warn" : "";
   html_put(o, "<tr><th scope=\"row\"><bdi>%s</bdi></th><td class=\"%s\">%s</td>", row->name, style,
@@ -175,8 +189,9 @@ static void put_output(struct html_out *o, const struct verified_row *row) {
   put_output_figure(o, f, f->sqnr_db, HTML_ONE);
   put_output_figure(o, f, f->cosine, HTML_SIX);
   put_output_figure(o, f, f->relative, HTML_SHORT);
-  if (f->count && f->has_top1)
-    html_put(o, "<td class=\"number\">%.1f %%</td>", 100 * f->top1);
+  if (top1)
+    html_put(o, "<td class=\"number\">%.1f %%%s</td>", 100 * top1->figures.top1,
+             verified_ties(top1->top1_ties).s);
   else
     html_raw(o, "<td class=\"number\">\xe2\x80\x93</td>");
   html_put(o, "<td><bdi>%s</bdi></td></tr>\n", row->of ? row->of : "");
@@ -203,7 +218,7 @@ void html_outputs(struct html_out *o, const struct verified *v) {
                 "<th scope=\"col\">Case</th></tr></thead>\n<tbody>\n");
   }
   for (uint32_t i = 0; i < n && i < OUTPUTS_SHOWN; i++)
-    put_output(o, &v->rows[worst[i].row]);
+    put_output(o, v, &v->rows[worst[i].row]);
   if (n) html_raw(o, "</tbody></table></div>\n");
   if (n > OUTPUTS_SHOWN)
     html_put(o, "<p class=\"note\">And %u more: in the table below.</p>\n", n - OUTPUTS_SHOWN);
@@ -298,8 +313,9 @@ void html_verified(struct html_out *o, const struct verified *v) {
     html_put(o, " (%.1f %% verified)", 100.0 * (double)(v->n_passed + v->n_failed) / (double)all);
   if (v->n_unjudged) html_put(o, "; %lu not judged: %s", v->n_unjudged, shown.unjudged);
   if (shown.top1)
-    html_put(o, "; top-1 changes in %lu of %lu row%s of %s", shown.top1->top1_changed,
-             shown.top1->top1_rows, plural(shown.top1->top1_rows), shown.top1->name);
+    html_put(o, "; top-1 changes in %lu of %lu row%s of %s%s", shown.top1->top1_changed,
+             shown.top1->top1_rows, plural(shown.top1->top1_rows), shown.top1->name,
+             verified_ties(shown.top1->top1_ties).s);
   if (v->n_left)
     html_put(o, "; %lu site%s left out", v->n_left, v->n_left == 1 ? " was" : "s were");
   html_raw(o, ".</p>\n");

@@ -1,6 +1,8 @@
 // What rows of a verification say together: how many, and what that shows.
 #include "verified.h"
 
+#include <stdio.h>
+
 static const double TOP1_TOLD = 0.99;
 
 void verified_count(struct verified *v, enum verified_end end) {
@@ -37,6 +39,12 @@ struct verified_shown verified_shown(const struct verified *v) {
   }
   s.as_computed = sites && !measured;
   return s;
+}
+
+struct verified_ties verified_ties(uint64_t n) {
+  struct verified_ties t = {""};
+  if (n) snprintf(t.s, sizeof t.s, " (%lu tie%s left out)", n, plural(n));
+  return t;
 }
 
 bool verified_differs(const struct verified_row *r) {

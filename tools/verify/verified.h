@@ -93,6 +93,11 @@ struct verified_shown {
   const struct verified_row *top1; // of which top-1 changes most, below TOP1_TOLD; NULL: none
 };
 struct verified_shown verified_shown(const struct verified *v);
+// " (24 ties left out)", for what follows a share of rows; empty: there are none.
+struct verified_ties {
+  char s[48];
+};
+struct verified_ties verified_ties(uint64_t n);
 // An output of a model that a pass which loses has made failed for its numbers.
 bool verified_differs(const struct verified_row *r);
 // The verdict of a row: "passed", "failed", "differs", "not verified", "not judged".

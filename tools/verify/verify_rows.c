@@ -155,7 +155,7 @@ static int count_rows(struct verify_run *r, struct verify_output *o, const struc
     return -1;
   const double share = one.counted ? (double)one.changed / (double)one.counted : 0;
   struct verify_output_row *each = arena_alloc(&r->v->arena, sizeof *each);
-  *each = (struct verify_output_row){at, o->rows_of};
+  *each = (struct verify_output_row){at, one, o->rows_of};
   o->rows_of = each;
   if (o->worst == NO_ID || share > o->most) {
     o->worst = at;
@@ -327,8 +327,9 @@ static void judge_top1(struct verify_run *r, struct verify_output *o, double kep
   }
   if (kept >= least) return;
   const char *why = arena_printf(
-      &f->arena, "top-1 changes in %llu of %llu rows: an agreement of %.4g, below %g",
-      (unsigned long long)o->rows.changed, (unsigned long long)o->rows.counted, kept, least);
+      &f->arena, "top-1 changes in %llu of %llu rows%s: an agreement of %.4g, below %g",
+      (unsigned long long)o->rows.changed, (unsigned long long)o->rows.counted,
+      verified_ties(o->rows.close).s, kept, least);
   if (row->end == VERIFIED_FAILED)
     row->why = arena_printf(&f->arena, "%s, %s", row->why, why);
   else
@@ -357,8 +358,15 @@ static void end_output(struct verify_run *r, struct verify_output *o) {
   struct verified_row *row = &r->v->found.rows[o->last];
   row->top1_rows = o->rows.counted;
   row->top1_changed = o->rows.changed;
+  row->top1_ties = o->rows.close;
+  row->top1_asked = !isnan(o->least);
+  row->top1_least = o->least;
   row->figures.has_top1 = true;
   row->figures.top1 = kept;
+  for (const struct verify_output_row *each = o->rows_of; each; each = each->before) {
+    r->v->found.rows[each->row].case_rows = each->rows.counted;
+    r->v->found.rows[each->row].case_changed = each->rows.changed;
+  }
 }
 
 void verify_rows_end(struct verify_run *r) {

@@ -4,12 +4,11 @@
 // counted by its reason.
 #include "report.h"
 #include "verify.h"
+#include "verify_tables.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { ROWS_SHOWN = 20, REASONS_SHOWN = 8, DROPS_SHOWN = 10 };
+enum { FAILED_SHOWN = 20, REASONS_SHOWN = 8 };
 
 static const char *const statuses[] = {[VERIFIED_PASSED] = "passed",
                                        [VERIFIED_FAILED] = "failed",
@@ -17,117 +16,6 @@ static const char *const statuses[] = {[VERIFIED_PASSED] = "passed",
                                        [VERIFIED_UNJUDGED] = "not_judged"};
 
 // ---- for people --------------------------------------------------------------------------------
-
-struct number {
-  char s[24];
-};
-
-static struct number db(double x) {
-  struct number n;
-  if (isinf(x) && x > 0)
-    snprintf(n.s, sizeof n.s, "equal");
-  else
-    snprintf(n.s, sizeof n.s, "%.1f", x);
-  return n;
-}
-
-static bool has_figures(const struct verified_row *r) {
-  return r->end != VERIFIED_NOT && r->figures.count > 0;
-}
-
-// Failed ones first, then by SQNR.
-static int worse_first(const void *pa, const void *pb) {
-  const struct verified_row *a = *(const struct verified_row *const *)pa,
-                            *b = *(const struct verified_row *const *)pb;
-  const int fa = a->end == VERIFIED_FAILED, fb = b->end == VERIFIED_FAILED;
-  if (fa != fb) return fb - fa;
-  if (a->figures.sqnr_db != b->figures.sqnr_db)
-    return a->figures.sqnr_db < b->figures.sqnr_db ? -1 : 1;
-  return (a > b) - (a < b);
-}
-
-// The head of a table whose first column is `width` wide.
-static void print_head(int width, const char *names, const char *last) {
-  printf("%-*s  %9s  %9s  %9s  %7s  %9s%s\n", width, names, "max abs", "mean abs", "relative",
-         "SQNR dB", "cosine", last);
-}
-
-static void print_figures(int width, const char *name, const struct compare_figures *f) {
-  printf("%-*s  %9.3g  %9.3g  %9.3g  %7s  %9.7f", width, quote_str(name).s, f->max_abs, f->mean_abs,
-         f->relative, db(f->sqnr_db).s, f->cosine);
-}
-
-// What rows were judged by, where several have it in common: said once, below the table.
-struct judged {
-  const struct verified_row *first[ROWS_SHOWN];
-  uint32_t n;
-};
-
-// The place of what the row was judged by; UINT32_MAX: it was not judged.
-static uint32_t judged_by(struct judged *j, const struct verified_row *r) {
-  uint32_t k = 0;
-  if (r->end == VERIFIED_UNJUDGED) return UINT32_MAX;
-  while (k < j->n &&
-         (strcmp(j->first[k]->of, r->of) != 0 || strcmp(j->first[k]->bounds, r->bounds) != 0))
-    k++;
-  if (k == j->n) j->first[j->n++] = r;
-  return k;
-}
-
-// Is the output that of several cases? Rows of all of them are counted together, in one.
-static bool has_cases(const struct verified *f, const struct verified_row *r) {
-  uint32_t n = 0;
-  for (uint32_t i = 0; i < f->n_rows; i++)
-    n += strcmp(f->rows[i].name, r->name) == 0;
-  return n > 1;
-}
-
-// note: as judged_by has it; UINT32_MAX: it is said here.
-static void print_verdict(const struct verified *f, const struct verified_row *r,
-                          const struct judged *j, uint32_t note) {
-  if (r->end == VERIFIED_UNJUDGED)
-    printf("  not judged (%s)", r->why);
-  else if (note == UINT32_MAX)
-    printf("  %s (%s; %s)", verified_word(r), quote_str(r->of).s, r->bounds);
-  else if (j->n == 1)
-    printf("  %s", verified_word(r));
-  else
-    printf("  %s [%u]", verified_word(r), note + 1);
-  if (r->top1_rows)
-    printf(", top-1 changes in %lu of %lu row%s%s", r->top1_changed, r->top1_rows,
-           plural(r->top1_rows), has_cases(f, r) ? " of all cases" : "");
-  printf("\n");
-}
-
-static void print_rows(const struct verified *f, struct arena *a) {
-  const struct verified_row **list = arena_alloc(a, (f->n_rows + (size_t)1) * sizeof *list);
-  uint32_t n = 0;
-  int width = 6;
-  for (uint32_t i = 0; i < f->n_rows; i++)
-    if (has_figures(&f->rows[i])) list[n++] = &f->rows[i];
-  qsort(list, n, sizeof *list, worse_first);
-  const uint32_t shown = n < ROWS_SHOWN ? n : ROWS_SHOWN;
-  for (uint32_t i = 0; i < shown; i++)
-    if ((int)strlen(quote_str(list[i]->name).s) > width)
-      width = (int)strlen(quote_str(list[i]->name).s);
-  if (n == 0) return;
-  struct judged judged = {.n = 0};
-  uint32_t rows = 0;
-  for (uint32_t i = 0; i < shown; i++)
-    rows += judged_by(&judged, list[i]) != UINT32_MAX;
-  const bool alone = judged.n == rows; // each its own
-  print_head(width, strcmp(f->scope, "model") == 0 ? "output" : "site", "  verdict");
-  for (uint32_t i = 0; i < shown && report_stdout_alive(); i++) {
-    print_figures(width, list[i]->name, &list[i]->figures);
-    print_verdict(f, list[i], &judged, alone ? UINT32_MAX : judged_by(&judged, list[i]));
-  }
-  for (uint32_t k = 0; !alone && k < judged.n; k++)
-    if (judged.n == 1)
-      printf("all by: %s; %s\n", quote_str(judged.first[k]->of).s, judged.first[k]->bounds);
-    else
-      printf("[%u] %s; %s\n", k + 1, quote_str(judged.first[k]->of).s, judged.first[k]->bounds);
-  if (shown < n) printf("the %u with the least SQNR of %u; --json lists all\n", shown, n);
-}
 
 // What it was the last time that it was looked at?
 static bool is_last(const struct verified *f, uint32_t i) {
@@ -139,8 +27,13 @@ static bool is_last(const struct verified *f, uint32_t i) {
 static void print_metrics(const struct verified *f) {
   for (uint32_t i = 0; i < f->n_rows; i++) {
     const struct verified_row *r = &f->rows[i];
-    if (r->has_value && r->end == VERIFIED_PASSED && is_last(f, i))
+    if (r->end != VERIFIED_PASSED) continue;
+    if (r->has_value && is_last(f, i))
       printf("  metric  %s %.9g (%s; %s)\n", r->name, r->value, quote_str(r->of).s, r->bounds);
+    if (r->top1_asked && r->figures.top1 >= r->top1_least)
+      printf("  metric  top1 %.4g of '%s', at least %g: %lu of %lu row%s change%s\n",
+             r->figures.top1, quote_str(r->name).s, r->top1_least, r->top1_changed, r->top1_rows,
+             plural(r->top1_rows), verified_ties(r->top1_ties).s);
   }
 }
 
@@ -148,11 +41,11 @@ static void print_failed(const struct verified *f) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < f->n_rows; i++) {
     const struct verified_row *r = &f->rows[i];
-    if (r->end != VERIFIED_FAILED || n++ >= ROWS_SHOWN) continue;
+    if (r->end != VERIFIED_FAILED || n++ >= FAILED_SHOWN) continue;
     printf("  %s  '%s' (%s): %s%s%s\n", verified_word(r), quote_str(r->name).s, quote_str(r->of).s,
            r->why, r->fault ? "; the work of " : "", r->fault ? r->fault : "");
   }
-  if (n > ROWS_SHOWN) printf("  failed  %u more\n", n - ROWS_SHOWN);
+  if (n > FAILED_SHOWN) printf("  failed  %u more\n", n - FAILED_SHOWN);
 }
 
 // By reason: how many, and the first.
@@ -179,58 +72,6 @@ static void print_not(const struct verified *f, struct arena *a) {
   if (more) printf("  not verified  %u more, for other reasons\n", more);
 }
 
-// By how many dB the layer is worse than the one that is listed before it.
-static double drop_of(const struct verified *f, uint32_t layer) {
-  const double most = 200; // so good, or so bad, that more is no difference
-  double db[2] = {most, f->layers[layer].figures.sqnr_db};
-  if (layer) db[0] = f->layers[layer - 1].figures.sqnr_db;
-  for (int i = 0; i < 2; i++)
-    db[i] = isnan(db[i]) ? most : fmax(-most, fmin(db[i], most));
-  return db[0] - db[1];
-}
-
-struct drop {
-  double db;
-  uint32_t layer;
-};
-static int larger_first(const void *pa, const void *pb) {
-  const struct drop *a = pa, *b = pb;
-  if (a->db != b->db) return a->db > b->db ? -1 : 1;
-  return (a->layer > b->layer) - (a->layer < b->layer);
-}
-static int earlier_first(const void *pa, const void *pb) {
-  const struct drop *a = pa, *b = pb;
-  return (a->layer > b->layer) - (a->layer < b->layer);
-}
-
-// All layers where they are few, else those that lose most, in the order of the model.
-static void print_layers(const struct verified *f, struct arena *a) {
-  struct drop *list = arena_alloc(a, (f->n_layers + (size_t)1) * sizeof *list);
-  uint32_t shown = f->n_layers;
-  int width = 5;
-  if (f->n_layers == 0) return;
-  for (uint32_t i = 0; i < f->n_layers; i++)
-    list[i] = (struct drop){drop_of(f, i), i};
-  if (f->n_layers > ROWS_SHOWN) {
-    shown = DROPS_SHOWN;
-    qsort(list, f->n_layers, sizeof *list, larger_first);
-    qsort(list, shown, sizeof *list, earlier_first);
-  }
-  for (uint32_t i = 0; i < shown; i++) {
-    const size_t n = strlen(quote_str(f->layers[list[i].layer].node).s);
-    if ((int)n > width) width = (int)n;
-  }
-  printf("layer by layer:\n");
-  print_head(width, "layer", "");
-  for (uint32_t i = 0; i < shown && report_stdout_alive(); i++) {
-    print_figures(width, f->layers[list[i].layer].node, &f->layers[list[i].layer].figures);
-    printf("\n");
-  }
-  if (shown < f->n_layers)
-    printf("the %u of %u layers where the SQNR drops most from one to the next; --json lists all\n",
-           shown, f->n_layers);
-}
-
 // "outputs"
 static const char *things(const struct verified *f, uint64_t n) {
   return strcmp(f->scope, "model") == 0   ? n == 1 ? "output" : "outputs"
@@ -246,8 +87,9 @@ static bool is_unjudged(const struct verified *f) {
 
 static void print_top1(const struct verified_shown *s) {
   if (s->top1)
-    printf("; top-1 changes in %lu of %lu row%s of '%s'", s->top1->top1_changed, s->top1->top1_rows,
-           plural(s->top1->top1_rows), quote_str(s->top1->name).s);
+    printf("; top-1 changes in %lu of %lu row%s of '%s'%s", s->top1->top1_changed,
+           s->top1->top1_rows, plural(s->top1->top1_rows), quote_str(s->top1->name).s,
+           verified_ties(s->top1->top1_ties).s);
 }
 
 static void print_shares(const struct verified *f) {
@@ -317,11 +159,11 @@ static void print_share(const struct verified *f) {
 void verify_tell(const struct verify *v, bool brief) {
   const struct verified *f = &v->found;
   struct arena a = {0};
-  if (!brief) print_rows(f, &a);
+  if (!brief) verify_tables_rows(f, &a);
   print_metrics(f);
   print_failed(f);
   print_not(f, &a);
-  print_layers(f, &a);
+  verify_tables_layers(f, &a);
   print_rest(f);
   print_unseen(f);
   print_share(f);
@@ -370,6 +212,7 @@ static void write_row(const struct verified_row *r, struct json_out *j) {
   json_put_text(j, "status", statuses[r->end]);
   json_put_known(j, "top1_changed", r->top1_rows > 0, r->top1_changed);
   json_put_known(j, "top1_rows", r->top1_rows > 0, r->top1_rows);
+  json_put_known(j, "top1_ties", r->top1_rows > 0, r->top1_ties);
   json_put_bool(j, "unmet", r->unmet);
   if (r->has_value) json_put_double(j, "value", r->value);
   json_put_text(j, "why", r->why);

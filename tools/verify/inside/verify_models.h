@@ -50,7 +50,8 @@ struct verify_run {
 };
 
 struct verify_output_row {
-  uint32_t row; // of `found`
+  uint32_t row;             // of `found`
+  struct compare_rows rows; // of this case
   const struct verify_output_row *before;
 };
 
