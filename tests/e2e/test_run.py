@@ -250,3 +250,28 @@ def test_error_figures_are_those_of_numpy(weir, tmp_path):
     [node] = [n.name for n in onnx.load(SOURCE).graph.node if worst["name"] in n.input]
     assert worst["layer"] == node
     assert f"\n  worst  {node}  {worst['error']['sqnr_db']:.1f} dB" in done.out
+
+
+def test_a_model_that_grew_says_so(weir, tmp_path):
+    """Where weights were quantized or cast to be smaller: by how much, and whether it is these weights. Other passes may add what they like."""
+    for side in (8, 64):
+        weight = numpy_helper.from_array(np.random.default_rng(0).standard_normal((side, side)).astype(np.float32), "w")
+        value = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", side]) for name in "xy"]
+        graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"], name="m")], "g", value[:1], value[1:], [weight])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / f"{side}.onnx")
+    small, large, out, page = tmp_path / "8.onnx", tmp_path / "64.onnx", tmp_path / "out.onnx", tmp_path / "r.html"
+
+    def said(*words):
+        done = weir(*words, "--force").out
+        lines = [line for line in done.splitlines() if line.startswith("  larger than the source, by ")]
+        assert bool(lines) == (out.stat().st_size > words[1].stat().st_size)
+        grown = out.stat().st_size - words[1].stat().st_size
+        assert not lines or lines[0].startswith(f"  larger than the source, by {grown} bytes: ")
+        return "".join(lines).partition(": ")[2]
+
+    assert said("quantize", small, out, "--report-html", page) == "these weights take 552 bytes and took 256 bytes"
+    assert "<dt>Larger</dt><dd>than the source, by " in page.read_text()
+    assert said("shrink", small, "-o", out, "--min-elements", "1") == "these weights save 184 bytes, what is beside them takes more"
+    assert said("quantize", large, out) == said("shrink", large, "-o", out) == said("cast", small, out, "--to", "float16", "--min-elements", "1") == ""
+    weir("quantize", small, tmp_path / "q.onnx", "--block-size", "16")
+    assert "larger than" not in weir("optimize", tmp_path / "q.onnx", out, "--opset", "22", "--force").out

@@ -127,10 +127,11 @@ static void put_headline(struct html_out *o, const struct run_report *r) {
              r->resumed ? "a part was taken over from an interrupted run" : "");
   put_memory(o, r, &a);
   html_raw(o, "</dl>\n");
-  if (r->told.worst || r->told.kept || r->told.shapeless || r->needs) {
+  if (r->told.worst || r->told.kept || r->told.larger || r->told.shapeless || r->needs) {
     html_raw(o, "<dl class=\"told\">\n");
     put_told(o, "Worst", r->told.worst);
     put_told(o, "Kept", r->told.kept);
+    put_told(o, "Larger", r->told.larger);
     put_told(o, "No shape", r->told.shapeless);
     put_told(o, "Runtime", r->needs);
     html_raw(o, "</dl>\n");

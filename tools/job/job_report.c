@@ -96,6 +96,7 @@ static struct summary summary_of(struct job *job, const char *spent) {
     add_line(&s, job, "", told->steps[i]);
   add_line(&s, job, "worst  ", told->worst);
   add_line(&s, job, "kept   ", told->kept);
+  add_line(&s, job, "larger ", told->larger);
   add_line(&s, job, "no shape  ", told->shapeless);
   return s;
 }

@@ -465,6 +465,26 @@ static const char *worst_text(const struct quantized *q, struct arena *a) {
                       quantized_usual_words(worst, a), usual);
 }
 
+// A model that grew though weights were quantized, or cast to fewer bits: by how much, and whether it is these weights.
+static const char *larger_text(const struct run_report *r, struct arena *a) {
+  const struct quantized *q = &r->stored;
+  uint64_t before = 0, after = 0;
+  bool shrinks = false;
+  for (uint32_t i = 0; i < q->n_rows; i++) {
+    shrinks = shrinks || q->rows[i].has_scheme || q->rows[i].bytes_after < q->rows[i].bytes_before;
+    before += q->rows[i].bytes_before;
+    after += q->rows[i].bytes_after;
+  }
+  if (!shrinks || r->bytes_after <= r->bytes_before) return NULL;
+  const struct quoted more = quote_bytes(r->bytes_after - r->bytes_before);
+  if (after >= before)
+    return arena_printf(a, "than the source, by %s: these weights take %s and took %s", more.s,
+                        quote_bytes(after).s, quote_bytes(before).s);
+  return arena_printf(
+      a, "than the source, by %s: these weights save %s, what is beside them takes more", more.s,
+      quote_bytes(before - after).s);
+}
+
 // ---- what else could be done --------------------------------------------------------------------
 
 // Are options of the step written as those of --pass?
@@ -563,6 +583,7 @@ void pass_job_tell(struct job *job, struct job_told *told) {
                &job->arena);
   told->worst = worst_text(q, &job->arena);
   told->kept = pass_job_kept(pj, PASS_JOB_ALL_STEPS, &job->arena);
+  told->larger = larger_text(run_report_of(job), &job->arena);
   if (!did.n && job->edits.n == 0 && pj->pipeline.n_steps > 0 &&
       cli_pass(job->args->command)) { // the closing line says what was kept
     told->did = nothing_text(pj, told->kept, &job->arena);
