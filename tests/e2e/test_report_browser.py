@@ -140,6 +140,18 @@ def test_hostile_names_do_nothing(browser, weir, tmp_path):
     assert set(browser.ask(NAMES)) == {row["Tensor"] for row in rows}
 
 
+def test_tables_fit_an_ordinary_window(browser, page, verified_page):
+    """Of 1280 and of 1024 columns, with all of their numbers; names have the rest, and are whole in their tips."""
+    for path in (page, verified_page):
+        opened(browser, path)
+        for width in (1280, 1024):
+            browser.looks(width)
+            fits = browser.ask("[...document.querySelectorAll('.rows')].map(r => [r.clientWidth, r.scrollWidth, r.querySelector('td.name').clientWidth])")
+            assert fits and all(inner <= outer and name >= (80 if width == 1024 else 200) for outer, inner, name in fits), (width, fits)
+        browser.looks(700)  # the control arm
+        assert any(inner > outer for outer, inner in browser.ask("[...document.querySelectorAll('.rows')].map(r => [r.clientWidth, r.scrollWidth])"))
+
+
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [360, 768, 1200])
 def test_nothing_hangs_over(browser, page, width, dark):
