@@ -71,8 +71,8 @@ static int report_file(struct check *c, uint32_t file, const struct sweep *s,
                                  s->aliases, s->aliases == 1 ? " shares" : "s share"))
     return -1;
   if (f->size <= s->named || file == 0) return 0;
-  return check_report(c, FAULT_NOTE, place, "%lu of %lu bytes are not used by any tensor",
-                      (f->size - s->named), f->size);
+  return check_report(c, FAULT_NOTE, place, "%lu of %lu bytes %s not used by any tensor",
+                      (f->size - s->named), f->size, f->size - s->named == 1 ? "is" : "are");
 }
 
 static int report_unaligned(struct check *c, const struct claim *claims, uint32_t n) {

@@ -49,7 +49,8 @@ int edits_finish(struct edits *e, struct err *err) {
                     "run the passes one at a time, each on the model that the one before wrote");
   }
   if (!e->failed) return 0;
-  return err_set(err, ERR_IO, "the edit log could not be written (%lu edits were made)", e->n);
+  return err_set(err, ERR_IO, "the edit log could not be written (%lu edit%s made)", e->n,
+                 e->n == 1 ? " was" : "s were");
 }
 
 // ---- the four steps ----------------------------------------------------------------------------

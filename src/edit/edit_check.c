@@ -355,8 +355,8 @@ int edit_check_remove_tensor(const struct edits *e, const struct edit_asked *x, 
     return err_set(err, ERR_MODEL, "tensor t%u '%s' is not an initializer", x->tensor, name.s);
   const uint32_t uses = model_use_count(e->m, t->owner);
   if (uses > 0)
-    return err_set(err, ERR_MODEL, "initializer t%u '%s' still has %u uses", x->tensor, name.s,
-                   uses);
+    return err_set(err, ERR_MODEL, "initializer t%u '%s' still has %u use%s", x->tensor, name.s,
+                   uses, plural(uses));
   return 0;
 }
 

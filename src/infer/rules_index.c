@@ -57,7 +57,7 @@ void infer_split(struct infer_site *s) {
   if (!infer_axis(s, axis, x.rank, &at)) return;
   const bool known = split_lengths(s, &lengths, &n);
   if (known && lengths && n != s->n_out) {
-    infer_invalid(s, "%u lengths for %u outputs", n, s->n_out);
+    infer_invalid(s, "%u length%s for %u output%s", n, plural(n), s->n_out, plural(s->n_out));
     return;
   }
   dim_id from = dims_number(s->d, 0);
@@ -85,7 +85,7 @@ void infer_tile(struct infer_site *s) {
   dim_id *dims = infer_dim_room(s, x.rank);
   if (infer_whole(s, 1, &repeats, &n)) {
     if (n != x.rank) {
-      infer_invalid(s, "%u repeats for %u dims", n, x.rank);
+      infer_invalid(s, "%u repeat%s for %u dim%s", n, plural(n), x.rank, plural(x.rank));
       return;
     }
     for (uint32_t i = 0; i < x.rank; i++)
@@ -135,7 +135,7 @@ void infer_pad(struct infer_site *s) {
   }
   const uint32_t padded = some ? n_axes : x.rank;
   if (n != 2 * (uint64_t)padded) {
-    infer_invalid(s, "%u pads for %u axes", n, padded);
+    infer_invalid(s, "%u pad%s for %u %s", n, plural(n), padded, padded == 1 ? "axis" : "axes");
     return;
   }
   dim_id *dims = copy_dims(s, &x);
@@ -253,7 +253,7 @@ void infer_gather_nd(struct infer_site *s) {
   if (index.rank == 0 || index.dims[index.rank - 1] == NO_ID) return;
   if (!dims_is_number(s->d, index.dims[index.rank - 1], &depth)) return;
   if (batch < 0 || depth < 0 || batch >= index.rank || batch + depth > x.rank) {
-    infer_invalid(s, "indices of %lld into %u dims", (long long)depth, x.rank);
+    infer_invalid(s, "indices of %lld into %u dim%s", (long long)depth, x.rank, plural(x.rank));
     return;
   }
   const uint32_t rest = x.rank - (uint32_t)(batch + depth), rank = index.rank - 1 + rest;

@@ -396,7 +396,7 @@ void infer_transpose(struct infer_site *s) {
     return;
   }
   if (perm && x.ranked && n != x.rank) {
-    infer_invalid(s, "perm has %u axes, the input %u", n, x.rank);
+    infer_invalid(s, "perm has %u %s, the input %u", n, n == 1 ? "axis" : "axes", x.rank);
     return;
   }
   if (perm && !named(s, perm, n, n, seen)) return;

@@ -71,7 +71,7 @@ void infer_skip_norm(struct infer_site *s) {
 void infer_optimizer(struct infer_site *s) {
   const uint32_t kinds = strcmp(s->op->name, "Adam") == 0 ? 4 : 3;
   if (s->n_in < 2 || (s->n_in - 2) % kinds != 0) {
-    infer_invalid(s, "it has %u inputs", s->n_in);
+    infer_invalid(s, "it has %u input%s", s->n_in, plural(s->n_in));
     return;
   }
   const uint32_t each = (s->n_in - 2) / kinds;

@@ -72,7 +72,9 @@ static bool positive(struct infer_site *s, const float *scales, uint32_t n) {
 }
 
 static bool as_many(struct infer_site *s, const char *what, uint32_t n, uint32_t wanted) {
-  if (n != wanted) infer_invalid(s, "there are %u %s for %u axes", n, what, wanted);
+  if (n != wanted)
+    infer_invalid(s, "there %s %u %s%s for %u %s", n == 1 ? "is" : "are", n, what, plural(n),
+                  wanted, wanted == 1 ? "axis" : "axes");
   return n == wanted;
 }
 
@@ -134,7 +136,7 @@ static void by_sizes(struct infer_site *s, const struct resize *r, uint32_t slot
   struct span policy;
   uint32_t n;
   if (infer_whole(s, slot, &sizes, &n)) {
-    if (!as_many(s, "sizes", n, r->n)) return;
+    if (!as_many(s, "size", n, r->n)) return;
   } else {
     sizes = NULL;
     s->why = INFER_WHY_DATA;
@@ -152,7 +154,7 @@ static void by_scales(struct infer_site *s, const struct resize *r, uint32_t slo
   const float *scales;
   uint32_t n;
   const bool known = scales_of(s, slot, &scales, &n);
-  if (known && (!as_many(s, "scales", n, r->n) || !positive(s, scales, n))) return;
+  if (known && (!as_many(s, "scale", n, r->n) || !positive(s, scales, n))) return;
   s->why = s->why == INFER_WHY_INPUT ? INFER_WHY_DATA : s->why;
   for (uint32_t i = 0; i < r->n; i++)
     dims[r->axes[i]] = known ? scaled(s, r->x.dims[r->axes[i]], scales[i]) : NO_ID;
@@ -210,7 +212,7 @@ void infer_upsample(struct infer_site *s) {
     scales = old;
     n = 4;
   }
-  if (known && (!as_many(s, "scales", n, x.rank) || !positive(s, scales, n))) return;
+  if (known && (!as_many(s, "scale", n, x.rank) || !positive(s, scales, n))) return;
   dim_id *dims = infer_dim_room(s, x.rank);
   for (uint32_t i = 0; i < x.rank; i++)
     if (known) dims[i] = scaled(s, x.dims[i], scales[i]);
@@ -255,7 +257,7 @@ void infer_affine_grid(struct infer_site *s) {
     s->why = INFER_WHY_DATA;
   }
   if (n != 4 && n != 5) {
-    infer_invalid(s, "there are %u sizes, not 4 or 5", n);
+    infer_invalid(s, "there %s %u size%s, not 4 or 5", n == 1 ? "is" : "are", n, plural(n));
     return;
   }
   dim_id dims[5] = {NO_ID, NO_ID, NO_ID, NO_ID, NO_ID};

@@ -217,12 +217,12 @@ static void conv_transpose(struct infer_site *s, const int64_t *pads, uint32_t n
       !infer_attr_ints(s, "output_shape", &sizes, &n_sizes))
     return;
   if (pads && n_pads != 2 * n) {
-    infer_invalid(s, "it has %u pads, not %u", n_pads, 2 * n);
+    infer_invalid(s, "it has %u pad%s, not %u", n_pads, plural(n_pads), 2 * n);
     return;
   }
   if (pads) win.pads = pads;
   if (sizes && n_sizes != 0 && n_sizes != n && n_sizes != c.rank) {
-    infer_invalid(s, "output_shape has %u numbers, not %u", n_sizes, n);
+    infer_invalid(s, "output_shape has %u number%s, not %u", n_sizes, plural(n_sizes), n);
     return;
   }
   infer_same_dim(s, infer_dim(&c.x, 1), infer_dim(&c.w, 0));
@@ -342,7 +342,7 @@ void infer_max_unpool(struct infer_site *s) {
   if (infer_has(s, 2)) {
     if (infer_whole(s, 2, &sizes, &n_sizes)) {
       if (n_sizes != x.rank) {
-        infer_invalid(s, "output_shape has %u numbers, not %u", n_sizes, x.rank);
+        infer_invalid(s, "output_shape has %u number%s, not %u", n_sizes, plural(n_sizes), x.rank);
         return;
       }
       memcpy(dims, sizes, x.rank * sizeof *dims);
@@ -381,7 +381,7 @@ void infer_max_roi_pool(struct infer_site *s) {
   uint32_t n;
   if (!infer_attr_ints(s, "pooled_shape", &list, &n)) return;
   if (n != 2) {
-    infer_invalid(s, "pooled_shape has %u numbers, not 2", n);
+    infer_invalid(s, "pooled_shape has %u number%s, not 2", n, plural(n));
     return;
   }
   regions(s, 2, (const dim_id[2]){infer_size_of(s, list[0]), infer_size_of(s, list[1])});

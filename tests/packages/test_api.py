@@ -701,7 +701,7 @@ def test_what_was_found_nevertheless(weir, ordinary, tmp_path):
     weir.convert(SAMPLE, out)
     data = tmp_path / "out.onnx.data"
     data.write_bytes(b"\xff" + data.read_bytes()[1:])
-    with pytest.raises(weir.FailedError, match="1 of 2 units are damaged") as raised:
+    with pytest.raises(weir.FailedError, match="1 of 2 units is damaged") as raised:
         weir.audit(out)
     assert isinstance(raised.value.report, weir.Audit) and raised.value.report.damage[0].file == data.name
     data.write_bytes(data.read_bytes()[:100])

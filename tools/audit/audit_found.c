@@ -12,9 +12,11 @@ void audit_found_print(const struct audit_found *f) {
   for (uint32_t i = 0; i < f->n_tensors && i < TENSORS_SHOWN; i++)
     printf("    tensor '%s'\n", quote_str(f->tensors[i]).s);
   if (f->n_tensors > TENSORS_SHOWN)
-    printf("    and %u more tensors\n", f->n_tensors - TENSORS_SHOWN);
+    printf("    and %u more tensor%s\n", f->n_tensors - TENSORS_SHOWN,
+           plural(f->n_tensors - TENSORS_SHOWN));
   if (f->narrowed && f->n_tensors == 0 && f->n_whole > 0)
-    printf("    the damage is outside the tensors (%u in this range are intact)\n", f->n_whole);
+    printf("    the damage is outside the tensors (%u in this range %s intact)\n", f->n_whole,
+           f->n_whole == 1 ? "is" : "are");
   else if (f->narrowed && f->n_whole > 0)
     printf("    (%u other tensor%s in this range: intact)\n", f->n_whole, plural(f->n_whole));
   else if (f->n_tensors == 0 && f->mapped)

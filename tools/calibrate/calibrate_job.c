@@ -159,7 +159,8 @@ static int open_samples(struct calibrate_job *j, struct err *err) {
   if (samples_open(&j->c.samples, j->c.m, j->infer, &o, err)) return -1;
   j->c.n_samples = samples_count(j->c.samples);
   if (samples_left_out(j->c.samples) > 0)
-    report_notice("%lu more samples are left out (--samples)", samples_left_out(j->c.samples));
+    report_notice("%lu more sample%s left out (--samples)", samples_left_out(j->c.samples),
+                  samples_left_out(j->c.samples) == 1 ? " is" : "s are");
   return 0;
 }
 

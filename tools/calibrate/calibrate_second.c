@@ -71,8 +71,9 @@ void calibrate_second_plan(struct calibrate *c) {
   }
   c->planned_runs = runs * c->n_samples;
   if (runs > 0)
-    report_notice("%lu runs follow, of %lu group%s of values in %lu sample%s", runs * c->n_samples,
-                  runs, plural(runs), c->n_samples, plural(c->n_samples));
+    report_notice("%lu run%s, of %lu group%s of values in %lu sample%s", c->planned_runs,
+                  c->planned_runs == 1 ? " follows" : "s follow", runs, plural(runs), c->n_samples,
+                  plural(c->n_samples));
 }
 
 // ---- one group ----------------------------------------------------------------------------------

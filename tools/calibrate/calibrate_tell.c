@@ -14,8 +14,8 @@ static uint32_t count(const struct calibrate_values *v, enum calibrate_why why) 
 
 void calibrate_tell(const struct calibrate_job *j) {
   const struct calibrate *c = &j->c;
-  printf("%u values in %lu sample%s: %s\n", c->ranges->n_values, c->n_samples, plural(c->n_samples),
-         quote_path(j->out).s);
+  printf("%u value%s in %lu sample%s: %s\n", c->ranges->n_values, plural(c->ranges->n_values),
+         c->n_samples, plural(c->n_samples), quote_path(j->out).s);
   for (uint32_t why = 0; why < CALIBRATE_WHYS; why++) {
     const uint32_t n = count(&c->values, (enum calibrate_why)why);
     if (n > 0)

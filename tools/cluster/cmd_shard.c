@@ -36,8 +36,9 @@ static int which(const struct cli_args *args, const struct staging_joined *j, st
     err_fill(err, ERR_USAGE, "there is no shard %u of %u: they are counted from 0", index,
              part->count);
   else
-    err_fill(err, ERR_USAGE, "%s says that this is number %u (%s), but there are %u shards, from 0",
-             says.name, index, says.variable, part->count);
+    err_fill(err, ERR_USAGE, "%s says that this is number %u (%s), but there %s %u shard%s, from 0",
+             says.name, index, says.variable, part->count == 1 ? "is" : "are", part->count,
+             plural(part->count));
   return err_hint(err, "--index and --count say it otherwise");
 }
 

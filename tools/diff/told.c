@@ -97,7 +97,7 @@ static const char *small_elements(struct diffing *x, uint32_t side, uint32_t ten
 
 static const char *list_of(struct diffing *x, const struct model *m, const struct model_attr *a) {
   const char *list = "";
-  if (a->first == NO_ID) return arena_printf(&x->arena, "%u elements", a->count);
+  if (a->first == NO_ID) return arena_printf(&x->arena, "%u element%s", a->count, plural(a->count));
   for (uint32_t i = 0; i < a->count && i < LIST_SHOWN; i++)
     list = join(
         x, list,
@@ -127,7 +127,7 @@ const char *told_attr(struct diffing *x, uint32_t side, uint32_t attr) {
                              : arena_printf(&x->arena, "%s%s", told_type(x, side, a->first),
                                             small_elements(x, side, a->first));
   case ATTR_GRAPH: return "a graph";
-  case ATTR_GRAPHS: return arena_printf(&x->arena, "%u graphs", a->count);
+  case ATTR_GRAPHS: return arena_printf(&x->arena, "%u graph%s", a->count, plural(a->count));
   default: return "another value";
   }
 }

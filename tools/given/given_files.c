@@ -114,7 +114,9 @@ static int refuse_model(const struct ranges *r, const struct model *m, struct sp
 
 static int refuse_names(const struct ranges *r, struct err *err) {
   err_fill(err, ERR_INPUT,
-           "'%s' has the ranges of another model: none of its %u values is in this one",
+           r->n_values == 1
+               ? "'%s' has the ranges of another model: its one value is not in this one"
+               : "'%s' has the ranges of another model: none of its %u values is in this one",
            quote_path(r->path).s, r->n_values);
   return err_hint(err, "calibrate this model, with 'weir calibrate' or what wrote the file");
 }

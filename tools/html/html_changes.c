@@ -245,8 +245,8 @@ void html_kept(struct html_out *o, const struct run_report *r) {
       more++;
   }
   if (more)
-    html_put(o, "<p class=\"note\">And %u more groups: in the table of all nodes below.</p>\n",
-             more);
+    html_put(o, "<p class=\"note\">And %u more group%s: in the table of all nodes below.</p>\n",
+             more, plural(more));
   if (n) html_raw(o, "</section>\n");
   arena_free(&a);
 }

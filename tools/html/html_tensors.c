@@ -171,8 +171,8 @@ static void put_charts(struct html_out *o, const struct rows *rows, struct arena
   html_lines(o, &largest);
   html_raw(o, "</div>\n");
   if (others)
-    html_put(o, "<p class=\"note\">%u tensors in further forms are in the table only.</p>\n",
-             others);
+    html_put(o, "<p class=\"note\">%u tensor%s in the table only.</p>\n", others,
+             others == 1 ? " in another form is" : "s in further forms are");
 }
 
 void html_tensors(struct html_out *o, const struct run_report *r) {

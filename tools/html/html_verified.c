@@ -303,12 +303,11 @@ void html_verified(struct html_out *o, const struct verified *v) {
   const struct verified_shown shown = verified_shown(v);
   const bool sites = v->scope && strcmp(v->scope, "sites") == 0;
   const bool both = v->scope && strcmp(v->scope, "all") == 0;
-  const char *what = both ? "sites and outputs" : sites ? "sites" : "outputs";
   html_raw(o, "<section id=\"verification\"><h2>Verification</h2>\n");
   html_put(o, "<p class=\"verdict %s\"><strong>%s</strong>: ", html_verdict(v).style,
            html_verdict(v).word);
-  html_put(o, "%lu of %lu %s passed, %lu failed, %lu not verified", v->n_passed, all, what,
-           v->n_failed, v->n_not);
+  html_put(o, "%lu of %lu %s passed, %lu failed, %lu not verified", v->n_passed, all,
+           verified_things(v, all), v->n_failed, v->n_not);
   if (all)
     html_put(o, " (%.1f %% verified)", 100.0 * (double)(v->n_passed + v->n_failed) / (double)all);
   if (v->n_unjudged) html_put(o, "; %lu not judged: %s", v->n_unjudged, shown.unjudged);

@@ -148,7 +148,10 @@ static void advise_conv2matmul(struct inspect *in) {
   char those[64] = "";
   if (more > 0) snprintf(those, sizeof those, " (%lu of them with --extended-conv1x1)", more);
   advise(in, "conv2matmul", plainly + more,
-         "%lu of %lu Conv nodes are pointwise and can become MatMul%s", plainly + more, convs,
+         "%lu of %lu Conv node%s pointwise and can become MatMul%s", plainly + more, convs,
+         convs == 1            ? " is"
+         : plainly + more == 1 ? "s is"
+                               : "s are",
          those);
 }
 

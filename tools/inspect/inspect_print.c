@@ -170,7 +170,8 @@ void inspect_print(struct inspect *in) {
     if (op->domain != m->empty) printf("  (%s)", quote_str(domain_of(m, op->domain)).s);
     putchar('\n');
   }
-  if (in->n_ops > OPS_SHOWN) printf("          and %u more kinds\n", in->n_ops - OPS_SHOWN);
+  if (in->n_ops > OPS_SHOWN)
+    printf("          and %u more kind%s\n", in->n_ops - OPS_SHOWN, plural(in->n_ops - OPS_SHOWN));
   if (in->all.tensors > 0) printf("\nTensors                       count       bytes\n");
   print_sum("all", in->all);
   for (uint32_t t = 0; t < 256; t++)

@@ -2,6 +2,7 @@
 #include "verified.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const double TOP1_TOLD = 0.99;
 
@@ -14,6 +15,13 @@ void verified_count(struct verified *v, enum verified_end end) {
 
 uint64_t verified_all(const struct verified *v) {
   return v->n_passed + v->n_failed + v->n_not + v->n_unjudged;
+}
+
+const char *verified_things(const struct verified *v, uint64_t n) {
+  const bool one = n == 1;
+  if (!v->scope || strcmp(v->scope, "model") == 0) return one ? "output" : "outputs";
+  if (strcmp(v->scope, "sites") == 0) return one ? "site" : "sites";
+  return one ? "site or output" : "sites and outputs";
 }
 
 static double kept_of(const struct verified_row *r) {

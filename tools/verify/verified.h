@@ -81,6 +81,8 @@ struct verified {
 // Counts a row whose end is known.
 void verified_count(struct verified *v, enum verified_end end);
 uint64_t verified_all(const struct verified *v);
+// What n of its rows are called: "outputs".
+const char *verified_things(const struct verified *v, uint64_t n);
 
 // What was shown, beyond how many passed.
 struct verified_shown {

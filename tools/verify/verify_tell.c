@@ -72,14 +72,6 @@ static void print_not(const struct verified *f, struct arena *a) {
   if (more) printf("  not verified  %u more, for other reasons\n", more);
 }
 
-// "outputs"
-static const char *things(const struct verified *f, uint64_t n) {
-  return strcmp(f->scope, "model") == 0   ? n == 1 ? "output" : "outputs"
-         : strcmp(f->scope, "sites") == 0 ? n == 1 ? "site" : "sites"
-         : n == 1                         ? "site or output"
-                                          : "sites and outputs";
-}
-
 // All rows lack a bound: the word "verified" is not used then.
 static bool is_unjudged(const struct verified *f) {
   return f->n_unjudged > 0 && f->n_passed + f->n_failed + f->n_not == 0;
@@ -96,9 +88,10 @@ static void print_shares(const struct verified *f) {
   const uint64_t all = verified_all(f);
   const struct verified_shown s = verified_shown(f);
   if (is_unjudged(f)) {
-    printf("not judged (%s): %lu of %lu %s", s.unjudged, f->n_unjudged, all, things(f, all));
+    printf("not judged (%s): %lu of %lu %s", s.unjudged, f->n_unjudged, all,
+           verified_things(f, all));
   } else {
-    printf("verified: %lu of %lu %s (%.1f %%)", f->n_passed, all, things(f, all),
+    printf("verified: %lu of %lu %s (%.1f %%)", f->n_passed, all, verified_things(f, all),
            100 * (double)f->n_passed / (double)all);
     if (s.on_drawn) printf(" on drawn inputs");
     if (f->n_failed) printf(", %lu failed", f->n_failed);

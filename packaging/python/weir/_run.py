@@ -223,12 +223,17 @@ def _records(make: Callable[[Dict[str, Any]], R], documents: Sequence[Dict[str, 
         return []
 
 
+def _n(count: Any, noun: str) -> str:
+    return f"{count} {noun}{'' if int(count) == 1 else 's'}"
+
+
 def _blamed(command: str, found: Mapping[str, Any]) -> Optional[str]:
     """The sentence of documents that say themselves what is wrong."""
     if command == "audit":
-        return f"{found['subject']}: {found['damaged_units']} of {found['units']} units are damaged"
+        verb = "is" if int(found["damaged_units"]) == 1 else "are"
+        return f"{found['subject']}: {found['damaged_units']} of {_n(found['units'], 'unit')} {verb} damaged"
     if command == "check":
-        return f"{found.get('model')}: {found['errors']} errors, {found['warnings']} warnings"
+        return f"{found.get('model')}: {_n(found['errors'], 'error')}, {_n(found['warnings'], 'warning')}"
     return None
 
 

@@ -289,11 +289,12 @@ static int check_axis(const struct reading *r, const struct static_overrides *of
   const struct model_tensor *t = &r->s->k.m->tensors[c.tensor];
   const int64_t axis = of->of->axis < 0 ? of->of->axis + t->rank : of->of->axis;
   if (axis < 0 || axis >= t->rank)
-    return refuse(r, err, "axis %ld of a tensor of %u dims", (long)of->of->axis, t->rank);
+    return refuse(r, err, "axis %ld of a tensor of %u dim%s", (long)of->of->axis, t->rank,
+                  plural(t->rank));
   const int64_t n = model_dims(r->s->k.m, t)[axis];
   if (of->n == 1 || of->n == (uint64_t)n) return 0;
-  return refuse(r, err, "%u overrides for %ld channels along axis %ld", of->n, (long)n,
-                (long)of->of->axis);
+  return refuse(r, err, "%u overrides for %ld channel%s along axis %ld", of->n, (long)n,
+                plural((uint64_t)n), (long)of->of->axis);
 }
 
 static int read_tensor(struct reading *r, const struct json_value *v, struct err *err) {

@@ -185,14 +185,14 @@ static int check(struct kit *k, const struct layouts *l, const uint32_t *values,
                  const char *what, struct err *err) {
   uint32_t rank;
   if (l->n > n)
-    return err_set(err, ERR_USAGE, "%u layouts of %ss are given, but the model has %u", l->n, what,
-                   n);
+    return err_set(err, ERR_USAGE, "%u layout%s of %ss %s given, but the model has %u", l->n,
+                   plural(l->n), what, l->n == 1 ? "is" : "are", n);
   for (uint32_t i = 0; i < l->n; i++) {
     const struct quoted name = quote(model_value_name(k->m, values[i]));
     if (l->list[i].n == 0) continue;
     if (kit_rank(k, values[i], &rank) && rank != l->list[i].n)
-      return err_set(err, ERR_USAGE, "the layout of %s '%s' has %u axes, but it has %u dims", what,
-                     name.s, l->list[i].n, rank);
+      return err_set(err, ERR_USAGE, "the layout of %s '%s' has %u %s, but it has %u dim%s", what,
+                     name.s, l->list[i].n, l->list[i].n == 1 ? "axis" : "axes", rank, plural(rank));
     if (*what != 'o') continue;
     bool twice = false;
     for (uint32_t j = 0; j < n; j++)

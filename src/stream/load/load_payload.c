@@ -110,8 +110,8 @@ static int add_varints(struct loader *l, struct payload *p, const struct wire_fi
 static int add_fixed(struct loader *l, struct payload *p, const struct wire_field *wf,
                      uint32_t size) {
   if (wf->len % size)
-    return load_fatal(l, wf->start, "%s: %lu bytes are not a whole number of %u-byte entries",
-                      p->field->name, wf->len, size);
+    return load_fatal(l, wf->start, "%s: %lu byte%s not a whole number of %u-byte entries",
+                      p->field->name, wf->len, wf->len == 1 ? " is" : "s are", size);
   if (wf->len > 0) add_piece(p, wf->body, wf->len, 0)->count = wf->len / size;
   p->entries += wf->len / size;
   p->run_end = UINT64_MAX;
