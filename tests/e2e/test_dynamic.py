@@ -379,6 +379,42 @@ def test_what_stays_is_said(weir, tmp_path):
     assert onnx.load(tmp_path / "out.onnx").graph.node == onnx.load(source).graph.node
 
 
+def computed(*more):
+    """An LSTM and a MatMul whose weights nodes compute from constants, and MatMul of values."""
+    nodes = [helper.make_node("Concat", ["w0", "w1"], ["w"], axis=1), helper.make_node("Mul", ["r0", "two"], ["r"]),
+             helper.make_node("LSTM", ["x", "w", "r"], ["h"], hidden_size=4, name="lstm"),
+             helper.make_node("Add", ["m0", "m0"], ["m"]), helper.make_node("MatMul", ["z", "m"], ["p"], name="product"),
+             *[helper.make_node("MatMul", ["z", "z"], [f"q{i}"], name=f"of_values_{i}") for i in range(5)], *more]
+    tensors = {"w0": floats(1, 8, 6), "w1": floats(1, 8, 6), "r0": floats(1, 16, 4), "two": np.float32(2), "m0": floats(4, 4), "m1": floats(4, 4)}
+    outputs = [("h", FLOAT, [3, 1, 1, 4]), *((name, FLOAT, [4, 4]) for name in ["p", *(f"q{i}" for i in range(5)), *(n.output[0] for n in more)])]
+    return model_of(nodes, [("x", FLOAT, [3, 1, 6]), ("z", FLOAT, [4, 4])], outputs, tensors)
+
+
+def test_weights_that_nodes_compute_are_told_of(weir, tmp_path):
+    source = saved(computed(), tmp_path / "m.onnx")
+    done = weir("dynamic", source, tmp_path / "a.onnx")
+    assert "nothing changed (the weights of 1 LSTM and 1 MatMul are computed from constants)" in done.out
+    assert "hint: 'weir optimize' or 'weir preprocess' stores such weights: run it first\n" in done.err
+    # ... and it is so.
+    weir("optimize", source, tmp_path / "o.onnx")
+    done = weir("dynamic", tmp_path / "o.onnx", tmp_path / "b.onnx")
+    assert "3 weights quantized" in done.out and "computed from constants" not in done.said
+    # Where others are quantized, the hint says all of it.
+    source = saved(computed(helper.make_node("MatMul", ["z", "m1"], ["s"], name="stored")), tmp_path / "m2.onnx")
+    for words in (["dynamic", source, tmp_path / "c.onnx"], ["run", source, tmp_path / "d.onnx", "--pass", "dynamic"]):
+        assert "hint: the weights of 1 LSTM and 1 MatMul are computed from constants: 'weir optimize' or " in weir(*words).err
+
+
+def test_what_no_fold_makes_a_weight_is_not_told_of(weir, tmp_path):
+    nodes = [helper.make_node("RandomNormal", [], ["r"], shape=[4, 4]), helper.make_node("Add", ["r", "c"], ["w"]), helper.make_node("MatMul", ["z", "w"], ["y"]),
+             helper.make_node("DequantizeLinear", ["codes", "scale"], ["v"]), helper.make_node("MatMul", ["z", "v"], ["u"]),
+             *[helper.make_node("Gather", ["z", "i"], [f"g{i}"]) for i in range(3)]]
+    tensors = {"c": floats(4, 4), "codes": np.ones((4, 4), np.int8), "scale": np.float32(0.1), "i": np.array([1, 2])}
+    outputs = [(name, FLOAT, [4, 4]) for name in ("y", "u")] + [(f"g{i}", FLOAT, [2, 4]) for i in range(3)]
+    done = weir("dynamic", saved(model_of(nodes, [("z", FLOAT, [4, 4])], outputs, tensors), tmp_path / "m.onnx"), tmp_path / "a.onnx")
+    assert "nothing changed (no MatMul or Gather has a stored weight)" in done.out and "optimize" not in done.err
+
+
 def test_convs_that_nobody_asked_for_are_told_of(weir, tmp_path):
     model = model_of([helper.make_node("Conv", ["x", "w"], ["y"], "c")], [("x", FLOAT, [1, 4, 8])], [("y", FLOAT, [1, 8, 6])], {"w": floats(8, 4, 3)})
     path = saved(model, tmp_path / "m.onnx")

@@ -2,6 +2,7 @@
 #include "outlook.h"
 
 #include "conv2matmul.h"
+#include "schema.h"
 #include "weights.h"
 
 static const char *const op_names[] = {"MatMul", "Gemm", "Gather"};
@@ -63,4 +64,69 @@ const char *outlook_op_types(uint32_t op_types, const char *between, struct aren
     if (op_types & 1u << k)
       words = arena_printf(a, "%s%s%s", words, *words ? between : "", op_names[k]);
   return words;
+}
+
+// ---- what folding would make a weight -----------------------------------------------------------
+
+// Of the passes that look for weights: which inputs may be one.
+static const struct slots {
+  const char *op_type;
+  uint8_t first, last;
+} slots[] = {{"MatMul", 0, 1}, {"Gemm", 0, 1}, {"Gather", 0, 0}, {"LSTM", 1, 2},
+             {"GRU", 1, 2},    {"RNN", 1, 2},  {"Conv", 1, 1},   {"ConvTranspose", 1, 1}};
+
+// Random numbers, graphs, operators of other domains and quantized weights stay as they are.
+static bool folds(struct schema_names *names, uint32_t node) {
+  const struct model *m = names->m;
+  const struct model_node *n = &m->nodes[node];
+  const struct schema_operator *op = schema_of_node(names, node);
+  if (!op || *op->domain || op->flags & SCHEMA_RANDOM) return false;
+  if (strcmp(op->name, "DequantizeLinear") == 0) return false;
+  for (uint32_t i = 0; i < n->n_attrs; i++) {
+    const struct model_attr *a = &m->attrs[n->attrs + i];
+    if (!(a->flags & ATTR_DEAD) && (a->type == ATTR_GRAPH || a->type == ATTR_GRAPHS)) return false;
+  }
+  return true;
+}
+
+static bool reads_constants(const struct model *m, const bool *foldable,
+                            const struct model_node *n) {
+  struct model_constant c;
+  bool any = false;
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    const uint32_t value = model_input(m, n, i);
+    if (value == NO_ID) continue;
+    if (!foldable[value] && !model_resolve_constant(m, value, &c)) return false;
+    any = true;
+  }
+  return any;
+}
+
+// Nodes that stand before what they read are not found: nothing is said of them.
+const bool *outlook_foldable(const struct model *m, struct arena *a) {
+  bool *foldable = arena_zalloc(a, m->n_values + (size_t)1);
+  struct schema_names names;
+  schema_names_init(&names, m);
+  for (uint32_t g = 0; g < m->n_graphs; g++)
+    for (uint32_t i = m->graphs[g].first_node; i != NO_ID; i = m->nodes[i].next) {
+      const struct model_node *n = &m->nodes[i];
+      if (!reads_constants(m, foldable, n) || !folds(&names, i)) continue;
+      for (uint32_t k = 0; k < n->n_out; k++)
+        if (model_output(m, n, k) != NO_ID) foldable[model_output(m, n, k)] = true;
+    }
+  schema_names_done(&names);
+  return foldable;
+}
+
+bool outlook_waits_for_fold(const struct model *m, const bool *foldable, uint32_t node) {
+  const struct model_node *n = &m->nodes[node];
+  struct model_constant c;
+  for (uint32_t k = 0; k < sizeof slots / sizeof *slots; k++) {
+    if (!model_op_is(m, node, slots[k].op_type)) continue;
+    for (uint32_t i = slots[k].first; i <= slots[k].last && i < n->n_in; i++) {
+      const uint32_t value = model_input(m, n, i);
+      if (value != NO_ID && foldable[value] && !model_resolve_constant(m, value, &c)) return true;
+    }
+  }
+  return false;
 }

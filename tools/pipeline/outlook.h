@@ -14,6 +14,10 @@ void outlook_convs(const struct model *m, const struct matmulnbits_scheme *schem
 // where none has. *op_types: those that have; *bytes: of these weights.
 const char *outlook_words(const struct model *m, uint32_t *op_types, struct arena *a,
                           uint64_t *bytes);
+// By value: do nodes make it of constants alone, so that optimize/fold-large can make a constant of it? In *a.
+const bool *outlook_foldable(const struct model *m, struct arena *a);
+// Is a weight of the node such a value?
+bool outlook_waits_for_fold(const struct model *m, const bool *foldable, uint32_t node);
 // The value of --op-types for these operators, joined by `between`.
 const char *outlook_op_types(uint32_t op_types, const char *between, struct arena *a);
 

@@ -431,7 +431,9 @@ static void list_kept(struct text *t, const struct pass_job *pj, uint32_t step,
     add(t, ", such as that of %s", quote_str(only->layer).s);
   else if (only)
     add(t, ", such as %s", quote_str(only->name).s);
-  if (more + g.left_out) add(t, ", %lu for other reasons", more + g.left_out);
+  if (more + g.left_out)
+    add(t, ", %lu for %s", more + g.left_out,
+        more + g.left_out == 1 ? "another reason" : "other reasons");
 }
 
 const char *pass_job_kept(const struct pass_job *pj, uint32_t step, struct arena *arena) {
@@ -534,22 +536,78 @@ static bool hint_convs(const struct job *job, uint32_t step) {
   return true;
 }
 
+// What is written before the k-th of n.
+static const char *between(uint32_t k, uint32_t n, const char *last) {
+  return k == 0 ? "" : k + 1 < n ? ", " : last;
+}
+
+static bool has_no_weight(const struct pass_job *pj, const struct pass_job_site *s) {
+  return is_left(pj, s) && strcmp(s->reason, "non_constant_weight") == 0;
+}
+
+// "1 LSTM and 2 MatMul", whose weights nodes make of constants; NULL: none.
+static const char *waiting_text(const struct job *job, struct arena *a) {
+  const struct pass_job *pj = job->ctx;
+  const bool *foldable = NULL;
+  struct groups g = {.n = 0};
+  for (uint32_t i = 0; i < pj->n_sites; i++) {
+    const struct pass_job_site *s = &pj->sites[i];
+    if (!has_no_weight(pj, s) || s->node == NO_ID) continue;
+    if (!foldable) foldable = outlook_foldable(&job->model, a);
+    if (outlook_waits_for_fold(&job->model, foldable, s->node))
+      count_in(&g, s, s->step, s->op_type, "");
+  }
+  struct text t = {.n = 0};
+  for (uint32_t k = 0; k < g.n; k++)
+    add(&t, "%s%lu %s", between(k, g.n, " and "), g.at[k].count, quote_str(g.at[k].op).s);
+  return kept_text(&t, a);
+}
+
+static bool hint_fold(struct job *job) {
+  const char *waiting = waiting_text(job, &job->arena);
+  if (!waiting) return false;
+  // Where nothing changed the closing line says whose weights.
+  if (job->edits.n == 0 && cli_pass(job->args->command))
+    report_hint("'weir optimize' or 'weir preprocess' stores such weights: run it first");
+  else
+    report_hint("the weights of %s are computed from constants: 'weir optimize' or 'weir "
+                "preprocess' stores them, run it first",
+                waiting);
+  return true;
+}
+
 void pass_job_hint(struct job *job) {
   const struct pass_job *pj = job->ctx;
-  bool hinted = false;
+  bool hinted = hint_fold(job);
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
     hinted = hint_op_types(job, i) || hint_convs(job, i) || hinted;
   if (!hinted && pj->n_sites == 0 && job->edits.n == 0)
     report_hint("'weir inspect' says what weir could do with this model");
 }
 
-// Why nothing changed: the sites that were kept and why; else that the operators have no stored weight; else that the model has none of them.
-static const char *nothing_text(const struct pass_job *pj, const char *kept, struct arena *a) {
-  if (kept) return arena_printf(a, "nothing changed (%s)", kept);
+// "MatMul or Gather": the operators of the sites that were left alone without a word; NULL: there are none.
+static const char *left_ops(const struct pass_job *pj, struct arena *a) {
+  struct groups g = {.n = 0};
+  struct text t = {.n = 0};
   for (uint32_t i = 0; i < pj->n_sites; i++)
     if (is_left(pj, &pj->sites[i]))
-      return arena_printf(a, "nothing changed (no %s has a stored weight)",
-                          quote_str(pj->sites[i].op_type).s);
+      count_in(&g, &pj->sites[i], pj->sites[i].step, pj->sites[i].op_type, "");
+  for (uint32_t k = 0; k < g.n; k++)
+    add(&t, "%s%s", between(k, g.n, " or "), quote_str(g.at[k].op).s);
+  return kept_text(&t, a);
+}
+
+// Why nothing changed: weights that nodes make of constants; the sites that were kept and why; that the operators have no stored weight;
+// that the model has none of them.
+static const char *nothing_text(const struct job *job, const char *kept, struct arena *a) {
+  const struct pass_job *pj = job->ctx;
+  const char *waiting = waiting_text(job, a);
+  if (waiting)
+    return arena_printf(a, "nothing changed (the weights of %s are computed from constants%s%s)",
+                        waiting, kept ? "; " : "", kept ? kept : "");
+  if (kept) return arena_printf(a, "nothing changed (%s)", kept);
+  const char *left = left_ops(pj, a);
+  if (left) return arena_printf(a, "nothing changed (no %s has a stored weight)", left);
   const char *ops = pj->pipeline.n_steps == 1
                         ? list_words(&pj->pipeline.steps[0].values, "op-types", " or ", a)
                         : NULL;
@@ -586,7 +644,7 @@ void pass_job_tell(struct job *job, struct job_told *told) {
   told->larger = larger_text(run_report_of(job), &job->arena);
   if (!did.n && job->edits.n == 0 && pj->pipeline.n_steps > 0 &&
       cli_pass(job->args->command)) { // the closing line says what was kept
-    told->did = nothing_text(pj, told->kept, &job->arena);
+    told->did = nothing_text(job, told->kept, &job->arena);
     told->kept = NULL;
   }
   told->shapeless = shapeless_text(pj, &job->arena);
