@@ -10,6 +10,8 @@
 // continued there.
 // What cannot be removed is said, and does not keep the rest: the first one's code ends the command.
 //
+// The folder of a plan was not interrupted: its units wait for their members. It is told apart, and removed like the others.
+//
 // List and summary are the result, on standard output; with --json the document alone is.
 #include "commands.h"
 #include "report.h"
@@ -31,7 +33,7 @@ struct data_file {
 struct leftover {
   const char *name, *resume, *orphan_of; // the last two may be NULL
   uint64_t bytes;
-  bool locked, half_sealed, finished, removed;
+  bool locked, half_sealed, finished, planned, begun, removed;
   struct data_file *files; // they stay; whoever completes the run makes them part of its model
 };
 
@@ -40,7 +42,7 @@ struct clean {
   TABLE(struct leftover, rows);
   struct tally {
     uint64_t bytes;
-    uint32_t runs, data_files;
+    uint32_t runs, plans, data_files;
   } removable, removed;
   uint32_t active, unfinished; // what stays: held by a running weir; half in place
   uint32_t finished;           // removed whether it was asked for or not
@@ -56,7 +58,8 @@ static bool is_removable(const struct leftover *l) {
 
 static void count(struct tally *t, const struct leftover *l) {
   t->bytes += l->bytes;
-  t->runs += !l->orphan_of && !l->finished;
+  t->runs += !l->orphan_of && !l->finished && !l->planned;
+  t->plans += l->planned;
   t->data_files += l->orphan_of != NULL;
 }
 
@@ -69,7 +72,9 @@ static int note_leftover(void *ctx, const struct staging_found *found) {
                          .bytes = found->bytes,
                          .locked = found->locked,
                          .half_sealed = found->half_sealed,
-                         .finished = found->finished};
+                         .finished = found->finished,
+                         .planned = found->planned,
+                         .begun = found->begun};
   if (is_removable(l) && !l->finished) count(&c->removable, l);
   c->active += l->locked;
   c->unfinished += !l->locked && l->half_sealed;
@@ -135,7 +140,19 @@ static void print_files(const struct leftover *l) {
     printf("%s (%s)%s", quote_str(f->name).s, quote_bytes(f->bytes).s, f->next ? ", " : "\n");
 }
 
-static void print_leftover(const struct leftover *l) {
+// Who carries out a plan names its folder.
+static void print_plan(const struct leftover *l, const char *dir, struct arena *a) {
+  const char *path = strcmp(dir, ".") == 0
+                         ? l->name
+                         : arena_printf(a, "%s%s%s", dir, str_ends(dir, "/") ? "" : "/", l->name);
+  printf(
+      l->begun
+          ? "    a plan whose units are being made; how far: weir status %s\n"
+          : "    a plan that waits: none of its units is made yet; to make all of them: weir shard %s --count 1\n",
+      quote_path(path).s);
+}
+
+static void print_leftover(const struct leftover *l, const char *dir, struct arena *a) {
   printf("%s  %s%s\n", quote_str(l->name).s, quote_bytes(l->bytes).s,
          l->removed ? "  removed" : "");
   print_files(l);
@@ -152,6 +169,8 @@ static void print_leftover(const struct leftover *l) {
            "to finish\n");
   else if (l->orphan_of)
     printf("    a data file written for '%s', which does not use it\n", quote_str(l->orphan_of).s);
+  else if (l->planned)
+    print_plan(l, dir, a);
   else if (l->resume)
     print_resume("continue", l->resume);
 }
@@ -169,6 +188,7 @@ static void print_json(const struct clean *c, const char *dir, const struct err 
     json_put_uint(&j, "bytes", l->bytes);
     json_put_bool(&j, "locked", l->locked);
     json_put_bool(&j, "half_sealed", l->half_sealed);
+    json_put_bool(&j, "plan", l->planned);
     json_put_text(&j, "resume", l->resume);
     json_put_text(&j, "orphan_of", l->orphan_of);
     json_put_array(&j, "data_files");
@@ -187,16 +207,20 @@ static void print_json(const struct clean *c, const char *dir, const struct err 
   report_json_end(&j);
 }
 
-// "2 interrupted runs and 1 unused data file (598 MB)"
+static void print_count(uint32_t n, const char *what, uint32_t before, uint32_t after) {
+  if (n) printf("%s%u %s%s", before == 0 ? "" : after ? ", " : " and ", n, what, plural(n));
+}
+
+// "2 interrupted runs, 1 plan and 1 unused data file (598 MB)"
 static void print_tally(const struct tally *t) {
-  if (t->runs) printf("%u interrupted run%s", t->runs, plural(t->runs));
-  if (t->runs && t->data_files) printf(" and ");
-  if (t->data_files) printf("%u unused data file%s", t->data_files, plural(t->data_files));
+  print_count(t->runs, "interrupted run", 0, t->plans + t->data_files);
+  print_count(t->plans, "plan", t->runs, t->data_files);
+  print_count(t->data_files, "unused data file", t->runs + t->plans, 0);
   printf(" (%s)", quote_bytes(t->bytes).s);
 }
 
 static void summarize(const struct clean *c, const char *dir, bool yes) {
-  const uint32_t removable = c->removable.runs + c->removable.data_files;
+  const uint32_t removable = c->removable.runs + c->removable.plans + c->removable.data_files;
   if (c->n_rows == 0) {
     printf("no interrupted runs in '%s'\n", quote_str(dir).s);
   } else if (removable == 0 && c->active + c->unfinished == 0) {
@@ -209,7 +233,7 @@ static void summarize(const struct clean *c, const char *dir, bool yes) {
   } else if (!yes) {
     print_tally(&c->removable);
     printf("; remove with --yes\n");
-  } else if (c->removed.runs + c->removed.data_files > 0) {
+  } else if (c->removed.runs + c->removed.plans + c->removed.data_files > 0) {
     printf("removed ");
     print_tally(&c->removed);
     printf("\n");
@@ -246,7 +270,7 @@ int cmd_clean(const struct cli_args *args, struct err *err) {
   if (scanned) rc = remove_all(&c, dir, yes);
   if (scanned && json) print_json(&c, dir, err);
   for (size_t i = 0; scanned && !json && i < c.n_rows; i++)
-    print_leftover(&c.rows[i]);
+    print_leftover(&c.rows[i], dir, &c.arena);
   if (scanned && !json && !cli_flag(args, OPT_QUIET)) summarize(&c, dir, yes);
   TABLE_FREE(&c, rows);
   arena_free(&c.arena);

@@ -7,10 +7,12 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 
 import pytest
 
 from conftest import AHEAD, MANY_UNITS, program
+from test_documents import is_valid
 from test_resume import Running
 
 PASSES = ["--pass", "conv2matmul", "--tensor-digests"]
@@ -104,6 +106,33 @@ def test_more_shards_than_units_are_said(weir, small_encoder, tmp_path):
     assert units < 9 and re.search(rf"^weir: {units} units? (is|are) work for {units} shards?: the other {9 - units} have nothing to do$", said.err, re.M)
     said = weir("plan", small_encoder, tmp_path / "out.onnx", *PASSES, "--shards", str(units))
     assert "nothing to do" not in said.err
+
+
+def test_the_rate_is_that_of_the_work(weir, small_encoder, tmp_path):
+    """A plan may wait for days before its first member begins."""
+    plan = plan_of(weir, small_encoder, tmp_path, "--shards", "2")
+    day = time.time() - 86400
+    os.utime(plan / "orders.json", (day, day))
+    assert state(weir, plan)["bytes_per_second"] == 0
+    weir("shard", plan, "--index", "0", "--count", "2")
+    [records] = plan.glob("records.*")
+    if subprocess.run(["stat", "-c", "%W", records], capture_output=True, text=True).stdout.strip() in ("", "0", "-"):
+        pytest.skip("this file system does not keep when a file was made")
+    said = state(weir, plan)
+    assert said["bytes_per_second"] > 2 * said["bytes_done"] / 86400
+
+
+def test_a_plan_is_no_interrupted_run(weir, small_encoder, tmp_path):
+    plan = plan_of(weir, small_encoder, tmp_path, "--shards", "2")
+    said = weir("clean", tmp_path).out.splitlines()
+    assert said[1] == f"    a plan that waits: none of its units is made yet; to make all of them: weir shard {plan} --count 1"
+    assert re.fullmatch(r"1 plan \(.*\); remove with --yes", said[2])
+    weir("shard", plan, "--index", "0", "--count", "2")
+    assert f"    a plan whose units are being made; how far: weir status {plan}\n" in weir("clean", tmp_path).out
+    [found] = is_valid(weir("clean", tmp_path, "--json").json(), "clean")["found"]
+    assert found["plan"] and found["resume"].startswith("weir plan ")
+    assert "removed 1 plan (" in weir("clean", tmp_path, "--yes").out and not plan.exists()
+    assert "no interrupted runs in " in weir("clean", tmp_path).out
 
 
 def test_a_part_that_is_not_there(weir, small_encoder, tmp_path):

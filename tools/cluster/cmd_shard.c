@@ -114,6 +114,7 @@ static int make(struct planned *x, const struct cli_args *args, const volatile i
   if (recorded(&made.st, &part) > 0 && staging_writes(&made.st))
     rc = carry_out_check_units(&c, &made, STAGING_EVERY_UNIT, err);
   const uint32_t before = rc ? 0 : recorded(&made.st, &part);
+  if (rc == 0 && before < part.end - part.first) rc = staging_open_records(&made.st, 0, err);
   if (rc == 0) rc = carry_out_run(&c, &made, err);
   // Nobody begins again a member that says that it is done: its records outlive a power cut.
   struct err unsynced = {0};

@@ -1,6 +1,7 @@
 // weir status: how far a planned run is, by the records in its folder. Nothing is locked or changed.
 //
-// The rate is that between two looks (--watch), or since the plan was made.
+// The rate is that between two looks (--watch), or since the first member began: since the plan was made on file systems that do not
+// keep when a file was made.
 #include "commands.h"
 #include "planned.h"
 #include "again.h"
@@ -22,7 +23,7 @@ struct look {
   struct planned x;
   uint32_t damaged;       // --recheck
   uint32_t first_damaged; // NO_ID: none
-  double seconds;         // since the plan was made
+  double seconds;         // since work began
   double rate;            // bytes a second; 0: not known
 };
 
@@ -61,8 +62,9 @@ static int look(struct look *l, const struct cli_args *args, const volatile int 
   if (cli_flag(args, OPT_RECHECK) && !l->x.joined.sealed && recheck(l, args, stop, err)) return -1;
   planned_count(&l->x);
   clock_gettime(CLOCK_REALTIME, &now);
-  l->seconds =
-      (double)now.tv_sec + (double)now.tv_nsec / 1e9 - (double)l->x.joined.planned_ns / 1e9;
+  const struct staging_joined *j = &l->x.joined;
+  const int64_t began = j->began_ns ? j->began_ns : j->planned_ns;
+  l->seconds = (double)now.tv_sec + (double)now.tv_nsec / 1e9 - (double)began / 1e9;
   if (l->seconds > 0) l->rate = (double)l->x.done / l->seconds;
   return 0;
 }

@@ -537,15 +537,22 @@ int staging_open_bare(struct staging *st, const char *dest_folder, const char *o
 
 // ---- while it runs ----
 
+int staging_open_records(struct staging *st, uint32_t writer, struct err *err) {
+  assert(writer < STAGING_WRITERS_MAX);
+  int *fd = &st->records[writer];
+  if (*fd < 0 && st->folder >= 0)
+    *fd = records_open(st->folder, st->first_record + writer, st->record_step, err);
+  return *fd < 0 && st->folder >= 0 ? -1 : 0;
+}
+
 int staging_record(struct staging *st, uint32_t writer, uint32_t unit,
                    const uint8_t digest[DIGEST_BYTES], const struct figure_sums *errors,
                    struct err *err) {
-  assert(unit < st->n_units && writer < STAGING_WRITERS_MAX);
-  if (st->folder >= 0) {
-    int *fd = &st->records[writer];
-    if (*fd < 0) *fd = records_open(st->folder, st->first_record + writer, st->record_step, err);
-    if (*fd < 0 || records_append(*fd, unit, digest, errors, st->header_sha256, err)) return -1;
-  }
+  assert(unit < st->n_units);
+  if (staging_open_records(st, writer, err)) return -1;
+  if (st->folder >= 0 &&
+      records_append(st->records[writer], unit, digest, errors, st->header_sha256, err))
+    return -1;
   memcpy(st->digests[unit], digest, DIGEST_BYTES);
   st->done[unit] = 1;
   figure_sums_put_unit(&st->errors, unit, errors);

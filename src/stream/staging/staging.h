@@ -135,6 +135,8 @@ int staging_open_null(struct staging *st, const struct plan *p, const char *dest
 // write; -1: there cannot be one. It belongs to the caller. Several processes that work in one
 // folder have one each.
 int staging_unnamed_file(void *staging);
+// Makes the writer's records file now, if it has none: its age says when the work began.
+int staging_open_records(struct staging *st, uint32_t writer, struct err *err);
 // Records a finished, durable unit, and its error figures. One call at a time.
 int staging_record(struct staging *st, uint32_t writer, uint32_t unit,
                    const uint8_t digest[DIGEST_BYTES], const struct figure_sums *errors,
@@ -194,6 +196,7 @@ struct staging_found {
   uint64_t bytes;
   bool locked, half_sealed;
   bool finished;              // the output is all in place: a kill left the folder, or a part of it
+  bool planned, begun;        // the folder of a plan (staging_join.h); a member has worked on it
   const char *resume_command; // or NULL
   const char *orphan_of; // an orphaned fresh-named sidecar: the .onnx it was made for; else NULL
 };

@@ -26,6 +26,21 @@
 
 enum { PLAN_MAX_BYTES = 1 << 30 };
 
+// ---- when ----
+
+// A member makes its records file when it begins (staging_open_records).
+static int note_birth(void *ctx, const char *name) {
+  struct staging_joined *j = ctx;
+  struct statx at;
+  if (strncmp(name, "records.", 8) != 0 ||
+      statx(j->st.folder, name, AT_SYMLINK_NOFOLLOW, STATX_BTIME, &at) ||
+      !(at.stx_mask & STATX_BTIME))
+    return 0;
+  const int64_t born = at.stx_btime.tv_sec * 1000000000LL + at.stx_btime.tv_nsec;
+  if (j->began_ns == 0 || born < j->began_ns) j->began_ns = born;
+  return 0;
+}
+
 // ---- the path ----
 
 // The folder's own path: without slashes at its end, without plan.json.
@@ -258,6 +273,7 @@ int staging_join(struct staging_joined *j, const char *path, const char *version
   // Of a seal that has begun, outputs are under way to their names.
   if (!bad && !j->sealed && as != STAGING_AS_VIEWER) bad = open_outputs(&j->st, &j->plan, err);
   if (!bad) bad = staging_take_records(&j->st, &j->plan, &j->bad_records, err);
+  if (!bad && as == STAGING_AS_VIEWER) bad = fs_list(j->st.folder, note_birth, j, j->st.name, err);
   staging_close(&bare);
   if (bad) staging_leave(j);
   return bad;

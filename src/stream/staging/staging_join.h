@@ -26,7 +26,8 @@ struct staging_orders {
   bool allow_links;                                    // of the sources
   const char *edits_sha256;                            // in hex; NULL: there was no log
   const char *layout_asked; // JSON, as the manifest is to have it; or NULL
-  const char *const *companions; // paths of sources that are no data files, in the order of their rows
+  const char *const
+      *companions; // paths of sources that are no data files, in the order of their rows
   uint32_t n_companions;
 };
 
@@ -54,9 +55,10 @@ struct staging_joined {
   const char *onnx_name, *source_folder, *resume_command;
   struct staging_source *sources; // of the plan, as they were then
   uint32_t n_sources;
-  int64_t planned_ns;    // when the folder was prepared
-  bool sealed;           // its seal has begun
-  uint32_t bad_records;  // lines in records files that are none: torn, or damaged
+  int64_t planned_ns; // when the folder was prepared
+  int64_t began_ns; // when its first member began; 0: none did, or the file system does not keep it
+  bool sealed;      // its seal has begun
+  uint32_t bad_records; // lines in records files that are none: torn, or damaged
   struct arena arena;
 };
 

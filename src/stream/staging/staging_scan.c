@@ -13,6 +13,7 @@
 #include "again.h"
 #include "staging_header.h"
 #include "staging_folder.h"
+#include "staging_join.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -107,14 +108,22 @@ struct scan {
   struct err *err;
 };
 
+static int is_of_records(void *ctx, const char *name) {
+  (void)ctx;
+  return strncmp(name, "records.", 8) == 0;
+}
+
 static int report_folder(const struct scan *s, const char *name, bool done) {
   const int folder = again_openat(s->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (folder < 0) return 0;
   struct staging_header h = {0};
   struct err unread = {0}; // a header that cannot be read only leaves out how to resume
   staging_header_read(folder, "", &h, &unread);
+  struct err unlisted = {0};
   const struct staging_found found = {
       .name = name,
+      .planned = !done && staging_has(folder, STAGING_ORDERS),
+      .begun = fs_list(folder, is_of_records, NULL, name, &unlisted) != 0,
       .bytes = staging_folder_bytes(folder),
       .locked = staging_is_locked(folder),
       .half_sealed = !done && staging_has(folder, "seal.json"),
