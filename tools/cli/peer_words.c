@@ -3,6 +3,7 @@
 #include "peer_words.h"
 
 #include "command_sets.h"
+#include "targets.h"
 
 #include <ctype.h>
 #include <stddef.h>
@@ -78,9 +79,23 @@ const char *peer_option(enum cli_command *command, const char *name) {
   return other;
 }
 
+// As a hint names them.
+static const struct {
+  const char *same, *near;
+} runtimes[] = {
+#define TARGET(name, ...) {"'" name "'", "'" name "', the nearest"},
+#include "targets.def"
+#undef TARGET
+};
+
 const char *peer_value(const char *option, const char *value) {
+  uint32_t target;
+  bool same;
+
   for (size_t i = 0; i < sizeof values / sizeof *values; i++)
     if (strcmp(values[i].option, option) == 0 && peer_words_same(values[i].theirs, value))
       return values[i].ours;
+  if (strcmp(option, "target") == 0 && targets_nearest(value, &target, &same))
+    return same ? runtimes[target].same : runtimes[target].near;
   return NULL;
 }
