@@ -69,6 +69,27 @@ def test_models_of_a_folder(weir, bundle):
     assert skipped["path"] == "page.onnx" and "web page" in skipped["why"]
 
 
+def test_what_weir_wrote_is_known(weir, bundle, tmp_path):
+    """By its name beside its model, or by how it begins; a name alone, and what is nearly one, is somebody else's."""
+    key = tmp_path / "key.pem"
+    subprocess.run(["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", key], check=True)
+    weir("convert", bundle / "tiny.onnx", bundle / "out" / "t.onnx", "--tensor-digests", "--edit-log", bundle / "log", "--report-json", bundle / "r.json",
+         "--report-html", bundle / "r.html", "--provenance", bundle / "p")
+    weir("sign", bundle / "out" / "t.onnx", "--key", key)
+    weir("calibrate", bundle / "tiny.onnx", "-o", bundle / "ranges", "--generate", "1")
+    theirs = {"gone.onnx.manifest.json": "{}", "out/t.sig": "", "s.json": '{"schema": 1, "commands": []}', "empty": "", "page.html": "<!doctype html><html></html>"}
+    for name, text in theirs.items():
+        (bundle / name).write_text(text)
+    folder = is_valid(weir("inspect", bundle, "--json").json(), "inspect")["folder"]
+    kinds = {"log": "edit log", "out/t.onnx.manifest.json": "manifest", "out/t.onnx.sig": "signature", "out/t.onnx.tensors.jsonl": "tensor digests",
+             "p": "provenance", "r.html": "page", "r.json": "report", "ranges": "ranges"}
+    assert {each["path"]: each["kind"] for each in folder["records"]} == kinds
+    assert {each["path"] for each in folder["unreferenced"]} == {*theirs, "vocab.txt"}
+    text = weir("check", bundle, code=65).out
+    ours, others = text.split("\nFiles of weir beside them\n")[1].split("\nFiles that no model refers to\n")
+    assert "out/t.onnx.manifest.json (manifest)\n" in ours and "log (edit log)\n" in ours and "vocab" not in ours and "log" not in others
+
+
 def test_lines_of_a_folder(weir, bundle):
     lines = weir("inspect", bundle).out.splitlines()
     assert [line.split()[2] for line in lines[:4]] == ["decoder.onnx", "encoder.onnx", "onnx/joint.onnx", "tiny.onnx"]
@@ -205,5 +226,5 @@ def test_commands_of_one_manifest_say_which(weir, bundle, tmp_path):
     said = weir("audit", out, code=66).err
     assert f"'{out}' is a folder" in said and f"2 models in it have a manifest; give one at a time: weir audit '{out}/a.onnx'" in said
     assert weir("audit", out / "a.onnx").out
-    records = {each["path"] for each in json.loads(weir("inspect", out, "--json").out)["folder"]["unreferenced"]}
+    records = {each["path"] for each in json.loads(weir("inspect", out, "--json").out)["folder"]["records"]}
     assert records == {Path(f"{name}.onnx.manifest.json").name for name in "ab"}

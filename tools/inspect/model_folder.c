@@ -9,6 +9,7 @@
 
 #include "again.h"
 #include "cli_words.h"
+#include "folder_kinds.h"
 #include "report.h"
 
 #include <dirent.h>
@@ -205,6 +206,8 @@ void model_folder_sum(struct model_folder *b) {
          at++)
       files[at]->used |= files[at]->dev == parts[i]->dev && files[at]->ino == parts[i]->ino;
   }
+  for (uint32_t i = 0; i < b->n_files; i++)
+    if (!b->files[i].used) b->files[i].kind = folder_kind(b, &b->files[i]);
 }
 
 // ---- printing -----------------------------------------------------------------------------------
@@ -249,17 +252,20 @@ static void print_skipped(const struct model_folder *b) {
   }
 }
 
-static void print_others(const struct model_folder *b) {
+// Of weir, or of nobody known.
+static void print_others(const struct model_folder *b, bool own, const char *title) {
   uint32_t n = 0;
   uint64_t rest = 0;
   for (uint32_t i = 0; i < b->n_files; i++) {
     const struct folder_file *f = &b->files[i];
-    if (f->used) continue;
-    if (n == 0) printf("\nFiles that no model refers to\n");
-    if (n++ < OTHERS_SHOWN)
-      printf("%-10s %s\n", quote_bytes(f->bytes).s, quote_str(f->path).s);
-    else
+    if (f->used || (f->kind != NULL) != own) continue;
+    if (n == 0) printf("\n%s\n", title);
+    if (n++ >= OTHERS_SHOWN)
       rest += f->bytes;
+    else if (own)
+      printf("%-10s %s (%s)\n", quote_bytes(f->bytes).s, quote_str(f->path).s, f->kind);
+    else
+      printf("%-10s %s\n", quote_bytes(f->bytes).s, quote_str(f->path).s);
   }
   if (n > OTHERS_SHOWN) printf("%-10s in %u more\n", quote_bytes(rest).s, n - OTHERS_SHOWN);
 }
@@ -269,7 +275,8 @@ void model_folder_print(const struct model_folder *b) {
     if (!b->models[i].why || b->checked) print_model(b, &b->models[i]);
   print_sum(b);
   print_skipped(b);
-  print_others(b);
+  print_others(b, true, "Files of weir beside them");
+  print_others(b, false, "Files that no model refers to");
 }
 
 // ---- JSON ---------------------------------------------------------------------------------------
@@ -302,6 +309,22 @@ static void write_model(const struct model_folder *b, const struct folder_model 
   json_end_object(j);
 }
 
+static void write_others(const struct model_folder *b, bool own, const char *key,
+                         struct json_out *j) {
+  json_put_array(j, key);
+  for (uint32_t i = 0; i < b->n_files; i++) {
+    const struct folder_file *f = &b->files[i];
+    if (f->used || (f->kind != NULL) != own) continue;
+    json_object(j);
+    json_put_text(j, "path", f->path);
+    json_put_uint(j, "bytes", f->bytes);
+    if (own) json_put_text(j, "kind", f->kind);
+    json_end_object(j);
+    report_json_flush(j);
+  }
+  json_end_array(j);
+}
+
 void model_folder_write(const struct model_folder *b, struct json_out *j) {
   json_put_object(j, "folder");
   json_put_array(j, "models");
@@ -318,16 +341,8 @@ void model_folder_write(const struct model_folder *b, struct json_out *j) {
     report_json_flush(j);
   }
   json_end_array(j);
-  json_put_array(j, "unreferenced");
-  for (uint32_t i = 0; i < b->n_files; i++) {
-    if (b->files[i].used) continue;
-    json_object(j);
-    json_put_text(j, "path", b->files[i].path);
-    json_put_uint(j, "bytes", b->files[i].bytes);
-    json_end_object(j);
-    report_json_flush(j);
-  }
-  json_end_array(j);
+  write_others(b, true, "records", j);
+  write_others(b, false, "unreferenced", j);
   json_put_uint(j, "files", b->n_distinct);
   json_put_uint(j, "bytes", b->bytes);
   json_end_object(j);
