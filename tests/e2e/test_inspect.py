@@ -210,6 +210,14 @@ def test_quantizers_of_qonnx_are_told_how_to_come_in(weir, tmp_path):
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "q.onnx")
     found = json.loads(weir("inspect", "--json", tmp_path / "q.onnx").out)
     assert [(one["command"], one["sites"]) for one in found["advice"]] == [("run", 1)]
-    assert "--pass import-qonnx" in found["advice"][0]["text"]
+    assert found["advice"][0]["text"].startswith("a QONNX model: no runtime has its 1 node Quant, --pass import-qonnx makes ONNX of it")
+    # Who takes another command gets there too.
+    refused = weir("calibrate", tmp_path / "q.onnx", "-o", tmp_path / "r", "--generate", "1", code=1).err
+    assert "no runtime has Quant of qonnx.custom_op.general: the model cannot be run" in refused and "--pass import-qonnx" in refused
+    (tmp_path / "cfg.yaml").write_text("passes: [streamline]\n")
+    for words, way in ((["quantize"], "'weir run IN OUT --pass import-qonnx' first"), (["run", "--config", tmp_path / "cfg.yaml"], "--pass import-qonnx before all others")):
+        assert f"passes leave it as it is: {way} makes ONNX of it" in weir(*words, tmp_path / "q.onnx", tmp_path / "other.onnx", "--force").err
+    done = weir("run", tmp_path / "q.onnx", tmp_path / "other.onnx", "--pass", "import-qonnx", "--pass", "streamline", "--force")
+    assert "no runtime has" not in done.err
     weir("run", tmp_path / "q.onnx", tmp_path / "out.onnx", "--pass", "import-qonnx")
     assert json.loads(weir("inspect", "--json", tmp_path / "out.onnx").out)["advice"] == []

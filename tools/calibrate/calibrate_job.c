@@ -6,6 +6,7 @@
 // Nothing is placed before all of what can be refused was looked at, and RANGES is there whole or not at all.
 #include "calibrate_job.h"
 
+#include "custom_ops.h"
 #include "found_file.h"
 #include "fs.h"
 #include "given_files.h"
@@ -298,6 +299,18 @@ static int find_runtime(struct calibrate_job *j, struct err *err) {
   return runtime_find_library(j->runtime.library, &j->c.arena, &found, err);
 }
 
+// The runtime's own words for it name neither QONNX nor a way out.
+static int refuse_operators(const struct calibrate_job *j, struct err *err) {
+  const struct model *m = j->c.m;
+  const uint32_t node = custom_ops_not_runnable(m);
+  if (node == NO_ID) return 0;
+  const struct span domain = model_name(m, m->nodes[node].domain);
+  err_fill(err, ERR_FAIL, "no runtime has %s of %s: the model cannot be run",
+           quote(model_name(m, m->nodes[node].op_type)).s, quote(domain).s);
+  return err_hint(err, "'weir run IN OUT --pass %s' makes a model of it that runs",
+                  custom_ops_is_imported(domain) ? "import-qonnx" : "inject-ops");
+}
+
 static int open_model(struct calibrate_job *j, struct err *err) {
   const struct calibrate_model_of of = {.m = j->c.m,
                                         .recipes = &j->job.recipes,
@@ -497,8 +510,9 @@ int calibrate_job_run(struct calibrate_job *j, const struct cli_args *args,
     return -1;
   j->runtime.scratch = j->scratch.path;
   j->runtime.mapped = is_mapped(j->c.m);
-  if (runtime_open(&j->c.runtime, &j->runtime, err) || open_samples(j, err) ||
-      open_staging(j, err) || check_companions(j, err) || open_model(j, err))
+  if (refuse_operators(j, err) || runtime_open(&j->c.runtime, &j->runtime, err) ||
+      open_samples(j, err) || open_staging(j, err) || check_companions(j, err) ||
+      open_model(j, err))
     return -1;
   return measure(j, err);
 }

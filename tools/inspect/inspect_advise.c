@@ -161,19 +161,25 @@ static void advise_import(struct inspect *in) {
   const struct model *m = in->m;
   struct prospect p;
   uint64_t n = 0;
+  bool alike = true;
+  const struct model_node *first = NULL;
   for (uint32_t i = 0; i < m->n_nodes; i++) {
-    if (m->nodes[i].flags & NODE_DEAD) continue;
-    n += custom_ops_is_imported(model_name(m, m->nodes[i].domain));
+    const struct model_node *node = &m->nodes[i];
+    if (node->flags & NODE_DEAD || !custom_ops_is_imported(model_name(m, node->domain))) continue;
+    if (n++ == 0) first = node;
+    alike &= node->op_type == first->op_type;
   }
   if (n == 0) return;
   const bool known = look_ahead(in, passes, &p);
   const char *size = known ? arena_printf(&in->arena, "; with --pass requantize about %s in all",
                                           quote_bytes(p.bytes).s)
                            : "";
-  struct inspect_advice *a =
-      advise(in, "run", n,
-             "%lu node%s of QONNX or Brevitas, which runtimes do not have: --pass import-qonnx%s",
-             n, plural(n), size);
+  struct inspect_advice *a = advise(
+      in, "run", n,
+      "a %s model: no runtime has its %lu node%s%s%s, --pass import-qonnx makes ONNX of %s%s",
+      span_is(model_name(m, first->domain), CUSTOM_OPS_BREVITAS) ? "Brevitas" : "QONNX", n,
+      plural(n), alike ? " " : " such as ", quote(model_name(m, first->op_type)).s,
+      n == 1 ? "it" : "them", size);
   if (known) is_next(in, a, p.bytes, run_line(in, "int8", passes), NULL);
 }
 

@@ -6,6 +6,7 @@
 //
 // Long lists are cut: a text is for reading, and the report has every node. What was never there to be
 // taken (a product of two activations has no weight) is not said.
+#include "custom_ops.h"
 #include "outlook.h"
 #include "pass_job.h"
 #include "report.h"
@@ -576,9 +577,26 @@ static bool hint_fold(struct job *job) {
   return true;
 }
 
+// A model whose quantizers no runtime has, which other passes leave as they are.
+static bool hint_import(const struct job *job) {
+  const struct pass_job *pj = job->ctx;
+  const struct model *m = &job->model;
+  const uint32_t node = custom_ops_not_runnable(m);
+  if (node == NO_ID || !custom_ops_is_imported(model_name(m, m->nodes[node].domain))) return false;
+  for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
+    if (custom_ops_makes_runnable(pj->pipeline.steps[i].values.pass->name)) return false;
+  report_hint("no runtime has %s of %s, and passes leave it as it is: %s makes ONNX of it",
+              quote(model_name(m, m->nodes[node].op_type)).s,
+              quote(model_name(m, m->nodes[node].domain)).s,
+              job->args->command == CLI_run ? "--pass import-qonnx before all others"
+                                            : "'weir run IN OUT --pass import-qonnx' first");
+  return true;
+}
+
 void pass_job_hint(struct job *job) {
   const struct pass_job *pj = job->ctx;
   bool hinted = hint_fold(job);
+  hinted = hint_import(job) || hinted;
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
     hinted = hint_op_types(job, i) || hint_convs(job, i) || hinted;
   if (!hinted && pj->n_sites == 0 && job->edits.n == 0)
