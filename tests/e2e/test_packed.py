@@ -69,6 +69,16 @@ def test_a_report_without_a_page_has_none(weir, tmp_path):
     assert "gzip_bytes" not in weir("quantize", source, tmp_path / "out.onnx", "--block-size", "64", "--json").json()["weir"]
 
 
+def test_few_values_are_for_compression(weir, tmp_path):
+    """Their files are as large as before: the last lines say the size that they are made for, in a pipeline too."""
+    source = copy_model(DATA / "parakeet-dynamo" / "encoder-model.onnx", tmp_path / "model")
+    for name, words in (("a", ["shrink", source, "-o", tmp_path / "a.onnx", "--method", "float_weights", "--min-elements", "1000"]),
+                        ("b", ["run", source, tmp_path / "b.onnx", "--pass", "shrink:method=float_weights,min_elements=1000"])):
+        [_, size, unit] = re.search(r"^  packed ≈ (([\d.]+) (kB|MB)) compressed \(gzip -9\)$", weir(*words).out, re.M).groups()
+        assert float(size) * {"kB": 1e3, "MB": 1e6}[unit] == pytest.approx(packed(tmp_path, f"{name}.onnx"), rel=WITHIN)
+    assert "packed" not in weir("shrink", source, "-o", tmp_path / "c.onnx", "--min-elements", "1000").out
+
+
 def test_weights_too_large_to_be_looked_at(weir, tmp_path):
     """One scale for a weight needs all of its elements: past the limit for a sample there is no estimate, and no error."""
     tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[4096, 5000], data_location=TensorProto.EXTERNAL)

@@ -300,7 +300,8 @@ static bool stays_unwritten(const struct job *job) {
 int job_finish(struct job *job, struct err *err) {
   if (job_prepare_plan(job, err)) return -1;
   job->unwritten = stays_unwritten(job);
-  if (job->nothing_to_write || cli_given(job->args, OPT_REPORT_HTML)) job_guess_packed(job);
+  if (job->nothing_to_write || cli_given(job->args, OPT_REPORT_HTML) || job_is_for_packing(job))
+    job_guess_packed(job);
   if (job->watch.planned && job->watch.planned(job->watch.ctx, job, err)) return -1;
   const bool writes = !job->nothing_to_write && !job->unwritten;
   if (writes) warn_of_data_names(job);

@@ -244,6 +244,8 @@ int job_refused_anywhere(struct job *job, const struct err *why, struct err *err
 int job_look_ahead(struct job *job, struct err *err);
 // job_packed.c: fills in job->packed from samples of what the plan makes. Never fails.
 void job_guess_packed(struct job *job);
+// Are there weights with few distinct values (shrink --method float_weights), which are smaller in nothing else?
+bool job_is_for_packing(const struct job *job);
 // The peak of memory that a run does not pass: index, --memory and the program. A stage has --memory
 // beside what the passes hold that asked it. job_index_peak: of that, the part of the index.
 uint64_t job_index_peak(const struct job *job);

@@ -89,6 +89,14 @@ static bool read_plan(void *ctx, uint64_t off, uint8_t *buf, size_t n) {
   return n == 0;
 }
 
+bool job_is_for_packing(const struct job *job) {
+  const struct recipes *r = &job->recipes;
+  for (uint32_t i = 0; i < r->n_rows; i++)
+    if (r->rows[i].kind == RECIPE_QUANTIZE && recipe_quantization_of(r, i).format == FORMAT_LEVELS)
+      return true;
+  return false;
+}
+
 void job_guess_packed(struct job *job) {
   const struct io_options options = {.mode = IO_SYNC, .tiles = 1, .tile_bytes = IO_CLONE_BLOCK};
   const size_t budget = (size_t)max_u64(BUDGET_LEAST, min_u64(BUDGET, job->memory / 4));

@@ -94,6 +94,10 @@ static struct summary summary_of(struct job *job, const char *spent) {
     add_line(&s, job, "", told->more[i]);
   for (uint32_t i = 0; i < told->n_steps; i++)
     add_line(&s, job, "", told->steps[i]);
+  // A dry run says it of all that it would write.
+  if (job->packed && !job->nothing_to_write && job_is_for_packing(job))
+    add_line(&s, job, "packed \xe2\x89\x88 ",
+             arena_printf(&job->arena, "%s compressed (gzip -9)", quote_bytes(job->packed).s));
   add_line(&s, job, "worst  ", told->worst);
   add_line(&s, job, "kept   ", told->kept);
   add_line(&s, job, "larger ", told->larger);
