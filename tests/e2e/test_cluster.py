@@ -135,6 +135,10 @@ def test_a_plan_is_no_interrupted_run(weir, small_encoder, tmp_path):
     assert "no interrupted runs in " in weir("clean", tmp_path).out
 
 
+def test_where_the_page_of_a_plan_is_made(weir, tmp_path):
+    assert "hint: that is 'weir plan --report-html'" in weir("finalize", tmp_path, "--report-html", tmp_path / "p.html", code=2).err
+
+
 def test_a_part_that_is_not_there(weir, small_encoder, tmp_path):
     plan = plan_of(weir, small_encoder, tmp_path, "--shards", "4")
     assert "which of the 4 shards is this?" in weir("shard", plan, code=2).err

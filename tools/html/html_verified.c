@@ -343,7 +343,7 @@ void html_verified(struct html_out *o, const struct verified *v) {
   if (v->half_unseen)
     html_raw(o, "<p>Floats of 16 bits were computed in float32 by this runtime: what overflows in "
                 "them was not seen.</p>\n");
-  html_put(o, "<p>%s, with the same inputs, in ONNX Runtime %s; seed %lu",
+  html_put(o, "<p>%s, with the same inputs, in ONNX Runtime %s; the seed of drawn inputs is %lu",
            both    ? "Each site of the change was run before and after, and so were both models"
            : sites ? "Each site of the change was run before and after, as two small models"
                    : "Both models were run",

@@ -99,7 +99,7 @@ static const char *random_words(const struct verify_run *r, uint32_t place, cons
   const struct span op = model_name(m, m->nodes[node].op_type);
   return arena_printf(
       &r->v->found.arena,
-      "it is made of numbers that are drawn anew in each model (%.*s without a seed)", (int)op.n,
+      "it depends on random numbers, which are drawn anew in each model (the %.*s has no seed)", (int)op.n,
       (const char *)op.at);
 }
 
