@@ -162,7 +162,7 @@ class Documents:
                 notes.append(wrapped(f"{attribute}: {each['description']}", "        ", "    "))
         about = wrapped(about[:1].upper() + about[1:] + ".", "    ", "")
         self.classes[name] = (
-            f"@dataclass(frozen=True, repr=False)\nclass {name}({'Told' if path == ('report',) else 'Record'}):\n"
+            f"@dataclass(frozen=True, repr=False)\nclass {name}({'Told' if path == ('report',) else 'Document' if top else 'Record'}):\n"
             + (docstring([about, "", *notes], "    ") if notes else f'    """{about}"""\n')
             + "\n"
             + "".join(fields)
@@ -180,7 +180,7 @@ class Documents:
         return (
             HEAD.format("The documents that weir writes, as dataclasses: what functions return.")
             + "from dataclasses import dataclass\nfrom typing import Any, Dict, List, Literal, Optional, Union\n\n"
-            + "from ._record import Record, Told, by_name, count, count_or_word, each, figure, maybe, of_a_form, same, setting\n\n"
+            + "from ._record import Document, Record, Told, by_name, count, count_or_word, each, figure, maybe, of_a_form, same, setting\n\n"
             + "__all__ = [\n" + "".join(f'    "{name}",\n' for name in names) + "]\n\n\n"
             + "\n\n".join(self.classes.values())
         )

@@ -3,6 +3,7 @@
 import dataclasses
 import errno
 import hashlib
+import html
 import inspect
 import json
 import keyword
@@ -312,6 +313,10 @@ def test_documents_are_dataclasses(weir, tmp_path):
     for document in found:
         is_the_document(document, document.raw)
         assert repr(document).startswith(type(document).__name__ + "(") and len(repr(document)) < 20000
+        # For people a line for each member, none of them long.
+        if not isinstance(document, weir.Report):
+            first, *rest = str(document).splitlines()
+            assert first.startswith(f"weir {document.raw['command']}") and max(map(len, rest)) < 160 and "\n".join(rest) in html.unescape(document._repr_html_())
     types = ["Inspect", "Check", "Report", "Measure", "Audit", "Clean", "Passes", "Report", "ShrinkInfo", "Report"]
     assert [type(document) for document in found] == [getattr(weir, name) for name in types]
     with pytest.raises(dataclasses.FrozenInstanceError):

@@ -6,10 +6,11 @@ import dataclasses
 import html
 import re
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Optional, TypeVar
+from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar
 
 T = TypeVar("T")
 SHOWN = 3  # elements of a list in a repr
+LINE = 100  # characters of a member in the text of a document
 
 
 def _short(value: object) -> str:
@@ -18,16 +19,53 @@ def _short(value: object) -> str:
     return repr(value)
 
 
+def _line(value: object) -> str:
+    """A member in at most LINE characters; "" of one that says nothing."""
+    if isinstance(value, list) and (len(value) > SHOWN or any(isinstance(each, Record) for each in value)):
+        return f"{len(value)} element{'' if len(value) == 1 else 's'}"
+    if isinstance(value, Record):
+        parts = ((name, _line(inner)) for name, inner in value._told())
+        nested = (f"{name} ({line})" if isinstance(getattr(value, name), Record) else f"{name} {line}" for name, line in parts if line)
+        return _cut(", ".join(nested))
+    return _cut(", ".join(map(str, value)) if isinstance(value, list) else str(value))
+
+
+def _cut(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= LINE else text[: LINE - 1] + "…"
+
+
 @dataclass(frozen=True, repr=False)
 class Record:
     """An object of a document. ``raw`` is the same as json.loads gives it, also what this class has no name for."""
 
     raw: Dict[str, Any] = field(compare=False)
 
-    def __repr__(self) -> str:
+    def _told(self) -> List[Tuple[str, object]]:
+        """The members that are there."""
         names = [each.name for each in dataclasses.fields(self) if each.name != "raw"]
-        told = (f"{name}={_short(value)}" for name in names if (value := getattr(self, name)) not in (None, []))
-        return f"{type(self).__name__}({', '.join(told)})"
+        return [(name, value) for name in names if (value := getattr(self, name)) not in (None, [])]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={_short(value)}' for name, value in self._told())})"
+
+
+class Document(Record):
+    """What a command found. As a text it has a line for each member that says something, and of long lists how long they are."""
+
+    def _lines(self) -> List[str]:
+        told = ((name, _line(value)) for name, value in self._told() if name not in ("command", "model"))
+        shown = {name: line for name, line in told if line}
+        width = max(map(len, shown), default=0)
+        command, about = self.raw.get("command"), self.raw.get("model")
+        first = (f"weir {command}" if command else type(self).__name__) + (f": {about}" if about else "")
+        return [first, *(f"  {name:{width}}  {line}" for name, line in shown.items())]
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
 
 
 class Told(Record):
