@@ -75,3 +75,19 @@ def test_one_unit_is_missing(weir, one_of_two, tmp_path):
     done = weir("shard", plan, "--index", "0", "--count", "2")
     has_no_plural(done.said + weir("status", plan).said + weir("finalize", plan, code=75).said)
     assert "there is 1 shard, from 0" in weir("shard", plan, "--count", "1", env={"JOB_COMPLETION_INDEX": "3"}, code=2).err
+
+
+def test_one_element_differs(weir, one_of_two, tmp_path):
+    model = onnx.load(one_of_two)
+    weight = numpy_helper.to_array(model.graph.initializer[0]).copy()
+    weight[3, 2, 0, 0] += 1
+    model.graph.initializer[0].CopyFrom(numpy_helper.from_array(weight, "w1"))
+    onnx.save(model, tmp_path / "b.onnx")
+    assert "1 of 4096 elements differs, the first at 194; " in weir("diff", one_of_two, tmp_path / "b.onnx", "--weights", "values", code=1).out
+
+
+def test_a_scalar_without_its_element(weir, one_of_two, tmp_path):
+    model = onnx.load(one_of_two)
+    model.graph.initializer.append(TensorProto(name="s", data_type=TensorProto.FLOAT, float_data=[1.0, 2.0]))
+    onnx.save(model, tmp_path / "b.onnx")
+    assert "dims and type float take 1 entry, but float_data has 2" in weir("check", tmp_path / "b.onnx", code=65).said

@@ -34,7 +34,8 @@
 static int refuse_missing(struct planned *x, struct err *err) {
   err_fill(err, ERR_RETRY, "%u of %u unit%s %s missing: %s", x->missing, x->units, plural(x->units),
            x->missing == 1 ? "is" : "are", planned_missing_words(x));
-  return err_hint(err, "'weir shard' makes them, whichever shards they belong to with --count 1");
+  return err_hint(err,
+                  "'weir shard --count 1' makes what is missing, whichever shard it belongs to");
 }
 
 // Another run has put something there since.

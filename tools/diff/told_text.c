@@ -298,8 +298,8 @@ static void print_figures(struct diffing *x, const struct weighed *row) {
   fputs("      ", stdout);
   if (*layer) printf("%s: ", quote_str(layer).s);
   if (row->by != WEIGHED_RECAST) // of quantized weights nearly all do
-    printf("%lu of %lu elements differ, the first at %lu; ", f->differing, f->figures.elements,
-           f->first);
+    printf("%lu of %lu element%s differ%s, the first at %lu; ", f->differing, f->figures.elements,
+           plural(f->figures.elements), f->differing == 1 ? "s" : "", f->first);
   print_sums(f);
 }
 

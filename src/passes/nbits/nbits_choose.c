@@ -292,7 +292,7 @@ static int fail_gate(const struct choosing *c, struct err *err) {
                quote(layer_at(c, i)).s, db_of(c, &w->options[0]));
   }
   if (n == 0) return 0;
-  err_fill(&why, ERR_FAIL, "%u of %u weights %s the gate: %s%s", n, c->n_told,
+  err_fill(&why, ERR_FAIL, "%u of %u weight%s %s the gate: %s%s", n, c->n_told, plural(c->n_told),
            n == 1 ? "misses" : "miss", list, n > NAMED ? ", …" : "");
   err_fill_hint(&why, "--gate-action raise gives them 8 bits, skip leaves them as they are");
   if (env->refuse) return env->refuse(env->refuse_ctx, &why, err);

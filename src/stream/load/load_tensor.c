@@ -167,11 +167,12 @@ static int check_unit(struct loader *l, const struct frame *f, const Pb__Tensor 
     return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "its type %s cannot be stored in %s",
                       dtype_name(dtype), p->field->name);
   const uint64_t wanted = entries_wanted(u, encoding);
+  const uint64_t takes = encoding == ENCODING_NONE ? row->bytes : wanted;
+  const bool bytes = raw || encoding == ENCODING_NONE;
   if (p->entries != wanted)
     return load_fault(l, FAULT_ERROR, row_place(&u->name).s,
-                      "dims and type %s take %lu %s, but %s has %lu", dtype_name(dtype),
-                      (encoding == ENCODING_NONE ? row->bytes : wanted),
-                      raw || encoding == ENCODING_NONE ? "bytes" : "entries",
+                      "dims and type %s take %lu %s, but %s has %lu", dtype_name(dtype), takes,
+                      takes == 1 ? (bytes ? "byte" : "entry") : (bytes ? "bytes" : "entries"),
                       encoding == ENCODING_NONE ? "it" : p->field->name, p->entries);
   u->good = true;
   return 0;
