@@ -342,7 +342,7 @@ static void test_page_of_a_verification_alone(void **state) {
   static const char *const there[] = {
       "verification failed",
       "1 of 3 sites passed, 1 failed, 1 not verified (66.7 % verified)",
-      "ONNX Runtime 1.20.1; seed 17; batch=1, time=64",
+      "ONNX Runtime 1.20.1; the seed of drawn inputs is 17; batch=1, time=64",
       "20.0 MB",
       "150 MB",
       "max abs 0.1 is above 3e-05; at fault: group 17 (fuse/bn)",
