@@ -14,6 +14,7 @@
 //
 // List and summary are the result, on standard output; with --json the document alone is.
 #include "commands.h"
+#include "cli_words.h"
 #include "report.h"
 #include "seal.h"
 #include "staging.h"
@@ -147,9 +148,9 @@ static void print_plan(const struct leftover *l, const char *dir, struct arena *
                          : arena_printf(a, "%s%s%s", dir, str_ends(dir, "/") ? "" : "/", l->name);
   printf(
       l->begun
-          ? "    a plan whose units are being made; how far: weir status %s\n"
+          ? "    a plan that was begun; how far: weir status %s\n"
           : "    a plan that waits: none of its units is made yet; to make all of them: weir shard %s --count 1\n",
-      quote_path(path).s);
+      cli_words_quote(path, a));
 }
 
 static void print_leftover(const struct leftover *l, const char *dir, struct arena *a) {

@@ -128,7 +128,7 @@ def test_a_plan_is_no_interrupted_run(weir, small_encoder, tmp_path):
     assert said[1] == f"    a plan that waits: none of its units is made yet; to make all of them: weir shard {plan} --count 1"
     assert re.fullmatch(r"1 plan \(.*\); remove with --yes", said[2])
     weir("shard", plan, "--index", "0", "--count", "2")
-    assert f"    a plan whose units are being made; how far: weir status {plan}\n" in weir("clean", tmp_path).out
+    assert f"    a plan that was begun; how far: weir status {plan}\n" in weir("clean", tmp_path).out
     [found] = is_valid(weir("clean", tmp_path, "--json").json(), "clean")["found"]
     assert found["plan"] and found["resume"].startswith("weir plan ")
     assert "removed 1 plan (" in weir("clean", tmp_path, "--yes").out and not plan.exists()

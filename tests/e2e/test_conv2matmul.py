@@ -609,6 +609,12 @@ def test_words_and_files_of_the_existing_tool(weir, tmp_path):
         [output] = onnx.load(source, load_external_data=False).graph.output
         assert f"{option} out of range. Model has 1 output(s)." in said and f"hint: {option} 7: the model has one output ('{output.name}', index 0)" in said
     assert not out.exists()
+    none = onnx.load(source)
+    del none.graph.output[:]
+    onnx.save(none, tmp_path / "none.onnx")
+    for option in ("--verify-output-index", "--verify-length-output-index"):
+        said = weir("conv2matmul", tmp_path / "none.onnx", out, "--verify", option, "0", code=2).err
+        assert f"{option} out of range. Model has 0 output(s)." in said
     assert json.loads(weir("conv2matmul", source, out, "--report-json-stdout").out)["converted"] == 1
     told, line = weir("conv2matmul", source, out, "--report-json-stdout", "--strict-compat", "--force").out.rsplit("}", 1)
     assert json.loads(told + "}")["converted"] == 1 and line.strip() == f"converted=1 skipped=3 output={out}"

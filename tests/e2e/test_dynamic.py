@@ -394,7 +394,7 @@ def test_weights_that_nodes_compute_are_told_of(weir, tmp_path):
     source = saved(computed(), tmp_path / "m.onnx")
     done = weir("dynamic", source, tmp_path / "a.onnx")
     assert "nothing changed (the weights of 1 LSTM and 1 MatMul are computed from constants)" in done.out
-    assert "hint: 'weir optimize' or 'weir preprocess' stores such weights: run it first\n" in done.err
+    assert "hint: 'weir optimize' or 'weir preprocess' stores such weights, where it can evaluate their nodes: run it first\n" in done.err
     # ... and it is so.
     weir("optimize", source, tmp_path / "o.onnx")
     done = weir("dynamic", tmp_path / "o.onnx", tmp_path / "b.onnx")

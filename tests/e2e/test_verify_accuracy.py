@@ -1139,13 +1139,44 @@ def test_what_an_optimized_session_cuts_off(weir, tmp_path, codes, x_zero, told,
     source = product(tmp_path / "m.onnx", weight.astype(np.float32) * np.float32(0.01), shape=("n", columns))
     np.savez(tmp_path / "rows.npz", x=np.random.default_rng(4).uniform(0, 2.5, (ROWS, 64)).astype(np.float32))
     given, page = ("--inputs", tmp_path / "rows.npz"), tmp_path / "r.html"
-    words = "not looked at: on this processor (no VNNI) an optimized session may cut off sums of int8 products; --runtime-optimized judges that\n"
+    words = "not looked at: on this processor (no VNNI) an optimized session may cut off sums of int8 products; --runtime-optimized with --inputs DIR shows that\n"
     done = weir("verify", source, held, *given, "--report-html", page)
     assert (words in done.out) == told and done.out.splitlines()[-1] == "verified: 1 of 1 output (100.0 %)"
     assert found(weir, source, held, *given).get("optimized_cut_off", False) == told
-    assert ("verified as not optimized" in page.read_text()) == ("(<code>--runtime-optimized</code> judges that session)" in page.read_text()) == told
+    assert ("verified without optimizations" in page.read_text()) == ("(<code>--runtime-optimized</code> shows that session)" in page.read_text()) == told
     assert "not looked at" not in weir("verify", source, held, *given, "--runtime-optimized", code=None).out
     assert "not looked at" not in weir("verify", source, source, *given).out
+
+
+@pytest.mark.parametrize("form", ["DynamicQuantizeLinear", "com.microsoft", "Transpose", "Dropout", "Identity"])
+def test_how_codes_come_to_a_product_that_is_cut_off(weir, tmp_path, form):
+    model = onnx.load(coded(tmp_path / "q.onnx", np.full((32 if form == "Transpose" else 64, 64 if form == "Transpose" else 32), np.int8(127))))
+    model.opset_import[0].version = 17
+    nodes = {node.op_type: node for node in model.graph.node}
+    if form == "DynamicQuantizeLinear":
+        quantizer = nodes["QuantizeLinear"]
+        quantizer.op_type = form
+        del quantizer.input[1:]
+        quantizer.output.extend(["dynamic_scale", "dynamic_zero"])
+        model.graph.node[1].input[1:] = ["dynamic_scale", "dynamic_zero"]
+    elif form == "com.microsoft":
+        model.opset_import.append(helper.make_opsetid(form, 1))
+        for node in model.graph.node:
+            node.domain = form if "Linear" in node.op_type else ""
+    else:
+        moves = [helper.make_node(form, ["w" if i == 0 else f"w{i}"], [f"w{i + 1}"]) for i in range(9 if form == "Identity" else 1)]
+        of_weight = next(node for node in model.graph.node if node.input[0] == "w")
+        of_weight.input[0] = moves[-1].output[0]
+        if form == "Dropout":  # before the product
+            moves[0].input[0], moves[0].output[0], of_weight.input[0], nodes["MatMul"].input[1] = "v", "w1", "w", "w1"
+        at = len(model.graph.node) - (1 if form == "Dropout" else 2)
+        rest = list(model.graph.node)
+        del model.graph.node[:]
+        model.graph.node.extend([*rest[:at], *moves, *rest[at:]])
+    onnx.save(model, tmp_path / "q.onnx")
+    np.savez(tmp_path / "rows.npz", x=np.random.default_rng(4).uniform(0, 2.5, (ROWS, 64)).astype(np.float32))
+    done = weir("verify", tmp_path / "q.onnx", tmp_path / "q.onnx", "--inputs", tmp_path / "rows.npz")
+    assert ("not looked at: on this processor" in done.out) == (not exact_products.has_vnni())
 
 
 def test_an_optimized_session_that_cuts_off_fails(weir, tmp_path):
@@ -1164,7 +1195,7 @@ def test_sites_with_products_that_are_cut_off(weir, tmp_path, weight):
     np.savez(tmp_path / "rows.npz", x=np.random.default_rng(4).normal(size=(ROWS, 64)).astype(np.float32))
     source, out, ranges, log = product(tmp_path / "m.onnx", weight), tmp_path / "q.onnx", tmp_path / "r.jsonl", tmp_path / "log.jsonl"
     weir("calibrate", source, "-o", ranges, "--data", tmp_path / "rows.npz")
-    words = "may cut off sums of int8 products; 'weir verify SRC OUT --runtime-optimized' judges that\n"
+    words = "may cut off sums of int8 products; 'weir verify SRC OUT --runtime-optimized --inputs DIR' shows that\n"
     for more in ([], ["--reduce-range"]):
         told = not more and not exact_products.has_vnni()
         done = weir("static", source, out, "--ranges", ranges, "--force", "--verify", "--edit-log", log, *more)

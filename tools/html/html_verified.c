@@ -157,7 +157,7 @@ struct html_verdict html_verdict(const struct verified *v) {
   if (s.as_computed) return (struct html_verdict){"as computed; accuracy not measured", "plain"};
   if (v->n_unjudged) return (struct html_verdict){"partly judged", "plain"};
   if (s.on_drawn) return (struct html_verdict){"within bounds on drawn inputs", "plain"};
-  if (v->products_unseen) return (struct html_verdict){"verified as not optimized", "plain"};
+  if (v->products_unseen) return (struct html_verdict){"verified without optimizations", "plain"};
   return (struct html_verdict){"verified", "good"};
 }
 
@@ -339,7 +339,7 @@ void html_verified(struct html_out *o, const struct verified *v) {
   if (v->products_unseen)
     html_raw(o, "<p>This processor has no VNNI: an optimized session of ONNX Runtime may cut off "
                 "sums of int8 products on it, which was not looked at (<code>--runtime-optimized"
-                "</code> judges that session).</p>\n");
+                "</code> shows that session).</p>\n");
   if (v->half_unseen)
     html_raw(o, "<p>Floats of 16 bits were computed in float32 by this runtime: what overflows in "
                 "them was not seen.</p>\n");

@@ -474,7 +474,8 @@ static const char *larger_text(const struct run_report *r, struct arena *a) {
   uint64_t before = 0, after = 0;
   bool shrinks = false;
   for (uint32_t i = 0; i < q->n_rows; i++) {
-    shrinks = shrinks || q->rows[i].has_scheme || q->rows[i].bytes_after < q->rows[i].bytes_before;
+    shrinks = shrinks || (q->rows[i].has_scheme && q->rows[i].scheme.format != FORMAT_LEVELS) ||
+              q->rows[i].bytes_after < q->rows[i].bytes_before;
     before += q->rows[i].bytes_before;
     after += q->rows[i].bytes_after;
   }
@@ -569,10 +570,11 @@ static bool hint_fold(struct job *job) {
   if (!waiting) return false;
   // Where nothing changed the closing line says whose weights.
   if (job->edits.n == 0 && cli_pass(job->args->command))
-    report_hint("'weir optimize' or 'weir preprocess' stores such weights: run it first");
+    report_hint("'weir optimize' or 'weir preprocess' stores such weights, where it can evaluate "
+                "their nodes: run it first");
   else
     report_hint("the weights of %s are computed from constants: 'weir optimize' or 'weir "
-                "preprocess' stores them, run it first",
+                "preprocess' stores them, where it can evaluate the nodes: run it first",
                 waiting);
   return true;
 }

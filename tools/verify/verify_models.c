@@ -199,6 +199,7 @@ static int check_output_numbers(const struct verify_run *r, struct err *err) {
   for (int i = 0; i < 2; i++) {
     if (asked[i].output < (int64_t)n) continue;
     err_fill(err, ERR_USAGE, "%s out of range. Model has %u output(s).", asked[i].option, n);
+    if (n == 0) return -1;
     const uint32_t first = m->graphs[m->main_graph].outputs;
     const struct quoted names[2] = {quote(model_value_name(m, m->graph_io[first])),
                                     quote(model_value_name(m, m->graph_io[first + n - 1]))};

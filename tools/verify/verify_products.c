@@ -11,7 +11,7 @@
 #include "site_cuts.h"
 
 enum {
-  MOVES_MOST = 8,   // nodes between codes and their product that move elements
+  MOVES_MOST = 64,  // nodes between codes and their product that move elements
   LARGEST_HELD = 64 // two products of it with 255 fit 16 bits
 };
 
@@ -27,25 +27,39 @@ struct products {
 };
 enum { BUFFER_BYTES = 1 << 16 };
 
+// Of ONNX, or of com.microsoft, which has these operators too.
+static bool is_op(const struct model *m, uint32_t node, const char *op_type) {
+  const struct model_node *n = &m->nodes[node];
+  return model_op_is(m, node, op_type) || (span_is(model_name(m, n->op_type), op_type) &&
+                                           span_is(model_name(m, n->domain), "com.microsoft"));
+}
+
 static bool is_one_of(const struct model *m, uint32_t node, const char *const *words) {
-  while (*words && !model_op_is(m, node, *words))
+  while (*words && !is_op(m, node, *words))
     words++;
   return *words != NULL;
 }
 
+// The value whose elements it has, before nodes that move them, or that a runtime takes away; NO_ID: they are left out.
+static uint32_t unmoved(const struct model *m, uint32_t value) {
+  static const char *const moving[] = {"Identity",  "Flatten",   "Reshape", "Squeeze", "Slice",
+                                       "Transpose", "Unsqueeze", "Dropout", "Cast",    NULL};
+  for (uint32_t i = 0; i < MOVES_MOST && value != NO_ID; i++) {
+    if (m->values[value].kind != VALUE_NODE_OUTPUT) break;
+    const uint32_t node = m->values[value].def;
+    if (m->nodes[node].n_in == 0 || !is_one_of(m, node, moving)) break;
+    value = model_input(m, &m->nodes[node], 0);
+  }
+  return value;
+}
+
 // The codes that the value stands for; NO_ID: it is not dequantized.
 static uint32_t codes_of(const struct model *m, uint32_t value) {
-  static const char *const moving[] = {"Identity", "Flatten",   "Reshape",   "Squeeze",
-                                       "Slice",    "Transpose", "Unsqueeze", NULL};
-  for (uint32_t i = 0; i < MOVES_MOST && value != NO_ID; i++) {
-    if (m->values[value].kind != VALUE_NODE_OUTPUT) return NO_ID;
-    const uint32_t node = m->values[value].def;
-    const bool dequantizes = model_op_is(m, node, "DequantizeLinear");
-    if (m->nodes[node].n_in == 0 || (!dequantizes && !is_one_of(m, node, moving))) return NO_ID;
-    value = model_input(m, &m->nodes[node], 0);
-    if (dequantizes) return value;
-  }
-  return NO_ID;
+  value = unmoved(m, value);
+  if (value == NO_ID || m->values[value].kind != VALUE_NODE_OUTPUT) return NO_ID;
+  const struct model_node *n = &m->nodes[m->values[value].def];
+  const bool dequantizes = is_op(m, m->values[value].def, "DequantizeLinear") && n->n_in > 0;
+  return dequantizes ? unmoved(m, model_input(m, n, 0)) : NO_ID;
 }
 
 // The type of codes: their constant's, that of the zero point they were made with, or uint8, which QuantizeLinear makes without one.
@@ -55,7 +69,10 @@ static enum dtype type_of_codes(const struct model *m, uint32_t value) {
   if (value == NO_ID) return DTYPE_UNDEFINED;
   if (model_resolve_constant(m, value, &c)) return m->tensors[c.tensor].dtype;
   if (m->values[value].kind == VALUE_NODE_OUTPUT &&
-      model_op_is(m, m->values[value].def, "QuantizeLinear")) {
+      is_op(m, m->values[value].def, "DynamicQuantizeLinear"))
+    return DTYPE_UINT8;
+  if (m->values[value].kind == VALUE_NODE_OUTPUT &&
+      is_op(m, m->values[value].def, "QuantizeLinear")) {
     const struct model_node *n = &m->nodes[m->values[value].def];
     const uint32_t zero = n->n_in > 2 ? model_input(m, n, 2) : NO_ID;
     if (zero == NO_ID) return DTYPE_UINT8;

@@ -99,8 +99,8 @@ static const char *random_words(const struct verify_run *r, uint32_t place, cons
   const struct span op = model_name(m, m->nodes[node].op_type);
   return arena_printf(
       &r->v->found.arena,
-      "it depends on random numbers, which are drawn anew in each model (the %.*s has no seed)", (int)op.n,
-      (const char *)op.at);
+      "it depends on random numbers, which are drawn anew in each model (the %.*s has no seed)",
+      (int)op.n, (const char *)op.at);
 }
 
 // Is the output of the result made of random numbers? Those of the source alone are no reason for it to differ.

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { FAILED_SHOWN = 20, REASONS_SHOWN = 8 };
+enum { FAILED_SHOWN = 20, METRICS_SHOWN = 20, REASONS_SHOWN = 8 };
 
 static const char *const statuses[] = {[VERIFIED_PASSED] = "passed",
                                        [VERIFIED_FAILED] = "failed",
@@ -25,16 +25,20 @@ static bool is_last(const struct verified *f, uint32_t i) {
 }
 
 static void print_metrics(const struct verified *f) {
+  uint64_t met = 0;
   for (uint32_t i = 0; i < f->n_rows; i++) {
     const struct verified_row *r = &f->rows[i];
     if (r->end != VERIFIED_PASSED) continue;
     if (r->has_value && is_last(f, i))
       printf("  metric  %s %.9g (%s; %s)\n", r->name, r->value, quote_str(r->of).s, r->bounds);
-    if (r->top1_asked && r->figures.top1 >= r->top1_least)
+    if (r->top1_asked && r->figures.top1 >= r->top1_least && met++ < METRICS_SHOWN)
       printf("  metric  top1 %.4g of '%s', at least %g: %lu of %lu row%s change%s\n",
              r->figures.top1, quote_str(r->name).s, r->top1_least, r->top1_changed, r->top1_rows,
              plural(r->top1_rows), verified_ties(r->top1_ties).s);
   }
+  if (met > METRICS_SHOWN)
+    printf("  metric  top1 of %lu more, each at its bound or above; --json lists all\n",
+           met - METRICS_SHOWN);
 }
 
 static void print_failed(const struct verified *f) {
@@ -127,9 +131,9 @@ static void print_unseen(const struct verified *f) {
   if (f->products_unseen && verified_all(f) > 0)
     printf(
         "not looked at: on this processor (no VNNI) an optimized session may cut off sums of int8 "
-        "products; %s judges that\n",
-        strcmp(f->scope, "sites") == 0 ? "'weir verify SRC OUT --runtime-optimized'"
-                                       : "--runtime-optimized");
+        "products; %s shows that\n",
+        strcmp(f->scope, "sites") == 0 ? "'weir verify SRC OUT --runtime-optimized --inputs DIR'"
+                                       : "--runtime-optimized with --inputs DIR");
 }
 
 static void print_share(const struct verified *f) {
@@ -250,7 +254,7 @@ void verify_write(const struct verified *f, struct json_out *j) {
   json_put_uint(j, "not_judged", f->n_unjudged);
   json_put_uint(j, "not_verified", f->n_not);
   json_put_bool(j, "overflow_unseen", f->half_unseen);
-  if (f->products_unseen) json_put_bool(j, "optimized_cut_off", true);
+  if (f->products_unseen && verified_all(f) > 0) json_put_bool(j, "optimized_cut_off", true);
   json_put_uint(j, "passed", f->n_passed);
   json_put_uint(j, "peak_memory_bytes", f->peak_memory[0]);
   write_rest(f, j);
