@@ -136,6 +136,9 @@ void kit_infer_more(struct kit *k);
 // first value. Nothing where a pass was told to keep them. The driver calls it behind the last
 // pass; so does a pass that forgets what was inferred.
 int kit_drop_misdeclared(struct pass_env *env, struct err *err);
+// Takes back what is declared of a value in a function, which may have other dims in each call. Inputs and outputs of graphs there keep
+// their element type, which no edit takes away. False: there is nothing to take back.
+bool kit_undeclare(struct kit *k, uint32_t value);
 // Declares (value_info) what new nodes make, as far as its rank is known and nothing is said of it: for models with a Scan outside of
 // functions, which ONNX Runtime runs only where its own inference finds ranks. Behind operators on codes it finds none where it does
 // behind those whose place they took. So inference is to be asked (kit_infer) before these go.

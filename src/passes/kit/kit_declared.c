@@ -19,6 +19,21 @@ struct dropping {
   const char *sentence; // of the first
 };
 
+bool kit_undeclare(struct kit *k, uint32_t value) {
+  bool inner = false, shaped = false;
+  enum dtype dtype = DTYPE_UNDEFINED;
+  MODEL_EACH_INFO (k->m, value, i) {
+    const struct model_info *info = &k->m->infos[i];
+    inner = inner || info->home == INFO_VALUE;
+    if (info->home == INFO_VALUE || !(info->flags & INFO_SHAPED)) continue;
+    shaped = true;
+    dtype = (enum dtype)info->dtype;
+  }
+  if (inner) edit_retype_value(k->e, value, DTYPE_UNDEFINED, NULL, NO_ID);
+  if (shaped) edit_retype_value(k->e, value, dtype, NULL, NO_ID);
+  return inner || shaped;
+}
+
 static struct model_dim plain_dim(struct dropping *w, dim_id found) {
   struct model *m = w->k.m;
   struct dims *d = infer_dims(w->in);
@@ -79,10 +94,9 @@ static void drop(struct dropping *w, uint32_t value) {
   if (m->values[value].flags & VALUE_DEAD) return;
   if (!model_types_get(NULL, m, value, &said) || !said.ranked) return;
   if (m->graphs[model_root_graph(m, m->values[value].graph)].kind == GRAPH_FUNCTION) {
-    if (w->n++ == 0)
+    if (kit_undeclare(&w->k, value) && w->n++ == 0)
       w->sentence = arena_printf(&w->k.site, "value '%s': its declared dims are wrong",
                                  quote(model_value_name(m, value)).s);
-    edit_retype_value(w->k.e, value, DTYPE_UNDEFINED, NULL, NO_ID);
     return;
   }
   if (!infer_type_of(w->in, value, &is) || !is.ranked || is.kind != INFER_TENSOR) return;

@@ -329,7 +329,7 @@ static void write_misdeclared(struct writing *w) {
   for (uint32_t i = 0; i < n; i++) {
     kit_site(&w->k, NO_ID, "declared");
     if (!is_written(m, m->values[values[i]].graph))
-      edit_retype_value(w->k.e, values[i], DTYPE_UNDEFINED, NULL, NO_ID);
+      kit_undeclare(&w->k, values[i]);
     else if (m->values[values[i]].kind != VALUE_NODE_OUTPUT)
       write_value(w, values[i]);
   }
