@@ -55,6 +55,13 @@ uint32_t model_calls_callee(const struct model_calls *c, uint32_t node) {
   return model_calls_named(c, n->domain, n->op_type, n->overload);
 }
 
+void model_calls_called(const struct model_calls *c, bool *called) {
+  for (uint32_t i = 0; i < c->m->n_nodes; i++) {
+    const uint32_t callee = c->m->nodes[i].flags & NODE_DEAD ? NO_ID : model_calls_callee(c, i);
+    if (callee != NO_ID) called[callee] = true;
+  }
+}
+
 // ---- inputs that are left out ------------------------------------------------------------------
 
 struct marking {

@@ -18,6 +18,8 @@ void model_calls_done(struct model_calls *c);
 uint32_t model_calls_named(const struct model_calls *c, uint32_t domain, uint32_t name,
                            uint32_t overload);
 uint32_t model_calls_callee(const struct model_calls *c, uint32_t node);
+// Sets `called` of each function that a live node calls, by id.
+void model_calls_called(const struct model_calls *c, bool *called);
 
 // Marks inputs of functions that at least one call leaves out, also through calls in other functions:
 // VALUE_LEFT_OUT. Linear in nodes, inputs and uses.

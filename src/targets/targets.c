@@ -74,7 +74,7 @@ static const char *after_word(const char *at, const char *word) {
   return strncasecmp(at, word, n) == 0 ? at + n : NULL;
 }
 
-// The number behind "1.".
+// The number after "1.".
 static bool runtime_minor(const char *words, uint32_t *minor) {
   const char *at = after_word(words, "ort");
   if (!at) at = after_word(words, "onnxruntime");

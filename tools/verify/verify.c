@@ -122,7 +122,7 @@ int verify_judge(const struct verify *v, struct err *err) {
           "import-qonnx is compared with the model after it, if that is the first pass; else weir "
           "run IN imported.onnx --pass import-qonnx, and verify from imported.onnx on");
     // Nothing was drawn, since inference does not know a type or rank.
-    if (!not ->stopped && strstr(not ->why, "is not known"))
+    if (!not ->stopped && strstr(not ->why, DRAW_NOT_KNOWN))
       return err_hint(err,
                       "%s INPUT=SHAPE says the shape of an input, as in x=1x3x224x224, from which "
                       "others follow; %s DIR runs whole models on arrays of yours",

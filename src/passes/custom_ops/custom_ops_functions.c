@@ -387,21 +387,13 @@ int custom_ops_complete(struct pass_env *env, uint32_t first, struct err *err) {
 
 // ---- what runs ---------------------------------------------------------------------------------
 
-// Functions that some node calls: of others, operators are never run.
-static void note_called(const struct model *m, const struct model_calls *calls, bool *called) {
-  for (uint32_t i = 0; i < m->n_nodes; i++) {
-    const uint32_t callee = m->nodes[i].flags & NODE_DEAD ? NO_ID : model_calls_callee(calls, i);
-    if (callee != NO_ID) called[callee] = true;
-  }
-}
-
 uint32_t custom_ops_not_runnable(const struct model *m) {
   struct model_calls calls = {0};
   struct arena a = {0};
   bool *called = arena_zalloc(&a, m->n_functions + (size_t)1);
   uint32_t found = NO_ID;
   model_calls_init(&calls, m);
-  note_called(m, &calls, called);
+  model_calls_called(&calls, called); // operators of other functions are never run
   for (uint32_t i = 0; i < m->n_nodes && found == NO_ID; i++) {
     const struct span domain = model_name(m, m->nodes[i].domain);
     const struct model_graph *root = &m->graphs[model_root_graph(m, m->nodes[i].graph)];

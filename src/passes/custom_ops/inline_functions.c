@@ -153,10 +153,7 @@ static int same_opset(struct pass_env *env, struct err *err) {
   bool differ = false;
   model_calls_init(&calls, m);
   bool *called = arena_zalloc(env->scratch, m->n_functions + (size_t)1);
-  for (uint32_t n = 0; n < m->n_nodes; n++) {
-    const uint32_t callee = m->nodes[n].flags & NODE_DEAD ? NO_ID : model_calls_callee(&calls, n);
-    if (callee != NO_ID) called[callee] = true;
-  }
+  model_calls_called(&calls, called);
   model_calls_done(&calls);
   for (uint32_t i = 0; i < m->n_functions; i++) {
     if (!called[i] || m->functions[i].flags & FUNCTION_DEAD) continue;

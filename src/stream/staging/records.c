@@ -100,7 +100,7 @@ struct loading {
 
 static int load_file(void *ctx, const char *name) {
   struct loading *l = ctx;
-  if (strncmp(name, "records.", 8) != 0) return 0;
+  if (!records_is_name(name)) return 0;
   struct span all;
   if (fs_read_own(l->folder, name, RECORDS_MAX_BYTES, "the staging folder", &all, l->err))
     return l->err->kind == ERR_NONE ? 0 : -1;

@@ -8,6 +8,7 @@
 // the written bytes once, and only a run that continues makes it. seal_check.c checks the files of an
 // unfinished seal.
 #include "fs.h"
+#include "records.h"
 #include "staging.h"
 #include "again.h"
 #include "staging_folder.h"
@@ -210,7 +211,7 @@ static bool is_later(struct timespec a, struct timespec b) {
 static int see_record(void *ctx, const char *name) {
   struct newest *n = ctx;
   struct stat at;
-  if (strncmp(name, "records.", 8) == 0 &&
+  if (records_is_name(name) &&
       fstatat(n->folder, name, &at, AT_SYMLINK_NOFOLLOW) == 0 && is_later(at.st_ctim, n->record))
     n->record = at.st_ctim;
   return 0;

@@ -14,6 +14,7 @@
 #include "fs.h"
 
 #include "again.h"
+#include "records.h"
 #include "staging_folder.h"
 
 #include <errno.h>
@@ -60,7 +61,7 @@ bool staging_name_reserved(const char *name) {
   for (size_t i = 0; i < sizeof own / sizeof *own; i++)
     if (strcmp(name, own[i]) == 0) return true;
   size_t rest;
-  return strncmp(name, "records.", 8) == 0 || ends_with(name, strlen(name), ".tmp", &rest);
+  return records_is_name(name) || ends_with(name, strlen(name), ".tmp", &rest);
 }
 
 int staging_open_dest(const char *path, int *dest, struct err *err) {

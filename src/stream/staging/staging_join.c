@@ -7,6 +7,7 @@
 //   plan       its digest is the id that the header has; sources of both are the same  else 66
 //   outputs    there, with their size                                    else 66
 //   records    those that are whole and carry the header's digest count; what else there is, its units are made again
+#include "records.h"
 #include "staging_join.h"
 
 #include "fs.h"
@@ -32,7 +33,7 @@ enum { PLAN_MAX_BYTES = 1 << 30 };
 static int note_birth(void *ctx, const char *name) {
   struct staging_joined *j = ctx;
   struct statx at;
-  if (strncmp(name, "records.", 8) != 0 ||
+  if (!records_is_name(name) ||
       statx(j->st.folder, name, AT_SYMLINK_NOFOLLOW, STATX_BTIME, &at) ||
       !(at.stx_mask & STATX_BTIME))
     return 0;

@@ -11,6 +11,7 @@
 #include "fs.h"
 #include "name_scan.h"
 #include "again.h"
+#include "records.h"
 #include "staging_header.h"
 #include "staging_folder.h"
 #include "staging_join.h"
@@ -110,7 +111,7 @@ struct scan {
 
 static int is_of_records(void *ctx, const char *name) {
   (void)ctx;
-  return strncmp(name, "records.", 8) == 0;
+  return records_is_name(name);
 }
 
 static int report_folder(const struct scan *s, const char *name, bool done) {

@@ -119,8 +119,8 @@ static enum draw_end check_type(struct draw *d, uint32_t value, struct infer_typ
   if (t->kind == INFER_SEQUENCE) return cannot(why, "it is a sequence");
   if (t->kind == INFER_OPTIONAL) return cannot(why, "it is an optional");
   if (t->kind == INFER_OTHER) return cannot(why, "it is no tensor");
-  if (!known || t->dtype == DTYPE_UNDEFINED) return cannot(why, "its type is not known");
-  if (!t->ranked) return cannot(why, "its rank is not known");
+  if (!known || t->dtype == DTYPE_UNDEFINED) return cannot(why, "its type " DRAW_NOT_KNOWN);
+  if (!t->ranked) return cannot(why, "its rank " DRAW_NOT_KNOWN);
   return DRAW_DONE;
 }
 

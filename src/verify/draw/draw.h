@@ -49,6 +49,9 @@ enum draw_end {
   DRAW_CANNOT // `why` says it: no tensor, rank not known, a type that nothing is drawn of
 };
 
+// How the reasons end that say what inference does not know.
+#define DRAW_NOT_KNOWN "is not known"
+
 // The value `value`, of any graph, as an array: its dims, and where inference knows the elements (shapes, axes) these; else
 // elements that its readers take, between what numbers its maker gives. In *a, named as the value. `users`: nodes whose
 // wants count (sorted ids of a part); n_users 0: all. Sizes that depend on elements are small numbers, the same

@@ -7,6 +7,13 @@
 #include "figure_sums.h"
 #include "staging.h"
 
+#include <string.h>
+
+// Is it the name of a records file?
+static inline bool records_is_name(const char *name) {
+  return strncmp(name, "records.", 8) == 0;
+}
+
 // Makes a free `records.<n>` in the folder, n = first, first + step, …: a file of this writer alone. Gives its
 // descriptor, or -1 with err. (Members of a plan begin at numbers of their own, so that they need not try one another's.)
 int records_open(int folder, uint32_t first, uint32_t step, struct err *err);
