@@ -10,7 +10,7 @@
 // continued there.
 // What cannot be removed is said, and does not keep the rest: the first one's code ends the command.
 //
-// The folder of a plan was not interrupted: its units wait for their members. It is told apart, and removed like the others.
+// The folder of a plan was not interrupted: its units wait for their members. The list names it as a plan; it is removed like the others.
 //
 // List and summary are the result, on standard output; with --json the document alone is.
 #include "commands.h"

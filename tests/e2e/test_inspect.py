@@ -214,7 +214,7 @@ def test_quantizers_of_qonnx_are_told_how_to_come_in(weir, tmp_path):
     # Who takes another command gets there too.
     refused = weir("calibrate", tmp_path / "q.onnx", "-o", tmp_path / "r", "--generate", "1", code=1).err
     assert "no runtime has Quant of qonnx.custom_op.general: the model cannot be run" in refused and "--pass import-qonnx" in refused
-    # In a function that nothing calls they hinder nobody.
+    # In a function that nothing calls they are never run.
     idle = helper.make_function("mine", "idle", [*"xszn"], ["y"], [quant], opsets)
     plain = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", value[:1], value[1:])
     onnx.save(helper.make_model(plain, opset_imports=[*opsets, helper.make_opsetid("mine", 1)], ir_version=8, functions=[idle]), tmp_path / "idle.onnx")

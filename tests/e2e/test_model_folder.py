@@ -70,7 +70,7 @@ def test_models_of_a_folder(weir, bundle):
 
 
 def test_what_weir_wrote_is_known(weir, bundle, tmp_path):
-    """By its name beside its model, or by how it begins; a name alone, and what is nearly one, is somebody else's."""
+    """By a name next to its model, or by its beginning; a name without a model, or a beginning that only resembles one, is another file."""
     key = tmp_path / "key.pem"
     subprocess.run(["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", key], check=True)
     weir("convert", bundle / "tiny.onnx", bundle / "out" / "t.onnx", "--tensor-digests", "--edit-log", bundle / "log", "--report-json", bundle / "r.json",

@@ -869,7 +869,7 @@ def test_rows_enough_for_a_relu(weir, tmp_path):
 
 @pytest.mark.parametrize("after", ["Cast", "DequantizeLinear"])
 def test_sums_of_products_are_below_zero_too(weir, tmp_path, after):
-    """What fails is looked at with its surroundings: codes of 32 bits there are of either sign, as they are in the model."""
+    """A failed site is run again with its surroundings: codes of 32 bits there have either sign, as in the model."""
     w = np.random.default_rng(0).integers(-100, 100, (16, 8)).astype(np.int8)
     held = [numpy_helper.from_array(x, n) for n, x in (("w", w), ("s", np.float32(0.01)), ("z", np.int32(0)))]
     middle = helper.make_node("Cast", ["q"], ["m"], to=1) if after == "Cast" else helper.make_node(after, ["q", "s", "z"], ["m"])

@@ -566,7 +566,7 @@ def test_undecided_rows_do_not_count(weir, tmp_path):
 
 
 def test_ties_are_told(weir, tmp_path):
-    """Wherever the share is: nobody is to take a share of 118 rows for one of 128. What passes has its figure in the closing lines too."""
+    """Ties are told wherever the share is, so that 118 rows are not taken for 128. A bound that is met has its figure in the closing lines too."""
     (source, other), out = choices(tmp_path, SOFTMAX)
     weir("quantize", other, out, "--bits", "8", "--block-size", "16")
     x = np.load(tmp_path / "rows.npz")["x"]
@@ -1191,7 +1191,7 @@ def test_an_optimized_session_that_cuts_off_fails(weir, tmp_path):
 
 
 def test_sites_with_products_that_are_cut_off(weir, tmp_path, weight):
-    """Of a run that verifies its sites: another command looks at that session."""
+    """After a run that verifies its sites another command shows that session."""
     np.savez(tmp_path / "rows.npz", x=np.random.default_rng(4).normal(size=(ROWS, 64)).astype(np.float32))
     source, out, ranges, log = product(tmp_path / "m.onnx", weight), tmp_path / "q.onnx", tmp_path / "r.jsonl", tmp_path / "log.jsonl"
     weir("calibrate", source, "-o", ranges, "--data", tmp_path / "rows.npz")

@@ -299,7 +299,7 @@ static int find_runtime(struct calibrate_job *j, struct err *err) {
   return runtime_find_library(j->runtime.library, &j->c.arena, &found, err);
 }
 
-// The runtime's own words for it name neither QONNX nor a way out.
+// The runtime's own error mentions neither QONNX nor the pass that helps.
 static int refuse_operators(const struct calibrate_job *j, struct err *err) {
   const struct model *m = j->c.m;
   const uint32_t node = custom_ops_not_runnable(m);

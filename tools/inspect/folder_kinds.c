@@ -1,7 +1,7 @@
-// What weir wrote beside models, in the folder of a bundle: it is no part of any of them, and nobody's mistake.
+// Recognizes the records that weir wrote next to models in the folder of a bundle.
 //
 //   M.onnx.manifest.json, .sig, .tensors.jsonl    by their names, if M.onnx is there
-//   edit logs, ranges, reports, pages, provenance  by how they begin: their names are up to the user
+//   edit logs, ranges, reports, pages, provenance  by their beginnings: users choose their names
 //
 // No more than HEAD_BYTES of a file are read, and what cannot be read is not known.
 #include "folder_kinds.h"
@@ -20,7 +20,7 @@ static const struct {
 } names[] = {
     {".manifest.json", "manifest"}, {".sig", "signature"}, {".tensors.jsonl", "tensor digests"}};
 
-// How it begins, without blanks; `within`: what must follow in what was read, or NULL.
+// The beginning of the file, without blanks; `within`: a text that must follow in the head, or NULL.
 static const struct {
   const char *start, *within, *kind;
 } starts[] = {

@@ -1,5 +1,5 @@
-// A folder of models, as they are shipped: each with its data files, what they all take together, what weir wrote beside them, and
-// what no model refers to. For `weir inspect DIR` and `weir check DIR`, which look at the models themselves.
+// A folder of models, as they are shipped: each with its data files, their sizes together, the records that weir wrote, and
+// the files that no model refers to. For `weir inspect DIR` and `weir check DIR`, which look at the models themselves.
 //
 //   model_folder_list ──▶ for each model: sources_open, model_folder_take or model_folder_skip ──▶ model_folder_sum ──▶ print, write
 #ifndef WEIR_MODEL_FOLDER_H
@@ -16,7 +16,7 @@ struct folder_file {
   const char *path; // below the folder
   uint64_t bytes, dev, ino;
   bool used;        // by a model, or is one
-  const char *kind; // of what weir wrote beside models (folder_kinds.h); NULL: it is none of that
+  const char *kind; // the kind of record that weir wrote (folder_kinds.h); NULL: it is another file
 };
 
 // A file of a model.

@@ -75,7 +75,7 @@ static const struct slots {
 } slots[] = {{"MatMul", 0, 1}, {"Gemm", 0, 1}, {"Gather", 0, 0}, {"LSTM", 1, 2},
              {"GRU", 1, 2},    {"RNN", 1, 2},  {"Conv", 1, 1},   {"ConvTranspose", 1, 1}};
 
-// Random numbers, graphs, operators of other domains and quantized weights stay as they are.
+// Random numbers, graphs, operators of other domains and quantized weights are not folded.
 static bool folds(struct schema_names *names, uint32_t node) {
   const struct model *m = names->m;
   const struct model_node *n = &m->nodes[node];
@@ -102,7 +102,7 @@ static bool reads_constants(const struct model *m, const bool *foldable,
   return any;
 }
 
-// Nodes that stand before what they read are not found: nothing is said of them.
+// A node before the maker of its inputs is not found.
 const bool *outlook_foldable(const struct model *m, struct arena *a) {
   bool *foldable = arena_zalloc(a, m->n_values + (size_t)1);
   struct schema_names names;

@@ -253,7 +253,7 @@ static void tell_changes(struct text *t, const struct changes *c) {
   tell_rest(t, c);
 }
 
-// The same as lines, where it is too long for one: first what a pass of its own was asked for, then what came of sets of them.
+// The same as lines, where it is too long for one: first passes that were named, then sets of passes.
 static void tell_lines(struct job_told *told, const struct changes *c, const char *stored,
                        struct arena *a) {
   struct text rest = {.n = 0};

@@ -29,10 +29,10 @@ struct verified_row {
   bool
       cut_off; // a site that failed by the sums of int8 products that this processor cuts off (site_cuts.h); PASSED: with whole ones it did not
   bool output; // of whole models; else a site
-  bool listed; // beside what reference.out of a pipeline expects
+  bool listed; // compared with reference.out of a pipeline
   bool drawn;  // its inputs were; those of sites always are
   uint64_t top1_rows, top1_changed; // of an output, in all cases; 0: top-1 is not told of this row
-  uint64_t top1_ties;               // rows beside them whose two largest elements are too close
+  uint64_t top1_ties; // rows that do not count: their two largest elements are too close
   uint64_t case_rows,
       case_changed; // of this case alone, where top-1 is told of a row of the output
   bool top1_asked;  // of the row that tells of it: by a bound, top1_least

@@ -48,7 +48,7 @@ static int worse_first(const void *pa, const void *pb) {
 
 enum { LINE = 100, FIGURES = 50, NAME_LEAST = 20 };
 
-// Of a terminal: bytes that go on with a character take none.
+// Columns on a terminal: continuation bytes of a character take none.
 static int columns_of(const char *s) {
   int n = 0;
   for (; *s; s++)

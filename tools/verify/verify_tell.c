@@ -126,7 +126,7 @@ static void print_rest(const struct verified *f) {
   printf("\n");
 }
 
-// Said beside every verdict: that holds of what was run.
+// A verdict holds for the runs that were made; this line names one that was not.
 static void print_unseen(const struct verified *f) {
   if (f->products_unseen && verified_all(f) > 0)
     printf(

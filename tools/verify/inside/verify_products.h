@@ -6,7 +6,7 @@
 
 // Sets found.products_unseen where this processor cuts off sums of int8 products (site_cuts.h), the runs were not optimized, and an
 // optimized session multiplies codes of *m that are large enough. s: of the files of *m, whose weights are read up to the first such code;
-// NULL: they are none's, and `recipes` of the weights say whether codes are of 7 bits (NULL: any may be large). -1: they cannot be read.
+// NULL: there are no files, and `recipes` of the weights say whether codes are of 7 bits (NULL: any may be large). -1: they cannot be read.
 int verify_products_see(struct verify *v, const struct model *m, struct sources *s,
                         const struct recipes *recipes, struct err *err);
 
