@@ -19,7 +19,7 @@ enum target_feature {
   TARGET_FEATURES, // how many; none
 };
 
-enum { TARGET_OLDEST = 20, TARGET_NEWEST = 31 }; // versions of ONNX Runtime that are known of
+enum { TARGET_OLDEST = 20, TARGET_NEWEST = 32 }; // versions of ONNX Runtime that are known of
 
 struct target_feature_row {
   uint32_t ort; // 0: no version

@@ -17,7 +17,7 @@ from pathlib import Path
 
 OPEN = 2**31 - 1
 # The first release that loads an opset, as src/targets/target_versions.def has it.
-LOADS_OPSET = {0: 0, 22: 21, 23: 23, 24: 24, 26: 25}
+LOADS_OPSET = {0: 0, 22: 21, 23: 23, 24: 24, 26: 25, 27: 32}
 FIRST_TRIED = 22  # functions of older versions have run in every release that is listed
 
 KERNELS = """

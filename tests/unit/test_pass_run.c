@@ -309,7 +309,7 @@ static void a_raise_says_whose_kernels_are_missing(void **state) {
   assert_string_equal(hint_of(t, &raises.pass, NULL), "at opset 18, which the model had, it has");
   assert_string_equal(
       t->warned,
-      "no ONNX Runtime up to 1.31 has a CPU kernel at opset 22 for node 'n2' (GlobalLpPool)");
+      "no ONNX Runtime up to 1.32 has a CPU kernel at opset 22 for node 'n2' (GlobalLpPool)");
 }
 
 static void a_raise_says_what_passes_made(void **state) {
