@@ -202,7 +202,11 @@ struct pass_option {
       *listed;    // CHOICE: the command that lists its words, which are too many for help; or NULL
   bool of_output; // about all files of the output: only one step of a pipeline may have it
   enum pass_reads reads; // TEXT: what it names
-  bool later; // came after the pass: where it is not given, records are as they were before
+  bool later;    // came after the pass: where it is not given, records are as they were before
+  bool from_one; // CHOICE: the member counts its words from 1, and is 0 without a value
+  // CHOICE: words that stand for another one when a user or a target says them, "newest=version-2"; records have the other one. A
+  // record that has them is older than that, and keeps them. NULL: none.
+  const char *resolves;
 };
 #define PASS_MEMBER(type, member)                                                                  \
   .at = offsetof(struct type, member), .bytes = sizeof(((struct type *)NULL)->member)

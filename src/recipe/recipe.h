@@ -222,6 +222,12 @@ enum recipe_format {
 // The tensors that a quantized one becomes.
 enum recipe_part { PART_CODES, PART_SCALES, PART_ZEROS };
 
+// What a scale becomes that is small, below the smallest normal number of the operand's type:
+//   NONE    it is rounded up; 1 only where all elements are 0
+//   NORMAL  1, with the zero point 0, as onnxruntime up to 1.31 makes it
+//   NUMBER  the same, but of float16 only what is 0 when it is rounded; else it is the nearest number, as onnxruntime 1.32 makes it
+enum recipe_guard { GUARD_NONE, GUARD_NORMAL, GUARD_NUMBER };
+
 // How a float tensor (float32, float16, bfloat16; SHRINK and LEVELS: double too) is quantized.
 // Every format says in formats.def what its parts look like.
 struct recipe_quantization {
@@ -235,9 +241,7 @@ struct recipe_quantization {
   // LINEAR:
   enum dtype type; // of the codes: (u)int4, (u)int8, (u)int16, float8e4m3fn. Says what `bits` are
   bool reduced;    // integers: one bit of the codes' range is left free
-  bool guarded; // below the smallest normal number of the operand's type a scale is 1 and its zero
-      // point 0, as onnxruntime makes it; else such a scale is rounded up, and 1 only where
-      // all elements are 0
+  enum recipe_guard guard;
   // NBITS_CLIPPED: how many rows the second moments are sums over. Above 0, ranges of a column's blocks are cut down for the
   // sake of the whole column; 0: each for its own block's.
   uint64_t seen;
@@ -333,9 +337,11 @@ uint32_t recipe_quantize_linear_scales(const struct recipes *r, uint32_t id);
 // Scales of a weight, enlarged where codes of a bias by x_scale * scale would overflow int32, as onnxruntime
 // does it: with least = 1.0001 * 2 max|bias| / (2^32 - 2), a scale w with 0 < x_scale * w < least becomes
 // w * (least / (x_scale * w)): in double, rounded to the scales' type. One scale: the largest |bias| of
-// all; a scale a channel: the channel's own, the largest of all rows. w_scales: [], [1] or [C]; x_scale: one element;
+// all; a scale a channel: the channel's own, the largest of all rows. `up`: one of float16 that the rounding made smaller is
+// the next larger number instead, as onnxruntime 1.32 does it. w_scales: [], [1] or [C]; x_scale: one element;
 // bias: any number of elements, C, or dims whose last is C. All of float32, float16 or bfloat16.
-uint32_t recipe_roomy_scales(struct recipes *r, uint32_t w_scales, uint32_t x_scale, uint32_t bias);
+uint32_t recipe_roomy_scales(struct recipes *r, uint32_t w_scales, uint32_t x_scale, uint32_t bias,
+                             bool up);
 bool recipe_can_have_roomy_scales(const struct recipes *r, uint32_t w_scales, uint32_t x_scale,
                                   uint32_t bias);
 

@@ -236,6 +236,7 @@ bool recipe_can_quantize_by(const struct recipes *r, uint32_t of,
 static void settle_linear(const struct recipes *r, uint32_t of, struct recipe_quantization *s) {
   s->bits = dtype_bits(s->type);
   if (s->type == DTYPE_FLOAT8E4M3FN) s->symmetric = false;
+  if (s->guard == GUARD_NUMBER && r->rows[of].dtype != DTYPE_FLOAT16) s->guard = GUARD_NORMAL;
   if (s->block > 0) s->block = min_u64(s->block, max_u64((uint64_t)recipe_dims(r, of)[s->axis], 1));
 }
 
@@ -254,7 +255,7 @@ static struct recipe_quantization settled(const struct recipes *r, uint32_t of,
   if (linear)
     settle_linear(r, of, &s);
   else
-    s.type = DTYPE_UNDEFINED, s.reduced = s.guarded = false;
+    s.type = DTYPE_UNDEFINED, s.reduced = false, s.guard = GUARD_NONE;
   return s;
 }
 
@@ -316,9 +317,18 @@ static bool peel_layout(const struct recipes *r, uint32_t *of, struct recipe_qua
 static void ask(struct recipe_asked *x, const struct recipes *r, const uint32_t *of,
                 const struct recipe_quantization *q, enum recipe_part part) {
   const bool by = recipe_takes_gram(q->format);
-  const int64_t numbers[] = {q->format,       q->bits, q->symmetric, q->axis,    (int64_t)q->block,
-                             q->levels,       part,    q->type,      q->reduced, q->guarded,
-                             (int64_t)q->seen};
+  const int64_t numbers[] = {q->format,
+                             q->bits,
+                             q->symmetric,
+                             q->axis,
+                             (int64_t)q->block,
+                             q->levels,
+                             part,
+                             q->type,
+                             q->reduced,
+                             q->guard != GUARD_NONE,
+                             (int64_t)q->seen,
+                             q->guard == GUARD_NUMBER};
   recipe_rows_ask(x, r, by ? RECIPE_QUANTIZE_BY : RECIPE_QUANTIZE, of);
   x->n_of = n_operands(q->format);
   memcpy(x->numbers, numbers, sizeof numbers);
@@ -353,7 +363,7 @@ static uint32_t put_back(struct recipes *r, uint32_t id, uint32_t passed,
   return recipe_reshape(r, id, t.dims, t.rank);
 }
 
-static struct recipe_quantization quantization(const int64_t numbers[11]) {
+static struct recipe_quantization quantization(const int64_t numbers[12]) {
   return (struct recipe_quantization){.format = (enum recipe_format)numbers[0],
                                       .bits = (uint32_t)numbers[1],
                                       .symmetric = numbers[2] != 0,
@@ -362,7 +372,9 @@ static struct recipe_quantization quantization(const int64_t numbers[11]) {
                                       .levels = (uint32_t)numbers[5],
                                       .type = (enum dtype)numbers[7],
                                       .reduced = numbers[8] != 0,
-                                      .guarded = numbers[9] != 0,
+                                      .guard = numbers[9] == 0    ? GUARD_NONE
+                                               : numbers[11] == 0 ? GUARD_NORMAL
+                                                                  : GUARD_NUMBER,
                                       .seen = (uint64_t)numbers[10]};
 }
 
@@ -375,6 +387,8 @@ static int row_fits(const struct recipes *r, const struct recipe_asked *x, struc
       return err_set(err, ERR_MODEL, "a recipe is quantized by a number that needs over 32 bits");
   if (x->numbers[10] < 0)
     return recipe_rows_bad(err, "is quantized by second moments of less than no rows");
+  if (x->numbers[11] && !x->numbers[9])
+    return recipe_rows_bad(err, "is quantized with subnormal scales, but not guarded");
   const struct recipe_statistics by = {x->n_of > 1 ? x->of[1] : NO_ID,
                                        x->n_of > 2 ? x->of[2] : NO_ID};
   if (x->n_of > 1 ? recipe_can_quantize_by(r, x->of[0], &by, &q, part)
@@ -415,7 +429,7 @@ static uint32_t linear_zeros(struct recipes *r, uint32_t of, const struct recipe
   struct recipe_asked t;
   const bool middle = dtype_is_integer(q->type) && !dtype_is_signed(q->type);
   if (q->type != DTYPE_FLOAT8E4M3FN && !q->symmetric) return NO_ID;
-  if (middle && q->guarded && q->block == 0) return NO_ID;
+  if (middle && q->guard && q->block == 0) return NO_ID;
   part_type(r, of, q, PART_ZEROS, &t);
   const uint16_t zero = (uint16_t)(middle ? 1u << (q->bits - 1 - q->reduced) : 0);
   return recipe_fill(r, t.dtype, t.dims, t.rank, span_of(&zero, q->bits > 8 ? 2 : 1));

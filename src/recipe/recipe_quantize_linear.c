@@ -241,15 +241,30 @@ static uint32_t least_products(struct recipes *r, uint32_t bias, uint64_t channe
   b = recipe_map(r, RECIPE_MAP_ABS, &b);
   if (!one_row) b = recipe_reduce(r, b, &(struct recipe_reduction){RECIPE_MAX, 1});
   if (!by_channel) b = recipe_cast(r, b, DTYPE_DOUBLE);
+  // Twice a number of float16 may be infinite there. And 1.0001 is 1 there, so float32 is only asked to hold twice the number.
+  const bool half = r->rows[b].dtype == DTYPE_FLOAT16;
+  if (half) b = recipe_cast(r, b, DTYPE_FLOAT);
   const enum dtype type = (enum dtype)r->rows[b].dtype;
   b = two(r, RECIPE_MAP_MUL, constant(r, 2, type), b);
-  b = two(r, RECIPE_MAP_MUL, constant(r, 1.0001, type), b);
+  if (!half) b = two(r, RECIPE_MAP_MUL, constant(r, 1.0001, type), b);
   return two(r, RECIPE_MAP_DIV, recipe_cast(r, b, DTYPE_DOUBLE),
              constant(r, 4294967294.0, DTYPE_DOUBLE));
 }
 
-uint32_t recipe_roomy_scales(struct recipes *r, uint32_t w_scales, uint32_t x_scale,
-                             uint32_t bias) {
+// Numbers above 0 as float16, none smaller than it was. `step` is 0.75 to 1.5 of what is between two of float16.
+static uint32_t halves_above(struct recipes *r, uint32_t x) {
+  const double part = 0.75 * 0x1p-10, least = 0.75 * 0x1p-24;
+  const uint32_t half = recipe_cast(r, x, DTYPE_FLOAT16), near = recipe_cast(r, half, DTYPE_DOUBLE);
+  const uint32_t step =
+      two(r, RECIPE_MAP_MAX, two(r, RECIPE_MAP_MUL, constant(r, part, DTYPE_DOUBLE), near),
+          constant(r, least, DTYPE_DOUBLE));
+  const uint32_t next = recipe_cast(r, two(r, RECIPE_MAP_ADD, near, step), DTYPE_FLOAT16);
+  const uint32_t choice[3] = {two(r, RECIPE_MAP_LESS, near, x), next, half};
+  return recipe_map(r, RECIPE_MAP_WHERE, choice);
+}
+
+uint32_t recipe_roomy_scales(struct recipes *r, uint32_t w_scales, uint32_t x_scale, uint32_t bias,
+                             bool up) {
   assert(recipe_can_have_roomy_scales(r, w_scales, x_scale, bias));
   const struct recipe w = r->rows[w_scales];
   const bool by_channel =
@@ -262,6 +277,8 @@ uint32_t recipe_roomy_scales(struct recipes *r, uint32_t w_scales, uint32_t x_sc
       two(r, RECIPE_MAP_AND, two(r, RECIPE_MAP_LESS, constant(r, 0, DTYPE_DOUBLE), product),
           two(r, RECIPE_MAP_LESS, product, least));
   const uint32_t larger = two(r, RECIPE_MAP_MUL, wide, two(r, RECIPE_MAP_DIV, least, product));
-  const uint32_t choice[3] = {wanting, larger, wide};
-  return recipe_cast(r, recipe_map(r, RECIPE_MAP_WHERE, choice), (enum dtype)w.dtype);
+  const uint32_t choice[3] = {wanting, larger, wide},
+                 chosen = recipe_map(r, RECIPE_MAP_WHERE, choice);
+  return up && w.dtype == DTYPE_FLOAT16 ? halves_above(r, chosen)
+                                        : recipe_cast(r, chosen, (enum dtype)w.dtype);
 }

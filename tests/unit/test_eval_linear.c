@@ -110,7 +110,7 @@ static void test_ranges(void **state) {
     const float x[] = {float_of(row->lo), float_of(row->hi)};
     struct recipe_quantization q = linear(row->type, row->symmetric, RECIPE_PER_TENSOR);
     q.reduced = row->reduced;
-    q.guarded = true;
+    q.guard = GUARD_NORMAL;
     const struct part_ids p = parts_of(&f, floats(&f, x, &two, 1), &q);
     open_eval(&f, EVAL_BUDGET_MIN);
     if (read_bits(&f, p.scales, 0) != row->scale || read_code(&f, p.zeros, 0) != row->zero)
@@ -266,7 +266,7 @@ static void test_blocks(void **state) {
     begin(&f);
     struct recipe_quantization q = linear(row->type, row->symmetric, 0);
     q.block = 3;
-    q.guarded = true;
+    q.guard = GUARD_NORMAL;
     uint32_t w = the_weight(&f);
     if (i % 2) {
       float turned[ELEMENTS], x[ELEMENTS];
@@ -359,6 +359,34 @@ static void test_deviations(void **state) {
   close_all(&f);
 }
 
+// Roomy scales of float16, to the nearest number and up. numpy: float64 w * (1.0001 * 2 |b| / (2^32 - 2) / (x * w)).
+static void test_roomy_halves(void **state) {
+  (void)state;
+  static const struct {
+    float bias;
+    uint32_t nearest, up; // bits
+  } rows[] = {{0, 0x0c00, 0x0c00},
+              {1, 0x1000, 0x1001},
+              {3, 0x1600, 0x1601},
+              {100, 0x2a40, 0x2a41},
+              {60000, 0x4f53, 0x4f54}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    struct fixture f;
+    begin(&f);
+    const float small = 0x1p-12f, tiny = 0x1p-20f;
+    static const int64_t one = 1;
+    const uint32_t w = recipe_cast(&f.r, floats(&f, &small, &one, 1), DTYPE_FLOAT16),
+                   x = recipe_cast(&f.r, floats(&f, &tiny, &one, 1), DTYPE_FLOAT16),
+                   b = recipe_cast(&f.r, floats(&f, &rows[i].bias, &one, 1), DTYPE_FLOAT16);
+    const uint32_t nearest = recipe_roomy_scales(&f.r, w, x, b, false),
+                   up = recipe_roomy_scales(&f.r, w, x, b, true);
+    open_eval(&f, EVAL_BUDGET_MIN);
+    assert_int_equal(read_bits(&f, nearest, 0), rows[i].nearest);
+    assert_int_equal(read_bits(&f, up, 0), rows[i].up);
+    close_all(&f);
+  }
+}
+
 struct bias_row {
   uint32_t x_scale, w_scales[3], bias[3], roomy[3], scales[3];
   int32_t codes[3];
@@ -378,11 +406,11 @@ static void test_biases(void **state) {
     const uint32_t x = list(&f, &row->x_scale, 1, true), b = list(&f, row->bias, 3, false);
     const uint32_t w = list(&f, row->w_scales, one ? 1 : 3, one);
     assert_true(recipe_can_have_roomy_scales(&f.r, w, x, b));
-    const uint32_t roomy = recipe_roomy_scales(&f.r, w, x, b);
+    const uint32_t roomy = recipe_roomy_scales(&f.r, w, x, b, false);
     const uint32_t two_rows[6] = {0, 0, 0, row->bias[0], row->bias[1], row->bias[2]};
     const uint32_t rows = recipe_reshape(&f.r, list(&f, two_rows, 6, false), (int64_t[]){2, 3}, 2);
     assert_true(recipe_can_have_roomy_scales(&f.r, w, x, rows));
-    const uint32_t of_rows = recipe_roomy_scales(&f.r, w, x, rows);
+    const uint32_t of_rows = recipe_roomy_scales(&f.r, w, x, rows, false);
     const uint32_t scales = recipe_map(&f.r, RECIPE_MAP_MUL, (uint32_t[]){x, roomy});
     const struct recipe_linear q = {
         .type = DTYPE_INT32, .scales = scales, .zeros = NO_ID, .axis = one ? RECIPE_PER_TENSOR : 0};
@@ -402,33 +430,43 @@ static void test_biases(void **state) {
 
 // ---- the ends of the type ----------------------------------------------------------------------
 
-// Float16, with onnxruntime's guard: a scale below 2^-14 is 1 and codes are 0. Without: subnormal scales.
+// Float16, with the guard of onnxruntime up to 1.31: a scale below 2^-14 is 1 and codes are 0. With that of 1.32: what is
+// rounded to 0, and others are the nearest number. Without: subnormal scales, rounded up.
 static void test_guard(void **state) {
   (void)state;
   static const int64_t n = 3;
   static const struct {
     float largest;
-    bool guarded, symmetric;
+    enum recipe_guard guard;
+    bool symmetric;
     enum dtype type;
     uint32_t scale; // bits
     int32_t zero, code;
-  } rows[] = {{0.0074f, true, true, DTYPE_INT8, 0x3c00, 0, 0},
-              {0.0074f, false, true, DTYPE_INT8, 0x03d2, 0, 127},
-              {0.0074f, true, true, DTYPE_UINT8, 0x3c00, 0, 0},
-              {0.0074f, false, true, DTYPE_UINT8, 0x03ce, 128, 255},
-              {0.0079f, true, true, DTYPE_INT8, 0x0413, 0, 127},
-              {0, false, true, DTYPE_UINT8, 0x3c00, 128, 128},
-              {0, true, true, DTYPE_UINT8, 0x3c00, 0, 0},
-              {0, false, false, DTYPE_UINT8, 0x3c00, 0, 0},
-              {6e-8f, false, true, DTYPE_UINT8, 0x0001, 128, 129},
-              {6e-8f, true, true, DTYPE_UINT8, 0x3c00, 0, 0},
-              {1e-5f, false, true, DTYPE_INT8, 0x0002, 0, 84}};
+  } rows[] = {{0.0074f, GUARD_NORMAL, true, DTYPE_INT8, 0x3c00, 0, 0},
+              {0.0074f, GUARD_NONE, true, DTYPE_INT8, 0x03d2, 0, 127},
+              {0.0074f, GUARD_NORMAL, true, DTYPE_UINT8, 0x3c00, 0, 0},
+              {0.0074f, GUARD_NONE, true, DTYPE_UINT8, 0x03ce, 128, 255},
+              {0.0079f, GUARD_NORMAL, true, DTYPE_INT8, 0x0413, 0, 127},
+              {0, GUARD_NONE, true, DTYPE_UINT8, 0x3c00, 128, 128},
+              {0, GUARD_NORMAL, true, DTYPE_UINT8, 0x3c00, 0, 0},
+              {0, GUARD_NONE, false, DTYPE_UINT8, 0x3c00, 0, 0},
+              {6e-8f, GUARD_NONE, true, DTYPE_UINT8, 0x0001, 128, 129},
+              {6e-8f, GUARD_NORMAL, true, DTYPE_UINT8, 0x3c00, 0, 0},
+              {1e-5f, GUARD_NONE, true, DTYPE_INT8, 0x0002, 0, 84},
+              {0.0074f, GUARD_NUMBER, true, DTYPE_INT8, 0x03d2, 0, 127},
+              {0.0074f, GUARD_NUMBER, false, DTYPE_UINT8, 0x03ce, 128, 255},
+              {0.0079f, GUARD_NUMBER, true, DTYPE_INT8, 0x0413, 0, 127},
+              {4e-6f, GUARD_NUMBER, true, DTYPE_INT8, 0x0001, 0, 67},
+              {1e-5f, GUARD_NUMBER, true, DTYPE_INT8, 0x0001, 0, 127}, // clipped
+              {3e-6f, GUARD_NUMBER, true, DTYPE_INT8, 0x3c00, 0, 0},
+              {0, GUARD_NUMBER, true, DTYPE_UINT8, 0x3c00, 0, 0}};
+
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     struct fixture f;
     begin(&f);
     const float x[] = {rows[i].largest, 0, -rows[i].largest};
     struct recipe_quantization q = linear(rows[i].type, rows[i].symmetric, RECIPE_PER_TENSOR);
-    q.guarded = rows[i].guarded;
+    q.guard = rows[i].guard;
     const uint32_t w = recipe_cast(&f.r, floats(&f, x, &n, 1), DTYPE_FLOAT16);
     const struct part_ids p = parts_of(&f, w, &q);
     open_eval(&f, EVAL_BUDGET_MIN);
@@ -616,7 +654,7 @@ static void test_reads_by_roomy_scales(void **state) {
     const struct part_ids p = parts_of(&f, w, &q);
     const uint32_t roomy = recipe_roomy_scales(
         &f.r, p.scales, recipe_bytes(&f.r, DTYPE_FLOAT, NULL, 0, span_of(&x_scale, 4)),
-        floats(&f, biases, &n, 1));
+        floats(&f, biases, &n, 1), false);
     struct recipe_linear by = {.type = DTYPE_INT8, .scales = roomy, .zeros = NO_ID, .axis = axis};
     const uint32_t id = recipe_quantize_linear(&f.r, w, &by);
     assert_int_equal(recipe_quantize_linear_scales(&f.r, id), p.scales);
@@ -762,6 +800,7 @@ int main(void) {
       cmocka_unit_test(test_blocks),
       cmocka_unit_test(test_float8),
       cmocka_unit_test(test_deviations),
+      cmocka_unit_test(test_roomy_halves),
       cmocka_unit_test(test_biases),
       cmocka_unit_test(test_guard),
       cmocka_unit_test(test_what_is_refused),

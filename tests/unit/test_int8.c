@@ -70,7 +70,8 @@ static void test_codes_of_types(void **state) {
 static void test_small_ranges(void **state) {
   (void)state;
   const struct int8_range small = {.least = -0x1p-20, .most = 0x1p-20}, none = {.least = 0};
-  const struct int8_how guarded = {.type = DTYPE_INT8, .symmetric = true, .guarded = true},
+  const struct int8_how guarded = {.type = DTYPE_INT8, .symmetric = true, .guard = GUARD_NORMAL},
+                        later = {.type = DTYPE_INT8, .symmetric = true, .guard = GUARD_NUMBER},
                         ours = {.type = DTYPE_INT8, .symmetric = true};
   struct int8_params p;
   struct int8_range half = small;
@@ -79,6 +80,13 @@ static void test_small_ranges(void **state) {
   assert_true(p.scale == 1);
   assert_true(int8_scale_zero(&half, &ours, &p));
   assert_true(p.scale == 0x1p-24); // rounded up: nothing is clipped
+  assert_true(int8_scale_zero(&half, &later, &p));
+  assert_true(p.scale == 1); // 2^-20 / 127.5 is rounded to 0
+  half.least = -0x1p-16, half.most = 0x1p-16;
+  assert_true(int8_scale_zero(&half, &guarded, &p));
+  assert_true(p.scale == 1);
+  assert_true(int8_scale_zero(&half, &later, &p));
+  assert_true(p.scale == 0x1p-23); // 2.008 steps: the nearest, so that the ends are clipped
   expect(DTYPE_FLOAT, none, ours, 0x3f800000, 0);
   expect(DTYPE_FLOAT, none, guarded, 0x3f800000, 0);
 }

@@ -309,8 +309,11 @@ static void build_arithmetic(uint32_t w, uint32_t t) {
                                             .axis = 1,
                                             .block = 2,
                                             .reduced = true,
-                                            .guarded = true};
+                                            .guard = GUARD_NORMAL};
   recipe_quantize(&r, t, &found, PART_CODES);
+  struct recipe_quantization later = found;
+  later.guard = GUARD_NUMBER;
+  recipe_quantize(&r, t, &later, PART_CODES);
   const struct recipe_linear bias = {.type = DTYPE_INT32,
                                      .scales = scalar(DTYPE_FLOAT, 1),
                                      .zeros = NO_ID,
@@ -786,6 +789,8 @@ static const char *const refused[] = {
              "\"bits\":8,\"symmetric\":false,\"axis\":1,\"block\":2,\"type\":\"float8e4m3fn\""),
     QUANTIZE("scales", "linear",
              "\"bits\":8,\"symmetric\":1,\"block\":0,\"type\":\"int8\",\"guarded\":1"),
+    QUANTIZE("scales", "linear",
+             "\"bits\":8,\"symmetric\":true,\"block\":0,\"type\":\"int8\",\"subnormal\":true"),
     "{\"cast\":0,\"to\":\"float8e5m2\",\"saturated\":false}",
     "{\"cast\":0,\"to\":\"int8\",\"transpose\":0,\"perm\":[1,0]}",
     // not canonical: equals the operand, or an earlier row

@@ -145,6 +145,17 @@ static const char *known_word(const struct pass_option *row, char between, struc
   return NULL;
 }
 
+// What the word stands for today.
+static struct span resolved(const struct pass_option *row, struct span text) {
+  struct span pair;
+  for (uint32_t k = 0; row->resolves && (pair = pass_values_word(row->resolves, ' ', k)).n > 0;
+       k++) {
+    const size_t n = pass_values_up_to(pair, "=");
+    if (same_letters(text, span_of(pair.at, n))) return rest_of(pair, n + 1);
+  }
+  return text;
+}
+
 // A list moves to twice the room where its length is a power of two: the arena keeps what it
 // leaves.
 static void add_element(struct pass_value *v, const char *text, struct arena *a) {
@@ -215,7 +226,7 @@ int pass_values_put(struct pass_values *v, uint32_t option, struct span text, st
     if (!wanted) x->number = n;
     break;
   case PASS_CHOICE:
-    x->text = known_word(row, '|', text, &x->choice, a);
+    x->text = known_word(row, '|', v->recorded ? text : resolved(row, text), &x->choice, a);
     if (!x->text && row->listed)
       wanted = arena_printf(a, "a name that '%s' lists", row->listed);
     else if (!x->text)
@@ -263,6 +274,7 @@ static void set_member(const struct pass_option *row, const struct pass_value *v
                        uint8_t *options) {
   const bool alone = row->kind == PASS_CHOICE && !strchr(row->metavar, '|');
   const uint64_t number = alone                      ? v->text != NULL
+                          : row->from_one            ? v->text ? v->choice + (uint64_t)1 : 0
                           : row->kind == PASS_CHOICE ? v->choice
                                                      : v->number;
   const uint32_t half = (uint32_t)number; // below 2^31
@@ -467,8 +479,7 @@ bool pass_values_has_effect(const struct pass_values *v, uint32_t option) {
   return x->text || x->n_list > 0 || (v->pass->options[o].kind == PASS_FLAG && x->number);
 }
 
-const char *pass_values_option_json(const struct pass_values *v, uint32_t option,
-                                    struct arena *a) {
+const char *pass_values_option_json(const struct pass_values *v, uint32_t option, struct arena *a) {
   struct json_out j = {0};
   write_value(&j, v->pass->options[option].kind, &v->of[option]);
   return json_take(&j, a);

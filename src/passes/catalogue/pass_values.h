@@ -12,6 +12,7 @@ struct pass_values {
   struct pass_value *of; // by option
   void *options;         // NULL before pass_values_read
   bool by_flags;         // for messages: options are typed as --flags, not as keys
+  bool recorded;         // they are those of a record: its words mean what they meant then
 };
 
 // The presets of a pass. Strings and lists of values lie in *a or are literals; so does all that

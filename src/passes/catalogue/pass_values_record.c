@@ -94,6 +94,7 @@ static bool is_instead(const struct record *r, uint32_t o, const struct json_val
 int pass_values_take_json(struct pass_values *v, const struct json_value *options, struct arena *a,
                           struct err *err) {
   const struct record r = {v, a, err};
+  v->recorded = true;
   if (!json_is_object(options)) return err_set(err, ERR_MODEL, "the options are no object");
   // Options that hang on another one come second: version 0.1.0 recorded those without effect, too.
   for (uint32_t round = 0; round < 2; round++)

@@ -14,6 +14,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 enum { MOST_LIST = 1 << 20 };
 
@@ -88,6 +89,13 @@ static double small_scale(enum dtype type, double s) {
   return ceil(s / step) * step;
 }
 
+// Has a range no scale: is that 1?
+static bool is_too_small(enum dtype type, enum recipe_guard guard, double s) {
+  if (guard == GUARD_NONE) return !(s > 0);
+  if (guard == GUARD_NUMBER && type == DTYPE_FLOAT16) return !(int8_rounded(type, s) > 0);
+  return s < least_normal(type);
+}
+
 // A scale as the type has it, which is never 0: nothing could be divided by that.
 static double stored_scale(enum dtype type, double s) {
   const double rounded = int8_rounded(type, s);
@@ -121,7 +129,7 @@ bool int8_scale_zero(const struct int8_range *x, const struct int8_how *how,
     if (!x->has_deviation) return false;
     const double most = fmax(-x->least, x->most) / FLOAT8_MOST;
     double scale = x->deviation / FLOAT8_DEVIATION;
-    if (!(scale > 0) || (!how->guarded && fabs(x->mean) / FLOAT8_MOST > scale)) scale = most;
+    if (!(scale > 0) || (!how->guard && fabs(x->mean) / FLOAT8_MOST > scale)) scale = most;
     if (!(scale > 0)) return true; // of nothing but 0
     out->scale =
         stored_scale(x->type, x->type == DTYPE_DOUBLE ? scale : int8_rounded(DTYPE_FLOAT, scale));
@@ -141,11 +149,11 @@ bool int8_scale_zero(const struct int8_range *x, const struct int8_how *how,
     least = -most;
   }
   const double scale = (most - least) / (double)(high - low);
-  if (how->guarded ? scale < least_normal(x->type) : !(scale > 0)) return true;
+  if (is_too_small(x->type, how->guard, scale)) return true;
   out->zero = (int64_t)(how->symmetric ? nearbyint((double)(low + high) / 2)
                                        : nearbyint((double)low - least / scale));
-  out->scale =
-      scale < least_normal(x->type) ? small_scale(x->type, scale) : int8_rounded(x->type, scale);
+  out->scale = !how->guard && scale < least_normal(x->type) ? small_scale(x->type, scale)
+                                                            : int8_rounded(x->type, scale);
   return true;
 }
 
@@ -197,7 +205,7 @@ struct int8_parts int8_found(struct recipes *r, uint32_t of, const struct int8_w
                                         .block = as->block,
                                         .type = as->type,
                                         .reduced = as->reduced,
-                                        .guarded = as->guarded};
+                                        .guard = as->guard};
   if (!recipe_can_quantize(r, of, &q, PART_CODES) || !recipe_can_quantize(r, of, &q, PART_SCALES) ||
       !recipe_can_quantize(r, of, &q, PART_ZEROS))
     return none;
@@ -255,7 +263,11 @@ struct int8_parts int8_ranged(struct recipes *r, uint32_t of, const struct int8_
   const uint32_t width = map2(r, RECIPE_MAP_SUB, recipe_cast(r, high, DTYPE_DOUBLE), low64);
   const uint32_t scale =
       map2(r, RECIPE_MAP_DIV, width, number(r, DTYPE_DOUBLE, (double)(most - least)));
-  const double too_small = as->guarded ? least_normal(type) : least_number(type);
+  const bool rounds = as->guard == GUARD_NUMBER && type == DTYPE_FLOAT16;
+  // Half of the smallest number is rounded to 0, as what is below it.
+  const double too_small = rounds      ? nextafter(0x1p-25, 1)
+                           : as->guard ? least_normal(type)
+                                       : least_number(type);
   const uint32_t small = map2(r, RECIPE_MAP_LESS, scale, number(r, DTYPE_DOUBLE, too_small));
   const uint32_t scales[3] = {small, number(r, DTYPE_DOUBLE, 1), scale};
   uint32_t zeros[3] = {small, number(r, DTYPE_DOUBLE, 0),
@@ -267,6 +279,15 @@ struct int8_parts int8_ranged(struct recipes *r, uint32_t of, const struct int8_
   }
   return int8_given(r, of, as, recipe_cast(r, recipe_map(r, RECIPE_MAP_WHERE, scales), type),
                     recipe_cast(r, recipe_map(r, RECIPE_MAP_WHERE, zeros), as->type));
+}
+
+uint32_t int8_zeros_like(struct recipes *r, uint32_t of) {
+  const struct recipe x = r->rows[of];
+  static const uint8_t zero[8] = {0};
+  int64_t dims[RECIPE_MAX_RANK];
+  memcpy(dims, recipe_dims(r, of), x.rank * sizeof *dims);
+  return recipe_fill(r, (enum dtype)x.dtype, dims, x.rank,
+                     span_of(zero, dtype_bits((enum dtype)x.dtype) / 8));
 }
 
 struct int8_parts int8_bias(struct recipes *r, uint32_t bias, uint32_t x_scale, uint32_t w_scales,

@@ -4,10 +4,11 @@
 // Two layers. Recipes (int8_found, int8_ranged, int8_given, int8_bias) say how codes, scales and zero points come about and
 // touch no graph; `int8_tensor` puts one into the graph under a free name.
 //
-// Formulas are those of onnxruntime.quantization (compute_scale_zp, quantize_bias_static_impl), but for what `guarded` says.
+// Formulas are those of onnxruntime.quantization (compute_scale_zp, quantize_bias_static_impl), but for what `guard` says.
 #ifndef WEIR_INT8_H
 #define WEIR_INT8_H
 
+#include "compat.h"
 #include "kit.h"
 
 // ---- activations -------------------------------------------------------------------------------
@@ -20,16 +21,19 @@ struct int8_range {
   double mean, deviation; // of its elements, for float8
 };
 
+// That of a tool.
+static inline enum recipe_guard int8_guard(enum compat c) {
+  return c == COMPAT_NONE ? GUARD_NONE : c == COMPAT_ORT_1_32 ? GUARD_NUMBER : GUARD_NORMAL;
+}
+
 struct int8_how {
   enum dtype type; // of the codes: (u)int4, (u)int8, (u)int16, float8e4m3fn
   bool symmetric;  // the range becomes ±max|.|
   bool reduced;    // one bit is left free
   bool restricted; // uint8, not symmetric: the zero point is 0, or 128 if the range goes below 0
-  bool
-      guarded; // below the type's smallest normal number a scale is 1 and its zero point 0, as onnxruntime makes
-               // it; else such a scale is rounded up, and 1 only where the range is nothing but 0
-  bool has_floor;    // the range is at least
-  double real_floor; // so wide (MinimumRealRange)
+  enum recipe_guard guard; // of small scales
+  bool has_floor;          // the range is at least
+  double real_floor;       // so wide (MinimumRealRange)
 };
 
 struct int8_params {
@@ -73,7 +77,8 @@ struct int8_parts {
 
 struct int8_weight_as {
   enum dtype type;
-  bool symmetric, reduced, guarded;
+  bool symmetric, reduced;
+  enum recipe_guard guard;
   uint32_t axis;  // of a scale a channel; RECIPE_PER_TENSOR: one
   uint64_t block; // 0: none; else so many elements along the axis have a scale
 };
@@ -87,11 +92,13 @@ struct int8_parts int8_found(struct recipes *r, uint32_t of, const struct int8_w
 // The same with a range that is at least so wide (MinimumRealRange): per tensor or channel, integers, no blocks.
 struct int8_parts int8_ranged(struct recipes *r, uint32_t of, const struct int8_weight_as *as,
                               double real_floor);
+// As many elements of 0.
+uint32_t int8_zeros_like(struct recipes *r, uint32_t of);
 // Codes by parameters that are given.
 struct int8_parts int8_given(struct recipes *r, uint32_t of, const struct int8_weight_as *as,
                              uint32_t scales, uint32_t zeros);
 // A bias in int32: scales x_scale · w_scales · beta ([1], or [C]), zero points 0 ([], or [C] where C > 1), codes of the bias's dims.
-// `least`: a scale of one element, in the bias's type, which these are no smaller than; NO_ID: none. NO_ID in all where the scales do not
+// `least`: what these are no smaller than, in the bias's type: one number, or C; NO_ID: none. NO_ID in all where the scales do not
 // go with it.
 struct int8_parts int8_bias(struct recipes *r, uint32_t bias, uint32_t x_scale, uint32_t w_scales,
                             double beta, uint32_t least);

@@ -254,22 +254,37 @@ void dynamic_matmul_convert_gemm(struct dynamic *d, const struct dynamic_site *s
 
 // ---- Gemms of a whole model (compat) -----------------------------------------------------------
 
-// The transpose of a constant as an initializer, which takes its name where nothing else reads it.
+// A name that no value of the model has, with the suffixes that quantized tensors get neither.
+static struct span turned_name(struct dynamic *d, uint32_t graph, struct span own) {
+  static const char *const suffixes[4] = {"", "_quantized", "_scale", "_zero_point"};
+  struct kit *k = &d->k;
+  const struct span name =
+      kit_names_family(&k->names, KIT_VALUES, graph, kit_names_join(own, "_Transposed", &k->site),
+                       suffixes, 4, &k->site);
+  kit_names_reserve(&k->names, name);
+  return name;
+}
+
+// The transpose of a constant as an initializer. Up to 1.31 all Gemms share it, and it takes the constant's name where nothing else
+// reads that; from 1.32 on each graph has its own, with a name of its own.
 static uint32_t turned_constant(struct dynamic *d, uint32_t b, uint32_t tensor) {
   static const int64_t swap[2] = {1, 0};
   struct kit *k = &d->k;
+  const bool own_names = d->o->compat == COMPAT_ORT_1_32;
+  const uint32_t graph = own_names ? k->graph : k->m->values[b].graph;
   if (tensor >= d->n_turned) TABLE_ADD(d, turned, tensor + 1 - d->n_turned);
-  if (d->turned[tensor]) return d->turned[tensor] - 1;
-  const uint32_t graph = k->m->values[b].graph;
+  if (d->turned[tensor].value && d->turned[tensor].graph == graph)
+    return d->turned[tensor].value - 1;
   const uint32_t recipe = recipe_transpose(k->r, edit_tensor_recipe(k->e, tensor), swap);
   const struct span own = span_str(arena_string(&k->site, model_value_name(k->m, b)));
-  struct edit_output out = dynamic_codes_output(d, graph, own, "_Transposed");
-  if (kit_use_count(k, b, 2) == 1 && kit_can_stand_in(k, b)) {
-    edit_rename_value(k->e, b, out.name);
-    out.name = own;
+  struct span name = own_names ? turned_name(d, graph, own)
+                               : dynamic_codes_output(d, graph, own, "_Transposed").name;
+  if (!own_names && kit_use_count(k, b, 2) == 1 && kit_can_stand_in(k, b)) {
+    edit_rename_value(k->e, b, name);
+    name = own;
   }
-  const uint32_t made = edit_add_tensor_for(k->e, graph, out.name, recipe, tensor, k->m->empty);
-  d->turned[tensor] = made + 1;
+  const uint32_t made = edit_add_tensor_for(k->e, graph, name, recipe, tensor, k->m->empty);
+  d->turned[tensor] = (struct dynamic_turned){graph, made + 1};
   return made;
 }
 
@@ -306,13 +321,59 @@ static void split(struct dynamic *d, uint32_t node) {
   dead_ends_drop(k->e, b);
 }
 
+static bool is_split(struct kit *k, uint32_t n) {
+  return kit_op(k, n) == OP_Gemm && kit_out(k, n, 0) != NO_ID && kit_in(k, n, 1) != NO_ID &&
+         kit_in(k, n, 0) != NO_ID && !match_factors(k, n);
+}
+
+// Where the walk is in a graph: at an attribute of a node.
+struct walk_place {
+  uint32_t node, attr;
+};
+
+// The next graph in the node's attributes; NO_ID: there is none left.
+static uint32_t next_body(const struct model *m, struct walk_place *at) {
+  const struct model_node *n = &m->nodes[at->node];
+  while (at->attr < n->n_attrs) {
+    const struct model_attr *a = &m->attrs[n->attrs + at->attr++];
+    if (!(a->flags & ATTR_DEAD) && a->type == ATTR_GRAPH && a->first != NO_ID) return a->first;
+  }
+  return NO_ID;
+}
+
+// In the order in which 1.32 meets them, since names of transposes are given then: the graphs of a node come before what follows it.
+static void split_as_met(struct dynamic *d) {
+  struct kit *k = &d->k;
+  struct {
+    TABLE(struct walk_place, list);
+  } stack = {0};
+  *TABLE_PUSH(&stack, list) = (struct walk_place){k->m->graphs[k->m->main_graph].first_node, 0};
+  while (stack.n_list > 0) {
+    struct walk_place *at = &stack.list[stack.n_list - 1];
+    if (at->node == NO_ID) {
+      stack.n_list--;
+      continue;
+    }
+    const uint32_t body = next_body(k->m, at), node = at->node;
+    if (body != NO_ID) {
+      *TABLE_PUSH(&stack, list) = (struct walk_place){k->m->graphs[body].first_node, 0};
+      continue;
+    }
+    *at = (struct walk_place){k->m->nodes[node].next, 0};
+    if (is_split(k, node)) split(d, node);
+  }
+  TABLE_FREE(&stack, list);
+}
+
 void dynamic_matmul_split_all(struct dynamic *d) {
   struct kit *k = &d->k;
+  if (d->o->compat == COMPAT_ORT_1_32) {
+    split_as_met(d);
+    return;
+  }
   for (uint32_t g = 0; kit_graph(k, &g); g++)
     for (uint32_t n = k->m->graphs[g].first_node, next; n != NO_ID; n = next) {
       next = k->m->nodes[n].next;
-      if (kit_op(k, n) == OP_Gemm && kit_out(k, n, 0) != NO_ID && kit_in(k, n, 1) != NO_ID &&
-          kit_in(k, n, 0) != NO_ID && !match_factors(k, n))
-        split(d, n);
+      if (is_split(k, n)) split(d, n);
     }
 }

@@ -171,7 +171,7 @@ static void done(void *with) {
 
 // ---- the rows ----------------------------------------------------------------------------------
 
-#define THEIRS .only_with = "compat=onnxruntime"
+#define THEIRS .only_with = "compat"
 
 static const struct pass_option options[] = {
     [TARGET] = {"target", PASS_CHOICE, targets_joined + 1, NULL, TARGETS_ONLY_REFUSES,
@@ -212,10 +212,10 @@ static const struct pass_option options[] = {
                 "what 'weir calibrate --statistics gram' or 'channel' found of the model's values: "
                 "for --rank alone",
                 PASS_MEMBER(dynamic_options, ranges), .reads = PASS_READS_RANGES, .later = true},
-    [COMPAT] = {"compat", PASS_CHOICE, "onnxruntime", NULL,
-                "make what onnxruntime's quantize_dynamic makes, byte for byte wherever that is "
-                "valid, with its defaults and its options, which follow",
-                PASS_MEMBER(dynamic_options, compat)},
+    [COMPAT] =
+        {COMPAT_ROW(dynamic_options),
+         .help = "make what onnxruntime's quantize_dynamic makes, byte for byte wherever that is "
+                 "valid, with its defaults and its options, which follow" COMPAT_VERSIONS},
     [FIRST_THEIRS] = {"per-channel", PASS_FLAG, NULL, NULL, "a scale for each channel of a weight",
                       PASS_MEMBER(dynamic_options, per_channel), THEIRS},
     {"nodes-to-quantize", PASS_LIST, "NAME", NULL, "only nodes of these names", .read = read_only,
@@ -243,10 +243,10 @@ static const struct pass_option options[] = {
 // Who asks for the fused form has no use for the form that a target takes from onnxruntime's tool.
 static const char *instead(const struct pass_value *values, uint32_t option) {
   const struct target *t = values[TARGET].text ? targets_at(values[TARGET].choice) : NULL;
-  const bool theirs = target_sets_dynamic(t, "compat=onnxruntime") && !values[FORM].given;
+  const bool theirs = target_sets_dynamic(t, "compat=onnxruntime-1.31") && !values[FORM].given;
   const bool compat = values[COMPAT].text || theirs;
   switch (option) {
-  case COMPAT: return theirs ? "onnxruntime" : NULL;
+  case COMPAT: return theirs ? "onnxruntime-1.31" : NULL;
   case ENABLE_SUBGRAPH:
     return theirs && target_sets_dynamic(t, "enable-subgraph=true") ? "true" : NULL;
   case OP_TYPES:

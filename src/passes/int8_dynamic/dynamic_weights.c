@@ -158,7 +158,7 @@ static struct int8_parts parts(struct dynamic *d, uint32_t of, const struct dyna
   const struct int8_weight_as form = {.type = as->type,
                                       .symmetric = as->symmetric,
                                       .reduced = as->reduced,
-                                      .guarded = d->o->compat,
+                                      .guard = int8_guard(d->o->compat),
                                       .axis = channels_axis(as)};
   return int8_found(d->k.r, of, &form);
 }

@@ -2,11 +2,12 @@
 #ifndef WEIR_INT8_DYNAMIC_H
 #define WEIR_INT8_DYNAMIC_H
 
+#include "compat.h"
 #include "name_pattern.h"
 #include "pass.h"
 
 struct int8_dynamic_asked {
-  bool
+  enum compat
       compat; // as onnxruntime's quantize_dynamic with EnableSubgraph; else as `weir dynamic` alone
   bool is_unsigned; // uint8 weights
   bool per_channel; // with compat; else there is a scale a column in any case

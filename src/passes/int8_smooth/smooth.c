@@ -353,10 +353,10 @@ static const struct pass_option smooth_rows[] = {
     {"no-folding", PASS_FLAG, NULL, NULL,
      "put a Mul before the nodes, also where what makes the value could divide it",
      PASS_MEMBER(smooth_options, no_folding)},
-    {"compat", PASS_CHOICE, "onnxruntime", NULL,
-     "make what SmoothQuant of onnxruntime and Neural Compressor makes: scales of each node, its "
-     "names, dead channels as they come",
-     PASS_MEMBER(smooth_options, compat)},
+    {COMPAT_ROW(smooth_options),
+     .help = "make what SmoothQuant of onnxruntime and Neural Compressor makes: "
+             "scales of each node, its "
+             "names, dead channels as they come (the same in all versions)"},
     NAME_FILTER_ROWS,
 };
 

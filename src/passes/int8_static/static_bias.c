@@ -228,8 +228,9 @@ static uint32_t roomy(struct static_run *s, const struct static_bias *b, uint32_
   const uint32_t bias = bias_recipe(s, b, scales),
                  x = input_scale(s, b, (enum dtype)r->rows[bias].dtype);
   if (x == NO_ID) return NO_ID;
-  return recipe_can_have_roomy_scales(r, scales, x, bias) ? recipe_roomy_scales(r, scales, x, bias)
-                                                          : NO_ID;
+  return recipe_can_have_roomy_scales(r, scales, x, bias)
+             ? recipe_roomy_scales(r, scales, x, bias, s->o->compat == COMPAT_ORT_1_32)
+             : NO_ID;
 }
 
 // Scales for a weight that is no constant, by its range. False: nothing can be enlarged.
@@ -429,39 +430,37 @@ static void put_cast(struct static_run *s, const struct weight *w, uint32_t bias
   weights_replace(k, w, made);
 }
 
-// The scale that a bias of float16 has where the product of the others is below what float16 can say, or so near to it that the rounding
-// of the scale takes room from the codes: all of its numbers are whole multiples of the smallest. NO_ID: of other types, where the room
-// that is made is enough.
-static uint32_t least_scale(struct static_run *s, uint32_t bias) {
+static bool gets_codes(struct static_run *s, const struct static_bias *b) {
+  return !b->computed && !b->summed && static_made_of(s, b->value)->scale == NO_ID;
+}
+
+bool static_bias_parts(struct static_run *s, const struct static_bias *b,
+                       struct static_bias_parts *out) {
+  struct model_constant c;
+  if (!gets_codes(s, b) || !model_resolve_constant(s->k.m, b->value, &c)) return false;
+  out->bias = bias_recipe(s, b, NO_ID);
+  const uint32_t x = scale_recipe(s, b->input, b->node);
+  out->x = x == NO_ID ? NO_ID : times(s->k.r, x, b->alpha);
+  out->w = scale_recipe(s, b->weight, b->node);
+  return out->x != NO_ID && out->w != NO_ID;
+}
+
+static struct int8_parts codes_of(struct static_run *s, const struct static_bias *b,
+                                  const struct static_bias_parts *p) {
   struct recipes *r = s->k.r;
-  const struct recipe of = r->rows[bias];
-  struct recipe_reduction q = {.op = RECIPE_MAX};
-  for (uint32_t i = 0; i < of.rank; i++)
-    q.axes |= (uint64_t)1 << i;
-  if (of.dtype != DTYPE_FLOAT16) return NO_ID;
-  uint32_t x = recipe_cast(r, bias, DTYPE_FLOAT);
-  x = recipe_map(r, RECIPE_MAP_ABS, &x);
-  if (of.rank && !recipe_can_reduce(r, x, &q)) return NO_ID;
-  if (of.rank) x = recipe_reduce(r, x, &q);
-  const double smallest = 0x1p-24, by = 1.003 * 0x1p-31, up = smallest / 2,
-               list[3] = {by, up, smallest};
-  const enum recipe_map_op ops[3] = {RECIPE_MAP_MUL, RECIPE_MAP_ADD, RECIPE_MAP_MAX};
-  for (int i = 0; i < 3; i++) {
-    const uint32_t both[2] = {x, int8_floats(r, DTYPE_FLOAT, &list[i], NO_ID)};
-    x = recipe_map(r, ops[i], both);
-  }
-  return recipe_cast(r, x, DTYPE_FLOAT16);
+  if (b->wide) return static_wide_bias(r, p);
+  const bool theirs = s->o->compat == COMPAT_ORT_1_32;
+  return int8_bias(r, p->bias, p->x, p->w, 1, theirs ? NO_ID : static_least_half(r, p->bias));
 }
 
 static void put_bias(struct static_run *s, const struct static_bias *b) {
   struct kit *k = &s->k;
   struct model_constant c;
   struct weight w;
+  struct static_bias_parts p;
   if (!model_resolve_constant(k->m, b->value, &c) || !weights_at(k->m, c.tensor, &w)) return;
-  const uint32_t bias = bias_recipe(s, b, NO_ID), x = scale_recipe(s, b->input, b->node),
-                 ws = scale_recipe(s, b->weight, b->node);
   const bool float8 = s->o->weight == DTYPE_FLOAT8E4M3FN;
-  if (x == NO_ID || ws == NO_ID || (float8 && !s->o->compat)) {
+  if (!static_bias_parts(s, b, &p) || (float8 && !s->o->compat)) {
     kit_skipped(k, b->node, "float_bias");
     return;
   }
@@ -473,11 +472,10 @@ static void put_bias(struct static_run *s, const struct static_bias *b) {
   k->graph = s->graph;
   k->before = user;
   if (float8) {
-    put_cast(s, &w, bias);
+    put_cast(s, &w, p.bias);
     return;
   }
-  const struct int8_parts parts =
-      int8_bias(k->r, bias, times(k->r, x, b->alpha), ws, 1, least_scale(s, bias));
+  const struct int8_parts parts = codes_of(s, b, &p);
   if (parts.codes == NO_ID) {
     kit_skipped(k, b->node, "float_bias");
     return;
@@ -488,20 +486,25 @@ static void put_bias(struct static_run *s, const struct static_bias *b) {
   f.scale = int8_tensor(k, stem, "_quantized_scale", parts.scales, c.tensor);
   f.zero = int8_tensor(k, stem, "_quantized_zero_point", parts.zeros, c.tensor);
   if (k->r->rows[parts.scales].count > 1) f.axis = k->r->rows[parts.codes].rank - 1u;
-  const struct edit_output out =
-      weights_output(k, &w, int8_value_name(k, stem, "_DequantizeLinear_Output"),
-                     int8_value_name(k, stem, "_replaced"), true);
-  const uint32_t made = static_put_node(s, OP_DequantizeLinear, &f, codes, out,
-                                        kit_names_join(stem, "_DequantizeLinear", &k->site));
+  struct edit_output out = {NO_ID, int8_value_name(k, stem, "_DequantizeLinear_Output")};
+  const struct span made_name =
+      int8_value_name(k, stem, b->wide ? "_Cast_Output" : "_DequantizeLinear_Output");
+  const struct edit_output last =
+      weights_output(k, &w, made_name, int8_value_name(k, stem, "_replaced"), true);
+  uint32_t made = static_put_node(s, OP_DequantizeLinear, &f, codes, b->wide ? out : last,
+                                  kit_names_join(stem, "_DequantizeLinear", &k->site));
+  if (b->wide)
+    made = kit_make(k, OP_Cast, KIT_IN(made), KIT_INT("to", DTYPE_FLOAT16), KIT_OUT(last),
+                    KIT_CALLED(int8_node_name(k, stem, "_Cast")));
   kit_note_like(k, made, b->value);
   weights_replace(k, &w, made);
   if (b->beta != 1)
     edit_set_attr(k->e, b->node, &(struct edit_attr){.name = "beta", .type = ATTR_FLOAT, .f = 1});
 }
 
-void static_put_biases(struct static_run *s) {
+int static_put_biases(struct static_run *s, struct err *err) {
+  if (static_find_wide(s, err)) return -1;
   for (uint32_t i = 0; i < s->n_biases; i++)
-    if (!s->biases[i].computed && !s->biases[i].summed &&
-        static_made_of(s, s->biases[i].value)->scale == NO_ID)
-      put_bias(s, &s->biases[i]);
+    if (gets_codes(s, &s->biases[i])) put_bias(s, &s->biases[i]);
+  return 0;
 }

@@ -48,7 +48,7 @@ static bool params_by(struct static_run *s, const struct int8_range *range, bool
                                    o && o->has_symmetric ? o->symmetric : opt->activation_symmetric,
                                .reduced = o && o->has_reduced && o->reduced,
                                .restricted = opt->activation_restricted_asymmetric,
-                               .guarded = opt->compat,
+                               .guard = int8_guard(opt->compat),
                                .has_floor = opt->has_real_floor,
                                .real_floor = opt->real_floor};
   return (has_range || (o && o->has_range)) && int8_scale_zero(&r, &how, out) &&
@@ -150,7 +150,7 @@ static void params_by_numbers(struct static_run *s, struct static_entry *e, enum
     const struct int8_how how = {.type = e->as.type,
                                  .symmetric = e->as.symmetric,
                                  .reduced = e->as.reduced,
-                                 .guarded = e->as.guarded,
+                                 .guard = e->as.guard,
                                  .has_floor = s->o->has_real_floor,
                                  .real_floor = s->o->real_floor};
     struct int8_params p;
@@ -194,7 +194,7 @@ int static_weight_params(struct static_run *s, struct static_entry *e, struct er
                               .reduced = !in_blocks && (first && first->has_reduced ? first->reduced
                                                         : e->role ? e->role->reduced
                                                                   : opt->reduce_range),
-                              .guarded = opt->compat,
+                              .guard = int8_guard(opt->compat),
                               .axis = in_blocks ? block_axis(s, e, axis) : axis,
                               .block = in_blocks ? opt->block : 0};
   e->axis = e->as.axis;

@@ -163,11 +163,11 @@ static const struct pass_option options[] = {
     [PER_TENSOR] = {"per-tensor", PASS_FLAG, NULL, NULL,
                     "one scale for each weight instead of one for each output channel",
                     PASS_MEMBER(static_options, per_tensor)},
-    [COMPAT] = {"compat", PASS_CHOICE, "onnxruntime", NULL,
-                "make what onnxruntime's quantize_static makes, byte for byte wherever that is "
-                "valid, with its defaults: int8 activations, one scale for each weight, all "
-                "operators",
-                PASS_MEMBER(static_options, compat)},
+    [COMPAT] = {COMPAT_ROW(static_options),
+                .help =
+                    "make what onnxruntime's quantize_static makes, byte for byte wherever that is "
+                    "valid, with its defaults: int8 activations, one scale for each weight, all "
+                    "operators" COMPAT_VERSIONS},
     [PER_CHANNEL] = {"per-channel", PASS_FLAG, NULL, NULL,
                      "a scale for each output channel of a weight, with --compat too",
                      .read = read_per_channel},

@@ -576,7 +576,7 @@ int static_put(struct static_run *s, struct err *err) {
   if (weights_params(s, err) || static_part_weights(s, err)) return -1;
   static_make_room(s);
   if (put_owners(s, err) || put_sharers(s, err)) return -1;
-  if (!s->o->keep_float_bias) static_put_biases(s);
+  if (!s->o->keep_float_bias && static_put_biases(s, err)) return -1;
   static_put_recipes(s);
   return 0;
 }

@@ -153,7 +153,7 @@ uint32_t static_qoperator_roomy(struct static_qoperator_run *q, uint32_t scales,
     x_scale = recipe_map(r, RECIPE_MAP_MUL, both);
   }
   return recipe_can_have_roomy_scales(r, scales, x_scale, of)
-             ? recipe_roomy_scales(r, scales, x_scale, of)
+             ? recipe_roomy_scales(r, scales, x_scale, of, false)
              : NO_ID;
 }
 
@@ -295,6 +295,14 @@ bool static_qoperator_can_bias(struct static_qoperator_run *q, uint32_t bias, ui
   return channels == 1 || (rank > 0 && (uint64_t)recipe_dims(q->s->k.r, of)[rank - 1] == channels);
 }
 
+struct int8_parts static_qoperator_bias_parts(struct static_qoperator_run *q, uint32_t bias,
+                                              uint32_t x, uint32_t w, double factor) {
+  struct recipes *r = q->s->k.r;
+  const uint32_t of = static_recipe(q->s, bias);
+  return factor == 0 ? int8_bias(r, int8_zeros_like(r, of), x, w, 1, NO_ID)
+                     : int8_bias(r, of, x, w, factor, NO_ID);
+}
+
 uint32_t static_qoperator_bias(struct static_qoperator_run *q, uint32_t bias,
                                const struct static_held *x, const struct static_held *w,
                                double factor) {
@@ -303,9 +311,8 @@ uint32_t static_qoperator_bias(struct static_qoperator_run *q, uint32_t bias,
   const struct static_bias_codes *there = static_qoperator_bias_of(q, bias);
   if (q->s->o->compat && there) return there->codes;
   model_resolve_constant(k->m, bias, &c);
-  const struct int8_parts parts =
-      int8_bias(k->r, static_recipe(q->s, bias), kit_recipe(k, x->scale), kit_recipe(k, w->scale),
-                factor, NO_ID);
+  const struct int8_parts parts = static_qoperator_bias_parts(q, bias, kit_recipe(k, x->scale),
+                                                              kit_recipe(k, w->scale), factor);
   if (parts.codes == NO_ID) return NO_ID;
   const struct span stem = static_stem(q->s, c.value);
   const uint32_t codes = int8_tensor(k, stem, "_quantized", parts.codes, c.tensor);

@@ -110,8 +110,7 @@ static void renew_bias(struct static_qoperator_run *q, const struct static_biase
   if (b->codes == NO_ID || (x == b->x_recipe && w == b->w_recipe) ||
       !model_resolve_constant(k->m, b->codes, &codes))
     return;
-  const struct int8_parts parts =
-      int8_bias(k->r, static_recipe(q->s, b->bias), x, w, b->factor, NO_ID);
+  const struct int8_parts parts = static_qoperator_bias_parts(q, b->bias, x, w, b->factor);
   if (parts.codes == NO_ID) return;
   begin(q);
   edit_replace_tensor(k->e, codes.tensor, parts.codes);

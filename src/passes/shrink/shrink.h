@@ -13,6 +13,7 @@
 #ifndef WEIR_SHRINK_H
 #define WEIR_SHRINK_H
 
+#include "compat.h"
 #include "name_pattern.h"
 #include "pass.h"
 
@@ -42,7 +43,7 @@ struct shrink_options {
   struct name_patterns exclude;
   // integer_activations: types of weights, and whether the result is that of the existing tool.
   uint32_t weight_type; // uint8|int8
-  bool compat;
+  enum compat compat;
 };
 
 // ERR_USAGE for options that do not go together: per_channel or dequantize with another method,

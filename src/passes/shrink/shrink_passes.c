@@ -59,10 +59,10 @@ static const struct pass_option options[] = {
                      "type of weights for integer_activations (default: int8; with --compat uint8)",
                      .read = read_weight_type, .only_with = "method=integer_activations",
                      .later = true},
-    [COMPAT] = {"compat", PASS_CHOICE, "onnxruntime", NULL,
-                "for integer_activations: what ONNX Shrink Ray makes by onnxruntime's "
-                "quantize_dynamic",
-                PASS_MEMBER(shrink_options, compat), .only_with = "method=integer_activations", .later = true},
+    [COMPAT] = {COMPAT_ROW(shrink_options),
+                .help = "for integer_activations: what ONNX Shrink Ray makes by onnxruntime's "
+                        "quantize_dynamic" COMPAT_VERSIONS,
+                .only_with = "method=integer_activations", .later = true},
 };
 
 // onnx_shrink_ray's weights are uint8 where onnxruntime's are int8.

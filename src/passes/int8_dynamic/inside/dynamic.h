@@ -2,6 +2,7 @@
 #ifndef WEIR_DYNAMIC_H
 #define WEIR_DYNAMIC_H
 
+#include "compat.h"
 #include "kit.h"
 #include "recipe.h"
 
@@ -46,7 +47,7 @@ struct dynamic_options {
   struct dynamic_override *overrides;
   uint32_t n_overrides;
   const char *ranges; // for reports alone
-  bool compat;        // as onnxruntime's quantize_dynamic; what follows is only said with it
+  enum compat compat; // as onnxruntime's quantize_dynamic; what follows is only said with it
   bool per_channel, enable_subgraph, any_matmul, force_quantize;
   uint32_t weight_symmetric; // enum dynamic_symmetry
   uint32_t activation_symmetric;
@@ -122,6 +123,11 @@ struct dynamic_product {
   uint32_t next; // of the same first scale: + 1
 };
 
+// The transpose of a constant that a Gemm reads, in the graph that wanted it last.
+struct dynamic_turned {
+  uint32_t graph, value; // value: + 1; 0: there is none
+};
+
 struct dynamic {
   struct kit k;
   const struct dynamic_options *o;
@@ -131,10 +137,10 @@ struct dynamic {
   TABLE(struct dynamic_stored, stored);
   TABLE(struct dynamic_product, products);
   TABLE(uint32_t, of_scale); // by value id of the first scale: 1 + the last row of `products`
-  TABLE(uint32_t, hollow);  // values that have codes in their place, and whose floats may be wanted
-  TABLE(uint32_t, wanted);  // compat: constants in codes that nodes want as floats
-  TABLE(uint32_t, turned);  // compat: by tensor id, 1 + the value of its transpose
-  TABLE(bool, wants_zeros); // DYNAMIC_AUTO: by tensor id, is uint8 worth it?
+  TABLE(uint32_t, hollow); // values that have codes in their place, and whose floats may be wanted
+  TABLE(uint32_t, wanted); // compat: constants in codes that nodes want as floats
+  TABLE(struct dynamic_turned, turned); // compat: by tensor id
+  TABLE(bool, wants_zeros);             // DYNAMIC_AUTO: by tensor id, is uint8 worth it?
   // of this site, valid until the next
   const struct dynamic_site *site;
   struct span node_name, y_name;

@@ -2,6 +2,7 @@
 #ifndef WEIR_SMOOTH_H
 #define WEIR_SMOOTH_H
 
+#include "compat.h"
 #include "kit.h"
 #include "name_filter.h"
 #include "ranges.h"
@@ -10,9 +11,9 @@ struct smooth_options {
   struct name_filter nodes;
   const char *ranges;
   double alpha;
-  bool is_auto;    // alpha is to be found, site by site
-  bool no_folding; // a Mul everywhere
-  bool compat;     // as ONNX Neural Compressor
+  bool is_auto;       // alpha is to be found, site by site
+  bool no_folding;    // a Mul everywhere
+  enum compat compat; // as ONNX Neural Compressor
 };
 
 // A node that multiplies a value with a constant weight.

@@ -16,6 +16,7 @@
 #ifndef WEIR_STATIC_H
 #define WEIR_STATIC_H
 
+#include "compat.h"
 #include "int8.h"
 #include "int8_linear.h"
 
@@ -47,7 +48,7 @@ struct static_options {
   const char *ranges, *override; // paths
   enum static_format format;
   enum static_execution execution; // of the three recipes for biases
-  bool compat;
+  enum compat compat;
   enum dtype activation, weight;
   bool per_tensor, per_channel;
   const char *const *ops; // NULL: the defaults
@@ -170,6 +171,7 @@ struct static_bias {
   uint32_t value, node, slot, input, weight;
   double alpha, beta;
   bool is_zero;  // all elements are known to be 0
+  bool wide;     // of float16, with scales of float32
   bool computed; // it stays float; ONNX Runtime makes a constant of it, and codes of that
   bool
       summed; // of an Add after a MatMul, of which a recipe or ONNX Runtime makes codes (static_recipes.c)

@@ -48,6 +48,23 @@ uint32_t static_least_needs(struct static_need *needs, uint32_t n);
 // Where no more nodes than these share a weight, one enlarges what the other left, as the existing tool does it. Of more the
 // largest scale is taken: recipes do not grow with the number of nodes.
 enum { STATIC_NESTED = 2 };
-void static_put_biases(struct static_run *s);
+int static_put_biases(struct static_run *s, struct err *err);
+
+// ---- biases of float16 (static_halves.c) ---------------------------------------------------------
+
+// What the codes of a bias come of, in recipes: its elements, times beta; the scale of the node's input, times alpha; those of its weight.
+struct static_bias_parts {
+  uint32_t bias, x, w;
+};
+// False: the bias gets no codes.
+bool static_bias_parts(struct static_run *s, const struct static_bias *b,
+                       struct static_bias_parts *out);
+// The least scale that codes of the bias (a recipe) have room with, in float16: a whole multiple of 2^-24, the smallest. NO_ID: it is of
+// another type, where the room that is made is enough.
+uint32_t static_least_half(struct recipes *r, uint32_t bias);
+// Finds `wide` of all biases (onnxruntime 1.32), after the scales of inputs and weights were written. Asks a stage once, if at all.
+int static_find_wide(struct static_run *s, struct err *err);
+// Codes of a bias by scales of float32. NO_ID in all: its shape does not go with them.
+struct int8_parts static_wide_bias(struct recipes *r, const struct static_bias_parts *p);
 
 #endif

@@ -111,7 +111,6 @@ const struct static_held *static_qoperator_take_weight(struct static_qoperator_r
 // Scale and zero point for a result: of its range, or those that are given.
 bool static_qoperator_result(struct static_qoperator_run *q, uint32_t value,
                              const struct int8_params *given, struct static_held *out);
-// The codes of a bias next to x and w; NO_ID: its shape does not go with them.
 // Scales of a weight, in recipes, with room for that bias next to x (a scale of one element, times the factor); NO_ID: they cannot be.
 uint32_t static_qoperator_roomy(struct static_qoperator_run *q, uint32_t scales, uint32_t bias,
                                 uint32_t x_scale, double factor);
@@ -124,6 +123,11 @@ void static_qoperator_write(struct static_qoperator_run *q, struct static_coded 
 void static_qoperator_note_biased(struct static_qoperator_run *q, const struct static_held *x,
                                   const struct static_held *w, const struct static_biased *product);
 int static_qoperator_make_room(struct static_qoperator_run *q);
+// Codes, scales and zero points of a bias next to those scales (recipes) times the factor, or of zeros where that is 0. NO_ID in all: its
+// shape does not go with them.
+struct int8_parts static_qoperator_bias_parts(struct static_qoperator_run *q, uint32_t bias,
+                                              uint32_t x, uint32_t w, double factor);
+// The codes, as a value; NO_ID.
 uint32_t static_qoperator_bias(struct static_qoperator_run *q, uint32_t bias,
                                const struct static_held *x, const struct static_held *w,
                                double factor);

@@ -14,8 +14,8 @@
 //   (u)int4       full           full           -4 .. 3, 0 .. 7   the same
 //
 // A range that is next to nothing has no scale. Those tools then take 1, and 0 as the zero point: below the
-// smallest normal number of the type, which in float16 makes zeros of a weight within 0.0078. That is
-// `guarded`. Else subnormal scales are used, rounded up, so that no code lies outside of its range: the least
+// smallest normal number of the type, which in float16 makes zeros of a weight within 0.0078 (GUARD_NORMAL), or, of
+// float16 in later versions, where the scale is rounded to 0 (GUARD_NUMBER). Else subnormal scales are used, rounded up, so that no code lies outside of its range: the least
 // one at least. A range of nothing has 1, with the zero point that all other channels have.
 #include "eval_linear.h"
 
@@ -63,8 +63,10 @@ static void quantized_range(const struct recipe_quantization *q, double *lo, dou
 
 // The scale as it is stored; 0: there is none.
 static double store(const struct recipe_quantization *q, enum dtype type, double s) {
+  const bool nearest = q->guard == GUARD_NUMBER && type == DTYPE_FLOAT16;
+  if (nearest) return eval_linear_round(type, s);
   const double tested = q->block ? eval_linear_round(type, s) : s;
-  if (q->guarded ? tested < smallest_normal(type) : s == 0) return 0;
+  if (q->guard ? tested < smallest_normal(type) : s == 0) return 0;
   return s < smallest_normal(type) ? ceil(s / least_of(type)) * least_of(type)
                                    : eval_linear_round(type, s);
 }
@@ -82,7 +84,7 @@ bool eval_linear_grid_of(const struct recipe_quantization *q, enum dtype type, d
   const double range = q->block ? eval_linear_round(type, hi - lo) : hi - lo;
   const double s = range / (qmax - qmin), middle = rint((qmin + qmax) / 2) + 0.0;
   g->scale = store(q, type, s);
-  g->zero = q->symmetric && (q->block || !q->guarded) ? middle : 0;
+  g->zero = q->symmetric && (q->block || !q->guard) ? middle : 0;
   if (g->scale == 0) {
     g->scale = 1;
     return true;

@@ -108,7 +108,7 @@ bool eval_cache_same(const struct eval_cache_key *a, const struct eval_cache_key
   return a->kind == b->kind && a->of == b->of && a->gram == b->gram && a->rows == b->rows &&
          a->q.format == b->q.format && a->q.bits == b->q.bits && a->q.symmetric == b->q.symmetric &&
          a->q.axis == b->q.axis && a->q.block == b->q.block && a->q.levels == b->q.levels &&
-         a->q.type == b->q.type && a->q.reduced == b->q.reduced && a->q.guarded == b->q.guarded &&
+         a->q.type == b->q.type && a->q.reduced == b->q.reduced && a->q.guard == b->q.guard &&
          a->q.seen == b->q.seen;
 }
 
