@@ -25,7 +25,7 @@ from conftest import DATA, built_tool
 
 pytestmark = pytest.mark.in_memory
 
-OLDEST = next(iter(runtimes.ONNXRUNTIME.values()))
+OLDEST, *_, NEWEST = runtimes.ONNXRUNTIME.values()
 MIB = 1 << 20
 
 # Element types by their name: numpy's, and how elements lie in a file.
@@ -56,11 +56,13 @@ def library_of(version):
     return str(found)
 
 
-@pytest.fixture(scope="module", params=["oldest", "newest"])
+@pytest.fixture(scope="module", params=["oldest", "newest", "the tests' own"])
 def version(request):
     """The environment that leads to it, and what it says it is."""
     if request.param == "oldest":
         return {"WEIR_ONNXRUNTIME": library_of(OLDEST)}, OLDEST
+    if request.param == "newest":
+        return {"VIRTUAL_ENV": str(runtimes.python_of("onnxruntime", NEWEST).parent.parent)}, NEWEST
     return {"VIRTUAL_ENV": sys.prefix}, onnxruntime.__version__
 
 

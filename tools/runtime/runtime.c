@@ -36,6 +36,7 @@ struct runtime {
   const char *model;      // its path, or what messages call it
   uint32_t n_outputs;     // that it has
   bool keeps_sums;        // runtime_keep_sums
+  bool keeps_floats;      // runtime_keep_floats
   struct arena lists, scratch;
   struct frame_buffer request, answer;
 };
@@ -250,6 +251,10 @@ void runtime_keep_sums(struct runtime *r, bool on) {
   r->keeps_sums = on;
 }
 
+void runtime_keep_floats(struct runtime *r, bool on) {
+  r->keeps_floats = on;
+}
+
 enum runtime_end runtime_load(struct runtime *r, const char *path, const char *data_folder,
                               struct runtime_model *out, struct err *err) {
   enum runtime_end end = close_model(r, err);
@@ -259,12 +264,16 @@ enum runtime_end runtime_load(struct runtime *r, const char *path, const char *d
   arena_reset(&r->scratch);
   static const char *const mapped[] = {"session.disable_prepacking", "1"};
   static const char *const keeping[] = {"session.x64quantprecision", "1"};
-  const char *settings[4];
+  static const char *const floats[] = {"session.qdq_matmulnbits_accuracy_level", "1"};
+  const struct {
+    bool on;
+    const char *const *words;
+  } all[] = {{r->o.mapped, mapped}, {r->keeps_sums, keeping}, {r->keeps_floats, floats}};
+  const char *settings[6];
   uint32_t n_settings = 0;
-  for (uint32_t i = 0; i < 2 && r->o.mapped; i++)
-    settings[n_settings++] = mapped[i];
-  for (uint32_t i = 0; i < 2 && r->keeps_sums; i++)
-    settings[n_settings++] = keeping[i];
+  for (uint32_t i = 0; i < 3; i++)
+    for (uint32_t k = 0; k < 2 && all[i].on; k++)
+      settings[n_settings++] = all[i].words[k];
   r->model = arena_string(&r->lists, span_str(r->o.called ? r->o.called : path));
   struct frame f = {.kind = FRAME_open,
                     .open = {.path = path,

@@ -37,6 +37,10 @@ void runtime_close(struct runtime *r);
 // off otherwise. Its own rewrites are on then, among which that is. Slower; a model with products of int8 and int8 may not load.
 void runtime_keep_sums(struct runtime *r, bool on);
 
+// Models that are loaded from now on: where the runtime's own rewrites make a product of codes out of one of floats, it rounds the
+// floats no further (MatMulNBits, accuracy level 1 instead of 4).
+void runtime_keep_floats(struct runtime *r, bool on);
+
 // How a request ended. In all cases but DONE *err has the sentence: of REFUSED what the runtime said, of DIED the
 // signal or exit code and what was being done, of LATE the seconds. After DIED and LATE the process is gone and the
 // next runtime_load starts another. BROKEN: it answered something else than it should.

@@ -13,10 +13,12 @@
 #include "site_feeds.h"
 #include "site_cuts.h"
 #include "site_traits.h"
+#include "verify_rounded.h"
 #include "verify_top1.h"
 #include "verify_written.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -446,20 +448,46 @@ static int look_fully(struct site_run *r, uint32_t i, struct verified_row *row, 
   return look_at_weights(r, &r->sites.list[i], row, a, err);
 }
 
-// What fails since the processor cuts sums of products off is looked at once more with whole ones: they are what the edit is about.
+// What the runtime does by itself to products of a site, and can be told not to do.
+struct habit {
+  bool has;
+  void (*stop)(struct runtime *r, bool on);
+  size_t flag; // of a row that failed by it
+};
+
+static bool *flag_of(struct verified_row *row, const struct habit *h) {
+  return (bool *)((char *)row + h->flag);
+}
+
+// Once more without it, since it is not what the edit is about.
+static int look_without(struct site_run *r, uint32_t i, const struct habit *h,
+                        const struct verified_row *fresh, struct verified_row *row, struct arena *a,
+                        struct err *err) {
+  struct verified_row again = *fresh;
+  if (row->end != VERIFIED_FAILED || r->ended || !h->has) return 0;
+  *flag_of(row, h) = *flag_of(&again, h) = true;
+  h->stop(r->v->runtime, true);
+  const int rc = look_fully(r, i, &again, a, err);
+  h->stop(r->v->runtime, false);
+  if (rc == 0 && again.end == VERIFIED_PASSED) *row = again;
+  // What was compared, and differs all the same, differs for another reason.
+  if (rc == 0 && again.end == VERIFIED_FAILED && again.figures.count > 0) *flag_of(row, h) = false;
+  return rc;
+}
+
+// The processor cuts sums off, and an optimized session rounds activations.
 int site_look(struct site_run *r, uint32_t i, struct verified_row *row, struct arena *a,
               struct err *err) {
-  struct verified_row again = *row;
+  const struct verified_row fresh = *row;
+  const struct site *s = &r->sites.list[i];
   if (look_fully(r, i, row, a, err)) return -1;
-  if (row->end != VERIFIED_FAILED || r->ended ||
-      !site_cuts_products(r->e->result, &r->sites.list[i]))
-    return 0;
-  row->cut_off = again.cut_off = true;
-  runtime_keep_sums(r->v->runtime, true);
-  const int rc = look_fully(r, i, &again, a, err);
-  runtime_keep_sums(r->v->runtime, false);
-  if (rc == 0 && again.end == VERIFIED_PASSED) *row = again;
-  // What was compared, and differs with whole sums as well, differs for another reason.
-  if (rc == 0 && again.end == VERIFIED_FAILED && again.figures.count > 0) row->cut_off = false;
-  return rc;
+  const bool rounded = r->v->options.runtime.optimized &&
+                       verify_rounded_in(r->e->source, r->e->result, s, r->v->found.runtime);
+  const struct habit habits[] = {
+      {site_cuts_products(r->e->result, s), runtime_keep_sums,
+       offsetof(struct verified_row, cut_off)},
+      {rounded, runtime_keep_floats, offsetof(struct verified_row, rounded)}};
+  for (size_t k = 0; k < sizeof habits / sizeof *habits; k++)
+    if (look_without(r, i, &habits[k], &fresh, row, a, err)) return -1;
+  return 0;
 }

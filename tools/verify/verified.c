@@ -35,6 +35,7 @@ struct verified_shown verified_shown(const struct verified *v) {
     const struct verified_row *r = &v->rows[i];
     const bool passed = r->end == VERIFIED_PASSED;
     s.cut_off += passed && r->cut_off;
+    s.rounded += passed && r->rounded;
     sites = sites || (passed && r->loses && !r->output);
     measured = measured || (passed && r->loses && r->output && !r->drawn);
     s.on_drawn = s.on_drawn || (passed && r->loses && r->output && r->drawn);

@@ -28,6 +28,8 @@ struct verified_row {
       loses; // its passes store less or quantize, so that how much is lost may be a matter of taste
   bool
       cut_off; // a site that failed by the sums of int8 products that this processor cuts off (site_cuts.h); PASSED: with whole ones it did not
+  bool
+      rounded; // a site that failed by activations that an optimized session rounds (verify_rounded.h); PASSED: without that it did not
   bool output; // of whole models; else a site
   bool listed; // compared with reference.out of a pipeline
   bool drawn;  // its inputs were; those of sites always are
@@ -64,6 +66,10 @@ struct verified {
       half_unseen; // something computes in float16 or bfloat16, and the runtime did not round to it
   // An optimized session cuts off sums on this processor, which the runs that were made do not (verify_products.h).
   bool products_unseen;
+  // Of whole models, optimized: nodes of the result whose activations the session rounds to 8 bits (verify_rounded.h); and whether
+  // it was told not to, since passes that lose nothing are judged.
+  uint64_t n_rounded;
+  bool kept_floats;
   const char *
       lossy; // why the second of two models counts as a lossy result of the first; NULL: it does not, or passes are known
   bool lossy_more; // both are quantized: the last line says why
@@ -92,6 +98,7 @@ struct verified_shown {
   const char *
       unjudged; // why the first of those was not judged, or the first with elements that are not finite any more; NULL: all were
   uint64_t cut_off;                // sites that passed with whole sums alone
+  uint64_t rounded;                // sites that passed without rounded activations alone
   const struct verified_row *top1; // of which top-1 changes most, below TOP1_TOLD; NULL: none
 };
 struct verified_shown verified_shown(const struct verified *v);

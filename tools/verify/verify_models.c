@@ -18,6 +18,7 @@
 #include "verify_layers.h"
 #include "verify_places.h"
 #include "verify_products.h"
+#include "verify_rounded.h"
 
 #include <string.h>
 
@@ -261,6 +262,17 @@ static void find_bounds(struct verify_run *r) {
     r->unjudged = arena_printf(a, "weights of %u bits: %s sqnr=DB", bits, o->metric_option);
 }
 
+// An optimized session rounds activations beside codes of weights. Where nothing is lost it is told not to: two forms of a product that
+// are the same may be rounded in one of them alone.
+static void see_rounded(struct verify_run *r) {
+  struct verified *f = &r->v->found;
+  if (!r->v->options.runtime.optimized) return;
+  for (int side = 0; side < (r->side[1].path ? 2 : 1); side++)
+    f->n_rounded = max_u64(f->n_rounded, verify_rounded_nodes(&r->side[side].model, f->runtime));
+  f->kept_floats = f->n_rounded > 0 && r->side[1].path && !r->loses && !r->theirs;
+  runtime_keep_floats(r->v->runtime, f->kept_floats);
+}
+
 static int run(struct verify_run *r, struct err *err) {
   struct verify *v = r->v;
   const struct model *m = &r->side[0].model;
@@ -270,6 +282,7 @@ static int run(struct verify_run *r, struct err *err) {
   verify_random_find(&r->random, m, r->infer, &v->arena);
   r->given = v->options.inputs || verify_models_listed(&v->options);
   find_bounds(r);
+  see_rounded(r);
   if (r->random.any && r->side[1].path)
     verify_random_find(&r->random_result, &r->side[1].model, r->infer_result, &v->arena);
   if (verify_cases_find(r, err)) return -1;
@@ -311,6 +324,7 @@ int verify_models(struct verify *v, const char *source, const char *result, bool
   const struct verify_side *judged = &r.side[result != NULL];
   if (rc == 0) rc = verify_products_see(v, &judged->model, judged->sources, NULL, err);
   runtime_release(v->runtime);
+  runtime_keep_floats(v->runtime, false);
   verify_places_close(r.places);
   if (r.infer) infer_free(r.infer);
   if (r.infer_result) infer_free(r.infer_result);

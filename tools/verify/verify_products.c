@@ -53,8 +53,7 @@ static uint32_t unmoved(const struct model *m, uint32_t value) {
   return value;
 }
 
-// The codes that the value stands for; NO_ID: it is not dequantized.
-static uint32_t codes_of(const struct model *m, uint32_t value) {
+uint32_t verify_products_codes(const struct model *m, uint32_t value) {
   value = unmoved(m, value);
   if (value == NO_ID || m->values[value].kind != VALUE_NODE_OUTPUT) return NO_ID;
   const struct model_node *n = &m->nodes[m->values[value].def];
@@ -63,7 +62,7 @@ static uint32_t codes_of(const struct model *m, uint32_t value) {
 }
 
 // The type of codes: their constant's, that of the zero point they were made with, or uint8, which QuantizeLinear makes without one.
-static enum dtype type_of_codes(const struct model *m, uint32_t value) {
+enum dtype verify_products_type(const struct model *m, uint32_t value) {
   struct model_constant c;
   struct model_type t;
   if (value == NO_ID) return DTYPE_UNDEFINED;
@@ -126,9 +125,9 @@ static int look_at_node(struct products *p, uint32_t node, bool *cut, struct err
   struct model_constant c;
   *cut = false;
   if (n->flags & NODE_DEAD || n->n_in < 2 || !is_one_of(m, node, products)) return 0;
-  const uint32_t codes = codes_of(m, model_input(m, n, 1));
-  const enum dtype first = type_of_codes(m, codes_of(m, model_input(m, n, 0)));
-  if (type_of_codes(m, codes) != DTYPE_INT8 || (first != DTYPE_UINT8 && first != DTYPE_INT8))
+  const uint32_t codes = verify_products_codes(m, model_input(m, n, 1));
+  const enum dtype first = verify_products_type(m, verify_products_codes(m, model_input(m, n, 0)));
+  if (verify_products_type(m, codes) != DTYPE_INT8 || (first != DTYPE_UINT8 && first != DTYPE_INT8))
     return 0;
   if (model_resolve_constant(m, codes, &c)) return look_at(p, c.tensor, cut, err);
   *cut = true;

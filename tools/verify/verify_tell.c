@@ -112,6 +112,10 @@ static void print_shares(const struct verified *f) {
     printf("; %lu of them with whole sums of int8 products, which ONNX Runtime cuts off on this "
            "processor (no VNNI; --reduce-range)",
            s.cut_off);
+  if (s.rounded)
+    printf("; %lu of them without activations of 8 bits, to which an optimized session rounds "
+           "beside codes of weights (MatMulNBits)",
+           s.rounded);
   if (f->half_unseen)
     printf("; 16-bit floats are computed in float32 by this runtime: overflow is not seen");
   printf("\n");
@@ -134,6 +138,14 @@ static void print_unseen(const struct verified *f) {
         "products; %s shows that\n",
         strcmp(f->scope, "sites") == 0 ? "'weir verify SRC OUT --runtime-optimized --inputs DIR'"
                                        : "--runtime-optimized with --inputs DIR");
+}
+
+// What an optimized session makes of products by itself.
+static void print_rounded(const struct verified *f) {
+  if (f->n_rounded == 0) return;
+  printf("an optimized session rounds the activations of %lu product%s to 8 bits (MatMulNBits, "
+         "accuracy level 4)%s\n",
+         f->n_rounded, plural(f->n_rounded), f->kept_floats ? "; here it was told not to" : "");
 }
 
 static void print_share(const struct verified *f) {
@@ -162,6 +174,7 @@ void verify_tell(const struct verify *v, bool brief) {
   print_not(f, &a);
   verify_tables_layers(f, &a);
   print_rest(f);
+  print_rounded(f);
   print_unseen(f);
   print_share(f);
   arena_free(&a);
@@ -240,6 +253,7 @@ void verify_write(const struct verified *f, struct json_out *j) {
   if (f->against) json_put_text(j, "against", f->against);
   if (shown.cut_off) json_put_uint(j, "cut_off", shown.cut_off);
   json_put_uint(j, "failed", f->n_failed);
+  if (f->kept_floats) json_put_bool(j, "kept_floats", true);
   json_put_array(j, "layers");
   for (uint32_t i = 0; i < f->n_layers; i++) {
     json_object(j);
@@ -258,6 +272,8 @@ void verify_write(const struct verified *f, struct json_out *j) {
   json_put_uint(j, "passed", f->n_passed);
   json_put_uint(j, "peak_memory_bytes", f->peak_memory[0]);
   write_rest(f, j);
+  if (shown.rounded) json_put_uint(j, "rounded", shown.rounded);
+  if (f->n_rounded) json_put_uint(j, "rounded_products", f->n_rounded);
   json_put_array(j, "rows");
   for (uint32_t i = 0; i < f->n_rows; i++)
     write_row(&f->rows[i], j);

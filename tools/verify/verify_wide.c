@@ -37,7 +37,7 @@ struct worker {
 
 // A row as a file has it: its texts, with a NUL each, follow.
 struct record {
-  uint32_t site, end, loses, unmet, cut_off;
+  uint32_t site, end, loses, unmet, cut_off, rounded;
   uint32_t text[TEXTS]; // lengths with the NUL; 0: NULL
   struct compare_figures figures;
   double seconds;
@@ -88,6 +88,7 @@ static bool write_row(int fd, uint32_t site, struct verified_row *row) {
                      .loses = row->loses,
                      .unmet = row->unmet,
                      .cut_off = row->cut_off,
+                     .rounded = row->rounded,
                      .figures = row->figures,
                      .seconds = row->seconds};
   const char **texts[TEXTS];
@@ -120,6 +121,7 @@ static bool take_rows(struct gathering *g, struct span text, struct ending *end)
                           .loses = x.loses != 0,
                           .unmet = x.unmet != 0,
                           .cut_off = x.cut_off != 0,
+                          .rounded = x.rounded != 0,
                           .drawn = true,
                           .seconds = x.seconds}};
     texts_of(&p->row, texts);

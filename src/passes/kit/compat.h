@@ -4,8 +4,8 @@
 
 #include "pass.h"
 
-// In the order of COMPAT_WORDS. A record of weir 0.2 has `onnxruntime` alone, which was 1.31; a user who says no version means
-// the newest.
+// In the order of COMPAT_WORDS. Records made before there were versions have `onnxruntime` alone, which was 1.31; a user who says no
+// version means the newest.
 enum compat { COMPAT_NONE, COMPAT_ORT_NO_VERSION, COMPAT_ORT_1_31, COMPAT_ORT_1_32 };
 #define COMPAT_WORDS "onnxruntime|onnxruntime-1.31|onnxruntime-1.32"
 #define COMPAT_NEWEST "onnxruntime=onnxruntime-1.32"

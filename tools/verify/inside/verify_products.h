@@ -10,4 +10,9 @@
 int verify_products_see(struct verify *v, const struct model *m, struct sources *s,
                         const struct recipes *recipes, struct err *err);
 
+// The codes that the value stands for, before nodes that move them; NO_ID: it is not dequantized.
+uint32_t verify_products_codes(const struct model *m, uint32_t value);
+// Their type; UNDEFINED: it is not known.
+enum dtype verify_products_type(const struct model *m, uint32_t codes);
+
 #endif
