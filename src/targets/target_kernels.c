@@ -26,11 +26,27 @@ struct kernel {
 static const struct kernel kernels[] = {
 #define KERNEL(op, since, ort, variable, dtypes) {op, since, ort, variable, dtypes, 0, 0},
 #define FUNCTION(op, since, ort, from, to) {op, since, ort, NULL, 0, from, to},
+#define OLDER(op, since, ort, taken)
 #include "target_kernels.def"
+#undef OLDER
 #undef FUNCTION
 #undef KERNEL
 };
 enum { KERNELS = sizeof kernels / sizeof *kernels };
+
+// Versions of operators that releases before `ort` do not know, which load such an opset.
+static const struct {
+  const char *op;
+  uint8_t since, ort, taken; // for that version
+} older[] = {
+#define KERNEL(op, since, ort, variable, dtypes)
+#define FUNCTION(op, since, ort, from, to)
+#define OLDER(op, since, ort, taken) {op, since, ort, taken},
+#include "target_kernels.def"
+#undef OLDER
+#undef FUNCTION
+#undef KERNEL
+};
 
 void target_kernels_init(struct target_kernels *k, const struct model *m) {
   *k = (struct target_kernels){.m = m};
@@ -124,18 +140,11 @@ static enum dtype told(const struct model *m, uint32_t value) {
   return value == NO_ID ? DTYPE_UNDEFINED : target_told_type(m, value);
 }
 
-uint32_t target_kernel_of(struct target_kernels *k, uint32_t node, int64_t opset,
-                          enum dtype *dtype) {
+// The first release that has a kernel for the node as of that version, or takes it apart; 0: none.
+static uint32_t first_at(struct target_kernels *k, uint32_t node, const struct schema_operator *op,
+                         const struct schema_signature *s, int64_t opset, enum dtype *dtype) {
   const struct model *m = k->m;
   const struct model_node *n = &m->nodes[node];
-  const struct schema_operator *op = schema_of_node(&k->names, node);
-  *dtype = DTYPE_UNDEFINED;
-  if (!op || *op->domain || strcmp(op->name, "Constant") == 0 ||
-      model_calls_callee(&k->calls, node) != NO_ID)
-    return TARGET_OLDEST;
-  if (opset == 0) opset = model_opset_version(m, n->graph, model_name(m, n->domain));
-  const struct schema_signature *s = schema_at(op, opset);
-  if (!s || s->deprecated) return TARGET_OLDEST;
   struct look l = {.k = k};
   l.rows = rows_of(op->name, s->since, &l.n);
   l.ort = first_of_kernel(l.rows, l.n);
@@ -149,6 +158,51 @@ uint32_t target_kernel_of(struct target_kernels *k, uint32_t node, int64_t opset
   if (apart && (l.ort == 0 || apart <= l.ort)) return apart;
   *dtype = l.dtype;
   return l.ort;
+}
+
+// Is all that the node says in that version too?
+static bool fits(const struct model *m, uint32_t node, const struct schema_signature *s) {
+  const struct model_node *n = &m->nodes[node];
+  for (uint32_t i = 0; i < n->n_attrs; i++) {
+    const struct model_attr *a = &m->attrs[n->attrs + i];
+    if (!(a->flags & ATTR_DEAD) && !schema_attribute_of(s, model_name(m, a->name))) return false;
+  }
+  return true;
+}
+
+// The first release that takes the node for one of the version before, which it has a kernel for; 0: none.
+static uint32_t first_as_older(struct target_kernels *k, uint32_t node,
+                               const struct schema_operator *op, const struct schema_signature *s,
+                               int64_t opset) {
+  for (size_t i = 0; i < sizeof older / sizeof *older; i++) {
+    if (strcmp(older[i].op, op->name) != 0 || older[i].since != s->since) continue;
+    const struct schema_signature *before = schema_at(op, older[i].taken);
+    enum dtype dtype;
+    if (!before || !fits(k->m, node, before)) return 0;
+    uint32_t ort = first_at(k, node, op, before, opset, &dtype);
+    if (ort && ort < target_loads_opset(opset)) ort = target_loads_opset(opset);
+    return ort < older[i].ort ? ort : 0;
+  }
+  return 0;
+}
+
+uint32_t target_kernel_of(struct target_kernels *k, uint32_t node, int64_t opset,
+                          enum dtype *dtype) {
+  const struct model *m = k->m;
+  const struct model_node *n = &m->nodes[node];
+  const struct schema_operator *op = schema_of_node(&k->names, node);
+  *dtype = DTYPE_UNDEFINED;
+  if (!op || *op->domain || strcmp(op->name, "Constant") == 0 ||
+      model_calls_callee(&k->calls, node) != NO_ID)
+    return TARGET_OLDEST;
+  if (opset == 0) opset = model_opset_version(m, n->graph, model_name(m, n->domain));
+  const struct schema_signature *s = schema_at(op, opset);
+  if (!s || s->deprecated) return TARGET_OLDEST;
+  const uint32_t ort = first_at(k, node, op, s, opset, dtype);
+  const uint32_t before = first_as_older(k, node, op, s, opset);
+  if (before == 0 || (ort && ort <= before)) return ort;
+  *dtype = DTYPE_UNDEFINED;
+  return before;
 }
 
 uint32_t target_loads_opset(int64_t opset) {

@@ -314,9 +314,10 @@ static void need_versions(const struct model *m, struct target_needs *out) {
   const uint32_t by_ir =
       loads(ir_versions, sizeof ir_versions / sizeof *ir_versions, m->ir_version);
   const uint32_t more = by_opset > by_ir ? by_opset : by_ir;
-  if (by_opset == 0) {
+  if (by_opset == 0 || by_ir == 0) {
     out->why = TARGET_FEATURES;
-    out->opset = opset;
+    out->opset = by_opset ? 0 : opset;
+    out->ir_version = by_ir ? 0 : m->ir_version;
     out->none = true;
   }
   if (more <= out->ort || out->none) return;

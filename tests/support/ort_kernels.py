@@ -26,6 +26,11 @@ from onnxruntime.capi import onnxruntime_pybind11_state as state
 print(json.dumps([[k.op_name, k.version_range[0], k.version_range[1], k.type_constraints] for k in state.get_all_opkernel_def()
                   if k.domain == "" and k.provider in ("", "CPUExecutionProvider")]))
 """
+SCHEMAS = """
+import json
+from onnxruntime.capi import onnxruntime_pybind11_state as state
+print(json.dumps([[s.name, s.since_version] for s in state.get_all_operator_schema() if s.domain == ""]))
+"""
 LOADS = """
 import json, sys
 import onnxruntime
@@ -130,6 +135,21 @@ def first_releases(history, kernels, since):
     return rows
 
 
+def loads(opset):
+    """The first release that loads it."""
+    return max(release for version, release in LOADS_OPSET.items() if version <= opset)
+
+
+def older(history, known):
+    """(the first release that knows this version, the version that releases take it for which load its opset and do not), or None."""
+    name, since = history.name, history.since_version
+    lacking = [release for release in sorted(known) if release >= loads(since) and (name, since) not in known[release]]
+    if not lacking:
+        return None
+    [taken] = {max((v for n, v in known[release] if n == name and v < since), default=0) for release in lacking}
+    return (lacking[-1] + 1, taken) if taken else None
+
+
 def main(folder):
     import onnx
 
@@ -140,6 +160,7 @@ def main(folder):
     for number, path in releases.items():
         for kernel in asked(path, KERNELS):
             kernels.setdefault(number, {}).setdefault(kernel[0], []).append(kernel)
+    known = {number: {tuple(row) for row in asked(path, SCHEMAS)} for number, path in releases.items()}
     history = sorted((s for s in onnx.defs.get_all_schemas_with_history() if s.domain == "" and not s.deprecated), key=lambda s: (s.name, s.since_version))
     newest = onnx.defs.onnx_opset_version()
     at = {(s.name, v): onnx.defs.get_schema(s.name, v) for s in history for v in range(s.since_version, newest + 1)}
@@ -153,13 +174,16 @@ def main(folder):
         body = schema.has_function or schema.has_context_dependent_function
         by_body = [min(releases)] if body and since < FIRST_TRIED else [n for n in sorted(releases) if any(m in loaded[n] for m in models.get((name, since), ()))]
         if schema.has_function:
-            opsets = body_opsets(schema, newest)
+            tried = models.get((name, since))  # what its body has may have no kernel either
+            opsets = body_opsets(schema, newest) if by_body or not tried else []
             while opsets:  # runs of opsets side by side
                 last = next(o for o in opsets if o + 1 not in opsets)
-                print(f'FUNCTION("{name}", {since}, {max(min(releases), *[n for v, n in LOADS_OPSET.items() if v <= opsets[0]])}, {opsets[0]}, {last})')
+                print(f'FUNCTION("{name}", {since}, {max(min(releases), loads(opsets[0]))}, {opsets[0]}, {last})')
                 opsets = [o for o in opsets if o > last]
         elif by_body:
             print(f'FUNCTION("{name}", {since}, {by_body[0]}, {min(schema.context_dependent_function_opset_versions)}, {newest})')
+        if found := older(schema, known):
+            print(f'OLDER("{name}", {since}, {found[0]}, {found[1]})')
         for release, more in rows:
             for variable, bits in more.items() or [("NULL", 0)]:
                 print(f'KERNEL("{name}", {since}, {release}, {variable if variable == "NULL" else chr(34) + variable + chr(34)}, {bits:#x})')
@@ -171,8 +195,10 @@ HEAD = """// Made by tests/support/ort_kernels.py, of ONNX Runtime 1.%d to 1.%d:
 // with; operators without a row have none. A row with a variable says which types (bits by dtype) that takes from the
 // release on; without one: a kernel of any types. What is a function in ONNX the release takes apart, in models of some
 // opsets: those in which the operators of its body are what they were where it was written.
+// A release that loads an opset and does not know a version of it takes an operator for that of the version before.
 //
 // KERNEL(operator, since, ort, variable, dtypes)
+// OLDER(operator, since, ort that knows it, the version that those before take it for)
 // FUNCTION(operator, since, ort, from opset, to opset)"""
 
 if __name__ == "__main__":
