@@ -29,7 +29,7 @@ enum part {
 };
 
 // bits, block: the attributes for them, with their values where they are not written; NULL: the type of the codes says the bits, and
-// the blocks are rows, columns or whole tensors.
+// the blocks are rows, columns or whole tensors. zeros: the slot of zero points, which are no weights: one form packs them in bytes; 0: none.
 struct operator{
   const char *name;
   uint8_t parts, slot;
@@ -37,24 +37,25 @@ struct operator{
   uint8_t bits_unwritten;
   const char *block;
   uint8_t block_unwritten;
+  uint8_t zeros;
 };
 
 static const struct operator operators[] = {
-    {"MatMulNBits", WEIGHTS, 1, "bits", 4, "block_size", 0},
-    {"GatherBlockQuantized", WEIGHTS, 0, "bits", 4, "block_size", 128},
-    {"QMoE", WEIGHTS, 2, "expert_weight_bits", 4, "block_size", 0},
-    {"MatMulBnb4", WEIGHTS, 1, NULL, 4, "block_size", 0},
-    {"DequantizeLinear", WEIGHTS, 0, NULL, 0, "block_size", 0},
-    {"MatMulInteger", WEIGHTS, 1, NULL, 0, NULL, 0},
-    {"ConvInteger", WEIGHTS, 1, NULL, 0, NULL, 0},
-    {"MatMulIntegerToFloat", WEIGHTS, 1, NULL, 0, NULL, 0},
-    {"DynamicQuantizeMatMul", WEIGHTS | DYNAMIC, 1, NULL, 0, NULL, 0},
-    {"DynamicQuantizeLinear", DYNAMIC, 0, NULL, 0, NULL, 0},
-    {"QuantizeLinear", STATIC, 0, NULL, 0, NULL, 0},
-    {"QGemm", WEIGHTS | STATIC, 3, NULL, 0, NULL, 0},
+    {"MatMulNBits", WEIGHTS, 1, "bits", 4, "block_size", 0, 3},
+    {"GatherBlockQuantized", WEIGHTS, 0, "bits", 4, "block_size", 128, 3},
+    {"QMoE", WEIGHTS, 2, "expert_weight_bits", 4, "block_size", 0, 0},
+    {"MatMulBnb4", WEIGHTS, 1, NULL, 4, "block_size", 0, 0},
+    {"DequantizeLinear", WEIGHTS, 0, NULL, 0, "block_size", 0, 2},
+    {"MatMulInteger", WEIGHTS, 1, NULL, 0, NULL, 0, 0},
+    {"ConvInteger", WEIGHTS, 1, NULL, 0, NULL, 0, 0},
+    {"MatMulIntegerToFloat", WEIGHTS, 1, NULL, 0, NULL, 0, 0},
+    {"DynamicQuantizeMatMul", WEIGHTS | DYNAMIC, 1, NULL, 0, NULL, 0, 0},
+    {"DynamicQuantizeLinear", DYNAMIC, 0, NULL, 0, NULL, 0, 0},
+    {"QuantizeLinear", STATIC, 0, NULL, 0, NULL, 0, 2},
+    {"QGemm", WEIGHTS | STATIC, 3, NULL, 0, NULL, 0, 0},
 };
 // Those that compute on codes and round their result: QLinearConv, QLinearAdd …
-static const struct operator on_codes = {"QLinear", WEIGHTS | STATIC, 3, NULL, 0, NULL, 0};
+static const struct operator on_codes = {"QLinear", WEIGHTS | STATIC, 3, NULL, 0, NULL, 0, 0};
 
 static const struct operator* operator_of(const struct model *m, uint32_t node) {
   const struct span op = model_name(m, m->nodes[node].op_type);
@@ -116,6 +117,13 @@ static void take_codes(struct profile *p, uint32_t value, struct codes of) {
   add_weights(p, t->bytes * 8 / (uint64_t)of.bits * verify_uses_of_tensor(&p->uses, c.tensor),
               (uint32_t)of.bits);
   *TABLE_PUSH(p, groups) = (struct group){(uint32_t)of.bits, (uint32_t)of.block};
+}
+
+static void take_zeros(struct profile *p, uint32_t node, const struct operator* op) {
+  const struct model_node *n = &p->m->nodes[node];
+  const uint32_t value = op->zeros && n->n_in > op->zeros ? model_input(p->m, n, op->zeros) : NO_ID;
+  struct model_constant c;
+  if (value != NO_ID && model_resolve_constant(p->m, value, &c)) p->counted[c.tensor] = 1;
 }
 
 static void take_operand(struct profile *p, uint32_t node, const struct operator* op) {
@@ -196,6 +204,7 @@ static void take_model(struct profile *p, struct arena *a) {
     const struct operator* op = operator_of(p->m, i);
     if (!op) continue;
     p->quantized = true;
+    take_zeros(p, i, op);
     if (op->parts & WEIGHTS) take_operand(p, i, op);
     if (op->parts & STATIC) take_rounding(p, i, 0, false);
     if (op->parts & DYNAMIC) take_rounding(p, i, 1, op->parts & WEIGHTS);

@@ -266,9 +266,10 @@ static void find_bounds(struct verify_run *r) {
 // are the same may be rounded in one of them alone.
 static void see_rounded(struct verify_run *r) {
   struct verified *f = &r->v->found;
+  const char *version = runtime_about(r->v->runtime).version;
   if (!r->v->options.runtime.optimized) return;
   for (int side = 0; side < (r->side[1].path ? 2 : 1); side++)
-    f->n_rounded = max_u64(f->n_rounded, verify_rounded_nodes(&r->side[side].model, f->runtime));
+    f->n_rounded = max_u64(f->n_rounded, verify_rounded_nodes(&r->side[side].model, version));
   f->kept_floats = f->n_rounded > 0 && r->side[1].path && !r->loses && !r->theirs;
   runtime_keep_floats(r->v->runtime, f->kept_floats);
 }

@@ -3,17 +3,21 @@
 //   x ─▶ MatMul ─▶ …        x ─▶ MatMulNBits (accuracy level 4) ─▶ …
 //   w ─▶ DQ ──▲             w ───────▲
 //
-// It rounds each block of x to 8 bits there, which costs more than passes that lose nothing may: 44 to 47 dB are left. It does so where
-// codes of at most 8 bits have one scale, one for each column, or blocks of 16 rows and more, and nothing else reads the DQ. Versions up
-// to 1.31 leave a MatMul whose x is dequantized as it is; 1.32 leaves only x of 8 bits, for which it has other operators.
-// (Found by loading each form in 1.31.1 and 1.32.0.)
+// It rounds each block of x to 8 bits there, which costs more than passes that lose nothing may: 44 to 47 dB are left. By version:
+//
+//   1.20 to 1.24   MatMul, codes of 4 bits in blocks of 16 rows and more
+//   from 1.25 on   Gemm too; codes of at most 8 bits; one scale, or one for each column
+//   up to 1.26     also where something else reads the DQ
+//   from 1.32 on   also where x is dequantized, but from 8 bits: for those there are other operators
+//
+// (Each was found by loading such a model.)
 #include "verify_rounded.h"
 
 #include "verify_products.h"
 
 #include <stdlib.h>
 
-enum { LEAST_BLOCK = 16, FIRST_BESIDE_CODES = 32 };
+enum { LEAST_BLOCK = 16, FIRST_OF_ALL = 25, LAST_SHARED = 26, FIRST_BESIDE_CODES = 32 };
 
 static bool is_whole(const struct model *m, uint32_t node, const char *name, int64_t want,
                      int64_t fallback) {
@@ -22,10 +26,10 @@ static bool is_whole(const struct model *m, uint32_t node, const char *name, int
 }
 
 // A MatMul, or a Gemm that is one with a sum.
-static bool multiplies(const struct model *m, uint32_t node) {
+static bool multiplies(const struct model *m, uint32_t node, uint32_t minor) {
   const struct model_attr *alpha;
   if (model_op_is(m, node, "MatMul")) return true;
-  if (!model_op_is(m, node, "Gemm")) return false;
+  if (minor < FIRST_OF_ALL || !model_op_is(m, node, "Gemm")) return false;
   alpha = model_attr_named(m, node, "alpha");
   return is_whole(m, node, "transA", 0, 0) && is_whole(m, node, "transB", 0, 0) &&
          (!alpha || (alpha->type == ATTR_FLOAT && alpha->u.f == 1));
@@ -36,7 +40,7 @@ static bool is_short_code(enum dtype t) {
 }
 
 // A matrix of codes whose scales such a product may have.
-static bool has_codes(const struct model *m, uint32_t dequantize) {
+static bool has_codes(const struct model *m, uint32_t dequantize, uint32_t minor) {
   const struct model_node *n = &m->nodes[dequantize];
   struct model_constant codes, scales;
   int64_t axis, block;
@@ -49,28 +53,32 @@ static bool has_codes(const struct model *m, uint32_t dequantize) {
       !model_attr_int(m, dequantize, "block_size", 0, &block))
     return false;
   if (axis < 0) axis += w->rank;
+  if (minor < FIRST_OF_ALL && (dtype_bits((enum dtype)w->dtype) != 4 || s->rank < 2)) return false;
   if (s->rank == 0) return true;
   return s->rank == 1 ? axis == 1 : axis == 0 && block >= LEAST_BLOCK;
 }
 
-// Has that version the fusion beside x of more than 8 bits?
-static bool is_beside_codes(const char *version) {
+// The 32 of 1.32.0; of a later major version as many as there may be.
+static uint32_t minor_of(const char *version) {
   char *end;
   const unsigned long major = strtoul(version, &end, 10),
                       minor = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
-  return major > 1 || (major == 1 && minor >= FIRST_BESIDE_CODES);
+  return major > 1 ? UINT32_MAX : (uint32_t)min_u64(minor, UINT32_MAX);
 }
 
 bool verify_rounded_at(const struct model *m, uint32_t node, const char *version) {
   const struct model_node *n = &m->nodes[node];
-  if (n->flags & NODE_DEAD || n->n_in < 2 || !multiplies(m, node)) return false;
+  const uint32_t minor = minor_of(version);
+  if (n->flags & NODE_DEAD || n->n_in < 2 || !multiplies(m, node, minor)) return false;
   const uint32_t w = model_input(m, n, 1), x = verify_products_codes(m, model_input(m, n, 0));
-  if (w == NO_ID || m->values[w].kind != VALUE_NODE_OUTPUT || model_use_count(m, w) > 1 ||
-      !model_op_is(m, m->values[w].def, "DequantizeLinear") || !has_codes(m, m->values[w].def))
+  if (w == NO_ID || m->values[w].kind != VALUE_NODE_OUTPUT ||
+      !model_op_is(m, m->values[w].def, "DequantizeLinear") ||
+      !has_codes(m, m->values[w].def, minor))
     return false;
+  if (model_use_count(m, w) > 1 && minor > LAST_SHARED) return false;
   if (x == NO_ID) return true;
   const enum dtype type = verify_products_type(m, x);
-  return type != DTYPE_UNDEFINED && !is_short_code(type) && is_beside_codes(version);
+  return type != DTYPE_UNDEFINED && !is_short_code(type) && minor >= FIRST_BESIDE_CODES;
 }
 
 uint64_t verify_rounded_nodes(const struct model *m, const char *version) {
