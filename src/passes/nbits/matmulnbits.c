@@ -166,7 +166,7 @@ static void tell_half_empty(struct nbits_work *w, const struct list *list,
                         found.block));
 }
 
-// ONNX Runtime 1.31 fuses DequantizeLinear along axis 0 with the product and packs 2-bit codes anew, wrongly where a row of
+// ONNX Runtime (1.31, 1.32) fuses DequantizeLinear along axis 0 with the product and packs 2-bit codes anew, wrongly where a row of
 // them is no whole number of bytes; the numbers that come out are silently other ones.
 static void tell_wrongly_packed(struct nbits_work *w, const struct list *list) {
   enum { CODES_OF_A_BYTE = 4 };
@@ -185,7 +185,7 @@ static void tell_wrongly_packed(struct nbits_work *w, const struct list *list) {
            arena_printf(
                &w->k.site,
                "%u product%s with a 2-bit weight whose number of columns is no multiple of 4: ONNX "
-               "Runtime 1.31 computes something else there, unless its optimizations are off",
+               "Runtime computes something else there (1.31, 1.32), unless its optimizations are off",
                found, plural(found)),
            "use --format qoperator, or --bits 4 for these weights (--tensor)");
 }
