@@ -236,6 +236,7 @@ static int end(struct dynamic *d, struct err *err) {
   TABLE_FREE(d, hollow);
   TABLE_FREE(d, wanted);
   TABLE_FREE(d, turned);
+  TABLE_FREE(d, turned_of);
   TABLE_FREE(d, wants_zeros);
   return kit_done(&d->k, err);
 }

@@ -272,9 +272,9 @@ static uint32_t turned_constant(struct dynamic *d, uint32_t b, uint32_t tensor) 
   struct kit *k = &d->k;
   const bool own_names = d->o->compat == COMPAT_ORT_1_32;
   const uint32_t graph = own_names ? k->graph : k->m->values[b].graph;
-  if (tensor >= d->n_turned) TABLE_ADD(d, turned, tensor + 1 - d->n_turned);
-  if (d->turned[tensor].value && d->turned[tensor].graph == graph)
-    return d->turned[tensor].value - 1;
+  if (tensor >= d->n_turned_of) TABLE_ADD(d, turned_of, tensor + 1 - d->n_turned_of);
+  for (uint32_t i = d->turned_of[tensor]; i; i = d->turned[i - 1].next)
+    if (d->turned[i - 1].graph == graph) return d->turned[i - 1].value;
   const uint32_t recipe = recipe_transpose(k->r, edit_tensor_recipe(k->e, tensor), swap);
   const struct span own = span_str(arena_string(&k->site, model_value_name(k->m, b)));
   struct span name = own_names ? turned_name(d, graph, own)
@@ -284,7 +284,8 @@ static uint32_t turned_constant(struct dynamic *d, uint32_t b, uint32_t tensor) 
     name = own;
   }
   const uint32_t made = edit_add_tensor_for(k->e, graph, name, recipe, tensor, k->m->empty);
-  d->turned[tensor] = (struct dynamic_turned){graph, made + 1};
+  *TABLE_PUSH(d, turned) = (struct dynamic_turned){tensor, graph, made, d->turned_of[tensor]};
+  d->turned_of[tensor] = d->n_turned;
   return made;
 }
 
@@ -328,8 +329,20 @@ static bool is_split(struct kit *k, uint32_t n) {
 
 // Where the walk is in a graph: at an attribute of a node.
 struct walk_place {
-  uint32_t node, attr;
+  uint32_t graph, node, attr;
 };
+
+static struct walk_place begin_walk(const struct model *m, uint32_t graph) {
+  return (struct walk_place){graph, m->graphs[graph].first_node, 0};
+}
+
+// Nothing of the graph is split any more.
+static void end_walk(struct dynamic *d, uint32_t graph) {
+  for (; d->n_turned > 0 && d->turned[d->n_turned - 1].graph == graph; d->n_turned--) {
+    const struct dynamic_turned *last = &d->turned[d->n_turned - 1];
+    d->turned_of[last->tensor] = last->next;
+  }
+}
 
 // The next graph in the node's attributes; NO_ID: there is none left.
 static uint32_t next_body(const struct model *m, struct walk_place *at) {
@@ -347,19 +360,22 @@ static void split_as_met(struct dynamic *d) {
   struct {
     TABLE(struct walk_place, list);
   } stack = {0};
-  *TABLE_PUSH(&stack, list) = (struct walk_place){k->m->graphs[k->m->main_graph].first_node, 0};
+  if (k->m->main_graph == NO_ID) return;
+  *TABLE_PUSH(&stack, list) = begin_walk(k->m, k->m->main_graph);
   while (stack.n_list > 0) {
     struct walk_place *at = &stack.list[stack.n_list - 1];
     if (at->node == NO_ID) {
+      end_walk(d, at->graph);
       stack.n_list--;
       continue;
     }
     const uint32_t body = next_body(k->m, at), node = at->node;
     if (body != NO_ID) {
-      *TABLE_PUSH(&stack, list) = (struct walk_place){k->m->graphs[body].first_node, 0};
+      *TABLE_PUSH(&stack, list) = begin_walk(k->m, body);
       continue;
     }
-    *at = (struct walk_place){k->m->nodes[node].next, 0};
+    at->node = k->m->nodes[node].next;
+    at->attr = 0;
     if (is_split(k, node)) split(d, node);
   }
   TABLE_FREE(&stack, list);

@@ -123,9 +123,10 @@ struct dynamic_product {
   uint32_t next; // of the same first scale: + 1
 };
 
-// The transpose of a constant that a Gemm reads, in the graph that wanted it last.
+// The transpose of a constant that Gemms of a graph read.
 struct dynamic_turned {
-  uint32_t graph, value; // value: + 1; 0: there is none
+  uint32_t tensor, graph, value;
+  uint32_t next; // of the same constant, in a graph around this one: + 1
 };
 
 struct dynamic {
@@ -139,7 +140,8 @@ struct dynamic {
   TABLE(uint32_t, of_scale); // by value id of the first scale: 1 + the last row of `products`
   TABLE(uint32_t, hollow); // values that have codes in their place, and whose floats may be wanted
   TABLE(uint32_t, wanted); // compat: constants in codes that nodes want as floats
-  TABLE(struct dynamic_turned, turned); // compat: by tensor id
+  TABLE(struct dynamic_turned, turned); // compat: of the graphs that the walk is in
+  TABLE(uint32_t, turned_of);           // by tensor id: 1 + the last row of `turned`
   TABLE(bool, wants_zeros);             // DYNAMIC_AUTO: by tensor id, is uint8 worth it?
   // of this site, valid until the next
   const struct dynamic_site *site;
