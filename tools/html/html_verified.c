@@ -338,14 +338,15 @@ void html_verified(struct html_out *o, const struct verified *v) {
              shown.cut_off);
   if (shown.rounded)
     html_put(o,
-             "<p>%lu of the sites passed without activations of 8 bits, to which an optimized "
-             "session of ONNX Runtime rounds beside codes of weights.</p>\n",
+             "<p>%lu of the sites passed with float activations, which an optimized session of "
+             "ONNX Runtime rounds to 8 bits.</p>\n",
              shown.rounded);
   if (v->n_rounded)
     html_put(o,
              "<p>An optimized session of ONNX Runtime rounds the activations of %lu product%s to 8 "
              "bits (MatMulNBits, accuracy level 4)%s.</p>\n",
-             v->n_rounded, plural(v->n_rounded), v->kept_floats ? "; here it was told not to" : "");
+             v->n_rounded, plural(v->n_rounded),
+             v->kept_floats ? "; weir turned that off for this comparison" : "");
   if (v->products_unseen)
     html_raw(o, "<p>This processor has no VNNI: an optimized session of ONNX Runtime may cut off "
                 "sums of int8 products on it, which was not looked at (<code>--runtime-optimized"

@@ -448,7 +448,7 @@ static int look_fully(struct site_run *r, uint32_t i, struct verified_row *row, 
   return look_at_weights(r, &r->sites.list[i], row, a, err);
 }
 
-// What the runtime does by itself to products of a site, and can be told not to do.
+// What the runtime does by itself to products of a site, and does not do where it is turned off.
 struct habit {
   bool has;
   void (*stop)(struct runtime *r, bool on);

@@ -67,7 +67,7 @@ struct verified {
   // An optimized session cuts off sums on this processor, which the runs that were made do not (verify_products.h).
   bool products_unseen;
   // Of whole models, optimized: nodes of the result whose activations the session rounds to 8 bits (verify_rounded.h); and whether
-  // it was told not to, since passes that lose nothing are judged.
+  // weir turned that off, since passes that lose nothing are judged.
   uint64_t n_rounded;
   bool kept_floats;
   const char *

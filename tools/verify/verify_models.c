@@ -262,7 +262,7 @@ static void find_bounds(struct verify_run *r) {
     r->unjudged = arena_printf(a, "weights of %u bits: %s sqnr=DB", bits, o->metric_option);
 }
 
-// An optimized session rounds activations beside codes of weights. Where nothing is lost it is told not to: two forms of a product that
+// An optimized session rounds activations of products with quantized weights. Where nothing is lost that is turned off: two forms of a product that
 // are the same may be rounded in one of them alone.
 static void see_rounded(struct verify_run *r) {
   struct verified *f = &r->v->found;

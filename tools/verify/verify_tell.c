@@ -113,8 +113,8 @@ static void print_shares(const struct verified *f) {
            "processor (no VNNI; --reduce-range)",
            s.cut_off);
   if (s.rounded)
-    printf("; %lu of them without activations of 8 bits, to which an optimized session rounds "
-           "beside codes of weights (MatMulNBits)",
+    printf("; %lu of them with float activations, which an optimized session rounds to 8 bits "
+           "(MatMulNBits)",
            s.rounded);
   if (f->half_unseen)
     printf("; 16-bit floats are computed in float32 by this runtime: overflow is not seen");
@@ -145,7 +145,8 @@ static void print_rounded(const struct verified *f) {
   if (f->n_rounded == 0) return;
   printf("an optimized session rounds the activations of %lu product%s to 8 bits (MatMulNBits, "
          "accuracy level 4)%s\n",
-         f->n_rounded, plural(f->n_rounded), f->kept_floats ? "; here it was told not to" : "");
+         f->n_rounded, plural(f->n_rounded),
+         f->kept_floats ? "; weir turned that off for this comparison" : "");
 }
 
 static void print_share(const struct verified *f) {
