@@ -259,6 +259,19 @@ bool infer_axes(struct infer_site *s, uint32_t slot, bool *given, const int64_t 
 
 // ---- outputs -----------------------------------------------------------------------------------
 
+// Of outputs whose type is that of no input: what an attribute says.
+static enum dtype dtype_by_attribute(struct infer_site *s) {
+  for (uint32_t i = 0; i < s->signature->n_attributes; i++) {
+    const struct schema_attribute *a = &s->signature->attributes[i];
+    int64_t dtype;
+    if (!a->says || a->type != ATTR_INT) continue;
+    if (!infer_attr_int(s, a->name, a->kind == SCHEMA_INT ? a->u.i : DTYPE_UNDEFINED, &dtype))
+      return DTYPE_UNDEFINED;
+    return dtype_known(dtype) ? (enum dtype)dtype : DTYPE_UNDEFINED;
+  }
+  return DTYPE_UNDEFINED;
+}
+
 // The type of an output follows from its type variable, where an input has that variable or only one type can be.
 enum dtype infer_dtype_by_signature(struct infer_site *s, uint32_t slot) {
   const struct schema_formal *out = s->signature ? schema_output(s->signature, slot) : NULL;
@@ -275,7 +288,8 @@ enum dtype infer_dtype_by_signature(struct infer_site *s, uint32_t slot) {
         infer_in(s, i, &t) && t.kind == INFER_TENSOR && t.dtype != DTYPE_UNDEFINED)
       return t.dtype;
   }
-  return DTYPE_UNDEFINED;
+  return schema_output_follows(s->m, s->node, s->signature, out) ? DTYPE_UNDEFINED
+                                                                 : dtype_by_attribute(s);
 }
 
 void infer_out(struct infer_site *s, uint32_t slot, const struct infer_type *type) {

@@ -116,6 +116,90 @@ void infer_linear_attention(struct infer_site *s) {
                  (const dim_id[4]){a.b, heads_of(s, kv_heads), key, c.size}, 4);
 }
 
+// ---- com.microsoft: linear attention, sparse attention ---------------------------------------------------
+
+// Tokens lie side by side, [T, heads, size] or [B, L, heads, size]; the state is [B, heads, size of a value, size of a key].
+// Packed, queries, keys and values share the last dim, and the state says which is which.
+struct delta {
+  struct infer_type q, k, v, decay, state;
+  dim_id heads, value, key; // of values
+};
+
+// What is kept of a token beside its key: the decay of each head, or of each number of a key.
+static dim_id decay_width(struct infer_site *s, const struct delta *a, uint32_t leading) {
+  if (!infer_has(s, 4)) return a->heads;
+  if (!a->decay.ranked) return NO_ID;
+  return a->decay.rank == leading + 1 ? a->heads : dims_mul(s->d, a->heads, a->key);
+}
+
+static void delta_updates(struct infer_site *s, const struct delta *a, uint32_t leading, dim_id b) {
+  const dim_id values = dims_mul(s->d, a->heads, a->value);
+  const dim_id keys = infer_has(s, 1) ? dims_mul(s->d, infer_dim(&a->k, -2), infer_dim(&a->k, -1))
+                                      : over(s, dims_sub(s->d, infer_dim(&a->q, -1), values), 2);
+  int64_t capacity;
+  if (!infer_attr_int(s, "state_update_capacity", 0, &capacity)) return;
+  const dim_id each = dims_add(s->d, dims_add(s->d, decay_width(s, a, leading), keys), values);
+  infer_out_dims(s, 2, DTYPE_FLOAT,
+                 (const dim_id[2]){b, dims_mul(s->d, infer_size_of(s, capacity), each)}, 2);
+}
+
+void infer_gated_delta(struct infer_site *s) {
+  struct delta a;
+  struct infer_type sums;
+  infer_in(s, 0, &a.q);
+  infer_in(s, 1, &a.k);
+  infer_in(s, 2, &a.v);
+  infer_in(s, 3, &sums);
+  infer_in(s, 4, &a.decay);
+  infer_in(s, 6, &a.state);
+  const bool packed = !infer_has(s, 1);
+  const uint32_t own = packed ? 1 : 2; // dims behind those of tokens
+  if (!ranked_as(s, &a.q, own + 1, own + 2, "query") && s->why == INFER_WHY_INVALID) return;
+  if (a.state.ranked && !ranked_as(s, &a.state, 4, 4, "state")) return;
+  a.heads = packed ? infer_dim(&a.state, 1) : infer_dim(&a.v, -2);
+  a.value = packed ? infer_dim(&a.state, 2) : infer_dim(&a.v, -1);
+  a.key = packed ? infer_dim(&a.state, 3) : infer_dim(&a.k, -1);
+  const dim_id b = infer_has(s, 6)   ? infer_dim(&a.state, 0)
+                   : infer_has(s, 3) ? dims_sub(s->d, infer_dim(&sums, 0), infer_one(s))
+                                     : NO_ID;
+  const uint32_t leading = a.q.ranked ? a.q.rank - own : 0;
+  if (leading) {
+    const dim_id dims[4] = {a.q.dims[0], leading == 2 ? a.q.dims[1] : a.heads,
+                            leading == 2 ? a.heads : a.value, a.value};
+    infer_out_dims(s, 0, a.q.dtype, dims, leading + 2);
+  } else {
+    infer_out_dtype(s, 0, a.q.dtype);
+  }
+  present(s, 1, &(struct infer_type){.dtype = DTYPE_FLOAT}, b, a.heads, a.value, a.key);
+  delta_updates(s, &a, leading, b);
+}
+
+// The cache keeps its dims and may have a type of its own. What was not there before grows to a length that data says.
+void infer_dynamic_sparse(struct infer_site *s) {
+  struct infer_type q, past[2];
+  int64_t heads, kv, wide;
+  infer_in(s, 0, &q);
+  if (!infer_attr_int(s, "num_heads", 0, &heads) || !infer_attr_int(s, "kv_num_heads", 0, &kv) ||
+      !infer_attr_int(s, "output_bf16", 0, &wide) || (q.ranked && !ranked_as(s, &q, 3, 3, "query")))
+    return;
+  const bool packed = !infer_has(s, 1);
+  const bool few = heads > 0 && heads < 1 << 20 && kv > 0 && kv < 1 << 20;
+  const dim_id size = over(s, infer_dim(&q, 2), !few ? 0 : packed ? heads + 2 * kv : heads);
+  const dim_id hidden = packed ? dims_mul(s->d, heads_of(s, heads), size) : infer_dim(&q, 2);
+  infer_out_dims(s, 0, wide ? DTYPE_BFLOAT16 : q.dtype,
+                 (const dim_id[3]){infer_dim(&q, 0), infer_dim(&q, 1), hidden}, 3);
+  for (uint32_t i = 0; i < 2; i++) {
+    infer_in(s, 3 + i, &past[i]);
+    if (infer_has(s, 3 + i)) {
+      infer_out(s, 1 + i, &past[i]);
+      continue;
+    }
+    s->why = INFER_WHY_DATA;
+    present(s, 1 + i, &q, infer_dim(&q, 0), heads_of(s, kv), NO_ID, size);
+  }
+  infer_out_dims(s, 3, DTYPE_INT32, (const dim_id[1]){infer_one(s)}, 1);
+}
+
 // ---- com.microsoft ----------------------------------------------------------------------------------------
 
 // Where MultiHeadAttention and its masked form have their inputs.

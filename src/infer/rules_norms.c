@@ -95,3 +95,8 @@ void infer_half(struct infer_site *s) {
   dims[x.rank - 1] = dims_exact_div(s->d, dims[x.rank - 1], infer_size_of(s, 2));
   infer_out_dims(s, 0, x.dtype, dims, x.rank);
 }
+
+// Both come as inputs, or as the halves of one.
+void infer_gated_halves(struct infer_site *s) {
+  (infer_has(s, 1) ? infer_same : infer_half)(s);
+}

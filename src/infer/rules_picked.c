@@ -6,46 +6,56 @@
 //   "<0 @N"             all dims of input 0 but the last, then the attribute N
 //   "2 #1 #3:1"         a 2, the first element of input 1, the element 1 of input 3
 //   "? @heads*0.3 1.0+1 @size-1"   not known before the run; a product; one more, one less
+//   "1.1-@size/2"       from left to right; a quotient without a remainder
 //
 // A dim that is not there, and an attribute without a default that is absent, is not known. The dtype is the signature's.
 #include "infer_rules.h"
 
 #include <stdlib.h>
 
+enum { PICKED_OUTPUTS = 9 };
+
 static const struct picked {
   const char *name;
-  const char *outputs[4];
+  const char *outputs[PICKED_OUTPUTS];
 } table[] = {
     {"Any", {""}},
     {"BitmaskBiasDropout", {"=0", "?"}},
     {"BitmaskDropout", {"=0", "?"}},
+    {"ConvStateReplay", {"=2"}},
     {"DecoderAttention", {"=0", "0.1 @num_heads ? ?", "0.1 @num_heads ? ?"}},
     {"DecoderMaskedSelfAttention", {"0.0 0.1 ?", "2 0.0 @num_heads ? ?"}},
     {"DequantizeWithOrder", {"=0"}},
-    {"DynamicSparseAttention", {"0.0 0.1 ?", "=3", "=4"}},
     {"DynamicTimeWarping", {"2 ?"}},
     {"EngramGate", {"=0", "=0"}},
-    {"GatedDeltaNet", {"0.0 ? ?", "=6"}},
+    {"GatedDeltaNetStateReplay", {"=2"}},
     {"GatedRelativePositionBias", {"? @num_heads 2.2 2.3"}},
+    {"GatherPacked", {"=1 @K"}},
     {"GemmaRotaryEmbedding", {"=1", "=3"}},
+    {"HyperConnectionLowRankMix", {"<0 0.-1/@num_branches", "<0 @num_branches", "=0"}},
     {"Im2Col", {"0.0 =1"}},
     {"IsAllFinite", {""}},
     {"LinearAttentionGate", {"=0", "=0"}},
+    {"Mamba2Verify", {"0.0 8.0", "=1", "=2", "0.0 1.1", "0.0 8.0"}},
     {"MatMulBlockQuantizedFp4Weight", {"<0 1.0"}},
     {"MatMulBlockQuantizedFp8Weight", {"<0 1.0"}},
     {"MatMulFpQ4", {"<0 #2:1"}},
     {"MatMulNBitsMlp", {"<0 @N", "=0"}},
+    {"MatMulNBitsQLoRA", {"<0 @N"}},
     {"MatMulNBitsQkv", {"<0 @Nq", "<0 @Nkv", "<0 @Nkv", "=0"}},
+    {"MatMulPacked", {"<0 @N"}},
     {"NGramHashMapping", {"0.0 0.1 2.0", "0.0 @max_ngram_size-1"}},
     {"NGramRepeatBlock", {"=1"}},
     {"PackedAttention", {"0.0 ?"}},
     {"PackedMultiHeadAttention", {"0.0 ?"}},
+    {"PackedSparseAttentionIndexerMerge", {"2.0 @max_output_entries", "2.0", "2.0"}},
     {"PagedAttention", {"0.0 ?", "=3", "=4"}},
     {"QOrderedAttention", {"0.0 0.1 ?"}},
     {"QuantizeWithOrder", {"=0"}},
     {"RelativePositionBias", {"1 0.1 #1 #2"}},
     {"RemovePadding", {"? 0.2", "0.0 0.1", "1.0+1", "1"}},
     {"RestorePadding", {"1.0 1.1 0.1"}},
+    {"RouterGateUpProj", {"<0 @router_size", "<0 1.1-@router_size/2"}},
     {"SparseAttention", {"0.0 0.1 @num_heads*3.3", "=3", "=4"}},
     {"SparsePagedAttention", {"0.0 ?", "=3", "=4"}},
     {"Tokenizer", {"=0 ?"}},
@@ -101,11 +111,13 @@ static dim_id one_of(struct infer_site *s, const char **at) {
 
 static dim_id picked_dim(struct infer_site *s, const char **at) {
   dim_id d = one_of(s, at);
-  if (**at == '*') {
-    ++*at;
-    d = dims_mul(s->d, d, one_of(s, at));
-  } else if (**at == '+' || **at == '-') {
-    d = dims_add(s->d, d, infer_size_of(s, strtol(*at, (char **)at, 10)));
+  while (**at && **at != ' ') {
+    const char how = *(*at)++;
+    const dim_id by = one_of(s, at);
+    d = how == '*'   ? dims_mul(s->d, d, by)
+        : how == '+' ? dims_add(s->d, d, by)
+        : how == '-' ? dims_sub(s->d, d, by)
+                     : dims_exact_div(s->d, d, by);
   }
   return d;
 }
@@ -133,12 +145,14 @@ static void pick(struct infer_site *s, uint32_t slot, const char *at) {
   infer_out_dims(s, slot, DTYPE_UNDEFINED, dims, rank);
 }
 
+static void pick_all(struct infer_site *s, const char *const outputs[PICKED_OUTPUTS]) {
+  for (uint32_t i = 0; i < s->n_out && i < PICKED_OUTPUTS; i++)
+    if (outputs[i]) pick(s, i, outputs[i]);
+}
+
 void infer_picked(struct infer_site *s) {
-  const struct picked *p = NULL;
   for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-    if (strcmp(table[i].name, s->op->name) == 0) p = &table[i];
-  for (uint32_t i = 0; p && i < s->n_out && i < 4; i++)
-    if (p->outputs[i]) pick(s, i, p->outputs[i]);
+    if (strcmp(table[i].name, s->op->name) == 0) pick_all(s, table[i].outputs);
 }
 
 // ---- more than that --------------------------------------------------------------------------------
@@ -191,4 +205,69 @@ void infer_streams(struct infer_site *s) {
   dims[rank - 1] =
       flat ? dims_exact_div(s->d, dims[rank - 1], infer_size_of(s, branches)) : x.dims[x.rank - 1];
   infer_out_dims(s, 0, x.dtype, dims, rank);
+}
+
+// Scores of all experts, a row for each token. With a projection the first input has the tokens, as rows.
+void infer_group_router(struct infer_site *s) {
+  struct infer_type x, bias;
+  infer_in(s, 0, &x);
+  infer_in(s, 1, &bias);
+  const bool projected = infer_has(s, 2);
+  dim_id experts = infer_dim(&bias, 0), rows = NO_ID;
+  if (x.ranked && x.rank < 2) {
+    infer_invalid(s, "its input has %u dim%s", x.rank, plural(x.rank));
+    return;
+  }
+  if (x.ranked) rows = infer_product(s, x.dims, x.rank - 1);
+  if (!projected) experts = infer_same_dim(s, infer_dim(&x, -1), experts);
+  for (uint32_t i = 0; i < s->n_out; i++)
+    infer_out_dims(s, i, DTYPE_UNDEFINED, (const dim_id[2]){rows, experts}, 2);
+}
+
+// [B, S, heads, stride]: a slice of the last axis comes back, heads side by side.
+void infer_norm_rotary(struct infer_site *s) {
+  struct infer_type x;
+  int64_t width, flat, half;
+  infer_in(s, 0, &x);
+  if (!infer_attr_int(s, "input_width", 0, &width) || !infer_attr_int(s, "flatten_batch", 0, &flat))
+    return;
+  if (x.ranked && x.rank != 4) {
+    infer_invalid(s, "its input has %u dim%s", x.rank, plural(x.rank));
+    return;
+  }
+  dim_id b = infer_dim(&x, 0), length = infer_dim(&x, 1);
+  const dim_id heads = infer_dim(&x, 2), size = width ? infer_size_of(s, width) : infer_dim(&x, 3);
+  infer_out_dims(s, 1, DTYPE_UNDEFINED, (const dim_id[4]){b, length, heads, size}, 4);
+  if (flat) {
+    length = dims_mul(s->d, b, length);
+    b = infer_one(s);
+  }
+  const enum dtype dtype = !infer_attr_int(s, "output_fp16", 0, &half) ? DTYPE_UNDEFINED
+                           : half                                      ? DTYPE_FLOAT16
+                                                                       : DTYPE_BFLOAT16;
+  infer_out_dims(s, 0, dtype, (const dim_id[3]){b, length, dims_mul(s->d, heads, size)}, 3);
+}
+
+// What is selected has room for all that the policy may select; with selections that are merged, as the attribute says.
+void infer_packed_indexer(struct infer_site *s) {
+  static const char *const qsa = "0.0 @token_budget+@compress_ratio-1",
+                           *const csa = "0.0 @index_topk",
+                           *const merged = "0.0 @max_output_entries";
+  struct span policy;
+  if (!infer_attr_string(s, "policy_mode", "", &policy)) policy = span_of(NULL, 0);
+  const char *const selected = infer_has(s, 18)         ? merged
+                               : span_is(policy, "qsa") ? qsa
+                               : span_is(policy, "csa") ? csa
+                                                        : "0.0 ?";
+  pick_all(s,
+           (const char *const[PICKED_OUTPUTS]){selected, "0.0", "=12", "=13", "=14", "=15",
+                                               "12.0 @state_update_capacity 12.2", "0.0", "12.0"});
+}
+
+// Rows of one request need no dim for the batch.
+void infer_prefix_commit(struct infer_site *s) {
+  struct infer_type x;
+  const bool ranked = infer_in(s, 0, &x) && x.ranked;
+  const char *const batch = !ranked ? "?" : x.rank == 1 ? "1" : "0.0";
+  pick_all(s, (const char *const[PICKED_OUTPUTS]){batch, "=3", "=4"});
 }

@@ -432,22 +432,64 @@ void infer_col2im(struct infer_site *s) {
   infer_out_dims(s, 0, x.dtype, dims, n + 2);
 }
 
-// A result as wide as the input, and the columns that the next call begins with.
+// What CausalConvWithState of com.microsoft says beside ai.onnx's, which has none of it.
+struct causal {
+  int64_t last, ndim, dilation, window, length, state_last, channels, capacity;
+};
+
+static bool causal_of(struct infer_site *s, struct causal *c) {
+  return infer_attr_int(s, "channels_last", 0, &c->last) &&
+         infer_attr_int(s, "ndim", 1, &c->ndim) && infer_attr_int(s, "dilation", 1, &c->dilation) &&
+         infer_attr_int(s, "state_window", 0, &c->window) &&
+         infer_attr_int(s, "state_length", 0, &c->length) &&
+         infer_attr_int(s, "state_channels_last", -1, &c->state_last) &&
+         infer_attr_int(s, "input_channels", 0, &c->channels) &&
+         infer_attr_int(s, "state_update_capacity", 0, &c->capacity);
+}
+
+// The columns that the next call begins with: the input's dims, but so many along the axis of time; a window of them
+// has a dim of its own before the others.
+static void causal_state(struct infer_site *s, const struct causal *c, const struct infer_type *y,
+                         dim_id columns) {
+  if (!y->ranked || y->rank < 3 || y->rank >= INFER_RANK_MAX) return;
+  const bool moved = c->state_last >= 0 && (c->state_last != 0) != (c->last != 0);
+  const uint32_t ahead = c->window > 0;
+  if (c->last ? moved && y->rank != 3 : y->rank != c->ndim + 2) return;
+  dim_id *dims = infer_dim_room(s, y->rank + ahead);
+  if (ahead) dims[0] = infer_size_of(s, c->window);
+  memcpy(dims + ahead, y->dims, y->rank * sizeof *dims);
+  dims[ahead + (c->last ? 1 : y->rank - 1)] = columns;
+  if (moved) { // of three dims
+    dims[ahead + 1] = c->last ? y->dims[2] : columns;
+    dims[ahead + 2] = c->last ? columns : y->dims[1];
+  }
+  infer_out_dims(s, 1, y->dtype, dims, y->rank + ahead);
+}
+
+// A result as wide as the input, and what the next call begins with.
 void infer_causal_conv(struct infer_site *s) {
   struct infer_type x, w, past;
-  int64_t last, ndim;
+  struct causal c;
   infer_in(s, 0, &x);
   infer_in(s, 1, &w);
-  infer_out(s, 0, &x);
-  if (infer_in(s, 3, &past) && past.ranked) {
-    infer_out(s, 1, &past);
-    return;
+  if (!causal_of(s, &c)) return;
+  if (c.channels > 0 && x.ranked && x.rank > 0) {
+    dim_id *dims = infer_dim_room(s, x.rank);
+    memcpy(dims, x.dims, x.rank * sizeof *dims);
+    dims[x.rank - 1] = infer_size_of(s, c.channels);
+    x.dims = dims;
   }
-  if (!infer_attr_int(s, "channels_last", 0, &last) || !infer_attr_int(s, "ndim", 1, &ndim) ||
-      last || ndim != 1 || infer_attr(s, "dilation") || infer_attr(s, "state_window"))
-    return;
-  dim_id dims[3] = {x.ranked && x.rank == 3 ? x.dims[0] : NO_ID,
-                    x.ranked && x.rank == 3 ? x.dims[1] : NO_ID,
-                    w.ranked && w.rank == 3 ? dims_sub(s->d, w.dims[2], infer_one(s)) : NO_ID};
-  infer_out_dims(s, 1, x.dtype, dims, 3);
+  infer_out(s, 0, &x);
+  dim_id columns = infer_size_of(s, c.length);
+  if (c.length <= 0)
+    columns =
+        dims_mul(s->d, infer_size_of(s, c.dilation),
+                 w.ranked && w.rank >= 3 ? dims_sub(s->d, infer_dim(&w, -1), infer_one(s)) : NO_ID);
+  if (infer_in(s, 3, &past) && past.ranked)
+    infer_out(s, 1, &past);
+  else
+    causal_state(s, &c, &x, columns);
+  infer_out_dims(
+      s, 2, x.dtype,
+      (const dim_id[3]){infer_dim(&x, 0), infer_size_of(s, c.capacity), infer_dim(&x, -1)}, 3);
 }

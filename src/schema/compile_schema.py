@@ -24,7 +24,7 @@ OPTIONS = {"single": "SCHEMA_SINGLE", "optional": "SCHEMA_OPTIONAL_ONE", "variad
 WORDS = {"ones": "ONES", "zeros": "ZEROS", "reversed": "REVERSED"}  # defaults that only the words of an operator say
 FAMILIES = ("same", "broadcast", "cast", "reduce", "matmul", "window", "move", "slice", "resize", "index", "make", "sequence", "signal",
             "control", "attention", "picked", "ml", "none")  # fmt: skip
-FLAGS = ("unary", "binary", "elementwise", "commutative", "random", "withdrawn", "kit", "jumps", "unrounded", "dims")
+FLAGS = ("unary", "binary", "elementwise", "commutative", "random", "withdrawn", "kit", "jumps", "unrounded", "dims", "apart")
 FOR_PASSES = {"kit"}  # says nothing to who asks the schema
 CHANGES = ("same", "without", "with", "zero", "one_output", "second_input", "floating", "last_axis", "explicit_pads", "sampling",
            "resize_13", "dropout_12", "ranked", "changed")  # fmt: skip

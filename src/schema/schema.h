@@ -149,6 +149,7 @@ enum schema_flag {
   SCHEMA_JUMPS = 64,      // an output changes by more than rounding where an input changes by it
   SCHEMA_UNROUNDED = 128, // elements of outputs are those of inputs, whole numbers or truth values
   SCHEMA_DIMS = 256,      // outputs depend on dims of inputs, and not on their elements
+  SCHEMA_APART = 512,     // inputs of another variable than the first one's may be float, whatever that is
 };
 
 struct schema_operator {

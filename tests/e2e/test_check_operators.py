@@ -11,6 +11,7 @@ import os
 import random
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -20,6 +21,7 @@ import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+import microsoft_nodes
 from conftest import package_models
 
 pytestmark = pytest.mark.in_memory
@@ -398,3 +400,34 @@ def test_two_nodes_of_one_name(weir, tmp_path, where):
     weir("run", path, out, *first, "--pass", "unique-names")
     assert "0 warnings" in weir("check", out).out
     ort.InferenceSession(str(out))
+
+
+# ---- com.microsoft ------------------------------------------------------------------------------------------------------
+
+
+def told(weir, folder, node, outputs=None):
+    """What is said of a model of one node; errors and warnings."""
+    path = folder / "one.onnx"
+    onnx.save(node.model(outputs), path)
+    return [fault["message"] for fault in json.loads(weir("check", path, "--json", code=None).out)["faults"] if fault["level"] != "note"]
+
+
+@pytest.mark.parametrize("nodes", (microsoft_nodes.NEW, microsoft_nodes.CHANGED), ids=("new", "changed"))
+def test_nodes_of_the_newest_runtime_are_known(weir, tmp_path, nodes):
+    assert {node.op: said for node in nodes if (said := told(weir, tmp_path, node))} == {}
+
+
+def test_faults_of_nodes_of_the_newest_runtime(weir, tmp_path):
+    gather = next(node for node in microsoft_nodes.NEW if node.op == "GatherPacked")
+    y = lambda dtype: [microsoft_nodes.tensor("y0", f"{dtype}[a,b,64]")]  # noqa: E731
+    assert told(weir, tmp_path, gather, y("bfloat16")) == []
+    for faulty, outputs, said in (
+        (replace(gather, attributes={"packed_type": 2}), None, "'K'"),
+        (replace(gather, attributes={**gather.attributes, "bits": 4}), None, "'bits'"),
+        (replace(gather, attributes={**gather.attributes, "output_dtype": 10}), y("float"), "declared to be float, and is float16"),
+        (replace(gather, attributes={**gather.attributes, "output_dtype": 99}), None, "99, which is no type"),
+        (replace(gather, inputs="float[9,64] int64[a]"), None, "must be uint8"),
+        (gather, y("float"), "declared to be float, and is bfloat16"),
+    ):
+        [fault] = told(weir, tmp_path, faulty, outputs)
+        assert said in fault, fault

@@ -4,6 +4,7 @@ inferred must be what comes out, for each size."""
 import itertools
 import json
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -11,11 +12,14 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
+import microsoft_nodes
+import runtimes
 from conftest import built_tool
 
 pytestmark = pytest.mark.in_memory
 
 TOOL = built_tool("infer_tool")
+SUPPORT = Path(__file__).resolve().parents[1] / "support"
 onnxruntime.set_default_logger_severity(4)
 DTYPES = {"float": TensorProto.FLOAT, "int64": TensorProto.INT64, "int32": TensorProto.INT32, "uint8": TensorProto.UINT8,
           "bool": TensorProto.BOOL}  # fmt: skip
@@ -331,6 +335,25 @@ def picked():
                embedding_size=4, conv_window_size=2, char_embedding_size=3, **ms)  # fmt: skip
 
 
+def differences(case, where, values, sizes, results):
+    """Of what is inferred and what comes out, at one size."""
+    wrong = []
+    for i, result in enumerate(results):
+        value = values[f"y{i}"]
+        try:
+            dims = [None if "?" in str(dim) else evaluate(dim, sizes) for dim in value["dims"]]
+        except (TypeError, NameError, AssertionError) as failed:
+            wrong.append(f"{where} {sizes}: {value}: {failed}")
+            continue
+        if len(dims) != result.ndim or any(d is not None and d != real for d, real in zip(dims, result.shape)):
+            wrong.append(f"{where} {sizes} y{i}: {value['dims']} is {result.shape}")
+        if (None in dims) != case.unknown:
+            wrong.append(f"{where} y{i}: {value['dims']} is {'' if case.unknown else 'not '}known")
+        if result.dtype != object and value["dtype"] != {"float32": "float", "float64": "double"}.get(str(result.dtype), str(result.dtype)):
+            wrong.append(f"{where} y{i}: {value['dtype']} is {result.dtype}")
+    return wrong
+
+
 FAMILIES = (windows, reductions, products, resizes, recurrences, norms, attentions, signals, features, quantized, picked)
 
 
@@ -358,18 +381,149 @@ def test_what_comes_out(tmp_path, family):
             except Exception:
                 continue  # such sizes do not run
             ran += 1
-            for i, result in enumerate(results):
-                value = values[f"y{i}"]
-                try:
-                    dims = [None if "?" in str(dim) else evaluate(dim, sizes) for dim in value["dims"]]
-                except (TypeError, NameError, AssertionError) as failed:
-                    wrong.append(f"{where} {sizes}: {value}: {failed}")
-                    continue
-                if len(dims) != result.ndim or any(d is not None and d != real for d, real in zip(dims, result.shape)):
-                    wrong.append(f"{where} {sizes} y{i}: {value['dims']} is {result.shape}")
-                if (None in dims) != case.unknown:
-                    wrong.append(f"{where} y{i}: {value['dims']} is {'' if case.unknown else 'not '}known")
-                if result.dtype != object and value["dtype"] != {"float32": "float", "float64": "double"}.get(str(result.dtype), str(result.dtype)):
-                    wrong.append(f"{where} y{i}: {value['dtype']} is {result.dtype}")
+            wrong += differences(case, where, values, sizes, results)
     assert not wrong, "\n".join(wrong)
     assert ran >= len(cases) - 2
+
+
+# ---- what only the newest runtime has ----------------------------------------------------------------------------------
+
+
+NEWEST = list(runtimes.ONNXRUNTIME.values())[-1]
+
+
+def in_newest(program, *words):
+    """Runs a file of tests/support by the Python of an environment with the newest ONNX Runtime."""
+    try:
+        python = runtimes.python_of("onnxruntime", NEWEST)
+    except runtimes.Missing as why:
+        pytest.skip(str(why))
+    done = subprocess.run([python, SUPPORT / program, *words], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def newest():
+    """What it has kernels for since then, or for more."""
+    ms = {"domain": "com.microsoft"}
+    sizes = [{"b": 2, "t": 6}, {"b": 1, "t": 4}]
+    table, index = np.ones((9, 68), np.uint8), "int64[b,t]"
+    for dtype in (1, 10):
+        yield Case("GatherPacked", [table, index], sizes, packed_type=8, K=64, output_dtype=dtype, **ms)
+        yield Case("GatherPacked", [table, "int32[]"], [{}], packed_type=8, K=64, output_dtype=dtype, **ms)
+    bias = np.ones(8, np.float32)
+    yield Case("MoEGroupRouter", ["float[b,t,8]", bias], sizes, top_k=2, **ms)
+    yield Case("MoEGroupRouter", ["float[t,8]", bias], sizes, top_k=2, n_group=2, **ms)
+    sums, heads = np.array([0, 2, 4], np.int32), ["float[4,2,5]", "float[4,2,5]", "float[4,4,6]"]
+    gates, state = ["float[4,4]", "float[4,4]"], "float[2,4,6,5]"
+    count = np.array([1, 2], np.int32)
+    yield Case("GatedDeltaNet", [*heads, sums, *gates], [{}], outputs=2, **ms)
+    yield Case("GatedDeltaNet", ["float[t,2,5]", "float[t,2,5]", "float[t,4,6]", None, "float[t,4]", "float[t,4]", state], [{"t": 4}, {"t": 8}], outputs=2, **ms)
+    yield Case("GatedDeltaNet", [*heads, sums, *gates, state, None, None, count], [{}], outputs=3, state_update_capacity=3, **ms)
+    yield Case("GatedDeltaNet", [*heads, sums, "float[4,4,5]", gates[1], state, None, None, count], [{}], outputs=3, state_update_capacity=3, **ms)
+    yield Case("GatedDeltaNet", ["float[t,44]", None, None, None, "float[t,4]", "float[t,4]", state], [{"t": 4}, {"t": 8}], outputs=2, **ms)
+    yield Case("GatedDeltaNet", ["float[4,44]", None, None, None, *gates, state, None, None, count], [{}], outputs=3, state_update_capacity=2, **ms)
+    split = ["float[b,t,2,5]", "float[b,t,2,5]", "float[b,t,4,6]", None, "float[b,t,4]", "float[b,t,4]", "float[b,4,6,5]"]
+    yield Case("GatedDeltaNet", split, sizes, outputs=2, **ms)
+    yield Case("VarlenCausalConvWithState", ["float[4,8]", "float[8,1,3]", sums, None, "float[2,8,4]"], [{}], outputs=2, dilation=2, **ms)
+    yield Case("VarlenCausalConvWithState", ["float[4,8]", "float[8,1,3]", sums, None, "float[2,8,2]", count], [{}], outputs=3,
+               state_update_capacity=3, **ms)  # fmt: skip
+    yield Case("CausalConvWithState", ["float[b,8,t]", np.ones((8, 1, 3), np.float32)], sizes, outputs=2, dilation=2, **ms)
+    yield Case("CausalConvWithState", ["float[b,t,8]", np.ones((8, 1, 3), np.float32)], sizes, outputs=2, channels_last=1, **ms)
+    yield Case("CausalConvWithState", ["float[b,t,4,2]", np.ones((8, 1, 3), np.float32)], sizes, outputs=2, channels_last=1, **ms)
+    grouped = ["float[1,3,32]", *["float[1,3,16]"] * 2, *["float[1,2,p,8]"] * 2, np.array([6], np.int32), np.array(7, np.int32)]
+    yield Case("GroupQueryAttention", [*grouped, *[None] * 9, np.array([3], np.int32)], lengths("p", (4, 9)), outputs=3, num_heads=4,
+               kv_num_heads=2, q_norm_epsilon=1e-5, **ms)  # fmt: skip
+
+
+def newest_opsets():
+    """New versions of 27 and 28 for which it has a kernel, or runs a body."""
+    sizes = [{"a": 2, "b": 3}, {"a": 1, "b": 1}]
+    number = lambda x: np.array(x, np.float32)  # noqa: E731
+    yield Case("Range", [number(1), number(8), number(2)], [{}], opset=27)
+    yield Case("CausalConvWithState", ["float[a,8,b]", np.ones((8, 1, 3), np.float32)], sizes, outputs=2, opset=27)
+    yield Case("CausalConvWithState", ["float[a,8,b]", np.ones((8, 1, 3), np.float32), None, "float[a,8,2]"], sizes, outputs=2, opset=27)
+    yield Case("BitShift", ["uint8[a,b]", "uint8[b]"], sizes, opset=28, direction="LEFT")
+    yield Case("Cast", ["float[a,b]"], sizes, opset=28, to=TensorProto.INT64)
+    yield Case("CastLike", ["float[a,b]", "int64[1]"], sizes, opset=28)
+    yield Case("Celu", ["float[a,b]"], sizes, opset=28)
+    yield Case("Compress", ["float[a,b]", np.array([True])], sizes, opset=28, axis=0)
+    yield Case("DepthToSpace", ["float[a,8,b,3]"], sizes, opset=28, blocksize=2)
+    yield Case("SpaceToDepth", ["float[a,2,4,6]"], sizes, opset=28, blocksize=2)
+    yield Case("Einsum", ["float[a,b]", "float[b,4]"], sizes, opset=28, equation="ij,jk->ki")
+    yield Case("Mod", ["float[a,b]", "float[b]"], sizes, opset=28, fmod=1)
+    yield Case("OneHot", ["int64[a,b]", np.array(4), np.array([0, 1], np.float32)], sizes, opset=28)
+    yield Case("ReverseSequence", ["float[b,a,4]", "int64[a]"], [{"a": 2, "b": 3}], opset=28)
+    yield Case("Unique", ["float[a,b]"], sizes, outputs=2, opset=28, unknown=True)
+    for op in ("ReduceLogSum", "ReduceLogSumExp"):
+        yield Case(op, ["float[a,b,4]", np.array([1, -1])], sizes, opset=28, keepdims=0)
+        yield Case(op, ["float[a,b,4]"], sizes, opset=28)
+    yield Case("Attention", ["float[a,b,8]", "float[a,5,8]", "float[a,5,12]"], sizes, opset=25, q_num_heads=2, kv_num_heads=2)
+
+
+@pytest.mark.parametrize("family", (newest, newest_opsets), ids=lambda family: family.__name__)
+def test_what_comes_out_of_the_newest_runtime(tmp_path, family):
+    cases, paths, jobs = list(family()), [], {}
+    for i, case in enumerate(cases):
+        paths.append(tmp_path / f"{i}.onnx")
+        onnx.save(case.model(), paths[-1])
+        for k, sizes in enumerate(case.sizes):
+            jobs[f"{i}/{k}"] = paths[-1], tmp_path / f"{i}-{k}.npz", tmp_path / f"{i}-{k}-out.npz"
+            np.savez(jobs[f"{i}/{k}"][1], **dict(case.feeds(sizes)))
+    try:
+        failed = runtimes.run("onnxruntime", NEWEST, jobs, tmp_path)
+    except runtimes.Missing as why:
+        pytest.skip(str(why))
+    assert set(failed.values()) == {None}, failed
+    wrong = []
+    for i, (case, values) in enumerate(zip(cases, inferred_by_weir(paths))):
+        for k, sizes in enumerate(case.sizes):
+            wrong += differences(case, f"{case.name} {case.inputs!r:.80}", values, sizes, list(np.load(jobs[f"{i}/{k}"][2]).values()))
+    assert not wrong, "\n".join(wrong)
+
+
+def inferred_by_weir(paths):
+    done = subprocess.run([TOOL, *paths], capture_output=True, text=True, check=True)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["said"] for row in rows] == [[]] * len(paths), rows
+    return [{value["name"]: value for value in row["values"]} for row in rows]
+
+
+def inferred_by_runtime(folder, nodes, dtypes):
+    """[{"dims": …, "error": …}]: outputs are declared to be of these dtypes."""
+    paths = []
+    for i, (node, of) in enumerate(zip(nodes, dtypes)):
+        paths.append(str(folder / f"declared{i}.onnx"))
+        wrong_dims = [microsoft_nodes.tensor(name, f"{dtype}[{','.join(['97'] * 7)}]") for name, dtype in of.items()]
+        onnx.save(node.model(wrong_dims), paths[-1])
+    (folder / "models.json").write_text(json.dumps(paths))
+    in_newest("runtime_inference.py", folder / "models.json", folder / "results.json")
+    results = json.loads((folder / "results.json").read_text())
+    return [results[path] for path in paths]
+
+
+@pytest.mark.parametrize("nodes", (microsoft_nodes.NEW, microsoft_nodes.CHANGED), ids=("new", "changed"))
+def test_what_the_newest_runtime_infers(tmp_path, nodes):
+    """Of operators without a kernel too. A dim that the runtime does not know may be any."""
+    paths = []
+    for i, node in enumerate(nodes):
+        paths.append(tmp_path / f"{i}.onnx")
+        onnx.save(node.model(), paths[-1])
+    ours = [{name: value for name, value in values.items() if name[0] == "y"} for values in inferred_by_weir(paths)]
+    theirs = inferred_by_runtime(tmp_path, nodes, [{name: value["dtype"] for name, value in values.items()} for values in ours])
+    compared = 0
+    for node, we, they in zip(nodes, ours, theirs):
+        assert not they["error"], (node, we, they)
+        assert set(we) == {name for name in node.names("y", node.outputs) if name} and len(they["dims"]) >= 1, node
+        assert [we[f"y{i}"]["dtype"] for i, dtype in enumerate(node.outputs.split()) if dtype != "-"] == node.outputs.replace("- ", "").split(), node
+        for name, dims in they["dims"].items():
+            assert len(dims) == len(we[name]["dims"]), (node, name, we, they)
+            assert all(b in (-1, a) for a, b in zip(we[name]["dims"], dims)), (node, name, we, they)
+            compared += 1
+    assert compared >= 1.5 * len(nodes)
+
+
+def test_a_type_that_the_newest_runtime_does_not_infer_is_seen(tmp_path):
+    """The control: an output that is declared to be of another type."""
+    node = next(node for node in microsoft_nodes.NEW if node.op == "GatherPacked")
+    [right, wrong] = inferred_by_runtime(tmp_path, [node, node], [{"y0": "bfloat16"}, {"y0": "float"}])
+    assert right["dims"] == {"y0": [-1, -1, 64]} and not right["error"] and wrong["error"]

@@ -1,6 +1,7 @@
-"""The table of operators (src/schema/*.ops, as the built program has it) against the installed packages: every row is true,
-and none is missing. What a raise of the opset does to a node against the schemas of onnx."""
+"""The table of operators (src/schema/*.ops, as the built program has it) against the installed onnx and the newest ONNX Runtime:
+every row is true, and none is missing. What a raise of the opset does to a node against the schemas of onnx."""
 
+import copy
 import json
 import re
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 import compare
+import runtimes
 import schema_facts
 from conftest import DATA, built_tool, package_models
 
@@ -52,8 +54,14 @@ RANDOM = {row["name"] for row in TABLE if row["random"] and row["domain"] == ""}
 WORDS = {(name, attribute["default"]["words"]) for row in TABLE for name, attribute in row["attributes"].items()
          if isinstance(attribute["default"], dict) and "words" in attribute["default"]}  # fmt: skip
 ROWS = {(row["domain"], row["name"], row["since"]): from_table(row) for row in TABLE if row["domain"] not in OURS}
-FACTS = schema_facts.facts()
-HISTORIES = schema_facts.histories()
+OF_ONNX = schema_facts.onnx_facts()
+try:
+    NO_RUNTIME, OF_RUNTIME = None, schema_facts.runtime_facts(schema_facts.newest_runtime(), OF_ONNX)
+except runtimes.Missing as why:
+    NO_RUNTIME, OF_RUNTIME = str(why), {}
+FACTS = OF_ONNX | OF_RUNTIME
+HISTORIES = schema_facts.histories(FACTS)
+FROM_RUNTIME = {"com.microsoft", schema_facts.RUNTIME}  # domains
 
 
 # ---- signatures -------------------------------------------------------------------------------------------------
@@ -65,19 +73,80 @@ def missing(keys):
     return "\n".join("\n".join([f"{domain}: {name}", *schema_facts.rows(HISTORIES[domain, name])]) for domain, name in names)
 
 
-def test_the_table_has_every_version_of_every_operator():
-    assert not set(FACTS) - set(ROWS), missing(set(FACTS) - set(ROWS))
-    assert not set(ROWS) - set(FACTS)
+def need(domain):
+    if domain in FROM_RUNTIME and NO_RUNTIME:
+        pytest.skip(NO_RUNTIME)
 
 
-@pytest.mark.parametrize("domain", sorted({domain for domain, _, _ in FACTS}))
+DOMAINS = sorted({domain for domain, _, _ in ROWS})
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_the_table_has_every_version_of_every_operator(domain):
+    need(domain)
+    theirs, ours = ({key for key in keys if key[0] == domain} for keys in (FACTS, ROWS))
+    assert not theirs - ours, missing(theirs - ours)
+    assert not ours - theirs
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
 def test_signatures_are_those_of_the_packages(domain):
+    need(domain)
     compared = 0
     for key in FACTS:
         if key[0] == domain:
             assert ROWS[key] == FACTS[key], missing([key])
             compared += 1
-    assert compared >= {"": 620, "com.microsoft": 130, "ai.onnx.ml": 25, "onnxruntime": 25}.get(domain, 1)
+    assert compared >= {"": 620, "com.microsoft": 145, "ai.onnx.ml": 25, "onnxruntime": 25}.get(domain, 1)
+
+
+@pytest.mark.parametrize("opset", (27, 28))
+def test_the_newest_opsets_are_covered(opset):
+    """What is compared above has all that onnx.defs has of them, in both directions."""
+    theirs = {each.name for each in onnx.defs.get_all_schemas_with_history() if each.domain == "" and each.since_version == opset}
+    assert theirs == {name for domain, name, since in ROWS if domain == "" and since == opset}
+    assert len(theirs) >= {27: 3, 28: 19}[opset]
+
+
+def narrower(old, new):
+    """What a node of an older release may have that the table would find fault with."""
+    found = []
+    for kind, required in (("inputs", "single"), ("outputs", "single")):
+        for at, formal in enumerate(old[kind]):
+            now = new[kind][at] if at < len(new[kind]) else None
+            if now is None or (formal["option"] != now["option"] and formal["option"] == "optional"):
+                found.append((kind, at))
+            elif any(set(types) - set(now["types"].get(of, ())) for of, types in formal["types"].items()):
+                found.append((f"types of {kind}", at))
+        found += [(kind, at) for at in range(len(old[kind]), len(new[kind])) if new[kind][at]["option"] == required]
+    for name, attribute in new["attributes"].items():
+        before = old["attributes"].get(name)
+        if attribute["required"] > (before or {"required": False})["required"] or (before and before["default"] != attribute["default"]):
+            found.append(("attribute", name))
+    return found + [("attribute", name) for name in old["attributes"] if name not in new["attributes"]]
+
+
+def test_nodes_of_older_runtimes_are_still_valid():
+    """The domain of com.microsoft has one version: releases add what may be left out, and take nothing away."""
+    older = schema_facts.runtime_facts(sys.executable, OF_ONNX)
+    found = {key[1]: faults for key, fact in older.items() if key[0] == "com.microsoft" and (faults := narrower(fact, ROWS[key]))}
+    assert found == {} and len(older) > 130
+
+
+def test_a_narrower_row_would_be_seen():
+    """The control: an input, a type or an attribute less, and one more that must be there."""
+    row = ROWS["com.microsoft", "GatedDeltaNet", 1]
+    assert not narrower(row, row)
+    for change in (
+        lambda fact: fact["inputs"].pop(),
+        lambda fact: fact["inputs"][0]["types"]["tensor"].remove("bfloat16"),
+        lambda fact: fact["attributes"].pop("scale"),
+        lambda fact: fact["attributes"]["scale"].update(required=True),
+        lambda fact: fact["inputs"].append({**fact["inputs"][0], "option": "single"}),
+    ):
+        fact = copy.deepcopy(row)
+        change(fact)
+        assert narrower(row, fact)
 
 
 def test_a_false_signature_would_be_seen():

@@ -2,18 +2,24 @@
 
     schema_facts.py OPERATOR...         the rows of these operators as src/schema/*.ops would have them
 
-A fact is a dict; facts() gives those of onnx (domains of ONNX) and of ONNX Runtime (com.microsoft, and the operators that it
-adds to ai.onnx). rows() writes the facts of one operator as lines: the rule of inference, flags and what a raise of the
+A fact is a dict; facts() gives those of onnx (domains of ONNX) and of the newest ONNX Runtime (com.microsoft, and the operators
+that it adds to ai.onnx). rows() writes the facts of one operator as lines: the rule of inference, flags and what a raise of the
 opset does to a node are no facts of these packages and must be added by hand.
 """
 
+import json
 import re
 import struct
+import subprocess
 import sys
 from collections import defaultdict
+from pathlib import Path
+from types import SimpleNamespace
 
 import onnx
 import onnx.defs
+
+import runtimes
 
 RUNTIME = "onnxruntime"  # what it adds to ai.onnx
 
@@ -113,44 +119,58 @@ def from_onnx(schema):
 
 
 def from_runtime(schema, domain):
-    variables = {each.type_param_str: types_of(each.allowed_type_strs) for each in schema.type_constraints}
+    variables = {name: types_of(texts) for name, texts in schema["variables"].items()}
 
     def formals(which, least_of_all):
-        option = lambda formal: formal.option.name.lower()
-        before = sum(option(each) != "variadic" for each in which)
-        least = lambda formal: {"single": 1, "optional": 0}.get(option(formal), least_of_all - before)
-        return formals_of(which, variables, option, least, lambda f: f.isHomogeneous, lambda f: f.typeStr)
+        made = [SimpleNamespace(**each) for each in which]
+        before = sum(each.option != "variadic" for each in made)
+        least = lambda formal: {"single": 1, "optional": 0}.get(formal.option, least_of_all - before)
+        return formals_of(made, variables, lambda f: f.option, least, lambda f: f.same, lambda f: f.type)
 
     attributes = {}
-    for name, each in sorted(schema.attributes.items()):
-        held = onnx.AttributeProto.FromString(each._default_value)
-        attributes[name] = {"type": ATTRIBUTE_TYPES[each.type.name], "required": each.required, "default": default_of(held)}
+    for name, each in sorted(schema["attributes"].items()):
+        held = onnx.AttributeProto.FromString(bytes.fromhex(each["default"]))
+        attributes[name] = {"type": ATTRIBUTE_TYPES[each["type"]], "required": each["required"], "default": default_of(held)}
     return {
         "domain": domain,
-        "name": schema.name,
-        "since": schema.since_version,
-        "deprecated": schema.deprecated,
-        "inputs": formals(schema.inputs, schema.min_input),
-        "outputs": formals(schema.outputs, schema.min_output),
+        "name": schema["name"],
+        "since": schema["since"],
+        "deprecated": schema["deprecated"],
+        "inputs": formals(schema["inputs"], schema["min_input"]),
+        "outputs": formals(schema["outputs"], schema["min_output"]),
         "attributes": attributes,
         "variables": dict(sorted(variables.items())),
     }
 
 
-def facts():
-    """All of them, by (domain, name, since version)."""
-    from onnxruntime.capi import onnxruntime_pybind11_state as runtime
+def onnx_facts():
+    """Those of onnx, by (domain, name, since version)."""
+    schemas = onnx.defs.get_all_schemas_with_history()
+    return {(schema.domain, schema.name, schema.since_version): from_onnx(schema) for schema in schemas}
 
+
+def runtime_facts(python, ours):
+    """What the ONNX Runtime of that Python has beside them."""
     found = {}
-    for schema in onnx.defs.get_all_schemas_with_history():
-        found[schema.domain, schema.name, schema.since_version] = from_onnx(schema)
-    ours = set(found)
-    for schema in runtime.get_all_operator_schema():
-        if schema.domain == "com.microsoft":
-            found[schema.domain, schema.name, schema.since_version] = from_runtime(schema, schema.domain)
-        elif schema.domain == "" and ("", schema.name, schema.since_version) not in ours:
-            found[RUNTIME, schema.name, schema.since_version] = from_runtime(schema, RUNTIME)
+    done = subprocess.run([python, Path(__file__).with_name("runtime_schemas.py")], capture_output=True, check=True)
+    for schema in json.loads(done.stdout):
+        key = schema["domain"], schema["name"], schema["since"]
+        if schema["domain"] == "com.microsoft":
+            found[key] = from_runtime(schema, schema["domain"])
+        elif schema["domain"] == "" and key not in ours:
+            found[RUNTIME, schema["name"], schema["since"]] = from_runtime(schema, RUNTIME)
     return found
+
+
+def newest_runtime():
+    """The Python of an environment with the newest ONNX Runtime; runtimes.Missing if there is none."""
+    return runtimes.python_of("onnxruntime", list(runtimes.ONNXRUNTIME.values())[-1])
+
+
+def facts():
+    """All of them: of the installed onnx, and of the newest ONNX Runtime."""
+    found = onnx_facts()
+    return found | runtime_facts(newest_runtime(), found)
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------------
@@ -219,15 +239,15 @@ def rows(history):
         before = now
 
 
-def histories():
+def histories(facts):
     found = defaultdict(list)
-    for (domain, name, _), fact in sorted(facts().items(), key=lambda item: item[0]):
+    for (domain, name, _), fact in sorted(facts.items(), key=lambda item: item[0]):
         found[domain, name].append(fact)
     return found
 
 
 if __name__ == "__main__":
-    for (domain, name), history in histories().items():
+    for (domain, name), history in histories(facts()).items():
         if name in sys.argv[1:]:
             print(f"# {domain or 'ai.onnx'}\n{name}: none")
             print("\n".join(rows(history)))

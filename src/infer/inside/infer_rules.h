@@ -49,15 +49,17 @@ infer_rule infer_recurrent;
 
 // rules_norms.c
 infer_rule infer_dropout, infer_layer_norm, infer_batch_norm, infer_skip_norm, infer_optimizer,
-    infer_half;
+    infer_half, infer_gated_halves;
 
 // rules_attention.c
 infer_rule infer_attention, infer_attention_projected, infer_multi_head_attention,
-    infer_group_query_attention, infer_embed_layer_norm, infer_linear_attention;
+    infer_group_query_attention, infer_embed_layer_norm, infer_linear_attention, infer_gated_delta,
+    infer_dynamic_sparse;
 infer_steps infer_flex_attention;
 
 // rules_picked.c
-infer_rule infer_picked, infer_unfold, infer_hash, infer_streams;
+infer_rule infer_picked, infer_unfold, infer_hash, infer_streams, infer_group_router,
+    infer_norm_rotary, infer_packed_indexer, infer_prefix_commit;
 
 // rules_signal.c
 infer_rule infer_dft, infer_stft, infer_mel_weights, infer_window_function, infer_det,
