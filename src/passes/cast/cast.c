@@ -78,6 +78,7 @@ static bool turns_codes_back(struct kit *k, uint32_t node, uint32_t slot) {
   switch (kit_op(k, node)) {
   case OP_ms_MatMulNBits:
   case OP_ms_GatherBlockQuantized: return slot == 2 || slot == 3;
+  case OP_ms_MatMulNBitsQLoRA: return slot == 2 || slot == 4 || slot == 6;
   case OP_DequantizeLinear:
   case OP_ms_DequantizeLinear: return slot == 1;
   case OP_Mul: return slot < 2 && is_cast_of_codes(k, kit_in(k, node, 1 - slot));

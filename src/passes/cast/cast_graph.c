@@ -131,12 +131,34 @@ static bool is_excluded(const struct half *h, const char *name) {
   return false;
 }
 
+// Does it make whichever type its attribute says?
+static bool makes_any_type(enum op op) {
+  return op == OP_Cast || op == OP_ConstantOfShape || op == OP_ms_GatherPacked;
+}
+
+// Is an attribute absent whose absence means a type that changes?
+static bool implies_type(const struct half *h, uint32_t node, const struct schema_signature *s) {
+  for (uint32_t i = 0; i < s->n_attributes; i++) {
+    const struct schema_attribute *a = &s->attributes[i];
+    if (a->says && a->kind == SCHEMA_INT && !model_attr_named(h->k.m, node, a->name))
+      return changes(h, (enum dtype)a->u.i);
+  }
+  return false;
+}
+
 // Does an attribute name the type of what the node makes, in a way that is not known here?
-static bool makes_type(struct half *h, uint32_t node) {
+static bool makes_type(struct half *h, uint32_t node, const struct schema_signature *s) {
   static const char *const names[] = {"to", "dtype", "output_dtype", "output_datatype"};
+  static const char *const flags[] = {"output_bf16", "output_fp16"};
   const enum op op = kit_op(&h->k, node);
   const bool constant = model_op_is(h->k.m, node, "Constant");
-  if (op == OP_Cast || op == OP_DequantizeLinear || constant) return kit_refers(h->k.m, node);
+  if (op == OP_Cast || op == OP_DequantizeLinear || op == OP_ms_GatherPacked || constant)
+    return kit_refers(h->k.m, node);
+  if (implies_type(h, node, s)) return true;
+  for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+    const struct model_attr *a = model_attr_named(h->k.m, node, flags[i]);
+    if (a && (a->type != ATTR_INT || a->u.i)) return true;
+  }
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     const struct model_attr *a = model_attr_named(h->k.m, node, names[i]);
     if (a && (a->type != ATTR_INT || changes(h, (enum dtype)a->u.i))) return true;
@@ -198,7 +220,7 @@ static const char *why_it_stays(struct half *h, uint32_t node) {
   if (is_flow(kit_op(&h->k, node))) return flow_stays(h, node, s) ? "type_not_allowed" : NULL;
   if (kit_op_has(kit_op(&h->k, node), KIT_GRAPHS)) return "kept_operator";
   if (has_held(h, node)) return "sequence";
-  if (makes_type(h, node)) return "makes_type";
+  if (makes_type(h, node, s)) return "makes_type";
   return has_unknown(h, node, s) ? "type_unknown" : NULL;
 }
 
@@ -270,6 +292,15 @@ static enum wish formal_wish(const struct half *h, const struct schema_formal *f
   return f && schema_takes(f->types, h->o->to) ? WISH_NEW : WISH_OLD;
 }
 
+// Of an input. One that stands apart from the first stays a float: it may have the type of the first one, but need not.
+static enum wish input_wish(struct half *h, uint32_t node, uint32_t slot) {
+  const struct schema_signature *s = schema_of_node_at(&h->names, node);
+  const struct schema_formal *f = schema_input(s, slot);
+  const bool apart =
+      h->o->to != DTYPE_FLOAT && schema_of_node(&h->names, node)->flags & SCHEMA_APART;
+  return apart && f && f->variable != s->inputs[0].variable ? WISH_OLD : formal_wish(h, f);
+}
+
 // Of what the node uses in the slot.
 static enum wish wish_of(struct half *h, uint32_t node, uint32_t slot) {
   if (h->stays[node]) return WISH_OLD;
@@ -277,7 +308,7 @@ static enum wish wish_of(struct half *h, uint32_t node, uint32_t slot) {
   if (op == OP_Cast || op == OP_Shape || op == OP_Size || (op == OP_CastLike && slot == 0))
     return WISH_ANY;
   if (is_flow(op) || model_calls_callee(&h->calls, node) != NO_ID) return WISH_NEW;
-  return formal_wish(h, schema_input(schema_of_node_at(&h->names, node), slot));
+  return input_wish(h, node, slot);
 }
 
 // Of what a graph lists as an output, and of its inputs.
@@ -343,7 +374,7 @@ static enum wish made_by(struct half *h, uint32_t value) {
   const enum op op = kit_op(k, node);
   uint32_t slot = 0;
   if (h->stays[node]) return WISH_OLD;
-  if (op == OP_Cast || op == OP_ConstantOfShape) {
+  if (makes_any_type(op)) {
     if (formal_wish(h, schema_output(schema_of_node_at(&h->names, node), 0)) == WISH_OLD)
       return WISH_OLD;
     return is_unfit(h, value) || all_want_old(h, value) ? WISH_OLD : WISH_NEW;
@@ -580,11 +611,13 @@ static void write_attributes(struct half *h, uint32_t node) {
   uint32_t tensor;
   int64_t given;
   if (h->stays[node] || out == NO_ID || h->now[out] == h->old[out]) return;
-  if (op != OP_Cast && op != OP_DequantizeLinear && op != OP_ConstantOfShape) return;
+  if (!makes_any_type(op) && op != OP_DequantizeLinear) return;
   kit_site(k, node, "cast");
   struct edit_attr attr = {.type = ATTR_INT, .i = h->o->to};
   if (op == OP_Cast) {
     attr.name = "to";
+  } else if (op == OP_ms_GatherPacked) {
+    attr.name = "output_dtype";
   } else if (op == OP_DequantizeLinear) {
     if (!kit_attr_int(k, node, "output_dtype", 0, &given) || given == 0) return;
     attr.name = "output_dtype";
@@ -654,8 +687,8 @@ static bool has_no_such_type(struct half *h, uint32_t node) {
     const uint32_t v = kit_out(&h->k, node, i);
     if (v != NO_ID && h->old[v] && h->now[v] != h->old[v]) return false;
   }
-  // These two stay as they are where all who use what they make want it so.
-  if (kit_op(&h->k, node) != OP_Cast && kit_op(&h->k, node) != OP_ConstantOfShape) return true;
+  // These stay as they are where all who use what they make want it so.
+  if (!makes_any_type(kit_op(&h->k, node))) return true;
   return formal_wish(h, schema_output(schema_of_node_at(&h->names, node), 0)) == WISH_OLD;
 }
 
