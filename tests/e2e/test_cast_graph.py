@@ -14,6 +14,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+import runtimes
+
 pytestmark = pytest.mark.in_memory
 
 EXPORTS = pathlib.Path(__file__).parents[1] / "data" / "exports"
@@ -683,3 +685,34 @@ def test_options_that_need_graph_say_so(weir, tmp_path):
         assert f"{option[0]} has no effect without --graph" in err
     err = convert(weir, path, tmp_path / "none.onnx", "--min-elements", "1", code=2).err
     assert "--min-elements has no effect with --graph" in err
+
+
+@pytest.mark.parametrize("command", (("cast", "--to", "float16", "--graph"), ("optimize",)), ids=("cast", "optimize"))
+def test_rows_of_packed_tables(weir, tmp_path, command):
+    """In the newest runtime: the table is not touched, and rows come out in the type that the rest wants."""
+    path, out = tmp_path / "packed.onnx", tmp_path / "out.onnx"
+    random = np.random.default_rng(3)
+    scales = random.uniform(0.01, 0.1, (9, 2, 1)).astype(np.float16)
+    table = np.concatenate([scales.view(np.uint8), random.integers(0, 256, (9, 2, 32), np.uint8)], 2).reshape(9, 68)
+    rows = {"domain": "com.microsoft", "packed_type": 8, "K": 64, "output_dtype": TensorProto.FLOAT}
+    nodes = [helper.make_node("GatherPacked", ["t", "i"], [y], y, **rows) for y in ("a", "b")]
+    nodes += [helper.make_node("Add", ["a", "b"], ["s"]), helper.make_node("Mul", ["s", "w"], ["y"])]
+    values = [helper.make_tensor_value_info("i", TensorProto.INT64, ["n"]), helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 64])]
+    weights = [numpy_helper.from_array(table, "t"), numpy_helper.from_array(random.random(64).astype(np.float32), "w")]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:], weights)
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=9), path)
+    weir(command[0], path, out, *command[1:])
+    written = onnx.load(out)
+    assert any(np.array_equal(numpy_helper.to_array(each), table) for each in written.graph.initializer)
+    assert sum(node.op_type == "GatherPacked" for node in written.graph.node) == (1 if command[0] == "optimize" else 2)
+    assert not any(node.op_type == "Cast" for node in written.graph.node)
+    np.savez(tmp_path / "in.npz", i=np.array([0, 8, 3, -1]))
+    jobs = {each.stem: (each, tmp_path / "in.npz", tmp_path / f"{each.stem}.npz") for each in (path, out)}
+    try:
+        failed = runtimes.run("onnxruntime", list(runtimes.ONNXRUNTIME.values())[-1], jobs, tmp_path)
+    except runtimes.Missing as why:
+        pytest.skip(str(why))
+    assert set(failed.values()) == {None}, failed
+    expected, got = (np.load(tmp_path / f"{name}.npz")["arr_0"] for name in ("packed", "out"))
+    assert got.dtype == (np.float32 if command[0] == "optimize" else np.float16) and close(got, expected)

@@ -148,6 +148,17 @@ def test_nothing_that_onnx_knows_is_missing(known):
     assert not missing, "\n".join(missing)
 
 
+@pytest.mark.parametrize("opset", (27, 28))
+def test_the_newest_versions_are_among_the_models(opset):
+    """Of all operators that have one but Optional, of which onnx has no model."""
+    new = {each.name for each in onnx.defs.get_all_schemas_with_history() if each.domain == "" and each.since_version == opset}
+    for case in cases().values():
+        imported = max((each.version for each in case.model.opset_import if each.domain == ""), default=0)
+        if imported >= opset:
+            new -= {node.op_type for node in case.model.graph.node if node.domain == ""}
+    assert new == {27: set(), 28: {"Optional"}}[opset]
+
+
 def held(op, declared, dtype=onnx.TensorProto.FLOAT, **attributes):
     """A node whose input x is a sequence, or an optional, of tensors."""
     made = {"sequence": onnx.helper.make_sequence_type_proto, "optional": onnx.helper.make_optional_type_proto}
