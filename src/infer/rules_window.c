@@ -454,7 +454,7 @@ static void causal_state(struct infer_site *s, const struct causal *c, const str
   if (!y->ranked || y->rank < 3 || y->rank >= INFER_RANK_MAX) return;
   const bool moved = c->state_last >= 0 && (c->state_last != 0) != (c->last != 0);
   const uint32_t ahead = c->window > 0;
-  if (c->last ? moved && y->rank != 3 : y->rank != c->ndim + 2) return;
+  if (c->last ? moved && y->rank != 3 : (int64_t)y->rank - 2 != c->ndim) return;
   dim_id *dims = infer_dim_room(s, y->rank + ahead);
   if (ahead) dims[0] = infer_size_of(s, c->window);
   memcpy(dims + ahead, y->dims, y->rank * sizeof *dims);
