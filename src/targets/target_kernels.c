@@ -4,14 +4,15 @@
 //
 // The rows come from the runtimes themselves (target_kernels.def says how). Types count where they are told:
 // a constant's, a declared one, one that an attribute says. Where the provider has no kernel for inputs in
-// float16 and one for float, the runtime casts. Constants are no nodes there. Functions of the model are taken apart, and other domains
-// than that of ONNX have one version, so that nothing is said of them here.
+// float16 and one for float, the runtime casts. Constants are no nodes there. Functions of the model are taken apart. com.microsoft has one
+// version: of its operators only the first release is known; of other domains nothing.
 #include "target_kernels.h"
 
 #include "dtype.h"
 #include "model_types.h"
 #include "targets.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct kernel {
@@ -27,7 +28,9 @@ static const struct kernel kernels[] = {
 #define KERNEL(op, since, ort, variable, dtypes) {op, since, ort, variable, dtypes, 0, 0},
 #define FUNCTION(op, since, ort, from, to) {op, since, ort, NULL, 0, from, to},
 #define OLDER(op, since, ort, taken)
+#define MICROSOFT(op, ort)
 #include "target_kernels.def"
+#undef MICROSOFT
 #undef OLDER
 #undef FUNCTION
 #undef KERNEL
@@ -42,7 +45,25 @@ static const struct {
 #define KERNEL(op, since, ort, variable, dtypes)
 #define FUNCTION(op, since, ort, from, to)
 #define OLDER(op, since, ort, taken) {op, since, ort, taken},
+#define MICROSOFT(op, ort)
 #include "target_kernels.def"
+#undef MICROSOFT
+#undef OLDER
+#undef FUNCTION
+#undef KERNEL
+};
+
+// Of com.microsoft, by name: those that the oldest release lacks.
+static const struct microsoft {
+  const char *op;
+  uint8_t ort;
+} microsoft[] = {
+#define KERNEL(op, since, ort, variable, dtypes)
+#define FUNCTION(op, since, ort, from, to)
+#define OLDER(op, since, ort, taken)
+#define MICROSOFT(op, ort) {op, ort},
+#include "target_kernels.def"
+#undef MICROSOFT
 #undef OLDER
 #undef FUNCTION
 #undef KERNEL
@@ -186,15 +207,26 @@ static uint32_t first_as_older(struct target_kernels *k, uint32_t node,
   return 0;
 }
 
+static int by_name(const void *name, const void *row) {
+  return strcmp(name, ((const struct microsoft *)row)->op);
+}
+
+static uint32_t first_of_microsoft(const char *op) {
+  const struct microsoft *row = bsearch(op, microsoft, sizeof microsoft / sizeof *microsoft,
+                                        sizeof *microsoft, by_name);
+  return row ? row->ort : TARGET_OLDEST;
+}
+
 uint32_t target_kernel_of(struct target_kernels *k, uint32_t node, int64_t opset,
                           enum dtype *dtype) {
   const struct model *m = k->m;
   const struct model_node *n = &m->nodes[node];
   const struct schema_operator *op = schema_of_node(&k->names, node);
   *dtype = DTYPE_UNDEFINED;
-  if (!op || *op->domain || strcmp(op->name, "Constant") == 0 ||
-      model_calls_callee(&k->calls, node) != NO_ID)
+  if (!op || strcmp(op->name, "Constant") == 0 || model_calls_callee(&k->calls, node) != NO_ID)
     return TARGET_OLDEST;
+  if (strcmp(op->domain, "com.microsoft") == 0) return first_of_microsoft(op->name);
+  if (*op->domain) return TARGET_OLDEST;
   if (opset == 0) opset = model_opset_version(m, n->graph, model_name(m, n->domain));
   const struct schema_signature *s = schema_at(op, opset);
   if (!s || s->deprecated) return TARGET_OLDEST;

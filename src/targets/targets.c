@@ -344,7 +344,9 @@ static void need_kernels(const struct model *m, const bool *graphs, struct targe
     out->opset = out->ir_version = 0;
     out->node = i;
     out->op = model_name_str(m, m->nodes[i].op_type);
-    out->node_opset = model_opset_version(m, m->nodes[i].graph, model_name(m, m->nodes[i].domain));
+    const struct span domain = model_name(m, m->nodes[i].domain);
+    out->node_opset =
+        span_is(domain, "com.microsoft") ? 0 : model_opset_version(m, m->nodes[i].graph, domain);
     out->dtype = dtype;
   }
   target_kernels_done(&k);
@@ -371,6 +373,7 @@ void target_needs(const struct model *m, struct target_needs *out) {
 
 const char *target_needs_words(const struct target_needs *n, struct arena *a) {
   if (n->why != TARGET_FEATURES) return features[n->why].words;
+  if (n->node != NO_ID && n->node_opset == 0) return arena_printf(a, "%s", quote_str(n->op).s);
   if (n->node != NO_ID)
     return arena_printf(a, n->dtype ? "%s of opset %ld with %s" : "%s of opset %ld",
                         quote_str(n->op).s, (long)n->node_opset, dtype_name(n->dtype));

@@ -108,3 +108,24 @@ def test_attention_of_a_newer_version_in_older_runtimes(weir, tmp_path, needs):
     assert said == {"onnxruntime": "1.32", "why": ["Attention of opset 25"]}
     with pytest.raises(Exception, match="left_window_size"):
         onnxruntime.InferenceSession(tmp_path / "windowed.onnx", providers=["CPUExecutionProvider"])
+
+
+def test_operators_of_the_runtime_itself(weir, tmp_path):
+    """com.microsoft has one version: releases add operators to it, and some have no kernel for a processor."""
+
+    def said(op, inputs, outputs, **attributes):
+        node = onnx.helper.make_node(op, [name for name, *_ in inputs], [name for name, *_ in outputs], domain="com.microsoft", **attributes)
+        made = [[onnx.helper.make_tensor_value_info(*each) for each in list] for list in (inputs, outputs)]
+        opsets = [onnx.helper.make_opsetid("", 21), onnx.helper.make_opsetid("com.microsoft", 1)]
+        onnx.save(onnx.helper.make_model(onnx.helper.make_graph([node], "g", *made), opset_imports=opsets, ir_version=10), tmp_path / "m.onnx")
+        return json.loads(weir("inspect", tmp_path / "m.onnx", "--json").out)["needs"]
+
+    f, u, i = onnx.TensorProto.FLOAT, onnx.TensorProto.UINT8, onnx.TensorProto.INT64
+    data, picked = [("t", u, [4, 34]), ("i", i, [2])], [("y", f, [2, 32])]
+    assert said("GatherPacked", data, picked, packed_type=8, K=32, output_dtype=1) == {"onnxruntime": "1.32", "why": ["GatherPacked"]}
+    for version, runs in ((OWN, False), (NEWEST, True)):
+        python = sys.executable if version == OWN else runtimes.python_of("onnxruntime", runtimes.ONNXRUNTIME[version])
+        done = subprocess.run([python, "-c", LOAD], input=json.dumps([os.fspath(tmp_path / "m.onnx")]), capture_output=True, text=True, check=True)
+        assert (list(json.loads(done.stdout.splitlines()[-1]).values()) == [None]) == runs
+    assert said("SwiGLU", [("a", f, [2, 8])], [("y", f, [2, 4])]) == {"onnxruntime": None, "why": ["SwiGLU"]}
+    assert said("QuickGelu", [("a", f, [2, 8])], [("y", f, [2, 8])]) == {"onnxruntime": None, "why": []}

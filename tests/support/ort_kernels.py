@@ -1,4 +1,4 @@
-"""Which operators of ai.onnx each release of ONNX Runtime has a CPU kernel for, from the runtimes themselves:
+"""Which operators of ai.onnx and com.microsoft each release of ONNX Runtime has a CPU kernel for, from the runtimes themselves:
 
     ort_kernels.py FOLDER > src/targets/target_kernels.def
 
@@ -21,15 +21,15 @@ LOADS_OPSET = {0: 0, 22: 21, 23: 23, 24: 24, 26: 25, 27: 32}
 FIRST_TRIED = 22  # functions of older versions have run in every release that is listed
 
 KERNELS = """
-import json, sys
+import json
 from onnxruntime.capi import onnxruntime_pybind11_state as state
 print(json.dumps([[k.op_name, k.version_range[0], k.version_range[1], k.type_constraints] for k in state.get_all_opkernel_def()
-                  if k.domain == "" and k.provider in ("", "CPUExecutionProvider")]))
+                  if k.domain == DOMAIN and k.provider in ("", "CPUExecutionProvider")]))
 """
 SCHEMAS = """
 import json
 from onnxruntime.capi import onnxruntime_pybind11_state as state
-print(json.dumps([[s.name, s.since_version] for s in state.get_all_operator_schema() if s.domain == ""]))
+print(json.dumps([[s.name, s.since_version] for s in state.get_all_operator_schema() if s.domain == DOMAIN]))
 """
 LOADS = """
 import json, sys
@@ -48,9 +48,9 @@ print(json.dumps(loaded))
 """
 
 
-def asked(release, program, given=""):
+def asked(release, program, given="", domain=""):
     environment = dict(os.environ, PYTHONPATH=str(release))
-    done = subprocess.run([sys.executable, "-c", program], input=given, capture_output=True, text=True, env=environment, check=True)
+    done = subprocess.run([sys.executable, "-c", f"DOMAIN = {domain!r}\n{program}"], input=given, capture_output=True, text=True, env=environment, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -135,6 +135,16 @@ def first_releases(history, kernels, since):
     return rows
 
 
+def microsoft(releases):
+    """The first release with a kernel of each operator of com.microsoft, 0: none has one; those of the oldest are left out."""
+    first = {}
+    for number in sorted(releases):
+        for kernel in asked(releases[number], KERNELS, domain="com.microsoft"):
+            first.setdefault(kernel[0], number)
+    known = {name for name, _ in asked(releases[max(releases)], SCHEMAS, domain="com.microsoft")}
+    return {name: first.get(name, 0) for name in sorted(known) if first.get(name, 0) > min(releases) or name not in first}
+
+
 def loads(opset):
     """The first release that loads it."""
     return max(release for version, release in LOADS_OPSET.items() if version <= opset)
@@ -189,6 +199,10 @@ def main(folder):
                 print(f'KERNEL("{name}", {since}, {release}, {variable if variable == "NULL" else chr(34) + variable + chr(34)}, {bits:#x})')
 
 
+    for name, release in microsoft(releases).items():
+        print(f'MICROSOFT("{name}", {release})')
+
+
 HEAD = """// Made by tests/support/ort_kernels.py, of ONNX Runtime 1.%d to 1.%d: do not change it by hand.
 //
 // The first release whose CPU provider has a kernel for an operator of ai.onnx, by the version that the operator came
@@ -199,7 +213,8 @@ HEAD = """// Made by tests/support/ort_kernels.py, of ONNX Runtime 1.%d to 1.%d:
 //
 // KERNEL(operator, since, ort, variable, dtypes)
 // OLDER(operator, since, ort that knows it, the version that those before take it for)
-// FUNCTION(operator, since, ort, from opset, to opset)"""
+// FUNCTION(operator, since, ort, from opset, to opset)
+// MICROSOFT(operator of com.microsoft, ort; 0: none has a kernel): those of all releases are left out"""
 
 if __name__ == "__main__":
     main(sys.argv[1])
