@@ -24,6 +24,8 @@ sys.path.insert(0, str(TESTS / "support"))
 import compare  # noqa: E402
 import exact_products  # noqa: E402
 import make_encoder  # noqa: E402
+import quantizers  # noqa: E402
+import runtimes  # noqa: E402
 from installed import package_model, package_models  # noqa: E402, F401 (for the tests)
 from shell import Done, Shell  # noqa: E402
 
@@ -118,6 +120,23 @@ class Weir:
 @pytest.fixture(scope="session")
 def weir():
     return Weir(program("WEIR"))
+
+
+@pytest.fixture(scope="session")
+def newest():
+    """onnxruntime's quantizers in the newest version."""
+    try:
+        quantizers.THERE.start()
+    except runtimes.Missing as why:
+        pytest.skip(str(why))
+    yield quantizers.THERE
+    quantizers.THERE.stop()
+
+
+@pytest.fixture(params=quantizers.TOOLS, ids=str)
+def tool(request):
+    """onnxruntime's quantizers, each version that --compat names."""
+    return request.getfixturevalue("newest") if request.param is quantizers.THERE else request.param
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Models that people have, as the installed onnxruntime quantizes them: `weir static` and `weir dynamic` with --compat onnxruntime.
+"""Models that people have, as onnxruntime quantizes them: `weir static` and `weir dynamic` with --compat, each version.
 
 Static ones from the tool's own calibration cache, as QDQ and as operators on codes, and dynamic ones: nodes, names and tensors must be the
 same, node order aside. Where the tool fails, or writes what does not load, that is named, and ours must run. Ordinarily a few models,
@@ -11,11 +11,11 @@ import os
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import helper
 from onnxruntime.quantization import QuantFormat, QuantType, quantize_dynamic
 
+import quantizers
 from conftest import DATA, copy_model
 from installed import package_models
 from quantized_alike import alike
@@ -76,48 +76,46 @@ def drawn(path):
     return feeds
 
 
-def runs(path, feeds):
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
+def runs(path, feeds, tool=quantizers.HERE):
     try:
-        onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"]).run(None, feeds)
+        tool(quantizers.outputs, path, feeds)
     except Exception:  # the runtime raises what it likes
         return False
     return True
 
 
-def judge(ours, made, failure, feeds):
+def judge(ours, made, failure, feeds, tool):
     """Are they alike? Otherwise why that cannot be, and ours runs."""
     if failure:
         assert any(known in failure for known in FAILS), failure
     differences = [failure] if failure else alike(ours, made, raised=True)
     if not differences:
         return "equal"
-    assert failure or not runs(made, feeds), differences
-    assert runs(ours, feeds)
+    assert failure or not runs(made, feeds, tool), differences
+    assert runs(ours, feeds, tool)
     return "the tool fails" if failure else "what the tool writes does not run"
 
 
-def static(weir, source, feeds, folder, setup):
+def static(weir, source, feeds, folder, setup, tool):
     made, out, cache = folder / "t.onnx", folder / "o.onnx", folder / "cache.json"
-    failure = theirs(source, made, cache, setup, [feeds])
-    done = weir("static", source, out, "--force", *flags(setup, cache, folder), code=None)
+    failure = tool(theirs, source, made, cache, setup, [feeds])
+    done = weir("static", source, out, "--force", *flags(setup, cache, folder, tool), code=None)
     if "Infinity" in cache.read_text():  # masks: a scale of infinity there; refused, or left float
         same = done.code == 0 and not failure and alike(out, made) == []
         assert same or setup.form == CODES or "is not finite" in done.err
         return "equal" if same else "infinite ranges"
     assert done.code == 0, done.said
-    return judge(out, made, failure, feeds)
+    return judge(out, made, failure, feeds, tool)
 
 
-def dynamic(weir, source, feeds, folder, options, words):
+def dynamic(weir, source, feeds, folder, options, words, tool):
     made, out = folder / "t.onnx", folder / "o.onnx"
-    weir("dynamic", source, out, "--compat", "onnxruntime", "--force", "--quiet", *words)
+    weir("dynamic", source, out, "--compat", tool.word, "--force", "--quiet", *words)
     try:
-        quantize_dynamic(str(source), str(made), **options)
+        tool(quantize_dynamic, str(source), str(made), **options)
     except Exception as e:  # so does the tool
-        return judge(out, made, f"{type(e).__name__}: {e}", feeds)
-    return judge(out, made, None, feeds)
+        return judge(out, made, f"{type(e).__name__}: {e}", feeds, tool)
+    return judge(out, made, None, feeds, tool)
 
 
 def raised(source, folder):
@@ -133,17 +131,17 @@ def forms_of(source):
 
 
 @pytest.mark.parametrize("source", MODELS, ids=lambda p: f"{p.parent.name}-{p.stem}")
-def test_models_as_the_tools_write_them(weir, tmp_path, source):
+def test_models_as_the_tools_write_them(weir, tmp_path, tool, source):
     feeds, found, forms = drawn(source), {}, forms_of(source)
     source = copy_model(source, tmp_path / "in")
     for form in forms:
         if form in DYNAMIC:
-            found[form] = dynamic(weir, source, feeds, tmp_path, *DYNAMIC[form])
+            found[form] = dynamic(weir, source, feeds, tmp_path, *DYNAMIC[form], tool)
             continue
         setup = STATIC[form]
-        found[form] = static(weir, source, feeds, tmp_path, setup)
+        found[form] = static(weir, source, feeds, tmp_path, setup, tool)
         if found[form] == "what the tool writes does not run" and onnx.load(source, load_external_data=False).opset_import[0].version < 13:
-            found[form] = static(weir, raised(source, tmp_path), feeds, tmp_path, setup) + ", of the model in opset 13"
+            found[form] = static(weir, raised(source, tmp_path), feeds, tmp_path, setup, tool) + ", of the model in opset 13"
     print(source.stem, json.dumps(found))
     if not ALL:
         assert "equal" in found.values() and set(found.values()) <= {"equal", "infinite ranges"}, found

@@ -1,4 +1,4 @@
-"""Each operator that quantize_static knows, alone between two others: with --compat onnxruntime both forms are what that tool writes.
+"""Each operator that quantize_static knows, alone between two others: with --compat both forms are what that tool writes.
 
 Random graphs have the usual ones many times over (test_static.py); here is every row of static_ops.def, with its options, and one that
 has none. What the tool writes must run, or ours must.
@@ -15,6 +15,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantFormat
 
+import quantizers
 from quantized_alike import alike
 from static_pair import Setup, flags, theirs
 
@@ -144,14 +145,14 @@ def forms_of(case):
     return [*FORMS] if ALL else [*FORMS][[*CASES].index(case) % 3 :: 3]
 
 
-def compare_forms(weir, folder, model, feeds, op, forms):
+def compare_forms(weir, folder, model, feeds, op, forms, tool=quantizers.HERE):
     source, cache, made, out = (folder / n for n in ("m.onnx", "c.json", "t.onnx", "o.onnx"))
     onnx.save(model, source)
     for form in forms:
         setup = FORMS[form]
         setup = Setup(**{**vars(setup), "ops": (*setup.ops, op)}) if setup.ops else setup
-        failure = theirs(source, made, cache, setup, [feeds])
-        weir("static", source, out, "--force", *flags(setup, cache, folder))
+        failure = tool(theirs, source, made, cache, setup, [feeds])
+        weir("static", source, out, "--force", *flags(setup, cache, folder, tool))
         if not failure and not runs(made, feeds):
             failure = "what the tool writes does not run"
         if failure:
@@ -165,6 +166,12 @@ def compare_forms(weir, folder, model, feeds, op, forms):
 def test_an_operator_as_the_tool_quantizes_it(weir, tmp_path, case):
     model, feeds = model_of(case)
     compare_forms(weir, tmp_path, model, feeds, CASES[case][0], forms_of(case))
+
+
+@pytest.mark.parametrize("case", CASES if ALL else [*CASES][::5])
+def test_an_operator_as_the_newest_quantizes_it(weir, tmp_path, newest, case):
+    model, feeds = model_of(case)
+    compare_forms(weir, tmp_path, model, feeds, CASES[case][0], forms_of(case), newest)
 
 
 def embedding(mask, outputs):

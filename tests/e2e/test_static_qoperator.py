@@ -1,4 +1,4 @@
-"""static --format qoperator: with --compat onnxruntime it writes what the installed quantize_static writes, byte for byte, over its
+"""static --format qoperator: with --compat it writes what quantize_static of that version writes, byte for byte, over its
 options; without it, it is right where that tool is wrong."""
 
 import json
@@ -11,12 +11,14 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantFormat, QuantType
 
+import quantizers
 from quantizable_graphs import TANGLED, TANGLED_ROW, feeds_of, quantizable_graph, static
 from quantized_alike import alike
 
 pytestmark = pytest.mark.in_memory
 
-SEEDS = range(500 if os.environ.get("WEIR_TEST_ALL") else 40)
+ALL = os.environ.get("WEIR_TEST_ALL")
+SEEDS = range(500 if ALL else 40)
 INT8, UINT8 = QuantType.QInt8, QuantType.QUInt8
 
 
@@ -37,13 +39,13 @@ def is_valid(model):
     return True
 
 
-def quantized(weir, folder, model, *words, **options):
+def quantized(weir, folder, model, *words, tool=quantizers.HERE, **options):
     """(what quantize_static writes, what weir writes), of the same ranges."""
     source, cache = folder / "model.onnx", folder / "cache.json"
     theirs, ours = folder / "theirs.onnx", folder / "ours.onnx"
     cache.unlink(missing_ok=True)
     onnx.save(model, source)
-    static(model, theirs, QuantFormat.QOperator, calibration_cache_path=cache, **options)
+    tool(static, model, theirs, QuantFormat.QOperator, calibration_cache_path=cache, **options)
     weir("static", source, ours, "--ranges", cache, "--format", "qoperator", "--force", *words)
     return theirs, ours
 
@@ -87,11 +89,20 @@ def drawn_options(rng, model):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_graphs(weir, tmp_path, seed):
+    compare_random(weir, tmp_path, seed, quantizers.HERE)
+
+
+@pytest.mark.parametrize("seed", SEEDS if ALL else SEEDS[::4])
+def test_random_graphs_in_the_newest(weir, tmp_path, newest, seed):
+    compare_random(weir, tmp_path, seed, newest)
+
+
+def compare_random(weir, tmp_path, seed, tool):
     rng = np.random.default_rng(seed)
     model = quantizable_graph(seed, TANGLED, TANGLED_ROW, nameless=0.1 if seed % 2 else 0)
     options, words = drawn_options(rng, model)
     try:
-        theirs, ours = quantized(weir, tmp_path, model, "--compat", "onnxruntime", *words, **options)
+        theirs, ours = quantized(weir, tmp_path, model, "--compat", tool.word, *words, tool=tool, **options)
     except (KeyError, ValueError, RuntimeError, AttributeError, AssertionError, TypeError) as e:
         if isinstance(e, AssertionError) and "exit code" in str(e):
             raise
@@ -102,7 +113,7 @@ def test_random_graphs(weir, tmp_path, seed):
     assert alike(ours, theirs) == []
 
 
-def test_a_scale_that_makes_room_for_its_bias(weir, tmp_path):
+def test_a_scale_that_makes_room_for_its_bias(weir, tmp_path, tool):
     """A bias that would overflow int32 enlarges the scales of the weight, also of one that was written for another Conv."""
     b = Graph()
     w = b.constant("w", b.rng.standard_normal((4, 4, 1, 1)) * 1e-6)
@@ -110,13 +121,13 @@ def test_a_scale_that_makes_room_for_its_bias(weir, tmp_path):
     two = b.node("Conv", [b.node("Sigmoid", [one]), w, b.constant("large", [1e4, 3e4, 1.0, 0.0])])
     model = b.model([two], (1, 4, 5, 5))
     for words, options in (((), {}), (("--per-channel",), {"per_channel": True})):
-        theirs, ours = quantized(weir, tmp_path, model, "--compat", "onnxruntime", *words, **options)
+        theirs, ours = quantized(weir, tmp_path, model, "--compat", tool.word, *words, tool=tool, **options)
         assert alike(ours, theirs) == []
         scale = next(numpy_helper.to_array(t) for t in onnx.load(ours).graph.initializer if t.name == "w_scale")
         assert scale.max() > 1e-5  # more than its elements need
 
 
-def test_overrides(weir, tmp_path):
+def test_overrides(weir, tmp_path, tool):
     model = quantizable_graph(4, ["conv"], ["gemm"], nameless=0, heads=False)
     first = model.graph.node[0]
     overrides = {
@@ -133,7 +144,8 @@ def test_overrides(weir, tmp_path):
         weir,
         tmp_path,
         model,
-        *("--compat", "onnxruntime", "--activation-type", "uint8", "--override", tmp_path / "overrides.json"),
+        *("--compat", tool.word, "--activation-type", "uint8", "--override", tmp_path / "overrides.json"),
+        tool=tool,
         activation_type=UINT8,
         weight_type=INT8,
         extra_options={"TensorQuantOverrides": overrides},

@@ -1,4 +1,4 @@
-"""What quantize_static knows of types: `weir static --compat onnxruntime` quantizes what it quantizes, and leaves float what it leaves float.
+"""What quantize_static knows of types: `weir static --compat` quantizes what it quantizes, and leaves float what it leaves float.
 
 The tool asks onnx.shape_inference, which knows no operators of other domains, and behind them only what an operator gives whatever its
 inputs are. Operators of each kind, bodies, functions, and random models with com.microsoft's operators in between, with value_info of
@@ -17,6 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantFormat
 
 import int8_models
+import quantizers
 from quantized_alike import alike
 from static_pair import Setup, flags, theirs
 from test_static import runs, why_not_alike
@@ -48,13 +49,13 @@ def cache_of(model):
 class Pair:
     """A model as both write it from ranges of all its values; nothing is run."""
 
-    def __init__(self, weir, folder, model, setup):
+    def __init__(self, weir, folder, model, setup, tool=quantizers.HERE):
         self.made, self.ours = folder / "t.onnx", folder / "o.onnx"
         onnx.save(model, folder / "m.onnx")
         (folder / "c.json").write_text(cache_of(model))
-        self.failure = theirs(folder / "m.onnx", self.made, folder / "c.json", setup)
+        self.failure = tool(theirs, folder / "m.onnx", self.made, folder / "c.json", setup)
         if not self.failure:
-            weir("static", folder / "m.onnx", self.ours, "--force", "--quiet", *flags(setup, folder / "c.json", folder))
+            weir("static", folder / "m.onnx", self.ours, "--force", "--quiet", *flags(setup, folder / "c.json", folder, tool))
 
     def differences(self):
         assert self.failure is None, self.failure
@@ -106,9 +107,9 @@ def operators(rows, opset=17):
 
 @pytest.mark.parametrize("opset", [17, 21])
 @pytest.mark.parametrize("form", FORMS)
-def test_types_behind_operators(weir, tmp_path, form, opset):
+def test_types_behind_operators(weir, tmp_path, tool, form, opset):
     rows = KNOWN + UNKNOWN
-    pair = Pair(weir, tmp_path, operators(rows, opset), Setup("uint8", ops=("Sigmoid",), form=FORMS[form]))
+    pair = Pair(weir, tmp_path, operators(rows, opset), Setup("uint8", ops=("Sigmoid",), form=FORMS[form]), tool)
     assert pair.differences() == []
     left = {f"{op}{i}" for i, (op, *_) in enumerate(rows) if i >= len(KNOWN)}
     assert form == "qoperator" or left == pair.floats()

@@ -359,11 +359,12 @@ def test_it_says_what_it_sets_and_what_the_user_set_instead(weir, tmp_path, word
 @pytest.mark.parametrize(
     "word, hint",
     [
-        ("ort-1.99", "'ort-1.31', the nearest"),
+        ("ort-1.99", "'ort-1.32', the nearest"),
         ("ort-1.5", "'ort-1.20', the nearest"),
         ("ORT 1.22", "'ort-1.22'"),
         ("onnxruntime-1.24.3", "'ort-1.24'"),
-        ("onnxruntime-1.32", "'ort-1.31', the nearest"),
+        ("onnxruntime-1.99", "'ort-1.32', the nearest"),
+        ("onnxruntime-1.32", "'ort-1.32'"),
         ("ort", "'cpu'"),
     ],
 )
@@ -371,14 +372,14 @@ def test_a_version_that_is_no_target(weir, tmp_path, word, hint):
     said = weir("quantize", ENCODER, tmp_path / "out.onnx", "--target", word, code=2).err
     assert f"hint: did you mean {hint}? 'weir targets' lists all\n" in said
     assert f"hint: did you mean {hint}?\n" in weir("targets", word, code=2).err
-    assert "1.31" not in weir("quantize", ENCODER, tmp_path / "out.onnx", "--target", "ort-1.x", code=2).err
+    assert "1.3" not in weir("quantize", ENCODER, tmp_path / "out.onnx", "--target", "ort-1.x", code=2).err
 
 
 @pytest.mark.parametrize(
     "words, told",
     [
-        (["dynamic", "--target", "transformers.js"], "weight-type=by-conv, compat=onnxruntime, enable-subgraph=true"),
-        (["dynamic", "--target", "transformers.js", "--weight-type", "uint8"], "compat=onnxruntime, enable-subgraph=true (you set --weight-type uint8)"),
+        (["dynamic", "--target", "transformers.js"], "weight-type=by-conv, compat=onnxruntime-1.31, enable-subgraph=true"),
+        (["dynamic", "--target", "transformers.js", "--weight-type", "uint8"], "compat=onnxruntime-1.31, enable-subgraph=true (you set --weight-type uint8)"),
         (["dynamic", "--target", "transformers.js", "--form", "integer"], "weight-type=by-conv"),
         (["dynamic", "--target", "sherpa"], "op-types=MatMul, form=integer"),
         (["dynamic", "--target", "sherpa", "--form", "fused"], "op-types=MatMul (you set --form fused)"),

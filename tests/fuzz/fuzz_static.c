@@ -11,6 +11,8 @@ static int steps(struct pipeline *p, uint32_t how, struct err *err) {
       "static:ranges=made,compat=onnxruntime",
       "static:ranges=made,format=qoperator",
       "static:ranges=made,compat=onnxruntime,format=qoperator",
+      "static:ranges=made,compat=onnxruntime-1.31",
+      "static:ranges=made,compat=onnxruntime-1.31,format=qoperator",
       "static:ranges=made,op_types=all,activation_type=uint16,weight_type=int16",
       "static:ranges=made,format=int32-bias,execution=qlinear",
       "static:ranges=made,format=fp32-bias,op_types=all",

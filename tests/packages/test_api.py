@@ -164,7 +164,7 @@ CALLS = {
         (["MODEL"], {"dry_run": True}),
     ],
     "shrink": [(["MODEL"], {"output_dir": "OUT", "method": "float_weights", "levels": 16}), (["MODEL"], {"info": True})],
-    "dynamic": [(["MODEL", "OUT"], {"op_types": ["MatMul", "LSTM"], "weight_type": "uint8", "reduce_range": True}), (["MODEL", "OUT"], {"compat": "onnxruntime", "per_channel": True, "nodes_to_exclude": ["a", "b"]})],
+    "dynamic": [(["MODEL", "OUT"], {"op_types": ["MatMul", "LSTM"], "weight_type": "uint8", "reduce_range": True}), (["MODEL", "OUT"], {"compat": "onnxruntime-1.31", "per_channel": True, "nodes_to_exclude": ["a", "b"]})],
     "cast": [(["MODEL", "OUT"], {"to": "float16", "min_elements": 1000}), (["MODEL"], {"to": "bfloat16", "output": "OUT"}), (["MODEL", "OUT"], {"to": "float16", "graph": True, "keep_io": True, "keep_op": ["Conv", "Softmax"], "on_overflow": "clip", "target": "webgpu"})],
     "requantize": [(["MODEL", "OUT"], {"to": "qoperator", "exclude": ["head*"]}), (["MODEL"], {"dry_run": True})],
     "static": [(["MODEL", "OUT"], {"ranges": "RANGES", "op_types": ["Gemm"], "weight_type": "uint8", "quantize_bias": "false"}), (["MODEL"], {"ranges": "RANGES", "op_types": ["Gemm"], "per_tensor": True, "dry_run": True})],

@@ -1,7 +1,7 @@
-"""One model quantized twice: by onnxruntime's quantize_static and by `weir static --compat onnxruntime`, with the same ranges.
+"""One model quantized twice: by onnxruntime's quantize_static and by `weir static --compat`, with the same ranges.
 
 `Setup` holds what both are asked for. `theirs` lets the tool run the model on feeds, keep its calibration cache, and write its model;
-`flags` are the words of weir's command line for the same, with that cache as the ranges.
+`flags` are the words of weir's command line for the same, with that cache as the ranges, as that version of the tool (quantizers.py) writes it.
 """
 
 import dataclasses
@@ -13,6 +13,8 @@ import warnings
 import numpy as np
 import onnx
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
+
+import quantizers
 
 logging.disable(logging.WARNING)
 TYPES = {"int8": QuantType.QInt8, "uint8": QuantType.QUInt8, "int16": QuantType.QInt16, "uint16": QuantType.QUInt16,
@@ -92,8 +94,8 @@ def theirs(model, out, cache, setup, feeds=(), dtype=np.float32):
     return None
 
 
-def flags(setup, cache, folder):
-    words = ["--ranges", str(cache), "--compat", "onnxruntime", "--activation-type", setup.activation, "--weight-type", setup.weight]
+def flags(setup, cache, folder, tool=quantizers.HERE):
+    words = ["--ranges", str(cache), "--compat", tool.word, "--activation-type", setup.activation, "--weight-type", setup.weight]
     words += ["--per-channel"] if setup.per_channel else []
     words += ["--reduce-range"] if setup.reduce_range else []
     words += ["--format", "qoperator"] if setup.form == QuantFormat.QOperator else []
