@@ -31,6 +31,10 @@ static bool is_left(const struct static_run *s, const struct static_bias *b) {
   return b->computed || (s->o->keep_float_bias && !s->o->compat && !b->summed);
 }
 
+bool static_drops_bias(const struct static_run *s, double beta) {
+  return s->o->compat == COMPAT_ORT_1_32 && beta == 0;
+}
+
 static double alpha_of(const struct static_run *s, const struct static_bias *b) {
   const double least = 1 / MOST_ROOM;
   return is_left(s, b) ? fmax(fmin(fabs(b->alpha), 1), least) : fabs(b->alpha);
@@ -63,6 +67,7 @@ double static_sum_room(struct static_run *s, uint32_t node) {
 }
 
 static double beta_of(const struct static_run *s, const struct static_bias *b) {
+  if (static_drops_bias(s, b->beta)) return 1; // codes of it are 0, but its weight has room for it
   return is_left(s, b) ? fmin(fmax(fabs(b->beta), 1), MOST_ROOM) : b->beta;
 }
 
@@ -439,6 +444,7 @@ bool static_bias_parts(struct static_run *s, const struct static_bias *b,
   struct model_constant c;
   if (!gets_codes(s, b) || !model_resolve_constant(s->k.m, b->value, &c)) return false;
   out->bias = bias_recipe(s, b, NO_ID);
+  if (static_drops_bias(s, b->beta)) out->bias = int8_zeros_like(s->k.r, out->bias);
   const uint32_t x = scale_recipe(s, b->input, b->node);
   out->x = x == NO_ID ? NO_ID : times(s->k.r, x, b->alpha);
   out->w = scale_recipe(s, b->weight, b->node);
@@ -451,6 +457,10 @@ static struct int8_parts codes_of(struct static_run *s, const struct static_bias
   if (b->wide) return static_wide_bias(r, p);
   const bool theirs = s->o->compat == COMPAT_ORT_1_32;
   return int8_bias(r, p->bias, p->x, p->w, 1, theirs ? NO_ID : static_least_half(r, p->bias));
+}
+
+static void put_beta(struct static_run *s, const struct static_bias *b) {
+  edit_set_attr(s->k.e, b->node, &(struct edit_attr){.name = "beta", .type = ATTR_FLOAT, .f = 1});
 }
 
 static void put_bias(struct static_run *s, const struct static_bias *b) {
@@ -473,6 +483,7 @@ static void put_bias(struct static_run *s, const struct static_bias *b) {
   k->before = user;
   if (float8) {
     put_cast(s, &w, p.bias);
+    if (static_drops_bias(s, b->beta)) put_beta(s, b);
     return;
   }
   const struct int8_parts parts = codes_of(s, b, &p);
@@ -498,8 +509,7 @@ static void put_bias(struct static_run *s, const struct static_bias *b) {
                     KIT_CALLED(int8_node_name(k, stem, "_Cast")));
   kit_note_like(k, made, b->value);
   weights_replace(k, &w, made);
-  if (b->beta != 1)
-    edit_set_attr(k->e, b->node, &(struct edit_attr){.name = "beta", .type = ATTR_FLOAT, .f = 1});
+  if (b->beta != 1) put_beta(s, b);
 }
 
 int static_put_biases(struct static_run *s, struct err *err) {

@@ -173,7 +173,7 @@ static void mark_bias(struct static_run *s, uint32_t node, double alpha, double 
                           .slot = 2,
                           .input = kit_in(k, node, 0),
                           .weight = kit_in(k, node, 1),
-                          .alpha = alpha,
+                          .alpha = static_drops_bias(s, beta) ? 1 : alpha,
                           .beta = beta};
   if (value == NO_ID || b.input == NO_ID || b.weight == NO_ID) return;
   if (static_override_of(s, value)) {

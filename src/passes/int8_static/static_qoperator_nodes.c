@@ -180,11 +180,6 @@ static bool has_bias_scale(double factor) {
   return fabs(factor) >= 0x1p-100 && fabs(factor) <= 0x1p100;
 }
 
-// Is a bias times 0, as codes say it? Up to 1.31 the tool makes codes of ±infinity.
-static bool drops_bias(const struct static_run *s, float beta) {
-  return s->o->compat == COMPAT_ORT_1_32 && beta == 0;
-}
-
 static const char *product(struct static_qoperator_run *q, uint32_t node, enum static_qop kind) {
   struct kit *k = &q->s->k;
   const bool compat = q->s->o->compat, biased = kind != STATIC_O_MATMUL;
@@ -214,7 +209,7 @@ static const char *product(struct static_qoperator_run *q, uint32_t node, enum s
         !kit_attr_float(k, node, "beta", 1, &beta))
       return "attributes";
     if (!compat && (!(alpha > 0) || !isfinite(alpha) || beta == 0)) return "attributes";
-    if (bias != NO_ID && !drops_bias(q->s, beta) &&
+    if (bias != NO_ID && !static_drops_bias(q->s, beta) &&
         !has_bias_scale(compat ? (double)beta : (double)alpha / (double)beta))
       return "attributes";
   } else if (!kit_attrs_fit(k, node, op)) {
@@ -222,7 +217,8 @@ static const char *product(struct static_qoperator_run *q, uint32_t node, enum s
   }
   const double right = beta != 0 || !compat ? (double)alpha / (double)beta : 0,
                factor = compat ? (double)beta : right;
-  const double reach = fabs(factor) / static_sum_room(q->s, node);
+  const double reach =
+      static_drops_bias(q->s, beta) ? 1 : fabs(factor) / static_sum_room(q->s, node);
   uint32_t in[9], n = 0;
   if (compat && bias != NO_ID && factor != right && kit_const_all(k, bias, 0) != KIT_YES)
     static_note_theirs(q->s, node, STATIC_THEIRS_FACTORS);

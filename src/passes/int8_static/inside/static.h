@@ -275,6 +275,10 @@ struct static_run {
   TABLE(struct static_receivers, receivers_of); // by value id
 };
 
+// Is a bias times 0, as its codes say it? The tool up to 1.31 has codes of ±infinity for that; later it takes beta, and alpha too, for 1
+// where it finds scales.
+bool static_drops_bias(const struct static_run *s, double beta);
+
 int static_pass(struct pass_env *env, const struct static_options *o, struct err *err);
 
 // The nodes of the main graph, those of which others take something first; into the run's memory. (compat: as they are listed.) Nodes
