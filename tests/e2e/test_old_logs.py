@@ -1,9 +1,10 @@
 """What version 0.1.0 wrote is still understood: its edit logs replay to the same bytes, its manifests can be audited, and
-its pipelines mean what they meant."""
+its pipelines mean what they meant. So it is with records of a later version whose words have another meaning today."""
 
 import json
 import shutil
 
+import onnx
 import pytest
 
 import old_logs
@@ -77,3 +78,51 @@ def test_an_old_pipeline(weir, tmp_path, source):
     path = source("pipeline")
     weir("run", path, tmp_path / "out" / "out.onnx", "--config", HOME / "pipeline.yaml")
     assert old_logs.outputs(tmp_path / "out") == DIGESTS["pipeline"]["files"]
+
+
+# ---- --compat onnxruntime, before it had versions
+
+UNNAMED = DATA / "compat-records"
+RECORDS = sorted(path.name.removesuffix(".edits.jsonl") for path in UNNAMED.glob("*.edits.jsonl"))
+
+
+def recorded_source(case):
+    """The model of a record."""
+    return UNNAMED / json.loads((UNNAMED / f"{case}.edits.jsonl").read_text().splitlines()[0])["source"]["name"]
+
+
+@pytest.mark.parametrize("case", RECORDS)
+def test_compat_without_a_version(weir, tmp_path, case):
+    """The manifest, by which passes run anew, and the log make the bytes that were written then."""
+    manifest = UNNAMED / f"{case}.onnx.manifest.json"
+    again = ["--source", recorded_source(case), "--files", UNNAMED, "--write", tmp_path / "made"]
+    assert weir("rebuild", manifest, *again, "--json").json()["same"]
+    weir("replay", UNNAMED / f"{case}.edits.jsonl", recorded_source(case), tmp_path / "out.onnx")
+    assert (tmp_path / "out.onnx").read_bytes() == (tmp_path / "made" / f"{case}.onnx").read_bytes()
+
+
+@pytest.mark.parametrize("word, recorded", [("onnxruntime", "onnxruntime-1.32"), ("onnxruntime-1.31", "onnxruntime-1.31"), ("onnxruntime-1.32", "onnxruntime-1.32")])
+def test_compat_is_recorded_with_its_version(weir, tmp_path, word, recorded):
+    """What a user types means the newest, on the command line and in a pipeline; records say which, and are made again by that."""
+    fc, ranges = UNNAMED / "fc.onnx", UNNAMED / "ranges.json"
+    pipeline = tmp_path / "pipeline.yaml"
+    pipeline.write_text((UNNAMED / "pipeline.yaml").read_text().replace("compat: onnxruntime", f"compat: {word}"))
+    ways = [
+        ["dynamic", fc, "OUT", "--compat", word],
+        ["static", UNNAMED / "bias.onnx", "OUT", "--ranges", ranges, "--compat", word],
+        ["smooth", fc, "OUT", "--ranges", ranges, "--compat", word],
+        ["shrink", fc, "-o", "OUT", "--method", "integer_activations", "--compat", word],
+        ["run", fc, "OUT", "--config", pipeline],
+        ["run", fc, "OUT", "--pass", f"repeat(dynamic:compat={word})"],
+    ]
+    for i, way in enumerate(ways):
+        out, log = tmp_path / f"{i}.onnx", tmp_path / f"{i}.edits.jsonl"
+        weir(*(out if each == "OUT" else each for each in way), "--edit-log", log)
+        manifest = tmp_path / f"{i}.onnx.manifest.json"
+        for text in (log.read_text().splitlines()[0], manifest.read_text()):
+            assert text.count(f'"compat":"{recorded}"') == text.count('"compat"') == 1
+        assert weir("rebuild", manifest, "--source", way[1], "--files", UNNAMED, "--json").json()["same"]
+        weir("replay", log, way[1], tmp_path / "again.onnx", "--force")
+        assert (tmp_path / "again.onnx").read_bytes() == out.read_bytes()
+    names = {t.name for t in onnx.load(tmp_path / "0.onnx").graph.initializer}
+    assert ("W_Transposed_quantized" in names) == (recorded == "onnxruntime-1.32") != ("W_quantized" in names)
