@@ -8,6 +8,7 @@ with tools/test --all every one; random models are in test_static.py, test_stati
 import json
 import logging
 import os
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -41,6 +42,7 @@ ENCODERS = [DATA / f"parakeet-{how}" / "encoder-model.onnx" for how in ("dynamo"
 EXPORTS = sorted((DATA / "exports").glob("*.onnx"))
 FEW = [p for p in PACKAGES if p.stem in ("silero_vad_16k_op15", "model")] + ENCODERS[:1] + EXPORTS[1::6]
 MODELS = [*PACKAGES, *ENCODERS, *EXPORTS] if ALL else FEW
+PAIRS = [(quantizers.HERE, m) for m in MODELS] + [(quantizers.THERE, m) for m in (MODELS if ALL else FEW[::2])]
 
 IMAGES = {"rec_small": (1, 3, 48, 160), "cls_mobile": (2, 3, 48, 192), "det_small": (1, 3, 64, 96)}
 # What the tool raises of some of them.
@@ -130,7 +132,7 @@ def forms_of(source):
     return forms if ALL else forms[FEW.index(source) % 3 :: 3]
 
 
-@pytest.mark.parametrize("source", MODELS, ids=lambda p: f"{p.parent.name}-{p.stem}")
+@pytest.mark.parametrize("tool, source", PAIRS, ids=lambda x: f"{x.parent.name}-{x.stem}" if isinstance(x, Path) else str(x), indirect=["tool"])
 def test_models_as_the_tools_write_them(weir, tmp_path, tool, source):
     feeds, found, forms = drawn(source), {}, forms_of(source)
     source = copy_model(source, tmp_path / "in")
