@@ -251,15 +251,17 @@ static uint32_t least_products(struct recipes *r, uint32_t bias, uint64_t channe
              constant(r, 4294967294.0, DTYPE_DOUBLE));
 }
 
-// Numbers above 0 as float16, none smaller than it was. `step` is 0.75 to 1.5 of what is between two of float16.
+// Numbers above 0 as float16, none smaller than it was. What is added is more than half of what is between two of float16, and less than all
+// of it, so that what was rounded down becomes the next larger number. (No quotient of the numbers that there are is so near to one of float16
+// that w * (least / (x * w)) would be rounded otherwise, and rows of this are few, however many biases a weight has.)
 static uint32_t halves_above(struct recipes *r, uint32_t x) {
-  const double part = 0.75 * 0x1p-10, least = 0.75 * 0x1p-24;
+  const double by = 1 + 1.0001 * 0x1p-11, least = 1.0001 * 0x1p-25;
   const uint32_t half = recipe_cast(r, x, DTYPE_FLOAT16), near = recipe_cast(r, half, DTYPE_DOUBLE);
-  const uint32_t step =
-      two(r, RECIPE_MAP_MAX, two(r, RECIPE_MAP_MUL, constant(r, part, DTYPE_DOUBLE), near),
-          constant(r, least, DTYPE_DOUBLE));
-  const uint32_t next = recipe_cast(r, two(r, RECIPE_MAP_ADD, near, step), DTYPE_FLOAT16);
-  const uint32_t choice[3] = {two(r, RECIPE_MAP_LESS, near, x), next, half};
+  const uint32_t more =
+      two(r, RECIPE_MAP_MAX, two(r, RECIPE_MAP_MUL, x, constant(r, by, DTYPE_DOUBLE)),
+          two(r, RECIPE_MAP_ADD, x, constant(r, least, DTYPE_DOUBLE)));
+  const uint32_t choice[3] = {two(r, RECIPE_MAP_LESS, near, x), recipe_cast(r, more, DTYPE_FLOAT16),
+                              half};
   return recipe_map(r, RECIPE_MAP_WHERE, choice);
 }
 
@@ -272,13 +274,13 @@ uint32_t recipe_roomy_scales(struct recipes *r, uint32_t w_scales, uint32_t x_sc
   const uint32_t wide = recipe_cast(r, w_scales, DTYPE_DOUBLE);
   const uint32_t x = recipe_reshape(r, recipe_cast(r, x_scale, DTYPE_DOUBLE), NULL, 0);
   const uint32_t least = least_products(r, bias, by_channel ? w.count : 0);
+  if (up && w.dtype == DTYPE_FLOAT16)
+    return two(r, RECIPE_MAP_MAX, w_scales, halves_above(r, two(r, RECIPE_MAP_DIV, least, x)));
   const uint32_t product = two(r, RECIPE_MAP_MUL, x, wide);
   const uint32_t wanting =
       two(r, RECIPE_MAP_AND, two(r, RECIPE_MAP_LESS, constant(r, 0, DTYPE_DOUBLE), product),
           two(r, RECIPE_MAP_LESS, product, least));
   const uint32_t larger = two(r, RECIPE_MAP_MUL, wide, two(r, RECIPE_MAP_DIV, least, product));
-  const uint32_t choice[3] = {wanting, larger, wide},
-                 chosen = recipe_map(r, RECIPE_MAP_WHERE, choice);
-  return up && w.dtype == DTYPE_FLOAT16 ? halves_above(r, chosen)
-                                        : recipe_cast(r, chosen, (enum dtype)w.dtype);
+  const uint32_t choice[3] = {wanting, larger, wide};
+  return recipe_cast(r, recipe_map(r, RECIPE_MAP_WHERE, choice), (enum dtype)w.dtype);
 }

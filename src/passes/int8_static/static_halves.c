@@ -12,7 +12,8 @@
 
 #include <float.h>
 
-static const double most_code = INT32_MAX;
+// The smallest product that is not 0 reaches further than `least_reach`, so that what is above all products is so above those of 0 too.
+static const double most_code = INT32_MAX, least_reach = 1;
 
 static uint32_t two(struct recipes *r, enum recipe_map_op op, uint32_t a, uint32_t b) {
   const uint32_t both[2] = {a, b};
@@ -67,27 +68,25 @@ int static_find_wide(struct static_run *s, struct err *err) {
   struct recipes *r = s->k.r;
   struct arena a = {0};
   const size_t room = s->n_biases + (size_t)1;
-  uint32_t *of = arena_alloc(&a, 2 * room * sizeof *of), *row = arena_alloc(&a, room * sizeof *row),
+  uint32_t *of = arena_alloc(&a, room * sizeof *of), *row = arena_alloc(&a, room * sizeof *row),
            n = 0;
-  struct facts *found = arena_zalloc(&a, 2 * room * sizeof *found);
+  struct facts *found = arena_zalloc(&a, room * sizeof *found);
   for (uint32_t i = 0; i < s->n_biases; i++) {
     struct static_bias_parts p;
     struct half h;
     if (!static_bias_parts(s, &s->biases[i], &p) || !half_of(r, &p, &h)) continue;
-    const uint32_t reach =
-        with_number(r, RECIPE_MAP_MUL, recipe_cast(r, h.products, DTYPE_DOUBLE), most_code);
     if (s->biases[i].beta == 0) { // its product with the scales is 0, says the tool
       s->biases[i].wide = true;
       continue;
     }
+    const uint32_t reach =
+        with_number(r, RECIPE_MAP_MUL, recipe_cast(r, h.products, DTYPE_DOUBLE), most_code);
     row[n] = i;
-    of[2 * n] = h.products;
-    of[2 * n + 1] = two(r, RECIPE_MAP_SUB, h.largest, reach);
-    n++;
+    of[n++] = two(r, RECIPE_MAP_SUB, with_number(r, RECIPE_MAP_MAX, h.largest, least_reach), reach);
   }
-  const int rc = n ? findings_ask(s->k.env, of, 2 * n, false, found, err) : 0;
+  const int rc = n ? findings_ask(s->k.env, of, n, false, found, err) : 0;
   for (uint32_t i = 0; i < n && rc == 0; i++)
-    s->biases[row[i]].wide = found[2 * i].zeros > 0 || found[2 * i + 1].most > 0;
+    s->biases[row[i]].wide = found[i].most > 0;
   arena_free(&a);
   return rc;
 }
