@@ -58,6 +58,14 @@ static bool has_codes(const struct model *m, uint32_t dequantize, uint32_t minor
   return s->rank == 1 ? axis == 1 : axis == 0 && block >= LEAST_BLOCK;
 }
 
+// Not all uses are counted: a weight may have very many, each of which asks.
+static bool is_shared(const struct model *m, uint32_t value) {
+  uint32_t n = m->values[value].n_graph_outputs;
+  for (uint32_t ref = m->values[value].first_use; ref != NO_ID && n < 2; ref = m->refs[ref].next)
+    n++;
+  return n > 1;
+}
+
 // The 32 of 1.32.0; of a later major version as many as there may be.
 static uint32_t minor_of(const char *version) {
   char *end;
@@ -75,7 +83,7 @@ bool verify_rounded_at(const struct model *m, uint32_t node, const char *version
       !model_op_is(m, m->values[w].def, "DequantizeLinear") ||
       !has_codes(m, m->values[w].def, minor))
     return false;
-  if (model_use_count(m, w) > 1 && minor > LAST_SHARED) return false;
+  if (minor > LAST_SHARED && is_shared(m, w)) return false;
   if (x == NO_ID) return true;
   const enum dtype type = verify_products_type(m, x);
   return type != DTYPE_UNDEFINED && !is_short_code(type) && minor >= FIRST_BESIDE_CODES;
