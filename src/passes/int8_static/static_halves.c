@@ -11,6 +11,7 @@
 #include "findings.h"
 
 #include <float.h>
+#include <math.h>
 
 // The smallest product that is not 0 reaches further than `least_reach`, so that what is above all products is so above those of 0 too.
 static const double most_code = INT32_MAX, least_reach = 1;
@@ -62,31 +63,74 @@ static bool half_of(struct recipes *r, const struct static_bias_parts *p, struct
   return out->largest != NO_ID;
 }
 
+// What is asked of a bias: numbers of its three parts where each is one, since many biases may have one weight; else where in a list the
+// largest is further off than the product reaches.
+struct asked {
+  uint32_t bias;     // row of it
+  uint32_t parts[3]; // places among the questions: x, w, the largest; or the first alone
+  bool is_one;
+};
+
+struct questions {
+  TABLE(uint32_t, of);    // recipes, each once
+  TABLE(uint32_t, place); // by recipe: 1 + its place
+};
+
+static uint32_t add_question(struct questions *q, uint32_t recipe) {
+  if (recipe >= q->n_place) TABLE_ADD(q, place, recipe + 1 - q->n_place);
+  if (q->place[recipe] == 0) {
+    *TABLE_PUSH(q, of) = recipe;
+    q->place[recipe] = q->n_of;
+  }
+  return q->place[recipe] - 1;
+}
+
+static void ask_of(struct recipes *r, const struct static_bias_parts *p, const struct half *h,
+                   struct questions *q, struct asked *out) {
+  out->is_one = r->rows[h->products].count == 1;
+  if (out->is_one) {
+    out->parts[0] = add_question(q, recipe_cast(r, p->x, DTYPE_FLOAT16));
+    out->parts[1] = add_question(q, recipe_cast(r, p->w, DTYPE_FLOAT16));
+    out->parts[2] = add_question(q, h->largest);
+    return;
+  }
+  const uint32_t reach =
+      with_number(r, RECIPE_MAP_MUL, recipe_cast(r, h->products, DTYPE_DOUBLE), most_code);
+  out->parts[0] = add_question(
+      q, two(r, RECIPE_MAP_SUB, with_number(r, RECIPE_MAP_MAX, h->largest, least_reach), reach));
+}
+
+static bool is_wide(const struct asked *a, const struct facts *found) {
+  if (!a->is_one) return found[a->parts[0]].most > 0;
+  const double product =
+      int8_rounded(DTYPE_FLOAT16, found[a->parts[0]].most * found[a->parts[1]].most);
+  return fmax(found[a->parts[2]].most, least_reach) > product * most_code;
+}
+
 int static_find_wide(struct static_run *s, struct err *err) {
   if (s->o->compat != COMPAT_ORT_1_32 || s->o->weight == DTYPE_FLOAT8E4M3FN || !s->k.env->ask)
     return 0;
-  struct recipes *r = s->k.r;
   struct arena a = {0};
-  const size_t room = s->n_biases + (size_t)1;
-  uint32_t *of = arena_alloc(&a, room * sizeof *of), *row = arena_alloc(&a, room * sizeof *row),
-           n = 0;
-  struct facts *found = arena_zalloc(&a, room * sizeof *found);
+  struct asked *asked = arena_alloc(&a, (s->n_biases + (size_t)1) * sizeof *asked);
+  struct questions q = {0};
+  uint32_t n = 0;
   for (uint32_t i = 0; i < s->n_biases; i++) {
     struct static_bias_parts p;
     struct half h;
-    if (!static_bias_parts(s, &s->biases[i], &p) || !half_of(r, &p, &h)) continue;
+    if (!static_bias_parts(s, &s->biases[i], &p) || !half_of(s->k.r, &p, &h)) continue;
     if (s->biases[i].beta == 0) { // its product with the scales is 0, says the tool
       s->biases[i].wide = true;
       continue;
     }
-    const uint32_t reach =
-        with_number(r, RECIPE_MAP_MUL, recipe_cast(r, h.products, DTYPE_DOUBLE), most_code);
-    row[n] = i;
-    of[n++] = two(r, RECIPE_MAP_SUB, with_number(r, RECIPE_MAP_MAX, h.largest, least_reach), reach);
+    asked[n].bias = i;
+    ask_of(s->k.r, &p, &h, &q, &asked[n++]);
   }
-  const int rc = n ? findings_ask(s->k.env, of, n, false, found, err) : 0;
+  struct facts *found = arena_zalloc(&a, (q.n_of + (size_t)1) * sizeof *found);
+  const int rc = n ? findings_ask(s->k.env, q.of, q.n_of, false, found, err) : 0;
   for (uint32_t i = 0; i < n && rc == 0; i++)
-    s->biases[row[i]].wide = found[i].most > 0;
+    s->biases[asked[i].bias].wide = is_wide(&asked[i], found);
+  TABLE_FREE(&q, of);
+  TABLE_FREE(&q, place);
   arena_free(&a);
   return rc;
 }
