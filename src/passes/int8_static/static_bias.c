@@ -497,12 +497,12 @@ static void put_bias(struct static_run *s, const struct static_bias *b) {
   f.scale = int8_tensor(k, stem, "_quantized_scale", parts.scales, c.tensor);
   f.zero = int8_tensor(k, stem, "_quantized_zero_point", parts.zeros, c.tensor);
   if (k->r->rows[parts.scales].count > 1) f.axis = k->r->rows[parts.codes].rank - 1u;
-  struct edit_output out = {NO_ID, int8_value_name(k, stem, "_DequantizeLinear_Output")};
-  const struct span made_name =
-      int8_value_name(k, stem, b->wide ? "_Cast_Output" : "_DequantizeLinear_Output");
+  const struct edit_output dequantized = {
+      NO_ID, int8_value_name(k, stem, "_DequantizeLinear_Output")};
+  const struct span name = b->wide ? int8_value_name(k, stem, "_Cast_Output") : dequantized.name;
   const struct edit_output last =
-      weights_output(k, &w, made_name, int8_value_name(k, stem, "_replaced"), true);
-  uint32_t made = static_put_node(s, OP_DequantizeLinear, &f, codes, b->wide ? out : last,
+      weights_output(k, &w, name, int8_value_name(k, stem, "_replaced"), true);
+  uint32_t made = static_put_node(s, OP_DequantizeLinear, &f, codes, b->wide ? dequantized : last,
                                   kit_names_join(stem, "_DequantizeLinear", &k->site));
   if (b->wide)
     made = kit_make(k, OP_Cast, KIT_IN(made), KIT_INT("to", DTYPE_FLOAT16), KIT_OUT(last),
