@@ -176,6 +176,7 @@ uint32_t recipe_map_operands(enum recipe_map_op op);
 enum dtype recipe_map_result(enum recipe_map_op op, enum dtype type);
 // Operands are of one type (WHERE: the first is bool) and broadcast as NumPy's do.
 uint32_t recipe_map(struct recipes *r, enum recipe_map_op op, const uint32_t *of);
+uint32_t recipe_map_two(struct recipes *r, enum recipe_map_op op, uint32_t a, uint32_t b);
 bool recipe_can_map(const struct recipes *r, enum recipe_map_op op, const uint32_t *of);
 enum recipe_map_op recipe_map_op_of(const struct recipes *r, uint32_t id);
 

@@ -336,6 +336,11 @@ uint32_t recipe_map(struct recipes *r, enum recipe_map_op op, const uint32_t *of
   return recipe_rows_make(r, &x);
 }
 
+uint32_t recipe_map_two(struct recipes *r, enum recipe_map_op op, uint32_t a, uint32_t b) {
+  const uint32_t of[2] = {a, b};
+  return recipe_map(r, op, of);
+}
+
 bool recipe_can_map(const struct recipes *r, enum recipe_map_op op, const uint32_t *of) {
   struct recipe_asked x;
   ask_map(&x, op, of);

@@ -226,11 +226,6 @@ static uint32_t constant(struct recipes *r, double value, enum dtype type) {
                      type);
 }
 
-static uint32_t two(struct recipes *r, enum recipe_map_op op, uint32_t a, uint32_t b) {
-  const uint32_t of[2] = {a, b};
-  return recipe_map(r, op, of);
-}
-
 // The least products that codes of the bias have room with: one for all, or one for each of so many channels.
 static uint32_t least_products(struct recipes *r, uint32_t bias, uint64_t channels) {
   const uint64_t n = r->rows[bias].count;
@@ -245,10 +240,10 @@ static uint32_t least_products(struct recipes *r, uint32_t bias, uint64_t channe
   const bool half = r->rows[b].dtype == DTYPE_FLOAT16;
   if (half) b = recipe_cast(r, b, DTYPE_FLOAT);
   const enum dtype type = (enum dtype)r->rows[b].dtype;
-  b = two(r, RECIPE_MAP_MUL, constant(r, 2, type), b);
-  if (!half) b = two(r, RECIPE_MAP_MUL, constant(r, 1.0001, type), b);
-  return two(r, RECIPE_MAP_DIV, recipe_cast(r, b, DTYPE_DOUBLE),
-             constant(r, 4294967294.0, DTYPE_DOUBLE));
+  b = recipe_map_two(r, RECIPE_MAP_MUL, constant(r, 2, type), b);
+  if (!half) b = recipe_map_two(r, RECIPE_MAP_MUL, constant(r, 1.0001, type), b);
+  return recipe_map_two(r, RECIPE_MAP_DIV, recipe_cast(r, b, DTYPE_DOUBLE),
+                        constant(r, 4294967294.0, DTYPE_DOUBLE));
 }
 
 // Numbers above 0 as float16, none smaller than it was. What is added is more than half of what is between two of float16, and less than all
@@ -257,11 +252,11 @@ static uint32_t least_products(struct recipes *r, uint32_t bias, uint64_t channe
 static uint32_t halves_above(struct recipes *r, uint32_t x) {
   const double by = 1 + 1.0001 * 0x1p-11, least = 1.0001 * 0x1p-25;
   const uint32_t half = recipe_cast(r, x, DTYPE_FLOAT16), near = recipe_cast(r, half, DTYPE_DOUBLE);
-  const uint32_t more =
-      two(r, RECIPE_MAP_MAX, two(r, RECIPE_MAP_MUL, x, constant(r, by, DTYPE_DOUBLE)),
-          two(r, RECIPE_MAP_ADD, x, constant(r, least, DTYPE_DOUBLE)));
-  const uint32_t choice[3] = {two(r, RECIPE_MAP_LESS, near, x), recipe_cast(r, more, DTYPE_FLOAT16),
-                              half};
+  const uint32_t more = recipe_map_two(
+      r, RECIPE_MAP_MAX, recipe_map_two(r, RECIPE_MAP_MUL, x, constant(r, by, DTYPE_DOUBLE)),
+      recipe_map_two(r, RECIPE_MAP_ADD, x, constant(r, least, DTYPE_DOUBLE)));
+  const uint32_t choice[3] = {recipe_map_two(r, RECIPE_MAP_LESS, near, x),
+                              recipe_cast(r, more, DTYPE_FLOAT16), half};
   return recipe_map(r, RECIPE_MAP_WHERE, choice);
 }
 
@@ -275,12 +270,14 @@ uint32_t recipe_roomy_scales(struct recipes *r, uint32_t w_scales, uint32_t x_sc
   const uint32_t x = recipe_reshape(r, recipe_cast(r, x_scale, DTYPE_DOUBLE), NULL, 0);
   const uint32_t least = least_products(r, bias, by_channel ? w.count : 0);
   if (up && w.dtype == DTYPE_FLOAT16)
-    return two(r, RECIPE_MAP_MAX, w_scales, halves_above(r, two(r, RECIPE_MAP_DIV, least, x)));
-  const uint32_t product = two(r, RECIPE_MAP_MUL, x, wide);
-  const uint32_t wanting =
-      two(r, RECIPE_MAP_AND, two(r, RECIPE_MAP_LESS, constant(r, 0, DTYPE_DOUBLE), product),
-          two(r, RECIPE_MAP_LESS, product, least));
-  const uint32_t larger = two(r, RECIPE_MAP_MUL, wide, two(r, RECIPE_MAP_DIV, least, product));
+    return recipe_map_two(r, RECIPE_MAP_MAX, w_scales,
+                          halves_above(r, recipe_map_two(r, RECIPE_MAP_DIV, least, x)));
+  const uint32_t product = recipe_map_two(r, RECIPE_MAP_MUL, x, wide);
+  const uint32_t wanting = recipe_map_two(
+      r, RECIPE_MAP_AND, recipe_map_two(r, RECIPE_MAP_LESS, constant(r, 0, DTYPE_DOUBLE), product),
+      recipe_map_two(r, RECIPE_MAP_LESS, product, least));
+  const uint32_t larger =
+      recipe_map_two(r, RECIPE_MAP_MUL, wide, recipe_map_two(r, RECIPE_MAP_DIV, least, product));
   const uint32_t choice[3] = {wanting, larger, wide};
   return recipe_cast(r, recipe_map(r, RECIPE_MAP_WHERE, choice), (enum dtype)w.dtype);
 }

@@ -125,11 +125,6 @@ static const char *find(struct kit *k, uint32_t bn, struct folding *f) {
 
 // ---- the recipes -------------------------------------------------------------------------------
 
-static uint32_t map2(struct kit *k, enum recipe_map_op op, uint32_t a, uint32_t b) {
-  const uint32_t of[2] = {a, b};
-  return recipe_map(k->r, op, of);
-}
-
 // The type that it is computed in, and back.
 static uint32_t widened(struct kit *k, uint32_t id) {
   return k->r->rows[id].dtype == DTYPE_DOUBLE ? id : recipe_cast(k->r, id, DTYPE_FLOAT);
@@ -157,7 +152,7 @@ static uint32_t new_weight(struct kit *k, const struct folding *f, uint32_t fact
   ones[f->axis + 1] = dims[f->axis + 1];
   const uint32_t in_groups = recipe_reshape(k->r, widened(k, f->recipe), dims, rank + 1);
   const uint32_t product =
-      map2(k, RECIPE_MAP_MUL, in_groups, recipe_reshape(k->r, factor, ones, rank + 1));
+      recipe_map_two(k->r, RECIPE_MAP_MUL, in_groups, recipe_reshape(k->r, factor, ones, rank + 1));
   dims[1] = first;
   return recipe_reshape(k->r, product, dims + 1, rank);
 }
@@ -166,18 +161,19 @@ static uint32_t new_weight(struct kit *k, const struct folding *f, uint32_t fact
 static void folded(struct kit *k, uint32_t bn, const struct folding *f, uint32_t made[2]) {
   const uint32_t scale = vector(k, kit_in(k, bn, 1), f), shift = vector(k, kit_in(k, bn, 2), f),
                  mean = vector(k, kit_in(k, bn, 3), f), var = vector(k, kit_in(k, bn, 4), f);
-  const uint32_t wide = map2(k, RECIPE_MAP_ADD, var, number(k, f, f->epsilon));
+  const uint32_t wide = recipe_map_two(k->r, RECIPE_MAP_ADD, var, number(k, f, f->epsilon));
   const uint32_t root = recipe_map(k->r, RECIPE_MAP_SQRT, &wide);
-  const uint32_t factor = map2(k, RECIPE_MAP_DIV, scale, root);
+  const uint32_t factor = recipe_map_two(k->r, RECIPE_MAP_DIV, scale, root);
   uint32_t centre = NO_ID;
   if (f->bias != NO_ID) {
     centre = vector(k, f->bias, f);
-    if (f->beta != 1) centre = map2(k, RECIPE_MAP_MUL, centre, number(k, f, f->beta));
-    centre = map2(k, RECIPE_MAP_SUB, centre, mean);
+    if (f->beta != 1) centre = recipe_map_two(k->r, RECIPE_MAP_MUL, centre, number(k, f, f->beta));
+    centre = recipe_map_two(k->r, RECIPE_MAP_SUB, centre, mean);
   } else {
     centre = recipe_map(k->r, RECIPE_MAP_NEG, &mean);
   }
-  made[1] = map2(k, RECIPE_MAP_ADD, map2(k, RECIPE_MAP_MUL, centre, factor), shift);
+  made[1] = recipe_map_two(k->r, RECIPE_MAP_ADD,
+                           recipe_map_two(k->r, RECIPE_MAP_MUL, centre, factor), shift);
   made[0] = new_weight(k, f, factor);
 }
 

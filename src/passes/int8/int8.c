@@ -225,10 +225,6 @@ struct int8_parts int8_given(struct recipes *r, uint32_t of, const struct int8_w
   return (struct int8_parts){recipe_quantize_linear(r, of, &q), scales, zeros};
 }
 
-static uint32_t map2(struct recipes *r, enum recipe_map_op op, uint32_t a, uint32_t b) {
-  const uint32_t of[2] = {a, b};
-  return recipe_map(r, op, of);
-}
 static uint32_t number(struct recipes *r, enum dtype type, double x) {
   return int8_floats(r, type, &x, NO_ID);
 }
@@ -252,29 +248,31 @@ struct int8_parts int8_ranged(struct recipes *r, uint32_t of, const struct int8_
   const uint32_t zero = number(r, type, 0);
   int64_t least, most;
   int8_codes_of(&how, &least, &most);
-  low = map2(r, RECIPE_MAP_MIN, low, zero);
-  high = map2(r, RECIPE_MAP_MAX, map2(r, RECIPE_MAP_MAX, high, zero),
-              map2(r, RECIPE_MAP_ADD, low, number(r, type, real_floor)));
+  low = recipe_map_two(r, RECIPE_MAP_MIN, low, zero);
+  high = recipe_map_two(r, RECIPE_MAP_MAX, recipe_map_two(r, RECIPE_MAP_MAX, high, zero),
+                        recipe_map_two(r, RECIPE_MAP_ADD, low, number(r, type, real_floor)));
   if (as->symmetric) {
-    high = map2(r, RECIPE_MAP_MAX, recipe_map(r, RECIPE_MAP_ABS, &low), high);
+    high = recipe_map_two(r, RECIPE_MAP_MAX, recipe_map(r, RECIPE_MAP_ABS, &low), high);
     low = recipe_map(r, RECIPE_MAP_NEG, &high);
   }
   const uint32_t low64 = recipe_cast(r, low, DTYPE_DOUBLE);
-  const uint32_t width = map2(r, RECIPE_MAP_SUB, recipe_cast(r, high, DTYPE_DOUBLE), low64);
+  const uint32_t width =
+      recipe_map_two(r, RECIPE_MAP_SUB, recipe_cast(r, high, DTYPE_DOUBLE), low64);
   const uint32_t scale =
-      map2(r, RECIPE_MAP_DIV, width, number(r, DTYPE_DOUBLE, (double)(most - least)));
+      recipe_map_two(r, RECIPE_MAP_DIV, width, number(r, DTYPE_DOUBLE, (double)(most - least)));
   const bool rounds = as->guard == GUARD_NUMBER && type == DTYPE_FLOAT16;
   // Half of the smallest number is rounded to 0, as what is below it.
   const double too_small = rounds      ? nextafter(0x1p-25, 1)
                            : as->guard ? least_normal(type)
                                        : least_number(type);
-  const uint32_t small = map2(r, RECIPE_MAP_LESS, scale, number(r, DTYPE_DOUBLE, too_small));
+  const uint32_t small =
+      recipe_map_two(r, RECIPE_MAP_LESS, scale, number(r, DTYPE_DOUBLE, too_small));
   const uint32_t scales[3] = {small, number(r, DTYPE_DOUBLE, 1), scale};
   uint32_t zeros[3] = {small, number(r, DTYPE_DOUBLE, 0),
                        number(r, DTYPE_DOUBLE, nearbyint((double)(least + most) / 2))};
   if (!as->symmetric) {
-    zeros[2] = map2(r, RECIPE_MAP_SUB, number(r, DTYPE_DOUBLE, (double)least),
-                    map2(r, RECIPE_MAP_DIV, low64, scale));
+    zeros[2] = recipe_map_two(r, RECIPE_MAP_SUB, number(r, DTYPE_DOUBLE, (double)least),
+                              recipe_map_two(r, RECIPE_MAP_DIV, low64, scale));
     zeros[2] = recipe_map(r, RECIPE_MAP_ROUND, &zeros[2]);
   }
   return int8_given(r, of, as, recipe_cast(r, recipe_map(r, RECIPE_MAP_WHERE, scales), type),
@@ -301,9 +299,9 @@ struct int8_parts int8_bias(struct recipes *r, uint32_t bias, uint32_t x_scale, 
     return none;
   if (r->rows[x_scale].dtype != type) x_scale = recipe_cast(r, x_scale, type);
   if (r->rows[w_scales].dtype != type) w_scales = recipe_cast(r, w_scales, type);
-  uint32_t s = map2(r, RECIPE_MAP_MUL, recipe_reshape(r, x_scale, NULL, 0), w_scales);
-  if (beta != 1) s = map2(r, RECIPE_MAP_MUL, s, number(r, type, beta));
-  if (least != NO_ID) s = map2(r, RECIPE_MAP_MAX, s, least);
+  uint32_t s = recipe_map_two(r, RECIPE_MAP_MUL, recipe_reshape(r, x_scale, NULL, 0), w_scales);
+  if (beta != 1) s = recipe_map_two(r, RECIPE_MAP_MUL, s, number(r, type, beta));
+  if (least != NO_ID) s = recipe_map_two(r, RECIPE_MAP_MAX, s, least);
   s = recipe_reshape(r, s, dims, 1);
   const uint8_t zero[4] = {0};
   const struct recipe_linear q = {.type = DTYPE_INT32,

@@ -16,13 +16,8 @@
 // The smallest product that is not 0 reaches further than `least_reach`, so that what is above all products is so above those of 0 too.
 static const double most_code = INT32_MAX, least_reach = 1;
 
-static uint32_t two(struct recipes *r, enum recipe_map_op op, uint32_t a, uint32_t b) {
-  const uint32_t both[2] = {a, b};
-  return recipe_map(r, op, both);
-}
-
 static uint32_t with_number(struct recipes *r, enum recipe_map_op op, uint32_t a, double b) {
-  return two(r, op, a, int8_floats(r, (enum dtype)r->rows[a].dtype, &b, NO_ID));
+  return recipe_map_two(r, op, a, int8_floats(r, (enum dtype)r->rows[a].dtype, &b, NO_ID));
 }
 
 // The largest |x|, of all elements, or of those of each of the last axis. NO_ID: it cannot be found.
@@ -58,7 +53,7 @@ static bool half_of(struct recipes *r, const struct static_bias_parts *p, struct
       (n > 1 && (rank == 0 || (uint64_t)recipe_dims(r, p->bias)[rank - 1] != n)))
     return false;
   const uint32_t x = recipe_reshape(r, recipe_cast(r, p->x, DTYPE_FLOAT16), NULL, 0);
-  out->products = two(r, RECIPE_MAP_MUL, x, recipe_cast(r, p->w, DTYPE_FLOAT16));
+  out->products = recipe_map_two(r, RECIPE_MAP_MUL, x, recipe_cast(r, p->w, DTYPE_FLOAT16));
   out->largest = largest_of(r, recipe_cast(r, p->bias, DTYPE_DOUBLE), n > 1);
   return out->largest != NO_ID;
 }
@@ -97,7 +92,8 @@ static void ask_of(struct recipes *r, const struct static_bias_parts *p, const s
   const uint32_t reach =
       with_number(r, RECIPE_MAP_MUL, recipe_cast(r, h->products, DTYPE_DOUBLE), most_code);
   out->parts[0] = add_question(
-      q, two(r, RECIPE_MAP_SUB, with_number(r, RECIPE_MAP_MAX, h->largest, least_reach), reach));
+      q, recipe_map_two(r, RECIPE_MAP_SUB, with_number(r, RECIPE_MAP_MAX, h->largest, least_reach),
+                        reach));
 }
 
 static bool is_wide(const struct asked *a, const struct facts *found) {
