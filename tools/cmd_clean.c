@@ -146,23 +146,22 @@ static void print_plan(const struct leftover *l, const char *dir, struct arena *
   const char *path = strcmp(dir, ".") == 0
                          ? l->name
                          : arena_printf(a, "%s%s%s", dir, str_ends(dir, "/") ? "" : "/", l->name);
-  printf(
-      l->begun
-          ? "    a plan that was begun; how far: weir status %s\n"
-          : "    a plan that waits: none of its units is made yet; to make all of them: weir shard %s --count 1\n",
-      cli_words_quote(path, a));
+  printf(l->begun
+             ? "    an unfinished plan; its progress: weir status %s\n"
+             : "    a plan without a finished unit; to make all units: weir shard %s --count 1\n",
+         cli_words_quote(path, a));
 }
 
 static void print_leftover(const struct leftover *l, const char *dir, struct arena *a) {
   printf("%s  %s%s\n", quote_str(l->name).s, quote_bytes(l->bytes).s,
          l->removed ? "  removed" : "");
   print_files(l);
-  if (l->removed && l->finished) printf("    it was left of a run whose output is in place\n");
+  if (l->removed && l->finished) printf("    it was left by a run whose output is in place\n");
   if (l->removed) return;
   if (l->locked)
     printf("    in use by a running weir\n");
   else if (l->finished)
-    printf("    left of a run whose output is in place\n");
+    printf("    left by a run whose output is in place\n");
   else if (l->half_sealed && l->resume)
     print_resume("the output is complete but not all of it is in place; to finish", l->resume);
   else if (l->half_sealed)

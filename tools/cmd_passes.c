@@ -102,15 +102,17 @@ static void print_pass(const struct pass *pass, struct arena *a) {
   if (is_mixed(pass)) printf(" to %s, depending on the rewrite", exactness_name(pass->loosest));
   printf("\n");
   if (pass->keys) printf("Sets: %s\n", pass->keys);
-  if (pass->classes) printf("Does what onnx-passes calls: %s\n", pass->classes);
+  if (pass->classes) printf("Name in onnx-passes: %s\n", pass->classes);
   if (place_of(pass)) printf("\nRules (%s):\n", place_of(pass));
   for (uint32_t i = 0; pass->rules && pass->rules[i]; i++)
     printf("  %s\n", pass->rules[i]);
   if (pass->n_options) printf("\nOptions:\n");
   for (uint32_t o = 0; o < pass->n_options; o++) {
     const struct pass_option *row = &pass->options[o];
+    const int line = (int)strcspn(row->help, "\n");
     const char *text = row->help, *preset = preset_of(row);
-    if (preset) text = arena_printf(a, "%s (default %s)", text, preset);
+    if (preset && strcmp(preset, "default") != 0)
+      text = arena_printf(a, "%.*s (default: %s)%s", line, text, preset, text + line);
     help_entry(stdout, HELP_OPTIONS,
                arena_printf(a, "%s=%s", pass_values_key(row, a), taken_by(row)), text);
   }
@@ -178,7 +180,7 @@ static void print_words(const char *label, const char *words) {
 }
 
 static void print_group(const struct group *group) {
-  printf("%s: a name for other passes", group->key[0] ? group->key : group->class);
+  printf("%s: a name for several passes", group->key[0] ? group->key : group->class);
   printf(group->key[0] ? "; onnx-passes' %s\n\n" : "\n\n", group->class);
   print_words("In rounds until nothing changes: ", group->rounds);
   print_words(group->rounds[0] ? "Then, once: " : "Once: ", group->once);

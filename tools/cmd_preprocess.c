@@ -33,7 +33,7 @@ static void hint(struct job *job) {
       continue;
     }
     shown++;
-    report_notice("no known shape for what %s '%s' gives: %s", quote_str(s->op_type).s,
+    report_notice("no known shape for the output of %s '%s': %s", quote_str(s->op_type).s,
                   quote_str(s->name).s, pass_job_reason_words(s->reason, &job->arena));
   }
   if (more) report_notice("and for %u more (--verbose 3 lists all)", more);
@@ -76,7 +76,7 @@ int cmd_preprocess(const struct cli_args *args, struct err *err) {
   pj.tell = tell;
   pj.hint = hint;
   if (cli_flag(args, OPT_AUTO_MERGE))
-    report_hint("--auto-merge has no effect: dims are taken to be equal only where they must be");
+    report_hint("--auto-merge has no effect: weir treats dims as equal only where they must be");
   if (cli_flag(args, OPT_STRICT) && cli_flag(args, OPT_SKIP_ONNX_SHAPE) &&
       cli_flag(args, OPT_SKIP_SYMBOLIC_SHAPE) && !infer_step_sets(args))
     report_hint("--strict has no effect where no shapes are inferred");

@@ -17,8 +17,8 @@ static int opset_of(const struct cli_args *args, int64_t *opset, struct err *err
   *opset = strtol(text, &end, 10);
   if (end != text && *end == 0 && *opset > 0 && *opset < 1000) return 0;
   if (strcmp(text, "auto") != 0) {
-    err_fill(err, ERR_USAGE, "--opset %s: a number or auto", quote_str(text).s);
-    return err_hint(err, "--opset 21, or --opset auto for what the format needs");
+    err_fill(err, ERR_USAGE, "--opset must be a number or auto, not '%s'", quote_str(text).s);
+    return err_hint(err, "give --opset 21, or --opset auto for the opset that the format needs");
   }
   pass_job_init(&pj);
   const int rc = pass_job_take_flags(&pj, args, err);

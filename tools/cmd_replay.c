@@ -29,8 +29,8 @@ static int replay(struct job *job, struct replay_log *in, struct err *err) {
   if (job->plan.n_outputs > 1 && !job->layout.data_name &&
       !span_is(head->output, job->out.onnx_name))
     report_notice(
-        "the recorded output was named '%s': the data file has another name here, and the "
-        ".onnx refers to that; all else is the same",
+        "the recorded output was named '%s': this run's data file has another name, and the "
+        ".onnx refers to it; everything else is the same",
         quote(head->output).s);
   return 0;
 }

@@ -8,9 +8,9 @@ add_custom_command(
   TARGET weir POST_BUILD
   COMMAND ${CMAKE_COMMAND} -E make_directory ${WEIR_GENERATED}/man
   COMMAND weir --generate man ${WEIR_GENERATED}/man
-  COMMAND weir --generate bash > ${WEIR_GENERATED}/weir.bash
-  COMMAND weir --generate zsh > ${WEIR_GENERATED}/_weir
-  COMMAND weir --generate fish > ${WEIR_GENERATED}/weir.fish VERBATIM)
+  COMMAND weir completion bash > ${WEIR_GENERATED}/weir.bash
+  COMMAND weir completion zsh > ${WEIR_GENERATED}/_weir
+  COMMAND weir completion fish > ${WEIR_GENERATED}/weir.fish VERBATIM)
 install(DIRECTORY ${WEIR_GENERATED}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES ${WEIR_GENERATED}/weir.bash RENAME weir
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)

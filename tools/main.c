@@ -16,6 +16,7 @@
 #include "report.h"
 #include "stop.h"
 #include "tables.h"
+#include "topics.h"
 #include "version.h"
 
 #include <malloc.h>
@@ -91,8 +92,28 @@ static bool wants_json(const struct cli_args *args) {
   return false;
 }
 
+static void print_help(const struct cli_args *args) {
+  const bool all = args->action == CLI_HELP_ALL, brief = args->action == CLI_HELP_SHORT;
+  if (args->command == CLI_COMMANDS)
+    help_overview(stdout, all ? HELP_ALL : brief ? HELP_SHORT : HELP_FULL);
+  else if (brief)
+    help_screen(stdout, args->command);
+  else
+    help_command(stdout, args->command, all);
+}
+
+// A word may be both, as 'targets' is: the topic comes first.
+static int print_help_about(const struct cli_args *args, struct err *err) {
+  const uint32_t topic = topics_find(args->operand, args->n_operands);
+  const enum cli_command command = cli_command_by_name(args->operand[0]);
+  if (topic == TOPICS_NONE && command == CLI_COMMANDS) return topics_unknown(args->operand[0], err);
+  if (topic != TOPICS_NONE) topics_print(stdout, topic);
+  if (topic != TOPICS_NONE && command != CLI_COMMANDS) fputc('\n', stdout);
+  if (command != CLI_COMMANDS) help_command(stdout, command, false);
+  return 0;
+}
+
 static int act(const struct cli_args *args, struct err *err) {
-  const bool all = args->action == CLI_HELP_ALL;
   int rc;
   switch (args->action) {
   case CLI_RUN:
@@ -104,14 +125,11 @@ static int act(const struct cli_args *args, struct err *err) {
     rc = commands[args->command](args, err);
     report_end();
     return rc;
+  case CLI_HELP_SHORT:
   case CLI_HELP:
-  case CLI_HELP_ALL:
-    if (args->command == CLI_COMMANDS)
-      help_overview(stdout, all);
-    else
-      help_command(stdout, args->command, all);
-    return 0;
-  case CLI_NOTHING: help_overview(stderr, false); return ERR_USAGE;
+  case CLI_HELP_ALL: print_help(args); return 0;
+  case CLI_HELP_ABOUT: return print_help_about(args, err);
+  case CLI_NOTHING: help_overview(stderr, HELP_SHORT); return ERR_USAGE;
   case CLI_VERSION: version_print(stdout); return 0;
   case CLI_LICENSES: version_print_licenses(stdout); return 0;
   case CLI_GENERATE: return generate(args, err);

@@ -281,13 +281,16 @@ class Command:
         lines = [row["summary"][:1].upper() + row["summary"][1:] + ".", "", wrapped(self.in_python(row["about"]), "    ")]
         lines += ["", "    Keyword arguments:"]
         for option in self.options:
-            note = f"{identifier(option['name'])}: {self.in_python(option['help'])}"
+            short, _, long = self.in_python(option["help"]).partition("\n")
+            note = f"{identifier(option['name'])}: {short}"
             if takes_samples(option):
                 note += "; or dicts of arrays by the names of inputs, in a sequence, a generator or a reader with get_next"
             elif option["kind"] == "list":
                 note += "; one, or a sequence of them"
             if option["default"]:
-                note += f" (default {option['default']})"
+                note += f" (default: {option['default']})"
+            if long:
+                note += ". " + long
             lines.append(wrapped(note, "            ", "        "))
         if self.progress:
             lines.append(wrapped(PROGRESS, "            ", "        "))

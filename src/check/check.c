@@ -203,7 +203,9 @@ static int check_version(struct check *c) {
   const int64_t version = c->m->ir_version;
   if (version <= 0) return check_report(c, FAULT_WARNING, "model", "has no ir_version");
   if (version <= NEWEST_IR_VERSION) return 0;
-  return check_report(c, FAULT_NOTE, "model", "ir_version %lld is newer than weir knows (%d)",
+  return check_report(c, FAULT_NOTE, "model",
+                      "ir_version %lld is newer than the newest that weir "
+                      "knows (%d)",
                       (long long)version, NEWEST_IR_VERSION);
 }
 
@@ -241,8 +243,8 @@ static int check_outputs(struct check *c, uint32_t graph) {
     const uint32_t value = m->graph_io[g->outputs + i];
     if (value == NO_ID || m->values[value].graph == graph) continue;
     return check_report(c, FAULT_WARNING, check_graph_place(c, graph).s,
-                        "its output '%s' is a value of a graph around it: ONNX Runtime refuses "
-                        "that without an Identity between",
+                        "its output '%s' is a value of an enclosing graph: ONNX Runtime refuses "
+                        "this without an Identity in between",
                         quote(model_value_name(m, value)).s);
   }
   return 0;

@@ -72,8 +72,8 @@ static int report_let_be(struct operators *o, const struct check_import *u) {
                         "weir does not know the operators of domain '%s': they are not checked",
                         name.s);
   return check_report(&o->c, FAULT_NOTE, "model",
-                      "opset %lld of %s is newer than weir knows (%lld): its operators are not "
-                      "checked",
+                      "opset %lld of %s is newer than the newest that weir knows (%lld): its "
+                      "operators are not checked",
                       (long long)model_opset_version(o->c.m, u->root, domain), name.s,
                       (long long)newest);
 }
@@ -108,10 +108,10 @@ static struct hint elsewhere(const char *domain, const char *op_type) {
 // What ONNX Runtime has in ai.onnx and ONNX has not.
 static int report_runtime_only(struct look *l, const struct schema_operator *op, int64_t version) {
   if (!(op->flags & SCHEMA_WITHDRAWN))
-    return REPORT(l, "operator '%s' is not in opset %lld of ai.onnx: only ONNX Runtime has it",
+    return REPORT(l, "operator '%s' is not in opset %lld of ai.onnx: only ONNX Runtime supports it",
                   op->name, (long long)version);
   l->level = FAULT_WARNING;
-  return REPORT(l, "operator '%s' was withdrawn from ONNX: runtimes may not have it", op->name);
+  return REPORT(l, "operator '%s' was removed from ONNX: runtimes may not support it", op->name);
 }
 
 // The table has the domain, and not the operator at this version.
@@ -133,7 +133,7 @@ static int report_unknown(struct look *l, const char *domain, int64_t version) {
 }
 
 static int report_too_early(struct look *l, int64_t version) {
-  return REPORT(l, "operator '%s' came with opset %d of %s, but opset %lld is imported",
+  return REPORT(l, "operator '%s' was added in opset %d of %s, but opset %lld is imported",
                 l->op->name, l->op->versions[0].since, domain_word(l->op->domain),
                 (long long)version);
 }
@@ -192,8 +192,8 @@ static int check_left_out(struct look *l, uint32_t n, const struct schema_formal
   for (uint32_t i = 0; i < n && i < n_formals; i++) {
     const uint32_t value = input ? model_input(m, l->n, i) : model_output(m, l->n, i);
     if (value != NO_ID || formals[i].option != SCHEMA_SINGLE) continue;
-    if (REPORT(l, "its %s %u ('%s') has no name, but cannot be left out",
-               input ? "input" : "output", i + 1, formals[i].name))
+    if (REPORT(l, "its %s %u ('%s') has no name, but is required", input ? "input" : "output",
+               i + 1, formals[i].name))
       return -1;
   }
   return 0;
@@ -301,8 +301,8 @@ static int report_type(struct look *l, uint32_t value, enum dtype dtype,
                        const struct schema_formal *f, const char *what) {
   const struct quoted name = quote(model_value_name(l->o->c.m, value));
   if (f->types->dtypes[SCHEMA_TENSOR] == 0)
-    return REPORT(l, "its %s '%s' is a tensor, which %s does not take as '%s'", what, name.s,
-                  l->op->name, f->name);
+    return REPORT(l, "its %s '%s' is a tensor, but %s does not accept a tensor for '%s'", what,
+                  name.s, l->op->name, f->name);
   return REPORT(l, "its %s '%s' is %s, but '%s' of %s must be %s", what, name.s, dtype_name(dtype),
                 f->name, l->op->name, list_of(f->types, SCHEMA_TENSOR).s);
 }
@@ -318,7 +318,7 @@ static int check_type(struct look *l, uint32_t value, const struct schema_formal
   struct bound *b = &bounds[f->variable];
   if (b->dtype == DTYPE_UNDEFINED) *b = (struct bound){type.dtype, value};
   if (b->dtype == type.dtype) return 0;
-  return REPORT(l, "'%s' is %s and '%s' is %s, but %s takes them of one type",
+  return REPORT(l, "'%s' is %s and '%s' is %s, but %s needs them to have the same type",
                 quote(model_value_name(m, b->value)).s, dtype_name(b->dtype),
                 quote(model_value_name(m, value)).s, dtype_name(type.dtype), l->op->name);
 }
@@ -333,14 +333,15 @@ static int check_said_type(struct look *l, uint32_t slot, const struct schema_fo
     const struct model_attr *a = s->says ? model_attr_named(m, l->id, s->name) : NULL;
     if (!a || a->type != ATTR_INT || a->ref_name != m->empty || dtype_known(a->u.i)) continue;
     if (s->kind == SCHEMA_INT && a->u.i == s->u.i) continue;
-    return REPORT(l, "its attribute '%s' is %lld, which is no type", s->name, (long long)a->u.i);
+    return REPORT(l, "its attribute '%s' is %lld, which is not an element type", s->name,
+                  (long long)a->u.i);
   }
   const enum dtype dtype = schema_attribute_type(m, l->id, l->s, slot);
   if (dtype == DTYPE_UNDEFINED || f->types->dtypes[SCHEMA_TENSOR] ||
       f->types->dtypes[SCHEMA_SEQUENCE] >> dtype & 1)
     return 0;
-  return REPORT(l, "it makes a sequence of %s, but '%s' of %s must be one of %s", dtype_name(dtype),
-                f->name, l->op->name, list_of(f->types, SCHEMA_SEQUENCE).s);
+  return REPORT(l, "its output is a sequence of %s, but '%s' of %s must be one of %s",
+                dtype_name(dtype), f->name, l->op->name, list_of(f->types, SCHEMA_SEQUENCE).s);
 }
 
 static int check_types(struct look *l) {
@@ -375,7 +376,7 @@ static int check_initializers(struct operators *o) {
       snprintf(place, sizeof place, "value '%s'", quote(model_name(m, v->name)).s);
       const bool input = m->infos[i].home == INFO_INPUT;
       if (check_report(&o->c, input ? FAULT_ERROR : FAULT_WARNING, place,
-                       "it is declared to be %s, and its elements are %s",
+                       "it is declared as %s, but its elements are %s",
                        dtype_name((enum dtype)said), dtype_name((enum dtype)dtype)))
         return -1;
     }
@@ -399,8 +400,8 @@ static int check_node_names(struct operators *o) {
       if (m->nodes[id].name == m->empty || !again || told) continue;
       const bool body = m->graphs[model_root_graph(m, graph)].kind == GRAPH_FUNCTION;
       if (check_report(&o->c, FAULT_WARNING, check_node_place(&o->c, id).s,
-                       "another node of its graph has this name: ONNX Runtime does not load that, "
-                       "and 'weir run IN OUT%s --pass unique-names' renames them",
+                       "another node of its graph has this name: ONNX Runtime does not load such "
+                       "a model; 'weir run IN OUT%s --pass unique-names' renames the nodes",
                        body ? " --pass inline-functions" : ""))
         return -1;
     }

@@ -127,12 +127,12 @@ static int compare(struct diff *d, const struct fields f[DIFF_SIDES], struct err
     diff_texts(d, field_names[i], "", was, is);
     if (!was || !is || d->n_lines > lines) continue;
     if (diff_bytes_differ(d, f[0].at[i], f[1].at[i], &differ, err)) return -1;
-    if (differ) diff_line(d, field_names[i], "", was, "another that begins like it");
+    if (differ) diff_line(d, field_names[i], "", was, "another one with the same beginning");
   }
   for (uint32_t s = 0; s < DIFF_SIDES; s++)
     digest_end(f[s].others, others[s]);
   if (memcmp(others[0], others[1], DIGEST_BYTES) != 0)
-    diff_line(d, "other fields", "", "configuration or unknown ones", "others");
+    diff_line(d, "other fields", "", "configuration or unknown fields", "others");
   return 0;
 }
 
@@ -287,7 +287,7 @@ int diff_stale_infos_compare(struct diff *d, uint32_t a, uint32_t b, struct err 
     rc = add_stale(d, s, graph[s], sum[s], &count[s], sha, err);
   digest_free(sha);
   if (rc == 0 && memcmp(sum[0], sum[1], DIGEST_BYTES) != 0)
-    diff_line(d, "value_info", "values that nothing makes", diff_number(d, count[0]),
+    diff_line(d, "value_info", "values that no node produces", diff_number(d, count[0]),
               count[0] == count[1] ? "others" : diff_number(d, count[1]));
   return rc;
 }

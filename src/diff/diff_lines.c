@@ -123,7 +123,7 @@ static bool same_metadata(const struct diff *d) {
 // A text is shown up to a NUL; what comes after it counts.
 static const char *text_beside(struct diff *d, const char *was, uint32_t side, uint32_t name) {
   const char *is = text_of(d, side, name);
-  return strcmp(was, is) == 0 ? "another that begins like it" : is;
+  return strcmp(was, is) == 0 ? "another one with the same beginning" : is;
 }
 
 static void compare_names(struct diff *d, const char *what, const char *name, uint32_t a,

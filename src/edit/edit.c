@@ -42,11 +42,9 @@ void edits_free(struct edits *e) {
 
 int edits_finish(struct edits *e, struct err *err) {
   if (e->deep) {
-    err_fill(err, ERR_MODEL,
-             "a weight is computed in %u steps one within another, and %d are the most", e->deep,
+    err_fill(err, ERR_MODEL, "a weight is computed in %u nested steps; the limit is %d", e->deep,
              RECIPE_MAX_DEPTH);
-    return err_hint(err,
-                    "run the passes one at a time, each on the model that the one before wrote");
+    return err_hint(err, "run the passes one at a time, each on the output of the one before");
   }
   if (!e->failed) return 0;
   return err_set(err, ERR_IO, "the edit log could not be written (%lu edit%s made)", e->n,

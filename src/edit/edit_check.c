@@ -106,7 +106,7 @@ static int check_reference(const struct edits *e, uint32_t graph, const struct e
                            struct err *err) {
   if (check_given(span_str(a->ref), "the name of a function's attribute", err)) return -1;
   if (a->type == ATTR_UNDEFINED || a->type > ATTR_STRINGS)
-    return err_set(err, ERR_MODEL, "attribute '%s' has a type that no edit makes",
+    return err_set(err, ERR_MODEL, "attribute '%s' has a type that edits do not support",
                    quote_str(a->name).s);
   if (e->m->graphs[model_root_graph(e->m, graph)].kind == GRAPH_FUNCTION) return 0;
   return err_set(err, ERR_MODEL, "attribute '%s' refers to '%s', but graph g%u is in no function",
@@ -127,7 +127,7 @@ static int check_attr(const struct edits *e, uint32_t graph, const struct edit_a
   case ATTR_TENSOR: return check_recipe(e, a->recipe, err);
   case ATTR_GRAPH: return check_attr_graph(e, a->graph, graph, err);
   default:
-    return err_set(err, ERR_MODEL, "attribute '%s' has a type that no edit makes",
+    return err_set(err, ERR_MODEL, "attribute '%s' has a type that edits do not support",
                    quote_str(a->name).s);
   }
 }
@@ -162,7 +162,7 @@ int edit_check_look(const struct edits *e, const struct edit_asked *x, struct er
   const bool seen = x->tensor < e->m->n_tensors && e->m->tensors[x->tensor].flags & TENSOR_SEEN;
   if (!seen && edit_check_tensor(e, x->tensor, err)) return -1;
   if (!edit_looked(e, x->tensor)) return 0;
-  return err_set(err, ERR_MODEL, "tensor t%u already has a look", x->tensor);
+  return err_set(err, ERR_MODEL, "tensor t%u already has a 'look' edit", x->tensor);
 }
 
 // Companions have their lines in order, and come behind the files of the model.
@@ -227,7 +227,7 @@ static int check_old_output(const struct edits *e, const struct edit_node *maker
                    name.s, graph);
   if (v->flags & VALUE_DEAD) return check_revived(e, maker, graph, value, err);
   if (v->kind == VALUE_UNDEFINED) return 0;
-  return err_set(err, ERR_MODEL, "value g%u/v%u '%s' has a producer already", graph, value, name.s);
+  return err_set(err, ERR_MODEL, "value g%u/v%u '%s' already has a producer", graph, value, name.s);
 }
 
 static int check_output(const struct edits *e, const struct edit_node *maker, uint32_t graph,
@@ -258,7 +258,7 @@ int edit_check_add_node(const struct edits *e, const struct edit_asked *x, struc
         return err_set(err, ERR_MODEL, "value '%s' is given as two outputs", quote(name).s);
   }
   if (spec->n_attrs > VALUE_OUTPUTS_MAX)
-    return err_set(err, ERR_MODEL, "%u attributes are more than %u", spec->n_attrs,
+    return err_set(err, ERR_MODEL, "%u attributes; the limit is %u", spec->n_attrs,
                    VALUE_OUTPUTS_MAX);
   for (uint32_t i = 0; i < spec->n_attrs; i++) {
     const struct edit_attr *a = &spec->attrs[i];
@@ -322,7 +322,7 @@ int edit_check_set_attr(const struct edits *e, const struct edit_asked *x, struc
                    quote_str(attr->name).s);
   if (attr->type == ATTR_UNDEFINED) return 0;
   if (!there && n->n_attrs == UINT16_MAX)
-    return err_set(err, ERR_MODEL, "node n%u has %u attributes already", x->node, UINT16_MAX);
+    return err_set(err, ERR_MODEL, "node n%u already has %u attributes", x->node, UINT16_MAX);
   return check_attr(e, n->graph, attr, err);
 }
 
@@ -336,7 +336,7 @@ int edit_check_add_tensor(const struct edits *e, const struct edit_asked *x, str
 int edit_check_see(const struct edits *e, const struct edit_asked *x, struct err *err) {
   if (edit_check_value(e, x->value, err)) return -1;
   if (e->m->values[x->value].kind != VALUE_NODE_OUTPUT)
-    return err_set(err, ERR_MODEL, "no node makes the value v%u", x->value);
+    return err_set(err, ERR_MODEL, "no node produces the value v%u", x->value);
   return check_recipe(e, x->recipe, err);
 }
 
@@ -370,7 +370,7 @@ int edit_check_rename_value(const struct edits *e, const struct edit_asked *x, s
        u = e->m->refs[u].next) {
     const uint32_t graph = e->m->nodes[e->m->refs[u].node].graph;
     if (!sees(e->m, graph, x->value, id))
-      return err_set(err, ERR_MODEL, "the name '%s' means another value in graph g%u",
+      return err_set(err, ERR_MODEL, "the name '%s' refers to another value in graph g%u",
                      quote(x->name).s, graph);
   }
   return 0;
@@ -379,10 +379,10 @@ int edit_check_rename_value(const struct edits *e, const struct edit_asked *x, s
 static int check_dims(const struct edits *e, const struct edit_asked *x, struct err *err) {
   if (x->rank == NO_ID) return 0;
   if (x->rank > VALUE_OUTPUTS_MAX)
-    return err_set(err, ERR_MODEL, "%u dims are more than %u", x->rank, VALUE_OUTPUTS_MAX);
+    return err_set(err, ERR_MODEL, "%u dims; the limit is %u", x->rank, VALUE_OUTPUTS_MAX);
   for (uint32_t i = 0; i < x->rank; i++)
     if (x->dims[i].value < -1 || (x->dims[i].value == -1 && x->dims[i].param >= e->m->n_name_at))
-      return err_set(err, ERR_MODEL, "dim %u is neither a size nor a name", i);
+      return err_set(err, ERR_MODEL, "dim %u is not a size or a name", i);
   return 0;
 }
 
@@ -458,13 +458,13 @@ static bool is_function(const struct edits *e, const struct model_function *f,
 // Attributes of a new function: no graphs or tensors, which would hang nowhere.
 static int check_defaults(const struct edit_node *spec, struct err *err) {
   if (spec->n_attrs > UINT16_MAX)
-    return err_set(err, ERR_MODEL, "%u attributes are more than %u", spec->n_attrs, UINT16_MAX);
+    return err_set(err, ERR_MODEL, "%u attributes; the limit is %u", spec->n_attrs, UINT16_MAX);
   for (uint32_t i = 0; i < spec->n_attrs; i++) {
     const struct edit_attr *a = &spec->attrs[i];
     if (check_given(span_str(a->name), "the name of an attribute", err)) return -1;
     if (a->ref || a->type == ATTR_TENSOR || a->type == ATTR_GRAPH || a->type > ATTR_STRINGS)
       return err_set(err, ERR_MODEL,
-                     "attribute '%s' of a function has a default that no edit makes",
+                     "attribute '%s' of a function has a default that edits do not support",
                      quote_str(a->name).s);
     for (uint32_t k = 0; k < i; k++)
       if (strcmp(spec->attrs[k].name, a->name) == 0)

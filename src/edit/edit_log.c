@@ -77,7 +77,7 @@ bool edit_log_read_end(struct span line, struct edit_log_ending *out) {
 static int check_head(struct edit_log_info *out, struct err *err) {
   const struct json_value *doc = out->doc, *source = json_get(doc, "source");
   if (!json_as_uint(json_get(doc, "weir_edit_log"), &out->version))
-    return err_set(err, ERR_MODEL, "the first line is not the head of an edit log");
+    return err_set(err, ERR_MODEL, "the first line is not the header of an edit log");
   if (out->version < EDIT_LOG_OLDEST || out->version > EDIT_LOG_VERSION)
     return err_set(err, ERR_MODEL,
                    "edit log version %lu is not supported (this version of weir reads %d to %d)",
@@ -89,14 +89,14 @@ static int check_head(struct edit_log_info *out, struct err *err) {
       !json_as_string(json_get(source, "meta_sha256"), &out->meta_sha256) ||
       !hex_decode(out->meta_sha256, digest, sizeof digest))
     return err_set(err, ERR_MODEL,
-                   "the head of the edit log lacks one of: command, output, source.name, "
+                   "the header of the edit log lacks one of: command, output, source.name, "
                    "source.meta_sha256 (64 hex digits)");
   out->options = json_get(doc, "options");
   out->layout = json_get(doc, "layout");
   if (!json_is_object(out->options) || !json_is_object(out->layout) ||
       !json_is_array(json_get(source, "files")))
     return err_set(err, ERR_MODEL,
-                   "the head of the edit log lacks one of: layout, options, source.files");
+                   "the header of the edit log lacks one of: layout, options, source.files");
   return 0;
 }
 

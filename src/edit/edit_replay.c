@@ -151,7 +151,7 @@ static int read_new_value(struct reading *in, const struct json_value *v, struct
   struct address a;
   if (read_new(in, v, 'v', &in->next_value, &a)) return -1;
   if (x->graph != NO_ID && x->graph != a.graph)
-    return err_set(in->err, ERR_MODEL, "'value' is of graph g%u, not g%u", a.graph, x->graph);
+    return err_set(in->err, ERR_MODEL, "'value' is in graph g%u, not g%u", a.graph, x->graph);
   x->graph = a.graph;
   x->name = a.name;
   return 0;
@@ -213,11 +213,11 @@ static int read_leaf(void *ctx, const struct json_value *v, uint32_t *recipe, st
   if (read_tensor(in, json_get(v, "tensor"), &tensor) || read_dims(in, v, dims, &rank)) return -1;
   const uint32_t source = source_recipe(in->e, tensor);
   if (source == NO_ID)
-    return err_set(err, ERR_MODEL, "tensor '%s' has no elements in the source that can be read",
+    return err_set(err, ERR_MODEL, "tensor '%s' has no elements in the source that weir can read",
                    shown(json_get(v, "tensor")).s);
   const struct recipe *x = &in->e->r->rows[source];
   if (!dims_product(dims, rank, &count) || count != x->count)
-    return err_set(err, ERR_MODEL, "dims %s do not hold the %lu elements of tensor '%s'",
+    return err_set(err, ERR_MODEL, "dims %s do not match the %lu elements of tensor '%s'",
                    quote_dims(dims, rank).s, x->count, shown(json_get(v, "tensor")).s);
   *recipe = recipe_has_dims(in->e->r, source, dims, rank)
                 ? source

@@ -265,7 +265,9 @@ static enum dtype take_dtype(struct cursor *c, bool may_be_undefined) {
 
 static void take_strings(struct cursor *c, struct frame_array *x, uint64_t count) {
   x->n_strings = take_count(c, 8, 4);
-  if (!c->wrong && x->n_strings != count) c->wrong = "has another number of strings than elements";
+  if (!c->wrong && x->n_strings != count)
+    c->wrong = "has a different number of strings than "
+               "elements";
   if (c->wrong) x->n_strings = 0;
   struct span *list = arena_alloc(c->a, (size_t)x->n_strings * sizeof *list + 1);
   for (uint64_t i = 0; i < x->n_strings; i++)
@@ -286,7 +288,9 @@ static void take_elements(struct cursor *c, struct frame_array *x) {
   }
   if (x->place == FRAME_FILE) x->offset = take_uint(c, 8);
   x->length = take_uint(c, 8);
-  if (!c->wrong && x->length != bytes) c->wrong = "has other bytes than its dims say";
+  if (!c->wrong && x->length != bytes)
+    c->wrong = "has a number of bytes that does not match its "
+               "dims";
   if (!c->wrong && x->offset > INT64_MAX - x->length) c->wrong = "has an offset that is too large";
   if (x->place != FRAME_INLINE) return;
   const uint8_t *at = take(c, x->length);
@@ -328,8 +332,8 @@ static struct frame_values take_values(struct cursor *c) {
     x->name = take_text(c);
     x->form = take_choice(c, FRAME_UNKNOWN + 1, "has an unknown form");
     x->dtype = take_dtype(c, true);
-    x->optional = take_choice(c, 2, "has a flag that is neither 0 nor 1");
-    x->ranked = take_choice(c, 2, "has a flag that is neither 0 nor 1");
+    x->optional = take_choice(c, 2, "has a flag that is not 0 or 1");
+    x->ranked = take_choice(c, 2, "has a flag that is not 0 or 1");
     x->dims = take_dims(c, &x->rank, -1);
     if (!c->wrong && !x->ranked && x->rank > 0) c->wrong = "has dims without a rank";
   }
@@ -358,15 +362,15 @@ int frame_head(const uint8_t *head, enum frame_kind *kind, uint64_t *body, struc
   struct cursor c = {.at = head, .left = FRAME_HEAD};
   if (memcmp(take(&c, sizeof magic), magic, sizeof magic) != 0)
     return err_set(err, ERR_FAIL,
-                   "what came is no message: it begins with other bytes than 'WRT1'");
+                   "the bytes received are not a message: they do not begin with 'WRT1'");
   const uint32_t number = (uint32_t)take_uint(&c, 2);
   const uint32_t zero = (uint32_t)take_uint(&c, 2);
   *body = take_uint(&c, 8);
   if (!message_of(number) || zero != 0)
-    return err_set(err, ERR_FAIL, "message %u (flags %u) is not known", number, zero);
+    return err_set(err, ERR_FAIL, "message %u (flags %u) is unknown", number, zero);
   *kind = (enum frame_kind)number;
   if (*body > FRAME_MAX_BODY)
-    return err_set(err, ERR_FAIL, "message '%s' says that it has %s: the limit is %s",
+    return err_set(err, ERR_FAIL, "message '%s' declares a length of %s; the limit is %s",
                    frame_kind_words(number).s, quote_bytes(*body).s,
                    size_words_of(FRAME_MAX_BODY).s);
   return 0;
@@ -384,7 +388,7 @@ int frame_decode(struct frame *f, enum frame_kind kind, struct span body, struct
     where = m->fields[i].name;
     take_field(&c, m->fields[i].type, (uint8_t *)f + m->fields[i].at);
   }
-  if (!c.wrong && c.left > 0) c.wrong = "is followed by bytes that belong to nothing";
+  if (!c.wrong && c.left > 0) c.wrong = "is followed by extra bytes";
   if (!c.wrong) return 0;
   return err_set(err, ERR_FAIL, "message '%s': field '%s' %s (byte %zu of %zu)", m->name, where,
                  c.wrong, body.n - c.left, body.n);

@@ -297,7 +297,7 @@ void infer_out(struct infer_site *s, uint32_t slot, const struct infer_type *typ
   int64_t n;
   for (uint32_t i = 0; t.ranked && i < t.rank; i++)
     if (t.dims[i] != NO_ID && dims_is_number(s->d, t.dims[i], &n) && n < 0)
-      infer_invalid(s, "dim %u of what it makes is %lld", i, (long long)n);
+      infer_invalid(s, "dim %u of its output is %lld", i, (long long)n);
   if (s->why == INFER_WHY_INVALID) return;
   if (t.kind == INFER_TENSOR && t.dtype == DTYPE_UNDEFINED)
     t.dtype = infer_dtype_by_signature(s, slot);
@@ -351,7 +351,7 @@ static const char *words(struct infer_site *s, dim_id d) {
 dim_id infer_same_dim(struct infer_site *s, dim_id a, dim_id b) {
   if (a == NO_ID || b == NO_ID) return a == NO_ID ? b : a;
   if (infer_unite(s->in, a, b)) return dims_find(s->d, a);
-  infer_invalid(s, "dims must be equal, and are %s and %s", words(s, a), words(s, b));
+  infer_invalid(s, "dims must be equal, but are %s and %s", words(s, a), words(s, b));
   return NO_ID;
 }
 

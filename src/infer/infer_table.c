@@ -277,7 +277,7 @@ static bool says_anew(struct infer *in, uint32_t value) {
 
 void infer_is_against_words(char *sentence, size_t room, struct span said, struct span found) {
   const bool open = memchr(found.at, '?', found.n);
-  snprintf(sentence, room, "a dim is declared to be %.*s, and is %.*s", (int)said.n, said.at,
+  snprintf(sentence, room, "a dim is declared as %.*s, but is %.*s", (int)said.n, said.at,
            open ? (int)sizeof LEFT - 1 : (int)found.n, open ? LEFT : (const char *)found.at);
 }
 
@@ -297,12 +297,12 @@ static void tell(struct infer *in, const struct infer_said *x) {
   case INFER_SAID_NODE: say(told->ctx, x->node, NO_ID, x->sentence); return;
   case INFER_SAID_DIM: tell_dims(in, x, sentence, sizeof sentence); break;
   case INFER_SAID_RANK:
-    snprintf(sentence, sizeof sentence, "it is declared to have %u dim%s, and has %u", x->said,
+    snprintf(sentence, sizeof sentence, "it is declared with %u dim%s, but has %u", x->said,
              plural(x->said), x->found);
     break;
   case INFER_SAID_DTYPE:
     if (told->mistyped) say = told->mistyped;
-    snprintf(sentence, sizeof sentence, "it is declared to be %s, and is %s",
+    snprintf(sentence, sizeof sentence, "it is declared as %s, but is %s",
              dtype_name((enum dtype)x->said), dtype_name((enum dtype)x->found));
     break;
   }

@@ -45,7 +45,7 @@ uint32_t infer_if(struct infer_site *s, uint32_t step) {
     infer_value(s, y, &b);
     if (a.kind == INFER_TENSOR && b.kind == INFER_TENSOR && !decided && a.dtype != b.dtype &&
         a.dtype != DTYPE_UNDEFINED && b.dtype != DTYPE_UNDEFINED) {
-      infer_invalid(s, "its branches give %s and %s", dtype_name(a.dtype), dtype_name(b.dtype));
+      infer_invalid(s, "its branches return %s and %s", dtype_name(a.dtype), dtype_name(b.dtype));
       return NO_ID;
     }
     infer_join(s, &a, &b, &both);

@@ -279,7 +279,7 @@ dim_id infer_open_dim(struct infer_site *s, const struct infer_type *x, const di
   int64_t a, b;
   if (dims_is_number(s->d, over, &b) && b == 0) return NO_ID;
   if (dims_is_number(s->d, all, &a) && dims_is_number(s->d, over, &b) && b != 0 && a % b != 0) {
-    infer_invalid(s, "%lld elements do not divide by %lld", (long long)a, (long long)b);
+    infer_invalid(s, "%lld elements are not divisible by %lld", (long long)a, (long long)b);
     return NO_ID;
   }
   return dims_exact_div(s->d, all, over);
@@ -322,7 +322,7 @@ static bool named(struct infer_site *s, const int64_t *axes, uint32_t n, uint32_
     uint32_t at;
     if (!infer_axis(s, axes[i], rank, &at)) return false;
     if (is[at]) {
-      infer_invalid(s, "axis %u comes twice", at);
+      infer_invalid(s, "axis %u is listed twice", at);
       return false;
     }
     is[at] = true;
@@ -694,7 +694,7 @@ void infer_slice(struct infer_site *s) {
     }
     if (!infer_axis(s, at_axis[0], x.rank, &at)) return;
     if (done[at]) {
-      infer_invalid(s, "axis %u comes twice", at);
+      infer_invalid(s, "axis %u is listed twice", at);
       return;
     }
     done[at] = true;

@@ -113,7 +113,7 @@ void infer_reduce(struct infer_site *s) {
     uint32_t at;
     if (!infer_axis(s, axes[i], x.rank, &at)) return;
     if (gone[at]) {
-      infer_invalid(s, "axis %u comes twice", at);
+      infer_invalid(s, "axis %u is listed twice", at);
       return;
     }
     gone[at] = true;

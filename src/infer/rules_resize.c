@@ -100,7 +100,7 @@ static bool resize_axes(struct infer_site *s, struct resize *r) {
     r->axes[i] = i;
     if (axes && n && !infer_axis(s, axes[i], r->x.rank, &r->axes[i])) return false;
     if (seen[r->axes[i]]) {
-      infer_invalid(s, "axis %u comes twice", r->axes[i]);
+      infer_invalid(s, "axis %u is listed twice", r->axes[i]);
       return false;
     }
     seen[r->axes[i]] = true;

@@ -237,7 +237,7 @@ static void conv_transpose(struct infer_site *s, const int64_t *pads, uint32_t n
                                 : transposed(s, &win, i, infer_dim(&c.x, (int32_t)i + 2),
                                              infer_dim(&c.w, (int32_t)i + 2), more[i]);
     if (dims[2 + i] != NO_ID && dims_is_number(s->d, dims[2 + i], &size) && size < 0)
-      infer_invalid(s, "its pads are larger than what it makes along spatial axis %u", i);
+      infer_invalid(s, "its pads are larger than its output along spatial axis %u", i);
   }
   if (s->why != INFER_WHY_INVALID) infer_out_dims(s, 0, DTYPE_UNDEFINED, dims, c.rank);
 }

@@ -27,8 +27,8 @@ FILE *plain_file_open(const char *path, const char *what, struct err *err) {
              quote_path(path).s, kind_of(at.st_mode));
     if (S_ISFIFO(at.st_mode))
       err_fill_hint(
-          err,
-          "where the option takes '-', give it on standard input; or write it to a file first");
+          err, "if the option accepts '-', pass it on standard input; otherwise write it to a file "
+               "first");
   } else if (!(f = fdopen(fd, "r"))) {
     err_fill_errno(err, errno, ERR_INPUT, "%s'%s' cannot be read", what, quote_path(path).s);
   }

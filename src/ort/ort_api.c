@@ -20,7 +20,7 @@ struct ort_base {
 };
 
 #define API(name, place, version, gives, takes)                                                    \
-  static_assert(version <= ORT_API_VERSION, #name " is newer than what we ask for");
+  static_assert(version <= ORT_API_VERSION, #name " is newer than the requested version");
 #include "ort_api.def"
 #undef API
 
@@ -36,7 +36,7 @@ int ort_fail(struct ort_failure *f, enum frame_failure code, const char *fmt, ..
 int ort_check(const struct ort *o, struct ort_status *status, struct ort_failure *f) {
   if (!status) return 0;
   const char *words = o->GetErrorMessage(status);
-  ort_fail(f, FRAME_REFUSED, "%s", words ? words : "it gives no reason");
+  ort_fail(f, FRAME_REFUSED, "%s", words ? words : "no reason was given");
   o->ReleaseStatus(status);
   return -1;
 }

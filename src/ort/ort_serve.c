@@ -63,7 +63,7 @@ wrong:
 
 static int serve_hello(struct service *s, const struct frame_of_hello *asked, struct frame *out,
                        struct ort_failure *f) {
-  if (s->sessions) return ort_fail(f, FRAME_MISUSED, "hello was said before");
+  if (s->sessions) return ort_fail(f, FRAME_MISUSED, "hello was sent twice");
   if (asked->protocol != FRAME_PROTOCOL)
     return ort_fail(f, FRAME_MISUSED, "this weir-ort speaks version %d of the protocol, not %llu",
                     FRAME_PROTOCOL, (unsigned long long)asked->protocol);
@@ -87,7 +87,7 @@ static int serve_close(struct service *s, const struct frame_of_close *asked, st
 static int serve(struct service *s, const struct frame *in, struct frame *out,
                  struct ort_failure *f) {
   if (in->kind == FRAME_hello) return serve_hello(s, &in->hello, out, f);
-  if (!s->sessions) return ort_fail(f, FRAME_MISUSED, "a request came before hello");
+  if (!s->sessions) return ort_fail(f, FRAME_MISUSED, "a request was sent before hello");
   switch (in->kind) {
   case FRAME_open:
     out->kind = FRAME_opened;
@@ -128,7 +128,7 @@ int ort_serve(int requests, int answers, struct ort_files files) {
     const int came = next_request(&s, &in);
     if (came <= 0) return came == 0 ? 0 : EXIT_WRONG;
     if (serve(&s, &in, &out, &failure) < 0 && !failure.code)
-      ort_fail(&failure, FRAME_REFUSED, "it gives no reason");
+      ort_fail(&failure, FRAME_REFUSED, "no reason was given");
     if (answer(&s, &out, &failure) < 0) return EXIT_WRONG;
   }
 }

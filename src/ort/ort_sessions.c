@@ -89,8 +89,8 @@ static int open_from_bytes(const struct ort *o, const struct frame_of_open *aske
   enum { FOLDER_SINCE = 21 };
   if (!ort_since(o, FOLDER_SINCE))
     return ort_fail(f, FRAME_LACKING,
-                    "ONNX Runtime %s reads external data from the folder of the model alone "
-                    "(session.model_external_initializers_file_folder_path came with 1.%d)",
+                    "ONNX Runtime %s reads external data only from the folder of the model "
+                    "(session.model_external_initializers_file_folder_path needs 1.%d)",
                     o->version, FOLDER_SINCE);
   if (set_entry(o, options, "session.model_external_initializers_file_folder_path",
                 asked->data_folder, f) < 0)
@@ -173,8 +173,7 @@ static int describe(const struct ort *o, const struct ort_session *session, cons
   size_t n = 0;
   if (ort_check(o, side->count(session, &n), f) < 0) return -1;
   if (n > MOST)
-    return ort_fail(f, FRAME_REFUSED, "it speaks of %zu inputs or outputs: the limit is %d", n,
-                    MOST);
+    return ort_fail(f, FRAME_REFUSED, "it reports %zu inputs or outputs: the limit is %d", n, MOST);
   struct frame_value *list = arena_zalloc(a, n * sizeof *list + 1);
   for (size_t i = 0; i < n; i++)
     if (describe_one(o, session, side, i, a, &list[i], f) < 0) return -1;
@@ -202,7 +201,7 @@ int ort_sessions_open(struct ort_sessions *s, const struct frame_of_open *asked,
   while (at < ORT_MAX_SESSIONS && s->models[at].session)
     at++;
   if (at == ORT_MAX_SESSIONS)
-    return ort_fail(f, FRAME_MISUSED, "%d models are open: no more can be", ORT_MAX_SESSIONS);
+    return ort_fail(f, FRAME_MISUSED, "%d models are open, which is the limit", ORT_MAX_SESSIONS);
   if (asked->threads < 1 || asked->threads > MOST_THREADS || asked->settings.n % 2 != 0)
     return ort_fail(f, FRAME_MISUSED,
                     "the request to open a model has %llu threads and %u words of settings",
@@ -223,7 +222,7 @@ int ort_sessions_open(struct ort_sessions *s, const struct frame_of_open *asked,
 static struct model *model_of(struct ort_sessions *s, uint64_t session, struct ort_failure *f) {
   if (session >= 1 && session <= ORT_MAX_SESSIONS && s->models[session - 1].session)
     return &s->models[session - 1];
-  ort_fail(f, FRAME_MISUSED, "no model %llu is open", (unsigned long long)session);
+  ort_fail(f, FRAME_MISUSED, "model %llu is not open", (unsigned long long)session);
   return NULL;
 }
 

@@ -64,7 +64,7 @@ static int give_pages(const struct ort *o, int file, const struct frame_array *x
   struct stat st;
   const uint64_t before = x->offset % (uint64_t)sysconf(_SC_PAGESIZE);
   if (file < 0 || fstat(file, &st) < 0 || !range_fits(x->offset, x->length, (uint64_t)st.st_size))
-    return ort_fail(f, FRAME_MISUSED, "input '%s' lies past the end of the file of inputs",
+    return ort_fail(f, FRAME_MISUSED, "input '%s' is past the end of the file of inputs",
                     quote_str(x->name).s);
   if (x->length == 0) return give_copy(o, x, h, out, f);
   const size_t bytes = (size_t)(x->length + before);
@@ -102,7 +102,7 @@ static int give_sequence(const struct ort *o, const struct ort_files *files,
   if (x->n_items == 0)
     return ort_fail(
         f, FRAME_LACKING,
-        "the C API of ONNX Runtime cannot make a sequence of no tensors, which input '%s' is",
+        "input '%s' is an empty sequence, which the C API of ONNX Runtime cannot create",
         quote_str(x->name).s);
   for (uint32_t i = 0; i < x->n_items; i++) {
     struct ort_value *item;
@@ -122,7 +122,7 @@ int ort_values_give(const struct ort *o, const struct ort_files *files, const st
   if (x->form == FRAME_SEQUENCE) return give_sequence(o, files, x, h, out, f);
   if (x->form == FRAME_TENSOR) return give_tensor(o, files, x, h, out, f);
   return ort_fail(f, FRAME_LACKING,
-                  "the C API of ONNX Runtime cannot give input '%s' an optional that holds nothing",
+                  "input '%s' is an empty optional, which the C API of ONNX Runtime cannot create",
                   quote_str(x->name).s);
 }
 
@@ -137,7 +137,7 @@ static int take_dims(const struct ort *o, struct arena *a, const struct ort_tens
   if (ort_check(o, o->GetTensorElementType(info, &number), f) < 0) return -1;
   if (ort_check(o, o->GetDimensionsCount(info, &n), f) < 0) return -1;
   if (n > FRAME_MAX_RANK)
-    return ort_fail(f, FRAME_REFUSED, "it speaks of a tensor of rank %zu: the limit is %d", n,
+    return ort_fail(f, FRAME_REFUSED, "it reports a tensor of rank %zu: the limit is %d", n,
                     FRAME_MAX_RANK);
   int64_t *list = arena_zalloc(a, n * sizeof *list + 1);
   if (n > 0 && ort_check(o, o->GetDimensions(info, list, n), f) < 0) return -1;
@@ -177,7 +177,7 @@ static int write_file(struct ort_results *r, const uint8_t *at, uint64_t n, stru
                       struct ort_failure *f) {
   if (r->files->outputs < 0)
     return ort_fail(f, FRAME_MISUSED,
-                    "output '%s' is large, and there is no file for large outputs",
+                    "output '%s' is large, but there is no file for large outputs",
                     quote_str(out->name).s);
   out->place = FRAME_FILE;
   out->offset = r->offset;
@@ -207,7 +207,7 @@ static int take_elements(struct ort_results *r, struct ort_value *value, struct 
   uint64_t count, bytes;
   void *at = NULL;
   if (!frame_array_size(out, &count, &bytes))
-    return ort_fail(f, FRAME_REFUSED, "output '%s' is of a type or size that is not known",
+    return ort_fail(f, FRAME_REFUSED, "output '%s' has an unknown type or size",
                     quote_str(out->name).s);
   if (out->dtype == DTYPE_STRING) return take_strings(r, value, count, out, f);
   if (bytes > 0 && ort_check(r->o, r->o->GetTensorMutableData(value, &at), f) < 0) return -1;
@@ -247,7 +247,9 @@ static int take_sequence(struct ort_results *r, const char *name, struct ort_val
     keep(r->held, item);
     if (ort_check(r->o, r->o->GetValueType(item, &kind), f) < 0) return -1;
     if (kind != ORT_KIND_TENSOR)
-      return ort_fail(f, FRAME_LACKING, "output '%s' is a sequence of other things than tensors",
+      return ort_fail(f, FRAME_LACKING,
+                      "output '%s' is a sequence of elements that are not "
+                      "tensors",
                       quote_str(name).s);
     if (take_tensor(r, "", item, &items[i], f) < 0) return -1;
   }
@@ -266,10 +268,11 @@ int ort_values_take(struct ort_results *r, const char *name, struct ort_value *v
   if (ort_check(r->o, r->o->GetValueType(value, &kind), f) < 0) return -1;
   if (kind == ORT_KIND_TENSOR) return take_tensor(r, name, value, out, f);
   if (kind == ORT_KIND_SEQUENCE) return take_sequence(r, name, value, out, f);
-  return ort_fail(f, FRAME_LACKING, "output '%s' is %s, which is not compared", quote_str(name).s,
+  return ort_fail(f, FRAME_LACKING, "output '%s' is %s, which weir cannot compare",
+                  quote_str(name).s,
                   kind == ORT_KIND_MAP      ? "a map"
                   : kind == ORT_KIND_SPARSE ? "a sparse tensor"
-                                            : "neither a tensor nor a sequence");
+                                            : "not a tensor or a sequence");
 }
 
 // ---- of models ----------------------------------------------------------------------------------

@@ -188,9 +188,9 @@ static int check_split(const struct placement *x, const struct model *m,
             quote(model_name(m, largest->name)).s, largest->bytes, layout->split);
   else
     err_set(err, ERR_FAIL,
-            "with at most %lu bytes each there would be %u data files; the limit is %d",
+            "with at most %lu bytes each, the output would have %u data files; the limit is %d",
             layout->split, x->n_data, PLAN_DATA_FILES_MAX);
-  return err_hint(err, "no tensor is divided, and %lu bytes for each data file would do",
+  return err_hint(err, "weir does not divide tensors; %lu bytes for each data file are enough",
                   enough(sizes, n, max_u64(layout->split, largest->bytes), layout->align));
 }
 
@@ -226,7 +226,9 @@ static int lay_out(struct placement *x, struct plan *p, const struct model *m,
   }
   x->n_data = n > 0 ? c.file + 1 : 0;
   if (layout->each && x->n_data > PLAN_TENSOR_FILES_MAX) {
-    err_set(err, ERR_FAIL, "there would be %u data files, one for each tensor; the limit is %d",
+    err_set(err, ERR_FAIL,
+            "the output would have %u data files, one for each tensor; the limit "
+            "is %d",
             x->n_data, PLAN_TENSOR_FILES_MAX);
     return err_hint(err, "--external-threshold keeps smaller tensors in the .onnx");
   }

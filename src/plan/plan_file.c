@@ -390,7 +390,7 @@ static int read_small(struct reading *in, const struct json_value *v) {
   const struct json_value *named = json_get(v, "encoding");
   if (take_tensor(in, v, &t)) return -1;
   if (named && (!json_as_uint(named, &encoding) || encoding > ENCODING_STRINGS))
-    return bad(in, "is a tensor in no encoding");
+    return bad(in, "is a tensor without an encoding");
   t.encoding = (uint32_t)encoding;
   *TABLE_PUSH(in->p, small) = t;
   return 0;

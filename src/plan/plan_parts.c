@@ -539,7 +539,7 @@ int plan_parts_end(struct plan_parts *p, const char *name, const struct plan **p
   take_functions(p);
   if (p->refers != NO_ID) {
     const struct model_attr *a = &p->m->attrs[p->refers];
-    return err_set(err, ERR_FAIL, "%s takes its attribute '%s' from the call of its function",
+    return err_set(err, ERR_FAIL, "%s gets its attribute '%s' from the call of its function",
                    model_node_words(p->m, a->node).s, quote(model_name(p->m, a->name)).s);
   }
   name = arena_string(&p->texts, span_str(name));
@@ -547,7 +547,7 @@ int plan_parts_end(struct plan_parts *p, const char *name, const struct plan **p
   place_constants(p);
   const struct rope body = emit_part(p);
   if (body.len > ONNX_MAX_BYTES)
-    return err_set(err, ERR_FAIL, "it has %lu bytes beside its constants; a model may have %lu",
+    return err_set(err, ERR_FAIL, "it has %lu bytes without its constants; the limit is %lu",
                    body.len, ONNX_MAX_BYTES);
   add_data(p);
   add_onnx(p, body, name);

@@ -99,7 +99,7 @@ int plan_refer_build(struct plan *p, const struct model *m, struct recipes *r,
     add_onnx(&f, body);
     if (body.len > ONNX_MAX_BYTES)
       rc = err_set(err, ERR_FAIL,
-                   "the model has %lu bytes beside its weights, more than ONNX Runtime reads",
+                   "the model has %lu bytes without its weights, more than ONNX Runtime can read",
                    body.len);
   }
   rope_pool_free(&f.pool);

@@ -31,7 +31,7 @@ int range_method_parse(struct range_how *how, struct span words, struct err *err
   how->cube_roots = span_is(words, "distribution=p3");
   const bool scenario = how->cube_roots || span_is(words, "distribution=same");
   if (how->method == RANGES_ANY || (equals && how->method != RANGES_PERCENTILE && !scenario)) {
-    err_fill(err, ERR_USAGE, "there is no method '%s'", quote(words).s);
+    err_fill(err, ERR_USAGE, "unknown method '%s'", quote(words).s);
     return err_hint(err, "use minmax, percentile=99.999, entropy, distribution or distribution=p3");
   }
   if (how->method != RANGES_PERCENTILE) return 0;
@@ -60,7 +60,7 @@ bool range_method_counts(const struct range_how *how) {
 }
 
 static int refuse_bins(uint32_t bins, uint32_t least, const char *of, struct err *err) {
-  return err_set(err, ERR_USAGE, "%u bins are too few for the method %s: it takes %u or more", bins,
+  return err_set(err, ERR_USAGE, "%u bins are too few for the method %s: it needs %u or more", bins,
                  of, least);
 }
 
@@ -70,7 +70,7 @@ int range_method_check(struct range_how *how, struct err *err) {
   if (how->symmetric && how->method != RANGES_MINMAX && how->method != RANGES_PERCENTILE)
     return err_set(err, ERR_USAGE, "the method %s has no symmetric form", name);
   if (how->moving_average && how->method != RANGES_MINMAX)
-    return err_set(err, ERR_USAGE, "a moving average is of the method minmax, not of %s", name);
+    return err_set(err, ERR_USAGE, "only the method minmax has a moving average, not %s", name);
   if (how->bins && how->method == RANGES_MINMAX)
     return err_set(err, ERR_USAGE, "the method minmax has no bins");
   if (how->method == RANGES_MINMAX) return 0;

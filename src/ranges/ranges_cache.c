@@ -94,10 +94,10 @@ static void find_line(struct ranges_in *in, const uint8_t *at) {
 
 static int not_whole(struct ranges_in *in, const struct members *m, struct err *err) {
   find_line(in, m->t.at + (m->at < m->t.n ? m->at : m->t.n));
-  ranges_in_fill(in, err, "this is no file of ranges: JSON is expected, and broken off here");
+  ranges_in_fill(in, err, "this is not a file of ranges: JSON was expected, and ends here");
   return err_hint(err,
-                  "RANGES of 'weir calibrate', a calibration cache of onnxruntime or a table of "
-                  "TensorRT is wanted");
+                  "use RANGES of 'weir calibrate', a calibration cache of onnxruntime or a table "
+                  "of TensorRT");
 }
 
 static struct json_value *parse_part(struct ranges_in *in, struct span part, struct err *err) {
@@ -119,20 +119,19 @@ static int read_number(const struct ranges_in *in, const struct json_value *v, c
     data = json_get(v, "data");
     if (!json_as_string(json_get(v, "dtype"), &dtype) ||
         !(span_is(dtype, "float32") || span_is(dtype, "float16")))
-      return ranges_in_error(in, err, "'%s' of '%s' is neither float32 nor float16", key,
-                             quote(name).s);
+      return ranges_in_error(in, err, "'%s' of '%s' is not float32 or float16", key, quote(name).s);
     if (span_is(dtype, "float16")) *type = DTYPE_FLOAT16;
   }
   for (int depth = 0; depth < 8 && json_is_array(data); depth++) {
     if (json_count(data) != 1) {
       ranges_in_fill(in, err, "'%s' of '%s' has %zu numbers, not one", key, quote(name).s,
                      json_count(data));
-      return err_hint(err, "ranges by channel are not taken: calibrate without per_channel");
+      return err_hint(err, "ranges by channel are not supported: calibrate without per_channel");
     }
     data = json_first(data);
   }
   if (!json_as_double(data, x))
-    return ranges_in_error(in, err, "'%s' of '%s' is missing, or no number", key, quote(name).s);
+    return ranges_in_error(in, err, "'%s' of '%s' is missing or not a number", key, quote(name).s);
   *x = ranges_in_rounded(*x, *type);
   return 0;
 }
@@ -149,7 +148,7 @@ static int read_pair(const struct ranges_in *in, const struct ranges *r, struct 
   const struct json_value *first = list ? json_first(of) : json_get(of, "lowest");
   const struct json_value *second = list ? json_next(first) : json_get(of, "highest");
   if (list && json_count(of) != 2)
-    return ranges_in_error(in, err, "'%s' has no pair of least and most", quote(v->name).s);
+    return ranges_in_error(in, err, "'%s' has no pair of minimum and maximum", quote(v->name).s);
   if (read_number(in, first, "lowest", v->name, &v->least, &v->type, err) ||
       read_number(in, second, "highest", v->name, &v->most, &most, err))
     return -1;
@@ -169,7 +168,7 @@ static int read_spread(const struct ranges_in *in, struct ranges_value *v,
       read_number(in, json_get(of, "std"), "std", v->name, &v->deviation, &type, err))
     return -1;
   if (isfinite(v->mean) && isfinite(v->deviation) && v->deviation >= 0) return 0;
-  return ranges_in_error(in, err, "'avg' and 'std' of '%s' are no mean and deviation",
+  return ranges_in_error(in, err, "'avg' and 'std' of '%s' are not a mean and a deviation",
                          quote(v->name).s);
 }
 
@@ -239,9 +238,7 @@ static int read_method(struct ranges_in *in, struct ranges *r, struct span value
       if (span_is(word, method_names[k])) r->method = k;
   }
   json_free(v);
-  return r->method == RANGES_ANY
-             ? ranges_in_error(in, err, "'calibration_method' is none that is known")
-             : 0;
+  return r->method == RANGES_ANY ? ranges_in_error(in, err, "'calibration_method' is unknown") : 0;
 }
 
 int ranges_cache_read(struct ranges_in *in, struct ranges *r, struct err *err) {
@@ -259,7 +256,7 @@ int ranges_cache_read(struct ranges_in *in, struct ranges *r, struct err *err) {
   }
   if (m.broken) return not_whole(in, &m, err);
   if (skip_blanks(all, m.at) < all.n)
-    return ranges_in_error(in, err, "there is text behind the cache");
+    return ranges_in_error(in, err, "there is text after the cache");
   in->line = 1;
   in->counted = 0;
   if (!is_cache) return read_members(in, r, all, err);

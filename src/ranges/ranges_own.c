@@ -35,7 +35,7 @@ static int get_real(const struct ranges_in *in, const struct json_value *v, cons
   const struct json_value *member = json_get(v, key);
   if (!member) return ranges_in_error(in, err, "'%s' is missing", key);
   if (!json_as_string(member, &text) || text.n > 64 || !is_hex_float(text))
-    return ranges_in_error(in, err, "'%s' is not a hex float in quotes, as \"-0x1.8p+1\"", key);
+    return ranges_in_error(in, err, "'%s' is not a hex float in quotes, such as \"-0x1.8p+1", key);
   *x = strtod((const char *)text.at, NULL);
   return isfinite(*x) ? 0 : ranges_in_error(in, err, "'%s' is past the range of a double", key);
 }
@@ -86,7 +86,7 @@ static int read_method(const struct ranges_in *in, const struct json_value *v, s
   if (!json_as_string(json_get(v, "method"), &name) ||
       ((r->method = ranges_method_by_name(name)) == RANGES_ANY && name.n > 0))
     return ranges_in_error(in, err,
-                           "'method' is none of minmax, percentile, entropy, distribution");
+                           "'method' is not one of minmax, percentile, entropy, distribution");
   if (r->method != RANGES_PERCENTILE) return 0;
   if (json_as_double(json_get(v, "percentile"), &r->percentile) && r->percentile >= 0 &&
       r->percentile <= 100)
@@ -155,7 +155,7 @@ static int read_histogram(const struct ranges_in *in, const struct json_value *v
       get_real(in, v, "from", &h->from, err) || get_real(in, v, "to", &h->to, err))
     return -1;
   if (h->from > h->to || !ranges_in_exact(h->from, out->type) || !ranges_in_exact(h->to, out->type))
-    return ranges_in_error(in, err, "the histogram's ends (%.9g, %.9g) are no range of its type",
+    return ranges_in_error(in, err, "the histogram's ends (%.9g, %.9g) are not a range of its type",
                            h->from, h->to);
   if (!json_is_array(counts) || n == 0 || n > RANGES_MOST_BINS)
     return ranges_in_error(in, err, "'counts' is not a list of 1 to %d whole numbers",
@@ -163,7 +163,7 @@ static int read_histogram(const struct ranges_in *in, const struct json_value *v
   uint64_t *list = arena_alloc(&r->arena, n * sizeof *list);
   for (size_t i = 0; i < n; i++, c = json_next(c))
     if (!json_as_uint(c, &list[i]) || add_overflows(sum, list[i], &sum))
-      return ranges_in_error(in, err, "'counts' has an element that is no count");
+      return ranges_in_error(in, err, "'counts' has an element that is not a count");
   if (sum > out->elements)
     return ranges_in_error(in, err, "the histogram counts %llu elements, of %llu",
                            (unsigned long long)sum, (unsigned long long)out->elements);
@@ -212,7 +212,7 @@ static int read_channels(const struct ranges_in *in, const struct json_value *v,
     return ranges_in_error(in, err, "'channels' needs min and max, or mean_abs, or all three");
   for (uint32_t i = 0; i < out->n_channels; i++) {
     if (out->channel_least && out->channel_least[i] > out->channel_most[i])
-      return ranges_in_error(in, err, "the least of channel %u is above its most", i);
+      return ranges_in_error(in, err, "the minimum of channel %u is above its maximum", i);
     if (out->channel_mean && out->channel_mean[i] < 0)
       return ranges_in_error(in, err, "the mean magnitude of channel %u is below 0", i);
   }
@@ -232,8 +232,8 @@ static int read_gram(const struct ranges_in *in, const struct json_value *v, con
   if (k == 0 || out->gram_bytes != ranges_gram_bytes(out->gram_k) || out->gram_at % 8 != 0 ||
       !range_fits(out->gram_at, out->gram_bytes, r->data_bytes))
     return ranges_in_error(in, err,
-                           "the Gram matrix of %llu columns (%llu bytes at %llu) does not lie in a "
-                           "companion of %llu bytes",
+                           "the Gram matrix of %llu columns (%llu bytes at %llu) is outside the "
+                           "data file of %llu bytes",
                            (unsigned long long)k, (unsigned long long)out->gram_bytes,
                            (unsigned long long)out->gram_at, (unsigned long long)r->data_bytes);
   return 0;
@@ -246,7 +246,7 @@ static int read_type(const struct ranges_in *in, const struct json_value *v, enu
   *type = DTYPE_UNDEFINED;
   if (json_is_null(member)) return 0;
   if (json_as_string(member, &name) && dtype_is_plain_float(*type = dtype_by_name(name))) return 0;
-  return ranges_in_error(in, err, "'type' is none of float, float16, bfloat16, double");
+  return ranges_in_error(in, err, "'type' is not one of float, float16, bfloat16, double");
 }
 
 static int read_value(const struct ranges_in *in, const struct json_value *v, struct ranges *r,
@@ -254,7 +254,7 @@ static int read_value(const struct ranges_in *in, const struct json_value *v, st
   struct span name;
   const struct json_value *part;
   if (!json_as_string(json_get(v, "value"), &name))
-    return ranges_in_error(in, err, "the line is about no value");
+    return ranges_in_error(in, err, "the line does not name a value");
   struct ranges_value *out = ranges_in_value(in, r, name, err);
   if (!out || read_type(in, v, &out->type, err) || get_real(in, v, "min", &out->least, err) ||
       get_real(in, v, "max", &out->most, err) || ranges_in_range(in, out, err) ||
@@ -284,9 +284,9 @@ static int read_end(struct ranges_in *in, const struct json_value *v, const stru
   if (get_count(in, v, "end", UINT32_MAX, &n, err) || get_digest(in, v, "sha256", wanted, err))
     return -1;
   if (n != r->n_values || memcmp(sum, wanted, sizeof wanted) != 0)
-    return ranges_in_error(in, err, "the lines before it are not those that were written");
+    return ranges_in_error(in, err, "the lines before it changed since they were written");
   if (ranges_in_line(in, &ended, err)) return -1;
-  return ended ? 0 : ranges_in_error(in, err, "there are lines behind the last one");
+  return ended ? 0 : ranges_in_error(in, err, "there are lines after the last one");
 }
 
 // A line of the middle or the last one, which *last says.
@@ -297,7 +297,7 @@ static int read_line(struct ranges_in *in, struct ranges *r, const uint8_t sum[D
   struct json_value *v = json_parse(span_of(in->text, in->n_text), what, err);
   if (!v) return -1;
   *last = in->line > 1 && json_get(v, "end") != NULL;
-  const int rc = !json_is_object(v) ? ranges_in_error(in, err, "the line is no JSON object")
+  const int rc = !json_is_object(v) ? ranges_in_error(in, err, "the line is not a JSON object")
                  : in->line == 1    ? read_head_of(in, v, r, err)
                  : *last            ? read_end(in, v, r, sum, err)
                                     : read_value(in, v, r, err);
@@ -313,8 +313,8 @@ int ranges_own_read(struct ranges_in *in, struct ranges *r, struct err *err) {
     digest_so_far(in->digest, sum);
     if (ranges_in_line(in, &ended, err)) return -1;
     if (ended) {
-      ranges_in_fill(in, err, "the file is not whole: its last line is missing");
-      return err_hint(err, "it was cut while it was copied, or 'weir calibrate' did not end");
+      ranges_in_fill(in, err, "the file is incomplete: its last line is missing");
+      return err_hint(err, "it was cut off by a copy, or 'weir calibrate' did not finish");
     }
     if (read_line(in, r, sum, &last, err)) return -1;
   }

@@ -109,7 +109,7 @@ struct ranges_value *ranges_in_value(const struct ranges_in *in, struct ranges *
     ranges_in_fill(in, err, "the name of a value is empty, longer than %d KiB or has a NUL in it",
                    RANGES_NAME_BYTES >> 10);
   else if (!(v = ranges_add(r, name)))
-    ranges_in_fill(in, err, "the value '%s' is there twice", quote(name).s);
+    ranges_in_fill(in, err, "the value '%s' is listed twice", quote(name).s);
   return v;
 }
 
@@ -128,10 +128,10 @@ int ranges_in_range(const struct ranges_in *in, const struct ranges_value *v, st
   if (!isfinite(v->least) || !isfinite(v->most))
     return ranges_in_error(in, err, "the range of '%s' is not finite", name.s);
   if (v->least > v->most)
-    return ranges_in_error(in, err, "the least of '%s' (%.9g) is above its most (%.9g)", name.s,
-                           v->least, v->most);
+    return ranges_in_error(in, err, "the minimum of '%s' (%.9g) is above its maximum (%.9g)",
+                           name.s, v->least, v->most);
   if (!ranges_in_exact(v->least, v->type) || !ranges_in_exact(v->most, v->type))
-    return ranges_in_error(in, err, "the range of '%s' (%.17g to %.17g) is not of its type, %s",
+    return ranges_in_error(in, err, "the range of '%s' (%.17g to %.17g) is outside its type, %s",
                            name.s, v->least, v->most, dtype_name(v->type));
   return 0;
 }
@@ -164,10 +164,10 @@ static int read_file(FILE *f, struct ranges *r, const char *path, struct err *er
 }
 
 static int companion_is_another(const char *path, uint64_t is, uint64_t wanted, struct err *err) {
-  err_fill(err, ERR_INPUT, "'%s' has %llu bytes, and the file of ranges beside it says %llu",
+  err_fill(err, ERR_INPUT, "'%s' has %llu bytes, but the file of ranges next to it records %llu",
            quote_path(path).s, (unsigned long long)is, (unsigned long long)wanted);
-  return err_hint(err,
-                  "the two were not written together: copy both, or run 'weir calibrate' again");
+  return err_hint(err, "the two files were not written together: copy both again, or run 'weir "
+                       "calibrate' again");
 }
 
 static int look_at_data(struct ranges *r, struct err *err) {
@@ -177,7 +177,7 @@ static int look_at_data(struct ranges *r, struct err *err) {
   if (stat(path, &st)) {
     err_fill_errno(err, errno, ERR_INPUT, "'%s', which has the Gram matrices, cannot be read",
                    quote_path(path).s);
-    return err_hint(err, "it was written beside '%s': copy both", quote_path(r->path).s);
+    return err_hint(err, "it was written next to '%s': copy both files", quote_path(r->path).s);
   }
   return (uint64_t)st.st_size == r->data_bytes
              ? 0
@@ -233,7 +233,9 @@ int ranges_check_data(const struct ranges *r, struct err *err) {
   fclose(f);
   if (rc == 0 && bytes != r->data_bytes) rc = companion_is_another(path, bytes, r->data_bytes, err);
   if (rc == 0 && memcmp(sum, r->data_sha256, sizeof sum) != 0) {
-    err_fill(err, ERR_INPUT, "'%s' is not the file that was written with '%s': its SHA-256 differs",
+    err_fill(err, ERR_INPUT,
+             "'%s' is not the file that was written with '%s': its SHA-256 is "
+             "different",
              quote_path(path).s, path_base(r->path));
     rc = err_hint(err, "run 'weir calibrate' again");
   }

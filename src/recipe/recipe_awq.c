@@ -16,21 +16,24 @@ static bool is_block(int64_t n) {
 }
 
 int recipe_awq_row_fits(const struct recipes *r, const struct recipe_asked *x, struct err *err) {
-  if (x->n_of < 3) return recipe_rows_bad(err, "scales rows by other than statistics and matrices");
+  if (x->n_of < 3)
+    return recipe_rows_bad(err, "scales rows by operands that are not statistics "
+                                "and matrices");
   const struct recipe *means = &r->rows[x->of[0]], *gram = &r->rows[x->of[1]];
   const uint64_t k = means->count;
   if (means->dtype != DTYPE_FLOAT || means->rank != 1 || k < 1 || k > GRAM_MOST)
-    return recipe_rows_bad(err, "scales rows by means that are no list of up to 16384 floats");
+    return recipe_rows_bad(err, "scales rows by means that are not a list of up to 16384 floats");
   if (gram->dtype != DTYPE_DOUBLE || gram->rank != 1 || gram->count != gram_elements(k))
     return recipe_rows_bad(err, "scales rows by second moments that do not fit their means");
   for (uint32_t i = 2; i < x->n_of; i++)
     if (!is_matrix(r, x->of[i], k))
-      return recipe_rows_bad(err, "scales rows of what is no matrix of that many rows");
+      return recipe_rows_bad(err, "scales rows of an operand that is not a matrix with that "
+                                  "number of rows");
   const int64_t bits = x->numbers[0];
   if ((bits != 2 && bits != 4 && bits != 8) || !is_block(x->numbers[2]))
-    return recipe_rows_bad(err, "scales rows for bits or blocks that there are not");
+    return recipe_rows_bad(err, "scales rows for an unsupported number of bits or block size");
   if (x->numbers[3] < 0)
-    return recipe_rows_bad(err, "scales rows by second moments of less than no rows");
+    return recipe_rows_bad(err, "scales rows by second moments of a negative number of rows");
   return 0;
 }
 

@@ -321,7 +321,7 @@ static int read_member(const struct reading *in, const struct json_value *v,
     return err_set(err, ERR_MODEL, "a recipe's '%s' is not one of its values", m->key);
   case MEMBER_FLAG:
     if (!json_as_bool(member, &yes))
-      return err_set(err, ERR_MODEL, "a recipe's '%s' is neither true nor false", m->key);
+      return err_set(err, ERR_MODEL, "a recipe's '%s' is not true or false", m->key);
     *number = yes;
     return 0;
   case MEMBER_NUMBER:
@@ -340,7 +340,7 @@ static int check_keys(const struct json_value *v, const struct recipe_kind_row *
     while (m->key && strcmp(m->key, json_name(c)) != 0)
       m++;
     if (!m->key && strcmp(kind->name, json_name(c)) != 0)
-      return err_set(err, ERR_MODEL, "a recipe has a key '%s', which has no meaning with '%s'",
+      return err_set(err, ERR_MODEL, "a recipe has a key '%s', which is not allowed with '%s'",
                      quote_str(json_name(c)).s, kind->name);
   }
   return 0;

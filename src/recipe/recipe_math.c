@@ -48,7 +48,7 @@ int recipe_math_cast_fits(const struct recipes *r, const struct recipe_asked *x,
   const enum dtype from = (enum dtype)of->dtype;
   struct recipe_asked to;
   if (!recipe_can_convert(from, x->dtype) || (x->numbers[0] && !recipe_can_cast(from, x->dtype)))
-    return err_set(err, ERR_MODEL, "a recipe casts %s to %s, which is not offered",
+    return err_set(err, ERR_MODEL, "a recipe casts %s to %s, which is not supported",
                    dtype_name(from), dtype_name(x->dtype));
   recipe_rows_ask(&to, r, RECIPE_CAST, x->of);
   to.dtype = x->dtype;
@@ -186,7 +186,7 @@ static int map_type(const struct recipes *r, const struct recipe_asked *x, struc
       return err_set(err, ERR_MODEL, "a recipe cannot %s elements of %s", recipe_map_name(op),
                      dtype_name((enum dtype)r->rows[x->of[i]].dtype));
     if (!broadcast(r, x->of[i], to))
-      return err_set(err, ERR_MODEL, "a recipe's operands to %s do not fit: %s and %s",
+      return err_set(err, ERR_MODEL, "a recipe's operands to %s do not match: %s and %s",
                      recipe_map_name(op), quote_dims(to->dims, to->rank).s,
                      quote_dims(recipe_dims(r, x->of[i]), r->rows[x->of[i]].rank).s);
   }
@@ -436,7 +436,7 @@ static bool is_known(const struct recipes *r, uint32_t id) {
 
 static int gather_type(const struct recipes *r, const struct recipe_asked *x,
                        struct recipe_asked *to, struct err *err) {
-  if (x->n_of != 2) return recipe_rows_bad(err, "gathers from other than one operand by another");
+  if (x->n_of != 2) return recipe_rows_bad(err, "does not gather from one operand by another");
   const struct recipe *of = &r->rows[x->of[0]], *by = &r->rows[x->of[1]];
   const int64_t axis = x->numbers[0];
   if ((by->dtype != DTYPE_INT32 && by->dtype != DTYPE_INT64) || by->bytes > RECIPE_INDEX_BYTES)
@@ -550,14 +550,15 @@ bool recipe_math_scales_fit(const struct recipes *r, uint32_t of, uint32_t scale
 int recipe_math_dequantize_fits(const struct recipes *r, const struct recipe_asked *x,
                                 struct err *err) {
   if (x->n_of != 2 && x->n_of != 3)
-    return recipe_rows_bad(err, "is dequantized from other than codes, scales and perhaps zeros");
+    return recipe_rows_bad(err, "is dequantized from operands that are not codes, scales and "
+                                "optional zero points");
   const struct recipe *codes = &r->rows[x->of[0]], *scales = &r->rows[x->of[1]];
   const enum dtype to = (enum dtype)scales->dtype;
   if (!is_code((enum dtype)codes->dtype) || !dtype_is_plain_float(to) || to == DTYPE_DOUBLE)
-    return err_set(err, ERR_MODEL, "a recipe dequantizes %s by %s, which is not offered",
+    return err_set(err, ERR_MODEL, "a recipe dequantizes %s by %s, which is not supported",
                    dtype_name((enum dtype)codes->dtype), dtype_name(to));
   if (!recipe_math_scales_fit(r, x->of[0], x->of[1], x->numbers[0], x->numbers[1]))
-    return recipe_rows_bad(err, "is dequantized by scales that do not fit its codes");
+    return recipe_rows_bad(err, "is dequantized by scales that do not match its codes");
   struct recipe_asked own;
   recipe_rows_ask(&own, r, RECIPE_DEQUANTIZE, x->of);
   own.dtype = to;
@@ -568,7 +569,8 @@ int recipe_math_dequantize_fits(const struct recipes *r, const struct recipe_ask
   if (zeros->dtype == codes->dtype && dtype_is_integer((enum dtype)zeros->dtype) &&
       zeros->dtype != DTYPE_INT32 && recipe_has_dims(r, x->of[2], own.dims, own.rank))
     return 0;
-  return recipe_rows_bad(err, "is dequantized by zero points that do not fit its codes and scales");
+  return recipe_rows_bad(err, "is dequantized by zero points that do not match its codes and "
+                              "scales");
 }
 
 uint32_t recipe_math_dequantize(struct recipes *r, const struct recipe_asked *asked) {

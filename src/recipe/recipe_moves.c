@@ -285,7 +285,7 @@ static int join_dims(const struct recipes *r, const struct recipe_asked *x, stru
       return recipe_rows_bad(err, "concatenates operands of different types");
     for (uint32_t k = 0; k < to->rank; k++)
       if (k != axis && d[k] != to->dims[k])
-        return recipe_rows_bad(err, "concatenates operands that do not fit");
+        return recipe_rows_bad(err, "concatenates operands whose dims do not match");
     if (__builtin_add_overflow(to->dims[axis], d[axis], &to->dims[axis]))
       return recipe_rows_bad(err, "concatenates to too many elements");
   }

@@ -386,7 +386,7 @@ static int row_fits(const struct recipes *r, const struct recipe_asked *x, struc
     if (i != 4 && (x->numbers[i] < 0 || x->numbers[i] > UINT32_MAX))
       return err_set(err, ERR_MODEL, "a recipe is quantized by a number that needs over 32 bits");
   if (x->numbers[10] < 0)
-    return recipe_rows_bad(err, "is quantized by second moments of less than no rows");
+    return recipe_rows_bad(err, "is quantized by second moments of a negative number of rows");
   if (x->numbers[11] && !x->numbers[9])
     return recipe_rows_bad(err, "is quantized with subnormal scales, but not guarded");
   const struct recipe_statistics by = {x->n_of > 1 ? x->of[1] : NO_ID,
@@ -407,7 +407,8 @@ int recipe_quantize_row_fits(const struct recipes *r, const struct recipe_asked 
 int recipe_quantize_by_row_fits(const struct recipes *r, const struct recipe_asked *x,
                                 struct err *err) {
   if (x->n_of != 2 && x->n_of != 3)
-    return recipe_rows_bad(err, "is quantized by other than a matrix and its statistics");
+    return recipe_rows_bad(err,
+                           "is quantized by operands that are not a matrix and its statistics");
   return row_fits(r, x, err);
 }
 

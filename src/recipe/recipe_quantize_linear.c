@@ -35,14 +35,15 @@ static bool is_operand(uint8_t dtype) {
 int recipe_quantize_linear_row_fits(const struct recipes *r, const struct recipe_asked *x,
                                     struct err *err) {
   if (x->n_of != 2 && x->n_of != 3)
-    return recipe_rows_bad(err, "is quantized by other than scales and perhaps zero points");
+    return recipe_rows_bad(err, "is quantized by operands that are not scales and optional zero "
+                                "points");
   const struct recipe *of = &r->rows[x->of[0]], *scales = &r->rows[x->of[1]];
   if (!is_code(x->dtype) || !is_operand(of->dtype) || !is_operand(scales->dtype))
-    return err_set(err, ERR_MODEL, "a recipe quantizes %s by %s to %s, which is not offered",
+    return err_set(err, ERR_MODEL, "a recipe quantizes %s by %s to %s, which is not supported",
                    dtype_name((enum dtype)of->dtype), dtype_name((enum dtype)scales->dtype),
                    dtype_name(x->dtype));
   if (!recipe_math_scales_fit(r, x->of[0], x->of[1], x->numbers[0], x->numbers[1]))
-    return recipe_rows_bad(err, "is quantized by scales that do not fit it");
+    return recipe_rows_bad(err, "is quantized by scales that do not match it");
   struct recipe_asked own;
   recipe_rows_ask(&own, r, RECIPE_QUANTIZE_LINEAR, x->of);
   own.dtype = x->dtype;
@@ -52,7 +53,7 @@ int recipe_quantize_linear_row_fits(const struct recipes *r, const struct recipe
   if (zeros->dtype == (uint8_t)x->dtype && dtype_is_integer(x->dtype) && x->dtype != DTYPE_INT32 &&
       recipe_has_dims(r, x->of[2], recipe_dims(r, x->of[1]), scales->rank))
     return 0;
-  return recipe_rows_bad(err, "is quantized by zero points that do not fit its type and scales");
+  return recipe_rows_bad(err, "is quantized by zero points that do not match its type and scales");
 }
 
 static struct recipe_linear linear_of(const struct recipe_asked *x) {

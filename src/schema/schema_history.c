@@ -43,7 +43,7 @@ static const char *without(const struct look *l) {
 
 static const char *with(const struct look *l) {
   if (attribute(l, l->attributes)) return NULL;
-  return arena_printf(l->scratch, "its attribute '%s' has no default any more", l->attributes);
+  return arena_printf(l->scratch, "its attribute '%s' no longer has a default", l->attributes);
 }
 
 static const char *zero(const struct look *l) {
@@ -90,15 +90,15 @@ static const char *last_axis(const struct look *l) {
   // Absent, it reads 1 before and -1 after: the same axis of a matrix only.
   if (known && a == NULL && rank == 2) return NULL;
   if (known && a && (axis == -1 || (rank > 0 && axis == rank - 1))) return NULL;
-  return "it worked on the input flattened to two axes, now on one axis, and the axis is not known "
-         "to be the last";
+  return "it worked on the input flattened to two axes and now works on one axis; weir cannot "
+         "tell that the axis is the last one";
 }
 
 static const char *explicit_pads(const struct look *l) {
   struct span mode;
   bool known = model_attr_string(l->m, l->node, l->attributes, "NOTSET", &mode);
   if (known && (span_is(mode, "NOTSET") || span_is(mode, "VALID"))) return NULL;
-  return "auto_pad puts an odd pad on the other side";
+  return "auto_pad adds an odd pad on the other side";
 }
 
 static const char *sampling(const struct look *l) {
@@ -115,14 +115,15 @@ static const char *resize_13(const struct look *l) {
       span_is(mode, "tf_half_pixel_for_nn"))
     return "its coordinate mode was removed";
   bool both = model_input(l->m, n, 2) != NO_ID && model_input(l->m, n, 3) != NO_ID;
-  return both ? "scales and sizes may no longer both be given" : NULL;
+  return both ? "scales and sizes can no longer be given together" : NULL;
 }
 
 // Without training nothing is dropped. The mask was false then and is true now, which matters if something reads it.
 static const char *dropout_12(const struct look *l) {
   const uint32_t mask = model_output(l->m, &l->m->nodes[l->node], 1);
   const struct model_value *v = mask == NO_ID ? NULL : &l->m->values[mask];
-  if (v && (v->first_use != NO_ID || v->n_graph_outputs)) return "its mask is true where it was false";
+  if (v && (v->first_use != NO_ID || v->n_graph_outputs))
+    return "its mask is true where it was false";
   return without(l);
 }
 
@@ -162,8 +163,8 @@ static const char *(*const obstacles[])(const struct look *l) = {
     [CHANGE_changed] = changed,
 };
 
-bool schema_same(const struct model *m, const struct model_types *types, uint32_t node, int64_t from,
-                 int64_t to, struct arena *scratch, struct schema_change *change) {
+bool schema_same(const struct model *m, const struct model_types *types, uint32_t node,
+                 int64_t from, int64_t to, struct arena *scratch, struct schema_change *change) {
   const struct span domain = model_name(m, m->nodes[node].domain);
   *change = (struct schema_change){0};
   if (domain.n && !span_is(domain, "ai.onnx")) return true;

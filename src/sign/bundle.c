@@ -13,7 +13,8 @@ static const char media_type[] = "application/vnd.dev.sigstore.bundle.v0.3+json"
 static const char payload_type[] = "application/vnd.in-toto+json";
 
 static struct span what_is_signed(struct span payload, struct arena *a) {
-  const char *head = arena_printf(a, "DSSEv1 %zu %s %zu ", strlen(payload_type), payload_type, payload.n);
+  const char *head =
+      arena_printf(a, "DSSEv1 %zu %s %zu ", strlen(payload_type), payload_type, payload.n);
   const size_t n = strlen(head);
   uint8_t *text = arena_alloc(a, n + payload.n);
   memcpy(text, head, n);
@@ -44,16 +45,16 @@ static int take(struct bundle *b, const struct json_value *doc, const char *show
   const struct json_value *signatures = json_get(envelope, "signatures");
   struct span id = {0};
   if (!text_is(json_get(doc, "mediaType"), media_type))
-    return no_bundle(shown, "it is no Sigstore bundle (v0.3)", err);
-  if (!json_is_object(key)) return no_bundle(shown, "it names no key", err);
+    return no_bundle(shown, "it is not a Sigstore bundle (v0.3)", err);
+  if (!json_is_object(key)) return no_bundle(shown, "it does not name a key", err);
   if (hint && !json_is_null(hint) && !json_as_string(hint, &id))
-    return no_bundle(shown, "the name of its key is no text", err);
+    return no_bundle(shown, "the name of its key is not a string", err);
   if (!text_is(json_get(envelope, "payloadType"), payload_type) ||
       !take_bytes(b, json_get(envelope, "payload"), &b->payload))
-    return no_bundle(shown, "it holds no in-toto statement", err);
+    return no_bundle(shown, "it contains no in-toto statement", err);
   if (!json_is_array(signatures) || json_count(signatures) != 1 ||
       !take_bytes(b, json_get(json_first(signatures), "sig"), &b->signature))
-    return no_bundle(shown, "it does not hold one signature", err);
+    return no_bundle(shown, "it does not contain exactly one signature", err);
   b->key_id = span_str(arena_string(&b->arena, id));
   return 0;
 }

@@ -50,7 +50,8 @@ static struct span find(struct span text, const char *what) {
 // The label of the first block that is no parameters; empty: there is none. *block: from there on.
 static struct span label_of(struct span pem, struct span *block) {
   static const char begin[] = "-----BEGIN ", end[] = "-----";
-  for (*block = find(pem, begin); block->at; *block = find(span_of(block->at + 1, block->n - 1), begin)) {
+  for (*block = find(pem, begin); block->at;
+       *block = find(span_of(block->at + 1, block->n - 1), begin)) {
     const struct span rest = span_of(block->at + strlen(begin), block->n - strlen(begin));
     const struct span behind = find(rest, end);
     const struct span label = span_of(rest.at, behind.at ? (size_t)(behind.at - rest.at) : 0);
@@ -77,15 +78,16 @@ static int check_label(struct span pem, enum sign_key_half half, const char *sho
   const bool private = span_is(label, "PRIVATE KEY") || span_is(label, "EC PRIVATE KEY");
   if (span_is(label, "ENCRYPTED PRIVATE KEY") ||
       (private && find(block, "Proc-Type: 4,ENCRYPTED").at))
-    return unusable(err, shown, "is an encrypted key, and weir asks for no password",
+    return unusable(err, shown, "is an encrypted key, and weir does not ask for passwords",
                     half == SIGN_KEY_PUBLIC
                         ? "give the public key: openssl pkey -in KEY -pubout -out key.pub"
-                        : "decrypt it to where only you can read it: openssl pkey -in KEY -out key.pem");
+                        : "decrypt it to a file that only you can read: openssl pkey -in KEY -out "
+                          "key.pem");
   if (half == SIGN_KEY_PUBLIC && private)
     return unusable(err, shown, "is a private key",
                     "give the public key: openssl pkey -in KEY -pubout -out key.pub");
   if (half == SIGN_KEY_PRIVATE && span_is(label, "PUBLIC KEY"))
-    return unusable(err, shown, "is a public key, with which nothing can be signed",
+    return unusable(err, shown, "is a public key, and signing needs a private key",
                     "give the private key");
   if (span_is(label, "CERTIFICATE"))
     return unusable(err, shown, "is a certificate",
@@ -160,12 +162,14 @@ int sign_key_parse(struct sign_key **out, struct span pem, enum sign_key_half ha
   if (check_label(pem, half, shown, err)) return -1;
   EVP_PKEY *pkey = decode(pem, half);
   if (!pkey)
-    return err_set(err, ERR_MODEL, "'%s' is damaged: it is not the key that its label promises",
+    return err_set(err, ERR_MODEL,
+                   "'%s' is damaged: it is not the kind of key that its label "
+                   "names",
                    quote_path(shown).s);
   const struct curve *curve = curve_of(pkey);
   if (!curve) {
     EVP_PKEY_free(pkey);
-    return unusable(err, shown, "is a key of another kind or curve", wanted(half));
+    return unusable(err, shown, "has another kind or curve", wanted(half));
   }
   struct sign_key *k = arena_must(calloc(1, sizeof *k), sizeof *k);
   *k = (struct sign_key){.pkey = pkey, .curve = curve};

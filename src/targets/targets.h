@@ -46,7 +46,9 @@ const char *target_dynamic_preset(const struct target *t, const char *option, st
 // Of passes that have no presets for a target: its row of options says this, and whoever runs the pass
 // looks at what came of it.
 #define TARGETS_ONLY_REFUSES                                                                       \
-  "what the model is for: what the target cannot run is refused ('weir targets' lists them)"
+  "runtime or tool that the model is for\nweir refuses to write a model that it cannot run "       \
+  "('weir "                                                                                        \
+  "targets' lists the names)."
 
 // All names with | between them, as the words of a choice.
 const char *targets_names(void);

@@ -1,1 +1,1 @@
-weir --generate bash | grep -A5 -e "--form)"
+weir completion bash | grep -A5 -e "--form)"

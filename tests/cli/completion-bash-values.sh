@@ -1,6 +1,6 @@
 # Values with : and =, where bash begins another word, and commas between them: what is put in place of
 # the last word.
-weir --generate bash > weir.bash
+weir completion bash > weir.bash
 cat > ask.bash <<"END"
 . ./weir.bash
 ask() {

@@ -1,5 +1,5 @@
 # What bash would offer for the line "weir ...": one word a line.
-weir --generate bash > weir.bash
+weir completion bash > weir.bash
 cat > ask.bash <<"END"
 . ./weir.bash
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=()

@@ -1,6 +1,6 @@
-weir --generate bash > weir.bash && bash -n weir.bash
-weir --generate fish > weir.fish
-weir --generate zsh > _weir
+weir completion bash > weir.bash && bash -n weir.bash
+weir completion fish > weir.fish
+weir completion zsh > _weir
 weir --generate man man && ls man
 # Syntax, where the shells and linters are there.
 if command -v zsh > /dev/null; then zsh -n _weir; fi

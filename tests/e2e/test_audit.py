@@ -325,7 +325,7 @@ def test_flipped_byte_in_the_onnx(weir, small, where):
     assert found["tensors"] == ([hit] if hit else []) and found["narrowed"]
     assert found["whole_tensors"] == len(inside) - len(found["tensors"]) > 0
     said = weir("audit", small, code=1).err
-    assert said.startswith("hint: they can be made again: ") and said.count("\n") == 1  # no warning
+    assert said.startswith("hint: to make the damaged files again: ") and said.count("\n") == 1  # no warning
     if not hit:
         assert "the damage is outside the tensors" in weir("audit", small, code=1).out
 
@@ -346,7 +346,7 @@ def test_flipped_byte_in_the_onnx_without_digests(weir, small, where):
         assert "no other unit in this file" in weir("audit", small, code=1).out
     else:
         # A tensor in an attribute is "g0/n12.value" to the run, and has no name to a reader of its output.
-        assert "is damaged: which tensors are" in done.err and (not hit or ".value" in hit or hit in found["tensors"])
+        assert "is damaged: weir names the tensors" in done.err and (not hit or ".value" in hit or hit in found["tensors"])
         assert {name for name in names if ".value" not in name} <= {*found["tensors"]}
         assert where in ("inline payload", "first byte of a payload", "node name", "last byte")
 
@@ -631,7 +631,7 @@ def test_what_is_not_there(weir, tmp_path, small_encoder):
     assert weir("audit", tmp_path / "no.onnx", code=66).err == f"weir: error: '{tmp_path}/no.onnx' does not exist\n"
     assert "does not exist" in weir("audit", tmp_path / "no.onnx.manifest.json", code=66).err
     done = weir("audit", small_encoder, code=66)
-    assert "there is no manifest" in done.err and "not written by weir" in done.err
+    assert "does not exist" in done.err and "not written by weir" in done.err
     weir("convert", small_encoder, tmp_path / "out.onnx")
     (tmp_path / "out.onnx").unlink()
     assert "missing" in weir("audit", tmp_path / "out.onnx", code=1).out
@@ -702,8 +702,8 @@ def test_damage_has_hints(weir, tmp_path):
     flip(tmp_path / "w.data", 1000)
     said = weir("audit", out, code=1)
     assert "and " in said.out and "more tensors" in said.out
-    line = re.search(r"hint: they can be made again: weir (rebuild .*)\n", said.err)[1]
-    assert "with --tensor-digests the audit names" in said.err
+    line = re.search(r"hint: to make the damaged files again: weir (rebuild .*)\n", said.err)[1]
+    assert "with --tensor-digests, 'weir audit' names" in said.err
     again = subprocess.run(["sh", "-c", f'"$0" {line}', os.environ["WEIR"]], cwd=tmp_path, capture_output=True, text=True)
     assert again.returncode == 0 and (tmp_path / "again" / "w.data").read_bytes() == before, again.stderr
     assert weir("audit", out, "--json", code=1).err == "" and "hint" not in weir("audit", out, "--quiet", code=1).err

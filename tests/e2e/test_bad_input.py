@@ -25,8 +25,8 @@ ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 RSS_LIMIT = 200 << 20
 CASES = bad_models.cases()
 OPERATORS = re.compile(
-    "there is no operator|came with opset|deprecated since|only ONNX Runtime|puts?, but|has no name, but|has attribute '|required "
-    "attribute|its attribute|takes them of one type|must be|does not take as|cannot run with these inputs|it is declared to be"
+    "there is no operator|was added in opset|deprecated since|only ONNX Runtime|puts?, but|has no name, but|has attribute '|required "
+    "attribute|its attribute|needs them to have the same type|must be|does not accept|cannot run with these inputs|it is declared as"
 )
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 

@@ -302,7 +302,7 @@ def test_a_runtime_that_dies_half_way(weir, once, tmp_path, at):
     mortal = ["--onnxruntime", built_tool("libort_mortal.so")]
     environment = {"WEIR_ORT_REAL": str(LIBRARY)}
     died = weir(*words, *mortal, env={**environment, "WEIR_ORT_DIES_AT": str(at)}, code=75)
-    assert f"sample '0{(at - 1) % 4}.npz'" in died.err and "SIGABRT" in died.err and "goes on with this sample" in died.err
+    assert f"sample '0{(at - 1) % 4}.npz'" in died.err and "SIGABRT" in died.err and "continue with this sample" in died.err
     assert not (tmp_path / "r").exists()
     said = weir(*words, *mortal, "--json", env=environment).json()
     assert (said["resumed_runs"], said["runs"]) == (at - 1, 8 - (at - 1))

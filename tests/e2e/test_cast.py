@@ -254,5 +254,5 @@ def test_a_dry_run_says_what_it_does_not_look_for(weir, tmp_path, words, doubts)
     words = [command, tmp_path / "m.onnx", tmp_path / "o.onnx", *options, "--dry-run"]
     assert weir(*words, "--json").json()["weir"]["not_looked_for"] == doubts
     said = weir(*words).out
-    assert ("not checked (a dry run reads samples alone)" in said) == bool(doubts)
+    assert ("not checked (a dry run reads only samples)" in said) == bool(doubts)
     assert ("values too large for the new type" in said) == ("overflow" in doubts)

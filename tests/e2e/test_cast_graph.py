@@ -667,13 +667,13 @@ def test_names_that_match_nothing_are_said(weir, tmp_path):
     assert "warning: --exclude 'onyl' matches no weight and no node" in err and "'only'" in err
     for option in ("--only", "--skip"):
         err = weir("optimize", path, tmp_path / "none.onnx", option, "optimize/gelus", code=2).err
-        assert f"{option} optimize/gelus: optimizing has no such step" in err and "did you mean 'optimize/gelu'?" in err
+        assert f"{option} optimize/gelus: 'weir optimize' has no such step" in err and "did you mean 'optimize/gelu'?" in err
     for words, said in {
         "--only gelu": "did you mean 'optimize/gelu'?",
         "--only ort/gelu": "--only leaves no step for this goal\nhint: these steps are for --goal onnxruntime",
         "--only fuse/gemm --goal quantization": "these steps are for --goal onnx\n",
-        "--only fuse --skip fuse/*": "--skip takes away all that --only names",
-        "--set-dim frames=3": "--set-shape gives whole shapes",
+        "--only fuse --skip fuse/*": "--skip removes all steps that --only names",
+        "--set-dim frames=3": "--set-shape sets whole shapes",
     }.items():
         assert said in weir("optimize", path, tmp_path / "none.onnx", *words.split(), code=2).err
 

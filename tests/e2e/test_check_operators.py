@@ -267,7 +267,7 @@ def test_shapes_that_are_only_declared_wrong(weir, tmp_path):
         }""")
     onnx.save(model, tmp_path / "m.onnx")
     done = weir("check", tmp_path / "m.onnx")
-    assert "warning: value 'y': a dim is declared to be 4, and is 3" in done.out
+    assert "warning: value 'y': a dim is declared as 4, but is 3" in done.out
     assert "0 errors" in done.out
 
 
@@ -281,7 +281,7 @@ def test_initializers_that_are_declared_of_another_type(weir, tmp_path, where):
     getattr(graph, where).append(declared)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), tmp_path / "m.onnx")
     done = weir("check", tmp_path / "m.onnx", code=65 if where == "input" else 0)
-    assert ("error" if where == "input" else "warning") + ": value 'w': it is declared to be double, and its elements are float" in done.out
+    assert ("error" if where == "input" else "warning") + ": value 'w': it is declared as double, but its elements are float" in done.out
     if where == "input":
         with pytest.raises(Exception, match="Type Error"):
             ort.InferenceSession(str(tmp_path / "m.onnx"))
@@ -338,7 +338,7 @@ def test_sequences_whose_type_an_attribute_says(weir, tmp_path):
             good = False
         answers.add(good)
         said = weir("check", path, code=0 if good else 65).out
-        assert good or "it makes a sequence of" in said or "its attribute 'dtype' is 0, which is no type" in said
+        assert good or "its output is a sequence of" in said or "its attribute 'dtype' is 0, which is not an element type" in said
     assert answers == {True, False}
 
 
@@ -347,7 +347,7 @@ def test_attributes_that_say_no_type(weir, tmp_path, op, name):
     more = {"shape": [2]} if op == "RandomNormal" else {}
     for number in (99, -1, 2**40):
         onnx.save(empty_sequence(op, **{name: number}, **more), tmp_path / "m.onnx")
-        assert f"its attribute '{name}' is {number}, which is no type" in weir("check", tmp_path / "m.onnx", code=65).out
+        assert f"its attribute '{name}' is {number}, which is not an element type" in weir("check", tmp_path / "m.onnx", code=65).out
     onnx.save(empty_sequence("QuantizeLinear", output_dtype=0), tmp_path / "m.onnx")  # what it means when it is left out
     weir("check", tmp_path / "m.onnx")
 
@@ -361,7 +361,7 @@ def test_outputs_of_bodies_that_are_made_around_them(weir, tmp_path, between):
     inputs = [helper.make_tensor_value_info("c", TensorProto.BOOL, []), helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])]
     graph = helper.make_graph([helper.make_node("If", ["c"], ["y"], **branches)], "g", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), tmp_path / "m.onnx")
-    assert ("warning: graph 'then': its output 'x' is a value of a graph around it" in weir("check", tmp_path / "m.onnx").out) == (not between)
+    assert ("warning: graph 'then': its output 'x' is a value of an enclosing graph" in weir("check", tmp_path / "m.onnx").out) == (not between)
     if not between:
         with pytest.raises(Exception, match="outer scope value"):
             ort.InferenceSession(str(tmp_path / "m.onnx"))
@@ -392,7 +392,7 @@ def test_two_nodes_of_one_name(weir, tmp_path, where):
         assert "0 errors, 0 warnings, 0 notes" in said
         ort.InferenceSession(str(path))
         return
-    assert "another node of its graph has this name: ONNX Runtime does not load that" in said and "1 warning," in said
+    assert "another node of its graph has this name: ONNX Runtime does not load such a model" in said and "1 warning," in said
     with pytest.raises(Exception, match="same node name"):
         ort.InferenceSession(str(path))
     first = ["--pass", "inline-functions"] if where == "function" else []
@@ -424,10 +424,10 @@ def test_faults_of_nodes_of_the_newest_runtime(weir, tmp_path):
     for faulty, outputs, said in (
         (replace(gather, attributes={"packed_type": 2}), None, "'K'"),
         (replace(gather, attributes={**gather.attributes, "bits": 4}), None, "'bits'"),
-        (replace(gather, attributes={**gather.attributes, "output_dtype": 10}), y("float"), "declared to be float, and is float16"),
-        (replace(gather, attributes={**gather.attributes, "output_dtype": 99}), None, "99, which is no type"),
+        (replace(gather, attributes={**gather.attributes, "output_dtype": 10}), y("float"), "declared as float, but is float16"),
+        (replace(gather, attributes={**gather.attributes, "output_dtype": 99}), None, "99, which is not an element type"),
         (replace(gather, inputs="float[9,64] int64[a]"), None, "must be uint8"),
-        (gather, y("float"), "declared to be float, and is bfloat16"),
+        (gather, y("float"), "declared as float, but is bfloat16"),
     ):
         [fault] = told(weir, tmp_path, faulty, outputs)
         assert said in fault, fault

@@ -240,7 +240,7 @@ def test_force_over_a_pair_of_others(weir, tmp_path, encoder):
     compare.same_meaning(encoder, out)
 
 
-UNSURE = "' ({}) was kept: the old model cannot be read, so whether it was its data is not known; delete it if nothing else uses it\n"
+UNSURE = "' ({}) was kept: the old model cannot be read, so weir does not know whether it was its data; delete it if nothing else uses it\n"
 
 
 @pytest.mark.parametrize("words, name", [(["--data-file", "old.bin"], "old.bin"), (["--no-manifest"], "out.onnx.data")])
@@ -543,7 +543,7 @@ def test_help_has_two_examples(weir, command):
     out = weir(command, "--help").out
     examples = re.findall(r"^\s+\$ weir (.*)", out, re.MULTILINE)
     assert len(examples) == 2 and any(example.startswith(command) for example in examples)
-    assert all(len(line) <= 100 for line in out.splitlines())
+    assert all(len(line) <= 80 for line in out.splitlines())
 
 
 def test_hidden_engines_are_in_help_all_only(weir):

@@ -125,10 +125,10 @@ def test_the_rate_is_that_of_the_work(weir, small_encoder, tmp_path):
 def test_a_plan_is_no_interrupted_run(weir, small_encoder, tmp_path):
     plan = plan_of(weir, small_encoder, tmp_path, "--shards", "2")
     said = weir("clean", tmp_path).out.splitlines()
-    assert said[1] == f"    a plan that waits: none of its units is made yet; to make all of them: weir shard {plan} --count 1"
+    assert said[1] == f"    a plan without a finished unit; to make all units: weir shard {plan} --count 1"
     assert re.fullmatch(r"1 plan \(.*\); remove with --yes", said[2])
     weir("shard", plan, "--index", "0", "--count", "2")
-    assert f"    a plan that was begun; how far: weir status {plan}\n" in weir("clean", tmp_path).out
+    assert f"    an unfinished plan; its progress: weir status {plan}\n" in weir("clean", tmp_path).out
     [found] = is_valid(weir("clean", tmp_path, "--json").json(), "clean")["found"]
     assert found["plan"] and found["resume"].startswith("weir plan ")
     assert "removed 1 plan (" in weir("clean", tmp_path, "--yes").out and not plan.exists()
@@ -141,9 +141,9 @@ def test_where_the_page_of_a_plan_is_made(weir, tmp_path):
 
 def test_a_part_that_is_not_there(weir, small_encoder, tmp_path):
     plan = plan_of(weir, small_encoder, tmp_path, "--shards", "4")
-    assert "which of the 4 shards is this?" in weir("shard", plan, code=2).err
-    assert "there is no shard 4 of 4: they are counted from 0" in weir("shard", plan, "--index", "4", code=2).err
-    assert "Kubernetes says that this is number 7" in weir("shard", plan, env={"JOB_COMPLETION_INDEX": "7"}, code=2).err
+    assert "--index is missing: there are 4 shards" in weir("shard", plan, code=2).err
+    assert "there is no shard 4 of 4: shards are counted from 0" in weir("shard", plan, "--index", "4", code=2).err
+    assert "Kubernetes numbers this shard 7" in weir("shard", plan, env={"JOB_COMPLETION_INDEX": "7"}, code=2).err
 
 
 def test_members_at_the_same_time(weir, medium_encoder, result_folder, single):
@@ -153,7 +153,7 @@ def test_members_at_the_same_time(weir, medium_encoder, result_folder, single):
         assert "members of" in weir("finalize", plan, code=75).err
         said = weir("shard", plan, "--json").json()
         assert said["units_before"] == 1 and said["missing"] == 0
-        assert "still at work" in weir("finalize", plan, code=75).err
+        assert "still running" in weir("finalize", plan, code=75).err
     weir("finalize", plan)
     is_single(result_folder, single)
 
@@ -287,7 +287,7 @@ def test_a_plan_of_something_else(weir, small_encoder, tmp_path):
     plan = plan_of(weir, small_encoder, tmp_path)
     other = tmp_path / "other"
     shutil.copytree(plan, other / ".out.onnx.0123456789abcdef.weir")
-    assert "another plan than the one it is named after" in weir("shard", other / ".out.onnx.0123456789abcdef.weir", code=66).err
+    assert "another plan than its name says" in weir("shard", other / ".out.onnx.0123456789abcdef.weir", code=66).err
     header = (plan / "header.json").read_text()
     version = json.loads(header)["version"]
     (plan / "header.json").write_text(header.replace(f'"version":"{version}"', '"version":"9.9.9"'))
@@ -313,7 +313,7 @@ def test_two_plans_for_one_output(weir, small_encoder, tmp_path):
 def test_a_plan_that_is_given_again(weir, small_encoder, tmp_path):
     plan = plan_of(weir, small_encoder, tmp_path)
     weir("shard", plan)
-    assert "2 of them recorded already" in weir("plan", small_encoder, tmp_path / "out.onnx", *PASSES, "--shards", "9").out
+    assert "2 of them finished already" in weir("plan", small_encoder, tmp_path / "out.onnx", *PASSES, "--shards", "9").out
     assert state(weir, plan)["shards"] == 9 and state(weir, plan)["units_missing"] == 0
     weir("finalize", plan / "plan.json")
 
@@ -329,4 +329,4 @@ def test_nothing_is_written(weir, medium_encoder, result_folder, single):
 
 
 def test_no_verification_of_a_plan(weir, small_encoder, tmp_path):
-    assert "makes no output that could be verified" in weir("plan", small_encoder, tmp_path / "o.onnx", *PASSES, "--verify", code=2).err
+    assert "writes no output that could be verified" in weir("plan", small_encoder, tmp_path / "o.onnx", *PASSES, "--verify", code=2).err

@@ -74,7 +74,7 @@ def test_one_unit_is_missing(weir, one_of_two, tmp_path):
     plan = tmp_path / said["staged"].rsplit("/", 1)[-1]
     done = weir("shard", plan, "--index", "0", "--count", "2")
     has_no_plural(done.said + weir("status", plan).said + weir("finalize", plan, code=75).said)
-    assert "there is 1 shard, from 0" in weir("shard", plan, "--count", "1", env={"JOB_COMPLETION_INDEX": "3"}, code=2).err
+    assert "there is 1 shard, counted from 0" in weir("shard", plan, "--count", "1", env={"JOB_COMPLETION_INDEX": "3"}, code=2).err
 
 
 def test_one_element_differs(weir, one_of_two, tmp_path):
@@ -90,4 +90,4 @@ def test_a_scalar_without_its_element(weir, one_of_two, tmp_path):
     model = onnx.load(one_of_two)
     model.graph.initializer.append(TensorProto(name="s", data_type=TensorProto.FLOAT, float_data=[1.0, 2.0]))
     onnx.save(model, tmp_path / "b.onnx")
-    assert "dims and type float take 1 entry, but float_data has 2" in weir("check", tmp_path / "b.onnx", code=65).said
+    assert "dims and type float need 1 entry, but float_data has 2" in weir("check", tmp_path / "b.onnx", code=65).said

@@ -140,8 +140,8 @@ def test_tables(weir):
         flags = re.findall(r"^  (?:-\w, )?--([a-z0-9-]+)", text, re.M)
         assert sorted(flags) == sorted([*(option["name"] for option in command["options"]), "help"])
         for option in command["options"]:
-            if option["default"]:
-                assert f"(default {option['default']})" in " ".join(text.split())
+            if option["default"] and option["default"] != "default":
+                assert f"(default: {option['default']})" in " ".join(text.split())
             if option["kind"] == "choice":
                 words = "NAME" if "'weir targets' lists" in option["help"] else "|".join(option["choices"])
                 assert f"--{option['name']} {words}" in text

@@ -65,13 +65,13 @@ def test_what_does_not_fit(weir, tmp_path, made):
     assert "--verify=sites needs --edits" in weir("finalize", made, "--verify=sites", code=2).err
     assert "has no effect without --verify" in weir("finalize", made, "--edits", log, code=2).err
     assert "--verify-seed has no effect without --verify" in weir("finalize", made, "--verify-seed", "3", code=2).err
-    assert "is a file" in weir("finalize", made, "--verify", "--edits", "-", code=2).err
+    assert "must be a file" in weir("finalize", made, "--verify", "--edits", "-", code=2).err
     assert "there is no edit log" in weir("finalize", made, "--verify", "--edits", tmp_path / "no", code=66).err
     log.write_text(log.read_text() + "\n")
     assert "is not the edit log of this plan" in weir("finalize", made, "--verify", "--edits", log, code=66).err
     assert weir("finalize", made, "--verify", "--onnxruntime", tmp_path / "no.so", code=69).err
     assert made.exists() and not (tmp_path / "out.onnx").exists()
-    assert "'weir finalize --verify' does it" in weir("plan", SOURCE, tmp_path / "p.onnx", *PASSES, "--verify", code=2).err
+    assert "'weir finalize --verify' verifies the output" in weir("plan", SOURCE, tmp_path / "p.onnx", *PASSES, "--verify", code=2).err
     weir("plan", SOURCE, tmp_path / "null.onnx", *PASSES, "--io", "null")
     [null] = tmp_path.glob(".null.onnx.*.weir")
     weir("shard", null, "--count", "1")

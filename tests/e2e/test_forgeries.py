@@ -266,22 +266,22 @@ X = ("predicate", "x_weir")
 # All of them are asked of `audit` with and without the key, where the manifest is signed again with it.
 MANIFESTS = {
     # ---- about another model
-    "a manifest of another model": (move(("f.onnx.manifest.json", "e.onnx.manifest.json")), 65, "is about 'f.onnx'"),
-    "a subject of another name": (manifest(put(("subject", 0, "name"), "f.onnx")), 65, "are not one model"),
+    "a manifest of another model": (move(("f.onnx.manifest.json", "e.onnx.manifest.json")), 65, "is for 'f.onnx'"),
+    "a subject of another name": (manifest(put(("subject", 0, "name"), "f.onnx")), 65, "are different models"),
     "a subject with a NUL in its name": (manifest(put(("subject", 0, "name"), "e.onnx\0evil")), 65, "its subject has no name"),
-    "an output of another name": (manifest(put((*X, "output"), "f.onnx")), 65, "are not one model"),
+    "an output of another name": (manifest(put((*X, "output"), "f.onnx")), 65, "are different models"),
     "subject and output of another name": (
-        manifest(lambda d: (put(("subject", 0, "name"), "f.onnx")(d), put((*X, "output"), "f.onnx")(d))), 65, "is about 'f.onnx'"),
-    "no output": (manifest(lambda d: d["predicate"]["x_weir"].pop("output")), 65, "are not one model"),
-    "an output that is no text": (manifest(put((*X, "output"), 7)), 65, "are not one model"),
+        manifest(lambda d: (put(("subject", 0, "name"), "f.onnx")(d), put((*X, "output"), "f.onnx")(d))), 65, "is for 'f.onnx'"),
+    "no output": (manifest(lambda d: d["predicate"]["x_weir"].pop("output")), 65, "are different models"),
+    "an output that is no text": (manifest(put((*X, "output"), 7)), 65, "are different models"),
     "a path as the model": (
-        manifest(lambda d: (put(("subject", 0, "name"), "d/e.onnx")(d), put((*X, "output"), "d/e.onnx")(d))), 65, "is about 'd/e.onnx'"),
+        manifest(lambda d: (put(("subject", 0, "name"), "d/e.onnx")(d), put((*X, "output"), "d/e.onnx")(d))), 65, "is for 'd/e.onnx'"),
     "two subjects": (manifest(lambda d: d["subject"].append(d["subject"][0])), 65, "its subject"),
     "the data file as the model": (
-        manifest(lambda d: (put(("subject", 0, "name"), "e.onnx.data")(d), put((*X, "output"), "e.onnx.data")(d))), 65, "is about 'e.onnx.data'"),
-    "an empty name": (manifest(lambda d: (put(("subject", 0, "name"), "")(d), put((*X, "output"), "")(d))), 65, "is about ''"),
+        manifest(lambda d: (put(("subject", 0, "name"), "e.onnx.data")(d), put((*X, "output"), "e.onnx.data")(d))), 65, "is for 'e.onnx.data'"),
+    "an empty name": (manifest(lambda d: (put(("subject", 0, "name"), "")(d), put((*X, "output"), "")(d))), 65, "is for ''"),
     "control characters as a name": (
-        manifest(lambda d: (put(("subject", 0, "name"), "e.onnx\n: OK")(d), put((*X, "output"), "e.onnx\n: OK")(d))), 65, "is about 'e.onnx\\x0a: OK'"),
+        manifest(lambda d: (put(("subject", 0, "name"), "e.onnx\n: OK")(d), put((*X, "output"), "e.onnx\n: OK")(d))), 65, "is for 'e.onnx\\x0a: OK'"),
     # ---- not all of the files, or others
     "no data file": (resources(lambda rows: rows.pop()), 1, "not checked: e.onnx.data"),
     "no .onnx": (resources(lambda rows: rows.pop(0)), 65, "is not among its resources"),
@@ -298,7 +298,7 @@ MANIFESTS = {
     "a file of another model, with its digest": (
         lambda here: resources(lambda rows: rows.append(row("f.onnx", len(of(here, name="f.onnx").read_bytes()),
                                                             hashlib.sha256(of(here, name="f.onnx").read_bytes()).hexdigest())))(here),
-        65, "lists 'f.onnx', to which 'e.onnx' does not refer"),
+        65, "lists 'f.onnx', but 'e.onnx' does not refer to it"),
     "no model at all": (lambda here: restate(here, "e.onnx", b"no model" * 100), 65, "e.onnx"),
     # ---- other ways of hashing
     "algorithm md5": (resources(lambda rows: rows[1].update(algorithm="md5")), 65, "a resource's algorithm"),
@@ -314,8 +314,8 @@ MANIFESTS = {
     "another size of shards": (manifest(put((*PREDICATE, "shard_size"), 4096)), 65, "a resource's algorithm"),
     "another size of shards, and algorithm": (
         manifest(lambda d: (put((*PREDICATE, "shard_size"), 4096)(d),
-                            [r.update(algorithm="sha256-sharded-4096") for r in d["predicate"]["resources"]])), 65, "is not cut at"),
-    "units at other borders": (resources(cut_in_two), 65, "is not cut at"),
+                            [r.update(algorithm="sha256-sharded-4096") for r in d["predicate"]["resources"]])), 65, "does not start or end at"),
+    "units at other borders": (resources(cut_in_two), 65, "does not start or end at"),
     "method files": (manifest(put((*PREDICATE, "method"), "files")), 65, "its method"),
     "hash sha1": (manifest(put((*PREDICATE, "hash_type"), "sha1")), 65, "its method"),
     # ---- resources that are none
@@ -324,7 +324,7 @@ MANIFESTS = {
     "a path in a folder": (resources(lambda rows: rows.insert(0, row("d/e.onnx", 10))), 65, "are not base names"),
     "a file twice": (resources(lambda rows: rows.append(rows[0])), 65, "out of order"),
     "files out of order": (resources(lambda rows: rows.reverse()), 65, "out of order"),
-    "a hole": (resources(lambda rows: rows[1].update(name="e.onnx.data:1:8192")), 65, "leave a hole"),
+    "a hole": (resources(lambda rows: rows[1].update(name="e.onnx.data:1:8192")), 65, "have a gap"),
     "a file of no bytes": (resources(lambda rows: rows.append(row("z", 0))), 65, "path:start:end"),
     "an end before the start": (resources(lambda rows: rows[1].update(name="e.onnx.data:8192:0")), 65, "path:start:end"),
     "a size past 2^63": (resources(lambda rows: rows[1].update(name="e.onnx.data:0:99999999999999999999")), 65, "path:start:end"),
@@ -343,7 +343,7 @@ MANIFESTS = {
     "a key twice": (lambda here: of(here, ".manifest.json").write_text(of(here, ".manifest.json").read_text().replace('{"_type"', '{"_type":1,"_type"')), 65, "_type"),
     "another type": (manifest(put(("_type",), "https://in-toto.io/Statement/v0.1")), 65, "not an in-toto statement"),
     "another predicate": (manifest(put(("predicateType",), "https://slsa.dev/provenance/v1")), 65, "not an in-toto statement"),
-    "no x_weir": (manifest(lambda d: d["predicate"].pop("x_weir")), 65, "x_weir are missing"),
+    "no x_weir": (manifest(lambda d: d["predicate"].pop("x_weir")), 65, "x_weir is missing"),
     "no plan id": (manifest(lambda d: d["predicate"]["x_weir"].pop("plan_id")), 65, "plan_id"),
     "a digest of tensors that is none": (manifest(put((*X, "tensors_sha256"), "no")), 65, "tensors_sha256"),
     "nested without end": (lambda here: of(here, ".manifest.json").write_text("[" * 100000), 65, "manifest.json"),
@@ -417,7 +417,7 @@ def test_a_model_under_another_name(weir, here, name, operand):
                   ["rebuild", "--source", here.parent / "e-src.onnx", "--public-key", public]):  # fmt: skip
         done = weir(words[0], here / operand, *words[1:], code=None)
         if (words[0], name) != ("sign", "links"):  # a link is refused before that, where the signature would be written
-            assert done.code == 65 and "is about 'e.onnx'" in done.err, done.said
+            assert done.code == 65 and "is for 'e.onnx'" in done.err, done.said
         assert done.code in (65, 77)
     assert sorted(here.iterdir()) == before
 
@@ -432,7 +432,7 @@ def test_a_folder_under_another_name(weir, here):
     assert ": OK" in weir("audit", here / "kept.json", "--public-key", here.parent / "key.pub").out
     shutil.copy(of(here, ".sig"), here / "kept.json.sig")
     said = weir("audit", here / "kept.json", "--public-key", here.parent / "key.pub", code=65).err
-    assert "is about 'e.onnx.manifest.json' and not about 'kept.json'" in said
+    assert "is for 'e.onnx.manifest.json', not for 'kept.json'" in said
 
 
 def test_links_that_hold(weir, here):
@@ -471,23 +471,23 @@ def first_signature(sig):
 
 SIGNATURES = {
     # ---- statements that were signed with the right key
-    "about another manifest": (statement(put((*X, "manifest", "name"), "f.onnx.manifest.json")), 65, "is about 'f.onnx.manifest.json'"),
-    "about a manifest by a path": (statement(put((*X, "manifest", "name"), "d/e.onnx.manifest.json")), 65, "is about 'd/e.onnx.manifest.json'"),
-    "about no manifest": (statement(lambda d: d["predicate"]["x_weir"]["manifest"].pop("name")), 65, "is about ''"),
-    "about another model": (statement(put(("subject", 0, "name"), "f.onnx")), 65, "is about 'f.onnx'"),
-    "about two models": (statement(lambda d: d["subject"].append(d["subject"][0])), 65, "is about 'e.onnx'"),
-    "about no model": (statement(lambda d: d["subject"].clear()), 65, "is about ''"),
-    "of fewer files": (statement(lambda d: d["predicate"]["resources"].pop()), 65, "say different things of 'e.onnx.data'"),
-    "of more files": (statement(lambda d: d["predicate"]["resources"].append({"name": "f.onnx", "algorithm": "sha256", "digest": "0" * 64})), 65, "say different"),
-    "of other files": (statement(put(("predicate", "resources", 0, "name"), "f.onnx")), 65, "say different things of 'e.onnx'"),
-    "of other bytes": (statement(put(("predicate", "resources", 0, "digest"), "0" * 64)), 65, "say different things of 'e.onnx'"),
-    "of another algorithm": (statement(put(("predicate", "resources", 0, "algorithm"), "md5")), 65, "say different things of 'e.onnx'"),
-    "of no files": (statement(lambda d: d["predicate"].pop("resources")), 65, "say different things"),
+    "about another manifest": (statement(put((*X, "manifest", "name"), "f.onnx.manifest.json")), 65, "is for 'f.onnx.manifest.json'"),
+    "about a manifest by a path": (statement(put((*X, "manifest", "name"), "d/e.onnx.manifest.json")), 65, "is for 'd/e.onnx.manifest.json'"),
+    "about no manifest": (statement(lambda d: d["predicate"]["x_weir"]["manifest"].pop("name")), 65, "is for ''"),
+    "about another model": (statement(put(("subject", 0, "name"), "f.onnx")), 65, "is for 'f.onnx'"),
+    "about two models": (statement(lambda d: d["subject"].append(d["subject"][0])), 65, "is for 'e.onnx'"),
+    "about no model": (statement(lambda d: d["subject"].clear()), 65, "is for ''"),
+    "of fewer files": (statement(lambda d: d["predicate"]["resources"].pop()), 65, "disagree about 'e.onnx.data'"),
+    "of more files": (statement(lambda d: d["predicate"]["resources"].append({"name": "f.onnx", "algorithm": "sha256", "digest": "0" * 64})), 65, "disagree about"),
+    "of other files": (statement(put(("predicate", "resources", 0, "name"), "f.onnx")), 65, "disagree about 'e.onnx'"),
+    "of other bytes": (statement(put(("predicate", "resources", 0, "digest"), "0" * 64)), 65, "disagree about 'e.onnx'"),
+    "of another algorithm": (statement(put(("predicate", "resources", 0, "algorithm"), "md5")), 65, "disagree about 'e.onnx'"),
+    "of no files": (statement(lambda d: d["predicate"].pop("resources")), 65, "disagree about"),
     "of another manifest's digest": (statement(put((*X, "manifest", "sha256"), "0" * 64)), 1, "is not the one that was signed"),
     "of a manifest without a digest": (statement(lambda d: d["predicate"]["x_weir"]["manifest"].pop("sha256")), 65, "a model without a manifest"),
     "without ours": (statement(lambda d: d["predicate"].pop("x_weir")), 65, "a model without a manifest"),
-    "of another type": (statement(put(("_type",), "https://in-toto.io/Statement/v0.1")), 65, "something that is no model"),
-    "of another predicate": (statement(put(("predicateType",), "https://slsa.dev/provenance/v1")), 65, "something that is no model"),
+    "of another type": (statement(put(("_type",), "https://in-toto.io/Statement/v0.1")), 65, "something that is not a model"),
+    "of another predicate": (statement(put(("predicateType",), "https://slsa.dev/provenance/v1")), 65, "something that is not a model"),
     "of no JSON": (lambda here: sign(here, b"{"), 65, "e.onnx.sig"),
     "of nothing": (lambda here: sign(here, b""), 65, "e.onnx.sig"),
     "of a key twice": (lambda here: sign(here, json.dumps(statement_of(here)).encode()[:-1] + b',"_type":1}'), 65, "_type"),
@@ -505,11 +505,11 @@ SIGNATURES = {
     "r and s of 0": (first_signature(bytes([0x30, 6, 2, 1, 0, 2, 1, 0])), 1, "is not valid"),
     "an empty signature": (first_signature(b""), 1, "is not valid"),
     "a signature with bytes after it": (envelope(lambda e: e["signatures"][0].update(sig=base64.b64encode(base64.b64decode(e["signatures"][0]["sig"]) + b"x").decode())), 1, "is not valid"),
-    "two signatures": (envelope(lambda e: e["signatures"].append(e["signatures"][0])), 65, "does not hold one signature"),
-    "no signature in it": (envelope(lambda e: e["signatures"].clear()), 65, "does not hold one signature"),
+    "two signatures": (envelope(lambda e: e["signatures"].append(e["signatures"][0])), 65, "does not contain exactly one signature"),
+    "no signature in it": (envelope(lambda e: e["signatures"].clear()), 65, "does not contain exactly one signature"),
     "a payload of another kind": (envelope(lambda e: e.update(payloadType="application/json")), 65, "no in-toto statement"),
-    "no Sigstore bundle": (bundle(lambda d: d.update(mediaType="application/json")), 65, "no Sigstore bundle"),
-    "made with a certificate": (bundle(lambda d: d.update(verificationMaterial={"certificate": {}})), 65, "names no key"),
+    "not a Sigstore bundle": (bundle(lambda d: d.update(mediaType="application/json")), 65, "not a Sigstore bundle"),
+    "made with a certificate": (bundle(lambda d: d.update(verificationMaterial={"certificate": {}})), 65, "does not name a key"),
     "a bundle that is no JSON": (lambda here: of(here, ".sig").write_text("["), 65, "e.onnx.sig"),
     "an empty bundle": (lambda here: of(here, ".sig").write_text(""), 65, "e.onnx.sig"),
     "no bundle": (unlink("e.onnx.sig"), 66, "there is no signature"),
@@ -543,7 +543,7 @@ def ranges(here):
 
 
 RANGES = {"name": "r.json", "sha256": hashlib.sha256(json.dumps({v: [-3.0, 3.0] for v in ("x", "a", "b", "y")}).encode()).hexdigest()}
-NO_FILE = "is no file by its name and SHA-256"
+NO_FILE = "is not a file given by its name and SHA-256"
 RECORDS = {
     # ---- files
     "a path as ranges": (option("/etc/passwd"), 65, NO_FILE),
@@ -582,7 +582,7 @@ RECORDS = {
     "an option that there is not": (option("x", option="nothing"), 65, "has no option"),
     "a pipeline that is not alone": (made_by({"name": "run", "options": {"passes": []}}, {"name": "tidy/identity", "options": {}}), 65, "is not alone"),
     "rounds without end": (made_by({"repeat": [], "rounds": 2**40}), 65, "number of rounds"),
-    "passes that are no list": (manifest(put((*X, "passes"), {"name": "run"})), 65, "they are no list"),
+    "passes that are no list": (manifest(put((*X, "passes"), {"name": "run"})), 65, "they are not a list"),
     "an alignment that is none": (manifest(put((*X, "layout_asked"), {"form": "external", "align": 3, "inline_below": 1024})), 65, "layout"),
     "another source": (manifest(put((*X, "source", "meta_sha256"), "0" * 64)), 66, "a model other than"),
     "another size of the source": (manifest(lambda d: d["predicate"]["x_weir"]["source"]["files"][0].update(size=1)), 66, "bytes, and the file"),
@@ -723,14 +723,14 @@ DEEP = "[" * 79 + "]" * 79
 # Name: (what is made of the folder, the exit code of `finalize`, what it says).
 PLANS = {
     # ---- orders
-    "a layout that ends the manifest's": (orders(put(("layout_asked",), '{}},"evil":1')), 66, "its layout is none"),
-    "a layout of another kind": (orders(put(("layout_asked",), "[]")), 66, "its layout is none"),
-    "a layout with more in it": (orders(put(("layout_asked",), LAYOUT[:-1] + ',"evil":1}')), 66, "its layout is none"),
-    "a layout with a path": (orders(put(("layout_asked",), LAYOUT.replace("null", '"../x"'))), 66, "its layout is none"),
-    "a layout that is no JSON": (orders(put(("layout_asked",), "evil")), 66, "its layout is none"),
-    "an empty layout": (orders(put(("layout_asked",), "")), 66, "its layout is none"),
+    "a layout that ends the manifest's": (orders(put(("layout_asked",), '{}},"evil":1')), 66, "has a layout that 'weir plan' did not write"),
+    "a layout of another kind": (orders(put(("layout_asked",), "[]")), 66, "has a layout that 'weir plan' did not write"),
+    "a layout with more in it": (orders(put(("layout_asked",), LAYOUT[:-1] + ',"evil":1}')), 66, "has a layout that 'weir plan' did not write"),
+    "a layout with a path": (orders(put(("layout_asked",), LAYOUT.replace("null", '"../x"'))), 66, "has a layout that 'weir plan' did not write"),
+    "a layout that is no JSON": (orders(put(("layout_asked",), "evil")), 66, "has a layout that 'weir plan' did not write"),
+    "an empty layout": (orders(put(("layout_asked",), "")), 66, "has a layout that 'weir plan' did not write"),
     "a layout that is a number": (orders(put(("layout_asked",), 7)), 66, "'orders.json'"),
-    "a layout of another order": (orders(put(("layout_asked",), dumps(dict(reversed(json.loads(LAYOUT).items()))))), 66, "its layout is none"),
+    "a layout of another order": (orders(put(("layout_asked",), dumps(dict(reversed(json.loads(LAYOUT).items()))))), 66, "has a layout that 'weir plan' did not write"),
     "edits that are no digest": (orders(put(("edits_sha256",), 'x","evil":"')), 66, "'orders.json'"),
     "edits of another kind": (orders(put(("edits_sha256",), 7)), 66, "'orders.json'"),
     "edits that are not said": (orders(lambda d: d.pop("edits_sha256")), 66, "'orders.json'"),
@@ -867,7 +867,7 @@ def test_digests_are_trusted_of_whole_manifests_only(weir, here):
     resources(lambda rows: rows.pop())(here)
     assert "a file of the model is not in the manifest" in weir(*words).err
     shutil.copy(of(here, ".manifest.json", "f.onnx"), of(here, ".manifest.json"))
-    assert "there is no manifest that can be read" in weir(*words).err
+    assert "it has no readable manifest" in weir(*words).err
 
 
 # ---- edit logs

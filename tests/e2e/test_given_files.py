@@ -111,7 +111,7 @@ def test_what_cannot_be_read(weir, tmp_path):
     bad = ranges(tmp_path / "r.jsonl", VALUES, "ab" * 32)
     bad.write_text("".join(bad.read_text().splitlines(keepends=True)[:-1]))
     done = weir("static", m, tmp_path / "q.onnx", "--ranges", bad, code=65)
-    assert "r.jsonl:5: the file is not whole" in done.said
+    assert "r.jsonl:5: the file is incomplete" in done.said
     weir("static", m, tmp_path / "q.onnx", "--ranges", tmp_path, code=66)
     assert not (tmp_path / "q.onnx").exists()
 

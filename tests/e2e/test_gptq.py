@@ -142,7 +142,7 @@ def test_a_replay_reads_the_same_file_or_none(weir, one):
     assert "'r.jsonl.data' is not the one that the log was made with" in failed.err
     (one / "away" / "r.jsonl.data").unlink()
     failed = weir("replay", one / "away" / "edits.jsonl", one / "m.onnx", out, "--force", code=66)
-    assert "was not found" in failed.err and "beside the log" in failed.err
+    assert "was not found" in failed.err and "next to the log" in failed.err
 
 
 def test_records_name_the_file(weir, one):
@@ -159,7 +159,7 @@ def test_records_name_the_file(weir, one):
 
 
 @pytest.mark.parametrize("change,code,words", [
-    ("data", 66, "is not what was written beside"),
+    ("data", 66, "does not match the SHA-256 in the file that refers to it"),
     ("size", 66, "r.jsonl.data"),
     ("moments", 65, "second moments of a value"),
 ])
@@ -188,7 +188,7 @@ def test_values_without_statistics_are_named(weir, one):
     assert "no second moments of the value 'x'" in failed and "--exclude 'product'" in failed
     reference.write_ranges(one / "r.jsonl", one / "m.onnx", {"x": rows_of(300, 10, 1)})
     failed = gptq(weir, one, code=66).err
-    assert "'x' with 300 columns" in failed and "1100 rows" in failed
+    assert "'x' for 300 columns" in failed and "1100 rows" in failed
     reference.write_ranges(one / "r.jsonl", one / "m.onnx", {"elsewhere": rows_of(300, 10, 1)})
     assert "another model" in gptq(weir, one, code=66).err
 
@@ -239,7 +239,7 @@ def test_options_that_do_not_go_together(weir, one):
     assert "--ranges needs --rank, --budget" in weir("quantize", model, out, "--ranges", ranges, code=2).err
     assert "--ranges needs --rank" in weir("dynamic", model, out, "--ranges", ranges, code=2).err
     for more in (("--budget", "1M"), ("--gate", "sqnr=20dB")):
-        assert "does not go with" in gptq(weir, one, *more, code=2).err
+        assert "cannot be combined with" in gptq(weir, one, *more, code=2).err
     assert "qoperator" in gptq(weir, one, "--format", "qdq", code=2).err
 
 
@@ -405,7 +405,7 @@ def test_awq_wants_means(weir, tmp_path):
     awq_model(tmp_path / "m.onnx", (64, 32))
     reference.write_ranges(tmp_path / "r.jsonl", tmp_path / "m.onnx", {"x": rows_of(64, 90, 11)}, means=False)
     failed = weir("quantize", tmp_path / "m.onnx", tmp_path / "q.onnx", *awq_words(), "--ranges", tmp_path / "r.jsonl", code=66)
-    assert "no means of the magnitudes of 'x'" in failed.err and "--exclude 'n0'" in failed.err
+    assert "no mean magnitudes by column for the value 'x'" in failed.err and "--exclude 'n0'" in failed.err
 
 
 # ---- at the output

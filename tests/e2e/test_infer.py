@@ -124,7 +124,7 @@ def test_twice_is_once(weir, tmp_path):
         (["--set-shape", "x"], "'x' is not of the form INPUT=SHAPE"),
         (["--set-shape", "x=1x5x7"], "the input 'x' cannot have the shape '1x5x7'"),
         (["--set-shape", "x=1x3"], "the input 'x' cannot have the shape '1x3'"),
-        (["--set-dim", "bacth=1"], "no input has a dim called 'bacth'"),
+        (["--set-dim", "bacth=1"], "no input has a dim named 'bacth'"),
         (["--set-dim", "batch=-1"], "'batch=-1' is not of the form NAME=NUMBER"),
         (["--set-dim", "batch=99999999999999999999"], "is not of the form NAME=NUMBER"),
         (["--set-dim", "batch=1", "--set-dim", "batch=2"], "the dim 'batch' cannot be 2"),
@@ -159,7 +159,7 @@ def test_strict(weir, tmp_path):
 def test_declarations_that_are_wrong(weir, tmp_path):
     source = small_model(tmp_path, dims=[1, 3, 9], length=77)
     done = weir("infer", source, tmp_path / "a.onnx")
-    assert "declared to be 77" in done.err and dims(onnx.load(tmp_path / "a.onnx"), "y") == [1, 4, 5]
+    assert "declared as 77" in done.err and dims(onnx.load(tmp_path / "a.onnx"), "y") == [1, 4, 5]
     weir("infer", source, tmp_path / "b.onnx", "--declared", "keep")
     assert dims(onnx.load(tmp_path / "b.onnx"), "y") == [1, 4, 77] or dims(onnx.load(tmp_path / "b.onnx"), "y") == ["batch", 4, 77]
     weir("infer", source, tmp_path / "c.onnx", "--declared", "refuse", code=65)

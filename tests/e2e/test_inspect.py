@@ -116,7 +116,7 @@ def test_gather_and_gemm(weir, tmp_path):
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), source)
     said = weir("inspect", source).out
     assert "1 weight of Gemm (524 kB) and 1 weight of Gather (307 kB)" in said
-    assert "--op-types Gemm,Gather\nand how accurate that is" in said
+    assert "--op-types Gemm,Gather\nand to measure its accuracy" in said
     done = run_next(weir, source)
     after = weir("inspect", done, "--json").json()
     assert sorted(row["op_type"] for row in after["quantized"]) == ["GatherBlockQuantized", "MatMulNBits"]
@@ -128,7 +128,7 @@ def run_next(weir, source):
     next_one = weir("inspect", source, "--json").json()["next"]
     _, command, *check = weir("inspect", source).out.partition("\nNext, for ")[2].splitlines()
     assert command == "  " + next_one["command"]
-    assert check == (["and how accurate that is, on samples in DIR", "  " + next_one["check"]] if next_one["check"] else [])
+    assert check == (["and to measure its accuracy on samples in DIR", "  " + next_one["check"]] if next_one["check"] else [])
     words = shlex.split(command)
     before = set(source.parent.iterdir())
     subprocess.run([weir.path, *words[1:]], check=True, capture_output=True)
@@ -210,10 +210,10 @@ def test_quantizers_of_qonnx_are_told_how_to_come_in(weir, tmp_path):
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "q.onnx")
     found = json.loads(weir("inspect", "--json", tmp_path / "q.onnx").out)
     assert [(one["command"], one["sites"]) for one in found["advice"]] == [("run", 1)]
-    assert found["advice"][0]["text"].startswith("a QONNX model: no runtime has its 1 node Quant, --pass import-qonnx makes ONNX of it")
+    assert found["advice"][0]["text"].startswith("a QONNX model: no runtime has its 1 node Quant; --pass import-qonnx converts it")
     # Who takes another command gets there too.
     refused = weir("calibrate", tmp_path / "q.onnx", "-o", tmp_path / "r", "--generate", "1", code=1).err
-    assert "no runtime has Quant of qonnx.custom_op.general: the model cannot be run" in refused and "--pass import-qonnx" in refused
+    assert "no runtime has the operator Quant of qonnx.custom_op.general, so the model cannot be run" in refused and "--pass import-qonnx" in refused
     # In a function that nothing calls they are never run.
     idle = helper.make_function("mine", "idle", [*"xszn"], ["y"], [quant], opsets)
     plain = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", value[:1], value[1:])
@@ -221,7 +221,7 @@ def test_quantizers_of_qonnx_are_told_how_to_come_in(weir, tmp_path):
     weir("calibrate", tmp_path / "idle.onnx", "-o", tmp_path / "r", "--generate", "1")
     (tmp_path / "cfg.yaml").write_text("passes: [streamline]\n")
     for words, way in ((["quantize"], "'weir run IN OUT --pass import-qonnx' first"), (["run", "--config", tmp_path / "cfg.yaml"], "--pass import-qonnx before all others")):
-        assert f"passes leave it as it is: {way} makes ONNX of it" in weir(*words, tmp_path / "q.onnx", tmp_path / "other.onnx", "--force").err
+        assert f"other passes leave it unchanged; {way} converts it to ONNX" in weir(*words, tmp_path / "q.onnx", tmp_path / "other.onnx", "--force").err
     done = weir("run", tmp_path / "q.onnx", tmp_path / "other.onnx", "--pass", "import-qonnx", "--pass", "streamline", "--force")
     assert "no runtime has" not in done.err
     weir("run", tmp_path / "q.onnx", tmp_path / "out.onnx", "--pass", "import-qonnx")

@@ -1018,7 +1018,7 @@ def test_what_compat_leaves_wrong_is_told(weir, tmp_path, kind):
     site = Site(nodes, {"x": (3, 4)}, constants)
     for form, words in FORMS.items():
         site.quantized(weir, tmp_path, "static", *words, "--compat", "onnxruntime", "--op-types", "all")
-        assert (f"node '{name}' (" in site.said.err and "quantize_static writes it so" in site.said.err) == (form in told), form
+        assert (f"node '{name}' (" in site.said.err and "quantize_static does the same" in site.said.err) == (form in told), form
         site.quantized(weir, tmp_path, "static", *words, "--op-types", "all")
         assert "quantize_static" not in site.said.err
 

@@ -114,7 +114,7 @@ def test_data_that_begins_like_something_else(weir, model):
         (b"PK\x03\x04" + bytes(30), "is a zip archive", "unpack"),
         (bytes(100), "is filled with zeros", "was the download complete?"),
         (b"\x01\x02\x03\x04", "does not begin like one", "not its data files"),
-        (b"hello\n", "is text", "give the .onnx itself"),
+        (b"hello\n", "is text", "give the .onnx file"),
     ],
 )
 def test_something_else_as_the_model(weir, model, content, is_what, hint):

@@ -86,7 +86,7 @@ def test_what_weir_wrote_is_known(weir, bundle, tmp_path):
     assert {each["path"]: each["kind"] for each in folder["records"]} == kinds
     assert {each["path"] for each in folder["unreferenced"]} == {*theirs, "vocab.txt"}
     text = weir("check", bundle, code=65).out
-    ours, others = text.split("\nFiles of weir beside them\n")[1].split("\nFiles that no model refers to\n")
+    ours, others = text.split("\nFiles of weir next to them\n")[1].split("\nFiles that no model refers to\n")
     assert "out/t.onnx.manifest.json (manifest)\n" in ours and "log (edit log)\n" in ours and "vocab" not in ours and "log" not in others
 
 
@@ -160,7 +160,7 @@ def test_no_models(weir, tmp_path):
     said = weir("inspect", tmp_path, code=65)
     assert said.out == "" and "page.onnx" in said.err
     for option in ("--tensors", "--tree", "--shapes", "--values"):
-        assert f"{option} is of one model" in weir("inspect", tmp_path, option, code=2).err
+        assert f"{option} needs one model" in weir("inspect", tmp_path, option, code=2).err
 
 
 def test_what_cannot_be_looked_at_is_said(weir, bundle, tmp_path):
@@ -177,7 +177,7 @@ def test_what_cannot_be_looked_at_is_said(weir, bundle, tmp_path):
         os.chdir(inside)
     for command in ("inspect", "check"):
         said = weir(command, deep, code=66)
-        assert "cannot be looked at: File name too long" in said.err
+        assert "cannot be read: File name too long" in said.err
     (bundle / "page.onnx").unlink()
     os.symlink("blobs/4f6d", bundle / "model.onnx")
     os.symlink("blobs/4f6e", bundle / "notes.txt")
@@ -195,7 +195,7 @@ def test_a_folder_that_may_be_listed_but_not_entered(bundle, tmp_path):
     try:
         for folder in (bundle, bundle / "onnx"):
             done = subprocess.run([*words, "inspect", folder], capture_output=True, text=True)
-            assert done.returncode == 77 and "cannot be looked at: Permission denied" in done.stderr, done.stdout
+            assert done.returncode == 77 and "cannot be read: Permission denied" in done.stderr, done.stdout
     finally:
         (bundle / "onnx").chmod(0o755)
 

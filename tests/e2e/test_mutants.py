@@ -1,8 +1,8 @@
 """A wrong rewrite is found: in the output of each pass, or in a line of its log, one thing is wrong (tests/support/mutants.py).
 
 Whatever is altered must be found by the site net, which has to name a group of edits (that of the altered line), except for what
-is listed in UNSEEN with the reason; what is altered behind the run, by the audit too. The table of docs/verify.md says what was
-found by what. Ordinarily a few mutants of each pass; with WEIR_TEST_ALL all of them, and the table.
+is listed in UNSEEN with the reason; what is altered behind the run, by the audit too. The table of docs/tested/mutations.md says
+what was found by what. Ordinarily a few mutants of each pass; with WEIR_TEST_ALL all of them, and the table.
 """
 
 import json
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.in_memory
 
 ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 FEW = 5  # mutants of a pass, in the ordinary run
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "verify.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "tested" / "mutations.md"
 
 BERT = EXPORTS / "bert-eager-torchscript-17.onnx"
 LLAMA = EXPORTS / "llama-sdpa-torchscript-14.onnx"
@@ -178,7 +178,7 @@ def without_model(text):
 
 
 def table(weir, made, pool, folder):
-    """The table of docs/verify.md."""
+    """The table of docs/tested/mutations.md."""
     yield "| pass | " + " | ".join(COLUMNS) + " |"
     yield "|---|" + "---|" * len(COLUMNS)
     for name in PASSES:

@@ -432,10 +432,10 @@ def test_attributes_that_callers_set_are_refused(weir, tmp_path):
 def test_versions(weir, tmp_path):
     source = make_case("clip", tmp_path / "in.onnx")
     unknown = weir("run", source, tmp_path / "out.onnx", "--pass", "opset:version=999", code=2)
-    assert "opset 999 is not known" in unknown.err
+    assert "opset 999 is unknown" in unknown.err
     assert "needs the version" in weir("run", source, tmp_path / "out.onnx", "--pass", "opset", code=2).err
     lower = weir("run", source, tmp_path / "out.onnx", "--pass", "opset:version=5")
-    assert "is not lowered to 5" in lower.err
+    assert "cannot lower it to 5" in lower.err
     assert opset_of(onnx.load(tmp_path / "out.onnx")) == 7
 
 
@@ -492,7 +492,7 @@ def test_quantize_raises_when_asked(weir, tmp_path):
     weir("quantize", source, result, "--force", "--opset", "auto")  # MatMulNBits works with any
     assert opset_of(onnx.load(result)) == 11
     wrong = weir("quantize", source, result, "--force", "--opset", "new", code=2)
-    assert "--opset new: a number or auto" in wrong.err
+    assert "not 'new'" in wrong.err
 
 
 def test_a_replay_is_the_same(weir, tmp_path):

@@ -138,7 +138,7 @@ def test_text_and_document_agree(weir, tmp_path):
         if each["command"] == "dynamic":  # an LSTM has two weights
             said_by_it = weir("dynamic", source, tmp_path / "dynamic.onnx").out
             assert each["text"].startswith(re.search(r"\d+ weights ", said_by_it)[0])
-    check = f"and how accurate that is, on samples in DIR\n  {said['next']['check']}\n"
+    check = f"and to measure its accuracy on samples in DIR\n  {said['next']['check']}\n"
     assert text.endswith(f"  {said['next']['command']}\n{check}")
 
 
@@ -148,7 +148,7 @@ def test_next_names_how_to_check_what_loses(weir, tmp_path, make, kind):
     check = weir("inspect", source, "--json").json()["next"]["check"]
     out = source.with_suffix(f".{kind}.onnx")
     assert check == (kind and shlex.join(["weir", "verify", str(source), str(out), "--inputs", "DIR"]))
-    assert (check is None) == ("how accurate" not in weir("inspect", source).out)
+    assert (check is None) == ("to measure its accuracy" not in weir("inspect", source).out)
 
 
 def test_nothing_is_run_and_nothing_written(weir, tmp_path):

@@ -205,7 +205,7 @@ def test_exactness_holds_rules_back(weir, rules, tmp_path):
 def test_lists_of_one_file_are_known_in_the_next(weir, rules, tmp_path):
     first, second = rules("ops SAME = Max Min ;\n", "a.rules"), rules("mine/{F} for F in $SAME exact : {F}(x,x) -> x ;", "b.rules")
     assert "mine/Max" in weir("passes", "--rules", first, "--rules", second).out
-    assert "no list is called 'SAME'" in weir("passes", "--rules", second, "--rules", first, code=2).err
+    assert "list 'SAME' does not exist" in weir("passes", "--rules", second, "--rules", first, code=2).err
 
 
 @pytest.mark.parametrize("n", [2, 253, 254, 3000])
@@ -249,80 +249,80 @@ WRONG = {
     "name": ("m/a exact : Relu(some) -> sone ;", "1:27", "'sone' is not bound by the pattern", "did you mean 'some'?"),
     "name of each": ("m/a exact : Sum(each t: Relu(x)) -> Relu(Sum(each t in ts: t.x)) ;", "1:46", "'ts' is not bound by the pattern", "did you mean 't'?"),
     "field of each": ("m/a exact : Sum(each ts: Relu(xx)) -> Relu(Sum(each t in ts: t.xy)) ;", "1:62", "'xy' is not bound by the pattern of 'each'", "did you mean 'xx'?"),
-    "list": ("ops UNARY = Relu ;\nm/a{F} for F in $UNARI exact : {F}(x) -> x ;", "2:17", "no list is called 'UNARI'", "did you mean '$UNARY'?"),
-    "no list": ("m/a{F} for F in $SOME exact : {F}(x) -> x ;", "1:17", "no list is called 'SOME'", "a list is made before it is used: ops SOME = Add Mul ;"),
-    "column": ("m/a exact : {F}(x) -> x ;", "1:13", "'{F}' stands for nothing: there is no 'for F'", None),
+    "list": ("ops UNARY = Relu ;\nm/a{F} for F in $UNARI exact : {F}(x) -> x ;", "2:17", "list 'UNARI' does not exist", "did you mean '$UNARY'?"),
+    "no list": ("m/a{F} for F in $SOME exact : {F}(x) -> x ;", "1:17", "list 'SOME' does not exist", "define a list before its use: ops SOME = Add Mul ;"),
+    "column": ("m/a exact : {F}(x) -> x ;", "1:13", "'{F}' is undefined: there is no 'for F'", None),
     "row": ("m/a for F/G in Add/Mul Sub exact : {F}(x,y) -> {G}(x,y) ;", "1:24", "'Sub' does not fit 'for F/G'", None),
     "literal": ("m/a for v in 1 two exact : Mul(x,{v}) -> x ;", "1:34", "'two' is not a number, inf, true, false or ones", None),
     "large number": ("m/a exact : Mul(x,99999999999999999999) -> x ;", "1:19", "99999999999999999999 does not fit in 64 bits", None),
     "arguments": ("m/a exact : Relu(x) -> x where same(x) ;", "1:32", "'same' takes 2 arguments, not 1", None),
     "more arguments": ("m/a exact : Relu(x) -> x where consts() ;", "1:32", "'consts' takes 1 or more arguments, not 0", None),
     "operands": ("m/a exact : Relu(Relu(x)) -> Relu(x,x) ;", "1:30", "'Relu' takes 1 operand, not 2", None),
-    "kinds": ("m/a exact : Relu(x) -> x where rank(rank(x)) == 1 ;", "1:37", "'rank(x)' is a number, but a tensor is wanted", None),
-    "two kinds": ("m/a exact : Cast<to=x>(x) -> x ;", "1:24", "'x' names two kinds of things", None),
-    "two lists of one name": ("m/a exact : Sum(each t: Max(each t: x)) -> x ;", "1:29", "an 'each' cannot stand in another one", None),
-    "comparison": ("m/a exact : Add(x,y) -> x where x == y ;", "1:35", "'x == y' compares what cannot be compared", "'x is y' and 'x is not y' ask whether two names are one value"),
-    "constant": ("m/a exact : Add(x,y) -> Mul(x,2) ;", "1:31", "'2' is a number, but a tensor is wanted", "like(2,x) is a constant of the type of x"),
-    "identity of numbers": ("m/a exact : Add(x,y) -> x where rank(x) is rank(y) ;", "1:33", "'rank(x)' is a number, but a tensor is wanted", None),
+    "kinds": ("m/a exact : Relu(x) -> x where rank(rank(x)) == 1 ;", "1:37", "'rank(x)' is a number, but a tensor is needed", None),
+    "two kinds": ("m/a exact : Cast<to=x>(x) -> x ;", "1:24", "'x' is used for two kinds of things", None),
+    "two lists of one name": ("m/a exact : Sum(each t: Max(each t: x)) -> x ;", "1:29", "'each' cannot be nested", None),
+    "comparison": ("m/a exact : Add(x,y) -> x where x == y ;", "1:35", "'x == y' compares values that cannot be compared", "'x is y' and 'x is not y' compare two names of values"),
+    "constant": ("m/a exact : Add(x,y) -> Mul(x,2) ;", "1:31", "'2' is a number, but a tensor is needed", "like(2,x) is a constant of the type of x"),
+    "identity of numbers": ("m/a exact : Add(x,y) -> x where rank(x) is rank(y) ;", "1:33", "'rank(x)' is a number, but a tensor is needed", None),
     "after once": ("m/a exact : Add(x,y) -> x once more ;", "1:32", "'more' is not expected here", None),
-    "choice": ("m/a exact : Cast<to=t>(x) -> Cast<to=t>(rank(x) == 1 ? x : t) where rank(x) == 1 ;", "1:54", "'x' and 't' are not of one kind", None),
+    "choice": ("m/a exact : Cast<to=t>(x) -> Cast<to=t>(rank(x) == 1 ? x : t) where rank(x) == 1 ;", "1:54", "'x' and 't' are of different kinds", None),
     "attributes": ("m/a exact : Relu(x) -> Elu<*>(x) ;", "1:24", "'<*>' is not bound by the pattern", None),
-    "twice": ("m/a exact : Elu<alpha=a,alpha=b>(x) -> x ;", "1:25", "'alpha' stands there twice", None),
+    "twice": ("m/a exact : Elu<alpha=a,alpha=b>(x) -> x ;", "1:25", "'alpha' is there twice", None),
     "attribute": ("m/a exact : Elu<alpha=0.5>(x) -> x ;", "1:23", "an attribute of a pattern is a whole number, a text, none or a name", "name it and compare it in the condition: alpha=f … where f == 0.5"),
-    "level": ("m/a : Relu(x) -> x ;", "1:5", "a rule says how exact it is: exact, zero, rounding or finite before the ':'", "exact: the same bits for all inputs; zero: but for -0 and NaN payloads; rounding: up to rounding; finite: where there is no NaN, infinity, zero divisor, or comparison that rounding decides"),
+    "level": ("m/a : Relu(x) -> x ;", "1:5", "the exactness of the rule is missing: write exact, zero, rounding or finite before the ':'", "exact: the same bits for all inputs; zero: the same except -0 and NaN payloads; rounding: the same up to rounding; finite: the same if there is no NaN, infinity, zero divisor, or comparison that rounding decides"),
     "colon": ("m/a exact Relu(x) -> x ;", "1:1", "a rule needs a ':'", None),
     "end": ("m/a exact : Relu(x) -> x", "1:1", "the last statement does not end with ';'", None),
     "empty": ("m/a exact : Relu(Relu(x)) -> Relu(x) ;;", "1:39", "a statement is empty", None),
-    "text": ('m/a "so exact : Relu(x) -> x ;\n', "1:31", "a text ends on its line: '\"' is missing", None),
-    "arrow": ("# first\n\n  m/a exact :\n    Relu(x) x ;", "4:13", "'->' is expected before 'x', behind 'Relu ( x )'", None),
+    "text": ('m/a "so exact : Relu(x) -> x ;\n', "1:31", "a text must end on its line: '\"' is missing", None),
+    "arrow": ("# first\n\n  m/a exact :\n    Relu(x) x ;", "4:13", "'->' is expected before 'x', after 'Relu ( x )'", None),
     "umlauts count once": ('m/a "äöü" exact : Idenity(x) -> x ;', "1:19", "there is no operator 'Idenity'", "did you mean 'Identity'?"),
     "root": ("m/a exact : x -> x ;", "1:13", "a pattern begins with an operator", None),
-    "capital": ("m/a exact : Relu(X) -> x ;", "1:18", "'X' cannot stand in a pattern", "names of values begin with a small letter; operators have parentheses"),
-    "many": ("m/a exact : Sum(xs...,y) -> y ;", "1:17", "only the last operand may stand for many", None),
-    "many alone": ("m/a exact : Sum(y,xs...) -> y ;", "1:19", "operands that stand for many must stand alone", None),
+    "capital": ("m/a exact : Relu(X) -> x ;", "1:18", "'X' is not allowed in a pattern", "names of values begin with a small letter; operators have parentheses"),
+    "many": ("m/a exact : Sum(xs...,y) -> y ;", "1:17", "only the last operand may be 'xs...' or 'each'", None),
+    "many alone": ("m/a exact : Sum(y,xs...) -> y ;", "1:19", "an operand 'xs...' or 'each' must be the only operand", None),
     "rest of the line": ("m/a exact : Relu(x) -> x because ;", "1:26", "'because' is not expected here", None),
-    "since": ("m/a exact : Relu(Relu(x)) -> Relu(x) since ever ;", "1:44", "'since' has the number of an opset behind it", None),
+    "since": ("m/a exact : Relu(Relu(x)) -> Relu(x) since ever ;", "1:44", "'since' must be followed by the number of an opset", None),
     "name of a part in a condition": ("m/a exact : Relu(x) -> x where finite(x@y) ;", "1:40", "a name cannot be given in a condition", None),
-    "a loop in a loop": ("m/a exact : Sum(xs...) -> Max(each x in xs: Sum(each y in xs: y)) ;", "1:49", "an 'each' cannot stand in another one", None),
-    "not many": ("m/a exact : Relu(x) -> Max(each y in x: y) ;", "1:28", "'x' does not stand for many operands", None),
+    "a loop in a loop": ("m/a exact : Sum(xs...) -> Max(each x in xs: Sum(each y in xs: y)) ;", "1:49", "'each' cannot be nested", None),
+    "not many": ("m/a exact : Relu(x) -> Max(each y in x: y) ;", "1:28", "'x' is not a list of operands", None),
     "no element": ("m/a exact : Relu(x) -> Max(x.y) ;", "1:28", "'x' is not an element of 'each'", None),
-    "no family": ("relu exact : Relu(Relu(x)) -> Relu(x) ;", "1:1", "'relu' has no family", "a rule of your own is called FAMILY/NAME: mine/relu"),
-    "a family in a template": ("{F}/a for F in Max exact : {F}(x,x) -> x ;", "1:1", "'{F}/a' has no family", "a rule of your own is called FAMILY/NAME: mine/{F}/a"),
-    "taken": ("\ntidy/identity exact : Relu(Relu(x)) -> Relu(x) ;", "2:1", "there is a pass of this name already", "give the rule a name and a family of its own"),
+    "no family": ("relu exact : Relu(Relu(x)) -> Relu(x) ;", "1:1", "'relu' has no family", "name the rule FAMILY/NAME: mine/relu"),
+    "a family in a template": ("{F}/a for F in Max exact : {F}(x,x) -> x ;", "1:1", "'{F}/a' has no family", "name the rule FAMILY/NAME: mine/{F}/a"),
+    "taken": ("\ntidy/identity exact : Relu(Relu(x)) -> Relu(x) ;", "2:1", "a pass with this name exists already", "use another family and name for the rule"),
     "no name": ("m/a* exact : Relu(x) -> x ;", "1:1", "'m/a*' is not a name", None),
-    "code": ("m/a : proc fold ;", "1:7", "only rules can stand here, no 'proc' or 'group'", None),
-    "list without a name": ("ops = Add ;", "1:1", "a list is written as: ops NAME = Add Mul ;", None),
-    "loop": ("m/a{F} for F Add exact : {F}(x,x) -> x ;", "1:12", "a loop is written as: for F in Add Mul", None),
-    "grows": ("m/a exact : Relu(x) -> Relu(Relu(x)) ;", "1:1", "the result is no smaller than the pattern and has Relu in it again: rewriting may not end", "with 'once' at its end a rule is not about what such a rule made"),
-    "itself": ("m/a exact : Less(x,y) -> Less(y,x) ;", "1:1", "it undoes itself: rewriting would not end", "the rule is: m/a exact : Less(x,y) -> Less(y,x)"),
+    "code": ("m/a : proc fold ;", "1:7", "only rules are allowed here, not 'proc' or 'group'", None),
+    "list without a name": ("ops = Add ;", "1:1", "write a list as: ops NAME = Add Mul ;", None),
+    "loop": ("m/a{F} for F Add exact : {F}(x,x) -> x ;", "1:12", "write a loop as: for F in Add Mul", None),
+    "grows": ("m/a exact : Relu(x) -> Relu(Relu(x)) ;", "1:1", "the result is not smaller than the pattern and contains Relu again: rewriting may not end", "with 'once' at its end, a rule does not match nodes that such a rule created"),
+    "itself": ("m/a exact : Less(x,y) -> Less(y,x) ;", "1:1", "the rule reverses itself: rewriting would not end", "the rule is: m/a exact : Less(x,y) -> Less(y,x)"),
     "a comparison of what is rounded": (
         "m/a rounding : Greater(Add(x,z),Add(y,z)) -> Greater(x,y) ;",
         "1:1",
-        "it changes what is rounded before a comparison, or before what makes whole numbers: it is finite, no better",
+        "the level must be 'finite': the rule changes rounding before a comparison or before a conversion to whole numbers",
         "the rule is: m/a rounding : Greater(Add(x,z),Add(y,z)) -> Greater(x,y)",
     ),
     "whole numbers of what is rounded": (
         "m/a for F in Abs Floor rounding : {F}(Mul(Exp(x),Exp(y))) -> {F}(Exp(Add(x,y))) ;",
         "1:1",
-        "it changes what is rounded before a comparison, or before what makes whole numbers: it is finite, no better",
+        "the level must be 'finite': the rule changes rounding before a comparison or before a conversion to whole numbers",
         "the rule is: m/a for F in Abs Floor rounding : {F}(Mul(Exp(x),Exp(y))) -> {F}(Exp(Add(x,y)))",
     ),
     "opposites of a family": (
         "m/a exact : Less(x,y) -> Greater(y,x) ;\nm/b exact : Greater(x,y) -> Less(y,x) ;",
         "1:1",
-        "the rule in FILE:2 (m/b) undoes it: rewriting would not end",
-        "opposites live in different sets",
+        "the rule in FILE:2 (m/b) reverses it: rewriting would not end",
+        "put opposite rules into different sets",
     ),
     "a circle": (
         "m/a exact : Abs(x) -> Relu(Neg(Elu(x))) ;\nm/b exact : Elu(x) -> Neg(Abs(Exp(x))) ;",
         "2:1",
-        "Abs makes Elu makes Abs, and none of these rules gets smaller: rewriting may not end",
+        "Abs makes Elu makes Abs, and none of these rules makes the graph smaller: rewriting may not end",
         "the rule is: m/b exact : Elu(x) -> Neg(Abs(Exp(x)))",
     ),
     "many nodes": ("m/a exact : " + "Relu(" * 17 + "x" + ")" * 17 + " -> x ;", "1:1", "a rule may have 32 names, 16 nodes and 16 choices", None),
     "deep": ("m/a exact : " + "Relu(" * 60 + "x" + ")" * 60 + " -> x ;", "1:253", "the rule is nested more than 48 deep", None),
     "many names": ("m/a exact : Max(" + ",".join(f"x{i}" for i in range(70)) + ") -> x0 ;", "1:263", "a pattern's operator has at most 64 operands", None),
-    "control": ("m/a exact : Relu(\x1bx) -> x ;", "1:18", "a control character (U+001B) cannot stand here", None),
+    "control": ("m/a exact : Relu(\x1bx) -> x ;", "1:18", "a control character (U+001B) is not allowed here", None),
     "long": ("m/a exact : Relu(" + "x" * 20000 + ") -> x ;", "1:16385", "the statement is longer than 16384 characters", None),
 }
 
@@ -355,7 +355,7 @@ def test_more_names_than_a_user_can_have(weir, rules, tmp_path):
     path = rules("\n".join(one % row for row in words[:32] + words[:4] + words[32:]))
     assert f"{path}:37:1: there are more than 2048 names of rules" in weir("passes", "--rules", path, code=2).err
     path = rules("m/b{F} for F in w1 w2 exact : Relu(Relu(Relu(x))) -> Relu(x) ; m/b{G} for F in w1 exact : Relu(Relu(Relu(x))) -> Relu(x) ;")
-    assert f"{path}:1:64: '{{G}}' stands for nothing" in weir("passes", "--rules", path, code=2).err
+    assert f"{path}:1:64: '{{G}}' is undefined" in weir("passes", "--rules", path, code=2).err
 
 
 def test_bytes_that_are_no_text(weir, rules, tmp_path):
@@ -414,7 +414,7 @@ def test_who_runs_them_unverified_is_told(weir, tmp_path, rules):
     """A promise of a rule is its author's: nobody looked. The control: with --verify somebody does, and a rule of the book is known."""
     source, wrong = relus(tmp_path), rules('mine/wrong "no Relu at all" exact : Relu(x) -> x ;\n')
     words = ["run", source, tmp_path / "o.onnx", "--force"]
-    said = "rules of your own are run as they are"
+    said = "weir does not prove that your own rules are correct"
     assert said in (done := weir(*words, "--rules", wrong)).err and "--verify compares" in done.err
     assert "verification failed" in (done := weir(*words, "--rules", wrong, "--verify", code=1)).err and said not in done.err
     assert said not in weir(*words, "--rules", wrong, "--pass", "tidy").err

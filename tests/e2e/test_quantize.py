@@ -841,7 +841,7 @@ def test_nothing_changed_says_why_and_writes_no_copy(weir, tmp_path):
         else:
             assert "nothing changed (2 MatMulNBits (already quantized), such as one_Q4): " in said.out and "--copy" in said.out
     before = done.read_bytes(), done.stat().st_mtime_ns
-    assert "stays as it is" in weir("quantize", done, "--inplace").out and (done.read_bytes(), done.stat().st_mtime_ns) == before
+    assert "is left unchanged" in weir("quantize", done, "--inplace").out and (done.read_bytes(), done.stat().st_mtime_ns) == before
     for words in (["--copy"], ["--external"], ["--external-threshold", "16"]):
         weir("quantize", done, out, *words, "--force")
         assert out.exists()
@@ -871,7 +871,7 @@ def test_a_gate_that_decided_is_told(weir, tmp_path):
     raised = weir("quantize", source, out, "--gate", "sqnr=25dB").out
     assert ", 2 of 2 missed the gate sqnr=25dB and have 8 bits\n" in raised and "usual for 8 bits: about 45" in raised
     skipped = weir("quantize", source, tmp_path / "none.onnx", "--gate", "sqnr=25dB", "--gate-action", "skip").out
-    assert skipped.startswith("2 of 2 weights missed the gate sqnr=25dB and stay as they are: ") and not (tmp_path / "none.onnx").exists()
+    assert skipped.startswith("2 of 2 weights missed the gate sqnr=25dB and are left unchanged: ") and not (tmp_path / "none.onnx").exists()
     assert "usual for int8 by channel: about 42" in weir("dynamic", source, out, "--force").out
     assert "usual for int8: about 35" in weir("dynamic", source, out, "--force", "--per-tensor").out
     assert "usual for float16: about 74" in weir("cast", source, out, "--force", "--to", "float16").out
@@ -942,11 +942,11 @@ def test_what_other_operators_would_be_taken(weir, tmp_path):
     source = tmp_path / "m.onnx"
     onnx.save(model_of(nodes, inits, [value("x", [1, 128]), value("z", [1, 256])], [value("h", [1, 128]), value("y", [1, 512])]), source)
     said = weir("quantize", source, "--dry-run")
-    assert "hint: 1 weight of Gemm (524 kB) would be taken with --op-types MatMul,Gemm\n" in said.err
+    assert "hint: 1 weight of Gemm (524 kB) would be quantized with --op-types MatMul,Gemm\n" in said.err
     said = weir("run", source, "--dry-run", "--pass", "quantize")
-    assert "would be taken with op_types=MatMul+Gemm\n" in said.err
-    assert "would be taken" not in weir("quantize", source, "--dry-run", "--op-types", "Gemm").err
-    assert "would be taken" not in weir("quantize", source, "--dry-run", "--op-types", "MatMul,Gemm").err
+    assert "would be quantized with op_types=MatMul+Gemm\n" in said.err
+    assert "would be quantized" not in weir("quantize", source, "--dry-run", "--op-types", "Gemm").err
+    assert "would be quantized" not in weir("quantize", source, "--dry-run", "--op-types", "MatMul,Gemm").err
 
 
 def test_weights_shorter_than_the_usual_block(weir, tmp_path):

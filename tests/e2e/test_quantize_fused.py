@@ -109,7 +109,7 @@ def test_two_bits_are_right_or_a_warning(weir, tmp_path):
     wrong = 0
     for form, shape, symmetric, block, rank in cases(10):
         right, fused, axis, said = judged(weir, tmp_path, form, shape, 2, symmetric, block, rank)
-        warned = "no multiple of 4" in said
+        warned = "not a multiple of 4" in said
         assert warned == (axis == 0 and shape[1] % 4 != 0), (form, shape, symmetric, block, rank, said)
         assert right or warned, (form, shape, symmetric, block, rank)
         wrong += not right

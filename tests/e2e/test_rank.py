@@ -430,7 +430,7 @@ def test_pairs_of_a_log_are_checked(weir, tmp_path):
     [at] = [i for i, line in enumerate(lines) if '"weighed"' in line]
     told = json.loads(lines[at])
     codes, by = told["of"][:2]
-    for of, words in (([codes], "no pairs"), ([by, codes], "cannot be weighed"), ([codes, codes], "cannot be weighed")):
+    for of, words in (([codes], "cannot be paired"), ([by, codes], "cannot be weighed"), ([codes, codes], "cannot be weighed")):
         changed = [*lines[:at], json.dumps({**told, "of": of}, separators=(",", ":"), ensure_ascii=False), *lines[at + 1:-1]]
         (tmp_path / "bad").write_text(ended("".join(line + "\n" for line in changed)))
         assert words in weir("replay", tmp_path / "bad", model, tmp_path / "x.onnx", code=65).err

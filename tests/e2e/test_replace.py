@@ -122,7 +122,7 @@ def test_inplace_keeps_the_name_of_its_data(weir, folder):
     weir("quantize", model, "--inplace")
     there = inodes(folder)
     done = weir("quantize", model, "--inplace")
-    assert inodes(folder) == there and "stays as it is" in done.out and "wrote" not in done.out
+    assert inodes(folder) == there and "is left unchanged" in done.out and "wrote" not in done.out
 
 
 def test_data_of_a_copy_is_left_alone(weir, folder):

@@ -95,7 +95,7 @@ def test_log_is_written_in_a_dry_run_too(weir, tmp_path, small_encoder):
 
 def test_another_name_is_told_of_where_it_is_a_data_file_s_too(weir, tmp_path, small_encoder):
     _, log = record(weir, small_encoder, tmp_path / "first")
-    told = "the recorded output was named 'out.onnx': the data file has another name here"
+    told = "the recorded output was named 'out.onnx': this run's data file has another name"
     assert told in weir("replay", log, small_encoder, tmp_path / "new.onnx").err
     assert weir("replay", log, small_encoder, tmp_path / "alone.onnx", "--inline").err == ""
     assert weir("replay", log, small_encoder, tmp_path / "named.onnx", "--data-file", "out.onnx.data").err == ""

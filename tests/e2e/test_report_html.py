@@ -218,7 +218,7 @@ def test_what_was_asked_for_by_name_comes_first(reported):
 
 def test_figures_are_explained_and_bytes_are_grouped(weir, reported, tmp_path):
     _, page, report = reported
-    assert all(word in page.text() for word in ("What the figures mean", "The energy of the tensor over that of the error", "compare outputs, on real inputs"))
+    assert all(word in page.text() for word in ("What the figures mean", "The energy of the tensor divided by the energy of the error", "Compare outputs on real inputs"))
     for file in report["weir"]["output"]:
         assert file["size"] >= 1000 and f">{file['size']:,}<" in page.source
     weir("convert", SOURCE, tmp_path / "o.onnx", "--report-html", tmp_path / "r.html")  # has no figures
@@ -301,7 +301,7 @@ def test_the_page_of_many_tensors_stays_small(weir, tmp_path):
     page = report_page.read(tmp_path / "r.html")
     rows = page.rows("tensors")
     assert len(rows) >= count and len(page.tables["tensors"]["plain"]) == 100
-    assert f"The first 100 of {len(rows)} rows" in page.text()
+    assert f"the first 100 of {len(rows)} rows" in page.text()
     assert len(page.source) / len(rows) < 150 * 2  # two tables: 100 000 rows of both stay below 15 MB each
 
 

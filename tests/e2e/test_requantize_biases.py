@@ -496,7 +496,7 @@ def test_log_and_verification(weir, tmp_path, form, execution):
     (("--format", "qdq"), "did you mean 'weir requantize --to qdq'?"),
     (("--to", "int32-bias"), "did you mean 'weir requantize --format int32-bias'?"),
     (("--execution", "qlinear"), "--execution needs --format int32-bias, fp32-bias or fp32-bias-qdq"),
-    (("--to", "qoperator", "--format", "fp32-bias"), "--format fp32-bias is for models in QDQ form"),
+    (("--to", "qoperator", "--format", "fp32-bias"), "--format fp32-bias writes models in QDQ form"),
 ])  # fmt: skip
 def test_words_that_do_not_go(weir, tmp_path, words, said):
     onnx.save(plain_layer().model, tmp_path / "m.onnx")

@@ -28,7 +28,7 @@ from conftest import MANY_UNITS, before_record, program, read_only_folder
 
 UNITS = 8  # of the medium encoder: seven of data, one of metadata
 WAIT = 60  # seconds until a test gives up on a process that should have got somewhere
-KEPT = r"interrupted: finished units \((\d+) %\) are kept, unfinished ones will be written again"
+KEPT = r"interrupted: finished units \((\d+) %\) are kept, unfinished units will be written again"
 SUMMARY = re.compile(KEPT + r"\nhint: .* are written and kept\n *continue: (.*)\n *discard: +(.*)\n")
 
 
@@ -171,7 +171,7 @@ def test_the_same_command_goes_on_by_itself(weir, weir_fault, tmp_path, medium_e
     weir_fault(*command(medium_encoder, tmp_path), env={"WEIR_FAULT": f"kill:{before_record(3)}"}, code=-signal.SIGKILL)
     done = weir(*command(medium_encoder, tmp_path, "--json"))
     assert done.json()["weir"]["units_resumed"] == 2 and done.json()["weir"]["resumed"] == "units"
-    assert re.search(r"resumed: 134 MB of \d+ MB were taken over", done.err), done.err
+    assert re.search(r"resumed: 134 MB of \d+ MB were already written", done.err), done.err
     assert_undisturbed(tmp_path, undisturbed)
     shutil.rmtree(tmp_path)
 
@@ -659,7 +659,7 @@ def test_report_of_a_completed_seal_that_kept_none(weir, weir_fault, quick_folde
     here = half_sealed(weir_fault, setting, quick_folder)
     weir(*setting.words(here), "--resume", "--report-json", here / "nowhere" / "report.json", code=2)
     done = weir(*setting.words(here), "--resume", "--report-json", here / "r.json", "--strict-compat", code=2)
-    assert "kept no report" in done.err and not (here / "r.json").exists() and not (here / "r.json.part").exists()
+    assert "stored no report" in done.err and not (here / "r.json").exists() and not (here / "r.json.part").exists()
     assert weir("audit", setting.target(here), code=75)
     said = weir(*setting.words(here), "--resume", "--json").json()
     assert said["weir"] == {
@@ -685,8 +685,8 @@ def test_page_of_a_completed_seal(weir, weir_fault, quick_folder, how):
         (staging / "report.html").write_text(text.replace("<h1>", "<h1>x"))
     done = weir(*setting.words(here), "--resume", "--report-html", quick_folder / "r.html")
     page = report_page.read(quick_folder / "r.html")
-    assert ("the page that the interrupted run kept was changed or damaged" in done.err) == (how == "changed")
-    assert ("What changed" in page.text()) == (how == "kept") and ("only its files are known" in page.text()) == (how != "kept")
+    assert ("the report page that the interrupted run stored was changed or damaged" in done.err) == (how == "changed")
+    assert ("What changed" in page.text()) == (how == "kept") and ("shows only its files" in page.text()) == (how != "kept")
     assert "model.onnx.data" in page.text() and "model.onnx.manifest.json" in page.text()
     assert compare.folder_bytes(setting.target(here).parent) == setting.files
 
@@ -713,7 +713,7 @@ def test_a_kept_report_that_was_changed_is_not_believed(weir, weir_fault, quick_
     assert kept.read_text() != text
     done = weir(*setting.words(here), "--resume", "--json")
     assert "converted" not in done.json() and done.json()["weir"]["resumed"] == "seal"
-    assert "the report that the interrupted run kept was changed or damaged" in done.err
+    assert "the report that the interrupted run stored was changed or damaged" in done.err
     assert compare.folder_bytes(here / "out") == setting.files
 
 

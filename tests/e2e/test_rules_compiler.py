@@ -46,7 +46,7 @@ def tables(made):
 
 
 WRONG = {
-    "no level": ("a : Identity(x) -> x ;", "t.rules:1: a rule says how exact it is"),
+    "no level": ("a : Identity(x) -> x ;", "t.rules:1: the exactness of the rule is missing"),
     "no end": ("a exact : Identity(x) -> x", "t.rules:1: the last statement does not end with ';'"),
     "second line": ("a exact : Identity(x) -> x ;\n\nb exact : Identity(x) x ;", "t.rules:3: '->' is expected before 'x'"),
     "operator": ("a exact : Idenity(x) -> x ;", "there is no operator 'Idenity'"),
@@ -54,7 +54,7 @@ WRONG = {
     "other domain": ("a exact : ops::Nothing(x) -> x ;", "there is no operator 'ops::Nothing'"),
     "unbound in the result": ("a exact : Identity(x) -> y ;", "'y' is not bound by the pattern"),
     "unbound in the condition": ("a exact : Identity(x) -> x where consts(y) ;", "'y' is not bound by the pattern"),
-    "unbound column": ("a exact : {F}(x) -> x ;", "'{F}' stands for nothing: there is no 'for F'"),
+    "unbound column": ("a exact : {F}(x) -> x ;", "'{F}' is undefined: there is no 'for F'"),
     "unbound attributes": ("a exact : Relu(x) -> Elu<*>(x) ;", "'<**>' is not bound by the pattern".replace("**", "*")),
     "function": ("a exact : Identity(x) -> x where konsts(x) ;", "there is no function 'konsts'"),
     "arguments": ("a exact : Identity(x) -> x where same(x) ;", "'same' takes 2 arguments, not 1"),
@@ -62,31 +62,31 @@ WRONG = {
     "operands of a template": ("a for F in Add Relu exact : {F}(x,y) -> x ;", "'Relu' takes 1 operand, not 2"),
     "few operands": ("a exact : Where(x) -> x ;", "'Where' takes 3 operands, not 1"),
     "many operands": ("a exact : Clip(x,a,b,c) -> x ;", "'Clip' takes at most 3 operands, not 4"),
-    "kinds": ("a exact : Identity(x) -> x where rank(rank(x)) == 1 ;", "'rank(x)' is a number, but a tensor is wanted"),
-    "attribute as a tensor": ("a exact : Cast<to=t>(x) -> t ;", "'t' is an attribute, but a tensor is wanted"),
-    "two kinds": ("a exact : Cast<to=x>(x) -> x ;", "'x' names two kinds of things"),
-    "comparison": ("a exact : Add(x,y) -> x where x == y ;", "compares what cannot be compared"),
-    "identity of numbers": ("a exact : Add(x,y) -> x where rank(x) is y ;", "'rank(x)' is a number, but a tensor is wanted"),
+    "kinds": ("a exact : Identity(x) -> x where rank(rank(x)) == 1 ;", "'rank(x)' is a number, but a tensor is needed"),
+    "attribute as a tensor": ("a exact : Cast<to=t>(x) -> t ;", "'t' is an attribute, but a tensor is needed"),
+    "two kinds": ("a exact : Cast<to=x>(x) -> x ;", "'x' is used for two kinds of things"),
+    "comparison": ("a exact : Add(x,y) -> x where x == y ;", "compares values that cannot be compared"),
+    "identity of numbers": ("a exact : Add(x,y) -> x where rank(x) is y ;", "'rank(x)' is a number, but a tensor is needed"),
     "once twice": ("a exact : Add(x,y) -> Add(x,x) once once ;", "'once' is not expected here"),
-    "list": ("a for F in $NONE exact : {F}(x) -> x ;", "no list is called 'NONE'"),
+    "list": ("a for F in $NONE exact : {F}(x) -> x ;", "list 'NONE' does not exist"),
     "row": ("a for F/G in Add/Mul Sub exact : {F}(x,y) -> {G}(x,y) ;", "'Sub' does not fit 'for F/G'"),
     "literal": ("a for v in 1 two exact : Mul(x,{v}) -> x ;", "'two' is not a number"),
     "root": ("a exact : x -> x ;", "a pattern begins with an operator"),
-    "many": ("a exact : Sum(xs...,y) -> y ;", "only the last operand may stand for many"),
+    "many": ("a exact : Sum(xs...,y) -> y ;", "only the last operand may be 'xs...' or 'each'"),
     "rest of the line": ("a exact : Identity(x) -> x because ;", "'because' is not expected here"),
-    "grows": ("a exact : Relu(x) -> Relu(Relu(x)) ;", "the result is no smaller than the pattern and has Relu in it again"),
-    "no constants": ("a exact : Sum(xs...) -> Sum(each x in xs: x) ;", "the result is no smaller than the pattern and has Sum in it again"),
+    "grows": ("a exact : Relu(x) -> Relu(Relu(x)) ;", "the result is not smaller than the pattern and contains Relu again"),
+    "no constants": ("a exact : Sum(xs...) -> Sum(each x in xs: x) ;", "the result is not smaller than the pattern and contains Sum again"),
     "opposites": (
         "set s ;\na exact : Relu(Transpose<perm=p>(x)) -> Transpose<perm=p>(Relu(x)) ;\n"
         "b exact : Transpose<perm=p>(Relu(x)) -> Relu(Transpose<perm=p>(x)) ;",
-        "t.rules:2: the rule in t.rules:3 (b) undoes it",
+        "t.rules:2: the rule in t.rules:3 (b) reverses it",
     ),
-    "a comparison of what is rounded": ("a rounding : Less(Mul(x,z),y) -> Less(x,Div(y,z)) where consts(y,z) & vars(x) ;", "before a comparison, or before what makes whole numbers"),
-    "a result with a sum": ("a rounding : Less(Relu(Add(x,y)),y) -> Less(Add(x,y),least_sum(y,x)) ;", "before a comparison, or before what makes whole numbers"),
-    "itself": ("a exact : Less(x,y) -> Less(y,x) ;", "it undoes itself"),
+    "a comparison of what is rounded": ("a rounding : Less(Mul(x,z),y) -> Less(x,Div(y,z)) where consts(y,z) & vars(x) ;", "before a comparison or before a conversion to whole numbers"),
+    "a result with a sum": ("a rounding : Less(Relu(Add(x,y)),y) -> Less(Add(x,y),least_sum(y,x)) ;", "before a comparison or before a conversion to whole numbers"),
+    "itself": ("a exact : Less(x,y) -> Less(y,x) ;", "the rule reverses itself"),
     "circle": (
         "set s ;\na exact : Abs(x) -> Relu(Neg(Elu(x))) ;\nb exact : Elu(x) -> Neg(Abs(Exp(x))) ;",
-        "and none of these rules gets smaller: rewriting may not end",
+        "and none of these rules makes the graph smaller: rewriting may not end",
     ),
 }
 
@@ -102,7 +102,7 @@ def test_what_is_wrong_is_said(case, compiler, tmp_path):
 
 
 BOTH = pytest.mark.parametrize("compiler", ["python", "c"])
-JUMP = "it is finite, no better"
+JUMP = "the level must be 'finite'"
 BEFORE = "a rounding : {}(Mul(Exp(x),Exp(y))%s) -> {}(Exp(Add(x,y))%s) %s;"
 
 

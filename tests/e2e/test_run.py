@@ -101,7 +101,7 @@ def test_dry_run_writes_nothing(weir, tmp_path):
 @pytest.mark.parametrize(
     "text, place",
     [
-        ("passes:\n  - conv2matmul\n  - nothing\n", "p.yaml:3:5: there is no pass 'nothing'"),
+        ("passes:\n  - conv2matmul\n  - nothing\n", "p.yaml:3:5: pass 'nothing' does not exist"),
         ("passes:\n  - conv2matmul:\n      form: [flat]\n", "p.yaml:3:13:"),
         ("passes:\n  - *x\n", "p.yaml:2:5:"),
     ],
@@ -263,15 +263,15 @@ def test_a_model_that_grew_says_so(weir, tmp_path):
 
     def said(*words):
         done = weir(*words, "--force").out
-        lines = [line for line in done.splitlines() if line.startswith("  larger than the source, by ")]
+        lines = [line for line in done.splitlines() if line.startswith("  larger than the source by ")]
         assert bool(lines) == (out.stat().st_size > words[1].stat().st_size)
         grown = out.stat().st_size - words[1].stat().st_size
-        assert not lines or lines[0].startswith(f"  larger than the source, by {grown} bytes: ")
+        assert not lines or lines[0].startswith(f"  larger than the source by {grown} bytes: ")
         return "".join(lines).partition(": ")[2]
 
-    assert said("quantize", small, out, "--report-html", page) == "these weights take 552 bytes and took 256 bytes"
-    assert "<dt>Larger</dt><dd>than the source, by " in page.read_text()
-    assert said("shrink", small, "-o", out, "--min-elements", "1") == "these weights save 184 bytes, what is beside them takes more"
+    assert said("quantize", small, out, "--report-html", page) == "the converted weights grew from 256 bytes to 552 bytes"
+    assert "<dt>Larger</dt><dd>than the source by " in page.read_text()
+    assert said("shrink", small, "-o", out, "--min-elements", "1") == "the converted weights save 184 bytes, but the rest of the model grew by more"
     assert said("quantize", large, out) == said("shrink", large, "-o", out) == said("cast", small, out, "--to", "float16", "--min-elements", "1") == ""
     weir("quantize", small, tmp_path / "q.onnx", "--block-size", "16")
     assert "larger than" not in weir("optimize", tmp_path / "q.onnx", out, "--opset", "22", "--force").out

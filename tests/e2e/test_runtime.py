@@ -265,7 +265,7 @@ def test_optionals(tool, tmp_path):
     assert elements(has, np.bool_) and nothing["kind"] == "nothing"
     assert np.array_equal(elements(same, np.float32), given)
     assert without["end"] == "refused"
-    assert without["message"] == "the C API of ONNX Runtime cannot give input 'x' an optional that holds nothing"
+    assert without["message"] == "input 'x' is an empty optional, which the C API of ONNX Runtime cannot create"
 
 
 def test_an_empty_sequence_cannot_be_given_but_can_come(tool, tmp_path):
@@ -274,7 +274,7 @@ def test_an_empty_sequence_cannot_be_given_but_can_come(tool, tmp_path):
     tool.do("--open", "--load", model, "--sequence", "s", "0").run()
     tool.do("--clear").array("", "float", np.ones(2, np.float32)).do("--sequence", "s", "1", "--want", "e").run()
     _, _, none, run = tool.said()
-    assert none["end"] == "refused" and "cannot make a sequence of no tensors, which input 's' is" in none["message"]
+    assert none["end"] == "refused" and "input 's' is an empty sequence" in none["message"]
     assert [(each["kind"], each["items"]) for each in done(run)["outputs"]] == [("sequence", 0)]
 
 
@@ -287,7 +287,7 @@ def test_maps_are_not_known(tool, tmp_path):
     tool.do("--open", "--load", tmp_path / "m.onnx").array("x", "float", np.ones((2, 3), np.float32)).run()
     _, load, run = tool.said()
     assert [each["kind"] for each in done(load)["outputs"]] == ["unknown"]
-    assert (run["end"], run["message"]) == ("refused", "output 'z' is a sequence of other things than tensors")
+    assert (run["end"], run["message"]) == ("refused", "output 'z' is a sequence of elements that are not tensors")
 
 
 # ---- sizes -------------------------------------------------------------------------------------------------------------
@@ -384,8 +384,8 @@ def test_external_data_beside_the_model_and_elsewhere(tool, tmp_path, version):
     if version[1] == OLDEST:
         assert load_elsewhere["end"] == "refused"
         assert load_elsewhere["message"] == (
-            "ONNX Runtime 1.20.1 reads external data from the folder of the model alone "
-            "(session.model_external_initializers_file_folder_path came with 1.21)"
+            "ONNX Runtime 1.20.1 reads external data only from the folder of the model "
+            "(session.model_external_initializers_file_folder_path needs 1.21)"
         )
         return
     assert done(load_elsewhere) and np.array_equal(elements(done(there)["outputs"][0], np.float32)[0], np.arange(8))

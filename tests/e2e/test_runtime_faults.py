@@ -176,7 +176,7 @@ def test_results_without_sense_are_refused(stub, where):
 def test_dims_that_are_negative_are_refused(stub):
     _, load, run = once(stub("negative@GetDimensions"))
     assert [each["dims"] for each in done(load)["inputs"]] == [[-1]]
-    assert run["end"] == "refused" and "of a type or size that is not known" in run["message"]
+    assert run["end"] == "refused" and "has an unknown type or size" in run["message"]
 
 
 def test_a_version_with_control_characters_is_quoted(stub):
@@ -215,7 +215,7 @@ def test_libraries_that_are_none(tmp_path):
     ):
         for how in ({"words": ["--library", path]}, {"words": [], "WEIR_ONNXRUNTIME": str(path)}):
             line = opened(tmp_path, *how.pop("words"), **how)
-            is_end(line, "failed", NO_RUNTIME, f"'{path}' is no library of ONNX Runtime for this machine: {why}", PIP)
+            is_end(line, "failed", NO_RUNTIME, f"'{path}' is not a library of ONNX Runtime for this machine: {why}", PIP)
     cut = tmp_path / "cut.so"
     cut.write_bytes(Path(library_of(OLDEST)).open("rb").read(100_000))
     line = opened(tmp_path, WEIR_ONNXRUNTIME=str(cut))
@@ -327,7 +327,7 @@ def test_a_library_that_everybody_can_write_to_is_loaded_only_if_it_is_named(tmp
         path.chmod(mode)
         line = opened(tmp_path, **env)
         assert (line["end"], line["kind"]) == ("failed", NO_RUNTIME)
-        assert line["message"] == f"everybody can write to '{path}', where ONNX Runtime was found: it is not loaded"
+        assert line["message"] == f"every user can write to '{path}', where ONNX Runtime was found, so weir does not load it"
         assert line["hint"] == "chmod o-w, or name the library with --onnxruntime FILE if you trust it"
         assert done(opened(tmp_path, "--library", library, **env))
         path.chmod(was)
@@ -337,7 +337,7 @@ def test_a_library_that_everybody_can_write_to_is_loaded_only_if_it_is_named(tmp
     library.symlink_to(elsewhere / "lib.so")
     assert done(opened(tmp_path, **env))
     elsewhere.chmod(0o777)
-    assert opened(tmp_path, **env)["message"].startswith(f"everybody can write to '{elsewhere}'")
+    assert opened(tmp_path, **env)["message"].startswith(f"every user can write to '{elsewhere}'")
 
 
 # ---- the program -----------------------------------------------------------------------------------------------------------
@@ -355,7 +355,7 @@ def test_no_program(tmp_path):
         "failed",
         NO_RUNTIME,
         "weir-ort, the program that opens ONNX Runtime, was not found",
-        "it is installed with weir: beside it or in ../libexec/weir; if it lies elsewhere, WEIR_ORT names it",
+        "it is installed with weir, next to it or in ../libexec/weir; if it is elsewhere, WEIR_ORT names it",
     )
     alone.environment["PATH"] = str(tmp_path / "path")
     for folder in (tmp_path / "path", tmp_path / "libexec" / "weir", tmp_path / "bin"):
@@ -429,28 +429,28 @@ def test_the_fake_answers_as_it_should(fake):
     assert [line["end"] for line in once(fake(""))] == ["done"] * 3
 
 
-WRONG = "weir-ort answered something else than it should while it ran 'm.onnx': "
+WRONG = "weir-ort sent an unexpected answer while it ran 'm.onnx': "
 FRAMES = {
-    "no frame": ("answers['run'] = b'Segmentation fault, but politely\\n'", "what came is no message: it begins with other bytes than 'WRT1'"),
+    "no frame": ("answers['run'] = b'Segmentation fault, but politely\\n'", "the bytes received are not a message: they do not begin with 'WRT1'"),
     "another kind": ("answers['run'] = OPENED", "'opened'"),
     "a request": ("answers['run'] = frame(7, NUMBER(1))", "'close'"),
-    "no kind": ("answers['run'] = frame(99, b'')", "message 99 (flags 0) is not known"),
-    "flags": ("answers['run'] = b'WRT1' + struct.pack('<HHQ', 6, 4, 0)", "message 6 (flags 4) is not known"),
-    "too long": ("answers['run'] = b'WRT1' + struct.pack('<HHQ', 6, 0, 1 << 62)", "message 'ran' says that it has 4.61 EB: the limit is 256MiB"),
+    "no kind": ("answers['run'] = frame(99, b'')", "message 99 (flags 0) is unknown"),
+    "flags": ("answers['run'] = b'WRT1' + struct.pack('<HHQ', 6, 4, 0)", "message 6 (flags 4) is unknown"),
+    "too long": ("answers['run'] = b'WRT1' + struct.pack('<HHQ', 6, 0, 1 << 62)", "message 'ran' declares a length of 4.61 EB; the limit is 256MiB"),
     "no body": ("answers['run'] = frame(6, b'')", "message 'ran': field 'outputs' ends too early (byte 0 of 0)"),
     "too many": ("answers['run'] = frame(6, struct.pack('<I', 1 << 31) + bytes(64))", "message 'ran': field 'outputs' counts more than it holds (byte 4 of 68)"),
-    "more": ("answers['run'] = ran(FINE)[:8] + struct.pack('<Q', len(ran(FINE)) - 12) + ran(FINE)[16:] + b'four'", "message 'ran': field 'microseconds' is followed by bytes that belong to nothing"),
-    "other bytes": ("answers['run'] = ran(array('y', [3], 0, NUMBER(8) + bytes(8)))", "message 'ran': field 'outputs' has other bytes than its dims say"),
+    "more": ("answers['run'] = ran(FINE)[:8] + struct.pack('<Q', len(ran(FINE)) - 12) + ran(FINE)[16:] + b'four'", "message 'ran': field 'microseconds' is followed by extra bytes"),
+    "other bytes": ("answers['run'] = ran(array('y', [3], 0, NUMBER(8) + bytes(8)))", "message 'ran': field 'outputs' has a number of bytes that does not match its dims"),
     "dims": ("answers['run'] = ran(array('y', [1 << 40, 1 << 40], 0, NUMBER(8) + bytes(8)))", "message 'ran': field 'outputs' has dims that are too large"),
     "negative": ("answers['run'] = ran(array('y', [-2], 0, NUMBER(8) + bytes(8)))", "message 'ran': field 'outputs' has a negative dim"),
     "type": ("answers['run'] = ran(array('y', [2], 0, NUMBER(8) + bytes(8), dtype=77))", "message 'ran': field 'outputs' has an unknown element type"),
     "strings": ("answers['run'] = ran(array('y', [2], 2, NUMBER(2) + text('a') + text('b')))", "message 'ran': field 'outputs' has strings among numbers"),
-    "count of strings": ("answers['run'] = ran(array('y', [3], 2, NUMBER(2) + text('a') + text('b'), dtype=8))", "message 'ran': field 'outputs' has another number of strings than elements"),
+    "count of strings": ("answers['run'] = ran(array('y', [3], 2, NUMBER(2) + text('a') + text('b'), dtype=8))", "message 'ran': field 'outputs' has a different number of strings than elements"),
     "name": ("answers['run'] = ran(array('y\\0', [2], 0, NUMBER(8) + bytes(8)))", "message 'ran': field 'outputs' has a text with a NUL in it"),
     "outside the file": ("answers['run'] = ran(array('y', [2], 1, NUMBER(0) + NUMBER(8)))", "elements that are not in the file of outputs"),
     "an offset": ("answers['run'] = ran(array('y', [2], 1, NUMBER((1 << 64) - 4) + NUMBER(8)))", "message 'ran': field 'outputs' has an offset that is too large"),
-    "fewer outputs": ("answers['run'] = ran()", "another number of outputs than was asked for"),
-    "other outputs": ("answers['run'] = ran(array('z', [2], 0, NUMBER(8) + bytes(8)))", "other outputs than were asked for"),
+    "fewer outputs": ("answers['run'] = ran()", "another number of outputs than requested"),
+    "other outputs": ("answers['run'] = ran(array('z', [2], 0, NUMBER(8) + bytes(8)))", "other outputs than requested"),
 }  # fmt: skip
 
 
@@ -468,7 +468,7 @@ def test_an_answer_that_nobody_asked_for(fake):
     """It comes with the one before, in one write: it is there when the next request is made."""
     _, load, run = once(fake("answers['open'] = OPENED + OPENED"))
     assert done(load)
-    is_end(run, "broken", FAILED, "weir-ort answered something else than it should while it had nothing to do: an answer that nobody asked for")
+    is_end(run, "broken", FAILED, "weir-ort sent an unexpected answer while it had nothing to do: an answer without a request")
 
 
 def test_it_dies_between_two_messages(fake):
@@ -521,7 +521,7 @@ def test_it_talks_without_end_on_stderr(fake):
 def test_versions_that_are_not_believed(fake, tmp_path, version):
     """None that works says so."""
     [line] = fake(f"answers['hello'] = frame(2, NUMBER(2) + text({version!r}) + NUMBER(20) + text('/fake'))").do("--open").said()
-    is_end(line, "failed", NO_RUNTIME, f"'{tmp_path}/fake-ort' says that it opened ONNX Runtime '{version}': 1.20 is the oldest that works")
+    is_end(line, "failed", NO_RUNTIME, f"'{tmp_path}/fake-ort' reports that it opened ONNX Runtime '{version}': 1.20 is the oldest that works")
 
 
 def test_another_version_when_it_is_started_again(fake, tmp_path):
@@ -529,14 +529,14 @@ def test_another_version_when_it_is_started_again(fake, tmp_path):
     code = f"import pathlib\nmark = pathlib.Path({str(tmp_path / 'mark')!r})\nif mark.exists(): answers['hello'] = frame(2, NUMBER(2) + text('1.21.0') + NUMBER(20) + text('/fake'))\nmark.touch()\ndef bye(): os._exit(4)\nanswers['run'] = bye"
     _, _, run, load = fake(code).do("--open", "--load", "m.onnx").run().do("--load", "n.onnx").said()
     assert run["end"] == "died" and load["end"] == "broken"
-    assert load["message"].endswith("says that it opened ONNX Runtime '1.21.0', and 1.20.0 before")
+    assert load["message"].endswith("reports that it opened ONNX Runtime '1.21.0', and 1.20.0 before")
 
 
 @pytest.mark.parametrize(
     "code, why",
     [
-        ("answers['run'] = ran()", "another number of outputs than was asked for"),
-        ("answers['run'] = ran(FINE, FINE)", "another number of outputs than was asked for"),
+        ("answers['run'] = ran()", "another number of outputs than requested"),
+        ("answers['run'] = ran(FINE, FINE)", "another number of outputs than requested"),
     ],
 )
 def test_all_outputs_are_those_of_the_model(fake, code, why):
@@ -556,7 +556,7 @@ def test_models_without_their_outputs_are_not_verified(weir, fake, tmp_path, out
     values = " + ".join([f"struct.pack('<I', {len(outputs)})", *(f"text('{name}') + VALUE[5:]" for name in outputs)])
     tool = fake(f"answers['open'] = frame(4, NUMBER(1) + struct.pack('<I', 1) + VALUE + {values})\nanswers['run'] = ran({', '.join(f'array({name!r}, [2], 0, NUMBER(8) + bytes(8))' for name in given)})")
     done = weir("verify", path, path, code=1, env=tool.environment)
-    assert "tells of other outputs than" in done.err and "(0.0 %)" in done.out
+    assert "reports other outputs than" in done.err and "(0.0 %)" in done.out
     done = weir("optimize", path, tmp_path / "o.onnx", "--verify=model", code=1, env=tool.environment)
     assert not (tmp_path / "o.onnx").exists()
 
@@ -564,7 +564,7 @@ def test_models_without_their_outputs_are_not_verified(weir, fake, tmp_path, out
 def test_another_protocol(fake, tmp_path):
     tool = fake("answers['hello'] = frame(2, NUMBER(3) + text('1.20.0') + NUMBER(20) + text('/fake'))").do("--open")
     [line] = tool.said()
-    is_end(line, "failed", NO_RUNTIME, f"'{tmp_path}/fake-ort' speaks another version of the protocol: it belongs to another weir")
+    is_end(line, "failed", NO_RUNTIME, f"'{tmp_path}/fake-ort' speaks another version of the protocol: it belongs to another version of weir")
 
 
 def test_a_program_that_is_another(tmp_path):

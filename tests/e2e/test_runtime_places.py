@@ -158,7 +158,7 @@ def test_what_everybody_can_write_to_is_not_loaded(tree, what):
     shutil.copy(ours.real, library)
     (library if what == "file" else library.parent).chmod(0o777)
     said = opened(program)
-    assert said["end"] == "failed" and "everybody can write to" in said["message"]
+    assert said["end"] == "failed" and "every user can write to" in said["message"]
     assert found(program, WEIR_ONNXRUNTIME=str(library)) == library
 
 

@@ -134,8 +134,8 @@ def test_what_does_not_fit(tmp_path, two_inputs):
     assert "has no array for the input 'ids'" in text and "the model's inputs: 'x', 'ids'" in text
     assert "no such input" in refused(tmp_path, two_inputs, {**good, "label": np.ones(1)})
     text = refused(tmp_path, two_inputs, {**good, "x": good["x"].astype(np.float64)})
-    assert "has double for the input 'x', but the model takes float" in text and "x.astype(numpy.float32)" in text
-    assert "the model takes 2 dims" in refused(tmp_path, two_inputs, {**good, "x": good["x"][0]})
+    assert "has double for the input 'x', but the model needs float" in text and "x.astype(numpy.float32)" in text
+    assert "the model needs 2 dims" in refused(tmp_path, two_inputs, {**good, "x": good["x"][0]})
     assert "whose dim 1 is 3 in the model" in refused(tmp_path, two_inputs, {**good, "x": good["x"][:, :2]})
     np.savez(tmp_path / "good.npz", **good, extra=np.zeros(1, np.float32))
     assert len(tool(two_inputs, tmp_path / "good.npz")) == 2
@@ -149,8 +149,8 @@ def test_what_is_no_sample(tmp_path, one_input):
     assert "there are no samples" in tool(one_input, code=2)
     assert "FILE:INPUT:DTYPE:DIMS" in tool(one_input, tmp_path / "missing", code=66)
     (tmp_path / "x.bin").write_bytes(bytes(40))
-    assert "no whole number of samples of 24" in tool(one_input, f"{tmp_path}/x.bin:x:float:2x3", code=66)
-    assert "its type is none of" in tool(one_input, f"{tmp_path}/x.bin:x:flaot:2x3", code=2)
+    assert "not a multiple of the 24 bytes of a sample" in tool(one_input, f"{tmp_path}/x.bin:x:float:2x3", code=66)
+    assert "its type is not one of" in tool(one_input, f"{tmp_path}/x.bin:x:flaot:2x3", code=2)
     for dims in ("2x", "0x3", "x", "-1", "2x3x" + "9" * 20, "65536x65536x65536x65536x4"):
         assert "dims" in tool(one_input, f"{tmp_path}/x.bin:x:float:{dims}", code=2)
     assert "cannot be read" in tool(one_input, f"{tmp_path}/none.bin:x:float:2x3", code=66)
@@ -177,4 +177,4 @@ def test_a_sample_that_changes_is_noticed(tmp_path, one_input):
     for k in range(2):
         np.save(tmp_path / f"{k}.npy", sample(k)["x"])
     text = tool(one_input, tmp_path / "0.npy", tmp_path / "1.npy", options=["--twice", tmp_path / "1.npy"], code=66)
-    assert "the sample '1.npy' changed while it was used" in text
+    assert "the sample '1.npy' changed during the run" in text

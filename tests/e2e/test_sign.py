@@ -123,7 +123,7 @@ def test_a_signature_of_another_tool(weir, model, keys):
     config = hashing.Config().set_ignored_paths(paths=hidden)
     signing.Config().use_elliptic_key_signer(private_key=keys["P-256"][0]).set_hashing_config(config).sign(model.parent, signature(model))
     upstream(model, keys["P-256"][1])
-    assert "is of a model without a manifest" in weir("audit", model, "--public-key", keys["P-256"][1], code=65).err
+    assert "is for a model without a manifest" in weir("audit", model, "--public-key", keys["P-256"][1], code=65).err
 
 
 # ---- again
@@ -166,7 +166,7 @@ def test_damage_is_named(weir, model, keys):
 
 def test_damage_is_not_signed(weir, model, keys):
     flip(f"{model}.data", 1000)
-    assert "'out.onnx.data' is not what its manifest says: bytes 0.." in weir("sign", model, "--key", keys["P-256"][0], code=1).err
+    assert "'out.onnx.data' does not match its manifest: bytes 0.." in weir("sign", model, "--key", keys["P-256"][0], code=1).err
     Path(f"{model}.data").write_bytes(b"short")
     assert "it has 5 bytes instead of" in weir("sign", model, "--key", keys["P-256"][0], code=1).err
     Path(f"{model}.data").unlink()
@@ -198,14 +198,14 @@ def test_every_part_of_it_is_signed(weir, model, keys):
 @pytest.mark.parametrize(
     "change, what",
     [
-        (lambda b: b.pop("mediaType"), "it is no Sigstore bundle (v0.3)"),
-        (lambda b: b.update(verificationMaterial={"certificate": {"rawBytes": "AAAA"}}), "it names no key"),
-        (lambda b: b["verificationMaterial"]["publicKey"].update(hint=7), "the name of its key is no text"),
-        (lambda b: b["dsseEnvelope"].update(payloadType="text/plain"), "it holds no in-toto statement"),
-        (lambda b: b["dsseEnvelope"].update(payload="e30"), "it holds no in-toto statement"),
-        (lambda b: b["dsseEnvelope"].update(payload="e3 0="), "it holds no in-toto statement"),
-        (lambda b: b["dsseEnvelope"]["signatures"].append({"sig": ""}), "it does not hold one signature"),
-        (lambda b: b["dsseEnvelope"].update(signatures=[]), "it does not hold one signature"),
+        (lambda b: b.pop("mediaType"), "it is not a Sigstore bundle (v0.3)"),
+        (lambda b: b.update(verificationMaterial={"certificate": {"rawBytes": "AAAA"}}), "it does not name a key"),
+        (lambda b: b["verificationMaterial"]["publicKey"].update(hint=7), "the name of its key is not a string"),
+        (lambda b: b["dsseEnvelope"].update(payloadType="text/plain"), "it contains no in-toto statement"),
+        (lambda b: b["dsseEnvelope"].update(payload="e30"), "it contains no in-toto statement"),
+        (lambda b: b["dsseEnvelope"].update(payload="e3 0="), "it contains no in-toto statement"),
+        (lambda b: b["dsseEnvelope"]["signatures"].append({"sig": ""}), "it does not contain exactly one signature"),
+        (lambda b: b["dsseEnvelope"].update(signatures=[]), "it does not contain exactly one signature"),
     ],
 )
 def test_no_bundle(weir, model, keys, change, what):

@@ -216,7 +216,7 @@ def test_static_does_not_take_the_old_ranges(weir, tmp_path):
     static = ["--pass", f"static:ranges={ranges}"]
     weir("run", tmp_path / "in.onnx", tmp_path / "out.onnx", *static)
     done = weir("run", tmp_path / "in.onnx", tmp_path / "no.onnx", "--pass", f"smooth:ranges={ranges}", *static, code=66)
-    assert "has no range of the value '0.o_smooth_output'" in done.err
+    assert "has no range for the value '0.o_smooth_output'" in done.err
 
 
 def test_static_behind_it(weir, tmp_path):

@@ -392,7 +392,7 @@ def test_random_models_run_and_are_near(weir, tmp_path):
             if i > 1 and not ALL and (seed + i) % 3:
                 continue
             done = weir("static", source, out, "--force", "--quiet", "--ranges", cache, *words, code=None)
-            if "--block-size" in words and "no weight has two dims" in done.err:
+            if "--block-size" in words and "needs weights of two dims" in done.err:
                 continue
             assert done.code == 0, done.said
             onnx.checker.check_model(out)
@@ -621,7 +621,7 @@ def test_recipe_leaves_other_adds(weir, tmp_path):
 def test_blocks_where_no_weight_is_a_matrix(weir, tmp_path):
     m = Model(tmp_path, [helper.make_node("Conv", ["x", "w"], ["y"], "n")], {"w": numbers(8, 4, 3, 3)}, {"x": numbers(1, 4, 6, 6)}, opset=21)
     said = m.ours(weir, "--block-size", "4", code=1)
-    assert "--block-size: no weight has two dims: 'w' has 4" in said and "--per-channel" in said
+    assert "--block-size needs weights of two dims, and there are no such weights: 'w' has 4" in said and "--per-channel" in said
 
 
 def test_blocks_of_the_matrices_alone(weir, tmp_path):
@@ -640,7 +640,7 @@ def test_blocks_that_the_runtime_fuses(weir, tmp_path, words, warned):
     """What ONNX Runtime makes of a MatMul of codes of 8 bits takes no blocks: a warning, exactly where it does not run."""
     m = Model(tmp_path, [helper.make_node("MatMul", ["x", "v"], ["y"], "m")], {"v": numbers(16, 8)}, {"x": numbers(8, 16)})
     done = weir("static", m.path, tmp_path / "o.onnx", "--ranges", m.cache, "--block-size", "4", *words)
-    assert ("with its optimizations disabled only" in done.err and "'m'" in done.err) == warned
+    assert ("only with its optimizations disabled" in done.err and "'m'" in done.err) == warned
     assert runs(tmp_path / "o.onnx", m.feeds)
     try:
         run(tmp_path / "o.onnx", m.feeds, raw=False)
@@ -663,7 +663,7 @@ def test_a_value_without_a_range(weir, small):
     del cache["data"]["h"]
     small.cache.write_text(json.dumps(cache))
     said = small.ours(weir, code=66)
-    assert "no range of the value 'h'" in said and "--exclude" in said
+    assert "no range for the value 'h'" in said and "--exclude" in said
     model, _ = small.ours(weir, "--op-types", "Gemm")
     assert ops(model) == ["MatMul", "Relu"]
 
@@ -683,13 +683,13 @@ def test_a_range_that_the_value_cannot_have(weir, small):
 
 
 @pytest.mark.parametrize("words, said", [
-    (("--weight-type", "float8e4m3fn"), "float8 is for both or none"),
-    (("--activation-type", "int8", "--weight-type", "uint8"), "runs nowhere"),
+    (("--weight-type", "float8e4m3fn"), "if one is float8, both must be"),
+    (("--activation-type", "int8", "--weight-type", "uint8"), "no runtime supports this combination"),
     (("--per-tensor", "--per-channel"), "exclude each other"),
     (("--execution", "qlinear"), "--execution needs --format"),
-    (("--minimum-real-range", "wide"), "is not a number from 0"),
+    (("--minimum-real-range", "wide"), "is not a number of at least 0"),
     (("--qdq-op-type-per-channel-support-to-axis", "MatMul"), "is not OP=AXIS"),
-    (("--format", "int32-bias", "--activation-type", "uint16"), "take types of int8 and uint8"),
+    (("--format", "int32-bias", "--activation-type", "uint16"), "support only the types int8 and uint8"),
 ])  # fmt: skip
 def test_options_that_do_not_go_together(weir, small, words, said):
     assert said in small.ours(weir, *words, code=2)
@@ -715,7 +715,7 @@ def test_given_zero_points_are_of_the_type_that_the_constant_gets(weir, tmp_path
     model.ours(weir, "--op-types", "Add", "--override", file)
     file.write_text(json.dumps({"c": [{"scale": 0.1, "zero_point": -5}]}))
     said = model.ours(weir, "--op-types", "Add", "--override", file, code=2)
-    assert "zero_point -5 is not from 0 to 255, what uint8 holds" in said and "quant_type" in said
+    assert "zero_point -5 is outside 0 to 255, the range of uint8" in said and "quant_type" in said
 
 
 @pytest.mark.parametrize("form", ["", ",form=flat"])
@@ -798,7 +798,7 @@ def test_given_zero_points_are_refused_in_either_form(weir, tmp_path):
     file.write_text(json.dumps({"w": [{"scale": 0.1, "zero_point": 200}]}))
     for form in "qdq", "qoperator":
         said = model.ours(weir, "--format", form, "--override", file, code=2)
-        assert "override of tensor 'w': zero_point 200 is not from -128 to 127, what int8 holds" in said
+        assert "override of tensor 'w': zero_point 200 is outside -128 to 127, the range of int8" in said
 
 
 def test_given_numbers_for_more_channels_than_are_kept(weir, tmp_path):
@@ -811,7 +811,7 @@ def test_given_numbers_for_more_channels_than_are_kept(weir, tmp_path):
     file = tmp_path / "o.json"
     file.write_text(json.dumps({"w": [{"axis": 1, "rmin": -1, "rmax": 1}]}))
     said = model.ours(weir, "--override", file, code=2)
-    assert "override of tensor 'w': 4294967298 channels, and no more than 1048576 take given numbers" in said
+    assert "override of tensor 'w': the tensor has 4294967298 channels, but values can be given for at most 1048576" in said
 
 
 def test_float8_wants_a_deviation(weir, small):
@@ -821,10 +821,10 @@ def test_float8_wants_a_deviation(weir, small):
 
 @pytest.mark.parametrize("override, line, said", [
     ({"nowhere": [{"quant_type": "uint16"}]}, 2, "no such tensor"),
-    ({"w": [{"quant_type": "int7"}]}, 3, "no quant_type 'int7'"),
+    ({"w": [{"quant_type": "int7"}]}, 3, "unknown quant_type 'int7'"),
     ({"w": [{"scale": 0.1}]}, 3, "scale and zero_point must both be given"),
-    ({"w": [{"scale": 0.1, "zero_point": 0, "symmetric": True}]}, 3, "leave no room"),
-    ({"w": [{"scale": 0.1, "zero_point": 300}]}, 3, "zero_point 300 is not from -128 to 127"),
+    ({"w": [{"scale": 0.1, "zero_point": 0, "symmetric": True}]}, 3, "cannot be combined"),
+    ({"w": [{"scale": 0.1, "zero_point": 300}]}, 3, "zero_point 300 is outside -128 to 127"),
     ({"w": [{"rmin": 1, "rmax": -1}]}, 3, "rmin is above rmax"),
     ({"h": [{"scale": 1e-300, "zero_point": 0}]}, 3, "scale 1e-300 is too small for float"),
     ({"h": [{"scale": 1e300, "zero_point": 0}]}, 3, "scale 1e+300 is too large for float"),
@@ -833,13 +833,13 @@ def test_float8_wants_a_deviation(weir, small):
      "overrides by channel need an axis"),
     ({"w": [{"axis": 2}]}, 2, "axis 2 of a tensor of 2 dims"),
     ({"w": [{"axis": 1, "rmin": -1, "rmax": 1}, {"rmin": -1, "rmax": 1}]}, 2, "2 overrides for 4 channels"),
-    ({"w": [{"axis": 1}] + [{"symmetric": True}] * 3}, 6, "must be those of the first channel"),
+    ({"w": [{"axis": 1}] + [{"symmetric": True}] * 3}, 6, "must be the same as for the first channel"),
     ({"w": [{"convert": {"quant_type": "uint16"}}]}, 3, "convert is for computed values"),
     ({"h": [{"reduce_range": True}]}, 3, "reduce_range is for constants"),
     ({"h": [{"axis": 0}]}, 3, "axis is for constants"),
-    ({"h": [{"convert": {"quant_type": "uint8"}}]}, 3, "which it has already"),
+    ({"h": [{"convert": {"quant_type": "uint8"}}]}, 3, "which is already its type"),
     ({"h": [{"convert": {"quant_type": "uint16", "recv_nodes": ["none"]}}]}, 3, "no node 'none' uses it"),
-    ({"h": [{}], "w": [{"scle": 1}]}, 6, "no key 'scle'"),
+    ({"h": [{}], "w": [{"scle": 1}]}, 6, "unknown key 'scle'"),
     ({"h": {}}, 2, "are not a list"),
 ])  # fmt: skip
 def test_overrides_are_checked(weir, small, override, line, said):
@@ -860,7 +860,7 @@ def test_verification_names_what_to_leave_out(weir, tmp_path):
     (tmp_path / "ours.onnx").unlink()
     words += ["--compat", "onnxruntime"]
     said = m.ours(weir, *words, code=1)
-    assert "'classes'" in said and "--exclude 'classes' leaves it as it is" in said
+    assert "'classes'" in said and "--exclude 'classes' leaves it unchanged" in said
     assert not (tmp_path / "ours.onnx").exists()
     m.ours(weir, *words, "--exclude", "classes")
 

@@ -359,11 +359,11 @@ def test_options_go_together(weir, tmp_path):
         (["verify", BERT, BERT, "--shape", "1x2"], "NAME=SHAPE"),
         (["verify", BERT, BERT, "--lengths", "4,x"], "whole numbers"),
         (["verify", BERT, BERT, "--require", "lots"], "100%"),
-        (["verify", BERT, BERT, "--inputs", "x.npz", "--lengths", "3"], "inputs that are given"),
-        (["verify", BERT, BERT, "--inputs", "x.npz", "--shape", "x=3"], "inputs that are given"),
+        (["verify", BERT, BERT, "--inputs", "x.npz", "--lengths", "3"], "when inputs are given"),
+        (["verify", BERT, BERT, "--inputs", "x.npz", "--shape", "x=3"], "when inputs are given"),
         (["verify", BERT, "--edits", "x.jsonl", "--lengths", "3", "--lengths", "4"], "one length"),
         (["quantize", BERT, tmp_path / "q.onnx", "--verify-seed", "3"], "without --verify"),
-        (["quantize", BERT, tmp_path / "q.onnx", "--verify", "--verify-inputs", "x.npz"], "about whole models"),
+        (["quantize", BERT, tmp_path / "q.onnx", "--verify", "--verify-inputs", "x.npz"], "needs whole models"),
     ):
         assert said in weir(*words, code=2).err, words
 
@@ -375,13 +375,13 @@ def test_what_cannot_be_drawn_names_the_way_out(weir, tmp_path):
     save(source, [helper.make_node("Conv", ["x", "w"], ["y"])], unranked[:1], unranked[1:], {"w": np.ones((8, 8, 1, 1), np.float32)})
     for scope in ("--verify", "--verify=model"):
         said = weir("conv2matmul", source, out, scope, code=1).err
-        assert "its rank is not known" in said and "hint: --verify-shape INPUT=SHAPE says" in said and "--verify=model --verify-inputs DIR runs" in said
+        assert "its rank is not known" in said and "hint: --verify-shape INPUT=SHAPE sets" in said and "--verify=model --verify-inputs DIR runs" in said
         assert "verified: " in weir("conv2matmul", source, out, scope, "--verify-shape", "x=1x8x4x4", "--force", "--edit-log", log).out
         out.unlink()
     np.savez(tmp_path / "x.npz", x=np.ones((1, 8, 4, 4), np.float32))
     weir("conv2matmul", source, out, "--verify=model", "--verify-inputs", tmp_path / "x.npz", "--force")
     said = weir("verify", source, out, "--edits", log, code=1).err
-    assert "hint: --shape INPUT=SHAPE says" in said and "without --edits, --inputs DIR runs" in said
+    assert "hint: --shape INPUT=SHAPE sets" in said and "without --edits, --inputs DIR runs" in said
     weir("verify", source, out, "--edits", log, "--shape", "x=1x8x4x4")
     weir("verify", source, out, "--inputs", tmp_path / "x.npz")
 
@@ -676,7 +676,7 @@ UNTOUCHED = {
     "a denotation": (lambda model: setattr(model.graph.input[0].type, "denotation", "IMAGE"), "input 'x'"),
     "a text of an input": (lambda model: setattr(model.graph.input[0], "doc_string", "another"), "input 'x'"),
     "metadata of an output": (lambda model: model.graph.output[0].metadata_props.add(key="k", value="v"), "output 'y'"),
-    "a declared type of no value": (lambda model: model.graph.value_info.append(value("ghost", [7])), "value_info 'values that nothing makes'"),
+    "a declared type of no value": (lambda model: model.graph.value_info.append(value("ghost", [7])), "value_info 'values that no node produces'"),
     "an opset twice": (lambda model: model.opset_import.append(helper.make_opsetid("", 18)), "opset"),
     "a function": (lambda model: model.functions.append(a_function()), "function 'own.Twice'"),
     "training": (lambda model: model.training_info.add(), "training 'steps'"),
@@ -690,8 +690,8 @@ def test_what_no_edit_is_about(weir, tmp_path, logged, name):
     change, place = UNTOUCHED[name]
     bad = damage(out, tmp_path / "bad.onnx", change)
     done = weir("verify", source, bad, "--edits", log, code=1)
-    assert "everything that no edit is about is not as in SRC (m.onnx): the " in done.out and place in done.out
-    assert place in done.err or "the part after does not run" in done.err  # which a site says first
+    assert "everything that no edit changes is not as in SRC (m.onnx): the " in done.out and place in done.out
+    assert place in done.err or "the part after the change does not run" in done.err  # which a site says first
     said = json.loads(weir("verify", source, bad, "--edits", log, "--json", code=1).out)
     assert said["verification"]["rest"]["differing"] == 1 and place in said["verification"]["rest"]["first"] and said["error"]["code"] == 1
 
@@ -699,7 +699,7 @@ def test_what_no_edit_is_about(weir, tmp_path, logged, name):
 def test_what_no_edit_is_about_and_is_as_it_was(weir, tmp_path, logged):
     """The control, also of an output whose weights lie elsewhere."""
     source, out, log = logged
-    assert "everything that no edit is about is as in SRC (m.onnx)\n" in weir("verify", source, out, "--edits", log).out
+    assert "everything that no edit changes is as in SRC (m.onnx)\n" in weir("verify", source, out, "--edits", log).out
     assert found(weir, source, out, "--edits", log)["rest"] == {"differing": 0, "first": None}
     weir("convert", out, tmp_path / "split.onnx", "--external")
     assert found(weir, source, tmp_path / "split.onnx", "--edits", log)["rest"]["differing"] == 0
@@ -708,7 +708,7 @@ def test_what_no_edit_is_about_and_is_as_it_was(weir, tmp_path, logged):
     # What edits are about is for sites.
     bad = damage(out, tmp_path / "bad.onnx", lambda model: flip_sign_of_scale(model))
     done = weir("verify", source, bad, "--edits", log, code=1)
-    assert "no edit is about is as in SRC" in done.out and "the work of group" in done.out
+    assert "no edit changes is as in SRC" in done.out and "caused by group" in done.out
 
 
 LONG = "x" * 10000

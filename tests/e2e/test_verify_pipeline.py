@@ -161,7 +161,7 @@ def test_reference(run, weir, tmp_path):
     np.savez(tmp_path / "x.npz", y=x)
     assert "no such input" in run(text + "x.npz\n", code=2).err
     done = run(BOTH + "verify: promise\nreference: x.npz\n", code=2)
-    assert "about whole models" in done.err and "verify_on: model" in done.err
+    assert "needs whole models" in done.err and "verify_on: model" in done.err
 
 
 @pytest.mark.parametrize(
@@ -179,13 +179,13 @@ def test_reference(run, weir, tmp_path):
         ("verify: {metric: {}}\n", "4:19: no metric is named"),
         ("verify: {metric: cosine}\n", "4:18: expected a mapping of metrics here, found a word"),
         ("verify: {metric: {beauty: [0, 1]}}\n", "4:19: there is no metric 'beauty'"),
-        ("verify: {metric: {cosine: 1}}\n", "4:27: expected a list of the least and the most here, found a word"),
+        ("verify: {metric: {cosine: 1}}\n", "4:27: expected a list of minimum and maximum here, found a word"),
         ("verify: {metric: {cosine: [0.9]}}\n", "4:31: expected a number here"),
         ("verify: {metric: {cosine: [0.9, 1, 2]}}\n", "4:36: expected the end of the list here"),
-        ("verify: {metric: {cosine: [2, 3]}}\n", "4:19: the bound of 'cosine' is 2, but it is at most 1"),
-        ("verify: {metric: {max_abs: [0, -1]}}\n", "4:19: the bound of 'max_abs' is '-1', which is no number from 0 on"),
-        ("verify: {metric: {max_abs: [0, .inf]}}\n", "4:19: the range of 'max_abs' has no most"),
-        ("verify: {metric: {sqnr: [-.inf, 20]}}\n", "4:19: the range of 'sqnr' has no least"),
+        ("verify: {metric: {cosine: [2, 3]}}\n", "4:19: the bound of 'cosine' is 2, but the limit is 1"),
+        ("verify: {metric: {max_abs: [0, -1]}}\n", "4:19: the bound of 'max_abs' is '-1', which is not a number of at least 0"),
+        ("verify: {metric: {max_abs: [0, .inf]}}\n", "4:19: the range of 'max_abs' has no maximum"),
+        ("verify: {metric: {sqnr: [-.inf, 20]}}\n", "4:19: the range of 'sqnr' has no minimum"),
         ("verify: !!str promise\n", "4:9: tags are not allowed in a pipeline"),
         ("verify: promise\nverify: off\n", "5:1: a second key 'verify'"),
         ("verify_on: moon\nverify: promise\n", "4:12: 'verify_on' is sites or model"),

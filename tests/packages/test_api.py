@@ -80,7 +80,7 @@ def test_every_option_is_a_keyword(weir, tables):
                 assert default is (inspect.Parameter.empty if option["required"] else False if option["kind"] == "flag" and not option["takes_false"] else None)
                 if option["name"] != "progress":
                     text = " ".join(getattr(weir, command["name"]).__doc__.split())
-                    start = option["help"].split("--")[0].strip()  # flags have other names here
+                    start = option["help"].split("\n")[0].split("--")[0].strip()  # flags have other names here
                     assert f" {parameter(option)}: {' '.join(start.split())}" in text
 
 

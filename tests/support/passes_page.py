@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes docs/passes.md from what 'weir passes --json' says and from the table of onnx-passes' classes:
+"""Makes docs/passes.md from the output of 'weir passes --json' and the table of onnx-passes' classes:
 
-    tests/support/passes_page.py [--write] WEIR      without --write: prints the page
+    tests/support/passes_page.py [--write] WEIR      without --write, prints the page
 """
 import argparse
 import json
@@ -13,33 +13,50 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 REGISTRY = os.path.join(HERE, "..", "data", "onnx-passes", "registry.txt")
 PAGE = os.path.join(HERE, "..", "..", "docs", "passes.md")
 
-# Classes of onnx-passes that no pass of ours stands for, with the reason.
+# Classes of onnx-passes without a pass in weir, with the reason.
 LEFT_OUT = {}
 
 HEAD = """# Passes
 
 <!-- Made by tests/support/passes_page.py from 'weir passes --json': change it there, or in the passes. -->
 
-Every pass, by family. `weir passes NAME` says the same at the shell, and the options that a pass takes.
+This page is a reference list of all passes, by family. To run passes, read [pipelines.md](pipelines.md). To make a model smaller or faster,
+read [optimize.md](optimize.md).
 
-A name of passes, behind `--pass` or in a pipeline file ([pipelines.md](pipelines.md)), is one of:
+```sh
+weir passes                                                 # all passes
+weir passes algebraic                                       # the passes of a family
+weir passes algebraic/GroupAdd                              # one pass: what it needs and promises, rules, options
+weir run in.onnx out.onnx --pass algebraic/GroupAdd --pass tidy
+```
 
-| name | example | means |
+The option `--pass` and [pipeline files](pipelines.md#in-a-file) accept these names:
+
+| name | example | runs |
 |---|---|---|
 | a pass | `algebraic/GroupAdd` | that pass |
-| a class of onnx-passes | `GroupAdd`, `streamline.algebraic.numeric.GroupAdd` | the pass that does what it does |
+| a class of onnx-passes | `GroupAdd`, `streamline.algebraic.numeric.GroupAdd` | the pass with the same effect |
 | a family | `algebraic` | all of its passes, in their order |
 | a set | `eliminate-where` | the passes that belong to it |
-| one of the [names for several](#names-for-several-passes) | `streamline` | the passes that it lists, in rounds |
+| a [name for several passes](#names-for-several-passes) | `streamline` | the passes that it lists, in rounds |
 
-`family:NAME` says that a family or a set is meant.
+If a pass has the same name as a family or a set, write `family:NAME` for the family or set.
 
-**Exactness** says how far the results of a model may move: `exact` (the same bits), `zero` (the sign of a zero may
-change), `rounding` (floats may round differently, [and so may what the model compares](pipelines.md#rounding-and-thresholds)) and `finite` (besides, nothing is promised where a value is infinite or
-NaN). `--exactness` is the cap, `rounding` unless said otherwise; what is less exact does not run, and is counted.
-A rule is shown with its own level: left of the arrow what is looked for, right of it what takes its place, behind `where`
-its conditions and behind `mend` conditions on the result ([the language](../src/passes/rules/README.md)). Where a
-template gives several passes, the rules shown are those of the first.
+**Exactness** is in parentheses after the summary of each pass. It is how much the results of the model may change
+([details](pipelines.md#how-exact)):
+
+| level | what may change |
+|---|---|
+| `exact` | nothing: the same bits |
+| `zero` | the sign of zeros and the bits of NaNs |
+| `rounding` | floats may round differently, [and so may the inputs of comparisons](pipelines.md#rounding-and-thresholds) |
+| `finite` | like `rounding`; in addition, nothing is promised for values that are infinite or NaN |
+
+`--exactness LEVEL` skips passes and rewrites that are less exact than LEVEL, and the report counts them. The default is `rounding`.
+
+**Rules** are shown with their own level. The pattern is left of the arrow and the result right of it. `where` introduces the conditions of the
+rule, `mend` conditions on the result ([the language](../src/passes/rules/README.md)). If one template makes several passes, the page shows
+the rules of the first.
 """
 
 
@@ -76,7 +93,7 @@ def level(one):
 
 
 def entries(passes):
-    """Passes that come from one template together."""
+    """Groups of passes that come from the same template."""
     by_place, result = {}, []
     for one in passes:
         place = one.get("from")
@@ -105,7 +122,7 @@ def write_entry(out, members):
 
 
 def write_groups(out, groups):
-    out += ["", "## Names for several passes", "", "| name | class of onnx-passes | in rounds until nothing changes | then once |",
+    out += ["", "## Names for several passes", "", "| name | class of onnx-passes | repeated until nothing changes | then once |",
             "|---|---|---|---|"]
     for g in groups:
         words = [f"`{g[part]}`" if g[part] else "" for part in ("rounds", "once")]
@@ -117,14 +134,14 @@ def write_classes(out, catalogue):
     theirs = registry()
     known = [name for name in theirs if name in ours]
     out += ["", "## Classes of onnx-passes", "",
-            f"Of {len(theirs)} classes that onnx-passes 0.4.1 registers, {len(known)} have a pass here; each is known by its "
-            "name, and by each of its keys.", ""]
+            f"onnx-passes 0.4.1 registers {len(theirs)} classes. weir has a pass for {len(known)} of them. You can use the name of the class and "
+            "each of its registry keys.", ""]
     if LEFT_OUT:
-        out += ["Without one:", ""]
+        out += ["Classes without a pass:", ""]
         out += [f"- `{name}`: {why}" for name, why in sorted(LEFT_OUT.items())]
         out.append("")
     elsewhere = [name for name in known if not ours[name].endswith("/" + name)]
-    out += ["Those whose pass has another name:", "", "| class | pass |", "|---|---|"]
+    out += ["The passes of these classes have other names:", "", "| class | pass |", "|---|---|"]
     out += [f"| `{name}` | `{ours[name]}` |" for name in elsewhere]
 
 
@@ -151,7 +168,7 @@ def page(weir):
 
 def main():
     args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    args.add_argument("--write", action="store_true", help="into docs/passes.md")
+    args.add_argument("--write", action="store_true", help="write docs/passes.md")
     args.add_argument("weir")
     given = args.parse_args()
     text = page(given.weir)

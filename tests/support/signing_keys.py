@@ -33,14 +33,14 @@ def unusable(folder):
     (folder / "cut.pem").write_text("\n".join([*text[:2], text[-1]]) + "\n")
     return {
         "is a public key": (folder / "good.pub", 2),
-        "is an encrypted key, and weir asks for no password": (write(folder, "locked", ec.generate_private_key(CURVES["P-256"]), b"word")[0], 2),
+        "is an encrypted key, and weir does not ask for passwords": (write(folder, "locked", ec.generate_private_key(CURVES["P-256"]), b"word")[0], 2),
         "is an encrypted key": (write(folder, "old", ec.generate_private_key(CURVES["P-256"]), b"word", traditional)[0], 2),
-        "is a key of another kind or curve": (write(folder, "rsa", rsa.generate_private_key(65537, 2048))[0], 2),
+        "has another kind or curve": (write(folder, "rsa", rsa.generate_private_key(65537, 2048))[0], 2),
         "is a key of another kind": (write(folder, "rsa1", rsa.generate_private_key(65537, 2048), form=traditional)[0], 2),
         "of the curve P-256, P-384 or P-521": (write(folder, "ed", ed25519.Ed25519PrivateKey.generate())[0], 2),
         "kind or curve": (write(folder, "k1", ec.generate_private_key(ec.SECP256K1()))[0], 2),
         "is not a key in PEM form": (folder / "text.pem", 65),
-        "it is not the key that its label promises": (folder / "cut.pem", 65),
+        "it is not the kind of key that its label names": (folder / "cut.pem", 65),
         "is damaged": (folder / "mixed.pem", 65),
         "there is no key": (folder / "nothing.pem", 66),
         "is not a regular file": (folder, 66),

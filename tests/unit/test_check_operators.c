@@ -91,7 +91,8 @@ static void functions_are_no_operators(void **state) {
   build_node(&t->b, "Gelu", "inside", "p", "q"); // the function imports a version of its own
   build_leave(&t->b);
   t->m.opsets[0].version = 20;
-  expect(t, "2 node 'inside' (Gelu): operator 'Gelu' came with opset 20 of ai.onnx, but opset 17");
+  expect(t,
+         "2 node 'inside' (Gelu): operator 'Gelu' was added in opset 20 of ai.onnx, but opset 17");
   assert_int_equal(t->n, 1); // and the call has nothing to be said of
 }
 
@@ -104,7 +105,8 @@ static void bodies_are_looked_at(void **state) {
   build_enter(&t->b, branch, "else_branch", "else");
   build_node(&t->b, "Relu", "other", "x", "r");
   build_leave(&t->b);
-  expect(t, "2 node 'inside' (Gelu): operator 'Gelu' came with opset 20 of ai.onnx, but opset 18");
+  expect(t,
+         "2 node 'inside' (Gelu): operator 'Gelu' was added in opset 20 of ai.onnx, but opset 18");
   assert_int_equal(t->n, 1);
 }
 
@@ -117,7 +119,7 @@ static void domains_are_said_once(void **state) {
   t->m.opsets[0].version = 99;
   build_node(&t->b, "Relu", "", "x x x", "-");
   build_node(&t->b, "Relu", "", "x x x", "-");
-  expect(t, "0 model: opset 99 of ai.onnx is newer than weir knows (28)");
+  expect(t, "0 model: opset 99 of ai.onnx is newer than the newest that weir knows (28)");
   assert_int_equal(t->n, 3);
 }
 
@@ -127,8 +129,8 @@ static void types_as_far_as_they_are_declared(void **state) {
   build_node(&t->b, "MatMul", "one", "anything w", "a");
   assert_string_equal(faults_of(t), "");
   build_node(&t->b, "MatMul", "two", "x w", "b");
-  expect(t,
-         "2 node 'two' (MatMul): 'x' is float and 'w' is int32, but MatMul takes them of one type");
+  expect(t, "2 node 'two' (MatMul): 'x' is float and 'w' is int32, but MatMul needs them to have "
+            "the same type");
   assert_int_equal(t->n, 1);
   build_node(&t->b, "Sin", "three", "i", "c");
   expect(t, "'i' is int64, but 'input' of Sin must be float, float16 or double");

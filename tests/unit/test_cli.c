@@ -79,8 +79,11 @@ static void test_tables_are_sound(void **state) {
     assert_true((row->kind == CLI_FLAG) == (row->metavar == NULL));
     assert_true(strlen(row->name) <= 47); // guess_distance
     assert_null(strpbrk(row->name, "= _"));
-    size_t n = strlen(row->help);
-    assert_true(n > 10 && row->help[n - 1] != '.');
+    const size_t line = strcspn(row->help, "\n"), n = strlen(row->help);
+    if (line <= 10 || line > 100 || row->help[line - 1] == '.')
+      fail_msg("--%s: '%.*s' is no line for a screen of help", row->name, (int)line, row->help);
+    if (n > line && row->help[n - 1] != '.')
+      fail_msg("--%s: its long text ends without a full stop", row->name);
   }
   for (uint32_t c = 0; c < CLI_COMMANDS; c++) {
     const struct cli_command_row *row = cli_command_row(c);
@@ -91,6 +94,14 @@ static void test_tables_are_sound(void **state) {
       assert_int_equal(cli_option_named(c, span_str(cli_row(c, o).name)), o);
     assert_true(strlen(row->summary) < 64);
     assert_int_equal(row->about[strlen(row->about) - 1], '.');
+    uint32_t first = 0;
+    for (const char *at = row->first; *at; at += strspn(at, " "), first++) {
+      const size_t n = strcspn(at, " ");
+      if (cli_option_named(c, span_of(at, n)) == CLI_NONE)
+        fail_msg("%s has no option '%.*s'", row->name, (int)n, at);
+      at += n;
+    }
+    assert_true(first > 0 && first <= 10);
     for (int i = 0; i < CLI_EXAMPLES; i++)
       assert_int_equal(strncmp(row->example[i].line, "weir ", 5), 0);
   }
@@ -296,11 +307,17 @@ static void test_help_wins(void **state) {
   accept(&args, "conv2matmul --nonsense --help");
   assert_int_equal(args.action, CLI_HELP);
   assert_int_equal(args.command, CLI_conv2matmul);
+  accept(&args, "conv2matmul --nonsense -h");
+  assert_int_equal(args.action, CLI_HELP_SHORT);
+  accept(&args, "-h");
+  assert_int_equal(args.action, CLI_HELP_SHORT);
+  accept(&args, "help");
+  assert_int_equal(args.action, CLI_HELP);
   accept(&args, "convert --help-all");
   assert_int_equal(args.action, CLI_HELP_ALL);
   accept(&args, "help audit");
-  assert_int_equal(args.action, CLI_HELP);
-  assert_int_equal(args.command, CLI_audit);
+  assert_int_equal(args.action, CLI_HELP_ABOUT);
+  assert_string_equal(args.operand[0], "audit");
   accept(&args, "--version");
   assert_int_equal(args.action, CLI_VERSION);
   accept(&args, "");
@@ -310,6 +327,13 @@ static void test_help_wins(void **state) {
   assert_string_equal(args.operand[1], "folder");
   accept(&args, "--generate json");
   assert_int_equal(args.action, CLI_GENERATE);
+  accept(&args, "completion fish");
+  assert_int_equal(args.action, CLI_GENERATE);
+  assert_string_equal(args.operand[0], "fish");
+  refuse("completion", "needs the name of one shell", "weir completion bash|zsh|fish");
+  refuse("completion bash zsh", "needs the name of one shell", "weir completion");
+  refuse("completion tcsh", "no completion for 'tcsh'", "weir completion");
+  refuse("completoin", "no command 'completoin'", "'weir completion'");
   refuse("--generate json folder", "--generate takes bash, zsh, fish, json, or man", "");
 }
 
@@ -349,7 +373,8 @@ static void check_is_ours(const char *ours, enum cli_command typed) {
     const size_t n = strcspn(at, " ',;()");
     snprintf(word, sizeof word, "%.*s", (int)n, at);
     const size_t name = strcspn(word, "=");
-    if (strcmp(before, "weir") == 0 && strcmp(word, "--generate") == 0) {
+    if (strcmp(before, "weir") == 0 &&
+        (strcmp(word, "completion") == 0 || strcmp(word, "--generate") == 0)) {
       before[0] = '\0';
       at += strcspn(at, "'");
       continue;
@@ -426,9 +451,10 @@ static void test_words_of_others(void **state) {
   refuse("dynamic m.onnx o.onnx --AddQDQPairToWeight",
          "--add-qdq-pair-to-weight is an option of 'weir static', not of 'weir dynamic'", "");
   // A row may hold for all words that begin alike.
-  refuse("optimize m.onnx o.onnx --tflite_int8", "no option --tflite_int8", "only ONNX is written");
+  refuse("optimize m.onnx o.onnx --tflite_int8", "no option --tflite_int8",
+         "the only output format is ONNX");
   refuse("static m.onnx o.onnx --CalibStridedMinMax 4", "no option --CalibStridedMinMax",
-         "one sample is in memory at a time anyway");
+         "only one sample at a time is in memory anyway");
   refuse("static m.onnx o.onnx --Quant_Format QDQ", "no option --Quant_Format", "here: --format");
   refuse("static m.onnx o.onnx --AddQDQPairToWeight", "no option",
          "did you mean --add-qdq-pair-to-weight?");
@@ -670,7 +696,7 @@ static void test_hints(void **state) {
   }
   const struct err ring = {.kind = ERR_IO, .reason = REASON_RING, .hint = "missing"};
   assert_string_equal(hints_of(&ring).s,
-                      "io_uring is missing, or use --io=sync: the bytes are the same");
+                      "io_uring is missing, or use --io=sync, which writes the same bytes");
   const struct err plain = {.kind = ERR_IO, .hint = "look at 100% of it"};
   assert_string_equal(hints_of(&plain).s, plain.hint);
   const struct err none = {.kind = ERR_IO};
@@ -688,9 +714,8 @@ static void test_hints_name_variables(void **state) {
   accept(&args, "convert in.onnx out.onnx --memory 20M");
   hints_for(&args);
   assert_string_equal(hints_of(&memory).s, "raise --memory, or lower WEIR_JOBS");
-  assert_string_equal(
-      hints_of(&lost).s,
-      "use WEIR_IO=sync, or WEIR_IO=auto, which goes on without it: the bytes are the same");
+  assert_string_equal(hints_of(&lost).s, "use WEIR_IO=sync, or WEIR_IO=auto, which continues "
+                                         "without io_uring; the bytes are the same");
   accept(&args, "convert in.onnx out.onnx --jobs 3 --io=uring");
   assert_string_equal(hints_of(&memory).s, "raise --memory, or lower --jobs");
   hints_for(NULL);

@@ -296,11 +296,11 @@ static void shapes_that_do_not_fit(void **state) {
   assert_string_equal(refused(text, &(struct draw_shape){"x", odd, 3}, 1),
                       "input 'x': axis 2 is 2*t in the model and cannot be 5");
   assert_string_equal(refused(text, &(struct draw_shape){"x", wide, 2}, 1),
-                      "input 'x' has 3 dims in the model, and 2 in the shape given");
+                      "input 'x' has 3 dims in the model, but 2 in the given shape");
   assert_string_equal(refused(text, &(struct draw_shape){"x", none, 3}, 1),
-                      "input 'x': -1 is no size");
+                      "input 'x': -1 is not a size");
   assert_string_equal(refused(text, &(struct draw_shape){"z", wide, 3}, 1),
-                      "a shape is given for 'z', and no input is called that");
+                      "a shape is given for 'z', but the model has no such input");
   static const int64_t even[] = {1, 8, 6}, other[] = {4};
   const struct draw_shape both[] = {{"x", even, 3}, {"u", other, 1}};
   assert_string_equal(
@@ -548,7 +548,7 @@ static void what_nothing_is_drawn_of(void **state) {
   assert_string_equal(cannot("q"), "it is a sequence");
   struct arrays all;
   assert_int_equal(draw_inputs(t.d, &t.a, &all, t.why), DRAW_CANNOT);
-  assert_non_null(strstr(t.why, "nothing can be drawn for input 's': "));
+  assert_non_null(strstr(t.why, "weir cannot draw a sample for input 's': "));
 }
 
 static bool is_among(struct span s, const char *const *list) {

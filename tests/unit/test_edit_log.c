@@ -397,7 +397,7 @@ static const struct bad_line bad_lines[] = {
     {"{\"edit\":\"function.add\",\"function\":\"f1\",\"graph\":\"g4\",\"domain\":\"local\","
      "\"name\":\"b\","
      "\"attrs\":{\"g\":{\"graph\":\"g2\"}}}",
-     "attribute 'g' of a function has a default that no edit makes"},
+     "attribute 'g' of a function has a default that edits do not support"},
     {"{\"edit\":\"node.remove\",\"node\":\"g0/n99\",\"op\":\"Conv\"}", "no 'g0/n99'"},
     {"{\"edit\":\"node.remove\",\"node\":\"g1/n0\",\"op\":\"Conv\"}", "no 'g1/n0'"},
     {"{\"edit\":\"node.remove\",\"node\":\"g0/n00\",\"op\":\"Conv\"}", "not an address"},
@@ -419,7 +419,7 @@ static const struct bad_line bad_lines[] = {
     {"{\"edit\":\"node.add\",\"node\":\"g0/n8\",\"op\":\"A\",\"in\":[\"g1/v8:t\"],\"out\":[]}",
      "cannot be seen from graph g0"},
     {"{\"edit\":\"node.add\",\"node\":\"g0/n8\",\"op\":\"A\",\"in\":[],\"out\":[\"g0/v5:y\"]}",
-     "has a producer already"},
+     "already has a producer"},
     {"{\"edit\":\"node.add\",\"node\":\"g0/n8\",\"op\":\"A\",\"in\":[],\"out\":[\"g0/v15:y\"]}",
      "is taken"},
     {"{\"edit\":\"node.add\",\"node\":\"g1/n8\",\"op\":\"A\",\"in\":[],\"out\":[\"g1/v15:y\"]}",
@@ -477,7 +477,7 @@ static const struct bad_line bad_lines[] = {
     {"{\"edit\":\"node.set_input\",\"node\":\"g0/n0\",\"slot\":0,\"value\":null}",
      "not an address"},
     {"{\"edit\":\"node.set_output\",\"node\":\"g0/n0\",\"slot\":0,\"value\":\"g0/v6:z\"}",
-     "has a producer already"},
+     "already has a producer"},
     {"{\"edit\":\"node.set_output\",\"node\":\"g0/n0\",\"slot\":2,\"value\":\"g0/v15:n\"}",
      "output slot 2"},
     {"{\"edit\":\"node.set_output\",\"node\":\"g0/n0\",\"slot\":0,\"value\":\"g1/v15:n\"}",
@@ -492,7 +492,7 @@ static const struct bad_line bad_lines[] = {
 
     {"{\"edit\":\"tensor.add\",\"value\":\"g0/v15:n\",\"tensor\":\"g0/t6:n\",\"dtype\":\"float\","
      "\"dims\":[65,64],\"recipe\":{\"tensor\":\"g0/t2:big\",\"dims\":[65,64]}}",
-     "do not hold the 4096 elements"},
+     "do not match the 4096 elements"},
     {"{\"edit\":\"tensor.add\",\"value\":\"g0/v15:n\",\"tensor\":\"g0/t6:n\",\"dtype\":\"float\","
      "\"dims\":[32,128],\"recipe\":{\"tensor\":\"g0/t2:big\",\"dims\":[64,64]}}",
      "the line says float [32,128]"},
@@ -504,7 +504,7 @@ static const struct bad_line bad_lines[] = {
      "no 'g0/t2:bog'"},
     {"{\"edit\":\"tensor.add\",\"value\":\"g0/v15:n\",\"tensor\":\"g0/t6:n\",\"dtype\":\"float\","
      "\"dims\":[64,-64],\"recipe\":{\"tensor\":\"g0/t2:big\",\"dims\":[64,-64]}}",
-     "do not hold"},
+     "do not match"},
     {"{\"edit\":\"tensor.add\",\"value\":\"g0/v15:n\",\"tensor\":\"g0/t6:m\",\"dtype\":\"float\","
      "\"dims\":[64,64],\"recipe\":{\"tensor\":\"g0/t2:big\",\"dims\":[64,64]}}",
      "named 'n'"},
@@ -532,7 +532,7 @@ static const struct bad_line bad_lines[] = {
 
     {"{\"edit\":\"value.rename\",\"value\":\"g0/v5:y\",\"to\":\"z\"}", "is taken"},
     {"{\"edit\":\"value.rename\",\"value\":\"g0/v6:z\",\"to\":\"t\"}",
-     "means another value in graph g1"},
+     "refers to another value in graph g1"},
     {"{\"edit\":\"value.rename\",\"value\":\"g0/v5:y\",\"to\":\"\"}", "is empty"},
     {"{\"edit\":\"value.retype\",\"value\":\"g0/v5:y\"}", "'dtype' is not"},
     {"{\"edit\":\"value.retype\",\"value\":\"g0/v5:y\",\"dtype\":\"flaot\"}",
@@ -543,7 +543,7 @@ static const struct bad_line bad_lines[] = {
     {"{\"edit\":\"value.replace_uses\",\"from\":\"g0/v5:y\",\"to\":\"g0/v5:y\"}", "replace itself"},
     {"{\"edit\":\"value.replace_uses\",\"from\":\"g0/v5:y\",\"to\":\"g1/v8:t\"}", "cannot be seen"},
     {"{\"edit\":\"graph.add_input\",\"graph\":\"g0\",\"value\":\"g1/v15:n\",\"dtype\":null}",
-     "is of graph g1, not g0"},
+     "is in graph g1, not g0"},
     {"{\"edit\":\"graph.add_input\",\"graph\":\"g77\",\"value\":\"g77/v15:n\",\"dtype\":null}",
      "no graph g77"},
     {"{\"edit\":\"graph.remove_input\",\"value\":\"g0/v5:y\"}", "not a graph input"},
@@ -772,8 +772,7 @@ static void test_deepest_recipe(void **state) {
   expect(&again, line, "recipes are nested more than 31 deep");
   edit_add_tensor(&s.e, 0, span_str("deeper"), roots(&s.r, leaf, RECIPE_MAX_DEPTH));
   assert_int_equal(edits_finish(&s.e, &err), -1);
-  assert_string_equal(err.msg,
-                      "a weight is computed in 32 steps one within another, and 31 are the most");
+  assert_string_equal(err.msg, "a weight is computed in 32 nested steps; the limit is 31");
   edit_sample_close(&again);
   edit_sample_close(&s);
 }
@@ -824,7 +823,7 @@ static void test_bad_heads(void **state) {
   (void)state;
   static const struct bad_line heads[] = {
       {"", "not JSON"},
-      {"{\"edit\":\"opset\"}", "not the head"},
+      {"{\"edit\":\"opset\"}", "not the header"},
       {"{\"weir_edit_log\":3}", "version 3 is not supported"},
       {"{\"weir_edit_log\":0}", "version 0 is not supported"},
       {"{\"weir_edit_log\":1,\"command\":\"c\",\"output\":\"o\"}", "lacks one of"},

@@ -38,7 +38,7 @@ static void test_open_casts(void **state) {
   const uint32_t of = list(&f, DTYPE_FLOAT, x, 4);
   open_eval(&f, EVAL_BUDGET_MIN);
   check_refused(&f, recipe_cast(&f.r, of, DTYPE_INT32), ERR_FAIL,
-                "element 2 is 3e+09: ONNX does not define a Cast of it from float to int32");
+                "element 2 is 3e+09: ONNX does not define its Cast from float to int32");
   int64_t wide[4];
   read_ok(&f, recipe_cast(&f.r, of, DTYPE_INT64), 0, wide, sizeof wide);
   assert_int_equal(wide[1], -2);

@@ -919,7 +919,7 @@ static void test_a_factor_needs_room(void **state) {
   assert_int_equal(recipe_read(ev, codes, 0, buf, sizeof buf, &err), -1);
   assert_int_equal(err.kind, ERR_NOSPACE);
   assert_int_equal(err.reason, REASON_FACTOR);
-  assert_non_null(strstr(err.msg, "16384 columns of second moments takes 1107296256 bytes"));
+  assert_non_null(strstr(err.msg, "16384 columns of second moments needs 1107296256 bytes"));
   eval_close(ev);
   recipes_free(&r);
 }

@@ -224,7 +224,7 @@ static void test_memory_does_not_grow_with_rows(void **state) {
   html_flush(&o);
   assert_true(t.largest <= sizeof o.buffer);
   assert_in_range(t.n_text, 1000000, 3000000);
-  assert_non_null(strstr(t.text, "The first 100 of 100000 rows"));
+  assert_non_null(strstr(t.text, "the first 100 of 100000 rows"));
   TABLE_FREE(&t, text);
 }
 
@@ -448,7 +448,7 @@ static void test_outputs_of_models(void **state) {
   char *page = page_of(&r, &t);
   char *top = strstr(page, "id=\"outputs\""), *end = strstr(top, "</section>");
   char *table = strstr(end, "id=\"verified\"");
-  assert_non_null(strstr(top, "inputs that were drawn"));
+  assert_non_null(strstr(top, "random inputs that fit the model"));
   const char *late = strstr(top, "<bdi>late"), *logits = strstr(top, "<bdi>logits"),
              *same = strstr(top, "<bdi>same");
   assert_true(late < logits && logits < same && same < end);
@@ -476,7 +476,7 @@ static void test_outputs(void **state) {
   r.n_outputs = 2;
   struct taken t = {0};
   const char *page = page_of(&r, &t);
-  static const char *const there[] = {">abc123<", "of 16 parts, in the manifest", ">def456<",
+  static const char *const there[] = {">abc123<", "of 16 parts: see the manifest", ">def456<",
                                       "m.onnx.manifest.json", ">1,073,741,824<"};
   for (size_t i = 0; i < sizeof there / sizeof *there; i++)
     if (!strstr(page, there[i])) fail_msg("the page lacks: %s", there[i]);

@@ -220,7 +220,7 @@ static void test_names(void **state) {
   pb_node(&g, "Op", "x", NULL, name);
   pb_identity(&g);
   struct pb p = pb_model(&g);
-  refuse(h, &p, "NodeProto.output is 65537 bytes long; names end at 65536");
+  refuse(h, &p, "NodeProto.output is 65537 bytes long; the limit for names is 65536");
   pb_free(&p);
   name[64 << 10] = '\0';
   pb_node(&g, "Op", "x", NULL, name);
@@ -248,10 +248,10 @@ static void refuse_node(struct pb_home *h, const void *bytes, size_t n, const ch
 
 static void test_fields_of_the_wrong_kind(void **state) {
   struct pb_home *h = *state;
-  refuse_node(h, "\x08\x01", 2, "NodeProto.input (field 1) is written as a varint");
-  refuse_node(h, "\x2d\x01\x02\x03\x04", 5, "NodeProto.attribute (field 5) is written as 4 bytes");
-  refuse_node(h, "\x0b\x0c", 2, "NodeProto.input (field 1) is written as a group");
-  refuse_node(h, "\x0c", 1, "NodeProto.input (field 1) is written as the end of a group");
+  refuse_node(h, "\x08\x01", 2, "NodeProto.input (field 1) is encoded as a varint");
+  refuse_node(h, "\x2d\x01\x02\x03\x04", 5, "NodeProto.attribute (field 5) is encoded as 4 bytes");
+  refuse_node(h, "\x0b\x0c", 2, "NodeProto.input (field 1) is encoded as a group");
+  refuse_node(h, "\x0c", 1, "NodeProto.input (field 1) is encoded as the end of a group");
   refuse_node(h, "\xa3\x06\xac\x06", 4, "group 101 ends where group 100 is open");
   refuse_node(h, "\x2a\x02\xa0\x01", 4, "a varint runs past the end");
 }
@@ -281,7 +281,7 @@ static void test_attributes_that_contradict_themselves(void **state) {
   refuse_attr(h, &a, "holds both ints and floats");
   pb_varint(&a, 8, 1);
   pb_varint(&a, 20, ATTR_FLOATS);
-  refuse_attr(h, &a, "says it is of type 6, but contains ints");
+  refuse_attr(h, &a, "declares type 6, but contains ints");
   pb_varint(&a, 20, ATTR_TENSOR);
   refuse_attr(h, &a, "contains nothing");
   pb_varint(&t, 1, 0);

@@ -355,13 +355,13 @@ static struct pb raw_of(enum dtype dtype, int64_t dim, size_t bytes) {
 static void test_refuses_claims(void **state) {
   struct pb_home *h = *state;
   struct pb t = raw_of(DTYPE_FLOAT, 3, 16);
-  refuse_one(h, &t, "tensor 'w': dims and type float take 12 bytes, but raw_data has 16");
+  refuse_one(h, &t, "tensor 'w': dims and type float need 12 bytes, but raw_data has 16");
   t = raw_of(DTYPE_INT4, 5, 2);
-  refuse_one(h, &t, "take 3 bytes");
+  refuse_one(h, &t, "need 3 bytes");
   t = raw_of(DTYPE_FLOAT, -1, 4);
   refuse_one(h, &t, "dims [-1] are negative");
   t = raw_of(DTYPE_FLOAT, INT64_MAX, 4);
-  refuse_one(h, &t, "pass 2^63-1 bytes");
+  refuse_one(h, &t, "need more than 2^63-1 bytes");
   t = raw_of(DTYPE_FLOAT, (int64_t)1 << 32, 4);
   pb_varint(&t, 1, (uint64_t)1 << 32);
   refuse_one(h, &t, "their product overflows");
@@ -370,7 +370,7 @@ static void test_refuses_claims(void **state) {
   t = raw_of((enum dtype)99, 1, 4);
   refuse_one(h, &t, "data_type 99");
   t = head(DTYPE_FLOAT, 2);
-  refuse_one(h, &t, "take 8 bytes, but it has 0");
+  refuse_one(h, &t, "need 8 bytes, but it has 0");
   t = head(DTYPE_FLOAT, 1);
   pb_varint(&t, INT32_DATA, 1);
   refuse_one(h, &t, "cannot be stored in int32_data");
@@ -478,7 +478,7 @@ static void test_external_numbers(void **state) {
   struct pb t = external(DTYPE_UINT8, 4);
   key(&t, "location", "w.bin");
   key(&t, "length", "0");
-  refuse_one(h, &t, "length is 0, but its dims and type take 4 bytes");
+  refuse_one(h, &t, "length is 0, but its dims and type need 4 bytes");
 }
 
 static void test_external_faults(void **state) {

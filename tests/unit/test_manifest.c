@@ -207,7 +207,7 @@ static void test_audit_stops(void **state) {
   err = (struct err){0};
   assert_int_equal(audit_of("y.onnx", &options, &r, &err), -1);
   assert_int_equal(err.kind, ERR_MODEL);
-  assert_string_equal(err.msg, "the manifest 'x.onnx.manifest.json' is about 'x.onnx'");
+  assert_string_equal(err.msg, "the manifest 'x.onnx.manifest.json' is for 'x.onnx'");
 }
 
 // ---- forged manifests ----

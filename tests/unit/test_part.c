@@ -192,7 +192,7 @@ static void test_an_attribute_of_the_function(void **state) {
                             .n_outputs = 1};
   assert_int_equal(part_write(f.cutter, &part, f.folder, "p", &bytes, &f.err), -1);
   assert_int_equal(f.err.kind, ERR_FAIL);
-  assert_string_equal(f.err.msg, "node 'leaky' (LeakyRelu) takes its attribute 'alpha' from the "
+  assert_string_equal(f.err.msg, "node 'leaky' (LeakyRelu) gets its attribute 'alpha' from the "
                                  "call of its function");
   done(&f);
 }

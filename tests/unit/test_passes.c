@@ -76,7 +76,12 @@ static void test_rows_are_sound(void **state) {
       assert_int_equal(pass_values_option(pass, span_str(row->name)), o); // no two of a name
       assert_true(strlen(row->name) <= 47);                               // guess_distance
       assert_null(strpbrk(row->name, "= _"));
-      assert_true(strlen(row->help) > 10 && row->help[strlen(row->help) - 1] != '.');
+      const size_t line = strcspn(row->help, "\n"), all = strlen(row->help);
+      if (line <= 10 || line > 100 || row->help[line - 1] == '.')
+        fail_msg("%s:%s: '%.*s' is no line for a screen of help", pass->name, row->name, (int)line,
+                 row->help);
+      if (all > line && row->help[all - 1] != '.')
+        fail_msg("%s:%s: its long text ends without a full stop", pass->name, row->name);
       if (!row->read && !fits(pass, row)) fail_msg("%s:%s has no room", pass->name, row->name);
     }
   }
@@ -87,9 +92,11 @@ static void test_rows_are_sound(void **state) {
 // A value that an option has not by itself; NULL: any text.
 static const char *other_value(const struct pass_option *row, struct arena *a) {
   const struct span word = row->metavar ? pass_values_word(row->metavar, '|', 1) : span_of(NULL, 0);
-  if (row->kind == PASS_FLAG) return row->preset && strcmp(row->preset, "true") == 0 ? "false" : "true";
+  if (row->kind == PASS_FLAG)
+    return row->preset && strcmp(row->preset, "true") == 0 ? "false" : "true";
   if (row->kind == PASS_COUNT || row->kind == PASS_NUMBER) return "37";
-  if (row->kind == PASS_CHOICE) return arena_string(a, word.n ? word : pass_values_word(row->metavar, '|', 0));
+  if (row->kind == PASS_CHOICE)
+    return arena_string(a, word.n ? word : pass_values_word(row->metavar, '|', 0));
   if (row->kind == PASS_LIST && strchr(row->metavar, ','))
     return arena_string(a, pass_values_word(row->metavar, ',', 1));
   return "some thing";
@@ -103,7 +110,8 @@ static void read_again(struct pass_values *was, struct arena *a) {
   struct json_value *doc = json_parse(span_str(json), "record", &err);
   assert_non_null(doc);
   pass_values_start(&is, was->pass, a);
-  if (pass_values_take_json(&is, doc, a, &err)) fail_msg("%s: %s: %s", was->pass->name, json, err.msg);
+  if (pass_values_take_json(&is, doc, a, &err))
+    fail_msg("%s: %s: %s", was->pass->name, json, err.msg);
   assert_string_equal(pass_values_json(&is, a), json);
   json_free(doc);
 }
@@ -145,7 +153,8 @@ static void test_records_say_who_gave(void **state) {
     struct pass_values v;
     struct err err = {0};
     assert_int_equal(parse(&p, rows[i].text), 0);
-    struct json_value *doc = json_parse(span_str(pass_values_json(p.v, &p.p.arena)), "record", &err);
+    struct json_value *doc =
+        json_parse(span_str(pass_values_json(p.v, &p.p.arena)), "record", &err);
     pass_values_start(&v, p.v->pass, &p.p.arena);
     assert_int_equal(pass_values_take_json(&v, doc, &p.p.arena, &err), 0);
     if (v.of[pass_values_option(v.pass, span_str(rows[i].key))].given != rows[i].given)
@@ -157,10 +166,16 @@ static void test_records_say_who_gave(void **state) {
 
 static void test_records_that_are_none(void **state) {
   (void)state;
-  static const char *const texts[] = {
-      "[]", "{\"no_such_option\":1}", "{\"bits\":[4]}", "{\"bits\":{\"name\":\"x\"}}", "{\"bits\":0.5}",
-      "{\"symmetric\":\"perhaps\"}", "{\"exclude\":\"x\"}", "{\"exclude\":[[]]}",
-      "{\"ranges\":{\"name\":\"a/b\",\"sha256\":\"00\"}}", "{\"ranges\":{\"name\":\"\",\"sha256\":\"00\"}}"};
+  static const char *const texts[] = {"[]",
+                                      "{\"no_such_option\":1}",
+                                      "{\"bits\":[4]}",
+                                      "{\"bits\":{\"name\":\"x\"}}",
+                                      "{\"bits\":0.5}",
+                                      "{\"symmetric\":\"perhaps\"}",
+                                      "{\"exclude\":\"x\"}",
+                                      "{\"exclude\":[[]]}",
+                                      "{\"ranges\":{\"name\":\"a/b\",\"sha256\":\"00\"}}",
+                                      "{\"ranges\":{\"name\":\"\",\"sha256\":\"00\"}}"};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     struct arena a = {0};
     struct err err = {0};
@@ -267,7 +282,7 @@ static void test_older_names(void **state) {
   }
   assert_ptr_equal(passes_find(span_str("matmulnbits")), passes_find(span_str("quantize")));
   refuse("matmulnbits:bitz=8", "pass 'quantize' has no option 'bitz'", "did you mean 'bits'?");
-  refuse("matmulnbit", "there is no pass 'matmulnbit'", "");
+  refuse("matmulnbit", "pass 'matmulnbit' does not exist", "");
 }
 
 static void test_lists(void **state) {
@@ -292,14 +307,14 @@ static void test_escapes(void **state) {
   // A backslash takes the meaning from a separator, and is itself anywhere else.
   refuse("conv2matmul:form=a\\,b\\=c\\\\d\\.e", "invalid value 'a,b=c\\d\\.e' for form", "");
   refuse("conv2matmul:form=a:b=c", "invalid value 'a:b=c' for form", "");
-  refuse("a\\:b:form=flat", "there is no pass 'a\\:b'", "weir passes");
+  refuse("a\\:b:form=flat", "pass 'a\\:b' does not exist", "weir passes");
 }
 
 static void test_what_does_not_fit(void **state) {
   (void)state;
-  refuse("", "there is no pass ''", "weir passes");
-  refuse("conv2matmull", "there is no pass 'conv2matmull'", "did you mean 'conv2matmul'?");
-  refuse("conv2", "there is no pass 'conv2'", "did you mean 'conv2matmul'?");
+  refuse("", "pass '' does not exist", "weir passes");
+  refuse("conv2matmull", "pass 'conv2matmull' does not exist", "did you mean 'conv2matmul'?");
+  refuse("conv2", "pass 'conv2' does not exist", "did you mean 'conv2matmul'?");
   refuse("conv2matmul:", "an option is missing", "NAME:key=value");
   refuse("conv2matmul:form=flat,", "an option is missing", "NAME:key=value");
   refuse("conv2matmul:from=flat", "pass 'conv2matmul' has no option 'from'",
@@ -307,7 +322,7 @@ static void test_what_does_not_fit(void **state) {
   refuse("conv2matmul:zzz=1", "has no option 'zzz'", "weir passes conv2matmul");
   refuse("conv2matmul:form", "option 'form' of pass 'conv2matmul' needs a value", "form=");
   refuse("conv2matmul:form=", "use a value after", "");
-  refuse("matmulnbits:asymmetric=true", "no option 'asymmetric'", "leave it out");
+  refuse("matmulnbits:asymmetric=true", "no option 'asymmetric'", "omit it");
   refuse("conv2matmul:form=fla", "invalid value 'fla' for form: use flat|batched|auto", "");
   refuse("conv2matmul:max_dilation=0", "a whole number from 1", "");
   refuse("conv2matmul:max_dilation=99999999999999999999", "a whole number from 1 to 2147483647",
@@ -317,11 +332,16 @@ static void test_what_does_not_fit(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_rows_are_sound), cmocka_unit_test(test_values),
-      cmocka_unit_test(test_records),        cmocka_unit_test(test_other_words),
-      cmocka_unit_test(test_older_names),    cmocka_unit_test(test_lists),
-      cmocka_unit_test(test_escapes),        cmocka_unit_test(test_what_does_not_fit),
-      cmocka_unit_test(test_records_read_again), cmocka_unit_test(test_records_say_who_gave),
+      cmocka_unit_test(test_rows_are_sound),
+      cmocka_unit_test(test_values),
+      cmocka_unit_test(test_records),
+      cmocka_unit_test(test_other_words),
+      cmocka_unit_test(test_older_names),
+      cmocka_unit_test(test_lists),
+      cmocka_unit_test(test_escapes),
+      cmocka_unit_test(test_what_does_not_fit),
+      cmocka_unit_test(test_records_read_again),
+      cmocka_unit_test(test_records_say_who_gave),
       cmocka_unit_test(test_records_that_are_none),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -357,8 +357,8 @@ static void a_hundred_files_are_the_limit(void **state) {
   assert_int_equal(plan_build(&t->p, &t->m, &t->r, &t->layout, &err), -1);
   assert_int_equal(err.kind, ERR_FAIL);
   assert_non_null(strstr(err.msg, "101 data files; the limit is 100"));
-  assert_memory_equal(err.hint, "no tensor is divided, and ", 26);
-  const uint64_t enough = strtoull(err.hint + 26, NULL, 10);
+  assert_memory_equal(err.hint, "weir does not divide tensors; ", 30);
+  const uint64_t enough = strtoull(err.hint + 30, NULL, 10);
   assert_true(enough > 1024);
   split_at(t, enough);
   plan_free(&t->p);

@@ -174,8 +174,8 @@ static void refuse_line(const char *line, const char *says) {
 static void test_values_that_are_none(void **state) {
   (void)state;
   static const char *const rows[][2] = {
-      {"[1]", "no JSON object"},
-      {"{\"value\":5}", "about no value"},
+      {"[1]", "not a JSON object"},
+      {"{\"value\":5}", "does not name a value"},
       {"{\"value\":\"\"}", "empty"},
       {"{\"value\":\"x\"", "r.jsonl:2"},
       {"{\"value\":\"x\",\"value\":\"y\"}", "r.jsonl:2"},
@@ -190,22 +190,22 @@ static void test_values_that_are_none(void **state) {
       {"{\"value\":\"x\",\"type\":\"float\",\"min\":\"0x1p+0x\"}", "hex float"},
       {"{\"value\":\"x\",\"type\":\"float\",\"min\":\"0x1.p+0\"}", "hex float"},
       {"{\"value\":\"x\",\"type\":\"float\",\"min\":\"0x1p+0\",\"max\":\"0x1p-1\",\"elements\":1}",
-       "above its most"},
+       "above its maximum"},
       {"{\"value\":\"x\",\"type\":\"float\",\"min\":\"0x0p+0\",\"max\":\"0x1.0000001p+0\","
        "\"elements\":1}",
-       "is not of its type"},
+       "is outside its type"},
       {"{\"value\":\"x\",\"type\":\"float16\",\"min\":\"0x0p+0\",\"max\":\"0x1p+16\",\"elements\":"
        "1}",
-       "is not of its type"},
+       "is outside its type"},
       {"{\"value\":\"x\",\"type\":\"float16\",\"min\":\"0x0p+0\",\"max\":\"0x1p-25\",\"elements\":"
        "1}",
-       "is not of its type"},
+       "is outside its type"},
       {"{\"value\":\"x\",\"type\":\"float16\",\"min\":\"0x0p+0\",\"max\":\"0x1.001p+0\","
        "\"elements\":1}",
-       "is not of its type"},
+       "is outside its type"},
       {"{\"value\":\"x\",\"type\":\"bfloat16\",\"min\":\"0x0p+0\",\"max\":\"0x1.01p+0\","
        "\"elements\":1}",
-       "is not of its type"},
+       "is outside its type"},
       {"{\"value\":\"x\",\"type\":\"float\",\"min\":\"0x0p+0\",\"max\":\"0x0p+0\"}", "'elements'"},
       {"{\"value\":\"x\",\"type\":\"float\",\"min\":\"0x0p+0\",\"max\":\"0x0p+0\",\"elements\":-1}",
        "'elements'"},
@@ -213,13 +213,14 @@ static void test_values_that_are_none(void **state) {
       {VALUE ",\"mean\":\"0x0p+0\"}", "'deviation' is missing"},
       {VALUE ",\"mean\":\"0x0p+0\",\"deviation\":\"-0x1p+0\"}", "below 0"},
       {VALUE ",\"histogram\":{}}", "'from' is missing"},
-      {VALUE ",\"histogram\":{\"from\":\"0x1p+0\",\"to\":\"0x0p+0\",\"counts\":[1]}}", "no range"},
+      {VALUE ",\"histogram\":{\"from\":\"0x1p+0\",\"to\":\"0x0p+0\",\"counts\":[1]}}",
+       "not a range of its type"},
       {VALUE ",\"histogram\":{\"from\":\"0x0p+0\",\"to\":\"0x1p+0\",\"counts\":[]}}", "'counts'"},
       {VALUE ",\"histogram\":{\"from\":\"0x0p+0\",\"to\":\"0x1p+0\",\"counts\":[1.5]}}",
-       "no count"},
+       "not a count"},
       {VALUE ",\"histogram\":{\"from\":\"0x0p+0\",\"to\":\"0x1p+0\",\"counts\":["
              "\"18446744073709551615\",\"9\"]}}",
-       "no count"},
+       "not a count"},
       {VALUE ",\"histogram\":{\"from\":\"0x0p+0\",\"to\":\"0x1p+0\",\"counts\":[5,5]}}",
        "counts 10 elements, of 9"},
       {VALUE ",\"channels\":{\"axis\":1,\"n\":0}}", "no axis"},
@@ -229,22 +230,22 @@ static void test_values_that_are_none(void **state) {
       {VALUE ",\"channels\":{\"axis\":1,\"n\":2,\"min\":\"00000000\"}}", "8 hex digits each"},
       {VALUE ",\"channels\":{\"axis\":1,\"n\":1,\"min\":\"7f800000\"}}", "not finite"},
       {VALUE ",\"channels\":{\"axis\":1,\"n\":1,\"min\":\"3f800000\",\"max\":\"00000000\"}}",
-       "above its most"},
+       "above its maximum"},
       {VALUE ",\"channels\":{\"axis\":1,\"n\":1,\"mean_abs\":\"bf800000\"}}", "below 0"},
       {VALUE ",\"channels\":{\"axis\":1,\"n\":2000000000,\"min\":\"00000000\"}}", "'n' is not"},
       {VALUE ",\"gram\":{\"k\":5}}", "'rows'"},
 #define GRAM(k, at, bytes)                                                                         \
   VALUE ",\"gram\":{\"k\":" k ",\"rows\":1,\"at\":" at ",\"bytes\":" bytes                         \
         ",\"sha256\":\"0000000000000000000000000000000000000000000000000000000000000000\"}}"
-      {GRAM("5", "1048384", "200"), "does not lie in"},
-      {GRAM("5", "0", "192"), "does not lie in"},
-      {GRAM("0", "0", "0"), "does not lie in"},
-      {GRAM("513", "0", "2105352"), "does not lie in"},
+      {GRAM("5", "1048384", "200"), "is outside the data file"},
+      {GRAM("5", "0", "192"), "is outside the data file"},
+      {GRAM("0", "0", "0"), "is outside the data file"},
+      {GRAM("513", "0", "2105352"), "is outside the data file"},
       {GRAM("1048577", "0", "200"), "'k' is not"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
     refuse_line(rows[i][0], rows[i][1]);
-  refuse_line(VALUE "}\n" VALUE "}", "there twice"); // the second line
+  refuse_line(VALUE "}\n" VALUE "}", "listed twice"); // the second line
   // The control arm: what they are made of is taken.
   struct taken_text t = with_line(GRAM("5", "1048376", "200"));
   struct ranges r;
@@ -277,7 +278,7 @@ static void test_cut_and_changed(void **state) {
   }
   check_refused("", 0, "empty");
   taken_text_put(&t, span_str("{}\n"));
-  check_refused(t.at, t.n_at, "behind the last one");
+  check_refused(t.at, t.n_at, "after the last one");
   TABLE_FREE(&t, at);
   static const char newer[] = "{\"weir_ranges\":2}\n";
   check_refused(newer, sizeof newer - 1, "format 1 only");
@@ -388,25 +389,25 @@ static void test_cache(void **state) {
   assert_true(ranges_is_unfit(&r, span_str("a")) && ranges_is_unfit(&r, span_str("c")));
   assert_false(ranges_is_unfit(&r, span_str("Infinity")));
   ranges_free(&r);
-  refuse("{\"a\":[2,1]}", "above its most");
+  refuse("{\"a\":[2,1]}", "above its maximum");
   refuse(CACHE("\"a\":" PAIR("1e39", "1e39")), "not finite");
   refuse(CACHE("\"a\":" PAIR("1", ARRAY("[1,2]", "float32"))), "2 numbers, not one");
-  refuse(CACHE("\"a\":" PAIR("1", ARRAY("[1]", "float64"))), "neither float32 nor float16");
+  refuse(CACHE("\"a\":" PAIR("1", ARRAY("[1]", "float64"))), "not float32 or float16");
   refuse(CACHE("\"a\":" PAIR(ARRAY("1", "float16"), "1")), "differ in type");
   refuse(CACHE("\"a\":{}"), "'lowest' of 'a' is missing");
-  refuse(CACHE("\"a\":5"), "no range");
+  refuse(CACHE("\"a\":5"), "has no range");
   refuse(CACHE("\"a\":[1,2,3]"), "no pair");
-  refuse(CACHE("\"a\":[1,2],\n\"a\":[1,2]"), "c:2: the value 'a' is there twice");
-  refuse(CACHE("\"a\":[1,2]") "x", "text behind");
+  refuse(CACHE("\"a\":[1,2],\n\"a\":[1,2]"), "c:2: the value 'a' is listed twice");
+  refuse(CACHE("\"a\":[1,2]") "x", "text after");
   refuse("{\"CLS\":\"TensorsData\"}", "no 'data'");
   refuse("{\"CLS\":\"TensorsData\",\"calibration_method\":{\"value\":\"CalibrationMethod.Mean\"}}",
-         "none that is known");
-  refuse("{\"x\": [1, 2]", "JSON is expected");
-  refuse("{\"x\": [1, 2],}", "JSON is expected");
-  refuse("{\"x\" 5}", "JSON is expected");
-  refuse("no JSON", "JSON is expected");
-  refuse("[]", "JSON is expected");
-  refuse("{\"x", "JSON is expected");
+         "is unknown");
+  refuse("{\"x\": [1, 2]", "JSON was expected");
+  refuse("{\"x\": [1, 2],}", "JSON was expected");
+  refuse("{\"x\" 5}", "JSON was expected");
+  refuse("no JSON", "JSON was expected");
+  refuse("[]", "JSON was expected");
+  refuse("{\"x", "JSON was expected");
 }
 
 static void test_cache_is_written(void **state) {
@@ -455,7 +456,7 @@ static void test_tensorrt(void **state) {
   refuse("TRT-8501-EntropyCalibration2\nx: 7fc00000\n", "not finite");
   refuse("TRT-8501-EntropyCalibration2\nx: 7f000000\n", "not finite");
   refuse("TRT-8501-EntropyCalibration2\nx: 3f800000\nx: 3f800000\n",
-         "c:3: the value 'x' is there twice");
+         "c:3: the value 'x' is listed twice");
   refuse("TRT-8501-EntropyCalibration2\n: 3f800000\n", "empty");
 }
 

@@ -33,7 +33,7 @@ static int compare(struct audit_files *out, const struct model *model, const str
   }
   for (uint32_t i = 0; i < m->n_files; i++)
     if (!known[i])
-      return err_set(err, ERR_MODEL, "the manifest lists '%s', to which '%s' does not refer",
+      return err_set(err, ERR_MODEL, "the manifest lists '%s', but '%s' does not refer to it",
                      quote_str(m->files[i]).s, quote_str(m->subject).s);
   return 0;
 }
@@ -59,7 +59,9 @@ int audit_files_refuse(const struct audit_target *t, const struct manifest *m, s
   if (rc == 0 && files.n_unlisted > 0) {
     err_fill(err, ERR_FAIL, "not checked: '%s', to which '%s' refers, is not in the manifest",
              quote_str(files.unlisted[0]).s, quote_str(m->subject).s);
-    rc = err_hint(err, "write the model anew: 'weir convert' makes a manifest of all of its files");
+    rc = err_hint(
+        err,
+        "write the model again with 'weir convert', which lists all of its files in the manifest");
   }
   TABLE_FREE(&files, unlisted);
   arena_free(&arena);

@@ -130,8 +130,8 @@ void audit_tensors_name(int dir, const struct manifest *manifest, const char *mo
       name_range(&m, file_of(&m, names, found[i].file), &map, &found[i], arena);
     tensor_map_done(&map);
     if (hurt)
-      report_notice("'%s' is damaged: which tensors are in the damaged ranges is taken from what "
-                    "can still be read of it",
+      report_notice("'%s' is damaged: weir names the tensors in the damaged ranges by the part "
+                    "of it that can still be read",
                     quote_str(name).s);
     else
       (void)audit_companion_narrow(dir, manifest, &m, found, n, arena);

@@ -152,12 +152,12 @@ static void hint_repair(struct audit *a, const struct cli_args *args) {
     several = several || (!a->found[i].narrowed && a->found[i].n_tensors > 1);
   if (a->n_found == 0) return;
   if (json_as_string(json_get(json_get(a->m.x_weir, "source"), "name"), &source))
-    report_hint("they can be made again: weir rebuild %s --source %s --write again",
+    report_hint("to make the damaged files again: weir rebuild %s --source %s --write again",
                 cli_words_quote(args->operand[0], &a->arena),
                 cli_words_quote(quote(source).s, &a->arena));
   if (several && !a->m.lists_tensors)
-    report_hint("of a model that was written with --tensor-digests the audit names the damaged "
-                "tensors alone");
+    report_hint(
+        "for a model written with --tensor-digests, 'weir audit' names only the damaged tensors");
 }
 
 static void put_place(struct json_out *j, const char *key, const struct left *l,

@@ -54,7 +54,8 @@ int calibrate_failed(enum runtime_end end, const char *sample, struct err *err) 
   if (end == RUNTIME_REFUSED)
     return err_set(err, ERR_INPUT, "sample '%s': %.900s", quote_str(sample).s, why);
   err_set(err, ERR_RETRY, "sample '%s': %.900s", quote_str(sample).s, why);
-  return err_hint(err, "what was found so far is kept: the same command goes on with this sample");
+  return err_hint(err, "the ranges found so far are kept; run the same command again to continue "
+                       "with this sample");
 }
 
 bool calibrate_is_infinite(const struct kernels_extremes *x) {
@@ -67,10 +68,10 @@ int calibrate_refuse_infinite(const char *name, const struct kernels_extremes *x
              most = x->least <= x->most && isinf(x->most);
   err_set(err, ERR_MODEL, "'%s' has an element that is %sinfinite in sample '%s'",
           quote_str(name).s, least && !most ? "minus " : "", quote_str(sample).s);
-  return err_hint(
-      err,
-      "--exclude '%s' leaves the value out, --skip-infinite all that are like it (such as masks)",
-      quote_str(name).s);
+  return err_hint(err,
+                  "--exclude '%s' leaves out this value; --skip-infinite leaves out every such "
+                  "value, for example masks",
+                  quote_str(name).s);
 }
 
 // ---- the session --------------------------------------------------------------------------------
@@ -227,7 +228,7 @@ static int take_value(struct first *f, uint32_t i, const struct array **at, stru
   }
   return 0;
 wrong:
-  return err_set(err, ERR_FAIL, "ONNX Runtime gives no range of '%s'", quote_str(x->name).s);
+  return err_set(err, ERR_FAIL, "ONNX Runtime returned no range of '%s'", quote_str(x->name).s);
 }
 
 static int look_at(struct first *f, uint32_t i, const struct array *x, struct err *err) {

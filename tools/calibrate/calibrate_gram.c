@@ -50,7 +50,7 @@ static int write_tile(int fd, uint64_t at, const double *tile, size_t bytes, str
     const ssize_t put = pwrite(fd, (const uint8_t *)tile + done, bytes - done, (off_t)(at + done));
     if (put < 0 && errno == EINTR) continue;
     if (put <= 0)
-      return err_errno(err, put < 0 ? errno : ENOSPC, ERR_IO, "second moments cannot be kept");
+      return err_errno(err, put < 0 ? errno : ENOSPC, ERR_IO, "second moments cannot be stored");
     done += (size_t)put;
   }
   return 0;
@@ -90,7 +90,7 @@ int calibrate_gram_add(const struct calibrate_gram *g, const struct array *x, st
   a.scratch = aligned_alloc(SCRATCH_ALIGN, round_up(KERNELS_PRODUCTS_SCRATCH, SCRATCH_ALIGN));
   int rc = a.rows && a.tile && a.scratch
                ? 0
-               : err_set(err, ERR_NO_MEMORY, "no memory for second moments");
+               : err_set(err, ERR_NO_MEMORY, "not enough memory for second moments");
   if (rc == 0) rc = calibrate_look(x, add_piece, &a, err);
   if (rc == 0 && (a.n > 0 || !a.any)) rc = add_panel(&a, err);
   free(a.rows);
@@ -112,7 +112,7 @@ int calibrate_gram_move(int from, uint64_t at, int to, uint64_t *end, struct dig
   const uint64_t bytes = calibrate_gram_bytes(v->gram_k), start = round_up(*end, GRAM_ALIGN);
   double *piece = malloc(PIECE);
   struct digest *own = digest_new();
-  int rc = piece ? 0 : err_set(err, ERR_NO_MEMORY, "no memory for second moments");
+  int rc = piece ? 0 : err_set(err, ERR_NO_MEMORY, "not enough memory for second moments");
   digest_start(own);
   digest_zeros(all, start - *end);
   for (uint64_t off = 0; off < bytes && rc == 0; off += PIECE) {

@@ -60,7 +60,7 @@ static int take_options(struct calibrate_job *j, const struct cli_args *args, st
   }
   if (n_data == 0 && cli_count(args, OPT_GENERATE) == 0) {
     err_fill(err, ERR_USAGE, "weir calibrate needs samples");
-    return err_hint(err, "--data names files of them, --generate N draws some");
+    return err_hint(err, "--data FILE reads samples, --generate N draws N random ones");
   }
   return 0;
 }
@@ -305,9 +305,9 @@ static int refuse_operators(const struct calibrate_job *j, struct err *err) {
   const uint32_t node = custom_ops_not_runnable(m);
   if (node == NO_ID) return 0;
   const struct span domain = model_name(m, m->nodes[node].domain);
-  err_fill(err, ERR_FAIL, "no runtime has %s of %s: the model cannot be run",
+  err_fill(err, ERR_FAIL, "no runtime has the operator %s of %s, so the model cannot be run",
            quote(model_name(m, m->nodes[node].op_type)).s, quote(domain).s);
-  return err_hint(err, "'weir run IN OUT --pass %s' makes a model of it that runs",
+  return err_hint(err, "'weir run IN OUT --pass %s' converts it to a model that runs",
                   custom_ops_is_imported(domain) ? "import-qonnx" : "inject-ops");
 }
 
@@ -322,7 +322,7 @@ static int open_model(struct calibrate_job *j, struct err *err) {
   if (calibrate_model_open(&j->c.model, &of, err)) return -1;
   j->made_bytes = calibrate_model_made_bytes(j->c.model);
   if (j->made_bytes > 0)
-    report_notice("weights that passes changed are written to '%s' for the time of the run: %s",
+    report_notice("weights that passes changed are stored in '%s' during the run: %s",
                   quote_path(j->scratch.path).s, report_size(j->made_bytes).s);
   return calibrate_model_write(j->c.model, err);
 }

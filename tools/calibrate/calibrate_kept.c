@@ -53,18 +53,18 @@ int calibrate_log_open(struct calibrate_log *log, int folder, const char *name,
                   : fs_make_own(folder, name, O_WRONLY, err);
   if (log->fd < 0) return -1;
   if (fs_ops->ftruncate(log->fd, (off_t)at) || lseek(log->fd, (off_t)at, SEEK_SET) < 0)
-    return err_errno(err, errno, ERR_IO, "what was found so far cannot be kept");
+    return err_errno(err, errno, ERR_IO, "the ranges found so far cannot be saved");
   return 0;
 }
 
 int calibrate_log_add(struct calibrate_log *log, struct span record, struct err *err) {
   uint8_t head[HEAD];
   put_head(head, record);
-  if (fs_write_all(log->fd, head, sizeof head, "what was found so far", err) ||
-      fs_write_all(log->fd, record.at, record.n, "what was found so far", err))
+  if (fs_write_all(log->fd, head, sizeof head, "the ranges found so far", err) ||
+      fs_write_all(log->fd, record.at, record.n, "the ranges found so far", err))
     return -1;
   if (fs_ops->fdatasync(log->fd))
-    return err_errno(err, errno, ERR_IO, "what was found so far cannot be kept");
+    return err_errno(err, errno, ERR_IO, "the ranges found so far cannot be saved");
   log->end += sizeof head + record.n;
   return 0;
 }

@@ -226,7 +226,8 @@ static int bad_row(const char *path, const struct json_value *row, struct err *e
 static int take_rows(struct scales *s, const char *path, const struct json_value *table,
                      struct err *err) {
   if (!json_is_object(table))
-    return err_set(err, ERR_INPUT, "'%s' is no object of tensors", quote_path(path).s);
+    return err_set(err, ERR_INPUT, "'%s' is not a JSON object that has a member for each tensor",
+                   quote_path(path).s);
   for (const struct json_value *row = json_first(table); row; row = json_next(row)) {
     const struct json_value *scale = json_is_array(row) ? json_first(row) : NULL;
     const struct json_value *zero = scale ? json_next(scale) : NULL;
@@ -289,9 +290,10 @@ int calibrate_scales(const struct cli_args *args, struct err *err) {
   json_end_object(&s.out);
   json_newline(&s.out);
   if (rc == 0 && s.values + s.weights == 0) {
-    rc = err_set(err, ERR_FAIL, "'%s' has no scales that overrides can say",
+    rc = err_set(err, ERR_FAIL, "'%s' has no scales that can be written as overrides",
                  quote_path(strcmp(of, "model") == 0 ? cli_operand(args, "IN") : of).s);
-    (void)err_hint(err, "scales are those of QuantizeLinear and DequantizeLinear, as constants");
+    (void)err_hint(err, "weir reads the scales of QuantizeLinear and DequantizeLinear nodes, if "
+                        "they are constants");
   }
   if (rc == 0) rc = job_text_reserve(&text, path, &s.arena, err);
   if (rc == 0) rc = job_text_end(&text, span_of(s.out.text, s.out.n), err);
@@ -301,8 +303,8 @@ int calibrate_scales(const struct cli_args *args, struct err *err) {
   } else if (rc == 0 && !cli_flag(args, OPT_QUIET)) {
     printf("scales of %lu value%s and %lu weight%s", s.values, plural(s.values), s.weights,
            plural(s.weights));
-    if (s.left) printf(", %lu left out (computed, of blocks, without a name, or too many)", s.left);
-    printf("\nwrote %s; 'weir static' takes it with --override\n", quote_path(path).s);
+    if (s.left) printf(", %lu left out (computed, in blocks, without a name, or too many)", s.left);
+    printf("\nwrote %s; use it with 'weir static --override'\n", quote_path(path).s);
   }
   json_done(&s.out);
   TABLE_FREE(&s, taken);

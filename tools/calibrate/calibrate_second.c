@@ -213,11 +213,11 @@ static int add_value(struct second *s, struct part *p, const struct array *x, co
   const struct calibrate_value *v = &s->c->values.list[p->i];
   struct adding a = {.part = p};
   if (x->kind != ARRAY_TENSOR || x->dtype != v->type)
-    return err_set(err, ERR_FAIL, "'%s' has another type in sample '%s' than it had before",
+    return err_set(err, ERR_FAIL, "'%s' has another type in sample '%s' than in earlier samples",
                    quote_str(v->name).s, quote_str(sample).s);
   if (p->sums && x->count > 0 &&
       (!calibrate_along(x, v->axis, &a.along) || a.along.channels != s->c->seen[p->i].n_channels))
-    return err_set(err, ERR_FAIL, "'%s' has other dims in sample '%s' than it had before",
+    return err_set(err, ERR_FAIL, "'%s' has other dims in sample '%s' than in earlier samples",
                    quote_str(v->name).s, quote_str(sample).s);
   if (calibrate_look(x, add_piece, &a, err)) return -1;
   if (p->gram == 0) return 0;
@@ -249,7 +249,7 @@ static enum runtime_end load(struct second *s, struct err *err) {
 static int keep(struct second *s, struct err *err) {
   const uint64_t done = s->done + 1;
   if (s->grams && fs_ops->fdatasync(s->tiles[done % 2]))
-    return err_errno(err, errno, ERR_IO, "what was found so far cannot be kept");
+    return err_errno(err, errno, ERR_IO, "the second moments found so far cannot be saved");
   memcpy(s->kept + CALIBRATE_KEPT_HEAD, &done, sizeof done);
   if (calibrate_kept_put(s->c->kept, s->name, s->kept, s->kept_bytes, err)) return -1;
   s->done = done;

@@ -23,8 +23,7 @@ void calibrate_tell(const struct calibrate_job *j) {
              calibrate_why_words((enum calibrate_why)why));
   }
   if (c->nans > 0)
-    printf("%lu value%s had elements that are NaN: they count for nothing\n", c->nans,
-           plural(c->nans));
+    printf("%lu value%s had NaN elements, which weir ignored\n", c->nans, plural(c->nans));
   printf("%lu run%s", c->runs, plural(c->runs));
   if (c->resumed_runs > 0) printf(" (%lu more by an earlier run)", c->resumed_runs);
   printf(", %s, %s of memory, ONNX Runtime %s\n", report_seconds(report_clock() - j->job.began).s,

@@ -73,8 +73,8 @@ int carry_out_run(const struct carry_out *c, struct carried *made, struct err *e
   report_end();
   if (made->stats.ring_lost && c->work.mode == IO_RING_OR_SYNC)
     report_notice(
-        "io_uring stopped working during the run (%s); what was left was written with --io=sync, "
-        "the bytes are the same",
+        "io_uring stopped working during the run (%s); the rest was written with --io=sync; the "
+        "bytes are the same",
         err_errno_words(made->stats.ring_lost));
   // Also where what was found is the reason to refuse it.
   made->all_made = staging_done_count(&made->st) == made->st.n_units;

@@ -30,7 +30,8 @@ int provenance_check_time(struct err *err) {
   struct span text;
   uint64_t seconds;
   if (!source_date(&text) || (span_decimal(text, &seconds) && seconds <= LAST_SECOND)) return 0;
-  return err_set(err, ERR_USAGE, "SOURCE_DATE_EPOCH is '%s': no number of seconds", quote(text).s);
+  return err_set(err, ERR_USAGE, "SOURCE_DATE_EPOCH is '%s', which is not a number of seconds",
+                 quote(text).s);
 }
 
 static void put_metadata(struct json_out *out) {
@@ -75,10 +76,13 @@ static void put_subject(struct json_out *out, const struct provenance_input *in)
 // What weights were asked, or what a model gave: answers that the passes decided by.
 static void put_artifacts(struct json_out *out, const struct plan *p) {
   struct err none = {0};
-  struct json_value *list = p->artifacts ? json_parse(span_str(p->artifacts), "artifacts", &none) : NULL;
+  struct json_value *list =
+      p->artifacts ? json_parse(span_str(p->artifacts), "artifacts", &none) : NULL;
   for (const struct json_value *v = list ? json_first(list) : NULL; v; v = json_next(v)) {
     struct span stage, sha256;
-    if (!json_as_string(json_get(v, "stage"), &stage) || !json_as_string(json_get(v, "sha256"), &sha256)) continue;
+    if (!json_as_string(json_get(v, "stage"), &stage) ||
+        !json_as_string(json_get(v, "sha256"), &sha256))
+      continue;
     begin_resource(out, stage, sha256);
     json_put_object(out, "annotations");
     json_put_text(out, "role", "artifact");

@@ -200,8 +200,8 @@ static struct reason why_kept(enum seal_kept why, const struct seal_kept_files *
              one ? "it" : "them", one ? "it" : "them", one ? "it" : "them");
   else if (why == SEAL_KEPT_UNSURE)
     snprintf(text.s, sizeof text.s,
-             "the old model cannot be read, so whether %s its data is not known; delete %s if "
-             "nothing else uses %s",
+             "the old model cannot be read, so weir does not know whether %s its data; delete %s "
+             "if nothing else uses %s",
              one ? "it was" : "they were", one ? "it" : "them", one ? "it" : "them");
   else if (why == SEAL_KEPT_USED)
     snprintf(text.s, sizeof text.s,
@@ -216,7 +216,7 @@ static struct reason why_kept(enum seal_kept why, const struct seal_kept_files *
 
 void put_in_place_say_left(const struct seal_report *report) {
   if (report->left[0]) {
-    report_warning("the output is in place, but what it was made in is left over: %s",
+    report_warning("the output is in place, but its staging folder could not be removed: %s",
                    report->left);
     report_hint("'weir clean' lists and removes it");
   }

@@ -26,8 +26,9 @@
 #include <string.h>
 
 static const struct cli_command_row command_rows[CLI_COMMANDS] = {
-#define COMMAND(stem, operands, pass, summary, about, line1, why1, line2, why2)                    \
-  [CLI_##stem] = {#stem, operands, pass, summary, about, {{line1, why1}, {line2, why2}}},
+#define COMMAND(stem, operands, pass, family, summary, about, first, line1, why1, line2, why2)     \
+  [CLI_##stem] = {#stem,   operands, pass,  CLI_##family,                                          \
+                  summary, about,    first, {{line1, why1}, {line2, why2}}},
 #include "commands.def"
 #undef COMMAND
 };
@@ -476,8 +477,9 @@ static bool asks_for_help(struct cli_args *args) {
   for (int i = 2; i < args->argc && strcmp(args->argv[i], "--") != 0; i++) {
     const char *word = args->argv[i];
     const bool all = strcmp(word, "--help-all") == 0;
-    if (!all && strcmp(word, "--help") != 0 && strcmp(word, "-h") != 0) continue;
-    args->action = all ? CLI_HELP_ALL : CLI_HELP;
+    const bool brief = strcmp(word, "-h") == 0;
+    if (!all && !brief && strcmp(word, "--help") != 0) continue;
+    args->action = all ? CLI_HELP_ALL : brief ? CLI_HELP_SHORT : CLI_HELP;
     return true;
   }
   return false;
@@ -497,13 +499,31 @@ static int parse_generate(struct cli_args *args, struct err *err) {
   return 0;
 }
 
-// Lines without a command: weir --help, --help-all, --version [--licenses], --generate; weir help
-// [COMMAND], weir version.
+static int parse_completion(struct cli_args *args, struct err *err) {
+  const char *shell = args->argc > 2 ? args->argv[2] : "";
+  const bool known =
+      strcmp(shell, "bash") == 0 || strcmp(shell, "zsh") == 0 || strcmp(shell, "fish") == 0;
+  if (strcmp(shell, "-h") == 0 || strcmp(shell, "--help") == 0) return 0;
+  if (args->argc == 3 && known) return parse_generate(args, err);
+  if (args->argc > 2 && !known)
+    err_fill(err, ERR_USAGE, "there is no completion for '%s'", quote_str(shell).s);
+  else
+    err_fill(err, ERR_USAGE, "'weir completion' needs the name of one shell");
+  return err_hint(err, "usage: weir completion bash|zsh|fish");
+}
+
+// Lines without a command: weir -h, --help, --help-all, --version [--licenses], --generate; weir help
+// [COMMAND|TOPIC], weir completion SHELL, weir version.
 static int parse_top(struct cli_args *args, const char *word, struct err *err) {
   args->command = CLI_COMMANDS;
   args->action = CLI_HELP;
-  if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) return 0;
+  if (strcmp(word, "--help") == 0) return 0;
+  if (strcmp(word, "-h") == 0) {
+    args->action = CLI_HELP_SHORT;
+    return 0;
+  }
   if (strcmp(word, "--generate") == 0) return parse_generate(args, err);
+  if (strcmp(word, "completion") == 0) return parse_completion(args, err);
   if (strcmp(word, "--help-all") == 0) {
     args->action = CLI_HELP_ALL;
     return 0;
@@ -514,9 +534,10 @@ static int parse_top(struct cli_args *args, const char *word, struct err *err) {
     return 0;
   }
   if (strcmp(word, "help") == 0) {
-    if (args->argc == 2) return 0;
-    args->command = cli_command_by_name(args->argv[2]);
-    return args->command == CLI_COMMANDS ? cli_unknown_command(args->argv[2], err) : 0;
+    for (int i = 2; i < args->argc; i++)
+      args->operand[args->n_operands++] = args->argv[i];
+    if (args->n_operands > 0) args->action = CLI_HELP_ABOUT;
+    return 0;
   }
   if (word[0] != '-') return cli_unknown_command(word, err);
   err_fill(err, ERR_USAGE, "unknown option '%s'", quote_str(word).s);

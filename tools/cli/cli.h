@@ -62,14 +62,27 @@ enum cli_group {
   CLI_GROUPS,
 };
 
+// The headings under which the overview lists commands.
+enum cli_family {
+  CLI_LOOK,
+  CLI_QUANTIZE,
+  CLI_CHANGE,
+  CLI_PROVE,
+  CLI_MACHINES,
+  CLI_FILES,
+  CLI_FAMILIES,
+};
+
 enum { CLI_EXAMPLES = 2 };
 
 struct cli_command_row {
   const char *name;
   const char *operands; // "IN [OUT]"; "IN..." may be followed by more of its kind
   const char *pass;     // the pass that it is, or NULL
-  const char *summary;  // one line, lower case, no full stop
-  const char *about;    // two to four sentences
+  enum cli_family family;
+  const char *summary; // one line, lower case, no full stop
+  const char *about;   // short sentences; those that a screen of help has no room for follow a '\n'
+  const char *first; // names of options with a space between them: those that a screen of help has
   struct {
     const char *line, *why;
   } example[CLI_EXAMPLES];
@@ -118,10 +131,12 @@ const char *cli_variable(enum cli_option option);
 
 // What a command line asks for.
 enum cli_action {
-  CLI_RUN,      // the command
-  CLI_HELP,     // help of the command, or the overview if command is CLI_COMMANDS
-  CLI_HELP_ALL, // the same with what is hidden otherwise
-  CLI_NOTHING,  // no word at all: the overview, as a usage error
+  CLI_RUN,        // the command
+  CLI_HELP_SHORT, // a screen about the command, or the list of commands if command is CLI_COMMANDS
+  CLI_HELP,       // all about the command, or the overview
+  CLI_HELP_ALL,   // the same with what is hidden otherwise
+  CLI_HELP_ABOUT, // help of a command or topic, which the operands name
+  CLI_NOTHING,    // no word at all: the overview, as a usage error
   CLI_VERSION,
   CLI_LICENSES,
   CLI_GENERATE, // operand[0]: man, bash, zsh, fish or json; operand[1]: the folder for man

@@ -43,6 +43,7 @@ int cli_unknown_command(const char *name, struct err *err) {
   struct guess g = guess_start(name);
   for (uint32_t c = 0; c < CLI_COMMANDS; c++)
     guess_try(&g, cli_command_row(c)->name);
+  guess_try(&g, "completion");
   err_fill(err, ERR_USAGE, "there is no command '%s'", quote_str(name).s);
   if (g.best) return err_hint(err, "did you mean 'weir %s'?", g.best);
   if (str_ends(name, ".onnx"))

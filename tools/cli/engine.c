@@ -15,8 +15,8 @@ int engine_choose(enum io_mode *mode, struct engine_note *note, struct err *err)
   if (io_choose(mode, &why, err) < 0) return -1;
   if (why)
     snprintf(note->s, sizeof note->s,
-             "io_uring is %s, or use --io=sync to silence this; continuing with --io=sync, which "
-             "writes the same bytes",
+             "io_uring is %s; continuing with --io=sync, which writes the same bytes (give "
+             "--io=sync to silence this)",
              why);
   return 0;
 }

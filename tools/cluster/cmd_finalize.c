@@ -34,8 +34,7 @@
 static int refuse_missing(struct planned *x, struct err *err) {
   err_fill(err, ERR_RETRY, "%u of %u unit%s %s missing: %s", x->missing, x->units, plural(x->units),
            x->missing == 1 ? "is" : "are", planned_missing_words(x));
-  return err_hint(err,
-                  "'weir shard --count 1' makes what is missing, whichever shard it belongs to");
+  return err_hint(err, "'weir shard --count 1' makes the missing units of all shards");
 }
 
 // Another run has put something there since.
@@ -71,7 +70,7 @@ static int complete_seal(struct planned *x, struct final *f, struct work_options
   if (f->provenance.path) {
     kept = kept_report_take(st, STAGING_PROVENANCE, &changed);
     if (!kept.at) {
-      err_fill(err, ERR_USAGE, "the interrupted 'weir finalize' kept no provenance%s",
+      err_fill(err, ERR_USAGE, "the interrupted 'weir finalize' stored no provenance%s",
                changed ? " that is whole" : "");
       return err_hint(err, "leave out --provenance to complete it");
     }
@@ -93,7 +92,8 @@ static int open_provenance(struct planned *x, struct final *f, const struct cli_
   if (!path) return 0;
   if (x->joined.orders.null) {
     err_fill(err, ERR_USAGE,
-             "--provenance is about an output, and the plan was made with --io=null");
+             "--provenance describes an output, but the plan was made with --io=null, which writes "
+             "none");
     return err_hint(err, "leave out --provenance");
   }
   const char *name = path_base(path);
@@ -259,10 +259,10 @@ static int provenance_late(struct planned *x, struct final *f, const struct cli_
     return rc;
   }
   err_fill(err, ERR_INPUT,
-           "%s was in place already: its provenance is written by the 'weir finalize' that puts it "
-           "there",
+           "%s was in place already: only the 'weir finalize' that puts it in place writes its "
+           "provenance",
            quote_path(f->model).s);
-  return err_hint(err, "its manifest says how it came about");
+  return err_hint(err, "its manifest records how it was made");
 }
 
 int cmd_finalize(const struct cli_args *args, struct err *err) {
@@ -289,7 +289,7 @@ int cmd_finalize(const struct cli_args *args, struct err *err) {
   if (rc == 0 && f.verify.wanted && !f.verified)
     report_notice(
         "nothing was verified: the output was %s; 'weir verify' compares it with its source",
-        f.before ? "in place already" : "on its way to its place already");
+        f.before ? "in place already" : "being moved into place already");
   job_text_drop(&f.provenance);
   verify_staged_end(&f.verify);
   planned_close(&x);

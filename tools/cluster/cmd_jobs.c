@@ -90,14 +90,18 @@ static void print(const struct cli_args *args, const struct job_file_row *row, u
 }
 
 // The folder that both lie in. Kubernetes takes ':' in no path of a mount.
-static int can_be_mounted(const char *shared, const char *dest, const char *source, struct err *err) {
+static int can_be_mounted(const char *shared, const char *dest, const char *source,
+                          struct err *err) {
   if (strcmp(shared, "/") == 0) {
-    err_fill(err, ERR_USAGE, "the plan (in %s) and its input (in %s) lie in no folder that can be mounted",
+    err_fill(err, ERR_USAGE,
+             "the plan (in %s) and its input (in %s) are in no common folder "
+             "that can be mounted",
              quote_path(dest).s, quote_path(source).s);
-    return err_hint(err, "put both below one folder, and plan again");
+    return err_hint(err, "move both below one folder, and plan again");
   }
   if (!strchr(shared, ':')) return 0;
-  err_fill(err, ERR_USAGE, "Kubernetes mounts no folder with a ':' in its path, as %s has", quote_path(shared).s);
+  err_fill(err, ERR_USAGE, "%s has a ':' in its path, and Kubernetes cannot mount such a folder",
+           quote_path(shared).s);
   return err_hint(err, "give it another name, and plan again");
 }
 
@@ -109,20 +113,23 @@ static int make(struct planned *x, const struct cli_args *args, const struct job
   const uint32_t shards = j->orders.shards;
   const char *image = cli_string(args, OPT_IMAGE);
   if (strcmp(row->name, "github") == 0 && shards > GITHUB_MATRIX_MAX) {
-    err_fill(err, ERR_USAGE, "a matrix of GitHub has at most %d jobs, the plan %u shards",
+    err_fill(err, ERR_USAGE, "a GitHub matrix has at most %d jobs, but the plan has %u shards",
              GITHUB_MATRIX_MAX, shards);
-    return err_hint(err, "plan again with --shards %d or fewer: units that are recorded are kept",
+    return err_hint(err, "plan again with --shards %d or fewer; finished units are kept",
                     GITHUB_MATRIX_MAX);
   }
   struct stat owner = {0};
   if (fstat(j->st.folder, &owner) != 0)
-    return err_errno(err, errno, ERR_IO, "cannot look at %s", quote_path(j->st.name).s);
-  const char *dest = realpath(j->st.dest_path, full) ? arena_string(a, span_str(full)) : j->st.dest_path;
+    return err_errno(err, errno, ERR_IO, "cannot read the attributes of %s",
+                     quote_path(j->st.name).s);
+  const char *dest =
+      realpath(j->st.dest_path, full) ? arena_string(a, span_str(full)) : j->st.dest_path;
   const char *plan = arena_printf(a, "%s/%s", dest, j->st.name);
   char id[DIGEST_HEX];
   hex_encode(j->plan.id, DIGEST_BYTES, id);
   const char *shared = common_folder(dest, j->source_folder, a);
-  if (strcmp(row->name, "kubernetes") == 0 && can_be_mounted(shared, dest, j->source_folder, err)) return -1;
+  if (strcmp(row->name, "kubernetes") == 0 && can_be_mounted(shared, dest, j->source_folder, err))
+    return -1;
   const char *plan_text = json_text_of(plan, a);
   static const struct word of_kubernetes = {"$", "$$"}, of_github = {"${{", "${{ '${{' }}"};
   const struct word words[] = {

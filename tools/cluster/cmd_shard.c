@@ -26,20 +26,20 @@ static int which(const struct cli_args *args, const struct staging_joined *j, st
   const uint32_t index = given ? cli_count(args, OPT_INDEX) : says.index;
   part->index = index;
   if (!given && !says.name && part->count > 1) {
-    err_fill(err, ERR_USAGE, "which of the %u shards is this?", part->count);
-    return err_hint(err,
-                    "--index says it, from 0; in a job array the scheduler's environment does. "
-                    "--count 1 makes all of them");
+    err_fill(err, ERR_USAGE, "--index is missing: there are %u shards", part->count);
+    return err_hint(err, "--index I makes shard I, counted from 0; a job array of a scheduler sets "
+                         "it; --count 1 makes all units");
   }
   if (index < part->count) return 0;
   if (given)
-    err_fill(err, ERR_USAGE, "there is no shard %u of %u: they are counted from 0", index,
+    err_fill(err, ERR_USAGE, "there is no shard %u of %u: shards are counted from 0", index,
              part->count);
   else
-    err_fill(err, ERR_USAGE, "%s says that this is number %u (%s), but there %s %u shard%s, from 0",
-             says.name, index, says.variable, part->count == 1 ? "is" : "are", part->count,
+    err_fill(err, ERR_USAGE,
+             "%s numbers this shard %u (%s), but there %s %u shard%s, counted from 0", says.name,
+             index, says.variable, part->count == 1 ? "is" : "are", part->count,
              plural(part->count));
-  return err_hint(err, "--index and --count say it otherwise");
+  return err_hint(err, "--index and --count replace the scheduler's numbers");
 }
 
 static uint32_t recorded(const struct staging *st, const struct part *part) {
@@ -76,19 +76,20 @@ static void print(const struct cli_args *args, const struct planned *x, const st
     if (units == 0)
       printf("no unit belongs to it");
     else if (before == units)
-      printf(units == 1 ? "its unit was there already" : "all of its %u units were there already",
+      printf(units == 1 ? "its unit was finished already"
+                        : "all of its %u units were finished already",
              units);
     else
       printf("%u unit%s made in %s", units - before, plural(units - before),
              report_seconds(seconds).s);
     if (before && before < units)
-      printf(" (%u %s there already)", before, before == 1 ? "was" : "were");
+      printf(" (%u %s finished already)", before, before == 1 ? "was" : "were");
     if (x->missing)
       printf("; of the plan, %u of %u unit%s %s missing\n", x->missing, x->units, plural(x->units),
              x->missing == 1 ? "is" : "are");
     else
-      printf("; the plan has all of its %u unit%s: 'weir finalize' comes next\n", x->units,
-             plural(x->units));
+      printf("; all %u unit%s of the plan %s finished: run 'weir finalize' next\n", x->units,
+             plural(x->units), x->units == 1 ? "is" : "are");
   }
 }
 
@@ -127,7 +128,7 @@ static int make(struct planned *x, const struct cli_args *args, const volatile i
   if (rc == 0) planned_count(x);
   if (rc == 0) print(args, x, &part, before, &made.stats, report_clock() - began);
   if (rc && carry_out_worth_resuming(err))
-    err_fill_hint(err, "what is recorded is kept: give the same command again to go on");
+    err_fill_hint(err, "finished units are kept; run the same command again to resume");
   return rc;
 }
 

@@ -129,7 +129,7 @@ static void print_text(const struct cli_args *args, struct look *l) {
   }
   print_line(l);
   if (x->joined.sealed)
-    printf("all is made and on the way to its place: 'weir finalize' completes it\n");
+    printf("all units are finished and being moved into place: 'weir finalize' completes it\n");
   if (x->missing)
     printf("missing: unit%s %s\n", x->missing > 1 ? "s" : "", planned_missing_words(x));
   if (x->joined.bad_records)
@@ -141,7 +141,8 @@ static void print_text(const struct cli_args *args, struct look *l) {
         l->damaged, plural(l->damaged), l->damaged == 1 ? "it was" : "they were", l->first_damaged,
         l->damaged == 1 ? "it" : "them");
   if (!x->missing && !x->joined.sealed)
-    printf("all units are there: weir finalize %s\n", quote_path(cli_operand(args, "PLAN")).s);
+    printf("all units are finished; run next: weir finalize %s\n",
+           quote_path(cli_operand(args, "PLAN")).s);
 }
 
 // Until all is there, or a signal.

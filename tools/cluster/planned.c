@@ -38,9 +38,9 @@ static bool is_in_place(struct planned *x, const char *path) {
 static int check_layout(const struct planned *x, struct err *err) {
   const char *asked = x->joined.orders.layout_asked;
   if (!asked || job_layout_is(span_str(asked))) return 0;
-  err_fill(err, ERR_INPUT, "'%s' in '%s' is not what 'weir plan' wrote: its layout is none",
+  err_fill(err, ERR_INPUT, "'%s' in '%s' has a layout that 'weir plan' did not write",
            STAGING_ORDERS, quote_str(x->joined.st.name).s);
-  return err_hint(err, "give the 'weir plan' command again: what is recorded is kept");
+  return err_hint(err, "run the 'weir plan' command again; finished units are kept");
 }
 
 int planned_open(struct planned *x, const struct cli_args *args, enum staging_as as,
@@ -55,10 +55,10 @@ int planned_open(struct planned *x, const struct cli_args *args, enum staging_as
     return 0;
   }
   if (x->joined.bad_records && as != STAGING_AS_VIEWER)
-    report_notice("%u line%s of the records in the folder %s damaged or of another plan: what they "
-                  "said is not used",
-                  x->joined.bad_records, plural(x->joined.bad_records),
-                  x->joined.bad_records == 1 ? "is" : "are");
+    report_notice(
+        "%u line%s of the records in the folder %s damaged or of another plan: weir ignores %s",
+        x->joined.bad_records, plural(x->joined.bad_records),
+        x->joined.bad_records == 1 ? "is" : "are", x->joined.bad_records == 1 ? "it" : "them");
   planned_count(x);
   return check_layout(x, err);
 }
@@ -144,8 +144,9 @@ int planned_work(const struct planned *x, const struct cli_args *args, const vol
   if (engine_of(args, &work->mode, err)) return -1;
   const bool null = x->joined.orders.null;
   if (!null && work->mode == IO_NULL)
-    return err_set(err, ERR_USAGE,
-                   "the plan is to be written: --io=null is for plans that were made with it");
+    return err_set(
+        err, ERR_USAGE,
+        "the plan writes an output; --io=null is only for plans that were made with --io=null");
   if (null) work->mode = IO_NULL;
   return 0;
 }

@@ -15,10 +15,11 @@ int verify_staged_begin(struct verify_staged *s, const struct cli_args *args, st
   if (o.scope == VERIFY_NOTHING) return 0;
   if (o.scope & VERIFY_SITES && !s->log) {
     err_fill(err, ERR_USAGE, "--verify=%s needs --edits", cli_string(args, OPT_VERIFY));
-    return err_hint(err, "the log that 'weir plan --edit-log FILE' wrote; --verify=model needs none");
+    return err_hint(err, "give the log that 'weir plan --edit-log FILE' wrote, or use "
+                         "--verify=model, which needs no log");
   }
   if (s->log && cli_is_stream(s->log))
-    return err_set(err, ERR_USAGE, "--edits of 'weir finalize' is a file");
+    return err_set(err, ERR_USAGE, "--edits of 'weir finalize' must be a file, not standard input");
   s->wanted = true;
   return verify_begin(&s->v, &o, err);
 }
@@ -39,8 +40,7 @@ int verify_staged_check(const struct verify_staged *s, const struct planned *x, 
   if (!s->log || !of_plan || !hex_decode(span_str(of_plan), sha256, sizeof sha256)) return 0;
   const struct found_file wanted = {s->log, FOUND_ANY_SIZE, sha256};
   if (found_file_in(&wanted, &s->log, 1, &other)) return 0;
-  if (!other)
-    return err_set(err, ERR_INPUT, "there is no edit log '%s'", quote_path(s->log).s);
+  if (!other) return err_set(err, ERR_INPUT, "there is no edit log '%s'", quote_path(s->log).s);
   err_fill(err, ERR_INPUT, "'%s' is not the edit log of this plan (SHA-256 %.16s...)",
            quote_path(s->log).s, of_plan);
   return err_hint(err, "'weir plan --edit-log FILE' writes it");
@@ -76,12 +76,15 @@ int verify_staged_run(struct verify_staged *s, const struct planned *x, const st
   const struct staging_joined *j = &x->joined;
   const char *folder = cli_string(args, OPT_SOURCE_DIR);
   if (!s->wanted) return 0;
-  const char *source = arena_printf(&s->arena, "%s/%s", folder ? folder : j->source_folder, j->sources[0].name);
-  const char *staged = arena_printf(&s->arena, "%s/%s/%s", j->st.dest_path, j->st.name, j->onnx_name);
-  if (s->v.options.scope & VERIFY_SITES && verify_by_log(s, x, args, source, staged, err)) return -1;
+  const char *source =
+      arena_printf(&s->arena, "%s/%s", folder ? folder : j->source_folder, j->sources[0].name);
+  const char *staged =
+      arena_printf(&s->arena, "%s/%s/%s", j->st.dest_path, j->st.name, j->onnx_name);
+  if (s->v.options.scope & VERIFY_SITES && verify_by_log(s, x, args, source, staged, err))
+    return -1;
   if (s->v.options.scope & VERIFY_MODEL &&
       verify_models(&s->v, source, staged, j->orders.allow_links, err))
     return -1;
   if (verify_judge(&s->v, err) == 0) return 0;
-  return err_hint(err, "nothing was put in place; the plan's folder keeps all of it");
+  return err_hint(err, "nothing was put in place; the plan's folder still has all files");
 }

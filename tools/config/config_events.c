@@ -57,7 +57,7 @@ static void add_syntax_fault(struct making *m) {
     const char *fault = arena_printf(m->a, "byte %zu: %s", m->parser.problem_offset, problem);
     *TABLE_PUSH(m->e, list) = (struct config_event){.kind = CONFIG_FAULT, .fault = fault};
   } else if (strstr(problem, "cannot start any token") && is_indented_by_tab(m, at.line)) {
-    add_fault(m, at, "the line is indented with a tab", "YAML takes spaces for that");
+    add_fault(m, at, "the line is indented with a tab", "YAML allows only spaces there");
   } else {
     add_fault(m, at, problem, NULL);
   }
@@ -89,9 +89,9 @@ static bool add_alias(struct making *m) {
   if (!x)
     why = arena_printf(m->a, "there is no anchor '%s' before this alias", quote(name).s);
   else if (!x->end)
-    why = arena_printf(m->a, "the alias '%s' lies in what it stands for", quote(name).s);
+    why = arena_printf(m->a, "the alias '%s' is inside the value that it refers to", quote(name).s);
   else if (m->e->n_list + (x->end - x->first) > CONFIG_EVENTS)
-    why = "the aliases up to here make the file too large";
+    why = "with its aliases replaced, the file is too large";
   if (why) {
     add_fault(m, m->event.start_mark, why, NULL);
     return false;
@@ -141,7 +141,7 @@ static bool has_tag(const yaml_event_t *e) {
 // One event. False: the list is at its end. (libyaml takes the square of the depth in time.)
 static bool take(struct making *m, uint32_t *documents) {
   if (m->n_open > CONFIG_DEPTH) {
-    add_fault(m, m->event.start_mark, "too many lists and mappings lie inside one another", NULL);
+    add_fault(m, m->event.start_mark, "lists and mappings are nested too deeply", NULL);
     return false;
   }
   if (has_tag(&m->event)) {

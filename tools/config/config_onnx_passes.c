@@ -110,10 +110,11 @@ static int read_module(struct config *c) {
   if (config_text(c, "the name of a module, or of a file", &word)) return -1;
   if (config_is_file(at->word) && !c->alone) return 0; // it was read before this one
   if (config_is_file(at->word))
-    return config_refuse_at(c, at, "a text that is no file cannot import '%s'", quote_str(word).s);
+    return config_refuse_at(c, at, "a pipeline that is not a file cannot import '%s'",
+                            quote_str(word).s);
   const size_t n = sizeof package - 1;
   if (strncmp(word, package, n) != 0 || (word[n] != '.' && word[n] != '\0')) {
-    (void)config_refuse_at(c, at, "'%s' is a Python module, and weir runs no Python",
+    (void)config_refuse_at(c, at, "'%s' is a Python module, and weir does not run Python",
                            quote_str(word).s);
     return err_hint(c->err, "leave it out if its passes are built in ('weir passes' lists them); "
                             "rewrites of your own can be rules of a file (--rules)");
@@ -233,7 +234,7 @@ static int read_layout(struct config *c, const char **out) {
     if (is_perm ? perm : assumes) return config_refuse(c, "it is given twice");
     if (config_next(c)) return -1;
     if (is_perm ? joined(c, "a list of axes", &perm)
-                : joined(c, "a list of letters, one an axis", &assumes))
+                : joined(c, "a list of letters, one for each axis", &assumes))
       return -1;
   }
   if (!assumes || !perm) return config_refuse_at(c, at, "a layout has 'assumes' and 'perm'");
@@ -243,7 +244,8 @@ static int read_layout(struct config *c, const char **out) {
 
 static int form_layouts(struct config *c, struct value *v) {
   const char *word;
-  if (!config_is(c, CONFIG_LIST)) return config_refuse_kind(c, "a list of layouts, one an input");
+  if (!config_is(c, CONFIG_LIST))
+    return config_refuse_kind(c, "a list of layouts, one for each input");
   if (config_next(c)) return -1;
   while (!config_is(c, CONFIG_END_LIST)) {
     if (read_layout(c, &word)) return -1;

@@ -52,7 +52,7 @@ static int read_tolerance(struct config *c, struct compare_bounds *b) {
 // ---- metrics -----------------------------------------------------------------------------------
 
 static int read_range(struct config *c, double range[2]) {
-  if (!config_is(c, CONFIG_LIST)) return config_refuse_kind(c, "a list of the least and the most");
+  if (!config_is(c, CONFIG_LIST)) return config_refuse_kind(c, "a list of minimum and maximum");
   if (config_next(c) || config_number(c, &range[0]) || config_number(c, &range[1])) return -1;
   if (!config_is(c, CONFIG_END_LIST)) return config_refuse_kind(c, "the end of the list");
   return config_next(c);
@@ -89,7 +89,7 @@ static int read_metric(struct config *c, struct compare_bounds *b) {
   const double bound = metrics[k].larger ? range[0] : range[1];
   if (!isfinite(bound))
     return config_refuse_at(c, at, "the range of '%s' has no %s, so it would allow everything",
-                            metrics[k].name, metrics[k].larger ? "least" : "most");
+                            metrics[k].name, metrics[k].larger ? "minimum" : "maximum");
   if (compare_take_metric(b, arena_printf(&c->p->arena, "%s=%.17g", metrics[k].ours, bound), &why))
     return config_refuse_word(c, at, &why);
   return 0;
@@ -119,13 +119,13 @@ static int read_task_metric(struct config *c) {
   if (m.metric == TASK_METRICS) {
     (void)config_refuse(c, "there is no metric '%s'", quote(c->at->word).s);
     if (g.best) return err_hint(c->err, "did you mean '%s'?", g.best);
-    return err_hint(c->err, "there are max_abs_error, accuracy, top_5_accuracy and "
-                            "count_mispredictions; functions of Python modules are not run");
+    return err_hint(c->err, "the metrics are max_abs_error, accuracy, top_5_accuracy and "
+                            "count_mispredictions; weir does not run Python functions");
   }
   const struct config_event *at = c->at;
   if (config_next(c) || read_range(c, range)) return -1;
   if (range[0] > range[1])
-    return config_refuse_at(c, at, "the range of '%s' is empty: its least is above its most",
+    return config_refuse_at(c, at, "the range of '%s' is empty: its minimum is above its maximum",
                             task_metric_name(m.metric));
   if (isinf(range[0]) && isinf(range[1]))
     return config_refuse_at(c, at, "the range of '%s' would allow everything",
@@ -285,14 +285,15 @@ int config_verify_end(struct config *c, const struct config_event *verify_on,
   if (needless && !says_verify(p)) {
     (void)config_refuse_at(c, needless, "'%s' has no effect without 'verify'",
                            verify_on ? "verify_on" : "reference");
-    return err_hint(c->err, "'verify: promise' asks of every pass what it promises");
+    return err_hint(c->err, "'verify: promise' checks that every pass keeps its promise");
   }
   if (p->n_metrics && !p->outputs.n_list)
-    config_note(c, c->at, "'reference: {inp: [...], out: [...]}' names .npy files of them",
+    config_note(c, c->at, "name .npy files with 'reference: {inp: [...], out: [...]}'",
                 "the metrics have no effect: there are no expected outputs");
   if (p->outputs.n_list && !p->inputs.n_list)
     return config_refuse_at(c, reference ? reference : c->at,
-                            "'reference' has expected outputs, but no inputs ('inp') they are of");
+                            "'reference' has expected outputs ('out'), but not the inputs "
+                            "('inp') that belong to them");
   const struct compare_bounds *b = &p->verify.bounds;
   if (c->theirs && c->said_verify && p->verify.proof == PIPELINE_PROOF_BOUNDS && b->rtol >= 0) {
     p->tolerance = *b;
@@ -300,8 +301,8 @@ int config_verify_end(struct config *c, const struct config_event *verify_on,
   }
   if (p->outputs.n_list && !p->n_metrics && p->tolerance.rtol < 0)
     config_note(c, c->at,
-                "'verify: {tolerance: {rtol: 1e-5}}' holds the model's beside them, and so does "
-                "'verify: {metrics: {accuracy: [0.9, 1]}}'",
+                "to compare the model's outputs with them, set 'verify: {tolerance: {rtol: "
+                "1e-5}}' or 'verify: {metrics: {accuracy: [0.9, 1]}}'",
                 "the expected outputs ('out') have no effect: there are no metrics, and no "
                 "tolerance");
   return 0;

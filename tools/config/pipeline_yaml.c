@@ -202,7 +202,7 @@ static int read_steps(struct config *c) {
       continue;
     }
     if (depth == PIPELINE_DEPTH)
-      return config_refuse(c, "more than %d lists lie inside one another", PIPELINE_DEPTH);
+      return config_refuse(c, "lists are nested more than %d deep", PIPELINE_DEPTH);
     levels[depth++].repeat = repeat ? c->p->n_repeats : NO_ID;
     if (repeat) pipeline_begin(c->p, PIPELINE_ROUNDS);
     if ((repeat && config_next(c)) || begin_list(c)) return -1;
@@ -403,7 +403,7 @@ static int open_import(struct files *f, struct config *c, const struct config_ev
   if (f->n == FILES || f->depth == NESTED)
     return config_refuse_at(c, at,
                             f->n == FILES ? "more than %d files are imported"
-                                          : "more than %d files import one another",
+                                          : "imports are nested more than %d files deep",
                             f->n == FILES ? FILES : NESTED);
   if (read_file(f, c->p, arena_printf(f->a, "%.*s%s", above, from->path, word), &why)) {
     config_refuse_at(c, at, "%s", why.msg);
@@ -414,7 +414,7 @@ static int open_import(struct files *f, struct config *c, const struct config_ev
   for (uint32_t k = 0; k < f->depth; k++)
     if (is_same(&f->list[f->open[k]], &f->list[new])) {
       (void)config_refuse_at(c, at, "the file imports itself: %s", circle(f, k));
-      return err_hint(c->err, "what both need can stand in a file that both import");
+      return err_hint(c->err, "move the common part to a file that both import");
     }
   for (uint32_t k = 0; k < new; k++)
     if (is_same(&f->list[k], &f->list[new])) return 0; // it was read already

@@ -268,16 +268,27 @@ static void add_of(struct diffing *x, const char **list, uint64_t n, const char 
                          told_counted(x, n, noun), rest);
 }
 
+// "opset, metadata": the kinds of the lines but value_info, each once; lines of one kind are neighbours.
+static const char *line_kinds(struct diffing *x) {
+  const char *kinds = "", *last = "";
+  for (uint32_t i = 0; i < x->d.n_lines; i++) {
+    const struct diff_line *l = &x->d.lines[i];
+    if (told_is_info(l) || strcmp(last, l->what) == 0) continue;
+    last = l->what;
+    kinds = arena_printf(&x->arena, "%s%s%s", kinds, *kinds ? ", " : "", last);
+  }
+  return kinds;
+}
+
 const char *told_answer(struct diffing *x, const struct told_sums *s) {
   const char *list = "";
   if (told_equal(x)) {
     if (!s->unknown) return "the models are the same";
-    return arena_printf(&x->arena,
-                        "the models are the same as far as their structure goes: %s not compared",
+    return arena_printf(&x->arena, "the models have the same structure; %s not compared",
                         told_counted(x, s->unknown, "tensor"));
   }
-  add_of(x, &list, s->lines, "difference", "of the model as a whole");
-  add_of(x, &list, s->infos, "value", "declared otherwise");
+  add_of(x, &list, s->lines, "model field", arena_printf(&x->arena, "changed (%s)", line_kinds(x)));
+  add_of(x, &list, s->infos, "value", "declared differently");
   add_of(x, &list, s->changed, "node", "changed");
   add_of(x, &list, s->alone[0], "node", "only in the first");
   add_of(x, &list, s->alone[1], "node", "only in the second");

@@ -273,7 +273,7 @@ static void print_nodes(struct text *t, const struct told_sums *s) {
   if (x->d.renamed_values)
     printf("    %s between nodes renamed\n", told_counted(x, x->d.renamed_values, "value"));
   if (x->d.moved)
-    printf("    %s elsewhere in the order of nodes\n", told_counted(x, x->d.moved, "node"));
+    printf("    %s at another place in the node order\n", told_counted(x, x->d.moved, "node"));
 }
 
 // ---- tensors -----------------------------------------------------------------------------------
@@ -405,7 +405,7 @@ static void print_end(struct diffing *x, const struct told_sums *s) {
     printf("%s compared by the digests of their manifests, not read\n",
            told_counted(x, x->by_manifest, "tensor"));
   if (x->same_place)
-    printf("%s lie at the same place of the same file: not read\n",
+    printf("%s not read: stored at the same place of the same file\n",
            told_counted(x, x->same_place, "tensor"));
   if (s->unknown || x->weights == WEIGHTS_NONE) puts("weights were not compared (--weights none)");
   printf("%s of weights read in %s, %s of memory\n", quote_bytes(x->stats.bytes_read).s,

@@ -126,7 +126,7 @@ static const char *check_sizes(const struct reading *r) {
 static const char *read_side(struct reading *r) {
   char name[256], manifest[256];
   struct err ignored = {0};
-  const char *base = sources_name(r->m->sources, 0), *why = "there is no manifest that can be read";
+  const char *base = sources_name(r->m->sources, 0), *why = "it has no readable manifest";
   const int dir =
       again_openat(AT_FDCWD, sources_folder(r->m->sources), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (dir < 0) return why;
@@ -156,8 +156,9 @@ int trusted_read(struct trusted *t, struct diffing *x, struct err *err) {
     list_places(&r);
     const char *why = read_side(&r);
     if (why) {
-      report_notice("'%s' is read, whatever its manifest says: %s", quote_path(x->side[s].path).s,
-                    why);
+      report_notice(
+          "weir reads the tensors of '%s', since it cannot use the digests of its manifest: %s",
+          quote_path(x->side[s].path).s, why);
       memset(t->of[s], 0, n * sizeof *t->of[s]);
     }
     TABLE_FREE(&r, places);

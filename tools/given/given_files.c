@@ -103,12 +103,12 @@ static int refuse_model(const struct ranges *r, const struct model *m, struct sp
   hex_encode(r->meta_sha256, DIGEST_BYTES, theirs);
   hex_encode(m->meta_sha256, DIGEST_BYTES, ours);
   err_fill(err, ERR_INPUT,
-           "'%s' has the ranges of another model: of '%s' (metadata %.16s...), and this one "
-           "(metadata %.16s...) has no value '%s'",
+           "'%s' has the ranges of another model, '%s' (metadata %.16s...); this model (metadata "
+           "%.16s...) has no value '%s'",
            quote_path(r->path).s, quote_str(r->source).s, theirs, ours, quote(missing).s);
   return err_hint(err,
-                  "run 'weir calibrate' on this model; if it was made of '%s' by passes, give "
-                  "that one, and those passes before this one (weir run --pass ... --pass ...)",
+                  "run 'weir calibrate' on this model; if passes made it from '%s', use that "
+                  "file as input and run those passes first (weir run --pass ... --pass ...)",
                   quote_str(r->source).s);
 }
 
@@ -118,7 +118,8 @@ static int refuse_names(const struct ranges *r, struct err *err) {
                ? "'%s' has the ranges of another model: its one value is not in this one"
                : "'%s' has the ranges of another model: none of its %u values is in this one",
            quote_path(r->path).s, r->n_values);
-  return err_hint(err, "calibrate this model, with 'weir calibrate' or what wrote the file");
+  return err_hint(
+      err, "calibrate this model with 'weir calibrate' or with the tool that wrote the file");
 }
 
 static int fits(const struct ranges *r, const struct model *m,
@@ -136,7 +137,7 @@ static int fits(const struct ranges *r, const struct model *m,
          arena_printf(&room,
                       "'%s' has the ranges of another file, '%s', whose values have the same names",
                       quote_path(r->path).s, quote_str(r->source).s),
-         "if this model's weights are others, run 'weir calibrate' on it");
+         "if this model has other weights, run 'weir calibrate' on it");
   arena_free(&room);
   return 0;
 }

@@ -10,15 +10,16 @@
 #include "optimize_steps.h"
 #include "passes.h"
 #include "targets.h"
+#include "topics.h"
 
 #include <string.h>
 
 // ---- texts --------------------------------------------------------------------------------------
 
-// The text inside single quotes of a POSIX-like shell. `also`: characters that the command reading
+// The first line of a text inside single quotes of a POSIX-like shell. `also`: characters that the command reading
 // the word takes for itself, escaped with a backslash.
 static void put_quoted(FILE *to, const char *text, const char *also) {
-  for (; *text; text++) {
+  for (; *text && *text != '\n'; text++) {
     if (*text == '\'')
       fputs("'\\''", to);
     else if (strchr(also, *text))
@@ -28,9 +29,9 @@ static void put_quoted(FILE *to, const char *text, const char *also) {
   }
 }
 
-// fish knows \' and \\ inside single quotes.
+// Likewise; fish knows \' and \\ inside single quotes.
 static void put_fish(FILE *to, const char *text) {
-  for (; *text; text++) {
+  for (; *text && *text != '\n'; text++) {
     if (*text == '\'' || *text == '\\') fputc('\\', to);
     fputc(*text, to);
   }
@@ -58,10 +59,17 @@ static bool offers_words(const struct cli_option_row *row) {
          names_steps(row) || row->offers || (row->kind == CLI_LIST && strchr(row->metavar, ','));
 }
 
-// What `weir help` and `weir passes` take.
 static void put_commands(FILE *to) {
   for (uint32_t c = 0; c < CLI_COMMANDS; c++)
     fprintf(to, "%s%s", c ? " " : "", cli_command_row(c)->name);
+}
+
+// What `weir help` takes.
+static void put_help_words(FILE *to) {
+  const char *name, *summary;
+  put_commands(to);
+  for (uint32_t k = 0; (name = topics_name(k, &summary)); k++)
+    if (cli_command_by_name(name) == CLI_COMMANDS) fprintf(to, " %s", name);
 }
 
 // A family stands for its passes, and its name is before them.
@@ -205,7 +213,7 @@ static void bash_values(FILE *to) {
 }
 
 void completion_bash(FILE *to) {
-  fprintf(to, "# bash completion for weir; made by 'weir --generate bash'\n"
+  fprintf(to, "# bash completion for weir; made by 'weir completion bash'\n"
               "_weir_paths() {\n"
               "  compopt -o filenames 2>/dev/null\n"
               "  mapfile -t COMPREPLY < <(compgen -\"$1\" -- \"$2\")\n"
@@ -236,7 +244,7 @@ void completion_bash(FILE *to) {
               "  if ((COMP_CWORD == 1)); then\n"
               "    COMPREPLY=($(compgen -W '");
   put_commands(to);
-  fprintf(to, " help -h --help --help-all --version' -- \"$word\"))\n"
+  fprintf(to, " help completion -h --help --help-all --version' -- \"$word\"))\n"
               "    return\n"
               "  fi\n"
               "  case $before in\n");
@@ -256,8 +264,8 @@ void completion_bash(FILE *to) {
     fprintf(to, " ;;\n");
   }
   fprintf(to, "    help) names='");
-  put_commands(to);
-  fprintf(to, "' ;;\n");
+  put_help_words(to);
+  fprintf(to, "' ;;\n    completion) names='bash zsh fish' ;;\n");
   fprintf(to, "  esac\n"
               "  if [[ $word == -* ]]; then\n"
               "    COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
@@ -304,7 +312,7 @@ static void zsh_option(FILE *to, const struct cli_option_row *row) {
 
 void completion_zsh(FILE *to) {
   fprintf(to, "#compdef weir\n"
-              "# zsh completion for weir; made by 'weir --generate zsh'\n"
+              "# zsh completion for weir; made by 'weir completion zsh'\n"
               "_weir() {\n"
               "  local -a commands\n"
               "  if ((CURRENT == 2)); then\n"
@@ -314,9 +322,10 @@ void completion_zsh(FILE *to) {
     put_quoted(to, cli_command_row(c)->summary, ":\\");
     fprintf(to, "'\n");
   }
-  fprintf(to, "      'help:show help'\n"
+  fprintf(to, "      'help:help about a command or a topic'\n"
+              "      'completion:print a completion script'\n"
               "      '--help:show help'\n"
-              "      '-h:show help'\n"
+              "      '-h:list the commands'\n"
               "      '--help-all:show help, including hidden options'\n"
               "      '--version:show versions'\n"
               "    )\n"
@@ -343,8 +352,8 @@ void completion_zsh(FILE *to) {
     }
   }
   fprintf(to, "    help) _values command ");
-  put_commands(to);
-  fprintf(to, " ;;\n");
+  put_help_words(to);
+  fprintf(to, " ;;\n    completion) _values shell bash zsh fish ;;\n");
   fprintf(to, "  esac\n"
               "}\n"
               "if [[ $funcstack[1] == _weir ]]; then _weir \"$@\"; else compdef _weir weir; fi\n");
@@ -379,12 +388,15 @@ static void fish_option(FILE *to, uint32_t first, enum cli_option o) {
 }
 
 void completion_fish(FILE *to) {
-  fprintf(to, "# fish completion for weir; made by 'weir --generate fish'\n"
-              "complete -c weir -n __fish_use_subcommand -l help -s h -f -d 'show help'\n"
-              "complete -c weir -n __fish_use_subcommand -l help-all -f -d 'show help, including "
-              "hidden options'\n"
-              "complete -c weir -n __fish_use_subcommand -f -a help -d 'show help'\n"
-              "complete -c weir -n __fish_use_subcommand -l version -f -d 'show versions'\n");
+  fprintf(
+      to,
+      "# fish completion for weir; made by 'weir completion fish'\n"
+      "complete -c weir -n __fish_use_subcommand -l help -s h -f -d 'show help'\n"
+      "complete -c weir -n __fish_use_subcommand -l help-all -f -d 'show help, including "
+      "hidden options'\n"
+      "complete -c weir -n __fish_use_subcommand -f -a help -d 'help about a command or a topic'\n"
+      "complete -c weir -n __fish_use_subcommand -f -a completion -d 'print a completion script'\n"
+      "complete -c weir -n __fish_use_subcommand -l version -f -d 'show versions'\n");
   for (uint32_t c = 0; c < CLI_COMMANDS; c++) {
     fprintf(to, "complete -c weir -n __fish_use_subcommand -f -a %s -d '",
             cli_command_row(c)->name);
@@ -403,8 +415,10 @@ void completion_fish(FILE *to) {
             cli_command_row(c)->name);
   }
   fprintf(to, "complete -c weir -n '__fish_seen_subcommand_from help' -f -a '");
-  put_commands(to);
-  fprintf(to, "'\n");
+  put_help_words(to);
+  fprintf(
+      to,
+      "'\ncomplete -c weir -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'\n");
   fprintf(to, "complete -c weir -n 'not __fish_use_subcommand' -l help -s h -d 'show help'\n");
   for (uint32_t c = 0; c < CLI_COMMANDS; c++)
     for (uint32_t k = 0, o; (o = cli_option_at(c, k)) != CLI_NONE; k++) {

@@ -6,21 +6,39 @@
 
 #include <stdio.h>
 
-// `weir --help`: the commands and the exit codes. `all` adds what is hidden otherwise.
-void help_overview(FILE *to, bool all);
-// `weir COMMAND --help`.
+// `weir -h`: the commands, by family; `weir --help`: topics, environment and exit codes too; `weir --help-all`:
+// what is hidden otherwise too.
+enum help_length { HELP_SHORT, HELP_FULL, HELP_ALL };
+void help_overview(FILE *to, enum help_length length);
+// `weir COMMAND -h`: a screen of 80 columns and at most 40 lines.
+void help_screen(FILE *to, enum cli_command command);
+// `weir COMMAND --help`: every option with its whole text. `all` adds words that are hidden otherwise.
 void help_command(FILE *to, enum cli_command command, bool all);
+// Lists of `weir help TOPIC`.
+void help_shared_options(FILE *to);
+void help_environment(FILE *to);
+void help_exit_code_list(FILE *to);
 
-// The headings under which groups of options stand.
+// Headings: of commands, and of options.
+extern const char *const help_family_titles[CLI_FAMILIES];
 extern const char *const help_group_titles[CLI_GROUPS];
 // True if the command has an option of that group.
 bool help_group_used(enum cli_group group, enum cli_command command);
 
-// Prints words of `text` from column `at` on, further lines indented; ends the line.
+// Prints words of `text` from column `at` on, further lines indented; a line break of the text begins a new
+// line. Ends the last line.
 void help_wrap(FILE *to, const char *text, size_t at, size_t indent);
 // "  head   text": an entry of a list, the text wrapped from its column on.
 enum { HELP_OPTIONS = 28, HELP_NAMES = 16, HELP_PASSES = 32 };
 void help_entry(FILE *to, size_t column, const char *head, const char *text);
+
+// The text of an option: its short line, what the parser adds (repeated, required, default, variable of the
+// environment or NULL), and if `full`, the long text after a line break.
+struct help_text {
+  char s[2048];
+};
+struct help_text help_option_text(const struct cli_option_row *row, const char *variable,
+                                  bool full);
 
 // "a|b" of a CHOICE option (NAME where a command lists the words), the metavar of any other; "" for flags.
 struct help_metavar {

@@ -16,9 +16,11 @@
 
 static void put(FILE *to, const char *text) {
   for (const char *at = text; *at; at++) {
-    bool starts = at == text && (*at == '.' || *at == '\'');
+    const bool starts = (at == text || at[-1] == '\n') && (*at == '.' || *at == '\'');
     if (starts) fputs("\\&", to);
-    if (*at == '\\')
+    if (*at == '\n')
+      fputs("\n.br\n", to);
+    else if (*at == '\\')
       fputs("\\e", to);
     else if (*at == '-')
       fputs("\\-", to);
@@ -35,17 +37,19 @@ static void put_between(FILE *to, const char *before, const char *text, const ch
   fputs(after, to);
 }
 
-// Sentences each start a line, which is how roff knows where they end.
+// Sentences each start a line, which is how roff knows where they end; a line break of the text begins a paragraph.
 static void put_sentences(FILE *to, const char *text) {
   char one[1024];
   while (*text) {
+    const size_t line = strcspn(text, "\n");
     const char *stop = strstr(text, ". ");
-    size_t n = stop ? (size_t)(stop - text) + 1 : strlen(text);
+    const size_t n = stop && (size_t)(stop - text) < line ? (size_t)(stop - text) + 1 : line;
     snprintf(one, sizeof one, "%.*s", (int)n, text);
     put(to, one);
     fputc('\n', to);
     text += n;
-    text += strspn(text, " ");
+    if (*text == '\n') fputs(".PP\n", to);
+    text += strspn(text, " \n");
   }
 }
 
@@ -65,12 +69,7 @@ static void put_option(FILE *to, const struct cli_option_row *row, const char *v
   if (row->letter) fprintf(to, "\\fB\\-%c\\fR, ", row->letter);
   put_between(to, "\\fB\\-\\-", row->name, "\\fR");
   if (m.s[0]) put_between(to, row->kind == CLI_MAYBE ? "\\fI" : " \\fI", m.s, "\\fR");
-  put_between(to, "\n", row->help, "");
-  if (row->kind == CLI_LIST) put(to, "; may be repeated");
-  if (row->required) fputs(" (required)", to);
-  if (row->preset) put_between(to, " (default ", row->preset, ")");
-  if (variable) put_between(to, " [environment: ", variable, "]");
-  fputc('\n', to);
+  put_between(to, "\n", help_option_text(row, variable, true).s, "\n");
 }
 
 static void put_entry(FILE *to, const char *head, const char *text) {
@@ -108,14 +107,21 @@ static void put_main_page(FILE *to) {
   fputs(".SH SYNOPSIS\n.B weir\n.I command\n[operands] [options]\n.SH DESCRIPTION\n", to);
   put_sentences(to, help_what_weir_is);
   fputs("Each command has a page of its own.\n.SH COMMANDS\n", to);
-  for (uint32_t c = 0; c < CLI_COMMANDS; c++)
-    put_entry(to, cli_command_row(c)->name, cli_command_row(c)->summary);
+  for (uint32_t f = 0; f < CLI_FAMILIES; f++) {
+    fprintf(to, ".SS %s\n", help_family_titles[f]);
+    for (uint32_t c = 0; c < CLI_COMMANDS; c++)
+      if (cli_command_row(c)->family == f)
+        put_entry(to, cli_command_row(c)->name, cli_command_row(c)->summary);
+  }
   fputs(".SH OPTIONS\n", to);
-  put_entry(to, "--help", "show help (weir COMMAND --help: for a command)");
+  put_entry(to, "-h", "list the commands (weir COMMAND -h: about a command)");
+  put_entry(
+      to, "--help",
+      "topics, environment and exit codes too (weir COMMAND --help: everything about a command)");
   put_entry(to, "-V, --version",
-            "show the versions of weir and its libraries, the instruction set and the I/O engine");
+            "print the versions of weir and its libraries, the instruction set and the I/O engine");
   put_entry(to, "--version --licenses",
-            "show the licences of weir and of the libraries that are linked into it");
+            "print the licences of weir and of the libraries that are linked into it");
   fputs(".SH ENVIRONMENT\n", to);
   struct help_variable v;
   for (uint32_t k = 0; (v = help_variable(k)).name; k++)

@@ -71,12 +71,28 @@ static void put_option(struct json_out *j, enum cli_command c, enum cli_option o
   json_end_object(j);
 }
 
+static void put_first(struct json_out *j, const char *names) {
+  json_put_array(j, "first");
+  for (const char *at = names; *at; at += strspn(at, " ")) {
+    const size_t n = strcspn(at, " ");
+    json_string(j, span_of(at, n));
+    at += n;
+  }
+  json_end_array(j);
+}
+
 static void put_command(struct json_out *j, enum cli_command c) {
+  static const char *const families[CLI_FAMILIES] = {
+      [CLI_LOOK] = "look",   [CLI_QUANTIZE] = "quantize", [CLI_CHANGE] = "change",
+      [CLI_PROVE] = "prove", [CLI_MACHINES] = "machines", [CLI_FILES] = "files",
+  };
   const struct cli_command_row *row = cli_command_row(c);
   json_object(j);
   json_put_text(j, "name", row->name);
+  json_put_text(j, "family", families[row->family]);
   json_put_text(j, "summary", row->summary);
   json_put_text(j, "about", row->about);
+  put_first(j, row->first);
   json_put_text(j, "pass", row->pass);
   put_operands(j, c);
   json_put_array(j, "options");

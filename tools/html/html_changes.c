@@ -39,7 +39,7 @@ static void put_steps(struct html_out *o, const struct pass_job *pj) {
               "something, in the order in "
               "which they ran</caption>\n<thead><tr><th scope=\"col\">Pass</th><th scope=\"col\" "
               "class=\"number\">"
-              "Changed</th><th scope=\"col\" class=\"number\">Left as it was</th><th scope=\"col\" "
+              "Changed</th><th scope=\"col\" class=\"number\">Left unchanged</th><th scope=\"col\" "
               "class=\"number\">"
               "Held back</th><th scope=\"col\">How</th></tr></thead>\n<tbody>\n");
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++) {
@@ -50,7 +50,7 @@ static void put_steps(struct html_out *o, const struct pass_job *pj) {
   }
   html_raw(o, "</tbody></table></div>\n");
   if (idle)
-    html_put(o, "<p class=\"note\">%u further pass%s found nothing to change.</p>\n", idle,
+    html_put(o, "<p class=\"note\">%u further pass%s changed nothing.</p>\n", idle,
              idle == 1 ? "" : "es");
 }
 
@@ -87,18 +87,19 @@ static void put_ops(struct html_out *o, const struct census *c) {
     changed += c->ops[i].before != c->ops[i].after;
   }
   html_raw(o, "<h3>Operators</h3>\n");
-  if (changed == 0) html_raw(o, "<p>No operator is there more or less often than before.</p>\n");
+  if (changed == 0)
+    html_raw(o, "<p>The number of nodes of each operator is the same as before.</p>\n");
   const uint32_t shown = changed < OPS_SHOWN ? changed : OPS_SHOWN;
-  if (shown) put_ops_head(o, "Nodes by operator, those that changed in number");
+  if (shown) put_ops_head(o, "Operators whose number of nodes changed");
   for (uint32_t i = 0; i < shown; i++)
     put_op(o, &c->ops[i], most);
   if (shown) html_raw(o, "</tbody></table></div>\n");
   if (shown < changed) html_put(o, "<p class=\"note\">And %u more.</p>\n", changed - shown);
   const uint32_t same = c->n_ops - changed, all = same < OPS_SHOWN ? same : OPS_SHOWN;
   if (same == 0) return;
-  html_put(o, "<details><summary>%u operator%s as often as before</summary>\n", same,
-           same == 1 ? " is there" : "s are there");
-  put_ops_head(o, "Nodes by operator, those that did not change in number");
+  html_put(o, "<details><summary>%u operator%s the same number of nodes</summary>\n", same,
+           same == 1 ? " has" : "s have");
+  put_ops_head(o, "Operators whose number of nodes did not change");
   for (uint32_t i = 0; i < all; i++)
     put_op(o, &c->ops[changed + i], most);
   html_raw(o, "</tbody></table></div>\n");
@@ -154,10 +155,9 @@ void html_types(struct html_out *o, const struct run_report *r) {
   const uint64_t most = max_u64(sums[0], sums[1]);
   if (most == 0) return;
   qsort(rows, n, sizeof *rows, by_bytes);
-  html_raw(o, "<section id=\"types\"><h2>Size by dtype</h2>\n"
-              "<p>Bytes of all constants in the model, wherever they lie. Codes of 4 bits are "
-              "often stored as uint8, two in "
-              "a byte.</p>\n");
+  html_raw(o, "<section id=\"types\"><h2>Size by dtype</h2>\n<p>Bytes of all constants in the "
+              "model, inline or in data files. 4-bit codes are often stored as uint8, two in "
+              "each byte.</p>\n");
   put_stack(o, c, rows, n, CENSUS_BEFORE, most);
   put_stack(o, c, rows, n, CENSUS_AFTER, most);
   html_raw(
@@ -219,7 +219,7 @@ static void put_group(struct html_out *o, const struct pass_job *pj, const uint3
   }
   html_raw(o, "</ul>\n");
   if (n > NAMES_SHOWN)
-    html_put(o, "<p class=\"note\">And %u more: in the table of all nodes below.</p>\n",
+    html_put(o, "<p class=\"note\">And %u more: see the table of all nodes below.</p>\n",
              n - NAMES_SHOWN);
   html_raw(o, "</details>\n");
 }
@@ -234,7 +234,7 @@ void html_kept(struct html_out *o, const struct run_report *r) {
     if (pass_job_kept_site(pj, &pj->sites[i], &a)) at[n++] = i;
   if (n) {
     qsort_r(at, n, sizeof *at, by_reason, &pj);
-    html_raw(o, "<section id=\"kept\"><h2>What was kept, and why</h2>\n");
+    html_raw(o, "<section id=\"kept\"><h2>Left unchanged, and why</h2>\n");
   }
   for (uint32_t i = 0, first; i < n;) {
     for (first = i; i < n && is_together(&pj->sites[at[first]], &pj->sites[at[i]]);)
@@ -245,7 +245,7 @@ void html_kept(struct html_out *o, const struct run_report *r) {
       more++;
   }
   if (more)
-    html_put(o, "<p class=\"note\">And %u more group%s: in the table of all nodes below.</p>\n",
+    html_put(o, "<p class=\"note\">And %u more group%s: see the table of all nodes below.</p>\n",
              more, plural(more));
   if (n) html_raw(o, "</section>\n");
   arena_free(&a);
@@ -325,9 +325,9 @@ void html_sites(struct html_out *o, const struct run_report *r) {
   uint32_t n;
   struct arena words[2] = {{0}};
   const struct sites sites = {pj, in_turn(pj, &n, &a), words};
-  html_raw(o, "<section id=\"nodes\"><h2>Every node that was looked at</h2>\n");
+  html_raw(o, "<section id=\"nodes\"><h2>All nodes that the passes examined</h2>\n");
   html_table(o, &(struct html_table){.id = "sites",
-                                     .caption = "Nodes and weights that passes looked at",
+                                     .caption = "Nodes and weights that the passes examined",
                                      .columns = site_columns,
                                      .n_columns = S_COLUMNS,
                                      .n_rows = n,

@@ -161,7 +161,7 @@ void html_lines(struct html_out *o, const struct html_lines *chart) {
         k, chart->series[k].name);
     usual = usual || chart->series[k].usual > 0;
   }
-  if (usual) html_raw(o, "<li class=\"note\">dashed: what is usual</li>");
+  if (usual) html_raw(o, "<li class=\"note\">dashed: the usual value</li>");
   html_raw(o, "</ul></figure>\n");
 }
 

@@ -46,11 +46,11 @@ static void put_card(struct html_out *o, const char *title, const char *value, c
 
 static void put_nodes(struct html_out *o, const uint64_t nodes[2], struct arena *a) {
   if (nodes[0] == nodes[1])
-    put_card(o, "Nodes", html_whole(nodes[0]).s, "as many as before, with bodies and functions");
+    put_card(o, "Nodes", html_whole(nodes[0]).s, "as before; subgraphs and functions included");
   else
     put_card(o, "Nodes",
              arena_printf(a, "%s \xe2\x86\x92 %s", html_whole(nodes[0]).s, html_whole(nodes[1]).s),
-             "with those of bodies and functions");
+             "subgraphs and functions included");
 }
 
 static void put_verification(struct html_out *o, const struct verified *v) {
@@ -84,7 +84,7 @@ static struct html_verdict status_of(const struct run_report *r) {
   if (r->refusal) return (struct html_verdict){r->dry ? "would be refused" : "refused", "bad"};
   if (r->verified) return html_verdict(r->verified);
   if (r->dry) return (struct html_verdict){"dry run: nothing was written", "plain"};
-  if (r->unchanged) return (struct html_verdict){"unchanged: it was there already", "plain"};
+  if (r->unchanged) return (struct html_verdict){"unchanged: the file existed already", "plain"};
   return (struct html_verdict){"written", "good"};
 }
 
@@ -124,13 +124,15 @@ static void put_headline(struct html_out *o, const struct run_report *r) {
   if (r->verified) put_verification(o, r->verified);
   if (r->seconds > 0)
     put_card(o, "Time", report_seconds(r->seconds).s,
-             r->resumed ? "a part was taken over from an interrupted run" : "");
+             r->resumed ? "a part was written by an interrupted run" : "");
   put_memory(o, r, &a);
   html_raw(o, "</dl>\n");
-  if (r->told.worst || r->told.kept || r->told.larger || r->told.shapeless || r->needs) {
+  if (r->told.worst || r->told.kept || r->told.held_back || r->told.larger || r->told.shapeless ||
+      r->needs) {
     html_raw(o, "<dl class=\"told\">\n");
     put_told(o, "Worst", r->told.worst);
     put_told(o, "Kept", r->told.kept);
+    put_told(o, "Held back", r->told.held_back);
     put_told(o, "Larger", r->told.larger);
     put_told(o, "No shape", r->told.shapeless);
     put_told(o, "Runtime", r->needs);
@@ -160,18 +162,18 @@ static const struct {
   const char *figure, *means;
 } meanings[] = {
     {"SQNR",
-     "The energy of the tensor over that of the error, in dB: at 20 dB the error is 10 %, at "
-     "40 dB 1 %. A bit is worth 6 dB; \xe2\x88\x9e: nothing differs."},
+     "The energy of the tensor divided by the energy of the error, in dB. At 20 dB the error is "
+     "10 %, at 40 dB 1 %. One bit is worth 6 dB. \xe2\x88\x9e: nothing differs."},
     {"Cosine",
-     "Of the angle between before and after: 1 is the same direction, 0.995 belongs to 20 "
-     "dB. It hides much where a few elements are large."},
-    {"Max abs, RMSE", "The largest error of an element, and the usual one: the root of the mean "
-                      "square. Both in the unit of the tensor."},
-    {"Relative", "The largest error over the largest magnitude: 0.01 is 1 %."},
-    {"Top-1", "The share of rows whose largest element stays at its place: of a classifier, the "
-              "answers that stay."},
-    {"Weights, outputs", "The error of a weight says how well it is stored, not how good the model "
-                         "still is: compare outputs, on real inputs."},
+     "The cosine of the angle between the tensors before and after. 1: the same direction; 0.995 "
+     "corresponds to 20 dB. Where a few elements are large, it hides the errors of the others."},
+    {"Max abs, RMSE", "The largest error of an element, and the typical error: the root of the "
+                      "mean square. Both are in the unit of the tensor."},
+    {"Relative", "The largest error divided by the largest magnitude: 0.01 is 1 %."},
+    {"Top-1", "The share of rows whose largest element stays at the same index. For a "
+              "classifier, this is the share of unchanged answers."},
+    {"Weights, outputs", "The error of a weight shows how well it is stored, not how well the "
+                         "model works. Compare outputs on real inputs for that."},
 };
 
 static void put_meaning(struct html_out *o, const struct run_report *r) {
@@ -200,7 +202,7 @@ static void put_files(struct html_out *o, const char *caption, const struct run_
     if (digests && files[i].sha256)
       html_put(o, "<td><code class=\"digest\">%s</code></td>", files[i].sha256);
     else if (digests && files[i].shards)
-      html_put(o, "<td>of %u parts, in the manifest</td>", files[i].shards);
+      html_put(o, "<td>of %u parts: see the manifest</td>", files[i].shards);
     else if (digests)
       html_raw(o, "<td>\xe2\x80\x93</td>");
     html_raw(o, "</tr>\n");
@@ -214,9 +216,9 @@ static void put_digest(struct html_out *o, const char *title, const char *hex) {
 }
 
 static void put_reproduce(struct html_out *o, const struct run_report *r) {
-  html_raw(o, "<section id=\"reproduce\"><h2>How to make it again</h2>\n");
+  html_raw(o, "<section id=\"reproduce\"><h2>How to reproduce it</h2>\n");
   if (r->command_line)
-    html_put(o, "<p>The command, as it was given:</p>\n<pre tabindex=\"0\"><code>%s</code></pre>\n",
+    html_put(o, "<p>The command:</p>\n<pre tabindex=\"0\"><code>%s</code></pre>\n",
              r->command_line);
   html_raw(o, "<dl class=\"told\">\n");
   if (r->version) html_put(o, "<dt>Version</dt><dd>weir %s</dd>\n", r->version);
@@ -256,8 +258,8 @@ void html_page(const struct run_report *r, struct html_sink sink) {
   put_meaning(&o, r);
   put_reproduce(&o, r);
   html_raw(&o,
-           "</main>\n<footer><p>Made by weir; more on the figures is in <i>report.md</i> of its "
-           "documentation. This page loads nothing from anywhere.</p></footer>\n<script>");
+           "</main>\n<footer><p>Made by weir; <i>report.md</i> of its documentation explains the "
+           "figures. This page loads nothing from the network.</p></footer>\n<script>");
   put_lines(&o, html_page_js);
   html_raw(&o, "</script>\n</body>\n</html>\n");
   html_flush(&o);

@@ -16,14 +16,15 @@
 enum { R_NAME, R_TYPE, R_LEAST, R_MOST, R_ELEMENTS, R_NANS, R_CHART, R_COLUMNS };
 
 static const struct html_column columns[R_COLUMNS] = {
-    [R_NAME] = {"Value", HTML_NAME, "In the model that was calibrated"},
+    [R_NAME] = {"Value", HTML_NAME, "Its name in the calibrated model"},
     [R_TYPE] = {"Type", HTML_WORD, NULL},
-    [R_LEAST] = {"Min", HTML_SHORT, "Of the range that is quantized"},
-    [R_MOST] = {"Max", HTML_SHORT, "Of the range that is quantized"},
-    [R_ELEMENTS] = {"Elements", HTML_COUNT, "That were seen, over all samples"},
-    [R_NANS] = {"NaN", HTML_COUNT, "Elements that are no number"},
+    [R_LEAST] = {"Min", HTML_SHORT, "Minimum of the quantized range"},
+    [R_MOST] = {"Max", HTML_SHORT, "Maximum of the quantized range"},
+    [R_ELEMENTS] = {"Elements", HTML_COUNT, "Elements in all samples"},
+    [R_NANS] = {"NaN", HTML_COUNT, "Elements that are NaN"},
     [R_CHART] = {"Distribution", HTML_WORD,
-                 "Of a histogram, by the logarithm of counts; else the range around 0"},
+                 "The histogram, with the logarithm of the counts; without a histogram, the range "
+                 "around 0"},
 };
 
 enum { CELLS = 24, CELL_BYTES = 3, LEVELS = 8 };
@@ -134,10 +135,9 @@ void html_ranges(struct html_out *o, const struct run_report *r) {
   for (uint32_t i = 0; i < g->n && n < MOST; i++) {
     if (g->list[i]->reads != PASS_READS_RANGES || g->list[i]->ranges.n_values == 0) continue;
     if (n == 0)
-      html_raw(o, "<section id=\"activations\"><h2>Ranges of activations</h2>\n"
-                  "<p>Between what numbers values lie that were measured before. A few elements "
-                  "far from the others "
-                  "take steps from all of them.</p>\n");
+      html_raw(o, "<section id=\"activations\"><h2>Ranges of activations</h2>\n<p>The range of "
+                  "each value, from calibration. A few elements far from the others make the "
+                  "quantization step of all elements larger.</p>\n");
     put_file(o, g->list[i], n++);
   }
   if (n) html_raw(o, "</section>\n");

@@ -8,19 +8,18 @@
 enum { K_SITE, K_OPERATOR, K_TENSOR, K_VALUE, K_ALL, K_WEIGHT, K_ACTIVATION, K_BY, K_COLUMNS };
 
 static const struct html_column columns[K_COLUMNS] = {
-    [K_SITE] = {"Node", HTML_NAME, "The product, as it was before the pass"},
+    [K_SITE] = {"Node", HTML_NAME, "The product (such as MatMul) before the pass"},
     [K_OPERATOR] = {"Operator", HTML_NAME, NULL},
-    [K_TENSOR] = {"Weight", HTML_NAME, "What it is multiplied with"},
-    [K_VALUE] = {"Value", HTML_NAME, "What multiplies it"},
+    [K_TENSOR] = {"Weight", HTML_NAME, "The weight of the product"},
+    [K_VALUE] = {"Value", HTML_NAME, "The value that the weight is multiplied with"},
     [K_ALL] = {"SQNR, dB", HTML_ONE,
-               "Of the output of the product, by both errors: the lower, the more it costs"},
-    [K_WEIGHT] = {"Weight, dB", HTML_ONE, "By the error of the weight alone"},
+               "SQNR of the product's output, with both errors; a lower SQNR costs more"},
+    [K_WEIGHT] = {"Weight, dB", HTML_ONE, "SQNR with only the error of the weight"},
     [K_ACTIVATION] = {"Value, dB", HTML_ONE,
-                      "By the steps of the value alone, where they are known"},
-    [K_BY] =
-        {"Weighed by", HTML_WORD,
-         "gram: second moments of the value; channels: squared mean magnitudes; weight: nothing "
-         "is known of the value"},
+                      "SQNR with only the steps of the value, where they are known"},
+    [K_BY] = {"Weighed by", HTML_WORD,
+              "gram: second moments of the value; channels: squared mean magnitudes; weight: no "
+              "statistics of the value"},
 };
 
 static void put_row(const void *ctx, uint32_t i, struct html_cell *cells) {
@@ -58,12 +57,10 @@ void html_rank(struct html_out *o, const struct run_report *r) {
   if (!r->passes || r->passes->rank.n_rows == 0) return;
   const struct rank *k = &r->passes->rank;
   struct arena a = {0};
-  html_raw(
-      o, "<section id=\"rank\"><h2>Sites by cost</h2>\n"
-         "<p>What quantizing leaves of the output of each product, given what calibration found of "
-         "the value that its weight is multiplied with. The first ones cost most: give those more "
-         "bits, or "
-         "leave them out.</p>\n");
+  html_raw(o,
+           "<section id=\"rank\"><h2>Sites by cost</h2>\n<p>The SQNR of each product's output "
+           "after quantization, estimated with the calibration statistics of its input. The first "
+           "rows lose most: give these weights more bits, or leave them out.</p>\n");
   put_curve(o, k, &a);
   const struct html_table table = {.id = "ranked",
                                    .caption = "Sites by cost",

@@ -142,9 +142,8 @@ void html_table(struct html_out *o, const struct html_table *t) {
   html_raw(o, "</tbody></table></div>\n");
   if (plain < t->n_rows)
     html_put(o,
-             "<p class=\"note more\">The first %u of %u rows%s. With scripts allowed, all rows are "
-             "here, "
-             "to be sorted and searched.</p>\n",
+             "<p class=\"note more\">This table shows the first %u of %u rows%s. If scripts are "
+             "allowed, it shows all rows, and you can sort and search them.</p>\n",
              plain, t->n_rows, t->sorted_by == NO_ID ? "" : ", lowest first");
   put_rows(o, t);
   html_raw(o, "</div>\n");

@@ -24,13 +24,13 @@ enum {
 
 static const struct html_column columns[T_COLUMNS] = {
     [T_NAME] = {"Tensor", HTML_NAME, "The initializer in the input"},
-    [T_LAYER] = {"First used by", HTML_NAME, "The first node that uses it"},
-    [T_STORED] = {"Stored as", HTML_WORD, "What it became"},
+    [T_LAYER] = {"First used by", HTML_NAME, "The first node that reads it"},
+    [T_STORED] = {"Stored as", HTML_WORD, "The new form"},
     [T_DIMS] = {"Dims", HTML_WORD, NULL},
     [T_SQNR] = {"SQNR, dB", HTML_ONE,
-                "Signal to quantization noise: higher is better; 6 dB are about one bit"},
+                "Signal to quantization noise; higher is better, one bit is about 6 dB"},
     [T_COSINE] = {"Cosine", HTML_SIX,
-                  "Of the angle between the tensor before and after: 1 is the same direction"},
+                  "Cosine of the angle between the tensor before and after; 1: the same direction"},
     [T_MAX] = {"Max abs error", HTML_SHORT, "The largest difference of an element"},
     [T_RMSE] = {"RMSE", HTML_SHORT, "Root of the mean squared difference"},
     [T_BEFORE] = {"Before", HTML_BYTES, "Bytes"},
@@ -184,12 +184,13 @@ void html_tensors(struct html_out *o, const struct run_report *r) {
   for (uint32_t i = 0; i < r->stored.n_rows; i++)
     any = any || r->stored.rows[i].has_figures;
   if (any)
-    html_raw(o, "<p>How far what is stored is from what the input had. Higher SQNR is better: it "
-                "falls by about 6 dB "
-                "with each bit less. What that does to the outputs depends on the model.</p>\n");
+    html_raw(o, "<p>The difference between the stored tensor and the tensor of the input. Higher "
+                "SQNR is better: each bit less costs about 6 dB. The effect on the outputs "
+                "depends on the model.</p>\n");
   else
     html_raw(
-        o, "<p>Errors are summed while the weights are written, so they are not known here.</p>\n");
+        o,
+        "<p>Errors are computed while the weights are written, so they are not known here.</p>\n");
   put_charts(o, &rows, &a);
   const struct html_table table = {.id = "tensors",
                                    .caption = "Tensors stored in another form",

@@ -24,15 +24,15 @@ enum {
 
 static const struct html_column columns[V_COLUMNS] = {
     [V_NAME] = {"What was compared", HTML_NAME, "A site of the change, or an output of the model"},
-    [V_OF] = {"Of", HTML_NAME, "The passes and rules of the site, or the case"},
+    [V_OF] = {"Of", HTML_NAME, "Passes and rules of the site, or the test case"},
     [V_END] = {"Result", HTML_STATE, NULL},
-    [V_BOUNDS] = {"Asked for", HTML_NAME, "What it had to meet"},
+    [V_BOUNDS] = {"Asked for", HTML_NAME, "The required bounds"},
     [V_MAX] = {"Max abs", HTML_SHORT, "The largest difference of an element"},
     [V_MEAN] = {"Mean abs", HTML_SHORT, "The mean difference"},
-    [V_P99] = {"p99", HTML_SHORT, "99 % of the differences are not above it"},
-    [V_COSINE] = {"Cosine", HTML_SIX, "Of the angle between both: 1 is the same direction"},
+    [V_P99] = {"p99", HTML_SHORT, "99 % of the differences are at most this large"},
+    [V_COSINE] = {"Cosine", HTML_SIX, "Cosine of the angle between both; 1: the same direction"},
     [V_SQNR] = {"SQNR, dB", HTML_ONE, "Signal to noise; infinite where nothing differs"},
-    [V_TOP1] = {"Top-1", HTML_SIX, "Share of rows whose largest element is at the same place"},
+    [V_TOP1] = {"Top-1", HTML_SIX, "Share of rows whose largest element is at the same index"},
     [V_WHY] = {"Why", HTML_NAME, "Why it failed or was not verified"},
 };
 
@@ -207,11 +207,11 @@ void html_outputs(struct html_out *o, const struct verified *v) {
   if (n) {
     html_put(
         o,
-        "<section id=\"outputs\"><h2>Outputs</h2>\n<p>How far they are from those of the source, "
-        "on %s.</p>\n<div class=\"scroll\"><table>\n<caption>Outputs, each where it differs "
-        "most</caption>\n<thead><tr><th scope=\"col\">Output</th>",
-        drawn ? "inputs that were drawn to fit the model, which say little of its accuracy"
-              : "the inputs that were given");
+        "<section id=\"outputs\"><h2>Outputs</h2>\n<p>Differences from the outputs of the "
+        "source, on %s.</p>\n<div class=\"scroll\"><table>\n<caption>Outputs, each in the case "
+        "where it differs most</caption>\n<thead><tr><th scope=\"col\">Output</th>",
+        drawn ? "random inputs that fit the model, which show little about its accuracy"
+              : "the given inputs");
     html_raw(o, "<th scope=\"col\">Result</th><th scope=\"col\" class=\"number\">SQNR, dB</th>"
                 "<th scope=\"col\" class=\"number\">Cosine</th><th scope=\"col\" "
                 "class=\"number\">Relative</th><th scope=\"col\" class=\"number\">Top-1</th>"
@@ -221,7 +221,7 @@ void html_outputs(struct html_out *o, const struct verified *v) {
     put_output(o, v, &v->rows[worst[i].row]);
   if (n) html_raw(o, "</tbody></table></div>\n");
   if (n > OUTPUTS_SHOWN)
-    html_put(o, "<p class=\"note\">And %u more: in the table below.</p>\n", n - OUTPUTS_SHOWN);
+    html_put(o, "<p class=\"note\">And %u more: see the table below.</p>\n", n - OUTPUTS_SHOWN);
   if (n) html_raw(o, "</section>\n");
   arena_free(&a);
 }
@@ -236,7 +236,7 @@ static const struct html_column layer_columns[L_COLUMNS] = {
     [L_VALUE] = {"Value", HTML_NAME, "The tensor that was compared"},
     [L_MAX] = {"Max abs", HTML_SHORT, "The largest difference of an element"},
     [L_MEAN] = {"Mean abs", HTML_SHORT, "The mean difference"},
-    [L_P99] = {"p99", HTML_SHORT, "99 % of the differences are not above it"},
+    [L_P99] = {"p99", HTML_SHORT, "99 % of the differences are at most this large"},
     [L_COSINE] = {"Cosine", HTML_SIX, NULL},
     [L_SQNR] = {"SQNR, dB", HTML_ONE, NULL},
     [L_TOP1] = {"Top-1", HTML_SIX, NULL},
@@ -265,11 +265,9 @@ static void put_layers(struct html_out *o, const struct verified *v, struct aren
   const struct html_series curve = {.name = "SQNR", .y = db, .n = v->n_layers};
   const struct html_series relative = {
       .name = "max abs error / largest value", .y = most, .n = v->n_layers};
-  html_raw(o, "<h3>Error layer by layer</h3>\n<p>Values that both models have, in the order of the "
-              "graph. Where a curve "
-              "turns for the worse, the error comes in; values that are the same on both sides "
-              "have no point.</p>\n"
-              "<div class=\"charts\">");
+  html_raw(o, "<h3>Error layer by layer</h3>\n<p>Values that both models have, in the order of "
+              "the graph. Where a curve gets worse, an error is introduced. Values that are the "
+              "same in both models have no point.</p>\n<div class=\"charts\">");
   html_lines(o, &(struct html_lines){.title = "SQNR along the graph (higher is better)",
                                      .x = "place in the graph",
                                      .y = "SQNR, dB",
@@ -319,16 +317,15 @@ void html_verified(struct html_out *o, const struct verified *v) {
     html_put(o, "; %lu site%s left out", v->n_left, v->n_left == 1 ? " was" : "s were");
   html_raw(o, ".</p>\n");
   if (shown.as_computed)
-    html_raw(o, "<p>Each site computes what its edit says. That says nothing of how accurate the "
-                "model is, which was not measured.</p>\n");
+    html_raw(o, "<p>Each site computes what its edit describes. The accuracy of the model was "
+                "not measured.</p>\n");
   if (v->against)
-    html_put(
-        o,
-        "<p>Compared with the model after %s, since no runtime has %s, which is in the source. "
-        "What %s itself did was not verified.</p>\n",
-        v->against, v->lacking, v->against);
+    html_put(o,
+             "<p>Compared with the model after %s, since no runtime has %s, which the source uses. "
+             "The changes by %s itself were not verified.</p>\n",
+             v->against, v->lacking, v->against);
   if (v->rest_asked)
-    html_put(o, "<p>Everything that no edit is about is %sas in the source%s%s.</p>\n",
+    html_put(o, "<p>Everything that no edit changes is %sas in the source%s%s.</p>\n",
              v->rest_differs ? "not " : "", v->rest_differs ? ": the " : "",
              v->rest_differs ? v->rest_first : "");
   if (shown.cut_off)
@@ -349,14 +346,14 @@ void html_verified(struct html_out *o, const struct verified *v) {
              v->kept_floats ? "; weir turned that off for this comparison" : "");
   if (v->products_unseen)
     html_raw(o, "<p>This processor has no VNNI: an optimized session of ONNX Runtime may cut off "
-                "sums of int8 products on it, which was not looked at (<code>--runtime-optimized"
-                "</code> shows that session).</p>\n");
+                "sums of int8 products on it. This was not checked "
+                "(<code>--runtime-optimized</code> shows that session).</p>\n");
   if (v->half_unseen)
-    html_raw(o, "<p>Floats of 16 bits were computed in float32 by this runtime: what overflows in "
-                "them was not seen.</p>\n");
+    html_raw(o,
+             "<p>This runtime computes 16-bit floats in float32, so overflow was not seen.</p>\n");
   html_put(o, "<p>%s, with the same inputs, in ONNX Runtime %s; the seed of drawn inputs is %lu",
-           both    ? "Each site of the change was run before and after, and so were both models"
-           : sites ? "Each site of the change was run before and after, as two small models"
+           both ? "Each changed site was run before and after the change, and so were both models"
+           : sites ? "Each changed site was run before and after the change, as two small models"
                    : "Both models were run",
            v->runtime ? v->runtime : "(version not known)", v->seed);
   if (v->sizes) html_put(o, "; %s", v->sizes);
@@ -367,7 +364,7 @@ void html_verified(struct html_out *o, const struct verified *v) {
   if (v->n_rows)
     html_table(o, &(struct html_table){
                       .id = "verified",
-                      .caption = "What was compared: what failed first, then what differs most",
+                      .caption = "All comparisons: failures first, then the largest differences",
                       .columns = columns,
                       .n_columns = V_COLUMNS,
                       .n_rows = v->n_rows,

@@ -30,7 +30,7 @@ static int refuse_lists(const struct cli_args *args, struct err *err) {
   static const enum cli_option lists[] = {OPT_TENSORS, OPT_TREE, OPT_SHAPES, OPT_VALUES};
   for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
     if (cli_flag(args, lists[i]))
-      return err_set(err, ERR_USAGE, "--%s is of one model: '%s' is a folder",
+      return err_set(err, ERR_USAGE, "--%s needs one model, but '%s' is a folder",
                      cli_option_row(lists[i])->name, quote_path(cli_operand(args, "MODEL|DIR")).s);
   return 0;
 }

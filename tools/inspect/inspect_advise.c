@@ -176,7 +176,7 @@ static void advise_import(struct inspect *in) {
                            : "";
   struct inspect_advice *a = advise(
       in, "run", n,
-      "a %s model: no runtime has its %lu node%s%s%s, --pass import-qonnx makes ONNX of %s%s",
+      "a %s model: no runtime has its %lu node%s%s%s; --pass import-qonnx converts %s to ONNX%s",
       span_is(model_name(m, first->domain), CUSTOM_OPS_BREVITAS) ? "Brevitas" : "QONNX", n,
       plural(n), alike ? " " : " such as ", quote(model_name(m, first->op_type)).s,
       n == 1 ? "it" : "them", size);

@@ -189,13 +189,14 @@ void inspect_print(struct inspect *in) {
     printf("%10s  %-24s %s\n", quote_bytes(t->bytes).s, type,
            quote_str(inspect_tensor_name(in, in->largest[i])).s);
   }
-  if (in->n_advice > 0) printf("\nWhat weir could do\n");
+  if (in->n_advice > 0) printf("\nPossible changes\n");
   for (uint32_t i = 0; i < in->n_advice; i++)
     printf("  %-12s %s\n", in->advice[i].command, in->advice[i].text);
   if (in->next)
     printf("\nNext, for about %s in all (%.1f %%)\n  %s\n", quote_bytes(in->next_bytes).s,
            100.0 * (double)in->next_bytes / (double)inspect_bytes(in), in->next);
-  if (in->next_check) printf("and how accurate that is, on samples in DIR\n  %s\n", in->next_check);
+  if (in->next_check)
+    printf("and to measure its accuracy on samples in DIR\n  %s\n", in->next_check);
 }
 
 // ---- tensors ------------------------------------------------------------------------------------

@@ -177,7 +177,7 @@ static void tell_totals(struct shapes *s) {
     if (s->why[i])
       text = arena_printf(&s->line, "%s%s%lu %s", text, *text ? ", " : "", s->why[i],
                           infer_why_code((enum infer_why)i));
-  report_notice("%lu value%s: %lu known, %lu with dims that are not, %lu without a shape%s%s%s",
+  report_notice("%lu value%s: %lu known, %lu with unknown dims, %lu without a shape%s%s%s",
                 s->values, plural(s->values), s->whole, s->ranked, s->none, *text ? " (" : "", text,
                 *text ? ")" : "");
 }

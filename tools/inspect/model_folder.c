@@ -54,7 +54,8 @@ static int take_entry(struct model_folder *b, struct folders *f, const char *pat
   const char *at = opened(b, path);
   if (lstat(at, &link) != 0) {
     if (errno == ENOENT) return 0; // gone since it was listed
-    return err_errno(err, errno, ERR_INPUT, "'%s' cannot be looked at", quote_path(at).s);
+    return err_errno(err, errno, ERR_INPUT, "the attributes of '%s' cannot be read",
+                     quote_path(at).s);
   }
   const bool leads_nowhere = S_ISLNK(link.st_mode) && stat(at, &st) != 0;
   if (!S_ISLNK(link.st_mode)) st = link;
@@ -246,7 +247,7 @@ static void print_skipped(const struct model_folder *b) {
   for (uint32_t i = 0; i < b->n_models && report_stdout_alive(); i++) {
     const struct folder_model *m = &b->models[i];
     if (!m->why || b->checked) continue;
-    if (!any) printf("\nSkipped: no model that can be read\n");
+    if (!any) printf("\nSkipped: not readable as a model\n");
     any = true;
     printf("  %s: %s\n", quote_str(m->path).s, m->why);
   }
@@ -275,7 +276,7 @@ void model_folder_print(const struct model_folder *b) {
     if (!b->models[i].why || b->checked) print_model(b, &b->models[i]);
   print_sum(b);
   print_skipped(b);
-  print_others(b, true, "Files of weir beside them");
+  print_others(b, true, "Files of weir next to them");
   print_others(b, false, "Files that no model refers to");
 }
 

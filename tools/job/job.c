@@ -167,7 +167,7 @@ static int run_and_seal(struct job *job, struct err *err) {
   if (rc)
     carry_out_leave(&c, &made, err);
   else if (taken_over > 0)
-    report_notice("resumed: %s of %s were taken over from an interrupted run",
+    report_notice("resumed: %s of %s were already written by an interrupted run",
                   quote_bytes(taken_over).s, quote_bytes(plan_total_bytes(&job->plan)).s);
   return rc;
 }
@@ -209,7 +209,7 @@ static int stage_plan(struct job *job, struct err *err) {
     return -1;
   }
   if (made.how == STAGING_SEALED) {
-    err_fill(err, ERR_RETRY, "all of this was made already, and is on the way to its place");
+    err_fill(err, ERR_RETRY, "all units of this plan are finished and being moved into place");
     rc = err_hint(err, "'weir finalize' completes it: %s", made.st.name);
   }
   if (rc == 0) rc = job_stage_move(job, &made.st, err);

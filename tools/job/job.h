@@ -68,6 +68,7 @@ struct job_told {
   uint32_t n_more;
   const char *worst;     // the layer that lost most, and how much; NULL: none lost anything
   const char *kept;      // what stayed as it was, and why; NULL: nothing did
+  const char *held_back; // by --exactness; NULL: nothing
   const char *larger;    // than the source, though weights were to be smaller; NULL: it is not
   const char *shapeless; // nodes whose shapes are not known, and why; NULL: none
   const char **steps;    // a line for each step of many; NULL: they are few

@@ -71,7 +71,7 @@ uint64_t job_memory_limit(const struct job *job) {
 
 void job_dry_run_print(struct job *job) {
   if (job->out.absent)
-    printf("OUT not given: names and sizes as for an output with the input's name, in the same "
+    printf("OUT not given: names and sizes are for an output with the input's name, in the same "
            "folder\n");
   printf("would write:\n");
   for (uint32_t k = 0; k < job_n_files(job); k++) {
@@ -103,7 +103,7 @@ void job_dry_run_print(struct job *job) {
   if (job->stats.jobs) printf("workers: %u, io: %s\n", job->stats.jobs, io_mode_name(job->mode));
   const struct run_doubts doubts = run_doubts(&job->plan);
   if (doubts.overflow || doubts.nonfinite)
-    printf("not checked (a dry run reads samples alone): %s%s%s\n",
+    printf("not checked (a dry run reads only samples): %s%s%s\n",
            doubts.overflow ? "values too large for the new type" : "",
            doubts.overflow && doubts.nonfinite ? ", " : "",
            doubts.nonfinite ? "NaN and infinities" : "");

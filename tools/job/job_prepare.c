@@ -87,7 +87,7 @@ static int open_provenance(struct job *job, struct err *err) {
   if (!path) return 0;
   if (provenance_check_time(err)) return -1;
   if (io && strcmp(io, "null") == 0) {
-    err_fill(err, ERR_USAGE, "--provenance is about an output, and --io=null writes none");
+    err_fill(err, ERR_USAGE, "--provenance describes an output, but --io=null writes none");
     return err_hint(err, "leave out one of them");
   }
   return job->nothing_to_write ? job_text_foresee(path, err)
@@ -213,13 +213,15 @@ int job_planned_bytes(struct job *job, uint64_t *bytes, struct err *err) {
 static void refuse_size(const struct job *job, uint64_t bytes, struct err *why) {
   const struct quoted limit = size_words_of(job->output_limit);
   if (!job->smallest) {
-    err_fill(why, ERR_FAIL, "the output has %lu bytes, more than the budget of %s", bytes, limit.s);
+    err_fill(why, ERR_FAIL, "the output has %s (%lu bytes), more than the budget of %s",
+             quote_bytes(bytes).s, bytes, limit.s);
     err_fill_hint(why, "lower --budget by the difference");
     return;
   }
   err_fill(why, ERR_FAIL,
-           "a budget of %s is too small: the smallest output these candidates allow has %lu bytes",
-           limit.s, bytes);
+           "a budget of %s is too small: the smallest output that these candidates allow has %s "
+           "(%lu bytes)",
+           limit.s, quote_bytes(bytes).s, bytes);
   if (job->limit_hint)
     err_fill_hint(why, "%s", job->limit_hint);
   else

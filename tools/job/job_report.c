@@ -55,10 +55,10 @@ static const char *padding_words(struct job *job, uint64_t before, uint64_t afte
 static const char *unwritten_line(struct job *job, const struct run_report *r) {
   const bool inplace = cli_flag(job->args, OPT_INPLACE), dry = job->nothing_to_write;
   const char *quote = job->out.absent ? "" : "'";
-  return arena_printf(&job->arena, "%s%s: %s%s%s %s; --copy writes it all the same",
+  return arena_printf(&job->arena, "%s%s: %s%s%s %s; --copy writes it anyway",
                       dry ? "dry run: " : "", r->told.did, quote,
                       job->out.absent ? "the output" : quote_path(job->out.path).s, quote,
-                      inplace ? "stays as it is"
+                      inplace ? "is left unchanged"
                       : dry   ? "would not be written"
                               : "is not written");
 }
@@ -100,6 +100,7 @@ static struct summary summary_of(struct job *job, const char *spent) {
              arena_printf(&job->arena, "%s compressed (gzip -9)", quote_bytes(job->packed).s));
   add_line(&s, job, "worst  ", told->worst);
   add_line(&s, job, "kept   ", told->kept);
+  add_line(&s, job, "held back  ", told->held_back);
   add_line(&s, job, "larger ", told->larger);
   add_line(&s, job, "no shape  ", told->shapeless);
   return s;
@@ -303,7 +304,7 @@ static void print_plan(const struct job *job) {
   const char *plan = cli_words_quote(job->staged, &a);
   printf("planned %s: %u unit%s of 64 MiB in %u shard%s", plan, units, plural(units), shards,
          plural(shards));
-  if (job->stats.units_skipped) printf(", %lu of them recorded already", job->stats.units_skipped);
+  if (job->stats.units_skipped) printf(", %lu of them finished already", job->stats.units_skipped);
   printf("\n  make     weir shard %s --index I --count %u     (I: 0 to %u; on as many machines as "
          "you like)\n"
          "  look     weir status %s\n  finish   weir finalize %s\n",

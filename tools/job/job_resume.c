@@ -76,7 +76,8 @@ static void take_known(struct ending *e, const struct seal_intent *s) {
   r->version = version_number;
   r->model = path_base(cli_operand(e->job->args, "IN"));
   r->resumed = "seal";
-  r->told.did = "An interrupted run was completed. It kept no page, so only its files are known.";
+  r->told.did = "An interrupted run was completed. It stored no report page, so this page shows "
+                "only its files.";
   manifest_name(manifest, e->job->out.onnx_name);
   for (uint32_t i = 0; s && i < s->n_moves; i++) {
     const char *name = arena_string(&r->arena, span_str(s->moves[i].name));
@@ -101,8 +102,8 @@ static int prepare_page(struct ending *e, struct err *err) {
   e->kept_page = kept_report_take(e->st, STAGING_PAGE, &changed);
   if (e->kept_page.at) return 0;
   if (changed)
-    report_notice("the page that the interrupted run kept was changed or damaged, so this one has "
-                  "only what is known without it");
+    report_notice("the report page that the interrupted run stored was changed or damaged, so "
+                  "this page shows only the files");
   const bool read = seal_intent_read(&s, e->st->folder, e->st->name, &ignored) == 0;
   take_known(e, read ? &s : NULL);
   if (read) seal_intent_free(&s);
@@ -127,7 +128,7 @@ static int prepare_provenance(struct ending *e, struct err *err) {
   if (!path) return 0;
   e->kept_provenance = kept_report_take(e->st, STAGING_PROVENANCE, &changed);
   if (e->kept_provenance.at) return job_text_reserve(&e->provenance, path, &e->job->arena, err);
-  err_fill(err, ERR_USAGE, "the interrupted run of '%s' kept no provenance%s",
+  err_fill(err, ERR_USAGE, "the interrupted run of '%s' stored no provenance%s",
            quote_str(e->job->out.path).s, changed ? " that is whole" : "");
   return err_hint(err, "leave out --provenance to complete it, or begin again with --fresh");
 }
@@ -142,12 +143,12 @@ static int prepare_report(struct ending *e, struct err *err) {
   if (e->kept.at) return 0;
   if (changed)
     report_notice(
-        "the report that the interrupted run kept was changed or damaged, so this one has "
-        "only what is known without it");
+        "the report that the interrupted run stored was changed or damaged, so this report lacks "
+        "some of its figures");
   if (args->command == CLI_conv2matmul &&
       cli_flag(args, cli_pass_option(args->command, "strict-compat"))) {
     err_set(err, ERR_USAGE,
-            "the interrupted run of '%s' kept no report, and --strict-compat cannot make one "
+            "the interrupted run of '%s' stored no report, and --strict-compat cannot make one "
             "without running again",
             quote_str(e->job->out.path).s);
     return err_hint(err, "leave out --report-json, --report-json-stdout and --json to complete it");
@@ -248,7 +249,7 @@ static bool finish_finished(struct job *job, const char *name, int *rc, struct e
   }
   staging_close(&st);
   if (staging_put_away(job->out.folder, name))
-    report_notice("removed '%s': it was left of a run whose output is in place", quote_str(name).s);
+    report_notice("removed '%s': it was left by a run whose output is in place", quote_str(name).s);
   return false;
 }
 

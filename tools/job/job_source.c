@@ -24,9 +24,9 @@ int job_source(void *ctx, const char *path, const uint8_t sha256[DIGEST_BYTES], 
   source.size = sources_size(job->sources, *file);
   if (hash_source(job->sources, *file, source.sha256, err)) return -1;
   if (memcmp(source.sha256, sha256, DIGEST_BYTES) != 0) {
-    err_set(err, ERR_INPUT, "'%s' is not what was written beside the file that names it",
+    err_set(err, ERR_INPUT, "'%s' does not match the SHA-256 in the file that refers to it",
             sources_shown(job->sources, *file).s);
-    return err_hint(err, "copy both files again, or calibrate anew");
+    return err_hint(err, "copy both files again, or calibrate again");
   }
   edit_source(&job->edits, &source);
   return 0;
@@ -50,5 +50,5 @@ int job_source_replay(void *ctx, const struct edit_source *source, struct err *e
           other ? "the file '%s' is not the one that the log was made with (%lu bytes)"
                 : "the file '%s' (%lu bytes), which the edits of the log read, was not found",
           quote_str(source->name).s, source->size);
-  return err_hint(err, "put it beside the log, beside the model or into the current folder");
+  return err_hint(err, "put it next to the log, next to the model or into the current folder");
 }

@@ -139,13 +139,13 @@ static bool reads_weighed(struct span text, const struct pass_question *q) {
 
 static const struct stage_row stages[] = {
     {MEASURED_STAGE, "measuring", "measured", measure_can, run_measure, reads_measure, NULL},
-    {MEASURED_STAGE_FIGURES, "measuring", "measured", measure_can, run_measure, reads_measure, NULL},
+    {MEASURED_STAGE_FIGURES, "measuring", "measured", measure_can, run_measure, reads_measure,
+     NULL},
     {LIKENESSES_STAGE, "comparing", "compared", can_compare, run_equal, reads_equal, NULL},
     {FINDINGS_STAGE, "reading", "read", measure_facts_can, run_facts, reads_facts, NULL},
-    {FINDINGS_STAGE_MULTIPLES, "reading", "read", measure_facts_can, run_multiples,
-     reads_multiples, NULL},
-    {WEIGHINGS_STAGE, "weighing", "weighed", NULL, run_weighed, reads_weighed,
-     measure_weighed_can},
+    {FINDINGS_STAGE_MULTIPLES, "reading", "read", measure_facts_can, run_multiples, reads_multiples,
+     NULL},
+    {WEIGHINGS_STAGE, "weighing", "weighed", NULL, run_weighed, reads_weighed, measure_weighed_can},
 };
 
 static const struct stage_row *stage_named(const char *name) {
@@ -223,7 +223,7 @@ static struct job_stage *answer(struct job *job, const struct stage_row *row,
   } else if (rc == 0) {
     rc = err_set(
         err, ERR_INPUT,
-        "what an interrupted run left is damaged: its file does not hold %u answers of '%s'", q->n,
+        "a file that an interrupted run left is damaged: it does not have %u results of '%s'", q->n,
         row->name);
     err_fill_hint(err, "--fresh reads the weights again");
   }
@@ -282,7 +282,7 @@ int job_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err) 
     return err_set(err, ERR_MODEL, "'%s' is not a stage that this version of weir knows",
                    quote_str(a->stage).s);
   if (row->can_pair && a->n % 2)
-    return err_set(err, ERR_MODEL, "'of' has %u recipes, which are no pairs", a->n);
+    return err_set(err, ERR_MODEL, "'of' has %u recipes, which cannot be paired", a->n);
   for (uint32_t i = 0; i < a->n; i++)
     if (row->can ? !row->can(&job->recipes, a->of[i])
                  : !row->can_pair(&job->recipes, a->of[i & ~1u], a->of[i | 1]))

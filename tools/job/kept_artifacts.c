@@ -28,9 +28,9 @@ static int open_folder(const char *folder, enum err_kind kind, struct err *err) 
 int kept_artifacts_make(const char *folder, struct err *err) {
   if (fs_ops->mkdirat(AT_FDCWD, folder, 0777) && errno != EEXIST)
     return err_errno(err, errno, errno == ENOENT ? ERR_USAGE : ERR_IO,
-                     "the folder '%s' of --artifacts cannot be made", quote_path(folder).s);
+                     "the folder '%s' of --artifacts cannot be created", quote_path(folder).s);
   if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS))
-    return err_errno(err, errno, ERR_IO, "files cannot be made in the folder '%s'",
+    return err_errno(err, errno, ERR_IO, "files cannot be created in the folder '%s'",
                      quote_path(folder).s);
   return 0;
 }

@@ -57,7 +57,7 @@ static int check_patterns(const char *const *patterns, uint32_t n, const char *o
       if (strcmp(patterns[i], behind_family(steps[k].pass)) == 0 && !meant) meant = steps[k].pass;
     }
     if (found) continue;
-    err_fill(err, ERR_USAGE, "--%s %s: optimizing has no such step", option,
+    err_fill(err, ERR_USAGE, "--%s %s: 'weir optimize' has no such step", option,
              quote_str(patterns[i]).s);
     if (meant || g.best) return err_hint(err, "did you mean '%s'?", meant ? meant : g.best);
     return err_hint(err, "'weir passes optimize' lists the steps");
@@ -76,7 +76,7 @@ static int no_step_is_left(const struct optimize_asked *asked, struct err *err) 
   if (others)
     return err_hint(err, "these steps are for --goal %s",
                     others & GOAL_ONNX ? "onnx" : "onnxruntime");
-  return err_hint(err, "--skip takes away all that --only names");
+  return err_hint(err, "--skip removes all steps that --only names");
 }
 
 // What the user asked for and one step has an option for.

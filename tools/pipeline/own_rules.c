@@ -18,7 +18,7 @@ static const char *objection(const char *name) {
   const struct pass *pass = passes_find(span_str(name));
   const bool taken =
       pass && (strcmp(pass->name, name) == 0 || (pass->also && strcmp(pass->also, name) == 0));
-  return taken ? "there is a pass of this name already" : NULL;
+  return taken ? "a pass with this name exists already" : NULL;
 }
 
 static int take(struct own_rules *o, struct err *err) {

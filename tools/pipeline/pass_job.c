@@ -372,9 +372,8 @@ static void blame_model(const struct job *job, struct err *err) {
   if (load_model(&m, sources, &loading, &found) == 0 && check_operators(&m, NULL, &found)) {
     *err = (struct err){0};
     err_set(err, ERR_MODEL, "%s", found.msg);
-    err_hint(
-        err,
-        "no pass can be made for such a node; 'weir check' says all that is wrong with the model");
+    err_hint(err,
+             "passes cannot work with such a node; 'weir check' lists all errors of the model");
   }
   model_free(&m);
   sources_close(sources);

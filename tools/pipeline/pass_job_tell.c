@@ -154,8 +154,8 @@ static void tell_gate(struct text *t, const struct pass_job *pj, uint32_t step, 
   if (raised)
     add(t, "%s%lu of %lu missed the gate %s and have 8 bits", comma(t), raised, all, gate);
   if (left)
-    add(t, "%s%lu of %lu weight%s missed the gate %s and stay%s as %s", comma(t), left, all,
-        plural(all), gate, left == 1 ? "s" : "", left == 1 ? "it is" : "they are");
+    add(t, "%s%lu of %lu weight%s missed the gate %s and %s left unchanged", comma(t), left, all,
+        plural(all), gate, left == 1 ? "is" : "are");
 }
 
 static const char *type_words(uint32_t dtype) {
@@ -358,8 +358,9 @@ static uint32_t distinct(const struct pass **list, uint32_t n) {
   return found;
 }
 
-// And the level that lets all of them happen. Of a pass that did not run nobody knows what it would have done.
-static void tell_held_back(struct text *t, const struct pass_job *pj, struct arena *a) {
+// What --exactness kept from happening, and the level that lets all of it happen; NULL: nothing. Of a pass that did not run
+// nobody knows what it would have done.
+static const char *held_back_text(const struct pass_job *pj, struct arena *a) {
   const struct pass **idle = arena_alloc(a, (pj->pipeline.n_steps + (size_t)1) * sizeof *idle);
   uint32_t n_idle = 0;
   uint64_t rewrites = 0;
@@ -377,17 +378,15 @@ static void tell_held_back(struct text *t, const struct pass_job *pj, struct are
       idle[n_idle++] = pass;
   }
   const uint32_t passes = distinct(idle, n_idle);
-  if (!first) return;
-  if (rewrites + passes == 1) {
-    add(t, "%s%s held back (--exactness %s allows it)", comma(t), first, exactness_name(loosest));
-    return;
-  }
+  if (!first) return NULL;
+  if (rewrites + passes == 1)
+    return arena_printf(a, "%s (--exactness %s allows it)", first, exactness_name(loosest));
   const char *of_rewrites =
       rewrites ? arena_printf(a, "%lu rewrite%s", rewrites, plural(rewrites)) : "";
   const char *of_passes =
       passes ? arena_printf(a, "%u pass%s", passes, passes == 1 ? "" : "es") : "";
-  add(t, "%s%s%s%s held back, such as %s (--exactness %s allows them)", comma(t), of_rewrites,
-      rewrites && passes ? " and " : "", of_passes, first, exactness_name(loosest));
+  return arena_printf(a, "%s%s%s, such as %s (--exactness %s allows them)", of_rewrites,
+                      rewrites && passes ? " and " : "", of_passes, first, exactness_name(loosest));
 }
 
 // What an earlier round of a repeat took is no longer there to be taken.
@@ -440,7 +439,6 @@ static void list_kept(struct text *t, const struct pass_job *pj, uint32_t step,
 const char *pass_job_kept(const struct pass_job *pj, uint32_t step, struct arena *arena) {
   struct text t = {.n = 0};
   list_kept(&t, pj, step, arena);
-  tell_held_back(&t, pj, arena);
   return kept_text(&t, arena);
 }
 
@@ -482,11 +480,12 @@ static const char *larger_text(const struct run_report *r, struct arena *a) {
   if (!shrinks || r->bytes_after <= r->bytes_before) return NULL;
   const struct quoted more = quote_bytes(r->bytes_after - r->bytes_before);
   if (after >= before)
-    return arena_printf(a, "than the source, by %s: these weights take %s and took %s", more.s,
-                        quote_bytes(after).s, quote_bytes(before).s);
-  return arena_printf(
-      a, "than the source, by %s: these weights save %s, what is beside them takes more", more.s,
-      quote_bytes(before - after).s);
+    return arena_printf(a, "than the source by %s: the converted weights grew from %s to %s",
+                        more.s, quote_bytes(before).s, quote_bytes(after).s);
+  return arena_printf(a,
+                      "than the source by %s: the converted weights save %s, but the rest of the "
+                      "model grew by more",
+                      more.s, quote_bytes(before - after).s);
 }
 
 // ---- what else could be done --------------------------------------------------------------------
@@ -512,7 +511,7 @@ static bool hint_op_types(struct job *job, uint32_t step) {
     if (q->rows[i].step == step) taken += q->rows[i].bytes_before;
   if (!words || bytes < WORTH_BYTES || bytes < taken) return false;
   const bool run = is_of_run(job, step);
-  report_hint("%s would be taken with %s%s", words, run ? "op_types=" : "--op-types ",
+  report_hint("%s would be quantized with %s%s", words, run ? "op_types=" : "--op-types ",
               outlook_op_types(o->op_types | others, run ? "+" : ",", &job->arena));
   return true;
 }
@@ -532,8 +531,8 @@ static bool hint_convs(const struct job *job, uint32_t step) {
   if (convs == 0) return false;
   const bool run = is_of_run(job, step);
   report_hint(
-      "%lu Conv would be quantized with %sMatMul%cConv; 'conv2matmul' before it makes MatMul "
-      "of pointwise ones, which runs faster",
+      "%lu Conv would be quantized with %sMatMul%cConv; 'conv2matmul' before it turns pointwise "
+      "ones into MatMul, which runs faster",
       convs, run ? "op_types=" : "--op-types ", run ? '+' : ',');
   return true;
 }
@@ -570,11 +569,11 @@ static bool hint_fold(struct job *job) {
   if (!waiting) return false;
   // Where nothing changed the closing line says whose weights.
   if (job->edits.n == 0 && cli_pass(job->args->command))
-    report_hint("'weir optimize' or 'weir preprocess' stores such weights, where it can evaluate "
-                "their nodes: run it first");
+    report_hint("run 'weir optimize' or 'weir preprocess' first: it stores such weights where it "
+                "can evaluate their nodes");
   else
-    report_hint("the weights of %s are computed from constants: 'weir optimize' or 'weir "
-                "preprocess' stores them, where it can evaluate the nodes: run it first",
+    report_hint("the weights of %s are computed from constants; run 'weir optimize' or 'weir "
+                "preprocess' first: it stores them where it can evaluate the nodes",
                 waiting);
   return true;
 }
@@ -587,7 +586,8 @@ static bool hint_import(const struct job *job) {
   if (node == NO_ID || !custom_ops_is_imported(model_name(m, m->nodes[node].domain))) return false;
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
     if (custom_ops_makes_runnable(pj->pipeline.steps[i].values.pass->name)) return false;
-  report_hint("no runtime has %s of %s, and passes leave it as it is: %s makes ONNX of it",
+  report_hint("no runtime has the operator %s of %s, and other passes leave it unchanged; %s "
+              "converts it to ONNX",
               quote(model_name(m, m->nodes[node].op_type)).s,
               quote(model_name(m, m->nodes[node].domain)).s,
               job->args->command == CLI_run ? "--pass import-qonnx before all others"
@@ -602,7 +602,7 @@ void pass_job_hint(struct job *job) {
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
     hinted = hint_op_types(job, i) || hint_convs(job, i) || hinted;
   if (!hinted && pj->n_sites == 0 && job->edits.n == 0)
-    report_hint("'weir inspect' says what weir could do with this model");
+    report_hint("'weir inspect' lists what weir could do with this model");
 }
 
 // "MatMul or Gather": the operators of the sites that were left alone without a word; NULL: there are none.
@@ -633,7 +633,7 @@ static const char *nothing_text(const struct job *job, const char *kept, struct 
                         : NULL;
   if (ops && strcmp(ops, "all") != 0)
     return arena_printf(a, "nothing changed (the model has no %s)", ops);
-  return arena_printf(a, "nothing changed (nothing in the model is for %s)",
+  return arena_printf(a, "nothing changed (the model has nothing for %s)",
                       pj->pipeline.n_steps == 1 ? pj->pipeline.steps[0].values.pass->name
                                                 : "these passes");
 }
@@ -661,11 +661,15 @@ void pass_job_tell(struct job *job, struct job_told *told) {
                &job->arena);
   told->worst = worst_text(q, &job->arena);
   told->kept = pass_job_kept(pj, PASS_JOB_ALL_STEPS, &job->arena);
+  told->held_back = held_back_text(pj, &job->arena);
   told->larger = larger_text(run_report_of(job), &job->arena);
   if (!did.n && job->edits.n == 0 && pj->pipeline.n_steps > 0 &&
       cli_pass(job->args->command)) { // the closing line says what was kept
+    if (told->held_back)
+      told->kept = arena_printf(&job->arena, "%s%sheld back: %s", told->kept ? told->kept : "",
+                                told->kept ? "; " : "", told->held_back);
     told->did = nothing_text(job, told->kept, &job->arena);
-    told->kept = NULL;
+    told->kept = told->held_back = NULL;
   }
   told->shapeless = shapeless_text(pj, &job->arena);
 }

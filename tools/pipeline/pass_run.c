@@ -60,7 +60,7 @@ static int refuse_imports(const struct pass *pass, const char *what, struct err 
   err_fill(err, ERR_MODEL,
            "the pass '%s' needs versions of operators that the model does not import: %s",
            pass->name, what);
-  return err_hint(err, "give it the versions that it was made for (opset_import)");
+  return err_hint(err, "add the missing versions to the model's opset_import");
 }
 
 static int check_step(const struct pass_run *r, const struct pass *pass, uint32_t n,
@@ -269,9 +269,9 @@ static void warn_of_circle(const struct pass_run *r, const struct turn *t,
   r->env.warn(
       r->env.warn_ctx,
       arena_printf(&lists,
-                   "passes undo each other's changes (%s): after round %u the model is what "
-                   "it was after round %u; the repeat was stopped",
-                   n ? names : "none says which", t->round + 1, state->round),
+                   "passes undo each other's changes (%s): after round %u the model is the same "
+                   "as after round %u; weir stopped the repeat",
+                   n ? names : "weir cannot tell which", t->round + 1, state->round),
       "run them in separate repeats, or leave one of them out");
   arena_free(&lists);
 }
@@ -424,15 +424,15 @@ static struct without_kernel without_kernel(const struct model *m, uint32_t n_be
 static const char *words_of_before(const struct without_kernel *w, int64_t before,
                                    struct arena *a) {
   const char *own =
-      arena_printf(a, "at opset %lld, which the model had, it has", (long long)before);
+      arena_printf(a, "it has one at opset %lld, the opset of the input", (long long)before);
   if (w->made == 0) return own;
   const char *made = w->made == 1 ? "a pass made" : "passes made";
+  const char *them = w->made == 1 ? "it" : "them";
   if (w->made < w->n)
-    return arena_printf(a, "%s; but %u of them %s, and the model did not have %s", own, w->made,
-                        made, w->made == 1 ? "it" : "them");
-  return arena_printf(a, "%s %s, and the model, of opset %lld, did not have %s", made,
-                      w->made == 1 ? "it" : "them", (long long)before,
-                      w->made == 1 ? "it" : "them");
+    return arena_printf(a, "%s; but %s %u of the nodes, and the input does not have %s", own, made,
+                        w->made, them);
+  return arena_printf(a, "%s %s; the input, of opset %lld, does not have %s", made, them,
+                      (long long)before, them);
 }
 
 // A higher opset means the newer version of each operator, for which a runtime may have no kernel.

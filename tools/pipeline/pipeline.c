@@ -320,9 +320,9 @@ int pipeline_check(const struct pipeline *p, struct err *err) {
       continue;
     }
     err_set(err, ERR_USAGE,
-            "two passes have a %s (%s and %s), and each would be for all files of the output",
+            "two passes set %s (%s and %s), but it applies to all files of the output",
             option->name, quote_str(first).s, quote_str(text).s);
-    return err_hint(err, "let one pass take all that the %s is for, or give the other bits",
+    return err_hint(err, "set the %s for one pass only, or set bits for the other pass",
                     option->name);
   }
   return 0;

@@ -17,7 +17,7 @@
 
 static int open_folder(const char *path, bool make, int *fd, struct err *err) {
   if (make && mkdir(path, 0777) && errno != EEXIST)
-    return err_errno(err, errno, ERR_IO, "the folder '%s' cannot be made", quote_path(path).s);
+    return err_errno(err, errno, ERR_IO, "the folder '%s' cannot be created", quote_path(path).s);
   *fd = again_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (*fd < 0)
     return err_errno(err, errno, ERR_IO, "the folder '%s' cannot be opened", quote_path(path).s);
@@ -112,7 +112,7 @@ int points_write_files(struct job *job, struct err *err) {
   const struct points *p = job->points;
   if (!p || (!p->pipeline->checkpoint && !p->pipeline->intermediates)) return 0;
   if (p->log < 0)
-    return err_set(err, ERR_IO, "the edits could not be kept in the folder for temporary files");
+    return err_set(err, ERR_IO, "the edits could not be stored in the folder for temporary files");
   if (p->pipeline->intermediates && write_intermediates(job, p->pipeline->intermediates, err))
     return -1;
   return p->pipeline->checkpoint ? write_checkpoint(job, p->pipeline->checkpoint, err) : 0;

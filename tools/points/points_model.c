@@ -35,8 +35,8 @@ static int check_places(const struct points_source *from, const struct job *job,
     const bool theirs = there && (job_reads(job, &st) ||
                                   (from->of && pipeline_reads(from->of->points->pipeline, &st)));
     if (!ours && !theirs) continue;
-    err_set(err, ERR_USAGE, "'%s', a model on the way, would %s", quote_str(name).s,
-            theirs ? "replace a file this command reads from" : "be a file of the output, too");
+    err_set(err, ERR_USAGE, "the intermediate model '%s' would %s", quote_str(name).s,
+            theirs ? "replace a file this command reads from" : "replace a file of the output");
     return err_hint(err, "choose another name or folder in 'logging'");
   }
   return 0;

@@ -20,7 +20,7 @@ static int compare(struct job *job, struct verify *v, const struct points_row *r
   if (kind == POINT_EQUALITY) {
     v->options.bounds = compare_nothing();
     v->options.bounds.equal = v->options.bounds.zeros_equal = true;
-    v->options.bounds_words = "equal but for the sign of zeros";
+    v->options.bounds_words = "equal except for the sign of zeros";
   } else if (kind == POINT_TOLERANCE && !kept_words && p->tolerance.rtol >= 0) {
     v->options.bounds = p->tolerance;
     v->options.bounds_words = verify_bounds_words(&p->tolerance, a);
@@ -79,7 +79,7 @@ int points_verify(struct job *job, struct verify *v, const char *source, const c
     if (group == job->edits.group)
       model.path = result;
     else if (group > 0 && p->log < 0)
-      rc = err_set(err, ERR_IO, "the edits could not be kept in the folder for temporary files");
+      rc = err_set(err, ERR_IO, "the edits could not be stored in the folder for temporary files");
     else if (group > 0)
       rc = points_write_model(&from, group, v->scratch, v->scratch_fd, "point.onnx", &model, &a,
                               err);

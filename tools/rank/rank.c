@@ -45,7 +45,7 @@ int rank_check(const struct pass_job *pj, struct err *err) {
       const bool quantize = strcmp(v->pass->name, "quantize") == 0;
       err_fill(err, ERR_USAGE, "--ranges needs --rank%s",
                quantize ? ", --budget, --gate or --algorithm gptq or awq" : "");
-      return err_hint(err, "without, %s looks at the weights alone", v->pass->name);
+      return err_hint(err, "without one of these, %s considers only the weights", v->pass->name);
     }
   }
   return 0;
@@ -279,12 +279,13 @@ static bool axis_of(const struct recipes *r, uint32_t codes, const struct rank_p
 static int misfit(const struct given_file *file, const struct rank_product *p, const char *what,
                   uint32_t has, uint64_t wants, struct err *err) {
   err_fill(err, ERR_INPUT,
-           "'%s' has %s of the value '%s' for %u columns, and the weight '%s' of '%s', which it is "
-           "multiplied with, has %lu rows",
+           "'%s' has %s of the value '%s' for %u columns, but the weight '%s' of '%s', which it "
+           "is multiplied with, has %lu rows",
            quote_path(file->path).s, what, quote_str(p->value_name).s, has,
            quote_str(p->tensor_name).s, quote_str(p->name).s, wants);
-  return err_hint(err, "calibrate this model, as the passes before leave it: 'weir calibrate "
-                       "--pass …' measures that");
+  return err_hint(
+      err,
+      "calibrate the model with the passes that run before this one: 'weir calibrate --pass …'");
 }
 
 // The companion of a file of ranges, open; read once to see that it is the one that was written.

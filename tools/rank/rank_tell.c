@@ -39,8 +39,8 @@ void rank_print(const struct rank *k) {
   }
   if (any)
     report_notice(
-        "sites by 'weight' count errors of their weights alone: there are no statistics of "
-        "what these are multiplied with");
+        "sites with 'weight' count only the errors of their weights: RANGES has no statistics of "
+        "the values that they are multiplied with");
 }
 
 static void put_db(struct json_out *j, const char *name, double db, bool known) {

@@ -136,7 +136,7 @@ static int check_completed(struct rebuild *r, struct err *err) {
   manifest_free(&m);
   if (same) return 0;
   err_fill(err, ERR_FAIL,
-           "'%s', which an interrupted run had left, was completed, and is another model",
+           "'%s', left by an interrupted run, was completed, but it is another model",
            quote_path(r->write_to).s);
   return err_hint(err, "--write to another folder");
 }
@@ -174,14 +174,14 @@ static bool is_damaged(const struct rebuild *r) {
 
 static void print_beside(const struct rebuild *r, const struct audit_target *t, bool quiet) {
   if (is_damaged(r)) {
-    printf("%s: DAMAGED: %lu of %lu unit%s of the files beside the manifest %s not what it says\n",
+    printf("%s: DAMAGED: %lu of %lu unit%s of the files next to the manifest %s not match it\n",
            quote_str(t->model).s, r->audited.damaged, r->audited.shards, plural(r->audited.shards),
-           r->audited.damaged == 1 ? "is" : "are");
-    report_hint(r->write_to ? "'weir audit' names what is damaged"
-                            : "--write DIR makes them again; 'weir audit' names what is damaged");
+           r->audited.damaged == 1 ? "does" : "do");
+    report_hint(r->write_to ? "'weir audit' lists the damage"
+                            : "--write DIR makes them again; 'weir audit' lists the damage");
   } else if (!quiet) {
-    printf(r->beside ? "    and so is every byte of the files beside it\n"
-                     : "    the files themselves are not beside it, and were not looked at\n");
+    printf(r->beside ? "    the files next to the manifest have the same bytes\n"
+                     : "    the files are not next to the manifest and were not checked\n");
   }
 }
 
@@ -200,9 +200,10 @@ static void print_text(const struct rebuild *r, const struct audit_target *t,
     printf("%s: DIFFERENT: %lu of %lu unit%s\n", quote_str(t->model).s, r->different, r->units,
            plural(r->units));
   else if (r->n_found > 0)
-    printf("%s: DIFFERENT: other files come out; none was made\n", quote_str(t->model).s);
+    printf("%s: DIFFERENT: the run would write other files; nothing was written\n",
+           quote_str(t->model).s);
   else
-    printf("%s: SAME: %u file%s (%s) made again from %s, every byte as the manifest says\n",
+    printf("%s: SAME: %u file%s (%s) made again from %s, every byte as in the manifest\n",
            quote_str(t->model).s, r->m.n_files, plural(r->m.n_files), quote_bytes(r->bytes).s,
            quote_path(r->source).s);
   if (r->n_found == 0) print_beside(r, t, quiet);
@@ -210,7 +211,7 @@ static void print_text(const struct rebuild *r, const struct audit_target *t,
     printf("    %u of %u artifact%s taken from %s%s\n", r->taken, r->answers, plural(r->answers),
            quote_path(r->artifacts).s, r->taken < r->answers ? ", the others were made again" : "");
   if (r->again.n_files > 0 && !quiet)
-    printf("    %u file%s of ranges found again, as recorded\n", r->again.n_files,
+    printf("    %u file%s of ranges measured again, with the recorded result\n", r->again.n_files,
            plural(r->again.n_files));
   if (r->write_to && r->n_found == 0 && !quiet) printf("wrote %s\n", quote_path(r->write_to).s);
 }
@@ -258,12 +259,13 @@ static int check_words(const struct cli_args *args, struct err *err) {
     return err_hint(err, "the model that the outputs were made from");
   }
   if (cli_flag(args, OPT_REBUILD_FORCE) && !cli_string(args, OPT_WRITE)) {
-    err_fill(err, ERR_USAGE, "--force is about what --write replaces");
+    err_fill(err, ERR_USAGE, "--force lets --write replace files");
     return err_hint(err, "without --write nothing is written");
   }
   if (cli_given(args, OPT_DATA) && !cli_flag(args, OPT_CALIBRATE)) {
-    err_fill(err, ERR_USAGE, "--data are the samples of --calibrate");
-    return err_hint(err, "without it the recorded ranges are taken, by their SHA-256");
+    err_fill(err, ERR_USAGE, "--data names the samples for --calibrate");
+    return err_hint(
+        err, "without --calibrate, weir uses the recorded ranges, which it finds by SHA-256");
   }
   return 0;
 }
@@ -287,7 +289,7 @@ static int rebuild(struct rebuild *r, const struct cli_args *args, const struct 
         arena_printf(&r->arena, "%s%s%s", folder, str_ends(folder, "/") ? "" : "/", r->m.subject);
   if (strcmp(r->version, version_number) != 0)
     report_notice(
-        "the manifest was written by weir %s; this is %s, whose passes may do something else",
+        "the manifest was written by weir %s; this is %s, whose passes may work differently",
         r->version, version_number);
   return run(r, args, err) || check_completed(r, err) || look_beside(r, args, err) ? -1 : 0;
 }

@@ -79,8 +79,8 @@ static void look_at_source(struct rebuild *r, struct job *job) {
                         sources_shown(job->sources, i).s));
   }
   if (known == 0)
-    add_reason(r, "whether these are the inputs is not known: the manifest has no digests of them "
-                  "(--hash-inputs)");
+    add_reason(r, "weir cannot tell whether these are the original inputs: the manifest has no "
+                  "digests of them (--hash-inputs)");
 }
 
 // ---- the plan ----------------------------------------------------------------------------------
@@ -131,14 +131,14 @@ static void compare_plans(struct rebuild *r, const struct job *job) {
                                version_number));
   if (json_get(x, "artifacts") &&
       strcmp(text_of(json_get(x, "artifacts"), &r->arena), artifacts) != 0)
-    add_reason(r, "what passes found in the weights is not what they found then");
+    add_reason(r, "the passes found other values in the weights than in the recorded run");
   else if (!renamed && json_as_string(json_get(x, "edits_sha256"), &edits) &&
            !span_is(edits, job->edits_sha256))
     add_reason(r, "the passes made other edits");
 }
 
 static int refuse(struct err *err) {
-  return err_set(err, ERR_FAIL, "the outputs are not what the manifest says");
+  return err_set(err, ERR_FAIL, "the outputs differ from the manifest");
 }
 
 // --write: what lies there under the names of data files is not written over.
@@ -170,10 +170,11 @@ static int planned(void *ctx, struct job *job, struct err *err) {
       add_found(r, out->name, 0, out->size, "the manifest has no such file");
     else if (r->m.sizes[f] != out->size)
       add_found(r, out->name, 0, r->m.sizes[f],
-                arena_printf(&r->arena, "%lu bytes come out", out->size));
+                arena_printf(&r->arena, "the run would write %lu bytes", out->size));
   }
   for (uint32_t f = 0; f < r->m.n_files; f++)
-    if (!made[f]) add_found(r, r->m.files[f], 0, r->m.sizes[f], "no such file comes out");
+    if (!made[f])
+      add_found(r, r->m.files[f], 0, r->m.sizes[f], "the run would not write this file");
   if (r->n_found == 0) return r->write_to ? check_free(r, job, err) : 0;
   look_at_source(r, job);
   return refuse(err);

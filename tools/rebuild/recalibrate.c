@@ -100,8 +100,8 @@ static int add_samples(struct making *m, struct err *err) {
     add_pair(m, "samples", taken);
     return 0;
   }
-  err_fill(err, ERR_USAGE, "the ranges were found on samples, and none are given");
-  return err_hint(err, "--data names files of them, as for 'weir calibrate'");
+  err_fill(err, ERR_USAGE, "the ranges were measured on samples, but no samples are given");
+  return err_hint(err, "name the sample files with --data, as for 'weir calibrate'");
 }
 
 static void add_options(struct making *m) {
@@ -126,7 +126,7 @@ static int take_passes(void *ctx, struct pipeline *p, struct err *err) {
   const struct json_value *passes = json_get(m->about, "passes");
   if (json_get(json_get(json_first(passes), "options"), "rules"))
     return err_set(err, ERR_MODEL,
-                   "the manifest says that ranges were found with rules of one's own");
+                   "the manifest says that ranges were measured with a user's own rules");
   return recorded_take(p, &none, passes, m->places, err);
 }
 
@@ -140,8 +140,7 @@ static int carry_out(struct making *m, struct err *err) {
   struct cli_args args;
   struct calibrate_job job;
   if (!record.meta_sha256 || !record.weir || !record.source || m->n == WORDS_MAX)
-    return err_set(err, ERR_MODEL,
-                   "what the manifest says of how ranges were found cannot be read");
+    return err_set(err, ERR_MODEL, "the manifest's record of the calibration cannot be read");
   int rc = cli_parse(&args, m->n, (char *const *)(uintptr_t)m->word, err);
   if (rc == 0) {
     rc = calibrate_job_run(&job, &args, &record, err);
@@ -156,9 +155,8 @@ static int tell_other(struct making *m, const struct pass_value *v, const char *
                       struct err *err) {
   struct ranges now;
   struct err ignored = {0};
-  const char *why = "the samples are the same, and so is the runtime: the model's weights are "
-                    "others, or this machine's "
-                    "arithmetic";
+  const char *why = "the samples and the runtime are the same, so the model's weights or this "
+                    "machine's arithmetic differ";
   uint8_t samples[DIGEST_BYTES];
   struct span hex, runtime;
   const char *weir = text_of(m, m->about, "weir");
@@ -166,19 +164,20 @@ static int tell_other(struct making *m, const struct pass_value *v, const char *
   if (ranges_read(&now, path, &ignored) == 0) {
     const struct json_value *was = json_get(m->about, "samples");
     if (weir && strcmp(weir, version_number) != 0)
-      why = arena_printf(&m->r->arena, "they were found by weir %s, and this is %s",
+      why = arena_printf(&m->r->arena, "they were measured by weir %s, but this is %s",
                          quote_str(weir).s, version_number);
     if (json_as_string(json_get(m->about, "runtime"), &runtime) && !span_is(runtime, now.runtime))
-      why = arena_printf(&m->r->arena, "they were found by ONNX Runtime %s, and this is %s",
+      why = arena_printf(&m->r->arena, "they were measured by ONNX Runtime %s, but this is %s",
                          quote(runtime).s, now.runtime);
     if (json_as_string(json_get(was, "sha256"), &hex) && hex_decode(hex, samples, sizeof samples) &&
         memcmp(samples, now.samples_sha256, sizeof samples) != 0)
-      why = "the samples are others";
+      why = "the samples differ";
   }
   ranges_free(&now);
-  err_fill(err, ERR_FAIL, "the ranges '%s', found again, are not those that were recorded: %s",
+  err_fill(err, ERR_FAIL, "the ranges '%s', measured again, differ from the recorded ones: %s",
            quote_str(path_base(v->text)).s, why);
-  return err_hint(err, "without --calibrate the recorded file is taken, by its SHA-256");
+  return err_hint(err,
+                  "without --calibrate, weir uses the recorded file, which it finds by SHA-256");
 }
 
 static struct recalibrated *find_file(struct recalibrate *r, const uint8_t sha256[DIGEST_BYTES],

@@ -44,13 +44,14 @@ static int find_file(const struct taking *t, struct pass_value *v, const char *o
     err_fill(t->err, ERR_INPUT,
              "the file '%s' (SHA-256 %.16s...), which the passes read, was not found",
              quote_str(v->text).s, v->sha256);
-  return err_hint(t->err, "put it beside the manifest, or name its folder with --files%s", or_else);
+  return err_hint(t->err, "put it next to the manifest, or name its folder with --files%s",
+                  or_else);
 }
 
 static int have_file(const struct taking *t, enum pass_reads reads, struct pass_value *v) {
   const bool ranges = reads == PASS_READS_RANGES && v->about;
   if (ranges && t->places->again) return recalibrate(t->places->again, v, t->places, t->err);
-  return find_file(t, v, ranges ? "; --calibrate has it found again" : "");
+  return find_file(t, v, ranges ? "; --calibrate measures it again" : "");
 }
 
 // By the name that it has now, or had when the manifest was written; not by that of a set or a class.
@@ -81,7 +82,7 @@ static int take_repeat(const struct taking *t, const struct json_value *row) {
   uint64_t rounds;
   if (!json_as_uint(json_get(row, "rounds"), &rounds) || rounds == 0 || rounds > INT32_MAX)
     return refuse(t, "a repeat has no number of rounds");
-  if (pipeline_depth(t->p) == PIPELINE_DEPTH) return refuse(t, "too many repeats in one another");
+  if (pipeline_depth(t->p) == PIPELINE_DEPTH) return refuse(t, "repeats are nested too deeply");
   pipeline_begin(t->p, (uint32_t)rounds);
   if (take_list(t, json_get(row, "repeat"), false)) return -1;
   pipeline_end(t->p);
@@ -94,19 +95,19 @@ static int take_all(const struct taking *t, const struct json_value *options) {
   struct span word;
   if (cap) {
     if (!json_as_string(cap, &word) || exactness_by_name(word) == EXACTNESSES)
-      return refuse(t, "their exactness is none that this version knows");
+      return refuse(t, "this version does not know their exactness");
     t->p->exactness = exactness_by_name(word);
   }
   if (json_get(options, "rules")) {
     own_rules_read_log(t->own, options);
-    if (!t->own->passes) return refuse(t, "their rules are none that this version can read");
+    if (!t->own->passes) return refuse(t, "this version cannot read their rules");
     t->p->own = t->own;
   }
   return take_list(t, json_get(options, "passes"), false);
 }
 
 static int take_list(const struct taking *t, const struct json_value *list, bool outermost) {
-  if (!json_is_array(list)) return refuse(t, "they are no list");
+  if (!json_is_array(list)) return refuse(t, "they are not a list");
   for (const struct json_value *row = json_first(list); row; row = json_next(row)) {
     const struct json_value *options = json_get(row, "options");
     struct span name;

@@ -77,8 +77,8 @@ static enum runtime_end ask(struct runtime *r, struct frame *f, enum frame_kind 
   if (end != RUNTIME_DONE || f->kind == wanted || f->kind == FRAME_failed) return end;
   runtime_process_end(&r->process);
   r->session = 0;
-  err_fill(err, ERR_FAIL, "weir-ort answered something else than it should while it %s: '%s'",
-           doing, frame_kind_words(f->kind).s);
+  err_fill(err, ERR_FAIL, "weir-ort sent an unexpected answer while it %s: '%s'", doing,
+           frame_kind_words(f->kind).s);
   return RUNTIME_BROKEN;
 }
 
@@ -91,7 +91,8 @@ static int tell_library(const struct runtime *r, const struct frame_of_failed *f
     err_fill(err, ERR_RUNTIME, "%s", tidy(a, f->text));
   if (f->code == FRAME_LACKING)
     return err_hint(
-        err, "pip install onnxruntime-gpu, with the CUDA that it wants, or leave --provider out");
+        err,
+        "pip install onnxruntime-gpu and the CUDA version that it needs, or leave out --provider");
   return runtime_find_hint(err);
 }
 
@@ -127,13 +128,13 @@ static enum runtime_end start(struct runtime *r, struct err *err) {
   if (f.ready.protocol != FRAME_PROTOCOL) {
     runtime_process_end(&r->process);
     err_fill(err, ERR_RUNTIME,
-             "'%s' speaks another version of the protocol: it belongs to another weir",
+             "'%s' speaks another version of the protocol: it belongs to another version of weir",
              quote_path(r->program).s);
     return RUNTIME_BROKEN;
   }
   if (!is_believable(r, f.ready.version)) {
     runtime_process_end(&r->process);
-    err_fill(err, ERR_RUNTIME, "'%s' says that it opened ONNX Runtime '%s'%s",
+    err_fill(err, ERR_RUNTIME, "'%s' reports that it opened ONNX Runtime '%s'%s",
              quote_path(r->program).s, quote_str(f.ready.version).s,
              r->version ? arena_printf(&r->scratch, ", and %s before", r->version)
                         : ": 1.20 is the oldest that works");
@@ -181,7 +182,7 @@ static int open_rest(struct runtime *r, struct err *err) {
 
 int runtime_open(struct runtime **out, const struct runtime_options *o, struct err *err) {
   struct runtime *r = calloc(1, sizeof *r);
-  if (!r) return err_set(err, ERR_NO_MEMORY, "no memory for the client of weir-ort");
+  if (!r) return err_set(err, ERR_NO_MEMORY, "not enough memory for the client of weir-ort");
   r->o = *o;
   if (!(r->o.seconds > 0)) r->o.seconds = DEFAULT_SECONDS;
   r->inputs = r->outputs = -1;
@@ -445,13 +446,13 @@ static enum runtime_end take_all(struct taken *t, const struct frame_arrays *fro
   for (uint32_t i = 0; i < from->n; i++)
     take(t, &from->list[i], &list[i]);
   if (from->n != (wanted->n ? wanted->n : t->r->n_outputs))
-    t->wrong = "another number of outputs than was asked for";
+    t->wrong = "another number of outputs than requested";
   for (uint32_t i = 0; i < wanted->n && !t->wrong; i++)
-    if (strcmp(wanted->list[i], list[i].name) != 0) t->wrong = "other outputs than were asked for";
+    if (strcmp(wanted->list[i], list[i].name) != 0) t->wrong = "other outputs than requested";
   if (t->wrong) {
     runtime_process_end(&t->r->process);
     t->r->session = 0;
-    err_fill(err, ERR_FAIL, "weir-ort answered something else than it should while it ran '%s': %s",
+    err_fill(err, ERR_FAIL, "weir-ort sent an unexpected answer while it ran '%s': %s",
              quote_path(t->r->model).s, t->wrong);
     return RUNTIME_BROKEN;
   }

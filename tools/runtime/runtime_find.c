@@ -50,7 +50,7 @@ enum { OUR_MACHINE = EM_AARCH64 };
 #endif
 
 static int not_a_library(const char *path, const char *why, struct err *err) {
-  err_set(err, ERR_RUNTIME, "'%s' is no library of ONNX Runtime for this machine: %s",
+  err_set(err, ERR_RUNTIME, "'%s' is not a library of ONNX Runtime for this machine: %s",
           quote_path(path).s, why);
   return runtime_find_hint(err);
 }
@@ -216,7 +216,7 @@ static int check_nobody_else_writes(const char *path, struct arena *a, struct er
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
     if (!everybody_writes(places[i])) continue;
     err_set(err, ERR_RUNTIME,
-            "everybody can write to '%s', where ONNX Runtime was found: it is not loaded",
+            "every user can write to '%s', where ONNX Runtime was found, so weir does not load it",
             quote_path(places[i]).s);
     return err_hint(err, "chmod o-w, or name the library with --onnxruntime FILE if you trust it");
   }
@@ -262,6 +262,6 @@ int runtime_find_program(struct arena *a, const char **out, struct err *err) {
   if (!*out) *out = in_path(program_in, a);
   if (*out) return 0;
   err_set(err, ERR_RUNTIME, "weir-ort, the program that opens ONNX Runtime, was not found");
-  return err_hint(err, "it is installed with weir: beside it or in ../libexec/weir; if it lies "
+  return err_hint(err, "it is installed with weir, next to it or in ../libexec/weir; if it is "
                        "elsewhere, " RUNTIME_FIND_PROGRAM " names it");
 }

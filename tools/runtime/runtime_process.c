@@ -355,8 +355,8 @@ static enum runtime_end died(struct talk *t) {
 
 static enum runtime_end broken(struct talk *t, const struct err *cause) {
   finish(t->p, 0);
-  err_fill(t->err, ERR_FAIL, "weir-ort answered something else than it should while it %s: %s",
-           t->how->doing, cause->msg);
+  err_fill(t->err, ERR_FAIL, "weir-ort sent an unexpected answer while it %s: %s", t->how->doing,
+           cause->msg);
   return RUNTIME_BROKEN;
 }
 
@@ -426,7 +426,7 @@ static enum runtime_end look_before(struct talk *t) {
   idle.doing = "had nothing to do";
   t->how = &idle;
   if (n <= 0) return died(t);
-  err_fill(&wrong, ERR_FAIL, "an answer that nobody asked for");
+  err_fill(&wrong, ERR_FAIL, "an answer without a request");
   return broken(t, &wrong);
 }
 

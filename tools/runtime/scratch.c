@@ -99,7 +99,7 @@ int scratch_make(struct scratch *s, const char *purpose, struct arena *a, struct
   for (int i = 0; i < TRIES; i++) {
     char *path = arena_printf(a, "%s/%sXXXXXX", scratch_parent(), stem);
     if (!mkdtemp(path)) {
-      err_errno(err, errno, ERR_IO, "no folder for temporary files can be made in '%s'",
+      err_errno(err, errno, ERR_IO, "no folder for temporary files can be created in '%s'",
                 quote_path(scratch_parent()).s);
       return err_hint(err, "set TMPDIR to a folder with room for the largest weights");
     }
@@ -108,7 +108,8 @@ int scratch_make(struct scratch *s, const char *purpose, struct arena *a, struct
     if (s->fd >= 0) close(s->fd);
     *s = (struct scratch){NULL, -1};
   }
-  return err_set(err, ERR_RETRY, "folders for temporary files in '%s' are removed as they are made",
+  return err_set(err, ERR_RETRY,
+                 "folders for temporary files in '%s' disappear as soon as weir creates them",
                  quote_path(scratch_parent()).s);
 }
 

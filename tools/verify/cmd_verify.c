@@ -13,15 +13,15 @@
 static int check_options(const struct cli_args *args, struct err *err) {
   const bool edits = cli_given(args, OPT_EDITS), out = cli_operand(args, "OUT");
   if (!edits && !out && !cli_given(args, OPT_INPUTS)) {
-    err_fill(err, ERR_USAGE, "there is nothing to compare the model with");
-    return err_hint(err, "name the result (OUT), or an edit log (--edits), or inputs with expected "
+    err_fill(err, ERR_USAGE, "nothing to compare the model with is given");
+    return err_hint(err, "give the result (OUT), an edit log (--edits), or inputs with expected "
                          "outputs (--inputs)");
   }
   if (cli_given(args, OPT_SITES) && !edits)
     return err_set(err, ERR_USAGE, "--sites has no effect without --edits");
   if (edits &&
       (cli_flag(args, OPT_LAYERS) || cli_given(args, OPT_SAVE_CASE) || cli_given(args, OPT_INPUTS)))
-    return err_set(err, ERR_USAGE, "%s is about whole models, not about --edits",
+    return err_set(err, ERR_USAGE, "%s needs whole models and cannot be used with --edits",
                    cli_flag(args, OPT_LAYERS)       ? "--layers"
                    : cli_given(args, OPT_SAVE_CASE) ? "--save-case"
                                                     : "--inputs");
@@ -54,8 +54,8 @@ static int write_page(const struct verify *v, const struct cli_args *args,
   const char *out = cli_operand(args, "OUT");
   r.command_line = cli_given_line(args, &r.arena);
   r.told.did = out ? arena_printf(&r.arena, "compared with %s", path_base(out))
-               : v->options.scope == VERIFY_SITES ? "compared with what its edits make of it"
-                                                  : "compared with the outputs that were expected";
+               : v->options.scope == VERIFY_SITES ? "compared with the model after its edits"
+                                                  : "compared with the expected outputs";
   if (job_text_start(to, err)) return -1;
   html_page(&r, (struct html_sink){put_page, to});
   run_report_free(&r);

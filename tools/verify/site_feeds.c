@@ -83,7 +83,7 @@ static bool feed_again(const struct site_run *r, const struct site_pair *p,
     const enum dtype to =
         value[side] == NO_ID ? DTYPE_UNDEFINED : site_run_dtype(r->infer[side], value[side]);
     if (to == DTYPE_UNDEFINED || to == x[side].dtype) continue;
-    snprintf(why, 256, "values that are one have two types, %s and %s", dtype_name(to),
+    snprintf(why, 256, "a value has two types, %s and %s", dtype_name(to),
              dtype_name(x[side].dtype));
     return false;
   }

@@ -91,7 +91,7 @@ static enum runtime_end run_side(struct site_run *r, const struct part *p,
     if (!is_of_the_machine(cause)) return RUNTIME_BROKEN;
     if (cause->kind != ERR_RETRY) {
       const char *why = arena_string(a, span_str(cause->msg));
-      err_fill(cause, cause->kind, "verification has no room in '%s' (TMPDIR): %s",
+      err_fill(cause, cause->kind, "'%s' (TMPDIR) has too little space for the verification: %s",
                quote_path(v->scratch).s, why);
     }
     return RUNTIME_STOPPED;
@@ -190,8 +190,8 @@ static int compare_outputs(struct site_run *r, const struct site *s, const struc
   // Of constants alone that is all there is to see: an infinity is one before and after.
   if (empty == s->n_outputs && s->n_inputs > 0 && row->end == VERIFIED_PASSED) {
     row->end = VERIFIED_NOT;
-    row->why = elements ? "the part before gives no finite number for the inputs that were drawn"
-                        : "the part before gives no elements for the inputs that were drawn";
+    row->why = elements ? "the part before the change returns no finite number for the drawn inputs"
+                        : "the part before the change returns no elements for the drawn inputs";
   }
   return 0;
 }
@@ -235,8 +235,7 @@ static int look_once(struct site_run *r, const struct site *s, uint32_t own_outp
   }
   struct site written;
   if (!as_written(r, s, a, &written)) {
-    not_verified(row, kept, "",
-                 "the output does not have all of it under the names that edits gave");
+    not_verified(row, kept, "", "the output lacks parts of it under the names that the edits gave");
     return 0;
   }
   s = &written;
@@ -260,12 +259,12 @@ static int look_once(struct site_run *r, const struct site *s, uint32_t own_outp
     } else if (side == BEFORE || end == RUNTIME_BROKEN) {
       row->stopped = side == BEFORE;
       not_verified(row, kept,
-                   side == BEFORE ? "the part before does not run: "
-                                  : "the part after cannot be run: ",
+                   side == BEFORE ? "the part before the change does not run: "
+                                  : "the part after the change cannot be run: ",
                    cause.msg);
     } else {
       row->end = VERIFIED_FAILED;
-      row->why = arena_printf(kept, "the part after does not run: %s", cause.msg);
+      row->why = arena_printf(kept, "the part after the change does not run: %s", cause.msg);
     }
     return 0;
   }
@@ -274,7 +273,7 @@ static int look_once(struct site_run *r, const struct site *s, uint32_t own_outp
   if (site_traits_flat(&out[BEFORE], own_outputs, &flat, err)) return -1;
   if (!flat) return compare_outputs(r, s, out, row, err);
   not_verified(row, kept, "",
-               "with its surroundings, the part is given numbers that are all the same");
+               "together with the nodes around it, the part receives only equal numbers");
   return 0;
 }
 

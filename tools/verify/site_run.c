@@ -50,7 +50,7 @@ static int read_choice(struct site_run *r, struct err *err) {
   const unsigned long long n = strtoull(word, &end, 10);
   if (*end == '\0' && *word >= '0' && *word <= '9' && !errno) {
     r->picked = n;
-    return n ? 0 : err_set(err, ERR_USAGE, "--sites 0 looks at nothing");
+    return n ? 0 : err_set(err, ERR_USAGE, "--sites 0 verifies nothing");
   }
   if (name_pattern_compile(&r->pattern, word, "--sites", err)) return -1;
   r->has_pattern = true;

@@ -85,30 +85,30 @@ int verify_judge(const struct verify *v, struct err *err) {
   if (failed) {
     err_fill(err, ERR_FAIL, "verification failed: '%s'%s: %s", quote_str(failed->name).s,
              verified_differs(failed) ? " differs"
-             : failed->listed         ? " is not as reference.out has it"
+             : failed->listed         ? " differs from reference.out"
                                       : "",
              failed->why);
     const struct quoted name = quote_str(failed->name);
     if (failed->output) return -1;
     if (failed->cut_off)
       return err_hint(err,
-                      "this processor has no VNNI: ONNX Runtime cuts off sums of int8 products on "
-                      "it; %s--exclude '%s' leaves it as it is",
+                      "this processor has no VNNI: ONNX Runtime cuts off sums of int8 products "
+                      "on it; %s--exclude '%s' leaves it unchanged",
                       failed->loses ? "--reduce-range keeps them whole, " : "", name.s);
     if (!failed->fault)
-      return failed->loses ? err_hint(err, "--exclude '%s' leaves it as it is", name.s) : -1;
-    return failed->loses ? err_hint(err, "it is the work of %s; --exclude '%s' leaves it as it is",
+      return failed->loses ? err_hint(err, "--exclude '%s' leaves it unchanged", name.s) : -1;
+    return failed->loses ? err_hint(err, "caused by %s; --exclude '%s' leaves it unchanged",
                                     failed->fault, name.s)
-                         : err_hint(err, "it is the work of %s", failed->fault);
+                         : err_hint(err, "caused by %s", failed->fault);
   }
   if (unmet) {
-    err_fill(err, ERR_FAIL, "a bound that was asked for could not be judged: '%s': %s",
+    err_fill(err, ERR_FAIL, "a requested bound could not be checked: '%s': %s",
              quote_str(unmet->name).s, unmet->why);
     return -1;
   }
   if (f->rest_differs) {
     err_fill(err, ERR_FAIL,
-             "verification failed: the %s is not as in the source, and no edit is about it",
+             "verification failed: the %s differs from the source, but no edit changes it",
              f->rest_first);
     return -1;
   }
@@ -118,28 +118,28 @@ int verify_judge(const struct verify *v, struct err *err) {
     if (strstr(not ->why, CUSTOM_OPS_QONNX ":") || strstr(not ->why, CUSTOM_OPS_BREVITAS ":"))
       return err_hint(
           err,
-          "operators of QONNX and Brevitas run when they are imported: what follows --pass "
-          "import-qonnx is compared with the model after it, if that is the first pass; else weir "
-          "run IN imported.onnx --pass import-qonnx, and verify from imported.onnx on");
+          "operators of QONNX and Brevitas run only after an import: make import-qonnx the first "
+          "pass, so that later passes are compared with the imported model; or run 'weir run IN "
+          "imported.onnx --pass import-qonnx' and verify against imported.onnx");
     // Nothing was drawn, since inference does not know a type or rank.
     if (!not ->stopped && strstr(not ->why, DRAW_NOT_KNOWN))
       return err_hint(err,
-                      "%s INPUT=SHAPE says the shape of an input, as in x=1x3x224x224, from which "
-                      "others follow; %s DIR runs whole models on arrays of yours",
+                      "%s INPUT=SHAPE sets the shape of an input, as in x=1x3x224x224, from "
+                      "which others follow; %s DIR runs whole models on your arrays",
                       v->options.asked ? "--verify-shape" : "--shape",
                       v->options.asked ? "--verify=model --verify-inputs"
                                        : "without --edits, --inputs");
     if (v->options.inputs || !not ->stopped) return -1;
     return err_hint(err,
-                    "the sizes of drawn inputs may be what it does not take: %s N says another "
-                    "length; %s DIR gives arrays",
+                    "the model may not accept the sizes of the drawn inputs: %s N sets another "
+                    "length; %s DIR reads arrays",
                     v->options.lengths_option, v->options.inputs_option);
   }
   if (all == 0 && f->n_left > 0 && (v->options.sites || v->options.asked)) {
     err_fill(err, ERR_FAIL, "nothing was verified: %s none of the %lu site%s",
-             v->options.sites ? "--sites names" : "the pipeline wants to have verified", f->n_left,
+             v->options.sites ? "--sites names" : "the pipeline verifies", f->n_left,
              plural(f->n_left));
-    return v->options.sites ? err_hint(err, "without --sites all of them are verified") : -1;
+    return v->options.sites ? err_hint(err, "without --sites, weir verifies all of them") : -1;
   }
   if (v->options.require >= 0 && (double)f->n_passed < v->options.require * (double)all) {
     err_fill(err, ERR_FAIL, "%lu of %lu were verified (%.1f %%), less than the %g %% asked for",

@@ -118,7 +118,7 @@ struct verify_bounds verify_bounds_of_site(const char *const *names, uint32_t n,
   } else if ((loosest <= EXACTNESS_ZERO && !uneven) || !dtype_is_float(after)) {
     b.bounds.equal = true;
     b.bounds.zeros_equal = loosest == EXACTNESS_ZERO;
-    b.words = loosest == EXACTNESS_ZERO ? "equal but for the sign of zeros" : "equal";
+    b.words = loosest == EXACTNESS_ZERO ? "equal except for the sign of zeros" : "equal";
   } else {
     b.bounds.most_relative = relative_of(after);
     b.words = arena_printf(a, "relative error of %g", b.bounds.most_relative);

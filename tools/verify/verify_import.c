@@ -70,7 +70,7 @@ static void tell_against(struct verify *v, const char *pass) {
 static int write_model(struct verify *v, const struct verify_import_from *from, struct err *err) {
   const struct points_source source = {from->args, from->model, from->log, v->options.memory, NULL};
   if (!from->log)
-    return err_set(err, ERR_IO, "the edits could not be kept in '%s'", quote_path(v->scratch).s);
+    return err_set(err, ERR_IO, "the edits could not be stored in '%s'", quote_path(v->scratch).s);
   return points_write_model(&source, v->import->groups, v->scratch, v->scratch_fd, "import.onnx",
                             &v->import->model, &v->arena, err);
 }
@@ -91,11 +91,11 @@ int verify_import_open(struct verify *v, const struct verify_import_from *from, 
   tell_against(v, pass);
   if (!changes(from->result, &v->import->rest)) {
     err_fill(err, ERR_FAIL,
-             "nothing could be verified: no runtime has %s, and nothing but %s changes "
-             "what is computed",
+             "nothing could be verified: no runtime has %s, and only %s changes what is computed",
              v->lacking, v->found.against);
     return err_hint(err,
-                    "without --verify it is written; what later passes change is compared with it");
+                    "leave out --verify to write the output; --verify compares only the changes "
+                    "of later passes with it");
   }
   if (write_model(v, from, err)) return -1;
   return from->sites ? open_rows(v, from, err) : 0;

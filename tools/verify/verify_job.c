@@ -19,14 +19,14 @@ int verify_job_begin(struct job *job, const struct pipeline *pipeline, struct er
   struct verify_options o;
   if (verify_options_take(&o, job->args, pipeline, &job->arena, err)) return -1;
   if (job->plans && o.scope != VERIFY_NOTHING) {
-    err_fill(err, ERR_USAGE, "'weir plan' makes no output that could be verified");
-    return err_hint(err, "'weir finalize --verify' does it before the output is put in place");
+    err_fill(err, ERR_USAGE, "'weir plan' writes no output that could be verified");
+    return err_hint(err, "'weir finalize --verify' verifies the output before it is put in place");
   }
   points_begin(job, pipeline, o.scope & VERIFY_POINTS);
   if (o.scope == VERIFY_NOTHING && !job->nothing_to_write && has_own_steps(pipeline))
-    report_notice("rules of your own are run as they are, and nobody has proved them right: %s "
-                  "compares what they change",
-                  job->plans ? "'weir finalize --verify'" : "--verify");
+    report_notice(
+        "weir does not prove that your own rules are correct: %s compares what they change",
+        job->plans ? "'weir finalize --verify'" : "--verify");
   if (o.scope == VERIFY_NOTHING) return 0;
   job->verify = arena_zalloc(&job->arena, sizeof *job->verify);
   return verify_begin(job->verify, &o, err);

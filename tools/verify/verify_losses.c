@@ -240,9 +240,9 @@ static const char *other_groups(const struct profile *a, const struct profile *b
       k++;
     if (k < a->n_groups && by_bits(&a->groups[k], g) == 0) continue;
     return g->block
-               ? arena_printf(arena, "weights of %u bits in blocks of %u, and none of these in SRC",
+               ? arena_printf(arena, "weights of %u bits in blocks of %u, which SRC does not have",
                               g->bits, g->block)
-               : arena_printf(arena, "weights of %u bits without blocks, and none of these in SRC",
+               : arena_printf(arena, "weights of %u bits without blocks, which SRC does not have",
                               g->bits);
   }
   return NULL;

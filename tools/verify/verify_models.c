@@ -83,7 +83,7 @@ static bool has_outputs(const struct model *m, const struct runtime_model *opene
 }
 
 static enum runtime_end other_outputs(const struct verify_side *s, struct err *err) {
-  err_fill(err, ERR_FAIL, "weir-ort tells of other outputs than '%s' has", quote_path(s->path).s);
+  err_fill(err, ERR_FAIL, "weir-ort reports other outputs than '%s' has", quote_path(s->path).s);
   return RUNTIME_BROKEN;
 }
 

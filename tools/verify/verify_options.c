@@ -181,20 +181,18 @@ static int check_inputs(const struct taking *t) {
   cli_list(t->args, of(t, &twin_shape), &n_shapes);
   if (o->inputs && sites) {
     if (text(t, &twin_inputs))
-      err_fill(t->err, ERR_USAGE, "%s is about whole models, not about sites",
+      err_fill(t->err, ERR_USAGE, "%s needs whole models, not sites",
                cli_source(t->args, of(t, &twin_inputs)).s);
     else
-      err_fill(t->err, ERR_USAGE,
-               "the pipeline's 'reference' is about whole models, not about "
-               "sites");
-    return err_hint(t->err, "'verify_on: model' in the pipeline, or --verify=model, runs these");
+      err_fill(t->err, ERR_USAGE, "the pipeline's 'reference' needs whole models, not sites");
+    return err_hint(t->err, "set 'verify_on: model' in the pipeline, or --verify=model");
   }
   const bool lengths = cli_given(t->args, of(t, &twin_lengths));
   if (lengths && o->n_lengths > 1 && sites)
-    return err_set(t->err, ERR_USAGE, "%s: sites are given inputs of one length",
+    return err_set(t->err, ERR_USAGE, "%s: for sites, give one length only",
                    cli_source(t->args, of(t, &twin_lengths)).s);
   if (o->inputs && (lengths || n_shapes > 0))
-    return err_set(t->err, ERR_USAGE, "%s has no effect on inputs that are given",
+    return err_set(t->err, ERR_USAGE, "%s has no effect when inputs are given",
                    cli_source(t->args, of(t, n_shapes ? &twin_shape : &twin_lengths)).s);
   return 0;
 }

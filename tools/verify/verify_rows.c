@@ -78,7 +78,7 @@ static const char *unjudged_words(struct verify_run *r, const struct compare_fig
     infinite = arena_printf(a, "%s of %llu elements where SRC is finite", infinite,
                             (unsigned long long)f->count);
   if (others)
-    more = arena_printf(a, "; %llu of %llu elements are not finite in SRC and others in the result",
+    more = arena_printf(a, "; %llu of %llu elements are not finite in SRC and differ in the result",
                         (unsigned long long)others, (unsigned long long)f->count);
   return arena_printf(a, "%s%s%s%s", r->unjudged, nan, infinite, more);
 }
@@ -99,7 +99,7 @@ static const char *random_words(const struct verify_run *r, uint32_t place, cons
   const struct span op = model_name(m, m->nodes[node].op_type);
   return arena_printf(
       &r->v->found.arena,
-      "it depends on random numbers, which are drawn anew in each model (the %.*s has no seed)",
+      "it depends on random numbers, which each model draws by itself (the %.*s has no seed)",
       (int)op.n, (const char *)op.at);
 }
 
@@ -131,10 +131,10 @@ static void judge(struct verify_run *r, struct verified_row *row, const struct c
   if (got->end == COMPARE_PASSED && f->count == 0)
     end_row(r, row, VERIFIED_NOT, no_elements);
   else if (got->end != COMPARE_DIFFERENT && is_all_nonfinite(f))
-    end_row(r, row, VERIFIED_NOT, "the source gives no finite number for these inputs");
+    end_row(r, row, VERIFIED_NOT, "the source returns no finite number for these inputs");
   else if (got->end == COMPARE_PASSED && r->loses && !r->theirs && r->given && floats &&
            f->largest == 0)
-    end_row(r, row, VERIFIED_NOT, "the source gives nothing but zeros for these inputs");
+    end_row(r, row, VERIFIED_NOT, "the source returns only zeros for these inputs");
   else if (got->end != COMPARE_DIFFERENT && r->v->options.finite &&
            f->nonfinite[0] + f->nonfinite[1] > 0)
     end_row(r, row, VERIFIED_FAILED, "there are elements that are not finite");
@@ -536,9 +536,8 @@ static bool order_expected(struct verify_run *r, const struct arrays *produced,
     if (x && out->n == k) out->list[out->n++] = *x;
   }
   if (out->n == named->n) return true;
-  *why =
-      arena_printf(a, "the arrays that are expected are not named as the first outputs are ('%s')",
-                   quote_str(named->list[0].name).s);
+  *why = arena_printf(a, "the expected arrays do not have the names of the first outputs ('%s')",
+                      quote_str(named->list[0].name).s);
   return false;
 }
 

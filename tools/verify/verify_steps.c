@@ -53,7 +53,7 @@ int verify_steps_run(const struct verify_steps *s, struct err *err) {
   bool loses = false; // a group since `before`
   int rc = 0;
   if (!s->log)
-    return err_set(err, ERR_IO, "the edits could not be kept in '%s'", quote_path(v->scratch).s);
+    return err_set(err, ERR_IO, "the edits could not be stored in '%s'", quote_path(v->scratch).s);
   for (uint32_t i = imported, odd = 0; i < g->n_rows && rc == 0 && v->found.n_failed == 0; i++) {
     const char *pass = g->rows[i].pass;
     const bool last = i + 1 == g->n_rows || strcmp(g->rows[i + 1].pass, pass) != 0;

@@ -47,7 +47,7 @@ static void print_failed(const struct verified *f) {
     const struct verified_row *r = &f->rows[i];
     if (r->end != VERIFIED_FAILED || n++ >= FAILED_SHOWN) continue;
     printf("  %s  '%s' (%s): %s%s%s\n", verified_word(r), quote_str(r->name).s, quote_str(r->of).s,
-           r->why, r->fault ? "; the work of " : "", r->fault ? r->fault : "");
+           r->why, r->fault ? "; caused by " : "", r->fault ? r->fault : "");
   }
   if (n > FAILED_SHOWN) printf("  failed  %u more\n", n - FAILED_SHOWN);
 }
@@ -107,7 +107,8 @@ static void print_shares(const struct verified *f) {
     printf("; against the model after %s (no runtime has %s)", f->against, f->lacking);
   print_top1(&s);
   if (f->lossy && f->lossy_more) printf("; lossy: %s", f->lossy);
-  if (s.as_computed) printf("; each site computes what its edit says, accuracy was not measured");
+  if (s.as_computed)
+    printf("; each site computes what its edit describes; accuracy was not measured");
   if (s.cut_off)
     printf("; %lu of them with whole sums of int8 products, which ONNX Runtime cuts off on this "
            "processor (no VNNI; --reduce-range)",
@@ -123,7 +124,7 @@ static void print_shares(const struct verified *f) {
 
 static void print_rest(const struct verified *f) {
   if (!f->rest_asked) return;
-  printf("everything that no edit is about is %sas in SRC (%s)", f->rest_differs ? "not " : "",
+  printf("everything that no edit changes is %sas in SRC (%s)", f->rest_differs ? "not " : "",
          quote_path(f->rest_of).s);
   if (f->rest_differs) printf(": the %s", f->rest_first);
   if (f->rest_differs > 1) printf(" and %lu more", f->rest_differs - 1);
@@ -133,11 +134,10 @@ static void print_rest(const struct verified *f) {
 // A verdict holds for the runs that were made; this line names one that was not.
 static void print_unseen(const struct verified *f) {
   if (f->products_unseen && verified_all(f) > 0)
-    printf(
-        "not looked at: on this processor (no VNNI) an optimized session may cut off sums of int8 "
-        "products; %s shows that\n",
-        strcmp(f->scope, "sites") == 0 ? "'weir verify SRC OUT --runtime-optimized --inputs DIR'"
-                                       : "--runtime-optimized with --inputs DIR");
+    printf("not checked: on this processor (no VNNI) an optimized session may cut off sums of int8 "
+           "products; %s shows that\n",
+           strcmp(f->scope, "sites") == 0 ? "'weir verify SRC OUT --runtime-optimized --inputs DIR'"
+                                          : "--runtime-optimized with --inputs DIR");
 }
 
 // What an optimized session makes of products by itself.

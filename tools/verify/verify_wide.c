@@ -149,7 +149,7 @@ static int work(struct gathering *g, int file, struct err *err) {
     if (file < 0)
       *TABLE_PUSH(g, rows) = (struct placed){site, f->rows[before]};
     else if (!write_row(file, site, &f->rows[before]))
-      return err_errno(err, errno, ERR_IO, "what was found cannot be kept in '%s'",
+      return err_errno(err, errno, ERR_IO, "the results cannot be stored in '%s'",
                        quote_path(g->w->v->scratch).s);
     f->n_rows = before;
   }
@@ -263,7 +263,7 @@ int verify_wide_run(const struct verify_wide *w, struct err *err) {
   g.shared =
       mmap(NULL, sizeof *g.shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (g.shared == MAP_FAILED)
-    return err_set(err, ERR_NO_MEMORY, "there is no memory to verify sites in");
+    return err_set(err, ERR_NO_MEMORY, "not enough memory to verify sites");
   start(&g);
   int rc = work(&g, -1, err);
   if (rc) __atomic_store_n(&g.shared->over, 1, __ATOMIC_RELAXED);

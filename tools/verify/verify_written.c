@@ -70,15 +70,14 @@ static int match_graph(struct matching *x, struct pair g, struct err *err) {
   uint32_t a = x->a->graphs[g.a].first_node, b = x->b->graphs[g.b].first_node;
   for (; a != NO_ID && b != NO_ID; a = x->a->nodes[a].next, b = x->b->nodes[b].next)
     if (!meet_nodes(x, a, b))
-      return err_set(err, ERR_FAIL,
-                     "'%s' is not what the edits make of the model: it has %s where they have %s",
-                     quote_path(x->b->path).s, model_node_words(x->b, b).s,
-                     model_node_words(x->a, a).s);
+      return err_set(
+          err, ERR_FAIL, "'%s' is not the model after the edits: it has %s where they have %s",
+          quote_path(x->b->path).s, model_node_words(x->b, b).s, model_node_words(x->a, a).s);
   if (a == b) return 0;
-  return err_set(err, ERR_FAIL, "'%s' is not what the edits make of the model: %s %s",
+  return err_set(err, ERR_FAIL, "'%s' is not the model after the edits: %s %s",
                  quote_path(x->b->path).s,
                  a != NO_ID ? model_node_words(x->a, a).s : model_node_words(x->b, b).s,
-                 a != NO_ID ? "is missing in it" : "is there too");
+                 a != NO_ID ? "is missing in it" : "is unexpected");
 }
 
 // A function by its three names, as b numbers names.

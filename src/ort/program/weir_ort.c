@@ -49,9 +49,8 @@ static int file_or_none(int fd) {
 }
 
 static int say_what_this_is(void) {
-  fputs("weir-ort runs models with ONNX Runtime for weir, which starts it and speaks to it on "
-        "stdin and stdout.\n"
-        "It has no options. See docs/weir-ort.md.\n",
+  fputs("weir-ort runs models with ONNX Runtime for weir. weir starts it and communicates with it "
+        "on stdin and stdout.\nIt has no options. See docs/weir-ort.md.\n",
         stdout);
   return 0;
 }
@@ -61,7 +60,7 @@ int main(int argc, char **argv) {
   if (argc == 2 && strcmp(argv[1], "--version") == 0)
     return printf("weir-ort %s\n", WEIR_VERSION) < 0;
   if (argc != 1 || isatty(0)) {
-    fputs("weir-ort: started by weir alone; --help says more\n", stderr);
+    fputs("weir-ort: only weir starts this program; see --help\n", stderr);
     return EXIT_USAGE;
   }
   // What else is open was left open by whoever started us.

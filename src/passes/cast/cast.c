@@ -102,10 +102,10 @@ static void warn_of_codes(struct casting *c) {
   if (c->n_of_codes == 0) return;
   kit_warn(k,
            arena_printf(&k->site,
-                        "scales or offsets of quantized weights were cast too (%u tensor%s), which "
-                        "adds to the quantization error",
+                        "scales or offsets of quantized weights were cast too (%u tensor%s): this "
+                        "increases the quantization error",
                         c->n_of_codes, plural(c->n_of_codes)),
-           "run cast first, or leave them out with --exclude");
+           "run cast before quantization, or exclude them with --exclude");
 }
 
 // ---- one weight --------------------------------------------------------------------------------
@@ -188,39 +188,44 @@ static int read_min_elements(const struct pass_value *v, void *with, struct aren
 
 static const struct pass_option options[] = {
     {"exclude", PASS_LIST, "PATTERN", NULL,
-     "do not cast nodes or tensors that match: a glob, or re: and an extended regular expression",
+     "do not cast nodes or tensors that match\n"
+     "PATTERN is a glob, or re: and an extended regular expression.",
      .read = read_exclude},
     {"to", PASS_CHOICE, "float16|bfloat16|float32", NULL,
-     "the type to store weights in (fp16, half, bf16 and fp32 are accepted too); float32 with "
-     "--graph only",
+     "type to store weights in\n"
+     "The names fp16, half, bf16 and fp32 are accepted too. float32 needs --graph.",
      .also = "fp16=float16 half=float16 bf16=bfloat16 fp32=float32", .read = read_to,
      .required = true},
     {"graph", PASS_FLAG, NULL, NULL,
-     "compute in that type too: all values, not only weights, become it, with Casts only around "
-     "operators that keep their type. float32 turns float16 and bfloat16 back",
+     "compute in that type too\n"
+     "All values get the type, not only weights. Casts remain only around operators that keep "
+     "their type. float32 converts float16 and bfloat16 back.",
      PASS_MEMBER(cast_options, graph), .later = true},
-    {"keep-io", PASS_FLAG, NULL, NULL,
-     "with --graph: inputs and outputs of the model keep their types",
+    {"keep-io", PASS_FLAG, NULL, NULL, "with --graph: keep the types of inputs and outputs",
      PASS_MEMBER(cast_options, keep_io), .only_with = "graph", .later = true},
     {"keep-op", PASS_LIST, "OP", NULL,
-     "with --graph: operators that keep their types, by name (Softmax), besides those that ONNX "
-     "Runtime has no kernels for",
+     "with --graph: operators that keep their types\n"
+     "OP is a name such as Softmax. Operators for which ONNX Runtime has no kernel in the type "
+     "also keep theirs.",
      .read = read_keep_op, .only_with = "graph", .commas = true},
     {"ranges", PASS_TEXT, "RANGES", NULL,
-     "with --graph, to float16: what calibration found of the model's values, a file of 'weir "
-     "calibrate'. What float16 does not hold keeps float32: values, and the nodes that make and "
-     "read them",
+     "with --graph: ranges, from 'weir calibrate'\n"
+     "For --to float16. Values beyond the range of float16 keep float32, and so do the nodes "
+     "that produce and read them.",
      PASS_MEMBER(cast_options, ranges), .only_with = "graph", .reads = PASS_READS_RANGES,
      .later = true},
     {"headroom", PASS_TEXT, "X", "2",
-     "with --ranges: numbers may become so many times as large as they were there",
+     "with --ranges: headroom for larger values\n"
+     "Values may be up to X times as large as in RANGES.",
      .offers = "1 2 4", .read = read_headroom, .only_with = "ranges", .later = true},
     {"on-overflow", PASS_CHOICE, "fail|clip", "fail",
-     "what to do with finite values that are out of the range of the type: fail, after all weights "
-     "have been checked, or use the largest value in range; the report counts them for each weight",
+     "how to treat finite values out of the type's range\n"
+     "fail: stop, after all weights have been checked. clip: use the largest value in range. The "
+     "report counts such values for each weight.",
      PASS_MEMBER(cast_options, clips)},
     {"min-elements", PASS_NUMBER, "N", NULL,
-     "without --graph: do not cast weights with fewer elements (default: 256)",
+     "skip weights with fewer elements (default: 256)\n"
+     "Applies without --graph.",
      .read = read_min_elements},
     {"target", PASS_CHOICE, targets_joined + 1, NULL, TARGETS_ONLY_REFUSES,
      PASS_MEMBER(cast_options, target), .listed = "weir targets"},
@@ -255,22 +260,25 @@ static int check(const void *with, const struct pass_value *values, struct err *
   }
   if (o->ranges && (!o->graph || o->to != DTYPE_FLOAT16)) {
     err_fill(err, ERR_USAGE, "--ranges has no effect without --graph --to float16");
-    return err_hint(err, "it says which values of a float16 graph would overflow");
+    return err_hint(err, "--ranges shows which values of a float16 graph would overflow");
   }
   if (!o->ranges && is_given(values, "headroom")) {
     err_fill(err, ERR_USAGE, "--headroom has no effect without --ranges");
-    return err_hint(err, "it is what numbers may grow by beyond those that were seen");
+    return err_hint(err, "--headroom is how much larger values may become than those in the "
+                         "samples");
   }
   if (o->graph) return 0;
   if (o->to == DTYPE_FLOAT) {
-    err_fill(err, ERR_USAGE, "cast stores weights in a narrower type, which float32 is not");
-    return err_hint(err, "with --graph a float16 or bfloat16 graph becomes one of float32 again");
+    err_fill(err, ERR_USAGE,
+             "--to float32 needs --graph: float32 is not narrower than the types "
+             "of the weights");
+    return err_hint(err, "with --graph, cast converts a float16 or bfloat16 graph back to float32");
   }
   if (!o->keep_io && o->n_keep_op == 0) return 0;
   err_fill(err, ERR_USAGE, "%s has no effect without --graph",
            o->keep_io ? "--keep-io" : "--keep-op");
-  return err_hint(err, "with --graph the model computes in the type; without it, only weights are "
-                       "stored in it");
+  return err_hint(err, "with --graph the model computes in the type of --to; without it, only "
+                       "weights are stored in that type");
 }
 
 static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
@@ -289,7 +297,9 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
                                    .exclude = &c.options->exclude,
                                    .headroom = c.options->headroom};
     if (c.options->ranges && !env->ranges)
-      return err_set(err, ERR_USAGE, "--ranges names a file, and there are none here");
+      return err_set(err, ERR_USAGE,
+                     "--ranges cannot be used here: this run has no access to "
+                     "files");
     if (c.options->ranges && env->ranges(env->files_ctx, c.options->ranges, &o.ranges, err))
       return -1;
     for (uint32_t i = 0; env->warn && i < o.n_keep_op; i++)
@@ -311,10 +321,10 @@ static void done(void *with) {
 static const struct pass cast = {
     .name = "cast",
     .summary = "float32 weights -> float16 or bfloat16, with a Cast where they are used",
-    .about = "Stores weights in a narrower type and puts one Cast after each; with graph the whole "
-             "graph computes in the type.",
+    .about = "Stores weights in a narrower type and adds one Cast after each. With --graph, the "
+             "whole graph computes in that type.",
     .needs = "nothing",
-    .promises = "activations and their types are unchanged (not with graph)",
+    .promises = "activations and their types are unchanged (not with --graph)",
     .exactness = EXACTNESS_EXACT, // a Cast back says just what is stored
     .stores = "cast",
     PASS_OPTIONS(options, cast_options),

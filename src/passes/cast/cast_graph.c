@@ -711,14 +711,17 @@ static void report_kept(struct half *h) {
 static void warn_of_ranges(struct half *h) {
   const uint32_t n = h->ranges ? cast_graph_unknown(h->ranges) : 0;
   if (h->ranges && cast_graph_ranges_cut(h->ranges))
-    kit_warn(&h->k, "ranges may leave out the largest numbers, which float16 may not hold",
-             "ranges of 'weir calibrate' by --method minmax have them all");
+    kit_warn(&h->k,
+             "the ranges may not include the largest values, and float16 may not be able "
+             "to hold those",
+             "'weir calibrate' with --method minmax records all of them");
   if (n == 0) return;
   kit_warn(&h->k,
            arena_printf(&h->k.site,
-                        "%u value%s of float32 ha%s no range, and %s taken to fit float16", n,
+                        "%u float32 value%s ha%s no range, and %s assumed to fit float16", n,
                         plural(n), n == 1 ? "s" : "ve", n == 1 ? "is" : "are"),
-           "ranges are of values in the main graph: 'weir calibrate' says which it leaves out");
+           "'weir calibrate' measures values of the main graph only, and reports those that it "
+           "skips");
 }
 
 // Casts are of ai.onnx, which a model of other operators need not import.
@@ -726,7 +729,9 @@ static int see_to_opset(struct half *h, struct err *err) {
   const int64_t opset = kit_opset(&h->k, h->k.m->main_graph), least = least_opset(h);
   if (opset == 0) edit_set_opset(h->k.e, span_of("", 0), 13);
   if (opset == 0 || opset >= least) return 0;
-  err_fill(err, ERR_MODEL, "the model has opset %lld, and Cast takes the type from opset %lld on",
+  err_fill(err, ERR_MODEL,
+           "the model has opset %lld, but Cast supports the type only from opset "
+           "%lld",
            (long long)opset, (long long)least);
   return err_hint(err,
                   "raise it first: weir optimize IN OUT --opset %lld (in a pipeline: the pass "

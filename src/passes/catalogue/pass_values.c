@@ -52,7 +52,7 @@ uint32_t pass_values_find(const struct pass *pass, struct span key, struct err *
   err_fill(err, ERR_USAGE, "pass '%s' has no option '%s'", pass->name, quote(key).s);
   for (uint32_t i = 0; i < pass->n_options; i++)
     if (pass->options[i].kind == PASS_FLAG && guess_is_opposite(g.word, pass->options[i].name))
-      err_fill_hint(err, "'%s' is off by default: leave it out",
+      err_fill_hint(err, "'%s' is off by default: omit it",
                     pass_values_key(&pass->options[i], &scratch));
   if (g.best)
     err_fill_hint(err, "did you mean '%s'?", g.best);

@@ -20,8 +20,8 @@ static const char *text_of(const struct json_value *value, struct arena *a) {
 }
 
 static int refuse(const struct record *r, uint32_t o, const struct json_value *value) {
-  return err_set(r->err, ERR_MODEL, "'%s' is no value of '%s'", quote_str(text_of(value, r->a)).s,
-                 r->v->pass->options[o].name);
+  return err_set(r->err, ERR_MODEL, "'%s' is not a value of '%s'",
+                 quote_str(text_of(value, r->a)).s, r->v->pass->options[o].name);
 }
 
 static int put_word(const struct record *r, uint32_t o, const struct json_value *value) {
@@ -40,7 +40,7 @@ static bool is_base_name(struct span name) {
 }
 
 static int refuse_file(const struct record *r, uint32_t o, const struct json_value *value) {
-  return err_set(r->err, ERR_MODEL, "'%s' of '%s' is no file by its name and SHA-256",
+  return err_set(r->err, ERR_MODEL, "'%s' of '%s' is not a file given by its name and SHA-256",
                  quote_str(text_of(value, r->a)).s, r->v->pass->options[o].name);
 }
 
@@ -95,7 +95,7 @@ int pass_values_take_json(struct pass_values *v, const struct json_value *option
                           struct err *err) {
   const struct record r = {v, a, err};
   v->recorded = true;
-  if (!json_is_object(options)) return err_set(err, ERR_MODEL, "the options are no object");
+  if (!json_is_object(options)) return err_set(err, ERR_MODEL, "the options are not a JSON object");
   // Options that hang on another one come second: version 0.1.0 recorded those without effect, too.
   for (uint32_t round = 0; round < 2; round++)
     for (const struct json_value *m = json_first(options); m; m = json_next(m)) {

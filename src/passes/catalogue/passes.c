@@ -210,9 +210,9 @@ const struct pass *passes_known(struct span name, struct err *err) {
       guess_words(&g, (*p)->keys, &scratch);
       guess_words(&g, (*p)->classes, &scratch);
     }
-  err_fill(err, ERR_USAGE, "there is no pass '%s'", quote(name).s);
+  err_fill(err, ERR_USAGE, "pass '%s' does not exist", quote(name).s);
   if (memchr(name.at, ',', name.n))
-    err_fill_hint(err, "one name each: --pass A --pass B");
+    err_fill_hint(err, "give one name for each --pass: --pass A --pass B");
   else if (g.best)
     err_fill_hint(err, "did you mean '%s'?", g.best);
   else

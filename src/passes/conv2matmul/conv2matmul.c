@@ -137,11 +137,11 @@ static void warn_of_opset(struct rewriting *w) {
   if (w->opset_wanted == 0) return;
   kit_warn(&w->k,
            arena_printf(&w->k.site,
-                        "Pad or Slice were written as in opset %lld, but the model has opset %lld: "
-                        "onnx-conv2matmul does the same, and runtimes refuse the result",
+                        "Pad or Slice were written as in opset %lld, but the model has opset "
+                        "%lld: runtimes refuse the result (onnx-conv2matmul writes the same)",
                         (long long)w->opset_wanted,
                         (long long)kit_opset(&w->k, w->k.m->main_graph)),
-           "without --strict-compat they are written for the model's opset");
+           "without --strict-compat, weir writes them for the model's opset");
 }
 
 static uint32_t put_pad(struct rewriting *w, uint32_t x) {
@@ -465,19 +465,21 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 static const struct pass_option options[] = {
     {"extended-conv1x1", PASS_FLAG, NULL, NULL,
-     "also rewrite convolutions with padding or strides (adding Pad and Slice before the MatMul)",
+     "also rewrite convolutions with padding or strides\n"
+     "weir adds Pad and Slice before the MatMul.",
      PASS_MEMBER(conv2matmul_options, extended)},
     {"allow-non-unit-dilation", PASS_FLAG, NULL, NULL,
-     "also rewrite convolutions with a dilation other than 1 (it has no effect on a 1x1 kernel)",
+     "also rewrite convolutions with dilations above 1\n"
+     "A dilation has no effect on a 1x1 kernel.",
      PASS_MEMBER(conv2matmul_options, allow_dilation)},
     {"max-dilation", PASS_COUNT, "N", NULL, "do not rewrite convolutions with a dilation above N",
      PASS_MEMBER(conv2matmul_options, max_dilation)},
     {"form", PASS_CHOICE, "flat|batched|auto", "auto",
-     "flat: MatMul over [rows, channels], with Reshape before and after; batched: MatMul on the "
-     "transposed activation; auto: batched where that is exact",
+     "form of the MatMul\n"
+     "flat: over [rows, channels], with Reshape before and after. batched: on the transposed "
+     "activation. auto: batched where that is exact, else flat.",
      PASS_MEMBER(conv2matmul_options, form)},
-    {"strict-compat", PASS_FLAG, NULL, NULL,
-     "make exactly the same decisions and report as onnx-conv2matmul 0.1.1",
+    {"strict-compat", PASS_FLAG, NULL, NULL, "decide and report exactly as onnx-conv2matmul 0.1.1",
      PASS_MEMBER(conv2matmul_options, strict_compat)},
 };
 
@@ -487,9 +489,9 @@ static const struct pass conv2matmul = {
     .about =
         "Rewrites every Conv whose kernel is 1x1 (or 1, or 1x1x1) as Transpose, MatMul, Add and "
         "Transpose; the weight is transposed while it is copied.",
-    .needs = "constant weights: initializers or Constant nodes, also through nodes that move or "
-             "convert them",
-    .promises = "the same results up to float rounding (the order of summation differs)",
+    .needs = "constant weights: initializers or Constant nodes, directly or through nodes that "
+             "move or convert them",
+    .promises = "the same results up to rounding (the order of summation differs)",
     .exactness = EXACTNESS_ROUNDING,
     .flag = "used_extended_mode",
     PASS_OPTIONS(options, conv2matmul_options),

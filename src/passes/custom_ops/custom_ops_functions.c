@@ -348,10 +348,11 @@ static int check_fits(const struct model *m, uint32_t node, uint32_t function, s
   const uint32_t takes = m->graphs[f->graph].n_inputs;
   if (!(n->flags & NODE_NEW) || n->n_in <= takes) return 0;
   err_fill(err, ERR_MODEL,
-           "the model's own function '" CUSTOM_OPS_DOMAIN "::%s' has %u inputs, which is not the "
-           "operator of that name, which has %u",
+           "the model's own function '" CUSTOM_OPS_DOMAIN
+           "::%s' has %u inputs, but the operator of "
+           "that name has %u",
            quote(model_name(m, f->name)).s, takes, n->n_in);
-  return err_hint(err, "give the model's function another domain");
+  return err_hint(err, "change the domain of the model's function");
 }
 
 static int add(struct pass_env *env, const char *text, struct err *err) {
@@ -422,10 +423,9 @@ const struct pass custom_ops_inject = {
     .name = "inject-ops/InjectCustomOps",
     .summary = "add functions for the operators of onnx_passes.ops that the model uses",
     .about =
-        "Adds functions that say, in operators of ONNX, what the model's operators of the domain "
-        "onnx_passes.ops compute, so that runtimes take the model. What passes make of that domain "
-        "gets its "
-        "functions without this pass.",
+        "Adds a function for each operator of the domain onnx_passes.ops that the model uses. The "
+        "function expresses the operator in standard ONNX, so that runtimes can load the model. "
+        "Passes that create such operators add their functions themselves.",
     .needs = "nothing",
     .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,

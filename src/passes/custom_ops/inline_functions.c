@@ -110,7 +110,7 @@ static uint64_t count_nodes(struct inliner *f, struct edges *e, uint64_t *times)
 static int check_count(struct inliner *f, uint64_t nodes, struct err *err) {
   (void)f;
   if (nodes <= MOST_NODES) return 0;
-  err_fill(err, ERR_FAIL, "inlining all functions makes more than %d nodes", MOST_NODES);
+  err_fill(err, ERR_FAIL, "inlining all functions would create more than %d nodes", MOST_NODES);
   return err_hint(err, "inline some of them: --pass 'inline-functions:include=PATTERN'");
 }
 
@@ -252,13 +252,12 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 const struct pass custom_ops_inline = {
     .name = "inline-functions/InlineFunctions",
     .keys = "inline",
-    .summary = "put the bodies of functions in place of their calls",
-    .about = "Replaces each call of a function of the model by the function's nodes, calls in "
-             "those too, and "
-             "removes functions that nothing calls. Operators of onnx_passes.ops count as calls. "
-             "Constants of "
-             "functions become initializers, once for all calls.",
-    .needs = "nothing; where a function has another opset than the model, the newer one is taken",
+    .summary = "inline model-local functions",
+    .about = "Replaces each call of a model-local function by the function's nodes, also calls "
+             "inside functions, and removes functions that are no longer called. Operators of "
+             "onnx_passes.ops count as calls. Constants of functions become initializers that all "
+             "calls share.",
+    .needs = "nothing; if a function has another opset than the model, the newer one is used",
     .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     NAME_FILTER_ALONE,

@@ -271,8 +271,10 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   if (is_call) {
     struct kit k;
     kit_init(&k, env, env->pass->name);
-    kit_warn(&k, "the model has functions for operators of QONNX, which stay as they are",
-             "--pass inline-functions puts them in place");
+    kit_warn(&k,
+             "the model has functions for operators of QONNX: these operators are left "
+             "unchanged",
+             "--pass inline-functions inlines the functions");
     return kit_done(&k, err);
   }
   if (model_opset_version(m, m->main_graph, span_str("")) < LEAST_OPSET &&
@@ -283,15 +285,16 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 const struct pass custom_ops_import = {
     .name = "import-qonnx/ImportQONNX",
-    .summary = "take over the operators of QONNX and Brevitas",
-    .about =
-        "Replaces operators of the domains " CUSTOM_OPS_QONNX " and " CUSTOM_OPS_BREVITAS ": Quant "
-        "and IntQuant by Quant "
-        "of onnx_passes.ops, which gets a function, MultiThreshold by the one there, "
-        "BipolarQuant and Trunc by "
-        "operators of ONNX. Others stay, and are said.",
-    .needs = "constant thresholds, and the rank of what they are for",
-    .promises = "all outputs are what the package qonnx computes",
+    .summary = "convert the operators of QONNX and Brevitas",
+    .about = "Replaces operators of the domains " CUSTOM_OPS_QONNX " and " CUSTOM_OPS_BREVITAS
+             ": Quant and IntQuant become Quant of "
+             "onnx_passes.ops, with a function; "
+             "MultiThreshold becomes MultiThreshold of "
+             "onnx_passes.ops; BipolarQuant and Trunc "
+             "become standard ONNX operators. Other "
+             "operators are left unchanged and reported.",
+    .needs = "constant thresholds, and the known rank of the value they are compared with",
+    .promises = "all outputs are the same as those that the qonnx package computes",
     .exactness = EXACTNESS_EXACT,
     NAME_FILTER_ALONE,
     .run = run,

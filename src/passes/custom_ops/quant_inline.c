@@ -208,11 +208,11 @@ static int run_fold(struct pass_env *env, void *with, struct pass_result *result
 
 const struct pass custom_ops_inline_quant = {
     .name = "inline-qonnx/InlineQONNXQuant",
-    .summary = "write Quant of a value in operators of ONNX",
-    .about = "Writes the quantizer Quant of onnx_passes.ops as Div, Add, Clip, a rounding, Sub and "
-             "Mul, where it "
-             "quantizes a value that is not constant. Signed quantizers of one bit give -1 and 1.",
-    .needs = "a known element type, one number of bits",
+    .summary = "replace Quant of a value by standard ONNX operators",
+    .about = "Replaces the quantizer Quant of onnx_passes.ops by Div, Add, Clip, a rounding "
+             "operator, Sub and Mul, if its input is not constant. Signed quantizers of one bit "
+             "return -1 and 1.",
+    .needs = "a known element type, the same number of bits for all elements",
     .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     NAME_FILTER_ALONE,
@@ -221,11 +221,10 @@ const struct pass custom_ops_inline_quant = {
 
 const struct pass custom_ops_fold_quant = {
     .name = "inline-qonnx/FoldConstantQONNXQuant",
-    .summary = "write Quant of a constant as its codes, minus zero point, times scale",
-    .about = "Replaces the quantizer Quant of onnx_passes.ops, where all that it has is constant, "
-             "by the whole "
-             "numbers that it rounds to, which become a constant, and Sub and Mul behind it.",
-    .needs = "a known element type, one number of bits",
+    .summary = "replace Quant of a constant by (codes - zero point) * scale",
+    .about = "Replaces the quantizer Quant of onnx_passes.ops, if all its inputs are constant, by "
+             "a constant of the rounded codes, followed by Sub and Mul.",
+    .needs = "a known element type, the same number of bits for all elements",
     .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     NAME_FILTER_ALONE,

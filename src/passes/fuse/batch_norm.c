@@ -288,8 +288,8 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 static const struct pass batch_norm = {
     .name = "fuse/bn",
     .summary = "fold BatchNormalization into the Conv, ConvTranspose, Gemm or MatMul before it",
-    .about = "Multiplies the weights before a BatchNormalization by its factors, and adds the rest "
-             "to the bias; large weights are multiplied while they are written.",
+    .about = "Multiplies the weights before a BatchNormalization by its factors, and adds its "
+             "offsets to the bias. Large weights are multiplied while they are written.",
     .needs = "constant scales, means and variances, and weights without other users",
     .promises = "the same results up to rounding, for finite inputs",
     .exactness = EXACTNESS_ROUNDING,

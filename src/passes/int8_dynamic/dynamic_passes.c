@@ -46,7 +46,7 @@ static int read_op_types(const struct pass_value *v, void *with, struct arena *a
     while (k < sizeof words / sizeof *words && strcasecmp(words[k].word, v->list[i]) != 0)
       k++;
     if (k == sizeof words / sizeof *words) {
-      err_fill(err, ERR_USAGE, "--op-types: '%s' is no operator that dynamic quantizes",
+      err_fill(err, ERR_USAGE, "--op-types: '%s' is not an operator that 'weir dynamic' quantizes",
                quote_str(v->list[i]).s);
       return err_hint(err, "use some of " OP_WORDS);
     }
@@ -85,7 +85,7 @@ static int override_word(struct span word, struct dynamic_override *to, const ch
     to->reduced = span_is(word, "reduced");
   } else {
     err_set(err, ERR_USAGE,
-            "--tensor '%s': '%s' is none of int8, uint8, tensor, channel, reduced, full",
+            "--tensor '%s': '%s' is not one of int8, uint8, tensor, channel, reduced, full",
             quote_str(text).s, quote(word).s);
     return err_hint(err, "write --tensor 'PATTERN=uint8:tensor'");
   }
@@ -177,67 +177,78 @@ static const struct pass_option options[] = {
     [TARGET] = {"target", PASS_CHOICE, targets_joined + 1, NULL, TARGETS_ONLY_REFUSES,
                 .read = read_target, .listed = "weir targets"},
     [OP_TYPES] = {"op-types", PASS_LIST, "TYPE", OWN_TYPES,
-                  "operators whose weights are quantized, some of " OP_WORDS
-                  " (with --compat: all but Gemm, which becomes MatMul and Add)",
+                  "operators to quantize\n"
+                  "Some of " OP_WORDS
+                  ". With --compat, the default is all but Gemm, which becomes MatMul and Add.",
                   .read = read_op_types, .commas = true,
                   .offers = "MatMul Gemm LSTM Gather Conv Attention EmbedLayerNormalization"},
     [WEIGHT_TYPE] = {"weight-type", PASS_CHOICE, "int8|uint8|auto", "int8",
-                     "type of quantized weights: int8 has no zero points, uint8 has them; auto: "
-                     "uint8 for matrices whose error it makes smaller by 1 dB or more",
+                     "type of quantized weights\n"
+                     "int8: without zero points. uint8: with zero points. auto: uint8 for "
+                     "matrices whose error it makes smaller by 1 dB or more, else int8.",
                      .also = "QInt8=int8 QUInt8=uint8", .read = read_weight_type},
     [PER_TENSOR] = {"per-tensor", PASS_FLAG, NULL, NULL,
-                    "one scale for each weight instead of one for each of its columns",
+                    "use one scale per weight, not one per column",
                     PASS_MEMBER(dynamic_options, per_tensor)},
     [REDUCE_RANGE] = {"reduce-range", PASS_FLAG, NULL, NULL,
-                      "7 bits for weights: for x86 processors without VNNI, where sums of two "
-                      "products of 8 bits may be cut off",
+                      "use 7 bits for weights, for x86 CPUs without VNNI\nWithout VNNI, sums of "
+                      "two 8-bit products may saturate.",
                       PASS_MEMBER(dynamic_options, reduce_range)},
-    [FORM] =
-        {"form", PASS_CHOICE, "fused|integer", "fused",
-         "fused: the operators that ONNX Runtime itself fuses to, such as "
-         "DynamicQuantizeMatMul; integer: DynamicQuantizeLinear, MatMulInteger and what scales "
-         "their results, in standard ONNX where the operator is",
-         PASS_MEMBER(dynamic_options, form)},
+    [FORM] = {"form", PASS_CHOICE, "fused|integer", "fused",
+              "operators to write\n"
+              "fused: fused operators of ONNX Runtime, such as DynamicQuantizeMatMul. integer: "
+              "DynamicQuantizeLinear, MatMulInteger and nodes that scale the results. These are "
+              "operators of standard ONNX, unless the float operator is not.",
+              PASS_MEMBER(dynamic_options, form)},
     [TENSOR] = {"tensor", PASS_LIST, "PATTERN=WORDS", NULL,
-                "other settings for weights or nodes that match: int8, uint8, tensor, channel, "
-                "reduced or full, joined by ':'; the last match wins",
+                "other settings for weights or nodes that match\n"
+                "WORDS are int8, uint8, tensor, channel, reduced or full, joined by ':'. The "
+                "last match wins.",
                 .read = read_overrides},
     [EXCLUDE] = {"exclude", PASS_LIST, "PATTERN", NULL,
-                 "do not quantize nodes or weights that match: a glob, or re: and an extended "
-                 "regular expression; takes precedence over --include",
+                 "do not quantize nodes or weights that match\n"
+                 "PATTERN is a glob, or re: and an extended regular expression. --exclude takes "
+                 "precedence over --include.",
                  .read = name_filter_exclude},
-    [INCLUDE] = {"include", PASS_LIST, "PATTERN", NULL, "only nodes or weights that match",
+    [INCLUDE] = {"include", PASS_LIST, "PATTERN", NULL, "quantize only nodes or weights that match",
                  .read = name_filter_include},
     [RANGES] = {"ranges", PASS_TEXT, "RANGES", NULL,
-                "what 'weir calibrate --statistics gram' or 'channel' found of the model's values: "
-                "for --rank alone",
+                "activation statistics, for --rank only\n"
+                "A file of 'weir calibrate --statistics gram' or 'channel'.",
                 PASS_MEMBER(dynamic_options, ranges), .reads = PASS_READS_RANGES, .later = true},
-    [COMPAT] =
-        {COMPAT_ROW(dynamic_options),
-         .help = "make what onnxruntime's quantize_dynamic makes, byte for byte wherever that is "
-                 "valid, with its defaults and its options, which follow" COMPAT_VERSIONS},
-    [FIRST_THEIRS] = {"per-channel", PASS_FLAG, NULL, NULL, "a scale for each channel of a weight",
+    [COMPAT] = {COMPAT_ROW(dynamic_options),
+                .help = "write what onnxruntime's quantize_dynamic writes\n"
+                        "Where that result is valid, weir's is the same byte for byte. "
+                        "Its defaults apply, and its options, which follow" COMPAT_VERSIONS "."},
+    [FIRST_THEIRS] = {"per-channel", PASS_FLAG, NULL, NULL, "use one scale per channel of a weight",
                       PASS_MEMBER(dynamic_options, per_channel), THEIRS},
-    {"nodes-to-quantize", PASS_LIST, "NAME", NULL, "only nodes of these names", .read = read_only,
-     THEIRS},
+    {"nodes-to-quantize", PASS_LIST, "NAME", NULL, "quantize only nodes of these names",
+     .read = read_only, THEIRS},
     {"nodes-to-exclude", PASS_LIST, "NAME", NULL,
-     "no nodes of these names (what was a Gemm n is called n_MatMul)", .read = read_except, THEIRS},
+     "do not quantize nodes of these names\n"
+     "A Gemm called n has the name n_MatMul here.",
+     .read = read_except, THEIRS},
     [ENABLE_SUBGRAPH] = {"enable-subgraph", PASS_FLAG, NULL, NULL,
-                         "also look into the bodies of If, Loop and Scan",
+                         "also quantize the bodies of If, Loop and Scan",
                          PASS_MEMBER(dynamic_options, enable_subgraph), THEIRS},
     {"matmul-const-b-only", PASS_CHOICE, "true|false", "true",
-     "false: also MatMul of two activations", .read = read_const_b_only, THEIRS},
+     "skip MatMul of two activations\n"
+     "false: quantize these too.",
+     .read = read_const_b_only, THEIRS},
     {"default-tensor-type", PASS_CHOICE, "float|float16", NULL,
-     "the type of values for which none is known", .also = "float32=float",
+     "type to assume for values of unknown type", .also = "float32=float",
      .read = read_default_type, THEIRS},
     {"weight-symmetric", PASS_CHOICE, "true|false", NULL,
-     "ranges of weights symmetric around 0 (default: those of int8)", .read = read_symmetric,
+     "make ranges of weights symmetric around 0\n"
+     "The default is true for int8, else false.",
+     .read = read_symmetric, THEIRS},
+    {"activation-symmetric", PASS_FLAG, NULL, NULL,
+     "make ranges of gathered tables symmetric around 0", .read = read_activation_symmetric,
      THEIRS},
-    {"activation-symmetric", PASS_FLAG, NULL, NULL, "ranges of gathered tables symmetric around 0",
-     .read = read_activation_symmetric, THEIRS},
     {"force-quantize-no-input-check", PASS_FLAG, NULL, NULL,
-     "Transpose takes codes of constants alone", PASS_MEMBER(dynamic_options, force_quantize),
-     THEIRS},
+     "quantize a Transpose if its input is constant\nWithout it, a Transpose is quantized if its "
+     "input is. The name is onnxruntime's.",
+     PASS_MEMBER(dynamic_options, force_quantize), THEIRS},
 };
 
 // Who asks for the fused form has no use for the form that a target takes from onnxruntime's tool.
@@ -264,13 +275,14 @@ static int check(const void *with, const struct pass_value *values, struct err *
   if (!o->compat && o->op_types & DYNAMIC_TRANSPOSE)
     return err_set(err, ERR_USAGE, "--op-types Transpose needs --compat onnxruntime");
   if (o->compat && o->form == DYNAMIC_FUSED)
-    return err_set(err, ERR_USAGE, "--compat onnxruntime makes --form integer alone");
+    return err_set(err, ERR_USAGE, "--compat onnxruntime supports only --form integer");
   if (o->compat && o->weight_type == DYNAMIC_AUTO)
-    return err_set(err, ERR_USAGE, "--compat onnxruntime takes no --weight-type auto");
+    return err_set(err, ERR_USAGE, "--compat onnxruntime does not support --weight-type auto");
   if (o->per_tensor && o->weight_type == DYNAMIC_AUTO)
     return err_set(
         err, ERR_USAGE,
-        "--weight-type auto chooses for scales of columns, which --per-tensor does not make");
+        "--weight-type auto does not work with --per-tensor: it compares types with one scale for "
+        "each column");
   if (o->compat && o->per_tensor && o->per_channel)
     return err_set(err, ERR_USAGE, "--per-tensor and --per-channel exclude each other");
   return 0;
@@ -285,9 +297,9 @@ static const struct pass dynamic = {
     .name = "dynamic",
     .summary =
         "weights of MatMul, Gemm, LSTM, Gather and Conv -> int8, activations quantized at run time",
-    .about = "Stores weights as int8 with a scale for each column, and lets the model quantize "
-             "activations as they come: products are then made of 8-bit codes, as by onnxruntime's "
-             "quantize_dynamic, whose models --compat makes.",
+    .about = "Stores weights as int8 with a scale for each column. The model quantizes "
+             "activations at run time and multiplies 8-bit codes, as with onnxruntime's "
+             "quantize_dynamic. --compat writes the same models as quantize_dynamic.",
     .needs = "constant float32 or float16 weights",
     .promises = "inputs and outputs of the model are unchanged",
     .exactness = EXACTNESS_ROUNDING,

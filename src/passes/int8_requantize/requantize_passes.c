@@ -81,27 +81,29 @@ static int check(const void *with, const struct pass_value *values, struct err *
                    "--execution needs --format int32-bias, fp32-bias or fp32-bias-qdq");
   if (o->recipe && o->to == REQUANTIZE_QOPERATOR) {
     err_fill(err, ERR_USAGE,
-             "--format %s is for models in QDQ form, and --to qoperator takes those away",
+             "--format %s writes models in QDQ form, and --to qoperator removes that form",
              values[FORMAT].text);
-    return err_hint(err, "leave --to out; --execution qlinear writes the products on codes");
+    return err_hint(err, "omit --to; --execution qlinear writes operators on codes");
   }
   return 0;
 }
 
 static const struct pass_option requantize_rows[] = {
     [TO] = {"to", PASS_CHOICE, "qdq|qoperator", "qdq",
-            "the form that the result has: qdq, float operators between DequantizeLinear and "
-            "QuantizeLinear; qoperator, operators on codes, as QLinearConv",
+            "form of the result\n"
+            "qdq: float operators between DequantizeLinear and QuantizeLinear. qoperator: "
+            "operators on codes, such as QLinearConv.",
             PASS_MEMBER(requantize_options, to)},
     [FORMAT] = {"format", PASS_CHOICE, "int32-bias|fp32-bias|fp32-bias-qdq", NULL,
-                "Neural Compressor's recipes for a MatMul with a bias, as 'weir static' writes "
-                "them, from a "
-                "model in QDQ form",
+                "Neural Compressor's recipe for a MatMul with a bias\n"
+                "weir writes it as 'weir static' does, from a model in QDQ form. int32-bias: the "
+                "bias is added as int32 codes. fp32-bias: the bias is added as float. "
+                "fp32-bias-qdq: the same, with QuantizeLinear and DequantizeLinear after the Add.",
                 .read = read_format, .later = true},
     [EXECUTION] =
         {"execution", PASS_CHOICE, "qdq|qlinear", "qdq",
-         "how a recipe is written: with DequantizeLinear before the MatMul where it can be, "
-         "or with operators on codes",
+         "form of the recipe of --format\n"
+         "qdq: DequantizeLinear before the MatMul where possible. qlinear: operators on codes.",
          PASS_MEMBER(requantize_options, qlinear), .only_with = "format", .later = true},
     NAME_FILTER_ROWS,
 };
@@ -109,20 +111,20 @@ static const struct pass_option requantize_rows[] = {
 static const struct pass requantize = {
     .name = "requantize",
     .summary =
-        "store trained int8 weights as codes; take a model to another form: QDQ or QOperator",
+        "store trained int8 weights as codes; convert a model between QDQ and QOperator form",
     .about =
-        "Float weights behind QuantizeLinear, as quantization-aware training leaves them, become "
-        "stored codes. "
-        "To qoperator: an operator between DequantizeLinear and QuantizeLinear becomes the "
-        "operator on codes (QLinearConv, QLinearMatMul, QGemm, QLinearAdd ...); MatMul "
-        "without QuantizeLinear becomes MatMulIntegerToFloat. To qdq: the same backwards. Codes, "
-        "scales and zero points stay what they are. Formats for biases: what stands between a "
-        "MatMul and the Add of its bias goes, and the sum is one of Neural Compressor's recipes. "
-        "What stays is reported with a reason.",
-    .needs = "scales and zero points that are constants",
-    .promises = "codes differ by one step at most, where the float operator and that on codes "
-                "round differently; with a format for biases, products are not rounded before the "
-                "bias",
+        "Stores float weights that a QuantizeLinear quantizes, as quantization-aware training "
+        "leaves them, as codes. With --to qoperator, an operator between DequantizeLinear and "
+        "QuantizeLinear becomes an operator on codes (QLinearConv, QLinearMatMul, QGemm, "
+        "QLinearAdd ...), and a MatMul without QuantizeLinear becomes MatMulIntegerToFloat. --to "
+        "qdq does the reverse. Codes, scales and zero points do not change. The formats for "
+        "biases remove the nodes between a MatMul and the Add of its bias, and write the sum as "
+        "one of Neural Compressor's recipes. Nodes that are left unchanged are reported with a "
+        "reason.",
+    .needs = "constant scales and zero points",
+    .promises = "codes differ by at most one step, where the float operator and the operator on "
+                "codes round differently; with a format for biases, products are not rounded "
+                "before the bias is added",
     .exactness = EXACTNESS_ROUNDING,
     .activations_in = REQUANTIZE_NOT_ROUNDED " " REQUANTIZE_INT32 " " REQUANTIZE_FLOAT,
     PASS_OPTIONS(requantize_rows, requantize_options),

@@ -304,7 +304,9 @@ static int run_smooth(struct pass_env *env, void *with, struct pass_result *resu
   const struct name_filter *filter = &s.options->nodes;
   (void)result;
   if (!env->ranges)
-    return err_set(err, ERR_USAGE, "'smooth' reads a file of ranges, and there are no files here");
+    return err_set(err, ERR_USAGE,
+                   "'smooth' cannot be used here: it reads a file of ranges, and "
+                   "this run has no access to files");
   if (env->ranges(env->files_ctx, s.options->ranges, &s.ranges, err)) return -1;
   kit_init(&s.k, env, env->pass->name);
   s.k.tells_no_dims = true;
@@ -324,8 +326,8 @@ static int read_ranges(const struct pass_value *v, void *with, struct arena *a, 
   (void)a;
   ((struct smooth_options *)with)->ranges = v->text;
   if (v->text) return 0;
-  err_set(err, ERR_USAGE, "smooth needs --ranges: what calibration found of the model's values");
-  return err_hint(err, "make it with 'weir calibrate IN -o RANGES --statistics channel'");
+  err_set(err, ERR_USAGE, "smooth needs --ranges: a file of channel statistics");
+  return err_hint(err, "write it with 'weir calibrate IN -o RANGES --statistics channel'");
 }
 
 static int read_alpha(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
@@ -338,25 +340,28 @@ static int read_alpha(const struct pass_value *v, void *with, struct arena *a, s
   o->alpha = strtod(v->text, &end);
   if (end != v->text && *end == '\0' && o->alpha >= 0 && o->alpha <= 1) return 0;
   err_set(err, ERR_USAGE, "--alpha: '%s' is not a number from 0 to 1", quote_str(v->text).s);
-  return err_hint(err, "0.5 shares evenly; 'auto' looks for the best one of every value");
+  return err_hint(err, "0.5 shares evenly; 'auto' finds the best number for each value");
 }
 
 static const struct pass_option smooth_rows[] = {
     {"ranges", PASS_TEXT, "RANGES", NULL,
-     "what calibration found of the model's values, by channel: a file of 'weir calibrate "
-     "--statistics channel'",
+     "activation statistics by channel\n"
+     "A file of 'weir calibrate --statistics channel'.",
      .read = read_ranges, .required = true, .reads = PASS_READS_RANGES},
     {"alpha", PASS_TEXT, "NUMBER|auto", "0.5",
-     "how much of what is hard to quantize goes into the weights: 0 nothing, 1 all of it; auto: "
-     "by value, what makes the least error at the output, of 0.3 to 0.65",
+     "share of the scaling that goes into the weights\n"
+     "0: none. 1: all of it. auto: for each value, the number from 0.3 to 0.65 with the least "
+     "error at the output.",
      .offers = "0.5 auto", .read = read_alpha},
     {"no-folding", PASS_FLAG, NULL, NULL,
-     "put a Mul before the nodes, also where what makes the value could divide it",
+     "always add a Mul before the nodes\n"
+     "Without it, the node that produces the value does the division if it can.",
      PASS_MEMBER(smooth_options, no_folding)},
     {COMPAT_ROW(smooth_options),
-     .help = "make what SmoothQuant of onnxruntime and Neural Compressor makes: "
-             "scales of each node, its "
-             "names, dead channels as they come (the same in all versions)"},
+     .help = "write what SmoothQuant of onnxruntime writes\n"
+             "Neural Compressor's is the same. Each node has its own scales, names are those of "
+             "that tool, and dead channels are not treated specially. It is the same in all "
+             "versions."},
     NAME_FILTER_ROWS,
 };
 
@@ -364,12 +369,13 @@ static const struct pass smooth_pass = {
     .name = "smooth",
     .summary = "move outliers of activations into weights (SmoothQuant)",
     .about =
-        "Divides each channel of what MatMul, Gemm and Conv read by a number, and multiplies the "
-        "weights by it, so that channels with large values no longer cost all others their "
-        "precision when activations are quantized. Nodes that read one value share the numbers. "
-        "The division goes into what makes the value (LayerNormalization, BatchNormalization, Mul, "
-        "MatMul, Gemm, Conv, through Add and Relu); elsewhere a Mul does it. Weights are never "
-        "loaded. What is left is reported with a reason.",
+        "Divides each channel of the inputs of MatMul, Gemm and Conv by a number, and multiplies "
+        "the weights by the same number. Channels with large values then no longer reduce the "
+        "precision of all others when activations are quantized. Nodes that read the same value "
+        "share the numbers. The division is folded into the node that computes the value "
+        "(LayerNormalization, BatchNormalization, Mul, MatMul, Gemm, Conv, also through Add and "
+        "Relu), or done by a Mul. Weights are never loaded. Nodes that are left unchanged are "
+        "reported with a reason.",
     .needs = "channel statistics of the values (weir calibrate --statistics channel)",
     .promises = "all outputs of the model are the same up to rounding",
     .exactness = EXACTNESS_ROUNDING,

@@ -141,7 +141,9 @@ int smooth_auto(struct smooth *s, struct err *err) {
     TABLE(uint32_t, sites);
   } asked = {0};
   if (!s->k.env->ask)
-    return err_set(err, ERR_USAGE, "--alpha auto looks at weights, and there are none at hand");
+    return err_set(err, ERR_USAGE,
+                   "--alpha auto needs access to the weights, which this run does "
+                   "not have");
   for (uint32_t i = 0; i < s->n_sites; i++) {
     uint32_t of[CANDIDATES][PARTS];
     bool known = s->sites[i].n > 0 && s->sites[i].mean;

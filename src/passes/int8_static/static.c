@@ -119,12 +119,11 @@ void static_note_theirs(struct static_run *s, uint32_t node, enum static_theirs 
 void static_warn_theirs(struct static_run *s) {
   static const char *const what[STATIC_THEIRS] = {
       [STATIC_THEIRS_MASK] =
-          "has a range that ends where masks do, so that other numbers share few codes",
-      [STATIC_THEIRS_FACTORS] = "has a bias whose codes leave alpha out, or beta",
-      [STATIC_THEIRS_BIAS] =
-          "takes the codes of its bias from another node, whose scales they have",
-      [STATIC_THEIRS_CLIP] = "goes, and codes do not cut off what it does",
-      [STATIC_THEIRS_OUTSIDE] = "makes numbers for which its codes have no room",
+          "has a range that includes the values of a mask, so that other values share few codes",
+      [STATIC_THEIRS_FACTORS] = "has a bias whose codes ignore alpha or beta",
+      [STATIC_THEIRS_BIAS] = "uses bias codes of another node, which have that node's scales",
+      [STATIC_THEIRS_CLIP] = "was removed, but the codes do not clip at the same limits",
+      [STATIC_THEIRS_OUTSIDE] = "computes values outside the range of its codes",
   };
   for (uint32_t i = 0; i < STATIC_THEIRS; i++) {
     const struct static_told *told = &s->theirs[i];
@@ -133,10 +132,10 @@ void static_warn_theirs(struct static_run *s) {
     if (told->n > 1) snprintf(more, sizeof more, " (and %lu more)", (unsigned long)told->n - 1);
     kit_warn(&s->k,
              arena_printf(&s->k.site,
-                          "node %s%s %s: quantize_static writes it so, and it is not what the "
-                          "float model gives",
+                          "node %s%s %s: quantize_static does the same, but the result differs "
+                          "from the float model",
                           told->node, more, what[i]),
-             "without --compat such nodes are right, or stay float");
+             "without --compat, weir quantizes such nodes correctly or leaves them in float");
   }
 }
 
@@ -269,7 +268,7 @@ int static_pass(struct pass_env *env, const struct static_options *o, struct err
   struct static_run s;
   if (env->m->main_graph == NO_ID) return 0;
   if (o->ranges && !env->ranges)
-    return err_set(err, ERR_USAGE, "--ranges names a file, and there are none here");
+    return err_set(err, ERR_USAGE, "--ranges cannot be used here: this run has no access to files");
   weights_warn_unmatched(env, &o->nodes.exclude, "--exclude");
   weights_warn_unmatched(env, &o->nodes.include, "--include");
   if ((o->ranges && env->ranges(env->files_ctx, o->ranges, &ranges, err)) ||

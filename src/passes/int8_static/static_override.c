@@ -95,7 +95,7 @@ static int read_type(const struct reading *r, const struct json_value *v,
       out->type = types[i].type;
       return 0;
     }
-  refuse(r, err, "there is no quant_type '%s'", quote(word).s);
+  refuse(r, err, "unknown quant_type '%s'", quote(word).s);
   return err_hint(err, "int8, uint8, int16, uint16, int4, uint4 or float8e4m3fn");
 }
 
@@ -111,7 +111,7 @@ static int read_number(const struct reading *r, const char *key, const struct js
 
 static int read_flag(const struct reading *r, const char *key, const struct json_value *v,
                      bool *out, struct err *err) {
-  return json_as_bool(v, out) ? 0 : refuse(r, err, "%s is neither true nor false", key);
+  return json_as_bool(v, out) ? 0 : refuse(r, err, "%s is not true or false", key);
 }
 
 struct seen {
@@ -176,7 +176,7 @@ static int check_together(const struct reading *r, struct static_override *o,
   o->has_range = seen->least;
   if (o->has_scale && (o->has_range || o->has_symmetric || o->has_reduced))
     return refuse(r, err,
-                  "scale and zero_point leave no room for rmin, rmax, symmetric or "
+                  "scale and zero_point cannot be combined with rmin, rmax, symmetric or "
                   "reduce_range");
   if (o->has_range && o->least > o->most) return refuse(r, err, "rmin is above rmax");
   if (o->has_reduced && !r->is_constant)
@@ -186,9 +186,9 @@ static int check_together(const struct reading *r, struct static_override *o,
   const enum dtype type = o->has_type ? o->type : usual;
   int64_t least, most;
   if (!o->has_scale || may_hold(r, o, usual)) return 0;
-  if (type == DTYPE_FLOAT8E4M3FN) return refuse(r, err, "zero_point is not 0, as float8 wants it");
+  if (type == DTYPE_FLOAT8E4M3FN) return refuse(r, err, "zero_point is not 0, as float8 requires");
   int8_full_codes(type, &least, &most);
-  return refuse(r, err, "zero_point %ld is not from %ld to %ld, what %s holds", (long)o->zero,
+  return refuse(r, err, "zero_point %ld is outside %ld to %ld, the range of %s", (long)o->zero,
                 (long)least, (long)most, dtype_name(type));
 }
 
@@ -235,7 +235,7 @@ static int read_convert(struct reading *r, const struct json_value *v, struct st
   }
   if (!to->has_type) return refuse(r, err, "convert needs a quant_type");
   if (to->type == first)
-    return refuse(r, err, "convert to %s, which it has already", dtype_name(first));
+    return refuse(r, err, "convert to %s, which is already its type", dtype_name(first));
   if (check_together(r, to, &seen, to->type, err)) return -1;
   out->convert = to;
   return 0;
@@ -257,7 +257,7 @@ static int read_override(struct reading *r, const struct json_value *v, bool fir
     const int rc = read_key(r, x, o, &seen, err);
     if (rc < 0) return -1;
     if (rc == 0) continue;
-    refuse(r, err, "there is no key '%s'", quote_str(json_name(x)).s);
+    refuse(r, err, "unknown key '%s'", quote_str(json_name(x)).s);
     return err_hint(
         err, "quant_type, scale, zero_point, symmetric, reduce_range, rmin, rmax, axis, convert");
   }
@@ -275,11 +275,13 @@ static int check_channels(const struct reading *r, const struct static_overrides
       (x->has_axis && (!a->has_axis || x->axis != a->axis)) ||
       (x->has_symmetric && (!a->has_symmetric || x->symmetric != a->symmetric)) ||
       (x->has_reduced && (!a->has_reduced || x->reduced != a->reduced)))
-    return refuse(
-        r, err, "quant_type, axis, symmetric and reduce_range must be those of the first channel");
+    return refuse(r, err,
+                  "quant_type, axis, symmetric and reduce_range must be the same as for the first "
+                  "channel");
   if (x->has_scale != a->has_scale || x->has_range != a->has_range)
     return refuse(r, err,
-                  "scale and zero_point, or rmin and rmax, must be given for all channels or none");
+                  "scale and zero_point, or rmin and rmax, must be given for all channels or for "
+                  "no channel");
   return 0;
 }
 
@@ -321,7 +323,7 @@ static int read_tensor(struct reading *r, const struct json_value *v, struct err
   }
   r->element = NO_ID;
   if (of.n > 1 && !list->has_axis)
-    return refuse(r, err, "overrides by channel need an axis in the first");
+    return refuse(r, err, "overrides by channel need an axis in the first one");
   if (list->has_axis && check_axis(r, &of, err)) return -1;
   *TABLE_PUSH(s, overrides) = of;
   s->override_of[of.value] = s->n_overrides;
@@ -334,13 +336,16 @@ int static_read_overrides(struct static_run *s, struct err *err) {
   TABLE_ADD(s, override_of, s->k.m->n_values);
   if (!r.path) return 0;
   if (!env->file)
-    return err_set(err, ERR_USAGE, "--override names a file, and there are none here");
+    return err_set(err, ERR_USAGE,
+                   "--override cannot be used here: this run has no access to "
+                   "files");
   if (env->file(env->files_ctx, r.path, &r.text, err)) return -1;
   struct json_value *root = json_parse(r.text, r.path, err);
   if (!root) return -1;
   int rc = 0;
   if (!json_is_object(root))
-    rc = err_set(err, ERR_USAGE, "%s: not an object of tensors' names", quote_path(r.path).s);
+    rc = err_set(err, ERR_USAGE, "%s: not a JSON object whose keys are names of tensors",
+                 quote_path(r.path).s);
   uint32_t i = 0;
   for (const struct json_value *v = rc ? NULL : json_first(root); v && rc == 0;
        v = json_next(v), i++) {

@@ -98,7 +98,8 @@ static int read_real_floor(const struct pass_value *v, void *with, struct arena 
   o->real_floor = strtod(v->text, &end);
   o->has_real_floor = true;
   if (end > v->text && !*end && isfinite(o->real_floor) && o->real_floor >= 0) return 0;
-  err_set(err, ERR_USAGE, "--minimum-real-range '%s' is not a number from 0", quote_str(v->text).s);
+  err_set(err, ERR_USAGE, "--minimum-real-range '%s' is not a number of at least 0",
+          quote_str(v->text).s);
   return err_hint(err, "write --minimum-real-range 0.0001");
 }
 
@@ -135,111 +136,127 @@ static int read_default_type(const struct pass_value *v, void *with, struct aren
 
 static const struct pass_option options[] = {
     [RANGES] = {"ranges", PASS_TEXT, "RANGES", NULL,
-                "what 'weir calibrate' found of the values; also the calibration cache of "
-                "onnxruntime, or a table of TensorRT. It is needed, but where --override has the "
-                "scales: without RANGES "
-                "values that have none there stay float",
+                "ranges of activations, from 'weir calibrate'\n"
+                "It may also be a calibration cache of onnxruntime, or a table of TensorRT. It "
+                "is required unless --override has the scales. Without RANGES, values that "
+                "--override does not name stay float.",
                 .read = read_ranges, .reads = PASS_READS_RANGES},
     [FORMAT] = {"format", PASS_CHOICE, "qdq|qoperator|int32-bias|fp32-bias|fp32-bias-qdq", "qdq",
-                "qdq: QuantizeLinear and DequantizeLinear around operators that stay as they are; "
-                "qoperator: operators on codes, as QLinearConv; "
-                "the others: Neural Compressor's recipes for a MatMul with a bias, and qdq for "
-                "everything else",
+                "form of the result\n"
+                "qdq: QuantizeLinear and DequantizeLinear around unchanged operators. qoperator: "
+                "operators on codes, such as QLinearConv. int32-bias, fp32-bias, fp32-bias-qdq: "
+                "Neural Compressor's recipes for a MatMul with a bias, and qdq for everything "
+                "else.",
                 PASS_MEMBER(static_options, format)},
     [EXECUTION] =
         {"execution", PASS_CHOICE, "qdq|qlinear", "qdq",
-         "how a recipe for biases is written: with DequantizeLinear before the MatMul where "
-         "it can be, or with operators on codes",
+         "form of the recipe of --format\n"
+         "qdq: DequantizeLinear before the MatMul where possible. qlinear: operators on codes.",
          PASS_MEMBER(static_options, execution)},
     [ACTIVATION_TYPE] = {"activation-type", PASS_CHOICE, TYPE_WORDS, "uint8",
-                         "type of quantized activations (with --compat: int8)",
+                         "type of quantized activations\n"
+                         "With --compat, the default is int8.",
                          .also = OTHER_TYPE_WORDS, .read = read_activation},
     [WEIGHT_TYPE] = {"weight-type", PASS_CHOICE, TYPE_WORDS, "int8", "type of quantized weights",
                      .also = OTHER_TYPE_WORDS, .read = read_weight},
     [OP_TYPES] = {"op-types", PASS_LIST, "OP", "Conv,MatMul,Gemm",
-                  "operators that are quantized; all: those that onnxruntime quantizes (with "
-                  "--compat: all)",
+                  "operators to quantize\n"
+                  "all: those that onnxruntime quantizes. With --compat, the default is all.",
                   .read = read_ops, .commas = true, .offers = "Conv MatMul Gemm all"},
     [PER_TENSOR] = {"per-tensor", PASS_FLAG, NULL, NULL,
-                    "one scale for each weight instead of one for each output channel",
+                    "use one scale per weight, not one per output channel",
                     PASS_MEMBER(static_options, per_tensor)},
     [COMPAT] = {COMPAT_ROW(static_options),
-                .help =
-                    "make what onnxruntime's quantize_static makes, byte for byte wherever that is "
-                    "valid, with its defaults: int8 activations, one scale for each weight, all "
-                    "operators" COMPAT_VERSIONS},
+                .help = "write what onnxruntime's quantize_static writes\n"
+                        "Where that result is valid, weir's is the same byte for "
+                        "byte. Its defaults apply: int8 activations, one scale "
+                        "per weight, all operators" COMPAT_VERSIONS "."},
     [PER_CHANNEL] = {"per-channel", PASS_FLAG, NULL, NULL,
-                     "a scale for each output channel of a weight, with --compat too",
+                     "use one scale per output channel, with --compat too",
                      .read = read_per_channel},
     [OVERRIDE] = {"override", PASS_TEXT, "FILE", NULL,
-                  "other types, parameters or ranges for single tensors: a JSON file as "
-                  "TensorQuantOverrides (int8.md in share/doc/weir)",
+                  "set types, scales or ranges of individual tensors\n"
+                  "FILE is JSON, like TensorQuantOverrides. int8.md in share/doc/weir describes "
+                  "it.",
                   PASS_MEMBER(static_options, override), .reads = PASS_READS_TEXT},
     [EXCLUDE] =
         {"exclude", PASS_LIST, "PATTERN", NULL,
-         "do not quantize nodes that match, or that read a weight that does: a glob, or re: "
-         "and an extended regular expression; takes precedence over --include",
+         "do not quantize nodes that match\n"
+         "Nodes that read a matching weight match too. PATTERN is a glob, or re: and an extended "
+         "regular expression. --exclude takes precedence over --include.",
          .read = name_filter_exclude},
     [INCLUDE] = {"include", PASS_LIST, "PATTERN", NULL,
-                 "only nodes that match, or that read a weight that does",
+                 "quantize only nodes that match\n"
+                 "Nodes that read a matching weight match too.",
                  .read = name_filter_include},
     [REDUCE_RANGE] = {"reduce-range", PASS_FLAG, NULL, NULL,
-                      "7 bits for weights: for x86 processors without VNNI, where sums of two "
-                      "products of 8 bits may be cut off",
+                      "use 7 bits for weights, for x86 CPUs without VNNI\nWithout VNNI, sums of "
+                      "two 8-bit products may saturate.",
                       PASS_MEMBER(static_options, reduce_range)},
-    {"activation-symmetric", PASS_FLAG, NULL, NULL, "ranges of activations symmetric around 0",
+    {"activation-symmetric", PASS_FLAG, NULL, NULL, "make ranges of activations symmetric around 0",
      PASS_MEMBER(static_options, activation_symmetric)},
     {"activation-restricted-asymmetric", PASS_FLAG, NULL, NULL,
-     "uint8 activations: zero point 0, or 128 where the range goes below 0",
+     "use only 0 or 128 as zero point of activations\n"
+     "Applies to uint8 activations: 128 if the range goes below 0, else 0.",
      PASS_MEMBER(static_options, activation_restricted_asymmetric)},
     {"weight-symmetric", PASS_CHOICE, "true|false", NULL,
-     "ranges of weights symmetric around 0 (default: those of signed types; with a scale for each "
-     "channel "
-     "always)",
+     "make ranges of weights symmetric around 0\n"
+     "The default is true for signed types, else false. Ranges with a scale for each channel are "
+     "always symmetric.",
      .read = read_weight_symmetric},
-    {"minimum-real-range", PASS_TEXT, "X", NULL, "no range is narrower than X",
+    {"minimum-real-range", PASS_TEXT, "X", NULL, "smallest width of a range",
      .read = read_real_floor},
     {"calib-tensor-range-symmetric", PASS_FLAG, NULL, NULL,
-     "make the ranges of RANGES symmetric around 0",
+     "make the ranges in RANGES symmetric around 0",
      PASS_MEMBER(static_options, calib_tensor_range_symmetric)},
     {"force-quantize-no-input-check", PASS_FLAG, NULL, NULL,
-     "operators that pass their input through (Transpose, MaxPool, Gather ...) are quantized even "
-     "if "
-     "their input is not",
+     "always quantize operators that only move values\nThese are Transpose, MaxPool, Gather and "
+     "others. Without it, they are quantized only if their input is quantized.",
      PASS_MEMBER(static_options, force_quantize_no_input_check)},
     {"op-types-to-exclude-output-quantization", PASS_LIST, "OP", NULL,
-     "do not quantize what these operators give", .read = read_no_output, .commas = true},
+     "do not quantize the outputs of these operators", .read = read_no_output, .commas = true},
     {"add-qdq-pair-to-weight", PASS_FLAG, NULL, NULL,
-     "keep weights as floats, followed by QuantizeLinear and DequantizeLinear",
+     "keep weights as float\n"
+     "QuantizeLinear and DequantizeLinear follow each weight.",
      PASS_MEMBER(static_options, add_qdq_pair_to_weight)},
-    {"quantize-bias", PASS_CHOICE, "true|false", "true", "false: biases stay as they are",
+    {"quantize-bias", PASS_CHOICE, "true|false", "true",
+     "quantize biases\n"
+     "false: leave them unchanged.",
      .read = read_quantize_bias},
     {"dedicated-qdq-pair", PASS_FLAG, NULL, NULL,
-     "a QuantizeLinear and DequantizeLinear of its own for each node that uses a value",
+     "use a Q/DQ pair for each node that uses a value\n"
+     "Each pair is a QuantizeLinear and a DequantizeLinear.",
      PASS_MEMBER(static_options, dedicated_qdq_pair)},
     {"qdq-op-type-per-channel-support-to-axis", PASS_LIST, "OP=AXIS", NULL,
-     "the axis of the channels of an operator's weights: MatMul and the norms", .read = read_axes},
+     "axis of the channels of an operator's weights\n"
+     "For MatMul and the norms.",
+     .read = read_axes},
     {"qdq-keep-removable-activations", PASS_FLAG, NULL, NULL,
-     "keep every Relu and Clip, also where the codes clip as they do",
+     "keep every Relu and Clip\n"
+     "This includes those that clip as the codes do.",
      PASS_MEMBER(static_options, keep_removable_activations)},
     {"qdq-disable-weight-adjust-for-int32-bias", PASS_FLAG, NULL, NULL,
-     "do not enlarge the scale of a weight whose bias would overflow int32",
+     "do not enlarge the scale of a weight for its bias\n"
+     "Without it, weir enlarges the scale if the bias would overflow int32.",
      PASS_MEMBER(static_options, disable_weight_adjust)},
     {"use-qdq-contrib-ops", PASS_FLAG, NULL, NULL,
-     "QuantizeLinear and DequantizeLinear of com.microsoft, which need no newer opset",
+     "write Q/DQ operators of com.microsoft\n"
+     "Their QuantizeLinear and DequantizeLinear need no newer opset.",
      PASS_MEMBER(static_options, use_qdq_contrib_ops)},
     {"block-size", PASS_COUNT, "N", NULL,
-     "a scale for every N elements of a weight of two dims (opset 21)",
+     "use one scale for every N elements of a weight\n"
+     "For weights with two dims. Needs opset 21.",
      PASS_MEMBER(static_options, block)},
     {"default-tensor-type", PASS_CHOICE, "float|float16", NULL,
-     "the type of values for which none is known", .also = "float32=float",
+     "type to assume for values of unknown type", .also = "float32=float",
      .read = read_default_type},
     {"matmul-const-b-only", PASS_FLAG, NULL, NULL,
-     "leave MatMul of two activations as they are (with --compat: in the form of operators on "
-     "codes only, as onnxruntime does)",
+     "leave MatMul of two activations unchanged\n"
+     "With --compat, this applies only to --format qoperator, as in onnxruntime.",
      PASS_MEMBER(static_options, matmul_const_b_only)},
     {"extra-sigmoid-nnapi", PASS_FLAG, NULL, NULL,
-     "Sigmoid gives 1/256 and zero point 0 in the form of operators on codes, as NNAPI wants it",
+     "quantize Sigmoid with scale 1/256 and zero point 0\n"
+     "For --format qoperator, as NNAPI requires.",
      PASS_MEMBER(static_options, sigmoid_nnapi)},
 };
 
@@ -271,13 +288,14 @@ static int check_qoperator(const struct static_options *o, struct err *err) {
                 {o->use_qdq_contrib_ops, "use-qdq-contrib-ops"}};
   const enum dtype type = is_8_bits(o->activation) ? o->weight : o->activation;
   if (!is_8_bits(type)) {
-    err_fill(err, ERR_USAGE, "--format qoperator takes int8 and uint8, not %s", dtype_name(type));
-    return err_hint(err, "--format qdq takes %s", dtype_name(type));
+    err_fill(err, ERR_USAGE, "--format qoperator supports int8 and uint8, not %s",
+             dtype_name(type));
+    return err_hint(err, "--format qdq supports %s", dtype_name(type));
   }
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     if (others[i].given) {
       err_fill(err, ERR_USAGE, "--%s has no effect with --format qoperator", others[i].name);
-      return err_hint(err, "use --format qdq, or leave it out");
+      return err_hint(err, "use --format qdq, or omit the option");
     }
   return 0;
 }
@@ -285,8 +303,8 @@ static int check_qoperator(const struct static_options *o, struct err *err) {
 static int check(const void *with, const struct pass_value *values, struct err *err) {
   const struct static_options *o = with;
   if (!o->ranges && (!o->override || o->compat)) {
-    err_set(err, ERR_USAGE, "static needs --ranges: what calibration found of the model's values");
-    return err_hint(err, "make it with 'weir calibrate IN -o RANGES --data ...'%s",
+    err_set(err, ERR_USAGE, "static needs --ranges: the ranges of the model's values");
+    return err_hint(err, "write it with 'weir calibrate IN -o RANGES --data ...'%s",
                     o->compat ? "" : ", or give scales with --override");
   }
   if (values[PER_TENSOR].number && values[PER_CHANNEL].number)
@@ -296,23 +314,24 @@ static int check(const void *with, const struct pass_value *values, struct err *
                    "--execution needs --format int32-bias, fp32-bias or fp32-bias-qdq");
   if (is_float8(o->activation) != is_float8(o->weight)) {
     err_fill(err, ERR_USAGE,
-             "--activation-type %s and --weight-type %s: float8 is for both or none",
+             "--activation-type %s and --weight-type %s: if one is float8, both must be",
              dtype_name(o->activation), dtype_name(o->weight));
     return err_hint(err, "--activation-type float8e4m3fn --weight-type float8e4m3fn");
   }
   if (is_float8(o->weight) && (o->reduce_range || o->block))
     return err_set(err, ERR_USAGE,
-                   "--weight-type float8e4m3fn goes with neither --reduce-range nor "
-                   "--block-size");
+                   "--weight-type float8e4m3fn does not support --reduce-range or --block-size");
   if (static_is_recipe(o->format) &&
       (dtype_bits(o->activation) != 8 || dtype_bits(o->weight) != 8 || is_float8(o->weight) ||
        o->block || o->add_qdq_pair_to_weight))
     return err_set(
         err, ERR_USAGE,
-        "--format int32-bias, fp32-bias and fp32-bias-qdq take types of int8 and uint8, and "
-        "neither --block-size nor --add-qdq-pair-to-weight");
+        "--format int32-bias, fp32-bias and fp32-bias-qdq support only the types int8 and uint8, "
+        "without --block-size and --add-qdq-pair-to-weight");
   if (o->activation == DTYPE_INT8 && o->weight == DTYPE_UINT8) {
-    err_fill(err, ERR_USAGE, "--activation-type int8 with --weight-type uint8 runs nowhere");
+    err_fill(err, ERR_USAGE,
+             "--activation-type int8 with --weight-type uint8: no runtime "
+             "supports this combination");
     return err_hint(err, "use uint8 activations, or int8 weights");
   }
   return o->format == STATIC_QOPERATOR ? check_qoperator(o, err) : 0;
@@ -325,9 +344,10 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 static const struct pass static_row = {
     .name = "static",
-    .summary = "weights and activations -> int8 with scales that calibration found, in QDQ form",
-    .about = "Quantizes weights, and activations by the ranges that 'weir calibrate' found, as "
-             "onnxruntime's quantize_static does, whose models --compat makes.",
+    .summary = "weights and activations -> int8 with scales from calibration, in QDQ form",
+    .about = "Quantizes weights, and activations with the ranges from 'weir calibrate', as "
+             "onnxruntime's quantize_static does. --compat writes the same models as "
+             "quantize_static.",
     .needs = "the ranges of the model's values (RANGES)",
     .promises = "inputs and outputs of the model are unchanged",
     .exactness = EXACTNESS_ROUNDING,

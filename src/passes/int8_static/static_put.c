@@ -387,28 +387,30 @@ int static_no_range(struct static_run *s, uint32_t value, struct err *err) {
   const bool wants_spread = has && s->o->activation == DTYPE_FLOAT8E4M3FN;
   const struct quoted name = quote(model_value_name(s->k.m, value));
   if (wants_spread) {
-    err_fill(err, ERR_INPUT, "'%s' has no standard deviation of the value '%s', which float8 needs",
+    err_fill(err, ERR_INPUT,
+             "'%s' has no standard deviation for the value '%s', but float8 needs "
+             "one",
              quote_path(s->o->ranges).s, name.s);
     return err_hint(err, "run 'weir calibrate --method distribution'");
   }
   if (ranges_is_unfit(s->ranges, model_value_name(s->k.m, value))) {
     err_fill(err, ERR_INPUT, "the range of the value '%s' in '%s' is not finite", name.s,
              quote_path(s->o->ranges).s);
-    return err_hint(err, "give rmin and rmax for it in --override, or leave the nodes that use it "
-                         "out with --exclude");
+    return err_hint(err, "give its rmin and rmax with --override, or exclude the nodes that use "
+                         "it with --exclude");
   }
   if (has) {
     const struct int8_range *r = &s->range[value];
     err_fill(err, ERR_INPUT, "the range of '%s' in '%s', %g to %g, is too wide for %s", name.s,
              quote_path(s->o->ranges).s, r->least, r->most, dtype_name(static_dtype(s, value)));
-    return err_hint(err, "the file is of a model of another type: calibrate this one");
+    return err_hint(err, "the ranges are from a model of another type: calibrate this model");
   }
-  err_fill(err, ERR_INPUT, "'%s' has no range of the value '%s', which is to be quantized",
+  err_fill(err, ERR_INPUT, "'%s' has no range for the value '%s', which is to be quantized",
            quote_path(s->o->ranges).s, name.s);
   return err_hint(
-      err,
-      "calibrate the model as the passes before this one leave it ('weir calibrate --pass ...'), "
-      "give rmin and rmax for it in --override, or leave the nodes that use it out with --exclude");
+      err, "calibrate the model after the passes that run before this one ('weir calibrate --pass "
+           "...'), give its rmin and rmax with --override, or exclude the nodes that use it with "
+           "--exclude");
 }
 
 // Was it made by a DequantizeLinear of the model? Then it is quantized already.
@@ -486,10 +488,10 @@ static void warn_fused(struct static_run *s, uint64_t n, uint32_t node) {
   const struct quoted name = quote(model_name(s->k.m, s->k.m->nodes[node].name));
   kit_warn(&s->k,
            arena_printf(&s->k.site,
-                        "%lu weight%s of 8 bits in blocks, beside activations of 8 bits: ONNX "
-                        "Runtime runs MatMul '%s' with its optimizations disabled only",
+                        "%lu weight%s of 8 bits in blocks with activations of 8 bits: ONNX "
+                        "Runtime runs MatMul '%s' only with its optimizations disabled",
                         (unsigned long)n, plural(n), name.s),
-           "--activation-type uint16, or --weight-type int4, or no --block-size");
+           "use --activation-type uint16 or --weight-type int4, or omit --block-size");
 }
 
 // Blocks are of matrices. Weights of more dims, of which quantize_static refuses each, are told, and refused where no weight
@@ -511,13 +513,16 @@ static int check_blocks(struct static_run *s, struct err *err) {
   const struct quoted name = quote(model_value_name(s->k.m, first));
   if (in_blocks == 0) {
     kit_rank(&s->k, first, &rank);
-    err_fill(err, ERR_FAIL, "--block-size: no weight has two dims: '%s' has %u", name.s, rank);
-    return err_hint(err, "leave --block-size out, or take --per-channel");
+    err_fill(err, ERR_FAIL,
+             "--block-size needs weights of two dims, and there are no such "
+             "weights: '%s' has %u",
+             name.s, rank);
+    return err_hint(err, "omit --block-size, or use --per-channel");
   }
   kit_warn(&s->k,
            arena_printf(&s->k.site,
-                        "--block-size is for weights of two dims, and %lu of more dims get no "
-                        "blocks: '%s'%s",
+                        "--block-size applies to weights of two dims only: %lu of more dims get "
+                        "no blocks: '%s'%s",
                         (unsigned long)others, name.s, others > 1 ? " is the first" : ""),
            "--per-channel gives them a scale for each channel");
   return 0;

@@ -54,7 +54,8 @@ static bool read_vector(struct kit *k, uint32_t tensor, struct span *raw) {
   if (!is_cheap(k, t->recipe)) return false;
   uint8_t *at = arena_alloc(&in->arena, (size_t)t->bytes + 1);
   if (k->env->read(k->env->read_ctx, tensor, at, (size_t)t->bytes, &in->err)) {
-    err_fill(&in->err, ERR_INTERNAL, "tensor %u could not be read, and nobody said why", tensor);
+    err_fill(&in->err, ERR_INTERNAL, "tensor %u could not be read, and the reader gave no reason",
+             tensor);
     return false;
   }
   *raw = span_of(at, (size_t)t->bytes);

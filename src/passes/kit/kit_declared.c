@@ -58,9 +58,9 @@ static void drop_rank(struct dropping *w, uint32_t value, const struct model_typ
                       const struct infer_type *is) {
   struct model_dim dims[RANK];
   if (w->n++ == 0)
-    w->sentence = arena_printf(
-        &w->k.site, "value '%s': it is declared to have %u dim%s, and has %u",
-        quote(model_value_name(w->k.m, value)).s, said->rank, plural(said->rank), is->rank);
+    w->sentence = arena_printf(&w->k.site, "value '%s': it is declared with %u dim%s, but has %u",
+                               quote(model_value_name(w->k.m, value)).s, said->rank,
+                               plural(said->rank), is->rank);
   for (uint32_t i = 0; i < is->rank; i++)
     dims[i] = plain_dim(w, is->dims[i]);
   edit_retype_value(w->k.e, value, said->dtype, dims, is->rank);
@@ -119,6 +119,6 @@ int kit_drop_misdeclared(struct pass_env *env, struct err *err) {
     kit_warn(&w.k,
              w.n == 1 ? w.sentence
                       : arena_printf(&w.k.site, "%s (and %u more)", w.sentence, w.n - 1),
-             "what contradicts the inputs is not declared in the result");
+             "the output does not contain declarations that contradict the inputs");
   return kit_done(&w.k, err);
 }

@@ -120,8 +120,8 @@ static void warn_of_order(struct kit *k) {
   kit_warn(
       k,
       arena_printf(&k->site,
-                   "a graph lists nodes before what makes their inputs, and was put in order %d "
-                   "times: what needs its order once more stays as it is",
+                   "a graph is not in topological order, and was sorted %d times already: further "
+                   "nodes that need the order are left unchanged",
                    NUMBERED_MOST),
       "'weir run IN OUT --pass topological-sort' sorts its nodes");
 }

@@ -35,10 +35,10 @@ void kit_report_done(struct kit *k) {
   if (n == 0) return;
   kit_warn(k,
            arena_printf(&k->site,
-                        "%s: %lu not changed because the model lists the weight as an input, which "
+                        "%s: %lu not changed, because the model lists the weight as an input that "
                         "callers may override",
                         k->pass, n),
-           "if no caller does, --inputs-are-constant treats such weights as constants");
+           "if no caller overrides it, --inputs-are-constant treats such weights as constants");
 }
 
 void kit_report(struct kit *k, const struct kit_report *r) {

@@ -25,8 +25,8 @@ int kit_refuse_raise(const struct kit *k, uint32_t node, int64_t from, int64_t t
                      const struct schema_change *c, const char *hint, struct err *err) {
   const struct node_words words = model_node_words(k->m, node);
   if (c->since_version == 0)
-    err_set(err, ERR_FAIL, "%s keeps the model at opset %lld, but %lld is needed: %s", words.s,
-            (long long)from, (long long)to, c->why);
+    err_set(err, ERR_FAIL, "%s keeps the model at opset %lld, but opset %lld is needed: %s",
+            words.s, (long long)from, (long long)to, c->why);
   else
     err_set(err, ERR_FAIL, "%s changed between opset %lld and %lld, in %lld: %s", words.s,
             (long long)from, (long long)to, (long long)c->since_version, c->why);
@@ -84,10 +84,10 @@ int kit_need_opset(struct kit *k, int64_t version, struct err *err) {
         (domain.n > 0 && !span_is(domain, "ai.onnx")))
       continue;
     err_set(err, ERR_MODEL,
-            "%s is an operator of ai.onnx, of which the model imports no version (opset_import), "
-            "but version %lld is needed",
+            "%s is an operator of ai.onnx, but the model does not import ai.onnx (opset_import); "
+            "version %lld is needed",
             model_node_words(m, i).s, (long long)version);
-    return err_hint(err, "import the version that it was made for");
+    return err_hint(err, "import the version that the model was made for");
   }
   kit_site(k, NO_ID, "versions");
   edit_set_opset(k->e, span_str(""), version);

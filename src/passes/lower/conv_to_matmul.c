@@ -152,12 +152,12 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 const struct pass lower_conv = {
     .name = "lower-conv/ConvToMatMul",
-    .summary = "write Conv as Im2Col and MatMul",
+    .summary = "replace Conv by Im2Col and MatMul",
     .about =
-        "Writes Conv, with its groups, strides, dilations and pads, as a MatMul with what its "
-        "window sees: Pad, Transpose, the custom operator Im2Col with an index of all windows, "
-        "MatMul, Add and Transpose. The weights are laid anew while they are copied; the index "
-        "is computed while it is written.",
+        "Replaces Conv, with its groups, strides, dilations and pads, by a MatMul with the "
+        "elements of each window: Pad, Transpose, the custom operator Im2Col with an index of all "
+        "windows, MatMul, Add and Transpose. The weights are rearranged while they are copied, "
+        "and the index is computed while it is written.",
     .needs = "known channels and spatial dims (the batch may be of any size), opset 13",
     .promises = "the same results up to rounding (the order of summation differs)",
     .exactness = EXACTNESS_ROUNDING,

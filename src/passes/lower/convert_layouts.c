@@ -77,9 +77,8 @@ static int read_layout(const char *text, struct layout *out, struct arena *a, st
     if (words_of(span_str(slash + 1), numbers) == n && read_perm(numbers, n, perm)) return 0;
   }
   err_set(err, ERR_USAGE, "'%s' is not of the form AXES/PERM", quote_str(text).s);
-  return err_hint(
-      err, "for example NCHW/0231, or batch.channels.time/0.2.1: what the axes are called, and "
-           "the permutation; - for none");
+  return err_hint(err, "write the names of the axes and the permutation, for example NCHW/0231 or "
+                       "batch.channels.time/0.2.1; - for no layout");
 }
 
 static int read_layouts(const struct pass_value *v, struct layouts *out, struct arena *a,
@@ -100,10 +99,11 @@ static int read_outputs(const struct pass_value *v, void *with, struct arena *a,
 
 static const struct pass_option options[] = {
     {"inputs", PASS_LIST, "AXES/PERM", NULL,
-     "the layouts of the inputs, in their order: what the axes are called (a letter each, or words "
-     "with dots between them) and the permutation, as in NCHW/0231; - for none",
+     "layouts of the inputs, in order, as in NCHW/0231\n"
+     "AXES names the axes: a letter each, or words with dots between them. PERM is the "
+     "permutation. - stands for an input without a layout.",
      .read = read_inputs, .commas = true},
-    {"outputs", PASS_LIST, "AXES/PERM", NULL, "the layouts of the outputs, in their order",
+    {"outputs", PASS_LIST, "AXES/PERM", NULL, "layouts of the outputs, in order",
      .read = read_outputs, .commas = true},
 };
 
@@ -203,7 +203,7 @@ static int check(struct kit *k, const struct layouts *l, const uint32_t *values,
               twice       ? "listed twice"
               : elsewhere ? "an output of a body, too"
                           : "an input or an initializer");
-      return err_hint(err, "give it - as its layout");
+      return err_hint(err, "use - as its layout");
     }
   }
   return 0;
@@ -222,7 +222,7 @@ static int convert(struct kit *k, const struct layout_options *o, struct err *er
   for (uint32_t i = 0; i < o->out.n; i++)
     if (o->out.list[i].n > 0) convert_output(k, out[i], &o->out.list[i]);
   if (o->in.n + o->out.n == 0)
-    kit_warn(k, "no layouts are given, so that none are converted", "as in inputs=NCHW/0231");
+    kit_warn(k, "no layouts are given: nothing is converted", "as in inputs=NCHW/0231");
   return 0;
 }
 
@@ -241,9 +241,10 @@ const struct pass lower_layouts = {
     .name = "convert-layouts/ConvertLayouts",
     .summary = "mark the layouts of inputs and outputs",
     .about =
-        "Puts the custom operator LayoutConverter, a Transpose that says what its axes mean, and "
-        "the Transpose that undoes it, behind inputs and before outputs. Transposes that other "
-        "passes move there are merged with it by absorb-layouts.",
+        "Adds two nodes after inputs and before outputs: the custom operator LayoutConverter, a "
+        "Transpose that records the meaning of its axes, and a Transpose that reverses it. The "
+        "pass absorb-layouts then merges a LayoutConverter with Transposes that other passes move "
+        "next to it.",
     .needs = "layouts of inputs or outputs",
     .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,

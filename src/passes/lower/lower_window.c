@@ -32,8 +32,9 @@ static int read_limit(const struct pass_value *v, void *with, struct arena *a, s
 const struct pass_option lower_window_rows[3] = {
     NAME_FILTER_ROWS,
     {"index-limit", PASS_TEXT, "SIZE", "1GiB",
-     "the largest index of an Im2Col to write, and the most that pads add to a tensor; nodes "
-     "that need more stay",
+     "largest index of an Im2Col to write\n"
+     "This is also the most that pads may add to a tensor. Nodes that need more are left "
+     "unchanged.",
      .read = read_limit},
 };
 

@@ -71,14 +71,13 @@ static int run_max(struct pass_env *env, void *with, struct pass_result *result,
 
 const struct pass lower_max_pool = {
     .name = "lower-pooling/MaxPoolToReduceMax",
-    .summary = "write MaxPool as Im2Col and ReduceMax",
+    .summary = "replace MaxPool by Im2Col and ReduceMax",
     .about =
-        "Writes MaxPool, with its strides, dilations, pads and ceil_mode, as the largest "
-        "element of what its window sees: Pad, Transpose, the custom operator Im2Col with an "
-        "index of all windows, Reshape, ReduceMax and Transpose. The index is computed while it "
-        "is written.",
-    .needs = "known channels and spatial dims (the batch may be of any size), no use of the "
-             "indices, opset 13",
+        "Replaces MaxPool, with its strides, dilations, pads and ceil_mode, by the largest "
+        "element of each window: Pad, Transpose, the custom operator Im2Col with an index of all "
+        "windows, Reshape, ReduceMax and Transpose. The index is computed while it is written.",
+    .needs = "known channels and spatial dims (the batch may be of any size), unused indices, "
+             "opset 13",
     .promises = "the same results for finite inputs",
     .exactness = EXACTNESS_ROUNDING,
     LOWER_OPTIONS,
@@ -189,11 +188,11 @@ static int run_average(struct pass_env *env, void *with, struct pass_result *res
 
 const struct pass lower_average_pool = {
     .name = "lower-pooling/AveragePoolToReduceSum",
-    .summary = "write AveragePool as Im2Col, ReduceSum and Div",
-    .about = "Writes AveragePool, with its strides, dilations, pads and ceil_mode, as the sum of "
-             "what its window sees over how many elements that is: Pad, Transpose, the custom "
-             "operator Im2Col with an index of all windows, Reshape, ReduceSum, Div and Transpose. "
-             "The index is computed while it is written.",
+    .summary = "replace AveragePool by Im2Col, ReduceSum and Div",
+    .about = "Replaces AveragePool, with its strides, dilations, pads and ceil_mode, by the sum "
+             "of each window divided by the number of its elements: Pad, Transpose, the custom "
+             "operator Im2Col with an index of all windows, Reshape, ReduceSum, Div and "
+             "Transpose. The index is computed while it is written.",
     .needs = "known channels and spatial dims (the batch may be of any size), opset 13",
     .promises = "the same results up to rounding (the order of summation differs)",
     .exactness = EXACTNESS_ROUNDING,
@@ -228,7 +227,7 @@ static int run_global(struct pass_env *env, void *with, struct pass_result *resu
 const struct pass lower_global_average_pool = {
     .name = "lower-pooling/ExplicitGlobalAveragePool",
     .summary = "replace GlobalAveragePool by AveragePool of the whole window",
-    .about = "Gives GlobalAveragePool its window: an AveragePool over all spatial dims.",
+    .about = "Replaces GlobalAveragePool by an AveragePool whose window covers all spatial dims.",
     .needs = "known spatial dims (the batch may be of any size)",
     .promises = "the same results up to rounding",
     .exactness = EXACTNESS_ROUNDING,

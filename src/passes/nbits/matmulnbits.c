@@ -161,8 +161,7 @@ static void tell_half_empty(struct nbits_work *w, const struct list *list,
            arena_printf(&w->k.site, "%u weight%s fill%s at most half of a block of %u elements",
                         found.weights, plural(found.weights), found.weights == 1 ? "s" : "",
                         w->options->scheme.block),
-           arena_printf(&w->k.site,
-                        "a block size of %u makes the output smaller and closer to the input",
+           arena_printf(&w->k.site, "a block size of %u makes the output smaller and more accurate",
                         found.block));
 }
 
@@ -184,8 +183,9 @@ static void tell_wrongly_packed(struct nbits_work *w, const struct list *list) {
   kit_warn(&w->k,
            arena_printf(
                &w->k.site,
-               "%u product%s with a 2-bit weight whose number of columns is no multiple of 4: ONNX "
-               "Runtime computes something else there (1.31, 1.32), unless its optimizations are off",
+               "%u product%s with a 2-bit weight whose number of columns is not a multiple of 4: "
+               "ONNX Runtime 1.31 and 1.32 compute wrong results for them, unless its "
+               "optimizations are off",
                found, plural(found)),
            "use --format qoperator, or --bits 4 for these weights (--tensor)");
 }

@@ -46,12 +46,12 @@ struct weight {
   struct option *options; // allowed ones first
   uint32_t n, n_allowed;
   bool has_raised;
-  struct option raised; // 8 bit, where a gate may ask for it
-  const char *no_raise; // why not; NULL: it may
-  bool free;            // the budget may pick
-  bool gated;           // raised
-  bool still;           // and misses the gate with 8 bits too
-  const char *left;     // the reason why it is left alone; NULL: it is not
+  struct option raised;   // 8 bit, where a gate may ask for it
+  const char *no_raise;   // why not; NULL: it may
+  bool free;              // the budget may pick
+  bool gated;             // raised
+  bool still;             // and misses the gate with 8 bits too
+  const char *left;       // the reason why it is left alone; NULL: it is not
   const char *weighed_by; // NULL: nothing is known of its value
   uint32_t picked;
 };
@@ -82,8 +82,11 @@ static struct option make_option(struct choosing *c, const struct nbits_site *si
   struct nbits_site as = *site;
   as.scheme = scheme;
   c->work->site = &as;
-  return (struct option){
-      .scheme = scheme, .codes = nbits_measurable(c->work), .size = nbits_size(c->work), .by = NO_ID, .weighed = NO_ID};
+  return (struct option){.scheme = scheme,
+                         .codes = nbits_measurable(c->work),
+                         .size = nbits_size(c->work),
+                         .by = NO_ID,
+                         .weighed = NO_ID};
 }
 
 static void ask(struct choosing *c, struct option *o) {
@@ -240,7 +243,8 @@ static int measure(struct choosing *c, struct err *err) {
   find_weights(c);
   if (!env->ask)
     return err_set(err, ERR_USAGE,
-                   "--budget, --gate and --on-nonfinite need access to the weights");
+                   "--budget, --gate and --on-nonfinite need access to the weights, which this "
+                   "run does not have");
   c->answers = arena_alloc(&c->arena, (c->n_questions + (size_t)1) * sizeof *c->answers);
   if (c->n_questions == 0) return 0;
   if (find_statistics(c, err)) return -1;
@@ -294,7 +298,8 @@ static int fail_gate(const struct choosing *c, struct err *err) {
   if (n == 0) return 0;
   err_fill(&why, ERR_FAIL, "%u of %u weight%s %s the gate: %s%s", n, c->n_told, plural(c->n_told),
            n == 1 ? "misses" : "miss", list, n > NAMED ? ", …" : "");
-  err_fill_hint(&why, "--gate-action raise gives them 8 bits, skip leaves them as they are");
+  err_fill_hint(&why, "--gate-action raise uses 8 bits for them; --gate-action skip leaves them "
+                      "unchanged");
   if (env->refuse) return env->refuse(env->refuse_ctx, &why, err);
   *err = why;
   return -1;
@@ -427,8 +432,7 @@ static void apply_budget(struct choosing *c, struct pass_counted *out) {
     struct size_budget_option *options = arena_alloc(&c->arena, w->n_allowed * sizeof *options);
     for (uint32_t k = 0; k < w->n_allowed; k++) {
       const struct option *o = &w->options[k];
-      options[k] = (struct size_budget_option){.bytes = bytes_of(c, w, o),
-                                               .error = cost_of(c, o)};
+      options[k] = (struct size_budget_option){.bytes = bytes_of(c, w, o), .error = cost_of(c, o)};
     }
     which[n] = i;
     list[n++] = (struct size_budget_tensor){.name = w->name, .options = options, .n = w->n_allowed};

@@ -35,9 +35,8 @@ static int leave_out(const struct finding *f, const struct nbits_site *s, struct
   const struct model *m = f->w->k.m;
   const struct span node = model_name(m, m->nodes[s->node].name);
   return err_hint(err,
-                  "run 'weir calibrate' with --statistics gram on the model as it is before this "
-                  "pass, or leave "
-                  "the weight out: --exclude '%s'",
+                  "run 'weir calibrate' with --statistics gram on the input of this pass, or "
+                  "exclude the weight: --exclude '%s'",
                   quote(node.n ? node : model_name(m, s->name)).s);
 }
 
@@ -45,7 +44,7 @@ static int no_moments(const struct finding *f, const struct nbits_site *s, uint3
                       struct err *err) {
   const struct model *m = f->w->k.m;
   err_fill(err, ERR_INPUT,
-           "'%s' has no second moments of the value '%s', which the weight '%s' is multiplied with",
+           "'%s' has no second moments of the value '%s', the input of the weight '%s'",
            quote_path(f->ranges->path).s, quote(model_value_name(m, value)).s,
            quote(model_name(m, s->name)).s);
   return leave_out(f, s, err);
@@ -56,7 +55,9 @@ static int companion(struct finding *f, struct err *err) {
   const struct pass_env *env = f->w->k.env;
   if (f->file != NO_ID) return 0;
   if (!env->source)
-    return err_set(err, ERR_USAGE, "there is nothing here that second moments are read with");
+    return err_set(err, ERR_USAGE,
+                   "second moments cannot be read here: this run has no access to "
+                   "files");
   return env->source(env->source_ctx, ranges_data_path(f->ranges->path, env->scratch),
                      f->ranges->data_sha256, &f->file, err);
 }
@@ -83,7 +84,7 @@ static int misfit(const struct finding *f, const struct nbits_site *s, const cha
   const struct model *m = f->w->k.m;
   const uint32_t x = model_input(m, &m->nodes[s->node], 0);
   err_fill(err, ERR_INPUT,
-           "'%s' has %s of the value '%s' with %u columns, and the weight '%s' that it is "
+           "'%s' has %s of the value '%s' for %u columns, but the weight '%s' that it is "
            "multiplied with has %lu rows",
            quote_path(f->ranges->path).s, what, quote(model_value_name(m, x)).s, has,
            quote(model_name(m, s->name)).s, wants);
@@ -102,7 +103,9 @@ int nbits_weighed_by(struct nbits_work *w, const struct nbits_site *s, uint32_t 
   *by = NO_ID;
   if (s->op == MATMULNBITS_GATHER || m->values[x].graph != m->main_graph) return 0;
   if (!env->ranges)
-    return err_set(err, ERR_USAGE, "there are no ranges here, which statistics come from");
+    return err_set(err, ERR_USAGE,
+                   "statistics cannot be read here: this run has no access to "
+                   "files of ranges");
   if (env->ranges(env->files_ctx, w->options->ranges, &f.ranges, err)) return -1;
   const struct ranges_value *v = ranges_find(f.ranges, model_value_name(m, x));
   if (v && v->gram_k > 0) {
@@ -126,7 +129,7 @@ static int find_one(struct finding *f, struct nbits_site *s, struct err *err) {
   if (!nbits_shape(m, s, &k, &columns))
     return err_set(err, ERR_MODEL, "the weight '%s' has no size", quote(model_name(m, s->name)).s);
   if (k > GRAM_MOST) {
-    err_fill(err, ERR_USAGE, "the weight '%s' has %llu rows, and %s takes at most %d",
+    err_fill(err, ERR_USAGE, "the weight '%s' has %llu rows, but %s supports at most %d",
              quote(model_name(m, s->name)).s, (unsigned long long)k,
              matmulnbits_algorithm_name(s->scheme.algorithm), GRAM_MOST);
     return leave_out(f, s, err);
@@ -178,7 +181,9 @@ static void find_share(struct nbits_work *w, struct nbits_site *sites, uint32_t 
 
 static int no_means(const struct finding *f, const struct nbits_site *s, uint32_t value,
                     struct err *err) {
-  err_fill(err, ERR_INPUT, "'%s' has no means of the magnitudes of '%s' by column, which awq needs",
+  err_fill(err, ERR_INPUT,
+           "'%s' has no mean magnitudes by column for the value '%s', but awq "
+           "needs them",
            quote_path(f->ranges->path).s, quote(model_value_name(f->w->k.m, value)).s);
   return leave_out(f, s, err);
 }
@@ -255,7 +260,9 @@ int nbits_gram(struct nbits_work *w, struct nbits_site *sites, uint32_t n, struc
   for (uint32_t i = 0; i < n; i++) {
     if (!sites[i].converts || !nbits_takes_gram(&sites[i].scheme)) continue;
     if (!f.ranges && !env->ranges)
-      return err_set(err, ERR_USAGE, "there are no ranges here, which statistics come from");
+      return err_set(err, ERR_USAGE,
+                     "statistics cannot be read here: this run has no access to "
+                     "files of ranges");
     if (!f.ranges && env->ranges(env->files_ctx, w->options->ranges, &f.ranges, err)) return -1;
     if (find_one(&f, &sites[i], err)) return -1;
     if (sites[i].scheme.algorithm == MATMULNBITS_AWQ) find_share(w, sites, i);

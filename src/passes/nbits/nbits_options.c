@@ -173,7 +173,7 @@ static int check_qoperator(const struct matmulnbits_options *o, struct err *err)
     channel |= o->candidates[i].block == 0;
   if (!channel) return 0;
   err_set(err, ERR_USAGE, "--block-size channel needs --format qdq");
-  return err_hint(err, "MatMulNBits (--format qoperator) takes blocks of 16 to 256");
+  return err_hint(err, "MatMulNBits (--format qoperator) supports blocks of 16 to 256 elements");
 }
 
 // Is there an algorithm but the default, of all that weights may get?
@@ -227,11 +227,11 @@ static int check_gram(const struct matmulnbits_options *o, struct err *err) {
     return err_hint(err, "'weir calibrate IN -o RANGES --statistics gram' writes such a file");
   }
   if (o->budget == 0 && o->n_gates == 0) return 0;
-  err_set(err, ERR_USAGE, "--%s does not go with --algorithm %s", o->budget > 0 ? "budget" : "gate",
-          name);
+  err_set(err, ERR_USAGE, "--%s cannot be combined with --algorithm %s",
+          o->budget > 0 ? "budget" : "gate", name);
   return err_hint(err,
-                  "it compares weights as they come out of plain rounding, which is not what %s "
-                  "makes; with --ranges and another algorithm it judges by the output",
+                  "it measures the error of plain rounding, but %s rounds in another way; to "
+                  "measure the error of the output, use --ranges and another algorithm",
                   name);
 }
 
@@ -239,7 +239,7 @@ static int check_algorithm(const struct matmulnbits_options *o, struct err *err)
   if (check_gram(o, err)) return -1;
   if (has_algorithm(o) && o->op_types & MATMULNBITS_GATHER) {
     err_set(err, ERR_USAGE, "algorithms other than the default support MatMul and Gemm only");
-    return err_hint(err, "remove Gather from --op-types, or use the default algorithm");
+    return err_hint(err, "omit Gather from --op-types, or use the default algorithm");
   }
   return check_hqq(o, err);
 }
@@ -247,7 +247,7 @@ static int check_algorithm(const struct matmulnbits_options *o, struct err *err)
 int matmulnbits_options_check(const struct matmulnbits_options *o, struct err *err) {
   if (o->op_types == 0) {
     err_set(err, ERR_USAGE, "no operator types to quantize");
-    return err_hint(err, "--op-types takes MatMul, Gemm and Gather");
+    return err_hint(err, "--op-types accepts MatMul, Gemm and Gather");
   }
   if (o->accuracy_level > 4)
     return err_set(err, ERR_USAGE, "accuracy level must be 0 to 4, not %u", o->accuracy_level);

@@ -127,70 +127,78 @@ enum {
 
 static const struct pass_option options[] = {
     [TARGET] = {"target", PASS_CHOICE, targets_joined + 1, NULL,
-                "what the model is for: sets defaults for the options below, and refuses what the "
-                "target cannot run ('weir targets' lists them)",
+                "choose settings for this runtime\n'weir targets' lists the names. The target sets "
+                "defaults for the options below, and refuses what it cannot run.",
                 .read = read_target, .measured = true, .listed = "weir targets"},
     {"bits", PASS_CHOICE, "2|4|8", "4", "bits per weight", .read = read_bits},
-    [BLOCK_SIZE] = {"block-size", PASS_CHOICE, "16|32|64|128|256|channel", "128",
-                    "number of weights that share a scale; channel: a whole column (qdq only)",
-                    .read = read_block},
+    [BLOCK_SIZE] =
+        {"block-size", PASS_CHOICE, "16|32|64|128|256|channel", "128",
+         "weights per scale; channel: a scale for each column\nchannel needs --format qdq.",
+         .read = read_block},
     [SYMMETRIC] = {"symmetric", PASS_FLAG, NULL, NULL,
-                   "no zero points: the range is symmetric around 0",
+                   "use ranges symmetric around 0, without zero points",
                    PASS_MEMBER(matmulnbits_options, scheme.symmetric)},
     [FORMAT] = {"format", PASS_CHOICE, "qoperator|qdq", "qoperator",
-                "qoperator: MatMulNBits and GatherBlockQuantized nodes (ONNX Runtime); qdq: "
-                "DequantizeLinear before the original node (standard ONNX from opset 21; for 2 "
-                "bits: 25)",
+                "write MatMulNBits, or DequantizeLinear and MatMul\nqoperator: MatMulNBits and "
+                "GatherBlockQuantized, for ONNX Runtime. qdq: DequantizeLinear before the original "
+                "node, which is standard ONNX since opset 21 (2 bits: 25).",
                 PASS_MEMBER(matmulnbits_options, qdq), .measured = true},
     [ALGORITHM] =
         {"algorithm", PASS_CHOICE, "default|rtn|k_quant|k_quant_best|hqq|gptq|awq", "default",
-         "how scales and zero points are chosen, as in onnxruntime's quantizer of that name; "
-         "k_quant_best: the better of k_quant and rtn for each block; gptq, awq: by the error of "
-         "the output, with the statistics in --ranges",
-         PASS_MEMBER(matmulnbits_options, scheme.algorithm)},
-    {"op-types", PASS_LIST, "MatMul,Gemm,Gather", "MatMul", "operators whose weights are quantized",
+         "how to choose scales and zero points\n"
+         "default (or ort): by the minimum and maximum of a block, as onnxruntime's default. rtn, "
+         "k_quant, hqq: as onnxruntime's algorithm of that name. k_quant_best: the "
+         "better of k_quant and rtn for each block. gptq, awq: by the error of the output, with "
+         "the statistics in --ranges.",
+         PASS_MEMBER(matmulnbits_options, scheme.algorithm), .also = "ort=default"},
+    {"op-types", PASS_LIST, "MatMul,Gemm,Gather", "MatMul", "operators to quantize",
      .read = read_op_types, .measured = true},
     {"exclude", PASS_LIST, "PATTERN", NULL,
-     "do not quantize nodes or tensors that match, even if another option selects them: a glob, or "
-     "re: and an extended regular expression",
+     "do not quantize nodes or tensors of these names\nThis holds even if another option selects "
+     "them. PATTERN is a glob, or re: and an extended "
+     "regular expression.",
      .read = read_exclude, .measured = true},
-    {"include", PASS_LIST, "PATTERN", NULL, "only nodes or tensors that match",
+    {"include", PASS_LIST, "PATTERN", NULL, "quantize only nodes or tensors of these names",
      .read = read_include, .measured = true},
     {"tensor", PASS_LIST, "PATTERN=bits4:g64:sym", NULL,
-     "other bits, block size or symmetry (sym, asym) for tensors that match; the last match wins",
+     "other settings for tensors that match\n"
+     "These are bits, block size and symmetry (sym, asym). The last match wins.",
      .read = read_overrides},
     [ACCURACY_LEVEL] =
         {"accuracy-level", PASS_NUMBER, "N", NULL,
-         "accuracy_level of MatMulNBits: 1 float32, 2 float16, 3 bfloat16, 4 int8 (default: the "
-         "runtime's choice)",
+         "accuracy_level of MatMulNBits\n"
+         "1: float32. 2: float16. 3: bfloat16. 4: int8. Without it, the runtime chooses.",
          .read = read_level},
     {"budget", PASS_TEXT, "SIZE", NULL,
-     "choose bits and block size of each weight from --candidates so that all output files "
-     "together have at most SIZE (400M is 400 MiB, 400MB is 400000000 bytes), with a small total "
-     "squared error; reads the weights once more, even in a dry run",
+     "choose bits for each weight to reach a total size\nweir chooses bits and block size of each "
+     "weight from --candidates, with a small total "
+     "squared error. 400M is 400 MiB, 400MB is 400000000 bytes. Reads the weights once more, "
+     "even in a dry run.",
      .read = read_budget, .of_output = true},
     [CANDIDATES] =
         {"candidates", PASS_LIST, "BITS:BLOCK[:sym][:ALGORITHM]", "4:128,4:64,4:32,8:128",
-         "schemes to choose from, as bits:block, with :sym for no zero points (4:64:sym), and "
-         ":default, :rtn, :k_quant, :k_quant_best or :hqq for the algorithm (4:64:rtn)",
+         "schemes to choose from, as bits:block\n"
+         "A :sym means no zero points (4:64:sym). :default, :rtn, :k_quant, :k_quant_best or "
+         ":hqq sets the algorithm (4:64:rtn).",
          .read = read_candidates, .only_with = "budget", .commas = true, .measured = true,
          .offers = "2:32 2:64 4:32 4:64 4:128 4:128:sym 8:64 8:128"},
-    [GATE] = {"gate", PASS_LIST, "FIGURE=LIMIT", NULL,
-              "the accuracy each weight must reach: sqnr=20dB, cosine=0.99 or maxabs=0.1; if given "
-              "several times, all of them; reads the weights once more",
-              .read = read_gates, .offers = "sqnr= cosine= maxabs="},
+    [GATE] =
+        {"gate", PASS_LIST, "FIGURE=LIMIT", NULL,
+         "limit on the error of each weight\nsqnr=20dB or cosine=0.99 (at least), maxabs=0.1 (at "
+         "most). A weight must meet all limits that you give. weir reads the weights once more.",
+         .read = read_gates, .offers = "sqnr= cosine= maxabs="},
     [GATE_ACTION] = {"gate-action", PASS_CHOICE, "raise|skip|fail", "raise",
-                     "what to do with weights that miss the gate: use 8 bits, do not quantize "
-                     "them, or fail (exit code 1)",
+                     "what to do with weights that miss the gate\n"
+                     "raise: use 8 bits. skip: do not quantize them. fail: stop with exit code 1.",
                      PASS_MEMBER(matmulnbits_options, gate_action), .only_with = "gate"},
     {"on-nonfinite", PASS_CHOICE, "fail|skip", "fail",
-     "what to do with weights that contain NaN or infinities: fail, or do not quantize them (skip "
-     "reads the weights once more)",
+     "what to do with weights with NaN or infinities\n"
+     "fail: stop. skip: do not quantize them; reads the weights once more.",
      PASS_MEMBER(matmulnbits_options, skip_nonfinite)},
     {"ranges", PASS_TEXT, "RANGES", NULL,
-     "what 'weir calibrate --statistics gram' found of the values that weights are multiplied with: "
-     "for --algorithm gptq and awq, for --rank, and so that --budget and --gate judge by the error of "
-     "the output",
+     "activation statistics, from 'weir calibrate'\n"
+     "A file of 'weir calibrate --statistics gram'. --algorithm gptq and awq need it. --rank "
+     "uses it, and with it --budget and --gate judge by the error of the output.",
      PASS_MEMBER(matmulnbits_options, ranges), .reads = PASS_READS_RANGES, .later = true},
     {"min-elements", PASS_NUMBER, "N", NULL, "do not quantize weights with fewer elements",
      PASS_MEMBER(matmulnbits_options, min_elements), .measured = true},

@@ -6,8 +6,8 @@ enum kit_state opset_given(struct raising *r, const char *name, enum attr_type t
   struct arena *site = &r->k->site;
   const enum kit_state state = kit_attr(r->k, r->node, name, a);
   if (state == KIT_UNKNOWN || (state == KIT_GIVEN && a->type != type)) {
-    const char *of = kit_refers(r->k->m, r->node) ? "is set by the callers of a function"
-                                                  : "is not of the type that it should be";
+    const char *of =
+        kit_refers(r->k->m, r->node) ? "is set by the callers of a function" : "has the wrong type";
     r->why = arena_printf(site, "its attribute '%s' %s", name, of);
     return KIT_UNKNOWN;
   }

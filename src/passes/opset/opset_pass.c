@@ -112,7 +112,7 @@ int opset_raise(struct pass_env *env, int64_t version, struct err *err) {
   const int64_t have = m->main_graph == NO_ID ? 0 : kit_opset(&k, m->main_graph);
   if (have > version)
     kit_warn(&k,
-             arena_printf(&k.site, "the model has opset %lld, which is not lowered to %lld",
+             arena_printf(&k.site, "the model has opset %lld, and weir cannot lower it to %lld",
                           (long long)have, (long long)version),
              NULL);
   const int rc = kit_need_opset(&k, version, err) || raise_all(&w, version, err) ? -1 : 0;
@@ -126,7 +126,7 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   const int64_t version = (int64_t)o->version, newest = schema_newest(span_str(""));
   (void)result;
   if (version > newest) {
-    err_fill(err, ERR_USAGE, "opset %lld is not known: the newest is %lld", (long long)version,
+    err_fill(err, ERR_USAGE, "opset %lld is unknown: the newest is %lld", (long long)version,
              (long long)newest);
     return err_hint(err, "--opset 21 is what most runtimes load");
   }
@@ -134,7 +134,7 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 }
 
 static const struct pass_option options[] = {
-    {"version", PASS_COUNT, "N", NULL, "the opset of ai.onnx that the model is to have",
+    {"version", PASS_COUNT, "N", NULL, "opset of ai.onnx that the model gets",
      PASS_MEMBER(opset_options, version), .required = true},
 };
 
@@ -151,10 +151,10 @@ static const struct pass opset = {
     .summary = "raise the opset, and rewrite the nodes that changed",
     .about =
         "Raises the opset of the model and of its functions. Nodes whose operator changed in "
-        "between are rewritten: attributes become inputs, Upsample becomes Resize, Softmax over "
-        "several axes is put between Flatten and Reshape. Where nothing is known to keep a "
-        "node's meaning, the run fails and names it.",
-    .needs = "for some operators a known rank or type of the input",
+        "between are rewritten: attributes become inputs, Upsample becomes Resize, a Softmax over "
+        "several axes is placed between Flatten and Reshape. If weir cannot preserve the meaning "
+        "of a node, the run fails and names the node.",
+    .needs = "a known rank or type of the input, for some operators",
     .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     PASS_OPTIONS(options, opset_options),

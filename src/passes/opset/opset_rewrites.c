@@ -48,8 +48,8 @@ static const char *drop_if(struct raising *r) {
     if (state == KIT_UNKNOWN) return r->why;
     const int64_t x = state == KIT_GIVEN ? given.i : absent;
     if (x != wanted)
-      return arena_printf(&r->k->site, "its attribute '%s' is %lld, which only %lld may be", name,
-                          (long long)x, (long long)wanted);
+      return arena_printf(&r->k->site, "its attribute '%s' is %lld, and only %lld is supported",
+                          name, (long long)x, (long long)wanted);
     opset_drop(r, name);
   }
   return NULL;
@@ -99,7 +99,7 @@ static const char *integer(struct raising *r) {
   if (state == KIT_UNKNOWN) return r->why;
   if (state == KIT_ABSENT) return NULL;
   if (!(a.f >= 1 && a.f <= 1000) || a.f != (float)(int64_t)a.f)
-    return arena_printf(&r->k->site, "its attribute '%s' is no whole number", name);
+    return arena_printf(&r->k->site, "its attribute '%s' is not a whole number", name);
   opset_put_int(r, name, (int64_t)a.f);
   return NULL;
 }
@@ -114,7 +114,7 @@ static const char *number(struct raising *r) {
     if (*c >= 'A' && *c <= 'Z') *c = (char)(*c - 'A' + 'a');
   const enum dtype dtype = dtype_by_name(span_str(word));
   if (dtype == DTYPE_UNDEFINED)
-    return arena_printf(&r->k->site, "its attribute '%s' names no type", name);
+    return arena_printf(&r->k->site, "its attribute '%s' does not name a type", name);
   opset_put_int(r, name, dtype);
   return NULL;
 }
@@ -243,7 +243,7 @@ static const char *tile_repeats(struct raising *r) {
       !kit_const_int(r->k, kit_in(r->k, r->node, 2), &axis))
     return "its inputs 'tiles' and 'axis' are not constant";
   if (!kit_rank(r->k, kit_in(r->k, r->node, 0), &rank)) return "the rank of its input is not known";
-  if (axis < 0 || axis >= rank) return "its axis is none of its input's";
+  if (axis < 0 || axis >= rank) return "its axis is not an axis of its input";
   int64_t *repeats = arena_alloc(&r->k->site, rank * sizeof *repeats);
   for (uint32_t i = 0; i < rank; i++)
     repeats[i] = i == axis ? tiles : 1;
@@ -299,7 +299,7 @@ static const char *from_the_end(struct raising *r) {
     if (!kit_rank(r->k, kit_in(r->k, r->node, 0), &a) ||
         !kit_rank(r->k, kit_in(r->k, r->node, 1), &b))
       return "the ranks of its inputs are not known";
-    if (axis.i < -(int64_t)a || axis.i > a) return "its axis is none of its input's";
+    if (axis.i < -(int64_t)a || axis.i > a) return "its axis is not an axis of its input";
     behind = (int64_t)a - (axis.i < 0 ? axis.i + a : axis.i) - b;
     if (behind < 0 || behind > a) return "its axis does not fit its inputs";
   }
@@ -430,8 +430,8 @@ static const char *nearest(struct raising *r) {
   if (state == KIT_GIVEN && !span_is(mode.s, "nearest")) return NULL;
   const char *how = rounding(r);
   if (!how)
-    return "it rounds up where it makes smaller and down where it makes larger, and its scales "
-           "are not known to do one of them only, or both";
+    return "it rounds up where it shrinks and down where it enlarges, and its scales are not "
+           "known well enough to tell which applies";
   opset_put_text(r, "nearest_mode", how);
   return NULL;
 }
@@ -445,11 +445,11 @@ static const char *flatten(struct raising *r) {
   uint32_t rank;
   const enum kit_state state = opset_given(r, "axis", ATTR_INT, &a);
   if (state == KIT_UNKNOWN) return r->why;
-  if (x == NO_ID || y == NO_ID) return "its input or output is left out";
+  if (x == NO_ID || y == NO_ID) return "its input or output is missing";
   const bool ranked = kit_rank(k, x, &rank);
   int64_t axis = state == KIT_GIVEN ? a.i : 1;
   if (axis < 0 && ranked) axis += rank;
-  if (ranked && (axis < 0 || axis > rank)) return "its axis is none of its input's";
+  if (ranked && (axis < 0 || axis > rank)) return "its axis is not an axis of its input";
   if (axis == -1 || (ranked && axis == (int64_t)rank - 1)) {
     opset_put_int(r, "axis", -1);
     return NULL;

@@ -269,12 +269,13 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 const struct pass optimize_attention = {
     .name = "optimize/attention",
-    .summary = "make Attention of queries, keys, their Softmax and values",
-    .about = "Makes one Attention (opset 23) of MatMul, scale, mask, Softmax and MatMul where "
-             "inference knows that batch, heads and lengths are equal, with heads of keys that are "
-             "repeated, and with the Transposes and Reshapes around it.",
-    .needs = "nothing; below opset 23 it finds nothing",
-    .promises = "all outputs of the model are unchanged but for rounding",
+    .summary = "fuse MatMul, Softmax and MatMul of attention into Attention",
+    .about = "Replaces MatMul, scale, mask, Softmax and MatMul by one Attention (opset 23), if "
+             "inference knows that batch, heads and lengths are equal. The Attention also "
+             "replaces repeated heads of keys and values, and the Transposes and Reshapes around "
+             "it.",
+    .needs = "nothing; below opset 23, the pass changes nothing",
+    .promises = "all outputs of the model are the same up to rounding",
     .exactness = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,
     .run = run,

@@ -116,8 +116,9 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 const struct pass optimize_concat = {
     .name = "optimize/concat",
-    .summary = "make one Concat of Concats along one axis",
-    .about = "Joins in one node what Concats that nothing else uses join one after the other.",
+    .summary = "merge nested Concats along one axis into one",
+    .about = "Replaces a Concat of Concats along the same axis by one Concat of all inputs. The "
+             "inner Concats must have no other users.",
     .needs = "nothing",
     .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,

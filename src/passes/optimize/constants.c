@@ -51,9 +51,8 @@ const struct pass optimize_constants = {
     .keys = "cleanup lift-constants",
     .classes = "LiftConstantsToInitializers",
     .summary = "turn Constant nodes into initializers",
-    .about =
-        "Makes the value of every Constant node an initializer of its graph, under the same name. "
-        "Those in bodies of functions stay, and those that are outputs.",
+    .about = "Replaces every Constant node by an initializer of its graph with the same name. "
+             "Constants in functions, and those that are outputs, are left unchanged.",
     .needs = "nothing",
     .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,

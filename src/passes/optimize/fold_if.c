@@ -646,9 +646,9 @@ const struct pass optimize_fold_if = {
     .name = "optimize/fold-if",
     .summary = "replace Ifs by the branch that is always taken, and Loops that run at most once",
     .about =
-        "Replaces an If by one of its branches where inference knows the condition, or where the "
-        "other one, or what follows it, could not run, and a Loop by its body where it runs once, "
-        "or by what it carries where it never runs.",
+        "Replaces an If by one of its branches, if inference knows the condition or if a node "
+        "after the If could not run with the other branch. Replaces a Loop that runs once by its "
+        "body, and a Loop that never runs by the initial values that it carries.",
     .needs = "nothing",
     .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,

@@ -33,8 +33,8 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 static const struct pass_option options[] = {
     {"fold-limit", PASS_TEXT, "SIZE", "1MiB",
-     "the largest constant to compute; one that is no larger than the constants it replaces is "
-     "always computed",
+     "largest constant to compute\n"
+     "A constant that is no larger than the constants it replaces is always computed.",
      .read = read_limit},
     NAME_FILTER_ROWS,
 };
@@ -42,11 +42,12 @@ static const struct pass_option options[] = {
 const struct pass optimize_fold_large = {
     .name = "optimize/fold-large",
     .keys = "fold-constants",
-    .summary = "compute operators over constants in advance",
-    .about = "Replaces operators whose inputs are all constants by their results, of any size: "
-             "they are computed while the model is written. Larger results than --fold-limit are "
-             "made only where they replace as many bytes. Random numbers, operators with graphs, "
-             "operators of other domains and DequantizeLinear stay.",
+    .summary = "fold operators whose inputs are constants",
+    .about = "Replaces operators whose inputs are all constant by their results, of any size. The "
+             "results are computed while the model is written. A result larger than --fold-limit "
+             "is computed only if it is no larger than the constants it replaces. Operators of "
+             "random numbers, operators with subgraphs, operators of other domains and "
+             "DequantizeLinear are left unchanged.",
     .needs = "nothing",
     .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,

@@ -155,8 +155,8 @@ const struct pass optimize_fold_small = {
     .name = "optimize/fold-small",
     .keys = "fold-constants",
     .summary = "replace small values that do not depend on the inputs by constants",
-    .about = "Replaces a node by a constant of at most 1024 elements where inference knows every "
-             "element: sizes of static dims, what is computed of them, decided conditions. Inputs "
+    .about = "Replaces a node by a constant of at most 1024 elements, if inference knows every "
+             "element: sizes of static dims, values computed from them, known conditions. Inputs "
              "with a default value are not constant.",
     .needs = "nothing",
     .promises = "all outputs of the model are unchanged",

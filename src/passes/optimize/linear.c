@@ -60,11 +60,12 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 const struct pass optimize_linear = {
     .name = "optimize/linear",
-    .summary = "make MatMul and Add of a Gemm between two Reshapes",
+    .summary = "replace a Gemm between two Reshapes by MatMul and Add",
     .about =
-        "Makes MatMul and Add of a Gemm whose rows are those of a Reshape before it, where the "
-        "Reshape behind it gives their dims back.",
-    .needs = "a Gemm without factors and transposed operands, whose result nothing else uses",
+        "Replaces Reshape, Gemm and Reshape by MatMul and Add, if the first Reshape flattens the "
+        "leading dims and the second one restores them.",
+    .needs = "a Gemm without factors and without transposed operands, whose result has no other "
+             "users",
     .promises = "the same results up to rounding",
     .exactness = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,

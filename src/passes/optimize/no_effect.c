@@ -129,11 +129,11 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 const struct pass optimize_no_effect = {
     .name = "optimize/no-effect",
-    .summary = "remove nodes that give what they are given, by their inferred dims",
+    .summary = "remove nodes that return their input unchanged, by inferred dims",
     .about =
-        "Removes Expand, Reshape, Slice, Transpose, Pad, Tile, Concat, Split and the like where "
-        "the inferred dims and small values say that they change nothing. A Transpose that only "
-        "moves axes of length 1 becomes a Reshape.",
+        "Removes Expand, Reshape, Slice, Transpose, Pad, Tile, Concat, Split and similar nodes, "
+        "if the inferred dims and small values show that they have no effect. A Transpose that "
+        "only moves axes of length 1 becomes a Reshape.",
     .needs = "nothing",
     .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,

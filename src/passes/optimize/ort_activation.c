@@ -145,10 +145,10 @@ static int run_gemm(struct pass_env *env, void *with, struct pass_result *result
 
 const struct pass ort_fused_conv = {
     .name = "ort/fused-conv",
-    .summary = "take the activation behind a Conv into it",
-    .about = "Makes FusedConv of a Conv of float32 and the Relu, LeakyRelu, Sigmoid, HardSigmoid, "
-             "Tanh or Clip by constants behind it.",
-    .needs = "a Conv whose result nothing else uses",
+    .summary = "fuse a Conv and the activation after it",
+    .about = "Replaces a float32 Conv and the Relu, LeakyRelu, Sigmoid, HardSigmoid, Tanh or Clip "
+             "with constant bounds after it by FusedConv.",
+    .needs = "a Conv whose result has no other users",
     .promises = "the same results up to rounding",
     .exactness = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,
@@ -157,11 +157,11 @@ const struct pass ort_fused_conv = {
 
 const struct pass ort_fused_gemm = {
     .name = "ort/fused-gemm",
-    .summary = "take the activation behind a Gemm into it",
+    .summary = "fuse a Gemm and the activation after it",
     .about =
-        "Makes FusedGemm of a Gemm of float32 and the Relu, LeakyRelu, ThresholdedRelu, Sigmoid, "
-        "HardSigmoid, Tanh, Elu, Celu, Selu, Softplus or Softsign behind it.",
-    .needs = "a Gemm whose result nothing else uses",
+        "Replaces a float32 Gemm and the Relu, LeakyRelu, ThresholdedRelu, Sigmoid, HardSigmoid, "
+        "Tanh, Elu, Celu, Selu, Softplus or Softsign after it by FusedGemm.",
+    .needs = "a Gemm whose result has no other users",
     .promises = "the same results up to rounding",
     .exactness = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,

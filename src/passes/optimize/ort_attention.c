@@ -24,9 +24,9 @@
 enum { Q, K, V, SIDES, BIAS = SIDES, PADDING, MASK, SLOTS }; // of MultiHeadAttention
 
 struct run {
-  struct kit k;                                       // the first member: a visit receives a pointer to it
-  TABLE(uint32_t, products);                          // MatMul nodes
-  TABLE(uint32_t, made);                              // MultiHeadAttention nodes
+  struct kit k;              // the first member: a visit receives a pointer to it
+  TABLE(uint32_t, products); // MatMul nodes
+  TABLE(uint32_t, made);     // MultiHeadAttention nodes
   uint32_t mask_of, rows_of, columns_of, mask, graph; // the last mask that was expanded
 };
 
@@ -531,12 +531,12 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 const struct pass ort_attention = {
     .name = "ort/attention",
-    .summary = "make Attention or MultiHeadAttention of queries, keys, their Softmax and values",
+    .summary = "fuse the parts of attention into com.microsoft's Attention or MultiHeadAttention",
     .about =
-        "Makes MultiHeadAttention of MatMul, scale, mask, Softmax and MatMul and the Transposes "
-        "and Reshapes around them, with the biases before; Attention with joined weights where "
-        "queries, keys and values are MatMuls of one value.",
-    .needs = "float32, heads and their sizes that are known numbers",
+        "Replaces MatMul, scale, mask, Softmax and MatMul, the Transposes and Reshapes around "
+        "them, and the biases before them by MultiHeadAttention. If queries, keys and values are "
+        "MatMuls of the same value, uses Attention with joined weights instead.",
+    .needs = "float32, a known number and size of heads",
     .promises = "the same results up to rounding, for finite inputs",
     .exactness = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,

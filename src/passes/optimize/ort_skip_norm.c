@@ -277,12 +277,13 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 const struct pass ort_skip_layer_norm = {
     .name = "ort/skip-layer-norm",
-    .summary = "take the Add before a LayerNormalization or RMSNormalization into it",
+    .summary = "fuse an Add and the LayerNormalization or RMSNormalization after it",
     .about =
-        "Makes SkipLayerNormalization or SkipSimplifiedLayerNormalization of an Add and the "
-        "norm behind it, which exporters may have spelled out; others may go on using the sum. A "
-        "vector added before is the new node's bias.",
-    .needs = "float32 of three axes, whose dims are known to be equal",
+        "Replaces an Add and the norm after it by SkipLayerNormalization or "
+        "SkipSimplifiedLayerNormalization. The norm may be one operator or written as its parts. "
+        "The sum may have other users. A vector that was added before becomes the bias of the new "
+        "node.",
+    .needs = "float32 values with three axes, whose dims are known to be equal",
     .promises = "the same results up to rounding",
     .exactness = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,

@@ -185,12 +185,12 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 const struct pass optimize_qkv_merge = {
     .name = "optimize/qkv-merge",
-    .summary = "merge MatMuls of one value by constant weights into one",
+    .summary = "merge MatMuls of the same value by constant weights into one",
     .about = "Joins the weights of MatMuls that multiply the same value, and the biases added "
-             "behind them, and splits the result, where that makes fewer nodes. Weights with other "
-             "users stay.",
+             "after them, and splits the result, if this saves nodes. Weights with other users "
+             "are left unchanged.",
     .needs = "nothing",
-    .promises = "all outputs of the model are unchanged but for rounding",
+    .promises = "all outputs of the model are the same up to rounding",
     .exactness = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,
     .run = run,

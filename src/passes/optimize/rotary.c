@@ -586,12 +586,13 @@ static int run_foreign(struct pass_env *env, void *with, struct pass_result *res
 
 const struct pass optimize_rotary = {
     .name = "optimize/rotary",
-    .summary = "make RotaryEmbedding of halves that are turned by cosines and sines",
-    .about = "Makes one RotaryEmbedding (opset 23) of x * cos + Concat(-x[h:], x[:h]) * sin where "
-             "both halves of the caches are known to be equal, and of a part of x that is turned "
-             "so. Caches for the whole batch are repeated for it.",
-    .needs = "nothing; below opset 23 it finds nothing",
-    .promises = "all outputs of the model are unchanged but for rounding",
+    .summary = "fuse x * cos + Concat(-x[h:], x[:h]) * sin into RotaryEmbedding",
+    .about = "Replaces x * cos + Concat(-x[h:], x[:h]) * sin by one RotaryEmbedding (opset 23), "
+             "if both halves of the caches are known to be equal. Also works if only a part of x "
+             "is rotated. Caches that the whole batch shares are repeated for each element of the "
+             "batch.",
+    .needs = "nothing; below opset 23, the pass changes nothing",
+    .promises = "all outputs of the model are the same up to rounding",
     .exactness = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,
     .run = run,
@@ -599,10 +600,10 @@ const struct pass optimize_rotary = {
 
 const struct pass ort_rotary = {
     .name = "ort/rotary",
-    .summary = "make com.microsoft's RotaryEmbedding, where the model is too old for ONNX's",
+    .summary = "fuse rotary embeddings into com.microsoft's RotaryEmbedding, for opsets below 23",
     .about =
-        "Makes one RotaryEmbedding of x * cos + Concat(-x[h:], x[:h]) * sin below opset 23, where "
-        "both halves of the caches are known to be equal and the batch shares them.",
+        "Below opset 23, replaces x * cos + Concat(-x[h:], x[:h]) * sin by one RotaryEmbedding, "
+        "if both halves of the caches are known to be equal and the batch shares the caches.",
     .needs = "float32",
     .promises = "the same results up to rounding",
     .exactness = EXACTNESS_ROUNDING,

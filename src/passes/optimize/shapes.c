@@ -452,11 +452,12 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 const struct pass optimize_shapes = {
     .name = "optimize/shapes",
-    .summary = "shorten computations of shapes",
+    .summary = "simplify computations of shapes",
     .about =
-        "Makes the target of a Reshape or Expand a constant where inference knows all of it but a "
-        "dim that is left or those that stay, uses one value for all that have the same elements, "
-        "and takes dims of a value by one Shape with start and end (from opset 15 on).",
+        "Makes the target shape of a Reshape or Expand constant, if inference knows every dim "
+        "except those that the target copies from the input, and one more for a Reshape (-1). "
+        "Merges small values with the same elements. Reads neighboring dims of a value with one "
+        "Shape with start and end (from opset 15).",
     .needs = "nothing",
     .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,

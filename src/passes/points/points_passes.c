@@ -24,7 +24,7 @@ static int run_checker(struct pass_env *env, void *options, struct pass_result *
   if (rc == 0 && env->types) rc = check_dtypes(env->m, env->types, NULL, &flaw);
   if (rc == 0) return 0;
   err_fill(&why, ERR_FAIL, "%s found an invalid model: %s", env->pass->name, flaw.msg);
-  err_fill_hint(&why, "'weir check' says the same of the source, if that is where it comes from");
+  err_fill_hint(&why, "if the source has this error too, 'weir check' reports it");
   return refuse(env, &why, err);
 }
 
@@ -39,50 +39,49 @@ static int run_mark(struct pass_env *env, void *options, struct pass_result *res
 
 static const struct pass checker = {
     .name = "checker/Checker",
-    .summary = "stop if the model is not well-formed here",
+    .summary = "stop if the model is not well-formed at this point",
     .about =
-        "Looks at names, order, operators and their versions, counts of inputs and outputs, "
-        "attributes and types, as 'weir check' does, of the model as the passes before it left "
-        "it. Ends the run if there is an error; nothing is written then.",
+        "Checks the output of the passes before it as 'weir check' does: names, order, operators "
+        "and their versions, numbers of inputs and outputs, attributes and types. If there is an "
+        "error, the run ends and nothing is written.",
     .needs = "nothing",
-    .promises = "the model stays as it is",
+    .promises = "the model is unchanged",
     .exactness = EXACTNESS_EXACT,
     .run = run_checker,
 };
 
 static const struct pass equality = {
     .name = "verify/VerifyEquality",
-    .summary = "stop if the model does not give the source's numbers here",
-    .about = "Runs the source and the model as the passes before it left it, whole and on the same "
-             "inputs, in ONNX Runtime, and compares all outputs, which must be equal. Nothing is "
-             "written if they are not.",
-    .needs = "ONNX Runtime, which can hold the model",
-    .promises = "the model stays as it is",
+    .summary = "stop if the model's outputs differ from the source's at this point",
+    .about = "Runs the source and the output of the passes before it in ONNX Runtime, as whole "
+             "models and on the same inputs, and compares all outputs. If any outputs are not "
+             "equal, nothing is written.",
+    .needs = "ONNX Runtime, and memory for the whole model",
+    .promises = "the model is unchanged",
     .exactness = EXACTNESS_EXACT,
     .run = run_mark,
 };
 
 static const struct pass tolerance = {
     .name = "verify/VerifyTolerance",
-    .summary = "stop if the model is off by more than the tolerance here",
-    .about = "Runs the source and the model as the passes before it left it, whole and on the same "
-             "inputs, in ONNX Runtime, and compares all outputs, by the tolerance of the pipeline "
-             "file. Nothing is written if one is off by more.",
-    .needs = "ONNX Runtime, which can hold the model",
-    .promises = "the model stays as it is",
+    .summary = "stop if the model's outputs differ by more than the tolerance at this point",
+    .about = "Runs the source and the output of the passes before it in ONNX Runtime, as whole "
+             "models and on the same inputs, and compares all outputs with the tolerance of the "
+             "pipeline file. If an output differs by more, nothing is written.",
+    .needs = "ONNX Runtime, and memory for the whole model",
+    .promises = "the model is unchanged",
     .exactness = EXACTNESS_EXACT,
     .run = run_mark,
 };
 
 static const struct pass metric = {
     .name = "verify/VerifyMetric",
-    .summary = "stop if a metric of the task is out of range here",
-    .about =
-        "Runs the model as the passes before it left it, whole and on the inputs of the "
-        "pipeline file, in ONNX Runtime, and holds its outputs beside those that are expected, "
-        "by the metrics of the file. Nothing is written if one is out of its range.",
-    .needs = "ONNX Runtime, which can hold the model; metrics and expected outputs",
-    .promises = "the model stays as it is",
+    .summary = "stop if a metric of the task is out of range at this point",
+    .about = "Runs the output of the passes before it in ONNX Runtime, as a whole model and on the "
+             "inputs of the pipeline file. Compares its outputs with the expected outputs by the "
+             "metrics of the file. If a metric is out of its range, nothing is written.",
+    .needs = "ONNX Runtime, and memory for the whole model; metrics and expected outputs",
+    .promises = "the model is unchanged",
     .exactness = EXACTNESS_EXACT,
     .run = run_mark,
 };

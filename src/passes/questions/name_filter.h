@@ -23,12 +23,12 @@ struct name_filter {
    PASS_LIST,                                                                                      \
    "PATTERN",                                                                                      \
    NULL,                                                                                           \
-   "do not change nodes that match: a glob, or re: and an extended regular expression; takes "     \
-   "precedence over "                                                                              \
-   "--include",                                                                                    \
+   "do not change nodes that match\nPATTERN is a glob, or re: and an extended regular "            \
+   "expression. --exclude takes precedence over --include.",                                       \
    .read = name_filter_exclude},                                                                   \
   {                                                                                                \
-    "include", PASS_LIST, "PATTERN", NULL, "only nodes that match", .read = name_filter_include    \
+    "include", PASS_LIST, "PATTERN", NULL, "change only nodes that match",                         \
+        .read = name_filter_include                                                                \
   }
 extern const struct pass_option name_filter_rows[2];
 #define NAME_FILTER_ALONE PASS_OPTIONS(name_filter_rows, name_filter), .done = name_filter_done

@@ -38,10 +38,10 @@ static int bad_regex(const struct name_pattern *p, const char *expression, int c
                      const char *option, struct err *err) {
   char words[128];
   regerror(code, &p->regex, words, sizeof words);
-  err_set(err, ERR_USAGE, "%s '%s': %s, seen at character %zu of the expression", option,
+  err_set(err, ERR_USAGE, "%s '%s': %s at character %zu of the expression", option,
           quote_str(p->text).s, words, failing_length(expression, code));
-  return err_hint(err, "after re: comes a POSIX extended regular expression; without re: a pattern "
-                       "is a glob (* ? [a-z])");
+  return err_hint(err, "a pattern is a glob (* ? [a-z]), or re: and a POSIX extended regular "
+                       "expression");
 }
 
 // ---- what regcomp would have to write out ------------------------------------------------------
@@ -131,7 +131,7 @@ static int check_size(const char *expression, const char *option, struct err *er
   if (n > REGEX_LENGTH_MAX) {
     err_set(err, ERR_USAGE, "%s: a regular expression of %zu characters; the limit is %d", option,
             n, REGEX_LENGTH_MAX);
-    return err_hint(err, "give %s several times, each with a part of it", option);
+    return err_hint(err, "give %s several times, each with one part of the expression", option);
   }
   const uint64_t size = written_out(expression);
   if (size <= REGEX_WRITTEN_OUT_MAX) return 0;

@@ -90,7 +90,7 @@ def rows_of(head, lists):
         names, words = m[1].split("/"), []
         for word in m[2].split():
             if word.startswith("$") and word[1:] not in lists:
-                raise RulesError(f"no list is called '{word[1:]}'")
+                raise RulesError(f"list '{word[1:]}' does not exist")
             words += lists[word[1:]] if word.startswith("$") else [word]
         for word in words:
             if word.count("/") + 1 != len(names):
@@ -105,7 +105,7 @@ def fill(text, row):
 
     def value(m):
         if m[1] not in row:
-            raise RulesError(f"'{{{m[1]}}}' stands for nothing: there is no 'for {m[1]}'")
+            raise RulesError(f"'{{{m[1]}}}' is undefined: there is no 'for {m[1]}'")
         return row[m[1]]
 
     return re.sub(r"\{(\w+)\}", value, text)
@@ -150,7 +150,7 @@ def read_rule(book, file, line, text, keys):
     if level:
         head = head[: level.start()]
     elif not kind:
-        raise RulesError("a rule says how exact it is: exact, zero, rounding or finite before the ':'")
+        raise RulesError("the exactness of the rule is missing: write exact, zero, rounding or finite before the ':'")
     summary = re.search(r'\s"([^"]*)"(?=\s+for\s|$)', head)
     if summary:
         head = head[: summary.start()] + head[summary.end() :]
@@ -203,7 +203,7 @@ class Parser:
     def need(self, token):
         if not self.eat(token):
             found = f"'{self.peek()}'" if self.peek() else "the end"
-            raise RulesError(f"'{token}' is expected before {found}, behind '{' '.join(self.tokens[max(0, self.at - 4) : self.at])}'")
+            raise RulesError(f"'{token}' is expected before {found}, after '{' '.join(self.tokens[max(0, self.at - 4) : self.at])}'")
 
     def name(self):
         word = self.next()
@@ -284,7 +284,7 @@ class Parser:
                     self.need(",")
             for a in args[:-1]:
                 if a[0] in ("rest", "each"):
-                    raise RulesError("only the last operand may stand for many")
+                    raise RulesError("only the last operand may be 'xs...' or 'each'")
             return ("op", domain, op, attrs, star, args, self.output())
         word = self.next()
         if re.match(r"\{\w+\}$", word):
@@ -292,7 +292,7 @@ class Parser:
         if word == "_":
             return ("any",)
         if not re.match(r"[a-z_]\w*$", word):
-            raise RulesError(f"'{word}' cannot stand in a pattern")
+            raise RulesError(f"'{word}' is not allowed in a pattern")
         return ("rest", word) if self.eat("...") else ("opt", word) if self.eat("?") else ("var", word)
 
     # Expressions, from what binds least. A term is one whose value is a tensor.
@@ -353,7 +353,7 @@ class Parser:
             if word == "inf":
                 return ("word", "-inf")
             if not re.match(r"\d", word):
-                raise RulesError(f"a number is expected behind '-', not '{word}'")
+                raise RulesError(f"a number is expected after '-', not '{word}'")
             return ("num", -number(word))
         if self.eat("#"):
             return ("ints", self.unary())
@@ -512,7 +512,7 @@ def check(rule, schema):
                 raise RulesError(f"'{fill(t[1], row)}' is not a number, inf, true, false or ones")
     for t in walk(rule.pattern):
         if t[0] == "op" and t[5] and t[5][-1][0] in ("rest", "each") and len(t[5]) > 1:
-            raise RulesError("operands that stand for many must stand alone")
+            raise RulesError("an operand 'xs...' or 'each' must be the only operand")
 
 
 def check_operands(t, number, schema):
@@ -527,7 +527,7 @@ def check_operands(t, number, schema):
 
 def bind(types, name, kind):
     if types.setdefault(name, kind) != kind:
-        raise RulesError(f"'{name}' names two kinds of things")
+        raise RulesError(f"'{name}' is used for two kinds of things")
 
 
 def bind_types(p, types, schema, rule):
@@ -561,7 +561,7 @@ def bind_types(p, types, schema, rule):
 def want(rule, schema, e, letter, types):
     found = kind_of(rule, schema, e, types)
     if found not in FITS[letter]:
-        raise RulesError(f"'{show(e)}' is {KINDS[found]}, but {KINDS[letter]} is wanted")
+        raise RulesError(f"'{show(e)}' is {KINDS[found]}, but {KINDS[letter]} is needed")
 
 
 KINDS = {"v": "a tensor", "V": "several tensors", "E": "a list of 'each'", "e": "an element of 'each'", "a": "an attribute", "i": "a number", "l": "a list",
@@ -604,7 +604,7 @@ def kind_of(rule, schema, e, types):
     if kind == "cmp":
         a, b = kind_of(rule, schema, e[2], types), kind_of(rule, schema, e[3], types)
         if any(x not in "ailbws" for x in (a, b)) or (e[1] == "in" and b not in "al"):
-            raise RulesError(f"'{show(e)}' compares what cannot be compared")
+            raise RulesError(f"'{show(e)}' compares values that cannot be compared")
         return "b"
     if kind in ("index", "slice"):
         wants(e[1], "l")
@@ -616,7 +616,7 @@ def kind_of(rule, schema, e, types):
         wants(e[1], "b")
         a, b = kind_of(rule, schema, e[2], types), kind_of(rule, schema, e[3], types)
         if a != b and not {a, b} <= {"v", "t"} and not {a, b} <= set("ailbws"):
-            raise RulesError(f"'{show(e[2])}' and '{show(e[3])}' are not of one kind")
+            raise RulesError(f"'{show(e[2])}' and '{show(e[3])}' are of different kinds")
         return a if a == b else "t" if a in "vt" else "a"
     if kind == "else":
         wants(e[1], "v"), wants(e[2], "t")
@@ -630,7 +630,7 @@ def kind_of(rule, schema, e, types):
         return "t"
     if kind == "for":
         if e[2] not in types or types[e[2]] not in "VE":
-            raise RulesError(f"'{e[2]}' does not stand for many operands")
+            raise RulesError(f"'{e[2]}' is not a list of operands")
         inner = dict(types)
         inner[e[1]] = "v" if types[e[2]] == "V" else "e"
         if types[e[2]] == "E":
@@ -912,7 +912,7 @@ def prove_jumps(rule):
     for row, known in itertools.product(rule.rows, constants(rule.where)):
         before, after = (list(rounded_before(rule, simple(t, row, known))) for t in (rule.pattern, rule.result))
         if after or sorted(before) != stands_for:
-            raise at(rule, "it changes what is rounded before a comparison, or before what makes whole numbers: it is finite, no better")
+            raise at(rule, "the level must be 'finite': the rule changes rounding before a comparison or before a conversion to whole numbers")
 
 
 def at(rule, what):
@@ -942,7 +942,7 @@ def prove(book):
                     continue
                 checked.add(pair)
                 if undoes(r, row, other, row_b):
-                    what = "it undoes itself" if other is r else f"the rule in {other.file}:{other.line} ({other.names[0]}) undoes it"
+                    what = "the rule reverses itself" if other is r else f"the rule in {other.file}:{other.line} ({other.names[0]}) reverses it"
                     raise at(r, f"{what}: rewriting would not end")
         try:
             prove_order(concrete)
@@ -962,7 +962,7 @@ def prove_order(concrete, upwards=False):
         root = called(r.pattern, row)
         for n, _ in nodes_of(simple(r.result, row, constants(r.where)[0])):
             if n[1] == root:
-                raise at(r, f"the result is no smaller than the pattern and has {root} in it again: rewriting may not end")
+                raise at(r, f"the result is not smaller than the pattern and contains {root} again: rewriting may not end")
             edges.setdefault(root, {}).setdefault(n[1], r)
     done, path = set(), []
 
@@ -970,7 +970,7 @@ def prove_order(concrete, upwards=False):
         if op in done:
             return
         if op in path:
-            raise at(edges[path[-1]][op], f"{' makes '.join(path[path.index(op) :] + [op])}, and none of these rules gets smaller: rewriting may not end")
+            raise at(edges[path[-1]][op], f"{' makes '.join(path[path.index(op) :] + [op])}, and none of these rules makes the graph smaller: rewriting may not end")
         path.append(op)
         for below in edges.get(op, {}):
             visit(below)
@@ -1019,7 +1019,7 @@ def always(p):
             yield from always(x)
 
 
-NEEDS = {False: "nothing", True: "types and shapes, which it infers"}
+NEEDS = {False: "nothing", True: "types and shapes, which the pass infers"}
 
 
 def without_head(rule):
@@ -1329,7 +1329,7 @@ class Writer:
             "exact": "the same bits for all inputs",
             "zero": "the same results except for the sign of zeros and the bits of NaNs",
             "rounding": "the same results up to rounding, for finite inputs",
-            "finite": "the same where no value is NaN or infinite, no divisor zero, and no comparison so near that rounding decides it",
+            "finite": "the same if no value is NaN or infinite, no divisor is zero, and no comparison is so close that rounding decides it",
         }
         lines = ['#include "rules_pass.h"', ""]
         for i, p in enumerate(self.passes.items):

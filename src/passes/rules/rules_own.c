@@ -14,8 +14,8 @@ static const char *promise_of(uint8_t exactness) {
       [EXACTNESS_EXACT] = "the same bits for all inputs",
       [EXACTNESS_ZERO] = "the same results except for the sign of zeros and the bits of NaNs",
       [EXACTNESS_ROUNDING] = "the same results up to rounding, for finite inputs",
-      [EXACTNESS_FINITE] = ("the same where no value is NaN or infinite, no divisor zero, and no "
-                            "comparison so near that rounding decides it")};
+      [EXACTNESS_FINITE] = ("the same if no value is NaN or infinite, no divisor is zero, and no "
+                            "comparison is so close that rounding decides it")};
   return promises[exactness];
 }
 
@@ -58,7 +58,7 @@ static struct pass row_of(const struct rules_book *book, const struct rules_pass
                        .infers = infers,
                        .summary = summary,
                        .about = arena_printf(a, "%s.", summary),
-                       .needs = infers ? "types and shapes, which it infers" : "nothing",
+                       .needs = infers ? "types and shapes, which the pass infers" : "nothing",
                        .promises = promise_of(p->exactness),
                        .exactness = (enum exactness)p->most,
                        .loosest = (enum exactness)p->exactness,

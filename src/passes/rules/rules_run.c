@@ -437,7 +437,7 @@ static void warn(struct rules_run *run, const bool *which, const char *what) {
   const char *names = names_of(run, which);
   kit_warn(&run->k,
            arena_printf(&run->lists, "%s: %s; rewriting stopped", what, names ? names : ""),
-           "leave one of these out");
+           "omit one of these");
 }
 
 static void warn_lost(struct rules_run *run) {
@@ -448,7 +448,7 @@ static void warn_lost(struct rules_run *run) {
                  &run->lists,
                  "there are more than %d ways to match at one node: %s; the rest were not tried",
                  (int)RULES_WAYS, names),
-             "write fewer commutative operators and alternatives into one pattern");
+             "use fewer commutative operators and alternatives in one pattern");
 }
 
 // ---- graphs -------------------------------------------------------------------------------------
@@ -487,7 +487,7 @@ static void empty_in_turns(struct rules_run *run, uint32_t *turn) {
     const uint64_t before = run->fired;
     const uint32_t n = run->n_queue;
     if (seen_before(run, ++*turn)) {
-      warn(run, run->recent, "the outputs are what they were some rewrites ago");
+      warn(run, run->recent, "the outputs are the same as some rewrites ago");
       run->stopped[run->graph] = true;
       break;
     }
@@ -583,7 +583,7 @@ int rules_run(const struct rules_book *book, struct pass_env *env, const char *n
     snprintf(what, sizeof what, "one place was rewritten %u times", run.fuel);
     warn(&run, run.hot, what);
   }
-  if (run.over_budget) warn(&run, run.worn, "rewrites of the same places did not come to an end");
+  if (run.over_budget) warn(&run, run.worn, "rewrites of the same places did not end");
   warn_lost(&run);
   table_free(run.candidates, run.candidates_cap, sizeof *run.candidates);
   table_free(run.kept, run.kept_cap, sizeof *run.kept);

@@ -70,8 +70,8 @@ static void warn_of_what_was_said(struct writing *w) {
   kit_warn(&w->k, sentence,
            w->of_node ? "'weir check' names them all"
            : w->o->declared == INFER_KEEP
-               ? "what is declared is kept; --declared refine writes what was inferred"
-               : "what was inferred is written; --declared keep keeps what is declared");
+               ? "weir kept the declarations; --declared refine writes the inferred shapes instead"
+               : "weir writes the inferred shapes; --declared keep keeps the declarations");
 }
 
 // ---- dims as they are written ----------------------------------------------------------------------
@@ -467,9 +467,9 @@ static int set_dims(struct writing *w, struct err *err) {
     const dim_id symbol = dims_symbol(d, name, (int64_t)w->o->min_dim);
     if (!is_of_inputs(w, symbol)) {
       const char *few = few_dims(w);
-      err_fill(err, ERR_USAGE, "no input has a dim called '%s'", quote(name).s);
+      err_fill(err, ERR_USAGE, "no input has a dim named '%s'", quote(name).s);
       return few ? err_hint(err, "named dims of the inputs: %s", few)
-                 : err_hint(err, "no dim of an input has a name; --set-shape gives whole shapes");
+                 : err_hint(err, "no dim of an input has a name; --set-shape sets whole shapes");
     }
     if (!dims_unite(d, symbol, dims_number(d, n))) {
       err_fill(err, ERR_USAGE, "the dim '%s' cannot be %lld", quote(name).s, (long long)n);
@@ -553,7 +553,8 @@ static int set_shapes(struct writing *w, struct err *err) {
     if (infer_set_input(w->in, value, set[i].dims, set[i].rank)) continue;
     err_fill(err, ERR_USAGE, "the input '%s' cannot have the shape '%s': the model declares %s",
              quote(set[i].name).s, quote_str(set[i].shape).s, declared_words(w, value));
-    return err_hint(err, "numbers that the model declares stay; named dims can be set");
+    return err_hint(err, "dims that the model declares as numbers cannot change; named dims can "
+                         "be set");
   }
   return 0;
 }
@@ -582,30 +583,33 @@ static int read_min_dim(const struct pass_value *v, void *with, struct arena *a,
 
 static const struct pass_option options[] = {
     {"declared", PASS_CHOICE, "refine|keep|override|refuse", "refine",
-     "what to do with shapes that the model declares for outputs of nodes: refine, combine them "
-     "with what is inferred, which wins if the two contradict each other; keep, they win; "
-     "override, ignore them; refuse, fail if one is wrong",
+     "how to treat shapes that the model declares\n"
+     "Applies to outputs of nodes. refine: combine them with the inferred shapes, which win if "
+     "the two contradict each other. keep: declared shapes win. override: ignore declared "
+     "shapes. refuse: fail if a declared shape is wrong.",
      PASS_MEMBER(infer_pass_options, declared)},
     {"set-shape", PASS_LIST, "INPUT=SHAPE", NULL,
-     "give an input this shape: numbers and names with an x (or commas) between them, as in "
-     "audio=1x128xT",
+     "set the shape of an input, as in audio=1x128xT\n"
+     "Dims are numbers or names, with an x or a comma between them.",
      .read = read_set_shape, .commas = false},
     {"set-dim", PASS_LIST, "NAME=NUMBER", NULL,
-     "give all dims of that name this size, as in batch=1", .read = read_set_dim},
+     "set the size of all dims of that name, as in batch=1", .read = read_set_dim},
     {"min-dim", PASS_NUMBER, "N", NULL,
-     "the smallest size that a named dim of an input may have: 0 if the model is to take empty "
-     "inputs (default: 1)",
+     "smallest size of a named input dim (default: 1)\n"
+     "Use 0 if the model must accept empty inputs.",
      .read = read_min_dim},
     {"int-max", PASS_COUNT, "N", "2147483647",
-     "take a Slice that ends at N or later to end where its axis does, and Min with more than N "
-     "for "
-     "its other operand",
+     "treat numbers from N up as unbounded\n"
+     "A Slice that ends at N or later ends where its axis ends. Min of x and a number above N is "
+     "x.",
      PASS_MEMBER(infer_pass_options, int_max)},
     {"guess-output-rank", PASS_FLAG, NULL, NULL,
-     "assume that the output of an unknown operator has the type and rank of its first input",
+     "guess the outputs of unknown operators\n"
+     "weir assumes that they have the type and rank of the operator's first input.",
      PASS_MEMBER(infer_pass_options, guess_rank)},
     {"strict", PASS_FLAG, NULL, NULL,
-     "fail (exit code 1) if the shape of any node's output is unknown",
+     "fail (exit code 1) if any output's shape is unknown\n"
+     "This covers the outputs of all nodes.",
      PASS_MEMBER(infer_pass_options, strict)},
 };
 
@@ -638,7 +642,7 @@ static int judge(struct writing *w, struct err *err) {
   struct err why = {0};
   if (w->said && w->o->declared == DECLARED_REFUSE) {
     err_fill(&why, ERR_MODEL, "%s", w->why.msg);
-    err_fill_hint(&why, "--declared refine writes what was inferred instead");
+    err_fill_hint(&why, "--declared refine writes the inferred shapes instead");
     return refuse(w->k.env, &why, err);
   }
   if (w->shapeless && w->o->strict) {
@@ -646,7 +650,7 @@ static int judge(struct writing *w, struct err *err) {
     err_fill(&why, ERR_FAIL, "%u value%s %s no known shape (%s); the first is '%s'", w->shapeless,
              w->shapeless == 1 ? "" : "s", w->shapeless == 1 ? "has" : "have", reasons(w),
              quote(first).s);
-    err_fill_hint(&why, "without --strict, such values stay without a shape");
+    err_fill_hint(&why, "without --strict, weir leaves such values without a shape");
     return refuse(w->k.env, &why, err);
   }
   return 0;
@@ -699,12 +703,11 @@ static const struct pass infer = {
     .keys = "shape-inference",
     .classes = "ShapeInference",
     .summary = "write the type and shape of every value that can be inferred",
-    .about = "Infers types, shapes and small values through the whole model, bodies and functions "
-             "included, and writes them as value_info. Dims are expressions of the symbols of the "
-             "inputs, such as (t + 7)//8. Weights are not read.",
+    .about = "Infers types, shapes and small values in the whole model, including subgraphs and "
+             "functions, and writes the types and shapes as value_info. Dims are expressions in "
+             "the symbols of the inputs, such as (t + 7)//8. Weights are not read.",
     .needs = "nothing",
-    .promises = "only declarations change; what is written holds for all inputs that fit the "
-                "declared ones",
+    .promises = "only declarations change; they hold for all inputs that match the declared shapes",
     .exactness = EXACTNESS_EXACT,
     PASS_OPTIONS(options, infer_pass_options),
     .run = run,

@@ -28,12 +28,12 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 const struct pass mark_preprocessed = {
     .name = "mark-preprocessed",
-    .summary = "say in the metadata that the model is ready to be quantized",
-    .about = "Sets the metadata entry onnx.quant.pre_process to onnxruntime.quant, by which "
-             "onnxruntime's quantize_static and quantize_dynamic know that a model was "
-             "preprocessed: without it they warn.",
-    .needs = "a model that was preprocessed: 'weir preprocess' does it, and runs this pass last",
-    .promises = "nothing but the entry changes",
+    .summary = "mark the model as preprocessed for quantization in its metadata",
+    .about = "Sets the metadata entry onnx.quant.pre_process to onnxruntime.quant. Without this "
+             "entry, onnxruntime's quantize_static and quantize_dynamic warn that the model was "
+             "not preprocessed.",
+    .needs = "a preprocessed model; 'weir preprocess' preprocesses it and runs this pass last",
+    .promises = "only this metadata entry changes",
     .exactness = EXACTNESS_EXACT,
     .run = run,
 };

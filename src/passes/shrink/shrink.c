@@ -141,9 +141,9 @@ static int activations(struct pass_env *env, const struct shrink_options *o, str
 static int check_axes(const struct pass_env *env, const struct shrink_options *o, struct err *err) {
   if (!o->per_channel || o->axes || env->ask) return 0;
   err_fill(err, ERR_USAGE,
-           "axis_unresolved: per-channel needs to measure the error along every axis of each "
-           "weight, which has not been done");
-  return err_hint(err, "without it every weight gets one scale");
+           "axis_unresolved: --per-channel needs the error along every axis of each weight, which "
+           "this run does not measure");
+  return err_hint(err, "without --per-channel, every weight gets one scale");
 }
 
 int pass_shrink(struct pass_env *env, const struct shrink_options *options, struct err *err) {

@@ -30,38 +30,43 @@ static const struct pass_option options[] = {
     [METHOD] =
         {"method", PASS_CHOICE, "integer_weights|float_weights|f16_to_f32|integer_activations",
          "integer_weights",
-         "integer_weights: int8; float_weights: the same type, with few distinct values "
-         "(for later compression); f16_to_f32: float16 becomes float32; integer_activations: "
-         "8-bit products, activations quantized at run time ('weir dynamic')",
+         "how to store weights\n"
+         "integer_weights: as int8. float_weights: in the same type, with few distinct values "
+         "(for later compression). f16_to_f32: float16 becomes float32. integer_activations: "
+         "8-bit products, with activations quantized at run time ('weir dynamic').",
          PASS_MEMBER(shrink_options, method)},
     [LEVELS] = {"levels", PASS_COUNT, "N", "256",
-                "number of distinct values for float_weights, from 2 to 65504",
+                "number of distinct values for float_weights\n"
+                "From 2 to 65504.",
                 PASS_MEMBER(shrink_options, levels), .only_with = "method=float_weights"},
     [PER_CHANNEL] = {"per-channel", PASS_FLAG, NULL, NULL,
-                     "one scale per channel, along the axis with the smallest error; reads the "
-                     "weights twice more",
+                     "use one scale per channel\n"
+                     "Channels are along the axis with the smallest error. Reads the weights "
+                     "twice more.",
                      PASS_MEMBER(shrink_options, per_channel)},
     [FORM] = {"form", PASS_CHOICE, "cast-mul-add|dequantize", "cast-mul-add",
-              "operators that convert int8 back to float: Cast, Mul and Add, or DequantizeLinear "
-              "(the range then includes 0; float16 needs opset 19)",
+              "operators that convert int8 back to float\n"
+              "cast-mul-add: Cast, Mul and Add. dequantize: DequantizeLinear; the range then "
+              "includes 0, and float16 needs opset 19.",
               PASS_MEMBER(shrink_options, form)},
-    [EXCLUDE] =
-        {"exclude", PASS_LIST, "PATTERN", NULL,
-         "do not shrink nodes or tensors that match: a glob, or re: and an extended regular "
-         "expression",
-         .read = read_exclude},
+    [EXCLUDE] = {"exclude", PASS_LIST, "PATTERN", NULL,
+                 "do not shrink nodes or tensors that match\n"
+                 "PATTERN is a glob, or re: and an extended regular expression.",
+                 .read = read_exclude},
     [MIN_ELEMENTS] = {"min-elements", PASS_NUMBER, "N", NULL,
-                      "do not shrink weights with fewer elements (default: 16384)",
+                      "skip weights with fewer elements (default: 16384)",
                       .read = read_min_elements},
     {"target", PASS_CHOICE, targets_joined + 1, NULL, TARGETS_ONLY_REFUSES,
      PASS_MEMBER(shrink_options, target), .listed = "weir targets"},
     [WEIGHT_TYPE] = {"weight-type", PASS_CHOICE, "uint8|int8", NULL,
-                     "type of weights for integer_activations (default: int8; with --compat uint8)",
+                     "type of weights for integer_activations\n"
+                     "The default is int8; with --compat it is uint8.",
                      .read = read_weight_type, .only_with = "method=integer_activations",
                      .later = true},
     [COMPAT] = {COMPAT_ROW(shrink_options),
-                .help = "for integer_activations: what ONNX Shrink Ray makes by onnxruntime's "
-                        "quantize_dynamic" COMPAT_VERSIONS,
+                .help = "write what ONNX Shrink Ray writes\n"
+                        "For integer_activations. That tool uses onnxruntime's "
+                        "quantize_dynamic" COMPAT_VERSIONS ".",
                 .only_with = "method=integer_activations", .later = true},
 };
 
@@ -100,13 +105,15 @@ static const struct pass shrink = {
     .name = "shrink",
     .summary =
         "large float weights -> int8 with a float scale and offset, or fewer distinct values",
-    .about = "ONNX Shrink Ray's methods: every float constant of 16384 elements or more becomes "
-             "int8, followed by Cast, Mul and Add (or DequantizeLinear), or keeps its type with a "
-             "limited number of values; or everything that is float16 becomes float32; or products "
-             "are made of 8-bit codes, and activations quantized at run time.",
+    .about = "Applies one of ONNX Shrink Ray's methods. integer_weights: every float constant of "
+             "16384 elements or more becomes int8, followed by Cast, Mul and Add (or "
+             "DequantizeLinear). float_weights: such constants keep their type, with a limited "
+             "number of distinct values. f16_to_f32: float16 becomes float32. "
+             "integer_activations: activations are quantized at run time, and products use 8-bit "
+             "codes.",
     .needs = "nothing",
-    .promises = "inputs and outputs of the model are unchanged, except that f16_to_f32 makes "
-                "float16 ones float32",
+    .promises = "inputs and outputs of the model are unchanged, except that f16_to_f32 changes "
+                "float16 ones to float32",
     .exactness = EXACTNESS_ROUNDING, // f16_to_f32 computes in another type
     .stores = "quantized",
     PASS_OPTIONS(options, shrink_options),

@@ -110,7 +110,7 @@ static int check_tensors(const struct edits *e, struct err *err) {
           err, ERR_FAIL,
           "tensor '%s' is sparse and float16, and f16_to_f32 cannot widen sparse tensors", name.s);
     if (!edit_tensor_readable(e, i))
-      return err_set(err, ERR_FAIL, "tensor '%s' has %u dims; f16_to_f32 can widen up to %d",
+      return err_set(err, ERR_FAIL, "tensor '%s' has %u dims; f16_to_f32 supports at most %d",
                      name.s, m->tensors[i].rank, RECIPE_MAX_RANK);
   }
   return 0;

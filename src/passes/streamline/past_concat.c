@@ -182,12 +182,12 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 const struct pass streamline_past_concat = {
     .name = "reorder/MoveElementwisePastConcat",
-    .summary = "apply elementwise operators behind a Concat instead of before it",
-    .about = "Puts one elementwise operator behind a Concat of what like ones give. Inputs without "
-             "one get a factor of 1, "
-             "or a summand of 0, where the others are scaled or shifted by constants.",
-    .needs = "types and shapes, which it infers",
-    .promises = "the same bits for all inputs, but for the sign of zeros that Min and Max give",
+    .summary = "apply elementwise operators after a Concat instead of before it",
+    .about = "If the inputs of a Concat are results of the same elementwise operator, applies "
+             "that operator once, after the Concat. If the operator scales or shifts by "
+             "constants, an input without it gets the factor 1 or the summand 0.",
+    .needs = "types and shapes, which the pass infers",
+    .promises = "the same bits for all inputs, except the sign of zeros from Min and Max",
     .exactness = EXACTNESS_EXACT,
     .loosest = EXACTNESS_ZERO,
     NAME_FILTER_ALONE,

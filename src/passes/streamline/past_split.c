@@ -179,12 +179,12 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 const struct pass streamline_past_split = {
     .name = "reorder/MoveElementwisePastSplit",
-    .summary = "apply elementwise operators behind a Split instead of before it",
-    .about = "Puts an elementwise operator with at most one operand that is no constant behind "
-             "each output of the Split "
-             "that its result goes into.",
-    .needs = "types and shapes, which it infers",
-    .promises = "the same bits for all inputs, but for the sign of zeros that Min and Max give",
+    .summary = "apply elementwise operators after a Split instead of before it",
+    .about = "If the result of an elementwise operator is the input of a Split, applies the "
+             "operator to each output of the Split instead. At most one operand of the operator "
+             "may be non-constant.",
+    .needs = "types and shapes, which the pass infers",
+    .promises = "the same bits for all inputs, except the sign of zeros from Min and Max",
     .exactness = EXACTNESS_EXACT,
     .loosest = EXACTNESS_ZERO,
     NAME_FILTER_ALONE,

@@ -151,10 +151,11 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 const struct pass streamline_split_past = {
     .name = "reorder-back/MoveSplitPastElementwise",
-    .summary = "apply elementwise operators before a Split instead of behind it",
-    .about = "Puts one elementwise operator before a Split whose outputs all go into like ones.",
-    .needs = "types and shapes, which it infers",
-    .promises = "the same bits for all inputs, but for the sign of zeros that Min and Max give",
+    .summary = "apply elementwise operators before a Split instead of after it",
+    .about = "If all outputs of a Split are inputs of the same elementwise operator, applies that "
+             "operator once, before the Split.",
+    .needs = "types and shapes, which the pass infers",
+    .promises = "the same bits for all inputs, except the sign of zeros from Min and Max",
     .exactness = EXACTNESS_EXACT,
     .loosest = EXACTNESS_ZERO,
     NAME_FILTER_ALONE,

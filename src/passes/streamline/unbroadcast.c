@@ -276,12 +276,11 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 const struct pass streamline_unbroadcast = {
     .name = "unbroadcast/UnbroadcastElementwise",
-    .summary =
-        "store constants of elementwise operators without elements that broadcasting repeats",
-    .about = "Of constants that elementwise operators take, keeps one element along each axis "
-             "along which all are alike, "
-             "where another operand gives the result its length.",
-    .needs = "types and shapes, which it infers",
+    .summary = "shrink constants of elementwise operators to what broadcasting restores",
+    .about = "Shrinks constant operands of elementwise operators: keeps one element along each "
+             "axis where all elements are equal, if another operand determines the length of the "
+             "result along that axis.",
+    .needs = "types and shapes, which the pass infers",
     .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     .loosest = EXACTNESS_ZERO,

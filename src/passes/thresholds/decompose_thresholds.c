@@ -261,14 +261,14 @@ static int run_granularity(struct pass_env *env, void *with, struct pass_result 
 
 const struct pass thresholds_by_monotonicity = {
     .name = "decompose-thresholds/ThresholdMonotonicityDecomposition",
-    .summary = "replace MultiThreshold that goes up and down by a difference of two that go up",
-    .about = "Makes two MultiThreshold of one with positive and negative weights, and subtracts "
-             "the second from the "
-             "first; one that only goes down becomes the negative of one that goes up.",
+    .summary = "replace a MultiThreshold with positive and negative steps by a difference of two "
+               "MultiThresholds",
+    .about = "Replaces a MultiThreshold with positive and negative weights by two with positive "
+             "weights, and subtracts the second from the first. A MultiThreshold with negative "
+             "weights only becomes the negative of one with positive weights.",
     .needs = "constant thresholds and weights of at most 2^18 elements",
-    .promises = "the same results except for the sign of zeros; the same up to rounding where "
-                "weights are no whole "
-                "numbers",
+    .promises = "the same results except for the sign of zeros; the same up to rounding if "
+                "weights are not whole numbers",
     .exactness = EXACTNESS_ZERO,
     .loosest = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,
@@ -277,10 +277,10 @@ const struct pass thresholds_by_monotonicity = {
 
 const struct pass thresholds_by_multiplicity = {
     .name = "decompose-thresholds/ThresholdMultiplicityDecomposition",
-    .summary = "replace steps of MultiThreshold that are larger than one by several of one",
-    .about = "Repeats thresholds with weights that are whole numbers as often as these say; those "
-             "of weight 0, and "
-             "those that are infinity, go. Rows with fewer steps are filled up with infinity.",
+    .summary = "replace steps of MultiThreshold larger than one by several steps of one",
+    .about = "Repeats each threshold with a whole-number weight that many times. Thresholds with "
+             "weight 0 and infinite thresholds are removed. Rows with fewer steps are padded with "
+             "infinity.",
     .needs = "constant thresholds, and constant weights that are whole numbers",
     .promises = "the same results, for finite inputs",
     .exactness = EXACTNESS_EXACT,
@@ -292,12 +292,11 @@ const struct pass thresholds_by_multiplicity = {
 const struct pass thresholds_by_granularity = {
     .name = "decompose-thresholds/ThresholdGranularityDecomposition",
     .summary = "replace thresholds for each element by a bias and thresholds for each channel",
-    .about = "Where the thresholds of all elements of a channel are the same but for a whole "
-             "number, adds that number "
-             "to the input instead. Thresholds are never replaced by others that come close.",
-    .needs = "constant thresholds that differ by whole numbers, of which sums are exact",
-    .promises = "the same results where no input is so near to a threshold that rounding of its "
-                "sum with the bias decides",
+    .about = "If the thresholds of the elements of a channel differ only by whole numbers, adds "
+             "these numbers to the input instead. Thresholds are never approximated.",
+    .needs = "constant thresholds that differ by whole numbers, with exact sums",
+    .promises = "the same results unless an input is so close to a threshold that the rounding of "
+                "the sum of input and bias decides",
     .exactness = EXACTNESS_FINITE,
     NAME_FILTER_ALONE,
     .run = run_granularity,

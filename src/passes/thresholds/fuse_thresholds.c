@@ -362,10 +362,9 @@ static int run_segments(struct pass_env *env, void *with, struct pass_result *re
 
 const struct pass thresholds_fuse = {
     .name = "fuse-thresholds/FuseThresholds",
-    .summary = "make MultiThreshold of comparisons, weights and their sum",
-    .about = "Replaces ReduceSum along the last axis of weighted comparisons of x with thresholds "
-             "by MultiThreshold, "
-             "also where there are no weights.",
+    .summary = "fuse comparisons, weights and their sum into MultiThreshold",
+    .about = "Replaces ReduceSum along the last axis of comparisons of x with thresholds, with or "
+             "without weights, by MultiThreshold.",
     .needs = "comparisons of a value with a last axis of length 1, cast to float",
     .promises = "the same results",
     .exactness = EXACTNESS_EXACT,
@@ -375,12 +374,12 @@ const struct pass thresholds_fuse = {
 
 const struct pass thresholds_fuse_segments = {
     .name = "fuse-thresholds/FuseThresholdSegments",
-    .summary = "make MultiThreshold of Xor and Not of comparisons, weights and their sum",
+    .summary = "fuse Xor and Not of comparisons, weights and their sum into MultiThreshold",
     .about = "Replaces ReduceSum along the last axis of weighted Xor, Not and comparisons of one "
-             "value with constants by "
-             "MultiThreshold whose steps go up and down, and a bias.",
+             "value with constants by a bias and a MultiThreshold with positive and negative "
+             "steps.",
     .needs = "constant thresholds and weights of at most 2^18 elements",
-    .promises = "the same results up to rounding, for inputs that are no NaN",
+    .promises = "the same results up to rounding, for inputs that are not NaN",
     .exactness = EXACTNESS_ZERO,
     .loosest = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,

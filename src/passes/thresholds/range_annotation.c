@@ -95,23 +95,24 @@ static int cleanup(struct pass_env *env, void *with, struct pass_result *result,
 
 const struct pass thresholds_annotate = {
     .name = "range-annotation/RangeAnnotation",
-    .summary = "say in the metadata between what numbers values lie",
-    .about = "Writes range = [lo, hi] into the metadata of every value of the main graph of which "
-             "more is known than its type: constants, what Clip gives, and what follows. Ranges "
-             "that are there are taken as true. Weights are read once, a part at a time.",
+    .summary = "write the ranges of values into the metadata",
+    .about = "Writes range = [lo, hi] into the metadata of every value of the main graph whose "
+             "range is known better than from its type: constants, outputs of Clip, and values "
+             "computed from them. Existing ranges are assumed to be true. Weights are read once, "
+             "a part at a time.",
     .needs = "nothing",
-    .promises = "nothing but metadata changes",
+    .promises = "only metadata changes",
     .exactness = EXACTNESS_EXACT,
     .run = annotate,
 };
 
 const struct pass thresholds_cleanup = {
     .name = "cleanup/CleanupRangeAnnotation",
-    .summary = "remove what range-annotation said in the metadata",
+    .summary = "remove the metadata that range-annotation wrote",
     .about = "Removes the range from the metadata of all values, and all entries of the model's "
              "metadata whose key begins with range: .",
     .needs = "nothing",
-    .promises = "nothing but metadata changes",
+    .promises = "only metadata changes",
     .exactness = EXACTNESS_EXACT,
     .run = cleanup,
 };

@@ -114,21 +114,19 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 }
 
 static const struct pass_option options[] = {
-    {"max-thresholds", PASS_NUMBER, "N", "255", "the most thresholds that a node may get",
+    {"max-thresholds", PASS_NUMBER, "N", "255", "largest number of thresholds of a node",
      PASS_MEMBER(round_options, most)},
     NAME_FILTER_ROWS,
 };
 
 const struct pass thresholds_from_round = {
     .name = "infer-thresholds/ConvertRoundToThresholds",
-    .summary = "write Round, Ceil and Floor of what lies in a small range as MultiThreshold",
+    .summary = "replace Round, Ceil and Floor of values in a small range by MultiThreshold",
     .about = "Replaces Round, Ceil and Floor by MultiThreshold with a step for each whole number, "
-             "where it is known "
-             "between what numbers their input lies: behind a Clip, of small integer types, or "
-             "said in the metadata "
-             "(range-annotation).",
-    .needs = "a range with at most --max-thresholds whole numbers, and the rank",
-    .promises = "the same results, for inputs that are no NaN",
+             "if the range of their input is known: after a Clip, for small integer types, or "
+             "from the metadata (range-annotation).",
+    .needs = "a range with at most --max-thresholds whole numbers, and a known rank",
+    .promises = "the same results, for inputs that are not NaN",
     .exactness = EXACTNESS_ROUNDING,
     PASS_OPTIONS(options, round_options),
     .run = run,

@@ -173,13 +173,12 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 const struct pass thresholds_silu = {
     .name = "algebraic/AbsorbSiluIntoComparison",
-    .summary = "compare what Silu is given instead of what it gives",
-    .about = "Replaces comparisons of x * Sigmoid(x), of Silu and Swish with constants by "
-             "comparisons of "
-             "x: one where the "
-             "constants are 0 or more, else two and Xor, since Silu falls before it rises.",
+    .summary = "compare the input of Silu instead of its output",
+    .about = "Replaces comparisons of x * Sigmoid(x), of Silu and of Swish with constants by "
+             "comparisons of x: one comparison if the constants are 0 or more, otherwise two and "
+             "an Xor, because Silu falls before it rises.",
     .needs = "constants of float types of at most 2^18 elements, none of them NaN",
-    .promises = "the same results where no comparison is so near that rounding decides it",
+    .promises = "the same results unless a comparison is so close that rounding decides it",
     .exactness = EXACTNESS_FINITE,
     NAME_FILTER_ALONE,
     .run = run,

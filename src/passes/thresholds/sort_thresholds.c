@@ -57,11 +57,10 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 const struct pass thresholds_sort = {
     .name = "sort-thresholds/SortThresholds",
     .summary = "put the thresholds of MultiThreshold in ascending order",
-    .about = "Sorts constant thresholds along their last axis, each with its weight, and takes "
-             "away what broadcasting "
-             "brings back.",
+    .about = "Sorts constant thresholds along their last axis, each with its weight, and removes "
+             "repeated rows that broadcasting restores.",
     .needs = "constant thresholds and weights of at most 2^18 elements",
-    .promises = "the same results; the same up to rounding where weights are no whole numbers",
+    .promises = "the same results; the same up to rounding if weights are not whole numbers",
     .exactness = EXACTNESS_EXACT,
     .loosest = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,

@@ -35,10 +35,9 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 const struct pass thresholds_unbroadcast = {
     .name = "unbroadcast/UnbroadcastThresholds",
-    .summary = "take repeated rows out of the thresholds and weights of MultiThreshold",
-    .about = "Keeps one of the rows of constant thresholds and weights that are alike, where "
-             "broadcasting brings them "
-             "back.",
+    .summary = "remove repeated rows from the thresholds and weights of MultiThreshold",
+    .about = "Keeps one of several equal rows of constant thresholds and weights, if broadcasting "
+             "restores the others.",
     .needs = "constant thresholds and weights of at most 2^18 elements",
     .promises = "the same results",
     .exactness = EXACTNESS_EXACT,

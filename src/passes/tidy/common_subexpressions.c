@@ -356,10 +356,10 @@ const struct pass tidy_common_subexpressions = {
     .name = "tidy/common-subexpressions",
     .keys = "eliminate eliminate-common-subexpression",
     .classes = "EliminateCommonSubexpression",
-    .summary = "merge nodes that compute the same",
-    .about = "Nodes with the same operator, attributes and inputs are replaced by the first of "
-             "them, including Constants with equal elements. "
-             "Constants that they use count as equal where their elements are.",
+    .summary = "merge nodes that compute the same values",
+    .about = "Replaces nodes with the same operator, attributes and inputs by the first of them, "
+             "including Constants with equal elements. Constants that nodes use are equal if "
+             "their elements are equal.",
     .needs = "nothing",
     .promises = "all outputs of the model are unchanged, including their names",
     .exactness = EXACTNESS_EXACT,

@@ -263,7 +263,8 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 static const struct pass_option options[] = {
     {"at-hand", PASS_FLAG, NULL, NULL,
-     "compare only small initializers, and those stored in the same place: read no weights",
+     "compare only small initializers; read no weights\n"
+     "Initializers that are stored in the same place are compared too.",
      PASS_MEMBER(equal_options, at_hand)},
 };
 
@@ -272,8 +273,8 @@ const struct pass tidy_equal_initializers = {
     .keys = "cleanup deduplicate-initializers",
     .classes = "DeduplicateInitializers",
     .summary = "merge initializers with equal type, shape and bytes",
-    .about = "Compares initializers by a sample of 64 KiB each, reads those whose samples are "
-             "equal, and replaces equal ones by the first.",
+    .about = "Compares a sample of 64 KiB of each initializer, then reads the initializers with "
+             "equal samples completely, and replaces equal ones by the first.",
     .needs = "nothing",
     .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,

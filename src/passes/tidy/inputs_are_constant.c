@@ -35,10 +35,11 @@ const struct pass tidy_inputs_are_constant = {
     .classes = "RemoveInitializersFromInputs",
     .summary = "remove initializers from the list of inputs",
     .about = "Callers may override an initializer that the model also lists as an input (IR "
-             "version 4 and later), so other passes do not change it. This pass removes it from "
-             "the list of inputs: for later passes, and for callers, it is then a constant.",
-    .needs = "that no caller passes any of these inputs: runtimes refuse inputs that are not on "
-             "the list",
+             "version 4 and later), so other passes do not change it. This pass removes the "
+             "initializer from the list of inputs: it is then a constant for later passes and for "
+             "callers.",
+    .needs = "that no caller passes any of these inputs: runtimes refuse inputs that the model "
+             "does not list",
     .promises = "no change for callers that pass only the other inputs",
     .exactness = EXACTNESS_EXACT,
     .run = run,

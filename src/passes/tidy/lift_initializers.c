@@ -69,11 +69,9 @@ const struct pass tidy_lift_initializers = {
     .keys = "cleanup lift-constants",
     .classes = "LiftSubgraphInitializersToMainGraph",
     .summary = "move initializers of subgraphs to the main graph",
-    .about = "Makes each initializer of a subgraph (a branch of an If, the body of a Loop or Scan) "
-             "one of the "
-             "main graph, where every graph sees it. Those that are inputs or outputs of their "
-             "graph stay, and "
-             "those in functions.",
+    .about = "Moves each initializer of a subgraph (a branch of an If, the body of a Loop or "
+             "Scan) to the main graph, where every subgraph can use it. Initializers that are "
+             "inputs or outputs of their graph, and those in functions, are left unchanged.",
     .needs = "nothing",
     .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,

@@ -151,11 +151,10 @@ const struct pass tidy_topological_sort = {
     .name = "topological-sort",
     .keys = "cleanup topological-sort",
     .classes = "TopologicalSort",
-    .summary = "put nodes in an order in which each comes after what it uses",
-    .about =
-        "Sorts the nodes of each graph that is not in topological order. Of nodes that may come "
-        "next, the "
-        "one comes that was first before. Sorted graphs, and those with a cycle, are not changed.",
+    .summary = "sort nodes so that each comes after the nodes whose outputs it uses",
+    .about = "Sorts the nodes of each graph that is not in topological order. If several nodes can "
+             "come next, they keep their order. Sorted graphs, and graphs with a cycle, are not "
+             "changed.",
     .needs = "nothing",
     .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,

@@ -199,9 +199,8 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 static const struct pass_option options[] = {
     {"interface", PASS_FLAG, NULL, NULL,
-     "also rename the model's inputs (global_input_0, ...) and outputs (global_output_0, ...): "
-     "callers must then "
-     "use these names",
+     "also rename inputs and outputs of the model\n"
+     "They become global_input_0, global_output_0 and so on. Callers must then use these names.",
      PASS_MEMBER(unique_options, interface)},
 };
 
@@ -210,11 +209,10 @@ const struct pass tidy_unique_names = {
     .keys = "cleanup unique-names",
     .classes = "GiveUniqueNames",
     .summary = "name nodes after their operator, and values after their node",
-    .about = "Names every node <operator>_<number>, the values that it makes <node>_output_<slot>, "
-             "and initializers "
-             "<node>_input_<slot> after the first node that uses them. The inputs and outputs of "
-             "the model, what stands in bodies of operators that are not ONNX's, and "
-             "functions, keep their names.",
+    .about = "Names every node <operator>_<number>, its outputs <node>_output_<slot>, and "
+             "initializers <node>_input_<slot> after the first node that uses them. The inputs "
+             "and outputs of the model, subgraphs of operators that are not ONNX's, and functions "
+             "keep their names.",
     .needs = "nothing",
     .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,

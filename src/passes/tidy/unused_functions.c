@@ -79,8 +79,8 @@ const struct pass tidy_unused_functions = {
     .classes = "RemoveUnusedFunctions",
     .summary = "remove functions that no node calls",
     .about =
-        "Removes each function of the model that no node calls: not in the model's graphs, and not "
-        "in a function that is called itself.",
+        "Removes each function of the model that no node calls. Calls inside functions count only "
+        "if the function is itself called.",
     .needs = "nothing",
     .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,

@@ -80,8 +80,8 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 
 static const struct pass_option options[] = {
     {"inputs", PASS_FLAG, NULL, NULL,
-     "also remove initializers that are graph inputs (which callers may override), together with "
-     "the input",
+     "also remove unused initializers that are inputs\n"
+     "The graph input is removed too. Callers may override such initializers.",
      PASS_MEMBER(unused_options, inputs)},
 };
 
@@ -90,7 +90,7 @@ const struct pass tidy_unused_initializers = {
     .keys = "cleanup remove-unused remove-unused-nodes",
     .summary = "remove unused initializers and Constants",
     .about = "Removes every initializer and every Constant that no node uses and that is not an "
-             "output: in the main graph, in subgraphs and in functions.",
+             "output, in the main graph, in subgraphs and in functions.",
     .needs = "nothing",
     .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,

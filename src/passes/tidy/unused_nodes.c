@@ -66,7 +66,8 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
 static const struct pass_option options[] = {
     NAME_FILTER_ROWS,
     {"any-domain", PASS_FLAG, NULL, NULL,
-     "also remove nodes with operators that weir does not know, which may have side effects",
+     "also remove nodes with unknown operators\n"
+     "Such operators may have side effects.",
      PASS_MEMBER(unused_options, any_domain)},
 };
 
@@ -75,8 +76,8 @@ const struct pass tidy_unused_nodes = {
     .keys = "cleanup remove-unused remove-unused-nodes",
     .classes = "RemoveUnusedNodes",
     .summary = "remove nodes whose outputs are not used",
-    .about = "Removes every node whose outputs are not used, and then the nodes that only it used: "
-             "in the main graph, in subgraphs and in functions.",
+    .about = "Removes every node whose outputs are not used, then the nodes that only removed "
+             "nodes used, in the main graph, in subgraphs and in functions.",
     .needs = "nothing",
     .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,

@@ -60,7 +60,8 @@ static const struct eval_kind kinds[RECIPE_KINDS] = {
                     .gather = eval_map_gather},
 };
 
-static_assert((int)EVAL_DEPTH > (int)RECIPE_MAX_DEPTH, "what a log may say is evaluated");
+static_assert((int)EVAL_DEPTH > (int)RECIPE_MAX_DEPTH, "every edit that a log can contain is "
+                                                       "evaluated");
 
 // ---- opening and closing ----------------------------------------------------------------------
 

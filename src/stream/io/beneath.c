@@ -280,9 +280,9 @@ static int open_error(int errnum, struct beneath_how how, const char *shown, str
   if (errnum == ENOENT) {
     err_fill(err, ERR_INPUT, "the data file '%s' is missing", shown);
     if (how.linked)
-      return err_hint(err, "the .onnx is a link: data files are looked for next to the link, not "
+      return err_hint(err, "the .onnx is a link: weir looks for data files next to the link, not "
                            "next to its target");
-    return err_hint(err, "data files are looked for next to the .onnx, under the names it gives");
+    return err_hint(err, "weir looks for data files next to the .onnx, under the names in it");
   }
   return err_errno(err, errnum, ERR_MODEL, "'%s' cannot be opened", shown);
 }

@@ -32,7 +32,7 @@ static int truncated(const struct io *io, uint32_t file, uint64_t size, struct e
   err_fill(err, ERR_INPUT,
            "'%s' was truncated while it was being read: %lu of its %lu bytes are left",
            name_of(io, file).s, size, sources_size(io->sources, file));
-  return err_hint(err, "wait until nothing writes to it any more, then run again");
+  return err_hint(err, "wait until no program writes to it, then run again");
 }
 
 static int check_range(const struct io *io, uint32_t file, uint64_t off, size_t n,

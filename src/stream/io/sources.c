@@ -89,7 +89,7 @@ static int changed(const struct sources *s, const struct source *f, struct finge
     err_fill(err, ERR_INPUT, "'%s' changed during the run: %s", q.s,
              now.ino != f->print.ino || now.dev != f->print.dev ? "it was replaced by another file"
                                                                 : "it was written to");
-  return err_hint(err, "run again once nothing writes to the model any more");
+  return err_hint(err, "run again when no program writes to the model");
 }
 
 // ---- descriptors --------------------------------------------------------------------------------

@@ -292,7 +292,7 @@ static int wrong_type(struct loader *l, const struct frame *f, const struct sche
                       const struct wire_field *wf) {
   static const char *const names[] = {"a varint",           "8 bytes", "a length", "a group",
                                       "the end of a group", "4 bytes"};
-  return load_fatal(l, wf->start, "%s.%s (field %u) is written as %s, which it cannot be",
+  return load_fatal(l, wf->start, "%s.%s (field %u) is encoded as %s, which is not allowed",
                     onnx_schema_message(f->message), field->name, field->number, names[wf->type]);
 }
 
@@ -303,7 +303,7 @@ static int decode_field(struct loader *l, struct frame *f, const struct schema_f
   const struct place at = {wf->start, wf->body + wf->len - wf->start};
   const size_t text = field->form == FORM_TEXT ? (size_t)wf->len : 0;
   if (text > NAME_MAX_BYTES)
-    return load_fatal(l, wf->start, "%s.%s is %lu bytes long; names end at %d",
+    return load_fatal(l, wf->start, "%s.%s is %lu bytes long; the limit for names is %d",
                       onnx_schema_message(f->message), field->name, wf->len, NAME_MAX_BYTES);
   if (load_skeleton_add(l, f, wf)) return -1;
   if (span_has_nul(span_of(f->skeleton + f->n_skeleton - text, text)))
@@ -334,8 +334,8 @@ static int after_the_graph(struct loader *l, const struct frame *f, const struct
   if (l->depth > 0 || l->m->main_graph == NO_ID || known || l->err->kind != ERR_MODEL) return -1;
   l->err->hint[0] = '\0';
   return err_hint(l->err,
-                  "the model ends at byte %lu, and what follows is not part of it: was something "
-                  "appended to the file?",
+                  "the model ends at byte %lu, but more bytes follow: was something appended to "
+                  "the file?",
                   wf->start);
 }
 

@@ -185,7 +185,7 @@ int load_external_parse(struct loader *l, const Pb__Tensor *t, const struct row_
   if (!good) return 0;
   if (out->len != bytes)
     return load_fault(l, FAULT_ERROR, row_place(who).s,
-                      "external_data length is %lu, but its dims and type take %lu bytes", out->len,
+                      "external_data length is %lu, but its dims and type need %lu bytes", out->len,
                       bytes);
   return find_range(l, who, load_text(location->value), out, usable);
 }

@@ -85,12 +85,12 @@ static int check_attr(struct loader *l, const struct frame *f, const Pb__Attribu
     return load_fault(l, FAULT_ERROR, row_place(&who).s, "holds both %s and %s",
                       f->payload.field->name, second->name);
   if (held != ATTR_UNDEFINED && held != (enum attr_type)type)
-    return load_fault(l, FAULT_ERROR, row_place(&who).s, "says it is of type %d, but contains %s",
+    return load_fault(l, FAULT_ERROR, row_place(&who).s, "declares type %d, but contains %s",
                       (int)type, field->name);
   const bool single = type == ATTR_TENSOR || type == ATTR_GRAPH || type == ATTR_SPARSE_TENSOR;
   if (single && held == ATTR_UNDEFINED && a->ref_attr_name.len == 0)
-    return load_fault(l, FAULT_ERROR, row_place(&who).s,
-                      "says it is of type %d, but contains nothing", (int)type);
+    return load_fault(l, FAULT_ERROR, row_place(&who).s, "declares type %d, but contains nothing",
+                      (int)type);
   row->type = (uint8_t)type;
   return 0;
 }

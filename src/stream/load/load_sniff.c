@@ -16,9 +16,9 @@ struct mark {
 
 #define UNPACK "unpack it first"
 #define FETCH "'git lfs pull' in the repository it came from fetches the file itself"
-#define OTHER "weir transforms ONNX models only: export the model to ONNX first"
+#define OTHER "weir transforms only ONNX models: export the model to ONNX first"
 #define PAGE                                                                                       \
-  "it seems to be the page about the file: on Hugging Face the file itself is under /resolve/, "   \
+  "it seems to be a web page about the file: on Hugging Face the file itself is under /resolve/, " \
   "not /blob/"
 #define AGAIN "was the download complete?"
 
@@ -70,11 +70,11 @@ static struct load_likeness model_looks_like(const uint8_t *head, size_t n, uint
   // A multi-byte character may be cut at the end of the window.
   for (size_t cut = 0; cut < 4 && cut < n; cut++)
     if (n > 1 && is_text(span_of(head, n - cut)))
-      return (struct load_likeness){"is text", "give the .onnx itself"};
+      return (struct load_likeness){"is text", "give the .onnx file"};
   // Every ONNX writer begins with ir_version (08) or, rarely, the opset (42) or the graph (3a).
   if (head[0] != 0x08 && head[0] != 0x42 && head[0] != 0x3a && head[0] != 0x12)
     return (struct load_likeness){"does not begin like one",
-                                  "give the .onnx itself, not its data files"};
+                                  "give the .onnx file, not its data files"};
   return (struct load_likeness){0};
 }
 

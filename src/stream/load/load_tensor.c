@@ -136,7 +136,9 @@ static int check_unit(struct loader *l, const struct frame *f, const Pb__Tensor 
                       "data_type %d is not an element type that weir knows", t->data_type);
   const enum dtype dtype = row->dtype = (uint8_t)t->data_type;
   if (dtype != DTYPE_STRING && !dtype_bytes(dtype, u->elements, &row->bytes))
-    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "%lu elements of %s pass 2^63-1 bytes",
+    return load_fault(l, FAULT_ERROR, row_place(&u->name).s,
+                      "%lu elements of %s need more than 2^63-1 "
+                      "bytes",
                       u->elements, dtype_name(dtype));
   if (t->segment)
     return load_fault(l, FAULT_ERROR, row_place(&u->name).s,
@@ -171,7 +173,7 @@ static int check_unit(struct loader *l, const struct frame *f, const Pb__Tensor 
   const bool bytes = raw || encoding == ENCODING_NONE;
   if (p->entries != wanted)
     return load_fault(l, FAULT_ERROR, row_place(&u->name).s,
-                      "dims and type %s take %lu %s, but %s has %lu", dtype_name(dtype), takes,
+                      "dims and type %s need %lu %s, but %s has %lu", dtype_name(dtype), takes,
                       takes == 1 ? (bytes ? "byte" : "entry") : (bytes ? "bytes" : "entries"),
                       encoding == ENCODING_NONE ? "it" : p->field->name, p->entries);
   u->good = true;

@@ -362,7 +362,7 @@ static int conclude(struct run *r, struct arena *a, struct err *err) {
   if (left > 0)
     return err_set(
         err, ERR_RETRY,
-        "interrupted: finished units (%u %%) are kept, unfinished ones will be written again",
+        "interrupted: finished units (%u %%) are kept, unfinished units will be written again",
         per_cent_done(r));
   // Whoever seals looks at all of them.
   if (!r->st->leave && refuse_overflows(r, a, err) != 0) return -1;

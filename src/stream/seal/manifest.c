@@ -215,7 +215,7 @@ static int check_form(const struct reading *r, const struct json_value *doc) {
     return no_manifest(r, "its method is not SHA-256 over shards");
   if (!json_is_object(json_get(predicate, "x_weir")) ||
       !json_is_array(json_get(predicate, "resources")) || json_count(json_get(doc, "subject")) != 1)
-    return no_manifest(r, "its subject, its resources or x_weir are missing");
+    return no_manifest(r, "its subject, its resources or x_weir is missing");
   return 0;
 }
 
@@ -275,13 +275,13 @@ static int take_resource(const struct reading *r, const struct json_value *row) 
   if (!text_is(row, "algorithm", r->algorithm))
     return no_manifest(r, "a resource's algorithm is not SHA-256 over shards of its shard_size");
   if (!take_file(m, name, start) || m->sizes[m->n_files - 1] != start)
-    return no_manifest(r, "its resources are out of order, leave a hole, or are not base names");
+    return no_manifest(r, "its resources are out of order, have a gap, or are not base names");
   shard->file = m->n_files - 1;
   shard->off = start;
   shard->len = end - start;
   m->sizes[shard->file] = end;
   if (m->n_shards > 0 && !is_cut_there(m, shard - 1, shard->file))
-    return no_manifest(r, "a resource is not cut at a multiple of its shard_size");
+    return no_manifest(r, "a resource does not start or end at a multiple of its shard_size");
   m->n_shards++;
   return 0;
 }
@@ -300,7 +300,7 @@ static int take_resources(struct reading *r, const struct json_value *predicate)
     if (take_resource(r, row)) return -1;
   m->first[m->n_files] = m->n_shards;
   if (m->n_shards > 0 && !is_cut_there(m, &m->shards[m->n_shards - 1], NO_ID))
-    return no_manifest(r, "a resource is not cut at a multiple of its shard_size");
+    return no_manifest(r, "a resource does not start or end at a multiple of its shard_size");
   return 0;
 }
 
@@ -309,15 +309,15 @@ static int check_model(const struct reading *r, const char *wanted) {
   const struct manifest *m = r->m;
   struct span output;
   if (!json_as_string(json_get(m->x_weir, "output"), &output) || !span_is(output, m->subject))
-    return no_manifest(r, "its subject and its x_weir.output are not one model");
+    return no_manifest(r, "its subject and its x_weir.output are different models");
   if (wanted && strcmp(m->subject, wanted) != 0) {
-    err_fill(r->err, ERR_MODEL, "the manifest '%s' is about '%s'", quote_path(r->shown).s,
+    err_fill(r->err, ERR_MODEL, "the manifest '%s' is for '%s'", quote_path(r->shown).s,
              quote_str(m->subject).s);
-    return err_hint(r->err, "a manifest holds for the model that it names, and for no copy of it "
+    return err_hint(r->err, "a manifest is valid only for the model that it names, not for a copy "
                             "under another name");
   }
   if (manifest_file_named(m, output) == NO_ID)
-    return no_manifest(r, "the model that it is about is not among its resources");
+    return no_manifest(r, "its model is not among its resources");
   return 0;
 }
 
@@ -353,14 +353,15 @@ static int take_document(struct reading *r, const struct json_value *doc) {
   char is[DIGEST_HEX];
   hex_encode(root, DIGEST_BYTES, is);
   return err_set(r->err, ERR_MODEL,
-                 "manifest '%s' is inconsistent: its root digest is %.64s, its resources give %s",
+                 "manifest '%s' is inconsistent: its root digest is %.64s, but its resources give "
+                 "%s",
                  quote_str(r->shown).s, (const char *)hex.at, is);
 }
 
 static int refuse_unsigned(const char *shown, struct err *err) {
   err_fill(err, ERR_FAIL, "the manifest '%s' is not the one that was signed", quote_path(shown).s);
-  return err_hint(err, "it was changed, or the model was made anew since: whoever made it can sign "
-                       "it again (weir sign)");
+  return err_hint(err, "the manifest was changed, or the model was written again; the owner of "
+                       "the key can sign it again with 'weir sign'");
 }
 
 int manifest_read(struct manifest *m, const struct manifest_at *at, struct err *err) {
@@ -368,7 +369,7 @@ int manifest_read(struct manifest *m, const struct manifest_at *at, struct err *
   struct span text;
   if (fs_read_file(at->dir, at->name, MANIFEST_MAX_BYTES, &text, err)) {
     if (err->kind != ERR_NONE) return -1;
-    return err_set(err, ERR_INPUT, "there is no manifest '%s'", quote_str(at->shown).s);
+    return err_set(err, ERR_INPUT, "manifest '%s' does not exist", quote_str(at->shown).s);
   }
   digest_of(text.at, text.n, m->sha256);
   if (at->sha256 && memcmp(at->sha256, m->sha256, DIGEST_BYTES) != 0) {

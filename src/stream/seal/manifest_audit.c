@@ -47,8 +47,8 @@ static int open_link(const struct audit *a, const char *name, struct stat *at, i
     return err_set(err, ERR_RETRY, "'%s' cannot be opened: too many open files", quote_str(name).s);
   if (rc == 0 || err->kind != ERR_PERMISSION) return rc;
   err->reason = REASON_NONE;
-  return err_hint(
-      err, "put the file itself in its place: a manifest allows no links that lead elsewhere");
+  return err_hint(err,
+                  "replace the link by the file: a manifest does not allow links to other folders");
 }
 
 static int open_shard(void *ctx, uint32_t i) {

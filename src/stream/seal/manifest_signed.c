@@ -28,9 +28,8 @@ void manifest_signature_name(char name[256], const char *onnx_name) {
 // ---- hashing ------------------------------------------------------------------------------------
 
 static int differs(const char *name, struct err *err, const char *how) {
-  err_fill(err, ERR_FAIL, "'%s' is not what its manifest says: %s", quote_str(name).s, how);
-  return err_hint(err,
-                  "'weir audit' names everything that is damaged; only whole models are signed");
+  err_fill(err, ERR_FAIL, "'%s' does not match its manifest: %s", quote_str(name).s, how);
+  return err_hint(err, "'weir audit' lists all damage; weir signs only undamaged models");
 }
 
 static int open_file(int dir, const char *name, uint64_t size, int *fd, struct err *err) {
@@ -39,8 +38,9 @@ static int open_file(int dir, const char *name, uint64_t size, int *fd, struct e
   *fd = again_openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (*fd < 0 && errno == ELOOP) {
     err_fill(err, ERR_PERMISSION,
-             "'%s' is a link, which those who verify a signature do not accept", quote_str(name).s);
-    return err_hint(err, "put the file itself in its place");
+             "'%s' is a link, and programs that verify signatures do not accept links",
+             quote_str(name).s);
+    return err_hint(err, "replace the link by the file");
   }
   if (*fd < 0) return err_errno(err, errno, ERR_INPUT, "cannot open '%s'", quote_str(name).s);
   if (fstat(*fd, &at) || !S_ISREG(at.st_mode))
@@ -173,9 +173,9 @@ int manifest_signed_read(struct manifest_signed *s, struct span statement, const
                      hex_decode(hex, s->manifest_sha256, DIGEST_BYTES);
   if (about_model && names) return 0;
   manifest_signed_free(s);
-  err_fill(err, ERR_MODEL, "the signature '%s' is of %s", quote_path(shown).s,
-           about_model ? "a model without a manifest" : "something that is no model");
-  return err_hint(err, "'weir sign' makes one that names the manifest");
+  err_fill(err, ERR_MODEL, "the signature '%s' is for %s", quote_path(shown).s,
+           about_model ? "a model without a manifest" : "something that is not a model");
+  return err_hint(err, "'weir sign' makes a signature that names the manifest");
 }
 
 void manifest_signed_free(struct manifest_signed *s) {
@@ -187,15 +187,15 @@ static int about_other(const struct manifest_signed *s, const struct json_value 
                        const char *wanted, struct err *err) {
   struct span is = span_str("");
   (void)json_as_string(what, &is);
-  err_fill(err, ERR_MODEL, "the signature '%s' is about '%s' and not about '%s'",
-           quote_path(s->shown).s, quote(is).s, quote_str(wanted).s);
+  err_fill(err, ERR_MODEL, "the signature '%s' is for '%s', not for '%s'", quote_path(s->shown).s,
+           quote(is).s, quote_str(wanted).s);
   return err_hint(
       err,
-      "a signature holds for the model that it names, and for no copy of it under another name");
+      "a signature is valid only for the model that it names, not for a copy under another name");
 }
 
 static int inconsistent(const struct manifest_signed *s, const char *file, struct err *err) {
-  return err_set(err, ERR_MODEL, "the signature '%s' and the manifest say different things of '%s'",
+  return err_set(err, ERR_MODEL, "the signature '%s' and the manifest disagree about '%s'",
                  quote_path(s->shown).s, quote_str(file).s);
 }
 

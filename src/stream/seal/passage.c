@@ -76,8 +76,8 @@ int passage_plan(struct seal_intent *s, const struct staging *st, struct seal_mo
     return 0;
   }
   return err_set(err, ERR_FAIL,
-                 "'%s' in '%s' cannot be replaced: there is no free name of the same length for "
-                 "the new data in the meantime",
+                 "'%s' in '%s' cannot be replaced: no free name of the same length is left for "
+                 "the new data during the run",
                  quote_str(m->name).s, quote_str(st->dest_path).s);
 }
 
@@ -181,7 +181,7 @@ static int write_passage(struct seal_intent *s, const struct staging *st,
   const int out = fs_make_own(st->folder, PASSAGE_NAME, O_WRONLY, err);
   int rc = out < 0 ? -1 : rewrite(&w, in, out, buf, err);
   if (rc == 0 && fstat(out, &at))
-    rc = err_errno(err, errno, ERR_IO, "cannot look at '%s'", PASSAGE_NAME);
+    rc = err_errno(err, errno, ERR_IO, "cannot examine '%s'", PASSAGE_NAME);
   close(in);
   if (out >= 0) close(out);
   digest_free(w.unit);
@@ -271,7 +271,7 @@ int passage_enter(const struct seal_intent *s, const struct staging *st, struct 
   const struct seal_move *onnx = move_of_onnx(s);
   if (!staging_has(st->folder, s->passage.name)) { // it has passed the commit point
     if (seal_is_there(st, &s->passage, onnx->name) || seal_is_there(st, onnx, onnx->name)) return 0;
-    return err_set(err, ERR_IO, "'%s' is neither in '%s' nor in place in '%s'", s->passage.name,
+    return err_set(err, ERR_IO, "'%s' is missing in both '%s' and '%s'", s->passage.name,
                    quote_str(st->name).s, quote_str(st->dest_path).s);
   }
   for (uint32_t i = 0; i < s->n_moves; i++)

@@ -154,7 +154,7 @@ static int take_name(struct seal_intent *s, const struct staging *st, struct sea
     return passage_plan(s, st, m, err);
   err_set(err, ERR_RETRY, "'%s' in '%s' appeared after this run was planned", quote_str(m->name).s,
           quote_str(st->dest_path).s);
-  return err_hint(err, "run the same command again: it chooses another name");
+  return err_hint(err, "run the same command again: it will choose another name");
 }
 
 static int add_outputs(struct seal_intent *s, const struct staging *st, const struct plan *p,

@@ -38,9 +38,9 @@ static int open_file(const struct staging *st, const struct seal_move *m, struct
       fd >= 0 && fstat(fd, &at) == 0 && S_ISREG(at.st_mode) && (uint64_t)at.st_size == m->size;
   if (right) return fd;
   if (fd < 0 && errno != ENOENT && errno != ELOOP && errno != ENXIO)
-    return err_errno(err, errno, ERR_IO, "'%s' cannot be looked at", quote_str(m->name).s);
+    return err_errno(err, errno, ERR_IO, "'%s' cannot be examined", quote_str(m->name).s);
   if (fd < 0)
-    err_set(err, ERR_INPUT, "'%s' is neither in '%s' nor in place in '%s'", quote_str(m->name).s,
+    err_set(err, ERR_INPUT, "'%s' is missing in both '%s' and '%s'", quote_str(m->name).s,
             quote_str(st->name).s, quote_str(st->dest_path).s);
   else
     err_set(err, ERR_INPUT,
@@ -76,7 +76,7 @@ static int say_differs(const struct staging *st, const struct seal_intent *s, ui
       if (rows->why && rows->why != ENODATA)
         return reread_failed(m->name, rows->off, rows->why, err);
       err_set(err, ERR_INPUT,
-              "'%s' in '%s' is not what the interrupted run wrote: bytes %lu..%lu differ",
+              "'%s' in '%s' differs from the output of the interrupted run: bytes %lu..%lu",
               quote_str(m->name).s, quote_str(st->dest_path).s, rows->off, rows->off + rows->len);
       return err_because(err, REASON_STAGED_OTHER);
     }

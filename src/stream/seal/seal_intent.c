@@ -186,7 +186,7 @@ int seal_intent_read(struct seal_intent *s, int folder, const char *shown, struc
   struct span text;
   if (fs_read_own(folder, "seal.json", SEAL_MAX_BYTES, shown, &text, err)) {
     if (err->kind != ERR_NONE) return -1;
-    return err_set(err, ERR_INPUT, "there is no seal.json in '%s'", quote_str(shown).s);
+    return err_set(err, ERR_INPUT, "'%s' has no seal.json", quote_str(shown).s);
   }
   struct err malformed = {0};
   const bool whole = is_whole(text);
@@ -194,7 +194,7 @@ int seal_intent_read(struct seal_intent *s, int folder, const char *shown, struc
   fs_free(text);
   int bad = 0;
   if (!whole || !doc || !read_intent(s, doc)) {
-    err_set(err, ERR_INPUT, "'seal.json' in '%s' is not what the interrupted run wrote",
+    err_set(err, ERR_INPUT, "'seal.json' in '%s' changed since the interrupted run",
             quote_str(shown).s);
     bad = err_because(err, REASON_STAGED_OTHER);
   }

@@ -59,7 +59,7 @@ static int cannot_place(const struct staging *st, const struct seal_move *m, int
     return err_because(err, REASON_APPEARED);
   }
   if (why == ENOENT)
-    return err_set(err, ERR_IO, "'%s' is neither in '%s' nor in place in '%s'", name.s,
+    return err_set(err, ERR_IO, "'%s' is missing in both '%s' and '%s'", name.s,
                    quote_str(st->name).s, dest.s);
   return err_errno(err, why, ERR_IO, "cannot move '%s' into place in '%s'", name.s, dest.s);
 }

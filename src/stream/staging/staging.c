@@ -148,7 +148,7 @@ static int open_output(const struct opening *o, uint32_t i) {
   if (fs_ops->ftruncate(fd, (off_t)out->size))
     return err_errno(o->err, errno, ERR_IO, "cannot set the size of '%s' to %lu bytes",
                      quote_str(out->name).s, out->size);
-  say(o, "the file system of '%s' cannot reserve space for '%s': it may run full during the run",
+  say(o, "the file system of '%s' cannot reserve space for '%s': it may become full during the run",
       quote_str(o->st->dest_path).s, quote_str(out->name).s);
   return 0;
 }
@@ -245,7 +245,7 @@ static void say_discarded(const struct opening *o, enum useless why) {
   else if (why == NOT_WANTED)
     say(o, "discarded %s of an interrupted run", size.s);
   else
-    say(o, "discarded %s of an interrupted run: nothing in it could be used", size.s);
+    say(o, "discarded %s of an interrupted run: none of it could be used", size.s);
 }
 
 // A folder of another run of this output that nobody works in (this run's stages have theirs).
@@ -290,7 +290,7 @@ static int start_afresh(const struct opening *o, bool made, enum useless why) {
 static int refuse_version(const struct staging *st, const struct staging_header *h,
                           const char *version, struct err *err) {
   if (!h->made_by[0]) return 0;
-  err_set(err, ERR_USAGE, "'%s' in '%s' was left by %s; this is weir %s, and they are not mixed",
+  err_set(err, ERR_USAGE, "'%s' in '%s' was left by %s; this is weir %s, which cannot continue it",
           quote_str(st->name).s, quote_str(st->dest_path).s, h->made_by, version);
   return err_because(err, REASON_OTHER_VERSION);
 }
@@ -345,7 +345,7 @@ static int settle(const struct opening *o, bool made, enum staging_resume *how) 
     bad = -1;
   } else if (sealed && (options->resume || same)) {
     *how = STAGING_SEALED;
-    say(o, "'%s' is complete; its files only have to be moved into place",
+    say(o, "'%s' is complete; its files only need to be moved into place",
         quote_str(o->st->name).s);
   } else if (same) {
     *how = STAGING_RESUMED;
@@ -364,9 +364,9 @@ static int settle(const struct opening *o, bool made, enum staging_resume *how) 
 // ---- the lock's two kinds ----
 
 static int taken_away(const struct staging *st, struct err *err) {
-  err_set(err, ERR_RETRY, "another process took over '%s' in '%s' while this one was using it",
+  err_set(err, ERR_RETRY, "another process started to use '%s' in '%s' while this one was using it",
           quote_str(st->name).s, quote_str(st->dest_path).s);
-  return err_hint(err, "wait until it has ended, then run the same command again");
+  return err_hint(err, "wait until that process ends, then run the same command again");
 }
 
 static int change_lock(struct staging *st, int operation, struct err *err) {
@@ -399,9 +399,11 @@ static int may_open_outputs(const struct opening *o) {
   if (getrlimit(RLIMIT_NOFILE, &l) || l.rlim_cur >= need) return 0;
   l.rlim_cur = need < l.rlim_max ? need : l.rlim_max;
   if (l.rlim_cur >= need && setrlimit(RLIMIT_NOFILE, &l) == 0) return 0;
-  err_set(o->err, ERR_FAIL, "%u files are too many: this process may have %lu open at a time",
+  err_set(o->err, ERR_FAIL, "%u files are too many: this process can have at most %lu files open",
           o->p->n_outputs, (unsigned long)l.rlim_max);
-  return err_hint(o->err, "'ulimit -n %lu' before it, where that is allowed; or fewer data files",
+  return err_hint(o->err,
+                  "run 'ulimit -n %lu' before it if that is allowed, or use fewer data "
+                  "files",
                   (unsigned long)need);
 }
 
@@ -440,11 +442,11 @@ static int may_begin(const struct opening *o, struct staging_space *space) {
   if (!space->known || space->needed_bytes <= space->free_bytes) return 0;
   const uint64_t need = space->needed_bytes;
   err_set(o->err, ERR_NOSPACE,
-          "the outputs need %s (%lu bytes) in '%s', where %s (%lu bytes) are free",
+          "the outputs need %s (%lu bytes) in '%s', but only %s (%lu bytes) are free",
           quote_bytes(need).s, need, quote_str(o->st->dest_path).s,
           quote_bytes(space->free_bytes).s, space->free_bytes);
-  return err_hint(o->err, "files that are to be replaced keep their space until the new ones are "
-                          "in place; free some, or write to another file system");
+  return err_hint(o->err, "files that the run replaces keep their space until the new ones are in "
+                          "place; free some space, or write to another file system");
 }
 
 static int open_steps(const struct opening *o, enum staging_resume *how, bool *made) {

@@ -32,7 +32,7 @@ int staging_check_owner(const struct staging *st, struct err *err) {
   if (!wrong) return 0;
   err_set(err, ERR_PERMISSION, "the staging folder '%s' in '%s' %s", quote_str(st->name).s,
           quote_str(st->dest_path).s, wrong);
-  return err_hint(err, "its owner could change what is written in it: remove it");
+  return err_hint(err, "its owner could change the files in it: remove the folder");
 }
 
 struct looking {
@@ -211,8 +211,8 @@ static bool is_later(struct timespec a, struct timespec b) {
 static int see_record(void *ctx, const char *name) {
   struct newest *n = ctx;
   struct stat at;
-  if (records_is_name(name) &&
-      fstatat(n->folder, name, &at, AT_SYMLINK_NOFOLLOW) == 0 && is_later(at.st_ctim, n->record))
+  if (records_is_name(name) && fstatat(n->folder, name, &at, AT_SYMLINK_NOFOLLOW) == 0 &&
+      is_later(at.st_ctim, n->record))
     n->record = at.st_ctim;
   return 0;
 }

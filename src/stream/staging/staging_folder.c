@@ -174,8 +174,8 @@ int staging_enter(struct staging *st, enum staging_entry how, bool *made, struct
   }
   err_set(err, ERR_RETRY, "'%s' in '%s' keeps being created and removed by other processes",
           quote_str(st->name).s, quote_str(st->dest_path).s);
-  return err_hint(err, "if there are none, its file system gives a folder another inode number at "
-                       "every look: write elsewhere");
+  return err_hint(err, "if there are no such processes, the file system changes the inode numbers "
+                       "of folders: write to another file system");
 }
 
 bool staging_is_locked(int folder) {
@@ -257,7 +257,7 @@ int staging_empty(int folder, const char *what, bool keep_lock, struct err *err)
   err_set(err, ERR_PERMISSION,
           "'%s' in '%s' is a folder that weir did not create: it was not removed",
           quote_str(e.other).s, quote_str(what).s);
-  return err_hint(err, "check what is in it and remove it, then run the same command again");
+  return err_hint(err, "check its content and remove it, then run the same command again");
 }
 
 struct sum {

@@ -33,8 +33,7 @@ enum { PLAN_MAX_BYTES = 1 << 30 };
 static int note_birth(void *ctx, const char *name) {
   struct staging_joined *j = ctx;
   struct statx at;
-  if (!records_is_name(name) ||
-      statx(j->st.folder, name, AT_SYMLINK_NOFOLLOW, STATX_BTIME, &at) ||
+  if (!records_is_name(name) || statx(j->st.folder, name, AT_SYMLINK_NOFOLLOW, STATX_BTIME, &at) ||
       !(at.stx_mask & STATX_BTIME))
     return 0;
   const int64_t born = at.stx_btime.tv_sec * 1000000000LL + at.stx_btime.tv_nsec;
@@ -80,8 +79,8 @@ bool staging_joined_name(const char *path, struct arena *a, const char **dest, c
 // ---- what lies there ----
 
 static int damaged(const struct staging *st, const char *name, struct err *err) {
-  err_fill(err, ERR_INPUT, "'%s' in '%s' is not what 'weir plan' wrote: it was damaged or changed",
-           name, quote_str(st->name).s);
+  err_fill(err, ERR_INPUT, "'%s' in '%s' was damaged or changed since 'weir plan' wrote it", name,
+           quote_str(st->name).s);
   return err_hint(err, "remove the folder and plan again: 'weir plan' with --fresh");
 }
 
@@ -100,10 +99,10 @@ static int take_lock(struct staging *st, enum staging_as as, struct err *err) {
   err_fill(err, ERR_RETRY,
            as == STAGING_AS_MEMBER
                ? "'%s' in '%s' is being finalized, or planned, by another process"
-               : "members of '%s' in '%s' are still at work",
+               : "members of '%s' in '%s' are still running",
            quote_str(st->name).s, quote_str(st->dest_path).s);
-  return err_hint(err, as == STAGING_AS_MEMBER ? "wait until it has ended"
-                                               : "'weir status' says how far they are");
+  return err_hint(err, as == STAGING_AS_MEMBER ? "wait until that process ends"
+                                               : "'weir status' shows their progress");
 }
 
 static int read_part(const struct staging *st, const char *name, struct span *text,
@@ -182,7 +181,7 @@ static int read_all(struct staging_joined *j, const struct staging *st, const ch
   int bad = 0;
   if (h.made_by[0]) {
     err_fill(err, ERR_INPUT,
-             "'%s' in '%s' was planned by %s; this is weir %s, and they are not mixed",
+             "'%s' in '%s' was planned by %s; this is weir %s, which cannot continue it",
              quote_str(st->name).s, quote_str(st->dest_path).s, h.made_by, version);
     bad = err_hint(err, "use that version on every machine, or plan again with this one");
   }
@@ -197,9 +196,10 @@ static int read_all(struct staging_joined *j, const struct staging *st, const ch
     j->onnx_name = j->plan.outputs[j->plan.n_outputs - 1].name;
     staging_name(own, j->onnx_name, j->plan.id);
     if (strcmp(own, st->name) != 0) {
-      err_fill(err, ERR_INPUT, "'%s' has another plan than the one it is named after ('%s')",
+      err_fill(err, ERR_INPUT, "'%s' contains another plan than its name says ('%s')",
                quote_str(st->name).s, quote_str(own).s);
-      bad = err_hint(err, "was the folder renamed, or were files of another one copied into it?");
+      bad =
+          err_hint(err, "was the folder renamed, or were files of another folder copied into it?");
     }
   }
   if (!bad) bad = read_small(j, st, &f, err);
@@ -217,7 +217,7 @@ static int open_outputs(struct staging *st, const struct plan *p, struct err *er
       continue;
     err_fill(err, ERR_INPUT, "the output '%s' in '%s' is missing, or has another size than planned",
              quote_str(p->outputs[i].name).s, quote_str(st->name).s);
-    return err_hint(err, "give the 'weir plan' command again: other outputs are kept");
+    return err_hint(err, "run the 'weir plan' command again: other outputs are kept");
   }
   return 0;
 }
@@ -246,7 +246,7 @@ static int enter(struct staging *st, const char *path, enum staging_as as, struc
   if (staging_open_dest(st->dest_path, &st->dest, err)) return -1;
   st->folder = fs_ops->openat(st->dest, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
   if (st->folder < 0 && errno == ENOENT)
-    return err_set(err, ERR_INPUT, "there is no '%s'", quote_path(own).s);
+    return err_set(err, ERR_INPUT, "'%s' does not exist", quote_path(own).s);
   if (st->folder < 0 && (errno == ELOOP || errno == ENOTDIR))
     return err_set(err, ERR_PERMISSION,
                    "'%s' is not a folder, or is a link: weir did not create it", quote_path(own).s);
@@ -297,8 +297,8 @@ void staging_leave(struct staging_joined *j) {
 static int other_source(const char *name, const char *folder, const char *how, struct err *err) {
   err_fill(err, ERR_INPUT, "source '%s' in '%s' is not what the plan was made from (%s)",
            quote_str(name).s, quote_path(folder).s, how);
-  return err_hint(err, "a copy must keep the time of change (cp -p, rsync -t); if the model itself "
-                       "changed, plan again");
+  return err_hint(err, "a copy must keep the modification time (cp -p, rsync -t); if the model "
+                       "itself changed, plan again");
 }
 
 static int check_source(const struct staging_source *then, const struct sources *s, uint32_t file,

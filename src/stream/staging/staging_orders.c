@@ -151,9 +151,9 @@ int staging_orders_read(const struct staging *st, struct staging_orders_found *f
   *found = (struct staging_orders_found){.lists_small = false};
   if (fs_read_own(st->folder, STAGING_ORDERS, ORDERS_MAX_BYTES, st->name, &text, err)) {
     if (err->kind != ERR_NONE) return -1;
-    err_fill(err, ERR_INPUT, "'%s' in '%s' is not ready to be carried out in parts: it has no '%s'",
+    err_fill(err, ERR_INPUT, "'%s' in '%s' is not ready for members: it has no '%s'",
              quote_str(st->name).s, quote_str(st->dest_path).s, STAGING_ORDERS);
-    return err_hint(err, "'weir plan' writes it last: give that command (again)");
+    return err_hint(err, "'weir plan' writes that file last: run the 'weir plan' command (again)");
   }
   struct err malformed = {0};
   const struct span line = span_of(text.at, text.n > 0 ? text.n - 1 : 0);
@@ -162,7 +162,7 @@ int staging_orders_read(const struct staging *st, struct staging_orders_found *f
   json_free(doc);
   fs_free(text);
   if (taken) return 0;
-  err_fill(err, ERR_INPUT, "'%s' in '%s' is not what 'weir plan' wrote: it was damaged or changed",
+  err_fill(err, ERR_INPUT, "'%s' in '%s' was damaged or changed since 'weir plan' wrote it",
            STAGING_ORDERS, quote_str(st->name).s);
-  return err_hint(err, "give the 'weir plan' command again: what is recorded is kept");
+  return err_hint(err, "run the 'weir plan' command again: finished units are kept");
 }

@@ -170,9 +170,8 @@ static int remove_orphan(const char *dir, const char *name, struct err *err) {
   int fd, bad = 0;
   if (staging_open_dest(dir, &fd, err)) return -1;
   if (strchr(name, '/') || !is_orphan(fd, name))
-    bad =
-        err_set(err, ERR_USAGE, "'%s' in '%s' is neither a staging folder nor an unused data file",
-                quote_str(name).s, quote_str(dir).s);
+    bad = err_set(err, ERR_USAGE, "'%s' in '%s' is not a staging folder or an unused data file",
+                  quote_str(name).s, quote_str(dir).s);
   else if (fs_ops->unlinkat(fd, name, 0) && errno != ENOENT)
     bad = err_errno(err, errno, ERR_IO, "cannot remove '%s'", quote_str(name).s);
   close(fd);
@@ -188,7 +187,7 @@ int staging_remove_named(const char *dir, const char *name, struct err *err) {
   if (done) return staging_retire(&st, err);
   if (!staging_has(st.folder, "seal.json")) return staging_remove(&st, err);
   staging_close(&st);
-  err_set(err, ERR_RETRY, "'%s' in '%s' contains an output that is not all in place",
+  err_set(err, ERR_RETRY, "'%s' in '%s' contains an output that is only partly in place",
           quote_str(name).s, quote_str(dir).s);
   return err_hint(err, "run the same command again to complete it ('weir clean' shows it)");
 }

@@ -256,7 +256,7 @@ static int fill_set(int folder, const char *name, const struct arrays *inputs,
 }
 
 static int already_there(const char *path, const char *name, struct err *err) {
-  err_set(err, ERR_FAIL, "'%s' has a %s already", quote_path(path).s, name);
+  err_set(err, ERR_FAIL, "'%s' already has a %s", quote_path(path).s, name);
   return err_hint(err, "choose another folder, or remove it");
 }
 

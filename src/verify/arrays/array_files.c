@@ -54,7 +54,7 @@ static void close_file(struct array_files *x, const struct feed_file *file) {
 }
 
 static int unknown_format(const struct feed *f, struct err *err) {
-  feed_error(f, err, "it is neither a .npz nor a .npy");
+  feed_error(f, err, "it is not a .npz or a .npy");
   return err_hint(err, "give a .npz of arrays named as the model's inputs, or a folder of "
                        "test_data_set_*/input_*.pb");
 }
@@ -201,7 +201,7 @@ static int read_archives(struct array_files *x, const char *path, struct listing
   for (uint32_t i = 0; i < l->n_names; i++)
     if (str_ends(l->names[i], ".npz")) l->names[n++] = l->names[i];
   if (n == 0) {
-    err_set(err, ERR_INPUT, "'%s' has neither test_data_set_*/input_*.pb nor *.npz",
+    err_set(err, ERR_INPUT, "'%s' has no test_data_set_*/input_*.pb and no *.npz",
             quote_path(path).s);
     return err_hint(err, "a case is a .npz of arrays named as the model's inputs, or a folder "
                          "test_data_set_0 with input_0.pb, input_1.pb …");

@@ -164,7 +164,7 @@ static int refuse_type(const struct feed *f, struct span descr, struct err *err)
   case 'O':
     feed_error(f, err,
                "its elements are Python objects, which NumPy saves as a pickle: a pickle is a "
-               "program, and none is run");
+               "program, and weir runs no programs from data");
     return err_hint(err,
                     "save strings as array.astype(str), and arrays of several sizes one by one");
   case 'V':
@@ -175,8 +175,9 @@ static int refuse_type(const struct feed *f, struct span descr, struct err *err)
     return err_hint(err, "save them as float32 or int8, or as a TensorProto (input_0.pb)");
   case 'M':
   case 'm':
-    return feed_error(f, err, "its elements are times (type '%s'), which no model takes", q.s);
-  default: return feed_error(f, err, "its elements are of type '%s', which no model takes", q.s);
+    return feed_error(f, err, "its elements are times (type '%s'), which ONNX does not have", q.s);
+  default:
+    return feed_error(f, err, "its elements are of type '%s', which ONNX does not have", q.s);
   }
 }
 
@@ -243,14 +244,14 @@ static bool one_axis(const struct array *x) {
 static int refuse_order(const struct feed *f, const struct element *e, uint64_t bytes, bool fortran,
                         struct err *err) {
   const bool strings = e->dtype == DTYPE_STRING;
-  feed_error(f, err, "%llu bytes of %s would have to be put in order; at most %d are",
+  feed_error(f, err, "weir would have to reorder %llu bytes of %s; the limit is %d",
              (unsigned long long)bytes,
              strings   ? "strings"
              : fortran ? "elements in Fortran order"
-                       : "elements of the other byte order",
+                       : "elements in the other byte order",
              FEED_MEMORY);
   return err_hint(err, "%s",
-                  strings   ? "save fewer of them in one array"
+                  strings   ? "save fewer elements in one array"
                   : fortran ? "save numpy.ascontiguousarray(array)"
                             : "save array.astype(array.dtype.newbyteorder('<'))");
 }
@@ -309,7 +310,7 @@ static int read_string(const struct feed *f, const struct element *e, const uint
     uint32_t c = in[i];
     if (e->wide) memcpy(&c, in + i, 4);
     if (e->wide && (c > 0x10ffff || (c >= 0xd800 && c < 0xe000)))
-      return feed_error(f, err, "a string has U+%04X, which is no character", (unsigned)c);
+      return feed_error(f, err, "a string has U+%04X, which is not a character", (unsigned)c);
     if (e->wide)
       *to += put_utf8(*to, c);
     else
@@ -348,16 +349,16 @@ static int read_header(const struct feed *f, struct arena *temp, struct span *te
   uint8_t lead[12];
   const size_t have = (size_t)min_u64(f->len, sizeof lead);
   if (feed_read(f, 0, lead, have, err) != 0) return -1;
-  if (!npy_begins(lead, have)) return feed_error(f, err, "it is no .npy");
-  if (have < 10) return feed_error(f, err, "it ends in its header");
+  if (!npy_begins(lead, have)) return feed_error(f, err, "it is not a .npy");
+  if (have < 10) return feed_error(f, err, "it ends inside its header");
   const unsigned version = lead[6];
   if (version < 1 || version > 3 || lead[7] != 0)
     return feed_error(f, err, "it is of format %u.%u; 1.0 to 3.0 are read", version, lead[7]);
   const size_t at = version == 1 ? 10 : 12;
-  if (have < at) return feed_error(f, err, "it ends in its header");
+  if (have < at) return feed_error(f, err, "it ends inside its header");
   uint32_t n = (uint32_t)lead[8] | (uint32_t)lead[9] << 8;
   if (version > 1) n |= (uint32_t)lead[10] << 16 | (uint32_t)lead[11] << 24;
-  if (!range_fits(at, n, f->len)) return feed_error(f, err, "it ends in its header");
+  if (!range_fits(at, n, f->len)) return feed_error(f, err, "it ends inside its header");
   if (n > HEADER_MOST)
     return feed_error(f, err, "its header has %u bytes; at most %d are read", n, HEADER_MOST);
   uint8_t *bytes = arena_alloc(temp, n + 1);

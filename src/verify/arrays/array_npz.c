@@ -87,11 +87,11 @@ static int find_end(struct archive *z, uint64_t *end, struct err *err) {
     *end = size - n + i;
     return 0;
   }
-  return feed_error(z->f, err, "it is no whole ZIP archive: its end is missing");
+  return feed_error(z->f, err, "it is not a complete ZIP archive: its end is missing");
 }
 
 static int bad_end(const struct archive *z, struct err *err) {
-  return feed_error(z->f, err, "the end of the archive does not say where its directory is");
+  return feed_error(z->f, err, "the end of the archive does not give the place of its directory");
 }
 
 // The ZIP64 one, which counts where there is one. *end moves to where the directory must end.
@@ -128,7 +128,8 @@ static int read_end(struct archive *z, struct err *err) {
     return bad_end(z, err);
   if (z->members > MEMBERS_MOST || z->directory_bytes > DIRECTORY_MOST)
     return feed_error(z->f, err,
-                      "it has %llu members in a directory of %llu bytes; at most %d in %d are read",
+                      "it has %llu members in a directory of %llu bytes; the limits are %d "
+                      "members and %d bytes",
                       (unsigned long long)z->members, (unsigned long long)z->directory_bytes,
                       MEMBERS_MOST, DIRECTORY_MOST);
   return 0;
@@ -169,10 +170,10 @@ static int check_member(const struct archive *z, const struct member *m, struct 
   struct feed named = *z->f;
   named.member = arena_string(z->s->a, m->name);
   if (m->name.n == 0 || span_has_nul(m->name) || !utf8_valid(m->name))
-    return feed_error(z->f, err, "the name of member %u is no text", m->place + 1);
+    return feed_error(z->f, err, "the name of member %u is not text", m->place + 1);
   if (m->name.at[m->name.n - 1] == '/') return feed_error(&named, err, "it is a folder");
   if (m->name.n < 5 || !span_is(span_of(m->name.at + m->name.n - 4, 4), ".npy"))
-    return feed_error(&named, err, "it is no .npy");
+    return feed_error(&named, err, "it is not a .npy");
   if (m->flags & ENCRYPTED) return feed_error(&named, err, "it is encrypted");
   if (m->method != STORED && m->method != DEFLATED) {
     feed_error(&named, err, "it is compressed by method %u; stored and deflated ones are read",
@@ -182,7 +183,7 @@ static int check_member(const struct archive *z, const struct member *m, struct 
   // What deflate can make of so many bytes.
   if (m->method == STORED ? m->bytes != m->packed : m->bytes / 1032 > m->packed)
     return feed_error(&named, err,
-                      "its size of %llu bytes does not fit the %llu it has in the archive",
+                      "its size of %llu bytes does not match its %llu bytes in the archive",
                       (unsigned long long)m->bytes, (unsigned long long)m->packed);
   return 0;
 }
@@ -238,7 +239,7 @@ static int find_bytes(struct archive *z, struct member *m, struct err *err) {
   if (feed_read(z->f, m->header + LOCAL_BYTES, name, (size_t)n_name, err) != 0) return -1;
   if (!span_eq(span_of(name, (size_t)n_name), m->name) || u16(at + 8) != m->method ||
       (u16(at + 6) & ENCRYPTED))
-    return bad_member(z, m, err, "its header says something else than the directory");
+    return bad_member(z, m, err, "its header disagrees with the directory");
   const uint64_t sizes[2] = {u32(at + 18), u32(at + 22)}, known[2] = {m->packed, m->bytes};
   for (unsigned i = 0; i < 2; i++)
     if (!(u16(at + 6) & SIZES_BEHIND) && sizes[i] != UINT32_MAX && sizes[i] != known[i])
@@ -270,14 +271,14 @@ static int check_apart(struct archive *z, struct err *err) {
   qsort(z->rows, n, sizeof *z->rows, by_offset);
   for (uint32_t i = 1; i < n; i++)
     if (z->rows[i].header < z->rows[i - 1].off + z->rows[i - 1].packed)
-      return bad_member(z, &z->rows[i], err, "it shares bytes with another one of the archive");
+      return bad_member(z, &z->rows[i], err, "it shares bytes with another member of the archive");
   const struct member **names = arena_alloc(&z->temp, (n + 1) * sizeof *names);
   for (uint32_t i = 0; i < n; i++)
     names[i] = &z->rows[i];
   qsort(names, n, sizeof *names, by_name);
   for (uint32_t i = 1; i < n; i++)
     if (span_eq(names[i]->name, names[i - 1]->name))
-      return bad_member(z, names[i], err, "it is there twice");
+      return bad_member(z, names[i], err, "it is in the archive twice");
   qsort(z->rows, n, sizeof *z->rows, by_place);
   return 0;
 }
@@ -286,7 +287,7 @@ static int check_apart(struct archive *z, struct err *err) {
 
 static int check_crc(const struct feed *f, const struct member *m, uLong crc, struct err *err) {
   if (crc == m->crc) return 0;
-  return feed_error(f, err, "its bytes have CRC-32 %08lx, but the archive says %08x", crc,
+  return feed_error(f, err, "its bytes have CRC-32 %08lx, but the archive states %08x", crc,
                     (unsigned)m->crc);
 }
 
@@ -319,7 +320,9 @@ static int pump(struct inflation *x, struct err *err) {
       return feed_error(x->f, err, "its deflated bytes are damaged or end too early");
     const size_t n = PIECE - x->z.avail_out;
     if (n > x->sink.n - x->sink.got)
-      return feed_error(x->f, err, "it inflates to more than the %llu bytes that the archive says",
+      return feed_error(x->f, err,
+                        "it inflates to more than the %llu bytes that the archive "
+                        "states",
                         (unsigned long long)x->sink.n);
     x->crc = crc32(x->crc, x->out, (uInt)n);
     if (sink_put(&x->sink, x->out, n, err) != 0) return -1;
@@ -343,7 +346,7 @@ static int inflate_member(struct archive *z, const struct feed *f, const struct 
   inflateEnd(&x->z);
   if (bad) return -1;
   if (rest || x->sink.got != m->bytes)
-    return feed_error(f, err, "it inflates to %llu bytes%s; the archive says %llu",
+    return feed_error(f, err, "it inflates to %llu bytes%s; the archive states %llu",
                       (unsigned long long)x->sink.got, rest ? " with bytes left over" : "",
                       (unsigned long long)m->bytes);
   return check_crc(f, m, x->crc, err) != 0 ? -1 : sink_close(&x->sink, file, out, err);

@@ -69,7 +69,9 @@ static int window_at(struct reader *r, const uint8_t **at, size_t *n, struct err
 }
 
 static int damaged(const struct reader *r, struct err *err) {
-  return feed_error(&r->f, err, "byte %llu: it is no TensorProto, SequenceProto or OptionalProto",
+  return feed_error(&r->f, err,
+                    "byte %llu: it is not a TensorProto, SequenceProto or "
+                    "OptionalProto",
                     (unsigned long long)(r->f.off + r->at));
 }
 
@@ -212,7 +214,7 @@ static int take_tensor_field(struct reader *r, struct tensor *t, const struct fi
   case ONNX_TENSOR_data_type:
     t->dtype = x->value;
     return x->type == WIRE_VARINT ? 0 : damaged(r, err);
-  case ONNX_TENSOR_segment: return bad_tensor(r, err, "its tensor is a segment of one");
+  case ONNX_TENSOR_segment: return bad_tensor(r, err, "its tensor is only a segment of a tensor");
   case ONNX_TENSOR_float_data:
   case ONNX_TENSOR_int32_data:
   case ONNX_TENSOR_string_data:
@@ -223,9 +225,8 @@ static int take_tensor_field(struct reader *r, struct tensor *t, const struct fi
   case ONNX_TENSOR_raw_data: t->raw = *x; return x->type == WIRE_BYTES ? 0 : damaged(r, err);
   case ONNX_TENSOR_data_location:
     if (x->value == 0) return 0;
-    bad_tensor(r, err, "its tensor keeps its elements in another file");
-    return err_hint(err,
-                    "save the tensor with its elements, as onnx.numpy_helper.from_array makes it");
+    bad_tensor(r, err, "its tensor has its elements in another file");
+    return err_hint(err, "save the tensor with its elements, as onnx.numpy_helper.from_array does");
   default: return 0;
   }
 }
@@ -381,7 +382,7 @@ static int check_elements(struct reader *r, const struct tensor *t, const struct
   const uint64_t have = t->raw.number ? t->raw.len : t->entries;
   const uint64_t want = t->raw.number ? x->bytes : entries_of(x->dtype, x->count);
   if (have == want) return 0;
-  return feed_error(&r->f, err, "its tensor %s has %llu %s, but %llu are there", array_words(x).s,
+  return feed_error(&r->f, err, "its tensor %s needs %llu %s, but has %llu", array_words(x).s,
                     (unsigned long long)want, t->raw.number ? "bytes" : "entries",
                     (unsigned long long)have);
 }
@@ -392,7 +393,7 @@ static int read_tensor(struct reader *r, struct space *s, struct array *out, str
   if (scan_tensor(r, &t, err) != 0) return -1;
   *out = (struct array){.name = "", .kind = ARRAY_TENSOR, .file = -1};
   if (!dtype_known((int64_t)t.dtype) || t.dtype > INT32_MAX)
-    return feed_error(&r->f, err, "its tensor is of type %llu, which is none",
+    return feed_error(&r->f, err, "its tensor is of type %llu, which does not exist",
                       (unsigned long long)t.dtype);
   if (t.name.number && read_name(r, s, &t.name, &out->name, err) != 0) return -1;
   out->dtype = (enum dtype)t.dtype;
@@ -472,7 +473,7 @@ struct levels {
 static int go_down(struct levels *l, const struct feed *f, bool optional, struct array *to,
                    struct err *err) {
   if (l->n == DEPTH_MOST)
-    return feed_error(f, err, "its sequences lie more than %d deep in each other", DEPTH_MOST);
+    return feed_error(f, err, "its sequences are nested more than %d deep", DEPTH_MOST);
   *to = (struct array){.name = "", .kind = ARRAY_SEQUENCE, .file = -1};
   l->frame[l->n++] = (struct frame){.f = *f, .to = to, .optional = optional};
   return 0;
@@ -513,7 +514,7 @@ static int take_value(struct levels *l, const struct field *x, struct err *err) 
     return damaged(l->r, err);
   const struct feed whole = f->f, part = feed_part(&whole, x->off, x->len);
   if (x->number != HELD_TENSOR && x->number != HELD_SEQUENCE && x->number != HELD_OPTIONAL)
-    return feed_error(&whole, err, "it holds %s, of which no array is made",
+    return feed_error(&whole, err, "it holds %s, which weir does not read as an array",
                       x->number == 4 ? "a sparse tensor" : "a map");
   struct array *to = add_item(l, err);
   if (!to) return -1;

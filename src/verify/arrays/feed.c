@@ -59,7 +59,9 @@ int feed_read(const struct feed *f, uint64_t off, void *to, size_t n, struct err
 
 int space_take(struct space *s, const struct feed *f, uint64_t n, struct err *err) {
   if (n > s->left)
-    return feed_error(f, err, "its elements have %llu bytes, but all arrays together may have %s",
+    return feed_error(f, err,
+                      "its elements have %llu bytes, but all arrays together can have at "
+                      "most %s",
                       (unsigned long long)n, quote_bytes(s->most).s);
   s->left -= n;
   return 0;
@@ -105,7 +107,7 @@ static int open_scratch(struct space *s, struct err *err) {
   if (s->file >= 0) return 0;
   s->file = fs_ops->openat(AT_FDCWD, s->scratch, O_RDWR | O_TMPFILE, 0600);
   if (s->file >= 0) return 0;
-  return err_errno(err, errno, ERR_IO, "cannot make a file without a name in '%s'",
+  return err_errno(err, errno, ERR_IO, "cannot create a temporary file in '%s'",
                    quote_path(s->scratch).s);
 }
 

@@ -77,8 +77,8 @@ static void judge_nonfinite(struct verdict *v, const struct compare_figures *f,
                             const struct compare_bounds *b) {
   if (f->nonfinite_apart) {
     fail(v,
-         "%llu element%s not finite in one of the two alone or of another kind, the first is "
-         "element %llu",
+         "%llu element%s not finite in only one of the two, or not finite in different ways; the "
+         "first is element %llu",
          (unsigned long long)f->nonfinite_apart, f->nonfinite_apart == 1 ? " is" : "s are",
          (unsigned long long)f->first_apart);
     return;
@@ -116,9 +116,7 @@ static void judge_top1(struct verdict *v, const struct compare_figures *f,
   if (f->has_top1)
     at_least(v, "top-1 agreement", f->top1, b->least_top1, "");
   else if (unequal_of(f, true))
-    fail(v,
-         "there are no rows whose largest element top-1 could compare, and %llu of %llu "
-         "element%s differ%s",
+    fail(v, "top-1 has no rows to compare, and %llu of %llu element%s differ%s",
          (unsigned long long)unequal_of(f, true), (unsigned long long)f->count, plural(f->count),
          unequal_of(f, true) == 1 ? "s" : "");
 }
@@ -177,7 +175,7 @@ static const struct metric *metric_of(struct span name) {
 }
 
 static int no_metric(const char *word, struct err *err) {
-  err_set(err, ERR_USAGE, "'%s' is no metric with a bound", quote_str(word).s);
+  err_set(err, ERR_USAGE, "'%s' is not a metric with a bound", quote_str(word).s);
   return err_hint(err, "write one as max_abs=1e-3, mean_abs=1e-4, p99=…, p999=…, relative=…, "
                        "cosine=0.999, sqnr=20 or top1=0.99");
 }
@@ -190,19 +188,19 @@ int compare_take_metric(struct compare_bounds *b, const char *word, struct err *
   if (below || above) sign++;
   if (!m || *sign != '=') return no_metric(word, err);
   if (m->least ? below : above) {
-    err_set(err, ERR_USAGE, "the bound of '%s' is one from %s", m->name,
+    err_set(err, ERR_USAGE, "the metric '%s' needs a bound from %s", m->name,
             m->least ? "below" : "above");
     return err_hint(err, "write %s%s%s", m->name, m->least ? ">=" : "<=", sign + 1);
   }
   char *end;
   const double bound = strtod(sign + 1, &end);
   if (end == sign + 1 || *end || !isfinite(bound) || (!m->any_sign && bound < 0))
-    return err_set(err, ERR_USAGE, "the bound of '%s' is '%s', which is no number%s", m->name,
-                   quote_str(sign + 1).s, m->any_sign ? "" : " from 0 on");
+    return err_set(err, ERR_USAGE, "the bound of '%s' is '%s', which is not a number%s", m->name,
+                   quote_str(sign + 1).s, m->any_sign ? "" : " of at least 0");
   if ((m->member == offsetof(struct compare_bounds, least_cosine) ||
        m->member == offsetof(struct compare_bounds, least_top1)) &&
       bound > 1)
-    return err_set(err, ERR_USAGE, "the bound of '%s' is %s, but it is at most 1", m->name,
+    return err_set(err, ERR_USAGE, "the bound of '%s' is %s, but the limit is 1", m->name,
                    quote_str(sign + 1).s);
   memcpy((char *)b + m->member, &bound, sizeof bound);
   return 0;

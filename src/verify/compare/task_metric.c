@@ -60,14 +60,14 @@ static int all_errors(const struct arrays *produced, const struct arrays *expect
                       char why[TASK_METRIC_WHY], struct err *err) {
   *value = 0;
   if (expected->n > produced->n) {
-    snprintf(why, TASK_METRIC_WHY, "%u outputs are expected, and the model has %u", expected->n,
-             produced->n);
+    snprintf(why, TASK_METRIC_WHY, "the samples expect %u outputs, but the model has %u",
+             expected->n, produced->n);
     return 1;
   }
   for (uint32_t k = 0; k < expected->n; k++) {
     const struct array *x = &produced->list[k], *y = &expected->list[k];
     if (!has_numbers(x) || !has_numbers(y) || !same_dims(x, y)) {
-      snprintf(why, TASK_METRIC_WHY, "output %u is %s, and %s is expected", k, array_words(x).s,
+      snprintf(why, TASK_METRIC_WHY, "output %u is %s, but %s is expected", k, array_words(x).s,
                array_words(y).s);
       return 1;
     }
@@ -121,7 +121,7 @@ static bool take_rows(struct rows *r, const struct arrays *produced, const struc
   r->places = !same_dims(r->x, r->y);
   if (!has_numbers(r->x) || !has_numbers(r->y) || r->count == 0 ||
       (r->places && r->y->count != r->count)) {
-    snprintf(why, TASK_METRIC_WHY, "the output is %s, and %s is expected: no place for each row",
+    snprintf(why, TASK_METRIC_WHY, "the output is %s, but %s is expected: the rows do not match",
              array_words(r->x).s, array_words(r->y).s);
     return false;
   }

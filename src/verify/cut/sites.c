@@ -396,7 +396,7 @@ void sites_find(const struct model *source, const struct model *result,
     if (d.of[i] != NO_ID) d.of[i] = site_of[d.of[i]];
   for (uint32_t i = 0; i < c->n_torn; i++) {
     const uint32_t at = d.of[sites_join_root(c, c->torn[i])];
-    if (at != NO_ID) out->list[at].why_not = "its nodes lie in graphs that no node is around";
+    if (at != NO_ID) out->list[at].why_not = "its nodes are in graphs that no node contains";
   }
   name_groups(c, d.of, a, out);
   out->looked = c->looked;

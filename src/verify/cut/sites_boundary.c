@@ -427,7 +427,7 @@ static bool is_default(const struct sites_boundary *b, int side, uint32_t value)
 }
 
 static const char *doubt_of(const struct sites_boundary *b, bool settled) {
-  if (!settled) return "what its inputs have to do with each other is decided too far away";
+  if (!settled) return "the relation between its inputs is decided too far away";
   for (uint32_t i = 0; i < b->n_pairs; i++)
     if (b->pairs[i].before != NO_ID && b->pairs[i].after != NO_ID &&
         !is_default(b, BEFORE, b->pairs[i].before) && fixed_elsewhere(b, b->pairs[i]))

@@ -118,7 +118,7 @@ static enum draw_end check_type(struct draw *d, uint32_t value, struct infer_typ
   const bool known = infer_type_of(d->sized, value, t);
   if (t->kind == INFER_SEQUENCE) return cannot(why, "it is a sequence");
   if (t->kind == INFER_OPTIONAL) return cannot(why, "it is an optional");
-  if (t->kind == INFER_OTHER) return cannot(why, "it is no tensor");
+  if (t->kind == INFER_OTHER) return cannot(why, "it is not a tensor");
   if (!known || t->dtype == DTYPE_UNDEFINED) return cannot(why, "its type " DRAW_NOT_KNOWN);
   if (!t->ranked) return cannot(why, "its rank " DRAW_NOT_KNOWN);
   return DRAW_DONE;
@@ -137,14 +137,14 @@ enum draw_end draw_value(struct draw *d, uint32_t value, const uint32_t *users, 
   uint32_t rank;
   uint64_t count, bytes;
   if (check_type(d, value, &t, why) != DRAW_DONE) return DRAW_CANNOT;
-  if (!draw_dims(d, value, dims, &rank)) return cannot(why, "its dims have no number that fits");
+  if (!draw_dims(d, value, dims, &rank)) return cannot(why, "no size fits its dims");
   if (t.dtype == DTYPE_STRING)
     return draw_strings(d, value, dims, rank, a, out)
                ? DRAW_DONE
-               : cannot(why, "it is larger than what is drawn");
+               : cannot(why, "it is larger than the largest input that weir draws");
   if (!dims_product(dims, rank, &count) || !dtype_bytes(t.dtype, count, &bytes) ||
       bytes > DRAW_BYTES_MAX)
-    return cannot(why, "it is larger than what is drawn");
+    return cannot(why, "it is larger than the largest input that weir draws");
   uint8_t *at =
       array_make(out, model_name_str(d->m, d->m->values[value].name), t.dtype, rank, dims, a);
   if (!at) return cannot(why, "its type has no elements that can be drawn");
@@ -159,7 +159,7 @@ enum draw_end draw_inputs(struct draw *d, struct arena *a, struct arrays *out, c
     const uint32_t value = d->inputs[i].value;
     char reason[256];
     if (draw_value(d, value, NULL, 0, a, &out->list[out->n], reason) != DRAW_DONE) {
-      snprintf(why, 256, "nothing can be drawn for input '%.100s': %.100s",
+      snprintf(why, 256, "weir cannot draw a sample for input '%.100s': %.100s",
                quote(model_value_name(d->m, value)).s, reason);
       return DRAW_CANNOT;
     }

@@ -203,7 +203,7 @@ static int take_shape(struct draw *d, const struct draw_input *x, struct err *er
   if (!x->type.ranked) return 0;
   if (x->type.rank != x->shape->rank)
     return err_set(err, ERR_USAGE,
-                   "input '%s' has %u dim%s in the model, and %u in the shape given",
+                   "input '%s' has %u dim%s in the model, but %u in the given shape",
                    quote(model_value_name(d->m, x->value)).s, x->type.rank, plural(x->type.rank),
                    x->shape->rank);
   for (uint32_t k = 0; k < x->type.rank; k++)
@@ -219,12 +219,12 @@ static int take_shapes(struct draw *d, struct err *err) {
     for (uint32_t k = 0; k < d->n_inputs && !of; k++)
       if (span_is(model_value_name(d->m, d->inputs[k].value), s->name)) of = &d->inputs[k];
     if (!of)
-      return err_set(err, ERR_USAGE, "a shape is given for '%s', and no input is called that",
+      return err_set(err, ERR_USAGE, "a shape is given for '%s', but the model has no such input",
                      quote_str(s->name).s);
     of->shape = s;
     for (uint32_t k = 0; k < s->rank; k++)
       if (s->dims[k] < 0)
-        return err_set(err, ERR_USAGE, "input '%s': %lld is no size", quote_str(s->name).s,
+        return err_set(err, ERR_USAGE, "input '%s': %lld is not a size", quote_str(s->name).s,
                        (long long)s->dims[k]);
   }
   for (uint32_t turn = 0; turn < 2; turn++)
@@ -462,7 +462,7 @@ int draw_bind(struct draw *d, struct err *err) {
   take_first_candidates(d);
   if (d->n_symbols || d->o.n_shapes) search(d);
   if (!d->sized && (d->n_symbols || d->o.n_shapes))
-    return err_set(err, ERR_USAGE, "no sizes of the inputs were found that fit together");
+    return err_set(err, ERR_USAGE, "weir found no sizes of the inputs that are consistent");
   if (!d->sized) d->sized = d->in;
   keep_dims(d);
   return 0;

@@ -109,8 +109,8 @@ static int draw_one(struct samples *s, const struct samples_item *item, struct a
   if (end == DRAW_DONE && !s->shapes) s->n_shapes = draw_shapes(d, &s->arena, &s->shapes);
   draw_close(d);
   if (end == DRAW_DONE) return 0;
-  err_fill(err, ERR_INPUT, "no samples can be drawn: %s", why);
-  return err_hint(err, "give them with --data");
+  err_fill(err, ERR_INPUT, "weir cannot draw samples: %s", why);
+  return err_hint(err, "give samples with --data");
 }
 
 static int load(struct samples *s, const struct samples_item *item, struct err *err) {
@@ -185,7 +185,7 @@ static int list_all(struct samples *s, struct err *err) {
   s->n_drawn = s->list.n_items > files ? s->list.n_items - (uint32_t)files : 0;
   if (s->list.n_items > 0) return 0;
   err_fill(err, ERR_USAGE, "there are no samples");
-  return err_hint(err, "--data names them, and --generate N draws them");
+  return err_hint(err, "use --data to name samples, or --generate N to draw them");
 }
 
 static int look_at_all(struct samples *s, struct err *err) {
@@ -248,7 +248,7 @@ int samples_next(struct samples *s, const struct arrays **inputs, const char **n
   const struct samples_item *item = &s->list.items[s->next++];
   if (load(s, item, err) || digest_sample(s, sha256, err)) return -1;
   if (memcmp(sha256, item->sha256, sizeof sha256) != 0) {
-    err_fill(err, ERR_INPUT, "the sample '%s' changed while it was used", quote_str(item->name).s);
+    err_fill(err, ERR_INPUT, "the sample '%s' changed during the run", quote_str(item->name).s);
     return err_hint(err, "start again");
   }
   *inputs = &s->inputs;

@@ -39,7 +39,9 @@ static int no_such_input(const struct model *m, const char *sample, const struct
     err_fill(err, ERR_INPUT, "the sample '%s' has an array '%s', but the model has no such input",
              quote_str(sample).s, quote_str(has->list[i].name).s);
   else
-    err_fill(err, ERR_INPUT, "the sample '%s' has %u arrays without names, but the model takes %u",
+    err_fill(err, ERR_INPUT,
+             "the sample '%s' has %u arrays without names, but the model has %u "
+             "inputs",
              quote_str(sample).s, has->n, i);
   return err_hint(err, "the model's inputs: %s", inputs_words(m, a));
 }
@@ -50,7 +52,7 @@ static int check_type(const char *sample, struct span name, const struct array *
     return err_set(err, ERR_INPUT, "the sample '%s' has no tensor for the input '%s'",
                    quote_str(sample).s, quote(name).s);
   if (t->dtype == DTYPE_UNDEFINED || t->dtype == x->dtype) return 0;
-  err_fill(err, ERR_INPUT, "the sample '%s' has %s for the input '%s', but the model takes %s",
+  err_fill(err, ERR_INPUT, "the sample '%s' has %s for the input '%s', but the model needs %s",
            quote_str(sample).s, dtype_name(x->dtype), quote(name).s, dtype_name(t->dtype));
   return err_hint(err, "in NumPy: x.astype(numpy.%s)",
                   t->dtype == DTYPE_FLOAT    ? "float32"
@@ -63,13 +65,13 @@ static int check(struct infer *in, const char *sample, struct span name, uint32_
   struct infer_type t;
   if (!infer_type_of(in, value, &t)) return 0;
   if (t.kind != INFER_TENSOR) {
-    err_fill(err, ERR_INPUT, "the model's input '%s' is no tensor", quote(name).s);
-    return err_hint(err, "models with sequences or optionals as inputs are not run on samples");
+    err_fill(err, ERR_INPUT, "the model's input '%s' is not a tensor", quote(name).s);
+    return err_hint(err, "weir cannot run models with sequences or optionals as inputs");
   }
   if (check_type(sample, name, x, &t, err)) return -1;
   if (t.ranked && t.rank != x->rank)
     return err_set(err, ERR_INPUT,
-                   "the sample '%s' has %s for the input '%s', but the model takes %u dims",
+                   "the sample '%s' has %s for the input '%s', but the model needs %u dims",
                    quote_str(sample).s, array_words(x).s, quote(name).s, t.rank);
   for (uint32_t i = 0; t.ranked && i < t.rank; i++) {
     int64_t n;

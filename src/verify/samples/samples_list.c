@@ -90,8 +90,8 @@ static int list_names(struct samples_list *l, const char *folder, struct listing
                     "one input), or a folder test_data_set_0 with input_0.pb, input_1.pb …");
   }
   if (n > SAMPLES_MOST)
-    return err_set(err, ERR_INPUT, "'%s' has %u samples; at most %d are taken",
-                   quote_path(folder).s, n, SAMPLES_MOST);
+    return err_set(err, ERR_INPUT, "'%s' has %u samples; the limit is %d", quote_path(folder).s, n,
+                   SAMPLES_MOST);
   qsort(names->names, n, sizeof *names->names, by_name);
   for (uint32_t i = 0; i < n; i++)
     add_path(l, arena_printf(a, "%s/%s", folder, names->names[i]));
@@ -110,7 +110,7 @@ static int list_folder(struct samples_list *l, const char *path, struct arena *a
 
 static int refuse_words(const char *data, const char *what, struct err *err) {
   err_fill(err, ERR_USAGE, "'%s': %s", quote_path(data).s, what);
-  return err_hint(err, "the form of raw elements is FILE:INPUT:DTYPE:DIMS, as "
+  return err_hint(err, "write raw elements as FILE:INPUT:DTYPE:DIMS, for example "
                        "x.bin:audio:float:1x16000");
 }
 
@@ -159,16 +159,18 @@ static int list_raw(struct samples_list *l, const char *data, struct arena *a, s
   r.input = arena_string(a, words[1]);
   r.dtype = dtype_by_name(words[2]);
   if (!dtype_is_plain_number(r.dtype) && r.dtype != DTYPE_BOOL)
-    return refuse_words(data, "its type is none of float, int64, …", err);
+    return refuse_words(data, "its type is not one of float, int64, …", err);
   if (!read_dims(words[3], dims, &r.rank) ||
       !array_sizes(r.dtype, r.rank, dims, &elements, &r.bytes) || r.bytes == 0)
-    return refuse_words(data, "its dims are not numbers from 1 with x between them", err);
+    return refuse_words(data, "its dims are not numbers of at least 1 separated by x", err);
   if (stat(r.path, &st))
     return err_errno(err, errno, ERR_INPUT, "'%s' cannot be read", quote_path(r.path).s);
   if (!S_ISREG(st.st_mode))
     return err_set(err, ERR_INPUT, "'%s' is not a plain file", quote_path(r.path).s);
   if (st.st_size == 0 || (uint64_t)st.st_size % r.bytes != 0) {
-    err_fill(err, ERR_INPUT, "'%s' has %lld bytes, which are no whole number of samples of %llu",
+    err_fill(err, ERR_INPUT,
+             "'%s' has %lld bytes, which is not a multiple of the %llu bytes of a "
+             "sample",
              quote_path(r.path).s, (long long)st.st_size, (unsigned long long)r.bytes);
     return err_hint(err, "a sample is all elements of %s in the type %s",
                     quote_dims(dims, r.rank).s, dtype_name(r.dtype));
@@ -189,7 +191,7 @@ int samples_list_raws(struct samples_list *l, struct arena *a, struct err *err) 
                      quote_path(first->path).s, (unsigned long long)first->count,
                      quote_path(l->raws[i].path).s, (unsigned long long)l->raws[i].count);
   if (first->count > SAMPLES_MOST)
-    return err_set(err, ERR_INPUT, "'%s' has %llu samples; at most %d are taken",
+    return err_set(err, ERR_INPUT, "'%s' has %llu samples; the limit is %d",
                    quote_path(first->path).s, (unsigned long long)first->count, SAMPLES_MOST);
   for (uint64_t k = 0; k < first->count; k++) {
     const char *name =

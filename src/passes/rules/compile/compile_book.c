@@ -123,7 +123,7 @@ static uint32_t pass_of(struct compile_writer *w, uint32_t row) {
                               : NULL;
   if (objection) {
     rules_compile_fail_rule(c, "%s", objection);
-    err_fill_hint(c->err, "give the rule a name and a family of its own");
+    err_fill_hint(c->err, "use another family and name for the rule");
     return NO_ID;
   }
   if (pass == w->n_about)
@@ -164,7 +164,7 @@ static int write_cell(struct compile_writer *w, const struct compile_column *x, 
 static int write_rows(struct compile_writer *w, struct rules_rule *rule) {
   if (w->n_columns == COMPILE_COLUMNS ||
       w->n_cells + (uint64_t)w->n_rows * (w->n_columns + 1) > COMPILE_CODE)
-    return rules_compile_fail_rule(w->c, "the rule has too large a table");
+    return rules_compile_fail_rule(w->c, "the table of the rule is too large");
   column_of(w, (struct compile_column){COLUMN_NAME, w->c->empty, w->c->rule->name});
   rule->cells = w->n_cells;
   rule->n_columns = (uint16_t)w->n_columns, rule->n_rows = (uint16_t)w->n_rows;

@@ -23,7 +23,8 @@ static int bind(struct compile *c, uint32_t at, uint32_t name, char kind, uint8_
   const uint32_t known = compile_check_name(c, name, kind == '*', owner);
   if (known != NO_ID) {
     if (c->bound[c->rule->names + known].kind == kind && kind != 'E') return 0;
-    return rules_compile_fail(c, at, "'%s' names two kinds of things", compile_text_of(c, name));
+    return rules_compile_fail(c, at, "'%s' is used for two kinds of things",
+                              compile_text_of(c, name));
   }
   if (c->rule->n_names == COMPILE_NAMES)
     return rules_compile_fail(c, at, "a rule may have %d names", RULES_REGISTERS);
@@ -43,7 +44,9 @@ static int bind_operator(struct compile *c, const struct compile_tree *t, uint8_
   for (uint32_t x = t->first; x != NO_ID; x = c->trees[x].next, n++) {
     const bool many = c->trees[x].kind == TREE_REST || c->trees[x].kind == TREE_EACH;
     if (many && n > 0)
-      return rules_compile_fail(c, c->trees[x].at, "operands that stand for many must stand alone");
+      return rules_compile_fail(c, c->trees[x].at,
+                                "an operand 'xs...' or 'each' must be the only "
+                                "operand");
     if (n == COMPILE_OPERANDS)
       return rules_compile_fail(c, c->trees[x].at, "a pattern's operator has at most %d operands",
                                 COMPILE_OPERANDS);
@@ -61,8 +64,7 @@ static int bind_pattern(struct compile *c, uint32_t tree, uint8_t owner) {
   case TREE_REST: return bind(c, t.at, t.text, 'V', owner);
   case TREE_OP: return bind_operator(c, &t, owner);
   case TREE_EACH:
-    if (owner != COMPILE_TOP)
-      return rules_compile_fail(c, t.at, "an 'each' cannot stand in another one");
+    if (owner != COMPILE_TOP) return rules_compile_fail(c, t.at, "'each' cannot be nested");
     if (bind(c, t.at, t.text, 'E', owner)) return -1;
     return bind_pattern(c, t.first, (uint8_t)(c->rule->n_names - 1));
   default:
@@ -155,7 +157,7 @@ static int want(struct compile *c, uint32_t tree, char wanted) {
   if (!found) return -1;
   if (fits(found, wanted)) return 0;
   const char *shown = show(c, tree, 0);
-  rules_compile_fail(c, c->trees[tree].at, "'%s' is %s, but %s is wanted", shown, kind_words(found),
+  rules_compile_fail(c, c->trees[tree].at, "'%s' is %s, but %s is needed", shown, kind_words(found),
                      kind_words(wanted));
   if (wanted != 't' || !strchr("iw", found)) return -1;
   return err_hint(c->err, "like(%s,x) is a constant of the type of x", shown);
@@ -199,9 +201,9 @@ static char kind_of_comparison(struct compile *c, uint32_t tree) {
   const char a = kind_of(c, t.first), b = a ? kind_of(c, c->trees[t.first].next) : 0;
   if (!b) return 0;
   if (are_kinds(a, b, "ailbws") && (t.how != 6 || strchr("al", b))) return 'b';
-  rules_compile_fail(c, t.at, "'%s' compares what cannot be compared", show(c, tree, 0));
+  rules_compile_fail(c, t.at, "'%s' compares values that cannot be compared", show(c, tree, 0));
   if (are_kinds(a, b, "vt"))
-    err_fill_hint(c->err, "'x is y' and 'x is not y' ask whether two names are one value");
+    err_fill_hint(c->err, "'x is y' and 'x is not y' compare two names of values");
   return 0;
 }
 
@@ -212,14 +214,14 @@ static char kind_of_choice(struct compile *c, const struct compile_tree *t) {
   if (!b || a == b) return b;
   if (are_kinds(a, b, "vt")) return 't';
   if (are_kinds(a, b, "ailbws")) return 'a';
-  rules_compile_fail(c, t->at, "'%s' and '%s' are not of one kind", show(c, yes, 0),
+  rules_compile_fail(c, t->at, "'%s' and '%s' are of different kinds", show(c, yes, 0),
                      show(c, no, 0));
   return 0;
 }
 
 static char kind_of_loop(struct compile *c, const struct compile_tree *t) {
   if (c->loop.name != NO_ID) {
-    rules_compile_fail(c, t->at, "an 'each' cannot stand in another one");
+    rules_compile_fail(c, t->at, "'each' cannot be nested");
     return 0;
   }
   const uint32_t of = compile_check_name(c, t->other, false, COMPILE_TOP);
@@ -229,8 +231,7 @@ static char kind_of_loop(struct compile *c, const struct compile_tree *t) {
     return 0;
   }
   if (kind != 'V' && kind != 'E') {
-    rules_compile_fail(c, t->at, "'%s' does not stand for many operands",
-                       compile_text_of(c, t->other));
+    rules_compile_fail(c, t->at, "'%s' is not a list of operands", compile_text_of(c, t->other));
     return 0;
   }
   c->loop.name = t->text, c->loop.kind = kind == 'V' ? 'v' : 'e', c->loop.of = (uint8_t)of;
@@ -322,7 +323,7 @@ static char kind_of(struct compile *c, uint32_t tree) {
   case TREE_FOR: return kind_of_loop(c, &t);
   case TREE_OP: return kind_of_operator(c, &t);
   case TREE_CALL: return kind_of_call(c, &t);
-  default: rules_compile_fail(c, t.at, "this cannot stand here"); return 0;
+  default: rules_compile_fail(c, t.at, "this is not allowed here"); return 0;
   }
 }
 

@@ -12,7 +12,7 @@
 
 int compile_terms_exhausted(struct compile *c) {
   if (!c->exhausted) return -1;
-  return rules_compile_fail_rule(c, "it takes too long to prove that rewriting ends");
+  return rules_compile_fail_rule(c, "weir cannot prove within its limit that rewriting ends");
 }
 
 // ---- rules with one row each ------------------------------------------------------------------------
@@ -39,8 +39,9 @@ static int make_concrete(struct compile *c, uint32_t rule) {
     *TABLE_PUSH(c, concrete) = x;
     if (c->exhausted) return compile_terms_exhausted(c);
     if (!compile_terms_keep_jumps(c, &x))
-      return rules_compile_fail_rule(c, "it changes what is rounded before a comparison, or before "
-                                        "what makes whole numbers: it is finite, no better");
+      return rules_compile_fail_rule(c, "the level must be 'finite': the rule changes rounding "
+                                        "before a comparison or before a conversion to whole "
+                                        "numbers");
   }
   return 0;
 }
@@ -77,10 +78,10 @@ static int refuse_undoing(struct compile *c, const struct compile_concrete *a,
   const struct compile_rule *other = &c->rules[b->rule];
   c->rule = &c->rules[a->rule];
   if (a->rule == b->rule)
-    return rules_compile_fail_rule(c, "it undoes itself: rewriting would not end");
-  rules_compile_fail_rule(c, "the rule in %s (%s) undoes it: rewriting would not end", other->place,
-                          quote(c->words[other->name]).s);
-  return err_hint(c->err, "opposites live in different sets");
+    return rules_compile_fail_rule(c, "the rule reverses itself: rewriting would not end");
+  rules_compile_fail_rule(c, "the rule in %s (%s) reverses it: rewriting would not end",
+                          other->place, quote(c->words[other->name]).s);
+  return err_hint(c->err, "put opposite rules into different sets");
 }
 
 static int prove_pairs(struct compile *c, const struct set *s) {
@@ -126,8 +127,8 @@ static int refuse_circle(struct compile *c, const struct order *o, const uint16_
     text = arena_printf(&c->own, "%s makes %s", text, rules_compile_ops[path[i]].id);
   c->rule = &c->rules[o->makes[path[n - 1]][last] - 1];
   return rules_compile_fail_rule(
-      c, "%s makes %s, and none of these rules gets smaller: rewriting may not end", text,
-      rules_compile_ops[last].id);
+      c, "%s makes %s, and none of these rules makes the graph smaller: rewriting may not end",
+      text, rules_compile_ops[last].id);
 }
 
 // Depth first from one operator. `state`: 0 not seen, 1 on the path, 2 done.
@@ -163,9 +164,10 @@ static int prove_order(struct compile *c, const struct set *s, struct order *o, 
     if (smaller || !add_made(c, o, c->cached[x->results], x)) continue;
     rules_compile_fail_rule(
         c,
-        "the result is no smaller than the pattern and has %s in it again: rewriting may not end",
+        "the result is not smaller than the pattern and contains %s again: rewriting may not end",
         rules_compile_ops[x->root].id);
-    return err_hint(c->err, "with 'once' at its end a rule is not about what such a rule made");
+    return err_hint(c->err, "with 'once' at its end, a rule does not match nodes that such a rule "
+                            "created");
   }
   for (uint16_t op = 1; op < OPS && o->any; op++)
     if (state[op] == 0 && walk_order(c, o, op, state)) return -1;

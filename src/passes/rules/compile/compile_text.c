@@ -40,7 +40,7 @@ static int next_statement(struct compile *c, size_t *i) {
   for (; *i < text.n; ++*i) {
     const uint8_t x = text.at[*i];
     if (quoted && x == '\n')
-      return rules_compile_fail(c, (uint32_t)*i, "a text ends on its line: '\"' is missing");
+      return rules_compile_fail(c, (uint32_t)*i, "a text must end on its line: '\"' is missing");
     if (!quoted && is_comment(text, *i)) {
       while (*i + 1 < text.n && text.at[*i + 1] != '\n')
         ++*i;
@@ -120,16 +120,16 @@ static int refuse_list(struct compile *c, struct piece word) {
   struct guess g = guess_start(name);
   for (uint32_t i = 0; i < c->n_lists; i++)
     guess_try(&g, compile_text_of(c, c->lists[i].name));
-  rules_compile_fail(c, place(c, word.at), "no list is called '%s'", quote_str(name).s);
+  rules_compile_fail(c, place(c, word.at), "list '%s' does not exist", quote_str(name).s);
   return g.best ? err_hint(c->err, "did you mean '$%s'?", g.best)
-                : err_hint(c->err, "a list is made before it is used: ops %s = Add Mul ;",
+                : err_hint(c->err, "define a list before its use: ops %s = Add Mul ;",
                            quote_str(name).s);
 }
 
 // A word, or those of a list, onto compile.cells.
 static int put_words(struct compile *c, struct piece word) {
   if (c->n_cells > COMPILE_CODE)
-    return rules_compile_fail(c, place(c, word.at), "the lists are too long");
+    return rules_compile_fail(c, place(c, word.at), "the lists are too long in all");
   if (c->text[word.at] != '$') {
     const uint32_t id = intern(c, word);
     *TABLE_PUSH(c, cells) = id;
@@ -148,7 +148,7 @@ static int put_words(struct compile *c, struct piece word) {
 static int read_list(struct compile *c, struct piece p) {
   struct piece name, sign, word;
   if (!next_word(c, &p, &name) || !next_word(c, &p, &sign) || !span_is(word_span(c, sign), "="))
-    return rules_compile_fail(c, place(c, 0), "a list is written as: ops NAME = Add Mul ;");
+    return rules_compile_fail(c, place(c, 0), "write a list as: ops NAME = Add Mul ;");
   struct compile_list list = {.name = intern(c, name), .first = c->n_cells};
   while (next_word(c, &p, &word))
     if (put_words(c, word)) return -1;
@@ -219,7 +219,7 @@ static int read_loop(struct compile *c, struct piece *p, struct loop *loop) {
   struct span part;
   loop->at = p->at;
   if (!next_word(c, p, &loop->vars) || !next_word(c, p, &in) || !span_is(word_span(c, in), "in"))
-    return rules_compile_fail(c, place(c, loop->at), "a loop is written as: for F in Add Mul");
+    return rules_compile_fail(c, place(c, loop->at), "write a loop as: for F in Add Mul");
   for (; part_of(c, loop->vars, loop->n_vars, &part); loop->n_vars++)
     if (!is_name_of_loop(part) || loop->n_vars == VARS)
       return rules_compile_fail(c, place(c, loop->vars.at), "'%s' is not a name",
@@ -260,7 +260,9 @@ static int make_rows(struct compile *c, struct compile_rule *r, const struct loo
   for (uint32_t i = 0; i < n; i++) {
     rows *= loops[i].n;
     if (rows > COMPILE_ROWS)
-      return rules_compile_fail(c, place(c, loops[i].at), "the rule stands for more than %d",
+      return rules_compile_fail(c, place(c, loops[i].at),
+                                "the loops of the rule make more than %d "
+                                "rules",
                                 COMPILE_ROWS);
   }
   r->vars = c->n_cells;
@@ -418,7 +420,7 @@ static int make_tokens(struct compile *c, uint32_t from) {
     }
     if (c->text[i] == '"') {
       const char *end = memchr(c->text + i + 1, '"', c->n_text - i - 1);
-      if (!end) return rules_compile_fail(c, place(c, i), "a text ends with '\"'");
+      if (!end) return rules_compile_fail(c, place(c, i), "a text must end with '\"'");
       t.kind = TOKEN_TEXT, t.n = (uint32_t)(end + 1 - (c->text + i));
     } else if ((t.n = name_at(c, i)) > 0) {
       t.kind = TOKEN_NAME;
@@ -453,7 +455,7 @@ static int take_family(struct compile *c, struct compile_rule *r, struct piece n
   const struct span family = span_of(s.at, slash ? (size_t)(slash - s.at) : s.n);
   if (!slash || slash + 1 == s.at + s.n || family.n == 0 || memchr(family.at, '{', family.n)) {
     rules_compile_fail(c, place(c, name.at), "'%s' has no family", quote(s).s);
-    return err_hint(c->err, "a rule of your own is called FAMILY/NAME: mine/%s", quote(s).s);
+    return err_hint(c->err, "name the rule FAMILY/NAME: mine/%s", quote(s).s);
   }
   if (r->n_keys > 0) return 0;
   const uint32_t id = rules_compile_word(c, family);
@@ -497,17 +499,20 @@ static int read_rule(struct compile *c) {
   if (h.level < 0 && !elsewhere) {
     rules_compile_fail(
         c, place(c, colon),
-        "a rule says how exact it is: exact, zero, rounding or finite before the ':'");
-    return err_hint(c->err, "exact: the same bits for all inputs; zero: but for -0 and NaN "
-                            "payloads; rounding: up to rounding; "
-                            "finite: where there is no NaN, infinity, zero divisor, or comparison "
-                            "that rounding decides");
+        "the exactness of the rule is missing: write exact, zero, rounding or finite before the "
+        "':'");
+    return err_hint(c->err, "exact: the same bits for all inputs; zero: the same except -0 and "
+                            "NaN payloads; rounding: the same up to rounding; finite: the same if "
+                            "there is no NaN, infinity, zero divisor, or comparison that rounding "
+                            "decides");
   }
   if (h.n_names == 0)
     return rules_compile_fail(c, place(c, 0), "'%s' is not a name", quote(span_at(c, 0, colon)).s);
   if (make_rows(c, &r, h.loops, h.n_loops)) return -1;
   if (elsewhere && c->naming.own)
-    return rules_compile_fail(c, place(c, body), "only rules can stand here, no 'proc' or 'group'");
+    return rules_compile_fail(c, place(c, body),
+                              "only rules are allowed here, not 'proc' or "
+                              "'group'");
   if (elsewhere) return 0; // what is C has its own place
   if (h.n_names > 1) return rules_compile_fail(c, place(c, h.names[1].at), "a rule has one name");
   r.name = intern(c, h.names[0]);

@@ -57,9 +57,9 @@ static int need(struct compile *c, const char *word) {
   if (eat(c, word)) return 0;
   const struct span found = peek(c);
   if (found.n == 0)
-    return rules_compile_fail(c, here(c), "'%s' is expected before the end, behind '%s'", word,
+    return rules_compile_fail(c, here(c), "'%s' is expected before the end, after '%s'", word,
                               behind(c));
-  return rules_compile_fail(c, here(c), "'%s' is expected before '%s', behind '%s'", word,
+  return rules_compile_fail(c, here(c), "'%s' is expected before '%s', after '%s'", word,
                             quote(found).s, behind(c));
 }
 
@@ -231,7 +231,7 @@ static uint32_t attribute_of_pattern(struct compile *c) {
   const bool minus = eat(c, "-");
   if (minus || ahead(c, 0)->kind == TOKEN_NUMBER) {
     if (ahead(c, 0)->kind != TOKEN_NUMBER) {
-      rules_compile_fail(c, here(c), "a number is expected behind '-', not '%s'", quote(peek(c)).s);
+      rules_compile_fail(c, here(c), "a number is expected after '-', not '%s'", quote(peek(c)).s);
       return NO_ID;
     }
     const uint32_t made = number(c, minus);
@@ -270,7 +270,7 @@ static int attribute(struct compile *c, uint32_t op, uint32_t *last,
   if (key == NO_ID || need(c, "=")) return -1;
   for (uint32_t a = c->trees[op].attrs; a != NO_ID; a = c->trees[a].next)
     if (c->trees[a].key == key)
-      return rules_compile_fail(c, at, "'%s' stands there twice", compile_text_of(c, key));
+      return rules_compile_fail(c, at, "'%s' is there twice", compile_text_of(c, key));
   const uint32_t made = value(c);
   if (made == NO_ID) return -1;
   c->trees[made].key = key;
@@ -292,7 +292,7 @@ static uint32_t operator(struct compile *c, uint32_t (*value)(struct compile *))
     c->trees[op].domain = word;
     c->trees[op].at = here(c);
     if (ahead(c, 0)->kind != TOKEN_NAME) {
-      rules_compile_fail(c, here(c), "an operator is expected behind '::'");
+      rules_compile_fail(c, here(c), "an operator is expected after '::'");
       return NO_ID;
     }
     word = rules_compile_word(c, next(c));
@@ -361,7 +361,7 @@ static uint32_t operator_of_pattern(struct compile *c) {
   uint32_t last = NO_ID;
   while (op != NO_ID && !eat(c, ")")) {
     if (last != NO_ID && (c->trees[last].kind == TREE_REST || c->trees[last].kind == TREE_EACH)) {
-      rules_compile_fail(c, c->trees[last].at, "only the last operand may stand for many");
+      rules_compile_fail(c, c->trees[last].at, "only the last operand may be 'xs...' or 'each'");
       return NO_ID;
     }
     const uint32_t child = operand(c);
@@ -380,7 +380,7 @@ static uint32_t variable(struct compile *c) {
     if (word.n == 0)
       rules_compile_fail(c, at, "the rule ends too early");
     else
-      rules_compile_fail(c, at, "'%s' cannot stand in a pattern", quote(word).s);
+      rules_compile_fail(c, at, "'%s' is not allowed in a pattern", quote(word).s);
     if (word.n && word.at[0] >= 'A' && word.at[0] <= 'Z')
       err_hint(c->err, "names of values begin with a small letter; operators have parentheses");
     return NO_ID;
@@ -504,7 +504,7 @@ static uint32_t signed_number(struct compile *c, uint32_t at) {
     return made;
   }
   if (ahead(c, 0)->kind != TOKEN_NUMBER) {
-    rules_compile_fail(c, here(c), "a number is expected behind '-', not '%s'", quote(peek(c)).s);
+    rules_compile_fail(c, here(c), "a number is expected after '-', not '%s'", quote(peek(c)).s);
     return NO_ID;
   }
   return number(c, true);
@@ -626,7 +626,7 @@ int compile_trees_read(struct compile *c) {
   if (eat(c, "since")) {
     uint64_t since;
     if (!span_decimal(peek(c), &since) || since == 0 || since > UINT8_MAX)
-      return rules_compile_fail(c, here(c), "'since' has the number of an opset behind it");
+      return rules_compile_fail(c, here(c), "'since' must be followed by the number of an opset");
     c->rule->since = (uint8_t)since;
     next(c);
   }

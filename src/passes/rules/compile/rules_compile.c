@@ -129,7 +129,7 @@ uint32_t rules_compile_fill(struct compile *c, const struct compile_rule *r, uin
       const struct span var = span_of(s.at + i + 1, end - i - 1);
       const uint32_t value = value_of(c, r, row, var);
       if (value == NO_ID) {
-        rules_compile_fail(c, at, "'{%s}' stands for nothing: there is no 'for %s'", quote(var).s,
+        rules_compile_fail(c, at, "'{%s}' is undefined: there is no 'for %s'", quote(var).s,
                            quote(var).s);
         return NO_ID;
       }
@@ -138,7 +138,7 @@ uint32_t rules_compile_fill(struct compile *c, const struct compile_rule *r, uin
     }
     i++;
     if (n + put.n > sizeof made) {
-      rules_compile_fail(c, at, "a word becomes too long");
+      rules_compile_fail(c, at, "a word is too long after {} is replaced");
       return NO_ID;
     }
     memcpy(made + n, put.at, put.n);
@@ -185,7 +185,7 @@ static int check_bytes(struct compile *c) {
     const size_t n = utf8_length(span_of(text.at + i, text.n - i), &point);
     if (n == 0) return rules_compile_fail(c, (uint32_t)i, "the file is not UTF-8 text");
     if (point != '\n' && point != '\t' && point != '\r' && utf8_steers_terminal(point))
-      return rules_compile_fail(c, (uint32_t)i, "a control character (U+%04X) cannot stand here",
+      return rules_compile_fail(c, (uint32_t)i, "a control character (U+%04X) is not allowed here",
                                 point);
     i += n;
   }

@@ -109,7 +109,7 @@ static int refuse_open(const struct kernels_cast *c, const uint8_t *in, uint64_t
   while (i + 1 < n && kernels_convert(one, in + i * width, 1, c) == 0)
     i++;
   kernels_convert(&x, in + i * width, 1, &widen);
-  err_fill(err, ERR_FAIL, "element %llu is %g: ONNX does not define a Cast of it from %s to %s",
+  err_fill(err, ERR_FAIL, "element %llu is %g: ONNX does not define its Cast from %s to %s",
            (unsigned long long)(first + i), x, dtype_name((enum dtype)c->from),
            dtype_name((enum dtype)c->to));
   return err_hint(err, "leave this Cast node in the model");

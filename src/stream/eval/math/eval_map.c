@@ -118,7 +118,8 @@ static int refuse_open(struct eval_task *t, uint32_t id, struct map *m, uint64_t
              (unsigned long long)(first + i), recipe_map_name((uint32_t)m->op),
              dtype_name(m->type));
     return err_hint(
-        err, "a divisor is 0, or the quotient does not fit the type: leave the node in the model");
+        err, "a divisor is 0, or the quotient is out of the range of the type: leave the node in "
+             "the model");
   }
   return err_set(err, ERR_INPUT, "a weight changed while it was being read");
 }

@@ -403,7 +403,7 @@ static int choose(const struct filling *f, uint32_t id, uint64_t unit, uint64_t 
     const uint64_t groups = z->by_column ? (room - sums) / each / z->group : 0;
     if (groups == 0 || z->block > column) {
       assert(!z->packs);
-      err_set(err, ERR_USAGE, "blocks of %llu elements, %llu side by side, do not fit the memory",
+      err_set(err, ERR_USAGE, "blocks of %llu elements, %llu at once, do not fit into memory",
               (unsigned long long)z->block, (unsigned long long)z->inner);
       return err_because(err, REASON_LONG_BLOCKS);
     }
@@ -682,7 +682,7 @@ int eval_blocks_measure(struct eval_task *t, const struct eval_quantize *ways, u
   const uint64_t fit = f.room.rest_bytes / (n * sizeof *h->sums);
   b->count = 0; // not to be served from
   if (fit == 0)
-    return err_set(err, ERR_RETRY, "%u quantizations at once do not fit the memory", n),
+    return err_set(err, ERR_RETRY, "%u quantizations at once do not fit into memory", n),
            err_because(err, REASON_TOO_MUCH);
   h->sums = (struct kernels_sums *)(void *)f.room.rest;
   for (h->first = first; h->first < end; h->first = h->last) {

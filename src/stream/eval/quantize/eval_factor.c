@@ -136,7 +136,7 @@ static int factor_tile(const struct finding *x, uint64_t r, struct err *err) {
     double *row = x->tile + k * n;
     if (!(row[k] > 0) || !isfinite(row[k]))
       return err_set(err, ERR_MODEL,
-                     "the second moments of a value are not those of any numbers: their Cholesky "
+                     "the second moments of a value are not positive definite: their Cholesky "
                      "factorization has %g on its diagonal (element %llu of %llu)",
                      row[k], (unsigned long long)(r * GRAM_SIDE + k), (unsigned long long)x->f->k);
     row[k] = sqrt(row[k]);
@@ -239,8 +239,8 @@ static int find_alone(struct finding *x, struct err *err) {
   if (bytes > ALONE_BYTES) {
     err_fill(
         err, ERR_NOSPACE,
-        "the factor of %llu columns of second moments takes %llu bytes, and neither the memory "
-        "that is left nor a file beside the output holds it",
+        "the factor of %llu columns of second moments needs %llu bytes, more than the remaining "
+        "memory and a file next to the output can hold",
         (unsigned long long)x->f->k, (unsigned long long)bytes);
     return err_because(err, REASON_FACTOR);
   }

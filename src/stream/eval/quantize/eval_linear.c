@@ -217,7 +217,7 @@ static uint64_t run_at(const struct linear *z, uint64_t first, uint64_t *n) {
 // will.
 static void share_box(struct linear *z, struct eval_stripe_box *b) {
   static_assert(EVAL_LINEAR_CHANNEL == 4 * sizeof(float),
-                "pairs lie behind scales and zero points");
+                "pairs follow the scales and zero points");
   const uint64_t all = z->t->ev->box_bytes;
   const uint64_t each = z->found              ? EVAL_LINEAR_CHANNEL
                         : z->q.zeros == NO_ID ? sizeof(float)
@@ -242,7 +242,7 @@ static void widen_zeros(enum dtype type, const uint8_t *in, size_t n, float *out
 }
 
 static int divides_nothing(const struct linear *z, uint64_t scale, double is) {
-  err_fill(z->err, ERR_FAIL, "scale %llu of a weight is %g: nothing can be quantized by it",
+  err_fill(z->err, ERR_FAIL, "scale %llu of a weight is %g, which cannot be used to quantize",
            (unsigned long long)scale, is);
   return err_because(z->err, REASON_NOT_SHRUNK);
 }
@@ -781,7 +781,7 @@ int eval_linear_elements(struct eval_task *t, uint32_t id, uint64_t first, uint6
   if (id == t->once) return eval_once_elements(t, id, first, count, out, err);
   struct eval_stripe_box *b = eval_box_for(t->ev, id);
   if (!b)
-    return err_set(err, ERR_INTERNAL, "a quantized tensor lies below more than %u others",
+    return err_set(err, ERR_INTERNAL, "a quantized tensor is nested below more than %u others",
                    t->ev->n_boxes);
   b->busy = true;
   linear_of(t, id, &z);

@@ -288,7 +288,8 @@ static bool copy_found(const struct eval_task *t, uint32_t id, uint64_t first, u
                        uint8_t *out) {
   const struct eval_hold *h = &t->ev->found;
   const uint32_t width = eval_width(t->r, id);
-  if (id != h->of || first < h->first || !range_fits(first - h->first, count, h->count)) return false;
+  if (id != h->of || first < h->first || !range_fits(first - h->first, count, h->count))
+    return false;
   memcpy(out, h->at + (first - h->first) * width, (size_t)(count * width));
   return true;
 }
@@ -299,7 +300,7 @@ int eval_quantize_elements(struct eval_task *t, uint32_t id, uint64_t first, uin
   if (copy_found(t, id, first, count, out)) return 0;
   struct eval_stripe_box *b = eval_box_for(t->ev, id);
   if (!b)
-    return err_set(err, ERR_INTERNAL, "a quantized tensor lies below more than %u others",
+    return err_set(err, ERR_INTERNAL, "a quantized tensor is nested below more than %u others",
                    t->ev->n_boxes);
   b->busy = true;
   if (is_affine(t->r, id)) {

@@ -52,8 +52,8 @@ static int tell_column(struct eval_task *t, const struct eval_quantize *z,
   if (sums->nonfinite) return not_finite(t, z, w->next, err);
   if (!isfinite(sums->ee)) { // of finite elements
     err_fill(err, ERR_FAIL,
-             "a block of column %llu of the weight has no finite scale: its elements are too large "
-             "or too far apart for float32",
+             "a block of column %llu of the weight has no finite scale: its elements are too "
+             "large, or their range is too wide, for float32",
              (unsigned long long)w->next);
     return err_because(err, REASON_NO_SCALE);
   }

@@ -25,8 +25,8 @@ uint64_t eval_whole_column_bytes(const struct eval_quantize *z) {
 int eval_whole_refuse(const struct eval_quantize *z, uint64_t room, uint64_t column,
                       struct err *err) {
   err_set(err, ERR_USAGE,
-          "a column of %llu rows takes %llu bytes while it is quantized with statistics, more than "
-          "the %llu that a worker has for it",
+          "a column of %llu rows needs %llu bytes while it is quantized with statistics, more "
+          "than the %llu of a worker",
           (unsigned long long)z->k, (unsigned long long)column, (unsigned long long)room);
   return err_because(err, REASON_MEMORY);
 }

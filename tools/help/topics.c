@@ -1,0 +1,93 @@
+// Help on things that several commands share.
+//
+// Texts come from topics.def; exit codes, the environment and the options that all writers have are printed
+// from the tables that the rest of help reads.
+#include "topics.h"
+
+#include "cli_unknown.h"
+#include "guess.h"
+#include "help.h"
+
+#include <string.h>
+
+static const struct topic {
+  const char *name, *others, *summary, *text;
+  void (*print)(FILE *to); // where there is no text
+} topics[] = {
+#define TOPIC(name, others, summary, text) {name, others, summary, text, NULL},
+#include "topics.def"
+#undef TOPIC
+    {"options", "option shared", "options that all commands share which write a model", NULL,
+     help_shared_options},
+    {"exit-codes", "exit codes exitcodes status errors", "what the exit code of weir means", NULL,
+     help_exit_code_list},
+    {"environment", "env variables", "variables of the environment that weir reads", NULL,
+     help_environment},
+};
+
+enum { TOPICS = sizeof topics / sizeof *topics };
+
+static bool is_word_of(const char *list, const char *word) {
+  const size_t n = strlen(word);
+  for (const char *at = list; *at; at += strspn(at, " ")) {
+    const size_t length = strcspn(at, " ");
+    if (length == n && memcmp(at, word, n) == 0) return true;
+    at += length;
+  }
+  return false;
+}
+
+static bool means(const struct topic *topic, const char *word) {
+  return strcmp(topic->name, word) == 0 || is_word_of(topic->others, word);
+}
+
+uint32_t topics_find(const char *const *words, uint32_t n_words) {
+  for (uint32_t k = 0; n_words > 0 && k < TOPICS; k++) {
+    uint32_t i = 0;
+    while (i < n_words && means(&topics[k], words[i]))
+      i++;
+    if (i == n_words) return k;
+  }
+  return TOPICS_NONE;
+}
+
+const char *topics_name(uint32_t k, const char **summary) {
+  if (k >= TOPICS) return NULL;
+  *summary = topics[k].summary;
+  return topics[k].name;
+}
+
+// Commands are indented and not wrapped; a blank line is before each paragraph that follows no command.
+static void print_text(FILE *to, const char *text) {
+  bool command = true; // the paragraph before
+  for (const char *at = text; *at;) {
+    const size_t n = strcspn(at, "\n");
+    const bool is_command = strncmp(at, "$ ", 2) == 0;
+    if (is_command) {
+      fprintf(to, "%s  %.*s\n", command ? "" : "\n", (int)n, at);
+    } else {
+      char paragraph[1024];
+      snprintf(paragraph, sizeof paragraph, "%.*s", (int)n, at);
+      if (!command) fputc('\n', to);
+      help_wrap(to, paragraph, 0, 0);
+    }
+    command = is_command;
+    at += n + (at[n] == '\n');
+  }
+}
+
+void topics_print(FILE *to, uint32_t topic) {
+  if (topics[topic].text)
+    print_text(to, topics[topic].text);
+  else
+    topics[topic].print(to);
+}
+
+int topics_unknown(const char *name, struct err *err) {
+  struct guess g = guess_start(name);
+  for (uint32_t k = 0; k < TOPICS; k++)
+    guess_try(&g, topics[k].name);
+  if (!g.best) return cli_unknown_command(name, err);
+  err_fill(err, ERR_USAGE, "there is no command or topic '%s'", quote_str(name).s);
+  return err_hint(err, "did you mean 'weir help %s'?", g.best);
+}
