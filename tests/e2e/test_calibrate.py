@@ -379,6 +379,16 @@ def test_statistics_in_each_opset(weir, tmp_path, opset):
     assert check_statistics(model, folder, tmp_path / "r", True) == (["h"], 1)
 
 
+@pytest.mark.parametrize("width", [1024, 1025, 5000])
+def test_statistics_of_many_channels(weir, tmp_path, width):
+    """The runtime returns more than 4 KiB in a file."""
+    model = tmp_path / "m.onnx"
+    onnx.save(linear(width, 1, 17), model)
+    folder = put_samples(tmp_path / "s", [{"x": np.random.default_rng(width).normal(size=(2, width)).astype("f4")}])
+    weir("calibrate", model, "-o", tmp_path / "r", "--data", folder, "--statistics", "channel")
+    assert check_statistics(model, folder, tmp_path / "r", False) == (["h"], 0)
+
+
 def test_channels_alone_have_no_companion(weir, tmp_path):
     onnx.save(linear(30, 3, 17), tmp_path / "m.onnx")
     folder = put_samples(tmp_path / "s", [{"x": np.ones((2, 30), "f4")}])

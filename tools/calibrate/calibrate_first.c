@@ -192,6 +192,20 @@ static bool is_numbers(const struct array *x, enum dtype type) {
   return x->kind == ARRAY_TENSOR && x->at && x->dtype == type && x->count > 0;
 }
 
+// Results of many channels, and all of them once many have come, are in a file: they are read into the arena of the sample.
+static int read_numbers(struct first *f, const struct array **x, struct err *err) {
+  struct array *read;
+  uint8_t *at;
+  if ((*x)->kind != ARRAY_TENSOR || (*x)->at || (*x)->bytes == 0) return 0;
+  read = arena_alloc(&f->sample, sizeof *read);
+  at = arena_alloc(&f->sample, (size_t)(*x)->bytes);
+  if (array_read(*x, 0, at, (size_t)(*x)->bytes, err)) return -1;
+  *read = **x;
+  read->at = at;
+  *x = read;
+  return 0;
+}
+
 static float *take_channels(struct first *f, const struct array *x) {
   float *out = arena_alloc(&f->sample, (size_t)x->count * sizeof *out + 1);
   for (uint64_t k = 0; k < x->count; k++)
@@ -207,6 +221,9 @@ static int take_value(struct first *f, uint32_t i, const struct array **at, stru
   struct one *one = &f->one[i];
   const enum dtype type = x->type == DTYPE_BFLOAT16 ? DTYPE_FLOAT : x->type;
   int64_t n = 0;
+  if (read_numbers(f, &least, err) || read_numbers(f, &most, err) || read_numbers(f, &size, err) ||
+      (magnitude && read_numbers(f, &magnitude, err)) || (sum && read_numbers(f, &sum, err)))
+    return -1;
   if (!is_numbers(size, DTYPE_INT64)) goto wrong;
   memcpy(&n, size->at, sizeof n);
   one->elements = one->of.numbers = (uint64_t)n;
