@@ -99,8 +99,9 @@ class Browser:
             self.note(answer)
 
     def open(self, path):
+        """A file, or an address of this machine as text."""
         self.events.clear()
-        self.call("Page.navigate", url=path.as_uri())
+        self.call("Page.navigate", url=path if isinstance(path, str) else path.as_uri())
         while "Page.loadEventFired" not in self.events:
             self.note(self.next_message())
 
