@@ -104,9 +104,14 @@ static void print_help(const struct cli_args *args) {
 
 // A word may be both, as 'targets' is: the topic comes first.
 static int print_help_about(const struct cli_args *args, struct err *err) {
+  const char *word = args->operand[0];
   const uint32_t topic = topics_find(args->operand, args->n_operands);
-  const enum cli_command command = cli_command_by_name(args->operand[0]);
-  if (topic == TOPICS_NONE && command == CLI_COMMANDS) return topics_unknown(args->operand[0], err);
+  const enum cli_command command = cli_command_by_name(word);
+  if (command == CLI_COMMANDS && topics_find(args->operand, 1) == TOPICS_NONE)
+    return topics_unknown(word, err);
+  if (args->n_operands > 1 && topic == TOPICS_NONE)
+    return err_set(err, ERR_USAGE, "unexpected argument '%s': usage is 'weir help COMMAND|TOPIC'",
+                   quote_str(args->operand[1]).s);
   if (topic != TOPICS_NONE) topics_print(stdout, topic);
   if (topic != TOPICS_NONE && command != CLI_COMMANDS) fputc('\n', stdout);
   if (command != CLI_COMMANDS) help_command(stdout, command, false);

@@ -287,7 +287,7 @@ class Command:
                 note += "; or dicts of arrays by the names of inputs, in a sequence, a generator or a reader with get_next"
             elif option["kind"] == "list":
                 note += "; one, or a sequence of them"
-            if option["default"]:
+            if option["default"] and option["default"] != "default":
                 note += f" (default: {option['default']})"
             if long:
                 note += ". " + long

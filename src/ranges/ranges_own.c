@@ -35,7 +35,8 @@ static int get_real(const struct ranges_in *in, const struct json_value *v, cons
   const struct json_value *member = json_get(v, key);
   if (!member) return ranges_in_error(in, err, "'%s' is missing", key);
   if (!json_as_string(member, &text) || text.n > 64 || !is_hex_float(text))
-    return ranges_in_error(in, err, "'%s' is not a hex float in quotes, such as \"-0x1.8p+1", key);
+    return ranges_in_error(in, err, "'%s' is not a hex float in quotes, such as \"-0x1.8p+1\"",
+                           key);
   *x = strtod((const char *)text.at, NULL);
   return isfinite(*x) ? 0 : ranges_in_error(in, err, "'%s' is past the range of a double", key);
 }

@@ -46,7 +46,8 @@ const char *target_dynamic_preset(const struct target *t, const char *option, st
 // Of passes that have no presets for a target: its row of options says this, and whoever runs the pass
 // looks at what came of it.
 #define TARGETS_ONLY_REFUSES                                                                       \
-  "runtime or tool that the model is for\nweir refuses to write a model that it cannot run "       \
+  "runtime or tool that the model is for\nweir refuses to write a model that the target cannot "   \
+  "run "                                                                                           \
   "('weir "                                                                                        \
   "targets' lists the names)."
 

@@ -195,8 +195,8 @@ HEADERS = {
     "a huge number": "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}",
     "nothing": "",
 }
-TYPES = {"<f3": "'<f3', which ONNX does not have", "|O": "pickle", "|V2": "bfloat16", "<V1": "float8", "<M8[ns]": "times",
-         "x": "'x', which ONNX", "<f": "'<f', which", "<f16": "'<f16'", "<U9999999": "9999999 characters",
+TYPES = {"<f3": "'<f3', which weir does not read", "|O": "pickle", "|V2": "bfloat16", "<V1": "float8", "<M8[ns]": "times",
+         "x": "'x', which weir does not read", "<f": "'<f', which", "<f16": "'<f16'", "<U9999999": "9999999 characters",
          "<i-4": "'<i-4'"}  # fmt: skip
 
 

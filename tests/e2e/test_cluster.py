@@ -150,7 +150,7 @@ def test_members_at_the_same_time(weir, medium_encoder, result_folder, single):
     """One stands still before it records its second unit, while another copy of it and all others work."""
     plan = plan_of(weir, medium_encoder, result_folder)
     with Running(["shard", plan, "--jobs", "1"], RECORD_2):
-        assert "members of" in weir("finalize", plan, code=75).err
+        assert "shards of" in weir("finalize", plan, code=75).err
         said = weir("shard", plan, "--json").json()
         assert said["units_before"] == 1 and said["missing"] == 0
         assert "still running" in weir("finalize", plan, code=75).err

@@ -957,3 +957,23 @@ def test_memory(tmp_path, weights):
     assert done.code == 1 and done.peak_bytes < 64 << 20
     done = peaks.run([*words, "--io", "load", "--jobs", "1"], timeout=300)
     assert done.peak_bytes > 400 << 20
+
+
+def test_the_kinds_of_changed_fields_are_named_once(pair):
+    """Two functions with another opset and attribute each: four lines of two kinds."""
+
+    def model(opset, attribute):
+        names = ("first", "second")
+        functions = [
+            onnx.helper.make_function("own", name, ["x"], ["y"], [onnx.helper.make_node("Relu", ["x"], ["y"])], [onnx.helper.make_opsetid("", opset)], [attribute])
+            for name in names
+        ]
+        nodes = [onnx.helper.make_node(name, [f"v{i}"], [f"v{i + 1}"], domain="own") for i, name in enumerate(names)]
+        value = lambda name: onnx.helper.make_tensor_value_info(name, 1, [2])
+        graph = onnx.helper.make_graph(nodes, "g", [value("v0")], [value("v2")])
+        imports = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid("own", 1)]
+        return onnx.helper.make_model(graph, opset_imports=imports, functions=functions, ir_version=8)
+
+    a, b = pair.save(model(17, "p"), "a.onnx"), pair.save(model(16, "q"), "b.onnx")
+    said = pair.weir("diff", a, b, code=1).out
+    assert "4 model fields changed (opset, graph)" in said

@@ -9,7 +9,7 @@ from conftest import TESTS
 COMMANDS = re.findall(r"^COMMAND\((\w+)", (TESTS.parent / "tools/cli/commands.def").read_text(), re.M)
 
 SCREEN = 40
-TOPICS = ["targets", "memory", "pipelines", "options", "exit-codes", "environment"]
+TOPICS = ["targets", "memory", "pipelines", "options", "exit-codes", "completion", "environment"]
 
 
 def is_narrow(text):
@@ -76,10 +76,16 @@ def test_topics_by_other_words(weir):
     assert weir("help", "pipeline").out == weir("help", "pipelines").out
     assert "there is no command or topic 'memroy'" in weir("help", "memroy", code=2).err
     assert "no command 'frobnicate'" in weir("help", "frobnicate", code=2).err
+    for words in (["cast", "nonsense"], ["exit-codes", "x"], ["memory", "targets"]):
+        assert f"unexpected argument '{words[1]}'" in weir("help", *words, code=2).err
+    for word in ("help", "-h", "--help"):
+        assert weir("help", word).out == weir("--help").out
+    for word in ("", "w" * 100_000):
+        assert "there is no command" in weir("help", word, code=2).err
 
 
 def test_the_shared_options_once(weir, tables):
-    """The topic has what all commands share that write a model: each with the text that the command's own help has."""
+    """The topic has options that the commands share which write a model."""
     out = weir("help", "options").out
     flags = set(re.findall(r"^  (?:-\w, )?--([a-z0-9-]+)", out, re.M))
     assert {"dry-run", "force", "verify", "memory", "json", "report-html", "split"} <= flags
@@ -95,7 +101,7 @@ def test_completion_is_a_word(weir, shell):
 
 
 def test_completion_needs_a_shell(weir):
-    for words in ([], ["tcsh"], ["bash", "zsh"]):
+    for words in ([], ["tcsh"], ["bash", "zsh"], ["-h"], ["--help", "bash"]):
         done = weir("completion", *words, code=2)
         assert "usage: weir completion bash|zsh|fish" in done.err and done.out == ""
 

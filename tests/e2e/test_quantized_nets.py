@@ -113,7 +113,7 @@ def test_two_models_and_a_log(weir, net):
     said = weir("verify", source, out).out
     assert "verified: 1 of 1 output (100.0 %)" + AGAINST.format(DOMAIN[name]) in said
     said = weir("verify", source, out, "--edits", log).out
-    assert AGAINST.format(DOMAIN[name]) in said and "everything that no edit changes is as in SRC (net.onnx)" in said
+    assert AGAINST.format(DOMAIN[name]) in said and "everything that no edit changes is the same as in SRC (net.onnx)" in said
     # Another model does not pass.
     weir("run", source, folder / "other.onnx", *words_of("import-qonnx"))
     model = onnx.load(folder / "other.onnx")

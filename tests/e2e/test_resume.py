@@ -439,7 +439,7 @@ def test_signals_stop_a_run(weir, tmp_path, medium_encoder, quiet_run, name, cal
     held = weir("clean", tmp_path, "--json").json()["found"][0]["bytes"]
     went_on = weir(*words[1:]).err
     assert ("resumed: " in went_on) == (int(told[1]) > 0), went_on
-    assert ("had not finished its first unit: " in went_on) == (int(told[1]) == 0 and held > 0), went_on
+    assert ("no unit of the earlier run was finished: " in went_on) == (int(told[1]) == 0 and held > 0), went_on
     assert compare.folder_digests(tmp_path) == quiet_run and names(tmp_path) == sorted(quiet_run)
     shutil.rmtree(tmp_path)
 

@@ -191,7 +191,7 @@ def test_a_bound_of_several_rows_is_said_once(weir, tmp_path):
     weir("quantize", BERT, tmp_path / "q.onnx", "--edit-log", tmp_path / "log")
     lines = weir("verify", BERT, tmp_path / "q.onnx", "--edits", tmp_path / "log").out.splitlines()
     rows = [line for line in lines if line.endswith("  passed")]
-    assert len(rows) == 12 and lines[14] == "all by: quantize; SQNR of 6 dB (weights of 4 bits)"
+    assert len(rows) == 12 and lines[14] == "bound: quantize; SQNR of 6 dB (weights of 4 bits)"
     # No line is wider than 100 columns, and columns stand under their heads: what long names begin with alike is said once.
     of = found(weir, BERT, tmp_path / "q.onnx", "--edits", tmp_path / "log")["rows"]
     [shared] = [line.removeprefix("… stands for ") for line in lines if line.startswith("… stands for ")]
@@ -201,7 +201,7 @@ def test_a_bound_of_several_rows_is_said_once(weir, tmp_path):
     weir("verify", BERT, BERT, "--save-case", tmp_path / "case", "--quiet")
     said = weir("verify", BERT, BERT, "--inputs", tmp_path / "case").out
     assert set(re.findall(r"  (passed.*)", said)) == {"passed (test_data_set_0)", "passed (test_data_set_0, expected)"}
-    assert "\nall by: relative error of 0.0001\n" in said
+    assert "\nbound: relative error of 0.0001\n" in said
     # Of several bounds each has a number; where every row has its own, it stands in the row.
     weir("run", BERT, tmp_path / "r.onnx", "--pass", "quantize:include=*key*", "--pass", "cast:to=float16,min_elements=1000", "--edit-log", tmp_path / "log")
     said = weir("verify", BERT, tmp_path / "r.onnx", "--edits", tmp_path / "log").out
@@ -690,7 +690,7 @@ def test_what_no_edit_is_about(weir, tmp_path, logged, name):
     change, place = UNTOUCHED[name]
     bad = damage(out, tmp_path / "bad.onnx", change)
     done = weir("verify", source, bad, "--edits", log, code=1)
-    assert "everything that no edit changes is not as in SRC (m.onnx): the " in done.out and place in done.out
+    assert "no edit explains these differences from SRC (m.onnx): the " in done.out and place in done.out
     assert place in done.err or "the part after the change does not run" in done.err  # which a site says first
     said = json.loads(weir("verify", source, bad, "--edits", log, "--json", code=1).out)
     assert said["verification"]["rest"]["differing"] == 1 and place in said["verification"]["rest"]["first"] and said["error"]["code"] == 1
@@ -699,7 +699,7 @@ def test_what_no_edit_is_about(weir, tmp_path, logged, name):
 def test_what_no_edit_is_about_and_is_as_it_was(weir, tmp_path, logged):
     """The control, also of an output whose weights lie elsewhere."""
     source, out, log = logged
-    assert "everything that no edit changes is as in SRC (m.onnx)\n" in weir("verify", source, out, "--edits", log).out
+    assert "everything that no edit changes is the same as in SRC (m.onnx)\n" in weir("verify", source, out, "--edits", log).out
     assert found(weir, source, out, "--edits", log)["rest"] == {"differing": 0, "first": None}
     weir("convert", out, tmp_path / "split.onnx", "--external")
     assert found(weir, source, tmp_path / "split.onnx", "--edits", log)["rest"]["differing"] == 0
@@ -708,7 +708,7 @@ def test_what_no_edit_is_about_and_is_as_it_was(weir, tmp_path, logged):
     # What edits are about is for sites.
     bad = damage(out, tmp_path / "bad.onnx", lambda model: flip_sign_of_scale(model))
     done = weir("verify", source, bad, "--edits", log, code=1)
-    assert "no edit changes is as in SRC" in done.out and "caused by group" in done.out
+    assert "no edit changes is the same as in SRC" in done.out and "caused by group" in done.out
 
 
 LONG = "x" * 10000

@@ -938,7 +938,7 @@ def test_elements_at_places_are_kept_for_one_case_alone(weir, tmp_path):
         (folder / "input_0.pb").write_bytes(numpy_helper.from_array(np.full((1, 1), 1 + case, np.float32), "x").SerializeToString())
     done = peaks.run([weir.path, "verify", *paths, "--inputs", tmp_path / "data"], limits={"fsize": 12 << 20})
     assert done.code == 0, done.out + done.err
-    assert "\nall by: equal, or of elements within" in done.out and "verified: 10 of 10" in done.out
+    assert "\nbound: equal, or of elements within" in done.out and "verified: 10 of 10" in done.out
 
 
 @pytest.mark.parametrize("narrow", ["UINT8", "INT8", "BOOL"])

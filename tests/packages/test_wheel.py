@@ -72,6 +72,18 @@ def test_modes(archive):
         assert entry.external_attr >> 16 == stat.S_IFREG | (0o755 if is_program else 0o644), entry.filename
 
 
+def test_manual_and_completions(archive):
+    """Installers put them into PREFIX/share, where man and the shells look."""
+    found = {name.split(".data/data/share/")[1]: archive.read(name).decode() for name in archive.namelist() if ".data/data/share/" in name}
+    weir = os.environ["WEIR"]
+    places = {"bash": "bash-completion/completions/weir", "zsh": "zsh/site-functions/_weir", "fish": "fish/vendor_completions.d/weir.fish"}
+    for shell, place in places.items():
+        assert found.pop(place) == subprocess.run([weir, "completion", shell], capture_output=True, text=True, check=True).stdout
+    tables = json.loads(subprocess.run([weir, "--generate", "json"], capture_output=True, check=True).stdout)
+    assert sorted(found) == sorted(["man/man1/weir.1", *(f"man/man1/weir-{each['name']}.1" for each in tables["commands"])])
+    assert all(".SH NAME" in page for page in found.values())
+
+
 def test_record(archive):
     rows = list(csv.reader(io.StringIO(in_info(archive, "RECORD").decode())))
     assert sorted(row[0] for row in rows) == sorted(archive.namelist())

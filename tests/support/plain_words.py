@@ -49,7 +49,7 @@ MARKERS = [
 ]
 MARKER = re.compile("|".join(f"(?:{marker})" for marker in MARKERS), re.M)
 WORD = re.compile(r"[A-Za-z][A-Za-z']+")
-STRINGS = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"(?:\s*(?:PRI[a-zA-Z0-9]+\s*)?"(?:\\.|[^"\\\n])*")*', re.S)
+STRINGS = re.compile(r"'(?:\\.|[^'\\\n])'|" r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"(?:\s*(?:PRI[a-zA-Z0-9]+\s*)?"(?:\\.|[^"\\\n])*")*', re.S)
 
 
 def of_markdown(text):
@@ -61,7 +61,7 @@ def of_source(text):
     """Texts in strings; a conversion such as %s counts as no word, but keeps its neighbours apart."""
     found = []
     for match in STRINGS.finditer(text):
-        if match[0].startswith("/"):
+        if match[0][0] in "/'":
             continue
         string = re.sub(r'"\s*(?:PRI[a-zA-Z0-9]+\s*)?"', "", match[0]).strip('"').replace("\\n", "\n").replace('\\"', '"')
         if len(string.split()) >= 4:

@@ -503,7 +503,6 @@ static int parse_completion(struct cli_args *args, struct err *err) {
   const char *shell = args->argc > 2 ? args->argv[2] : "";
   const bool known =
       strcmp(shell, "bash") == 0 || strcmp(shell, "zsh") == 0 || strcmp(shell, "fish") == 0;
-  if (strcmp(shell, "-h") == 0 || strcmp(shell, "--help") == 0) return 0;
   if (args->argc == 3 && known) return parse_generate(args, err);
   if (args->argc > 2 && !known)
     err_fill(err, ERR_USAGE, "there is no completion for '%s'", quote_str(shell).s);
@@ -534,6 +533,8 @@ static int parse_top(struct cli_args *args, const char *word, struct err *err) {
     return 0;
   }
   if (strcmp(word, "help") == 0) {
+    const char *of = args->argc > 2 ? args->argv[2] : "help";
+    if (strcmp(of, "help") == 0 || strcmp(of, "-h") == 0 || strcmp(of, "--help") == 0) return 0;
     for (int i = 2; i < args->argc; i++)
       args->operand[args->n_operands++] = args->argv[i];
     if (args->n_operands > 0) args->action = CLI_HELP_ABOUT;

@@ -268,14 +268,13 @@ static void add_of(struct diffing *x, const char **list, uint64_t n, const char 
                          told_counted(x, n, noun), rest);
 }
 
-// "opset, metadata": the kinds of the lines but value_info, each once; lines of one kind are neighbours.
+// "opset, metadata": the kinds of the lines but value_info, each once. There are few kinds.
 static const char *line_kinds(struct diffing *x) {
-  const char *kinds = "", *last = "";
+  const char *kinds = "";
   for (uint32_t i = 0; i < x->d.n_lines; i++) {
     const struct diff_line *l = &x->d.lines[i];
-    if (told_is_info(l) || strcmp(last, l->what) == 0) continue;
-    last = l->what;
-    kinds = arena_printf(&x->arena, "%s%s%s", kinds, *kinds ? ", " : "", last);
+    if (told_is_info(l) || strstr(kinds, l->what)) continue;
+    kinds = arena_printf(&x->arena, "%s%s%s", kinds, *kinds ? ", " : "", l->what);
   }
   return kinds;
 }

@@ -96,12 +96,9 @@ void help_wrap(FILE *to, const char *text, size_t at, size_t indent) {
   for (;;) {
     text += strspn(text, " ");
     const bool new_line = *text == '\n';
-    text += new_line;
+    text += strspn(text, " \n");
     const size_t n = strcspn(text, " \n");
-    if (n == 0) {
-      if (!new_line) break;
-      continue;
-    }
+    if (n == 0) break;
     if (new_line || (!first && at + 1 + n > WIDTH)) {
       fprintf(to, "\n%*s", (int)indent, "");
       at = indent;
@@ -160,7 +157,9 @@ static void print_group(FILE *to, enum cli_command command, enum cli_group group
     const struct cli_option_row row = cli_row(command, o);
     if (row.group == group) print_option(to, &row, cli_variable(o), all, true);
   }
-  if (group != CLI_MESSAGES) return;
+}
+
+static void print_help_options(FILE *to, bool all) {
   help_entry(to, HELP_OPTIONS, "-h", "print the most important options and two examples");
   help_entry(to, HELP_OPTIONS, "--help", "print this text");
   if (all) help_entry(to, HELP_OPTIONS, "--help-all", "print this text, including hidden options");
@@ -168,8 +167,9 @@ static void print_group(FILE *to, enum cli_command command, enum cli_group group
 
 static void print_usage(FILE *to, const struct cli_command_row *row, bool full) {
   char about[4096];
-  snprintf(about, sizeof about, "%.*s",
-           (int)(full ? strlen(row->about) : strcspn(row->about, "\n")), row->about);
+  const size_t n = full ? strlen(row->about) : strcspn(row->about, "\n");
+  assert(n < sizeof about);
+  snprintf(about, sizeof about, "%.*s", (int)n, row->about);
   fprintf(to, "Usage: weir %s %s [options]\n\n", row->name, row->operands);
   help_wrap(to, about, 0, 0);
 }
@@ -204,6 +204,7 @@ void help_command(FILE *to, enum cli_command command, bool all) {
   print_usage(to, row, true);
   for (uint32_t g = 0; g < CLI_GROUPS; g++)
     print_group(to, command, g, all);
+  print_help_options(to, all);
   print_examples(to, row);
   fprintf(to, "\n'weir help exit-codes' lists the exit codes.\n");
 }
@@ -211,8 +212,8 @@ void help_command(FILE *to, enum cli_command command, bool all) {
 // Those of 'weir convert', which has no options of its own.
 void help_shared_options(FILE *to) {
   help_wrap(to,
-            "Commands that write a model share these options. The commands that read one have "
-            "those of them that make sense there: 'weir COMMAND --help' lists them.",
+            "Commands that write a model share these options. Commands that only read one have "
+            "some of them: 'weir COMMAND --help' lists them.",
             0, 0);
   for (uint32_t g = CLI_OWN + 1; g < CLI_GROUPS; g++)
     print_group(to, CLI_convert, g, false);
@@ -266,12 +267,11 @@ void help_overview(FILE *to, enum help_length length) {
   help_entry(
       to, HELP_OPTIONS, "-V, --version",
       "print the versions of weir and its libraries, the instruction set and the I/O engine");
-  help_entry(to, HELP_OPTIONS, "completion bash|zsh|fish",
-             "print a completion script, as in: source <(weir completion bash)");
   if (length == HELP_ALL) {
     help_entry(to, HELP_OPTIONS, "--version --licenses",
                "print the licences of weir and of the libraries that are linked into it");
-    help_entry(to, HELP_OPTIONS, "--generate bash|zsh|fish", "the same as completion");
+    help_entry(to, HELP_OPTIONS, "--generate bash|zsh|fish",
+               "the same as weir completion bash|zsh|fish");
     help_entry(to, HELP_OPTIONS, "--generate json",
                "print the commands and their options, for programs (docs/schema/tables.json)");
     help_entry(to, HELP_OPTIONS, "--generate man DIR", "write the manual pages into DIR");

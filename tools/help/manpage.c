@@ -8,6 +8,7 @@
 #include "help.h"
 #include "version.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -44,6 +45,7 @@ static void put_sentences(FILE *to, const char *text) {
     const size_t line = strcspn(text, "\n");
     const char *stop = strstr(text, ". ");
     const size_t n = stop && (size_t)(stop - text) < line ? (size_t)(stop - text) + 1 : line;
+    assert(n < sizeof one);
     snprintf(one, sizeof one, "%.*s", (int)n, text);
     put(to, one);
     fputc('\n', to);
@@ -118,6 +120,9 @@ static void put_main_page(FILE *to) {
   put_entry(
       to, "--help",
       "topics, environment and exit codes too (weir COMMAND --help: everything about a command)");
+  put_entry(to, "help TOPIC",
+            "explain targets, memory, pipelines, options, exit-codes, completion or environment");
+  put_entry(to, "completion bash|zsh|fish", "print a completion script");
   put_entry(to, "-V, --version",
             "print the versions of weir and its libraries, the instruction set and the I/O engine");
   put_entry(to, "--version --licenses",

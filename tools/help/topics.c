@@ -8,7 +8,15 @@
 #include "guess.h"
 #include "help.h"
 
+#include <assert.h>
 #include <string.h>
+
+#define COMPLETION                                                                                 \
+  "These commands print a script that completes weir's command lines. A shell reads it, for "      \
+  "example from its configuration file:\n"                                                         \
+  "$ source <(weir completion bash)\n"                                                             \
+  "$ source <(weir completion zsh)\n"                                                              \
+  "$ weir completion fish | source"
 
 static const struct topic {
   const char *name, *others, *summary, *text;
@@ -17,10 +25,11 @@ static const struct topic {
 #define TOPIC(name, others, summary, text) {name, others, summary, text, NULL},
 #include "topics.def"
 #undef TOPIC
-    {"options", "option shared", "options that all commands share which write a model", NULL,
+    {"options", "option shared", "options of all commands that write a model", NULL,
      help_shared_options},
-    {"exit-codes", "exit codes exitcodes status errors", "what the exit code of weir means", NULL,
+    {"exit-codes", "exit codes exitcodes status errors", "meaning of each exit code", NULL,
      help_exit_code_list},
+    {"completion", "completions", "completion scripts of bash, zsh and fish", COMPLETION, NULL},
     {"environment", "env variables", "variables of the environment that weir reads", NULL,
      help_environment},
 };
@@ -57,20 +66,22 @@ const char *topics_name(uint32_t k, const char **summary) {
   return topics[k].name;
 }
 
-// Commands are indented and not wrapped; a blank line is before each paragraph that follows no command.
+// Commands are indented and not wrapped; a blank line is before and after them, and between paragraphs.
 static void print_text(FILE *to, const char *text) {
-  bool command = true; // the paragraph before
+  bool first = true, command = false; // the paragraph before
   for (const char *at = text; *at;) {
     const size_t n = strcspn(at, "\n");
     const bool is_command = strncmp(at, "$ ", 2) == 0;
+    if (!first && !(command && is_command)) fputc('\n', to);
     if (is_command) {
-      fprintf(to, "%s  %.*s\n", command ? "" : "\n", (int)n, at);
+      fprintf(to, "  %.*s\n", (int)n, at);
     } else {
       char paragraph[1024];
-      snprintf(paragraph, sizeof paragraph, "%.*s", (int)n, at);
-      if (!command) fputc('\n', to);
+      const int written = snprintf(paragraph, sizeof paragraph, "%.*s", (int)n, at);
+      assert(written >= 0 && (size_t)written < sizeof paragraph);
       help_wrap(to, paragraph, 0, 0);
     }
+    first = false;
     command = is_command;
     at += n + (at[n] == '\n');
   }

@@ -325,8 +325,9 @@ void html_verified(struct html_out *o, const struct verified *v) {
              "The changes by %s itself were not verified.</p>\n",
              v->against, v->lacking, v->against);
   if (v->rest_asked)
-    html_put(o, "<p>Everything that no edit changes is %sas in the source%s%s.</p>\n",
-             v->rest_differs ? "not " : "", v->rest_differs ? ": the " : "",
+    html_put(o, "<p>%s%s.</p>\n",
+             v->rest_differs ? "No edit explains these differences from the source: the "
+                             : "Everything that no edit changes is the same as in the source",
              v->rest_differs ? v->rest_first : "");
   if (shown.cut_off)
     html_put(o,

@@ -40,7 +40,7 @@ void rank_print(const struct rank *k) {
   if (any)
     report_notice(
         "sites with 'weight' count only the errors of their weights: RANGES has no statistics of "
-        "the values that they are multiplied with");
+        "their activations, which 'weir calibrate --statistics gram' writes");
 }
 
 static void put_db(struct json_out *j, const char *name, double db, bool known) {

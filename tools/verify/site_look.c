@@ -335,7 +335,7 @@ static int look_at_weights(struct site_run *r, const struct site *s, struct veri
   if (found.n == 0 || found.most <= found.allowed) return 0;
   row->end = VERIFIED_FAILED;
   row->why = arena_printf(&r->v->found.arena,
-                          "%s: element %llu is off by %.3g times what rounding explains",
+                          "%s: the error of element %llu is %.3g times what rounding allows",
                           found.what, (unsigned long long)found.place, found.most);
   return 0;
 }

@@ -265,7 +265,7 @@ void verify_tables_rows(const struct verified *f, struct arena *a) {
   for (uint32_t k = 0; !alone && k < judged.n; k++) {
     const struct verified_row *r = judged.first[k];
     if (judged.n == 1)
-      printf("all by: ");
+      printf("bound: ");
     else
       printf("[%u] ", k + 1);
     printf("%s%s%s\n", r->output ? "" : quote_str(r->of).s, r->output ? "" : "; ", r->bounds);

@@ -124,7 +124,8 @@ static void print_shares(const struct verified *f) {
 
 static void print_rest(const struct verified *f) {
   if (!f->rest_asked) return;
-  printf("everything that no edit changes is %sas in SRC (%s)", f->rest_differs ? "not " : "",
+  printf(f->rest_differs ? "no edit explains these differences from SRC (%s)"
+                         : "everything that no edit changes is the same as in SRC (%s)",
          quote_path(f->rest_of).s);
   if (f->rest_differs) printf(": the %s", f->rest_first);
   if (f->rest_differs > 1) printf(" and %lu more", f->rest_differs - 1);
@@ -161,7 +162,7 @@ static void print_share(const struct verified *f) {
   if (f->sizes && *f->sizes) printf("%s, seed %lu, ", f->sizes, f->seed);
   printf("%s, %s of memory and %s in the runtime", report_seconds(f->seconds).s,
          quote_bytes(f->peak_memory[0]).s, report_runtime_memory(f->peak_memory[1]).s);
-  if (f->n_helpers) printf(", of %u processes each", f->n_helpers + 1);
+  if (f->n_helpers) printf(", in %u processes each", f->n_helpers + 1);
   printf("\n");
   print_shares(f);
 }

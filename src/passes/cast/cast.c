@@ -189,7 +189,7 @@ static int read_min_elements(const struct pass_value *v, void *with, struct aren
 static const struct pass_option options[] = {
     {"exclude", PASS_LIST, "PATTERN", NULL,
      "do not cast nodes or tensors that match\n"
-     "PATTERN is a glob, or re: and an extended regular expression.",
+     "PATTERN is a glob, or re: followed by an extended regular expression.",
      .read = read_exclude},
     {"to", PASS_CHOICE, "float16|bfloat16|float32", NULL,
      "type to store weights in\n"

@@ -197,19 +197,20 @@ static const struct pass_option options[] = {
     [FORM] = {"form", PASS_CHOICE, "fused|integer", "fused",
               "operators to write\n"
               "fused: fused operators of ONNX Runtime, such as DynamicQuantizeMatMul. integer: "
-              "DynamicQuantizeLinear, MatMulInteger and nodes that scale the results. These are "
-              "operators of standard ONNX, unless the float operator is not.",
+              "DynamicQuantizeLinear, MatMulInteger and nodes that scale the results. The result "
+              "is standard ONNX if the replaced operator is.",
               PASS_MEMBER(dynamic_options, form)},
     [TENSOR] = {"tensor", PASS_LIST, "PATTERN=WORDS", NULL,
                 "other settings for weights or nodes that match\n"
                 "WORDS are int8, uint8, tensor, channel, reduced or full, joined by ':'. The "
                 "last match wins.",
                 .read = read_overrides},
-    [EXCLUDE] = {"exclude", PASS_LIST, "PATTERN", NULL,
-                 "do not quantize nodes or weights that match\n"
-                 "PATTERN is a glob, or re: and an extended regular expression. --exclude takes "
-                 "precedence over --include.",
-                 .read = name_filter_exclude},
+    [EXCLUDE] =
+        {"exclude", PASS_LIST, "PATTERN", NULL,
+         "do not quantize nodes or weights that match\n"
+         "PATTERN is a glob, or re: followed by an extended regular expression. --exclude takes "
+         "precedence over --include.",
+         .read = name_filter_exclude},
     [INCLUDE] = {"include", PASS_LIST, "PATTERN", NULL, "quantize only nodes or weights that match",
                  .read = name_filter_include},
     [RANGES] = {"ranges", PASS_TEXT, "RANGES", NULL,
@@ -217,9 +218,10 @@ static const struct pass_option options[] = {
                 "A file of 'weir calibrate --statistics gram' or 'channel'.",
                 PASS_MEMBER(dynamic_options, ranges), .reads = PASS_READS_RANGES, .later = true},
     [COMPAT] = {COMPAT_ROW(dynamic_options),
-                .help = "write what onnxruntime's quantize_dynamic writes\n"
-                        "Where that result is valid, weir's is the same byte for byte. "
-                        "Its defaults apply, and its options, which follow" COMPAT_VERSIONS "."},
+                .help =
+                    "write what onnxruntime's quantize_dynamic writes\n"
+                    "Where that result is valid, weir writes the same nodes, names and tensors. "
+                    "Its defaults apply, and its options, which follow" COMPAT_VERSIONS "."},
     [FIRST_THEIRS] = {"per-channel", PASS_FLAG, NULL, NULL, "use one scale per channel of a weight",
                       PASS_MEMBER(dynamic_options, per_channel), THEIRS},
     {"nodes-to-quantize", PASS_LIST, "NAME", NULL, "quantize only nodes of these names",
@@ -240,14 +242,14 @@ static const struct pass_option options[] = {
      .read = read_default_type, THEIRS},
     {"weight-symmetric", PASS_CHOICE, "true|false", NULL,
      "make ranges of weights symmetric around 0\n"
-     "The default is true for int8, else false.",
+     "The default is true for int8 and false otherwise.",
      .read = read_symmetric, THEIRS},
     {"activation-symmetric", PASS_FLAG, NULL, NULL,
      "make ranges of gathered tables symmetric around 0", .read = read_activation_symmetric,
      THEIRS},
     {"force-quantize-no-input-check", PASS_FLAG, NULL, NULL,
-     "quantize a Transpose if its input is constant\nWithout it, a Transpose is quantized if its "
-     "input is. The name is onnxruntime's.",
+     "quantize a Transpose only if its input is constant\nWithout it, a Transpose is quantized if "
+     "its input is quantized. The name is onnxruntime's.",
      PASS_MEMBER(dynamic_options, force_quantize), THEIRS},
 };
 

@@ -100,11 +100,10 @@ static const struct pass_option requantize_rows[] = {
                 "bias is added as int32 codes. fp32-bias: the bias is added as float. "
                 "fp32-bias-qdq: the same, with QuantizeLinear and DequantizeLinear after the Add.",
                 .read = read_format, .later = true},
-    [EXECUTION] =
-        {"execution", PASS_CHOICE, "qdq|qlinear", "qdq",
-         "form of the recipe of --format\n"
-         "qdq: DequantizeLinear before the MatMul where possible. qlinear: operators on codes.",
-         PASS_MEMBER(requantize_options, qlinear), .only_with = "format", .later = true},
+    [EXECUTION] = {"execution", PASS_CHOICE, "qdq|qlinear", "qdq",
+                   "form of the MatMul in the recipe of --format\nqdq: DequantizeLinear before the "
+                   "MatMul where possible. qlinear: operators on codes.",
+                   PASS_MEMBER(requantize_options, qlinear), .only_with = "format", .later = true},
     NAME_FILTER_ROWS,
 };
 

@@ -354,8 +354,8 @@ static const struct pass_option smooth_rows[] = {
      "error at the output.",
      .offers = "0.5 auto", .read = read_alpha},
     {"no-folding", PASS_FLAG, NULL, NULL,
-     "always add a Mul before the nodes\n"
-     "Without it, the node that produces the value does the division if it can.",
+     "always insert a Mul that scales the activation\nWithout it, weir folds the scaling into the "
+     "node that produces the activation, if that node allows it.",
      PASS_MEMBER(smooth_options, no_folding)},
     {COMPAT_ROW(smooth_options),
      .help = "write what SmoothQuant of onnxruntime writes\n"
@@ -374,7 +374,8 @@ static const struct pass smooth_pass = {
         "precision of all others when activations are quantized. Nodes that read the same value "
         "share the numbers. The division is folded into the node that computes the value "
         "(LayerNormalization, BatchNormalization, Mul, MatMul, Gemm, Conv, also through Add and "
-        "Relu), or done by a Mul. Weights are never loaded. Nodes that are left unchanged are "
+        "Relu), or done by a Mul. The whole model is never in memory. Nodes that are left "
+        "unchanged are "
         "reported with a reason.",
     .needs = "channel statistics of the values (weir calibrate --statistics channel)",
     .promises = "all outputs of the model are the same up to rounding",

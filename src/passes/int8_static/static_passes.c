@@ -142,17 +142,16 @@ static const struct pass_option options[] = {
                 "--override does not name stay float.",
                 .read = read_ranges, .reads = PASS_READS_RANGES},
     [FORMAT] = {"format", PASS_CHOICE, "qdq|qoperator|int32-bias|fp32-bias|fp32-bias-qdq", "qdq",
-                "form of the result\n"
-                "qdq: QuantizeLinear and DequantizeLinear around unchanged operators. qoperator: "
+                "form of the result, or a recipe for biases\nqdq: QuantizeLinear and "
+                "DequantizeLinear around unchanged operators. qoperator: "
                 "operators on codes, such as QLinearConv. int32-bias, fp32-bias, fp32-bias-qdq: "
                 "Neural Compressor's recipes for a MatMul with a bias, and qdq for everything "
                 "else.",
                 PASS_MEMBER(static_options, format)},
-    [EXECUTION] =
-        {"execution", PASS_CHOICE, "qdq|qlinear", "qdq",
-         "form of the recipe of --format\n"
-         "qdq: DequantizeLinear before the MatMul where possible. qlinear: operators on codes.",
-         PASS_MEMBER(static_options, execution)},
+    [EXECUTION] = {"execution", PASS_CHOICE, "qdq|qlinear", "qdq",
+                   "form of the MatMul in a recipe for biases\nqdq: DequantizeLinear before the "
+                   "MatMul where possible. qlinear: operators on codes.",
+                   PASS_MEMBER(static_options, execution)},
     [ACTIVATION_TYPE] = {"activation-type", PASS_CHOICE, TYPE_WORDS, "uint8",
                          "type of quantized activations\n"
                          "With --compat, the default is int8.",
@@ -168,23 +167,24 @@ static const struct pass_option options[] = {
                     PASS_MEMBER(static_options, per_tensor)},
     [COMPAT] = {COMPAT_ROW(static_options),
                 .help = "write what onnxruntime's quantize_static writes\n"
-                        "Where that result is valid, weir's is the same byte for "
-                        "byte. Its defaults apply: int8 activations, one scale "
+                        "Where that result is valid, weir writes the same nodes, names and "
+                        "tensors. Its defaults apply: int8 activations, one scale "
                         "per weight, all operators" COMPAT_VERSIONS "."},
     [PER_CHANNEL] = {"per-channel", PASS_FLAG, NULL, NULL,
-                     "use one scale per output channel, with --compat too",
+                     "use one scale per output channel\nThis is the default without --compat. With "
+                     "--compat, the default is one scale per weight.",
                      .read = read_per_channel},
     [OVERRIDE] = {"override", PASS_TEXT, "FILE", NULL,
                   "set types, scales or ranges of individual tensors\n"
                   "FILE is JSON, like TensorQuantOverrides. int8.md in share/doc/weir describes "
                   "it.",
                   PASS_MEMBER(static_options, override), .reads = PASS_READS_TEXT},
-    [EXCLUDE] =
-        {"exclude", PASS_LIST, "PATTERN", NULL,
-         "do not quantize nodes that match\n"
-         "Nodes that read a matching weight match too. PATTERN is a glob, or re: and an extended "
-         "regular expression. --exclude takes precedence over --include.",
-         .read = name_filter_exclude},
+    [EXCLUDE] = {"exclude", PASS_LIST, "PATTERN", NULL,
+                 "skip nodes whose names match this glob\nNodes that read a matching weight match "
+                 "too. PATTERN is a glob, or re: followed "
+                 "by an extended "
+                 "regular expression. --exclude takes precedence over --include.",
+                 .read = name_filter_exclude},
     [INCLUDE] = {"include", PASS_LIST, "PATTERN", NULL,
                  "quantize only nodes that match\n"
                  "Nodes that read a matching weight match too.",
@@ -201,7 +201,8 @@ static const struct pass_option options[] = {
      PASS_MEMBER(static_options, activation_restricted_asymmetric)},
     {"weight-symmetric", PASS_CHOICE, "true|false", NULL,
      "make ranges of weights symmetric around 0\n"
-     "The default is true for signed types, else false. Ranges with a scale for each channel are "
+     "The default is true for signed types and false otherwise. Ranges with a scale for each "
+     "channel are "
      "always symmetric.",
      .read = read_weight_symmetric},
     {"minimum-real-range", PASS_TEXT, "X", NULL, "smallest width of a range",
@@ -224,16 +225,16 @@ static const struct pass_option options[] = {
      "false: leave them unchanged.",
      .read = read_quantize_bias},
     {"dedicated-qdq-pair", PASS_FLAG, NULL, NULL,
-     "use a Q/DQ pair for each node that uses a value\n"
-     "Each pair is a QuantizeLinear and a DequantizeLinear.",
+     "give each node that uses a value its own Q/DQ pair\nWithout it, they share one pair of "
+     "QuantizeLinear and DequantizeLinear.",
      PASS_MEMBER(static_options, dedicated_qdq_pair)},
     {"qdq-op-type-per-channel-support-to-axis", PASS_LIST, "OP=AXIS", NULL,
      "axis of the channels of an operator's weights\n"
      "For MatMul and the norms.",
      .read = read_axes},
     {"qdq-keep-removable-activations", PASS_FLAG, NULL, NULL,
-     "keep every Relu and Clip\n"
-     "This includes those that clip as the codes do.",
+     "keep every Relu and Clip\nWithout it, weir removes a Relu or Clip that has no effect, "
+     "because the quantized range is already limited to its range.",
      PASS_MEMBER(static_options, keep_removable_activations)},
     {"qdq-disable-weight-adjust-for-int32-bias", PASS_FLAG, NULL, NULL,
      "do not enlarge the scale of a weight for its bias\n"

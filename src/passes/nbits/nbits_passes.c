@@ -154,11 +154,12 @@ static const struct pass_option options[] = {
     {"op-types", PASS_LIST, "MatMul,Gemm,Gather", "MatMul", "operators to quantize",
      .read = read_op_types, .measured = true},
     {"exclude", PASS_LIST, "PATTERN", NULL,
-     "do not quantize nodes or tensors of these names\nThis holds even if another option selects "
-     "them. PATTERN is a glob, or re: and an extended "
+     "skip nodes and weights whose names match this glob\nThis holds even if another option "
+     "selects "
+     "them. PATTERN is a glob, or re: followed by an extended "
      "regular expression.",
      .read = read_exclude, .measured = true},
-    {"include", PASS_LIST, "PATTERN", NULL, "quantize only nodes or tensors of these names",
+    {"include", PASS_LIST, "PATTERN", NULL, "quantize only nodes and weights that match this glob",
      .read = read_include, .measured = true},
     {"tensor", PASS_LIST, "PATTERN=bits4:g64:sym", NULL,
      "other settings for tensors that match\n"
@@ -170,9 +171,10 @@ static const struct pass_option options[] = {
          "1: float32. 2: float16. 3: bfloat16. 4: int8. Without it, the runtime chooses.",
          .read = read_level},
     {"budget", PASS_TEXT, "SIZE", NULL,
-     "choose bits for each weight to reach a total size\nweir chooses bits and block size of each "
-     "weight from --candidates, with a small total "
-     "squared error. 400M is 400 MiB, 400MB is 400000000 bytes. Reads the weights once more, "
+     "choose bits so that all output files fit in SIZE\nweir chooses the bits and the block "
+     "size "
+     "of each weight from --candidates, so that the total squared error is small. 400M is 400 MiB, "
+     "400MB is 400000000 bytes. Reads the weights once more, "
      "even in a dry run.",
      .read = read_budget, .of_output = true},
     [CANDIDATES] =
@@ -185,7 +187,8 @@ static const struct pass_option options[] = {
     [GATE] =
         {"gate", PASS_LIST, "FIGURE=LIMIT", NULL,
          "limit on the error of each weight\nsqnr=20dB or cosine=0.99 (at least), maxabs=0.1 (at "
-         "most). A weight must meet all limits that you give. weir reads the weights once more.",
+         "most). A weight must meet all limits that you give; --gate-action sets what happens to "
+         "one that does not. weir reads the weights once more.",
          .read = read_gates, .offers = "sqnr= cosine= maxabs="},
     [GATE_ACTION] = {"gate-action", PASS_CHOICE, "raise|skip|fail", "raise",
                      "what to do with weights that miss the gate\n"

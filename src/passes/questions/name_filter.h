@@ -23,7 +23,7 @@ struct name_filter {
    PASS_LIST,                                                                                      \
    "PATTERN",                                                                                      \
    NULL,                                                                                           \
-   "do not change nodes that match\nPATTERN is a glob, or re: and an extended regular "            \
+   "do not change nodes that match\nPATTERN is a glob, or re: followed by an extended regular "    \
    "expression. --exclude takes precedence over --include.",                                       \
    .read = name_filter_exclude},                                                                   \
   {                                                                                                \

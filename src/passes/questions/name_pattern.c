@@ -40,8 +40,9 @@ static int bad_regex(const struct name_pattern *p, const char *expression, int c
   regerror(code, &p->regex, words, sizeof words);
   err_set(err, ERR_USAGE, "%s '%s': %s at character %zu of the expression", option,
           quote_str(p->text).s, words, failing_length(expression, code));
-  return err_hint(err, "a pattern is a glob (* ? [a-z]), or re: and a POSIX extended regular "
-                       "expression");
+  return err_hint(err,
+                  "a pattern is a glob (* ? [a-z]), or re: followed by a POSIX extended regular "
+                  "expression");
 }
 
 // ---- what regcomp would have to write out ------------------------------------------------------

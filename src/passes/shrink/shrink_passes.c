@@ -33,7 +33,8 @@ static const struct pass_option options[] = {
          "how to store weights\n"
          "integer_weights: as int8. float_weights: in the same type, with few distinct values "
          "(for later compression). f16_to_f32: float16 becomes float32. integer_activations: "
-         "8-bit products, with activations quantized at run time ('weir dynamic').",
+         "matrix products of 8-bit integers, with activations quantized at run time ('weir "
+         "dynamic').",
          PASS_MEMBER(shrink_options, method)},
     [LEVELS] = {"levels", PASS_COUNT, "N", "256",
                 "number of distinct values for float_weights\n"
@@ -51,7 +52,7 @@ static const struct pass_option options[] = {
               PASS_MEMBER(shrink_options, form)},
     [EXCLUDE] = {"exclude", PASS_LIST, "PATTERN", NULL,
                  "do not shrink nodes or tensors that match\n"
-                 "PATTERN is a glob, or re: and an extended regular expression.",
+                 "PATTERN is a glob, or re: followed by an extended regular expression.",
                  .read = read_exclude},
     [MIN_ELEMENTS] = {"min-elements", PASS_NUMBER, "N", NULL,
                       "skip weights with fewer elements (default: 16384)",

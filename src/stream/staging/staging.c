@@ -315,8 +315,7 @@ bool staging_is_of_job(const struct staging *st, const struct staging_job *job) 
 static void say_nothing_recorded(const struct opening *o) {
   const uint64_t bytes = staging_folder_bytes(o->st->folder);
   if (bytes == 0) return;
-  say(o, "the interrupted run had not finished its first unit: %s will be written again",
-      quote_bytes(bytes).s);
+  say(o, "no unit of the earlier run was finished: %s will be written again", quote_bytes(bytes).s);
 }
 
 // Goes on with what an interrupted run of this plan left. If it had recorded nothing yet, it may have been

@@ -99,7 +99,7 @@ static int take_lock(struct staging *st, enum staging_as as, struct err *err) {
   err_fill(err, ERR_RETRY,
            as == STAGING_AS_MEMBER
                ? "'%s' in '%s' is being finalized, or planned, by another process"
-               : "members of '%s' in '%s' are still running",
+               : "shards of '%s' in '%s' are still running",
            quote_str(st->name).s, quote_str(st->dest_path).s);
   return err_hint(err, as == STAGING_AS_MEMBER ? "wait until that process ends"
                                                : "'weir status' shows their progress");

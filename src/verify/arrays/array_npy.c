@@ -177,7 +177,7 @@ static int refuse_type(const struct feed *f, struct span descr, struct err *err)
   case 'm':
     return feed_error(f, err, "its elements are times (type '%s'), which ONNX does not have", q.s);
   default:
-    return feed_error(f, err, "its elements are of type '%s', which ONNX does not have", q.s);
+    return feed_error(f, err, "its elements are of type '%s', which weir does not read", q.s);
   }
 }
 
