@@ -198,8 +198,8 @@ static const struct pass_option options[] = {
      .required = true},
     {"graph", PASS_FLAG, NULL, NULL,
      "compute in that type too\n"
-     "All values get the type, not only weights. Casts remain only around operators that keep "
-     "their type. float32 converts float16 and bfloat16 back.",
+     "All values get the type, not only weights. The only Casts are around operators that stay in "
+     "their old type. With --to float32, weir converts float16 and bfloat16 models back.",
      PASS_MEMBER(cast_options, graph), .later = true},
     {"keep-io", PASS_FLAG, NULL, NULL, "with --graph: keep the types of inputs and outputs",
      PASS_MEMBER(cast_options, keep_io), .only_with = "graph", .later = true},
@@ -210,7 +210,7 @@ static const struct pass_option options[] = {
      .read = read_keep_op, .only_with = "graph", .commas = true},
     {"ranges", PASS_TEXT, "RANGES", NULL,
      "with --graph: ranges, from 'weir calibrate'\n"
-     "For --to float16. Values beyond the range of float16 keep float32, and so do the nodes "
+     "For --to float16. Values beyond the range of float16 stay in float32, and so do the nodes "
      "that produce and read them.",
      PASS_MEMBER(cast_options, ranges), .only_with = "graph", .reads = PASS_READS_RANGES,
      .later = true},

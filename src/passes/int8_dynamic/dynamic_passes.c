@@ -221,7 +221,8 @@ static const struct pass_option options[] = {
                 .help =
                     "write what onnxruntime's quantize_dynamic writes\n"
                     "Where that result is valid, weir writes the same nodes, names and tensors. "
-                    "Its defaults apply, and its options, which follow" COMPAT_VERSIONS "."},
+                    "The defaults are those of quantize_dynamic, and its options are listed "
+                    "below" COMPAT_VERSIONS "."},
     [FIRST_THEIRS] = {"per-channel", PASS_FLAG, NULL, NULL, "use one scale per channel of a weight",
                       PASS_MEMBER(dynamic_options, per_channel), THEIRS},
     {"nodes-to-quantize", PASS_LIST, "NAME", NULL, "quantize only nodes of these names",

@@ -11,7 +11,7 @@ enum compat { COMPAT_NONE, COMPAT_ORT_NO_VERSION, COMPAT_ORT_1_31, COMPAT_ORT_1_
 #define COMPAT_NEWEST "onnxruntime=onnxruntime-1.32"
 
 // Ends the help of passes whose results depend on the version.
-#define COMPAT_VERSIONS "; onnxruntime means onnxruntime-1.32, the newest version"
+#define COMPAT_VERSIONS ". onnxruntime stands for onnxruntime-1.32, the newest version"
 
 // The row of the option, but for its help; the pass's options have an enum compat of that name.
 #define COMPAT_ROW(type)                                                                           \

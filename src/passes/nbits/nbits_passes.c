@@ -195,7 +195,7 @@ static const struct pass_option options[] = {
                      "raise: use 8 bits. skip: do not quantize them. fail: stop with exit code 1.",
                      PASS_MEMBER(matmulnbits_options, gate_action), .only_with = "gate"},
     {"on-nonfinite", PASS_CHOICE, "fail|skip", "fail",
-     "what to do with weights with NaN or infinities\n"
+     "what to do with weights that contain NaN or infinity\n"
      "fail: stop. skip: do not quantize them; reads the weights once more.",
      PASS_MEMBER(matmulnbits_options, skip_nonfinite)},
     {"ranges", PASS_TEXT, "RANGES", NULL,

@@ -595,7 +595,7 @@ static const struct pass_option options[] = {
     {"set-dim", PASS_LIST, "NAME=NUMBER", NULL,
      "set the size of all dims of that name, as in batch=1", .read = read_set_dim},
     {"min-dim", PASS_NUMBER, "N", NULL,
-     "smallest size of a named input dim (default: 1)\n"
+     "smallest size that a named input dim can have (default: 1)\n"
      "Use 0 if the model must accept empty inputs.",
      .read = read_min_dim},
     {"int-max", PASS_COUNT, "N", "2147483647",

@@ -42,8 +42,8 @@ static const struct pass_option options[] = {
                 PASS_MEMBER(shrink_options, levels), .only_with = "method=float_weights"},
     [PER_CHANNEL] = {"per-channel", PASS_FLAG, NULL, NULL,
                      "use one scale per channel\n"
-                     "Channels are along the axis with the smallest error. Reads the weights "
-                     "twice more.",
+                     "For each weight, weir picks the axis with the smallest error. This reads the "
+                     "weights two more times.",
                      PASS_MEMBER(shrink_options, per_channel)},
     [FORM] = {"form", PASS_CHOICE, "cast-mul-add|dequantize", "cast-mul-add",
               "operators that convert int8 back to float\n"
