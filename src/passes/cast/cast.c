@@ -209,8 +209,8 @@ static const struct pass_option options[] = {
      "also keep theirs.",
      .read = read_keep_op, .only_with = "graph", .commas = true},
     {"ranges", PASS_TEXT, "RANGES", NULL,
-     "with --graph: ranges, from 'weir calibrate'\n"
-     "For --to float16. Values beyond the range of float16 stay in float32, and so do the nodes "
+     "file of ranges, from 'weir calibrate', for --graph\nFor --to float16. Values beyond the "
+     "range of float16 stay in float32, and so do the nodes "
      "that produce and read them.",
      PASS_MEMBER(cast_options, ranges), .only_with = "graph", .reads = PASS_READS_RANGES,
      .later = true},

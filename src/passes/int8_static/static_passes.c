@@ -142,7 +142,7 @@ static const struct pass_option options[] = {
                 "--override does not name stay float.",
                 .read = read_ranges, .reads = PASS_READS_RANGES},
     [FORMAT] = {"format", PASS_CHOICE, "qdq|qoperator|int32-bias|fp32-bias|fp32-bias-qdq", "qdq",
-                "form of the result, or a recipe for biases\nqdq: QuantizeLinear and "
+                "form of the result: qdq, qoperator or a bias recipe\nqdq: QuantizeLinear and "
                 "DequantizeLinear around unchanged operators. qoperator: "
                 "operators on codes, such as QLinearConv. int32-bias, fp32-bias, fp32-bias-qdq: "
                 "Neural Compressor's recipes for a MatMul with a bias, and qdq for everything "

@@ -196,7 +196,7 @@ static const struct pass_option options[] = {
                      PASS_MEMBER(matmulnbits_options, gate_action), .only_with = "gate"},
     {"on-nonfinite", PASS_CHOICE, "fail|skip", "fail",
      "what to do with weights that contain NaN or infinity\n"
-     "fail: stop. skip: do not quantize them; reads the weights once more.",
+     "fail: stop. skip: do not quantize them. weir then reads the weights once more.",
      PASS_MEMBER(matmulnbits_options, skip_nonfinite)},
     {"ranges", PASS_TEXT, "RANGES", NULL,
      "activation statistics, from 'weir calibrate'\n"

@@ -608,8 +608,7 @@ static const struct pass_option options[] = {
      "weir assumes that they have the type and rank of the operator's first input.",
      PASS_MEMBER(infer_pass_options, guess_rank)},
     {"strict", PASS_FLAG, NULL, NULL,
-     "fail (exit code 1) if any output's shape is unknown\n"
-     "This covers the outputs of all nodes.",
+     "fail if the shape of any node's output is unknown\nThe exit code is then 1.",
      PASS_MEMBER(infer_pass_options, strict)},
 };
 

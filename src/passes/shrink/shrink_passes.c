@@ -37,8 +37,7 @@ static const struct pass_option options[] = {
          "dynamic').",
          PASS_MEMBER(shrink_options, method)},
     [LEVELS] = {"levels", PASS_COUNT, "N", "256",
-                "number of distinct values for float_weights\n"
-                "From 2 to 65504.",
+                "number of distinct values, for method float_weights\nFrom 2 to 65504.",
                 PASS_MEMBER(shrink_options, levels), .only_with = "method=float_weights"},
     [PER_CHANNEL] = {"per-channel", PASS_FLAG, NULL, NULL,
                      "use one scale per channel\n"
