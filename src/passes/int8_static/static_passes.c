@@ -233,8 +233,8 @@ static const struct pass_option options[] = {
      "For MatMul and the norms.",
      .read = read_axes},
     {"qdq-keep-removable-activations", PASS_FLAG, NULL, NULL,
-     "keep every Relu and Clip\nWithout it, weir removes a Relu or Clip that has no effect, "
-     "because the quantized range is already limited to its range.",
+     "keep every Relu and Clip\nWithout it, weir removes a Relu or Clip that has no effect because "
+     "the quantized range is already within the operator's range.",
      PASS_MEMBER(static_options, keep_removable_activations)},
     {"qdq-disable-weight-adjust-for-int32-bias", PASS_FLAG, NULL, NULL,
      "do not enlarge the scale of a weight for its bias\n"
@@ -242,7 +242,7 @@ static const struct pass_option options[] = {
      PASS_MEMBER(static_options, disable_weight_adjust)},
     {"use-qdq-contrib-ops", PASS_FLAG, NULL, NULL,
      "write Q/DQ operators of com.microsoft\n"
-     "Their QuantizeLinear and DequantizeLinear need no newer opset.",
+     "These QuantizeLinear and DequantizeLinear do not require a newer opset of ONNX.",
      PASS_MEMBER(static_options, use_qdq_contrib_ops)},
     {"block-size", PASS_COUNT, "N", NULL,
      "use one scale for every N elements of a weight\n"

@@ -599,8 +599,8 @@ static const struct pass_option options[] = {
      "Use 0 if the model must accept empty inputs.",
      .read = read_min_dim},
     {"int-max", PASS_COUNT, "N", "2147483647",
-     "treat numbers from N up as unbounded\n"
-     "A Slice that ends at N or later ends where its axis ends. Min of x and a number above N is "
+     "treat very large numbers as unbounded\nA Slice that ends at N or later ends where its axis "
+     "ends. Min of x and a number above N is "
      "x.",
      PASS_MEMBER(infer_pass_options, int_max)},
     {"guess-output-rank", PASS_FLAG, NULL, NULL,
