@@ -109,12 +109,11 @@ static void print_pass(const struct pass *pass, struct arena *a) {
   if (pass->n_options) printf("\nOptions:\n");
   for (uint32_t o = 0; o < pass->n_options; o++) {
     const struct pass_option *row = &pass->options[o];
-    const int line = (int)strcspn(row->help, "\n");
-    const char *text = row->help, *preset = preset_of(row);
-    if (preset && strcmp(preset, "default") != 0)
-      text = arena_printf(a, "%.*s (default: %s)%s", line, text, preset, text + line);
+    const struct cli_option_row shown = {
+        .kind = CLI_TEXT, .help = row->help, .preset = preset_of(row)};
     help_entry(stdout, HELP_OPTIONS,
-               arena_printf(a, "%s=%s", pass_values_key(row, a), taken_by(row)), text);
+               arena_printf(a, "%s=%s", pass_values_key(row, a), taken_by(row)),
+               help_option_text(&shown, NULL, true).s);
   }
   printf("\nUse: weir run IN OUT %s--pass %s%s\n", pass->book ? "--rules FILE " : "", pass->name,
          pass->n_options ? "[:key=value,...]" : "");

@@ -49,7 +49,9 @@ MARKERS = [
 ]
 MARKER = re.compile("|".join(f"(?:{marker})" for marker in MARKERS), re.M)
 WORD = re.compile(r"[A-Za-z][A-Za-z']+")
-STRINGS = re.compile(r"'(?:\\.|[^'\\\n])'|" r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"(?:\s*(?:PRI[a-zA-Z0-9]+\s*)?"(?:\\.|[^"\\\n])*")*', re.S)
+GLUE = r"(?:\s|\\\n)*"  # between literals that are one string; a macro has backslashes at the ends of lines
+LITERAL = r'"(?:\\.|[^"\\\n])*"'
+STRINGS = re.compile(rf"'(?:\\.|[^'\\\n])'|//[^\n]*|/\*.*?\*/|{LITERAL}(?:{GLUE}(?:PRI[a-zA-Z0-9]+{GLUE})?{LITERAL})*", re.S)
 
 
 def of_markdown(text):
@@ -63,7 +65,7 @@ def of_source(text):
     for match in STRINGS.finditer(text):
         if match[0][0] in "/'":
             continue
-        string = re.sub(r'"\s*(?:PRI[a-zA-Z0-9]+\s*)?"', "", match[0]).strip('"').replace("\\n", "\n").replace('\\"', '"')
+        string = re.sub(rf'"{GLUE}(?:PRI[a-zA-Z0-9]+{GLUE})?"', "", match[0]).strip('"').replace("\\n", "\n").replace('\\"', '"')
         if len(string.split()) >= 4:
             found.append((match.start(), string))
     return found
@@ -90,12 +92,11 @@ def count(path, show=None):
 
 def files_for_users():
     """{what: its files}: what the bounds of test_plain_words.py are about."""
-    sources = [path for folder in ("src", "tools") for path in sorted((ROOT / folder).rglob("*.c"))]
-    tables = sorted((ROOT / "tools").rglob("*.def"))
-    helps = [path for path in tables if path.name in ("commands.def", "options.def")]
+    sources = [path for folder in ("src", "tools") for kind in ("*.c", "*.h", "*.def") for path in sorted((ROOT / folder).rglob(kind))]
+    helps = [path for path in sources if path.name in ("commands.def", "options.def")]
     return {
         "help": helps,
-        "errors": [*sources, *(path for path in tables if path not in helps)],
+        "errors": [path for path in sources if path not in helps],
         "README": [ROOT / "README.md"],
         "docs": [path for path in sorted((ROOT / "docs").rglob("*.md")) if path.name != "STYLE.md"],
     }

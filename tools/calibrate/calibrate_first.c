@@ -194,14 +194,10 @@ static bool is_numbers(const struct array *x, enum dtype type) {
 
 // Results of many channels, and all of them once many have come, are in a file: they are read into the arena of the sample.
 static int read_numbers(struct first *f, const struct array **x, struct err *err) {
-  struct array *read;
-  uint8_t *at;
-  if ((*x)->kind != ARRAY_TENSOR || (*x)->at || (*x)->bytes == 0) return 0;
-  read = arena_alloc(&f->sample, sizeof *read);
-  at = arena_alloc(&f->sample, (size_t)(*x)->bytes);
-  if (array_read(*x, 0, at, (size_t)(*x)->bytes, err)) return -1;
+  if ((*x)->kind != ARRAY_TENSOR || (*x)->at) return 0;
+  struct array *read = arena_alloc(&f->sample, sizeof *read);
   *read = **x;
-  read->at = at;
+  if (array_load(*x, &f->sample, &read->at, err)) return -1;
   *x = read;
   return 0;
 }

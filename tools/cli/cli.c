@@ -485,11 +485,14 @@ static bool asks_for_help(struct cli_args *args) {
   return false;
 }
 
+static bool is_shell(const char *word) {
+  return strcmp(word, "bash") == 0 || strcmp(word, "zsh") == 0 || strcmp(word, "fish") == 0;
+}
+
 static int parse_generate(struct cli_args *args, struct err *err) {
   const char *kind = args->argc > 2 ? args->argv[2] : "";
   const bool man = strcmp(kind, "man") == 0;
-  const bool text = strcmp(kind, "bash") == 0 || strcmp(kind, "zsh") == 0 ||
-                    strcmp(kind, "fish") == 0 || strcmp(kind, "json") == 0;
+  const bool text = is_shell(kind) || strcmp(kind, "json") == 0;
   if ((!man && !text) || args->argc != (man ? 4 : 3))
     return err_set(err, ERR_USAGE, "--generate takes bash, zsh, fish, json, or man and a folder");
   args->action = CLI_GENERATE;
@@ -501,10 +504,8 @@ static int parse_generate(struct cli_args *args, struct err *err) {
 
 static int parse_completion(struct cli_args *args, struct err *err) {
   const char *shell = args->argc > 2 ? args->argv[2] : "";
-  const bool known =
-      strcmp(shell, "bash") == 0 || strcmp(shell, "zsh") == 0 || strcmp(shell, "fish") == 0;
-  if (args->argc == 3 && known) return parse_generate(args, err);
-  if (args->argc > 2 && !known)
+  if (args->argc == 3 && is_shell(shell)) return parse_generate(args, err);
+  if (args->argc > 2 && !is_shell(shell))
     err_fill(err, ERR_USAGE, "there is no completion for '%s'", quote_str(shell).s);
   else
     err_fill(err, ERR_USAGE, "'weir completion' needs the name of one shell");

@@ -268,12 +268,22 @@ static void add_of(struct diffing *x, const char **list, uint64_t n, const char 
                          told_counted(x, n, noun), rest);
 }
 
+static bool is_listed(const char *kinds, const char *kind) {
+  const size_t n = strlen(kind);
+  for (const char *at = kinds; *at; at += strspn(at, ", ")) {
+    const size_t length = strcspn(at, ",");
+    if (length == n && memcmp(at, kind, n) == 0) return true;
+    at += length;
+  }
+  return false;
+}
+
 // "opset, metadata": the kinds of the lines but value_info, each once. There are few kinds.
 static const char *line_kinds(struct diffing *x) {
   const char *kinds = "";
   for (uint32_t i = 0; i < x->d.n_lines; i++) {
     const struct diff_line *l = &x->d.lines[i];
-    if (told_is_info(l) || strstr(kinds, l->what)) continue;
+    if (told_is_info(l) || is_listed(kinds, l->what)) continue;
     kinds = arena_printf(&x->arena, "%s%s%s", kinds, *kinds ? ", " : "", l->what);
   }
   return kinds;

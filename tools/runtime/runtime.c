@@ -348,11 +348,10 @@ static int give_tensor(struct given *g, const struct array *x, struct frame_arra
     return give_by_file(g, x, out, err);
   g->inline_bytes += x->bytes;
   out->place = FRAME_INLINE;
-  out->bytes = span_of(x->at, (size_t)x->bytes);
-  if (x->at || x->bytes == 0) return 0;
-  uint8_t *copy = arena_alloc(&g->r->scratch, (size_t)x->bytes);
-  out->bytes.at = copy;
-  return array_read(x, 0, copy, (size_t)x->bytes, err);
+  const uint8_t *at;
+  if (array_load(x, &g->r->scratch, &at, err)) return -1;
+  out->bytes = span_of(at, (size_t)x->bytes);
+  return 0;
 }
 
 static int give(struct given *g, const struct array *x, struct frame_array *out, struct err *err) {

@@ -158,11 +158,7 @@ int verify_cases_cast(const struct array *x, enum dtype dtype, struct arena *a, 
   if (x->kind != ARRAY_TENSOR || dtype == x->dtype || !dtype_is_float(dtype) ||
       !dtype_is_float(x->dtype))
     return 0;
-  if (!whole.at) {
-    uint8_t *at = arena_alloc(a, (size_t)x->bytes + 1);
-    if (array_read(x, 0, at, (size_t)x->bytes, err)) return -1;
-    whole.at = at;
-  }
+  if (array_load(x, a, &whole.at, err)) return -1;
   draw_retype(&whole, dtype, a, to);
   return 0;
 }

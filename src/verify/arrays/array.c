@@ -67,6 +67,14 @@ int array_read(const struct array *x, uint64_t off, void *buf, size_t n, struct 
   return 0;
 }
 
+int array_load(const struct array *x, struct arena *a, const uint8_t **at, struct err *err) {
+  *at = x->at;
+  if (x->at) return 0;
+  uint8_t *read = arena_alloc(a, (size_t)x->bytes + 1);
+  *at = read;
+  return array_read(x, 0, read, (size_t)x->bytes, err);
+}
+
 void array_settle(struct array *x, bool optional) {
   if (!x->either) return;
   x->either = false;

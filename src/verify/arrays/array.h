@@ -57,6 +57,8 @@ uint8_t *array_make(struct array *x, const char *name, enum dtype dtype, uint32_
                     const int64_t *dims, struct arena *a);
 // Bytes [off, off + n) of the elements. ERR_INPUT if the file became shorter, ERR_IO.
 int array_read(const struct array *x, uint64_t off, void *buf, size_t n, struct err *err);
+// All elements of a tensor in memory, in *at: where they are, or read into the arena. Errors as of array_read.
+int array_load(const struct array *x, struct arena *a, const uint8_t **at, struct err *err);
 // What is `either` becomes what the model wants: the optional holds the item, or nothing. Without effect on others.
 void array_settle(struct array *x, bool optional);
 // The same where an array of what the model wants is there: the one that it is compared with.

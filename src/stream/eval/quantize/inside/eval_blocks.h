@@ -27,7 +27,7 @@ struct eval_block_box {
 
 static inline struct eval_block_box *eval_block_box_of(struct eval_stripe_box *b) {
   static_assert(sizeof(struct eval_block_box) <= EVAL_BOX_STATE,
-                "a box has room for what it holds");
+                "a box has room for its items");
   return (struct eval_block_box *)(void *)b->state;
 }
 
