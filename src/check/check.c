@@ -204,8 +204,7 @@ static int check_version(struct check *c) {
   if (version <= 0) return check_report(c, FAULT_WARNING, "model", "has no ir_version");
   if (version <= NEWEST_IR_VERSION) return 0;
   return check_report(c, FAULT_NOTE, "model",
-                      "ir_version %lld is newer than the newest that weir "
-                      "knows (%d)",
+                      "ir_version %lld is newer than the newest that weir knows (%d)",
                       (long long)version, NEWEST_IR_VERSION);
 }
 

@@ -266,8 +266,7 @@ static enum dtype take_dtype(struct cursor *c, bool may_be_undefined) {
 static void take_strings(struct cursor *c, struct frame_array *x, uint64_t count) {
   x->n_strings = take_count(c, 8, 4);
   if (!c->wrong && x->n_strings != count)
-    c->wrong = "has a different number of strings than "
-               "elements";
+    c->wrong = "has a different number of strings than elements";
   if (c->wrong) x->n_strings = 0;
   struct span *list = arena_alloc(c->a, (size_t)x->n_strings * sizeof *list + 1);
   for (uint64_t i = 0; i < x->n_strings; i++)
@@ -289,8 +288,7 @@ static void take_elements(struct cursor *c, struct frame_array *x) {
   if (x->place == FRAME_FILE) x->offset = take_uint(c, 8);
   x->length = take_uint(c, 8);
   if (!c->wrong && x->length != bytes)
-    c->wrong = "has a number of bytes that does not match its "
-               "dims";
+    c->wrong = "has a number of bytes that does not match its dims";
   if (!c->wrong && x->offset > INT64_MAX - x->length) c->wrong = "has an offset that is too large";
   if (x->place != FRAME_INLINE) return;
   const uint8_t *at = take(c, x->length);

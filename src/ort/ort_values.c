@@ -248,8 +248,7 @@ static int take_sequence(struct ort_results *r, const char *name, struct ort_val
     if (ort_check(r->o, r->o->GetValueType(item, &kind), f) < 0) return -1;
     if (kind != ORT_KIND_TENSOR)
       return ort_fail(f, FRAME_LACKING,
-                      "output '%s' is a sequence of elements that are not "
-                      "tensors",
+                      "output '%s' is a sequence of elements that are not tensors",
                       quote_str(name).s);
     if (take_tensor(r, "", item, &items[i], f) < 0) return -1;
   }

@@ -227,9 +227,8 @@ static int lay_out(struct placement *x, struct plan *p, const struct model *m,
   x->n_data = n > 0 ? c.file + 1 : 0;
   if (layout->each && x->n_data > PLAN_TENSOR_FILES_MAX) {
     err_set(err, ERR_FAIL,
-            "the output would have %u data files, one for each tensor; the limit "
-            "is %d",
-            x->n_data, PLAN_TENSOR_FILES_MAX);
+            "the output would have %u data files, one for each tensor; the limit is %d", x->n_data,
+            PLAN_TENSOR_FILES_MAX);
     return err_hint(err, "--external-threshold keeps smaller tensors in the .onnx");
   }
   return sizes ? check_split(x, m, layout, sizes, n, err) : 0;

@@ -432,8 +432,7 @@ static int attempt_form(struct attempt *a, struct plan *p, const struct model *m
 
 static int too_large(const struct attempt *a, const struct plan_layout *layout, struct err *err) {
   err_set(err, ERR_FAIL,
-          "'%s' would have %lu bytes, more than the 2147483647 that readers of "
-          "ONNX accept",
+          "'%s' would have %lu bytes, more than the 2147483647 that readers of ONNX accept",
           quote_str(layout->onnx_name).s, a->onnx.len);
   if (layout->form == PLAN_DATA_INLINE) return err_because(err, REASON_INLINE);
   return err_hint(err, "the bytes are not tensor data, so no layout of data files makes the file "

@@ -234,8 +234,7 @@ int ranges_check_data(const struct ranges *r, struct err *err) {
   if (rc == 0 && bytes != r->data_bytes) rc = companion_is_another(path, bytes, r->data_bytes, err);
   if (rc == 0 && memcmp(sum, r->data_sha256, sizeof sum) != 0) {
     err_fill(err, ERR_INPUT,
-             "'%s' is not the file that was written with '%s': its SHA-256 is "
-             "different",
+             "'%s' is not the file that was written with '%s': its SHA-256 is different",
              quote_path(path).s, path_base(r->path));
     rc = err_hint(err, "run 'weir calibrate' again");
   }

@@ -17,8 +17,7 @@ static bool is_block(int64_t n) {
 
 int recipe_awq_row_fits(const struct recipes *r, const struct recipe_asked *x, struct err *err) {
   if (x->n_of < 3)
-    return recipe_rows_bad(err, "scales rows by operands that are not statistics "
-                                "and matrices");
+    return recipe_rows_bad(err, "scales rows by operands that are not statistics and matrices");
   const struct recipe *means = &r->rows[x->of[0]], *gram = &r->rows[x->of[1]];
   const uint64_t k = means->count;
   if (means->dtype != DTYPE_FLOAT || means->rank != 1 || k < 1 || k > GRAM_MOST)

@@ -163,8 +163,7 @@ int sign_key_parse(struct sign_key **out, struct span pem, enum sign_key_half ha
   EVP_PKEY *pkey = decode(pem, half);
   if (!pkey)
     return err_set(err, ERR_MODEL,
-                   "'%s' is damaged: it is not the kind of key that its label "
-                   "names",
+                   "'%s' is damaged: it is not the kind of key that its label names",
                    quote_path(shown).s);
   const struct curve *curve = curve_of(pkey);
   if (!curve) {

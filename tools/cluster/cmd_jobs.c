@@ -94,8 +94,7 @@ static int can_be_mounted(const char *shared, const char *dest, const char *sour
                           struct err *err) {
   if (strcmp(shared, "/") == 0) {
     err_fill(err, ERR_USAGE,
-             "the plan (in %s) and its input (in %s) are in no common folder "
-             "that can be mounted",
+             "the plan (in %s) and its input (in %s) are in no common folder that can be mounted",
              quote_path(dest).s, quote_path(source).s);
     return err_hint(err, "move both below one folder, and plan again");
   }

@@ -15,8 +15,7 @@ enum { WIDTH = 80, OPTION_INDENT = 2 };
 
 const char *const help_what_weir_is =
     "weir transforms ONNX models, even those larger than memory: it reads a model's metadata, "
-    "leaves "
-    "the weights on disk, and writes the changed model as a stream.";
+    "leaves the weights on disk, and writes the changed model as a stream.";
 
 const char *const help_group_titles[CLI_GROUPS] = {
     [CLI_OWN] = "Options",         [CLI_LAYOUT] = "Layout",

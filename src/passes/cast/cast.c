@@ -210,8 +210,7 @@ static const struct pass_option options[] = {
      .read = read_keep_op, .only_with = "graph", .commas = true},
     {"ranges", PASS_TEXT, "RANGES", NULL,
      "file of ranges, from 'weir calibrate', for --graph\nFor --to float16. Values beyond the "
-     "range of float16 stay in float32, and so do the nodes "
-     "that produce and read them.",
+     "range of float16 stay in float32, and so do the nodes that produce and read them.",
      PASS_MEMBER(cast_options, ranges), .only_with = "graph", .reads = PASS_READS_RANGES,
      .later = true},
     {"headroom", PASS_TEXT, "X", "2",
@@ -270,8 +269,7 @@ static int check(const void *with, const struct pass_value *values, struct err *
   if (o->graph) return 0;
   if (o->to == DTYPE_FLOAT) {
     err_fill(err, ERR_USAGE,
-             "--to float32 needs --graph: float32 is not narrower than the types "
-             "of the weights");
+             "--to float32 needs --graph: float32 is not narrower than the types of the weights");
     return err_hint(err, "with --graph, cast converts a float16 or bfloat16 graph back to float32");
   }
   if (!o->keep_io && o->n_keep_op == 0) return 0;
@@ -298,8 +296,7 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
                                    .headroom = c.options->headroom};
     if (c.options->ranges && !env->ranges)
       return err_set(err, ERR_USAGE,
-                     "--ranges cannot be used here: this run has no access to "
-                     "files");
+                     "--ranges cannot be used here: this run has no access to files");
     if (c.options->ranges && env->ranges(env->files_ctx, c.options->ranges, &o.ranges, err))
       return -1;
     for (uint32_t i = 0; env->warn && i < o.n_keep_op; i++)

@@ -730,8 +730,7 @@ static int see_to_opset(struct half *h, struct err *err) {
   if (opset == 0) edit_set_opset(h->k.e, span_of("", 0), 13);
   if (opset == 0 || opset >= least) return 0;
   err_fill(err, ERR_MODEL,
-           "the model has opset %lld, but Cast supports the type only from opset "
-           "%lld",
+           "the model has opset %lld, but Cast supports the type only from opset %lld",
            (long long)opset, (long long)least);
   return err_hint(err,
                   "raise it first: weir optimize IN OUT --opset %lld (in a pipeline: the pass "

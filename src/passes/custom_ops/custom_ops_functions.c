@@ -349,8 +349,7 @@ static int check_fits(const struct model *m, uint32_t node, uint32_t function, s
   if (!(n->flags & NODE_NEW) || n->n_in <= takes) return 0;
   err_fill(err, ERR_MODEL,
            "the model's own function '" CUSTOM_OPS_DOMAIN
-           "::%s' has %u inputs, but the operator of "
-           "that name has %u",
+           "::%s' has %u inputs, but the operator of that name has %u",
            quote(model_name(m, f->name)).s, takes, n->n_in);
   return err_hint(err, "change the domain of the model's function");
 }

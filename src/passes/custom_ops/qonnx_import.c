@@ -272,8 +272,7 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
     struct kit k;
     kit_init(&k, env, env->pass->name);
     kit_warn(&k,
-             "the model has functions for operators of QONNX: these operators are left "
-             "unchanged",
+             "the model has functions for operators of QONNX: these operators are left unchanged",
              "--pass inline-functions inlines the functions");
     return kit_done(&k, err);
   }
@@ -287,12 +286,9 @@ const struct pass custom_ops_import = {
     .name = "import-qonnx/ImportQONNX",
     .summary = "convert the operators of QONNX and Brevitas",
     .about = "Replaces operators of the domains " CUSTOM_OPS_QONNX " and " CUSTOM_OPS_BREVITAS
-             ": Quant and IntQuant become Quant of "
-             "onnx_passes.ops, with a function; "
-             "MultiThreshold becomes MultiThreshold of "
-             "onnx_passes.ops; BipolarQuant and Trunc "
-             "become standard ONNX operators. Other "
-             "operators are left unchanged and reported.",
+             ": Quant and IntQuant become Quant of onnx_passes.ops, with a function; "
+             "MultiThreshold becomes MultiThreshold of onnx_passes.ops; BipolarQuant and Trunc "
+             "become standard ONNX operators. Other operators are left unchanged and reported.",
     .needs = "constant thresholds, and the known rank of the value they are compared with",
     .promises = "all outputs are the same as those that the qonnx package computes",
     .exactness = EXACTNESS_EXACT,

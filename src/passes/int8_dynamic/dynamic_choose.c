@@ -42,8 +42,7 @@ int dynamic_choose(struct dynamic *d, struct dynamic_questions *q, struct err *e
   const struct pass_env *env = d->k.env;
   if (!env->ask)
     return err_set(err, ERR_USAGE,
-                   "--weight-type auto needs access to the weights, "
-                   "which this run does not have");
+                   "--weight-type auto needs access to the weights, which this run does not have");
   struct figures *answers = arena_alloc(env->scratch, (q->n_codes + (size_t)1) * sizeof *answers);
   if (q->n_codes > 0 && measured_ask(env, q->codes, q->n_codes, answers, err)) return -1;
   for (uint32_t i = 0; i < q->n_tensors; i++) {

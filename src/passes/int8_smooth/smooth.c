@@ -375,8 +375,7 @@ static const struct pass smooth_pass = {
         "share the numbers. The division is folded into the node that computes the value "
         "(LayerNormalization, BatchNormalization, Mul, MatMul, Gemm, Conv, also through Add and "
         "Relu), or done by a Mul. The whole model is never in memory. Nodes that are left "
-        "unchanged are "
-        "reported with a reason.",
+        "unchanged are reported with a reason.",
     .needs = "channel statistics of the values (weir calibrate --statistics channel)",
     .promises = "all outputs of the model are the same up to rounding",
     .exactness = EXACTNESS_ROUNDING,

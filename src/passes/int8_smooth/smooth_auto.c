@@ -25,8 +25,10 @@ static float candidate(uint32_t i) {
 }
 
 #define WORDS(folded)                                                                              \
-  {folded "0.30", folded "0.35", folded "0.40", folded "0.45",                                     \
-   folded "0.50", folded "0.55", folded "0.60", folded "0.65"}
+  {                                                                                                \
+    folded "0.30", folded "0.35", folded "0.40", folded "0.45", folded "0.50", folded "0.55",      \
+        folded "0.60", folded "0.65"                                                               \
+  }
 static const char *const words[2][CANDIDATES] = {WORDS("smoothed_"), WORDS("smoothed_folded_")};
 
 const char *smooth_auto_word(float alpha, bool folded) {
@@ -142,8 +144,7 @@ int smooth_auto(struct smooth *s, struct err *err) {
   } asked = {0};
   if (!s->k.env->ask)
     return err_set(err, ERR_USAGE,
-                   "--alpha auto needs access to the weights, which this run does "
-                   "not have");
+                   "--alpha auto needs access to the weights, which this run does not have");
   for (uint32_t i = 0; i < s->n_sites; i++) {
     uint32_t of[CANDIDATES][PARTS];
     bool known = s->sites[i].n > 0 && s->sites[i].mean;

@@ -337,8 +337,7 @@ int static_read_overrides(struct static_run *s, struct err *err) {
   if (!r.path) return 0;
   if (!env->file)
     return err_set(err, ERR_USAGE,
-                   "--override cannot be used here: this run has no access to "
-                   "files");
+                   "--override cannot be used here: this run has no access to files");
   if (env->file(env->files_ctx, r.path, &r.text, err)) return -1;
   struct json_value *root = json_parse(r.text, r.path, err);
   if (!root) return -1;

@@ -181,8 +181,7 @@ static const struct pass_option options[] = {
                   PASS_MEMBER(static_options, override), .reads = PASS_READS_TEXT},
     [EXCLUDE] = {"exclude", PASS_LIST, "PATTERN", NULL,
                  "skip nodes whose names match this glob\nNodes that read a matching weight match "
-                 "too. PATTERN is a glob, or re: followed "
-                 "by an extended "
+                 "too. PATTERN is a glob, or re: followed by an extended "
                  "regular expression. --exclude takes precedence over --include.",
                  .read = name_filter_exclude},
     [INCLUDE] = {"include", PASS_LIST, "PATTERN", NULL,
@@ -202,8 +201,7 @@ static const struct pass_option options[] = {
     {"weight-symmetric", PASS_CHOICE, "true|false", NULL,
      "make ranges of weights symmetric around 0\n"
      "The default is true for signed types and false otherwise. Ranges with a scale for each "
-     "channel are "
-     "always symmetric.",
+     "channel are always symmetric.",
      .read = read_weight_symmetric},
     {"minimum-real-range", PASS_TEXT, "X", NULL, "smallest width of a range",
      .read = read_real_floor},

@@ -388,8 +388,7 @@ int static_no_range(struct static_run *s, uint32_t value, struct err *err) {
   const struct quoted name = quote(model_value_name(s->k.m, value));
   if (wants_spread) {
     err_fill(err, ERR_INPUT,
-             "'%s' has no standard deviation for the value '%s', but float8 needs "
-             "one",
+             "'%s' has no standard deviation for the value '%s', but float8 needs one",
              quote_path(s->o->ranges).s, name.s);
     return err_hint(err, "run 'weir calibrate --method distribution'");
   }
@@ -514,8 +513,7 @@ static int check_blocks(struct static_run *s, struct err *err) {
   if (in_blocks == 0) {
     kit_rank(&s->k, first, &rank);
     err_fill(err, ERR_FAIL,
-             "--block-size needs weights of two dims, and there are no such "
-             "weights: '%s' has %u",
+             "--block-size needs weights of two dims, and there are no such weights: '%s' has %u",
              name.s, rank);
     return err_hint(err, "omit --block-size, or use --per-channel");
   }

@@ -56,8 +56,7 @@ static int companion(struct finding *f, struct err *err) {
   if (f->file != NO_ID) return 0;
   if (!env->source)
     return err_set(err, ERR_USAGE,
-                   "second moments cannot be read here: this run has no access to "
-                   "files");
+                   "second moments cannot be read here: this run has no access to files");
   return env->source(env->source_ctx, ranges_data_path(f->ranges->path, env->scratch),
                      f->ranges->data_sha256, &f->file, err);
 }
@@ -104,8 +103,7 @@ int nbits_weighed_by(struct nbits_work *w, const struct nbits_site *s, uint32_t 
   if (s->op == MATMULNBITS_GATHER || m->values[x].graph != m->main_graph) return 0;
   if (!env->ranges)
     return err_set(err, ERR_USAGE,
-                   "statistics cannot be read here: this run has no access to "
-                   "files of ranges");
+                   "statistics cannot be read here: this run has no access to files of ranges");
   if (env->ranges(env->files_ctx, w->options->ranges, &f.ranges, err)) return -1;
   const struct ranges_value *v = ranges_find(f.ranges, model_value_name(m, x));
   if (v && v->gram_k > 0) {
@@ -182,8 +180,7 @@ static void find_share(struct nbits_work *w, struct nbits_site *sites, uint32_t 
 static int no_means(const struct finding *f, const struct nbits_site *s, uint32_t value,
                     struct err *err) {
   err_fill(err, ERR_INPUT,
-           "'%s' has no mean magnitudes by column for the value '%s', but awq "
-           "needs them",
+           "'%s' has no mean magnitudes by column for the value '%s', but awq needs them",
            quote_path(f->ranges->path).s, quote(model_value_name(f->w->k.m, value)).s);
   return leave_out(f, s, err);
 }
@@ -261,8 +258,7 @@ int nbits_gram(struct nbits_work *w, struct nbits_site *sites, uint32_t n, struc
     if (!sites[i].converts || !nbits_takes_gram(&sites[i].scheme)) continue;
     if (!f.ranges && !env->ranges)
       return err_set(err, ERR_USAGE,
-                     "statistics cannot be read here: this run has no access to "
-                     "files of ranges");
+                     "statistics cannot be read here: this run has no access to files of ranges");
     if (!f.ranges && env->ranges(env->files_ctx, w->options->ranges, &f.ranges, err)) return -1;
     if (find_one(&f, &sites[i], err)) return -1;
     if (sites[i].scheme.algorithm == MATMULNBITS_AWQ) find_share(w, sites, i);

@@ -155,9 +155,7 @@ static const struct pass_option options[] = {
      .read = read_op_types, .measured = true},
     {"exclude", PASS_LIST, "PATTERN", NULL,
      "skip nodes and weights whose names match this glob\nThis holds even if another option "
-     "selects "
-     "them. PATTERN is a glob, or re: followed by an extended "
-     "regular expression.",
+     "selects them. PATTERN is a glob, or re: followed by an extended regular expression.",
      .read = read_exclude, .measured = true},
     {"include", PASS_LIST, "PATTERN", NULL, "quantize only nodes and weights that match this glob",
      .read = read_include, .measured = true},
@@ -171,11 +169,9 @@ static const struct pass_option options[] = {
          "1: float32. 2: float16. 3: bfloat16. 4: int8. Without it, the runtime chooses.",
          .read = read_level},
     {"budget", PASS_TEXT, "SIZE", NULL,
-     "choose bits so that all output files fit in SIZE\nweir chooses the bits and the block "
-     "size "
+     "choose bits so that all output files fit in SIZE\nweir chooses the bits and the block size "
      "of each weight from --candidates, so that the total squared error is small. 400M is 400 MiB, "
-     "400MB is 400000000 bytes. Reads the weights once more, "
-     "even in a dry run.",
+     "400MB is 400000000 bytes. Reads the weights once more, even in a dry run.",
      .read = read_budget, .of_output = true},
     [CANDIDATES] =
         {"candidates", PASS_LIST, "BITS:BLOCK[:sym][:ALGORITHM]", "4:128,4:64,4:32,8:128",

@@ -600,8 +600,7 @@ static const struct pass_option options[] = {
      .read = read_min_dim},
     {"int-max", PASS_COUNT, "N", "2147483647",
      "treat very large numbers as unbounded\nA Slice that ends at N or later ends where its axis "
-     "ends. Min of x and a number above N is "
-     "x.",
+     "ends. Min of x and a number above N is x.",
      PASS_MEMBER(infer_pass_options, int_max)},
     {"guess-output-rank", PASS_FLAG, NULL, NULL,
      "guess the outputs of unknown operators\n"

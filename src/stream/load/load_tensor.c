@@ -137,9 +137,8 @@ static int check_unit(struct loader *l, const struct frame *f, const Pb__Tensor 
   const enum dtype dtype = row->dtype = (uint8_t)t->data_type;
   if (dtype != DTYPE_STRING && !dtype_bytes(dtype, u->elements, &row->bytes))
     return load_fault(l, FAULT_ERROR, row_place(&u->name).s,
-                      "%lu elements of %s need more than 2^63-1 "
-                      "bytes",
-                      u->elements, dtype_name(dtype));
+                      "%lu elements of %s need more than 2^63-1 bytes", u->elements,
+                      dtype_name(dtype));
   if (t->segment)
     return load_fault(l, FAULT_ERROR, row_place(&u->name).s,
                       "has a segment: tensors stored in chunks are not supported");

@@ -401,8 +401,7 @@ static int may_open_outputs(const struct opening *o) {
   err_set(o->err, ERR_FAIL, "%u files are too many: this process can have at most %lu files open",
           o->p->n_outputs, (unsigned long)l.rlim_max);
   return err_hint(o->err,
-                  "run 'ulimit -n %lu' before it if that is allowed, or use fewer data "
-                  "files",
+                  "run 'ulimit -n %lu' before it if that is allowed, or use fewer data files",
                   (unsigned long)need);
 }
 

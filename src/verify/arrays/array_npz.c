@@ -321,8 +321,7 @@ static int pump(struct inflation *x, struct err *err) {
     const size_t n = PIECE - x->z.avail_out;
     if (n > x->sink.n - x->sink.got)
       return feed_error(x->f, err,
-                        "it inflates to more than the %llu bytes that the archive "
-                        "states",
+                        "it inflates to more than the %llu bytes that the archive states",
                         (unsigned long long)x->sink.n);
     x->crc = crc32(x->crc, x->out, (uInt)n);
     if (sink_put(&x->sink, x->out, n, err) != 0) return -1;

@@ -70,8 +70,7 @@ static int window_at(struct reader *r, const uint8_t **at, size_t *n, struct err
 
 static int damaged(const struct reader *r, struct err *err) {
   return feed_error(&r->f, err,
-                    "byte %llu: it is not a TensorProto, SequenceProto or "
-                    "OptionalProto",
+                    "byte %llu: it is not a TensorProto, SequenceProto or OptionalProto",
                     (unsigned long long)(r->f.off + r->at));
 }
 

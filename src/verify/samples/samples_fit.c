@@ -40,8 +40,7 @@ static int no_such_input(const struct model *m, const char *sample, const struct
              quote_str(sample).s, quote_str(has->list[i].name).s);
   else
     err_fill(err, ERR_INPUT,
-             "the sample '%s' has %u arrays without names, but the model has %u "
-             "inputs",
+             "the sample '%s' has %u arrays without names, but the model has %u inputs",
              quote_str(sample).s, has->n, i);
   return err_hint(err, "the model's inputs: %s", inputs_words(m, a));
 }

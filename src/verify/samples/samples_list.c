@@ -169,8 +169,7 @@ static int list_raw(struct samples_list *l, const char *data, struct arena *a, s
     return err_set(err, ERR_INPUT, "'%s' is not a plain file", quote_path(r.path).s);
   if (st.st_size == 0 || (uint64_t)st.st_size % r.bytes != 0) {
     err_fill(err, ERR_INPUT,
-             "'%s' has %lld bytes, which is not a multiple of the %llu bytes of a "
-             "sample",
+             "'%s' has %lld bytes, which is not a multiple of the %llu bytes of a sample",
              quote_path(r.path).s, (long long)st.st_size, (unsigned long long)r.bytes);
     return err_hint(err, "a sample is all elements of %s in the type %s",
                     quote_dims(dims, r.rank).s, dtype_name(r.dtype));

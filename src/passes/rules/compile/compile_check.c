@@ -45,8 +45,7 @@ static int bind_operator(struct compile *c, const struct compile_tree *t, uint8_
     const bool many = c->trees[x].kind == TREE_REST || c->trees[x].kind == TREE_EACH;
     if (many && n > 0)
       return rules_compile_fail(c, c->trees[x].at,
-                                "an operand 'xs...' or 'each' must be the only "
-                                "operand");
+                                "an operand 'xs...' or 'each' must be the only operand");
     if (n == COMPILE_OPERANDS)
       return rules_compile_fail(c, c->trees[x].at, "a pattern's operator has at most %d operands",
                                 COMPILE_OPERANDS);

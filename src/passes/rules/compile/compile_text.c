@@ -261,9 +261,7 @@ static int make_rows(struct compile *c, struct compile_rule *r, const struct loo
     rows *= loops[i].n;
     if (rows > COMPILE_ROWS)
       return rules_compile_fail(c, place(c, loops[i].at),
-                                "the loops of the rule make more than %d "
-                                "rules",
-                                COMPILE_ROWS);
+                                "the loops of the rule make more than %d rules", COMPILE_ROWS);
   }
   r->vars = c->n_cells;
   for (uint32_t i = n; i-- > 0;)
@@ -511,8 +509,7 @@ static int read_rule(struct compile *c) {
   if (make_rows(c, &r, h.loops, h.n_loops)) return -1;
   if (elsewhere && c->naming.own)
     return rules_compile_fail(c, place(c, body),
-                              "only rules are allowed here, not 'proc' or "
-                              "'group'");
+                              "only rules are allowed here, not 'proc' or 'group'");
   if (elsewhere) return 0; // what is C has its own place
   if (h.n_names > 1) return rules_compile_fail(c, place(c, h.names[1].at), "a rule has one name");
   r.name = intern(c, h.names[0]);

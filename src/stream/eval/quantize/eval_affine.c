@@ -215,8 +215,7 @@ static int share_box(struct affine *z, struct eval_stripe_box *b, struct err *er
   const uint64_t room = z->t->ev->box_bytes, ranges = round_up(z->channels * sizeof *z->ranges, 64);
   if (z->channels > room / sizeof *z->ranges || ranges > room)
     return err_set(err, ERR_RETRY,
-                   "the ranges of %llu channels do not fit into %llu bytes of "
-                   "memory",
+                   "the ranges of %llu channels do not fit into %llu bytes of memory",
                    (unsigned long long)z->channels, (unsigned long long)room),
            err_because(err, REASON_TOO_MUCH);
   z->ranges = (struct range *)(void *)b->data;
