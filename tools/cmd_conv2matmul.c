@@ -6,6 +6,7 @@
 #include "commands.h"
 #include "conv2matmul.h"
 #include "pass_job.h"
+#include "report.h"
 
 // The pass's step: the last one (--inputs-are-constant is one before it).
 static uint32_t step_of(const struct pass_job *pj) {
@@ -53,7 +54,7 @@ static void tell(struct job *job, struct job_told *told) {
 
 int cmd_conv2matmul(const struct cli_args *args, struct err *err) {
   struct pass_job pj;
-  pass_job_init(&pj);
+  pass_job_init(&pj, &report_observer);
   pj.report = write_report;
   pj.tell = tell;
   int rc = pass_job_take_flags(&pj, args, err);

@@ -6,6 +6,7 @@
 // or CSV. Numbers in JSON and CSV read back exactly.
 #include "commands.h"
 #include "job_stage.h"
+#include "machine.h"
 #include "matmulnbits.h"
 #include "pass_job.h"
 #include "report.h"
@@ -211,7 +212,7 @@ static void print_table(struct measuring *m) {
   const char *kept = pass_job_kept(&m->pj, 0, &m->job.arena);
   if (kept) printf("not measured: %s\n", kept);
   printf("%u weight%s, %s in %s, %s of memory\n", weights, plural(weights), quote_bytes(bytes).s,
-         report_seconds(report_clock() - m->job.began).s, quote_bytes(report_peak_memory()).s);
+         quote_seconds(machine_clock() - m->job.began).s, quote_bytes(machine_peak_memory()).s);
 }
 
 static void csv_text(const char *text) {
@@ -344,9 +345,9 @@ int cmd_measure(const struct cli_args *args, struct err *err) {
   struct measuring m = {.job = {.args = args,
                                 .in_path = cli_operand(args, "IN"),
                                 .out.dest = -1,
-                                .began = report_clock(),
+                                .began = machine_clock(),
                                 .memory = cli_size(args, OPT_MEMORY)}};
-  pass_job_init(&m.pj);
+  pass_job_init(&m.pj, &report_observer);
   model_init(&m.job.model);
   recipes_init(&m.job.recipes);
   edits_init(&m.job.edits, &m.job.model, &m.job.recipes);

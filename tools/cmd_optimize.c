@@ -5,12 +5,13 @@
 #include "infer_step.h"
 #include "optimize_steps.h"
 #include "pass_job.h"
+#include "report.h"
 
 int cmd_optimize(const struct cli_args *args, struct err *err) {
   struct pass_job pj;
   struct optimize_asked asked = {.goal = optimize_goal_of(cli_string(args, OPT_GOAL)),
                                  .rounds = cli_count(args, OPT_ROUNDS)};
-  pass_job_init(&pj);
+  pass_job_init(&pj, &report_observer);
   pj.tell = pass_job_tell_nodes;
   asked.only = cli_list(args, OPT_ONLY, &asked.n_only);
   asked.skip = cli_list(args, OPT_SKIP, &asked.n_skip);

@@ -72,7 +72,7 @@ static int add_steps(struct pipeline *p, const struct cli_args *args, struct err
 
 int cmd_preprocess(const struct cli_args *args, struct err *err) {
   struct pass_job pj;
-  pass_job_init(&pj);
+  pass_job_init(&pj, &report_observer);
   pj.tell = tell;
   pj.hint = hint;
   if (cli_flag(args, OPT_AUTO_MERGE))

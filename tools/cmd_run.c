@@ -26,7 +26,7 @@ int cmd_run(const struct cli_args *args, struct err *err) {
   struct own_rules own = {.passes = NULL};
   struct pass_job pj;
   int rc = 0;
-  pass_job_init(&pj);
+  pass_job_init(&pj, &report_observer);
   rc = own_rules_read(&own, rules, n_rules, err);
   pj.pipeline.own = &own;
   for (uint32_t i = 0; i < n_rules; i++)

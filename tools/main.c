@@ -128,7 +128,7 @@ static int act(const struct cli_args *args, struct err *err) {
     hints_for(args);
     report_about(cli_command_row(args->command)->name, model_of(args));
     rc = commands[args->command](args, err);
-    report_end();
+    observer_end(&report_observer);
     return rc;
   case CLI_HELP_SHORT:
   case CLI_HELP:

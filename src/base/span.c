@@ -130,6 +130,31 @@ struct quoted quote_bytes(uint64_t n) {
   return q;
 }
 
+struct quoted quote_bytes_exact(uint64_t bytes) {
+  struct quoted q = quote_bytes(bytes);
+  size_t n = strlen(q.s);
+  if (bytes >= 1000) snprintf(q.s + n, sizeof q.s - n, " (%lu bytes)", bytes);
+  return q;
+}
+
+struct quoted quote_memory(uint64_t bytes) {
+  return bytes ? quote_bytes(bytes) : quote_str("an unknown amount");
+}
+
+struct quoted quote_seconds(double seconds) {
+  struct quoted q;
+  const unsigned long whole = (unsigned long)(seconds + 0.5);
+  if (seconds < 0.995)
+    snprintf(q.s, sizeof q.s, "%.2f s", seconds);
+  else if (seconds < 119.5)
+    snprintf(q.s, sizeof q.s, "%.1f s", seconds);
+  else if (whole < 7200)
+    snprintf(q.s, sizeof q.s, "%lu min %lu s", whole / 60, whole % 60);
+  else
+    snprintf(q.s, sizeof q.s, "%lu h %lu min", whole / 3600, whole / 60 % 60);
+  return q;
+}
+
 static bool word_has_nul(uint64_t w) {
   return (w - 0x0101010101010101u) & ~w & 0x8080808080808080u;
 }

@@ -94,6 +94,12 @@ struct quoted quote_dims(const int64_t *dims, uint32_t rank);
 
 // "2.4 GB"-style text of a byte count (decimal units), and "48 MiB" (binary) for limits.
 struct quoted quote_bytes(uint64_t n);
+// "2.44 GB (2436923392 bytes)"; below 1000 bytes "12 bytes".
+struct quoted quote_bytes_exact(uint64_t n);
+// "2.44 GB", or "an unknown amount" for 0: memory of another process where the system does not say.
+struct quoted quote_memory(uint64_t n);
+// A time that passed: "0.04 s", "2.3 s", "3 min 20 s".
+struct quoted quote_seconds(double seconds);
 
 bool span_has_nul(struct span s);
 

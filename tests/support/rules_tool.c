@@ -101,7 +101,7 @@ static int one(int argc, char **argv) {
   if (rc == 0) {
     report_open(true, false);
     rc = apply(argv[1], argv[2], &args, &err);
-    report_end();
+    observer_end(&report_observer);
   }
   if (rc < 0) fprintf(stderr, "%s\n", err.msg);
   cli_free(&args);

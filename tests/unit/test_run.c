@@ -172,6 +172,8 @@ static void count_tick(void *ctx, const struct work_told *told) {
   if (tensor && (strcmp(tensor, "copied") == 0 || strcmp(tensor, "turned") == 0)) named = true;
 }
 
+static struct observer counting = {.tick = count_tick};
+
 static void test_only_missing_units(void **state) {
   (void)state;
   struct ready r;
@@ -194,7 +196,7 @@ static void test_only_missing_units(void **state) {
   const uint64_t already = PLAN_UNIT_BYTES + r.job.plan.outputs[1].size;
   assert_int_equal(staging_done_bytes(&r.st, &r.job.plan), already);
   ticks = 0;
-  r.options.progress.tick = count_tick;
+  r.options.observer = &counting;
   r.options.jobs = 1;
   if (run(&r)) fail_msg("%s", r.err.msg);
   assert_true(first_done > already && first_done < already + PLAN_UNIT_BYTES);
@@ -238,7 +240,7 @@ static void test_progress(void **state) {
   struct ready r;
   ticks = 0;
   begin(&r, 0, true, false);
-  r.options.progress.tick = count_tick;
+  r.options.observer = &counting;
   assert_int_equal(run(&r), 0);
   assert_true(ticks >= 2); // the first tile is told at once, and the end
   assert_true(named);
@@ -260,7 +262,8 @@ static void watch_work(void *ctx, const struct work_told *told) {
 
 static void test_progress_of_a_range(void **state) {
   (void)state;
-  struct ready r = {.options = {.jobs = 1, .mode = IO_NULL, .progress.tick = watch_work}};
+  struct observer watching = {.tick = watch_work};
+  struct ready r = {.options = {.jobs = 1, .mode = IO_NULL, .observer = &watching}};
   struct toy_shape shape = toy_shape(&toy);
   shape.shrunk = true;
   memset(toy.data, 0, TOY_DATA);
@@ -281,7 +284,7 @@ static void test_stop(void **state) {
   struct ready r;
   stop = 0;
   begin(&r, TWO_EDGES, false, false);
-  r.options.progress.tick = stop_at_tick; // after the first tile
+  r.options.observer = &(struct observer){.tick = stop_at_tick}; // after the first tile
   r.options.stop = &stop;
   r.options.jobs = 2;
   assert_int_equal(run(&r), -1);
@@ -329,7 +332,7 @@ static void test_source_changed(void **state) {
   (void)state;
   struct ready r;
   begin(&r, 0, false, false);
-  r.options.progress.tick = touch_source;
+  r.options.observer = &(struct observer){.tick = touch_source};
   assert_int_equal(run(&r), -1);
   assert_int_equal(r.err.kind, ERR_INPUT);
   assert_int_equal(staging_done_count(&r.st), 0);
@@ -405,7 +408,8 @@ static void test_favour(void **state) {
       assert_int_equal(memory_split_of(&b, memory, jobs, 1000, &err), 0);
       const struct memory_split was = b;
       const uint64_t most = memory_split_most(&b, memory);
-      for (uint64_t wanted = was.eval_bytes; wanted <= most; wanted += (most - was.eval_bytes) / 7 + 1) {
+      for (uint64_t wanted = was.eval_bytes; wanted <= most;
+           wanted += (most - was.eval_bytes) / 7 + 1) {
         b = was;
         memory_split_favour(&b, memory, wanted);
         assert_true(b.eval_bytes >= wanted && b.eval_bytes >= was.eval_bytes);
@@ -512,7 +516,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_source_changed, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_sync_fails, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_record_fails, set_up, tear_down),
-      cmocka_unit_test(test_budget), cmocka_unit_test(test_favour),
+      cmocka_unit_test(test_budget),
+      cmocka_unit_test(test_favour),
       cmocka_unit_test_setup_teardown(test_tensor_digests, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_tensor_pieces, set_up, tear_down),
   };

@@ -21,8 +21,6 @@
 #include "again.h"
 #include "json.h"
 #include "manifest.h"
-#include "report.h"
-#include "stop.h"
 
 #include "table.h"
 
@@ -44,6 +42,7 @@ struct row {
 
 struct companion_reader {
   int dir;
+  const volatile int *stop;
   FILE *file;
   char name[256];
   const struct manifest *manifest;
@@ -204,7 +203,7 @@ static bool piece_agrees(const struct companion_reader *c, int fd, uint64_t off,
   struct digest *sha = digest_new();
   digest_start(sha);
   uint64_t at = 0;
-  while (at < len && !*stop_watch()) {
+  while (at < len && !*c->stop) {
     const ssize_t got = pread(fd, c->buf, (size_t)min_u64(READ_BYTES, len - at), (off_t)(off + at));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
@@ -267,9 +266,14 @@ static void close_companion(struct companion_reader *c) {
 }
 
 bool audit_companion_narrow(int dir, const struct manifest *manifest, const struct model *m,
-                            struct audit_found *found, size_t n, struct arena *arena) {
-  struct companion_reader c = {
-      .dir = dir, .manifest = manifest, .m = m, .found = found, .n_found = n};
+                            struct audit_found *found, size_t n, struct observer *o,
+                            struct arena *arena) {
+  struct companion_reader c = {.stop = observer_stop(o),
+                               .dir = dir,
+                               .manifest = manifest,
+                               .m = m,
+                               .found = found,
+                               .n_found = n};
   const bool there = open_companion(&c);
   if (there) {
     c.buf = arena_alloc(arena, READ_BYTES);
@@ -278,7 +282,8 @@ bool audit_companion_narrow(int dir, const struct manifest *manifest, const stru
     else
       read_lines(&c);
     if (c.why[0])
-      report_notice("'%s' is not used to name damaged tensors: %s", quote_str(c.name).s, c.why);
+      observer_notice(o, "'%s' is not used to name damaged tensors: %s", quote_str(c.name).s,
+                      c.why);
     else
       sort_rows(&c);
     for (size_t i = 0; !c.why[0] && i < n; i++) {
@@ -290,14 +295,15 @@ bool audit_companion_narrow(int dir, const struct manifest *manifest, const stru
   return there && !c.why[0];
 }
 
-bool audit_companion_look(int dir, const struct manifest *manifest) {
-  struct companion_reader c = {.dir = dir, .manifest = manifest};
+bool audit_companion_look(int dir, const struct manifest *manifest, struct observer *o) {
+  struct companion_reader c = {.stop = observer_stop(o), .dir = dir, .manifest = manifest};
   const bool opened = manifest->lists_tensors && open_companion(&c);
   const bool there = opened || !manifest->lists_tensors || errno != ENOENT;
   if (opened) read_lines(&c);
   if (c.why[0])
-    report_notice("'%s' (digests per tensor) is damaged: %s; the files of the model are intact",
-                  quote_str(c.name).s, c.why);
+    observer_notice(o,
+                    "'%s' (digests per tensor) is damaged: %s; the files of the model are intact",
+                    quote_str(c.name).s, c.why);
   close_companion(&c);
   return there;
 }

@@ -13,7 +13,6 @@
 
 #include "audit_companion.h"
 #include "load.h"
-#include "report.h"
 #include "tensor_map.h"
 
 #include <stdio.h>
@@ -107,21 +106,23 @@ static bool is_damaged(const struct audit_found *found, size_t n, const char *fi
 }
 
 void audit_tensors_name(int dir, const struct manifest *manifest, const char *model_path,
-                        struct audit_found *found, size_t n, struct arena *arena) {
+                        struct audit_found *found, size_t n, struct observer *o,
+                        struct arena *arena) {
   const char *name = path_base(model_path);
   const bool hurt = is_damaged(found, n, name);
-  if (hurt && audit_companion_narrow(dir, manifest, NULL, found, n, arena)) return;
+  if (hurt && audit_companion_narrow(dir, manifest, NULL, found, n, o, arena)) return;
   struct model m;
   struct sources *sources = NULL;
   struct err why = {0};
   model_init(&m);
   if (load(&m, model_path, hurt, &sources, &why) < 0) {
     if (hurt && sources)
-      report_notice("'%s' is too damaged to be read as a model, so the tensors in the damaged "
-                    "ranges cannot be named: %s",
-                    quote_str(name).s, why.msg);
+      observer_notice(o,
+                      "'%s' is too damaged to be read as a model, so the tensors in the damaged "
+                      "ranges cannot be named: %s",
+                      quote_str(name).s, why.msg);
     else
-      report_notice("the tensors in the damaged ranges cannot be named: %s", why.msg);
+      observer_notice(o, "the tensors in the damaged ranges cannot be named: %s", why.msg);
   } else {
     struct tensor_map map;
     const struct file_name *names = names_of(&m, name, arena);
@@ -130,11 +131,12 @@ void audit_tensors_name(int dir, const struct manifest *manifest, const char *mo
       name_range(&m, file_of(&m, names, found[i].file), &map, &found[i], arena);
     tensor_map_done(&map);
     if (hurt)
-      report_notice("'%s' is damaged: weir names the tensors in the damaged ranges by the part "
-                    "of it that can still be read",
-                    quote_str(name).s);
+      observer_notice(o,
+                      "'%s' is damaged: weir names the tensors in the damaged ranges by the part "
+                      "of it that can still be read",
+                      quote_str(name).s);
     else
-      (void)audit_companion_narrow(dir, manifest, &m, found, n, arena);
+      (void)audit_companion_narrow(dir, manifest, &m, found, n, o, arena);
   }
   model_free(&m);
   if (sources) sources_close(sources);

@@ -3,6 +3,7 @@
 #define WEIR_AUDIT_TENSORS_H
 
 #include "manifest.h"
+#include "observer.h"
 
 struct audit_found {
   const char *file; // relative to the model's folder
@@ -28,6 +29,7 @@ bool audit_found_meets(const struct audit_found *found, size_t n, const char *fi
 // a notice tells that, or that it cannot be read any more: then the rows stay unmapped. Names live
 // in *arena.
 void audit_tensors_name(int dir, const struct manifest *manifest, const char *model_path,
-                        struct audit_found *found, size_t n, struct arena *arena);
+                        struct audit_found *found, size_t n, struct observer *o,
+                        struct arena *arena);
 
 #endif

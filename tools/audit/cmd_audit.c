@@ -218,12 +218,18 @@ static int look_further(struct audit *a, const struct audit_target *t, struct er
   const bool hurt = audit_found_meets(a->found, a->n_found, t->name, 0, UINT64_MAX);
   if (!hurt && audit_files_compare(&a->files, t, &a->m, &a->arena, err)) return -1;
   if (a->n_found == 0) {
-    a->lacks_digests = !audit_companion_look(a->dir, &a->m);
+    a->lacks_digests = !audit_companion_look(a->dir, &a->m, &report_observer);
     return 0;
   }
-  audit_tensors_name(a->dir, &a->m, t->model, a->found, a->n_found, &a->arena);
+  audit_tensors_name(a->dir, &a->m, t->model, a->found, a->n_found, &report_observer, &a->arena);
   count_left(a);
   return 0;
+}
+
+// Damage goes to the audit, progress to people.
+static void tick(void *ctx, uint64_t done, uint64_t total) {
+  (void)ctx;
+  observer_tick_bytes(&report_observer, done, total);
 }
 
 static int check(struct audit *a, const struct cli_args *args, const struct audit_target *t,
@@ -232,11 +238,11 @@ static int check(struct audit *a, const struct cli_args *args, const struct audi
                                         .jobs = cli_count(args, OPT_JOBS),
                                         .stop = stop_watch(),
                                         .damage = note_damage,
-                                        .tick = report_tick_bytes,
+                                        .tick = tick,
                                         .ctx = a};
-  report_begin("checking");
+  observer_begin(&report_observer, "checking");
   const int rc = manifest_audit(&a->m, a->dir, &options, result, err);
-  report_end();
+  observer_end(&report_observer);
   return rc ? -1 : look_further(a, t, err);
 }
 

@@ -13,6 +13,7 @@
 #include "artifact.h"
 #include "calibrate_model.h"
 #include "calibrate_values.h"
+#include "observer.h"
 #include "range_method.h"
 #include "runtime.h"
 #include "samples.h"
@@ -44,6 +45,7 @@ struct calibrate_seen {
 };
 
 struct calibrate {
+  struct observer *observer;
   struct calibrate_options options;
   const struct model *m;
   struct infer *infer; // of it

@@ -16,7 +16,6 @@
 #include "calibrate_look.h"
 #include "calibrate_small.h"
 #include "kernels_convert.h"
-#include "report.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -12,9 +12,8 @@
 #include "given_files.h"
 #include "job_look.h"
 #include "job_stage.h"
-#include "report.h"
+#include "machine.h"
 #include "runtime_find.h"
-#include "stop.h"
 #include "threads.h"
 #include "version.h"
 
@@ -94,9 +93,9 @@ static int take_passes(struct calibrate_job *j, const struct cli_args *args, str
 }
 
 static void warn(void *ctx, const char *sentence, const char *hint) {
-  (void)ctx;
-  report_warning("%s", sentence);
-  if (hint) report_hint("%s", hint);
+  struct calibrate_job *j = ctx;
+  observer_warning(j->c.observer, "%s", sentence);
+  if (hint) observer_hint(j->c.observer, "%s", hint);
 }
 
 static int run_passes(struct calibrate_job *j, struct err *err) {
@@ -160,8 +159,9 @@ static int open_samples(struct calibrate_job *j, struct err *err) {
   if (samples_open(&j->c.samples, j->c.m, j->infer, &o, err)) return -1;
   j->c.n_samples = samples_count(j->c.samples);
   if (samples_left_out(j->c.samples) > 0)
-    report_notice("%lu more sample%s left out (--samples)", samples_left_out(j->c.samples),
-                  samples_left_out(j->c.samples) == 1 ? " is" : "s are");
+    observer_notice(j->c.observer, "%lu more sample%s left out (--samples)",
+                    samples_left_out(j->c.samples),
+                    samples_left_out(j->c.samples) == 1 ? " is" : "s are");
   return 0;
 }
 
@@ -322,8 +322,9 @@ static int open_model(struct calibrate_job *j, struct err *err) {
   if (calibrate_model_open(&j->c.model, &of, err)) return -1;
   j->made_bytes = calibrate_model_made_bytes(j->c.model);
   if (j->made_bytes > 0)
-    report_notice("weights that passes changed are stored in '%s' during the run: %s",
-                  quote_path(j->scratch.path).s, report_size(j->made_bytes).s);
+    observer_notice(j->c.observer,
+                    "weights that passes changed are stored in '%s' during the run: %s",
+                    quote_path(j->scratch.path).s, quote_bytes_exact(j->made_bytes).s);
   return calibrate_model_write(j->c.model, err);
 }
 
@@ -439,10 +440,10 @@ static int write_ranges(struct calibrate_job *j, struct err *err) {
 }
 
 void calibrate_begin(struct calibrate *c, const char *label, uint64_t runs) {
-  report_end();
+  observer_end(c->observer);
   c->told[0] = 0;
   c->told[1] = runs;
-  report_begin(label);
+  observer_begin(c->observer, label);
 }
 
 void calibrate_tick(struct calibrate *c) {
@@ -452,7 +453,7 @@ void calibrate_tick(struct calibrate *c) {
                                  .work_done = (double)c->told[0],
                                  .work_total = (double)c->told[1],
                                  .pieces = "runs"};
-  report_tick(NULL, &told);
+  observer_tick(c->observer, &told);
 }
 
 int calibrate_each_sample(struct calibrate *c, uint64_t kept, bool ticks,
@@ -477,29 +478,31 @@ static int measure(struct calibrate_job *j, struct err *err) {
   if (calibrate_find_types(c, err)) return -1;
   calibrate_begin(c, "ranges", c->n_samples);
   if (calibrate_first(c, err)) return -1;
-  report_end();
+  observer_end(c->observer);
   calibrate_second_plan(c);
   if (c->planned_runs > 0) calibrate_begin(c, "counting", c->planned_runs);
   if (calibrate_second(c, err)) return -1;
-  report_end();
+  observer_end(c->observer);
   if (sources_unchanged(j->job.sources, err)) return -1;
   fill_head(j);
   return write_ranges(j, err);
 }
 
 int calibrate_job_run(struct calibrate_job *j, const struct cli_args *args,
-                      const struct calibrate_record *record, struct err *err) {
+                      const struct calibrate_record *record, struct observer *observer,
+                      struct err *err) {
   *j = (struct calibrate_job){.job = {.args = args,
                                       .in_path = cli_operand(args, "IN"),
                                       .out.dest = -1,
-                                      .began = report_clock(),
+                                      .began = machine_clock(),
                                       .memory = cli_size(args, OPT_MEMORY)},
                               .scratch = {NULL, -1},
                               .artifact = {.at = {.folder = -1}}};
   j->record = record;
+  j->c.observer = j->job.observer = observer;
   j->c.ranges = &j->ranges;
-  j->c.stop = stop_watch();
-  pass_job_init(&j->pj);
+  j->c.stop = observer_stop(j->c.observer);
+  pass_job_init(&j->pj, j->job.observer);
   model_init(&j->job.model);
   recipes_init(&j->job.recipes);
   edits_init(&j->job.edits, &j->job.model, &j->job.recipes);
@@ -518,7 +521,7 @@ int calibrate_job_run(struct calibrate_job *j, const struct cli_args *args,
 }
 
 void calibrate_job_close(struct calibrate_job *j, bool keep) {
-  report_end();
+  observer_end(j->c.observer);
   calibrate_model_close(j->c.model);
   if (j->c.runtime) runtime_close(j->c.runtime);
   samples_close(j->c.samples);

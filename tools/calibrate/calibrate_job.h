@@ -39,7 +39,8 @@ struct calibrate_record {
 // Everything: *j is filled also where it fails, and is to be closed. ERR_RUNTIME without a runtime. record: NULL: a run of its
 // own, with the passes of args.
 int calibrate_job_run(struct calibrate_job *j, const struct cli_args *args,
-                      const struct calibrate_record *record, struct err *err);
+                      const struct calibrate_record *record, struct observer *observer,
+                      struct err *err);
 void calibrate_job_close(struct calibrate_job *j,
                          bool keep); // keep: the staging folder stays, for a resume
 

@@ -13,7 +13,6 @@
 #include "onnx_fields.h"
 #include "part.h"
 #include "plan_refer.h"
-#include "report.h"
 #include "rope.h"
 
 #include <errno.h>

@@ -9,7 +9,6 @@
 #include "calibrate_kept.h"
 #include "calibrate_look.h"
 #include "fs.h"
-#include "report.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -71,9 +70,9 @@ void calibrate_second_plan(struct calibrate *c) {
   }
   c->planned_runs = runs * c->n_samples;
   if (runs > 0)
-    report_notice("%lu run%s, of %lu group%s of values in %lu sample%s", c->planned_runs,
-                  c->planned_runs == 1 ? " follows" : "s follow", runs, plural(runs), c->n_samples,
-                  plural(c->n_samples));
+    observer_notice(c->observer, "%lu run%s, of %lu group%s of values in %lu sample%s",
+                    c->planned_runs, c->planned_runs == 1 ? " follows" : "s follow", runs,
+                    plural(runs), c->n_samples, plural(c->n_samples));
 }
 
 // ---- one group ----------------------------------------------------------------------------------

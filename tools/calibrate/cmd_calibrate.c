@@ -2,11 +2,12 @@
 #include "calibrate_job.h"
 #include "calibrate_scales.h"
 #include "commands.h"
+#include "report.h"
 
 int cmd_calibrate(const struct cli_args *args, struct err *err) {
   struct calibrate_job j;
   if (cli_given(args, OPT_SCALES)) return calibrate_scales(args, err);
-  const int rc = calibrate_job_run(&j, args, NULL, err);
+  const int rc = calibrate_job_run(&j, args, NULL, &report_observer, err);
   if (rc == 0 && cli_flag(args, OPT_JSON))
     calibrate_tell_json(&j);
   else if (rc == 0 && !cli_flag(args, OPT_QUIET))

@@ -7,13 +7,12 @@
 
 #include "cli_words.h"
 #include "fs.h"
-#include "report.h"
 #include "seal.h"
 
 static struct reread_work check_as(const struct work_options *work) {
-  report_begin("checking");
+  observer_begin(work->observer, "checking");
   return (struct reread_work){
-      .jobs = work->jobs, .stop = work->stop, .tick = report_tick_bytes, .ctx = NULL};
+      .jobs = work->jobs, .stop = work->stop, .tick = observer_tick_bytes, .ctx = work->observer};
 }
 
 int carry_out_check_units(const struct carry_out *c, struct carried *made, enum staging_which which,
@@ -21,7 +20,7 @@ int carry_out_check_units(const struct carry_out *c, struct carried *made, enum 
   const struct reread_work work = check_as(&c->work);
   struct staging_checked checked;
   const int rc = staging_check_units(&made->st, c->plan, which, &work, &checked, err);
-  report_end();
+  observer_end(c->work.observer);
   if (rc) {
     staging_close(&made->st);
     return -1;
@@ -29,12 +28,15 @@ int carry_out_check_units(const struct carry_out *c, struct carried *made, enum 
   const uint32_t n = checked.forgotten;
   made->read = checked.read;
   if (checked.contrary > 0)
-    report_notice("%u unit%s %s records that contradict each other: hashed again", checked.contrary,
-                  plural(checked.contrary), checked.contrary == 1 ? "has" : "have");
+    observer_notice(
+        c->work.observer, "%u unit%s %s records that contradict each other: hashed again",
+        checked.contrary, plural(checked.contrary), checked.contrary == 1 ? "has" : "have");
   if (n > 0)
-    report_notice("%u of the 64 MiB units that an interrupted run had written %s changed since and "
-                  "will be rewritten",
-                  n, n == 1 ? "has" : "have");
+    observer_notice(
+        c->work.observer,
+        "%u of the 64 MiB units that an interrupted run had written %s changed since and "
+        "will be rewritten",
+        n, n == 1 ? "has" : "have");
   return 0;
 }
 
@@ -42,7 +44,7 @@ int carry_out_check_seal(const struct work_options *work, const struct staging *
                          struct err *err) {
   const struct reread_work check = check_as(work);
   const int rc = seal_check(st, &check, err);
-  report_end();
+  observer_end(work->observer);
   return rc;
 }
 
@@ -54,7 +56,7 @@ int carry_out_prepare(const struct carry_out *c, struct carried *made, struct er
   if (rc == 0 && c->closed) // file systems without modes are taken as they are
     (void)fs_ops->fchmodat(made->st.dest, made->st.name, 0700);
   for (char *line = strtok(note, "\n"); line; line = strtok(NULL, "\n"))
-    report_notice("%s", line);
+    observer_notice(c->work.observer, "%s", line);
   return rc;
 }
 
@@ -68,11 +70,12 @@ int carry_out_open(const struct carry_out *c, struct carried *made, struct err *
 }
 
 int carry_out_run(const struct carry_out *c, struct carried *made, struct err *err) {
-  report_begin("writing");
+  observer_begin(c->work.observer, "writing");
   const int rc = run_plan(c->plan, c->sources, &made->st, &c->work, &made->stats, err);
-  report_end();
+  observer_end(c->work.observer);
   if (made->stats.ring_lost && c->work.mode == IO_RING_OR_SYNC)
-    report_notice(
+    observer_notice(
+        c->work.observer,
         "io_uring stopped working during the run (%s); the rest was written with --io=sync; the "
         "bytes are the same",
         err_errno_words(made->stats.ring_lost));

@@ -5,7 +5,8 @@
 #include "digest.h"
 #include "sources.h"
 
-// ERR_RETRY where the run is to stop.
-int hash_source(struct sources *s, uint32_t file, uint8_t sha256[DIGEST_BYTES], struct err *err);
+// ERR_RETRY once *stop is set.
+int hash_source(struct sources *s, uint32_t file, const volatile int *stop,
+                uint8_t sha256[DIGEST_BYTES], struct err *err);
 
 #endif

@@ -12,7 +12,6 @@
 #include "hash_source.h"
 #include "manifest.h"
 #include "provenance.h"
-#include "report.h"
 #include "reread_files.h"
 #include "version.h"
 
@@ -71,7 +70,7 @@ static int hash_inputs(const struct put_in_place *x, const char *const **out, st
   if (!x->hash_inputs && !x->provenance) return 0;
   for (uint32_t i = 0; i < n; i++) {
     uint8_t sum[DIGEST_BYTES];
-    if (hash_source(x->sources, i, sum, err)) return -1;
+    if (hash_source(x->sources, i, x->work.stop, sum, err)) return -1;
     inputs[i] = hex_of(sum, a);
   }
   *out = inputs;
@@ -82,8 +81,10 @@ static int hash_inputs(const struct put_in_place *x, const char *const **out, st
 static int hash_outputs(const struct put_in_place *x, const struct staging *st,
                         uint8_t (*sha256)[DIGEST_BYTES], struct arena *a, struct err *err) {
   const struct plan *p = x->plan;
-  const struct reread_work work = {
-      .jobs = x->work.jobs, .stop = x->work.stop, .tick = report_tick_bytes};
+  const struct reread_work work = {.jobs = x->work.jobs,
+                                   .stop = x->work.stop,
+                                   .tick = observer_tick_bytes,
+                                   .ctx = x->work.observer};
   bool *known = arena_zalloc(a, p->n_outputs);
   struct reread_file *files = arena_zalloc(a, p->n_outputs * sizeof *files);
   struct reread_known *parts = arena_zalloc(a, p->n_outputs * sizeof *parts);
@@ -108,9 +109,9 @@ static int hash_outputs(const struct put_in_place *x, const struct staging *st,
     files[n] = (struct reread_file){.name = out->name, .parts = &parts[n], .n_parts = 1};
     of[n++] = i;
   }
-  report_begin("hashing");
+  observer_begin(x->work.observer, "hashing");
   if (rc == 0) rc = reread_files(files, n, &work, err);
-  report_end();
+  observer_end(x->work.observer);
   while (n-- > 0) {
     memcpy(sha256[of[n]], files[n].sha256, DIGEST_BYTES);
     close(parts[n].fd);
@@ -214,19 +215,20 @@ static struct reason why_kept(enum seal_kept why, const struct seal_kept_files *
   return text;
 }
 
-void put_in_place_say_left(const struct seal_report *report) {
+void put_in_place_say_left(struct observer *o, const struct seal_report *report) {
   if (report->left[0]) {
-    report_warning("the output is in place, but its staging folder could not be removed: %s",
-                   report->left);
-    report_hint("'weir clean' lists and removes it");
+    observer_warning(o, "the output is in place, but its staging folder could not be removed: %s",
+                     report->left);
+    observer_hint(o, "'weir clean' lists and removes it");
   }
   for (enum seal_kept why = 0; why < SEAL_KEPT_REASONS; why++) {
     const struct seal_kept_files *kept = &report->kept[why];
     const struct reason reason = why_kept(why, kept);
     const char *old = why == SEAL_KEPT_UNSURE ? "" : "old data ";
-    if (kept->n == 1) report_notice("the %sfile %s was kept: %s", old, kept->names, reason.s);
+    if (kept->n == 1) observer_notice(o, "the %sfile %s was kept: %s", old, kept->names, reason.s);
     if (kept->n > 1)
-      report_notice("%u %sfiles were kept, such as %s: %s", kept->n, old, kept->names, reason.s);
+      observer_notice(o, "%u %sfiles were kept, such as %s: %s", kept->n, old, kept->names,
+                      reason.s);
   }
 }
 
@@ -239,7 +241,7 @@ int put_in_place(const struct put_in_place *x, struct staging *st, struct put_un
   if (x->tensor_digests) rc = list_tensors(x, st, &tensors, err);
   if (rc == 0 && (x->manifest || x->provenance)) rc = write_records(x, st, tensors, &manifest, err);
   if (rc == 0 && x->work.mode == IO_NULL) {
-    if (x->manifest) report_text(manifest.text, manifest.n);
+    if (x->manifest) observer_data(x->work.observer, span_of(manifest.text, manifest.n));
     rc = staging_remove(st, err);
   } else if (rc == 0) {
     const struct seal_options options = {.replace = x->replace,
@@ -259,7 +261,7 @@ int put_in_place(const struct put_in_place *x, struct staging *st, struct put_un
   if (rc == 0)
     *unchanged =
         (struct put_unchanged){report.unchanged, report.same_manifest, report.same_tensors};
-  put_in_place_say_left(&report);
+  put_in_place_say_left(x->work.observer, &report);
   json_done(&manifest);
   companion_close(tensors);
   return rc;

@@ -25,7 +25,7 @@ struct put_in_place {
 };
 
 // Tells the user of old data that a seal did not remove.
-void put_in_place_say_left(const struct seal_report *report);
+void put_in_place_say_left(struct observer *o, const struct seal_report *report);
 
 // Bytes of the files beside the outputs: manifest and companion, exactly. The plan has its id.
 int put_in_place_bytes(const struct put_in_place *x, uint64_t *bytes, struct err *err);

@@ -9,16 +9,14 @@
 #include "report.h"
 #include "hints.h"
 
-#include "again.h"
+#include "machine.h"
 #include "progress.h"
+#include "stop.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 static struct {
@@ -32,12 +30,6 @@ static struct {
   double began, last;          // seconds, of the work and of its last line
   struct work_told told;       // last
 } talk;
-
-double report_clock(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 // One buffer for all text of one moment. Where a write fails inside a printf, C libraries leave different values
 // of errno; after a flush it is known.
@@ -81,44 +73,48 @@ static void flush_stdout(void) {
   look_at_stdout(fflush(stdout) != 0);
 }
 
-void report_say(enum report_kind kind, const char *fmt, ...) {
+// Kinds as an observer has them, and after them those of errors, which quiet does not silence.
+enum { SAID_ERROR = OBSERVER_HINT + 1, SAID_ERROR_HINT };
+
+static void say_line(unsigned kind, const char *sentence) {
   static const struct {
     const char *plain, *bright;
   } starts[] = {
-      [REPORT_ERROR] = {"weir: error: ", "\033[1mweir:\033[0m \033[1;31merror:\033[0m "},
-      [REPORT_ERROR_HINT] = {"hint: ", "\033[36mhint:\033[0m "},
-      [REPORT_WARNING] = {"weir: warning: ", "\033[1mweir:\033[0m \033[1;33mwarning:\033[0m "},
-      [REPORT_NOTICE] = {"weir: ", "weir: "},
-      [REPORT_HINT] = {"hint: ", "\033[36mhint:\033[0m "},
+      [OBSERVER_WARNING] = {"weir: warning: ", "\033[1mweir:\033[0m \033[1;33mwarning:\033[0m "},
+      [OBSERVER_NOTICE] = {"weir: ", "weir: "},
+      [OBSERVER_HINT] = {"hint: ", "\033[36mhint:\033[0m "},
+      [SAID_ERROR] = {"weir: error: ", "\033[1mweir:\033[0m \033[1;31merror:\033[0m "},
+      [SAID_ERROR_HINT] = {"hint: ", "\033[36mhint:\033[0m "},
   };
-  if (talk.quiet && kind > REPORT_ERROR_HINT) return;
-  va_list ap;
+  if (talk.quiet && kind < SAID_ERROR) return;
   flush_stdout();
   take_bar_away();
-  fputs(talk.colour ? starts[kind].bright : starts[kind].plain, stderr);
-  va_start(ap, fmt);
-  vfprintf(stderr, fmt, ap);
-  va_end(ap);
-  fputc('\n', stderr);
+  fprintf(stderr, "%s%s\n", talk.colour ? starts[kind].bright : starts[kind].plain, sentence);
+}
+
+static void say(void *ctx, enum observer_kind kind, const char *sentence) {
+  (void)ctx;
+  say_line(kind, sentence);
 }
 
 void report_error(const struct err *err) {
   const struct hints_text hint = hints_of(err);
-  report_say(REPORT_ERROR, "%s", err->msg);
-  if (hint.s[0]) report_say(REPORT_ERROR_HINT, "%s", hint.s);
+  say_line(SAID_ERROR, err->msg);
+  if (hint.s[0]) say_line(SAID_ERROR_HINT, hint.s);
 }
 
 // ---- progress -----------------------------------------------------------------------------------
 
-void report_begin(const char *label) {
+static void begin(void *ctx, const char *label) {
+  (void)ctx;
   talk.label = label;
   talk.lines = 0;
-  talk.began = talk.last = report_clock();
+  talk.began = talk.last = machine_clock();
 }
 
 static struct progress progress_now(void) {
   return (struct progress){
-      .label = talk.label, .told = talk.told, .seconds = report_clock() - talk.began};
+      .label = talk.label, .told = talk.told, .seconds = machine_clock() - talk.began};
 }
 
 static void put_event(const char *event) {
@@ -129,7 +125,8 @@ static void put_event(const char *event) {
   json_done(&line);
 }
 
-void report_end(void) {
+static void end(void *ctx) {
+  (void)ctx;
   take_bar_away();
   if (talk.label && talk.progress == REPORT_PROGRESS_JSON && talk.lines > 0) put_event("end");
   talk.label = NULL;
@@ -156,7 +153,7 @@ static void cut_to_columns(char *line, size_t columns) {
 static bool is_due(bool last) {
   const bool eager =
       talk.progress == REPORT_PROGRESS_PLAIN || talk.progress == REPORT_PROGRESS_EAGER;
-  const double now = report_clock();
+  const double now = machine_clock();
   if (talk.progress == REPORT_PROGRESS_JSON && now - talk.last < 1) return false;
   if (talk.progress != REPORT_PROGRESS_JSON && !(eager && last) &&
       now - talk.last < progress_interval(talk.lines + (eager ? 0 : PROGRESS_SPARED)))
@@ -165,7 +162,7 @@ static bool is_due(bool last) {
   return true;
 }
 
-void report_tick(void *ctx, const struct work_told *told) {
+static void tick(void *ctx, const struct work_told *told) {
   const bool last = told->bytes_done == told->bytes_total;
   (void)ctx;
   talk.told = *told;
@@ -185,53 +182,6 @@ void report_tick(void *ctx, const struct work_told *told) {
   talk.bar_shown = talk.bar;
 }
 
-void report_tick_bytes(void *ctx, uint64_t done, uint64_t total) {
-  const struct work_told told = {.bytes_done = done,
-                                 .bytes_total = total,
-                                 .work_done = (double)done,
-                                 .work_total = (double)total};
-  report_tick(ctx, &told);
-}
-
-// VmHWM: ru_maxrss would do, but survives exec: it may be that of the program that started us.
-uint64_t report_peak_memory(void) {
-  char line[256];
-  unsigned long long kilobytes = 0;
-  FILE *f = again_fopen("/proc/self/status", "re");
-  while (f && again_fgets(line, sizeof line, f))
-    if (sscanf(line, "VmHWM: %llu kB", &kilobytes) == 1) break;
-  if (f) fclose(f);
-  if (kilobytes) return kilobytes * 1024;
-  struct rusage usage;
-  getrusage(RUSAGE_SELF, &usage);
-  return (uint64_t)usage.ru_maxrss * 1024;
-}
-
-struct quoted report_runtime_memory(uint64_t bytes) {
-  return bytes ? quote_bytes(bytes) : quote_str("an unknown amount");
-}
-
-struct quoted report_seconds(double seconds) {
-  struct quoted q;
-  const unsigned long whole = (unsigned long)(seconds + 0.5);
-  if (seconds < 0.995)
-    snprintf(q.s, sizeof q.s, "%.2f s", seconds);
-  else if (seconds < 119.5)
-    snprintf(q.s, sizeof q.s, "%.1f s", seconds);
-  else if (whole < 7200)
-    snprintf(q.s, sizeof q.s, "%lu min %lu s", whole / 60, whole % 60);
-  else
-    snprintf(q.s, sizeof q.s, "%lu h %lu min", whole / 3600, whole / 60 % 60);
-  return q;
-}
-
-struct quoted report_size(uint64_t bytes) {
-  struct quoted q = quote_bytes(bytes);
-  size_t n = strlen(q.s);
-  if (bytes >= 1000) snprintf(q.s + n, sizeof q.s - n, " (%lu bytes)", bytes);
-  return q;
-}
-
 // ---- standard output ----------------------------------------------------------------------------
 
 enum { FLUSH_BYTES = 1 << 20 };
@@ -246,6 +196,35 @@ void report_text(const char *text, size_t n) {
   errno = 0;
   look_at_stdout(fwrite(text, 1, n, stdout) != n);
 }
+
+static const volatile int *stop(void *ctx) {
+  (void)ctx;
+  return stop_watch();
+}
+
+static void remove_file(void *ctx, const char *path) {
+  (void)ctx;
+  stop_removes(path);
+}
+
+static void keep_file(void *ctx, const char *path) {
+  (void)ctx;
+  stop_keeps(path);
+}
+
+static void data(void *ctx, struct span bytes) {
+  (void)ctx;
+  report_text((const char *)bytes.at, bytes.n);
+}
+
+struct observer report_observer = {.say = say,
+                                   .begin = begin,
+                                   .tick = tick,
+                                   .end = end,
+                                   .stop = stop,
+                                   .remove = remove_file,
+                                   .keep = keep_file,
+                                   .data = data};
 
 void report_about(const char *command, const char *model) {
   talk.command = command;

@@ -10,7 +10,7 @@
 
 #include "err.h"
 #include "json.h"
-#include "work.h"
+#include "observer.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,34 +33,15 @@ void report_colour(bool on);
 
 // "weir: error: <msg>" and its hint.
 void report_error(const struct err *err);
-// "weir: warning: …", "weir: …", "hint: …"; not with quiet. A sentence without the line break.
-#define report_warning(...) report_say(REPORT_WARNING, __VA_ARGS__)
-#define report_notice(...) report_say(REPORT_NOTICE, __VA_ARGS__)
-#define report_hint(...) report_say(REPORT_HINT, __VA_ARGS__)
-enum report_kind { REPORT_ERROR, REPORT_ERROR_HINT, REPORT_WARNING, REPORT_NOTICE, REPORT_HINT };
-void report_say(enum report_kind kind, const char *fmt, ...) ERR_PRINTF(2, 3);
-
-// Progress. `label` names the work ("writing", "checking"). report_tick fits work_progress.tick (ctx
-// is not used), report_tick_bytes fits audit_options.tick. On a terminal a bar that is redrawn in
-// place; elsewhere lines, less and less often (progress_interval), the first after 10 s unless asked
-// for, so that short runs print none and a log of a long one stays short. As JSON: an event when the
-// work begins, one a second, one when it ends. Calls must not overlap.
-void report_begin(const char *label);
-void report_tick(void *ctx, const struct work_told *told);
-void report_tick_bytes(void *ctx, uint64_t done, uint64_t total);
-// The work is over. Takes the bar off the screen (a message does that by itself).
-void report_end(void);
-
-// Seconds on a clock that only runs forward; and a time that passed: "0.04 s", "2.3 s", "3 min 20 s".
-double report_clock(void);
-struct quoted report_seconds(double seconds);
-// Memory of weir-ort: "an unknown amount" for 0, which is what there is without /proc.
-struct quoted report_runtime_memory(uint64_t bytes);
-// Peak resident memory of this process in bytes.
-uint64_t report_peak_memory(void);
-
-// "2.44 GB (2436923392 bytes)"; below 1000 bytes "12 bytes".
-struct quoted report_size(uint64_t bytes);
+// What the command line prints of work: sentences as "weir: warning: …", "weir: …" and "hint: …", none of them with quiet;
+// progress; and the signals that interrupt it (stop.h). On a terminal progress is a bar that is redrawn in place; elsewhere
+// lines, less and less often (progress_interval), the first after 10 s unless asked for, so that short runs print none
+// and a log of a long one stays short. As JSON: an event when the work begins, one a second, one when it ends.
+extern struct observer report_observer;
+// For commands themselves.
+#define report_warning(...) observer_warning(&report_observer, __VA_ARGS__)
+#define report_notice(...) observer_notice(&report_observer, __VA_ARGS__)
+#define report_hint(...) observer_hint(&report_observer, __VA_ARGS__)
 
 // A long text on standard output. What the system says of a failure is known only now, and kept for
 // report_close.

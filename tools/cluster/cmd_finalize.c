@@ -77,7 +77,7 @@ static int complete_seal(struct planned *x, struct final *f, struct work_options
   }
   int rc = carry_out_check_seal(work, st, err);
   if (rc == 0) rc = seal_finish(st, &report, err);
-  if (rc == 0) put_in_place_say_left(&report);
+  if (rc == 0) put_in_place_say_left(&report_observer, &report);
   if (rc == 0 && kept.at) rc = job_text_end(&f->provenance, kept, err);
   if (kept.at) fs_free(kept);
   return rc;
@@ -192,7 +192,9 @@ static int refuse_unsigned(const struct planned *x, struct err *err) {
 static int sign(struct final *f, struct planned *x, const struct cli_args *args, struct err *err) {
   if (!f->key) return 0;
   f->signs = audit_target_of(f->model, &x->arena);
-  return sign_model(&f->signs, f->key, cli_count(args, OPT_JOBS), &f->was, err);
+  const struct work_options work = {
+      .jobs = cli_count(args, OPT_JOBS), .observer = &report_observer, .stop = stop_watch()};
+  return sign_model(&f->signs, f->key, &work, &f->was, err);
 }
 
 static void print(const struct cli_args *args, const struct planned *x, const struct final *f) {
@@ -276,7 +278,7 @@ int cmd_finalize(const struct cli_args *args, struct err *err) {
     sign_key_free(f.key);
     return -1;
   }
-  int rc = planned_open(&x, args, STAGING_AS_LAST, err);
+  int rc = planned_open(&x, args, STAGING_AS_LAST, &report_observer, err);
   f.before = x.in_place;
   f.model = x.model;
   if (rc == 0 && key) rc = refuse_unsigned(&x, err);

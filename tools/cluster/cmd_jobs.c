@@ -160,7 +160,7 @@ int cmd_jobs(const struct cli_args *args, struct err *err) {
     err_fill(err, ERR_USAGE, "'weir jobs' needs --scheduler");
     return err_hint(err, "slurm, kubernetes, mpi, ray, dask, github, or shell");
   }
-  int rc = planned_open(&x, args, STAGING_AS_VIEWER, err);
+  int rc = planned_open(&x, args, STAGING_AS_VIEWER, &report_observer, err);
   if (rc == 0 && x.in_place)
     rc = err_set(err, ERR_INPUT, "%s is in place already: there is nothing left to do",
                  quote_path(x.model).s);

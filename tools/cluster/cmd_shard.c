@@ -5,6 +5,7 @@
 // Whatever other members do at the same time is harmless: a unit has the same bytes whoever makes it.
 #include "carry_out.h"
 #include "commands.h"
+#include "machine.h"
 #include "planned.h"
 #include "report.h"
 #include "scheduler.h"
@@ -81,7 +82,7 @@ static void print(const struct cli_args *args, const struct planned *x, const st
              units);
     else
       printf("%u unit%s made in %s", units - before, plural(units - before),
-             report_seconds(seconds).s);
+             quote_seconds(seconds).s);
     if (before && before < units)
       printf(" (%u %s finished already)", before, before == 1 ? "was" : "were");
     if (x->missing)
@@ -98,7 +99,7 @@ static int make(struct planned *x, const struct cli_args *args, const volatile i
   struct staging_joined *j = &x->joined;
   struct part part;
   struct carry_out c = {.plan = &j->plan};
-  const double began = report_clock();
+  const double began = machine_clock();
   if (which(args, j, &part, err) || planned_work(x, args, stop, &c.work, err) ||
       planned_open_sources(x, args, err))
     return -1;
@@ -126,7 +127,7 @@ static int make(struct planned *x, const struct cli_args *args, const volatile i
   j->st = made.st;
   if (rc == 0) rc = staging_join_again(j, err); // others have been at work too
   if (rc == 0) planned_count(x);
-  if (rc == 0) print(args, x, &part, before, &made.stats, report_clock() - began);
+  if (rc == 0) print(args, x, &part, before, &made.stats, machine_clock() - began);
   if (rc && carry_out_worth_resuming(err))
     err_fill_hint(err, "finished units are kept; run the same command again to resume");
   return rc;
@@ -135,7 +136,7 @@ static int make(struct planned *x, const struct cli_args *args, const volatile i
 int cmd_shard(const struct cli_args *args, struct err *err) {
   struct planned x;
   const volatile int *stop = stop_watch_member();
-  int rc = planned_open(&x, args, STAGING_AS_MEMBER, err);
+  int rc = planned_open(&x, args, STAGING_AS_MEMBER, &report_observer, err);
   if (rc == 0 && (x.in_place || x.joined.sealed)) {
     x.in_place = true;
     if (!x.model) x.model = x.joined.onnx_name;

@@ -32,7 +32,8 @@ static int recheck(struct look *l, const struct cli_args *args, const volatile i
                    struct err *err) {
   struct staging *st = &l->x.joined.st;
   const struct plan *p = &l->x.joined.plan;
-  const struct reread_work work = {.stop = stop, .tick = report_tick_bytes};
+  const struct reread_work work = {
+      .stop = stop, .tick = observer_tick_bytes, .ctx = &report_observer};
   for (uint32_t i = 0; i < p->n_outputs && staging_writes(st); i++) {
     st->outputs[i] =
         again_openat(st->folder, p->outputs[i].name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -42,11 +43,11 @@ static int recheck(struct look *l, const struct cli_args *args, const volatile i
   }
   if (!staging_writes(st)) return 0;
   uint8_t *was = arena_copy(&l->x.arena, st->done, st->n_units);
-  report_begin("checking");
+  observer_begin(&report_observer, "checking");
   struct staging_checked checked;
   const int rc = staging_check_units(st, p, STAGING_EVERY_UNIT, &work, &checked, err);
   l->damaged = checked.forgotten;
-  report_end();
+  observer_end(&report_observer);
   for (uint32_t i = st->n_units; i-- > 0;)
     if (was[i] && !st->done[i]) l->first_damaged = i;
   (void)args;
@@ -57,7 +58,7 @@ static int look(struct look *l, const struct cli_args *args, const volatile int 
                 struct err *err) {
   struct timespec now;
   *l = (struct look){.first_damaged = NO_ID};
-  if (planned_open(&l->x, args, STAGING_AS_VIEWER, err)) return -1;
+  if (planned_open(&l->x, args, STAGING_AS_VIEWER, &report_observer, err)) return -1;
   if (l->x.in_place) return 0;
   if (cli_flag(args, OPT_RECHECK) && !l->x.joined.sealed && recheck(l, args, stop, err)) return -1;
   planned_count(&l->x);
@@ -109,7 +110,7 @@ static void print_json(const struct cli_args *args, const struct look *l) {
 static void print_rate(const struct look *l) {
   if (l->rate <= 0 || l->x.missing == 0) return;
   printf(", %s/s, %s left", quote_bytes((uint64_t)l->rate).s,
-         report_seconds((double)(l->x.total - l->x.done) / l->rate).s);
+         quote_seconds((double)(l->x.total - l->x.done) / l->rate).s);
 }
 
 static void print_line(struct look *l) {

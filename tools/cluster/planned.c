@@ -5,7 +5,6 @@
 #include "job.h"
 #include "kept_report.h"
 #include "manifest.h"
-#include "report.h"
 #include "version.h"
 
 #include <fcntl.h>
@@ -44,9 +43,9 @@ static int check_layout(const struct planned *x, struct err *err) {
 }
 
 int planned_open(struct planned *x, const struct cli_args *args, enum staging_as as,
-                 struct err *err) {
+                 struct observer *o, struct err *err) {
   const char *path = cli_operand(args, "PLAN");
-  *x = (struct planned){.units = 0};
+  *x = (struct planned){.observer = o};
   if (staging_join(&x->joined, path, version_number, as, err)) {
     x->in_place = err->kind == ERR_INPUT &&
                   (access(path, F_OK) != 0 || str_ends(path, ".done.weir")) && is_in_place(x, path);
@@ -55,8 +54,8 @@ int planned_open(struct planned *x, const struct cli_args *args, enum staging_as
     return 0;
   }
   if (x->joined.bad_records && as != STAGING_AS_VIEWER)
-    report_notice(
-        "%u line%s of the records in the folder %s damaged or of another plan: weir ignores %s",
+    observer_notice(
+        o, "%u line%s of the records in the folder %s damaged or of another plan: weir ignores %s",
         x->joined.bad_records, plural(x->joined.bad_records),
         x->joined.bad_records == 1 ? "is" : "are", x->joined.bad_records == 1 ? "it" : "them");
   planned_count(x);
@@ -139,7 +138,7 @@ int planned_work(const struct planned *x, const struct cli_args *args, const vol
                  struct work_options *work, struct err *err) {
   *work = (struct work_options){.jobs = cli_count(args, OPT_JOBS),
                                 .memory = cli_size(args, OPT_MEMORY),
-                                .progress = {report_tick, NULL},
+                                .observer = x->observer,
                                 .stop = stop};
   if (engine_of(args, &work->mode, err)) return -1;
   const bool null = x->joined.orders.null;

@@ -7,6 +7,7 @@
 #include "work.h"
 
 struct planned {
+  struct observer *observer;
   struct staging_joined joined;
   struct sources *sources;
   bool in_place;           // there is no folder any more: its output lies in place
@@ -18,7 +19,8 @@ struct planned {
 };
 
 // Opens PLAN. in_place: nothing else is. ERR_INPUT and the like as staging_join. planned_close in any case.
-int planned_open(struct planned *x, const struct cli_args *args, enum staging_as as, struct err *err);
+int planned_open(struct planned *x, const struct cli_args *args, enum staging_as as,
+                 struct observer *o, struct err *err);
 int planned_open_sources(struct planned *x, const struct cli_args *args, struct err *err);
 void planned_close(struct planned *x);
 // Of one that is in place: what a kill left of its folder, if anything. A failure leaves it to 'weir clean'.
@@ -31,7 +33,7 @@ void planned_count(struct planned *x);
 bool planned_next_missing(const struct planned *x, uint32_t *unit, uint32_t *first, uint32_t *last);
 // "0-3, 17, 40-62", the first few.
 const char *planned_missing_words(struct planned *x);
-// The work of carrying it out, as options say.
+// The work of carrying it out, as options say. stop: NULL: that of the observer.
 int planned_work(const struct planned *x, const struct cli_args *args, const volatile int *stop,
                  struct work_options *work, struct err *err);
 

@@ -4,12 +4,13 @@
 #include "verify_staged.h"
 
 #include "found_file.h"
+#include "report.h"
 #include "verify_replay.h"
 
 int verify_staged_begin(struct verify_staged *s, const struct cli_args *args, struct err *err) {
   struct verify_options o;
   *s = (struct verify_staged){.v = {.scratch_fd = -1}, .log = cli_string(args, OPT_EDITS)};
-  if (verify_options_take(&o, args, NULL, &s->arena, err)) return -1;
+  if (verify_options_take(&o, args, &report_observer, NULL, &s->arena, err)) return -1;
   if (o.scope == VERIFY_NOTHING && s->log)
     return err_set(err, ERR_USAGE, "--edits has no effect without --verify");
   if (o.scope == VERIFY_NOTHING) return 0;

@@ -5,6 +5,7 @@
 // they have everywhere.
 #include "commands.h"
 #include "diffing.h"
+#include "machine.h"
 #include "report.h"
 
 static enum diffing_weights weights_of(const struct cli_args *args) {
@@ -31,7 +32,8 @@ int cmd_diff(const struct cli_args *args, struct err *err) {
       .side = {{.path = cli_operand(args, "MODEL")}, {.path = cli_operand(args, "OTHER")}},
       .weights = weights_of(args),
       .trusts = cli_flag(args, OPT_TRUST_MANIFESTS),
-      .began = report_clock()};
+      .observer = &report_observer,
+      .began = machine_clock()};
   int rc = check_memory(&x, err);
   if (rc == 0) rc = diffing_load(&x, err);
   if (rc == 0) {

@@ -55,6 +55,7 @@ struct diffing {
   struct diffing_model side[DIFF_SIDES];
   struct diff d;
   struct arena arena;
+  struct observer *observer;
   enum diffing_weights weights;
   double began;
   bool same_file;     // both names are one file

@@ -9,6 +9,7 @@
 //
 // Names are quoted: they come from files. Colours only where standard output is a terminal.
 #include "diffing.h"
+#include "machine.h"
 #include "report.h"
 
 #include <math.h>
@@ -409,7 +410,7 @@ static void print_end(struct diffing *x, const struct told_sums *s) {
            told_counted(x, x->same_place, "tensor"));
   if (s->unknown || x->weights == WEIGHTS_NONE) puts("weights were not compared (--weights none)");
   printf("%s of weights read in %s, %s of memory\n", quote_bytes(x->stats.bytes_read).s,
-         report_seconds(report_clock() - x->began).s, quote_bytes(report_peak_memory()).s);
+         quote_seconds(machine_clock() - x->began).s, quote_bytes(machine_peak_memory()).s);
 }
 
 static bool in_colour(const struct cli_args *args) {

@@ -9,7 +9,6 @@
 #include "again.h"
 #include "json.h"
 #include "manifest.h"
-#include "report.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -156,7 +155,8 @@ int trusted_read(struct trusted *t, struct diffing *x, struct err *err) {
     list_places(&r);
     const char *why = read_side(&r);
     if (why) {
-      report_notice(
+      observer_notice(
+          x->observer,
           "weir reads the tensors of '%s', since it cannot use the digests of its manifest: %s",
           quote_path(x->side[s].path).s, why);
       memset(t->of[s], 0, n * sizeof *t->of[s]);

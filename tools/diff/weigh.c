@@ -13,8 +13,6 @@
 #include "diffing.h"
 
 #include "engine.h"
-#include "report.h"
-#include "stop.h"
 
 #include <stdlib.h>
 
@@ -70,9 +68,9 @@ static int answer(struct weighing *w, struct err *err) {
   struct contrast_found *found = arena_zalloc(&w->arena, (w->n_pairs + (size_t)1) * sizeof *found);
   int rc = 0;
   if (w->n_pairs) {
-    report_begin("comparing");
+    observer_begin(x->observer, "comparing");
     rc = contrast_run(w->side, w->pairs, w->n_pairs, &w->options, found, &x->stats, err);
-    report_end();
+    observer_end(x->observer);
   }
   for (uint32_t i = 0; i < w->n_pairs && rc == 0; i++) {
     struct weighed *row = &x->rows[w->of[i]];
@@ -577,8 +575,8 @@ int weigh(struct diffing *x, struct err *err) {
   struct weighing w = {.x = x};
   w.options = (struct work_options){.jobs = cli_count(x->args, OPT_JOBS),
                                     .memory = cli_size(x->args, OPT_MEMORY),
-                                    .progress = {.tick = report_tick},
-                                    .stop = stop_watch()};
+                                    .observer = x->observer,
+                                    .stop = observer_stop(x->observer)};
   for (uint32_t s = 0; s < DIFF_SIDES; s++)
     w.side[s] = (struct contrast_side){&x->side[s].recipes, x->side[s].sources};
   int rc = 0;

@@ -12,7 +12,6 @@
 #include "html_parts.h"
 #include "html_table.h"
 #include "pass_job.h"
-#include "report.h"
 
 static void put_lines(struct html_out *o, const char *const *lines) {
   for (; *lines; lines++)
@@ -123,7 +122,7 @@ static void put_headline(struct html_out *o, const struct run_report *r) {
     put_card(o, "Tensors converted", html_whole(r->stored.n_rows).s, "each with its error below");
   if (r->verified) put_verification(o, r->verified);
   if (r->seconds > 0)
-    put_card(o, "Time", report_seconds(r->seconds).s,
+    put_card(o, "Time", quote_seconds(r->seconds).s,
              r->resumed ? "a part was written by an interrupted run" : "");
   put_memory(o, r, &a);
   html_raw(o, "</dl>\n");

@@ -17,7 +17,6 @@
 #include "report.h"
 #include "staging_join.h"
 #include "run_report.h"
-#include "stop.h"
 #include "verify_job.h"
 #include "version.h"
 
@@ -130,8 +129,8 @@ static struct carry_out carrying_out(struct job *job, uint64_t beside) {
       .work = {.jobs = cli_count(job->args, OPT_JOBS),
                .memory = job->memory,
                .mode = job->mode,
-               .progress = {report_tick, NULL},
-               .stop = stop_watch()},
+               .observer = job->observer,
+               .stop = observer_stop(job->observer)},
   };
 }
 
@@ -139,7 +138,7 @@ static int run_and_seal(struct job *job, struct err *err) {
   struct carried made;
   struct seal_report report = {0};
   uint64_t beside = 0;
-  (void)stop_watch(); // from the first thing that an interruption would leave
+  (void)observer_stop(job->observer); // from the first thing that an interruption would leave
   int rc = job_choose_io(job, err);
   if (rc == 0) rc = job_beside_bytes(job, &beside, err);
   const struct carry_out c = carrying_out(job, beside);
@@ -151,7 +150,7 @@ static int run_and_seal(struct job *job, struct err *err) {
     job->resumed = "seal";
     if (carry_out_check_seal(&c.work, &made.st, err) || seal_finish(&made.st, &report, err))
       return -1;
-    put_in_place_say_left(&report);
+    put_in_place_say_left(job->observer, &report);
     return 0;
   }
   const uint64_t taken_over = staging_done_bytes(&made.st, &job->plan);
@@ -167,8 +166,8 @@ static int run_and_seal(struct job *job, struct err *err) {
   if (rc)
     carry_out_leave(&c, &made, err);
   else if (taken_over > 0)
-    report_notice("resumed: %s of %s were already written by an interrupted run",
-                  quote_bytes(taken_over).s, quote_bytes(plan_total_bytes(&job->plan)).s);
+    observer_notice(job->observer, "resumed: %s of %s were already written by an interrupted run",
+                    quote_bytes(taken_over).s, quote_bytes(plan_total_bytes(&job->plan)).s);
   return rc;
 }
 
@@ -197,7 +196,7 @@ static int stage_plan(struct job *job, struct err *err) {
   struct carried made;
   uint64_t beside;
   struct carry_out c;
-  (void)stop_watch();
+  (void)observer_stop(job->observer);
   int rc = job_choose_io(job, err);
   if (rc == 0) rc = job_beside_bytes(job, &beside, err);
   if (rc == 0) {

@@ -30,7 +30,8 @@ struct job_text {
   bool is_open;   // false: not yet (in place, not before job_text_end), or no longer
   uint8_t *bytes; // not written yet
   size_t n_bytes, bytes_cap;
-  const char *path; // NULL: never opened
+  struct observer *observer; // knows of `temporary`, and gets what goes to standard output
+  const char *path;          // NULL: never opened
   const char
       *temporary; // its name until it is whole; NULL: written in place (a pipe, a device, a link)
   int errnum;     // of the first write that failed; 0: none did
@@ -82,11 +83,12 @@ struct verified;    // verified.h
 
 struct job {
   const struct cli_args *args;
+  struct observer *observer;
   struct arena arena;
   const char *in_path;
   const char *replays; // the log that is replayed; NULL: none
   struct job_output out;
-  double began;          // on report_clock
+  double began;          // on machine_clock
   bool nothing_to_write; // a dry run
   bool unwritten;        // nothing changed, and nobody asked for a copy
   bool plans;            // the plan is prepared for others to carry out (weir plan)

@@ -10,7 +10,6 @@
 // Where OUT was left out only the model and its weights can refuse (a gate, a budget): figures are then
 // those of the input's folder.
 #include "job.h"
-#include "report.h"
 #include "size_words.h"
 #include "runtime_needs.h"
 #include "version.h"
@@ -76,7 +75,7 @@ void job_dry_run_print(struct job *job) {
   printf("would write:\n");
   for (uint32_t k = 0; k < job_n_files(job); k++) {
     const struct job_file f = job_file(job, k);
-    printf(f.size ? "  %s  %s\n" : "  %s\n", f.shown, report_size(f.size).s);
+    printf(f.size ? "  %s  %s\n" : "  %s\n", f.shown, quote_bytes_exact(f.size).s);
   }
   if (job->packed) printf("compressed: ≈ %s (gzip -9)\n", quote_bytes(job->packed).s);
   const char *writable = job->ahead.folder_writable ? "is writable" : "is NOT writable";
@@ -90,11 +89,11 @@ void job_dry_run_print(struct job *job) {
          : job->refusal.kind == ERR_NONE
              ? " (the nearest existing one; the run creates the output's folder)"
              : " (the nearest existing one)");
-  printf("disk needed: %s%s; ", report_size(job->ahead.space.needed_bytes).s,
+  printf("disk needed: %s%s; ", quote_bytes_exact(job->ahead.space.needed_bytes).s,
          job->out.replace ? ", in addition to the files to be replaced (they stay until the end)"
                           : "");
   if (job->ahead.space.known)
-    printf("%s free\n", report_size(job->ahead.space.free_bytes).s);
+    printf("%s free\n", quote_bytes_exact(job->ahead.space.free_bytes).s);
   else
     printf("free space unknown\n");
   printf("peak memory: at most %s (index %s + --memory %s + program %s)\n",

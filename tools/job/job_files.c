@@ -12,7 +12,6 @@
 #include "again.h"
 #include "given_files.h"
 #include "report.h"
-#include "stop.h"
 #include "table.h"
 
 #include <errno.h>
@@ -96,7 +95,7 @@ int job_text_open(struct job_text *t, const char *path, struct arena *a, struct 
   t->on_stdout = cli_is_stream(path);
   if (t->on_stdout) return 0;
   if (open_text(t, plain ? t->temporary : path)) return cannot_write(path, err);
-  if (plain) stop_removes(t->temporary);
+  if (plain) observer_remove(t->observer, t->temporary);
   return 0;
 }
 
@@ -113,7 +112,7 @@ bool job_text_is_open(const struct job_text *t) {
 
 int job_text_add(struct job_text *t, struct span piece) {
   if (t->on_stdout) {
-    report_text((const char *)piece.at, piece.n);
+    observer_data(t->observer, piece);
     return 0;
   }
   if (put(t, piece) == 0) return 0;
@@ -148,7 +147,7 @@ int job_text_publish(struct job_text *t, struct err *err) {
   }
   if (!failed && t->temporary) failed = rename(t->temporary, t->path);
   if (failed) return cannot_write(t->path, err);
-  if (t->temporary) stop_keeps(t->temporary);
+  if (t->temporary) observer_keep(t->observer, t->temporary);
   close_text(t);
   return 0;
 }
@@ -157,7 +156,7 @@ void job_text_drop(struct job_text *t) {
   if (!t->is_open) return;
   close_text(t);
   if (t->temporary) unlink(t->temporary);
-  if (t->temporary) stop_keeps(t->temporary);
+  if (t->temporary) observer_keep(t->observer, t->temporary);
 }
 
 int job_write_file(const char *path, struct span text, struct err *err) {

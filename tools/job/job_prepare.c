@@ -9,6 +9,7 @@
 #include "job_asked.h"
 
 #include "job_stage.h"
+#include "machine.h"
 #include "pipeline.h"
 #include "provenance.h"
 #include "report.h"
@@ -29,8 +30,13 @@ int job_open(struct job *job, const struct cli_args *args, const struct pipeline
              struct err *err) {
   struct err why = {0};
   *job = (struct job){.args = args,
+                      .observer = &report_observer,
+                      .log.observer = &report_observer,
+                      .report_file.observer = &report_observer,
+                      .page_file.observer = &report_observer,
+                      .provenance_file.observer = &report_observer,
                       .in_path = cli_operand(args, "IN"),
-                      .began = report_clock(),
+                      .began = machine_clock(),
                       .memory = cli_size(args, OPT_MEMORY),
                       .given = pipeline ? &pipeline->files : NULL,
                       .nothing_to_write = cli_flag(args, OPT_DRY_RUN),

@@ -184,7 +184,7 @@ void job_warn(struct job *job, const char *fmt, ...) {
   va_start(ap, fmt);
   vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
-  report_notice("%s", text);
+  observer_notice(job->observer, "%s", text);
   if (job->n_warnings < JOB_WARNINGS_MAX)
     job->warnings[job->n_warnings++] = arena_string(&job->arena, span_str(text));
 }
@@ -310,9 +310,10 @@ static void print_plan(const struct job *job) {
          "  look     weir status %s\n  finish   weir finalize %s\n",
          plan, shards, shards - 1, plan, plan);
   if (shards > units)
-    report_notice("%u unit%s %s work for %u shard%s: the other %u %s nothing to do", units,
-                  plural(units), units == 1 ? "is" : "are", units, plural(units), shards - units,
-                  shards - units == 1 ? "has" : "have");
+    observer_notice(job->observer,
+                    "%u unit%s %s work for %u shard%s: the other %u %s nothing to do", units,
+                    plural(units), units == 1 ? "is" : "are", units, plural(units), shards - units,
+                    shards - units == 1 ? "has" : "have");
   arena_free(&a);
 }
 
@@ -324,8 +325,8 @@ void job_report_print(struct job *job) {
   const struct run_report *r = run_report_of(job);
   const struct job_told told = r->told;
   if (job->hint) job->hint(job);
-  const char *spent = arena_printf(&job->arena, " in %s, %s of memory",
-                                   report_seconds(r->seconds).s, quote_bytes(r->peak_memory).s);
+  const char *spent = arena_printf(&job->arena, " in %s, %s of memory", quote_seconds(r->seconds).s,
+                                   quote_bytes(r->peak_memory).s);
   struct summary s = summary_of(job, dry ? "" : spent);
   const bool counted = !told.line && !job->unwritten;
   if (told.line && job->verify && !dry) verify_job_print_compatible(job);

@@ -21,7 +21,6 @@
 #include "report.h"
 #include "run_report.h"
 #include "seal_intent.h"
-#include "stop.h"
 #include "version.h"
 
 #include <fcntl.h>
@@ -102,8 +101,9 @@ static int prepare_page(struct ending *e, struct err *err) {
   e->kept_page = kept_report_take(e->st, STAGING_PAGE, &changed);
   if (e->kept_page.at) return 0;
   if (changed)
-    report_notice("the report page that the interrupted run stored was changed or damaged, so "
-                  "this page shows only the files");
+    observer_notice(e->job->observer,
+                    "the report page that the interrupted run stored was changed or damaged, so "
+                    "this page shows only the files");
   const bool read = seal_intent_read(&s, e->st->folder, e->st->name, &ignored) == 0;
   take_known(e, read ? &s : NULL);
   if (read) seal_intent_free(&s);
@@ -142,7 +142,8 @@ static int prepare_report(struct ending *e, struct err *err) {
   e->kept = kept_report_take(e->st, STAGING_REPORT, &changed);
   if (e->kept.at) return 0;
   if (changed)
-    report_notice(
+    observer_notice(
+        e->job->observer,
         "the report that the interrupted run stored was changed or damaged, so this report lacks "
         "some of its figures");
   if (args->command == CLI_conv2matmul &&
@@ -179,7 +180,11 @@ static void print_report(const struct cli_args *args, struct span text) {
 // What is left to do of an earlier run of this output, whose files were looked at: its last renames, or (a kill while the
 // folder of a finished run was being removed) only that folder. Closes *st.
 static int finish_checked(struct job *job, struct staging *st, struct err *err) {
-  struct ending e = {.job = job, .st = st};
+  struct ending e = {.job = job,
+                     .st = st,
+                     .file.observer = job->observer,
+                     .page.observer = job->observer,
+                     .provenance.observer = job->observer};
   struct seal_report report = {0};
   int rc = 0;
   if (rc == 0) rc = prepare_report(&e, err);
@@ -188,8 +193,9 @@ static int finish_checked(struct job *job, struct staging *st, struct err *err) 
   if (rc == 0) rc = seal_finish(st, &report, err);
   staging_close(st);
   if (rc == 0) {
-    put_in_place_say_left(&report);
-    report_notice("completed the interrupted run: '%s' is in place", quote_str(job->out.path).s);
+    put_in_place_say_left(job->observer, &report);
+    observer_notice(job->observer, "completed the interrupted run: '%s' is in place",
+                    quote_str(job->out.path).s);
     const struct span text = e.kept.at ? e.kept : span_of(e.made.text, e.made.n);
     if (job_report_to_stdout(job->args)) print_report(job->args, text);
     if (e.file.path) rc = job_text_end(&e.file, text, err);
@@ -208,7 +214,9 @@ static int finish_checked(struct job *job, struct staging *st, struct err *err) 
 }
 
 static int check_files(const struct job *job, const struct staging *st, struct err *err) {
-  const struct work_options work = {.jobs = cli_count(job->args, OPT_JOBS), .stop = stop_watch()};
+  const struct work_options work = {.jobs = cli_count(job->args, OPT_JOBS),
+                                    .observer = job->observer,
+                                    .stop = observer_stop(job->observer)};
   return carry_out_check_seal(&work, st, err);
 }
 
@@ -249,7 +257,8 @@ static bool finish_finished(struct job *job, const char *name, int *rc, struct e
   }
   staging_close(&st);
   if (staging_put_away(job->out.folder, name))
-    report_notice("removed '%s': it was left by a run whose output is in place", quote_str(name).s);
+    observer_notice(job->observer, "removed '%s': it was left by a run whose output is in place",
+                    quote_str(name).s);
   return false;
 }
 
@@ -267,11 +276,13 @@ static int is_of_this_command(struct job *job, const char *name, bool *same, str
 static void say_damaged(const struct job *job, const struct seal_given_up *was) {
   const bool json = was->damage == SEAL_JSON_DAMAGED;
   if (was->known && was->left[0])
-    report_notice("the interrupted run's %s damaged, so the files it had moved into place were "
-                  "kept: %s may be left over; once this run is done, delete what no model uses",
-                  json ? "'seal.json' is" : "files are", was->left);
+    observer_notice(job->observer,
+                    "the interrupted run's %s damaged, so the files it had moved into place were "
+                    "kept: %s may be left over; once this run is done, delete what no model uses",
+                    json ? "'seal.json' is" : "files are", was->left);
   else if (!was->known)
-    report_notice(
+    observer_notice(
+        job->observer,
         "the interrupted run's 'seal.json' and plan are damaged, so the files it had moved "
         "into place were kept: data files of '%s' that no model uses may be left over",
         quote_str(job->out.path).s);
@@ -292,7 +303,7 @@ static int give_up(struct job *job, const char *name, bool *given_up, struct err
   struct seal_given_up was;
   const int rc = seal_give_up(&st, &was, err);
   if (was.damage) say_damaged(job, &was);
-  put_in_place_say_left(&was.report);
+  put_in_place_say_left(job->observer, &was.report);
   return rc;
 }
 
@@ -310,7 +321,7 @@ static int refuse(struct job *job, struct err *err) {
 
 bool job_finish_seal(const struct cli_args *args, const struct pipeline *pipeline, int *rc,
                      struct err *err) {
-  struct job job = {.args = args};
+  struct job job = {.args = args, .observer = &report_observer};
   char name[STAGING_NAME_MAX];
   enum staging_seal state = STAGING_SEAL_NONE;
   struct err ignored = {0}; // a folder that is not there is somebody else's to report

@@ -25,8 +25,6 @@
 #include "measure_facts.h"
 #include "measure_weighed.h"
 #include "measured.h"
-#include "report.h"
-#include "stop.h"
 #include "version.h"
 #include "weighings.h"
 
@@ -160,12 +158,12 @@ int job_stage_run(struct job *job, const struct pass_question *q, struct json_ou
   const struct work_options work = {.jobs = cli_count(job->args, OPT_JOBS),
                                     .memory = job->memory,
                                     .mode = job->mode,
-                                    .progress = {report_tick, NULL},
-                                    .stop = stop_watch()};
+                                    .observer = job->observer,
+                                    .stop = observer_stop(job->observer)};
   struct measure_stats stats = {0};
-  report_begin(row->doing);
+  observer_begin(job->observer, row->doing);
   const int rc = row->run(job, q, &work, text, &stats, err);
-  report_end();
+  observer_end(job->observer);
   *source_bytes_read = stats.source_bytes_read;
   return rc;
 }
@@ -219,7 +217,7 @@ static struct job_stage *answer(struct job *job, const struct stage_row *row,
     json_done(&text);
   } else if (rc == 0 && row->reads(stage->artifact.text, q)) {
     stage->resumed = true;
-    report_notice("resumed: reusing what an interrupted run had %s", row->done);
+    observer_notice(job->observer, "resumed: reusing what an interrupted run had %s", row->done);
   } else if (rc == 0) {
     rc = err_set(
         err, ERR_INPUT,
@@ -295,8 +293,9 @@ int job_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err) 
   for (uint32_t i = 0; i < a->n && strcmp(a->stage, MEASURED_STAGE) == 0; i++)
     is_of_old = is_of_old || !measure_is_by_column(&job->recipes, a->of[i]);
   if (is_of_old) {
-    report_notice("the log was written by version 0.1.0, whose figures cannot be compared: weir "
-                  "cannot tell whether these are the weights that it measured");
+    observer_notice(job->observer,
+                    "the log was written by version 0.1.0, whose figures cannot be compared: weir "
+                    "cannot tell whether these are the weights that it measured");
     return 0;
   }
   char is[DIGEST_HEX], was[DIGEST_HEX];

@@ -13,8 +13,11 @@
 #include "report.h"
 #include "target_dims.h"
 
-void pass_job_init(struct pass_job *pj) {
-  *pj = (struct pass_job){.report = pass_job_report, .tell = pass_job_tell, .hint = pass_job_hint};
+void pass_job_init(struct pass_job *pj, struct observer *observer) {
+  *pj = (struct pass_job){.observer = observer,
+                          .report = pass_job_report,
+                          .tell = pass_job_tell,
+                          .hint = pass_job_hint};
   pipeline_init(&pj->pipeline);
 }
 
@@ -25,7 +28,7 @@ void pass_job_free(struct pass_job *pj) {
   rank_done(&pj->rank);
   pipeline_free(&pj->pipeline);
   arena_free(&pj->arena);
-  pass_job_init(pj);
+  pass_job_init(pj, pj->observer);
 }
 
 bool pass_job_converted(const struct pass_job_site *s) {
@@ -137,8 +140,8 @@ static void note_warning(void *ctx, const char *sentence, const char *hint) {
   // A family's options are wrong for all of its passes: the report says so of each, this once.
   for (uint32_t i = 0; i + 1 < pj->n_warnings; i++)
     if (pj->warnings[i].step != pj->step && strcmp(pj->warnings[i].sentence, sentence) == 0) return;
-  report_warning("%s", sentence);
-  if (hint) report_hint("%s", hint);
+  observer_warning(pj->observer, "%s", sentence);
+  if (hint) observer_hint(pj->observer, "%s", hint);
 }
 
 // What a repeated pass left alone in an earlier round it looks at again.
@@ -267,9 +270,9 @@ static const char *presets_of(const struct pass_values *v, const struct target *
   return *words ? words : arena_printf(a, "the defaults of %s", v->pass->name);
 }
 
-static void tell_target(const struct target *t, const char *words) {
-  report_notice("target %s: %s%s", t->name, words,
-                t->tried ? "" : " (from its documentation, not tested)");
+static void tell_target(struct observer *o, const struct target *t, const char *words) {
+  observer_notice(o, "target %s: %s%s", t->name, words,
+                  t->tried ? "" : " (from its documentation, not tested)");
 }
 
 // A line for each target with what it sets, or more where steps differ in what they take from it.
@@ -282,30 +285,34 @@ void pass_job_tell_targets(struct pass_job *pj) {
       if (pipeline_step_target(p, i) != t) continue;
       const char *words = presets_of(&p->steps[i].values, t, &pj->arena);
       if (!words || (last && strcmp(words, last) == 0)) continue;
-      tell_target(t, words);
+      tell_target(pj->observer, t, words);
       last = words;
     }
-    if (!last) tell_target(t, t->about);
+    if (!last) tell_target(pj->observer, t, t->about);
   }
 }
 
-static void warn_of_dims(const struct model *m, const struct target *t, struct arena *a) {
-  const char *names = target_dims_names(m, a);
+static void warn_of_dims(const struct model *m, const struct target *t, struct pass_job *pj) {
+  const char *names = target_dims_names(m, &pj->arena);
   const uint32_t nameless = target_dims_nameless(m);
   if (*names)
-    report_warning(
+    observer_warning(
+        pj->observer,
         "target %s runs fixed shapes only; inputs of the model have dims without a number: %s",
         t->name, names);
   else
-    report_warning("target %s runs fixed shapes only; the input '%s' has dims without a number",
-                   t->name, quote(model_value_name(m, nameless)).s);
+    observer_warning(pj->observer,
+                     "target %s runs fixed shapes only; the input '%s' has dims without a number",
+                     t->name, quote(model_value_name(m, nameless)).s);
   if (nameless == NO_ID)
-    report_hint("'weir infer IN OUT --set-dim NAME=NUMBER' fixes them (in a pipeline: the pass "
-                "infer:set_dim=NAME=NUMBER)");
+    observer_hint(pj->observer,
+                  "'weir infer IN OUT --set-dim NAME=NUMBER' fixes them (in a pipeline: the pass "
+                  "infer:set_dim=NAME=NUMBER)");
   else
-    report_hint("'weir infer IN OUT --set-shape %s=1x128' fixes those without a name, --set-dim "
-                "NAME=NUMBER the others (in a pipeline: the pass infer)",
-                quote(model_value_name(m, nameless)).s);
+    observer_hint(pj->observer,
+                  "'weir infer IN OUT --set-shape %s=1x128' fixes those without a name, --set-dim "
+                  "NAME=NUMBER the others (in a pipeline: the pass infer)",
+                  quote(model_value_name(m, nameless)).s);
 }
 
 static bool casts(const struct pipeline *p) {
@@ -320,12 +327,13 @@ static void warn_of(const struct model *m, const struct target *t, uint32_t set,
   const uint32_t features = set & ~(1u << TARGET_OPEN_DIMS);
   struct arena *a = &pj->arena;
   if (features) {
-    report_warning("target %s does not run %s everywhere", t->name,
-                   target_features_words(features, a));
+    observer_warning(pj->observer, "target %s does not run %s everywhere", t->name,
+                     target_features_words(features, a));
     if (features != 1u << TARGET_FLOAT16_MATH || casts(&pj->pipeline))
-      report_hint("%s", target_feature_row((enum target_feature)__builtin_ctz(features))->instead);
+      observer_hint(pj->observer, "%s",
+                    target_feature_row((enum target_feature)__builtin_ctz(features))->instead);
   }
-  if (set != features) warn_of_dims(m, t, a);
+  if (set != features) warn_of_dims(m, t, pj);
 }
 
 // What the model would need after all passes, and the targets do not run. What part of a target does not
@@ -548,7 +556,7 @@ int pass_job_command(struct pass_job *pj, const struct cli_args *args, struct er
 
 int pass_job_flags_command(const struct cli_args *args, struct err *err) {
   struct pass_job pj;
-  pass_job_init(&pj);
+  pass_job_init(&pj, &report_observer);
   int rc = pass_job_take_flags(&pj, args, err);
   if (rc == 0) rc = pass_job_command(&pj, args, err);
   pass_job_free(&pj);

@@ -32,6 +32,7 @@ struct pass_job_warning {
 
 // pass_job_init begins one, pass_job_free frees.
 struct pass_job {
+  struct observer *observer;
   struct pipeline pipeline; // filled by the command
   TABLE(struct pass_job_site, sites);
   // By step: 1 + the last site that it left alone and that is not gone; 0: none.
@@ -50,7 +51,7 @@ struct pass_job {
   struct arena arena;
 };
 
-void pass_job_init(struct pass_job *pj);
+void pass_job_init(struct pass_job *pj, struct observer *observer);
 void pass_job_free(struct pass_job *pj);
 
 // The step of --inputs-are-constant, where it is given: before all others.

@@ -9,7 +9,6 @@
 #include "custom_ops.h"
 #include "outlook.h"
 #include "pass_job.h"
-#include "report.h"
 #include "run_report.h"
 
 #include <math.h>
@@ -511,8 +510,9 @@ static bool hint_op_types(struct job *job, uint32_t step) {
     if (q->rows[i].step == step) taken += q->rows[i].bytes_before;
   if (!words || bytes < WORTH_BYTES || bytes < taken) return false;
   const bool run = is_of_run(job, step);
-  report_hint("%s would be quantized with %s%s", words, run ? "op_types=" : "--op-types ",
-              outlook_op_types(o->op_types | others, run ? "+" : ",", &job->arena));
+  observer_hint(pj->observer, "%s would be quantized with %s%s", words,
+                run ? "op_types=" : "--op-types ",
+                outlook_op_types(o->op_types | others, run ? "+" : ",", &job->arena));
   return true;
 }
 
@@ -530,7 +530,8 @@ static bool hint_convs(const struct job *job, uint32_t step) {
     convs += !(m->nodes[i].flags & NODE_DEAD) && model_op_is(m, i, "Conv");
   if (convs == 0) return false;
   const bool run = is_of_run(job, step);
-  report_hint(
+  observer_hint(
+      pj->observer,
       "%lu Conv would be quantized with %sMatMul%cConv; 'conv2matmul' before it turns pointwise "
       "ones into MatMul, which runs faster",
       convs, run ? "op_types=" : "--op-types ", run ? '+' : ',');
@@ -569,12 +570,14 @@ static bool hint_fold(struct job *job) {
   if (!waiting) return false;
   // Where nothing changed the closing line says whose weights.
   if (job->edits.n == 0 && cli_pass(job->args->command))
-    report_hint("run 'weir optimize' or 'weir preprocess' first: it stores such weights where it "
-                "can evaluate their nodes");
+    observer_hint(job->observer,
+                  "run 'weir optimize' or 'weir preprocess' first: it stores such weights where it "
+                  "can evaluate their nodes");
   else
-    report_hint("the weights of %s are computed from constants; run 'weir optimize' or 'weir "
-                "preprocess' first: it stores them where it can evaluate the nodes",
-                waiting);
+    observer_hint(job->observer,
+                  "the weights of %s are computed from constants; run 'weir optimize' or 'weir "
+                  "preprocess' first: it stores them where it can evaluate the nodes",
+                  waiting);
   return true;
 }
 
@@ -586,12 +589,13 @@ static bool hint_import(const struct job *job) {
   if (node == NO_ID || !custom_ops_is_imported(model_name(m, m->nodes[node].domain))) return false;
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
     if (custom_ops_makes_runnable(pj->pipeline.steps[i].values.pass->name)) return false;
-  report_hint("no runtime has the operator %s of %s, and other passes leave it unchanged; %s "
-              "converts it to ONNX",
-              quote(model_name(m, m->nodes[node].op_type)).s,
-              quote(model_name(m, m->nodes[node].domain)).s,
-              job->args->command == CLI_run ? "--pass import-qonnx before all others"
-                                            : "'weir run IN OUT --pass import-qonnx' first");
+  observer_hint(pj->observer,
+                "no runtime has the operator %s of %s, and other passes leave it unchanged; %s "
+                "converts it to ONNX",
+                quote(model_name(m, m->nodes[node].op_type)).s,
+                quote(model_name(m, m->nodes[node].domain)).s,
+                job->args->command == CLI_run ? "--pass import-qonnx before all others"
+                                              : "'weir run IN OUT --pass import-qonnx' first");
   return true;
 }
 
@@ -602,7 +606,7 @@ void pass_job_hint(struct job *job) {
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
     hinted = hint_op_types(job, i) || hint_convs(job, i) || hinted;
   if (!hinted && pj->n_sites == 0 && job->edits.n == 0)
-    report_hint("'weir inspect' lists what weir could do with this model");
+    observer_hint(pj->observer, "'weir inspect' lists what weir could do with this model");
 }
 
 // "MatMul or Gather": the operators of the sites that were left alone without a word; NULL: there are none.

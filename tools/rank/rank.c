@@ -16,8 +16,6 @@
 #include "matmulnbits.h"
 #include "measure_weighed.h"
 #include "pass_job.h"
-#include "report.h"
-#include "stop.h"
 #include "weighings.h"
 
 #include <math.h>
@@ -450,13 +448,13 @@ static int ask(struct asking *a, struct err *err) {
   const struct work_options work = {.jobs = cli_count(a->job->args, OPT_JOBS),
                                     .memory = a->job->memory,
                                     .mode = a->job->mode,
-                                    .progress = {report_tick, NULL},
-                                    .stop = stop_watch()};
-  report_begin("ranking");
+                                    .observer = a->job->observer,
+                                    .stop = observer_stop(a->job->observer)};
+  observer_begin(a->job->observer, "ranking");
   const struct eval_cache_file file = {job_unnamed_file, NULL};
   const int rc = measure_weighed_run(&a->job->recipes, a->sources, q, k->n_rows, &work, file, found,
                                      &stats, err);
-  report_end();
+  observer_end(a->job->observer);
   if (rc) return -1;
   k->source_bytes_read = stats.source_bytes_read;
   conclude(a->job, k, found);

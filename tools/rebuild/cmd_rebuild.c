@@ -154,12 +154,13 @@ static int look_beside(struct rebuild *r, const struct cli_args *args, struct er
   const struct audit_options options = {.shown = r->shown,
                                         .jobs = cli_count(args, OPT_JOBS),
                                         .stop = stop_watch(),
-                                        .tick = report_tick_bytes};
+                                        .tick = observer_tick_bytes,
+                                        .ctx = &report_observer};
   if (!any_there(r)) return 0;
   r->beside = true;
-  report_begin("checking");
+  observer_begin(&report_observer, "checking");
   const int rc = manifest_audit(&r->m, r->dir, &options, &r->audited, err);
-  report_end();
+  observer_end(&report_observer);
   if (rc == 0 || err->kind != ERR_PERMISSION) return rc;
   // A link out of the folder is none of the files that the manifest is about: the verdict on what it says stands.
   report_notice("%s", err->msg);

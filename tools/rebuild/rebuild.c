@@ -72,7 +72,9 @@ static void look_at_source(struct rebuild *r, struct job *job) {
     if (i == sources_count(job->sources)) break;
     if (!json_as_string(json_get(f, "sha256"), &hex) || !hex_decode(hex, was, sizeof was)) continue;
     known++;
-    if (hash_source(job->sources, i, is, &ignored) || memcmp(is, was, sizeof is) == 0) continue;
+    if (hash_source(job->sources, i, observer_stop(job->observer), is, &ignored) ||
+        memcmp(is, was, sizeof is) == 0)
+      continue;
     add_reason(
         r, arena_printf(&r->arena,
                         "'%s' is not the file that the outputs were made from: its SHA-256 differs",
@@ -256,7 +258,7 @@ int rebuild_run(struct rebuild *r, const struct cli_args *run, struct err *err) 
 
 void rebuild_start(struct rebuild *r) {
   *r = (struct rebuild){.dir = -1};
-  pass_job_init(&r->pj);
+  pass_job_init(&r->pj, &report_observer);
 }
 
 void rebuild_free(struct rebuild *r) {

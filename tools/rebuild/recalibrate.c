@@ -8,6 +8,7 @@
 #include "json.h"
 #include "ranges.h"
 #include "recorded.h"
+#include "report.h"
 #include "version.h"
 
 #include <fcntl.h>
@@ -143,7 +144,7 @@ static int carry_out(struct making *m, struct err *err) {
     return err_set(err, ERR_MODEL, "the manifest's record of the calibration cannot be read");
   int rc = cli_parse(&args, m->n, (char *const *)(uintptr_t)m->word, err);
   if (rc == 0) {
-    rc = calibrate_job_run(&job, &args, &record, err);
+    rc = calibrate_job_run(&job, &args, &record, &report_observer, err);
     calibrate_job_close(&job, false);
   }
   cli_free(&args);

@@ -6,8 +6,8 @@
 #include "run_report.h"
 
 #include "job.h"
+#include "machine.h"
 #include "manifest.h"
-#include "report.h"
 #include "runtime_needs.h"
 #include "version.h"
 
@@ -71,8 +71,8 @@ const struct run_report *run_report_of(struct job *job) {
   r->resumed = job->resumed;
   r->warnings = job->warnings;
   r->n_warnings = job->n_warnings;
-  r->seconds = report_clock() - job->began;
-  r->peak_memory = report_peak_memory();
+  r->seconds = machine_clock() - job->began;
+  r->peak_memory = machine_peak_memory();
   return r;
 }
 

@@ -4,6 +4,7 @@
 #include "commands.h"
 #include "report.h"
 #include "sign_model.h"
+#include "stop.h"
 
 #include <stdio.h>
 
@@ -49,7 +50,9 @@ int cmd_sign(const struct cli_args *args, struct err *err) {
   }
   if (rc == 0) rc = sign_model_key(&key, path, SIGN_KEY_PRIVATE, err);
   if (rc == 0) rc = audit_target_refuse(operand, &t, "sign", err);
-  if (rc == 0 && sign_model(&t, key, cli_count(args, OPT_JOBS), &made, err)) {
+  const struct work_options work = {
+      .jobs = cli_count(args, OPT_JOBS), .observer = &report_observer, .stop = stop_watch()};
+  if (rc == 0 && sign_model(&t, key, &work, &made, err)) {
     rc = -1;
     if (err->kind == ERR_INPUT) audit_target_hint(operand, "sign", &arena, err);
   }

@@ -10,8 +10,6 @@
 #include "bundle.h"
 #include "fs.h"
 #include "manifest_signed.h"
-#include "report.h"
-#include "stop.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -75,12 +73,13 @@ static int read_manifest(struct manifest *m, int dir, const struct audit_target 
   return manifest_read(m, &at, err);
 }
 
-static int hash(const struct manifest *m, int dir, uint32_t jobs, uint8_t (*sha256)[DIGEST_BYTES],
-                struct err *err) {
-  const struct reread_work work = {.jobs = jobs, .stop = stop_watch(), .tick = report_tick_bytes};
-  report_begin("checking");
-  const int rc = manifest_hash_files(m, dir, &work, sha256, err);
-  report_end();
+static int hash(const struct manifest *m, int dir, const struct work_options *work,
+                uint8_t (*sha256)[DIGEST_BYTES], struct err *err) {
+  const struct reread_work check = {
+      .jobs = work->jobs, .stop = work->stop, .tick = observer_tick_bytes, .ctx = work->observer};
+  observer_begin(work->observer, "checking");
+  const int rc = manifest_hash_files(m, dir, &check, sha256, err);
+  observer_end(work->observer);
   return rc;
 }
 
@@ -94,15 +93,15 @@ static int put(int dir, const struct audit_target *t, const struct sign_key *key
   return rc;
 }
 
-static int sign_in(int dir, const struct audit_target *t, const struct sign_key *key, uint32_t jobs,
-                   struct sign_model *out, struct err *err) {
+static int sign_in(int dir, const struct audit_target *t, const struct sign_key *key,
+                   const struct work_options *work, struct sign_model *out, struct err *err) {
   struct manifest m;
   struct json_out statement = {0};
   bool there;
   *out = (struct sign_model){0};
   if (refuse_link(dir, t, &there, err) || read_manifest(&m, dir, t, NULL, err)) return -1;
   uint8_t(*sha256)[DIGEST_BYTES] = arena_alloc(&m.arena, m.n_files * sizeof *sha256 + 1);
-  int rc = hash(&m, dir, jobs, sha256, err);
+  int rc = hash(&m, dir, work, sha256, err);
   if (rc == 0) rc = audit_files_refuse(t, &m, err);
   if (rc == 0) {
     manifest_signed_write(&statement, &m, path_base(t->manifest), path_base(t->signature),
@@ -120,11 +119,11 @@ static int sign_in(int dir, const struct audit_target *t, const struct sign_key 
   return rc;
 }
 
-int sign_model(const struct audit_target *t, const struct sign_key *key, uint32_t jobs,
-               struct sign_model *out, struct err *err) {
+int sign_model(const struct audit_target *t, const struct sign_key *key,
+               const struct work_options *work, struct sign_model *out, struct err *err) {
   const int dir = open_folder(t, err);
   if (dir < 0) return -1;
-  const int rc = sign_in(dir, t, key, jobs, out, err);
+  const int rc = sign_in(dir, t, key, work, out, err);
   close(dir);
   return rc;
 }

@@ -6,6 +6,7 @@
 #include "cli.h"
 #include "manifest.h"
 #include "sign_key.h"
+#include "work.h"
 
 // The key in a file. ERR_INPUT where there is none.
 int sign_model_key(struct sign_key **out, const char *path, enum sign_key_half half,
@@ -16,11 +17,11 @@ struct sign_model {
   bool was_signed; // with this key, and nothing has changed: nothing was written
   bool replaced;   // a signature of something else, or by another key
 };
-// Reads the model's files, compares them with its manifest, signs, and puts the signature in place, durably. jobs: as
-// --jobs; told and interrupted as an audit is. Errors of manifest_read and manifest_hash_files; ERR_PERMISSION
+// Reads the model's files, compares them with its manifest, signs, and puts the signature in place, durably. Of `work`
+// the workers, the observer and the stop flag count. Errors of manifest_read and manifest_hash_files; ERR_PERMISSION
 // where a link has the signature's name.
-int sign_model(const struct audit_target *t, const struct sign_key *key, uint32_t jobs,
-               struct sign_model *out, struct err *err);
+int sign_model(const struct audit_target *t, const struct sign_key *key,
+               const struct work_options *work, struct sign_model *out, struct err *err);
 
 // The manifest of a model, in its folder. With --public-key the signature beside the model is looked at first: it is by
 // that key, which the caller frees (else *key stays NULL), is about this model, and the manifest is the one that was

@@ -115,7 +115,7 @@ int cmd_verify(const struct cli_args *args, struct err *err) {
   struct records records = {.json = {.is_open = false}};
   struct arena arena = {0};
   int rc = check_options(args, err);
-  if (rc == 0) rc = verify_options_take(&o, args, NULL, &arena, err);
+  if (rc == 0) rc = verify_options_take(&o, args, &report_observer, NULL, &arena, err);
   if (rc == 0) rc = open_records(&records, args, &arena, err);
   if (rc == 0) rc = verify_begin(&v, &o, err);
   v.imports = true;

@@ -3,10 +3,9 @@
 #include "verify.h"
 
 #include "custom_ops.h"
-#include "report.h"
+#include "machine.h"
 #include "runtime_find.h"
 #include "scratch.h"
-#include "stop.h"
 #include "verify_import.h"
 
 #include <errno.h>
@@ -32,8 +31,8 @@ static int check_runtime(struct verify *v, struct err *err) {
 }
 
 int verify_begin(struct verify *v, const struct verify_options *o, struct err *err) {
-  *v = (struct verify){.options = *o, .scratch_fd = -1, .began = report_clock()};
-  v->options.runtime.stop = stop_watch();
+  *v = (struct verify){.options = *o, .scratch_fd = -1, .began = machine_clock()};
+  v->options.runtime.stop = observer_stop(v->options.observer);
   if (check_runtime(v, err) || make_scratch(v, err)) return -1;
   v->options.runtime.scratch = v->scratch;
   if (runtime_open(&v->runtime, &v->options.runtime, err)) return -1;

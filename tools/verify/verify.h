@@ -14,6 +14,7 @@
 #include "draw.h"
 #include "edit_groups.h"
 #include "json.h"
+#include "observer.h"
 #include "pipeline.h"
 #include "runtime.h"
 #include "sources.h"
@@ -34,6 +35,7 @@ enum verify_scope {
 enum verify_metrics { VERIFY_METRICS_TOO, VERIFY_NO_METRICS, VERIFY_METRICS_ALONE };
 
 struct verify_options {
+  struct observer *observer;
   enum verify_scope scope;
   const char *inputs; // a file or folder of arrays; NULL: drawn
   int64_t *lengths;   // a case each
@@ -64,7 +66,8 @@ struct verify_options {
 // The options of `weir verify`, or of a command that verifies what it writes (--verify). ERR_USAGE.
 // pipeline: of a command that runs one; NULL: there is none.
 int verify_options_take(struct verify_options *o, const struct cli_args *args,
-                        const struct pipeline *pipeline, struct arena *a, struct err *err);
+                        struct observer *observer, const struct pipeline *pipeline, struct arena *a,
+                        struct err *err);
 
 // Did the runtime refuse a model for a kernel that it does not have, on this processor? That says nothing of the model.
 bool verify_lacks_kernel(const struct err *cause);

@@ -3,7 +3,6 @@
 #include "verify_job.h"
 
 #include "points.h"
-#include "report.h"
 #include "verify_import.h"
 #include "verify_steps.h"
 #include "verify_written.h"
@@ -17,14 +16,15 @@ static bool has_own_steps(const struct pipeline *p) {
 
 int verify_job_begin(struct job *job, const struct pipeline *pipeline, struct err *err) {
   struct verify_options o;
-  if (verify_options_take(&o, job->args, pipeline, &job->arena, err)) return -1;
+  if (verify_options_take(&o, job->args, job->observer, pipeline, &job->arena, err)) return -1;
   if (job->plans && o.scope != VERIFY_NOTHING) {
     err_fill(err, ERR_USAGE, "'weir plan' writes no output that could be verified");
     return err_hint(err, "'weir finalize --verify' verifies the output before it is put in place");
   }
   points_begin(job, pipeline, o.scope & VERIFY_POINTS);
   if (o.scope == VERIFY_NOTHING && !job->nothing_to_write && has_own_steps(pipeline))
-    report_notice(
+    observer_notice(
+        job->observer,
         "weir does not prove that your own rules are correct: %s compares what they change",
         job->plans ? "'weir finalize --verify'" : "--verify");
   if (o.scope == VERIFY_NOTHING) return 0;

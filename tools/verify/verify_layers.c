@@ -9,7 +9,6 @@
 #include "again.h"
 #include "fs.h"
 #include "onnx_fields.h"
-#include "report.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -172,8 +171,8 @@ static int run_chunk(struct walking *w, uint32_t first, uint32_t n, int side, st
     return -1;
   }
   if (*end != RUNTIME_DONE)
-    report_notice("no figures for %u layers from '%s' on: %s", n, quote_str(wanted[0]).s,
-                  cause.msg);
+    observer_notice(v->options.observer, "no figures for %u layers from '%s' on: %s", n,
+                    quote_str(wanted[0]).s, cause.msg);
   return 0;
 }
 

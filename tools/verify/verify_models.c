@@ -12,7 +12,7 @@
 #include "verify_models.h"
 
 #include "load.h"
-#include "report.h"
+#include "machine.h"
 #include "verify_half.h"
 #include "verify_import.h"
 #include "verify_layers.h"
@@ -332,8 +332,8 @@ int verify_models(struct verify *v, const char *source, const char *result, bool
   if (r.files) array_files_close(r.files);
   close_side(&r.side[0]);
   close_side(&r.side[1]);
-  v->found.peak_memory[0] = max_u64(v->found.peak_memory[0], report_peak_memory());
+  v->found.peak_memory[0] = max_u64(v->found.peak_memory[0], machine_peak_memory());
   v->found.peak_memory[1] = max_u64(v->found.peak_memory[1], runtime_peak_memory(v->runtime));
-  v->found.seconds = report_clock() - v->began;
+  v->found.seconds = machine_clock() - v->began;
   return rc;
 }

@@ -4,7 +4,6 @@
 
 #include "name_pattern.h"
 #include "points.h"
-#include "report.h"
 #include "threads.h"
 
 #include <errno.h>
@@ -262,10 +261,13 @@ static uint32_t jobs_of(const struct cli_args *args) {
 }
 
 int verify_options_take(struct verify_options *o, const struct cli_args *args,
-                        const struct pipeline *pipeline, struct arena *a, struct err *err) {
+                        struct observer *observer, const struct pipeline *pipeline, struct arena *a,
+                        struct err *err) {
   const struct taking t = {o, args, a, err};
-  *o = (struct verify_options){
-      .seed = USUAL_SEED, .memory = cli_size(args, OPT_MEMORY), .jobs = jobs_of(args)};
+  *o = (struct verify_options){.observer = observer,
+                               .seed = USUAL_SEED,
+                               .memory = cli_size(args, OPT_MEMORY),
+                               .jobs = jobs_of(args)};
   if (args->command != CLI_verify) {
     const char *alone = needless(args);
     o->scope = asked_scope(args, pipeline);

@@ -11,9 +11,9 @@
 
 #include "custom_ops.h"
 #include "infer.h"
+#include "machine.h"
 #include "passes.h"
 #include "replay_log.h"
-#include "report.h"
 #include "verify_import.h"
 #include "verify_rest.h"
 
@@ -41,7 +41,7 @@ static int replay(struct verify_replay *x, const struct cli_args *args, const ch
                                       .in_path = model,
                                       .out.dest = -1,
                                       .nothing_to_write = true,
-                                      .began = report_clock(),
+                                      .began = machine_clock(),
                                       .memory = cli_size(args, OPT_MEMORY)}};
   model_init(&x->job.model);
   model_init(&x->source);

@@ -12,7 +12,6 @@
 #include "contrast.h"
 #include "diff.h"
 #include "fs.h"
-#include "report.h"
 #include "verify_import.h"
 
 #include <string.h>

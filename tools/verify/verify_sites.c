@@ -3,7 +3,7 @@
 // Memory is that of the largest site. What cannot be cut, fed or run is "not verified", with its reason: a site that was not run is never called verified.
 #include "verify.h"
 
-#include "report.h"
+#include "machine.h"
 #include "site_look.h"
 #include "verify_products.h"
 #include "verify_replay.h"
@@ -28,7 +28,7 @@ static void tick(struct site_run *r, const char *name) {
                                  .work_done = (double)done,
                                  .work_total = (double)r->bytes_total,
                                  .tensor = name};
-  report_tick(NULL, &told);
+  observer_tick(r->v->options.observer, &told);
 }
 
 static int verify_one(struct site_run *r, uint32_t i, struct err *err) {
@@ -37,7 +37,7 @@ static int verify_one(struct site_run *r, uint32_t i, struct err *err) {
   struct arena a = {0};
   const char *names[SITE_PASSES];
   const char *name = site_name(r->e->source, s, &f->arena);
-  const double began = report_clock();
+  const double began = machine_clock();
   const uint32_t n_names = site_run_passes(r, s, names);
   struct verified_row row = {.name = name,
                              .bounds = "",
@@ -52,7 +52,7 @@ static int verify_one(struct site_run *r, uint32_t i, struct err *err) {
     if (rc == 0 && row.end == VERIFIED_FAILED && !r->groups && !r->ended &&
         f->n_failed < FAULTS_SOUGHT)
       row.fault = verify_fault(r->v, r->e, s->groups, s->n_groups, &f->arena);
-    row.seconds = report_clock() - began;
+    row.seconds = machine_clock() - began;
     if (rc == 0) {
       *TABLE_PUSH(f, rows) = row;
       verified_count(f, row.end);
@@ -110,14 +110,14 @@ int verify_sites_of(struct verify *v, const struct verify_edited *e, const uint3
 }
 
 int verify_sites(struct verify *v, const struct verify_edited *e, struct err *err) {
-  report_begin("verifying");
+  observer_begin(v->options.observer, "verifying");
   int rc = verify_sites_of(v, e, NULL, 0, err);
-  report_end();
+  observer_end(v->options.observer);
   if (rc == 0)
     rc = verify_products_see(v, e->written ? &e->written->model : e->result,
                              e->written ? e->written->sources : NULL, e->recipes, err);
-  v->found.peak_memory[0] += report_peak_memory(); // to those of other processes
+  v->found.peak_memory[0] += machine_peak_memory(); // to those of other processes
   v->found.peak_memory[1] += runtime_peak_memory(v->runtime);
-  v->found.seconds = report_clock() - v->began;
+  v->found.seconds = machine_clock() - v->began;
   return rc;
 }

@@ -2,7 +2,6 @@
 //
 // The last line says what share was verified: a script, and a reader in a hurry, look there. What was not verified is
 // counted by its reason.
-#include "report.h"
 #include "verify.h"
 #include "verify_tables.h"
 
@@ -160,8 +159,8 @@ static void print_share(const struct verified *f) {
   printf("%s with ONNX Runtime %s%s: ", is_unjudged(f) ? "compared" : "verified", f->runtime,
          f->cuda ? " on CUDA" : "");
   if (f->sizes && *f->sizes) printf("%s, seed %lu, ", f->sizes, f->seed);
-  printf("%s, %s of memory and %s in the runtime", report_seconds(f->seconds).s,
-         quote_bytes(f->peak_memory[0]).s, report_runtime_memory(f->peak_memory[1]).s);
+  printf("%s, %s of memory and %s in the runtime", quote_seconds(f->seconds).s,
+         quote_bytes(f->peak_memory[0]).s, quote_memory(f->peak_memory[1]).s);
   if (f->n_helpers) printf(", in %u processes each", f->n_helpers + 1);
   printf("\n");
   print_shares(f);

@@ -10,7 +10,7 @@
 #include "verify_wide.h"
 
 #include "again.h"
-#include "report.h"
+#include "machine.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -188,7 +188,7 @@ static void be_worker(struct gathering *g, uint32_t k, pid_t parent, int file) {
   if (end.rc) __atomic_store_n(&g->shared->over, 1, __ATOMIC_RELAXED);
   end.err = err;
   end.n_left = v->found.n_left;
-  end.peak_memory[0] = report_peak_memory();
+  end.peak_memory[0] = machine_peak_memory();
   end.peak_memory[1] = v->runtime ? runtime_peak_memory(v->runtime) : 0;
   if (v->runtime) runtime_close(v->runtime);
   if (made) (void)rmdir(v->scratch);

@@ -87,11 +87,11 @@ static void tell_now(struct team *t) {
                                  .bytes_total = t->bytes_total,
                                  .work_done = (double)t->bytes_done,
                                  .work_total = (double)t->bytes_total};
-  t->o->progress.tick(t->o->progress.ctx, &told);
+  observer_tick(t->o->observer, &told);
 }
 
 static void tell(struct team *t, uint64_t bytes) {
-  if (!t->o->progress.tick) return;
+  if (!observer_ticks(t->o->observer)) return;
   pthread_mutex_lock(&t->mu);
   t->bytes_done += bytes;
   const uint64_t now = threads_clock_ms();
@@ -303,7 +303,7 @@ static int run_team(struct team *t, struct err *err) {
   for (uint32_t s = 0; s < CONTRAST_SIDES; s++)
     if (t->side[s].sources && sources_unchanged(t->side[s].sources, err)) return -1;
   t->bytes_done = t->bytes_total;
-  if (t->o->progress.tick) tell_now(t);
+  if (observer_ticks(t->o->observer)) tell_now(t);
   return 0;
 }
 

@@ -32,12 +32,12 @@ static void tell_now(struct measure_team *m) {
                                  .bytes_total = m->bytes_total,
                                  .work_done = (double)m->bytes_done,
                                  .work_total = (double)m->bytes_total};
-  m->o->progress.tick(m->o->progress.ctx, &told);
+  observer_tick(m->o->observer, &told);
 }
 
 void measure_tell(struct measure_worker *w, uint64_t bytes) {
   struct measure_team *m = w->team;
-  if (!m->o->progress.tick) return;
+  if (!observer_ticks(m->o->observer)) return;
   pthread_mutex_lock(&m->mu);
   m->bytes_done += bytes;
   const uint64_t now = threads_clock_ms();
@@ -91,6 +91,6 @@ int measure_team_run(struct measure_team *m, struct err *err) {
   }
   if (sources_unchanged(m->sources, err)) return -1;
   m->bytes_done = m->bytes_total;
-  if (m->o->progress.tick) tell_now(m);
+  if (observer_ticks(m->o->observer)) tell_now(m);
   return 0;
 }

@@ -77,7 +77,7 @@ static int by_place(const void *a, const void *b) {
 // Where tensors lie, in order of place. Only for naming: made when somebody watches.
 static void order_tensors(struct run *r, struct arena *a) {
   const struct plan *p = r->p;
-  if (!r->o->progress.tick || p->n_tensors == 0) return;
+  if (!observer_ticks(r->o->observer) || p->n_tensors == 0) return;
   size_t cap = 0;
   struct placed *rows = table_grow(NULL, &cap, p->n_tensors, sizeof *rows);
   for (uint32_t i = 0; i < p->n_tensors; i++)
@@ -111,7 +111,7 @@ static void tell(struct run *r, uint32_t output, uint64_t off) {
   if (now - r->told_ms < TICK_MS) return;
   r->told_ms = now;
   r->told.tensor = tensor_at(r, output, off);
-  r->o->progress.tick(r->o->progress.ctx, &r->told);
+  observer_tick(r->o->observer, &r->told);
 }
 
 // After a tile, from any worker: count it, tell, and say whether to go on.
@@ -119,7 +119,7 @@ static bool go_on(void *ctx, uint32_t output, uint64_t off, size_t n) {
   const struct worker *w = ctx;
   struct run *r = w->r;
   if (threads_must_stop(r->o->stop)) r->stopped = true;
-  if (!r->o->progress.tick) return !r->stopped;
+  if (!observer_ticks(r->o->observer)) return !r->stopped;
   pthread_mutex_lock(&r->mu);
   r->told.bytes_done += n;
   r->told.work_done += effort_made(&r->effort, output, off, n);
@@ -133,7 +133,7 @@ static bool go_on(void *ctx, uint32_t output, uint64_t off, size_t n) {
 static void looked(void *ctx, uint32_t of, uint64_t bytes) {
   const struct worker *w = ctx;
   struct run *r = w->r;
-  if (!r->o->progress.tick) return;
+  if (!observer_ticks(r->o->observer)) return;
   pthread_mutex_lock(&r->mu);
   r->told.work_done += effort_looked(&r->effort, of, bytes);
   pthread_mutex_unlock(&r->mu);
@@ -369,7 +369,7 @@ static int conclude(struct run *r, struct arena *a, struct err *err) {
   r->told.bytes_done = r->told.bytes_total;
   r->told.work_done = r->told.work_total;
   r->told.tensor = NULL;
-  if (r->o->progress.tick) r->o->progress.tick(r->o->progress.ctx, &r->told);
+  observer_tick(r->o->observer, &r->told);
   return 0;
 }
 
@@ -414,7 +414,7 @@ int run_plan(const struct plan *p, struct sources *s, struct staging *st,
   for (uint32_t i = 0; i < n; i++)
     skip[i] = skip[i] || is_anothers(st, i);
   r.skip = skip;
-  if (options->progress.tick) r.effort = effort_of_plan(p, &arena);
+  if (observer_ticks(options->observer)) r.effort = effort_of_plan(p, &arena);
   const uint32_t left = count_left(&r);
   const bool parts = staging_writes(st); // where nothing is written nothing can be read back
   uint64_t cache;

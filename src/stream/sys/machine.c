@@ -16,6 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 static uint64_t memory_bytes;
@@ -80,4 +82,24 @@ uint64_t machine_memory(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, find_memory);
   return memory_bytes;
+}
+
+double machine_clock(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+// VmHWM: ru_maxrss would do, but survives exec: it may be that of the program that started us.
+uint64_t machine_peak_memory(void) {
+  char line[256];
+  unsigned long long kilobytes = 0;
+  FILE *f = again_fopen("/proc/self/status", "re");
+  while (f && again_fgets(line, sizeof line, f))
+    if (sscanf(line, "VmHWM: %llu kB", &kilobytes) == 1) break;
+  if (f) fclose(f);
+  if (kilobytes) return kilobytes * 1024;
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return (uint64_t)usage.ru_maxrss * 1024;
 }

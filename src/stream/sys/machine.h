@@ -12,4 +12,9 @@ uint64_t machine_memory(void);
 // The cgroup's part of it, as the files below root ("" is the system's) say; UINT64_MAX: no limit.
 uint64_t machine_group_limit(const char *root);
 
+// Peak resident memory of this process in bytes.
+uint64_t machine_peak_memory(void);
+// Seconds on a clock that only runs forward.
+double machine_clock(void);
+
 #endif
