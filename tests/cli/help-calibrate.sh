@@ -1,1 +1,1 @@
-weir calibrate --help
+weir calibrate --help > help && awk -f "$CASES/help.awk" help

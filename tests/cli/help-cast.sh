@@ -1,1 +1,1 @@
-weir cast --help
+weir cast --help > help && awk -f "$CASES/help.awk" help

@@ -1,1 +1,1 @@
-weir conv2matmul --help
+weir conv2matmul --help > help && awk -f "$CASES/help.awk" help

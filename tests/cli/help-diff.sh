@@ -1,1 +1,1 @@
-weir help diff
+weir help diff > help && awk -f "$CASES/help.awk" help

@@ -1,1 +1,1 @@
-weir dynamic --help
+weir dynamic --help > help && awk -f "$CASES/help.awk" help

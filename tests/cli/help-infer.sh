@@ -1,1 +1,1 @@
-weir help infer
+weir help infer > help && awk -f "$CASES/help.awk" help

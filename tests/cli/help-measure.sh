@@ -1,1 +1,1 @@
-weir measure --help
+weir measure --help > help && awk -f "$CASES/help.awk" help

@@ -1,1 +1,1 @@
-weir help optimize
+weir help optimize > help && awk -f "$CASES/help.awk" help

@@ -1,1 +1,1 @@
-weir passes --help
+weir passes --help > help && awk -f "$CASES/help.awk" help

@@ -1,1 +1,1 @@
-weir help preprocess
+weir help preprocess > help && awk -f "$CASES/help.awk" help

@@ -1,1 +1,1 @@
-weir quantize --help
+weir quantize --help > help && awk -f "$CASES/help.awk" help

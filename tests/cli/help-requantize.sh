@@ -1,1 +1,1 @@
-weir requantize --help
+weir requantize --help > help && awk -f "$CASES/help.awk" help

@@ -1,1 +1,1 @@
-weir run --help
+weir run --help > help && awk -f "$CASES/help.awk" help

@@ -1,1 +1,1 @@
-weir shrink --help
+weir shrink --help > help && awk -f "$CASES/help.awk" help

@@ -1,1 +1,1 @@
-weir sign --help
+weir sign --help > help && awk -f "$CASES/help.awk" help

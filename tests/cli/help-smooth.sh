@@ -1,1 +1,1 @@
-weir smooth --help
+weir smooth --help > help && awk -f "$CASES/help.awk" help

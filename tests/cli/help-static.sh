@@ -1,1 +1,1 @@
-weir static --help
+weir static --help > help && awk -f "$CASES/help.awk" help

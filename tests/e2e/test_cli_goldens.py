@@ -1,4 +1,4 @@
-"""What compares the goldens of the command line must itself tell right from wrong: it is shown cases that differ."""
+"""`tests/cli/run` compares the goldens of the command line. These tests give it cases that differ from their goldens."""
 
 import subprocess
 
@@ -11,7 +11,7 @@ RUN = TESTS / "cli" / "run"
 
 @pytest.fixture
 def case(weir, tmp_path):
-    """A case of its own folder: case("echo x") is whether it passes, case("echo x", "--write") writes its files."""
+    """A case in a folder of its own: case("echo x") returns whether it passes, case("echo x", "--write") writes its files."""
 
     def run(script, *flags):
         (tmp_path / "case.sh").write_text(script + "\n")
@@ -26,7 +26,7 @@ def case(weir, tmp_path):
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_a_stream(case, stream):
-    """Without a file it must be empty; with one it must be what the file says, all of it."""
+    """Without a file, a stream must be empty. With one, all of the stream must match the file."""
 
     def passes(script):
         return case(script if stream == "stdout" else f"{{ {script}; }} >&2")
@@ -49,7 +49,7 @@ def test_exit_codes(case):
 
 
 def test_files_that_are_written(case):
-    """A stream that printed gets a file, unless it has a pattern; one that printed nothing loses its file."""
+    """--write gives a file to a stream with output, unless it has a pattern, and deletes the file of an empty stream."""
     (case.folder / "case.stderr.glob").write_text("*\n")
     assert case("echo word; echo other >&2", "--write") and case.files() == {"case.stdout.exact": "word\n", "case.stderr.glob": "*\n"}
     assert case("echo words; echo other >&2", "--write") and case.files()["case.stdout.exact"] == "words\n"

@@ -1,0 +1,1 @@
+weir audit --help > help && awk -f "$CASES/help.awk" help

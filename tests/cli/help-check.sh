@@ -1,0 +1,1 @@
+weir check --help > help && awk -f "$CASES/help.awk" help

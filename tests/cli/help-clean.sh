@@ -1,0 +1,1 @@
+weir help clean > help && awk -f "$CASES/help.awk" help

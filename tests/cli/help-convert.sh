@@ -1,0 +1,1 @@
+weir convert --help > help && awk -f "$CASES/help.awk" help

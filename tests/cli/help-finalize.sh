@@ -1,0 +1,1 @@
+weir finalize --help > help && awk -f "$CASES/help.awk" help

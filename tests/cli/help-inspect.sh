@@ -1,0 +1,1 @@
+weir inspect --help > help && awk -f "$CASES/help.awk" help

@@ -1,0 +1,1 @@
+weir jobs --help > help && awk -f "$CASES/help.awk" help

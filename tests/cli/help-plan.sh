@@ -1,0 +1,1 @@
+weir plan --help > help && awk -f "$CASES/help.awk" help

@@ -1,0 +1,1 @@
+weir rebuild --help > help && awk -f "$CASES/help.awk" help

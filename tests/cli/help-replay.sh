@@ -1,0 +1,1 @@
+weir replay --help > help && awk -f "$CASES/help.awk" help

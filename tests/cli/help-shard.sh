@@ -1,0 +1,1 @@
+weir shard --help > help && awk -f "$CASES/help.awk" help

@@ -1,0 +1,1 @@
+weir status --help > help && awk -f "$CASES/help.awk" help

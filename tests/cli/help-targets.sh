@@ -1,0 +1,1 @@
+weir targets --help > help && awk -f "$CASES/help.awk" help

@@ -1,0 +1,1 @@
+weir verify --help > help && awk -f "$CASES/help.awk" help

@@ -1,1 +1,0 @@
-weir help clean
