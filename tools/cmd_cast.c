@@ -4,11 +4,10 @@
 // is named: there is no default for it. Reading, planning, writing and reports are those of every
 // command with passes (pass_job.h).
 #include "commands.h"
-#include "pass_job.h"
+#include "pass_command.h"
 
 int cmd_cast(const struct cli_args *args, struct err *err) {
-  if (cli_given(args, cli_pass_option(args->command, "to")))
-    return pass_job_flags_command(args, err);
+  if (cli_given(args, cli_pass_option(args->command, "to"))) return pass_command_flags(args, err);
   err_fill(err, ERR_USAGE, "'weir cast' needs --to: the type to store weights in");
   return err_hint(err, "--to float16 or --to bfloat16");
 }

@@ -14,7 +14,7 @@
 //
 // List and summary are the result, on standard output; with --json the document alone is.
 #include "commands.h"
-#include "cli_words.h"
+#include "shell_words.h"
 #include "report.h"
 #include "seal.h"
 #include "staging.h"
@@ -149,7 +149,7 @@ static void print_plan(const struct leftover *l, const char *dir, struct arena *
   printf(l->begun
              ? "    an unfinished plan; its progress: weir status %s\n"
              : "    a plan without a finished unit; to make all units: weir shard %s --count 1\n",
-         cli_words_quote(path, a));
+         shell_words_quote(path, a));
 }
 
 static void print_leftover(const struct leftover *l, const char *dir, struct arena *a) {

@@ -5,7 +5,7 @@
 // it they are those of every command of weir.
 #include "commands.h"
 #include "conv2matmul.h"
-#include "pass_job.h"
+#include "pass_command.h"
 #include "report.h"
 
 // The pass's step: the last one (--inputs-are-constant is one before it).
@@ -57,14 +57,14 @@ int cmd_conv2matmul(const struct cli_args *args, struct err *err) {
   pass_job_init(&pj, &report_observer);
   pj.report = write_report;
   pj.tell = tell;
-  int rc = pass_job_take_flags(&pj, args, err);
+  int rc = pass_command_take_flags(&pj, args, err);
   if (rc == 0 && strict(&pj) && cli_given(args, OPT_INPUTS_ARE_CONSTANT))
     rc = err_set(err, ERR_USAGE,
                  "--inputs-are-constant has no effect with --strict-compat, which treats such "
                  "weights as constants anyway");
   if (rc == 0) {
     pj.plain_report = pj.all_external = strict(&pj);
-    rc = pass_job_command(&pj, args, err);
+    rc = pass_command_run(&pj, args, err);
   }
   pass_job_free(&pj);
   return rc;

@@ -4,8 +4,10 @@
 // options of the layout are those of all writing commands (job_layout.c).
 // So the edit log of this command has a head and nothing else, and the layout in the head is what a
 // replay repeats.
+#include "cli_request.h"
 #include "commands.h"
 #include "job.h"
+#include "report.h"
 
 static void tell(struct job *job, struct job_told *told) {
   const uint32_t n = job->plan.n_outputs - 1;
@@ -22,5 +24,10 @@ static int edit(struct job *job, void *ctx, struct err *err) {
 }
 
 int cmd_convert(const struct cli_args *args, struct err *err) {
-  return job_command(args, NULL, edit, NULL, err);
+  struct arena arena = {0};
+  struct request request;
+  int rc = cli_request(&request, args, NULL, &report_observer, &arena, err);
+  if (rc == 0) rc = job_command(&request, edit, NULL, err);
+  arena_free(&arena);
+  return rc;
 }

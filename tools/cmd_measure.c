@@ -4,11 +4,12 @@
 // The weights are chosen as by quantize, by the pass itself; nothing is edited or written. For
 // people a table of the worst layers and a total for each candidate, for programs all weights as JSON
 // or CSV. Numbers in JSON and CSV read back exactly.
+#include "cli_request.h"
 #include "commands.h"
 #include "job_stage.h"
 #include "machine.h"
 #include "matmulnbits.h"
-#include "pass_job.h"
+#include "pass_command.h"
 #include "report.h"
 
 #include <math.h>
@@ -23,9 +24,12 @@ struct row {
 };
 
 struct measuring {
+  struct request request;
+  struct request_source source;
   struct job job;                      // as far as sources, model and edits go
   struct pass_job pj;                  // one step: the pass
   struct matmulnbits_options *options; // of the step
+  bool all, quiet;                     // all: weights are printed, not only the worst
   uint64_t source_bytes_read;
   TABLE(struct row, rows);
 };
@@ -182,11 +186,11 @@ static uint32_t list_weights(struct measuring *m, struct weight_rows **list) {
 static void print_table(struct measuring *m) {
   struct weight_rows *list;
   const uint32_t weights = list_weights(m, &list);
-  const bool all = cli_flag(m->job.args, OPT_ALL_WEIGHTS) || weights <= WORST_SHOWN;
+  const bool all = m->all || weights <= WORST_SHOWN;
   const uint32_t shown = all ? weights : WORST_SHOWN;
   struct widths w = {.name = 6, .words = 12};
   uint64_t bytes = 0;
-  if (!cli_flag(m->job.args, OPT_ALL_WEIGHTS)) qsort(list, weights, sizeof *list, compare_weights);
+  if (!m->all) qsort(list, weights, sizeof *list, compare_weights);
   for (uint32_t i = 0; i < weights; i++)
     bytes += m->rows[list[i].first].x.source_bytes;
   for (uint32_t i = 0; i < shown; i++)
@@ -207,7 +211,7 @@ static void print_table(struct measuring *m) {
     print_row(&sum, name, &w);
     name = "";
   }
-  if (cli_flag(m->job.args, OPT_QUIET)) return;
+  if (m->quiet) return;
   if (!all) printf("the %u worst of %u weights; --all lists them all\n", shown, weights);
   const char *kept = pass_job_kept(&m->pj, 0, &m->job.arena);
   if (kept) printf("not measured: %s\n", kept);
@@ -324,13 +328,13 @@ static void print_json(struct measuring *m) {
 
 // Candidates without a budget are what this command is for: what the pass has against them does not
 // count.
-static int read_options(struct measuring *m, struct err *err) {
+static int read_options(struct measuring *m, const struct cli_args *args, struct err *err) {
   struct pipeline *p = &m->pj.pipeline;
   uint32_t n;
-  const struct pass *pass = cli_pass(m->job.args->command);
-  if (pass_job_take_inputs(&m->pj, m->job.args, err)) return -1;
+  const struct pass *pass = cli_pass(args->command);
+  if (pass_command_take_inputs(&m->pj, args, err)) return -1;
   struct pipeline_step *step = pipeline_add(p, span_str(pass->name), &n, err);
-  if (!step || cli_pass_values(m->job.args, &step->values, &p->arena, err)) return -1;
+  if (!step || cli_pass_values(args, &step->values, &p->arena, err)) return -1;
   struct pass_value *candidates =
       &step->values.of[pass_values_option(pass, span_str("candidates"))];
   candidates->stated = candidates->given; // over those of a target
@@ -342,16 +346,21 @@ static int read_options(struct measuring *m, struct err *err) {
 }
 
 int cmd_measure(const struct cli_args *args, struct err *err) {
-  struct measuring m = {.job = {.args = args,
+  struct measuring m = {.source = {cli_operand(args, "IN")},
+                        .all = cli_flag(args, OPT_ALL_WEIGHTS),
+                        .quiet = cli_flag(args, OPT_QUIET),
+                        .job = {.request = &m.request,
                                 .in_path = cli_operand(args, "IN"),
                                 .out.dest = -1,
-                                .began = machine_clock(),
-                                .memory = cli_size(args, OPT_MEMORY)}};
+                                .began = machine_clock()}};
+  m.request = cli_request_reading(args, &m.source, &report_observer);
+  m.job.memory = m.request.limits.memory;
+  m.job.mode = m.request.limits.io;
   pass_job_init(&m.pj, &report_observer);
   model_init(&m.job.model);
   recipes_init(&m.job.recipes);
   edits_init(&m.job.edits, &m.job.model, &m.job.recipes);
-  int rc = read_options(&m, err);
+  int rc = read_options(&m, args, err);
   if (rc == 0) rc = job_load(&m.job, err);
   if (rc == 0) rc = measure(&m, err);
   if (rc == 0) name_layers(&m);

@@ -4,7 +4,7 @@
 #include "commands.h"
 #include "infer_step.h"
 #include "optimize_steps.h"
-#include "pass_job.h"
+#include "pass_command.h"
 #include "report.h"
 
 int cmd_optimize(const struct cli_args *args, struct err *err) {
@@ -18,14 +18,15 @@ int cmd_optimize(const struct cli_args *args, struct err *err) {
   if (cli_given(args, OPT_FOLD_LIMIT))
     asked.fold_limit = arena_printf(&pj.pipeline.arena, "%llu",
                                     (unsigned long long)cli_size(args, OPT_FOLD_LIMIT));
-  int rc = pass_job_take_inputs(&pj, args, err);
-  if (rc == 0 && infer_step_sets(args)) rc = infer_step_add(&pj.pipeline, args, true, "", err);
+  int rc = pass_command_take_inputs(&pj, args, err);
+  const struct infer_step_sets sets = pass_command_sets(args);
+  if (rc == 0 && sets.n_shapes + sets.n_dims > 0) rc = infer_step_add(&pj.pipeline, &sets, "", err);
   if (rc == 0 && cli_given(args, OPT_OPSET))
     rc = optimize_steps_raise(&pj.pipeline, (unsigned)cli_count(args, OPT_OPSET), err);
   if (rc == 0) rc = optimize_steps_add(&pj.pipeline, &asked, err);
-  if (rc == 0) rc = infer_step_add(&pj.pipeline, args, false, "", err);
-  pass_job_take_exactness(&pj, args);
-  if (rc == 0) rc = pass_job_command(&pj, args, err);
+  if (rc == 0) rc = infer_step_add(&pj.pipeline, NULL, "", err);
+  pass_command_take_exactness(&pj, args);
+  if (rc == 0) rc = pass_command_run(&pj, args, err);
   pass_job_free(&pj);
   return rc;
 }

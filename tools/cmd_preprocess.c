@@ -7,10 +7,16 @@
 #include "commands.h"
 #include "infer_step.h"
 #include "optimize_steps.h"
-#include "pass_job.h"
+#include "pass_command.h"
 #include "report.h"
 
 enum { SHOWN = 20, VERBOSE_ALL = 3 };
+
+// A job's ctx is its pass_job.
+struct preprocessing {
+  struct pass_job pj;
+  uint32_t verbose;
+};
 
 static bool any_converted(const struct pass_job *pj) {
   for (uint32_t i = 0; i < pj->n_sites; i++)
@@ -21,7 +27,7 @@ static bool any_converted(const struct pass_job *pj) {
 // The nodes without a shape, as the last inference left them: --verbose.
 static void hint(struct job *job) {
   const struct pass_job *pj = job->ctx;
-  const uint64_t verbose = cli_count(job->args, OPT_VERBOSE);
+  const uint32_t verbose = ((const struct preprocessing *)job->ctx)->verbose;
   uint32_t last = NO_ID, shown = 0, more = 0;
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
     if (strcmp(pj->pipeline.steps[i].values.pass->name, "infer") == 0) last = i;
@@ -55,35 +61,38 @@ static int add_steps(struct pipeline *p, const struct cli_args *args, struct err
   const bool last = !cli_flag(args, OPT_SKIP_ONNX_SHAPE);
   const bool symbolic = !cli_flag(args, OPT_SKIP_SYMBOLIC_SHAPE);
   // Without rewrites in between, once is enough.
-  const bool first = infer_step_sets(args) || (symbolic && (optimize || !last));
+  const struct infer_step_sets sets = pass_command_sets(args);
+  const bool first = sets.n_shapes + sets.n_dims > 0 || (symbolic && (optimize || !last));
   const char *keys =
       arena_printf(&p->arena, "int_max=%u,guess_output_rank=%s", cli_count(args, OPT_INT_MAX),
                    cli_flag(args, OPT_GUESS_OUTPUT_RANK) ? "true" : "false");
   const char *strict =
       arena_printf(&p->arena, "%s,strict=%s", keys, cli_flag(args, OPT_STRICT) ? "true" : "false");
-  if (first && infer_step_add(p, args, true, last ? keys : strict, err)) return -1;
+  if (first && infer_step_add(p, &sets, last ? keys : strict, err)) return -1;
   if (cli_given(args, OPT_OPSET) &&
       optimize_steps_raise(p, (unsigned)cli_count(args, OPT_OPSET), err))
     return -1;
   if (optimize && optimize_steps_add(p, &asked, err)) return -1;
-  if (last && infer_step_add(p, args, false, strict, err)) return -1;
+  if (last && infer_step_add(p, NULL, strict, err)) return -1;
   return pipeline_add_text(p, "mark-preprocessed", err);
 }
 
 int cmd_preprocess(const struct cli_args *args, struct err *err) {
-  struct pass_job pj;
-  pass_job_init(&pj, &report_observer);
-  pj.tell = tell;
-  pj.hint = hint;
+  struct preprocessing x = {.verbose = cli_count(args, OPT_VERBOSE)};
+  struct pass_job *pj = &x.pj;
+  const struct infer_step_sets sets = pass_command_sets(args);
+  pass_job_init(pj, &report_observer);
+  pj->tell = tell;
+  pj->hint = hint;
   if (cli_flag(args, OPT_AUTO_MERGE))
     report_hint("--auto-merge has no effect: weir treats dims as equal only where they must be");
   if (cli_flag(args, OPT_STRICT) && cli_flag(args, OPT_SKIP_ONNX_SHAPE) &&
-      cli_flag(args, OPT_SKIP_SYMBOLIC_SHAPE) && !infer_step_sets(args))
+      cli_flag(args, OPT_SKIP_SYMBOLIC_SHAPE) && sets.n_shapes + sets.n_dims == 0)
     report_hint("--strict has no effect where no shapes are inferred");
-  int rc = pass_job_take_inputs(&pj, args, err);
-  if (rc == 0) rc = add_steps(&pj.pipeline, args, err);
-  pass_job_take_exactness(&pj, args);
-  if (rc == 0) rc = pass_job_command(&pj, args, err);
-  pass_job_free(&pj);
+  int rc = pass_command_take_inputs(pj, args, err);
+  if (rc == 0) rc = add_steps(&pj->pipeline, args, err);
+  pass_command_take_exactness(pj, args);
+  if (rc == 0) rc = pass_command_run(pj, args, err);
+  pass_job_free(pj);
   return rc;
 }

@@ -5,7 +5,7 @@
 // command with passes (pass_job.h).
 #include "commands.h"
 #include "matmulnbits.h"
-#include "pass_job.h"
+#include "pass_command.h"
 #include "report.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static int opset_of(const struct cli_args *args, int64_t *opset, struct err *err
     return err_hint(err, "give --opset 21, or --opset auto for the opset that the format needs");
   }
   pass_job_init(&pj, &report_observer);
-  const int rc = pass_job_take_flags(&pj, args, err);
+  const int rc = pass_command_take_flags(&pj, args, err);
   if (rc == 0) {
     const struct pipeline *p = &pj.pipeline;
     *opset = matmulnbits_opset(p->steps[p->n_steps - 1].values.options);
@@ -35,12 +35,12 @@ int cmd_quantize(const struct cli_args *args, struct err *err) {
   struct pass_job pj;
   int64_t opset = 0;
   if (cli_given(args, OPT_OPSET_OR_AUTO) && opset_of(args, &opset, err)) return -1;
-  if (opset == 0) return pass_job_flags_command(args, err);
+  if (opset == 0) return pass_command_flags(args, err);
   pass_job_init(&pj, &report_observer);
   const char *step = arena_printf(&pj.pipeline.arena, "opset:version=%d", (int)opset);
   int rc = pipeline_add_text(&pj.pipeline, step, err);
-  if (rc == 0) rc = pass_job_take_flags(&pj, args, err);
-  if (rc == 0) rc = pass_job_command(&pj, args, err);
+  if (rc == 0) rc = pass_command_take_flags(&pj, args, err);
+  if (rc == 0) rc = pass_command_run(&pj, args, err);
   pass_job_free(&pj);
   return rc;
 }

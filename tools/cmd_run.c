@@ -6,7 +6,7 @@
 // Each pass sees what those before it made. The steps are checked, each alone and all together,
 // before the model is opened.
 #include "commands.h"
-#include "pass_job.h"
+#include "pass_command.h"
 #include "report.h"
 
 // All passes of a user's own, in the order of their files.
@@ -31,7 +31,7 @@ int cmd_run(const struct cli_args *args, struct err *err) {
   pj.pipeline.own = &own;
   for (uint32_t i = 0; i < n_rules; i++)
     *TABLE_PUSH(&pj.pipeline.read, list) = rules[i];
-  if (rc == 0) rc = pass_job_take_inputs(&pj, args, err);
+  if (rc == 0) rc = pass_command_take_inputs(&pj, args, err);
   const char *target = cli_string(args, OPT_TARGET);
   if (target && rc == 0)
     rc = pipeline_take_target(&pj.pipeline, targets_find(span_str(target)), err);
@@ -56,8 +56,8 @@ int cmd_run(const struct cli_args *args, struct err *err) {
     report_warning("%s", pj.pipeline.notes[i].sentence);
     if (pj.pipeline.notes[i].hint) report_hint("%s", pj.pipeline.notes[i].hint);
   }
-  pass_job_take_exactness(&pj, args); // over that of the file
-  if (rc == 0) rc = pass_job_command(&pj, args, err);
+  pass_command_take_exactness(&pj, args); // over that of the file
+  if (rc == 0) rc = pass_command_run(&pj, args, err);
   pass_job_free(&pj);
   own_rules_done(&own);
   return rc;

@@ -7,6 +7,7 @@
 //                                           a signal came meanwhile: it ends us, once all is said
 #include "arena.h"
 #include "cli.h"
+#include "cli_request.h"
 #include "commands.h"
 #include "completion.h"
 #include "help.h"
@@ -144,7 +145,7 @@ static int act(const struct cli_args *args, struct err *err) {
 
 static int fail(const struct cli_args *args, const struct err *err) {
   report_error(err);
-  if (wants_json(args)) report_json_error(err, job_report_indent(args));
+  if (wants_json(args)) report_json_error(err, cli_request_indent(args));
   return err->kind == ERR_NONE ? ERR_INTERNAL : (int)err->kind;
 }
 

@@ -70,7 +70,11 @@ static inline bool str_ends(const char *s, const char *end) {
   const size_t n = strlen(s), k = strlen(end);
   return n >= k && strcmp(s + n - k, end) == 0;
 }
-// The part of a path behind its last slash.
+// "-": standard input or standard output, in the place of a path. A file of that name is './-'.
+static inline bool path_is_stream(const char *path) {
+  return strcmp(path, "-") == 0;
+}
+// The part of a path after its last slash.
 static inline const char *path_base(const char *path) {
   const char *slash = strrchr(path, '/');
   return slash ? slash + 1 : path;

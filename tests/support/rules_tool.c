@@ -11,6 +11,7 @@
 // object for each pass that fired or was held back and one for each rule that fired, and warnings
 // on standard error. RULES_FUEL in the environment: rewrites at one place. The book is RULES_BOOK, given by the build.
 #include "cli.h"
+#include "cli_request.h"
 #include "job.h"
 #include "job_look.h"
 #include "job_stage.h"
@@ -43,7 +44,7 @@ static bool wanted(const char *words, const char *name) {
   return strcmp(words, "all") == 0;
 }
 
-static int apply(const char *words, const char *level, const struct cli_args *args,
+static int apply(const char *words, const char *level, const struct request *request,
                  struct err *err) {
   const uint32_t n = rules_n_passes(&RULES_BOOK);
   bool *passes = calloc(n + 1, sizeof *passes);
@@ -53,7 +54,7 @@ static int apply(const char *words, const char *level, const struct cli_args *ar
   uint64_t *by_rule = calloc(rules_count(&RULES_BOOK) + 1, sizeof *by_rule);
   struct job job;
   struct arena scratch = {0};
-  int rc = job_open(&job, args, NULL, err);
+  int rc = job_open(&job, request, err);
   if (rc != 0) return rc;
   struct pass_env env = {.m = &job.model,
                          .edits = &job.edits,
@@ -100,7 +101,11 @@ static int one(int argc, char **argv) {
   int rc = cli_parse(&args, n, words, &err);
   if (rc == 0) {
     report_open(true, false);
-    rc = apply(argv[1], argv[2], &args, &err);
+    struct request request;
+    struct arena arena = {0};
+    rc = cli_request(&request, &args, NULL, &report_observer, &arena, &err);
+    if (rc == 0) rc = apply(argv[1], argv[2], &request, &err);
+    arena_free(&arena);
     observer_end(&report_observer);
   }
   if (rc < 0) fprintf(stderr, "%s\n", err.msg);

@@ -2,7 +2,7 @@
 // refused with a sentence that helps.
 #include "cli.h"
 #include "size_words.h"
-#include "cli_words.h"
+#include "shell_words.h"
 #include "command_sets.h"
 #include "groups.h"
 #include "help.h"
@@ -596,11 +596,11 @@ static void test_sizes(void **state) {
 static void test_shell_quoting(void **state) {
   (void)state;
   struct arena a = {0};
-  assert_string_equal(cli_words_quote("in/a-b_c.onnx", &a), "in/a-b_c.onnx");
-  assert_string_equal(cli_words_quote("", &a), "''");
-  assert_string_equal(cli_words_quote("a b", &a), "'a b'");
-  assert_string_equal(cli_words_quote("it's", &a), "'it'\\''s'");
-  assert_string_equal(cli_words_quote("$x", &a), "'$x'");
+  assert_string_equal(shell_words_quote("in/a-b_c.onnx", &a), "in/a-b_c.onnx");
+  assert_string_equal(shell_words_quote("", &a), "''");
+  assert_string_equal(shell_words_quote("a b", &a), "'a b'");
+  assert_string_equal(shell_words_quote("it's", &a), "'it'\\''s'");
+  assert_string_equal(shell_words_quote("$x", &a), "'$x'");
   arena_free(&a);
 }
 

@@ -2,7 +2,7 @@
 #include "audit_target.h"
 
 #include "again.h"
-#include "cli_words.h"
+#include "shell_words.h"
 #include "manifest_signed.h"
 #include "model_folder.h"
 #include "unfinished.h"
@@ -52,7 +52,7 @@ static int refuse_folder(const char *folder, const char *command, struct err *er
                                      (int)cut, names[0]->d_name);
     err_fill_hint(err, "%d model%s in it %s a manifest; give one at a time: weir %s %s", n,
                   plural((uint64_t)n), n == 1 ? "has" : "have", command,
-                  cli_words_quote(model, &scratch));
+                  shell_words_quote(model, &scratch));
   } else {
     err_fill_hint(err, "no model in it has a manifest (NAME.onnx%s), which weir writes", suffix);
   }
@@ -94,7 +94,7 @@ void audit_target_hint(const char *operand, const char *command, struct arena *a
   const char *onnx;
   if (!str_ends(operand, ".json") && is_data_of(operand, arena, &onnx))
     err_fill_hint(err, "give the .onnx, not its data file: weir %s %s", command,
-                  cli_words_quote(onnx, arena));
+                  shell_words_quote(onnx, arena));
   err_fill_hint(err, "the model was not written by weir, was written with --no-manifest, or was "
                      "moved without its manifest");
 }

@@ -19,7 +19,7 @@
 #include "audit_found.h"
 #include "audit_target.h"
 #include "audit_tensors.h"
-#include "cli_words.h"
+#include "shell_words.h"
 #include "commands.h"
 #include "manifest.h"
 #include "report.h"
@@ -153,8 +153,8 @@ static void hint_repair(struct audit *a, const struct cli_args *args) {
   if (a->n_found == 0) return;
   if (json_as_string(json_get(json_get(a->m.x_weir, "source"), "name"), &source))
     report_hint("to make the damaged files again: weir rebuild %s --source %s --write again",
-                cli_words_quote(args->operand[0], &a->arena),
-                cli_words_quote(quote(source).s, &a->arena));
+                shell_words_quote(args->operand[0], &a->arena),
+                shell_words_quote(quote(source).s, &a->arena));
   if (several && !a->m.lists_tensors)
     report_hint(
         "for a model written with --tensor-digests, 'weir audit' names only the damaged tensors");
@@ -250,8 +250,10 @@ int cmd_audit(const struct cli_args *args, struct err *err) {
   struct audit a = {.dir = -1};
   struct audit_target t = audit_target_of(args->operand[0], &a.arena);
   struct audit_result result = {0};
+  const struct sign_model_reader who = {cli_string(args, OPT_PUBLIC_KEY), args->operand[0],
+                                        "audit"};
   int rc = audit_target_refuse(args->operand[0], &t, "audit", err);
-  if (rc == 0) rc = sign_model_read(&a.m, &a.dir, args, &t, &a.key, err);
+  if (rc == 0) rc = sign_model_read(&a.m, &a.dir, &who, &t, &a.key, err);
   if (rc == 0) audit_target_found(&t, a.m.subject, &a.arena);
   if (rc == 0) rc = audit_target_refuse(args->operand[0], &t, "audit", err);
   if (rc == 0) rc = check(&a, args, &t, &result, err);

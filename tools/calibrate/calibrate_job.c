@@ -14,7 +14,6 @@
 #include "job_stage.h"
 #include "machine.h"
 #include "runtime_find.h"
-#include "threads.h"
 #include "version.h"
 
 #include <errno.h>
@@ -23,46 +22,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-// ---- options ------------------------------------------------------------------------------------
-
-static int take_method(struct calibrate_job *j, const struct cli_args *args, struct err *err) {
-  struct range_how *how = &j->c.options.how;
-  const char *symmetric = cli_string(args, OPT_CALIBRATE_SYMMETRIC);
-  if (range_method_parse(how, span_str(cli_string(args, OPT_CALIBRATION_METHOD)), err)) return -1;
-  how->bins = cli_count(args, OPT_BINS);
-  how->moving_average = cli_flag(args, OPT_MOVING_AVERAGE);
-  if (cli_given(args, OPT_CALIBRATE_SYMMETRIC))
-    how->symmetric = !symmetric || strcmp(symmetric, "false") != 0;
-  return range_method_check(how, err);
-}
-
-static int take_options(struct calibrate_job *j, const struct cli_args *args, struct err *err) {
-  struct calibrate_options *o = &j->c.options;
-  const char *statistics = cli_string(args, OPT_STATISTICS);
-  uint32_t n_data;
-  cli_list(args, OPT_DATA, &n_data);
-  if (take_method(j, args, err)) return -1;
-  o->statistics = !statistics                          ? CALIBRATE_RANGES
-                  : strcmp(statistics, "channel") == 0 ? CALIBRATE_CHANNELS
-                                                       : CALIBRATE_GRAM;
-  o->skip_infinite = cli_flag(args, OPT_SKIP_INFINITE);
-  o->group_bytes = cli_size(args, OPT_GROUP);
-  o->memory = cli_size(args, OPT_MEMORY) / 3;
-  o->jobs = cli_count(args, OPT_JOBS);
-  if (o->jobs == 0) o->jobs = threads_processors();
-  j->out = cli_string(args, OPT_RANGES_OUT);
-  j->cache = cli_string(args, OPT_CACHE);
-  if (!j->out) {
-    err_fill(err, ERR_USAGE, "weir calibrate needs -o RANGES");
-    return err_hint(err, "such as: -o ranges.jsonl");
-  }
-  if (n_data == 0 && cli_count(args, OPT_GENERATE) == 0) {
-    err_fill(err, ERR_USAGE, "weir calibrate needs samples");
-    return err_hint(err, "--data FILE reads samples, --generate N draws N random ones");
-  }
-  return 0;
-}
 
 // ---- the model ----------------------------------------------------------------------------------
 
@@ -79,15 +38,13 @@ static int ask(void *ctx, const struct pass_question *q, struct pass_answer *ans
   return rc;
 }
 
-static int take_passes(struct calibrate_job *j, const struct cli_args *args, struct err *err) {
+static int take_passes(struct calibrate_job *j, struct err *err) {
   struct pipeline *p = &j->pj.pipeline;
   if (j->record) return j->record->take(j->record->ctx, p, err);
-  const char *path = cli_string(args, OPT_CONFIG);
-  uint32_t n;
-  const char *const *texts = cli_list(args, OPT_PASS, &n);
-  int rc = path ? pipeline_read(p, path, err) : 0;
-  for (uint32_t i = 0; i < n && rc == 0; i++)
-    rc = pipeline_add_text(p, texts[i], err);
+  const struct calibrate_request *r = j->request;
+  int rc = r->config ? pipeline_read(p, r->config, err) : 0;
+  for (uint32_t i = 0; i < r->n_passes && rc == 0; i++)
+    rc = pipeline_add_text(p, r->passes[i], err);
   if (rc == 0 && p->n_steps > 0) rc = pipeline_settle(p, false, false, err);
   return rc == 0 ? pipeline_read_files(p, NULL, err) : rc;
 }
@@ -105,8 +62,8 @@ static int run_passes(struct calibrate_job *j, struct err *err) {
   run.env.ask = ask;
   run.env.ask_ctx = j;
   j->pj.job = &j->job;
-  j->job.given = &j->pj.pipeline.files;
-  if (given_files_fit(&j->pj.pipeline.files, &j->job.model, warn, NULL, err)) return -1;
+  j->base.given = &j->pj.pipeline.files;
+  if (given_files_fit(&j->pj.pipeline.files, &j->job.model, warn, j, err)) return -1;
   return pass_run(&run, &j->pj.arena, err);
 }
 
@@ -123,14 +80,14 @@ static int check_model(const struct calibrate_job *j, struct err *err) {
 
 static int load(struct calibrate_job *j, struct err *err) {
   const struct infer_options o = {INFER_REFINE, 1, INT64_MAX, false};
-  uint32_t n;
+  const struct calibrate_request *r = j->request;
   if (job_load(&j->job, err) || check_model(j, err) || run_passes(j, err)) return -1;
   j->infer = infer_new(&j->job.model, &o);
   infer_all(j->infer, NULL);
   j->c.m = &j->job.model;
   j->c.infer = j->infer;
-  const char *const *excluded = cli_list(j->job.args, OPT_CALIBRATE_EXCLUDE, &n);
-  calibrate_values_find(&j->c.values, j->c.m, j->infer, j->c.options.statistics, excluded, n);
+  calibrate_values_find(&j->c.values, j->c.m, j->infer, j->c.options.statistics, r->excluded,
+                        r->n_excluded);
   if (j->c.values.n_list > 0) return 0;
   return err_set(err, ERR_FAIL, "'%s' has no float values to calibrate",
                  quote_path(j->job.in_path).s);
@@ -150,12 +107,13 @@ static bool is_mapped(const struct model *m) {
 // ---- scratch, samples, staging --------------------------------------------------------------------
 
 static int open_samples(struct calibrate_job *j, struct err *err) {
-  const struct cli_args *args = j->job.args;
-  struct samples_options o = {.generate = cli_count(args, OPT_GENERATE),
-                              .draw = {.seed = cli_count(args, OPT_CALIBRATE_SEED)},
-                              .most = cli_count(args, OPT_SAMPLES),
-                              .scratch = j->scratch.path};
-  o.data = cli_list(args, OPT_DATA, &o.n_data);
+  const struct calibrate_request *r = j->request;
+  const struct samples_options o = {.generate = r->generate,
+                                    .draw = {.seed = r->seed},
+                                    .most = r->samples,
+                                    .scratch = j->scratch.path,
+                                    .data = r->data,
+                                    .n_data = r->n_data};
   if (samples_open(&j->c.samples, j->c.m, j->infer, &o, err)) return -1;
   j->c.n_samples = samples_count(j->c.samples);
   if (samples_left_out(j->c.samples) > 0)
@@ -174,12 +132,11 @@ static const char *passes_json(struct calibrate_job *j) {
 }
 
 // All that decides what RANGES holds, beside the model.
-static const char *request(struct calibrate_job *j) {
+static const char *asked_for(struct calibrate_job *j) {
   const struct calibrate_options *o = &j->c.options;
   const struct range_how *how = &o->how;
   uint8_t sum[DIGEST_BYTES];
   char hex[DIGEST_HEX];
-  uint32_t n;
   samples_sha256(j->c.samples, sum);
   hex_encode(sum, sizeof sum, hex);
   char *text =
@@ -187,9 +144,8 @@ static const char *request(struct calibrate_job *j) {
                    how->percentile, how->bins, how->quantized_bins, how->symmetric,
                    how->moving_average + 2 * how->cube_roots, (int)o->statistics, o->skip_infinite,
                    o->group_bytes, runtime_about(j->c.runtime).version, o->jobs, passes_json(j));
-  const char *const *excluded = cli_list(j->job.args, OPT_CALIBRATE_EXCLUDE, &n);
-  for (uint32_t i = 0; i < n; i++)
-    text = arena_printf(&j->c.arena, "%s\n%s", text, excluded[i]);
+  for (uint32_t i = 0; i < j->request->n_excluded; i++)
+    text = arena_printf(&j->c.arena, "%s\n%s", text, j->request->excluded[i]);
   return text;
 }
 
@@ -201,7 +157,7 @@ static int check_place(struct calibrate_job *j, const char *path, bool *there, s
   if (S_ISDIR(at.st_mode)) return err_set(err, ERR_USAGE, "'%s' is a folder", quote_path(path).s);
   if (job_reads(&j->job, &at))
     return err_set(err, ERR_USAGE, "'%s' is a file of the input", quote_path(path).s);
-  *there = !cli_flag(j->job.args, OPT_CALIBRATE_FORCE);
+  *there = !j->request->replace;
   return 0;
 }
 
@@ -214,7 +170,7 @@ static int check_companion(struct calibrate_job *j, const char *path, struct err
   bool there;
   if (check_place(j, path, &there, err)) return -1;
   if (!there) return 0;
-  if (cli_flag(j->job.args, OPT_FRESH)) return refuse_existing(path, err);
+  if (j->request->base->fresh) return refuse_existing(path, err);
   j->companions[j->n_companions++] = path;
   return 0;
 }
@@ -263,16 +219,15 @@ static const char *folder_of(const char *path, struct arena *a) {
 }
 
 static int open_staging(struct calibrate_job *j, struct err *err) {
-  const struct cli_args *args = j->job.args;
   const struct artifact_request q = {.dest_folder = folder_of(j->out, &j->c.arena),
                                      .onnx_name = path_base(j->out),
-                                     .resume_command = cli_resume_command(args, &j->c.arena),
+                                     .resume_command = j->request->base->resume_command,
                                      .version = version_number,
-                                     .fresh = cli_flag(args, OPT_FRESH),
+                                     .fresh = j->request->base->fresh,
                                      .sources = j->job.sources,
                                      .meta_sha256 = j->c.m->meta_sha256,
                                      .stage = "calibrate",
-                                     .options = span_str(request(j))};
+                                     .options = span_str(asked_for(j))};
   if (artifact_open_parts(&j->artifact, &q, &j->resumed, err)) return -1;
   j->c.kept = j->artifact.at.folder;
   return 0;
@@ -284,17 +239,16 @@ enum { INLINE_BYTES = 4096 };
 // ---- the runtime ----------------------------------------------------------------------------------
 
 static int find_runtime(struct calibrate_job *j, struct err *err) {
-  const struct cli_args *args = j->job.args;
+  const struct calibrate_request *r = j->request;
   const char *found;
-  j->runtime =
-      (struct runtime_options){.library = cli_string(args, OPT_ONNXRUNTIME),
-                               .threads = j->c.options.jobs,
-                               .provider = runtime_provider(cli_string(args, OPT_PROVIDER)),
-                               .memory_bytes = cli_size(args, OPT_VERIFY_MEMORY),
-                               .seconds = cli_count(args, OPT_VERIFY_TIMEOUT),
-                               .inline_bytes = INLINE_BYTES,
-                               .called = j->job.in_path,
-                               .stop = j->c.stop};
+  j->runtime = (struct runtime_options){.library = r->library,
+                                        .threads = j->c.options.jobs,
+                                        .provider = r->provider,
+                                        .memory_bytes = r->runtime_memory,
+                                        .seconds = r->runtime_seconds,
+                                        .inline_bytes = INLINE_BYTES,
+                                        .called = j->job.in_path,
+                                        .stop = j->c.stop};
   if (runtime_find_program(&j->c.arena, &found, err)) return -1;
   return runtime_find_library(j->runtime.library, &j->c.arena, &found, err);
 }
@@ -332,26 +286,23 @@ static int open_model(struct calibrate_job *j, struct err *err) {
 
 // NULL: it was told nothing that is not in the head otherwise.
 static const char *told_options(struct calibrate_job *j) {
-  const struct cli_args *args = j->job.args;
-  const char *statistics = cli_string(args, OPT_STATISTICS);
-  const uint32_t drawn = cli_count(args, OPT_GENERATE);
+  const struct calibrate_request *r = j->request;
+  const uint32_t n = r->n_excluded;
   struct json_out o = {0};
-  uint32_t n;
-  const char *const *excluded = cli_list(args, OPT_CALIBRATE_EXCLUDE, &n);
-  const char *provider = runtime_provider(cli_string(args, OPT_PROVIDER));
-  if (n == 0 && !statistics && !drawn && !provider && !j->c.options.skip_infinite) return NULL;
+  if (n == 0 && !r->statistics && !r->generate && !r->provider && !r->options.skip_infinite)
+    return NULL;
   json_object(&o);
   if (n > 0) json_put_array(&o, "exclude");
   for (uint32_t i = 0; i < n; i++)
-    json_text(&o, excluded[i]);
+    json_text(&o, r->excluded[i]);
   if (n > 0) json_end_array(&o);
-  if (j->c.options.skip_infinite) json_put_bool(&o, "skip_infinite", true);
-  if (statistics) json_put_text(&o, "statistics", statistics);
-  if (provider) json_put_text(&o, "provider", provider);
-  if (drawn) {
+  if (r->options.skip_infinite) json_put_bool(&o, "skip_infinite", true);
+  if (r->statistics) json_put_text(&o, "statistics", r->statistics);
+  if (r->provider) json_put_text(&o, "provider", r->provider);
+  if (r->generate) {
     json_put_object(&o, "generate");
-    json_put_uint(&o, "n", drawn);
-    json_put_uint(&o, "seed", cli_count(args, OPT_CALIBRATE_SEED));
+    json_put_uint(&o, "n", r->generate);
+    json_put_uint(&o, "seed", r->seed);
     json_end_object(&o);
   }
   json_end_object(&o);
@@ -395,7 +346,7 @@ typedef int (*ranges_writer)(const struct ranges *r, int (*sink)(void *ctx, stru
 
 static int write_text(struct calibrate_job *j, const char *path, ranges_writer write,
                       struct err *err) {
-  struct job_text text = {0};
+  struct job_text text = {.observer = j->c.observer};
   if (job_text_open(&text, path, &j->c.arena, err)) return -1;
   (void)write(&j->ranges, sink, &text); // the text keeps what failed
   int rc = job_text_check(&text, err);
@@ -488,27 +439,32 @@ static int measure(struct calibrate_job *j, struct err *err) {
   return write_ranges(j, err);
 }
 
-int calibrate_job_run(struct calibrate_job *j, const struct cli_args *args,
-                      const struct calibrate_record *record, struct observer *observer,
-                      struct err *err) {
-  *j = (struct calibrate_job){.job = {.args = args,
-                                      .in_path = cli_operand(args, "IN"),
+int calibrate_job_run(struct calibrate_job *j, const struct calibrate_request *request,
+                      const struct calibrate_record *record, struct err *err) {
+  const struct request *base = request->base;
+  *j = (struct calibrate_job){.base = *base,
+                              .request = request,
+                              .job = {.request = &j->base,
+                                      .in_path = base->sources[0].path,
                                       .out.dest = -1,
                                       .began = machine_clock(),
-                                      .memory = cli_size(args, OPT_MEMORY)},
+                                      .memory = base->limits.memory,
+                                      .mode = base->limits.io},
+                              .out = request->out,
+                              .cache = request->cache,
                               .scratch = {NULL, -1},
                               .artifact = {.at = {.folder = -1}}};
+  j->c.options = request->options;
   j->record = record;
-  j->c.observer = j->job.observer = observer;
+  j->c.observer = base->observer;
   j->c.ranges = &j->ranges;
   j->c.stop = observer_stop(j->c.observer);
-  pass_job_init(&j->pj, j->job.observer);
+  pass_job_init(&j->pj, base->observer);
   model_init(&j->job.model);
   recipes_init(&j->job.recipes);
   edits_init(&j->job.edits, &j->job.model, &j->job.recipes);
   ranges_init(&j->ranges);
-  if (take_options(j, args, err) || take_passes(j, args, err) || find_runtime(j, err) ||
-      load(j, err) || check_output(j, err) ||
+  if (take_passes(j, err) || find_runtime(j, err) || load(j, err) || check_output(j, err) ||
       scratch_make(&j->scratch, "calibrate", &j->c.arena, err))
     return -1;
   j->runtime.scratch = j->scratch.path;

@@ -2,13 +2,15 @@
 #ifndef WEIR_CALIBRATE_JOB_H
 #define WEIR_CALIBRATE_JOB_H
 
-#include "calibrate.h"
+#include "calibrate_request.h"
 #include "pass_job.h"
 #include "scratch.h"
 
 struct calibrate_record;
 
 struct calibrate_job {
+  const struct calibrate_request *request;
+  struct request base; // its base, with the files that passes read
   struct calibrate c;
   const struct calibrate_record *record; // NULL: it is none that is done again
   struct job job;                        // as far as sources, model and edits go
@@ -36,11 +38,10 @@ struct calibrate_record {
   const char *weir, *source; // the version and the model's name that RANGES get
 };
 
-// Everything: *j is filled also where it fails, and is to be closed. ERR_RUNTIME without a runtime. record: NULL: a run of its
-// own, with the passes of args.
-int calibrate_job_run(struct calibrate_job *j, const struct cli_args *args,
-                      const struct calibrate_record *record, struct observer *observer,
-                      struct err *err);
+// Everything: *j is filled also where it fails, and is to be closed. ERR_RUNTIME without a runtime. request: lives as long as
+// *j. record: NULL: a run of its own, with the passes of the request.
+int calibrate_job_run(struct calibrate_job *j, const struct calibrate_request *request,
+                      const struct calibrate_record *record, struct err *err);
 void calibrate_job_close(struct calibrate_job *j,
                          bool keep); // keep: the staging folder stays, for a resume
 

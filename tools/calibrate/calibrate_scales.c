@@ -14,12 +14,10 @@
 #include "kit.h"
 #include "load.h"
 #include "plain_file.h"
-#include "report.h"
 #include "sources.h"
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <unistd.h>
 
 enum { TABLE_BYTES = 64 << 20 };
@@ -196,11 +194,11 @@ static void take_node(struct scales *s, uint32_t node) {
   *(constant ? &s->weights : &s->values) += 1;
 }
 
-static int take_model(struct scales *s, const struct cli_args *args, struct err *err) {
-  const struct sources_options opening = {.allow_links = cli_flag(args, OPT_ALLOW_LINKS)};
+static int take_model(struct scales *s, const struct calibrate_scales *q, struct err *err) {
+  const struct sources_options opening = {.allow_links = q->allow_links};
   const struct load_options loading = {0};
   struct sources *sources;
-  if (sources_open(&sources, cli_operand(args, "IN"), &opening, err) < 0) return -1;
+  if (sources_open(&sources, q->model, &opening, err) < 0) return -1;
   const int rc = load_model(&s->m, sources, &loading, err);
   if (rc == 0 && s->m.main_graph != NO_ID) {
     TABLE_ADD(s, taken, s->m.n_values);
@@ -258,7 +256,7 @@ static int take_table(struct scales *s, const char *path, struct err *err) {
   return rc;
 }
 
-// ---- the command --------------------------------------------------------------------------------
+// ---- the file --------------------------------------------------------------------------------
 
 static int check_output(const char *path, bool force, struct err *err) {
   if (!path) return err_set(err, ERR_USAGE, "--scales needs -o FILE: where to write the overrides");
@@ -267,45 +265,26 @@ static int check_output(const char *path, bool force, struct err *err) {
   return err_hint(err, "--force replaces it");
 }
 
-static void tell_json(const struct scales *s, const char *path) {
-  struct json_out j = {.indent = 2};
-  report_json_begin(&j);
-  json_put_uint(&j, "left_out", s->left);
-  json_put_text(&j, "output", path);
-  json_put_uint(&j, "values", s->values);
-  json_put_uint(&j, "weights", s->weights);
-  json_end_object(&j);
-  report_json_end(&j);
-  json_done(&j);
-}
-
-int calibrate_scales(const struct cli_args *args, struct err *err) {
-  const char *of = cli_string(args, OPT_SCALES), *path = cli_string(args, OPT_RANGES_OUT);
+int calibrate_scales_write(const struct calibrate_scales *q, struct calibrate_scaled *made,
+                           struct err *err) {
   struct scales s = {.out = {.indent = 2}};
-  struct job_text text = {0};
+  struct job_text text = {.observer = q->observer};
   model_init(&s.m);
   json_object(&s.out);
-  int rc = check_output(path, cli_flag(args, OPT_CALIBRATE_FORCE), err);
-  if (rc == 0) rc = strcmp(of, "model") == 0 ? take_model(&s, args, err) : take_table(&s, of, err);
+  int rc = check_output(q->out, q->replace, err);
+  if (rc == 0) rc = q->table ? take_table(&s, q->table, err) : take_model(&s, q, err);
   json_end_object(&s.out);
   json_newline(&s.out);
   if (rc == 0 && s.values + s.weights == 0) {
     rc = err_set(err, ERR_FAIL, "'%s' has no scales that can be written as overrides",
-                 quote_path(strcmp(of, "model") == 0 ? cli_operand(args, "IN") : of).s);
+                 quote_path(q->table ? q->table : q->model).s);
     (void)err_hint(err, "weir reads the scales of QuantizeLinear and DequantizeLinear nodes, if "
                         "they are constants");
   }
-  if (rc == 0) rc = job_text_reserve(&text, path, &s.arena, err);
+  if (rc == 0) rc = job_text_reserve(&text, q->out, &s.arena, err);
   if (rc == 0) rc = job_text_end(&text, span_of(s.out.text, s.out.n), err);
   job_text_drop(&text);
-  if (rc == 0 && cli_flag(args, OPT_JSON)) {
-    tell_json(&s, path);
-  } else if (rc == 0 && !cli_flag(args, OPT_QUIET)) {
-    printf("scales of %lu value%s and %lu weight%s", s.values, plural(s.values), s.weights,
-           plural(s.weights));
-    if (s.left) printf(", %lu left out (computed, in blocks, without a name, or too many)", s.left);
-    printf("\nwrote %s; use it with 'weir static --override'\n", quote_path(path).s);
-  }
+  *made = (struct calibrate_scaled){s.values, s.weights, s.left};
   json_done(&s.out);
   TABLE_FREE(&s, taken);
   model_free(&s.m);

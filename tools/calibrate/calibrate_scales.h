@@ -2,9 +2,21 @@
 #ifndef WEIR_CALIBRATE_SCALES_H
 #define WEIR_CALIBRATE_SCALES_H
 
-#include "cli.h"
+#include "observer.h"
 
-// `weir calibrate --scales`: writes the file, and says how many it has. ERR_FAIL: there is none; ERR_INPUT for a table that is none.
-int calibrate_scales(const struct cli_args *args, struct err *err);
+struct calibrate_scales {
+  const char *model; // path; with `table` not looked at
+  const char *table; // a file of scales; NULL: those of the model
+  const char *out;   // NULL: nobody said (ERR_USAGE)
+  bool allow_links, replace;
+  struct observer *observer;
+};
+// How many it has, and how many scales could not be written.
+struct calibrate_scaled {
+  uint64_t values, weights, left;
+};
+// Writes the file. ERR_FAIL: there is no scale; ERR_INPUT for a table that is none.
+int calibrate_scales_write(const struct calibrate_scales *q, struct calibrate_scaled *made,
+                           struct err *err);
 
 #endif

@@ -1,13 +1,60 @@
 // weir calibrate: what range every value of a model has, from runs on samples.
 #include "calibrate_job.h"
 #include "calibrate_scales.h"
+#include "calibrate_take.h"
 #include "commands.h"
 #include "report.h"
 
+#include <stdio.h>
+
+static void print_scales_json(const struct calibrate_scaled *made, const char *path) {
+  struct json_out j = {.indent = 2};
+  report_json_begin(&j);
+  json_put_uint(&j, "left_out", made->left);
+  json_put_text(&j, "output", path);
+  json_put_uint(&j, "values", made->values);
+  json_put_uint(&j, "weights", made->weights);
+  json_end_object(&j);
+  report_json_end(&j);
+}
+
+static void print_scales(const struct calibrate_scaled *made, const char *path) {
+  printf("scales of %lu value%s and %lu weight%s", made->values, plural(made->values),
+         made->weights, plural(made->weights));
+  if (made->left)
+    printf(", %lu left out (computed, in blocks, without a name, or too many)", made->left);
+  printf("\nwrote %s; use it with 'weir static --override'\n", quote_path(path).s);
+}
+
+static int write_scales(const struct cli_args *args, struct err *err) {
+  const char *of = cli_string(args, OPT_SCALES);
+  const struct calibrate_scales q = {.model = cli_operand(args, "IN"),
+                                     .table = strcmp(of, "model") == 0 ? NULL : of,
+                                     .out = cli_string(args, OPT_RANGES_OUT),
+                                     .allow_links = cli_flag(args, OPT_ALLOW_LINKS),
+                                     .replace = cli_flag(args, OPT_CALIBRATE_FORCE),
+                                     .observer = &report_observer};
+  struct calibrate_scaled made;
+  if (calibrate_scales_write(&q, &made, err)) return -1;
+  if (cli_flag(args, OPT_JSON))
+    print_scales_json(&made, q.out);
+  else if (!cli_flag(args, OPT_QUIET))
+    print_scales(&made, q.out);
+  return 0;
+}
+
 int cmd_calibrate(const struct cli_args *args, struct err *err) {
+  struct calibrate_request request;
+  struct request base;
+  struct request_source source;
   struct calibrate_job j;
-  if (cli_given(args, OPT_SCALES)) return calibrate_scales(args, err);
-  const int rc = calibrate_job_run(&j, args, NULL, &report_observer, err);
+  struct arena arena = {0};
+  if (cli_given(args, OPT_SCALES)) return write_scales(args, err);
+  if (calibrate_take(&request, &base, &source, args, &report_observer, &arena, err)) {
+    arena_free(&arena);
+    return -1;
+  }
+  const int rc = calibrate_job_run(&j, &request, NULL, err);
   if (rc == 0 && cli_flag(args, OPT_JSON))
     calibrate_tell_json(&j);
   else if (rc == 0 && !cli_flag(args, OPT_QUIET))
@@ -16,5 +63,6 @@ int cmd_calibrate(const struct cli_args *args, struct err *err) {
   const bool goes_on = err->kind == ERR_RETRY || err->kind == ERR_IO || err->kind == ERR_NOSPACE ||
                        j.placing || (j.n_companions > 0 && j.resumed);
   calibrate_job_close(&j, rc != 0 && goes_on);
+  arena_free(&arena);
   return rc;
 }

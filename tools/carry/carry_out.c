@@ -5,7 +5,7 @@
 // said. The null engine writes nothing, so nothing of it is ever left.
 #include "carry_out.h"
 
-#include "cli_words.h"
+#include "shell_words.h"
 #include "fs.h"
 #include "seal.h"
 
@@ -93,7 +93,7 @@ static void hint_at_rest(const struct carry_out *c, const struct staging *st, st
   struct arena scratch = {0};
   const uint64_t done = staging_done_bytes(st, c->plan), all = plan_total_bytes(c->plan);
   const char *again = c->where.resume_command;
-  const char *folder = cli_words_quote(c->where.dest_folder, &scratch);
+  const char *folder = shell_words_quote(c->where.dest_folder, &scratch);
   if (strlen(again) + strlen(folder) > sizeof err->hint - 150) again = "the same command again";
   err_hint(err,
            "%s of %s are written and kept\n      continue: %s\n      discard:  weir clean %s --yes",

@@ -8,7 +8,7 @@
 #include "unfinished.h"
 
 #include "arena.h"
-#include "cli_words.h"
+#include "shell_words.h"
 #include "staging.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ int unfinished_refuse(const char *model, struct err *err) {
              "moved into place (they are in '%s')",
              quote_path(model).s, quote_str(staging).s);
     rc = err_hint(err, "run the same command again to complete it (weir clean %s shows it)",
-                  cli_words_quote(folder, &scratch));
+                  shell_words_quote(folder, &scratch));
   }
   arena_free(&scratch);
   return rc;

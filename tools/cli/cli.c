@@ -11,7 +11,7 @@
 #include "cli.h"
 
 #include "cli_unknown.h"
-#include "cli_words.h"
+#include "shell_words.h"
 #include "command_sets.h"
 #include "guess.h"
 #include "passes.h"
@@ -226,10 +226,6 @@ static int bad_value(const struct taking *t, const char *text, const char *wante
                  cli_source(t->args, t->o).s, wanted);
 }
 
-bool cli_is_stream(const char *path) {
-  return strcmp(path, "-") == 0;
-}
-
 static int no_stream_of_a_model(struct err *err) {
   err_fill(err, ERR_USAGE,
            "a model cannot be read from a pipe or written to one: weir needs random access");
@@ -301,8 +297,8 @@ static int set_value(const struct taking *t, const char *text, struct err *err) 
       return bad_value(t, text, "a plain file name, without '/' and '..'", err);
     break;
   case CLI_FILE:
-    if (cli_is_stream(text) && t->o == OPT_OUTPUT) return no_stream_of_a_model(err);
-    if (cli_is_stream(text)) return bad_value(t, text, "a path, such as ./-", err);
+    if (path_is_stream(text) && t->o == OPT_OUTPUT) return no_stream_of_a_model(err);
+    if (path_is_stream(text)) return bad_value(t, text, "a path, such as ./-", err);
     if (*text == '\0') return bad_value(t, text, "a path", err);
     break;
   case CLI_STREAM:
@@ -439,7 +435,7 @@ static int take_words(struct cli_args *args, struct err *err) {
     } else if (options && word[0] == '-' && word[1]) {
       rc = take_short(args, word, &at, err);
     } else if (operand_word(args->command, args->n_operands).n > 0) {
-      if (cli_is_stream(word) && !takes_stream(args)) return no_stream_of_a_model(err);
+      if (path_is_stream(word) && !takes_stream(args)) return no_stream_of_a_model(err);
       args->operand[args->n_operands++] = word;
     } else {
       rc = unexpected(args, at, err);
@@ -560,7 +556,7 @@ static int parse_top(struct cli_args *args, const char *word, struct err *err) {
 static bool is_on_stdout(const struct cli_args *args, enum cli_option o) {
   if (!cli_option_belongs(o, args->command) || !cli_given(args, o)) return false;
   const struct cli_option_row row = cli_row(args->command, o);
-  return row.kind == CLI_FLAG || cli_is_stream(args->value[o].text);
+  return row.kind == CLI_FLAG || path_is_stream(args->value[o].text);
 }
 
 static const enum cli_option on_stdout[] = {OPT_JSON,        OPT_REPORT_JSON_STDOUT,
@@ -600,7 +596,7 @@ static int no_output(struct cli_args *args, struct err *err) {
   err_fill(err, ERR_USAGE, "Provide an output path or use --inplace.");
   return err_hint(err, "usage: weir %s %s [options], such as: -o %s",
                   command_rows[args->command].name, command_rows[args->command].operands,
-                  cli_words_quote(out, &args->arena));
+                  shell_words_quote(out, &args->arena));
 }
 
 int cli_parse(struct cli_args *args, int argc, char *const *argv, struct err *err) {
@@ -731,7 +727,7 @@ bool cli_lacks_output(const struct cli_args *args) {
 char *cli_given_line(const struct cli_args *args, struct arena *arena) {
   char *line = arena_printf(arena, "weir");
   for (int i = 1; i < args->argc; i++)
-    line = arena_printf(arena, "%s %s", line, cli_words_quote(args->argv[i], arena));
+    line = arena_printf(arena, "%s %s", line, shell_words_quote(args->argv[i], arena));
   return line;
 }
 
@@ -745,7 +741,7 @@ char *cli_resume_command(const struct cli_args *args, struct arena *arena) {
     // Ahead of a closing "--", behind which it would be an operand.
     if (i == 2 && args->command == CLI_shrink) line = arena_printf(arena, "%s --resume", line);
     if (about_it && !operand) continue;
-    line = arena_printf(arena, "%s %s", line, cli_words_quote(args->argv[i], arena));
+    line = arena_printf(arena, "%s %s", line, shell_words_quote(args->argv[i], arena));
   }
   return line;
 }

@@ -197,8 +197,6 @@ const char *cli_output(const struct cli_args *args);
 // A dry run without OUT, -o and --inplace: cli_output is then nobody's wish.
 bool cli_lacks_output(const struct cli_args *args);
 
-// "-": standard input or standard output, in the place of a path. A file of that name is './-'.
-bool cli_is_stream(const char *path);
 // True if standard output is a record's or the report's alone: nothing is printed for people then.
 bool cli_stdout_is_taken(const struct cli_args *args);
 

@@ -12,6 +12,7 @@
 // without a signature, which the same command makes. --provenance: the statement is kept in the folder until the output has its
 // name, so that a kill in between loses nothing.
 #include "carry_out.h"
+#include "cli_request.h"
 #include "commands.h"
 #include "fs.h"
 #include "job.h"
@@ -23,6 +24,7 @@
 #include "report.h"
 #include "sign_model.h"
 #include "stop.h"
+#include "verify_options.h"
 #include "verify_staged.h"
 
 #include <errno.h>
@@ -154,7 +156,9 @@ static int put(struct planned *x, struct final *f, const struct cli_args *args,
   planned_count(x);
   if (x->missing) return refuse_missing(x, err);
   rc = carry_out_run(&c, &made, err); // nothing is left to make: a look at what was found
-  if (rc == 0) rc = verify_staged_run(&f->verify, x, args, err);
+  const struct request_limits limits = cli_request_limits(args);
+  if (rc == 0)
+    rc = verify_staged_run(&f->verify, x, &limits, cli_string(args, OPT_SOURCE_DIR), err);
   if (rc && f->verify.v.found.n_rows > 0 &&
       !cli_flag(args, OPT_JSON)) // what failed, and what did not
     verify_tell(&f->verify.v, cli_flag(args, OPT_QUIET));
@@ -237,11 +241,14 @@ static int finalize(struct planned *x, const struct cli_args *args, struct final
   const char *dest = x->joined.st.dest_path;
   f->model = strcmp(dest, ".") == 0 ? x->joined.onnx_name
                                     : arena_printf(&x->arena, "%s/%s", dest, x->joined.onnx_name);
-  if (planned_work(x, args, stop_watch(), &work, err)) return -1;
+  const struct cli_source io_name = cli_source(args, OPT_IO);
+  struct request_limits limits = cli_request_limits(args);
+  limits.io_name = io_name.s;
+  if (planned_work(x, &limits, stop_watch(), &work, err)) return -1;
   if (x->joined.sealed)
     return open_provenance(x, f, args, err) ? -1 : complete_seal(x, f, &work, err);
   if (x->missing) return refuse_missing(x, err);
-  if (refuse_taken(x, err) || planned_open_sources(x, args, err) ||
+  if (refuse_taken(x, err) || planned_open_sources(x, cli_string(args, OPT_SOURCE_DIR), err) ||
       open_provenance(x, f, args, err) || verify_staged_check(&f->verify, x, err))
     return -1;
   return put(x, f, args, &work, err);
@@ -273,12 +280,16 @@ int cmd_finalize(const struct cli_args *args, struct err *err) {
   const char *key = cli_string(args, OPT_SIGN_KEY);
   (void)stop_watch();
   if (key && sign_model_key(&f.key, key, SIGN_KEY_PRIVATE, err)) return -1;
-  if (verify_staged_begin(&f.verify, args, err)) {
+  struct verify_options verify;
+  struct arena arena = {0};
+  if (verify_options_take(&verify, args, &report_observer, NULL, &arena, err) ||
+      verify_staged_begin(&f.verify, &verify, cli_string(args, OPT_EDITS), err)) {
+    arena_free(&arena);
     verify_staged_end(&f.verify);
     sign_key_free(f.key);
     return -1;
   }
-  int rc = planned_open(&x, args, STAGING_AS_LAST, &report_observer, err);
+  int rc = planned_open(&x, cli_operand(args, "PLAN"), STAGING_AS_LAST, &report_observer, err);
   f.before = x.in_place;
   f.model = x.model;
   if (rc == 0 && key) rc = refuse_unsigned(&x, err);
@@ -294,6 +305,7 @@ int cmd_finalize(const struct cli_args *args, struct err *err) {
         f.before ? "in place already" : "being moved into place already");
   job_text_drop(&f.provenance);
   verify_staged_end(&f.verify);
+  arena_free(&arena);
   planned_close(&x);
   sign_key_free(f.key);
   return rc;

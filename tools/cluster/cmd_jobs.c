@@ -1,5 +1,5 @@
 // weir jobs: a job file for a plan, made of a text of job_files.def.
-#include "cli_words.h"
+#include "shell_words.h"
 #include "commands.h"
 #include "planned.h"
 #include "report.h"
@@ -132,7 +132,7 @@ static int make(struct planned *x, const struct cli_args *args, const struct job
   const char *plan_text = json_text_of(plan, a);
   static const struct word of_kubernetes = {"$", "$$"}, of_github = {"${{", "${{ '${{' }}"};
   const struct word words[] = {
-      {"@PLAN@", cli_words_quote(plan, a)},
+      {"@PLAN@", shell_words_quote(plan, a)},
       {"@PLAN_TEXT@", plan_text},
       {"@PLAN_OF_KUBERNETES@", replace(plan_text, &of_kubernetes, 1, a)},
       {"@PLAN_OF_GITHUB@", replace(plan_text, &of_github, 1, a)},
@@ -160,7 +160,7 @@ int cmd_jobs(const struct cli_args *args, struct err *err) {
     err_fill(err, ERR_USAGE, "'weir jobs' needs --scheduler");
     return err_hint(err, "slurm, kubernetes, mpi, ray, dask, github, or shell");
   }
-  int rc = planned_open(&x, args, STAGING_AS_VIEWER, &report_observer, err);
+  int rc = planned_open(&x, cli_operand(args, "PLAN"), STAGING_AS_VIEWER, &report_observer, err);
   if (rc == 0 && x.in_place)
     rc = err_set(err, ERR_INPUT, "%s is in place already: there is nothing left to do",
                  quote_path(x.model).s);

@@ -4,6 +4,7 @@
 //
 // Whatever other members do at the same time is harmless: a unit has the same bytes whoever makes it.
 #include "carry_out.h"
+#include "cli_request.h"
 #include "commands.h"
 #include "machine.h"
 #include "planned.h"
@@ -100,8 +101,11 @@ static int make(struct planned *x, const struct cli_args *args, const volatile i
   struct part part;
   struct carry_out c = {.plan = &j->plan};
   const double began = machine_clock();
-  if (which(args, j, &part, err) || planned_work(x, args, stop, &c.work, err) ||
-      planned_open_sources(x, args, err))
+  const struct cli_source io_name = cli_source(args, OPT_IO);
+  struct request_limits limits = cli_request_limits(args);
+  limits.io_name = io_name.s;
+  if (which(args, j, &part, err) || planned_work(x, &limits, stop, &c.work, err) ||
+      planned_open_sources(x, cli_string(args, OPT_SOURCE_DIR), err))
     return -1;
   c.sources = x->sources;
   shards_of_plan(&j->plan, part.index, part.count, &part.first, &part.end);
@@ -136,7 +140,7 @@ static int make(struct planned *x, const struct cli_args *args, const volatile i
 int cmd_shard(const struct cli_args *args, struct err *err) {
   struct planned x;
   const volatile int *stop = stop_watch_member();
-  int rc = planned_open(&x, args, STAGING_AS_MEMBER, &report_observer, err);
+  int rc = planned_open(&x, cli_operand(args, "PLAN"), STAGING_AS_MEMBER, &report_observer, err);
   if (rc == 0 && (x.in_place || x.joined.sealed)) {
     x.in_place = true;
     if (!x.model) x.model = x.joined.onnx_name;

@@ -58,7 +58,8 @@ static int look(struct look *l, const struct cli_args *args, const volatile int 
                 struct err *err) {
   struct timespec now;
   *l = (struct look){.first_damaged = NO_ID};
-  if (planned_open(&l->x, args, STAGING_AS_VIEWER, &report_observer, err)) return -1;
+  if (planned_open(&l->x, cli_operand(args, "PLAN"), STAGING_AS_VIEWER, &report_observer, err))
+    return -1;
   if (l->x.in_place) return 0;
   if (cli_flag(args, OPT_RECHECK) && !l->x.joined.sealed && recheck(l, args, stop, err)) return -1;
   planned_count(&l->x);

@@ -42,9 +42,8 @@ static int check_layout(const struct planned *x, struct err *err) {
   return err_hint(err, "run the 'weir plan' command again; finished units are kept");
 }
 
-int planned_open(struct planned *x, const struct cli_args *args, enum staging_as as,
-                 struct observer *o, struct err *err) {
-  const char *path = cli_operand(args, "PLAN");
+int planned_open(struct planned *x, const char *path, enum staging_as as, struct observer *o,
+                 struct err *err) {
   *x = (struct planned){.observer = o};
   if (staging_join(&x->joined, path, version_number, as, err)) {
     x->in_place = err->kind == ERR_INPUT &&
@@ -86,8 +85,8 @@ struct span planned_left_provenance(const struct planned *x) {
   return kept;
 }
 
-int planned_open_sources(struct planned *x, const struct cli_args *args, struct err *err) {
-  return staging_join_sources(&x->joined, cli_string(args, OPT_SOURCE_DIR), &x->sources, err);
+int planned_open_sources(struct planned *x, const char *folder, struct err *err) {
+  return staging_join_sources(&x->joined, folder, &x->sources, err);
 }
 
 void planned_close(struct planned *x) {
@@ -134,13 +133,14 @@ const char *planned_missing_words(struct planned *x) {
   return arena_string(&x->arena, span_str(text));
 }
 
-int planned_work(const struct planned *x, const struct cli_args *args, const volatile int *stop,
-                 struct work_options *work, struct err *err) {
-  *work = (struct work_options){.jobs = cli_count(args, OPT_JOBS),
-                                .memory = cli_size(args, OPT_MEMORY),
+int planned_work(const struct planned *x, const struct request_limits *limits,
+                 const volatile int *stop, struct work_options *work, struct err *err) {
+  *work = (struct work_options){.jobs = limits->jobs,
+                                .memory = limits->memory,
+                                .mode = limits->io,
                                 .observer = x->observer,
                                 .stop = stop};
-  if (engine_of(args, &work->mode, err)) return -1;
+  if (engine_pick(&work->mode, limits->io_name, x->observer, err)) return -1;
   const bool null = x->joined.orders.null;
   if (!null && work->mode == IO_NULL)
     return err_set(

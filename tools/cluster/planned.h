@@ -2,7 +2,7 @@
 #ifndef WEIR_PLANNED_H
 #define WEIR_PLANNED_H
 
-#include "cli.h"
+#include "request.h"
 #include "staging_join.h"
 #include "work.h"
 
@@ -19,9 +19,10 @@ struct planned {
 };
 
 // Opens PLAN. in_place: nothing else is. ERR_INPUT and the like as staging_join. planned_close in any case.
-int planned_open(struct planned *x, const struct cli_args *args, enum staging_as as,
-                 struct observer *o, struct err *err);
-int planned_open_sources(struct planned *x, const struct cli_args *args, struct err *err);
+int planned_open(struct planned *x, const char *path, enum staging_as as, struct observer *o,
+                 struct err *err);
+// folder: of the sources; NULL: the one that the plan names.
+int planned_open_sources(struct planned *x, const char *folder, struct err *err);
 void planned_close(struct planned *x);
 // Of one that is in place: what a kill left of its folder, if anything. A failure leaves it to 'weir clean'.
 void planned_clear_left(const struct planned *x);
@@ -33,8 +34,8 @@ void planned_count(struct planned *x);
 bool planned_next_missing(const struct planned *x, uint32_t *unit, uint32_t *first, uint32_t *last);
 // "0-3, 17, 40-62", the first few.
 const char *planned_missing_words(struct planned *x);
-// The work of carrying it out, as options say. stop: NULL: that of the observer.
-int planned_work(const struct planned *x, const struct cli_args *args, const volatile int *stop,
-                 struct work_options *work, struct err *err);
+// The work of carrying it out.
+int planned_work(const struct planned *x, const struct request_limits *limits,
+                 const volatile int *stop, struct work_options *work, struct err *err);
 
 #endif

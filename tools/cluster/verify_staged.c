@@ -1,28 +1,26 @@
 // The source is where --source-dir or the plan says, the output in the plan's folder under its final name. Sites are those of an
-// edit log, which 'weir plan --edit-log' wrote: the plan has its digest. They are verified by the command line that 'weir verify'
-// would have.
+// edit log, which 'weir plan --edit-log' wrote: the plan has its digest.
 #include "verify_staged.h"
 
 #include "found_file.h"
-#include "report.h"
 #include "verify_replay.h"
 
-int verify_staged_begin(struct verify_staged *s, const struct cli_args *args, struct err *err) {
-  struct verify_options o;
-  *s = (struct verify_staged){.v = {.scratch_fd = -1}, .log = cli_string(args, OPT_EDITS)};
-  if (verify_options_take(&o, args, &report_observer, NULL, &s->arena, err)) return -1;
-  if (o.scope == VERIFY_NOTHING && s->log)
+int verify_staged_begin(struct verify_staged *s, const struct verify_options *o, const char *log,
+                        struct err *err) {
+  *s = (struct verify_staged){.v = {.scratch_fd = -1}, .log = log};
+  if (o->scope == VERIFY_NOTHING && s->log)
     return err_set(err, ERR_USAGE, "--edits has no effect without --verify");
-  if (o.scope == VERIFY_NOTHING) return 0;
-  if (o.scope & VERIFY_SITES && !s->log) {
-    err_fill(err, ERR_USAGE, "--verify=%s needs --edits", cli_string(args, OPT_VERIFY));
+  if (o->scope == VERIFY_NOTHING) return 0;
+  if (o->scope & VERIFY_SITES && !s->log) {
+    err_fill(err, ERR_USAGE, "--verify=%s needs --edits",
+             o->scope & VERIFY_MODEL ? "all" : "sites");
     return err_hint(err, "give the log that 'weir plan --edit-log FILE' wrote, or use "
                          "--verify=model, which needs no log");
   }
-  if (s->log && cli_is_stream(s->log))
+  if (s->log && path_is_stream(s->log))
     return err_set(err, ERR_USAGE, "--edits of 'weir finalize' must be a file, not standard input");
   s->wanted = true;
-  return verify_begin(&s->v, &o, err);
+  return verify_begin(&s->v, o, err);
 }
 
 void verify_staged_end(struct verify_staged *s) {
@@ -47,41 +45,28 @@ int verify_staged_check(const struct verify_staged *s, const struct planned *x, 
   return err_hint(err, "'weir plan --edit-log FILE' writes it");
 }
 
-// weir verify SOURCE STAGED --edits LOG
+// As 'weir verify SOURCE STAGED --edits LOG' does.
 static int verify_by_log(struct verify_staged *s, const struct planned *x,
-                         const struct cli_args *args, const char *source, const char *staged,
-                         struct err *err) {
-  const char *jobs = cli_given(args, OPT_JOBS) ? args->value[OPT_JOBS].text : NULL;
-  const char *memory = cli_given(args, OPT_MEMORY) ? args->value[OPT_MEMORY].text : NULL;
-  const char *words[12];
-  int n = 0;
-  words[n++] = "weir";
-  words[n++] = "verify";
-  words[n++] = "--edits";
-  words[n++] = s->log;
-  if (jobs) words[n++] = arena_printf(&s->arena, "--jobs=%s", jobs);
-  if (memory) words[n++] = arena_printf(&s->arena, "--memory=%s", memory);
-  if (x->joined.orders.allow_links) words[n++] = "--allow-links";
-  words[n++] = "--";
-  words[n++] = source;
-  words[n++] = staged;
-  struct cli_args inner;
-  int rc = cli_parse(&inner, n, (char *const *)(uintptr_t)words, err);
-  if (rc == 0) rc = verify_logged(&s->v, &inner, err);
-  cli_free(&inner);
-  return rc;
+                         const struct request_limits *limits, const char *source,
+                         const char *staged, struct err *err) {
+  const struct request request = {.observer = s->v.options.observer,
+                                  .allow_links = x->joined.orders.allow_links,
+                                  .limits = *limits};
+  const struct verify_log log = {
+      .source = source, .out = staged, .log = s->log, .request = &request};
+  return verify_logged(&s->v, &log, err);
 }
 
-int verify_staged_run(struct verify_staged *s, const struct planned *x, const struct cli_args *args,
+int verify_staged_run(struct verify_staged *s, const struct planned *x,
+                      const struct request_limits *limits, const char *source_folder,
                       struct err *err) {
   const struct staging_joined *j = &x->joined;
-  const char *folder = cli_string(args, OPT_SOURCE_DIR);
   if (!s->wanted) return 0;
-  const char *source =
-      arena_printf(&s->arena, "%s/%s", folder ? folder : j->source_folder, j->sources[0].name);
+  const char *source = arena_printf(
+      &s->arena, "%s/%s", source_folder ? source_folder : j->source_folder, j->sources[0].name);
   const char *staged =
       arena_printf(&s->arena, "%s/%s/%s", j->st.dest_path, j->st.name, j->onnx_name);
-  if (s->v.options.scope & VERIFY_SITES && verify_by_log(s, x, args, source, staged, err))
+  if (s->v.options.scope & VERIFY_SITES && verify_by_log(s, x, limits, source, staged, err))
     return -1;
   if (s->v.options.scope & VERIFY_MODEL &&
       verify_models(&s->v, source, staged, j->orders.allow_links, err))

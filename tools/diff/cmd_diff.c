@@ -3,10 +3,14 @@
 // The steps are straight: load both, find twins, look at the weights, compare, tell. The exit code is
 // that of diff(1): 0 where nothing is different, 1 where something is; errors have the codes that
 // they have everywhere.
+#include "cli_request.h"
 #include "commands.h"
 #include "diffing.h"
 #include "machine.h"
 #include "report.h"
+
+#include <stdlib.h>
+#include <unistd.h>
 
 static enum diffing_weights weights_of(const struct cli_args *args) {
   const char *word = cli_string(args, OPT_WEIGHTS);
@@ -17,24 +21,38 @@ static bool in_markdown(const struct cli_args *args) {
   return cli_string(args, OPT_DIFF_FORMAT)[0] == 'm';
 }
 
-static int check_memory(const struct diffing *x, struct err *err) {
-  const uint64_t given = cli_size(x->args, OPT_MEMORY);
+static bool in_colour(const struct cli_args *args) {
+  if (cli_flag(args, OPT_COLOR)) return true;
+  const char *no = getenv("NO_COLOR");
+  return !cli_flag(args, OPT_NO_COLOR) && isatty(STDOUT_FILENO) && !(no && *no);
+}
+
+static int check_memory(const struct diffing *x, const struct cli_args *args, struct err *err) {
+  const uint64_t given = x->work.memory;
   if (x->weights == WEIGHTS_NONE || !given || given >= contrast_least_memory()) return 0;
-  err_set(err, ERR_USAGE, "%s %s is not enough: two models need %s",
-          cli_source(x->args, OPT_MEMORY).s, quote_bytes(given).s,
-          quote_bytes(contrast_least_memory()).s);
+  err_set(err, ERR_USAGE, "%s %s is not enough: two models need %s", cli_source(args, OPT_MEMORY).s,
+          quote_bytes(given).s, quote_bytes(contrast_least_memory()).s);
   return err_hint(err, "the default is 48MiB");
 }
 
 int cmd_diff(const struct cli_args *args, struct err *err) {
+  const struct request_limits limits = cli_request_limits(args);
+  const struct cli_source io_name = cli_source(args, OPT_IO);
   struct diffing x = {
-      .args = args,
       .side = {{.path = cli_operand(args, "MODEL")}, {.path = cli_operand(args, "OTHER")}},
       .weights = weights_of(args),
+      .weights_word = cli_string(args, OPT_WEIGHTS),
+      .allow_links = cli_flag(args, OPT_ALLOW_LINKS),
+      .all = cli_flag(args, OPT_ALL_DIFFERENCES),
+      .colour = in_colour(args),
       .trusts = cli_flag(args, OPT_TRUST_MANIFESTS),
-      .observer = &report_observer,
+      .work = {.jobs = limits.jobs,
+               .memory = limits.memory,
+               .mode = limits.io,
+               .observer = &report_observer},
+      .io_name = io_name.s,
       .began = machine_clock()};
-  int rc = check_memory(&x, err);
+  int rc = check_memory(&x, args, err);
   if (rc == 0) rc = diffing_load(&x, err);
   if (rc == 0) {
     diff_match(&x.d);

@@ -14,7 +14,7 @@ static int read_onnx(void *ctx, uint32_t side, uint64_t off, void *buf, size_t n
 
 static int load_side(struct diffing *x, uint32_t side, struct err *err) {
   struct diffing_model *m = &x->side[side];
-  const struct sources_options options = {.allow_links = cli_flag(x->args, OPT_ALLOW_LINKS)};
+  const struct sources_options options = {.allow_links = x->allow_links};
   const struct load_options load = {.no_matter_the_data = x->weights == WEIGHTS_NONE};
   model_init(&m->model);
   recipes_init(&m->recipes);

@@ -5,11 +5,12 @@
 #ifndef WEIR_DIFFING_H
 #define WEIR_DIFFING_H
 
-#include "cli.h"
 #include "contrast.h"
 #include "diff.h"
 #include "edit.h"
 #include "express.h"
+#include "observer.h"
+#include "work.h"
 
 enum diffing_weights { WEIGHTS_NONE, WEIGHTS_DIGEST, WEIGHTS_VALUES };
 
@@ -51,11 +52,14 @@ struct weighed {
 };
 
 struct diffing {
-  const struct cli_args *args;
+  struct work_options work; // its mode is chosen only if weights are compared
+  const char *io_name;      // of that choice, for messages: "--io"
+  const char *weights_word; // as the user names `weights`
+  bool allow_links;
+  bool all, colour; // of the text: no line is left out
   struct diffing_model side[DIFF_SIDES];
   struct diff d;
   struct arena arena;
-  struct observer *observer;
   enum diffing_weights weights;
   double began;
   bool same_file;     // both names are one file

@@ -243,7 +243,7 @@ void told_json(struct diffing *x) {
   report_json_begin(&j);
   json_put_text(&j, "other", x->side[1].path);
   json_put_bool(&j, "equal", told_equal(x));
-  json_put_text(&j, "weights", cli_string(x->args, OPT_WEIGHTS));
+  json_put_text(&j, "weights", x->weights_word);
   put_model(x, &j, "first", DIFF_A);
   put_model(x, &j, "second", DIFF_B);
   put_lines(x, &j);

@@ -413,15 +413,8 @@ static void print_end(struct diffing *x, const struct told_sums *s) {
          quote_seconds(machine_clock() - x->began).s, quote_bytes(machine_peak_memory()).s);
 }
 
-static bool in_colour(const struct cli_args *args) {
-  if (cli_flag(args, OPT_COLOR)) return true;
-  const char *no = getenv("NO_COLOR");
-  return !cli_flag(args, OPT_NO_COLOR) && isatty(STDOUT_FILENO) && !(no && *no);
-}
-
 void told_text(struct diffing *x) {
-  struct text t = {
-      .x = x, .all = cli_flag(x->args, OPT_ALL_DIFFERENCES), .colour = in_colour(x->args)};
+  struct text t = {.x = x, .all = x->all, .colour = x->colour};
   const struct told_sums s = told_sum_up(x);
   print_files(x);
   puts(told_answer(x, &s));

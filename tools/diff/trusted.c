@@ -156,7 +156,7 @@ int trusted_read(struct trusted *t, struct diffing *x, struct err *err) {
     const char *why = read_side(&r);
     if (why) {
       observer_notice(
-          x->observer,
+          x->work.observer,
           "weir reads the tensors of '%s', since it cannot use the digests of its manifest: %s",
           quote_path(x->side[s].path).s, why);
       memset(t->of[s], 0, n * sizeof *t->of[s]);

@@ -68,9 +68,9 @@ static int answer(struct weighing *w, struct err *err) {
   struct contrast_found *found = arena_zalloc(&w->arena, (w->n_pairs + (size_t)1) * sizeof *found);
   int rc = 0;
   if (w->n_pairs) {
-    observer_begin(x->observer, "comparing");
+    observer_begin(x->work.observer, "comparing");
     rc = contrast_run(w->side, w->pairs, w->n_pairs, &w->options, found, &x->stats, err);
-    observer_end(x->observer);
+    observer_end(x->work.observer);
   }
   for (uint32_t i = 0; i < w->n_pairs && rc == 0; i++) {
     struct weighed *row = &x->rows[w->of[i]];
@@ -573,14 +573,13 @@ static int weigh_all(struct weighing *w, struct err *err) {
 
 int weigh(struct diffing *x, struct err *err) {
   struct weighing w = {.x = x};
-  w.options = (struct work_options){.jobs = cli_count(x->args, OPT_JOBS),
-                                    .memory = cli_size(x->args, OPT_MEMORY),
-                                    .observer = x->observer,
-                                    .stop = observer_stop(x->observer)};
+  w.options = x->work;
+  w.options.stop = observer_stop(x->work.observer);
   for (uint32_t s = 0; s < DIFF_SIDES; s++)
     w.side[s] = (struct contrast_side){&x->side[s].recipes, x->side[s].sources};
   int rc = 0;
-  if (x->weights != WEIGHTS_NONE) rc = engine_of(x->args, &w.options.mode, err);
+  if (x->weights != WEIGHTS_NONE)
+    rc = engine_pick(&w.options.mode, x->io_name, x->work.observer, err);
   if (rc == 0 && x->trusts) rc = trusted_read(&w.trusted, x, err);
   if (rc == 0) rc = weigh_all(&w, err);
   trusted_done(&w.trusted);

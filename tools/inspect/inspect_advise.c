@@ -9,7 +9,7 @@
 // weights alone, and no command is named. The same where the model has too many rows to be loaded again for each line.
 #include "cast.h"
 #include "cli.h"
-#include "cli_words.h"
+#include "shell_words.h"
 #include "conv2matmul.h"
 #include "custom_ops.h"
 #include "inspect.h"
@@ -53,8 +53,8 @@ static const char *out_path(struct inspect *in, const char *kind) {
 }
 
 static const char *paths(struct inspect *in, const char *o, const char *kind) {
-  return arena_printf(&in->arena, "%s %s%s%s", cli_words_quote(in->path, &in->arena), o,
-                      cli_words_quote(out_path(in, kind), &in->arena),
+  return arena_printf(&in->arena, "%s %s%s%s", shell_words_quote(in->path, &in->arena), o,
+                      shell_words_quote(out_path(in, kind), &in->arena),
                       in->allow_links ? " --allow-links" : "");
 }
 

@@ -8,7 +8,7 @@
 #include "model_folder.h"
 
 #include "again.h"
-#include "cli_words.h"
+#include "shell_words.h"
 #include "folder_kinds.h"
 #include "report.h"
 

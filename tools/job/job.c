@@ -45,7 +45,9 @@ void job_close(struct job *job) {
 }
 
 int job_choose_io(struct job *job, struct err *err) {
-  return job->mode == IO_AUTO ? engine_of(job->args, &job->mode, err) : 0;
+  return job->mode == IO_AUTO
+             ? engine_pick(&job->mode, job->request->limits.io_name, job->request->observer, err)
+             : 0;
 }
 
 // `work`, `refers` and `report` are to be added.
@@ -55,9 +57,9 @@ static struct put_in_place in_place(const struct job *job) {
       .sources = job->sources,
       .onnx_name = job->out.onnx_name,
       .replace = job->out.replace,
-      .manifest = !cli_flag(job->args, OPT_NO_MANIFEST),
-      .tensor_digests = cli_flag(job->args, OPT_TENSOR_DIGESTS),
-      .hash_inputs = cli_flag(job->args, OPT_HASH_INPUTS),
+      .manifest = job->wanted->manifest,
+      .tensor_digests = job->wanted->tensor_digests,
+      .hash_inputs = job->wanted->hash_inputs,
       .edits_sha256 = job->edits_sha256,
       .layout_asked = job->layout_asked,
   };
@@ -86,7 +88,7 @@ static void write_kept_page(void *ctx, struct html_sink sink) {
 static int seal(struct job *job, const struct carry_out *c, struct staging *st, struct err *err) {
   struct json_out report = {.indent = 2}, provenance = {.indent = 2};
   if (job->page_file.path) run_report_take_digests(job, st);
-  if (job_wants_report(job->args)) { // as it is if another process completes the seal
+  if (job_wants_report(job->request)) { // as it is if another process completes the seal
     const char *resumed = job->resumed;
     job->resumed = "seal";
     job_report_write(job, &report);
@@ -117,20 +119,20 @@ static struct carry_out carrying_out(struct job *job, uint64_t beside) {
       .sources = job->sources,
       .where = {.dest_folder = job->out.folder,
                 .onnx_name = job->out.onnx_name,
-                .resume_command = cli_resume_command(job->args, &job->arena),
+                .resume_command = job->request->resume_command,
                 .asked = job->out.asked,
                 .version = version_number,
-                .resume = cli_flag(job->args, OPT_RESUME),
-                .fresh = cli_flag(job->args, OPT_FRESH),
+                .resume = job->request->resume,
+                .fresh = job->request->fresh,
                 .beside_bytes = beside,
                 .null = job->mode == IO_NULL,
                 .took_over = job_stage_took_over(job)},
       .closed = job_output_is_closed(job),
-      .work = {.jobs = cli_count(job->args, OPT_JOBS),
+      .work = {.jobs = job->request->limits.jobs,
                .memory = job->memory,
                .mode = job->mode,
-               .observer = job->observer,
-               .stop = observer_stop(job->observer)},
+               .observer = job->request->observer,
+               .stop = observer_stop(job->request->observer)},
   };
 }
 
@@ -138,7 +140,8 @@ static int run_and_seal(struct job *job, struct err *err) {
   struct carried made;
   struct seal_report report = {0};
   uint64_t beside = 0;
-  (void)observer_stop(job->observer); // from the first thing that an interruption would leave
+  (void)observer_stop(
+      job->request->observer); // from the first thing that an interruption would leave
   int rc = job_choose_io(job, err);
   if (rc == 0) rc = job_beside_bytes(job, &beside, err);
   const struct carry_out c = carrying_out(job, beside);
@@ -150,7 +153,7 @@ static int run_and_seal(struct job *job, struct err *err) {
     job->resumed = "seal";
     if (carry_out_check_seal(&c.work, &made.st, err) || seal_finish(&made.st, &report, err))
       return -1;
-    put_in_place_say_left(job->observer, &report);
+    put_in_place_say_left(job->request->observer, &report);
     return 0;
   }
   const uint64_t taken_over = staging_done_bytes(&made.st, &job->plan);
@@ -166,7 +169,8 @@ static int run_and_seal(struct job *job, struct err *err) {
   if (rc)
     carry_out_leave(&c, &made, err);
   else if (taken_over > 0)
-    observer_notice(job->observer, "resumed: %s of %s were already written by an interrupted run",
+    observer_notice(job->request->observer,
+                    "resumed: %s of %s were already written by an interrupted run",
                     quote_bytes(taken_over).s, quote_bytes(plan_total_bytes(&job->plan)).s);
   return rc;
 }
@@ -182,7 +186,7 @@ static int give_orders(struct job *job, const struct staging *st, struct err *er
                                   .manifest = x.manifest,
                                   .tensor_digests = x.tensor_digests,
                                   .hash_inputs = x.hash_inputs,
-                                  .allow_links = cli_flag(job->args, OPT_ALLOW_LINKS),
+                                  .allow_links = job->request->allow_links,
                                   .edits_sha256 = job->edits_sha256,
                                   .layout_asked = job->layout_asked,
                                   .companions = companions};
@@ -196,7 +200,7 @@ static int stage_plan(struct job *job, struct err *err) {
   struct carried made;
   uint64_t beside;
   struct carry_out c;
-  (void)observer_stop(job->observer);
+  (void)observer_stop(job->request->observer);
   int rc = job_choose_io(job, err);
   if (rc == 0) rc = job_beside_bytes(job, &beside, err);
   if (rc == 0) {
@@ -280,8 +284,8 @@ static int write_json_report(struct job *job, struct err *err) {
     rc = job_text_end(&job->report_file, span_of(report.text, report.n), err);
     json_done(&report);
   }
-  if (job_report_to_stdout(job->args)) {
-    struct json_out report = {.indent = job_report_indent(job->args)};
+  if (job->request->shown.json) {
+    struct json_out report = {.indent = job->request->shown.json_indent};
     job_report_write(job, &report);
     report_json_end(&report);
   }
@@ -291,20 +295,20 @@ static int write_json_report(struct job *job, struct err *err) {
 // A command that found nothing has nothing to write, but in the place of an older output.
 static bool stays_unwritten(const struct job *job) {
   struct stat at;
-  return job->edits.n == 0 && job->leaves_it && job->leaves_it(job) && !job->plans &&
+  return job->edits.n == 0 && job->leaves_it && job->leaves_it(job) && !job->request->plans &&
          !job->watch.planned && job->refusal.kind == ERR_NONE &&
-         (cli_flag(job->args, OPT_INPLACE) || job->out.absent || !job_output_there(job, &at));
+         (job->wanted->inplace || job->out.absent || !job_output_there(job, &at));
 }
 
 int job_finish(struct job *job, struct err *err) {
   if (job_prepare_plan(job, err)) return -1;
   job->unwritten = stays_unwritten(job);
-  if (job->nothing_to_write || cli_given(job->args, OPT_REPORT_HTML) || job_is_for_packing(job))
+  if (job->request->dry_run || job->request->records.report_html || job_is_for_packing(job))
     job_guess_packed(job);
   if (job->watch.planned && job->watch.planned(job->watch.ctx, job, err)) return -1;
-  const bool writes = !job->nothing_to_write && !job->unwritten;
+  const bool writes = !job->request->dry_run && !job->unwritten;
   if (writes) warn_of_data_names(job);
-  if (job->plans && writes) {
+  if (job->request->plans && writes) {
     if (stage_plan(job, err)) return -1;
   } else if (writes && run_and_seal(job, err)) {
     // A run that looked at everything and then said no: the report has all of the reason.
@@ -315,29 +319,29 @@ int job_finish(struct job *job, struct err *err) {
     (void)write_page(job, &ignored);
     return -1;
   }
-  if (job->nothing_to_write && job_look_ahead(job, err)) return -1;
-  if (job->nothing_to_write) warn_of_data_names(job);
+  if (job->request->dry_run && job_look_ahead(job, err)) return -1;
+  if (job->request->dry_run) warn_of_data_names(job);
   if (!job->unwritten) warn_of_name(job);
   int rc = write_json_report(job, err);
   if (rc == 0) rc = write_page(job, err);
   if (rc == 0) rc = write_provenance(job, err);
   // A script made for another tool knows the line that comes after the report.
-  const bool beside = job->args->command == CLI_conv2matmul &&
-                      cli_flag(job->args, OPT_REPORT_JSON_STDOUT) && !run_report_of(job)->told.line;
-  if (!beside && !cli_stdout_is_taken(job->args)) job_report_print(job);
+  const struct request_shown *shown = &job->request->shown;
+  const bool beside = shown->json_alone && !run_report_of(job)->told.line;
+  if (!beside && shown->lines) job_report_print(job);
   if (rc) return -1;
   if (job->refusal.kind == ERR_NONE) return 0;
   *err = job->refusal;
   return -1;
 }
 
-int job_command(const struct cli_args *args, const struct pipeline *pipeline,
+int job_command(const struct request *request,
                 int (*edit)(struct job *job, void *ctx, struct err *err), void *ctx,
                 struct err *err) {
   struct job job;
   int rc;
-  if (job_finish_seal(args, pipeline, &rc, err)) return rc;
-  if (job_open(&job, args, pipeline, err)) return -1;
+  if (job_finish_seal(request, &rc, err)) return rc;
+  if (job_open(&job, request, err)) return -1;
   rc = edit(&job, ctx, err);
   if (rc == 0) rc = job_finish(&job, err);
   job_close(&job);

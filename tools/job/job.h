@@ -11,12 +11,12 @@
 
 #include "artifact.h"
 #include "census.h"
-#include "cli.h"
 #include "edit_log.h"
 #include "kept_artifacts.h"
 #include "load.h"
 #include "plan_file.h"
 #include "put_in_place.h"
+#include "request.h"
 #include "run.h"
 #include "seal.h"
 #include "staging.h"
@@ -77,25 +77,21 @@ struct job_told {
   const char *line; // this line and nothing else, for scripts made for another tool; or NULL
 };
 
-struct given_files; // given_files.h
-struct run_report;  // run_report.h
-struct verified;    // verified.h
+struct run_report; // run_report.h
+struct verified;   // verified.h
 
 struct job {
-  const struct cli_args *args;
-  struct observer *observer;
+  const struct request *request;
+  const struct request_output *wanted; // its first output
   struct arena arena;
   const char *in_path;
   const char *replays; // the log that is replayed; NULL: none
   struct job_output out;
-  double began;          // on machine_clock
-  bool nothing_to_write; // a dry run
-  bool unwritten;        // nothing changed, and nobody asked for a copy
-  bool plans;            // the plan is prepared for others to carry out (weir plan)
-  const char *staged;    // then: the folder, as a path
-  enum io_mode mode;     // IO_AUTO: not chosen yet
+  double began;       // on machine_clock
+  bool unwritten;     // nothing changed, and nobody asked for a copy
+  const char *staged; // then: the folder, as a path
+  enum io_mode mode;  // IO_AUTO: not chosen yet
   uint64_t memory;
-  const struct given_files *given; // files that are read beside the model; NULL: there are none
   // what is prepared
   struct sources *sources;
   struct model model;
@@ -170,11 +166,8 @@ struct job {
 // A file without a name where the system keeps large temporary files ($TMPDIR, else /var/tmp), or -1. ctx: not looked at.
 int job_unnamed_file(void *ctx);
 
-// Opens everything and loads IN. On failure nothing stays open and nothing was written. pipeline: of a command that has
-// one, which may say how it is verified; or NULL.
-struct pipeline;
-int job_open(struct job *job, const struct cli_args *args, const struct pipeline *pipeline,
-             struct err *err);
+// Opens everything and loads IN. On failure nothing stays open and nothing was written.
+int job_open(struct job *job, const struct request *request, struct err *err);
 // Starts the edit log. `command` and `options` (a JSON object) name what makes the edits.
 int job_begin_edits(struct job *job, const char *command, const char *options, struct err *err);
 // The model as it was loaded, with no edit and no record of one: job_begin_edits comes next. What stages
@@ -184,7 +177,7 @@ int job_planned_bytes(struct job *job, uint64_t *bytes, struct err *err);
 int job_finish(struct job *job, struct err *err);
 // All of it: opens a job, lets `edit` begin and make its edits, finishes and closes; or completes the
 // seal of an interrupted run (job_finish_seal).
-int job_command(const struct cli_args *args, const struct pipeline *pipeline,
+int job_command(const struct request *request,
                 int (*edit)(struct job *job, void *ctx, struct err *err), void *ctx,
                 struct err *err);
 // Bytes of manifest and companion, once the plan is prepared.
@@ -201,9 +194,9 @@ int job_load(struct job *job, struct err *err);
 const char *job_passes_json(struct job *job);
 int job_prepare_plan(struct job *job, struct err *err);
 
-// job_layout.c: the options of the layout. take: over what job->layout has, as the command line says. write:
+// job_layout.c: the options of the layout. take: over what *l has, as was asked. write:
 // the record of it; read: a record that anybody may have written (ERR_MODEL).
-void job_layout_take(struct job *job);
+void job_layout_take(struct plan_layout *l, const struct request_layout *asked);
 void job_layout_write(const struct plan_layout *l, struct json_out *j);
 // Names live in *a. ERR_MODEL for what is none.
 int job_layout_read(struct plan_layout *l, const struct json_value *v, struct arena *a,
@@ -216,7 +209,6 @@ bool job_layout_is(struct span text);
 // in: OUT may be a folder (one that is there, or with a slash behind its name); then the output lies in it
 // under the name of the input. Of a run without --inplace that was given an output.
 const char *job_output_in(const char *out, const char *in, struct arena *a);
-const char *job_output_path(const struct cli_args *args, struct arena *a); // cli_output, with that
 void job_output_split(struct job *job);
 // ERR_USAGE if the folder cannot be made since it, or one above it, is a link to what does not exist.
 int job_output_check_link(const char *folder, struct arena *a, struct err *err);
@@ -258,9 +250,8 @@ void job_dry_run_print(struct job *job);
 
 // job_resume.c. A run that was interrupted between its last renames is completed before anything
 // else: true (and *rc is the command's result) if there was one for this output. It is this command's if that read the same files
-// (job_asked.h). pipeline: as there.
-bool job_finish_seal(const struct cli_args *args, const struct pipeline *pipeline, int *rc,
-                     struct err *err);
+// (job_asked.h).
+bool job_finish_seal(const struct request *request, int *rc, struct err *err);
 
 // Into how many shards a plan is divided, unless somebody says otherwise.
 uint32_t job_shards(const struct job *job);
@@ -270,8 +261,6 @@ uint64_t job_input_bytes(const struct job *job);
 
 // job_report.c: the report as JSON (--report-json, --json) and the summary for people.
 void job_report_write(struct job *job, struct json_out *j);
-// On standard output: a line where a command may have many models, else indented.
-int job_report_indent(const struct cli_args *args);
 void job_report_print(struct job *job);
 // The files of the output in the order in which people are told of them, the .onnx first.
 struct job_file {
@@ -282,9 +271,8 @@ struct job_file {
 uint32_t job_n_files(const struct job *job);
 struct job_file job_file(struct job *job, uint32_t k);
 void job_report_file(struct json_out *j, const char *name, uint64_t size); // {"name":…,"size":…}
-// Is a report asked for at all; on standard output?
-bool job_wants_report(const struct cli_args *args);
-bool job_report_to_stdout(const struct cli_args *args);
+// Is a report asked for at all?
+bool job_wants_report(const struct request *r);
 
 // job_files.c: texts beside the outputs. A text is at `path` whole or not at all, unless that is no
 // plain file. `path` is kept; the temporary name lies in the arena. publish closes on success; drop
@@ -303,8 +291,6 @@ int job_write_file(const char *path, struct span text, struct err *err);
 int job_text_reserve(struct job_text *t, const char *path, struct arena *a, struct err *err);
 // Opens a text that was reserved and is not open yet: pieces come next.
 int job_text_start(struct job_text *t, struct err *err);
-// --provenance, or NULL: also where the command has no such option.
-const char *job_provenance_path(const struct cli_args *args);
 // Gives a text that was opened or reserved its only content, and publishes it.
 int job_text_end(struct job_text *t, struct span text, struct err *err);
 // Could it be opened? Makes nothing.

@@ -24,7 +24,7 @@ static void add_stat(struct digest *d, const char *name, const struct stat *st) 
 static bool add_path(struct digest *d, const char *path) {
   struct stat st;
   if (!path) return true;
-  if (cli_is_stream(path)) return false;
+  if (path_is_stream(path)) return false;
   if (stat(path, &st) == 0) add_stat(d, path, &st); // else the command says so itself
   return true;
 }
@@ -60,16 +60,14 @@ static bool add_pipeline(struct digest *d, const struct pipeline *p) {
   return add_arrays(d, p->reference);
 }
 
-const char *job_asked(const struct cli_args *args, const struct pipeline *pipeline,
+const char *job_asked(const struct pipeline *pipeline, const char *edits, const char *arrays,
                       struct arena *a) {
   uint8_t sha256[DIGEST_BYTES];
   char *hex = arena_alloc(a, DIGEST_HEX);
   struct digest *d = digest_new();
-  const bool verifies = cli_option_belongs(OPT_VERIFY_INPUTS, args->command);
   digest_start(d);
-  const bool known = (!pipeline || add_pipeline(d, pipeline)) &&
-                     add_path(d, cli_operand(args, "EDITS")) &&
-                     add_arrays(d, verifies ? cli_string(args, OPT_VERIFY_INPUTS) : NULL);
+  const bool known =
+      (!pipeline || add_pipeline(d, pipeline)) && add_path(d, edits) && add_arrays(d, arrays);
   digest_end(d, sha256);
   digest_free(d);
   hex_encode(sha256, DIGEST_BYTES, hex);

@@ -3,13 +3,12 @@
 #ifndef WEIR_JOB_ASKED_H
 #define WEIR_JOB_ASKED_H
 
-#include "cli.h"
 #include "pipeline.h"
 
 // In hex, in *a: of pipeline files with what they import, rules and files that options of passes name by their bytes; of edit logs,
 // and arrays that models are verified on, by name, size, times and inode. NULL: one of them is a stream that cannot be read twice.
-// pipeline: NULL: there is none, or it reads nothing.
-const char *job_asked(const struct cli_args *args, const struct pipeline *pipeline,
+// pipeline: NULL: there is none, or it reads nothing. edits, arrays: paths, or NULL.
+const char *job_asked(const struct pipeline *pipeline, const char *edits, const char *arrays,
                       struct arena *a);
 
 #endif

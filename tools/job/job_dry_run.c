@@ -21,7 +21,7 @@
 enum { PROGRAM_BYTES = 16 << 20 }; // the program itself, beside index and --memory
 
 int job_refused(struct job *job, const struct err *why, struct err *err) {
-  if (!job->nothing_to_write) {
+  if (!job->request->dry_run) {
     *err = *why;
     return -1;
   }
@@ -40,7 +40,7 @@ int job_look_ahead(struct job *job, struct err *err) {
   struct staging_options options = {.dest_folder = job->out.folder,
                                     .onnx_name = job->out.onnx_name,
                                     .version = version_number,
-                                    .fresh = cli_flag(job->args, OPT_FRESH)};
+                                    .fresh = job->request->fresh};
   struct err why = {0};
   struct stat at;
   if (job_beside_bytes(job, &options.beside_bytes, err)) return -1;
@@ -53,7 +53,7 @@ int job_look_ahead(struct job *job, struct err *err) {
     return -1;
   why = (struct err){0};
   const struct work_options run = {
-      .jobs = cli_count(job->args, OPT_JOBS), .memory = job->memory, .mode = job->mode};
+      .jobs = job->request->limits.jobs, .memory = job->memory, .mode = job->mode};
   if (run_foresee(&job->plan, &run, &job->stats.jobs, &why)) return job_refused(job, &why, err);
   return 0;
 }

@@ -32,7 +32,7 @@ static int cannot_write(const char *path, struct err *err) {
 
 static bool is_plain(const char *path) {
   struct stat st;
-  if (cli_is_stream(path)) return false;
+  if (path_is_stream(path)) return false;
   return lstat(path, &st) < 0 || S_ISREG(st.st_mode);
 }
 
@@ -44,7 +44,7 @@ static const char *folder_of(const char *path, struct arena *a) {
 int job_text_foresee(const char *path, struct err *err) {
   struct stat st;
   struct arena scratch = {0};
-  if (cli_is_stream(path)) return 0;
+  if (path_is_stream(path)) return 0;
   bool bad = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
   if (bad)
     errno = EISDIR;
@@ -92,7 +92,7 @@ int job_text_open(struct job_text *t, const char *path, struct arena *a, struct 
   const bool plain = is_plain(path);
   t->path = path;
   t->temporary = plain ? arena_printf(a, "%s.part", path) : NULL;
-  t->on_stdout = cli_is_stream(path);
+  t->on_stdout = path_is_stream(path);
   if (t->on_stdout) return 0;
   if (open_text(t, plain ? t->temporary : path)) return cannot_write(path, err);
   if (plain) observer_remove(t->observer, t->temporary);
@@ -101,7 +101,7 @@ int job_text_open(struct job_text *t, const char *path, struct arena *a, struct 
 
 int job_text_reserve(struct job_text *t, const char *path, struct arena *a, struct err *err) {
   if (job_text_foresee(path, err)) return -1;
-  if (is_plain(path) || cli_is_stream(path)) return job_text_open(t, path, a, err);
+  if (is_plain(path) || path_is_stream(path)) return job_text_open(t, path, a, err);
   t->path = path;
   return 0;
 }
@@ -206,16 +206,14 @@ bool job_writes(const struct job *job, int folder, const char *name) {
 }
 
 bool job_reads(const struct job *job, const struct stat *st) {
-  const bool piped = cli_option_belongs(OPT_CONFIG, job->args->command);
-  const char *const beside[] = {cli_operand(job->args, "EDITS"),
-                                piped ? cli_string(job->args, OPT_CONFIG) : NULL};
+  const char *const beside[] = {job->request->edits, job->request->config};
   struct stat other;
   if (sources_find_inode(job->sources, st->st_dev, st->st_ino) != NO_ID) return true;
   for (size_t i = 0; i < sizeof beside / sizeof beside[0]; i++)
-    if (beside[i] && !cli_is_stream(beside[i]) && stat(beside[i], &other) == 0 &&
+    if (beside[i] && !path_is_stream(beside[i]) && stat(beside[i], &other) == 0 &&
         S_ISREG(other.st_mode) && is_same(&other, st))
       return true;
-  return job->given && given_files_has(job->given, st);
+  return job->request->given && given_files_has(job->request->given, st);
 }
 
 // A path that a record is written under, in the end or on the way.
@@ -226,23 +224,21 @@ struct record {
 enum { RECORDS_MAX = 12 };
 
 static uint32_t list_records(struct job *job, struct record out[RECORDS_MAX]) {
-  static const struct {
-    enum cli_option option;
-    const char *tail;
+  const struct request_records *r = &job->request->records;
+  const struct {
+    const char *option, *path, *tail;
   } rows[] = {
-      {OPT_EDIT_LOG, ""},    {OPT_PLAN_OUT, ""},    {OPT_PLAN_OUT, ".bin"},
-      {OPT_REPORT_JSON, ""}, {OPT_REPORT_HTML, ""}, {OPT_PROVENANCE, ""},
+      {"edit-log", r->edit_log, ""},       {"plan-out", r->plan, ""},
+      {"plan-out", r->plan, ".bin"},       {"report-json", r->report_json, ""},
+      {"report-html", r->report_html, ""}, {"provenance", r->provenance, ""},
   };
   uint32_t n = 0;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-    const bool has = cli_option_belongs(rows[i].option, job->args->command);
-    const char *given = has ? cli_string(job->args, rows[i].option) : NULL;
-    if (!given || cli_is_stream(given)) continue;
-    const char *path = arena_printf(&job->arena, "%s%s", given, rows[i].tail);
-    const char *name = cli_option_row(rows[i].option)->name;
-    out[n++] = (struct record){name, path};
+    if (!rows[i].path || path_is_stream(rows[i].path)) continue;
+    const char *path = arena_printf(&job->arena, "%s%s", rows[i].path, rows[i].tail);
+    out[n++] = (struct record){rows[i].option, path};
     if (is_plain(path))
-      out[n++] = (struct record){name, arena_printf(&job->arena, "%s.part", path)};
+      out[n++] = (struct record){rows[i].option, arena_printf(&job->arena, "%s.part", path)};
   }
   return n;
 }
@@ -296,11 +292,6 @@ int job_check_data_file(const struct job *job, struct err *err) {
   err_set(err, ERR_USAGE, "the data file of '%s' cannot be named '%s'",
           quote_str(job->out.onnx_name).s, quote_str(name).s);
   return err_hint(err, "the model, its manifest or its digests have that name; choose another one");
-}
-
-const char *job_provenance_path(const struct cli_args *args) {
-  return cli_option_belongs(OPT_PROVENANCE, args->command) ? cli_string(args, OPT_PROVENANCE)
-                                                           : NULL;
 }
 
 int job_unnamed_file(void *ctx) {

@@ -7,39 +7,36 @@
 // that it contradicts are no longer true: --inline leaves nothing of data files, --external means one.
 #include "job.h"
 
-void job_layout_take(struct job *job) {
-  const struct cli_args *args = job->args;
-  struct plan_layout *l = &job->layout;
-  const bool named = cli_given(args, OPT_DATA_FILE), split = cli_given(args, OPT_SPLIT),
-             threshold = cli_given(args, OPT_EXTERNAL_THRESHOLD);
-  if (cli_flag(args, OPT_INLINE)) {
+void job_layout_take(struct plan_layout *l, const struct request_layout *asked) {
+  const bool named = asked->data_file != NULL;
+  if (asked->in_one_file) {
     l->form = PLAN_DATA_INLINE;
     l->data_name = NULL;
     l->split = l->align = 0;
     l->each = false;
   }
-  if (cli_flag(args, OPT_EXTERNAL)) {
+  if (asked->external) {
     l->form = PLAN_DATA_EXTERNAL;
     l->split = 0;
     l->each = false;
   }
-  if (named || split) l->each = false;
-  if (cli_flag(args, OPT_ONE_FILE_PER_TENSOR)) {
+  if (named || asked->splits) l->each = false;
+  if (asked->file_each) {
     l->form = PLAN_DATA_EXTERNAL;
     l->each = true;
     l->split = 0;
     l->data_name = NULL;
   }
-  if ((named || split) && l->form == PLAN_DATA_INLINE) l->form = PLAN_DATA_EXTERNAL; // as recorded
+  if ((named || asked->splits) && l->form == PLAN_DATA_INLINE)
+    l->form = PLAN_DATA_EXTERNAL; // as recorded
   if (named) {
-    const char *name = cli_string(args, OPT_DATA_FILE);
-    l->data_name = *name ? name : NULL;
-    if (!*name) l->form = PLAN_DATA_EXTERNAL;
+    l->data_name = *asked->data_file ? asked->data_file : NULL;
+    if (!*asked->data_file) l->form = PLAN_DATA_EXTERNAL;
   }
-  if (threshold) l->form = PLAN_DATA_EXTERNAL;
-  if (threshold) l->inline_below = cli_size(args, OPT_EXTERNAL_THRESHOLD);
-  if (split) l->split = cli_size(args, OPT_SPLIT);
-  if (cli_given(args, OPT_ALIGN)) l->align = cli_size(args, OPT_ALIGN);
+  if (asked->thresholds) l->form = PLAN_DATA_EXTERNAL;
+  if (asked->thresholds) l->inline_below = asked->threshold;
+  if (asked->splits) l->split = asked->split;
+  if (asked->aligns) l->align = asked->align;
 }
 
 void job_layout_write(const struct plan_layout *l, struct json_out *j) {

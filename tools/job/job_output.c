@@ -15,7 +15,7 @@
 
 #include "again.h"
 #include "beneath.h"
-#include "cli_words.h"
+#include "shell_words.h"
 #include "fs.h"
 
 #include <errno.h>
@@ -29,12 +29,6 @@ const char *job_output_in(const char *out, const char *in, struct arena *a) {
   return arena_printf(a, "%s%s%s", out, slash ? "" : "/", path_base(in));
 }
 
-const char *job_output_path(const struct cli_args *args, struct arena *a) {
-  const char *out = cli_output(args);
-  if (cli_lacks_output(args) || cli_flag(args, OPT_INPLACE)) return out;
-  return job_output_in(out, cli_operand(args, "IN"), a);
-}
-
 void job_output_split(struct job *job) {
   job->out.onnx_name = path_base(job->out.path);
   job->out.folder = arena_folder(&job->arena, job->out.path);
@@ -46,13 +40,12 @@ int job_output_check_name(const struct job *job, struct err *err) {
     err_set(err, ERR_USAGE, "the output '%s' is not a file name", quote_str(job->out.path).s);
     return err_hint(err, "give a file name, such as out/model.onnx");
   }
-  if (!cli_flag(job->args, OPT_NO_MANIFEST) && !manifest_can_name(name)) {
+  if (job->wanted->manifest && !manifest_can_name(name)) {
     err_set(err, ERR_USAGE, "the output's name '%s' cannot be used in a manifest",
             quote_str(name).s);
     return err_hint(err, "choose a name without ':', or give --no-manifest");
   }
-  const bool alone =
-      cli_flag(job->args, OPT_NO_MANIFEST) && !cli_flag(job->args, OPT_TENSOR_DIGESTS);
+  const bool alone = !job->wanted->manifest && !job->wanted->tensor_digests;
   const size_t most =
       STAGING_FILE_MAX - (alone ? 0 : strlen(".manifest.json")); // .tensors.jsonl is as long
   if (strlen(name) <= most) return 0;
@@ -102,14 +95,14 @@ static void cannot_make(struct job *job, const char *folder, int errnum, struct 
   }
   err_fill(err, ERR_USAGE, "the output's folder '%s' does not exist, and neither does its parent",
            q.s);
-  err_fill_hint(err, "create it first: mkdir -p %s", cli_words_quote(folder, &job->arena));
+  err_fill_hint(err, "create it first: mkdir -p %s", shell_words_quote(folder, &job->arena));
 }
 
 // The nearest folder that can be opened stands in for the output's own. What the run would not get
 // over is noted: it makes one folder, or (--output-dir, before the job) all that are missing.
 static int open_above(struct job *job, struct err *err) {
   const char *own = job->out.folder;
-  const bool makes_all = cli_given(job->args, OPT_OUTPUT_DIR);
+  const bool makes_all = job->wanted->makes_folders;
   struct err why = {0};
   while (job->out.dest < 0) {
     if (job->out.folder_is_above && !makes_all) cannot_make(job, own, errno, &why);
@@ -130,7 +123,7 @@ int job_output_open(struct job *job, struct err *err) {
   if (job->out.dest < 0 && errno == ENOENT) {
     if (job_output_check_link(job->out.folder, &job->arena, &why))
       return job_refused(job, &why, err) ? -1 : open_above(job, err);
-    if (job->nothing_to_write) return open_above(job, err);
+    if (job->request->dry_run) return open_above(job, err);
     const int errnum = make_folder(job);
     if (errnum && errnum != EEXIST) {
       cannot_make(job, job->out.folder, errnum, err);
@@ -167,7 +160,7 @@ static int check_writable(const struct job *job, const char *name, const struct 
             quote_str(name).s, quote_str(job->out.folder).s);
     return err_hint(err, "write to another folder, or under another name");
   }
-  if (cli_flag(job->args, OPT_FORCE_READONLY)) return 0;
+  if (job->wanted->replace_readonly) return 0;
   if (st->st_mode & S_IWUSR && faccessat(job->out.dest, name, W_OK, AT_EACCESS) == 0) return 0;
   err_set(err, ERR_PERMISSION, "'%s' in '%s' is write-protected", quote_str(name).s,
           quote_str(job->out.folder).s);
@@ -177,7 +170,7 @@ static int check_writable(const struct job *job, const char *name, const struct 
 // Refuses to write over what must not be written over.
 int job_output_check(const struct job *job, struct err *err) {
   struct stat st;
-  bool inplace = cli_flag(job->args, OPT_INPLACE);
+  bool inplace = job->wanted->inplace;
   if (!job_output_there(job, &st)) return 0;
   if (inplace && S_ISLNK(st.st_mode)) {
     err_set(err, ERR_USAGE, "'%s' is a link, which --inplace would replace with a file",
@@ -215,7 +208,7 @@ bool job_output_is_closed(const struct job *job) {
 
 // A dry run that is refused for want of --force has the names of the run that is not.
 static bool is_to_replace(const struct job *job) {
-  return job->out.replace || job->nothing_to_write;
+  return job->out.replace || job->request->dry_run;
 }
 
 void job_output_ask_old(struct job *job) {

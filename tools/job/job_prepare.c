@@ -18,7 +18,7 @@
 #include "verify_job.h"
 
 int job_load(struct job *job, struct err *err) {
-  const struct sources_options options = {.allow_links = cli_flag(job->args, OPT_ALLOW_LINKS)};
+  const struct sources_options options = {.allow_links = job->request->allow_links};
   const struct load_options load = {.warnings = &job->flaws};
   if (sources_open(&job->sources, job->in_path, &options, err)) return -1;
   const int rc = load_model(&job->model, job->sources, &load, err);
@@ -26,51 +26,54 @@ int job_load(struct job *job, struct err *err) {
   return rc;
 }
 
-int job_open(struct job *job, const struct cli_args *args, const struct pipeline *pipeline,
-             struct err *err) {
-  struct err why = {0};
-  *job = (struct job){.args = args,
-                      .observer = &report_observer,
-                      .log.observer = &report_observer,
-                      .report_file.observer = &report_observer,
-                      .page_file.observer = &report_observer,
-                      .provenance_file.observer = &report_observer,
-                      .in_path = cli_operand(args, "IN"),
+// A job of this request, with nothing opened.
+static void begin(struct job *job, const struct request *request) {
+  const struct request_output *wanted = &request->outputs[0];
+  struct observer *o = request->observer;
+  *job = (struct job){.request = request,
+                      .wanted = wanted,
+                      .in_path = request->sources[0].path,
                       .began = machine_clock(),
-                      .memory = cli_size(args, OPT_MEMORY),
-                      .given = pipeline ? &pipeline->files : NULL,
-                      .nothing_to_write = cli_flag(args, OPT_DRY_RUN),
-                      .plans = args->command == CLI_plan,
+                      .memory = request->limits.memory,
+                      .mode = request->limits.io,
+                      .log.observer = o,
+                      .report_file.observer = o,
+                      .page_file.observer = o,
+                      .provenance_file.observer = o,
                       .out = {.dest = -1,
-                              .absent = cli_lacks_output(args),
-                              .replace = cli_flag(args, OPT_FORCE) || cli_flag(args, OPT_INPLACE)}};
+                              .path = wanted->path,
+                              .absent = wanted->absent,
+                              .asked = request->reads,
+                              .replace = wanted->replace}};
   model_init(&job->model);
   recipes_init(&job->recipes);
   edits_init(&job->edits, &job->model, &job->recipes);
-  job->out.path = job_output_path(args, &job->arena);
-  job->out.asked = job_asked(args, pipeline, &job->arena);
   job_output_split(job);
   job->layout = (struct plan_layout){.onnx_name = job->out.onnx_name,
                                      .inline_below = 1024,
                                      .name_taken = job_output_taken,
                                      .name_ctx = job,
-                                     .small_tensors = cli_flag(args, OPT_TENSOR_DIGESTS)};
-  job_layout_take(job);
+                                     .small_tensors = wanted->tensor_digests};
+  job_layout_take(&job->layout, &wanted->layout);
+}
+
+int job_open(struct job *job, const struct request *request, struct err *err) {
   const uint64_t least = run_min_memory(1);
+  struct err why = {0};
+  begin(job, request);
   int rc = 0;
   if (job->memory < least) {
     rc = err_set(err, ERR_USAGE, "%s %s is not enough: one worker needs %s",
-                 cli_source(args, OPT_MEMORY).s, size_words_of(job->memory).s,
-                 size_words_of(least).s);
+                 request->limits.memory_name, size_words_of(job->memory).s, size_words_of(least).s);
     err_fill_hint(err, "the default is 48MiB");
   }
   if (rc == 0) rc = job_output_check_name(job, err);
-  if (rc == 0) rc = verify_job_begin(job, pipeline, err);
+  if (rc == 0) rc = verify_job_begin(job, err);
   if (rc == 0) job_output_ask_old(job);
   if (rc == 0) rc = job_load(job, err);
   if (rc == 0) rc = job_output_open(job, err);
   if (rc == 0 && job_output_check(job, &why)) rc = job_refused(job, &why, err);
-  if (rc == 0 && cli_given(args, OPT_REPORT_HTML)) {
+  if (rc == 0 && request->records.report_html) {
     census_count(&job->census, &job->model, CENSUS_BEFORE);
     job->counted_before = true;
   }
@@ -89,28 +92,28 @@ static int log_sink(void *ctx, struct span line) {
 
 // Only of what is written: a dry run has none.
 static int open_provenance(struct job *job, struct err *err) {
-  const char *path = job_provenance_path(job->args), *io = cli_string(job->args, OPT_IO);
+  const char *path = job->request->records.provenance;
   if (!path) return 0;
   if (provenance_check_time(err)) return -1;
-  if (io && strcmp(io, "null") == 0) {
+  if (job->request->limits.io == IO_NULL) {
     err_fill(err, ERR_USAGE, "--provenance describes an output, but --io=null writes none");
     return err_hint(err, "leave out one of them");
   }
-  return job->nothing_to_write ? job_text_foresee(path, err)
+  return job->request->dry_run ? job_text_foresee(path, err)
                                : job_text_reserve(&job->provenance_file, path, &job->arena, err);
 }
 
 // What cannot be written is better known before hours of work than after.
 static int open_records(struct job *job, struct err *err) {
-  const char *log = cli_string(job->args, OPT_EDIT_LOG);
-  const char *plan = cli_string(job->args, OPT_PLAN_OUT);
-  const char *report = cli_string(job->args, OPT_REPORT_JSON);
-  const char *page = cli_string(job->args, OPT_REPORT_HTML);
+  const char *log = job->request->records.edit_log;
+  const char *plan = job->request->records.plan;
+  const char *report = job->request->records.report_json;
+  const char *page = job->request->records.report_html;
   if (plan && (job_text_foresee(plan, err) ||
                job_text_foresee(arena_printf(&job->arena, "%s.bin", plan), err)))
     return -1;
-  const char *artifacts = cli_string(job->args, OPT_ARTIFACTS);
-  if (artifacts && !job->nothing_to_write && kept_artifacts_make(artifacts, err)) return -1;
+  const char *artifacts = job->request->records.artifacts;
+  if (artifacts && !job->request->dry_run && kept_artifacts_make(artifacts, err)) return -1;
   if (log && job_text_open(&job->log, log, &job->arena, err)) return -1;
   if (report && job_text_reserve(&job->report_file, report, &job->arena, err)) return -1;
   if (page && job_text_reserve(&job->page_file, page, &job->arena, err)) return -1;
@@ -163,7 +166,7 @@ static int plan_sink(void *ctx, struct span text) {
 
 // plan_id comes from the plan's text, so it is written even if nobody asked for the file.
 static int write_plan(struct job *job, struct err *err) {
-  const char *path = job->no_such_output ? NULL : cli_string(job->args, OPT_PLAN_OUT);
+  const char *path = job->no_such_output ? NULL : job->request->records.plan;
   if (!path) return plan_file_write(&job->plan, plan_sink, NULL, err);
   const char *literals = arena_printf(&job->arena, "%s.bin", path);
   struct job_text text = {0};

@@ -6,7 +6,7 @@
 // never do.
 #include "job.h"
 
-#include "cli_words.h"
+#include "shell_words.h"
 #include "hints.h"
 #include "job_stage.h"
 #include "report.h"
@@ -53,7 +53,7 @@ static const char *padding_words(struct job *job, uint64_t before, uint64_t afte
 }
 
 static const char *unwritten_line(struct job *job, const struct run_report *r) {
-  const bool inplace = cli_flag(job->args, OPT_INPLACE), dry = job->nothing_to_write;
+  const bool inplace = job->wanted->inplace, dry = job->request->dry_run;
   const char *quote = job->out.absent ? "" : "'";
   return arena_printf(&job->arena, "%s%s: %s%s%s %s; --copy writes it anyway",
                       dry ? "dry run: " : "", r->told.did, quote,
@@ -69,7 +69,7 @@ static const char *first_line(struct job *job, const struct run_report *r, const
   if (r->told.line) return r->told.line;
   if (job->unwritten) return unwritten_line(job, r);
   return arena_printf(&job->arena, "%s%s -> %s (%.1f %%%s)%s: %s",
-                      job->nothing_to_write ? "dry run: " : "", quote_bytes(before).s,
+                      job->request->dry_run ? "dry run: " : "", quote_bytes(before).s,
                       quote_bytes(after).s, before ? 100.0 * (double)after / (double)before : 100.0,
                       padding_words(job, before, after), spent, r->told.did);
 }
@@ -95,7 +95,7 @@ static struct summary summary_of(struct job *job, const char *spent) {
   for (uint32_t i = 0; i < told->n_steps; i++)
     add_line(&s, job, "", told->steps[i]);
   // A dry run says it of all that it would write.
-  if (job->packed && !job->nothing_to_write && job_is_for_packing(job))
+  if (job->packed && !job->request->dry_run && job_is_for_packing(job))
     add_line(&s, job, "packed \xe2\x89\x88 ",
              arena_printf(&job->arena, "%s compressed (gzip -9)", quote_bytes(job->packed).s));
   add_line(&s, job, "worst  ", told->worst);
@@ -111,13 +111,13 @@ static struct summary summary_of(struct job *job, const char *spent) {
 enum { SHARD_SHIFT = 33 }; // 8 GiB
 
 uint32_t job_shards(const struct job *job) {
-  const uint32_t asked = cli_count(job->args, OPT_SHARDS);
+  const uint32_t asked = job->request->shards;
   return asked ? asked : (uint32_t)(plan_total_bytes(&job->plan) >> SHARD_SHIFT) + 1;
 }
 
 static void write_common(struct job *job, struct json_out *j) {
   const struct run_report *r = run_report_of(job);
-  const bool dry = job->nothing_to_write;
+  const bool dry = job->request->dry_run;
   const struct job_ahead *ahead = &job->ahead;
   json_put_object(j, "weir");
   json_put_uint(j, "bytes_cloned", job->stats.bytes_cloned);
@@ -184,22 +184,13 @@ void job_warn(struct job *job, const char *fmt, ...) {
   va_start(ap, fmt);
   vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
-  observer_notice(job->observer, "%s", text);
+  observer_notice(job->request->observer, "%s", text);
   if (job->n_warnings < JOB_WARNINGS_MAX)
     job->warnings[job->n_warnings++] = arena_string(&job->arena, span_str(text));
 }
 
-bool job_report_to_stdout(const struct cli_args *args) {
-  return cli_flag(args, OPT_JSON) ||
-         (args->command == CLI_conv2matmul && cli_flag(args, OPT_REPORT_JSON_STDOUT));
-}
-
-bool job_wants_report(const struct cli_args *args) {
-  return cli_string(args, OPT_REPORT_JSON) || job_report_to_stdout(args);
-}
-
-int job_report_indent(const struct cli_args *args) {
-  return args->command == CLI_shrink ? 0 : 2;
+bool job_wants_report(const struct request *r) {
+  return r->records.report_json || r->shown.json;
 }
 
 void job_report_write(struct job *job, struct json_out *j) {
@@ -225,8 +216,7 @@ uint64_t job_input_bytes(const struct job *job) {
 
 // The model first: it is the name that is given to others. Then the data, the manifest, the digests.
 uint32_t job_n_files(const struct job *job) {
-  return job->plan.n_outputs + !cli_flag(job->args, OPT_NO_MANIFEST) +
-         cli_flag(job->args, OPT_TENSOR_DIGESTS);
+  return job->plan.n_outputs + job->wanted->manifest + job->wanted->tensor_digests;
 }
 
 struct job_file job_file(struct job *job, uint32_t k) {
@@ -238,7 +228,7 @@ struct job_file job_file(struct job *job, uint32_t k) {
     const struct plan_output *out = &p->outputs[k ? k - 1 : p->n_outputs - 1];
     f.name = out->name;
     f.size = out->size;
-  } else if (k == p->n_outputs && !cli_flag(job->args, OPT_NO_MANIFEST)) {
+  } else if (k == p->n_outputs && job->wanted->manifest) {
     manifest_name(derived, job->out.onnx_name);
   } else {
     manifest_tensors_name(derived, job->out.onnx_name);
@@ -265,7 +255,7 @@ static void print_data_files(struct job *job) {
 
 // Was the k-th file there already, byte for byte? Outputs are all of them, or none.
 static bool was_there(const struct job *job, uint32_t k) {
-  const bool manifest = !cli_flag(job->args, OPT_NO_MANIFEST);
+  const bool manifest = job->wanted->manifest;
   if (k < job->plan.n_outputs) return job->unchanged.outputs;
   return k == job->plan.n_outputs && manifest ? job->unchanged.manifest : job->unchanged.tensors;
 }
@@ -301,7 +291,7 @@ static void print_files(struct job *job) {
 static void print_plan(const struct job *job) {
   struct arena a = {0};
   const uint32_t shards = job_shards(job), units = plan_unit_count(&job->plan);
-  const char *plan = cli_words_quote(job->staged, &a);
+  const char *plan = shell_words_quote(job->staged, &a);
   printf("planned %s: %u unit%s of 64 MiB in %u shard%s", plan, units, plural(units), shards,
          plural(shards));
   if (job->stats.units_skipped) printf(", %lu of them finished already", job->stats.units_skipped);
@@ -310,7 +300,7 @@ static void print_plan(const struct job *job) {
          "  look     weir status %s\n  finish   weir finalize %s\n",
          plan, shards, shards - 1, plan, plan);
   if (shards > units)
-    observer_notice(job->observer,
+    observer_notice(job->request->observer,
                     "%u unit%s %s work for %u shard%s: the other %u %s nothing to do", units,
                     plural(units), units == 1 ? "is" : "are", units, plural(units), shards - units,
                     shards - units == 1 ? "has" : "have");
@@ -319,9 +309,9 @@ static void print_plan(const struct job *job) {
 
 // Five lines at most, and one for each step where there are many.
 void job_report_print(struct job *job) {
-  const bool dry = job->nothing_to_write;
+  const bool dry = job->request->dry_run;
   if (job->print) job->print(job);
-  if (cli_flag(job->args, OPT_QUIET)) return;
+  if (job->request->shown.quiet) return;
   const struct run_report *r = run_report_of(job);
   const struct job_told told = r->told;
   if (job->hint) job->hint(job);
@@ -338,7 +328,7 @@ void job_report_print(struct job *job) {
   if (job->unwritten) return;
   if (dry)
     job_dry_run_print(job);
-  else if (job->plans)
+  else if (job->request->plans)
     print_plan(job);
   else if (job->mode != IO_NULL)
     print_files(job);

@@ -70,10 +70,10 @@ static void put_known(struct json_out *j, const struct ending *e, const struct s
 static void take_known(struct ending *e, const struct seal_intent *s) {
   struct run_report *r = &e->known;
   char manifest[256];
-  r->command = cli_command_row(e->job->args->command)->name;
-  r->command_line = cli_given_line(e->job->args, &r->arena);
+  r->command = e->job->request->command;
+  r->command_line = e->job->request->command_line;
   r->version = version_number;
-  r->model = path_base(cli_operand(e->job->args, "IN"));
+  r->model = path_base(e->job->in_path);
   r->resumed = "seal";
   r->told.did = "An interrupted run was completed. It stored no report page, so this page shows "
                 "only its files.";
@@ -92,7 +92,7 @@ static void take_known(struct ending *e, const struct seal_intent *s) {
 }
 
 static int prepare_page(struct ending *e, struct err *err) {
-  const char *path = cli_string(e->job->args, OPT_REPORT_HTML);
+  const char *path = e->job->request->records.report_html;
   struct seal_intent s;
   struct err ignored = {0};
   bool changed;
@@ -101,7 +101,7 @@ static int prepare_page(struct ending *e, struct err *err) {
   e->kept_page = kept_report_take(e->st, STAGING_PAGE, &changed);
   if (e->kept_page.at) return 0;
   if (changed)
-    observer_notice(e->job->observer,
+    observer_notice(e->job->request->observer,
                     "the report page that the interrupted run stored was changed or damaged, so "
                     "this page shows only the files");
   const bool read = seal_intent_read(&s, e->st->folder, e->st->name, &ignored) == 0;
@@ -123,7 +123,7 @@ static int write_page(struct ending *e, struct err *err) {
 
 // It is of the run that was interrupted, which alone had all of it.
 static int prepare_provenance(struct ending *e, struct err *err) {
-  const char *path = job_provenance_path(e->job->args);
+  const char *path = e->job->request->records.provenance;
   bool changed;
   if (!path) return 0;
   e->kept_provenance = kept_report_take(e->st, STAGING_PROVENANCE, &changed);
@@ -134,20 +134,19 @@ static int prepare_provenance(struct ending *e, struct err *err) {
 }
 
 static int prepare_report(struct ending *e, struct err *err) {
-  const struct cli_args *args = e->job->args;
-  const char *path = cli_string(args, OPT_REPORT_JSON);
-  if (!job_wants_report(args)) return 0;
+  const struct request *request = e->job->request;
+  const char *path = request->records.report_json;
+  if (!job_wants_report(request)) return 0;
   if (path && job_text_reserve(&e->file, path, &e->job->arena, err)) return -1;
   bool changed;
   e->kept = kept_report_take(e->st, STAGING_REPORT, &changed);
   if (e->kept.at) return 0;
   if (changed)
     observer_notice(
-        e->job->observer,
+        e->job->request->observer,
         "the report that the interrupted run stored was changed or damaged, so this report lacks "
         "some of its figures");
-  if (args->command == CLI_conv2matmul &&
-      cli_flag(args, cli_pass_option(args->command, "strict-compat"))) {
+  if (request->shown.plain) {
     err_set(err, ERR_USAGE,
             "the interrupted run of '%s' stored no report, and --strict-compat cannot make one "
             "without running again",
@@ -164,9 +163,9 @@ static int prepare_report(struct ending *e, struct err *err) {
 }
 
 // As this run would print it: the text is indented, a command of many models has lines.
-static void print_report(const struct cli_args *args, struct span text) {
+static void print_report(int indent, struct span text) {
   struct err ignored = {0};
-  struct json_value *doc = job_report_indent(args) ? NULL : json_parse(text, "report", &ignored);
+  struct json_value *doc = indent ? NULL : json_parse(text, "report", &ignored);
   struct json_out line = {.indent = 0};
   if (!doc) {
     report_document((const char *)text.at, text.n);
@@ -182,9 +181,9 @@ static void print_report(const struct cli_args *args, struct span text) {
 static int finish_checked(struct job *job, struct staging *st, struct err *err) {
   struct ending e = {.job = job,
                      .st = st,
-                     .file.observer = job->observer,
-                     .page.observer = job->observer,
-                     .provenance.observer = job->observer};
+                     .file.observer = job->request->observer,
+                     .page.observer = job->request->observer,
+                     .provenance.observer = job->request->observer};
   struct seal_report report = {0};
   int rc = 0;
   if (rc == 0) rc = prepare_report(&e, err);
@@ -193,11 +192,11 @@ static int finish_checked(struct job *job, struct staging *st, struct err *err) 
   if (rc == 0) rc = seal_finish(st, &report, err);
   staging_close(st);
   if (rc == 0) {
-    put_in_place_say_left(job->observer, &report);
-    observer_notice(job->observer, "completed the interrupted run: '%s' is in place",
+    put_in_place_say_left(job->request->observer, &report);
+    observer_notice(job->request->observer, "completed the interrupted run: '%s' is in place",
                     quote_str(job->out.path).s);
     const struct span text = e.kept.at ? e.kept : span_of(e.made.text, e.made.n);
-    if (job_report_to_stdout(job->args)) print_report(job->args, text);
+    if (job->request->shown.json) print_report(job->request->shown.json_indent, text);
     if (e.file.path) rc = job_text_end(&e.file, text, err);
     if (rc == 0 && e.page.path) rc = write_page(&e, err);
     if (rc == 0 && e.provenance.path) rc = job_text_end(&e.provenance, e.kept_provenance, err);
@@ -214,9 +213,9 @@ static int finish_checked(struct job *job, struct staging *st, struct err *err) 
 }
 
 static int check_files(const struct job *job, const struct staging *st, struct err *err) {
-  const struct work_options work = {.jobs = cli_count(job->args, OPT_JOBS),
-                                    .observer = job->observer,
-                                    .stop = observer_stop(job->observer)};
+  const struct work_options work = {.jobs = job->request->limits.jobs,
+                                    .observer = job->request->observer,
+                                    .stop = observer_stop(job->request->observer)};
   return carry_out_check_seal(&work, st, err);
 }
 
@@ -231,25 +230,22 @@ static int finish_found(struct job *job, const char *name, struct err *err) {
 
 // By this command line, that read the same files.
 static bool is_ours(struct job *job, const struct staging *st) {
-  const struct cli_args *args = job->args;
   const struct staging_job ours = {.version = version_number,
-                                   .command = cli_resume_command(args, &job->arena),
+                                   .command = job->request->resume_command,
                                    .asked = job->out.asked,
-                                   .source_folder =
-                                       arena_folder(&job->arena, cli_operand(args, "IN")),
-                                   .inplace = cli_flag(args, OPT_INPLACE)};
+                                   .source_folder = arena_folder(&job->arena, job->in_path),
+                                   .inplace = job->wanted->inplace};
   return staging_is_of_job(st, &ours);
 }
 
 // All is in place, and a kill left the folder. This very command has nothing left to do then, if the output is still
 // what it made; any other takes the folder away and goes on. Another process may be at it: then it does.
 static bool finish_finished(struct job *job, const char *name, int *rc, struct err *err) {
-  const struct cli_args *args = job->args;
   struct staging st;
   struct err ignored = {0};
   if (staging_open_sealed(&st, job->out.folder, name, &ignored)) return false;
   // Who may replace the output runs again.
-  const bool again = cli_flag(args, OPT_FRESH) || cli_flag(args, OPT_FORCE);
+  const bool again = job->request->fresh || (job->wanted->replace && !job->wanted->inplace);
   if (!again && faccessat(st.folder, "seal.json", F_OK, 0) == 0 && is_ours(job, &st) &&
       check_files(job, &st, &ignored) == 0) {
     *rc = finish_checked(job, &st, err);
@@ -257,7 +253,8 @@ static bool finish_finished(struct job *job, const char *name, int *rc, struct e
   }
   staging_close(&st);
   if (staging_put_away(job->out.folder, name))
-    observer_notice(job->observer, "removed '%s': it was left by a run whose output is in place",
+    observer_notice(job->request->observer,
+                    "removed '%s': it was left by a run whose output is in place",
                     quote_str(name).s);
   return false;
 }
@@ -276,13 +273,13 @@ static int is_of_this_command(struct job *job, const char *name, bool *same, str
 static void say_damaged(const struct job *job, const struct seal_given_up *was) {
   const bool json = was->damage == SEAL_JSON_DAMAGED;
   if (was->known && was->left[0])
-    observer_notice(job->observer,
+    observer_notice(job->request->observer,
                     "the interrupted run's %s damaged, so the files it had moved into place were "
                     "kept: %s may be left over; once this run is done, delete what no model uses",
                     json ? "'seal.json' is" : "files are", was->left);
   else if (!was->known)
     observer_notice(
-        job->observer,
+        job->request->observer,
         "the interrupted run's 'seal.json' and plan are damaged, so the files it had moved "
         "into place were kept: data files of '%s' that no model uses may be left over",
         quote_str(job->out.path).s);
@@ -291,50 +288,48 @@ static void say_damaged(const struct job *job, const struct seal_given_up *was) 
 // Only where the run that follows will be let: what is in place of an output that may not be replaced
 // stays as it is.
 static int give_up(struct job *job, const char *name, bool *given_up, struct err *err) {
-  const struct cli_args *args = job->args;
   struct staging st;
   struct stat at;
   *given_up = false;
-  const bool replace = cli_flag(args, OPT_FORCE) || cli_flag(args, OPT_INPLACE);
-  if (!replace && lstat(job->out.path, &at) == 0) return 0;
-  if (cli_flag(args, OPT_DRY_RUN) || staging_open_sealed(&st, job->out.folder, name, err))
+  if (!job->wanted->replace && lstat(job->out.path, &at) == 0) return 0;
+  if (job->request->dry_run || staging_open_sealed(&st, job->out.folder, name, err))
     return err->kind == ERR_NONE ? 0 : -1;
   *given_up = true;
   struct seal_given_up was;
   const int rc = seal_give_up(&st, &was, err);
   if (was.damage) say_damaged(job, &was);
-  put_in_place_say_left(job->observer, &was.report);
+  put_in_place_say_left(job->request->observer, &was.report);
   return rc;
 }
 
 static int refuse(struct job *job, struct err *err) {
-  const struct cli_args *args = job->args;
   err_set(err, ERR_RETRY, "an earlier run was interrupted while it moved '%s' into place",
           quote_str(job->out.path).s);
-  if (cli_flag(args, OPT_FRESH) && !cli_flag(args, OPT_DRY_RUN))
+  if (job->request->fresh && !job->request->dry_run)
     return err_hint(err, "the output exists already: --resume completes it, --fresh --force "
                          "replaces it");
-  if (cli_flag(args, OPT_DRY_RUN))
+  if (job->request->dry_run)
     return err_hint(err, "run the interrupted command again to complete it");
   return err_because(err, REASON_SEAL_BEGUN);
 }
 
-bool job_finish_seal(const struct cli_args *args, const struct pipeline *pipeline, int *rc,
-                     struct err *err) {
-  struct job job = {.args = args, .observer = &report_observer};
+bool job_finish_seal(const struct request *request, int *rc, struct err *err) {
+  const struct request_output *wanted = &request->outputs[0];
+  struct job job = {.request = request,
+                    .wanted = wanted,
+                    .in_path = request->sources[0].path,
+                    .out = {.path = wanted->path, .asked = request->reads}};
   char name[STAGING_NAME_MAX];
   enum staging_seal state = STAGING_SEAL_NONE;
   struct err ignored = {0}; // a folder that is not there is somebody else's to report
   *rc = 0;
-  if (cli_lacks_output(args)) return false;
-  job.out.path = job_output_path(args, &job.arena);
-  job.out.asked = job_asked(args, pipeline, &job.arena);
+  if (wanted->absent) return false;
   job_output_split(&job);
   if (staging_find_seal(job.out.folder, job.out.onnx_name, name, &state, &ignored))
     state = STAGING_SEAL_NONE;
-  const bool resume = cli_flag(args, OPT_RESUME), dry = cli_flag(args, OPT_DRY_RUN);
+  const bool resume = request->resume, dry = request->dry_run;
   bool found = state == STAGING_SEAL_UNFINISHED || (state == STAGING_SEAL_FINISHED && resume);
-  if (found && cli_flag(args, OPT_FRESH)) {
+  if (found && request->fresh) {
     bool given_up;
     *rc = give_up(&job, name, &given_up, err);
     found = !given_up || *rc != 0;
@@ -343,7 +338,7 @@ bool job_finish_seal(const struct cli_args *args, const struct pipeline *pipelin
     bool ours = resume;
     if (!resume && !dry) *rc = is_of_this_command(&job, name, &ours, err);
     if (*rc == 0) *rc = ours ? finish_found(&job, name, err) : refuse(&job, err);
-  } else if (state == STAGING_SEAL_FINISHED && !cli_flag(args, OPT_DRY_RUN)) {
+  } else if (state == STAGING_SEAL_FINISHED && !request->dry_run) {
     found = finish_finished(&job, name, rc, err);
   }
   arena_free(&job.arena);

@@ -22,7 +22,8 @@ int job_source(void *ctx, const char *path, const uint8_t sha256[DIGEST_BYTES], 
   source.file = *file;
   source.name = sources_name(job->sources, *file);
   source.size = sources_size(job->sources, *file);
-  if (hash_source(job->sources, *file, observer_stop(job->observer), source.sha256, err)) return -1;
+  if (hash_source(job->sources, *file, observer_stop(job->request->observer), source.sha256, err))
+    return -1;
   if (memcmp(source.sha256, sha256, DIGEST_BYTES) != 0) {
     err_set(err, ERR_INPUT, "'%s' does not match the SHA-256 in the file that refers to it",
             sources_shown(job->sources, *file).s);

@@ -155,15 +155,15 @@ static const struct stage_row *stage_named(const char *name) {
 int job_stage_run(struct job *job, const struct pass_question *q, struct json_out *text,
                   uint64_t *source_bytes_read, struct err *err) {
   const struct stage_row *row = stage_named(q->stage);
-  const struct work_options work = {.jobs = cli_count(job->args, OPT_JOBS),
+  const struct work_options work = {.jobs = job->request->limits.jobs,
                                     .memory = job->memory,
                                     .mode = job->mode,
-                                    .observer = job->observer,
-                                    .stop = observer_stop(job->observer)};
+                                    .observer = job->request->observer,
+                                    .stop = observer_stop(job->request->observer)};
   struct measure_stats stats = {0};
-  observer_begin(job->observer, row->doing);
+  observer_begin(job->request->observer, row->doing);
   const int rc = row->run(job, q, &work, text, &stats, err);
-  observer_end(job->observer);
+  observer_end(job->request->observer);
   *source_bytes_read = stats.source_bytes_read;
   return rc;
 }
@@ -173,7 +173,7 @@ int job_stage_run(struct job *job, const struct pass_question *q, struct json_ou
 // The stage, run or found again, in the job's list; NULL if it failed.
 static struct job_stage *answer(struct job *job, const struct stage_row *row,
                                 const struct pass_question *q, struct err *err) {
-  const bool keeps = !job->nothing_to_write;
+  const bool keeps = !job->request->dry_run;
   struct json_out question = {0};
   assert(row); // passes ask stages that there are
   json_array(&question);
@@ -182,11 +182,10 @@ static struct job_stage *answer(struct job *job, const struct stage_row *row,
   json_end_array(&question);
   const struct artifact_request request = {.dest_folder = job->out.folder,
                                            .onnx_name = job->out.onnx_name,
-                                           .resume_command =
-                                               cli_resume_command(job->args, &job->arena),
+                                           .resume_command = job->request->resume_command,
                                            .version = version_number,
-                                           .resume = keeps && cli_flag(job->args, OPT_RESUME),
-                                           .fresh = keeps && cli_flag(job->args, OPT_FRESH),
+                                           .resume = keeps && job->request->resume,
+                                           .fresh = keeps && job->request->fresh,
                                            .sources = job->sources,
                                            .meta_sha256 = job->model.meta_sha256,
                                            .stage = row->name,
@@ -217,7 +216,8 @@ static struct job_stage *answer(struct job *job, const struct stage_row *row,
     json_done(&text);
   } else if (rc == 0 && row->reads(stage->artifact.text, q)) {
     stage->resumed = true;
-    observer_notice(job->observer, "resumed: reusing what an interrupted run had %s", row->done);
+    observer_notice(job->request->observer, "resumed: reusing what an interrupted run had %s",
+                    row->done);
   } else if (rc == 0) {
     rc = err_set(
         err, ERR_INPUT,
@@ -293,7 +293,7 @@ int job_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err) 
   for (uint32_t i = 0; i < a->n && strcmp(a->stage, MEASURED_STAGE) == 0; i++)
     is_of_old = is_of_old || !measure_is_by_column(&job->recipes, a->of[i]);
   if (is_of_old) {
-    observer_notice(job->observer,
+    observer_notice(job->request->observer,
                     "the log was written by version 0.1.0, whose figures cannot be compared: weir "
                     "cannot tell whether these are the weights that it measured");
     return 0;
@@ -316,7 +316,7 @@ bool job_stage_took_over(const struct job *job) {
 }
 
 int job_stage_move(struct job *job, const struct staging *st, struct err *err) {
-  const char *folder = cli_string(job->args, OPT_ARTIFACTS);
+  const char *folder = job->request->records.artifacts;
   for (struct job_stage *s = job->stages; s; s = s->next)
     if (artifact_move(&s->artifact, st, err)) return -1;
   for (struct job_stage *s = job->stages; s && folder; s = s->next)

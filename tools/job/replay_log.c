@@ -128,7 +128,7 @@ int replay_log_lines(struct replay_log *in, struct job *job, bool partial, struc
 
 int replay_log_open(struct replay_log *in, const char *path, struct err *err) {
   *in = (struct replay_log){.path = path};
-  in->file = cli_is_stream(path) ? stdin : plain_file_open(path, "the edit log ", err);
+  in->file = path_is_stream(path) ? stdin : plain_file_open(path, "the edit log ", err);
   if (!in->file) return -1;
   in->before = digest_new();
   digest_start(in->before);

@@ -1,4 +1,4 @@
-// "infer:set_shape=a\=1xT+b\=2,set_dim=…,strict=true" from the command line, for the pipeline's own reader.
+// "infer:set_shape=a\=1xT+b\=2,set_dim=…,strict=true" for the pipeline's own reader.
 #include "infer_step.h"
 
 static const char *escaped(struct pipeline *p, const char *text) {
@@ -11,24 +11,18 @@ static const char *escaped(struct pipeline *p, const char *text) {
   return out;
 }
 
-static const char *list_key(struct pipeline *p, const struct cli_args *args, enum cli_option option,
+static const char *list_key(struct pipeline *p, const char *const *list, uint32_t n,
                             const char *key) {
-  uint32_t n;
-  const char *const *list = cli_list(args, option, &n);
   const char *text = "";
   for (uint32_t i = 0; i < n; i++)
     text = arena_printf(&p->arena, "%s%s%s", text, i ? "+" : "", escaped(p, list[i]));
   return n ? arena_printf(&p->arena, ",%s=%s", key, text) : "";
 }
 
-bool infer_step_sets(const struct cli_args *args) {
-  return cli_given(args, OPT_SET_SHAPE) || cli_given(args, OPT_SET_DIM);
-}
-
-int infer_step_add(struct pipeline *p, const struct cli_args *args, bool first, const char *keys,
+int infer_step_add(struct pipeline *p, const struct infer_step_sets *sets, const char *keys,
                    struct err *err) {
-  const char *shapes = first ? list_key(p, args, OPT_SET_SHAPE, "set_shape") : "";
-  const char *dims = first ? list_key(p, args, OPT_SET_DIM, "set_dim") : "";
+  const char *shapes = sets ? list_key(p, sets->shapes, sets->n_shapes, "set_shape") : "";
+  const char *dims = sets ? list_key(p, sets->dims, sets->n_dims, "set_dim") : "";
   char *text = arena_printf(&p->arena, "infer%s%s%s%s", shapes, dims, *keys ? "," : "", keys);
   char *comma = strchr(text, ',');
   if (comma) *comma = ':';

@@ -2,14 +2,15 @@
 #ifndef WEIR_INFER_STEP_H
 #define WEIR_INFER_STEP_H
 
-#include "cli.h"
 #include "pipeline.h"
 
-// Does the command line set shapes or dims of inputs?
-bool infer_step_sets(const struct cli_args *args);
-// Appends it: with --set-shape and --set-dim if `first`, and those further keys, such as
-// "int_max=7,strict=true", or "". ERR_USAGE.
-int infer_step_add(struct pipeline *p, const struct cli_args *args, bool first, const char *keys,
+// Shapes and dims that inputs get, as the pass's options set_shape and set_dim take them.
+struct infer_step_sets {
+  const char *const *shapes, *const *dims;
+  uint32_t n_shapes, n_dims;
+};
+// Appends it, with those (NULL: none) and further keys, such as "int_max=7,strict=true", or "". ERR_USAGE.
+int infer_step_add(struct pipeline *p, const struct infer_step_sets *sets, const char *keys,
                    struct err *err);
 
 #endif

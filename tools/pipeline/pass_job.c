@@ -156,29 +156,6 @@ static void begin_step(void *ctx, uint32_t step, uint32_t round) {
   pj->left[step] = 0;
 }
 
-void pass_job_take_exactness(struct pass_job *pj, const struct cli_args *args) {
-  if (cli_given(args, OPT_EXACTNESS))
-    pj->pipeline.exactness = exactness_by_name(span_str(cli_string(args, OPT_EXACTNESS)));
-}
-
-int pass_job_take_inputs(struct pass_job *pj, const struct cli_args *args, struct err *err) {
-  uint32_t n;
-  if (!cli_given(args, OPT_INPUTS_ARE_CONSTANT)) return 0;
-  struct pipeline_step *step =
-      pipeline_add(&pj->pipeline, span_str("inputs-are-constant"), &n, err);
-  return step ? pass_values_read(&step->values, &pj->pipeline.arena, err) : -1;
-}
-
-int pass_job_take_flags(struct pass_job *pj, const struct cli_args *args, struct err *err) {
-  uint32_t n;
-  struct pipeline *p = &pj->pipeline;
-  if (pass_job_take_inputs(pj, args, err)) return -1;
-  struct pipeline_step *step = pipeline_add(p, span_str(cli_pass(args->command)->name), &n, err);
-  if (!step || cli_pass_values(args, &step->values, &p->arena, err)) return -1;
-  pass_job_take_exactness(pj, args);
-  return pass_values_read(&step->values, &p->arena, err);
-}
-
 static int refuse(void *ctx, const struct err *why, struct err *err) {
   return job_refused_anywhere(ctx, why, err);
 }
@@ -317,7 +294,7 @@ static void warn_of_dims(const struct model *m, const struct target *t, struct p
 
 static bool casts(const struct pipeline *p) {
   for (uint32_t i = 0; i < p->n_steps; i++)
-    if (p->steps[i].values.pass == cli_pass(CLI_cast)) return true;
+    if (strcmp(p->steps[i].values.pass->name, "cast") == 0) return true;
   return false;
 }
 
@@ -370,7 +347,7 @@ static int check_targets(struct job *job, struct pass_job *pj, struct err *err) 
 // A pass left what is no model: weir's fault, unless what it was given calls operators in a way that they do not have. Then
 // that is what the user can do something about.
 static void blame_model(const struct job *job, struct err *err) {
-  const struct sources_options opening = {.allow_links = cli_flag(job->args, OPT_ALLOW_LINKS)};
+  const struct sources_options opening = {.allow_links = job->request->allow_links};
   const struct load_options loading = {0};
   struct sources *sources;
   struct model m;
@@ -498,26 +475,9 @@ static void print_rank(struct job *job) {
   rank_print(&pj->rank);
 }
 
-// Who asks for a layout, for records of the output, or for what another tool writes, asks for a copy.
 static bool leaves_it(const struct job *job) {
-  static const enum cli_option asks[] = {OPT_COPY,
-                                         OPT_PLAN_OUT,
-                                         OPT_VERIFY,
-                                         OPT_HASH_INPUTS,
-                                         OPT_EXTERNAL,
-                                         OPT_INLINE,
-                                         OPT_DATA_FILE,
-                                         OPT_SPLIT,
-                                         OPT_ALIGN,
-                                         OPT_EXTERNAL_THRESHOLD,
-                                         OPT_ONE_FILE_PER_TENSOR,
-                                         OPT_TENSOR_DIGESTS,
-                                         OPT_PROVENANCE,
-                                         OPT_REPORT_HTML};
+  if (job->wanted->copies) return false;
   const struct pass_job *pj = job->ctx;
-  if (!cli_option_belongs(OPT_COPY, job->args->command)) return false;
-  for (uint32_t i = 0; i < sizeof asks / sizeof *asks; i++)
-    if (cli_given(job->args, asks[i])) return false;
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++) {
     const struct pass_values *v = &pj->pipeline.steps[i].values;
     const uint32_t compat = pass_values_option(v->pass, span_str("compat"));
@@ -529,8 +489,7 @@ static bool leaves_it(const struct job *job) {
 int pass_job_edit(struct job *job, void *ctx, struct err *err) {
   struct pass_job *pj = ctx;
   struct pass_run run;
-  if (pj->all_external && !cli_given(job->args, OPT_EXTERNAL_THRESHOLD))
-    job->layout.inline_below = 0;
+  if (pj->all_external && !job->wanted->layout.thresholds) job->layout.inline_below = 0;
   job->report = pj->report;
   job->plain_report = pj->plain_report;
   job->tell = pj->tell;
@@ -545,20 +504,10 @@ int pass_job_edit(struct job *job, void *ctx, struct err *err) {
   return check_targets(job, pj, err) ? -1 : rank_sites(job, pj, err);
 }
 
-int pass_job_command(struct pass_job *pj, const struct cli_args *args, struct err *err) {
-  pj->rank.asked = cli_option_belongs(OPT_RANK, args->command) && cli_flag(args, OPT_RANK);
+int pass_job_check(struct pass_job *pj, struct err *err) {
   if (pipeline_check(&pj->pipeline, err) || rank_check(pj, err) ||
       pipeline_read_files(&pj->pipeline, NULL, err))
     return -1;
   pass_job_tell_targets(pj);
-  return job_command(args, &pj->pipeline, pass_job_edit, pj, err);
-}
-
-int pass_job_flags_command(const struct cli_args *args, struct err *err) {
-  struct pass_job pj;
-  pass_job_init(&pj, &report_observer);
-  int rc = pass_job_take_flags(&pj, args, err);
-  if (rc == 0) rc = pass_job_command(&pj, args, err);
-  pass_job_free(&pj);
-  return rc;
+  return 0;
 }

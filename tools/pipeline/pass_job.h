@@ -33,6 +33,7 @@ struct pass_job_warning {
 // pass_job_init begins one, pass_job_free frees.
 struct pass_job {
   struct observer *observer;
+  const struct pass *pass;  // the one that the command is; NULL: it has others
   struct pipeline pipeline; // filled by the command
   TABLE(struct pass_job_site, sites);
   // By step: 1 + the last site that it left alone and that is not gone; 0: none.
@@ -54,25 +55,16 @@ struct pass_job {
 void pass_job_init(struct pass_job *pj, struct observer *observer);
 void pass_job_free(struct pass_job *pj);
 
-// The step of --inputs-are-constant, where it is given: before all others.
-int pass_job_take_inputs(struct pass_job *pj, const struct cli_args *args, struct err *err);
-// The command's pass with the flags of the command line (cli_pass_values), as the last step; the one
-// above comes before it.
-int pass_job_take_flags(struct pass_job *pj, const struct cli_args *args, struct err *err);
-// --exactness, where it is given.
-void pass_job_take_exactness(struct pass_job *pj, const struct cli_args *args);
-
 // A line for each target: what it sets.
 void pass_job_tell_targets(struct pass_job *pj);
 // What passes are given of a job; sites and warnings go to *pj, and warnings are printed as they come.
 struct pass_env pass_job_env(struct pass_job *pj, struct job *job);
 
-// A whole command: opens the job, begins the edit log, runs the steps (pass_run.h), finishes.
-int pass_job_command(struct pass_job *pj, const struct cli_args *args, struct err *err);
-// The part of it between job_open and job_finish, for job_command: ctx is the pass_job, whose files were read.
+// Before the job is opened: the steps fit each other, the files that their options name are read, and targets are told of.
+int pass_job_check(struct pass_job *pj, struct err *err);
+// Between job_open and job_finish, for job_command: ctx is the pass_job, which was checked. Begins the edit log, runs the steps
+// (pass_run.h).
 int pass_job_edit(struct job *job, void *ctx, struct err *err);
-// The same of a command that is its pass with the flags of the command line.
-int pass_job_flags_command(const struct cli_args *args, struct err *err);
 
 bool pass_job_converted(const struct pass_job_site *s);
 // Sites of one step.

@@ -487,20 +487,24 @@ static const char *larger_text(const struct run_report *r, struct arena *a) {
                       more.s, quote_bytes(before - after).s);
 }
 
+// Of 'weir run', which names its passes.
+static bool is_run(const struct job *job) {
+  return strcmp(job->request->command, "run") == 0;
+}
+
 // ---- what else could be done --------------------------------------------------------------------
 
 // Are options of the step written as those of --pass?
 static bool is_of_run(const struct job *job, uint32_t step) {
   const struct pass_job *pj = job->ctx;
-  return pj->pipeline.n_steps > 1 ||
-         cli_pass(job->args->command) != pj->pipeline.steps[step].values.pass;
+  return pj->pipeline.n_steps > 1 || pj->pass != pj->pipeline.steps[step].values.pass;
 }
 
 // A quantization that took less than it could have, had it been asked for more operators.
 static bool hint_op_types(struct job *job, uint32_t step) {
   const struct pass_job *pj = job->ctx;
   const struct pass_values *v = &pj->pipeline.steps[step].values;
-  if (v->pass != cli_pass(CLI_quantize)) return false;
+  if (strcmp(v->pass->name, "quantize") != 0) return false;
   const struct matmulnbits_options *o = v->options;
   uint32_t others = MATMULNBITS_ALL_OPS & ~o->op_types;
   uint64_t bytes, taken = 0;
@@ -521,7 +525,7 @@ static bool hint_convs(const struct job *job, uint32_t step) {
   const struct pass_job *pj = job->ctx;
   const struct model *m = &job->model;
   uint64_t convs = 0;
-  if (pj->pipeline.steps[step].values.pass != cli_pass(CLI_dynamic)) return false;
+  if (strcmp(pj->pipeline.steps[step].values.pass->name, "dynamic") != 0) return false;
   for (uint32_t i = 0; i < pj->n_sites; i++)
     if (pj->sites[i].step == step &&
         (pass_job_converted(&pj->sites[i]) || strcmp(pj->sites[i].op_type, "Conv") == 0))
@@ -569,12 +573,12 @@ static bool hint_fold(struct job *job) {
   const char *waiting = waiting_text(job, &job->arena);
   if (!waiting) return false;
   // Where nothing changed the closing line says whose weights.
-  if (job->edits.n == 0 && cli_pass(job->args->command))
-    observer_hint(job->observer,
+  if (job->edits.n == 0 && ((const struct pass_job *)job->ctx)->pass)
+    observer_hint(job->request->observer,
                   "run 'weir optimize' or 'weir preprocess' first: it stores such weights where it "
                   "can evaluate their nodes");
   else
-    observer_hint(job->observer,
+    observer_hint(job->request->observer,
                   "the weights of %s are computed from constants; run 'weir optimize' or 'weir "
                   "preprocess' first: it stores them where it can evaluate the nodes",
                   waiting);
@@ -594,8 +598,8 @@ static bool hint_import(const struct job *job) {
                 "converts it to ONNX",
                 quote(model_name(m, m->nodes[node].op_type)).s,
                 quote(model_name(m, m->nodes[node].domain)).s,
-                job->args->command == CLI_run ? "--pass import-qonnx before all others"
-                                              : "'weir run IN OUT --pass import-qonnx' first");
+                is_run(job) ? "--pass import-qonnx before all others"
+                            : "'weir run IN OUT --pass import-qonnx' first");
   return true;
 }
 
@@ -654,21 +658,20 @@ void pass_job_tell(struct job *job, struct job_told *told) {
   tell_clipped(&stored, q);
   tell_changes(&did, &changes);
   if (stored.n) add(&did, "%s%s", comma(&did), stored.s);
-  if (did.n > DID_MOST && job->args->command == CLI_run && changes.n + (stored.n > 0) > 1)
+  if (did.n > DID_MOST && is_run(job) && changes.n + (stored.n > 0) > 1)
     tell_lines(told, &changes, kept_text(&stored, &job->arena), &job->arena);
   else if (did.n)
     told->did = kept_text(&did, &job->arena);
   else if (job->edits.n)
     told->did = "only types, opsets or other metadata changed";
-  if (job->args->command == CLI_run && pj->steps && q->n_rows == 0)
-    tell_steps(pj, pj->pipeline.verbose || cli_flag(job->args, OPT_VERBOSE_STEPS), told,
-               &job->arena);
+  if (is_run(job) && pj->steps && q->n_rows == 0)
+    tell_steps(pj, pj->pipeline.verbose || job->request->shown.verbose, told, &job->arena);
   told->worst = worst_text(q, &job->arena);
   told->kept = pass_job_kept(pj, PASS_JOB_ALL_STEPS, &job->arena);
   told->held_back = held_back_text(pj, &job->arena);
   told->larger = larger_text(run_report_of(job), &job->arena);
   if (!did.n && job->edits.n == 0 && pj->pipeline.n_steps > 0 &&
-      cli_pass(job->args->command)) { // the closing line says what was kept
+      pj->pass) { // the closing line says what was kept
     if (told->held_back)
       told->kept = arena_printf(&job->arena, "%s%sheld back: %s", told->kept ? told->kept : "",
                                 told->kept ? "; " : "", told->held_back);

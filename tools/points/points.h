@@ -43,7 +43,7 @@ struct points_model {
   uint32_t n_files;
 };
 struct points_source {
-  const struct cli_args *args;
+  const struct request *request;
   const char *model, *log; // paths
   uint64_t memory;
   const struct job

@@ -38,7 +38,7 @@ static int publish(int folder, const struct points_model *m, struct err *err) {
 static int write_at(struct job *job, uint32_t group, const char *folder, int fd, const char *name,
                     struct err *err) {
   const struct points *p = job->points;
-  const struct points_source from = {job->args, job->in_path, p->log_path, job->memory, job};
+  const struct points_source from = {job->request, job->in_path, p->log_path, job->memory, job};
   struct points_model model;
   if (points_write_model(&from, group ? group : REPLAY_LOG_NOTHING, folder, fd, name, &model,
                          &job->arena, err))

@@ -78,7 +78,7 @@ int points_write_model(const struct points_source *from, uint32_t group, const c
                        struct err *err) {
   struct verify_replay x;
   *out = (struct points_model){.path = arena_printf(a, "%s/%s", folder, name)};
-  int rc = verify_replay_open(&x, from->args, from->model, from->log, group, true, NULL, err);
+  int rc = verify_replay_open(&x, from->request, from->model, from->log, group, true, NULL, err);
   const struct points_edited edited = {&x.job.edits, x.job.sources, from->memory};
   if (rc == 0) rc = write_edited(&edited, from, &x.job, fd, name, out, a, err);
   verify_replay_close(&x);

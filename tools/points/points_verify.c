@@ -31,7 +31,7 @@ static int compare(struct job *job, struct verify *v, const struct points_row *r
   v->step_number = row->step + 1;
   v->unexpected = kind != POINT_TOLERANCE;
   v->metrics = kind == POINT_METRIC ? VERIFY_METRICS_ALONE : VERIFY_NO_METRICS;
-  const int rc = verify_models(v, source, model, cli_flag(job->args, OPT_ALLOW_LINKS), err);
+  const int rc = verify_models(v, source, model, job->request->allow_links, err);
   v->loses = loses;
   v->unexpected = false;
   v->step = NULL;
@@ -69,7 +69,8 @@ static bool is_before_import(const struct verify *v, const struct points *p, uin
 int points_verify(struct job *job, struct verify *v, const char *source, const char *result,
                   struct err *err) {
   const struct points *p = job->points;
-  const struct points_source from = {job->args, job->in_path, p->log_path, v->options.memory, NULL};
+  const struct points_source from = {job->request, job->in_path, p->log_path, v->options.memory,
+                                     NULL};
   struct arena a = {0};
   int rc = 0;
   for (uint32_t i = 0; i < p->n_rows && rc == 0 && v->found.n_failed == 0; i++) {

@@ -409,7 +409,7 @@ static void conclude(const struct job *job, struct rank *k, const struct weighed
 
 // The files of the model as the job has them, and companions behind them.
 static int open_sources(struct asking *a, struct err *err) {
-  const struct sources_options how = {.allow_links = cli_flag(a->job->args, OPT_ALLOW_LINKS)};
+  const struct sources_options how = {.allow_links = a->job->request->allow_links};
   const struct sources *of = a->job->sources;
   const struct given_files *g = &a->pj->pipeline.files;
   if (sources_open(&a->sources, a->job->in_path, &how, err)) return -1;
@@ -445,16 +445,16 @@ static int ask(struct asking *a, struct err *err) {
   for (uint32_t i = 0; i < k->n_rows; i++)
     if (weigh_by(a, &k->rows[i], &q[i], err)) return -1;
   if (job_choose_io(a->job, err)) return -1;
-  const struct work_options work = {.jobs = cli_count(a->job->args, OPT_JOBS),
+  const struct work_options work = {.jobs = a->job->request->limits.jobs,
                                     .memory = a->job->memory,
                                     .mode = a->job->mode,
-                                    .observer = a->job->observer,
-                                    .stop = observer_stop(a->job->observer)};
-  observer_begin(a->job->observer, "ranking");
+                                    .observer = a->job->request->observer,
+                                    .stop = observer_stop(a->job->request->observer)};
+  observer_begin(a->job->request->observer, "ranking");
   const struct eval_cache_file file = {job_unnamed_file, NULL};
   const int rc = measure_weighed_run(&a->job->recipes, a->sources, q, k->n_rows, &work, file, found,
                                      &stats, err);
-  observer_end(a->job->observer);
+  observer_end(a->job->request->observer);
   if (rc) return -1;
   k->source_bytes_read = stats.source_bytes_read;
   conclude(a->job, k, found);

@@ -8,6 +8,9 @@
 #include "audit_found.h"
 #include "audit_target.h"
 #include "again.h"
+#include "calibrate_job.h"
+#include "calibrate_take.h"
+#include "cli_request.h"
 #include "commands.h"
 #include "rebuild.h"
 #include "report.h"
@@ -27,7 +30,9 @@
 static int read_manifest(struct rebuild *r, const struct cli_args *args,
                          const struct audit_target *t, struct sign_key **key, struct err *err) {
   struct span version;
-  if (sign_model_read(&r->m, &r->dir, args, t, key, err)) return -1;
+  const struct sign_model_reader who = {cli_string(args, OPT_PUBLIC_KEY), args->operand[0],
+                                        "rebuild"};
+  if (sign_model_read(&r->m, &r->dir, &who, t, key, err)) return -1;
   if (!json_as_string(json_get(r->m.x_weir, "weir"), &version))
     return err_set(err, ERR_MODEL, "the manifest '%s' does not say what made its model",
                    quote_path(t->manifest).s);
@@ -89,6 +94,7 @@ static struct words words_of(struct rebuild *r, const struct cli_args *args, con
 static int run(struct rebuild *r, const struct cli_args *args, struct err *err) {
   struct scratch none = {NULL, -1};
   struct cli_args inner;
+  struct request request;
   const char *out = r->write_to;
   if (!out) { // a folder of its own, in which every name is free
     if (scratch_make(&none, "rebuild", &r->arena, err)) return -1;
@@ -99,8 +105,11 @@ static int run(struct rebuild *r, const struct cli_args *args, struct err *err) 
   if (rc == 0) {
     inner.argc = args->argc; // what is continued after an interruption is this command
     inner.argv = args->argv;
-    rc = rebuild_run(r, &inner, err);
+    rc = rebuild_prepare(r, err);
   }
+  if (rc == 0)
+    rc = cli_request(&request, &inner, &r->pj.pipeline, &report_observer, &r->arena, err);
+  if (rc == 0) rc = rebuild_run(r, &request, err);
   cli_free(&inner);
   scratch_end(&none);
   if (rc &&
@@ -271,6 +280,30 @@ static int check_words(const struct cli_args *args, struct err *err) {
   return 0;
 }
 
+static const char *given_text(const struct cli_args *args, enum cli_option option) {
+  return cli_given(args, option) ? args->value[option].text : NULL;
+}
+
+// 'weir calibrate' with these words, for a file of ranges that is found again.
+static int calibrate(const char *const *words, int n, const struct calibrate_record *record,
+                     struct err *err) {
+  struct calibrate_request request;
+  struct request base;
+  struct request_source source;
+  struct calibrate_job job;
+  struct arena arena = {0};
+  struct cli_args args;
+  int rc = cli_parse(&args, n, (char *const *)(uintptr_t)words, err);
+  if (rc == 0) rc = calibrate_take(&request, &base, &source, &args, &report_observer, &arena, err);
+  if (rc == 0) {
+    rc = calibrate_job_run(&job, &request, record, err);
+    calibrate_job_close(&job, false);
+  }
+  cli_free(&args);
+  arena_free(&arena);
+  return rc;
+}
+
 static int rebuild(struct rebuild *r, const struct cli_args *args, const struct audit_target *t,
                    struct sign_key **key, struct err *err) {
   const char *folder = cli_string(args, OPT_WRITE);
@@ -284,7 +317,14 @@ static int rebuild(struct rebuild *r, const struct cli_args *args, const struct 
   if (r->artifacts && (stat(r->artifacts, &at) || !S_ISDIR(at.st_mode)))
     return err_set(err, ERR_INPUT, "there is no folder '%s'", quote_path(r->artifacts).s);
   r->calibrates = cli_flag(args, OPT_CALIBRATE);
-  if (r->calibrates) r->again = (struct recalibrate){.args = args, .source = r->source};
+  if (r->calibrates)
+    r->again = (struct recalibrate){.run = calibrate,
+                                    .library = given_text(args, OPT_ONNXRUNTIME),
+                                    .jobs = given_text(args, OPT_JOBS),
+                                    .memory = given_text(args, OPT_MEMORY),
+                                    .allow_links = cli_flag(args, OPT_ALLOW_LINKS),
+                                    .source = r->source};
+  if (r->calibrates) r->again.data = cli_list(args, OPT_DATA, &r->again.n_data);
   if (folder)
     r->write_to =
         arena_printf(&r->arena, "%s%s%s", folder, str_ends(folder, "/") ? "" : "/", r->m.subject);
@@ -298,7 +338,7 @@ static int rebuild(struct rebuild *r, const struct cli_args *args, const struct 
 int cmd_rebuild(const struct cli_args *args, struct err *err) {
   struct rebuild r;
   struct sign_key *key = NULL;
-  rebuild_start(&r);
+  rebuild_start(&r, &report_observer);
   int rc = check_words(args, err);
   const struct audit_target t = audit_target_of(args->operand[0], &r.arena);
   if (rc == 0) rc = rebuild(&r, args, &t, &key, err);

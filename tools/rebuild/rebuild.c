@@ -9,7 +9,6 @@
 #include "hash_source.h"
 #include "job_stage.h"
 #include "recorded.h"
-#include "report.h"
 #include "version.h"
 
 #include <unistd.h>
@@ -72,7 +71,7 @@ static void look_at_source(struct rebuild *r, struct job *job) {
     if (i == sources_count(job->sources)) break;
     if (!json_as_string(json_get(f, "sha256"), &hex) || !hex_decode(hex, was, sizeof was)) continue;
     known++;
-    if (hash_source(job->sources, i, observer_stop(job->observer), is, &ignored) ||
+    if (hash_source(job->sources, i, observer_stop(job->request->observer), is, &ignored) ||
         memcmp(is, was, sizeof is) == 0)
       continue;
     add_reason(
@@ -245,7 +244,7 @@ static int edit(struct job *job, void *ctx, struct err *err) {
                                  : pass_job_edit(job, &r->pj, err);
 }
 
-int rebuild_run(struct rebuild *r, const struct cli_args *run, struct err *err) {
+int rebuild_prepare(struct rebuild *r, struct err *err) {
   const struct recorded_places places = {r->shown, r->source, r->files,
                                          r->calibrates ? &r->again : NULL};
   if (recorded_take(&r->pj.pipeline, &r->own, json_get(r->m.x_weir, "passes"), &places, err)) {
@@ -253,12 +252,16 @@ int rebuild_run(struct rebuild *r, const struct cli_args *run, struct err *err) 
       err_fill_hint(err, "it was written by weir %s, and this is %s", r->version, version_number);
     return -1;
   }
-  return job_command(run, &r->pj.pipeline, edit, r, err);
+  return 0;
 }
 
-void rebuild_start(struct rebuild *r) {
+int rebuild_run(struct rebuild *r, const struct request *request, struct err *err) {
+  return job_command(request, edit, r, err);
+}
+
+void rebuild_start(struct rebuild *r, struct observer *o) {
   *r = (struct rebuild){.dir = -1};
-  pass_job_init(&r->pj, &report_observer);
+  pass_job_init(&r->pj, o);
 }
 
 void rebuild_free(struct rebuild *r) {

@@ -38,10 +38,12 @@ struct rebuild {
 };
 
 // rebuild_start begins one, rebuild_free frees.
-void rebuild_start(struct rebuild *r);
+void rebuild_start(struct rebuild *r, struct observer *o);
 void rebuild_free(struct rebuild *r);
-// Makes the outputs of r->m again. `run`: the command line of a 'weir run' from the source to where they go (or would), which
-// says how. -1 and an error where it could not be done; -1 and r->n_found > 0 where they came out different.
-int rebuild_run(struct rebuild *r, const struct cli_args *run, struct err *err);
+// The steps that r->m records, in r->pj.pipeline. ERR_MODEL: it records none that this version knows.
+int rebuild_prepare(struct rebuild *r, struct err *err);
+// Makes the outputs of r->m again, once prepared. request: of a run from the source to where they go (or would), which says
+// how. -1 and an error where it could not be done; -1 and r->n_found > 0 where they came out different.
+int rebuild_run(struct rebuild *r, const struct request *request, struct err *err);
 
 #endif

@@ -8,7 +8,6 @@
 #include "json.h"
 #include "ranges.h"
 #include "recorded.h"
-#include "report.h"
 #include "version.h"
 
 #include <fcntl.h>
@@ -49,9 +48,8 @@ static void add_pair(struct making *m, const char *option, const char *value) {
   add(m, arena_printf(&m->r->arena, "--%s=%s", option, value));
 }
 
-static void add_asked(struct making *m, enum cli_option option) {
-  if (cli_given(m->r->args, option))
-    add_pair(m, cli_option_row(option)->name, m->r->args->value[option].text);
+static void add_asked(struct making *m, const char *option, const char *value) {
+  if (value) add_pair(m, option, value);
 }
 
 static const char *text_of(struct making *m, const struct json_value *v, const char *key) {
@@ -88,16 +86,14 @@ static int add_samples(struct making *m, struct err *err) {
   const struct json_value *drawn = json_get(json_get(m->about, "options"), "generate");
   const char *count = number_of(m, drawn, "n"), *seed = number_of(m, drawn, "seed");
   const char *taken = number_of(m, json_get(m->about, "samples"), "n");
-  uint32_t n;
-  const char *const *data = cli_list(m->r->args, OPT_DATA, &n);
   if (count && seed) {
     add_pair(m, "generate", count);
     add_pair(m, "seed", seed);
     return 0;
   }
-  for (uint32_t i = 0; i < n; i++)
-    add_pair(m, "data", data[i]);
-  if (n > 0 && taken) {
+  for (uint32_t i = 0; i < m->r->n_data; i++)
+    add_pair(m, "data", m->r->data[i]);
+  if (m->r->n_data > 0 && taken) {
     add_pair(m, "samples", taken);
     return 0;
   }
@@ -114,10 +110,10 @@ static void add_options(struct making *m) {
     if (json_as_string(e, &s)) add_pair(m, "exclude", arena_string(&m->r->arena, s));
   if (is_set(options, "skip_infinite")) add(m, "--skip-infinite");
   if (statistics) add_pair(m, "statistics", statistics);
-  add_asked(m, OPT_ONNXRUNTIME);
-  add_asked(m, OPT_JOBS);
-  add_asked(m, OPT_MEMORY);
-  if (cli_flag(m->r->args, OPT_ALLOW_LINKS)) add(m, "--allow-links");
+  add_asked(m, "onnxruntime", m->r->library);
+  add_asked(m, "jobs", m->r->jobs);
+  add_asked(m, "memory", m->r->memory);
+  if (m->r->allow_links) add(m, "--allow-links");
 }
 
 // Rules of one's own are none of 'weir calibrate', and no second book of them can be read while the first holds.
@@ -138,17 +134,9 @@ static int carry_out(struct making *m, struct err *err) {
                                           .meta_sha256 = text_of(m, source, "meta_sha256"),
                                           .weir = text_of(m, m->about, "weir"),
                                           .source = text_of(m, source, "name")};
-  struct cli_args args;
-  struct calibrate_job job;
   if (!record.meta_sha256 || !record.weir || !record.source || m->n == WORDS_MAX)
     return err_set(err, ERR_MODEL, "the manifest's record of the calibration cannot be read");
-  int rc = cli_parse(&args, m->n, (char *const *)(uintptr_t)m->word, err);
-  if (rc == 0) {
-    rc = calibrate_job_run(&job, &args, &record, &report_observer, err);
-    calibrate_job_close(&job, false);
-  }
-  cli_free(&args);
-  return rc;
+  return m->r->run(m->word, m->n, &record, err);
 }
 
 // What is different in how they were found.

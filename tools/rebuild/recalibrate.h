@@ -3,13 +3,13 @@
 #ifndef WEIR_RECALIBRATE_H
 #define WEIR_RECALIBRATE_H
 
-#include "cli.h"
 #include "digest.h"
 #include "pass_values.h"
 #include "scratch.h"
 #include "table.h"
 
 struct recorded_places;
+struct calibrate_record; // calibrate_job.h
 
 struct recalibrated {
   struct scratch folder;
@@ -19,7 +19,14 @@ struct recalibrated {
 };
 
 struct recalibrate {
-  const struct cli_args *args; // of weir rebuild: --data, --onnxruntime, --jobs, --memory
+  // Runs a command line of 'weir calibrate'.
+  int (*run)(const char *const *words, int n, const struct calibrate_record *record,
+             struct err *err);
+  // As the user gave them to 'weir rebuild'; NULL: not.
+  const char *library, *jobs, *memory;
+  const char *const *data;
+  uint32_t n_data;
+  bool allow_links;
   const char *source;
   // Files that were made, each in a folder of its own, since two may have one name; until recalibrate_end.
   TABLE(struct recalibrated, files);

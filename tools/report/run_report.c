@@ -31,19 +31,18 @@ static void list_files(struct run_report *r, const struct job *job) {
 
 static void collect(struct job *job, struct run_report *r) {
   char manifest[256];
-  r->command = cli_command_row(job->args->command)->name;
-  r->command_line = cli_given_line(job->args, &r->arena);
+  r->command = job->request->command;
+  r->command_line = job->request->command_line;
   r->version = version_number;
   r->model = path_base(job->in_path);
-  r->dry = job->nothing_to_write;
+  r->dry = job->request->dry_run;
   r->bytes_before = job_input_bytes(job);
   r->bytes_after = plan_total_bytes(&job->plan);
   r->packed = job->packed;
   r->recipes = &job->recipes;
   list_files(r, job);
   manifest_name(manifest, job->out.onnx_name);
-  if (!cli_flag(job->args, OPT_NO_MANIFEST))
-    r->manifest = arena_string(&r->arena, span_str(manifest));
+  if (job->wanted->manifest) r->manifest = arena_string(&r->arena, span_str(manifest));
   r->plan_id = hex_of(&r->arena, job->plan.id);
   r->meta_sha256 = hex_of(&r->arena, job->plan.meta_sha256);
   r->edits_sha256 = job->edits_sha256;

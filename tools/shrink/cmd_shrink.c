@@ -8,8 +8,9 @@
 // error is said, the first error's exit code ends the command, and the last line counts what became
 // of them. A signal ends it at once. Documents (--json) are lines, one a model, also for one that
 // failed.
+#include "cli_request.h"
 #include "commands.h"
-#include "pass_job.h"
+#include "pass_command.h"
 #include "report.h"
 #include "shrink_inputs.h"
 #include "stop.h"
@@ -28,8 +29,14 @@ static int shrink_one(const struct cli_args *args, const struct shrink_input *ro
   one.operand = operand;
   one.n_operands = 1;
   if (row->out) one.value[OPT_OUTPUT] = (struct cli_value){.given = true, .text = row->out};
-  if (job_finish_seal(&one, NULL, &rc, err)) return rc;
-  if (!row->out || !again || access(row->out, F_OK) != 0) return pass_job_flags_command(&one, err);
+  struct request request;
+  struct arena arena = {0};
+  const bool refused = cli_request(&request, &one, NULL, &report_observer, &arena, err) != 0;
+  const bool finished = !refused && job_finish_seal(&request, &rc, err);
+  arena_free(&arena);
+  if (refused) return -1;
+  if (finished) return rc;
+  if (!row->out || !again || access(row->out, F_OK) != 0) return pass_command_flags(&one, err);
   report_notice("'%s' exists already: skipped", quote_str(row->out).s);
   *skipped = true;
   if (cli_flag(args, OPT_JSON)) {
@@ -82,7 +89,7 @@ static int each(const struct cli_args *args, const struct shrink_inputs *inputs,
       return rc;
     }
     if (rc < 0) report_error(&why);
-    if (rc < 0 && cli_flag(args, OPT_JSON)) report_json_error(&why, job_report_indent(args));
+    if (rc < 0 && cli_flag(args, OPT_JSON)) report_json_error(&why, cli_request_indent(args));
     if (first == 0) first = rc < 0 ? (int)why.kind : rc;
   }
   say_tally(args, &tally);

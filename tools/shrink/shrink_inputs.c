@@ -7,7 +7,7 @@
 #include "shrink_inputs.h"
 
 #include "again.h"
-#include "cli_words.h"
+#include "shell_words.h"
 #include "job.h"
 #include "report.h"
 
@@ -148,9 +148,9 @@ static int check_second(struct shrink_inputs *s, const struct cli_args *args, st
   if (cli_given(args, OPT_OUTPUT) || cli_given(args, OPT_OUTPUT_DIR) ||
       cli_given(args, OPT_INPLACE))
     return -1;
-  return err_hint(err, "is it the output? weir shrink %s %s %s", cli_words_quote(in, &s->arena),
+  return err_hint(err, "is it the output? weir shrink %s %s %s", shell_words_quote(in, &s->arena),
                   str_ends(second, "/") ? "--output-dir" : "-o",
-                  cli_words_quote(second, &s->arena));
+                  shell_words_quote(second, &s->arena));
 }
 
 int shrink_inputs_list(struct shrink_inputs *s, const struct cli_args *args, struct err *err) {

@@ -159,9 +159,9 @@ static int read_signature(struct manifest_signed *out, const struct audit_target
   return rc;
 }
 
-int sign_model_read(struct manifest *m, int *dir, const struct cli_args *args,
+int sign_model_read(struct manifest *m, int *dir, const struct sign_model_reader *who,
                     const struct audit_target *t, struct sign_key **key, struct err *err) {
-  const char *path = cli_string(args, OPT_PUBLIC_KEY);
+  const char *path = who->public_key;
   struct manifest_signed was = {.doc = NULL};
   struct arena scratch = {0};
   *m = (struct manifest){.n_files = 0};
@@ -170,8 +170,7 @@ int sign_model_read(struct manifest *m, int *dir, const struct cli_args *args,
     return -1;
   *dir = open_folder(t, err);
   int rc = *dir < 0 ? -1 : read_manifest(m, *dir, t, path ? was.manifest_sha256 : NULL, err);
-  if (rc && err->kind == ERR_INPUT)
-    audit_target_hint(args->operand[0], cli_command_row(args->command)->name, &scratch, err);
+  if (rc && err->kind == ERR_INPUT) audit_target_hint(who->operand, who->command, &scratch, err);
   if (rc == 0 && path) rc = manifest_signed_is_about(&was, m, path_base(t->manifest), err);
   manifest_signed_free(&was);
   arena_free(&scratch);

@@ -3,7 +3,6 @@
 #define WEIR_SIGN_MODEL_H
 
 #include "audit_target.h"
-#include "cli.h"
 #include "manifest.h"
 #include "sign_key.h"
 #include "work.h"
@@ -23,11 +22,15 @@ struct sign_model {
 int sign_model(const struct audit_target *t, const struct sign_key *key,
                const struct work_options *work, struct sign_model *out, struct err *err);
 
-// The manifest of a model, in its folder. With --public-key the signature beside the model is looked at first: it is by
+// Who reads a manifest: the key that must have signed it (a file; NULL: nobody asks), and the words of the user, for a hint.
+struct sign_model_reader {
+  const char *public_key, *operand, *command;
+};
+// The manifest of a model, in its folder. With a public key the signature next to the model is looked at first: it is by
 // that key, which the caller frees (else *key stays NULL), is about this model, and the manifest is the one that was
 // signed. ERR_INPUT: there is no signature, or no manifest; ERR_MODEL:
 // it is none, or about another model; ERR_FAIL: it is by another key, or it or what it signs was changed.
-int sign_model_read(struct manifest *m, int *dir, const struct cli_args *args,
+int sign_model_read(struct manifest *m, int *dir, const struct sign_model_reader *who,
                     const struct audit_target *t, struct sign_key **key, struct err *err);
 
 #endif

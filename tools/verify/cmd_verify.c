@@ -4,9 +4,11 @@
 //   weir verify SRC --edits LOG      what each group of edits changed, before and after
 //   weir verify SRC OUT --edits LOG  the same, with what OUT has as the part after
 //   weir verify SRC --inputs DIR     against the outputs that were saved with the inputs
+#include "cli_request.h"
 #include "commands.h"
 #include "html_page.h"
 #include "report.h"
+#include "verify_options.h"
 #include "verify_replay.h"
 #include "version.h"
 
@@ -114,13 +116,20 @@ int cmd_verify(const struct cli_args *args, struct err *err) {
   struct verify v = {.scratch_fd = -1};
   struct records records = {.json = {.is_open = false}};
   struct arena arena = {0};
+  const struct request_source source = {cli_operand(args, "SRC")};
+  const struct request request = cli_request_reading(args, &source, &report_observer);
+  const struct verify_log log = {.source = source.path,
+                                 .out = cli_operand(args, "OUT"),
+                                 .log = cli_string(args, OPT_EDITS),
+                                 .partial = cli_flag(args, OPT_PARTIAL),
+                                 .request = &request};
   int rc = check_options(args, err);
   if (rc == 0) rc = verify_options_take(&o, args, &report_observer, NULL, &arena, err);
   if (rc == 0) rc = open_records(&records, args, &arena, err);
   if (rc == 0) rc = verify_begin(&v, &o, err);
   v.imports = true;
   if (rc == 0 && o.scope == VERIFY_SITES)
-    rc = verify_logged(&v, args, err);
+    rc = verify_logged(&v, &log, err);
   else if (rc == 0)
     rc = verify_models(&v, cli_operand(args, "SRC"), cli_operand(args, "OUT"),
                        cli_flag(args, OPT_ALLOW_LINKS), err);

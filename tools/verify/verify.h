@@ -9,13 +9,13 @@
 #ifndef WEIR_VERIFY_H
 #define WEIR_VERIFY_H
 
-#include "cli.h"
 #include "compare.h"
 #include "draw.h"
 #include "edit_groups.h"
 #include "json.h"
 #include "observer.h"
 #include "pipeline.h"
+#include "request.h"
 #include "runtime.h"
 #include "sources.h"
 #include "verified.h"
@@ -63,12 +63,6 @@ struct verify_options {
   uint32_t jobs;   // processes that look at sites
 };
 
-// The options of `weir verify`, or of a command that verifies what it writes (--verify). ERR_USAGE.
-// pipeline: of a command that runs one; NULL: there is none.
-int verify_options_take(struct verify_options *o, const struct cli_args *args,
-                        struct observer *observer, const struct pipeline *pipeline, struct arena *a,
-                        struct err *err);
-
 // Did the runtime refuse a model for a kernel that it does not have, on this processor? That says nothing of the model.
 bool verify_lacks_kernel(const struct err *cause);
 
@@ -113,7 +107,7 @@ struct verify_edited {
       *written; // the output itself (verify_written.h); NULL: what edits say of it
   // Where these edits can be replayed from, to find out which of several groups is at fault; NULL: nowhere.
   const char *log, *model;
-  const struct cli_args *args;
+  const struct request *request;
 };
 int verify_sites(struct verify *v, const struct verify_edited *e, struct err *err);
 // Only those that have edits of one of these groups (ascending), without a word on the terminal.

@@ -26,7 +26,7 @@ struct verify_import {
 struct verify_import_from {
   const struct model *result;       // as edited
   const struct edit_groups *groups; // of all its edits
-  const struct cli_args *args;
+  const struct request *request;
   const char *model, *log; // paths; log: with all of these groups, NULL: it could not be kept
   bool sites;              // rows are wanted too
 };

@@ -14,22 +14,22 @@ static bool has_own_steps(const struct pipeline *p) {
   return false;
 }
 
-int verify_job_begin(struct job *job, const struct pipeline *pipeline, struct err *err) {
-  struct verify_options o;
-  if (verify_options_take(&o, job->args, job->observer, pipeline, &job->arena, err)) return -1;
-  if (job->plans && o.scope != VERIFY_NOTHING) {
+int verify_job_begin(struct job *job, struct err *err) {
+  const struct verify_options none = {.scope = VERIFY_NOTHING}, *o = job->request->verify;
+  if (!o) o = &none;
+  if (job->request->plans && o->scope != VERIFY_NOTHING) {
     err_fill(err, ERR_USAGE, "'weir plan' writes no output that could be verified");
     return err_hint(err, "'weir finalize --verify' verifies the output before it is put in place");
   }
-  points_begin(job, pipeline, o.scope & VERIFY_POINTS);
-  if (o.scope == VERIFY_NOTHING && !job->nothing_to_write && has_own_steps(pipeline))
+  points_begin(job, o->pipeline, o->scope & VERIFY_POINTS);
+  if (o->scope == VERIFY_NOTHING && !job->request->dry_run && has_own_steps(o->pipeline))
     observer_notice(
-        job->observer,
+        job->request->observer,
         "weir does not prove that your own rules are correct: %s compares what they change",
-        job->plans ? "'weir finalize --verify'" : "--verify");
-  if (o.scope == VERIFY_NOTHING) return 0;
+        job->request->plans ? "'weir finalize --verify'" : "--verify");
+  if (o->scope == VERIFY_NOTHING) return 0;
   job->verify = arena_zalloc(&job->arena, sizeof *job->verify);
-  return verify_begin(job->verify, &o, err);
+  return verify_begin(job->verify, o, err);
 }
 
 void verify_job_end(struct job *job) {
@@ -74,8 +74,7 @@ static int verify_edits(struct job *job, const char *path, struct err *err) {
   recipes_init(&recipes);
   int rc = load_model(&source, job->sources, &load, err);
   if (rc == 0 && writes)
-    rc =
-        verify_written_open(&written, path, cli_flag(job->args, OPT_ALLOW_LINKS), &job->model, err);
+    rc = verify_written_open(&written, path, job->request->allow_links, &job->model, err);
   const struct verify_edited e = {.source = &source,
                                   .result = &job->model,
                                   .written = writes ? &written : NULL,
@@ -85,7 +84,7 @@ static int verify_edits(struct job *job, const char *path, struct err *err) {
                                   .groups = job->edits.groups,
                                   .log = log,
                                   .model = job->in_path,
-                                  .args = job->args};
+                                  .request = job->request};
   const struct verify_edited imported = verify_import_edited(job->verify, e);
   if (rc == 0) rc = verify_sites(job->verify, &imported, err);
   if (writes) verify_written_close(&written);
@@ -103,7 +102,7 @@ int verify_job_run(struct job *job, const char *folder, struct err *err) {
   const char *result = arena_printf(&job->arena, "%s/%s", folder, job->out.onnx_name);
   const struct verify_import_from from = {.result = &job->model,
                                           .groups = job->edits.groups,
-                                          .args = job->args,
+                                          .request = job->request,
                                           .model = job->in_path,
                                           .log = whole_log(v),
                                           .sites = v->options.scope & VERIFY_SITES};
@@ -118,13 +117,13 @@ int verify_job_run(struct job *job, const char *folder, struct err *err) {
   } else if (verify_steps_wanted(v)) {
     const struct verify_steps steps = {.v = v,
                                        .groups = job->edits.groups,
-                                       .args = job->args,
+                                       .request = job->request,
                                        .result = result,
                                        .model = job->in_path,
                                        .log = from.log};
     if (verify_steps_run(&steps, err)) return -1;
   } else if (v->options.scope & VERIFY_MODEL &&
-             verify_models(v, source, result, cli_flag(job->args, OPT_ALLOW_LINKS), err))
+             verify_models(v, source, result, job->request->allow_links, err))
     return -1;
   if (verify_judge(v, err) == 0) return 0;
   return err_hint(err, "nothing was written to '%s'", quote_path(job->out.path).s);

@@ -5,8 +5,8 @@
 #include "job.h"
 #include "verify.h"
 
-// Reads the options, and starts the runtime if --verify is given: job->verify then. ERR_USAGE, ERR_RUNTIME.
-int verify_job_begin(struct job *job, const struct pipeline *pipeline, struct err *err);
+// Starts the runtime if the request wants a verification: job->verify then. ERR_USAGE, ERR_RUNTIME.
+int verify_job_begin(struct job *job, struct err *err);
 void verify_job_end(struct job *job);
 // The edits begin, perhaps again: what each group of them does is kept (edit_groups.h), and so are the lines of the log,
 // which are told as they are written.

@@ -1,6 +1,6 @@
 // The options of verification: of `weir verify`, and under names that begin with --verify- of the commands that write
 // models. Those of onnx-conv2matmul keep their names and defaults.
-#include "verify.h"
+#include "verify_options.h"
 
 #include "name_pattern.h"
 #include "points.h"
@@ -267,6 +267,7 @@ int verify_options_take(struct verify_options *o, const struct cli_args *args,
   *o = (struct verify_options){.observer = observer,
                                .seed = USUAL_SEED,
                                .memory = cli_size(args, OPT_MEMORY),
+                               .pipeline = pipeline,
                                .jobs = jobs_of(args)};
   if (args->command != CLI_verify) {
     const char *alone = needless(args);
@@ -274,7 +275,6 @@ int verify_options_take(struct verify_options *o, const struct cli_args *args,
     if (o->scope == VERIFY_NOTHING && alone)
       return err_set(err, ERR_USAGE, "--%s has no effect without --verify", alone);
     if (o->scope == VERIFY_NOTHING) return 0;
-    o->pipeline = pipeline;
     o->asked = cli_given(args, OPT_VERIFY);
   } else {
     o->scope = cli_string(args, OPT_EDITS) ? VERIFY_SITES : VERIFY_MODEL;

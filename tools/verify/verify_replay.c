@@ -32,17 +32,19 @@ static int add_functions(struct job *job, uint32_t first, struct err *err) {
   return rc;
 }
 
-static int replay(struct verify_replay *x, const struct cli_args *args, const char *model,
+static int replay(struct verify_replay *x, const struct request *request, const char *model,
                   const char *log, uint32_t groups, bool partial, struct own_rules *own,
                   struct err *err) {
   struct replay_log lines;
   *x = (struct verify_replay){.opened = true,
-                              .job = {.args = args,
+                              .request = *request,
+                              .job = {.request = &x->request,
                                       .in_path = model,
                                       .out.dest = -1,
-                                      .nothing_to_write = true,
                                       .began = machine_clock(),
-                                      .memory = cli_size(args, OPT_MEMORY)}};
+                                      .memory = request->limits.memory,
+                                      .mode = request->limits.io}};
+  x->request.dry_run = true; // nothing is kept of what stages answer
   model_init(&x->job.model);
   model_init(&x->source);
   recipes_init(&x->job.recipes);
@@ -60,19 +62,19 @@ static int replay(struct verify_replay *x, const struct cli_args *args, const ch
   return rc;
 }
 
-int verify_replay_open(struct verify_replay *x, const struct cli_args *args, const char *model,
+int verify_replay_open(struct verify_replay *x, const struct request *request, const char *model,
                        const char *log, uint32_t groups, bool partial, struct own_rules *own,
                        struct err *err) {
   const struct load_options load = {.warnings = NULL};
-  int rc = replay(x, args, model, log, groups, partial, own, err);
+  int rc = replay(x, request, model, log, groups, partial, own, err);
   if (rc == 0 && groups) rc = add_functions(&x->job, x->loaded_nodes, err);
   if (rc == 0) rc = load_model(&x->source, x->job.sources, &load, err);
   return rc;
 }
 
-int verify_replay_rows(struct verify_replay *x, const struct cli_args *args, const char *model,
+int verify_replay_rows(struct verify_replay *x, const struct request *request, const char *model,
                        const char *log, uint32_t groups, struct err *err) {
-  return replay(x, args, model, log, groups, true, NULL, err);
+  return replay(x, request, model, log, groups, true, NULL, err);
 }
 
 void verify_replay_close(struct verify_replay *x) {
@@ -90,32 +92,31 @@ struct verify_edited verify_replay_edited(const struct verify_replay *x) {
                                 .groups = x->job.edits.groups};
 }
 
-int verify_logged(struct verify *v, const struct cli_args *args, struct err *err) {
-  const char *log = cli_string(args, OPT_EDITS), *model = cli_operand(args, "SRC");
-  const char *out = cli_operand(args, "OUT");
+int verify_logged(struct verify *v, const struct verify_log *l, struct err *err) {
   struct verify_written written = {.sources = NULL};
   struct own_rules own = {.passes = NULL};
   struct verify_replay x;
-  int rc = verify_replay_open(&x, args, model, log, 0, cli_flag(args, OPT_PARTIAL), &own, err);
-  if (rc == 0 && out)
-    rc = verify_written_open(&written, out, cli_flag(args, OPT_ALLOW_LINKS), &x.job.model, err);
+  int rc = verify_replay_open(&x, l->request, l->source, l->log, 0, l->partial, &own, err);
+  if (rc == 0 && l->out)
+    rc = verify_written_open(&written, l->out, l->request->allow_links, &x.job.model, err);
   if (rc == 0) {
     struct verify_edited e = verify_replay_edited(&x);
-    e.written = out ? &written : NULL;
-    e.model = model;
-    e.log = cli_is_stream(log) ? NULL : log;
-    e.args = args;
+    e.written = l->out ? &written : NULL;
+    e.model = l->source;
+    e.log = path_is_stream(l->log) ? NULL : l->log;
+    e.request = l->request;
     verify_know_groups(v, x.job.edits.groups, x.job.edits.group);
     if (e.log) verify_import_look(v, &x.source);
-    const struct verify_import_from from = {&x.job.model, e.groups, args, model, e.log, true};
+    const struct verify_import_from from = {&x.job.model, e.groups, l->request,
+                                            l->source,    e.log,    true};
     rc = verify_import_open(v, &from, err);
     if (rc == 0) {
       e = verify_import_edited(v, e);
       rc = verify_sites(v, &e, err);
     }
-    if (rc == 0 && out) rc = verify_rest(v, &x, &written, err);
+    if (rc == 0 && l->out) rc = verify_rest(v, &x, &written, err);
   }
-  if (out) verify_written_close(&written);
+  if (l->out) verify_written_close(&written);
   verify_replay_close(&x);
   own_rules_done(&own);
   return rc;
@@ -132,7 +133,7 @@ static enum answer differs(struct verify *v, const struct verify_edited *e, cons
   struct verified found = {.n_rows = 0};
   struct err ignored = {0};
   enum answer answer = NOBODY_KNOWS;
-  int rc = verify_replay_open(&x, e->args, e->model, e->log, upto, true, NULL, &ignored);
+  int rc = verify_replay_open(&x, e->request, e->model, e->log, upto, true, NULL, &ignored);
   if (rc == 0) {
     const struct verified kept = v->found;
     struct verify_edited part = verify_replay_edited(&x);

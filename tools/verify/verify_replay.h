@@ -8,7 +8,8 @@
 #include "verify.h"
 
 struct verify_replay {
-  bool opened;    // there is something to close
+  bool opened; // there is something to close
+  struct request request;
   struct job job; // as far as sources, model and edits go
   struct model source;
   struct recipes source_recipes;
@@ -17,16 +18,22 @@ struct verify_replay {
 
 // groups: of edits, 0: all of them, REPLAY_LOG_NOTHING: none. partial: the end of the log is not asked for. own: gets the
 // rules that the log kept of a user's own; NULL: they are known. Close it in any case.
-int verify_replay_open(struct verify_replay *x, const struct cli_args *args, const char *model,
+int verify_replay_open(struct verify_replay *x, const struct request *request, const char *model,
                        const char *log, uint32_t groups, bool partial, struct own_rules *own,
                        struct err *err);
 // The rows alone as the run had them after so many groups: what calls functions that come later calls nothing yet.
-int verify_replay_rows(struct verify_replay *x, const struct cli_args *args, const char *model,
+int verify_replay_rows(struct verify_replay *x, const struct request *request, const char *model,
                        const char *log, uint32_t groups, struct err *err);
 void verify_replay_close(struct verify_replay *x);
 struct verify_edited verify_replay_edited(const struct verify_replay *x);
-// What `weir verify SRC [OUT] --edits LOG` does, by such a command line: its sites, with what OUT has as the part after.
-int verify_logged(struct verify *v, const struct cli_args *args, struct err *err);
+// The sites of an edit log, of whose request the limits, allow_links and the observer count.
+struct verify_log {
+  const char *source, *out,
+      *log;     // out: what has the parts after the edits; NULL: the edits say what they are
+  bool partial; // the end of the log is not asked for
+  const struct request *request;
+};
+int verify_logged(struct verify *v, const struct verify_log *l, struct err *err);
 
 // The group that alone makes a site differ: the first after which the edits so far do. "group 17 (fuse/bn)" in *a, or NULL where that cannot be
 // found. `groups`: of the site, ascending; e->log has their edits.

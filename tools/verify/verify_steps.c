@@ -34,7 +34,7 @@ static int compare(const struct verify_steps *s, const char *pass, bool loses, c
   v->loses = loses;
   v->metrics = VERIFY_NO_METRICS;
   v->unexpected = after != s->result;
-  const int rc = verify_models(v, before, after, cli_flag(s->args, OPT_ALLOW_LINKS), err);
+  const int rc = verify_models(v, before, after, s->request->allow_links, err);
   v->step = NULL;
   v->unexpected = false;
   v->metrics = VERIFY_METRICS_TOO;
@@ -47,7 +47,7 @@ int verify_steps_run(const struct verify_steps *s, struct err *err) {
   const struct edit_groups *g = s->groups;
   struct verify *v = s->v;
   struct arena a = {0};
-  const struct points_source from = {s->args, s->model, s->log, v->options.memory, NULL};
+  const struct points_source from = {s->request, s->model, s->log, v->options.memory, NULL};
   struct points_model before = {.path = v->import ? v->import->model.path : s->model}, after;
   const uint32_t imported = v->import ? v->import->groups - g->first : 0;
   bool loses = false; // a group since `before`

@@ -7,7 +7,7 @@
 struct verify_steps {
   struct verify *v; // with a pipeline
   const struct edit_groups *groups;
-  const struct cli_args *args;
+  const struct request *request;
   const char *result;      // the output, where it is stored
   const char *model, *log; // log: all lines of it, NULL where it could not be kept
 };

@@ -1,8 +1,8 @@
 // What a shell must be given to say a word again: for commands that the user is told to give (how to
 // resume a run). Bare words stay bare, so that the usual line is readable.
-#include "cli_words.h"
+#include "shell_words.h"
 
-const char *cli_words_quote(const char *word, struct arena *arena) {
+const char *shell_words_quote(const char *word, struct arena *arena) {
   static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                              "@%_+=:,./-";
   if (*word && word[strspn(word, safe)] == '\0') return word;

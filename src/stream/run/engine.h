@@ -2,8 +2,8 @@
 #ifndef WEIR_ENGINE_H
 #define WEIR_ENGINE_H
 
-#include "cli.h"
 #include "io.h"
+#include "observer.h"
 
 // As io_choose; what there is to say about an engine that took another's place goes to `note`
 // (else it is empty).
@@ -12,7 +12,7 @@ struct engine_note {
 };
 int engine_choose(enum io_mode *mode, struct engine_note *note, struct err *err);
 
-// The engine that --io names or leaves open. Tells the user where another took its place.
-int engine_of(const struct cli_args *args, enum io_mode *mode, struct err *err);
+// The same for *mode as it was asked for by `option` ("--io"). Tells the observer where another engine took its place.
+int engine_pick(enum io_mode *mode, const char *option, struct observer *o, struct err *err);
 
 #endif

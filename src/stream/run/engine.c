@@ -5,8 +5,6 @@
 // engine: who did gets an error instead.
 #include "engine.h"
 
-#include "report.h"
-
 #include <stdio.h>
 
 int engine_choose(enum io_mode *mode, struct engine_note *note, struct err *err) {
@@ -21,16 +19,14 @@ int engine_choose(enum io_mode *mode, struct engine_note *note, struct err *err)
   return 0;
 }
 
-int engine_of(const struct cli_args *args, enum io_mode *mode, struct err *err) {
+int engine_pick(enum io_mode *mode, const char *option, struct observer *o, struct err *err) {
   struct engine_note note;
   struct err cause = {0};
-  if (!io_mode_by_name(cli_string(args, OPT_IO), mode)) *mode = IO_AUTO;
   if (engine_choose(mode, &note, &cause)) {
-    err_fill(err, cause.kind, "%s=%s: %s", cli_source(args, OPT_IO).s, io_mode_name(*mode),
-             cause.msg);
+    err_fill(err, cause.kind, "%s=%s: %s", option, io_mode_name(*mode), cause.msg);
     err_fill_hint_of(err, &cause);
     return -1;
   }
-  if (note.s[0]) report_notice("%s", note.s);
+  if (note.s[0]) observer_notice(o, "%s", note.s);
   return 0;
 }
