@@ -27,16 +27,25 @@ struct target_feature_row {
 };
 const struct target_feature_row *target_feature_row(enum target_feature feature);
 
+// A row of targets.def. File names and layout are no members: they are options of their own.
 struct target {
   const char *name, *about;
+  // The number behind "1." of its version of ONNX Runtime: what a later one brought is refused. 0: none, or any.
   uint32_t ort;
-  const char *format, *block; // presets, or NULL
+  // Presets of options of quantize; NULL, false or 0: quantize's own.
+  const char *format, *block; // --format; --block-size as text
   bool symmetric;
-  uint32_t level;
+  uint32_t level; // --accuracy-level, for nodes of 4 bits: those of 8 lose accuracy with it
   const char *candidates;
-  uint32_t refuses, warns; // a bit per feature
-  const char *tried;       // in what; NULL: nowhere
-  const char *dynamic;     // presets of the pass dynamic; NULL: none
+  // Bits of features that it does not run, besides those that its version lacks (nothing is written with them), and
+  // of those that a part of it does not run (a warning).
+  uint32_t refuses, warns;
+  // In what its models were loaded and run (test_targets.py, test_consumers.py). NULL: the row is what its
+  // documentation says.
+  const char *tried;
+  // Presets of the pass dynamic: options with their values, blanks between; by-conv is uint8 for a model with a Conv,
+  // else int8. NULL: its own.
+  const char *dynamic;
 };
 // Is "option=value" among what the target sets of the pass dynamic? (t NULL: no.)
 bool target_sets_dynamic(const struct target *t, const char *word);
