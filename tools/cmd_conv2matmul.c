@@ -36,7 +36,7 @@ static void write_report(struct job *job, struct json_out *j) {
     json_put_text(j, "op_type", s->op_type);
     json_put_text(j, "reason", s->reason);
     json_put_text(j, "status", s->status);
-    json_put_bool(j, "used_extended_mode", s->flag);
+    json_put_bool(j, s->fact.name, s->fact.holds);
     json_end_object(j);
   }
   json_end_array(j);

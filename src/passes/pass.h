@@ -29,15 +29,21 @@
 
 // ---- what a pass is given ----------------------------------------------------------------------
 
+// Whether something holds of a site that only reports of its pass tell, as a member of that name.
+struct pass_fact {
+  const char *name; // NULL: none is told
+  bool holds;
+};
+
 // One looked-at node, for reports: why it was changed or left.
 struct pass_site {
   uint32_t node;  // id
   uint32_t index; // position among its graph's nodes in the source
   uint32_t graph;
-  const char *op_type;   // as in the source
-  const char *status;    // "converted", "skipped"
-  const char *reason;    // a stable word
-  bool flag;             // pass-specific: reports call it as struct pass says
+  const char *op_type; // as in the source
+  const char *status;  // "converted", "skipped"
+  const char *reason;  // a stable word
+  struct pass_fact fact;
   struct span node_name; // as in the source; valid as long as the model
   struct span tensor;    // name of the weight that was (or would have been) changed; at NULL: none
   struct span layer;     // name of the first node that uses the weight; at NULL: not known
@@ -239,7 +245,6 @@ struct pass {
   const struct pass_option *options;
   uint32_t n_options;
   size_t options_bytes;
-  const char *flag; // what reports call pass_site.flag; NULL: it has none
   const char
       *stores; // what it makes of weights, in the closing line: "quantized", "cast"; NULL: it
                // stores none in another form

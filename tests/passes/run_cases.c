@@ -57,7 +57,7 @@ static void note_site(void *ctx, const struct pass_site *s) {
   const char *name = arena_string(&c->arena, s->node_name);
   const char *weight = s->tensor.at ? arena_string(&c->arena, s->tensor) : "";
   say(c, arena_printf(&c->arena, "%s %s %s%s%s%s", s->status, *name ? name : "-", s->reason,
-                      *weight ? " " : "", weight, s->flag ? " !" : ""));
+                      *weight ? " " : "", weight, s->fact.holds ? " !" : ""));
 }
 
 static void note_warning(void *ctx, const char *sentence, const char *hint) {

@@ -112,7 +112,7 @@ static void note_site(void *ctx, const struct pass_site *site) {
                             .codes = site->codes,
                             .of = site->of,
                             .step = step_of(pj, site),
-                            .flag = site->flag};
+                            .fact = site->fact};
   s.layer = site->layer.n ? arena_string(&pj->arena, site->layer) : s.name;
   if (site->chosen) {
     s.chosen = arena_string(&pj->arena, span_str(site->chosen));

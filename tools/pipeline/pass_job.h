@@ -20,7 +20,7 @@ struct pass_job_site {
   double output_db;
   uint32_t node, index, graph, codes, of;
   uint32_t step;
-  bool flag;
+  struct pass_fact fact;
   bool gone;            // a later round of a repeat looked at the node again
   uint32_t left_before; // 1 + the site before it that its step left alone too; 0: none
 };

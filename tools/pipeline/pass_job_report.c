@@ -3,7 +3,7 @@
 #include "passes.h"
 #include "run_report.h"
 
-static void write_site(struct json_out *j, const struct pass *pass, const struct pass_job_site *s) {
+static void write_site(struct json_out *j, const struct pass_job_site *s) {
   json_object(j);
   if (s->chosen) {
     const struct figures *f = s->figures;
@@ -25,7 +25,7 @@ static void write_site(struct json_out *j, const struct pass *pass, const struct
   json_put_text(j, "reason", s->reason);
   json_put_text(j, "status", s->status);
   if (s->tensor.at) json_put_string(j, "tensor", s->tensor);
-  if (pass->flag) json_put_bool(j, pass->flag, s->flag);
+  if (s->fact.name) json_put_bool(j, s->fact.name, s->fact.holds);
   json_end_object(j);
 }
 
@@ -45,7 +45,7 @@ static void write_step(struct job *job, const struct quantized *q, uint32_t step
   json_put_text(j, "name", v->pass->name);
   json_put_array(j, "nodes");
   for (uint32_t i = 0; i < pj->n_sites; i++)
-    if (pj->sites[i].step == step && !pj->sites[i].gone) write_site(j, v->pass, &pj->sites[i]);
+    if (pj->sites[i].step == step && !pj->sites[i].gone) write_site(j, &pj->sites[i]);
   json_end_array(j);
   json_put_raw(j, "options", span_str(pass_values_json(v, &pj->arena)));
   if (pj->pipeline.steps[step].repeat != NO_ID) json_put_uint(j, "rounds", came->rounds);

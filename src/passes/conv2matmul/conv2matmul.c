@@ -428,7 +428,7 @@ static void rewrite_graph(struct rewriting *w, uint32_t graph) {
     struct kit_report report = {.node = s->node,
                                 .reason = match->reason,
                                 .skipped = !match->converts,
-                                .flag = match->used_extended_mode,
+                                .fact = {"used_extended_mode", match->used_extended_mode},
                                 .place = s->index + 1};
     if (match->converts) report.tensor = model_name(m, m->tensors[match->weight.tensor].name);
     kit_report(k, &report);
@@ -493,7 +493,6 @@ static const struct pass conv2matmul = {
              "move or convert them",
     .promises = "the same results up to rounding (the order of summation differs)",
     .exactness = EXACTNESS_ROUNDING,
-    .flag = "used_extended_mode",
     PASS_OPTIONS(options, conv2matmul_options),
     .run = run,
 };

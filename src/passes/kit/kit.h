@@ -479,7 +479,7 @@ struct kit_report {
   uint32_t node;
   const char *reason; // a stable word
   bool skipped;
-  bool flag;
+  struct pass_fact fact;
   uint32_t place;         // position + 1 that is said in any case, 0: none
   uint32_t weight;        // value + 1 of the weight it is about, 0: none
   struct span tensor;     // the weight's name; at NULL: that of `weight`

@@ -51,7 +51,7 @@ void kit_report(struct kit *k, const struct kit_report *r) {
                            .op_type = r->what ? r->what : "Initializer",
                            .status = r->skipped ? "skipped" : "converted",
                            .reason = r->reason,
-                           .flag = r->flag,
+                           .fact = r->fact,
                            .tensor = r->tensor,
                            .chosen = r->chosen,
                            .chosen_by = r->chosen_by,
