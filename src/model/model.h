@@ -1,6 +1,6 @@
 // The metadata of one ONNX model as compact rows plus tables: the index.
 //
-// Load (stream/load.h) fills it, `edit` alone changes it, passes and plan read it. Nothing here
+// Load (load.h) fills it, `edit` alone changes it, passes and plan read it. Nothing here
 // reads a file. Rows are addressed by uint32_t ids (indexes into the tables below; NO_ID names
 // nothing); ids are given in file order at load and by creation afterwards, and never reused.
 //
@@ -327,7 +327,7 @@ struct model {
   uint32_t loaded_nodes, loaded_values, loaded_tensors,
       loaded_infos;        // how many load made; later ids are new
   uint32_t dirty;          // MODEL_DIRTY_*: which model-level parts an edit changed
-  uint8_t meta_sha256[32]; // see stream/load.h
+  uint8_t meta_sha256[32]; // see load.h
 };
 enum { MODEL_DIRTY_OPSETS = 1, MODEL_DIRTY_METADATA = 2, MODEL_DIRTY_IR_VERSION = 4 };
 

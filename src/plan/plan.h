@@ -3,7 +3,7 @@
 // function of the plan and of the source files it names.
 //
 // plan_build decides the layout (which tensors lie in a data file, where, how the .onnx is
-// encoded); plan_file.h writes it as canonical JSON and reads it back; stream/run.h carries it out.
+// encoded); plan_file.h writes it as canonical JSON and reads it back; run.h carries it out.
 #ifndef WEIR_PLAN_H
 #define WEIR_PLAN_H
 

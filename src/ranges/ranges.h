@@ -37,7 +37,7 @@ enum ranges_method {
   RANGES_ANY
 };
 
-// Counts in bins of equal width over [from, to] (ranges_edge says where they begin). n_bins 0: there is none.
+// Counts in bins of equal width over [from, to] (range_method_edges says where they begin). n_bins 0: there is none.
 struct ranges_histogram {
   uint32_t n_bins;
   bool magnitudes; // of |x|

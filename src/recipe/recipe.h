@@ -2,7 +2,7 @@
 //
 // A recipe's dtype, dims and size are known without reading a byte, and any byte range of its
 // elements in RAW form (little-endian, sub-byte types packed) can be produced alone
-// (stream/eval.h). Rows are immutable, canonical and shared: asking twice for the same recipe
+// (eval.h). Rows are immutable, canonical and shared: asking twice for the same recipe
 // gives the same id, so a weight used by two nodes is transposed once.
 //
 //   extent     elements from source files (pieces + encoding)

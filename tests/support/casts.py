@@ -3,7 +3,7 @@
 number types, for numbers around every border.
 
 Rows: FROM(type, inputs) and CAST(from, to, saturate, outputs), elements as hexadecimal bits; "-" where
-ONNX leaves the result open, or its text and its reference differ (src/kernels/kernels_convert.h).
+ONNX leaves the result open, or its text and its reference differ (kernels_convert.h).
 """
 import sys
 import warnings

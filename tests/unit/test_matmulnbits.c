@@ -50,7 +50,7 @@ static void candidate_words(void **state) {
                {"4:64:default", MATMULNBITS_RTN, "4:64"},
                {"8:64", MATMULNBITS_K_QUANT, "8:64:k_quant"},
                {"8:64", MATMULNBITS_HQQ, "8:64"},
-               {"8:64:hqq", MATMULNBITS_DEFAULT, "8:64:hqq"}, // options_check refuses it
+               {"8:64:hqq", MATMULNBITS_DEFAULT, "8:64:hqq"}, // refused by the check
                {"4:channel:sym", MATMULNBITS_DEFAULT, "4:channel:sym"},
                {"4:64:rtn:hqq", MATMULNBITS_DEFAULT, NULL},
                {"4:64:sym:asym", MATMULNBITS_DEFAULT, NULL},

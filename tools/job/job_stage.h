@@ -1,5 +1,5 @@
 // Stages over the weights before the edits: what passes may ask for, and what becomes of the
-// answers (stream/artifact.h). job.c calls the second half.
+// answers (artifact.h). job.c calls the second half.
 #ifndef WEIR_JOB_STAGE_H
 #define WEIR_JOB_STAGE_H
 

@@ -1,4 +1,4 @@
-// What passes found in weights (stream/artifact.h), kept for others in a folder of the user's: DIR/<sha256>.jsonl each.
+// What passes found in weights (artifact.h), kept for others in a folder of the user's: DIR/<sha256>.jsonl each.
 // Commands that write models put them there; 'weir rebuild' takes those that the manifest lists.
 #ifndef WEIR_KEPT_ARTIFACTS_H
 #define WEIR_KEPT_ARTIFACTS_H

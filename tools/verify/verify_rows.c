@@ -618,7 +618,7 @@ static int judge_metric(struct verify_run *r, const struct array_case *c,
   return 0;
 }
 
-// Where the source did not run, the result was not run either, and compare_case has said so.
+// Where the source did not run, the result was not run either, and verify_rows_case has said so.
 int verify_rows_metrics(struct verify_run *r, uint32_t i, struct err *err) {
   const struct pipeline *p = r->v->options.pipeline;
   const struct verify_side *s = &r->side[1];

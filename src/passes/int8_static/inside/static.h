@@ -2,7 +2,7 @@
 // written. One run:
 //
 //   static_bring_weights  weights that other nodes make of constants, in a run of its own    static_weights.c
-//   static_begin       the opset that the types need; ranges; overrides
+//   find_opset         the opset that the types need; overrides                  static.c
 //   static_find_typed  what quantize_static knows of types, with compat          static_types.c
 //   static_leave       which values stay float, whatever wants them                static_leave.c
 //   static_mark        which values are quantized, and how they share           static_mark.c, static_ops.c, static_moved.c

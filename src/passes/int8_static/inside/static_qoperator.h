@@ -1,7 +1,7 @@
 // The form of operators on codes: which values are there as codes, and how they come to be.
 //
 // A value is *held* where its codes are: after a Q that was put for it, as a constant's codes, or as the result of an operator on
-// codes. The float value of the latter is gone; who still wants it gets a DQ in the end (static_qoperator_finish).
+// codes. The float value of the latter is gone; who still wants it gets a DQ in the end (static_qoperator.c).
 #ifndef WEIR_STATIC_QOPERATOR_H
 #define WEIR_STATIC_QOPERATOR_H
 
@@ -76,7 +76,7 @@ struct static_qoperator_run {
   TABLE(uint32_t, bias_of); // by value id: 1 + the last
 };
 
-// ---- values (static_qoperator_values.c) ----------------------------------------------------------
+// ---- values (static_qoperator_held.c) ------------------------------------------------------------
 
 // What is held of the value, or NULL.
 struct static_held *static_qoperator_held(struct static_qoperator_run *q, uint32_t value);

@@ -8,7 +8,7 @@ enum { EVAL_PAIRS = 512 }; // pairs that are brought into form at once
 
 // Are this recipe's elements told of, in this range or in another one's?
 bool eval_figures_watches(const struct eval_task *t, uint32_t id);
-// The end of the piece that element `at` is in. Where codes are made column by column (eval_linear_panels.c) a chunk's
+// The end of the piece that element `at` is in. Where codes are made column by column (eval_linear.c) a chunk's
 // sums are those of its pieces, which end with every EVAL_PIECE elements of a line, with the line, and with the chunk.
 uint64_t eval_figures_piece_end(uint64_t line, uint64_t at);
 // Is the next element that is to be told of among these elements of recipe `id`?
