@@ -18,7 +18,6 @@
 // below knows another one. The memory is shared out in eval_box.c.
 #include "eval.h"
 
-#include "eval_awq.h"
 #include "eval_math.h"
 #include "eval_parts.h"
 #include "eval_quantize.h"

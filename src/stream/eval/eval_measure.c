@@ -27,7 +27,7 @@ uint64_t eval_measure_leaves(const struct recipes *r, uint32_t codes) {
   struct eval_quantize z;
   if (!is_nbits(r, codes)) return (r->rows[codes].count + EVAL_CHUNK - 1) / EVAL_CHUNK;
   if (r->rows[codes].count == 0) return 0;
-  eval_quantize_of(r, codes, &z);
+  eval_layout_of(r, codes, &z);
   return z.outer * z.inner;
 }
 
@@ -36,7 +36,7 @@ static int measure_columns(struct eval *ev, const struct eval_measurement *m, st
   for (uint32_t i = 0, n; i < m->n; i += n) {
     n = m->n - i < WAYS_MOST ? m->n - i : WAYS_MOST;
     for (uint32_t k = 0; k < n; k++)
-      eval_quantize_of(ev->r, m->codes[i + k], &ways[k]);
+      eval_layout_of(ev->r, m->codes[i + k], &ways[k]);
     struct eval_task *t = eval_begin(ev, m->codes[i], 0, 0, (struct eval_watcher){0});
     if (eval_blocks_measure(t, ways, n, m->first, m->end, m->watchers + i, err) != 0) return -1;
   }
@@ -90,7 +90,7 @@ static int measure_held(struct eval *ev, const struct eval_measurement *m, uint6
   const uint64_t count = ev->r->rows[m->codes[0]].count;
   struct eval_quantize z, longest = {0};
   for (uint32_t i = 0; i < m->n; i++) {
-    eval_quantize_of(ev->r, m->codes[i], &z);
+    eval_layout_of(ev->r, m->codes[i], &z);
     if (!is_long(&z, m->memory_bytes) && z.block > longest.block) longest = z;
   }
   if (longest.block == 0) return 0;
@@ -106,7 +106,7 @@ static int measure_held(struct eval *ev, const struct eval_measurement *m, uint6
     if (next <= *left) return 0;
     if (hold(ev, &longest, lo, hi, m->memory, err) != 0) return -1;
     for (uint32_t i = 0; i < m->n; i++) {
-      eval_quantize_of(ev->r, m->codes[i], &z);
+      eval_layout_of(ev->r, m->codes[i], &z);
       if (is_long(&z, m->memory_bytes)) continue;
       if (measure_chunks(ev, m->codes[i], *left, next, m->watchers[i], err) != 0) return -1;
     }
@@ -123,7 +123,7 @@ int eval_measure(struct eval *ev, const struct eval_measurement *m, struct err *
   ev->hold.count = 0;
   for (uint32_t i = 0; i < m->n && !failed; i++) {
     struct eval_quantize z;
-    eval_quantize_of(ev->r, m->codes[i], &z);
+    eval_layout_of(ev->r, m->codes[i], &z);
     const uint64_t from = is_long(&z, m->memory_bytes) ? m->first : left;
     if (from < m->end) failed = measure_chunks(ev, m->codes[i], from, m->end, m->watchers[i], err);
   }

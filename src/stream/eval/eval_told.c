@@ -41,7 +41,7 @@ static void begin_chunks(struct eval_task *t) {
   c->line = eval_linear_line(t->r, told);
   c->next = min_u64((off + chunk - 1) / chunk * EVAL_CHUNK, x->count);
   c->end = min_u64((end + chunk - 1) / chunk * EVAL_CHUNK, x->count);
-  eval_quantize_forget(t->ev, told); // what a box holds was told to somebody else
+  eval_layout_forget(t->ev, told); // what a box holds was told to somebody else
 }
 
 void eval_told_begin(struct eval_task *t) {
@@ -61,7 +61,7 @@ static int end_chunks(struct eval_task *t, struct err *err) {
   t->wanted.id = c->id;
   t->wanted.off = c->next * bits / 8;
   t->wanted.len = ((c->end - c->next) * bits + 7) / 8;
-  eval_quantize_forget(t->ev, c->id);
+  eval_layout_forget(t->ev, c->id);
   c->open = true;
   while (c->next < c->end) {
     const uint64_t before = c->next;

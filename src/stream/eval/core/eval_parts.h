@@ -117,10 +117,10 @@ struct eval_task {
   bool measures;               // elements that are not finite are counted, not refused
   struct eval_columns columns; // of wanted.id
   struct eval_chunks chunks;
-  uint32_t once; // codes that are made in their own order (eval_once.h), or NO_ID
+  uint32_t once; // codes that are made in their own order (eval_once.c), or NO_ID
 };
 
-// Codes that are wanted in another order than their own (eval_once.h): the task of making them.
+// Codes that are wanted in another order than their own (eval_once.c): the task of making them.
 struct eval_once {
   struct eval_task task; // wanted.id: of the codes
   bool goes_on;          // with chunk `next`, as far as the evaluator's box and this task know

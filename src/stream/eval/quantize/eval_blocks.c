@@ -5,7 +5,7 @@
 //            a unit that does not fit, some of its cells
 //   fill     the operand comes by in panels, and the kernel puts into the box what it makes of them
 //   tell     error figures (eval_tell.c)
-//   publish  scales and zero points of whole units, for all workers (eval_quantize.c)
+//   publish  scales and zero points of whole units, for all workers (eval_known.c)
 //   take     what was asked for
 //
 //   inner = 1: a column is a row            inner > 1: columns lie across
@@ -33,7 +33,11 @@
 // Where figures are all that is wanted (eval_blocks_measure) a box holds nothing but sums, and several
 // quantizations of the operand go over each panel of it.
 #include "eval_blocks.h"
+
 #include "eval_figures.h"
+#include "eval_known.h"
+#include "eval_tell.h"
+#include "eval_whole.h"
 
 #include <float.h>
 
@@ -57,7 +61,7 @@ struct filling {
 
 static struct filling filling_of(struct eval_task *t, struct eval_stripe_box *b) {
   struct eval_block_box *h = eval_block_box_of(b);
-  struct filling f = {.t = t, .h = h, .z = &h->z, .room = eval_quantize_room(t->ev, b)};
+  struct filling f = {.t = t, .h = h, .z = &h->z, .room = eval_panel_room(t->ev, b)};
   f.most = eval_panel_most(t->ev, f.z, &f.room);
   return f;
 }
@@ -380,6 +384,36 @@ static void share_memory(const struct filling *f, bool with_sums, bool with_code
   assert(at <= f->room.rest + f->room.rest_bytes);
 }
 
+// Bytes that a column takes besides while it is made whole, by formats that look at statistics: doubles, and all.
+static uint64_t double_bytes(const struct eval_quantize *z) {
+  return z->q.format == FORMAT_NBITS_GPTQ ? eval_gptq_column_bytes(z)
+                                          : eval_clipped_column_bytes(z);
+}
+
+static uint64_t column_bytes(const struct eval_quantize *z) {
+  return z->by.gram == NO_ID ? 0 : double_bytes(z) + eval_whole_column_bytes(z);
+}
+
+static int fill_whole(const struct filling *f, struct err *err) {
+  struct eval_whole w;
+  double *doubles = eval_whole_begin(&w, f->t, f->h, &f->room, double_bytes(f->z));
+  return f->z->q.format == FORMAT_NBITS_GPTQ ? eval_gptq_fill(&w, doubles, err)
+                                             : eval_clipped_fill(&w, doubles, err);
+}
+
+// First and last but one of what the caller will want of this box's recipe, in its elements from
+// `at` on.
+static uint64_t wanted_end(const struct eval_task *t, uint32_t id, uint64_t at) {
+  const struct recipe *x = &t->r->rows[id];
+  if (t->wanted.id != id) return x->count;
+  const uint32_t bits = dtype_bits((enum dtype)x->dtype);
+  const uint64_t end =
+      (t->wanted.off + t->wanted.len + bits - 1) / bits * 8; // packed ones are made by eights
+  const uint64_t exact =
+      bits >= 8 ? (t->wanted.off + t->wanted.len + bits / 8 - 1) / (bits / 8) : end;
+  return max_u64(min_u64(exact, x->count), at + 1);
+}
+
 // Chooses the units and cells of a box that has this cell.
 static int choose(const struct filling *f, uint32_t id, uint64_t unit, uint64_t cell,
                   struct err *err) {
@@ -390,14 +424,20 @@ static int choose(const struct filling *f, uint32_t id, uint64_t unit, uint64_t 
   const uint64_t sums = z->packs ? sizeof *h->sums : 0;
   const uint64_t statistics = statistics_bytes(z);
   const bool codes = z->part == PART_CODES;
-  const uint64_t bytes = z->cells * statistics + sums +
-                         (codes ? eval_layout_codes(z, z->cells) : 0) + eval_whole_column_bytes(z);
+  const uint64_t bytes =
+      z->cells * statistics + sums + (codes ? eval_layout_codes(z, z->cells) : 0) + column_bytes(z);
   const uint64_t column = z->inner == 1 ? f->most : f->room.tile_bytes / z->width;
   uint64_t fit = (room - min_u64(codes ? open_bytes(f) : 0, room)) / bytes;
   h->first = unit;
   h->from = 0;
   h->to = z->cells;
-  if (fit == 0 && z->by.gram != NO_ID) return eval_whole_refuse(z, room, bytes, err);
+  if (fit == 0 && z->by.gram != NO_ID) {
+    err_set(err, ERR_USAGE,
+            "a column of %llu rows needs %llu bytes while it is quantized with statistics, more "
+            "than the %llu of a worker",
+            (unsigned long long)z->k, (unsigned long long)bytes, (unsigned long long)room);
+    return err_because(err, REASON_MEMORY);
+  }
   if (fit == 0 || (!z->packs && z->block > column)) { // QDQ is long then
     const uint64_t each = statistics + (codes ? eval_layout_codes(z, 1) : 0);
     const uint64_t groups = z->by_column ? (room - sums) / each / z->group : 0;
@@ -412,12 +452,12 @@ static int choose(const struct filling *f, uint32_t id, uint64_t unit, uint64_t 
     h->to = min_u64(h->from + groups * z->group, z->cells);
     return 0;
   }
-  const uint64_t wanted = eval_quantize_wanted_end(f->t, id, eval_layout_start(z, unit));
+  const uint64_t wanted = wanted_end(f->t, id, eval_layout_start(z, unit));
   uint64_t end = eval_layout_unit(z, wanted - 1) + 1;
   if ((z->inner == 1 || !z->packs) && z->by.gram == NO_ID)
     fit = min_u64(fit, max_u64((z->inner == 1 ? ROWS_BOX_BYTES : LINES_BOX_BYTES) / bytes, 1));
   // Of millions of short columns no box asks farther than it and its neighbour reach.
-  if (!codes) end = eval_quantize_unknown_end(f->t, z, unit, min_u64(end, unit + 2 * fit));
+  if (!codes) end = eval_known_next(f->t, z, unit, min_u64(end, unit + 2 * fit));
   const uint64_t boxes = (end - unit - 1) / fit + 1;
   h->last = unit + min_u64(round_up((end - unit - 1) / boxes + 1, 16), min_u64(fit, end - unit));
   return 0;
@@ -427,7 +467,7 @@ static void publish(const struct filling *f) {
   const struct eval_block_box *h = f->h;
   if (h->from > 0 || h->to < f->z->cells) return;
   const uint8_t *zeros = h->float_zeros ? (const uint8_t *)h->float_zeros : h->zeros;
-  eval_quantize_publish(f->t, f->z, h->first, h->last - h->first, h->scales, zeros, &f->room);
+  eval_known_publish(f->t, f->z, h->first, h->last - h->first, h->scales, zeros, &f->room);
 }
 
 // ---- long lines --------------------------------------------------------------------------------
@@ -484,7 +524,7 @@ static int find_ranges(void *ctx, struct err *err) {
 
 static bool know_unit(void *ctx) {
   const struct filling *f = ((const struct finding *)ctx)->f;
-  return eval_quantize_look(f->t, f->z, f->h->first, f->h->scales, f->h->zeros, &f->room);
+  return eval_known_unit(f->t, f->z, f->h->first, f->h->scales, f->h->zeros, &f->room);
 }
 
 // Scales and zeros alone, from a cell on.
@@ -501,7 +541,7 @@ static int find_statistics(const struct filling *f, uint64_t unit, uint64_t cell
   float *lo = (float *)(void *)f->room.rest;
   share_memory(f, false, false, f->room.rest + 2 * n * sizeof *lo);
   struct finding x = {.f = f, .s = stretch_of(f, h->first), .lo = lo, .hi = lo + n};
-  if (n < z->cells || !eval_quantize_publishes(z, &f->room)) return find_ranges(&x, err);
+  if (n < z->cells || !eval_known_keeps(z, &f->room)) return find_ranges(&x, err);
   return eval_find_once(f->t, &z->key, unit, know_unit, find_ranges, &x, err);
 }
 
@@ -568,9 +608,8 @@ static int fill(struct eval_task *t, struct eval_stripe_box *b, uint64_t unit, u
       share_memory(&f, is_wanted && w->next < w->end, codes, f.room.rest);
       if (h->sums && unit == w->next && h->from > 0 && h->from == w->next_block)
         h->sums[0] = w->sums;
-      failed =
-          (h->z.by.gram != NO_ID ? eval_whole_fill(t, h, &f.room, err) : fill_box(&f, err)) != 0 ||
-          eval_tell_columns(t, h, err) != 0;
+      failed = (h->z.by.gram != NO_ID ? fill_whole(&f, err) : fill_box(&f, err)) != 0 ||
+               eval_tell_columns(t, h, err) != 0;
     }
     if (!failed && !t->measures) publish(&f); // codes that are thrown away ask for nothing more
   }
@@ -593,12 +632,12 @@ static uint64_t take(const struct eval_block_box *h, uint64_t unit, uint64_t at,
     memcpy(out, h->codes + eval_layout_place(h, unit, 0, 0).code + at, (size_t)n);
   } else if (z->part == PART_SCALES || h->float_zeros) {
     n = min_u64(n, cells);
-    eval_quantize_store_scales(z->type,
-                               (z->part == PART_SCALES ? h->scales : h->float_zeros) + place.cell,
-                               (size_t)n, out);
+    eval_layout_store_scales(z->type,
+                             (z->part == PART_SCALES ? h->scales : h->float_zeros) + place.cell,
+                             (size_t)n, out);
   } else if (z->packs) {
     n = min_u64(n, (cells - 1) / z->group + 1);
-    eval_quantize_pack_zeros(z, h->zeros + place.cell, (size_t)min_u64(n * z->group, cells), out);
+    eval_layout_pack_zeros(z, h->zeros + place.cell, (size_t)min_u64(n * z->group, cells), out);
   } else {
     n = min_u64(n, cells);
     memcpy(out, h->zeros + place.cell, (size_t)n);
@@ -616,14 +655,14 @@ static uint64_t take_units(const struct eval_block_box *h, uint64_t unit, uint64
   if (z->part == PART_CODES)
     memcpy(out, h->codes + place.code, (size_t)(units * each));
   else if (z->part == PART_SCALES || h->float_zeros)
-    eval_quantize_store_scales(z->type,
-                               (z->part == PART_SCALES ? h->scales : h->float_zeros) + place.cell,
-                               (size_t)units * cells, out);
+    eval_layout_store_scales(z->type,
+                             (z->part == PART_SCALES ? h->scales : h->float_zeros) + place.cell,
+                             (size_t)units * cells, out);
   else if (!z->packs)
     memcpy(out, h->zeros + place.cell, (size_t)units * cells);
   else
     for (uint64_t i = 0; i < units; i++)
-      eval_quantize_pack_zeros(z, h->zeros + place.cell + i * cells, cells, out + i * each);
+      eval_layout_pack_zeros(z, h->zeros + place.cell + i * cells, cells, out + i * each);
   return units * each;
 }
 
@@ -636,6 +675,11 @@ int eval_blocks_elements(struct eval_task *t, struct eval_stripe_box *b, uint64_
   struct eval_block_box *h = eval_block_box_of(b);
   const struct eval_quantize *z = &h->z;
   const uint32_t width = eval_width(t->r, b->id);
+  if (b->count == 0) {
+    *h = (struct eval_block_box){0};
+    eval_layout_of(t->r, b->id, &h->z);
+    b->count = 1;
+  }
   while (count > 0) {
     const uint64_t unit = eval_layout_unit(z, first), at = first - eval_layout_start(z, unit);
     const uint64_t all = eval_layout_elements(z, unit);
@@ -644,7 +688,7 @@ int eval_blocks_elements(struct eval_task *t, struct eval_stripe_box *b, uint64_
     uint64_t n = whole ? count : min_u64(all - at, count);
     const uint64_t cell = eval_layout_cell(z, at);
     const bool held = holds(h, unit, cell); // what the box has is at hand: nobody need be asked
-    if (z->part == PART_CODES || held || !eval_quantize_known(t, z, first, &n, out)) {
+    if (z->part == PART_CODES || held || !eval_known_elements(t, z, first, &n, out)) {
       if (!held && fill(t, b, unit, cell, err) != 0) return -1;
       if (z->part == PART_CODES && !h->codes) {
         const struct filling f = filling_of(t, b);

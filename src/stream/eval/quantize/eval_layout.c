@@ -1,5 +1,5 @@
-// The two layouts of what is quantized in blocks: which scale an element has, and where in the codes,
-// scales and zero points what belongs to it lies. Everything else about blocks is eval_blocks.c.
+// What a row means to the kernels, and the two layouts of what is quantized in blocks: which scale an element has, and
+// where in the codes, scales and zero points what belongs to it lies.
 //
 // The blocks of an operand [outer, k, inner] are a table of cells, a scale and a zero point each, by
 // units, which the cache keeps whole:
@@ -17,14 +17,79 @@
 //               cells
 //
 // A further layout is a further answer to these questions.
-#include "eval_blocks.h"
+#include "eval_layout.h"
 
-void eval_layout_of(struct eval_quantize *z) {
+static enum kernels_float float_of(enum dtype t) {
+  return t == DTYPE_FLOAT16 ? KERNELS_F16 : t == DTYPE_BFLOAT16 ? KERNELS_BF16 : KERNELS_F32;
+}
+
+static enum kernels_rule rule_of(enum recipe_format format) {
+  switch (format) {
+  case FORMAT_NBITS:
+  case FORMAT_NBITS_GPTQ:
+  case FORMAT_NBITS_CLIPPED:
+    return KERNELS_NBITS; // its parameters, from what is left of the weights
+  case FORMAT_NBITS_RTN: return KERNELS_RTN;
+  case FORMAT_NBITS_KQUANT: return KERNELS_K_QUANT;
+  case FORMAT_NBITS_KQUANT_BEST: return KERNELS_K_QUANT_BEST;
+  case FORMAT_NBITS_HQQ: return KERNELS_HQQ;
+  case FORMAT_GATHER: return KERNELS_GATHER;
+  default: return KERNELS_QDQ;
+  }
+}
+
+enum { BRIEF_ROWS = 64 };
+
+static void set_key(struct eval_quantize *z) {
+  const uint64_t scale_bytes = z->cells * sizeof(float);
+  uint64_t zero_bytes = (z->cells * z->q.bits + 7) / 8;
+  if (eval_has_float_zeros(z)) zero_bytes = scale_bytes;
+  const bool zeros = !z->q.symmetric || z->f.rule == KERNELS_RTN || z->f.rule == KERNELS_K_QUANT ||
+                     z->f.rule == KERNELS_K_QUANT_BEST;
+  if (!zeros) zero_bytes = 0;
+  // A column of some dozens of elements is read again with its neighbours, in one read of many.
+  const bool brief = z->by_column && z->direct && z->k <= BRIEF_ROWS;
+  z->key = (struct eval_cache_key){.of = z->of,
+                                   .gram = z->by.gram,
+                                   .rows = z->by.rows,
+                                   .brief = brief,
+                                   .q = z->q,
+                                   .units = scale_bytes <= UINT32_MAX ? z->units : 0,
+                                   .bytes = {(uint32_t)zero_bytes, (uint32_t)scale_bytes}};
+}
+
+void eval_layout_of(const struct recipes *r, uint32_t id, struct eval_quantize *z) {
+  *z = (struct eval_quantize){.of = r->args[r->rows[id].args],
+                              .by = recipe_statistics_of(r, id),
+                              .q = recipe_quantization_of(r, id),
+                              .part = recipe_part_of(r, id)};
+  const struct recipe *x = &r->rows[z->of];
+  const struct recipe_around a = recipe_around(r, z->of, z->q.axis);
+  z->outer = a.outer;
+  z->k = a.n;
+  z->inner = a.inner;
+  z->type = (enum dtype)x->dtype;
+  z->width = dtype_bits(z->type) / 8;
+  z->direct = recipe_is_copy(r, z->of, &z->at);
+  z->block = z->q.block ? z->q.block : max_u64(z->k, 1);
+  z->blocks = z->k ? (z->k - 1) / z->block + 1 : 0;
+  // MLAS computes bfloat16 weights with scales of float32, which are rounded in the end.
+  const enum kernels_float in = float_of(z->type);
+  const enum kernels_rule rule = rule_of(z->q.format);
+  const bool mlas = rule == KERNELS_NBITS || rule == KERNELS_QDQ;
+  z->f = (struct kernels_block_format){.rule = (uint8_t)rule,
+                                       .bits = (uint8_t)z->q.bits,
+                                       .symmetric = z->q.symmetric,
+                                       .in_type = (uint8_t)in,
+                                       .scale_type =
+                                           (uint8_t)(mlas && in == KERNELS_BF16 ? KERNELS_F32 : in),
+                                       .block = (size_t)z->block};
   z->packs = recipe_is_nbits(z->q.format);
   z->by_column = z->packs || z->inner == 1;
   z->units = z->outer * (z->by_column ? z->inner : z->blocks);
   z->cells = z->by_column ? z->blocks : z->inner;
   z->group = z->packs ? 8 / z->q.bits : 1;
+  set_key(z);
 }
 
 uint64_t eval_layout_line_start(const struct eval_quantize *z, uint64_t line) {
@@ -94,4 +159,41 @@ struct eval_run eval_layout_run(const struct eval_block_box *h, uint64_t element
   const bool begins = at % z->block == 0;
   run.n = min_u64((begins ? h->to : cell + 1) * z->block, z->k) - at;
   return run;
+}
+
+void eval_layout_forget(struct eval *ev, uint32_t id) {
+  if (!recipe_quantizes(ev->r, id) || !eval_in_blocks(recipe_quantization_of(ev->r, id).format))
+    return; // ranges hold for all
+  for (uint32_t i = 0; i < ev->n_boxes; i++)
+    if (ev->boxes[i].id == id) ev->boxes[i].count = 0;
+}
+
+// ---- parts --------------------------------------------------------------------------------------
+
+void eval_layout_store_scales(enum dtype type, const float *scales, size_t n, uint8_t *out) {
+  uint16_t half[256];
+  if (type == DTYPE_FLOAT) {
+    if (n) memcpy(out, scales, n * sizeof *scales);
+    return;
+  }
+  while (n > 0) {
+    const size_t m = n < 256 ? n : 256;
+    (type == DTYPE_FLOAT16 ? kernels_f32_to_f16 : kernels_f32_to_bf16)(half, scales, m);
+    memcpy(out, half, m * sizeof *half);
+    scales += m;
+    out += m * sizeof *half;
+    n -= m;
+  }
+}
+
+void eval_layout_pack_zeros(const struct eval_quantize *z, const uint8_t *zeros, size_t n,
+                            uint8_t *out) {
+  const uint32_t bits = z->q.bits, fill = z->packs ? 1u << (bits - 1) : 0;
+  const size_t per = 8 / bits;
+  for (size_t i = 0; i < n; i += per) {
+    uint32_t byte = 0;
+    for (size_t k = 0; k < per; k++)
+      byte |= (uint32_t)(i + k < n ? zeros[i + k] : fill) << (k * bits);
+    *out++ = (uint8_t)byte;
+  }
 }

@@ -48,7 +48,6 @@
 #include "eval_linear.h"
 
 #include "eval_figures.h"
-#include "eval_once.h"
 #include "eval_quantize.h"
 #include "kernels_convert.h"
 

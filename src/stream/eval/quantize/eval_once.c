@@ -13,10 +13,7 @@
 //
 // Where they cannot be kept, codes are made as they are asked for, and figures afterwards
 // (eval_figures.c).
-#include "eval_once.h"
-
-#include "eval_figures.h"
-#include "eval_blocks.h"
+#include "eval_quantize.h"
 
 #include <assert.h>
 
@@ -82,13 +79,13 @@ static struct eval_task task_of_making(const struct eval_task *t, uint64_t chunk
       .ev = t->ev, .r = t->r, .root = t->root, .once = NO_ID, .chunks.id = NO_ID};
   making.wanted.id = t->once;
   if (!t->watcher.told) return making;
+  assert(t->chunks.id == t->once);
   making.watcher = (struct eval_watcher){keep_figures, &t->ev->once.task};
-  making.chunks = (struct eval_chunks){
-      .id = t->once,
-      .open = true,
-      .next = chunk * EVAL_CHUNK,
-      .end = t->r->rows[t->once].count,
-      .line = eval_linear_line(t->r, t->once)};
+  making.chunks = (struct eval_chunks){.id = t->once,
+                                       .open = true,
+                                       .next = chunk * EVAL_CHUNK,
+                                       .end = t->r->rows[t->once].count,
+                                       .line = t->chunks.line};
   return making;
 }
 
@@ -98,7 +95,7 @@ static int make_chunks(struct eval_task *t, uint64_t chunk, uint64_t end, struct
   const uint32_t bits = dtype_bits((enum dtype)t->r->rows[t->once].dtype);
   const uint64_t chunk_bytes = (uint64_t)EVAL_CHUNK / 8 * bits;
   if (!o->goes_on || o->next != chunk) {
-    eval_quantize_forget(t->ev, t->once);
+    eval_layout_forget(t->ev, t->once);
     o->task = task_of_making(t, chunk);
   }
   o->task.wanted.off = chunk * chunk_bytes;

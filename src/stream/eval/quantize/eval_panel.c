@@ -7,12 +7,26 @@
 //                                           count) the bytes between them too
 //   a stripe of  ─·─·─·─·─·─·─·─·─·─·─·─    many rows with one read: reading the bytes between two rows costs
 //   short rows                              less than another read, and they are in the same page anyway
-#include "eval_blocks.h"
+#include "eval_panel.h"
 
 #include <assert.h>
 #include <string.h>
 
+enum { TILE_MOST = 1 << 20, TILE_ROOM = 64 << 10 };
 enum { VIEW_MOST = 4 << 20, VIEW_LEAST = 128 << 10, SHORT_ROW = 1 << 10, READ_BYTES = 8 << 10 };
+
+struct eval_room eval_panel_room(struct eval *ev, struct eval_stripe_box *b) {
+  struct eval_room room = {.tile = eval_scratch(ev),
+                           .tile_bytes = EVAL_SCRATCH_BYTES,
+                           .rest = b->data,
+                           .rest_bytes = ev->box_bytes};
+  if (ev->box_bytes < TILE_ROOM) return room;
+  room.tile = b->data;
+  room.tile_bytes = (size_t)min_u64(ev->box_bytes / 4, TILE_MOST) / 64 * 64;
+  room.rest += room.tile_bytes;
+  room.rest_bytes -= room.tile_bytes;
+  return room;
+}
 
 // n elements in the stretch that is held, or NULL.
 static const uint8_t *held(const struct eval *ev, const struct eval_quantize *z, uint64_t first,

@@ -1,4 +1,4 @@
-// Inside the evaluator: quantized tensors, as tasks and the table of kinds ask for them.
+// Inside the evaluator: quantized tensors, as tasks and the table of kinds ask for them. eval_quantize.c says in which files.
 #ifndef WEIR_EVAL_QUANTIZE_H
 #define WEIR_EVAL_QUANTIZE_H
 
@@ -27,14 +27,11 @@ struct eval_quantize {
   uint64_t group;        // cells whose codes end on a byte together
   struct eval_cache_key key;
 };
-// How the cache holds a unit of it: zero points come first.
-#define EVAL_QUANTIZE_ZEROS EVAL_CACHE_FIRST
-#define EVAL_QUANTIZE_SCALES EVAL_CACHE_OTHER
-static inline enum eval_cache_part eval_quantize_cached(enum recipe_part part) {
-  return part == PART_ZEROS ? EVAL_QUANTIZE_ZEROS : EVAL_QUANTIZE_SCALES;
-}
-void eval_quantize_of(const struct recipes *r, uint32_t id, struct eval_quantize *z);
+void eval_layout_of(const struct recipes *r, uint32_t id, struct eval_quantize *z);
+// Boxes of a recipe whose format has blocks: what they hold is made again.
+void eval_layout_forget(struct eval *ev, uint32_t id);
 
+eval_elements_fn eval_awq_elements; // scales for rows of weights
 eval_elements_fn eval_quantize_elements;
 eval_elements_fn eval_linear_elements; // rows of QUANTIZE_LINEAR (eval_linear.c)
 uint32_t eval_linear_boxes(const struct eval *ev, uint32_t id, uint32_t *left);
@@ -47,13 +44,11 @@ uint64_t eval_linear_line(const struct recipes *r, uint32_t id);
 void eval_quantize_begin(struct eval_task *t);
 int eval_quantize_end(struct eval_task *t, struct err *err);
 
-// Boxes of a recipe whose formats are blocks: what they hold is made again.
-void eval_quantize_forget(struct eval *ev, uint32_t id);
-
 // Codes that are moved about behind, which are made in their own order all the same (eval_once.c).
-// What eval_begin does: are codes below `id` wanted in another order than their own? `id` is no
-// RESHAPE.
+// eval_begin asks whether codes below `id`, which is no RESHAPE, are wanted in another order than their own: t->once.
 void eval_once_begin(struct eval_task *t, uint32_t id);
+// Elements of t->once, from what is kept for all workers.
+eval_elements_fn eval_once_elements;
 // Tells of the chunks that are wanted, from the next one on, as far as their figures are kept.
 int eval_once_end(struct eval_task *t, struct err *err);
 

@@ -12,51 +12,34 @@ static uint64_t tile_rows(const struct eval_quantize *z) {
 }
 
 // Those of bytes and floats are rounded up, so that arrays begin where they may.
-static uint64_t own_bytes(const struct eval_quantize *z) {
+uint64_t eval_whole_column_bytes(const struct eval_quantize *z) {
   return 4 * (tile_rows(z) + z->block + 2) + z->block + 8;
 }
 
-uint64_t eval_whole_column_bytes(const struct eval_quantize *z) {
-  if (z->by.gram == NO_ID) return 0;
-  return own_bytes(z) + (z->q.format == FORMAT_NBITS_GPTQ ? eval_gptq_column_bytes(z)
-                                                          : eval_clipped_column_bytes(z));
-}
-
-int eval_whole_refuse(const struct eval_quantize *z, uint64_t room, uint64_t column,
-                      struct err *err) {
-  err_set(err, ERR_USAGE,
-          "a column of %llu rows needs %llu bytes while it is quantized with statistics, more "
-          "than the %llu of a worker",
-          (unsigned long long)z->k, (unsigned long long)column, (unsigned long long)room);
-  return err_because(err, REASON_MEMORY);
-}
-
-int eval_whole_fill(struct eval_task *t, struct eval_block_box *h, const struct eval_room *room,
-                    struct err *err) {
-  struct eval_whole w = {.t = t,
-                         .h = h,
-                         .z = &h->z,
-                         .room = room,
-                         .n = (size_t)(h->last - h->first),
-                         .side = (size_t)tile_rows(&h->z),
-                         .block = (size_t)h->z.block,
-                         .at = h->work};
-  double *const doubles = (double *)(void *)w.at;
-  const bool gptq = w.z->q.format == FORMAT_NBITS_GPTQ;
-  w.at += w.n * (gptq ? eval_gptq_column_bytes(w.z) : eval_clipped_column_bytes(w.z));
-  w.weights = eval_whole_share(&w, 4 * w.side);
-  w.group = eval_whole_share(&w, 4 * w.block);
-  w.scales = eval_whole_share(&w, 4);
-  w.zeros = eval_whole_share(&w, 1);
-  w.codes = eval_whole_share(&w, w.block);
-  assert(w.at <= room->rest + room->rest_bytes);
-  return gptq ? eval_gptq_fill(&w, doubles, err) : eval_clipped_fill(&w, doubles, err);
-}
-
-void *eval_whole_share(struct eval_whole *w, uint64_t bytes) {
+static void *share(struct eval_whole *w, uint64_t bytes) {
   void *here = w->at;
   w->at += w->n * bytes;
   return here;
+}
+
+double *eval_whole_begin(struct eval_whole *w, struct eval_task *t, struct eval_block_box *h,
+                         const struct eval_room *room, uint64_t double_bytes) {
+  *w = (struct eval_whole){.t = t,
+                           .h = h,
+                           .z = &h->z,
+                           .room = room,
+                           .n = (size_t)(h->last - h->first),
+                           .side = (size_t)tile_rows(&h->z),
+                           .block = (size_t)h->z.block,
+                           .at = h->work};
+  double *const doubles = share(w, double_bytes);
+  w->weights = share(w, 4 * w->side);
+  w->group = share(w, 4 * w->block);
+  w->scales = share(w, 4);
+  w->zeros = share(w, 1);
+  w->codes = share(w, w->block);
+  assert(w->at <= room->rest + room->rest_bytes);
+  return doubles;
 }
 
 struct kernels_panel eval_whole_panel(const struct eval_whole *w, size_t rows) {

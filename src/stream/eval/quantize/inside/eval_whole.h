@@ -2,7 +2,8 @@
 #ifndef WEIR_EVAL_WHOLE_H
 #define WEIR_EVAL_WHOLE_H
 
-#include "eval_blocks.h"
+#include "eval_layout.h"
+#include "eval_panel.h"
 
 // A box of columns at work: arrays of `n` columns side by side, in the box behind what it holds.
 struct eval_whole {
@@ -25,8 +26,10 @@ struct eval_group {
   size_t at, rows;
 };
 
-// `bytes` of memory for each column.
-void *eval_whole_share(struct eval_whole *w, uint64_t bytes);
+// Bytes of the arrays, a column. Makes them, behind as many doubles a column as the format has (below), which are given.
+uint64_t eval_whole_column_bytes(const struct eval_quantize *z);
+double *eval_whole_begin(struct eval_whole *w, struct eval_task *t, struct eval_block_box *h,
+                         const struct eval_room *room, uint64_t double_bytes);
 // Rows [first, first + rows) of the columns into w->weights. Those that are not finite are told of by figures, and 0 here.
 int eval_whole_read(const struct eval_whole *w, uint64_t first, size_t rows, struct err *err);
 // The kernel's words for w->group, `rows` of it; the rule of MLAS on floats, with scales as they are stored.
