@@ -50,115 +50,6 @@ enum {
   MEASURE_BYTES = 128 << 10,
 };
 
-// A box that is being filled.
-struct filling {
-  struct eval_task *t;
-  struct eval_block_box *h;
-  const struct eval_quantize *z; // of h
-  struct eval_room room;
-  uint64_t most; // elements of a panel where lines lie one behind the other
-};
-
-static struct filling filling_of(struct eval_task *t, struct eval_stripe_box *b) {
-  struct eval_block_box *h = eval_block_box_of(b);
-  struct filling f = {.t = t, .h = h, .z = &h->z, .room = eval_panel_room(t->ev, b)};
-  f.most = eval_panel_most(t->ev, f.z, &f.room);
-  return f;
-}
-
-// ---- panels ------------------------------------------------------------------------------------
-
-// Columns [c0, c1) of rows [k0, k1); where units are lines: rows of that line.
-struct stretch {
-  uint64_t line, c0, c1, k0, k1;
-};
-// What the box has; of lines: of this one.
-static struct stretch stretch_of(const struct filling *f, uint64_t line) {
-  const struct eval_quantize *z = f->z;
-  const struct eval_block_box *h = f->h;
-  if (z->by_column)
-    return (struct stretch){.c0 = h->first,
-                            .c1 = h->last,
-                            .k0 = h->from * z->block,
-                            .k1 = min_u64(h->to * z->block, z->k)};
-  return (struct stretch){
-      .line = line, .c0 = h->from, .c1 = h->to, .k1 = eval_layout_line_rows(z, line)};
-}
-
-// A panel of it, p->n columns and p->k rows, the first element row k of column c.
-struct cut {
-  struct kernels_panel p;
-  uint64_t line, c, k;
-  uint64_t element; // of the operand
-};
-typedef int panel_fn(const struct filling *f, const struct cut *at, void *ctx, struct err *err);
-
-static int do_panel(const struct filling *f, const struct stretch *s, uint64_t c, uint64_t k,
-                    uint64_t n, uint64_t rows, panel_fn *fn, void *ctx, struct err *err) {
-  const struct eval_quantize *z = f->z;
-  struct eval_stretch lines = {
-      .first = c * z->k + k, .step = z->k, .rows = (size_t)n, .n = (size_t)rows};
-  if (z->inner > 1)
-    lines = (struct eval_stretch){
-        .first = k * z->inner + c, .step = z->inner, .rows = (size_t)rows, .n = (size_t)n};
-  if (!z->by_column) lines.first += eval_layout_line_start(z, s->line);
-  struct eval_panel panel;
-  if (eval_panel_open(f->t, z, &f->room, &lines, &panel, err) != 0) return -1;
-  const struct cut at = {
-      .p = {.in = panel.at, .in_stride = lines.n, .n = (size_t)n, .k = (size_t)rows},
-      .line = s->line,
-      .c = c,
-      .k = k,
-      .element = lines.first};
-  return eval_panel_close(f->t, &panel, fn(f, &at, ctx, err), err);
-}
-
-// A column lies as a row: as many whole ones as a panel takes, or pieces of one.
-static int each_rows(const struct filling *f, const struct stretch *s, uint64_t group, panel_fn *fn,
-                     void *ctx, struct err *err) {
-  const uint64_t all = f->z->k;
-  const bool whole = s->k1 - s->k0 == all && all <= f->most;
-  const uint64_t columns = whole ? f->most / all : 1, step = whole ? all : f->most / group * group;
-  assert(step > 0);
-  for (uint64_t c = s->c0; c < s->c1; c += columns)
-    for (uint64_t k = s->k0; k < s->k1; k += step)
-      if (do_panel(f, s, c, k, min_u64(columns, s->c1 - c), min_u64(step, s->k1 - k), fn, ctx,
-                   err) != 0)
-        return -1;
-  return 0;
-}
-
-// Rows as they lie where the stretch has all columns, as many as a panel takes; else stripes of them,
-// brought into the tile row by row.
-static int each_across(const struct filling *f, const struct stretch *s, uint64_t group,
-                       panel_fn *fn, void *ctx, struct err *err) {
-  const struct eval_quantize *z = f->z;
-  const uint64_t most = f->most / z->inner;
-  uint64_t n = s->c1 - s->c0, rows = most / group * group;
-  // Only the end of a short block asks where its group begins: whole ones may be cut from it, which
-  // is better than lines picked one by one.
-  if (rows == 0 && f->h->n_ways == 0 && z->k % z->block == 0) rows = most / z->block * z->block;
-  if (n < z->inner || rows == 0) {
-    const uint64_t elements = f->room.tile_bytes / z->width;
-    assert(elements >= group);
-    const uint64_t stripes = (n - 1) / (elements / group) + 1;
-    n = (n - 1) / stripes + 1;
-    rows = elements / n / group * group;
-  }
-  for (uint64_t k = s->k0; k < s->k1; k += rows)
-    for (uint64_t c = s->c0; c < s->c1; c += n)
-      if (do_panel(f, s, c, k, min_u64(n, s->c1 - c), min_u64(rows, s->k1 - k), fn, ctx, err) != 0)
-        return -1;
-  return 0;
-}
-
-// Goes over a stretch by panels, of whole groups of rows but for the last ones.
-static int each_panel(const struct filling *f, const struct stretch *s, uint64_t group,
-                      panel_fn *fn, void *ctx, struct err *err) {
-  return f->z->inner == 1 ? each_rows(f, s, group, fn, ctx, err)
-                          : each_across(f, s, group, fn, ctx, err);
-}
-
 // ---- filling -----------------------------------------------------------------------------------
 
 static void run_kernel(const struct eval_quantize *z, const struct kernels_panel *p) {
@@ -203,7 +94,7 @@ static void run_long(const struct eval_quantize *z, const struct kernels_panel *
 
 // Sums by all ways of a panel, tile by tile: a tile stays in the cache of the core while every way
 // goes over it. Searches take their time: each tile asks whether to go on.
-static int add_up(const struct filling *f, const struct kernels_panel *in, uint64_t c,
+static int add_up(const struct eval_filling *f, const struct kernels_panel *in, uint64_t c,
                   struct err *err) {
   const struct eval_block_box *h = f->h;
   const bool rows = h->z.inner == 1;
@@ -228,7 +119,7 @@ static int add_up(const struct filling *f, const struct kernels_panel *in, uint6
 }
 
 // Puts into the box what comes of a panel; the panel with its places there.
-static struct kernels_panel make_panel(const struct filling *f, const struct cut *at) {
+static struct kernels_panel make_panel(const struct eval_filling *f, const struct eval_cut *at) {
   const struct eval_quantize *z = f->z;
   const struct eval_block_box *h = f->h;
   const struct eval_place place = z->by_column ? eval_layout_place(h, at->c, at->k / z->block, 0)
@@ -249,7 +140,8 @@ static struct kernels_panel make_panel(const struct filling *f, const struct cut
 }
 
 // And tells of it.
-static int take_panel(const struct filling *f, const struct cut *at, void *ctx, struct err *err) {
+static int take_panel(const struct eval_filling *f, const struct eval_cut *at, void *ctx,
+                      struct err *err) {
   const struct eval_quantize *z = f->z;
   const struct eval_block_box *h = f->h;
   struct eval_open_chunks *open = ctx;
@@ -265,8 +157,8 @@ static int take_panel(const struct filling *f, const struct cut *at, void *ctx, 
 
 // The end of a line that came in stripes: elements that did not come in the order of their chunk are
 // looked at once more.
-static int tell_rest(const struct filling *f, const struct eval_open_chunks *open, uint64_t first,
-                     uint64_t n, struct err *err) {
+static int tell_rest(const struct eval_filling *f, const struct eval_open_chunks *open,
+                     uint64_t first, uint64_t n, struct err *err) {
   const struct eval_block_box *h = f->h;
   const struct eval_chunks *c = &f->t->chunks;
   const uint8_t *codes = h->codes + (first - eval_layout_start(f->z, h->first));
@@ -278,15 +170,15 @@ static int tell_rest(const struct filling *f, const struct eval_open_chunks *ope
     if (open->n > 0) some = min_u64(some, EVAL_CHUNK - at % EVAL_CHUNK);
     const struct eval_stretch s = {.first = at, .step = some, .rows = 1, .n = (size_t)some};
     struct eval_panel panel;
-    if (eval_panel_open(f->t, f->z, &f->room, &s, &panel, err) != 0) return -1;
+    if (eval_panel_open(f, &s, &panel, err) != 0) return -1;
     const int told = eval_tell_codes(f->t, h, at, some, panel.at, codes + (at - first), err);
-    if (eval_panel_close(f->t, &panel, told, err) != 0) return -1;
+    if (eval_panel_close(f, &panel, told, err) != 0) return -1;
   }
 }
 
 // How many lines from this one on come by in one panel: whole ones, which lie one behind the other. A panel for each line of a
 // few elements costs more than its codes.
-static uint64_t lines_together(const struct filling *f, uint64_t line, uint64_t group) {
+static uint64_t lines_together(const struct eval_filling *f, uint64_t line, uint64_t group) {
   const struct eval_quantize *z = f->z;
   const struct eval_block_box *h = f->h;
   if (z->inner == 1 || h->from > 0 || h->to < z->inner || h->open || h->n_ways > 0) return 1;
@@ -294,7 +186,7 @@ static uint64_t lines_together(const struct filling *f, uint64_t line, uint64_t 
   return min_u64(h->last - line, f->most / (z->block * z->inner));
 }
 
-static int do_lines(const struct filling *f, uint64_t line, uint64_t n, struct err *err) {
+static int do_lines(const struct eval_filling *f, uint64_t line, uint64_t n, struct err *err) {
   const struct eval_quantize *z = f->z;
   const uint64_t first = eval_layout_line_start(z, line), last = line + n - 1;
   const uint64_t end = eval_layout_line_start(z, last) + eval_layout_line_rows(z, last) * z->inner;
@@ -305,24 +197,25 @@ static int do_lines(const struct filling *f, uint64_t line, uint64_t n, struct e
   const struct eval_open_chunks none = {0};
   const uint8_t *codes = NULL;
   struct eval_panel panel;
-  if (eval_panel_open(f->t, z, &f->room, &lines, &panel, err) != 0) return -1;
+  if (eval_panel_open(f, &lines, &panel, err) != 0) return -1;
   for (uint64_t i = line; i <= last; i++) {
     const uint64_t element = eval_layout_line_start(z, i);
-    const struct cut at = {.p = {.in = (const uint8_t *)panel.at + (element - first) * z->width,
-                                 .in_stride = lines.n,
-                                 .n = lines.n,
-                                 .k = (size_t)eval_layout_line_rows(z, i)},
-                           .line = i,
-                           .element = element};
+    const struct eval_cut at = {
+        .p = {.in = (const uint8_t *)panel.at + (element - first) * z->width,
+              .in_stride = lines.n,
+              .n = lines.n,
+              .k = (size_t)eval_layout_line_rows(z, i)},
+        .line = i,
+        .element = element};
     const struct kernels_panel p = make_panel(f, &at);
     if (i == line) codes = p.codes;
   }
   const int told = eval_tell_codes(f->t, f->h, first, end - first, panel.at, codes, err);
-  if (eval_panel_close(f->t, &panel, told, err) != 0) return -1;
+  if (eval_panel_close(f, &panel, told, err) != 0) return -1;
   return f->h->told ? tell_rest(f, &none, first, end - first, err) : 0;
 }
 
-static int fill_box(const struct filling *f, struct err *err) {
+static int fill_box(const struct eval_filling *f, struct err *err) {
   const struct eval_quantize *z = f->z;
   const struct eval_block_box *h = f->h;
   // Whole groups, or the longest block of all ways, which the others divide.
@@ -330,8 +223,8 @@ static int fill_box(const struct filling *f, struct err *err) {
   for (uint32_t i = 0; i < h->n_ways; i++)
     group = max_u64(group, h->ways[i].block);
   if (z->by_column) {
-    const struct stretch s = stretch_of(f, 0);
-    return each_panel(f, &s, group, take_panel, NULL, err);
+    const struct eval_window s = eval_panel_window(f, 0);
+    return eval_panel_each(f, &s, group, take_panel, NULL, err);
   }
   for (uint64_t line = h->first; line < h->last; line++) { // a kernel knows the blocks of one
     const uint64_t together = lines_together(f, line, group);
@@ -340,11 +233,11 @@ static int fill_box(const struct filling *f, struct err *err) {
       line += together - 1;
       continue;
     }
-    const struct stretch s = stretch_of(f, line);
+    const struct eval_window s = eval_panel_window(f, line);
     const uint64_t first = eval_layout_line_start(z, line), n = (s.k1 - s.k0) * z->inner;
     struct eval_open_chunks open = {0};
     if (h->open) eval_open_chunks_begin(f->t, &open, first, n, h->open);
-    if (each_panel(f, &s, group, take_panel, &open, err) != 0) return -1;
+    if (eval_panel_each(f, &s, group, take_panel, &open, err) != 0) return -1;
     if (h->told && tell_rest(f, &open, first, n, err) != 0) return -1;
   }
   return 0;
@@ -357,14 +250,15 @@ static uint64_t statistics_bytes(const struct eval_quantize *z) {
 }
 
 // Memory for the open chunks of a line that no panel takes: 0 of others.
-static uint64_t open_bytes(const struct filling *f) {
+static uint64_t open_bytes(const struct eval_filling *f) {
   const struct eval_quantize *z = f->z;
   if (z->by_column || !f->h->told || z->inner <= f->most / min_u64(z->block, z->k)) return 0;
   return round_up(eval_open_chunks_bytes(min_u64(z->block, z->k) * z->inner), 8);
 }
 
 // Shares out the memory from `at` on.
-static void share_memory(const struct filling *f, bool with_sums, bool with_codes, uint8_t *at) {
+static void share_memory(const struct eval_filling *f, bool with_sums, bool with_codes,
+                         uint8_t *at) {
   struct eval_block_box *h = f->h;
   const uint64_t units = h->last - h->first, n = units * (h->to - h->from);
   h->open = with_codes && open_bytes(f) > 0 ? at : NULL;
@@ -394,9 +288,9 @@ static uint64_t column_bytes(const struct eval_quantize *z) {
   return z->by.gram == NO_ID ? 0 : double_bytes(z) + eval_whole_column_bytes(z);
 }
 
-static int fill_whole(const struct filling *f, struct err *err) {
+static int fill_whole(const struct eval_filling *f, struct err *err) {
   struct eval_whole w;
-  double *doubles = eval_whole_begin(&w, f->t, f->h, &f->room, double_bytes(f->z));
+  double *doubles = eval_whole_begin(&w, f, double_bytes(f->z));
   return f->z->q.format == FORMAT_NBITS_GPTQ ? eval_gptq_fill(&w, doubles, err)
                                              : eval_clipped_fill(&w, doubles, err);
 }
@@ -415,7 +309,7 @@ static uint64_t wanted_end(const struct eval_task *t, uint32_t id, uint64_t at) 
 }
 
 // Chooses the units and cells of a box that has this cell.
-static int choose(const struct filling *f, uint32_t id, uint64_t unit, uint64_t cell,
+static int choose(const struct eval_filling *f, uint32_t id, uint64_t unit, uint64_t cell,
                   struct err *err) {
   struct eval_block_box *h = f->h;
   const struct eval_quantize *z = f->z;
@@ -463,23 +357,16 @@ static int choose(const struct filling *f, uint32_t id, uint64_t unit, uint64_t 
   return 0;
 }
 
-static void publish(const struct filling *f) {
-  const struct eval_block_box *h = f->h;
-  if (h->from > 0 || h->to < f->z->cells) return;
-  const uint8_t *zeros = h->float_zeros ? (const uint8_t *)h->float_zeros : h->zeros;
-  eval_known_publish(f->t, f->z, h->first, h->last - h->first, h->scales, zeros, &f->room);
-}
-
 // ---- long lines --------------------------------------------------------------------------------
 
 // Cells whose ranges, scales and zero points fit.
-static uint64_t cells_that_fit(const struct filling *f) {
+static uint64_t cells_that_fit(const struct eval_filling *f) {
   return f->room.rest_bytes / (3 * sizeof(float) + 1);
 }
 
 // Are scales and zero points of this found by themselves? For codes, scales and zeros alike: it is the
 // same read, and one worker does it for all.
-static bool is_long(const struct filling *f) {
+static bool is_long(const struct eval_filling *f) {
   const struct eval_quantize *z = f->z;
   if (z->f.rule != KERNELS_QDQ) return false;
   const uint64_t beside = z->by_column ? 1 : z->inner;
@@ -491,12 +378,13 @@ static bool is_long(const struct filling *f) {
 
 // Scales and zeros of what the box has, cells of one unit, from their ranges.
 struct finding {
-  const struct filling *f;
-  struct stretch s;
+  const struct eval_filling *f;
+  struct eval_window s;
   float *lo, *hi;
 };
 
-static int join_range(const struct filling *f, const struct cut *at, void *ctx, struct err *err) {
+static int join_range(const struct eval_filling *f, const struct eval_cut *at, void *ctx,
+                      struct err *err) {
   const struct finding *x = ctx;
   const uint64_t i = at->c - x->s.c0;
   const enum kernels_float type = (enum kernels_float)f->z->f.in_type;
@@ -511,24 +399,24 @@ static int join_range(const struct filling *f, const struct cut *at, void *ctx, 
 
 static int find_ranges(void *ctx, struct err *err) {
   struct finding *x = ctx;
-  const struct filling *f = x->f;
+  const struct eval_filling *f = x->f;
   const uint64_t n = x->s.c1 - x->s.c0;
   for (uint64_t i = 0; i < n; i++)
     x->lo[i] = FLT_MAX, x->hi[i] = -FLT_MAX;
-  if (each_panel(f, &x->s, 1, join_range, x, err) != 0) return -1;
+  if (eval_panel_each(f, &x->s, 1, join_range, x, err) != 0) return -1;
   for (uint64_t i = 0; i < n; i++)
     kernels_scale_zero(&f->z->f, x->lo[i], x->hi[i], &f->h->scales[i], &f->h->zeros[i]);
-  publish(f);
+  eval_known_publish(f);
   return 0;
 }
 
 static bool know_unit(void *ctx) {
-  const struct filling *f = ((const struct finding *)ctx)->f;
-  return eval_known_unit(f->t, f->z, f->h->first, f->h->scales, f->h->zeros, &f->room);
+  return eval_known_unit(((const struct finding *)ctx)->f);
 }
 
 // Scales and zeros alone, from a cell on.
-static int find_statistics(const struct filling *f, uint64_t unit, uint64_t cell, struct err *err) {
+static int find_statistics(const struct eval_filling *f, uint64_t unit, uint64_t cell,
+                           struct err *err) {
   struct eval_block_box *h = f->h;
   const struct eval_quantize *z = f->z;
   const uint64_t fit = z->by_column ? 1 : cells_that_fit(f);
@@ -540,8 +428,8 @@ static int find_statistics(const struct filling *f, uint64_t unit, uint64_t cell
   const uint64_t n = h->to - h->from;
   float *lo = (float *)(void *)f->room.rest;
   share_memory(f, false, false, f->room.rest + 2 * n * sizeof *lo);
-  struct finding x = {.f = f, .s = stretch_of(f, h->first), .lo = lo, .hi = lo + n};
-  if (n < z->cells || !eval_known_keeps(z, &f->room)) return find_ranges(&x, err);
+  struct finding x = {.f = f, .s = eval_panel_window(f, h->first), .lo = lo, .hi = lo + n};
+  if (n < z->cells || !eval_known_keeps(f)) return find_ranges(&x, err);
   return eval_find_once(f->t, &z->key, unit, know_unit, find_ranges, &x, err);
 }
 
@@ -550,7 +438,8 @@ struct computing {
   uint8_t *out;   // is here
 };
 
-static int code_panel(const struct filling *f, const struct cut *at, void *ctx, struct err *err) {
+static int code_panel(const struct eval_filling *f, const struct eval_cut *at, void *ctx,
+                      struct err *err) {
   const struct eval_quantize *z = f->z;
   const struct computing *x = ctx;
   const size_t cell = z->by_column ? 0 : (size_t)(at->c - f->h->from);
@@ -569,14 +458,14 @@ static int code_panel(const struct filling *f, const struct cut *at, void *ctx, 
 
 // Codes from element `first` on, at most *n, with scales that the box holds; how many: whole rows, if a
 // panel takes one, or some of one row, so that they come in order.
-static int compute_codes(const struct filling *f, uint64_t first, uint64_t *n, uint8_t *out,
+static int compute_codes(const struct eval_filling *f, uint64_t first, uint64_t *n, uint8_t *out,
                          struct err *err) {
   const struct eval_quantize *z = f->z;
   const uint64_t at =
       first - eval_layout_line_start(z, f->h->first * (z->by_column ? z->blocks : 1));
   const uint64_t row = at / z->inner, column = at % z->inner;
   struct computing x = {.first = first, .out = out};
-  struct stretch s = stretch_of(f, f->h->first);
+  struct eval_window s = eval_panel_window(f, f->h->first);
   const bool whole = s.c1 - s.c0 == z->inner || z->inner == 1;
   s.k0 = row;
   if (z->inner == 1 || (whole && column == 0 && *n >= z->inner && z->inner <= f->most)) {
@@ -587,14 +476,14 @@ static int compute_codes(const struct filling *f, uint64_t first, uint64_t *n, u
     s.c1 = min_u64(s.c1, column + *n);
   }
   *n = (s.k1 - s.k0) * (z->inner == 1 ? 1 : s.c1 - s.c0);
-  return each_panel(f, &s, 1, code_panel, &x, err);
+  return eval_panel_each(f, &s, 1, code_panel, &x, err);
 }
 
 // ---- serving -----------------------------------------------------------------------------------
 
 static int fill(struct eval_task *t, struct eval_stripe_box *b, uint64_t unit, uint64_t cell,
                 struct err *err) {
-  const struct filling f = filling_of(t, b);
+  const struct eval_filling f = eval_panel_filling(t, b);
   struct eval_block_box *h = f.h;
   const bool codes = h->z.part == PART_CODES, is_wanted = t->wanted.id == b->id;
   const struct eval_columns *w = &t->columns;
@@ -611,7 +500,8 @@ static int fill(struct eval_task *t, struct eval_stripe_box *b, uint64_t unit, u
       failed = (h->z.by.gram != NO_ID ? fill_whole(&f, err) : fill_box(&f, err)) != 0 ||
                eval_tell_columns(t, h, err) != 0;
     }
-    if (!failed && !t->measures) publish(&f); // codes that are thrown away ask for nothing more
+    if (!failed && !t->measures)
+      eval_known_publish(&f); // codes that are thrown away ask for nothing more
   }
   if (!failed) return 0;
   h->last = h->first;
@@ -691,7 +581,7 @@ int eval_blocks_elements(struct eval_task *t, struct eval_stripe_box *b, uint64_
     if (z->part == PART_CODES || held || !eval_known_elements(t, z, first, &n, out)) {
       if (!held && fill(t, b, unit, cell, err) != 0) return -1;
       if (z->part == PART_CODES && !h->codes) {
-        const struct filling f = filling_of(t, b);
+        const struct eval_filling f = eval_panel_filling(t, b);
         n = min_u64(n, all - at);
         if (compute_codes(&f, first, &n, out, err) != 0) return -1;
       } else {
@@ -722,7 +612,7 @@ int eval_blocks_measure(struct eval_task *t, const struct eval_quantize *ways, u
   struct eval_stripe_box *b = eval_box_for(t->ev, t->root);
   struct eval_block_box *h = eval_block_box_of(b);
   *h = (struct eval_block_box){.z = ways[0], .ways = ways, .n_ways = n, .to = ways[0].cells};
-  const struct filling f = filling_of(t, b);
+  const struct eval_filling f = eval_panel_filling(t, b);
   const uint64_t fit = f.room.rest_bytes / (n * sizeof *h->sums);
   b->count = 0; // not to be served from
   if (fit == 0)

@@ -3,8 +3,6 @@
 // budget of the cache goes (eval_cache.c): zero points packed, scales as floats.
 #include "eval_known.h"
 
-#include "eval_layout.h"
-
 // How the cache holds a unit: zero points come first.
 #define ZEROS EVAL_CACHE_FIRST
 #define SCALES EVAL_CACHE_OTHER
@@ -12,40 +10,43 @@ static enum eval_cache_part cached(const struct eval_quantize *z) {
   return z->part == PART_ZEROS ? ZEROS : SCALES;
 }
 
-bool eval_known_keeps(const struct eval_quantize *z, const struct eval_room *room) {
-  return z->key.units > 0 && z->key.bytes[ZEROS] <= room->tile_bytes;
+bool eval_known_keeps(const struct eval_filling *f) {
+  return f->z->key.units > 0 && f->z->key.bytes[ZEROS] <= f->room.tile_bytes;
 }
 
-void eval_known_publish(struct eval_task *t, const struct eval_quantize *z, uint64_t unit,
-                        uint64_t n, const float *scales, const uint8_t *zeros,
-                        const struct eval_room *room) {
-  if (!t->ev->cache || !eval_known_keeps(z, room)) return;
+void eval_known_publish(const struct eval_filling *f) {
+  const struct eval_quantize *z = f->z;
+  const struct eval_block_box *h = f->h;
+  struct eval_cache *c = f->t->ev->cache;
+  if (!c || !eval_known_keeps(f) || h->from > 0 || h->to < z->cells) return;
+  const uint8_t *zeros = h->float_zeros ? (const uint8_t *)h->float_zeros : h->zeros;
   const size_t cells = (size_t)z->cells, bytes = z->key.bytes[ZEROS];
-  const bool packs = bytes > 0 && !eval_has_float_zeros(z);
-  const uint64_t most = packs ? room->tile_bytes / bytes : n;
+  const bool packs = bytes > 0 && !h->float_zeros;
+  const uint64_t n = h->last - h->first, most = packs ? f->room.tile_bytes / bytes : n;
   for (uint64_t i = 0; i < n;) {
     const uint64_t m = min_u64(most, n - i);
     for (uint64_t k = 0; packs && k < m; k++)
-      eval_layout_pack_zeros(z, zeros + (i + k) * cells, cells, room->tile + k * bytes);
+      eval_layout_pack_zeros(z, zeros + (i + k) * cells, cells, f->room.tile + k * bytes);
     // Zero points that are floats lie as they are kept.
-    const uint8_t *kept = packs ? room->tile : zeros + i * bytes;
-    eval_cache_put_units(t->ev->cache, &z->key, unit + i, m, kept,
-                         (const uint8_t *)(scales + i * cells));
+    const uint8_t *kept = packs ? f->room.tile : zeros + i * bytes;
+    const uint8_t *scales = (const uint8_t *)(h->scales + i * cells);
+    eval_cache_put_units(c, &z->key, h->first + i, m, kept, scales);
     i += m;
   }
 }
 
-bool eval_known_unit(struct eval_task *t, const struct eval_quantize *z, uint64_t unit,
-                     float *scales, uint8_t *zeros, const struct eval_room *room) {
-  struct eval_cache *c = t->ev->cache;
+bool eval_known_unit(const struct eval_filling *f) {
+  const struct eval_quantize *z = f->z;
+  const struct eval_block_box *h = f->h;
+  struct eval_cache *c = f->t->ev->cache;
   const bool packed = z->key.bytes[ZEROS] > 0;
-  if (!eval_cache_look(c, &z->key, unit, SCALES, (uint8_t *)scales) ||
-      (packed && !eval_cache_look(c, &z->key, unit, ZEROS, room->tile)))
+  if (!eval_cache_look(c, &z->key, h->first, SCALES, (uint8_t *)h->scales) ||
+      (packed && !eval_cache_look(c, &z->key, h->first, ZEROS, f->room.tile)))
     return false;
   if (packed)
-    eval_bits_unpack(zeros, room->tile, 0, (size_t)z->cells, z->q.bits);
+    eval_bits_unpack(h->zeros, f->room.tile, 0, (size_t)z->cells, z->q.bits);
   else
-    memset(zeros, 0, (size_t)z->cells);
+    memset(h->zeros, 0, (size_t)z->cells);
   return true;
 }
 

@@ -22,23 +22,23 @@ static void *share(struct eval_whole *w, uint64_t bytes) {
   return here;
 }
 
-double *eval_whole_begin(struct eval_whole *w, struct eval_task *t, struct eval_block_box *h,
-                         const struct eval_room *room, uint64_t double_bytes) {
-  *w = (struct eval_whole){.t = t,
-                           .h = h,
-                           .z = &h->z,
-                           .room = room,
-                           .n = (size_t)(h->last - h->first),
-                           .side = (size_t)tile_rows(&h->z),
-                           .block = (size_t)h->z.block,
-                           .at = h->work};
+double *eval_whole_begin(struct eval_whole *w, const struct eval_filling *f,
+                         uint64_t double_bytes) {
+  *w = (struct eval_whole){.f = f,
+                           .t = f->t,
+                           .h = f->h,
+                           .z = f->z,
+                           .n = (size_t)(f->h->last - f->h->first),
+                           .side = (size_t)tile_rows(f->z),
+                           .block = (size_t)f->z->block,
+                           .at = f->h->work};
   double *const doubles = share(w, double_bytes);
   w->weights = share(w, 4 * w->side);
   w->group = share(w, 4 * w->block);
   w->scales = share(w, 4);
   w->zeros = share(w, 1);
   w->codes = share(w, w->block);
-  assert(w->at <= room->rest + room->rest_bytes);
+  assert(w->at <= f->room.rest + f->room.rest_bytes);
   return doubles;
 }
 
@@ -75,15 +75,15 @@ static void widen(const struct eval_quantize *z, const uint8_t *in, size_t n, fl
 static int read_stretch(const struct eval_whole *w, const struct eval_stretch *s, float *to,
                         size_t stride, struct err *err) {
   struct eval_panel panel;
-  if (eval_panel_open(w->t, w->z, w->room, s, &panel, err) != 0) return -1;
+  if (eval_panel_open(w->f, s, &panel, err) != 0) return -1;
   for (size_t i = 0; i < s->rows; i++)
     widen(w->z, panel.at + i * s->n * w->z->width, s->n, to + i * stride);
-  return eval_panel_close(w->t, &panel, 0, err);
+  return eval_panel_close(w->f, &panel, 0, err);
 }
 
 // Rows of W as they lie.
 static int read_rows(const struct eval_whole *w, uint64_t first, size_t rows, struct err *err) {
-  const size_t most = w->room->tile_bytes / w->z->width, wide = w->n < most ? w->n : most;
+  const size_t most = w->f->room.tile_bytes / w->z->width, wide = w->n < most ? w->n : most;
   for (size_t c = 0; c < w->n; c += wide) {
     const size_t n = (size_t)min_u64(wide, w->n - c), step = (size_t)max_u64(most / n, 1);
     for (size_t i = 0; i < rows; i += step) {

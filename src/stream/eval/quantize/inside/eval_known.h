@@ -4,15 +4,12 @@
 
 #include "eval_panel.h"
 
-// Does the cache of the run keep units of z?
-bool eval_known_keeps(const struct eval_quantize *z, const struct eval_room *room);
-// Gives it n of them: scales and zero points (NBITS_HQQ: floats), through the tile.
-void eval_known_publish(struct eval_task *t, const struct eval_quantize *z, uint64_t unit,
-                        uint64_t n, const float *scales, const uint8_t *zeros,
-                        const struct eval_room *room);
-// A whole unit, if the cache has it.
-bool eval_known_unit(struct eval_task *t, const struct eval_quantize *z, uint64_t unit,
-                     float *scales, uint8_t *zeros, const struct eval_room *room);
+// Does the cache of the run keep the units of a box? Gives it those that the box has with all of their cells, through the
+// tile.
+bool eval_known_keeps(const struct eval_filling *f);
+void eval_known_publish(const struct eval_filling *f);
+// All cells of the box's first unit, if the cache has them.
+bool eval_known_unit(const struct eval_filling *f);
 // The first unit in (unit, end) that it has, or end: another worker found it out.
 uint64_t eval_known_next(struct eval_task *t, const struct eval_quantize *z, uint64_t unit,
                          uint64_t end);

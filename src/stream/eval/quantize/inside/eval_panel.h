@@ -1,8 +1,8 @@
-// Inside quantization: elements of the operand in memory, a panel at a time.
+// Inside quantization: a box that is being filled, and the operand in memory, a panel at a time.
 #ifndef WEIR_EVAL_PANEL_H
 #define WEIR_EVAL_PANEL_H
 
-#include "eval_quantize.h"
+#include "eval_layout.h"
 
 // The memory of a box, shared out.
 struct eval_room {
@@ -11,7 +11,16 @@ struct eval_room {
   uint8_t *rest;
   size_t rest_bytes;
 };
-struct eval_room eval_panel_room(struct eval *ev, struct eval_stripe_box *b);
+// A box that is being filled.
+struct eval_filling {
+  struct eval_task *t;
+  struct eval_block_box *h;
+  const struct eval_quantize *z; // of h
+  struct eval_room room;
+  // Elements of a panel where lines lie one behind the other: mapped ones, or what the tile holds.
+  uint64_t most;
+};
+struct eval_filling eval_panel_filling(struct eval_task *t, struct eval_stripe_box *b);
 
 // A panel of operand elements in memory, to be closed again.
 struct eval_panel {
@@ -24,15 +33,29 @@ struct eval_stretch {
   uint64_t first, step;
   size_t rows, n;
 };
-// Elements that a panel can hold where lines lie one behind the other, mapped if they are source
-// bytes; of others: what the tile holds.
-size_t eval_panel_most(const struct eval *ev, const struct eval_quantize *z,
-                       const struct eval_room *room);
-// At most as many, dense.
-int eval_panel_open(struct eval_task *t, const struct eval_quantize *z,
-                    const struct eval_room *room, const struct eval_stretch *s,
+// At most f->most of them where they lie one behind the other, else what the tile holds: dense.
+int eval_panel_open(const struct eval_filling *f, const struct eval_stretch *s,
                     struct eval_panel *p, struct err *err);
 // Closes it whether what was done with it `failed` or not, and says which.
-int eval_panel_close(struct eval_task *t, struct eval_panel *p, int failed, struct err *err);
+int eval_panel_close(const struct eval_filling *f, struct eval_panel *p, int failed,
+                     struct err *err);
+
+// Columns [c0, c1) of rows [k0, k1); where units are lines: rows of that line.
+struct eval_window {
+  uint64_t line, c0, c1, k0, k1;
+};
+// What the box has; of lines: of this one.
+struct eval_window eval_panel_window(const struct eval_filling *f, uint64_t line);
+// A panel of it, p->n columns and p->k rows, the first element row k of column c.
+struct eval_cut {
+  struct kernels_panel p;
+  uint64_t line, c, k;
+  uint64_t element; // of the operand
+};
+typedef int eval_panel_fn(const struct eval_filling *f, const struct eval_cut *at, void *ctx,
+                          struct err *err);
+// Goes over a window by panels, of whole groups of rows but for the last ones.
+int eval_panel_each(const struct eval_filling *f, const struct eval_window *s, uint64_t group,
+                    eval_panel_fn *fn, void *ctx, struct err *err);
 
 #endif

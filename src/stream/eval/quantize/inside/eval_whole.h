@@ -2,15 +2,14 @@
 #ifndef WEIR_EVAL_WHOLE_H
 #define WEIR_EVAL_WHOLE_H
 
-#include "eval_layout.h"
 #include "eval_panel.h"
 
 // A box of columns at work: arrays of `n` columns side by side, in the box behind what it holds.
 struct eval_whole {
-  struct eval_task *t;
+  const struct eval_filling *f;
+  struct eval_task *t; // these of f
   struct eval_block_box *h;
   const struct eval_quantize *z;
-  const struct eval_room *room;
   size_t n, side, block; // columns; rows of a tile, of a group, at most
   float *weights;        // of a tile of rows
   float *group;          // of a group: what its parameters are found from
@@ -28,8 +27,7 @@ struct eval_group {
 
 // Bytes of the arrays, a column. Makes them, behind as many doubles a column as the format has (below), which are given.
 uint64_t eval_whole_column_bytes(const struct eval_quantize *z);
-double *eval_whole_begin(struct eval_whole *w, struct eval_task *t, struct eval_block_box *h,
-                         const struct eval_room *room, uint64_t double_bytes);
+double *eval_whole_begin(struct eval_whole *w, const struct eval_filling *f, uint64_t double_bytes);
 // Rows [first, first + rows) of the columns into w->weights. Those that are not finite are told of by figures, and 0 here.
 int eval_whole_read(const struct eval_whole *w, uint64_t first, size_t rows, struct err *err);
 // The kernel's words for w->group, `rows` of it; the rule of MLAS on floats, with scales as they are stored.
