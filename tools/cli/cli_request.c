@@ -2,6 +2,7 @@
 
 #include "job.h"
 #include "job_asked.h"
+#include "verify_job.h"
 #include "verify_options.h"
 
 int cli_request_indent(const struct cli_args *args) {
@@ -130,7 +131,8 @@ int cli_request(struct request *r, const struct cli_args *args, const struct pip
                 struct observer *o, struct arena *a, struct err *err) {
   struct request_source *source = arena_zalloc(a, sizeof *source);
   struct request_output *output = arena_zalloc(a, sizeof *output);
-  struct verify_options *verify = arena_zalloc(a, sizeof *verify);
+  struct verify_job *verify = arena_zalloc(a, sizeof *verify);
+  struct job_watch *watch = arena_zalloc(a, sizeof *watch);
   source->path = cli_operand(args, "IN");
   *output = output_of(args, a);
   *r = cli_request_reading(args, source, o);
@@ -151,6 +153,7 @@ int cli_request(struct request *r, const struct cli_args *args, const struct pip
   r->shards = r->plans ? cli_count(args, OPT_SHARDS) : 0;
   r->records = records_of(args);
   r->shown = shown_of(args);
-  r->verify = verify;
-  return verify_options_take(verify, args, o, pipeline, a, err);
+  *watch = verify_job_watch(verify);
+  r->watch = watch;
+  return verify_options_take(&verify->options, args, o, pipeline, a, err);
 }

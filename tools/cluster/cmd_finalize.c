@@ -161,7 +161,7 @@ static int put(struct planned *x, struct final *f, const struct cli_args *args,
     rc = verify_staged_run(&f->verify, x, &limits, cli_string(args, OPT_SOURCE_DIR), err);
   if (rc && f->verify.v.found.n_rows > 0 &&
       !cli_flag(args, OPT_JSON)) // what failed, and what did not
-    verify_tell(&f->verify.v, cli_flag(args, OPT_QUIET));
+    verify_tell(&f->verify.v.found, cli_flag(args, OPT_QUIET));
   f->verified = rc == 0 && f->verify.wanted;
   if (rc == 0) {
     const struct put_in_place put = {.plan = &j->plan,
@@ -217,7 +217,7 @@ static void print(const struct cli_args *args, const struct planned *x, const st
     json_end_object(&j);
     report_json_end(&j);
   } else if (!cli_flag(args, OPT_QUIET) && !cli_stdout_is_taken(args)) {
-    if (f->verified) verify_tell(&f->verify.v, false);
+    if (f->verified) verify_tell(&f->verify.v.found, false);
     if (before)
       printf("%s was in place already\n", quote_path(model).s);
     else if (x->joined.orders.null)

@@ -17,14 +17,23 @@
 #include "report.h"
 #include "staging_join.h"
 #include "run_report.h"
-#include "verify_job.h"
 #include "version.h"
 
 #include <unistd.h>
 
+static const struct job_watch *watch_of(const struct job *job) {
+  static const struct job_watch nobody = {.ctx = NULL};
+  return job->request->watch ? job->request->watch : &nobody;
+}
+
+void job_step(struct job *job, uint32_t step) {
+  const struct job_watch *w = watch_of(job);
+  if (w->step) w->step(w->ctx, job, step);
+}
+
 void job_close(struct job *job) {
   job_stage_end(job, false);
-  verify_job_end(job);
+  if (job->request && watch_of(job)->end) watch_of(job)->end(watch_of(job)->ctx);
   job_text_drop(&job->log);
   job_text_drop(&job->report_file);
   job_text_drop(&job->page_file);
@@ -107,9 +116,11 @@ static int seal(struct job *job, const struct carry_out *c, struct staging *st, 
   return rc;
 }
 
-// Before anything has its name. What is resumed was not verified either.
-static int verify(struct job *job, const struct staging *st, struct err *err) {
-  return verify_job_run(job, arena_printf(&job->arena, "%s/%s", job->out.folder, st->name), err);
+// Before anything has its name. What is resumed was not looked at either.
+static int commit(struct job *job, const struct staging *st, struct err *err) {
+  const struct job_watch *w = watch_of(job);
+  if (!w->commit) return 0;
+  return w->commit(w->ctx, job, arena_printf(&job->arena, "%s/%s", job->out.folder, st->name), err);
 }
 
 // beside: bytes of files beside the outputs. Watches for signals.
@@ -164,7 +175,7 @@ static int run_and_seal(struct job *job, struct err *err) {
   job->all_made = made.all_made;
   if (job->all_made) job->n_errors = run_errors(&job->plan, &made.st, &job->arena, &job->errors);
   if (rc == 0 && job->watch.made) rc = job->watch.made(job->watch.ctx, job, &made.st, err);
-  if (rc == 0) rc = verify(job, &made.st, err);
+  if (rc == 0) rc = commit(job, &made.st, err);
   if (rc == 0) rc = seal(job, &c, &made.st, err);
   if (rc)
     carry_out_leave(&c, &made, err);

@@ -80,6 +80,24 @@ struct job_told {
 struct run_report; // run_report.h
 struct verified;   // verified.h
 
+struct job;
+
+// Who looks on while a run goes its way. A function that returns -1, with an error, ends the run, and nothing is in place.
+// Any may be NULL.
+struct job_watch {
+  int (*begin)(void *ctx, struct job *job, struct err *err);   // before the model is loaded
+  void (*edits)(void *ctx, struct job *job);                   // they begin, perhaps again
+  void (*line)(void *ctx, struct span line);                   // of their log, as it is written
+  void (*step)(void *ctx, struct job *job, uint32_t step);     // of the pipeline, begins
+  int (*planned)(void *ctx, struct job *job, struct err *err); // the plan is whole
+  int (*made)(void *ctx, struct job *job, const struct staging *st,
+              struct err *err); // so is every unit
+  // The output is in `folder`, under its final names; next it is put in place.
+  int (*commit)(void *ctx, struct job *job, const char *folder, struct err *err);
+  void (*end)(void *ctx); // of the job, also after a failure
+  void *ctx;
+};
+
 struct job {
   const struct request *request;
   const struct request_output *wanted; // its first output
@@ -129,10 +147,8 @@ struct job {
   uint32_t n_errors;
   bool all_made; // every unit of the plan is recorded
   struct put_unchanged unchanged;
-  struct points *points; // what the model was at each step (points.h); NULL: nobody asks
-  struct verify *verify; // --verify: what runs it, and what was found (verify_job.h); NULL
-  const char *resumed;   // "units": finished ones were taken over; "seal": only renames were left;
-                         // NULL: all was done by this run
+  const char *resumed; // "units": finished ones were taken over; "seal": only renames were left;
+                       // NULL: all was done by this run
   struct job_ahead ahead;
   struct err refusal;  // the first thing that would refuse the run
   bool no_such_output; // the model and its weights refuse it: no run would have these edits
@@ -151,16 +167,11 @@ struct job {
   void (*print)(struct job *job);
   // the command's part of what all reports are made of; may be NULL
   void (*collect)(struct job *job, struct run_report *r);
-  struct run_report *said;         // run_report_of
-  const struct verified *verified; // what a verification of the output found; NULL: there was none
-  void *ctx;                       // the command's own
-  // Who looks on (weir rebuild): -1 with an error ends the run, with nothing in place; either may be NULL.
-  struct job_watch {
-    int (*planned)(void *ctx, struct job *job, struct err *err); // the plan is whole
-    int (*made)(void *ctx, struct job *job, const struct staging *st,
-                struct err *err); // so is every unit
-    void *ctx;
-  } watch;
+  struct run_report *said; // run_report_of
+  // A verification's: where it puts what it finds, from its beginning; and that, once it ran. NULL: there is none.
+  const struct verified *verifying, *verified;
+  void *ctx;              // the command's own
+  struct job_watch watch; // another one, of the command that makes the edits (weir rebuild)
 };
 
 // A file without a name where the system keeps large temporary files ($TMPDIR, else /var/tmp), or -1. ctx: not looked at.
@@ -175,6 +186,8 @@ int job_begin_edits(struct job *job, const char *command, const char *options, s
 int job_begin_again(struct job *job, struct err *err);
 int job_planned_bytes(struct job *job, uint64_t *bytes, struct err *err);
 int job_finish(struct job *job, struct err *err);
+// A step of the pipeline begins: for who looks on.
+void job_step(struct job *job, uint32_t step);
 // All of it: opens a job, lets `edit` begin and make its edits, finishes and closes; or completes the
 // seal of an interrupted run (job_finish_seal).
 int job_command(const struct request *request,

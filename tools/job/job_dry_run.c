@@ -106,7 +106,7 @@ void job_dry_run_print(struct job *job) {
            doubts.overflow ? "values too large for the new type" : "",
            doubts.overflow && doubts.nonfinite ? ", " : "",
            doubts.nonfinite ? "NaN and infinities" : "");
-  if (job->verify) printf("not verified (a dry run writes no model to run)\n");
+  if (job->verifying) printf("not verified (a dry run writes no model to run)\n");
   runtime_needs_print(&job->model, "", "\n", "");
   if (job->refusal.kind != ERR_NONE)
     printf("this would fail with exit code %d\n", (int)job->refusal.kind);

@@ -15,7 +15,6 @@
 #include "report.h"
 #include "size_words.h"
 #include "unfinished.h"
-#include "verify_job.h"
 
 int job_load(struct job *job, struct err *err) {
   const struct sources_options options = {.allow_links = job->request->allow_links};
@@ -60,6 +59,7 @@ static void begin(struct job *job, const struct request *request) {
 int job_open(struct job *job, const struct request *request, struct err *err) {
   const uint64_t least = run_min_memory(1);
   struct err why = {0};
+  const struct job_watch *watch = request->watch;
   begin(job, request);
   int rc = 0;
   if (job->memory < least) {
@@ -68,7 +68,7 @@ int job_open(struct job *job, const struct request *request, struct err *err) {
     err_fill_hint(err, "the default is 48MiB");
   }
   if (rc == 0) rc = job_output_check_name(job, err);
-  if (rc == 0) rc = verify_job_begin(job, err);
+  if (rc == 0 && watch && watch->begin) rc = watch->begin(watch->ctx, job, err);
   if (rc == 0) job_output_ask_old(job);
   if (rc == 0) rc = job_load(job, err);
   if (rc == 0) rc = job_output_open(job, err);
@@ -86,7 +86,8 @@ int job_open(struct job *job, const struct request *request, struct err *err) {
 static int log_sink(void *ctx, struct span line) {
   struct job *job = ctx;
   digest_add(job->log_digest, line.at, line.n);
-  verify_job_line(job, line);
+  const struct job_watch *watch = job->request->watch;
+  if (watch && watch->line) watch->line(watch->ctx, line);
   return job_text_is_open(&job->log) ? job_text_add(&job->log, line) : 0;
 }
 
@@ -128,7 +129,8 @@ int job_begin_edits(struct job *job, const char *command, const char *options, s
   digest_start(job->log_digest);
   if (job_check_data_file(job, err) || job_check_files(job, err) || open_records(job, err))
     return -1;
-  verify_job_begin_edits(job);
+  const struct job_watch *watch = job->request->watch;
+  if (watch && watch->edits) watch->edits(watch->ctx, job);
   job->edits.sink = log_sink;
   job->edits.sink_ctx = job;
   job_layout_write(&job->layout, &layout);

@@ -12,7 +12,7 @@
 #include "report.h"
 #include "run_report.h"
 #include "runtime_needs.h"
-#include "verify_job.h"
+#include "verify.h"
 #include "version.h"
 
 #include <fcntl.h>
@@ -200,7 +200,7 @@ void job_report_write(struct job *job, struct json_out *j) {
     report_json_begin(j);
   if (job->refusal.kind != ERR_NONE && !job->plain_report) report_json_put_error(j, &job->refusal);
   if (job->report) job->report(job, j);
-  if (job->verify && !job->plain_report) verify_write(&job->verify->found, j);
+  if (job->verifying && !job->plain_report) verify_write(job->verifying, j);
   if (!job->plain_report) write_common(job, j);
   json_end_object(j);
 }
@@ -319,11 +319,11 @@ void job_report_print(struct job *job) {
                                    quote_bytes(r->peak_memory).s);
   struct summary s = summary_of(job, dry ? "" : spent);
   const bool counted = !told.line && !job->unwritten;
-  if (told.line && job->verify && !dry) verify_job_print_compatible(job);
+  if (told.line && job->verifying && !dry) verify_tell_compatible(job->verifying);
   for (uint32_t i = 0; i < s.n_lines && report_stdout_alive(); i++)
     printf("%s\n", s.lines[i]);
   TABLE_FREE(&s, lines);
-  if (counted && job->verify && !dry) verify_tell(job->verify, true);
+  if (counted && job->verifying && !dry) verify_tell(job->verifying, true);
   if (told.line && !dry) return;
   if (job->unwritten) return;
   if (dry)

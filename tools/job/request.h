@@ -8,8 +8,8 @@
 #include "observer.h"
 #include "work.h"
 
-struct given_files;    // given_files.h
-struct verify_options; // verify.h
+struct given_files; // given_files.h
+struct job_watch;   // job.h
 
 // Where the weights of an output go, over what is the usual, or recorded in an edit log.
 struct request_layout {
@@ -80,7 +80,8 @@ struct request {
   struct request_limits limits;
   struct request_records records;
   struct request_shown shown;
-  const struct verify_options *verify; // before the output has its name; NULL: not asked for
+  const struct job_watch
+      *watch; // who looks on, such as a verification (verify_job.h); NULL: nobody
 };
 
 #endif

@@ -8,7 +8,6 @@
 #include "job_look.h"
 #include "job_source.h"
 #include "job_stage.h"
-#include "points.h"
 #include "quantized.h"
 #include "report.h"
 #include "target_dims.h"
@@ -148,7 +147,7 @@ static void note_warning(void *ctx, const char *sentence, const char *hint) {
 static void begin_step(void *ctx, uint32_t step, uint32_t round) {
   struct pass_job *pj = ctx;
   pj->step = step;
-  points_step(pj->job, step);
+  job_step(pj->job, step);
   rank_look(pj, step);
   if (round == 0 || step >= pj->n_left) return;
   for (uint32_t i = pj->left[step]; i > 0; i = pj->sites[i - 1].left_before)

@@ -15,22 +15,21 @@ bool points_are_verified(const struct pipeline *p) {
   return false;
 }
 
-void points_begin(struct job *job, const struct pipeline *pipeline, bool verified) {
+struct points *points_begin(const struct pipeline *pipeline, bool verified, struct arena *a) {
   const bool files = pipeline && (pipeline->checkpoint || pipeline->intermediates);
-  if (!files && !(verified && points_are_verified(pipeline))) return;
-  job->points = arena_zalloc(&job->arena, sizeof *job->points);
-  *job->points = (struct points){.pipeline = pipeline, .log = -1};
+  if (!files && !(verified && points_are_verified(pipeline))) return NULL;
+  struct points *p = arena_zalloc(a, sizeof *p);
+  *p = (struct points){.pipeline = pipeline, .log = -1};
+  return p;
 }
 
-void points_end(struct job *job) {
-  if (!job->points) return;
-  if (job->points->log >= 0) close(job->points->log);
-  TABLE_FREE(job->points, rows);
-  job->points = NULL;
+void points_end(struct points *p) {
+  if (!p) return;
+  if (p->log >= 0) close(p->log);
+  TABLE_FREE(p, rows);
 }
 
-void points_begin_edits(struct job *job) {
-  struct points *p = job->points;
+void points_begin_edits(struct points *p, struct job *job) {
   if (!p) return;
   if (p->log >= 0) close(p->log);
   p->log = job_unnamed_file(NULL);
@@ -40,8 +39,7 @@ void points_begin_edits(struct job *job) {
 }
 
 // What cannot be kept is said by whoever wants it.
-void points_line(struct job *job, struct span line) {
-  struct points *p = job->points;
+void points_line(struct points *p, struct span line) {
   if (!p || p->log < 0) return;
   for (size_t done = 0; done < line.n;) {
     const ssize_t n = write(p->log, line.at + done, line.n - done);
@@ -55,6 +53,6 @@ void points_line(struct job *job, struct span line) {
   }
 }
 
-void points_step(struct job *job, uint32_t step) {
-  if (job->points) *TABLE_PUSH(job->points, rows) = (struct points_row){step, job->edits.group};
+void points_step(struct points *p, const struct job *job, uint32_t step) {
+  if (p) *TABLE_PUSH(p, rows) = (struct points_row){step, job->edits.group};
 }

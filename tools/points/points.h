@@ -28,13 +28,14 @@ struct points {
   TABLE(struct points_row, rows);
 };
 
-// job->points, if the pipeline (NULL: there is none) wants it: with verified false, for files alone.
-void points_begin(struct job *job, const struct pipeline *pipeline, bool verified);
-void points_end(struct job *job);
+// NULL where the pipeline (NULL: there is none) does not want it: with verified false, for files alone. In *a.
+struct points *points_begin(const struct pipeline *pipeline, bool verified, struct arena *a);
+// Of one that may be NULL, as the others below.
+void points_end(struct points *p);
 // The edits begin, perhaps again; a line of their log; a step begins.
-void points_begin_edits(struct job *job);
-void points_line(struct job *job, struct span line);
-void points_step(struct job *job, uint32_t step);
+void points_begin_edits(struct points *p, struct job *job);
+void points_line(struct points *p, struct span line);
+void points_step(struct points *p, const struct job *job, uint32_t step);
 
 // points_model.c. The model behind so many groups of a log, as files in a folder.
 struct points_model {
@@ -48,6 +49,7 @@ struct points_source {
   uint64_t memory;
   const struct job
       *of; // whose files must stay as they are; NULL: the folder is one for such models alone
+  const struct pipeline *pipeline; // of that job
 };
 int points_write_model(const struct points_source *from, uint32_t group, const char *folder, int fd,
                        const char *name, struct points_model *out, struct arena *a,
@@ -64,10 +66,10 @@ void points_remove_model(int folder, const struct points_model *m);
 
 // points_files.c. The files that the pipeline asks for: the model behind each call that changed it, and before and after the
 // last one.
-int points_write_files(struct job *job, struct err *err);
+int points_write_files(const struct points *p, struct job *job, struct err *err);
 // points_verify.c. Steps of `verify`, in order, until one fails. source: what is compared with; result: the output, where it lies.
 bool points_are_verified(const struct pipeline *p); // is there one that is not turned off?
-int points_verify(struct job *job, struct verify *v, const char *source, const char *result,
-                  struct err *err);
+int points_verify(const struct points *p, struct job *job, struct verify *v, const char *source,
+                  const char *result, struct err *err);
 
 #endif

@@ -32,8 +32,8 @@ static int check_places(const struct points_source *from, const struct job *job,
     const char *name = plan->outputs[i].name;
     const bool ours = from->of && job_writes(from->of, folder, name);
     const bool there = fstatat(folder, name, &st, 0) == 0;
-    const bool theirs = there && (job_reads(job, &st) ||
-                                  (from->of && pipeline_reads(from->of->points->pipeline, &st)));
+    const bool theirs =
+        there && (job_reads(job, &st) || (from->of && pipeline_reads(from->pipeline, &st)));
     if (!ours && !theirs) continue;
     err_set(err, ERR_USAGE, "the intermediate model '%s' would %s", quote_str(name).s,
             theirs ? "replace a file this command reads from" : "replace a file of the output");

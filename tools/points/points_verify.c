@@ -10,9 +10,10 @@
 
 #include "verify_import.h"
 
-static int compare(struct job *job, struct verify *v, const struct points_row *row,
-                   const char *source, const char *model, struct err *err) {
-  const struct pipeline *p = job->points->pipeline;
+static int compare(const struct points *points, struct job *job, struct verify *v,
+                   const struct points_row *row, const char *source, const char *model,
+                   struct err *err) {
+  const struct pipeline *p = points->pipeline;
   const enum pipeline_point kind = pipeline_point_of(p, row->step);
   const struct compare_bounds kept = v->options.bounds;
   const char *kept_words = v->options.bounds_words;
@@ -66,11 +67,10 @@ static bool is_before_import(const struct verify *v, const struct points *p, uin
          pipeline_point_of(p->pipeline, p->rows[i].step) != POINT_METRIC;
 }
 
-int points_verify(struct job *job, struct verify *v, const char *source, const char *result,
-                  struct err *err) {
-  const struct points *p = job->points;
-  const struct points_source from = {job->request, job->in_path, p->log_path, v->options.memory,
-                                     NULL};
+int points_verify(const struct points *p, struct job *job, struct verify *v, const char *source,
+                  const char *result, struct err *err) {
+  const struct points_source from = {job->request,      job->in_path, p->log_path,
+                                     v->options.memory, NULL,         NULL};
   struct arena a = {0};
   int rc = 0;
   for (uint32_t i = 0; i < p->n_rows && rc == 0 && v->found.n_failed == 0; i++) {
@@ -84,7 +84,7 @@ int points_verify(struct job *job, struct verify *v, const char *source, const c
     else if (group > 0)
       rc = points_write_model(&from, group, v->scratch, v->scratch_fd, "point.onnx", &model, &a,
                               err);
-    if (rc == 0) rc = compare(job, v, &p->rows[i], source, model.path, err);
+    if (rc == 0) rc = compare(p, job, v, &p->rows[i], source, model.path, err);
     points_remove_model(v->scratch_fd, &model);
   }
   arena_free(&a);

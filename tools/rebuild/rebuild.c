@@ -238,7 +238,7 @@ static int edit(struct job *job, void *ctx, struct err *err) {
   if (check_source(r, job, err) || take_layout(r, job, err)) return -1;
   job->layout.name_taken = job->layout.data_name ? NULL : name_taken;
   job->layout.name_ctx = r;
-  job->watch = (struct job_watch){planned, made, r};
+  job->watch = (struct job_watch){.planned = planned, .made = made, .ctx = r};
   job->kept = (struct kept_artifacts){r->artifacts, json_get(r->m.x_weir, "artifacts")};
   return json_count(passes) == 0 ? job_begin_edits(job, "convert", "{}", err)
                                  : pass_job_edit(job, &r->pj, err);

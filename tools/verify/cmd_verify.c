@@ -106,7 +106,7 @@ static int tell(struct records *r, const struct verify *v, const struct cli_args
   if (cli_flag(args, OPT_JSON))
     print_json(v, &verdict);
   else if (!cli_stdout_is_taken(args))
-    verify_tell(v, cli_flag(args, OPT_QUIET));
+    verify_tell(&v->found, cli_flag(args, OPT_QUIET));
   *err = bad ? verdict : late;
   return bad ? -1 : rc;
 }

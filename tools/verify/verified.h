@@ -58,6 +58,8 @@ struct verified {
   const char *against, *lacking;
   bool cuda; // that computed; else the processor
   uint64_t seed;
+  const int64_t *lengths; // that were asked for; in the options
+  uint32_t n_lengths;
   const char *sizes; // "batch=1, time=64"; NULL
   TABLE(struct verified_row, rows);
   TABLE(struct verified_layer, layers);

@@ -39,6 +39,8 @@ int verify_begin(struct verify *v, const struct verify_options *o, struct err *e
   v->found.cuda = v->options.runtime.provider != NULL;
   v->found.runtime = arena_string(&v->found.arena, span_str(runtime_about(v->runtime).version));
   v->found.seed = o->seed;
+  v->found.lengths = o->lengths;
+  v->found.n_lengths = o->n_lengths;
   v->found.scope = !(o->scope & VERIFY_SITES) ? "model"
                    : o->scope == VERIFY_SITES ? "sites"
                                               : "all";

@@ -172,7 +172,9 @@ const char *verify_bounds_words(const struct compare_bounds *b, struct arena *a)
 // The verdict: 0, or -1 with ERR_FAIL: something failed, nothing was looked at, or less than was asked for.
 int verify_judge(const struct verify *v, struct err *err);
 // On standard output: `worst` rows, failed ones first, and the line with the share.
-void verify_tell(const struct verify *v, bool quiet);
+void verify_tell(const struct verified *f, bool brief);
+// The line that onnx-conv2matmul ends a verification with.
+void verify_tell_compatible(const struct verified *f);
 // Members of the open object: "verification": {…}.
 void verify_write(const struct verified *found, struct json_out *j);
 

@@ -68,8 +68,8 @@ static void tell_against(struct verify *v, const char *pass) {
 }
 
 static int write_model(struct verify *v, const struct verify_import_from *from, struct err *err) {
-  const struct points_source source = {from->request, from->model, from->log, v->options.memory,
-                                       NULL};
+  const struct points_source source = {from->request,     from->model, from->log,
+                                       v->options.memory, NULL,        NULL};
   if (!from->log)
     return err_set(err, ERR_IO, "the edits could not be stored in '%s'", quote_path(v->scratch).s);
   return points_write_model(&source, v->import->groups, v->scratch, v->scratch_fd, "import.onnx",

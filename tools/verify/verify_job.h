@@ -5,16 +5,19 @@
 #include "job.h"
 #include "verify.h"
 
-// Starts the runtime if the request wants a verification: job->verify then. ERR_USAGE, ERR_RUNTIME.
-int verify_job_begin(struct job *job, struct err *err);
-void verify_job_end(struct job *job);
-// The edits begin, perhaps again: what each group of them does is kept (edit_groups.h), and so are the lines of the log,
-// which are told as they are written.
-void verify_job_begin_edits(struct job *job);
-void verify_job_line(struct job *job, struct span line);
-// Verifies the output in `folder`. ERR_FAIL: it is not the same, or that could not be found out.
-int verify_job_run(struct job *job, const char *folder, struct err *err);
-// The line that onnx-conv2matmul ends a verification with.
-void verify_job_print_compatible(const struct job *job);
+struct points; // points.h
+
+// `options` is filled by who asks: with VERIFY_NOTHING only files of models on the way are written, where the pipeline wants
+// them. The rest is zero.
+struct verify_job {
+  struct verify_options options;
+  struct verify v;
+  bool runs; // v was begun
+  struct points *points;
+};
+
+// Its beginning starts the runtime (ERR_USAGE, ERR_RUNTIME); its commit is ERR_FAIL where the output is not the same, or
+// that could not be found out. *x lives as long as the job.
+struct job_watch verify_job_watch(struct verify_job *x);
 
 #endif

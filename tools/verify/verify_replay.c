@@ -45,6 +45,7 @@ static int replay(struct verify_replay *x, const struct request *request, const 
                                       .memory = request->limits.memory,
                                       .mode = request->limits.io}};
   x->request.dry_run = true; // nothing is kept of what stages answer
+  x->request.watch = NULL;
   model_init(&x->job.model);
   model_init(&x->source);
   recipes_init(&x->job.recipes);

@@ -47,7 +47,7 @@ int verify_steps_run(const struct verify_steps *s, struct err *err) {
   const struct edit_groups *g = s->groups;
   struct verify *v = s->v;
   struct arena a = {0};
-  const struct points_source from = {s->request, s->model, s->log, v->options.memory, NULL};
+  const struct points_source from = {s->request, s->model, s->log, v->options.memory, NULL, NULL};
   struct points_model before = {.path = v->import ? v->import->model.path : s->model}, after;
   const uint32_t imported = v->import ? v->import->groups - g->first : 0;
   bool loses = false; // a group since `before`

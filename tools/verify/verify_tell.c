@@ -166,8 +166,7 @@ static void print_share(const struct verified *f) {
   print_shares(f);
 }
 
-void verify_tell(const struct verify *v, bool brief) {
-  const struct verified *f = &v->found;
+void verify_tell(const struct verified *f, bool brief) {
   struct arena a = {0};
   if (!brief) verify_tables_rows(f, &a);
   print_metrics(f);
@@ -179,6 +178,24 @@ void verify_tell(const struct verify *v, bool brief) {
   print_unseen(f);
   print_share(f);
   arena_free(&a);
+}
+
+// verify_ok=True max_abs=2.384186e-07 max_mean_abs=… seed=102 lengths=64,80
+void verify_tell_compatible(const struct verified *f) {
+  double most[4] = {0};
+  for (uint32_t i = 0; i < f->n_rows; i++) {
+    const struct compare_figures *c = &f->rows[i].figures;
+    const double of[4] = {c->max_abs, c->mean_abs, c->p99_abs, c->p999_abs};
+    for (int k = 0; k < 4; k++)
+      if (of[k] > most[k]) most[k] = of[k];
+  }
+  printf("verify_ok=%s max_abs=%.9e max_mean_abs=%.9e max_p99_abs=%.9e max_p999_abs=%.9e seed=%lu "
+         "lengths=",
+         f->n_failed || !f->n_passed ? "False" : "True", most[0], most[1], most[2], most[3],
+         f->seed);
+  for (uint32_t i = 0; i < f->n_lengths; i++)
+    printf("%s%ld", i ? "," : "", (long)f->lengths[i]);
+  printf("\n");
 }
 
 // ---- for programs ------------------------------------------------------------------------------
