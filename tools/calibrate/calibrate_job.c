@@ -13,6 +13,7 @@
 #include "job_look.h"
 #include "job_stage.h"
 #include "machine.h"
+#include "record_file.h"
 #include "runtime_find.h"
 #include "version.h"
 
@@ -186,8 +187,8 @@ static int check_output(struct calibrate_job *j, struct err *err) {
   if (j->c.options.statistics == CALIBRATE_GRAM &&
       check_companion(j, ranges_data_path(j->out, &j->c.arena), err))
     return -1;
-  if (job_text_foresee(j->out, err)) return -1;
-  return j->cache ? job_text_foresee(j->cache, err) : 0;
+  if (record_file_foresee(j->out, err)) return -1;
+  return j->cache ? record_file_foresee(j->cache, err) : 0;
 }
 
 // A file of the staging folder, from when all is found until it has its place: the SHA-256 of each companion.
@@ -331,7 +332,7 @@ static void fill_head(struct calibrate_job *j) {
 }
 
 static int sink(void *ctx, struct span line) {
-  return job_text_add(ctx, line);
+  return record_file_add(ctx, line);
 }
 
 static int move_data(struct calibrate_job *j, struct err *err) {
@@ -346,12 +347,12 @@ typedef int (*ranges_writer)(const struct ranges *r, int (*sink)(void *ctx, stru
 
 static int write_text(struct calibrate_job *j, const char *path, ranges_writer write,
                       struct err *err) {
-  struct job_text text = {.observer = j->c.observer};
-  if (job_text_open(&text, path, &j->c.arena, err)) return -1;
+  struct record_file text = {0};
+  if (record_file_open(&text, path, j->c.observer, &j->c.arena, err)) return -1;
   (void)write(&j->ranges, sink, &text); // the text keeps what failed
-  int rc = job_text_check(&text, err);
-  if (rc == 0) rc = job_text_publish(&text, err);
-  job_text_drop(&text);
+  int rc = record_file_check(&text, err);
+  if (rc == 0) rc = record_file_publish(&text, err);
+  record_file_drop(&text);
   return rc;
 }
 

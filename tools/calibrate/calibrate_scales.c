@@ -14,6 +14,7 @@
 #include "kit.h"
 #include "load.h"
 #include "plain_file.h"
+#include "record_file.h"
 #include "sources.h"
 
 #include <errno.h>
@@ -268,7 +269,7 @@ static int check_output(const char *path, bool force, struct err *err) {
 int calibrate_scales_write(const struct calibrate_scales *q, struct calibrate_scaled *made,
                            struct err *err) {
   struct scales s = {.out = {.indent = 2}};
-  struct job_text text = {.observer = q->observer};
+  struct record_file text = {0};
   model_init(&s.m);
   json_object(&s.out);
   int rc = check_output(q->out, q->replace, err);
@@ -281,9 +282,9 @@ int calibrate_scales_write(const struct calibrate_scales *q, struct calibrate_sc
     (void)err_hint(err, "weir reads the scales of QuantizeLinear and DequantizeLinear nodes, if "
                         "they are constants");
   }
-  if (rc == 0) rc = job_text_reserve(&text, q->out, &s.arena, err);
-  if (rc == 0) rc = job_text_end(&text, span_of(s.out.text, s.out.n), err);
-  job_text_drop(&text);
+  if (rc == 0) rc = record_file_reserve(&text, q->out, q->observer, &s.arena, err);
+  if (rc == 0) rc = record_file_end(&text, span_of(s.out.text, s.out.n), err);
+  record_file_drop(&text);
   *made = (struct calibrate_scaled){s.values, s.weights, s.left};
   json_done(&s.out);
   TABLE_FREE(&s, taken);

@@ -58,7 +58,7 @@ struct final {
   struct sign_key *key; // NULL: it is not to be signed
   struct audit_target signs;
   struct sign_model was;
-  struct job_text provenance; // no path: it is not wanted
+  struct record_file provenance; // no path: it is not wanted
   struct verify_staged verify;
 };
 
@@ -80,7 +80,7 @@ static int complete_seal(struct planned *x, struct final *f, struct work_options
   int rc = carry_out_check_seal(work, st, err);
   if (rc == 0) rc = seal_finish(st, &report, err);
   if (rc == 0) put_in_place_say_left(&report_observer, &report);
-  if (rc == 0 && kept.at) rc = job_text_end(&f->provenance, kept, err);
+  if (rc == 0 && kept.at) rc = record_file_end(&f->provenance, kept, err);
   if (kept.at) fs_free(kept);
   return rc;
 }
@@ -120,7 +120,7 @@ static int open_provenance(struct planned *x, struct final *f, const struct cli_
     return err_hint(err, "give it another name");
   }
   if (provenance_check_time(err)) return -1;
-  return job_text_reserve(&f->provenance, path, &x->arena, err);
+  return record_file_reserve(&f->provenance, path, &report_observer, &x->arena, err);
 }
 
 // Nothing that was hashed and not written can be read again.
@@ -177,7 +177,7 @@ static int put(struct planned *x, struct final *f, const struct cli_args *args,
                                      .provenance = f->provenance.path ? &provenance : NULL};
     rc = put_in_place(&put, &made.st, &f->unchanged, err);
     if (rc == 0 && put.provenance)
-      rc = job_text_end(&f->provenance, span_of(provenance.text, provenance.n), err);
+      rc = record_file_end(&f->provenance, span_of(provenance.text, provenance.n), err);
     json_done(&provenance);
   }
   j->st = made.st;
@@ -262,8 +262,8 @@ static int provenance_late(struct planned *x, struct final *f, const struct cli_
   if (!path || access(path, F_OK) == 0) return 0;
   const struct span kept = planned_left_provenance(x);
   if (kept.at) {
-    int rc = job_text_reserve(&f->provenance, path, &x->arena, err);
-    if (rc == 0) rc = job_text_end(&f->provenance, kept, err);
+    int rc = record_file_reserve(&f->provenance, path, &report_observer, &x->arena, err);
+    if (rc == 0) rc = record_file_end(&f->provenance, kept, err);
     fs_free(kept);
     return rc;
   }
@@ -303,7 +303,7 @@ int cmd_finalize(const struct cli_args *args, struct err *err) {
     report_notice(
         "nothing was verified: the output was %s; 'weir verify' compares it with its source",
         f.before ? "in place already" : "being moved into place already");
-  job_text_drop(&f.provenance);
+  record_file_drop(&f.provenance);
   verify_staged_end(&f.verify);
   arena_free(&arena);
   planned_close(&x);

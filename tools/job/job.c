@@ -34,10 +34,10 @@ void job_step(struct job *job, uint32_t step) {
 void job_close(struct job *job) {
   job_stage_end(job, false);
   if (job->request && watch_of(job)->end) watch_of(job)->end(watch_of(job)->ctx);
-  job_text_drop(&job->log);
-  job_text_drop(&job->report_file);
-  job_text_drop(&job->page_file);
-  job_text_drop(&job->provenance_file);
+  record_file_drop(&job->log);
+  record_file_drop(&job->report_file);
+  record_file_drop(&job->page_file);
+  record_file_drop(&job->provenance_file);
   census_free(&job->census);
   if (job->said) run_report_free(job->said);
   if (job->planned) plan_free(&job->plan);
@@ -269,21 +269,21 @@ static void warn_of_data_names(struct job *job) {
 }
 
 static void put_page(void *ctx, struct span piece) {
-  (void)job_text_add(ctx, piece); // which keeps what failed
+  (void)record_file_add(ctx, piece); // which keeps what failed
 }
 
 static int write_page(struct job *job, struct err *err) {
-  struct job_text *page = &job->page_file;
+  struct record_file *page = &job->page_file;
   if (!page->path) return 0;
-  if (job_text_start(page, err)) return -1;
+  if (record_file_start(page, err)) return -1;
   html_page(run_report_of(job), (struct html_sink){put_page, page});
-  return job_text_check(page, err) ? -1 : job_text_publish(page, err);
+  return record_file_check(page, err) ? -1 : record_file_publish(page, err);
 }
 
 // Of a run that wrote its output.
 static int write_provenance(struct job *job, struct err *err) {
   if (job->provenance.n == 0) return 0;
-  return job_text_end(&job->provenance_file, job->provenance, err);
+  return record_file_end(&job->provenance_file, job->provenance, err);
 }
 
 static int write_json_report(struct job *job, struct err *err) {
@@ -292,7 +292,7 @@ static int write_json_report(struct job *job, struct err *err) {
     struct json_out report = {.indent = 2};
     job_report_write(job, &report);
     json_newline(&report);
-    rc = job_text_end(&job->report_file, span_of(report.text, report.n), err);
+    rc = record_file_end(&job->report_file, span_of(report.text, report.n), err);
     json_done(&report);
   }
   if (job->request->shown.json) {

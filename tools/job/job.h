@@ -16,6 +16,7 @@
 #include "load.h"
 #include "plan_file.h"
 #include "put_in_place.h"
+#include "record_file.h"
 #include "request.h"
 #include "run.h"
 #include "seal.h"
@@ -23,20 +24,6 @@
 
 #include <stdio.h>
 #include <sys/stat.h>
-
-// A text on its way to a file of the user's choice (job_files.c).
-struct job_text {
-  int file;       // with is_open
-  bool is_open;   // false: not yet (in place, not before job_text_end), or no longer
-  uint8_t *bytes; // not written yet
-  size_t n_bytes, bytes_cap;
-  struct observer *observer; // knows of `temporary`, and gets what goes to standard output
-  const char *path;          // NULL: never opened
-  const char
-      *temporary; // its name until it is whole; NULL: written in place (a pipe, a device, a link)
-  int errnum;     // of the first write that failed; 0: none did
-  bool on_stdout; // path is "-": what fails there is known when the program ends (report_close)
-};
 
 enum { JOB_WARNINGS_MAX = 8 };
 
@@ -131,11 +118,11 @@ struct job {
   const char *command; // as in the edit log's head and the plan's passes
   const char *options; // canonical JSON object
   struct digest *log_digest;
-  struct job_text log;             // --edit-log
-  struct job_text report_file;     // --report-json
-  struct job_text page_file;       // --report-html
-  struct job_text provenance_file; // --provenance
-  struct span provenance;          // what goes there, once the run is over; in the arena
+  struct record_file log;             // --edit-log
+  struct record_file report_file;     // --report-json
+  struct record_file page_file;       // --report-html
+  struct record_file provenance_file; // --provenance
+  struct span provenance;             // what goes there, once the run is over; in the arena
   bool
       counted_before; // the model's operators and dtypes were counted, in `census`, as it was loaded
   struct census census;
@@ -287,28 +274,7 @@ void job_report_file(struct json_out *j, const char *name, uint64_t size); // {"
 // Is a report asked for at all?
 bool job_wants_report(const struct request *r);
 
-// job_files.c: texts beside the outputs. A text is at `path` whole or not at all, unless that is no
-// plain file. `path` is kept; the temporary name lies in the arena. publish closes on success; drop
-// closes what is open and removes it.
-int job_text_open(struct job_text *t, const char *path, struct arena *a, struct err *err);
-int job_text_publish(struct job_text *t, struct err *err);
-bool job_text_is_open(const struct job_text *t);
-// A piece of an open text. What failed is kept, and job_text_check says it: -1, with *err.
-int job_text_add(struct job_text *t, struct span piece);
-int job_text_check(const struct job_text *t, struct err *err);
-void job_text_drop(struct job_text *t);
-int job_write_file(const char *path, struct span text, struct err *err);
-// Opens a plain file early, so that nothing but the disk can keep it from being written later. What
-// is no plain file is only looked at, and opened when its text is there: a link's target keeps its
-// old content until then.
-int job_text_reserve(struct job_text *t, const char *path, struct arena *a, struct err *err);
-// Opens a text that was reserved and is not open yet: pieces come next.
-int job_text_start(struct job_text *t, struct err *err);
-// Gives a text that was opened or reserved its only content, and publishes it.
-int job_text_end(struct job_text *t, struct span text, struct err *err);
-// Could it be opened? Makes nothing.
-int job_text_foresee(const char *path, struct err *err);
-// Is it a file of the input's, or one that the command reads beside it (a log, a pipeline)?
+// job_files.c. Is it a file of the input's, or one that the command reads beside it (a log, a pipeline)?
 bool job_reads(const struct job *job, const struct stat *st);
 // Is a file of that name in the folder one that the job writes?
 bool job_writes(const struct job *job, int folder, const char *name);

@@ -1,18 +1,12 @@
 // The files that a job writes beside its outputs: the edit log, the plan, the reports.
 //
-// A text grows under a temporary name (F.part) and takes its own when it is whole. What is no plain
-// file (a device, a pipe, a link such as /dev/stdout) is written as it is: a rename would replace
-// it. "-" is standard output, where no other text goes then.
-//
-// Their paths are the user's, and a slip of the shell's completion may name a model's own files:
+// How one is written: record_file.c. Their paths are the user's, and a slip of the shell's completion may name a model's own files:
 // those are looked for before anything is opened for writing, the input's by inode, the output's by
 // name. Neither may two of them have one name, temporary names included.
 #include "job.h"
 
 #include "again.h"
 #include "given_files.h"
-#include "report.h"
-#include "table.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,152 +15,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// ---- writing -----------------------------------------------------------------------------------
-
-static int cannot_write(const char *path, struct err *err) {
-  const bool astray = errno == ENOENT || errno == ENOTDIR || errno == EISDIR;
-  err_fill_errno(err, errno, astray ? ERR_USAGE : ERR_IO, "'%s' cannot be written",
-                 quote_str(path).s);
-  return astray ? err_hint(err, "give the name of a file, in an existing folder") : -1;
-}
-
-static bool is_plain(const char *path) {
-  struct stat st;
-  if (path_is_stream(path)) return false;
-  return lstat(path, &st) < 0 || S_ISREG(st.st_mode);
-}
-
-// With a slash behind it: a file is no folder then.
+// With a slash after it: a file is no folder then.
 static const char *folder_of(const char *path, struct arena *a) {
   return arena_printf(a, "%s/", arena_folder(a, path));
-}
-
-int job_text_foresee(const char *path, struct err *err) {
-  struct stat st;
-  struct arena scratch = {0};
-  if (path_is_stream(path)) return 0;
-  bool bad = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-  if (bad)
-    errno = EISDIR;
-  else if (is_plain(path))
-    bad = faccessat(AT_FDCWD, folder_of(path, &scratch), W_OK | X_OK, AT_EACCESS) < 0;
-  else
-    bad = faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) < 0;
-  const int rc = bad ? cannot_write(path, err) : 0;
-  arena_free(&scratch);
-  return rc;
-}
-
-static int open_text(struct job_text *t, const char *path) {
-  t->file = again_create(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  t->is_open = t->file >= 0;
-  return t->is_open ? 0 : -1;
-}
-
-static void close_text(struct job_text *t) {
-  close(t->file);
-  TABLE_FREE(t, bytes);
-  t->n_bytes = 0;
-  t->is_open = false;
-}
-
-// The C library's streams lose what they hold where a signal interrupts a write of theirs.
-static int flush(struct job_text *t) {
-  const size_t n = t->n_bytes;
-  t->n_bytes = 0;
-  return again_write_all(t->file, t->bytes, n);
-}
-
-static int put(struct job_text *t, struct span text) {
-  enum { HELD_BYTES = 1 << 16 };
-  if (t->n_bytes + text.n > HELD_BYTES && flush(t)) return -1;
-  if (text.n > HELD_BYTES) return again_write_all(t->file, text.at, text.n);
-  if (text.n == 0) return 0; // nothing has no address
-  TABLE_ROOM(t, bytes, text.n);
-  memcpy(t->bytes + t->n_bytes, text.at, text.n);
-  t->n_bytes += text.n;
-  return 0;
-}
-
-int job_text_open(struct job_text *t, const char *path, struct arena *a, struct err *err) {
-  const bool plain = is_plain(path);
-  t->path = path;
-  t->temporary = plain ? arena_printf(a, "%s.part", path) : NULL;
-  t->on_stdout = path_is_stream(path);
-  if (t->on_stdout) return 0;
-  if (open_text(t, plain ? t->temporary : path)) return cannot_write(path, err);
-  if (plain) observer_remove(t->observer, t->temporary);
-  return 0;
-}
-
-int job_text_reserve(struct job_text *t, const char *path, struct arena *a, struct err *err) {
-  if (job_text_foresee(path, err)) return -1;
-  if (is_plain(path) || path_is_stream(path)) return job_text_open(t, path, a, err);
-  t->path = path;
-  return 0;
-}
-
-bool job_text_is_open(const struct job_text *t) {
-  return t->is_open || t->on_stdout;
-}
-
-int job_text_add(struct job_text *t, struct span piece) {
-  if (t->on_stdout) {
-    observer_data(t->observer, piece);
-    return 0;
-  }
-  if (put(t, piece) == 0) return 0;
-  if (!t->errnum) t->errnum = errno ? errno : EIO; // 0 would be success
-  return -1;
-}
-
-int job_text_check(const struct job_text *t, struct err *err) {
-  if (!t->errnum) return 0;
-  errno = t->errnum;
-  return cannot_write(t->path, err);
-}
-
-int job_text_start(struct job_text *t, struct err *err) {
-  if (t->on_stdout || t->is_open || open_text(t, t->path) == 0) return 0;
-  return cannot_write(t->path, err);
-}
-
-int job_text_end(struct job_text *t, struct span text, struct err *err) {
-  if (t->on_stdout) return job_text_add(t, text);
-  if (job_text_start(t, err)) return -1;
-  if (put(t, text)) return cannot_write(t->path, err);
-  return job_text_publish(t, err);
-}
-
-int job_text_publish(struct job_text *t, struct err *err) {
-  if (t->on_stdout) return 0;
-  int failed = flush(t);
-  if (!failed) {
-    AGAIN(failed, fsync(t->file));
-    if (failed && (errno == EINVAL || errno == EROFS)) failed = 0; // pipes, devices
-  }
-  if (!failed && t->temporary) failed = rename(t->temporary, t->path);
-  if (failed) return cannot_write(t->path, err);
-  if (t->temporary) observer_keep(t->observer, t->temporary);
-  close_text(t);
-  return 0;
-}
-
-void job_text_drop(struct job_text *t) {
-  if (!t->is_open) return;
-  close_text(t);
-  if (t->temporary) unlink(t->temporary);
-  if (t->temporary) observer_keep(t->observer, t->temporary);
-}
-
-int job_write_file(const char *path, struct span text, struct err *err) {
-  struct arena scratch = {0};
-  struct job_text t = {0};
-  int rc = job_text_open(&t, path, &scratch, err);
-  if (rc == 0) rc = job_text_end(&t, text, err);
-  job_text_drop(&t);
-  arena_free(&scratch);
-  return rc;
 }
 
 // ---- names -------------------------------------------------------------------------------------
@@ -237,7 +88,7 @@ static uint32_t list_records(struct job *job, struct record out[RECORDS_MAX]) {
     if (!rows[i].path || path_is_stream(rows[i].path)) continue;
     const char *path = arena_printf(&job->arena, "%s%s", rows[i].path, rows[i].tail);
     out[n++] = (struct record){rows[i].option, path};
-    if (is_plain(path))
+    if (record_file_is_plain(path))
       out[n++] = (struct record){rows[i].option, arena_printf(&job->arena, "%s.part", path)};
   }
   return n;
@@ -260,7 +111,7 @@ static int check_record(const struct job *job, const struct record *r, struct er
 // Would one replace the other? A device or a pipe takes both.
 static bool collide(const struct record *a, const struct record *b) {
   struct stat x, y;
-  if (a->option == b->option || !is_plain(a->path)) return false;
+  if (a->option == b->option || !record_file_is_plain(a->path)) return false;
   return strcmp(path_base(a->path), path_base(b->path)) == 0 && stat_folder(a->path, &x) &&
          stat_folder(b->path, &y) && is_same(&x, &y);
 }

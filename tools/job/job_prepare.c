@@ -28,17 +28,12 @@ int job_load(struct job *job, struct err *err) {
 // A job of this request, with nothing opened.
 static void begin(struct job *job, const struct request *request) {
   const struct request_output *wanted = &request->outputs[0];
-  struct observer *o = request->observer;
   *job = (struct job){.request = request,
                       .wanted = wanted,
                       .in_path = request->sources[0].path,
                       .began = machine_clock(),
                       .memory = request->limits.memory,
                       .mode = request->limits.io,
-                      .log.observer = o,
-                      .report_file.observer = o,
-                      .page_file.observer = o,
-                      .provenance_file.observer = o,
                       .out = {.dest = -1,
                               .path = wanted->path,
                               .absent = wanted->absent,
@@ -88,7 +83,7 @@ static int log_sink(void *ctx, struct span line) {
   digest_add(job->log_digest, line.at, line.n);
   const struct job_watch *watch = job->request->watch;
   if (watch && watch->line) watch->line(watch->ctx, line);
-  return job_text_is_open(&job->log) ? job_text_add(&job->log, line) : 0;
+  return record_file_is_open(&job->log) ? record_file_add(&job->log, line) : 0;
 }
 
 // Only of what is written: a dry run has none.
@@ -100,8 +95,9 @@ static int open_provenance(struct job *job, struct err *err) {
     err_fill(err, ERR_USAGE, "--provenance describes an output, but --io=null writes none");
     return err_hint(err, "leave out one of them");
   }
-  return job->request->dry_run ? job_text_foresee(path, err)
-                               : job_text_reserve(&job->provenance_file, path, &job->arena, err);
+  return job->request->dry_run ? record_file_foresee(path, err)
+                               : record_file_reserve(&job->provenance_file, path,
+                                                     job->request->observer, &job->arena, err);
 }
 
 // What cannot be written is better known before hours of work than after.
@@ -110,14 +106,17 @@ static int open_records(struct job *job, struct err *err) {
   const char *plan = job->request->records.plan;
   const char *report = job->request->records.report_json;
   const char *page = job->request->records.report_html;
-  if (plan && (job_text_foresee(plan, err) ||
-               job_text_foresee(arena_printf(&job->arena, "%s.bin", plan), err)))
+  if (plan && (record_file_foresee(plan, err) ||
+               record_file_foresee(arena_printf(&job->arena, "%s.bin", plan), err)))
     return -1;
   const char *artifacts = job->request->records.artifacts;
   if (artifacts && !job->request->dry_run && kept_artifacts_make(artifacts, err)) return -1;
-  if (log && job_text_open(&job->log, log, &job->arena, err)) return -1;
-  if (report && job_text_reserve(&job->report_file, report, &job->arena, err)) return -1;
-  if (page && job_text_reserve(&job->page_file, page, &job->arena, err)) return -1;
+  if (log && record_file_open(&job->log, log, job->request->observer, &job->arena, err)) return -1;
+  if (report &&
+      record_file_reserve(&job->report_file, report, job->request->observer, &job->arena, err))
+    return -1;
+  if (page && record_file_reserve(&job->page_file, page, job->request->observer, &job->arena, err))
+    return -1;
   return open_provenance(job, err);
 }
 
@@ -144,10 +143,10 @@ int job_begin_edits(struct job *job, const char *command, const char *options, s
 
 int job_begin_again(struct job *job, struct err *err) {
   const struct load_options load = {.warnings = &job->flaws};
-  job_text_drop(&job->log);
-  job_text_drop(&job->report_file);
-  job_text_drop(&job->page_file);
-  job_text_drop(&job->provenance_file);
+  record_file_drop(&job->log);
+  record_file_drop(&job->report_file);
+  record_file_drop(&job->page_file);
+  record_file_drop(&job->provenance_file);
   digest_free(job->log_digest);
   job->log_digest = NULL;
   edits_free(&job->edits);
@@ -163,7 +162,7 @@ int job_begin_again(struct job *job, struct err *err) {
 // ---- the plan ----------------------------------------------------------------------------------
 
 static int plan_sink(void *ctx, struct span text) {
-  return ctx ? job_text_add(ctx, text) : 0;
+  return ctx ? record_file_add(ctx, text) : 0;
 }
 
 // plan_id comes from the plan's text, so it is written even if nobody asked for the file.
@@ -171,14 +170,16 @@ static int write_plan(struct job *job, struct err *err) {
   const char *path = job->no_such_output ? NULL : job->request->records.plan;
   if (!path) return plan_file_write(&job->plan, plan_sink, NULL, err);
   const char *literals = arena_printf(&job->arena, "%s.bin", path);
-  struct job_text text = {0};
-  int rc = job_text_open(&text, path, &job->arena, err);
+  struct record_file text = {0};
+  int rc = record_file_open(&text, path, job->request->observer, &job->arena, err);
   struct err vague = {0}; // the text knows its path and what the system said
   if (rc == 0 && plan_file_write(&job->plan, plan_sink, &text, &vague))
-    rc = job_text_check(&text, err);
-  if (rc == 0) rc = job_text_publish(&text, err);
-  job_text_drop(&text);
-  return rc ? rc : job_write_file(literals, span_of(job->plan.literals, job->plan.n_literals), err);
+    rc = record_file_check(&text, err);
+  if (rc == 0) rc = record_file_publish(&text, err);
+  record_file_drop(&text);
+  return rc ? rc
+            : record_file_write(literals, span_of(job->plan.literals, job->plan.n_literals),
+                                job->request->observer, err);
 }
 
 // The name may come from a log that anybody wrote.
@@ -243,7 +244,7 @@ int job_prepare_plan(struct job *job, struct err *err) {
   uint8_t sum[DIGEST_BYTES];
   digest_so_far(job->log_digest, sum);
   edit_log_end(&job->edits, sum);
-  if (job_text_check(&job->log, err) || edits_finish(&job->edits, err)) return -1;
+  if (record_file_check(&job->log, err) || edits_finish(&job->edits, err)) return -1;
   digest_end(job->log_digest, sum);
   hex_encode(sum, sizeof sum, job->edits_sha256);
   if (build_plan(job, err)) return -1;
@@ -284,5 +285,7 @@ int job_prepare_plan(struct job *job, struct err *err) {
   for (const struct job_stage *s = job->stages; s; s = s->next)
     job->planning_bytes += s->artifact.text.n; // answers, which lie elsewhere
   // Before the seal: a run that is killed in it is completed without making the edits again.
-  return job_text_is_open(&job->log) && !job->no_such_output ? job_text_publish(&job->log, err) : 0;
+  return record_file_is_open(&job->log) && !job->no_such_output
+             ? record_file_publish(&job->log, err)
+             : 0;
 }

@@ -31,13 +31,13 @@
 struct ending {
   struct job *job;
   struct staging *st;
-  struct job_text file; // --report-json
-  struct span kept;     // report.json of the interrupted run; at NULL: there is none
-  struct json_out made; // the report where there is none
-  struct job_text page; // --report-html
+  struct record_file file; // --report-json
+  struct span kept;        // report.json of the interrupted run; at NULL: there is none
+  struct json_out made;    // the report where there is none
+  struct record_file page; // --report-html
   struct span kept_page;
-  struct run_report known;    // what is known where no page was kept
-  struct job_text provenance; // --provenance
+  struct run_report known;       // what is known where no page was kept
+  struct record_file provenance; // --provenance
   struct span kept_provenance;
 };
 
@@ -97,7 +97,8 @@ static int prepare_page(struct ending *e, struct err *err) {
   struct err ignored = {0};
   bool changed;
   if (!path) return 0;
-  if (job_text_reserve(&e->page, path, &e->job->arena, err)) return -1;
+  if (record_file_reserve(&e->page, path, e->job->request->observer, &e->job->arena, err))
+    return -1;
   e->kept_page = kept_report_take(e->st, STAGING_PAGE, &changed);
   if (e->kept_page.at) return 0;
   if (changed)
@@ -111,14 +112,14 @@ static int prepare_page(struct ending *e, struct err *err) {
 }
 
 static void put_page(void *ctx, struct span piece) {
-  (void)job_text_add(ctx, piece);
+  (void)record_file_add(ctx, piece);
 }
 
 static int write_page(struct ending *e, struct err *err) {
-  if (e->kept_page.at) return job_text_end(&e->page, e->kept_page, err);
-  if (job_text_start(&e->page, err)) return -1;
+  if (e->kept_page.at) return record_file_end(&e->page, e->kept_page, err);
+  if (record_file_start(&e->page, err)) return -1;
   html_page(&e->known, (struct html_sink){put_page, &e->page});
-  return job_text_check(&e->page, err) ? -1 : job_text_publish(&e->page, err);
+  return record_file_check(&e->page, err) ? -1 : record_file_publish(&e->page, err);
 }
 
 // It is of the run that was interrupted, which alone had all of it.
@@ -127,7 +128,9 @@ static int prepare_provenance(struct ending *e, struct err *err) {
   bool changed;
   if (!path) return 0;
   e->kept_provenance = kept_report_take(e->st, STAGING_PROVENANCE, &changed);
-  if (e->kept_provenance.at) return job_text_reserve(&e->provenance, path, &e->job->arena, err);
+  if (e->kept_provenance.at)
+    return record_file_reserve(&e->provenance, path, e->job->request->observer, &e->job->arena,
+                               err);
   err_fill(err, ERR_USAGE, "the interrupted run of '%s' stored no provenance%s",
            quote_str(e->job->out.path).s, changed ? " that is whole" : "");
   return err_hint(err, "leave out --provenance to complete it, or begin again with --fresh");
@@ -137,7 +140,8 @@ static int prepare_report(struct ending *e, struct err *err) {
   const struct request *request = e->job->request;
   const char *path = request->records.report_json;
   if (!job_wants_report(request)) return 0;
-  if (path && job_text_reserve(&e->file, path, &e->job->arena, err)) return -1;
+  if (path && record_file_reserve(&e->file, path, e->job->request->observer, &e->job->arena, err))
+    return -1;
   bool changed;
   e->kept = kept_report_take(e->st, STAGING_REPORT, &changed);
   if (e->kept.at) return 0;
@@ -179,11 +183,7 @@ static void print_report(int indent, struct span text) {
 // What is left to do of an earlier run of this output, whose files were looked at: its last renames, or (a kill while the
 // folder of a finished run was being removed) only that folder. Closes *st.
 static int finish_checked(struct job *job, struct staging *st, struct err *err) {
-  struct ending e = {.job = job,
-                     .st = st,
-                     .file.observer = job->request->observer,
-                     .page.observer = job->request->observer,
-                     .provenance.observer = job->request->observer};
+  struct ending e = {.job = job, .st = st};
   struct seal_report report = {0};
   int rc = 0;
   if (rc == 0) rc = prepare_report(&e, err);
@@ -197,14 +197,14 @@ static int finish_checked(struct job *job, struct staging *st, struct err *err) 
                     quote_str(job->out.path).s);
     const struct span text = e.kept.at ? e.kept : span_of(e.made.text, e.made.n);
     if (job->request->shown.json) print_report(job->request->shown.json_indent, text);
-    if (e.file.path) rc = job_text_end(&e.file, text, err);
+    if (e.file.path) rc = record_file_end(&e.file, text, err);
     if (rc == 0 && e.page.path) rc = write_page(&e, err);
-    if (rc == 0 && e.provenance.path) rc = job_text_end(&e.provenance, e.kept_provenance, err);
+    if (rc == 0 && e.provenance.path) rc = record_file_end(&e.provenance, e.kept_provenance, err);
   }
-  job_text_drop(&e.provenance);
+  record_file_drop(&e.provenance);
   if (e.kept_provenance.at) fs_free(e.kept_provenance);
-  job_text_drop(&e.file);
-  job_text_drop(&e.page);
+  record_file_drop(&e.file);
+  record_file_drop(&e.page);
   if (e.kept_page.at) fs_free(e.kept_page);
   run_report_free(&e.known);
   if (e.kept.at) fs_free(e.kept);

@@ -40,11 +40,11 @@ static void write_json(const struct verify *v, const struct err *verdict, struct
 }
 
 static void put_page(void *ctx, struct span piece) {
-  (void)job_text_add(ctx, piece); // which keeps what failed
+  (void)record_file_add(ctx, piece); // which keeps what failed
 }
 
 static int write_page(const struct verify *v, const struct cli_args *args,
-                      const struct err *verdict, struct job_text *to, struct err *err) {
+                      const struct err *verdict, struct record_file *to, struct err *err) {
   struct run_report r = {.command = "verify",
                          .version = version_number,
                          .model = path_base(cli_operand(args, "SRC")),
@@ -58,15 +58,15 @@ static int write_page(const struct verify *v, const struct cli_args *args,
   r.told.did = out ? arena_printf(&r.arena, "compared with %s", path_base(out))
                : v->options.scope == VERIFY_SITES ? "compared with the model after its edits"
                                                   : "compared with the expected outputs";
-  if (job_text_start(to, err)) return -1;
+  if (record_file_start(to, err)) return -1;
   html_page(&r, (struct html_sink){put_page, to});
   run_report_free(&r);
-  return job_text_check(to, err) ? -1 : job_text_publish(to, err);
+  return record_file_check(to, err) ? -1 : record_file_publish(to, err);
 }
 
 // Files of reports: opened before anything is run, so that hours are not in vain.
 struct records {
-  struct job_text json, page;
+  struct record_file json, page;
 };
 
 static int open_records(struct records *r, const struct cli_args *args, struct arena *a,
@@ -75,8 +75,8 @@ static int open_records(struct records *r, const struct cli_args *args, struct a
   if (json && page && strcmp(json, page) == 0)
     return err_set(err, ERR_USAGE, "--report-json and --report-html name the same file '%s'",
                    quote_path(json).s);
-  if (json && job_text_reserve(&r->json, json, a, err)) return -1;
-  return page ? job_text_reserve(&r->page, page, a, err) : 0;
+  if (json && record_file_reserve(&r->json, json, &report_observer, a, err)) return -1;
+  return page ? record_file_reserve(&r->page, page, &report_observer, a, err) : 0;
 }
 
 static int write_records(struct records *r, const struct verify *v, const struct cli_args *args,
@@ -85,7 +85,7 @@ static int write_records(struct records *r, const struct verify *v, const struct
     struct json_out j = {.indent = 2};
     write_json(v, verdict, &j);
     json_newline(&j);
-    const int rc = job_text_end(&r->json, span_of(j.text, j.n), err);
+    const int rc = record_file_end(&r->json, span_of(j.text, j.n), err);
     json_done(&j);
     if (rc) return -1;
   }
@@ -134,8 +134,8 @@ int cmd_verify(const struct cli_args *args, struct err *err) {
     rc = verify_models(&v, cli_operand(args, "SRC"), cli_operand(args, "OUT"),
                        cli_flag(args, OPT_ALLOW_LINKS), err);
   if (rc == 0) rc = tell(&records, &v, args, err);
-  job_text_drop(&records.json);
-  job_text_drop(&records.page);
+  record_file_drop(&records.json);
+  record_file_drop(&records.page);
   verify_end(&v);
   arena_free(&arena);
   return rc;

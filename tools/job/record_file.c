@@ -1,0 +1,165 @@
+// A record grows under a temporary name (F.part) and takes its own when it is whole. What is no plain
+// file (a device, a pipe, a link such as /dev/stdout) is written as it is: a rename would replace
+// it. "-" is standard output, where no other record goes then.
+#include "record_file.h"
+
+#include "again.h"
+#include "table.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int cannot_write(const char *path, struct err *err) {
+  const bool astray = errno == ENOENT || errno == ENOTDIR || errno == EISDIR;
+  err_fill_errno(err, errno, astray ? ERR_USAGE : ERR_IO, "'%s' cannot be written",
+                 quote_str(path).s);
+  return astray ? err_hint(err, "give the name of a file, in an existing folder") : -1;
+}
+
+bool record_file_is_plain(const char *path) {
+  struct stat st;
+  if (path_is_stream(path)) return false;
+  return lstat(path, &st) < 0 || S_ISREG(st.st_mode);
+}
+
+// With a slash behind it: a file is no folder then.
+static const char *folder_of(const char *path, struct arena *a) {
+  return arena_printf(a, "%s/", arena_folder(a, path));
+}
+
+int record_file_foresee(const char *path, struct err *err) {
+  struct stat st;
+  struct arena scratch = {0};
+  if (path_is_stream(path)) return 0;
+  bool bad = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+  if (bad)
+    errno = EISDIR;
+  else if (record_file_is_plain(path))
+    bad = faccessat(AT_FDCWD, folder_of(path, &scratch), W_OK | X_OK, AT_EACCESS) < 0;
+  else
+    bad = faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) < 0;
+  const int rc = bad ? cannot_write(path, err) : 0;
+  arena_free(&scratch);
+  return rc;
+}
+
+static int open_text(struct record_file *t, const char *path) {
+  t->file = again_create(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  t->is_open = t->file >= 0;
+  return t->is_open ? 0 : -1;
+}
+
+static void close_text(struct record_file *t) {
+  close(t->file);
+  TABLE_FREE(t, bytes);
+  t->n_bytes = 0;
+  t->is_open = false;
+}
+
+// The C library's streams lose what they hold where a signal interrupts a write of theirs.
+static int flush(struct record_file *t) {
+  const size_t n = t->n_bytes;
+  t->n_bytes = 0;
+  return again_write_all(t->file, t->bytes, n);
+}
+
+static int put(struct record_file *t, struct span text) {
+  enum { HELD_BYTES = 1 << 16 };
+  if (t->n_bytes + text.n > HELD_BYTES && flush(t)) return -1;
+  if (text.n > HELD_BYTES) return again_write_all(t->file, text.at, text.n);
+  if (text.n == 0) return 0; // nothing has no address
+  TABLE_ROOM(t, bytes, text.n);
+  memcpy(t->bytes + t->n_bytes, text.at, text.n);
+  t->n_bytes += text.n;
+  return 0;
+}
+
+int record_file_open(struct record_file *t, const char *path, struct observer *o, struct arena *a,
+                     struct err *err) {
+  const bool plain = record_file_is_plain(path);
+  t->path = path;
+  t->observer = o;
+  t->temporary = plain ? arena_printf(a, "%s.part", path) : NULL;
+  t->on_stdout = path_is_stream(path);
+  if (t->on_stdout) return 0;
+  if (open_text(t, plain ? t->temporary : path)) return cannot_write(path, err);
+  if (plain) observer_remove(t->observer, t->temporary);
+  return 0;
+}
+
+int record_file_reserve(struct record_file *t, const char *path, struct observer *o,
+                        struct arena *a, struct err *err) {
+  if (record_file_foresee(path, err)) return -1;
+  if (record_file_is_plain(path) || path_is_stream(path))
+    return record_file_open(t, path, o, a, err);
+  t->path = path;
+  t->observer = o;
+  return 0;
+}
+
+bool record_file_is_open(const struct record_file *t) {
+  return t->is_open || t->on_stdout;
+}
+
+int record_file_add(struct record_file *t, struct span piece) {
+  if (t->on_stdout) {
+    observer_data(t->observer, piece);
+    return 0;
+  }
+  if (put(t, piece) == 0) return 0;
+  if (!t->errnum) t->errnum = errno ? errno : EIO; // 0 would be success
+  return -1;
+}
+
+int record_file_check(const struct record_file *t, struct err *err) {
+  if (!t->errnum) return 0;
+  errno = t->errnum;
+  return cannot_write(t->path, err);
+}
+
+int record_file_start(struct record_file *t, struct err *err) {
+  if (t->on_stdout || t->is_open || open_text(t, t->path) == 0) return 0;
+  return cannot_write(t->path, err);
+}
+
+int record_file_end(struct record_file *t, struct span text, struct err *err) {
+  if (t->on_stdout) return record_file_add(t, text);
+  if (record_file_start(t, err)) return -1;
+  if (put(t, text)) return cannot_write(t->path, err);
+  return record_file_publish(t, err);
+}
+
+int record_file_publish(struct record_file *t, struct err *err) {
+  if (t->on_stdout) return 0;
+  int failed = flush(t);
+  if (!failed) {
+    AGAIN(failed, fsync(t->file));
+    if (failed && (errno == EINVAL || errno == EROFS)) failed = 0; // pipes, devices
+  }
+  if (!failed && t->temporary) failed = rename(t->temporary, t->path);
+  if (failed) return cannot_write(t->path, err);
+  if (t->temporary) observer_keep(t->observer, t->temporary);
+  close_text(t);
+  return 0;
+}
+
+void record_file_drop(struct record_file *t) {
+  if (!t->is_open) return;
+  close_text(t);
+  if (t->temporary) unlink(t->temporary);
+  if (t->temporary) observer_keep(t->observer, t->temporary);
+}
+
+int record_file_write(const char *path, struct span text, struct observer *o, struct err *err) {
+  struct arena scratch = {0};
+  struct record_file t = {0};
+  int rc = record_file_open(&t, path, o, &scratch, err);
+  if (rc == 0) rc = record_file_end(&t, text, err);
+  record_file_drop(&t);
+  arena_free(&scratch);
+  return rc;
+}
