@@ -256,7 +256,7 @@ static int close_pages(void **state) {
   return 0;
 }
 
-int main(void) {
+int test_affine(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_codes_and_levels),
       cmocka_unit_test(test_hard_cases),

@@ -4,6 +4,7 @@
 #include "guarded.h"
 #include "kernels.h"
 #include "kernels_table.h"
+#include "suites.h"
 
 #include <float.h>
 
@@ -829,9 +830,9 @@ static void test_minus_zero(void **state) {
 
 // Without a word: all but the searched variants; with one: they alone. With a number after it: so
 // many of their cases, but all of them with WEIR_TEST_ALL=1.
-int main(int argc, char **argv) {
-  const char *all = getenv("WEIR_TEST_ALL");
-  if (argc > 2 && !(all && strcmp(all, "1") == 0)) searched_cases = atoi(argv[2]);
+int test_blocks(void) {
+  const char *all = getenv("WEIR_TEST_ALL"), *cases = suite_argument(2);
+  if (cases && !(all && strcmp(all, "1") == 0)) searched_cases = atoi(cases);
   const struct CMUnitTest searched[] = {cmocka_unit_test(test_searched_variants)};
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_vectors),       cmocka_unit_test(test_rules),
@@ -840,6 +841,6 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_ends),          cmocka_unit_test(test_far),
       cmocka_unit_test(test_long),          cmocka_unit_test(test_minus_zero),
   };
-  if (argc > 1) return cmocka_run_group_tests(searched, NULL, NULL);
+  if (suite_argument(1)) return cmocka_run_group_tests(searched, NULL, NULL);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

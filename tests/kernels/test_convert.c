@@ -343,7 +343,7 @@ static int close_pages(void **state) {
   return 0;
 }
 
-int main(void) {
+int test_convert(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_takes),
       cmocka_unit_test(test_rounds_once),

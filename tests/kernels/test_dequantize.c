@@ -147,7 +147,7 @@ static int close_pages(void **state) {
   return 0;
 }
 
-int main(void) {
+int test_dequantize(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_known), cmocka_unit_test(test_all)};
   return cmocka_run_group_tests(tests, open_pages, close_pages);
 }

@@ -235,7 +235,7 @@ static int close_pages(void **state) {
   return 0;
 }
 
-int main(void) {
+int test_figure_pairs(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_pairs), cmocka_unit_test(test_codes),
                                      cmocka_unit_test(test_scaled)};
   return cmocka_run_group_tests(tests, open_pages, close_pages);

@@ -118,7 +118,7 @@ static void check_gram(void) {
     }
 }
 
-static void test_gram(void **state) {
+static void test_tiles(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof x / sizeof *x; i++)
     x[i] = (float)(int)(random_64() % 2001) - 1000;
@@ -140,10 +140,10 @@ static void test_layout(void **state) {
   }
 }
 
-int main(void) {
+int test_gram(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_products),
-                                     cmocka_unit_test(test_add_scaled), cmocka_unit_test(test_gram),
-                                     cmocka_unit_test(test_layout)};
+                                     cmocka_unit_test(test_add_scaled),
+                                     cmocka_unit_test(test_tiles), cmocka_unit_test(test_layout)};
   a_pages = guarded_open(MOST * 300 * 8);
   b_pages = guarded_open(MOST * 300 * 8);
   c_pages = guarded_open(MOST * (MOST + 3) * 8);

@@ -365,7 +365,7 @@ static void test_mask(void **state) {
 #endif
 }
 
-int main(void) {
+int test_kernels(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_mask),
       cmocka_unit_test(test_known_values),

@@ -150,7 +150,7 @@ static int close_pages(void **state) {
   return 0;
 }
 
-int main(void) {
+int test_linear(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_codes), cmocka_unit_test(test_ranges)};
   return cmocka_run_group_tests(tests, open_pages, close_pages);
 }

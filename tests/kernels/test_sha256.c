@@ -64,7 +64,7 @@ static void test_lanes(void **state) {
     guarded_close(&pages[i]);
 }
 
-int main(void) {
+int test_sha256(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_lanes)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

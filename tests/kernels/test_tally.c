@@ -202,7 +202,7 @@ static void test_odd_edges(void **state) {
   check_bins(&c, DTYPE_FLOAT, MOST);
 }
 
-int main(void) {
+int test_tally(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_extremes),  cmocka_unit_test(test_what_is_no_number),
       cmocka_unit_test(test_bins),      cmocka_unit_test(test_edges),

@@ -282,7 +282,7 @@ static void test_names(void **state) {
   remove_names(folder);
 }
 
-int main(void) {
+int test_array_files(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_array),
       cmocka_unit_test(test_settle),

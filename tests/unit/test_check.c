@@ -323,7 +323,7 @@ static void test_collects_everything(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void) {
+int test_check(void) {
   const struct CMUnitTest tests[] = {
       TEST(test_sound_models_are_silent),
       TEST(test_values_made_twice),

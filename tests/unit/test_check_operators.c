@@ -138,7 +138,7 @@ static void types_as_far_as_they_are_declared(void **state) {
   expect(t, "node 'one' (MatMul): its output 'a' is bool, but 'Y' of MatMul must be float, ");
 }
 
-int main(void) {
+int test_check_operators(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
   const struct CMUnitTest tests[] = {
       TEST(sound_nodes),

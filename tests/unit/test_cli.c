@@ -723,7 +723,7 @@ static void test_hints_name_variables(void **state) {
   unsetenv("WEIR_IO");
 }
 
-int main(void) {
+int test_cli(void) {
   unsetenv("WEIR_MEMORY");
   unsetenv("WEIR_JOBS");
   unsetenv("WEIR_IO");

@@ -95,7 +95,7 @@ static void test_failures(void **state) {
   close(folder);
 }
 
-int main(void) {
+int test_companion(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_digests, set_up, tear_down),
       cmocka_unit_test(test_whole_units),

@@ -340,7 +340,7 @@ static void test_a_step(void **state) {
   assert_int_equal(compared(&a, &f, &b).end, COMPARE_PASSED);
 }
 
-int main(void) {
+int test_compare(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_memory),
       cmocka_unit_test(test_numbers),

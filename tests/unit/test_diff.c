@@ -166,7 +166,7 @@ static void test_linear(void **state) {
       }
 }
 
-int main(void) {
+int test_diff(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_names_tell_nothing),
       cmocka_unit_test(test_one_goes_and_all_numbers_shift),

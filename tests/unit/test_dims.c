@@ -711,7 +711,7 @@ static void test_random(void **state) {
   assert_true(equal >= 18000);
 }
 
-int main(void) {
+int test_dims(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_numbers, begin, end),
       cmocka_unit_test_setup_teardown(test_vectors, begin, end),

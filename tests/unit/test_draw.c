@@ -631,7 +631,7 @@ static void values_of_bodies(void **state) {
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-int main(void) {
+int test_draw(void) {
   const struct CMUnitTest tests[] = {
       TEST(streams_are_these),
       TEST(normal_numbers_are_normal),

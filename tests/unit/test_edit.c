@@ -616,7 +616,7 @@ static void test_deep_recipe(void **state) {
 
 #define EDIT_TEST(f) cmocka_unit_test_setup_teardown(f, open_sample, close_sample)
 
-int main(void) {
+int test_edit(void) {
   const struct CMUnitTest tests[] = {
       EDIT_TEST(test_add_node),
       EDIT_TEST(test_replace_node),

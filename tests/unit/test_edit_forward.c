@@ -464,7 +464,7 @@ static void test_listings_are_linear(void **state) {
   build_check(m);
 }
 
-int main(void) {
+int test_edit_forward(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, pass_bench_setup, pass_bench_teardown)
   const struct CMUnitTest tests[] = {
       TEST(test_forward_uses),

@@ -841,7 +841,7 @@ static void test_bad_heads(void **state) {
   }
 }
 
-int main(void) {
+int test_edit_log(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_lines),
       cmocka_unit_test(test_replay),

@@ -339,7 +339,7 @@ static void test_adds_up(void **state) {
   demolish(&s);
 }
 
-int main(void) {
+int test_effort(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_time_left_comes_true),  cmocka_unit_test(test_bytes_are_no_measure),
       cmocka_unit_test(test_looks_come_true),       cmocka_unit_test(test_looks_never_count_twice),

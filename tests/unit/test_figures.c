@@ -128,7 +128,7 @@ static void test_joined_parts(void **state) {
   }
 }
 
-int main(void) {
+int test_figures(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_tree),         cmocka_unit_test(test_parts),
       cmocka_unit_test(test_joined_parts), cmocka_unit_test(test_derived),

@@ -191,7 +191,7 @@ static void kinds_have_words(void **state) {
   assert_string_equal(frame_kind_words(77).s, "message 77");
 }
 
-int main(void) {
+int test_frames(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_is_sent_comes),
       cmocka_unit_test(arrays_come_as_they_were),

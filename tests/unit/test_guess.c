@@ -29,7 +29,7 @@ static void test_distance(void **state) {
   assert_int_equal(guess_distance("force", long_word), UINT32_MAX);
 }
 
-static void test_guess(void **state) {
+static void test_nearest(void **state) {
   (void)state;
   struct guess g = guess_start("fo");
   guess_try(&g, "zoo");
@@ -61,8 +61,9 @@ static void test_opposites(void **state) {
   assert_string_equal(g.best, "symmetric");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_distance), cmocka_unit_test(test_guess),
+int test_guess(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_distance),
+                                     cmocka_unit_test(test_nearest),
                                      cmocka_unit_test(test_opposites)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -130,7 +130,7 @@ static void test_sizes_at_the_border(void **state) {
   }
 }
 
-int main(void) {
+int test_gzip_guess(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_small_files_are_looked_at_whole),
       cmocka_unit_test(test_large_files_are_sampled),

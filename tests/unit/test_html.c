@@ -488,7 +488,7 @@ static void test_outputs(void **state) {
   TABLE_FREE(&t, text);
 }
 
-int main(void) {
+int test_html(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_texts),
       cmocka_unit_test(test_long_texts_are_cut_between_characters),

@@ -255,7 +255,7 @@ static void lists_are_kept_while_there_is_room(void **state) {
   assert_true(infer_bytes(t->in) < UINT64_C(100) << 20);
 }
 
-int main(void) {
+int test_infer(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_chain_is_visited_once, setup, teardown),
       cmocka_unit_test_setup_teardown(a_chain_from_its_end_too, setup, teardown),

@@ -106,7 +106,7 @@ static void test_floors_and_float8(void **state) {
   assert_false(int8_scale_zero(&spread, &how, &p));
 }
 
-int main(void) {
+int test_int8(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_scales_of_onnxruntime),
       cmocka_unit_test(test_codes_of_types),

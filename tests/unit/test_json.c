@@ -327,7 +327,7 @@ static void test_copy(void **state) {
   json_free(v);
 }
 
-int main(void) {
+int test_json(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_writes_containers),
       cmocka_unit_test(test_layouts),

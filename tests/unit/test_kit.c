@@ -631,7 +631,7 @@ static void test_reports(void **state) {
   stop(&k);
 }
 
-int main(void) {
+int test_kit(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, pass_bench_setup, pass_bench_teardown)
   const struct CMUnitTest tests[] = {
       TEST(test_op_of_nodes),

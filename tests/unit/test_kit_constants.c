@@ -421,7 +421,7 @@ static void test_chains_bounded(void **state) {
   stop(&k);
 }
 
-int main(void) {
+int test_kit_constants(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, pass_bench_setup, pass_bench_teardown)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_numbers), TEST(test_constants),      TEST(test_read),

@@ -118,7 +118,7 @@ static void test_linear(void **state) {
   kit_names_done(&n);
 }
 
-int main(void) {
+int test_kit_names(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, pass_bench_setup, pass_bench_teardown)
   const struct CMUnitTest tests[] = {TEST(test_spaces), TEST(test_reserved), TEST(test_family),
                                      TEST(test_linear)};

@@ -95,7 +95,7 @@ static void test_digests(void **state) {
   assert_true(lanes_width() >= 1 && lanes_width() <= LANES_MAX);
 }
 
-int main(void) {
+int test_lanes(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_digests)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -671,7 +671,7 @@ static void test_meta_digest(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void) {
+int test_load(void) {
   const struct CMUnitTest tests[] = {
       TEST(test_rows),
       TEST(test_inputs_that_are_left_out),

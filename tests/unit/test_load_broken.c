@@ -368,7 +368,7 @@ static void test_a_file_larger_than_2_gib(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void) {
+int test_load_broken(void) {
   const struct CMUnitTest tests[] = {
       TEST(test_the_rich_model_loads),
       TEST(test_truncated_at_every_byte),

@@ -552,7 +552,7 @@ static void test_no_external(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void) {
+int test_load_tensor(void) {
   const struct CMUnitTest tests[] = {
       TEST(test_plain_places),
       TEST(test_integers_in_every_width),

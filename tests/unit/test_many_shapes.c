@@ -118,7 +118,7 @@ static void other_messages_are_linked(void **state) {
   TABLE_FREE(&p, literals);
 }
 
-int main(void) {
+int test_many_shapes(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(lists_that_die_give_their_places),
       cmocka_unit_test(messages_are_one_part),

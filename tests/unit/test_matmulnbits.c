@@ -109,7 +109,7 @@ static void options_that_do_not_go_together(void **state) {
   }
 }
 
-int main(void) {
+int test_matmulnbits(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(overrides_are_parsed),
       cmocka_unit_test(candidate_words),

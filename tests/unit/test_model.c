@@ -367,7 +367,7 @@ static void test_chains(void **state) {
   model_free(&m);
 }
 
-int main(void) {
+int test_model(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_names),
       cmocka_unit_test(test_names_of_names),

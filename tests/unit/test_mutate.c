@@ -76,7 +76,7 @@ static void test_the_same_seed(void **state) {
   pb_free(&pb);
 }
 
-int main(void) {
+int test_mutate(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_what_nobody_changes),
       cmocka_unit_test(test_any_bytes),

@@ -110,7 +110,7 @@ static void distances(void **state) {
   assert_int_equal(distance("*", "anything"), 0);
 }
 
-int main(void) {
+int test_name_pattern(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(globs_take_the_whole_name),
                                      cmocka_unit_test(expressions_are_found_anywhere),
                                      cmocka_unit_test(an_empty_name_matches_nothing),

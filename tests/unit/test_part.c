@@ -214,7 +214,7 @@ static void test_a_folder_that_takes_nothing(void **state) {
   done(&f);
 }
 
-int main(void) {
+int test_part(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_some_nodes),
       cmocka_unit_test(test_elements_of_a_file),

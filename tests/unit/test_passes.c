@@ -330,7 +330,7 @@ static void test_what_does_not_fit(void **state) {
   refuse("conv2matmul:strict_compat=yes", "true or false", "");
 }
 
-int main(void) {
+int test_passes(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_rows_are_sound),
       cmocka_unit_test(test_values),

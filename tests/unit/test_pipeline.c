@@ -403,7 +403,7 @@ static void test_limits(void **state) {
   refuse(large, "more than 65536 bytes", "");
 }
 
-int main(void) {
+int test_pipeline(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_files_and_words_say_the_same),
       cmocka_unit_test(test_what_does_not_fit),

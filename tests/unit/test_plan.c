@@ -573,7 +573,7 @@ static void other_literals_are_refused(void **state) {
   assert_non_null(strstr(err.msg, "literals"));
 }
 
-int main(void) {
+int test_plan(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
   const struct CMUnitTest tests[] = {
       CASE(scalars_alone),

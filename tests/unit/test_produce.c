@@ -244,7 +244,7 @@ static void test_figures(void **state) {
   assert_true(leaves > 1000 && leaves == again && (several > 50 || !can));
 }
 
-int main(void) {
+int test_produce(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_beside, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_failures, set_up, tear_down),

@@ -118,7 +118,7 @@ static void test_many(void **state) {
   }
 }
 
-int main(void) {
+int test_quantiles(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_few), cmocka_unit_test(test_many)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

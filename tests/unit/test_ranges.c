@@ -620,7 +620,7 @@ static void test_numpy_arithmetic(void **state) {
   assert_true(range_numpy_sum(x, 0, false) == 0 && range_numpy_sum(x, 7, true) == 28);
 }
 
-int main(void) {
+int test_ranges(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_there_and_back),
       cmocka_unit_test(test_many_names),

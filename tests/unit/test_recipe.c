@@ -868,7 +868,7 @@ static void recipes_too_deep_within_each_other_are_refused(void **state) {
   json_free(v);
 }
 
-int main(void) {
+int test_recipe(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(equal_recipes_are_one, setup, teardown),
       cmocka_unit_test_setup_teardown(parts_of_rows_found_again_are_taken_back, setup, teardown),

@@ -410,7 +410,7 @@ static void types_travel(void **state) {
   assert_string_equal(nodes(t), "Identity(y_constant)->y\n");
 }
 
-int main(void) {
+int test_rules(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, pass_bench_setup, pass_bench_teardown)
   const struct CMUnitTest tests[] = {
       TEST(chains_vanish),

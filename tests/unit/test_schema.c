@@ -250,7 +250,7 @@ static void attribute_values(void **state) {
   assert_true(same(t, concat, 1, 21));
 }
 
-int main(void) {
+int test_schema(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
   const struct CMUnitTest tests[] = {
       TEST(the_table_is_sorted),

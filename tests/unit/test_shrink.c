@@ -98,7 +98,7 @@ static void dequantize_needs_opset_10(void **state) {
   assert_int_equal(t->e.n, 0);
 }
 
-int main(void) {
+int test_shrink(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, pass_bench_setup, pass_bench_teardown)
   const struct CMUnitTest tests[] = {
       CASE(channels_along_the_axis_given),

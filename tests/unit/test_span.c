@@ -47,7 +47,7 @@ static void a_hash_sees_every_byte(void **state) {
     }
 }
 
-int main(void) {
+int test_span(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(a_nul_is_found_wherever_it_is),
                                      cmocka_unit_test(a_hash_sees_every_byte)};
   return cmocka_run_group_tests(tests, NULL, NULL);

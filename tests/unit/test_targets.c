@@ -146,7 +146,7 @@ static void test_what_hangs_in_nothing_needs_nothing(void **state) {
   model_free(&m);
 }
 
-int main(void) {
+int test_targets(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows),
                                      cmocka_unit_test(test_presets),
                                      cmocka_unit_test(test_what_versions_lack),

@@ -136,7 +136,7 @@ static void test_wild_offsets(void **state) {
   model_free(&m);
 }
 
-int main(void) {
+int test_tensor_map(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_empty),        cmocka_unit_test(test_ranges),
       cmocka_unit_test(test_held),         cmocka_unit_test(test_use),

@@ -170,7 +170,7 @@ static void test_a_node_without_outputs_stays(void **state) {
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, pass_bench_setup, pass_bench_teardown)
 
-int main(void) {
+int test_tidy(void) {
   const struct CMUnitTest tests[] = {
       CASE(test_a_chain_is_compared_with_nothing),
       CASE(test_two_equal_chains_are_compared_node_by_node),

@@ -182,7 +182,7 @@ static void test_window_moves_over_a_file(void **state) {
   pb_home_close(&h);
 }
 
-int main(void) {
+int test_wire(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_reads_every_wire_type),
       cmocka_unit_test(test_refuses_broken_fields),

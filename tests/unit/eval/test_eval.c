@@ -397,7 +397,7 @@ static void test_empty(void **state) {
   close_all(&f);
 }
 
-int main(void) {
+int test_eval(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_transpose_reads_once),
       cmocka_unit_test(test_disorder_costs_more),

@@ -289,7 +289,7 @@ static void test_not_finite(void **state) {
   recipes_free(&r);
 }
 
-int main(void) {
+int test_eval_affine(void) {
   chance_seed = 1;
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_random),

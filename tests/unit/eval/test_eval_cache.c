@@ -481,7 +481,7 @@ static void test_source_is_read_twice(void **state) {
   }
 }
 
-int main(void) {
+int test_eval_cache(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_one_computes),
       cmocka_unit_test(test_failure_gives_the_turn_on),

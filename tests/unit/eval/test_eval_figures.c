@@ -366,7 +366,7 @@ static void test_stripes(void **state) {
   }
 }
 
-int main(void) {
+int test_eval_figures(void) {
   chance_seed = 1;
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_formats),

@@ -790,7 +790,7 @@ static void test_panels_do_not_show(void **state) {
   }
 }
 
-int main(void) {
+int test_eval_linear(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_ranges),
       cmocka_unit_test(test_tensors),

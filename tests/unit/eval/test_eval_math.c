@@ -262,7 +262,7 @@ static void test_reductions_are_kept(void **state) {
   eval_cache_close(cache);
 }
 
-int main(void) {
+int test_eval_math(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_open_casts),
       cmocka_unit_test(test_map_streams),

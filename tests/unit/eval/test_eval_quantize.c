@@ -924,7 +924,7 @@ static void test_a_factor_needs_room(void **state) {
   recipes_free(&r);
 }
 
-int main(void) {
+int test_eval_quantize(void) {
   file_memory = malloc(FILE_BYTES);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_random_weights),

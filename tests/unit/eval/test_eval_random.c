@@ -873,7 +873,7 @@ static void test_faults(void **state) {
   }
 }
 
-int main(void) {
+int test_eval_random(void) {
   file_memory = malloc(FILE_BYTES);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_random_recipes),

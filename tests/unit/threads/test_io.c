@@ -925,7 +925,7 @@ static void workers_do_not_meet(void **state) {
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
-int main(void) {
+int test_io(void) {
   const struct CMUnitTest tests[] = {
       CASE(faults_elsewhere_go_to_the_previous_handler), // first: see there
       CASE(copies_are_equal),

@@ -88,7 +88,7 @@ static void bad_specs_are_refused(void **state) {
   }
 }
 
-int main(void) {
+int test_io_engines(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(auto_falls_back_and_says_why),
       cmocka_unit_test(out_of_descriptors),

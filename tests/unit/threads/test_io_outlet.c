@@ -160,7 +160,7 @@ static void ring_and_here_write_the_same(void **state) {
   munmap(bytes, BYTES);
 }
 
-int main(void) {
+int test_io_outlet(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_refusal_is_met_by_cached_writes), cmocka_unit_test(files_take_turns),
       cmocka_unit_test(a_stale_answer_costs_no_bytes),     cmocka_unit_test(errors_are_told),

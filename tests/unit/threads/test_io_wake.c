@@ -206,7 +206,7 @@ static void limits_of_groups(void **state) {
   assert_int_equal(nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
-int main(void) {
+int test_io_wake(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(drops_what_lies_far_behind, setup, teardown),
       cmocka_unit_test_setup_teardown(leaves_all_where_all_may_stay, setup, teardown),

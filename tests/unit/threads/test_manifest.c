@@ -1,5 +1,6 @@
 // The manifest: its form byte for byte, its order, what the audit finds, what a forged one may not
 // do. (tests/support/check_manifest.py compares it with what other people's verifier computes.)
+#include "suites.h"
 #include "toy_fixture.h"
 
 #include <setjmp.h>
@@ -291,8 +292,9 @@ static void test_root_digest(void **state) {
   free(text);
 }
 
-int main(int argc, char **argv) {
-  if (argc == 2 && strcmp(argv[1], "keep") == 0) { // leaves an output for check_manifest.py
+int test_manifest(void) {
+  const char *word = suite_argument(1);
+  if (word && strcmp(word, "keep") == 0) { // leaves an output for check_manifest.py
     toy_open(&toy);
     make_output();
     printf("%s\n", toy.dest);

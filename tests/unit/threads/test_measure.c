@@ -423,7 +423,7 @@ static void test_stop_and_change(void **state) {
   close_fixture(&f);
 }
 
-int main(void) {
+int test_measure(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_columns),     cmocka_unit_test(test_rows),
       cmocka_unit_test(test_middle_axis), cmocka_unit_test(test_algorithms),

@@ -151,7 +151,7 @@ static void test_stopped(void **state) {
   close_fixture(&f);
 }
 
-int main(void) {
+int test_measure_equal(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_what_is_read),
       cmocka_unit_test(test_sizes_around_the_sample),

@@ -170,7 +170,7 @@ static void test_which_quotients_are_whole(void **state) {
   assert_false(facts_multiple((double)NAN, 1));
 }
 
-int main(void) {
+int test_measure_facts(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_what_is_found),
       cmocka_unit_test(test_parts_are_joined),

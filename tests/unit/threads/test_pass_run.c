@@ -460,7 +460,7 @@ static void neighbours_that_go_together_are_one_call(void **state) {
   assert_int_equal(run.steps[1].rounds, 0);
 }
 
-int main(void) {
+int test_pass_run(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
   const struct CMUnitTest tests[] = {
       CASE(a_pass_that_breaks_the_model_is_named),

@@ -146,7 +146,7 @@ static void test_room(void **state) {
   }
 }
 
-int main(void) {
+int test_progress(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_fresh),     cmocka_unit_test(test_work_is_not_bytes),
       cmocka_unit_test(test_resumed),   cmocka_unit_test(test_resumed_and_nothing_made_yet),

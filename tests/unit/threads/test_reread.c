@@ -206,7 +206,7 @@ static void test_compare_tells_and_stops(void **state) {
   assert_int_equal(last, 0);
 }
 
-int main(void) {
+int test_reread(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_range), cmocka_unit_test(test_short_file),
       cmocka_unit_test(test_stop),  cmocka_unit_test(test_compare),

@@ -502,7 +502,7 @@ static void test_tensor_pieces(void **state) {
   end(&r, true);
 }
 
-int main(void) {
+int test_run(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_same_bytes, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_parts, set_up, tear_down),

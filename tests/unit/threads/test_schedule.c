@@ -361,7 +361,7 @@ static void test_useful(void **state) {
   free_plan(&p);
 }
 
-int main(void) {
+int test_schedule(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_every_byte_once),
       cmocka_unit_test(test_whole_units),

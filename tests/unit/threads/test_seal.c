@@ -729,7 +729,7 @@ static void test_null_staging_seals_nothing(void **state) {
   assert_int_equal(mkdir(toy.dest, 0777), 0);
 }
 
-int main(void) {
+int test_seal(void) {
   const struct CMUnitTest tests[] = {
       // The first: peaks are those of the process.
       cmocka_unit_test_setup_teardown(test_an_old_model_of_any_size_is_read, set_up, tear_down),

@@ -102,7 +102,7 @@ static void test_files(void **state) {
     close(fds[f]);
 }
 
-int main(void) {
+int test_sign(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_base64),
       cmocka_unit_test(test_base64_refused),

@@ -536,7 +536,7 @@ static void test_linear(void **state) {
   assert_true(many < 100);
 }
 
-int main(void) {
+int test_sites(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_nothing_changed),
       cmocka_unit_test(test_an_identity_goes),

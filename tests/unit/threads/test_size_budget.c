@@ -147,7 +147,7 @@ static void test_gates(void **state) {
   }
 }
 
-int main(void) {
+int test_size_budget(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_budget),
       cmocka_unit_test(test_ties),

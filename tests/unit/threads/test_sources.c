@@ -488,7 +488,7 @@ static void test_names_without_files(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void) {
+int test_sources(void) {
   const struct CMUnitTest tests[] = {
       TEST(test_opens_files_beneath),
       TEST(test_refuses_names),

@@ -588,7 +588,7 @@ static void test_clean_orphans(void **state) {
   assert_true(toy_exists(toy.dest, "old.onnx.data"));
 }
 
-int main(void) {
+int test_staging(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_names),
       cmocka_unit_test_setup_teardown(test_fresh, set_up, tear_down),
