@@ -106,7 +106,7 @@ static void test_nobody(void **state) {
   assert_int_equal(*observer_stop(&empty), 0);
 }
 
-int main(void) {
+int test_observer(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_all),
                                      cmocka_unit_test(test_long_sentences_are_whole),
                                      cmocka_unit_test(test_nobody)};
