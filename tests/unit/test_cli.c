@@ -3,7 +3,6 @@
 #include "cli.h"
 #include "size_words.h"
 #include "shell_words.h"
-#include "command_sets.h"
 #include "groups.h"
 #include "help.h"
 #include "hints.h"
@@ -70,12 +69,31 @@ static void refuse(const char *line, const char *message, const char *hint) {
 
 // ---- tables -------------------------------------------------------------------------------------
 
+// Is the word a command, a set that one is in, or all of them?
+static bool is_whose(struct span word) {
+  for (uint32_t c = 0; c < CLI_COMMANDS; c++)
+    if (span_is(word, cli_command_row(c)->name) || cli_has_word(cli_command_row(c)->sets, word))
+      return true;
+  return span_is(word, "all");
+}
+
+static void check_list(const char *whose, const char *list) {
+  uint32_t n = 0;
+  for (uint32_t c = 0; c < CLI_COMMANDS; c++)
+    n += cli_names(list, c);
+  if (n == 0) fail_msg("%s: no command is in '%s'", whose, list);
+  for (struct span word; (word = cli_next_word(&list)).n > 0;) {
+    const bool without = word.at[0] == '-';
+    if (!is_whose(span_of(word.at + without, word.n - without)))
+      fail_msg("%s: '%.*s' is no command and no set", whose, (int)word.n, (const char *)word.at);
+  }
+}
+
 static void test_tables_are_sound(void **state) {
   (void)state;
   for (uint32_t o = 0; o < CLI_OPTIONS; o++) {
     const struct cli_option_row *row = cli_option_row(o);
-    assert_true(row->commands != 0);
-    assert_true(row->commands < 1u << CLI_COMMANDS);
+    check_list(row->name, row->commands);
     assert_true((row->kind == CLI_FLAG) == (row->metavar == NULL));
     assert_true(strlen(row->name) <= 47); // guess_distance
     assert_null(strpbrk(row->name, "= _"));
@@ -89,9 +107,12 @@ static void test_tables_are_sound(void **state) {
     const struct cli_command_row *row = cli_command_row(c);
     assert_int_equal(cli_command_by_name(row->name), c);
     assert_true((row->pass != NULL) == (cli_pass(c) != NULL));
-    enum cli_option o;
-    for (uint32_t k = 0; (o = cli_option_at(c, k)) != CLI_NONE; k++) // no command has two of a name
-      assert_int_equal(cli_option_named(c, span_str(cli_row(c, o).name)), o);
+    const char *sets = row->sets;
+    for (struct span set; (set = cli_next_word(&sets)).n > 0;) // none has the name of a command
+      for (uint32_t d = 0; d < CLI_COMMANDS; d++)
+        assert_false(span_is(set, cli_command_row(d)->name) || span_is(set, "all"));
+    for (enum cli_option o = CLI_NONE; (o = cli_option_after(c, o)) != CLI_NONE;)
+      assert_int_equal(cli_option_named(c, span_str(cli_row(c, o).name)), o); // no two of a name
     assert_true(strlen(row->summary) < 64);
     assert_int_equal(row->about[strlen(row->about) - 1], '.');
     uint32_t first = 0;
@@ -105,6 +126,61 @@ static void test_tables_are_sound(void **state) {
     for (int i = 0; i < CLI_EXAMPLES; i++)
       assert_int_equal(strncmp(row->example[i].line, "weir ", 5), 0);
   }
+}
+
+// ---- tables of any length -----------------------------------------------------------------------
+
+enum { MANY = 1000 };
+
+static struct cli_command_row many_commands[MANY];
+static struct cli_option_row many_options[MANY];
+static const struct cli_tables many = {
+    .commands = many_commands, .options = many_options, .n_commands = MANY, .n_options = MANY};
+
+// c0 … c999, of which every third is in a set; o0 … o999, which command, set and all have in turn.
+static void make_many(struct arena *a) {
+  for (uint32_t i = 0; i < MANY; i++) {
+    many_commands[i] = (struct cli_command_row){.name = arena_printf(a, "c%u", i),
+                                                .operands = "IN",
+                                                .sets = i % 3 ? "" : "thirds odd",
+                                                .first = "",
+                                                .summary = "",
+                                                .about = ""};
+    many_options[i] =
+        (struct cli_option_row){.name = arena_printf(a, "o%u", i),
+                                .kind = i % 2 ? CLI_COUNT : CLI_FLAG,
+                                .metavar = i % 2 ? "N" : NULL,
+                                .commands = i % 4 ? arena_printf(a, "c%u c999", i) : "thirds -c999",
+                                .help = ""};
+  }
+}
+
+static void test_tables_have_no_bound(void **state) {
+  (void)state;
+  const struct cli_tables *weir = cli_tables;
+  struct arena arena = {0};
+  struct cli_args args;
+  make_many(&arena);
+  cli_tables = &many;
+  accept(&args, "c999 a --o999 7 --o997=3");
+  assert_int_equal(args.command, 999);
+  assert_int_equal(cli_count(&args, 999), 7);
+  assert_int_equal(cli_count(&args, 997), 3);
+  assert_false(cli_given(&args, 995));
+  assert_string_equal(cli_operand(&args, "IN"), "a");
+  accept(&args, "c996 a --o996");
+  assert_true(cli_flag(&args, 996));
+  uint32_t n = 0;
+  for (enum cli_option o = CLI_NONE; (o = cli_option_after(999, o)) != CLI_NONE; n++)
+    assert_true(o % 4 != 0);
+  assert_int_equal(n, MANY - MANY / 4);
+  refuse("c999 a --o996", "--o996 is an option of other commands, not of 'weir c999'", "");
+  refuse("c998 a --o999 7", "--o999 is an option of 'weir c999', not of 'weir c998'", "");
+  refuse("c998 a --o997 7", "of 'weir c997' and 'weir c999', not of 'weir c998'", "");
+  refuse("c999 a --o1000 7", "'weir c999' has no option --o1000", "");
+  refuse("c1000 a", "there is no command 'c1000'", "");
+  cli_tables = weir;
+  arena_free(&arena);
 }
 
 // Examples are command lines: as far as a shell has no part in them they must parse.
@@ -399,7 +475,7 @@ static void peer_line(char *line, size_t room, enum cli_command c, const char *r
   snprintf(line, room, "%s %s m.onnx", cli_command_row(c)->name, rest);
 }
 
-static void check_peer_option(uint32_t commands, const char *theirs, const char *ours) {
+static void check_peer_option(const char *commands, const char *theirs, const char *ours) {
   char rest[128], line[256], hint[512];
   snprintf(rest, sizeof rest, "%s%s", theirs[1] ? "--" : "-", theirs);
   snprintf(hint, sizeof hint, "%s%s",
@@ -407,8 +483,9 @@ static void check_peer_option(uint32_t commands, const char *theirs, const char 
            : *ours == '\'' ? "that is "
                            : "",
            ours);
+  check_list(theirs, commands);
   for (enum cli_command c = 0; c < CLI_COMMANDS; c++) {
-    if (!(commands >> c & 1)) continue;
+    if (!cli_names(commands, c)) continue;
     check_is_ours(ours, c);
     peer_line(line, sizeof line, c, rest);
     refuse(line, "has no option", hint);
@@ -731,6 +808,7 @@ int test_cli(void) {
       cmocka_unit_test(test_hints),
       cmocka_unit_test(test_hints_name_variables),
       cmocka_unit_test(test_tables_are_sound),
+      cmocka_unit_test(test_tables_have_no_bound),
       cmocka_unit_test(test_examples_parse),
       cmocka_unit_test(test_slots),
       cmocka_unit_test(test_word_that_may_be_left_out),

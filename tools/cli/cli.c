@@ -1,4 +1,4 @@
-// Tables first, then one walk over the words:
+// One walk over the words:
 //
 //   weir COMMAND word …      word = --name | --name=value | --name value | -o value | operand
 //
@@ -12,199 +12,15 @@
 
 #include "cli_unknown.h"
 #include "shell_words.h"
-#include "command_sets.h"
 #include "guess.h"
-#include "passes.h"
 #include "peer_words.h"
 #include "size_words.h"
-#include "targets.h"
 #include "threads.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const struct cli_command_row command_rows[CLI_COMMANDS] = {
-#define COMMAND(stem, operands, pass, family, summary, about, first, line1, why1, line2, why2)     \
-  [CLI_##stem] = {#stem,   operands, pass,  CLI_##family,                                          \
-                  summary, about,    first, {{line1, why1}, {line2, why2}}},
-#include "commands.def"
-#undef COMMAND
-};
-
-static const struct cli_option_row option_rows[CLI_OPTIONS] = {
-#define OPTION(id, name, letter, kind, metavar, preset, commands, group, help)                     \
-  [OPT_##id] = {name,        letter, CLI_##kind, metavar, preset, commands,                        \
-                CLI_##group, help,   NULL,       NULL,    NULL,   false},
-#include "options.def"
-#undef OPTION
-};
-
-static_assert(CLI_COMMANDS <= 32, "cli_option_row.commands has a bit for every command");
-
-// Options that the environment may preset: those that have no influence on what is written.
-static const struct {
-  enum cli_option option;
-  const char *variable;
-} environment[] = {{OPT_MEMORY, "WEIR_MEMORY"}, {OPT_JOBS, "WEIR_JOBS"}, {OPT_IO, "WEIR_IO"}};
-
-const char *cli_variable(enum cli_option option) {
-  for (size_t i = 0; i < sizeof environment / sizeof *environment; i++)
-    if (environment[i].option == option) return environment[i].variable;
-  return NULL;
-}
-
-// Pairs that exclude each other.
-static const struct {
-  enum cli_option a, b;
-} exclusions[] = {
-    {OPT_EXTERNAL, OPT_INLINE},
-    {OPT_INLINE, OPT_DATA_FILE},
-    {OPT_INLINE, OPT_EXTERNAL_THRESHOLD},
-    {OPT_INLINE, OPT_ONE_FILE_PER_TENSOR},
-    {OPT_SPLIT, OPT_ONE_FILE_PER_TENSOR},
-    {OPT_DATA_FILE, OPT_ONE_FILE_PER_TENSOR},
-    {OPT_INLINE, OPT_ALIGN},
-    {OPT_INLINE, OPT_SPLIT},
-    {OPT_QUIET, OPT_PROGRESS},
-    {OPT_DRY_RUN, OPT_RESUME},
-    {OPT_RESUME, OPT_FRESH},
-    {OPT_JSON, OPT_CSV},
-    {OPT_JSON, OPT_DIFF_FORMAT},
-    {OPT_ALL_DIFFERENCES, OPT_DIFF_FORMAT},
-    {OPT_COLOR, OPT_NO_COLOR},
-    {OPT_JSON, OPT_REPORT_JSON_STDOUT},
-    {OPT_OUTPUT_DIR, OPT_OUTPUT},
-    {OPT_OUTPUT_DIR, OPT_INPLACE},
-    {OPT_SUFFIX, OPT_OUTPUT},
-    {OPT_SUFFIX, OPT_INPLACE},
-    {OPT_JSON, OPT_WATCH},
-    {OPT_SCALES, OPT_DATA},
-    {OPT_SCALES, OPT_GENERATE},
-    {OPT_SCALES, OPT_STATISTICS},
-    {OPT_SCALES, OPT_CACHE},
-};
-
-const struct cli_command_row *cli_command_row(enum cli_command command) {
-  return &command_rows[command];
-}
-
-const struct cli_option_row *cli_option_row(enum cli_option option) {
-  assert(option < CLI_OPTIONS);
-  return &option_rows[option];
-}
-
-bool cli_excludes(enum cli_option a, enum cli_option b) {
-  for (size_t i = 0; i < sizeof exclusions / sizeof *exclusions; i++)
-    if ((exclusions[i].a == a && exclusions[i].b == b) ||
-        (exclusions[i].a == b && exclusions[i].b == a))
-      return true;
-  return false;
-}
-
-// ---- the options of a command -------------------------------------------------------------------
-
-const struct pass *cli_pass(enum cli_command command) {
-  const char *name = command < CLI_COMMANDS ? command_rows[command].pass : NULL;
-  return name ? passes_find(span_str(name)) : NULL;
-}
-
-static uint32_t pass_options(enum cli_command command) {
-  const struct pass *pass = cli_pass(command);
-  return pass ? pass->n_options : 0;
-}
-
-bool cli_option_belongs(enum cli_option option, enum cli_command command) {
-  if (option < CLI_OPTIONS) return option_rows[option].commands >> command & 1;
-  const struct pass *pass = cli_pass(command);
-  const uint32_t at = option - CLI_OPTIONS;
-  return pass && at < pass->n_options && (command != CLI_measure || pass->options[at].measured);
-}
-
-// What must be given comes first.
-enum cli_option cli_option_at(enum cli_command command, uint32_t k) {
-  const struct pass *pass = cli_pass(command);
-  const uint32_t of_pass = pass_options(command);
-  for (uint32_t i = 0; i < 2 * of_pass; i++) {
-    const enum cli_option o = CLI_OPTIONS + i % of_pass;
-    if (pass->options[i % of_pass].required != (i < of_pass)) continue;
-    if (cli_option_belongs(o, command) && k-- == 0) return o;
-  }
-  for (uint32_t o = 0; o < CLI_OPTIONS; o++)
-    if (cli_option_belongs(o, command) && k-- == 0) return o;
-  return CLI_NONE;
-}
-
-struct cli_option_row cli_row(enum cli_command command, enum cli_option option) {
-  static const enum cli_kind kinds[] = {
-      [PASS_FLAG] = CLI_FLAG,     [PASS_COUNT] = CLI_COUNT, [PASS_NUMBER] = CLI_NUMBER,
-      [PASS_CHOICE] = CLI_CHOICE, [PASS_TEXT] = CLI_TEXT,   [PASS_LIST] = CLI_LIST};
-  assert(cli_option_belongs(option, command));
-  if (option < CLI_OPTIONS) {
-    struct cli_option_row own = option_rows[option];
-    if (option == OPT_TARGET) own.listed = "weir targets";
-    return own;
-  }
-  const struct pass_option *row = &cli_pass(command)->options[option - CLI_OPTIONS];
-  return (struct cli_option_row){.name = row->name,
-                                 .kind = row->reads ? CLI_FILE : kinds[row->kind],
-                                 .metavar = row->metavar,
-                                 .preset = row->preset,
-                                 .commands = 1u << command,
-                                 .group = CLI_OWN,
-                                 .help = row->help,
-                                 .also = row->also,
-                                 .listed = row->listed,
-                                 .offers = row->offers,
-                                 .required = row->required};
-}
-
-enum cli_option cli_option_named(enum cli_command command, struct span name) {
-  for (uint32_t k = 0, o; (o = cli_option_at(command, k)) != CLI_NONE; k++)
-    if (span_is(name, cli_row(command, o).name)) return o;
-  return CLI_NONE;
-}
-
-enum cli_option cli_pass_option(enum cli_command command, const char *name) {
-  const enum cli_option o = cli_option_named(command, span_str(name));
-  assert(o != CLI_NONE);
-  return o;
-}
-
-enum cli_command cli_command_by_name(const char *name) {
-  uint32_t c = 0;
-  while (c < CLI_COMMANDS && strcmp(command_rows[c].name, name) != 0)
-    c++;
-  return c;
-}
-
-struct span cli_choice(const struct cli_option_row *row, uint32_t k, bool hidden) {
-  const char *at = row->metavar;
-  for (;; k--) {
-    const size_t n = strcspn(at, "|/");
-    if (k == 0) return span_of(at, n);
-    at += n;
-    if (*at == '\0' || (*at == '/' && !hidden)) return span_of(at, 0);
-    at++;
-  }
-}
-
-static bool is_repeated(struct span word) {
-  return word.n > 3 && memcmp(word.at + word.n - 3, "...", 3) == 0;
-}
-
-// The k-th word of a command's operands, brackets kept ("[OUT]"); empty past the last.
-static struct span operand_word(enum cli_command command, uint32_t k) {
-  const char *at = command_rows[command].operands;
-  for (;; k--) {
-    const struct span word = span_of(at, strcspn(at, " "));
-    if (k == 0 || is_repeated(word)) return word;
-    at += word.n;
-    if (*at == '\0') return span_of(at, 0);
-    at++;
-  }
-}
 
 // ---- values -------------------------------------------------------------------------------------
 
@@ -243,15 +59,19 @@ static int set_value(const struct taking *t, const char *text, struct err *err) 
   switch (t->row.kind) {
   case CLI_FLAG: return 0;
   case CLI_SIZE:
-    if (!size_words_parse(text, &n) || (n == 0 && t->o != OPT_EXTERNAL_THRESHOLD))
+  case CLI_SIZE_FROM_0:
+  case CLI_POWER_OF_2:
+    if (!size_words_parse(text, &n) || (n == 0 && t->row.kind != CLI_SIZE_FROM_0))
       return bad_value(t, text, "a size such as 64M, 64MiB or 1.5G", err);
-    if (t->o == OPT_ALIGN && ((n & (n - 1)) != 0 || n > (1u << 30)))
+    if (t->row.kind == CLI_POWER_OF_2 && ((n & (n - 1)) != 0 || n > (1u << 30)))
       return bad_value(t, text, "a power of two up to 1GiB", err);
     break;
   case CLI_COUNT:
+  case CLI_THREADS:
   case CLI_NUMBER:
-    wanted = pass_values_whole(span_str(text), t->row.kind == CLI_COUNT,
-                               t->o == OPT_JOBS ? THREADS_MAX : INT32_MAX, &n, &t->args->arena);
+    wanted = pass_values_whole(span_str(text), t->row.kind != CLI_NUMBER,
+                               t->row.kind == CLI_THREADS ? THREADS_MAX : INT32_MAX, &n,
+                               &t->args->arena);
     if (wanted && t->args->command == CLI_conv2matmul && strcmp(t->row.name, "max-dilation") == 0) {
       (void)bad_value(t, text, wanted, err);
       return err_hint(
@@ -297,7 +117,8 @@ static int set_value(const struct taking *t, const char *text, struct err *err) 
       return bad_value(t, text, "a plain file name, without '/' and '..'", err);
     break;
   case CLI_FILE:
-    if (path_is_stream(text) && t->o == OPT_OUTPUT) return no_stream_of_a_model(err);
+  case CLI_MODEL:
+    if (path_is_stream(text) && t->row.kind == CLI_MODEL) return no_stream_of_a_model(err);
     if (path_is_stream(text)) return bad_value(t, text, "a path, such as ./-", err);
     if (*text == '\0') return bad_value(t, text, "a path", err);
     break;
@@ -315,7 +136,8 @@ static int set_value(const struct taking *t, const char *text, struct err *err) 
 // ---- words --------------------------------------------------------------------------------------
 
 static bool is_path(enum cli_kind kind) {
-  return kind == CLI_FILE || kind == CLI_STREAM || kind == CLI_FOLDER || kind == CLI_NAME;
+  return kind == CLI_FILE || kind == CLI_MODEL || kind == CLI_STREAM || kind == CLI_FOLDER ||
+         kind == CLI_NAME;
 }
 
 // One file or folder an option: two would be one that is not read or written.
@@ -334,9 +156,10 @@ static int take_option(struct cli_args *args, enum cli_option o, const char *giv
   t.value->given = true;
   if (t.row.kind == CLI_FLAG) {
     // A target may have set what a pass's flag is about.
-    const bool off = given && o >= CLI_OPTIONS && strcmp(given, "false") == 0;
+    const bool of_pass = cli_is_of_pass(o);
+    const bool off = given && of_pass && strcmp(given, "false") == 0;
     t.value->text = off ? "false" : "true";
-    if (!given || off || (o >= CLI_OPTIONS && strcmp(given, "true") == 0)) return 0;
+    if (!given || off || (of_pass && strcmp(given, "true") == 0)) return 0;
     return err_set(err, ERR_USAGE, "--%s takes no value, but got '%s'", t.row.name,
                    quote_str(given).s);
   }
@@ -374,11 +197,11 @@ static int take_long(struct cli_args *args, const char *word, int *at, struct er
 static int take_short(struct cli_args *args, const char *word, int *at, struct err *err) {
   for (const char *letter = word + 1;;) {
     uint32_t o = 0;
-    while (o < CLI_OPTIONS &&
-           (option_rows[o].letter != *letter || !cli_option_belongs(o, args->command)))
+    while (o < cli_tables->n_options &&
+           (cli_option_row(o)->letter != *letter || !cli_option_belongs(o, args->command)))
       o++;
-    if (o == CLI_OPTIONS) break;
-    const bool flag = option_rows[o].kind == CLI_FLAG;
+    if (o == cli_tables->n_options) break;
+    const bool flag = cli_option_row(o)->kind == CLI_FLAG;
     letter++;
     if (take_option(args, o, flag || *letter == '\0' ? NULL : letter, at, err)) return -1;
     if (!flag || *letter == '\0') return 0;
@@ -388,7 +211,7 @@ static int take_short(struct cli_args *args, const char *word, int *at, struct e
 
 // A log is read from front to back; a folder is none, and what opens it will say so.
 static bool takes_stream(const struct cli_args *args) {
-  const struct span word = operand_word(args->command, args->n_operands);
+  const struct span word = cli_operand_word(args->command, args->n_operands);
   return span_is(word, "EDITS") || span_is(word, "DIR") || span_is(word, "[NAME]") ||
          span_is(word, "[TARGET]");
 }
@@ -406,7 +229,7 @@ static enum cli_option list_before(const struct cli_args *args, int at) {
 
 // One word too many: a second value of a list, or a second model.
 static int unexpected(const struct cli_args *args, int at, struct err *err) {
-  const struct cli_command_row *row = &command_rows[args->command];
+  const struct cli_command_row *row = cli_command_row(args->command);
   const char *word = args->argv[at];
   err_fill(err, ERR_USAGE, "unexpected argument '%s': usage is 'weir %s %s'", quote_str(word).s,
            row->name, row->operands);
@@ -423,7 +246,7 @@ static int unexpected(const struct cli_args *args, int at, struct err *err) {
 }
 
 static int take_words(struct cli_args *args, struct err *err) {
-  const struct cli_command_row *row = &command_rows[args->command];
+  const struct cli_command_row *row = cli_command_row(args->command);
   bool options = true;
   for (int at = 2; at < args->argc; at++) {
     const char *word = args->argv[at];
@@ -434,7 +257,7 @@ static int take_words(struct cli_args *args, struct err *err) {
       rc = take_long(args, word, &at, err);
     } else if (options && word[0] == '-' && word[1]) {
       rc = take_short(args, word, &at, err);
-    } else if (operand_word(args->command, args->n_operands).n > 0) {
+    } else if (cli_operand_word(args->command, args->n_operands).n > 0) {
       if (path_is_stream(word) && !takes_stream(args)) return no_stream_of_a_model(err);
       args->operand[args->n_operands++] = word;
     } else {
@@ -442,28 +265,22 @@ static int take_words(struct cli_args *args, struct err *err) {
     }
     if (rc < 0) return -1;
   }
-  const struct span word = operand_word(args->command, args->n_operands);
-  if (word.n == 0 || word.at[0] == '[' || (args->n_operands > 0 && is_repeated(word))) return 0;
+  const struct span word = cli_operand_word(args->command, args->n_operands);
+  if (word.n == 0 || word.at[0] == '[' || (args->n_operands > 0 && cli_is_repeated(word))) return 0;
   err_fill(err, ERR_USAGE, "'weir %s' needs %.*s", row->name, (int)word.n, (const char *)word.at);
   return err_hint(err, "usage: weir %s %s [options]", row->name, row->operands);
 }
 
 static int take_environment(struct cli_args *args, struct err *err) {
-  for (size_t i = 0; i < sizeof environment / sizeof *environment; i++) {
-    const enum cli_option o = environment[i].option;
-    const char *text = getenv(environment[i].variable);
+  for (uint32_t i = 0; i < cli_tables->n_environment; i++) {
+    const enum cli_option o = cli_tables->environment[i].option;
+    const char *text = getenv(cli_tables->environment[i].variable);
     if (!text || !*text || !cli_option_belongs(o, args->command) || cli_given(args, o)) continue;
     const struct taking t = taking_of(args, o);
     t.value->inherited = true;
     if (set_value(&t, text, err)) return -1;
   }
   return 0;
-}
-
-// Events are for a program, and no progress is quiet enough.
-static bool is_progress_for_programs(const struct cli_args *args) {
-  const char *word = args->value[OPT_PROGRESS].text;
-  return word && (strcmp(word, "json") == 0 || strcmp(word, "never") == 0);
 }
 
 // ---- the whole line -----------------------------------------------------------------------------
@@ -511,7 +328,7 @@ static int parse_completion(struct cli_args *args, struct err *err) {
 // Lines without a command: weir -h, --help, --help-all, --version [--licenses], --generate; weir help
 // [COMMAND|TOPIC], weir completion SHELL, weir version.
 static int parse_top(struct cli_args *args, const char *word, struct err *err) {
-  args->command = CLI_COMMANDS;
+  args->command = cli_tables->n_commands;
   args->action = CLI_HELP;
   if (strcmp(word, "--help") == 0) return 0;
   if (strcmp(word, "-h") == 0) {
@@ -552,68 +369,38 @@ static int parse_top(struct cli_args *args, const char *word, struct err *err) {
   return err_hint(err, "options come after the command: weir COMMAND ... %s", quote_str(word).s);
 }
 
-// What stands alone on standard output; two of them could not be told apart there.
-static bool is_on_stdout(const struct cli_args *args, enum cli_option o) {
-  if (!cli_option_belongs(o, args->command) || !cli_given(args, o)) return false;
-  const struct cli_option_row row = cli_row(args->command, o);
-  return row.kind == CLI_FLAG || path_is_stream(args->value[o].text);
-}
-
-static const enum cli_option on_stdout[] = {OPT_JSON,        OPT_REPORT_JSON_STDOUT,
-                                            OPT_REPORT_JSON, OPT_REPORT_HTML,
-                                            OPT_EDIT_LOG,    OPT_PROVENANCE};
-
-static int check_stdout(const struct cli_args *args, struct err *err) {
-  const size_t n = sizeof on_stdout / sizeof on_stdout[0];
-  for (size_t i = 0; i < n; i++)
-    for (size_t k = 0; k < i; k++)
-      if (is_on_stdout(args, on_stdout[i]) && is_on_stdout(args, on_stdout[k]))
-        return err_set(err, ERR_USAGE, "Both --%s and --%s write to standard output.",
-                       option_rows[on_stdout[k]].name, option_rows[on_stdout[i]].name);
-  return 0;
-}
-
-bool cli_stdout_is_taken(const struct cli_args *args) {
-  return is_on_stdout(args, OPT_JSON) || is_on_stdout(args, OPT_REPORT_JSON) ||
-         is_on_stdout(args, OPT_REPORT_HTML) || is_on_stdout(args, OPT_EDIT_LOG) ||
-         is_on_stdout(args, OPT_PROVENANCE);
-}
-
 void cli_free(struct cli_args *args) {
   arena_free(&args->arena);
 }
 
-// The first sentence is one that scripts around onnx-conv2matmul know. The hint is the same line with
-// an output: "model.onnx" becomes "model.int4.onnx".
-static int no_output(struct cli_args *args, struct err *err) {
-  static const char *const kinds[CLI_COMMANDS] = {
-      [CLI_quantize] = "int4",          [CLI_conv2matmul] = "matmul", [CLI_cast] = "fp16",
-      [CLI_dynamic] = "int8",           [CLI_infer] = "shaped",       [CLI_optimize] = "optimized",
-      [CLI_preprocess] = "preprocessed"};
-  const char *in = cli_operand(args, "IN"), *kind = kinds[args->command];
-  const size_t n = strlen(in) - (str_ends(in, ".onnx") ? strlen(".onnx") : 0);
-  const char *out = arena_printf(&args->arena, "%.*s.%s.onnx", (int)n, in, kind ? kind : "new");
-  err_fill(err, ERR_USAGE, "Provide an output path or use --inplace.");
-  return err_hint(err, "usage: weir %s %s [options], such as: -o %s",
-                  command_rows[args->command].name, command_rows[args->command].operands,
-                  shell_words_quote(out, &args->arena));
+static int check_exclusions(const struct cli_args *args, struct err *err) {
+  for (uint32_t i = 0; i < cli_tables->n_exclusions; i++) {
+    const struct cli_exclusion *e = &cli_tables->exclusions[i];
+    if (!cli_given(args, e->a) || !cli_given(args, e->b)) continue;
+    const char *word = args->value[e->b].text;
+    if (e->except && word && cli_has_word(e->except, span_str(word))) continue;
+    return err_set(err, ERR_USAGE, "Use either --%s or --%s, not both.", cli_option_row(e->a)->name,
+                   cli_option_row(e->b)->name);
+  }
+  return 0;
 }
 
 int cli_parse(struct cli_args *args, int argc, char *const *argv, struct err *err) {
-  *args = (struct cli_args){.argc = argc, .argv = argv, .command = CLI_COMMANDS};
+  *args = (struct cli_args){.argc = argc, .argv = argv, .command = cli_tables->n_commands};
   args->operand = arena_zalloc(&args->arena, ((size_t)argc + 1) * sizeof *args->operand);
   if (argc < 2) {
     args->action = CLI_NOTHING;
     return 0;
   }
   args->command = cli_command_by_name(argv[1]);
-  args->value =
-      arena_zalloc(&args->arena, (CLI_OPTIONS + pass_options(args->command)) * sizeof *args->value);
-  if (args->command == CLI_COMMANDS) return parse_top(args, argv[1], err);
+  const struct pass *pass = cli_pass(args->command);
+  const size_t n_options = cli_tables->n_options + (pass ? pass->n_options : 0);
+  args->value = arena_zalloc(&args->arena, n_options * sizeof *args->value);
+  if (args->command == cli_tables->n_commands) return parse_top(args, argv[1], err);
   if (asks_for_help(args)) return 0;
   args->action = CLI_RUN;
   struct err impossible = {0};
-  for (uint32_t k = 0, o; (o = cli_option_at(args->command, k)) != CLI_NONE; k++) {
+  for (enum cli_option o = CLI_NONE; (o = cli_option_after(args->command, o)) != CLI_NONE;) {
     const struct taking t = taking_of(args, o);
     if (!t.row.preset) continue;
     int rc = set_value(&t, t.row.preset, &impossible);
@@ -621,26 +408,8 @@ int cli_parse(struct cli_args *args, int argc, char *const *argv, struct err *er
     (void)rc;
   }
   if (take_words(args, err) < 0 || take_environment(args, err)) return -1;
-  for (size_t i = 0; i < sizeof exclusions / sizeof *exclusions; i++) {
-    if (!cli_given(args, exclusions[i].a) || !cli_given(args, exclusions[i].b)) continue;
-    if (exclusions[i].b == OPT_PROGRESS && is_progress_for_programs(args)) continue;
-    return err_set(err, ERR_USAGE, "Use either --%s or --%s, not both.",
-                   option_rows[exclusions[i].a].name, option_rows[exclusions[i].b].name);
-  }
-  if (check_stdout(args, err)) return -1;
-  // Words of the two messages about --inplace: those that scripts around onnx-conv2matmul know.
-  if (!cli_option_belongs(OPT_OUTPUT, args->command)) return 0;
-  bool operand = cli_operand(args, "OUT") != NULL, option = cli_given(args, OPT_OUTPUT);
-  bool inplace = cli_given(args, OPT_INPLACE);
-  if (inplace && (operand || option))
-    return err_set(err, ERR_USAGE, "Use either --inplace or output path, not both.");
-  if (operand && option)
-    return err_set(err, ERR_USAGE, "The output is given twice: '%s' and --output '%s'",
-                   quote_str(cli_operand(args, "OUT")).s,
-                   quote_str(args->value[OPT_OUTPUT].text).s);
-  if (args->command == CLI_shrink) return 0; // it makes names of its own
-  if (cli_lacks_output(args) && !cli_given(args, OPT_DRY_RUN)) return no_output(args, err);
-  return 0;
+  if (check_exclusions(args, err)) return -1;
+  return cli_tables->check ? cli_tables->check(args, err) : 0;
 }
 
 // ---- slots --------------------------------------------------------------------------------------
@@ -656,19 +425,19 @@ bool cli_flag(const struct cli_args *args, enum cli_option option) {
 
 const char *cli_string(const struct cli_args *args, enum cli_option option) {
   const enum cli_kind kind = cli_row(args->command, option).kind;
-  assert(kind == CLI_TEXT || kind == CLI_FILE || kind == CLI_STREAM || kind == CLI_FOLDER ||
-         kind == CLI_NAME || kind == CLI_CHOICE || kind == CLI_MAYBE);
+  assert(kind == CLI_TEXT || is_path(kind) || kind == CLI_CHOICE || kind == CLI_MAYBE);
   return args->value[option].text;
 }
 
 uint64_t cli_size(const struct cli_args *args, enum cli_option option) {
-  assert(cli_row(args->command, option).kind == CLI_SIZE);
+  const enum cli_kind kind = cli_row(args->command, option).kind;
+  assert(kind == CLI_SIZE || kind == CLI_SIZE_FROM_0 || kind == CLI_POWER_OF_2);
   return args->value[option].number;
 }
 
 uint32_t cli_count(const struct cli_args *args, enum cli_option option) {
   const enum cli_kind kind = cli_row(args->command, option).kind;
-  assert(kind == CLI_COUNT || kind == CLI_NUMBER);
+  assert(kind == CLI_COUNT || kind == CLI_THREADS || kind == CLI_NUMBER);
   return (uint32_t)args->value[option].number;
 }
 
@@ -692,7 +461,7 @@ int cli_pass_values(const struct cli_args *args, struct pass_values *values, str
   pass_values_start(values, pass, arena);
   values->by_flags = true;
   for (uint32_t o = 0; o < pass->n_options; o++) {
-    const struct cli_value *v = &args->value[CLI_OPTIONS + o];
+    const struct cli_value *v = &args->value[cli_tables->n_options + o];
     if (!v->given) continue;
     const bool list = pass->options[o].kind == PASS_LIST;
     const char *word = v->text;
@@ -704,24 +473,12 @@ int cli_pass_values(const struct cli_args *args, struct pass_values *values, str
 
 const char *cli_operand(const struct cli_args *args, const char *name) {
   for (uint32_t k = 0; k < args->n_operands; k++) {
-    struct span word = operand_word(args->command, k);
+    struct span word = cli_operand_word(args->command, k);
     if (word.at[0] == '[') word = span_of(word.at + 1, word.n - 2);
-    if (is_repeated(word)) word.n -= 3;
+    if (cli_is_repeated(word)) word.n -= 3;
     if (span_is(word, name)) return args->operand[k];
   }
   return NULL;
-}
-
-const char *cli_output(const struct cli_args *args) {
-  assert(cli_option_belongs(OPT_OUTPUT, args->command));
-  const char *operand = cli_operand(args, "OUT");
-  if (operand) return operand;
-  if (args->value[OPT_OUTPUT].text) return args->value[OPT_OUTPUT].text;
-  return cli_operand(args, "IN");
-}
-
-bool cli_lacks_output(const struct cli_args *args) {
-  return !cli_operand(args, "OUT") && !cli_given(args, OPT_OUTPUT) && !cli_given(args, OPT_INPLACE);
 }
 
 char *cli_given_line(const struct cli_args *args, struct arena *arena) {

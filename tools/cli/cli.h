@@ -1,133 +1,21 @@
-// The command line: tables of commands and options (commands.def, options.def) and the one parser
-// that reads them. Help, man pages and completions are made from the same rows, so none of them
-// can say what the parser does not do.
+// The command line: the one parser that reads the tables (cli_tables.h).
 //
 // To a command, its options are typed slots:
 //   if (cli_flag(args, OPT_FORCE)) …
 //   cli_string(args, OPT_REPORT_JSON)   cli_size(args, OPT_MEMORY)
 //
-// A command that is a pass has that pass's options too: their ids follow those of options.def, in the
-// order of the pass's rows (cli_pass_option finds one by name), and so do their values
-// (cli_pass_values): a flag and a key of --pass NAME:key=value can never mean different things.
+// The options of a command that is a pass have values of their own too (cli_pass_values): a flag and a key of
+// --pass NAME:key=value can never mean different things.
 #ifndef WEIR_CLI_H
 #define WEIR_CLI_H
 
 #include "arena.h"
+#include "cli_tables.h"
 #include "err.h"
 #include "pass_values.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-
-enum cli_command {
-#define COMMAND(stem, ...) CLI_##stem,
-#include "commands.def"
-#undef COMMAND
-  CLI_COMMANDS, // how many
-};
-
-enum cli_option {
-#define OPTION(id, ...) OPT_##id,
-#include "options.def"
-#undef OPTION
-  CLI_OPTIONS, // how many
-};
-
-enum cli_kind {
-  CLI_FLAG,
-  CLI_TEXT,
-  CLI_FILE,
-  CLI_STREAM,
-  CLI_FOLDER,
-  CLI_NAME,
-  CLI_SIZE,
-  CLI_COUNT,
-  CLI_NUMBER,
-  CLI_CHOICE,
-  CLI_MAYBE, // a choice whose word may be left out
-  CLI_LIST,
-};
-
-// Headings of help: an option shared by several commands is explained under the same one
-// everywhere.
-enum cli_group {
-  CLI_OWN,
-  CLI_LAYOUT,
-  CLI_OUTPUT,
-  CLI_VERIFICATION,
-  CLI_RECORDS,
-  CLI_READING,
-  CLI_RESOURCES,
-  CLI_MESSAGES,
-  CLI_GROUPS,
-};
-
-// The headings under which the overview lists commands.
-enum cli_family {
-  CLI_LOOK,
-  CLI_QUANTIZE,
-  CLI_CHANGE,
-  CLI_PROVE,
-  CLI_MACHINES,
-  CLI_FILES,
-  CLI_FAMILIES,
-};
-
-enum { CLI_EXAMPLES = 2 };
-
-struct cli_command_row {
-  const char *name;
-  const char *operands; // "IN [OUT]"; "IN..." may be followed by more of its kind
-  const char *pass;     // the pass that it is, or NULL
-  enum cli_family family;
-  const char *summary; // one line, lower case, no full stop
-  const char *about;   // short sentences; those that a screen of help has no room for follow a '\n'
-  const char *first; // names of options with a space between them: those that a screen of help has
-  struct {
-    const char *line, *why;
-  } example[CLI_EXAMPLES];
-};
-
-struct cli_option_row {
-  const char *name; // without the dashes
-  char letter;      // its short form, or 0
-  enum cli_kind kind;
-  const char *metavar; // NULL for flags; CHOICE, MAYBE: "a|b/hidden|hidden"
-  const char *preset;  // or NULL
-  uint32_t commands;   // bit per enum cli_command
-  enum cli_group group;
-  const char *help;
-  const char *also;   // other words for those of a CHOICE or LIST, as in struct pass_option
-  const char *listed; // as in struct pass_option
-  const char *offers; // of a pass's options: what completions offer, as there
-  bool required;      // of a pass's options: it has to be given
-};
-
-const struct cli_command_row *cli_command_row(enum cli_command command);
-const struct cli_option_row *cli_option_row(enum cli_option option);
-bool cli_option_belongs(enum cli_option option, enum cli_command command);
-// Options of one command, those of its pass first: the k-th, or CLI_NONE past the last; and the row of
-// an option that the command has.
-#define CLI_NONE ((enum cli_option)UINT32_MAX)
-enum cli_option cli_option_at(enum cli_command command, uint32_t k);
-struct cli_option_row cli_row(enum cli_command command, enum cli_option option);
-// The option of a command by its long name, or CLI_NONE; and where that is its pass's and known to be
-// there (asserted).
-enum cli_option cli_option_named(enum cli_command command, struct span name);
-enum cli_option cli_pass_option(enum cli_command command, const char *name);
-// True if not both may be given.
-bool cli_excludes(enum cli_option a, enum cli_option b);
-// The pass that the command is, or NULL.
-const struct pass *cli_pass(enum cli_command command);
-// The command of that name, or CLI_COMMANDS.
-enum cli_command cli_command_by_name(const char *name);
-// The k-th word of a CHOICE or MAYBE option, hidden ones last; empty past the last, or past the last visible one
-// unless `hidden`.
-struct span cli_choice(const struct cli_option_row *row, uint32_t k, bool hidden);
-
-// The environment variable that the option's value is taken from where the command line gives none; NULL: there
-// is none. What is set to nothing is not set.
-const char *cli_variable(enum cli_option option);
 
 // What a command line asks for.
 enum cli_action {

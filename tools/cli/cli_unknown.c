@@ -3,7 +3,6 @@
 //   a slip of the fingers (guess.h) │ an option of another command │ a word of another tool (peer_words.h)
 #include "cli_unknown.h"
 
-#include "command_sets.h"
 #include "guess.h"
 #include "passes.h"
 #include "peer_words.h"
@@ -41,7 +40,7 @@ int cli_unknown_command(const char *name, struct err *err) {
     return err_hint(err, *ours == '\'' ? "did you mean %s?" : "%s", ours);
   }
   struct guess g = guess_start(name);
-  for (uint32_t c = 0; c < CLI_COMMANDS; c++)
+  for (uint32_t c = 0; c < cli_tables->n_commands; c++)
     guess_try(&g, cli_command_row(c)->name);
   guess_try(&g, "completion");
   err_fill(err, ERR_USAGE, "there is no command '%s'", quote_str(name).s);
@@ -51,34 +50,49 @@ int cli_unknown_command(const char *name, struct err *err) {
   return err_hint(err, "'weir --help' lists the commands");
 }
 
-// The commands that have an option of that name, as a bit each; and one of them.
-static uint32_t commands_with(const char *name, enum cli_command *one) {
-  uint32_t set = 0;
-  for (uint32_t c = 0; c < CLI_COMMANDS; c++)
-    if (cli_option_named(c, span_str(name)) != CLI_NONE) {
-      if (!set) *one = c;
-      set |= 1u << c;
-    }
-  return set;
+static bool has_option(enum cli_command command, const char *name) {
+  return cli_option_named(command, span_str(name)) != CLI_NONE;
+}
+
+// Those of a list (cli_names), and no others, have an option of that name.
+static bool is_option_of(const char *commands, const char *name) {
+  for (uint32_t c = 0; c < cli_tables->n_commands; c++)
+    if (cli_names(commands, c) != has_option(c, name)) return false;
+  return true;
 }
 
 enum { NAMED_COMMANDS = 3 };
 
+// Up to so many commands that have an option of that name, and how many have it.
+static uint32_t commands_with(const char *name, enum cli_command first[NAMED_COMMANDS]) {
+  uint32_t n = 0;
+  for (uint32_t c = 0; c < cli_tables->n_commands; c++) {
+    if (!has_option(c, name)) continue;
+    if (n < NAMED_COMMANDS) first[n] = c;
+    n++;
+  }
+  return n;
+}
+
 // An option that other commands have.
-static int misplaced_option(const struct cli_args *args, const char *name, uint32_t set,
-                            enum cli_command one, struct err *err) {
+static int misplaced_option(const struct cli_args *args, const char *name, struct err *err) {
+  enum cli_command first[NAMED_COMMANDS];
+  const uint32_t n = commands_with(name, first);
   char whose[160];
-  if (set == WRITERS || set == REWRITERS) {
-    snprintf(whose, sizeof whose, "of the commands that %s",
-             set == WRITERS ? "write a model" : "change a model");
-  } else if (__builtin_popcount(set) > NAMED_COMMANDS) {
+  if (is_option_of("writers", name)) {
+    snprintf(whose, sizeof whose, "of the commands that write a model");
+  } else if (is_option_of("rewriters", name)) {
+    snprintf(whose, sizeof whose, "of the commands that change a model");
+  } else if (n > NAMED_COMMANDS) {
     snprintf(whose, sizeof whose, "of other commands");
   } else {
-    size_t n = (size_t)snprintf(whose, sizeof whose, "of 'weir %s'", cli_command_row(one)->name);
-    for (uint32_t c = one + 1; c < CLI_COMMANDS; c++)
-      if (set >> c & 1)
-        n += (size_t)snprintf(whose + n, sizeof whose - n, "%s 'weir %s'",
-                              set >> (c + 1) ? "," : " and", cli_command_row(c)->name);
+    size_t at = (size_t)snprintf(whose, sizeof whose, "of");
+    for (uint32_t i = 0; i < n; i++)
+      at += (size_t)snprintf(whose + at, sizeof whose - at, "%s 'weir %s'",
+                             i == 0      ? ""
+                             : i + 1 < n ? ","
+                                         : " and",
+                             cli_command_row(first[i])->name);
   }
   err_fill(err, ERR_USAGE, "--%s is an option %s, not of 'weir %s'", quote_str(name).s, whose,
            cli_command_row(args->command)->name);
@@ -87,7 +101,7 @@ static int misplaced_option(const struct cli_args *args, const char *name, uint3
         cli_option_belongs(twins[i].of_writers, args->command))
       return err_hint(err, "here: --%s", cli_option_row(twins[i].of_writers)->name);
   // 'weir run' takes the options of passes with the pass.
-  const struct pass *pass = cli_pass(one);
+  const struct pass *pass = cli_pass(first[0]);
   const uint32_t o =
       pass && args->command == CLI_run ? pass_values_option(pass, span_str(name)) : NO_ID;
   if (o == NO_ID) return cli_unknown_hint(args, err);
@@ -107,7 +121,7 @@ static int hint_peer(const char *ours, struct err *err) {
 
 // Written as onnxruntime writes its options: AddQDQPairToWeight, quant_format.
 static const char *spelt_otherwise(enum cli_command command, const char *name) {
-  for (uint32_t k = 0, o; (o = cli_option_at(command, k)) != CLI_NONE; k++)
+  for (enum cli_option o = CLI_NONE; (o = cli_option_after(command, o)) != CLI_NONE;)
     if (peer_words_same(cli_row(command, o).name, name)) return cli_row(command, o).name;
   return NULL;
 }
@@ -130,30 +144,28 @@ static bool is_word_of_others(const struct cli_args *args, const char *name, str
 // The same of any command.
 static const char *spelt_elsewhere(const char *name) {
   const char *own = NULL;
-  for (enum cli_command c = 0; c < CLI_COMMANDS && !own; c++)
+  for (uint32_t c = 0; c < cli_tables->n_commands && !own; c++)
     own = spelt_otherwise(c, name);
   return own;
 }
 
 int cli_unknown_option(const struct cli_args *args, const char *name, struct err *err) {
   const char *command = cli_command_row(args->command)->name;
-  enum cli_command one = CLI_COMMANDS;
   if (is_word_of_others(args, name, err)) return -1;
   const char *elsewhere = spelt_elsewhere(name);
-  const uint32_t others = elsewhere ? commands_with(elsewhere, &one) : 0;
-  if (others) return misplaced_option(args, elsewhere, others, one, err);
+  if (elsewhere) return misplaced_option(args, elsewhere, err);
   err_fill(err, ERR_USAGE, "'weir %s' has no option --%s", command, quote_str(name).s);
   struct guess g = guess_start(name);
-  for (uint32_t k = 0, o; (o = cli_option_at(args->command, k)) != CLI_NONE; k++) {
+  for (enum cli_option o = CLI_NONE; (o = cli_option_after(args->command, o)) != CLI_NONE;) {
     const struct cli_option_row row = cli_row(args->command, o);
     if (row.kind == CLI_FLAG && guess_is_opposite(name, row.name))
       return err_hint(err, "it is off by default: leave out --%s%s", row.name,
-                      o < CLI_OPTIONS ? "" : " (or take back what a target set, with =false)");
+                      !cli_is_of_pass(o) ? "" : " (or take back what a target set, with =false)");
     guess_try(&g, row.name);
   }
   guess_try(&g, "help");
   if (g.best) return err_hint(err, "did you mean --%s?", g.best);
-  one = args->command;
+  enum cli_command one = args->command;
   const char *ours = peer_option(&one, name);
   // A sentence about another command says nothing of this one.
   if (!ours || (*ours != '-' && *ours != '\'')) return cli_unknown_hint(args, err);

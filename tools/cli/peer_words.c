@@ -2,7 +2,6 @@
 // is not waits for it.
 #include "peer_words.h"
 
-#include "command_sets.h"
 #include "targets.h"
 
 #include <ctype.h>
@@ -21,8 +20,7 @@ static const struct {
 };
 
 static const struct {
-  uint32_t commands;
-  const char *theirs, *ours;
+  const char *commands, *theirs, *ours;
 } options[] = {
 #define PEER_COMMAND(...)
 #define PEER_OPTION(commands, theirs, ours) {commands, theirs, ours},
@@ -70,10 +68,11 @@ const char *peer_option(enum cli_command *command, const char *name) {
   enum cli_command whose = *command;
   for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
     if (!is_theirs(options[i].theirs, name)) continue;
-    if (options[i].commands >> *command & 1) return options[i].ours;
+    if (cli_names(options[i].commands, *command)) return options[i].ours;
     if (other) continue;
     other = options[i].ours;
-    whose = (enum cli_command)__builtin_ctz(options[i].commands);
+    for (whose = 0; !cli_names(options[i].commands, whose);)
+      whose++;
   }
   *command = whose;
   return other;

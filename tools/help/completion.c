@@ -38,8 +38,8 @@ static void put_fish(FILE *to, const char *text) {
 }
 
 static bool is_path(const struct cli_option_row *row) {
-  return row->kind == CLI_FILE || row->kind == CLI_STREAM || row->kind == CLI_FOLDER ||
-         (row->kind == CLI_LIST && strcmp(row->metavar, "FILE") == 0);
+  return row->kind == CLI_FILE || row->kind == CLI_MODEL || row->kind == CLI_STREAM ||
+         row->kind == CLI_FOLDER || (row->kind == CLI_LIST && strcmp(row->metavar, "FILE") == 0);
 }
 
 // --pass names passes.
@@ -171,19 +171,23 @@ static uint32_t next_with(uint32_t c, const char *name, struct cli_option_row *r
   return CLI_COMMANDS;
 }
 
-// Commands whose options of one name take the same values share a line.
+// Likewise, with an option that takes the same values.
+static uint32_t next_with_same(uint32_t c, const char *name, const struct cli_option_row *row) {
+  struct cli_option_row other;
+  while ((c = next_with(c, name, &other)) < CLI_COMMANDS && !same_values(row, &other))
+    c++;
+  return c;
+}
+
+// Commands whose options of one name take the same values share a line, that of the first of them.
 static void bash_values_by_command(FILE *to, const char *name) {
-  struct cli_option_row row, other;
-  uint32_t printed = 0; // a bit a command
+  struct cli_option_row row;
   fprintf(to, "case ${COMP_WORDS[1]} in\n");
   for (uint32_t c = 0; (c = next_with(c, name, &row)) < CLI_COMMANDS; c++) {
-    if (printed >> c & 1) continue;
+    if (next_with_same(0, name, &row) < c) continue;
     fprintf(to, "      %s", cli_command_row(c)->name);
-    for (uint32_t d = c + 1; (d = next_with(d, name, &other)) < CLI_COMMANDS; d++) {
-      if (!same_values(&row, &other)) continue;
+    for (uint32_t d = c + 1; (d = next_with_same(d, name, &row)) < CLI_COMMANDS; d++)
       fprintf(to, "|%s", cli_command_row(d)->name);
-      printed |= 1u << d;
-    }
     fprintf(to, ") ");
     bash_value(to, &row);
     fprintf(to, " ;;\n");
@@ -195,7 +199,7 @@ static void bash_values_by_command(FILE *to, const char *name) {
 static void bash_values(FILE *to) {
   struct cli_option_row other;
   for (uint32_t c = 0; c < CLI_COMMANDS; c++)
-    for (uint32_t k = 0, o; (o = cli_option_at(c, k)) != CLI_NONE; k++) {
+    for (enum cli_option o = CLI_NONE; (o = cli_option_after(c, o)) != CLI_NONE;) {
       const struct cli_option_row row = cli_row(c, o);
       if (row.kind == CLI_FLAG || next_with(0, row.name, &other) != c) continue;
       fprintf(to, "    --%s", row.name);
@@ -253,7 +257,7 @@ void completion_bash(FILE *to) {
               "  case ${COMP_WORDS[1]} in\n");
   for (uint32_t c = 0; c < CLI_COMMANDS; c++) {
     fprintf(to, "    %s) options='", cli_command_row(c)->name);
-    for (uint32_t k = 0, o; (o = cli_option_at(c, k)) != CLI_NONE; k++)
+    for (enum cli_option o = CLI_NONE; (o = cli_option_after(c, o)) != CLI_NONE;)
       fprintf(to, "--%s ", cli_row(c, o).name);
     fprintf(to, "--help --help-all'; folders=%s", operand_is_folder(c) ? "yes" : "");
     if (operand_is_name(c)) {
@@ -338,7 +342,7 @@ void completion_zsh(FILE *to) {
               "  case $command in\n");
   for (uint32_t c = 0; c < CLI_COMMANDS; c++) {
     fprintf(to, "    %s)\n      _arguments -s -S \\\n", cli_command_row(c)->name);
-    for (uint32_t k = 0, o; (o = cli_option_at(c, k)) != CLI_NONE; k++) {
+    for (enum cli_option o = CLI_NONE; (o = cli_option_after(c, o)) != CLI_NONE;) {
       const struct cli_option_row row = cli_row(c, o);
       zsh_option(to, &row);
     }
@@ -363,7 +367,7 @@ void completion_zsh(FILE *to) {
 
 // The row of an option that command c has, for all commands with the same one.
 static bool is_same_option(uint32_t c, uint32_t d, enum cli_option o) {
-  return cli_option_belongs(o, d) && (o < CLI_OPTIONS || cli_pass(c) == cli_pass(d));
+  return cli_option_belongs(o, d) && (!cli_is_of_pass(o) || cli_pass(c) == cli_pass(d));
 }
 
 static void fish_option(FILE *to, uint32_t first, enum cli_option o) {
@@ -421,7 +425,7 @@ void completion_fish(FILE *to) {
       "'\ncomplete -c weir -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'\n");
   fprintf(to, "complete -c weir -n 'not __fish_use_subcommand' -l help -s h -d 'show help'\n");
   for (uint32_t c = 0; c < CLI_COMMANDS; c++)
-    for (uint32_t k = 0, o; (o = cli_option_at(c, k)) != CLI_NONE; k++) {
+    for (enum cli_option o = CLI_NONE; (o = cli_option_after(c, o)) != CLI_NONE;) {
       uint32_t first = 0;
       while (!is_same_option(c, first, o))
         first++;

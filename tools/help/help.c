@@ -68,7 +68,7 @@ struct help_variable help_variable(uint32_t k) {
 }
 
 bool help_group_used(enum cli_group group, enum cli_command command) {
-  for (uint32_t k = 0, o; (o = cli_option_at(command, k)) != CLI_NONE; k++)
+  for (enum cli_option o = CLI_NONE; (o = cli_option_after(command, o)) != CLI_NONE;)
     if (cli_row(command, o).group == group) return true;
   return false;
 }
@@ -152,7 +152,7 @@ static void print_option(FILE *to, const struct cli_option_row *row, const char 
 static void print_group(FILE *to, enum cli_command command, enum cli_group group, bool all) {
   if (group != CLI_MESSAGES && !help_group_used(group, command)) return;
   fprintf(to, "\n%s:\n", help_group_titles[group]);
-  for (uint32_t k = 0, o; (o = cli_option_at(command, k)) != CLI_NONE; k++) {
+  for (enum cli_option o = CLI_NONE; (o = cli_option_after(command, o)) != CLI_NONE;) {
     const struct cli_option_row row = cli_row(command, o);
     if (row.group == group) print_option(to, &row, cli_variable(o), all, true);
   }
@@ -185,13 +185,12 @@ void help_screen(FILE *to, enum cli_command command) {
   const struct cli_command_row *row = cli_command_row(command);
   print_usage(to, row, false);
   fprintf(to, "\nOptions that most people need:\n");
-  for (const char *at = row->first; *at; at += strspn(at, " ")) {
-    const size_t n = strcspn(at, " ");
-    const enum cli_option o = cli_option_named(command, span_of(at, n));
+  const char *first = row->first;
+  for (struct span name; (name = cli_next_word(&first)).n > 0;) {
+    const enum cli_option o = cli_option_named(command, name);
     assert(o != CLI_NONE);
     const struct cli_option_row option = cli_row(command, o);
     print_option(to, &option, NULL, false, false);
-    at += n;
   }
   print_examples(to, row);
   fprintf(to, "\n'weir %s --help' describes all options, 'weir -h' lists the commands.\n",

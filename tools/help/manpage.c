@@ -91,7 +91,7 @@ static void put_command_page(FILE *to, enum cli_command c) {
   for (uint32_t g = 0; g < CLI_GROUPS; g++) {
     if (!help_group_used(g, c)) continue;
     if (g != CLI_OWN) fprintf(to, ".SS %s\n", help_group_titles[g]);
-    for (uint32_t k = 0, o; (o = cli_option_at(c, k)) != CLI_NONE; k++) {
+    for (enum cli_option o = CLI_NONE; (o = cli_option_after(c, o)) != CLI_NONE;) {
       const struct cli_option_row option = cli_row(c, o);
       if (option.group == g) put_option(to, &option, cli_variable(o));
     }

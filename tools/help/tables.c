@@ -16,16 +16,16 @@ enum { TABLES_SCHEMA = 1 };
 
 static void put_operands(struct json_out *j, enum cli_command c) {
   json_put_array(j, "operands");
-  for (const char *at = cli_command_row(c)->operands; *at; at += strspn(at, " ")) {
-    size_t n = strcspn(at, " ");
-    const bool optional = *at == '[', repeated = n > 3 && memcmp(at + n - 3, "...", 3) == 0;
-    const struct span name = span_of(at + optional, n - 2 * optional - 3 * (size_t)repeated);
+  const char *at = cli_command_row(c)->operands;
+  for (struct span word; (word = cli_next_word(&at)).n > 0;) {
+    const bool optional = word.at[0] == '[', repeated = cli_is_repeated(word);
+    const struct span name =
+        span_of(word.at + optional, word.n - 2 * optional - 3 * (size_t)repeated);
     json_object(j);
     json_put_string(j, "name", name);
     json_put_bool(j, "optional", optional);
     json_put_bool(j, "repeated", repeated);
     json_end_object(j);
-    at += n;
   }
   json_end_array(j);
 }
@@ -45,10 +45,12 @@ static void put_choices(struct json_out *j, const struct cli_option_row *row) {
 
 static void put_option(struct json_out *j, enum cli_command c, enum cli_option o) {
   static const char *const kinds[] = {
-      [CLI_FLAG] = "flag",     [CLI_TEXT] = "text",     [CLI_FILE] = "file",
-      [CLI_STREAM] = "stream", [CLI_FOLDER] = "folder", [CLI_NAME] = "name",
-      [CLI_SIZE] = "size",     [CLI_COUNT] = "count",   [CLI_NUMBER] = "number",
-      [CLI_CHOICE] = "choice", [CLI_MAYBE] = "maybe",   [CLI_LIST] = "list",
+      [CLI_FLAG] = "flag",       [CLI_TEXT] = "text",     [CLI_FILE] = "file",
+      [CLI_MODEL] = "file",      [CLI_STREAM] = "stream", [CLI_FOLDER] = "folder",
+      [CLI_NAME] = "name",       [CLI_SIZE] = "size",     [CLI_SIZE_FROM_0] = "size",
+      [CLI_POWER_OF_2] = "size", [CLI_COUNT] = "count",   [CLI_THREADS] = "count",
+      [CLI_NUMBER] = "number",   [CLI_CHOICE] = "choice", [CLI_MAYBE] = "maybe",
+      [CLI_LIST] = "list",
   };
   const struct cli_option_row row = cli_row(c, o);
   const char letter[2] = {row.letter, 0};
@@ -61,11 +63,11 @@ static void put_option(struct json_out *j, enum cli_command c, enum cli_option o
   if (row.kind == CLI_CHOICE || row.kind == CLI_MAYBE) put_choices(j, &row);
   json_put_bool(j, "repeated", row.kind == CLI_LIST);
   json_put_bool(j, "required", row.required);
-  json_put_bool(j, "takes_false", row.kind == CLI_FLAG && o >= CLI_OPTIONS);
+  json_put_bool(j, "takes_false", row.kind == CLI_FLAG && cli_is_of_pass(o));
   json_put_text(j, "group", help_group_titles[row.group]);
   json_put_text(j, "help", row.help);
   json_put_array(j, "excludes");
-  for (uint32_t k = 0, other; (other = cli_option_at(c, k)) != CLI_NONE; k++)
+  for (enum cli_option other = CLI_NONE; (other = cli_option_after(c, other)) != CLI_NONE;)
     if (cli_excludes(o, other)) json_text(j, cli_row(c, other).name);
   json_end_array(j);
   json_end_object(j);
@@ -73,11 +75,8 @@ static void put_option(struct json_out *j, enum cli_command c, enum cli_option o
 
 static void put_first(struct json_out *j, const char *names) {
   json_put_array(j, "first");
-  for (const char *at = names; *at; at += strspn(at, " ")) {
-    const size_t n = strcspn(at, " ");
-    json_string(j, span_of(at, n));
-    at += n;
-  }
+  for (struct span name; (name = cli_next_word(&names)).n > 0;)
+    json_string(j, name);
   json_end_array(j);
 }
 
@@ -96,7 +95,7 @@ static void put_command(struct json_out *j, enum cli_command c) {
   json_put_text(j, "pass", row->pass);
   put_operands(j, c);
   json_put_array(j, "options");
-  for (uint32_t k = 0, o; (o = cli_option_at(c, k)) != CLI_NONE; k++)
+  for (enum cli_option o = CLI_NONE; (o = cli_option_after(c, o)) != CLI_NONE;)
     put_option(j, c, o);
   json_end_array(j);
   json_put_array(j, "examples");

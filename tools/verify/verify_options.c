@@ -213,8 +213,8 @@ static int take_compatible(const struct taking *t) {
 
 // An option of --verify that is given without it.
 static const char *needless(const struct cli_args *args) {
-  for (uint32_t k = 0, o; (o = cli_option_at(args->command, k)) != CLI_NONE; k++)
-    if (o < CLI_OPTIONS && o != OPT_VERIFY && o != OPT_ONNXRUNTIME &&
+  for (enum cli_option o = CLI_NONE; (o = cli_option_after(args->command, o)) != CLI_NONE;)
+    if (o != OPT_VERIFY && o != OPT_ONNXRUNTIME &&
         cli_row(args->command, o).group == CLI_VERIFICATION && cli_given(args, o))
       return cli_row(args->command, o).name;
   return NULL;

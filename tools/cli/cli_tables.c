@@ -1,0 +1,251 @@
+// The rows of commands.def and options.def, and what is looked up in them.
+#include "cli_tables.h"
+
+#include "cli_rules.h"
+#include "passes.h"
+#include "targets.h"
+
+#include <assert.h>
+#include <string.h>
+
+static const struct cli_command_row command_rows[] = {
+#define COMMAND(stem, operands, pass, family, sets, summary, about, first, line1, why1, line2,     \
+                why2)                                                                              \
+  {#stem,        operands, pass,                                                                   \
+   CLI_##family, sets,     summary,                                                                \
+   about,        first,    {{line1, why1}, {line2, why2}}},
+#include "commands.def"
+#undef COMMAND
+};
+
+static const struct cli_option_row option_rows[] = {
+#define OPTION(id, own_name, own_letter, own_kind, words, value, whose, heading, text)             \
+  {.name = own_name,                                                                               \
+   .letter = own_letter,                                                                           \
+   .kind = CLI_##own_kind,                                                                         \
+   .metavar = words,                                                                               \
+   .preset = value,                                                                                \
+   .commands = whose,                                                                              \
+   .group = CLI_##heading,                                                                         \
+   .help = text},
+#define LISTED(id, own_name, words, whose, heading, by, text)                                      \
+  {.name = own_name,                                                                               \
+   .kind = CLI_CHOICE,                                                                             \
+   .metavar = words,                                                                               \
+   .commands = whose,                                                                              \
+   .group = CLI_##heading,                                                                         \
+   .listed = by,                                                                                   \
+   .help = text},
+#include "options.def"
+#undef OPTION
+};
+
+// Options that the environment may preset: those that have no influence on what is written.
+static const struct cli_environment environment[] = {
+    {OPT_MEMORY, "WEIR_MEMORY"}, {OPT_JOBS, "WEIR_JOBS"}, {OPT_IO, "WEIR_IO"}};
+
+static const struct cli_exclusion exclusions[] = {
+    {OPT_EXTERNAL, OPT_INLINE, NULL},
+    {OPT_INLINE, OPT_DATA_FILE, NULL},
+    {OPT_INLINE, OPT_EXTERNAL_THRESHOLD, NULL},
+    {OPT_INLINE, OPT_ONE_FILE_PER_TENSOR, NULL},
+    {OPT_SPLIT, OPT_ONE_FILE_PER_TENSOR, NULL},
+    {OPT_DATA_FILE, OPT_ONE_FILE_PER_TENSOR, NULL},
+    {OPT_INLINE, OPT_ALIGN, NULL},
+    {OPT_INLINE, OPT_SPLIT, NULL},
+    // Events are for a program, and no progress is quiet enough.
+    {OPT_QUIET, OPT_PROGRESS, "json never"},
+    {OPT_DRY_RUN, OPT_RESUME, NULL},
+    {OPT_RESUME, OPT_FRESH, NULL},
+    {OPT_JSON, OPT_CSV, NULL},
+    {OPT_JSON, OPT_DIFF_FORMAT, NULL},
+    {OPT_ALL_DIFFERENCES, OPT_DIFF_FORMAT, NULL},
+    {OPT_COLOR, OPT_NO_COLOR, NULL},
+    {OPT_JSON, OPT_REPORT_JSON_STDOUT, NULL},
+    {OPT_OUTPUT_DIR, OPT_OUTPUT, NULL},
+    {OPT_OUTPUT_DIR, OPT_INPLACE, NULL},
+    {OPT_SUFFIX, OPT_OUTPUT, NULL},
+    {OPT_SUFFIX, OPT_INPLACE, NULL},
+    {OPT_JSON, OPT_WATCH, NULL},
+    {OPT_SCALES, OPT_DATA, NULL},
+    {OPT_SCALES, OPT_GENERATE, NULL},
+    {OPT_SCALES, OPT_STATISTICS, NULL},
+    {OPT_SCALES, OPT_CACHE, NULL},
+};
+
+static const struct cli_tables weir = {
+    .commands = command_rows,
+    .options = option_rows,
+    .exclusions = exclusions,
+    .environment = environment,
+    .n_commands = CLI_COMMANDS,
+    .n_options = CLI_OPTIONS,
+    .n_exclusions = sizeof exclusions / sizeof *exclusions,
+    .n_environment = sizeof environment / sizeof *environment,
+    .check = cli_rules,
+};
+
+const struct cli_tables *cli_tables = &weir;
+
+// ---- rows ---------------------------------------------------------------------------------------
+
+const struct cli_command_row *cli_command_row(enum cli_command command) {
+  assert(command < cli_tables->n_commands);
+  return &cli_tables->commands[command];
+}
+
+const struct cli_option_row *cli_option_row(enum cli_option option) {
+  assert(option < cli_tables->n_options);
+  return &cli_tables->options[option];
+}
+
+enum cli_command cli_command_by_name(const char *name) {
+  uint32_t c = 0;
+  while (c < cli_tables->n_commands && strcmp(cli_tables->commands[c].name, name) != 0)
+    c++;
+  return c;
+}
+
+const char *cli_variable(enum cli_option option) {
+  for (uint32_t i = 0; i < cli_tables->n_environment; i++)
+    if (cli_tables->environment[i].option == option) return cli_tables->environment[i].variable;
+  return NULL;
+}
+
+bool cli_excludes(enum cli_option a, enum cli_option b) {
+  for (uint32_t i = 0; i < cli_tables->n_exclusions; i++) {
+    const struct cli_exclusion *e = &cli_tables->exclusions[i];
+    if ((e->a == a && e->b == b) || (e->a == b && e->b == a)) return true;
+  }
+  return false;
+}
+
+// ---- the options of a command -------------------------------------------------------------------
+
+bool cli_has_word(const char *list, struct span word) {
+  struct span own;
+  while ((own = cli_next_word(&list)).n > 0)
+    if (span_eq(own, word)) return true;
+  return false;
+}
+
+bool cli_names(const char *list, enum cli_command command) {
+  const struct cli_command_row *row = cli_command_row(command);
+  bool named = false;
+  struct span word;
+  while ((word = cli_next_word(&list)).n > 0) {
+    const bool without = word.at[0] == '-';
+    if (without) word = span_of(word.at + 1, word.n - 1);
+    if (span_is(word, "all") || span_is(word, row->name) || cli_has_word(row->sets, word))
+      named = !without;
+  }
+  return named;
+}
+
+const struct pass *cli_pass(enum cli_command command) {
+  const char *name = command < cli_tables->n_commands ? cli_command_row(command)->pass : NULL;
+  return name ? passes_find(span_str(name)) : NULL;
+}
+
+bool cli_is_of_pass(enum cli_option option) {
+  return option >= cli_tables->n_options;
+}
+
+bool cli_option_belongs(enum cli_option option, enum cli_command command) {
+  if (!cli_is_of_pass(option)) return cli_names(cli_option_row(option)->commands, command);
+  const struct pass *pass = cli_pass(command);
+  const uint32_t at = option - cli_tables->n_options;
+  return pass && at < pass->n_options && (command != CLI_measure || pass->options[at].measured);
+}
+
+// Likewise; `before` is one of the pass, or CLI_NONE. What must be given is looked for in a walk of its own.
+static enum cli_option pass_option_after(enum cli_command command, enum cli_option before) {
+  const struct pass *pass = cli_pass(command);
+  const uint32_t n = pass ? pass->n_options : 0, at = before - cli_tables->n_options;
+  for (uint32_t i = before == CLI_NONE ? 0 : at + (pass->options[at].required ? 1 : n + 1);
+       i < 2 * n; i++) {
+    const enum cli_option o = cli_tables->n_options + i % n;
+    if (pass->options[i % n].required == (i < n) && cli_option_belongs(o, command)) return o;
+  }
+  return CLI_NONE;
+}
+
+enum cli_option cli_option_after(enum cli_command command, enum cli_option before) {
+  if (before == CLI_NONE || cli_is_of_pass(before)) {
+    const enum cli_option of_pass = pass_option_after(command, before);
+    if (of_pass != CLI_NONE) return of_pass;
+    before = CLI_NONE;
+  }
+  for (uint32_t o = before + 1u; o < cli_tables->n_options; o++) // CLI_NONE + 1u is 0
+    if (cli_option_belongs(o, command)) return o;
+  return CLI_NONE;
+}
+
+struct cli_option_row cli_row(enum cli_command command, enum cli_option option) {
+  static const enum cli_kind kinds[] = {
+      [PASS_FLAG] = CLI_FLAG,     [PASS_COUNT] = CLI_COUNT, [PASS_NUMBER] = CLI_NUMBER,
+      [PASS_CHOICE] = CLI_CHOICE, [PASS_TEXT] = CLI_TEXT,   [PASS_LIST] = CLI_LIST};
+  assert(cli_option_belongs(option, command));
+  if (!cli_is_of_pass(option)) return *cli_option_row(option);
+  const struct pass_option *row = &cli_pass(command)->options[option - cli_tables->n_options];
+  return (struct cli_option_row){.name = row->name,
+                                 .kind = row->reads ? CLI_FILE : kinds[row->kind],
+                                 .metavar = row->metavar,
+                                 .preset = row->preset,
+                                 .commands = cli_command_row(command)->name,
+                                 .group = CLI_OWN,
+                                 .help = row->help,
+                                 .also = row->also,
+                                 .listed = row->listed,
+                                 .offers = row->offers,
+                                 .required = row->required};
+}
+
+enum cli_option cli_option_named(enum cli_command command, struct span name) {
+  const struct pass *pass = cli_pass(command);
+  for (uint32_t at = 0; pass && at < pass->n_options; at++) {
+    const enum cli_option o = cli_tables->n_options + at;
+    if (span_is(name, pass->options[at].name) && cli_option_belongs(o, command)) return o;
+  }
+  for (uint32_t o = 0; o < cli_tables->n_options; o++)
+    if (span_is(name, cli_option_row(o)->name) && cli_option_belongs(o, command)) return o;
+  return CLI_NONE;
+}
+
+enum cli_option cli_pass_option(enum cli_command command, const char *name) {
+  const enum cli_option o = cli_option_named(command, span_str(name));
+  assert(o != CLI_NONE);
+  return o;
+}
+
+// ---- words of rows ------------------------------------------------------------------------------
+
+struct span cli_next_word(const char **text) {
+  const char *at = *text + strspn(*text, " ");
+  const struct span word = span_of(at, strcspn(at, " "));
+  *text = at + word.n;
+  return word;
+}
+
+bool cli_is_repeated(struct span word) {
+  return word.n > 3 && memcmp(word.at + word.n - 3, "...", 3) == 0;
+}
+
+struct span cli_operand_word(enum cli_command command, uint32_t k) {
+  const char *at = cli_command_row(command)->operands;
+  for (;; k--) {
+    const struct span word = cli_next_word(&at);
+    if (k == 0 || word.n == 0 || cli_is_repeated(word)) return word;
+  }
+}
+
+struct span cli_choice(const struct cli_option_row *row, uint32_t k, bool hidden) {
+  const char *at = row->metavar;
+  for (;; k--) {
+    const size_t n = strcspn(at, "|/");
+    if (k == 0) return span_of(at, n);
+    at += n;
+    if (*at == '\0' || (*at == '/' && !hidden)) return span_of(at, 0);
+    at++;
+  }
+}
