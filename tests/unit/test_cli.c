@@ -89,6 +89,14 @@ static void check_list(const char *whose, const char *list) {
   }
 }
 
+static void check_help(const char *name, const char *help) {
+  const size_t line = strcspn(help, "\n"), n = strlen(help);
+  if (line <= 10 || line > 100 || help[line - 1] == '.')
+    fail_msg("--%s: '%.*s' is no line for a screen of help", name, (int)line, help);
+  if (n > line && help[n - 1] != '.')
+    fail_msg("--%s: its long text ends without a full stop", name);
+}
+
 static void test_tables_are_sound(void **state) {
   (void)state;
   for (uint32_t o = 0; o < CLI_OPTIONS; o++) {
@@ -97,11 +105,10 @@ static void test_tables_are_sound(void **state) {
     assert_true((row->kind == CLI_FLAG) == (row->metavar == NULL));
     assert_true(strlen(row->name) <= 47); // guess_distance
     assert_null(strpbrk(row->name, "= _"));
-    const size_t line = strcspn(row->help, "\n"), n = strlen(row->help);
-    if (line <= 10 || line > 100 || row->help[line - 1] == '.')
-      fail_msg("--%s: '%.*s' is no line for a screen of help", row->name, (int)line, row->help);
-    if (n > line && row->help[n - 1] != '.')
-      fail_msg("--%s: its long text ends without a full stop", row->name);
+    check_help(row->name, row->help);
+    if (!row->twin.name) continue;
+    check_list(row->twin.name, row->twin.commands);
+    if (row->twin.help) check_help(row->twin.name, row->twin.help);
   }
   for (uint32_t c = 0; c < CLI_COMMANDS; c++) {
     const struct cli_command_row *row = cli_command_row(c);
@@ -549,8 +556,8 @@ static void test_names_of_verify(void **state) {
   struct cli_args args;
   accept(&args,
          "verify a b --verify-lengths 64,97 --verify-rtol=1e-3 --verify-max-abs-threshold 1");
-  assert_true(cli_given(&args, OPT_LENGTHS) && cli_given(&args, OPT_MAX_ABS));
-  assert_string_equal(cli_string(&args, OPT_RTOL), "1e-3");
+  assert_true(cli_given(&args, OPT_VERIFY_LENGTHS) && cli_given(&args, OPT_VERIFY_MAX_ABS));
+  assert_string_equal(cli_string(&args, OPT_VERIFY_RTOL), "1e-3");
   refuse("convert a b --lengths 64", "an option of 'weir verify'", "here: --verify-lengths");
   refuse("verify a b --verify-output-index 0", "an option of 'weir conv2matmul'", "");
   refuse("quantize a b --verify-length 64", "no option", "--verify-lengths");

@@ -36,6 +36,15 @@ static const struct cli_option_row option_rows[] = {
    .group = CLI_##heading,                                                                         \
    .listed = by,                                                                                   \
    .help = text},
+#define TWIN(id, own_name, writers_name, own_kind, words, value, text, writers_text)               \
+  {.name = own_name,                                                                               \
+   .kind = CLI_##own_kind,                                                                         \
+   .metavar = words,                                                                               \
+   .preset = value,                                                                                \
+   .commands = "verify",                                                                           \
+   .group = CLI_OWN,                                                                               \
+   .help = text,                                                                                   \
+   .twin = {writers_name, "writers finalize", CLI_VERIFICATION, writers_text}},
 #include "options.def"
 #undef OPTION
 };
@@ -43,6 +52,8 @@ static const struct cli_option_row option_rows[] = {
 // Options that the environment may preset: those that have no influence on what is written.
 static const struct cli_environment environment[] = {
     {OPT_MEMORY, "WEIR_MEMORY"}, {OPT_JOBS, "WEIR_JOBS"}, {OPT_IO, "WEIR_IO"}};
+
+static const struct cli_place places[] = {{CLI_verify, OPT_VERIFY_REQUIRE, OPT_VERIFY_METRIC}};
 
 static const struct cli_exclusion exclusions[] = {
     {OPT_EXTERNAL, OPT_INLINE, NULL},
@@ -76,10 +87,12 @@ static const struct cli_exclusion exclusions[] = {
 static const struct cli_tables weir = {
     .commands = command_rows,
     .options = option_rows,
+    .places = places,
     .exclusions = exclusions,
     .environment = environment,
     .n_commands = CLI_COMMANDS,
     .n_options = CLI_OPTIONS,
+    .n_places = sizeof places / sizeof *places,
     .n_exclusions = sizeof exclusions / sizeof *exclusions,
     .n_environment = sizeof environment / sizeof *environment,
     .check = cli_rules,
@@ -151,8 +164,15 @@ bool cli_is_of_pass(enum cli_option option) {
   return option >= cli_tables->n_options;
 }
 
+// Does the command have the option under its other name?
+static bool has_twin(enum cli_option option, enum cli_command command) {
+  const struct cli_option_row *row = cli_option_row(option);
+  return row->twin.name && cli_names(row->twin.commands, command);
+}
+
 bool cli_option_belongs(enum cli_option option, enum cli_command command) {
-  if (!cli_is_of_pass(option)) return cli_names(cli_option_row(option)->commands, command);
+  if (!cli_is_of_pass(option))
+    return cli_names(cli_option_row(option)->commands, command) || has_twin(option, command);
   const struct pass *pass = cli_pass(command);
   const uint32_t at = option - cli_tables->n_options;
   return pass && at < pass->n_options && (command != CLI_measure || pass->options[at].measured);
@@ -170,14 +190,33 @@ static enum cli_option pass_option_after(enum cli_command command, enum cli_opti
   return CLI_NONE;
 }
 
+// Where the command lists the option, if that is elsewhere than its row; and what it lists behind it so.
+static const struct cli_place *place_of(enum cli_command command, enum cli_option option) {
+  for (uint32_t i = 0; i < cli_tables->n_places; i++)
+    if (cli_tables->places[i].command == command && cli_tables->places[i].option == option)
+      return &cli_tables->places[i];
+  return NULL;
+}
+
+static enum cli_option placed_behind(enum cli_command command, enum cli_option option) {
+  for (uint32_t i = 0; i < cli_tables->n_places; i++)
+    if (cli_tables->places[i].command == command && cli_tables->places[i].behind == option)
+      return cli_tables->places[i].option;
+  return CLI_NONE;
+}
+
 enum cli_option cli_option_after(enum cli_command command, enum cli_option before) {
   if (before == CLI_NONE || cli_is_of_pass(before)) {
     const enum cli_option of_pass = pass_option_after(command, before);
     if (of_pass != CLI_NONE) return of_pass;
     before = CLI_NONE;
   }
+  const enum cli_option placed = placed_behind(command, before);
+  if (placed != CLI_NONE) return placed;
+  const struct cli_place *place = place_of(command, before);
+  if (place) before = place->behind;
   for (uint32_t o = before + 1u; o < cli_tables->n_options; o++) // CLI_NONE + 1u is 0
-    if (cli_option_belongs(o, command)) return o;
+    if (cli_option_belongs(o, command) && !place_of(command, o)) return o;
   return CLI_NONE;
 }
 
@@ -186,7 +225,14 @@ struct cli_option_row cli_row(enum cli_command command, enum cli_option option) 
       [PASS_FLAG] = CLI_FLAG,     [PASS_COUNT] = CLI_COUNT, [PASS_NUMBER] = CLI_NUMBER,
       [PASS_CHOICE] = CLI_CHOICE, [PASS_TEXT] = CLI_TEXT,   [PASS_LIST] = CLI_LIST};
   assert(cli_option_belongs(option, command));
-  if (!cli_is_of_pass(option)) return *cli_option_row(option);
+  if (!cli_is_of_pass(option)) {
+    struct cli_option_row own = *cli_option_row(option);
+    if (!has_twin(option, command)) return own;
+    own.name = own.twin.name;
+    own.group = own.twin.group;
+    if (own.twin.help) own.help = own.twin.help;
+    return own;
+  }
   const struct pass_option *row = &cli_pass(command)->options[option - cli_tables->n_options];
   return (struct cli_option_row){.name = row->name,
                                  .kind = row->reads ? CLI_FILE : kinds[row->kind],
@@ -207,8 +253,11 @@ enum cli_option cli_option_named(enum cli_command command, struct span name) {
     const enum cli_option o = cli_tables->n_options + at;
     if (span_is(name, pass->options[at].name) && cli_option_belongs(o, command)) return o;
   }
-  for (uint32_t o = 0; o < cli_tables->n_options; o++)
-    if (span_is(name, cli_option_row(o)->name) && cli_option_belongs(o, command)) return o;
+  for (uint32_t o = 0; o < cli_tables->n_options; o++) {
+    const struct cli_option_row *row = cli_option_row(o);
+    if (span_is(name, row->name) && cli_names(row->commands, command)) return o;
+    if (row->twin.name && span_is(name, row->twin.name) && has_twin(o, command)) return o;
+  }
   return CLI_NONE;
 }
 

@@ -99,6 +99,18 @@ struct cli_option_row {
   const char *listed; // as in struct pass_option
   const char *offers; // of a pass's options: what completions offer, as there
   bool required;      // of a pass's options: it has to be given
+  // Its other name, for other commands; NULL: it has none. help NULL: the same.
+  struct {
+    const char *name, *commands;
+    enum cli_group group;
+    const char *help;
+  } twin;
+};
+
+// A command lists the option behind that one, and not where its row lies.
+struct cli_place {
+  enum cli_command command;
+  enum cli_option option, behind;
 };
 
 // Two options of which not both may be given, except with these words of b.
@@ -119,9 +131,10 @@ struct cli_args;
 struct cli_tables {
   const struct cli_command_row *commands;
   const struct cli_option_row *options;
+  const struct cli_place *places;
   const struct cli_exclusion *exclusions;
   const struct cli_environment *environment;
-  uint32_t n_commands, n_options, n_exclusions, n_environment;
+  uint32_t n_commands, n_options, n_places, n_exclusions, n_environment;
   // The rules of a whole line that no row says, or NULL.
   int (*check)(struct cli_args *args, struct err *err);
 };
@@ -130,6 +143,7 @@ struct cli_tables {
 extern const struct cli_tables *cli_tables;
 
 const struct cli_command_row *cli_command_row(enum cli_command command);
+// The row as it is written, with the first name of a twin; cli_row has the name that a command gives it.
 const struct cli_option_row *cli_option_row(enum cli_option option);
 // Does a list of commands and sets have the command? "writers -plan finalize": those of a set but for one, and
 // one more. The last word about a command counts; "all" is every command.
@@ -139,7 +153,7 @@ bool cli_option_belongs(enum cli_option option, enum cli_command command);
 // lie. The one after `before`, or the first if that is CLI_NONE; CLI_NONE: there are no more.
 #define CLI_NONE ((enum cli_option)UINT32_MAX)
 enum cli_option cli_option_after(enum cli_command command, enum cli_option before);
-// The row of an option that the command has.
+// The row of an option that the command has, under the name and heading that it has there.
 struct cli_option_row cli_row(enum cli_command command, enum cli_option option);
 // Is it an option of the pass that the command is?
 bool cli_is_of_pass(enum cli_option option);

@@ -10,22 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
-// The same option of a command that writes and verifies, and of 'weir verify'.
-static const struct {
-  enum cli_option of_writers, of_verify;
-} twins[] = {
-    {OPT_VERIFY_REQUIRE, OPT_REQUIRE},   {OPT_VERIFY_INPUTS, OPT_INPUTS},
-    {OPT_VERIFY_LENGTHS, OPT_LENGTHS},   {OPT_VERIFY_SHAPE, OPT_SHAPE},
-    {OPT_VERIFY_SEED, OPT_SEED},         {OPT_VERIFY_RTOL, OPT_RTOL},
-    {OPT_VERIFY_ATOL, OPT_ATOL},         {OPT_VERIFY_MAX_ABS, OPT_MAX_ABS},
-    {OPT_VERIFY_MEAN_ABS, OPT_MEAN_ABS}, {OPT_VERIFY_METRIC, OPT_METRIC},
-};
-
 enum cli_option cli_unknown_twin(enum cli_command command, struct span name) {
-  for (size_t i = 0; i < sizeof twins / sizeof *twins; i++)
-    if (span_is(name, cli_option_row(twins[i].of_writers)->name) &&
-        cli_option_belongs(twins[i].of_verify, command))
-      return twins[i].of_verify;
+  for (uint32_t o = 0; o < cli_tables->n_options; o++) {
+    const struct cli_option_row *row = cli_option_row(o);
+    if (row->twin.name && span_is(name, row->twin.name) && cli_names(row->commands, command))
+      return o;
+  }
   return CLI_NONE;
 }
 
@@ -96,10 +86,12 @@ static int misplaced_option(const struct cli_args *args, const char *name, struc
   }
   err_fill(err, ERR_USAGE, "--%s is an option %s, not of 'weir %s'", quote_str(name).s, whose,
            cli_command_row(args->command)->name);
-  for (size_t i = 0; i < sizeof twins / sizeof *twins; i++)
-    if (strcmp(name, cli_option_row(twins[i].of_verify)->name) == 0 &&
-        cli_option_belongs(twins[i].of_writers, args->command))
-      return err_hint(err, "here: --%s", cli_option_row(twins[i].of_writers)->name);
+  for (uint32_t o = 0; o < cli_tables->n_options; o++) {
+    const struct cli_option_row *row = cli_option_row(o);
+    if (row->twin.name && strcmp(name, row->name) == 0 &&
+        cli_names(row->twin.commands, args->command))
+      return err_hint(err, "here: --%s", row->twin.name);
+  }
   // 'weir run' takes the options of passes with the pass.
   const struct pass *pass = cli_pass(first[0]);
   const uint32_t o =

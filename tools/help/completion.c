@@ -365,9 +365,10 @@ void completion_zsh(FILE *to) {
 
 // ---- fish ---------------------------------------------------------------------------------------
 
-// The row of an option that command c has, for all commands with the same one.
+// The row of an option that command c has, for all commands with the same one under the same name.
 static bool is_same_option(uint32_t c, uint32_t d, enum cli_option o) {
-  return cli_option_belongs(o, d) && (!cli_is_of_pass(o) || cli_pass(c) == cli_pass(d));
+  if (!cli_option_belongs(o, d) || (cli_is_of_pass(o) && cli_pass(c) != cli_pass(d))) return false;
+  return strcmp(cli_row(c, o).name, cli_row(d, o).name) == 0;
 }
 
 static void fish_option(FILE *to, uint32_t first, enum cli_option o) {

@@ -14,15 +14,15 @@
 
 static int check_options(const struct cli_args *args, struct err *err) {
   const bool edits = cli_given(args, OPT_EDITS), out = cli_operand(args, "OUT");
-  if (!edits && !out && !cli_given(args, OPT_INPUTS)) {
+  if (!edits && !out && !cli_given(args, OPT_VERIFY_INPUTS)) {
     err_fill(err, ERR_USAGE, "nothing to compare the model with is given");
     return err_hint(err, "give the result (OUT), an edit log (--edits), or inputs with expected "
                          "outputs (--inputs)");
   }
   if (cli_given(args, OPT_SITES) && !edits)
     return err_set(err, ERR_USAGE, "--sites has no effect without --edits");
-  if (edits &&
-      (cli_flag(args, OPT_LAYERS) || cli_given(args, OPT_SAVE_CASE) || cli_given(args, OPT_INPUTS)))
+  if (edits && (cli_flag(args, OPT_LAYERS) || cli_given(args, OPT_SAVE_CASE) ||
+                cli_given(args, OPT_VERIFY_INPUTS)))
     return err_set(err, ERR_USAGE, "%s needs whole models and cannot be used with --edits",
                    cli_flag(args, OPT_LAYERS)       ? "--layers"
                    : cli_given(args, OPT_SAVE_CASE) ? "--save-case"

@@ -19,21 +19,6 @@ enum {
   USUAL_JOBS = 2
 };
 
-// The same option under its two names.
-struct twin {
-  enum cli_option own, writers;
-};
-static const struct twin twin_inputs = {OPT_INPUTS, OPT_VERIFY_INPUTS},
-                         twin_lengths = {OPT_LENGTHS, OPT_VERIFY_LENGTHS},
-                         twin_shape = {OPT_SHAPE, OPT_VERIFY_SHAPE},
-                         twin_seed = {OPT_SEED, OPT_VERIFY_SEED},
-                         twin_rtol = {OPT_RTOL, OPT_VERIFY_RTOL},
-                         twin_atol = {OPT_ATOL, OPT_VERIFY_ATOL},
-                         twin_max_abs = {OPT_MAX_ABS, OPT_VERIFY_MAX_ABS},
-                         twin_mean_abs = {OPT_MEAN_ABS, OPT_VERIFY_MEAN_ABS},
-                         twin_metric = {OPT_METRIC, OPT_VERIFY_METRIC},
-                         twin_require = {OPT_REQUIRE, OPT_VERIFY_REQUIRE};
-
 struct taking {
   struct verify_options *o;
   const struct cli_args *args;
@@ -41,17 +26,13 @@ struct taking {
   struct err *err;
 };
 
-static enum cli_option of(const struct taking *t, const struct twin *x) {
-  return t->args->command == CLI_verify ? x->own : x->writers;
-}
-
-static const char *text(const struct taking *t, const struct twin *x) {
-  return cli_string(t->args, of(t, x));
+static const char *text(const struct taking *t, enum cli_option o) {
+  return cli_string(t->args, o);
 }
 
 // "--verify-inputs"
-static const char *dashed(const struct taking *t, const struct twin *x) {
-  return arena_printf(t->a, "--%s", cli_row(t->args->command, of(t, x)).name);
+static const char *dashed(const struct taking *t, enum cli_option o) {
+  return arena_printf(t->a, "--%s", cli_row(t->args->command, o).name);
 }
 
 static int bad(const struct taking *t, enum cli_option o, const char *value, const char *wanted) {
@@ -60,14 +41,14 @@ static int bad(const struct taking *t, enum cli_option o, const char *value, con
 }
 
 // A number from 0 on. Not given: it stays.
-static int take_number(const struct taking *t, const struct twin *x, double *out) {
-  const char *word = text(t, x);
+static int take_number(const struct taking *t, enum cli_option o, double *out) {
+  const char *word = text(t, o);
   char *end;
   if (!word) return 0;
   errno = 0;
   const double d = strtod(word, &end);
   if (*word == '\0' || *end != '\0' || errno || !isfinite(d) || d < 0)
-    return bad(t, of(t, x), word, "a number from 0 on, such as 1e-4");
+    return bad(t, o, word, "a number from 0 on, such as 1e-4");
   *out = d;
   return 0;
 }
@@ -91,14 +72,13 @@ static int take_list(const struct taking *t, enum cli_option o, const char *whol
 // The lengths of all times that the option is given.
 static int take_lengths(const struct taking *t) {
   uint32_t n;
-  const char *const *words = cli_list(t->args, of(t, &twin_lengths), &n);
+  const char *const *words = cli_list(t->args, OPT_VERIFY_LENGTHS, &n);
   size_t room = 0;
   for (uint32_t i = 0; i < n; i++)
     room += strlen(words[i]) + 1;
   t->o->lengths = arena_alloc(t->a, room * sizeof *t->o->lengths);
   for (uint32_t i = 0; i < n; i++)
-    if (take_list(t, of(t, &twin_lengths), words[i], words[i], ",", t->o->lengths,
-                  &t->o->n_lengths))
+    if (take_list(t, OPT_VERIFY_LENGTHS, words[i], words[i], ",", t->o->lengths, &t->o->n_lengths))
       return -1;
   if (n > 0) return 0;
   t->o->n_lengths = t->args->command == CLI_conv2matmul ? USUAL_LENGTHS : 1;
@@ -109,16 +89,16 @@ static int take_lengths(const struct taking *t) {
 
 static int take_shapes(const struct taking *t) {
   uint32_t n;
-  const char *const *list = cli_list(t->args, of(t, &twin_shape), &n);
+  const char *const *list = cli_list(t->args, OPT_VERIFY_SHAPE, &n);
   t->o->shapes = arena_zalloc(t->a, (n + (size_t)1) * sizeof *t->o->shapes);
   for (uint32_t i = 0; i < n; i++) {
     struct draw_shape *s = &t->o->shapes[t->o->n_shapes++];
     const char *equals = strrchr(list[i], '=');
     int64_t *dims = arena_alloc(t->a, (strlen(list[i]) + 1) * sizeof *dims);
     if (!equals || equals == list[i])
-      return bad(t, of(t, &twin_shape), list[i], "NAME=SHAPE, such as audio=1x128x200");
+      return bad(t, OPT_VERIFY_SHAPE, list[i], "NAME=SHAPE, such as audio=1x128x200");
     s->name = arena_string(t->a, span_of(list[i], (size_t)(equals - list[i])));
-    if (equals[1] && take_list(t, of(t, &twin_shape), list[i], equals + 1, "x,", dims, &s->rank))
+    if (equals[1] && take_list(t, OPT_VERIFY_SHAPE, list[i], equals + 1, "x,", dims, &s->rank))
       return -1;
     s->dims = equals[1] ? dims : NULL;
   }
@@ -128,15 +108,16 @@ static int take_shapes(const struct taking *t) {
 static int take_bounds(const struct taking *t) {
   struct compare_bounds *b = &t->o->bounds;
   uint32_t n;
-  const char *const *metrics = cli_list(t->args, of(t, &twin_metric), &n);
+  const char *const *metrics = cli_list(t->args, OPT_VERIFY_METRIC, &n);
   *b = compare_nothing();
-  const bool given = text(t, &twin_rtol) || text(t, &twin_atol) || text(t, &twin_max_abs) ||
-                     text(t, &twin_mean_abs) || n > 0;
+  const bool given = text(t, OPT_VERIFY_RTOL) || text(t, OPT_VERIFY_ATOL) ||
+                     text(t, OPT_VERIFY_MAX_ABS) || text(t, OPT_VERIFY_MEAN_ABS) || n > 0;
   // conv2matmul's four go together: what is not given has the default of that tool.
   if (t->args->command == CLI_conv2matmul && n == 0)
     b->rtol = 3e-5, b->atol = 3e-5, b->max_abs = 3e-5, b->mean_abs = 2e-6;
-  if (take_number(t, &twin_rtol, &b->rtol) || take_number(t, &twin_atol, &b->atol) ||
-      take_number(t, &twin_max_abs, &b->max_abs) || take_number(t, &twin_mean_abs, &b->mean_abs))
+  if (take_number(t, OPT_VERIFY_RTOL, &b->rtol) || take_number(t, OPT_VERIFY_ATOL, &b->atol) ||
+      take_number(t, OPT_VERIFY_MAX_ABS, &b->max_abs) ||
+      take_number(t, OPT_VERIFY_MEAN_ABS, &b->mean_abs))
     return -1;
   if (b->rtol >= 0 && b->atol < 0) b->atol = 0;
   if (b->atol >= 0 && b->rtol < 0) b->rtol = 0;
@@ -147,14 +128,14 @@ static int take_bounds(const struct taking *t) {
 }
 
 static int take_share(const struct taking *t) {
-  const char *word = text(t, &twin_require);
+  const char *word = text(t, OPT_VERIFY_REQUIRE);
   char *end;
   t->o->require = -1;
   if (!word) return 0;
   const double d = strtod(word, &end);
   if (end == word || (*end != '%' && *end != '\0') || (*end == '%' && end[1] != '\0') ||
       !(d >= 0 && d <= 100))
-    return bad(t, of(t, &twin_require), word, "a share such as 100%");
+    return bad(t, OPT_VERIFY_REQUIRE, word, "a share such as 100%");
   t->o->require = d / 100;
   return 0;
 }
@@ -177,22 +158,22 @@ static int check_inputs(const struct taking *t) {
   const struct verify_options *o = t->o;
   const bool sites = !(o->scope & (VERIFY_MODEL | VERIFY_POINTS));
   uint32_t n_shapes;
-  cli_list(t->args, of(t, &twin_shape), &n_shapes);
+  cli_list(t->args, OPT_VERIFY_SHAPE, &n_shapes);
   if (o->inputs && sites) {
-    if (text(t, &twin_inputs))
+    if (text(t, OPT_VERIFY_INPUTS))
       err_fill(t->err, ERR_USAGE, "%s needs whole models, not sites",
-               cli_source(t->args, of(t, &twin_inputs)).s);
+               cli_source(t->args, OPT_VERIFY_INPUTS).s);
     else
       err_fill(t->err, ERR_USAGE, "the pipeline's 'reference' needs whole models, not sites");
     return err_hint(t->err, "set 'verify_on: model' in the pipeline, or --verify=model");
   }
-  const bool lengths = cli_given(t->args, of(t, &twin_lengths));
+  const bool lengths = cli_given(t->args, OPT_VERIFY_LENGTHS);
   if (lengths && o->n_lengths > 1 && sites)
     return err_set(t->err, ERR_USAGE, "%s: for sites, give one length only",
-                   cli_source(t->args, of(t, &twin_lengths)).s);
+                   cli_source(t->args, OPT_VERIFY_LENGTHS).s);
   if (o->inputs && (lengths || n_shapes > 0))
     return err_set(t->err, ERR_USAGE, "%s has no effect when inputs are given",
-                   cli_source(t->args, of(t, n_shapes ? &twin_shape : &twin_lengths)).s);
+                   cli_source(t->args, n_shapes ? OPT_VERIFY_SHAPE : OPT_VERIFY_LENGTHS).s);
   return 0;
 }
 
@@ -282,12 +263,12 @@ int verify_options_take(struct verify_options *o, const struct cli_args *args,
     o->save_case = cli_string(args, OPT_SAVE_CASE);
     o->sites = cli_string(args, OPT_SITES);
   }
-  o->inputs_option = dashed(&t, &twin_inputs);
-  o->metric_option = dashed(&t, &twin_metric);
-  o->lengths_option = dashed(&t, &twin_lengths);
-  o->inputs = text(&t, &twin_inputs);
+  o->inputs_option = dashed(&t, OPT_VERIFY_INPUTS);
+  o->metric_option = dashed(&t, OPT_VERIFY_METRIC);
+  o->lengths_option = dashed(&t, OPT_VERIFY_LENGTHS);
+  o->inputs = text(&t, OPT_VERIFY_INPUTS);
   if (!o->inputs && pipeline) o->inputs = pipeline->reference;
-  if (cli_given(args, of(&t, &twin_seed))) o->seed = cli_count(args, of(&t, &twin_seed));
+  if (cli_given(args, OPT_VERIFY_SEED)) o->seed = cli_count(args, OPT_VERIFY_SEED);
   if (take_lengths(&t) || take_shapes(&t) || take_bounds(&t) || take_share(&t) ||
       take_runtime(&t) || check_inputs(&t))
     return -1;
