@@ -334,7 +334,8 @@ static int read_options(struct measuring *m, const struct cli_args *args, struct
   const struct pass *pass = cli_pass(args->command);
   if (pass_command_take_inputs(&m->pj, args, err)) return -1;
   struct pipeline_step *step = pipeline_add(p, span_str(pass->name), &n, err);
-  if (!step || cli_pass_values(args, &step->values, &p->arena, err)) return -1;
+  if (!step) return -1;
+  cli_pass_values(args, &step->values, &p->arena);
   struct pass_value *candidates =
       &step->values.of[pass_values_option(pass, span_str("candidates"))];
   candidates->stated = candidates->given; // over those of a target

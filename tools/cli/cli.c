@@ -48,14 +48,72 @@ static int no_stream_of_a_model(struct err *err) {
   return err_hint(err, "write './-' for a file of that name");
 }
 
+// The word of a choice as the row has it, or NULL. Hidden words are for who types them: --io null writes no model.
+static const char *known_word(const struct taking *t, const char *text) {
+  struct span word;
+  for (uint32_t k = 0; (word = cli_choice(&t->row, k, !t->value->inherited)).n > 0; k++)
+    if (pass_values_means(t->row.also, span_str(text), word))
+      return arena_string(&t->args->arena, word);
+  return NULL;
+}
+
+static int bad_choice(const struct taking *t, const char *text, struct err *err) {
+  const char *ours = peer_value(t->row.name, text);
+  if (!t->row.listed) {
+    char visible[64];
+    snprintf(visible, sizeof visible, "%.*s", (int)strcspn(t->row.metavar, "/"), t->row.metavar);
+    (void)bad_value(t, text, visible, err);
+    return ours ? err_hint(err, "did you mean %s?", ours) : -1;
+  }
+  err_fill(err, ERR_USAGE, "invalid value '%s' for --%s", quote_str(text).s, t->row.name);
+  struct guess g = guess_start(text);
+  struct span word;
+  for (uint32_t k = 0; (word = cli_choice(&t->row, k, false)).n > 0; k++)
+    guess_try(&g, arena_string(&t->args->arena, word));
+  if (ours) return err_hint(err, "did you mean %s? '%s' lists all", ours, t->row.listed);
+  if (g.best) return err_hint(err, "did you mean '%s'? '%s' lists all", g.best, t->row.listed);
+  return err_hint(err, "'%s' lists them", t->row.listed);
+}
+
+static int check_path(const struct taking *t, const char *text, struct err *err) {
+  if (path_is_stream(text) && t->row.kind == CLI_MODEL) return no_stream_of_a_model(err);
+  if (path_is_stream(text) && t->row.kind == CLI_FILE)
+    return bad_value(t, text, "a path, such as ./-", err);
+  return *text == '\0' ? bad_value(t, text, "a path", err) : 0;
+}
+
+// What a pass's option has, for the slots.
+static void show_pass_value(const struct taking *t) {
+  const struct pass_value *x = &t->args->of_pass.of[t->o - cli_tables->n_options];
+  t->value->text = x->text;
+  t->value->number = x->number;
+  t->value->list = x->list;
+  t->value->n_list = x->n_list;
+}
+
+// A word for the pass that the command is. The pass's row says what it takes (pass_values.h); the line has hints that
+// are its own.
+static int set_pass_value(const struct taking *t, const char *text, struct err *err) {
+  const uint32_t option = t->o - cli_tables->n_options;
+  struct err why = {0};
+  if (t->row.kind == CLI_FILE && check_path(t, text, err)) return -1;
+  if (pass_values_put(&t->args->of_pass, option, span_str(text), &t->args->arena, &why) == 0) {
+    show_pass_value(t);
+    return 0;
+  }
+  if (t->row.kind == CLI_CHOICE) return bad_choice(t, text, err);
+  *err = why;
+  if (t->args->command != CLI_conv2matmul || strcmp(t->row.name, "max-dilation") != 0) return -1;
+  // The words that scripts around onnx-conv2matmul know.
+  return err_hint(err, "max_dilation must be >= 1");
+}
+
 // What the kind of the option makes of the word.
 static int set_value(const struct taking *t, const char *text, struct err *err) {
+  if (cli_is_of_pass(t->o)) return set_pass_value(t, text, err);
   struct cli_value *v = t->value;
-  const char *wanted;
+  const char *wanted; // in words what it takes, or the word that is meant
   uint64_t n = 0;
-  uint32_t k = 0;
-  struct span word;
-  char visible[64]; // words of a choice
   switch (t->row.kind) {
   case CLI_FLAG: return 0;
   case CLI_SIZE:
@@ -72,11 +130,6 @@ static int set_value(const struct taking *t, const char *text, struct err *err) 
     wanted = pass_values_whole(span_str(text), t->row.kind != CLI_NUMBER,
                                t->row.kind == CLI_THREADS ? THREADS_MAX : INT32_MAX, &n,
                                &t->args->arena);
-    if (wanted && t->args->command == CLI_conv2matmul && strcmp(t->row.name, "max-dilation") == 0) {
-      (void)bad_value(t, text, wanted, err);
-      return err_hint(
-          err, "max_dilation must be >= 1"); // the words that scripts around onnx-conv2matmul know
-    }
     if (wanted) return bad_value(t, text, wanted, err);
     break;
   case CLI_LIST:
@@ -87,27 +140,10 @@ static int set_value(const struct taking *t, const char *text, struct err *err) 
     return 0;
   case CLI_CHOICE:
   case CLI_MAYBE:
-    // Hidden words are for who types them: --io null writes no model.
-    while ((word = cli_choice(&t->row, k, !v->inherited)).n > 0 &&
-           !pass_values_means(t->row.also, span_str(text), word))
-      k++;
-    if (word.n > 0) {
-      text = arena_string(&t->args->arena, word);
-      break;
-    }
-    const char *ours = peer_value(t->row.name, text);
-    if (t->row.listed) {
-      err_fill(err, ERR_USAGE, "invalid value '%s' for --%s", quote_str(text).s, t->row.name);
-      struct guess g = guess_start(text);
-      for (k = 0; (word = cli_choice(&t->row, k, false)).n > 0; k++)
-        guess_try(&g, arena_string(&t->args->arena, word));
-      if (ours) return err_hint(err, "did you mean %s? '%s' lists all", ours, t->row.listed);
-      if (g.best) return err_hint(err, "did you mean '%s'? '%s' lists all", g.best, t->row.listed);
-      return err_hint(err, "'%s' lists them", t->row.listed);
-    }
-    snprintf(visible, sizeof visible, "%.*s", (int)strcspn(t->row.metavar, "/"), t->row.metavar);
-    (void)bad_value(t, text, visible, err);
-    return ours ? err_hint(err, "did you mean %s?", ours) : -1;
+    wanted = known_word(t, text);
+    if (!wanted) return bad_choice(t, text, err);
+    text = wanted;
+    break;
   case CLI_NAME:
     // "./NAME" is NAME. "./" alone, which other tools take for the folder of the model, leaves the name to weir.
     if (strncmp(text, "./", 2) == 0 && *(text += 2) == '\0') break;
@@ -118,13 +154,9 @@ static int set_value(const struct taking *t, const char *text, struct err *err) 
     break;
   case CLI_FILE:
   case CLI_MODEL:
-    if (path_is_stream(text) && t->row.kind == CLI_MODEL) return no_stream_of_a_model(err);
-    if (path_is_stream(text)) return bad_value(t, text, "a path, such as ./-", err);
-    if (*text == '\0') return bad_value(t, text, "a path", err);
-    break;
   case CLI_STREAM:
   case CLI_FOLDER:
-    if (*text == '\0') return bad_value(t, text, "a path", err);
+    if (check_path(t, text, err)) return -1;
     break;
   case CLI_TEXT: break;
   }
@@ -156,10 +188,9 @@ static int take_option(struct cli_args *args, enum cli_option o, const char *giv
   t.value->given = true;
   if (t.row.kind == CLI_FLAG) {
     // A target may have set what a pass's flag is about.
-    const bool of_pass = cli_is_of_pass(o);
-    const bool off = given && of_pass && strcmp(given, "false") == 0;
-    t.value->text = off ? "false" : "true";
-    if (!given || off || (of_pass && strcmp(given, "true") == 0)) return 0;
+    const bool on = !given || strcmp(given, "true") == 0, off = !on && strcmp(given, "false") == 0;
+    if (cli_is_of_pass(o) && (on || off)) return set_value(&t, on ? "true" : "false", err);
+    if (!given) return 0;
     return err_set(err, ERR_USAGE, "--%s takes no value, but got '%s'", t.row.name,
                    quote_str(given).s);
   }
@@ -399,10 +430,13 @@ int cli_parse(struct cli_args *args, int argc, char *const *argv, struct err *er
   if (args->command == cli_tables->n_commands) return parse_top(args, argv[1], err);
   if (asks_for_help(args)) return 0;
   args->action = CLI_RUN;
+  if (pass) pass_values_start(&args->of_pass, pass, &args->arena);
+  args->of_pass.by_flags = true;
   struct err impossible = {0};
   for (enum cli_option o = CLI_NONE; (o = cli_option_after(args->command, o)) != CLI_NONE;) {
     const struct taking t = taking_of(args, o);
-    if (!t.row.preset) continue;
+    if (cli_is_of_pass(o)) show_pass_value(&t);
+    if (cli_is_of_pass(o) || !t.row.preset) continue;
     int rc = set_value(&t, t.row.preset, &impossible);
     assert(rc == 0); // a preset is a value of its own option
     (void)rc;
@@ -420,7 +454,8 @@ bool cli_given(const struct cli_args *args, enum cli_option option) {
 
 bool cli_flag(const struct cli_args *args, enum cli_option option) {
   assert(cli_row(args->command, option).kind == CLI_FLAG);
-  return cli_given(args, option) && strcmp(args->value[option].text, "false") != 0;
+  const struct cli_value *v = &args->value[option];
+  return v->given && (!cli_is_of_pass(option) || v->number != 0);
 }
 
 const char *cli_string(const struct cli_args *args, enum cli_option option) {
@@ -455,20 +490,11 @@ struct cli_source cli_source(const struct cli_args *args, enum cli_option option
   return from;
 }
 
-int cli_pass_values(const struct cli_args *args, struct pass_values *values, struct arena *arena,
-                    struct err *err) {
-  const struct pass *pass = cli_pass(args->command);
-  pass_values_start(values, pass, arena);
-  values->by_flags = true;
-  for (uint32_t o = 0; o < pass->n_options; o++) {
-    const struct cli_value *v = &args->value[cli_tables->n_options + o];
-    if (!v->given) continue;
-    const bool list = pass->options[o].kind == PASS_LIST;
-    const char *word = v->text;
-    for (uint32_t i = 0; i < (list ? v->n_list : 1); i++)
-      if (pass_values_put(values, o, span_str(list ? v->list[i] : word), arena, err)) return -1;
-  }
-  return 0;
+void cli_pass_values(const struct cli_args *args, struct pass_values *values, struct arena *arena) {
+  const size_t n = args->of_pass.pass->n_options + (size_t)1;
+  *values = args->of_pass;
+  values->of = arena_alloc(arena, n * sizeof *values->of);
+  memcpy(values->of, args->of_pass.of, n * sizeof *values->of);
 }
 
 const char *cli_operand(const struct cli_args *args, const char *name) {

@@ -33,8 +33,8 @@ enum cli_action {
 struct cli_value {
   bool given;        // on the command line: not the preset, nor a variable of the environment
   bool inherited;    // from such a variable
-  const char *text;  // of the last one, or NULL
-  uint64_t number;   // SIZE, COUNT, NUMBER
+  const char *text;  // of the last one, or NULL; none of a FLAG
+  uint64_t number;   // SIZE, COUNT, NUMBER; FLAG of a pass: 0 or 1
   const char **list; // LIST, in order
   uint32_t n_list;
 };
@@ -42,7 +42,8 @@ struct cli_value {
 struct cli_args {
   enum cli_action action;
   enum cli_command command;
-  struct cli_value *value; // by option
+  struct cli_value *value;    // by option
+  struct pass_values of_pass; // of the pass that the command is
   const char **operand;
   uint32_t n_operands;
   struct arena arena; // of values and lists
@@ -72,10 +73,9 @@ struct cli_source {
   char s[40];
 } cli_source(const struct cli_args *args, enum cli_option option);
 
-// The options of the command's pass as this command line gives them; presets for those that it, or
-// the command, lacks. Lists lie in *arena. ERR_USAGE for a word that a list does not take.
-int cli_pass_values(const struct cli_args *args, struct pass_values *values, struct arena *arena,
-                    struct err *err);
+// The options of the command's pass as this command line gives them, presets included; they are the caller's, and lie in
+// *arena with what the line holds.
+void cli_pass_values(const struct cli_args *args, struct pass_values *values, struct arena *arena);
 
 // The operand that commands.def calls `name` ("MODEL", "IN", "EDITS"), or NULL if it was left out.
 const char *cli_operand(const struct cli_args *args, const char *name);

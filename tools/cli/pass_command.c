@@ -21,7 +21,8 @@ int pass_command_take_flags(struct pass_job *pj, const struct cli_args *args, st
   struct pipeline *p = &pj->pipeline;
   if (pass_command_take_inputs(pj, args, err)) return -1;
   struct pipeline_step *step = pipeline_add(p, span_str(cli_pass(args->command)->name), &n, err);
-  if (!step || cli_pass_values(args, &step->values, &p->arena, err)) return -1;
+  if (!step) return -1;
+  cli_pass_values(args, &step->values, &p->arena);
   pass_command_take_exactness(pj, args);
   return pass_values_read(&step->values, &p->arena, err);
 }
