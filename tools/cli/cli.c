@@ -6,174 +6,22 @@
 // counts, so that an alias or a script may have defaults, unless it is a list; of two files or folders one
 // would go unwritten, so that is refused. Names are never abbreviated: a script that works today must not
 // break when an option is added. What can be wrong with a single word is found while reading it,
-// what needs all of them (operands, exclusions, a missing output) afterwards. Whether a value makes
-// sense for a model is not decided here.
+// what needs all of them (operands, exclusions, a missing output) afterwards.
 #include "cli.h"
 
 #include "cli_unknown.h"
+#include "cli_values.h"
 #include "shell_words.h"
 #include "guess.h"
-#include "peer_words.h"
-#include "size_words.h"
-#include "threads.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-// ---- values -------------------------------------------------------------------------------------
-
-// A word of the line, or of the environment, as the value of one option.
-struct taking {
-  struct cli_args *args;
-  enum cli_option o;
-  struct cli_option_row row;
-  struct cli_value *value;
-};
-
-static struct taking taking_of(struct cli_args *args, enum cli_option o) {
-  return (struct taking){args, o, cli_row(args->command, o), &args->value[o]};
-}
-
-static int bad_value(const struct taking *t, const char *text, const char *wanted,
-                     struct err *err) {
-  return err_set(err, ERR_USAGE, "invalid value '%s' for %s: use %s", quote_str(text).s,
-                 cli_source(t->args, t->o).s, wanted);
-}
-
-static int no_stream_of_a_model(struct err *err) {
-  err_fill(err, ERR_USAGE,
-           "a model cannot be read from a pipe or written to one: weir needs random access");
-  return err_hint(err, "write './-' for a file of that name");
-}
-
-// The word of a choice as the row has it, or NULL. Hidden words are for who types them: --io null writes no model.
-static const char *known_word(const struct taking *t, const char *text) {
-  struct span word;
-  for (uint32_t k = 0; (word = cli_choice(&t->row, k, !t->value->inherited)).n > 0; k++)
-    if (pass_values_means(t->row.also, span_str(text), word))
-      return arena_string(&t->args->arena, word);
-  return NULL;
-}
-
-static int bad_choice(const struct taking *t, const char *text, struct err *err) {
-  const char *ours = peer_value(t->row.name, text);
-  if (!t->row.listed) {
-    char visible[64];
-    snprintf(visible, sizeof visible, "%.*s", (int)strcspn(t->row.metavar, "/"), t->row.metavar);
-    (void)bad_value(t, text, visible, err);
-    return ours ? err_hint(err, "did you mean %s?", ours) : -1;
-  }
-  err_fill(err, ERR_USAGE, "invalid value '%s' for --%s", quote_str(text).s, t->row.name);
-  struct guess g = guess_start(text);
-  struct span word;
-  for (uint32_t k = 0; (word = cli_choice(&t->row, k, false)).n > 0; k++)
-    guess_try(&g, arena_string(&t->args->arena, word));
-  if (ours) return err_hint(err, "did you mean %s? '%s' lists all", ours, t->row.listed);
-  if (g.best) return err_hint(err, "did you mean '%s'? '%s' lists all", g.best, t->row.listed);
-  return err_hint(err, "'%s' lists them", t->row.listed);
-}
-
-static int check_path(const struct taking *t, const char *text, struct err *err) {
-  if (path_is_stream(text) && t->row.kind == CLI_MODEL) return no_stream_of_a_model(err);
-  if (path_is_stream(text) && t->row.kind == CLI_FILE)
-    return bad_value(t, text, "a path, such as ./-", err);
-  return *text == '\0' ? bad_value(t, text, "a path", err) : 0;
-}
-
-// What a pass's option has, for the slots.
-static void show_pass_value(const struct taking *t) {
-  const struct pass_value *x = &t->args->of_pass.of[t->o - cli_tables->n_options];
-  t->value->text = x->text;
-  t->value->number = x->number;
-  t->value->list = x->list;
-  t->value->n_list = x->n_list;
-}
-
-// A word for the pass that the command is. The pass's row says what it takes (pass_values.h); the line has hints that
-// are its own.
-static int set_pass_value(const struct taking *t, const char *text, struct err *err) {
-  const uint32_t option = t->o - cli_tables->n_options;
-  struct err why = {0};
-  if (t->row.kind == CLI_FILE && check_path(t, text, err)) return -1;
-  if (pass_values_put(&t->args->of_pass, option, span_str(text), &t->args->arena, &why) == 0) {
-    show_pass_value(t);
-    return 0;
-  }
-  if (t->row.kind == CLI_CHOICE) return bad_choice(t, text, err);
-  *err = why;
-  if (t->args->command != CLI_conv2matmul || strcmp(t->row.name, "max-dilation") != 0) return -1;
-  // The words that scripts around onnx-conv2matmul know.
-  return err_hint(err, "max_dilation must be >= 1");
-}
-
-// What the kind of the option makes of the word.
-static int set_value(const struct taking *t, const char *text, struct err *err) {
-  if (cli_is_of_pass(t->o)) return set_pass_value(t, text, err);
-  struct cli_value *v = t->value;
-  const char *wanted; // in words what it takes, or the word that is meant
-  uint64_t n = 0;
-  switch (t->row.kind) {
-  case CLI_FLAG: return 0;
-  case CLI_SIZE:
-  case CLI_SIZE_FROM_0:
-  case CLI_POWER_OF_2:
-    if (!size_words_parse(text, &n) || (n == 0 && t->row.kind != CLI_SIZE_FROM_0))
-      return bad_value(t, text, "a size such as 64M, 64MiB or 1.5G", err);
-    if (t->row.kind == CLI_POWER_OF_2 && ((n & (n - 1)) != 0 || n > (1u << 30)))
-      return bad_value(t, text, "a power of two up to 1GiB", err);
-    break;
-  case CLI_COUNT:
-  case CLI_THREADS:
-  case CLI_NUMBER:
-    wanted = pass_values_whole(span_str(text), t->row.kind != CLI_NUMBER,
-                               t->row.kind == CLI_THREADS ? THREADS_MAX : INT32_MAX, &n,
-                               &t->args->arena);
-    if (wanted) return bad_value(t, text, wanted, err);
-    break;
-  case CLI_LIST:
-    // At most as many elements as the line has words, or one: its preset.
-    if (*text == '\0') return bad_value(t, text, t->row.metavar, err);
-    if (!v->list) v->list = arena_alloc(&t->args->arena, (size_t)t->args->argc * sizeof *v->list);
-    v->list[v->n_list++] = text;
-    return 0;
-  case CLI_CHOICE:
-  case CLI_MAYBE:
-    wanted = known_word(t, text);
-    if (!wanted) return bad_choice(t, text, err);
-    text = wanted;
-    break;
-  case CLI_NAME:
-    // "./NAME" is NAME. "./" alone, which other tools take for the folder of the model, leaves the name to weir.
-    if (strncmp(text, "./", 2) == 0 && *(text += 2) == '\0') break;
-    // Readers look for "..", in any place, before they open a data file.
-    if (*text == '\0' || strlen(text) > 255 || strchr(text, '/') || strcmp(text, ".") == 0 ||
-        strstr(text, ".."))
-      return bad_value(t, text, "a plain file name, without '/' and '..'", err);
-    break;
-  case CLI_FILE:
-  case CLI_MODEL:
-  case CLI_STREAM:
-  case CLI_FOLDER:
-    if (check_path(t, text, err)) return -1;
-    break;
-  case CLI_TEXT: break;
-  }
-  v->number = n;
-  v->text = text;
-  return 0;
-}
-
 // ---- words --------------------------------------------------------------------------------------
 
-static bool is_path(enum cli_kind kind) {
-  return kind == CLI_FILE || kind == CLI_MODEL || kind == CLI_STREAM || kind == CLI_FOLDER ||
-         kind == CLI_NAME;
-}
-
 // One file or folder an option: two would be one that is not read or written.
-static int refuse_second_path(const struct taking *t, const char *before, struct err *err) {
+static int refuse_second_path(const struct cli_taking *t, const char *before, struct err *err) {
   if (!before || strcmp(before, t->value->text) == 0) return 0;
   return err_set(err, ERR_USAGE, "--%s is given twice: '%s' and '%s'", t->row.name,
                  quote_str(before).s, quote_str(t->value->text).s);
@@ -182,24 +30,24 @@ static int refuse_second_path(const struct taking *t, const char *before, struct
 // Takes the value of option o: `given` (after '=' or the letter) or the next word.
 static int take_option(struct cli_args *args, enum cli_option o, const char *given, int *at,
                        struct err *err) {
-  const struct taking t = taking_of(args, o);
-  const char *before = t.value->given && is_path(t.row.kind) ? t.value->text : NULL;
+  const struct cli_taking t = cli_taking_of(args, o);
+  const char *before = t.value->given && cli_is_path(t.row.kind) ? t.value->text : NULL;
   if (!t.value->given) t.value->n_list = 0; // the preset
   t.value->given = true;
   if (t.row.kind == CLI_FLAG) {
     // A target may have set what a pass's flag is about.
     const bool on = !given || strcmp(given, "true") == 0, off = !on && strcmp(given, "false") == 0;
-    if (cli_is_of_pass(o) && (on || off)) return set_value(&t, on ? "true" : "false", err);
+    if (cli_is_of_pass(o) && (on || off)) return cli_take_value(&t, on ? "true" : "false", err);
     if (!given) return 0;
     return err_set(err, ERR_USAGE, "--%s takes no value, but got '%s'", t.row.name,
                    quote_str(given).s);
   }
-  if (given) return set_value(&t, given, err) ? -1 : refuse_second_path(&t, before, err);
+  if (given) return cli_take_value(&t, given, err) ? -1 : refuse_second_path(&t, before, err);
   const char *next = *at + 1 < args->argc ? args->argv[*at + 1] : NULL;
   if (t.row.kind == CLI_MAYBE) { // the next word is its own only if it can be nothing else
     struct err no = {0};
     t.value->text = NULL;
-    *at += next && set_value(&t, next, &no) == 0;
+    *at += next && cli_take_value(&t, next, &no) == 0;
     return 0;
   }
   if (!next || strncmp(next, "--", 2) == 0) {
@@ -210,7 +58,7 @@ static int take_option(struct cli_args *args, enum cli_option o, const char *giv
                     t.row.name, quote_str(next).s);
   }
   ++*at;
-  return set_value(&t, next, err) ? -1 : refuse_second_path(&t, before, err);
+  return cli_take_value(&t, next, err) ? -1 : refuse_second_path(&t, before, err);
 }
 
 static int take_long(struct cli_args *args, const char *word, int *at, struct err *err) {
@@ -289,7 +137,7 @@ static int take_words(struct cli_args *args, struct err *err) {
     } else if (options && word[0] == '-' && word[1]) {
       rc = take_short(args, word, &at, err);
     } else if (cli_operand_word(args->command, args->n_operands).n > 0) {
-      if (path_is_stream(word) && !takes_stream(args)) return no_stream_of_a_model(err);
+      if (path_is_stream(word) && !takes_stream(args)) return cli_refuse_stream(err);
       args->operand[args->n_operands++] = word;
     } else {
       rc = unexpected(args, at, err);
@@ -307,9 +155,9 @@ static int take_environment(struct cli_args *args, struct err *err) {
     const enum cli_option o = cli_tables->environment[i].option;
     const char *text = getenv(cli_tables->environment[i].variable);
     if (!text || !*text || !cli_option_belongs(o, args->command) || cli_given(args, o)) continue;
-    const struct taking t = taking_of(args, o);
+    const struct cli_taking t = cli_taking_of(args, o);
     t.value->inherited = true;
-    if (set_value(&t, text, err)) return -1;
+    if (cli_take_value(&t, text, err)) return -1;
   }
   return 0;
 }
@@ -424,77 +272,14 @@ int cli_parse(struct cli_args *args, int argc, char *const *argv, struct err *er
     return 0;
   }
   args->command = cli_command_by_name(argv[1]);
-  const struct pass *pass = cli_pass(args->command);
-  const size_t n_options = cli_tables->n_options + (pass ? pass->n_options : 0);
-  args->value = arena_zalloc(&args->arena, n_options * sizeof *args->value);
+  cli_make_room(args);
   if (args->command == cli_tables->n_commands) return parse_top(args, argv[1], err);
   if (asks_for_help(args)) return 0;
   args->action = CLI_RUN;
-  if (pass) pass_values_start(&args->of_pass, pass, &args->arena);
-  args->of_pass.by_flags = true;
-  struct err impossible = {0};
-  for (enum cli_option o = CLI_NONE; (o = cli_option_after(args->command, o)) != CLI_NONE;) {
-    const struct taking t = taking_of(args, o);
-    if (cli_is_of_pass(o)) show_pass_value(&t);
-    if (cli_is_of_pass(o) || !t.row.preset) continue;
-    int rc = set_value(&t, t.row.preset, &impossible);
-    assert(rc == 0); // a preset is a value of its own option
-    (void)rc;
-  }
+  cli_take_presets(args);
   if (take_words(args, err) < 0 || take_environment(args, err)) return -1;
   if (check_exclusions(args, err)) return -1;
   return cli_tables->check ? cli_tables->check(args, err) : 0;
-}
-
-// ---- slots --------------------------------------------------------------------------------------
-
-bool cli_given(const struct cli_args *args, enum cli_option option) {
-  return args->value[option].given;
-}
-
-bool cli_flag(const struct cli_args *args, enum cli_option option) {
-  assert(cli_row(args->command, option).kind == CLI_FLAG);
-  const struct cli_value *v = &args->value[option];
-  return v->given && (!cli_is_of_pass(option) || v->number != 0);
-}
-
-const char *cli_string(const struct cli_args *args, enum cli_option option) {
-  const enum cli_kind kind = cli_row(args->command, option).kind;
-  assert(kind == CLI_TEXT || is_path(kind) || kind == CLI_CHOICE || kind == CLI_MAYBE);
-  return args->value[option].text;
-}
-
-uint64_t cli_size(const struct cli_args *args, enum cli_option option) {
-  const enum cli_kind kind = cli_row(args->command, option).kind;
-  assert(kind == CLI_SIZE || kind == CLI_SIZE_FROM_0 || kind == CLI_POWER_OF_2);
-  return args->value[option].number;
-}
-
-uint32_t cli_count(const struct cli_args *args, enum cli_option option) {
-  const enum cli_kind kind = cli_row(args->command, option).kind;
-  assert(kind == CLI_COUNT || kind == CLI_THREADS || kind == CLI_NUMBER);
-  return (uint32_t)args->value[option].number;
-}
-
-const char *const *cli_list(const struct cli_args *args, enum cli_option option, uint32_t *n) {
-  assert(cli_row(args->command, option).kind == CLI_LIST);
-  *n = args->value[option].n_list;
-  return (const char *const *)args->value[option].list;
-}
-
-struct cli_source cli_source(const struct cli_args *args, enum cli_option option) {
-  struct cli_source from;
-  const bool inherited = args->value[option].inherited;
-  snprintf(from.s, sizeof from.s, "%s%s", inherited ? "" : "--",
-           inherited ? cli_variable(option) : cli_row(args->command, option).name);
-  return from;
-}
-
-void cli_pass_values(const struct cli_args *args, struct pass_values *values, struct arena *arena) {
-  const size_t n = args->of_pass.pass->n_options + (size_t)1;
-  *values = args->of_pass;
-  values->of = arena_alloc(arena, n * sizeof *values->of);
-  memcpy(values->of, args->of_pass.of, n * sizeof *values->of);
 }
 
 const char *cli_operand(const struct cli_args *args, const char *name) {

@@ -133,6 +133,11 @@ bool cli_excludes(enum cli_option a, enum cli_option b) {
   return false;
 }
 
+bool cli_is_path(enum cli_kind kind) {
+  return kind == CLI_FILE || kind == CLI_MODEL || kind == CLI_STREAM || kind == CLI_FOLDER ||
+         kind == CLI_NAME;
+}
+
 // ---- the options of a command -------------------------------------------------------------------
 
 bool cli_has_word(const char *list, struct span word) {

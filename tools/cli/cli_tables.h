@@ -167,6 +167,8 @@ bool cli_excludes(enum cli_option a, enum cli_option b);
 const struct pass *cli_pass(enum cli_command command);
 // The command of that name, or CLI_COMMANDS.
 enum cli_command cli_command_by_name(const char *name);
+// Does a value of the kind name a file or folder?
+bool cli_is_path(enum cli_kind kind);
 // The k-th word of a CHOICE or MAYBE option, hidden ones last; empty past the last, or past the last visible one
 // unless `hidden`.
 struct span cli_choice(const struct cli_option_row *row, uint32_t k, bool hidden);

@@ -38,8 +38,8 @@ static void put_fish(FILE *to, const char *text) {
 }
 
 static bool is_path(const struct cli_option_row *row) {
-  return row->kind == CLI_FILE || row->kind == CLI_MODEL || row->kind == CLI_STREAM ||
-         row->kind == CLI_FOLDER || (row->kind == CLI_LIST && strcmp(row->metavar, "FILE") == 0);
+  return (cli_is_path(row->kind) && row->kind != CLI_NAME) ||
+         (row->kind == CLI_LIST && strcmp(row->metavar, "FILE") == 0);
 }
 
 // --pass names passes.
