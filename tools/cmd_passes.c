@@ -109,8 +109,10 @@ static void print_pass(const struct pass *pass, struct arena *a) {
   if (pass->n_options) printf("\nOptions:\n");
   for (uint32_t o = 0; o < pass->n_options; o++) {
     const struct pass_option *row = &pass->options[o];
-    const struct cli_option_row shown = {
-        .kind = CLI_TEXT, .help = row->help, .preset = preset_of(row)};
+    struct cli_option_row shown = cli_row_of_pass(row);
+    shown.kind = CLI_TEXT; // no lists and nothing that is required: their words stand before it
+    shown.required = false;
+    shown.preset = preset_of(row);
     help_entry(stdout, HELP_OPTIONS,
                arena_printf(a, "%s=%s", pass_values_key(row, a), taken_by(row)),
                help_option_text(&shown, NULL, true).s);

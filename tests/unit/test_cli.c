@@ -89,12 +89,8 @@ static void check_list(const char *whose, const char *list) {
   }
 }
 
-static void check_help(const char *name, const char *help) {
-  const size_t line = strcspn(help, "\n"), n = strlen(help);
-  if (line <= 10 || line > 100 || help[line - 1] == '.')
-    fail_msg("--%s: '%.*s' is no line for a screen of help", name, (int)line, help);
-  if (n > line && help[n - 1] != '.')
-    fail_msg("--%s: its long text ends without a full stop", name);
+static void check_more(const char *name, const char *more) {
+  if (!str_ends(more, ".")) fail_msg("--%s: its long text ends without a full stop", name);
 }
 
 static void test_tables_are_sound(void **state) {
@@ -105,10 +101,12 @@ static void test_tables_are_sound(void **state) {
     assert_true((row->kind == CLI_FLAG) == (row->metavar == NULL));
     assert_true(strlen(row->name) <= 47); // guess_distance
     assert_null(strpbrk(row->name, "= _"));
-    check_help(row->name, row->help);
+    if (row->line.n <= 10 || row->line.n > 100 || row->line.at[row->line.n - 1] == '.')
+      fail_msg("--%s has no line for a screen of help", row->name);
+    if (row->more) check_more(row->name, row->more);
     if (!row->twin.name) continue;
     check_list(row->twin.name, row->twin.commands);
-    if (row->twin.help) check_help(row->twin.name, row->twin.help);
+    if (row->twin.more) check_more(row->twin.name, row->twin.more);
   }
   for (uint32_t c = 0; c < CLI_COMMANDS; c++) {
     const struct cli_command_row *row = cli_command_row(c);
@@ -153,12 +151,11 @@ static void make_many(struct arena *a) {
                                                 .first = "",
                                                 .summary = "",
                                                 .about = ""};
-    many_options[i] =
-        (struct cli_option_row){.name = arena_printf(a, "o%u", i),
-                                .kind = i % 2 ? CLI_COUNT : CLI_FLAG,
-                                .metavar = i % 2 ? "N" : NULL,
-                                .commands = i % 4 ? arena_printf(a, "c%u c999", i) : "thirds -c999",
-                                .help = ""};
+    many_options[i] = (struct cli_option_row){.name = arena_printf(a, "o%u", i),
+                                              .kind = i % 2 ? CLI_COUNT : CLI_FLAG,
+                                              .metavar = i % 2 ? "N" : NULL,
+                                              .commands = i % 4 ? arena_printf(a, "c%u c999", i)
+                                                                : "thirds -c999"};
   }
 }
 

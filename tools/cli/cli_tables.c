@@ -18,33 +18,18 @@ static const struct cli_command_row command_rows[] = {
 #undef COMMAND
 };
 
+#define ROW(own_name, own_letter, own_kind, words, value, whose, heading, text, rest)              \
+  .name = own_name, .letter = own_letter, .kind = CLI_##own_kind, .metavar = words,                \
+  .preset = value, .commands = whose, .group = CLI_##heading,                                      \
+  .line = {(const uint8_t *)(text), sizeof(text) - 1}, .more = rest
+
 static const struct cli_option_row option_rows[] = {
-#define OPTION(id, own_name, own_letter, own_kind, words, value, whose, heading, text)             \
-  {.name = own_name,                                                                               \
-   .letter = own_letter,                                                                           \
-   .kind = CLI_##own_kind,                                                                         \
-   .metavar = words,                                                                               \
-   .preset = value,                                                                                \
-   .commands = whose,                                                                              \
-   .group = CLI_##heading,                                                                         \
-   .help = text},
-#define LISTED(id, own_name, words, whose, heading, by, text)                                      \
-  {.name = own_name,                                                                               \
-   .kind = CLI_CHOICE,                                                                             \
-   .metavar = words,                                                                               \
-   .commands = whose,                                                                              \
-   .group = CLI_##heading,                                                                         \
-   .listed = by,                                                                                   \
-   .help = text},
-#define TWIN(id, own_name, writers_name, own_kind, words, value, text, writers_text)               \
-  {.name = own_name,                                                                               \
-   .kind = CLI_##own_kind,                                                                         \
-   .metavar = words,                                                                               \
-   .preset = value,                                                                                \
-   .commands = "verify",                                                                           \
-   .group = CLI_OWN,                                                                               \
-   .help = text,                                                                                   \
-   .twin = {writers_name, "writers finalize", CLI_VERIFICATION, writers_text}},
+#define OPTION(id, ...) {ROW(__VA_ARGS__)},
+#define LISTED(id, name, words, commands, group, by, line, more)                                   \
+  {ROW(name, 0, CHOICE, words, NULL, commands, group, line, more), .listed = by},
+#define TWIN(id, name, writers_name, kind, metavar, preset, line, more, writers_more)              \
+  {ROW(name, 0, kind, metavar, preset, "verify", OWN, line, more),                                 \
+   .twin = {writers_name, "writers finalize", CLI_VERIFICATION, writers_more}},
 #include "options.def"
 #undef OPTION
 };
@@ -225,31 +210,35 @@ enum cli_option cli_option_after(enum cli_command command, enum cli_option befor
   return CLI_NONE;
 }
 
-struct cli_option_row cli_row(enum cli_command command, enum cli_option option) {
+struct cli_option_row cli_row_of_pass(const struct pass_option *option) {
   static const enum cli_kind kinds[] = {
       [PASS_FLAG] = CLI_FLAG,     [PASS_COUNT] = CLI_COUNT, [PASS_NUMBER] = CLI_NUMBER,
       [PASS_CHOICE] = CLI_CHOICE, [PASS_TEXT] = CLI_TEXT,   [PASS_LIST] = CLI_LIST};
-  assert(cli_option_belongs(option, command));
-  if (!cli_is_of_pass(option)) {
-    struct cli_option_row own = *cli_option_row(option);
-    if (!has_twin(option, command)) return own;
-    own.name = own.twin.name;
-    own.group = own.twin.group;
-    if (own.twin.help) own.help = own.twin.help;
-    return own;
-  }
-  const struct pass_option *row = &cli_pass(command)->options[option - cli_tables->n_options];
-  return (struct cli_option_row){.name = row->name,
-                                 .kind = row->reads ? CLI_FILE : kinds[row->kind],
-                                 .metavar = row->metavar,
-                                 .preset = row->preset,
-                                 .commands = cli_command_row(command)->name,
+  const size_t line = strcspn(option->help, "\n");
+  return (struct cli_option_row){.name = option->name,
+                                 .kind = option->reads ? CLI_FILE : kinds[option->kind],
+                                 .metavar = option->metavar,
+                                 .preset = option->preset,
+                                 .commands = "",
                                  .group = CLI_OWN,
-                                 .help = row->help,
-                                 .also = row->also,
-                                 .listed = row->listed,
-                                 .offers = row->offers,
-                                 .required = row->required};
+                                 .line = span_of(option->help, line),
+                                 .more = option->help[line] ? option->help + line + 1 : NULL,
+                                 .also = option->also,
+                                 .listed = option->listed,
+                                 .offers = option->offers,
+                                 .required = option->required};
+}
+
+struct cli_option_row cli_row(enum cli_command command, enum cli_option option) {
+  assert(cli_option_belongs(option, command));
+  if (cli_is_of_pass(option))
+    return cli_row_of_pass(&cli_pass(command)->options[option - cli_tables->n_options]);
+  struct cli_option_row row = *cli_option_row(option);
+  if (!has_twin(option, command)) return row;
+  row.name = row.twin.name;
+  row.group = row.twin.group;
+  if (row.twin.more) row.more = row.twin.more;
+  return row;
 }
 
 enum cli_option cli_option_named(enum cli_command command, struct span name) {

@@ -94,16 +94,17 @@ struct cli_option_row {
   const char *preset;   // or NULL
   const char *commands; // that have it (cli_names)
   enum cli_group group;
-  const char *help;
+  struct span line;   // what it does
+  const char *more;   // what else there is to know, or NULL
   const char *also;   // other words for those of a CHOICE or LIST, as in struct pass_option
   const char *listed; // as in struct pass_option
   const char *offers; // of a pass's options: what completions offer, as there
   bool required;      // of a pass's options: it has to be given
-  // Its other name, for other commands; NULL: it has none. help NULL: the same.
+  // Its other name, for other commands; NULL: it has none. more NULL: the same.
   struct {
     const char *name, *commands;
     enum cli_group group;
-    const char *help;
+    const char *more;
   } twin;
 };
 
@@ -155,6 +156,8 @@ bool cli_option_belongs(enum cli_option option, enum cli_command command);
 enum cli_option cli_option_after(enum cli_command command, enum cli_option before);
 // The row of an option that the command has, under the name and heading that it has there.
 struct cli_option_row cli_row(enum cli_command command, enum cli_option option);
+// The row of a pass's option, as all passes have it.
+struct cli_option_row cli_row_of_pass(const struct pass_option *option);
 // Is it an option of the pass that the command is?
 bool cli_is_of_pass(enum cli_option option);
 // The option of a command by its long name, or CLI_NONE; and where that is its pass's and known to be

@@ -16,24 +16,24 @@
 
 // ---- texts --------------------------------------------------------------------------------------
 
-// The first line of a text inside single quotes of a POSIX-like shell. `also`: characters that the command reading
+// A text inside single quotes of a POSIX-like shell. `also`: characters that the command reading
 // the word takes for itself, escaped with a backslash.
-static void put_quoted(FILE *to, const char *text, const char *also) {
-  for (; *text && *text != '\n'; text++) {
-    if (*text == '\'')
+static void put_quoted(FILE *to, struct span text, const char *also) {
+  for (size_t i = 0; i < text.n; i++) {
+    if (text.at[i] == '\'')
       fputs("'\\''", to);
-    else if (strchr(also, *text))
-      fprintf(to, "\\%c", *text);
+    else if (strchr(also, text.at[i]))
+      fprintf(to, "\\%c", text.at[i]);
     else
-      fputc(*text, to);
+      fputc(text.at[i], to);
   }
 }
 
 // Likewise; fish knows \' and \\ inside single quotes.
-static void put_fish(FILE *to, const char *text) {
-  for (; *text && *text != '\n'; text++) {
-    if (*text == '\'' || *text == '\\') fputc('\\', to);
-    fputc(*text, to);
+static void put_fish(FILE *to, struct span text) {
+  for (size_t i = 0; i < text.n; i++) {
+    if (text.at[i] == '\'' || text.at[i] == '\\') fputc('\\', to);
+    fputc(text.at[i], to);
   }
 }
 
@@ -296,11 +296,11 @@ static void zsh_option(FILE *to, const struct cli_option_row *row) {
   else
     fprintf(to, "'%s--%s%s'", again, row->name, flag ? "" : row->kind == CLI_MAYBE ? "=-" : "=");
   fprintf(to, "'[");
-  put_quoted(to, row->help, "[]:\\");
+  put_quoted(to, row->line, "[]:\\");
   fputc(']', to);
   if (row->offers) {
     fprintf(to, ":%s:{compadd -S \"\" -- ", row->name);
-    put_quoted(to, row->offers, ":\\");
+    put_quoted(to, span_str(row->offers), ":\\");
     fputc('}', to);
   } else if (offers_words(row)) {
     fprintf(to, ":%s%s:(", row->kind == CLI_MAYBE ? ":" : "", row->name);
@@ -308,7 +308,7 @@ static void zsh_option(FILE *to, const struct cli_option_row *row) {
     fputc(')', to);
   } else if (!flag) {
     fputc(':', to);
-    put_quoted(to, row->metavar, ":\\");
+    put_quoted(to, span_str(row->metavar), ":\\");
     fprintf(to, ":%s", row->kind == CLI_FOLDER ? "_files -/" : is_path(row) ? "_files" : " ");
   }
   fprintf(to, "' \\\n");
@@ -323,7 +323,7 @@ void completion_zsh(FILE *to) {
               "    commands=(\n");
   for (uint32_t c = 0; c < CLI_COMMANDS; c++) {
     fprintf(to, "      '%s:", cli_command_row(c)->name);
-    put_quoted(to, cli_command_row(c)->summary, ":\\");
+    put_quoted(to, span_str(cli_command_row(c)->summary), ":\\");
     fprintf(to, "'\n");
   }
   fprintf(to, "      'help:help about a command or a topic'\n"
@@ -388,7 +388,7 @@ static void fish_option(FILE *to, uint32_t first, enum cli_option o) {
     fprintf(to, is_path(row) ? " -r -F" : " -x");
   }
   fprintf(to, " -d '");
-  put_fish(to, row->help);
+  put_fish(to, row->line);
   fprintf(to, "'\n");
 }
 
@@ -405,7 +405,7 @@ void completion_fish(FILE *to) {
   for (uint32_t c = 0; c < CLI_COMMANDS; c++) {
     fprintf(to, "complete -c weir -n __fish_use_subcommand -f -a %s -d '",
             cli_command_row(c)->name);
-    put_fish(to, cli_command_row(c)->summary);
+    put_fish(to, span_str(cli_command_row(c)->summary));
     fprintf(to, "'\n");
     if (operand_is_name(c)) {
       fprintf(to, "complete -c weir -n '__fish_seen_subcommand_from %s' -f -a '",

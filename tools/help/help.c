@@ -124,16 +124,17 @@ void help_entry(FILE *to, size_t column, const char *head, const char *text) {
 struct help_text help_option_text(const struct cli_option_row *row, const char *variable,
                                   bool full) {
   struct help_text text;
-  const size_t line = strcspn(row->help, "\n");
   char preset[96] = "", from[64] = "";
   if (row->required)
     snprintf(preset, sizeof preset, " (required)");
   else if (row->preset && strcmp(row->preset, "default") != 0)
     snprintf(preset, sizeof preset, " (default: %s)", row->preset);
   if (variable) snprintf(from, sizeof from, " [environment: %s]", variable);
-  const int n = snprintf(text.s, sizeof text.s, "%.*s%s%s%s%s", (int)line, row->help,
-                         row->kind == CLI_LIST ? "; may be repeated" : "", preset, from,
-                         full ? row->help + line : "");
+  const char *more = full ? row->more : NULL;
+  const int n =
+      snprintf(text.s, sizeof text.s, "%.*s%s%s%s%s%s", (int)row->line.n,
+               (const char *)row->line.at, row->kind == CLI_LIST ? "; may be repeated" : "", preset,
+               from, more ? "\n" : "", more ? more : "");
   assert(n > 0 && (size_t)n < sizeof text.s);
   return text;
 }

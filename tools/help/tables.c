@@ -43,6 +43,15 @@ static void put_choices(struct json_out *j, const struct cli_option_row *row) {
   json_end_array(j);
 }
 
+// The line, and after a line break what else there is.
+static void put_help(struct json_out *j, const struct cli_option_row *row) {
+  struct arena a = {0};
+  const char *more = row->more ? arena_printf(&a, "\n%s", row->more) : "";
+  json_put_text(j, "help",
+                arena_printf(&a, "%.*s%s", (int)row->line.n, (const char *)row->line.at, more));
+  arena_free(&a);
+}
+
 static void put_option(struct json_out *j, enum cli_command c, enum cli_option o) {
   static const char *const kinds[] = {
       [CLI_FLAG] = "flag",       [CLI_TEXT] = "text",     [CLI_FILE] = "file",
@@ -65,7 +74,7 @@ static void put_option(struct json_out *j, enum cli_command c, enum cli_option o
   json_put_bool(j, "required", row.required);
   json_put_bool(j, "takes_false", row.kind == CLI_FLAG && cli_is_of_pass(o));
   json_put_text(j, "group", help_group_titles[row.group]);
-  json_put_text(j, "help", row.help);
+  put_help(j, &row);
   json_put_array(j, "excludes");
   for (enum cli_option other = CLI_NONE; (other = cli_option_after(c, other)) != CLI_NONE;)
     if (cli_excludes(o, other)) json_text(j, cli_row(c, other).name);
