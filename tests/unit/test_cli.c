@@ -112,6 +112,9 @@ static void test_tables_are_sound(void **state) {
     const struct cli_command_row *row = cli_command_row(c);
     assert_int_equal(cli_command_by_name(row->name), c);
     assert_true((row->pass != NULL) == (cli_pass(c) != NULL));
+    if (cli_names("finders pipelines", c)) assert_true(cli_names("rewriters", c));
+    if (cli_names("rewriters", c)) assert_true(cli_names("writers", c));
+    assert_false(cli_names("writers", c) && cli_names("readers streamers runners", c));
     const char *sets = row->sets;
     for (struct span set; (set = cli_next_word(&sets)).n > 0;) // none has the name of a command
       for (uint32_t d = 0; d < CLI_COMMANDS; d++)

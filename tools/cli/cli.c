@@ -306,7 +306,7 @@ char *cli_resume_command(const struct cli_args *args, struct arena *arena) {
     const bool operand = closed, about_it = strcmp(args->argv[i], "--resume") == 0 ||
                                             strcmp(args->argv[i], "--fresh") == 0;
     if (strcmp(args->argv[i], "--") == 0) closed = true;
-    // Ahead of a closing "--", behind which it would be an operand.
+    // Before a closing "--", after which it would be an operand.
     if (i == 2 && args->command == CLI_shrink) line = arena_printf(arena, "%s --resume", line);
     if (about_it && !operand) continue;
     line = arena_printf(arena, "%s %s", line, shell_words_quote(args->argv[i], arena));

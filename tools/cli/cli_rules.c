@@ -6,7 +6,7 @@
 
 #include <assert.h>
 
-// What stands alone on standard output; two of them could not be told apart there.
+// Does it print a record or the result on standard output? Two of them could not be told apart there.
 static bool is_on_stdout(const struct cli_args *args, enum cli_option o) {
   if (!cli_option_belongs(o, args->command) || !cli_given(args, o)) return false;
   const struct cli_option_row row = cli_row(args->command, o);

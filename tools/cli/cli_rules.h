@@ -1,4 +1,4 @@
-// What a whole line of weir must keep to, beyond what single rows say.
+// The rules that a whole line of weir must keep to, beyond those that rows say.
 #ifndef WEIR_CLI_RULES_H
 #define WEIR_CLI_RULES_H
 

@@ -38,6 +38,7 @@ static const struct cli_option_row option_rows[] = {
 static const struct cli_environment environment[] = {
     {OPT_MEMORY, "WEIR_MEMORY"}, {OPT_JOBS, "WEIR_JOBS"}, {OPT_IO, "WEIR_IO"}};
 
+// The commands that write list --verify-require before the bounds, and 'weir verify' lists --require after them.
 static const struct cli_place places[] = {{CLI_verify, OPT_VERIFY_REQUIRE, OPT_VERIFY_METRIC}};
 
 static const struct cli_exclusion exclusions[] = {
@@ -168,7 +169,8 @@ bool cli_option_belongs(enum cli_option option, enum cli_command command) {
   return pass && at < pass->n_options && (command != CLI_measure || pass->options[at].measured);
 }
 
-// Likewise; `before` is one of the pass, or CLI_NONE. What must be given is looked for in a walk of its own.
+// The option of the command's pass after `before`, which is one of them or CLI_NONE. A first walk finds those that must
+// be given, a second one the others.
 static enum cli_option pass_option_after(enum cli_command command, enum cli_option before) {
   const struct pass *pass = cli_pass(command);
   const uint32_t n = pass ? pass->n_options : 0, at = before - cli_tables->n_options;
@@ -180,7 +182,8 @@ static enum cli_option pass_option_after(enum cli_command command, enum cli_opti
   return CLI_NONE;
 }
 
-// Where the command lists the option, if that is elsewhere than its row; and what it lists behind it so.
+// The place of an option that the command does not list where its row lies, or NULL; and the option that has its place
+// after another one, or CLI_NONE.
 static const struct cli_place *place_of(enum cli_command command, enum cli_option option) {
   for (uint32_t i = 0; i < cli_tables->n_places; i++)
     if (cli_tables->places[i].command == command && cli_tables->places[i].option == option)
@@ -188,9 +191,9 @@ static const struct cli_place *place_of(enum cli_command command, enum cli_optio
   return NULL;
 }
 
-static enum cli_option placed_behind(enum cli_command command, enum cli_option option) {
+static enum cli_option placed_after(enum cli_command command, enum cli_option option) {
   for (uint32_t i = 0; i < cli_tables->n_places; i++)
-    if (cli_tables->places[i].command == command && cli_tables->places[i].behind == option)
+    if (cli_tables->places[i].command == command && cli_tables->places[i].after == option)
       return cli_tables->places[i].option;
   return CLI_NONE;
 }
@@ -201,10 +204,10 @@ enum cli_option cli_option_after(enum cli_command command, enum cli_option befor
     if (of_pass != CLI_NONE) return of_pass;
     before = CLI_NONE;
   }
-  const enum cli_option placed = placed_behind(command, before);
+  const enum cli_option placed = placed_after(command, before);
   if (placed != CLI_NONE) return placed;
   const struct cli_place *place = place_of(command, before);
-  if (place) before = place->behind;
+  if (place) before = place->after;
   for (uint32_t o = before + 1u; o < cli_tables->n_options; o++) // CLI_NONE + 1u is 0
     if (cli_option_belongs(o, command) && !place_of(command, o)) return o;
   return CLI_NONE;

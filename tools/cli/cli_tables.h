@@ -26,23 +26,24 @@ enum cli_option {
   CLI_OPTIONS, // how many
 };
 
+// Which values an option takes.
 enum cli_kind {
-  CLI_FLAG,
-  CLI_TEXT,
-  CLI_FILE,
-  CLI_MODEL,
-  CLI_STREAM,
-  CLI_FOLDER,
-  CLI_NAME,
-  CLI_SIZE,
-  CLI_SIZE_FROM_0,
-  CLI_POWER_OF_2,
-  CLI_COUNT,
-  CLI_THREADS,
-  CLI_NUMBER,
-  CLI_CHOICE,
-  CLI_MAYBE,
-  CLI_LIST,
+  CLI_FLAG,        // none
+  CLI_TEXT,        // any word
+  CLI_FILE,        // a path, completed as such
+  CLI_MODEL,       // a FILE that a model is written to
+  CLI_STREAM,      // a FILE, or - for standard input or output
+  CLI_FOLDER,      // the path of a folder
+  CLI_NAME,        // a plain file name
+  CLI_SIZE,        // 64M, 1GiB
+  CLI_SIZE_FROM_0, // the same, or 0
+  CLI_POWER_OF_2,  // a SIZE
+  CLI_COUNT,       // a whole number from 1
+  CLI_THREADS,     // a COUNT
+  CLI_NUMBER,      // a whole number from 0
+  CLI_CHOICE,      // one of some words
+  CLI_MAYBE,       // the same, or nothing
+  CLI_LIST,        // each time that it is given adds one; a metavar with commas has the words
 };
 
 // Headings of help: an option shared by several commands is explained under the same one
@@ -108,10 +109,10 @@ struct cli_option_row {
   } twin;
 };
 
-// A command lists the option behind that one, and not where its row lies.
+// A command lists the option after that one, and not where its row lies.
 struct cli_place {
   enum cli_command command;
-  enum cli_option option, behind;
+  enum cli_option option, after;
 };
 
 // Two options of which not both may be given, except with these words of b.
@@ -175,16 +176,17 @@ bool cli_is_path(enum cli_kind kind);
 // The k-th word of a CHOICE or MAYBE option, hidden ones last; empty past the last, or past the last visible one
 // unless `hidden`.
 struct span cli_choice(const struct cli_option_row *row, uint32_t k, bool hidden);
-// The next word of a text whose words have a space between them, and moves behind it; n 0: there are no more.
+// The next word of a text whose words have a space between them, and moves *text past it; n 0: there are no more.
 struct span cli_next_word(const char **text);
+// Is the word one of those?
 bool cli_has_word(const char *text, struct span word);
-// The k-th word of a command's operands, brackets kept ("[OUT]"); empty past the last. And is it "IN...", for which
-// any number may stand?
+// The k-th word of a command's operands, brackets kept ("[OUT]"); empty past the last.
 struct span cli_operand_word(enum cli_command command, uint32_t k);
+// May the line have any number of words for it? "IN..."
 bool cli_is_repeated(struct span word);
 
 // The environment variable that the option's value is taken from where the command line gives none; NULL: there
-// is none. What is set to nothing is not set.
+// is none. A variable that is set to nothing counts as not set.
 const char *cli_variable(enum cli_option option);
 
 #endif

@@ -62,7 +62,7 @@ static int check_path(const struct cli_taking *t, const char *text, struct err *
   return *text == '\0' ? bad_value(t, text, "a path", err) : 0;
 }
 
-// What a pass's option has, for the slots.
+// Fills the slot of a pass's option with the value that the pass has.
 static void show_pass_value(const struct cli_taking *t) {
   const struct pass_value *x = &t->args->of_pass.of[t->o - cli_tables->n_options];
   t->value->text = x->text;
@@ -88,7 +88,6 @@ static int take_pass_value(const struct cli_taking *t, const char *text, struct 
   return err_hint(err, "max_dilation must be >= 1");
 }
 
-// What the kind of the option makes of the word.
 int cli_take_value(const struct cli_taking *t, const char *text, struct err *err) {
   if (cli_is_of_pass(t->o)) return take_pass_value(t, text, err);
   struct cli_value *v = t->value;
