@@ -137,4 +137,10 @@ bool utf8_steers_terminal(uint32_t code_point);
 void hex_encode(const uint8_t *bytes, size_t n, char *out);
 bool hex_decode(struct span text, uint8_t *out, size_t n);
 
+// Takes a text piece by piece.
+struct span_sink {
+  void (*put)(void *ctx, struct span piece);
+  void *ctx;
+};
+
 #endif

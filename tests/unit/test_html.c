@@ -309,7 +309,7 @@ static void add_row(struct verified *v, const char *name, enum verified_end end,
 }
 
 static char *page_of(const struct run_report *r, struct taken *t) {
-  html_page(r, (struct html_sink){take, t});
+  html_page(r, (struct span_sink){take, t});
   return t->text;
 }
 

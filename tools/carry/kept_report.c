@@ -84,7 +84,7 @@ int kept_report_put_page(const struct staging *st, const struct kept_page *page,
   if (companion_open(&to.file, st->folder, STAGING_PAGE, err)) return -1;
   to.sum = digest_new();
   digest_start(to.sum);
-  page->write(page->ctx, (struct html_sink){put_piece, &to});
+  page->write(page->ctx, (struct span_sink){put_piece, &to});
   digest_end(to.sum, sum);
   const struct check check = check_for(sum);
   int rc = to.err.kind == ERR_NONE ? 0 : -1;

@@ -2,12 +2,11 @@
 #ifndef WEIR_KEPT_REPORT_H
 #define WEIR_KEPT_REPORT_H
 
-#include "html_out.h"
 #include "staging.h"
 
 // Writes the page. write NULL: there is none to keep.
 struct kept_page {
-  void (*write)(void *ctx, struct html_sink sink);
+  void (*write)(void *ctx, struct span_sink sink);
   void *ctx;
 };
 

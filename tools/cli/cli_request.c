@@ -2,6 +2,7 @@
 
 #include "job.h"
 #include "job_asked.h"
+#include "render_run.h"
 #include "verify_job.h"
 #include "verify_options.h"
 
@@ -155,5 +156,6 @@ int cli_request(struct request *r, const struct cli_args *args, const struct pip
   r->shown = shown_of(args);
   *watch = verify_job_watch(verify);
   r->watch = watch;
+  r->render = &render_run;
   return verify_options_take(&verify->options, args, o, pipeline, a, err);
 }

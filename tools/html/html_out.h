@@ -12,15 +12,9 @@
 
 enum { HTML_TEXT_MAX = 512 }; // bytes of a text that are shown
 
-// Where the pieces go. Failures are kept by whoever takes them.
-struct html_sink {
-  void (*put)(void *ctx, struct span piece);
-  void *ctx;
-};
-
 // Zero-initialize but for the sink; html_flush ends it.
 struct html_out {
-  struct html_sink sink;
+  struct span_sink sink;
   size_t n;
   char buffer[1 << 14];
 };

@@ -239,7 +239,7 @@ static void put_reproduce(struct html_out *o, const struct run_report *r) {
 
 // ---- all of it ---------------------------------------------------------------------------------
 
-void html_page(const struct run_report *r, struct html_sink sink) {
+void html_page(const struct run_report *r, struct span_sink sink) {
   struct html_out o = {.sink = sink};
   put_head(&o, r);
   html_raw(&o, "<main>\n");

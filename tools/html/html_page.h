@@ -8,6 +8,6 @@
 
 // Parts of which *r knows nothing are left out: of weir verify, which is no job, the verification is there, the command
 // and the names. The same report gives the same page; seconds and memory in it are of the run.
-void html_page(const struct run_report *r, struct html_sink sink);
+void html_page(const struct run_report *r, struct span_sink sink);
 
 #endif

@@ -12,13 +12,12 @@
 #include "engine.h"
 #include "job_stage.h"
 #include "name_scan.h"
-#include "html_page.h"
 #include "put_in_place.h"
-#include "report.h"
 #include "staging_join.h"
 #include "run_report.h"
 #include "version.h"
 
+#include <stdarg.h>
 #include <unistd.h>
 
 static const struct job_watch *watch_of(const struct job *job) {
@@ -51,6 +50,28 @@ void job_close(struct job *job) {
   digest_free(job->log_digest);
   arena_free(&job->arena);
   *job = (struct job){.out.dest = -1};
+}
+
+enum { SHARD_SHIFT = 33 }; // 8 GiB
+
+uint32_t job_shards(const struct job *job) {
+  const uint32_t asked = job->request->shards;
+  return asked ? asked : (uint32_t)(plan_total_bytes(&job->plan) >> SHARD_SHIFT) + 1;
+}
+
+void job_warn(struct job *job, const char *fmt, ...) {
+  char text[1024];
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  observer_notice(job->request->observer, "%s", text);
+  if (job->n_warnings < JOB_WARNINGS_MAX)
+    job->warnings[job->n_warnings++] = arena_string(&job->arena, span_str(text));
+}
+
+bool job_wants_report(const struct request *r) {
+  return r->records.report_json || r->shown.json;
 }
 
 int job_choose_io(struct job *job, struct err *err) {
@@ -86,11 +107,11 @@ int job_beside_bytes(const struct job *job, uint64_t *bytes, struct err *err) {
 }
 
 // As it is if another process completes the seal.
-static void write_kept_page(void *ctx, struct html_sink sink) {
+static void write_kept_page(void *ctx, struct span_sink sink) {
   struct job *job = ctx;
   const char *resumed = job->resumed;
   job->resumed = "seal";
-  html_page(run_report_of(job), sink);
+  job->request->render->page(run_report_of(job), sink);
   job->resumed = resumed;
 }
 
@@ -100,7 +121,7 @@ static int seal(struct job *job, const struct carry_out *c, struct staging *st, 
   if (job_wants_report(job->request)) { // as it is if another process completes the seal
     const char *resumed = job->resumed;
     job->resumed = "seal";
-    job_report_write(job, &report);
+    job->request->render->json(job, &report);
     job->resumed = resumed;
     json_newline(&report);
   }
@@ -276,7 +297,7 @@ static int write_page(struct job *job, struct err *err) {
   struct record_file *page = &job->page_file;
   if (!page->path) return 0;
   if (record_file_start(page, err)) return -1;
-  html_page(run_report_of(job), (struct html_sink){put_page, page});
+  job->request->render->page(run_report_of(job), (struct span_sink){put_page, page});
   return record_file_check(page, err) ? -1 : record_file_publish(page, err);
 }
 
@@ -290,16 +311,12 @@ static int write_json_report(struct job *job, struct err *err) {
   int rc = 0;
   if (job->report_file.path) {
     struct json_out report = {.indent = 2};
-    job_report_write(job, &report);
+    job->request->render->json(job, &report);
     json_newline(&report);
     rc = record_file_end(&job->report_file, span_of(report.text, report.n), err);
     json_done(&report);
   }
-  if (job->request->shown.json) {
-    struct json_out report = {.indent = job->request->shown.json_indent};
-    job_report_write(job, &report);
-    report_json_end(&report);
-  }
+  if (job->request->shown.json) job->request->render->print_report(job);
   return rc;
 }
 
@@ -339,7 +356,7 @@ int job_finish(struct job *job, struct err *err) {
   // A script made for another tool knows the line that comes after the report.
   const struct request_shown *shown = &job->request->shown;
   const bool beside = shown->json_alone && !run_report_of(job)->told.line;
-  if (!beside && shown->lines) job_report_print(job);
+  if (!beside && shown->lines) job->request->render->print_lines(job);
   if (rc) return -1;
   if (job->refusal.kind == ERR_NONE) return 0;
   *err = job->refusal;

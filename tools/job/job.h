@@ -85,6 +85,17 @@ struct job_watch {
   void *ctx;
 };
 
+// The forms that a run is shown in: the execution has none of its own.
+struct job_render {
+  void (*json)(struct job *job, struct json_out *j); // the report
+  void (*known)(const struct run_report *known,
+                struct json_out *j); // of a run whose report is lost
+  void (*page)(const struct run_report *r, struct span_sink sink);
+  void (*print_report)(struct job *job);                               // on standard output
+  void (*print_document)(const struct request *r, struct span report); // one that was kept
+  void (*print_lines)(struct job *job);                                // for people
+};
+
 struct job {
   const struct request *request;
   const struct request_output *wanted; // its first output
@@ -245,8 +256,8 @@ bool job_is_for_packing(const struct job *job);
 // beside what the passes hold that asked it. job_index_peak: of that, the part of the index.
 uint64_t job_index_peak(const struct job *job);
 uint64_t job_memory_limit(const struct job *job);
-// A dry run's lines.
-void job_dry_run_print(struct job *job);
+// The part of it that is the program itself, beside index and --memory.
+enum { JOB_PROGRAM_BYTES = 16 << 20 };
 
 // job_resume.c. A run that was interrupted between its last renames is completed before anything
 // else: true (and *rc is the command's result) if there was one for this output. It is this command's if that read the same files
@@ -259,9 +270,6 @@ uint32_t job_shards(const struct job *job);
 // Bytes of all files of the model.
 uint64_t job_input_bytes(const struct job *job);
 
-// job_report.c: the report as JSON (--report-json, --json) and the summary for people.
-void job_report_write(struct job *job, struct json_out *j);
-void job_report_print(struct job *job);
 // The files of the output in the order in which people are told of them, the .onnx first.
 struct job_file {
   const char *name;
@@ -270,7 +278,6 @@ struct job_file {
 };
 uint32_t job_n_files(const struct job *job);
 struct job_file job_file(struct job *job, uint32_t k);
-void job_report_file(struct json_out *j, const char *name, uint64_t size); // {"name":…,"size":…}
 // Is a report asked for at all?
 bool job_wants_report(const struct request *r);
 

@@ -150,3 +150,35 @@ int job_unnamed_file(void *ctx) {
   (void)ctx;
   return again_create(AT_FDCWD, in && *in ? in : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 }
+
+// The model first: it is the name that is given to others. Then the data, the manifest, the digests.
+uint32_t job_n_files(const struct job *job) {
+  return job->plan.n_outputs + job->wanted->manifest + job->wanted->tensor_digests;
+}
+
+struct job_file job_file(struct job *job, uint32_t k) {
+  const struct plan *p = &job->plan;
+  const int above = (int)(job->out.onnx_name - job->out.path);
+  char derived[256];
+  struct job_file f = {derived, NULL, 0};
+  if (k < p->n_outputs) { // the plan has the .onnx last
+    const struct plan_output *out = &p->outputs[k ? k - 1 : p->n_outputs - 1];
+    f.name = out->name;
+    f.size = out->size;
+  } else if (k == p->n_outputs && job->wanted->manifest) {
+    manifest_name(derived, job->out.onnx_name);
+  } else {
+    manifest_tensors_name(derived, job->out.onnx_name);
+  }
+  f.name = arena_string(&job->arena, span_str(f.name));
+  const char *path = arena_printf(&job->arena, "%.*s%s", above, job->out.path, f.name);
+  f.shown = arena_string(&job->arena, span_str(quote_str(path).s));
+  return f;
+}
+
+uint64_t job_input_bytes(const struct job *job) {
+  uint64_t n = 0;
+  for (uint32_t i = 0; i < job->plan.n_sources; i++)
+    if (!sources_is_companion(job->sources, i)) n += job->plan.sources[i].size;
+  return n;
+}

@@ -13,12 +13,10 @@
 // own report (--strict-compat) holds nothing of that, so it is refused, before anything is moved.
 #include "carry_out.h"
 #include "fs.h"
-#include "html_page.h"
 #include "job.h"
 #include "job_asked.h"
 #include "kept_report.h"
 #include "put_in_place.h"
-#include "report.h"
 #include "run_report.h"
 #include "seal_intent.h"
 #include "version.h"
@@ -41,35 +39,12 @@ struct ending {
   struct span kept_provenance;
 };
 
-static void put_known(struct json_out *j, const struct ending *e, const struct seal_intent *s) {
-  char manifest[256], id[DIGEST_HEX] = "";
-  manifest_name(manifest, e->job->out.onnx_name);
-  if (s) hex_encode(s->plan_id, DIGEST_BYTES, id);
-  report_json_begin(j);
-  json_put_object(j, "weir");
-  // By what is to be moved; once all is in place and seal.json gone, by what is there.
-  struct stat at;
-  bool has_manifest = !s && fstatat(e->st->dest, manifest, &at, 0) == 0;
-  for (uint32_t i = 0; s && i < s->n_moves; i++)
-    has_manifest = has_manifest || strcmp(s->moves[i].name, manifest) == 0;
-  json_put_text(j, "manifest", has_manifest ? manifest : NULL);
-  json_put_array(j, "output");
-  for (uint32_t i = 0; s && i < s->n_moves; i++)
-    if (s->moves[i].role != SEAL_COMPANION) job_report_file(j, s->moves[i].name, s->moves[i].size);
-  if (!s && fstatat(e->st->dest, e->job->out.onnx_name, &at, 0) == 0)
-    job_report_file(j, e->job->out.onnx_name, (uint64_t)at.st_size);
-  json_end_array(j);
-  json_put_text(j, "plan_id", s ? id : NULL);
-  json_put_text(j, "resumed", "seal");
-  json_put_text(j, "version", version_number);
-  json_end_object(j);
-  json_end_object(j);
-  json_newline(j);
-}
-
+// By what is to be moved; once all is in place and seal.json gone (s NULL), by what is there.
 static void take_known(struct ending *e, const struct seal_intent *s) {
   struct run_report *r = &e->known;
+  const char *onnx = e->job->out.onnx_name;
   char manifest[256];
+  struct stat at;
   r->command = e->job->request->command;
   r->command_line = e->job->request->command_line;
   r->version = version_number;
@@ -77,24 +52,38 @@ static void take_known(struct ending *e, const struct seal_intent *s) {
   r->resumed = "seal";
   r->told.did = "An interrupted run was completed. It stored no report page, so this page shows "
                 "only its files.";
-  manifest_name(manifest, e->job->out.onnx_name);
-  for (uint32_t i = 0; s && i < s->n_moves; i++) {
+  manifest_name(manifest, onnx);
+  if (!s) {
+    if (fstatat(e->st->dest, manifest, &at, 0) == 0)
+      r->manifest = arena_string(&r->arena, span_str(manifest));
+    if (fstatat(e->st->dest, onnx, &at, 0) == 0)
+      *TABLE_PUSH(r, outputs) = (struct run_file){.name = onnx, .size = (uint64_t)at.st_size};
+    return;
+  }
+  for (uint32_t i = 0; i < s->n_moves; i++) {
     const char *name = arena_string(&r->arena, span_str(s->moves[i].name));
     if (strcmp(name, manifest) == 0)
       r->manifest = name;
     else if (s->moves[i].role != SEAL_COMPANION)
       *TABLE_PUSH(r, outputs) = (struct run_file){.name = name, .size = s->moves[i].size};
   }
-  if (!s) return;
   char *id = arena_alloc(&r->arena, DIGEST_HEX);
   hex_encode(s->plan_id, DIGEST_BYTES, id);
   r->plan_id = id;
 }
 
+// Once, where the interrupted run left no report, or no page.
+static void find_known(struct ending *e) {
+  struct seal_intent s;
+  struct err ignored = {0}; // seal.json goes first when a finished folder is removed
+  if (e->known.command) return;
+  const bool read = seal_intent_read(&s, e->st->folder, e->st->name, &ignored) == 0;
+  take_known(e, read ? &s : NULL);
+  if (read) seal_intent_free(&s);
+}
+
 static int prepare_page(struct ending *e, struct err *err) {
   const char *path = e->job->request->records.report_html;
-  struct seal_intent s;
-  struct err ignored = {0};
   bool changed;
   if (!path) return 0;
   if (record_file_reserve(&e->page, path, e->job->request->observer, &e->job->arena, err))
@@ -105,9 +94,7 @@ static int prepare_page(struct ending *e, struct err *err) {
     observer_notice(e->job->request->observer,
                     "the report page that the interrupted run stored was changed or damaged, so "
                     "this page shows only the files");
-  const bool read = seal_intent_read(&s, e->st->folder, e->st->name, &ignored) == 0;
-  take_known(e, read ? &s : NULL);
-  if (read) seal_intent_free(&s);
+  find_known(e);
   return 0;
 }
 
@@ -118,7 +105,7 @@ static void put_page(void *ctx, struct span piece) {
 static int write_page(struct ending *e, struct err *err) {
   if (e->kept_page.at) return record_file_end(&e->page, e->kept_page, err);
   if (record_file_start(&e->page, err)) return -1;
-  html_page(&e->known, (struct html_sink){put_page, &e->page});
+  e->job->request->render->page(&e->known, (struct span_sink){put_page, &e->page});
   return record_file_check(&e->page, err) ? -1 : record_file_publish(&e->page, err);
 }
 
@@ -157,27 +144,10 @@ static int prepare_report(struct ending *e, struct err *err) {
             quote_str(e->job->out.path).s);
     return err_hint(err, "leave out --report-json, --report-json-stdout and --json to complete it");
   }
-  struct seal_intent s;
-  struct err ignored = {0}; // seal.json goes first when a finished folder is removed
-  const bool read = seal_intent_read(&s, e->st->folder, e->st->name, &ignored) == 0;
+  find_known(e);
   e->made.indent = 2;
-  put_known(&e->made, e, read ? &s : NULL);
-  if (read) seal_intent_free(&s);
+  request->render->known(&e->known, &e->made);
   return 0;
-}
-
-// As this run would print it: the text is indented, a command of many models has lines.
-static void print_report(int indent, struct span text) {
-  struct err ignored = {0};
-  struct json_value *doc = indent ? NULL : json_parse(text, "report", &ignored);
-  struct json_out line = {.indent = 0};
-  if (!doc) {
-    report_document((const char *)text.at, text.n);
-    return;
-  }
-  json_copy(&line, doc);
-  report_json_end(&line);
-  json_free(doc);
 }
 
 // What is left to do of an earlier run of this output, whose files were looked at: its last renames, or (a kill while the
@@ -196,7 +166,7 @@ static int finish_checked(struct job *job, struct staging *st, struct err *err) 
     observer_notice(job->request->observer, "completed the interrupted run: '%s' is in place",
                     quote_str(job->out.path).s);
     const struct span text = e.kept.at ? e.kept : span_of(e.made.text, e.made.n);
-    if (job->request->shown.json) print_report(job->request->shown.json_indent, text);
+    if (job->request->shown.json) job->request->render->print_document(job->request, text);
     if (e.file.path) rc = record_file_end(&e.file, text, err);
     if (rc == 0 && e.page.path) rc = write_page(&e, err);
     if (rc == 0 && e.provenance.path) rc = record_file_end(&e.provenance, e.kept_provenance, err);

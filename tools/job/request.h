@@ -10,6 +10,7 @@
 
 struct given_files; // given_files.h
 struct job_watch;   // job.h
+struct job_render;  // job.h
 
 // Where the weights of an output go, over what is the usual, or recorded in an edit log.
 struct request_layout {
@@ -80,6 +81,7 @@ struct request {
   struct request_limits limits;
   struct request_records records;
   struct request_shown shown;
+  const struct job_render *render; // its forms, for people and programs
   const struct job_watch
       *watch; // who looks on, such as a verification (verify_job.h); NULL: nobody
 };

@@ -59,7 +59,7 @@ static int write_page(const struct verify *v, const struct cli_args *args,
                : v->options.scope == VERIFY_SITES ? "compared with the model after its edits"
                                                   : "compared with the expected outputs";
   if (record_file_start(to, err)) return -1;
-  html_page(&r, (struct html_sink){put_page, to});
+  html_page(&r, (struct span_sink){put_page, to});
   run_report_free(&r);
   return record_file_check(to, err) ? -1 : record_file_publish(to, err);
 }

@@ -4,7 +4,7 @@
 // (conv2matmul: converted, nodes, skipped, as onnx-conv2matmul writes them; with --strict-compat these
 // alone); all that is common lies under "weir". Reports may name memory and engines; outputs and manifests
 // never do.
-#include "job.h"
+#include "render_run.h"
 
 #include "shell_words.h"
 #include "hints.h"
@@ -16,12 +16,11 @@
 #include "version.h"
 
 #include <fcntl.h>
-#include <stdarg.h>
 #include <sys/stat.h>
 
 enum { DATA_FILES_NAMED = 3 };
 
-void job_report_file(struct json_out *j, const char *name, uint64_t size) {
+static void put_file(struct json_out *j, const char *name, uint64_t size) {
   json_object(j);
   json_put_text(j, "name", name);
   json_put_uint(j, "size", size);
@@ -108,13 +107,6 @@ static struct summary summary_of(struct job *job, const char *spent) {
 
 // ---- for programs -------------------------------------------------------------------------------
 
-enum { SHARD_SHIFT = 33 }; // 8 GiB
-
-uint32_t job_shards(const struct job *job) {
-  const uint32_t asked = job->request->shards;
-  return asked ? asked : (uint32_t)(plan_total_bytes(&job->plan) >> SHARD_SHIFT) + 1;
-}
-
 static void write_common(struct job *job, struct json_out *j) {
   const struct run_report *r = run_report_of(job);
   const bool dry = job->request->dry_run;
@@ -131,7 +123,7 @@ static void write_common(struct job *job, struct json_out *j) {
   json_put_uint(j, "index_bytes", job->index_bytes);
   json_put_array(j, "input");
   for (uint32_t i = 0; i < r->n_inputs; i++)
-    job_report_file(j, r->inputs[i].name, r->inputs[i].size);
+    put_file(j, r->inputs[i].name, r->inputs[i].size);
   json_end_array(j);
   json_put_text(j, "io", job->stats.ring_lost ? "uring, then sync" : io_mode_name(job->mode));
   json_put_uint(j, "jobs", job->stats.jobs);
@@ -146,7 +138,7 @@ static void write_common(struct job *job, struct json_out *j) {
   }
   json_put_array(j, "output");
   for (uint32_t i = 0; i < job->plan.n_outputs && !job->unwritten; i++)
-    job_report_file(j, job->plan.outputs[i].name, job->plan.outputs[i].size);
+    put_file(j, job->plan.outputs[i].name, job->plan.outputs[i].size);
   json_end_array(j);
   if (dry) json_put_bool(j, "output_exists", ahead->output_exists);
   if (dry) json_put_bool(j, "output_folder_writable", ahead->folder_writable);
@@ -178,22 +170,7 @@ static void write_common(struct job *job, struct json_out *j) {
   json_end_object(j);
 }
 
-void job_warn(struct job *job, const char *fmt, ...) {
-  char text[1024];
-  va_list ap;
-  va_start(ap, fmt);
-  vsnprintf(text, sizeof text, fmt, ap);
-  va_end(ap);
-  observer_notice(job->request->observer, "%s", text);
-  if (job->n_warnings < JOB_WARNINGS_MAX)
-    job->warnings[job->n_warnings++] = arena_string(&job->arena, span_str(text));
-}
-
-bool job_wants_report(const struct request *r) {
-  return r->records.report_json || r->shown.json;
-}
-
-void job_report_write(struct job *job, struct json_out *j) {
+void render_run_json(struct job *job, struct json_out *j) {
   if (job->plain_report)
     json_object(j);
   else
@@ -205,39 +182,7 @@ void job_report_write(struct job *job, struct json_out *j) {
   json_end_object(j);
 }
 
-uint64_t job_input_bytes(const struct job *job) {
-  uint64_t n = 0;
-  for (uint32_t i = 0; i < job->plan.n_sources; i++)
-    if (!sources_is_companion(job->sources, i)) n += job->plan.sources[i].size;
-  return n;
-}
-
 // ---- for people ---------------------------------------------------------------------------------
-
-// The model first: it is the name that is given to others. Then the data, the manifest, the digests.
-uint32_t job_n_files(const struct job *job) {
-  return job->plan.n_outputs + job->wanted->manifest + job->wanted->tensor_digests;
-}
-
-struct job_file job_file(struct job *job, uint32_t k) {
-  const struct plan *p = &job->plan;
-  const int above = (int)(job->out.onnx_name - job->out.path);
-  char derived[256];
-  struct job_file f = {derived, NULL, 0};
-  if (k < p->n_outputs) { // the plan has the .onnx last
-    const struct plan_output *out = &p->outputs[k ? k - 1 : p->n_outputs - 1];
-    f.name = out->name;
-    f.size = out->size;
-  } else if (k == p->n_outputs && job->wanted->manifest) {
-    manifest_name(derived, job->out.onnx_name);
-  } else {
-    manifest_tensors_name(derived, job->out.onnx_name);
-  }
-  f.name = arena_string(&job->arena, span_str(f.name));
-  const char *path = arena_printf(&job->arena, "%.*s%s", above, job->out.path, f.name);
-  f.shown = arena_string(&job->arena, span_str(quote_str(path).s));
-  return f;
-}
 
 // "small/m.onnx_data to m.onnx_data_4 (5 data files, 5.2 GB)"
 static void print_data_files(struct job *job) {
@@ -308,7 +253,7 @@ static void print_plan(const struct job *job) {
 }
 
 // Five lines at most, and one for each step where there are many.
-void job_report_print(struct job *job) {
+void render_run_text(struct job *job) {
   const bool dry = job->request->dry_run;
   if (job->print) job->print(job);
   if (job->request->shown.quiet) return;
@@ -327,7 +272,7 @@ void job_report_print(struct job *job) {
   if (told.line && !dry) return;
   if (job->unwritten) return;
   if (dry)
-    job_dry_run_print(job);
+    render_dry_run(job);
   else if (job->request->plans)
     print_plan(job);
   else if (job->mode != IO_NULL)

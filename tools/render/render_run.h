@@ -1,0 +1,16 @@
+// What a writing command says of its run: JSON for programs, lines for people, a page.
+#ifndef WEIR_RENDER_RUN_H
+#define WEIR_RENDER_RUN_H
+
+#include "job.h"
+
+// The report (--report-json, --json).
+void render_run_json(struct job *job, struct json_out *j);
+// Lines that end a run; those of a dry run are among them.
+void render_run_text(struct job *job);
+void render_dry_run(struct job *job);
+
+// For request.render: all of this, and pages (html_page.h).
+extern const struct job_render render_run;
+
+#endif

@@ -1,0 +1,52 @@
+// The forms that a run is shown in, as a table for the execution, which has none of its own.
+#include "html_page.h"
+#include "render_run.h"
+#include "report.h"
+
+// What is known of a run whose own report was not kept: outputs, manifest, plan.
+static void write_known(const struct run_report *known, struct json_out *j) {
+  report_json_begin(j);
+  json_put_object(j, "weir");
+  json_put_text(j, "manifest", known->manifest);
+  json_put_array(j, "output");
+  for (uint32_t i = 0; i < known->n_outputs; i++) {
+    json_object(j);
+    json_put_text(j, "name", known->outputs[i].name);
+    json_put_uint(j, "size", known->outputs[i].size);
+    json_end_object(j);
+  }
+  json_end_array(j);
+  json_put_text(j, "plan_id", known->plan_id);
+  json_put_text(j, "resumed", known->resumed);
+  json_put_text(j, "version", known->version);
+  json_end_object(j);
+  json_end_object(j);
+  json_newline(j);
+}
+
+// As this run would print it: a kept report is indented, a command of many models has lines.
+static void print_document(const struct request *r, struct span text) {
+  struct err ignored = {0};
+  struct json_value *doc = r->shown.json_indent ? NULL : json_parse(text, "report", &ignored);
+  struct json_out line = {.indent = 0};
+  if (!doc) {
+    report_document((const char *)text.at, text.n);
+    return;
+  }
+  json_copy(&line, doc);
+  report_json_end(&line);
+  json_free(doc);
+}
+
+static void print_report(struct job *job) {
+  struct json_out report = {.indent = job->request->shown.json_indent};
+  render_run_json(job, &report);
+  report_json_end(&report);
+}
+
+const struct job_render render_run = {.json = render_run_json,
+                                      .known = write_known,
+                                      .page = html_page,
+                                      .print_report = print_report,
+                                      .print_document = print_document,
+                                      .print_lines = render_run_text};
