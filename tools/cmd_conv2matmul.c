@@ -27,7 +27,7 @@ static void write_report(struct job *job, struct json_out *j) {
   if (step_of(pj) > 0) json_put_uint(j, "inputs_made_constant", pass_job_count(pj, 0).converted);
   json_put_array(j, "nodes");
   for (uint32_t i = 0; i < pj->n_sites; i++) {
-    const struct pass_job_site *s = &pj->sites[i];
+    const struct run_site *s = &pj->sites[i];
     if (s->step != step_of(pj)) continue;
     json_object(j);
     if (!strict(pj)) json_put_uint(j, "graph", s->graph);
@@ -43,7 +43,7 @@ static void write_report(struct job *job, struct json_out *j) {
   json_put_uint(j, "skipped", n.skipped);
 }
 
-static void tell(struct job *job, struct job_told *told) {
+static void tell(struct job *job, struct run_summary *told) {
   const struct pass_job *pj = job->ctx;
   const struct pass_job_counts n = pass_job_count(pj, step_of(pj));
   pass_job_tell(job, told);

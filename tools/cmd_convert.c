@@ -9,7 +9,7 @@
 #include "job.h"
 #include "report.h"
 
-static void tell(struct job *job, struct job_told *told) {
+static void tell(struct job *job, struct run_summary *told) {
   const uint32_t n = job->plan.n_outputs - 1;
   if (n > 1)
     told->did = arena_printf(&job->arena, "rewritten with %u data files", n);

@@ -89,8 +89,8 @@ static int compare_spans(struct span a, struct span b) {
 
 // By weight, then in the order they were reported in.
 static int compare_sites(const void *pa, const void *pb) {
-  const struct pass_job_site *a = *(const struct pass_job_site *const *)pa,
-                             *b = *(const struct pass_job_site *const *)pb;
+  const struct run_site *a = *(const struct run_site *const *)pa,
+                        *b = *(const struct run_site *const *)pb;
   const int by_weight = compare_spans(a->tensor, b->tensor);
   return by_weight ? by_weight : (a > b) - (a < b);
 }
@@ -98,8 +98,7 @@ static int compare_sites(const void *pa, const void *pb) {
 // The first site of a weight is the first node that uses it.
 static void name_layers(struct measuring *m) {
   const struct pass_job *pj = &m->pj;
-  const struct pass_job_site **sites =
-      arena_alloc(&m->job.arena, (pj->n_sites + 1) * sizeof *sites);
+  const struct run_site **sites = arena_alloc(&m->job.arena, (pj->n_sites + 1) * sizeof *sites);
   uint32_t n = 0;
   for (uint32_t i = 0; i < pj->n_sites; i++)
     if (pj->sites[i].tensor.at) sites[n++] = &pj->sites[i];
@@ -300,7 +299,7 @@ static void print_json(struct measuring *m) {
   report_json_begin(&j);
   json_put_array(&j, "not_measured");
   for (uint32_t i = 0; i < m->pj.n_sites; i++) {
-    if (pass_job_converted(&m->pj.sites[i])) continue;
+    if (run_site_converted(&m->pj.sites[i])) continue;
     json_object(&j);
     json_put_text(&j, "node", m->pj.sites[i].name);
     json_put_text(&j, "reason", m->pj.sites[i].reason);

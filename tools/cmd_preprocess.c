@@ -20,7 +20,7 @@ struct preprocessing {
 
 static bool any_converted(const struct pass_job *pj) {
   for (uint32_t i = 0; i < pj->n_sites; i++)
-    if (pass_job_converted(&pj->sites[i])) return true;
+    if (run_site_converted(&pj->sites[i])) return true;
   return false;
 }
 
@@ -32,8 +32,8 @@ static void hint(struct job *job) {
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
     if (strcmp(pj->pipeline.steps[i].values.pass->name, "infer") == 0) last = i;
   for (uint32_t i = 0; verbose > 0 && i < pj->n_sites; i++) {
-    const struct pass_job_site *s = &pj->sites[i];
-    if (s->step != last || s->gone || pass_job_converted(s)) continue;
+    const struct run_site *s = &pj->sites[i];
+    if (s->step != last || s->gone || run_site_converted(s)) continue;
     if (verbose < VERBOSE_ALL && shown == SHOWN) {
       more++;
       continue;
@@ -46,7 +46,7 @@ static void hint(struct job *job) {
   pass_job_hint(job);
 }
 
-static void tell(struct job *job, struct job_told *told) {
+static void tell(struct job *job, struct run_summary *told) {
   const struct pass_job *pj = job->ctx;
   pass_job_tell_nodes(job, told);
   if (job->edits.n > 0 && !any_converted(pj)) told->did = "marked as preprocessed";

@@ -8,7 +8,7 @@
 #include "replay_log.h"
 #include "report.h"
 
-static void tell(struct job *job, struct job_told *told) {
+static void tell(struct job *job, struct run_summary *told) {
   told->did = arena_printf(&job->arena, "%lu edit%s replayed", job->edits.n, plural(job->edits.n));
 }
 

@@ -4,6 +4,8 @@
 #include "html_chart.h"
 #include "html_page.h"
 #include "html_table.h"
+#include "pass_job.h"
+#include "verified.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,6 +6,7 @@
 #include "html_parts.h"
 #include "html_table.h"
 #include "pass_job.h"
+#include "verified.h"
 
 #include <stdlib.h>
 
@@ -188,7 +189,7 @@ void html_types(struct html_out *o, const struct run_report *r) {
 static int by_reason(const void *a, const void *b, void *ctx) {
   const struct pass_job *pj = *(const struct pass_job *const *)ctx;
   const uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
-  const struct pass_job_site *x = &pj->sites[i], *y = &pj->sites[k];
+  const struct run_site *x = &pj->sites[i], *y = &pj->sites[k];
   if (x->step != y->step) return x->step < y->step ? -1 : 1;
   const int reasons = strcmp(x->reason, y->reason);
   if (reasons) return reasons;
@@ -196,14 +197,14 @@ static int by_reason(const void *a, const void *b, void *ctx) {
   return ops ? ops : i < k ? -1 : i > k;
 }
 
-static bool is_together(const struct pass_job_site *x, const struct pass_job_site *y) {
+static bool is_together(const struct run_site *x, const struct run_site *y) {
   return x->step == y->step && strcmp(x->reason, y->reason) == 0 &&
          strcmp(x->op_type, y->op_type) == 0;
 }
 
 static void put_group(struct html_out *o, const struct pass_job *pj, const uint32_t *at, uint32_t n,
                       struct arena *a) {
-  const struct pass_job_site *first = &pj->sites[at[0]];
+  const struct run_site *first = &pj->sites[at[0]];
   const bool infers = pass_job_infers(pj, first->step);
   html_put(o, "<details><summary><b>%u %s</b> ", n, first->op_type);
   html_put(o, infers ? "without a known shape: %s " : "%s ",
@@ -211,7 +212,7 @@ static void put_group(struct html_out *o, const struct pass_job *pj, const uint3
   html_put(o, "<small>%s</small></summary>\n<ul class=\"names\">",
            pj->pipeline.steps[first->step].values.pass->name);
   for (uint32_t i = 0; i < n && i < NAMES_SHOWN; i++) {
-    const struct pass_job_site *s = &pj->sites[at[i]];
+    const struct run_site *s = &pj->sites[at[i]];
     html_put(o, "<li><bdi>%s</bdi>", s->name);
     if (s->layer != s->name && strcmp(s->layer, s->name) != 0)
       html_put(o, " <small>used by <bdi>%s</bdi></small>", s->layer);
@@ -301,7 +302,7 @@ struct sites {
   struct arena *words; // two: of this row and the one before
 };
 
-static struct span why_of(const struct pass_job_site *s, struct arena *a) {
+static struct span why_of(const struct run_site *s, struct arena *a) {
   arena_reset(a);
   const char *words = pass_job_reason_words(s->reason, a);
   return span_str(words ? words : s->reason);
@@ -309,12 +310,12 @@ static struct span why_of(const struct pass_job_site *s, struct arena *a) {
 
 static void put_site(const void *ctx, uint32_t i, struct html_cell *cells) {
   const struct sites *sites = ctx;
-  const struct pass_job_site *s = &sites->pj->sites[sites->at[i]];
+  const struct run_site *s = &sites->pj->sites[sites->at[i]];
   cells[S_NAME].text = span_str(s->name);
   cells[S_OP].text = span_str(s->op_type);
   cells[S_PASS].text = span_str(sites->pj->pipeline.steps[s->step].values.pass->name);
   cells[S_STATUS].text = span_str(s->status);
-  if (!pass_job_converted(s)) cells[S_WHY].text = why_of(s, &sites->words[i % 2]);
+  if (!run_site_converted(s)) cells[S_WHY].text = why_of(s, &sites->words[i % 2]);
   cells[S_TENSOR].text = s->tensor;
 }
 

@@ -12,6 +12,7 @@
 #include "html_parts.h"
 #include "html_table.h"
 #include "pass_job.h"
+#include "verified.h"
 
 static void put_lines(struct html_out *o, const char *const *lines) {
   for (; *lines; lines++)

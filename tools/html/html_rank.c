@@ -2,6 +2,7 @@
 #include "html_chart.h"
 #include "html_parts.h"
 #include "html_table.h"
+#include "pass_job.h"
 
 #include <math.h>
 

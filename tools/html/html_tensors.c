@@ -43,15 +43,15 @@ struct rows {
   char (*dims)[sizeof(struct quoted)]; // two: of this row and the one before
 };
 
-static const char *stored_as(const struct run_report *r, const struct quantized_tensor *t,
+static const char *stored_as(const struct run_report *r, const struct stored_tensor *t,
                              struct arena *a) {
-  return t->has_scheme ? quantized_scheme_words(&t->scheme, a)
+  return t->has_scheme ? stored_tensors_scheme_words(&t->scheme, a)
                        : dtype_name(r->recipes->rows[t->codes].dtype);
 }
 
 // Rows that are stored alike share their words.
 static const char **stored_words(const struct run_report *r, struct arena *a) {
-  const struct quantized *q = &r->stored;
+  const struct stored_tensors *q = &r->stored;
   const char **words = arena_zalloc(a, q->n_rows * sizeof *words + 1);
   for (uint32_t i = 0; i < q->n_rows; i++) {
     struct arena scratch = {0};
@@ -64,13 +64,13 @@ static const char **stored_words(const struct run_report *r, struct arena *a) {
   return words;
 }
 
-static struct html_cell number(const struct quantized_tensor *t, double x) {
+static struct html_cell number(const struct stored_tensor *t, double x) {
   return (struct html_cell){.number = x, .unknown = !t->has_figures};
 }
 
 static void put_row(const void *ctx, uint32_t i, struct html_cell *cells) {
   const struct rows *rows = ctx;
-  const struct quantized_tensor *t = &rows->r->stored.rows[i];
+  const struct stored_tensor *t = &rows->r->stored.rows[i];
   const struct recipe *of = &rows->r->recipes->rows[t->of];
   const struct quoted dims = quote_dims(recipe_dims(rows->r->recipes, t->of), of->rank);
   memcpy(rows->dims[i % 2], dims.s, sizeof dims.s);
@@ -100,11 +100,11 @@ static int by_db(const void *a, const void *b) {
 }
 
 // Worst first; an error that is not a number is worse than any, and what has none comes last.
-static uint32_t *worst_first(const struct quantized *q, struct arena *a) {
+static uint32_t *worst_first(const struct stored_tensors *q, struct arena *a) {
   struct ranked *ranked = arena_alloc(a, q->n_rows * sizeof *ranked + 1);
   uint32_t *order = arena_alloc(a, q->n_rows * sizeof *order + 1);
   for (uint32_t i = 0; i < q->n_rows; i++) {
-    const struct quantized_tensor *t = &q->rows[i];
+    const struct stored_tensor *t = &q->rows[i];
     const double db = t->has_figures ? figures_sqnr_db(&t->figures) : (double)INFINITY;
     ranked[i] = (struct ranked){isnan(db) ? -(double)INFINITY : db, i};
   }
@@ -119,21 +119,21 @@ static uint32_t *worst_first(const struct quantized *q, struct arena *a) {
 // One of `of`'s figures of the tensors that are stored so, each at its place.
 static struct html_series series_of(const struct rows *rows, const char *stored, bool db,
                                     struct arena *a) {
-  const struct quantized *q = &rows->r->stored;
+  const struct stored_tensors *q = &rows->r->stored;
   double *y = arena_alloc(a, q->n_rows * sizeof *y + 1);
   struct html_series s = {.name = stored, .y = y, .n = q->n_rows};
   for (uint32_t i = 0; i < q->n_rows; i++) {
-    const struct quantized_tensor *t = &q->rows[i];
+    const struct stored_tensor *t = &q->rows[i];
     y[i] = (double)NAN;
     if (!t->has_figures || strcmp(rows->stored[i], stored) != 0) continue;
     y[i] = db ? figures_sqnr_db(&t->figures) : t->figures.max_error;
-    if (db && isfinite(y[i])) s.usual = quantized_usual_db(t);
+    if (db && isfinite(y[i])) s.usual = stored_tensors_usual_db(t);
   }
   return s;
 }
 
 static void put_charts(struct html_out *o, const struct rows *rows, struct arena *a) {
-  const struct quantized *q = &rows->r->stored;
+  const struct stored_tensors *q = &rows->r->stored;
   struct html_series db[HTML_SERIES_MAX], most[HTML_SERIES_MAX];
   uint32_t n = 0, others = 0;
   for (uint32_t i = 0; i < q->n_rows; i++) {

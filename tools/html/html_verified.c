@@ -3,6 +3,7 @@
 #include "html_chart.h"
 #include "html_parts.h"
 #include "html_table.h"
+#include "verified.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -111,13 +111,13 @@ static void write_kept_page(void *ctx, struct span_sink sink) {
   struct job *job = ctx;
   const char *resumed = job->resumed;
   job->resumed = "seal";
-  job->request->render->page(run_report_of(job), sink);
+  job->request->render->page(job_report(job), sink);
   job->resumed = resumed;
 }
 
 static int seal(struct job *job, const struct carry_out *c, struct staging *st, struct err *err) {
   struct json_out report = {.indent = 2}, provenance = {.indent = 2};
-  if (job->page_file.path) run_report_take_digests(job, st);
+  if (job->page_file.path) job_report_take_digests(job, st);
   if (job_wants_report(job->request)) { // as it is if another process completes the seal
     const char *resumed = job->resumed;
     job->resumed = "seal";
@@ -297,7 +297,7 @@ static int write_page(struct job *job, struct err *err) {
   struct record_file *page = &job->page_file;
   if (!page->path) return 0;
   if (record_file_start(page, err)) return -1;
-  job->request->render->page(run_report_of(job), (struct span_sink){put_page, page});
+  job->request->render->page(job_report(job), (struct span_sink){put_page, page});
   return record_file_check(page, err) ? -1 : record_file_publish(page, err);
 }
 
@@ -355,7 +355,7 @@ int job_finish(struct job *job, struct err *err) {
   if (rc == 0) rc = write_provenance(job, err);
   // A script made for another tool knows the line that comes after the report.
   const struct request_shown *shown = &job->request->shown;
-  const bool beside = shown->json_alone && !run_report_of(job)->told.line;
+  const bool beside = shown->json_alone && !job_report(job)->told.line;
   if (!beside && shown->lines) job->request->render->print_lines(job);
   if (rc) return -1;
   if (job->refusal.kind == ERR_NONE) return 0;

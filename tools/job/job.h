@@ -10,7 +10,6 @@
 #define WEIR_JOB_H
 
 #include "artifact.h"
-#include "census.h"
 #include "edit_log.h"
 #include "kept_artifacts.h"
 #include "load.h"
@@ -19,6 +18,7 @@
 #include "record_file.h"
 #include "request.h"
 #include "run.h"
+#include "run_report.h"
 #include "seal.h"
 #include "staging.h"
 
@@ -47,21 +47,6 @@ struct job_output {
 struct job_ahead {
   bool output_exists, folder_writable;
   struct staging_space space;
-};
-
-// What a command says of its work, for the lines that end a run (job_report.c).
-struct job_told {
-  const char *did;   // "267 weights quantized to 4 bits (blocks of 64)"
-  const char **more; // lines of what else it did, where one is too short
-  uint32_t n_more;
-  const char *worst;     // the layer that lost most, and how much; NULL: none lost anything
-  const char *kept;      // what stayed as it was, and why; NULL: nothing did
-  const char *held_back; // by --exactness; NULL: nothing
-  const char *larger;    // than the source, though weights were to be smaller; NULL: it is not
-  const char *shapeless; // nodes whose shapes are not known, and why; NULL: none
-  const char **steps;    // a line for each step of many; NULL: they are few
-  uint32_t n_steps;
-  const char *line; // this line and nothing else, for scripts made for another tool; or NULL
 };
 
 struct run_report; // run_report.h
@@ -156,7 +141,7 @@ struct job {
   void (*report)(struct job *job, struct json_out *j);
   bool plain_report; // nothing but the command's own members
   // what it says for people; texts in job->arena
-  void (*tell)(struct job *job, struct job_told *told);
+  void (*tell)(struct job *job, struct run_summary *told);
   // prints what else could be done, before the lines that end a run; may be NULL
   void (*hint)(struct job *job);
   // of a run that changed nothing: does its output stay unwritten? NULL: no
@@ -165,7 +150,7 @@ struct job {
   void (*print)(struct job *job);
   // the command's part of what all reports are made of; may be NULL
   void (*collect)(struct job *job, struct run_report *r);
-  struct run_report *said; // run_report_of
+  struct run_report *said; // job_report
   // A verification's: where it puts what it finds, from its beginning; and that, once it ran. NULL: there is none.
   const struct verified *verifying, *verified;
   void *ctx;              // the command's own
@@ -184,6 +169,11 @@ int job_begin_edits(struct job *job, const char *command, const char *options, s
 int job_begin_again(struct job *job, struct err *err);
 int job_planned_bytes(struct job *job, uint64_t *bytes, struct err *err);
 int job_finish(struct job *job, struct err *err);
+// What there is to say, collected at the first call: the plan is made, and the run, if there is one, is over. Seconds and
+// memory are those of now. job_close frees it.
+const struct run_report *job_report(struct job *job);
+// Digests of outputs, from the records of the run, before the staging folder is gone.
+void job_report_take_digests(struct job *job, const struct staging *st);
 // A step of the pipeline begins: for who looks on.
 void job_step(struct job *job, uint32_t step);
 // All of it: opens a job, lets `edit` begin and make its edits, finishes and closes; or completes the

@@ -8,7 +8,7 @@
 #include "job_look.h"
 #include "job_source.h"
 #include "job_stage.h"
-#include "quantized.h"
+#include "stored_tensors.h"
 #include "report.h"
 #include "target_dims.h"
 
@@ -30,22 +30,18 @@ void pass_job_free(struct pass_job *pj) {
   pass_job_init(pj, pj->observer);
 }
 
-bool pass_job_converted(const struct pass_job_site *s) {
-  return strcmp(s->status, "converted") == 0;
-}
-
 struct pass_job_counts pass_job_count(const struct pass_job *pj, uint32_t step) {
   struct pass_job_counts n = {0};
   for (uint32_t i = 0; i < pj->n_sites; i++) {
     if (pj->sites[i].step != step || pj->sites[i].gone) continue;
-    *(pass_job_converted(&pj->sites[i]) ? &n.converted : &n.skipped) += 1;
+    *(run_site_converted(&pj->sites[i]) ? &n.converted : &n.skipped) += 1;
   }
   return n;
 }
 
 // The word of a site that is counted, or NULL.
-static const char *word_of(const struct pass_job_site *s, const char *chosen_by) {
-  if (!chosen_by) return s->gone || pass_job_converted(s) ? NULL : s->reason;
+static const char *word_of(const struct run_site *s, const char *chosen_by) {
+  if (!chosen_by) return s->gone || run_site_converted(s) ? NULL : s->reason;
   return s->chosen && strcmp(s->chosen_by, chosen_by) == 0 ? s->chosen : NULL;
 }
 
@@ -53,7 +49,7 @@ void pass_job_words(const struct pass_job *pj, uint32_t step, const char *chosen
                     struct pass_job_words *out) {
   *out = (struct pass_job_words){.n = 0};
   for (uint32_t i = 0; i < pj->n_sites; i++) {
-    const struct pass_job_site *s = &pj->sites[i];
+    const struct run_site *s = &pj->sites[i];
     const char *word = word_of(s, chosen_by);
     uint32_t k = 0;
     if ((step != PASS_JOB_ALL_STEPS && s->step != step) || !word) continue;
@@ -100,18 +96,18 @@ static const struct figures *keep_figures(struct pass_job *pj, const struct figu
 // Names may be of the pass's scratch or the model's tables: reports come later.
 static void note_site(void *ctx, const struct pass_site *site) {
   struct pass_job *pj = ctx;
-  struct pass_job_site s = {.op_type = keep_op_type(pj, site->op_type),
-                            .status = site->status,
-                            .reason = site->reason,
-                            .name = name_of(pj, site),
-                            .chosen_by = site->chosen_by,
-                            .node = site->node,
-                            .index = site->index,
-                            .graph = site->graph,
-                            .codes = site->codes,
-                            .of = site->of,
-                            .step = step_of(pj, site),
-                            .fact = site->fact};
+  struct run_site s = {.op_type = keep_op_type(pj, site->op_type),
+                       .status = site->status,
+                       .reason = site->reason,
+                       .name = name_of(pj, site),
+                       .chosen_by = site->chosen_by,
+                       .node = site->node,
+                       .index = site->index,
+                       .graph = site->graph,
+                       .codes = site->codes,
+                       .of = site->of,
+                       .step = step_of(pj, site),
+                       .fact = site->fact};
   s.layer = site->layer.n ? arena_string(&pj->arena, site->layer) : s.name;
   if (site->chosen) {
     s.chosen = arena_string(&pj->arena, span_str(site->chosen));
@@ -120,7 +116,7 @@ static void note_site(void *ctx, const struct pass_site *site) {
     s.output_db = site->output_db;
   }
   if (site->tensor.at) s.tensor = span_of(arena_string(&pj->arena, site->tensor), site->tensor.n);
-  if (!pass_job_converted(&s)) {
+  if (!run_site_converted(&s)) {
     if (s.step >= pj->n_left) TABLE_ADD(pj, left, s.step + 1 - pj->n_left);
     s.left_before = pj->left[s.step];
     pj->left[s.step] = pj->n_sites + 1;
@@ -134,8 +130,8 @@ static void note_warning(void *ctx, const char *sentence, const char *hint) {
   for (uint32_t i = 0; i < pj->n_warnings; i++)
     if (pj->warnings[i].step == pj->step && strcmp(pj->warnings[i].sentence, sentence) == 0) return;
   *TABLE_PUSH(pj, warnings) =
-      (struct pass_job_warning){pj->step, arena_string(&pj->arena, span_str(sentence)),
-                                hint ? arena_string(&pj->arena, span_str(hint)) : NULL};
+      (struct run_warning){pj->step, arena_string(&pj->arena, span_str(sentence)),
+                           hint ? arena_string(&pj->arena, span_str(hint)) : NULL};
   // A family's options are wrong for all of its passes: the report says so of each, this once.
   for (uint32_t i = 0; i + 1 < pj->n_warnings; i++)
     if (pj->warnings[i].step != pj->step && strcmp(pj->warnings[i].sentence, sentence) == 0) return;
@@ -485,6 +481,20 @@ static bool leaves_it(const struct job *job) {
   return true;
 }
 
+// The passes' part of what all reports are made of.
+static void collect(struct job *job, struct run_report *r) {
+  const struct pass_job *pj = job->ctx;
+  r->passes = pj;
+  const struct stored_tensors_of of = {.sites = pj->sites,
+                                       .recipes = &job->recipes,
+                                       .plan = &job->plan,
+                                       .errors = job->errors,
+                                       .n_sites = pj->n_sites,
+                                       .n_tensors = job->model.n_tensors,
+                                       .n_errors = job->n_errors};
+  stored_tensors_list(&r->stored, &of);
+}
+
 int pass_job_edit(struct job *job, void *ctx, struct err *err) {
   struct pass_job *pj = ctx;
   struct pass_run run;
@@ -495,7 +505,7 @@ int pass_job_edit(struct job *job, void *ctx, struct err *err) {
   job->hint = pj->hint;
   job->leaves_it = leaves_it;
   if (pj->rank.asked) job->print = print_rank;
-  job->collect = pass_job_collect;
+  job->collect = collect;
   job->ctx = pj;
   if (given_files_fit(&pj->pipeline.files, &job->model, note_warning, pj, err)) return -1;
   if (make_edits(job, pj, NULL, &run, err)) return -1;

@@ -6,39 +6,17 @@
 #include "job.h"
 #include "pass_run.h"
 #include "rank.h"
-
-// What a pass said of a site (struct pass_site), kept for the report. There may be one for each of a million nodes.
-struct pass_job_site {
-  const char *op_type, *status, *reason;
-  const char *name; // of the node as reports say it: never empty
-  const char
-      *layer; // of the first node that uses the weight, as far as it has a name; else as `name`
-  struct span tensor;
-  const char *chosen, *chosen_by;
-  const struct figures *figures; // where something was chosen; else NULL
-  const char *weighed_by;        // as in struct pass_site
-  double output_db;
-  uint32_t node, index, graph, codes, of;
-  uint32_t step;
-  struct pass_fact fact;
-  bool gone;            // a later round of a repeat looked at the node again
-  uint32_t left_before; // 1 + the site before it that its step left alone too; 0: none
-};
-
-struct pass_job_warning {
-  uint32_t step;
-  const char *sentence, *hint; // hint: or NULL
-};
+#include "run_site.h"
 
 // pass_job_init begins one, pass_job_free frees.
 struct pass_job {
   struct observer *observer;
   const struct pass *pass;  // the one that the command is; NULL: it has others
   struct pipeline pipeline; // filled by the command
-  TABLE(struct pass_job_site, sites);
+  TABLE(struct run_site, sites);
   // By step: 1 + the last site that it left alone and that is not gone; 0: none.
   TABLE(uint32_t, left);
-  TABLE(struct pass_job_warning, warnings);
+  TABLE(struct run_warning, warnings);
   uint32_t step;               // the one that runs
   struct job *job;             // that it runs for
   struct rank rank;            // --rank
@@ -47,7 +25,7 @@ struct pass_job {
   void (*report)(struct job *job, struct json_out *j);
   bool plain_report;
   bool all_external; // where there is a data file, it gets all tensors, however small
-  void (*tell)(struct job *job, struct job_told *told);
+  void (*tell)(struct job *job, struct run_summary *told);
   void (*hint)(struct job *job);
   struct arena arena;
 };
@@ -66,7 +44,6 @@ int pass_job_check(struct pass_job *pj, struct err *err);
 // (pass_run.h).
 int pass_job_edit(struct job *job, void *ctx, struct err *err);
 
-bool pass_job_converted(const struct pass_job_site *s);
 // Sites of one step.
 struct pass_job_counts {
   uint64_t converted, skipped;
@@ -80,7 +57,7 @@ enum { PASS_JOB_WORDS = 48 };
 #define PASS_JOB_ALL_STEPS NO_ID
 struct pass_job_words {
   const char *word[PASS_JOB_WORDS];
-  const struct pass_job_site *first[PASS_JOB_WORDS];
+  const struct run_site *first[PASS_JOB_WORDS];
   uint32_t count[PASS_JOB_WORDS];
   uint32_t n;
 };
@@ -88,21 +65,19 @@ void pass_job_words(const struct pass_job *pj, uint32_t step, const char *chosen
                     struct pass_job_words *out);
 
 // pass_job_report.c. job->ctx is the pass_job.
-// The passes' part of what all reports are made of.
-void pass_job_collect(struct job *job, struct run_report *r);
 // The member "passes" of the report (docs/files.md).
 void pass_job_report(struct job *job, struct json_out *j);
 // pass_job_tell.c. What all steps did together, the worst layer, and what was kept as it was.
-void pass_job_tell(struct job *job, struct job_told *told);
+void pass_job_tell(struct job *job, struct run_summary *told);
 // Is it a node that was kept as it was, and that people are told of? Not one that a later round took, nor where there
 // was nothing to take.
-bool pass_job_kept_site(const struct pass_job *pj, const struct pass_job_site *s, struct arena *a);
+bool pass_job_kept_site(const struct pass_job *pj, const struct run_site *s, struct arena *a);
 // Does the step infer types and shapes? It keeps nothing: it says what is not known.
 bool pass_job_infers(const struct pass_job *pj, uint32_t step);
 // What else could be done, and is not.
 void pass_job_hint(struct job *job);
 // With the numbers of nodes before and after, bodies and functions included.
-void pass_job_tell_nodes(struct job *job, struct job_told *told);
+void pass_job_tell_nodes(struct job *job, struct run_summary *told);
 // A reason as people read it: a literal, or in *a. NULL: it is not said.
 const char *pass_job_reason_words(const char *reason, struct arena *a);
 // "27 Conv (kernel larger than 1x1), 3 MatMul (excluded)" in *arena; NULL where nothing was. Of all steps: but of those

@@ -1,9 +1,10 @@
 // What passes did, for programs: the member "passes" of the report, an object a step, with every
 // site it looked at.
+#include "pass_job.h"
 #include "passes.h"
 #include "run_report.h"
 
-static void write_site(struct json_out *j, const struct pass_job_site *s) {
+static void write_site(struct json_out *j, const struct run_site *s) {
   json_object(j);
   if (s->chosen) {
     const struct figures *f = s->figures;
@@ -29,7 +30,50 @@ static void write_site(struct json_out *j, const struct pass_job_site *s) {
   json_end_object(j);
 }
 
-static void write_step(struct job *job, const struct quantized *q, uint32_t step,
+static void write_row(const struct stored_tensor *t, const struct job *job, struct json_out *j) {
+  const struct recipe *of = &job->recipes.rows[t->of];
+  json_object(j);
+  json_put_uint(j, "bytes_after", t->bytes_after);
+  json_put_uint(j, "bytes_before", t->bytes_before);
+  json_put_ints(j, "dims", recipe_dims(&job->recipes, t->of), of->rank);
+  json_put_text(j, "dtype", dtype_name(of->dtype));
+  json_key(j, "error");
+  if (t->has_figures) {
+    json_object(j);
+    json_put_double(j, "cosine", figures_cosine(&t->figures));
+    json_put_double(j, "max_abs", t->figures.max_error);
+    json_put_uint(j, "overflows", t->figures.overflows);
+    json_put_double(j, "rmse", figures_rmse(&t->figures));
+    json_put_double(j, "sqnr_db", figures_sqnr_db(&t->figures));
+    json_end_object(j);
+  } else {
+    json_null(j);
+  }
+  json_put_text(j, "layer", t->layer);
+  json_put_string(j, "name", t->name);
+  json_put_object(j, "scheme");
+  if (t->has_scheme) {
+    json_put_uint(j, "bits", t->scheme.bits);
+    json_put_uint(j, "block", t->scheme.block);
+    json_put_text(j, "format", recipe_format_name(t->scheme.format));
+    if (t->scheme.format == FORMAT_LEVELS) json_put_uint(j, "levels", t->scheme.levels);
+    json_put_bool(j, "symmetric", t->scheme.symmetric);
+  }
+  json_end_object(j);
+  json_put_text(j, "stored_as", dtype_name(job->recipes.rows[t->codes].dtype));
+  json_put_uint(j, "uses", t->uses);
+  json_end_object(j);
+}
+
+static void write_stored(const struct stored_tensors *q, const struct job *job, uint32_t step,
+                         struct json_out *j) {
+  json_put_array(j, "tensors");
+  for (uint32_t i = 0; i < q->n_rows; i++)
+    if (q->rows[i].step == step) write_row(&q->rows[i], job, j);
+  json_end_array(j);
+}
+
+static void write_step(struct job *job, const struct stored_tensors *q, uint32_t step,
                        struct json_out *j) {
   struct pass_job *pj = job->ctx;
   const struct pass_values *v = &pj->pipeline.steps[step].values;
@@ -50,10 +94,10 @@ static void write_step(struct job *job, const struct quantized *q, uint32_t step
   json_put_raw(j, "options", span_str(pass_values_json(v, &pj->arena)));
   if (pj->pipeline.steps[step].repeat != NO_ID) json_put_uint(j, "rounds", came->rounds);
   json_put_uint(j, "skipped", n.skipped);
-  quantized_write(q, job, step, j);
+  write_stored(q, job, step, j);
   json_put_array(j, "warnings");
   for (uint32_t i = 0; i < pj->n_warnings; i++) {
-    const struct pass_job_warning *w = &pj->warnings[i];
+    const struct run_warning *w = &pj->warnings[i];
     if (w->step != step) continue;
     json_object(j);
     if (w->hint) json_put_text(j, "hint", w->hint);
@@ -64,13 +108,8 @@ static void write_step(struct job *job, const struct quantized *q, uint32_t step
   json_end_object(j);
 }
 
-void pass_job_collect(struct job *job, struct run_report *r) {
-  r->passes = job->ctx;
-  quantized_list(&r->stored, job, r->passes);
-}
-
 void pass_job_report(struct job *job, struct json_out *j) {
-  const struct run_report *r = run_report_of(job);
+  const struct run_report *r = job_report(job);
   json_put_array(j, "passes");
   for (uint32_t i = 0; i < r->passes->pipeline.n_steps; i++)
     write_step(job, &r->stored, i, j);

@@ -78,13 +78,13 @@ static void count_in(struct groups *g, const void *thing, uint32_t step, const c
   g->at[k].count = max_u64(g->at[k].count, g->at[k].of_step);
 }
 
-static void tell_quantized(struct text *t, const struct quantized *q, struct arena *a) {
+static void tell_quantized(struct text *t, const struct stored_tensors *q, struct arena *a) {
   struct groups g = {.n = 0};
   uint64_t all = 0;
   for (uint32_t i = 0; i < q->n_rows; i++) {
     if (!q->rows[i].has_scheme) continue;
     all++;
-    count_in(&g, &q->rows[i], 0, "", quantized_scheme_words(&q->rows[i].scheme, a));
+    count_in(&g, &q->rows[i], 0, "", stored_tensors_scheme_words(&q->rows[i].scheme, a));
   }
   if (all == 0) return;
   add(t, "%s%lu weight%s quantized", comma(t), all, plural(all));
@@ -118,11 +118,11 @@ static int by_hash(const void *x, const void *y) {
 
 // How many weights the sites of a step are about that `which` holds of; one that several nodes use counts once.
 static uint64_t count_weights(const struct pass_job *pj, uint32_t step,
-                              bool (*which)(const struct pass_job_site *s), struct arena *a) {
+                              bool (*which)(const struct run_site *s), struct arena *a) {
   uint64_t *hashes = arena_alloc(a, (pj->n_sites + (size_t)1) * sizeof *hashes);
   uint32_t n = 0, different = 0;
   for (uint32_t i = 0; i < pj->n_sites; i++) {
-    const struct pass_job_site *s = &pj->sites[i];
+    const struct run_site *s = &pj->sites[i];
     if (s->step == step && !s->gone && s->tensor.at && which(s)) hashes[n++] = span_hash(s->tensor);
   }
   qsort(hashes, n, sizeof *hashes, by_hash);
@@ -131,16 +131,16 @@ static uint64_t count_weights(const struct pass_job *pj, uint32_t step,
   return different;
 }
 
-static bool misses_gate(const struct pass_job_site *s) {
+static bool misses_gate(const struct run_site *s) {
   return strcmp(s->reason, "gate") == 0;
 }
 
-static bool is_raised(const struct pass_job_site *s) {
-  return pass_job_converted(s) && s->chosen_by && strcmp(s->chosen_by, "gate") == 0;
+static bool is_raised(const struct run_site *s) {
+  return run_site_converted(s) && s->chosen_by && strcmp(s->chosen_by, "gate") == 0;
 }
 
-static bool is_weighed(const struct pass_job_site *s) {
-  return pass_job_converted(s) || misses_gate(s);
+static bool is_weighed(const struct run_site *s) {
+  return run_site_converted(s) || misses_gate(s);
 }
 
 // How many weights missed the gate, and what became of them.
@@ -161,7 +161,7 @@ static const char *type_words(uint32_t dtype) {
   return dtype == DTYPE_FLOAT ? "float32" : dtype_name(dtype);
 }
 
-static void tell_cast(struct text *t, const struct quantized *q, const struct job *job) {
+static void tell_cast(struct text *t, const struct stored_tensors *q, const struct job *job) {
   struct groups g = {.n = 0};
   for (uint32_t i = 0; i < q->n_rows; i++)
     if (!q->rows[i].has_scheme)
@@ -171,11 +171,11 @@ static void tell_cast(struct text *t, const struct quantized *q, const struct jo
         g.at[k].word);
 }
 
-static void tell_clipped(struct text *t, const struct quantized *q) {
+static void tell_clipped(struct text *t, const struct stored_tensors *q) {
   uint64_t weights = 0, elements = 0;
-  const struct quantized_tensor *first = NULL;
+  const struct stored_tensor *first = NULL;
   for (uint32_t i = 0; i < q->n_rows; i++) {
-    const struct quantized_tensor *row = &q->rows[i];
+    const struct stored_tensor *row = &q->rows[i];
     if (!row->has_figures || row->figures.overflows == 0) continue;
     if (weights++ == 0) first = row;
     elements += row->figures.overflows;
@@ -253,7 +253,7 @@ static void tell_changes(struct text *t, const struct changes *c) {
 }
 
 // The same as lines, where it is too long for one: first passes that were named, then sets of passes.
-static void tell_lines(struct job_told *told, const struct changes *c, const char *stored,
+static void tell_lines(struct run_summary *told, const struct changes *c, const char *stored,
                        struct arena *a) {
   struct text rest = {.n = 0};
   const char **lines = arena_alloc(a, (PASSES_SHOWN + (size_t)2) * sizeof *lines);
@@ -302,14 +302,14 @@ static const char *step_words(const struct pass_told *t, struct arena *a) {
 
 // A line for each pass that did something, in the order in which they first stand in the pipeline, and one for all; with
 // `every` those that did nothing too.
-static void tell_steps(const struct pass_job *pj, bool every, struct job_told *told,
+static void tell_steps(const struct pass_job *pj, bool every, struct run_summary *told,
                        struct arena *a) {
   const uint32_t n_steps = pj->pipeline.n_steps;
   struct pass_told *list = arena_alloc(a, (n_steps + (size_t)1) * sizeof *list);
   uint64_t *converted = arena_zalloc(a, (n_steps + (size_t)1) * sizeof *converted), all = 0;
   uint32_t n = 0, did = 0, passes = 0;
   for (uint32_t i = 0; i < pj->n_sites; i++)
-    converted[pj->sites[i].step] += pass_job_converted(&pj->sites[i]) && !pj->sites[i].gone;
+    converted[pj->sites[i].step] += run_site_converted(&pj->sites[i]) && !pj->sites[i].gone;
   for (uint32_t i = 0; i < n_steps; i++) {
     struct pass_told *t = told_of(list, &n, pj->pipeline.steps[i].values.pass);
     t->converted += converted[i];
@@ -389,13 +389,13 @@ static const char *held_back_text(const struct pass_job *pj, struct arena *a) {
 }
 
 // What an earlier round of a repeat took is no longer there to be taken.
-static bool is_left(const struct pass_job *pj, const struct pass_job_site *s) {
-  return !s->gone && !pass_job_converted(s) &&
+static bool is_left(const struct pass_job *pj, const struct run_site *s) {
+  return !s->gone && !run_site_converted(s) &&
          !(pj->pipeline.steps[s->step].repeat != NO_ID &&
            strcmp(s->reason, "already_quantized") == 0);
 }
 
-bool pass_job_kept_site(const struct pass_job *pj, const struct pass_job_site *s, struct arena *a) {
+bool pass_job_kept_site(const struct pass_job *pj, const struct run_site *s, struct arena *a) {
   return is_left(pj, s) && pass_job_reason_words(s->reason, a) != NULL;
 }
 
@@ -405,7 +405,7 @@ static void list_kept(struct text *t, const struct pass_job *pj, uint32_t step,
   struct groups g = {.n = 0};
   uint64_t more = 0;
   for (uint32_t i = 0; i < pj->n_sites; i++) {
-    const struct pass_job_site *s = &pj->sites[i];
+    const struct run_site *s = &pj->sites[i];
     if (!is_left(pj, s) || (step != PASS_JOB_ALL_STEPS && s->step != step)) continue;
     if (step == PASS_JOB_ALL_STEPS && pass_job_infers(pj, s->step)) continue;
     const bool weight =
@@ -413,7 +413,7 @@ static void list_kept(struct text *t, const struct pass_job *pj, uint32_t step,
     count_in(&g, s, s->step, weight ? "weights" : s->op_type, s->reason);
   }
   uint32_t shown = 0;
-  const struct pass_job_site *only = NULL;
+  const struct run_site *only = NULL;
   for (uint32_t k = 0; k < g.n; k++) {
     const char *why = pass_job_reason_words(g.at[k].word, arena);
     if (!why) continue;
@@ -453,21 +453,21 @@ static const char *shapeless_text(const struct pass_job *pj, struct arena *arena
 
 // ---- all of it ----------------------------------------------------------------------------------
 
-static const char *worst_text(const struct quantized *q, struct arena *a) {
-  const struct quantized_tensor *worst = quantized_worst(q);
+static const char *worst_text(const struct stored_tensors *q, struct arena *a) {
+  const struct stored_tensor *worst = stored_tensors_worst(q);
   if (!worst) return NULL;
   const double db = figures_sqnr_db(&worst->figures);
   if (isinf(db) && db > 0) return NULL; // nothing was lost
-  const double usual = quantized_usual_db(worst);
+  const double usual = stored_tensors_usual_db(worst);
   const struct quoted layer = quote_str(worst->layer);
   if (usual == 0) return arena_printf(a, "%s  %.1f dB", layer.s, db);
   return arena_printf(a, "%s  %.1f dB  (usual for %s: about %.0f)", layer.s, db,
-                      quantized_usual_words(worst, a), usual);
+                      stored_tensors_usual_words(worst, a), usual);
 }
 
 // A model that grew though weights were quantized, or cast to fewer bits: by how much, and whether it is these weights.
 static const char *larger_text(const struct run_report *r, struct arena *a) {
-  const struct quantized *q = &r->stored;
+  const struct stored_tensors *q = &r->stored;
   uint64_t before = 0, after = 0;
   bool shrinks = false;
   for (uint32_t i = 0; i < q->n_rows; i++) {
@@ -509,7 +509,7 @@ static bool hint_op_types(struct job *job, uint32_t step) {
   uint32_t others = MATMULNBITS_ALL_OPS & ~o->op_types;
   uint64_t bytes, taken = 0;
   const char *words = outlook_words(&job->model, &others, &job->arena, &bytes);
-  const struct quantized *q = &run_report_of(job)->stored;
+  const struct stored_tensors *q = &job_report(job)->stored;
   for (uint32_t i = 0; i < q->n_rows; i++)
     if (q->rows[i].step == step) taken += q->rows[i].bytes_before;
   if (!words || bytes < WORTH_BYTES || bytes < taken) return false;
@@ -528,7 +528,7 @@ static bool hint_convs(const struct job *job, uint32_t step) {
   if (strcmp(pj->pipeline.steps[step].values.pass->name, "dynamic") != 0) return false;
   for (uint32_t i = 0; i < pj->n_sites; i++)
     if (pj->sites[i].step == step &&
-        (pass_job_converted(&pj->sites[i]) || strcmp(pj->sites[i].op_type, "Conv") == 0))
+        (run_site_converted(&pj->sites[i]) || strcmp(pj->sites[i].op_type, "Conv") == 0))
       return false;
   for (uint32_t i = 0; i < m->n_nodes; i++)
     convs += !(m->nodes[i].flags & NODE_DEAD) && model_op_is(m, i, "Conv");
@@ -547,7 +547,7 @@ static const char *between(uint32_t k, uint32_t n, const char *last) {
   return k == 0 ? "" : k + 1 < n ? ", " : last;
 }
 
-static bool has_no_weight(const struct pass_job *pj, const struct pass_job_site *s) {
+static bool has_no_weight(const struct pass_job *pj, const struct run_site *s) {
   return is_left(pj, s) && strcmp(s->reason, "non_constant_weight") == 0;
 }
 
@@ -557,7 +557,7 @@ static const char *waiting_text(const struct job *job, struct arena *a) {
   const bool *foldable = NULL;
   struct groups g = {.n = 0};
   for (uint32_t i = 0; i < pj->n_sites; i++) {
-    const struct pass_job_site *s = &pj->sites[i];
+    const struct run_site *s = &pj->sites[i];
     if (!has_no_weight(pj, s) || s->node == NO_ID) continue;
     if (!foldable) foldable = outlook_foldable(&job->model, a);
     if (outlook_waits_for_fold(&job->model, foldable, s->node))
@@ -646,9 +646,9 @@ static const char *nothing_text(const struct job *job, const char *kept, struct 
                                                 : "these passes");
 }
 
-void pass_job_tell(struct job *job, struct job_told *told) {
+void pass_job_tell(struct job *job, struct run_summary *told) {
   const struct pass_job *pj = job->ctx;
-  const struct quantized *q = &run_report_of(job)->stored;
+  const struct stored_tensors *q = &job_report(job)->stored;
   const struct changes changes = changes_of(pj, &job->arena);
   struct text did = {.n = 0}, stored = {.n = 0};
   tell_quantized(&stored, q, &job->arena);
@@ -669,7 +669,7 @@ void pass_job_tell(struct job *job, struct job_told *told) {
   told->worst = worst_text(q, &job->arena);
   told->kept = pass_job_kept(pj, PASS_JOB_ALL_STEPS, &job->arena);
   told->held_back = held_back_text(pj, &job->arena);
-  told->larger = larger_text(run_report_of(job), &job->arena);
+  told->larger = larger_text(job_report(job), &job->arena);
   if (!did.n && job->edits.n == 0 && pj->pipeline.n_steps > 0 &&
       pj->pass) { // the closing line says what was kept
     if (told->held_back)
@@ -681,7 +681,7 @@ void pass_job_tell(struct job *job, struct job_told *told) {
   told->shapeless = shapeless_text(pj, &job->arena);
 }
 
-void pass_job_tell_nodes(struct job *job, struct job_told *told) {
+void pass_job_tell_nodes(struct job *job, struct run_summary *told) {
   const struct model *m = &job->model;
   uint64_t before = 0, after = 0;
   pass_job_tell(job, told);

@@ -153,7 +153,7 @@ void rank_look(struct pass_job *pj, uint32_t step) {
 // ---- rows --------------------------------------------------------------------------------------
 
 static bool is_of(const struct pass_job *pj, const struct rank_product *p,
-                  const struct pass_job_site *s) {
+                  const struct run_site *s) {
   if (p->step != s->step || p->tensor != s->of) return false;
   // Some passes report weights, and name no node or the first that uses one.
   return p->node == s->node || s->node == NO_ID ||
@@ -178,8 +178,8 @@ static void list_rows(struct pass_job *pj, struct recipes *r) {
     last[k->products[i].tensor] = i + 1;
   }
   for (uint32_t i = 0; i < pj->n_sites; i++) {
-    const struct pass_job_site *s = &pj->sites[i];
-    if (s->codes == NO_ID || s->gone || !pass_job_converted(s)) continue;
+    const struct run_site *s = &pj->sites[i];
+    if (s->codes == NO_ID || s->gone || !run_site_converted(s)) continue;
     const uint32_t codes = recipe_unmoved(r, s->codes);
     // A cast has no codes; a form that nothing dequantizes is not ranked either.
     if (!recipe_quantizes(r, codes) && r->rows[codes].kind != RECIPE_QUANTIZE_LINEAR) continue;

@@ -85,8 +85,8 @@ static void add_line(struct summary *s, struct job *job, const char *title, cons
 
 static struct summary summary_of(struct job *job, const char *spent) {
   struct summary s = {0};
-  const struct run_report *r = run_report_of(job);
-  const struct job_told *told = &r->told;
+  const struct run_report *r = job_report(job);
+  const struct run_summary *told = &r->told;
   *TABLE_PUSH(&s, lines) = first_line(job, r, spent);
   if (told->line || job->unwritten) return s;
   for (uint32_t i = 0; i < told->n_more; i++)
@@ -108,7 +108,7 @@ static struct summary summary_of(struct job *job, const char *spent) {
 // ---- for programs -------------------------------------------------------------------------------
 
 static void write_common(struct job *job, struct json_out *j) {
-  const struct run_report *r = run_report_of(job);
+  const struct run_report *r = job_report(job);
   const bool dry = job->request->dry_run;
   const struct job_ahead *ahead = &job->ahead;
   json_put_object(j, "weir");
@@ -257,8 +257,8 @@ void render_run_text(struct job *job) {
   const bool dry = job->request->dry_run;
   if (job->print) job->print(job);
   if (job->request->shown.quiet) return;
-  const struct run_report *r = run_report_of(job);
-  const struct job_told told = r->told;
+  const struct run_report *r = job_report(job);
+  const struct run_summary told = r->told;
   if (job->hint) job->hint(job);
   const char *spent = arena_printf(&job->arena, " in %s, %s of memory", quote_seconds(r->seconds).s,
                                    quote_bytes(r->peak_memory).s);

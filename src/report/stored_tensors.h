@@ -1,12 +1,14 @@
 // Tensors that passes stored in another form: what they were, what they became, and how far from
 // what they were they are. For reports of the commands that run passes.
-#ifndef WEIR_QUANTIZED_H
-#define WEIR_QUANTIZED_H
+#ifndef WEIR_STORED_TENSORS_H
+#define WEIR_STORED_TENSORS_H
 
 #include "figures.h"
-#include "pass_job.h"
+#include "plan.h"
+#include "run.h"
+#include "run_site.h"
 
-struct quantized_tensor {
+struct stored_tensor {
   struct span name;
   const char *layer; // the first node that uses it
   uint32_t codes;    // recipe id, as its site says
@@ -24,25 +26,30 @@ struct quantized_tensor {
   struct figures figures;
 };
 
-// Zero-initialize; quantized_free frees.
-struct quantized {
-  TABLE(struct quantized_tensor, rows); // in order of their first sites
+// Zero-initialize; stored_tensors_free frees.
+struct stored_tensors {
+  TABLE(struct stored_tensor, rows); // in order of their first sites
 };
 
-void quantized_list(struct quantized *q, struct job *job, const struct pass_job *pj);
-void quantized_free(struct quantized *q);
+// The sites of a model of so many tensors, whose plan is made, and what the run found of errors (none: figures are not known).
+struct stored_tensors_of {
+  const struct run_site *sites;
+  struct recipes *recipes;
+  const struct plan *plan;
+  const struct run_error *errors;
+  uint32_t n_sites, n_tensors, n_errors;
+};
+void stored_tensors_list(struct stored_tensors *q, const struct stored_tensors_of *of);
+void stored_tensors_free(struct stored_tensors *q);
 
-// The member "tensors" of a step's object in the report.
-void quantized_write(const struct quantized *q, const struct job *job, uint32_t step,
-                     struct json_out *j);
 // "4 bits in blocks of 64, symmetric": a literal, or in *a.
-const char *quantized_scheme_words(const struct recipe_quantization *s, struct arena *a);
+const char *stored_tensors_scheme_words(const struct recipe_quantization *s, struct arena *a);
 // The SQNR that weights usually have when they are stored so, in dB, as far as that can be said; else 0. And how they are stored: "4 bits",
 // "int8 by channel"; a literal, or in *a.
-double quantized_usual_db(const struct quantized_tensor *t);
-const char *quantized_usual_words(const struct quantized_tensor *t, struct arena *a);
+double stored_tensors_usual_db(const struct stored_tensor *t);
+const char *stored_tensors_usual_words(const struct stored_tensor *t, struct arena *a);
 // The one with the least SQNR, the first of equals; NULL where no error is known. Not of a cast: numbers alone, and
 // tensors with clipped elements.
-const struct quantized_tensor *quantized_worst(const struct quantized *q);
+const struct stored_tensor *stored_tensors_worst(const struct stored_tensors *q);
 
 #endif

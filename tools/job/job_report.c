@@ -3,9 +3,8 @@
 //
 // Digests come from the records of units: a file of one unit has the unit's, a longer one has those that the manifest
 // lists, of which the root is the one.
-#include "run_report.h"
-
 #include "job.h"
+
 #include "machine.h"
 #include "manifest.h"
 #include "runtime_needs.h"
@@ -57,7 +56,7 @@ static void collect(struct job *job, struct run_report *r) {
   r->told.did = "nothing changed";
 }
 
-const struct run_report *run_report_of(struct job *job) {
+const struct run_report *job_report(struct job *job) {
   struct run_report *r = job->said;
   if (!r) {
     r = job->said = arena_zalloc(&job->arena, sizeof *r);
@@ -75,10 +74,10 @@ const struct run_report *run_report_of(struct job *job) {
   return r;
 }
 
-void run_report_take_digests(struct job *job, const struct staging *st) {
+void job_report_take_digests(struct job *job, const struct staging *st) {
   const struct plan *p = &job->plan;
   uint8_t root[DIGEST_BYTES];
-  run_report_of(job);
+  job_report(job);
   struct run_report *r = job->said;
   for (uint32_t unit = 0, n = plan_unit_count(p); unit < n; unit++) {
     const struct plan_unit u = plan_unit_at(p, unit);
@@ -87,12 +86,4 @@ void run_report_take_digests(struct job *job, const struct staging *st) {
   }
   manifest_root(p, (const uint8_t(*)[DIGEST_BYTES])st->digests, root);
   if (r->manifest) r->root = hex_of(&r->arena, root);
-}
-
-void run_report_free(struct run_report *r) {
-  quantized_free(&r->stored);
-  census_free(&r->census);
-  TABLE_FREE(r, inputs);
-  TABLE_FREE(r, outputs);
-  arena_free(&r->arena);
 }

@@ -1,6 +1,6 @@
 // What a run has to say of itself: collected once, and told three times.
 //
-//   job, passes, model, units ──run_report_of──▶ struct run_report ──▶ lines for people   job_report.c, pass_job_tell.c
+//   job, passes, model, units ──job_report──▶ struct run_report ──▶ lines for people   job_report.c, pass_job_tell.c
 //                                                                 ──▶ JSON               job_report.c, pass_job_report.c
 //                                                                 ──▶ a page             tools/html
 //
@@ -9,9 +9,26 @@
 #define WEIR_RUN_REPORT_H
 
 #include "census.h"
-#include "quantized.h"
-#include "staging.h"
-#include "verified.h"
+#include "stored_tensors.h"
+#include "err.h"
+
+// What a command says of its work, for the lines that end a run.
+struct run_summary {
+  const char *did;   // "267 weights quantized to 4 bits (blocks of 64)"
+  const char **more; // lines of what else it did, where one is too short
+  uint32_t n_more;
+  const char *worst;     // the layer that lost most, and how much; NULL: none lost anything
+  const char *kept;      // what stayed as it was, and why; NULL: nothing did
+  const char *held_back; // by --exactness; NULL: nothing
+  const char *larger;    // than the source, though weights were to be smaller; NULL: it is not
+  const char *shapeless; // nodes whose shapes are not known, and why; NULL: none
+  const char **steps;    // a line for each step of many; NULL: they are few
+  uint32_t n_steps;
+  const char *line; // this line and nothing else, for scripts made for another tool; or NULL
+};
+
+struct verified; // verified.h
+struct pass_job; // pass_job.h
 
 struct run_file {
   const char *name;
@@ -29,7 +46,7 @@ struct run_report {
   bool dry;                  // nothing was written
   bool unchanged;            // the outputs were there already
   const struct err *refusal; // what refused the run, or would have; NULL: nothing
-  struct job_told told;
+  struct run_summary told;
   const char *resumed;  // as in the JSON report
   double seconds;       // so far
   uint64_t peak_memory; // bytes, so far; 0: not known
@@ -38,7 +55,7 @@ struct run_report {
   struct census census;          // n_ops 0: it was not counted
   const struct pass_job *passes; // steps, sites and their warnings; NULL: the command runs none
   const struct recipes *recipes; // of `stored`
-  struct quantized stored;       // tensors in another form, with their errors
+  struct stored_tensors stored;       // tensors in another form, with their errors
   const char *const *warnings;   // beside those of steps
   uint32_t n_warnings;
   TABLE(struct run_file, inputs);
@@ -51,11 +68,6 @@ struct run_report {
   struct arena arena;
 };
 
-// The job's, collected at the first call: the plan is made, and the run, if there is one, is over. Seconds and memory are
-// those of now. job_close frees it.
-const struct run_report *run_report_of(struct job *job);
-// Digests of outputs, from the records of the run, before the staging folder is gone.
-void run_report_take_digests(struct job *job, const struct staging *st);
 void run_report_free(struct run_report *r);
 
 #endif

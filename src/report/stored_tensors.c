@@ -5,7 +5,7 @@
 //
 // A row's size counts all that a runtime needs to have the weight back: scales and zero points are
 // found as the other parts of the same quantization, in the same table of recipes.
-#include "quantized.h"
+#include "stored_tensors.h"
 
 #include <math.h>
 
@@ -35,7 +35,7 @@ static uint32_t source_of(const struct recipes *r, uint32_t id) {
 }
 
 // By parameters that were found, or are given.
-static void describe_linear(const struct recipes *r, uint32_t id, struct quantized_tensor *t) {
+static void describe_linear(const struct recipes *r, uint32_t id, struct stored_tensor *t) {
   const struct recipe_linear q = recipe_quantize_linear_of(r, id);
   t->has_scheme = true;
   t->bytes_after += r->rows[q.scales].bytes + (q.zeros == NO_ID ? 0 : r->rows[q.zeros].bytes);
@@ -48,9 +48,9 @@ static void describe_linear(const struct recipes *r, uint32_t id, struct quantiz
                                            .block = q.block};
 }
 
-static struct quantized_tensor describe(struct recipes *r, const struct pass_job_site *s) {
+static struct stored_tensor describe(struct recipes *r, const struct run_site *s) {
   const uint32_t id = recipe_unmoved(r, s->codes);
-  struct quantized_tensor t = {.name = s->tensor,
+  struct stored_tensor t = {.name = s->tensor,
                                .layer = s->layer,
                                .codes = id,
                                .step = s->step,
@@ -70,36 +70,36 @@ static struct quantized_tensor describe(struct recipes *r, const struct pass_job
   return t;
 }
 
-static void take_figures(struct quantized *q, const struct job *job) {
-  const struct plan *p = &job->plan;
+static void take_figures(struct stored_tensors *q, const struct stored_tensors_of *of) {
+  const struct plan *p = of->plan;
   struct arena scratch = {0};
   // By the plan's recipe id.
-  const struct run_error **of = arena_zalloc(&scratch, p->recipes->n_rows * sizeof *of);
-  for (uint32_t i = 0; i < job->n_errors; i++) {
-    const struct segment *s = &p->segments[job->errors[i].segment];
-    if (s->kind == SEGMENT_RECIPE) of[recipe_unmoved(p->recipes, s->ref)] = &job->errors[i];
+  const struct run_error **by = arena_zalloc(&scratch, p->recipes->n_rows * sizeof *by);
+  for (uint32_t i = 0; i < of->n_errors; i++) {
+    const struct segment *s = &p->segments[of->errors[i].segment];
+    if (s->kind == SEGMENT_RECIPE) by[recipe_unmoved(p->recipes, s->ref)] = &of->errors[i];
   }
   for (uint32_t i = 0; i < q->n_rows; i++) {
-    struct quantized_tensor *t = &q->rows[i];
-    if (!of[t->codes] || !of[t->codes]->whole) continue;
+    struct stored_tensor *t = &q->rows[i];
+    if (!by[t->codes] || !by[t->codes]->whole) continue;
     t->has_figures = true;
-    t->figures = of[t->codes]->figures;
+    t->figures = by[t->codes]->figures;
   }
   arena_free(&scratch);
 }
 
-void quantized_free(struct quantized *q) {
+void stored_tensors_free(struct stored_tensors *q) {
   TABLE_FREE(q, rows);
 }
 
-void quantized_list(struct quantized *q, struct job *job, const struct pass_job *pj) {
+void stored_tensors_list(struct stored_tensors *q, const struct stored_tensors_of *of) {
   struct arena scratch = {0};
   // By tensor: its last row + 1. A tensor has few: one for each form that it is stored in.
-  uint32_t *rows_of = arena_zalloc(&scratch, (job->model.n_tensors + (size_t)1) * sizeof *rows_of);
-  for (uint32_t i = 0; i < pj->n_sites; i++) {
-    const struct pass_job_site *s = &pj->sites[i];
-    if (s->codes == NO_ID || !pass_job_converted(s)) continue;
-    const uint32_t codes = recipe_unmoved(&job->recipes, s->codes);
+  uint32_t *rows_of = arena_zalloc(&scratch, (of->n_tensors + (size_t)1) * sizeof *rows_of);
+  for (uint32_t i = 0; i < of->n_sites; i++) {
+    const struct run_site *s = &of->sites[i];
+    if (s->codes == NO_ID || !run_site_converted(s)) continue;
+    const uint32_t codes = recipe_unmoved(of->recipes, s->codes);
     uint32_t row = rows_of[s->of];
     while (row && q->rows[row - 1].codes != codes)
       row = q->rows[row - 1].next;
@@ -107,82 +107,37 @@ void quantized_list(struct quantized *q, struct job *job, const struct pass_job 
       q->rows[row - 1].uses++;
       continue;
     }
-    struct quantized_tensor t = describe(&job->recipes, s);
+    struct stored_tensor t = describe(of->recipes, s);
     t.next = rows_of[s->of];
     *TABLE_PUSH(q, rows) = t;
     rows_of[s->of] = q->n_rows;
   }
   arena_free(&scratch);
-  take_figures(q, job);
-}
-
-// ---- for programs ------------------------------------------------------------------------------
-
-static void write_row(const struct quantized_tensor *t, const struct job *job, struct json_out *j) {
-  const struct recipe *of = &job->recipes.rows[t->of];
-  json_object(j);
-  json_put_uint(j, "bytes_after", t->bytes_after);
-  json_put_uint(j, "bytes_before", t->bytes_before);
-  json_put_ints(j, "dims", recipe_dims(&job->recipes, t->of), of->rank);
-  json_put_text(j, "dtype", dtype_name(of->dtype));
-  json_key(j, "error");
-  if (t->has_figures) {
-    json_object(j);
-    json_put_double(j, "cosine", figures_cosine(&t->figures));
-    json_put_double(j, "max_abs", t->figures.max_error);
-    json_put_uint(j, "overflows", t->figures.overflows);
-    json_put_double(j, "rmse", figures_rmse(&t->figures));
-    json_put_double(j, "sqnr_db", figures_sqnr_db(&t->figures));
-    json_end_object(j);
-  } else {
-    json_null(j);
-  }
-  json_put_text(j, "layer", t->layer);
-  json_put_string(j, "name", t->name);
-  json_put_object(j, "scheme");
-  if (t->has_scheme) {
-    json_put_uint(j, "bits", t->scheme.bits);
-    json_put_uint(j, "block", t->scheme.block);
-    json_put_text(j, "format", recipe_format_name(t->scheme.format));
-    if (t->scheme.format == FORMAT_LEVELS) json_put_uint(j, "levels", t->scheme.levels);
-    json_put_bool(j, "symmetric", t->scheme.symmetric);
-  }
-  json_end_object(j);
-  json_put_text(j, "stored_as", dtype_name(job->recipes.rows[t->codes].dtype));
-  json_put_uint(j, "uses", t->uses);
-  json_end_object(j);
-}
-
-void quantized_write(const struct quantized *q, const struct job *job, uint32_t step,
-                     struct json_out *j) {
-  json_put_array(j, "tensors");
-  for (uint32_t i = 0; i < q->n_rows; i++)
-    if (q->rows[i].step == step) write_row(&q->rows[i], job, j);
-  json_end_array(j);
+  take_figures(q, of);
 }
 
 // ---- for people --------------------------------------------------------------------------------
 
 // An error that is not a number is worse than any.
-static double rank(const struct quantized_tensor *t) {
+static double rank(const struct stored_tensor *t) {
   const double db = figures_sqnr_db(&t->figures);
   return isnan(db) ? -INFINITY : db;
 }
 
 // Numbers alone, such as an epsilon, and bounds that were clipped, which are told as such, say nothing of the others.
-static bool counts(const struct quantized_tensor *t) {
+static bool counts(const struct stored_tensor *t) {
   if (!t->has_figures) return false;
   return t->has_scheme || (t->figures.elements > 1 && t->figures.overflows == 0);
 }
 
-const struct quantized_tensor *quantized_worst(const struct quantized *q) {
-  const struct quantized_tensor *worst = NULL;
+const struct stored_tensor *stored_tensors_worst(const struct stored_tensors *q) {
+  const struct stored_tensor *worst = NULL;
   for (uint32_t i = 0; i < q->n_rows; i++)
     if (counts(&q->rows[i]) && (!worst || rank(&q->rows[i]) < rank(worst))) worst = &q->rows[i];
   return worst;
 }
 
-const char *quantized_scheme_words(const struct recipe_quantization *s, struct arena *a) {
+const char *stored_tensors_scheme_words(const struct recipe_quantization *s, struct arena *a) {
   const char *symmetric = s->symmetric ? ", symmetric" : "";
   if (s->format == FORMAT_LEVELS) return arena_printf(a, "%u values", s->levels);
   if (s->format == FORMAT_LINEAR && s->block)
@@ -198,7 +153,7 @@ const char *quantized_scheme_words(const struct recipe_quantization *s, struct a
 
 // Medians over the weights of speech and OCR models: of blocks of 32 to 128, as of normally distributed numbers; of one scale for a
 // channel or a tensor, and of casts, over 176 weights of five models.
-double quantized_usual_db(const struct quantized_tensor *t) {
+double stored_tensors_usual_db(const struct stored_tensor *t) {
   enum {
     BYTE_VALUES = 256,
     BY_CHANNEL_DB = 42,
@@ -222,8 +177,8 @@ double quantized_usual_db(const struct quantized_tensor *t) {
   return s->bits == 2 ? 7 : s->bits == 4 ? 21 : s->bits == 8 ? 45 : 0;
 }
 
-const char *quantized_usual_words(const struct quantized_tensor *t, struct arena *a) {
+const char *stored_tensors_usual_words(const struct stored_tensor *t, struct arena *a) {
   if (!t->has_scheme) return dtype_name(t->stored);
   return t->scheme.block ? arena_printf(a, "%u bits", t->scheme.bits)
-                         : quantized_scheme_words(&t->scheme, a);
+                         : stored_tensors_scheme_words(&t->scheme, a);
 }
