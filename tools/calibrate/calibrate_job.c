@@ -15,7 +15,7 @@
 #include "machine.h"
 #include "record_file.h"
 #include "runtime_find.h"
-#include "version.h"
+#include "version_number.h"
 
 #include <errno.h>
 #include <fcntl.h>

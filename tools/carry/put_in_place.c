@@ -13,7 +13,7 @@
 #include "manifest.h"
 #include "provenance.h"
 #include "reread_files.h"
-#include "version.h"
+#include "version_number.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 #include "job.h"
 #include "kept_report.h"
 #include "manifest.h"
-#include "version.h"
+#include "version_number.h"
 
 #include <fcntl.h>
 #include <stdio.h>

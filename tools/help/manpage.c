@@ -7,6 +7,7 @@
 
 #include "help.h"
 #include "version.h"
+#include "version_number.h"
 
 #include <assert.h>
 #include <ctype.h>

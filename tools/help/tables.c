@@ -8,7 +8,7 @@
 
 #include "cli.h"
 #include "help.h"
-#include "version.h"
+#include "version_number.h"
 
 #include <string.h>
 

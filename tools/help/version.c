@@ -7,12 +7,13 @@
 #include "version.h"
 #include "engine.h"
 #include "licenses.h"
+#include "version_number.h"
 
 #include "io.h"
 #include "kernels.h"
 
-#if !defined WEIR_VERSION || !defined WEIR_DATE
-#error "WEIR_VERSION and WEIR_DATE are set by the build"
+#ifndef WEIR_DATE
+#error "WEIR_DATE is set by the build"
 #endif
 #ifndef WEIR_LIBCRYPTO
 #define WEIR_LIBCRYPTO "(unknown version)"
@@ -33,7 +34,6 @@
 #define WEIR_ZLIB "(unknown version)"
 #endif
 
-const char version_number[] = WEIR_VERSION;
 const char version_date[] = WEIR_DATE;
 
 void version_print(FILE *to) {

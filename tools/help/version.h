@@ -4,9 +4,6 @@
 
 #include <stdio.h>
 
-// "0.2.0": what manifests and --version name.
-extern const char version_number[];
-
 // "2026-11-21": when that version was made, for manual pages; changes only with it.
 extern const char version_date[];
 

@@ -15,7 +15,7 @@
 #include "put_in_place.h"
 #include "staging_join.h"
 #include "run_report.h"
-#include "version.h"
+#include "version_number.h"
 
 #include <stdarg.h>
 #include <unistd.h>

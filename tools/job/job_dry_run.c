@@ -10,7 +10,7 @@
 // Where OUT was left out only the model and its weights can refuse (a gate, a budget): figures are then
 // those of the input's folder.
 #include "job.h"
-#include "version.h"
+#include "version_number.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -8,7 +8,7 @@
 #include "machine.h"
 #include "manifest.h"
 #include "runtime_needs.h"
-#include "version.h"
+#include "version_number.h"
 
 static const char *hex_of(struct arena *a, const uint8_t digest[DIGEST_BYTES]) {
   char *text = arena_alloc(a, DIGEST_HEX);

@@ -19,7 +19,7 @@
 #include "put_in_place.h"
 #include "run_report.h"
 #include "seal_intent.h"
-#include "version.h"
+#include "version_number.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

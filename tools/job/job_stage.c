@@ -25,7 +25,7 @@
 #include "measure_facts.h"
 #include "measure_weighed.h"
 #include "measured.h"
-#include "version.h"
+#include "version_number.h"
 #include "weighings.h"
 
 #include <assert.h>

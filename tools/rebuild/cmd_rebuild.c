@@ -17,7 +17,7 @@
 #include "scratch.h"
 #include "sign_model.h"
 #include "stop.h"
-#include "version.h"
+#include "version_number.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,7 +9,7 @@
 #include "hash_source.h"
 #include "job_stage.h"
 #include "recorded.h"
-#include "version.h"
+#include "version_number.h"
 
 #include <unistd.h>
 

@@ -8,7 +8,7 @@
 #include "json.h"
 #include "ranges.h"
 #include "recorded.h"
-#include "version.h"
+#include "version_number.h"
 
 #include <fcntl.h>
 #include <unistd.h>

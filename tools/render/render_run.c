@@ -13,7 +13,7 @@
 #include "run_report.h"
 #include "runtime_needs.h"
 #include "verify.h"
-#include "version.h"
+#include "version_number.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

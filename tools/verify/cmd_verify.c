@@ -10,7 +10,7 @@
 #include "report.h"
 #include "verify_options.h"
 #include "verify_replay.h"
-#include "version.h"
+#include "version_number.h"
 
 static int check_options(const struct cli_args *args, struct err *err) {
   const bool edits = cli_given(args, OPT_EDITS), out = cli_operand(args, "OUT");
