@@ -7,7 +7,7 @@
 #include "calibrate_job.h"
 
 #include "custom_ops.h"
-#include "found_file.h"
+#include "file_lookup.h"
 #include "fs.h"
 #include "given_files.h"
 #include "job_look.h"

@@ -2,7 +2,7 @@
 // edit log, which 'weir plan --edit-log' wrote: the plan has its digest.
 #include "verify_staged.h"
 
-#include "found_file.h"
+#include "file_lookup.h"
 #include "verify_replay.h"
 
 int verify_staged_begin(struct verify_staged *s, const struct verify_options *o, const char *log,

@@ -11,7 +11,7 @@
 
 #include "artifact.h"
 #include "edit_log.h"
-#include "kept_artifacts.h"
+#include "artifact_cache.h"
 #include "load.h"
 #include "plan_file.h"
 #include "put_in_place.h"

@@ -9,7 +9,7 @@
 // digest alone.
 #include "job_source.h"
 
-#include "found_file.h"
+#include "file_lookup.h"
 #include "hash_source.h"
 #include "job.h"
 

@@ -3,7 +3,7 @@
 #include "recalibrate.h"
 
 #include "calibrate_job.h"
-#include "found_file.h"
+#include "file_lookup.h"
 #include "fs.h"
 #include "json.h"
 #include "ranges.h"

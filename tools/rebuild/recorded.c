@@ -7,7 +7,7 @@
 // Names of files are base names there; which file it was, its digest says.
 #include "recorded.h"
 
-#include "found_file.h"
+#include "file_lookup.h"
 
 struct taking {
   struct pipeline *p;

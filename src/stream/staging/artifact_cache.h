@@ -1,7 +1,7 @@
 // What passes found in weights (artifact.h), kept for others in a folder of the user's: DIR/<sha256>.jsonl each.
 // Commands that write models put them there; 'weir rebuild' takes those that the manifest lists.
-#ifndef WEIR_KEPT_ARTIFACTS_H
-#define WEIR_KEPT_ARTIFACTS_H
+#ifndef WEIR_ARTIFACT_CACHE_H
+#define WEIR_ARTIFACT_CACHE_H
 
 #include "artifact.h"
 

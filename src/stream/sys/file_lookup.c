@@ -1,5 +1,5 @@
 // Files of another size are not read.
-#include "found_file.h"
+#include "file_lookup.h"
 
 #include "again.h"
 

@@ -1,7 +1,7 @@
-#include "kept_artifacts.h"
+#include "artifact_cache.h"
 
 #include "again.h"
-#include "found_file.h"
+#include "file_lookup.h"
 #include "fs.h"
 
 #include <errno.h>

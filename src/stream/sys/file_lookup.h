@@ -1,6 +1,6 @@
 // A file that a record names by base name and SHA-256: wherever it lies now, it is known by its bytes.
-#ifndef WEIR_FOUND_FILE_H
-#define WEIR_FOUND_FILE_H
+#ifndef WEIR_FILE_LOOKUP_H
+#define WEIR_FILE_LOOKUP_H
 
 #include "arena.h"
 #include "digest.h"
