@@ -5,7 +5,6 @@
 #include "commands.h"
 #include "guess.h"
 #include "help.h"
-#include "peer_words.h"
 #include "report.h"
 #include "targets.h"
 
@@ -64,7 +63,7 @@ static int unknown(const char *name, struct err *err) {
   for (uint32_t i = 0; (t = targets_at(i)); i++)
     guess_try(&g, t->name);
   err_fill(err, ERR_USAGE, "there is no target '%s'", quote_str(name).s);
-  const char *ours = peer_value("target", name);
+  const char *ours = targets_meant(name);
   if (ours) return err_hint(err, "did you mean %s?", ours);
   if (g.best) return err_hint(err, "did you mean '%s'?", g.best);
   return err_hint(err, "'weir targets' lists them");

@@ -7,6 +7,7 @@
 // A candidate that begins with the word given is near as well, if it is the only one.
 #include "guess.h"
 
+#include <ctype.h>
 #include <string.h>
 
 enum { WORD_MAX = 47 };
@@ -17,6 +18,16 @@ static uint32_t min_u32(uint32_t a, uint32_t b) {
 
 static bool same(char a, char b) {
   return a == b || (a == '-' && b == '_') || (a == '_' && b == '-');
+}
+
+static const char *next_letter(const char *at) {
+  return at + strspn(at, "-_");
+}
+
+bool guess_same_letters(const char *a, const char *b) {
+  for (a = next_letter(a), b = next_letter(b); *a && *b; a = next_letter(a), b = next_letter(b))
+    if (tolower((unsigned char)*a++) != tolower((unsigned char)*b++)) return false;
+  return *a == *b;
 }
 
 uint32_t guess_distance(const char *a, const char *b) {

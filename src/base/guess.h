@@ -20,6 +20,8 @@ struct guess {
 // Does the word say the opposite of the candidate: no-force, asymmetric? Such a candidate is never a
 // guess.
 bool guess_is_opposite(const char *word, const char *candidate);
+// The same letters in the same order, whatever their case and however many - and _ are among them?
+bool guess_same_letters(const char *a, const char *b);
 struct guess guess_start(const char *word);
 void guess_try(struct guess *g, const char *candidate);
 

@@ -16,7 +16,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #define HAS(id) (1u << TARGET_##id)
 
@@ -67,42 +66,6 @@ const struct target *targets_find(struct span name) {
   for (uint32_t i = 0; i < sizeof targets / sizeof *targets; i++)
     if (span_is(name, targets[i].name)) return &targets[i];
   return NULL;
-}
-
-static const char *after_word(const char *at, const char *word) {
-  const size_t n = strlen(word);
-  return strncasecmp(at, word, n) == 0 ? at + n : NULL;
-}
-
-// The number after "1.".
-static bool runtime_minor(const char *words, uint32_t *minor) {
-  const char *at = after_word(words, "ort");
-  if (!at) at = after_word(words, "onnxruntime");
-  if (!at) at = after_word(words, "onnx-runtime");
-  if (!at) return false;
-  at += strspn(at, "-_ :=");
-  const char *number = after_word(at, "v1.");
-  if (!number) number = after_word(at, "1.");
-  const size_t n = number ? strspn(number, "0123456789") : 0;
-  if (n == 0 || n > 4 || (number[n] != '\0' && number[n] != '.')) return false;
-  *minor = 0;
-  for (size_t i = 0; i < n; i++)
-    *minor = 10 * *minor + (uint32_t)(number[i] - '0');
-  return true;
-}
-
-bool targets_nearest(const char *words, uint32_t *i, bool *same) {
-  uint32_t minor;
-  char name[16];
-  if (!runtime_minor(words, &minor)) return false;
-  const uint32_t known = minor < TARGET_OLDEST   ? TARGET_OLDEST
-                         : minor > TARGET_NEWEST ? TARGET_NEWEST
-                                                 : minor;
-  snprintf(name, sizeof name, "ort-1.%u", known);
-  *same = minor == known;
-  for (*i = 0; *i < sizeof targets / sizeof *targets; ++*i)
-    if (strcmp(targets[*i].name, name) == 0) return true;
-  return false;
 }
 
 // ---- words --------------------------------------------------------------------------------------

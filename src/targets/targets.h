@@ -66,9 +66,9 @@ extern const char targets_joined[]; // the same behind one more |
 // The i-th, NULL past the last; the one of that name or NULL.
 const struct target *targets_at(uint32_t i);
 const struct target *targets_find(struct span name);
-// The i of the target that is nearest to a version of ONNX Runtime in other words: "ort-1.99", "onnxruntime-1.22.1",
-// "ORT 1.22". *same: it is that version. False: the words name none.
-bool targets_nearest(const char *words, uint32_t *i, bool *same);
+// The targets that a word of other tools means (target_words.def), or the one that is nearest to a version of ONNX
+// Runtime in other words: in words for a hint, "'cpu'", "'ort-1.32', the nearest"; NULL: the word means none.
+const char *targets_meant(const char *word);
 // What a target sets, a bit each.
 enum target_preset {
   TARGET_SETS_FORMAT = 1,

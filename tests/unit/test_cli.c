@@ -515,7 +515,7 @@ static void check_peer_value(const char *option, const char *theirs, const char 
   check_is_ours(ours, CLI_run);
 }
 
-// Each row of peer_words.def is what one is told, and what it tells of exists.
+// Each row of peer_words.def and target_words.def is what one is told, and what it tells of exists.
 static void test_words_of_others(void **state) {
   (void)state;
 #define PEER_COMMAND(theirs, ours)                                                                 \
@@ -528,6 +528,9 @@ static void test_words_of_others(void **state) {
 #undef PEER_COMMAND
 #undef PEER_OPTION
 #undef PEER_VALUE
+#define TARGET_WORD(theirs, ours) check_peer_value("target", theirs, ours);
+#include "target_words.def"
+#undef TARGET_WORD
   // - and _ and capitals do not count; ours in such letters is named as ours.
   refuse("dynamic m.onnx o.onnx --AddQDQPairToWeight",
          "--add-qdq-pair-to-weight is an option of 'weir static', not of 'weir dynamic'", "");

@@ -2,6 +2,7 @@
 // is not waits for it.
 #include "peer_words.h"
 
+#include "guess.h"
 #include "targets.h"
 
 #include <ctype.h>
@@ -42,9 +43,7 @@ static const char *next_letter(const char *at) {
 }
 
 bool peer_words_same(const char *a, const char *b) {
-  for (a = next_letter(a), b = next_letter(b); *a && *b; a = next_letter(a), b = next_letter(b))
-    if (tolower((unsigned char)*a++) != tolower((unsigned char)*b++)) return false;
-  return *a == *b;
+  return guess_same_letters(a, b);
 }
 
 // A word of a row, which may end in '*': any that begin so.
@@ -78,23 +77,9 @@ const char *peer_option(enum cli_command *command, const char *name) {
   return other;
 }
 
-// As a hint names them.
-static const struct {
-  const char *same, *near;
-} runtimes[] = {
-#define TARGET(name, ...) {"'" name "'", "'" name "', the nearest"},
-#include "targets.def"
-#undef TARGET
-};
-
 const char *peer_value(const char *option, const char *value) {
-  uint32_t target;
-  bool same;
-
   for (size_t i = 0; i < sizeof values / sizeof *values; i++)
     if (strcmp(values[i].option, option) == 0 && peer_words_same(values[i].theirs, value))
       return values[i].ours;
-  if (strcmp(option, "target") == 0 && targets_nearest(value, &target, &same))
-    return same ? runtimes[target].same : runtimes[target].near;
-  return NULL;
+  return strcmp(option, "target") == 0 ? targets_meant(value) : NULL;
 }

@@ -30,7 +30,6 @@
 #include "again.h"
 #include "groups.h"
 #include "passes.h"
-#include "peer_words.h"
 #include "plain_file.h"
 
 #include <errno.h>
@@ -228,7 +227,7 @@ static int read_target(struct config *c) {
   const struct target *target = targets_find(c->at->word);
   if (!target) {
     (void)config_refuse(c, "there is no target '%s'", quote(c->at->word).s);
-    const char *ours = peer_value("target", arena_string(&c->p->arena, c->at->word));
+    const char *ours = targets_meant(arena_string(&c->p->arena, c->at->word));
     if (ours) return err_hint(c->err, "did you mean %s?", ours);
     return err_hint(c->err, "'weir targets' lists them");
   }
