@@ -5,7 +5,7 @@
 // so that no name can break a column. Names are quoted: they come from a file.
 #include "inspect.h"
 #include "report.h"
-#include "runtime_needs.h"
+#include "needs_print.h"
 #include "schema.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 // A dry run's lines.
+#include "needs_print.h"
 #include "render_run.h"
 #include "runtime_needs.h"
 #include "size_words.h"

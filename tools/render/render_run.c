@@ -6,6 +6,7 @@
 // never do.
 #include "render_run.h"
 
+#include "needs_print.h"
 #include "shell_words.h"
 #include "hints.h"
 #include "job_stage.h"

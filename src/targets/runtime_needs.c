@@ -4,8 +4,6 @@
 
 #include "targets.h"
 
-#include <stdio.h>
-
 // What no version runs.
 static uint32_t never(const struct target_needs *needs) {
   uint32_t set = 0;
@@ -50,15 +48,4 @@ const char *runtime_needs_words(const struct model *m, struct arena *a) {
     return arena_printf(a, "needs ONNX Runtime 1.%u or newer (%s)", needs.ort,
                         target_needs_words(&needs, a));
   return NULL;
-}
-
-void runtime_needs_print(const struct model *m, const char *before, const char *after,
-                         const char *otherwise) {
-  struct arena scratch = {0};
-  const char *words = runtime_needs_words(m, &scratch);
-  if (words)
-    printf("%s%s%s", before, words, after);
-  else
-    printf("%s", otherwise);
-  arena_free(&scratch);
 }

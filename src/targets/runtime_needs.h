@@ -12,8 +12,5 @@ void runtime_needs_write(const struct model *m, struct json_out *j);
 // "needs ONNX Runtime 1.23 or newer (8-bit MatMulNBits)", "ONNX Runtime does not run it on a CPU (bfloat16 arithmetic)":
 // in *a; NULL: every version that weir knows of does.
 const char *runtime_needs_words(const struct model *m, struct arena *a);
-// That between `before` and `after`, or `otherwise`.
-void runtime_needs_print(const struct model *m, const char *before, const char *after,
-                         const char *otherwise);
 
 #endif

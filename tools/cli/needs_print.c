@@ -1,0 +1,16 @@
+#include "needs_print.h"
+
+#include "runtime_needs.h"
+
+#include <stdio.h>
+
+void runtime_needs_print(const struct model *m, const char *before, const char *after,
+                         const char *otherwise) {
+  struct arena scratch = {0};
+  const char *words = runtime_needs_words(m, &scratch);
+  if (words)
+    printf("%s%s%s", before, words, after);
+  else
+    printf("%s", otherwise);
+  arena_free(&scratch);
+}
