@@ -13,7 +13,7 @@
 #include "check.h"
 #include "commands.h"
 #include "load.h"
-#include "model_folder.h"
+#include "model_folder_tell.h"
 #include "hints.h"
 #include "infer.h"
 #include "report.h"

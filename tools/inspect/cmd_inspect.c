@@ -9,7 +9,7 @@
 #include "commands.h"
 #include "inspect.h"
 #include "load.h"
-#include "model_folder.h"
+#include "model_folder_tell.h"
 #include "report.h"
 
 #include <stdio.h>

@@ -1,11 +1,10 @@
 // A folder of models, as they are shipped: each with its data files, their sizes together, the records that weir wrote, and
 // the files that no model refers to. For `weir inspect DIR` and `weir check DIR`, which look at the models themselves.
 //
-//   model_folder_list ──▶ for each model: sources_open, model_folder_take or model_folder_skip ──▶ model_folder_sum ──▶ print, write
+//   model_folder_list ──▶ for each model: sources_open, model_folder_take or model_folder_skip ──▶ model_folder_sum
 #ifndef WEIR_MODEL_FOLDER_H
 #define WEIR_MODEL_FOLDER_H
 
-#include "json.h"
 #include "sources.h"
 #include "table.h"
 
@@ -62,8 +61,5 @@ void model_folder_take(struct model_folder *b, struct folder_model *model,
 void model_folder_skip(struct model_folder *b, struct folder_model *model, const struct err *why);
 // When all are taken: what is shared, what is used, and sums.
 void model_folder_sum(struct model_folder *b);
-
-void model_folder_print(const struct model_folder *b);                     // lines for people
-void model_folder_write(const struct model_folder *b, struct json_out *j); // the member "folder"
 
 #endif
