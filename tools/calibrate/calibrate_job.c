@@ -9,7 +9,7 @@
 #include "custom_ops.h"
 #include "file_lookup.h"
 #include "fs.h"
-#include "given_files.h"
+#include "side_inputs.h"
 #include "job_look.h"
 #include "job_stage.h"
 #include "machine.h"

@@ -6,7 +6,7 @@
 #include "job.h"
 
 #include "again.h"
-#include "given_files.h"
+#include "side_inputs.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,7 +8,7 @@
 #include "observer.h"
 #include "work.h"
 
-struct given_files; // given_files.h
+struct given_files; // side_inputs.h
 struct job_watch;   // job.h
 struct job_render;  // job.h
 

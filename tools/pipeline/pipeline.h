@@ -5,7 +5,7 @@
 
 #include "compare.h"
 #include "digest.h"
-#include "given_files.h"
+#include "side_inputs.h"
 #include "own_rules.h"
 #include "pass_values.h"
 #include "targets.h"

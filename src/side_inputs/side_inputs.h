@@ -1,8 +1,10 @@
+// What passes read besides the model: ranges and texts, in files of the user's.
+//
 // Files that options of passes name (pass_option.reads): read before the first pass, each once, and handed to the
 // passes as what they hold. Records name them with their SHA-256, so that a log says what its edits were decided
 // by; a replay needs none of them.
-#ifndef WEIR_GIVEN_FILES_H
-#define WEIR_GIVEN_FILES_H
+#ifndef WEIR_SIDE_INPUTS_H
+#define WEIR_SIDE_INPUTS_H
 
 #include "pass_values.h"
 #include "ranges.h"

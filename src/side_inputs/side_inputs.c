@@ -1,5 +1,5 @@
 // The list is short: a pipeline names one file or two. They are found by the words that named them.
-#include "given_files.h"
+#include "side_inputs.h"
 #include "plain_file.h"
 
 #include <assert.h>
