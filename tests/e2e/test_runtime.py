@@ -1,4 +1,4 @@
-"""weir-ort and its client (tools/runtime/runtime.h) with the real ONNX Runtime, the oldest that is supported and the newest.
+"""weir-ort and its client (src/verify/runtime/runtime.h) with the real ONNX Runtime, the oldest that is supported and the newest.
 
 `runtime_tool` drives the client: it prints how each request ended, and writes what came. What it says is compared with
 what onnxruntime's Python package gives for the same model. The newest is found by the ordinary search, as a user's is.

@@ -1,4 +1,4 @@
-// weir-ort: the only program of the house that opens ONNX Runtime's library, started by weir (tools/runtime/runtime.c) and
+// weir-ort: the only program of the house that opens ONNX Runtime's library, started by weir (src/verify/runtime/runtime.c) and
 // spoken to over a pipe (docs/weir-ort.md).
 //
 //   0   requests        moved away, so that what the runtime or a custom operator prints to stdout
