@@ -8,7 +8,7 @@
 #include "groups.h"
 #include "help.h"
 #include "optimize_steps.h"
-#include "own_rules.h"
+#include "user_rules.h"
 #include "passes.h"
 #include "rules.h"
 #include "report.h"
@@ -270,11 +270,11 @@ static int show(const struct cli_args *args, const struct pass *const *own, stru
 }
 
 int cmd_passes(const struct cli_args *args, struct err *err) {
-  struct own_rules own = {.passes = NULL};
+  struct user_rules own = {.passes = NULL};
   uint32_t n;
   const char *const *files = cli_list(args, OPT_RULES, &n);
-  int rc = own_rules_read(&own, files, n, err);
+  int rc = user_rules_read(&own, files, n, err);
   if (rc == 0) rc = show(args, own.passes, err);
-  own_rules_done(&own);
+  user_rules_done(&own);
   return rc;
 }

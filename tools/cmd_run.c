@@ -7,10 +7,11 @@
 // before the model is opened.
 #include "commands.h"
 #include "pass_command.h"
+#include "pipeline_yaml.h"
 #include "report.h"
 
 // All passes of a user's own, in the order of their files.
-static int add_own(struct pipeline *p, const struct own_rules *own, const char *file,
+static int add_own(struct pipeline *p, const struct user_rules *own, const char *file,
                    struct err *err) {
   for (uint32_t i = 0; own->passes[i]; i++)
     if (pipeline_add_text(p, own->passes[i]->name, err)) return -1;
@@ -23,11 +24,11 @@ int cmd_run(const struct cli_args *args, struct err *err) {
   uint32_t n, n_rules;
   const char *const *texts = cli_list(args, OPT_PASS, &n);
   const char *const *rules = cli_list(args, OPT_RULES, &n_rules);
-  struct own_rules own = {.passes = NULL};
+  struct user_rules own = {.passes = NULL};
   struct pass_job pj;
   int rc = 0;
   pass_job_init(&pj, &report_observer);
-  rc = own_rules_read(&own, rules, n_rules, err);
+  rc = user_rules_read(&own, rules, n_rules, err);
   pj.pipeline.own = &own;
   for (uint32_t i = 0; i < n_rules; i++)
     *TABLE_PUSH(&pj.pipeline.read, list) = rules[i];
@@ -59,6 +60,6 @@ int cmd_run(const struct cli_args *args, struct err *err) {
   pass_command_take_exactness(&pj, args); // over that of the file
   if (rc == 0) rc = pass_command_run(&pj, args, err);
   pass_job_free(&pj);
-  own_rules_done(&own);
+  user_rules_done(&own);
   return rc;
 }

@@ -1,6 +1,6 @@
 // The reader of pipeline files over anything: it refuses with a sentence, or gives steps whose
 // canonical words are JSON.
-#include "pipeline.h"
+#include "pipeline_yaml.h"
 
 #include "json.h"
 

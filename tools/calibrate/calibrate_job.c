@@ -13,6 +13,7 @@
 #include "job_look.h"
 #include "job_stage.h"
 #include "machine.h"
+#include "pipeline_yaml.h"
 #include "record_file.h"
 #include "runtime_find.h"
 #include "version_number.h"

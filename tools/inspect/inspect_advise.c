@@ -3,7 +3,7 @@
 // The last word is one command to copy: of all that can be done the one that leaves the fewest bytes.
 //
 // Each line comes from the pass itself, which runs on the metadata of a copy of the model, or is asked about every node
-// (prospect.h, outlook.h); the size is that of the plan that comes of it. So a line that is
+// (prospect.h, estimate.h); the size is that of the plan that comes of it. So a line that is
 // printed is true of the command it names; the command's --dry-run says it node by node. What would
 // save too little to be worth it is not said. Without the data files nothing can be run: sizes are then those of the
 // weights alone, and no command is named. The same where the model has too many rows to be loaded again for each line.
@@ -14,7 +14,7 @@
 #include "custom_ops.h"
 #include "inspect.h"
 #include "matmulnbits.h"
-#include "outlook.h"
+#include "estimate.h"
 #include "prospect.h"
 #include "shrink.h"
 #include "weights.h"

@@ -7,7 +7,7 @@
 // Long lists are cut: a text is for reading, and the report has every node. What was never there to be
 // taken (a product of two activations has no weight) is not said.
 #include "custom_ops.h"
-#include "outlook.h"
+#include "estimate.h"
 #include "pass_job.h"
 #include "run_report.h"
 

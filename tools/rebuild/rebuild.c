@@ -266,7 +266,7 @@ void rebuild_start(struct rebuild *r, struct observer *o) {
 
 void rebuild_free(struct rebuild *r) {
   pass_job_free(&r->pj);
-  own_rules_done(&r->own);
+  user_rules_done(&r->own);
   TABLE_FREE(r, found);
   TABLE_FREE(r, reasons);
   recalibrate_end(&r->again);

@@ -8,7 +8,7 @@
 
 #include "audit_tensors.h"
 #include "manifest.h"
-#include "own_rules.h"
+#include "user_rules.h"
 #include "pass_job.h"
 #include "recalibrate.h"
 
@@ -25,7 +25,7 @@ struct rebuild {
   struct recalibrate again;
   // what comes of it
   struct pass_job pj;
-  struct own_rules own;
+  struct user_rules own;
   bool same_plan;
   uint64_t units, different, bytes;
   uint32_t answers, taken; // of stages over the weights; of these, from `artifacts`

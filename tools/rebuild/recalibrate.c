@@ -119,7 +119,7 @@ static void add_options(struct making *m) {
 // Rules of one's own are none of 'weir calibrate', and no second book of them can be read while the first holds.
 static int take_passes(void *ctx, struct pipeline *p, struct err *err) {
   struct making *m = ctx;
-  struct own_rules none = {.passes = NULL};
+  struct user_rules none = {.passes = NULL};
   const struct json_value *passes = json_get(m->about, "passes");
   if (json_get(json_get(json_first(passes), "options"), "rules"))
     return err_set(err, ERR_MODEL,

@@ -11,7 +11,7 @@
 
 struct taking {
   struct pipeline *p;
-  struct own_rules *own;
+  struct user_rules *own;
   const struct recorded_places *places;
   struct err *err;
 };
@@ -99,7 +99,7 @@ static int take_all(const struct taking *t, const struct json_value *options) {
     t->p->exactness = exactness_by_name(word);
   }
   if (json_get(options, "rules")) {
-    own_rules_read_log(t->own, options);
+    user_rules_read_log(t->own, options);
     if (!t->own->passes) return refuse(t, "this version cannot read their rules");
     t->p->own = t->own;
   }
@@ -125,7 +125,7 @@ static int take_list(const struct taking *t, const struct json_value *list, bool
   return 0;
 }
 
-int recorded_take(struct pipeline *p, struct own_rules *own, const struct json_value *passes,
+int recorded_take(struct pipeline *p, struct user_rules *own, const struct json_value *passes,
                   const struct recorded_places *places, struct err *err) {
   const struct taking t = {p, own, places, err};
   if (take_list(&t, passes, true)) return -1;

@@ -13,9 +13,9 @@ struct recorded_places {
   struct recalibrate *again; // not NULL: ranges are not looked for, but found again
 };
 
-// Appends them, with their values read, and files found and read. Rules of the maker's own become passes until own_rules_done.
+// Appends them, with their values read, and files found and read. Rules of the maker's own become passes until user_rules_done.
 // ERR_MODEL for what this version does not know; ERR_INPUT for a file that is not there.
-int recorded_take(struct pipeline *p, struct own_rules *own, const struct json_value *passes,
+int recorded_take(struct pipeline *p, struct user_rules *own, const struct json_value *passes,
                   const struct recorded_places *places, struct err *err);
 
 #endif

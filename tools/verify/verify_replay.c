@@ -33,7 +33,7 @@ static int add_functions(struct job *job, uint32_t first, struct err *err) {
 }
 
 static int replay(struct verify_replay *x, const struct request *request, const char *model,
-                  const char *log, uint32_t groups, bool partial, struct own_rules *own,
+                  const char *log, uint32_t groups, bool partial, struct user_rules *own,
                   struct err *err) {
   struct replay_log lines;
   *x = (struct verify_replay){.opened = true,
@@ -55,7 +55,7 @@ static int replay(struct verify_replay *x, const struct request *request, const 
   lines.groups = groups;
   if (rc == 0) rc = job_load(&x->job, err);
   if (rc == 0) rc = replay_log_check_source(&lines, &x->job, err);
-  if (rc == 0 && own) own_rules_read_log(own, lines.head.options);
+  if (rc == 0 && own) user_rules_read_log(own, lines.head.options);
   edit_groups_keep(&x->job.edits);
   x->loaded_nodes = x->job.model.n_nodes;
   if (rc == 0) rc = replay_log_lines(&lines, &x->job, partial, err);
@@ -64,7 +64,7 @@ static int replay(struct verify_replay *x, const struct request *request, const 
 }
 
 int verify_replay_open(struct verify_replay *x, const struct request *request, const char *model,
-                       const char *log, uint32_t groups, bool partial, struct own_rules *own,
+                       const char *log, uint32_t groups, bool partial, struct user_rules *own,
                        struct err *err) {
   const struct load_options load = {.warnings = NULL};
   int rc = replay(x, request, model, log, groups, partial, own, err);
@@ -95,7 +95,7 @@ struct verify_edited verify_replay_edited(const struct verify_replay *x) {
 
 int verify_logged(struct verify *v, const struct verify_log *l, struct err *err) {
   struct verify_written written = {.sources = NULL};
-  struct own_rules own = {.passes = NULL};
+  struct user_rules own = {.passes = NULL};
   struct verify_replay x;
   int rc = verify_replay_open(&x, l->request, l->source, l->log, 0, l->partial, &own, err);
   if (rc == 0 && l->out)
@@ -119,7 +119,7 @@ int verify_logged(struct verify *v, const struct verify_log *l, struct err *err)
   }
   if (l->out) verify_written_close(&written);
   verify_replay_close(&x);
-  own_rules_done(&own);
+  user_rules_done(&own);
   return rc;
 }
 

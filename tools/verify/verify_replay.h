@@ -4,7 +4,7 @@
 #define WEIR_VERIFY_REPLAY_H
 
 #include "job.h"
-#include "own_rules.h"
+#include "user_rules.h"
 #include "verify.h"
 
 struct verify_replay {
@@ -19,7 +19,7 @@ struct verify_replay {
 // groups: of edits, 0: all of them, REPLAY_LOG_NOTHING: none. partial: the end of the log is not asked for. own: gets the
 // rules that the log kept of a user's own; NULL: they are known. Close it in any case.
 int verify_replay_open(struct verify_replay *x, const struct request *request, const char *model,
-                       const char *log, uint32_t groups, bool partial, struct own_rules *own,
+                       const char *log, uint32_t groups, bool partial, struct user_rules *own,
                        struct err *err);
 // The rows alone as the run had them after so many groups: what calls functions that come later calls nothing yet.
 int verify_replay_rows(struct verify_replay *x, const struct request *request, const char *model,

@@ -6,7 +6,7 @@
 #include "compare.h"
 #include "digest.h"
 #include "side_inputs.h"
-#include "own_rules.h"
+#include "user_rules.h"
 #include "pass_values.h"
 #include "targets.h"
 #include "task_metric.h"
@@ -86,7 +86,7 @@ struct pipeline {
   TABLE(struct pipeline_note, notes); // warnings, for when the run begins
   const char *nothing;                // what a file without passes lacks; NULL
   struct given_files files;           // that options of steps name
-  const struct own_rules *own;        // where passes of a user's own are from; NULL: there are none
+  const struct user_rules *own;       // where passes of a user's own are from; NULL: there are none
   uint32_t open;      // the innermost repeat that further steps go into; NO_ID: none
   struct arena arena; // of the values
 };
@@ -120,13 +120,6 @@ uint32_t pipeline_next_repeat(const struct pipeline *p, uint32_t open, uint32_t 
 // limit. Values are read and checked.
 int pipeline_add_text(struct pipeline *p, const char *text, struct err *err);
 
-// tools/config/pipeline_yaml.c: appends the steps of a YAML text (docs/pipelines.md says what it may hold);
-// `name` stands before the line and column of messages. Every pass has its values checked, and a
-// refusal has the place of its name. ERR_USAGE for what does not fit.
-int pipeline_parse(struct pipeline *p, struct span text, const char *name, struct err *err);
-// The same for a file, or for standard input (path "-"). ERR_INPUT if it cannot be read.
-int pipeline_read(struct pipeline *p, const char *path, struct err *err);
-
 // Does any step ask to be verified?
 bool pipeline_verifies(const struct pipeline *p);
 // How steps of that pass are verified, the loosest of them.
@@ -151,7 +144,7 @@ int pipeline_read_files(struct pipeline *p, const char *folder, struct err *err)
 // How edit logs and plans name what was done. One step under the usual cap: its pass and the pass's
 // options. Anything else: "run" and {"passes":[{"name":…,"options":{…}},…]}, where a repeat is
 // {"repeat":[…],"rounds":…}, with "exactness" where the cap is not the usual one, and "rules" where there are passes
-// of a user's own (own_rules.h). Strings lie in the
+// of a user's own (user_rules.h). Strings lie in the
 // pipeline or are literals.
 const char *pipeline_command(const struct pipeline *p);
 const char *pipeline_options(struct pipeline *p);

@@ -1,7 +1,7 @@
 // What quantization could take of a model that it was not asked to take, from shapes and types alone: for
 // advice.
-#ifndef WEIR_OUTLOOK_H
-#define WEIR_OUTLOOK_H
+#ifndef WEIR_ESTIMATE_H
+#define WEIR_ESTIMATE_H
 
 #include "matmulnbits.h"
 

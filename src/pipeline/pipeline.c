@@ -392,7 +392,7 @@ const char *pipeline_options(struct pipeline *p) {
   }
   end_repeats(&j, p, open, p->n_steps);
   json_end_array(&j);
-  if (has_own(p)) own_rules_write(p->own, &j);
+  if (has_own(p)) user_rules_write(p->own, &j);
   json_end_object(&j);
   return json_take(&j, &p->arena);
 }

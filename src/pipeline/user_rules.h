@@ -1,13 +1,13 @@
 // Rules of a user's own: files named by --rules, or what a log kept of them, become passes beside those of
 // the catalogue.
-#ifndef WEIR_OWN_RULES_H
-#define WEIR_OWN_RULES_H
+#ifndef WEIR_USER_RULES_H
+#define WEIR_USER_RULES_H
 
 #include "json.h"
 #include "rules_own.h"
 
-// Starts zeroed. Its passes are in the catalogue from own_rules_read on up to own_rules_done.
-struct own_rules {
+// Starts zeroed. Its passes are in the catalogue from user_rules_read on up to user_rules_done.
+struct user_rules {
   TABLE(struct rules_text, texts);
   const struct pass *const *passes; // NULL behind the last; NULL: none was read
   struct arena arena;
@@ -15,13 +15,13 @@ struct own_rules {
 
 // Reads n files, all of them one book. ERR_INPUT if one cannot be read; ERR_USAGE with file, line and
 // column for what is wrong in it. n 0: nothing.
-int own_rules_read(struct own_rules *o, const char *const *paths, uint32_t n, struct err *err);
-// The same of what own_rules_write wrote into the options of a log. What this version cannot read is
+int user_rules_read(struct user_rules *o, const char *const *paths, uint32_t n, struct err *err);
+// The same of what user_rules_write wrote into the options of a log. What this version cannot read is
 // left out: passes without a row count as the least exact ones.
-void own_rules_read_log(struct own_rules *o, const struct json_value *options);
-void own_rules_done(struct own_rules *o);
+void user_rules_read_log(struct user_rules *o, const struct json_value *options);
+void user_rules_done(struct user_rules *o);
 
 // "rules":[{"name":"my.rules","text":"..."}], so that a log says what its passes were. No paths.
-void own_rules_write(const struct own_rules *o, struct json_out *j);
+void user_rules_write(const struct user_rules *o, struct json_out *j);
 
 #endif

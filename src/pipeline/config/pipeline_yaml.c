@@ -25,6 +25,7 @@
 //   a.yaml: imports [b.yaml, c.yaml]     b.yaml: imports [d.yaml]     d, b, c, a
 //
 // so their passes come first, and what a later one says counts for more.
+#include "pipeline_yaml.h"
 #include "config.h"
 #include "guess.h"
 #include "again.h"

@@ -1,5 +1,5 @@
 // Nodes are asked as the passes themselves ask them, with plain options; nothing is edited.
-#include "outlook.h"
+#include "estimate.h"
 
 #include "conv2matmul.h"
 #include "schema.h"

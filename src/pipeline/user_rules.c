@@ -2,7 +2,7 @@
 //
 // A log has the texts themselves. They are not needed to replay it (its edits are), but they say what its
 // passes were: to people, and to 'weir verify', which judges each change by what its rule promises.
-#include "own_rules.h"
+#include "user_rules.h"
 
 #include "again.h"
 #include "groups.h"
@@ -21,7 +21,7 @@ static const char *objection(const char *name) {
   return taken ? "a pass with this name exists already" : NULL;
 }
 
-static int take(struct own_rules *o, struct err *err) {
+static int take(struct user_rules *o, struct err *err) {
   passes_extend(NULL);
   if (rules_own(o->texts, o->n_texts, objection, &o->arena, &o->passes, err)) return -1;
   passes_extend(o->passes);
@@ -32,7 +32,7 @@ static int refuse_file(const char *path, int errnum, struct err *err) {
   return err_errno(err, errnum, ERR_INPUT, "the rules '%s' cannot be read", quote_str(path).s);
 }
 
-static int read_file(struct own_rules *o, const char *path, struct err *err) {
+static int read_file(struct user_rules *o, const char *path, struct err *err) {
   FILE *f = plain_file_open(path, "the rules ", err);
   if (!f) return -1;
   uint8_t *bytes = arena_alloc(&o->arena, RULES_TEXT_BYTES + 1);
@@ -45,13 +45,13 @@ static int read_file(struct own_rules *o, const char *path, struct err *err) {
   return 0;
 }
 
-int own_rules_read(struct own_rules *o, const char *const *paths, uint32_t n, struct err *err) {
+int user_rules_read(struct user_rules *o, const char *const *paths, uint32_t n, struct err *err) {
   for (uint32_t i = 0; i < n; i++)
     if (read_file(o, paths[i], err)) return -1;
   return n > 0 ? take(o, err) : 0;
 }
 
-void own_rules_read_log(struct own_rules *o, const struct json_value *options) {
+void user_rules_read_log(struct user_rules *o, const struct json_value *options) {
   struct err ignored = {0};
   const struct json_value *list = json_get(options, "rules");
   for (const struct json_value *v = json_first(list); v; v = json_next(v)) {
@@ -64,14 +64,14 @@ void own_rules_read_log(struct own_rules *o, const struct json_value *options) {
   if (o->n_texts > 0 && take(o, &ignored)) o->passes = NULL;
 }
 
-void own_rules_done(struct own_rules *o) {
+void user_rules_done(struct user_rules *o) {
   if (o->passes) passes_extend(NULL);
   TABLE_FREE(o, texts);
   arena_free(&o->arena);
-  *o = (struct own_rules){.passes = NULL};
+  *o = (struct user_rules){.passes = NULL};
 }
 
-void own_rules_write(const struct own_rules *o, struct json_out *j) {
+void user_rules_write(const struct user_rules *o, struct json_out *j) {
   json_put_array(j, "rules");
   for (uint32_t i = 0; i < o->n_texts; i++) {
     json_object(j);
