@@ -86,7 +86,7 @@ static bool widen(struct infer_site *s, const struct infer_type *first,
 
 // Carried values: inputs `from` of the node and `inner` of the body, outputs `result` of the body. Batched: the
 // node has them of a batch, whose axis is the first, and the body of one of it.
-struct carried {
+struct executed_plan {
   uint32_t body, n, from, inner, result;
   bool batched;
 };
@@ -106,7 +106,7 @@ static void slice_of(struct infer_site *s, const struct infer_type *x, int64_t a
 }
 
 // What carried value i begins with, as the body has it.
-static void first_of(struct infer_site *s, const struct carried *c, uint32_t i,
+static void first_of(struct infer_site *s, const struct executed_plan *c, uint32_t i,
                      struct infer_type *out) {
   struct infer_type whole;
   infer_in(s, c->from + i, out);
@@ -115,7 +115,7 @@ static void first_of(struct infer_site *s, const struct carried *c, uint32_t i,
   slice_of(s, &whole, 0, out);
 }
 
-static void bind_first(struct infer_site *s, const struct carried *c) {
+static void bind_first(struct infer_site *s, const struct executed_plan *c) {
   const bool deep = infer_depth(s) > DEEP || infer_hurry(s);
   for (uint32_t i = 0; i < c->n; i++) {
     struct infer_type t;
@@ -127,7 +127,7 @@ static void bind_first(struct infer_site *s, const struct carried *c) {
 
 // True: bound anew, the body is to be inferred again. What one carried value gives may reach another only
 // rounds later: from the third round on all are weakened, where one changes.
-static bool bind_again(struct infer_site *s, const struct carried *c, uint32_t round) {
+static bool bind_again(struct infer_site *s, const struct executed_plan *c, uint32_t round) {
   struct infer_type *next = arena_zalloc(s->a, c->n * sizeof *next + 1);
   bool again = false;
   for (uint32_t i = 0; i < c->n; i++) {
@@ -146,7 +146,7 @@ static bool bind_again(struct infer_site *s, const struct carried *c, uint32_t r
 }
 
 // The last values: what they began with, or what the body gave.
-static void carried_last(struct infer_site *s, const struct carried *c, uint32_t i,
+static void carried_last(struct infer_site *s, const struct executed_plan *c, uint32_t i,
                          struct infer_type *out) {
   struct infer_type first, given;
   first_of(s, c, i, &first);
@@ -157,7 +157,7 @@ static void carried_last(struct infer_site *s, const struct carried *c, uint32_t
   s->why = INFER_WHY_DATA;
 }
 
-static void carried_out(struct infer_site *s, const struct carried *c) {
+static void carried_out(struct infer_site *s, const struct executed_plan *c) {
   for (uint32_t i = 0; i < c->n; i++) {
     struct infer_type last;
     carried_last(s, c, i, &last);
@@ -202,7 +202,7 @@ bool infer_runs_once(struct infer_site *s) {
 uint32_t infer_loop(struct infer_site *s, uint32_t step) {
   const uint32_t body = infer_attr_graph(s, "body");
   if (body == NO_ID || s->n_in < 2) return NO_ID;
-  const struct carried c = {body, s->n_in - 2, 2, 2, 1, false};
+  const struct executed_plan c = {body, s->n_in - 2, 2, 2, 1, false};
   if (step == 0) {
     s->state = dims_next(s->d);
     bind_one(s, infer_graph_input(s, body, 0), DTYPE_INT64);
@@ -255,7 +255,7 @@ static dim_id scanned(struct infer_site *s, uint32_t states, const int64_t *axes
 // out of it [batch, length, …], padded to the longest.
 static uint32_t scan_batch(struct infer_site *s, uint32_t body, uint32_t n_scan, uint32_t step) {
   const uint32_t states = 1 + (s->n_in - 1 - n_scan);
-  const struct carried c = {.body = body, .n = states - 1, .from = 1, .batched = true};
+  const struct executed_plan c = {.body = body, .n = states - 1, .from = 1, .batched = true};
   dim_id batch = NO_ID, length = NO_ID;
   if (step == 0) {
     s->state = dims_next(s->d);
@@ -306,7 +306,7 @@ uint32_t infer_scan(struct infer_site *s, uint32_t step) {
   if (!infer_attr_ints(s, "scan_input_axes", &axes, &n_axes) ||
       !infer_attr_ints(s, "scan_output_axes", &out_axes, &n_out_axes))
     return NO_ID;
-  const struct carried c = {body, s->n_in - (uint32_t)n_scan, 0, 0, 0, false};
+  const struct executed_plan c = {body, s->n_in - (uint32_t)n_scan, 0, 0, 0, false};
   if (step == 0) {
     s->state = dims_next(s->d);
     bind_first(s, &c);

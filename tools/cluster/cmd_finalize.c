@@ -1,6 +1,6 @@
 // weir finalize: what members made becomes the output.
 //
-//   PLAN ──join, alone──▶ all units recorded? ──▶ hashed again (below) ──▶ values out of range? ──▶ put_in_place
+//   PLAN ──join, alone──▶ all units recorded? ──▶ hashed again (below) ──▶ values out of range? ──▶ commit
 //        │                     └─ no: 75, and which are missing
 //        ├─ a seal that has begun ──▶ completed
 //        └─ no folder any more ──▶ the output has its name: nothing is left to do
@@ -11,7 +11,7 @@
 // --sign-key: the output is signed once it has its name, also where it had it before. A kill in between leaves a whole model
 // without a signature, which the same command makes. --provenance: the statement is kept in the folder until the output has its
 // name, so that a kill in between loses nothing.
-#include "carry_out.h"
+#include "execute_plan.h"
 #include "cli_request.h"
 #include "commands.h"
 #include "fs.h"
@@ -20,7 +20,7 @@
 #include "manifest_signed.h"
 #include "planned.h"
 #include "provenance.h"
-#include "put_in_place.h"
+#include "commit.h"
 #include "report.h"
 #include "sign_model.h"
 #include "stop.h"
@@ -53,7 +53,7 @@ static int refuse_taken(const struct planned *x, struct err *err) {
 struct final {
   const char *model;
   bool before, verified;
-  struct put_unchanged unchanged;
+  struct commit_unchanged unchanged;
   uint32_t trusted;     // units that were not read again
   struct sign_key *key; // NULL: it is not to be signed
   struct audit_target signs;
@@ -77,9 +77,9 @@ static int complete_seal(struct planned *x, struct final *f, struct work_options
       return err_hint(err, "leave out --provenance to complete it");
     }
   }
-  int rc = carry_out_check_seal(work, st, err);
+  int rc = execute_plan_check_seal(work, st, err);
   if (rc == 0) rc = seal_finish(st, &report, err);
-  if (rc == 0) put_in_place_say_left(&report_observer, &report);
+  if (rc == 0) commit_say_left(&report_observer, &report);
   if (rc == 0 && kept.at) rc = record_file_end(&f->provenance, kept, err);
   if (kept.at) fs_free(kept);
   return rc;
@@ -134,20 +134,20 @@ static int refuse_contrary(const struct planned *x, struct err *err) {
   return err_hint(err, "remove the folder and plan again: 'weir plan' with --fresh");
 }
 
-static int check_units(struct planned *x, const struct carry_out *c, struct carried *made,
+static int check_units(struct planned *x, const struct execute_plan *c, struct executed_plan *made,
                        const struct cli_args *args, struct err *err) {
   const bool all =
       cli_flag(args, OPT_RECHECK) || staging_is_newer_than_records(&made->st, &x->joined.plan);
   if (!all && made->st.others.n_rows == 0) return 0;
-  return carry_out_check_units(c, made, all ? STAGING_EVERY_UNIT : STAGING_CONTRARY_UNITS, err);
+  return execute_plan_check_units(c, made, all ? STAGING_EVERY_UNIT : STAGING_CONTRARY_UNITS, err);
 }
 
 static int put(struct planned *x, struct final *f, const struct cli_args *args,
                const struct work_options *work, struct err *err) {
   struct staging_joined *j = &x->joined;
   struct json_out provenance = {.indent = 2};
-  const struct carry_out c = {.plan = &j->plan, .sources = x->sources, .work = *work};
-  struct carried made = {.st = j->st};
+  const struct execute_plan c = {.plan = &j->plan, .sources = x->sources, .work = *work};
+  struct executed_plan made = {.st = j->st};
   int rc = 0;
   rc = staging_writes(&made.st) ? check_units(x, &c, &made, args, err) : refuse_contrary(x, err);
   f->trusted = staging_writes(&made.st) ? made.st.n_units - made.read : 0;
@@ -155,7 +155,7 @@ static int put(struct planned *x, struct final *f, const struct cli_args *args,
   if (rc) return -1;
   planned_count(x);
   if (x->missing) return refuse_missing(x, err);
-  rc = carry_out_run(&c, &made, err); // nothing is left to make: a look at what was found
+  rc = execute_plan_run(&c, &made, err); // nothing is left to make: a look at what was found
   const struct request_limits limits = cli_request_limits(args);
   if (rc == 0)
     rc = verify_staged_run(&f->verify, x, &limits, cli_string(args, OPT_SOURCE_DIR), err);
@@ -164,18 +164,18 @@ static int put(struct planned *x, struct final *f, const struct cli_args *args,
     verify_tell(&f->verify.v.found, cli_flag(args, OPT_QUIET));
   f->verified = rc == 0 && f->verify.wanted;
   if (rc == 0) {
-    const struct put_in_place put = {.plan = &j->plan,
-                                     .sources = x->sources,
-                                     .onnx_name = j->onnx_name,
-                                     .work = *work,
-                                     .replace = j->orders.replace,
-                                     .manifest = j->orders.manifest,
-                                     .tensor_digests = j->orders.tensor_digests,
-                                     .hash_inputs = j->orders.hash_inputs,
-                                     .edits_sha256 = j->orders.edits_sha256,
-                                     .layout_asked = j->orders.layout_asked,
-                                     .provenance = f->provenance.path ? &provenance : NULL};
-    rc = put_in_place(&put, &made.st, &f->unchanged, err);
+    const struct commit put = {.plan = &j->plan,
+                               .sources = x->sources,
+                               .onnx_name = j->onnx_name,
+                               .work = *work,
+                               .replace = j->orders.replace,
+                               .manifest = j->orders.manifest,
+                               .tensor_digests = j->orders.tensor_digests,
+                               .hash_inputs = j->orders.hash_inputs,
+                               .edits_sha256 = j->orders.edits_sha256,
+                               .layout_asked = j->orders.layout_asked,
+                               .provenance = f->provenance.path ? &provenance : NULL};
+    rc = commit_outputs(&put, &made.st, &f->unchanged, err);
     if (rc == 0 && put.provenance)
       rc = record_file_end(&f->provenance, span_of(provenance.text, provenance.n), err);
     json_done(&provenance);

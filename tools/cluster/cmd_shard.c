@@ -3,7 +3,7 @@
 //   PLAN ──join──▶ whose units? ──▶ those recorded: hashed again ──▶ those missing: made ──▶ recorded
 //
 // Whatever other members do at the same time is harmless: a unit has the same bytes whoever makes it.
-#include "carry_out.h"
+#include "execute_plan.h"
 #include "cli_request.h"
 #include "commands.h"
 #include "machine.h"
@@ -99,7 +99,7 @@ static int make(struct planned *x, const struct cli_args *args, const volatile i
                 struct err *err) {
   struct staging_joined *j = &x->joined;
   struct part part;
-  struct carry_out c = {.plan = &j->plan};
+  struct execute_plan c = {.plan = &j->plan};
   const double began = machine_clock();
   const struct cli_source io_name = cli_source(args, OPT_IO);
   struct request_limits limits = cli_request_limits(args);
@@ -115,13 +115,13 @@ static int make(struct planned *x, const struct cli_args *args, const volatile i
   j->st.leave = leave;
   j->st.first_record = part.index;
   j->st.record_step = part.count;
-  struct carried made = {.st = j->st};
+  struct executed_plan made = {.st = j->st};
   int rc = 0;
   if (recorded(&made.st, &part) > 0 && staging_writes(&made.st))
-    rc = carry_out_check_units(&c, &made, STAGING_EVERY_UNIT, err);
+    rc = execute_plan_check_units(&c, &made, STAGING_EVERY_UNIT, err);
   const uint32_t before = rc ? 0 : recorded(&made.st, &part);
   if (rc == 0 && before < part.end - part.first) rc = staging_open_records(&made.st, 0, err);
-  if (rc == 0) rc = carry_out_run(&c, &made, err);
+  if (rc == 0) rc = execute_plan_run(&c, &made, err);
   // Nobody begins again a member that says that it is done: its records outlive a power cut.
   struct err unsynced = {0};
   if (staging_sync_records(&made.st, 0, &unsynced) && rc == 0) {
@@ -132,7 +132,7 @@ static int make(struct planned *x, const struct cli_args *args, const volatile i
   if (rc == 0) rc = staging_join_again(j, err); // others have been at work too
   if (rc == 0) planned_count(x);
   if (rc == 0) print(args, x, &part, before, &made.stats, machine_clock() - began);
-  if (rc && carry_out_worth_resuming(err))
+  if (rc && execute_plan_worth_resuming(err))
     err_fill_hint(err, "finished units are kept; run the same command again to resume");
   return rc;
 }

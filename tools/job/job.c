@@ -1,6 +1,6 @@
 // The story of a writing command:
 //
-//   job_open ──▶ (the command's edits) ──▶ job_prepare_plan ──▶ carry_out ──▶ put_in_place
+//   job_open ──▶ (the command's edits) ──▶ job_prepare_plan ──▶ execute_plan ──▶ commit
 //   └──────────────── job_prepare.c ───────────────────────┘
 //
 // What carries out a plan and what puts its output in place know nothing of a job: they are given
@@ -8,11 +8,11 @@
 // what would refuse the rest (job_dry_run.c).
 #include "job.h"
 
-#include "carry_out.h"
+#include "execute_plan.h"
 #include "engine.h"
 #include "job_stage.h"
 #include "name_scan.h"
-#include "put_in_place.h"
+#include "commit.h"
 #include "staging_join.h"
 #include "run_report.h"
 #include "version_number.h"
@@ -81,8 +81,8 @@ int job_choose_io(struct job *job, struct err *err) {
 }
 
 // `work`, `refers` and `report` are to be added.
-static struct put_in_place in_place(const struct job *job) {
-  return (struct put_in_place){
+static struct commit in_place(const struct job *job) {
+  return (struct commit){
       .plan = &job->plan,
       .sources = job->sources,
       .onnx_name = job->out.onnx_name,
@@ -96,8 +96,8 @@ static struct put_in_place in_place(const struct job *job) {
 }
 
 int job_beside_bytes(const struct job *job, uint64_t *bytes, struct err *err) {
-  const struct put_in_place x = in_place(job);
-  if (put_in_place_bytes(&x, bytes, err)) return -1;
+  const struct commit x = in_place(job);
+  if (commit_bytes(&x, bytes, err)) return -1;
   // Data that keeps its name goes there by way of another .onnx as long.
   const struct plan *p = &job->plan;
   struct stat there;
@@ -115,7 +115,8 @@ static void write_kept_page(void *ctx, struct span_sink sink) {
   job->resumed = resumed;
 }
 
-static int seal(struct job *job, const struct carry_out *c, struct staging *st, struct err *err) {
+static int seal(struct job *job, const struct execute_plan *c, struct staging *st,
+                struct err *err) {
   struct json_out report = {.indent = 2}, provenance = {.indent = 2};
   if (job->page_file.path) job_report_take_digests(job, st);
   if (job_wants_report(job->request)) { // as it is if another process completes the seal
@@ -125,13 +126,13 @@ static int seal(struct job *job, const struct carry_out *c, struct staging *st, 
     job->resumed = resumed;
     json_newline(&report);
   }
-  struct put_in_place x = in_place(job);
+  struct commit x = in_place(job);
   x.work = c->work;
   x.refers = &job->out.refers;
   x.report = span_of(report.text, report.n);
   if (job->page_file.path) x.page = (struct kept_page){write_kept_page, job};
   if (job->provenance_file.path) x.provenance = &provenance;
-  const int rc = put_in_place(&x, st, &job->unchanged, err);
+  const int rc = commit_outputs(&x, st, &job->unchanged, err);
   job->provenance = span_str(json_take(&provenance, &job->arena));
   json_done(&report);
   return rc;
@@ -145,8 +146,8 @@ static int commit(struct job *job, const struct staging *st, struct err *err) {
 }
 
 // beside: bytes of files beside the outputs. Watches for signals.
-static struct carry_out carrying_out(struct job *job, uint64_t beside) {
-  return (struct carry_out){
+static struct execute_plan carrying_out(struct job *job, uint64_t beside) {
+  return (struct execute_plan){
       .plan = &job->plan,
       .sources = job->sources,
       .where = {.dest_folder = job->out.folder,
@@ -169,29 +170,29 @@ static struct carry_out carrying_out(struct job *job, uint64_t beside) {
 }
 
 static int run_and_seal(struct job *job, struct err *err) {
-  struct carried made;
+  struct executed_plan made;
   struct seal_report report = {0};
   uint64_t beside = 0;
   (void)observer_stop(
       job->request->observer); // from the first thing that an interruption would leave
   int rc = job_choose_io(job, err);
   if (rc == 0) rc = job_beside_bytes(job, &beside, err);
-  const struct carry_out c = carrying_out(job, beside);
-  if (rc || carry_out_open(&c, &made, err)) {
-    job_stage_end(job, carry_out_worth_resuming(err));
+  const struct execute_plan c = carrying_out(job, beside);
+  if (rc || execute_plan_open(&c, &made, err)) {
+    job_stage_end(job, execute_plan_worth_resuming(err));
     return -1;
   }
   if (made.how == STAGING_SEALED) {
     job->resumed = "seal";
-    if (carry_out_check_seal(&c.work, &made.st, err) || seal_finish(&made.st, &report, err))
+    if (execute_plan_check_seal(&c.work, &made.st, err) || seal_finish(&made.st, &report, err))
       return -1;
-    put_in_place_say_left(job->request->observer, &report);
+    commit_say_left(job->request->observer, &report);
     return 0;
   }
   const uint64_t taken_over = staging_done_bytes(&made.st, &job->plan);
   if (taken_over > 0) job->resumed = "units";
   rc = job_stage_move(job, &made.st, err);
-  if (rc == 0) rc = carry_out_run(&c, &made, err);
+  if (rc == 0) rc = execute_plan_run(&c, &made, err);
   job->stats = made.stats;
   job->all_made = made.all_made;
   if (job->all_made) job->n_errors = run_errors(&job->plan, &made.st, &job->arena, &job->errors);
@@ -199,7 +200,7 @@ static int run_and_seal(struct job *job, struct err *err) {
   if (rc == 0) rc = commit(job, &made.st, err);
   if (rc == 0) rc = seal(job, &c, &made.st, err);
   if (rc)
-    carry_out_leave(&c, &made, err);
+    execute_plan_leave(&c, &made, err);
   else if (taken_over > 0)
     observer_notice(job->request->observer,
                     "resumed: %s of %s were already written by an interrupted run",
@@ -209,7 +210,7 @@ static int run_and_seal(struct job *job, struct err *err) {
 
 // The folder for those who carry out the plan. Beside them nothing of it is needed any more.
 static int give_orders(struct job *job, const struct staging *st, struct err *err) {
-  const struct put_in_place x = in_place(job);
+  const struct commit x = in_place(job);
   const uint32_t n = sources_count(job->sources);
   const char **companions = arena_alloc(&job->arena, n * sizeof *companions + 1);
   struct staging_orders orders = {.shards = job_shards(job),
@@ -229,18 +230,18 @@ static int give_orders(struct job *job, const struct staging *st, struct err *er
 }
 
 static int stage_plan(struct job *job, struct err *err) {
-  struct carried made;
+  struct executed_plan made;
   uint64_t beside;
-  struct carry_out c;
+  struct execute_plan c;
   (void)observer_stop(job->request->observer);
   int rc = job_choose_io(job, err);
   if (rc == 0) rc = job_beside_bytes(job, &beside, err);
   if (rc == 0) {
     c = carrying_out(job, beside);
-    rc = carry_out_prepare(&c, &made, err);
+    rc = execute_plan_prepare(&c, &made, err);
   }
   if (rc) {
-    job_stage_end(job, carry_out_worth_resuming(err));
+    job_stage_end(job, execute_plan_worth_resuming(err));
     return -1;
   }
   if (made.how == STAGING_SEALED) {

@@ -14,7 +14,7 @@
 #include "artifact_cache.h"
 #include "load.h"
 #include "plan_file.h"
-#include "put_in_place.h"
+#include "commit.h"
 #include "record_file.h"
 #include "request.h"
 #include "run.h"
@@ -129,7 +129,7 @@ struct job {
   struct run_error *errors; // of what the run quantized; in the arena
   uint32_t n_errors;
   bool all_made; // every unit of the plan is recorded
-  struct put_unchanged unchanged;
+  struct commit_unchanged unchanged;
   const char *resumed; // "units": finished ones were taken over; "seal": only renames were left;
                        // NULL: all was done by this run
   struct job_ahead ahead;

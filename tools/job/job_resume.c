@@ -11,12 +11,12 @@
 // left its own beside seal.json, with `"resumed": "seal"` in it (kept_report.c). Where it was not
 // asked for one, or that was changed meanwhile, the report says what seal.json and the folder know: outputs, manifest, plan. onnx-conv2matmul's
 // own report (--strict-compat) holds nothing of that, so it is refused, before anything is moved.
-#include "carry_out.h"
+#include "execute_plan.h"
 #include "fs.h"
 #include "job.h"
 #include "job_asked.h"
 #include "kept_report.h"
-#include "put_in_place.h"
+#include "commit.h"
 #include "run_report.h"
 #include "seal_intent.h"
 #include "version_number.h"
@@ -162,7 +162,7 @@ static int finish_checked(struct job *job, struct staging *st, struct err *err) 
   if (rc == 0) rc = seal_finish(st, &report, err);
   staging_close(st);
   if (rc == 0) {
-    put_in_place_say_left(job->request->observer, &report);
+    commit_say_left(job->request->observer, &report);
     observer_notice(job->request->observer, "completed the interrupted run: '%s' is in place",
                     quote_str(job->out.path).s);
     const struct span text = e.kept.at ? e.kept : span_of(e.made.text, e.made.n);
@@ -186,7 +186,7 @@ static int check_files(const struct job *job, const struct staging *st, struct e
   const struct work_options work = {.jobs = job->request->limits.jobs,
                                     .observer = job->request->observer,
                                     .stop = observer_stop(job->request->observer)};
-  return carry_out_check_seal(&work, st, err);
+  return execute_plan_check_seal(&work, st, err);
 }
 
 static int finish_found(struct job *job, const char *name, struct err *err) {
@@ -268,7 +268,7 @@ static int give_up(struct job *job, const char *name, bool *given_up, struct err
   struct seal_given_up was;
   const int rc = seal_give_up(&st, &was, err);
   if (was.damage) say_damaged(job, &was);
-  put_in_place_say_left(job->request->observer, &was.report);
+  commit_say_left(job->request->observer, &was.report);
   return rc;
 }
 

@@ -5,7 +5,7 @@
 // Everything that the records say comes from the plan and the unit digests in the staging folder,
 // so a process that made none of the units can do this as well. With the null engine the manifest
 // is printed and nothing is moved.
-#include "put_in_place.h"
+#include "commit.h"
 
 #include "again.h"
 #include "companion.h"
@@ -23,7 +23,7 @@ static int put_lines(void *ctx, struct span text, struct err *err) {
   return companion_add(ctx, text, err);
 }
 
-static int list_tensors(const struct put_in_place *x, const struct staging *st,
+static int list_tensors(const struct commit *x, const struct staging *st,
                         struct companion **tensors, struct err *err) {
   char name[256];
   manifest_tensors_name(name, x->onnx_name);
@@ -41,7 +41,7 @@ static const char *hex_of(const uint8_t sha256[DIGEST_BYTES], struct arena *a) {
 
 // With the digests of units, of the companion (NULL: there is none) and of the inputs (NULL: not
 // wanted).
-static int put_manifest(const struct put_in_place *x, const uint8_t (*units)[DIGEST_BYTES],
+static int put_manifest(const struct commit *x, const uint8_t (*units)[DIGEST_BYTES],
                         const uint8_t *tensors, const char *const *inputs, struct json_out *out,
                         struct err *err) {
   char own[256], companion[256], tensors_hex[DIGEST_HEX];
@@ -62,7 +62,7 @@ static int put_manifest(const struct put_in_place *x, const uint8_t (*units)[DIG
 }
 
 // In hex, of each source; they are read once more. NULL: not wanted.
-static int hash_inputs(const struct put_in_place *x, const char *const **out, struct arena *a,
+static int hash_inputs(const struct commit *x, const char *const **out, struct arena *a,
                        struct err *err) {
   const uint32_t n = sources_count(x->sources);
   const char **inputs = arena_alloc(a, n * sizeof *inputs + 1);
@@ -78,7 +78,7 @@ static int hash_inputs(const struct put_in_place *x, const char *const **out, st
 }
 
 // Digests of whole outputs. One of a single unit has that of the unit, and is not read.
-static int hash_outputs(const struct put_in_place *x, const struct staging *st,
+static int hash_outputs(const struct commit *x, const struct staging *st,
                         uint8_t (*sha256)[DIGEST_BYTES], struct arena *a, struct err *err) {
   const struct plan *p = x->plan;
   const struct reread_work work = {.jobs = x->work.jobs,
@@ -119,7 +119,7 @@ static int hash_outputs(const struct put_in_place *x, const struct staging *st,
   return rc;
 }
 
-static int write_provenance(const struct put_in_place *x, const struct staging *st,
+static int write_provenance(const struct commit *x, const struct staging *st,
                             const struct companion *tensors, const char *const *inputs,
                             const struct json_out *manifest, struct arena *a, struct err *err) {
   const uint32_t n = x->plan->n_outputs;
@@ -147,7 +147,7 @@ static int write_provenance(const struct put_in_place *x, const struct staging *
   return 0;
 }
 
-static int write_records(const struct put_in_place *x, const struct staging *st,
+static int write_records(const struct commit *x, const struct staging *st,
                          const struct companion *tensors, struct json_out *manifest,
                          struct err *err) {
   struct arena a = {0};
@@ -164,7 +164,7 @@ static int write_records(const struct put_in_place *x, const struct staging *st,
 }
 
 // Digests are as long whatever they are.
-int put_in_place_bytes(const struct put_in_place *x, uint64_t *bytes, struct err *err) {
+int commit_bytes(const struct commit *x, uint64_t *bytes, struct err *err) {
   static const uint8_t any[DIGEST_BYTES];
   char hex[DIGEST_HEX];
   const uint32_t n_inputs = sources_count(x->sources);
@@ -215,7 +215,7 @@ static struct reason why_kept(enum seal_kept why, const struct seal_kept_files *
   return text;
 }
 
-void put_in_place_say_left(struct observer *o, const struct seal_report *report) {
+void commit_say_left(struct observer *o, const struct seal_report *report) {
   if (report->left[0]) {
     observer_warning(o, "the output is in place, but its staging folder could not be removed: %s",
                      report->left);
@@ -232,7 +232,7 @@ void put_in_place_say_left(struct observer *o, const struct seal_report *report)
   }
 }
 
-int put_in_place(const struct put_in_place *x, struct staging *st, struct put_unchanged *unchanged,
+int commit_outputs(const struct commit *x, struct staging *st, struct commit_unchanged *unchanged,
                  struct err *err) {
   struct companion *tensors = NULL; // NULL: not wanted
   struct json_out manifest = {0};
@@ -257,11 +257,11 @@ int put_in_place(const struct put_in_place *x, struct staging *st, struct put_un
     if (rc == 0) rc = kept_report_put_page(st, &x->page, err);
     if (rc == 0) rc = seal_run(st, x->plan, &options, &report, err);
   }
-  *unchanged = (struct put_unchanged){0};
+  *unchanged = (struct commit_unchanged){0};
   if (rc == 0)
     *unchanged =
-        (struct put_unchanged){report.unchanged, report.same_manifest, report.same_tensors};
-  put_in_place_say_left(x->work.observer, &report);
+        (struct commit_unchanged){report.unchanged, report.same_manifest, report.same_tensors};
+  commit_say_left(x->work.observer, &report);
   json_done(&manifest);
   companion_close(tensors);
   return rc;

@@ -1,14 +1,14 @@
 // Putting in place what was made: the manifest and the list of tensors are written into the staging
 // folder, and everything takes its final name (seal.h).
-#ifndef WEIR_PUT_IN_PLACE_H
-#define WEIR_PUT_IN_PLACE_H
+#ifndef WEIR_COMMIT_H
+#define WEIR_COMMIT_H
 
 #include "kept_report.h"
 #include "run.h"
 #include "seal.h"
 #include "staging.h"
 
-struct put_in_place {
+struct commit {
   const struct plan *plan; // all of its units are recorded
   struct sources *sources;
   const char *onnx_name;
@@ -25,18 +25,18 @@ struct put_in_place {
 };
 
 // Tells the user of old data that a seal did not remove.
-void put_in_place_say_left(struct observer *o, const struct seal_report *report);
+void commit_say_left(struct observer *o, const struct seal_report *report);
 
 // Bytes of the files beside the outputs: manifest and companion, exactly. The plan has its id.
-int put_in_place_bytes(const struct put_in_place *x, uint64_t *bytes, struct err *err);
+int commit_bytes(const struct commit *x, uint64_t *bytes, struct err *err);
 
 // What was there already, byte for byte, and was not touched: all of the outputs, the manifest, the digests of tensors.
-struct put_unchanged {
+struct commit_unchanged {
   bool outputs, manifest, tensors;
 };
 
 // Closes the staging if it succeeds. Tells the user of old data that was left in place.
-int put_in_place(const struct put_in_place *x, struct staging *st, struct put_unchanged *unchanged,
+int commit_outputs(const struct commit *x, struct staging *st, struct commit_unchanged *unchanged,
                  struct err *err);
 
 #endif

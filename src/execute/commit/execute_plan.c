@@ -3,7 +3,7 @@
 // What is left of a run that failed: nothing, unless going on with it makes sense (a signal, a full
 // disk, an I/O error). Then the staging folder stays, and its size and the command to resume are
 // said. The null engine writes nothing, so nothing of it is ever left.
-#include "carry_out.h"
+#include "execute_plan.h"
 
 #include "shell_words.h"
 #include "fs.h"
@@ -15,7 +15,7 @@ static struct reread_work check_as(const struct work_options *work) {
       .jobs = work->jobs, .stop = work->stop, .tick = observer_tick_bytes, .ctx = work->observer};
 }
 
-int carry_out_check_units(const struct carry_out *c, struct carried *made, enum staging_which which,
+int execute_plan_check_units(const struct execute_plan *c, struct executed_plan *made, enum staging_which which,
                           struct err *err) {
   const struct reread_work work = check_as(&c->work);
   struct staging_checked checked;
@@ -40,7 +40,7 @@ int carry_out_check_units(const struct carry_out *c, struct carried *made, enum 
   return 0;
 }
 
-int carry_out_check_seal(const struct work_options *work, const struct staging *st,
+int execute_plan_check_seal(const struct work_options *work, const struct staging *st,
                          struct err *err) {
   const struct reread_work check = check_as(work);
   const int rc = seal_check(st, &check, err);
@@ -48,9 +48,9 @@ int carry_out_check_seal(const struct work_options *work, const struct staging *
   return rc;
 }
 
-int carry_out_prepare(const struct carry_out *c, struct carried *made, struct err *err) {
+int execute_plan_prepare(const struct execute_plan *c, struct executed_plan *made, struct err *err) {
   char note[1024] = "";
-  *made = (struct carried){.how = STAGING_FRESH};
+  *made = (struct executed_plan){.how = STAGING_FRESH};
   const int rc =
       staging_open(&made->st, c->plan, c->sources, &c->where, &made->how, note, sizeof note, err);
   if (rc == 0 && c->closed) // file systems without modes are taken as they are
@@ -60,16 +60,16 @@ int carry_out_prepare(const struct carry_out *c, struct carried *made, struct er
   return rc;
 }
 
-int carry_out_open(const struct carry_out *c, struct carried *made, struct err *err) {
-  *made = (struct carried){.how = STAGING_FRESH};
+int execute_plan_open(const struct execute_plan *c, struct executed_plan *made, struct err *err) {
+  *made = (struct executed_plan){.how = STAGING_FRESH};
   if (c->work.mode == IO_NULL)
     return staging_open_null(&made->st, c->plan, c->where.dest_folder, err);
-  if (carry_out_prepare(c, made, err)) return -1;
+  if (execute_plan_prepare(c, made, err)) return -1;
   if (made->how != STAGING_RESUMED || staging_done_count(&made->st) == 0) return 0;
-  return carry_out_check_units(c, made, STAGING_EVERY_UNIT, err);
+  return execute_plan_check_units(c, made, STAGING_EVERY_UNIT, err);
 }
 
-int carry_out_run(const struct carry_out *c, struct carried *made, struct err *err) {
+int execute_plan_run(const struct execute_plan *c, struct executed_plan *made, struct err *err) {
   observer_begin(c->work.observer, "writing");
   const int rc = run_plan(c->plan, c->sources, &made->st, &c->work, &made->stats, err);
   observer_end(c->work.observer);
@@ -84,12 +84,12 @@ int carry_out_run(const struct carry_out *c, struct carried *made, struct err *e
   return rc;
 }
 
-bool carry_out_worth_resuming(const struct err *err) {
+bool execute_plan_worth_resuming(const struct err *err) {
   return err->kind == ERR_RETRY || err->kind == ERR_NOSPACE || err->kind == ERR_IO;
 }
 
 // What is kept, and the two commands. A command that does not fit is the one that was given.
-static void hint_at_rest(const struct carry_out *c, const struct staging *st, struct err *err) {
+static void hint_at_rest(const struct execute_plan *c, const struct staging *st, struct err *err) {
   struct arena scratch = {0};
   const uint64_t done = staging_done_bytes(st, c->plan), all = plan_total_bytes(c->plan);
   const char *again = c->where.resume_command;
@@ -101,10 +101,10 @@ static void hint_at_rest(const struct carry_out *c, const struct staging *st, st
   arena_free(&scratch);
 }
 
-void carry_out_leave(const struct carry_out *c, struct carried *made, struct err *err) {
+void execute_plan_leave(const struct execute_plan *c, struct executed_plan *made, struct err *err) {
   struct staging *st = &made->st;
   struct err ignored = {0};
-  if (c->work.mode != IO_NULL && !carry_out_worth_resuming(err)) {
+  if (c->work.mode != IO_NULL && !execute_plan_worth_resuming(err)) {
     staging_remove(st, &ignored);
     return;
   }
