@@ -18,8 +18,8 @@ static bool strict(const struct pass_job *pj) {
   return options->strict_compat;
 }
 
-static void write_report(struct job *job, struct json_out *j) {
-  const struct pass_job *pj = job->ctx;
+static void write_report(struct execution *exec, struct json_out *j) {
+  const struct pass_job *pj = exec->ctx;
   const struct pass_job_counts n = pass_job_count(pj, step_of(pj));
   const uint64_t held_back = pj->steps[step_of(pj)].held_back;
   json_put_uint(j, "converted", n.converted);
@@ -43,13 +43,13 @@ static void write_report(struct job *job, struct json_out *j) {
   json_put_uint(j, "skipped", n.skipped);
 }
 
-static void tell(struct job *job, struct run_summary *told) {
-  const struct pass_job *pj = job->ctx;
+static void tell(struct execution *exec, struct run_summary *told) {
+  const struct pass_job *pj = exec->ctx;
   const struct pass_job_counts n = pass_job_count(pj, step_of(pj));
-  pass_job_tell(job, told);
+  pass_job_tell(exec, told);
   if (strict(pj))
-    told->line = arena_printf(&job->arena, "converted=%lu skipped=%lu output=%s", n.converted,
-                              n.skipped, job->out.path);
+    told->line = arena_printf(&exec->arena, "converted=%lu skipped=%lu output=%s", n.converted,
+                              n.skipped, exec->out.path);
 }
 
 int cmd_conv2matmul(const struct cli_args *args, struct err *err) {

@@ -1,33 +1,33 @@
 // weir convert: the same model in another layout.
 //
 // No edit is made: only where payloads lie changes, and those fields of the .onnx that name them. The
-// options of the layout are those of all writing commands (job_layout.c).
+// options of the layout are those of all writing commands (execution_layout.c).
 // So the edit log of this command has a head and nothing else, and the layout in the head is what a
 // replay repeats.
 #include "cli_request.h"
 #include "commands.h"
-#include "job.h"
+#include "execution.h"
 #include "report.h"
 
-static void tell(struct job *job, struct run_summary *told) {
-  const uint32_t n = job->plan.n_outputs - 1;
+static void tell(struct execution *exec, struct run_summary *told) {
+  const uint32_t n = exec->plan.n_outputs - 1;
   if (n > 1)
-    told->did = arena_printf(&job->arena, "rewritten with %u data files", n);
+    told->did = arena_printf(&exec->arena, "rewritten with %u data files", n);
   else
     told->did = n == 1 ? "rewritten with one data file" : "rewritten as one file";
 }
 
-static int edit(struct job *job, void *ctx, struct err *err) {
+static int edit(struct execution *exec, void *ctx, struct err *err) {
   (void)ctx;
-  job->tell = tell;
-  return job_begin_edits(job, "convert", "{}", err);
+  exec->tell = tell;
+  return execution_begin_edits(exec, "convert", "{}", err);
 }
 
 int cmd_convert(const struct cli_args *args, struct err *err) {
   struct arena arena = {0};
   struct request request;
   int rc = cli_request(&request, args, NULL, &report_observer, &arena, err);
-  if (rc == 0) rc = job_command(&request, edit, NULL, err);
+  if (rc == 0) rc = execution_command(&request, edit, NULL, err);
   arena_free(&arena);
   return rc;
 }

@@ -6,7 +6,7 @@
 // or CSV. Numbers in JSON and CSV read back exactly.
 #include "cli_request.h"
 #include "commands.h"
-#include "job_stage.h"
+#include "execution_stage.h"
 #include "machine.h"
 #include "matmulnbits.h"
 #include "pass_command.h"
@@ -26,7 +26,7 @@ struct row {
 struct measuring {
   struct request request;
   struct request_source source;
-  struct job job;                      // as far as sources, model and edits go
+  struct execution exec;               // as far as sources, model and edits go
   struct pass_job pj;                  // one step: the pass
   struct matmulnbits_options *options; // of the step
   bool all, quiet;                     // all: weights are printed, not only the worst
@@ -41,16 +41,16 @@ static int ask(void *ctx, const struct pass_question *q, struct pass_answer *ans
                struct err *err) {
   struct measuring *m = ctx;
   struct json_out text = {0};
-  if (job_choose_io(&m->job, err)) return -1;
+  if (execution_choose_io(&m->exec, err)) return -1;
   json_newline(&text); // instead of the head
-  const int rc = job_stage_run(&m->job, q, &text, &m->source_bytes_read, err);
-  answer->text = span_str(json_take(&text, &m->job.arena));
+  const int rc = execution_stage_run(&m->exec, q, &text, &m->source_bytes_read, err);
+  answer->text = span_str(json_take(&text, &m->exec.arena));
   return rc;
 }
 
 static void note_row(void *ctx, const struct matmulnbits_measurement *x) {
   struct measuring *m = ctx;
-  struct arena *a = &m->job.arena;
+  struct arena *a = &m->exec.arena;
   struct row *row = TABLE_PUSH(m, rows);
   int64_t *dims = arena_copy(a, x->dims, x->rank * sizeof *dims);
   *row = (struct row){.x = *x, .words = matmulnbits_scheme_text(&x->scheme, a)};
@@ -60,7 +60,7 @@ static void note_row(void *ctx, const struct matmulnbits_measurement *x) {
 
 static int measure(struct measuring *m, struct err *err) {
   struct arena scratch = {0};
-  struct pass_env env = pass_job_env(&m->pj, &m->job);
+  struct pass_env env = pass_job_env(&m->pj, &m->exec);
   env.scratch = &scratch;
   env.ask = ask;
   env.ask_ctx = m;
@@ -73,7 +73,7 @@ static int measure(struct measuring *m, struct err *err) {
     env.site = NULL;
     rc = env.pass->run(&env, p->steps[i].values.options, &unused, err);
   }
-  env.site = pass_job_env(&m->pj, &m->job).site;
+  env.site = pass_job_env(&m->pj, &m->exec).site;
   env.pass = p->steps[p->n_steps - 1].values.pass;
   if (rc == 0) rc = matmulnbits_measure(&env, m->options, &listener, err);
   arena_free(&scratch);
@@ -98,7 +98,7 @@ static int compare_sites(const void *pa, const void *pb) {
 // The first site of a weight is the first node that uses it.
 static void name_layers(struct measuring *m) {
   const struct pass_job *pj = &m->pj;
-  const struct run_site **sites = arena_alloc(&m->job.arena, (pj->n_sites + 1) * sizeof *sites);
+  const struct run_site **sites = arena_alloc(&m->exec.arena, (pj->n_sites + 1) * sizeof *sites);
   uint32_t n = 0;
   for (uint32_t i = 0; i < pj->n_sites; i++)
     if (pj->sites[i].tensor.at) sites[n++] = &pj->sites[i];
@@ -113,7 +113,8 @@ static void name_layers(struct measuring *m) {
         high = mid;
     }
     const bool known = low < n && compare_spans(sites[low]->tensor, m->rows[i].x.tensor) == 0;
-    m->rows[i].layer = known ? sites[low]->layer : arena_string(&m->job.arena, m->rows[i].x.tensor);
+    m->rows[i].layer =
+        known ? sites[low]->layer : arena_string(&m->exec.arena, m->rows[i].x.tensor);
   }
 }
 
@@ -172,7 +173,7 @@ static int compare_weights(const void *pa, const void *pb) {
 
 static uint32_t list_weights(struct measuring *m, struct weight_rows **list) {
   uint32_t n = 0;
-  *list = arena_alloc(&m->job.arena, (m->n_rows + 1) * sizeof **list);
+  *list = arena_alloc(&m->exec.arena, (m->n_rows + 1) * sizeof **list);
   for (uint32_t i = 0; i < m->n_rows; i++) {
     const double db = rank(&m->rows[i].x.figures);
     if (m->rows[i].x.first) (*list)[n++] = (struct weight_rows){.first = i, .worst = db};
@@ -212,10 +213,10 @@ static void print_table(struct measuring *m) {
   }
   if (m->quiet) return;
   if (!all) printf("the %u worst of %u weights; --all lists them all\n", shown, weights);
-  const char *kept = pass_job_kept(&m->pj, 0, &m->job.arena);
+  const char *kept = pass_job_kept(&m->pj, 0, &m->exec.arena);
   if (kept) printf("not measured: %s\n", kept);
   printf("%u weight%s, %s in %s, %s of memory\n", weights, plural(weights), quote_bytes(bytes).s,
-         quote_seconds(machine_clock() - m->job.began).s, quote_bytes(machine_peak_memory()).s);
+         quote_seconds(machine_clock() - m->exec.began).s, quote_bytes(machine_peak_memory()).s);
 }
 
 static void csv_text(const char *text) {
@@ -349,25 +350,25 @@ int cmd_measure(const struct cli_args *args, struct err *err) {
   struct measuring m = {.source = {cli_operand(args, "IN")},
                         .all = cli_flag(args, OPT_ALL_WEIGHTS),
                         .quiet = cli_flag(args, OPT_QUIET),
-                        .job = {.request = &m.request,
-                                .in_path = cli_operand(args, "IN"),
-                                .out.dest = -1,
-                                .began = machine_clock()}};
+                        .exec = {.request = &m.request,
+                                 .in_path = cli_operand(args, "IN"),
+                                 .out.dest = -1,
+                                 .began = machine_clock()}};
   m.request = cli_request_reading(args, &m.source, &report_observer);
-  m.job.memory = m.request.limits.memory;
-  m.job.mode = m.request.limits.io;
+  m.exec.memory = m.request.limits.memory;
+  m.exec.mode = m.request.limits.io;
   pass_job_init(&m.pj, &report_observer);
-  model_init(&m.job.model);
-  recipes_init(&m.job.recipes);
-  edits_init(&m.job.edits, &m.job.model, &m.job.recipes);
+  model_init(&m.exec.model);
+  recipes_init(&m.exec.recipes);
+  edits_init(&m.exec.edits, &m.exec.model, &m.exec.recipes);
   int rc = read_options(&m, args, err);
-  if (rc == 0) rc = job_load(&m.job, err);
+  if (rc == 0) rc = execution_load(&m.exec, err);
   if (rc == 0) rc = measure(&m, err);
   if (rc == 0) name_layers(&m);
   if (rc == 0)
     (cli_flag(args, OPT_JSON) ? print_json : cli_flag(args, OPT_CSV) ? print_csv : print_table)(&m);
   TABLE_FREE(&m, rows);
-  job_close(&m.job);
+  execution_close(&m.exec);
   pass_job_free(&m.pj);
   return rc;
 }

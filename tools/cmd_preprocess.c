@@ -25,9 +25,9 @@ static bool any_converted(const struct pass_job *pj) {
 }
 
 // The nodes without a shape, as the last inference left them: --verbose.
-static void hint(struct job *job) {
-  const struct pass_job *pj = job->ctx;
-  const uint32_t verbose = ((const struct preprocessing *)job->ctx)->verbose;
+static void hint(struct execution *exec) {
+  const struct pass_job *pj = exec->ctx;
+  const uint32_t verbose = ((const struct preprocessing *)exec->ctx)->verbose;
   uint32_t last = NO_ID, shown = 0, more = 0;
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
     if (strcmp(pj->pipeline.steps[i].values.pass->name, "infer") == 0) last = i;
@@ -40,16 +40,16 @@ static void hint(struct job *job) {
     }
     shown++;
     report_notice("no known shape for the output of %s '%s': %s", quote_str(s->op_type).s,
-                  quote_str(s->name).s, pass_job_reason_words(s->reason, &job->arena));
+                  quote_str(s->name).s, pass_job_reason_words(s->reason, &exec->arena));
   }
   if (more) report_notice("and for %u more (--verbose 3 lists all)", more);
-  pass_job_hint(job);
+  pass_job_hint(exec);
 }
 
-static void tell(struct job *job, struct run_summary *told) {
-  const struct pass_job *pj = job->ctx;
-  pass_job_tell_nodes(job, told);
-  if (job->edits.n > 0 && !any_converted(pj)) told->did = "marked as preprocessed";
+static void tell(struct execution *exec, struct run_summary *told) {
+  const struct pass_job *pj = exec->ctx;
+  pass_job_tell_nodes(exec, told);
+  if (exec->edits.n > 0 && !any_converted(pj)) told->did = "marked as preprocessed";
 }
 
 static int add_steps(struct pipeline *p, const struct cli_args *args, struct err *err) {

@@ -8,26 +8,27 @@
 #include "replay_log.h"
 #include "report.h"
 
-static void tell(struct job *job, struct run_summary *told) {
-  told->did = arena_printf(&job->arena, "%lu edit%s replayed", job->edits.n, plural(job->edits.n));
+static void tell(struct execution *exec, struct run_summary *told) {
+  told->did =
+      arena_printf(&exec->arena, "%lu edit%s replayed", exec->edits.n, plural(exec->edits.n));
 }
 
-static int replay(struct job *job, struct replay_log *in, bool partial, struct err *err) {
+static int replay(struct execution *exec, struct replay_log *in, bool partial, struct err *err) {
   const struct edit_log_info *head = &in->head;
-  if (replay_log_check_source(in, job, err) ||
-      job_layout_read(&job->layout, head->layout, &job->arena, err))
+  if (replay_log_check_source(in, exec, err) ||
+      execution_layout_read(&exec->layout, head->layout, &exec->arena, err))
     return -1;
-  job_layout_take(&job->layout, &job->wanted->layout);
+  execution_layout_take(&exec->layout, &exec->wanted->layout);
   struct json_out options = {0};
   json_copy(&options, head->options);
-  if (job_begin_edits(job, arena_string(&job->arena, head->command),
-                      json_take(&options, &job->arena), err))
+  if (execution_begin_edits(exec, arena_string(&exec->arena, head->command),
+                            json_take(&options, &exec->arena), err))
     return -1;
-  job->tell = tell;
-  if (replay_log_lines(in, job, partial, err) || job_finish(job, err)) return -1;
+  exec->tell = tell;
+  if (replay_log_lines(in, exec, partial, err) || execution_finish(exec, err)) return -1;
   // The data file is named after the .onnx, unless somebody named it.
-  if (job->plan.n_outputs > 1 && !job->layout.data_name &&
-      !span_is(head->output, job->out.onnx_name))
+  if (exec->plan.n_outputs > 1 && !exec->layout.data_name &&
+      !span_is(head->output, exec->out.onnx_name))
     report_notice(
         "the recorded output was named '%s': this run's data file has another name, and the "
         ".onnx refers to it; everything else is the same",
@@ -37,19 +38,19 @@ static int replay(struct job *job, struct replay_log *in, bool partial, struct e
 
 int cmd_replay(const struct cli_args *args, struct err *err) {
   struct replay_log in;
-  struct job job;
+  struct execution exec;
   struct request request;
   struct arena arena = {0};
   int rc = -1;
   if (cli_request(&request, args, NULL, &report_observer, &arena, err) ||
-      job_finish_seal(&request, &rc, err)) {
+      execution_finish_seal(&request, &rc, err)) {
     arena_free(&arena);
     return rc;
   }
   rc = replay_log_open(&in, cli_operand(args, "EDITS"), err);
-  if (rc == 0 && job_open(&job, &request, err) == 0) {
-    rc = replay(&job, &in, cli_flag(args, OPT_PARTIAL), err);
-    job_close(&job);
+  if (rc == 0 && execution_open(&exec, &request, err) == 0) {
+    rc = replay(&exec, &in, cli_flag(args, OPT_PARTIAL), err);
+    execution_close(&exec);
   } else {
     rc = -1;
   }

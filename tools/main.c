@@ -12,7 +12,7 @@
 #include "completion.h"
 #include "help.h"
 #include "hints.h"
-#include "job.h"
+#include "execution.h"
 #include "manpage.h"
 #include "report.h"
 #include "stop.h"

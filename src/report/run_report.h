@@ -1,7 +1,7 @@
 // What a run has to say of itself: collected once, and told three times.
 //
-//   job, passes, model, units ──job_report──▶ struct run_report ──▶ lines for people   job_report.c, pass_job_tell.c
-//                                                                 ──▶ JSON               job_report.c, pass_job_report.c
+//   job, passes, model, units ──execution_report──▶ struct run_report ──▶ lines for people   execution_report.c, pass_job_tell.c
+//                                                                 ──▶ JSON               execution_report.c, pass_job_report.c
 //                                                                 ──▶ a page             tools/html
 //
 // A command that is no job (verify) fills what it knows of one; pages leave out what is not there.
@@ -55,7 +55,7 @@ struct run_report {
   struct census census;          // n_ops 0: it was not counted
   const struct pass_job *passes; // steps, sites and their warnings; NULL: the command runs none
   const struct recipes *recipes; // of `stored`
-  struct stored_tensors stored;       // tensors in another form, with their errors
+  struct stored_tensors stored;  // tensors in another form, with their errors
   const char *const *warnings;   // beside those of steps
   uint32_t n_warnings;
   TABLE(struct run_file, inputs);

@@ -12,9 +12,9 @@
 // on standard error. RULES_FUEL in the environment: rewrites at one place. The book is RULES_BOOK, given by the build.
 #include "cli.h"
 #include "cli_request.h"
-#include "job.h"
-#include "job_look.h"
-#include "job_stage.h"
+#include "execution.h"
+#include "execution_look.h"
+#include "execution_stage.h"
 #include "report.h"
 #include "rules.h"
 
@@ -52,28 +52,28 @@ static int apply(const char *words, const char *level, const struct request *req
   for (uint32_t p = 0; p < n; p++)
     passes[p] = wanted(words, rules_about(&RULES_BOOK, p).name);
   uint64_t *by_rule = calloc(rules_count(&RULES_BOOK) + 1, sizeof *by_rule);
-  struct job job;
+  struct execution exec;
   struct arena scratch = {0};
-  int rc = job_open(&job, request, err);
+  int rc = execution_open(&exec, request, err);
   if (rc != 0) return rc;
-  struct pass_env env = {.m = &job.model,
-                         .edits = &job.edits,
+  struct pass_env env = {.m = &exec.model,
+                         .edits = &exec.edits,
                          .scratch = &scratch,
                          .warn = warn,
-                         .ask = job_stage_ask,
-                         .ask_ctx = &job,
-                         .read = job_look,
-                         .read_ctx = &job};
+                         .ask = execution_stage_ask,
+                         .ask_ctx = &exec,
+                         .read = execution_look,
+                         .read_ctx = &exec};
   const char *fuel = getenv("RULES_FUEL");
   const struct rules_options options = {.passes = passes,
                                         .cap = exactness_by_name(span_str(level)),
                                         .counts = counts,
                                         .by_rule = by_rule,
                                         .fuel = fuel ? (uint32_t)atoi(fuel) : 0};
-  rc = job_begin_edits(&job, "rules", "{}", err);
+  rc = execution_begin_edits(&exec, "rules", "{}", err);
   if (rc == 0) rc = rules_run(&RULES_BOOK, &env, "rules", &options, err);
-  if (rc == 0) rc = job_finish(&job, err);
-  job_close(&job);
+  if (rc == 0) rc = execution_finish(&exec, err);
+  execution_close(&exec);
   arena_free(&scratch);
   for (uint32_t p = 0; p < n && rc == 0; p++)
     if (counts[p].fired + counts[p].held > 0)

@@ -10,8 +10,8 @@
 #include "file_lookup.h"
 #include "fs.h"
 #include "side_inputs.h"
-#include "job_look.h"
-#include "job_stage.h"
+#include "execution_look.h"
+#include "execution_stage.h"
 #include "machine.h"
 #include "pipeline_yaml.h"
 #include "record_file.h"
@@ -33,10 +33,10 @@ static int ask(void *ctx, const struct pass_question *q, struct pass_answer *ans
   struct calibrate_job *j = ctx;
   struct json_out text = {0};
   uint64_t read;
-  if (job_choose_io(&j->job, err)) return -1;
+  if (execution_choose_io(&j->exec, err)) return -1;
   json_newline(&text); // instead of the head
-  const int rc = job_stage_run(&j->job, q, &text, &read, err);
-  answer->text = span_str(json_take(&text, &j->job.arena));
+  const int rc = execution_stage_run(&j->exec, q, &text, &read, err);
+  answer->text = span_str(json_take(&text, &j->exec.arena));
   return rc;
 }
 
@@ -59,23 +59,23 @@ static void warn(void *ctx, const char *sentence, const char *hint) {
 
 static int run_passes(struct calibrate_job *j, struct err *err) {
   struct pass_run run = {
-      .pipeline = &j->pj.pipeline, .env = pass_job_env(&j->pj, &j->job), .flaws = j->job.flaws};
+      .pipeline = &j->pj.pipeline, .env = pass_job_env(&j->pj, &j->exec), .flaws = j->exec.flaws};
   if (j->pj.pipeline.n_steps == 0) return 0;
   run.env.ask = ask;
   run.env.ask_ctx = j;
-  j->pj.job = &j->job;
+  j->pj.exec = &j->exec;
   j->base.given = &j->pj.pipeline.files;
-  if (given_files_fit(&j->pj.pipeline.files, &j->job.model, warn, j, err)) return -1;
+  if (given_files_fit(&j->pj.pipeline.files, &j->exec.model, warn, j, err)) return -1;
   return pass_run(&run, &j->pj.arena, err);
 }
 
 static int check_model(const struct calibrate_job *j, struct err *err) {
   char have[DIGEST_HEX];
-  hex_encode(j->job.model.meta_sha256, DIGEST_BYTES, have);
+  hex_encode(j->exec.model.meta_sha256, DIGEST_BYTES, have);
   if (!j->record || strcmp(j->record->meta_sha256, have) == 0) return 0;
   err_fill(err, ERR_INPUT,
            "the ranges '%s' were found on a model other than '%s' (meta_sha256 %s, not %s)",
-           quote_str(path_base(j->out)).s, quote_path(j->job.in_path).s, have,
+           quote_str(path_base(j->out)).s, quote_path(j->exec.in_path).s, have,
            quote_str(j->record->meta_sha256).s);
   return err_hint(err, "they were found on a file named '%s'", quote_str(j->record->source).s);
 }
@@ -83,16 +83,16 @@ static int check_model(const struct calibrate_job *j, struct err *err) {
 static int load(struct calibrate_job *j, struct err *err) {
   const struct infer_options o = {INFER_REFINE, 1, INT64_MAX, false};
   const struct calibrate_request *r = j->request;
-  if (job_load(&j->job, err) || check_model(j, err) || run_passes(j, err)) return -1;
-  j->infer = infer_new(&j->job.model, &o);
+  if (execution_load(&j->exec, err) || check_model(j, err) || run_passes(j, err)) return -1;
+  j->infer = infer_new(&j->exec.model, &o);
   infer_all(j->infer, NULL);
-  j->c.m = &j->job.model;
+  j->c.m = &j->exec.model;
   j->c.infer = j->infer;
   calibrate_values_find(&j->c.values, j->c.m, j->infer, j->c.options.statistics, r->excluded,
                         r->n_excluded);
   if (j->c.values.n_list > 0) return 0;
   return err_set(err, ERR_FAIL, "'%s' has no float values to calibrate",
-                 quote_path(j->job.in_path).s);
+                 quote_path(j->exec.in_path).s);
 }
 
 // Where weights take less memory than this, they are packed as the runtime likes them, which is how onnxruntime's own
@@ -128,9 +128,9 @@ static int open_samples(struct calibrate_job *j, struct err *err) {
 static const char *passes_json(struct calibrate_job *j) {
   struct pipeline *p = &j->pj.pipeline;
   if (p->n_steps == 0) return "[]";
-  j->job.command = pipeline_command(p);
-  j->job.options = pipeline_options(p);
-  return job_passes_json(&j->job);
+  j->exec.command = pipeline_command(p);
+  j->exec.options = pipeline_options(p);
+  return execution_passes_json(&j->exec);
 }
 
 // All that decides what RANGES holds, beside the model.
@@ -157,7 +157,7 @@ static int check_place(struct calibrate_job *j, const char *path, bool *there, s
   *there = false;
   if (stat(path, &at)) return 0;
   if (S_ISDIR(at.st_mode)) return err_set(err, ERR_USAGE, "'%s' is a folder", quote_path(path).s);
-  if (job_reads(&j->job, &at))
+  if (execution_reads(&j->exec, &at))
     return err_set(err, ERR_USAGE, "'%s' is a file of the input", quote_path(path).s);
   *there = !j->request->replace;
   return 0;
@@ -226,7 +226,7 @@ static int open_staging(struct calibrate_job *j, struct err *err) {
                                      .resume_command = j->request->base->resume_command,
                                      .version = version_number,
                                      .fresh = j->request->base->fresh,
-                                     .sources = j->job.sources,
+                                     .sources = j->exec.sources,
                                      .meta_sha256 = j->c.m->meta_sha256,
                                      .stage = "calibrate",
                                      .options = span_str(asked_for(j))};
@@ -249,7 +249,7 @@ static int find_runtime(struct calibrate_job *j, struct err *err) {
                                         .memory_bytes = r->runtime_memory,
                                         .seconds = r->runtime_seconds,
                                         .inline_bytes = INLINE_BYTES,
-                                        .called = j->job.in_path,
+                                        .called = j->exec.in_path,
                                         .stop = j->c.stop};
   if (runtime_find_program(&j->c.arena, &found, err)) return -1;
   return runtime_find_library(j->runtime.library, &j->c.arena, &found, err);
@@ -269,9 +269,9 @@ static int refuse_operators(const struct calibrate_job *j, struct err *err) {
 
 static int open_model(struct calibrate_job *j, struct err *err) {
   const struct calibrate_model_of of = {.m = j->c.m,
-                                        .recipes = &j->job.recipes,
-                                        .sources = j->job.sources,
-                                        .memory = j->job.memory,
+                                        .recipes = &j->exec.recipes,
+                                        .sources = j->exec.sources,
+                                        .memory = j->exec.memory,
                                         .runtime = j->c.runtime,
                                         .scratch = j->scratch.path,
                                         .scratch_fd = j->scratch.fd};
@@ -316,7 +316,7 @@ static void fill_head(struct calibrate_job *j) {
   const struct range_how *how = &j->c.options.how;
   r->form = RANGES_OWN;
   r->weir = j->record ? j->record->weir : version_number;
-  r->source = j->record ? j->record->source : path_base(j->job.in_path);
+  r->source = j->record ? j->record->source : path_base(j->exec.in_path);
   r->has_model = true;
   memcpy(r->meta_sha256, j->c.m->meta_sha256, DIGEST_BYTES);
   r->passes = passes_json(j);
@@ -436,7 +436,7 @@ static int measure(struct calibrate_job *j, struct err *err) {
   if (c->planned_runs > 0) calibrate_begin(c, "counting", c->planned_runs);
   if (calibrate_second(c, err)) return -1;
   observer_end(c->observer);
-  if (sources_unchanged(j->job.sources, err)) return -1;
+  if (sources_unchanged(j->exec.sources, err)) return -1;
   fill_head(j);
   return write_ranges(j, err);
 }
@@ -446,12 +446,12 @@ int calibrate_job_run(struct calibrate_job *j, const struct calibrate_request *r
   const struct request *base = request->base;
   *j = (struct calibrate_job){.base = *base,
                               .request = request,
-                              .job = {.request = &j->base,
-                                      .in_path = base->sources[0].path,
-                                      .out.dest = -1,
-                                      .began = machine_clock(),
-                                      .memory = base->limits.memory,
-                                      .mode = base->limits.io},
+                              .exec = {.request = &j->base,
+                                       .in_path = base->sources[0].path,
+                                       .out.dest = -1,
+                                       .began = machine_clock(),
+                                       .memory = base->limits.memory,
+                                       .mode = base->limits.io},
                               .out = request->out,
                               .cache = request->cache,
                               .scratch = {NULL, -1},
@@ -462,9 +462,9 @@ int calibrate_job_run(struct calibrate_job *j, const struct calibrate_request *r
   j->c.ranges = &j->ranges;
   j->c.stop = observer_stop(j->c.observer);
   pass_job_init(&j->pj, base->observer);
-  model_init(&j->job.model);
-  recipes_init(&j->job.recipes);
-  edits_init(&j->job.edits, &j->job.model, &j->job.recipes);
+  model_init(&j->exec.model);
+  recipes_init(&j->exec.recipes);
+  edits_init(&j->exec.edits, &j->exec.model, &j->exec.recipes);
   ranges_init(&j->ranges);
   if (take_passes(j, err) || find_runtime(j, err) || load(j, err) || check_output(j, err) ||
       scratch_make(&j->scratch, "calibrate", &j->c.arena, err))
@@ -489,7 +489,7 @@ void calibrate_job_close(struct calibrate_job *j, bool keep) {
   calibrate_values_free(&j->c.values);
   TABLE_FREE(&j->c, groups);
   infer_free(j->infer);
-  job_close(&j->job);
+  execution_close(&j->exec);
   pass_job_free(&j->pj);
   arena_free(&j->c.arena);
 }

@@ -13,7 +13,7 @@ struct calibrate_job {
   struct request base; // its base, with the files that passes read
   struct calibrate c;
   const struct calibrate_record *record; // NULL: it is none that is done again
-  struct job job;                        // as far as sources, model and edits go
+  struct execution exec;                 // as far as sources, model and edits go
   struct pass_job pj;                    // --pass, --config
   struct infer *infer;
   struct runtime_options runtime;

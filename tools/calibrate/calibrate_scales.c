@@ -9,7 +9,7 @@
 #include "calibrate_scales.h"
 
 #include "dtype.h"
-#include "job.h"
+#include "execution.h"
 #include "json.h"
 #include "kit.h"
 #include "load.h"

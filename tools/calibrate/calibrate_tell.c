@@ -27,7 +27,7 @@ void calibrate_tell(const struct calibrate_job *j) {
     printf("%lu value%s had NaN elements, which weir ignored\n", c->nans, plural(c->nans));
   printf("%lu run%s", c->runs, plural(c->runs));
   if (c->resumed_runs > 0) printf(" (%lu more by an earlier run)", c->resumed_runs);
-  printf(", %s, %s of memory, ONNX Runtime %s\n", quote_seconds(machine_clock() - j->job.began).s,
+  printf(", %s, %s of memory, ONNX Runtime %s\n", quote_seconds(machine_clock() - j->exec.began).s,
          quote_bytes(machine_peak_memory()).s, quote_memory(runtime_peak_memory(c->runtime)).s);
 }
 
@@ -53,7 +53,7 @@ void calibrate_tell_json(const struct calibrate_job *j) {
   json_put_text(&o, "runtime", runtime_about(c->runtime).version);
   json_put_uint(&o, "runtime_peak_memory_bytes", runtime_peak_memory(c->runtime));
   json_put_uint(&o, "samples", c->n_samples);
-  json_put_double(&o, "seconds", machine_clock() - j->job.began);
+  json_put_double(&o, "seconds", machine_clock() - j->exec.began);
   json_put_uint(&o, "temporary_bytes", j->made_bytes);
   json_put_uint(&o, "values", c->ranges->n_values);
   json_end_object(&o);

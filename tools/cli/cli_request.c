@@ -1,7 +1,7 @@
 #include "cli_request.h"
 
-#include "job.h"
-#include "job_asked.h"
+#include "execution.h"
+#include "request_digest.h"
 #include "render_run.h"
 #include "verify_job.h"
 #include "verify_options.h"
@@ -82,7 +82,7 @@ static bool asks_for_copy(const struct cli_args *args) {
 static const char *output_path(const struct cli_args *args, struct arena *a) {
   const char *out = cli_output(args);
   if (cli_lacks_output(args) || cli_flag(args, OPT_INPLACE)) return out;
-  return job_output_in(out, cli_operand(args, "IN"), a);
+  return execution_output_in(out, cli_operand(args, "IN"), a);
 }
 
 static struct request_output output_of(const struct cli_args *args, struct arena *a) {
@@ -133,7 +133,7 @@ int cli_request(struct request *r, const struct cli_args *args, const struct pip
   struct request_source *source = arena_zalloc(a, sizeof *source);
   struct request_output *output = arena_zalloc(a, sizeof *output);
   struct verify_job *verify = arena_zalloc(a, sizeof *verify);
-  struct job_watch *watch = arena_zalloc(a, sizeof *watch);
+  struct execution_watch *watch = arena_zalloc(a, sizeof *watch);
   source->path = cli_operand(args, "IN");
   *output = output_of(args, a);
   *r = cli_request_reading(args, source, o);
@@ -146,7 +146,7 @@ int cli_request(struct request *r, const struct cli_args *args, const struct pip
   r->edits = cli_operand(args, "EDITS");
   r->config = string(args, OPT_CONFIG);
   r->given = pipeline ? &pipeline->files : NULL;
-  r->reads = job_asked(pipeline, r->edits, cli_string(args, OPT_VERIFY_INPUTS), a);
+  r->reads = request_digest(pipeline, r->edits, cli_string(args, OPT_VERIFY_INPUTS), a);
   r->dry_run = cli_flag(args, OPT_DRY_RUN);
   r->resume = cli_flag(args, OPT_RESUME);
   r->fresh = cli_flag(args, OPT_FRESH);

@@ -41,7 +41,7 @@ int pass_command_run(struct pass_job *pj, const struct cli_args *args, struct er
   pj->rank.asked = cli_option_belongs(OPT_RANK, args->command) && cli_flag(args, OPT_RANK);
   int rc = pass_job_check(pj, err);
   if (rc == 0) rc = cli_request(&request, args, &pj->pipeline, pj->observer, &arena, err);
-  if (rc == 0) rc = job_command(&request, pass_job_edit, pj, err);
+  if (rc == 0) rc = execution_command(&request, pass_job_edit, pj, err);
   arena_free(&arena);
   return rc;
 }

@@ -15,7 +15,7 @@
 #include "cli_request.h"
 #include "commands.h"
 #include "fs.h"
-#include "job.h"
+#include "execution.h"
 #include "kept_report.h"
 #include "manifest_signed.h"
 #include "planned.h"

@@ -2,7 +2,7 @@
 
 #include "again.h"
 #include "engine.h"
-#include "job.h"
+#include "execution.h"
 #include "kept_report.h"
 #include "manifest.h"
 #include "version_number.h"
@@ -36,7 +36,7 @@ static bool is_in_place(struct planned *x, const char *path) {
 // Its words go into the manifest as they are, and staging does not know them.
 static int check_layout(const struct planned *x, struct err *err) {
   const char *asked = x->joined.orders.layout_asked;
-  if (!asked || job_layout_is(span_str(asked))) return 0;
+  if (!asked || execution_layout_is(span_str(asked))) return 0;
   err_fill(err, ERR_INPUT, "'%s' in '%s' has a layout that 'weir plan' did not write",
            STAGING_ORDERS, quote_str(x->joined.st.name).s);
   return err_hint(err, "run the 'weir plan' command again; finished units are kept");

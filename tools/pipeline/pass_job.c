@@ -5,9 +5,9 @@
 
 #include "check.h"
 #include "conv2matmul.h"
-#include "job_look.h"
-#include "job_source.h"
-#include "job_stage.h"
+#include "execution_look.h"
+#include "execution_source.h"
+#include "execution_stage.h"
 #include "stored_tensors.h"
 #include "report.h"
 #include "target_dims.h"
@@ -143,7 +143,7 @@ static void note_warning(void *ctx, const char *sentence, const char *hint) {
 static void begin_step(void *ctx, uint32_t step, uint32_t round) {
   struct pass_job *pj = ctx;
   pj->step = step;
-  job_step(pj->job, step);
+  execution_step(pj->exec, step);
   rank_look(pj, step);
   if (round == 0 || step >= pj->n_left) return;
   for (uint32_t i = pj->left[step]; i > 0; i = pj->sites[i - 1].left_before)
@@ -152,27 +152,27 @@ static void begin_step(void *ctx, uint32_t step, uint32_t round) {
 }
 
 static int refuse(void *ctx, const struct err *why, struct err *err) {
-  return job_refused_anywhere(ctx, why, err);
+  return execution_refused_anywhere(ctx, why, err);
 }
 
-struct pass_env pass_job_env(struct pass_job *pj, struct job *job) {
-  return (struct pass_env){.m = &job->model,
-                           .edits = &job->edits,
+struct pass_env pass_job_env(struct pass_job *pj, struct execution *exec) {
+  return (struct pass_env){.m = &exec->model,
+                           .edits = &exec->edits,
                            .site = note_site,
                            .site_ctx = pj,
                            .warn = note_warning,
                            .warn_ctx = pj,
-                           .ask = job_stage_ask,
-                           .ask_ctx = job,
-                           .read = job_look,
-                           .read_ctx = job,
-                           .source = job_source,
-                           .source_ctx = job,
+                           .ask = execution_stage_ask,
+                           .ask_ctx = exec,
+                           .read = execution_look,
+                           .read_ctx = exec,
+                           .source = execution_source,
+                           .source_ctx = exec,
                            .ranges = given_files_ranges,
                            .file = given_files_text,
                            .files_ctx = &pj->pipeline.files,
                            .refuse = refuse,
-                           .refuse_ctx = job};
+                           .refuse_ctx = exec};
 }
 
 // ---- targets -----------------------------------------------------------------------------------
@@ -310,11 +310,11 @@ static void warn_of(const struct model *m, const struct target *t, uint32_t set,
 
 // What the model would need after all passes, and the targets do not run. What part of a target does not
 // run is a warning.
-static int check_targets(struct job *job, struct pass_job *pj, struct err *err) {
+static int check_targets(struct execution *exec, struct pass_job *pj, struct err *err) {
   const struct target *t;
   struct target_needs needs;
   if (!target_at(&pj->pipeline, 0)) return 0;
-  target_needs(&job->model, &needs);
+  target_needs(&exec->model, &needs);
   for (uint32_t k = 0; (t = target_at(&pj->pipeline, k)); k++) {
     const uint32_t lacking = needs.features & target_lacks(t), warned = needs.features & t->warns;
     if (lacking) {
@@ -334,20 +334,20 @@ static int check_targets(struct job *job, struct pass_job *pj, struct err *err) 
                target_needs_words(&needs, &pj->arena));
       return err_hint(err, "it needs ONNX Runtime 1.%u or newer", needs.ort);
     }
-    if (warned) warn_of(&job->model, t, warned, pj);
+    if (warned) warn_of(&exec->model, t, warned, pj);
   }
   return 0;
 }
 
 // A pass left what is no model: weir's fault, unless what it was given calls operators in a way that they do not have. Then
 // that is what the user can do something about.
-static void blame_model(const struct job *job, struct err *err) {
-  const struct sources_options opening = {.allow_links = job->request->allow_links};
+static void blame_model(const struct execution *exec, struct err *err) {
+  const struct sources_options opening = {.allow_links = exec->request->allow_links};
   const struct load_options loading = {0};
   struct sources *sources;
   struct model m;
   struct err found = {0};
-  if (sources_open(&sources, job->in_path, &opening, &found)) return;
+  if (sources_open(&sources, exec->in_path, &opening, &found)) return;
   model_init(&m);
   if (load_model(&m, sources, &loading, &found) == 0 && check_operators(&m, NULL, &found)) {
     *err = (struct err){0};
@@ -359,24 +359,25 @@ static void blame_model(const struct job *job, struct err *err) {
   sources_close(sources);
 }
 
-static int make_edits(struct job *job, struct pass_job *pj, const int64_t *overcount,
+static int make_edits(struct execution *exec, struct pass_job *pj, const int64_t *overcount,
                       struct pass_run *run, struct err *err) {
   *run = (struct pass_run){.pipeline = &pj->pipeline,
-                           .env = pass_job_env(pj, job),
-                           .flaws = job->flaws,
+                           .env = pass_job_env(pj, exec),
+                           .flaws = exec->flaws,
                            .begin = begin_step,
                            .ctx = pj};
   run->env.overcount = overcount;
-  pj->job = job;
+  pj->exec = exec;
   pj->n_sites = pj->n_left = 0;
   pj->rank.n_products = 0;
-  if (job_begin_edits(job, pipeline_command(&pj->pipeline), pipeline_options(&pj->pipeline), err))
+  if (execution_begin_edits(exec, pipeline_command(&pj->pipeline), pipeline_options(&pj->pipeline),
+                            err))
     return -1;
   const int rc = pass_run(run, &pj->arena, err);
-  if (rc && err->kind == ERR_INTERNAL) blame_model(job, err);
+  if (rc && err->kind == ERR_INTERNAL) blame_model(exec, err);
   pj->steps = run->steps;
-  job->output_limit = run->output_limit;
-  job->smallest = run->counted.smallest;
+  exec->output_limit = run->output_limit;
+  exec->smallest = run->counted.smallest;
   return rc;
 }
 
@@ -405,16 +406,16 @@ struct budget_round {
   bool fits;
 };
 
-static int edit_again(struct job *job, struct pass_job *pj, const struct budget_round *r,
+static int edit_again(struct execution *exec, struct pass_job *pj, const struct budget_round *r,
                       struct pass_run *run, struct err *err) {
-  if (job_begin_again(job, err)) return -1;
-  return make_edits(job, pj, r->first ? NULL : &r->overcount, run, err);
+  if (execution_begin_again(exec, err)) return -1;
+  return make_edits(exec, pj, r->first ? NULL : &r->overcount, run, err);
 }
 
-static int look_at(struct job *job, const struct pass_run *run, struct budget_round *r,
+static int look_at(struct execution *exec, const struct pass_run *run, struct budget_round *r,
                    struct err *err) {
   r->counted = run->counted;
-  if (job_planned_bytes(job, &r->bytes, err)) return -1;
+  if (execution_planned_bytes(exec, &r->bytes, err)) return -1;
   r->fits = r->bytes <= run->output_limit;
   return 0;
 }
@@ -435,44 +436,44 @@ static bool is_same_round(const struct budget_round *a, const struct budget_roun
 }
 
 // What would help where nothing is small enough, if it is much: weights that are no MatMul's yet.
-static const char *limit_hint(struct job *job) {
-  const uint64_t bytes = conv2matmul_weight_bytes(&job->model);
-  if (bytes < job->output_limit / 20) return NULL;
-  return arena_printf(&job->arena,
+static const char *limit_hint(struct execution *exec) {
+  const uint64_t bytes = conv2matmul_weight_bytes(&exec->model);
+  if (bytes < exec->output_limit / 20) return NULL;
+  return arena_printf(&exec->arena,
                       "raise --budget, add candidates with fewer bits or larger blocks, or run "
                       "conv2matmul first: %s in pointwise Conv nodes are not quantized",
                       quote_bytes(bytes).s);
 }
 
-static int keep_budget(struct job *job, struct pass_job *pj, struct pass_run *run,
+static int keep_budget(struct execution *exec, struct pass_job *pj, struct pass_run *run,
                        struct err *err) {
   struct budget_round now = {.first = true}, best = {.fits = false}, next;
   for (uint32_t i = 1;; i++) {
-    if (look_at(job, run, &now, err)) return -1;
+    if (look_at(exec, run, &now, err)) return -1;
     if (now.fits && (!best.fits || now.counted.error < best.counted.error)) best = now;
     if (!next_round(&now, run->output_limit, &next) || i == ROUNDS) break;
     if (is_same_round(&now, &next)) break;
-    if (edit_again(job, pj, &next, run, err)) return -1;
+    if (edit_again(exec, pj, &next, run, err)) return -1;
     now = next;
   }
   if (!best.fits && !now.counted.smallest)
     best = (struct budget_round){.overcount = SMALLEST};
   else if (!best.fits)
     best = now;
-  if (!is_same_round(&best, &now) && edit_again(job, pj, &best, run, err)) return -1;
-  if (run->counted.smallest) job->limit_hint = limit_hint(job);
-  job_stage_drop(job);
+  if (!is_same_round(&best, &now) && edit_again(exec, pj, &best, run, err)) return -1;
+  if (run->counted.smallest) exec->limit_hint = limit_hint(exec);
+  execution_stage_drop(exec);
   return 0;
 }
 
-static void print_rank(struct job *job) {
-  const struct pass_job *pj = job->ctx;
+static void print_rank(struct execution *exec) {
+  const struct pass_job *pj = exec->ctx;
   rank_print(&pj->rank);
 }
 
-static bool leaves_it(const struct job *job) {
-  if (job->wanted->copies) return false;
-  const struct pass_job *pj = job->ctx;
+static bool leaves_it(const struct execution *exec) {
+  if (exec->wanted->copies) return false;
+  const struct pass_job *pj = exec->ctx;
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++) {
     const struct pass_values *v = &pj->pipeline.steps[i].values;
     const uint32_t compat = pass_values_option(v->pass, span_str("compat"));
@@ -482,35 +483,35 @@ static bool leaves_it(const struct job *job) {
 }
 
 // The passes' part of what all reports are made of.
-static void collect(struct job *job, struct run_report *r) {
-  const struct pass_job *pj = job->ctx;
+static void collect(struct execution *exec, struct run_report *r) {
+  const struct pass_job *pj = exec->ctx;
   r->passes = pj;
   const struct stored_tensors_of of = {.sites = pj->sites,
-                                       .recipes = &job->recipes,
-                                       .plan = &job->plan,
-                                       .errors = job->errors,
+                                       .recipes = &exec->recipes,
+                                       .plan = &exec->plan,
+                                       .errors = exec->errors,
                                        .n_sites = pj->n_sites,
-                                       .n_tensors = job->model.n_tensors,
-                                       .n_errors = job->n_errors};
+                                       .n_tensors = exec->model.n_tensors,
+                                       .n_errors = exec->n_errors};
   stored_tensors_list(&r->stored, &of);
 }
 
-int pass_job_edit(struct job *job, void *ctx, struct err *err) {
+int pass_job_edit(struct execution *exec, void *ctx, struct err *err) {
   struct pass_job *pj = ctx;
   struct pass_run run;
-  if (pj->all_external && !job->wanted->layout.thresholds) job->layout.inline_below = 0;
-  job->report = pj->report;
-  job->plain_report = pj->plain_report;
-  job->tell = pj->tell;
-  job->hint = pj->hint;
-  job->leaves_it = leaves_it;
-  if (pj->rank.asked) job->print = print_rank;
-  job->collect = collect;
-  job->ctx = pj;
-  if (given_files_fit(&pj->pipeline.files, &job->model, note_warning, pj, err)) return -1;
-  if (make_edits(job, pj, NULL, &run, err)) return -1;
-  if (run.output_limit && keep_budget(job, pj, &run, err)) return -1;
-  return check_targets(job, pj, err) ? -1 : rank_sites(job, pj, err);
+  if (pj->all_external && !exec->wanted->layout.thresholds) exec->layout.inline_below = 0;
+  exec->report = pj->report;
+  exec->plain_report = pj->plain_report;
+  exec->tell = pj->tell;
+  exec->hint = pj->hint;
+  exec->leaves_it = leaves_it;
+  if (pj->rank.asked) exec->print = print_rank;
+  exec->collect = collect;
+  exec->ctx = pj;
+  if (given_files_fit(&pj->pipeline.files, &exec->model, note_warning, pj, err)) return -1;
+  if (make_edits(exec, pj, NULL, &run, err)) return -1;
+  if (run.output_limit && keep_budget(exec, pj, &run, err)) return -1;
+  return check_targets(exec, pj, err) ? -1 : rank_sites(exec, pj, err);
 }
 
 int pass_job_check(struct pass_job *pj, struct err *err) {

@@ -30,12 +30,13 @@ static void write_site(struct json_out *j, const struct run_site *s) {
   json_end_object(j);
 }
 
-static void write_row(const struct stored_tensor *t, const struct job *job, struct json_out *j) {
-  const struct recipe *of = &job->recipes.rows[t->of];
+static void write_row(const struct stored_tensor *t, const struct execution *exec,
+                      struct json_out *j) {
+  const struct recipe *of = &exec->recipes.rows[t->of];
   json_object(j);
   json_put_uint(j, "bytes_after", t->bytes_after);
   json_put_uint(j, "bytes_before", t->bytes_before);
-  json_put_ints(j, "dims", recipe_dims(&job->recipes, t->of), of->rank);
+  json_put_ints(j, "dims", recipe_dims(&exec->recipes, t->of), of->rank);
   json_put_text(j, "dtype", dtype_name(of->dtype));
   json_key(j, "error");
   if (t->has_figures) {
@@ -60,22 +61,22 @@ static void write_row(const struct stored_tensor *t, const struct job *job, stru
     json_put_bool(j, "symmetric", t->scheme.symmetric);
   }
   json_end_object(j);
-  json_put_text(j, "stored_as", dtype_name(job->recipes.rows[t->codes].dtype));
+  json_put_text(j, "stored_as", dtype_name(exec->recipes.rows[t->codes].dtype));
   json_put_uint(j, "uses", t->uses);
   json_end_object(j);
 }
 
-static void write_stored(const struct stored_tensors *q, const struct job *job, uint32_t step,
-                         struct json_out *j) {
+static void write_stored(const struct stored_tensors *q, const struct execution *exec,
+                         uint32_t step, struct json_out *j) {
   json_put_array(j, "tensors");
   for (uint32_t i = 0; i < q->n_rows; i++)
-    if (q->rows[i].step == step) write_row(&q->rows[i], job, j);
+    if (q->rows[i].step == step) write_row(&q->rows[i], exec, j);
   json_end_array(j);
 }
 
-static void write_step(struct job *job, const struct stored_tensors *q, uint32_t step,
+static void write_step(struct execution *exec, const struct stored_tensors *q, uint32_t step,
                        struct json_out *j) {
-  struct pass_job *pj = job->ctx;
+  struct pass_job *pj = exec->ctx;
   const struct pass_values *v = &pj->pipeline.steps[step].values;
   const struct pass_run_step *came = &pj->steps[step];
   const struct pass_job_counts n = pass_job_count(pj, step);
@@ -94,7 +95,7 @@ static void write_step(struct job *job, const struct stored_tensors *q, uint32_t
   json_put_raw(j, "options", span_str(pass_values_json(v, &pj->arena)));
   if (pj->pipeline.steps[step].repeat != NO_ID) json_put_uint(j, "rounds", came->rounds);
   json_put_uint(j, "skipped", n.skipped);
-  write_stored(q, job, step, j);
+  write_stored(q, exec, step, j);
   json_put_array(j, "warnings");
   for (uint32_t i = 0; i < pj->n_warnings; i++) {
     const struct run_warning *w = &pj->warnings[i];
@@ -108,11 +109,11 @@ static void write_step(struct job *job, const struct stored_tensors *q, uint32_t
   json_end_object(j);
 }
 
-void pass_job_report(struct job *job, struct json_out *j) {
-  const struct run_report *r = job_report(job);
+void pass_job_report(struct execution *exec, struct json_out *j) {
+  const struct run_report *r = execution_report(exec);
   json_put_array(j, "passes");
   for (uint32_t i = 0; i < r->passes->pipeline.n_steps; i++)
-    write_step(job, &r->stored, i, j);
+    write_step(exec, &r->stored, i, j);
   json_end_array(j);
   rank_write(&r->passes->rank, j);
 }

@@ -1,4 +1,4 @@
-// What passes did, for people: three texts that job_report.c makes lines of.
+// What passes did, for people: three texts that execution_report.c makes lines of.
 //
 //   did    6 Conv rewritten as MatMul, 25 weights quantized to 4 bits in blocks of 32
 //   worst  /layers.17/feed_forward1/linear2/MatMul  21.2 dB  (usual for 4 bits: about 21)
@@ -161,11 +161,12 @@ static const char *type_words(uint32_t dtype) {
   return dtype == DTYPE_FLOAT ? "float32" : dtype_name(dtype);
 }
 
-static void tell_cast(struct text *t, const struct stored_tensors *q, const struct job *job) {
+static void tell_cast(struct text *t, const struct stored_tensors *q,
+                      const struct execution *exec) {
   struct groups g = {.n = 0};
   for (uint32_t i = 0; i < q->n_rows; i++)
     if (!q->rows[i].has_scheme)
-      count_in(&g, NULL, 0, "", type_words(job->recipes.rows[q->rows[i].codes].dtype));
+      count_in(&g, NULL, 0, "", type_words(exec->recipes.rows[q->rows[i].codes].dtype));
   for (uint32_t k = 0; k < g.n; k++)
     add(t, "%s%lu weight%s cast to %s", comma(t), g.at[k].count, plural(g.at[k].count),
         g.at[k].word);
@@ -488,42 +489,42 @@ static const char *larger_text(const struct run_report *r, struct arena *a) {
 }
 
 // Of 'weir run', which names its passes.
-static bool is_run(const struct job *job) {
-  return strcmp(job->request->command, "run") == 0;
+static bool is_run(const struct execution *exec) {
+  return strcmp(exec->request->command, "run") == 0;
 }
 
 // ---- what else could be done --------------------------------------------------------------------
 
 // Are options of the step written as those of --pass?
-static bool is_of_run(const struct job *job, uint32_t step) {
-  const struct pass_job *pj = job->ctx;
+static bool is_of_run(const struct execution *exec, uint32_t step) {
+  const struct pass_job *pj = exec->ctx;
   return pj->pipeline.n_steps > 1 || pj->pass != pj->pipeline.steps[step].values.pass;
 }
 
 // A quantization that took less than it could have, had it been asked for more operators.
-static bool hint_op_types(struct job *job, uint32_t step) {
-  const struct pass_job *pj = job->ctx;
+static bool hint_op_types(struct execution *exec, uint32_t step) {
+  const struct pass_job *pj = exec->ctx;
   const struct pass_values *v = &pj->pipeline.steps[step].values;
   if (strcmp(v->pass->name, "quantize") != 0) return false;
   const struct matmulnbits_options *o = v->options;
   uint32_t others = MATMULNBITS_ALL_OPS & ~o->op_types;
   uint64_t bytes, taken = 0;
-  const char *words = outlook_words(&job->model, &others, &job->arena, &bytes);
-  const struct stored_tensors *q = &job_report(job)->stored;
+  const char *words = outlook_words(&exec->model, &others, &exec->arena, &bytes);
+  const struct stored_tensors *q = &execution_report(exec)->stored;
   for (uint32_t i = 0; i < q->n_rows; i++)
     if (q->rows[i].step == step) taken += q->rows[i].bytes_before;
   if (!words || bytes < WORTH_BYTES || bytes < taken) return false;
-  const bool run = is_of_run(job, step);
+  const bool run = is_of_run(exec, step);
   observer_hint(pj->observer, "%s would be quantized with %s%s", words,
                 run ? "op_types=" : "--op-types ",
-                outlook_op_types(o->op_types | others, run ? "+" : ",", &job->arena));
+                outlook_op_types(o->op_types | others, run ? "+" : ",", &exec->arena));
   return true;
 }
 
 // Dynamic quantization that took nothing, of a model with Convs, for which it was not asked.
-static bool hint_convs(const struct job *job, uint32_t step) {
-  const struct pass_job *pj = job->ctx;
-  const struct model *m = &job->model;
+static bool hint_convs(const struct execution *exec, uint32_t step) {
+  const struct pass_job *pj = exec->ctx;
+  const struct model *m = &exec->model;
   uint64_t convs = 0;
   if (strcmp(pj->pipeline.steps[step].values.pass->name, "dynamic") != 0) return false;
   for (uint32_t i = 0; i < pj->n_sites; i++)
@@ -533,7 +534,7 @@ static bool hint_convs(const struct job *job, uint32_t step) {
   for (uint32_t i = 0; i < m->n_nodes; i++)
     convs += !(m->nodes[i].flags & NODE_DEAD) && model_op_is(m, i, "Conv");
   if (convs == 0) return false;
-  const bool run = is_of_run(job, step);
+  const bool run = is_of_run(exec, step);
   observer_hint(
       pj->observer,
       "%lu Conv would be quantized with %sMatMul%cConv; 'conv2matmul' before it turns pointwise "
@@ -552,15 +553,15 @@ static bool has_no_weight(const struct pass_job *pj, const struct run_site *s) {
 }
 
 // "1 LSTM and 2 MatMul", whose weights nodes make of constants; NULL: none.
-static const char *waiting_text(const struct job *job, struct arena *a) {
-  const struct pass_job *pj = job->ctx;
+static const char *waiting_text(const struct execution *exec, struct arena *a) {
+  const struct pass_job *pj = exec->ctx;
   const bool *foldable = NULL;
   struct groups g = {.n = 0};
   for (uint32_t i = 0; i < pj->n_sites; i++) {
     const struct run_site *s = &pj->sites[i];
     if (!has_no_weight(pj, s) || s->node == NO_ID) continue;
-    if (!foldable) foldable = outlook_foldable(&job->model, a);
-    if (outlook_waits_for_fold(&job->model, foldable, s->node))
+    if (!foldable) foldable = outlook_foldable(&exec->model, a);
+    if (outlook_waits_for_fold(&exec->model, foldable, s->node))
       count_in(&g, s, s->step, s->op_type, "");
   }
   struct text t = {.n = 0};
@@ -569,16 +570,16 @@ static const char *waiting_text(const struct job *job, struct arena *a) {
   return kept_text(&t, a);
 }
 
-static bool hint_fold(struct job *job) {
-  const char *waiting = waiting_text(job, &job->arena);
+static bool hint_fold(struct execution *exec) {
+  const char *waiting = waiting_text(exec, &exec->arena);
   if (!waiting) return false;
   // Where nothing changed the closing line says whose weights.
-  if (job->edits.n == 0 && ((const struct pass_job *)job->ctx)->pass)
-    observer_hint(job->request->observer,
+  if (exec->edits.n == 0 && ((const struct pass_job *)exec->ctx)->pass)
+    observer_hint(exec->request->observer,
                   "run 'weir optimize' or 'weir preprocess' first: it stores such weights where it "
                   "can evaluate their nodes");
   else
-    observer_hint(job->request->observer,
+    observer_hint(exec->request->observer,
                   "the weights of %s are computed from constants; run 'weir optimize' or 'weir "
                   "preprocess' first: it stores them where it can evaluate the nodes",
                   waiting);
@@ -586,9 +587,9 @@ static bool hint_fold(struct job *job) {
 }
 
 // A model whose quantizers no runtime has, which other passes leave as they are.
-static bool hint_import(const struct job *job) {
-  const struct pass_job *pj = job->ctx;
-  const struct model *m = &job->model;
+static bool hint_import(const struct execution *exec) {
+  const struct pass_job *pj = exec->ctx;
+  const struct model *m = &exec->model;
   const uint32_t node = custom_ops_not_runnable(m);
   if (node == NO_ID || !custom_ops_is_imported(model_name(m, m->nodes[node].domain))) return false;
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
@@ -598,18 +599,18 @@ static bool hint_import(const struct job *job) {
                 "converts it to ONNX",
                 quote(model_name(m, m->nodes[node].op_type)).s,
                 quote(model_name(m, m->nodes[node].domain)).s,
-                is_run(job) ? "--pass import-qonnx before all others"
-                            : "'weir run IN OUT --pass import-qonnx' first");
+                is_run(exec) ? "--pass import-qonnx before all others"
+                             : "'weir run IN OUT --pass import-qonnx' first");
   return true;
 }
 
-void pass_job_hint(struct job *job) {
-  const struct pass_job *pj = job->ctx;
-  bool hinted = hint_fold(job);
-  hinted = hint_import(job) || hinted;
+void pass_job_hint(struct execution *exec) {
+  const struct pass_job *pj = exec->ctx;
+  bool hinted = hint_fold(exec);
+  hinted = hint_import(exec) || hinted;
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
-    hinted = hint_op_types(job, i) || hint_convs(job, i) || hinted;
-  if (!hinted && pj->n_sites == 0 && job->edits.n == 0)
+    hinted = hint_op_types(exec, i) || hint_convs(exec, i) || hinted;
+  if (!hinted && pj->n_sites == 0 && exec->edits.n == 0)
     observer_hint(pj->observer, "'weir inspect' lists what weir could do with this model");
 }
 
@@ -627,9 +628,9 @@ static const char *left_ops(const struct pass_job *pj, struct arena *a) {
 
 // Why nothing changed: weights that nodes make of constants; the sites that were kept and why; that the operators have no stored weight;
 // that the model has none of them.
-static const char *nothing_text(const struct job *job, const char *kept, struct arena *a) {
-  const struct pass_job *pj = job->ctx;
-  const char *waiting = waiting_text(job, a);
+static const char *nothing_text(const struct execution *exec, const char *kept, struct arena *a) {
+  const struct pass_job *pj = exec->ctx;
+  const char *waiting = waiting_text(exec, a);
   if (waiting)
     return arena_printf(a, "nothing changed (the weights of %s are computed from constants%s%s)",
                         waiting, kept ? "; " : "", kept ? kept : "");
@@ -646,50 +647,50 @@ static const char *nothing_text(const struct job *job, const char *kept, struct 
                                                 : "these passes");
 }
 
-void pass_job_tell(struct job *job, struct run_summary *told) {
-  const struct pass_job *pj = job->ctx;
-  const struct stored_tensors *q = &job_report(job)->stored;
-  const struct changes changes = changes_of(pj, &job->arena);
+void pass_job_tell(struct execution *exec, struct run_summary *told) {
+  const struct pass_job *pj = exec->ctx;
+  const struct stored_tensors *q = &execution_report(exec)->stored;
+  const struct changes changes = changes_of(pj, &exec->arena);
   struct text did = {.n = 0}, stored = {.n = 0};
-  tell_quantized(&stored, q, &job->arena);
+  tell_quantized(&stored, q, &exec->arena);
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
-    tell_gate(&stored, pj, i, &job->arena);
-  tell_cast(&stored, q, job);
+    tell_gate(&stored, pj, i, &exec->arena);
+  tell_cast(&stored, q, exec);
   tell_clipped(&stored, q);
   tell_changes(&did, &changes);
   if (stored.n) add(&did, "%s%s", comma(&did), stored.s);
-  if (did.n > DID_MOST && is_run(job) && changes.n + (stored.n > 0) > 1)
-    tell_lines(told, &changes, kept_text(&stored, &job->arena), &job->arena);
+  if (did.n > DID_MOST && is_run(exec) && changes.n + (stored.n > 0) > 1)
+    tell_lines(told, &changes, kept_text(&stored, &exec->arena), &exec->arena);
   else if (did.n)
-    told->did = kept_text(&did, &job->arena);
-  else if (job->edits.n)
+    told->did = kept_text(&did, &exec->arena);
+  else if (exec->edits.n)
     told->did = "only types, opsets or other metadata changed";
-  if (is_run(job) && pj->steps && q->n_rows == 0)
-    tell_steps(pj, pj->pipeline.verbose || job->request->shown.verbose, told, &job->arena);
-  told->worst = worst_text(q, &job->arena);
-  told->kept = pass_job_kept(pj, PASS_JOB_ALL_STEPS, &job->arena);
-  told->held_back = held_back_text(pj, &job->arena);
-  told->larger = larger_text(job_report(job), &job->arena);
-  if (!did.n && job->edits.n == 0 && pj->pipeline.n_steps > 0 &&
+  if (is_run(exec) && pj->steps && q->n_rows == 0)
+    tell_steps(pj, pj->pipeline.verbose || exec->request->shown.verbose, told, &exec->arena);
+  told->worst = worst_text(q, &exec->arena);
+  told->kept = pass_job_kept(pj, PASS_JOB_ALL_STEPS, &exec->arena);
+  told->held_back = held_back_text(pj, &exec->arena);
+  told->larger = larger_text(execution_report(exec), &exec->arena);
+  if (!did.n && exec->edits.n == 0 && pj->pipeline.n_steps > 0 &&
       pj->pass) { // the closing line says what was kept
     if (told->held_back)
-      told->kept = arena_printf(&job->arena, "%s%sheld back: %s", told->kept ? told->kept : "",
+      told->kept = arena_printf(&exec->arena, "%s%sheld back: %s", told->kept ? told->kept : "",
                                 told->kept ? "; " : "", told->held_back);
-    told->did = nothing_text(job, told->kept, &job->arena);
+    told->did = nothing_text(exec, told->kept, &exec->arena);
     told->kept = told->held_back = NULL;
   }
-  told->shapeless = shapeless_text(pj, &job->arena);
+  told->shapeless = shapeless_text(pj, &exec->arena);
 }
 
-void pass_job_tell_nodes(struct job *job, struct run_summary *told) {
-  const struct model *m = &job->model;
+void pass_job_tell_nodes(struct execution *exec, struct run_summary *told) {
+  const struct model *m = &exec->model;
   uint64_t before = 0, after = 0;
-  pass_job_tell(job, told);
+  pass_job_tell(exec, told);
   for (uint32_t i = 0; i < m->n_nodes; i++) {
     before += !(m->nodes[i].flags & NODE_NEW);
     after += !(m->nodes[i].flags & NODE_DEAD);
   }
   if (after != before)
-    told->did = arena_printf(&job->arena, "%lu -> %lu node%s (%s)", before, after, plural(after),
+    told->did = arena_printf(&exec->arena, "%lu -> %lu node%s (%s)", before, after, plural(after),
                              told->did);
 }

@@ -29,13 +29,13 @@ void points_end(struct points *p) {
   TABLE_FREE(p, rows);
 }
 
-void points_begin_edits(struct points *p, struct job *job) {
+void points_begin_edits(struct points *p, struct execution *exec) {
   if (!p) return;
   if (p->log >= 0) close(p->log);
-  p->log = job_unnamed_file(NULL);
-  p->log_path = arena_printf(&job->arena, "/proc/self/fd/%d", p->log);
+  p->log = execution_unnamed_file(NULL);
+  p->log_path = arena_printf(&exec->arena, "/proc/self/fd/%d", p->log);
   p->n_rows = 0;
-  edit_groups_keep(&job->edits);
+  edit_groups_keep(&exec->edits);
 }
 
 // What cannot be kept is said by whoever wants it.
@@ -53,6 +53,6 @@ void points_line(struct points *p, struct span line) {
   }
 }
 
-void points_step(struct points *p, const struct job *job, uint32_t step) {
-  if (p) *TABLE_PUSH(p, rows) = (struct points_row){step, job->edits.group};
+void points_step(struct points *p, const struct execution *exec, uint32_t step) {
+  if (p) *TABLE_PUSH(p, rows) = (struct points_row){step, exec->edits.group};
 }

@@ -10,7 +10,7 @@
 #ifndef WEIR_POINTS_H
 #define WEIR_POINTS_H
 
-#include "job.h"
+#include "execution.h"
 #include "pipeline.h"
 #include "plan.h"
 #include "verify.h"
@@ -33,9 +33,9 @@ struct points *points_begin(const struct pipeline *pipeline, bool verified, stru
 // Of one that may be NULL, as the others below.
 void points_end(struct points *p);
 // The edits begin, perhaps again; a line of their log; a step begins.
-void points_begin_edits(struct points *p, struct job *job);
+void points_begin_edits(struct points *p, struct execution *exec);
 void points_line(struct points *p, struct span line);
-void points_step(struct points *p, const struct job *job, uint32_t step);
+void points_step(struct points *p, const struct execution *exec, uint32_t step);
 
 // points_model.c. The model behind so many groups of a log, as files in a folder.
 struct points_model {
@@ -47,7 +47,7 @@ struct points_source {
   const struct request *request;
   const char *model, *log; // paths
   uint64_t memory;
-  const struct job
+  const struct execution
       *of; // whose files must stay as they are; NULL: the folder is one for such models alone
   const struct pipeline *pipeline; // of that job
 };
@@ -66,10 +66,10 @@ void points_remove_model(int folder, const struct points_model *m);
 
 // points_files.c. The files that the pipeline asks for: the model behind each call that changed it, and before and after the
 // last one.
-int points_write_files(const struct points *p, struct job *job, struct err *err);
+int points_write_files(const struct points *p, struct execution *exec, struct err *err);
 // points_verify.c. Steps of `verify`, in order, until one fails. source: what is compared with; result: the output, where it lies.
 bool points_are_verified(const struct pipeline *p); // is there one that is not turned off?
-int points_verify(const struct points *p, struct job *job, struct verify *v, const char *source,
-                  const char *result, struct err *err);
+int points_verify(const struct points *p, struct execution *exec, struct verify *v,
+                  const char *source, const char *result, struct err *err);
 
 #endif

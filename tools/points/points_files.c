@@ -35,30 +35,30 @@ static int publish(int folder, const struct points_model *m, struct err *err) {
 }
 
 // Behind group `group`; the one before any is a copy of the source as weir writes it.
-static int write_at(const struct points *p, struct job *job, uint32_t group, const char *folder,
-                    int fd, const char *name, struct err *err) {
-  const struct points_source from = {job->request, job->in_path, p->log_path,
-                                     job->memory,  job,          p->pipeline};
+static int write_at(const struct points *p, struct execution *exec, uint32_t group,
+                    const char *folder, int fd, const char *name, struct err *err) {
+  const struct points_source from = {exec->request, exec->in_path, p->log_path,
+                                     exec->memory,  exec,          p->pipeline};
   struct points_model model;
   if (points_write_model(&from, group ? group : REPLAY_LOG_NOTHING, folder, fd, name, &model,
-                         &job->arena, err))
+                         &exec->arena, err))
     return -1;
   return publish(fd, &model, err);
 }
 
 // The call that row i begins: one past its last row, and the group that it ended with.
-static uint32_t call_end(const struct points *p, const struct job *job, uint32_t i,
+static uint32_t call_end(const struct points *p, const struct execution *exec, uint32_t i,
                          uint32_t *group) {
   uint32_t k = i + 1;
   while (k < p->n_rows && p->rows[k].group == p->rows[i].group)
     k++;
-  *group = k < p->n_rows ? p->rows[k].group : job->edits.group;
+  *group = k < p->n_rows ? p->rows[k].group : exec->edits.group;
   return k;
 }
 
 // What changed the model between two groups: a class or pass, a family, or "several".
-static const char *name_of(struct job *job, uint32_t from, uint32_t to) {
-  const struct edit_groups *g = job->edits.groups;
+static const char *name_of(struct execution *exec, uint32_t from, uint32_t to) {
+  const struct edit_groups *g = exec->edits.groups;
   const char *first = g->rows[from - g->first].pass;
   bool one = true, family = true;
   const size_t n = strcspn(first, "/");
@@ -68,51 +68,51 @@ static const char *name_of(struct job *job, uint32_t from, uint32_t to) {
     family = family && strcspn(pass, "/") == n && strncmp(pass, first, n) == 0;
   }
   if (one) return first[n] ? first + n + 1 : first;
-  return family ? arena_string(&job->arena, span_of(first, n)) : "several";
+  return family ? arena_string(&exec->arena, span_of(first, n)) : "several";
 }
 
-static int write_intermediates(const struct points *p, struct job *job, const char *folder,
+static int write_intermediates(const struct points *p, struct execution *exec, const char *folder,
                                struct err *err) {
   uint32_t group;
   int fd, rc = open_folder(folder, true, &fd, err);
   if (rc) return -1;
   for (uint32_t i = 0, end; i < p->n_rows && rc == 0; i = end) {
-    end = call_end(p, job, i, &group);
+    end = call_end(p, exec, i, &group);
     if (group == p->rows[i].group) continue;
     const char *name =
-        arena_printf(&job->arena, "%08u-%s.onnx", end - 1, name_of(job, p->rows[i].group, group));
-    rc = write_at(p, job, group, folder, fd, name, err);
+        arena_printf(&exec->arena, "%08u-%s.onnx", end - 1, name_of(exec, p->rows[i].group, group));
+    rc = write_at(p, exec, group, folder, fd, name, err);
   }
   close(fd);
   return rc;
 }
 
-static int write_checkpoint(const struct points *p, struct job *job, const char *path,
+static int write_checkpoint(const struct points *p, struct execution *exec, const char *path,
                             struct err *err) {
   const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
   const char *folder =
-      slash ? arena_string(&job->arena, span_of(path, (size_t)(slash - path + 1))) : ".";
+      slash ? arena_string(&exec->arena, span_of(path, (size_t)(slash - path + 1))) : ".";
   uint32_t before = 0, after = 0, group;
   int fd, rc = open_folder(folder, false, &fd, err);
   if (rc) return -1;
   for (uint32_t i = 0, end; i < p->n_rows; i = end) {
-    end = call_end(p, job, i, &group);
+    end = call_end(p, exec, i, &group);
     if (group == p->rows[i].group) continue;
     before = p->rows[i].group;
     after = group;
   }
-  rc = write_at(p, job, before, folder, fd, arena_printf(&job->arena, "before-%s", base), err);
+  rc = write_at(p, exec, before, folder, fd, arena_printf(&exec->arena, "before-%s", base), err);
   if (rc == 0)
-    rc = write_at(p, job, after, folder, fd, arena_printf(&job->arena, "after-%s", base), err);
+    rc = write_at(p, exec, after, folder, fd, arena_printf(&exec->arena, "after-%s", base), err);
   close(fd);
   return rc;
 }
 
-int points_write_files(const struct points *p, struct job *job, struct err *err) {
+int points_write_files(const struct points *p, struct execution *exec, struct err *err) {
   if (!p || (!p->pipeline->checkpoint && !p->pipeline->intermediates)) return 0;
   if (p->log < 0)
     return err_set(err, ERR_IO, "the edits could not be stored in the folder for temporary files");
-  if (p->pipeline->intermediates && write_intermediates(p, job, p->pipeline->intermediates, err))
+  if (p->pipeline->intermediates && write_intermediates(p, exec, p->pipeline->intermediates, err))
     return -1;
-  return p->pipeline->checkpoint ? write_checkpoint(p, job, p->pipeline->checkpoint, err) : 0;
+  return p->pipeline->checkpoint ? write_checkpoint(p, exec, p->pipeline->checkpoint, err) : 0;
 }

@@ -25,15 +25,15 @@ static bool pipeline_reads(const struct pipeline *p, const struct stat *st) {
 }
 
 // Files are made anew, whatever lies there: but not what is read, nor what the run writes itself.
-static int check_places(const struct points_source *from, const struct job *job,
+static int check_places(const struct points_source *from, const struct execution *exec,
                         const struct plan *plan, int folder, struct err *err) {
   struct stat st;
   for (uint32_t i = 0; i < plan->n_outputs; i++) {
     const char *name = plan->outputs[i].name;
-    const bool ours = from->of && job_writes(from->of, folder, name);
+    const bool ours = from->of && execution_writes(from->of, folder, name);
     const bool there = fstatat(folder, name, &st, 0) == 0;
     const bool theirs =
-        there && (job_reads(job, &st) || (from->of && pipeline_reads(from->pipeline, &st)));
+        there && (execution_reads(exec, &st) || (from->of && pipeline_reads(from->pipeline, &st)));
     if (!ours && !theirs) continue;
     err_set(err, ERR_USAGE, "the intermediate model '%s' would %s", quote_str(name).s,
             theirs ? "replace a file this command reads from" : "replace a file of the output");
@@ -49,15 +49,15 @@ void points_remove_model(int folder, const struct points_model *m) {
 
 // from, job: whose files must stay as they are; NULL: the folder is one for such models alone.
 static int write_edited(const struct points_edited *x, const struct points_source *from,
-                        const struct job *job, int fd, const char *name, struct points_model *out,
-                        struct arena *a, struct err *err) {
+                        const struct execution *exec, int fd, const char *name,
+                        struct points_model *out, struct arena *a, struct err *err) {
   struct part_cutter *c = NULL;
   struct plan plan = {.n_outputs = 0};
   const struct plan_layout layout = {.onnx_name = name, .inline_below = 1024};
   int rc = edits_finish(x->edits, err);
   if (rc == 0) rc = plan_build(&plan, x->edits->m, x->edits->r, &layout, err);
   const bool planned = rc == 0;
-  if (rc == 0 && job) rc = check_places(from, job, &plan, fd, err);
+  if (rc == 0 && exec) rc = check_places(from, exec, &plan, fd, err);
   for (uint32_t i = 0; planned && i < plan.n_outputs; i++)
     out->files[out->n_files++] = arena_string(a, span_str(plan.outputs[i].name));
   if (rc == 0) rc = part_cutter_open(&c, x->edits->m, x->edits->r, x->sources, x->memory, err);
@@ -79,8 +79,8 @@ int points_write_model(const struct points_source *from, uint32_t group, const c
   struct verify_replay x;
   *out = (struct points_model){.path = arena_printf(a, "%s/%s", folder, name)};
   int rc = verify_replay_open(&x, from->request, from->model, from->log, group, true, NULL, err);
-  const struct points_edited edited = {&x.job.edits, x.job.sources, from->memory};
-  if (rc == 0) rc = write_edited(&edited, from, &x.job, fd, name, out, a, err);
+  const struct points_edited edited = {&x.exec.edits, x.exec.sources, from->memory};
+  if (rc == 0) rc = write_edited(&edited, from, &x.exec, fd, name, out, a, err);
   verify_replay_close(&x);
   return rc;
 }

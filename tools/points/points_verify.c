@@ -10,7 +10,7 @@
 
 #include "verify_import.h"
 
-static int compare(const struct points *points, struct job *job, struct verify *v,
+static int compare(const struct points *points, struct execution *exec, struct verify *v,
                    const struct points_row *row, const char *source, const char *model,
                    struct err *err) {
   const struct pipeline *p = points->pipeline;
@@ -27,12 +27,12 @@ static int compare(const struct points *points, struct job *job, struct verify *
     v->options.bounds_words = verify_bounds_words(&p->tolerance, a);
   }
   const bool loses = v->loses;
-  v->loses = verify_groups_lose(job->edits.groups, row->group);
+  v->loses = verify_groups_lose(exec->edits.groups, row->group);
   v->step = p->steps[row->step].values.pass->name;
   v->step_number = row->step + 1;
   v->unexpected = kind != POINT_TOLERANCE;
   v->metrics = kind == POINT_METRIC ? VERIFY_METRICS_ALONE : VERIFY_NO_METRICS;
-  const int rc = verify_models(v, source, model, job->request->allow_links, err);
+  const int rc = verify_models(v, source, model, exec->request->allow_links, err);
   v->loses = loses;
   v->unexpected = false;
   v->step = NULL;
@@ -67,24 +67,24 @@ static bool is_before_import(const struct verify *v, const struct points *p, uin
          pipeline_point_of(p->pipeline, p->rows[i].step) != POINT_METRIC;
 }
 
-int points_verify(const struct points *p, struct job *job, struct verify *v, const char *source,
-                  const char *result, struct err *err) {
-  const struct points_source from = {job->request,      job->in_path, p->log_path,
-                                     v->options.memory, NULL,         NULL};
+int points_verify(const struct points *p, struct execution *exec, struct verify *v,
+                  const char *source, const char *result, struct err *err) {
+  const struct points_source from = {exec->request,     exec->in_path, p->log_path,
+                                     v->options.memory, NULL,          NULL};
   struct arena a = {0};
   int rc = 0;
   for (uint32_t i = 0; i < p->n_rows && rc == 0 && v->found.n_failed == 0; i++) {
-    struct points_model model = {.path = job->in_path};
+    struct points_model model = {.path = exec->in_path};
     const uint32_t group = p->rows[i].group;
     if (!is_wanted(p, i) || is_before_import(v, p, i)) continue;
-    if (group == job->edits.group)
+    if (group == exec->edits.group)
       model.path = result;
     else if (group > 0 && p->log < 0)
       rc = err_set(err, ERR_IO, "the edits could not be stored in the folder for temporary files");
     else if (group > 0)
       rc = points_write_model(&from, group, v->scratch, v->scratch_fd, "point.onnx", &model, &a,
                               err);
-    if (rc == 0) rc = compare(p, job, v, &p->rows[i], source, model.path, err);
+    if (rc == 0) rc = compare(p, exec, v, &p->rows[i], source, model.path, err);
     points_remove_model(v->scratch_fd, &model);
   }
   arena_free(&a);

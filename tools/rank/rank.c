@@ -144,7 +144,7 @@ static void look_at(struct pass_job *pj, uint32_t step, const struct model *m, u
 }
 
 void rank_look(struct pass_job *pj, uint32_t step) {
-  const struct model *m = &pj->job->model;
+  const struct model *m = &pj->exec->model;
   if (!pj->rank.asked || !pj->pipeline.steps[step].values.pass->stores) return;
   for (uint32_t i = 0; i < m->n_nodes; i++)
     if (!(m->nodes[i].flags & NODE_DEAD) && is_product(m, i)) look_at(pj, step, m, i);
@@ -169,7 +169,7 @@ static bool is_known(const struct rank *k, const struct rank_product *p, uint32_
 static void list_rows(struct pass_job *pj, struct recipes *r) {
   struct rank *k = &pj->rank;
   struct arena scratch = {0};
-  const uint32_t n_tensors = pj->job->model.n_tensors;
+  const uint32_t n_tensors = pj->exec->model.n_tensors;
   // By tensor: its last product + 1, and before each product that of the same tensor.
   uint32_t *last = arena_zalloc(&scratch, (n_tensors + (size_t)1) * sizeof *last);
   uint32_t *before = arena_alloc(&scratch, (k->n_products + (size_t)1) * sizeof *before);
@@ -198,7 +198,7 @@ static void list_rows(struct pass_job *pj, struct recipes *r) {
 // ---- what errors are weighed by ----------------------------------------------------------------
 
 struct asking {
-  struct job *job;
+  struct execution *exec;
   struct pass_job *pj;
   struct sources *sources;
   const struct given_file **files; // whose companions are open
@@ -304,7 +304,7 @@ static int companion(struct asking *a, const struct given_file *file, uint32_t *
 
 static int weigh_by(struct asking *a, struct rank_row *row, struct measure_weighing *q,
                     struct err *err) {
-  struct recipes *r = &a->job->recipes;
+  struct recipes *r = &a->exec->recipes;
   const struct rank_product *p = &a->pj->rank.products[row->product];
   const uint32_t operand = r->args[r->rows[row->codes].args], rank = r->rows[operand].rank;
   const struct given_file *file = p->file;
@@ -347,15 +347,15 @@ static int weigh_by(struct asking *a, struct rank_row *row, struct measure_weigh
 
 // ---- activations -------------------------------------------------------------------------------
 
-static bool literal(const struct job *job, uint32_t value, double *out, enum dtype *type) {
-  const struct model *m = &job->model;
+static bool literal(const struct execution *exec, uint32_t value, double *out, enum dtype *type) {
+  const struct model *m = &exec->model;
   struct model_constant c;
   struct span bytes = {0};
   if (value == NO_ID || !model_resolve_constant(m, value, &c)) return false;
   const struct model_tensor *t = &m->tensors[c.tensor];
   *type = (enum dtype)t->dtype;
-  if (t->recipe != NO_ID && job->recipes.rows[t->recipe].count == 1)
-    bytes = recipe_elements(&job->recipes, t->recipe);
+  if (t->recipe != NO_ID && exec->recipes.rows[t->recipe].count == 1)
+    bytes = recipe_elements(&exec->recipes, t->recipe);
   else if (t->recipe != NO_ID || !model_small_value(m, c.tensor, &bytes))
     return false;
   float x;
@@ -366,15 +366,15 @@ static bool literal(const struct job *job, uint32_t value, double *out, enum dty
 }
 
 // The step by which a QuantizeLinear of the result stores the value in integers.
-static bool step_of(const struct job *job, uint32_t value, double *step) {
-  const struct model *m = &job->model;
+static bool step_of(const struct execution *exec, uint32_t value, double *step) {
+  const struct model *m = &exec->model;
   for (uint32_t u = m->values[value].first_use; u != NO_ID; u = m->refs[u].next) {
     const uint32_t node = m->refs[u].node;
     enum dtype scale, zero;
     if (!model_op_is(m, node, "QuantizeLinear") || model_input(m, &m->nodes[node], 0) != value)
       continue;
-    if (literal(job, model_input(m, &m->nodes[node], 1), step, &scale) && scale == DTYPE_FLOAT &&
-        literal(job, model_input(m, &m->nodes[node], 2), NULL, &zero) && dtype_is_integer(zero))
+    if (literal(exec, model_input(m, &m->nodes[node], 1), step, &scale) && scale == DTYPE_FLOAT &&
+        literal(exec, model_input(m, &m->nodes[node], 2), NULL, &zero) && dtype_is_integer(zero))
       return true;
   }
   return false;
@@ -391,13 +391,13 @@ static int by_cost(const void *pa, const void *pb) {
   return a->codes < b->codes ? -1 : a->codes > b->codes;
 }
 
-static void conclude(const struct job *job, struct rank *k, const struct weighed *found) {
+static void conclude(const struct execution *exec, struct rank *k, const struct weighed *found) {
   for (uint32_t i = 0; i < k->n_rows; i++) {
     struct rank_row *row = &k->rows[i];
     const struct weighed *f = &found[i];
     row->found = *f;
     row->has_step =
-        row->by != RANK_WEIGHT && step_of(job, k->products[row->product].value, &row->step);
+        row->by != RANK_WEIGHT && step_of(exec, k->products[row->product].value, &row->step);
     if (row->has_step) row->noise = row->tokens * row->step * row->step / 12 * f->plain;
     row->weight_db = weighed_db(f->signal, f->error, f->nonfinite);
     row->activation_db =
@@ -409,10 +409,10 @@ static void conclude(const struct job *job, struct rank *k, const struct weighed
 
 // The files of the model as the job has them, and companions behind them.
 static int open_sources(struct asking *a, struct err *err) {
-  const struct sources_options how = {.allow_links = a->job->request->allow_links};
-  const struct sources *of = a->job->sources;
+  const struct sources_options how = {.allow_links = a->exec->request->allow_links};
+  const struct sources *of = a->exec->sources;
   const struct given_files *g = &a->pj->pipeline.files;
-  if (sources_open(&a->sources, a->job->in_path, &how, err)) return -1;
+  if (sources_open(&a->sources, a->exec->in_path, &how, err)) return -1;
   for (uint32_t i = 1; i < sources_count(of); i++) {
     uint32_t id = NO_ID;
     const struct span name = span_str(sources_name(of, i));
@@ -444,27 +444,27 @@ static int ask(struct asking *a, struct err *err) {
   a->file_ids = arena_alloc(&a->arena, (n_files + (size_t)1) * sizeof *a->file_ids);
   for (uint32_t i = 0; i < k->n_rows; i++)
     if (weigh_by(a, &k->rows[i], &q[i], err)) return -1;
-  if (job_choose_io(a->job, err)) return -1;
-  const struct work_options work = {.jobs = a->job->request->limits.jobs,
-                                    .memory = a->job->memory,
-                                    .mode = a->job->mode,
-                                    .observer = a->job->request->observer,
-                                    .stop = observer_stop(a->job->request->observer)};
-  observer_begin(a->job->request->observer, "ranking");
-  const struct eval_cache_file file = {job_unnamed_file, NULL};
-  const int rc = measure_weighed_run(&a->job->recipes, a->sources, q, k->n_rows, &work, file, found,
-                                     &stats, err);
-  observer_end(a->job->request->observer);
+  if (execution_choose_io(a->exec, err)) return -1;
+  const struct work_options work = {.jobs = a->exec->request->limits.jobs,
+                                    .memory = a->exec->memory,
+                                    .mode = a->exec->mode,
+                                    .observer = a->exec->request->observer,
+                                    .stop = observer_stop(a->exec->request->observer)};
+  observer_begin(a->exec->request->observer, "ranking");
+  const struct eval_cache_file file = {execution_unnamed_file, NULL};
+  const int rc = measure_weighed_run(&a->exec->recipes, a->sources, q, k->n_rows, &work, file,
+                                     found, &stats, err);
+  observer_end(a->exec->request->observer);
   if (rc) return -1;
   k->source_bytes_read = stats.source_bytes_read;
-  conclude(a->job, k, found);
+  conclude(a->exec, k, found);
   return 0;
 }
 
-int rank_sites(struct job *job, struct pass_job *pj, struct err *err) {
+int rank_sites(struct execution *exec, struct pass_job *pj, struct err *err) {
   if (!pj->rank.asked) return 0;
-  struct asking a = {.job = job, .pj = pj};
-  list_rows(pj, &job->recipes);
+  struct asking a = {.exec = exec, .pj = pj};
+  list_rows(pj, &exec->recipes);
   int rc = open_sources(&a, err);
   if (rc == 0) rc = ask(&a, err);
   if (a.sources) sources_close(a.sources);

@@ -56,7 +56,7 @@ struct rank {
   uint64_t source_bytes_read;
 };
 
-struct job;
+struct execution;
 struct pass_job;
 void rank_done(struct rank *k);
 // Is RANGES given to a pass that does nothing with it, and are sites not ranked either? ERR_USAGE.
@@ -64,7 +64,7 @@ int rank_check(const struct pass_job *pj, struct err *err);
 // Before each step that may store weights.
 void rank_look(struct pass_job *pj, uint32_t step);
 // After the last. ERR_INPUT where RANGES does not go with a weight, or its companion is not there.
-int rank_sites(struct job *job, struct pass_job *pj, struct err *err);
+int rank_sites(struct execution *exec, struct pass_job *pj, struct err *err);
 
 // rank_tell.c
 const char *rank_by_words(const struct rank_row *row); // "Gram", "channels", "weight"

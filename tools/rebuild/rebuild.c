@@ -1,4 +1,4 @@
-// The run is that of 'weir run' with the steps that were recorded. Two moments of it are watched (job.h): once the plan is
+// The run is that of 'weir run' with the steps that were recorded. Two moments of it are watched (execution.h): once the plan is
 // there, its outputs must have the names and sizes of the manifest, before hours are spent on the bytes; once all units are
 // made, they must have its digests.
 //
@@ -7,7 +7,7 @@
 #include "rebuild.h"
 
 #include "hash_source.h"
-#include "job_stage.h"
+#include "execution_stage.h"
 #include "recorded.h"
 #include "version_number.h"
 
@@ -32,11 +32,11 @@ static const struct json_value *source_files(const struct rebuild *r) {
 }
 
 // Sizes are compared here; what else differs in the files, the units show.
-static int check_source(const struct rebuild *r, struct job *job, struct err *err) {
+static int check_source(const struct rebuild *r, struct execution *exec, struct err *err) {
   const struct json_value *source = json_get(r->m.x_weir, "source");
   struct span meta, name;
   char have[DIGEST_HEX];
-  hex_encode(job->model.meta_sha256, DIGEST_BYTES, have);
+  hex_encode(exec->model.meta_sha256, DIGEST_BYTES, have);
   if (!json_as_string(json_get(source, "meta_sha256"), &meta) ||
       !json_as_string(json_get(source, "name"), &name))
     return err_set(err, ERR_MODEL, "the manifest '%s' does not say what its model was made from",
@@ -50,34 +50,34 @@ static int check_source(const struct rebuild *r, struct job *job, struct err *er
   uint32_t i = 0;
   for (const struct json_value *f = json_first(source_files(r)); f; f = json_next(f), i++) {
     uint64_t size;
-    if (i == sources_count(job->sources))
+    if (i == sources_count(exec->sources))
       break; // files that passes read are found later, by their digests
-    if (!json_as_uint(json_get(f, "size"), &size) || size == sources_size(job->sources, i))
+    if (!json_as_uint(json_get(f, "size"), &size) || size == sources_size(exec->sources, i))
       continue;
     return err_set(err, ERR_INPUT,
                    "'%s' has %lu bytes, and the file that the outputs were made from has %lu",
-                   sources_shown(job->sources, i).s, sources_size(job->sources, i), size);
+                   sources_shown(exec->sources, i).s, sources_size(exec->sources, i), size);
   }
   return 0;
 }
 
 // After a difference: are these the files? Reads them, as far as the manifest knows their digests.
-static void look_at_source(struct rebuild *r, struct job *job) {
+static void look_at_source(struct rebuild *r, struct execution *exec) {
   struct err ignored = {0};
   uint32_t i = 0, known = 0;
   for (const struct json_value *f = json_first(source_files(r)); f; f = json_next(f), i++) {
     struct span hex;
     uint8_t was[DIGEST_BYTES], is[DIGEST_BYTES];
-    if (i == sources_count(job->sources)) break;
+    if (i == sources_count(exec->sources)) break;
     if (!json_as_string(json_get(f, "sha256"), &hex) || !hex_decode(hex, was, sizeof was)) continue;
     known++;
-    if (hash_source(job->sources, i, observer_stop(job->request->observer), is, &ignored) ||
+    if (hash_source(exec->sources, i, observer_stop(exec->request->observer), is, &ignored) ||
         memcmp(is, was, sizeof is) == 0)
       continue;
     add_reason(
         r, arena_printf(&r->arena,
                         "'%s' is not the file that the outputs were made from: its SHA-256 differs",
-                        sources_shown(job->sources, i).s));
+                        sources_shown(exec->sources, i).s));
   }
   if (known == 0)
     add_reason(r, "weir cannot tell whether these are the original inputs: the manifest has no "
@@ -94,12 +94,13 @@ static bool name_taken(void *ctx, const char *name) {
 }
 
 // Manifests of older versions do not have what was asked for, only what came of it, without the name of --data-file.
-static int take_layout(const struct rebuild *r, struct job *job, struct err *err) {
+static int take_layout(const struct rebuild *r, struct execution *exec, struct err *err) {
   const struct json_value *asked = json_get(r->m.x_weir, "layout_asked");
-  if (json_is_object(asked)) return job_layout_read(&job->layout, asked, &job->arena, err);
-  if (job_layout_read(&job->layout, json_get(r->m.x_weir, "layout"), &job->arena, err)) return -1;
-  for (uint32_t i = 0; i < r->m.n_files && !job->layout.data_name; i++)
-    if (strcmp(r->m.files[i], job->out.onnx_name) != 0) job->layout.data_name = r->m.files[i];
+  if (json_is_object(asked)) return execution_layout_read(&exec->layout, asked, &exec->arena, err);
+  if (execution_layout_read(&exec->layout, json_get(r->m.x_weir, "layout"), &exec->arena, err))
+    return -1;
+  for (uint32_t i = 0; i < r->m.n_files && !exec->layout.data_name; i++)
+    if (strcmp(r->m.files[i], exec->out.onnx_name) != 0) exec->layout.data_name = r->m.files[i];
   return 0;
 }
 
@@ -118,11 +119,11 @@ static const char *text_of(const struct json_value *v, struct arena *a) {
 }
 
 // What the plan follows from, as far as the manifest has it.
-static void compare_plans(struct rebuild *r, const struct job *job) {
+static void compare_plans(struct rebuild *r, const struct execution *exec) {
   const struct json_value *x = r->m.x_weir;
   struct span edits, name;
-  const char *artifacts = job->plan.artifacts ? job->plan.artifacts : "[]";
-  r->same_plan = memcmp(job->plan.id, r->m.plan_id, DIGEST_BYTES) == 0;
+  const char *artifacts = exec->plan.artifacts ? exec->plan.artifacts : "[]";
+  r->same_plan = memcmp(exec->plan.id, r->m.plan_id, DIGEST_BYTES) == 0;
   if (r->same_plan) return;
   const bool renamed = json_as_string(json_get(json_get(x, "source"), "name"), &name) &&
                        !span_is(name, path_base(r->source));
@@ -134,7 +135,7 @@ static void compare_plans(struct rebuild *r, const struct job *job) {
       strcmp(text_of(json_get(x, "artifacts"), &r->arena), artifacts) != 0)
     add_reason(r, "the passes found other values in the weights than in the recorded run");
   else if (!renamed && json_as_string(json_get(x, "edits_sha256"), &edits) &&
-           !span_is(edits, job->edits_sha256))
+           !span_is(edits, exec->edits_sha256))
     add_reason(r, "the passes made other edits");
 }
 
@@ -143,10 +144,10 @@ static int refuse(struct err *err) {
 }
 
 // --write: what lies there under the names of data files is not written over.
-static int check_free(const struct rebuild *r, struct job *job, struct err *err) {
-  for (uint32_t i = 0; i + 1 < job->plan.n_outputs; i++) {
-    const char *name = job->plan.outputs[i].name;
-    if (!job_output_taken(job, name)) continue;
+static int check_free(const struct rebuild *r, struct execution *exec, struct err *err) {
+  for (uint32_t i = 0; i + 1 < exec->plan.n_outputs; i++) {
+    const char *name = exec->plan.outputs[i].name;
+    if (!execution_output_taken(exec, name)) continue;
     err_fill(err, ERR_USAGE, "there is a '%s' already where '%s' would be written",
              quote_str(name).s, quote_path(r->write_to).s);
     return err_hint(err, "--write to an empty folder");
@@ -154,12 +155,12 @@ static int check_free(const struct rebuild *r, struct job *job, struct err *err)
   return 0;
 }
 
-static int planned(void *ctx, struct job *job, struct err *err) {
+static int planned(void *ctx, struct execution *exec, struct err *err) {
   struct rebuild *r = ctx;
-  const struct plan *p = &job->plan;
+  const struct plan *p = &exec->plan;
   bool *made = arena_zalloc(&r->arena, r->m.n_files + (size_t)1);
-  compare_plans(r, job);
-  for (const struct job_stage *stage = job->stages; stage; stage = stage->next) {
+  compare_plans(r, exec);
+  for (const struct execution_stage *stage = exec->stages; stage; stage = stage->next) {
     r->answers += stage->asked;
     r->taken += stage->asked && stage->taken;
   }
@@ -176,8 +177,8 @@ static int planned(void *ctx, struct job *job, struct err *err) {
   for (uint32_t f = 0; f < r->m.n_files; f++)
     if (!made[f])
       add_found(r, r->m.files[f], 0, r->m.sizes[f], "the run would not write this file");
-  if (r->n_found == 0) return r->write_to ? check_free(r, job, err) : 0;
-  look_at_source(r, job);
+  if (r->n_found == 0) return r->write_to ? check_free(r, exec, err) : 0;
+  look_at_source(r, exec);
   return refuse(err);
 }
 
@@ -211,9 +212,9 @@ static const struct manifest_shard *shard_of(const struct manifest *m, uint32_t 
   return s->file == file && s->off == u->off && s->len == u->len ? s : NULL;
 }
 
-static int made(void *ctx, struct job *job, const struct staging *st, struct err *err) {
+static int made(void *ctx, struct execution *exec, const struct staging *st, struct err *err) {
   struct rebuild *r = ctx;
-  const struct plan *p = &job->plan;
+  const struct plan *p = &exec->plan;
   for (uint32_t unit = 0; unit < st->n_units; unit++) {
     const struct plan_unit u = plan_unit_at(p, unit);
     const uint32_t f = file_named(&r->m, p->outputs[u.output].name);
@@ -226,22 +227,22 @@ static int made(void *ctx, struct job *job, const struct staging *st, struct err
     name_tensors(r, p, &u, add_found(r, p->outputs[u.output].name, u.off, u.len, what));
   }
   if (r->n_found == 0) return 0;
-  look_at_source(r, job);
+  look_at_source(r, exec);
   return refuse(err);
 }
 
 // ---- the run -----------------------------------------------------------------------------------
 
-static int edit(struct job *job, void *ctx, struct err *err) {
+static int edit(struct execution *exec, void *ctx, struct err *err) {
   struct rebuild *r = ctx;
   const struct json_value *passes = json_get(r->m.x_weir, "passes");
-  if (check_source(r, job, err) || take_layout(r, job, err)) return -1;
-  job->layout.name_taken = job->layout.data_name ? NULL : name_taken;
-  job->layout.name_ctx = r;
-  job->watch = (struct job_watch){.planned = planned, .made = made, .ctx = r};
-  job->kept = (struct kept_artifacts){r->artifacts, json_get(r->m.x_weir, "artifacts")};
-  return json_count(passes) == 0 ? job_begin_edits(job, "convert", "{}", err)
-                                 : pass_job_edit(job, &r->pj, err);
+  if (check_source(r, exec, err) || take_layout(r, exec, err)) return -1;
+  exec->layout.name_taken = exec->layout.data_name ? NULL : name_taken;
+  exec->layout.name_ctx = r;
+  exec->watch = (struct execution_watch){.planned = planned, .made = made, .ctx = r};
+  exec->kept = (struct kept_artifacts){r->artifacts, json_get(r->m.x_weir, "artifacts")};
+  return json_count(passes) == 0 ? execution_begin_edits(exec, "convert", "{}", err)
+                                 : pass_job_edit(exec, &r->pj, err);
 }
 
 int rebuild_prepare(struct rebuild *r, struct err *err) {
@@ -256,7 +257,7 @@ int rebuild_prepare(struct rebuild *r, struct err *err) {
 }
 
 int rebuild_run(struct rebuild *r, const struct request *request, struct err *err) {
-  return job_command(request, edit, r, err);
+  return execution_command(request, edit, r, err);
 }
 
 void rebuild_start(struct rebuild *r, struct observer *o) {

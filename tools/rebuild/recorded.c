@@ -1,4 +1,4 @@
-// x_weir.passes, in the words of job_passes_json:
+// x_weir.passes, in the words of execution_passes_json:
 //
 //   [{"name":"cast","options":{…}},…]                                    steps
 //   [{"repeat":[…],"rounds":8},…]                                        some of them again and again

@@ -9,7 +9,7 @@
 #include "needs_print.h"
 #include "shell_words.h"
 #include "hints.h"
-#include "job_stage.h"
+#include "execution_stage.h"
 #include "report.h"
 #include "run_report.h"
 #include "runtime_needs.h"
@@ -43,35 +43,36 @@ static void write_refusal(const struct err *why, struct json_out *j) {
 // ---- in sentences -------------------------------------------------------------------------------
 
 // An output that grew, most of all by what puts its tensors at aligned places, says so.
-static const char *padding_words(struct job *job, uint64_t before, uint64_t after) {
+static const char *padding_words(struct execution *exec, uint64_t before, uint64_t after) {
   uint64_t padding = 0;
-  for (uint32_t i = 0; i < job->plan.n_segments; i++)
-    if (job->plan.segments[i].kind == SEGMENT_ZERO) padding += job->plan.segments[i].len;
+  for (uint32_t i = 0; i < exec->plan.n_segments; i++)
+    if (exec->plan.segments[i].kind == SEGMENT_ZERO) padding += exec->plan.segments[i].len;
   return after > before && padding > (after - before) / 2
-             ? arena_printf(&job->arena, ", %s of it for alignment", quote_bytes(padding).s)
+             ? arena_printf(&exec->arena, ", %s of it for alignment", quote_bytes(padding).s)
              : "";
 }
 
-static const char *unwritten_line(struct job *job, const struct run_report *r) {
-  const bool inplace = job->wanted->inplace, dry = job->request->dry_run;
-  const char *quote = job->out.absent ? "" : "'";
-  return arena_printf(&job->arena, "%s%s: %s%s%s %s; --copy writes it anyway",
+static const char *unwritten_line(struct execution *exec, const struct run_report *r) {
+  const bool inplace = exec->wanted->inplace, dry = exec->request->dry_run;
+  const char *quote = exec->out.absent ? "" : "'";
+  return arena_printf(&exec->arena, "%s%s: %s%s%s %s; --copy writes it anyway",
                       dry ? "dry run: " : "", r->told.did, quote,
-                      job->out.absent ? "the output" : quote_path(job->out.path).s, quote,
+                      exec->out.absent ? "the output" : quote_path(exec->out.path).s, quote,
                       inplace ? "is left unchanged"
                       : dry   ? "would not be written"
                               : "is not written");
 }
 
 // spent: what comes after the sizes.
-static const char *first_line(struct job *job, const struct run_report *r, const char *spent) {
+static const char *first_line(struct execution *exec, const struct run_report *r,
+                              const char *spent) {
   const uint64_t before = r->bytes_before, after = r->bytes_after;
   if (r->told.line) return r->told.line;
-  if (job->unwritten) return unwritten_line(job, r);
-  return arena_printf(&job->arena, "%s%s -> %s (%.1f %%%s)%s: %s",
-                      job->request->dry_run ? "dry run: " : "", quote_bytes(before).s,
+  if (exec->unwritten) return unwritten_line(exec, r);
+  return arena_printf(&exec->arena, "%s%s -> %s (%.1f %%%s)%s: %s",
+                      exec->request->dry_run ? "dry run: " : "", quote_bytes(before).s,
                       quote_bytes(after).s, before ? 100.0 * (double)after / (double)before : 100.0,
-                      padding_words(job, before, after), spent, r->told.did);
+                      padding_words(exec, before, after), spent, r->told.did);
 }
 
 // What came of it: the first line, and, where passes ran, a line for each thing that they have to say. `spent`: what comes
@@ -80,147 +81,149 @@ struct summary {
   TABLE(const char *, lines);
 };
 
-static void add_line(struct summary *s, struct job *job, const char *title, const char *text) {
-  if (text) *TABLE_PUSH(s, lines) = arena_printf(&job->arena, "  %s%s", title, text);
+static void add_line(struct summary *s, struct execution *exec, const char *title,
+                     const char *text) {
+  if (text) *TABLE_PUSH(s, lines) = arena_printf(&exec->arena, "  %s%s", title, text);
 }
 
-static struct summary summary_of(struct job *job, const char *spent) {
+static struct summary summary_of(struct execution *exec, const char *spent) {
   struct summary s = {0};
-  const struct run_report *r = job_report(job);
+  const struct run_report *r = execution_report(exec);
   const struct run_summary *told = &r->told;
-  *TABLE_PUSH(&s, lines) = first_line(job, r, spent);
-  if (told->line || job->unwritten) return s;
+  *TABLE_PUSH(&s, lines) = first_line(exec, r, spent);
+  if (told->line || exec->unwritten) return s;
   for (uint32_t i = 0; i < told->n_more; i++)
-    add_line(&s, job, "", told->more[i]);
+    add_line(&s, exec, "", told->more[i]);
   for (uint32_t i = 0; i < told->n_steps; i++)
-    add_line(&s, job, "", told->steps[i]);
+    add_line(&s, exec, "", told->steps[i]);
   // A dry run says it of all that it would write.
-  if (job->packed && !job->request->dry_run && job_is_for_packing(job))
-    add_line(&s, job, "packed \xe2\x89\x88 ",
-             arena_printf(&job->arena, "%s compressed (gzip -9)", quote_bytes(job->packed).s));
-  add_line(&s, job, "worst  ", told->worst);
-  add_line(&s, job, "kept   ", told->kept);
-  add_line(&s, job, "held back  ", told->held_back);
-  add_line(&s, job, "larger ", told->larger);
-  add_line(&s, job, "no shape  ", told->shapeless);
+  if (exec->packed && !exec->request->dry_run && execution_is_for_packing(exec))
+    add_line(&s, exec, "packed \xe2\x89\x88 ",
+             arena_printf(&exec->arena, "%s compressed (gzip -9)", quote_bytes(exec->packed).s));
+  add_line(&s, exec, "worst  ", told->worst);
+  add_line(&s, exec, "kept   ", told->kept);
+  add_line(&s, exec, "held back  ", told->held_back);
+  add_line(&s, exec, "larger ", told->larger);
+  add_line(&s, exec, "no shape  ", told->shapeless);
   return s;
 }
 
 // ---- for programs -------------------------------------------------------------------------------
 
-static void write_common(struct job *job, struct json_out *j) {
-  const struct run_report *r = job_report(job);
-  const bool dry = job->request->dry_run;
-  const struct job_ahead *ahead = &job->ahead;
+static void write_common(struct execution *exec, struct json_out *j) {
+  const struct run_report *r = execution_report(exec);
+  const bool dry = exec->request->dry_run;
+  const struct execution_ahead *ahead = &exec->ahead;
   json_put_object(j, "weir");
-  json_put_uint(j, "bytes_cloned", job->stats.bytes_cloned);
-  json_put_uint(j, "bytes_written", job->stats.bytes_written);
-  json_put_uint(j, "data_files", job->plan.n_outputs - 1);
+  json_put_uint(j, "bytes_cloned", exec->stats.bytes_cloned);
+  json_put_uint(j, "bytes_written", exec->stats.bytes_written);
+  json_put_uint(j, "data_files", exec->plan.n_outputs - 1);
   if (dry) json_put_known(j, "disk_free_bytes", ahead->space.known, ahead->space.free_bytes);
   if (dry) json_put_uint(j, "disk_needed_bytes", ahead->space.needed_bytes);
   json_put_bool(j, "dry_run", dry);
-  json_put_uint(j, "edits", job->edits.n);
-  if (job->packed) json_put_uint(j, "gzip_bytes", job->packed);
-  json_put_uint(j, "index_bytes", job->index_bytes);
+  json_put_uint(j, "edits", exec->edits.n);
+  if (exec->packed) json_put_uint(j, "gzip_bytes", exec->packed);
+  json_put_uint(j, "index_bytes", exec->index_bytes);
   json_put_array(j, "input");
   for (uint32_t i = 0; i < r->n_inputs; i++)
     put_file(j, r->inputs[i].name, r->inputs[i].size);
   json_end_array(j);
-  json_put_text(j, "io", job->stats.ring_lost ? "uring, then sync" : io_mode_name(job->mode));
-  json_put_uint(j, "jobs", job->stats.jobs);
-  json_put_uint(j, "memory_bytes", job->memory);
-  runtime_needs_write(&job->model, j);
+  json_put_text(j, "io", exec->stats.ring_lost ? "uring, then sync" : io_mode_name(exec->mode));
+  json_put_uint(j, "jobs", exec->stats.jobs);
+  json_put_uint(j, "memory_bytes", exec->memory);
+  runtime_needs_write(&exec->model, j);
   if (dry) {
-    const struct run_doubts doubts = run_doubts(&job->plan);
+    const struct run_doubts doubts = run_doubts(&exec->plan);
     json_put_array(j, "not_looked_for");
     if (doubts.nonfinite) json_text(j, "nonfinite");
     if (doubts.overflow) json_text(j, "overflow");
     json_end_array(j);
   }
   json_put_array(j, "output");
-  for (uint32_t i = 0; i < job->plan.n_outputs && !job->unwritten; i++)
-    put_file(j, job->plan.outputs[i].name, job->plan.outputs[i].size);
+  for (uint32_t i = 0; i < exec->plan.n_outputs && !exec->unwritten; i++)
+    put_file(j, exec->plan.outputs[i].name, exec->plan.outputs[i].size);
   json_end_array(j);
   if (dry) json_put_bool(j, "output_exists", ahead->output_exists);
   if (dry) json_put_bool(j, "output_folder_writable", ahead->folder_writable);
   json_put_uint(j, "peak_memory_bytes", r->peak_memory);
-  json_put_uint(j, "peak_memory_limit_bytes", job_memory_limit(job));
+  json_put_uint(j, "peak_memory_limit_bytes", execution_memory_limit(exec));
   json_put_text(j, "plan_id", r->plan_id);
-  json_put_text(j, "recorded_as", job->command);
-  if (dry || job->refusal.kind != ERR_NONE) write_refusal(&job->refusal, j);
-  json_put_text(j, "resumed", job->resumed);
+  json_put_text(j, "recorded_as", exec->command);
+  if (dry || exec->refusal.kind != ERR_NONE) write_refusal(&exec->refusal, j);
+  json_put_text(j, "resumed", exec->resumed);
   json_put_double(j, "seconds", r->seconds);
-  if (job->staged) json_put_uint(j, "shards", job_shards(job));
-  json_put_uint(j, "source_bytes_read", job->stats.source_bytes_read);
-  if (job->staged) json_put_text(j, "staged", job->staged);
-  job_stage_write(job, j);
-  struct summary summary = summary_of(job, "");
+  if (exec->staged) json_put_uint(j, "shards", execution_shards(exec));
+  json_put_uint(j, "source_bytes_read", exec->stats.source_bytes_read);
+  if (exec->staged) json_put_text(j, "staged", exec->staged);
+  execution_stage_write(exec, j);
+  struct summary summary = summary_of(exec, "");
   json_put_array(j, "summary");
   for (uint32_t i = 0; i < summary.n_lines; i++)
     json_text(j, summary.lines[i]);
   json_end_array(j);
   TABLE_FREE(&summary, lines);
-  json_put_uint(j, "units", plan_unit_count(&job->plan));
-  json_put_uint(j, "units_resumed", job->stats.units_skipped);
+  json_put_uint(j, "units", plan_unit_count(&exec->plan));
+  json_put_uint(j, "units_resumed", exec->stats.units_skipped);
   json_put_text(j, "version", r->version);
   json_put_array(j, "warnings");
   for (uint32_t i = 0; i < r->n_warnings; i++)
     json_text(j, r->warnings[i]);
   json_end_array(j);
-  if (job->unwritten) json_put_bool(j, "written", false);
+  if (exec->unwritten) json_put_bool(j, "written", false);
   json_end_object(j);
 }
 
-void render_run_json(struct job *job, struct json_out *j) {
-  if (job->plain_report)
+void render_run_json(struct execution *exec, struct json_out *j) {
+  if (exec->plain_report)
     json_object(j);
   else
     report_json_begin(j);
-  if (job->refusal.kind != ERR_NONE && !job->plain_report) report_json_put_error(j, &job->refusal);
-  if (job->report) job->report(job, j);
-  if (job->verifying && !job->plain_report) verify_write(job->verifying, j);
-  if (!job->plain_report) write_common(job, j);
+  if (exec->refusal.kind != ERR_NONE && !exec->plain_report)
+    report_json_put_error(j, &exec->refusal);
+  if (exec->report) exec->report(exec, j);
+  if (exec->verifying && !exec->plain_report) verify_write(exec->verifying, j);
+  if (!exec->plain_report) write_common(exec, j);
   json_end_object(j);
 }
 
 // ---- for people ---------------------------------------------------------------------------------
 
 // "small/m.onnx_data to m.onnx_data_4 (5 data files, 5.2 GB)"
-static void print_data_files(struct job *job) {
-  const uint32_t n = job->plan.n_outputs - 1;
+static void print_data_files(struct execution *exec) {
+  const uint32_t n = exec->plan.n_outputs - 1;
   uint64_t bytes = 0;
   for (uint32_t i = 0; i < n; i++)
-    bytes += job->plan.outputs[i].size;
-  if (job->layout.each) {
+    bytes += exec->plan.outputs[i].size;
+  if (exec->layout.each) {
     printf(", %u data files (%s)", n, quote_bytes(bytes).s);
     return;
   }
-  printf(", %s to %s (%u data files, %s)", job_file(job, 1).shown,
-         quote_str(job->plan.outputs[n - 1].name).s, n, quote_bytes(bytes).s);
+  printf(", %s to %s (%u data files, %s)", execution_file(exec, 1).shown,
+         quote_str(exec->plan.outputs[n - 1].name).s, n, quote_bytes(bytes).s);
 }
 
 // Was the k-th file there already, byte for byte? Outputs are all of them, or none.
-static bool was_there(const struct job *job, uint32_t k) {
-  const bool manifest = job->wanted->manifest;
-  if (k < job->plan.n_outputs) return job->unchanged.outputs;
-  return k == job->plan.n_outputs && manifest ? job->unchanged.manifest : job->unchanged.tensors;
+static bool was_there(const struct execution *exec, uint32_t k) {
+  const bool manifest = exec->wanted->manifest;
+  if (k < exec->plan.n_outputs) return exec->unchanged.outputs;
+  return k == exec->plan.n_outputs && manifest ? exec->unchanged.manifest : exec->unchanged.tensors;
 }
 
 // "wrote int4/encoder.onnx (522 kB), …", each as far as the user's folder; many data files as a range. Of a model that
 // was there already the records may be other ones.
-static void print_files(struct job *job) {
+static void print_files(struct execution *exec) {
   struct stat at;
   const char *before = "";
   bool was_same = false;
-  const uint32_t n_data = job->plan.n_outputs - 1;
-  for (uint32_t k = 0; k < job_n_files(job); k++) {
+  const uint32_t n_data = exec->plan.n_outputs - 1;
+  for (uint32_t k = 0; k < execution_n_files(exec); k++) {
     if (n_data > DATA_FILES_NAMED && k > 0 && k <= n_data) {
-      if (k == 1) print_data_files(job);
+      if (k == 1) print_data_files(exec);
       continue;
     }
-    const struct job_file f = job_file(job, k);
-    const bool there = was_there(job, k), same = job->unchanged.outputs && there;
-    if (fstatat(job->out.dest, f.name, &at, AT_SYMLINK_NOFOLLOW)) continue;
+    const struct execution_file f = execution_file(exec, k);
+    const bool there = was_there(exec, k), same = exec->unchanged.outputs && there;
+    if (fstatat(exec->out.dest, f.name, &at, AT_SYMLINK_NOFOLLOW)) continue;
     if (!*before || same != was_same)
       printf("%s%s", *before ? "; " : "",
              same ? "unchanged, since they have the same bytes already: " : "wrote ");
@@ -230,23 +233,24 @@ static void print_files(struct job *job) {
     before = ", ";
     was_same = same;
   }
-  runtime_needs_print(&job->model, "; ", "\n", "\n");
+  runtime_needs_print(&exec->model, "; ", "\n", "\n");
 }
 
 // How to go on: as lines to paste.
-static void print_plan(const struct job *job) {
+static void print_plan(const struct execution *exec) {
   struct arena a = {0};
-  const uint32_t shards = job_shards(job), units = plan_unit_count(&job->plan);
-  const char *plan = shell_words_quote(job->staged, &a);
+  const uint32_t shards = execution_shards(exec), units = plan_unit_count(&exec->plan);
+  const char *plan = shell_words_quote(exec->staged, &a);
   printf("planned %s: %u unit%s of 64 MiB in %u shard%s", plan, units, plural(units), shards,
          plural(shards));
-  if (job->stats.units_skipped) printf(", %lu of them finished already", job->stats.units_skipped);
+  if (exec->stats.units_skipped)
+    printf(", %lu of them finished already", exec->stats.units_skipped);
   printf("\n  make     weir shard %s --index I --count %u     (I: 0 to %u; on as many machines as "
          "you like)\n"
          "  look     weir status %s\n  finish   weir finalize %s\n",
          plan, shards, shards - 1, plan, plan);
   if (shards > units)
-    observer_notice(job->request->observer,
+    observer_notice(exec->request->observer,
                     "%u unit%s %s work for %u shard%s: the other %u %s nothing to do", units,
                     plural(units), units == 1 ? "is" : "are", units, plural(units), shards - units,
                     shards - units == 1 ? "has" : "have");
@@ -254,28 +258,28 @@ static void print_plan(const struct job *job) {
 }
 
 // Five lines at most, and one for each step where there are many.
-void render_run_text(struct job *job) {
-  const bool dry = job->request->dry_run;
-  if (job->print) job->print(job);
-  if (job->request->shown.quiet) return;
-  const struct run_report *r = job_report(job);
+void render_run_text(struct execution *exec) {
+  const bool dry = exec->request->dry_run;
+  if (exec->print) exec->print(exec);
+  if (exec->request->shown.quiet) return;
+  const struct run_report *r = execution_report(exec);
   const struct run_summary told = r->told;
-  if (job->hint) job->hint(job);
-  const char *spent = arena_printf(&job->arena, " in %s, %s of memory", quote_seconds(r->seconds).s,
-                                   quote_bytes(r->peak_memory).s);
-  struct summary s = summary_of(job, dry ? "" : spent);
-  const bool counted = !told.line && !job->unwritten;
-  if (told.line && job->verifying && !dry) verify_tell_compatible(job->verifying);
+  if (exec->hint) exec->hint(exec);
+  const char *spent = arena_printf(&exec->arena, " in %s, %s of memory",
+                                   quote_seconds(r->seconds).s, quote_bytes(r->peak_memory).s);
+  struct summary s = summary_of(exec, dry ? "" : spent);
+  const bool counted = !told.line && !exec->unwritten;
+  if (told.line && exec->verifying && !dry) verify_tell_compatible(exec->verifying);
   for (uint32_t i = 0; i < s.n_lines && report_stdout_alive(); i++)
     printf("%s\n", s.lines[i]);
   TABLE_FREE(&s, lines);
-  if (counted && job->verifying && !dry) verify_tell(job->verifying, true);
+  if (counted && exec->verifying && !dry) verify_tell(exec->verifying, true);
   if (told.line && !dry) return;
-  if (job->unwritten) return;
+  if (exec->unwritten) return;
   if (dry)
-    render_dry_run(job);
-  else if (job->request->plans)
-    print_plan(job);
-  else if (job->mode != IO_NULL)
-    print_files(job);
+    render_dry_run(exec);
+  else if (exec->request->plans)
+    print_plan(exec);
+  else if (exec->mode != IO_NULL)
+    print_files(exec);
 }

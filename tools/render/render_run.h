@@ -2,15 +2,15 @@
 #ifndef WEIR_RENDER_RUN_H
 #define WEIR_RENDER_RUN_H
 
-#include "job.h"
+#include "execution.h"
 
 // The report (--report-json, --json).
-void render_run_json(struct job *job, struct json_out *j);
+void render_run_json(struct execution *exec, struct json_out *j);
 // Lines that end a run; those of a dry run are among them.
-void render_run_text(struct job *job);
-void render_dry_run(struct job *job);
+void render_run_text(struct execution *exec);
+void render_dry_run(struct execution *exec);
 
 // For request.render: all of this, and pages (html_page.h).
-extern const struct job_render render_run;
+extern const struct execution_render render_run;
 
 #endif

@@ -38,15 +38,15 @@ static void print_document(const struct request *r, struct span text) {
   json_free(doc);
 }
 
-static void print_report(struct job *job) {
-  struct json_out report = {.indent = job->request->shown.json_indent};
-  render_run_json(job, &report);
+static void print_report(struct execution *exec) {
+  struct json_out report = {.indent = exec->request->shown.json_indent};
+  render_run_json(exec, &report);
   report_json_end(&report);
 }
 
-const struct job_render render_run = {.json = render_run_json,
-                                      .known = write_known,
-                                      .page = html_page,
-                                      .print_report = print_report,
-                                      .print_document = print_document,
-                                      .print_lines = render_run_text};
+const struct execution_render render_run = {.json = render_run_json,
+                                            .known = write_known,
+                                            .page = html_page,
+                                            .print_report = print_report,
+                                            .print_document = print_document,
+                                            .print_lines = render_run_text};

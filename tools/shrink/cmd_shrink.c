@@ -32,7 +32,7 @@ static int shrink_one(const struct cli_args *args, const struct shrink_input *ro
   struct request request;
   struct arena arena = {0};
   const bool refused = cli_request(&request, &one, NULL, &report_observer, &arena, err) != 0;
-  const bool finished = !refused && job_finish_seal(&request, &rc, err);
+  const bool finished = !refused && execution_finish_seal(&request, &rc, err);
   arena_free(&arena);
   if (refused) return -1;
   if (finished) return rc;

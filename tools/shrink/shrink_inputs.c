@@ -8,7 +8,7 @@
 
 #include "again.h"
 #include "shell_words.h"
-#include "job.h"
+#include "execution.h"
 #include "report.h"
 
 #include <errno.h>
@@ -70,7 +70,7 @@ static int add_file(struct shrink_inputs *s, const struct cli_args *args, const 
                     struct err *err) {
   const char *out = cli_string(args, OPT_OUTPUT);
   bool named = !out && !cli_flag(args, OPT_INPLACE);
-  if (out) out = job_output_in(out, in, &s->arena);
+  if (out) out = execution_output_in(out, in, &s->arena);
   if (named) out = output_of(&s->arena, args, in);
   if (named && is_skipped(args, in, out)) {
     s->skipped++;
@@ -164,5 +164,5 @@ int shrink_inputs_list(struct shrink_inputs *s, const struct cli_args *args, str
   const char *folder = cli_string(args, OPT_OUTPUT_DIR);
   const bool needed = folder && !cli_flag(args, OPT_INFO) && !cli_flag(args, OPT_DRY_RUN);
   if (!needed || stat(folder, &st) == 0) return 0;
-  return job_output_check_link(folder, &s->arena, err) ? -1 : make_folder(s, folder, err);
+  return execution_output_check_link(folder, &s->arena, err) ? -1 : make_folder(s, folder, err);
 }

@@ -79,7 +79,7 @@ static int write_model(struct verify *v, const struct verify_import_from *from, 
 static int open_rows(struct verify *v, const struct verify_import_from *from, struct err *err) {
   struct verify_import *x = v->import;
   if (verify_replay_rows(&x->at, from->request, from->model, from->log, x->groups, err)) return -1;
-  return verify_written_open(&x->written, x->model.path, false, &x->at.job.model, err);
+  return verify_written_open(&x->written, x->model.path, false, &x->at.exec.model, err);
 }
 
 int verify_import_open(struct verify *v, const struct verify_import_from *from, struct err *err) {
@@ -152,7 +152,7 @@ void verify_import_close(struct verify *v) {
 
 struct verify_edited verify_import_edited(const struct verify *v, struct verify_edited e) {
   if (!v->import) return e;
-  e.source = &v->import->at.job.model;
+  e.source = &v->import->at.exec.model;
   e.before = &v->import->written;
   e.groups = &v->import->rest;
   return e;

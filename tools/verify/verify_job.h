@@ -2,7 +2,7 @@
 #ifndef WEIR_VERIFY_JOB_H
 #define WEIR_VERIFY_JOB_H
 
-#include "job.h"
+#include "execution.h"
 #include "verify.h"
 
 struct points; // points.h
@@ -18,6 +18,6 @@ struct verify_job {
 
 // Its beginning starts the runtime (ERR_USAGE, ERR_RUNTIME); its commit is ERR_FAIL where the output is not the same, or
 // that could not be found out. *x lives as long as the job.
-struct job_watch verify_job_watch(struct verify_job *x);
+struct execution_watch verify_job_watch(struct verify_job *x);
 
 #endif

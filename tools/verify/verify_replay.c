@@ -19,10 +19,10 @@
 
 // The functions of onnx_passes.ops come in the last groups of a run, for nodes of all of them: without these groups a model on
 // the way calls what it does not have.
-static int add_functions(struct job *job, uint32_t first, struct err *err) {
+static int add_functions(struct execution *exec, uint32_t first, struct err *err) {
   struct arena scratch = {0};
-  struct pass_env env = {.m = &job->model,
-                         .edits = &job->edits,
+  struct pass_env env = {.m = &exec->model,
+                         .edits = &exec->edits,
                          .pass = passes_find(span_str("inject-ops/InjectCustomOps")),
                          .exactness = EXACTNESS_FINITE,
                          .scratch = &scratch};
@@ -38,27 +38,27 @@ static int replay(struct verify_replay *x, const struct request *request, const 
   struct replay_log lines;
   *x = (struct verify_replay){.opened = true,
                               .request = *request,
-                              .job = {.request = &x->request,
-                                      .in_path = model,
-                                      .out.dest = -1,
-                                      .began = machine_clock(),
-                                      .memory = request->limits.memory,
-                                      .mode = request->limits.io}};
+                              .exec = {.request = &x->request,
+                                       .in_path = model,
+                                       .out.dest = -1,
+                                       .began = machine_clock(),
+                                       .memory = request->limits.memory,
+                                       .mode = request->limits.io}};
   x->request.dry_run = true; // nothing is kept of what stages answer
   x->request.watch = NULL;
-  model_init(&x->job.model);
+  model_init(&x->exec.model);
   model_init(&x->source);
-  recipes_init(&x->job.recipes);
+  recipes_init(&x->exec.recipes);
   recipes_init(&x->source_recipes);
-  edits_init(&x->job.edits, &x->job.model, &x->job.recipes);
+  edits_init(&x->exec.edits, &x->exec.model, &x->exec.recipes);
   int rc = replay_log_open(&lines, log, err);
   lines.groups = groups;
-  if (rc == 0) rc = job_load(&x->job, err);
-  if (rc == 0) rc = replay_log_check_source(&lines, &x->job, err);
+  if (rc == 0) rc = execution_load(&x->exec, err);
+  if (rc == 0) rc = replay_log_check_source(&lines, &x->exec, err);
   if (rc == 0 && own) user_rules_read_log(own, lines.head.options);
-  edit_groups_keep(&x->job.edits);
-  x->loaded_nodes = x->job.model.n_nodes;
-  if (rc == 0) rc = replay_log_lines(&lines, &x->job, partial, err);
+  edit_groups_keep(&x->exec.edits);
+  x->loaded_nodes = x->exec.model.n_nodes;
+  if (rc == 0) rc = replay_log_lines(&lines, &x->exec, partial, err);
   replay_log_close(&lines);
   return rc;
 }
@@ -68,8 +68,8 @@ int verify_replay_open(struct verify_replay *x, const struct request *request, c
                        struct err *err) {
   const struct load_options load = {.warnings = NULL};
   int rc = replay(x, request, model, log, groups, partial, own, err);
-  if (rc == 0 && groups) rc = add_functions(&x->job, x->loaded_nodes, err);
-  if (rc == 0) rc = load_model(&x->source, x->job.sources, &load, err);
+  if (rc == 0 && groups) rc = add_functions(&x->exec, x->loaded_nodes, err);
+  if (rc == 0) rc = load_model(&x->source, x->exec.sources, &load, err);
   return rc;
 }
 
@@ -81,16 +81,16 @@ int verify_replay_rows(struct verify_replay *x, const struct request *request, c
 void verify_replay_close(struct verify_replay *x) {
   recipes_free(&x->source_recipes);
   model_free(&x->source);
-  job_close(&x->job);
+  execution_close(&x->exec);
 }
 
 struct verify_edited verify_replay_edited(const struct verify_replay *x) {
   return (struct verify_edited){.source = &x->source,
-                                .result = &x->job.model,
+                                .result = &x->exec.model,
                                 .source_recipes = (struct recipes *)(uintptr_t)&x->source_recipes,
-                                .recipes = (struct recipes *)(uintptr_t)&x->job.recipes,
-                                .sources = x->job.sources,
-                                .groups = x->job.edits.groups};
+                                .recipes = (struct recipes *)(uintptr_t)&x->exec.recipes,
+                                .sources = x->exec.sources,
+                                .groups = x->exec.edits.groups};
 }
 
 int verify_logged(struct verify *v, const struct verify_log *l, struct err *err) {
@@ -99,17 +99,17 @@ int verify_logged(struct verify *v, const struct verify_log *l, struct err *err)
   struct verify_replay x;
   int rc = verify_replay_open(&x, l->request, l->source, l->log, 0, l->partial, &own, err);
   if (rc == 0 && l->out)
-    rc = verify_written_open(&written, l->out, l->request->allow_links, &x.job.model, err);
+    rc = verify_written_open(&written, l->out, l->request->allow_links, &x.exec.model, err);
   if (rc == 0) {
     struct verify_edited e = verify_replay_edited(&x);
     e.written = l->out ? &written : NULL;
     e.model = l->source;
     e.log = path_is_stream(l->log) ? NULL : l->log;
     e.request = l->request;
-    verify_know_groups(v, x.job.edits.groups, x.job.edits.group);
+    verify_know_groups(v, x.exec.edits.groups, x.exec.edits.group);
     if (e.log) verify_import_look(v, &x.source);
-    const struct verify_import_from from = {&x.job.model, e.groups, l->request,
-                                            l->source,    e.log,    true};
+    const struct verify_import_from from = {&x.exec.model, e.groups, l->request,
+                                            l->source,     e.log,    true};
     rc = verify_import_open(v, &from, err);
     if (rc == 0) {
       e = verify_import_edited(v, e);

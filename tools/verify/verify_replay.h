@@ -3,14 +3,14 @@
 #ifndef WEIR_VERIFY_REPLAY_H
 #define WEIR_VERIFY_REPLAY_H
 
-#include "job.h"
+#include "execution.h"
 #include "user_rules.h"
 #include "verify.h"
 
 struct verify_replay {
   bool opened; // there is something to close
   struct request request;
-  struct job job; // as far as sources, model and edits go
+  struct execution exec; // as far as sources, model and edits go
   struct model source;
   struct recipes source_recipes;
   uint32_t loaded_nodes; // of the model, before any edit

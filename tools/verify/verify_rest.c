@@ -29,7 +29,7 @@ struct rest {
 
 static int read_onnx(void *ctx, uint32_t side, uint64_t off, void *buf, size_t n, struct err *err) {
   struct rest *r = ctx;
-  return sources_read(side == DIFF_A ? r->x->job.sources : r->w->sources, 0, off, buf, n, err);
+  return sources_read(side == DIFF_A ? r->x->exec.sources : r->w->sources, 0, off, buf, n, err);
 }
 
 static void differs(struct rest *r, const char *what) {
@@ -45,7 +45,7 @@ static bool is_imported(const struct rest *r, uint32_t node) {
   if (!r->v->import ||
       (model_op_is(m, node, "Constant") && model_attr_named(m, node, "value_string")))
     return false;
-  if (node < r->v->import->at.job.model.n_nodes) return true;
+  if (node < r->v->import->at.exec.model.n_nodes) return true;
   const struct model_graph *g = &m->graphs[model_root_graph(m, m->nodes[node].graph)];
   return g->kind == GRAPH_FUNCTION && m->functions[g->owner].flags & FUNCTION_NEW;
 }
@@ -102,10 +102,10 @@ static uint32_t data_of(struct edits *e, uint32_t tensor) {
 static int ask(struct rest *r, uint32_t tensor, uint32_t twin, struct err *err) {
   bool other = !same_form(r, tensor, twin);
   if (!other && diff_kept_differs(&r->d, KEPT_TENSOR, tensor, twin, &other, err)) return -1;
-  const uint32_t a = other ? NO_ID : data_of(&r->x->job.edits, tensor),
+  const uint32_t a = other ? NO_ID : data_of(&r->x->exec.edits, tensor),
                  b = other ? NO_ID : data_of(&r->theirs, twin);
   other = other || (a == NO_ID) != (b == NO_ID) ||
-          (a != NO_ID && r->x->job.recipes.rows[a].bytes != r->w->recipes.rows[b].bytes);
+          (a != NO_ID && r->x->exec.recipes.rows[a].bytes != r->w->recipes.rows[b].bytes);
   if (other) differs(r, tensor_words(r, DIFF_A, tensor));
   if (other || a == NO_ID) return 0;
   *TABLE_PUSH(r, pairs) = (struct contrast_pair){.of = {a, b}};
@@ -175,7 +175,7 @@ static int look_at_sparse(struct rest *r, struct err *err) {
 }
 
 static int look_at_tensors(struct rest *r, struct err *err) {
-  const struct contrast_side side[CONTRAST_SIDES] = {{&r->x->job.recipes, r->x->job.sources},
+  const struct contrast_side side[CONTRAST_SIDES] = {{&r->x->exec.recipes, r->x->exec.sources},
                                                      {&r->w->recipes, r->w->sources}};
   struct work_options options = {.memory = r->v->options.memory,
                                  .jobs = r->v->options.jobs,
@@ -196,10 +196,10 @@ static int look_at_tensors(struct rest *r, struct err *err) {
 int verify_rest(struct verify *v, struct verify_replay *x, struct verify_written *w,
                 struct err *err) {
   struct rest r = {.v = v, .x = x, .w = w};
-  r.d = (struct diff){.m = {&x->job.model, &w->model}, .read = read_onnx, .ctx = &r};
+  r.d = (struct diff){.m = {&x->exec.model, &w->model}, .read = read_onnx, .ctx = &r};
   edits_init(&r.theirs, &w->model, &w->recipes);
   v->found.rest_asked = true;
-  v->found.rest_of = path_base(x->job.in_path);
+  v->found.rest_of = path_base(x->exec.in_path);
   // Twins are those of the output that was matched (verify_written.h), even if another node looks like one.
   const struct diff_twins twins = {w->graph_of, w->node_of, w->value_of};
   diff_take(&r.d, &twins);

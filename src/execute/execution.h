@@ -1,13 +1,13 @@
 // What every writing command does around its own work:
 //
-//   job_open      paths and options checked, sources opened, model loaded, edit log begun
+//   execution_open      paths and options checked, sources opened, model loaded, edit log begun
 //   (the command) edits
-//   job_finish    plan, then --dry-run's answer or: stage, run, manifest, seal; reports
-//   job_close
+//   execution_finish    plan, then --dry-run's answer or: stage, run, manifest, seal; reports
+//   execution_close
 //
 // A command gives its name, its resolved options and a way to add to the report.
-#ifndef WEIR_JOB_H
-#define WEIR_JOB_H
+#ifndef WEIR_EXECUTION_H
+#define WEIR_EXECUTION_H
 
 #include "artifact.h"
 #include "edit_log.h"
@@ -25,10 +25,10 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-enum { JOB_WARNINGS_MAX = 8 };
+enum { EXECUTION_WARNINGS_MAX = 8 };
 
-// Where the output goes (job_output.c).
-struct job_output {
+// Where the output goes (execution_output.c).
+struct execution_output {
   const char *path;               // as the user gave it
   const char *folder, *onnx_name; // its parts
   int dest;                       // descriptor of `folder`
@@ -36,15 +36,15 @@ struct job_output {
                         // would make
   bool made;            // `folder` was missing, and this run made it
   bool absent;          // OUT was left out
-  const char *asked;    // what this run reads beside the model (job_asked.h)
+  const char *asked;    // what this run reads beside the model (request_digest.h)
   bool replace;         // --force or --inplace
   struct seal_refers refers;   // of the model that is there under its name
   const char *taken;           // the first of the names wanted for data files that was not free
   const char *taken_by_source; // a name wanted for the data file that is one of the input's
 };
 
-// What a dry run found (job_dry_run.c).
-struct job_ahead {
+// What a dry run found (execution_dry_run.c).
+struct execution_ahead {
   bool output_exists, folder_writable;
   struct staging_space space;
 };
@@ -52,42 +52,42 @@ struct job_ahead {
 struct run_report; // run_report.h
 struct verified;   // verified.h
 
-struct job;
+struct execution;
 
 // Who looks on while a run goes its way. A function that returns -1, with an error, ends the run, and nothing is in place.
 // Any may be NULL.
-struct job_watch {
-  int (*begin)(void *ctx, struct job *job, struct err *err);   // before the model is loaded
-  void (*edits)(void *ctx, struct job *job);                   // they begin, perhaps again
+struct execution_watch {
+  int (*begin)(void *ctx, struct execution *exec, struct err *err);   // before the model is loaded
+  void (*edits)(void *ctx, struct execution *exec);                   // they begin, perhaps again
   void (*line)(void *ctx, struct span line);                   // of their log, as it is written
-  void (*step)(void *ctx, struct job *job, uint32_t step);     // of the pipeline, begins
-  int (*planned)(void *ctx, struct job *job, struct err *err); // the plan is whole
-  int (*made)(void *ctx, struct job *job, const struct staging *st,
+  void (*step)(void *ctx, struct execution *exec, uint32_t step);     // of the pipeline, begins
+  int (*planned)(void *ctx, struct execution *exec, struct err *err); // the plan is whole
+  int (*made)(void *ctx, struct execution *exec, const struct staging *st,
               struct err *err); // so is every unit
   // The output is in `folder`, under its final names; next it is put in place.
-  int (*commit)(void *ctx, struct job *job, const char *folder, struct err *err);
+  int (*commit)(void *ctx, struct execution *exec, const char *folder, struct err *err);
   void (*end)(void *ctx); // of the job, also after a failure
   void *ctx;
 };
 
 // The forms that a run is shown in: the execution has none of its own.
-struct job_render {
-  void (*json)(struct job *job, struct json_out *j); // the report
+struct execution_render {
+  void (*json)(struct execution *exec, struct json_out *j); // the report
   void (*known)(const struct run_report *known,
                 struct json_out *j); // of a run whose report is lost
   void (*page)(const struct run_report *r, struct span_sink sink);
-  void (*print_report)(struct job *job);                               // on standard output
+  void (*print_report)(struct execution *exec);                               // on standard output
   void (*print_document)(const struct request *r, struct span report); // one that was kept
-  void (*print_lines)(struct job *job);                                // for people
+  void (*print_lines)(struct execution *exec);                                // for people
 };
 
-struct job {
+struct execution {
   const struct request *request;
   const struct request_output *wanted; // its first output
   struct arena arena;
   const char *in_path;
   const char *replays; // the log that is replayed; NULL: none
-  struct job_output out;
+  struct execution_output out;
   double began;       // on machine_clock
   bool unwritten;     // nothing changed, and nobody asked for a copy
   const char *staged; // then: the folder, as a path
@@ -99,7 +99,7 @@ struct job {
   uint32_t flaws; // warnings of its structure as it was loaded
   struct recipes recipes;
   struct edits edits;
-  struct job_stage *stages;   // what was found before the edits (job_stage.h), in order
+  struct execution_stage *stages;   // what was found before the edits (execution_stage.h), in order
   struct kept_artifacts kept; // what of it may be taken from others
   struct plan_layout layout;
   struct plan plan;
@@ -132,154 +132,154 @@ struct job {
   struct commit_unchanged unchanged;
   const char *resumed; // "units": finished ones were taken over; "seal": only renames were left;
                        // NULL: all was done by this run
-  struct job_ahead ahead;
+  struct execution_ahead ahead;
   struct err refusal;  // the first thing that would refuse the run
   bool no_such_output; // the model and its weights refuse it: no run would have these edits
-  const char *warnings[JOB_WARNINGS_MAX];
+  const char *warnings[EXECUTION_WARNINGS_MAX];
   uint32_t n_warnings;
   // the command's part of the report: members of the top object, written in key order; may be NULL
-  void (*report)(struct job *job, struct json_out *j);
+  void (*report)(struct execution *exec, struct json_out *j);
   bool plain_report; // nothing but the command's own members
-  // what it says for people; texts in job->arena
-  void (*tell)(struct job *job, struct run_summary *told);
+  // what it says for people; texts in exec->arena
+  void (*tell)(struct execution *exec, struct run_summary *told);
   // prints what else could be done, before the lines that end a run; may be NULL
-  void (*hint)(struct job *job);
+  void (*hint)(struct execution *exec);
   // of a run that changed nothing: does its output stay unwritten? NULL: no
-  bool (*leaves_it)(const struct job *job);
+  bool (*leaves_it)(const struct execution *exec);
   // prints what was asked for besides, before all other lines, also where --quiet leaves these out; may be NULL
-  void (*print)(struct job *job);
+  void (*print)(struct execution *exec);
   // the command's part of what all reports are made of; may be NULL
-  void (*collect)(struct job *job, struct run_report *r);
-  struct run_report *said; // job_report
+  void (*collect)(struct execution *exec, struct run_report *r);
+  struct run_report *said; // execution_report
   // A verification's: where it puts what it finds, from its beginning; and that, once it ran. NULL: there is none.
   const struct verified *verifying, *verified;
   void *ctx;              // the command's own
-  struct job_watch watch; // another one, of the command that makes the edits (weir rebuild)
+  struct execution_watch watch; // another one, of the command that makes the edits (weir rebuild)
 };
 
 // A file without a name where the system keeps large temporary files ($TMPDIR, else /var/tmp), or -1. ctx: not looked at.
-int job_unnamed_file(void *ctx);
+int execution_unnamed_file(void *ctx);
 
 // Opens everything and loads IN. On failure nothing stays open and nothing was written.
-int job_open(struct job *job, const struct request *request, struct err *err);
+int execution_open(struct execution *exec, const struct request *request, struct err *err);
 // Starts the edit log. `command` and `options` (a JSON object) name what makes the edits.
-int job_begin_edits(struct job *job, const char *command, const char *options, struct err *err);
-// The model as it was loaded, with no edit and no record of one: job_begin_edits comes next. What stages
+int execution_begin_edits(struct execution *exec, const char *command, const char *options, struct err *err);
+// The model as it was loaded, with no edit and no record of one: execution_begin_edits comes next. What stages
 // answered is kept. planned_bytes: what all files of the output would have after the edits so far.
-int job_begin_again(struct job *job, struct err *err);
-int job_planned_bytes(struct job *job, uint64_t *bytes, struct err *err);
-int job_finish(struct job *job, struct err *err);
+int execution_begin_again(struct execution *exec, struct err *err);
+int execution_planned_bytes(struct execution *exec, uint64_t *bytes, struct err *err);
+int execution_finish(struct execution *exec, struct err *err);
 // What there is to say, collected at the first call: the plan is made, and the run, if there is one, is over. Seconds and
-// memory are those of now. job_close frees it.
-const struct run_report *job_report(struct job *job);
+// memory are those of now. execution_close frees it.
+const struct run_report *execution_report(struct execution *exec);
 // Digests of outputs, from the records of the run, before the staging folder is gone.
-void job_report_take_digests(struct job *job, const struct staging *st);
+void execution_report_take_digests(struct execution *exec, const struct staging *st);
 // A step of the pipeline begins: for who looks on.
-void job_step(struct job *job, uint32_t step);
+void execution_step(struct execution *exec, uint32_t step);
 // All of it: opens a job, lets `edit` begin and make its edits, finishes and closes; or completes the
-// seal of an interrupted run (job_finish_seal).
-int job_command(const struct request *request,
-                int (*edit)(struct job *job, void *ctx, struct err *err), void *ctx,
+// seal of an interrupted run (execution_finish_seal).
+int execution_command(const struct request *request,
+                int (*edit)(struct execution *exec, void *ctx, struct err *err), void *ctx,
                 struct err *err);
 // Bytes of manifest and companion, once the plan is prepared.
-int job_beside_bytes(const struct job *job, uint64_t *bytes, struct err *err);
-// Decides job->mode, once.
-int job_choose_io(struct job *job, struct err *err);
-void job_close(struct job *job);
+int execution_beside_bytes(const struct execution *exec, uint64_t *bytes, struct err *err);
+// Decides exec->mode, once.
+int execution_choose_io(struct execution *exec, struct err *err);
+void execution_close(struct execution *exec);
 
-// job_prepare.c. load opens the sources and loads the model; what is open after a failure, job_close
-// closes. prepare_plan: the end of the edits, and the plan: job->plan, its file and the log are whole. Neither is
+// execution_prepare.c. load opens the sources and loads the model; what is open after a failure, execution_close
+// closes. prepare_plan: the end of the edits, and the plan: exec->plan, its file and the log are whole. Neither is
 // written for a dry run that the model and its weights refuse: they would be of no run.
-int job_load(struct job *job, struct err *err);
-// Of job->command and job->options: what was asked for, as plans have it. In the arena.
-const char *job_passes_json(struct job *job);
-int job_prepare_plan(struct job *job, struct err *err);
+int execution_load(struct execution *exec, struct err *err);
+// Of exec->command and exec->options: what was asked for, as plans have it. In the arena.
+const char *execution_passes_json(struct execution *exec);
+int execution_prepare_plan(struct execution *exec, struct err *err);
 
-// job_layout.c: the options of the layout. take: over what *l has, as was asked. write:
+// execution_layout.c: the options of the layout. take: over what *l has, as was asked. write:
 // the record of it; read: a record that anybody may have written (ERR_MODEL).
-void job_layout_take(struct plan_layout *l, const struct request_layout *asked);
-void job_layout_write(const struct plan_layout *l, struct json_out *j);
+void execution_layout_take(struct plan_layout *l, const struct request_layout *asked);
+void execution_layout_write(const struct plan_layout *l, struct json_out *j);
 // Names live in *a. ERR_MODEL for what is none.
-int job_layout_read(struct plan_layout *l, const struct json_value *v, struct arena *a,
+int execution_layout_read(struct plan_layout *l, const struct json_value *v, struct arena *a,
                     struct err *err);
-// Is that what job_layout_write writes of some layout?
-bool job_layout_is(struct span text);
+// Is that what execution_layout_write writes of some layout?
+bool execution_layout_is(struct span text);
 
-// job_output.c. split fills dest_folder and onnx_name from out_path; open opens dest, and makes the
+// execution_output.c. split fills dest_folder and onnx_name from out_path; open opens dest, and makes the
 // folder if it alone is missing. remove_folder: the one that open made, if nothing lies in it.
 // in: OUT may be a folder (one that is there, or with a slash behind its name); then the output lies in it
 // under the name of the input. Of a run without --inplace that was given an output.
-const char *job_output_in(const char *out, const char *in, struct arena *a);
-void job_output_split(struct job *job);
+const char *execution_output_in(const char *out, const char *in, struct arena *a);
+void execution_output_split(struct execution *exec);
 // ERR_USAGE if the folder cannot be made since it, or one above it, is a link to what does not exist.
-int job_output_check_link(const char *folder, struct arena *a, struct err *err);
-int job_output_open(struct job *job, struct err *err);
-void job_output_remove_folder(struct job *job);
+int execution_output_check_link(const char *folder, struct arena *a, struct err *err);
+int execution_output_open(struct execution *exec, struct err *err);
+void execution_output_remove_folder(struct execution *exec);
 // Asks the model that is replaced for its data files. Before the job's own model is loaded: the index of one is in memory at a time.
-void job_output_ask_old(struct job *job);
+void execution_output_ask_old(struct execution *exec);
 // Is there something under the output's name, and what?
-bool job_output_there(const struct job *job, struct stat *st);
+bool execution_output_there(const struct execution *exec, struct stat *st);
 // ERR_USAGE for a name that cannot be an output's; for one that must not be written over; for a
 // data file that is one of the input's; for names that no reader takes as a location.
-int job_output_check_name(const struct job *job, struct err *err);
-int job_output_check(const struct job *job, struct err *err);
-int job_output_check_data(const struct job *job, struct err *err);
-int job_output_check_locations(const struct job *job, struct err *err);
+int execution_output_check_name(const struct execution *exec, struct err *err);
+int execution_output_check(const struct execution *exec, struct err *err);
+int execution_output_check_data(const struct execution *exec, struct err *err);
+int execution_output_check_locations(const struct execution *exec, struct err *err);
 // plan_layout's name_taken; ctx is the job.
-bool job_output_taken(void *ctx, const char *name);
+bool execution_output_taken(void *ctx, const char *name);
 // Is there a model to be replaced that not everybody may read?
-bool job_output_is_closed(const struct job *job);
+bool execution_output_is_closed(const struct execution *exec);
 
 // Says it in a notice and keeps it for the report.
-void job_warn(struct job *job, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void execution_warn(struct execution *exec, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-// job_dry_run.c. What would refuse a run: passed on as *err with -1, or in a dry run noted for the
+// execution_dry_run.c. What would refuse a run: passed on as *err with -1, or in a dry run noted for the
 // end of its report. anywhere: by the model and its weights, so also where OUT was left out. look_ahead asks what is asked of a run after its plan was made.
-int job_refused(struct job *job, const struct err *why, struct err *err);
-int job_refused_anywhere(struct job *job, const struct err *why, struct err *err);
-int job_look_ahead(struct job *job, struct err *err);
-// job_packed.c: fills in job->packed from samples of what the plan makes. Never fails.
-void job_guess_packed(struct job *job);
+int execution_refused(struct execution *exec, const struct err *why, struct err *err);
+int execution_refused_anywhere(struct execution *exec, const struct err *why, struct err *err);
+int execution_look_ahead(struct execution *exec, struct err *err);
+// execution_packed.c: fills in exec->packed from samples of what the plan makes. Never fails.
+void execution_guess_packed(struct execution *exec);
 // Are there weights with few distinct values (shrink --method float_weights), which are smaller in nothing else?
-bool job_is_for_packing(const struct job *job);
+bool execution_is_for_packing(const struct execution *exec);
 // The peak of memory that a run does not pass: index, --memory and the program. A stage has --memory
-// beside what the passes hold that asked it. job_index_peak: of that, the part of the index.
-uint64_t job_index_peak(const struct job *job);
-uint64_t job_memory_limit(const struct job *job);
+// beside what the passes hold that asked it. execution_index_peak: of that, the part of the index.
+uint64_t execution_index_peak(const struct execution *exec);
+uint64_t execution_memory_limit(const struct execution *exec);
 // The part of it that is the program itself, beside index and --memory.
-enum { JOB_PROGRAM_BYTES = 16 << 20 };
+enum { EXECUTION_PROGRAM_BYTES = 16 << 20 };
 
-// job_resume.c. A run that was interrupted between its last renames is completed before anything
+// execution_resume.c. A run that was interrupted between its last renames is completed before anything
 // else: true (and *rc is the command's result) if there was one for this output. It is this command's if that read the same files
-// (job_asked.h).
-bool job_finish_seal(const struct request *request, int *rc, struct err *err);
+// (request_digest.h).
+bool execution_finish_seal(const struct request *request, int *rc, struct err *err);
 
 // Into how many shards a plan is divided, unless somebody says otherwise.
-uint32_t job_shards(const struct job *job);
+uint32_t execution_shards(const struct execution *exec);
 
 // Bytes of all files of the model.
-uint64_t job_input_bytes(const struct job *job);
+uint64_t execution_input_bytes(const struct execution *exec);
 
 // The files of the output in the order in which people are told of them, the .onnx first.
-struct job_file {
+struct execution_file {
   const char *name;
   const char *shown; // from where the user is, quoted
   uint64_t size;     // as planned; 0: known once it is written
 };
-uint32_t job_n_files(const struct job *job);
-struct job_file job_file(struct job *job, uint32_t k);
+uint32_t execution_n_files(const struct execution *exec);
+struct execution_file execution_file(struct execution *exec, uint32_t k);
 // Is a report asked for at all?
-bool job_wants_report(const struct request *r);
+bool execution_wants_report(const struct request *r);
 
-// job_files.c. Is it a file of the input's, or one that the command reads beside it (a log, a pipeline)?
-bool job_reads(const struct job *job, const struct stat *st);
+// execution_files.c. Is it a file of the input's, or one that the command reads beside it (a log, a pipeline)?
+bool execution_reads(const struct execution *exec, const struct stat *st);
 // Is a file of that name in the folder one that the job writes?
-bool job_writes(const struct job *job, int folder, const char *name);
+bool execution_writes(const struct execution *exec, int folder, const char *name);
 // ERR_USAGE if --edit-log, --plan-out, --report-json, --report-html or --provenance would write over a file that is read, one of
 // the output's (as far as its names are known: all of them once planned), or one another's.
-int job_check_files(struct job *job, struct err *err);
+int execution_check_files(struct execution *exec, struct err *err);
 // ERR_USAGE if a data file has a name of another file of the output. Before the plan: the first, if it
 // was named; then: any.
-int job_check_data_file(const struct job *job, struct err *err);
+int execution_check_data_file(const struct execution *exec, struct err *err);
 
 #endif

@@ -9,8 +9,8 @@
 #include "work.h"
 
 struct given_files; // side_inputs.h
-struct job_watch;   // job.h
-struct job_render;  // job.h
+struct execution_watch;   // execution.h
+struct execution_render;  // execution.h
 
 // Where the weights of an output go, over what is the usual, or recorded in an edit log.
 struct request_layout {
@@ -74,15 +74,15 @@ struct request {
       *config; // files that are read beside sources, as far as they were named; or NULL
   const struct given_files *given; // others, which passes read; NULL: there are none
   const char
-      *reads; // digest of what decides the result beside the source (job_asked.h); NULL: not known
+      *reads; // digest of what decides the result beside the source (request_digest.h); NULL: not known
   bool allow_links, dry_run, resume, fresh;
   bool plans; // the plan is prepared for others to carry out, in so many shards (0: by its size)
   uint32_t shards;
   struct request_limits limits;
   struct request_records records;
   struct request_shown shown;
-  const struct job_render *render; // its forms, for people and programs
-  const struct job_watch
+  const struct execution_render *render; // its forms, for people and programs
+  const struct execution_watch
       *watch; // who looks on, such as a verification (verify_job.h); NULL: nobody
 };
 

@@ -1,4 +1,4 @@
-#include "job_asked.h"
+#include "request_digest.h"
 
 #include "array_files.h"
 #include "digest.h"
@@ -60,7 +60,7 @@ static bool add_pipeline(struct digest *d, const struct pipeline *p) {
   return add_arrays(d, p->reference);
 }
 
-const char *job_asked(const struct pipeline *pipeline, const char *edits, const char *arrays,
+const char *request_digest(const struct pipeline *pipeline, const char *edits, const char *arrays,
                       struct arena *a) {
   uint8_t sha256[DIGEST_BYTES];
   char *hex = arena_alloc(a, DIGEST_HEX);

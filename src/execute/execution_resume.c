@@ -13,8 +13,8 @@
 // own report (--strict-compat) holds nothing of that, so it is refused, before anything is moved.
 #include "execute_plan.h"
 #include "fs.h"
-#include "job.h"
-#include "job_asked.h"
+#include "execution.h"
+#include "request_digest.h"
 #include "kept_report.h"
 #include "commit.h"
 #include "run_report.h"
@@ -27,7 +27,7 @@
 
 // What the completion of one seal prints and writes.
 struct ending {
-  struct job *job;
+  struct execution *exec;
   struct staging *st;
   struct record_file file; // --report-json
   struct span kept;        // report.json of the interrupted run; at NULL: there is none
@@ -42,13 +42,13 @@ struct ending {
 // By what is to be moved; once all is in place and seal.json gone (s NULL), by what is there.
 static void take_known(struct ending *e, const struct seal_intent *s) {
   struct run_report *r = &e->known;
-  const char *onnx = e->job->out.onnx_name;
+  const char *onnx = e->exec->out.onnx_name;
   char manifest[256];
   struct stat at;
-  r->command = e->job->request->command;
-  r->command_line = e->job->request->command_line;
+  r->command = e->exec->request->command;
+  r->command_line = e->exec->request->command_line;
   r->version = version_number;
-  r->model = path_base(e->job->in_path);
+  r->model = path_base(e->exec->in_path);
   r->resumed = "seal";
   r->told.did = "An interrupted run was completed. It stored no report page, so this page shows "
                 "only its files.";
@@ -83,15 +83,15 @@ static void find_known(struct ending *e) {
 }
 
 static int prepare_page(struct ending *e, struct err *err) {
-  const char *path = e->job->request->records.report_html;
+  const char *path = e->exec->request->records.report_html;
   bool changed;
   if (!path) return 0;
-  if (record_file_reserve(&e->page, path, e->job->request->observer, &e->job->arena, err))
+  if (record_file_reserve(&e->page, path, e->exec->request->observer, &e->exec->arena, err))
     return -1;
   e->kept_page = kept_report_take(e->st, STAGING_PAGE, &changed);
   if (e->kept_page.at) return 0;
   if (changed)
-    observer_notice(e->job->request->observer,
+    observer_notice(e->exec->request->observer,
                     "the report page that the interrupted run stored was changed or damaged, so "
                     "this page shows only the files");
   find_known(e);
@@ -105,43 +105,43 @@ static void put_page(void *ctx, struct span piece) {
 static int write_page(struct ending *e, struct err *err) {
   if (e->kept_page.at) return record_file_end(&e->page, e->kept_page, err);
   if (record_file_start(&e->page, err)) return -1;
-  e->job->request->render->page(&e->known, (struct span_sink){put_page, &e->page});
+  e->exec->request->render->page(&e->known, (struct span_sink){put_page, &e->page});
   return record_file_check(&e->page, err) ? -1 : record_file_publish(&e->page, err);
 }
 
 // It is of the run that was interrupted, which alone had all of it.
 static int prepare_provenance(struct ending *e, struct err *err) {
-  const char *path = e->job->request->records.provenance;
+  const char *path = e->exec->request->records.provenance;
   bool changed;
   if (!path) return 0;
   e->kept_provenance = kept_report_take(e->st, STAGING_PROVENANCE, &changed);
   if (e->kept_provenance.at)
-    return record_file_reserve(&e->provenance, path, e->job->request->observer, &e->job->arena,
+    return record_file_reserve(&e->provenance, path, e->exec->request->observer, &e->exec->arena,
                                err);
   err_fill(err, ERR_USAGE, "the interrupted run of '%s' stored no provenance%s",
-           quote_str(e->job->out.path).s, changed ? " that is whole" : "");
+           quote_str(e->exec->out.path).s, changed ? " that is whole" : "");
   return err_hint(err, "leave out --provenance to complete it, or begin again with --fresh");
 }
 
 static int prepare_report(struct ending *e, struct err *err) {
-  const struct request *request = e->job->request;
+  const struct request *request = e->exec->request;
   const char *path = request->records.report_json;
-  if (!job_wants_report(request)) return 0;
-  if (path && record_file_reserve(&e->file, path, e->job->request->observer, &e->job->arena, err))
+  if (!execution_wants_report(request)) return 0;
+  if (path && record_file_reserve(&e->file, path, e->exec->request->observer, &e->exec->arena, err))
     return -1;
   bool changed;
   e->kept = kept_report_take(e->st, STAGING_REPORT, &changed);
   if (e->kept.at) return 0;
   if (changed)
     observer_notice(
-        e->job->request->observer,
+        e->exec->request->observer,
         "the report that the interrupted run stored was changed or damaged, so this report lacks "
         "some of its figures");
   if (request->shown.plain) {
     err_set(err, ERR_USAGE,
             "the interrupted run of '%s' stored no report, and --strict-compat cannot make one "
             "without running again",
-            quote_str(e->job->out.path).s);
+            quote_str(e->exec->out.path).s);
     return err_hint(err, "leave out --report-json, --report-json-stdout and --json to complete it");
   }
   find_known(e);
@@ -152,8 +152,8 @@ static int prepare_report(struct ending *e, struct err *err) {
 
 // What is left to do of an earlier run of this output, whose files were looked at: its last renames, or (a kill while the
 // folder of a finished run was being removed) only that folder. Closes *st.
-static int finish_checked(struct job *job, struct staging *st, struct err *err) {
-  struct ending e = {.job = job, .st = st};
+static int finish_checked(struct execution *exec, struct staging *st, struct err *err) {
+  struct ending e = {.exec = exec, .st = st};
   struct seal_report report = {0};
   int rc = 0;
   if (rc == 0) rc = prepare_report(&e, err);
@@ -162,11 +162,11 @@ static int finish_checked(struct job *job, struct staging *st, struct err *err) 
   if (rc == 0) rc = seal_finish(st, &report, err);
   staging_close(st);
   if (rc == 0) {
-    commit_say_left(job->request->observer, &report);
-    observer_notice(job->request->observer, "completed the interrupted run: '%s' is in place",
-                    quote_str(job->out.path).s);
+    commit_say_left(exec->request->observer, &report);
+    observer_notice(exec->request->observer, "completed the interrupted run: '%s' is in place",
+                    quote_str(exec->out.path).s);
     const struct span text = e.kept.at ? e.kept : span_of(e.made.text, e.made.n);
-    if (job->request->shown.json) job->request->render->print_document(job->request, text);
+    if (exec->request->shown.json) exec->request->render->print_document(exec->request, text);
     if (e.file.path) rc = record_file_end(&e.file, text, err);
     if (rc == 0 && e.page.path) rc = write_page(&e, err);
     if (rc == 0 && e.provenance.path) rc = record_file_end(&e.provenance, e.kept_provenance, err);
@@ -182,110 +182,110 @@ static int finish_checked(struct job *job, struct staging *st, struct err *err) 
   return rc;
 }
 
-static int check_files(const struct job *job, const struct staging *st, struct err *err) {
-  const struct work_options work = {.jobs = job->request->limits.jobs,
-                                    .observer = job->request->observer,
-                                    .stop = observer_stop(job->request->observer)};
+static int check_files(const struct execution *exec, const struct staging *st, struct err *err) {
+  const struct work_options work = {.jobs = exec->request->limits.jobs,
+                                    .observer = exec->request->observer,
+                                    .stop = observer_stop(exec->request->observer)};
   return execute_plan_check_seal(&work, st, err);
 }
 
-static int finish_found(struct job *job, const char *name, struct err *err) {
+static int finish_found(struct execution *exec, const char *name, struct err *err) {
   struct staging st;
-  if (staging_open_sealed(&st, job->out.folder, name, err)) return -1;
-  if (staging_check_version(&st, version_number, err) == 0 && check_files(job, &st, err) == 0)
-    return finish_checked(job, &st, err);
+  if (staging_open_sealed(&st, exec->out.folder, name, err)) return -1;
+  if (staging_check_version(&st, version_number, err) == 0 && check_files(exec, &st, err) == 0)
+    return finish_checked(exec, &st, err);
   staging_close(&st);
   return -1;
 }
 
 // By this command line, that read the same files.
-static bool is_ours(struct job *job, const struct staging *st) {
+static bool is_ours(struct execution *exec, const struct staging *st) {
   const struct staging_job ours = {.version = version_number,
-                                   .command = job->request->resume_command,
-                                   .asked = job->out.asked,
-                                   .source_folder = arena_folder(&job->arena, job->in_path),
-                                   .inplace = job->wanted->inplace};
+                                   .command = exec->request->resume_command,
+                                   .asked = exec->out.asked,
+                                   .source_folder = arena_folder(&exec->arena, exec->in_path),
+                                   .inplace = exec->wanted->inplace};
   return staging_is_of_job(st, &ours);
 }
 
 // All is in place, and a kill left the folder. This very command has nothing left to do then, if the output is still
 // what it made; any other takes the folder away and goes on. Another process may be at it: then it does.
-static bool finish_finished(struct job *job, const char *name, int *rc, struct err *err) {
+static bool finish_finished(struct execution *exec, const char *name, int *rc, struct err *err) {
   struct staging st;
   struct err ignored = {0};
-  if (staging_open_sealed(&st, job->out.folder, name, &ignored)) return false;
+  if (staging_open_sealed(&st, exec->out.folder, name, &ignored)) return false;
   // Who may replace the output runs again.
-  const bool again = job->request->fresh || (job->wanted->replace && !job->wanted->inplace);
-  if (!again && faccessat(st.folder, "seal.json", F_OK, 0) == 0 && is_ours(job, &st) &&
-      check_files(job, &st, &ignored) == 0) {
-    *rc = finish_checked(job, &st, err);
+  const bool again = exec->request->fresh || (exec->wanted->replace && !exec->wanted->inplace);
+  if (!again && faccessat(st.folder, "seal.json", F_OK, 0) == 0 && is_ours(exec, &st) &&
+      check_files(exec, &st, &ignored) == 0) {
+    *rc = finish_checked(exec, &st, err);
     return true;
   }
   staging_close(&st);
-  if (staging_put_away(job->out.folder, name))
-    observer_notice(job->request->observer,
+  if (staging_put_away(exec->out.folder, name))
+    observer_notice(exec->request->observer,
                     "removed '%s': it was left by a run whose output is in place",
                     quote_str(name).s);
   return false;
 }
 
 // Was it this very command that was interrupted? -1: another process is at it.
-static int is_of_this_command(struct job *job, const char *name, bool *same, struct err *err) {
+static int is_of_this_command(struct execution *exec, const char *name, bool *same, struct err *err) {
   struct staging st;
   *same = false;
-  if (staging_open_sealed(&st, job->out.folder, name, err)) return -1;
-  *same = is_ours(job, &st);
+  if (staging_open_sealed(&st, exec->out.folder, name, err)) return -1;
+  *same = is_ours(exec, &st);
   staging_close(&st);
   return 0;
 }
 
 // What the interrupted run had put in place cannot be told for certain then, or not be used.
-static void say_damaged(const struct job *job, const struct seal_given_up *was) {
+static void say_damaged(const struct execution *exec, const struct seal_given_up *was) {
   const bool json = was->damage == SEAL_JSON_DAMAGED;
   if (was->known && was->left[0])
-    observer_notice(job->request->observer,
+    observer_notice(exec->request->observer,
                     "the interrupted run's %s damaged, so the files it had moved into place were "
                     "kept: %s may be left over; once this run is done, delete what no model uses",
                     json ? "'seal.json' is" : "files are", was->left);
   else if (!was->known)
     observer_notice(
-        job->request->observer,
+        exec->request->observer,
         "the interrupted run's 'seal.json' and plan are damaged, so the files it had moved "
         "into place were kept: data files of '%s' that no model uses may be left over",
-        quote_str(job->out.path).s);
+        quote_str(exec->out.path).s);
 }
 
 // Only where the run that follows will be let: what is in place of an output that may not be replaced
 // stays as it is.
-static int give_up(struct job *job, const char *name, bool *given_up, struct err *err) {
+static int give_up(struct execution *exec, const char *name, bool *given_up, struct err *err) {
   struct staging st;
   struct stat at;
   *given_up = false;
-  if (!job->wanted->replace && lstat(job->out.path, &at) == 0) return 0;
-  if (job->request->dry_run || staging_open_sealed(&st, job->out.folder, name, err))
+  if (!exec->wanted->replace && lstat(exec->out.path, &at) == 0) return 0;
+  if (exec->request->dry_run || staging_open_sealed(&st, exec->out.folder, name, err))
     return err->kind == ERR_NONE ? 0 : -1;
   *given_up = true;
   struct seal_given_up was;
   const int rc = seal_give_up(&st, &was, err);
-  if (was.damage) say_damaged(job, &was);
-  commit_say_left(job->request->observer, &was.report);
+  if (was.damage) say_damaged(exec, &was);
+  commit_say_left(exec->request->observer, &was.report);
   return rc;
 }
 
-static int refuse(struct job *job, struct err *err) {
+static int refuse(struct execution *exec, struct err *err) {
   err_set(err, ERR_RETRY, "an earlier run was interrupted while it moved '%s' into place",
-          quote_str(job->out.path).s);
-  if (job->request->fresh && !job->request->dry_run)
+          quote_str(exec->out.path).s);
+  if (exec->request->fresh && !exec->request->dry_run)
     return err_hint(err, "the output exists already: --resume completes it, --fresh --force "
                          "replaces it");
-  if (job->request->dry_run)
+  if (exec->request->dry_run)
     return err_hint(err, "run the interrupted command again to complete it");
   return err_because(err, REASON_SEAL_BEGUN);
 }
 
-bool job_finish_seal(const struct request *request, int *rc, struct err *err) {
+bool execution_finish_seal(const struct request *request, int *rc, struct err *err) {
   const struct request_output *wanted = &request->outputs[0];
-  struct job job = {.request = request,
+  struct execution exec = {.request = request,
                     .wanted = wanted,
                     .in_path = request->sources[0].path,
                     .out = {.path = wanted->path, .asked = request->reads}};
@@ -294,23 +294,23 @@ bool job_finish_seal(const struct request *request, int *rc, struct err *err) {
   struct err ignored = {0}; // a folder that is not there is somebody else's to report
   *rc = 0;
   if (wanted->absent) return false;
-  job_output_split(&job);
-  if (staging_find_seal(job.out.folder, job.out.onnx_name, name, &state, &ignored))
+  execution_output_split(&exec);
+  if (staging_find_seal(exec.out.folder, exec.out.onnx_name, name, &state, &ignored))
     state = STAGING_SEAL_NONE;
   const bool resume = request->resume, dry = request->dry_run;
   bool found = state == STAGING_SEAL_UNFINISHED || (state == STAGING_SEAL_FINISHED && resume);
   if (found && request->fresh) {
     bool given_up;
-    *rc = give_up(&job, name, &given_up, err);
+    *rc = give_up(&exec, name, &given_up, err);
     found = !given_up || *rc != 0;
-    if (found && *rc == 0) *rc = refuse(&job, err);
+    if (found && *rc == 0) *rc = refuse(&exec, err);
   } else if (found) {
     bool ours = resume;
-    if (!resume && !dry) *rc = is_of_this_command(&job, name, &ours, err);
-    if (*rc == 0) *rc = ours ? finish_found(&job, name, err) : refuse(&job, err);
+    if (!resume && !dry) *rc = is_of_this_command(&exec, name, &ours, err);
+    if (*rc == 0) *rc = ours ? finish_found(&exec, name, err) : refuse(&exec, err);
   } else if (state == STAGING_SEAL_FINISHED && !request->dry_run) {
-    found = finish_finished(&job, name, rc, err);
+    found = finish_finished(&exec, name, rc, err);
   }
-  arena_free(&job.arena);
+  arena_free(&exec.arena);
   return found;
 }

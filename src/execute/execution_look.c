@@ -1,28 +1,28 @@
 // Looks: what passes read of the weights before they decide, beyond small values.
 //
-//   pass ──▶ kit ──▶ job_look ──▶ recipe of the tensor ──▶ evaluator ──▶ elements
+//   pass ──▶ kit ──▶ execution_look ──▶ recipe of the tensor ──▶ evaluator ──▶ elements
 //             └── a line in the edit log, with their digest
 //
 // A look is mostly some ten KB (EDIT_LOOK_MOST at most), and blocks until it is read: no queue, no workers. It goes through
 // the evaluator as everything that is ever written does, so that any encoding and anything a pass
 // made of a vector before can be looked at. A replay reads the tensor again at the same place of the
 // log, where the model is the same.
-#include "job_look.h"
+#include "execution_look.h"
 
 #include "digest.h"
 #include "eval.h"
-#include "job.h"
+#include "execution.h"
 
 enum { LOOK_BUDGET = 1 << 20 };
 
-int job_look(void *ctx, uint32_t tensor, uint8_t *out, size_t n, struct err *err) {
+int execution_look(void *ctx, uint32_t tensor, uint8_t *out, size_t n, struct err *err) {
   const struct io_options options = {.mode = IO_SYNC, .tiles = 1, .tile_bytes = IO_CLONE_BLOCK};
-  struct job *job = ctx;
+  struct execution *exec = ctx;
   struct io *io = NULL;
   struct eval *ev = NULL;
-  const uint32_t recipe = edit_tensor_recipe(&job->edits, tensor);
-  int rc = io_open(&io, &options, job->sources, err);
-  if (rc == 0) rc = eval_open(&ev, &job->recipes, io, LOOK_BUDGET, err);
+  const uint32_t recipe = edit_tensor_recipe(&exec->edits, tensor);
+  int rc = io_open(&io, &options, exec->sources, err);
+  if (rc == 0) rc = eval_open(&ev, &exec->recipes, io, LOOK_BUDGET, err);
   if (rc == 0 && n > 0) {
     struct eval_task *task = eval_begin(ev, recipe, 0, n, (struct eval_watcher){0});
     rc = eval_read(task, 0, out, n, err);
@@ -32,11 +32,11 @@ int job_look(void *ctx, uint32_t tensor, uint8_t *out, size_t n, struct err *err
   return rc;
 }
 
-int job_look_replay(void *ctx, const struct edit_look *look, struct err *err) {
-  struct job *job = ctx;
-  const struct model_tensor *t = &job->model.tensors[look->tensor];
-  const struct quoted name = quote(model_name(&job->model, t->name));
-  if (!edit_tensor_readable(&job->edits, look->tensor) || t->bytes > EDIT_LOOK_MOST)
+int execution_look_replay(void *ctx, const struct edit_look *look, struct err *err) {
+  struct execution *exec = ctx;
+  const struct model_tensor *t = &exec->model.tensors[look->tensor];
+  const struct quoted name = quote(model_name(&exec->model, t->name));
+  if (!edit_tensor_readable(&exec->edits, look->tensor) || t->bytes > EDIT_LOOK_MOST)
     return err_set(err, ERR_MODEL,
                    "tensor '%s' (%lu bytes) is too large to be read for an edit: the limit is %d",
                    name.s, t->bytes, EDIT_LOOK_MOST);
@@ -44,7 +44,7 @@ int job_look_replay(void *ctx, const struct edit_look *look, struct err *err) {
   uint8_t sha256[DIGEST_BYTES];
   const size_t n = (size_t)t->bytes;
   uint8_t *elements = arena_alloc(&arena, n + 1);
-  int rc = job_look(job, look->tensor, elements, n, err);
+  int rc = execution_look(exec, look->tensor, elements, n, err);
   if (rc == 0) digest_of(elements, n, sha256);
   arena_free(&arena);
   if (rc || memcmp(sha256, look->sha256, DIGEST_BYTES) == 0) return rc;

@@ -11,7 +11,7 @@
 //                 it depends on no other option of the run
 //
 // gzip_guess makes an estimate of the samples that there are, or none if they are too few.
-#include "job.h"
+#include "execution.h"
 
 #include "eval.h"
 #include "gzip_guess.h"
@@ -25,7 +25,7 @@ enum {
 };
 
 struct packed {
-  struct job *job;
+  struct execution *exec;
   struct io *io;
   struct eval *ev;
   uint64_t copied;
@@ -53,17 +53,17 @@ static uint64_t leaves_of(const struct recipes *r, uint32_t id) {
 
 // Bytes [from, from + n) of a segment.
 static bool fill(struct packed *p, const struct segment *s, uint64_t from, uint8_t *buf, size_t n) {
-  const struct job *job = p->job;
+  const struct execution *exec = p->exec;
   struct err unimportant = {0};
   if (p->copied + io_source_bytes_read(p->io) > READ_MOST) return false;
   switch ((enum segment_kind)s->kind) {
   case SEGMENT_ZERO: memset(buf, 0, n); return true;
-  case SEGMENT_LITERAL: memcpy(buf, job->plan.literals + s->at + from, n); return true;
+  case SEGMENT_LITERAL: memcpy(buf, exec->plan.literals + s->at + from, n); return true;
   case SEGMENT_EXTENT:
     p->copied += n;
-    return sources_read(job->sources, s->ref, s->at + from, buf, n, &unimportant) == 0;
+    return sources_read(exec->sources, s->ref, s->at + from, buf, n, &unimportant) == 0;
   case SEGMENT_RECIPE:
-    return leaves_of(&job->recipes, s->ref) <= LEAVES_MOST &&
+    return leaves_of(&exec->recipes, s->ref) <= LEAVES_MOST &&
            recipe_read(p->ev, s->ref, s->at + from, buf, n, &unimportant) == 0;
   }
   return false;
@@ -72,7 +72,7 @@ static bool fill(struct packed *p, const struct segment *s, uint64_t from, uint8
 // Offsets count through all outputs, in the order of the plan.
 static bool read_plan(void *ctx, uint64_t off, uint8_t *buf, size_t n) {
   struct packed *p = ctx;
-  const struct plan *plan = &p->job->plan;
+  const struct plan *plan = &p->exec->plan;
   for (uint32_t k = 0; k < plan->n_outputs && n > 0; k++) {
     const struct plan_output *o = &plan->outputs[k];
     while (n > 0 && off < o->size) {
@@ -89,24 +89,24 @@ static bool read_plan(void *ctx, uint64_t off, uint8_t *buf, size_t n) {
   return n == 0;
 }
 
-bool job_is_for_packing(const struct job *job) {
-  const struct recipes *r = &job->recipes;
+bool execution_is_for_packing(const struct execution *exec) {
+  const struct recipes *r = &exec->recipes;
   for (uint32_t i = 0; i < r->n_rows; i++)
     if (r->rows[i].kind == RECIPE_QUANTIZE && recipe_quantization_of(r, i).format == FORMAT_LEVELS)
       return true;
   return false;
 }
 
-void job_guess_packed(struct job *job) {
+void execution_guess_packed(struct execution *exec) {
   const struct io_options options = {.mode = IO_SYNC, .tiles = 1, .tile_bytes = IO_CLONE_BLOCK};
-  const size_t budget = (size_t)max_u64(BUDGET_LEAST, min_u64(BUDGET, job->memory / 4));
-  struct packed p = {.job = job};
+  const size_t budget = (size_t)max_u64(BUDGET_LEAST, min_u64(BUDGET, exec->memory / 4));
+  struct packed p = {.exec = exec};
   struct gzip_guess guess;
   struct err unimportant = {0};
-  int rc = io_open(&p.io, &options, job->sources, &unimportant);
-  if (rc == 0) rc = eval_open(&p.ev, &job->recipes, p.io, budget, &unimportant);
-  if (rc == 0 && gzip_guess(plan_total_bytes(&job->plan), read_plan, &p, &guess))
-    job->packed = guess.bytes;
+  int rc = io_open(&p.io, &options, exec->sources, &unimportant);
+  if (rc == 0) rc = eval_open(&p.ev, &exec->recipes, p.io, budget, &unimportant);
+  if (rc == 0 && gzip_guess(plan_total_bytes(&exec->plan), read_plan, &p, &guess))
+    exec->packed = guess.bytes;
   if (p.ev) eval_close(p.ev);
   if (p.io) io_close(p.io);
 }

@@ -1,13 +1,13 @@
 // Where the weights of the output go: as the command line says, and as edit logs record it.
 //
-//   convert --split 1GiB  ──▶ job->layout ──▶ {"form":…,"data_file":…,"align":…,"inline_below":…,"each":…,"split":…}
-//   replay EDITS          ──▶ the record  ──▶ job->layout, and over it what the command line says
+//   convert --split 1GiB  ──▶ exec->layout ──▶ {"form":…,"data_file":…,"align":…,"inline_below":…,"each":…,"split":…}
+//   replay EDITS          ──▶ the record  ──▶ exec->layout, and over it what the command line says
 //
 // A replay without an option of its own makes the recorded files again. Of the options of one, those
 // that it contradicts are no longer true: --inline leaves nothing of data files, --external means one.
-#include "job.h"
+#include "execution.h"
 
-void job_layout_take(struct plan_layout *l, const struct request_layout *asked) {
+void execution_layout_take(struct plan_layout *l, const struct request_layout *asked) {
   const bool named = asked->data_file != NULL;
   if (asked->in_one_file) {
     l->form = PLAN_DATA_INLINE;
@@ -39,7 +39,7 @@ void job_layout_take(struct plan_layout *l, const struct request_layout *asked) 
   if (asked->aligns) l->align = asked->align;
 }
 
-void job_layout_write(const struct plan_layout *l, struct json_out *j) {
+void execution_layout_write(const struct plan_layout *l, struct json_out *j) {
   static const char *const forms[] = {"default", "external", "inline"};
   json_object(j);
   json_put_text(j, "form", forms[l->form]);
@@ -51,7 +51,7 @@ void job_layout_write(const struct plan_layout *l, struct json_out *j) {
   json_end_object(j);
 }
 
-int job_layout_read(struct plan_layout *l, const struct json_value *v, struct arena *a,
+int execution_layout_read(struct plan_layout *l, const struct json_value *v, struct arena *a,
                     struct err *err) {
   const struct json_value *split = json_get(v, "split");
   struct span form, name;
@@ -82,14 +82,14 @@ int job_layout_read(struct plan_layout *l, const struct json_value *v, struct ar
   return 0;
 }
 
-bool job_layout_is(struct span text) {
+bool execution_layout_is(struct span text) {
   struct arena scratch = {0};
   struct err ignored = {0};
   struct plan_layout l = {.split = 0};
   struct json_out again = {0};
   struct json_value *v = json_parse(text, "a layout", &ignored);
-  const bool read = v && job_layout_read(&l, v, &scratch, &ignored) == 0;
-  if (read) job_layout_write(&l, &again);
+  const bool read = v && execution_layout_read(&l, v, &scratch, &ignored) == 0;
+  if (read) execution_layout_write(&l, &again);
   const bool is = read && span_is(text, again.text);
   json_done(&again);
   json_free(v);

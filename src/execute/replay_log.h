@@ -7,7 +7,7 @@
 #ifndef WEIR_REPLAY_LOG_H
 #define WEIR_REPLAY_LOG_H
 
-#include "job.h"
+#include "execution.h"
 
 struct replay_log {
   FILE *file;
@@ -27,9 +27,9 @@ struct replay_log {
 int replay_log_open(struct replay_log *in, const char *path, struct err *err);
 void replay_log_close(struct replay_log *in);
 // ERR_INPUT if it was made from another model than the one that is loaded.
-int replay_log_check_source(const struct replay_log *in, const struct job *job, struct err *err);
-// All lines behind the head onto job->edits, and a look at the model's structure. partial: the last line
-// is not asked for. The stages that the log names run again (job_stage.h).
-int replay_log_lines(struct replay_log *in, struct job *job, bool partial, struct err *err);
+int replay_log_check_source(const struct replay_log *in, const struct execution *exec, struct err *err);
+// All lines behind the head onto exec->edits, and a look at the model's structure. partial: the last line
+// is not asked for. The stages that the log names run again (execution_stage.h).
+int replay_log_lines(struct replay_log *in, struct execution *exec, bool partial, struct err *err);
 
 #endif

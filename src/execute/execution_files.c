@@ -3,7 +3,7 @@
 // How one is written: record_file.c. Their paths are the user's, and a slip of the shell's completion may name a model's own files:
 // those are looked for before anything is opened for writing, the input's by inode, the output's by
 // name. Neither may two of them have one name, temporary names included.
-#include "job.h"
+#include "execution.h"
 
 #include "again.h"
 #include "side_inputs.h"
@@ -23,19 +23,19 @@ static const char *folder_of(const char *path, struct arena *a) {
 // ---- names -------------------------------------------------------------------------------------
 
 // The .onnx, and what is written beside it under names made from its own.
-static bool is_beside(const struct job *job, const char *base) {
+static bool is_beside(const struct execution *exec, const char *base) {
   char manifest[256], tensors[256];
-  manifest_name(manifest, job->out.onnx_name);
-  manifest_tensors_name(tensors, job->out.onnx_name);
-  return strcmp(base, job->out.onnx_name) == 0 || strcmp(base, manifest) == 0 ||
+  manifest_name(manifest, exec->out.onnx_name);
+  manifest_tensors_name(tensors, exec->out.onnx_name);
+  return strcmp(base, exec->out.onnx_name) == 0 || strcmp(base, manifest) == 0 ||
          strcmp(base, tensors) == 0;
 }
 
-static bool is_ours(const struct job *job, const char *base) {
-  if (is_beside(job, base)) return true;
-  if (job->layout.data_name && strcmp(base, job->layout.data_name) == 0) return true;
-  for (uint32_t i = 0; job->planned && i < job->plan.n_outputs; i++)
-    if (strcmp(base, job->plan.outputs[i].name) == 0) return true;
+static bool is_ours(const struct execution *exec, const char *base) {
+  if (is_beside(exec, base)) return true;
+  if (exec->layout.data_name && strcmp(base, exec->layout.data_name) == 0) return true;
+  for (uint32_t i = 0; exec->planned && i < exec->plan.n_outputs; i++)
+    if (strcmp(base, exec->plan.outputs[i].name) == 0) return true;
   return false;
 }
 
@@ -50,21 +50,21 @@ static bool is_same(const struct stat *a, const struct stat *b) {
   return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-bool job_writes(const struct job *job, int folder, const char *name) {
+bool execution_writes(const struct execution *exec, int folder, const char *name) {
   struct stat st, dest;
-  return is_ours(job, name) && fstat(folder, &st) == 0 && fstat(job->out.dest, &dest) == 0 &&
+  return is_ours(exec, name) && fstat(folder, &st) == 0 && fstat(exec->out.dest, &dest) == 0 &&
          is_same(&st, &dest);
 }
 
-bool job_reads(const struct job *job, const struct stat *st) {
-  const char *const beside[] = {job->request->edits, job->request->config};
+bool execution_reads(const struct execution *exec, const struct stat *st) {
+  const char *const beside[] = {exec->request->edits, exec->request->config};
   struct stat other;
-  if (sources_find_inode(job->sources, st->st_dev, st->st_ino) != NO_ID) return true;
+  if (sources_find_inode(exec->sources, st->st_dev, st->st_ino) != NO_ID) return true;
   for (size_t i = 0; i < sizeof beside / sizeof beside[0]; i++)
     if (beside[i] && !path_is_stream(beside[i]) && stat(beside[i], &other) == 0 &&
         S_ISREG(other.st_mode) && is_same(&other, st))
       return true;
-  return job->request->given && given_files_has(job->request->given, st);
+  return exec->request->given && given_files_has(exec->request->given, st);
 }
 
 // A path that a record is written under, in the end or on the way.
@@ -74,8 +74,8 @@ struct record {
 
 enum { RECORDS_MAX = 12 };
 
-static uint32_t list_records(struct job *job, struct record out[RECORDS_MAX]) {
-  const struct request_records *r = &job->request->records;
+static uint32_t list_records(struct execution *exec, struct record out[RECORDS_MAX]) {
+  const struct request_records *r = &exec->request->records;
   const struct {
     const char *option, *path, *tail;
   } rows[] = {
@@ -86,21 +86,21 @@ static uint32_t list_records(struct job *job, struct record out[RECORDS_MAX]) {
   uint32_t n = 0;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     if (!rows[i].path || path_is_stream(rows[i].path)) continue;
-    const char *path = arena_printf(&job->arena, "%s%s", rows[i].path, rows[i].tail);
+    const char *path = arena_printf(&exec->arena, "%s%s", rows[i].path, rows[i].tail);
     out[n++] = (struct record){rows[i].option, path};
     if (record_file_is_plain(path))
-      out[n++] = (struct record){rows[i].option, arena_printf(&job->arena, "%s.part", path)};
+      out[n++] = (struct record){rows[i].option, arena_printf(&exec->arena, "%s.part", path)};
   }
   return n;
 }
 
-static int check_record(const struct job *job, const struct record *r, struct err *err) {
+static int check_record(const struct execution *exec, const struct record *r, struct err *err) {
   struct stat st, dest;
   const char *whose = NULL;
-  if (stat(r->path, &st) == 0 && job_reads(job, &st))
+  if (stat(r->path, &st) == 0 && execution_reads(exec, &st))
     whose = "input";
-  else if (!job->out.folder_is_above && is_ours(job, path_base(r->path)) &&
-           stat_folder(r->path, &st) && fstat(job->out.dest, &dest) == 0 && is_same(&st, &dest))
+  else if (!exec->out.folder_is_above && is_ours(exec, path_base(r->path)) &&
+           stat_folder(r->path, &st) && fstat(exec->out.dest, &dest) == 0 && is_same(&st, &dest))
     whose = "output";
   if (!whose) return 0;
   err_set(err, ERR_USAGE, "--%s would overwrite '%s', which belongs to the %s", r->option,
@@ -116,11 +116,11 @@ static bool collide(const struct record *a, const struct record *b) {
          stat_folder(b->path, &y) && is_same(&x, &y);
 }
 
-int job_check_files(struct job *job, struct err *err) {
+int execution_check_files(struct execution *exec, struct err *err) {
   struct record records[RECORDS_MAX];
-  const uint32_t n = list_records(job, records);
+  const uint32_t n = list_records(exec, records);
   for (uint32_t i = 0; i < n; i++) {
-    if (check_record(job, &records[i], err)) return -1;
+    if (check_record(exec, &records[i], err)) return -1;
     for (uint32_t k = 0; k < i; k++) {
       if (!collide(&records[k], &records[i])) continue;
       err_set(err, ERR_USAGE, "--%s and --%s would both write '%s'", records[k].option,
@@ -132,53 +132,53 @@ int job_check_files(struct job *job, struct err *err) {
 }
 
 // A data file by the name of something else that is written beside it would be lost under it.
-int job_check_data_file(const struct job *job, struct err *err) {
-  const char *name = job->layout.data_name;
-  bool bad = name && (!*name || strchr(name, '/') || is_beside(job, name));
-  for (uint32_t i = 0; job->planned && i + 1 < job->plan.n_outputs && !bad; i++) {
-    name = job->plan.outputs[i].name;
-    bad = is_beside(job, name);
+int execution_check_data_file(const struct execution *exec, struct err *err) {
+  const char *name = exec->layout.data_name;
+  bool bad = name && (!*name || strchr(name, '/') || is_beside(exec, name));
+  for (uint32_t i = 0; exec->planned && i + 1 < exec->plan.n_outputs && !bad; i++) {
+    name = exec->plan.outputs[i].name;
+    bad = is_beside(exec, name);
   }
   if (!bad) return 0;
   err_set(err, ERR_USAGE, "the data file of '%s' cannot be named '%s'",
-          quote_str(job->out.onnx_name).s, quote_str(name).s);
+          quote_str(exec->out.onnx_name).s, quote_str(name).s);
   return err_hint(err, "the model, its manifest or its digests have that name; choose another one");
 }
 
-int job_unnamed_file(void *ctx) {
+int execution_unnamed_file(void *ctx) {
   const char *in = getenv("TMPDIR");
   (void)ctx;
   return again_create(AT_FDCWD, in && *in ? in : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 }
 
 // The model first: it is the name that is given to others. Then the data, the manifest, the digests.
-uint32_t job_n_files(const struct job *job) {
-  return job->plan.n_outputs + job->wanted->manifest + job->wanted->tensor_digests;
+uint32_t execution_n_files(const struct execution *exec) {
+  return exec->plan.n_outputs + exec->wanted->manifest + exec->wanted->tensor_digests;
 }
 
-struct job_file job_file(struct job *job, uint32_t k) {
-  const struct plan *p = &job->plan;
-  const int above = (int)(job->out.onnx_name - job->out.path);
+struct execution_file execution_file(struct execution *exec, uint32_t k) {
+  const struct plan *p = &exec->plan;
+  const int above = (int)(exec->out.onnx_name - exec->out.path);
   char derived[256];
-  struct job_file f = {derived, NULL, 0};
+  struct execution_file f = {derived, NULL, 0};
   if (k < p->n_outputs) { // the plan has the .onnx last
     const struct plan_output *out = &p->outputs[k ? k - 1 : p->n_outputs - 1];
     f.name = out->name;
     f.size = out->size;
-  } else if (k == p->n_outputs && job->wanted->manifest) {
-    manifest_name(derived, job->out.onnx_name);
+  } else if (k == p->n_outputs && exec->wanted->manifest) {
+    manifest_name(derived, exec->out.onnx_name);
   } else {
-    manifest_tensors_name(derived, job->out.onnx_name);
+    manifest_tensors_name(derived, exec->out.onnx_name);
   }
-  f.name = arena_string(&job->arena, span_str(f.name));
-  const char *path = arena_printf(&job->arena, "%.*s%s", above, job->out.path, f.name);
-  f.shown = arena_string(&job->arena, span_str(quote_str(path).s));
+  f.name = arena_string(&exec->arena, span_str(f.name));
+  const char *path = arena_printf(&exec->arena, "%.*s%s", above, exec->out.path, f.name);
+  f.shown = arena_string(&exec->arena, span_str(quote_str(path).s));
   return f;
 }
 
-uint64_t job_input_bytes(const struct job *job) {
+uint64_t execution_input_bytes(const struct execution *exec) {
   uint64_t n = 0;
-  for (uint32_t i = 0; i < job->plan.n_sources; i++)
-    if (!sources_is_companion(job->sources, i)) n += job->plan.sources[i].size;
+  for (uint32_t i = 0; i < exec->plan.n_sources; i++)
+    if (!sources_is_companion(exec->sources, i)) n += exec->plan.sources[i].size;
   return n;
 }

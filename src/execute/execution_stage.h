@@ -1,12 +1,12 @@
 // Stages over the weights before the edits: what passes may ask for, and what becomes of the
-// answers (artifact.h). job.c calls the second half.
-#ifndef WEIR_JOB_STAGE_H
-#define WEIR_JOB_STAGE_H
+// answers (artifact.h). execution.c calls the second half.
+#ifndef WEIR_EXECUTION_STAGE_H
+#define WEIR_EXECUTION_STAGE_H
 
-#include "job.h"
+#include "execution.h"
 #include "pass.h"
 
-struct job_stage {
+struct execution_stage {
   const char *name;
   uint32_t n; // questions
   struct artifact artifact;
@@ -15,31 +15,31 @@ struct job_stage {
   bool resumed; // found, not made
   bool taken;   // of what somebody kept (job.kept)
   bool asked;   // since the edits were begun
-  struct job_stage *next;
+  struct execution_stage *next;
 };
 
 // pass_env's ask; ctx is the job. Recorded in the edit log; the answer's text holds as long as the job.
-int job_stage_ask(void *ctx, const struct pass_question *q, struct pass_answer *out,
+int execution_stage_ask(void *ctx, const struct pass_question *q, struct pass_answer *out,
                   struct err *err);
 // edits' artifact: runs the recorded stage again. ERR_INPUT if it finds something else.
-int job_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err);
+int execution_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err);
 
 // Runs the stage that the question names: the lines of its answer, behind an artifact's head.
-int job_stage_run(struct job *job, const struct pass_question *q, struct json_out *text,
+int execution_stage_run(struct execution *exec, const struct pass_question *q, struct json_out *text,
                   uint64_t *source_bytes_read, struct err *err);
 
-// What the plan says of them: a JSON array in job->arena, or NULL without any.
-const char *job_stage_artifacts(struct job *job);
+// What the plan says of them: a JSON array in exec->arena, or NULL without any.
+const char *execution_stage_artifacts(struct execution *exec);
 // Was any of them found, not made?
-bool job_stage_took_over(const struct job *job);
+bool execution_stage_took_over(const struct execution *exec);
 // Moves what was found into the staging folder of the plan; a copy goes where --artifacts says.
-int job_stage_move(struct job *job, const struct staging *st, struct err *err);
+int execution_stage_move(struct execution *exec, const struct staging *st, struct err *err);
 // What was asked is kept, for edits that are made over again. drop: what none of them asked goes.
-void job_stage_forget(struct job *job);
-void job_stage_drop(struct job *job);
+void execution_stage_forget(struct execution *exec);
+void execution_stage_drop(struct execution *exec);
 // Closes all; the stages' own folders go, unless they are to be kept for a resume.
-void job_stage_end(struct job *job, bool keep);
+void execution_stage_end(struct execution *exec, bool keep);
 // The member "stages" of the report.
-void job_stage_write(const struct job *job, struct json_out *j);
+void execution_stage_write(const struct execution *exec, struct json_out *j);
 
 #endif

@@ -7,43 +7,43 @@
 //
 // A log holds no folders. A replay looks where such a file is likely to lie; what it finds is judged by size and
 // digest alone.
-#include "job_source.h"
+#include "execution_source.h"
 
 #include "file_lookup.h"
 #include "hash_source.h"
-#include "job.h"
+#include "execution.h"
 
-int job_source(void *ctx, const char *path, const uint8_t sha256[DIGEST_BYTES], uint32_t *file,
+int execution_source(void *ctx, const char *path, const uint8_t sha256[DIGEST_BYTES], uint32_t *file,
                struct err *err) {
-  struct job *job = ctx;
+  struct execution *exec = ctx;
   struct edit_source source = {0};
-  if (sources_add_companion(job->sources, path, file, err)) return -1;
-  if (edit_source_is_known(&job->edits, *file)) return 0;
+  if (sources_add_companion(exec->sources, path, file, err)) return -1;
+  if (edit_source_is_known(&exec->edits, *file)) return 0;
   source.file = *file;
-  source.name = sources_name(job->sources, *file);
-  source.size = sources_size(job->sources, *file);
-  if (hash_source(job->sources, *file, observer_stop(job->request->observer), source.sha256, err))
+  source.name = sources_name(exec->sources, *file);
+  source.size = sources_size(exec->sources, *file);
+  if (hash_source(exec->sources, *file, observer_stop(exec->request->observer), source.sha256, err))
     return -1;
   if (memcmp(source.sha256, sha256, DIGEST_BYTES) != 0) {
     err_set(err, ERR_INPUT, "'%s' does not match the SHA-256 in the file that refers to it",
-            sources_shown(job->sources, *file).s);
+            sources_shown(exec->sources, *file).s);
     return err_hint(err, "copy both files again, or calibrate again");
   }
-  edit_source(&job->edits, &source);
+  edit_source(&exec->edits, &source);
   return 0;
 }
 
-int job_source_replay(void *ctx, const struct edit_source *source, struct err *err) {
-  struct job *job = ctx;
-  const char *log = job->replays ? job->replays : "", *other;
-  const char *const places[] = {found_file_beside(&job->arena, log, source->name),
-                                found_file_beside(&job->arena, job->in_path, source->name),
+int execution_source_replay(void *ctx, const struct edit_source *source, struct err *err) {
+  struct execution *exec = ctx;
+  const char *log = exec->replays ? exec->replays : "", *other;
+  const char *const places[] = {found_file_beside(&exec->arena, log, source->name),
+                                found_file_beside(&exec->arena, exec->in_path, source->name),
                                 source->name};
   const struct found_file wanted = {source->name, source->size, source->sha256};
   const char *at = found_file_in(&wanted, places, sizeof places / sizeof *places, &other);
   uint32_t file;
   if (at) {
-    if (sources_add_companion(job->sources, at, &file, err)) return -1;
+    if (sources_add_companion(exec->sources, at, &file, err)) return -1;
     if (file == source->file) return 0;
     return err_set(err, ERR_MODEL, "source %u is file %u of this model", source->file, file);
   }

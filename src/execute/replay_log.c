@@ -3,9 +3,9 @@
 
 #include "again.h"
 #include "check.h"
-#include "job_look.h"
-#include "job_source.h"
-#include "job_stage.h"
+#include "execution_look.h"
+#include "execution_source.h"
+#include "execution_stage.h"
 #include "plain_file.h"
 
 #include <errno.h>
@@ -38,13 +38,13 @@ static int next_line(struct replay_log *in, struct span *line, struct err *err) 
   return c != EOF || n > 0;
 }
 
-int replay_log_check_source(const struct replay_log *in, const struct job *job, struct err *err) {
+int replay_log_check_source(const struct replay_log *in, const struct execution *exec, struct err *err) {
   const struct edit_log_info *head = &in->head;
   char have[DIGEST_HEX];
-  hex_encode(job->model.meta_sha256, DIGEST_BYTES, have);
+  hex_encode(exec->model.meta_sha256, DIGEST_BYTES, have);
   if (span_is(head->meta_sha256, have)) return 0;
   err_set(err, ERR_INPUT, "the log was made from a model other than '%s' (meta_sha256 %s, not %s)",
-          quote_str(job->in_path).s, have, quote(head->meta_sha256).s);
+          quote_str(exec->in_path).s, have, quote(head->meta_sha256).s);
   return err_hint(err, "it was made from a file named '%s'", quote(head->source_name).s);
 }
 
@@ -70,7 +70,7 @@ static int check_end(const struct replay_log *in, const struct edits *e,
 }
 
 // All lines behind the head.
-static int replay_lines(struct replay_log *in, struct job *job, bool partial, struct err *err) {
+static int replay_lines(struct replay_log *in, struct execution *exec, bool partial, struct err *err) {
   const bool ends = in->head.version >= EDIT_LOG_WITH_END;
   struct edit_log_ending end;
   const uint32_t most = in->groups == REPLAY_LOG_NOTHING ? 0 : in->groups;
@@ -79,13 +79,13 @@ static int replay_lines(struct replay_log *in, struct job *job, bool partial, st
   int got;
   while ((got = next_line(in, &line, err)) > 0) {
     if (ends && edit_log_read_end(line, &end)) {
-      if (!partial && check_end(in, &job->edits, &end, err)) return -1;
+      if (!partial && check_end(in, &exec->edits, &end, err)) return -1;
       got = next_line(in, &line, err);
       if (got <= 0) return got;
       return not_all(in, "continues after the line that ends it", err);
     }
-    if (edit_log_replay_line(&job->edits, line, in->number, &cause)) return in_log(in, &cause, err);
-    if (in->groups && job->edits.group > most) return 0;
+    if (edit_log_replay_line(&exec->edits, line, in->number, &cause)) return in_log(in, &cause, err);
+    if (in->groups && exec->edits.group > most) return 0;
   }
   if (got < 0) return -1;
   return ends && !partial ? not_all(in, "is cut off: its last line is missing", err) : 0;
@@ -110,17 +110,17 @@ static int read_head(struct replay_log *in, struct err *err) {
   return 0;
 }
 
-int replay_log_lines(struct replay_log *in, struct job *job, bool partial, struct err *err) {
+int replay_log_lines(struct replay_log *in, struct execution *exec, bool partial, struct err *err) {
   struct err why = {0};
-  job->edits.artifact = job_stage_replay;
-  job->edits.artifact_ctx = job;
-  job->edits.look = job_look_replay;
-  job->edits.look_ctx = job;
-  job->edits.source = job_source_replay;
-  job->edits.source_ctx = job;
-  job->replays = in->path;
-  if (replay_lines(in, job, partial, err)) return -1;
-  if (check_structure(&job->model, NULL, NULL, &why) == 0) return 0;
+  exec->edits.artifact = execution_stage_replay;
+  exec->edits.artifact_ctx = exec;
+  exec->edits.look = execution_look_replay;
+  exec->edits.look_ctx = exec;
+  exec->edits.source = execution_source_replay;
+  exec->edits.source_ctx = exec;
+  exec->replays = in->path;
+  if (replay_lines(in, exec, partial, err)) return -1;
+  if (check_structure(&exec->model, NULL, NULL, &why) == 0) return 0;
   err_set(err, ERR_MODEL, "the edits of '%s' leave an invalid model: %s", quote_str(in->path).s,
           why.msg);
   return err_hint(err, "was the log changed after --edit-log wrote it?");

@@ -1,7 +1,7 @@
 // Stages: what must look at weights before edits can be decided. A pass asks one by name, and is
 // answered with an artifact.
 //
-//   pass ──question──▶ job_stage_ask ──▶ artifact: found again, or made by the stage ──▶ answer
+//   pass ──question──▶ execution_stage_ask ──▶ artifact: found again, or made by the stage ──▶ answer
 //                                        │
 //                                        ├──▶ a line in the edit log
 //                                        └──▶ the plan's list of artifacts
@@ -14,8 +14,8 @@
 //
 // An artifact's text is the same on every machine. Its digest therefore says whether the weights are
 // those that were looked at: a replay of the log compares it.
-#include "job.h"
-#include "job_stage.h"
+#include "execution.h"
+#include "execution_stage.h"
 
 #include "findings.h"
 #include "fs.h"
@@ -38,7 +38,7 @@ struct stage_row {
   // Can it be asked about this recipe? An edit log, which anybody may have written, asks too.
   bool (*can)(const struct recipes *r, uint32_t recipe);
   // Appends the lines behind the artifact's head.
-  int (*run)(struct job *job, const struct pass_question *q, const struct work_options *work,
+  int (*run)(struct execution *exec, const struct pass_question *q, const struct work_options *work,
              struct json_out *text, struct measure_stats *stats, struct err *err);
   // Is this text an answer to the question?
   bool (*reads)(struct span text, const struct pass_question *q);
@@ -46,13 +46,13 @@ struct stage_row {
   bool (*can_pair)(const struct recipes *r, uint32_t first, uint32_t second);
 };
 
-static int run_measure(struct job *job, const struct pass_question *q,
+static int run_measure(struct execution *exec, const struct pass_question *q,
                        const struct work_options *work, struct json_out *text,
                        struct measure_stats *stats, struct err *err) {
   struct arena scratch = {0};
   struct figures *found = arena_alloc(&scratch, q->n * sizeof *found);
-  const int rc = measure_run(&job->recipes, job->sources, q->of, q->n, work, found, stats, err);
-  if (rc == 0) measured_write(text, &job->edits, q->of, q->n, found);
+  const int rc = measure_run(&exec->recipes, exec->sources, q->of, q->n, work, found, stats, err);
+  if (rc == 0) measured_write(text, &exec->edits, q->of, q->n, found);
   arena_free(&scratch);
   return rc;
 }
@@ -66,14 +66,14 @@ static bool can_compare(const struct recipes *r, uint32_t recipe) {
   return true; // any elements can be read
 }
 
-static int run_equal(struct job *job, const struct pass_question *q,
+static int run_equal(struct execution *exec, const struct pass_question *q,
                      const struct work_options *work, struct json_out *text,
                      struct measure_stats *stats, struct err *err) {
   struct arena scratch = {0};
   struct likeness *found = arena_alloc(&scratch, q->n * sizeof *found);
   const int rc =
-      measure_equal_run(&job->recipes, job->sources, q->of, q->n, work, found, stats, err);
-  if (rc == 0) likenesses_write(text, &job->edits, q->of, q->n, found);
+      measure_equal_run(&exec->recipes, exec->sources, q->of, q->n, work, found, stats, err);
+  if (rc == 0) likenesses_write(text, &exec->edits, q->of, q->n, found);
   arena_free(&scratch);
   return rc;
 }
@@ -82,28 +82,28 @@ static bool reads_equal(struct span text, const struct pass_question *q) {
   return likenesses_read(text, q->n, NULL);
 }
 
-static int run_looks(struct job *job, const struct pass_question *q, bool multiples,
+static int run_looks(struct execution *exec, const struct pass_question *q, bool multiples,
                      const struct work_options *work, struct json_out *text,
                      struct measure_stats *stats, struct err *err) {
   struct arena scratch = {0};
   struct facts *found = arena_alloc(&scratch, q->n * sizeof *found);
-  const int rc = measure_facts_run(&job->recipes, job->sources, q->of, q->n, multiples, work, found,
+  const int rc = measure_facts_run(&exec->recipes, exec->sources, q->of, q->n, multiples, work, found,
                                    stats, err);
-  if (rc == 0) findings_write(text, &job->edits, q->of, q->n, multiples, found);
+  if (rc == 0) findings_write(text, &exec->edits, q->of, q->n, multiples, found);
   arena_free(&scratch);
   return rc;
 }
 
-static int run_facts(struct job *job, const struct pass_question *q,
+static int run_facts(struct execution *exec, const struct pass_question *q,
                      const struct work_options *work, struct json_out *text,
                      struct measure_stats *stats, struct err *err) {
-  return run_looks(job, q, false, work, text, stats, err);
+  return run_looks(exec, q, false, work, text, stats, err);
 }
 
-static int run_multiples(struct job *job, const struct pass_question *q,
+static int run_multiples(struct execution *exec, const struct pass_question *q,
                          const struct work_options *work, struct json_out *text,
                          struct measure_stats *stats, struct err *err) {
-  return run_looks(job, q, true, work, text, stats, err);
+  return run_looks(exec, q, true, work, text, stats, err);
 }
 
 static bool reads_facts(struct span text, const struct pass_question *q) {
@@ -114,19 +114,19 @@ static bool reads_multiples(struct span text, const struct pass_question *q) {
   return findings_read(text, q->n, true, NULL);
 }
 
-static int run_weighed(struct job *job, const struct pass_question *q,
+static int run_weighed(struct execution *exec, const struct pass_question *q,
                        const struct work_options *work, struct json_out *text,
                        struct measure_stats *stats, struct err *err) {
   struct arena scratch = {0};
   const uint32_t n = q->n / 2;
-  const struct eval_cache_file file = {job_unnamed_file, NULL};
+  const struct eval_cache_file file = {execution_unnamed_file, NULL};
   struct measure_weighing *of = arena_alloc(&scratch, (n + (size_t)1) * sizeof *of);
   struct weighed *found = arena_alloc(&scratch, (n + (size_t)1) * sizeof *found);
   for (uint32_t i = 0; i < n; i++)
     of[i] = (struct measure_weighing){q->of[2 * i], q->of[2 * i + 1]};
   const int rc =
-      measure_weighed_run(&job->recipes, job->sources, of, n, work, file, found, stats, err);
-  if (rc == 0) weighings_write(text, &job->edits, q->of, n, found);
+      measure_weighed_run(&exec->recipes, exec->sources, of, n, work, file, found, stats, err);
+  if (rc == 0) weighings_write(text, &exec->edits, q->of, n, found);
   arena_free(&scratch);
   return rc;
 }
@@ -152,18 +152,18 @@ static const struct stage_row *stage_named(const char *name) {
   return NULL;
 }
 
-int job_stage_run(struct job *job, const struct pass_question *q, struct json_out *text,
+int execution_stage_run(struct execution *exec, const struct pass_question *q, struct json_out *text,
                   uint64_t *source_bytes_read, struct err *err) {
   const struct stage_row *row = stage_named(q->stage);
-  const struct work_options work = {.jobs = job->request->limits.jobs,
-                                    .memory = job->memory,
-                                    .mode = job->mode,
-                                    .observer = job->request->observer,
-                                    .stop = observer_stop(job->request->observer)};
+  const struct work_options work = {.jobs = exec->request->limits.jobs,
+                                    .memory = exec->memory,
+                                    .mode = exec->mode,
+                                    .observer = exec->request->observer,
+                                    .stop = observer_stop(exec->request->observer)};
   struct measure_stats stats = {0};
-  observer_begin(job->request->observer, row->doing);
-  const int rc = row->run(job, q, &work, text, &stats, err);
-  observer_end(job->request->observer);
+  observer_begin(exec->request->observer, row->doing);
+  const int rc = row->run(exec, q, &work, text, &stats, err);
+  observer_end(exec->request->observer);
   *source_bytes_read = stats.source_bytes_read;
   return rc;
 }
@@ -171,52 +171,52 @@ int job_stage_run(struct job *job, const struct pass_question *q, struct json_ou
 // ---- a question --------------------------------------------------------------------------------
 
 // The stage, run or found again, in the job's list; NULL if it failed.
-static struct job_stage *answer(struct job *job, const struct stage_row *row,
+static struct execution_stage *answer(struct execution *exec, const struct stage_row *row,
                                 const struct pass_question *q, struct err *err) {
-  const bool keeps = !job->request->dry_run;
+  const bool keeps = !exec->request->dry_run;
   struct json_out question = {0};
   assert(row); // passes ask stages that there are
   json_array(&question);
   for (uint32_t i = 0; i < q->n; i++)
-    edit_artifact_recipe(&job->edits, &question, q->of[i]);
+    edit_artifact_recipe(&exec->edits, &question, q->of[i]);
   json_end_array(&question);
-  const struct artifact_request request = {.dest_folder = job->out.folder,
-                                           .onnx_name = job->out.onnx_name,
-                                           .resume_command = job->request->resume_command,
+  const struct artifact_request request = {.dest_folder = exec->out.folder,
+                                           .onnx_name = exec->out.onnx_name,
+                                           .resume_command = exec->request->resume_command,
                                            .version = version_number,
-                                           .resume = keeps && job->request->resume,
-                                           .fresh = keeps && job->request->fresh,
-                                           .sources = job->sources,
-                                           .meta_sha256 = job->model.meta_sha256,
+                                           .resume = keeps && exec->request->resume,
+                                           .fresh = keeps && exec->request->fresh,
+                                           .sources = exec->sources,
+                                           .meta_sha256 = exec->model.meta_sha256,
                                            .stage = row->name,
-                                           .options = span_str(json_take(&question, &job->arena))};
+                                           .options = span_str(json_take(&question, &exec->arena))};
   uint8_t id[DIGEST_BYTES];
   artifact_request_id(&request, id);
-  for (struct job_stage *s = job->stages; s; s = s->next)
+  for (struct execution_stage *s = exec->stages; s; s = s->next)
     if (memcmp(s->artifact.id, id, sizeof id) == 0) return s; // asked again
-  struct job_stage *stage = arena_zalloc(&job->arena, sizeof *stage);
+  struct execution_stage *stage = arena_zalloc(&exec->arena, sizeof *stage);
   stage->name = row->name;
   stage->n = q->n;
-  if (job_choose_io(job, err)) return NULL;
-  if (!keeps || job->mode == IO_NULL)
+  if (execution_choose_io(exec, err)) return NULL;
+  if (!keeps || exec->mode == IO_NULL)
     artifact_open_null(&stage->artifact, &request);
   else if (artifact_open(&stage->artifact, &request, err))
     return NULL;
   struct span taken = {0};
   int rc = 0;
-  if (!stage->artifact.text.at) rc = kept_artifacts_take(&job->kept, &request, id, &taken, err);
+  if (!stage->artifact.text.at) rc = kept_artifacts_take(&exec->kept, &request, id, &taken, err);
   if (rc == 0 && taken.at && row->reads(taken, q)) {
     stage->taken = true;
     rc = artifact_put(&stage->artifact, taken, err);
   } else if (rc == 0 && !stage->artifact.text.at) {
     struct json_out text = {0};
     artifact_begin(&text, &request, stage->artifact.id);
-    rc = job_stage_run(job, q, &text, &stage->source_bytes_read, err);
+    rc = execution_stage_run(exec, q, &text, &stage->source_bytes_read, err);
     if (rc == 0) rc = artifact_put(&stage->artifact, span_of(text.text, text.n), err);
     json_done(&text);
   } else if (rc == 0 && row->reads(stage->artifact.text, q)) {
     stage->resumed = true;
-    observer_notice(job->request->observer, "resumed: reusing what an interrupted run had %s",
+    observer_notice(exec->request->observer, "resumed: reusing what an interrupted run had %s",
                     row->done);
   } else if (rc == 0) {
     rc = err_set(
@@ -230,7 +230,7 @@ static struct job_stage *answer(struct job *job, const struct stage_row *row,
     artifact_end(&stage->artifact, false);
     return NULL;
   }
-  struct job_stage **end = &job->stages;
+  struct execution_stage **end = &exec->stages;
   while (*end)
     end = &(*end)->next;
   *end = stage;
@@ -238,28 +238,28 @@ static struct job_stage *answer(struct job *job, const struct stage_row *row,
   return stage;
 }
 
-int job_stage_ask(void *ctx, const struct pass_question *q, struct pass_answer *out,
+int execution_stage_ask(void *ctx, const struct pass_question *q, struct pass_answer *out,
                   struct err *err) {
-  struct job *job = ctx;
-  struct job_stage *stage = answer(job, stage_named(q->stage), q, err);
+  struct execution *exec = ctx;
+  struct execution_stage *stage = answer(exec, stage_named(q->stage), q, err);
   if (!stage) return -1;
   stage->asked = true;
   struct edit_artifact line = {.stage = stage->name, .of = q->of, .n = q->n};
   memcpy(line.sha256, stage->sha256, sizeof line.sha256);
-  edit_artifact(&job->edits, &line);
+  edit_artifact(&exec->edits, &line);
   out->text = stage->artifact.text; // held by the artifact until the job ends
   memcpy(out->sha256, stage->sha256, sizeof out->sha256);
   return 0;
 }
 
-const char *job_stage_artifacts(struct job *job) {
+const char *execution_stage_artifacts(struct execution *exec) {
   struct json_out j = {0};
-  const struct job_stage *first = job->stages;
+  const struct execution_stage *first = exec->stages;
   while (first && !first->asked)
     first = first->next;
   if (!first) return NULL;
   json_array(&j);
-  for (const struct job_stage *s = first; s; s = s->next) {
+  for (const struct execution_stage *s = first; s; s = s->next) {
     if (!s->asked) continue;
     json_object(&j);
     json_put_text(&j, "stage", s->name);
@@ -267,13 +267,13 @@ const char *job_stage_artifacts(struct job *job) {
     json_end_object(&j);
   }
   json_end_array(&j);
-  return json_take(&j, &job->arena);
+  return json_take(&j, &exec->arena);
 }
 
 // ---- replay ------------------------------------------------------------------------------------
 
-int job_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err) {
-  struct job *job = ctx;
+int execution_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err) {
+  struct execution *exec = ctx;
   const struct stage_row *row = stage_named(a->stage);
   const struct pass_question question = {.stage = a->stage, .of = a->of, .n = a->n};
   if (!row)
@@ -282,18 +282,18 @@ int job_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err) 
   if (row->can_pair && a->n % 2)
     return err_set(err, ERR_MODEL, "'of' has %u recipes, which cannot be paired", a->n);
   for (uint32_t i = 0; i < a->n; i++)
-    if (row->can ? !row->can(&job->recipes, a->of[i])
-                 : !row->can_pair(&job->recipes, a->of[i & ~1u], a->of[i | 1]))
+    if (row->can ? !row->can(&exec->recipes, a->of[i])
+                 : !row->can_pair(&exec->recipes, a->of[i & ~1u], a->of[i | 1]))
       return err_set(err, ERR_MODEL, "recipe %u of 'of' cannot be %s", i, row->done);
-  struct job_stage *stage = answer(job, row, &question, err);
+  struct execution_stage *stage = answer(exec, row, &question, err);
   if (!stage) return -1;
   stage->asked = true;
   if (memcmp(stage->sha256, a->sha256, DIGEST_BYTES) == 0) return 0;
   bool is_of_old = false; // version 0.1.0 added up these figures in another way
   for (uint32_t i = 0; i < a->n && strcmp(a->stage, MEASURED_STAGE) == 0; i++)
-    is_of_old = is_of_old || !measure_is_by_column(&job->recipes, a->of[i]);
+    is_of_old = is_of_old || !measure_is_by_column(&exec->recipes, a->of[i]);
   if (is_of_old) {
-    observer_notice(job->request->observer,
+    observer_notice(exec->request->observer,
                     "the log was written by version 0.1.0, whose figures cannot be compared: weir "
                     "cannot tell whether these are the weights that it measured");
     return 0;
@@ -309,30 +309,30 @@ int job_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err) 
 
 // ---- their end ---------------------------------------------------------------------------------
 
-bool job_stage_took_over(const struct job *job) {
-  for (const struct job_stage *s = job->stages; s; s = s->next)
+bool execution_stage_took_over(const struct execution *exec) {
+  for (const struct execution_stage *s = exec->stages; s; s = s->next)
     if (s->resumed) return true;
   return false;
 }
 
-int job_stage_move(struct job *job, const struct staging *st, struct err *err) {
-  const char *folder = job->request->records.artifacts;
-  for (struct job_stage *s = job->stages; s; s = s->next)
+int execution_stage_move(struct execution *exec, const struct staging *st, struct err *err) {
+  const char *folder = exec->request->records.artifacts;
+  for (struct execution_stage *s = exec->stages; s; s = s->next)
     if (artifact_move(&s->artifact, st, err)) return -1;
-  for (struct job_stage *s = job->stages; s && folder; s = s->next)
+  for (struct execution_stage *s = exec->stages; s && folder; s = s->next)
     if (s->asked && kept_artifacts_put(folder, &s->artifact, err)) return -1;
-  job_stage_end(job, false);
+  execution_stage_end(exec, false);
   return 0;
 }
 
-void job_stage_forget(struct job *job) {
-  for (struct job_stage *s = job->stages; s; s = s->next)
+void execution_stage_forget(struct execution *exec) {
+  for (struct execution_stage *s = exec->stages; s; s = s->next)
     s->asked = false;
 }
 
-void job_stage_drop(struct job *job) {
-  for (struct job_stage **at = &job->stages; *at;) {
-    struct job_stage *s = *at;
+void execution_stage_drop(struct execution *exec) {
+  for (struct execution_stage **at = &exec->stages; *at;) {
+    struct execution_stage *s = *at;
     if (s->asked) {
       at = &s->next;
       continue;
@@ -342,14 +342,14 @@ void job_stage_drop(struct job *job) {
   }
 }
 
-void job_stage_end(struct job *job, bool keep) {
-  for (struct job_stage *s = job->stages; s; s = s->next)
+void execution_stage_end(struct execution *exec, bool keep) {
+  for (struct execution_stage *s = exec->stages; s; s = s->next)
     artifact_end(&s->artifact, keep);
 }
 
-void job_stage_write(const struct job *job, struct json_out *j) {
+void execution_stage_write(const struct execution *exec, struct json_out *j) {
   json_put_array(j, "stages");
-  for (const struct job_stage *s = job->stages; s; s = s->next) {
+  for (const struct execution_stage *s = exec->stages; s; s = s->next) {
     json_object(j);
     json_put_uint(j, "measurements", s->n);
     json_put_text(j, "name", s->name);

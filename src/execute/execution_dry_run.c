@@ -1,0 +1,66 @@
+// --dry-run: what a run would change, and whether it would be let.
+//
+// A dry run that says yes must be true, so whatever refuses the real run is asked here too, through
+// the same functions and in the same order: names and existing files (execution_output.c), the engine,
+// space, lock and folder (staging_foresee), the memory of the workers (memory_split_of). But the
+// answer is wanted also where one of them says no: the first refusal is kept (execution_refused), the
+// report is printed whole, and the refusal ends the command after it with the exit code of the real
+// run.
+//
+// Where OUT was left out only the model and its weights can refuse (a gate, a budget): figures are then
+// those of the input's folder.
+#include "execution.h"
+#include "version_number.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int execution_refused(struct execution *exec, const struct err *why, struct err *err) {
+  if (!exec->request->dry_run) {
+    *err = *why;
+    return -1;
+  }
+  if (exec->refusal.kind == ERR_NONE && !exec->out.absent) exec->refusal = *why;
+  return 0;
+}
+
+int execution_refused_anywhere(struct execution *exec, const struct err *why, struct err *err) {
+  if (execution_refused(exec, why, err)) return -1;
+  if (exec->refusal.kind == ERR_NONE) exec->refusal = *why;
+  exec->no_such_output = true;
+  return 0;
+}
+
+int execution_look_ahead(struct execution *exec, struct err *err) {
+  struct staging_options options = {.dest_folder = exec->out.folder,
+                                    .onnx_name = exec->out.onnx_name,
+                                    .version = version_number,
+                                    .fresh = exec->request->fresh};
+  struct err why = {0};
+  struct stat at;
+  if (execution_beside_bytes(exec, &options.beside_bytes, err)) return -1;
+  if (execution_choose_io(exec, &why) && execution_refused(exec, &why, err)) return -1;
+  why = (struct err){0};
+  exec->ahead.output_exists = !exec->out.absent && execution_output_there(exec, &at);
+  exec->ahead.folder_writable = faccessat(exec->out.dest, ".", W_OK | X_OK, AT_EACCESS) == 0;
+  if (staging_foresee(&exec->plan, &options, &exec->ahead.space, &why) && exec->mode != IO_NULL &&
+      execution_refused(exec, &why, err))
+    return -1;
+  why = (struct err){0};
+  const struct work_options run = {
+      .jobs = exec->request->limits.jobs, .memory = exec->memory, .mode = exec->mode};
+  if (run_foresee(&exec->plan, &run, &exec->stats.jobs, &why))
+    return execution_refused(exec, &why, err);
+  return 0;
+}
+
+uint64_t execution_index_peak(const struct execution *exec) {
+  if (exec->stages) return max_u64(exec->planning_bytes, exec->index_bytes);
+  const uint64_t before = exec->planning_bytes; // there --memory is not in use yet
+  return before > exec->index_bytes + exec->memory ? before - exec->memory : exec->index_bytes;
+}
+
+uint64_t execution_memory_limit(const struct execution *exec) {
+  return execution_index_peak(exec) + exec->memory + EXECUTION_PROGRAM_BYTES;
+}
