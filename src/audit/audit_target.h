@@ -1,4 +1,6 @@
-// A written model by the operand MODEL|MANIFEST of those commands that go by its manifest.
+// Written models, compared with their manifests down to tensors (audit_files.h, audit_tensors.h), and signed (sign_model.h).
+//
+// Here: such a model by the operand MODEL|MANIFEST of those commands that go by its manifest.
 #ifndef WEIR_AUDIT_TARGET_H
 #define WEIR_AUDIT_TARGET_H
 
