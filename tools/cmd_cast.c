@@ -2,7 +2,7 @@
 //
 // The pass does the work, and its options are the command's. What is asked here is only that a type
 // is named: there is no default for it. Reading, planning, writing and reports are those of every
-// command with passes (pass_job.h).
+// command with passes (pass_edits.h).
 #include "commands.h"
 #include "pass_command.h"
 

@@ -6,25 +6,26 @@
 #include "commands.h"
 #include "conv2matmul.h"
 #include "pass_command.h"
+#include "render_passes.h"
 #include "report.h"
 
 // The pass's step: the last one (--inputs-are-constant is one before it).
-static uint32_t step_of(const struct pass_job *pj) {
+static uint32_t step_of(const struct pass_edits *pj) {
   return pj->pipeline.n_steps - 1;
 }
 
-static bool strict(const struct pass_job *pj) {
+static bool strict(const struct pass_edits *pj) {
   const struct conv2matmul_options *options = pj->pipeline.steps[step_of(pj)].values.options;
   return options->strict_compat;
 }
 
 static void write_report(struct execution *exec, struct json_out *j) {
-  const struct pass_job *pj = exec->ctx;
-  const struct pass_job_counts n = pass_job_count(pj, step_of(pj));
+  const struct pass_edits *pj = exec->ctx;
+  const struct pass_edits_counts n = pass_edits_count(pj, step_of(pj));
   const uint64_t held_back = pj->steps[step_of(pj)].held_back;
   json_put_uint(j, "converted", n.converted);
   if (held_back) json_put_uint(j, "held_back", held_back);
-  if (step_of(pj) > 0) json_put_uint(j, "inputs_made_constant", pass_job_count(pj, 0).converted);
+  if (step_of(pj) > 0) json_put_uint(j, "inputs_made_constant", pass_edits_count(pj, 0).converted);
   json_put_array(j, "nodes");
   for (uint32_t i = 0; i < pj->n_sites; i++) {
     const struct run_site *s = &pj->sites[i];
@@ -44,17 +45,17 @@ static void write_report(struct execution *exec, struct json_out *j) {
 }
 
 static void tell(struct execution *exec, struct run_summary *told) {
-  const struct pass_job *pj = exec->ctx;
-  const struct pass_job_counts n = pass_job_count(pj, step_of(pj));
-  pass_job_tell(exec, told);
+  const struct pass_edits *pj = exec->ctx;
+  const struct pass_edits_counts n = pass_edits_count(pj, step_of(pj));
+  render_passes_summary(exec, told);
   if (strict(pj))
     told->line = arena_printf(&exec->arena, "converted=%lu skipped=%lu output=%s", n.converted,
                               n.skipped, exec->out.path);
 }
 
 int cmd_conv2matmul(const struct cli_args *args, struct err *err) {
-  struct pass_job pj;
-  pass_job_init(&pj, &report_observer);
+  struct pass_edits pj;
+  render_passes_init(&pj, &report_observer);
   pj.report = write_report;
   pj.tell = tell;
   int rc = pass_command_take_flags(&pj, args, err);
@@ -66,6 +67,6 @@ int cmd_conv2matmul(const struct cli_args *args, struct err *err) {
     pj.plain_report = pj.all_external = strict(&pj);
     rc = pass_command_run(&pj, args, err);
   }
-  pass_job_free(&pj);
+  pass_edits_free(&pj);
   return rc;
 }

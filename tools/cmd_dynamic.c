@@ -1,7 +1,7 @@
 // weir dynamic: weights in int8, activations quantized while the model runs.
 //
 // This is the pass of that name as a command: the pass chooses the weights, decides and edits, and its options are the
-// command's. All else is that of every command with passes (pass_job.h).
+// command's. All else is that of every command with passes (pass_edits.h).
 #include "commands.h"
 #include "pass_command.h"
 

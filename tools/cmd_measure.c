@@ -10,6 +10,7 @@
 #include "machine.h"
 #include "matmulnbits.h"
 #include "pass_command.h"
+#include "render_passes.h"
 #include "report.h"
 
 #include <math.h>
@@ -27,7 +28,7 @@ struct measuring {
   struct request request;
   struct request_source source;
   struct execution exec;               // as far as sources, model and edits go
-  struct pass_job pj;                  // one step: the pass
+  struct pass_edits pj;                // one step: the pass
   struct matmulnbits_options *options; // of the step
   bool all, quiet;                     // all: weights are printed, not only the worst
   uint64_t source_bytes_read;
@@ -60,7 +61,7 @@ static void note_row(void *ctx, const struct matmulnbits_measurement *x) {
 
 static int measure(struct measuring *m, struct err *err) {
   struct arena scratch = {0};
-  struct pass_env env = pass_job_env(&m->pj, &m->exec);
+  struct pass_env env = pass_edits_env(&m->pj, &m->exec);
   env.scratch = &scratch;
   env.ask = ask;
   env.ask_ctx = m;
@@ -73,7 +74,7 @@ static int measure(struct measuring *m, struct err *err) {
     env.site = NULL;
     rc = env.pass->run(&env, p->steps[i].values.options, &unused, err);
   }
-  env.site = pass_job_env(&m->pj, &m->exec).site;
+  env.site = pass_edits_env(&m->pj, &m->exec).site;
   env.pass = p->steps[p->n_steps - 1].values.pass;
   if (rc == 0) rc = matmulnbits_measure(&env, m->options, &listener, err);
   arena_free(&scratch);
@@ -97,7 +98,7 @@ static int compare_sites(const void *pa, const void *pb) {
 
 // The first site of a weight is the first node that uses it.
 static void name_layers(struct measuring *m) {
-  const struct pass_job *pj = &m->pj;
+  const struct pass_edits *pj = &m->pj;
   const struct run_site **sites = arena_alloc(&m->exec.arena, (pj->n_sites + 1) * sizeof *sites);
   uint32_t n = 0;
   for (uint32_t i = 0; i < pj->n_sites; i++)
@@ -213,7 +214,7 @@ static void print_table(struct measuring *m) {
   }
   if (m->quiet) return;
   if (!all) printf("the %u worst of %u weights; --all lists them all\n", shown, weights);
-  const char *kept = pass_job_kept(&m->pj, 0, &m->exec.arena);
+  const char *kept = render_passes_kept(&m->pj, 0, &m->exec.arena);
   if (kept) printf("not measured: %s\n", kept);
   printf("%u weight%s, %s in %s, %s of memory\n", weights, plural(weights), quote_bytes(bytes).s,
          quote_seconds(machine_clock() - m->exec.began).s, quote_bytes(machine_peak_memory()).s);
@@ -342,7 +343,7 @@ static int read_options(struct measuring *m, const struct cli_args *args, struct
   candidates->given = false;
   if (pass_values_read(&step->values, &p->arena, err)) return -1;
   m->options = step->values.options;
-  pass_job_tell_targets(&m->pj);
+  pass_edits_tell_targets(&m->pj);
   return 0;
 }
 
@@ -357,7 +358,7 @@ int cmd_measure(const struct cli_args *args, struct err *err) {
   m.request = cli_request_reading(args, &m.source, &report_observer);
   m.exec.memory = m.request.limits.memory;
   m.exec.mode = m.request.limits.io;
-  pass_job_init(&m.pj, &report_observer);
+  render_passes_init(&m.pj, &report_observer);
   model_init(&m.exec.model);
   recipes_init(&m.exec.recipes);
   edits_init(&m.exec.edits, &m.exec.model, &m.exec.recipes);
@@ -369,6 +370,6 @@ int cmd_measure(const struct cli_args *args, struct err *err) {
     (cli_flag(args, OPT_JSON) ? print_json : cli_flag(args, OPT_CSV) ? print_csv : print_table)(&m);
   TABLE_FREE(&m, rows);
   execution_close(&m.exec);
-  pass_job_free(&m.pj);
+  pass_edits_free(&m.pj);
   return rc;
 }

@@ -5,14 +5,15 @@
 #include "infer_step.h"
 #include "optimize_steps.h"
 #include "pass_command.h"
+#include "render_passes.h"
 #include "report.h"
 
 int cmd_optimize(const struct cli_args *args, struct err *err) {
-  struct pass_job pj;
+  struct pass_edits pj;
   struct optimize_asked asked = {.goal = optimize_goal_of(cli_string(args, OPT_GOAL)),
                                  .rounds = cli_count(args, OPT_ROUNDS)};
-  pass_job_init(&pj, &report_observer);
-  pj.tell = pass_job_tell_nodes;
+  render_passes_init(&pj, &report_observer);
+  pj.tell = render_passes_nodes;
   asked.only = cli_list(args, OPT_ONLY, &asked.n_only);
   asked.skip = cli_list(args, OPT_SKIP, &asked.n_skip);
   if (cli_given(args, OPT_FOLD_LIMIT))
@@ -27,6 +28,6 @@ int cmd_optimize(const struct cli_args *args, struct err *err) {
   if (rc == 0) rc = infer_step_add(&pj.pipeline, NULL, "", err);
   pass_command_take_exactness(&pj, args);
   if (rc == 0) rc = pass_command_run(&pj, args, err);
-  pass_job_free(&pj);
+  pass_edits_free(&pj);
   return rc;
 }

@@ -8,17 +8,18 @@
 #include "infer_step.h"
 #include "optimize_steps.h"
 #include "pass_command.h"
+#include "render_passes.h"
 #include "report.h"
 
 enum { SHOWN = 20, VERBOSE_ALL = 3 };
 
 // A job's ctx is its pass_job.
 struct preprocessing {
-  struct pass_job pj;
+  struct pass_edits pj;
   uint32_t verbose;
 };
 
-static bool any_converted(const struct pass_job *pj) {
+static bool any_converted(const struct pass_edits *pj) {
   for (uint32_t i = 0; i < pj->n_sites; i++)
     if (run_site_converted(&pj->sites[i])) return true;
   return false;
@@ -26,7 +27,7 @@ static bool any_converted(const struct pass_job *pj) {
 
 // The nodes without a shape, as the last inference left them: --verbose.
 static void hint(struct execution *exec) {
-  const struct pass_job *pj = exec->ctx;
+  const struct pass_edits *pj = exec->ctx;
   const uint32_t verbose = ((const struct preprocessing *)exec->ctx)->verbose;
   uint32_t last = NO_ID, shown = 0, more = 0;
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
@@ -40,15 +41,15 @@ static void hint(struct execution *exec) {
     }
     shown++;
     report_notice("no known shape for the output of %s '%s': %s", quote_str(s->op_type).s,
-                  quote_str(s->name).s, pass_job_reason_words(s->reason, &exec->arena));
+                  quote_str(s->name).s, render_passes_reason(s->reason, &exec->arena));
   }
   if (more) report_notice("and for %u more (--verbose 3 lists all)", more);
-  pass_job_hint(exec);
+  render_passes_hints(exec);
 }
 
 static void tell(struct execution *exec, struct run_summary *told) {
-  const struct pass_job *pj = exec->ctx;
-  pass_job_tell_nodes(exec, told);
+  const struct pass_edits *pj = exec->ctx;
+  render_passes_nodes(exec, told);
   if (exec->edits.n > 0 && !any_converted(pj)) told->did = "marked as preprocessed";
 }
 
@@ -79,9 +80,9 @@ static int add_steps(struct pipeline *p, const struct cli_args *args, struct err
 
 int cmd_preprocess(const struct cli_args *args, struct err *err) {
   struct preprocessing x = {.verbose = cli_count(args, OPT_VERBOSE)};
-  struct pass_job *pj = &x.pj;
+  struct pass_edits *pj = &x.pj;
   const struct infer_step_sets sets = pass_command_sets(args);
-  pass_job_init(pj, &report_observer);
+  render_passes_init(pj, &report_observer);
   pj->tell = tell;
   pj->hint = hint;
   if (cli_flag(args, OPT_AUTO_MERGE))
@@ -93,6 +94,6 @@ int cmd_preprocess(const struct cli_args *args, struct err *err) {
   if (rc == 0) rc = add_steps(&pj->pipeline, args, err);
   pass_command_take_exactness(pj, args);
   if (rc == 0) rc = pass_command_run(pj, args, err);
-  pass_job_free(pj);
+  pass_edits_free(pj);
   return rc;
 }

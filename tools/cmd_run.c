@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "pass_command.h"
 #include "pipeline_yaml.h"
+#include "render_passes.h"
 #include "report.h"
 
 // All passes of a user's own, in the order of their files.
@@ -25,9 +26,9 @@ int cmd_run(const struct cli_args *args, struct err *err) {
   const char *const *texts = cli_list(args, OPT_PASS, &n);
   const char *const *rules = cli_list(args, OPT_RULES, &n_rules);
   struct user_rules own = {.passes = NULL};
-  struct pass_job pj;
+  struct pass_edits pj;
   int rc = 0;
-  pass_job_init(&pj, &report_observer);
+  render_passes_init(&pj, &report_observer);
   rc = user_rules_read(&own, rules, n_rules, err);
   pj.pipeline.own = &own;
   for (uint32_t i = 0; i < n_rules; i++)
@@ -59,7 +60,7 @@ int cmd_run(const struct cli_args *args, struct err *err) {
   }
   pass_command_take_exactness(&pj, args); // over that of the file
   if (rc == 0) rc = pass_command_run(&pj, args, err);
-  pass_job_free(&pj);
+  pass_edits_free(&pj);
   user_rules_done(&own);
   return rc;
 }

@@ -1,7 +1,7 @@
 // What a run has to say of itself: collected once, and told three times.
 //
-//   job, passes, model, units ──execution_report──▶ struct run_report ──▶ lines for people   execution_report.c, pass_job_tell.c
-//                                                                 ──▶ JSON               execution_report.c, pass_job_report.c
+//   job, passes, model, units ──execution_report──▶ struct run_report ──▶ lines for people   execution_report.c, render_passes.c
+//                                                                 ──▶ JSON               execution_report.c, render_passes_json.c
 //                                                                 ──▶ a page             tools/html
 //
 // A command that is no job (verify) fills what it knows of one; pages leave out what is not there.
@@ -27,8 +27,8 @@ struct run_summary {
   const char *line; // this line and nothing else, for scripts made for another tool; or NULL
 };
 
-struct verified; // verified.h
-struct pass_job; // pass_job.h
+struct verified;   // verified.h
+struct pass_edits; // pass_edits.h
 
 struct run_file {
   const char *name;
@@ -51,12 +51,12 @@ struct run_report {
   double seconds;       // so far
   uint64_t peak_memory; // bytes, so far; 0: not known
   uint64_t bytes_before, bytes_after;
-  uint64_t packed;               // the latter after gzip -9, about; 0: not known
-  struct census census;          // n_ops 0: it was not counted
-  const struct pass_job *passes; // steps, sites and their warnings; NULL: the command runs none
-  const struct recipes *recipes; // of `stored`
-  struct stored_tensors stored;  // tensors in another form, with their errors
-  const char *const *warnings;   // beside those of steps
+  uint64_t packed;                 // the latter after gzip -9, about; 0: not known
+  struct census census;            // n_ops 0: it was not counted
+  const struct pass_edits *passes; // steps, sites and their warnings; NULL: the command runs none
+  const struct recipes *recipes;   // of `stored`
+  struct stored_tensors stored;    // tensors in another form, with their errors
+  const char *const *warnings;     // beside those of steps
   uint32_t n_warnings;
   TABLE(struct run_file, inputs);
   TABLE(struct run_file, outputs); // the .onnx first

@@ -4,7 +4,7 @@
 #include "html_chart.h"
 #include "html_page.h"
 #include "html_table.h"
-#include "pass_job.h"
+#include "pass_edits.h"
 #include "verified.h"
 
 #include <math.h>

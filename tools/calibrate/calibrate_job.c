@@ -59,7 +59,7 @@ static void warn(void *ctx, const char *sentence, const char *hint) {
 
 static int run_passes(struct calibrate_job *j, struct err *err) {
   struct pass_run run = {
-      .pipeline = &j->pj.pipeline, .env = pass_job_env(&j->pj, &j->exec), .flaws = j->exec.flaws};
+      .pipeline = &j->pj.pipeline, .env = pass_edits_env(&j->pj, &j->exec), .flaws = j->exec.flaws};
   if (j->pj.pipeline.n_steps == 0) return 0;
   run.env.ask = ask;
   run.env.ask_ctx = j;
@@ -461,7 +461,7 @@ int calibrate_job_run(struct calibrate_job *j, const struct calibrate_request *r
   j->c.observer = base->observer;
   j->c.ranges = &j->ranges;
   j->c.stop = observer_stop(j->c.observer);
-  pass_job_init(&j->pj, base->observer);
+  pass_edits_init(&j->pj, base->observer);
   model_init(&j->exec.model);
   recipes_init(&j->exec.recipes);
   edits_init(&j->exec.edits, &j->exec.model, &j->exec.recipes);
@@ -490,6 +490,6 @@ void calibrate_job_close(struct calibrate_job *j, bool keep) {
   TABLE_FREE(&j->c, groups);
   infer_free(j->infer);
   execution_close(&j->exec);
-  pass_job_free(&j->pj);
+  pass_edits_free(&j->pj);
   arena_free(&j->c.arena);
 }

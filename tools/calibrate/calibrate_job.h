@@ -3,7 +3,7 @@
 #define WEIR_CALIBRATE_JOB_H
 
 #include "calibrate_request.h"
-#include "pass_job.h"
+#include "pass_edits.h"
 #include "scratch.h"
 
 struct calibrate_record;
@@ -14,7 +14,7 @@ struct calibrate_job {
   struct calibrate c;
   const struct calibrate_record *record; // NULL: it is none that is done again
   struct execution exec;                 // as far as sources, model and edits go
-  struct pass_job pj;                    // --pass, --config
+  struct pass_edits pj;                  // --pass, --config
   struct infer *infer;
   struct runtime_options runtime;
   struct artifact artifact; // the staging folder

@@ -1,14 +1,15 @@
 #include "pass_command.h"
 
 #include "cli_request.h"
+#include "render_passes.h"
 #include "report.h"
 
-void pass_command_take_exactness(struct pass_job *pj, const struct cli_args *args) {
+void pass_command_take_exactness(struct pass_edits *pj, const struct cli_args *args) {
   if (cli_given(args, OPT_EXACTNESS))
     pj->pipeline.exactness = exactness_by_name(span_str(cli_string(args, OPT_EXACTNESS)));
 }
 
-int pass_command_take_inputs(struct pass_job *pj, const struct cli_args *args, struct err *err) {
+int pass_command_take_inputs(struct pass_edits *pj, const struct cli_args *args, struct err *err) {
   uint32_t n;
   if (!cli_given(args, OPT_INPUTS_ARE_CONSTANT)) return 0;
   struct pipeline_step *step =
@@ -16,7 +17,7 @@ int pass_command_take_inputs(struct pass_job *pj, const struct cli_args *args, s
   return step ? pass_values_read(&step->values, &pj->pipeline.arena, err) : -1;
 }
 
-int pass_command_take_flags(struct pass_job *pj, const struct cli_args *args, struct err *err) {
+int pass_command_take_flags(struct pass_edits *pj, const struct cli_args *args, struct err *err) {
   uint32_t n;
   struct pipeline *p = &pj->pipeline;
   if (pass_command_take_inputs(pj, args, err)) return -1;
@@ -34,23 +35,23 @@ struct infer_step_sets pass_command_sets(const struct cli_args *args) {
   return sets;
 }
 
-int pass_command_run(struct pass_job *pj, const struct cli_args *args, struct err *err) {
+int pass_command_run(struct pass_edits *pj, const struct cli_args *args, struct err *err) {
   struct arena arena = {0};
   struct request request;
   pj->pass = cli_pass(args->command);
   pj->rank.asked = cli_option_belongs(OPT_RANK, args->command) && cli_flag(args, OPT_RANK);
-  int rc = pass_job_check(pj, err);
+  int rc = pass_edits_check(pj, err);
   if (rc == 0) rc = cli_request(&request, args, &pj->pipeline, pj->observer, &arena, err);
-  if (rc == 0) rc = execution_command(&request, pass_job_edit, pj, err);
+  if (rc == 0) rc = execution_command(&request, pass_edits_edit, pj, err);
   arena_free(&arena);
   return rc;
 }
 
 int pass_command_flags(const struct cli_args *args, struct err *err) {
-  struct pass_job pj;
-  pass_job_init(&pj, &report_observer);
+  struct pass_edits pj;
+  render_passes_init(&pj, &report_observer);
   int rc = pass_command_take_flags(&pj, args, err);
   if (rc == 0) rc = pass_command_run(&pj, args, err);
-  pass_job_free(&pj);
+  pass_edits_free(&pj);
   return rc;
 }

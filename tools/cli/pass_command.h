@@ -4,21 +4,21 @@
 
 #include "cli.h"
 #include "infer_step.h"
-#include "pass_job.h"
+#include "pass_edits.h"
 
 // The step of --inputs-are-constant, where it is given: before all others.
-int pass_command_take_inputs(struct pass_job *pj, const struct cli_args *args, struct err *err);
+int pass_command_take_inputs(struct pass_edits *pj, const struct cli_args *args, struct err *err);
 // The command's pass with the flags of the command line (cli_pass_values), as the last step; the one
 // above comes before it.
-int pass_command_take_flags(struct pass_job *pj, const struct cli_args *args, struct err *err);
+int pass_command_take_flags(struct pass_edits *pj, const struct cli_args *args, struct err *err);
 // --exactness, where it is given.
-void pass_command_take_exactness(struct pass_job *pj, const struct cli_args *args);
+void pass_command_take_exactness(struct pass_edits *pj, const struct cli_args *args);
 
 // --set-shape and --set-dim.
 struct infer_step_sets pass_command_sets(const struct cli_args *args);
 
 // The whole command, once the steps are there.
-int pass_command_run(struct pass_job *pj, const struct cli_args *args, struct err *err);
+int pass_command_run(struct pass_edits *pj, const struct cli_args *args, struct err *err);
 // The same of a command that is its pass with the flags of the command line.
 int pass_command_flags(const struct cli_args *args, struct err *err);
 

@@ -5,7 +5,8 @@
 #include "html_chart.h"
 #include "html_parts.h"
 #include "html_table.h"
-#include "pass_job.h"
+#include "pass_edits.h"
+#include "render_passes.h"
 #include "verified.h"
 
 #include <stdlib.h>
@@ -18,9 +19,9 @@ static void put_count(struct html_out *o, uint64_t n) {
   html_put(o, "<td class=\"number\">%s</td>", html_whole(n).s);
 }
 
-static void put_step(struct html_out *o, const struct pass_job *pj, uint32_t step) {
+static void put_step(struct html_out *o, const struct pass_edits *pj, uint32_t step) {
   const struct pipeline_step *s = &pj->pipeline.steps[step];
-  const struct pass_job_counts n = pass_job_count(pj, step);
+  const struct pass_edits_counts n = pass_edits_count(pj, step);
   const struct pass_run_step *came = pj->steps ? &pj->steps[step] : NULL;
   struct arena a = {0};
   html_put(o, "<tr><td><code>%s</code><small>", s->values.pass->name);
@@ -34,7 +35,7 @@ static void put_step(struct html_out *o, const struct pass_job *pj, uint32_t ste
   arena_free(&a);
 }
 
-static void put_steps(struct html_out *o, const struct pass_job *pj) {
+static void put_steps(struct html_out *o, const struct pass_edits *pj) {
   uint32_t idle = 0;
   html_raw(o, "<h3>Steps</h3>\n<div class=\"scroll\"><table>\n<caption>Passes that changed "
               "something, in the order in "
@@ -44,7 +45,7 @@ static void put_steps(struct html_out *o, const struct pass_job *pj) {
               "class=\"number\">"
               "Held back</th><th scope=\"col\">How</th></tr></thead>\n<tbody>\n");
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++) {
-    if (pj->pipeline.n_steps > 1 && pass_job_count(pj, i).converted == 0)
+    if (pj->pipeline.n_steps > 1 && pass_edits_count(pj, i).converted == 0)
       idle++;
     else
       put_step(o, pj, i);
@@ -187,7 +188,7 @@ void html_types(struct html_out *o, const struct run_report *r) {
 // ---- what was kept -----------------------------------------------------------------------------
 
 static int by_reason(const void *a, const void *b, void *ctx) {
-  const struct pass_job *pj = *(const struct pass_job *const *)ctx;
+  const struct pass_edits *pj = *(const struct pass_edits *const *)ctx;
   const uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
   const struct run_site *x = &pj->sites[i], *y = &pj->sites[k];
   if (x->step != y->step) return x->step < y->step ? -1 : 1;
@@ -202,13 +203,13 @@ static bool is_together(const struct run_site *x, const struct run_site *y) {
          strcmp(x->op_type, y->op_type) == 0;
 }
 
-static void put_group(struct html_out *o, const struct pass_job *pj, const uint32_t *at, uint32_t n,
-                      struct arena *a) {
+static void put_group(struct html_out *o, const struct pass_edits *pj, const uint32_t *at,
+                      uint32_t n, struct arena *a) {
   const struct run_site *first = &pj->sites[at[0]];
-  const bool infers = pass_job_infers(pj, first->step);
+  const bool infers = render_passes_infers(pj, first->step);
   html_put(o, "<details><summary><b>%u %s</b> ", n, first->op_type);
   html_put(o, infers ? "without a known shape: %s " : "%s ",
-           pass_job_reason_words(first->reason, a));
+           render_passes_reason(first->reason, a));
   html_put(o, "<small>%s</small></summary>\n<ul class=\"names\">",
            pj->pipeline.steps[first->step].values.pass->name);
   for (uint32_t i = 0; i < n && i < NAMES_SHOWN; i++) {
@@ -226,13 +227,13 @@ static void put_group(struct html_out *o, const struct pass_job *pj, const uint3
 }
 
 void html_kept(struct html_out *o, const struct run_report *r) {
-  const struct pass_job *pj = r->passes;
+  const struct pass_edits *pj = r->passes;
   if (!pj) return;
   struct arena a = {0};
   uint32_t n = 0, groups = 0, more = 0;
   uint32_t *at = arena_alloc(&a, pj->n_sites * sizeof *at + 1);
   for (uint32_t i = 0; i < pj->n_sites; i++)
-    if (pass_job_kept_site(pj, &pj->sites[i], &a)) at[n++] = i;
+    if (render_passes_keeps(pj, &pj->sites[i], &a)) at[n++] = i;
   if (n) {
     qsort_r(at, n, sizeof *at, by_reason, &pj);
     html_raw(o, "<section id=\"kept\"><h2>Left unchanged, and why</h2>\n");
@@ -278,7 +279,7 @@ static int by_turn(const void *pa, const void *pb) {
 }
 
 // Sites that no later round looked at again; *n: how many.
-static const uint32_t *in_turn(const struct pass_job *pj, uint32_t *n, struct arena *a) {
+static const uint32_t *in_turn(const struct pass_edits *pj, uint32_t *n, struct arena *a) {
   uint32_t *looked_at = arena_zalloc(a, pj->pipeline.n_steps * sizeof *looked_at + 1);
   struct turn *turns = arena_alloc(a, pj->n_sites * sizeof *turns + 1);
   uint32_t *at = arena_alloc(a, pj->n_sites * sizeof *at + 1);
@@ -297,14 +298,14 @@ static const uint32_t *in_turn(const struct pass_job *pj, uint32_t *n, struct ar
 }
 
 struct sites {
-  const struct pass_job *pj;
+  const struct pass_edits *pj;
   const uint32_t *at;
   struct arena *words; // two: of this row and the one before
 };
 
 static struct span why_of(const struct run_site *s, struct arena *a) {
   arena_reset(a);
-  const char *words = pass_job_reason_words(s->reason, a);
+  const char *words = render_passes_reason(s->reason, a);
   return span_str(words ? words : s->reason);
 }
 
@@ -320,7 +321,7 @@ static void put_site(const void *ctx, uint32_t i, struct html_cell *cells) {
 }
 
 void html_sites(struct html_out *o, const struct run_report *r) {
-  const struct pass_job *pj = r->passes;
+  const struct pass_edits *pj = r->passes;
   if (!pj || pj->n_sites == 0) return;
   struct arena a = {0};
   uint32_t n;

@@ -11,7 +11,7 @@
 #include "html_files.h"
 #include "html_parts.h"
 #include "html_table.h"
-#include "pass_job.h"
+#include "pass_edits.h"
 #include "verified.h"
 
 static void put_lines(struct html_out *o, const char *const *lines) {

@@ -8,7 +8,7 @@
 #include "html_chart.h"
 #include "html_parts.h"
 #include "html_table.h"
-#include "pass_job.h"
+#include "pass_edits.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,8 @@
 #include "html_chart.h"
 #include "html_parts.h"
 #include "html_table.h"
-#include "pass_job.h"
+#include "pass_edits.h"
+#include "render_rank.h"
 
 #include <math.h>
 
@@ -34,7 +35,7 @@ static void put_row(const void *ctx, uint32_t i, struct html_cell *cells) {
   cells[K_ALL].number = row->db;
   cells[K_WEIGHT].number = row->weight_db;
   cells[K_ACTIVATION] = (struct html_cell){.number = row->activation_db, .unknown = !row->has_step};
-  cells[K_BY].text = span_str(rank_by_words(row));
+  cells[K_BY].text = span_str(render_rank_by(row));
 }
 
 // Rows are worst first already.

@@ -242,7 +242,7 @@ static int edit(struct execution *exec, void *ctx, struct err *err) {
   exec->watch = (struct execution_watch){.planned = planned, .made = made, .ctx = r};
   exec->kept = (struct kept_artifacts){r->artifacts, json_get(r->m.x_weir, "artifacts")};
   return json_count(passes) == 0 ? execution_begin_edits(exec, "convert", "{}", err)
-                                 : pass_job_edit(exec, &r->pj, err);
+                                 : pass_edits_edit(exec, &r->pj, err);
 }
 
 int rebuild_prepare(struct rebuild *r, struct err *err) {
@@ -262,11 +262,11 @@ int rebuild_run(struct rebuild *r, const struct request *request, struct err *er
 
 void rebuild_start(struct rebuild *r, struct observer *o) {
   *r = (struct rebuild){.dir = -1};
-  pass_job_init(&r->pj, o);
+  pass_edits_init(&r->pj, o);
 }
 
 void rebuild_free(struct rebuild *r) {
-  pass_job_free(&r->pj);
+  pass_edits_free(&r->pj);
   user_rules_done(&r->own);
   TABLE_FREE(r, found);
   TABLE_FREE(r, reasons);

@@ -9,7 +9,7 @@
 #include "audit_tensors.h"
 #include "manifest.h"
 #include "user_rules.h"
-#include "pass_job.h"
+#include "pass_edits.h"
 #include "recalibrate.h"
 
 struct rebuild {
@@ -24,7 +24,7 @@ struct rebuild {
   bool calibrates;       // --calibrate: ranges are found again, by `again`
   struct recalibrate again;
   // what comes of it
-  struct pass_job pj;
+  struct pass_edits pj;
   struct user_rules own;
   bool same_plan;
   uint64_t units, different, bytes;

@@ -1,7 +1,9 @@
 // What passes did, for programs: the member "passes" of the report, an object a step, with every
 // site it looked at.
-#include "pass_job.h"
+#include "pass_edits.h"
 #include "passes.h"
+#include "render_passes.h"
+#include "render_rank.h"
 #include "run_report.h"
 
 static void write_site(struct json_out *j, const struct run_site *s) {
@@ -76,10 +78,10 @@ static void write_stored(const struct stored_tensors *q, const struct execution 
 
 static void write_step(struct execution *exec, const struct stored_tensors *q, uint32_t step,
                        struct json_out *j) {
-  struct pass_job *pj = exec->ctx;
+  struct pass_edits *pj = exec->ctx;
   const struct pass_values *v = &pj->pipeline.steps[step].values;
   const struct pass_run_step *came = &pj->steps[step];
-  const struct pass_job_counts n = pass_job_count(pj, step);
+  const struct pass_edits_counts n = pass_edits_count(pj, step);
   json_object(j);
   json_put_uint(j, "converted", n.converted);
   if (came->half_empty) {
@@ -109,11 +111,11 @@ static void write_step(struct execution *exec, const struct stored_tensors *q, u
   json_end_object(j);
 }
 
-void pass_job_report(struct execution *exec, struct json_out *j) {
+void render_passes_json(struct execution *exec, struct json_out *j) {
   const struct run_report *r = execution_report(exec);
   json_put_array(j, "passes");
   for (uint32_t i = 0; i < r->passes->pipeline.n_steps; i++)
     write_step(exec, &r->stored, i, j);
   json_end_array(j);
-  rank_write(&r->passes->rank, j);
+  render_rank_json(&r->passes->rank, j);
 }

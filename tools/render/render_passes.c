@@ -8,7 +8,8 @@
 // taken (a product of two activations has no weight) is not said.
 #include "custom_ops.h"
 #include "estimate.h"
-#include "pass_job.h"
+#include "render_passes.h"
+#include "render_rank.h"
 #include "run_report.h"
 
 #include <math.h>
@@ -117,7 +118,7 @@ static int by_hash(const void *x, const void *y) {
 }
 
 // How many weights the sites of a step are about that `which` holds of; one that several nodes use counts once.
-static uint64_t count_weights(const struct pass_job *pj, uint32_t step,
+static uint64_t count_weights(const struct pass_edits *pj, uint32_t step,
                               bool (*which)(const struct run_site *s), struct arena *a) {
   uint64_t *hashes = arena_alloc(a, (pj->n_sites + (size_t)1) * sizeof *hashes);
   uint32_t n = 0, different = 0;
@@ -144,7 +145,7 @@ static bool is_weighed(const struct run_site *s) {
 }
 
 // How many weights missed the gate, and what became of them.
-static void tell_gate(struct text *t, const struct pass_job *pj, uint32_t step, struct arena *a) {
+static void tell_gate(struct text *t, const struct pass_edits *pj, uint32_t step, struct arena *a) {
   const char *gate = list_words(&pj->pipeline.steps[step].values, "gate", ", ", a);
   if (!gate) return;
   const uint64_t all = count_weights(pj, step, is_weighed, a);
@@ -187,7 +188,7 @@ static void tell_clipped(struct text *t, const struct stored_tensors *q) {
     add(t, " (%lu elements of %lu weights clipped)", elements, weights);
 }
 
-bool pass_job_infers(const struct pass_job *pj, uint32_t step) {
+bool render_passes_infers(const struct pass_edits *pj, uint32_t step) {
   return strcmp(pj->pipeline.steps[step].values.pass->name, "infer") == 0;
 }
 
@@ -214,7 +215,7 @@ static void add_change(struct changes *c, const char *word, const char *pass, bo
 }
 
 // Steps that change the graph, by the words that asked for them.
-static struct changes changes_of(const struct pass_job *pj, struct arena *a) {
+static struct changes changes_of(const struct pass_edits *pj, struct arena *a) {
   const uint32_t n_steps = pj->pipeline.n_steps;
   struct changes c = {.list = arena_alloc(a, (n_steps + (size_t)1) * sizeof *c.list)};
   const char *family = NULL; // the word of the steps up to `end`
@@ -223,9 +224,9 @@ static struct changes changes_of(const struct pass_job *pj, struct arena *a) {
     const struct pipeline_step *step = &pj->pipeline.steps[i];
     const struct pass *pass = step->values.pass;
     if (step->named > 1) family = step->word, end = i + step->named;
-    const uint64_t converted = pass_job_count(pj, i).converted;
+    const uint64_t converted = pass_edits_count(pj, i).converted;
     if (pass->stores || converted == 0) continue;
-    if (pass_job_infers(pj, i))
+    if (render_passes_infers(pj, i))
       c.declared = converted; // the last one speaks of what is left
     else
       add_change(&c, i < end ? family : pass->name, pass->name, i >= end, converted);
@@ -303,7 +304,7 @@ static const char *step_words(const struct pass_told *t, struct arena *a) {
 
 // A line for each pass that did something, in the order in which they first stand in the pipeline, and one for all; with
 // `every` those that did nothing too.
-static void tell_steps(const struct pass_job *pj, bool every, struct run_summary *told,
+static void tell_steps(const struct pass_edits *pj, bool every, struct run_summary *told,
                        struct arena *a) {
   const uint32_t n_steps = pj->pipeline.n_steps;
   struct pass_told *list = arena_alloc(a, (n_steps + (size_t)1) * sizeof *list);
@@ -333,7 +334,7 @@ static void tell_steps(const struct pass_job *pj, bool every, struct run_summary
 
 // ---- what was kept ------------------------------------------------------------------------------
 
-const char *pass_job_reason_words(const char *reason, struct arena *a) {
+const char *render_passes_reason(const char *reason, struct arena *a) {
 #define REASON(word, text)                                                                         \
   if (strcmp(reason, word) == 0) return text;
 #include "reasons.def"
@@ -360,7 +361,7 @@ static uint32_t distinct(const struct pass **list, uint32_t n) {
 
 // What --exactness kept from happening, and the level that lets all of it happen; NULL: nothing. Of a pass that did not run
 // nobody knows what it would have done.
-static const char *held_back_text(const struct pass_job *pj, struct arena *a) {
+static const char *held_back_text(const struct pass_edits *pj, struct arena *a) {
   const struct pass **idle = arena_alloc(a, (pj->pipeline.n_steps + (size_t)1) * sizeof *idle);
   uint32_t n_idle = 0;
   uint64_t rewrites = 0;
@@ -390,25 +391,25 @@ static const char *held_back_text(const struct pass_job *pj, struct arena *a) {
 }
 
 // What an earlier round of a repeat took is no longer there to be taken.
-static bool is_left(const struct pass_job *pj, const struct run_site *s) {
+static bool is_left(const struct pass_edits *pj, const struct run_site *s) {
   return !s->gone && !run_site_converted(s) &&
          !(pj->pipeline.steps[s->step].repeat != NO_ID &&
            strcmp(s->reason, "already_quantized") == 0);
 }
 
-bool pass_job_kept_site(const struct pass_job *pj, const struct run_site *s, struct arena *a) {
-  return is_left(pj, s) && pass_job_reason_words(s->reason, a) != NULL;
+bool render_passes_keeps(const struct pass_edits *pj, const struct run_site *s, struct arena *a) {
+  return is_left(pj, s) && render_passes_reason(s->reason, a) != NULL;
 }
 
 // Nodes that were left as they were, by reason.
-static void list_kept(struct text *t, const struct pass_job *pj, uint32_t step,
+static void list_kept(struct text *t, const struct pass_edits *pj, uint32_t step,
                       struct arena *arena) {
   struct groups g = {.n = 0};
   uint64_t more = 0;
   for (uint32_t i = 0; i < pj->n_sites; i++) {
     const struct run_site *s = &pj->sites[i];
-    if (!is_left(pj, s) || (step != PASS_JOB_ALL_STEPS && s->step != step)) continue;
-    if (step == PASS_JOB_ALL_STEPS && pass_job_infers(pj, s->step)) continue;
+    if (!is_left(pj, s) || (step != PASS_EDITS_ALL_STEPS && s->step != step)) continue;
+    if (step == PASS_EDITS_ALL_STEPS && render_passes_infers(pj, s->step)) continue;
     const bool weight =
         strcmp(s->op_type, "Initializer") == 0 || strcmp(s->op_type, "Constant") == 0;
     count_in(&g, s, s->step, weight ? "weights" : s->op_type, s->reason);
@@ -416,7 +417,7 @@ static void list_kept(struct text *t, const struct pass_job *pj, uint32_t step,
   uint32_t shown = 0;
   const struct run_site *only = NULL;
   for (uint32_t k = 0; k < g.n; k++) {
-    const char *why = pass_job_reason_words(g.at[k].word, arena);
+    const char *why = render_passes_reason(g.at[k].word, arena);
     if (!why) continue;
     if (shown++ >= REASONS_SHOWN) {
       more += g.at[k].count;
@@ -436,18 +437,18 @@ static void list_kept(struct text *t, const struct pass_job *pj, uint32_t step,
         more + g.left_out == 1 ? "another reason" : "other reasons");
 }
 
-const char *pass_job_kept(const struct pass_job *pj, uint32_t step, struct arena *arena) {
+const char *render_passes_kept(const struct pass_edits *pj, uint32_t step, struct arena *arena) {
   struct text t = {.n = 0};
   list_kept(&t, pj, step, arena);
   return kept_text(&t, arena);
 }
 
 // Nodes whose outputs have no known shape, as the last inference found them.
-static const char *shapeless_text(const struct pass_job *pj, struct arena *arena) {
+static const char *shapeless_text(const struct pass_edits *pj, struct arena *arena) {
   struct text t = {.n = 0};
   uint32_t last = NO_ID;
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
-    if (pass_job_infers(pj, i)) last = i;
+    if (render_passes_infers(pj, i)) last = i;
   if (last != NO_ID) list_kept(&t, pj, last, arena);
   return kept_text(&t, arena);
 }
@@ -497,13 +498,13 @@ static bool is_run(const struct execution *exec) {
 
 // Are options of the step written as those of --pass?
 static bool is_of_run(const struct execution *exec, uint32_t step) {
-  const struct pass_job *pj = exec->ctx;
+  const struct pass_edits *pj = exec->ctx;
   return pj->pipeline.n_steps > 1 || pj->pass != pj->pipeline.steps[step].values.pass;
 }
 
 // A quantization that took less than it could have, had it been asked for more operators.
 static bool hint_op_types(struct execution *exec, uint32_t step) {
-  const struct pass_job *pj = exec->ctx;
+  const struct pass_edits *pj = exec->ctx;
   const struct pass_values *v = &pj->pipeline.steps[step].values;
   if (strcmp(v->pass->name, "quantize") != 0) return false;
   const struct matmulnbits_options *o = v->options;
@@ -523,7 +524,7 @@ static bool hint_op_types(struct execution *exec, uint32_t step) {
 
 // Dynamic quantization that took nothing, of a model with Convs, for which it was not asked.
 static bool hint_convs(const struct execution *exec, uint32_t step) {
-  const struct pass_job *pj = exec->ctx;
+  const struct pass_edits *pj = exec->ctx;
   const struct model *m = &exec->model;
   uint64_t convs = 0;
   if (strcmp(pj->pipeline.steps[step].values.pass->name, "dynamic") != 0) return false;
@@ -548,13 +549,13 @@ static const char *between(uint32_t k, uint32_t n, const char *last) {
   return k == 0 ? "" : k + 1 < n ? ", " : last;
 }
 
-static bool has_no_weight(const struct pass_job *pj, const struct run_site *s) {
+static bool has_no_weight(const struct pass_edits *pj, const struct run_site *s) {
   return is_left(pj, s) && strcmp(s->reason, "non_constant_weight") == 0;
 }
 
 // "1 LSTM and 2 MatMul", whose weights nodes make of constants; NULL: none.
 static const char *waiting_text(const struct execution *exec, struct arena *a) {
-  const struct pass_job *pj = exec->ctx;
+  const struct pass_edits *pj = exec->ctx;
   const bool *foldable = NULL;
   struct groups g = {.n = 0};
   for (uint32_t i = 0; i < pj->n_sites; i++) {
@@ -574,7 +575,7 @@ static bool hint_fold(struct execution *exec) {
   const char *waiting = waiting_text(exec, &exec->arena);
   if (!waiting) return false;
   // Where nothing changed the closing line says whose weights.
-  if (exec->edits.n == 0 && ((const struct pass_job *)exec->ctx)->pass)
+  if (exec->edits.n == 0 && ((const struct pass_edits *)exec->ctx)->pass)
     observer_hint(exec->request->observer,
                   "run 'weir optimize' or 'weir preprocess' first: it stores such weights where it "
                   "can evaluate their nodes");
@@ -588,7 +589,7 @@ static bool hint_fold(struct execution *exec) {
 
 // A model whose quantizers no runtime has, which other passes leave as they are.
 static bool hint_import(const struct execution *exec) {
-  const struct pass_job *pj = exec->ctx;
+  const struct pass_edits *pj = exec->ctx;
   const struct model *m = &exec->model;
   const uint32_t node = custom_ops_not_runnable(m);
   if (node == NO_ID || !custom_ops_is_imported(model_name(m, m->nodes[node].domain))) return false;
@@ -604,8 +605,8 @@ static bool hint_import(const struct execution *exec) {
   return true;
 }
 
-void pass_job_hint(struct execution *exec) {
-  const struct pass_job *pj = exec->ctx;
+void render_passes_hints(struct execution *exec) {
+  const struct pass_edits *pj = exec->ctx;
   bool hinted = hint_fold(exec);
   hinted = hint_import(exec) || hinted;
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
@@ -615,7 +616,7 @@ void pass_job_hint(struct execution *exec) {
 }
 
 // "MatMul or Gather": the operators of the sites that were left alone without a word; NULL: there are none.
-static const char *left_ops(const struct pass_job *pj, struct arena *a) {
+static const char *left_ops(const struct pass_edits *pj, struct arena *a) {
   struct groups g = {.n = 0};
   struct text t = {.n = 0};
   for (uint32_t i = 0; i < pj->n_sites; i++)
@@ -629,7 +630,7 @@ static const char *left_ops(const struct pass_job *pj, struct arena *a) {
 // Why nothing changed: weights that nodes make of constants; the sites that were kept and why; that the operators have no stored weight;
 // that the model has none of them.
 static const char *nothing_text(const struct execution *exec, const char *kept, struct arena *a) {
-  const struct pass_job *pj = exec->ctx;
+  const struct pass_edits *pj = exec->ctx;
   const char *waiting = waiting_text(exec, a);
   if (waiting)
     return arena_printf(a, "nothing changed (the weights of %s are computed from constants%s%s)",
@@ -647,8 +648,8 @@ static const char *nothing_text(const struct execution *exec, const char *kept, 
                                                 : "these passes");
 }
 
-void pass_job_tell(struct execution *exec, struct run_summary *told) {
-  const struct pass_job *pj = exec->ctx;
+void render_passes_summary(struct execution *exec, struct run_summary *told) {
+  const struct pass_edits *pj = exec->ctx;
   const struct stored_tensors *q = &execution_report(exec)->stored;
   const struct changes changes = changes_of(pj, &exec->arena);
   struct text did = {.n = 0}, stored = {.n = 0};
@@ -668,7 +669,7 @@ void pass_job_tell(struct execution *exec, struct run_summary *told) {
   if (is_run(exec) && pj->steps && q->n_rows == 0)
     tell_steps(pj, pj->pipeline.verbose || exec->request->shown.verbose, told, &exec->arena);
   told->worst = worst_text(q, &exec->arena);
-  told->kept = pass_job_kept(pj, PASS_JOB_ALL_STEPS, &exec->arena);
+  told->kept = render_passes_kept(pj, PASS_EDITS_ALL_STEPS, &exec->arena);
   told->held_back = held_back_text(pj, &exec->arena);
   told->larger = larger_text(execution_report(exec), &exec->arena);
   if (!did.n && exec->edits.n == 0 && pj->pipeline.n_steps > 0 &&
@@ -682,10 +683,10 @@ void pass_job_tell(struct execution *exec, struct run_summary *told) {
   told->shapeless = shapeless_text(pj, &exec->arena);
 }
 
-void pass_job_tell_nodes(struct execution *exec, struct run_summary *told) {
+void render_passes_nodes(struct execution *exec, struct run_summary *told) {
   const struct model *m = &exec->model;
   uint64_t before = 0, after = 0;
-  pass_job_tell(exec, told);
+  render_passes_summary(exec, told);
   for (uint32_t i = 0; i < m->n_nodes; i++) {
     before += !(m->nodes[i].flags & NODE_NEW);
     after += !(m->nodes[i].flags & NODE_DEAD);
@@ -693,4 +694,19 @@ void pass_job_tell_nodes(struct execution *exec, struct run_summary *told) {
   if (after != before)
     told->did = arena_printf(&exec->arena, "%lu -> %lu node%s (%s)", before, after, plural(after),
                              told->did);
+}
+
+// ---- the forms of a command ---------------------------------------------------------------------
+
+static void print_rank(struct execution *exec) {
+  const struct pass_edits *pj = exec->ctx;
+  render_rank_text(&pj->rank);
+}
+
+void render_passes_init(struct pass_edits *pj, struct observer *observer) {
+  pass_edits_init(pj, observer);
+  pj->report = render_passes_json;
+  pj->tell = render_passes_summary;
+  pj->hint = render_passes_hints;
+  pj->print = print_rank;
 }

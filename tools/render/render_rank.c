@@ -1,13 +1,13 @@
 // What was ranked, for people and programs. Numbers of JSON read back exactly; a figure that is infinite, or not known, is null
 // or said in a word.
-#include "rank.h"
+#include "render_rank.h"
 
 #include "report.h"
 
 #include <math.h>
 #include <stdio.h>
 
-const char *rank_by_words(const struct rank_row *row) {
+const char *render_rank_by(const struct rank_row *row) {
   static const char *const words[] = {
       [RANK_GRAM] = "gram", [RANK_CHANNELS] = "channels", [RANK_WEIGHT] = "weight"};
   return words[row->by];
@@ -25,7 +25,7 @@ static const char *words(double db, bool known, char out[16]) {
   return out;
 }
 
-void rank_print(const struct rank *k) {
+void render_rank_text(const struct rank *k) {
   char all[16], weight[16], activation[16];
   bool any = false;
   puts("SQNR dB   weight  activation  by        site");
@@ -34,7 +34,7 @@ void rank_print(const struct rank *k) {
     any = any || row->by == RANK_WEIGHT;
     printf("%7s  %7s  %10s  %-8s  %s\n", words(row->db, true, all),
            words(row->weight_db, true, weight),
-           words(row->activation_db, row->has_step, activation), rank_by_words(row),
+           words(row->activation_db, row->has_step, activation), render_rank_by(row),
            quote_str(k->products[row->product].name).s);
   }
   if (any)
@@ -55,7 +55,7 @@ static void write_row(const struct rank *k, const struct rank_row *row, struct j
   const struct rank_product *p = &k->products[row->product];
   json_object(j);
   put_db(j, "activation_sqnr_db", row->activation_db, row->has_step);
-  json_put_text(j, "by", rank_by_words(row));
+  json_put_text(j, "by", render_rank_by(row));
   json_put_double(j, "error", row->found.error);
   json_put_text(j, "node_name", p->name);
   json_put_uint(j, "nonfinite", row->found.nonfinite);
@@ -69,7 +69,7 @@ static void write_row(const struct rank *k, const struct rank_row *row, struct j
   json_end_object(j);
 }
 
-void rank_write(const struct rank *k, struct json_out *j) {
+void render_rank_json(const struct rank *k, struct json_out *j) {
   if (!k->asked) return;
   json_put_array(j, "rank");
   for (uint32_t i = 0; i < k->n_rows; i++)

@@ -15,7 +15,6 @@
 #include "gram.h"
 #include "matmulnbits.h"
 #include "measure_weighed.h"
-#include "pass_job.h"
 #include "weighings.h"
 
 #include <math.h>
@@ -24,6 +23,7 @@
 void rank_done(struct rank *k) {
   TABLE_FREE(k, products);
   TABLE_FREE(k, rows);
+  arena_free(&k->arena);
 }
 
 // Does the step do something with its RANGES itself?
@@ -34,9 +34,9 @@ static bool needs_ranges(const struct pass_values *v) {
   return o->scheme.algorithm >= MATMULNBITS_GPTQ || o->budget > 0 || o->n_gates > 0;
 }
 
-int rank_check(const struct pass_job *pj, struct err *err) {
-  for (uint32_t i = 0; i < pj->pipeline.n_steps && !pj->rank.asked; i++) {
-    const struct pass_values *v = &pj->pipeline.steps[i].values;
+int rank_check(const struct pipeline *p, bool asked, struct err *err) {
+  for (uint32_t i = 0; i < p->n_steps && !asked; i++) {
+    const struct pass_values *v = &p->steps[i].values;
     for (uint32_t o = 0; o < v->pass->n_options; o++) {
       if (v->pass->options[o].reads != PASS_READS_RANGES || !v->of[o].text || needs_ranges(v))
         continue;
@@ -76,9 +76,8 @@ static bool is_product(const struct model *m, uint32_t node) {
          model_op_is(m, node, "Conv");
 }
 
-static const struct ranges_value *find_named(const struct pass_job *pj, struct span name,
+static const struct ranges_value *find_named(const struct given_files *g, struct span name,
                                              const struct given_file **file) {
-  const struct given_files *g = &pj->pipeline.files;
   for (uint32_t i = 0; i < g->n; i++) {
     *file = g->list[i];
     if ((*file)->reads != PASS_READS_RANGES) continue;
@@ -89,12 +88,12 @@ static const struct ranges_value *find_named(const struct pass_job *pj, struct s
 }
 
 // Names are those of the main graph.
-static void find_seen(const struct pass_job *pj, const struct model *m, struct rank_product *p) {
+static void find_seen(const struct given_files *g, const struct model *m, struct rank_product *p) {
   enum { MOST = 8 };
   uint32_t value = p->value, rank = 0;
   int64_t axis = p->conv ? 1 : -1;
   for (int i = 0; i < MOST && value != NO_ID && m->values[value].graph == m->main_graph; i++) {
-    p->seen = find_named(pj, model_value_name(m, value), &p->file);
+    p->seen = find_named(g, model_value_name(m, value), &p->file);
     p->seen_axis = rank > 0 && axis == (int64_t)rank - 1 ? -1 : axis;
     p->moved = i > 0;
     if (p->seen || m->values[value].kind != VALUE_NODE_OUTPUT) return;
@@ -114,7 +113,8 @@ static void find_seen(const struct pass_job *pj, const struct model *m, struct r
   }
 }
 
-static void look_at(struct pass_job *pj, uint32_t step, const struct model *m, uint32_t node) {
+static void look_at(struct rank *k, const struct pipeline *pipeline, uint32_t step,
+                    const struct model *m, uint32_t node) {
   const struct model_node *n = &m->nodes[node];
   struct rank_product p = {.step = step, .node = node, .value = model_input(m, n, 0)};
   struct model_constant c;
@@ -132,32 +132,31 @@ static void look_at(struct pass_job *pj, uint32_t step, const struct model *m, u
   p.rank = t->rank;
   p.axis = p.conv ? 1 : t->rank - (last ? 1u : 2u);
   p.grouped = group != 1;
-  p.dims = arena_alloc(&pj->arena, p.rank * sizeof *p.dims);
+  p.dims = arena_alloc(&k->arena, p.rank * sizeof *p.dims);
   memcpy(p.dims, model_dims(m, t), p.rank * sizeof *p.dims);
-  p.op_type = arena_string(&pj->arena, model_name(m, n->op_type));
-  p.value_name = arena_string(&pj->arena, model_value_name(m, p.value));
-  p.tensor_name = arena_string(&pj->arena, model_value_name(m, c.value));
-  p.name = n->name == m->empty ? arena_printf(&pj->arena, "%s of %s", p.op_type, p.tensor_name)
-                               : arena_string(&pj->arena, model_name(m, n->name));
-  find_seen(pj, m, &p);
-  *TABLE_PUSH(&pj->rank, products) = p;
+  p.op_type = arena_string(&k->arena, model_name(m, n->op_type));
+  p.value_name = arena_string(&k->arena, model_value_name(m, p.value));
+  p.tensor_name = arena_string(&k->arena, model_value_name(m, c.value));
+  p.name = n->name == m->empty ? arena_printf(&k->arena, "%s of %s", p.op_type, p.tensor_name)
+                               : arena_string(&k->arena, model_name(m, n->name));
+  find_seen(&pipeline->files, m, &p);
+  *TABLE_PUSH(k, products) = p;
 }
 
-void rank_look(struct pass_job *pj, uint32_t step) {
-  const struct model *m = &pj->exec->model;
-  if (!pj->rank.asked || !pj->pipeline.steps[step].values.pass->stores) return;
+void rank_look(struct rank *k, const struct pipeline *p, uint32_t step, const struct model *m) {
+  if (!k->asked || !p->steps[step].values.pass->stores) return;
   for (uint32_t i = 0; i < m->n_nodes; i++)
-    if (!(m->nodes[i].flags & NODE_DEAD) && is_product(m, i)) look_at(pj, step, m, i);
+    if (!(m->nodes[i].flags & NODE_DEAD) && is_product(m, i)) look_at(k, p, step, m, i);
 }
 
 // ---- rows --------------------------------------------------------------------------------------
 
-static bool is_of(const struct pass_job *pj, const struct rank_product *p,
+static bool is_of(const struct pipeline *pipeline, const struct rank_product *p,
                   const struct run_site *s) {
   if (p->step != s->step || p->tensor != s->of) return false;
   // Some passes report weights, and name no node or the first that uses one.
   return p->node == s->node || s->node == NO_ID ||
-         strcmp(pj->pipeline.steps[s->step].values.pass->name, "static") == 0;
+         strcmp(pipeline->steps[s->step].values.pass->name, "static") == 0;
 }
 
 static bool is_known(const struct rank *k, const struct rank_product *p, uint32_t codes) {
@@ -166,10 +165,9 @@ static bool is_known(const struct rank *k, const struct rank_product *p, uint32_
   return false;
 }
 
-static void list_rows(struct pass_job *pj, struct recipes *r) {
-  struct rank *k = &pj->rank;
+static void list_rows(struct rank *k, const struct rank_of *of, struct recipes *r) {
   struct arena scratch = {0};
-  const uint32_t n_tensors = pj->exec->model.n_tensors;
+  const uint32_t n_tensors = of->exec->model.n_tensors;
   // By tensor: its last product + 1, and before each product that of the same tensor.
   uint32_t *last = arena_zalloc(&scratch, (n_tensors + (size_t)1) * sizeof *last);
   uint32_t *before = arena_alloc(&scratch, (k->n_products + (size_t)1) * sizeof *before);
@@ -177,8 +175,8 @@ static void list_rows(struct pass_job *pj, struct recipes *r) {
     before[i] = last[k->products[i].tensor];
     last[k->products[i].tensor] = i + 1;
   }
-  for (uint32_t i = 0; i < pj->n_sites; i++) {
-    const struct run_site *s = &pj->sites[i];
+  for (uint32_t i = 0; i < of->n_sites; i++) {
+    const struct run_site *s = &of->sites[i];
     if (s->codes == NO_ID || s->gone || !run_site_converted(s)) continue;
     const uint32_t codes = recipe_unmoved(r, s->codes);
     // A cast has no codes; a form that nothing dequantizes is not ranked either.
@@ -187,7 +185,7 @@ static void list_rows(struct pass_job *pj, struct recipes *r) {
     if (!measure_weighed_can(r, codes, weighings_alone(r, rank))) continue;
     for (uint32_t at = last[s->of]; at; at = before[at - 1]) {
       struct rank_product *p = &k->products[at - 1];
-      if (!is_of(pj, p, s) || is_known(k, p, codes)) continue;
+      if (!is_of(of->pipeline, p, s) || is_known(k, p, codes)) continue;
       *TABLE_PUSH(k, rows) = (struct rank_row){.product = at - 1, .codes = codes, .next = p->row};
       p->row = k->n_rows;
     }
@@ -199,7 +197,8 @@ static void list_rows(struct pass_job *pj, struct recipes *r) {
 
 struct asking {
   struct execution *exec;
-  struct pass_job *pj;
+  struct rank *rank;
+  const struct pipeline *pipeline;
   struct sources *sources;
   const struct given_file **files; // whose companions are open
   uint32_t *file_ids, n_files;
@@ -305,7 +304,7 @@ static int companion(struct asking *a, const struct given_file *file, uint32_t *
 static int weigh_by(struct asking *a, struct rank_row *row, struct measure_weighing *q,
                     struct err *err) {
   struct recipes *r = &a->exec->recipes;
-  const struct rank_product *p = &a->pj->rank.products[row->product];
+  const struct rank_product *p = &a->rank->products[row->product];
   const uint32_t operand = r->args[r->rows[row->codes].args], rank = r->rows[operand].rank;
   const struct given_file *file = p->file;
   const struct ranges_value *v = p->seen;
@@ -315,7 +314,7 @@ static int weigh_by(struct asking *a, struct rank_row *row, struct measure_weigh
   row->by = RANK_WEIGHT;
   row->tokens = 1;
   if (!v) {
-    row->why = a->pj->pipeline.files.n ? "no_range" : "no_ranges";
+    row->why = a->pipeline->files.n ? "no_range" : "no_ranges";
   } else if (p->grouped) {
     row->why = "group_not_1";
   } else if (!lies || (rank > 2 && axis != 1)) {
@@ -411,7 +410,7 @@ static void conclude(const struct execution *exec, struct rank *k, const struct 
 static int open_sources(struct asking *a, struct err *err) {
   const struct sources_options how = {.allow_links = a->exec->request->allow_links};
   const struct sources *of = a->exec->sources;
-  const struct given_files *g = &a->pj->pipeline.files;
+  const struct given_files *g = &a->pipeline->files;
   if (sources_open(&a->sources, a->exec->in_path, &how, err)) return -1;
   for (uint32_t i = 1; i < sources_count(of); i++) {
     uint32_t id = NO_ID;
@@ -435,11 +434,11 @@ static int open_sources(struct asking *a, struct err *err) {
 }
 
 static int ask(struct asking *a, struct err *err) {
-  struct rank *k = &a->pj->rank;
+  struct rank *k = a->rank;
   struct measure_stats stats;
   struct measure_weighing *q = arena_alloc(&a->arena, (k->n_rows + (size_t)1) * sizeof *q);
   struct weighed *found = arena_alloc(&a->arena, (k->n_rows + (size_t)1) * sizeof *found);
-  const uint32_t n_files = a->pj->pipeline.files.n;
+  const uint32_t n_files = a->pipeline->files.n;
   a->files = arena_alloc(&a->arena, (n_files + (size_t)1) * sizeof *a->files);
   a->file_ids = arena_alloc(&a->arena, (n_files + (size_t)1) * sizeof *a->file_ids);
   for (uint32_t i = 0; i < k->n_rows; i++)
@@ -461,10 +460,10 @@ static int ask(struct asking *a, struct err *err) {
   return 0;
 }
 
-int rank_sites(struct execution *exec, struct pass_job *pj, struct err *err) {
-  if (!pj->rank.asked) return 0;
-  struct asking a = {.exec = exec, .pj = pj};
-  list_rows(pj, &exec->recipes);
+int rank_sites(struct rank *k, const struct rank_of *of, struct err *err) {
+  if (!k->asked) return 0;
+  struct asking a = {.exec = of->exec, .rank = k, .pipeline = of->pipeline};
+  list_rows(k, of, &of->exec->recipes);
   int rc = open_sources(&a, err);
   if (rc == 0) rc = ask(&a, err);
   if (a.sources) sources_close(a.sources);

@@ -1,7 +1,7 @@
 // Passes run one after the other on the same model and the same edits: what a pass makes, the next
 // one sees. The edit log tells them apart by the pass named in each group; here they are told apart
 // by the step that runs when a site is reported.
-#include "pass_job.h"
+#include "pass_edits.h"
 
 #include "check.h"
 #include "conv2matmul.h"
@@ -9,29 +9,25 @@
 #include "execution_source.h"
 #include "execution_stage.h"
 #include "stored_tensors.h"
-#include "report.h"
 #include "target_dims.h"
 
-void pass_job_init(struct pass_job *pj, struct observer *observer) {
-  *pj = (struct pass_job){.observer = observer,
-                          .report = pass_job_report,
-                          .tell = pass_job_tell,
-                          .hint = pass_job_hint};
+void pass_edits_init(struct pass_edits *pj, struct observer *observer) {
+  *pj = (struct pass_edits){.observer = observer};
   pipeline_init(&pj->pipeline);
 }
 
-void pass_job_free(struct pass_job *pj) {
+void pass_edits_free(struct pass_edits *pj) {
   TABLE_FREE(pj, sites);
   TABLE_FREE(pj, left);
   TABLE_FREE(pj, warnings);
   rank_done(&pj->rank);
   pipeline_free(&pj->pipeline);
   arena_free(&pj->arena);
-  pass_job_init(pj, pj->observer);
+  pass_edits_init(pj, pj->observer);
 }
 
-struct pass_job_counts pass_job_count(const struct pass_job *pj, uint32_t step) {
-  struct pass_job_counts n = {0};
+struct pass_edits_counts pass_edits_count(const struct pass_edits *pj, uint32_t step) {
+  struct pass_edits_counts n = {0};
   for (uint32_t i = 0; i < pj->n_sites; i++) {
     if (pj->sites[i].step != step || pj->sites[i].gone) continue;
     *(run_site_converted(&pj->sites[i]) ? &n.converted : &n.skipped) += 1;
@@ -45,17 +41,17 @@ static const char *word_of(const struct run_site *s, const char *chosen_by) {
   return s->chosen && strcmp(s->chosen_by, chosen_by) == 0 ? s->chosen : NULL;
 }
 
-void pass_job_words(const struct pass_job *pj, uint32_t step, const char *chosen_by,
-                    struct pass_job_words *out) {
-  *out = (struct pass_job_words){.n = 0};
+void pass_edits_words(const struct pass_edits *pj, uint32_t step, const char *chosen_by,
+                    struct pass_edits_words *out) {
+  *out = (struct pass_edits_words){.n = 0};
   for (uint32_t i = 0; i < pj->n_sites; i++) {
     const struct run_site *s = &pj->sites[i];
     const char *word = word_of(s, chosen_by);
     uint32_t k = 0;
-    if ((step != PASS_JOB_ALL_STEPS && s->step != step) || !word) continue;
+    if ((step != PASS_EDITS_ALL_STEPS && s->step != step) || !word) continue;
     while (k < out->n && strcmp(out->word[k], word) != 0)
       k++;
-    if (k == PASS_JOB_WORDS) continue;
+    if (k == PASS_EDITS_WORDS) continue;
     if (out->count[k]++ > 0) continue;
     out->first[k] = s;
     out->word[k] = word;
@@ -65,7 +61,7 @@ void pass_job_words(const struct pass_job *pj, uint32_t step, const char *chosen
 
 // The step that a site is of: the last one that began, or of those that run together with it the one
 // of that name.
-static uint32_t step_of(const struct pass_job *pj, const struct pass_site *site) {
+static uint32_t step_of(const struct pass_edits *pj, const struct pass_site *site) {
   const struct pipeline_step *steps = pj->pipeline.steps;
   for (uint32_t i = pj->step + 1; site->pass && i-- > 0;)
     if (strcmp(steps[i].values.pass->name, site->pass) == 0) return i;
@@ -73,21 +69,21 @@ static uint32_t step_of(const struct pass_job *pj, const struct pass_site *site)
 }
 
 // Passes report nodes of the same few operators.
-static const char *keep_op_type(struct pass_job *pj, const char *op_type) {
+static const char *keep_op_type(struct pass_edits *pj, const char *op_type) {
   enum { LAST = 8 };
   for (uint32_t i = pj->n_sites; i > 0 && i + LAST > pj->n_sites; i--)
     if (strcmp(pj->sites[i - 1].op_type, op_type) == 0) return pj->sites[i - 1].op_type;
   return arena_string(&pj->arena, span_str(op_type));
 }
 
-static const char *name_of(struct pass_job *pj, const struct pass_site *site) {
+static const char *name_of(struct pass_edits *pj, const struct pass_site *site) {
   if (site->node_name.n) return arena_string(&pj->arena, site->node_name);
   if (site->index == NO_ID) // no node, or one that is known by its weight
     return arena_string(&pj->arena, site->tensor);
   return arena_printf(&pj->arena, "%s@%u", site->op_type, site->index);
 }
 
-static const struct figures *keep_figures(struct pass_job *pj, const struct figures *of) {
+static const struct figures *keep_figures(struct pass_edits *pj, const struct figures *of) {
   struct figures *kept = arena_zalloc(&pj->arena, sizeof *kept);
   if (of) *kept = *of;
   return kept;
@@ -95,7 +91,7 @@ static const struct figures *keep_figures(struct pass_job *pj, const struct figu
 
 // Names may be of the pass's scratch or the model's tables: reports come later.
 static void note_site(void *ctx, const struct pass_site *site) {
-  struct pass_job *pj = ctx;
+  struct pass_edits *pj = ctx;
   struct run_site s = {.op_type = keep_op_type(pj, site->op_type),
                        .status = site->status,
                        .reason = site->reason,
@@ -126,7 +122,7 @@ static void note_site(void *ctx, const struct pass_site *site) {
 
 // What a repeated pass warns of in each round is said once.
 static void note_warning(void *ctx, const char *sentence, const char *hint) {
-  struct pass_job *pj = ctx;
+  struct pass_edits *pj = ctx;
   for (uint32_t i = 0; i < pj->n_warnings; i++)
     if (pj->warnings[i].step == pj->step && strcmp(pj->warnings[i].sentence, sentence) == 0) return;
   *TABLE_PUSH(pj, warnings) =
@@ -141,10 +137,10 @@ static void note_warning(void *ctx, const char *sentence, const char *hint) {
 
 // What a repeated pass left alone in an earlier round it looks at again.
 static void begin_step(void *ctx, uint32_t step, uint32_t round) {
-  struct pass_job *pj = ctx;
+  struct pass_edits *pj = ctx;
   pj->step = step;
   execution_step(pj->exec, step);
-  rank_look(pj, step);
+  rank_look(&pj->rank, &pj->pipeline, step, &pj->exec->model);
   if (round == 0 || step >= pj->n_left) return;
   for (uint32_t i = pj->left[step]; i > 0; i = pj->sites[i - 1].left_before)
     pj->sites[i - 1].gone = true;
@@ -155,7 +151,7 @@ static int refuse(void *ctx, const struct err *why, struct err *err) {
   return execution_refused_anywhere(ctx, why, err);
 }
 
-struct pass_env pass_job_env(struct pass_job *pj, struct execution *exec) {
+struct pass_env pass_edits_env(struct pass_edits *pj, struct execution *exec) {
   return (struct pass_env){.m = &exec->model,
                            .edits = &exec->edits,
                            .site = note_site,
@@ -248,7 +244,7 @@ static void tell_target(struct observer *o, const struct target *t, const char *
 }
 
 // A line for each target with what it sets, or more where steps differ in what they take from it.
-void pass_job_tell_targets(struct pass_job *pj) {
+void pass_edits_tell_targets(struct pass_edits *pj) {
   const struct pipeline *p = &pj->pipeline;
   const struct target *t;
   for (uint32_t k = 0; (t = target_at(p, k)); k++) {
@@ -264,7 +260,7 @@ void pass_job_tell_targets(struct pass_job *pj) {
   }
 }
 
-static void warn_of_dims(const struct model *m, const struct target *t, struct pass_job *pj) {
+static void warn_of_dims(const struct model *m, const struct target *t, struct pass_edits *pj) {
   const char *names = target_dims_names(m, &pj->arena);
   const uint32_t nameless = target_dims_nameless(m);
   if (*names)
@@ -295,7 +291,7 @@ static bool casts(const struct pipeline *p) {
 
 // A hint about the cast is for who casts: the model may have had the type before.
 static void warn_of(const struct model *m, const struct target *t, uint32_t set,
-                    struct pass_job *pj) {
+                    struct pass_edits *pj) {
   const uint32_t features = set & ~(1u << TARGET_OPEN_DIMS);
   struct arena *a = &pj->arena;
   if (features) {
@@ -310,7 +306,7 @@ static void warn_of(const struct model *m, const struct target *t, uint32_t set,
 
 // What the model would need after all passes, and the targets do not run. What part of a target does not
 // run is a warning.
-static int check_targets(struct execution *exec, struct pass_job *pj, struct err *err) {
+static int check_targets(struct execution *exec, struct pass_edits *pj, struct err *err) {
   const struct target *t;
   struct target_needs needs;
   if (!target_at(&pj->pipeline, 0)) return 0;
@@ -359,10 +355,10 @@ static void blame_model(const struct execution *exec, struct err *err) {
   sources_close(sources);
 }
 
-static int make_edits(struct execution *exec, struct pass_job *pj, const int64_t *overcount,
+static int make_edits(struct execution *exec, struct pass_edits *pj, const int64_t *overcount,
                       struct pass_run *run, struct err *err) {
   *run = (struct pass_run){.pipeline = &pj->pipeline,
-                           .env = pass_job_env(pj, exec),
+                           .env = pass_edits_env(pj, exec),
                            .flaws = exec->flaws,
                            .begin = begin_step,
                            .ctx = pj};
@@ -406,7 +402,7 @@ struct budget_round {
   bool fits;
 };
 
-static int edit_again(struct execution *exec, struct pass_job *pj, const struct budget_round *r,
+static int edit_again(struct execution *exec, struct pass_edits *pj, const struct budget_round *r,
                       struct pass_run *run, struct err *err) {
   if (execution_begin_again(exec, err)) return -1;
   return make_edits(exec, pj, r->first ? NULL : &r->overcount, run, err);
@@ -445,7 +441,7 @@ static const char *limit_hint(struct execution *exec) {
                       quote_bytes(bytes).s);
 }
 
-static int keep_budget(struct execution *exec, struct pass_job *pj, struct pass_run *run,
+static int keep_budget(struct execution *exec, struct pass_edits *pj, struct pass_run *run,
                        struct err *err) {
   struct budget_round now = {.first = true}, best = {.fits = false}, next;
   for (uint32_t i = 1;; i++) {
@@ -466,14 +462,9 @@ static int keep_budget(struct execution *exec, struct pass_job *pj, struct pass_
   return 0;
 }
 
-static void print_rank(struct execution *exec) {
-  const struct pass_job *pj = exec->ctx;
-  rank_print(&pj->rank);
-}
-
 static bool leaves_it(const struct execution *exec) {
   if (exec->wanted->copies) return false;
-  const struct pass_job *pj = exec->ctx;
+  const struct pass_edits *pj = exec->ctx;
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++) {
     const struct pass_values *v = &pj->pipeline.steps[i].values;
     const uint32_t compat = pass_values_option(v->pass, span_str("compat"));
@@ -484,7 +475,7 @@ static bool leaves_it(const struct execution *exec) {
 
 // The passes' part of what all reports are made of.
 static void collect(struct execution *exec, struct run_report *r) {
-  const struct pass_job *pj = exec->ctx;
+  const struct pass_edits *pj = exec->ctx;
   r->passes = pj;
   const struct stored_tensors_of of = {.sites = pj->sites,
                                        .recipes = &exec->recipes,
@@ -496,8 +487,8 @@ static void collect(struct execution *exec, struct run_report *r) {
   stored_tensors_list(&r->stored, &of);
 }
 
-int pass_job_edit(struct execution *exec, void *ctx, struct err *err) {
-  struct pass_job *pj = ctx;
+int pass_edits_edit(struct execution *exec, void *ctx, struct err *err) {
+  struct pass_edits *pj = ctx;
   struct pass_run run;
   if (pj->all_external && !exec->wanted->layout.thresholds) exec->layout.inline_below = 0;
   exec->report = pj->report;
@@ -505,19 +496,20 @@ int pass_job_edit(struct execution *exec, void *ctx, struct err *err) {
   exec->tell = pj->tell;
   exec->hint = pj->hint;
   exec->leaves_it = leaves_it;
-  if (pj->rank.asked) exec->print = print_rank;
+  if (pj->rank.asked) exec->print = pj->print;
   exec->collect = collect;
   exec->ctx = pj;
   if (given_files_fit(&pj->pipeline.files, &exec->model, note_warning, pj, err)) return -1;
   if (make_edits(exec, pj, NULL, &run, err)) return -1;
   if (run.output_limit && keep_budget(exec, pj, &run, err)) return -1;
-  return check_targets(exec, pj, err) ? -1 : rank_sites(exec, pj, err);
+  const struct rank_of of = {&pj->pipeline, pj->sites, pj->n_sites, exec};
+  return check_targets(exec, pj, err) ? -1 : rank_sites(&pj->rank, &of, err);
 }
 
-int pass_job_check(struct pass_job *pj, struct err *err) {
-  if (pipeline_check(&pj->pipeline, err) || rank_check(pj, err) ||
+int pass_edits_check(struct pass_edits *pj, struct err *err) {
+  if (pipeline_check(&pj->pipeline, err) || rank_check(&pj->pipeline, pj->rank.asked, err) ||
       pipeline_read_files(&pj->pipeline, NULL, err))
     return -1;
-  pass_job_tell_targets(pj);
+  pass_edits_tell_targets(pj);
   return 0;
 }

@@ -9,8 +9,9 @@
 #ifndef WEIR_RANK_H
 #define WEIR_RANK_H
 
-#include "err.h"
-#include "json.h"
+#include "execution.h"
+#include "pipeline.h"
+#include "run_site.h"
 #include "table.h"
 #include "weighed.h"
 
@@ -54,22 +55,23 @@ struct rank {
   TABLE(struct rank_product, products);
   TABLE(struct rank_row, rows); // worst first, once ranked
   uint64_t source_bytes_read;
+  struct arena arena; // of names
 };
 
-struct execution;
-struct pass_job;
 void rank_done(struct rank *k);
-// Is RANGES given to a pass that does nothing with it, and are sites not ranked either? ERR_USAGE.
-int rank_check(const struct pass_job *pj, struct err *err);
+// Is RANGES given to a pass that does nothing with it, and are sites not ranked (`asked`) either? ERR_USAGE.
+int rank_check(const struct pipeline *p, bool asked, struct err *err);
 // Before each step that may store weights.
-void rank_look(struct pass_job *pj, uint32_t step);
-// After the last. ERR_INPUT where RANGES does not go with a weight, or its companion is not there.
-int rank_sites(struct execution *exec, struct pass_job *pj, struct err *err);
+void rank_look(struct rank *k, const struct pipeline *p, uint32_t step, const struct model *m);
 
-// rank_tell.c
-const char *rank_by_words(const struct rank_row *row); // "Gram", "channels", "weight"
-void rank_print(const struct rank *k);
-// The member "rank" of the report.
-void rank_write(const struct rank *k, struct json_out *j);
+// What was edited: the sites that the steps reported, and the execution that has the model.
+struct rank_of {
+  const struct pipeline *pipeline;
+  const struct run_site *sites;
+  uint32_t n_sites;
+  struct execution *exec;
+};
+// After the last step. ERR_INPUT where RANGES does not go with a weight, or its companion is not there.
+int rank_sites(struct rank *k, const struct rank_of *of, struct err *err);
 
 #endif

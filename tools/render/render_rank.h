@@ -1,0 +1,13 @@
+// What was ranked, for people and programs.
+#ifndef WEIR_RENDER_RANK_H
+#define WEIR_RENDER_RANK_H
+
+#include "json.h"
+#include "rank.h"
+
+const char *render_rank_by(const struct rank_row *row); // "gram", "channels", "weight"
+void render_rank_text(const struct rank *k);
+// The member "rank" of the report.
+void render_rank_json(const struct rank *k, struct json_out *j);
+
+#endif
