@@ -5,7 +5,7 @@
 // they have everywhere.
 #include "cli_request.h"
 #include "commands.h"
-#include "diffing.h"
+#include "told.h"
 #include "machine.h"
 #include "report.h"
 
@@ -43,8 +43,6 @@ int cmd_diff(const struct cli_args *args, struct err *err) {
       .weights = weights_of(args),
       .weights_word = cli_string(args, OPT_WEIGHTS),
       .allow_links = cli_flag(args, OPT_ALLOW_LINKS),
-      .all = cli_flag(args, OPT_ALL_DIFFERENCES),
-      .colour = in_colour(args),
       .trusts = cli_flag(args, OPT_TRUST_MANIFESTS),
       .work = {.jobs = limits.jobs,
                .memory = limits.memory,
@@ -62,8 +60,11 @@ int cmd_diff(const struct cli_args *args, struct err *err) {
   if (rc == 0) {
     if (cli_flag(args, OPT_JSON))
       told_json(&x);
+    else if (in_markdown(args) && !cli_flag(args, OPT_QUIET))
+      told_markdown(&x);
     else if (!cli_flag(args, OPT_QUIET))
-      (in_markdown(args) ? told_markdown : told_text)(&x);
+      told_text(&x, (struct told_look){.all = cli_flag(args, OPT_ALL_DIFFERENCES),
+                                       .colour = in_colour(args)});
     rc = told_equal(&x) ? 0 : ERR_FAIL;
   }
   diffing_done(&x);

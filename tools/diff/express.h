@@ -23,7 +23,7 @@ struct expressed {
   // scale: blocks of `block` along `axis`; block 0: all at one place of `axis`; axis RECIPE_PER_TENSOR: all.
   uint32_t bits, axis;
   uint64_t block;
-  uint32_t scales;   // of codes: the scale of each element, in the dims of `recipe`; NO_ID: not known
+  uint32_t scales; // of codes: the scale of each element, in the dims of `recipe`; NO_ID: not known
   enum dtype stored; // of a chain: what is at its end
   bool computed;     // and there is more behind it than what moves and casts elements
 };

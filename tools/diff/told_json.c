@@ -1,5 +1,5 @@
 // For programs: everything, uncut (docs/schema/diff.json).
-#include "diffing.h"
+#include "told.h"
 #include "report.h"
 
 #include <stdio.h>

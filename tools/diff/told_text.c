@@ -8,7 +8,7 @@
 //   Tensors     likewise, and renames
 //
 // Names are quoted: they come from files. Colours only where standard output is a terminal.
-#include "diffing.h"
+#include "told.h"
 #include "machine.h"
 #include "report.h"
 
@@ -21,7 +21,7 @@ enum { SHOWN = 10, DETAILS_SHOWN = 12, EXAMPLES = 3 };
 
 struct text {
   struct diffing *x;
-  bool all, colour;
+  struct told_look look;
   uint64_t shown, left; // of the list at hand
 };
 
@@ -29,14 +29,14 @@ struct text {
 
 static void mark(const struct text *t, char sign) {
   const char *colour = sign == '+' ? "\033[32m" : sign == '-' ? "\033[31m" : "\033[33m";
-  if (t->colour)
+  if (t->look.colour)
     printf("  %s%c\033[0m ", colour, sign);
   else
     printf("  %c ", sign);
 }
 
 static void title(const struct text *t, const char *words) {
-  printf(t->colour ? "\n\033[1m%s\033[0m\n" : "\n%s\n", words);
+  printf(t->look.colour ? "\n\033[1m%s\033[0m\n" : "\n%s\n", words);
 }
 
 static void begin_list(struct text *t) {
@@ -46,7 +46,7 @@ static void begin_list(struct text *t) {
 // May one more be listed?
 static bool more(struct text *t) {
   if (!report_stdout_alive()) return false;
-  if (!t->all && t->shown == SHOWN) {
+  if (!t->look.all && t->shown == SHOWN) {
     t->left++;
     return false;
   }
@@ -87,7 +87,7 @@ static void print_lines(struct text *t) {
       begin_list(t);
       kind = l->what;
     }
-    if (told_is_info(l) && !t->all) continue;
+    if (told_is_info(l) && !t->look.all) continue;
     if (!more(t)) continue;
     mark(t, !l->was ? '+' : !l->is ? '-' : '~');
     printf("%s%s%s: ", l->what, *l->name ? " " : "", *l->name ? quote_str(l->name).s : "");
@@ -97,7 +97,7 @@ static void print_lines(struct text *t) {
       printf("%s\n", told_cut(x, l->was ? l->was : l->is));
   }
   end_list(t);
-  if (t->all) return;
+  if (t->look.all) return;
   for (int sign = 0; sign < 3; sign++) {
     uint64_t n = 0;
     for (uint32_t i = 0; i < x->d.n_lines; i++) {
@@ -179,7 +179,7 @@ static void print_change(struct text *t, const struct diff_change *c) {
   print_where(x, 0, a->nodes[c->node[0]].graph);
   putchar('\n');
   for (uint32_t i = 0; i < c->n; i++) {
-    if (!t->all && i == DETAILS_SHOWN) {
+    if (!t->look.all && i == DETAILS_SHOWN) {
       printf("      … and %u more (--all)\n", c->n - i);
       break;
     }
@@ -229,7 +229,7 @@ static void print_group(void *ctx, const uint32_t *changes, uint32_t n) {
 
 static void print_changes(struct text *t) {
   begin_list(t);
-  told_changes(t->x, t->all, print_group, t);
+  told_changes(t->x, t->look.all, print_group, t);
   end_list(t);
 }
 
@@ -363,7 +363,7 @@ static void print_together(const struct text *t, const uint32_t *rows, uint32_t 
 static void print_kind_of_tensors(struct text *t, enum told_kind kind) {
   struct diffing *x = t->x;
   uint32_t n;
-  const uint32_t *rows = told_tensors_of(x, kind, !t->all, &n);
+  const uint32_t *rows = told_tensors_of(x, kind, !t->look.all, &n);
   begin_list(t);
   for (uint32_t i = 0; i < n; i++) {
     const struct weighed *row = &x->rows[rows[i]];
@@ -413,8 +413,8 @@ static void print_end(struct diffing *x, const struct told_sums *s) {
          quote_seconds(machine_clock() - x->began).s, quote_bytes(machine_peak_memory()).s);
 }
 
-void told_text(struct diffing *x) {
-  struct text t = {.x = x, .all = x->all, .colour = x->colour};
+void told_text(struct diffing *x, struct told_look look) {
+  struct text t = {.x = x, .look = look};
   const struct told_sums s = told_sum_up(x);
   print_files(x);
   puts(told_answer(x, &s));
