@@ -54,7 +54,7 @@ int cmd_diff(const struct cli_args *args, struct err *err) {
   if (rc == 0) rc = diffing_load(&x, err);
   if (rc == 0) {
     diff_match(&x.d);
-    rc = weigh(&x, err);
+    rc = match_tensors(&x, err);
   }
   if (rc == 0) rc = diff_compare(&x.d, err);
   if (rc == 0) {

@@ -32,7 +32,7 @@ const char *told_tensor(struct diffing *x, uint32_t side, uint32_t tensor) {
                       model_name_str(m, a->name));
 }
 
-const char *told_layer(struct diffing *x, const struct weighed *row) {
+const char *told_layer(struct diffing *x, const struct matched_tensor *row) {
   for (uint32_t s = 0; s < DIFF_SIDES; s++) {
     const struct model *m = &x->side[s].model;
     const uint32_t value = row->tensor[s] == NO_ID ? NO_ID : diff_tensor_value(m, row->tensor[s]);
@@ -201,9 +201,9 @@ bool told_node_alone(const struct diffing *x, uint32_t side, uint32_t node) {
   return !diff_node_is_constant(m, node) || diff_value_tensor(m, model_output(m, n, 0)) == NO_ID;
 }
 
-bool told_row_differs(const struct weighed *row) {
-  return row->verdict == WEIGHED_DIFFERS || row->renamed || row->rehomed || row->dtype ||
-         row->dims || row->by == WEIGHED_TRANSPOSED;
+bool told_row_differs(const struct matched_tensor *row) {
+  return row->verdict == MATCHED_DIFFERS || row->renamed || row->rehomed || row->dtype ||
+         row->dims || row->by == MATCHED_TRANSPOSED;
 }
 
 bool told_equal(const struct diffing *x) {
@@ -240,20 +240,20 @@ struct told_sums told_sum_up(const struct diffing *x) {
     for (uint32_t i = 0; i < x->side[k].model.n_nodes; i++)
       s.alone[k] += told_node_alone(x, k, i);
   for (uint32_t i = 0; i < x->n_rows; i++) {
-    const struct weighed *row = &x->rows[i];
-    s.moved += row->moved && row->by != WEIGHED_RECAST;
+    const struct matched_tensor *row = &x->rows[i];
+    s.moved += row->moved && row->by != MATCHED_RECAST;
     s.rehomed += row->rehomed;
-    if (row->by == WEIGHED_NOTHING)
+    if (row->by == MATCHED_NOTHING)
       s.tensors_alone[row->tensor[0] == NO_ID]++;
-    else if (row->by == WEIGHED_RECAST)
+    else if (row->by == MATCHED_RECAST)
       s.recast++;
-    else if (row->by == WEIGHED_TRANSPOSED)
+    else if (row->by == MATCHED_TRANSPOSED)
       s.transposed++;
-    else if (row->verdict == WEIGHED_DIFFERS || row->dtype || row->dims)
+    else if (row->verdict == MATCHED_DIFFERS || row->dtype || row->dims)
       s.differ++;
     else if (row->renamed)
       s.renamed++;
-    else if (row->verdict == WEIGHED_UNKNOWN)
+    else if (row->verdict == MATCHED_UNKNOWN)
       s.unknown++;
     else
       s.same++;
@@ -373,11 +373,11 @@ void told_changes(struct diffing *x, bool each_alone,
     if (size[i]) told(ctx, changes + first[i], size[i]);
 }
 
-static enum told_kind kind_of_tensor(const struct weighed *row) {
-  if (row->by == WEIGHED_NOTHING) return row->tensor[0] == NO_ID ? TOLD_IN_SECOND : TOLD_IN_FIRST;
-  if (row->by == WEIGHED_RECAST) return TOLD_RECAST;
-  if (row->by == WEIGHED_TRANSPOSED) return TOLD_TRANSPOSED;
-  if (row->verdict == WEIGHED_DIFFERS || row->dtype || row->dims) return TOLD_CHANGED;
+static enum told_kind kind_of_tensor(const struct matched_tensor *row) {
+  if (row->by == MATCHED_NOTHING) return row->tensor[0] == NO_ID ? TOLD_IN_SECOND : TOLD_IN_FIRST;
+  if (row->by == MATCHED_RECAST) return TOLD_RECAST;
+  if (row->by == MATCHED_TRANSPOSED) return TOLD_TRANSPOSED;
+  if (row->verdict == MATCHED_DIFFERS || row->dtype || row->dims) return TOLD_CHANGED;
   return told_row_differs(row) ? TOLD_RENAMED : TOLD_SAME;
 }
 
@@ -385,7 +385,7 @@ static enum told_kind kind_of_tensor(const struct weighed *row) {
 static int worse_first(const void *pa, const void *pb, void *ctx) {
   const struct diffing *x = ctx;
   const uint32_t i = *(const uint32_t *)pa, k = *(const uint32_t *)pb;
-  const struct weighed *a = &x->rows[i], *b = &x->rows[k];
+  const struct matched_tensor *a = &x->rows[i], *b = &x->rows[k];
   double p = a->figures ? figures_sqnr_db(&a->found.figures) : INFINITY;
   double q = b->figures ? figures_sqnr_db(&b->found.figures) : INFINITY;
   if (isnan(p)) p = -INFINITY;

@@ -8,7 +8,7 @@
 bool told_equal(const struct diffing *x);
 // A node that has no twin, in a graph that has one; and a tensor that is not the same.
 bool told_node_alone(const struct diffing *x, uint32_t side, uint32_t node);
-bool told_row_differs(const struct weighed *row);
+bool told_row_differs(const struct matched_tensor *row);
 // Of the text: no line is left out; in colours.
 struct told_look {
   bool all, colour;
@@ -21,7 +21,7 @@ const char *told_attr(struct diffing *x, uint32_t side, uint32_t attr);
 const char *told_graph(struct diffing *x, uint32_t side, uint32_t graph);
 const char *told_tensor(struct diffing *x, uint32_t side, uint32_t tensor);
 // The name of the first node that uses it: people know layers, not tensors. "": none has one.
-const char *told_layer(struct diffing *x, const struct weighed *row);
+const char *told_layer(struct diffing *x, const struct matched_tensor *row);
 const char *told_type(struct diffing *x, uint32_t side, uint32_t tensor);
 
 // "3 nodes"; a value's beginning, quoted ("-": NULL); and nodes that are left.

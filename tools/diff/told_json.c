@@ -5,16 +5,16 @@
 #include <stdio.h>
 
 static const char *const by_names[] = {
-    [WEIGHED_NAME] = "name",     [WEIGHED_PLACE] = "place",
-    [WEIGHED_BYTES] = "bytes",   [WEIGHED_TRANSPOSED] = "transposed",
-    [WEIGHED_RECAST] = "recast", [WEIGHED_NOTHING] = "alone"};
+    [MATCHED_NAME] = "name",     [MATCHED_PLACE] = "place",
+    [MATCHED_BYTES] = "bytes",   [MATCHED_TRANSPOSED] = "transposed",
+    [MATCHED_RECAST] = "recast", [MATCHED_NOTHING] = "alone"};
 static const char *const node_by_names[] = {[DIFF_BY_NOTHING] = "nothing",
                                             [DIFF_BY_STRUCTURE] = "structure",
                                             [DIFF_BY_OUTPUT] = "output",
                                             [DIFF_BY_NAME] = "name",
                                             [DIFF_BY_PLACE] = "place"};
 static const char *const verdicts[] = {
-    [WEIGHED_SAME] = "same", [WEIGHED_DIFFERS] = "differs", [WEIGHED_UNKNOWN] = "not compared"};
+    [MATCHED_SAME] = "same", [MATCHED_DIFFERS] = "differs", [MATCHED_UNKNOWN] = "not compared"};
 
 static void put_model(struct diffing *x, struct json_out *j, const char *key, uint32_t side) {
   const struct diffing_model *m = &x->side[side];
@@ -188,7 +188,7 @@ static void put_figures(struct json_out *j, const struct contrast_found *f) {
 }
 
 static void put_side(struct diffing *x, struct json_out *j, const char *key,
-                     const struct weighed *row, uint32_t side) {
+                     const struct matched_tensor *row, uint32_t side) {
   if (row->tensor[side] == NO_ID) {
     json_put_null(j, key);
     return;
@@ -202,9 +202,9 @@ static void put_side(struct diffing *x, struct json_out *j, const char *key,
   json_put_bool(j, "external", t->flags & TENSOR_EXTERNAL);
   if (row->form[side]) json_put_text(j, "form", row->form[side]);
   json_put_text(j, "name", told_tensor(x, side, row->tensor[side]));
-  if (row->by == WEIGHED_RECAST) {
+  if (row->by == MATCHED_RECAST) {
     json_put_array(j, "parts");
-    for (uint32_t i = 0; i < WEIGHED_ROOTS && row->roots[side][i] != NO_ID; i++)
+    for (uint32_t i = 0; i < DEQUANT_EXPR_ROOTS && row->roots[side][i] != NO_ID; i++)
       json_text(j, told_tensor(x, side, row->roots[side][i]));
     json_end_array(j);
   }
@@ -214,15 +214,15 @@ static void put_side(struct diffing *x, struct json_out *j, const char *key,
 static void put_tensors(struct diffing *x, struct json_out *j) {
   uint64_t same = 0;
   for (uint32_t i = 0; i < x->n_rows; i++)
-    same += !told_row_differs(&x->rows[i]) && x->rows[i].verdict == WEIGHED_SAME;
+    same += !told_row_differs(&x->rows[i]) && x->rows[i].verdict == MATCHED_SAME;
   json_put_object(j, "tensors");
   json_put_uint(j, "by_manifests", x->by_manifest);
   json_put_uint(j, "same", same);
   json_put_uint(j, "same_place", x->same_place);
   json_put_array(j, "listed");
   for (uint32_t i = 0; i < x->n_rows && report_stdout_alive(); i++) {
-    const struct weighed *row = &x->rows[i];
-    if (!told_row_differs(row) && row->verdict == WEIGHED_SAME && !row->moved) continue;
+    const struct matched_tensor *row = &x->rows[i];
+    if (!told_row_differs(row) && row->verdict == MATCHED_SAME && !row->moved) continue;
     json_object(j);
     put_side(x, j, "was", row, DIFF_A);
     put_side(x, j, "is", row, DIFF_B);

@@ -132,7 +132,7 @@ static void put_ops(struct table *t) {
 
 // ---- tensors -----------------------------------------------------------------------------------
 
-static const char *figures(struct diffing *x, const struct weighed *w) {
+static const char *figures(struct diffing *x, const struct matched_tensor *w) {
   if (!w->figures) return "";
   if (!w->found.differs) return " (the same values)";
   const double db = figures_sqnr_db(&w->found.figures);
@@ -140,23 +140,23 @@ static const char *figures(struct diffing *x, const struct weighed *w) {
   return arena_printf(&x->arena, " (max error %.3g)", w->found.figures.max_error);
 }
 
-static const char *stored(struct diffing *x, const struct weighed *w, uint32_t side) {
-  const uint32_t root = w->by == WEIGHED_RECAST ? w->roots[side][0] : w->tensor[side];
-  return code(x, w->by == WEIGHED_RECAST && w->form[side] ? quote_str(w->form[side]).s
+static const char *stored(struct diffing *x, const struct matched_tensor *w, uint32_t side) {
+  const uint32_t root = w->by == MATCHED_RECAST ? w->roots[side][0] : w->tensor[side];
+  return code(x, w->by == MATCHED_RECAST && w->form[side] ? quote_str(w->form[side]).s
                                                           : told_type(x, side, root));
 }
 
 // What is said of a tensor beside its type, which may be the same on both sides.
-static const char *said(const struct weighed *w) {
-  if (w->by == WEIGHED_TRANSPOSED) return " (transposed)";
-  if (w->by == WEIGHED_RECAST || w->dtype || w->dims) return "";
-  if (w->verdict == WEIGHED_DIFFERS) return " (other values)";
+static const char *said(const struct matched_tensor *w) {
+  if (w->by == MATCHED_TRANSPOSED) return " (transposed)";
+  if (w->by == MATCHED_RECAST || w->dtype || w->dims) return "";
+  if (w->verdict == MATCHED_DIFFERS) return " (other values)";
   return w->renamed ? " (renamed)" : w->rehomed ? " (moved)" : "";
 }
 
-static void put_tensor(struct table *t, const struct weighed *w) {
+static void put_tensor(struct table *t, const struct matched_tensor *w) {
   struct diffing *x = t->x;
-  const bool recast = w->by == WEIGHED_RECAST;
+  const bool recast = w->by == MATCHED_RECAST;
   const uint32_t first = recast ? w->roots[0][0] : w->tensor[0],
                  second = recast ? w->roots[1][0] : w->tensor[1];
   const uint32_t side = first == NO_ID;

@@ -288,7 +288,7 @@ static void print_sums(const struct contrast_found *f) {
   putchar('\n');
 }
 
-static void print_figures(struct diffing *x, const struct weighed *row) {
+static void print_figures(struct diffing *x, const struct matched_tensor *row) {
   const struct contrast_found *f = &row->found;
   const char *layer = told_layer(x, row);
   if (!row->figures) return;
@@ -298,20 +298,20 @@ static void print_figures(struct diffing *x, const struct weighed *row) {
   }
   fputs("      ", stdout);
   if (*layer) printf("%s: ", quote_str(layer).s);
-  if (row->by != WEIGHED_RECAST) // of quantized weights nearly all do
+  if (row->by != MATCHED_RECAST) // of quantized weights nearly all do
     printf("%lu of %lu element%s differ%s, the first at %lu; ", f->differing, f->figures.elements,
            plural(f->figures.elements), f->differing == 1 ? "s" : "", f->first);
   print_sums(f);
 }
 
-static void print_roots(struct diffing *x, const struct weighed *row, uint32_t side) {
+static void print_roots(struct diffing *x, const struct matched_tensor *row, uint32_t side) {
   if (row->form[side]) printf("%s: ", row->form[side]);
-  for (uint32_t i = 0; i < WEIGHED_ROOTS && row->roots[side][i] != NO_ID; i++)
+  for (uint32_t i = 0; i < DEQUANT_EXPR_ROOTS && row->roots[side][i] != NO_ID; i++)
     printf("%s'%s'", i ? ", " : "", quote_str(told_tensor(x, side, row->roots[side][i])).s);
   if (!row->form[side]) printf(" %s", told_type(x, side, row->roots[side][0]));
 }
 
-static void print_pair(struct diffing *x, const struct weighed *row) {
+static void print_pair(struct diffing *x, const struct matched_tensor *row) {
   printf("'%s'", quote_str(told_tensor(x, 0, row->tensor[0])).s);
   if (row->renamed) printf(" -> '%s'", quote_str(told_tensor(x, 1, row->tensor[1])).s);
   printf(" %s", told_type(x, 0, row->tensor[0]));
@@ -323,17 +323,17 @@ static void print_pair(struct diffing *x, const struct weighed *row) {
           stdout);
 }
 
-static const char *said(const struct weighed *row) {
-  if (row->by == WEIGHED_TRANSPOSED) return " (the transpose, same values)";
-  if (row->verdict == WEIGHED_UNKNOWN) return " (bytes not compared)";
-  if (row->verdict == WEIGHED_SAME) return row->trusted ? " (same digest)" : " (same bytes)";
+static const char *said(const struct matched_tensor *row) {
+  if (row->by == MATCHED_TRANSPOSED) return " (the transpose, same values)";
+  if (row->verdict == MATCHED_UNKNOWN) return " (bytes not compared)";
+  if (row->verdict == MATCHED_SAME) return row->trusted ? " (same digest)" : " (same bytes)";
   return row->dtype || row->dims ? "" : row->trusted ? " (another digest)" : " (other bytes)";
 }
 
-static void print_row(struct text *t, const struct weighed *row) {
+static void print_row(struct text *t, const struct matched_tensor *row) {
   struct diffing *x = t->x;
   mark(t, '~');
-  if (row->by == WEIGHED_RECAST) {
+  if (row->by == MATCHED_RECAST) {
     print_roots(x, row, DIFF_A);
     fputs(" -> ", stdout);
     print_roots(x, row, DIFF_B);
@@ -349,7 +349,7 @@ static void print_together(const struct text *t, const uint32_t *rows, uint32_t 
   struct contrast_found sum = {0};
   uint64_t tensors = 0;
   for (uint32_t i = 0; i < n; i++) {
-    const struct weighed *row = &t->x->rows[rows[i]];
+    const struct matched_tensor *row = &t->x->rows[rows[i]];
     if (!row->figures) continue;
     tensors++;
     sum.figures = figures_join(&sum.figures, &row->found.figures);
@@ -366,7 +366,7 @@ static void print_kind_of_tensors(struct text *t, enum told_kind kind) {
   const uint32_t *rows = told_tensors_of(x, kind, !t->look.all, &n);
   begin_list(t);
   for (uint32_t i = 0; i < n; i++) {
-    const struct weighed *row = &x->rows[rows[i]];
+    const struct matched_tensor *row = &x->rows[rows[i]];
     if (!more(t)) continue;
     if (kind < 4) {
       print_row(t, row);

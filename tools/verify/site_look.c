@@ -9,7 +9,7 @@
 #include "site_look.h"
 
 #include "cast.h"
-#include "narrowed.h"
+#include "quant_error_check.h"
 #include "site_feeds.h"
 #include "site_cuts.h"
 #include "site_traits.h"
@@ -280,7 +280,7 @@ static int look_once(struct site_run *r, const struct site *s, uint32_t own_outp
 // ---- weights ------------------------------------------------------------------------------------
 
 // Of codes of a weight, not of a bias.
-static void add_linear(const struct recipes *r, uint32_t codes, struct narrowed *w) {
+static void add_linear(const struct recipes *r, uint32_t codes, struct quant_error_check *w) {
   struct recipe_quantization q;
   const struct recipe *x = &r->rows[codes];
   if (x->kind != RECIPE_QUANTIZE_LINEAR || dtype_bits((enum dtype)x->dtype) > 16) return;
@@ -290,7 +290,8 @@ static void add_linear(const struct recipes *r, uint32_t codes, struct narrowed 
 }
 
 // What edits say of how weights of a site were quantized.
-static void add_quantization(const struct site_run *r, const struct site *s, struct narrowed *w) {
+static void add_quantization(const struct site_run *r, const struct site *s,
+                             struct quant_error_check *w) {
   const struct model *m = r->e->result;
   for (uint32_t i = 0; i < s->n_constants[AFTER]; i++) {
     const struct model_tensor *t = &m->tensors[s->constants[AFTER][i].tensor];
@@ -314,24 +315,24 @@ static int look_at_weights(struct site_run *r, const struct site *s, struct veri
   const char *names[SITE_PASSES];
   struct verify_bounds ignored;
   struct site written;
-  struct narrowed_found found;
+  struct quant_error_found found;
   if (!e->written || row->end != VERIFIED_PASSED || r->v->options.bounds_words ||
       verify_proof_of(&r->v->options, names, site_run_passes(r, s, names), &ignored, a) ==
           PIPELINE_PROOF_BOUNDS ||
       !as_written(r, s, a, &written))
     return 0;
-  struct narrowed w = {.m = {site_run_model(r, BEFORE), &e->written->model},
-                       .sources = {site_run_sources(r, BEFORE), e->written->sources},
-                       .site = &written,
-                       .masks = has_held_mask(r, s),
-                       .coded = site_run_rounds(r, s),
-                       .memory = r->v->options.memory,
-                       .stop = r->v->options.runtime.stop};
+  struct quant_error_check w = {.m = {site_run_model(r, BEFORE), &e->written->model},
+                                .sources = {site_run_sources(r, BEFORE), e->written->sources},
+                                .site = &written,
+                                .masks = has_held_mask(r, s),
+                                .coded = site_run_rounds(r, s),
+                                .memory = r->v->options.memory,
+                                .stop = r->v->options.runtime.stop};
   add_quantization(r, s, &w);
   if (w.compensates)
     return 0; // an element may be off by any number of steps; what comes out counts
   if (!w.levels && !w.coded && !new_bits(r, &written)) return 0;
-  if (narrowed_look(&w, a, &found, err)) return -1;
+  if (quant_error_check(&w, a, &found, err)) return -1;
   if (found.n == 0 || found.most <= found.allowed) return 0;
   row->end = VERIFIED_FAILED;
   row->why = arena_printf(&r->v->found.arena,

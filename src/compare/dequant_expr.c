@@ -15,7 +15,7 @@
 //
 // Chains are followed for a few nodes, down the operand that is no constant itself. What is not one
 // of these gives no recipe: then nothing is said of its values.
-#include "express.h"
+#include "dequant_expr.h"
 
 #include "diff.h"
 
@@ -26,8 +26,8 @@ static bool op_is(const struct model *m, uint32_t node, const char *domain, cons
   return span_is(model_name(m, n->op_type), op) && span_is(model_name(m, n->domain), domain);
 }
 
-static bool add_root(struct expressed *e, uint32_t tensor) {
-  for (uint32_t i = 0; i < WEIGHED_ROOTS; i++) {
+static bool add_root(struct dequant_expr *e, uint32_t tensor) {
+  for (uint32_t i = 0; i < DEQUANT_EXPR_ROOTS; i++) {
     if (e->roots[i] == tensor) return true;
     if (e->roots[i] != NO_ID) continue;
     e->roots[i] = tensor;
@@ -37,7 +37,8 @@ static bool add_root(struct expressed *e, uint32_t tensor) {
 }
 
 // The recipe of a constant value.
-static bool constant(struct expressing *x, uint32_t value, struct expressed *e, uint32_t *recipe) {
+static bool constant(struct dequant_model *x, uint32_t value, struct dequant_expr *e,
+                     uint32_t *recipe) {
   const uint32_t tensor = diff_value_tensor(x->m, value);
   if (tensor == NO_ID || !edit_tensor_readable(x->edits, tensor)) return false;
   if (x->m->tensors[tensor].bytes == 0 || !add_root(e, tensor)) return false;
@@ -45,7 +46,7 @@ static bool constant(struct expressing *x, uint32_t value, struct expressed *e, 
   return true;
 }
 
-static const struct recipe *row(const struct expressing *x, uint32_t recipe) {
+static const struct recipe *row(const struct dequant_model *x, uint32_t recipe) {
   return &x->r->rows[recipe];
 }
 
@@ -53,7 +54,7 @@ static bool is_code(enum dtype t) {
   return dtype_is_integer(t) && dtype_bits(t) <= 8;
 }
 
-static void share(struct expressed *e, uint32_t bits, uint32_t axis, uint64_t block) {
+static void share(struct dequant_expr *e, uint32_t bits, uint32_t axis, uint64_t block) {
   e->bits = bits;
   e->axis = axis;
   e->block = block;
@@ -67,7 +68,7 @@ static bool is_binary(const struct model *m, uint32_t node) {
 }
 
 // The slot that the chain goes on at.
-uint32_t express_link_slot(const struct model *m, uint32_t node) {
+uint32_t dequant_expr_link_slot(const struct model *m, uint32_t node) {
   if (!is_binary(m, node)) return 0;
   const uint32_t first = model_input(m, &m->nodes[node], 0);
   return diff_value_tensor(m, first) != NO_ID &&
@@ -76,7 +77,7 @@ uint32_t express_link_slot(const struct model *m, uint32_t node) {
              : 0;
 }
 
-bool express_is_link(const struct model *m, uint32_t node) {
+bool dequant_expr_is_link(const struct model *m, uint32_t node) {
   static const char *const words[] = {"Identity", "Cast", "Transpose", "QuantizeLinear",
                                       "DequantizeLinear"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -85,7 +86,7 @@ bool express_is_link(const struct model *m, uint32_t node) {
 }
 
 // Scales, zero points, axis and block of a QuantizeLinear or DequantizeLinear.
-static bool parameters_of(struct expressing *x, uint32_t node, struct expressed *e,
+static bool parameters_of(struct dequant_model *x, uint32_t node, struct dequant_expr *e,
                           struct recipe_dequantization *q) {
   const struct model *m = x->m;
   const struct model_node *n = &m->nodes[node];
@@ -115,7 +116,7 @@ static bool parameters_of(struct expressing *x, uint32_t node, struct expressed 
 }
 
 // The scale of each element: what codes of 1 stand for.
-static uint32_t scales_of_each(struct expressing *x, uint32_t codes,
+static uint32_t scales_of_each(struct dequant_model *x, uint32_t codes,
                                struct recipe_dequantization q) {
   const uint8_t one = 1;
   const uint32_t ones = recipe_fill(x->r, DTYPE_UINT8, recipe_dims(x->r, codes),
@@ -124,7 +125,7 @@ static uint32_t scales_of_each(struct expressing *x, uint32_t codes,
   return recipe_can_dequantize(x->r, ones, &q) ? recipe_dequantize(x->r, ones, &q) : NO_ID;
 }
 
-static bool dequantize(struct expressing *x, uint32_t node, struct expressed *e) {
+static bool dequantize(struct dequant_model *x, uint32_t node, struct dequant_expr *e) {
   struct recipe_dequantization q;
   if (!parameters_of(x, node, e, &q) || !recipe_can_dequantize(x->r, e->recipe, &q)) return false;
   const uint32_t bits = dtype_bits((enum dtype)row(x, e->recipe)->dtype);
@@ -136,7 +137,7 @@ static bool dequantize(struct expressing *x, uint32_t node, struct expressed *e)
 }
 
 // What a weight is trained with: codes by parameters that are there.
-static bool quantize(struct expressing *x, uint32_t node, struct expressed *e) {
+static bool quantize(struct dequant_model *x, uint32_t node, struct dequant_expr *e) {
   struct recipe_dequantization q;
   int64_t type, saturates;
   if (!model_attr_int(x->m, node, "output_dtype", 0, &type) ||
@@ -156,7 +157,7 @@ static bool quantize(struct expressing *x, uint32_t node, struct expressed *e) {
 }
 
 // Which axis a factor of the codes is spread along; those of one axis alone have channels.
-static void share_factor(const struct expressing *x, uint32_t factor, struct expressed *e) {
+static void share_factor(const struct dequant_model *x, uint32_t factor, struct dequant_expr *e) {
   const struct recipe *f = row(x, factor), *codes = row(x, e->recipe);
   uint32_t axis = RECIPE_PER_TENSOR;
   e->bits = dtype_bits(e->stored);
@@ -169,9 +170,9 @@ static void share_factor(const struct expressing *x, uint32_t factor, struct exp
   e->block = 0;
 }
 
-static bool binary(struct expressing *x, uint32_t node, struct expressed *e) {
+static bool binary(struct dequant_model *x, uint32_t node, struct dequant_expr *e) {
   const struct model *m = x->m;
-  const uint32_t slot = express_link_slot(m, node);
+  const uint32_t slot = dequant_expr_link_slot(m, node);
   uint32_t of[3] = {NO_ID, NO_ID, NO_ID}, other;
   if (!constant(x, model_input(m, &m->nodes[node], !slot), e, &other)) return false;
   e->computed = true;
@@ -188,7 +189,7 @@ static bool binary(struct expressing *x, uint32_t node, struct expressed *e) {
   return true;
 }
 
-static bool link_on(struct expressing *x, uint32_t node, struct expressed *e) {
+static bool link_on(struct dequant_model *x, uint32_t node, struct dequant_expr *e) {
   const struct model *m = x->m;
   const uint32_t rank = row(x, e->recipe)->rank;
   int64_t to, perm[RECIPE_MAX_RANK];
@@ -221,16 +222,17 @@ static bool link_on(struct expressing *x, uint32_t node, struct expressed *e) {
   return model_op_is(m, node, "DequantizeLinear") ? dequantize(x, node, e) : binary(x, node, e);
 }
 
-static bool chain(struct expressing *x, uint32_t value, struct arena *arena, struct expressed *e) {
+static bool chain(struct dequant_model *x, uint32_t value, struct arena *arena,
+                  struct dequant_expr *e) {
   const struct model *m = x->m;
   uint32_t nodes[CHAIN_MAX], n = 0;
   while (diff_value_tensor(m, value) == NO_ID) {
     if (value == NO_ID || m->values[value].kind != VALUE_NODE_OUTPUT || n == CHAIN_MAX)
       return false;
     const uint32_t node = m->values[value].def;
-    if (!express_is_link(m, node)) return false;
+    if (!dequant_expr_is_link(m, node)) return false;
     nodes[n++] = node;
-    value = model_input(m, &m->nodes[node], express_link_slot(m, node));
+    value = model_input(m, &m->nodes[node], dequant_expr_link_slot(m, node));
     if (value == NO_ID) return false;
   }
   if (!constant(x, value, e, &e->recipe)) return false;
@@ -254,8 +256,8 @@ static bool chain(struct expressing *x, uint32_t value, struct arena *arena, str
 // ---- operators that hold codes -----------------------------------------------------------------
 
 // The bytes of a tensor as elements of another type.
-static bool reinterpret(struct expressing *x, uint32_t tensor, enum dtype type, const int64_t *dims,
-                        uint32_t rank, uint32_t *recipe) {
+static bool reinterpret(struct dequant_model *x, uint32_t tensor, enum dtype type,
+                        const int64_t *dims, uint32_t rank, uint32_t *recipe) {
   uint64_t count, bytes;
   struct span small;
   struct extent at;
@@ -279,12 +281,12 @@ static enum dtype code_type(int64_t bits) {
                      : DTYPE_UNDEFINED;
 }
 
-static uint32_t middle(struct expressing *x, int64_t bits, const int64_t *dims, uint32_t rank) {
+static uint32_t middle(struct dequant_model *x, int64_t bits, const int64_t *dims, uint32_t rank) {
   const uint8_t code = (uint8_t)(1u << (bits - 1));
   return recipe_fill(x->r, code_type(bits), dims, rank, span_of(&code, 1));
 }
 
-static uint32_t first_columns(struct expressing *x, uint32_t of, int64_t rows, int64_t columns) {
+static uint32_t first_columns(struct dequant_model *x, uint32_t of, int64_t rows, int64_t columns) {
   const int64_t starts[] = {0, 0}, steps[] = {1, 1}, dims[] = {rows, columns};
   return recipe_slice(x->r, of, starts, steps, dims);
 }
@@ -294,7 +296,7 @@ static uint32_t tensor_at(const struct model *m, uint32_t node, uint32_t slot) {
 }
 
 // (code - zero) * scale with a zero point of the scales' type, as hqq has it.
-static bool float_zeros(struct expressing *x, uint32_t codes, uint32_t scales, uint32_t zeros,
+static bool float_zeros(struct dequant_model *x, uint32_t codes, uint32_t scales, uint32_t zeros,
                         const int64_t grid[3], uint32_t *out) {
   struct recipes *r = x->r;
   const int64_t one[] = {grid[0], grid[1], 1}, flat[] = {grid[0], grid[1] * grid[2]};
@@ -311,7 +313,8 @@ static bool float_zeros(struct expressing *x, uint32_t codes, uint32_t scales, u
   return true;
 }
 
-static bool nbits(struct expressing *x, uint32_t node, struct arena *arena, struct expressed *e) {
+static bool nbits(struct dequant_model *x, uint32_t node, struct arena *arena,
+                  struct dequant_expr *e) {
   const struct model *m = x->m;
   const uint32_t codes = tensor_at(m, node, 1), scales = tensor_at(m, node, 2),
                  zeros = tensor_at(m, node, 3);
@@ -360,7 +363,8 @@ static bool nbits(struct expressing *x, uint32_t node, struct arena *arena, stru
   return true;
 }
 
-static bool gather(struct expressing *x, uint32_t node, struct arena *arena, struct expressed *e) {
+static bool gather(struct dequant_model *x, uint32_t node, struct arena *arena,
+                   struct dequant_expr *e) {
   const struct model *m = x->m;
   const uint32_t codes = tensor_at(m, node, 0), scales = tensor_at(m, node, 2),
                  zeros = tensor_at(m, node, 3);
@@ -491,8 +495,8 @@ static bool beside_of(const struct model *m, uint32_t node, struct beside *b) {
 }
 
 // Zero points as the scales lie: one for all is as many of it.
-static bool spread_zeros(struct expressing *x, uint32_t zeros, uint32_t scales, struct expressed *e,
-                         uint32_t *out) {
+static bool spread_zeros(struct dequant_model *x, uint32_t zeros, uint32_t scales,
+                         struct dequant_expr *e, uint32_t *out) {
   const uint32_t tensor = diff_value_tensor(x->m, zeros);
   const struct recipe s = *row(x, scales);
   int64_t dims[1] = {(int64_t)s.count};
@@ -507,7 +511,8 @@ static bool spread_zeros(struct expressing *x, uint32_t zeros, uint32_t scales, 
   return true;
 }
 
-static bool divided(struct expressing *x, uint32_t by, struct expressed *e, uint32_t *scales) {
+static bool divided(struct dequant_model *x, uint32_t by, struct dequant_expr *e,
+                    uint32_t *scales) {
   uint32_t of[3] = {*scales, NO_ID, NO_ID};
   if (!constant(x, by, e, &of[1]) || row(x, of[1])->count != 1) return false;
   of[1] = recipe_reshape(x->r, of[1], NULL, 0);
@@ -516,8 +521,8 @@ static bool divided(struct expressing *x, uint32_t by, struct expressed *e, uint
   return true;
 }
 
-static bool over_codes(struct expressing *x, uint32_t node, const struct beside *b,
-                       struct arena *arena, struct expressed *e) {
+static bool over_codes(struct dequant_model *x, uint32_t node, const struct beside *b,
+                       struct arena *arena, struct dequant_expr *e) {
   const struct model *m = x->m;
   struct recipe_dequantization q = {.zeros = NO_ID, .axis = RECIPE_PER_TENSOR};
   if (!constant(x, model_input(m, &m->nodes[node], b->slot), e, &e->recipe) ||
@@ -544,30 +549,30 @@ static bool over_codes(struct expressing *x, uint32_t node, const struct beside 
 
 // ---- slots -------------------------------------------------------------------------------------
 
-uint32_t express_codes_slot(const struct model *m, uint32_t node) {
+uint32_t dequant_expr_codes_slot(const struct model *m, uint32_t node) {
   if (op_is(m, node, "com.microsoft", "MatMulNBits")) return 1;
   if (op_is(m, node, "com.microsoft", "GatherBlockQuantized")) return 0;
   struct beside b;
   return beside_of(m, node, &b) ? b.slot : NO_ID;
 }
 
-static struct expressed nothing(void) {
-  struct expressed e = {.recipe = NO_ID, .axis = RECIPE_PER_TENSOR, .scales = NO_ID};
-  for (uint32_t i = 0; i < WEIGHED_ROOTS; i++)
+static struct dequant_expr nothing(void) {
+  struct dequant_expr e = {.recipe = NO_ID, .axis = RECIPE_PER_TENSOR, .scales = NO_ID};
+  for (uint32_t i = 0; i < DEQUANT_EXPR_ROOTS; i++)
     e.roots[i] = NO_ID;
   return e;
 }
 
-bool express_value(struct expressing *x, uint32_t value, struct arena *arena,
-                   struct expressed *out) {
+bool dequant_expr_value(struct dequant_model *x, uint32_t value, struct arena *arena,
+                        struct dequant_expr *out) {
   *out = nothing();
   return chain(x, value, arena, out);
 }
 
-bool express_slot(struct expressing *x, uint32_t node, uint32_t slot, struct arena *arena,
-                  struct expressed *out) {
+bool dequant_expr_slot(struct dequant_model *x, uint32_t node, uint32_t slot, struct arena *arena,
+                       struct dequant_expr *out) {
   const struct model *m = x->m;
-  struct expressed e = nothing();
+  struct dequant_expr e = nothing();
   struct beside b;
   bool ok;
   if (op_is(m, node, "com.microsoft", "MatMulNBits") && slot == 1)

@@ -1,14 +1,14 @@
 // Two models beside each other: what became of the nodes and tensors of one in the other.
 //
-//   diffing_load ──▶ diff_match ──▶ weigh ──▶ diff_compare
-//   two models       twins          tensors   what differs
+//   diffing_load ──▶ diff_match ──▶ match_tensors ──▶ diff_compare
+//   two models       twins          tensors           what differs
 #ifndef WEIR_DIFFING_H
 #define WEIR_DIFFING_H
 
 #include "contrast.h"
 #include "diff.h"
 #include "edit.h"
-#include "express.h"
+#include "dequant_expr.h"
 #include "observer.h"
 #include "work.h"
 
@@ -25,28 +25,29 @@ struct diffing_model {
 };
 
 // How a tensor was found on the other side.
-enum weighed_by {
-  WEIGHED_NAME,
-  WEIGHED_PLACE,      // at the same slot of twin nodes
-  WEIGHED_BYTES,      // the same bytes under another name
-  WEIGHED_TRANSPOSED, // of a matrix, the same elements transposed
-  WEIGHED_RECAST,     // what twins compute with, after casts, dequantization and the like
-  WEIGHED_NOTHING,    // on one side only
+enum matched_by {
+  MATCHED_NAME,
+  MATCHED_PLACE,      // at the same slot of twin nodes
+  MATCHED_BYTES,      // the same bytes under another name
+  MATCHED_TRANSPOSED, // of a matrix, the same elements transposed
+  MATCHED_RECAST,     // what twins compute with, after casts, dequantization and the like
+  MATCHED_NOTHING,    // on one side only
 };
 
-enum weighed_verdict { WEIGHED_SAME, WEIGHED_DIFFERS, WEIGHED_UNKNOWN };
+enum matched_verdict { MATCHED_SAME, MATCHED_DIFFERS, MATCHED_UNKNOWN };
 
 // A tensor and what became of it.
-struct weighed {
-  uint32_t tensor[DIFF_SIDES];               // NO_ID: not there
-  uint8_t by, verdict;                       // enums above
-  bool renamed, moved;                       // moved: from inside the .onnx to a data file, or back
-  bool rehomed;                              // from a Constant node to an initializer, or back
-  bool dtype, dims;                          // they differ
-  bool figures;                              // `found` has them
-  bool trusted;                              // told by manifests
-  uint32_t roots[DIFF_SIDES][WEIGHED_ROOTS]; // RECAST: codes, scales, zero points …; NO_ID behind
-  const char *form[DIFF_SIDES];              // RECAST: how they stand for elements, or NULL: plain
+struct matched_tensor {
+  uint32_t tensor[DIFF_SIDES]; // NO_ID: not there
+  uint8_t by, verdict;         // enums above
+  bool renamed, moved;         // moved: from inside the .onnx to a data file, or back
+  bool rehomed;                // from a Constant node to an initializer, or back
+  bool dtype, dims;            // they differ
+  bool figures;                // `found` has them
+  bool trusted;                // told by manifests
+  uint32_t roots[DIFF_SIDES]
+                [DEQUANT_EXPR_ROOTS]; // RECAST: codes, scales, zero points …; NO_ID behind
+  const char *form[DIFF_SIDES];       // RECAST: how they stand for elements, or NULL: plain
   uint32_t recipe[DIFF_SIDES];
   struct contrast_found found;
 };
@@ -66,22 +67,22 @@ struct diffing {
   const char *unread; // why weights were not compared, or NULL
   struct contrast_stats stats;
   uint64_t same_place, by_manifest; // tensors that were not read
-  TABLE(struct weighed, rows);
+  TABLE(struct matched_tensor, rows);
 };
 
 int diffing_load(struct diffing *x, struct err *err);
 void diffing_done(struct diffing *x);
 
 // Finds all rows, and pairs tensors in x->d that hold the same under other names.
-int weigh(struct diffing *x, struct err *err);
+int match_tensors(struct diffing *x, struct err *err);
 
 // Digests per tensor that manifests have: fills, by tensor id, offsets into `digests` + 1.
-struct trusted {
+struct manifest_digests {
   struct arena arena;
   const uint8_t (**of[DIFF_SIDES])[32]; // by tensor id: one for each 64 MiB, or NULL
   uint32_t *n[DIFF_SIDES];
 };
-int trusted_read(struct trusted *t, struct diffing *x, struct err *err);
-void trusted_done(struct trusted *t);
+int manifest_digests_read(struct manifest_digests *t, struct diffing *x, struct err *err);
+void manifest_digests_done(struct manifest_digests *t);
 
 #endif

@@ -4,14 +4,14 @@
 // Here each has a budget of its own: what rounding to the codes of its block may cost, by the block's range in the
 // source and the bits of a code, whatever scales and zero points say. So one bit of one code is found, and of a scale or
 // a zero point, in a matrix of any size.
-#ifndef WEIR_NARROWED_H
-#define WEIR_NARROWED_H
+#ifndef WEIR_QUANT_ERROR_CHECK_H
+#define WEIR_QUANT_ERROR_CHECK_H
 
 #include "model.h"
 #include "sites.h"
 #include "sources.h"
 
-struct narrowed {
+struct quant_error_check {
   const struct model *m[2]; // of the source, and as written
   struct sources *sources[2];
   const struct site *site; // as written
@@ -26,7 +26,7 @@ struct narrowed {
   const volatile int *stop;
 };
 
-struct narrowed_found {
+struct quant_error_found {
   uint32_t n; // weights that were looked at
   double
       most; // the largest error of an element, in steps of its block; of floats in halves of its last bit
@@ -36,7 +36,7 @@ struct narrowed_found {
 };
 
 // What there is of such weights: those whose node and whose source are in the site. -1: they cannot be read.
-int narrowed_look(const struct narrowed *w, struct arena *a, struct narrowed_found *out,
-                  struct err *err);
+int quant_error_check(const struct quant_error_check *w, struct arena *a,
+                      struct quant_error_found *out, struct err *err);
 
 #endif

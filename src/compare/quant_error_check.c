@@ -1,17 +1,17 @@
 //   source   w, transposed if codes lie so      row │ block │ block │ …
-//   written  DequantizeLinear, MatMulNBits …    row │ block │ block │ …    as a recipe (express.h), in the same order
+//   written  DequantizeLinear, MatMulNBits …    row │ block │ block │ …    as a recipe (dequant_expr.h), in the same order
 //                                                     └ range of w over 0, by 2^bits - 1: a step
 //
 // Rounding to the nearest code is off by half a step, and a zero point that was rounded too by another half; searches for
 // better scales (k_quant, hqq) give up a bit of the largest elements. A code whose high bit is wrong is off by half of all
 // steps. Where several weights of the source could be the one, the nearest counts: which one it must be is known by what
 // comes out of the site.
-#include "narrowed.h"
+#include "quant_error_check.h"
 
 #include "cast.h"
 #include "diff.h"
 #include "eval.h"
-#include "express.h"
+#include "dequant_expr.h"
 #include "kernels_convert.h"
 #include "kit.h"
 #include "threads.h"
@@ -39,7 +39,7 @@ struct made {
 };
 
 struct looking {
-  const struct narrowed *w;
+  const struct quant_error_check *w;
   struct recipes r[SIDES];
   struct edits edits[SIDES];
   struct io *io[SIDES];
@@ -54,8 +54,8 @@ struct looking {
   } * held;
 };
 
-static struct expressing expressing(struct looking *k, int side) {
-  return (struct expressing){k->w->m[side], &k->r[side], &k->edits[side]};
+static struct dequant_model model_of(struct looking *k, int side) {
+  return (struct dequant_model){k->w->m[side], &k->r[side], &k->edits[side]};
 }
 
 // ---- which weights -----------------------------------------------------------------------------
@@ -77,7 +77,7 @@ static bool fits(const struct looking *k, uint32_t before, uint32_t after, bool 
 }
 
 // The elements of a block behind one another: its axis last, or a channel's first.
-static uint32_t in_order(struct recipes *r, uint32_t recipe, const struct expressed *e) {
+static uint32_t in_order(struct recipes *r, uint32_t recipe, const struct dequant_expr *e) {
   const uint32_t rank = r->rows[recipe].rank;
   int64_t perm[RECIPE_MAX_RANK];
   uint32_t n = 0;
@@ -89,7 +89,7 @@ static uint32_t in_order(struct recipes *r, uint32_t recipe, const struct expres
   return recipe_transpose(r, recipe, perm);
 }
 
-static void add_pair(struct looking *k, const struct expressed *e, uint32_t before, bool turned,
+static void add_pair(struct looking *k, const struct dequant_expr *e, uint32_t before, bool turned,
                      const char *what) {
   struct recipes *r = &k->r[BEFORE];
   const struct recipe *row = &k->r[AFTER].rows[e->recipe];
@@ -120,7 +120,7 @@ static void add_pair(struct looking *k, const struct expressed *e, uint32_t befo
   *TABLE_PUSH(k, pairs) = p;
 }
 
-static void meet_elements(struct looking *k, const struct expressed *e, uint32_t before,
+static void meet_elements(struct looking *k, const struct dequant_expr *e, uint32_t before,
                           struct span name) {
   const struct recipe *row = &k->r[BEFORE].rows[before];
   const enum dtype t = (enum dtype)row->dtype;
@@ -133,7 +133,7 @@ static void meet_elements(struct looking *k, const struct expressed *e, uint32_t
     if (fits(k, before, e->recipe, turned)) add_pair(k, e, before, turned, what);
 }
 
-static void meet(struct looking *k, const struct expressed *e, uint32_t tensor) {
+static void meet(struct looking *k, const struct dequant_expr *e, uint32_t tensor) {
   const struct model *m = k->w->m[BEFORE];
   if (!dtype_is_plain_float((enum dtype)m->tensors[tensor].dtype) ||
       !edit_tensor_readable(&k->edits[BEFORE], tensor) || m->tensors[tensor].bytes == 0)
@@ -142,7 +142,7 @@ static void meet(struct looking *k, const struct expressed *e, uint32_t tensor) 
 }
 
 // Of a value that stands for a weight now, with all weights of the source that it could be.
-static void meet_all(struct looking *k, struct expressed *e) {
+static void meet_all(struct looking *k, struct dequant_expr *e) {
   const struct site *s = k->w->site;
   const uint32_t first = k->n_pairs;
   struct model_constant c;
@@ -184,38 +184,38 @@ static void find_made(struct looking *k) {
 
 // Calls `met` for what the site's nodes on that side compute with.
 static void walk_operands(struct looking *k, int side,
-                          void (*met)(struct looking *k, struct expressed *e, uint32_t value)) {
+                          void (*met)(struct looking *k, struct dequant_expr *e, uint32_t value)) {
   const struct site *s = k->w->site;
   const struct model *m = k->w->m[side];
   const uint32_t *nodes = side == BEFORE ? s->before : s->after;
   const uint32_t n = side == BEFORE ? s->n_before : s->n_after;
-  struct expressing x = expressing(k, side);
-  struct expressed e;
+  struct dequant_model x = model_of(k, side);
+  struct dequant_expr e;
   for (uint32_t i = 0; i < n; i++) {
-    const uint32_t codes = express_codes_slot(m, nodes[i]);
-    if (express_is_link(m, nodes[i])) continue;
+    const uint32_t codes = dequant_expr_codes_slot(m, nodes[i]);
+    if (dequant_expr_is_link(m, nodes[i])) continue;
     for (uint32_t slot = 0; slot < m->nodes[nodes[i]].n_in; slot++)
-      if ((codes == NO_ID || slot == codes) && express_slot(&x, nodes[i], slot, k->a, &e))
+      if ((codes == NO_ID || slot == codes) && dequant_expr_slot(&x, nodes[i], slot, k->a, &e))
         met(k, &e, model_input(m, &m->nodes[nodes[i]], slot));
   }
 }
 
-static void note_coded(struct looking *k, struct expressed *e, uint32_t value) {
+static void note_coded(struct looking *k, struct dequant_expr *e, uint32_t value) {
   if (e->bits) *TABLE_PUSH(k, made) = (struct made){e->recipe, value};
 }
 
-static void meet_operand(struct looking *k, struct expressed *e, uint32_t value) {
+static void meet_operand(struct looking *k, struct dequant_expr *e, uint32_t value) {
   (void)value;
   meet_all(k, e);
 }
 
 static void find_weights(struct looking *k) {
   const struct site *s = k->w->site;
-  struct expressing x = expressing(k, AFTER);
-  struct expressed e;
+  struct dequant_model x = model_of(k, AFTER);
+  struct dequant_expr e;
   walk_operands(k, AFTER, meet_operand);
   for (uint32_t i = 0; i < s->n_outputs; i++)
-    if (s->outputs[i].after != NO_ID && express_value(&x, s->outputs[i].after, k->a, &e))
+    if (s->outputs[i].after != NO_ID && dequant_expr_value(&x, s->outputs[i].after, k->a, &e))
       meet_all(k, &e);
 }
 
@@ -374,10 +374,10 @@ static double allowed(const struct pair *p, bool searched) {
   return p->steps == 0 ? 1.01 : searched ? 1.25 : 1.05;
 }
 
-static int look_all(struct looking *k, struct narrowed_found *out, struct err *err) {
+static int look_all(struct looking *k, struct quant_error_found *out, struct err *err) {
   for (uint32_t i = 0; i < k->n_pairs;) {
     const uint32_t weight = k->pairs[i].weight;
-    struct narrowed_found best = {.most = INFINITY};
+    struct quant_error_found best = {.most = INFINITY};
     bool any = false;
     for (; i < k->n_pairs && k->pairs[i].weight == weight; i++) {
       const struct pair *p = &k->pairs[i];
@@ -391,10 +391,10 @@ static int look_all(struct looking *k, struct narrowed_found *out, struct err *e
         return -1;
       if (any && worst.most >= best.most) continue;
       any = true;
-      best = (struct narrowed_found){.most = worst.most,
-                                     .allowed = allowed(p, k->w->searched),
-                                     .what = p->what,
-                                     .place = worst.place};
+      best = (struct quant_error_found){.most = worst.most,
+                                        .allowed = allowed(p, k->w->searched),
+                                        .what = p->what,
+                                        .place = worst.place};
     }
     out->n++;
     if (out->n == 1 || best.most / best.allowed > out->most / out->allowed) {
@@ -405,11 +405,11 @@ static int look_all(struct looking *k, struct narrowed_found *out, struct err *e
   return 0;
 }
 
-int narrowed_look(const struct narrowed *w, struct arena *a, struct narrowed_found *out,
-                  struct err *err) {
+int quant_error_check(const struct quant_error_check *w, struct arena *a,
+                      struct quant_error_found *out, struct err *err) {
   struct looking k = {.w = w, .a = a};
   int rc = 0;
-  *out = (struct narrowed_found){.n = 0};
+  *out = (struct quant_error_found){.n = 0};
   for (int side = 0; side < SIDES; side++) {
     recipes_init(&k.r[side]);
     edits_init(&k.edits[side], (struct model *)(uintptr_t)w->m[side], &k.r[side]);

@@ -1,24 +1,24 @@
 // What a node computes with, or what a value is, as a recipe over constants: through Cast, DequantizeLinear and the like, and
 // inside of operators that hold codes themselves.
-#ifndef WEIR_EXPRESS_H
-#define WEIR_EXPRESS_H
+#ifndef WEIR_DEQUANT_EXPR_H
+#define WEIR_DEQUANT_EXPR_H
 
 #include "edit.h"
 
 // A model whose tensors are read. Recipes that come go to *r; `edits` are of this model and these recipes, and none is made:
 // they give tensors their recipes.
-struct expressing {
+struct dequant_model {
   const struct model *m;
   struct recipes *r;
   struct edits *edits;
 };
 
-enum { WEIGHED_ROOTS = 4 };
-struct expressed {
+enum { DEQUANT_EXPR_ROOTS = 4 };
+struct dequant_expr {
   uint32_t recipe;
-  uint32_t roots[WEIGHED_ROOTS]; // NO_ID behind the last
-  const char *form;              // NULL: a plain tensor
-  bool transposed;               // stands for the transpose of the operand
+  uint32_t roots[DEQUANT_EXPR_ROOTS]; // NO_ID behind the last
+  const char *form;                   // NULL: a plain tensor
+  bool transposed;                    // stands for the transpose of the operand
   // Of codes: how many bits one has (0: there are none, or it is not known how they lie), and which elements share a
   // scale: blocks of `block` along `axis`; block 0: all at one place of `axis`; axis RECIPE_PER_TENSOR: all.
   uint32_t bits, axis;
@@ -28,15 +28,15 @@ struct expressed {
   bool computed;     // and there is more behind it than what moves and casts elements
 };
 // Of a node's operand.
-bool express_slot(struct expressing *x, uint32_t node, uint32_t slot, struct arena *arena,
-                  struct expressed *out);
+bool dequant_expr_slot(struct dequant_model *x, uint32_t node, uint32_t slot, struct arena *arena,
+                       struct dequant_expr *out);
 // Of a value, as it is.
-bool express_value(struct expressing *x, uint32_t value, struct arena *arena,
-                   struct expressed *out);
+bool dequant_expr_value(struct dequant_model *x, uint32_t value, struct arena *arena,
+                        struct dequant_expr *out);
 // The slot of an operator's own codes (MatMulNBits, GatherBlockQuantized), or NO_ID.
-uint32_t express_codes_slot(const struct model *m, uint32_t node);
+uint32_t dequant_expr_codes_slot(const struct model *m, uint32_t node);
 // Is it a node that such a chain goes through, and by which operand?
-bool express_is_link(const struct model *m, uint32_t node);
-uint32_t express_link_slot(const struct model *m, uint32_t node);
+bool dequant_expr_is_link(const struct model *m, uint32_t node);
+uint32_t dequant_expr_link_slot(const struct model *m, uint32_t node);
 
 #endif

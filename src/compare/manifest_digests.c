@@ -23,7 +23,7 @@ struct place_of {
 };
 
 struct reading {
-  struct trusted *t;
+  struct manifest_digests *t;
   struct diffing_model *m;
   uint32_t side;
   struct manifest manifest;
@@ -145,7 +145,7 @@ static const char *read_side(struct reading *r) {
   return why;
 }
 
-int trusted_read(struct trusted *t, struct diffing *x, struct err *err) {
+int manifest_digests_read(struct manifest_digests *t, struct diffing *x, struct err *err) {
   (void)err;
   for (uint32_t s = 0; s < DIFF_SIDES; s++) {
     const size_t n = x->side[s].model.n_tensors + (size_t)1;
@@ -168,6 +168,6 @@ int trusted_read(struct trusted *t, struct diffing *x, struct err *err) {
   return 0;
 }
 
-void trusted_done(struct trusted *t) {
+void manifest_digests_done(struct manifest_digests *t) {
   arena_free(&t->arena);
 }

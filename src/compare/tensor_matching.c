@@ -18,11 +18,11 @@
 
 enum { RENAME_LEAST_BYTES = 64, STEMS_MAX = 6 };
 
-struct weighing {
+struct matching {
   struct diffing *x;
   struct work_options options;
   struct contrast_side side[DIFF_SIDES];
-  struct trusted trusted;
+  struct manifest_digests digests;
   struct arena arena;
   TABLE(struct contrast_pair, pairs);
   TABLE(uint32_t, of); // by pair: its row
@@ -40,11 +40,12 @@ static bool same_dims(const struct diffing *x, uint32_t a, uint32_t b) {
                          tensor_of(x, 1, b));
 }
 
-static struct weighed *add_row(struct weighing *w, uint32_t a, uint32_t b, enum weighed_by by) {
+static struct matched_tensor *add_row(struct matching *w, uint32_t a, uint32_t b,
+                                      enum matched_by by) {
   struct diffing *x = w->x;
-  struct weighed *row = TABLE_PUSH(x, rows);
-  *row = (struct weighed){
-      .tensor = {a, b}, .by = (uint8_t)by, .verdict = WEIGHED_UNKNOWN, .recipe = {NO_ID, NO_ID}};
+  struct matched_tensor *row = TABLE_PUSH(x, rows);
+  *row = (struct matched_tensor){
+      .tensor = {a, b}, .by = (uint8_t)by, .verdict = MATCHED_UNKNOWN, .recipe = {NO_ID, NO_ID}};
   memset(row->roots, 0xff, sizeof row->roots);
   if (a == NO_ID || b == NO_ID) return row;
   const struct model_tensor *p = tensor_of(x, 0, a), *q = tensor_of(x, 1, b);
@@ -57,13 +58,13 @@ static struct weighed *add_row(struct weighing *w, uint32_t a, uint32_t b, enum 
   return row;
 }
 
-static void ask(struct weighing *w, uint32_t row, uint32_t a, uint32_t b, bool figures) {
+static void ask(struct matching *w, uint32_t row, uint32_t a, uint32_t b, bool figures) {
   *TABLE_PUSH(w, pairs) = (struct contrast_pair){.of = {a, b}, .figures = figures};
   *TABLE_PUSH(w, of) = row;
 }
 
 // Compares what was asked about. The progress of each turn is its own.
-static int answer(struct weighing *w, struct err *err) {
+static int answer(struct matching *w, struct err *err) {
   struct diffing *x = w->x;
   struct contrast_found *found = arena_zalloc(&w->arena, (w->n_pairs + (size_t)1) * sizeof *found);
   int rc = 0;
@@ -73,8 +74,8 @@ static int answer(struct weighing *w, struct err *err) {
     observer_end(x->work.observer);
   }
   for (uint32_t i = 0; i < w->n_pairs && rc == 0; i++) {
-    struct weighed *row = &x->rows[w->of[i]];
-    row->verdict = found[i].differs ? WEIGHED_DIFFERS : WEIGHED_SAME;
+    struct matched_tensor *row = &x->rows[w->of[i]];
+    row->verdict = found[i].differs ? MATCHED_DIFFERS : MATCHED_SAME;
     row->figures = w->pairs[i].figures;
     if (row->figures) row->found = found[i];
   }
@@ -100,7 +101,7 @@ static uint32_t as_numbers(struct diffing_model *m, uint32_t recipe) {
   return recipe_cast(&m->recipes, recipe, DTYPE_FLOAT);
 }
 
-static void ask_figures(struct weighing *w, uint32_t row, uint32_t a, uint32_t b) {
+static void ask_figures(struct matching *w, uint32_t row, uint32_t a, uint32_t b) {
   struct diffing *x = w->x;
   if (x->side[0].recipes.rows[a].count != x->side[1].recipes.rows[b].count) return;
   const uint32_t p = as_numbers(&x->side[0], a), q = as_numbers(&x->side[1], b);
@@ -120,63 +121,63 @@ static bool same_place(const struct diffing *x, uint32_t a, uint32_t b) {
   return f.ino == g.ino && f.dev == g.dev && f.size == g.size && f.mtime_ns == g.mtime_ns;
 }
 
-static bool by_manifests(struct weighing *w, struct weighed *row) {
+static bool by_manifests(struct matching *w, struct matched_tensor *row) {
   const uint32_t a = row->tensor[0], b = row->tensor[1];
-  if (!w->x->trusts || !w->trusted.of[0][a] || !w->trusted.of[1][b]) return false;
-  const uint32_t n = w->trusted.n[0][a];
-  const bool same = n == w->trusted.n[1][b] && memcmp(w->trusted.of[0][a], w->trusted.of[1][b],
-                                                      n * sizeof **w->trusted.of[0]) == 0;
-  row->verdict = same ? WEIGHED_SAME : WEIGHED_DIFFERS;
+  if (!w->x->trusts || !w->digests.of[0][a] || !w->digests.of[1][b]) return false;
+  const uint32_t n = w->digests.n[0][a];
+  const bool same = n == w->digests.n[1][b] && memcmp(w->digests.of[0][a], w->digests.of[1][b],
+                                                      n * sizeof **w->digests.of[0]) == 0;
+  row->verdict = same ? MATCHED_SAME : MATCHED_DIFFERS;
   row->trusted = true;
   w->x->by_manifest++;
   return true;
 }
 
 // What is known without reading. False: bytes are to be compared.
-static bool known(struct weighing *w, uint32_t i) {
+static bool known(struct matching *w, uint32_t i) {
   struct diffing *x = w->x;
-  struct weighed *row = &x->rows[i];
+  struct matched_tensor *row = &x->rows[i];
   const uint32_t a = row->tensor[0], b = row->tensor[1];
   const struct model_tensor *p = tensor_of(x, 0, a), *q = tensor_of(x, 1, b);
   struct span s, t;
   if (row->dtype || p->bytes != q->bytes) {
-    row->verdict = WEIGHED_DIFFERS;
+    row->verdict = MATCHED_DIFFERS;
     return true;
   }
   if (model_small_value(&x->side[0].model, a, &s) && model_small_value(&x->side[1].model, b, &t)) {
-    row->verdict = span_eq(s, t) ? WEIGHED_SAME : WEIGHED_DIFFERS;
+    row->verdict = span_eq(s, t) ? MATCHED_SAME : MATCHED_DIFFERS;
     return true;
   }
   if (x->weights == WEIGHTS_NONE) return true;
   if (same_place(x, a, b)) {
-    row->verdict = WEIGHED_SAME;
+    row->verdict = MATCHED_SAME;
     x->same_place++;
     return true;
   }
   return by_manifests(w, row);
 }
 
-static void weigh_twins(struct weighing *w, uint32_t first) {
+static void weigh_twins(struct matching *w, uint32_t first) {
   struct diffing *x = w->x;
   for (uint32_t i = first; i < x->n_rows; i++) {
     if (known(w, i)) continue;
     const uint32_t a = whole(&x->side[0], x->rows[i].tensor[0]),
                    b = whole(&x->side[1], x->rows[i].tensor[1]);
     if (a == NO_ID && b == NO_ID)
-      x->rows[i].verdict = WEIGHED_SAME; // no elements
+      x->rows[i].verdict = MATCHED_SAME; // no elements
     else if (a == NO_ID || b == NO_ID ||
              x->side[0].recipes.rows[a].bytes != x->side[1].recipes.rows[b].bytes)
-      x->rows[i].verdict = WEIGHED_DIFFERS;
+      x->rows[i].verdict = MATCHED_DIFFERS;
     else
       ask(w, i, a, b, false);
   }
 }
 
-static void figures_of_twins(struct weighing *w) {
+static void figures_of_twins(struct matching *w) {
   struct diffing *x = w->x;
   for (uint32_t i = 0; i < x->n_rows && x->weights == WEIGHTS_VALUES; i++) {
-    const struct weighed *row = &x->rows[i];
-    if (row->by > WEIGHED_PLACE || row->verdict != WEIGHED_DIFFERS) continue;
+    const struct matched_tensor *row = &x->rows[i];
+    if (row->by > MATCHED_PLACE || row->verdict != MATCHED_DIFFERS) continue;
     const uint32_t a = row->tensor[0], b = row->tensor[1];
     if (!edit_tensor_readable(&x->side[0].edits, a) || !edit_tensor_readable(&x->side[1].edits, b))
       continue;
@@ -230,7 +231,7 @@ static void keep_common(struct candidates c[DIFF_SIDES]) {
   }
 }
 
-static int take_samples(struct weighing *w, uint32_t side, struct candidates *c, struct err *err) {
+static int take_samples(struct matching *w, uint32_t side, struct candidates *c, struct err *err) {
   uint32_t *of = arena_alloc(&w->arena, (c->n_at + (size_t)1) * sizeof *of);
   uint64_t *out = arena_alloc(&w->arena, (c->n_at + (size_t)1) * sizeof *out);
   for (uint32_t i = 0; i < c->n_at; i++)
@@ -244,12 +245,12 @@ static int take_samples(struct weighing *w, uint32_t side, struct candidates *c,
 }
 
 static int by_tensor(const void *pa, const void *pb) {
-  const struct weighed *a = pa, *b = pb;
+  const struct matched_tensor *a = pa, *b = pb;
   return (a->tensor[0] > b->tensor[0]) - (a->tensor[0] < b->tensor[0]);
 }
 
 // Of equal keys and samples the k-th of A with the k-th of B; those that are the same become twins.
-static int pair_candidates(struct weighing *w, struct candidates c[DIFF_SIDES], enum weighed_by by,
+static int pair_candidates(struct matching *w, struct candidates c[DIFF_SIDES], enum matched_by by,
                            struct err *err) {
   struct diffing *x = w->x;
   const uint32_t first = x->n_rows;
@@ -278,8 +279,8 @@ static int pair_candidates(struct weighing *w, struct candidates c[DIFF_SIDES], 
   if (answer(w, err)) return -1;
   uint32_t kept = first;
   for (uint32_t i = first; i < x->n_rows; i++) {
-    if (x->rows[i].verdict != WEIGHED_SAME) continue;
-    if (by == WEIGHED_BYTES) {
+    if (x->rows[i].verdict != MATCHED_SAME) continue;
+    if (by == MATCHED_BYTES) {
       diff_pair_tensors(&x->d, x->rows[i].tensor[0], x->rows[i].tensor[1]);
     } else { // values that are not each other's
       x->d.tensors[0][x->rows[i].tensor[0]] = x->rows[i].tensor[1];
@@ -302,7 +303,7 @@ static bool may_be_renamed(struct diffing *x, uint32_t side, uint32_t t) {
          edit_tensor_readable(&x->side[side].edits, t);
 }
 
-static int weigh_renames(struct weighing *w, struct err *err) {
+static int weigh_renames(struct matching *w, struct err *err) {
   struct diffing *x = w->x;
   struct candidates c[DIFF_SIDES] = {0};
   for (uint32_t s = 0; s < DIFF_SIDES; s++)
@@ -312,7 +313,7 @@ static int weigh_renames(struct weighing *w, struct err *err) {
       *TABLE_PUSH(&c[s], at) = (struct candidate){
           .key = m->bytes << 8 | m->dtype, .tensor = t, .recipe = whole(&x->side[s], t)};
     }
-  const int rc = pair_candidates(w, c, WEIGHED_BYTES, err);
+  const int rc = pair_candidates(w, c, MATCHED_BYTES, err);
   for (uint32_t s = 0; s < DIFF_SIDES; s++)
     TABLE_FREE(&c[s], at);
   return rc;
@@ -331,7 +332,7 @@ static bool matrix_of(const struct diffing *x, uint32_t side, uint32_t t, int64_
   return n == 2 && dims[0] < INT32_MAX && dims[1] < INT32_MAX;
 }
 
-static int weigh_transposes(struct weighing *w, struct err *err) {
+static int weigh_transposes(struct matching *w, struct err *err) {
   static const int64_t swap[] = {1, 0};
   struct diffing *x = w->x;
   struct candidates c[DIFF_SIDES] = {0};
@@ -351,7 +352,7 @@ static int weigh_transposes(struct weighing *w, struct err *err) {
           .tensor = t,
           .recipe = recipe};
     }
-  const int rc = pair_candidates(w, c, WEIGHED_TRANSPOSED, err);
+  const int rc = pair_candidates(w, c, MATCHED_TRANSPOSED, err);
   for (uint32_t s = 0; s < DIFF_SIDES; s++)
     TABLE_FREE(&c[s], at);
   return rc;
@@ -359,14 +360,14 @@ static int weigh_transposes(struct weighing *w, struct err *err) {
 
 // ---- what twins compute with -------------------------------------------------------------------
 
-static bool any_free(const struct diffing *x, uint32_t side, const struct expressed *e) {
-  for (uint32_t i = 0; i < WEIGHED_ROOTS && e->roots[i] != NO_ID; i++)
+static bool any_free(const struct diffing *x, uint32_t side, const struct dequant_expr *e) {
+  for (uint32_t i = 0; i < DEQUANT_EXPR_ROOTS && e->roots[i] != NO_ID; i++)
     if (is_free(x, side, e->roots[i])) return true;
   return false;
 }
 
 // Both in one direction, with the same dims. False: they cannot be compared.
-static bool line_up(struct diffing *x, struct expressed e[DIFF_SIDES]) {
+static bool line_up(struct diffing *x, struct dequant_expr e[DIFF_SIDES]) {
   static const int64_t swap[] = {1, 0};
   if (e[0].transposed != e[1].transposed) {
     const uint32_t s = e[0].transposed ? DIFF_B : DIFF_A; // the plain one
@@ -381,59 +382,59 @@ static bool line_up(struct diffing *x, struct expressed e[DIFF_SIDES]) {
                          recipe_dims(&x->side[0].recipes, e[0].recipe), p->rank);
 }
 
-static void settle(struct weighing *w, struct expressed e[DIFF_SIDES]) {
+static void settle(struct matching *w, struct dequant_expr e[DIFF_SIDES]) {
   struct diffing *x = w->x;
   if (!line_up(x, e)) return;
-  struct weighed *row = add_row(w, e[0].roots[0], e[1].roots[0], WEIGHED_RECAST);
+  struct matched_tensor *row = add_row(w, e[0].roots[0], e[1].roots[0], MATCHED_RECAST);
   const uint32_t at = x->n_rows - 1;
-  row->verdict = WEIGHED_DIFFERS;
+  row->verdict = MATCHED_DIFFERS;
   for (uint32_t s = 0; s < DIFF_SIDES; s++) {
     memcpy(row->roots[s], e[s].roots, sizeof e[s].roots);
     row->form[s] = e[s].form;
     row->recipe[s] = e[s].recipe;
-    for (uint32_t i = 0; i < WEIGHED_ROOTS && e[s].roots[i] != NO_ID; i++)
+    for (uint32_t i = 0; i < DEQUANT_EXPR_ROOTS && e[s].roots[i] != NO_ID; i++)
       if (is_free(x, s, e[s].roots[i])) x->d.tensors[s][e[s].roots[i]] = e[!s].roots[0];
   }
   if (x->weights == WEIGHTS_VALUES) ask_figures(w, at, e[0].recipe, e[1].recipe);
 }
 
-static bool is_weight(const struct diffing *x, uint32_t side, const struct expressed *e) {
+static bool is_weight(const struct diffing *x, uint32_t side, const struct dequant_expr *e) {
   const struct recipe *r = &x->side[side].recipes.rows[e->recipe];
   return r->count > 1 && r->rank > 0;
 }
 
 // Codes of the same names on both sides were compared as they are, not as what they stand for.
-static bool codes_differ(const struct weighing *w, const struct expressed e[DIFF_SIDES]) {
+static bool codes_differ(const struct matching *w, const struct dequant_expr e[DIFF_SIDES]) {
   if (e[0].roots[1] == NO_ID && e[1].roots[1] == NO_ID) return false; // a Cast at most
-  for (uint32_t i = 0; i < WEIGHED_ROOTS && e[0].roots[i] != NO_ID; i++) {
+  for (uint32_t i = 0; i < DEQUANT_EXPR_ROOTS && e[0].roots[i] != NO_ID; i++) {
     const uint32_t row = w->row_of[e[0].roots[i]];
-    if (row != NO_ID && w->x->rows[row].by != WEIGHED_RECAST &&
-        w->x->rows[row].verdict == WEIGHED_DIFFERS)
+    if (row != NO_ID && w->x->rows[row].by != MATCHED_RECAST &&
+        w->x->rows[row].verdict == MATCHED_DIFFERS)
       return true;
   }
   return false;
 }
 
-static void weigh_slots(struct weighing *w, uint32_t a, uint32_t b) {
+static void weigh_slots(struct matching *w, uint32_t a, uint32_t b) {
   struct diffing *x = w->x;
   const struct model *ma = &x->side[0].model, *mb = &x->side[1].model;
-  const uint32_t ca = express_codes_slot(ma, a), cb = express_codes_slot(mb, b);
+  const uint32_t ca = dequant_expr_codes_slot(ma, a), cb = dequant_expr_codes_slot(mb, b);
   for (uint32_t k = 0; k < ma->nodes[a].n_in && k < mb->nodes[b].n_in; k++) {
-    struct expressed e[DIFF_SIDES];
+    struct dequant_expr e[DIFF_SIDES];
     if ((ca != NO_ID && k != ca) || (cb != NO_ID && k != cb)) continue;
-    if (!express_slot(
-            &(struct expressing){&x->side[0].model, &x->side[0].recipes, &x->side[0].edits}, a, k,
-            &x->arena, &e[0]) ||
-        !express_slot(
-            &(struct expressing){&x->side[1].model, &x->side[1].recipes, &x->side[1].edits}, b, k,
-            &x->arena, &e[1]))
+    if (!dequant_expr_slot(
+            &(struct dequant_model){&x->side[0].model, &x->side[0].recipes, &x->side[0].edits}, a,
+            k, &x->arena, &e[0]) ||
+        !dequant_expr_slot(
+            &(struct dequant_model){&x->side[1].model, &x->side[1].recipes, &x->side[1].edits}, b,
+            k, &x->arena, &e[1]))
       continue;
     if (!any_free(x, 0, &e[0]) && !any_free(x, 1, &e[1]) && !codes_differ(w, e)) continue;
     if (is_weight(x, 0, &e[0]) && is_weight(x, 1, &e[1])) settle(w, e);
   }
 }
 
-static void weigh_operands(struct weighing *w) {
+static void weigh_operands(struct matching *w) {
   struct diffing *x = w->x;
   for (uint32_t n = 0; n < x->side[0].model.n_nodes; n++)
     if (x->d.nodes[0][n] != NO_ID && !diff_node_is_constant(&x->side[0].model, n))
@@ -463,7 +464,7 @@ static uint32_t user_of(const struct model *m, uint32_t tensor) {
 }
 
 // Names of what rewrites make begin with that of what they rewrote: "w_Q4", "Conv_w_t_Q4".
-static void weigh_stems(struct weighing *w, uint32_t side) {
+static void weigh_stems(struct matching *w, uint32_t side) {
   struct diffing *x = w->x;
   const struct model *m = &x->side[side].model, *other = &x->side[!side].model;
   uint32_t *nodes = arena_alloc(&w->arena, (other->n_name_at + (size_t)1) * sizeof *nodes);
@@ -472,7 +473,7 @@ static void weigh_stems(struct weighing *w, uint32_t side) {
     if (!(other->nodes[n].flags & NODE_DEAD)) nodes[other->nodes[n].name] = n;
   nodes[other->empty] = NO_ID;
   for (uint32_t n = 0; n < m->n_nodes; n++) {
-    const uint32_t slot = express_codes_slot(m, n);
+    const uint32_t slot = dequant_expr_codes_slot(m, n);
     const uint32_t codes =
         slot == NO_ID ? NO_ID : diff_value_tensor(m, model_input(m, &m->nodes[n], slot));
     if (codes == NO_ID || !is_free(x, side, codes)) continue;
@@ -484,15 +485,15 @@ static void weigh_stems(struct weighing *w, uint32_t side) {
       const uint32_t weight = weight_called(x, !side, name, nodes);
       const uint32_t user = weight == NO_ID ? NO_ID : user_of(other, weight);
       if (user == NO_ID) continue;
-      struct expressed e[DIFF_SIDES];
+      struct dequant_expr e[DIFF_SIDES];
       const uint32_t at =
           model_input(other, &other->nodes[user], 1) == diff_tensor_value(other, weight);
-      if (!express_slot(&(struct expressing){&x->side[side].model, &x->side[side].recipes,
-                                             &x->side[side].edits},
-                        n, slot, &x->arena, &e[side]) ||
-          !express_slot(&(struct expressing){&x->side[!side].model, &x->side[!side].recipes,
-                                             &x->side[!side].edits},
-                        user, at, &x->arena, &e[!side]))
+      if (!dequant_expr_slot(&(struct dequant_model){&x->side[side].model, &x->side[side].recipes,
+                                                     &x->side[side].edits},
+                             n, slot, &x->arena, &e[side]) ||
+          !dequant_expr_slot(&(struct dequant_model){&x->side[!side].model, &x->side[!side].recipes,
+                                                     &x->side[!side].edits},
+                             user, at, &x->arena, &e[!side]))
         continue;
       settle(w, e);
       break;
@@ -503,7 +504,7 @@ static void weigh_stems(struct weighing *w, uint32_t side) {
 // ---- what is left ------------------------------------------------------------------------------
 
 // At the same slot of twins, whatever it is: replaced.
-static void weigh_places(struct weighing *w) {
+static void weigh_places(struct matching *w) {
   struct diffing *x = w->x;
   const struct model *ma = &x->side[0].model, *mb = &x->side[1].model;
   for (uint32_t n = 0; n < ma->n_nodes; n++) {
@@ -514,14 +515,14 @@ static void weigh_places(struct weighing *w) {
       const uint32_t a = diff_value_tensor(ma, model_input(ma, p, k)),
                      b = diff_value_tensor(mb, model_input(mb, q, k));
       if (a == NO_ID || b == NO_ID || !is_free(x, 0, a) || !is_free(x, 1, b)) continue;
-      if (express_codes_slot(ma, n) != express_codes_slot(mb, twin)) continue;
+      if (dequant_expr_codes_slot(ma, n) != dequant_expr_codes_slot(mb, twin)) continue;
       diff_pair_tensors(&x->d, a, b);
-      add_row(w, a, b, WEIGHED_PLACE);
+      add_row(w, a, b, MATCHED_PLACE);
     }
   }
 }
 
-static void weigh_rest(struct weighing *w) {
+static void weigh_rest(struct matching *w) {
   struct diffing *x = w->x;
   for (uint32_t s = 0; s < DIFF_SIDES; s++)
     for (uint32_t t = 0; t < x->side[s].model.n_tensors; t++) {
@@ -529,13 +530,13 @@ static void weigh_rest(struct weighing *w) {
       const struct model_tensor *m = tensor_of(x, s, t);
       // What lies in attributes of a node that is gone goes with it.
       if (m->home == HOME_ATTRIBUTE && diff_tensor_value(&x->side[s].model, t) == NO_ID) continue;
-      add_row(w, s ? NO_ID : t, s ? t : NO_ID, WEIGHED_NOTHING)->verdict = WEIGHED_DIFFERS;
+      add_row(w, s ? NO_ID : t, s ? t : NO_ID, MATCHED_NOTHING)->verdict = MATCHED_DIFFERS;
     }
 }
 
 // ---- the whole ---------------------------------------------------------------------------------
 
-static void list_twins(struct weighing *w) {
+static void list_twins(struct matching *w) {
   struct diffing *x = w->x;
   const size_t n = x->side[0].model.n_tensors + (size_t)1;
   w->row_of = arena_alloc(&w->arena, n * sizeof *w->row_of);
@@ -545,12 +546,12 @@ static void list_twins(struct weighing *w) {
     if (twin == NO_ID || tensor_of(x, 0, t)->flags & TENSOR_DEAD) continue;
     const bool same =
         span_eq(diff_tensor_name(&x->side[0].model, t), diff_tensor_name(&x->side[1].model, twin));
-    add_row(w, t, twin, same ? WEIGHED_NAME : WEIGHED_PLACE);
+    add_row(w, t, twin, same ? MATCHED_NAME : MATCHED_PLACE);
     w->row_of[t] = x->n_rows - 1;
   }
 }
 
-static int weigh_all(struct weighing *w, struct err *err) {
+static int weigh_all(struct matching *w, struct err *err) {
   struct diffing *x = w->x;
   list_twins(w);
   weigh_twins(w, 0);
@@ -571,8 +572,8 @@ static int weigh_all(struct weighing *w, struct err *err) {
   return 0;
 }
 
-int weigh(struct diffing *x, struct err *err) {
-  struct weighing w = {.x = x};
+int match_tensors(struct diffing *x, struct err *err) {
+  struct matching w = {.x = x};
   w.options = x->work;
   w.options.stop = observer_stop(x->work.observer);
   for (uint32_t s = 0; s < DIFF_SIDES; s++)
@@ -580,9 +581,9 @@ int weigh(struct diffing *x, struct err *err) {
   int rc = 0;
   if (x->weights != WEIGHTS_NONE)
     rc = engine_pick(&w.options.mode, x->io_name, x->work.observer, err);
-  if (rc == 0 && x->trusts) rc = trusted_read(&w.trusted, x, err);
+  if (rc == 0 && x->trusts) rc = manifest_digests_read(&w.digests, x, err);
   if (rc == 0) rc = weigh_all(&w, err);
-  trusted_done(&w.trusted);
+  manifest_digests_done(&w.digests);
   TABLE_FREE(&w, pairs);
   TABLE_FREE(&w, of);
   arena_free(&w.arena);
