@@ -1,5 +1,5 @@
 // What a calibration has to say when it is over.
-#include "calibrate_job.h"
+#include "calibrate_tell.h"
 #include "machine.h"
 #include "report.h"
 

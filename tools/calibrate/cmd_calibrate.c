@@ -2,6 +2,7 @@
 #include "calibrate_job.h"
 #include "calibrate_scales.h"
 #include "calibrate_take.h"
+#include "calibrate_tell.h"
 #include "commands.h"
 #include "report.h"
 

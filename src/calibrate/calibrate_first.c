@@ -12,7 +12,7 @@
 // another value in other dims is not looked at twice. Inputs are looked at here as well, since they are at hand.
 #include "calibrate.h"
 
-#include "calibrate_kept.h"
+#include "sample_journal.h"
 #include "calibrate_look.h"
 #include "calibrate_small.h"
 #include "kernels_convert.h"
@@ -39,7 +39,7 @@ struct first {
   float **least, **most; // channels of this sample
   bool *suspect;
   bool *fetched; // the elements themselves come back
-  struct calibrate_log log;
+  struct sample_journal log;
   uint32_t done; // samples
   TABLE_BIG(uint8_t, record);
   struct arena names, sample; // of the session; of the sample
@@ -466,14 +466,14 @@ static int run_sample(void *ctx, const struct arrays *inputs, const char *sample
       return calibrate_refuse_infinite(x->name, &f->one[i].of, sample, err);
   }
   encode(f);
-  if (calibrate_log_add(&f->log, span_of(f->record, f->n_record), err)) return -1;
+  if (sample_journal_add(&f->log, span_of(f->record, f->n_record), err)) return -1;
   fold(f);
   return 0;
 }
 
 static int run_samples(struct first *f, struct err *err) {
   struct calibrate *c = f->c;
-  if (calibrate_log_open(&f->log, c->kept, "first", take_record, f, err)) return -1;
+  if (sample_journal_open(&f->log, c->kept, "first", take_record, f, err)) return -1;
   c->resumed_runs += f->done;
   return calibrate_each_sample(c, f->done, true, run_sample, f, err);
 }
@@ -506,7 +506,7 @@ int calibrate_first(struct calibrate *c, struct err *err) {
     s->of.sample_most = s->sample_most = arena_alloc(&c->arena, c->n_samples * sizeof(float) + 1);
   }
   const int rc = run_samples(&f, err);
-  calibrate_log_close(&f.log);
+  sample_journal_close(&f.log);
   TABLE_FREE(&f, record);
   arena_free(&f.names);
   arena_free(&f.sample);

@@ -1,7 +1,7 @@
 // record: u64 length | SHA-256 of what follows | bytes
 //
 // A record is synced before the next sample begins; one that was torn has another digest, and is written over.
-#include "calibrate_kept.h"
+#include "sample_journal.h"
 
 #include "digest.h"
 #include "fs.h"
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { HEAD = CALIBRATE_KEPT_HEAD };
+enum { HEAD = SAMPLE_JOURNAL_HEAD };
 static_assert(HEAD == 8 + DIGEST_BYTES, "a length and a digest");
 #define MOST_BYTES ((size_t)4 << 30)
 
@@ -36,7 +36,7 @@ static bool take(struct span from, struct span *record) {
   return memcmp(is, from.at + sizeof n, DIGEST_BYTES) == 0;
 }
 
-int calibrate_log_open(struct calibrate_log *log, int folder, const char *name,
+int sample_journal_open(struct sample_journal *log, int folder, const char *name,
                        bool (*each)(void *ctx, struct span record), void *ctx, struct err *err) {
   struct span all = {0}, record;
   size_t at = 0;
@@ -57,7 +57,7 @@ int calibrate_log_open(struct calibrate_log *log, int folder, const char *name,
   return 0;
 }
 
-int calibrate_log_add(struct calibrate_log *log, struct span record, struct err *err) {
+int sample_journal_add(struct sample_journal *log, struct span record, struct err *err) {
   uint8_t head[HEAD];
   put_head(head, record);
   if (fs_write_all(log->fd, head, sizeof head, "the ranges found so far", err) ||
@@ -69,17 +69,17 @@ int calibrate_log_add(struct calibrate_log *log, struct span record, struct err 
   return 0;
 }
 
-void calibrate_log_close(struct calibrate_log *log) {
+void sample_journal_close(struct sample_journal *log) {
   if (log->fd >= 0) close(log->fd);
   log->fd = -1;
 }
 
-int calibrate_kept_put(int folder, const char *name, uint8_t *room, size_t n, struct err *err) {
+int sample_journal_put(int folder, const char *name, uint8_t *room, size_t n, struct err *err) {
   put_head(room, span_of(room + HEAD, n));
   return fs_put_file(folder, name, span_of(room, HEAD + n), err);
 }
 
-bool calibrate_kept_get(int folder, const char *name, struct span *file, struct span *record) {
+bool sample_journal_get(int folder, const char *name, struct span *file, struct span *record) {
   struct err ignored = {0};
   *file = (struct span){0};
   if (fs_read_own(folder, name, MOST_BYTES, "the staging folder", file, &ignored)) return false;

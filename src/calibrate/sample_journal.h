@@ -2,8 +2,8 @@
 //
 //   first      a record a sample, appended
 //   second.G   one record, of group G: what the samples so far gave; replaced as a whole
-#ifndef WEIR_CALIBRATE_KEPT_H
-#define WEIR_CALIBRATE_KEPT_H
+#ifndef WEIR_SAMPLE_JOURNAL_H
+#define WEIR_SAMPLE_JOURNAL_H
 
 #include "err.h"
 #include "span.h"
@@ -11,22 +11,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct calibrate_log {
+struct sample_journal {
   int fd;
   uint64_t end; // of its whole records
 };
 
 // Opens or makes the file, and hands the records that are whole to `each`, in order, until it returns false: what
 // comes then is cut off. -1 with *err.
-int calibrate_log_open(struct calibrate_log *log, int folder, const char *name,
+int sample_journal_open(struct sample_journal *log, int folder, const char *name,
                        bool (*each)(void *ctx, struct span record), void *ctx, struct err *err);
-int calibrate_log_add(struct calibrate_log *log, struct span record, struct err *err);
-void calibrate_log_close(struct calibrate_log *log);
+int sample_journal_add(struct sample_journal *log, struct span record, struct err *err);
+void sample_journal_close(struct sample_journal *log);
 
 // A file of one record. get: false if there is none that is whole; to be freed by fs_free.
-// put: `n` bytes that lie behind CALIBRATE_KEPT_HEAD of room.
-enum { CALIBRATE_KEPT_HEAD = 40 };
-int calibrate_kept_put(int folder, const char *name, uint8_t *room, size_t n, struct err *err);
-bool calibrate_kept_get(int folder, const char *name, struct span *file, struct span *record);
+// put: `n` bytes that lie behind SAMPLE_JOURNAL_HEAD of room.
+enum { SAMPLE_JOURNAL_HEAD = 40 };
+int sample_journal_put(int folder, const char *name, uint8_t *room, size_t n, struct err *err);
+bool sample_journal_get(int folder, const char *name, struct span *file, struct span *record);
 
 #endif

@@ -6,7 +6,7 @@
 // what the first lost to rounding: the mean, as a float, is that of the exact sum.
 #include "calibrate.h"
 
-#include "calibrate_kept.h"
+#include "sample_journal.h"
 #include "calibrate_look.h"
 #include "fs.h"
 
@@ -92,7 +92,7 @@ struct second {
   struct part *parts;
   uint32_t n;
   bool runs, grams;
-  uint8_t *kept; // CALIBRATE_KEPT_HEAD of room, then the number of samples, then the sums
+  uint8_t *kept; // SAMPLE_JOURNAL_HEAD of room, then the number of samples, then the sums
   size_t kept_bytes;
   uint64_t done; // samples
   char name[32];
@@ -121,9 +121,9 @@ static int open_tiles(struct second *s, uint32_t number, uint32_t k, struct err 
 
 static void take_kept(struct second *s) {
   struct span file, record;
-  if (!calibrate_kept_get(s->c->kept, s->name, &file, &record)) return;
+  if (!sample_journal_get(s->c->kept, s->name, &file, &record)) return;
   if (record.n == s->kept_bytes) {
-    memcpy(s->kept + CALIBRATE_KEPT_HEAD, record.at, record.n);
+    memcpy(s->kept + SAMPLE_JOURNAL_HEAD, record.at, record.n);
     memcpy(&s->done, record.at, sizeof s->done);
   }
   fs_free(file);
@@ -143,8 +143,8 @@ static int open_group(struct second *s, uint32_t number, struct err *err) {
   for (uint32_t k = 0; k < g->n; k++)
     bytes += (size_t)sum_bytes(c, c->order[g->first + k]);
   s->kept_bytes = bytes;
-  s->kept = arena_zalloc(&s->arena, CALIBRATE_KEPT_HEAD + bytes);
-  uint8_t *at = s->kept + CALIBRATE_KEPT_HEAD + sizeof s->done;
+  s->kept = arena_zalloc(&s->arena, SAMPLE_JOURNAL_HEAD + bytes);
+  uint8_t *at = s->kept + SAMPLE_JOURNAL_HEAD + sizeof s->done;
   for (uint32_t k = 0; k < g->n; k++) {
     struct part *p = &s->parts[k];
     const uint32_t i = p->i = c->order[g->first + k];
@@ -249,8 +249,8 @@ static int keep(struct second *s, struct err *err) {
   const uint64_t done = s->done + 1;
   if (s->grams && fs_ops->fdatasync(s->tiles[done % 2]))
     return err_errno(err, errno, ERR_IO, "the second moments found so far cannot be saved");
-  memcpy(s->kept + CALIBRATE_KEPT_HEAD, &done, sizeof done);
-  if (calibrate_kept_put(s->c->kept, s->name, s->kept, s->kept_bytes, err)) return -1;
+  memcpy(s->kept + SAMPLE_JOURNAL_HEAD, &done, sizeof done);
+  if (sample_journal_put(s->c->kept, s->name, s->kept, s->kept_bytes, err)) return -1;
   s->done = done;
   return 0;
 }

@@ -1,4 +1,4 @@
-// weir calibrate, from options to files.
+// Ranges of a model's values, from runs on samples: a request to files.
 #ifndef WEIR_CALIBRATE_JOB_H
 #define WEIR_CALIBRATE_JOB_H
 
@@ -44,9 +44,5 @@ int calibrate_job_run(struct calibrate_job *j, const struct calibrate_request *r
                       const struct calibrate_record *record, struct err *err);
 void calibrate_job_close(struct calibrate_job *j,
                          bool keep); // keep: the staging folder stays, for a resume
-
-// calibrate_tell.c: lines for people; a document.
-void calibrate_tell(const struct calibrate_job *j);
-void calibrate_tell_json(const struct calibrate_job *j);
 
 #endif

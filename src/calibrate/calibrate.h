@@ -4,7 +4,7 @@
 //   second read   for what needs elements (histograms, means, Gram matrices): values in groups, each sample once a group;
 //                 the elements come back through a file and are looked at a megabyte at a time
 //
-// What a sample gave is kept in a staging folder beside RANGES as soon as it is known (calibrate_kept.h): a run that
+// What a sample gave is kept in a staging folder beside RANGES as soon as it is known (sample_journal.h): a run that
 // goes on loses the sample that was under way and no more. Everything kept is added up by integers, or in the order of
 // the samples, so that grouping, kills and resumes leave no trace.
 #ifndef WEIR_CALIBRATE_H
